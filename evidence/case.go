@@ -1,0 +1,135 @@
+package evidence
+
+import (
+	"fmt"
+	"time"
+)
+
+// SourceKind says what the process was read from.
+type SourceKind string
+
+// The sources of a Case.
+const (
+	SourceCore SourceKind = "core"
+	SourceLive SourceKind = "live"
+)
+
+// Program is what ran.
+type Program struct {
+	Source SourceKind `json:"source"`
+	// Path is the core file's path; empty for a live process.
+	Path string `json:"path,omitempty"`
+	// Exe is the executable, Command the kernel's short name of the process
+	// and Args its command line, with secrets redacted by the reports.
+	Exe     string `json:"exe,omitempty"`
+	BuildID string `json:"build_id,omitempty"`
+	Command string `json:"command,omitempty"`
+	Args    string `json:"args,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	// Threads counts the threads found.
+	Threads int `json:"threads"`
+}
+
+// Module is an object mapped into the process.
+type Module struct {
+	Path    string `json:"path"`
+	BuildID string `json:"build_id,omitempty"`
+	Start   Addr   `json:"start"`
+	End     Addr   `json:"end"`
+	// Symbols says what names were found for it: "dwarf", "symtab", "dynsym",
+	// "none"; DebugFile the separate file they came from, if any.
+	Symbols   string `json:"symbols"`
+	DebugFile string `json:"debug_file,omitempty"`
+}
+
+// Goroutine is a goroutine of a Go program.
+type Goroutine struct {
+	ID     int64  `json:"id"`
+	Status string `json:"status"`
+	// Wait is the runtime's wait reason.
+	Wait string `json:"wait,omitempty"`
+	// TID is the thread running it; 0 when none is.
+	TID     int   `json:"tid,omitempty"`
+	Failing bool  `json:"failing,omitempty"`
+	Stack   Stack `json:"stack"`
+}
+
+// Timing is how long a stage took; reports print it only when asked.
+type Timing struct {
+	Stage    string        `json:"stage"`
+	Duration time.Duration `json:"nanoseconds"`
+}
+
+// Case is all that is known of one failure.
+type Case struct {
+	Program  Program       `json:"program"`
+	Failure  Failure       `json:"failure"`
+	Findings []Finding     `json:"findings,omitempty"`
+	Stacks   []ThreadGroup `json:"stacks"`
+	// Goroutines of a Go program, the failing one first.
+	Goroutines []Goroutine `json:"goroutines,omitempty"`
+	Scan       *Scan       `json:"scan,omitempty"`
+	// Registers of the failing thread.
+	Registers []Register `json:"registers,omitempty"`
+	Modules   []Module   `json:"modules,omitempty"`
+	Limits    []Limit    `json:"limits,omitempty"`
+	Timings   []Timing   `json:"-"`
+}
+
+// Check reports the first contradiction in c, so that a stage's mistake is
+// found where it was made and not in a reader's report.
+func (c *Case) Check() error {
+	if c.Failure.Kind == "" || c.Failure.Sentence == "" {
+		return fmt.Errorf("case has no failure kind or no sentence")
+	}
+	if !c.Failure.Proof.Valid() {
+		return fmt.Errorf("failure %q: unknown proof level %q", c.Failure.Kind, c.Failure.Proof)
+	}
+	for i := range c.Findings {
+		if err := c.Findings[i].Check(); err != nil {
+			return err
+		}
+	}
+	failing := 0
+	for i := range c.Stacks {
+		if c.Stacks[i].Failing {
+			failing++
+		}
+		if err := c.Stacks[i].check(); err != nil {
+			return err
+		}
+	}
+	if failing > 1 {
+		return fmt.Errorf("%d thread groups are marked as failing", failing)
+	}
+	return c.checkSteps()
+}
+
+func (c *Case) checkSteps() error {
+	for i, step := range c.Failure.Origin {
+		if step.Text == "" || !step.Proof.Valid() {
+			return fmt.Errorf("origin step %d (%s) has no text or no proof level", i, step.Kind)
+		}
+	}
+	if c.Scan == nil {
+		return nil
+	}
+	for _, s := range c.Scan.Suspects {
+		if !s.Access.Valid() || !s.Proof.Valid() {
+			return fmt.Errorf("suspect %s: access %q, proof %q", s.Name, s.Access, s.Proof)
+		}
+	}
+	return nil
+}
+
+func (g *ThreadGroup) check() error {
+	if len(g.Threads) == 0 {
+		return fmt.Errorf("a thread group without a thread")
+	}
+	for i, f := range g.Stack.Frames {
+		if f.Kind == "" || f.Trust == "" {
+			return fmt.Errorf("thread %d, frame %d: no kind or no trust", g.Threads[0].TID, i)
+		}
+	}
+	return nil
+}

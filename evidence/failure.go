@@ -1,0 +1,187 @@
+package evidence
+
+// FailureKind names what went wrong, as far as the stopped process can tell.
+type FailureKind string
+
+// The kinds of failure.
+const (
+	NullPointer      FailureKind = "null-pointer"
+	NearNullPointer  FailureKind = "near-null-pointer"
+	NonCanonical     FailureKind = "non-canonical-pointer"
+	WildPointer      FailureKind = "wild-pointer"
+	UnmappedAddress  FailureKind = "unmapped-address"
+	WriteToReadOnly  FailureKind = "write-to-read-only"
+	ProtectedPage    FailureKind = "protected-page"
+	ExecuteOfData    FailureKind = "execute-of-data"
+	StackOverflow    FailureKind = "stack-overflow"
+	BusError         FailureKind = "bus-error"
+	DivisionByZero   FailureKind = "division-by-zero"
+	DivisionOverflow FailureKind = "division-overflow"
+	ArithmeticError  FailureKind = "arithmetic-exception"
+	IllegalInsn      FailureKind = "illegal-instruction"
+	TrapInsn         FailureKind = "trap"
+	AssertionFailure FailureKind = "assertion-failure"
+	Abort            FailureKind = "abort"
+	CxxTerminate     FailureKind = "cxx-terminate"
+	RustPanic        FailureKind = "rust-panic"
+	GoPanic          FailureKind = "go-panic"
+	HeapCorruption   FailureKind = "heap-corruption"
+	FortifyFailure   FailureKind = "fortify-failure"
+	StackSmashing    FailureKind = "stack-smashing"
+	Deadlock         FailureKind = "deadlock"
+	BadSystemCall    FailureKind = "bad-system-call"
+	KilledBySignal   FailureKind = "killed-by-signal"
+	NoFailure        FailureKind = "no-failure"
+	UnknownFailure   FailureKind = "unknown"
+)
+
+// Signal is the signal that ended the process, as the kernel recorded it.
+type Signal struct {
+	Number int    `json:"number"`
+	Name   string `json:"name"`
+	// Code is siginfo's si_code and CodeName its symbol ("SEGV_MAPERR").
+	Code     int    `json:"code"`
+	CodeName string `json:"code_name,omitempty"`
+	// SenderPID and SenderUID are set for signals sent by a process.
+	SenderPID int `json:"sender_pid,omitempty"`
+	SenderUID int `json:"sender_uid,omitempty"`
+	// Addr is si_addr of a fault; meaningless unless HasAddr.
+	Addr    Addr `json:"addr,omitempty"`
+	HasAddr bool `json:"has_addr,omitempty"`
+}
+
+// Fault is the memory access that the processor refused.
+type Fault struct {
+	Addr   Addr       `json:"addr"`
+	Access AccessKind `json:"access"`
+	// Size is the access's width in bytes; 0 when it is not known.
+	Size  int   `json:"size,omitempty"`
+	Place Place `json:"place"`
+	// Proof is FromCore when the kernel recorded the address, Inferred when it
+	// was computed from the instruction's operands.
+	Proof Proof `json:"proof"`
+}
+
+// Operand is one operand of the failing instruction and what it held.
+type Operand struct {
+	// Text is the operand as disassembled: "[rax+0x8]", "ecx", "$0x10".
+	Text string `json:"text"`
+	// Access is what the instruction does with it; empty for an immediate.
+	Access AccessKind `json:"access,omitempty"`
+	// Address is the effective address of a memory operand.
+	Address *Addr `json:"address,omitempty"`
+	// Value is what the operand held; Unavailable memory says why. Registers
+	// lists the registers that make up the operand.
+	Value     Value      `json:"value"`
+	Registers []Register `json:"registers,omitempty"`
+	// Symbol names the memory operand in the program's terms
+	// ("session->user"), where DWARF allows it.
+	Symbol string `json:"symbol,omitempty"`
+}
+
+// Register is a register and its value.
+type Register struct {
+	Name  string `json:"name"`
+	Value Addr   `json:"value"`
+}
+
+// Instruction is a disassembled instruction with the values it worked on.
+type Instruction struct {
+	PC    Addr   `json:"pc"`
+	Bytes string `json:"bytes"` // hexadecimal
+	// Text is Intel syntax.
+	Text     string    `json:"text"`
+	Operands []Operand `json:"operands,omitempty"`
+}
+
+// SourceLine is one line of the program's source.
+type SourceLine struct {
+	Number int    `json:"number"`
+	Text   string `json:"text"`
+	Failed bool   `json:"failed,omitempty"`
+}
+
+// Source is the text around the failing line, and where it was read. Stale
+// says that the file is newer than the object it was compiled into.
+type Source struct {
+	File  string       `json:"file"`
+	Lines []SourceLine `json:"lines"`
+	Stale bool         `json:"stale,omitempty"`
+}
+
+// OriginKind says what a step back along a value's way found.
+type OriginKind string
+
+// The kinds of origin step.
+const (
+	OriginRegister OriginKind = "register"    // the value was in a register
+	OriginCell     OriginKind = "memory-cell" // it was loaded from a memory cell
+	OriginConstant OriginKind = "constant"    // the instruction set it
+	OriginArgument OriginKind = "argument"    // it came in from the caller
+	OriginResult   OriginKind = "call-result" // a call returned it
+	OriginUnknown  OriginKind = "unknown"     // the way is lost; Text says why
+)
+
+// OriginStep is one step from the failing operand back to where its value
+// came from; the first step is the nearest to the failure.
+type OriginStep struct {
+	Kind OriginKind `json:"kind"`
+	// Text is the step as a sentence without a final stop.
+	Text string `json:"text"`
+	// Register, Symbol (in the program's terms), Cell and Value as they apply.
+	Register string `json:"register,omitempty"`
+	Symbol   string `json:"symbol,omitempty"`
+	Type     string `json:"type,omitempty"`
+	Cell     *Addr  `json:"cell,omitempty"`
+	Value    *Addr  `json:"value,omitempty"`
+	// Site is the instruction that moved the value; Instruction is its text.
+	Site        *Site  `json:"site,omitempty"`
+	Instruction string `json:"instruction,omitempty"`
+	Proof       Proof  `json:"proof"`
+}
+
+// Exception is the C++ exception, Rust panic or Go panic that nobody caught.
+type Exception struct {
+	Type string `json:"type,omitempty"`
+	// What is the text of what(), or the panic's message.
+	What string `json:"what,omitempty"`
+	// WhatUnavailable says why What is empty, if it is.
+	WhatUnavailable string `json:"what_unavailable,omitempty"`
+	Object          *Addr  `json:"object,omitempty"`
+	Proof           Proof  `json:"proof"`
+}
+
+// Recursion is the cycle of functions that used up the stack.
+type Recursion struct {
+	// Cycle is one turn, in call order.
+	Cycle []Site `json:"cycle"`
+	// Turns counts how often the cycle was found on the stack and Depth the
+	// frames walked; AtLeast says that the walk stopped at a limit.
+	Turns   int  `json:"turns"`
+	Depth   int  `json:"depth"`
+	AtLeast bool `json:"at_least,omitempty"`
+	// StackBytes is the size of the stack in use at the failure.
+	StackBytes uint64 `json:"stack_bytes,omitempty"`
+}
+
+// Failure is what failed.
+type Failure struct {
+	Kind FailureKind `json:"kind"`
+	// Sentence says it in words that a person understands.
+	Sentence string     `json:"sentence"`
+	Thread   *ThreadRef `json:"thread,omitempty"`
+	Signal   *Signal    `json:"signal,omitempty"`
+	Fault    *Fault     `json:"fault,omitempty"`
+	// Site is the innermost place in the program's own code, which for an
+	// abort is far outward of the instruction that raised the signal.
+	Site        *Site        `json:"site,omitempty"`
+	Instruction *Instruction `json:"instruction,omitempty"`
+	Source      *Source      `json:"source,omitempty"`
+	Origin      []OriginStep `json:"origin,omitempty"`
+	// Message is what the program or its libraries said when they gave up.
+	Message   string     `json:"message,omitempty"`
+	Exception *Exception `json:"exception,omitempty"`
+	Recursion *Recursion `json:"recursion,omitempty"`
+	// Proof is the level of Kind.
+	Proof Proof `json:"proof"`
+}

@@ -1,0 +1,69 @@
+package evidence
+
+import "fmt"
+
+// FindingKind names a kind of damage or misuse that a stage established.
+type FindingKind string
+
+// The kinds of finding.
+const (
+	FindingStackGuard FindingKind = "stack-guard-overwritten"
+	FindingDeadlock   FindingKind = "deadlock"
+	FindingSelfLock   FindingKind = "self-deadlock"
+)
+
+// Fact is one line of a finding's detail.
+type Fact struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// Finding is damage or misuse that a stage established, with what shows it.
+type Finding struct {
+	Kind FindingKind `json:"kind"`
+	// Summary is one sentence without a final stop; Facts its details in
+	// reading order.
+	Summary string `json:"summary"`
+	Facts   []Fact `json:"facts,omitempty"`
+	// Addr and Size are the memory concerned; Size 0 when there is none.
+	Addr Addr `json:"addr,omitempty"`
+	Size int  `json:"size,omitempty"`
+	// Threads are those involved; for a deadlock in the order of the cycle.
+	Threads []ThreadRef `json:"threads,omitempty"`
+	Site    *Site       `json:"site,omitempty"`
+	// Wait is the cycle of a deadlock.
+	Wait  []WaitEdge `json:"wait,omitempty"`
+	Proof Proof      `json:"proof"`
+}
+
+// WaitEdge says that a thread waits for something that another one holds.
+type WaitEdge struct {
+	Waiter ThreadRef `json:"waiter"`
+	// What is "mutex", "rwlock", "thread exit", ...
+	What string `json:"what"`
+	// Object is the lock's address and Name its variable, if known.
+	Object Addr   `json:"object"`
+	Name   string `json:"name,omitempty"`
+	// Owner holds it; nil when the object does not record one.
+	Owner *ThreadRef `json:"owner,omitempty"`
+	// Site is where the waiter asked for it.
+	Site *Site `json:"site,omitempty"`
+}
+
+// Check reports what makes the finding unusable: a missing summary, an
+// unknown proof level, a deadlock that names fewer waits than threads.
+func (f *Finding) Check() error {
+	if f.Kind == "" || f.Summary == "" {
+		return fmt.Errorf("finding %q at %v has no kind or no summary", f.Kind, f.Addr)
+	}
+	if !f.Proof.Valid() {
+		return fmt.Errorf("finding %q: unknown proof level %q", f.Kind, f.Proof)
+	}
+	if f.Size < 0 {
+		return fmt.Errorf("finding %q: negative size %d", f.Kind, f.Size)
+	}
+	if f.Kind == FindingDeadlock && len(f.Wait) < 2 {
+		return fmt.Errorf("deadlock of %d waits is no cycle", len(f.Wait))
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package evidence
+
+// Proof says how a statement is known. The levels are ordered: a later one
+// claims less.
+type Proof string
+
+const (
+	// Proved: an experiment on the replay switched the failure on and off.
+	Proved Proof = "proved"
+	// Replayed: seen on the replay.
+	Replayed Proof = "replayed"
+	// FromCore: read from the dead or stopped process.
+	FromCore Proof = "from core"
+	// Inferred: a rule says so; the report says which.
+	Inferred Proof = "inferred"
+)
+
+// Valid reports whether p is one of the four levels.
+func (p Proof) Valid() bool {
+	switch p {
+	case Proved, Replayed, FromCore, Inferred:
+		return true
+	}
+	return false
+}
+
+// AccessKind says what an instruction does with a memory location.
+type AccessKind string
+
+// The kinds of access. ReadWrite is one instruction (or one function, for a
+// Suspect) that does both.
+const (
+	Read      AccessKind = "read"
+	Write     AccessKind = "write"
+	ReadWrite AccessKind = "read/write"
+	Execute   AccessKind = "execute"
+)
+
+// Valid reports whether k is one of the four kinds.
+func (k AccessKind) Valid() bool {
+	switch k {
+	case Read, Write, ReadWrite, Execute:
+		return true
+	}
+	return false
+}
+
+// Union returns the access that does what k and other do; the empty kind is
+// neutral. Execute joined with anything else stays Execute.
+func (k AccessKind) Union(other AccessKind) AccessKind {
+	switch {
+	case k == "" || k == other:
+		return other
+	case other == "":
+		return k
+	case k == Execute || other == Execute:
+		return Execute
+	}
+	return ReadWrite
+}
+
+// Limit is something that the analysis could not cover, and what that means
+// for the reader: missing debug information, memory that the core lacks.
+type Limit struct {
+	// Subject is the file, module or thread concerned; may be empty.
+	Subject string `json:"subject,omitempty"`
+	// Text is one sentence without a final stop.
+	Text string `json:"text"`
+	// Severe limits may falsify the rest of the report (a mismatched
+	// executable, a truncated core) and are printed first and loudly.
+	Severe bool `json:"severe,omitempty"`
+}

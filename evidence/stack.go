@@ -1,0 +1,110 @@
+package evidence
+
+// Site is a place in the program's code.
+type Site struct {
+	// PC is the address in this process that the site was looked up for. For
+	// a caller it is the return address, not the address of the call.
+	PC Addr `json:"pc"`
+	// Module is the path of the object as the process had it mapped, empty
+	// for code outside every object; BuildID is in lower-case hexadecimal.
+	Module  string `json:"module,omitempty"`
+	BuildID string `json:"build_id,omitempty"`
+	// ModuleOffset is PC minus the object's load bias: the address that
+	// addr2line and objdump take.
+	ModuleOffset Addr `json:"module_offset,omitempty"`
+	// Function is the demangled name (or, on request, the linkage name), and
+	// FunctionOffset the distance of PC from the function's entry. Inlined
+	// functions have no entry and leave FunctionOffset 0.
+	Function       string `json:"function,omitempty"`
+	LinkageName    string `json:"linkage_name,omitempty"`
+	FunctionOffset uint64 `json:"function_offset,omitempty"`
+	// File is the source path that the compiler recorded. Line and Column
+	// count from 1; 0 is unknown.
+	File   string `json:"file,omitempty"`
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+}
+
+// FrameKind says what made a frame.
+type FrameKind string
+
+const (
+	// Physical is a frame with an activation record of its own.
+	Physical FrameKind = "physical"
+	// Inlined is a call that the compiler dissolved into the next physical
+	// frame outward.
+	Inlined FrameKind = "inlined"
+	// SignalFrame is the trampoline the kernel returns through after a signal
+	// handler; the frame outward of it was interrupted, not calling.
+	SignalFrame FrameKind = "signal"
+)
+
+// Trust says by which rule the unwinder stepped from the next inner physical
+// frame to this one. Everything but TrustContext and TrustCFI is a guess.
+type Trust string
+
+const (
+	// TrustContext: the registers were recorded by the kernel.
+	TrustContext Trust = "context"
+	// TrustCFI: call frame information (DWARF 5 section 6.4).
+	TrustCFI Trust = "cfi"
+	// TrustPrologue: the instructions of the function were decoded, or the
+	// return address was at the stack pointer after a jump to nowhere.
+	TrustPrologue Trust = "prologue"
+	// TrustFramePointer: the chain of saved frame pointers.
+	TrustFramePointer Trust = "frame-pointer"
+	// TrustScan: a word on the stack that follows a call instruction.
+	TrustScan Trust = "scan"
+)
+
+// Guess reports whether the step was made by a heuristic.
+func (t Trust) Guess() bool { return t != TrustContext && t != TrustCFI }
+
+// Frame is one line of a stack.
+type Frame struct {
+	// Index counts every frame, inlined ones included, from 0, the innermost.
+	Index int       `json:"index"`
+	Kind  FrameKind `json:"kind"`
+	Trust Trust     `json:"trust"`
+	Site  Site      `json:"site"`
+	// CFA is the canonical frame address of the physical frame.
+	CFA Addr `json:"cfa,omitempty"`
+	// Args and Locals are filled for the top frames only.
+	Args   []Variable `json:"args,omitempty"`
+	Locals []Variable `json:"locals,omitempty"`
+}
+
+// Stack is a thread's frames, innermost first.
+type Stack struct {
+	Frames []Frame `json:"frames"`
+	// Stopped says why the stack ends before the thread's outermost frame;
+	// empty when the end was reached.
+	Stopped string `json:"stopped,omitempty"`
+	// Omitted counts frames left out of Frames at OmittedAt (the index in
+	// Frames of the first frame behind the gap), when a recursion is too deep
+	// to keep whole.
+	Omitted   int `json:"omitted,omitempty"`
+	OmittedAt int `json:"omitted_at,omitempty"`
+}
+
+// ThreadRef names a thread.
+type ThreadRef struct {
+	// Number counts the process's threads from 1 in the order of the core.
+	Number int `json:"number"`
+	TID    int `json:"tid"`
+	// Name is the kernel's name of the thread; a core does not hold it for
+	// any but the process itself. Start is the function that the thread was
+	// started with, "main" for the first.
+	Name  string `json:"name,omitempty"`
+	Start string `json:"start,omitempty"`
+}
+
+// ThreadGroup is one stack and the threads that share it.
+type ThreadGroup struct {
+	Threads []ThreadRef `json:"threads"`
+	// Failing marks the group of the thread that failed.
+	Failing bool  `json:"failing,omitempty"`
+	Stack   Stack `json:"stack"`
+	// Waiting says what the threads wait for, when that is known.
+	Waiting string `json:"waiting,omitempty"`
+}
