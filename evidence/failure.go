@@ -168,7 +168,12 @@ type Recursion struct {
 type Failure struct {
 	Kind FailureKind `json:"kind"`
 	// Sentence says it in words that a person understands.
-	Sentence string     `json:"sentence"`
+	Sentence string `json:"sentence"`
+	// Accessed is what the instruction accessed and Pointer the pointer that
+	// led there, as expressions of the program ("session->user->name",
+	// "session->user"); empty when they could not be named.
+	Accessed string     `json:"accessed,omitempty"`
+	Pointer  string     `json:"pointer,omitempty"`
 	Thread   *ThreadRef `json:"thread,omitempty"`
 	Signal   *Signal    `json:"signal,omitempty"`
 	Fault    *Fault     `json:"fault,omitempty"`

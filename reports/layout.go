@@ -1,0 +1,334 @@
+package reports
+
+import (
+	"fmt"
+	"strings"
+
+	"diagnose/evidence"
+)
+
+// layout builds the document of a case, in reading order: what happened, how
+// that is known, what was found, the stacks, the suspects. Limits that may
+// falsify the rest come first, the others last.
+func layout(c *evidence.Case, opts Options) []block {
+	var d []block
+	d = append(d, prose{say(alarm, c.Failure.Sentence)})
+	d = append(d, severeLimits(c)...)
+	d = append(d, summary(c, opts))
+	d = append(d, instruction(c.Failure.Instruction)...)
+	d = append(d, source(c.Failure.Source)...)
+	d = append(d, origin(c.Failure.Origin)...)
+	d = append(d, recursion(c.Failure.Recursion)...)
+	d = append(d, findings(c.Findings)...)
+	d = append(d, stacks(c)...)
+	d = append(d, goroutines(c.Goroutines)...)
+	d = append(d, scan(c.Scan)...)
+	d = append(d, registers(c.Registers)...)
+	return append(d, otherLimits(c)...)
+}
+
+func severeLimits(c *evidence.Case) []block {
+	var list facts
+	for _, l := range c.Limits {
+		if l.Severe {
+			list = append(list, fact{"WARNING", limitLine(l)})
+		}
+	}
+	if list == nil {
+		return nil
+	}
+	return []block{list}
+}
+
+func otherLimits(c *evidence.Case) []block {
+	var list verbatim
+	for _, l := range c.Limits {
+		if !l.Severe {
+			list = append(list, say(plain, "- ").and(plain, limitLine(l).String()))
+		}
+	}
+	if list == nil {
+		return nil
+	}
+	return []block{heading{"Limits of this analysis"}, list}
+}
+
+func limitLine(l evidence.Limit) line {
+	if l.Subject == "" || strings.Contains(l.Text, l.Subject) {
+		return say(caveat, l.Text)
+	}
+	return say(caveat, l.Subject+": "+l.Text)
+}
+
+func summary(c *evidence.Case, opts Options) facts {
+	f := &c.Failure
+	list := facts{{"kind", say(strong, string(f.Kind)).and(faint, proofMark(f.Proof))}}
+	add := func(name string, l line) {
+		if l.String() != "" {
+			list = append(list, fact{name, l})
+		}
+	}
+	if f.Message != "" {
+		add("message", say(strong, f.Message))
+	}
+	add("exception", exceptionLine(f.Exception))
+	add("signal", signalLine(f.Signal))
+	if f.Fault != nil {
+		access := string(f.Fault.Access)
+		if f.Fault.Size > 0 {
+			access += fmt.Sprintf(" of %d bytes", f.Fault.Size)
+		}
+		add("address", say(strong, f.Fault.Addr.String()).and(plain, " is "+f.Fault.Place.Text).
+			and(plain, " ("+access+")").and(faint, proofMark(f.Fault.Proof)))
+	}
+	if f.Site != nil {
+		add("where", siteLine(*f.Site))
+	}
+	add("program", programLine(c))
+	if opts.Version != "" {
+		add("reported by", say(faint, "diagnose "+opts.Version))
+	}
+	return list
+}
+
+func proofMark(p evidence.Proof) string { return "  [" + string(p) + "]" }
+
+func exceptionLine(e *evidence.Exception) line {
+	if e == nil {
+		return nil
+	}
+	l := say(strong, e.Type)
+	switch {
+	case e.What != "":
+		l = l.and(plain, ": ").and(strong, e.What)
+	case e.WhatUnavailable != "":
+		l = l.and(faint, " (what() is not known: "+e.WhatUnavailable+")")
+	}
+	return l.and(faint, proofMark(e.Proof))
+}
+
+func signalLine(s *evidence.Signal) line {
+	if s == nil {
+		return nil
+	}
+	l := say(plain, s.Name)
+	if s.CodeName != "" {
+		l = l.and(plain, " ("+s.CodeName+")")
+	}
+	if s.SenderPID != 0 {
+		l = l.and(plain, fmt.Sprintf(", sent by process %d of user %d", s.SenderPID, s.SenderUID))
+	}
+	return l
+}
+
+func siteLine(s evidence.Site) line {
+	l := say(name, functionOf(s))
+	if s.File != "" {
+		l = l.and(plain, " at ").and(place, position(s))
+	}
+	if s.Module != "" {
+		l = l.and(faint, fmt.Sprintf("  %s+%v", s.Module, s.ModuleOffset))
+	}
+	return l
+}
+
+func functionOf(s evidence.Site) string {
+	if s.Function == "" {
+		return "??"
+	}
+	return s.Function
+}
+
+// position is FILE:LINE:COLUMN, as far as it is known.
+func position(s evidence.Site) string {
+	text := s.File
+	if s.Line > 0 {
+		text += fmt.Sprintf(":%d", s.Line)
+		if s.Column > 0 {
+			text += fmt.Sprintf(":%d", s.Column)
+		}
+	}
+	return text
+}
+
+func programLine(c *evidence.Case) line {
+	p := &c.Program
+	what := p.Args
+	if what == "" {
+		what = p.Exe
+	}
+	l := say(plain, what)
+	if p.PID != 0 {
+		l = l.and(plain, fmt.Sprintf(" (process %d, %s)", p.PID, plural(p.Threads, "thread")))
+	}
+	if p.Path != "" {
+		l = l.and(faint, ", core "+p.Path)
+	}
+	if p.BuildID != "" {
+		l = l.and(faint, ", build-id "+p.BuildID)
+	}
+	return l
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func instruction(i *evidence.Instruction) []block {
+	if i == nil {
+		return nil
+	}
+	lines := verbatim{say(faint, i.PC.String()+":  ").and(strong, i.Text)}
+	for _, o := range i.Operands {
+		lines = append(lines, operandLine(o))
+	}
+	return []block{heading{"Failing instruction"}, lines}
+}
+
+func operandLine(o evidence.Operand) line {
+	l := say(plain, fmt.Sprintf("    %-24s %-10s ", o.Text, o.Access))
+	if o.Address != nil {
+		l = l.and(plain, "at "+o.Address.String()+" ")
+	}
+	if o.Symbol != "" {
+		l = l.and(name, o.Symbol+" ")
+	}
+	l = l.and(plain, "= "+valueText(o.Value))
+	for i, r := range o.Registers {
+		separator := ", "
+		if i == 0 {
+			separator = "   with "
+		}
+		l = l.and(faint, separator+r.Name+" = "+r.Value.String())
+	}
+	return l
+}
+
+func source(s *evidence.Source) []block {
+	if s == nil || len(s.Lines) == 0 {
+		return nil
+	}
+	title := "Source: " + s.File
+	if s.Stale {
+		title += " (newer than the program: lines may have moved)"
+	}
+	var lines verbatim
+	for _, x := range s.Lines {
+		mark, st := "   ", faint
+		if x.Failed {
+			mark, st = "=> ", strong
+		}
+		lines = append(lines, say(alarm, mark).and(faint, fmt.Sprintf("%5d  ", x.Number)).and(st, expandTabs(x.Text)))
+	}
+	return []block{heading{clean(title)}, lines}
+}
+
+// expandTabs keeps the indentation of source lines, whose tabs clean would
+// turn into escapes.
+func expandTabs(text string) string {
+	const tab = 4
+	var b strings.Builder
+	column := 0
+	for _, r := range text {
+		if r != '\t' {
+			b.WriteRune(r)
+			column++
+			continue
+		}
+		n := tab - column%tab
+		b.WriteString(strings.Repeat(" ", n))
+		column += n
+	}
+	return b.String()
+}
+
+func origin(steps []evidence.OriginStep) []block {
+	if len(steps) == 0 {
+		return nil
+	}
+	var lines verbatim
+	for i, s := range steps {
+		l := say(plain, fmt.Sprintf("%d. ", i+1)).and(plain, s.Text)
+		if s.Site != nil && s.Site.File != "" {
+			l = l.and(plain, "  at ").and(place, position(*s.Site))
+		}
+		if s.Instruction != "" {
+			l = l.and(faint, "  ("+s.Instruction+")")
+		}
+		lines = append(lines, l.and(faint, proofMark(s.Proof)))
+	}
+	return []block{heading{"Where the bad value came from"}, lines}
+}
+
+func recursion(r *evidence.Recursion) []block {
+	if r == nil {
+		return nil
+	}
+	atLeast := ""
+	if r.AtLeast {
+		atLeast = "at least "
+	}
+	lines := verbatim{say(plain, fmt.Sprintf("%s%d frames, %d KiB of stack; this cycle was found %s%s:",
+		atLeast, r.Depth, r.StackBytes>>10, atLeast, plural(r.Turns, "time")))}
+	for _, s := range r.Cycle {
+		lines = append(lines, say(plain, "  -> ").and(name, functionOf(s)).and(plain, " at ").and(place, position(s)))
+	}
+	return []block{heading{"Recursion"}, lines}
+}
+
+func findings(list []evidence.Finding) []block {
+	if len(list) == 0 {
+		return nil
+	}
+	d := []block{heading{"Findings"}}
+	for _, f := range list {
+		d = append(d, verbatim{say(alarm, f.Summary).and(faint, proofMark(f.Proof))})
+		var details facts
+		for _, x := range f.Facts {
+			details = append(details, fact{clean(x.Name), say(plain, x.Text)})
+		}
+		for _, w := range f.Wait {
+			details = append(details, fact{clean(threadName(w.Waiter)), waitLine(w)})
+		}
+		if details != nil {
+			d = append(d, details)
+		}
+	}
+	return d
+}
+
+func waitLine(w evidence.WaitEdge) line {
+	l := say(plain, "waits for "+w.What+" ").and(name, w.Name).and(plain, " "+w.Object.String())
+	if w.Owner != nil {
+		l = l.and(plain, ", held by ").and(strong, threadName(*w.Owner))
+	}
+	if w.Site != nil {
+		l = l.and(plain, ", asked for in ").and(name, functionOf(*w.Site)).and(plain, " at ").and(place, position(*w.Site))
+	}
+	return l
+}
+
+func registers(list []evidence.Register) []block {
+	if len(list) == 0 {
+		return nil
+	}
+	const perLine = 4
+	var lines verbatim
+	for len(list) > 0 {
+		n := min(perLine, len(list))
+		var l line
+		for i, r := range list[:n] {
+			value := r.Value.String()
+			if i < n-1 {
+				value = fmt.Sprintf("%-20s", value)
+			}
+			l = l.and(faint, fmt.Sprintf("%-4s", r.Name)).and(plain, value)
+		}
+		lines = append(lines, l)
+		list = list[n:]
+	}
+	return []block{heading{"Registers of the failing thread"}, lines}
+}

@@ -1,0 +1,85 @@
+package reports
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"diagnose/evidence"
+)
+
+func scan(s *evidence.Scan) []block {
+	if s == nil {
+		return nil
+	}
+	scope := fmt.Sprintf("scanned %s: %s, %s, of which %d could not be resolved",
+		strings.Join(s.Functions, ", "), plural(s.Instructions, "instruction"),
+		plural(s.MemoryOperands, "memory operand"), s.Unresolved)
+	d := []block{heading{"Suspects: the shared memory that the failing code touches"},
+		verbatim{say(faint, scope)}}
+	if len(s.Suspects) == 0 {
+		return append(d, verbatim{say(plain, "none: the code touches no global variable and no heap word reached through one")})
+	}
+	return append(d, suspectTable(s.Suspects))
+}
+
+func suspectTable(list []evidence.Suspect) grid {
+	g := grid{header: []string{"#", "variable", "type", "address", "value at the end", "access", "at"}}
+	for i, s := range list {
+		label := s.Name
+		if s.Kind != evidence.SuspectGlobal {
+			label += " (" + strings.ReplaceAll(string(s.Kind), "-", " ") + ")"
+		}
+		g.rows = append(g.rows, []string{
+			fmt.Sprint(i + 1), clean(label), clean(brief(s.Type, 40)), s.Address.String(),
+			clean(brief(valueText(s.Value), 60)), string(s.Access), clean(useList(s.Lines)),
+		})
+	}
+	return g
+}
+
+func brief(text string, limit int) string {
+	runes := []rune(text)
+	if len(runes) <= limit {
+		return text
+	}
+	return string(runes[:limit-3]) + "..."
+}
+
+// useList is "server.c:42 r, 57 w": a file is named when it changes.
+func useList(uses []evidence.SuspectUse) string {
+	const most = 6
+	var parts []string
+	file, seen := "", map[string]bool{}
+	for _, u := range uses {
+		text := functionOf(u.Site) + fmt.Sprintf("+%#x", u.Site.FunctionOffset)
+		if u.Site.File != "" {
+			text = fmt.Sprint(u.Site.Line)
+			if u.Site.File != file {
+				file = u.Site.File
+				text = path.Base(file) + ":" + text
+			}
+		}
+		text += " " + accessLetter(u.Access)
+		if key := strings.TrimPrefix(text, path.Base(file)+":"); !seen[key] {
+			seen[key] = true
+			parts = append(parts, text)
+		}
+	}
+	if len(parts) > most {
+		parts = append(parts[:most], fmt.Sprintf("and %d more", len(parts)-most))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func accessLetter(k evidence.AccessKind) string {
+	switch k {
+	case evidence.Read:
+		return "r"
+	case evidence.Write:
+		return "w"
+	case evidence.ReadWrite:
+		return "rw"
+	}
+	return string(k)
+}

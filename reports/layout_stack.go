@@ -1,0 +1,221 @@
+package reports
+
+import (
+	"fmt"
+	"strings"
+
+	"diagnose/evidence"
+)
+
+// maxValue bounds one value's text in runes; JSON has the whole.
+const maxValue = 300
+
+func stacks(c *evidence.Case) []block {
+	if len(c.Stacks) == 0 {
+		return nil
+	}
+	d := []block{heading{"Stacks"}}
+	for _, g := range c.Stacks {
+		lines := verbatim{groupLine(g)}
+		lines = append(lines, stackLines(g.Stack)...)
+		d = append(d, lines)
+	}
+	return d
+}
+
+func groupLine(g evidence.ThreadGroup) line {
+	var l line
+	if len(g.Threads) == 1 {
+		l = say(strong, threadName(g.Threads[0])).and(faint, fmt.Sprintf("  (LWP %d)", g.Threads[0].TID))
+	} else {
+		l = say(strong, fmt.Sprintf("%d threads with this stack: ", len(g.Threads))).and(plain, numberRanges(g.Threads))
+		if start := g.Threads[0].Start; start != "" {
+			l = l.and(plain, `, started in "`+start+`"`)
+		}
+	}
+	if g.Failing {
+		l = l.and(alarm, "  <- failed here")
+	}
+	if g.Waiting != "" {
+		l = l.and(caveat, "  "+g.Waiting)
+	}
+	return l
+}
+
+// threadName is `thread 3 "worker"`.
+func threadName(t evidence.ThreadRef) string {
+	text := fmt.Sprintf("thread %d", t.Number)
+	label := t.Name
+	if label == "" {
+		label = t.Start
+	}
+	if label != "" {
+		text += fmt.Sprintf(" %q", label)
+	}
+	return text
+}
+
+// numberRanges is "2, 4-9, 12".
+func numberRanges(threads []evidence.ThreadRef) string {
+	var parts []string
+	for i := 0; i < len(threads); {
+		j := i
+		for j+1 < len(threads) && threads[j+1].Number == threads[j].Number+1 {
+			j++
+		}
+		text := fmt.Sprint(threads[i].Number)
+		if j > i {
+			text += fmt.Sprintf("-%d", threads[j].Number)
+		}
+		parts = append(parts, text)
+		i = j + 1
+	}
+	return strings.Join(parts, ", ")
+}
+
+func stackLines(s evidence.Stack) verbatim {
+	var lines verbatim
+	for i, f := range s.Frames {
+		if s.Omitted > 0 && i == s.OmittedAt {
+			lines = append(lines, say(caveat, fmt.Sprintf("     ... %d frames left out ...", s.Omitted)))
+		}
+		lines = append(lines, frameLine(f))
+		lines = append(lines, variableLines(f)...)
+	}
+	if s.Stopped != "" {
+		lines = append(lines, say(caveat, "     the stack ends here: "+s.Stopped))
+	}
+	return lines
+}
+
+func frameLine(f evidence.Frame) line {
+	l := say(plain, fmt.Sprintf("#%-3d ", f.Index))
+	if f.Kind == evidence.SignalFrame {
+		return l.and(caveat, "<signal handler called>").and(caveat, guess(f.Trust))
+	}
+	if f.Kind == evidence.Physical {
+		l = l.and(faint, fmt.Sprintf("%#016x ", uint64(f.Site.PC)))
+	} else {
+		l = l.and(faint, fmt.Sprintf("%-18s ", "  inlined"))
+	}
+	l = l.and(name, functionOf(f.Site))
+	if f.Args != nil || f.Site.File != "" {
+		l = l.and(plain, "("+argumentList(f.Args)+")")
+	}
+	switch {
+	case f.Site.File != "":
+		l = l.and(plain, " at ").and(place, position(f.Site))
+	case f.Site.Module != "":
+		l = l.and(faint, fmt.Sprintf(" in %s+%v", f.Site.Module, f.Site.ModuleOffset))
+	}
+	return l.and(caveat, guess(f.Trust))
+}
+
+func guess(t evidence.Trust) string {
+	if !t.Guess() {
+		return ""
+	}
+	return "  [guess: " + string(t) + "]"
+}
+
+func argumentList(args []evidence.Variable) string {
+	parts := make([]string, len(args))
+	for i, a := range args {
+		parts[i] = a.Name + "=" + shortValue(a.Value)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// shortValue leaves an aggregate's members out.
+func shortValue(v evidence.Value) string {
+	switch {
+	case v.Unavailable != "":
+		return "<" + v.Unavailable + ">"
+	case v.Text == "" && len(v.Fields) > 0:
+		return "{...}"
+	}
+	return cut(v.Text)
+}
+
+// variableLines lists the locals, and the arguments that have parts to show.
+func variableLines(f evidence.Frame) verbatim {
+	var lines verbatim
+	add := func(v evidence.Variable) {
+		l := say(plain, "         ").and(name, v.Name)
+		if v.Type != "" {
+			l = l.and(faint, " ("+v.Type+")")
+		}
+		lines = append(lines, l.and(plain, " = "+cut(valueText(v.Value))))
+	}
+	for _, a := range f.Args {
+		if len(a.Value.Fields) > 0 {
+			add(a)
+		}
+	}
+	for _, v := range f.Locals {
+		add(v)
+	}
+	return lines
+}
+
+// valueText writes a value with its parts: `0x55d0 -> {id = 3, next = 0x0}`.
+func valueText(v evidence.Value) string {
+	if v.Unavailable != "" {
+		return "<" + v.Unavailable + ">"
+	}
+	if len(v.Fields) == 0 {
+		return v.Text
+	}
+	parts := make([]string, 0, len(v.Fields)+1)
+	for _, f := range v.Fields {
+		text := valueText(f.Value)
+		if f.Name != "" {
+			text = f.Name + " = " + text
+		}
+		parts = append(parts, text)
+	}
+	if v.Elided > 0 {
+		parts = append(parts, fmt.Sprintf("... %d more", v.Elided))
+	}
+	body := "{" + strings.Join(parts, ", ") + "}"
+	switch {
+	case v.Text == "" || v.Text == "{...}":
+		return body
+	case v.Address != nil:
+		return v.Text + " -> " + body
+	}
+	return v.Text + " " + body
+}
+
+func cut(text string) string {
+	if len(text) <= maxValue {
+		return text
+	}
+	runes := []rune(text)
+	if len(runes) <= maxValue {
+		return text
+	}
+	return string(runes[:maxValue]) + "..."
+}
+
+func goroutines(list []evidence.Goroutine) []block {
+	if len(list) == 0 {
+		return nil
+	}
+	d := []block{heading{"Goroutines"}}
+	for _, g := range list {
+		l := say(strong, fmt.Sprintf("goroutine %d", g.ID)).and(plain, " ["+g.Status)
+		if g.Wait != "" {
+			l = l.and(plain, ", "+g.Wait)
+		}
+		l = l.and(plain, "]")
+		if g.TID != 0 {
+			l = l.and(faint, fmt.Sprintf("  (LWP %d)", g.TID))
+		}
+		if g.Failing {
+			l = l.and(alarm, "  <- failed here")
+		}
+		d = append(d, append(verbatim{l}, stackLines(g.Stack)...))
+	}
+	return d
+}

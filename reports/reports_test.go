@@ -1,0 +1,251 @@
+package reports
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"diagnose/evidence"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func addr(a evidence.Addr) *evidence.Addr { return &a }
+
+func site(function, file string, line, column int) evidence.Site {
+	return evidence.Site{PC: 0x401136, Module: "/srv/bin/server", BuildID: "8a5f", ModuleOffset: 0x1136,
+		Function: function, FunctionOffset: 0x16, File: file, Line: line, Column: column}
+}
+
+// sample is a case that uses every part of the model.
+func sample() *evidence.Case {
+	worker := evidence.ThreadRef{Number: 3, TID: 4711, Start: "worker"}
+	first := evidence.ThreadRef{Number: 1, TID: 4709, Start: "main"}
+	second := evidence.ThreadRef{Number: 2, TID: 4710, Start: "worker"}
+	at := site("handle_login", "server.c", 42, 17)
+	return &evidence.Case{
+		Program: evidence.Program{Source: evidence.SourceCore, Path: "core.4709", Exe: "/srv/bin/server", BuildID: "8a5f",
+			Command: "server", Args: "server --port 80 --password hunter2", PID: 4709, Threads: 3},
+		Failure: evidence.Failure{
+			Kind: evidence.NullPointer, Proof: evidence.FromCore,
+			Sentence: `null pointer read of session->user->name in handle_login, thread 3 "worker": session->user is null`,
+			Accessed: "session->user->name", Pointer: "session->user",
+			Thread: &worker,
+			Signal: &evidence.Signal{Number: 11, Name: "SIGSEGV", Code: 1, CodeName: "SEGV_MAPERR", Addr: 8, HasAddr: true},
+			Fault: &evidence.Fault{Addr: 8, Access: evidence.Read, Size: 8, Proof: evidence.FromCore,
+				Place: evidence.Place{Addr: 8, Class: evidence.PlaceNearNull, Text: "8 bytes behind null", Proof: evidence.FromCore}},
+			Site: &at,
+			Instruction: &evidence.Instruction{PC: 0x401136, Bytes: "488b4008", Text: "mov rax, qword ptr [rax+0x8]",
+				Operands: []evidence.Operand{
+					{Text: "rax", Access: evidence.Write, Value: evidence.Value{Text: "0x0"}},
+					{Text: "[rax+0x8]", Access: evidence.Read, Address: addr(8), Symbol: "session->user->name",
+						Value:     evidence.Value{Unavailable: "memory at 0x8 is not mapped"},
+						Registers: []evidence.Register{{Name: "rax", Value: 0}}},
+				}},
+			Source: &evidence.Source{File: "server.c", Lines: []evidence.SourceLine{
+				{Number: 41, Text: "{"}, {Number: 42, Text: "\treturn strlen(session->user->name);", Failed: true}, {Number: 43, Text: "}"}}},
+			Origin: []evidence.OriginStep{{Kind: evidence.OriginCell, Text: "rax was loaded from session->user at 0x4c02b0, which holds 0x0",
+				Register: "rax", Symbol: "session->user", Type: "struct user *", Cell: addr(0x4c02b0), Value: addr(0), Site: &at,
+				Instruction: "mov rax, qword ptr [rbp-0x18]", Proof: evidence.FromCore}},
+			Recursion: &evidence.Recursion{Cycle: []evidence.Site{at}, Turns: 2, Depth: 9, StackBytes: 8 << 20},
+			Exception: &evidence.Exception{Type: "std::runtime_error", What: "no token=abc123", Proof: evidence.FromCore},
+		},
+		Findings: []evidence.Finding{{Kind: evidence.FindingDeadlock, Summary: "threads 1 and 2 wait for each other",
+			Threads: []evidence.ThreadRef{first, second}, Proof: evidence.FromCore,
+			Facts: []evidence.Fact{{Name: "lock order", Text: "a before b, and b before a"}},
+			Wait: []evidence.WaitEdge{{Waiter: first, What: "mutex", Object: 0x4c0300, Name: "a", Owner: &second, Site: &at},
+				{Waiter: second, What: "mutex", Object: 0x4c0340, Name: "b", Owner: &first}}}},
+		Stacks: []evidence.ThreadGroup{
+			{Threads: []evidence.ThreadRef{worker}, Failing: true, Stack: evidence.Stack{
+				Omitted: 7, OmittedAt: 2,
+				Stopped: "memory at 0x7ffe0000 is not in the core",
+				Frames: []evidence.Frame{
+					{Index: 0, Kind: evidence.Inlined, Trust: evidence.TrustContext, Site: at,
+						Args: []evidence.Variable{{Name: "session", Type: "struct session *", Location: "rdi",
+							Value: evidence.Value{Text: "0x4c02b0", Address: addr(0x4c02b0), Fields: []evidence.Variable{
+								{Name: "user", Value: evidence.Value{Text: "0x0"}}, {Name: "secret_key", Value: evidence.Value{Text: `"s3cr3t"`}}}}}},
+						Locals: []evidence.Variable{{Name: "n", Type: "int", Value: evidence.Value{Unavailable: "optimized out"}}}},
+					{Index: 1, Kind: evidence.Physical, Trust: evidence.TrustContext, Site: site("dispatch", "server.c", 90, 0)},
+					{Index: 9, Kind: evidence.SignalFrame, Trust: evidence.TrustCFI, Site: evidence.Site{PC: 0x7f0001}},
+					{Index: 10, Kind: evidence.Physical, Trust: evidence.TrustScan, Site: evidence.Site{PC: 0x7f0002, Module: "/lib/libfoo.so", ModuleOffset: 0x12}},
+				}}},
+			{Threads: []evidence.ThreadRef{first, second}, Waiting: "waits for mutex a",
+				Stack: evidence.Stack{Frames: []evidence.Frame{{Kind: evidence.Physical, Trust: evidence.TrustContext, Site: site("main", "server.c", 7, 1)}}}},
+		},
+		Goroutines: []evidence.Goroutine{{ID: 1, Status: "waiting", Wait: "chan receive", TID: 4709, Failing: true,
+			Stack: evidence.Stack{Frames: []evidence.Frame{}}}},
+		Scan: &evidence.Scan{Functions: []string{"handle_login"}, Instructions: 20, MemoryOperands: 7, Unresolved: 1,
+			Suspects: []evidence.Suspect{{Kind: evidence.SuspectGlobal, Name: "cfg.workers[3].state", Type: "enum state", Address: 0x4c0100, Size: 4,
+				Value: evidence.Value{Text: "BUSY|DIRTY (3)"}, Access: evidence.ReadWrite, Proof: evidence.FromCore,
+				Lines: []evidence.SuspectUse{{Access: evidence.Read, Site: at}, {Access: evidence.Write, Site: site("handle_login", "server.c", 44, 2)}}}}},
+		Registers: []evidence.Register{{Name: "rax", Value: 0}, {Name: "rbx", Value: 1}, {Name: "rcx", Value: 2}, {Name: "rdx", Value: 3}, {Name: "rip", Value: 0x401136}},
+		Modules:   []evidence.Module{{Path: "/srv/bin/server", BuildID: "8a5f", Start: 0x400000, End: 0x4c1000, Symbols: "dwarf"}},
+		Limits: []evidence.Limit{{Subject: "/lib/libfoo.so", Text: "no debug information"},
+			{Text: "core truncated at 12.3 MiB of 80.1 MiB", Severe: true}},
+	}
+}
+
+func render(t *testing.T, c *evidence.Case, opts Options) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, c, opts); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestGolden(t *testing.T) {
+	for _, f := range []struct {
+		file string
+		opts Options
+	}{
+		{"sample.txt", Options{Format: Text, Version: "test"}},
+		{"sample.color.txt", Options{Format: Text, Color: true}},
+		{"sample.md", Options{Format: Markdown}},
+		{"sample.json", Options{Format: JSON, Version: "test"}},
+	} {
+		t.Run(f.file, func(t *testing.T) {
+			got := render(t, sample(), f.opts)
+			path := filepath.Join("testdata", f.file)
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("-golden +got (write anew with -update):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestJSONMatchesSchema(t *testing.T) {
+	schema, err := jsonschema.NewCompiler().Compile("schema/case-1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	validate := func(text string) error {
+		value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return schema.Validate(value)
+	}
+	text := render(t, sample(), Options{Format: JSON, Version: "test"})
+	if err := validate(text); err != nil {
+		t.Error(err)
+	}
+	// The schema must be able to refuse: an unknown kind, an unknown member.
+	for _, change := range [][2]string{{`"null-pointer"`, `"no-such-kind"`}, {`"tid"`, `"no_such_member"`}, {`"0x8"`, `8`}} {
+		if validate(strings.Replace(text, change[0], change[1], 1)) == nil {
+			t.Errorf("the schema accepts %s in place of %s", change[1], change[0])
+		}
+	}
+}
+
+func TestJSONRoundTrip(t *testing.T) {
+	want := sample()
+	var got Document
+	text := render(t, want, Options{Format: JSON, ShowSecrets: true})
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got.Case); diff != "" {
+		t.Errorf("-written +read:\n%s", diff)
+	}
+}
+
+func TestSecretsAreRedactedInEveryFormat(t *testing.T) {
+	for _, format := range Formats() {
+		text := render(t, sample(), Options{Format: Format(format)})
+		for _, secret := range []string{"hunter2", "abc123", "s3cr3t"} {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s shows %s", format, secret)
+			}
+		}
+		open := render(t, sample(), Options{Format: Format(format), ShowSecrets: true})
+		if !strings.Contains(open, "hunter2") {
+			t.Errorf("%s hides the password although secrets are asked for", format)
+		}
+	}
+}
+
+func TestRedactText(t *testing.T) {
+	for _, x := range []struct{ in, want string }{
+		{"prog --password hunter2 --port 80", "prog --password [redacted] --port 80"},
+		{"prog --db-password=hunter2", "prog --db-password=[redacted]"},
+		{"MYSQL_PASSWORD=x1 prog", "MYSQL_PASSWORD=[redacted] prog"},
+		{"https://bob:pw@host/x", "https://bob:[redacted]host/x"},
+		{"Authorization: Bearer abcdefghijkl", "Authorization: Bearer [redacted]"},
+		{"key AKIAABCDEFGHIJKLMNOP.", "key [redacted]."},
+		{"double free or corruption (!prev)", "double free or corruption (!prev)"},
+		{"server.c:42: parse: Assertion `token != 0' failed.", "server.c:42: parse: Assertion `token != 0' failed."},
+	} {
+		if got := redactText(x.in); got != x.want {
+			t.Errorf("redactText(%q) = %q, want %q", x.in, got, x.want)
+		}
+	}
+}
+
+// Text from the target must not be able to drive a terminal or end a code block.
+func TestHostileText(t *testing.T) {
+	c := sample()
+	const evil = "a\x1b]0;owned\x07\n```\n# b\u202ec|d\xff"
+	c.Failure.Sentence, c.Failure.Message = evil, evil
+	c.Stacks[0].Stack.Frames[0].Site.Function = evil
+	c.Stacks[0].Stack.Frames[0].Locals[0] = evidence.Variable{Name: evil, Type: evil, Value: evidence.Value{Text: evil}}
+	c.Scan.Suspects[0].Name = evil
+	c.Limits[0].Text = evil
+	for _, format := range []Format{Text, Markdown} {
+		text := render(t, c, Options{Format: format})
+		if i := strings.IndexAny(text, "\x1b\x07\u202e\xff"); i >= 0 {
+			t.Errorf("%s holds %q", format, text[i:min(len(text), i+20)])
+		}
+		if strings.Contains(text, "\n```\n# b") || strings.Contains(text, "\n# b") {
+			t.Errorf("%s: hostile text broke out of its line", format)
+		}
+	}
+	if md := render(t, c, Options{Format: Markdown}); strings.Contains(md, "c|d\\xff |") {
+		t.Error("a pipe in a table cell is not escaped")
+	}
+}
+
+func TestWriteRefusesContradiction(t *testing.T) {
+	for name, breakIt := range map[string]func(*evidence.Case){
+		"no kind":       func(c *evidence.Case) { c.Failure.Kind = "" },
+		"proof":         func(c *evidence.Case) { c.Failure.Proof = "certain" },
+		"two failing":   func(c *evidence.Case) { c.Stacks[1].Failing = true },
+		"no thread":     func(c *evidence.Case) { c.Stacks[1].Threads = nil },
+		"half a cycle":  func(c *evidence.Case) { c.Findings[0].Wait = c.Findings[0].Wait[:1] },
+		"step":          func(c *evidence.Case) { c.Failure.Origin[0].Proof = "" },
+		"suspect":       func(c *evidence.Case) { c.Scan.Suspects[0].Access = "looks" },
+		"frame no kind": func(c *evidence.Case) { c.Stacks[1].Stack.Frames[0].Kind = "" },
+	} {
+		c := sample()
+		breakIt(c)
+		if err := Write(&bytes.Buffer{}, c, Options{Format: Text}); err == nil {
+			t.Errorf("%s: written without an error", name)
+		}
+	}
+}
+
+func TestNumberRanges(t *testing.T) {
+	var list []evidence.ThreadRef
+	for _, n := range []int{1, 3, 4, 5, 9} {
+		list = append(list, evidence.ThreadRef{Number: n})
+	}
+	if got, want := numberRanges(list), "1, 3-5, 9"; got != want {
+		t.Errorf("numberRanges = %q, want %q", got, want)
+	}
+}
