@@ -3,6 +3,7 @@
 package crashtest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -85,6 +86,9 @@ type Run struct {
 	Args, Env []string
 	// Limit bounds the run; 0 is 30 s.
 	Limit time.Duration
+	// Hang says that the program deadlocks: it gets SIGABRT once all its
+	// threads wait for a futex.
+	Hang bool
 }
 
 // Core runs exe until it dies of a signal and returns the core's path. A
@@ -133,14 +137,31 @@ func kernelWritesCores() bool {
 func kernelCore(dir, exe string, run Run) (string, error) {
 	cmd := exec.Command(exe, run.Args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), run.Env...)
-	timer := time.AfterFunc(run.Limit, func() { cmd.Process.Signal(unix.SIGABRT) })
-	out, err := cmd.CombinedOutput()
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	// A child that outlives the program may keep the pipe open.
+	cmd.WaitDelay = time.Second
+	if err := cmd.Start(); err != nil {
+		return "", fmt.Errorf("%s: %w", exe, err)
+	}
+	hung, ended := make(chan error, 1), make(chan struct{})
+	if run.Hang {
+		go func() { hung <- abortWhenHung(cmd.Process.Pid, run.Limit, ended) }()
+	} else {
+		hung <- nil
+	}
+	timer := time.AfterFunc(run.Limit, func() { cmd.Process.Signal(unix.SIGKILL) })
+	err := cmd.Wait()
+	close(ended)
 	if !timer.Stop() {
 		return "", fmt.Errorf("%s still ran after %v", exe, run.Limit)
 	}
+	if err := <-hung; err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", exe, err, out.Bytes())
+	}
 	found, _ := filepath.Glob(filepath.Join(dir, "core*"))
 	if len(found) == 0 {
-		return "", fmt.Errorf("%s left no core: %v\n%s", exe, err, out)
+		return "", fmt.Errorf("%s left no core: %v\n%s", exe, err, out.Bytes())
 	}
 	return found[0], nil
 }
@@ -150,6 +171,9 @@ func kernelCore(dir, exe string, run Run) (string, error) {
 func debuggerCore(dir, exe string, run Run) (string, error) {
 	if _, err := exec.LookPath("gdb"); err != nil {
 		return "", &UnsupportedError{"cores go to a collector and gdb is not installed"}
+	}
+	if run.Hang {
+		return "", &UnsupportedError{"cores go to a collector, and gdb cannot tell that a program hangs"}
 	}
 	path := filepath.Join(dir, "core")
 	args := append([]string{"-nx", "-batch", "-ex", "run", "-ex", "generate-core-file " + path, "--args", exe}, run.Args...)

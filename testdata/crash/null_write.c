@@ -1,0 +1,18 @@
+// A counter is written through a pointer that nobody set.
+static int *volatile counter;
+static int cell;
+
+__attribute__((noinline)) static void count(int by)
+{
+    // WANT: null-pointer write:@LINE+1
+    *counter = by;
+}
+
+int main(void)
+{
+#ifdef FIXED
+    counter = &cell;
+#endif
+    count(3);
+    return cell != 0 && cell != 3;
+}
