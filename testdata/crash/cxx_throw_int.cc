@@ -1,0 +1,23 @@
+// A number is thrown, through a function that promised not to.
+static volatile int code = 42;
+
+__attribute__((noinline)) static int check(int n)
+{
+    if (n == 42)
+        // WANT: cxx-terminate:@LINE+1
+        throw n;
+    return n;
+}
+
+__attribute__((noinline)) static int careful(int n) noexcept
+{
+    return check(n) + 1;
+}
+
+int main()
+{
+#ifdef FIXED
+    code = 1;
+#endif
+    return careful(code) != 2;
+}
