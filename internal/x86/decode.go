@@ -205,7 +205,15 @@ func (d *decoder) addRegister(r register, a action) {
 	})
 }
 
+// addImmediate takes x86asm's value, which is not sign-extended in all forms
+// of 16 and 32 bits. Two-byte immediates of ret and enter have no sign.
 func (d *decoder) addImmediate(v int64) {
+	switch {
+	case d.l.immLen == 4:
+		v = int64(int32(v))
+	case d.l.immLen == 2 && d.inst.Flow == FlowNext && d.x.Op != x86asm.ENTER:
+		v = int64(int16(v))
+	}
 	d.slab = append(d.slab, Operand{Reg: RegNone, IsImm: true, Imm: v, Size: d.l.immLen})
 }
 

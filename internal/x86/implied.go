@@ -41,6 +41,12 @@ func (d *decoder) addImplicit(im *implicit) {
 			size = 8
 		}
 		d.addMemory(m, size, im.act)
+	case "clzero":
+		// The line around the address is cleared (AMD volume 3, CLZERO).
+		d.addMemory(Memory{Base: RAX, Index: RegNone, Segment: d.l.segment, Addr32: d.l.addr32, Inexact: true}, 64, im.act)
+	case "movdir":
+		m := Memory{Base: encodedReg(d.l.regField()), Index: RegNone, Addr32: d.l.addr32}
+		d.addMemory(m, 64, im.act)
 	default:
 		d.addRegister(register{im.name, im.reg, im.size}, im.act)
 	}
@@ -147,6 +153,10 @@ func (d *decoder) special(b *behaviour) {
 			}
 			ops[0].Memory.Disp += size
 			d.inst.style.popped = int8(size)
+		}
+	case x86asm.FLD, x86asm.FSTP:
+		if ops[0].IsMemory && ops[0].Size == 0 {
+			ops[0].Size = 10
 		}
 	case x86asm.INT:
 		d.interrupt(ops)

@@ -124,9 +124,27 @@ func (i *Inst) operandText(o *Operand) string {
 	case o.IsImm && i.HasTarget:
 		return hex(uint64(o.Imm))
 	case o.IsImm:
-		return signedHex(o.Imm)
+		return i.immediateText(o.Imm)
 	}
 	return o.RegName
+}
+
+// immediateText writes small negative numbers with a sign and others, which
+// are more likely to be masks or constants, at the size of the destination.
+func (i *Inst) immediateText(v int64) string {
+	size := 0
+	if len(i.Operands) > 0 {
+		size = i.Operands[0].Size
+	}
+	switch {
+	case size == 2 && v < -0x100:
+		return hex(uint64(uint16(v)))
+	case size == 4 && v < -0x10000:
+		return hex(uint64(uint32(v)))
+	case size == 8 && v < -1<<31:
+		return hex(uint64(v))
+	}
+	return signedHex(v)
 }
 
 func hex(v uint64) string { return "0x" + strconv.FormatUint(v, 16) }

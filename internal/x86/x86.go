@@ -97,8 +97,10 @@ type Operand struct {
 	Access evidence.AccessKind
 	// RegName is the name as written, "eax".
 	RegName string
-	Imm     int64
-	Memory  Memory
+	// Imm is sign-extended; where the destination is 32 bits wide the upper
+	// half does not count. For a direct branch it is the target.
+	Imm    int64
+	Memory Memory
 }
 
 // Flow is what an instruction does to the instruction pointer.
