@@ -1,0 +1,69 @@
+package object
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"encoding/hex"
+	"strings"
+)
+
+// maxBuildID bounds a build-id; linkers write 8 to 32 bytes.
+const maxBuildID = 64
+
+// noteGNUBuildID is NT_GNU_BUILD_ID of elf.h.
+const noteGNUBuildID = 3
+
+// BuildID returns the NT_GNU_BUILD_ID note in lower-case hexadecimal, or "".
+func (f *File) BuildID() string { return f.buildID() }
+
+// findBuildID looks at the note sections first: the program headers of a
+// debug file describe the object it was made from.
+func (f *File) findBuildID() string {
+	id := ""
+	f.guard("", func() {
+		for i := range f.sections {
+			s := &f.sections[i]
+			if s.Type != uint32(elf.SHT_NOTE) || id != "" {
+				continue
+			}
+			if b, err := s.stored(); err == nil {
+				id = buildIDNote(b, 4)
+			}
+		}
+		for i := range f.programs {
+			p := &f.programs[i]
+			if p.kind != uint32(elf.PT_NOTE) || id != "" {
+				continue
+			}
+			if b, ok := f.bytes(p.offset, p.filesz); ok {
+				id = buildIDNote(b, p.align)
+			}
+		}
+	})
+	return id
+}
+
+// buildIDNote searches notes, whose fields are padded to four bytes, or to
+// eight where the segment is aligned so.
+func buildIDNote(b []byte, align uint64) string {
+	if align != 8 {
+		align = 4
+	}
+	pad := func(n uint64) uint64 { return (n + align - 1) &^ (align - 1) }
+	for len(b) >= 12 {
+		nameSize := uint64(binary.LittleEndian.Uint32(b))
+		descSize := uint64(binary.LittleEndian.Uint32(b[4:]))
+		kind := binary.LittleEndian.Uint32(b[8:])
+		desc := pad(12 + nameSize)
+		next := pad(desc + descSize)
+		if desc+descSize > uint64(len(b)) {
+			return ""
+		}
+		name := strings.TrimRight(string(b[12:12+min(nameSize, 8)]), "\x00")
+		if kind == noteGNUBuildID && name == "GNU" && descSize > 0 && descSize <= maxBuildID {
+			return hex.EncodeToString(b[desc : desc+descSize])
+		}
+		b = b[min(next, uint64(len(b))):]
+	}
+	return ""
+}

@@ -1,0 +1,39 @@
+package object
+
+import "fmt"
+
+// FormatError says that a file is not what it should be, and where.
+type FormatError struct {
+	File    string
+	Section string // may be empty
+	Offset  uint64 // in the file, or in the section when one is named
+	Reason  string
+	Err     error // may be nil
+}
+
+func (e *FormatError) Error() string {
+	where := e.File
+	if e.Section != "" {
+		where += ": " + e.Section
+	}
+	text := fmt.Sprintf("%s at %#x: %s", where, e.Offset, e.Reason)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *FormatError) Unwrap() error { return e.Err }
+
+// UnsupportedError says that a file is well formed as far as is known, but
+// of a kind that this package does not read.
+type UnsupportedError struct {
+	File string
+	// What completes "FILE: ... is not supported".
+	What string
+}
+
+func (e *UnsupportedError) Error() string {
+	return e.File + ": " + e.What + " is not supported"
+}

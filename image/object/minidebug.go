@@ -1,0 +1,46 @@
+package object
+
+import "debug/elf"
+
+// miniSection holds MiniDebugInfo: an xz-compressed ELF object with the
+// symbols that .dynsym lacks (Fedora, Features/MiniDebugInfo).
+const miniSection = ".gnu_debugdata"
+
+// findMiniSymbols unpacks MiniDebugInfo; nil without any that is sound.
+func (f *File) findMiniSymbols() *symbolTable {
+	mini, err := f.miniDebugInfo()
+	if mini == nil || err != nil {
+		return nil
+	}
+	table := mini.own().static
+	if table == nil {
+		return nil
+	}
+	if len(f.loads) > 0 && len(mini.loads) > 0 {
+		table.shift = f.loads[0].Vaddr - mini.loads[0].Vaddr
+	}
+	return table
+}
+
+// miniDebugInfo returns the object inside .gnu_debugdata, nil without one.
+func (f *File) miniDebugInfo() (*File, error) {
+	s := f.Section(miniSection)
+	if s == nil || s.Type == uint32(elf.SHT_NOBITS) {
+		return nil, nil
+	}
+	packed, err := s.Data()
+	if err != nil {
+		return nil, err
+	}
+	var data []byte
+	fault := f.guard(miniSection, func() {
+		data, err = decode(func() ([]byte, error) { return unxz(packed) })
+	})
+	if fault != nil {
+		return nil, fault
+	}
+	if err != nil {
+		return nil, &FormatError{File: f.path, Section: miniSection, Reason: "decompression failed", Err: err}
+	}
+	return FromBytes(f.path+"("+miniSection+")", data)
+}

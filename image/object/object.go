@@ -1,0 +1,153 @@
+package object
+
+import (
+	"debug/elf"
+	"fmt"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// File is one ELF object. It is safe for concurrent use, but for Close.
+type File struct {
+	path string
+	// target is the path as the process has it, that is without a sysroot.
+	target string
+	data   []byte
+	mapped bool
+	close  sync.Once
+
+	kind     uint16
+	programs []program
+	loads    []Segment
+	sections []Section
+	// hollow: a debug file whose loaded sections have headers but no bytes.
+	hollow bool
+	// damage is what Open could not read but can do without.
+	damage error
+
+	buildID  func() string
+	own      func() ownSymbols
+	stubs    func() *stubTable
+	mini     func() *symbolTable
+	attached atomic.Pointer[[]*symbolTable]
+	attach   sync.Mutex
+}
+
+// Open maps an x86-64 ELF object. The errors are *FormatError for what is
+// not one, and those of the file system.
+func Open(path string) (*File, error) {
+	target, err := filepath.Abs(path)
+	if err != nil {
+		target = path
+	}
+	return openFile(path, target, hostFile(path))
+}
+
+// openFile opens a file that the process knows as target.
+func openFile(path, target string, open opener) (*File, error) {
+	data, err := mapFile(path, open)
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFile(path, data)
+	if err != nil {
+		unix.Munmap(data)
+		return nil, err
+	}
+	f.target, f.mapped = target, true
+	return f, nil
+}
+
+// FromBytes reads an object from memory, such as the vDSO; name stands for
+// it in errors. data must not change afterwards.
+func FromBytes(name string, data []byte) (*File, error) {
+	return newFile(name, data)
+}
+
+func newFile(path string, data []byte) (*File, error) {
+	f := &File{path: path, target: path, data: data}
+	f.buildID = sync.OnceValue(f.findBuildID)
+	f.own = sync.OnceValue(f.findSymbols)
+	f.stubs = sync.OnceValue(f.findStubs)
+	f.mini = sync.OnceValue(f.findMiniSymbols)
+	var err error
+	if fault := f.guard("", func() { err = f.parse() }); fault != nil {
+		return nil, fault
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Close unmaps the object. No slice obtained from it may be used afterwards,
+// nor any file that it was given to with AddSymbols.
+func (f *File) Close() error {
+	var err error
+	f.close.Do(func() {
+		if f.mapped {
+			err = unix.Munmap(f.data)
+		}
+	})
+	return err
+}
+
+// Path returns the path the object was opened by.
+func (f *File) Path() string { return f.path }
+
+// Type returns elf.ET_EXEC, elf.ET_DYN, ...
+func (f *File) Type() uint16 { return f.kind }
+
+// Damage returns what of the object's headers could not be read, such as a
+// section table behind the end of a truncated file; nil for a sound object.
+func (f *File) Damage() error { return f.damage }
+
+// bytes returns part of the file; ok is false when it lies outside.
+func (f *File) bytes(offset, size uint64) (b []byte, ok bool) {
+	if n := uint64(len(f.data)); offset > n || size > n-offset {
+		return nil, false
+	}
+	return f.data[offset : offset+size : offset+size], true
+}
+
+func (f *File) formatError(section string, offset uint64, reason string, args ...any) *FormatError {
+	return &FormatError{File: f.path, Section: section, Offset: offset, Reason: fmt.Sprintf(reason, args...)}
+}
+
+// guard runs read, which looks at mapped bytes. A file that was truncated
+// after it was mapped gives SIGBUS there (mmap(2)), which becomes an error.
+func (f *File) guard(section string, read func()) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch fault := recover().(type) {
+		case nil:
+		case interface{ Addr() uintptr }:
+			err = f.faultError(section, fault.Addr())
+		default:
+			panic(fault)
+		}
+	}()
+	read()
+	return nil
+}
+
+func (f *File) faultError(section string, addr uintptr) error {
+	var offset uint64
+	if len(f.data) > 0 {
+		if base := uintptr(unsafe.Pointer(&f.data[0])); addr >= base && addr-base < uintptr(len(f.data)) {
+			offset, section = uint64(addr-base), ""
+		}
+	}
+	return f.formatError(section, offset, "the file was truncated while it was read")
+}
+
+// HasDWARF reports whether the object itself holds .debug_info.
+func (f *File) HasDWARF() bool {
+	s := f.Section(".debug_info")
+	return s != nil && s.Type != uint32(elf.SHT_NOBITS) && s.rawSize > 0
+}

@@ -1,0 +1,157 @@
+package object
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"strings"
+	"sync"
+)
+
+// Section is a section header, with its data on demand.
+type Section struct {
+	// Name is that of the header; a ".zdebug_info" of old toolchains is named
+	// ".debug_info", because Data decompresses it.
+	Name   string
+	Addr   uint64 // link-time address; 0 when not loaded
+	Size   uint64 // in memory, that is decompressed
+	Offset uint64
+	Type   uint32 // elf.SHT_*
+	Flags  uint64 // elf.SHF_*
+
+	file      *File
+	index     int // in the section table
+	link      uint32
+	entrySize uint64
+	rawSize   uint64 // in the file
+	packing   packing
+	unpack    sync.Once
+	data      []byte
+	err       error
+}
+
+// Data returns the section's contents, decompressed if need be. The slice
+// must not be written to. It is kept after the first call. SHT_NOBITS is an
+// error.
+//
+// Contents that are not compressed are the mapped file itself: reading them
+// faults, with SIGBUS, if the file is truncated meanwhile, and after Close.
+func (s *Section) Data() ([]byte, error) {
+	if s.packing.method == notPacked {
+		return s.stored()
+	}
+	s.unpack.Do(func() { s.data, s.err = s.decompress() })
+	return s.data, s.err
+}
+
+// stored returns the section's bytes as they are in the file.
+func (s *Section) stored() ([]byte, error) {
+	if s.Type == uint32(elf.SHT_NOBITS) {
+		return nil, s.errorAt(0, "the section has no contents in this file")
+	}
+	if s.Type == uint32(elf.SHT_NULL) {
+		return nil, s.errorAt(0, "section %d is unused", s.index)
+	}
+	b, ok := s.file.bytes(s.Offset, s.rawSize)
+	if !ok {
+		return nil, s.errorAt(0, "%#x bytes at file offset %#x reach behind the end of the file at %#x",
+			s.rawSize, s.Offset, len(s.file.data))
+	}
+	return b, nil
+}
+
+func (s *Section) errorAt(offset uint64, reason string, args ...any) *FormatError {
+	return s.file.formatError(s.Name, offset, reason, args...)
+}
+
+// findPacking notes how the section is compressed, and its true size.
+func (s *Section) findPacking() {
+	legacy := strings.HasPrefix(s.Name, ".zdebug_")
+	if s.Type == uint32(elf.SHT_NOBITS) || s.Flags&uint64(elf.SHF_COMPRESSED) == 0 && !legacy {
+		return
+	}
+	b, err := s.stored()
+	if err != nil {
+		s.packing.method = badPacking
+		return
+	}
+	if s.Flags&uint64(elf.SHF_COMPRESSED) != 0 {
+		s.packing = headerPacking(b)
+	} else if legacy {
+		s.packing = legacyPacking(b)
+		s.Name = ".debug_" + strings.TrimPrefix(s.Name, ".zdebug_")
+	}
+	if s.packing.method != notPacked {
+		s.Size = s.packing.size
+	}
+}
+
+// headerPacking reads an Elf64_Chdr (gABI, "Section Compression").
+func headerPacking(b []byte) packing {
+	if len(b) < chdrSize {
+		return packing{method: badPacking}
+	}
+	p := packing{size: binary.LittleEndian.Uint64(b[8:]), start: chdrSize}
+	switch elf.CompressionType(binary.LittleEndian.Uint32(b)) {
+	case elf.COMPRESS_ZLIB:
+		p.method = zlibPacked
+	case elf.COMPRESS_ZSTD:
+		p.method = zstdPacked
+	default:
+		p.method = badPacking
+	}
+	return p
+}
+
+// legacyPacking reads what GNU tools wrote before SHF_COMPRESSED: "ZLIB" and
+// the size in big-endian order. Without it the section is not compressed.
+func legacyPacking(b []byte) packing {
+	if len(b) < 12 || string(b[:4]) != "ZLIB" {
+		return packing{}
+	}
+	return packing{method: zlibPacked, size: binary.BigEndian.Uint64(b[4:]), start: 12}
+}
+
+// Section returns the first section with the name; nil if there is none.
+func (f *File) Section(name string) *Section {
+	for i := range f.sections {
+		if f.sections[i].Name == name {
+			return &f.sections[i]
+		}
+	}
+	return nil
+}
+
+// SectionAt returns the loaded section that covers a link-time address; nil
+// if none does.
+func (f *File) SectionAt(vaddr uint64) *Section {
+	for i := range f.sections {
+		s := &f.sections[i]
+		if s.Flags&uint64(elf.SHF_ALLOC) == 0 || vaddr < s.Addr || vaddr-s.Addr >= s.Size {
+			continue
+		}
+		// .tbss has an address but takes no room there.
+		if s.Type == uint32(elf.SHT_NOBITS) && s.Flags&uint64(elf.SHF_TLS) != 0 {
+			continue
+		}
+		return s
+	}
+	return nil
+}
+
+// sectionOfType returns the first section of a type that has contents here.
+func (f *File) sectionOfType(kind elf.SectionType) *Section {
+	for i := range f.sections {
+		if f.sections[i].Type == uint32(kind) {
+			return &f.sections[i]
+		}
+	}
+	return nil
+}
+
+// linked returns the section that s's sh_link names, nil if there is none.
+func (s *Section) linked() *Section {
+	if s.link == 0 || int64(s.link) >= int64(len(s.file.sections)) {
+		return nil
+	}
+	return &s.file.sections[s.link]
+}

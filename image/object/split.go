@@ -1,0 +1,79 @@
+package object
+
+import (
+	"encoding/binary"
+	"io/fs"
+	"path/filepath"
+)
+
+// Split opens the .dwo of a skeleton unit; compDir and name are the
+// skeleton's attributes, and id its DWO id, 0 for not known. An id that
+// differs from that of a DWARF 5 file is an error. A .dwp beside the
+// executable is a *UnsupportedError; no file at all is fs.ErrNotExist.
+func (d *Finder) Split(debug *File, compDir, name string, id uint64) (*File, error) {
+	if name == "" {
+		return nil, debug.formatError(".debug_info", 0, "a skeleton unit without a file name")
+	}
+	path := name
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(compDir, name)
+	}
+	s := search{finder: d, accept: func(c *File) error { return c.checkSplitID(id) }}
+	s.target(path)
+	// Objects are often moved together with their .dwo files.
+	s.host(filepath.Join(filepath.Dir(debug.path), name))
+	s.host(filepath.Join(filepath.Dir(debug.path), filepath.Base(name)))
+	c, err := s.result()
+	if c != nil || err != nil {
+		return c, err
+	}
+	packages := search{finder: d, accept: func(*File) error { return nil }}
+	packages.host(debug.path + ".dwp")
+	if packages.found != nil {
+		packages.found.Close()
+		return nil, &UnsupportedError{File: debug.path + ".dwp", What: "split DWARF in a package"}
+	}
+	return nil, &fs.PathError{Op: "find split DWARF", Path: path, Err: fs.ErrNotExist}
+}
+
+// checkSplitID compares the DWO id in the header of the first unit, where
+// DWARF 5 has it (section 7.5.1.2).
+func (f *File) checkSplitID(id uint64) error {
+	s := f.Section(".debug_info.dwo")
+	if s == nil {
+		return f.formatError(".debug_info.dwo", 0, "no such section: not split DWARF")
+	}
+	b, err := s.Data()
+	if err != nil || id == 0 {
+		return err
+	}
+	have, known := uint64(0), false
+	if err := f.guard(s.Name, func() { have, known = splitID(b) }); err != nil {
+		return err
+	}
+	if known && have != id {
+		return s.errorAt(0, "DWO id %#x where %#x is needed", have, id)
+	}
+	return nil
+}
+
+func splitID(b []byte) (id uint64, ok bool) {
+	const splitCompile = 5 // DW_UT_split_compile
+	if len(b) < 4 {
+		return 0, false
+	}
+	offsetSize := 4
+	if binary.LittleEndian.Uint32(b) == 0xffffffff { // 64-bit DWARF
+		offsetSize = 8
+		b = b[min(len(b), 8):]
+	}
+	if len(b) < 4 {
+		return 0, false
+	}
+	b = b[4:]
+	at := 4 + offsetSize // version, unit type, address size, abbreviations
+	if len(b) < at+8 || binary.LittleEndian.Uint16(b) != 5 || b[2] != splitCompile {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint64(b[at:]), true
+}
