@@ -1,0 +1,123 @@
+package value
+
+import (
+	"errors"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/image/debuginfo"
+)
+
+// Frame is what a location expression is evaluated against.
+type Frame struct {
+	Process   *image.Process
+	Thread    *image.Thread
+	Module    *image.Module
+	Registers image.Registers
+	CFA       evidence.Addr
+	// Caller resolves DW_OP_entry_value; nil when the caller is not known.
+	Caller *Frame
+
+	// memory stands for the process's in tests.
+	memory image.Memory
+}
+
+// readable returns the memory to read from; nil when there is none.
+func (f *Frame) readable() image.Memory {
+	if f.memory != nil || f.Process == nil {
+		return f.memory
+	}
+	return f.Process
+}
+
+// Options bounds what is shown. A zero field takes its value from Defaults.
+type Options struct {
+	// Depth is how many levels of members and pointers are followed,
+	// Elements how many of an array, StringBytes how much of a string.
+	Depth, Elements, StringBytes int
+	// Values is how many values one variable may expand to in all, and
+	// TextBytes how long the short form of an aggregate may grow.
+	Values, TextBytes int
+}
+
+// Defaults are bounds that keep a variable within about a screen.
+var Defaults = Options{Depth: 3, Elements: 16, StringBytes: 200, Values: 300, TextBytes: 160}
+
+func (o Options) withDefaults() Options {
+	fill := func(field *int, value int) {
+		if *field <= 0 {
+			*field = value
+		}
+	}
+	fill(&o.Depth, Defaults.Depth)
+	fill(&o.Elements, Defaults.Elements)
+	fill(&o.StringBytes, Defaults.StringBytes)
+	fill(&o.Values, Defaults.Values)
+	fill(&o.TextBytes, Defaults.TextBytes)
+	return o
+}
+
+// Read evaluates a variable in the frame and formats its value.
+//
+// The Value's Text is the whole of a scalar or a short form of an aggregate
+// ("{id = 7, name = \"x\"}"); Fields are the members and elements, and for a
+// pointer to a structure those of the structure it points to, one level.
+func Read(f *Frame, v debuginfo.Variable, opts Options) evidence.Variable {
+	out := evidence.Variable{Name: v.Name}
+	if v.Type == nil {
+		out.Value.Unavailable = "its type is not known"
+		return out
+	}
+	out.Type = v.Type.Name()
+	loc, err := Lives(f, v)
+	if err != nil {
+		out.Value.Unavailable = reason(err)
+		return out
+	}
+	out.Location = loc.String()
+	obj, err := loc.object(f, v.Type.Size())
+	if err != nil {
+		out.Value.Unavailable = reason(err)
+		return out
+	}
+	w := newFormatter(f.readable(), opts)
+	out.Value = w.top(obj, v.Type)
+	return out
+}
+
+// At formats the object of the given type at an address. When m also names
+// addresses, as *image.Process does, pointers carry the symbols they point to.
+func At(m image.Memory, addr evidence.Addr, t debuginfo.Type, opts Options) evidence.Value {
+	if t == nil {
+		return evidence.Value{Unavailable: "its type is not known"}
+	}
+	w := newFormatter(m, opts)
+	return w.top(object{source: memorySource{m, addr}}, t)
+}
+
+// Scalar formats the bytes of a value of a scalar type (integer, boolean,
+// character, enumeration, float, pointer), lowest address first. A pointer is
+// not followed, but named when m can name addresses; m may be nil.
+func Scalar(m image.Memory, data []byte, t debuginfo.Type) evidence.Value {
+	if t == nil {
+		return evidence.Value{Unavailable: "its type is not known"}
+	}
+	w := newFormatter(m, Defaults)
+	return w.scalar(data, t)
+}
+
+// UnavailableError says why a variable has no value at this point.
+type UnavailableError struct{ Reason string }
+
+func (e *UnavailableError) Error() string { return e.Reason }
+
+func unavailable(why string) error { return &UnavailableError{why} }
+
+// reason is err's text for Value.Unavailable.
+func reason(err error) string {
+	var missing *UnavailableError
+	if errors.As(err, &missing) {
+		return missing.Reason
+	}
+	return err.Error()
+}
