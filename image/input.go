@@ -1,0 +1,78 @@
+package image
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
+	"diagnose/image/object"
+)
+
+// coreInput is a core file in memory.
+type coreInput struct {
+	data   []byte
+	limits []evidence.Limit
+	close  func() error
+}
+
+// openInput maps the core at path, unpacked if it is compressed; "-" and
+// pipes are copied to a temporary file first.
+func openInput(path string, opts *Options) (*coreInput, error) {
+	if path == "-" {
+		return fileInput("standard input", os.Stdin, opts)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		return nil, &object.FormatError{File: path, Reason: "is a directory, not a core file"}
+	case !mode.IsRegular() && mode&os.ModeNamedPipe == 0:
+		return nil, &object.FormatError{File: path, Reason: "is neither a file nor a pipe"}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return fileInput(path, f, opts)
+}
+
+func fileInput(name string, f *os.File, opts *Options) (*coreInput, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return spool(name, f, opts)
+	}
+	head := make([]byte, longestMagic)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if compressionOf(head[:n]) != nil {
+		return spool(name, io.NewSectionReader(f, 0, info.Size()), opts)
+	}
+	return mapInput(name, f)
+}
+
+// mapInput maps a whole file; its pages are read when they are looked at.
+func mapInput(name string, f *os.File) (*coreInput, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() == 0 {
+		return nil, &object.FormatError{File: name, Reason: "the file is empty"}
+	}
+	data, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, fmt.Errorf("%s: mmap of %d bytes: %w", name, info.Size(), err)
+	}
+	return &coreInput{data: data, close: func() error { return unix.Munmap(data) }}, nil
+}

@@ -1,0 +1,112 @@
+package image
+
+import (
+	"debug/elf"
+	"encoding/binary"
+
+	"diagnose/evidence"
+)
+
+const (
+	// mostLinks bounds the dynamic linker's list, mostDynamic an object's
+	// dynamic section; memory that is being corrupted may loop.
+	mostLinks   = 1 << 15
+	mostDynamic = 1024
+	longestPath = 4096
+)
+
+// linkEntry is a struct link_map (link.h).
+type linkEntry struct {
+	node    evidence.Addr
+	bias    uint64
+	name    string
+	dynamic evidence.Addr
+}
+
+// linkMap walks the dynamic linker's list of loaded objects, in load order,
+// as far as memory goes: PT_DYNAMIC of the executable, DT_DEBUG, r_debug.
+func (p *Process) linkMap(exe *Module) []linkEntry {
+	if exe == nil || exe.image == nil || exe.image.dynamic == 0 {
+		return nil
+	}
+	debug, ok := dynamicValue(p.memory, evidence.Addr(exe.Bias+exe.image.dynamic), uint64(elf.DT_DEBUG))
+	if !ok || debug == 0 {
+		return nil
+	}
+	const rMap = 8 // offset of r_map in struct r_debug
+	first, err := Uint64(p.memory, evidence.Addr(debug+rMap))
+	if err != nil {
+		return nil
+	}
+	return walkLinks(p.memory, evidence.Addr(first))
+}
+
+// walkLinks follows l_next from a struct link_map.
+func walkLinks(m Memory, node evidence.Addr) []linkEntry {
+	var list []linkEntry
+	seen := map[evidence.Addr]bool{}
+	for node != 0 && !seen[node] && len(list) < mostLinks {
+		seen[node] = true
+		var b [32]byte
+		if _, err := m.ReadMemory(node, b[:]); err != nil {
+			return list
+		}
+		le := binary.LittleEndian
+		e := linkEntry{node: node, bias: le.Uint64(b[:]), dynamic: evidence.Addr(le.Uint64(b[16:]))}
+		if name, whole, err := CString(m, evidence.Addr(le.Uint64(b[8:])), longestPath); err == nil && whole {
+			e.name = name
+		}
+		list = append(list, e)
+		node = evidence.Addr(le.Uint64(b[24:]))
+	}
+	return list
+}
+
+// dynamicValue looks an entry of a dynamic section up.
+func dynamicValue(m Memory, addr evidence.Addr, tag uint64) (uint64, bool) {
+	for i := range mostDynamic {
+		var b [16]byte
+		if _, err := m.ReadMemory(addr+evidence.Addr(16*i), b[:]); err != nil {
+			return 0, false
+		}
+		switch binary.LittleEndian.Uint64(b[:]) {
+		case tag:
+			return binary.LittleEndian.Uint64(b[8:]), true
+		case uint64(elf.DT_NULL):
+			return 0, false
+		}
+	}
+	return 0, false
+}
+
+// orderModules fills loadOrder and the thread-local indices, which the
+// dynamic linker gives out in load order to objects with a PT_TLS segment.
+func (p *Process) orderModules() {
+	p.tls.nodes = map[*Module]evidence.Addr{}
+	placed := map[*Module]bool{}
+	for _, e := range p.linkMap(p.Exe) {
+		m := p.ModuleAt(e.dynamic)
+		if m == nil || placed[m] {
+			continue
+		}
+		placed[m] = true
+		p.tls.nodes[m] = e.node
+		p.loadOrder = append(p.loadOrder, m)
+	}
+	if p.Exe != nil && !placed[p.Exe] {
+		p.loadOrder = append([]*Module{p.Exe}, p.loadOrder...)
+		placed[p.Exe] = true
+	}
+	index := 0
+	for _, m := range p.loadOrder {
+		if m.image != nil && m.image.tls != nil {
+			index++
+			m.TLSID = index
+		}
+	}
+	for _, m := range p.Modules {
+		if !placed[m] {
+			p.loadOrder = append(p.loadOrder, m)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"diagnose/evidence"
+	"diagnose/image/object"
+)
+
+// OpenCore reads a core file of x86-64 Linux. A compressed one (zst, lz4, gz,
+// xz) is unpacked into a private temporary file. path "-" is standard input.
+//
+// What cannot be used at all is an *object.FormatError or an error of the
+// file system; a truncated core is a Process with a severe limit.
+func OpenCore(path string, opts Options) (*Process, error) {
+	input, err := openInput(path, &opts)
+	if err != nil {
+		return nil, fmt.Errorf("core: %w", err)
+	}
+	var p *Process
+	err = guarded(func() (err error) {
+		p, err = readCore(path, input.data, opts)
+		return err
+	})
+	if err != nil {
+		input.close()
+		return nil, fmt.Errorf("core: %w", err)
+	}
+	p.Limits = append(input.limits, p.Limits...)
+	p.close = input.close
+	return p, nil
+}
+
+// readCore makes a process of a core file's bytes.
+func readCore(path string, data []byte, opts Options) (*Process, error) {
+	core, err := parseCore(path, data)
+	if err != nil {
+		return nil, err
+	}
+	var notes coreNotes
+	for _, h := range core.notes {
+		segment := core.contents(h.offset, h.filesz)
+		notes.cut = notes.cut || uint64(len(segment)) < h.filesz
+		notes.parse(segment)
+	}
+	if len(notes.threads) == 0 {
+		return nil, core.noThreads(&notes)
+	}
+	p := &Process{options: opts, Auxv: notes.auxv, Failing: -1}
+	p.Program = evidence.Program{Source: evidence.SourceCore, Path: path, Command: notes.name, Args: notes.args, PID: notes.pid}
+	p.Mappings = coreMappings(core.loads, sortFiles(notes.files))
+	p.memory = &coreMemory{core: core, process: p}
+	p.setThreads(&notes)
+	p.truncation(core, &notes)
+	source := &fileSource{exe: opts.Exe, finder: &p.options.Finder}
+	if path != "-" {
+		source.beside = filepath.Dir(path)
+	}
+	p.loadModules(source)
+	p.nameStack()
+	p.countMissing(core)
+	return p, nil
+}
+
+func (c *elfCore) noThreads(notes *coreNotes) error {
+	at, reason := uint64(0), "no notes, so no thread's registers"
+	if len(c.notes) > 0 {
+		at, reason = c.notes[0].offset, "the notes hold no thread's registers (NT_PRSTATUS)"
+	}
+	if c.truncated() {
+		reason = fmt.Sprintf("%s: the file ends at %s of %s", reason, mebibytes(uint64(len(c.data))), mebibytes(c.wanted))
+	}
+	var cause error
+	if len(notes.problems) > 0 {
+		cause = errors.New(notes.problems[0])
+	}
+	return &object.FormatError{File: c.name, Section: "notes", Offset: at, Reason: reason, Err: cause}
+}
+
+// setThreads converts the threads and picks the failing one. The kernel gives
+// every thread the fatal signal's number in pr_cursig, and siginfo to the
+// first one, which it happened to; gdb's gcore writes siginfo for each.
+func (p *Process) setThreads(notes *coreNotes) {
+	p.Threads = make([]Thread, len(notes.threads))
+	for i, t := range notes.threads {
+		ref := evidence.ThreadRef{Number: i + 1, TID: t.tid}
+		if t.tid == notes.pid {
+			ref.Name = notes.name
+		}
+		p.Threads[i] = Thread{Ref: ref, Registers: t.regs, Signal: t.siginfo}
+	}
+	p.Program.Threads = len(p.Threads)
+	if p.Program.PID == 0 {
+		p.Program.PID = notes.threads[0].tid
+	}
+	first := &p.Threads[0]
+	if cursig := notes.threads[0].cursig; first.Signal == nil && cursig != 0 {
+		s := signalOf(cursig)
+		first.Signal = &s
+	}
+	for i := range p.Threads {
+		s := p.Threads[i].Signal
+		if s == nil || s.Number != notes.threads[i].cursig || !endsProcess(s.Number) || p.debuggerStop(&p.Threads[i]) {
+			continue
+		}
+		p.Failing = i
+		return
+	}
+}
+
+// debuggerStop tells a debugger's SIGTRAP, in whose cores nothing failed,
+// from a trap instruction of the program.
+func (p *Process) debuggerStop(t *Thread) bool {
+	const sigtrap, int3 = 5, 0xcc
+	if t.Signal.Number != sigtrap {
+		return false
+	}
+	if t.Signal.Code>>8 != 0 || t.Signal.Code <= 0 && t.Signal.SenderPID == 0 {
+		return true // a ptrace event (ptrace(2)), or siginfo made up by one
+	}
+	var b [1]byte
+	if _, err := p.ReadMemory(t.Registers.PC()-1, b[:]); err != nil {
+		return false // the code's file is not open yet: believe the signal
+	}
+	return t.Signal.Code == siKernel && b[0] != int3
+}
+
+// truncation says what a cut core has lost.
+func (p *Process) truncation(core *elfCore, notes *coreNotes) {
+	severe := func(format string, args ...any) {
+		p.Limits = append(p.Limits, evidence.Limit{Subject: p.Program.Path, Text: fmt.Sprintf(format, args...), Severe: true})
+	}
+	if core.truncated() {
+		lost := 0
+		for i := range core.loads {
+			if l := &core.loads[i]; uint64(len(core.contents(l.offset, l.filesz))) < l.filesz {
+				lost++
+			}
+		}
+		severe("core truncated at %s of %s (file offset %#x): %d of %d mappings missing or cut",
+			mebibytes(uint64(len(core.data))), mebibytes(core.wanted), len(core.data), lost, len(core.loads)+core.headersCut)
+	}
+	if core.headersCut > 0 {
+		severe("core truncated within its program headers: %d mappings are not even listed", core.headersCut)
+	}
+	if notes.cut {
+		severe("the core's notes are cut; %d threads were read, there may be more", len(notes.threads))
+	}
+	for _, text := range notes.problems {
+		severe("the core's notes are damaged: %s", text)
+	}
+	if len(notes.auxv) == 0 {
+		severe("the core has no auxiliary vector (NT_AUXV)")
+	}
+	if len(notes.files) == 0 {
+		p.Limits = append(p.Limits, evidence.Limit{Subject: p.Program.Path,
+			Text: "the core names no mapped files (NT_FILE); the objects come from the dynamic linker's list"})
+	}
+}
+
+func mebibytes(n uint64) string {
+	if n < 1<<20 {
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}
+
+// nameStack names the first thread's stack, on which the kernel put the
+// random bytes and the program's name.
+func (p *Process) nameStack() {
+	for _, kind := range []uint64{auxRandom, auxExecFn} {
+		if m := p.MappingAt(evidence.Addr(p.Auxv[kind])); m != nil && m.Path == "" && m.Writable() {
+			m.Path = "[stack]"
+			return
+		}
+	}
+}
+
+// countMissing fills Mapping.Missing and tells what the core should hold and
+// does not.
+func (p *Process) countMissing(core *elfCore) {
+	var names []string
+	missing := 0
+	for i := range p.Mappings {
+		m := &p.Mappings[i]
+		m.Missing = m.size() - min(m.size(), core.inCore(uint64(m.Start), uint64(m.End)))
+		if m.Missing == 0 {
+			continue
+		}
+		m.Missing -= min(m.Missing, p.inObjects(m))
+		if m.Missing == 0 || m.Perms == "---" || m.Path == "[vvar]" || m.Path == "[vdso]" || uint64(m.Start) >= canonicalEnd {
+			continue
+		}
+		missing++
+		if name := p.missingName(m); len(names) < 4 && (len(names) == 0 || names[len(names)-1] != name) {
+			names = append(names, name)
+		}
+	}
+	if missing > 0 && !core.truncated() {
+		p.Limits = append(p.Limits, evidence.Limit{Subject: p.Program.Path, Text: fmt.Sprintf(
+			"%d of %d mappings are missing or partly missing from the core: %s", missing, len(p.Mappings), strings.Join(names, ", "))})
+	}
+}
+
+func (p *Process) missingName(m *Mapping) string {
+	if m.Path != "" {
+		return m.Path
+	}
+	return fmt.Sprintf("%v (%s)", m.Start, m.Perms)
+}
+
+// inObjects returns how many of a mapping's bytes, none of which the core
+// holds but for a first page, the matching object serves.
+func (p *Process) inObjects(m *Mapping) uint64 {
+	module := p.ModuleAt(m.Start)
+	if module == nil || module.Object == nil || m.Writable() {
+		return 0
+	}
+	link := module.LinkAddr(m.Start)
+	for _, s := range module.Object.Segments() {
+		if s.Flags&2 == 0 && link >= pageDown(s.Vaddr) && link < s.Vaddr+s.Memsz {
+			return m.size() // the rest of the last page is the file's too
+		}
+	}
+	return 0
+}

@@ -1,0 +1,291 @@
+package image
+
+import (
+	"fmt"
+
+	"diagnose/evidence"
+	"diagnose/image/object"
+)
+
+const (
+	// nearNull is below what the kernel lets a process map (vm.mmap_min_addr
+	// is 64 KiB on Debian and Ubuntu).
+	nearNull = 64 << 10
+	// defaultStackLimit is the usual RLIMIT_STACK, which a core does not
+	// record; stackGuardGap is the kernel's stack_guard_gap (mm/mmap.c).
+	defaultStackLimit = 8 << 20
+	stackGuardGap     = 256 * pageSize
+)
+
+// Place says what an address is.
+func (p *Process) Place(addr evidence.Addr) evidence.Place {
+	place := evidence.Place{Addr: addr, Proof: evidence.FromCore}
+	m := p.MappingAt(addr)
+	switch {
+	case m != nil:
+		place.Permissions = m.Perms
+		p.mapped(&place, m)
+	case addr == 0:
+		place.Class, place.Text = evidence.PlaceNearNull, "the null pointer"
+	case addr < nearNull:
+		place.Class, place.Text = evidence.PlaceNearNull, fmt.Sprintf("%#x bytes from the null pointer", uint64(addr))
+	case !addr.Canonical():
+		place.Class, place.Text = evidence.PlaceNonCanonical, "non-canonical: bits 47 to 63 differ, so no memory can have it"
+	case addr >= 1<<63:
+		place.Class, place.Text = evidence.PlaceKernel, "in the kernel's half of the address space"
+	default:
+		p.unmapped(&place)
+	}
+	return place
+}
+
+// mapped describes an address within a mapping.
+func (p *Process) mapped(place *evidence.Place, m *Mapping) {
+	if m.Path == "[vdso]" || m.Path == "[vvar]" || m.Path == "[vsyscall]" {
+		place.Class, place.Text, place.Module = evidence.PlaceVDSO, "in the kernel's "+m.Path, m.Path
+		p.nameSymbol(place)
+		return
+	}
+	if uint64(m.Start) >= canonicalEnd {
+		place.Class, place.Text = evidence.PlaceKernel, "in the kernel's half of the address space (vsyscall page)"
+		return
+	}
+	if module := p.ModuleAt(place.Addr); module != nil {
+		p.inModule(place, m, module)
+		return
+	}
+	if m.Perms == "---" {
+		p.inaccessible(place)
+		return
+	}
+	if m.file() {
+		offset := m.Offset + uint64(place.Addr-m.Start)
+		place.Class, place.Offset = evidence.PlaceMappedFile, offset
+		place.Text = fmt.Sprintf("in the mapped file %s at offset %#x", m.Path, offset)
+		return
+	}
+	p.anonymous(place, m)
+}
+
+// inModule describes an address of an object by its section and symbol.
+func (p *Process) inModule(place *evidence.Place, mapping *Mapping, m *Module) {
+	place.Module = m.Path
+	what := "data"
+	switch {
+	case mapping.Perms == "---":
+		place.Class, what = evidence.PlaceInaccessible, "an inaccessible part"
+	case mapping.Executable():
+		place.Class, what = evidence.PlaceCode, "code"
+	case mapping.Writable():
+		place.Class = evidence.PlaceGlobal
+	default:
+		place.Class, what = evidence.PlaceReadOnly, "read-only data"
+	}
+	var section *object.Section
+	if m.Object != nil {
+		section = m.Object.SectionAt(m.LinkAddr(place.Addr))
+	}
+	if section == nil {
+		place.Text = fmt.Sprintf("in %s of %s (offset %#x)", what, m.name(), m.LinkAddr(place.Addr))
+	} else {
+		place.Section = printable(section.Name)
+		place.Text = fmt.Sprintf("in %s of %s (section %s)", what, m.name(), place.Section)
+	}
+	p.nameSymbol(place)
+}
+
+// nameSymbol puts the covering symbol into a place's text.
+func (p *Process) nameSymbol(place *evidence.Place) {
+	s, ok := p.SymbolAt(place.Addr)
+	if !ok || place.Addr < s.Addr {
+		return
+	}
+	place.Symbol, place.Offset = s.Name, uint64(place.Addr-s.Addr)
+	kind := "the function"
+	switch place.Class {
+	case evidence.PlaceGlobal:
+		kind = "the global"
+	case evidence.PlaceReadOnly:
+		kind = "the constant"
+	case evidence.PlaceVDSO, evidence.PlaceInaccessible:
+		kind = "the symbol"
+	}
+	where := ""
+	switch {
+	case place.Section != "":
+		where = fmt.Sprintf(" (section %s of %s)", place.Section, s.Module.name())
+	default:
+		where = " of " + s.Module.name()
+	}
+	if place.Offset == 0 {
+		place.Text = fmt.Sprintf("%s %s%s", kind, s.Name, where)
+		return
+	}
+	place.Text = fmt.Sprintf("%s into %s %s%s", byteCount(place.Offset), kind, s.Name, where)
+}
+
+func byteCount(n uint64) string {
+	switch {
+	case n == 1:
+		return "1 byte"
+	case n < 1024:
+		return fmt.Sprintf("%d bytes", n)
+	}
+	return fmt.Sprintf("%#x bytes", n)
+}
+
+// inaccessible tells the guard below a stack from other mappings without any
+// permission.
+func (p *Process) inaccessible(place *evidence.Place) {
+	i := p.mappingIndex(place.Addr)
+	for _, s := range p.memoryRegions().stacks {
+		if s.whole && p.guardBelow(s.mapping) == i {
+			place.Class, place.TID = evidence.PlaceStackGuard, s.thread.Ref.TID
+			place.Text = fmt.Sprintf("in the guard below the stack of thread %d, %s below its end",
+				s.thread.Ref.Number, byteCount(uint64(p.Mappings[s.mapping].Start-place.Addr)))
+			return
+		}
+	}
+	place.Class = evidence.PlaceInaccessible
+	place.Text = "in memory that is mapped without any permission"
+	if base := place.Addr &^ (arenaSize - 1); p.inArena(base) {
+		place.Text = "in the unused rest of a malloc arena, which has no permission"
+	}
+}
+
+// anonymous describes memory without a file: stacks, heaps, the rest.
+func (p *Process) anonymous(place *evidence.Place, m *Mapping) {
+	heap := p.memoryRegions().heap
+	if s, ok := p.stackAt(place.Addr); ok {
+		p.onStack(place, s)
+		return
+	}
+	if m.Path == "[stack]" {
+		place.Class, place.Text = evidence.PlaceStack, "on the first thread's stack"
+		return
+	}
+	if place.Addr >= heap.start && place.Addr < heap.end {
+		place.Class = evidence.PlaceHeap
+		place.Text = fmt.Sprintf("on the heap, %s from its start", byteCount(uint64(place.Addr-heap.start)))
+		return
+	}
+	if m.Writable() {
+		if p.inArena(place.Addr) {
+			place.Class, place.Proof = evidence.PlaceHeap, evidence.Inferred
+			place.Text = fmt.Sprintf("on the heap, in the malloc arena at %v", place.Addr&^(arenaSize-1))
+			return
+		}
+		if block, ok := p.inBigChunk(m, place.Addr); ok {
+			place.Class, place.Proof = evidence.PlaceHeap, evidence.Inferred
+			place.Text = fmt.Sprintf("on the heap, in a block of %#x bytes that malloc mapped for itself at %v",
+				uint64(block.end-block.start), block.start)
+			return
+		}
+	}
+	place.Class = evidence.PlaceAnonymous
+	if !m.Writable() {
+		place.Class = evidence.PlaceReadOnly
+		if m.Executable() {
+			place.Class = evidence.PlaceCode
+		}
+	}
+	place.Text = fmt.Sprintf("in anonymous memory (%s) from %v to %v", m.Perms, m.Start, m.End)
+}
+
+func (p *Process) onStack(place *evidence.Place, s threadStack) {
+	place.Class, place.TID = evidence.PlaceStack, s.thread.Ref.TID
+	if place.Addr >= s.sp {
+		place.Text = fmt.Sprintf("on the stack of thread %d, %s above its stack pointer", s.thread.Ref.Number,
+			byteCount(uint64(place.Addr-s.sp)))
+		return
+	}
+	place.Text = fmt.Sprintf("on the stack of thread %d, %s below its stack pointer", s.thread.Ref.Number,
+		byteCount(uint64(s.sp-place.Addr)))
+}
+
+// unmapped describes an address that no mapping holds by its neighbours.
+func (p *Process) unmapped(place *evidence.Place) {
+	if p.belowMainStack(place) {
+		return
+	}
+	place.Class = evidence.PlaceUnmapped
+	text := "not mapped"
+	i := p.mappingBehind(place.Addr)
+	if i > 0 {
+		m := &p.Mappings[i-1]
+		text += fmt.Sprintf(", %s behind %s", byteCount(uint64(place.Addr-m.End)), p.describe(m))
+	}
+	if i < len(p.Mappings) && uint64(p.Mappings[i].Start) < canonicalEnd {
+		m := &p.Mappings[i]
+		text += fmt.Sprintf(", %s before %s", byteCount(uint64(m.Start-place.Addr)), p.describe(m))
+	}
+	place.Text = text
+	if uint64(place.Addr)%pageSize == 16 && p.nearMappings(place.Addr, i) {
+		place.Class, place.Proof = evidence.PlaceFreedMapping, evidence.Inferred
+		place.Text = "probably a large block that was freed: 16 bytes into a page, where malloc's mapped blocks begin; " + text
+	}
+}
+
+// belowMainStack recognises the gap that the kernel keeps below the first
+// thread's stack and that a stack at its limit runs into.
+func (p *Process) belowMainStack(place *evidence.Place) bool {
+	for _, s := range p.memoryRegions().stacks {
+		if !s.main {
+			continue
+		}
+		m := &p.Mappings[s.mapping]
+		limit := p.stackLimit
+		if limit == 0 {
+			limit, place.Proof = defaultStackLimit, evidence.Inferred
+		}
+		size := max(m.size(), min(limit, canonicalEnd))
+		if place.Addr >= m.Start || uint64(m.End)-uint64(place.Addr) > size+stackGuardGap {
+			place.Proof = evidence.FromCore
+			return false
+		}
+		place.Class, place.TID = evidence.PlaceStackGuard, s.thread.Ref.TID
+		place.Text = fmt.Sprintf("%s below the stack of thread %d, which is %#x bytes large", byteCount(uint64(m.Start-place.Addr)),
+			s.thread.Ref.Number, m.size())
+		return true
+	}
+	return false
+}
+
+// nearMappings reports whether the kernel could have placed a mapping at
+// addr: in its mmap area, which grows down from the libraries.
+func (p *Process) nearMappings(addr evidence.Addr, behind int) bool {
+	const near = 1 << 32
+	const mmapArea = 0x7000_0000_0000 // TASK_UNMAPPED_BASE's neighbourhood with a top-down layout
+	if addr < mmapArea || behind == len(p.Mappings) {
+		return false
+	}
+	return p.Mappings[behind].Start-addr < near
+}
+
+// describe names a mapping in a phrase.
+func (p *Process) describe(m *Mapping) string {
+	part := "data"
+	switch {
+	case m.Executable():
+		part = "code"
+	case !m.Writable():
+		part = "read-only data"
+	}
+	regions := p.memoryRegions()
+	for _, s := range regions.stacks {
+		if &p.Mappings[s.mapping] == m && s.whole {
+			return fmt.Sprintf("the stack of thread %d", s.thread.Ref.Number)
+		}
+	}
+	switch module := p.ModuleAt(m.Start); {
+	case module != nil:
+		return module.name() + "'s " + part
+	case m.Start >= regions.heap.start && m.End <= regions.heap.end:
+		return "the heap"
+	case m.Path != "":
+		return m.Path
+	case m.Perms == "---":
+		return "an inaccessible mapping"
+	}
+	return "anonymous memory"
+}

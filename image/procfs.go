@@ -1,0 +1,174 @@
+package image
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
+)
+
+// procFile is a path below /proc/PID.
+func procFile(pid int, parts ...string) string {
+	return filepath.Join(append([]string{"/proc", strconv.Itoa(pid)}, parts...)...)
+}
+
+// procStatus is what /proc/PID/status says (proc_pid_status(5)).
+type procStatus struct {
+	name         string
+	state        string // "S (sleeping)"
+	tgid, tracer int
+	kernelThread bool
+	addressSpace bool // VmSize is there
+}
+
+func readStatus(pid int) (procStatus, error) {
+	var s procStatus
+	text, err := os.ReadFile(procFile(pid, "status"))
+	if err != nil {
+		return s, err
+	}
+	for line := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		value = strings.TrimSpace(value)
+		switch key {
+		case "Name":
+			s.name = value
+		case "State":
+			s.state = value
+		case "Tgid":
+			s.tgid, _ = strconv.Atoi(value)
+		case "TracerPid":
+			s.tracer, _ = strconv.Atoi(value)
+		case "Kthread":
+			s.kernelThread = value == "1"
+		case "VmSize":
+			s.addressSpace = true
+		}
+	}
+	return s, nil
+}
+
+// zombie reports whether only the process's entry is left.
+func (s *procStatus) zombie() bool {
+	return strings.HasPrefix(s.state, "Z") || strings.HasPrefix(s.state, "X")
+}
+
+// listTasks returns the threads' ids in ascending order.
+func listTasks(pid int) ([]int, error) {
+	entries, err := os.ReadDir(procFile(pid, "task"))
+	if err != nil {
+		return nil, err
+	}
+	var tids []int
+	for _, e := range entries {
+		if tid, err := strconv.Atoi(e.Name()); err == nil {
+			tids = append(tids, tid)
+		}
+	}
+	return tids, nil
+}
+
+// readMaps reads /proc/PID/maps.
+func readMaps(pid int) ([]Mapping, error) {
+	text, err := os.ReadFile(procFile(pid, "maps"))
+	if err != nil {
+		return nil, err
+	}
+	return parseMaps(text)
+}
+
+// parseMaps reads lines such as
+//
+//	7f05-7f06 r-xp 00001000 fe:00 325835   /usr/lib/x.so
+func parseMaps(text []byte) ([]Mapping, error) {
+	var list []Mapping
+	last := evidence.Addr(0)
+	for line := range bytes.Lines(text) {
+		m, err := parseMapsLine(strings.TrimSuffix(string(line), "\n"))
+		if err != nil {
+			return nil, fmt.Errorf("maps line %d: %w", len(list)+1, err)
+		}
+		if m.Start >= last && m.Start < m.End {
+			list, last = append(list, m), m.End
+		}
+	}
+	return list, nil
+}
+
+func parseMapsLine(line string) (Mapping, error) {
+	fields := strings.SplitN(line, " ", 6)
+	if len(fields) < 5 || len(fields[1]) < 3 {
+		return Mapping{}, fmt.Errorf("%q has too few fields", line)
+	}
+	from, to, _ := strings.Cut(fields[0], "-")
+	start, err1 := strconv.ParseUint(from, 16, 64)
+	end, err2 := strconv.ParseUint(to, 16, 64)
+	offset, err3 := strconv.ParseUint(fields[2], 16, 64)
+	if err1 != nil || err2 != nil || err3 != nil {
+		return Mapping{}, fmt.Errorf("%q has no addresses", line)
+	}
+	m := Mapping{Start: evidence.Addr(start), End: evidence.Addr(end), Perms: fields[1][:3]}
+	if len(fields) == 6 {
+		// The kernel escapes only line ends (show_map_vma in fs/proc/task_mmu.c).
+		m.Path = strings.ReplaceAll(strings.TrimLeft(fields[5], " "), `\012`, "\n")
+	}
+	if m.file() {
+		m.Offset = offset
+	}
+	return m, nil
+}
+
+// readLiveAuxv reads /proc/PID/auxv.
+func readLiveAuxv(pid int) (map[uint64]uint64, error) {
+	b, err := os.ReadFile(procFile(pid, "auxv"))
+	if err != nil {
+		return nil, err
+	}
+	return parseAuxv(b), nil
+}
+
+func readCommandLine(pid int) string {
+	b, err := os.ReadFile(procFile(pid, "cmdline"))
+	if err != nil {
+		return ""
+	}
+	return strings.ReplaceAll(strings.TrimRight(string(b), "\x00"), "\x00", " ")
+}
+
+func threadName(pid, tid int) string {
+	b, err := os.ReadFile(procFile(pid, "task", strconv.Itoa(tid), "comm"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(string(b), "\n")
+}
+
+// stackLimitOf returns the soft RLIMIT_STACK; 0 when it is not known.
+func stackLimitOf(pid int) uint64 {
+	var limit unix.Rlimit
+	if unix.Prlimit(pid, unix.RLIMIT_STACK, nil, &limit) != nil {
+		return 0
+	}
+	return limit.Cur
+}
+
+// elfClassOf reads the class and machine of a process's executable.
+func elfClassOf(pid int) (class byte, machine uint16, err error) {
+	f, err := os.Open(procFile(pid, "exe"))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close()
+	var h [20]byte
+	if _, err := f.ReadAt(h[:], 0); err != nil {
+		return 0, 0, err
+	}
+	return h[4], binary.LittleEndian.Uint16(h[18:]), nil
+}

@@ -1,0 +1,207 @@
+package image
+
+import (
+	"fmt"
+	"sync"
+
+	"diagnose/evidence"
+	"diagnose/image/debuginfo"
+)
+
+// Lookup says how a pc is to be understood.
+type Lookup uint8
+
+const (
+	// AtInstruction: pc is the instruction itself (the innermost frame, and
+	// one that a signal interrupted).
+	AtInstruction Lookup = iota
+	// ReturnAddress: pc is behind a call; the call is what is looked up.
+	ReturnAddress
+)
+
+// SymbolizedCall is one level of the inline chain at a pc.
+type SymbolizedCall struct {
+	Site    evidence.Site
+	Inlined bool
+}
+
+// nameCache keeps what was symbolized: threads that wait stand in the same
+// few functions.
+type nameCache struct {
+	mu    sync.Mutex
+	calls map[nameKey][]SymbolizedCall // guarded by mu
+}
+
+type nameKey struct {
+	pc  evidence.Addr
+	how Lookup
+}
+
+// mostNames bounds the cache.
+const mostNames = 1 << 16
+
+// Symbolize names a pc: the inline chain, innermost first, the physical
+// function last. There is always at least one site, if only with its pc.
+// What stood in the way of better names goes to the process's limits, once
+// for each module. The result is shared: it must not be changed.
+func (p *Process) Symbolize(pc evidence.Addr, how Lookup) []SymbolizedCall {
+	key := nameKey{pc, how}
+	p.names.mu.Lock()
+	calls, ok := p.names.calls[key]
+	p.names.mu.Unlock()
+	if ok {
+		return calls
+	}
+	calls = p.symbolize(pc, how)
+	p.names.mu.Lock()
+	defer p.names.mu.Unlock()
+	if p.names.calls == nil {
+		p.names.calls = map[nameKey][]SymbolizedCall{}
+	}
+	if len(p.names.calls) < mostNames {
+		p.names.calls[key] = calls
+	}
+	return calls
+}
+
+func (p *Process) symbolize(pc evidence.Addr, how Lookup) []SymbolizedCall {
+	lookup := pc
+	if how == ReturnAddress && pc > 0 {
+		lookup--
+	}
+	m := p.ModuleAt(lookup)
+	if m == nil {
+		return []SymbolizedCall{{Site: evidence.Site{PC: pc}}}
+	}
+	base := evidence.Site{PC: pc, Module: m.Path, BuildID: m.BuildID, ModuleOffset: evidence.Addr(m.LinkAddr(pc))}
+	link := m.LinkAddr(lookup)
+	info, err := m.Debug()
+	m.tellDebug(info, err)
+	if info != nil {
+		calls, err := m.callsAt(info, link)
+		if err != nil {
+			m.tellOnce("dwarf", fmt.Sprintf("the debug information of %s is damaged, so some names are missing: %v", m.name(), err))
+		}
+		if len(calls) > 0 {
+			return p.dwarfSites(base, calls)
+		}
+	}
+	site := p.symbolSite(base, m, link)
+	if info != nil {
+		if position, ok := m.positionAt(info, link); ok {
+			site.File, site.Line, site.Column = printable(position.File), position.Line, position.Column
+		}
+	}
+	return []SymbolizedCall{{Site: site}}
+}
+
+func (m *Module) callsAt(info *debuginfo.Info, link uint64) (calls []debuginfo.Call, err error) {
+	err = recovered(func() (err error) { calls, err = info.CallsAt(link); return err })
+	return calls, err
+}
+
+func (m *Module) positionAt(info *debuginfo.Info, link uint64) (position debuginfo.Position, ok bool) {
+	err := recovered(func() (err error) { position, ok, err = info.PositionAt(link); return err })
+	return position, ok && err == nil
+}
+
+func (p *Process) dwarfSites(base evidence.Site, calls []debuginfo.Call) []SymbolizedCall {
+	list := make([]SymbolizedCall, 0, len(calls))
+	for _, c := range calls {
+		site := base
+		site.File, site.Line, site.Column = printable(c.Position.File), c.Position.Line, c.Position.Column
+		if f := c.Function; f != nil {
+			site.Function, site.LinkageName = p.functionName(f.Name, f.Linkage), printable(f.Linkage)
+			if entry := f.Entry; !c.Inlined && uint64(base.ModuleOffset) >= entry {
+				site.FunctionOffset = uint64(base.ModuleOffset) - entry
+			}
+		}
+		list = append(list, SymbolizedCall{Site: site, Inlined: c.Inlined})
+	}
+	return list
+}
+
+func (p *Process) functionName(name, linkage string) string {
+	switch {
+	case linkage == "" || p.options.NoDemangle && linkage == name:
+		return printable(name)
+	case p.options.NoDemangle:
+		return printable(linkage)
+	}
+	return demangled(linkage)
+}
+
+// symbolName is an ELF symbol's name as the options want it.
+func (p *Process) symbolName(name string) string {
+	if p.options.NoDemangle {
+		return printable(name)
+	}
+	return demangled(name)
+}
+
+func (p *Process) symbolSite(site evidence.Site, m *Module, link uint64) evidence.Site {
+	if m.Object == nil {
+		return site
+	}
+	s, ok := m.Object.SymbolAt(link)
+	if !ok {
+		return site
+	}
+	site.Function = p.symbolName(s.Name)
+	if site.Function != s.Name {
+		site.LinkageName = printable(s.Name)
+	}
+	if at := uint64(site.ModuleOffset); at >= s.Value {
+		site.FunctionOffset = at - s.Value
+	}
+	return site
+}
+
+// tellDebug records once how well a module's code can be named.
+func (m *Module) tellDebug(info *debuginfo.Info, err error) {
+	if info != nil || m.Object == nil || m.Path == "[vdso]" {
+		return
+	}
+	if err != nil {
+		m.tellOnce("dwarf", fmt.Sprintf("%v; names come from its symbols", err))
+		return
+	}
+	from := "names come from its symbol table"
+	switch m.Object.SymbolSource() {
+	case "dynsym":
+		from = "names come from its dynamic symbols"
+	case "minidebuginfo":
+		from = "names come from its MiniDebugInfo"
+	case "none":
+		from = "it has no symbols either"
+	}
+	m.tellOnce("dwarf", fmt.Sprintf("no debug information for %s; %s", m.name(), from))
+}
+
+func (m *Module) tellOnce(topic, text string) {
+	once := &m.toldDebug
+	if topic != "dwarf" {
+		once = &m.toldOther
+	}
+	once.Do(func() { m.process.limit(evidence.Limit{Subject: m.Path, Text: text}) })
+}
+
+// Prefetch opens the debug information of the modules that the addresses lie
+// in, side by side, so that symbolizing them waits for the slowest only.
+func (p *Process) Prefetch(pcs []evidence.Addr) {
+	seen := map[*Module]bool{}
+	var wait sync.WaitGroup
+	for _, pc := range pcs {
+		m := p.ModuleAt(pc)
+		if m == nil || seen[m] {
+			continue
+		}
+		seen[m] = true
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			m.Debug()
+		}()
+	}
+	wait.Wait()
+}

@@ -1,0 +1,148 @@
+package image
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"sync"
+
+	"diagnose/evidence"
+)
+
+// tlsCache remembers where the dynamic linker keeps a module's index.
+type tlsCache struct {
+	nodes map[*Module]evidence.Addr // struct link_map of each module
+
+	once   sync.Once
+	offset uint64 // of l_tls_modid in struct link_map; 0 when not known
+}
+
+const (
+	tcbDTV = 8 // offset of dtv in tcbhead_t (glibc, sysdeps/x86_64/nptl/tls.h)
+	// dtvEntry is sizeof(dtv_t); an entry holds the block's address, or
+	// dtvUnallocated until the thread first touches it.
+	dtvEntry       = 16
+	dtvUnallocated = ^uint64(0)
+)
+
+// ThreadLocal returns the address of a thread's copy of a module's
+// thread-local block, by way of the dynamic thread vector (Drepper, "ELF
+// Handling For Thread-Local Storage", section 3).
+func (p *Process) ThreadLocal(t *Thread, m *Module) (evidence.Addr, error) {
+	addr, err := p.threadLocal(t, m)
+	if err != nil {
+		return 0, fmt.Errorf("thread-local storage of %s in thread %d: %w", m.name(), t.Ref.Number, err)
+	}
+	return addr, nil
+}
+
+func (p *Process) threadLocal(t *Thread, m *Module) (evidence.Addr, error) {
+	if m.image == nil || m.image.tls == nil {
+		return 0, fmt.Errorf("the object has none")
+	}
+	tcb := t.Registers.FSBase
+	if tcb == 0 {
+		return 0, fmt.Errorf("the thread has no thread pointer")
+	}
+	if p.usesMusl() {
+		return 0, fmt.Errorf("only glibc's layout is known, not musl's")
+	}
+	if self, err := Uint64(p, tcb); err != nil || self != uint64(tcb) {
+		return 0, fmt.Errorf("no thread control block at %v", tcb) // psABI 3.4.6: %fs:0 holds its own address
+	}
+	if m == p.Exe {
+		return p.staticBlock(tcb, m), nil
+	}
+	index, err := p.tlsIndex(m)
+	if err != nil {
+		return 0, err
+	}
+	return p.dynamicBlock(tcb, index)
+}
+
+// staticBlock is variant II: the executable's block ends at the thread
+// pointer, rounded to its alignment (Drepper, section 3.4.6).
+func (p *Process) staticBlock(tcb evidence.Addr, m *Module) evidence.Addr {
+	tls := m.image.tls
+	align := max(tls.alignm, 1)
+	size := tls.memsz
+	// The block starts congruent to p_vaddr modulo the alignment.
+	offset := size + (-size-tls.vaddr)&(align-1)
+	return tcb - evidence.Addr(offset)
+}
+
+func (p *Process) dynamicBlock(tcb evidence.Addr, index uint64) (evidence.Addr, error) {
+	dtv, err := Uint64(p, tcb+tcbDTV)
+	if err != nil {
+		return 0, fmt.Errorf("dtv: %w", err)
+	}
+	count, err := Uint64(p, evidence.Addr(dtv-dtvEntry))
+	if err != nil {
+		return 0, fmt.Errorf("dtv length: %w", err)
+	}
+	if index == 0 || index > count {
+		return 0, fmt.Errorf("index %d lies outside the thread's %d entries: not touched by this thread yet", index, count)
+	}
+	block, err := Uint64(p, evidence.Addr(dtv+index*dtvEntry))
+	if err != nil {
+		return 0, fmt.Errorf("dtv entry %d: %w", index, err)
+	}
+	if block == dtvUnallocated || block == 0 {
+		return 0, fmt.Errorf("not allocated: this thread has not touched it yet")
+	}
+	return evidence.Addr(block), nil
+}
+
+// tlsIndex asks the dynamic linker's own record, whose place glibc tells
+// debuggers (nptl_db's _thread_db_link_map_l_tls_modid), and else takes the
+// order of loading.
+func (p *Process) tlsIndex(m *Module) (uint64, error) {
+	p.tls.once.Do(func() { p.tls.offset = p.tlsIndexOffset() })
+	node := p.tls.nodes[m]
+	if p.tls.offset == 0 || node == 0 {
+		if m.TLSID == 0 {
+			return 0, fmt.Errorf("its index is not known: the dynamic linker's list does not name it")
+		}
+		return uint64(m.TLSID), nil
+	}
+	index, err := Uint64(p, node+evidence.Addr(p.tls.offset))
+	if err != nil {
+		return 0, fmt.Errorf("link_map at %v: %w", node, err)
+	}
+	if index == 0 {
+		return 0, fmt.Errorf("the dynamic linker gave it no index")
+	}
+	return index, nil
+}
+
+func (p *Process) tlsIndexOffset() uint64 {
+	const furthest = 4096 // struct link_map has about 1200 bytes
+	for _, m := range p.loadOrder {
+		if m.Object == nil {
+			continue
+		}
+		s, ok := m.Object.SymbolNamed("_thread_db_link_map_l_tls_modid")
+		if !ok {
+			continue
+		}
+		// DB_STRUCT_FIELD: size in bits, number of elements, offset.
+		var b [12]byte
+		if _, err := p.ReadMemory(m.Addr(s.Value), b[:]); err != nil {
+			return 0
+		}
+		le := binary.LittleEndian
+		if offset := le.Uint32(b[8:]); le.Uint32(b[:]) == 64 && offset < furthest {
+			return uint64(offset)
+		}
+	}
+	return 0
+}
+
+func (p *Process) usesMusl() bool {
+	for _, m := range p.Modules {
+		if strings.HasPrefix(m.name(), "ld-musl") {
+			return true
+		}
+	}
+	return false
+}

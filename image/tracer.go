@@ -1,0 +1,281 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
+)
+
+const (
+	// Requests of linux/ptrace.h.
+	ptraceSeize      = 0x4206
+	ptraceInterrupt  = 0x4207
+	ptraceGetRegset  = 0x4204
+	ptraceGetSiginfo = 0x4202
+
+	regsetPrstatus    = notePrstatus
+	regsetFP          = noteFPRegs
+	stopLimit         = 5 * time.Second
+	mostThreadListing = 50
+)
+
+// tracer stops the threads of a process. Linux lets only the kernel thread
+// that attached use a tracee (ptrace(2)), so all calls are made on one.
+type tracer struct {
+	pid   int
+	calls chan func()
+	ended chan struct{}
+	// threads that stopped, in ascending order of their ids.
+	threads []*tracee
+	// moving are seized threads that did not stop.
+	moving []int
+}
+
+// tracee is a stopped thread.
+type tracee struct {
+	tid int
+	// pending is the signal that the thread was about to be given; it is
+	// given when the thread goes on.
+	pending int
+	siginfo *evidence.Signal
+	regs    Registers
+}
+
+// newTracer starts the kernel thread that traces.
+func newTracer(pid int) *tracer {
+	t := &tracer{pid: pid, calls: make(chan func()), ended: make(chan struct{})}
+	started := make(chan struct{})
+	go t.serve(started)
+	<-started
+	return t
+}
+
+// serve makes the calls. As the goroutine ends locked, so does its kernel
+// thread, and the kernel lets go of whatever that still traces. The process's
+// first thread would not end: another goroutine takes over then, which cannot
+// be given that thread while this one holds it.
+func (t *tracer) serve(started chan struct{}) {
+	runtime.LockOSThread()
+	if unix.Gettid() == os.Getpid() {
+		go t.serve(started)
+		<-started
+		runtime.UnlockOSThread()
+		return
+	}
+	close(started)
+	for f := range t.calls {
+		f()
+	}
+	close(t.ended)
+}
+
+// do runs f on the tracing thread.
+func (t *tracer) do(f func() error) error {
+	result := make(chan error, 1)
+	t.calls <- func() { result <- f() }
+	return <-result
+}
+
+func ptraceCall(request, tid int, data uintptr) error {
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, uintptr(request), uintptr(tid), 0, data, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// ptraceRead is for requests that fill memory of ours.
+func ptraceRead(request, tid int, addr uintptr, data unsafe.Pointer) error {
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, uintptr(request), uintptr(tid), addr, uintptr(data), 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// stopAll stops every thread. New ones may be made while others still run, so
+// the list is read until it holds nothing new.
+func (t *tracer) stopAll() error {
+	known := map[int]bool{}
+	for range mostThreadListing {
+		tids, err := listTasks(t.pid)
+		if err != nil {
+			return err
+		}
+		var fresh []int
+		for _, tid := range tids {
+			if known[tid] {
+				continue
+			}
+			known[tid] = true
+			seized, err := t.seize(tid)
+			if err != nil {
+				return err
+			}
+			if seized {
+				fresh = append(fresh, tid)
+			}
+		}
+		if len(fresh) == 0 {
+			slices.SortFunc(t.threads, func(a, b *tracee) int { return a.tid - b.tid })
+			return nil
+		}
+		t.await(fresh)
+	}
+	return fmt.Errorf("process %d makes threads faster than they can be stopped", t.pid)
+}
+
+// seize attaches to a thread without stopping the others; false when the
+// thread has ended meanwhile.
+func (t *tracer) seize(tid int) (bool, error) {
+	err := ptraceCall(ptraceSeize, tid, 0)
+	if err == nil {
+		err = ptraceCall(ptraceInterrupt, tid, 0)
+	}
+	if err == nil {
+		return true, nil
+	}
+	status, statusErr := readStatus(tid)
+	if err == unix.ESRCH || statusErr != nil || status.zombie() {
+		return false, nil
+	}
+	return false, attachError(tid, &status, err)
+}
+
+// await waits until the threads stand. Those that do not within the limit,
+// as in an uninterruptible sleep, are left out.
+func (t *tracer) await(tids []int) {
+	deadline := time.Now().Add(stopLimit)
+	pause := 20 * time.Microsecond
+	for len(tids) > 0 {
+		waiting := tids[:0]
+		for _, tid := range tids {
+			done := t.poll(tid)
+			if !done {
+				waiting = append(waiting, tid)
+			}
+		}
+		tids = waiting
+		if time.Now().After(deadline) {
+			t.moving = append(t.moving, tids...)
+			return
+		}
+		if len(tids) > 0 {
+			time.Sleep(pause)
+			pause = min(2*pause, 5*time.Millisecond)
+		}
+	}
+}
+
+// poll takes note of a thread's stop; true when there is nothing more to
+// wait for.
+func (t *tracer) poll(tid int) bool {
+	var status unix.WaitStatus
+	got, err := unix.Wait4(tid, &status, unix.WNOHANG|unix.WALL, nil)
+	switch {
+	case err == unix.EINTR, err == nil && got == 0:
+		return false
+	case err != nil, !status.Stopped():
+		return true // it has ended
+	}
+	thread := &tracee{tid: tid}
+	if event := int(uint32(status) >> 16); event == 0 {
+		thread.pending = int(status.StopSignal())
+		thread.siginfo = t.pendingSiginfo(tid)
+	}
+	t.threads = append(t.threads, thread)
+	return true
+}
+
+func (t *tracer) pendingSiginfo(tid int) *evidence.Signal {
+	var b [siginfoSize]byte
+	if ptraceRead(ptraceGetSiginfo, tid, 0, unsafe.Pointer(&b[0])) != nil {
+		return nil
+	}
+	if s, ok := parseSiginfo(b[:]); ok {
+		return &s
+	}
+	return nil
+}
+
+// readRegisters fills the registers of every stopped thread.
+func (t *tracer) readRegisters() error {
+	for _, thread := range t.threads {
+		b, err := regset(thread.tid, regsetPrstatus, userRegsSize)
+		if err != nil {
+			return fmt.Errorf("registers of thread %d: %w", thread.tid, err)
+		}
+		if len(b) == userRegs386Size {
+			return fmt.Errorf("thread %d runs 32-bit code; only x86-64 is supported", thread.tid)
+		}
+		if thread.regs, err = parseUserRegs(b); err != nil {
+			return fmt.Errorf("registers of thread %d: %w", thread.tid, err)
+		}
+		if b, err := regset(thread.tid, regsetFP, 512); err == nil {
+			thread.regs.Vector = parseFXSave(b)
+		}
+	}
+	return nil
+}
+
+func regset(tid, kind, size int) ([]byte, error) {
+	b := make([]byte, size)
+	iov := unix.Iovec{Base: &b[0], Len: uint64(size)}
+	if err := ptraceRead(ptraceGetRegset, tid, uintptr(kind), unsafe.Pointer(&iov)); err != nil {
+		return nil, err
+	}
+	return b[:iov.Len], nil
+}
+
+// detach lets every thread go on as it was: with the signal that it was about
+// to be given, or stopped if the process was.
+func (t *tracer) detach() error {
+	err := t.do(func() error {
+		var first error
+		for _, thread := range t.threads {
+			err := ptraceCall(unix.PTRACE_DETACH, thread.tid, uintptr(thread.pending))
+			if err != nil && !errors.Is(err, unix.ESRCH) && first == nil {
+				first = fmt.Errorf("thread %d could not be let go: %w", thread.tid, err)
+			}
+		}
+		t.threads = nil
+		return first
+	})
+	close(t.calls)
+	<-t.ended
+	return err
+}
+
+// attachError explains why a process cannot be traced.
+func attachError(pid int, s *procStatus, err error) error {
+	if s.tracer != 0 {
+		by, _ := readStatus(s.tracer)
+		return fmt.Errorf("process %d is already traced by process %d (%s)", pid, s.tracer, orUnknown(by.name))
+	}
+	if !errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("process %d: ptrace: %w", pid, err)
+	}
+	hint := "run as its owner or as root"
+	if scope, readErr := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); readErr == nil {
+		if n, _ := strconv.Atoi(string(scope[:1])); n > 0 {
+			hint = fmt.Sprintf("kernel.yama.ptrace_scope is %d, which allows it to root only (ptrace(2))", n)
+		}
+	}
+	return fmt.Errorf("process %d may not be traced: %w; %s", pid, os.ErrPermission, hint)
+}
+
+func orUnknown(name string) string {
+	if name == "" {
+		return "name unknown"
+	}
+	return name
+}
