@@ -104,6 +104,14 @@ func (m *Module) DebugFile() string {
 	return m.debugFile.Path()
 }
 
+// DebugObject returns the object that Debug took the DWARF from, which may be
+// the module's own; nil when there is none.
+func (m *Module) DebugObject() *object.File {
+	// The file may hold what is asked of it although its DWARF is damaged.
+	_, _ = m.Debug()
+	return m.debugFile
+}
+
 // LinkAddr turns an address of the process into one of the object.
 func (m *Module) LinkAddr(addr evidence.Addr) uint64 { return uint64(addr) - m.Bias }
 
