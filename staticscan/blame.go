@@ -1,0 +1,54 @@
+package staticscan
+
+import (
+	"diagnose/evidence"
+	"diagnose/image/debuginfo"
+)
+
+// Role says what part the bad value played in the failing instruction.
+type Role string
+
+// The roles.
+const (
+	RolePointer Role = "pointer" // the base of an address
+	RoleIndex   Role = "index"   // the index of an address
+	RoleTarget  Role = "target"  // where a call or jump went
+	RoleDivisor Role = "divisor"
+)
+
+// Blame is the operand that made an instruction fail, in the program's
+// terms, and where its value came from. A Blame without Role says nothing:
+// no operand is to blame.
+type Blame struct {
+	// Role is the part of the value, Value what it was, Register where the
+	// instruction had it; empty when the instruction took it from memory.
+	Role     Role
+	Value    *evidence.Addr
+	Register string
+	// Accessed is the memory that was accessed ("session->user->name") and
+	// AccessedType its type. Pointer is the bad value ("session->user") and
+	// PointerType its type. Both are in the terms of Function; without debug
+	// information they are "[rax+0x8]" and "rax" or "symbol+0x10".
+	Accessed, AccessedType string
+	Pointer, PointerType   string
+	// Function is the program's function that the value belongs to, at Site.
+	// Through is the library function that it was handed to and that failed
+	// ("strlen"), empty when Function itself failed.
+	Function string
+	Site     evidence.Site
+	Through  string
+	// Steps lead from the failing instruction back; the nearest is first.
+	Steps []evidence.OriginStep
+	// Cell is the memory that the bad value was loaded from, CellSize its
+	// size, CellName and CellType what the program calls it. Nil when the
+	// value came from no memory, or from an address that is not known.
+	Cell               *evidence.Addr
+	CellSize           int
+	CellName, CellType string
+	// CellTyped is CellType as DWARF has it; nil without debug information.
+	CellTyped debuginfo.Type
+	// CellHolds says that the cell still holds the value.
+	CellHolds bool
+	// Loaded is the instruction that loaded it.
+	Loaded evidence.Site
+}

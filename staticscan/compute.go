@@ -1,0 +1,294 @@
+package staticscan
+
+import (
+	"fmt"
+
+	"diagnose/evidence"
+	"diagnose/internal/x86"
+)
+
+// computedBy reads an instruction as a formula for register r.
+func (s *slice) computedBy(d int, in *x86.Inst, r x86.Reg, depth int) *node {
+	if in.Op == "cdqe" {
+		return s.evaluated(&node{op: opCopy, a: s.register(d, x86.RAX, depth), size: 4, signed: true})
+	}
+	dst, ok := explicit(in, 0)
+	if !ok || dst.IsMemory || dst.Reg != r || dst.Size < 4 {
+		return lostNode(fmt.Sprintf("it was computed by %q", in.Text()))
+	}
+	if in.Op == "pop" {
+		return s.load(d, x86.Memory{Base: x86.RSP, Index: x86.RegNone}, 8, false, depth)
+	}
+	src, two := explicit(in, 1)
+	if n := s.formula(d, in, dst, src, two, depth); n != nil {
+		return s.evaluated(n)
+	}
+	return lostNode(fmt.Sprintf("it was computed by %q", in.Text()))
+}
+
+// formula covers the instructions that compute addresses; nil for others.
+func (s *slice) formula(d int, in *x86.Inst, dst, src *x86.Operand, two bool, depth int) *node {
+	old := func() *node { return s.register(d, dst.Reg, depth) }
+	if !two {
+		switch in.Op {
+		case "inc":
+			return &node{op: opSum, a: old(), b: constNode(1, d)}
+		case "dec":
+			return &node{op: opSum, a: old(), b: constNode(^uint64(0), d)}
+		}
+		return nil
+	}
+	third, three := explicit(in, 2)
+	switch in.Op {
+	case "mov", "movabs", "movzx":
+		return s.copyOf(d, src, dst.Size, false, depth)
+	case "movsx", "movsxd":
+		return s.copyOf(d, src, dst.Size, true, depth)
+	case "lea":
+		return s.addressOf(d, &src.Memory, depth)
+	case "add":
+		return &node{op: opSum, a: old(), b: s.operand(d, src, depth)}
+	case "sub":
+		if sameRegister(dst, src) {
+			return constNode(0, d)
+		}
+		if src.IsImm {
+			return &node{op: opSum, a: old(), b: constNode(uint64(-src.Imm), d)}
+		}
+	case "xor":
+		if sameRegister(dst, src) {
+			return constNode(0, d)
+		}
+	case "and":
+		if src.IsImm && src.Imm == 0 {
+			return constNode(0, d)
+		}
+	case "shl":
+		if src.IsImm && src.Imm >= 0 && src.Imm < 32 {
+			return &node{op: opProduct, a: old(), n: 1 << src.Imm}
+		}
+	case "imul":
+		if three && third.IsImm {
+			return &node{op: opProduct, a: s.operand(d, src, depth), n: third.Imm}
+		}
+	}
+	return nil
+}
+
+// copyOf is an operand moved into a register of size bytes.
+func (s *slice) copyOf(d int, src *x86.Operand, size int, signed bool, depth int) *node {
+	switch {
+	case src.IsImm:
+		n := uint64(src.Imm)
+		if size == 4 {
+			n = uint64(uint32(n))
+		}
+		return constNode(n, d)
+	case src.IsMemory:
+		return s.load(d, src.Memory, src.Size, signed, depth)
+	case src.Reg.General():
+		return &node{op: opCopy, a: s.register(d, src.Reg, depth), size: src.Size, signed: signed}
+	}
+	return nil
+}
+
+func (s *slice) operand(d int, op *x86.Operand, depth int) *node {
+	if n := s.copyOf(d, op, 8, false, depth); n != nil {
+		return s.evaluated(n)
+	}
+	return lostNode("it was in a vector register")
+}
+
+// addressOf is the effective address of a memory operand.
+func (s *slice) addressOf(d int, m *x86.Memory, depth int) *node {
+	if m.Base == x86.RIP || m.Absolute && m.Segment == x86.SegNone {
+		return constNode(m.Target, d)
+	}
+	if m.Segment != x86.SegNone || m.Index == x86.RegVector {
+		if at := s.a.addrs[d]; at.kind == absolute && !at.varies {
+			return constNode(uint64(at.off), d)
+		}
+		return lostNode("the address is relative to a segment or a vector")
+	}
+	var sum *node
+	if m.Base.General() {
+		sum = s.register(d, m.Base, depth)
+	}
+	if m.Index.General() {
+		index := s.register(d, m.Index, depth)
+		if m.Scale != 1 {
+			index = s.evaluated(&node{op: opProduct, a: index, n: int64(m.Scale), reg: x86.RegNone, def: -1})
+		}
+		sum = s.plus(sum, index)
+	}
+	if m.Disp != 0 || sum == nil {
+		sum = s.plus(sum, constNode(uint64(m.Disp), d))
+	}
+	return sum
+}
+
+func (s *slice) plus(a, b *node) *node {
+	if a == nil {
+		return b
+	}
+	return s.evaluated(&node{op: opSum, a: a, b: b, reg: x86.RegNone, def: -1})
+}
+
+// load is the content of a memory operand, and, for a word of the function's
+// own stack frame, what the function put there.
+func (s *slice) load(d int, m x86.Memory, size int, signed bool, depth int) *node {
+	if size != 1 && size != 2 && size != 4 && size != 8 {
+		return nil
+	}
+	n := &node{op: opLoad, a: s.addressOf(d, &m, depth), size: size, signed: signed, at: s.a.addrs[d], reg: x86.RegNone, def: d, pos: d}
+	s.evaluated(n)
+	if n.at.kind == stack && !n.at.varies {
+		n.stored = s.storedIn(d, n, depth)
+	}
+	return n
+}
+
+// location is the address that a load read, as far as it is known.
+func (s *slice) location(n *node) (evidence.Addr, bool) {
+	if v, ok := n.a.best(); ok {
+		return evidence.Addr(v), true
+	}
+	if n.at.kind == stack && n.at.base == 0 && !n.at.varies && s.entrySP != 0 {
+		return s.entrySP + evidence.Addr(n.at.off), true
+	}
+	if addr, ok := n.at.address(); ok && n.at.kind == absolute && !n.at.varies {
+		return addr, true
+	}
+	return 0, false
+}
+
+// evaluated computes what the node yields in the stopped process.
+func (s *slice) evaluated(n *node) *node {
+	switch n.op {
+	case opCopy:
+		if v, ok := n.a.best(); ok {
+			n.computed, n.isComputable = extend(v, n.size, n.signed), true
+		}
+	case opSum:
+		x, ok := n.a.best()
+		y, both := n.b.best()
+		n.computed, n.isComputable = x+y, ok && both
+	case opProduct:
+		v, ok := n.a.best()
+		n.computed, n.isComputable = v*uint64(n.n), ok
+	case opLoad:
+		if addr, ok := s.location(n); ok {
+			if v, err := readWord(s.process, addr, n.size); err == nil {
+				n.computed, n.isComputable = extend(v, n.size, n.signed), true
+			}
+		}
+	}
+	return n
+}
+
+func extend(v uint64, size int, signed bool) uint64 {
+	shift := uint(64 - 8*size)
+	if size <= 0 || size >= 8 {
+		return v
+	}
+	if signed {
+		return uint64(int64(v<<shift) >> shift)
+	}
+	return v << shift >> shift
+}
+
+// storedIn finds what the function last stored into a word of its frame
+// before pos. Nil when that cannot be told: several stores, an argument
+// passed on the stack, or a callee that was given the word's address.
+func (s *slice) storedIn(pos int, n *node, depth int) *node {
+	escaped := s.escapes(n, pos)
+	hits := s.a.flow.reaching(pos, func(i int) bool {
+		if escaped && s.a.flow.insts[i].Flow == x86.FlowCall {
+			return true
+		}
+		return s.storesInto(i, n.at, n.size)
+	})
+	var match *node
+	for _, i := range hits {
+		if i < 0 {
+			return nil
+		}
+		v := s.storeOf(i, n, depth)
+		if v == nil {
+			return nil
+		}
+		if len(hits) == 1 {
+			return v
+		}
+		// Of several stores, only the one that left what is there now.
+		now, ok := v.best()
+		if !ok || !n.isComputable || len(hits) > maxCandidates {
+			return nil
+		}
+		if now == n.computed {
+			if match != nil {
+				return nil
+			}
+			match = v
+		}
+	}
+	return match
+}
+
+func (s *slice) storesInto(i int, at value, size int) bool {
+	in := &s.a.flow.insts[i]
+	for k := range in.Operands {
+		op := &in.Operands[k]
+		if !op.IsMemory || !writes(op.Access) {
+			continue
+		}
+		to := s.a.addrs[i]
+		return to.kind == stack && to.base == at.base && !to.varies &&
+			to.off < at.off+int64(size) && at.off < to.off+int64(max(op.Size, 1))
+	}
+	return false
+}
+
+// storeOf is the value that a plain store of the same word wrote.
+func (s *slice) storeOf(i int, n *node, depth int) *node {
+	in := &s.a.flow.insts[i]
+	dst, ok := explicit(in, 0)
+	src, two := explicit(in, 1)
+	if !ok || !two || in.Op != "mov" || !dst.IsMemory || s.a.addrs[i].off != n.at.off || dst.Size != n.size {
+		return nil
+	}
+	v := s.copyOf(i, src, n.size, false, depth+1)
+	if v == nil {
+		return nil
+	}
+	if v.op == opCopy && v.size == 8 {
+		v = v.a
+	}
+	return s.evaluated(v)
+}
+
+// escapes reports whether the address of the word, or of the variable that
+// holds it, is taken in the function.
+func (s *slice) escapes(n *node, pos int) bool {
+	at := value{kind: stack, base: n.at.base, off: n.at.off}
+	if s.a.stackAddresses[at] {
+		return true
+	}
+	addr, ok := s.location(n)
+	if !ok {
+		return false
+	}
+	v, ok := s.memoryVariable(addr, pos)
+	if !ok {
+		return false
+	}
+	for taken := range s.a.stackAddresses {
+		if d := taken.off - n.at.off; taken.base == n.at.base {
+			start := addr + evidence.Addr(d)
+			if start >= v.addr && start < v.addr+evidence.Addr(v.Type.Size()) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,294 @@
+package staticscan
+
+import (
+	"fmt"
+	"strings"
+
+	"diagnose/evidence"
+	"diagnose/image/debuginfo"
+	"diagnose/internal/x86"
+)
+
+// expression is a value in the program's terms. Its typ is nil without
+// debug information.
+type expression struct {
+	text string
+	typ  debuginfo.Type
+}
+
+// describe writes the value of a node as the program would: the variable
+// that the register holds, a member reached through pointers, an element. ok
+// is false when the program has no words for it.
+func (s *slice) describe(n *node, depth int) (expression, bool) {
+	if n == nil || depth > maxDepth {
+		return expression{}, false
+	}
+	if n.reg.General() {
+		if v, ok := s.registerVariable(n.reg, n.pos); ok {
+			return expression{v.Name, v.Type}, true
+		}
+	}
+	switch n.op {
+	case opCopy:
+		return s.describe(n.a, depth+1)
+	case opLoad:
+		return s.describeLoad(n, depth)
+	case opConst:
+		return s.describeConst(uint64(n.n), n)
+	case opSum:
+		return s.describeSum(n, depth)
+	case opEntry:
+		if v, ok := s.parameter(n.reg); ok && n.reg.General() {
+			return expression{v.Name, v.Type}, true
+		}
+	case opResult:
+		if name := s.calledName(n.def); name != "" {
+			return expression{text: name + "()"}, true
+		}
+	}
+	return expression{}, false
+}
+
+// describeSum names pointer arithmetic by the element it leads to.
+func (s *slice) describeSum(n *node, depth int) (expression, bool) {
+	target, ok := s.describePlace(n, 0, n.pos, depth+1)
+	if !ok || target.typ == nil {
+		return expression{}, false
+	}
+	return expression{text: "&" + target.text, typ: target.typ}, true
+}
+
+func (s *slice) describeConst(v uint64, n *node) (expression, bool) {
+	if !s.isDataOrTLS(v) {
+		return expression{text: fmt.Sprintf("%#x", v)}, v == 0
+	}
+	g := s.nameData(evidence.Addr(v), 1, false, s.codeAt(n.def))
+	return expression{text: "&" + g.name}, true
+}
+
+func (s *slice) codeAt(i int) evidence.Addr {
+	if i < 0 || i >= len(s.a.flow.insts) {
+		return 0
+	}
+	return evidence.Addr(s.a.flow.insts[i].PC)
+}
+
+func (s *slice) describeLoad(n *node, depth int) (expression, bool) {
+	if addr, ok := s.location(n); ok && n.at.kind == stack {
+		if v, ok := s.memoryVariable(addr, n.pos); ok {
+			p := walk(v.Type, int64(addr-v.addr), int64(n.size), n.at.varies)
+			return expression{v.Name + p.path, p.typ}, true
+		}
+		// A spilled register has no name, but what was spilled may have.
+		return s.describe(n.stored, depth+1)
+	}
+	return s.describePlace(n.a, n.size, n.pos, depth+1)
+}
+
+// term is one summand of an address.
+type term struct {
+	node   *node
+	factor int64
+}
+
+// linear takes an address apart into terms and a constant.
+func linear(n *node, factor int64, depth int, terms []term, offset int64) ([]term, int64) {
+	if depth <= maxDepth && !n.advanced {
+		switch n.op {
+		case opConst:
+			return terms, offset + factor*n.n
+		case opSum:
+			terms, offset = linear(n.a, factor, depth+1, terms, offset)
+			return linear(n.b, factor, depth+1, terms, offset)
+		case opProduct:
+			return linear(n.a, factor*n.n, depth+1, terms, offset)
+		case opCopy:
+			if n.size >= 4 {
+				return linear(n.a, factor, depth+1, terms, offset)
+			}
+		}
+	}
+	return append(terms, term{n, factor}), offset
+}
+
+// describePlace writes the size bytes at an address as the program would.
+func (s *slice) describePlace(n *node, size int, pos, depth int) (expression, bool) {
+	if depth > maxDepth {
+		return expression{}, false
+	}
+	// A variable that holds the address itself is the better base.
+	if base, offset := peel(n); base != nil && base.reg.General() {
+		if v, ok := s.registerVariable(base.reg, base.pos); ok {
+			if e, ok := s.deref(expression{v.Name, v.Type}, offset, size, nil, depth); ok {
+				return e, true
+			}
+		}
+	}
+	terms, offset := linear(n, 1, 0, nil, 0)
+	if e, ok := s.placeInVariable(terms, offset, size, pos, depth); ok {
+		return e, true
+	}
+	for i, t := range terms {
+		if t.factor != 1 {
+			continue
+		}
+		base, ok := s.describe(t.node, depth+1)
+		if !ok || base.typ == nil || base.typ.Kind() != debuginfo.KindPointer {
+			continue
+		}
+		rest := append(append([]term(nil), terms[:i]...), terms[i+1:]...)
+		return s.deref(base, offset, size, rest, depth)
+	}
+	return expression{}, false
+}
+
+// peel takes constants off an address.
+func peel(n *node) (*node, int64) {
+	var offset int64
+	for range maxDepth {
+		if n.reg.General() && n.op == opSum && n.isExact {
+			return n, offset
+		}
+		if n.op != opSum || n.b.op != opConst {
+			return n, offset
+		}
+		offset += n.b.n
+		n = n.a
+	}
+	return nil, 0
+}
+
+// deref names what a pointer expression leads to, with what indexes it.
+func (s *slice) deref(base expression, offset int64, size int, index []term, depth int) (expression, bool) {
+	width := int64(max(size, 1))
+	if len(index) == 0 {
+		text, p, ok := through(base.text, base.typ, offset, width, false)
+		return expression{text, p.typ}, ok
+	}
+	text, p, ok := through(base.text, base.typ, offset, width, false)
+	if !ok {
+		return expression{}, false
+	}
+	target := base.typ.Elem()
+	if len(index) == 1 && target.Size() > 0 && index[0].factor%target.Size() == 0 {
+		inside := ((offset % target.Size()) + target.Size()) % target.Size()
+		p = walk(target, inside, width, false)
+		word := s.indexText(index[0], target.Size(), (offset-inside)/target.Size(), depth)
+		return expression{grouped(base.text) + "[" + word + "]" + p.path, p.typ}, true
+	}
+	p = walk(target, offset, width, true)
+	text = dereference(base.text, "", p.path, base.typ.Reference())
+	return expression{s.fillIndex(text, index, p, depth), p.typ}, true
+}
+
+// indexText writes an index, plus a constant part.
+func (s *slice) indexText(t term, elem, plus int64, depth int) string {
+	word := "..."
+	if e, ok := s.describe(t.node, depth+1); ok && t.factor == elem && !strings.HasPrefix(e.text, "&") {
+		word = e.text
+		if plus != 0 {
+			word += fmt.Sprintf("%+d", plus)
+		}
+	}
+	return word
+}
+
+// fillIndex puts the variable that is the index into a path with one unknown
+// index.
+func (s *slice) fillIndex(text string, index []term, p part, depth int) string {
+	if len(index) != 1 || strings.Count(text, "[...]") != 1 {
+		return text
+	}
+	e, ok := s.describe(index[0].node, depth+1)
+	if !ok || strings.HasPrefix(e.text, "&") {
+		return text
+	}
+	return strings.Replace(text, "[...]", "["+e.text+"]", 1)
+}
+
+// placeInVariable names a place in static data or in a variable of the
+// frame, with or without an index.
+func (s *slice) placeInVariable(terms []term, offset int64, size, pos, depth int) (expression, bool) {
+	width := max(size, 1)
+	if s.isDataOrTLS(uint64(offset)) {
+		g := s.nameData(evidence.Addr(offset), width, len(terms) > 0, s.codeAt(pos))
+		if len(terms) == 0 {
+			return expression{g.name, g.typ}, true
+		}
+		return expression{s.fillIndex(g.name, terms, part{}, depth), g.typ}, true
+	}
+	for i, t := range terms {
+		start, ok := s.frameAddress(t)
+		if !ok {
+			continue
+		}
+		addr := start + evidence.Addr(offset)
+		v, ok := s.memoryVariable(addr, pos)
+		if !ok {
+			continue
+		}
+		rest := append(append([]term(nil), terms[:i]...), terms[i+1:]...)
+		p := walk(v.Type, int64(addr-v.addr), int64(width), len(rest) > 0)
+		text := v.Name + p.path
+		if len(rest) > 0 {
+			text = s.fillIndex(text, rest, p, depth)
+		}
+		return expression{text, p.typ}, true
+	}
+	return expression{}, false
+}
+
+// frameAddress is a register that points into the function's own frame.
+func (s *slice) frameAddress(t term) (evidence.Addr, bool) {
+	n := t.node
+	if t.factor != 1 || n.reg != x86.RBP && n.reg != x86.RSP {
+		return 0, false
+	}
+	v, ok := n.best()
+	return evidence.Addr(v), ok && s.onStack(evidence.Addr(v))
+}
+
+// calledName names the function that the call at d goes to.
+func (s *slice) calledName(d int) string {
+	if d < 0 || d >= len(s.a.flow.insts) {
+		return ""
+	}
+	in := &s.a.flow.insts[d]
+	if !in.HasTarget {
+		return ""
+	}
+	to := s.callee(evidence.Addr(in.Target))
+	if sym, ok := s.process.SymbolAt(to); ok {
+		return sym.Name
+	}
+	return strings.TrimSuffix(nameOf(s.process, to), "()")
+}
+
+// operandText is a memory operand in Intel syntax.
+func operandText(m *x86.Memory) string {
+	var b strings.Builder
+	switch m.Segment {
+	case x86.SegFS:
+		b.WriteString("fs:")
+	case x86.SegGS:
+		b.WriteString("gs:")
+	}
+	b.WriteByte('[')
+	sep := ""
+	if m.Base.General() || m.Base == x86.RIP {
+		b.WriteString(m.Base.String())
+		sep = "+"
+	}
+	if m.Index.General() {
+		fmt.Fprintf(&b, "%s%s*%d", sep, m.Index, m.Scale)
+		sep = "+"
+	}
+	switch {
+	case sep == "":
+		fmt.Fprintf(&b, "%#x", uint64(m.Disp))
+	case m.Disp != 0:
+		fmt.Fprintf(&b, "%+#x", m.Disp)
+	}
+	b.WriteByte(']')
+	return b.String()
+}

@@ -1,0 +1,237 @@
+package staticscan
+
+import (
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/internal/x86"
+	"diagnose/unwind"
+)
+
+// op is how a node's value came about.
+type op uint8
+
+const (
+	opLost    op = iota // why says what is not known
+	opConst             // n
+	opCopy              // a, unchanged but for a width of size bytes
+	opLoad              // size bytes at the address a
+	opSum               // a + b
+	opProduct           // a * n
+	opEntry             // the register had it at the function's entry
+	opResult            // the call at def returned it
+)
+
+// node is a value on its way back from the failing instruction.
+type node struct {
+	op     op
+	a, b   *node
+	n      int64
+	size   int
+	signed bool
+	why    string
+	// reg had the value before the instruction at pos; RegNone for a value
+	// that was in no register of its own. def is the instruction that gave
+	// it, -1 when there is none.
+	reg      x86.Reg
+	pos, def int
+	// at is a load's abstract address.
+	at value
+	// stored is what the function put into the stack word that a load read.
+	stored *node
+	// advanced: a loop moved the value on by steps of its own.
+	advanced bool
+
+	// exact is the value as the stopped process still has it in a register;
+	// computed is what the process's memory yields now.
+	exact, computed       uint64
+	isExact, isComputable bool
+}
+
+// best is the value as far as it is known.
+func (n *node) best() (uint64, bool) {
+	if n.isExact {
+		return n.exact, true
+	}
+	return n.computed, n.isComputable
+}
+
+// changed reports that memory no longer yields what the register holds.
+func (n *node) changed() bool { return n.isExact && n.isComputable && n.exact != n.computed }
+
+// Bounds of a slice in one function.
+const (
+	maxNodes      = 400
+	maxDepth      = 24
+	maxCandidates = 4
+)
+
+// slice goes back from one point of one frame.
+type slice struct {
+	*world
+	in        *Input
+	index     int // of the frame
+	frame     *unwind.Frame
+	registers image.Registers
+	a         *analysis
+	now       int
+	entrySP   evidence.Addr // 0 when not known
+	memo      map[place]*node
+	nodes     int
+	variables map[evidence.Addr][]variable
+}
+
+type place struct {
+	pos int
+	reg x86.Reg
+}
+
+// newSlice opens a frame. regs are the registers known at its instruction.
+func (w *world) newSlice(in *Input, index int, regs image.Registers) (*slice, error) {
+	f := &in.Frames[index]
+	a, err := w.analyse(lookupPC(f))
+	if err != nil {
+		return nil, err
+	}
+	s := &slice{world: w, in: in, index: index, frame: f, registers: regs, a: a, now: instructionOf(a, f),
+		memo: map[place]*node{}, variables: map[evidence.Addr][]variable{}}
+	if f.CFA != 0 {
+		s.entrySP = f.CFA - 8
+	}
+	return s, nil
+}
+
+func lostNode(why string) *node { return &node{op: opLost, why: why, reg: x86.RegNone, def: -1} }
+
+func constNode(n uint64, def int) *node {
+	return &node{op: opConst, n: int64(n), reg: x86.RegNone, def: def, computed: n, isComputable: true}
+}
+
+// register is the value of r before the instruction at pos.
+func (s *slice) register(pos int, r x86.Reg, depth int) *node {
+	key := place{pos, r}
+	if n, ok := s.memo[key]; ok {
+		return n
+	}
+	s.nodes++
+	if depth > maxDepth || s.nodes > maxNodes || !r.General() {
+		return lostNode("the way back is too long")
+	}
+	// A value that depends on itself, in a loop, finds this one.
+	s.memo[key] = lostNode("a loop computes it from itself")
+	n := s.defined(pos, r, depth)
+	n.reg, n.pos = r, pos
+	if s.a.flow.survives(pos, s.now, r) {
+		if v, ok := s.registers.Get(image.Register(r)); ok {
+			n.exact, n.isExact = v, true
+			if n.op == opLost || n.advanced {
+				s.confirm(n, pos, r, depth)
+			}
+		}
+	}
+	s.memo[key] = n
+	return n
+}
+
+// defined finds the definition of r that reaches pos.
+func (s *slice) defined(pos int, r x86.Reg, depth int) *node {
+	defs := s.definitions(pos, r)
+	var own []int
+	for _, d := range defs {
+		if d < 0 || !s.advances(d, r) {
+			own = append(own, d)
+		}
+	}
+	if len(own) != 1 {
+		return lostNode(manyWays(len(own)))
+	}
+	n := s.definedBy(own[0], r, depth)
+	if len(defs) > 1 {
+		n = s.advancedFrom(n)
+	}
+	return n
+}
+
+func (s *slice) definitions(pos int, r x86.Reg) []int {
+	return s.a.flow.reaching(pos, func(i int) bool { return defines(&s.a.flow.insts[i], r) })
+}
+
+func (s *slice) advancedFrom(n *node) *node {
+	return &node{op: opCopy, a: n, size: 8, advanced: true, reg: x86.RegNone, def: n.def}
+}
+
+func manyWays(n int) string {
+	if n == 0 {
+		return "only a loop sets it"
+	}
+	return "several instructions may have set it, on different ways through the function"
+}
+
+// advances reports whether an instruction only moves a register on by a
+// constant, as loops do with pointers and counters.
+func (s *slice) advances(d int, r x86.Reg) bool {
+	in := &s.a.flow.insts[d]
+	dst, ok := explicit(in, 0)
+	if !ok || dst.IsMemory || dst.Reg != r {
+		return false
+	}
+	src, two := explicit(in, 1)
+	switch in.Op {
+	case "inc", "dec":
+		return true
+	case "add", "sub":
+		return two && src.IsImm
+	case "lea":
+		return two && src.Memory.Base == r && src.Memory.Index == x86.RegNone
+	}
+	return false
+}
+
+// confirm chooses among several definitions the only one that yields what
+// the register holds.
+func (s *slice) confirm(n *node, pos int, r x86.Reg, depth int) {
+	defs := s.definitions(pos, r)
+	if len(defs) < 2 || len(defs) > maxCandidates {
+		return
+	}
+	var match *node
+	for _, d := range defs {
+		c := s.definedBy(d, r, depth)
+		if !c.isComputable {
+			return
+		}
+		if c.computed == n.exact {
+			if match != nil {
+				return
+			}
+			match = c
+		}
+	}
+	if match != nil {
+		exact := n.exact
+		*n = *match
+		n.reg, n.pos, n.exact, n.isExact = r, pos, exact, true
+	}
+}
+
+// definedBy is the value that the instruction at d gives to r.
+func (s *slice) definedBy(d int, r x86.Reg, depth int) *node {
+	switch d {
+	case atEntry:
+		return &node{op: opEntry, def: -1}
+	case lost:
+		return lostNode("it is set before a jump through a table or the landing pad of an exception")
+	}
+	in := &s.a.flow.insts[d]
+	switch in.Flow {
+	case x86.FlowCall:
+		if r == x86.RAX {
+			return &node{op: opResult, def: d}
+		}
+		return lostNode("a call in between was free to change it")
+	case x86.FlowSyscall:
+		return lostNode("a system call set it")
+	}
+	n := s.computedBy(d, in, r, depth+1)
+	n.def = d
+	return n
+}

@@ -1,0 +1,432 @@
+package staticscan
+
+import (
+	"errors"
+	"fmt"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/image/debuginfo"
+	"diagnose/internal/x86"
+)
+
+// OriginOptions bounds the way back.
+type OriginOptions struct {
+	// Hops is how many callers an argument is followed into; 0 is 8.
+	Hops int
+}
+
+const (
+	defaultHops = 8
+	maxSteps    = 32
+)
+
+// Origin finds the operand that made the innermost frame's instruction fail
+// and goes back to where its value came from. The Blame has no Role when the
+// failure is of no such kind (an abort, a full stack); the error says why the
+// failing instruction could not be looked at.
+func Origin(in Input, opts OriginOptions) (Blame, error) {
+	if in.Process == nil || len(in.Frames) == 0 {
+		return Blame{}, errors.New("origin: no process or no frames")
+	}
+	if opts.Hops <= 0 {
+		opts.Hops = defaultHops
+	}
+	t := &trail{in: &in, world: newWorld(&in), hops: opts.Hops}
+	if err := t.start(); err != nil {
+		return Blame{}, fmt.Errorf("origin: %w", err)
+	}
+	return t.blame, nil
+}
+
+// trail is the work of one Origin.
+type trail struct {
+	*world
+	in    *Input
+	hops  int
+	blame Blame
+	guess bool // a frame on the way was guessed
+	// heap says that blame.Cell is no word of a stack frame.
+	offStack bool
+	named    bool
+}
+
+func (t *trail) start() error {
+	first := &t.in.Frames[0]
+	sig := t.in.signal()
+	if !t.executable(first.PC()) {
+		return t.badTarget(sig)
+	}
+	s, err := t.newSlice(t.in, 0, first.Registers)
+	if err != nil {
+		return err
+	}
+	if s.now < 0 {
+		return fmt.Errorf("the code before %v does not decode to it", first.PC())
+	}
+	c, ok := s.findCulprit(sig)
+	if !ok {
+		return nil
+	}
+	t.describeFailure(s, c)
+	t.follow(s, c)
+	return nil
+}
+
+func (t *trail) executable(pc evidence.Addr) bool {
+	m := t.process.MappingAt(pc)
+	return m != nil && m.Executable()
+}
+
+// badTarget blames the call that went to where there is no code.
+func (t *trail) badTarget(sig *evidence.Signal) error {
+	pc := t.in.Frames[0].PC()
+	t.blame.Role, t.blame.Value = RoleTarget, &pc
+	if len(t.in.Frames) < 2 || t.in.Frames[1].Kind == evidence.SignalFrame {
+		t.lose("no caller is known, so what went to this address is not", nil, -1)
+		return nil
+	}
+	s, err := t.newSlice(t.in, 1, jumpedFrom(t.in))
+	if err != nil {
+		t.lose(err.Error(), nil, -1)
+		return nil
+	}
+	t.guess = t.in.Frames[1].Trust.Guess() && t.in.Frames[1].Trust != evidence.TrustPrologue
+	if s.now < 0 || s.a.flow.insts[s.now].Flow != x86.FlowCall {
+		t.lose("no call leads here: a return to an overwritten address, or a jump", s, -1)
+		return nil
+	}
+	c, ok := target(&s.a.flow.insts[s.now])
+	if !ok {
+		t.place(s)
+		t.lose("the call before it goes elsewhere: a function jumped on from there, or returned to an overwritten address", s, s.now)
+		return nil
+	}
+	t.describeFailure(s, c)
+	t.blame.Value = &pc
+	t.follow(s, c)
+	return nil
+}
+
+// jumpedFrom gives the registers at a call that went nowhere: no instruction
+// was executed since, so all but the stack pointer are as at the failure.
+func jumpedFrom(in *Input) image.Registers {
+	regs := in.Frames[1].Registers
+	for r := image.RAX; r <= image.R15; r++ {
+		if v, ok := in.Frames[0].Registers.Get(r); ok && r != image.RSP {
+			regs.Set(r, v)
+		}
+	}
+	return regs
+}
+
+// place says which function the blame is in the terms of.
+func (t *trail) place(s *slice) {
+	t.blame.Site = t.site(evidence.Addr(s.a.flow.insts[max(s.now, 0)].PC))
+	t.blame.Function = t.blame.Site.Function
+	if t.blame.Function == "" {
+		t.blame.Function = s.a.function.name
+	}
+}
+
+// describeFailure names the accessed memory and the bad value, if the
+// failing code is the program's own.
+func (t *trail) describeFailure(s *slice, c culprit) {
+	t.blame.Role = c.role
+	t.place(s)
+	if c.operand != nil {
+		t.describeAccess(s, c.operand)
+	}
+	if c.reg.General() {
+		t.blame.Register = c.reg.String()
+		t.blame.Pointer = c.reg.String()
+		if v, ok := s.known(c.reg); ok {
+			t.blame.Value = addrOf(v)
+		}
+		if e, ok := s.describe(s.register(s.now, c.reg, 0), 0); ok {
+			t.blame.Pointer, t.blame.PointerType = e.text, typeName(e.typ)
+		}
+	}
+	if c.inCell {
+		t.blame.Pointer, t.blame.PointerType = t.blame.Accessed, t.blame.AccessedType
+		t.blame.Accessed, t.blame.AccessedType = "", ""
+	}
+	t.named = t.in.isOwn(s.frame)
+	if !t.named {
+		t.blame.Through = s.a.function.name
+	}
+}
+
+func (t *trail) describeAccess(s *slice, op *x86.Operand) {
+	t.blame.Accessed = operandText(&op.Memory)
+	n := s.addressOf(s.now, &op.Memory, 0)
+	if e, ok := s.describePlace(n, op.Size, s.now, 0); ok {
+		t.blame.Accessed, t.blame.AccessedType = e.text, typeName(e.typ)
+	}
+}
+
+func addrOf(v uint64) *evidence.Addr {
+	a := evidence.Addr(v)
+	return &a
+}
+
+// follow starts the way back from the culprit.
+func (t *trail) follow(s *slice, c culprit) {
+	switch {
+	case c.reg.General():
+		n := s.register(s.now, c.reg, 0)
+		t.registerStep(s, c.reg, n)
+		t.walkBack(s, n)
+	case c.inCell:
+		n := s.load(s.now, c.operand.Memory, max(c.operand.Size, 1), false, 0)
+		if n == nil {
+			return
+		}
+		if v, ok := n.best(); ok && t.blame.Value == nil {
+			t.blame.Value = addrOf(v)
+		}
+		t.walkBack(s, n)
+	default:
+		t.absoluteStep(s, c)
+	}
+}
+
+func (t *trail) absoluteStep(s *slice, c culprit) {
+	step := t.step(s, s.now, evidence.OriginConstant)
+	step.Text = fmt.Sprintf("the address is fixed in the instruction: %s", t.blame.Accessed)
+	step.Symbol = t.blame.Accessed
+	step.Proof = evidence.FromCore
+	t.blame.Steps = append(t.blame.Steps, step)
+}
+
+// step begins an origin step at an instruction.
+func (t *trail) step(s *slice, at int, kind evidence.OriginKind) evidence.OriginStep {
+	step := evidence.OriginStep{Kind: kind, Proof: evidence.Inferred}
+	if s != nil && at >= 0 && at < len(s.a.flow.insts) {
+		site := t.site(evidence.Addr(s.a.flow.insts[at].PC))
+		step.Site = &site
+		step.Instruction = s.a.flow.insts[at].Text()
+	}
+	return step
+}
+
+func (t *trail) add(step evidence.OriginStep) {
+	if t.guess && step.Proof == evidence.FromCore {
+		step.Proof = evidence.Inferred
+	}
+	t.blame.Steps = append(t.blame.Steps, step)
+}
+
+func (t *trail) lose(why string, s *slice, at int) {
+	step := t.step(s, at, evidence.OriginUnknown)
+	step.Text = why
+	t.add(step)
+}
+
+func (t *trail) registerStep(s *slice, r x86.Reg, n *node) {
+	step := t.step(s, s.now, evidence.OriginRegister)
+	step.Register = r.String()
+	step.Text = r.String() + " had the bad value"
+	if v, ok := n.best(); ok {
+		step.Value = addrOf(v)
+		step.Text = fmt.Sprintf("%s was %#x", r, v)
+	}
+	if n.isExact {
+		step.Proof = evidence.FromCore
+	}
+	if v, ok := s.registerVariable(r, s.now); ok {
+		step.Symbol, step.Type = v.Name, typeName(v.Type)
+		step.Text += ", the variable " + v.Name
+	} else if e, ok := s.describe(n, 0); ok {
+		step.Symbol, step.Type = e.text, typeName(e.typ)
+		step.Text += ", the value of " + e.text
+	}
+	t.add(step)
+}
+
+// walkBack takes the steps from a node in one frame, and on into the callers.
+func (t *trail) walkBack(s *slice, n *node) {
+	for n != nil && len(t.blame.Steps) < maxSteps {
+		switch n.op {
+		case opCopy:
+			if n.advanced {
+				t.advancedStep(s, n)
+			}
+			n = n.a
+		case opLoad:
+			t.cellStep(s, n)
+			n = n.stored
+		case opSum, opProduct:
+			n = t.sumStep(s, n)
+		case opEntry:
+			s, n = t.argumentStep(s, n)
+		default:
+			t.lastStep(s, n)
+			return
+		}
+	}
+}
+
+func (t *trail) advancedStep(s *slice, n *node) {
+	step := t.step(s, n.def, evidence.OriginRegister)
+	step.Register = regName(n.reg)
+	step.Text = "a loop moved it on by constant steps from its first value"
+	t.add(step)
+}
+
+func regName(r x86.Reg) string {
+	if r.General() {
+		return r.String()
+	}
+	return ""
+}
+
+// cellStep says which memory the value was loaded from.
+func (t *trail) cellStep(s *slice, n *node) {
+	step := t.step(s, n.def, evidence.OriginCell)
+	step.Register = regName(n.reg)
+	addr, ok := s.location(n)
+	e, described := s.describeLoad(n, 0)
+	name := "memory"
+	switch {
+	case described:
+		step.Symbol, step.Type = e.text, typeName(e.typ)
+		name = e.text
+	case n.at.kind == stack:
+		name = "the stack frame"
+	}
+	step.Text = "it was loaded from " + name
+	if ok {
+		step.Cell = &addr
+		step.Text += fmt.Sprintf(" at %v", addr)
+		t.judgeCell(&step, n)
+		t.keepCell(s, n, step, e.typ)
+	} else {
+		step.Text += ", whose address the dead process no longer tells"
+	}
+	t.add(step)
+}
+
+// judgeCell compares what the cell holds with what was loaded from it.
+func (t *trail) judgeCell(step *evidence.OriginStep, n *node) {
+	switch {
+	case !n.isComputable:
+		step.Text += ", which can no longer be read"
+	case n.changed():
+		step.Text += fmt.Sprintf(", which now holds %#x, so it changed since", n.computed)
+		step.Value = addrOf(n.computed)
+	default:
+		step.Value = addrOf(n.computed)
+		if n.isExact {
+			step.Proof = evidence.FromCore
+			step.Text += fmt.Sprintf(", which still holds %#x", n.computed)
+			return
+		}
+		step.Text += fmt.Sprintf(", which holds %#x now", n.computed)
+		if v := t.blame.Value; v != nil && uint64(*v) == n.computed {
+			step.Proof = evidence.FromCore
+		}
+	}
+}
+
+// keepCell remembers the cell that later stages watch: the first one on the
+// way that is no word of a stack frame, or else the first.
+func (t *trail) keepCell(s *slice, n *node, step evidence.OriginStep, typ debuginfo.Type) {
+	onStack := n.at.kind == stack || t.onStack(*step.Cell)
+	if t.blame.Cell != nil && (t.offStack || onStack) {
+		return
+	}
+	b := &t.blame
+	b.Cell, b.CellSize, b.CellName, b.CellType, b.CellTyped = step.Cell, n.size, step.Symbol, step.Type, typ
+	b.CellHolds = step.Proof == evidence.FromCore
+	if b.CellName == "" {
+		b.CellName = fmt.Sprintf("[%v]", *step.Cell)
+	}
+	if step.Site != nil {
+		b.Loaded = *step.Site
+	}
+	t.offStack = !onStack
+}
+
+// sumStep goes on with the operand that is the address, by its type or, for
+// want of one, by its place.
+func (t *trail) sumStep(s *slice, n *node) *node {
+	if n.op == opProduct {
+		return n.a
+	}
+	step := t.step(s, n.def, evidence.OriginRegister)
+	step.Register = regName(n.reg)
+	next, other := n.a, n.b
+	if s.isPointerNode(n.b) && !s.isPointerNode(n.a) {
+		next, other = n.b, n.a
+	}
+	step.Text = "it was computed as " + s.nodeText(next) + " + " + s.nodeText(other)
+	if v, ok := n.best(); ok {
+		step.Value = addrOf(v)
+	}
+	if n.def >= 0 && n.reg.General() {
+		t.add(step)
+	}
+	return next
+}
+
+func (s *slice) isPointerNode(n *node) bool {
+	if e, ok := s.describe(n, 0); ok && e.typ != nil {
+		return e.typ.Kind() == debuginfo.KindPointer
+	}
+	return n.op == opConst && s.isDataOrTLS(uint64(n.n))
+}
+
+// nodeText is an expression with its value.
+func (s *slice) nodeText(n *node) string {
+	v, known := n.best()
+	if n.op == opConst {
+		if e, ok := s.describeConst(uint64(n.n), n); ok && n.n != 0 {
+			return e.text
+		}
+		return fmt.Sprintf("%#x", n.n)
+	}
+	text := regName(n.reg)
+	if e, ok := s.describe(n, 0); ok {
+		text = e.text
+	}
+	switch {
+	case text == "" && known:
+		return fmt.Sprintf("%#x", v)
+	case text == "":
+		return "something unknown"
+	case known:
+		return fmt.Sprintf("%s (%#x)", text, v)
+	}
+	return text
+}
+
+// lastStep ends the way at a constant, a call's result, or where it is lost.
+func (t *trail) lastStep(s *slice, n *node) {
+	switch n.op {
+	case opConst:
+		step := t.step(s, n.def, evidence.OriginConstant)
+		step.Value = addrOf(uint64(n.n))
+		step.Text = fmt.Sprintf("the program set it to %#x", uint64(n.n))
+		if e, ok := s.describeConst(uint64(n.n), n); ok && n.n != 0 {
+			step.Symbol = e.text
+			step.Text = "the program set it to " + e.text
+		}
+		step.Proof = evidence.FromCore
+		t.add(step)
+	case opResult:
+		step := t.step(s, n.def, evidence.OriginResult)
+		step.Register = "rax"
+		step.Text = "it was returned by a call through a pointer"
+		if name := s.calledName(n.def); name != "" {
+			step.Symbol = name
+			step.Text = "it was returned by " + name
+		}
+		if v, ok := n.best(); ok {
+			step.Value = addrOf(v)
+		}
+		t.add(step)
+	case opLost:
+		t.lose("where it came from is not known: "+n.why, s, n.def)
+	}
+}

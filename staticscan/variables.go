@@ -1,0 +1,109 @@
+package staticscan
+
+import (
+	"sort"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/image/debuginfo"
+	typed "diagnose/image/value"
+	"diagnose/internal/x86"
+)
+
+// variable is a DWARF variable and where it is.
+type variable struct {
+	debuginfo.Variable
+	inMemory, inRegister bool
+	addr                 evidence.Addr
+	register             x86.Reg
+}
+
+// visible returns the variables in scope at an instruction, inlined and
+// inner scopes first.
+func (s *slice) visible(pos int) []variable {
+	pc := evidence.Addr(s.a.flow.insts[pos].PC)
+	if list, ok := s.variables[pc]; ok {
+		return list
+	}
+	list := s.readVariables(pc)
+	s.variables[pc] = list
+	return list
+}
+
+func (s *slice) readVariables(pc evidence.Addr) []variable {
+	m := s.a.function.module
+	info, err := m.Debug()
+	if err != nil || info == nil {
+		return nil
+	}
+	calls, err := info.CallsAt(m.LinkAddr(pc))
+	if err != nil {
+		return nil
+	}
+	frame := &typed.Frame{Process: s.process, Thread: s.thread, Module: m, Registers: s.registers, CFA: s.frame.CFA}
+	var list []variable
+	for _, call := range calls {
+		vars, err := info.VariablesAt(call, m.LinkAddr(pc))
+		if err != nil {
+			continue
+		}
+		sort.SliceStable(vars, func(i, j int) bool { return vars[i].Depth > vars[j].Depth })
+		for _, v := range vars {
+			if loc, err := typed.Lives(frame, v); err == nil && v.Type != nil {
+				list = append(list, variable{Variable: v, inMemory: loc.InMemory, addr: loc.Addr,
+					inRegister: loc.InRegister, register: x86.Reg(loc.Register)})
+			}
+		}
+	}
+	return list
+}
+
+// registerVariable is the variable that a register holds before an
+// instruction.
+func (s *slice) registerVariable(r x86.Reg, pos int) (variable, bool) {
+	for _, v := range s.visible(pos) {
+		if v.inRegister && v.register == r && v.Name != "" {
+			return v, true
+		}
+	}
+	return variable{}, false
+}
+
+// memoryVariable is the variable whose bytes cover an address.
+func (s *slice) memoryVariable(addr evidence.Addr, pos int) (variable, bool) {
+	for _, v := range s.visible(pos) {
+		if v.inMemory && v.Name != "" && addr >= v.addr && addr-v.addr < evidence.Addr(max(v.Type.Size(), 0)) {
+			return v, true
+		}
+	}
+	return variable{}, false
+}
+
+// parameter is the parameter that came in by a register: the one DWARF puts
+// there at the function's entry.
+func (s *slice) parameter(r x86.Reg) (debuginfo.Variable, bool) {
+	m := s.a.function.module
+	info, err := m.Debug()
+	if err != nil || info == nil {
+		return debuginfo.Variable{}, false
+	}
+	entry := m.LinkAddr(s.a.function.entry)
+	calls, err := info.CallsAt(entry)
+	if err != nil || len(calls) == 0 {
+		return debuginfo.Variable{}, false
+	}
+	vars, err := info.VariablesAt(calls[len(calls)-1], entry)
+	if err != nil {
+		return debuginfo.Variable{}, false
+	}
+	frame := &typed.Frame{Process: s.process, Thread: s.thread, Module: m, Registers: s.registers, CFA: s.frame.CFA}
+	for _, v := range vars {
+		if !v.Parameter {
+			continue
+		}
+		if loc, err := typed.Lives(frame, v); err == nil && loc.InRegister && loc.Register == image.Register(r) {
+			return v, true
+		}
+	}
+	return debuginfo.Variable{}, false
+}
