@@ -1,0 +1,172 @@
+package debuginfo
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// reader takes values off a section. Past the end, or at a malformed number,
+// it turns bad, stands at the end and yields zeros, so a loop over it ends
+// and needs one check.
+type reader struct {
+	data []byte
+	pos  int
+	bad  bool
+}
+
+func (r *reader) fail() {
+	r.bad = true
+	r.pos = len(r.data)
+}
+
+func (r *reader) left() int { return len(r.data) - r.pos }
+
+func (r *reader) u8() uint8 {
+	if r.pos >= len(r.data) {
+		r.fail()
+		return 0
+	}
+	v := r.data[r.pos]
+	r.pos++
+	return v
+}
+
+func (r *reader) u16() uint16 {
+	if r.left() < 2 {
+		r.fail()
+		return 0
+	}
+	v := binary.LittleEndian.Uint16(r.data[r.pos:])
+	r.pos += 2
+	return v
+}
+
+func (r *reader) u32() uint32 {
+	if r.left() < 4 {
+		r.fail()
+		return 0
+	}
+	v := binary.LittleEndian.Uint32(r.data[r.pos:])
+	r.pos += 4
+	return v
+}
+
+func (r *reader) u64() uint64 {
+	if r.left() < 8 {
+		r.fail()
+		return 0
+	}
+	v := binary.LittleEndian.Uint64(r.data[r.pos:])
+	r.pos += 8
+	return v
+}
+
+// uint reads a number of n bytes, n from 1 to 8.
+func (r *reader) uint(n int) uint64 {
+	if r.left() < n {
+		r.fail()
+		return 0
+	}
+	var v uint64
+	for i := range n {
+		v |= uint64(r.data[r.pos+i]) << (8 * i)
+	}
+	r.pos += n
+	return v
+}
+
+func (r *reader) bytes(n uint64) []byte {
+	if n > uint64(r.left()) {
+		r.fail()
+		return nil
+	}
+	b := r.data[r.pos : r.pos+int(n)]
+	r.pos += int(n)
+	return b
+}
+
+func (r *reader) skip(n uint64) {
+	if n > uint64(r.left()) {
+		r.fail()
+		return
+	}
+	r.pos += int(n)
+}
+
+func (r *reader) cstring() []byte {
+	end := bytes.IndexByte(r.data[r.pos:], 0)
+	if end < 0 {
+		r.fail()
+		return nil
+	}
+	b := r.data[r.pos : r.pos+end]
+	r.pos += end + 1
+	return b
+}
+
+// uleb reads an unsigned LEB128 number. More than ten bytes are malformed.
+func (r *reader) uleb() uint64 {
+	if r.pos < len(r.data) && r.data[r.pos] < 0x80 {
+		r.pos++
+		return uint64(r.data[r.pos-1])
+	}
+	var v uint64
+	for shift := 0; shift < 70; shift += 7 {
+		b := r.u8()
+		v |= uint64(b&0x7f) << shift
+		if b < 0x80 {
+			return v
+		}
+	}
+	r.fail()
+	return 0
+}
+
+// sleb reads a signed LEB128 number.
+func (r *reader) sleb() int64 {
+	var v int64
+	for shift := 0; shift < 70; shift += 7 {
+		b := r.u8()
+		v |= int64(b&0x7f) << shift
+		if b < 0x80 {
+			if b&0x40 != 0 && shift+7 < 64 {
+				v |= -1 << (shift + 7)
+			}
+			return v
+		}
+	}
+	r.fail()
+	return 0
+}
+
+func (r *reader) skipLEB() {
+	for range 10 {
+		if r.pos >= len(r.data) {
+			break
+		}
+		r.pos++
+		if r.data[r.pos-1] < 0x80 {
+			return
+		}
+	}
+	r.fail()
+}
+
+// length reads a unit's initial length; wide is the 64-bit format.
+func (r *reader) length() (n uint64, wide bool) {
+	first := r.u32()
+	switch {
+	case first == 0xffffffff:
+		return r.u64(), true
+	case first >= 0xfffffff0:
+		r.fail()
+	}
+	return uint64(first), false
+}
+
+func (r *reader) offset(wide bool) uint64 {
+	if wide {
+		return r.u64()
+	}
+	return uint64(r.u32())
+}

@@ -1,0 +1,8 @@
+// Package debuginfo answers questions about one object from its DWARF: which
+// function and inlined calls cover an address, which line, which variables
+// are in scope and where they live, and what their types are.
+//
+// All addresses are link-time addresses of the object; package image adds
+// the load bias. Units are indexed first and parsed on demand, so that an
+// object with hundreds of megabytes of DWARF costs what is asked of it.
+package debuginfo

@@ -1,0 +1,191 @@
+package debuginfo
+
+import (
+	"debug/dwarf"
+	"errors"
+	"fmt"
+)
+
+var errBeyond = errors.New("beyond the section")
+
+// Range list entries of DWARF 5 (section 7.25).
+const (
+	rleEnd          = 0
+	rleBaseAddrx    = 1
+	rleStartxEndx   = 2
+	rleStartxLength = 3
+	rleOffsetPair   = 4
+	rleBaseAddress  = 5
+	rleStartEnd     = 6
+	rleStartLength  = 7
+)
+
+// maxRanges bounds one range list.
+const maxRanges = 1 << 18
+
+// ranges returns the addresses that the entry covers; none for an entry
+// without code. What the linker dropped, which starts at 0, is left out.
+func (e *entry) ranges() ([][2]uint64, error) {
+	if v, ok := e.attr(dwarf.AttrRanges); ok {
+		return rangeList(v)
+	}
+	low, ok := e.attr(dwarf.AttrLowpc)
+	if !ok {
+		return nil, nil
+	}
+	high, ok := e.attr(dwarf.AttrHighpc)
+	if !ok {
+		return nil, nil
+	}
+	return lowHigh(low, high)
+}
+
+func lowHigh(low, high value) ([][2]uint64, error) {
+	start, err := low.addr()
+	if err != nil {
+		return nil, err
+	}
+	end := start + high.number
+	if !high.isConstant() {
+		if end, err = high.addr(); err != nil {
+			return nil, err
+		}
+	}
+	if start == 0 || end <= start {
+		return nil, nil
+	}
+	return [][2]uint64{{start, end}}, nil
+}
+
+func rangeList(v value) ([][2]uint64, error) {
+	u := v.unit
+	base, err := u.base()
+	if err != nil {
+		return nil, err
+	}
+	if u.version < 5 {
+		// GNU's split units keep their ranges in the executable
+		home := u.home()
+		offset := v.number
+		if u.skeleton != nil {
+			offset += home.root.gnuRangesBase
+		}
+		return oldRanges(home.src, offset, base)
+	}
+	offset := v.number
+	if v.form == formRnglistx {
+		if offset, err = u.listOffset(secRnglists, u.root.rnglistsBase, v.number); err != nil {
+			return nil, err
+		}
+	}
+	return u.newRanges(offset, base)
+}
+
+// listOffset looks an index up in the table of offsets that precedes the
+// lists of .debug_rnglists or .debug_loclists.
+func (u *unit) listOffset(id sectionID, base, index uint64) (uint64, error) {
+	data, err := u.src.section(id)
+	if err != nil {
+		return 0, err
+	}
+	size := uint64(4)
+	if u.wide {
+		size = 8
+	}
+	slot, err := tableSlot(data, base, index, size)
+	if err != nil {
+		return 0, u.src.bad(id, base, fmt.Sprintf("list index %d beyond the section", index))
+	}
+	r := reader{data: data, pos: int(slot)}
+	return base + r.offset(u.wide), nil
+}
+
+func oldRanges(s *source, offset, base uint64) ([][2]uint64, error) {
+	data, err := s.section(secRanges)
+	if err != nil {
+		return nil, err
+	}
+	if offset >= uint64(len(data)) {
+		return nil, s.bad(secRanges, offset, "range list beyond the section")
+	}
+	r := reader{data: data, pos: int(offset)}
+	var list [][2]uint64
+	for {
+		low, high := r.u64(), r.u64()
+		switch {
+		case r.bad || len(list) > maxRanges:
+			return nil, s.bad(secRanges, offset, "range list without an end")
+		case low == 0 && high == 0:
+			return list, nil
+		case low == ^uint64(0):
+			base = high
+		default:
+			list = addRange(list, base+low, base+high)
+		}
+	}
+}
+
+func addRange(list [][2]uint64, low, high uint64) [][2]uint64 {
+	if low == 0 || high <= low {
+		return list
+	}
+	return append(list, [2]uint64{low, high})
+}
+
+func (u *unit) newRanges(offset, base uint64) ([][2]uint64, error) {
+	data, err := u.src.section(secRnglists)
+	if err != nil {
+		return nil, err
+	}
+	if offset >= uint64(len(data)) {
+		return nil, u.src.bad(secRnglists, offset, "range list beyond the section")
+	}
+	r := reader{data: data, pos: int(offset)}
+	var list [][2]uint64
+	for {
+		kind := r.u8()
+		if r.bad || len(list) > maxRanges {
+			return nil, u.src.bad(secRnglists, offset, "range list without an end")
+		}
+		if kind == rleEnd {
+			return list, nil
+		}
+		low, high, pair, err := u.rangeEntry(&r, kind, &base)
+		if err != nil {
+			return nil, err
+		}
+		if pair && !r.bad {
+			list = addRange(list, low, high)
+		}
+	}
+}
+
+// rangeEntry reads one entry's operands; location lists share the codes up
+// to rleOffsetPair, and differ behind it.
+func (u *unit) rangeEntry(r *reader, kind uint8, base *uint64) (low, high uint64, pair bool, err error) {
+	switch kind {
+	case rleBaseAddrx:
+		*base, err = u.indexedAddr(r.uleb())
+		return 0, 0, false, err
+	case rleStartxEndx:
+		if low, err = u.indexedAddr(r.uleb()); err == nil {
+			high, err = u.indexedAddr(r.uleb())
+		}
+	case rleStartxLength:
+		low, err = u.indexedAddr(r.uleb())
+		high = low + r.uleb()
+	case rleOffsetPair:
+		low, high = *base+r.uleb(), *base+r.uleb()
+	case rleBaseAddress:
+		*base = r.u64()
+		return 0, 0, false, nil
+	case rleStartEnd:
+		low, high = r.u64(), r.u64()
+	case rleStartLength:
+		low = r.u64()
+		high = low + r.uleb()
+	default:
+		return 0, 0, false, u.src.bad(secRnglists, uint64(r.pos-1), fmt.Sprintf("unknown range list entry %d", kind))
+	}
+	return low, high, true, err
+}

@@ -1,0 +1,368 @@
+package debuginfo
+
+import (
+	"bytes"
+	"debug/dwarf"
+	"encoding/binary"
+	"strings"
+)
+
+// maxCandidates bounds how many places are looked at for one name.
+const maxCandidates = 1 << 14
+
+// nameSearch finds DIEs by name without an index: it looks for the string in
+// the string sections, for references to it in the raw bytes of the DIEs, and
+// confirms what it finds by reading the unit.
+type nameSearch struct {
+	name string
+	// accept is called with each DIE of that name until it returns true.
+	accept func(e *entry) bool
+	left   int
+}
+
+func (i *Info) searchName(name string, accept func(e *entry) bool) error {
+	n := &nameSearch{name: name, accept: accept, left: maxCandidates}
+	sources := []*source{i.main}
+	if i.main.file.Section(".gnu_debugaltlink") != nil {
+		alt, err := i.main.alternate()
+		if err != nil {
+			i.problem(err)
+		} else {
+			sources = append(sources, alt)
+		}
+	}
+	for _, s := range sources {
+		if done, err := n.in(s); done || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *nameSearch) in(s *source) (done bool, err error) {
+	strs, err := s.section(secStr)
+	if err != nil {
+		return false, err
+	}
+	patterns := map[form][][]byte{formString: {append([]byte(n.name), 0)}}
+	whole := append([]byte(n.name), 0)
+	for at := 0; len(patterns[formStrp]) < 64; {
+		k := bytes.Index(strs[at:], whole)
+		if k < 0 {
+			break
+		}
+		at += k
+		// the linker lets a string share the tail of a longer one
+		patterns[formStrp] = append(patterns[formStrp], binary.LittleEndian.AppendUint32(nil, uint32(at)))
+		if done, err := n.indexed(s, uint64(at)); done || err != nil {
+			return done, err
+		}
+		at++
+	}
+	for _, id := range []sectionID{secInfo, secTypes} {
+		data, err := s.section(id)
+		if err != nil {
+			return false, err
+		}
+		for f, list := range patterns {
+			for _, pattern := range list {
+				if n.raw(s, id, data, f, pattern) {
+					return true, nil
+				}
+			}
+		}
+	}
+	return false, nil
+}
+
+// raw looks for the bytes of a name's value, of the given form.
+func (n *nameSearch) raw(s *source, id sectionID, data []byte, f form, pattern []byte) bool {
+	for at := 0; n.left > 0; at++ {
+		k := bytes.Index(data[at:], pattern)
+		if k < 0 {
+			return false
+		}
+		at += k
+		n.left--
+		u := s.unitOf(id, uint64(at))
+		if u == nil || u.broken != nil {
+			continue
+		}
+		if e, ok := u.entryWithName(uint64(at), f); ok && n.accept(&e) && u.startsEntry(e.off) {
+			return true
+		}
+	}
+	return false
+}
+
+// entryWithName guesses which DIE has its name's value at a position: one
+// that starts a few bytes ahead and whose abbreviation fits.
+func (u *unit) entryWithName(at uint64, f form) (entry, bool) {
+	const reach = 12
+	for start := at - 1; start >= u.first && at-start <= reach; start-- {
+		e, err := u.entryAt(start)
+		if err != nil {
+			continue
+		}
+		if pos, ok := e.fieldPosition(dwarf.AttrName, f); ok && pos == at {
+			return e, true
+		}
+	}
+	return entry{}, false
+}
+
+// fieldPosition returns where an attribute of the given form has its value.
+func (e *entry) fieldPosition(attr dwarf.Attr, f form) (uint64, bool) {
+	data, err := e.unit.data()
+	if err != nil {
+		return 0, false
+	}
+	r := reader{data: data, pos: e.attrs}
+	for i := range e.abbrev.fields {
+		field := &e.abbrev.fields[i]
+		if field.attr == attr {
+			return uint64(r.pos), field.form == f
+		}
+		if field.size >= 0 {
+			r.skip(uint64(field.size))
+		} else {
+			skipForm(&r, field.form, e.unit.wide, e.unit.version)
+		}
+	}
+	return 0, false
+}
+
+// startsEntry confirms that a DIE begins at an offset.
+func (u *unit) startsEntry(off uint64) bool {
+	w, err := u.walk(u.first)
+	if err != nil {
+		return false
+	}
+	var e entry
+	for uint64(w.r.pos) <= off && w.next(&e) {
+		if e.off == off {
+			return true
+		}
+		if e.abbrev == nil || !e.abbrev.children {
+			continue
+		}
+		if v, ok := e.attr(dwarf.AttrSibling); ok {
+			if _, next, err := v.ref(); err == nil && next <= off && next > e.off {
+				w.r.pos = int(next)
+			}
+		}
+	}
+	return false
+}
+
+// indexed looks through the units that refer to a string by index.
+func (n *nameSearch) indexed(s *source, str uint64) (bool, error) {
+	data, err := s.section(secStrOffsets)
+	if err != nil || len(data) == 0 {
+		return false, err
+	}
+	pattern := binary.LittleEndian.AppendUint32(nil, uint32(str))
+	for at := 0; n.left > 0; at++ {
+		k := bytes.Index(data[at:], pattern)
+		if k < 0 {
+			break
+		}
+		at += k
+		n.left--
+		if at%4 != 0 {
+			continue
+		}
+		for _, u := range s.unitsByBase(uint64(at), func(u *unit) uint64 { return u.root.strOffsetsBase }) {
+			full, err := u.splitUnit()
+			if err != nil || full == nil {
+				full = u
+			}
+			if n.inUnit(full) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// unitsByBase returns the units whose part of a section, which begins at
+// their base, holds a position. Several units may share one base.
+func (s *source) unitsByBase(at uint64, base func(*unit) uint64) []*unit {
+	var list []*unit
+	nearest := uint64(0)
+	for _, u := range s.units {
+		b := base(u)
+		if b > at || b < nearest || b == 0 {
+			continue
+		}
+		if b > nearest {
+			nearest, list = b, nil
+		}
+		if len(list) < maxOverlap {
+			list = append(list, u)
+		}
+	}
+	return list
+}
+
+// inUnit offers the types and variables of that name in a unit.
+func (n *nameSearch) inUnit(u *unit) bool {
+	names, err := u.types()
+	if err != nil {
+		u.src.info.problem(err)
+		return false
+	}
+	for _, off := range names[n.name] {
+		if e, err := u.entryAt(off); err == nil && n.accept(&e) {
+			return true
+		}
+	}
+	return false
+}
+
+// indexTypes maps the unqualified names of a unit's types and variables to
+// their DIEs, declarations left out.
+func (u *unit) indexTypes() (map[string][]uint64, error) {
+	w, err := u.walk(u.first)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string][]uint64{}
+	var e entry
+	for w.next(&e) {
+		if e.abbrev == nil || !isNamedType(e.abbrev.tag) && e.abbrev.tag != dwarf.TagVariable {
+			continue
+		}
+		v, ok := e.attr(dwarf.AttrName)
+		if !ok || e.flag(dwarf.AttrDeclaration) {
+			continue
+		}
+		name, err := v.str()
+		if err != nil {
+			return nil, err
+		}
+		names[name] = append(names[name], e.off)
+	}
+	return names, w.err
+}
+
+func isNamedType(tag dwarf.Tag) bool {
+	switch tag {
+	case dwarf.TagStructType, dwarf.TagClassType, dwarf.TagUnionType, dwarf.TagInterfaceType,
+		dwarf.TagEnumerationType, dwarf.TagTypedef, dwarf.TagBaseType, dwarf.TagTemplateAlias,
+		dwarf.TagUnspecifiedType:
+		return true
+	}
+	return false
+}
+
+// unitOf returns the unit that holds an offset of a section.
+func (s *source) unitOf(id sectionID, offset uint64) *unit {
+	if id == secInfo {
+		return s.unitAt(offset)
+	}
+	for _, u := range s.units {
+		if u.section == id && offset >= u.first && offset < u.end {
+			return u
+		}
+	}
+	return nil
+}
+
+// typeLookup is the remembered outcome of a search for a definition.
+type typeLookup struct {
+	found *dieType
+	err   error
+}
+
+// definition returns the complete type of a qualified name and kind: from
+// the unit itself, or else from any.
+func (i *Info) definition(name string, tag dwarf.Tag, hint *unit, language int64) (*dieType, bool, error) {
+	i.mu.Lock()
+	known := i.named[name]
+	i.mu.Unlock()
+	if known != nil {
+		return known.found, known.found != nil, known.err
+	}
+	known = &typeLookup{}
+	accept := func(e *entry) bool {
+		if !isNamedType(e.tag()) || tag != 0 && recordTag(e.tag()) != recordTag(tag) ||
+			e.flag(dwarf.AttrDeclaration) || e.abbrev.has(dwarf.AttrSignature) {
+			return false
+		}
+		own := e.unit.describe().Language
+		if own == 0 { // a partial unit
+			own = language
+		}
+		full, err := e.displayName(own)
+		if err != nil || full != name {
+			return false
+		}
+		known.found = i.dieTypeOf(typeKey{unit: e.unit, off: e.off, language: own})
+		return true
+	}
+	simple := unqualified(name)
+	if hint == nil || !(&nameSearch{name: simple, accept: accept, left: maxCandidates}).inUnit(hint) {
+		known.err = i.searchName(simple, accept)
+	}
+	i.mu.Lock()
+	if len(i.named) < maxTypes {
+		i.named[name] = known
+	}
+	i.mu.Unlock()
+	return known.found, known.found != nil, known.err
+}
+
+// recordTag takes struct and class for the same, as C++ does.
+func recordTag(tag dwarf.Tag) dwarf.Tag {
+	if tag == dwarf.TagClassType {
+		return dwarf.TagStructType
+	}
+	return tag
+}
+
+// unqualified returns the last part of a qualified name; a template's
+// arguments belong to it.
+func unqualified(name string) string {
+	depth := 0
+	for i := len(name) - 1; i > 0; i-- {
+		switch name[i] {
+		case '>', ')', '}':
+			depth++
+		case '<', '(', '{':
+			depth--
+		case ':':
+			if depth == 0 && name[i-1] == ':' {
+				return name[i+1:]
+			}
+		}
+	}
+	return name
+}
+
+// TypeNamed returns the complete type with this name from the unit that
+// covers hint, or else from any unit. The name is qualified as in C++; a
+// leading struct, class, union or enum restricts the kind.
+func (i *Info) TypeNamed(name string, hint uint64) (t Type, ok bool, err error) {
+	tag := dwarf.Tag(0)
+	for keyword, kind := range map[string]dwarf.Tag{"struct ": dwarf.TagStructType, "class ": dwarf.TagStructType,
+		"union ": dwarf.TagUnionType, "enum ": dwarf.TagEnumerationType} {
+		if rest, has := strings.CutPrefix(name, keyword); has {
+			name, tag = rest, kind
+			break
+		}
+	}
+	if name == "" {
+		return nil, false, nil
+	}
+	var unit *unit
+	language := int64(0)
+	if p, err := i.placeAt(hint); err == nil && p.unit != nil {
+		unit, language = p.unit, p.unit.describe().Language
+	}
+	found, ok, err := i.definition(name, tag, unit, language)
+	if !ok {
+		return nil, false, err
+	}
+	return found, true, err
+}

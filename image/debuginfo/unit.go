@@ -1,0 +1,366 @@
+package debuginfo
+
+import (
+	"debug/dwarf"
+	"fmt"
+	"sort"
+	"sync"
+)
+
+// Unit types of DWARF 5 (section 7.5.1); older versions tell them by section
+// and attributes.
+const (
+	utCompile      = 1
+	utType         = 2
+	utPartial      = 3
+	utSkeleton     = 4
+	utSplitCompile = 5
+	utSplitType    = 6
+)
+
+// unit is one unit of .debug_info or .debug_types.
+type unit struct {
+	src                *source
+	section            sectionID
+	offset, first, end uint64 // of the header, the root DIE, the unit's end
+	version            uint16
+	wide               bool
+	kind               uint8
+	abbrevOffset       uint64
+	signature          uint64 // of a type unit, or the id of a split unit
+	typeOffset         uint64
+	root               rootAttrs
+	skeleton           *unit // of a split unit
+	broken             error // why its root DIE cannot be read
+	once               sync.Once
+	public             *Unit
+	abbrevs            func() (*abbrevTable, error)
+	table              func() (*unitTable, error)
+	lines              func() (*lineTable, error)
+	types              func() (map[string][]uint64, error)
+	splitUnit          func() (*unit, error)
+	scopesMu           sync.Mutex
+	scopesOf           map[uint64]*blockTree
+	functions          map[uint64]*Function
+}
+
+// rootAttrs are the attributes of a unit's root DIE that others depend on.
+type rootAttrs struct {
+	tag                           dwarf.Tag
+	name, compDir, dwoName        value
+	producer                      value
+	language                      int64
+	low                           value
+	high, ranges                  value
+	stmtList                      value
+	strOffsetsBase, addrBase      uint64
+	rnglistsBase, loclistsBase    uint64
+	gnuRangesBase                 uint64
+	hasStrOffsetsBase             bool
+	hasRnglistsBase, hasLoclistsB bool
+}
+
+// index finds the units of a source and reads their root DIEs. A unit that
+// cannot be read is kept with its error; a broken chain of headers ends the
+// index where it breaks.
+func (s *source) index() error {
+	for _, id := range []sectionID{secInfo, secTypes} {
+		if err := s.indexSection(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *source) indexSection(id sectionID) error {
+	data, err := s.section(id)
+	if err != nil {
+		return err
+	}
+	work := &budget{left: 16<<20 + 64*s.sizeOf(secAbbrev)}
+	r := &reader{data: data}
+	for r.left() > 0 {
+		u, err := s.readHeader(r, id)
+		if err != nil {
+			if len(s.units) == 0 {
+				return err
+			}
+			s.info.problem(err)
+			return nil
+		}
+		if u == nil {
+			continue
+		}
+		u.broken = u.readRoot(work)
+		if u.broken != nil {
+			s.info.problem(u.broken)
+		}
+		s.units = append(s.units, u)
+		if u.kind == utType || u.kind == utSplitType {
+			s.signatures[u.signature] = u
+		}
+	}
+	return nil
+}
+
+func (s *source) sizeOf(id sectionID) int {
+	data, _ := s.section(id) // an unreadable section has no work in it
+	return len(data)
+}
+
+// budget bounds the work that the number of units multiplies.
+type budget struct{ left int }
+
+// readHeader reads a unit's header and leaves r behind the unit. It returns
+// nil for a unit of a version or format that is not supported.
+func (s *source) readHeader(r *reader, id sectionID) (*unit, error) {
+	u := &unit{src: s, section: id, offset: uint64(r.pos)}
+	length, wide := r.length()
+	u.wide = wide
+	if r.bad || length > uint64(r.left()) {
+		return nil, s.bad(id, u.offset, "unit is longer than the section")
+	}
+	u.end = uint64(r.pos) + length
+	h := &reader{data: r.data[:u.end], pos: r.pos}
+	r.pos = int(u.end)
+	u.version = h.u16()
+	addrSize := s.readHeaderFields(h, u)
+	u.first = uint64(h.pos)
+	switch {
+	case u.version < 2 || u.version > 5:
+		s.info.problem(s.bad(id, u.offset, fmt.Sprintf("unit of DWARF version %d", u.version)))
+		return nil, nil
+	case h.bad:
+		s.info.problem(s.bad(id, u.offset, "unit header is cut off"))
+		return nil, nil
+	case addrSize != 8:
+		s.info.problem(s.bad(id, u.offset, fmt.Sprintf("unit with addresses of %d bytes", addrSize)))
+		return nil, nil
+	}
+	u.bind()
+	return u, nil
+}
+
+func (s *source) readHeaderFields(h *reader, u *unit) (addrSize uint8) {
+	if u.version >= 5 {
+		u.kind = h.u8()
+		addrSize = h.u8()
+		u.abbrevOffset = h.offset(u.wide)
+		switch u.kind {
+		case utSkeleton, utSplitCompile:
+			u.signature = h.u64()
+		case utType, utSplitType:
+			u.signature = h.u64()
+			u.typeOffset = u.offset + h.offset(u.wide)
+		}
+		return addrSize
+	}
+	u.abbrevOffset = h.offset(u.wide)
+	addrSize = h.u8()
+	u.kind = utCompile
+	if u.section == secTypes {
+		u.kind = utType
+		u.signature = h.u64()
+		u.typeOffset = u.offset + h.offset(u.wide)
+	}
+	return addrSize
+}
+
+func (u *unit) bind() {
+	u.scopesOf = map[uint64]*blockTree{}
+	u.functions = map[uint64]*Function{}
+	u.abbrevs = sync.OnceValues(func() (*abbrevTable, error) {
+		return u.src.abbrevsAt(u.abbrevOffset, u.wide, u.version)
+	})
+	u.table = sync.OnceValues(u.buildTable)
+	u.lines = sync.OnceValues(u.readLines)
+	u.types = sync.OnceValues(u.indexTypes)
+	u.splitUnit = sync.OnceValues(u.openSplit)
+}
+
+// data is the section up to the unit's end, so that positions in it are
+// section offsets and nothing reads past the unit.
+func (u *unit) data() ([]byte, error) {
+	data, err := u.src.section(u.section)
+	if err != nil {
+		return nil, err
+	}
+	return data[:u.end], nil
+}
+
+// readRoot reads the root DIE. It looks its abbreviation up by itself,
+// because parsing the whole table of every unit would cost more than all
+// the rest of the index.
+func (u *unit) readRoot(work *budget) error {
+	data, err := u.data()
+	if err != nil {
+		return err
+	}
+	r := &reader{data: data, pos: int(u.first)}
+	code := r.uleb()
+	table, err := u.src.section(secAbbrev)
+	if err != nil {
+		return err
+	}
+	if u.abbrevOffset > uint64(len(table)) {
+		return u.src.bad(secAbbrev, u.abbrevOffset, "abbreviation table beyond the section")
+	}
+	ar := &reader{data: table, pos: int(u.abbrevOffset)}
+	for work.left > 0 {
+		before := ar.pos
+		a, ok := readAbbrev(ar, u.wide, u.version)
+		work.left -= ar.pos - before
+		if ar.bad || !ok {
+			break
+		}
+		if a.code == code {
+			u.readRootAttrs(r, &a)
+			if r.bad {
+				return u.src.bad(u.section, u.first, "root entry is cut off")
+			}
+			return nil
+		}
+	}
+	return u.src.bad(u.section, u.first, fmt.Sprintf("root entry has abbreviation %d, which its table lacks", code))
+}
+
+func (u *unit) readRootAttrs(r *reader, a *abbrev) {
+	u.root.tag = a.tag
+	if a.tag == dwarf.TagPartialUnit {
+		u.kind = utPartial
+	}
+	for i := range a.fields {
+		f := &a.fields[i]
+		u.root.set(f.attr, readForm(r, u, f.form, f.implicit), u)
+	}
+	u.root.setDefaults(u)
+}
+
+func (a *rootAttrs) set(attr dwarf.Attr, v value, u *unit) {
+	switch attr {
+	case dwarf.AttrName:
+		a.name = v
+	case dwarf.AttrCompDir:
+		a.compDir = v
+	case dwarf.AttrProducer:
+		a.producer = v
+	case dwarf.AttrLanguage:
+		a.language = int64(v.number)
+	case dwarf.AttrLowpc:
+		a.low = v
+	case dwarf.AttrHighpc:
+		a.high = v
+	case dwarf.AttrRanges:
+		a.ranges = v
+	case dwarf.AttrStmtList:
+		a.stmtList = v
+	case dwarf.AttrStrOffsetsBase:
+		a.strOffsetsBase, a.hasStrOffsetsBase = v.number, true
+	case dwarf.AttrAddrBase, attrGNUAddrBase:
+		a.addrBase = v.number
+	case dwarf.AttrRnglistsBase:
+		a.rnglistsBase, a.hasRnglistsBase = v.number, true
+	case dwarf.AttrLoclistsBase:
+		a.loclistsBase, a.hasLoclistsB = v.number, true
+	case attrGNURangesBase:
+		a.gnuRangesBase = v.number
+	case dwarf.AttrDwoName, attrGNUDwoName:
+		a.dwoName = v
+		if u.kind == utCompile && !u.src.split {
+			u.kind = utSkeleton
+		}
+	case attrGNUDwoID:
+		u.signature = v.number
+	}
+}
+
+// setDefaults fills in the bases of a split unit, which are right behind the
+// section's first header (DWARF 5 section 7.26 to 7.29, and section E.2).
+func (a *rootAttrs) setDefaults(u *unit) {
+	list, strs := uint64(12), uint64(8)
+	if u.wide {
+		list, strs = 20, 16
+	}
+	if u.version < 5 {
+		strs = 0 // GNU's .debug_str_offsets.dwo has no header
+	}
+	if !a.hasRnglistsBase {
+		a.rnglistsBase = list
+	}
+	if !a.hasLoclistsB {
+		a.loclistsBase = list
+	}
+	if !a.hasStrOffsetsBase {
+		a.strOffsetsBase = strs
+	}
+}
+
+// Attributes of GNU's extensions that debug/dwarf has no names for.
+const (
+	attrGNUCallSiteValue dwarf.Attr = 0x2111
+	attrGNUDwoName       dwarf.Attr = 0x2130
+	attrGNUDwoID         dwarf.Attr = 0x2131
+	attrGNURangesBase    dwarf.Attr = 0x2132
+	attrGNUAddrBase      dwarf.Attr = 0x2133
+)
+
+// unitAt returns the unit of .debug_info that holds an offset; nil if none.
+func (s *source) unitAt(offset uint64) *unit {
+	infos := s.units
+	// the type units of .debug_types stand behind those of .debug_info
+	n := sort.Search(len(infos), func(i int) bool { return infos[i].section != secInfo })
+	infos = infos[:n]
+	i := sort.Search(len(infos), func(i int) bool { return infos[i].end > offset })
+	if i == len(infos) || offset < infos[i].first {
+		return nil
+	}
+	return infos[i]
+}
+
+// describe returns the unit's public face.
+func (u *unit) describe() *Unit {
+	u.once.Do(func() {
+		from := u.root
+		if u.skeleton != nil {
+			// the skeleton holds the directory and the split unit the rest
+			if from.compDir.form == 0 {
+				from.compDir = u.skeleton.root.compDir
+			}
+		}
+		u.public = &Unit{Name: from.name.text(), CompDir: from.compDir.text(),
+			Producer: from.producer.text(), Language: from.language}
+	})
+	return u.public
+}
+
+// text is a string for show: one that cannot be read is empty.
+func (v value) text() string {
+	if v.form == 0 {
+		return ""
+	}
+	s, err := v.str()
+	if err != nil {
+		return ""
+	}
+	return s
+}
+
+// home is the unit whose bases for .debug_addr, line table and low_pc hold.
+func (u *unit) home() *unit {
+	if u.skeleton != nil {
+		return u.skeleton
+	}
+	return u
+}
+
+// base is the unit's base address for its range and location lists.
+func (u *unit) base() (uint64, error) {
+	low := u.root.low
+	if u.skeleton != nil {
+		low = u.skeleton.root.low
+	}
+	if low.form == 0 {
+		return 0, nil
+	}
+	return low.addr()
+}
