@@ -1,0 +1,141 @@
+package failure
+
+import (
+	"strings"
+
+	"diagnose/evidence"
+)
+
+// abort judges SIGABRT by what the libraries said and by who called abort.
+// Their own words come first: they survive stripped libraries and broken
+// stacks.
+func (s *scene) abort(f *evidence.Failure, pid int) {
+	names := s.functions()
+	message, ok := s.abortMessage()
+	if ok {
+		f.Message = message
+	}
+	switch kind := kindOfMessage(message); {
+	case kind != "":
+		f.Kind = kind
+	case has(names, "__stack_chk_fail"):
+		f.Kind = evidence.StackSmashing
+	case has(names, "__chk_fail", "__fortify_fail"):
+		f.Kind = evidence.FortifyFailure
+	case has(names, "malloc_printerr"):
+		f.Kind = evidence.HeapCorruption
+	case has(names, "__assert_fail", "__assert", "__assert_perror_fail", "__assert_fail_base"):
+		f.Kind = evidence.AssertionFailure
+	case rustPanicking(names):
+		s.rustPanic(f, names)
+	case cxxTerminating(names):
+		s.terminate(f, names)
+	case f.Signal.Code == 0 && f.Signal.SenderPID != pid && !has(names, "abort", "raise", "pthread_kill"):
+		s.killed(f, pid)
+	default:
+		f.Kind = evidence.Abort
+	}
+	if f.Kind == evidence.FortifyFailure {
+		f.Message = fortifyText(f.Message, names)
+	}
+}
+
+// functions are the names on the stack, innermost first.
+func (s *scene) functions() []string {
+	sites := s.sites()
+	names := make([]string, len(sites))
+	for i := range sites {
+		names[i] = plainName(sites[i].Function)
+	}
+	return names
+}
+
+func has(names []string, wanted ...string) bool {
+	for _, name := range names {
+		for _, w := range wanted {
+			if name == w {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func hasPrefix(names []string, prefixes ...string) bool {
+	for _, name := range names {
+		for _, p := range prefixes {
+			if strings.HasPrefix(name, p) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// heapMessages are how glibc's malloc ends a process (malloc/malloc.c, the
+// arguments of malloc_printerr and malloc_assert).
+var heapMessages = []string{
+	"double free or corruption", "free(): ", "malloc(): ", "realloc(): ", "munmap_chunk(): ", "mremap_chunk(): ",
+	"corrupted size vs. prev_size", "corrupted double-linked list", "malloc_consolidate(): ", "memalign",
+	"break adjusted to free malloc space", "invalid pointer", "sysmalloc: ", "tcache_thread_shutdown(): ",
+	"malloc: ", "posix_memalign",
+}
+
+// kindOfMessage reads glibc's last words.
+func kindOfMessage(message string) evidence.FailureKind {
+	switch {
+	case message == "":
+		return ""
+	case strings.Contains(message, "*** stack smashing detected ***"):
+		return evidence.StackSmashing
+	case strings.HasPrefix(message, "*** "):
+		return evidence.FortifyFailure
+	case strings.Contains(message, "Assertion `") && strings.Contains(message, "malloc.c:"):
+		return evidence.HeapCorruption
+	case strings.Contains(message, "Assertion `"), strings.Contains(message, "Unexpected error: "):
+		return evidence.AssertionFailure
+	}
+	for _, prefix := range heapMessages {
+		if strings.HasPrefix(message, prefix) {
+			return evidence.HeapCorruption
+		}
+	}
+	return ""
+}
+
+// fortifyText adds which checked function refused.
+func fortifyText(message string, names []string) string {
+	for _, name := range names {
+		if name != "__chk_fail" && strings.HasPrefix(name, "__") && strings.HasSuffix(name, "_chk") {
+			return strings.TrimSpace(message + " in " + name)
+		}
+	}
+	return message
+}
+
+// maxMessage bounds the text of a message read from the process.
+const maxMessage = 16 << 10
+
+// abortMessage reads what glibc printed before it aborted: __abort_msg points
+// at { unsigned size; char msg[] } in a mapping of its own (glibc,
+// sysdeps/posix/libc_fatal.c, struct abort_msg_s).
+func (s *scene) abortMessage() (string, bool) {
+	sym, ok := s.SymbolNamed("__abort_msg")
+	if !ok {
+		return "", false
+	}
+	at, err := readPointer(s, sym.Addr)
+	if err != nil {
+		s.limit("libc", "its last message cannot be read: "+err.Error())
+		return "", false
+	}
+	if at == 0 {
+		return "", false
+	}
+	text, err := cString(s, at+4, maxMessage)
+	if err != nil {
+		s.limit("libc", "its last message cannot be read: "+err.Error())
+		return "", false
+	}
+	return strings.TrimRight(text, "\n"), text != ""
+}

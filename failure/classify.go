@@ -1,0 +1,136 @@
+package failure
+
+import (
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/unwind"
+
+	"golang.org/x/sys/unix"
+)
+
+// Input is what a failure is judged by.
+type Input struct {
+	Process *image.Process
+	// Thread failed; nil stands for the process's failing thread.
+	Thread *image.Thread
+	// Stack is that thread's, its frames symbolized at least as far as they
+	// are shown. Deep recursions may stay without Calls.
+	Stack unwind.Stack
+	// Findings of Deadlocks make a hung process's failure a deadlock.
+	Findings []evidence.Finding
+}
+
+// Classify says what failed, and what stood in the way of knowing more. All
+// of the Failure is filled but Source, Origin and the Operands' Symbols; the
+// Sentence is without expressions of the program, which Sentence adds.
+func Classify(in Input) (evidence.Failure, []evidence.Limit) {
+	thread := in.Thread
+	if thread == nil {
+		thread = failingThread(in.Process)
+	}
+	if thread == nil {
+		f := evidence.Failure{Kind: evidence.NoFailure, Proof: evidence.FromCore}
+		hung(&f, in.Findings)
+		f.Sentence = Sentence(f, Names{Threads: len(in.Process.Threads)})
+		return f, nil
+	}
+	s := &scene{
+		target:   in.Process,
+		mappings: in.Process.Mappings,
+		modules:  in.Process.Modules,
+		thread:   thread,
+		threads:  in.Process.Threads,
+		frames:   in.Stack.Frames,
+		stack:    in.Stack,
+	}
+	f := s.classify(in.Process.Program.PID)
+	hung(&f, in.Findings)
+	f.Sentence = Sentence(f, Names{Threads: len(s.threads)})
+	return f, s.limits
+}
+
+func failingThread(p *image.Process) *image.Thread {
+	if p.Failing < 0 || p.Failing >= len(p.Threads) {
+		return nil
+	}
+	return &p.Threads[p.Failing]
+}
+
+func (s *scene) classify(pid int) evidence.Failure {
+	ref := s.thread.Ref
+	f := evidence.Failure{Kind: evidence.UnknownFailure, Thread: &ref, Proof: evidence.FromCore}
+	if s.thread.Signal == nil || s.thread.Signal.Number == 0 {
+		f.Kind = evidence.NoFailure
+		s.addInstruction(&f)
+		f.Site = s.site()
+		return f
+	}
+	f.Signal = completeSignal(*s.thread.Signal)
+	s.handled(&f)
+	s.addInstruction(&f)
+	s.bySignal(&f, pid)
+	f.Site = s.site()
+	return f
+}
+
+// bySignal fills Kind and what belongs to it.
+func (s *scene) bySignal(f *evidence.Failure, pid int) {
+	sig := f.Signal
+	if sig.Number != int(unix.SIGABRT) && sentByProcess(sig.Code) {
+		s.killed(f, pid)
+		return
+	}
+	switch unix.Signal(sig.Number) {
+	case unix.SIGSEGV:
+		s.segmentation(f)
+	case unix.SIGBUS:
+		s.bus(f)
+	case unix.SIGFPE:
+		s.arithmetic(f)
+	case unix.SIGILL:
+		s.illegal(f)
+	case unix.SIGTRAP:
+		s.trap(f)
+	case unix.SIGSYS:
+		s.systemCall(f)
+	case unix.SIGABRT:
+		s.abort(f, pid)
+	default:
+		s.killed(f, pid)
+	}
+}
+
+// killed is a signal that no instruction of the program caused. A stopped
+// process that lives on has not failed.
+func (s *scene) killed(f *evidence.Failure, pid int) {
+	switch unix.Signal(f.Signal.Number) {
+	case unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGCONT, unix.SIGCHLD:
+		f.Kind = evidence.NoFailure
+		return
+	}
+	f.Kind = evidence.KilledBySignal
+	if pid != 0 && f.Signal.SenderPID == pid && f.Message == "" {
+		f.Message = "the process sent " + f.Signal.Name + " to itself"
+	}
+}
+
+// hung turns a process that did not fail by itself, and whose threads wait
+// for each other, into a deadlock.
+func hung(f *evidence.Failure, findings []evidence.Finding) {
+	if f.Kind != evidence.NoFailure && f.Kind != evidence.KilledBySignal {
+		return
+	}
+	for i := range findings {
+		d := &findings[i]
+		if d.Kind != evidence.FindingDeadlock && d.Kind != evidence.FindingSelfLock {
+			continue
+		}
+		f.Kind, f.Proof, f.Message = evidence.Deadlock, d.Proof, d.Summary
+		f.Site, f.Instruction = d.Site, nil
+		if len(d.Threads) > 0 {
+			ref := d.Threads[0]
+			f.Thread = &ref
+		}
+		return
+	}
+}

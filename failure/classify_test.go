@@ -1,0 +1,190 @@
+package failure
+
+import (
+	"strings"
+	"testing"
+
+	"diagnose/evidence"
+	"diagnose/image"
+
+	"golang.org/x/sys/unix"
+)
+
+func signal(s unix.Signal, code int, addr evidence.Addr) evidence.Signal {
+	return evidence.Signal{Number: int(s), Code: code, Addr: addr, HasAddr: addr != 0}
+}
+
+var (
+	load      = []byte{0x8b, 0x40, 0x08}             // mov eax, [rax+8]
+	store     = []byte{0x89, 0x10}                   // mov [rax], edx
+	loadIndex = []byte{0x8b, 0x04, 0x88}             // mov eax, [rax+rcx*4]
+	loadFar   = []byte{0x8b, 0x80, 0x28, 0x23, 0, 0} // mov eax, [rax+0x2328]
+	divECX    = []byte{0xf7, 0xf9}                   // idiv ecx
+	ud2       = []byte{0x0f, 0x0b}
+	pushRBX   = []byte{0x53}
+	ret       = []byte{0xc3}
+	movaps    = []byte{0x0f, 0x28, 0x00} // movaps xmm0, [rax]
+	hlt       = []byte{0xf4}
+	callRAX   = []byte{0xff, 0xd0}
+)
+
+type regs = map[image.Register]uint64
+
+func TestKinds(t *testing.T) {
+	tests := []struct {
+		name   string
+		code   []byte
+		sig    evidence.Signal
+		regs   regs
+		want   evidence.FailureKind
+		access evidence.AccessKind
+		addr   evidence.Addr
+		proof  evidence.Proof
+	}{
+		{"null member", load, segv(segvMapErr, 8), nil, evidence.NullPointer, evidence.Read, 8, evidence.FromCore},
+		{"small number", load, segv(segvMapErr, 0x1008), regs{image.RAX: 0x1000}, evidence.NearNullPointer, evidence.Read, 0x1008, evidence.FromCore},
+		{"small base", load, segv(segvMapErr, 0x18), regs{image.RAX: 0x10}, evidence.NearNullPointer, evidence.Read, 0x18, evidence.FromCore},
+		{"far member", loadFar, segv(segvMapErr, 0x2328), nil, evidence.NearNullPointer, evidence.Read, 0x2328, evidence.FromCore},
+		{"null store", store, segv(segvMapErr, 0), nil, evidence.NullPointer, evidence.Write, 0, evidence.FromCore},
+		{"null array", loadIndex, segv(segvMapErr, 0x4000000), regs{image.RCX: 0x1000000}, evidence.NullPointer, evidence.Read, 0x4000000, evidence.Inferred},
+		{"non-canonical", load, segv(siKernel, 0), regs{image.RAX: 0x4141414141414141}, evidence.NonCanonical, evidence.Read, 0x4141414141414149, evidence.FromCore},
+		{"wild", load, segv(segvMapErr, 0x123456780008), regs{image.RAX: 0x123456780000}, evidence.WildPointer, evidence.Read, 0x123456780008, evidence.Inferred},
+		{"kernel half", load, segv(segvMapErr, ^evidence.Addr(0)-7), regs{image.RAX: ^uint64(15)}, evidence.WildPointer, evidence.Read, ^evidence.Addr(0) - 7, evidence.Inferred},
+		{"unmapped", load, segv(segvMapErr, dataAt+0x2008), regs{image.RAX: dataAt + 0x2000}, evidence.UnmappedAddress, evidence.Read, dataAt + 0x2008, evidence.FromCore},
+		{"read-only", store, segv(segvAccErr, constAt), regs{image.RAX: constAt}, evidence.WriteToReadOnly, evidence.Write, constAt, evidence.FromCore},
+		{"protected", store, segv(segvAccErr, guardAt), regs{image.RAX: guardAt, image.RSP: stackAt + 0x1800, image.RDX: 1}, evidence.ProtectedPage, evidence.Write, guardAt, evidence.FromCore},
+		{"execute data", nil, segv(segvAccErr, dataAt), regs{image.RIP: dataAt}, evidence.ExecuteOfData, evidence.Execute, dataAt, evidence.FromCore},
+		{"call null", nil, segv(segvMapErr, 0), regs{image.RIP: 0}, evidence.NullPointer, evidence.Execute, 0, evidence.FromCore},
+		{"jump wild", nil, segv(segvMapErr, 0x234567890000), regs{image.RIP: 0x234567890000}, evidence.WildPointer, evidence.Execute, 0x234567890000, evidence.Inferred},
+		{"call text", callRAX, segv(siKernel, 0), regs{image.RAX: 0x4242424242424242}, evidence.NonCanonical, evidence.Execute, 0x4242424242424242, evidence.FromCore},
+		{"push overflow", pushRBX, segv(segvAccErr, stackAt-8), regs{image.RSP: stackAt}, evidence.StackOverflow, evidence.Write, stackAt - 8, evidence.FromCore},
+		{"misaligned", movaps, segv(siKernel, 0), regs{image.RAX: dataAt + 4}, evidence.UnknownFailure, evidence.Read, dataAt + 4, evidence.Inferred},
+		{"privileged", hlt, segv(siKernel, 0), nil, evidence.IllegalInsn, "", 0, evidence.FromCore},
+		{"sent", load, segv(0, 0), nil, evidence.KilledBySignal, "", 0, evidence.FromCore},
+		{"bus", load, signal(unix.SIGBUS, busAdrErr, dataAt+8), regs{image.RAX: dataAt}, evidence.BusError, evidence.Read, dataAt + 8, evidence.FromCore},
+		{"divide by zero", divECX, signal(unix.SIGFPE, fpeIntDiv, codeAt), nil, evidence.DivisionByZero, "", 0, evidence.FromCore},
+		{"divide overflow", divECX, signal(unix.SIGFPE, fpeIntDiv, codeAt), regs{image.RCX: 0xffffffff}, evidence.DivisionOverflow, "", 0, evidence.FromCore},
+		{"no division", load, signal(unix.SIGFPE, fpeIntDiv, codeAt), nil, evidence.DivisionByZero, "", 0, evidence.Inferred},
+		{"float", load, signal(unix.SIGFPE, 7, codeAt), nil, evidence.ArithmeticError, "", 0, evidence.FromCore},
+		{"ud2", ud2, signal(unix.SIGILL, 2, codeAt), nil, evidence.TrapInsn, "", 0, evidence.FromCore},
+		{"illegal", []byte{0x06}, signal(unix.SIGILL, 2, codeAt), nil, evidence.IllegalInsn, "", 0, evidence.FromCore},
+		{"int3", []byte{0xcc}, signal(unix.SIGTRAP, siKernel, 0), regs{image.RIP: codeAt + 1}, evidence.TrapInsn, "", 0, evidence.FromCore},
+		{"seccomp", load, signal(unix.SIGSYS, sysSeccomp, codeAt), regs{image.RAX: 59}, evidence.BadSystemCall, "", 0, evidence.FromCore},
+		{"quit", load, signal(unix.SIGQUIT, 0, 0), nil, evidence.KilledBySignal, "", 0, evidence.FromCore},
+		{"stopped", load, signal(unix.SIGSTOP, 0, 0), nil, evidence.NoFailure, "", 0, evidence.FromCore},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := newFake(test.code).scene(test.sig, test.regs)
+			f := s.classify(100)
+			f.Sentence = Sentence(f, Names{})
+			if f.Kind != test.want || f.Proof != test.proof {
+				t.Errorf("kind %s (%s), want %s (%s)", f.Kind, f.Proof, test.want, test.proof)
+			}
+			checkFault(t, f.Fault, test.access, test.addr)
+			if !strings.Contains(f.Sentence, " in work") && !strings.Contains(f.Sentence, " in main") && f.Kind != evidence.NoFailure {
+				t.Errorf("sentence %q names no function", f.Sentence)
+			}
+			t.Log(f.Sentence)
+		})
+	}
+}
+
+func checkFault(t *testing.T, f *evidence.Fault, access evidence.AccessKind, addr evidence.Addr) {
+	t.Helper()
+	if access == "" {
+		if f != nil {
+			t.Errorf("fault %+v, want none", f)
+		}
+		return
+	}
+	if f == nil || f.Access != access || f.Addr != addr {
+		t.Errorf("fault %+v, want %s at %v", f, access, addr)
+	}
+}
+
+func TestArrival(t *testing.T) {
+	tests := []struct {
+		want     string
+		at, back uint64 // the words at and just below the stack pointer
+	}{
+		{arrivedByCall, codeAt + 0x105, 0},
+		{arrivedByReturn, codeAt + 0x105, 0x234567890000},
+		{arrivedByJump, 0x1234, 0},
+	}
+	for _, test := range tests {
+		f := newFake(nil)
+		f.put64(stackAt+0x1800, test.at)
+		f.put64(stackAt+0x17f8, test.back)
+		s := f.scene(segv(segvMapErr, 0x234567890000), regs{image.RIP: 0x234567890000})
+		if got := s.arrival(0x234567890000); got != test.want {
+			t.Errorf("arrived by %s, want %s", got, test.want)
+		}
+	}
+}
+
+func TestOperands(t *testing.T) {
+	f := newFake(loadIndex)
+	f.put(dataAt+8, []byte{0x78, 0x56, 0x34, 0x12})
+	s := f.scene(segv(segvMapErr, 0), regs{image.RAX: dataAt, image.RCX: 2})
+	got := s.classify(0).Instruction
+	if got == nil || len(got.Operands) < 2 {
+		t.Fatalf("instruction %+v", got)
+	}
+	memory := got.Operands[1]
+	if memory.Address == nil || *memory.Address != dataAt+8 || memory.Value.Text != "0x12345678" || len(memory.Registers) != 2 {
+		t.Errorf("memory operand %+v", memory)
+	}
+	s = f.scene(segv(segvMapErr, 0), nil)
+	memory = s.classify(0).Instruction.Operands[1]
+	if memory.Value.Text != "" || memory.Value.Unavailable == "" {
+		t.Errorf("unreadable operand is shown as %+v", memory.Value)
+	}
+}
+
+func TestTextIn(t *testing.T) {
+	for v, want := range map[uint64]string{
+		0x41414141: "AAAA", 0x4142: "", 0x0000646c726f7720: " world", 0x7fff12345678: "", 0: "", 0x4100004141414141: "",
+	} {
+		if got := textIn(v); got != want {
+			t.Errorf("%#x spells %q, want %q", v, got, want)
+		}
+	}
+}
+
+func TestSystemCallNames(t *testing.T) {
+	for number, want := range map[int64]string{
+		0: "read", 59: "execve", 202: "futex", 231: "exit_group", 319: "memfd_create", 334: "rseq",
+		424: "pidfd_send_signal", 435: "clone3", 449: "futex_waitv", 400: "system call 400", -1: "system call -1",
+	} {
+		if got := systemCallName(number); got != want {
+			t.Errorf("system call %d is %q, want %q", number, got, want)
+		}
+	}
+}
+
+func TestCycle(t *testing.T) {
+	repeat := func(turn []evidence.Addr, n int) []evidence.Addr {
+		var out []evidence.Addr
+		for range n {
+			out = append(out, turn...)
+		}
+		return out
+	}
+	tests := []struct {
+		name                 string
+		ids                  []evidence.Addr
+		start, period, turns int
+	}{
+		{"self", append(repeat([]evidence.Addr{1}, 50), 9), 0, 1, 50},
+		{"pair under a leaf", append([]evidence.Addr{7}, append(repeat([]evidence.Addr{1, 2}, 40), 9)...), 1, 2, 40},
+		{"none", []evidence.Addr{1, 2, 3, 4, 5}, 0, 0, 0},
+		{"too short", []evidence.Addr{1, 1}, 0, 1, 2},
+	}
+	for _, test := range tests {
+		start, period, turns := cycle(test.ids)
+		if start != test.start || period != test.period || turns != test.turns {
+			t.Errorf("%s: start %d, period %d, turns %d; want %d, %d, %d", test.name, start, period, turns, test.start, test.period, test.turns)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package failure
+
+import (
+	"bytes"
+	"encoding/binary"
+	"path"
+	"strings"
+
+	"diagnose/evidence"
+)
+
+// Offsets from the _Unwind_Exception header, which libstdc++
+// (libsupc++/unwind-cxx.h, struct __cxa_exception) and libc++abi
+// (cxa_exception.h) share: the type stands 80 bytes before it, the thrown
+// object 32 behind. A dependent exception, made by std::rethrow_exception,
+// has the pointer to the primary object in the type's place.
+const (
+	exceptionHeader = 80
+	exceptionObject = 32
+)
+
+// Exception classes (Itanium C++ ABI: exception handling, 1.2): vendor and
+// language, the lowest byte 1 for a dependent exception. As they lie in
+// memory, lowest byte first.
+var (
+	gnuClass   = []byte("++CCUNG")
+	clangClass = []byte("++CGNLC")
+)
+
+// maxTLSBlock bounds the thread-local block that is searched; libstdc++'s has
+// 32 bytes.
+const maxTLSBlock = 4096
+
+// thrown is an exception in flight.
+type thrown struct {
+	typeInfo, object evidence.Addr
+	proof            evidence.Proof
+}
+
+// exception finds the exception that the thread handles: first in the
+// thread's __cxa_eh_globals, then by a search of its stack.
+func (s *scene) exception() *evidence.Exception {
+	t, ok := s.caughtException()
+	if !ok {
+		t, ok = s.exceptionOnStack()
+	}
+	if !ok {
+		return nil
+	}
+	return s.describeException(t)
+}
+
+// caughtException reads the head of the chain of caught exceptions in the
+// thread-local block of the C++ runtime. The block is small and its layout
+// not exported, so each of its words is tried; the exception class decides.
+func (s *scene) caughtException() (thrown, bool) {
+	for _, m := range s.modules {
+		base := path.Base(m.Path)
+		if m.Object == nil || !strings.HasPrefix(base, "libstdc++.") && !strings.HasPrefix(base, "libc++abi.") {
+			continue
+		}
+		tls, ok := m.Object.TLS()
+		if !ok || tls.Memsz > maxTLSBlock {
+			continue
+		}
+		block, err := s.ThreadLocal(s.thread, m)
+		if err != nil {
+			s.limit(m.Path, "its thread-local storage cannot be found, so the exception is searched on the stack: "+err.Error())
+			continue
+		}
+		for off := evidence.Addr(0); off+8 <= evidence.Addr(tls.Memsz); off += 8 {
+			p, err := readPointer(s, block+off)
+			if err != nil {
+				break
+			}
+			if t, ok := s.exceptionWithHeader(p + exceptionHeader); ok {
+				t.proof = evidence.FromCore
+				return t, true
+			}
+		}
+	}
+	return thrown{}, false
+}
+
+// stackSearch bounds how much of a stack is searched for an exception.
+const stackSearch = 64 << 10
+
+// exceptionOnStack searches the stack for a pointer to an exception's header.
+func (s *scene) exceptionOnStack() (thrown, bool) {
+	sp := s.registers().SP() &^ 7
+	stack := make([]byte, stackSearch)
+	n, _ := s.ReadMemory(sp, stack)
+	for off := 0; off+8 <= n; off += 8 {
+		p := evidence.Addr(binary.LittleEndian.Uint64(stack[off:]))
+		if t, ok := s.exceptionWithHeader(p); ok {
+			t.proof = evidence.Inferred
+			return t, true
+		}
+	}
+	return thrown{}, false
+}
+
+// exceptionWithHeader validates a pointer to an _Unwind_Exception.
+func (s *scene) exceptionWithHeader(header evidence.Addr) (thrown, bool) {
+	if header%16 != 0 || header < nearNull || !header.Canonical() {
+		return thrown{}, false
+	}
+	var class [8]byte
+	if _, err := s.ReadMemory(header, class[:]); err != nil || !cxxClass(class) {
+		return thrown{}, false
+	}
+	first, err := readPointer(s, header-exceptionHeader)
+	if err != nil {
+		return thrown{}, false
+	}
+	t := thrown{typeInfo: first, object: header + exceptionObject}
+	if class[0] == 1 {
+		t.object = first
+		t.typeInfo, err = readPointer(s, first-exceptionObject-exceptionHeader)
+		if err != nil {
+			return thrown{}, false
+		}
+	}
+	return t, true
+}
+
+func cxxClass(class [8]byte) bool {
+	return class[0] <= 1 && (bytes.Equal(class[1:], gnuClass) || bytes.Equal(class[1:], clangClass))
+}

@@ -1,0 +1,234 @@
+package failure
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"diagnose/evidence"
+	"diagnose/image"
+)
+
+const (
+	maxTypeName = 4096
+	maxBases    = 64
+	maxDepth    = 16
+)
+
+// describeException names an exception's type and what it says.
+func (s *scene) describeException(t thrown) *evidence.Exception {
+	object := t.object
+	out := &evidence.Exception{Object: &object, Proof: t.proof}
+	mangled, err := s.typeInfoName(t.typeInfo)
+	if err != nil {
+		out.WhatUnavailable = "the exception's type cannot be read: " + err.Error()
+		return out
+	}
+	out.Type = typeName(mangled)
+	text, err := s.thrownValue(strings.TrimPrefix(mangled, "*"), object)
+	if err == errNoValue {
+		text, err = s.what(t.typeInfo, object)
+	}
+	if err != nil {
+		out.WhatUnavailable = err.Error()
+	}
+	out.What = text
+	return out
+}
+
+// typeInfoName reads the mangled name of a std::type_info: vptr, name.
+func (s *scene) typeInfoName(info evidence.Addr) (string, error) {
+	at, err := readPointer(s, info+8)
+	if err != nil {
+		return "", err
+	}
+	name, whole, err := image.CString(s, at, maxTypeName)
+	switch {
+	case err != nil:
+		return "", err
+	case !whole || name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", fmt.Errorf("no type name at %v", at)
+	}
+	return name, nil
+}
+
+var errNoValue = fmt.Errorf("the type's values are not known")
+
+// integers are the widths of the mangled builtin integer types (Itanium ABI
+// 5.1.5.2); negative ones are signed.
+var integers = map[string]int{
+	"i": -4, "j": 4, "l": -8, "m": 8, "x": -8, "y": 8, "s": -2, "t": 2, "c": -1, "a": -1, "h": 1, "b": 1,
+}
+
+// thrownValue shows thrown values that are no std::exception.
+func (s *scene) thrownValue(mangled string, object evidence.Addr) (string, error) {
+	if width, ok := integers[mangled]; ok {
+		return s.thrownInteger(width, object)
+	}
+	switch mangled {
+	case "PKc", "Pc":
+		at, err := readPointer(s, object)
+		if err != nil {
+			return "", err
+		}
+		return cString(s, at, maxMessage)
+	case "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE":
+		return s.stdString(object)
+	case "d":
+		v, err := image.Uint64(s, object)
+		return fmt.Sprint(math.Float64frombits(v)), err
+	case "f":
+		v, err := image.Uint32(s, object)
+		return fmt.Sprint(math.Float32frombits(v)), err
+	}
+	return "", errNoValue
+}
+
+func (s *scene) thrownInteger(width int, object evidence.Addr) (string, error) {
+	b := make([]byte, max(width, -width))
+	if _, err := s.ReadMemory(object, b); err != nil {
+		return "", err
+	}
+	v := leUint(b)
+	if width < 0 {
+		shift := 64 - 8*len(b)
+		return fmt.Sprint(int64(v<<shift) >> shift), nil
+	}
+	return fmt.Sprint(v), nil
+}
+
+// stdString reads libstdc++'s std::string: pointer, length.
+func (s *scene) stdString(at evidence.Addr) (string, error) {
+	data, err := readPointer(s, at)
+	if err != nil {
+		return "", err
+	}
+	n, err := image.Uint64(s, at+8)
+	if err != nil {
+		return "", err
+	}
+	return readText(s, data, n)
+}
+
+// fixedWhat are the functions what() that return a constant (libstdc++,
+// libsupc++/*.cc and the headers of the classes).
+var fixedWhat = map[string]string{
+	"std::exception::what":            "std::exception",
+	"std::bad_exception::what":        "std::bad_exception",
+	"std::bad_alloc::what":            "std::bad_alloc",
+	"std::bad_array_new_length::what": "std::bad_array_new_length",
+	"std::bad_cast::what":             "std::bad_cast",
+	"std::bad_typeid::what":           "std::bad_typeid",
+	"std::bad_function_call::what":    "bad_function_call",
+	"std::bad_optional_access::what":  "bad optional access",
+	"std::bad_any_cast::what":         "bad any_cast",
+	"std::bad_weak_ptr::what":         "bad_weak_ptr",
+}
+
+// what finds the text that the object's what() would return, without running
+// it: the function's name in the virtual table says where the text is kept.
+func (s *scene) what(info, object evidence.Addr) (string, error) {
+	offset, ok := s.exceptionBase(info, 0)
+	if !ok {
+		return "", fmt.Errorf("the type is not derived from std::exception")
+	}
+	base := object + evidence.Addr(offset)
+	vtable, err := readPointer(s, base)
+	if err != nil {
+		return "", err
+	}
+	// Behind the two destructors (Itanium ABI 2.5.2 and 2.9.4).
+	fn, err := readPointer(s, vtable+16)
+	if err != nil {
+		return "", err
+	}
+	sym, ok := s.SymbolAt(fn)
+	if !ok || sym.Addr != fn {
+		return "", fmt.Errorf("its function what() at %v has no name", fn)
+	}
+	return s.whatOf(plainName(sym.Name), base)
+}
+
+func (s *scene) whatOf(name string, object evidence.Addr) (string, error) {
+	if text, ok := fixedWhat[name]; ok {
+		return text, nil
+	}
+	switch name {
+	// The text's pointer follows the vptr (__cow_string _M_msg; const char*).
+	case "std::runtime_error::what", "std::logic_error::what", "std::ios_base::failure[abi:cxx11]::what",
+		"std::bad_variant_access::what", "std::future_error::what":
+		at, err := readPointer(s, object+8)
+		if err != nil {
+			return "", err
+		}
+		return cString(s, at, maxMessage)
+	case "std::filesystem::__cxx11::filesystem_error::what":
+		return s.filesystemWhat(object)
+	}
+	return "", fmt.Errorf("its text comes from %s, which would have to run", name)
+}
+
+// filesystemWhat reads filesystem_error: after runtime_error (16 bytes) and
+// error_code (16) a shared pointer to { path, path, string what }, a path
+// being 40 bytes (libstdc++, src/c++17/fs_path.cc).
+func (s *scene) filesystemWhat(object evidence.Addr) (string, error) {
+	impl, err := readPointer(s, object+32)
+	if err != nil {
+		return "", err
+	}
+	return s.stdString(impl + 80)
+}
+
+// exceptionBase finds std::exception among a class's bases and returns its
+// offset in the object (Itanium ABI 2.9.5). Virtual bases are not followed:
+// their offset is in the object's own virtual table.
+func (s *scene) exceptionBase(info evidence.Addr, depth int) (int64, bool) {
+	name, err := s.typeInfoName(info)
+	if err != nil || depth > maxDepth {
+		return 0, false
+	}
+	if name == "St9exception" {
+		return 0, true
+	}
+	vptr, err := readPointer(s, info)
+	if err != nil {
+		return 0, false
+	}
+	sym, ok := s.SymbolAt(vptr)
+	if !ok {
+		return 0, false
+	}
+	switch {
+	case strings.Contains(sym.Name, "__si_class_type_info"):
+		base, err := readPointer(s, info+16)
+		if err != nil {
+			return 0, false
+		}
+		return s.exceptionBase(base, depth+1)
+	case strings.Contains(sym.Name, "__vmi_class_type_info"):
+		return s.exceptionAmong(info, depth)
+	}
+	return 0, false
+}
+
+func (s *scene) exceptionAmong(info evidence.Addr, depth int) (int64, bool) {
+	count, err := image.Uint32(s, info+20)
+	// Each level may branch; the product of both bounds must stay small.
+	if err != nil || count > maxBases || depth > 4 {
+		return 0, false
+	}
+	for i := evidence.Addr(0); i < evidence.Addr(count); i++ {
+		base, err := readPointer(s, info+24+16*i)
+		if err != nil {
+			return 0, false
+		}
+		flags, err := image.Uint64(s, info+32+16*i)
+		if err != nil || flags&1 != 0 {
+			continue
+		}
+		if offset, ok := s.exceptionBase(base, depth+1); ok {
+			return offset + int64(flags)>>8, true
+		}
+	}
+	return 0, false
+}

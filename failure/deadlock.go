@@ -1,0 +1,153 @@
+package failure
+
+import (
+	"fmt"
+	"strings"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/unwind"
+)
+
+// Deadlocks finds the cycles of threads that wait for each other, from the
+// stacks of the process's threads (in the order of Process.Threads, their
+// frames symbolized). Waits whose object records no owner make no edge, so a
+// cycle through them is not found.
+func Deadlocks(p *image.Process, stacks []unwind.Stack) []evidence.Finding {
+	w := &waiter{target: p, threads: p.Threads, stacks: stacks}
+	return w.cycles(w.waits())
+}
+
+// Waiting says for each of the process's threads what it waits for:
+// "waits for mutex 0x4040 `a` held by thread 2"; "" for one that does not
+// wait, or for what is not understood.
+func Waiting(p *image.Process, stacks []unwind.Stack) []string {
+	w := &waiter{target: p, threads: p.Threads, stacks: stacks}
+	out := make([]string, len(p.Threads))
+	for i, wt := range w.waits() {
+		if wt != nil {
+			out[i] = w.text(wt)
+		}
+	}
+	return out
+}
+
+func (w *waiter) waits() []*wait {
+	out := make([]*wait, len(w.threads))
+	for i := range w.threads {
+		out[i] = w.waitOf(i)
+	}
+	return out
+}
+
+func (w *waiter) text(wt *wait) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "waits for %s %v", wt.what, wt.object)
+	if wt.name != "" {
+		fmt.Fprintf(&b, " `%s`", wt.name)
+	}
+	owner := threadNumbered(w.threads, wt.owner)
+	switch {
+	case owner != nil && wt.what == "thread exit":
+		fmt.Fprintf(&b, " of thread %d", owner.Ref.Number)
+	case owner != nil:
+		fmt.Fprintf(&b, " held by thread %d", owner.Ref.Number)
+	case wt.owner != 0:
+		fmt.Fprintf(&b, " held by thread id %d", wt.owner)
+	}
+	if wt.timed {
+		b.WriteString(" for a limited time")
+	}
+	if wt.note != "" {
+		b.WriteString(", " + wt.note)
+	}
+	return b.String()
+}
+
+// cycles follows each thread's wait to the owner of what it waits for. Every
+// thread waits for one thing at most, so the graph's cycles do not touch.
+func (w *waiter) cycles(waits []*wait) []evidence.Finding {
+	byTID := map[uint64]int{}
+	for i := range w.threads {
+		byTID[uint64(w.threads[i].Ref.TID)] = i
+	}
+	const unseen, active, done = 0, 1, 2
+	state := make([]int, len(waits))
+	var out []evidence.Finding
+	for start := range waits {
+		var path []int
+		i, ok := start, true
+		for ok && state[i] == unseen && waits[i] != nil && waits[i].owner != 0 {
+			state[i] = active
+			path = append(path, i)
+			i, ok = next(byTID, waits[i].owner)
+		}
+		if ok && state[i] == active {
+			out = append(out, w.finding(waits, cut(path, i)))
+		}
+		for _, j := range path {
+			state[j] = done
+		}
+	}
+	return out
+}
+
+func next(byTID map[uint64]int, owner uint64) (int, bool) {
+	i, ok := byTID[owner]
+	return i, ok
+}
+
+// cut returns the part of a path from where it closed on itself.
+func cut(path []int, closed int) []int {
+	for at, i := range path {
+		if i == closed {
+			return path[at:]
+		}
+	}
+	return path
+}
+
+func (w *waiter) finding(waits []*wait, cycle []int) evidence.Finding {
+	f := evidence.Finding{Kind: evidence.FindingDeadlock, Proof: evidence.FromCore}
+	var steps []string
+	for _, i := range cycle {
+		wt := waits[i]
+		edge := evidence.WaitEdge{Waiter: wt.thread.Ref, What: wt.what, Object: wt.object, Name: wt.name, Site: wt.site}
+		if owner := threadNumbered(w.threads, wt.owner); owner != nil {
+			ref := owner.Ref
+			edge.Owner = &ref
+		}
+		f.Wait = append(f.Wait, edge)
+		f.Threads = append(f.Threads, wt.thread.Ref)
+		f.Facts = append(f.Facts, evidence.Fact{Name: threadName(&wt.thread.Ref), Text: w.factText(wt)})
+		steps = append(steps, fmt.Sprintf("thread %d %s", wt.thread.Ref.Number, w.text(wt)))
+		if wt.timed {
+			f.Proof = evidence.Inferred
+		}
+	}
+	f.Addr, f.Site = f.Wait[0].Object, f.Wait[0].Site
+	f.Summary = strings.Join(steps, ", ")
+	if len(cycle) == 1 {
+		f.Kind = evidence.FindingSelfLock
+		f.Summary = fmt.Sprintf("thread %d waits for %s that it holds itself", f.Threads[0].Number, objectText(waits[cycle[0]]))
+	}
+	return f
+}
+
+func objectText(wt *wait) string {
+	if wt.name != "" {
+		return fmt.Sprintf("%s %v `%s`", wt.what, wt.object, wt.name)
+	}
+	return fmt.Sprintf("%s %v", wt.what, wt.object)
+}
+
+func (w *waiter) factText(wt *wait) string {
+	text := w.text(wt)
+	if wt.site != nil {
+		text += " in " + siteName(wt.site)
+		if wt.site.File != "" {
+			text += fmt.Sprintf(" (%s:%d)", wt.site.File, wt.site.Line)
+		}
+	}
+	return text
+}

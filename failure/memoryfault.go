@@ -1,0 +1,280 @@
+package failure
+
+import (
+	"fmt"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/internal/x86"
+)
+
+const (
+	pageSize = 4096
+	// nearNull is the lowest address that Linux maps by default
+	// (vm.mmap_min_addr): what lies below was computed from null.
+	nearNull = 64 << 10
+	// farAway is how far from every mapping an address must be to count as
+	// one that never was an address of this process.
+	farAway = 4 << 30
+	// textGap is the same for addresses that spell text, which one in fifty
+	// honest addresses does by chance.
+	textGap = 64 << 20
+)
+
+// culprit is the operand whose access the processor refused.
+type culprit struct {
+	op   *x86.Operand
+	addr evidence.Addr
+}
+
+// segmentation judges SIGSEGV that the kernel raised.
+func (s *scene) segmentation(f *evidence.Failure) {
+	if f.Signal.Code == siKernel || !f.Signal.HasAddr {
+		s.protectionFault(f)
+		return
+	}
+	addr := f.Signal.Addr
+	fault := &evidence.Fault{Addr: addr, Place: s.Place(addr), Proof: evidence.FromCore}
+	f.Fault = fault
+	if s.fetched(addr) {
+		s.executed(f)
+		return
+	}
+	c := s.culpritFor(addr)
+	if c.op != nil {
+		fault.Access, fault.Size = c.op.Access, c.op.Size
+	}
+	if s.stackOverflow(f) {
+		return
+	}
+	f.Kind = s.memoryKind(f, c)
+	if s.inst == nil {
+		s.limit("", fmt.Sprintf("the instruction at %v cannot be read, so whether it read or wrote is not known", s.pc()))
+	}
+}
+
+// fetched reports whether the processor faulted on fetching the instruction:
+// one that starts at addr, or that crosses into addr's page.
+func (s *scene) fetched(addr evidence.Addr) bool {
+	pc := s.pc()
+	if pc == addr {
+		return true
+	}
+	return addr > pc && addr-pc < maxInstruction && addr%pageSize == 0 && s.inst == nil
+}
+
+// culpritFor finds the memory operand that covers the address of the fault.
+// Operands whose address moves on while the instruction repeats are taken if
+// nothing else fits.
+func (s *scene) culpritFor(addr evidence.Addr) culprit {
+	if s.inst == nil {
+		return culprit{}
+	}
+	var last culprit
+	count := 0
+	for i := range s.inst.Operands {
+		op := &s.inst.Operands[i]
+		if !op.IsMemory || op.Access == "" {
+			continue
+		}
+		ea, ok := s.effective(&op.Memory)
+		if ok && addr >= ea && uint64(addr-ea) < uint64(max(op.Size, 1)) {
+			return culprit{op, ea}
+		}
+		last = culprit{op, ea}
+		count++
+	}
+	if count == 1 {
+		return last
+	}
+	return culprit{}
+}
+
+func (s *scene) memoryKind(f *evidence.Failure, c culprit) evidence.FailureKind {
+	addr := f.Fault.Addr
+	switch {
+	case addr < nearNull:
+		return s.nullKind(addr, c)
+	case !addr.Canonical():
+		return evidence.NonCanonical
+	case s.nullArray(c):
+		f.Proof = evidence.Inferred
+		return evidence.NullPointer
+	}
+	m := s.MappingAt(addr)
+	if m == nil || f.Signal.Code == segvMapErr {
+		return s.unmappedKind(f, addr)
+	}
+	return s.permissionKind(f, m)
+}
+
+// nullKind tells a null pointer, with the offset of a member or an element
+// within the first page, from a small number used as an address.
+func (s *scene) nullKind(addr evidence.Addr, c culprit) evidence.FailureKind {
+	switch {
+	case addr == 0:
+		return evidence.NullPointer
+	case c.op == nil || addr >= pageSize:
+		return evidence.NearNullPointer
+	case c.op.Memory.Absolute:
+		return evidence.NullPointer
+	}
+	if base, ok := s.register(c.op.Memory.Base); ok && base == 0 {
+		return evidence.NullPointer
+	}
+	return evidence.NearNullPointer
+}
+
+// nullArray recognises a null pointer that was indexed far beyond the first
+// page: the base register is zero and the index scaled.
+func (s *scene) nullArray(c culprit) bool {
+	if c.op == nil || c.op.Memory.Scale < 2 || c.op.Memory.Index == x86.RegNone {
+		return false
+	}
+	base, ok := s.register(c.op.Memory.Base)
+	return ok && base == 0
+}
+
+func (s *scene) unmappedKind(f *evidence.Failure, addr evidence.Addr) evidence.FailureKind {
+	gap := s.distance(addr)
+	wild := textIn(uint64(addr)) != "" && gap > textGap || int64(addr) < 0 || gap > farAway
+	if !wild {
+		return evidence.UnmappedAddress
+	}
+	f.Proof = evidence.Inferred
+	return evidence.WildPointer
+}
+
+func (s *scene) permissionKind(f *evidence.Failure, m *image.Mapping) evidence.FailureKind {
+	switch {
+	case f.Signal.Code == segvPkuErr:
+		f.Message = "a memory protection key forbids the access"
+		return evidence.ProtectedPage
+	case !m.Readable() && !m.Writable() && !m.Executable():
+		return evidence.ProtectedPage
+	case !m.Writable() && f.Fault.Access != evidence.Read:
+		if f.Fault.Access == "" {
+			f.Fault.Access = evidence.Write
+		}
+		return evidence.WriteToReadOnly
+	case !m.Readable():
+		return evidence.ProtectedPage
+	}
+	s.limit("", fmt.Sprintf("the mapping of %v permits the access now (%s): it was changed after the fault", f.Fault.Addr, m.Perms))
+	return evidence.ProtectedPage
+}
+
+// protectionFault judges a general protection or stack-segment fault, for
+// which the kernel records no address: the operand that is not canonical is
+// computed, and what else raises one is looked for.
+func (s *scene) protectionFault(f *evidence.Failure) {
+	f.Signal.Addr, f.Signal.HasAddr = 0, false
+	if !s.pc().Canonical() {
+		s.jumpFault(f, s.pc())
+		return
+	}
+	if s.inst == nil {
+		s.limit("", fmt.Sprintf("the kernel recorded no fault address and the instruction at %v cannot be read", s.pc()))
+		return
+	}
+	if s.inst.Flow == x86.FlowReturn || s.inst.Flow == x86.FlowCall || s.inst.Flow == x86.FlowJump {
+		if target, ok := s.flowTarget(); ok && !target.Canonical() {
+			s.jumpFault(f, target)
+			return
+		}
+	}
+	for i := range s.inst.Operands {
+		op := &s.inst.Operands[i]
+		if !op.IsMemory || op.Access == "" {
+			continue
+		}
+		addr, ok := s.effective(&op.Memory)
+		if ok && (!addr.Canonical() || !(addr + evidence.Addr(max(op.Size, 1)-1)).Canonical()) {
+			f.Kind = evidence.NonCanonical
+			f.Fault = &evidence.Fault{Addr: addr, Access: op.Access, Size: op.Size, Place: s.Place(addr), Proof: evidence.Inferred}
+			return
+		}
+	}
+	s.otherProtection(f)
+}
+
+func (s *scene) jumpFault(f *evidence.Failure, target evidence.Addr) {
+	f.Kind = evidence.NonCanonical
+	f.Fault = &evidence.Fault{Addr: target, Access: evidence.Execute, Place: s.Place(target), Proof: evidence.Inferred}
+	f.Message = s.arrival(target)
+}
+
+// flowTarget is where a return, an indirect call or jump goes to.
+func (s *scene) flowTarget() (evidence.Addr, bool) {
+	if s.inst.HasTarget {
+		return evidence.Addr(s.inst.Target), true
+	}
+	if s.inst.Flow == x86.FlowReturn {
+		v, err := image.Uint64(s, s.registers().SP())
+		return evidence.Addr(v), err == nil
+	}
+	for i := range s.inst.Operands {
+		op := &s.inst.Operands[i]
+		switch {
+		case op.Implicit || op.IsImm:
+		case op.IsMemory:
+			addr, ok := s.effective(&op.Memory)
+			if !ok {
+				return 0, false
+			}
+			v, err := image.Uint64(s, addr)
+			return evidence.Addr(v), err == nil
+		default:
+			v, ok := s.register(op.Reg)
+			return evidence.Addr(v), ok
+		}
+	}
+	return 0, false
+}
+
+// otherProtection names what raises a general protection fault beside
+// addresses that are not canonical: operands that must be aligned, and
+// privileged instructions (Intel SDM volume 3, 6.15, interrupt 13).
+func (s *scene) otherProtection(f *evidence.Failure) {
+	for i := range s.inst.Operands {
+		op := &s.inst.Operands[i]
+		if !op.IsMemory || op.Access == "" || op.Size < 16 || op.Size > 64 {
+			continue
+		}
+		addr, ok := s.effective(&op.Memory)
+		if ok && uint64(addr)%uint64(op.Size) != 0 {
+			f.Kind, f.Proof = evidence.UnknownFailure, evidence.Inferred
+			f.Fault = &evidence.Fault{Addr: addr, Access: op.Access, Size: op.Size, Place: s.Place(addr), Proof: evidence.Inferred}
+			f.Message = fmt.Sprintf("%s needs an address that is a multiple of %d", s.inst.Op, op.Size)
+			return
+		}
+	}
+	f.Kind = evidence.UnknownFailure
+	if privileged[s.inst.Op] {
+		f.Kind = evidence.IllegalInsn
+		f.Message = s.inst.Op + " is for the kernel only"
+	}
+}
+
+var privileged = map[string]bool{
+	"hlt": true, "cli": true, "sti": true, "in": true, "out": true, "insb": true, "insd": true, "outsb": true,
+	"outsd": true, "wrmsr": true, "rdmsr": true, "invd": true, "wbinvd": true, "lgdt": true, "lidt": true,
+	"lmsw": true, "clts": true, "invlpg": true, "swapgs": true, "rdpmc": true,
+}
+
+// textIn returns the characters that the bytes of a value spell, if they are
+// text: at least four, nothing else but zero bytes behind them.
+func textIn(v uint64) string {
+	var out []byte
+	for ; v != 0; v >>= 8 {
+		c := byte(v)
+		if c < 0x20 || c > 0x7e {
+			return ""
+		}
+		out = append(out, c)
+	}
+	if len(out) < 4 {
+		return ""
+	}
+	return string(out)
+}

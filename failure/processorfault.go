@@ -1,0 +1,143 @@
+package failure
+
+import (
+	"fmt"
+
+	"diagnose/evidence"
+	"diagnose/image"
+
+	"golang.org/x/sys/unix"
+)
+
+// bus judges SIGBUS: memory that is mapped but has nothing behind it, an
+// alignment check, broken hardware, or a stack segment fault, which is how a
+// non-canonical address through rsp or rbp ends (arch/x86/kernel/traps.c).
+func (s *scene) bus(f *evidence.Failure) {
+	if f.Signal.Code == siKernel {
+		s.protectionFault(f)
+		if f.Kind == evidence.UnknownFailure {
+			f.Kind = evidence.BusError
+		}
+		return
+	}
+	f.Kind = evidence.BusError
+	addr := f.Signal.Addr
+	f.Fault = &evidence.Fault{Addr: addr, Place: s.Place(addr), Proof: evidence.FromCore}
+	if s.fetched(addr) {
+		f.Fault.Access, f.Instruction = evidence.Execute, nil
+	} else if c := s.culpritFor(addr); c.op != nil {
+		f.Fault.Access, f.Fault.Size = c.op.Access, c.op.Size
+	}
+	switch f.Signal.Code {
+	case busAdrAln:
+		f.Message = "the address is not aligned and the program asked for alignment checks"
+	case busMceErrA, busMceErrB:
+		f.Message = "the hardware reported broken memory"
+	default:
+		if m := s.MappingAt(addr); m != nil && m.Path != "" {
+			f.Message = fmt.Sprintf("beyond the end of %s (file offset %#x)", m.Path, m.Offset+uint64(addr-m.Start))
+		}
+	}
+}
+
+// arithmetic judges SIGFPE. The processor raises one exception for a zero
+// divisor and for a quotient that does not fit (Intel SDM volume 3, 6.15,
+// interrupt 0), so the divisor's value decides.
+func (s *scene) arithmetic(f *evidence.Failure) {
+	f.Kind = evidence.ArithmeticError
+	if f.Signal.Code != fpeIntDiv {
+		return
+	}
+	f.Kind, f.Proof = evidence.DivisionByZero, evidence.Inferred
+	divisor, err := s.divisor()
+	switch {
+	case err != nil:
+		s.limit("", "the divisor cannot be read, so division by zero is an assumption: "+err.Error())
+	case divisor == 0:
+		f.Proof = evidence.FromCore
+	default:
+		f.Kind, f.Proof = evidence.DivisionOverflow, evidence.FromCore
+	}
+}
+
+func (s *scene) divisor() (uint64, error) {
+	if s.inst == nil || (s.inst.Op != "div" && s.inst.Op != "idiv") {
+		return 0, fmt.Errorf("the instruction at %v is no division", s.pc())
+	}
+	for i := range s.inst.Operands {
+		op := &s.inst.Operands[i]
+		if op.Implicit || op.IsImm {
+			continue
+		}
+		if !op.IsMemory {
+			v, ok := s.register(op.Reg)
+			if !ok {
+				return 0, fmt.Errorf("register %s is not known", op.RegName)
+			}
+			return part(v, op.RegName, op.Size), nil
+		}
+		addr, ok := s.effective(&op.Memory)
+		if !ok || op.Size < 1 || op.Size > 8 {
+			return 0, fmt.Errorf("the address of its operand is not known")
+		}
+		b := make([]byte, op.Size)
+		if _, err := s.ReadMemory(addr, b); err != nil {
+			return 0, fmt.Errorf("divisor: %w", err)
+		}
+		return leUint(b), nil
+	}
+	return 0, fmt.Errorf("the division at %v has no operand", s.pc())
+}
+
+// illegal judges SIGILL: ud2 is how compilers end code that must not be
+// reached; everything else is no instruction of this processor.
+func (s *scene) illegal(f *evidence.Failure) {
+	f.Kind = evidence.IllegalInsn
+	if s.inst == nil {
+		f.Message = s.undecodable()
+		return
+	}
+	switch s.inst.Op {
+	case "ud2":
+		f.Kind = evidence.TrapInsn
+		f.Message = "ud2, which compilers emit for __builtin_trap and for code that must not be reached"
+	case "ud1", "ud0":
+		f.Kind = evidence.TrapInsn
+	}
+}
+
+func (s *scene) undecodable() string {
+	var b [8]byte
+	n, err := s.ReadMemory(s.pc(), b[:])
+	if n == 0 {
+		return fmt.Sprintf("the bytes at %v cannot be read: %v", s.pc(), err)
+	}
+	return fmt.Sprintf("the bytes at %v are % x", s.pc(), b[:n])
+}
+
+// trap judges SIGTRAP. After int3 the instruction pointer is behind it.
+func (s *scene) trap(f *evidence.Failure) {
+	f.Kind = evidence.TrapInsn
+	inst, err := s.decode(s.pc() - 1)
+	if err == nil && inst != nil && inst.Op == "int3" && inst.Len == 1 {
+		s.inst = inst
+		f.Instruction = s.describe(inst)
+		f.Message = "int3, a breakpoint instruction in the program"
+	}
+}
+
+// systemCall judges SIGSYS. A seccomp filter that traps or kills rolls the
+// call back, so its number is in rax again (kernel/seccomp.c).
+func (s *scene) systemCall(f *evidence.Failure) {
+	f.Kind = evidence.BadSystemCall
+	number := s.registers().OrigRAX
+	if rax, ok := s.registers().Get(image.RAX); number < 0 && ok {
+		number = int64(rax)
+	}
+	f.Instruction = nil
+	f.Message = fmt.Sprintf("%s (%d)", systemCallName(number), number)
+	if f.Signal.Code == sysSeccomp {
+		f.Message += " is forbidden by the process's seccomp filter"
+	}
+	f.Signal.Addr, f.Signal.HasAddr = s.pc(), f.Signal.Number == int(unix.SIGSYS)
+}

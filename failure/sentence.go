@@ -1,0 +1,357 @@
+package failure
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"diagnose/evidence"
+)
+
+// Names are expressions of the program for what a failure is about.
+type Names struct {
+	// Accessed is what the instruction was about to access
+	// ("session->user->name"), Pointer what held the bad address
+	// ("session->user"). Either may be empty.
+	Accessed, Pointer string
+	// Threads is how many threads the process has; with more than one the
+	// sentence names the failing one.
+	Threads int
+}
+
+// Sentence says a failure in one sentence, without a final stop:
+//
+//	null pointer read of session->user->name in handle_login, thread 3 "worker": session->user is null
+func Sentence(f evidence.Failure, names Names) string {
+	head, tail := phrase(&f, names)
+	text := head
+	if f.Site != nil && f.Kind != evidence.NoFailure {
+		text += " in " + siteName(f.Site)
+	}
+	if f.Thread != nil && (names.Threads > 1 || f.Thread.Number > 1) && f.Kind != evidence.Deadlock {
+		text += ", " + threadName(f.Thread)
+	}
+	if tail != "" {
+		text += ": " + tail
+	}
+	return text
+}
+
+// siteName is how a sentence names a place: the function, or the object and
+// the offset in it.
+func siteName(site *evidence.Site) string {
+	switch {
+	case site.Function != "":
+		return shortFunction(site.Function)
+	case site.Module != "":
+		return fmt.Sprintf("%s+%#x", path.Base(site.Module), uint64(site.ModuleOffset))
+	}
+	return "code at " + site.PC.String()
+}
+
+// shortFunction leaves out parameters that make a sentence unreadable.
+func shortFunction(name string) string {
+	const longest = 80
+	if len(name) <= longest {
+		return name
+	}
+	if i := strings.IndexByte(name, '('); i > 0 && i <= longest {
+		return name[:i]
+	}
+	return name[:longest] + "..."
+}
+
+// threadName is "thread 3 "worker"" with the kernel's name or the start
+// function.
+func threadName(t *evidence.ThreadRef) string {
+	name := t.Name
+	if name == "" {
+		name = t.Start
+	}
+	if name == "" {
+		return fmt.Sprintf("thread %d", t.Number)
+	}
+	return fmt.Sprintf("thread %d %q", t.Number, name)
+}
+
+// phrase gives what happened and, behind the place, why.
+func phrase(f *evidence.Failure, names Names) (head, tail string) {
+	switch f.Kind {
+	case evidence.NullPointer, evidence.NearNullPointer, evidence.NonCanonical, evidence.WildPointer,
+		evidence.UnmappedAddress, evidence.WriteToReadOnly, evidence.ProtectedPage, evidence.ExecuteOfData:
+		return memoryPhrase(f, names)
+	case evidence.StackOverflow:
+		return "stack overflow", recursionText(f.Recursion)
+	case evidence.BusError:
+		return "bus error on " + accessNoun(f.Fault) + of(names.Accessed), f.Message
+	case evidence.DivisionByZero:
+		return "division by zero", isValue(names.Pointer, "0")
+	case evidence.DivisionOverflow:
+		return "division overflow", "the quotient of the smallest integer and -1 does not fit"
+	case evidence.ArithmeticError:
+		return "arithmetic exception", arithmeticText(f.Signal)
+	case evidence.IllegalInsn:
+		return "illegal instruction", f.Message
+	case evidence.TrapInsn:
+		return "the program trapped itself", trapText(f)
+	case evidence.BadSystemCall:
+		return "forbidden system call", f.Message
+	case evidence.Deadlock:
+		return "deadlock", f.Message
+	case evidence.NoFailure:
+		return "the process had not failed when it was stopped", ""
+	}
+	return endPhrase(f)
+}
+
+// endPhrase is for processes that ended themselves, or were ended.
+func endPhrase(f *evidence.Failure) (head, tail string) {
+	switch f.Kind {
+	case evidence.AssertionFailure:
+		return "assertion failed", assertionText(f.Message)
+	case evidence.CxxTerminate:
+		return terminatePhrase(f)
+	case evidence.RustPanic, evidence.GoPanic:
+		return "panic", exceptionText(f.Exception, f.Message)
+	case evidence.HeapCorruption:
+		return "heap corruption found by the allocator", f.Message
+	case evidence.FortifyFailure:
+		return "buffer overflow stopped by a checked library function", f.Message
+	case evidence.StackSmashing:
+		return "stack smashing: the guard of a stack frame was overwritten", ""
+	case evidence.Abort:
+		return "abort", f.Message
+	case evidence.KilledBySignal:
+		return killedPhrase(f)
+	}
+	return "the process ended by " + signalText(f.Signal), f.Message
+}
+
+func memoryPhrase(f *evidence.Failure, names Names) (head, tail string) {
+	if f.Fault == nil {
+		return string(f.Kind), f.Message
+	}
+	if f.Fault.Access == evidence.Execute {
+		return executePhrase(f, names)
+	}
+	access, addr := accessNoun(f.Fault), f.Fault.Addr
+	switch f.Kind {
+	case evidence.NullPointer:
+		return "null pointer " + access + of(names.Accessed), nullTail(names, addr)
+	case evidence.NearNullPointer:
+		return access + of(names.Accessed) + " near null", badPointer(names, addr, "is no address")
+	case evidence.NonCanonical:
+		return access + of(names.Accessed) + " through a non-canonical pointer", badPointer(names, addr, "is no address"+spells(addr))
+	case evidence.WildPointer:
+		return access + of(names.Accessed) + " through a wild pointer", badPointer(names, addr, "never was an address"+spells(addr))
+	case evidence.WriteToReadOnly:
+		return "write" + to(names.Accessed) + " to read-only memory", placeText(f.Fault)
+	case evidence.ProtectedPage:
+		return access + of(names.Accessed) + " in protected memory", joinText(f.Message, placeText(f.Fault))
+	}
+	return access + of(names.Accessed) + " at an unmapped address", badPointer(names, addr, "is not mapped")
+}
+
+func executePhrase(f *evidence.Failure, names Names) (head, tail string) {
+	way := "jump to"
+	switch f.Message {
+	case arrivedByCall:
+		way = "call of"
+	case arrivedByReturn:
+		way = "return to"
+	}
+	addr := f.Fault.Addr
+	switch f.Kind {
+	case evidence.NullPointer:
+		if f.Message == arrivedByReturn {
+			return "return to address 0", ""
+		}
+		return strings.TrimSuffix(strings.TrimSuffix(way, " of"), " to") + " through a null pointer", isValue(names.Pointer, "null")
+	case evidence.ExecuteOfData:
+		return way + " data that is not code", placeText(f.Fault)
+	case evidence.ProtectedPage:
+		return way + " protected memory", placeText(f.Fault)
+	case evidence.NonCanonical, evidence.WildPointer:
+		return way + " a place that is no address", badPointer(names, addr, "is no address"+spells(addr))
+	}
+	return way + " an unmapped address", badPointer(names, addr, "is not mapped")
+}
+
+func nullTail(names Names, addr evidence.Addr) string {
+	if names.Pointer != "" {
+		return names.Pointer + " is null"
+	}
+	if addr != 0 && names.Accessed == "" {
+		return fmt.Sprintf("%d bytes behind null", uint64(addr))
+	}
+	return ""
+}
+
+func badPointer(names Names, addr evidence.Addr, verdict string) string {
+	if names.Pointer != "" {
+		return fmt.Sprintf("%s leads to %v, which %s", names.Pointer, addr, verdict)
+	}
+	return fmt.Sprintf("%v %s", addr, verdict)
+}
+
+func spells(addr evidence.Addr) string {
+	if text := textIn(uint64(addr)); text != "" {
+		return fmt.Sprintf(" but the text %q", text)
+	}
+	return ""
+}
+
+func placeText(fault *evidence.Fault) string {
+	if fault.Place.Text == "" {
+		return fault.Addr.String()
+	}
+	return fmt.Sprintf("%v is %s", fault.Addr, fault.Place.Text)
+}
+
+func accessNoun(fault *evidence.Fault) string {
+	if fault == nil || fault.Access == "" {
+		return "access"
+	}
+	if fault.Access == evidence.Execute {
+		return "execution"
+	}
+	return string(fault.Access)
+}
+
+func of(expr string) string {
+	if expr == "" {
+		return ""
+	}
+	return " of " + expr
+}
+
+func to(expr string) string {
+	if expr == "" {
+		return ""
+	}
+	return " of " + expr
+}
+
+func isValue(expr, value string) string {
+	if expr == "" {
+		return ""
+	}
+	return expr + " is " + value
+}
+
+func joinText(parts ...string) string {
+	var out []string
+	for _, p := range parts {
+		if p != "" {
+			out = append(out, p)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func recursionText(r *evidence.Recursion) string {
+	if r == nil || len(r.Cycle) == 0 {
+		return ""
+	}
+	var names []string
+	for i := range r.Cycle {
+		names = append(names, siteName(&r.Cycle[i]))
+	}
+	const shown = 4
+	if len(names) > shown {
+		names = append(names[:shown], fmt.Sprintf("%d more", len(names)-shown))
+	}
+	least := ""
+	if r.AtLeast {
+		least = "at least "
+	}
+	if len(names) == 1 {
+		return fmt.Sprintf("%s calls itself, %s%d times", names[0], least, r.Turns)
+	}
+	return fmt.Sprintf("%s -> %s call each other, %s%d times", strings.Join(names, " -> "), names[0], least, r.Turns)
+}
+
+func arithmeticText(sig *evidence.Signal) string {
+	texts := map[int]string{2: "integer overflow", 3: "floating-point division by zero", 4: "floating-point overflow",
+		5: "floating-point underflow", 6: "inexact floating-point result", 7: "invalid floating-point operation",
+		8: "subscript out of range"}
+	if sig == nil {
+		return ""
+	}
+	return texts[sig.Code]
+}
+
+func trapText(f *evidence.Failure) string {
+	if f.Instruction != nil {
+		return f.Instruction.Text
+	}
+	return f.Message
+}
+
+// assertionText cuts the condition out of assert's message.
+func assertionText(message string) string {
+	_, rest, ok := strings.Cut(message, "Assertion `")
+	if !ok {
+		return message
+	}
+	if i := strings.LastIndex(rest, "' failed"); i >= 0 {
+		return rest[:i]
+	}
+	return rest
+}
+
+func terminatePhrase(f *evidence.Failure) (head, tail string) {
+	if f.Exception == nil {
+		return "std::terminate", f.Message
+	}
+	name := f.Exception.Type
+	if name == "" {
+		name = "exception of unknown type"
+	}
+	head = "uncaught " + name
+	if f.Message != "" {
+		head = name + " left a noexcept function"
+	}
+	return head, quoted(f.Exception.What)
+}
+
+func exceptionText(e *evidence.Exception, message string) string {
+	if e == nil {
+		return message
+	}
+	if e.Type != "" && e.What != "" {
+		return e.Type + ": " + e.What
+	}
+	return joinText(e.Type, e.What, message)
+}
+
+func quoted(text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+func killedPhrase(f *evidence.Failure) (head, tail string) {
+	head = "killed by " + signalText(f.Signal)
+	if f.Signal == nil {
+		return head, f.Message
+	}
+	if f.Message != "" {
+		return head, f.Message
+	}
+	if f.Signal.SenderPID != 0 {
+		tail = fmt.Sprintf("process %d of user %d sent it", f.Signal.SenderPID, f.Signal.SenderUID)
+	}
+	return head, tail
+}
+
+func signalText(sig *evidence.Signal) string {
+	if sig == nil {
+		return "an unknown signal"
+	}
+	if sig.CodeName == "" {
+		return sig.Name
+	}
+	return fmt.Sprintf("%s (%s)", sig.Name, sig.CodeName)
+}

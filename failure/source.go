@@ -1,0 +1,110 @@
+package failure
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"diagnose/evidence"
+)
+
+// SourcePaths says where source files are looked for.
+type SourcePaths struct {
+	// Sysroot is prefixed to absolute paths; "" is this machine's root.
+	Sysroot string
+	// Dirs are searched for the file's name below them, longest suffix of its
+	// path first, when it is not where the compiler saw it.
+	Dirs []string
+	// Object is the object's file, whose time tells whether the source is
+	// newer; "" leaves Stale unset.
+	Object string
+}
+
+const (
+	maxSource     = 16 << 20
+	maxSourceLine = 4096
+)
+
+// SourceLines reads the source around a site, around lines before and behind
+// it. It returns nil when the site has no line or its file is not there, is no
+// regular file, is too large, or has no such line.
+func SourceLines(site evidence.Site, around int, paths SourcePaths) *evidence.Source {
+	if site.File == "" || site.Line <= 0 {
+		return nil
+	}
+	for _, name := range candidates(site.File, paths) {
+		if src := readSource(name, site.Line, around); src != nil {
+			src.Stale = newer(name, paths.Object)
+			return src
+		}
+	}
+	return nil
+}
+
+func candidates(file string, paths SourcePaths) []string {
+	file = filepath.Clean(file)
+	var out []string
+	if filepath.IsAbs(file) {
+		out = append(out, filepath.Join(paths.Sysroot, file))
+	}
+	parts := strings.Split(strings.TrimPrefix(file, "/"), "/")
+	for _, dir := range paths.Dirs {
+		for i := range parts {
+			if parts[i] != ".." {
+				out = append(out, filepath.Join(dir, filepath.Join(parts[i:]...)))
+			}
+		}
+	}
+	return out
+}
+
+func readSource(name string, line, around int) *evidence.Source {
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSource {
+		return nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	src := &evidence.Source{File: name}
+	scanner := bufio.NewScanner(io.LimitReader(f, maxSource))
+	scanner.Buffer(nil, maxSource)
+	for n := 1; scanner.Scan() && n <= line+around; n++ {
+		if n >= line-around {
+			src.Lines = append(src.Lines, evidence.SourceLine{Number: n, Text: sourceText(scanner.Bytes()), Failed: n == line})
+		}
+	}
+	if len(src.Lines) == 0 || src.Lines[len(src.Lines)-1].Number < line {
+		return nil
+	}
+	return src
+}
+
+func sourceText(b []byte) string {
+	b = bytes.TrimRight(b, "\r")
+	if len(b) > maxSourceLine {
+		b = b[:maxSourceLine]
+	}
+	if !utf8.Valid(b) {
+		b = bytes.ToValidUTF8(b, []byte("\uFFFD"))
+	}
+	return string(b)
+}
+
+// newer reports whether the source was changed after the object was built; a
+// second is allowed for file systems with coarse times.
+func newer(source, object string) bool {
+	s, err := os.Stat(source)
+	if err != nil || object == "" {
+		return false
+	}
+	o, err := os.Stat(object)
+	return err == nil && s.ModTime().After(o.ModTime().Add(time.Second))
+}

@@ -1,0 +1,179 @@
+package failure
+
+import (
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/unwind"
+)
+
+const (
+	// guardReach is how far below a stack a fault still counts as its
+	// overflow: the kernel's guard gap of the main stack (256 pages,
+	// Documentation/admin-guide/kernel-parameters.txt, stack_guard_gap).
+	guardReach = 1 << 20
+	// maxCycle is the longest cycle of functions that is looked for.
+	maxCycle = 64
+)
+
+// stackOverflow recognises an access below the thread's own stack, made
+// through the stack pointer or near it.
+func (s *scene) stackOverflow(f *evidence.Failure) bool {
+	addr, sp := f.Fault.Addr, s.registers().SP()
+	stack := s.stackAbove(addr)
+	if stack == nil || addr+guardReach < stack.Start {
+		return false
+	}
+	if m := s.MappingAt(addr); m != nil && m.Writable() {
+		return false
+	}
+	// The stack pointer is below the stack, or about to be: push and call
+	// fault before they move it, and a frame's first access may lie far
+	// below a stack pointer that is still good.
+	near := sp < stack.Start+pageSize && sp+guardReach > stack.Start
+	if !near || addr+guardReach < sp {
+		return false
+	}
+	f.Kind = evidence.StackOverflow
+	f.Recursion = s.recursion(stack)
+	return true
+}
+
+// stackAbove returns the writable mapping above addr that holds the frames of
+// this thread.
+func (s *scene) stackAbove(addr evidence.Addr) *image.Mapping {
+	for i := range s.mappings {
+		m := &s.mappings[i]
+		if m.Start <= addr || !m.Writable() {
+			continue
+		}
+		if m.Path == "[stack]" || m.Contains(s.registers().SP()) {
+			return m
+		}
+		for j := range min(len(s.frames), 4) {
+			if m.Contains(s.frames[j].CFA) {
+				return m
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// recursion finds the cycle of functions at the top of the stack.
+func (s *scene) recursion(stack *image.Mapping) *evidence.Recursion {
+	start, period, turns := 0, 0, 0
+	if c := s.stack.Cycle; c != nil && c.First >= s.cut && c.First+c.Period-s.cut <= s.kept() {
+		start, period, turns = c.First-s.cut, c.Period, c.Turns
+	} else {
+		start, period, turns = cycle(s.functionIDs())
+	}
+	if turns < 3 {
+		return nil
+	}
+	r := &evidence.Recursion{Turns: turns, Depth: max(s.stack.Depth, len(s.frames)), AtLeast: s.stack.Truncated}
+	for i := start + period - 1; i >= start; i-- {
+		r.Cycle = append(r.Cycle, s.sitesOf(&s.frames[i])...)
+	}
+	if sp := s.registers().SP(); sp < stack.End {
+		r.StackBytes = uint64(stack.End - sp)
+	}
+	return r
+}
+
+// kept is how many frames there are before the gap that a deep stack has.
+func (s *scene) kept() int {
+	if s.stack.Omitted == 0 {
+		return len(s.frames)
+	}
+	return max(0, min(s.stack.OmittedAt-s.cut, len(s.frames)))
+}
+
+// sitesOf returns a frame's inline chain in call order.
+func (s *scene) sitesOf(fr *unwind.Frame) []evidence.Site {
+	if len(fr.Calls) == 0 {
+		return []evidence.Site{s.bareSite(fr)}
+	}
+	var out []evidence.Site
+	for i := len(fr.Calls) - 1; i >= 0; i-- {
+		out = append(out, fr.Calls[i].Site)
+	}
+	return out
+}
+
+func (s *scene) bareSite(fr *unwind.Frame) evidence.Site {
+	site := evidence.Site{PC: fr.PC()}
+	if m := s.ModuleAt(site.PC); m != nil {
+		site.Module, site.BuildID, site.ModuleOffset = m.Path, m.BuildID, evidence.Addr(m.LinkAddr(site.PC))
+	}
+	if sym, ok := s.SymbolAt(fr.PC() - evidence.Addr(fr.Lookup)); ok {
+		site.Function, site.FunctionOffset = sym.Name, uint64(site.PC-sym.Addr)
+	}
+	return site
+}
+
+// functionIDs gives each frame the entry of its function, or its pc where the
+// function is not known.
+func (s *scene) functionIDs() []evidence.Addr {
+	ids := make([]evidence.Addr, s.kept())
+	known := map[evidence.Addr]evidence.Addr{}
+	for i := range ids {
+		fr := &s.frames[i]
+		pc := fr.PC()
+		id, ok := known[pc]
+		if !ok {
+			id = pc
+			if sym, found := s.SymbolAt(pc - evidence.Addr(fr.Lookup)); found {
+				id = sym.Addr
+			}
+			known[pc] = id
+		}
+		ids[i] = id
+	}
+	return ids
+}
+
+// cycle finds the shortest sequence of functions that repeats at the top of a
+// stack, and how often. The first frames may be leaves of the last turn. A
+// recursion without a fixed order counts as a cycle of its most frequent
+// function: period is then the distance between its first two frames.
+func cycle(ids []evidence.Addr) (start, period, turns int) {
+	for start = 0; start < min(8, len(ids)); start++ {
+		for p := 1; p <= min(maxCycle, (len(ids)-start)/3); p++ {
+			n := repeats(ids[start:], p)
+			if n >= 3 && n*p*2 > len(ids) {
+				return start, p, n
+			}
+		}
+	}
+	return irregular(ids)
+}
+
+func repeats(ids []evidence.Addr, p int) int {
+	n := 0
+	for n+p < len(ids) && ids[n] == ids[n+p] {
+		n++
+	}
+	return n/p + 1
+}
+
+func irregular(ids []evidence.Addr) (start, period, turns int) {
+	count := map[evidence.Addr]int{}
+	var most evidence.Addr
+	for _, id := range ids {
+		count[id]++
+		if count[id] > count[most] {
+			most = id
+		}
+	}
+	first := -1
+	for i, id := range ids {
+		if id != most {
+			continue
+		}
+		if first >= 0 {
+			return first, min(i-first, maxCycle), count[most]
+		}
+		first = i
+	}
+	return 0, 0, 0
+}

@@ -1,0 +1,245 @@
+package failure
+
+import (
+	"encoding/binary"
+	"strings"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/unwind"
+
+	"golang.org/x/sys/unix"
+)
+
+// wait is what one thread waits for.
+type wait struct {
+	thread *image.Thread
+	// what is "mutex", "rwlock", "thread exit", "condition variable", ...
+	what   string
+	object evidence.Addr
+	name   string
+	// owner is the kernel's id of the holder; 0 when the object records none.
+	owner uint64
+	// note says why there is no owner, or what is odd about it.
+	note string
+	site *evidence.Site
+	// timed waits end by themselves.
+	timed bool
+}
+
+// futex(2) operations, without their flags.
+const (
+	futexCommand    = 0x7f
+	futexWait       = 0
+	futexLockPI     = 6
+	futexWaitBitset = 9
+	futexWaitReqPI  = 11
+	futexLockPI2    = 13
+)
+
+// futexCall returns the word on which a thread sleeps and the value that it
+// expected there, from the system call's registers; ok is false when the
+// thread is in no futex wait.
+func futexCall(t *image.Thread) (word evidence.Addr, expected uint32, timed, ok bool) {
+	if t.Registers.OrigRAX != unix.SYS_FUTEX {
+		return 0, 0, false, false
+	}
+	rdi, known := t.Registers.Get(image.RDI)
+	rsi, known2 := t.Registers.Get(image.RSI)
+	rdx, _ := t.Registers.Get(image.RDX)
+	r10, _ := t.Registers.Get(image.R10)
+	if !known || !known2 {
+		return 0, 0, false, false
+	}
+	switch rsi & futexCommand {
+	case futexWait, futexLockPI, futexWaitBitset, futexWaitReqPI, futexLockPI2:
+		return evidence.Addr(rdi), uint32(rdx), r10 != 0, true
+	}
+	return 0, 0, false, false
+}
+
+// waiter is a stopped process and the walked stacks of its threads.
+type waiter struct {
+	target
+	threads []image.Thread
+	stacks  []unwind.Stack
+}
+
+// waitOf says what a thread waits for; nil when it waits for nothing that is
+// understood.
+func (w *waiter) waitOf(i int) *wait {
+	t := &w.threads[i]
+	word, expected, timed, ok := futexCall(t)
+	if !ok || i >= len(w.stacks) {
+		return nil
+	}
+	sites := sitesOfFrames(w.stacks[i].Frames, w.bareSite)
+	out := &wait{thread: t, timed: timed, object: word}
+	switch kind := waitKind(sites); kind {
+	case "mutex":
+		w.mutex(out)
+	case "rwlock":
+		w.rwlock(out, word)
+	case "thread exit":
+		w.join(out, word, expected)
+	default:
+		out.what, out.note = kind, "which has no owner"
+	}
+	out.name = w.objectName(out.object)
+	out.site = programSite(sites)
+	return out
+}
+
+// waitFunctions maps the functions that block to what they wait for. The
+// first one found from the innermost frame outward decides.
+var waitFunctions = []struct{ part, what string }{
+	{"pthread_cond_", "condition variable"},
+	{"pthread_rwlock_", "rwlock"},
+	{"pthread_mutex_", "mutex"},
+	{"lll_lock_wait", "mutex"},
+	{"lll_mutex_", "mutex"},
+	{"pthread_clockjoin", "thread exit"},
+	{"pthread_join", "thread exit"},
+	{"pthread_timedjoin", "thread exit"},
+	{"sem_", "semaphore"},
+	{"new_sem_", "semaphore"},
+	{"pthread_barrier_wait", "barrier"},
+	{"pthread_once", "once initialisation"},
+	{"cxa_guard_acquire", "initialisation of a static variable"},
+	{"sync::mutex::futex", "Rust mutex"},
+	{"sync::rwlock::futex", "Rust rwlock"},
+	{"sync::condvar::futex", "Rust condition variable"},
+	{"thread_parking::futex", "unparking"},
+	{"sync::once::futex", "once initialisation"},
+	{"std::__atomic_futex", "future or atomic"},
+	{"std::__detail::__platform_wait", "future or atomic"},
+}
+
+func waitKind(sites []evidence.Site) string {
+	for i := range sites {
+		name := strings.TrimLeft(plainName(sites[i].Function), "_")
+		for _, f := range waitFunctions {
+			if name == f.part || strings.Contains(name, f.part) && !strings.HasPrefix(name, "futex") {
+				return f.what
+			}
+		}
+		if sites[i].Module != "" && !machinery(&sites[i]) {
+			break
+		}
+	}
+	return "futex"
+}
+
+// mutexBytes covers the fields of glibc's pthread_mutex_t that are read
+// (sysdeps/x86/nptl/bits/struct_mutex.h): __lock, __count, __owner, __nusers,
+// __kind.
+const mutexBytes = 24
+
+const (
+	// lockTID are the bits of a robust or priority-inheriting lock word that
+	// hold the owner (linux/futex.h, FUTEX_TID_MASK).
+	lockTID = 0x3fffffff
+	// maxMutexKind covers the type, robust, priority, elision and shared bits
+	// (nptl/pthreadP.h).
+	maxMutexKind = 0x3ff
+)
+
+// mutex reads the owner of the mutex that a thread sleeps on. Its lock word is
+// its first field, so the futex's address is the mutex's.
+func (w *waiter) mutex(out *wait) {
+	out.what = "mutex"
+	var b [mutexBytes]byte
+	if _, err := w.ReadMemory(out.object, b[:]); err != nil {
+		out.note = "which cannot be read: " + err.Error()
+		return
+	}
+	lock := binary.LittleEndian.Uint32(b[0:])
+	owner := uint64(binary.LittleEndian.Uint32(b[8:]))
+	kind := binary.LittleEndian.Uint32(b[16:])
+	switch {
+	case kind > maxMutexKind:
+		out.note = "which does not look like a mutex of glibc"
+	case lock == 0:
+		out.note = "which is free at this moment"
+	case owner == 0:
+		owner = w.lockWordOwner(lock)
+		fallthrough
+	default:
+		w.setOwner(out, owner)
+	}
+}
+
+// lockWordOwner takes the owner from the lock word, where robust and
+// priority-inheriting mutexes keep it.
+func (w *waiter) lockWordOwner(lock uint32) uint64 {
+	if tid := uint64(lock & lockTID); threadNumbered(w.threads, tid) != nil {
+		return tid
+	}
+	return 0
+}
+
+func (w *waiter) setOwner(out *wait, owner uint64) {
+	switch {
+	case owner == 0:
+		out.note = "whose owner is not recorded"
+	case threadNumbered(w.threads, owner) == nil:
+		out.owner, out.note = owner, "which is no thread of this process any more"
+	default:
+		out.owner = owner
+	}
+}
+
+// Offsets in glibc's pthread_rwlock_t (sysdeps/x86/nptl/bits/struct_rwlock.h).
+const (
+	rwlockPhaseFutex   = 8
+	rwlockWritersFutex = 12
+	rwlockWriter       = 24
+)
+
+// rwlock finds the lock that one of its two futex words belongs to, which
+// alignment tells apart, and the writer that holds it.
+func (w *waiter) rwlock(out *wait, word evidence.Addr) {
+	out.what, out.object = "rwlock", word-rwlockPhaseFutex
+	if word%8 == 4 {
+		out.object = word - rwlockWritersFutex
+	}
+	readers, err := image.Uint32(w, out.object)
+	if err != nil {
+		out.note = "which cannot be read: " + err.Error()
+		return
+	}
+	writer, err := image.Uint32(w, out.object+rwlockWriter)
+	switch {
+	case err != nil:
+		out.note = "which cannot be read: " + err.Error()
+	case writer != 0:
+		w.setOwner(out, uint64(writer))
+	case readers>>3 != 0:
+		out.note = "which readers hold; a lock does not record them"
+	default:
+		out.note = "whose owner is not recorded"
+	}
+}
+
+// join reads the thread that is joined: the futex is the tid field of its
+// descriptor, which the kernel clears when the thread ends
+// (CLONE_CHILD_CLEARTID).
+func (w *waiter) join(out *wait, word evidence.Addr, expected uint32) {
+	out.what = "thread exit"
+	tid, err := image.Uint32(w, word)
+	switch {
+	case err != nil:
+		out.note = "which cannot be read: " + err.Error()
+	case tid == 0:
+		out.note = "which has ended at this moment"
+	case tid != expected:
+		out.note = "whose descriptor changed meanwhile"
+	default:
+		w.setOwner(out, uint64(tid))
+	}
+}
+
+func (w *waiter) bareSite(fr *unwind.Frame) evidence.Site {
+	s := scene{target: w.target}
+	return s.bareSite(fr)
+}
