@@ -1,0 +1,12 @@
+// Package canary judges overwritten guards in the memory of a dead or stopped
+// process: pure functions of a memory image, the frames of a stack, and the
+// code of their functions.
+//
+// The stack protector of gcc and clang copies the word at fs:0x28 into each
+// protected frame between its arrays and its return address, and compares it
+// before the function returns. So a frame whose copy differs was overrun,
+// whether the function found out (__stack_chk_fail) or had no time to.
+//
+// A guard is judged only where its slot, and that it had been filled, are
+// certain. Where they are not, nothing is said.
+package canary

@@ -1,0 +1,129 @@
+package canary
+
+import (
+	"diagnose/evidence"
+	"diagnose/internal/x86"
+)
+
+// Code is a range of a function's machine code.
+type Code struct {
+	Addr  evidence.Addr
+	Bytes []byte
+}
+
+// guardOffset is where the thread control block holds the reference value of
+// the guards (glibc, sysdeps/x86_64/nptl/tls.h: tcbhead_t.stack_guard).
+const guardOffset = 0x28
+
+// slot is a guard's place in its frame.
+type slot struct {
+	place position
+	// stores are the instructions that fill it.
+	stores []int
+	// framePointer: the slot was addressed by a register other than rsp.
+	framePointer bool
+}
+
+// isReference reports whether o is the word at fs:0x28.
+func isReference(o *x86.Operand) bool {
+	m := &o.Memory
+	return o.IsMemory && m.Segment == x86.SegFS && m.Absolute && o.Size == 8 && m.Disp == guardOffset
+}
+
+// findSlot finds the one slot that the function's code fills with the
+// reference value: "mov reg, fs:0x28" and the store of that register that
+// follows before anything else writes or branches. ok is false for a function
+// without a guard, and for one whose stores do not agree.
+func findSlot(g *graph, heights []*positions) (s slot, ok bool) {
+	for i := range g.insts {
+		ops := g.insts[i].Operands
+		if g.insts[i].Op != "mov" || len(ops) < 2 || !wholeRegister(&ops[0]) || !isReference(&ops[1]) {
+			continue
+		}
+		at, found := storeOf(g, i+1, ops[0].Reg)
+		if !found {
+			continue // the comparison in an epilogue
+		}
+		m := &g.insts[at].Operands[0].Memory
+		if heights[at] == nil {
+			return slot{}, false
+		}
+		place := moved(heights[at][m.Base], m.Disp)
+		if place.origin == unknown || len(s.stores) > 0 && place != s.place {
+			return slot{}, false
+		}
+		s.place, s.framePointer = place, m.Base != x86.RSP
+		s.stores = append(s.stores, at)
+	}
+	return s, len(s.stores) > 0
+}
+
+// storeOf finds the store of reg to the stack, from instruction i on.
+func storeOf(g *graph, i int, reg x86.Reg) (int, bool) {
+	const reach = 16 // compilers schedule a few instructions in between
+	for end := i + reach; i < len(g.insts) && i < end; i++ {
+		inst := &g.insts[i]
+		if inst.Flow != x86.FlowNext || g.insts[i-1].PC+uint64(g.insts[i-1].Len) != inst.PC {
+			return 0, false
+		}
+		ops := inst.Operands
+		if inst.Op == "mov" && len(ops) >= 2 && ops[0].IsMemory && ops[0].Size == 8 && !ops[1].IsMemory &&
+			!ops[1].IsImm && ops[1].Reg == reg {
+			m := &ops[0].Memory
+			onStack := m.Base.General() && m.Index == x86.RegNone && m.Segment == x86.SegNone && !m.Addr32
+			return i, onStack
+		}
+		if inst.Writes(reg) {
+			return 0, false
+		}
+	}
+	return 0, false
+}
+
+// filled reports whether the slot is certainly filled when the instruction at
+// index here is about to run, or is running: no path from the entry leads
+// there without the store.
+func (s *slot) filled(g *graph, here int) bool {
+	if g.damaged {
+		return false
+	}
+	stores := map[int]bool{}
+	for _, i := range s.stores {
+		stores[i] = true
+	}
+	seen := make([]bool, len(g.insts))
+	seen[0] = true
+	work := []int{0}
+	for len(work) > 0 {
+		i := work[len(work)-1]
+		work = work[:len(work)-1]
+		inst := &g.insts[i]
+		if i == here || g.escapes(inst) {
+			return false
+		}
+		if stores[i] {
+			continue
+		}
+		for _, n := range g.next(i) {
+			if !seen[n] {
+				seen[n] = true
+				work = append(work, n)
+			}
+		}
+	}
+	return true
+}
+
+// escapes reports an instruction behind which the function may go on at a
+// place that its control flow does not show: a call (at a landing pad), an
+// indirect jump, or a branch to another part of it that may come back.
+func (g *graph) escapes(inst *x86.Inst) bool {
+	switch inst.Flow {
+	case x86.FlowCall:
+		return true
+	case x86.FlowJump, x86.FlowBranch:
+		_, within := g.at[inst.Target]
+		return !inst.HasTarget || !within
+	}
+	return false
+}

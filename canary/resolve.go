@@ -1,0 +1,73 @@
+package canary
+
+import (
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/internal/x86"
+)
+
+// resolve turns the slot's position into an address in this frame. now is
+// what the code says of the registers at the frame's pc, nil when no direct
+// path leads there.
+//
+// The address is certain when the code's own account of the stack pointer and
+// the frame agree. Where the code does not tell the stack pointer (variable
+// length arrays) the frame's CFA is taken, if a call stands before the
+// return address that the unwinder found by it; a frame that was seen to be
+// smashed needs no such witness, because it may have lost its return address.
+func (s *slot) resolve(m image.Memory, f, outer *Frame, now *positions, smashed bool) (evidence.Addr, bool) {
+	sp, ok := f.Registers.Get(image.RSP)
+	if !ok {
+		return 0, false
+	}
+	var height position
+	if now != nil {
+		height = now[x86.RSP]
+	}
+	if height.origin == s.place.origin {
+		byStack := evidence.Addr(sp + uint64(s.place.offset-height.offset))
+		if s.place.origin == fromAligned {
+			return byStack, true
+		}
+		return byStack, f.CFA == 0 || byStack == f.CFA+evidence.Addr(s.place.offset)
+	}
+	if s.place.origin != fromCFA || !s.framePointer || f.CFA == 0 || height.origin != unknown {
+		return 0, false
+	}
+	if !smashed && (outer == nil || !followsCall(m, outer.Registers.PC())) {
+		return 0, false
+	}
+	return f.CFA + evidence.Addr(s.place.offset), true
+}
+
+// followsCall reports whether a call instruction ends at pc: E8 rel32, or
+// FF /2 with the lengths that its addressing modes give it.
+func followsCall(m image.Memory, pc evidence.Addr) bool {
+	const longest = 8
+	code := make([]byte, longest)
+	if _, err := m.ReadMemory(pc-longest, code); err != nil {
+		return false
+	}
+	for n := 2; n <= longest; n++ {
+		inst, err := x86.Decode(code[longest-n:], uint64(pc)-uint64(n))
+		if err == nil && inst.Flow == x86.FlowCall && inst.Len == n {
+			return true
+		}
+	}
+	return false
+}
+
+// nearest returns the buffer that ends closest below the guard.
+func nearest(buffers []Buffer, guard evidence.Addr) (Buffer, bool) {
+	var best Buffer
+	found := false
+	for _, b := range buffers {
+		if b.Size == 0 || b.end() < b.Addr || b.end() > guard {
+			continue
+		}
+		if !found || b.end() > best.end() {
+			best, found = b, true
+		}
+	}
+	return best, found
+}
