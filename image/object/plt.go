@@ -149,6 +149,28 @@ func (f *File) relocations(section string) []byte {
 	return b
 }
 
+// slotSymbol names the word of the global offset table at addr by the
+// relocation that fills it: "read@got.plt" (gdb's name) where a stub jumps
+// through it, "environ@got" where code reads it.
+func (f *File) slotSymbol(addr uint64) (Symbol, bool) {
+	t := f.stubs()
+	for _, k := range []struct{ section, suffix string }{{".rela.plt", "@got.plt"}, {".rela.dyn", "@got"}} {
+		table := f.relocations(k.section)
+		for ; len(table) >= relaSize; table = table[relaSize:] {
+			slot := binary.LittleEndian.Uint64(table)
+			if addr < slot || addr-slot >= 8 || !jumpRelocation(table) {
+				continue
+			}
+			e := stub{}
+			e.relocate(table)
+			if name, ok := t.target(&e); ok {
+				return Symbol{Name: name + k.suffix, Value: slot, Size: 8, Kind: SymbolObject, Synthetic: true}, true
+			}
+		}
+	}
+	return Symbol{}, false
+}
+
 func jumpRelocation(rela []byte) bool {
 	switch elf.R_X86_64(binary.LittleEndian.Uint32(rela[8:])) {
 	case elf.R_X86_64_JMP_SLOT, elf.R_X86_64_GLOB_DAT, elf.R_X86_64_IRELATIVE:
@@ -166,9 +188,9 @@ func (e *stub) relocate(rela []byte) {
 	e.resolved = true
 }
 
-// name is the one that BFD gives (bfd/elfxx-x86.c,
-// _bfd_x86_elf_get_synthetic_symtab): "read@plt", "*ABS*+0x3b0@plt".
-func (t *stubTable) name(e *stub) (string, bool) {
+// target names what a relocation refers to as BFD does (bfd/elfxx-x86.c,
+// _bfd_x86_elf_get_synthetic_symtab): "read", "*ABS*+0x3b0".
+func (t *stubTable) target(e *stub) (string, bool) {
 	name := "*ABS*"
 	if e.symbol != 0 {
 		if t.dynamic == nil || uint64(e.symbol) >= uint64(t.dynamic.count()) {
@@ -182,7 +204,12 @@ func (t *stubTable) name(e *stub) (string, bool) {
 	if e.addend != 0 {
 		name += fmt.Sprintf("+%#x", e.addend)
 	}
-	return name + "@plt", true
+	return name, true
+}
+
+func (t *stubTable) symbol(e *stub) (Symbol, bool) {
+	name, ok := t.target(e)
+	return Symbol{Name: name + "@plt", Value: e.addr, Size: e.size, Kind: SymbolFunc, Synthetic: true}, ok
 }
 
 func (t *stubTable) at(addr uint64) (Symbol, bool) {
@@ -194,18 +221,16 @@ func (t *stubTable) at(addr uint64) (Symbol, bool) {
 	if addr-e.addr >= e.size {
 		return Symbol{}, false
 	}
-	name, ok := t.name(e)
-	return Symbol{Name: name, Value: e.addr, Size: e.size, Kind: SymbolFunc, Synthetic: true}, ok
+	return t.symbol(e)
 }
 
 func (t *stubTable) named(name string) (Symbol, bool) {
 	for i := range t.stubs {
-		e := &t.stubs[i]
-		if !e.resolved {
+		if !t.stubs[i].resolved {
 			continue
 		}
-		if n, ok := t.name(e); ok && n == name {
-			return Symbol{Name: name, Value: e.addr, Size: e.size, Kind: SymbolFunc, Synthetic: true}, true
+		if s, ok := t.symbol(&t.stubs[i]); ok && s.Name == name {
+			return s, true
 		}
 	}
 	return Symbol{}, false

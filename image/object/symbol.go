@@ -24,7 +24,8 @@ type Symbol struct {
 	Value uint64 // link-time address
 	Size  uint64
 	Kind  SymbolKind
-	// Synthetic symbols were made by this package for PLT stubs ("read@plt").
+	// Synthetic symbols were made by this package for PLT stubs ("read@plt")
+	// and words of the global offset table ("read@got.plt").
 	Synthetic bool
 }
 
@@ -88,6 +89,8 @@ type symbolTable struct {
 	// shift is added to values: the distance between an object and a debug
 	// file that was made before prelink(8) moved the object.
 	shift uint64
+	// separate: the table is not the object's own.
+	separate bool
 	// hash finds names of a dynamic table; nil without one. versions is
 	// .gnu.version, one half-word a symbol.
 	hash     hashTable

@@ -77,6 +77,7 @@ func (f *File) AddSymbols(debug *File) {
 		return
 	}
 	table := newSymbolTable(static.symbols, static.names)
+	table.separate = true
 	if len(f.loads) > 0 && len(debug.loads) > 0 {
 		table.shift = f.loads[0].Vaddr - debug.loads[0].Vaddr
 	}
@@ -98,9 +99,12 @@ func (f *File) attachedTables() []*symbolTable {
 // address: the innermost one whose [Value, Value+Size) holds it, else the
 // nearest preceding sizeless one in the same section, if no sized one starts
 // between. Among several with the same value it takes the name that is last
-// in byte order, whatever its binding, as gdb does: "write" before "__write".
+// in byte order, whatever its binding, as gdb does: "write" before "__write";
+// but the object's own tables before separate ones.
 // Symbol tables are .symtab, .dynsym, those of AddSymbols, and, for an
-// address that these do not cover, that of .gnu_debugdata; and PLT stubs.
+// address that these do not cover, that of .gnu_debugdata; and, made from the
+// relocations, PLT stubs ("read@plt") and their words of the global offset
+// table ("read@got.plt").
 // An address in a file truncated meanwhile has no symbol.
 func (f *File) SymbolAt(vaddr uint64) (s Symbol, ok bool) {
 	if f.guard("", func() { s, ok = f.symbolAt(vaddr) }) != nil {
@@ -113,6 +117,11 @@ func (f *File) symbolAt(vaddr uint64) (Symbol, bool) {
 	section := f.SectionAt(vaddr)
 	if section != nil && strings.HasPrefix(section.Name, ".plt") {
 		if s, ok := f.stubs().at(vaddr); ok {
+			return s, true
+		}
+	}
+	if section != nil && strings.HasPrefix(section.Name, ".got") {
+		if s, ok := f.slotSymbol(vaddr); ok {
 			return s, true
 		}
 	}
@@ -160,11 +169,19 @@ func (m match) merge(o match) match {
 	return best
 }
 
-// later returns the match whose symbol starts later or, starting at the same
-// address, has the name that sorts behind.
+// later returns the match whose symbol starts later. Of equal starts, one in
+// the object itself goes before one in a separate table (gdb's minsyms.c,
+// lookup_minimal_symbol_by_pc_section, takes the first file's: "wcschr", not
+// "wcschr_ifunc"), then the name that sorts behind.
 func later(m, o match, a, b rawSymbol) match {
 	start, other := a.value+m.table.shift, b.value+o.table.shift
-	if other > start || other == start && bytes.Compare(o.table.rawName(&b), m.table.rawName(&a)) > 0 {
+	if other != start {
+		if other > start {
+			return o
+		}
+		return m
+	}
+	if !o.table.separate && bytes.Compare(o.table.rawName(&b), m.table.rawName(&a)) > 0 {
 		return o
 	}
 	return m

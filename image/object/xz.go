@@ -44,15 +44,16 @@ func unxz(b []byte) ([]byte, error) {
 	out := make([]byte, 0, total)
 	at := uint64(xzHeader)
 	for _, k := range blocks {
-		if k.unpadded > uint64(len(b))-at {
+		padded := (k.unpadded + 3) &^ 3
+		if padded < k.unpadded || padded > uint64(len(b))-at {
 			return nil, errXZ
 		}
-		data, err := k.decode(b[at:at+k.unpadded], check)
+		data, err := k.decode(b[at:at+padded], check)
 		if err != nil {
 			return nil, fmt.Errorf("block at %#x: %w", at, err)
 		}
 		out = append(out, data...)
-		at += min((k.unpadded+3)&^3, uint64(len(b))-at)
+		at += padded
 	}
 	return out, nil
 }
@@ -64,7 +65,9 @@ func xzIndex(b []byte) (check byte, blocks []xzBlock, err error) {
 		return 0, nil, errors.New("not an xz stream")
 	}
 	foot := b[len(b)-xzHeader:]
-	if string(foot[10:]) != xzEnd || !bytes.Equal(foot[8:10], b[6:8]) || b[6] != 0 {
+	if string(foot[10:]) != xzEnd || !bytes.Equal(foot[8:10], b[6:8]) || b[6] != 0 ||
+		crc32.ChecksumIEEE(b[6:8]) != binary.LittleEndian.Uint32(b[8:]) ||
+		crc32.ChecksumIEEE(foot[4:10]) != binary.LittleEndian.Uint32(foot) {
 		return 0, nil, errXZ
 	}
 	size := (uint64(binary.LittleEndian.Uint32(foot[4:])) + 1) * 4
@@ -106,13 +109,14 @@ func xzNumber(b []byte) (v uint64, rest []byte, ok bool) {
 // xzCheckSize is the size of each type of check (section 2.1.1.2).
 var xzCheckSize = [16]int{0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64}
 
-// decode unpacks a block without its padding.
+// decode unpacks a block: header, payload, padding to four bytes, check.
 func (k xzBlock) decode(b []byte, check byte) ([]byte, error) {
 	header, dict, err := xzBlockHeader(b)
 	if err != nil {
 		return nil, err
 	}
-	end := len(b) - xzCheckSize[check]
+	sum := len(b) - xzCheckSize[check]
+	end := int(k.unpadded) - xzCheckSize[check]
 	if end < header {
 		return nil, errXZ
 	}
@@ -130,7 +134,7 @@ func (k xzBlock) decode(b []byte, check byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return data, xzVerify(data, b[end:], check)
+	return data, xzVerify(data, b[sum:], check)
 }
 
 // xzBlockHeader returns a block header's size and its LZMA2 dictionary's
