@@ -11,8 +11,7 @@ static int by_rank(const void *x, const void *y)
 {
     const struct entry *const *l = x, *const *r = y;
     // WANT: null-pointer read:@LINE+1
-    int left = (*l)->rank, right = (*r)->rank;
-    return (left > right) - (left < right);
+    return (*l)->rank - (*r)->rank;
 }
 
 int main(void)

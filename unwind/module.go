@@ -1,0 +1,274 @@
+package unwind
+
+import (
+	"debug/elf"
+	"fmt"
+	"sync"
+
+	"github.com/go-delve/delve/pkg/dwarf/frame"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/image/object"
+)
+
+// moduleCache holds the call frame information of each module.
+type moduleCache struct {
+	mutex sync.Mutex
+	known map[*image.Module]*moduleCFI
+}
+
+func (c *moduleCache) of(p *image.Process, m *image.Module) *moduleCFI {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.known == nil {
+		c.known = map[*image.Module]*moduleCFI{}
+	}
+	cfi, ok := c.known[m]
+	if !ok {
+		cfi = &moduleCFI{module: m, process: p, functions: map[functionKey]*function{}, cies: [2]map[uint64]*cie{{}, {}}}
+		c.known[m] = cfi
+	}
+	return cfi
+}
+
+// moduleCFI is the call frame information of one module. Its methods are to
+// be called with mutex held. All addresses are link-time addresses.
+type moduleCFI struct {
+	mutex   sync.Mutex
+	module  *image.Module
+	process *image.Process
+
+	opened  bool
+	eh      area // nil when there is none
+	ehStart uint64
+	ehSize  uint64
+	table   *searchTable // nil or empty when there is none of use
+	problem error        // what was wrong with the tables
+	scanned bool
+	spans   []span
+
+	debugOpened bool
+	debug       *fileArea
+	debugSpans  []span
+
+	cies      [2]map[uint64]*cie // by format and address
+	functions map[functionKey]*function
+}
+
+type functionKey struct {
+	format format
+	addr   uint64
+}
+
+// function is an FDE made ready for delve's interpreter.
+type function struct {
+	fde   *fde
+	entry *frame.FrameDescriptionEntry
+	err   error
+}
+
+// row returns the row of the table that is valid at pc, an address of the
+// process. ok is false, without an error, when no table covers it.
+func (m *moduleCFI) row(pc evidence.Addr) (r row, ok bool, err error) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	link := m.module.LinkAddr(pc)
+	var fn *function
+	err = recovered("call frame information", func() error {
+		fn, err = m.find(link)
+		return err
+	})
+	if fn == nil || err != nil {
+		return row{}, false, err
+	}
+	if fn.err != nil {
+		return row{}, false, fn.err
+	}
+	err = recovered("call frame instructions", func() error {
+		ctx, err := fn.entry.EstablishFrame(link)
+		if err != nil {
+			return err
+		}
+		r, err = compileRow(ctx, fn.fde)
+		return err
+	})
+	if err != nil {
+		return row{}, false, fmt.Errorf("%s at %#x: %w", m.module.Path, link, err)
+	}
+	r.bias = m.module.Bias
+	return r, true, nil
+}
+
+// find returns the FDE that covers pc: by the binary search table, else by a
+// scan of .eh_frame, else from .debug_frame. nil when none does.
+func (m *moduleCFI) find(pc uint64) (*function, error) {
+	m.open()
+	fn, found, err := m.findInTable(pc)
+	if err == nil && fn == nil && !found && m.eh != nil {
+		fn, err = m.findByScan(pc)
+	}
+	if fn != nil {
+		return fn, nil
+	}
+	if debug, debugErr := m.findInDebugFrame(pc); debug != nil {
+		return debug, debugErr
+	}
+	if err == nil {
+		err = m.problem
+	}
+	return nil, err
+}
+
+// findInTable asks the binary search table. conclusive says that the table is
+// sound and has no function there, so that a scan would find none.
+func (m *moduleCFI) findInTable(pc uint64) (fn *function, conclusive bool, err error) {
+	if m.table == nil || m.table.len() == 0 {
+		return nil, false, nil
+	}
+	begin, addr, ok := m.table.find(pc)
+	if !ok {
+		first, _ := m.table.at(0)
+		return nil, pc < first, nil
+	}
+	fn, err = m.function(ehFrame, addr)
+	if err != nil || fn.fde.begin != begin {
+		// The table and the section contradict each other.
+		return nil, false, nil
+	}
+	if !fn.fde.covers(pc) {
+		return nil, true, nil
+	}
+	return fn, true, nil
+}
+
+func (m *moduleCFI) findByScan(pc uint64) (*function, error) {
+	if !m.scanned {
+		m.scanned = true
+		var err error
+		m.spans, err = scanSection(m.eh, ehFrame, m.ehStart, m.ehSize)
+		if m.problem == nil {
+			m.problem = err
+		}
+	}
+	s, ok := findSpan(m.spans, pc)
+	if !ok {
+		return nil, nil
+	}
+	return m.function(ehFrame, s.addr)
+}
+
+func (m *moduleCFI) findInDebugFrame(pc uint64) (*function, error) {
+	if !m.debugOpened {
+		m.debugOpened = true
+		m.openDebugFrame()
+	}
+	s, ok := findSpan(m.debugSpans, pc)
+	if !ok {
+		return nil, nil
+	}
+	return m.function(debugFrame, s.addr)
+}
+
+// function returns the FDE at addr; the error is of its header, an error in
+// its instructions is the function's own.
+func (m *moduleCFI) function(f format, addr uint64) (*function, error) {
+	key := functionKey{f, addr}
+	if fn, ok := m.functions[key]; ok {
+		return fn, nil
+	}
+	a, base := m.eh, m.ehStart
+	if f == debugFrame {
+		a, base = m.debug, m.debug.addr
+	}
+	e, err := readEntry(a, addr)
+	if err != nil {
+		return nil, err
+	}
+	if e.isCIE(f) {
+		return nil, fmt.Errorf("%s at %#x: a CIE where an FDE is expected", a.name(), addr)
+	}
+	c, err := cieOf(a, &e, f, base, m.cies[f])
+	if err != nil {
+		return nil, err
+	}
+	fd, err := parseFDE(a, &e, c)
+	if err != nil {
+		return nil, err
+	}
+	fn := &function{fde: fd}
+	instructionsAddr := e.bodyAddr + uint64(len(e.body)-len(fd.instructions))
+	code, err := rewrite(fd, instructionsAddr)
+	if err == nil {
+		fn.entry, err = interpreter(fd, code)
+	}
+	if err != nil {
+		fn.err = fmt.Errorf("%s at %#x: %w", a.name(), addr, err)
+	}
+	m.functions[key] = fn
+	return fn, nil
+}
+
+// open finds the tables, in the object's file or, failing that, in memory.
+func (m *moduleCFI) open() {
+	if m.opened {
+		return
+	}
+	m.opened = true
+	if m.module.Object != nil {
+		m.openFile(m.module.Object)
+	}
+	if m.eh == nil {
+		m.openMemory()
+	}
+}
+
+func (m *moduleCFI) openFile(o *object.File) {
+	s := o.Section(".eh_frame")
+	if s == nil || s.Type == uint32(elf.SHT_NOBITS) {
+		return
+	}
+	data, err := s.Data()
+	if err != nil {
+		m.problem = err
+		return
+	}
+	m.eh = &fileArea{title: o.Path() + ": .eh_frame", addr: s.Addr, data: data}
+	m.ehStart, m.ehSize = s.Addr, uint64(len(data))
+	hdr := o.Section(".eh_frame_hdr")
+	if hdr == nil {
+		return
+	}
+	if data, err = hdr.Data(); err == nil {
+		m.table, err = parseHeader(data, hdr.Addr)
+	}
+	if err != nil {
+		m.problem = fmt.Errorf("%s: %w", o.Path(), err)
+	}
+}
+
+// openDebugFrame takes .debug_frame from the object or its debug file.
+func (m *moduleCFI) openDebugFrame() {
+	if m.module.Object == nil {
+		return
+	}
+	s := m.module.Object.Section(".debug_frame")
+	if s == nil {
+		if debug := m.module.DebugObject(); debug != nil {
+			s = debug.Section(".debug_frame")
+		}
+	}
+	if s == nil || s.Type == uint32(elf.SHT_NOBITS) {
+		return
+	}
+	data, err := s.Data()
+	if err != nil {
+		m.problem = err
+		return
+	}
+	m.debug = &fileArea{title: m.module.Path + ": .debug_frame", data: data}
+	m.debugSpans, err = scanSection(m.debug, debugFrame, 0, uint64(len(data)))
+	if m.problem == nil {
+		m.problem = err
+	}
+}

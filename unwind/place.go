@@ -1,0 +1,167 @@
+package unwind
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+
+	"diagnose/evidence"
+	"diagnose/image"
+)
+
+// way is one way to step out of a frame, by a row and where that came from.
+type way struct {
+	row    row
+	trust  evidence.Trust
+	source string // for errors
+}
+
+// place is what is known of a pc, whatever thread is there.
+type place struct {
+	// ways are to be tried in order. A row of CFI is believed, the others have
+	// to lead to a plausible caller.
+	ways []way
+	// signal says that the pc is in the trampoline behind a signal handler.
+	signal bool
+	// stopped says why no frame can be further out, "" if one can.
+	stopped string
+}
+
+type placeKey struct {
+	pc     evidence.Addr
+	lookup image.Lookup
+}
+
+type placeCache struct {
+	mutex sync.RWMutex
+	known map[placeKey]*place
+}
+
+// place returns what is known of the frame's pc.
+func (u *Unwinder) place(f *Frame) *place {
+	key := placeKey{f.PC(), f.Lookup}
+	u.places.mutex.RLock()
+	p := u.places.known[key]
+	u.places.mutex.RUnlock()
+	if p != nil {
+		return p
+	}
+	p = u.findPlace(f)
+	u.places.mutex.Lock()
+	defer u.places.mutex.Unlock()
+	if u.places.known == nil {
+		u.places.known = map[placeKey]*place{}
+	}
+	u.places.known[key] = p
+	return p
+}
+
+func (u *Unwinder) findPlace(f *Frame) *place {
+	pc := f.PC()
+	module := u.process.ModuleAt(pc)
+	if !u.executable(pc, module) {
+		return badPlace(f)
+	}
+	p := &place{}
+	trampoline := u.isSigreturn(pc)
+	p.addTable(u, f, module, trampoline)
+	switch {
+	case trampoline:
+		p.signal = true
+		p.ways = append(p.ways, way{row: sigreturnRow(), trust: evidence.TrustContext, source: "signal frame"})
+		return p
+	case p.signal:
+		return p
+	}
+	if isPLT(module, f.lookupPC()) {
+		p.ways = append(p.ways, way{row: returnRow(8), trust: evidence.TrustPrologue, source: "procedure linkage table"})
+	}
+	if r, ok := u.prologue(f.lookupPC(), f.Lookup); ok {
+		p.ways = append(p.ways, way{row: r, trust: evidence.TrustPrologue, source: "prologue"})
+	}
+	p.ways = append(p.ways, way{row: framePointerRow(), trust: evidence.TrustFramePointer, source: "frame pointer"})
+	return p
+}
+
+// addTable adds the row of the call frame table, if there is one.
+func (p *place) addTable(u *Unwinder, f *Frame, module *image.Module, trampoline bool) {
+	if module == nil {
+		return
+	}
+	pc := f.lookupPC()
+	if trampoline {
+		// glibc's table begins one byte before the trampoline for unwinders
+		// that look up pc - 1; other libraries' do not.
+		pc = f.PC()
+	}
+	r, ok, _ := u.modules.of(u.process, module).row(pc)
+	if !ok || trampoline && !r.signal {
+		return
+	}
+	p.signal = r.signal
+	p.ways = append(p.ways, way{row: r, trust: evidence.TrustCFI, source: "call frame information"})
+}
+
+// executable reports whether code can run at pc, as far as the mappings tell.
+// A core may lack the permissions of a file's mapping.
+func (u *Unwinder) executable(pc evidence.Addr, module *image.Module) bool {
+	m := u.process.MappingAt(pc)
+	if m == nil || strings.HasPrefix(m.Perms, "?") {
+		return module != nil
+	}
+	return m.Executable()
+}
+
+// badPlace is a pc where no code can be. If the thread stopped there it jumped
+// or called through a bad pointer, and the call, if it was one, has left the
+// return address at the stack pointer.
+func badPlace(f *Frame) *place {
+	if f.Lookup == image.ReturnAddress {
+		return &place{stopped: fmt.Sprintf("the return address %v is not in executable memory", f.PC())}
+	}
+	return &place{ways: []way{{row: returnRow(8), trust: evidence.TrustPrologue, source: "call of a bad address"}}}
+}
+
+// sigreturnCode is mov $SYS_rt_sigreturn, %rax; syscall, which every libc's
+// trampoline consists of; debuggers rely on these bytes.
+var sigreturnCode = []byte{0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}
+
+func (u *Unwinder) isSigreturn(pc evidence.Addr) bool {
+	var code [9]byte
+	_, err := u.process.ReadMemory(pc, code[:])
+	return err == nil && bytes.Equal(code[:], sigreturnCode)
+}
+
+// sigreturnRow is the row of a signal trampoline without call frame
+// information: the stack pointer is at struct ucontext, in which the general
+// registers begin at offset 40 (Linux arch/x86/include/uapi/asm/sigcontext.h).
+func sigreturnRow() row {
+	const gregs = 40
+	order := []image.Register{image.R8, image.R9, image.R10, image.R11, image.R12, image.R13, image.R14, image.R15,
+		image.RDI, image.RSI, image.RBP, image.RBX, image.RDX, image.RAX, image.RCX, image.RSP, image.RIP}
+	const opBreg7, opDeref = 0x77, 0x06
+	saved := func(i int) []byte {
+		p := program{out: []byte{opBreg7}}
+		p.sleb(int64(gregs + 8*i))
+		return p.out
+	}
+	r := row{signal: true, ra: image.RIP}
+	for i, n := range order {
+		r.rules = append(r.rules, rule{of: n, kind: ruleExpression, expr: saved(i)})
+		if n == image.RSP {
+			r.cfa = rule{kind: ruleValExpression, expr: append(saved(i), opDeref)}
+		}
+	}
+	return r
+}
+
+// isPLT reports whether pc is in a procedure linkage table, whose stubs have
+// pushed nothing but for the first one.
+func isPLT(module *image.Module, pc evidence.Addr) bool {
+	if module == nil || module.Object == nil {
+		return false
+	}
+	s := module.Object.SectionAt(module.LinkAddr(pc))
+	return s != nil && (s.Name == ".plt" || strings.HasPrefix(s.Name, ".plt."))
+}

@@ -1,0 +1,94 @@
+// Package unwind walks the stacks of a stopped process by call frame
+// information (DWARF 5 section 6.4; System V ABI for x86-64, section 3.7),
+// and marks every step that had to be guessed.
+package unwind
+
+import (
+	"diagnose/evidence"
+	"diagnose/image"
+)
+
+// Frame is a physical or signal frame.
+type Frame struct {
+	Kind      evidence.FrameKind
+	Trust     evidence.Trust
+	Registers image.Registers
+	// CFA is the value of the stack pointer before the call that made the
+	// frame; 0 when it could not be found.
+	CFA evidence.Addr
+	// Lookup says whether the frame's pc is a return address.
+	Lookup image.Lookup
+	// Calls is the inline chain, innermost first, the physical function last.
+	Calls []image.SymbolizedCall
+}
+
+// PC returns the frame's instruction pointer.
+func (f *Frame) PC() evidence.Addr { return f.Registers.PC() }
+
+// lookupPC is the address whose function and call frame information apply.
+func (f *Frame) lookupPC() evidence.Addr {
+	if f.Lookup == image.ReturnAddress {
+		return f.PC() - 1
+	}
+	return f.PC()
+}
+
+// Stack is a thread's physical frames, innermost first.
+type Stack struct {
+	Frames []Frame
+	// Stopped says why the walk ended before the outermost frame.
+	Stopped string
+	// Truncated says that it ended at the limit of frames.
+	Truncated bool
+	// Depth counts the frames walked. It exceeds len(Frames) by Omitted, the
+	// frames that WalkEnds left out before Frames[OmittedAt].
+	Depth              int
+	Omitted, OmittedAt int
+	// Cycle is the recursion that makes up the stack, if WalkEnds found one.
+	Cycle *Cycle
+}
+
+// Unwinder walks the stacks of one process; it caches what it learns of each
+// pc. It is safe for concurrent use.
+type Unwinder struct {
+	process *image.Process
+	places  placeCache
+	modules moduleCache
+}
+
+// New returns an unwinder for the process.
+func New(p *image.Process) *Unwinder {
+	return &Unwinder{process: p}
+}
+
+// Walk returns at most limit frames of a thread. The frames' Calls are not
+// filled: Symbolize does that, for the frames that will be shown. A frame is
+// about 250 bytes; for a stack overflow, WalkEnds keeps only what is shown.
+func (u *Unwinder) Walk(t *image.Thread, limit int) Stack {
+	var s Stack
+	end := u.WalkFunc(t, limit, func(f *Frame) bool {
+		s.Frames = append(s.Frames, *f)
+		return true
+	})
+	s.Stopped, s.Truncated, s.Depth = end.Stopped, end.Truncated, end.Depth
+	return s
+}
+
+// Symbolize fills the Calls of the frames. Equal pcs are looked up once.
+func (u *Unwinder) Symbolize(frames []Frame) {
+	type key struct {
+		pc     evidence.Addr
+		lookup image.Lookup
+	}
+	known := map[key][]image.SymbolizedCall{}
+	for i := range frames {
+		f := &frames[i]
+		k := key{f.PC(), f.Lookup}
+		calls, ok := known[k]
+		if !ok {
+			calls = u.process.Symbolize(f.PC(), f.Lookup)
+			known[k] = calls
+		}
+		f.Calls = calls
+	}
+}

@@ -1,0 +1,147 @@
+package unwind
+
+import (
+	"fmt"
+
+	"diagnose/evidence"
+	"diagnose/image"
+)
+
+// End says how a walk ended.
+type End struct {
+	// Depth counts the frames visited.
+	Depth int
+	// Stopped says why the walk ended before the outermost frame; empty when
+	// that was reached, or when the visitor or the limit ended it.
+	Stopped string
+	// Truncated says that it ended at the limit of frames.
+	Truncated bool
+}
+
+// maxStackSwitches bounds how often a stack may go on at a lower address:
+// alternate signal stacks, coroutines, split stacks.
+const maxStackSwitches = 64
+
+// walk is the state of one walk.
+type walk struct {
+	unwinder *Unwinder
+	stack    stackReader
+	frame    Frame
+	switches int
+}
+
+// WalkFunc calls visit with each frame of a thread, innermost first, until it
+// returns false, limit frames were visited, or the stack ends. The Frame is
+// reused: what is kept of it must be copied.
+func (u *Unwinder) WalkFunc(t *image.Thread, limit int, visit func(*Frame) bool) End {
+	w := walk{unwinder: u, stack: stackReader{memory: u.process}}
+	w.frame = Frame{Kind: evidence.Physical, Trust: evidence.TrustContext, Registers: t.Registers}
+	var end End
+	for {
+		if end.Depth >= limit {
+			end.Truncated = true
+			return end
+		}
+		s := w.step()
+		end.Depth++
+		if !visit(&w.frame) {
+			return end
+		}
+		if s.stopped != "" || s.outermost {
+			end.Stopped = s.stopped
+			return end
+		}
+		if reason := w.advance(&s); reason != "" {
+			end.Stopped = reason
+			return end
+		}
+	}
+}
+
+// step is the way from a frame to its caller.
+type step struct {
+	caller    image.Registers
+	trust     evidence.Trust
+	outermost bool
+	stopped   string
+}
+
+// step completes w.frame by its kind and CFA and finds the caller.
+func (w *walk) step() step {
+	f := &w.frame
+	p := w.unwinder.place(f)
+	if p.signal {
+		// The trampoline was reached by the handler's return, not by a call
+		// from before it, so its pc is looked up as it is.
+		f.Kind, f.Lookup = evidence.SignalFrame, image.AtInstruction
+	}
+	if p.stopped != "" {
+		return step{stopped: p.stopped}
+	}
+	var failed error
+	for i := range p.ways {
+		way := &p.ways[i]
+		if way.row.outermost {
+			f.CFA, _ = way.row.cfaOf(&f.Registers, &w.stack)
+			return step{outermost: true}
+		}
+		caller, cfa, err := way.row.apply(&f.Registers, &w.stack)
+		if err == nil && way.trust.Guess() {
+			err = w.plausible(&caller, cfa, way)
+		}
+		if err == nil {
+			f.CFA = cfa
+			return step{caller: caller, trust: way.trust}
+		}
+		if failed == nil {
+			failed = fmt.Errorf("%s: %w", way.source, err)
+		}
+	}
+	return w.scan(failed)
+}
+
+// advance makes the caller the current frame. The result says why that cannot
+// be.
+func (w *walk) advance(s *step) string {
+	f := &w.frame
+	if s.caller.PC() == 0 {
+		if s.trust == evidence.TrustCFI {
+			// Thread and process entries of some libraries have a return
+			// address of 0 instead of an undefined one.
+			return ""
+		}
+		return "the return address is 0"
+	}
+	if reason := w.checkGrowth(s); reason != "" {
+		return reason
+	}
+	lookup := image.ReturnAddress
+	if f.Kind == evidence.SignalFrame {
+		lookup = image.AtInstruction
+	}
+	*f = Frame{Kind: evidence.Physical, Trust: s.trust, Registers: s.caller, Lookup: lookup}
+	return ""
+}
+
+// checkGrowth refuses callers that do not lie further out on the stack, which
+// would make the walk run in circles, but for a change of stacks.
+func (w *walk) checkGrowth(s *step) string {
+	f := &w.frame
+	from, to := f.Registers.SP(), s.caller.SP()
+	if to > from || f.Kind == evidence.SignalFrame && to != from {
+		if f.Kind == evidence.SignalFrame && to < from {
+			w.switches++
+		}
+		if w.switches > maxStackSwitches {
+			return fmt.Sprintf("the stack changes more than %d times", maxStackSwitches)
+		}
+		return ""
+	}
+	a, b := w.unwinder.process.MappingAt(from), w.unwinder.process.MappingAt(to)
+	if to != from && s.trust == evidence.TrustCFI && a != nil && b != nil && a != b {
+		if w.switches++; w.switches <= maxStackSwitches {
+			return ""
+		}
+	}
+	return fmt.Sprintf("the caller's stack pointer %v is not above the frame's %v", to, from)
+}
