@@ -46,7 +46,7 @@ func (w *world) analyse(pc evidence.Addr) (*analysis, error) {
 
 func (w *world) surroundings() *surroundings {
 	s := &surroundings{
-		memory:     w.process,
+		memory:     w.memory,
 		data:       w.isDataOrTLS,
 		fixed:      w.isFixed,
 		same:       w.sameVariable,
@@ -84,7 +84,7 @@ func (a *analysis) visit(i int, st *state) {
 		if in.Op == "lea" && at.kind == stack {
 			a.stackAddresses[value{kind: stack, base: at.base, off: at.off}] = true
 		}
-		if op.Access == "" || op.Implicit && op.Memory.Base == x86.RSP {
+		if op.Access == "" || op.Implicit && (op.Memory.Base == x86.RSP || op.Memory.Base == x86.RBP) {
 			continue
 		}
 		a.accesses = append(a.accesses, access{inst: i, operand: op, at: at})

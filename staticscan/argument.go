@@ -36,23 +36,35 @@ func (t *trail) argumentStep(s *slice, n *node) (*slice, *node) {
 	return caller, arg
 }
 
-// caller opens the frame outward and makes sure that its call leads to the
-// function of s.
+// caller is the slice of the caller, as long as there are hops left.
 func (t *trail) caller(s *slice, r x86.Reg) (*slice, string) {
 	if t.hops--; t.hops < 0 {
 		return nil, "the value was followed through enough callers"
 	}
-	if s.index+1 >= len(t.in.Frames) {
-		return nil, "the caller is not known"
+	next, why := s.caller(r)
+	if next != nil {
+		t.guess = t.guess || next.frame.Trust.Guess()
 	}
-	f := &t.in.Frames[s.index+1]
-	if f.Kind == evidence.SignalFrame {
-		return nil, "the kernel called this function for a signal"
-	}
+	return next, why
+}
+
+// caller opens the frame outward and makes sure that its call leads to the
+// function of s; otherwise it says why there is none.
+func (s *slice) caller(r x86.Reg) (*slice, string) {
 	if !passesArgument(r) {
 		return nil, fmt.Sprintf("%s carries no argument; it is what the caller left there", r)
 	}
-	next, err := t.newSlice(t.in, s.index+1, f.Registers)
+	if s.outward != nil {
+		return s.outward, ""
+	}
+	if s.in == nil || s.index+1 >= len(s.in.Frames) || s.hop >= maxSteps {
+		return nil, "the caller is not known"
+	}
+	f := &s.in.Frames[s.index+1]
+	if f.Kind == evidence.SignalFrame {
+		return nil, "the kernel called this function for a signal"
+	}
+	next, err := s.newSlice(s.in, s.index+1, f.Registers)
 	if err != nil {
 		return nil, err.Error()
 	}
@@ -60,10 +72,11 @@ func (t *trail) caller(s *slice, r x86.Reg) (*slice, string) {
 		return nil, fmt.Sprintf("no call precedes the return address in %s", next.a.function.name)
 	}
 	in := &next.a.flow.insts[next.now]
-	if in.HasTarget && !s.a.function.contains(t.callee(evidence.Addr(in.Target))) {
+	if in.HasTarget && !s.a.function.contains(s.callee(evidence.Addr(in.Target))) {
 		return nil, fmt.Sprintf("%s called another function, which jumped on to %s", next.a.function.name, s.a.function.name)
 	}
-	t.guess = t.guess || f.Trust.Guess()
+	next.hop = s.hop + 1
+	s.outward = next
 	return next, ""
 }
 

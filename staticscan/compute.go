@@ -178,7 +178,7 @@ func (s *slice) evaluated(n *node) *node {
 		n.computed, n.isComputable = v*uint64(n.n), ok
 	case opLoad:
 		if addr, ok := s.location(n); ok {
-			if v, err := readWord(s.process, addr, n.size); err == nil {
+			if v, err := readWord(s.memory, addr, n.size); err == nil {
 				n.computed, n.isComputable = extend(v, n.size, n.signed), true
 			}
 		}

@@ -78,6 +78,10 @@ type slice struct {
 	memo      map[place]*node
 	nodes     int
 	variables map[evidence.Addr][]variable
+	// outward is the caller's slice once it was opened; hop counts the
+	// frames between this one and the failing one.
+	outward *slice
+	hop     int
 }
 
 type place struct {
@@ -186,6 +190,15 @@ func (s *slice) advances(d int, r x86.Reg) bool {
 	return false
 }
 
+// entryValue is what the caller passed in a register, if that can be told.
+func (s *slice) entryValue(r x86.Reg) *node {
+	n := &node{op: opEntry, def: -1, reg: r}
+	if caller, _ := s.caller(r); caller != nil {
+		n.computed, n.isComputable = caller.register(caller.now, r, 0).best()
+	}
+	return n
+}
+
 // confirm chooses among several definitions the only one that yields what
 // the register holds.
 func (s *slice) confirm(n *node, pos int, r x86.Reg, depth int) {
@@ -217,7 +230,7 @@ func (s *slice) confirm(n *node, pos int, r x86.Reg, depth int) {
 func (s *slice) definedBy(d int, r x86.Reg, depth int) *node {
 	switch d {
 	case atEntry:
-		return &node{op: opEntry, def: -1}
+		return s.entryValue(r)
 	case lost:
 		return lostNode("it is set before a jump through a table or the landing pad of an exception")
 	}

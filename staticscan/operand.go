@@ -98,7 +98,7 @@ func (s *slice) targetIsBad(in *x86.Inst, op *x86.Operand) bool {
 		// The push of the return address failed, or the target is bad.
 		return !evidence.Addr(s.targetValue(in)).Canonical()
 	}
-	v, err := image.Uint64(s.process, evidence.Addr(addr))
+	v, err := image.Uint64(s.memory, evidence.Addr(addr))
 	return err == nil && !evidence.Addr(v).Canonical()
 }
 

@@ -15,6 +15,7 @@ type part struct {
 	// offset and size are the piece's place in the object; for an element of
 	// an array with unknown index those of the array.
 	offset, size int64
+	array        debuginfo.Type // that array
 	// exact: the path names one place, with no rest that has no name.
 	exact bool
 }
@@ -55,7 +56,7 @@ func walk(t debuginfo.Type, offset, size int64, varies bool) part {
 			}
 			if varies && !indexed {
 				indexed = true
-				p.offset, p.size = offset-rest, t.Size()
+				p.offset, p.size, p.array = offset-rest, t.Size(), t
 			}
 		default:
 			return p.unnamed(rest)

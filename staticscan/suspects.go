@@ -23,6 +23,7 @@ type suspectKey struct {
 type suspect struct {
 	evidence.Suspect
 	typ      debuginfo.Type
+	array    debuginfo.Type // of a whole array
 	place    int // of the function in the scope
 	distance int // instructions to the failing one
 	whole    bool
@@ -167,7 +168,7 @@ func (s *scan) record(kind evidence.SuspectKind, n named, proof evidence.Proof, 
 	}
 	sus := s.suspects[key]
 	if sus == nil {
-		sus = &suspect{typ: n.typ, place: place, distance: distance, whole: n.whole}
+		sus = &suspect{typ: n.typ, array: n.array, place: place, distance: distance, whole: n.whole}
 		sus.Suspect = evidence.Suspect{Kind: kind, Name: n.name, Type: typeName(n.typ), Address: n.addr, Size: n.size, Proof: proof}
 		s.suspects[key] = sus
 	}
@@ -292,12 +293,13 @@ var shown = typed.Options{Depth: 1, Elements: 8, StringBytes: 64}
 
 // valueOf is what the suspect held at the end.
 func (s *scan) valueOf(sus *suspect) evidence.Value {
-	if sus.typ != nil {
-		t := sus.typ
-		if sus.whole && t.Size() != int64(sus.Size) {
-			return evidence.Value{Unavailable: "the index is not known"}
-		}
-		return typed.At(s.process, sus.Address, t, shown)
+	switch {
+	case sus.whole && sus.array != nil && strings.HasSuffix(sus.Name, "[...]"):
+		return typed.At(s.process, sus.Address, sus.array, shown)
+	case sus.whole:
+		return evidence.Value{Unavailable: "the index is not known"}
+	case sus.typ != nil:
+		return typed.At(s.process, sus.Address, sus.typ, shown)
 	}
 	return rawValue(s.process, sus.Address, sus.Size)
 }

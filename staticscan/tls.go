@@ -44,7 +44,7 @@ func (w *world) tlsBlockAt(addr evidence.Addr) *tlsBlock {
 
 // threadLocal names the thread-local variable at an address. Symbols of
 // thread-local variables hold offsets in the block (ELF gABI, st_value).
-func (w *world) threadLocal(addr evidence.Addr) (global, bool) {
+func (w *world) threadLocal(addr, hint evidence.Addr) (global, bool) {
 	b := w.tlsBlockAt(addr)
 	if b == nil {
 		return global{}, false
@@ -56,6 +56,17 @@ func (w *world) threadLocal(addr evidence.Addr) (global, bool) {
 		return g, true
 	}
 	g.name, g.addr, g.size = sym.Name, b.start+evidence.Addr(sym.Value), sym.Size
+	info, err := b.module.Debug()
+	if err != nil || info == nil {
+		return g, true
+	}
+	near := uint64(0)
+	if b.module.Contains(hint) {
+		near = b.module.LinkAddr(hint)
+	}
+	if v, ok, err := info.ThreadLocalAt(sym.Value, near); ok && err == nil {
+		g.name, g.typ = v.Name, v.Type
+	}
 	return g, true
 }
 

@@ -32,6 +32,9 @@ func (s *slice) visible(pos int) []variable {
 
 func (s *slice) readVariables(pc evidence.Addr) []variable {
 	m := s.a.function.module
+	if m == nil {
+		return nil
+	}
 	info, err := m.Debug()
 	if err != nil || info == nil {
 		return nil
@@ -83,6 +86,9 @@ func (s *slice) memoryVariable(addr evidence.Addr, pos int) (variable, bool) {
 // there at the function's entry.
 func (s *slice) parameter(r x86.Reg) (debuginfo.Variable, bool) {
 	m := s.a.function.module
+	if m == nil {
+		return debuginfo.Variable{}, false
+	}
 	info, err := m.Debug()
 	if err != nil || info == nil {
 		return debuginfo.Variable{}, false

@@ -15,6 +15,7 @@ import (
 // It is not safe for concurrent use.
 type world struct {
 	process *image.Process
+	memory  image.Memory
 	thread  *image.Thread
 	// writable are the ranges of objects' writable segments, sorted.
 	writable []dataRange
@@ -39,7 +40,7 @@ type global struct {
 }
 
 func newWorld(in *Input) *world {
-	w := &world{process: in.Process, thread: in.Thread, globals: map[evidence.Addr]global{}, code: map[evidence.Addr]*analysis{}}
+	w := &world{process: in.Process, memory: in.Process, thread: in.Thread, globals: map[evidence.Addr]global{}, code: map[evidence.Addr]*analysis{}}
 	for _, m := range in.Process.Modules {
 		w.addRanges(m)
 	}
@@ -155,7 +156,7 @@ func (w *world) heapLike(addr evidence.Addr) bool {
 
 // globalAt names the variable that covers addr. hint is the code that uses it.
 func (w *world) globalAt(addr, hint evidence.Addr) (global, bool) {
-	if g, ok := w.threadLocal(addr); ok {
+	if g, ok := w.threadLocal(addr, hint); ok {
 		return g, true
 	}
 	s, ok := w.process.SymbolAt(addr)
@@ -229,8 +230,10 @@ type named struct {
 	typ  debuginfo.Type
 	addr evidence.Addr
 	size int
-	// whole: addr and size are those of an array whose index is not known.
+	// whole: addr and size are those of an array whose index is not known;
+	// array is its type.
 	whole bool
+	array debuginfo.Type
 }
 
 // nameData names size bytes of static data.
@@ -258,12 +261,14 @@ func (w *world) nameData(addr evidence.Addr, size int, varies bool, hint evidenc
 	}
 	p := walk(g.typ, offset, int64(size), varies)
 	n.name, n.typ = g.name+p.path, p.typ
-	if varies {
-		n.addr, n.size = g.addr+evidence.Addr(p.offset), int(p.size)
-		if !strings.Contains(p.path, "[...]") {
-			n.name = g.name + "[...]"
-			n.addr, n.size = g.addr, int(g.size)
-		}
+	if !varies {
+		return n
+	}
+	n.array = p.array
+	n.addr, n.size = g.addr+evidence.Addr(p.offset), int(p.size)
+	if p.array == nil {
+		n.name, n.typ = g.name+"[...]", nil
+		n.addr, n.size = g.addr, int(g.size)
 	}
 	return n
 }
