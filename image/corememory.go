@@ -82,16 +82,31 @@ func (m *coreMemory) fromObject(addr evidence.Addr, p []byte) (int, error) {
 		missing.Reason = "is not in the core, and no matching file for " + module.name() + " was found"
 		return 0, missing
 	}
-	link := module.LinkAddr(addr)
-	for _, s := range module.Object.Segments() {
-		if elf.ProgFlag(s.Flags)&elf.PF_W != 0 || link < s.Vaddr || link-s.Vaddr >= s.Filesz {
+	mapping := m.process.MappingAt(addr)
+	if mapping == nil || mapping.Writable() || !module.keeps(addr) {
+		return 0, missing
+	}
+	if mapping.file() {
+		return module.Object.ReadOffset(clip(p, uint64(mapping.End-addr)), mapping.Offset+uint64(addr-mapping.Start))
+	}
+	return module.Object.ReadAddr(p, module.LinkAddr(addr))
+}
+
+// keeps reports whether the page of addr is as the object's file has it: it
+// belongs to segments that nobody may write, before relocation either.
+func (m *Module) keeps(addr evidence.Addr) bool {
+	page := pageDown(m.LinkAddr(addr))
+	held := false
+	for _, s := range m.Object.Segments() {
+		if page+pageSize <= pageDown(s.Vaddr) || page >= s.Vaddr+s.Memsz {
 			continue
 		}
-		if n, err := module.Object.ReadAddr(clip(p, s.Filesz-(link-s.Vaddr)), link); n > 0 || err != nil {
-			return n, err
+		if elf.ProgFlag(s.Flags)&elf.PF_W != 0 {
+			return false
 		}
+		held = held || page < s.Vaddr+s.Filesz
 	}
-	return 0, missing
+	return held
 }
 
 // inCore returns how many of the bytes from start to end the core holds.

@@ -16,6 +16,8 @@ const (
 	// mostHeaders bounds the program headers of an object; real ones have
 	// about a dozen.
 	mostHeaders = 512
+	// mostNotes bounds the PT_NOTE segments of an object that are looked at.
+	mostNotes = 8
 	// canonicalEnd is the first address behind user space.
 	canonicalEnd = 1 << 47
 )
@@ -159,8 +161,8 @@ func (e *elfImage) sameSegments(f *object.File) bool {
 
 // buildID reads NT_GNU_BUILD_ID from the object's notes in memory.
 func (e *elfImage) buildID(m Memory, bias uint64) string {
-	const most, noteBuildID = 64 << 10, 3
-	for _, h := range e.notes {
+	const most, noteBuildID = 16 << 10, 3
+	for _, h := range e.notes[:min(len(e.notes), mostNotes)] {
 		b := make([]byte, min(h.filesz, most))
 		n, _ := m.ReadMemory(evidence.Addr(bias+h.vaddr), b)
 		for b = b[:n]; len(b) >= noteHeaderSize; {

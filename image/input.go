@@ -13,6 +13,8 @@ import (
 
 // coreInput is a core file in memory.
 type coreInput struct {
+	// name stands for the input in errors.
+	name   string
 	data   []byte
 	limits []evidence.Limit
 	close  func() error
@@ -74,5 +76,5 @@ func mapInput(name string, f *os.File) (*coreInput, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: mmap of %d bytes: %w", name, info.Size(), err)
 	}
-	return &coreInput{data: data, close: func() error { return unix.Munmap(data) }}, nil
+	return &coreInput{name: name, data: data, close: func() error { return unix.Munmap(data) }}, nil
 }

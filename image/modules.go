@@ -56,13 +56,11 @@ func groupMappings(m Memory, mappings []Mapping, p *Process) []*Module {
 		current := open[mapping.Path]
 		if current == nil || !current.claims(mapping) {
 			next := newModule(m, mapping, p)
-			if next == nil && current == nil {
-				continue
+			if next == nil {
+				continue // a part that the program mapped for itself
 			}
-			if next != nil {
-				list, current = append(list, next), next
-				open[mapping.Path] = next
-			}
+			list, current = append(list, next), next
+			open[mapping.Path] = next
 		}
 		current.ranges = append(current.ranges, addrRange{mapping.Start, mapping.End})
 	}
@@ -168,6 +166,7 @@ func (p *Process) openObjects(source *fileSource) {
 	type result struct {
 		file   *object.File
 		limits []evidence.Limit
+		err    error
 	}
 	results := make([]result, len(p.Modules))
 	var wait sync.WaitGroup
@@ -177,53 +176,82 @@ func (p *Process) openObjects(source *fileSource) {
 		slots <- struct{}{}
 		go func() {
 			defer wait.Done()
-			results[i].file, results[i].limits = source.open(m, m == p.Exe)
+			r := &results[i]
+			r.file, r.limits, r.err = source.open(m, m == p.Exe)
 			<-slots
 		}()
 	}
 	wait.Wait()
+	var absent []*Module
+	var reason error
 	for i, r := range results {
 		p.Limits = append(p.Limits, r.limits...)
 		if r.file != nil {
 			p.opened = append(p.opened, r.file)
 			p.Modules[i].Object, p.Modules[i].File = r.file, r.file.Path()
+		} else if len(r.limits) == 0 {
+			absent, reason = append(absent, p.Modules[i]), r.err
 		}
 	}
+	p.tellAbsent(absent, reason)
 }
 
-// open returns the first candidate that is what the process had mapped, and
-// what to tell when there is none.
-func (s *fileSource) open(m *Module, exe bool) (*object.File, []evidence.Limit) {
+// tellAbsent says which objects have no file, in one limit.
+func (p *Process) tellAbsent(absent []*Module, reason error) {
+	if len(absent) == 0 {
+		return
+	}
+	const named = 5
+	names := ""
+	severe := false
+	for i, m := range absent {
+		severe = severe || m == p.Exe
+		if i < named {
+			names += ", " + printable(m.name())
+		}
+	}
+	names = names[2:]
+	if more := len(absent) - named; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	text := fmt.Sprintf("no file was found for %s, so there are no names for addresses in it", names)
+	if len(absent) > 1 {
+		text = fmt.Sprintf("no files were found for %d objects, so there are no names for addresses in them: %s", len(absent), names)
+	} else if reason != nil {
+		text += ": " + printable(reason.Error())
+	}
+	p.Limits = append(p.Limits, evidence.Limit{Subject: absent[0].Path, Text: text, Severe: severe})
+}
+
+// open returns the first candidate that is what the process had mapped. If
+// there is none, limits tell of files that do not match, and err why no other
+// was found.
+func (s *fileSource) open(m *Module, exe bool) (file *object.File, limits []evidence.Limit, err error) {
 	var mismatch []evidence.Limit
-	var failed error
 	tried := map[string]bool{}
 	for _, c := range s.candidates(m, exe) {
 		if tried[c.path] {
 			continue
 		}
 		tried[c.path] = true
-		file, err := s.openCandidate(c)
-		if err != nil {
-			if failed == nil {
-				failed = err
+		file, openErr := s.openCandidate(c)
+		if openErr != nil {
+			if err == nil {
+				err = openErr
 			}
 			continue
 		}
 		reason, doubt := m.compare(file)
 		if reason == "" {
-			return file, doubt
+			return file, doubt, nil
 		}
 		file.Close()
 		mismatch = append(mismatch, evidence.Limit{Subject: m.Path, Severe: true, Text: reason})
 	}
 	if len(mismatch) > 0 {
-		return nil, mismatch[:1]
+		return nil, mismatch[:1], nil
 	}
-	text := fmt.Sprintf("no file was found for %s, so its code has no names", m.name())
-	if failed != nil {
-		text += ": " + failed.Error()
-	}
-	return nil, []evidence.Limit{{Subject: m.Path, Text: text, Severe: exe}}
+	return nil, nil, err
 }
 
 // compare says why a file is not what the process had mapped, "" if it is;
@@ -409,9 +437,15 @@ func (p *Process) exeFromAuxv(source *fileSource) *Module {
 		m.Path = filepath.Join(source.beside, m.Path)
 	}
 	table := p.Auxv[auxPHDR]
-	image, err := readProgramHeaders(p.memory, evidence.Addr(table), int(min(p.Auxv[auxPHNUM], mostHeaders)))
-	if table == 0 || err != nil || len(image.loads) == 0 {
+	if table == 0 {
 		return nil
+	}
+	// Where memory is lost the file's own headers serve: they are in its
+	// first page.
+	m.fileStart = evidence.Addr(pageDown(table))
+	image, err := readProgramHeaders(p.memory, evidence.Addr(table), int(min(p.Auxv[auxPHNUM], mostHeaders)))
+	if err != nil || len(image.loads) == 0 {
+		return m
 	}
 	image.kind = elf.ET_DYN
 	if image.headerTable != 0 {

@@ -20,23 +20,30 @@ func OpenCore(path string, opts Options) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("core: %w", err)
 	}
+	return openFrom(input, path, opts)
+}
+
+// openFrom makes the process, which owns the input.
+func openFrom(input *coreInput, path string, opts Options) (*Process, error) {
 	var p *Process
-	err = guarded(func() (err error) {
-		p, err = readCore(path, input.data, opts)
+	err := guarded(func() (err error) {
+		p, err = readCore(input.name, input.data, opts)
 		return err
 	})
 	if err != nil {
 		input.close()
 		return nil, fmt.Errorf("core: %w", err)
 	}
+	p.Program.Path = path
 	p.Limits = append(input.limits, p.Limits...)
 	p.close = input.close
 	return p, nil
 }
 
-// readCore makes a process of a core file's bytes.
-func readCore(path string, data []byte, opts Options) (*Process, error) {
-	core, err := parseCore(path, data)
+// readCore makes a process of a core file's bytes; name stands for the file
+// in errors, and the executable may lie beside it.
+func readCore(name string, data []byte, opts Options) (*Process, error) {
+	core, err := parseCore(name, data)
 	if err != nil {
 		return nil, err
 	}
@@ -50,16 +57,17 @@ func readCore(path string, data []byte, opts Options) (*Process, error) {
 		return nil, core.noThreads(&notes)
 	}
 	p := &Process{options: opts, Auxv: notes.auxv, Failing: -1}
-	p.Program = evidence.Program{Source: evidence.SourceCore, Path: path, Command: notes.name, Args: notes.args, PID: notes.pid}
+	p.Program = evidence.Program{Source: evidence.SourceCore, Path: name, Command: notes.name, Args: notes.args, PID: notes.pid}
 	p.Mappings = coreMappings(core.loads, sortFiles(notes.files))
 	p.memory = &coreMemory{core: core, process: p}
 	p.setThreads(&notes)
 	p.truncation(core, &notes)
 	source := &fileSource{exe: opts.Exe, finder: &p.options.Finder}
-	if path != "-" {
-		source.beside = filepath.Dir(path)
+	if strings.Contains(name, "/") {
+		source.beside = filepath.Dir(name)
 	}
 	p.loadModules(source)
+	p.findFailing(&notes)
 	p.nameStack()
 	p.countMissing(core)
 	return p, nil
@@ -80,9 +88,8 @@ func (c *elfCore) noThreads(notes *coreNotes) error {
 	return &object.FormatError{File: c.name, Section: "notes", Offset: at, Reason: reason, Err: cause}
 }
 
-// setThreads converts the threads and picks the failing one. The kernel gives
-// every thread the fatal signal's number in pr_cursig, and siginfo to the
-// first one, which it happened to; gdb's gcore writes siginfo for each.
+// setThreads converts the threads. gdb's gcore writes a siginfo for each
+// thread, with signal 0 where there was none.
 func (p *Process) setThreads(notes *coreNotes) {
 	p.Threads = make([]Thread, len(notes.threads))
 	for i, t := range notes.threads {
@@ -90,24 +97,32 @@ func (p *Process) setThreads(notes *coreNotes) {
 		if t.tid == notes.pid {
 			ref.Name = notes.name
 		}
-		p.Threads[i] = Thread{Ref: ref, Registers: t.regs, Signal: t.siginfo}
+		signal := t.siginfo
+		if signal != nil && signal.Number == 0 {
+			signal = nil
+		}
+		p.Threads[i] = Thread{Ref: ref, Registers: t.regs, Signal: signal}
 	}
 	p.Program.Threads = len(p.Threads)
 	if p.Program.PID == 0 {
 		p.Program.PID = notes.threads[0].tid
 	}
-	first := &p.Threads[0]
-	if cursig := notes.threads[0].cursig; first.Signal == nil && cursig != 0 {
-		s := signalOf(cursig)
-		first.Signal = &s
+	if first := &notes.threads[0]; first.siginfo == nil && first.cursig != 0 {
+		s := signalOf(first.cursig)
+		p.Threads[0].Signal = &s
 	}
+}
+
+// findFailing picks the thread that the fatal signal was for. The kernel
+// gives every thread that signal's number in pr_cursig, and a siginfo to the
+// first thread only, which is the one (fs/binfmt_elf.c).
+func (p *Process) findFailing(notes *coreNotes) {
 	for i := range p.Threads {
 		s := p.Threads[i].Signal
-		if s == nil || s.Number != notes.threads[i].cursig || !endsProcess(s.Number) || p.debuggerStop(&p.Threads[i]) {
-			continue
+		if s != nil && s.Number == notes.threads[i].cursig && endsProcess(s.Number) && !p.debuggerStop(&p.Threads[i]) {
+			p.Failing = i
+			return
 		}
-		p.Failing = i
-		return
 	}
 }
 
@@ -115,17 +130,15 @@ func (p *Process) setThreads(notes *coreNotes) {
 // from a trap instruction of the program.
 func (p *Process) debuggerStop(t *Thread) bool {
 	const sigtrap, int3 = 5, 0xcc
-	if t.Signal.Number != sigtrap {
+	if t.Signal.Number != sigtrap || t.Signal.CodeName == "" && t.Signal.Code == 0 {
 		return false
 	}
-	if t.Signal.Code>>8 != 0 || t.Signal.Code <= 0 && t.Signal.SenderPID == 0 {
-		return true // a ptrace event (ptrace(2)), or siginfo made up by one
+	if t.Signal.Code != siKernel {
+		return t.Signal.Code > 0 // breakpoints, single steps and ptrace events (ptrace(2))
 	}
 	var b [1]byte
-	if _, err := p.ReadMemory(t.Registers.PC()-1, b[:]); err != nil {
-		return false // the code's file is not open yet: believe the signal
-	}
-	return t.Signal.Code == siKernel && b[0] != int3
+	_, err := p.ReadMemory(t.Registers.PC()-1, b[:])
+	return err == nil && b[0] != int3 // a debugger puts pc back to its breakpoint
 }
 
 // truncation says what a cut core has lost.
@@ -219,11 +232,8 @@ func (p *Process) inObjects(m *Mapping) uint64 {
 	if module == nil || module.Object == nil || m.Writable() {
 		return 0
 	}
-	link := module.LinkAddr(m.Start)
-	for _, s := range module.Object.Segments() {
-		if s.Flags&2 == 0 && link >= pageDown(s.Vaddr) && link < s.Vaddr+s.Memsz {
-			return m.size() // the rest of the last page is the file's too
-		}
+	if !module.keeps(m.Start) {
+		return 0
 	}
-	return 0
+	return m.size()
 }

@@ -194,6 +194,10 @@ func (p *Process) anonymous(place *evidence.Place, m *Mapping) {
 
 func (p *Process) onStack(place *evidence.Place, s threadStack) {
 	place.Class, place.TID = evidence.PlaceStack, s.thread.Ref.TID
+	if s.sp == 0 {
+		place.Text = fmt.Sprintf("on the stack of thread %d, whose stack pointer is elsewhere", s.thread.Ref.Number)
+		return
+	}
 	if place.Addr >= s.sp {
 		place.Text = fmt.Sprintf("on the stack of thread %d, %s above its stack pointer", s.thread.Ref.Number,
 			byteCount(uint64(place.Addr-s.sp)))

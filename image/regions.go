@@ -24,7 +24,9 @@ type threadStack struct {
 	// whole says that the mapping is nothing but the stack, as glibc and the
 	// kernel make them; otherwise only the part above sp is known to be.
 	whole bool
-	sp    evidence.Addr
+	// sp is the stack pointer, 0 when it is not on this stack but, say, on
+	// the one that signal handlers were given.
+	sp evidence.Addr
 }
 
 const (
@@ -38,38 +40,63 @@ const (
 func (p *Process) memoryRegions() *regionCache {
 	p.regions.once.Do(func() {
 		for i := range p.Threads {
-			if s, ok := p.stackOf(&p.Threads[i]); ok {
-				p.regions.stacks = append(p.regions.stacks, s)
-			}
+			p.regions.stacks = append(p.regions.stacks, p.stacksOf(&p.Threads[i])...)
 		}
 		p.regions.heap = p.findHeap()
 	})
 	return &p.regions
 }
 
-// stackOf finds a thread's stack by its stack pointer; when that has left
-// the stack, by what lies above it or by the thread pointer, for glibc keeps
-// a thread's control block at the top of its stack.
-func (p *Process) stackOf(t *Thread) (threadStack, bool) {
-	sp := t.Registers.SP()
-	s := threadStack{thread: t, sp: sp, main: t.Ref.TID == p.Program.PID}
-	if sp == 0 {
-		return s, false
+// stacksOf finds the stack that a thread's stack pointer is on, and the one
+// that it was made with if that is another: glibc keeps a thread's control
+// block at the top of its stack, the kernel names the first thread's.
+func (p *Process) stacksOf(t *Thread) []threadStack {
+	var list []threadStack
+	first := t.Ref.TID == p.Program.PID
+	if i := p.stackMapping(t.Registers.SP()); i >= 0 {
+		list = append(list, p.newStack(t, i, t.Registers.SP(), first))
 	}
-	i := p.mappingBehind(sp)
-	for i < len(p.Mappings) && !p.Mappings[i].Writable() && p.Mappings[i].Start < sp+nearStack {
-		i++ // the guard below the stack
+	own := -1
+	if first {
+		own = p.mainStack()
+	} else {
+		own = p.mappingIndex(t.Registers.FSBase)
 	}
-	if i == len(p.Mappings) || !p.Mappings[i].Writable() || p.Mappings[i].Start >= sp+nearStack {
-		if i = p.mappingIndex(t.Registers.FSBase); s.main || i < 0 {
-			return s, false
+	if own < 0 || len(list) > 0 && list[0].mapping == own {
+		return list
+	}
+	if s := p.newStack(t, own, 0, first); s.whole && (s.main || p.guardBelow(own) >= 0) {
+		list = append(list, s)
+	}
+	return list
+}
+
+// stackMapping returns the index of the writable mapping that a stack
+// pointer is on or has just run out of, -1 if there is none.
+func (p *Process) stackMapping(sp evidence.Addr) int {
+	for i := p.mappingBehind(sp); sp != 0 && i < len(p.Mappings) && p.Mappings[i].Start < sp+nearStack; i++ {
+		if p.Mappings[i].Writable() {
+			return i
 		}
 	}
-	m := &p.Mappings[i]
-	s.mapping = i
-	s.main = s.main && m.Path == "[stack]"
-	s.whole = s.main || m.Path == "" && (m.Contains(t.Registers.FSBase) || p.guardBelow(i) >= 0)
-	return s, true
+	return -1
+}
+
+func (p *Process) newStack(t *Thread, mapping int, sp evidence.Addr, first bool) threadStack {
+	m := &p.Mappings[mapping]
+	s := threadStack{thread: t, mapping: mapping, sp: sp, main: first && m.Path == "[stack]"}
+	s.whole = s.main || m.Path == "" && m.Writable() && p.ModuleAt(m.Start) == nil &&
+		(!first && m.Contains(t.Registers.FSBase) || p.guardBelow(mapping) >= 0)
+	return s
+}
+
+func (p *Process) mainStack() int {
+	for _, kind := range []uint64{auxRandom, auxExecFn} {
+		if i := p.mappingIndex(evidence.Addr(p.Auxv[kind])); i >= 0 && p.Mappings[i].Path == "[stack]" {
+			return i
+		}
+	}
+	return -1
 }
 
 func (p *Process) mappingIndex(addr evidence.Addr) int {
@@ -105,7 +132,7 @@ func (p *Process) stackAt(addr evidence.Addr) (threadStack, bool) {
 		if !above && !s.whole {
 			continue
 		}
-		if !found || above && (s.sp > best.sp || addr+redZone < best.sp) {
+		if !found || above && s.sp != 0 && (s.sp > best.sp || addr+redZone < best.sp) {
 			best, found = s, true
 		}
 	}

@@ -1,0 +1,457 @@
+package image
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"diagnose/evidence"
+	"diagnose/internal/crashtest"
+)
+
+func TestCoreOfThreads(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		flags []string
+	}{
+		{"pie", nil},
+		{"no-pie", []string{"-no-pie"}},
+		{"static", []string{"-static"}},
+		{"static-pie", []string{"-static-pie"}},
+		{"O2", []string{"-O2"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			exe := threadsProgram(t, c.flags...)
+			p := open(t, crashtest.Core(t, exe, crashtest.Run{}), Options{})
+			checkThreads(t, p, exe)
+			checkNames(t, p, exe)
+			if list := severe(p); len(list) > 0 {
+				t.Errorf("severe limits of a whole core: %q", list)
+			}
+		})
+	}
+}
+
+func checkThreads(t *testing.T, p *Process, exe string) {
+	t.Helper()
+	if len(p.Threads) != 3 || p.Failing != 0 || p.Program.Threads != 3 {
+		t.Fatalf("%d threads, failing %d", len(p.Threads), p.Failing)
+	}
+	s := p.Threads[0].Signal
+	want := evidence.Signal{Number: 11, Name: "SIGSEGV", Code: 1, CodeName: "SEGV_MAPERR", Addr: 0x18, HasAddr: true}
+	if s == nil || *s != want {
+		t.Errorf("signal %+v, want %+v", s, want)
+	}
+	if p.Program.Exe != exe || p.Exe == nil || p.Exe.File != exe || p.Program.Command != "threads" || p.Program.Args != exe {
+		t.Errorf("program %+v", p.Program)
+	}
+	if id := buildID(t, exe); p.Program.BuildID != id {
+		t.Errorf("build-id %s, want %s", p.Program.BuildID, id)
+	}
+	values := map[uint64]bool{}
+	local := tlsOffset(t, exe, "local")
+	for i := range p.Threads {
+		thread := &p.Threads[i]
+		if thread.Ref.Number != i+1 || thread.Registers.Vector == nil {
+			t.Errorf("thread %d: %+v", i, thread.Ref)
+		}
+		block, err := p.ThreadLocal(thread, p.Exe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := Uint64(p, block+evidence.Addr(local))
+		if err != nil {
+			t.Fatal(err)
+		}
+		values[v] = true
+	}
+	if !values[1] || !values[10] || !values[11] {
+		t.Errorf("thread-local values %v, want 1, 10 and 11", values)
+	}
+}
+
+func checkNames(t *testing.T, p *Process, exe string) {
+	t.Helper()
+	pc := p.Threads[0].Registers.PC()
+	calls := p.Symbolize(pc, AtInstruction)
+	site := calls[len(calls)-1].Site
+	if site.Function != "fails" || site.Module != exe || filepath.Base(site.File) != "threads.c" ||
+		site.Line != lineOf(t, threadsSource, "fails here") {
+		t.Errorf("the failing site is %+v", site)
+	}
+	if want := uint64(pc) - p.Exe.Bias; uint64(site.ModuleOffset) != want {
+		t.Errorf("module offset %v, want %#x", site.ModuleOffset, want)
+	}
+	if v := global(t, p, "marker"); v != 0x5eed {
+		t.Errorf("marker is %#x", v)
+	}
+	// The core leaves the code out: this is read from the file.
+	inMemory := make([]byte, 2)
+	if _, err := p.ReadMemory(pc, inMemory); err != nil {
+		t.Fatal(err)
+	}
+	inFile := make([]byte, 2)
+	if _, err := p.Exe.Object.ReadAddr(inFile, p.Exe.LinkAddr(pc)); err != nil || !bytes.Equal(inMemory, inFile) {
+		t.Errorf("code %x in memory, %x in the file (%v)", inMemory, inFile, err)
+	}
+	if m := p.ModuleAt(pc); m != p.Exe || !m.Contains(pc) || m.Contains(m.End) {
+		t.Errorf("module at the failing pc is %+v", m)
+	}
+}
+
+// tlsOffset returns a thread-local variable's offset in its object's block.
+func tlsOffset(t *testing.T, exe, name string) uint64 {
+	t.Helper()
+	f, err := elf.Open(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range symbols {
+		if s.Name == name && elf.ST_TYPE(s.Info) == elf.STT_TLS {
+			return s.Value
+		}
+	}
+	t.Fatalf("%s has no thread-local %s", exe, name)
+	return 0
+}
+
+func TestThreadLocalOfLibrary(t *testing.T) {
+	library := crashtest.Compile(t, crashtest.Program{Source: "tlib.c", Output: "libtlib.so", Flags: []string{"-shared", "-fPIC"},
+		Text: "__thread long inlib = 77; long *where(void) { return &inlib; }"})
+	exe := crashtest.Compile(t, crashtest.Program{Source: "user.c", Flags: []string{"-ldl", "-DLIB=\"" + library + "\""}, Text: `
+#include <dlfcn.h>
+__thread int own = 5;
+long *found;
+int main(void)
+{
+	void *h = dlopen(LIB, RTLD_NOW);
+	long *(*where)(void) = (long *(*)(void))dlsym(h, "where");
+	found = where();
+	*found = 78;
+	*(volatile int *)8 = own;
+}`})
+	p := open(t, crashtest.Core(t, exe, crashtest.Run{}), Options{})
+	symbol, ok := p.SymbolNamed("found")
+	if !ok {
+		t.Fatal("no symbol found")
+	}
+	want, err := Uint64(p, symbol.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range p.Modules {
+		if m.Path != library {
+			continue
+		}
+		block, err := p.ThreadLocal(&p.Threads[0], m)
+		if err != nil || uint64(block)+tlsOffset(t, library, "inlib") != want {
+			t.Errorf("block at %v (%v), the variable was at %#x", block, err, want)
+		}
+		return
+	}
+	t.Errorf("no module %s", library)
+}
+
+func TestDeletedExecutable(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "gone.c",
+		Text: "#include <unistd.h>\nint main(int c, char **v) { unlink(v[0]); *(volatile int *)8 = 1; }"})
+	kept := path(t, "kept")
+	copyFile(t, exe, kept)
+	core := crashtest.Core(t, exe, crashtest.Run{})
+	p := open(t, core, Options{})
+	if p.Exe == nil || p.Exe.Object != nil {
+		t.Fatalf("executable %+v", p.Exe)
+	}
+	wantLimit(t, p, true, "no file was found for")
+	if site := p.Symbolize(p.Threads[0].Registers.PC(), AtInstruction)[0].Site; site.ModuleOffset == 0 || site.Function != "" {
+		t.Errorf("site without a file: %+v", site)
+	}
+	if named := open(t, core, Options{Exe: kept}); named.Exe.Object == nil {
+		t.Errorf("--exe was not taken: %+v", named.AllLimits())
+	}
+	copyFile(t, kept, filepath.Join(filepath.Dir(core), "gone"))
+	if beside := open(t, core, Options{}); beside.Exe.Object == nil {
+		t.Errorf("the file beside the core was not taken: %+v", beside.AllLimits())
+	}
+}
+
+func TestMismatchedExecutable(t *testing.T) {
+	exe := threadsProgram(t)
+	core := crashtest.Core(t, exe, crashtest.Run{})
+	ran := buildID(t, exe)
+	copyFile(t, threadsProgram(t, "-O1", "-DOTHER"), path(t, "other"))
+	other := threadsProgram(t, "-O2", "-fno-plt")
+	if err := os.Remove(exe); err != nil {
+		t.Fatal(err)
+	}
+	copyFile(t, other, exe)
+	now := buildID(t, exe)
+	if now == ran {
+		t.Fatal("the two programs have one build-id")
+	}
+	p := open(t, core, Options{})
+	wantLimit(t, p, true, ran, now)
+	if p.Exe == nil || p.Exe.Object != nil || p.Exe.BuildID != ran {
+		t.Fatalf("executable %+v", p.Exe)
+	}
+	if site := p.Symbolize(p.Threads[0].Registers.PC(), AtInstruction)[0].Site; site.Function != "" || site.BuildID != ran {
+		t.Errorf("named from a wrong file: %+v", site)
+	}
+	var b [4]byte
+	if _, err := p.ReadMemory(p.Threads[0].Registers.PC(), b[:]); err == nil {
+		t.Error("code was read from a wrong file")
+	}
+}
+
+func TestGcore(t *testing.T) {
+	gcore, err := exec.LookPath("gcore")
+	if err != nil {
+		t.Skip("not supported here: gcore is not installed")
+	}
+	inferior := startWaiting(t)
+	base := path(t, "core")
+	if out, err := exec.Command(gcore, "-o", base, inferior.pid()).CombinedOutput(); err != nil {
+		t.Fatalf("gcore: %v\n%s", err, out)
+	}
+	p := open(t, base+"."+inferior.pid(), Options{})
+	if p.Failing != -1 || len(p.Threads) != 3 || p.Exe == nil || p.Exe.Object == nil {
+		t.Errorf("failing %d, %d threads, executable %+v, limits %+v", p.Failing, len(p.Threads), p.Exe, p.AllLimits())
+	}
+	if v := global(t, p, "marker"); v != 0x5eed {
+		t.Errorf("marker is %#x", v)
+	}
+	if list := severe(p); len(list) > 0 {
+		t.Errorf("severe limits: %q", list)
+	}
+}
+
+// hideNote gives the notes of one kind another kind.
+func hideNote(t *testing.T, core string, kind uint32) string {
+	t.Helper()
+	data, err := os.ReadFile(core)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := parseCore(core, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden := false
+	for b := c.contents(c.notes[0].offset, c.notes[0].filesz); len(b) > noteHeaderSize; {
+		le := binary.LittleEndian
+		if le.Uint32(b[8:]) == kind {
+			le.PutUint32(b[8:], 0x7fff_0000)
+			hidden = true
+		}
+		b = b[noteHeaderSize+(le.Uint32(b)+3)&^3+(le.Uint32(b[4:])+3)&^3:]
+	}
+	if !hidden {
+		t.Fatalf("no note of kind %#x", kind)
+	}
+	out := path(t, "core")
+	if err := os.WriteFile(out, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestCoreWithoutFileNote(t *testing.T) {
+	for _, flags := range [][]string{nil, {"-no-pie"}, {"-static"}} {
+		exe := threadsProgram(t, flags...)
+		core := crashtest.Core(t, exe, crashtest.Run{})
+		whole := open(t, core, Options{})
+		p := open(t, hideNote(t, core, noteFile), Options{})
+		checkThreads(t, p, exe)
+		checkNames(t, p, exe)
+		for _, m := range whole.Modules {
+			found := p.ModuleAt(m.Start)
+			if found == nil || found.BuildID != m.BuildID || found.Bias != m.Bias {
+				t.Errorf("%v: %s is %+v by the dynamic linker's list", flags, m.Path, found)
+			}
+		}
+		wantLimit(t, p, false, "NT_FILE")
+	}
+}
+
+func TestCoreWithoutSiginfo(t *testing.T) {
+	core := crashtest.Core(t, threadsProgram(t), crashtest.Run{})
+	p := open(t, hideNote(t, core, noteSiginfo), Options{})
+	s := p.Threads[0].Signal
+	if p.Failing != 0 || s == nil || s.Name != "SIGSEGV" || s.HasAddr {
+		t.Errorf("failing %d, signal %+v", p.Failing, s)
+	}
+}
+
+func TestCutEverywhere(t *testing.T) {
+	core := tinyCore(t)
+	data, err := os.ReadFile(core)
+	if err != nil {
+		t.Fatal(err)
+	}
+	partial := 0
+	cuts := []int{1, 3, 4, 17, 63, 64, 100, 500, 900, 1500, 2000, 3000}
+	for at := pageSize; at < len(data); at += pageSize {
+		cuts = append(cuts, at, at+1)
+	}
+	for _, at := range cuts {
+		p, err := readCore(core, data[:min(at, len(data))], Options{})
+		if err != nil {
+			wantFormatError(t, err, core)
+			continue
+		}
+		partial++
+		exercise(p)
+		if len(severe(p)) == 0 && at < len(data) {
+			t.Errorf("cut at %#x of %#x: no severe limit", at, len(data))
+		}
+		p.Close()
+	}
+	if partial < 3 {
+		t.Errorf("only %d of %d cuts gave a process", partial, len(cuts))
+	}
+}
+
+func TestTruncatedThreads(t *testing.T) {
+	exe := threadsProgram(t)
+	core := crashtest.Core(t, exe, crashtest.Run{})
+	const kept = 1 << 20
+	if err := os.Truncate(core, kept); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, core, Options{})
+	checkNamesOfTruncated(t, p)
+	wantLimit(t, p, true, "core truncated at 1.0 MiB of ", "mappings missing or cut")
+	if m, ok := readError(p, p.Threads[0].Registers.SP()); !ok || m.Unmapped {
+		t.Errorf("the lost stack reads as %+v", m)
+	}
+}
+
+func readError(p *Process, addr evidence.Addr) (*MemoryError, bool) {
+	_, err := Uint64(p, addr)
+	return asMemoryError(err)
+}
+
+func checkNamesOfTruncated(t *testing.T, p *Process) {
+	t.Helper()
+	calls := p.Symbolize(p.Threads[0].Registers.PC(), AtInstruction)
+	if got := calls[len(calls)-1].Site.Function; got != "fails" {
+		t.Errorf("the failing function of a truncated core is %q", got)
+	}
+}
+
+func TestNotACore(t *testing.T) {
+	elfOf := func(change func([]byte)) []byte {
+		b := coreBytes(nil, nil)
+		change(b)
+		return b
+	}
+	for _, c := range []struct {
+		name, want string
+		data       []byte
+	}{
+		{"empty", "empty", nil},
+		{"text", "no ELF header", []byte("#!/bin/sh\necho this is not a core file, really not\n")},
+		{"short", "truncated within the ELF header", []byte("\x7fELF\x02\x01\x01")},
+		{"32 bit", "32-bit", elfOf(func(b []byte) { b[4] = 1 })},
+		{"big endian", "big-endian", elfOf(func(b []byte) { b[5] = 2 })},
+		{"arm", "EM_AARCH64", elfOf(func(b []byte) { b[18] = 183 })},
+		{"executable", "ET_EXEC", elfOf(func(b []byte) { b[16] = 2 })},
+		{"no headers", "without program headers", elfOf(func([]byte) {})},
+		{"no notes", "no notes", coreBytes(nil, []programHeader{{kind: 1, vaddr: 0x1000, memsz: 0x1000}})},
+		{"empty notes", "no thread's registers", coreBytes(make([]byte, 64), nil)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file := path(t, "file")
+			if err := os.WriteFile(file, c.data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := OpenCore(file, Options{})
+			wantFormatError(t, err, c.want)
+			if !strings.Contains(err.Error(), file) {
+				t.Errorf("error %q does not name the file", err)
+			}
+		})
+	}
+	_, err := OpenCore(t.TempDir(), Options{})
+	wantFormatError(t, err, "directory")
+	if _, err := OpenCore(path(t, "none"), Options{}); !os.IsNotExist(unwrapAll(err)) {
+		t.Errorf("a missing file: %v", err)
+	}
+	_, err = OpenCore("/dev/null", Options{})
+	wantFormatError(t, err, "neither a file nor a pipe")
+}
+
+func unwrapAll(err error) error {
+	for {
+		inner, ok := err.(interface{ Unwrap() error })
+		if !ok {
+			return err
+		}
+		err = inner.Unwrap()
+	}
+}
+
+// TestShrinkingCore cuts the file under the mapping: a read there raises
+// SIGBUS.
+func TestShrinkingCore(t *testing.T) {
+	core := crashtest.Core(t, threadsProgram(t), crashtest.Run{})
+	p := open(t, core, Options{})
+	sp := p.Threads[0].Registers.SP()
+	if _, err := Uint64(p, sp); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(core, pageSize); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Uint64(p, sp); err == nil || !strings.Contains(err.Error(), "shrank") {
+		t.Errorf("reading a page that is gone: %v", err)
+	}
+}
+
+// TestManySegments is a core with more program headers than e_phnum can
+// count, whose number is in section header 0.
+func TestManySegments(t *testing.T) {
+	p, err := readCore("many", manySegments(70_000), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Mappings) != 70_000 {
+		t.Errorf("%d mappings", len(p.Mappings))
+	}
+	last := p.Mappings[len(p.Mappings)-1]
+	if m := p.MappingAt(last.Start + 8); m == nil || m.Start != last.Start {
+		t.Errorf("the last mapping is found as %+v", m)
+	}
+}
+
+func BenchmarkManySegments(b *testing.B) {
+	data := manySegments(60_000)
+	for b.Loop() {
+		p, err := readCore("many", data, Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		p.Place(p.Mappings[30_000].Start)
+	}
+}
+
+func BenchmarkOpenCore(b *testing.B) {
+	core := crashtest.Core(b, threadsProgram(b), crashtest.Run{})
+	for b.Loop() {
+		p, err := OpenCore(core, Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		p.Close()
+	}
+}
