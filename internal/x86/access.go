@@ -54,19 +54,21 @@ type behaviour struct {
 // Sources: Intel SDM volume 2, AMD volumes 3 to 5.
 var behaviours = []struct{ actions, implicit, ops string }{
 	// General.
-	{"w r", "", "mov movzx movsx movsxd movbe lar lsl movnti rdfsbase rdgsbase lzcnt tzcnt popcnt"},
+	{"w r", "", "mov movzx movsx movsxd movbe movnti rdfsbase rdgsbase lzcnt tzcnt popcnt"},
 	{"m r r", "", "adc add and or sbb sub xor rcl rcr rol ror sar shl shr shld shrd crc32 adcx adox"},
 	{"r r", "", "cmp test bt"},
 	{"m r", "", "btc btr bts"},
 	{"m", "", "inc dec neg not bswap"},
 	{"m m", "", "xadd xchg"},
-	{"m? r", "", "cmova cmovae cmovb cmovbe cmove cmovg cmovge cmovl cmovle cmovne cmovno cmovnp cmovns cmovo cmovp cmovs bsf bsr"},
+	{"m? r", "", "cmova cmovae cmovb cmovbe cmove cmovg cmovge cmovl cmovle cmovne cmovno cmovnp cmovns cmovo cmovp cmovs bsf bsr lar lsl"},
 	{"w", "", "seta setae setb setbe sete setg setge setl setle setne setno setnp setns seto setp sets rdrand"},
 	{"m? r", "a=m?", "cmpxchg"},
 	{"m?", "eax=m? edx=m? ebx=r ecx=r", "cmpxchg8b"},
 	{"m?", "rax=m? rdx=m? rbx=r rcx=r", "cmpxchg16b"},
 	{"w -", "", "lea"},
-	{"-", "", "nop prefetchnta prefetcht0 prefetcht1 prefetcht2 prefetchw clflush invlpg"},
+	{"-", "", "nop prefetchnta prefetcht0 prefetcht1 prefetcht2 prefetchw invlpg"},
+	// A flush counts as the load of a byte (SDM volume 2, CLFLUSH).
+	{"r", "", "clflush"},
 	{"", "", "pause lfence mfence sfence clc cld cli clts cmc stc std sti emms invd wbinvd xend xtest swapgs monitor mwait fwait fnop fnclex fninit"},
 	{"", "al=m", "cbw"},
 	{"", "eax=m", "cwde"},
@@ -132,7 +134,7 @@ var behaviours = []struct{ actions, implicit, ops string }{
 	{"r r", "eax=r edx=r ecx=w", "pcmpestri"},
 	{"r r", "", "pcmpistrm"},
 	{"r r", "eax=r edx=r", "pcmpestrm"},
-	{"r r", "maskmov=m?", "maskmovdqu maskmovq vmaskmovdqu"},
+	{"r r", "maskmov=w?", "maskmovdqu maskmovq vmaskmovdqu"},
 	// VEX and EVEX: "w r r r" unless it is here.
 	{"w w r", "d=r", "mulx"},
 	{"r r r", "", "kortestb kortestd kortestq kortestw ktestb ktestd ktestq ktestw vcomisd vcomiss vcomish vcomisbf16 vcomxsd vcomxsh vcomxss vucomisd vucomiss vucomish vucomxsd vucomxsh vucomxss vptest vtestpd vtestps"},
@@ -158,7 +160,7 @@ var memorySizes = map[string]int{
 	"scasb": 1, "scasw": 2, "scasd": 4, "scasq": 8,
 	"ldmxcsr": 4, "stmxcsr": 4, "vldmxcsr": 4, "vstmxcsr": 4,
 	"pmovsxbd": 4, "pmovzxbd": 4, "pmovsxbq": 2, "pmovzxbq": 2,
-	"lar": 2, "lsl": 2,
+	"lar": 2, "lsl": 2, "clflush": 1,
 }
 
 var flows = map[string]Flow{

@@ -86,16 +86,55 @@ func (d *decoder) library() bool {
 	if l.opmap > map0F3A || l.enc == encXOP {
 		return false
 	}
-	x, err := guardedDecode(d.code[l.vexAt:])
-	if err != nil || x.Op == 0 || l.vexAt+x.Len != l.len && !l.noOperands() {
-		return false
+	code := d.code[l.vexAt:]
+	x, ok := d.tryLibrary(code)
+	if !ok && l.enc != encLegacy {
+		x, ok = d.tryIgnored(code)
 	}
-	if !known.behaviours[x.Op].known {
+	if !ok {
 		return false
 	}
 	d.x = x
 	d.fromLibrary()
 	return true
+}
+
+func (d *decoder) tryLibrary(code []byte) (x x86asm.Inst, ok bool) {
+	x, err := guardedDecode(code)
+	if err != nil || x.Op == 0 || x.Len != len(code) && !d.l.noOperands() {
+		return x, false
+	}
+	return x, known.behaviours[x.Op].known
+}
+
+// tryIgnored decodes again with W and the vector length cleared: x86asm wants
+// them clear where the processor ignores them (WIG and LIG in the manuals).
+func (d *decoder) tryIgnored(code []byte) (x x86asm.Inst, ok bool) {
+	var buf [maxLen]byte
+	variant := buf[:copy(buf[:], code)]
+	w, length := 2, 2
+	switch {
+	case variant[0] == 0xc5:
+		w, length = -1, 1
+	case variant[0] == 0x62:
+		length = 3
+	}
+	if w > 0 {
+		variant[w] &^= 0x80
+		if x, ok = d.tryLibrary(variant); ok {
+			return x, true
+		}
+	}
+	if variant[0] == 0x62 {
+		variant[length] &^= 0x60
+	} else {
+		variant[length] &^= 4
+	}
+	if x, ok = d.tryLibrary(variant); ok || w < 0 {
+		return x, ok
+	}
+	variant[w] |= code[w] & 0x80
+	return d.tryLibrary(variant)
 }
 
 // noOperands recognises vzeroupper and vzeroall, for which x86asm takes the
@@ -175,6 +214,10 @@ func (d *decoder) actions(b *behaviour) [6]action {
 		if _, ok := args[1].(x86asm.Reg); ok && d.l.hasMem {
 			actions[0] |= actInexact
 		}
+	case x86asm.FADD, x86asm.FMUL, x86asm.FSUB, x86asm.FSUBR, x86asm.FDIV, x86asm.FDIVR:
+		if d.l.hasMem {
+			actions[0] = actRead
+		}
 	case x86asm.MOVLPD, x86asm.MOVLPS, x86asm.MOVHPD, x86asm.MOVHPS:
 		if _, ok := args[0].(x86asm.Mem); ok {
 			actions[0] = actWrite
@@ -252,7 +295,14 @@ func (d *decoder) addLibraryMemory(a x86asm.Mem, act action, b *behaviour) {
 	if act&actInexact != 0 && b.size == 0 {
 		size = 0
 	}
+	if m.Index == RegVector {
+		size = 4 // of an element
+		if d.l.w {
+			size = 8
+		}
+	}
 	d.addMemory(m, size, act)
+	d.slab[len(d.slab)-1].Repeated = m.Index == RegVector
 	if d.l.rep != 0 && isString(d.x.Op) {
 		o := &d.slab[len(d.slab)-1]
 		o.Repeated, o.Conditional = true, true

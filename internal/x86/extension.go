@@ -16,8 +16,34 @@ import (
 // The third column are the explicit operands as the opcode map abbreviates
 // them (SDM volume 2, A.2): E is r/m, M memory, R the register of r/m, G the
 // reg field, B VEX.vvvv, V and W vectors; then b, w, d, q, x (16 bytes), s (64),
-// 0 (no fixed size), y (4 or 8 by REX.W) and v (2 too). I is an immediate byte.
+// 0 (no fixed size), y (4 or 8 by REX.W) and v (2 too). I is an immediate byte,
+// J the whole immediate, 1 the number, C is cl, S a register of the x87.
 var extensions = []struct{ encoding, name, operands, implicit string }{
+	// Encodings beside the usual ones that the processor takes alike.
+	{"c0 any /6.", "shl", "Eb=m I", ""},
+	{"c1 any /6.", "shl", "Ev=m I", ""},
+	{"d0 any /6.", "shl", "Eb=m 1", ""},
+	{"d1 any /6.", "shl", "Ev=m 1", ""},
+	{"d2 any /6.", "shl", "Eb=m C=r", ""},
+	{"d3 any /6.", "shl", "Ev=m C=r", ""},
+	{"f6 any /1.", "test", "Eb=r I", ""},
+	{"f7 any /1.", "test", "Ev=r J", ""},
+	{"d9 any /3r", "fstp", "S=w", ""},
+	{"dc any /2r", "fcom", "S=r", ""},
+	{"dc any /3r", "fcomp", "S=r", ""},
+	{"dd any /1r", "fxch", "S=m", ""},
+	{"de any /2r", "fcomp", "S=r", ""},
+	{"df any /1r", "fxch", "S=m", ""},
+	{"df any /2r", "fstp", "S=w", ""},
+	{"df any /3r", "fstp", "S=w", ""},
+	{"0fae np /5r", "lfence", "", ""},
+	{"0fae np /6r", "mfence", "", ""},
+	{"0fae np /7r", "sfence", "", ""},
+	{"0f1f any .", "nop", "Ev=-", ""},
+	{"0f18 any r", "nop", "Ev=-", ""},
+	{"0f18 any /4m", "nop", "Ev=-", ""},
+	{"0f18 any /5m", "nop", "Ev=-", ""},
+	// Control-flow enforcement.
 	{"0f1e f3 =fa", "endbr64", "", ""},
 	{"0f1e f3 =fb", "endbr32", "", ""},
 	// Nothing happens while the thread has no shadow stack (SDM volume 2, RDSSP).
@@ -83,11 +109,12 @@ var extensions = []struct{ encoding, name, operands, implicit string }{
 	{"0fae f3 /6r", "umonitor", "Rq=r", ""},
 	{"0fae f2 /6r", "umwait", "Rd=r", "edx=r eax=r"},
 	{"0fae 66 /6r", "tpause", "Rd=r", "edx=r eax=r"},
-	{"0fae 66 /6m", "clwb", "Mb=-", ""},
-	{"0fae 66 /7m", "clflushopt", "Mb=-", ""},
+	{"0fae 66 /6m", "clwb", "Mb=r", ""},
+	{"0fae 66 /7m", "clflushopt", "Mb=r", ""},
 	{"0fc7 f3 /7r", "rdpid", "Rq=w", ""},
 	{"0fc7 any /7r", "rdseed", "Rv=w", ""},
 	{"0fc7 f3 /6r", "senduipi", "Rq=r", ""},
+	{"0fc7 any /6r", "rdrand", "Rv=w", ""},
 	{"0fc7 np /6m", "vmptrld", "Mq=r", ""},
 	{"0fc7 66 /6m", "vmclear", "Mq=r", ""},
 	{"0fc7 f3 /6m", "vmxon", "Mq=r", ""},
@@ -291,14 +318,17 @@ func (d *decoder) fromRule(r *rule) {
 	}
 	immediates := 0
 	for _, o := range r.operands {
-		if o.place == 'I' {
-			d.slab = append(d.slab, Operand{
-				Reg: RegNone, IsImm: true, Imm: int64(d.code[d.l.immAt+immediates]), Size: 1,
-			})
+		switch o.place {
+		case 'I':
+			d.addConstant(int64(d.code[d.l.immAt+immediates]), 1)
 			immediates++
-			continue
+		case 'J':
+			d.addConstant(d.l.immediate(d.code), d.l.immLen)
+		case '1':
+			d.addConstant(1, 0)
+		default:
+			d.addRuleOperand(o)
 		}
-		d.addRuleOperand(o)
 	}
 	for i := range r.implicit {
 		d.addImplicit(&r.implicit[i])
@@ -306,6 +336,10 @@ func (d *decoder) fromRule(r *rule) {
 	if r.name == "uiret" {
 		d.inst.Flow = FlowReturn
 	}
+}
+
+func (d *decoder) addConstant(v int64, size int) {
+	d.slab = append(d.slab, Operand{Reg: RegNone, IsImm: true, Imm: v, Size: size})
 }
 
 func (d *decoder) addRuleOperand(o ruleOperand) {
@@ -316,6 +350,10 @@ func (d *decoder) addRuleOperand(o ruleOperand) {
 		d.addRegister(generalRegister(l.regField(), size, true), o.act)
 	case 'B':
 		d.addRegister(generalRegister(l.vvvv, size, true), o.act)
+	case 'C':
+		d.addRegister(registerNames["cl"], o.act)
+	case 'S':
+		d.addRegister(registers[int(x86asm.F0)+int(l.rm)], o.act)
 	case 'V':
 		d.addRegister(vectorRegister(l.regField(), size), o.act)
 	case 'W':
@@ -329,7 +367,7 @@ func (d *decoder) addRuleOperand(o ruleOperand) {
 			d.addMemory(l.mem, size, o.act)
 			return
 		}
-		d.addRegister(generalRegister(l.rmField(), size, true), o.act)
+		d.addRegister(generalRegister(l.rmField(), size, l.rex), o.act)
 	}
 }
 

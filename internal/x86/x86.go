@@ -83,7 +83,8 @@ type Operand struct {
 	Reg      Reg
 	// Implicit operands are not written in the text: push's stack slot.
 	Implicit bool
-	// Repeated: accessed a number of times that a register holds (rep).
+	// Repeated: accessed a number of times that a register holds (rep), or
+	// at the addresses that a vector holds (gather, scatter).
 	Repeated bool
 	// Conditional: may not happen, or may leave the old value: a masked
 	// store, cmpxchg's store (which a watchpoint sees all the same), the
