@@ -183,7 +183,9 @@ func instruction(i *evidence.Instruction) []block {
 	}
 	lines := verbatim{say(faint, i.PC.String()+":  ").and(strong, i.Text)}
 	for _, o := range i.Operands {
-		lines = append(lines, operandLine(o))
+		if o.Access != "" || o.Address != nil { // an immediate says no more than the text
+			lines = append(lines, operandLine(o))
+		}
 	}
 	return []block{heading{"Failing instruction"}, lines}
 }
@@ -197,6 +199,9 @@ func operandLine(o evidence.Operand) line {
 		l = l.and(name, o.Symbol+" ")
 	}
 	l = l.and(plain, "= "+valueText(o.Value))
+	if o.Address == nil { // a register's value stands there already
+		return l
+	}
 	for i, r := range o.Registers {
 		separator := ", "
 		if i == 0 {

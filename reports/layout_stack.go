@@ -126,11 +126,12 @@ func argumentList(args []evidence.Variable) string {
 	return strings.Join(parts, ", ")
 }
 
-// shortValue leaves an aggregate's members out.
+// shortValue leaves an aggregate's members and the details of a reason out.
 func shortValue(v evidence.Value) string {
 	switch {
 	case v.Unavailable != "":
-		return "<" + v.Unavailable + ">"
+		reason, _, _ := strings.Cut(v.Unavailable, ":")
+		return "<" + reason + ">"
 	case v.Text == "" && len(v.Fields) > 0:
 		return "{...}"
 	}
@@ -179,7 +180,7 @@ func valueText(v evidence.Value) string {
 	}
 	body := "{" + strings.Join(parts, ", ") + "}"
 	switch {
-	case v.Text == "" || v.Text == "{...}":
+	case v.Text == "" || strings.HasPrefix(v.Text, "{"):
 		return body
 	case v.Address != nil:
 		return v.Text + " -> " + body

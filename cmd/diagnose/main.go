@@ -1,0 +1,59 @@
+// Command diagnose finds the root cause of a native crash.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"diagnose/internal/driver"
+)
+
+// The exit statuses, which the help text and the man page list.
+const (
+	exitOK       = 0
+	exitInternal = 1
+	exitUsage    = 2
+	exitInput    = 3
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := newRoot()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintln(os.Stderr, "diagnose:", err)
+	return exitStatus(err)
+}
+
+// exitStatus tells the user's mistakes from unusable input and from ours.
+func exitStatus(err error) int {
+	var input *driver.InputError
+	var usage *usageError
+	switch {
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &input):
+		return exitInput
+	}
+	return exitInternal
+}
+
+// usageError is a mistake on the command line.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}

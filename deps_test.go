@@ -1,0 +1,74 @@
+package diagnose_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// allowed is the import graph of docs/architecture.md. Every package may
+// import evidence; a package that is not listed here fails the test.
+var allowed = map[string]string{
+	"evidence":        "",
+	"internal/x86":    "",
+	"image/object":    "",
+	"image/debuginfo": "image/object",
+	"image":           "image/object image/debuginfo",
+	"image/value":     "image image/object image/debuginfo",
+	"unwind":          "image image/object image/debuginfo internal/x86",
+	"canary":          "image internal/x86",
+	"staticscan":      "image image/object image/debuginfo image/value unwind internal/x86",
+	"failure":         "image image/object image/debuginfo image/value unwind internal/x86",
+	"internal/gocore": "image",
+	"internal/driver": "image image/object image/debuginfo image/value unwind canary staticscan failure internal/gocore internal/x86",
+	"reports":         "",
+	"cmd/diagnose":    "internal/driver reports",
+
+	// Tools and test support: nothing above imports them outside its tests.
+	"internal/schemagen": "reports",
+	"internal/crashtest": "",
+	"bench":              "internal/crashtest",
+}
+
+func TestImportGraph(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		imports := strings.Fields(line)
+		pkg := strings.TrimPrefix(imports[0], "diagnose/")
+		if pkg == "diagnose" {
+			continue
+		}
+		seen[pkg] = true
+		list, ok := allowed[pkg]
+		if !ok {
+			t.Errorf("package %s is not in the graph", pkg)
+		}
+		for _, path := range imports[1:] {
+			other, ours := strings.CutPrefix(path, "diagnose/")
+			if ours && !mayImport(pkg, list, other) {
+				t.Errorf("%s imports %s, which the graph does not allow", pkg, other)
+			}
+		}
+	}
+	for pkg := range allowed {
+		if !seen[pkg] {
+			t.Errorf("package %s is in the graph and not in the tree", pkg)
+		}
+	}
+}
+
+func mayImport(pkg, list, other string) bool {
+	if other == "evidence" {
+		return pkg != "evidence"
+	}
+	for _, ok := range strings.Fields(list) {
+		if ok == other {
+			return true
+		}
+	}
+	return false
+}

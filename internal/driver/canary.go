@@ -1,0 +1,132 @@
+package driver
+
+import (
+	"diagnose/canary"
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/image/debuginfo"
+	"diagnose/image/value"
+)
+
+const (
+	// guardFrames is how many frames have their stack guards checked.
+	guardFrames = 64
+	// maxFunction bounds the code that is read of one function, in bytes.
+	maxFunction = 1 << 20
+	// maxBuffers bounds the arrays that are looked at in one frame.
+	maxBuffers = 256
+)
+
+// stackGuards looks for overwritten stack guards in the frames of the thread
+// under judgement: that of a smashed function, and those of callers that have
+// not returned yet.
+func (a *analysis) stackGuards() error {
+	if a.thread == nil {
+		return nil
+	}
+	g := a.stacks[0]
+	s := canary.Stack{FSBase: a.thread.Registers.FSBase, Thread: a.thread.Ref,
+		Random: evidence.Addr(a.process.Auxv[auxRandom])}
+	for i := range min(len(g.stack.Frames), guardFrames) {
+		s.Frames = append(s.Frames, a.guardFrame(g, i))
+	}
+	found, err := canary.CheckStack(a.process, s)
+	a.result.Findings = append(a.result.Findings, found...)
+	return err
+}
+
+// auxRandom is AT_RANDOM (include/uapi/linux/auxvec.h).
+const auxRandom = 25
+
+func (a *analysis) guardFrame(g *group, i int) canary.Frame {
+	f := &g.stack.Frames[i]
+	out := canary.Frame{Registers: f.Registers, CFA: f.CFA, Lookup: f.Lookup, Trust: f.Trust}
+	if len(f.Calls) > 0 {
+		site := f.Calls[len(f.Calls)-1].Site
+		out.Function, out.Site = site.Function, &f.Calls[0].Site
+	}
+	module := a.process.ModuleAt(f.PC())
+	if module == nil || f.Kind == evidence.SignalFrame {
+		return out
+	}
+	out.Code = a.functionCode(module, lookupPC(f))
+	if out.Code != nil {
+		out.Buffers = a.buffers(g, i)
+	}
+	return out
+}
+
+// functionCode reads the function that covers pc: its ranges by DWARF, or the
+// extent of its symbol.
+func (a *analysis) functionCode(m *image.Module, pc evidence.Addr) []canary.Code {
+	var ranges [][2]uint64
+	if info, err := m.Debug(); err == nil && info != nil {
+		if f, err := info.FunctionAt(m.LinkAddr(pc)); err == nil && f != nil {
+			ranges = f.Ranges
+		}
+	}
+	if ranges == nil {
+		sym, ok := a.process.SymbolAt(pc)
+		if !ok || sym.Size == 0 || pc >= sym.Addr+evidence.Addr(sym.Size) {
+			return nil
+		}
+		start := m.LinkAddr(sym.Addr)
+		ranges = [][2]uint64{{start, start + sym.Size}}
+	}
+	var list []canary.Code
+	for _, r := range ranges {
+		if r[1] <= r[0] || r[1]-r[0] > maxFunction {
+			return nil
+		}
+		code := make([]byte, r[1]-r[0])
+		if _, err := a.process.ReadMemory(m.Addr(r[0]), code); err != nil {
+			return nil
+		}
+		list = append(list, canary.Code{Addr: m.Addr(r[0]), Bytes: code})
+	}
+	return list
+}
+
+// buffers lists the arrays that live in a frame's memory.
+func (a *analysis) buffers(g *group, i int) []canary.Buffer {
+	frame := a.valueFrame(g, i)
+	info, err := frame.Module.Debug()
+	if err != nil || info == nil {
+		return nil
+	}
+	pc := frame.Module.LinkAddr(lookupPC(&g.stack.Frames[i]))
+	calls, err := info.CallsAt(pc)
+	if err != nil {
+		return nil
+	}
+	var list []canary.Buffer
+	for _, call := range calls {
+		variables, err := info.VariablesAt(call, pc)
+		if err != nil {
+			continue
+		}
+		for _, v := range variables {
+			if b, ok := buffer(frame, v); ok && len(list) < maxBuffers {
+				list = append(list, b)
+			}
+		}
+	}
+	return list
+}
+
+// buffer returns the memory of a variable that is an array or holds one.
+func buffer(frame *value.Frame, v debuginfo.Variable) (canary.Buffer, bool) {
+	if v.Type == nil || v.Type.Size() <= 0 {
+		return canary.Buffer{}, false
+	}
+	switch v.Type.Kind() {
+	case debuginfo.KindArray, debuginfo.KindStruct, debuginfo.KindUnion:
+	default:
+		return canary.Buffer{}, false
+	}
+	where, err := value.Lives(frame, v)
+	if err != nil || !where.InMemory {
+		return canary.Buffer{}, false
+	}
+	return canary.Buffer{Name: v.Name, Type: v.Type.Name(), Addr: where.Addr, Size: uint64(v.Type.Size())}, true
+}

@@ -1,0 +1,263 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"diagnose/evidence"
+	"diagnose/failure"
+	"diagnose/image"
+	"diagnose/image/object"
+	"diagnose/staticscan"
+	"diagnose/unwind"
+)
+
+// Crash analyses a dead or stopped process. The errors are *InputError for
+// what cannot be analysed; a stage that fails costs its part of the Case and
+// leaves a Limit.
+func Crash(ctx context.Context, req Request) (*evidence.Case, error) {
+	a := &analysis{ctx: ctx, req: req, result: &evidence.Case{}}
+	if err := a.open(); err != nil {
+		return nil, err
+	}
+	defer a.process.Close()
+	for _, s := range []struct {
+		name string
+		run  func() error
+	}{
+		{"unwind", a.unwind},
+		{"classify", a.classify},
+		{"values", a.values},
+		{"canary", a.stackGuards},
+		{"scan", a.scan},
+		{"goroutines", a.goroutines},
+	} {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("interrupted before the stage %s: %w", s.name, err)
+		}
+		a.stage(s.name, s.run)
+	}
+	a.finish()
+	return a.result, nil
+}
+
+// analysis carries one failure through the stages.
+type analysis struct {
+	ctx     context.Context
+	req     Request
+	result  *evidence.Case
+	process *image.Process
+
+	unwinder *unwind.Unwinder
+	// thread is the one under judgement; nil when none failed and none was
+	// asked for.
+	thread *image.Thread
+	// walked holds the threads' stacks, by their index in the process.
+	walked []unwind.Stack
+	// stacks holds the thread groups, that of thread first; waiting says what
+	// each thread waits for, by its index in the process.
+	stacks  []*group
+	waiting []string
+}
+
+// stage runs one part, takes its time, and turns its failure into a limit: a
+// report that lacks a part is worth more than none.
+func (a *analysis) stage(name string, run func() error) {
+	a.say(name)
+	start := time.Now()
+	defer func() {
+		a.result.Timings = append(a.result.Timings, evidence.Timing{Stage: name, Duration: time.Since(start)})
+		if r := recover(); r != nil {
+			a.limit(evidence.Limit{Severe: true,
+				Text: fmt.Sprintf("the stage %s failed inside and its part is missing: %v; please report this: %s", name, r, panicSite(debug.Stack()))})
+		}
+	}()
+	// A file that is cut while it is mapped faults here (mmap(2), SIGBUS); the
+	// fault must cost this stage and not the report.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	if err := run(); err != nil {
+		a.limit(evidence.Limit{Text: fmt.Sprintf("%s: %v", name, err)})
+	}
+}
+
+func (a *analysis) say(text string) {
+	if a.req.Progress != nil {
+		a.req.Progress(text)
+	}
+}
+
+func (a *analysis) limit(l ...evidence.Limit) { a.result.Limits = append(a.result.Limits, l...) }
+
+func (a *analysis) open() error {
+	start := time.Now()
+	opts := image.Options{
+		Exe:        a.req.Exe,
+		NoDemangle: a.req.NoDemangle,
+		Progress:   a.req.Progress,
+		Finder: object.Finder{
+			Sysroot:    a.req.Sysroot,
+			DebugDirs:  a.req.DebugDirs,
+			Debuginfod: a.req.Debuginfod,
+			Timeout:    a.req.DebuginfodTimeout,
+			Progress:   a.req.Progress,
+		},
+	}
+	var err error
+	switch {
+	case a.req.Core != "":
+		a.process, err = image.OpenCore(a.req.Core, opts)
+	case a.req.HasDump:
+		a.process, err = image.OpenCoredumpctl(a.req.Dump, opts)
+	default:
+		a.process, err = image.OpenLive(a.req.PID, opts)
+	}
+	if err != nil {
+		return &InputError{err}
+	}
+	if err := a.chooseThread(); err != nil {
+		a.process.Close()
+		return &InputError{err}
+	}
+	a.result.Timings = append(a.result.Timings, evidence.Timing{Stage: "open", Duration: time.Since(start)})
+	return nil
+}
+
+// chooseThread finds the thread that was asked for by its number or TID, or
+// the failing one.
+func (a *analysis) chooseThread() error {
+	p := a.process
+	if a.req.Thread == 0 {
+		if p.Failing >= 0 && p.Failing < len(p.Threads) {
+			a.thread = &p.Threads[p.Failing]
+		}
+		return nil
+	}
+	for i := range p.Threads {
+		if ref := p.Threads[i].Ref; ref.TID == a.req.Thread || ref.Number == a.req.Thread {
+			a.thread = &p.Threads[i]
+			return nil
+		}
+	}
+	return fmt.Errorf("no thread %d: the process has %d threads", a.req.Thread, len(p.Threads))
+}
+
+// classify judges the failure, with the deadlocks that explain a hung process.
+func (a *analysis) classify() error {
+	a.result.Findings = append(a.result.Findings, failure.Deadlocks(a.process, a.walked)...)
+	a.waiting = failure.Waiting(a.process, a.walked)
+	in := failure.Input{Process: a.process, Thread: a.thread, Findings: a.result.Findings}
+	if a.thread != nil {
+		in.Stack = a.stacks[0].stack
+	}
+	f, limits := failure.Classify(in)
+	a.limit(limits...)
+	if f.Site != nil {
+		f.Source = failure.SourceLines(*f.Site, sourceContext, a.sourcePaths(f.Site))
+	}
+	a.result.Failure = f
+	return nil
+}
+
+// sourceContext is how many lines are shown on either side of the failing one.
+const sourceContext = 4
+
+func (a *analysis) sourcePaths(site *evidence.Site) failure.SourcePaths {
+	paths := failure.SourcePaths{Sysroot: a.req.Sysroot}
+	if m := a.process.ModuleAt(site.PC); m != nil {
+		paths.Object = m.File
+		if m.File != "" {
+			paths.Dirs = []string{filepath.Dir(m.File)}
+		}
+	}
+	return paths
+}
+
+// scan finds where the bad value came from and the suspects.
+func (a *analysis) scan() error {
+	if a.thread == nil && len(a.req.Functions) == 0 && a.req.Message == "" {
+		return nil
+	}
+	in := staticscan.Input{Process: a.process, Thread: a.thread, Signal: a.result.Failure.Signal}
+	opts := staticscan.Options{Depth: a.req.Depth, Functions: a.req.Functions, Message: a.req.Message}
+	if a.thread != nil {
+		in.Frames = a.stacks[0].stack.Frames
+		blame, err := staticscan.Origin(in, staticscan.OriginOptions{})
+		if err != nil {
+			a.limit(evidence.Limit{Text: fmt.Sprintf("where the bad value came from is not known: %v", err)})
+		}
+		a.name(&blame)
+		opts.Blame = &blame
+	}
+	scan, limits, err := staticscan.Run(in, opts)
+	a.limit(limits...)
+	if err != nil {
+		return err
+	}
+	a.result.Scan = &scan
+	return nil
+}
+
+// name puts what the program calls the bad value into the failure.
+func (a *analysis) name(blame *staticscan.Blame) {
+	if blame.Role == "" {
+		return
+	}
+	f := &a.result.Failure
+	f.Accessed, f.Pointer, f.Origin = blame.Accessed, blame.Pointer, blame.Steps
+	f.Sentence = failure.Sentence(*f, failure.Names{Accessed: f.Accessed, Pointer: f.Pointer, Threads: len(a.process.Threads)})
+	if f.Instruction == nil {
+		return
+	}
+	for i := range f.Instruction.Operands {
+		if o := &f.Instruction.Operands[i]; o.Address != nil && f.Fault != nil && *o.Address == f.Fault.Addr {
+			o.Symbol = blame.Accessed
+		}
+	}
+}
+
+// finish fills what does not belong to a stage.
+func (a *analysis) finish() {
+	c, p := a.result, a.process
+	c.Program = p.Program
+	c.Program.Threads = len(p.Threads)
+	if a.thread != nil {
+		c.Registers = a.thread.Registers.General()
+	}
+	for _, m := range p.Modules {
+		c.Modules = append(c.Modules, evidence.Module{Path: m.Path, BuildID: m.BuildID, Start: m.Start, End: m.End,
+			Symbols: symbolSource(m), DebugFile: m.DebugFile()})
+	}
+	a.limit(p.AllLimits()...)
+	if c.Failure.Kind == "" {
+		c.Failure = evidence.Failure{Kind: evidence.UnknownFailure, Proof: evidence.Inferred,
+			Sentence: "the failure could not be judged; the limits say why"}
+	}
+	if c.Stacks == nil {
+		c.Stacks = []evidence.ThreadGroup{}
+	}
+}
+
+// symbolSource says what a module's names come from.
+func symbolSource(m *image.Module) string {
+	switch {
+	case m.Object == nil:
+		return "none"
+	case m.DebugFile() != "" || m.Object.HasDWARF():
+		return "dwarf"
+	}
+	return m.Object.SymbolSource()
+}
+
+// panicSite is the first line of a panic's stack trace that names our code.
+func panicSite(trace []byte) string {
+	for _, l := range strings.Split(string(trace), "\n") {
+		if strings.HasPrefix(l, "diagnose/") && !strings.Contains(l, "driver.(*analysis).stage") {
+			return l
+		}
+	}
+	return "unknown place"
+}

@@ -1,0 +1,119 @@
+package driver_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"diagnose/evidence"
+	"diagnose/internal/crashtest"
+	"diagnose/internal/driver"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestMain(m *testing.M) { crashtest.Main(m) }
+
+func crash(t *testing.T, req driver.Request) *evidence.Case {
+	t.Helper()
+	c, err := driver.Crash(context.Background(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Check(); err != nil {
+		t.Error(err)
+	}
+	for _, l := range c.Limits {
+		if strings.Contains(l.Text, "failed inside") {
+			t.Errorf("a stage panicked: %s", l.Text)
+		}
+	}
+	return c
+}
+
+// TestFixtures holds the whole report to what stands beside each bug.
+func TestFixtures(t *testing.T) {
+	sentences := &golden{lines: map[string]string{}}
+	t.Run("group", func(t *testing.T) {
+		for _, f := range crashtest.Fixtures(t) {
+			for _, v := range f.Variants() {
+				t.Run(f.Name+"/"+v.Name, func(t *testing.T) {
+					t.Parallel()
+					x := f.Crash(t, v)
+					c := crash(t, driver.Request{Core: x.Core})
+					checkWant(t, f.Want, c)
+				})
+			}
+			t.Run(f.Name+"/sentence", func(t *testing.T) {
+				t.Parallel()
+				x := f.Crash(t, f.AllVariants()[0])
+				c := crash(t, driver.Request{Core: x.Core})
+				sentences.add(f.Name, c.Failure.Sentence)
+			})
+		}
+	})
+	sentences.compare(t, "testdata/sentences.txt")
+}
+
+func checkWant(t *testing.T, want crashtest.Want, c *evidence.Case) {
+	t.Helper()
+	f := &c.Failure
+	if f.Kind != want.Kind {
+		t.Errorf("kind %s, want %s: %s", f.Kind, want.Kind, f.Sentence)
+	}
+	if want.Access != "" && (f.Fault == nil || f.Fault.Access != want.Access) {
+		t.Errorf("fault %+v, want access %s", f.Fault, want.Access)
+	}
+	if f.Site == nil || f.Site.Line != want.Line {
+		t.Errorf("site %+v, want line %d", f.Site, want.Line)
+	}
+}
+
+// golden collects a line for each name and compares them with a file.
+type golden struct {
+	mu    sync.Mutex
+	lines map[string]string
+}
+
+// volatile are the parts of a sentence that differ from run to run.
+var volatile = regexp.MustCompile(`0x[0-9a-f]{5,16}|process [0-9]+`)
+
+func (g *golden) add(name, line string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lines[name] = volatile.ReplaceAllStringFunc(line, func(s string) string {
+		if strings.HasPrefix(s, "process") {
+			return "process N"
+		}
+		return "0x..."
+	})
+}
+
+func (g *golden) compare(t *testing.T, path string) {
+	var list []string
+	for name, line := range g.lines {
+		list = append(list, fmt.Sprintf("%s: %s\n", name, line))
+	}
+	slices.Sort(list)
+	got := strings.Join(list, "")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("-golden +got (write anew with -update):\n%s", diff)
+	}
+}

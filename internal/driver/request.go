@@ -1,0 +1,51 @@
+// Package driver knows the order of the stages: it opens the process, unwinds,
+// judges the failure, reads values, scans, and gathers what they say in one
+// evidence.Case. No stage knows another; no stage prints.
+package driver
+
+import (
+	"time"
+)
+
+// Request says what to analyse and how.
+type Request struct {
+	// Exactly one of the four: Core is a path or "-", PID a live process,
+	// Dump a process number for coredumpctl's store (0 with HasDump is the
+	// last dump).
+	Core    string
+	PID     int
+	Dump    int
+	HasDump bool
+
+	// Exe overrides the executable's path. Sysroot is prefixed to the paths
+	// that the process names; DebugDirs are searched for separate debug files.
+	Exe       string
+	Sysroot   string
+	DebugDirs []string
+	// Debuginfod are server URLs; empty means that no network is used.
+	Debuginfod        []string
+	DebuginfodTimeout time.Duration
+
+	// Thread is the number or TID of the thread to look at; 0 is the failing one.
+	Thread int
+	// Depth is how many levels of callers and callees the static scan adds;
+	// Functions and Message choose its scope for failures without a crash.
+	Depth     int
+	Functions []string
+	Message   string
+	// AllThreads shows every thread by itself, with values.
+	AllThreads bool
+	NoDemangle bool
+
+	// Progress, if set, is told what is being done when it may take long.
+	Progress func(string)
+}
+
+// InputError says that the input cannot be analysed, through no fault of the
+// tool: a file that is no core, a process that does not exist.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *InputError) Unwrap() error { return e.Err }

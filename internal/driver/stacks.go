@@ -1,0 +1,227 @@
+package driver
+
+import (
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/unwind"
+)
+
+// ends bounds the physical frames that are walked and those that are kept of a
+// deep stack: a thread may have used up its stack by recursion.
+var ends = unwind.EndsOptions{Limit: 1 << 20, Top: 100, Bottom: 20}
+
+// group is one stack and the threads that share it.
+type group struct {
+	threads []*image.Thread
+	// indexes are the threads' places in the process.
+	indexes []int
+	stack   unwind.Stack
+}
+
+// unwind walks all threads, folds equal stacks, names the frames that will be
+// shown, and names the threads by the functions they were started with.
+func (a *analysis) unwind() error {
+	a.unwinder = unwind.New(a.process)
+	threads := a.process.Threads
+	a.walked = make([]unwind.Stack, len(threads))
+	parallel(len(threads), func(i int) { a.walked[i] = a.unwinder.WalkEnds(&threads[i], ends) })
+	a.stacks = a.fold(a.walked)
+	a.prefetch()
+	parallel(len(a.stacks), func(i int) { a.unwinder.Symbolize(a.stacks[i].stack.Frames) })
+	for _, g := range a.stacks {
+		a.share(g)
+		start := startFunction(g.stack.Frames)
+		for _, t := range g.threads {
+			t.Ref.Start = start
+			if start != "" && t.Ref.Name == a.process.Program.Command {
+				t.Ref.Name = "" // the process's name tells nothing of the thread
+			}
+		}
+	}
+	return nil
+}
+
+// fold groups the threads whose stacks have the same pcs, in thread order.
+// The thread under judgement comes first and stays alone.
+func (a *analysis) fold(walked []unwind.Stack) []*group {
+	var list []*group
+	groups := map[string]*group{}
+	add := func(i int, key string) {
+		t := &a.process.Threads[i]
+		if g := groups[key]; g != nil && key != "" {
+			g.threads, g.indexes = append(g.threads, t), append(g.indexes, i)
+			return
+		}
+		g := &group{threads: []*image.Thread{t}, indexes: []int{i}, stack: walked[i]}
+		groups[key] = g
+		list = append(list, g)
+	}
+	for i := range walked {
+		if &a.process.Threads[i] == a.thread {
+			add(i, "")
+		}
+	}
+	for i := range walked {
+		switch {
+		case &a.process.Threads[i] == a.thread:
+		case a.req.AllThreads:
+			add(i, "")
+		default:
+			add(i, foldKey(&walked[i]))
+		}
+	}
+	return list
+}
+
+// share gives the names of a group's frames to the other threads' stacks, which
+// keep their own registers: by them locks are found.
+func (a *analysis) share(g *group) {
+	for _, i := range g.indexes[1:] {
+		for j := range a.walked[i].Frames {
+			a.walked[i].Frames[j].Calls = g.stack.Frames[j].Calls
+		}
+	}
+}
+
+func foldKey(s *unwind.Stack) string {
+	key := make([]byte, 0, 8*len(s.Frames)+len(s.Stopped)+1)
+	for i := range s.Frames {
+		key = binary.LittleEndian.AppendUint64(key, uint64(s.Frames[i].PC()))
+	}
+	return string(append(append(key, '.'), s.Stopped...))
+}
+
+// prefetch has the debug information of all stacks opened side by side.
+func (a *analysis) prefetch() {
+	var pcs []evidence.Addr
+	for _, g := range a.stacks {
+		for i := range g.stack.Frames {
+			pcs = append(pcs, lookupPC(&g.stack.Frames[i]))
+		}
+	}
+	a.process.Prefetch(pcs)
+}
+
+// parallel runs f(0) to f(n-1) on all processors. A panic in one of them is
+// raised again in the caller, where the stage's guard is.
+func parallel(n int, f func(int)) {
+	workers := min(n, runtime.GOMAXPROCS(0))
+	if workers <= 1 {
+		for i := range n {
+			f(i)
+		}
+		return
+	}
+	var wait sync.WaitGroup
+	var once sync.Once
+	var failed any
+	next := make(chan int)
+	for range workers {
+		wait.Go(func() {
+			for i := range next {
+				if r := guarded(f, i); r != nil {
+					once.Do(func() { failed = r })
+				}
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wait.Wait()
+	if failed != nil {
+		panic(failed)
+	}
+}
+
+// guarded runs f and returns what it panicked with.
+func guarded(f func(int), i int) (panicked any) {
+	defer func() { panicked = recover() }()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	f(i)
+	return nil
+}
+
+// startFunction is the function that the thread was started with: what main's
+// or the thread's start routine of the C library called. Wrappers of C++ and
+// Rust runtimes are passed over.
+func startFunction(frames []unwind.Frame) string {
+	for i := len(frames) - 1; i >= 0; i-- {
+		calls := frames[i].Calls
+		for j := len(calls) - 1; j >= 0; j-- {
+			if name := calls[j].Site.Function; name != "" && !startWrapper(name) {
+				return shortFunction(name)
+			}
+		}
+	}
+	return ""
+}
+
+// startWrappers are the functions between the kernel and a thread's own code.
+var startWrappers = []string{
+	"_start", "__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main", "start_thread", "clone", "clone3", "__clone", "__clone3",
+	"execute_native_thread_routine", "std::", "core::", "alloc::", "void std::", "_rust_", "__rust_", "<alloc::", "<std::", "<core::",
+	"runtime.goexit", "runtime.mstart", "runtime.asmcgocall", "lang_start", "__invoke", "thread_start",
+}
+
+func startWrapper(name string) bool {
+	for _, w := range startWrappers {
+		if strings.HasSuffix(w, "::") || strings.HasSuffix(w, "_") {
+			if strings.HasPrefix(name, w) {
+				return true
+			}
+			continue
+		}
+		if name == w || strings.HasPrefix(name, w+"@") || strings.HasPrefix(name, w+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// startFrame reports whether a frame belongs to what starts threads.
+func startFrame(f *unwind.Frame) bool {
+	return len(f.Calls) > 0 && startWrapper(f.Calls[len(f.Calls)-1].Site.Function)
+}
+
+// shortFunction leaves a demangled name's parameters out.
+func shortFunction(name string) string {
+	if i := strings.IndexByte(name, '('); i > 0 {
+		return strings.TrimSpace(name[:i])
+	}
+	return name
+}
+
+// waitingText says what a group's threads wait for: once if they all wait for
+// the same, else for the first few.
+func (a *analysis) waitingText(g *group) string {
+	const most = 3
+	var list []string
+	for _, i := range g.indexes {
+		if i < len(a.waiting) && a.waiting[i] != "" && !slices.Contains(list, a.waiting[i]) {
+			list = append(list, a.waiting[i])
+		}
+	}
+	if len(list) > most {
+		list = append(list[:most], fmt.Sprintf("and %d others", len(list)-most))
+	}
+	return strings.Join(list, "; ")
+}
+
+// refs names the threads of a group.
+func (g *group) refs() []evidence.ThreadRef {
+	list := make([]evidence.ThreadRef, len(g.threads))
+	for i, t := range g.threads {
+		list[i] = t.Ref
+	}
+	return list
+}
