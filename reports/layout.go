@@ -136,7 +136,7 @@ func functionOf(s evidence.Site) string {
 	if s.Function == "" {
 		return "??"
 	}
-	return s.Function
+	return evidence.ShortName(s.Function)
 }
 
 // position is FILE:LINE:COLUMN, as far as it is known.

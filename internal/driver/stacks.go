@@ -159,7 +159,7 @@ func startFunction(frames []unwind.Frame) string {
 		calls := frames[i].Calls
 		for j := len(calls) - 1; j >= 0; j-- {
 			if name := calls[j].Site.Function; name != "" && !startWrapper(name) {
-				return shortFunction(name)
+				return evidence.ShortName(name)
 			}
 		}
 	}
@@ -191,14 +191,6 @@ func startWrapper(name string) bool {
 // startFrame reports whether a frame belongs to what starts threads.
 func startFrame(f *unwind.Frame) bool {
 	return len(f.Calls) > 0 && startWrapper(f.Calls[len(f.Calls)-1].Site.Function)
-}
-
-// shortFunction leaves a demangled name's parameters out.
-func shortFunction(name string) string {
-	if i := strings.IndexByte(name, '('); i > 0 {
-		return strings.TrimSpace(name[:i])
-	}
-	return name
 }
 
 // waitingText says what a group's threads wait for: once if they all wait for
