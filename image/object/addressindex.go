@@ -15,7 +15,7 @@ type addressIndex struct {
 }
 
 func (t *symbolTable) buildIndex() *addressIndex {
-	x := &addressIndex{}
+	x := &addressIndex{starts: make([]uint64, 0, t.count()), refs: make([]uint32, 0, t.count())}
 	for i := range t.count() {
 		if s := t.at(i); s.addressable() {
 			x.starts = append(x.starts, s.value+t.shift)
@@ -65,6 +65,10 @@ func (x *addressIndex) sort() {
 	}
 }
 
+// maxWalk bounds the symbols looked at for one address: hostile tables may
+// nest them all.
+const maxWalk = 1 << 14
+
 // match is what one table knows of an address.
 type match struct {
 	table *symbolTable
@@ -87,7 +91,8 @@ func (t *symbolTable) lookup(addr uint64) match {
 	m := match{table: t}
 	x := t.index()
 	above := sort.Search(len(x.starts), func(i int) bool { return x.starts[i] > addr })
-	for i := above - 1; i >= 0 && x.reach[i] > addr; i-- {
+	lowest := max(0, above-maxWalk)
+	for i := above - 1; i >= lowest && x.reach[i] > addr; i-- {
 		if m.hasCover && x.starts[i] != m.cover.value+t.shift {
 			break
 		}
@@ -99,7 +104,7 @@ func (t *symbolTable) lookup(addr uint64) match {
 	if m.hasCover {
 		return m
 	}
-	for i := above - 1; i >= 0; i-- {
+	for i := above - 1; i >= lowest; i-- {
 		if m.hasMark && x.starts[i] != m.mark.value+t.shift {
 			break
 		}

@@ -60,11 +60,11 @@ func (s *search) debugLink(f *File) {
 	}
 	byID := s.accept
 	s.accept = func(c *File) error { return acceptLinked(c, f, crc) }
-	for _, dir := range s.finder.targetDirs(f) {
+	for _, dir := range f.dirs() {
 		if path := filepath.Join(dir, name); path != f.target {
-			s.target(path)
+			s.sibling(f, path)
 		}
-		s.target(filepath.Join(dir, ".debug", name))
+		s.sibling(f, filepath.Join(dir, ".debug", name))
 		s.inDebugDirs(filepath.Join(dir, name))
 	}
 	s.accept = byID
@@ -124,12 +124,11 @@ func (d *Finder) Alternate(debug *File) (*File, error) {
 	s.buildID(id)
 	if filepath.IsAbs(path) {
 		s.target(path)
-		s.host(path)
+		s.sibling(debug, path)
 	} else {
-		for _, dir := range d.targetDirs(debug) {
-			s.target(filepath.Join(dir, path))
+		for _, dir := range debug.dirs() {
+			s.sibling(debug, filepath.Join(dir, path))
 		}
-		s.host(filepath.Join(filepath.Dir(debug.path), path))
 	}
 	s.inDebugDirs(filepath.Join(".dwz", filepath.Base(path)))
 	s.debuginfod(id)

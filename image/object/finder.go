@@ -32,13 +32,10 @@ const systemDebugDir = "/usr/lib/debug"
 // Sysroot: symbolic links and ".." do not lead out of it.
 func (d *Finder) Open(path string) (*File, error) {
 	if d.Sysroot == "" {
-		return openFile(path, path, hostFile(path))
+		return Open(path)
 	}
-	return openFile(filepath.Join(d.Sysroot, filepath.Clean("/"+path)), path, fileBeneath(d.Sysroot, path))
+	return openBeneath(d.Sysroot, path)
 }
-
-// openHost opens a path of this machine.
-func (d *Finder) openHost(path string) (*File, error) { return openFile(path, path, hostFile(path)) }
 
 // Debug returns the file that holds f's DWARF: f itself, or a separate file
 // found by build-id, .gnu_debuglink or debuginfod, checked to belong to f. A
@@ -94,7 +91,12 @@ func (s *search) try(open func() (*File, error)) {
 		}
 		return
 	}
-	if err := s.accept(c); err != nil {
+	// A truncated debug file has lost its section table, and so everything.
+	err = c.Damage()
+	if err == nil {
+		err = s.accept(c)
+	}
+	if err != nil {
 		s.errs = append(s.errs, err)
 		c.Close()
 		return
@@ -103,12 +105,22 @@ func (s *search) try(open func() (*File, error)) {
 }
 
 func (s *search) host(path string) {
-	s.try(func() (*File, error) { return s.finder.openHost(path) })
+	s.try(func() (*File, error) { return Open(path) })
 }
 
 // target tries a path of the process.
 func (s *search) target(path string) {
 	s.try(func() (*File, error) { return s.finder.Open(path) })
+}
+
+// sibling tries a path in the world that f was found in: beneath the sysroot,
+// which is not to be left, or on this machine.
+func (s *search) sibling(f *File, path string) {
+	if f.root == "" {
+		s.host(path)
+		return
+	}
+	s.try(func() (*File, error) { return openBeneath(f.root, path) })
 }
 
 // inDebugDirs tries a path in the user's debug directories, in the sysroot's
@@ -131,23 +143,27 @@ func (s *search) buildID(id string) {
 	}
 }
 
-// targetDirs returns the directories that f is in, as the process and this
-// machine name them: with a merged /usr they differ.
-func (d *Finder) targetDirs(f *File) []string {
+// dirs returns the directories that f is in, as the process and this machine
+// name them: with a merged /usr they differ. An object that comes from memory
+// is in none.
+func (f *File) dirs() []string {
+	if !filepath.IsAbs(f.target) {
+		return nil
+	}
 	dirs := []string{filepath.Dir(f.target)}
 	real, err := filepath.EvalSymlinks(f.path)
 	if err != nil {
 		return dirs
 	}
-	if d.Sysroot != "" {
-		root, err := filepath.EvalSymlinks(d.Sysroot)
+	if f.root != "" {
+		root, err := filepath.EvalSymlinks(f.root)
 		rest, beneath := strings.CutPrefix(real, root)
 		if err != nil || !beneath || !strings.HasPrefix(rest, "/") {
 			return dirs
 		}
 		real = rest
 	}
-	if dir := filepath.Dir(real); dir != dirs[0] {
+	if dir := filepath.Dir(real); filepath.IsAbs(dir) && dir != dirs[0] {
 		dirs = append(dirs, dir)
 	}
 	return dirs

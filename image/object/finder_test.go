@@ -123,6 +123,35 @@ func TestDebugLinkChecksum(t *testing.T) {
 	}
 }
 
+func TestTruncatedDebugFile(t *testing.T) {
+	s := stripped(t)
+	if err := os.Truncate(s.debug, 4096); err != nil {
+		t.Fatal(err)
+	}
+	debug, err := new(Finder).Debug(open(t, s.object))
+	if debug != nil || err == nil || !strings.Contains(err.Error(), "behind the end of the file") {
+		t.Errorf("a truncated debug file: %v, %v", debug, err)
+	}
+}
+
+// TestLinkOfMemory: an object without a place has no directory to search,
+// least of all the working directory.
+func TestLinkOfMemory(t *testing.T) {
+	s := stripped(t, "-Wl,--build-id=none")
+	b, err := os.ReadFile(s.object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := FromBytes("memory", b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(s.dir)
+	if debug, err := new(Finder).Debug(f); debug != nil || err != nil {
+		t.Errorf("found %v, %v", debug, err)
+	}
+}
+
 func TestSysroot(t *testing.T) {
 	root := t.TempDir()
 	s := stripped(t)

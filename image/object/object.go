@@ -15,11 +15,12 @@ import (
 // File is one ELF object. It is safe for concurrent use, but for Close.
 type File struct {
 	path string
-	// target is the path as the process has it, that is without a sysroot.
-	target string
-	data   []byte
-	mapped bool
-	close  sync.Once
+	// target is the path as the process has it, beneath root; root is "" for
+	// a file that was opened as one of this machine.
+	target, root string
+	data         []byte
+	mapped       bool
+	close        sync.Once
 
 	kind     uint16
 	programs []program
@@ -32,7 +33,7 @@ type File struct {
 
 	buildID  func() string
 	own      func() ownSymbols
-	stubs    func() *stubTable
+	links    func() *linkage
 	mini     func() *symbolTable
 	attached atomic.Pointer[[]*symbolTable]
 	attach   sync.Mutex
@@ -43,46 +44,53 @@ type File struct {
 func Open(path string) (*File, error) {
 	target, err := filepath.Abs(path)
 	if err != nil {
-		target = path
+		return nil, err
 	}
-	return openFile(path, target, hostFile(path))
+	return openFile(&File{path: path, target: target}, hostFile(path))
 }
 
-// openFile opens a file that the process knows as target.
-func openFile(path, target string, open opener) (*File, error) {
-	data, err := mapFile(path, open)
+// openBeneath opens an object by its path beneath another root.
+func openBeneath(root, path string) (*File, error) {
+	path = filepath.Clean("/" + path)
+	f := &File{path: filepath.Join(root, path), target: path, root: root}
+	return openFile(f, fileBeneath(root, path))
+}
+
+// openFile maps and reads the file that f has the path of.
+func openFile(f *File, open opener) (*File, error) {
+	data, err := mapFile(f.path, open)
 	if err != nil {
 		return nil, err
 	}
-	f, err := newFile(path, data)
-	if err != nil {
+	f.data, f.mapped = data, true
+	if err := f.read(); err != nil {
 		unix.Munmap(data)
 		return nil, err
 	}
-	f.target, f.mapped = target, true
 	return f, nil
 }
 
 // FromBytes reads an object from memory, such as the vDSO; name stands for
 // it in errors. data must not change afterwards.
 func FromBytes(name string, data []byte) (*File, error) {
-	return newFile(name, data)
-}
-
-func newFile(path string, data []byte) (*File, error) {
-	f := &File{path: path, target: path, data: data}
-	f.buildID = sync.OnceValue(f.findBuildID)
-	f.own = sync.OnceValue(f.findSymbols)
-	f.stubs = sync.OnceValue(f.findStubs)
-	f.mini = sync.OnceValue(f.findMiniSymbols)
-	var err error
-	if fault := f.guard("", func() { err = f.parse() }); fault != nil {
-		return nil, fault
-	}
-	if err != nil {
+	f := &File{path: name, target: name, data: data}
+	if err := f.read(); err != nil {
 		return nil, err
 	}
 	return f, nil
+}
+
+// read reads the headers and prepares what is read on demand.
+func (f *File) read() error {
+	f.buildID = sync.OnceValue(f.findBuildID)
+	f.own = sync.OnceValue(f.findSymbols)
+	f.links = sync.OnceValue(f.findLinkage)
+	f.mini = sync.OnceValue(f.findMiniSymbols)
+	var err error
+	if fault := f.guard("", func() { err = f.parse() }); fault != nil {
+		return fault
+	}
+	return err
 }
 
 // Close unmaps the object. No slice obtained from it may be used afterwards,

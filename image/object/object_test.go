@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"debug/elf"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"diagnose/internal/crashtest"
 )
 
 // TestAgainstDebugELF compares headers and contents with the standard
@@ -253,12 +256,95 @@ func walk(f *File) {
 			}
 		}
 	}
-	for i := range min(len(f.stubs().stubs), 100) {
-		f.SymbolAt(f.stubs().stubs[i].addr)
+	for i := range min(len(f.links().stubs), 100) {
+		f.SymbolAt(f.links().stubs[i].addr)
 	}
 	f.SymbolNamed("read@plt")
 	f.SymbolNamed("main")
 	f.debugLink()
 	f.altLink()
 	f.checkSplitID(1)
+}
+
+// TestVDSO reads the object that the kernel maps into every process.
+func TestVDSO(t *testing.T) {
+	f, err := FromBytes("[vdso]", vdso(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, ok := f.SymbolNamed("__vdso_clock_gettime")
+	if !ok || s.Kind != SymbolFunc || s.Size == 0 {
+		t.Fatalf("__vdso_clock_gettime is %+v %v", s, ok)
+	}
+	if at, ok := f.SymbolAt(s.Value); !ok || at.Value != s.Value {
+		t.Errorf("SymbolAt gives %+v %v", at, ok)
+	}
+	if f.BuildID() == "" {
+		t.Error("no build-id")
+	}
+}
+
+func vdso(t *testing.T) []byte {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(maps)) {
+		var start, end int64
+		if !strings.Contains(line, "[vdso]") {
+			continue
+		}
+		if _, err := fmt.Sscanf(line, "%x-%x", &start, &end); err != nil {
+			t.Fatal(err)
+		}
+		mem, err := os.Open("/proc/self/mem")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer mem.Close()
+		b := make([]byte, end-start)
+		if _, err := mem.ReadAt(b, start); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	t.Skip(&crashtest.UnsupportedError{What: "the kernel maps no vDSO"})
+	return nil
+}
+
+func TestListing(t *testing.T) {
+	f := open(t, build(t))
+	if got := f.Sections(); len(got) < 20 || got[1] != f.Section(got[1].Name) {
+		t.Errorf("%d sections", len(got))
+	}
+	want, ok := f.SymbolNamed("local_to_thread")
+	if !ok {
+		t.Fatal("no local_to_thread")
+	}
+	if s, ok := f.ThreadLocalAt(want.Value + 3); !ok || s != want {
+		t.Errorf("ThreadLocalAt is %+v %v, want %+v", s, ok, want)
+	}
+	if s, ok := f.ThreadLocalAt(1 << 20); ok {
+		t.Errorf("ThreadLocalAt far away is %+v", s)
+	}
+}
+
+func TestReadOffset(t *testing.T) {
+	path := build(t)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, size := open(t, path), uint64(len(whole))
+	for _, c := range []struct {
+		offset, length uint64
+		want           int
+	}{{0, 64, 64}, {size - 10, 10, 10}, {size - 10, 11, 10}, {size, 1, 0}, {^uint64(0), 8, 0}} {
+		b := make([]byte, c.length)
+		n, err := f.ReadOffset(b, c.offset)
+		if n != c.want || (err == nil) != (uint64(n) == c.length) || n > 0 && !bytes.Equal(b[:n], whole[c.offset:c.offset+uint64(n)]) {
+			t.Errorf("%d bytes at %#x: %d, %v", c.length, c.offset, n, err)
+		}
+	}
 }

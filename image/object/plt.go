@@ -2,9 +2,9 @@ package object
 
 import (
 	"bytes"
-	"debug/elf"
+	"cmp"
 	"encoding/binary"
-	"fmt"
+	"slices"
 	"sort"
 )
 
@@ -25,35 +25,32 @@ type stub struct {
 	slot   uint64
 	order  uint64
 	pushes bool
-
-	resolved bool
-	symbol   uint32
-	addend   uint64
 }
 
-// stubTable names the stubs of procedure linkage tables by their relocations.
-type stubTable struct {
+// linkage names stubs of procedure linkage tables, and words of the global
+// offset table, by their relocations.
+type linkage struct {
 	stubs   []stub // in the order of pltSections
-	byAddr  []int  // indexes of resolved stubs
+	byAddr  []int  // indexes of stubs
+	slots   []slot // by address
 	dynamic *symbolTable
 }
 
-func (f *File) findStubs() *stubTable {
-	t := &stubTable{dynamic: f.own().dynamic}
+func (f *File) findLinkage() *linkage {
+	t := &linkage{dynamic: f.own().dynamic}
 	f.guard(".plt", func() {
 		for _, name := range pltSections {
 			if s := f.Section(name); s != nil {
 				t.stubs = append(t.stubs, s.pltStubs()...)
 			}
 		}
-		t.resolve(f)
+		t.findSlots(f)
 	})
-	for i := range t.stubs {
-		if t.stubs[i].resolved {
-			t.byAddr = append(t.byAddr, i)
-		}
+	t.byAddr = make([]int, len(t.stubs))
+	for i := range t.byAddr {
+		t.byAddr[i] = i
 	}
-	sort.Slice(t.byAddr, func(i, j int) bool { return t.stubs[t.byAddr[i]].addr < t.stubs[t.byAddr[j]].addr })
+	slices.SortFunc(t.byAddr, func(i, j int) int { return cmp.Compare(t.stubs[i].addr, t.stubs[j].addr) })
 	return t
 }
 
@@ -106,113 +103,18 @@ func (e *stub) decode(code []byte) bool {
 	return false
 }
 
-// resolve finds each stub's relocation: that of its slot, or the one whose
-// index it pushes.
-func (t *stubTable) resolve(f *File) {
-	slots := make(map[uint64][]int)
-	for i := range t.stubs {
-		if !t.stubs[i].pushes {
-			slots[t.stubs[i].slot] = append(slots[t.stubs[i].slot], i)
-		}
+// symbol names a stub as BFD does: "read@plt", "*ABS*+0x3b0@plt".
+func (t *linkage) symbol(e *stub) (Symbol, bool) {
+	k, ok := t.slotAt(e.slot)
+	if !ok {
+		return Symbol{}, false
 	}
-	plt := f.relocations(".rela.plt")
-	for i := range t.stubs {
-		e := &t.stubs[i]
-		if n := uint64(len(plt) / relaSize); e.pushes && e.order < n {
-			e.relocate(plt[e.order*relaSize:])
-		}
-	}
-	for _, table := range [][]byte{plt, f.relocations(".rela.dyn")} {
-		for ; len(table) >= relaSize && len(slots) > 0; table = table[relaSize:] {
-			// r_info first: most of .rela.dyn are R_X86_64_RELATIVE.
-			if !jumpRelocation(table) {
-				continue
-			}
-			slot := binary.LittleEndian.Uint64(table)
-			for _, i := range slots[slot] {
-				t.stubs[i].relocate(table)
-			}
-			delete(slots, slot)
-		}
-	}
-}
-
-func (f *File) relocations(section string) []byte {
-	s := f.Section(section)
-	if s == nil || s.Type != uint32(elf.SHT_RELA) {
-		return nil
-	}
-	b, err := s.Data()
-	if err != nil {
-		return nil
-	}
-	return b
-}
-
-// slotSymbol names the word of the global offset table at addr by the
-// relocation that fills it: "read@got.plt" (gdb's name) where a stub jumps
-// through it, "environ@got" where code reads it.
-func (f *File) slotSymbol(addr uint64) (Symbol, bool) {
-	t := f.stubs()
-	for _, k := range []struct{ section, suffix string }{{".rela.plt", "@got.plt"}, {".rela.dyn", "@got"}} {
-		table := f.relocations(k.section)
-		for ; len(table) >= relaSize; table = table[relaSize:] {
-			slot := binary.LittleEndian.Uint64(table)
-			if addr < slot || addr-slot >= 8 || !jumpRelocation(table) {
-				continue
-			}
-			e := stub{}
-			e.relocate(table)
-			if name, ok := t.target(&e); ok {
-				return Symbol{Name: name + k.suffix, Value: slot, Size: 8, Kind: SymbolObject, Synthetic: true}, true
-			}
-		}
-	}
-	return Symbol{}, false
-}
-
-func jumpRelocation(rela []byte) bool {
-	switch elf.R_X86_64(binary.LittleEndian.Uint32(rela[8:])) {
-	case elf.R_X86_64_JMP_SLOT, elf.R_X86_64_GLOB_DAT, elf.R_X86_64_IRELATIVE:
-		return true
-	}
-	return false
-}
-
-func (e *stub) relocate(rela []byte) {
-	if !jumpRelocation(rela) {
-		return
-	}
-	e.symbol = binary.LittleEndian.Uint32(rela[12:])
-	e.addend = binary.LittleEndian.Uint64(rela[16:])
-	e.resolved = true
-}
-
-// target names what a relocation refers to as BFD does (bfd/elfxx-x86.c,
-// _bfd_x86_elf_get_synthetic_symtab): "read", "*ABS*+0x3b0".
-func (t *stubTable) target(e *stub) (string, bool) {
-	name := "*ABS*"
-	if e.symbol != 0 {
-		if t.dynamic == nil || uint64(e.symbol) >= uint64(t.dynamic.count()) {
-			return "", false
-		}
-		s := t.dynamic.at(int(e.symbol))
-		if name = string(t.dynamic.rawName(&s)); name == "" {
-			return "", false
-		}
-	}
-	if e.addend != 0 {
-		name += fmt.Sprintf("+%#x", e.addend)
-	}
-	return name, true
-}
-
-func (t *stubTable) symbol(e *stub) (Symbol, bool) {
-	name, ok := t.target(e)
+	name, ok := t.target(k)
 	return Symbol{Name: name + "@plt", Value: e.addr, Size: e.size, Kind: SymbolFunc, Synthetic: true}, ok
 }
 
-func (t *stubTable) at(addr uint64) (Symbol, bool) {
+// stubAt returns the stub that covers an address.
+func (t *linkage) stubAt(addr uint64) (Symbol, bool) {
 	i := sort.Search(len(t.byAddr), func(i int) bool { return t.stubs[t.byAddr[i]].addr > addr }) - 1
 	if i < 0 {
 		return Symbol{}, false
@@ -224,11 +126,8 @@ func (t *stubTable) at(addr uint64) (Symbol, bool) {
 	return t.symbol(e)
 }
 
-func (t *stubTable) named(name string) (Symbol, bool) {
+func (t *linkage) stubNamed(name string) (Symbol, bool) {
 	for i := range t.stubs {
-		if !t.stubs[i].resolved {
-			continue
-		}
 		if s, ok := t.symbol(&t.stubs[i]); ok && s.Name == name {
 			return s, true
 		}

@@ -3,6 +3,7 @@ package object
 import (
 	"debug/elf"
 	"encoding/binary"
+	"fmt"
 	"strings"
 	"sync"
 )
@@ -49,7 +50,7 @@ func (s *Section) stored() ([]byte, error) {
 		return nil, s.errorAt(0, "the section has no contents in this file")
 	}
 	if s.Type == uint32(elf.SHT_NULL) {
-		return nil, s.errorAt(0, "section %d is unused", s.index)
+		return nil, s.errorAt(0, "unused")
 	}
 	b, ok := s.file.bytes(s.Offset, s.rawSize)
 	if !ok {
@@ -60,7 +61,11 @@ func (s *Section) stored() ([]byte, error) {
 }
 
 func (s *Section) errorAt(offset uint64, reason string, args ...any) *FormatError {
-	return s.file.formatError(s.Name, offset, reason, args...)
+	name := s.Name
+	if name == "" {
+		name = fmt.Sprintf("section %d", s.index)
+	}
+	return s.file.formatError(name, offset, reason, args...)
 }
 
 // findPacking notes how the section is compressed, and its true size.

@@ -20,15 +20,18 @@ func (d *Finder) Split(debug *File, compDir, name string, id uint64) (*File, err
 	}
 	s := search{finder: d, accept: func(c *File) error { return c.checkSplitID(id) }}
 	s.target(path)
+	s.sibling(debug, path)
 	// Objects are often moved together with their .dwo files.
-	s.host(filepath.Join(filepath.Dir(debug.path), name))
-	s.host(filepath.Join(filepath.Dir(debug.path), filepath.Base(name)))
+	for _, dir := range debug.dirs() {
+		s.sibling(debug, filepath.Join(dir, name))
+		s.sibling(debug, filepath.Join(dir, filepath.Base(name)))
+	}
 	c, err := s.result()
 	if c != nil || err != nil {
 		return c, err
 	}
 	packages := search{finder: d, accept: func(*File) error { return nil }}
-	packages.host(debug.path + ".dwp")
+	packages.sibling(debug, debug.target+".dwp")
 	if packages.found != nil {
 		packages.found.Close()
 		return nil, &UnsupportedError{File: debug.path + ".dwp", What: "split DWARF in a package"}

@@ -31,7 +31,7 @@ type Symbol struct {
 
 // maxSymbolName bounds the copies of symbol names. Mangled names of nested
 // C++ templates reach some ten thousand bytes.
-const maxSymbolName = 1 << 20
+const maxSymbolName = 1 << 16
 
 // rawSymbol is an Elf64_Sym.
 type rawSymbol struct {

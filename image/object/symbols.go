@@ -115,13 +115,8 @@ func (f *File) SymbolAt(vaddr uint64) (s Symbol, ok bool) {
 
 func (f *File) symbolAt(vaddr uint64) (Symbol, bool) {
 	section := f.SectionAt(vaddr)
-	if section != nil && strings.HasPrefix(section.Name, ".plt") {
-		if s, ok := f.stubs().at(vaddr); ok {
-			return s, true
-		}
-	}
-	if section != nil && strings.HasPrefix(section.Name, ".got") {
-		if s, ok := f.slotSymbol(vaddr); ok {
+	if section != nil {
+		if s, ok := f.linkageAt(section, vaddr); ok {
 			return s, true
 		}
 	}
@@ -142,6 +137,17 @@ func (f *File) symbolAt(vaddr uint64) (Symbol, bool) {
 		return best.table.symbol(&best.cover), true
 	case best.hasMark && f.SectionAt(best.mark.value+best.table.shift) == section:
 		return best.table.symbol(&best.mark), true
+	}
+	return Symbol{}, false
+}
+
+// linkageAt names a PLT stub or a word of the global offset table.
+func (f *File) linkageAt(section *Section, vaddr uint64) (Symbol, bool) {
+	switch {
+	case strings.HasPrefix(section.Name, ".plt"):
+		return f.links().stubAt(vaddr)
+	case strings.HasPrefix(section.Name, ".got"):
+		return f.links().wordAt(vaddr)
 	}
 	return Symbol{}, false
 }
@@ -200,7 +206,7 @@ func (f *File) SymbolNamed(name string) (s Symbol, ok bool) {
 
 func (f *File) symbolNamed(name string) (Symbol, bool) {
 	if strings.HasSuffix(name, "@plt") {
-		return f.stubs().named(name)
+		return f.links().stubNamed(name)
 	}
 	own := f.own()
 	for _, t := range append([]*symbolTable{own.dynamic, own.static}, f.attachedTables()...) {
