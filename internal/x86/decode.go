@@ -27,9 +27,10 @@ func (e *DecodeError) Error() string {
 // that of its encoding ("vex.66.0f38.e0"), and whatever its fields can name
 // counts as possibly read and written.
 func Decode(code []byte, pc uint64) (Inst, error) {
-	var scratch [12]Operand
+	var scratch [maxOperands]Operand
 	d := decoder{slab: scratch[:0:len(scratch)]}
-	inst, err := d.decode(code, pc)
+	var inst Inst
+	err := d.decode(&inst, code, pc)
 	inst.Operands = append([]Operand(nil), inst.Operands...)
 	return inst, err
 }
@@ -43,36 +44,34 @@ type decoder struct {
 	x     x86asm.Inst
 	code  []byte
 	first int // of its operands in slab
-	inst  Inst
+	inst  *Inst
 }
 
-func (d *decoder) decode(code []byte, pc uint64) (Inst, error) {
+func (d *decoder) decode(inst *Inst, code []byte, pc uint64) error {
 	d.l = layout{}
 	d.first = len(d.slab)
-	d.inst = Inst{PC: pc}
+	d.inst = inst
+	*inst = Inst{PC: pc}
 	if len(code) == 0 {
-		return Inst{PC: pc}, &DecodeError{PC: pc, Reason: "no bytes", Len: 1}
-	}
-	if reason := d.l.parse(code, pc); reason != "" {
-		return Inst{PC: pc}, decodeError(code, pc, reason, 1)
+		return &DecodeError{PC: pc, Reason: "no bytes", Len: 1}
 	}
 	l := &d.l
+	if reason := l.parse(code, pc); reason != "" {
+		return decodeError(code, pc, reason, 1)
+	}
 	d.code = code[:l.len:l.len]
-	d.inst.Len, d.inst.Bytes = l.len, d.code
+	inst.Len, inst.Bytes = l.len, d.code
 	switch {
 	case d.extension():
 	case d.library():
 	case l.enc == encLegacy:
-		size := l.len
-		if l.opmap == mapOne {
-			size = 1
-		}
-		return Inst{PC: pc}, decodeError(code, pc, "not a known instruction", size)
+		*inst = Inst{PC: pc}
+		return decodeError(code, pc, "not a known instruction", l.len)
 	default:
 		d.unknownVector()
 	}
 	d.finish()
-	return d.inst, nil
+	return nil
 }
 
 func decodeError(code []byte, pc uint64, reason string, size int) *DecodeError {
@@ -87,53 +86,49 @@ func (d *decoder) library() bool {
 		return false
 	}
 	code := d.code[l.vexAt:]
-	x, ok := d.tryLibrary(code)
-	if !ok && l.enc != encLegacy {
-		x, ok = d.tryIgnored(code)
-	}
-	if !ok {
+	if !d.tryLibrary(code) && (l.enc == encLegacy || !d.tryIgnored(code)) {
 		return false
 	}
-	d.x = x
+	for _, arg := range d.x.Args {
+		// Test registers, and control registers that no processor has.
+		if r, isReg := arg.(x86asm.Reg); isReg && registers[r].name == "" {
+			return false
+		}
+	}
 	d.fromLibrary()
 	return true
 }
 
-func (d *decoder) tryLibrary(code []byte) (x x86asm.Inst, ok bool) {
-	x, err := guardedDecode(code)
-	if err != nil || x.Op == 0 || x.Len != len(code) && !d.l.noOperands() {
-		return x, false
+func (d *decoder) tryLibrary(code []byte) bool {
+	x := &d.x
+	if err := guardedDecode(x, code); err != nil || x.Op == 0 {
+		return false
 	}
-	return x, known.behaviours[x.Op].known
+	return (x.Len == len(code) || d.l.noOperands()) && known.behaviours[x.Op].known
 }
 
 // tryIgnored decodes again with W and the vector length cleared: x86asm wants
 // them clear where the processor ignores them (WIG and LIG in the manuals).
-func (d *decoder) tryIgnored(code []byte) (x x86asm.Inst, ok bool) {
+func (d *decoder) tryIgnored(code []byte) bool {
 	var buf [maxLen]byte
 	variant := buf[:copy(buf[:], code)]
-	w, length := 2, 2
-	switch {
-	case variant[0] == 0xc5:
-		w, length = -1, 1
-	case variant[0] == 0x62:
-		length = 3
+	if variant[0] == 0xc5 {
+		variant[1] &^= 4
+		return d.tryLibrary(variant)
 	}
-	if w > 0 {
-		variant[w] &^= 0x80
-		if x, ok = d.tryLibrary(variant); ok {
-			return x, true
-		}
+	variant[2] &^= 0x80
+	if d.tryLibrary(variant) {
+		return true
 	}
 	if variant[0] == 0x62 {
-		variant[length] &^= 0x60
+		variant[3] &^= 0x60
 	} else {
-		variant[length] &^= 4
+		variant[2] &^= 4
 	}
-	if x, ok = d.tryLibrary(variant); ok || w < 0 {
-		return x, ok
+	if d.tryLibrary(variant) {
+		return true
 	}
-	variant[w] |= code[w] & 0x80
+	variant[2] |= code[2] & 0x80
 	return d.tryLibrary(variant)
 }
 
@@ -145,19 +140,19 @@ func (l *layout) noOperands() bool {
 
 // guardedDecode calls x86asm, which indexes its prefix array by positions in
 // hostile input, and turns a panic into an error.
-func guardedDecode(code []byte) (x x86asm.Inst, err error) {
+func guardedDecode(x *x86asm.Inst, code []byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("x86asm: %v", p)
 		}
 	}()
-	if len(code) > 0 && (code[0] == 0xc4 || code[0] == 0xc5) {
+	if code[0] == 0xc4 || code[0] == 0xc5 {
 		// It demands a byte behind the opcode even where there is none.
 		var padded [maxLen + 1]byte
-		n := copy(padded[:maxLen], code)
-		return x86asm.Decode(padded[:n+1], 64)
+		code = padded[:copy(padded[:maxLen], code)+1]
 	}
-	return x86asm.Decode(code, 64)
+	*x, err = x86asm.Decode(code, 64)
+	return err
 }
 
 // fromLibrary makes the operands of what x86asm decoded.

@@ -119,7 +119,9 @@ func legacyEncodings(put func([]byte), pp []byte, rex byte, opcode int) {
 				code := append(start(form.rexXB, escape...), form.bytes(reg)...)
 				put(append(code, tail...))
 				if form == &formBase && len(pp) == 0 {
-					put(append(append([]byte{0xf0}, code...), tail...))
+					for _, prefix := range []byte{0xf0, 0x64, 0x65, 0x67} {
+						put(append(append([]byte{prefix}, code...), tail...))
+					}
 				}
 			}
 			if opcode == 0x01 && len(escape) == 1 {
@@ -153,6 +155,9 @@ func vexEncodings(put func([]byte), opmap, pp, w, l, opcode int) {
 		for _, f := range forms {
 			code := []byte{0xc4, 0xe0&^(f.rexXB<<5) | byte(opmap), byte(w<<7 | 15<<3 | l<<2 | pp), byte(opcode)}
 			put(append(append(code, f.bytes(reg)...), tail...))
+			if f == &formBase {
+				put(append(append([]byte{0x64}, append(code, f.bytes(reg)...)...), tail...))
+			}
 		}
 	}
 }

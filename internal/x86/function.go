@@ -5,22 +5,22 @@ import "errors"
 // Function decodes code from its entry to its end. Undecodable bytes are
 // skipped and counted.
 func Function(code []byte, pc uint64) (insts []Inst, undecodable int) {
-	// Compiled code has 4 to 5 bytes an instruction and 2 to 3 operands.
-	insts = make([]Inst, 0, len(code)/4+1)
+	// Compiled code has about 4 bytes an instruction.
+	insts = make([]Inst, 0, len(code)/3+1)
 	d := decoder{}
 	for at := 0; at < len(code); {
 		if cap(d.slab)-len(d.slab) < maxOperands {
 			d.slab = make([]Operand, 0, min(slabSize, len(code)+maxOperands))
 		}
-		inst, err := d.decode(code[at:], pc+uint64(at))
-		if err != nil {
-			n := errorLen(err)
-			n = min(n, len(code)-at)
+		insts = append(insts, Inst{})
+		inst := &insts[len(insts)-1]
+		if err := d.decode(inst, code[at:], pc+uint64(at)); err != nil {
+			insts = insts[:len(insts)-1]
+			n := min(errorLen(err), len(code)-at)
 			undecodable += n
 			at += n
 			continue
 		}
-		insts = append(insts, inst)
 		at += inst.Len
 	}
 	return insts, undecodable
@@ -47,15 +47,13 @@ func Before(code []byte, entry, pc uint64) (Inst, error) {
 	if pc <= entry || pc-entry > uint64(len(code)) {
 		return Inst{PC: pc}, &DecodeError{PC: pc, Reason: "outside of the function's code", Len: 1}
 	}
-	var l layout
 	for at := entry; at < pc; {
-		l = layout{}
 		rest := code[at-entry:]
-		n := 0
+		// Lengths are all that is needed on the way, as in Function.
+		n := 1
+		var l layout
 		if reason := l.parse(rest, at); reason == "" {
 			n = l.len
-		} else {
-			n = 1
 		}
 		if at+uint64(n) == pc {
 			return Decode(rest, at)

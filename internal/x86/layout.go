@@ -153,6 +153,9 @@ func (l *layout) parseOpcode(r *reader) string {
 		return l.parseVEX(r, b)
 	case b != 0x0f:
 		l.opmap, l.opcode = mapOne, b
+		if oneByte[b]&invalid64 != 0 {
+			return "an opcode that 64-bit mode does not have"
+		}
 	default:
 		l.parseMap(r)
 	}

@@ -1,7 +1,7 @@
 package x86
 
 // opClass says what follows an opcode: a ModRM byte and immediates.
-type opClass uint8
+type opClass uint16
 
 const (
 	hasModRM   opClass = 1 << iota
@@ -12,6 +12,7 @@ const (
 	imm32              // 4, whatever the operand size: relative branches
 	immAddress         // 8, or 4 with a 32-bit address (mov moffs)
 	immGroup3          // imm8 or immZ, for /0 and /1 only (test)
+	invalid64          // not in 64-bit mode
 )
 
 // The classes of the one-byte opcodes and of 0F xx (SDM volume 2, A.3).
@@ -46,6 +47,10 @@ func oneByteClasses() *[256]opClass {
 	setClass(&t, imm32, 0xe8, 0xe9)
 	setClass(&t, immAddress, 0xa0, 0xa3)
 	setClass(&t, immGroup3, 0xf6, 0xf7)
+	for _, op := range []byte{0x06, 0x07, 0x0e, 0x16, 0x17, 0x1e, 0x1f, 0x27, 0x2f, 0x37, 0x3f,
+		0x60, 0x61, 0x82, 0x9a, 0xce, 0xd4, 0xd5, 0xd6, 0xea} {
+		setClass(&t, invalid64, op, op)
+	}
 	return &t
 }
 

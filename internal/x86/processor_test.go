@@ -146,6 +146,20 @@ func (p *processor) xstate(request uintptr, buf []byte) []byte {
 	return buf[:iov.Len]
 }
 
+// executes reports whether the processor knows the instruction.
+func (p *processor) executes(code []byte) bool {
+	regs := p.regs
+	switch p.step(code, &regs) {
+	case 0:
+		p.must(p.mem.Close())
+		p.start()
+		return true
+	case unix.SIGTRAP:
+		return true
+	}
+	return false
+}
+
 // run executes one instruction from the starting state.
 func (p *processor) run(code []byte, regs unix.PtraceRegs) state {
 	p.write(p.data, dataBase)
@@ -230,11 +244,12 @@ func (p *processor) prepare() {
 	p.must(unix.PtraceGetRegs(p.pid, &p.regs))
 	r := &p.regs
 	r.Rip, r.Eflags, r.Orig_rax = codeAt, 0x202, ^uint64(0)
+	r.Fs_base, r.Gs_base = 0x200, 0x400
 	r.Rax, r.Rcx, r.Rdx = 0x1122334455660288, 5, 3
 	r.Rbx, r.Rsi, r.Rdi = dataBase+0x1000, dataBase+0x2041, dataBase+0x2842
 	r.Rbp, r.Rsp = dataBase+0x3003, dataBase+0x3808
-	r.R8, r.R9, r.R10, r.R11 = 0x8877665544332211, 0x11, 0x0102030405060708, 0x7f7e7d7c7b7a7978
-	r.R12, r.R13, r.R14, r.R15 = dataBase+0x4000, dataBase+0x4800, dataBase+0x5000, 0x5a5a5a5a12345678
+	r.R8, r.R9, r.R10, r.R11 = 0x8877665544332211, 0x11, 0x0102030405060708, dataBase+0x1800
+	r.R12, r.R13, r.R14, r.R15 = dataBase+0x4000, dataBase+0x4800, dataBase+0x5041, 0x5a5a5a5a12345678
 	p.data = make([]byte, dataSize)
 	seed := uint32(1)
 	for i := range p.data {

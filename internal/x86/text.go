@@ -9,24 +9,48 @@ import (
 
 // style is what Text needs beyond the operands.
 type style struct {
-	prefix    string
+	prefix    prefix
+	rounding  rounding
 	mask      uint8
 	zeroing   bool
 	broadcast uint8 // elements that one memory element is spread to
-	rounding  string
-	popped    int8 // to take off the displacement of pop [rsp+n]
+	popped    int8  // to take off the displacement of pop [rsp+n]
 }
+
+type prefix uint8
+
+const (
+	prefixNone prefix = iota
+	prefixLock
+	prefixNotrack
+	prefixBound
+	prefixRep
+	prefixRepZ
+	prefixRepNZ
+)
+
+var prefixNames = [...]string{"", "lock ", "notrack ", "bnd ", "rep ", "repz ", "repnz "}
+
+type rounding uint8
+
+const (
+	roundingNone rounding = iota
+	roundingSuppress
+	roundingNearest // and the following in the order of the encoding
+)
+
+var roundingNames = [...]string{"", "{sae}", "{rn-sae}", "{rd-sae}", "{ru-sae}", "{rz-sae}"}
 
 func (s *style) set(d *decoder) {
 	l := &d.l
 	switch {
 	case l.lock:
-		s.prefix = "lock "
+		s.prefix = prefixLock
 	case l.enc != encLegacy:
 	case l.notrack && l.opcode == 0xff && l.opmap == mapOne && (l.reg == 2 || l.reg == 4):
-		s.prefix = "notrack "
+		s.prefix = prefixNotrack
 	case l.rep == 0xf2 && (d.inst.Flow == FlowJump || d.inst.Flow == FlowBranch || d.inst.Flow == FlowCall || d.inst.Flow == FlowReturn):
-		s.prefix = "bnd "
+		s.prefix = prefixBound
 	case l.rep != 0 && isString(d.x.Op) && l.opmap == mapOne:
 		s.prefix = repPrefix(l.rep, l.opcode)
 	}
@@ -35,15 +59,15 @@ func (s *style) set(d *decoder) {
 	}
 }
 
-func repPrefix(rep, opcode byte) string {
+func repPrefix(rep, opcode byte) prefix {
 	compares := opcode == 0xa6 || opcode == 0xa7 || opcode == 0xae || opcode == 0xaf
 	switch {
 	case rep == 0xf2:
-		return "repnz "
+		return prefixRepNZ
 	case compares:
-		return "repz "
+		return prefixRepZ
 	}
-	return "rep "
+	return prefixRep
 }
 
 func (s *style) setEVEX(d *decoder) {
@@ -59,9 +83,9 @@ func (s *style) setEVEX(d *decoder) {
 		}
 		return
 	}
-	s.rounding = "{sae}"
+	s.rounding = roundingSuppress
 	if d.x.SAE && hasRounding(d.inst.Op) {
-		s.rounding = [4]string{"{rn-sae}", "{rd-sae}", "{ru-sae}", "{rz-sae}"}[d.l.vectorLen]
+		s.rounding = roundingNearest + rounding(d.l.vectorLen)
 	}
 }
 
@@ -81,7 +105,8 @@ func hasRounding(op string) bool {
 // addresses.
 func (i *Inst) Text() string {
 	var b strings.Builder
-	b.WriteString(i.style.prefix)
+	b.Grow(48)
+	b.WriteString(prefixNames[i.style.prefix])
 	b.WriteString(i.Op)
 	separator := " "
 	for n := range i.Operands {
@@ -99,8 +124,8 @@ func (i *Inst) Text() string {
 			}
 		}
 	}
-	if i.style.rounding != "" {
-		b.WriteString(separator + i.style.rounding)
+	if i.style.rounding != roundingNone {
+		b.WriteString(separator + roundingNames[i.style.rounding])
 	}
 	return b.String()
 }

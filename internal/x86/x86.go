@@ -31,17 +31,16 @@ type Memory struct {
 	Segment     Segment
 	Base, Index Reg // RegNone if absent; Index is RegVector for a gather
 	Scale       uint8
-	Disp        int64
-	Target      uint64 // for Base == RIP and for absolute operands
-	Absolute    bool   // neither base nor index
+	Absolute    bool // neither base nor index
 	// Addr32 says that the address is truncated to 32 bits.
 	Addr32 bool
 	// Inexact says that the access is at a distance from this address that
 	// another operand holds: bt with a bit offset in a register, gather and
 	// scatter, xlat, an unknown EVEX displacement.
-	Inexact bool
-
+	Inexact     bool
 	vectorIndex uint8 // number and size of the index of a gather, for Text
+	Disp        int64
+	Target      uint64 // for Base == RIP and for absolute operands
 }
 
 // Address returns the effective address without the base of Segment. It is
