@@ -41,12 +41,12 @@ func (m *coreMemory) readPiece(addr evidence.Addr, p []byte) (int, error) {
 	load := &loads[i]
 	at := uint64(addr) - load.vaddr
 	if at >= load.filesz {
-		return m.fromObject(addr, clip(p, load.memsz-at))
+		return m.fromObject(addr, clip(p, load.memsz-at), m.core.dumpsWritten)
 	}
 	p = clip(p, load.filesz-at)
 	data := m.core.contents(addSaturated(load.offset, at), uint64(len(p)))
 	if len(data) == 0 {
-		if n, err := m.fromObject(addr, p); n > 0 {
+		if n, err := m.fromObject(addr, p, false); n > 0 {
 			return n, err
 		}
 		return 0, &MemoryError{Addr: addr, Reason: "lies behind the end of the truncated core"}
@@ -60,7 +60,7 @@ func clip(p []byte, n uint64) []byte { return p[:min(uint64(len(p)), n)] }
 // list as segments.
 func (m *coreMemory) outside(addr evidence.Addr, p []byte) (int, error) {
 	if mapping := m.process.MappingAt(addr); mapping != nil {
-		return m.fromObject(addr, clip(p, uint64(mapping.End-addr)))
+		return m.fromObject(addr, clip(p, uint64(mapping.End-addr)), false)
 	}
 	if m.core.headersCut > 0 {
 		return 0, &MemoryError{Addr: addr, Reason: "may lie in a mapping that the truncated core does not list"}
@@ -68,11 +68,11 @@ func (m *coreMemory) outside(addr evidence.Addr, p []byte) (int, error) {
 	return 0, &MemoryError{Addr: addr, Reason: "is not mapped", Unmapped: true}
 }
 
-// fromObject reads what the process mapped from an object and cannot have
-// written. Writable segments, and those written before they were made
-// read-only (RELRO), are not taken from the file: the process has changed
-// them.
-func (m *coreMemory) fromObject(addr evidence.Addr, p []byte) (int, error) {
+// fromObject reads what the process mapped from an object and has not
+// changed. Writable segments, and those written before they were made
+// read-only (RELRO), are taken from the file only if unchanged says that the
+// core would hold them had they been written.
+func (m *coreMemory) fromObject(addr evidence.Addr, p []byte, unchanged bool) (int, error) {
 	missing := &MemoryError{Addr: addr, Reason: "is not in the core"}
 	module := m.process.ModuleAt(addr)
 	if module == nil {
@@ -83,7 +83,7 @@ func (m *coreMemory) fromObject(addr evidence.Addr, p []byte) (int, error) {
 		return 0, missing
 	}
 	mapping := m.process.MappingAt(addr)
-	if mapping == nil || mapping.Writable() || !module.keeps(addr) {
+	if mapping == nil || !unchanged && (mapping.Writable() || !module.keeps(addr)) {
 		return 0, missing
 	}
 	if mapping.file() {
@@ -107,6 +107,27 @@ func (m *Module) keeps(addr evidence.Addr) bool {
 		held = held || page < s.Vaddr+s.Filesz
 	}
 	return held
+}
+
+// findDumpsWritten tells by the anonymous memory whether the core has what
+// the process has written. The kernel's filter has one bit for both, and
+// leaves private file mappings out that were never written (vma_dump_size in
+// fs/coredump.c, core(5)).
+func (c *elfCore) findDumpsWritten(mappings []Mapping) {
+	next := 0
+	for i := range c.loads {
+		l := &c.loads[i]
+		for next < len(mappings) && uint64(mappings[next].End) <= l.vaddr {
+			next++
+		}
+		if next == len(mappings) {
+			return
+		}
+		if mappings[next].Path == "" && mappings[next].Writable() && l.filesz > 0 && l.filesz == l.memsz {
+			c.dumpsWritten = true
+			return
+		}
+	}
 }
 
 // inCore returns how many of the bytes from start to end the core holds.

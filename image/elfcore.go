@@ -54,6 +54,9 @@ type elfCore struct {
 	// counts the program headers behind the file's end.
 	wanted     uint64
 	headersCut int
+	// dumpsWritten says that private memory which the core leaves out was
+	// never written.
+	dumpsWritten bool
 }
 
 // truncated reports whether the file ends before its contents do.

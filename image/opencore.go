@@ -59,6 +59,7 @@ func readCore(name string, data []byte, opts Options) (*Process, error) {
 	p := &Process{options: opts, Auxv: notes.auxv, Failing: -1}
 	p.Program = evidence.Program{Source: evidence.SourceCore, Path: name, Command: notes.name, Args: notes.args, PID: notes.pid}
 	p.Mappings = coreMappings(core.loads, sortFiles(notes.files))
+	core.findDumpsWritten(p.Mappings)
 	p.memory = &coreMemory{core: core, process: p}
 	p.setThreads(&notes)
 	p.truncation(core, &notes)
@@ -203,7 +204,7 @@ func (p *Process) countMissing(core *elfCore) {
 		if m.Missing == 0 {
 			continue
 		}
-		m.Missing -= min(m.Missing, p.inObjects(m))
+		m.Missing -= min(m.Missing, p.inObjects(m, core))
 		if m.Missing == 0 || m.Perms == "---" || m.Path == "[vvar]" || m.Path == "[vdso]" || uint64(m.Start) >= canonicalEnd {
 			continue
 		}
@@ -225,14 +226,16 @@ func (p *Process) missingName(m *Mapping) string {
 	return fmt.Sprintf("%v (%s)", m.Start, m.Perms)
 }
 
-// inObjects returns how many of a mapping's bytes, none of which the core
-// holds but for a first page, the matching object serves.
-func (p *Process) inObjects(m *Mapping) uint64 {
+// inObjects returns how many of the bytes that the core leaves out of a
+// mapping the matching object serves.
+func (p *Process) inObjects(m *Mapping, core *elfCore) uint64 {
 	module := p.ModuleAt(m.Start)
-	if module == nil || module.Object == nil || m.Writable() {
+	if module == nil || module.Object == nil {
 		return 0
 	}
-	if !module.keeps(m.Start) {
+	asFile := !m.Writable() && module.keeps(m.Start)
+	unwritten := m.file() && core.dumpsWritten && !core.truncated()
+	if !asFile && !unwritten {
 		return 0
 	}
 	return m.size()

@@ -2,6 +2,7 @@ package image
 
 import (
 	"fmt"
+	"strings"
 
 	"diagnose/evidence"
 	"diagnose/image/object"
@@ -56,6 +57,11 @@ func (p *Process) mapped(place *evidence.Place, m *Mapping) {
 	}
 	if m.Perms == "---" {
 		p.inaccessible(place)
+		return
+	}
+	if strings.HasPrefix(m.Path, "/dev/zero") { // the kernel's name for it (mm/shmem.c)
+		place.Class = evidence.PlaceAnonymous
+		place.Text = fmt.Sprintf("in shared anonymous memory (%s) from %v to %v", m.Perms, m.Start, m.End)
 		return
 	}
 	if m.file() {

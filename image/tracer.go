@@ -258,8 +258,11 @@ func (t *tracer) detach() error {
 // attachError explains why a process cannot be traced.
 func attachError(pid int, s *procStatus, err error) error {
 	if s.tracer != 0 {
-		by, _ := readStatus(s.tracer)
-		return fmt.Errorf("process %d is already traced by process %d (%s)", pid, s.tracer, orUnknown(by.name))
+		tracer, name := s.tracer, "name unknown"
+		if by, err := readStatus(s.tracer); err == nil {
+			tracer, name = by.tgid, by.name // TracerPid is a thread's id
+		}
+		return fmt.Errorf("process %d is already traced by process %d (%s)", pid, tracer, name)
 	}
 	if !errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("process %d: ptrace: %w", pid, err)
@@ -271,11 +274,4 @@ func attachError(pid int, s *procStatus, err error) error {
 		}
 	}
 	return fmt.Errorf("process %d may not be traced: %w; %s", pid, os.ErrPermission, hint)
-}
-
-func orUnknown(name string) string {
-	if name == "" {
-		return "name unknown"
-	}
-	return name
 }
