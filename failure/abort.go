@@ -27,7 +27,7 @@ func (s *scene) abort(f *evidence.Failure, pid int) {
 	case has(names, "__assert_fail", "__assert", "__assert_perror_fail", "__assert_fail_base"):
 		f.Kind = evidence.AssertionFailure
 	case rustPanicking(names):
-		s.rustPanic(f, names)
+		s.rustPanic(f)
 	case cxxTerminating(names):
 		s.terminate(f, names)
 	case f.Signal.Code == 0 && f.Signal.SenderPID != pid && !has(names, "abort", "raise", "pthread_kill"):

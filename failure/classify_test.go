@@ -109,7 +109,8 @@ func TestArrival(t *testing.T) {
 		at, back uint64 // the words at and just below the stack pointer
 	}{
 		{arrivedByCall, codeAt + 0x105, 0},
-		{arrivedByReturn, codeAt + 0x105, 0x234567890000},
+		{arrivedByCall, codeAt + 0x105, 0x234567890000},
+		{arrivedByReturn, codeAt + 0x108, 0x234567890000},
 		{arrivedByJump, 0x1234, 0},
 	}
 	for _, test := range tests {

@@ -146,7 +146,13 @@ func (s *scene) what(info, object evidence.Addr) (string, error) {
 	if !ok || sym.Addr != fn {
 		return "", fmt.Errorf("its function what() at %v has no name", fn)
 	}
-	return s.whatOf(plainName(sym.Name), base)
+	text, err := s.whatOf(plainName(sym.Name), base)
+	if err != nil {
+		if at, ok := s.follow(fn, base); ok {
+			return cString(s, at, maxMessage)
+		}
+	}
+	return text, err
 }
 
 func (s *scene) whatOf(name string, object evidence.Addr) (string, error) {

@@ -40,20 +40,21 @@ func (w *waiter) waits() []*wait {
 	return out
 }
 
-func (w *waiter) text(wt *wait) string {
+func (w *waiter) text(wt *wait) string { return w.sentence(wt, objectText(wt)) }
+
+// sentence says what a thread waits for, the object named as given.
+func (w *waiter) sentence(wt *wait, object string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "waits for %s %v", wt.what, wt.object)
-	if wt.name != "" {
-		fmt.Fprintf(&b, " `%s`", wt.name)
-	}
 	owner := threadNumbered(w.threads, wt.owner)
 	switch {
 	case owner != nil && wt.what == "thread exit":
-		fmt.Fprintf(&b, " of thread %d", owner.Ref.Number)
+		fmt.Fprintf(&b, "waits for the end of thread %d", owner.Ref.Number)
 	case owner != nil:
-		fmt.Fprintf(&b, " held by thread %d", owner.Ref.Number)
+		fmt.Fprintf(&b, "waits for %s held by thread %d", object, owner.Ref.Number)
 	case wt.owner != 0:
-		fmt.Fprintf(&b, " held by thread id %d", wt.owner)
+		fmt.Fprintf(&b, "waits for %s held by thread id %d", object, wt.owner)
+	default:
+		b.WriteString("waits for " + object)
 	}
 	if wt.timed {
 		b.WriteString(" for a limited time")
@@ -120,7 +121,7 @@ func (w *waiter) finding(waits []*wait, cycle []int) evidence.Finding {
 		f.Wait = append(f.Wait, edge)
 		f.Threads = append(f.Threads, wt.thread.Ref)
 		f.Facts = append(f.Facts, evidence.Fact{Name: threadName(&wt.thread.Ref), Text: w.factText(wt)})
-		steps = append(steps, fmt.Sprintf("thread %d %s", wt.thread.Ref.Number, w.text(wt)))
+		steps = append(steps, fmt.Sprintf("thread %d %s", wt.thread.Ref.Number, w.sentence(wt, shortObject(wt))))
 		if wt.timed {
 			f.Proof = evidence.Inferred
 		}
@@ -129,7 +130,7 @@ func (w *waiter) finding(waits []*wait, cycle []int) evidence.Finding {
 	f.Summary = strings.Join(steps, ", ")
 	if len(cycle) == 1 {
 		f.Kind = evidence.FindingSelfLock
-		f.Summary = fmt.Sprintf("thread %d waits for %s that it holds itself", f.Threads[0].Number, objectText(waits[cycle[0]]))
+		f.Summary = fmt.Sprintf("thread %d waits for %s that it holds itself", f.Threads[0].Number, shortObject(waits[cycle[0]]))
 	}
 	return f
 }
@@ -139,6 +140,14 @@ func objectText(wt *wait) string {
 		return fmt.Sprintf("%s %v `%s`", wt.what, wt.object, wt.name)
 	}
 	return fmt.Sprintf("%s %v", wt.what, wt.object)
+}
+
+// shortObject leaves the address out where there is a name.
+func shortObject(wt *wait) string {
+	if wt.name != "" {
+		return fmt.Sprintf("%s `%s`", wt.what, wt.name)
+	}
+	return objectText(wt)
 }
 
 func (w *waiter) factText(wt *wait) string {

@@ -3,6 +3,7 @@ package failure
 import (
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/internal/x86"
 )
 
 // executed judges a fault of the instruction fetch.
@@ -34,18 +35,20 @@ const (
 	arrivedByJump   = "jump"
 )
 
-// arrival says how the thread came to execute at target: a return leaves the
-// target just below the stack pointer, a call the return address at it.
+// arrival says how the thread came to execute at target: an indirect call
+// leaves the return address at the stack pointer, a return the target just
+// below it. The call is looked for first, because below the stack pointer a
+// stale zero may stand.
 func (s *scene) arrival(target evidence.Addr) string {
 	sp := s.registers().SP()
 	if s.pc() != target {
 		return arrivalOfInstruction(s)
 	}
-	if v, err := image.Uint64(s, sp-8); err == nil && evidence.Addr(v) == target {
-		return arrivedByReturn
-	}
 	if v, err := image.Uint64(s, sp); err == nil && s.followsCall(evidence.Addr(v)) {
 		return arrivedByCall
+	}
+	if v, err := image.Uint64(s, sp-8); err == nil && evidence.Addr(v) == target {
+		return arrivedByReturn
 	}
 	return arrivedByJump
 }
@@ -63,8 +66,9 @@ func arrivalOfInstruction(s *scene) string {
 	return arrivedByJump
 }
 
-// followsCall reports whether executable code before pc ends in a call: E8,
-// or FF /2 of two to seven bytes with an optional REX prefix.
+// followsCall reports whether executable code before pc ends in an indirect
+// call: FF /2, two to seven bytes with their addressing and without prefixes
+// (Intel SDM volume 2, CALL). A direct call leads to a function, not astray.
 func (s *scene) followsCall(pc evidence.Addr) bool {
 	m := s.MappingAt(pc)
 	if m == nil || !m.Executable() {
@@ -74,11 +78,12 @@ func (s *scene) followsCall(pc evidence.Addr) bool {
 	if _, err := s.ReadMemory(pc-7, b[:]); err != nil {
 		return false
 	}
-	if b[2] == 0xe8 {
-		return true
-	}
 	for at := 0; at <= 5; at++ {
-		if b[at] == 0xff && b[at+1]>>3&7 == 2 {
+		if b[at] != 0xff || b[at+1]>>3&7 != 2 {
+			continue
+		}
+		inst, err := x86.Decode(b[at:], uint64(pc)-7+uint64(at))
+		if err == nil && inst.Len == len(b)-at && inst.Flow == x86.FlowCall {
 			return true
 		}
 	}

@@ -103,8 +103,8 @@ func newFake(code []byte) *fake {
 	f := &fake{module: &image.Module{Path: "/bin/program", Start: codeAt, End: dataAt + 0x1000}}
 	text := make([]byte, 0x1000)
 	copy(text, code)
-	// A call instruction whose return address is codeAt+0x105.
-	text[0x100] = 0xe8
+	// An indirect call whose return address is codeAt+0x105.
+	copy(text[0x103:], []byte{0xff, 0xd0})
 	f.add(codeAt, "r-x", text, "/bin/program")
 	f.add(constAt, "r--", make([]byte, 0x1000), "/bin/program")
 	f.add(dataAt, "rw-", make([]byte, 0x1000), "/bin/program")

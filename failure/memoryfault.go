@@ -152,10 +152,9 @@ func (s *scene) permissionKind(f *evidence.Failure, m *image.Mapping) evidence.F
 		return evidence.ProtectedPage
 	case !m.Readable() && !m.Writable() && !m.Executable():
 		return evidence.ProtectedPage
-	case !m.Writable() && f.Fault.Access != evidence.Read:
-		if f.Fault.Access == "" {
-			f.Fault.Access = evidence.Write
-		}
+	case m.Readable() && !m.Writable() && f.Fault.Access != evidence.Read:
+		// Of an instruction that reads and writes, the write was refused.
+		f.Fault.Access = evidence.Write
 		return evidence.WriteToReadOnly
 	case !m.Readable():
 		return evidence.ProtectedPage

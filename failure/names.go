@@ -31,6 +31,9 @@ func plainName(name string) string {
 	return name
 }
 
+// stdString is what std::string is an abbreviation of.
+const stdString = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
+
 // typeName demangles the name in a C++ type_info (Itanium ABI 2.9.5); a
 // leading asterisk marks names that are compared by address.
 func typeName(name string) string {
@@ -39,5 +42,6 @@ func typeName(name string) string {
 	if err != nil {
 		return name
 	}
-	return strings.TrimPrefix(plain, "typeinfo name for ")
+	plain = strings.TrimPrefix(plain, "typeinfo name for ")
+	return strings.ReplaceAll(plain, stdString, "std::string")
 }

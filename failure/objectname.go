@@ -16,13 +16,13 @@ func (w *waiter) objectName(addr evidence.Addr) string {
 		return ""
 	}
 	offset := int64(addr - sym.Addr)
-	if offset == 0 {
-		return sym.Name
-	}
 	if sym.Module != nil {
 		if suffix, ok := w.pathInside(sym.Module.LinkAddr(sym.Addr), offset, addr); ok {
 			return sym.Name + suffix
 		}
+	}
+	if offset == 0 {
+		return sym.Name
 	}
 	return fmt.Sprintf("%s+%#x", sym.Name, offset)
 }

@@ -1,13 +1,135 @@
 package failure
 
-import "diagnose/evidence"
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/unwind"
+)
 
 func rustPanicking(names []string) bool {
-	return hasPrefix(names, "core::panicking::", "std::panicking::", "std::rt::panic_count") ||
-		has(names, "rust_begin_unwind", "rust_panic", "__rust_start_panic")
+	return hasPrefix(names, "core::panicking::", "std::panicking::") ||
+		has(names, "rust_begin_unwind", "__rustc::rust_begin_unwind", "rust_panic", "__rust_start_panic")
 }
 
-func (s *scene) rustPanic(f *evidence.Failure, names []string) {
+// rustPanic reads the message of a panic from the frames of std's panic
+// handler.
+func (s *scene) rustPanic(f *evidence.Failure) {
 	f.Kind = evidence.RustPanic
-	f.Exception = &evidence.Exception{WhatUnavailable: "the panic's message was formatted and is not kept", Proof: evidence.FromCore}
+	e := &evidence.Exception{Proof: evidence.Inferred}
+	f.Exception = e
+	i, ok := s.panicHandler()
+	if !ok {
+		e.WhatUnavailable = "the frame that holds the panic's message is not on the stack"
+		return
+	}
+	words := s.frameWords(&s.frames[i])
+	if e.What, ok = s.rustText(words); !ok {
+		e.WhatUnavailable = "the panic's message is not in the frame where std keeps it"
+	}
+	for j := i; j < min(i+4, len(s.frames)); j++ {
+		if at, ok := s.rustLocation(s.frameWords(&s.frames[j])); ok {
+			f.Message = "panicked at " + at
+			return
+		}
+	}
+}
+
+// panicHandler finds the closure in std's panic handler that keeps the
+// payload (library/std/src/panicking.rs, begin_panic_handler, since 1.93
+// panic_handler).
+func (s *scene) panicHandler() (int, bool) {
+	for i := range min(len(s.frames), siteFrames) {
+		for _, call := range s.frames[i].Calls {
+			name := canonicalName(call.Site.Function)
+			if strings.HasPrefix(name, "std::panicking::") && strings.Contains(name, "panic_handler::{") {
+				return i, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// maxFrameWords bounds a frame that is searched.
+const maxFrameWords = 128
+
+// frameWords reads a frame from its stack pointer to its CFA.
+func (s *scene) frameWords(fr *unwind.Frame) []uint64 {
+	sp := fr.Registers.SP()
+	if sp == 0 || fr.CFA <= sp {
+		return nil
+	}
+	b := make([]byte, 8*min(uint64(fr.CFA-sp)/8, maxFrameWords))
+	n, _ := s.ReadMemory(sp, b)
+	words := make([]uint64, n/8)
+	for i := range words {
+		words[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	return words
+}
+
+// rustText finds a String (capacity, pointer, length), which holds a message
+// that was formatted, or else a &str (pointer, length) of constant text. The
+// order of String's fields is the compiler's choice, unchanged since 2022.
+func (s *scene) rustText(words []uint64) (string, bool) {
+	for i := 0; i+2 < len(words); i++ {
+		capacity, at, n := words[i], evidence.Addr(words[i+1]), words[i+2]
+		if m := s.MappingAt(at); n == 0 || n > capacity || capacity > maxMessage || m == nil || !m.Writable() {
+			continue
+		}
+		if text, ok := s.printable(at, n); ok {
+			return text, true
+		}
+	}
+	for i := 0; i+1 < len(words); i++ {
+		at, n := evidence.Addr(words[i]), words[i+1]
+		if m := s.MappingAt(at); n == 0 || n > maxMessage || m == nil || m.Writable() {
+			continue
+		}
+		if text, ok := s.printable(at, n); ok {
+			return text, true
+		}
+	}
+	return "", false
+}
+
+// printable reads text and refuses anything that a person would not write.
+func (s *scene) printable(at evidence.Addr, n uint64) (string, bool) {
+	text, err := readText(s, at, n)
+	if err != nil {
+		return "", false
+	}
+	odd := func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' && r != '\t' }
+	return text, !strings.ContainsFunc(text, odd)
+}
+
+// rustLocation finds a pointer to a core::panic::Location: file, line, column.
+func (s *scene) rustLocation(words []uint64) (string, bool) {
+	for _, w := range words {
+		at := evidence.Addr(w)
+		if m := s.MappingAt(at); m == nil || m.Executable() || at%8 != 0 {
+			continue
+		}
+		file, err := readPointer(s, at)
+		if err != nil {
+			continue
+		}
+		n, err := image.Uint64(s, at+8)
+		if err != nil || n < 4 || n > 4096 {
+			continue
+		}
+		position, err := image.Uint64(s, at+16)
+		line, column := uint32(position), uint32(position>>32)
+		if err != nil || line == 0 || line > 1<<24 || column == 0 || column > 1<<16 {
+			continue
+		}
+		if name, ok := s.printable(file, n); ok && strings.HasSuffix(strings.TrimRight(name, "\x00"), ".rs") {
+			return fmt.Sprintf("%s:%d:%d", name, line, column), true
+		}
+	}
+	return "", false
 }

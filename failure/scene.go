@@ -33,9 +33,9 @@ type scene struct {
 	frames   []unwind.Frame
 	// stack is what the walk says of the frames as a whole, and cut how many
 	// of its innermost frames are not in frames.
-	stack unwind.Stack
-	cut   int
-	limits    []evidence.Limit
+	stack  unwind.Stack
+	cut    int
+	limits []evidence.Limit
 	// inst is the instruction under judgement; nil when its bytes cannot be
 	// read or decoded.
 	inst *x86.Inst

@@ -141,11 +141,11 @@ func memoryPhrase(f *evidence.Failure, names Names) (head, tail string) {
 	case evidence.NearNullPointer:
 		return access + of(names.Accessed) + " near null", badPointer(names, addr, "is no address")
 	case evidence.NonCanonical:
-		return access + of(names.Accessed) + " through a non-canonical pointer", badPointer(names, addr, "is no address"+spells(addr))
+		return access + of(names.Accessed) + " through a non-canonical pointer", joinText(badPointer(names, addr, "is no address"), spells(f))
 	case evidence.WildPointer:
-		return access + of(names.Accessed) + " through a wild pointer", badPointer(names, addr, "never was an address"+spells(addr))
+		return access + of(names.Accessed) + " through a wild pointer", joinText(badPointer(names, addr, "never was an address"), spells(f))
 	case evidence.WriteToReadOnly:
-		return "write" + to(names.Accessed) + " to read-only memory", placeText(f.Fault)
+		return "write" + of(names.Accessed) + " to read-only memory", placeText(f.Fault)
 	case evidence.ProtectedPage:
 		return access + of(names.Accessed) + " in protected memory", joinText(f.Message, placeText(f.Fault))
 	}
@@ -172,7 +172,7 @@ func executePhrase(f *evidence.Failure, names Names) (head, tail string) {
 	case evidence.ProtectedPage:
 		return way + " protected memory", placeText(f.Fault)
 	case evidence.NonCanonical, evidence.WildPointer:
-		return way + " a place that is no address", badPointer(names, addr, "is no address"+spells(addr))
+		return way + " a place that is no address", joinText(badPointer(names, addr, "is no address"), spells(f))
 	}
 	return way + " an unmapped address", badPointer(names, addr, "is not mapped")
 }
@@ -194,9 +194,23 @@ func badPointer(names Names, addr evidence.Addr, verdict string) string {
 	return fmt.Sprintf("%v %s", addr, verdict)
 }
 
-func spells(addr evidence.Addr) string {
-	if text := textIn(uint64(addr)); text != "" {
-		return fmt.Sprintf(" but the text %q", text)
+// spells shows the text that a bad pointer is made of: that of the register
+// which the address was computed from, or of the address itself.
+func spells(f *evidence.Failure) string {
+	if f.Instruction != nil {
+		for _, op := range f.Instruction.Operands {
+			if op.Address == nil || *op.Address != f.Fault.Addr {
+				continue
+			}
+			for _, r := range op.Registers {
+				if text := textIn(uint64(r.Value)); text != "" {
+					return fmt.Sprintf("%s holds the text %q", r.Name, text)
+				}
+			}
+		}
+	}
+	if text := textIn(uint64(f.Fault.Addr)); text != "" {
+		return fmt.Sprintf("its bytes are the text %q", text)
 	}
 	return ""
 }
@@ -219,13 +233,6 @@ func accessNoun(fault *evidence.Fault) string {
 }
 
 func of(expr string) string {
-	if expr == "" {
-		return ""
-	}
-	return " of " + expr
-}
-
-func to(expr string) string {
 	if expr == "" {
 		return ""
 	}
@@ -319,10 +326,13 @@ func exceptionText(e *evidence.Exception, message string) string {
 	if e == nil {
 		return message
 	}
-	if e.Type != "" && e.What != "" {
-		return e.Type + ": " + e.What
+	switch {
+	case e.What == "":
+		return joinText(e.Type, message)
+	case e.Type == "":
+		return e.What
 	}
-	return joinText(e.Type, e.What, message)
+	return e.Type + ": " + e.What
 }
 
 func quoted(text string) string {

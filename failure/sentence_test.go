@@ -27,7 +27,7 @@ func TestSentence(t *testing.T) {
 		{evidence.Failure{Kind: evidence.NullPointer, Fault: fault(evidence.Execute, 0, ""), Message: arrivedByCall}, Names{Pointer: "handler"},
 			`call through a null pointer in handle_login: handler is null`},
 		{evidence.Failure{Kind: evidence.NonCanonical, Fault: fault(evidence.Read, 0x4141414141414141, "")}, Names{Accessed: "*p", Pointer: "p"},
-			`read of *p through a non-canonical pointer in handle_login: p leads to 0x4141414141414141, which is no address but the text "AAAAAAAA"`},
+			`read of *p through a non-canonical pointer in handle_login: p leads to 0x4141414141414141, which is no address, its bytes are the text "AAAAAAAA"`},
 		{evidence.Failure{Kind: evidence.WriteToReadOnly, Fault: fault(evidence.Write, 0x4000, "in the section .rodata")}, Names{},
 			`write to read-only memory in handle_login: 0x4000 is in the section .rodata`},
 		{evidence.Failure{Kind: evidence.ExecuteOfData, Fault: fault(evidence.Execute, 0x4000, "the global blob"), Message: arrivedByCall}, Names{},

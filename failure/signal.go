@@ -1,7 +1,6 @@
 package failure
 
 import (
-	"encoding/binary"
 	"strconv"
 
 	"diagnose/evidence"
@@ -22,6 +21,7 @@ const (
 	busMceErrB = 5
 	fpeIntDiv  = 1
 	sysSeccomp = 1
+	illOperand = 2
 )
 
 var generalCodes = map[int]string{
@@ -72,57 +72,3 @@ func codeName(number, code int) string {
 // sentByProcess reports whether si_code says that a process, not the kernel,
 // made the signal (sigaction(2): SI_USER and the negative codes).
 func sentByProcess(code int) bool { return code <= 0 }
-
-// Offsets in the frame that the kernel pushes for a signal handler, from the
-// stack pointer at the trampoline, where pretcode is already popped
-// (arch/x86/include/asm/sigframe.h, uapi/asm/sigcontext.h).
-const (
-	frameTrapNumber = 40 + 160
-	frameInfo       = 304
-	infoAddr        = frameInfo + 16
-	frameBytes      = frameInfo + 48
-)
-
-// handled looks for a signal handler on the stack that turned a fault into
-// the signal that ended the process, and moves the judgement to the fault.
-func (s *scene) handled(f *evidence.Failure) {
-	if !sentByProcess(f.Signal.Code) {
-		return
-	}
-	for i := range s.frames {
-		if s.frames[i].Kind != evidence.SignalFrame || i+1 >= len(s.frames) {
-			continue
-		}
-		inner, ok := s.signalAt(s.frames[i].Registers.SP())
-		if !ok {
-			continue
-		}
-		if inner.Number != f.Signal.Number {
-			f.Message = "the handler of " + inner.Name + " raised " + f.Signal.Name
-		}
-		f.Signal, s.frames, s.cut = inner, s.frames[i+1:], i+1
-		return
-	}
-}
-
-// signalAt reads the siginfo that a handler was given. ok is false for a
-// signal that is no fault of the interrupted instruction.
-func (s *scene) signalAt(sp evidence.Addr) (*evidence.Signal, bool) {
-	var b [frameBytes]byte
-	if _, err := s.ReadMemory(sp, b[:]); err != nil {
-		return nil, false
-	}
-	word := func(at int) int { return int(int32(binary.LittleEndian.Uint32(b[at:]))) }
-	sig := evidence.Signal{Number: word(frameInfo), Code: word(frameInfo + 8)}
-	switch unix.Signal(sig.Number) {
-	case unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP, unix.SIGSYS:
-	default:
-		return nil, false
-	}
-	if sentByProcess(sig.Code) || word(frameTrapNumber) < 0 || word(frameTrapNumber) > 32 {
-		return nil, false
-	}
-	sig.Addr = evidence.Addr(binary.LittleEndian.Uint64(b[infoAddr:]))
-	sig.HasAddr = sig.Code != siKernel
-	return completeSignal(sig), true
-}

@@ -71,10 +71,17 @@ func machinery(site *evidence.Site) bool {
 	return false
 }
 
-// site is the innermost place in the program's own code. A thread without any
-// gives the innermost one outside the runtime libraries, or else the innermost
-// of all.
-func (s *scene) site() *evidence.Site { return programSite(s.sites()) }
+// site is the innermost place in the program's own code, or else the innermost
+// of all. A frame that stands in data or nowhere is the failure, not its site.
+func (s *scene) site() *evidence.Site {
+	for i := range s.frames {
+		m := s.MappingAt(s.frames[i].PC())
+		if m != nil && m.Executable() {
+			return programSite(sitesOfFrames(s.frames[i:], s.bareSite))
+		}
+	}
+	return programSite(s.sites())
+}
 
 func programSite(sites []evidence.Site) *evidence.Site {
 	for i := range sites {

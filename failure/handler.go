@@ -1,0 +1,114 @@
+package failure
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"diagnose/evidence"
+
+	"golang.org/x/sys/unix"
+)
+
+// Offsets in the frame that the kernel pushes for a signal handler, from the
+// stack pointer at the trampoline, where pretcode is already popped
+// (arch/x86/include/asm/sigframe.h, uapi/asm/sigcontext.h).
+const (
+	frameError   = 40 + 152
+	frameTrap    = 40 + 160
+	frameCR2     = 40 + 176
+	frameInfo    = 304
+	frameInfoTop = frameInfo + 24
+)
+
+// Exceptions of the processor (Intel SDM volume 3, table 6-1).
+const (
+	trapDivide     = 0
+	trapInvalid    = 6
+	trapProtection = 13
+	trapPage       = 14
+)
+
+// trapSignals are the signals that the kernel makes of an exception
+// (arch/x86/kernel/traps.c, mm/fault.c).
+var trapSignals = map[uint64][]unix.Signal{
+	trapDivide: {unix.SIGFPE}, 1: {unix.SIGTRAP}, 3: {unix.SIGTRAP}, 4: {unix.SIGSEGV}, 5: {unix.SIGSEGV},
+	trapInvalid: {unix.SIGILL}, 11: {unix.SIGBUS}, 12: {unix.SIGBUS}, trapProtection: {unix.SIGSEGV},
+	trapPage: {unix.SIGSEGV, unix.SIGBUS}, 16: {unix.SIGFPE}, 17: {unix.SIGBUS}, 19: {unix.SIGFPE},
+}
+
+// pageWasPresent is the bit of a page fault's error code that tells a
+// forbidden access from one to nothing.
+const pageWasPresent = 1
+
+// handled looks for a signal handler on the stack that turned a fault into
+// the signal that ended the process, and moves the judgement to the fault.
+func (s *scene) handled(f *evidence.Failure) {
+	if !sentByProcess(f.Signal.Code) {
+		return
+	}
+	for i := range s.frames {
+		if s.frames[i].Kind != evidence.SignalFrame || i+1 >= len(s.frames) {
+			continue
+		}
+		inner, ok := s.interruption(i)
+		if !ok {
+			continue
+		}
+		if inner.Number != f.Signal.Number {
+			f.Message = "the handler of " + inner.Name + " raised " + f.Signal.Name
+		}
+		f.Signal, s.frames, s.cut = inner, s.frames[i+1:], i+1
+		return
+	}
+}
+
+// interruption reads which fault of the program a handler was called for.
+// ok is false when the signal came from elsewhere.
+func (s *scene) interruption(frame int) (*evidence.Signal, bool) {
+	var b [frameInfoTop]byte
+	if _, err := s.ReadMemory(s.frames[frame].Registers.SP(), b[:]); err != nil {
+		return nil, false
+	}
+	word := func(at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
+	trap := word(frameTrap)
+	number, code := int(int32(word(frameInfo))), int(int32(word(frameInfo+8)))
+	made := slices.Contains(trapSignals[trap], unix.Signal(number)) || unix.Signal(number) == unix.SIGSYS && code == sysSeccomp
+	if made && !sentByProcess(code) {
+		sig := evidence.Signal{Number: number, Code: code, Addr: evidence.Addr(word(frameInfo + 16)), HasAddr: code != siKernel}
+		return completeSignal(sig), true
+	}
+	return s.trapped(frame, trap, word(frameError), evidence.Addr(word(frameCR2)))
+}
+
+// trapped derives the signal from the processor's record, because a handler
+// without SA_SIGINFO is given no siginfo. The record may be that of an older
+// fault, so the interrupted instruction has to fit.
+func (s *scene) trapped(frame int, trap, code uint64, cr2 evidence.Addr) (*evidence.Signal, bool) {
+	inner := *s
+	inner.frames = s.frames[frame+1:]
+	inner.inst, _ = inner.decode(inner.pc())
+	sig := evidence.Signal{HasAddr: true, Addr: inner.pc()}
+	switch {
+	case trap == trapPage && inner.accesses(cr2):
+		sig.Number, sig.Code, sig.Addr = int(unix.SIGSEGV), segvMapErr, cr2
+		if code&pageWasPresent != 0 {
+			sig.Code = segvAccErr
+		}
+	case trap == trapDivide && inner.inst != nil && (inner.inst.Op == "div" || inner.inst.Op == "idiv"):
+		sig.Number, sig.Code = int(unix.SIGFPE), fpeIntDiv
+	case trap == trapInvalid && (inner.inst == nil || inner.inst.Op == "ud2"):
+		sig.Number, sig.Code = int(unix.SIGILL), illOperand
+	default:
+		return nil, false
+	}
+	return completeSignal(sig), true
+}
+
+// accesses reports whether the instruction under judgement touches addr.
+func (s *scene) accesses(addr evidence.Addr) bool {
+	if s.pc() == addr {
+		return true
+	}
+	c := s.culpritFor(addr)
+	return c.op != nil && addr >= c.addr && uint64(addr-c.addr) < uint64(max(c.op.Size, 1))
+}
