@@ -1,9 +1,9 @@
 // A base class's destructor calls what only derived classes have.
 struct Shape {
     virtual int area() const = 0;
-    __attribute__((noinline)) int describe() const
+    __attribute__((noinline, noipa)) int describe() const
     {
-        // WANT: abort:@LINE+1
+        // WANT: cxx-terminate:@LINE+1
         return area() + 1;
     }
     virtual ~Shape()
@@ -20,7 +20,7 @@ struct Square : Shape {
     ~Square() override { side = 0; }
 };
 
-__attribute__((noinline)) static Shape *make() { return new Square; }
+__attribute__((noinline, noipa)) static Shape *make() { return new Square; }
 
 int main()
 {

@@ -1,4 +1,5 @@
 // A raw pointer that is null is read in an unsafe block.
+// VARIANTS: O2 O2-nopie
 struct Node {
     value: u32,
     next: *const Node,

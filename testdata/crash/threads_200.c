@@ -25,9 +25,9 @@ static void *worker(void *arg)
     return NULL;
 }
 
-__attribute__((noinline)) static void stop(struct pool *p)
+__attribute__((noinline, noipa)) static void stop(struct pool *p)
 {
-    // WANT: near-null-pointer write:@LINE+1
+    // WANT: null-pointer write:@LINE+1
     p->stop = 1;
 }
 
