@@ -31,14 +31,15 @@ func (w *formatter) array(o object, elem debuginfo.Type, count int64, depth int)
 		return evidence.Value{Text: "{}"}
 	}
 	if depth >= w.opts.Depth {
+		if _, err := o.read(min(elem.Size(), maxObject)); err != nil {
+			return evidence.Value{Unavailable: reason(err)}
+		}
 		return evidence.Value{Text: "{...}", Elided: int(count)}
 	}
 	size := elem.Size()
 	data, err := o.read(size * min(count, max(1, maxArrayBytes/size)))
 	if err != nil {
-		if _, first := o.read(1); first != nil {
-			return evidence.Value{Unavailable: reason(first)}
-		}
+		data = nil // then each element says what it lacks
 	}
 	var v evidence.Value
 	var parts []string
@@ -57,9 +58,25 @@ func (w *formatter) array(o object, elem debuginfo.Type, count int64, depth int)
 		parts = append(parts, part)
 		i += run
 	}
+	if lost, ok := allLost(v.Fields); ok {
+		return evidence.Value{Unavailable: lost}
+	}
 	v.Elided = int(count - i)
 	v.Text = w.summary(parts, v.Elided > 0)
 	return v
+}
+
+// allLost returns the first reason when no part of an aggregate is available.
+func allLost(fields []evidence.Variable) (why string, ok bool) {
+	for _, f := range fields {
+		if f.Value.Unavailable == "" {
+			return "", false
+		}
+	}
+	if len(fields) == 0 {
+		return "", false
+	}
+	return fields[0].Value.Unavailable, true
 }
 
 // repeats counts the elements from the i-th on that equal it.
@@ -89,7 +106,7 @@ func (w *formatter) charArray(o object, elem debuginfo.Type, count int64) (v evi
 	}
 	text, rest, terminated := bytes.Cut(data, []byte{0})
 	dirty := len(bytes.Trim(rest, "\x00")) > 0
-	if !signedName(elem.Name()) && (dirty || bytes.ContainsFunc(text, notText)) {
+	if !isSigned(elem) && (dirty || bytes.ContainsFunc(text, notText)) {
 		return v, false
 	}
 	v.Text = quote(text)
@@ -111,13 +128,6 @@ func notText(r rune) bool {
 
 // structure formats a structure, union or class.
 func (w *formatter) structure(o object, t debuginfo.Type, depth int) evidence.Value {
-	if t.Size() > 0 {
-		if _, err := o.read(1); err != nil {
-			if _, all := o.read(min(t.Size(), maxObject)); all != nil {
-				return evidence.Value{Unavailable: reason(err)}
-			}
-		}
-	}
 	members := t.Members()
 	if v, ok := w.library(o, t, members, depth); ok {
 		return v
@@ -126,6 +136,9 @@ func (w *formatter) structure(o object, t debuginfo.Type, depth int) evidence.Va
 		return v
 	}
 	if depth >= w.opts.Depth && len(members) > 0 {
+		if _, err := o.read(min(max(t.Size(), 1), maxObject)); err != nil {
+			return evidence.Value{Unavailable: reason(err)}
+		}
 		return evidence.Value{Text: "{...}", Elided: len(members)}
 	}
 	return w.members(o, members, depth)
@@ -134,6 +147,7 @@ func (w *formatter) structure(o object, t debuginfo.Type, depth int) evidence.Va
 func (w *formatter) members(o object, members []debuginfo.Member, depth int) evidence.Value {
 	var v evidence.Value
 	var parts []string
+	tuple := len(members) > 0 && members[0].Name == "__0" // Rust's
 	for i, m := range members {
 		if i >= maxMembers || w.left <= 0 {
 			v.Elided = len(members) - i
@@ -142,12 +156,18 @@ func (w *formatter) members(o object, members []debuginfo.Member, depth int) evi
 		field := w.member(o, m, depth)
 		v.Fields = append(v.Fields, field)
 		part := short(field.Value)
-		if field.Name != "" {
+		if field.Name != "" && !tuple {
 			part = field.Name + " = " + part
 		}
 		parts = append(parts, part)
 	}
+	if lost, ok := allLost(v.Fields); ok {
+		return evidence.Value{Unavailable: lost}
+	}
 	v.Text = w.summary(parts, v.Elided > 0)
+	if tuple {
+		v.Text = "(" + v.Text[1:len(v.Text)-1] + ")"
+	}
 	return v
 }
 
@@ -186,7 +206,7 @@ func (w *formatter) bitField(o object, m debuginfo.Member) evidence.Value {
 	if len(data) > 8 {
 		v |= uint64(data[8]) << (64 - shift)
 	}
-	signed := m.Type.Kind() == debuginfo.KindInt || m.Type.Kind() == debuginfo.KindChar && signedName(m.Type.Name())
+	signed := isSigned(m.Type)
 	if bits < 64 {
 		v &= 1<<bits - 1
 		if signed && v>>(bits-1) != 0 {
@@ -219,7 +239,7 @@ func (w *formatter) pointer(o object, t debuginfo.Type, depth int) evidence.Valu
 		return w.reference(v, elem, depth)
 	}
 	if elem.Kind() == debuginfo.KindChar && elem.Size() == 1 && *v.Address != 0 {
-		return w.charPointer(v, signedName(elem.Name()))
+		return w.charPointer(v, isSigned(elem))
 	}
 	return v
 }

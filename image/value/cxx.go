@@ -26,9 +26,9 @@ func cxxFormat(members []debuginfo.Member) libraryFormat {
 		return (*formatter).cxxSharedPtr
 	case hasBase(members, "_Optional_base<"):
 		return (*formatter).cxxOptional
-	case hasMember(members, "_M_t", "_Rb_tree<"):
+	case hasMember(members, "_M_t", ""):
 		return sizeFormat("_M_node_count")
-	case hasMember(members, "_M_h", "_Hashtable<"):
+	case hasMember(members, "_M_h", ""):
 		return sizeFormat("_M_element_count")
 	}
 	return nil

@@ -48,7 +48,7 @@ func (e *evaluator) entryValue(block []byte) (uint64, error) {
 	}
 	v, err := inner.value(list)
 	if err != nil {
-		return 0, lost("the caller has not kept it: " + reason(err))
+		return 0, lost("the caller has not kept it")
 	}
 	return v, nil
 }
@@ -84,7 +84,7 @@ func (e *evaluator) directCall(caller *Frame) error {
 	if err != nil || info == nil {
 		return fmt.Errorf("the function has no debug information")
 	}
-	function, err := info.FunctionAt(f.Module.LinkAddr(f.Registers.PC()))
+	function, err := info.FunctionAt(f.lookupPC())
 	if err != nil || function == nil {
 		return fmt.Errorf("the function is not known")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/debuginfo"
 )
 
 // maxPiece bounds the size of one piece of a variable.
@@ -23,6 +24,9 @@ const maxEntryValues = 4
 type evaluator struct {
 	frame     *Frame
 	frameBase []byte
+	// variable resolves references to types and variables; nil when the
+	// expression is not a variable's.
+	variable *debuginfo.Variable
 	// nesting counts the entry values and frame bases being resolved.
 	nesting int
 }
@@ -101,7 +105,7 @@ func (e *evaluator) describe(list []operation) (piece, error) {
 	case op.DW_OP_implicit_value:
 		return piece{kind: pieceBytes, bytes: last.block}, alone(list)
 	case opImplicitPointer, opGNUImplicitPointer:
-		return piece{}, unavailable("optimized out: a pointer to a variable that is not in memory")
+		return piece{}, &implicitPointer{target: last.args[0], offset: int64(last.args[1])}
 	case opGNUUninit:
 		return piece{}, unavailable("not initialized yet")
 	}
@@ -178,7 +182,7 @@ func (e *evaluator) base() (uint64, error) {
 	if e.nesting >= maxEntryValues {
 		return 0, errors.New("location expression: frame bases nested too deeply")
 	}
-	inner := evaluator{frame: e.frame, nesting: e.nesting + 1}
+	inner := evaluator{frame: e.frame, variable: e.variable, nesting: e.nesting + 1}
 	list, err := scan(e.frameBase)
 	if err != nil {
 		return 0, err

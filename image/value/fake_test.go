@@ -46,7 +46,7 @@ type fakeType struct {
 	members   []debuginfo.Member
 	enum      map[int64]string
 	reference bool
-	variants  map[uint64]debuginfo.Member // by discriminant, read at offset 0
+	variants  map[uint64]*fakeType // by discriminant, read at offset 0
 	params    []debuginfo.Type
 }
 
@@ -69,8 +69,11 @@ func (t *fakeType) Variant(read func(debuginfo.Member) (uint64, error)) (string,
 		return "", nil, false
 	}
 	d, _ := read(debuginfo.Member{Type: u64Type})
-	m := t.variants[d]
-	return m.Name, []debuginfo.Member{m}, true
+	m, ok := t.variants[d]
+	if !ok {
+		return "", nil, true
+	}
+	return m.name, m.members, true
 }
 
 var (

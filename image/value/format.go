@@ -30,20 +30,22 @@ func newFormatter(m image.Memory, opts Options) *formatter {
 }
 
 // top formats a variable: like value, but a pointer to a structure shows the
-// structure.
+// structure, and any pointer whether what it points to can be read.
 func (w *formatter) top(o object, t debuginfo.Type) evidence.Value {
 	v := w.value(o, t, 0)
-	if t.Kind() != debuginfo.KindPointer || v.Address == nil || v.Fields != nil || v.Unavailable != "" {
-		return v
-	}
 	elem := t.Elem()
-	if elem == nil || !aggregate(elem) || *v.Address == 0 {
+	if t.Kind() != debuginfo.KindPointer || v.Address == nil || *v.Address == 0 || t.Reference() || elem == nil {
 		return v
 	}
-	target := w.value(object{source: memorySource{w.memory, *v.Address}}, elem, 1)
+	switch elem.Kind() {
+	case debuginfo.KindChar, debuginfo.KindFunc, debuginfo.KindVoid, debuginfo.KindUnknown:
+		return v
+	}
+	target := w.value(object{source: memorySource{w.memory, *v.Address}}, elem, 0)
 	switch {
 	case target.Unavailable != "":
 		v.Text += " (" + target.Unavailable + ")"
+	case !aggregate(elem):
 	case len(target.Fields) == 0 && target.Text != "":
 		v.Fields = []evidence.Variable{{Name: "*", Type: elem.Name(), Value: target}}
 	default:
@@ -82,6 +84,9 @@ func (w *formatter) value(o object, t debuginfo.Type, depth int) evidence.Value 
 		}
 	}
 	size := t.Size()
+	if size == 0 && t.Name() == "()" {
+		return evidence.Value{Text: "()"} // Rust's unit
+	}
 	if size <= 0 || size > maxScalar {
 		return evidence.Value{Unavailable: fmt.Sprintf("a %s of %d bytes", describe(t), size)}
 	}

@@ -62,10 +62,10 @@ func TestAggregates(t *testing.T) {
 		debuginfo.Member{Name: "b", Type: i32Type, BitSize: 5, BitOffset: 3},
 		debuginfo.Member{Name: "c", Type: u32Type, BitSize: 12, BitOffset: 8})
 	derived := structOf("Derived", 8, base(0, structOf("Base", 4, field("x", 0, i32Type))), field("y", 4, i32Type))
-	option := &fakeType{name: "Option<long>", kind: debuginfo.KindStruct, size: 16, variants: map[uint64]debuginfo.Member{
-		0: field("None", 0, structOf("None", 16)),
-		1: field("Some", 0, structOf("Some", 16, field("__0", 8, i64Type))),
-		2: field("Pair", 0, structOf("Pair", 16, field("x", 8, i32Type), field("y", 12, i32Type))),
+	option := &fakeType{name: "Option<long>", kind: debuginfo.KindStruct, size: 16, variants: map[uint64]*fakeType{
+		0: structOf("None", 16),
+		1: structOf("Some", 16, field("__0", 8, i64Type)),
+		2: structOf("Pair", 16, field("x", 8, i32Type), field("y", 12, i32Type)),
 	}}
 	for _, test := range []struct {
 		name string
@@ -86,6 +86,7 @@ func TestAggregates(t *testing.T) {
 		{"none", option, words(0, 0), "None"},
 		{"some", option, words(1, 42), "Some(42)"},
 		{"struct variant", option, words(2, 9<<32|8), "Pair {x = 8, y = 9}"},
+		{"unit", &fakeType{name: "()", kind: debuginfo.KindUint}, nil, "()"},
 		{"empty struct", structOf("struct e", 0), nil, "{}"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

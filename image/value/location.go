@@ -31,8 +31,8 @@ func (l Location) String() string {
 		return l.Register.String()
 	case len(l.pieces) > 1:
 		return fmt.Sprintf("%d pieces", len(l.pieces))
-	case len(l.pieces) == 1 && l.pieces[0].kind == pieceVector:
-		return fmt.Sprintf("xmm%d", l.pieces[0].number)
+	case len(l.pieces) == 1:
+		return l.pieces[0].String()
 	}
 	return ""
 }
@@ -58,8 +58,20 @@ type piece struct {
 	err    error
 }
 
+func (p *piece) String() string {
+	switch p.kind {
+	case pieceMemory:
+		return p.addr.String()
+	case pieceRegister:
+		return image.Register(p.number).String()
+	case pieceVector:
+		return fmt.Sprintf("xmm%d", p.number)
+	}
+	return ""
+}
+
 // Lives returns where a variable lives in the frame. The error is an
-// *UnavailableError when the variable has no place there.
+// *UnavailableError when the variable has no value there.
 func Lives(f *Frame, v debuginfo.Variable) (Location, error) {
 	if len(v.Location) == 0 {
 		if v.Const != nil {
@@ -67,7 +79,7 @@ func Lives(f *Frame, v debuginfo.Variable) (Location, error) {
 		}
 		return Location{}, unavailable("optimized out")
 	}
-	e := evaluator{frame: f, frameBase: v.FrameBase}
+	e := evaluator{frame: f, frameBase: v.FrameBase, variable: &v}
 	pieces, err := e.locate(v.Location)
 	if err != nil {
 		return Location{}, err
@@ -76,13 +88,17 @@ func Lives(f *Frame, v debuginfo.Variable) (Location, error) {
 	if len(pieces) != 1 {
 		return loc, nil
 	}
-	switch p := pieces[0]; p.kind {
+	p := pieces[0]
+	if p.kind != pieceMissing && p.size >= 0 && (v.Type == nil || p.size != v.Type.Size()) {
+		return loc, nil // a part of it
+	}
+	switch p.kind {
 	case pieceMemory:
 		loc.InMemory, loc.Addr = true, p.addr
 	case pieceRegister:
 		loc.InRegister, loc.Register = true, image.Register(p.number)
 	case pieceMissing:
-		return Location{}, p.err
+		return loc, p.err
 	}
 	return loc, nil
 }
@@ -111,6 +127,10 @@ func (l Location) object(f *Frame, size int64) (object, error) {
 			data = make([]byte, want)
 		}
 		s.data = append(s.data, data...)
+	}
+	if known := int64(len(s.data)); known < size {
+		s.holes = append(s.holes, hole{known, size, unavailable("optimized out")})
+		s.data = append(s.data, make([]byte, size-known)...)
 	}
 	return object{source: s}, nil
 }

@@ -21,9 +21,10 @@ type program struct {
 	// its offset in code; branches are patched by it at the end.
 	moved    map[int]int
 	branches []branch
-	// typed: an operation left a value with a type of its own on the stack, on
-	// which generic arithmetic would be wrong.
-	typed, computes bool
+	// types are those of the stack's entries; typed says that one was not the
+	// generic type.
+	types []stackType
+	typed bool
 }
 
 type branch struct {
@@ -36,23 +37,18 @@ func (e *evaluator) value(list []operation) (uint64, error) {
 	p := program{moved: map[int]int{}}
 	for _, o := range list {
 		p.moved[o.start] = len(p.code)
-		p.computes = p.computes || arithmetic(o.code)
 		if err := e.translate(&p, o); err != nil {
 			return 0, err
 		}
 		p.moved[o.end] = len(p.code)
 	}
-	if p.typed && p.computes {
-		return 0, unavailable("computed with typed DWARF operations, which are not evaluated")
+	if p.typed && len(p.branches) > 0 {
+		return 0, errTyped
 	}
 	if err := p.patch(); err != nil {
 		return 0, err
 	}
 	return p.execute(e.frame.readable())
-}
-
-func arithmetic(code op.Opcode) bool {
-	return code >= op.DW_OP_abs && code <= op.DW_OP_xor || code >= op.DW_OP_eq && code <= op.DW_OP_ne
 }
 
 func (p *program) constant(v uint64) {
@@ -115,27 +111,26 @@ func (e *evaluator) translate(p *program, o operation) error {
 	case op.DW_OP_form_tls_address, opGNUPushTLS:
 		return e.translateTLS(p)
 	case opDerefType, opGNUDerefType:
-		p.typed = true
-		p.code = append(p.code, byte(op.DW_OP_deref_size), byte(o.args[0]))
-		return nil
+		return e.translateDeref(p, o)
 	case opConvert, opGNUConvert, opReinterpret, opGNUReinterpret:
-		if o.args[0] != 0 { // 0 is the generic type
-			return unavailable("computed with typed DWARF operations, which are not evaluated")
+		t, err := e.stackTypeOf(o.args[0])
+		if err != nil {
+			return err
 		}
-		return nil
+		return p.convert(t, o.code == opReinterpret || o.code == opGNUReinterpret)
 	case op.DW_OP_pick, op.DW_OP_deref_size:
 		p.code = append(p.code, byte(o.code), byte(o.args[0]))
-		return nil
+		return p.apply(o)
 	case op.DW_OP_plus_uconst:
 		p.leb(o.code, o.args[0])
-		return nil
+		return p.apply(o)
 	}
 	if pushes, err := e.translateConstant(p, o); pushes || err != nil {
 		return err
 	}
 	if operandFormat[o.code] == "" && (o.code <= op.DW_OP_ne || o.code == op.DW_OP_nop) && o.code != op.DW_OP_xderef {
 		p.code = append(p.code, byte(o.code))
-		return nil
+		return p.apply(o)
 	}
 	if _, isRegister := registerOperand(o); isRegister || o.code == op.DW_OP_stack_value || o.code == op.DW_OP_implicit_value {
 		return fmt.Errorf("location expression at %d: operation %#x is not the last one", o.start, uint8(o.code))
@@ -163,33 +158,61 @@ func (e *evaluator) translateTLS(p *program) error {
 		return err
 	}
 	p.code = append(p.code, byte(op.DW_OP_drop))
+	p.pop()
 	p.constant(uint64(base) + offset)
+	p.push(stackType{})
+	return nil
+}
+
+// translateDeref reads a value of a type of its own.
+func (e *evaluator) translateDeref(p *program, o operation) error {
+	t, err := e.stackTypeOf(o.args[1])
+	if err != nil {
+		return err
+	}
+	p.code = append(p.code, byte(op.DW_OP_deref_size), byte(o.args[0]))
+	p.pop()
+	p.extend(t)
+	p.push(t)
 	return nil
 }
 
 // translateConstant appends the constant that an operation yields in this
 // frame; pushes is false for operations that do not yield one.
 func (e *evaluator) translateConstant(p *program, o operation) (pushes bool, err error) {
-	var v uint64
-	switch {
-	case o.code >= op.DW_OP_lit0 && o.code <= op.DW_OP_lit31:
-		v = uint64(o.code - op.DW_OP_lit0)
-	case o.code >= op.DW_OP_breg0 && o.code <= op.DW_OP_breg31:
-		v, err = e.register(uint64(o.code - op.DW_OP_breg0))
-		v += o.args[0]
-	default:
-		if v, pushes, err = e.operand(p, o); !pushes {
-			return false, err
-		}
+	v, pushes, err := e.constant(o)
+	if !pushes || err != nil {
+		return false, err
 	}
+	t, err := e.constantType(o)
 	if err != nil {
 		return false, err
 	}
 	p.constant(v)
+	p.extend(t)
+	p.push(t)
 	return true, nil
 }
 
-func (e *evaluator) operand(p *program, o operation) (v uint64, pushes bool, err error) {
+// constantType returns the type of what a constant operation pushes.
+func (e *evaluator) constantType(o operation) (stackType, error) {
+	switch o.code {
+	case opRegvalType, opGNURegvalType:
+		return e.stackTypeOf(o.args[1])
+	case opConstType, opGNUConstType:
+		return e.stackTypeOf(o.args[0])
+	}
+	return stackType{}, nil
+}
+
+func (e *evaluator) constant(o operation) (v uint64, pushes bool, err error) {
+	switch {
+	case o.code >= op.DW_OP_lit0 && o.code <= op.DW_OP_lit31:
+		return uint64(o.code - op.DW_OP_lit0), true, nil
+	case o.code >= op.DW_OP_breg0 && o.code <= op.DW_OP_breg31:
+		v, err = e.register(uint64(o.code - op.DW_OP_breg0))
+		return v + o.args[0], true, err
+	}
 	switch o.code {
 	case op.DW_OP_const1u, op.DW_OP_const2u, op.DW_OP_const4u, op.DW_OP_const8u, op.DW_OP_const8s,
 		op.DW_OP_constu, op.DW_OP_consts:
@@ -213,10 +236,8 @@ func (e *evaluator) operand(p *program, o operation) (v uint64, pushes bool, err
 	case opEntryValue, opGNUEntryValue:
 		v, err = e.entryValue(o.block)
 	case opRegvalType, opGNURegvalType:
-		p.typed = true
 		v, err = e.register(o.args[0])
 	case opConstType, opGNUConstType:
-		p.typed = true
 		v, err = typedConstant(o.block)
 	default:
 		return 0, false, nil
@@ -228,7 +249,5 @@ func typedConstant(block []byte) (uint64, error) {
 	if len(block) > 8 {
 		return 0, unavailable(fmt.Sprintf("a constant of %d bytes", len(block)))
 	}
-	var wide [8]byte
-	copy(wide[:], block)
-	return binary.LittleEndian.Uint64(wide[:]), nil
+	return unsignedOf(block), nil
 }

@@ -157,10 +157,8 @@ func (w *formatter) variant(o object, t debuginfo.Type, depth int) (evidence.Val
 	if failure != nil {
 		return failed(failure)
 	}
-	// The compiler describes a variant as one member of a type of its own.
-	if len(members) == 1 && members[0].Name == name && members[0].Type != nil && aggregate(members[0].Type) {
-		o = o.at(members[0].Offset)
-		members = members[0].Type.Members()
+	if name == "" {
+		return invalid("no variant has the discriminant that it holds")
 	}
 	if len(members) == 0 {
 		return evidence.Value{Text: name}, true
@@ -173,12 +171,7 @@ func (w *formatter) variant(o object, t debuginfo.Type, depth int) (evidence.Val
 		v.Text = name + " " + v.Text
 		return v, true
 	}
-	parts := make([]string, len(v.Fields))
-	for i, f := range v.Fields {
-		parts[i] = short(f.Value)
-	}
-	text := w.summary(parts, v.Elided > 0)
-	v.Text = name + "(" + text[1:len(text)-1] + ")"
+	v.Text = name + v.Text
 	return v, true
 }
 

@@ -27,7 +27,7 @@ func (w *formatter) scalar(data []byte, t debuginfo.Type) evidence.Value {
 	case debuginfo.KindBool:
 		return evidence.Value{Text: boolText(data)}
 	case debuginfo.KindChar:
-		return evidence.Value{Text: charText(data, signedName(t.Name()))}
+		return evidence.Value{Text: charText(data, isSigned(t))}
 	case debuginfo.KindInt:
 		return evidence.Value{Text: intText(data, true)}
 	case debuginfo.KindUint:
@@ -99,12 +99,21 @@ func intText(data []byte, signed bool) string {
 	return digits.String()
 }
 
-// signedName tells the signedness of a character type by its name; plain char
-// is signed on x86-64 (System V ABI, figure 3.1), other widths are not.
-func signedName(name string) bool {
-	name = strings.TrimSpace(strings.NewReplacer("const", "", "volatile", "").Replace(name))
-	return name == "char" || strings.Contains(name, "signed char") && !strings.Contains(name, "unsigned") ||
-		name == "int8_t"
+// signed is implemented by types that know their signedness.
+type signed interface{ Signed() bool }
+
+// isSigned tells the signedness of an integer, character or enumeration type.
+// For characters that do not know it is told by the name; plain char is
+// signed on x86-64 (System V ABI, figure 3.1), other widths are not.
+func isSigned(t debuginfo.Type) bool {
+	if s, ok := t.(signed); ok {
+		return s.Signed()
+	}
+	if t.Kind() != debuginfo.KindChar {
+		return t.Kind() == debuginfo.KindInt || t.Kind() == debuginfo.KindEnum
+	}
+	name := t.Name()
+	return strings.Contains(name, "char") && !strings.Contains(name, "unsigned") && t.Size() == 1
 }
 
 func charText(data []byte, signed bool) string {
@@ -176,14 +185,18 @@ func enumText(data []byte, t debuginfo.Type) string {
 	if len(data) > 8 {
 		return "0x" + hexBytes(data)
 	}
-	v := signedOf(data)
-	for _, try := range []int64{v, int64(unsignedOf(data))} {
-		if name, ok := t.Enumerator(try); ok {
-			return fmt.Sprintf("%s (%d)", name, try)
-		}
+	v := int64(unsignedOf(data))
+	if isSigned(t) {
+		v = signedOf(data)
+	}
+	if name, ok := t.Enumerator(v); ok {
+		return fmt.Sprintf("%s (%d)", name, v)
 	}
 	if flags := flagText(unsignedOf(data), t); flags != "" {
 		return fmt.Sprintf("%s (%#x)", flags, unsignedOf(data))
+	}
+	if !isSigned(t) {
+		return strconv.FormatUint(uint64(v), 10)
 	}
 	return strconv.FormatInt(v, 10)
 }

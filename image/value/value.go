@@ -15,11 +15,22 @@ type Frame struct {
 	Module    *image.Module
 	Registers image.Registers
 	CFA       evidence.Addr
+	// Lookup tells a return address from the pc of an instruction.
+	Lookup image.Lookup
 	// Caller resolves DW_OP_entry_value; nil when the caller is not known.
 	Caller *Frame
 
 	// memory stands for the process's in tests.
 	memory image.Memory
+}
+
+// lookupPC is the link-time address whose function and scope apply.
+func (f *Frame) lookupPC() uint64 {
+	pc := f.Module.LinkAddr(f.Registers.PC())
+	if f.Lookup == image.ReturnAddress {
+		pc--
+	}
+	return pc
 }
 
 // readable returns the memory to read from; nil when there is none.
@@ -41,7 +52,7 @@ type Options struct {
 }
 
 // Defaults are bounds that keep a variable within about a screen.
-var Defaults = Options{Depth: 3, Elements: 16, StringBytes: 200, Values: 300, TextBytes: 160}
+var Defaults = Options{Depth: 4, Elements: 16, StringBytes: 200, Values: 300, TextBytes: 160}
 
 func (o Options) withDefaults() Options {
 	fill := func(field *int, value int) {
@@ -71,7 +82,11 @@ func Read(f *Frame, v debuginfo.Variable, opts Options) evidence.Variable {
 	out.Type = v.Type.Name()
 	loc, err := Lives(f, v)
 	if err != nil {
-		out.Value.Unavailable = reason(err)
+		shown, ok := throughImplicit(f, &v, err, opts)
+		if !ok {
+			shown.Unavailable = reason(err)
+		}
+		out.Value = shown
 		return out
 	}
 	out.Location = loc.String()
