@@ -143,8 +143,10 @@ type check struct {
 	code []byte
 	inst Inst
 	err  error
-	// written are the registers that changed in any run.
-	written regSet
+	// good counts the runs that came to an end, written are the registers
+	// that changed in any, influence those that made a difference.
+	good               int
+	written, influence regSet
 }
 
 // usesGeneral reports whether other registers than vectors and address parts
@@ -183,41 +185,87 @@ func (c *check) all() {
 		c.r.skip("not on this processor", c.inst.Op)
 		return
 	}
-	var influence regSet
-	good := 0
-	for n, f := range []uint64{0x202, 0x202 | 0x8d5, 0x202 | 0x80} {
-		regs := c.p.regs
-		regs.Eflags = f
+	if c.sameButAddress() {
+		c.tryAddress()
+		return
+	}
+	for n := range 3 {
 		if n > 0 && !c.usesGeneral() {
 			break
 		}
-		if n > 0 {
-			regs.Rax, regs.Rdx, regs.Rcx = 0x123476549988770f, 0x4a4b4c4d00007173, 0x330000007e06
-		}
-		if n > 1 {
-			regs.Rax, regs.Rdx, regs.Rcx = 5, 3, 0
-			c.matchComparison(&regs)
-		}
-		base := c.p.run(c.code, regs)
-		switch base.signal {
-		case unix.SIGTRAP:
-		default:
-			c.r.skip("faults: "+unix.SignalName(base.signal), c.inst.Op)
-			continue
-		}
-		good++
-		if !c.length(&base) {
-			return
-		}
-		c.memory(regs)
-		c.written |= changed(&regs, &base.regs)
-		influence |= c.influences(regs, &base)
+		c.try(c.start(n))
 	}
-	if good == 0 {
+	if c.good == 0 {
+		c.tryZeros()
+	}
+	if c.good > 0 {
+		c.compareRegisters()
+		c.r.validated[c.inst.Op]++
+	}
+}
+
+// sameButAddress reports whether another encoding differs in nothing but how
+// the memory operand is addressed.
+func (c *check) sameButAddress() bool {
+	var l layout
+	return l.parse(c.code, codeAt) == "" && l.hasMem &&
+		(l.mem.Base != RBX || l.mem.Segment != SegNone || l.mem.Addr32) && !l.hasVectorIndex()
+}
+
+func (l *layout) hasVectorIndex() bool {
+	return l.enc != encLegacy && isVSIB(int(l.opmap), int(l.opcode))
+}
+
+// tryAddress checks length and memory only.
+func (c *check) tryAddress() {
+	regs := c.start(0)
+	base := c.p.run(c.code, regs)
+	if base.signal == unix.SIGTRAP && c.length(&base) {
+		c.memory(regs)
+	}
+}
+
+// start returns one of three starting points with different conditions and
+// values, so that every branch is taken and not taken.
+func (c *check) start(n int) unix.PtraceRegs {
+	regs := c.p.regs
+	switch n {
+	case 1:
+		regs.Eflags |= 0x8d5
+		regs.Rax, regs.Rdx, regs.Rcx = 0x123476549988770f, 0x4a4b4c4d00007173, 0x330000007e06
+	case 2:
+		regs.Eflags |= 0x80
+		regs.Rax, regs.Rdx, regs.Rcx = 5, 3, 0
+		c.matchComparison(&regs)
+	}
+	return regs
+}
+
+// tryZeros starts over memory of zeros, which is valid where processor state
+// or a return address is loaded.
+func (c *check) tryZeros() {
+	data := c.p.data
+	c.p.data = make([]byte, dataSize)
+	regs := c.p.regs
+	regs.Rax, regs.Rdx, regs.Rcx = dataBase+0x1000, 0, 0
+	c.try(regs)
+	c.p.data = data
+}
+
+// try compares one run from regs.
+func (c *check) try(regs unix.PtraceRegs) {
+	base := c.p.run(c.code, regs)
+	if base.signal != unix.SIGTRAP {
+		c.r.skip("faults: "+unix.SignalName(base.signal), c.inst.Op)
 		return
 	}
-	c.compareRegisters(c.written, influence)
-	c.r.validated[c.inst.Op]++
+	if !c.length(&base) {
+		return
+	}
+	c.good++
+	c.memory(regs)
+	c.written |= changed(&regs, &base.regs)
+	c.influence |= c.influences(regs, &base)
 }
 
 // matchComparison makes the comparison of cmpxchg succeed.
@@ -473,7 +521,8 @@ func differences(before1, before2 *unix.PtraceRegs, after1, after2 *state) (d di
 
 // compareRegisters checks both directions: nothing that happened may be
 // missing from the table, nor should the table claim what does not happen.
-func (c *check) compareRegisters(written, influence regSet) {
+func (c *check) compareRegisters() {
+	written, influence := c.written, c.influence
 	var said, certain regSet
 	for i := range c.inst.Operands {
 		o := &c.inst.Operands[i]
@@ -523,7 +572,7 @@ func names(set regSet) string {
 var (
 	mayKeep   = map[string]bool{}
 	mayIgnore = map[string]bool{"lar": true, "lsl": true, "verr": true, "verw": true, "cpuid": true,
-		"monitorx": true, "mwaitx": true, "xsave": true, "xsave64": true, "xsavec": true, "xsavec64": true,
+		"monitorx": true, "mwaitx": true, "xrstor": true, "xrstor64": true, "xsave": true, "xsave64": true, "xsavec": true, "xsavec64": true,
 		"xsaveopt": true, "xsaveopt64": true}
 	// readsHalf are those of which the manuals let the processor fetch less
 	// than the operand (SDM volume 2, UNPCKLPS: "may fetch only the

@@ -1,26 +1,122 @@
 package x86
 
-import "testing"
+import (
+	"bytes"
+	"errors"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
 
-func TestTextSmoke(t *testing.T) {
-	for _, c := range []struct {
-		code []byte
-		want string
-	}{
-		{[]byte{0x48, 0x8b, 0x05, 0x10, 0, 0, 0}, "mov rax, qword ptr [rip+0x10]"},
-		{[]byte{0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0}, "mov rax, qword ptr fs:[0x28]"},
-		{[]byte{0xc5, 0xf8, 0x77}, "vzeroupper"},
-		{[]byte{0xf0, 0x0f, 0xb1, 0x0f}, "lock cmpxchg dword ptr [rdi], ecx"},
-		{[]byte{0xf3, 0x48, 0xab}, "rep stosq qword ptr [rdi], rax"},
-		{[]byte{0x8b, 0x45, 0xf8}, "mov eax, dword ptr [rbp-0x8]"},
-	} {
-		i, err := Decode(c.code, 0x1000)
-		if err != nil {
-			t.Errorf("% x: %v", c.code, err)
+	"golang.org/x/arch/x86/x86asm"
+)
+
+func opName(op int) string { return x86asm.Op(op).String() }
+
+// TestLibcDecodes decodes all of the C library's code, whose hand-written
+// parts use every vector extension, without an unknown byte.
+func TestLibcDecodes(t *testing.T) {
+	code, addr, path := libcText(t)
+	insts, bad := Function(code, addr)
+	if bad != 0 {
+		t.Errorf("%s: %d bytes were not decoded", path, bad)
+	}
+	unnamed := 0
+	for n := range insts {
+		if strings.Contains(insts[n].Op, ".") {
+			unnamed++
+			t.Logf("no name: %s % x", insts[n].Text(), insts[n].Bytes)
+		}
+	}
+	if unnamed > 0 {
+		t.Errorf("%s: %d of %d instructions have no name", path, unnamed, len(insts))
+	}
+	t.Logf("%s: %d instructions", path, len(insts))
+}
+
+// TestInStepWithObjdump compares where instructions begin with objdump's
+// opinion, in windows spread over the C library.
+func TestInStepWithObjdump(t *testing.T) {
+	if _, err := exec.LookPath("objdump"); err != nil {
+		t.Skip("not supported here: objdump is not installed")
+	}
+	code, addr, path := libcText(t)
+	insts, _ := Function(code, addr)
+	const windows, size = 8, 4000
+	compared := 0
+	for w := range windows {
+		part := insts[len(insts)*w/windows:]
+		part = part[:min(size, len(part))]
+		last := &part[len(part)-1]
+		theirs := objdumpAddresses(t, path, part[0].PC, last.PC+uint64(last.Len))
+		ours := make(map[uint64]string, len(part))
+		for n := range part {
+			ours[part[n].PC] = part[n].Text()
+		}
+		for pc, text := range theirs {
+			if _, ok := ours[pc]; !ok {
+				t.Errorf("objdump has %q at %#x, where no instruction begins for Function", text, pc)
+			}
+			compared++
+		}
+		if len(theirs) != len(ours) {
+			t.Errorf("window at %#x: objdump has %d instructions, Function %d", part[0].PC, len(theirs), len(ours))
+		}
+	}
+	if compared < windows*size/2 {
+		t.Errorf("only %d instructions were compared", compared)
+	}
+}
+
+func objdumpAddresses(t *testing.T, path string, from, to uint64) map[uint64]string {
+	t.Helper()
+	out, err := exec.Command("objdump", "-d", "-w", "--no-show-raw-insn",
+		"--start-address=0x"+strconv.FormatUint(from, 16), "--stop-address=0x"+strconv.FormatUint(to, 16), path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addresses := make(map[uint64]string)
+	for line := range bytes.Lines(out) {
+		head, text, ok := strings.Cut(strings.TrimSpace(string(line)), ":\t")
+		if !ok {
 			continue
 		}
-		if got := i.Text(); got != c.want {
-			t.Errorf("% x: %q, want %q", c.code, got, c.want)
+		pc, err := strconv.ParseUint(head, 16, 64)
+		if err != nil {
+			continue
 		}
+		addresses[pc] = text
+	}
+	return addresses
+}
+
+func TestBefore(t *testing.T) {
+	code, addr, _ := libcText(t)
+	code = code[:3000]
+	insts, _ := Function(code, addr)
+	for n := range insts {
+		end := insts[n].PC + uint64(insts[n].Len)
+		i, err := Before(code, addr, end)
+		if err != nil || i.PC != insts[n].PC || i.Op != insts[n].Op {
+			t.Fatalf("before %#x: %s at %#x (%v), want %s at %#x", end, i.Op, i.PC, err, insts[n].Op, insts[n].PC)
+		}
+		if insts[n].Len > 1 {
+			var e *DecodeError
+			if _, err := Before(code, addr, end-1); !errors.As(err, &e) {
+				t.Fatalf("before %#x, inside of %s: %v", end-1, insts[n].Text(), err)
+			}
+		}
+	}
+	for _, pc := range []uint64{addr, addr - 1, addr + 3001, 0, ^uint64(0)} {
+		if _, err := Before(code, addr, pc); err == nil {
+			t.Errorf("before %#x: no error", pc)
+		}
+	}
+}
+
+func TestFunctionSkipsBadBytes(t *testing.T) {
+	insts, bad := Function([]byte{0x90, 0x06, 0x90, 0x0f}, 0x1000)
+	if len(insts) != 2 || bad != 2 || insts[1].PC != 0x1002 {
+		t.Errorf("%d instructions, %d bad bytes", len(insts), bad)
 	}
 }
