@@ -68,8 +68,8 @@ func findCycle(pcs []evidence.Addr) *Cycle {
 	var best *Cycle
 	covered := 0
 	for first := 0; first < min(maxLeaf, len(pcs)); first++ {
-		if first > 0 && best != nil && first < best.First+covered {
-			break // it would be a rotation or a part of the best one
+		if covered > (len(pcs)-first)/2 {
+			break // no other one covers more
 		}
 		for period := 1; period <= maxPeriod && first+period < len(pcs); period++ {
 			if pcs[first+period] != pcs[first] {

@@ -19,7 +19,7 @@ const maxMemoryScan = 16 << 20
 // openMemory finds the tables of a module that has no file, such as the vDSO
 // or a deleted library, by the program headers in the process's memory.
 func (m *moduleCFI) openMemory() {
-	segment, err := ehFrameSegment(m.process, m.module.Start)
+	segment, err := ehFrameSegment(m.memory, m.module.Start)
 	if err != nil {
 		if m.problem == nil {
 			m.problem = fmt.Errorf("%s in memory: %w", m.module.Path, err)
@@ -28,7 +28,7 @@ func (m *moduleCFI) openMemory() {
 	}
 	addr := m.module.Addr(segment.Vaddr)
 	data := make([]byte, min(segment.Memsz, maxHeaderTable))
-	if _, err := m.process.ReadMemory(addr, data); err != nil {
+	if _, err := m.memory.ReadMemory(addr, data); err != nil {
 		m.problem = fmt.Errorf("%s in memory: .eh_frame_hdr: %w", m.module.Path, err)
 		return
 	}
@@ -37,7 +37,7 @@ func (m *moduleCFI) openMemory() {
 		m.problem = fmt.Errorf("%s in memory: %w", m.module.Path, err)
 		return
 	}
-	m.eh = &memoryArea{title: m.module.Path + ": .eh_frame in memory", memory: m.process, bias: m.module.Bias}
+	m.eh = &memoryArea{title: m.module.Path + ": .eh_frame in memory", memory: m.memory, bias: m.module.Bias}
 	m.ehStart, m.ehSize = m.table.ehFrame, maxMemoryScan
 }
 

@@ -18,7 +18,7 @@ type moduleCache struct {
 	known map[*image.Module]*moduleCFI
 }
 
-func (c *moduleCache) of(p *image.Process, m *image.Module) *moduleCFI {
+func (c *moduleCache) of(memory image.Memory, m *image.Module) *moduleCFI {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.known == nil {
@@ -26,7 +26,7 @@ func (c *moduleCache) of(p *image.Process, m *image.Module) *moduleCFI {
 	}
 	cfi, ok := c.known[m]
 	if !ok {
-		cfi = &moduleCFI{module: m, process: p, functions: map[functionKey]*function{}, cies: [2]map[uint64]*cie{{}, {}}}
+		cfi = &moduleCFI{module: m, memory: memory, functions: map[functionKey]*function{}, cies: [2]map[uint64]*cie{{}, {}}}
 		c.known[m] = cfi
 	}
 	return cfi
@@ -35,9 +35,9 @@ func (c *moduleCache) of(p *image.Process, m *image.Module) *moduleCFI {
 // moduleCFI is the call frame information of one module. Its methods are to
 // be called with mutex held. All addresses are link-time addresses.
 type moduleCFI struct {
-	mutex   sync.Mutex
-	module  *image.Module
-	process *image.Process
+	mutex  sync.Mutex
+	module *image.Module
+	memory image.Memory
 
 	opened  bool
 	eh      area // nil when there is none

@@ -12,7 +12,7 @@ import (
 const (
 	// maxProgram bounds the call frame instructions of one FDE with its CIE,
 	// maxRemembered the states they may keep at a time.
-	maxProgram    = 1 << 18
+	maxProgram    = 1 << 16
 	maxRemembered = 64
 )
 

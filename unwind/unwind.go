@@ -51,9 +51,18 @@ type Stack struct {
 // Unwinder walks the stacks of one process; it caches what it learns of each
 // pc. It is safe for concurrent use.
 type Unwinder struct {
-	process *image.Process
+	process process
 	places  placeCache
 	modules moduleCache
+}
+
+// process is what a walk needs of an *image.Process.
+type process interface {
+	image.Memory
+	MappingAt(addr evidence.Addr) *image.Mapping
+	ModuleAt(addr evidence.Addr) *image.Module
+	SymbolAt(addr evidence.Addr) (image.Symbol, bool)
+	Symbolize(pc evidence.Addr, how image.Lookup) []image.SymbolizedCall
 }
 
 // New returns an unwinder for the process.

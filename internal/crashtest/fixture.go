@@ -15,7 +15,8 @@ import (
 // The source says how it is to be treated in comments of the form
 // `// KEY: value`:
 //
-//	WANT      kind access:@LINE+n, see Want; exactly one
+//	WANT      kind access:@LINE+n or kind access:@LINE+n..+m, see Want;
+//	          exactly one
 //	FLAGS     compiler flags for every variant
 //	ARGS      arguments of the run; {dir} is the directory of the executable
 //	VARIANTS  the names of the only variants that make sense

@@ -15,12 +15,16 @@ type Want struct {
 	// Access is empty for failures that are no memory access.
 	Access evidence.AccessKind
 	// Line is the line of the innermost frame that lies in the program itself
-	// (not in libc, libstdc++, core or std), in the fixture's source.
-	Line int
+	// (not in libc, libstdc++, core or std), in the fixture's source. Where
+	// compilers differ in it, it lies between Line and LastLine.
+	Line, LastLine int
 }
 
-// wantPattern is `// WANT: kind[ access]:@LINE[+n|-n]`.
-var wantPattern = regexp.MustCompile(`^([a-z-]+)(?: ([a-z/]+))?:@LINE([+-][0-9]+)?$`)
+// At reports whether a line of the fixture's source is the expected one.
+func (w Want) At(line int) bool { return line >= w.Line && line <= w.LastLine }
+
+// wantPattern is `// WANT: kind[ access]:@LINE[+n|-n][..+n]`.
+var wantPattern = regexp.MustCompile(`^([a-z-]+)(?: ([a-z/]+))?:@LINE([+-][0-9]+)?(?:\.\.([+-][0-9]+))?$`)
 
 // directive is one `// KEY: value` comment of a fixture.
 type directive struct {
@@ -55,17 +59,31 @@ func parseWant(value string, line int) (Want, error) {
 	if !knownKinds[want.Kind] {
 		return Want{}, fmt.Errorf("line %d: WANT has the unknown kind %q", line, m[1])
 	}
-	if m[3] != "" {
-		n, err := strconv.Atoi(m[3])
+	first, err := offsetOf(m[3])
+	if err != nil {
+		return Want{}, fmt.Errorf("line %d: WANT %q: %w", line, value, err)
+	}
+	want.Line += first
+	want.LastLine = want.Line
+	if m[4] != "" {
+		last, err := offsetOf(m[4])
 		if err != nil {
 			return Want{}, fmt.Errorf("line %d: WANT %q: %w", line, value, err)
 		}
-		want.Line += n
+		want.LastLine = line + last
 	}
-	if want.Line < 1 {
-		return Want{}, fmt.Errorf("line %d: WANT %q points before the file", line, value)
+	if want.Line < 1 || want.LastLine < want.Line {
+		return Want{}, fmt.Errorf("line %d: WANT %q is no range of the file's lines", line, value)
 	}
 	return want, nil
+}
+
+// offsetOf reads "+n" or "-n"; an empty text is 0.
+func offsetOf(text string) (int, error) {
+	if text == "" {
+		return 0, nil
+	}
+	return strconv.Atoi(text)
 }
 
 var knownKinds = map[evidence.FailureKind]bool{

@@ -13,7 +13,7 @@ func TestParseFixture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Want{Kind: evidence.NullPointer, Access: evidence.Read, Line: 7}); f.Want != want {
+	if want := (Want{Kind: evidence.NullPointer, Access: evidence.Read, Line: 7, LastLine: 7}); f.Want != want {
 		t.Errorf("Want = %+v, want %+v", f.Want, want)
 	}
 	if f.Name != "some_bug" || f.Language() != "c" || len(f.flags) != 2 || len(f.AllVariants()) != 2 {
@@ -32,6 +32,7 @@ func TestParseFixtureErrors(t *testing.T) {
 		"unknown access":    "// WANT: null-pointer touch:@LINE\n",
 		"no line":           "// WANT: null-pointer read\n",
 		"before the file":   "// WANT: trap:@LINE-1\n",
+		"empty range":       "// WANT: trap:@LINE+3..+1\n",
 		"unknown directive": "// FLAG: -O2\n// WANT: trap:@LINE+1\n",
 		"unknown variant":   "// VARIANTS: O9\n// WANT: trap:@LINE+1\n",
 	} {

@@ -21,7 +21,7 @@ static inline __attribute__((always_inline)) void verify(int s)
         check(s);
 }
 
-__attribute__((noinline)) static int step(void)
+__attribute__((noinline, noipa)) static int step(void)
 {
     verify(state);
     return state;

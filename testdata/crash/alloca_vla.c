@@ -5,7 +5,7 @@
 static int *volatile cell;
 static int real = 3;
 
-__attribute__((noinline)) static int use(char *a, int *b, int *p)
+__attribute__((noinline, noipa)) static int use(char *a, int *b, int *p)
 {
     a[0] = 1;
     b[0] = 2;
@@ -13,7 +13,7 @@ __attribute__((noinline)) static int use(char *a, int *b, int *p)
     return a[0] + b[0] + *p;
 }
 
-__attribute__((noinline)) static int work(int n, int *p)
+__attribute__((noinline, noipa)) static int work(int n, int *p)
 {
     char *a = alloca(n * 16);
     int b[n];

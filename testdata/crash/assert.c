@@ -3,7 +3,7 @@
 
 static volatile int used = 5, size = 4;
 
-__attribute__((noinline)) static int room(void)
+__attribute__((noinline, noipa)) static int room(void)
 {
     // WANT: assertion-failure:@LINE+1
     assert(used <= size && "queue is consistent");

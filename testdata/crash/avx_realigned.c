@@ -5,14 +5,14 @@
 static int *volatile cell;
 static int real[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 
-__attribute__((noinline)) static void load(int *to, const int *from)
+__attribute__((noinline, noipa)) static void load(int *to, const int *from)
 {
     for (int i = 0; i < 8; i++)
         // WANT: null-pointer read:@LINE+1
         to[i] = from[i];
 }
 
-__attribute__((noinline)) static int sum(const int *from, int scale)
+__attribute__((noinline, noipa)) static int sum(const int *from, int scale)
 {
     __attribute__((aligned(32))) int lanes[8];
     __attribute__((aligned(64))) int copy[16];

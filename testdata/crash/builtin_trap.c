@@ -1,7 +1,7 @@
 // A state that cannot be, marked with a trap.
 static volatile int kind = 9;
 
-__attribute__((noinline)) static int size_of(int k)
+__attribute__((noinline, noipa)) static int size_of(int k)
 {
     if (k == 1)
         return 4;

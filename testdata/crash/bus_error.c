@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-__attribute__((noinline)) static int last(const char *p)
+__attribute__((noinline, noipa)) static int last(const char *p)
 {
     // WANT: bus-error read:@LINE+1
     return p[5000];

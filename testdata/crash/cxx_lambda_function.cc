@@ -6,7 +6,7 @@ static int real;
 
 template <typename T> struct Handler {
     std::function<T(T)> call;
-    __attribute__((noinline)) T run(T value) { return call(value); }
+    __attribute__((noinline, noipa)) T run(T value) { return call(value); }
 };
 
 int main()

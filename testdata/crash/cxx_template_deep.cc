@@ -1,9 +1,9 @@
 // A recursive template ends at a null pointer.
 template <int N, typename T> struct Walker {
-    __attribute__((noinline)) static T walk(const T *p) { return Walker<N - 1, T>::walk(p) + N; }
+    __attribute__((noinline, noipa)) static T walk(const T *p) { return Walker<N - 1, T>::walk(p) + N; }
 };
 template <typename T> struct Walker<0, T> {
-    __attribute__((noinline)) static T walk(const T *p)
+    __attribute__((noinline, noipa)) static T walk(const T *p)
     {
         // WANT: null-pointer read:@LINE+1
         return *p;

@@ -12,7 +12,7 @@ struct Account {
     std::unique_ptr<int> limit;
 };
 
-__attribute__((noinline)) static int over_limit(const Account &account, const std::string &reason)
+__attribute__((noinline, noipa)) static int over_limit(const Account &account, const std::string &reason)
 {
     std::string note = "checked " + reason;
     std::map<int, std::string> names = {{1, "one"}, {2, "two"}};

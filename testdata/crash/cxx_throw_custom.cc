@@ -9,7 +9,7 @@ struct DiskFull : std::exception {
     const char *what() const noexcept override { return "the disk is full"; }
 };
 
-__attribute__((noinline)) static void append(int bytes)
+__attribute__((noinline, noipa)) static void append(int bytes)
 {
     if (bytes > 12)
         // WANT: cxx-terminate:@LINE+1

@@ -1,7 +1,7 @@
-// A number is thrown, through a function that promised not to.
+// A number is thrown.
 static volatile int code = 42;
 
-__attribute__((noinline)) static int check(int n)
+__attribute__((noinline, noipa)) static int check(int n)
 {
     if (n == 42)
         // WANT: cxx-terminate:@LINE+1
@@ -9,7 +9,7 @@ __attribute__((noinline)) static int check(int n)
     return n;
 }
 
-__attribute__((noinline)) static int careful(int n) noexcept
+__attribute__((noinline, noipa)) static int careful(int n)
 {
     return check(n) + 1;
 }

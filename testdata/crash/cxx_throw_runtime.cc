@@ -2,7 +2,7 @@
 #include <stdexcept>
 #include <string>
 
-__attribute__((noinline)) static int parse(const std::string &text)
+__attribute__((noinline, noipa)) static int parse(const std::string &text)
 {
     if (text.empty())
         // WANT: cxx-terminate:@LINE+1

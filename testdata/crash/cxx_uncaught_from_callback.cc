@@ -9,7 +9,7 @@ struct Cleanup {
     ~Cleanup() { cleaned++; }
 };
 
-__attribute__((noinline)) static int open_level(int n)
+__attribute__((noinline, noipa)) static int open_level(int n)
 {
     Cleanup cleanup;
     if (n == 0)
@@ -18,7 +18,7 @@ __attribute__((noinline)) static int open_level(int n)
     return n + cleaned;
 }
 
-__attribute__((noinline)) static int guarded(int n)
+__attribute__((noinline, noipa)) static int guarded(int n)
 {
     Cleanup cleanup;
     try {

@@ -3,7 +3,7 @@
 
 static volatile unsigned wanted = 3;
 
-__attribute__((noinline)) static int element(const std::vector<int> &v, unsigned n)
+__attribute__((noinline, noipa)) static int element(const std::vector<int> &v, unsigned n)
 {
     // WANT: cxx-terminate:@LINE+1
     return v.at(n);

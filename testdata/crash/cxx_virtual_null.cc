@@ -9,7 +9,7 @@ struct Bird : Animal {
 
 static Animal *volatile pet;
 
-__attribute__((noinline)) static int count_legs(const Animal *a)
+__attribute__((noinline, noipa)) static int count_legs(const Animal *a)
 {
     // WANT: null-pointer read:@LINE+1
     return a->legs();

@@ -17,7 +17,7 @@ static long counters[4];
 static int runs;
 int limit = 3;
 
-__attribute__((noinline)) static long tick(int n)
+__attribute__((noinline, noipa)) static long tick(int n)
 {
     struct worker *w = cfg.active;
     runs++;

@@ -23,7 +23,7 @@ INLINE int level7(struct item *i) { return level6(i) + 1; }
 INLINE int level8(struct item *i) { return level7(i) ^ 9; }
 INLINE int level9(struct item *i) { return level8(i) + 2; }
 
-__attribute__((noinline)) static int outer(struct item *i)
+__attribute__((noinline, noipa)) static int outer(struct item *i)
 {
     return level9(i) > 0;
 }

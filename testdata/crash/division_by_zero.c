@@ -1,7 +1,7 @@
 // The average of nothing.
 static volatile int total = 10, count;
 
-__attribute__((noinline)) static int average(int sum, int n)
+__attribute__((noinline, noipa)) static int average(int sum, int n)
 {
     // WANT: division-by-zero:@LINE+1
     return sum / n;

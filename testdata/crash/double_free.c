@@ -3,7 +3,7 @@
 
 static void *volatile block;
 
-__attribute__((noinline)) static void release(void *p)
+__attribute__((noinline, noipa)) static void release(void *p)
 {
     // WANT: heap-corruption:@LINE+1
     free(p);

@@ -8,7 +8,7 @@ struct task {
 static struct task task;
 static int real;
 
-__attribute__((noinline)) static int child(struct task *t)
+__attribute__((noinline, noipa)) static int child(struct task *t)
 {
     // WANT: null-pointer read:@LINE+1
     return *t->counter;

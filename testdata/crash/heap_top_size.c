@@ -5,7 +5,7 @@
 static char *volatile block;
 static volatile int length = 24;
 
-__attribute__((noinline)) static void *grow(size_t n)
+__attribute__((noinline, noipa)) static void *grow(size_t n)
 {
     // WANT: heap-corruption:@LINE+1
     void *p = malloc(n);

@@ -1,18 +1,17 @@
 // Bytes that are no instruction.
-static volatile int wrong = 1;
+static volatile int runs;
 
-__attribute__((noinline)) static int run(int n)
+__attribute__((noinline, noipa)) static int run(int n)
 {
-    if (wrong)
-        // WANT: illegal-instruction:@LINE+1
-        __asm__ volatile(".byte 0xf0, 0x0f, 0x18, 0xc0");
-    return n;
+    runs = n;
+#ifndef FIXED
+    // WANT: illegal-instruction:@LINE+1
+    __asm__ volatile(".byte 0xf0, 0x0f, 0x18, 0xc0");
+#endif
+    return runs;
 }
 
 int main(void)
 {
-#ifdef FIXED
-    wrong = 0;
-#endif
     return run(0);
 }

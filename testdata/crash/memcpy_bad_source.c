@@ -9,7 +9,7 @@ static struct packet packet = {100};
 static char buffer[128];
 static char real[128] = "x";
 
-__attribute__((noinline)) static void receive(const struct packet *p)
+__attribute__((noinline, noipa)) static void receive(const struct packet *p)
 {
     // WANT: null-pointer read:@LINE+1
     memcpy(buffer, p->payload, p->length);

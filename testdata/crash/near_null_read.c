@@ -7,7 +7,7 @@ struct big {
 static struct big *volatile table;
 static struct big real;
 
-__attribute__((noinline)) static int tail_of(struct big *b)
+__attribute__((noinline, noipa)) static int tail_of(struct big *b)
 {
     // WANT: near-null-pointer read:@LINE+1
     return b->tail;

@@ -17,18 +17,18 @@ __asm__(".text\n"
         "  mov %rdi, %rax\n  mov %rsi, %rdi\n  call *%rax\n  leave\n  ret\n"
         ".size through_frame_pointer, . - through_frame_pointer\n");
 
-__attribute__((noinline)) static int leaf(int *p)
+__attribute__((noinline, noipa)) static int leaf(int *p)
 {
     // WANT: null-pointer read:@LINE+1
     return *p + 1;
 }
 
-__attribute__((noinline)) static int middle(int *p)
+__attribute__((noinline, noipa)) static int middle(int *p)
 {
     return through_assembler(leaf, p) + 1;
 }
 
-__attribute__((noinline)) static int outer(int *p)
+__attribute__((noinline, noipa)) static int outer(int *p)
 {
     return through_frame_pointer(middle, p) + 1;
 }

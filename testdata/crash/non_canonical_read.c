@@ -8,7 +8,7 @@ struct node {
 
 static struct node first, second = {0, 5};
 
-__attribute__((noinline)) static int next_value(struct node *n)
+__attribute__((noinline, noipa)) static int next_value(struct node *n)
 {
     // WANT: non-canonical-pointer read:@LINE+1
     return n->next->value;

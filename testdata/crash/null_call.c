@@ -3,7 +3,7 @@ static int (*volatile handler)(int);
 
 static int identity(int n) { return n; }
 
-__attribute__((noinline)) static int dispatch(int event)
+__attribute__((noinline, noipa)) static int dispatch(int event)
 {
     // WANT: null-pointer execute:@LINE+1
     return handler(event) + 1;

@@ -10,7 +10,7 @@ struct session {
     struct user *user;
 };
 
-__attribute__((noinline)) static const char *user_name(const struct session *session)
+__attribute__((noinline, noipa)) static const char *user_name(const struct session *session)
 {
     // WANT: null-pointer read:@LINE+1
     return session->user->name;

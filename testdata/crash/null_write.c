@@ -2,7 +2,7 @@
 static int *volatile counter;
 static int cell;
 
-__attribute__((noinline)) static void count(int by)
+__attribute__((noinline, noipa)) static void count(int by)
 {
     // WANT: null-pointer write:@LINE+1
     *counter = by;

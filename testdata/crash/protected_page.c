@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-__attribute__((noinline)) static void fill(char *p, char c)
+__attribute__((noinline, noipa)) static void fill(char *p, char c)
 {
     // WANT: protected-page write:@LINE+1
     p[100] = c;

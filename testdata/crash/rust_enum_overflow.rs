@@ -6,12 +6,12 @@ enum Shape {
     Group(Box<Shape>),
 }
 
+// WANT: stack-overflow write:@LINE+2..+12
 #[inline(never)]
 fn area(shape: &Shape, depth: u64) -> u64 {
     let room = black_box([depth; 64]);
     match shape {
         Shape::Circle(radius) => (*radius as u64) + room[3],
-        // WANT: stack-overflow write:@LINE-4
         Shape::Group(inner) => if cfg!(fixed) { area(inner, depth + 1) + room[1] } else { area(shape, depth + 1) + room[1] },
     }
 }

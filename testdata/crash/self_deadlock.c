@@ -6,7 +6,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int count;
 
-__attribute__((noinline)) static void add(int n)
+__attribute__((noinline, noipa)) static void add(int n)
 {
 #ifndef FIXED
     // WANT: deadlock:@LINE+1

@@ -7,7 +7,7 @@
 static int *volatile first, *volatile second;
 static int real;
 
-__attribute__((noinline)) static void report(int *p)
+__attribute__((noinline, noipa)) static void report(int *p)
 {
     // WANT: null-pointer write:@LINE+1
     *p = 2;
@@ -20,7 +20,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
         _exit(0);
 }
 
-__attribute__((noinline)) static int work(int *p)
+__attribute__((noinline, noipa)) static int work(int *p)
 {
     return *p + 1;
 }

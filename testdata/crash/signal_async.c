@@ -17,7 +17,7 @@ static void on_tick(int sig)
     ticked = 1;
 }
 
-__attribute__((noinline)) static unsigned long spin(void)
+__attribute__((noinline, noipa)) static unsigned long spin(void)
 {
     unsigned long n = 0;
     while (!ticked)

@@ -7,11 +7,11 @@
 
 static volatile int sum;
 
-__attribute__((noinline)) static int descend(int n)
+// WANT: stack-overflow write:@LINE+1..+7
+__attribute__((noinline, noipa)) static int descend(int n)
 {
     volatile char room[64];
     room[0] = (char)n;
-    // WANT: stack-overflow write:@LINE+1
     if (n < DEPTH) sum += descend(n + 1);
     return sum + room[0];
 }

@@ -10,7 +10,8 @@ static int visit_list(int n);
 static int visit_item(int n);
 static int visit_tree(int n);
 
-__attribute__((noinline)) static int visit_tree(int n)
+// WANT: stack-overflow write:@LINE+1..+22
+__attribute__((noinline, noipa)) static int visit_tree(int n)
 {
     volatile char room[512];
     room[0] = (char)n;
@@ -18,17 +19,16 @@ __attribute__((noinline)) static int visit_tree(int n)
     return n < DEPTH ? visit_list(n + 1) + room[0] : 0;
 }
 
-__attribute__((noinline)) static int visit_list(int n)
+__attribute__((noinline, noipa)) static int visit_list(int n)
 {
     volatile char room[128];
     room[0] = (char)n;
     return visit_item(n + 1) + room[0];
 }
 
-__attribute__((noinline)) static int visit_item(int n)
+__attribute__((noinline, noipa)) static int visit_item(int n)
 {
     volatile char room[4000];
-    // WANT: stack-overflow write:@LINE+1
     room[0] = (char)n;
     return visit_tree(n + 1) + room[0];
 }

@@ -8,14 +8,14 @@ static volatile int length = 40;
 
 static const char input[64] = "AAAAAAAABBBBBBBBCCCCCCCCDDDDDDDDEEEEEEEEFFFFFFFF";
 
-__attribute__((noinline)) static int copy_name(int n)
+__attribute__((noinline, noipa)) static int copy_name(int n)
 {
     char name[16];
     char *volatile to = name;
     for (volatile int i = 0; i < n; i++)
         to[i] = input[i];
+    // WANT: stack-smashing:@LINE+1..+2
     return name[3];
-    // WANT: stack-smashing:@LINE+1
 }
 
 int main(void)

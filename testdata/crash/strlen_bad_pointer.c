@@ -3,7 +3,7 @@
 
 static const char *volatile name;
 
-__attribute__((noinline)) static size_t name_length(const char *s)
+__attribute__((noinline, noipa)) static size_t name_length(const char *s)
 {
     // WANT: near-null-pointer read:@LINE+1
     size_t n = strlen(s);

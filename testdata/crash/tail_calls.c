@@ -2,23 +2,23 @@
 static int *volatile cell;
 static int real = 1;
 
-__attribute__((noinline)) static int leaf(int *p)
+__attribute__((noinline, noipa)) static int leaf(int *p)
 {
     // WANT: null-pointer read:@LINE+1
     return *p + 1;
 }
 
-__attribute__((noinline)) static int second(int *p)
+__attribute__((noinline, noipa)) static int second(int *p)
 {
     return leaf(p);
 }
 
-__attribute__((noinline)) static int first(int *p)
+__attribute__((noinline, noipa)) static int first(int *p)
 {
     return second(p);
 }
 
-__attribute__((noinline)) static int start(void)
+__attribute__((noinline, noipa)) static int start(void)
 {
     return first(cell) * 2;
 }

@@ -11,7 +11,7 @@ static struct job jobs[3];
 static int results[3];
 static pthread_barrier_t ready, done;
 
-__attribute__((noinline)) static void finish(struct job *job, int value)
+__attribute__((noinline, noipa)) static void finish(struct job *job, int value)
 {
     // WANT: null-pointer write:@LINE+1
     *job->result = value;

@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-__attribute__((noinline)) static int read_config(const int *config)
+__attribute__((noinline, noipa)) static int read_config(const int *config)
 {
     // WANT: unmapped-address read:@LINE+1
     return config[3];

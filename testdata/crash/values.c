@@ -40,7 +40,7 @@ static volatile int *volatile hole;
 
 static int area_of(const struct shape *s) { return s->corners[1].x * s->corners[2].y; }
 
-__attribute__((noinline)) static int print_all(struct shape *shape, int argc, char **argv)
+__attribute__((noinline, noipa)) static int print_all(struct shape *shape, int argc, char **argv)
 {
     bool yes = true;
     char letter = 'q';

@@ -6,13 +6,13 @@
 static char *volatile name;
 static char real[] = "x";
 
-__attribute__((noinline)) static void rename_child(char *s)
+__attribute__((noinline, noipa)) static void rename_child(char *s)
 {
     // WANT: null-pointer write:@LINE+1
     s[0] = 'c';
 }
 
-__attribute__((noinline)) static int spawn(void)
+__attribute__((noinline, noipa)) static int spawn(void)
 {
     int status = 1;
     pid_t pid = vfork();

@@ -2,7 +2,7 @@
 static int table[4] = {1, 2, 3, 4};
 static volatile long chosen = 2;
 
-__attribute__((noinline)) static int lookup(const int *t, long i)
+__attribute__((noinline, noipa)) static int lookup(const int *t, long i)
 {
     // WANT: wild-pointer read:@LINE+1
     return t[i];

@@ -2,7 +2,7 @@
 static long *volatile place;
 static long cell;
 
-__attribute__((noinline)) static void store(long v)
+__attribute__((noinline, noipa)) static void store(long v)
 {
     // WANT: wild-pointer write:@LINE+1
     *place = v;

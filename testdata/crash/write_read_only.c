@@ -2,7 +2,7 @@
 static char *volatile title;
 static char copy[] = "title";
 
-__attribute__((noinline)) static void capitalise(char *s)
+__attribute__((noinline, noipa)) static void capitalise(char *s)
 {
     // WANT: write-to-read-only write:@LINE+1
     s[0] -= 32;

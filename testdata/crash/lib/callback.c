@@ -5,7 +5,7 @@ struct event {
 };
 typedef int (*visitor)(struct event *, void *);
 
-__attribute__((noinline)) static int one(struct event *e, visitor visit, void *arg, int n)
+__attribute__((noinline, noipa)) static int one(struct event *e, visitor visit, void *arg, int n)
 {
     char room[100];
     room[n] = (char)n;
