@@ -40,7 +40,8 @@ func (d *damage) finding(m image.Memory) evidence.Finding {
 	if !d.smashed {
 		summary += ", and the function has not returned yet"
 	}
-	if b, ok := nearest(f.Buffers, d.addr); ok {
+	if below := d.below(); len(below) > 0 {
+		b := below[0]
 		summary += fmt.Sprintf(": it lies %s %s (%s), the nearest array below it (inferred)",
 			behind(uint64(d.addr-b.end())), b.Name, b.Type)
 		facts = append(facts, d.span(m, b)...)
@@ -99,14 +100,19 @@ func (d *damage) span(m image.Memory, b Buffer) []evidence.Fact {
 	return []evidence.Fact{{Name: "from the end of " + b.Name, Text: printable(data)}}
 }
 
+// below returns the arrays of the frame that end below the guard, the nearest
+// first.
+func (d *damage) below() []Buffer {
+	list := slices.DeleteFunc(slices.Clone(d.frame.Buffers), func(b Buffer) bool {
+		return b.Size == 0 || b.end() < b.Addr || b.end() > d.addr || b.Addr < d.frame.Registers.SP()
+	})
+	slices.SortStableFunc(list, func(a, b Buffer) int { return cmp.Compare(b.end(), a.end()) })
+	return list
+}
+
 // distances lists how far below the guard each buffer ends, the nearest first.
 func (d *damage) distances() []evidence.Fact {
-	below := slices.DeleteFunc(slices.Clone(d.frame.Buffers), func(b Buffer) bool {
-		return b.Size == 0 || b.end() < b.Addr || b.end() > d.addr
-	})
-	slices.SortStableFunc(below, func(a, b Buffer) int {
-		return cmp.Compare(d.addr-a.end(), d.addr-b.end())
-	})
+	below := d.below()
 	var facts []evidence.Fact
 	for i, b := range below {
 		if i == maxBuffers {

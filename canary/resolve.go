@@ -56,18 +56,3 @@ func followsCall(m image.Memory, pc evidence.Addr) bool {
 	}
 	return false
 }
-
-// nearest returns the buffer that ends closest below the guard.
-func nearest(buffers []Buffer, guard evidence.Addr) (Buffer, bool) {
-	var best Buffer
-	found := false
-	for _, b := range buffers {
-		if b.Size == 0 || b.end() < b.Addr || b.end() > guard {
-			continue
-		}
-		if !found || b.end() > best.end() {
-			best, found = b, true
-		}
-	}
-	return best, found
-}
