@@ -20,7 +20,8 @@ func (f *File) BuildID() string { return f.buildID() }
 // debug file describe the object it was made from.
 func (f *File) findBuildID() string {
 	id := ""
-	f.guard("", func() {
+	// Unreadable notes are as good as none.
+	_ = f.guard("", func() {
 		for i := range f.sections {
 			s := &f.sections[i]
 			if s.Type != uint32(elf.SHT_NOTE) || id != "" {

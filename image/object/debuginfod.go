@@ -27,7 +27,7 @@ const (
 // errNotServed: no server has the file.
 var errNotServed = errors.New("no debuginfod server has it")
 
-// silent remembers servers that could not be reached, so that each of a
+// silent remembers servers that could not be reached in time, so that each of a
 // hundred modules does not wait for the time-out anew.
 var silent sync.Map // URL -> error
 
@@ -133,7 +133,11 @@ func (d *Finder) fetch(server, id, path string) error {
 	case response.ContentLength > maxDownload:
 		return fmt.Errorf("%s: a response of %d bytes", url, response.ContentLength)
 	}
-	return writeAtomically(path, func(w io.Writer) error { return copyBounded(w, response.Body, url, maxDownload) })
+	err = writeAtomically(path, func(w io.Writer) error { return copyBounded(w, response.Body, url, maxDownload) })
+	if errors.Is(err, context.DeadlineExceeded) {
+		silent.Store(server, err)
+	}
+	return err
 }
 
 // copyBounded copies a response of at most limit and at least one byte.

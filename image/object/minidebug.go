@@ -16,10 +16,7 @@ func (f *File) findMiniSymbols() *symbolTable {
 	if table == nil {
 		return nil
 	}
-	table.separate = true
-	if len(f.loads) > 0 && len(mini.loads) > 0 {
-		table.shift = f.loads[0].Vaddr - mini.loads[0].Vaddr
-	}
+	table.separate, table.shift = true, f.shiftOf(mini)
 	return table
 }
 

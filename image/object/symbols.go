@@ -13,7 +13,8 @@ type ownSymbols struct {
 }
 
 func (f *File) findSymbols() (own ownSymbols) {
-	f.guard("", func() {
+	// What a fault leaves unread has no symbols.
+	_ = f.guard("", func() {
 		own.static = f.tableOf(elf.SHT_SYMTAB)
 		own.dynamic = f.tableOf(elf.SHT_DYNSYM)
 		switch {
@@ -77,15 +78,23 @@ func (f *File) AddSymbols(debug *File) {
 		return
 	}
 	table := newSymbolTable(static.symbols, static.names)
-	table.separate = true
-	if len(f.loads) > 0 && len(debug.loads) > 0 {
-		table.shift = f.loads[0].Vaddr - debug.loads[0].Vaddr
-	}
+	table.separate, table.shift = true, f.shiftOf(debug)
 	f.attach.Lock()
 	defer f.attach.Unlock()
 	tables := append([]*symbolTable{}, f.attachedTables()...)
 	tables = append(tables, table)
 	f.attached.Store(&tables)
+}
+
+// shiftOf returns what to add to the addresses of a debug file made before
+// prelink(8) moved the object. Segments do not tell: patchelf puts new ones in
+// front.
+func (f *File) shiftOf(debug *File) uint64 {
+	moved, from := f.Section(".text"), debug.Section(".text")
+	if moved == nil || from == nil {
+		return 0
+	}
+	return moved.Addr - from.Addr
 }
 
 func (f *File) attachedTables() []*symbolTable {
