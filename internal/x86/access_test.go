@@ -583,3 +583,25 @@ var (
 		"psrlq": true, "psraw": true, "psrad": true, "fxsave": true, "fxsave64": true,
 	}
 )
+
+// TestSyscallOnProcessor checks the registers that the processor and the
+// kernel change at a system call (System V ABI, A.2.1).
+func TestSyscallOnProcessor(t *testing.T) {
+	p := newProcessor(t)
+	p.prepare()
+	regs := p.regs
+	regs.Rax = unix.SYS_GETPID
+	code := []byte{0x0f, 0x05}
+	s := p.run(code, regs)
+	i, err := Decode(code, codeAt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said regSet
+	for _, r := range i.Written() {
+		said.add(r)
+	}
+	if got := changed(&regs, &s.regs); got != said || s.regs.Rax != uint64(p.pid) {
+		t.Errorf("getpid returned %d and changed %s, want %d and %s", s.regs.Rax, names(got), p.pid, names(said))
+	}
+}

@@ -107,28 +107,30 @@ func (d *decoder) tryLibrary(code []byte) bool {
 	return (x.Len == len(code) || d.l.noOperands()) && known.behaviours[x.Op].known
 }
 
-// tryIgnored decodes again with W and the vector length cleared: x86asm wants
-// them clear where the processor ignores them (WIG and LIG in the manuals).
+// tryIgnored decodes again with the vector length or W cleared: x86asm wants
+// them clear where the processor ignores them (LIG and WIG in the manuals).
+// The length goes first: W of scalar instructions chooses their type.
 func (d *decoder) tryIgnored(code []byte) bool {
 	var buf [maxLen]byte
 	variant := buf[:copy(buf[:], code)]
-	if variant[0] == 0xc5 {
-		variant[1] &^= 4
+	at, length := 2, byte(4)
+	switch variant[0] {
+	case 0xc5:
+		variant[1] &^= length
 		return d.tryLibrary(variant)
+	case 0x62:
+		at, length = 3, 0x60
 	}
+	variant[at] &^= length
+	if d.tryLibrary(variant) {
+		return true
+	}
+	variant[at] = code[at]
 	variant[2] &^= 0x80
 	if d.tryLibrary(variant) {
 		return true
 	}
-	if variant[0] == 0x62 {
-		variant[3] &^= 0x60
-	} else {
-		variant[2] &^= 4
-	}
-	if d.tryLibrary(variant) {
-		return true
-	}
-	variant[2] |= code[2] & 0x80
+	variant[at] &^= length
 	return d.tryLibrary(variant)
 }
 
