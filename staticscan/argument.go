@@ -2,9 +2,12 @@ package staticscan
 
 import (
 	"fmt"
+	"strings"
 
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/internal/x86"
+	"diagnose/unwind"
 )
 
 // argumentStep goes on in the caller, with the register that the value came
@@ -13,10 +16,10 @@ func (t *trail) argumentStep(s *slice, n *node) (*slice, *node) {
 	step := evidence.OriginStep{Kind: evidence.OriginArgument, Register: regName(n.reg), Proof: evidence.Inferred}
 	site := t.site(s.a.function.entry)
 	step.Site = &site
-	step.Text = fmt.Sprintf("it came into %s in %s", s.a.function.name, n.reg)
+	step.Text = fmt.Sprintf("it came into %s in %s", plainName(s.a.function.name), n.reg)
 	if e, ok := s.parameter(n.reg); ok {
 		step.Symbol, step.Type = e.Name, typeName(e.Type)
-		step.Text = fmt.Sprintf("it came into %s as its argument %s", s.a.function.name, e.Name)
+		step.Text = fmt.Sprintf("it came into %s as its argument %s", plainName(s.a.function.name), e.Name)
 	}
 	if v, ok := n.best(); ok {
 		step.Value = addrOf(v)
@@ -72,12 +75,61 @@ func (s *slice) caller(r x86.Reg) (*slice, string) {
 		return nil, fmt.Sprintf("no call precedes the return address in %s", next.a.function.name)
 	}
 	in := &next.a.flow.insts[next.now]
-	if in.HasTarget && !s.a.function.contains(s.callee(evidence.Addr(in.Target))) {
-		return nil, fmt.Sprintf("%s called another function, which jumped on to %s", next.a.function.name, s.a.function.name)
+	if in.HasTarget {
+		if to := s.callee(evidence.Addr(in.Target)); !s.a.function.contains(to) {
+			if next = s.jumper(to, f); next == nil {
+				return nil, fmt.Sprintf("the caller called %s, which jumped on to %s by ways that are not known", nameOf(s.process, to), s.a.function.name)
+			}
+		}
 	}
 	next.hop = s.hop + 1
 	s.outward = next
 	return next, ""
+}
+
+// jumper is the function that the caller called and that then jumped to the
+// function of s (a tail call), if just one of its jumps leads there. It has
+// no frame any more: its stack pointer was back where it started, and the
+// registers that callees keep were the caller's again.
+func (s *slice) jumper(entry evidence.Addr, caller *unwind.Frame) *slice {
+	a, err := s.analyse(entry)
+	if err != nil {
+		return nil
+	}
+	jump := -1
+	for i := range a.flow.insts {
+		in := &a.flow.insts[i]
+		if in.HasTarget && (in.Flow == x86.FlowJump || in.Flow == x86.FlowBranch) &&
+			s.a.function.contains(s.callee(evidence.Addr(in.Target))) {
+			if jump >= 0 {
+				return nil
+			}
+			jump = i
+		}
+	}
+	if jump < 0 {
+		return nil
+	}
+	f := &unwind.Frame{Kind: evidence.Physical, Trust: evidence.TrustPrologue, CFA: s.frame.CFA, Lookup: image.AtInstruction}
+	f.Registers = caller.Registers
+	f.Registers.Forget(image.RSP)
+	f.Registers.Set(image.RIP, a.flow.insts[jump].PC)
+	return s.openSlice(s.in, s.index, f, a, f.Registers)
+}
+
+// plainName is the C library's name of a function that it has in variants
+// for different processors: "strlen" for "__strlen_avx2".
+func plainName(name string) string {
+	rest, ok := strings.CutPrefix(name, "__")
+	if !ok {
+		return name
+	}
+	for _, variant := range []string{"_avx", "_sse", "_ssse", "_evex", "_erms", "_unaligned", "_generic"} {
+		if at := strings.Index(rest, variant); at > 0 {
+			return rest[:at]
+		}
+	}
+	return name
 }
 
 // passesArgument reports whether a register carries an argument (System V

@@ -96,12 +96,16 @@ func (w *world) newSlice(in *Input, index int, regs image.Registers) (*slice, er
 	if err != nil {
 		return nil, err
 	}
+	return w.openSlice(in, index, f, a, regs), nil
+}
+
+func (w *world) openSlice(in *Input, index int, f *unwind.Frame, a *analysis, regs image.Registers) *slice {
 	s := &slice{world: w, in: in, index: index, frame: f, registers: regs, a: a, now: instructionOf(a, f),
 		memo: map[place]*node{}, variables: map[evidence.Addr][]variable{}}
 	if f.CFA != 0 {
 		s.entrySP = f.CFA - 8
 	}
-	return s, nil
+	return s
 }
 
 func lostNode(why string) *node { return &node{op: opLost, why: why, reg: x86.RegNone, def: -1} }
@@ -141,7 +145,7 @@ func (s *slice) defined(pos int, r x86.Reg, depth int) *node {
 	defs := s.definitions(pos, r)
 	var own []int
 	for _, d := range defs {
-		if d < 0 || !s.advances(d, r) {
+		if d < 0 || len(defs) == 1 || !s.advances(d, r) {
 			own = append(own, d)
 		}
 	}
@@ -149,7 +153,7 @@ func (s *slice) defined(pos int, r x86.Reg, depth int) *node {
 		return lostNode(manyWays(len(own)))
 	}
 	n := s.definedBy(own[0], r, depth)
-	if len(defs) > 1 {
+	if len(defs) > len(own) {
 		n = s.advancedFrom(n)
 	}
 	return n

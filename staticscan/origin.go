@@ -143,9 +143,7 @@ func (t *trail) describeFailure(s *slice, c culprit) {
 		if v, ok := s.known(c.reg); ok {
 			t.blame.Value = addrOf(v)
 		}
-		if e, ok := s.describe(s.register(s.now, c.reg, 0), 0); ok {
-			t.blame.Pointer, t.blame.PointerType = e.text, typeName(e.typ)
-		}
+		t.describeValue(s, s.register(s.now, c.reg, 0), c.role)
 	}
 	if c.inCell {
 		t.blame.Pointer, t.blame.PointerType = t.blame.Accessed, t.blame.AccessedType
@@ -153,8 +151,45 @@ func (t *trail) describeFailure(s *slice, c culprit) {
 	}
 	t.named = t.in.isOwn(s.frame)
 	if !t.named {
-		t.blame.Through = s.a.function.name
+		t.blame.Through = plainName(s.a.function.name)
 	}
+}
+
+// describeValue names the bad value; an index by what was scaled.
+func (t *trail) describeValue(s *slice, n *node, role Role) {
+	if terms, _ := linear(n, 1, 0, nil, 0); role == RoleIndex && len(terms) == 1 {
+		n = terms[0].node
+		if v, ok := n.best(); ok {
+			t.blame.Value = addrOf(v)
+		}
+	}
+	if base := underConstants(n); role == RolePointer && base != n {
+		// A null pointer plus a member's offset: the pointer is to blame.
+		if e, ok := s.describe(base, 0); ok && e.typ != nil && e.typ.Kind() == debuginfo.KindPointer {
+			n = base
+			if v, ok := n.best(); ok {
+				t.blame.Value = addrOf(v)
+			}
+		}
+	}
+	if e, ok := s.describe(n, 0); ok {
+		t.blame.Pointer, t.blame.PointerType = e.text, typeName(e.typ)
+	}
+}
+
+// underConstants is the value that constants were added to.
+func underConstants(n *node) *node {
+	for range maxDepth {
+		switch {
+		case n.op == opSum && n.b.op == opConst:
+			n = n.a
+		case n.op == opCopy && n.size == 8 && !n.advanced:
+			n = n.a
+		default:
+			return n
+		}
+	}
+	return n
 }
 
 func (t *trail) describeAccess(s *slice, op *x86.Operand) {
@@ -351,16 +386,17 @@ func (t *trail) keepCell(s *slice, n *node, step evidence.OriginStep, typ debugi
 // sumStep goes on with the operand that is the address, by its type or, for
 // want of one, by its place.
 func (t *trail) sumStep(s *slice, n *node) *node {
-	if n.op == opProduct {
-		return n.a
-	}
 	step := t.step(s, n.def, evidence.OriginRegister)
 	step.Register = regName(n.reg)
 	next, other := n.a, n.b
-	if s.isPointerNode(n.b) && !s.isPointerNode(n.a) {
-		next, other = n.b, n.a
+	if n.op == opProduct {
+		step.Text = fmt.Sprintf("it was computed as %s * %d", s.nodeText(next), n.n)
+	} else {
+		if s.isPointerNode(n.b) && !s.isPointerNode(n.a) {
+			next, other = n.b, n.a
+		}
+		step.Text = "it was computed as " + s.nodeText(next) + " + " + s.nodeText(other)
 	}
-	step.Text = "it was computed as " + s.nodeText(next) + " + " + s.nodeText(other)
 	if v, ok := n.best(); ok {
 		step.Value = addrOf(v)
 	}

@@ -24,8 +24,8 @@ type suspect struct {
 	evidence.Suspect
 	typ      debuginfo.Type
 	array    debuginfo.Type // of a whole array
-	place    int // of the function in the scope
-	distance int // instructions to the failing one
+	place    int            // of the function in the scope
+	distance int            // instructions to the failing one
 	whole    bool
 }
 
