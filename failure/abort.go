@@ -90,9 +90,11 @@ func kindOfMessage(message string) evidence.FailureKind {
 		return evidence.StackSmashing
 	case strings.HasPrefix(message, "*** "):
 		return evidence.FortifyFailure
-	case strings.Contains(message, "Assertion `") && strings.Contains(message, "malloc.c:"):
+	case strings.Contains(message, "Assertion `") && strings.Contains(message, "malloc.c:"),
+		strings.HasPrefix(message, "Fatal glibc error: malloc"):
 		return evidence.HeapCorruption
-	case strings.Contains(message, "Assertion `"), strings.Contains(message, "Unexpected error: "):
+	case strings.Contains(message, "Assertion `"), strings.Contains(message, "Unexpected error: "),
+		strings.HasPrefix(message, "Fatal glibc error: ") && strings.Contains(message, "assertion"):
 		return evidence.AssertionFailure
 	}
 	for _, prefix := range heapMessages {

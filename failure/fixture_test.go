@@ -91,6 +91,11 @@ func check(t *testing.T, f *crashtest.Fixture, d diagnosis) {
 	if f.Hang != (len(d.findings) > 0) {
 		t.Errorf("findings %+v", d.findings)
 	}
+	for _, finding := range d.findings {
+		if finding.Proof != evidence.FromCore {
+			t.Errorf("%s is only %s", finding.Summary, finding.Proof)
+		}
+	}
 	c := evidence.Case{Failure: got, Findings: d.findings}
 	if err := c.Check(); err != nil {
 		t.Error(err)

@@ -20,7 +20,6 @@ var runtimeModules = []string{
 // program by inlining and instantiation.
 var toolchainPaths = []string{
 	"/rustc/", "/usr/include/", "/usr/lib/gcc/", "/usr/lib/llvm", "/usr/lib/rustlib/", "/build/glibc", "/build/gcc",
-	"./nptl/", "./sysdeps/", "./csu/", "./debug/", "./assert/", "./stdlib/", "./malloc/",
 }
 
 // runtimeFunctions are machinery wherever they were linked into.

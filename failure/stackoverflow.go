@@ -61,23 +61,41 @@ func (s *scene) stackAbove(addr evidence.Addr) *image.Mapping {
 
 // recursion finds the cycle of functions at the top of the stack.
 func (s *scene) recursion(stack *image.Mapping) *evidence.Recursion {
-	start, period, turns := 0, 0, 0
-	if c := s.stack.Cycle; c != nil && c.First >= s.cut && c.First+c.Period-s.cut <= s.kept() {
-		start, period, turns = c.First-s.cut, c.Period, c.Turns
-	} else {
-		start, period, turns = cycle(s.functionIDs())
+	r := &evidence.Recursion{Depth: max(s.stack.Depth, len(s.frames)), AtLeast: s.stack.Truncated}
+	turn, turns := s.walkedCycle()
+	if turn == nil {
+		start, period, n := cycle(s.functionIDs())
+		turn, turns = s.frames[start:start+period], n
 	}
 	if turns < 3 {
 		return nil
 	}
-	r := &evidence.Recursion{Turns: turns, Depth: max(s.stack.Depth, len(s.frames)), AtLeast: s.stack.Truncated}
-	for i := start + period - 1; i >= start; i-- {
-		r.Cycle = append(r.Cycle, s.sitesOf(&s.frames[i])...)
+	r.Turns = turns
+	for i := len(turn) - 1; i >= 0; i-- {
+		r.Cycle = append(r.Cycle, s.sitesOf(&turn[i])...)
 	}
 	if sp := s.registers().SP(); sp < stack.End {
 		r.StackBytes = uint64(stack.End - sp)
 	}
 	return r
+}
+
+// walkedCycle returns the frames of the cycle that the unwinder found. Where
+// it did not keep them there are only their pcs.
+func (s *scene) walkedCycle() (turn []unwind.Frame, turns int) {
+	c := s.stack.Cycle
+	if c == nil || c.First < s.cut {
+		return nil, 0
+	}
+	if first := c.First - s.cut; first+c.Period <= s.kept() {
+		return s.frames[first : first+c.Period], c.Turns
+	}
+	turn = make([]unwind.Frame, len(c.PCs))
+	for i, pc := range c.PCs {
+		turn[i] = unwind.Frame{Kind: evidence.Physical, Lookup: image.ReturnAddress}
+		turn[i].Registers.Set(image.RIP, uint64(pc))
+	}
+	return turn, c.Turns
 }
 
 // kept is how many frames there are before the gap that a deep stack has.

@@ -1,0 +1,150 @@
+package failure
+
+import (
+	"encoding/binary"
+	"strings"
+	"testing"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/unwind"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestKindOfMessage(t *testing.T) {
+	tests := map[string]evidence.FailureKind{
+		"": "",
+		"*** stack smashing detected ***: terminated":                                       evidence.StackSmashing,
+		"*** buffer overflow detected ***: terminated":                                      evidence.FortifyFailure,
+		"*** %n in writable segment detected ***":                                           evidence.FortifyFailure,
+		"free(): invalid pointer":                                                           evidence.HeapCorruption,
+		"double free or corruption (!prev)":                                                 evidence.HeapCorruption,
+		"corrupted size vs. prev_size":                                                      evidence.HeapCorruption,
+		"munmap_chunk(): invalid pointer":                                                   evidence.HeapCorruption,
+		"prog: malloc.c:2617: sysmalloc: Assertion `(old_top == initial_top (av))' failed.": evidence.HeapCorruption,
+		"Fatal glibc error: malloc assertion failure in sysmalloc: old_size":                evidence.HeapCorruption,
+		"prog: a.c:3: f: Assertion `n > 0' failed.":                                         evidence.AssertionFailure,
+		"The futex facility returned an unexpected error code.":                             "",
+	}
+	for message, want := range tests {
+		if got := kindOfMessage(message); got != want {
+			t.Errorf("%q is %q, want %q", message, got, want)
+		}
+	}
+}
+
+func TestAbortMessage(t *testing.T) {
+	f := newFake(nil)
+	f.symbols = []image.Symbol{{Name: "__abort_msg", Addr: dataAt, Size: 8}}
+	s := f.scene(evidence.Signal{Number: int(unix.SIGABRT), Code: siTkill}, nil)
+	if text, ok := s.abortMessage(); ok || len(s.limits) != 0 {
+		t.Errorf("a null __abort_msg gives %q, limits %v", text, s.limits)
+	}
+	f.put64(dataAt, dataAt+0x100)
+	f.put(dataAt+0x104, []byte("free(): invalid pointer\n\x00"))
+	if text, ok := s.abortMessage(); !ok || text != "free(): invalid pointer" {
+		t.Errorf("message %q", text)
+	}
+	f.put64(dataAt, 0x1234)
+	if text, ok := s.abortMessage(); ok || len(s.limits) != 1 {
+		t.Errorf("an unreadable message gives %q, limits %v", text, s.limits)
+	}
+}
+
+func TestMachinery(t *testing.T) {
+	tests := []struct {
+		site evidence.Site
+		want bool
+	}{
+		{evidence.Site{Module: "/lib/x86_64-linux-gnu/libc.so.6", Function: "strlen"}, true},
+		{evidence.Site{Module: "/usr/lib/libstdc++.so.6", Function: "f"}, true},
+		{evidence.Site{Module: "/opt/libcache.so", Function: "f"}, false},
+		{evidence.Site{Module: "/bin/p", Function: "main"}, false},
+		{evidence.Site{Module: "/bin/p", Function: "std::vector<int>::at(unsigned long)"}, true},
+		{evidence.Site{Module: "/bin/p", Function: "_ZNSt6vectorIiSaIiEE2atEm"}, true},
+		{evidence.Site{Module: "/bin/p", Function: "core::panicking::panic_fmt"}, true},
+		{evidence.Site{Module: "/bin/p", Function: "<alloc::string::String as core::fmt::Display>::fmt"}, true},
+		{evidence.Site{Module: "/bin/p", Function: "<p::Shape as core::fmt::Display>::fmt"}, false},
+		{evidence.Site{Module: "/bin/p", Function: "inner", File: "/rustc/abc/library/core/src/option.rs"}, true},
+		{evidence.Site{Module: "/bin/p", Function: "__GI_abort"}, true},
+		{evidence.Site{Module: "/bin/p", Function: "abort_transfer"}, false},
+		{evidence.Site{Module: "/bin/p", Function: "standard::f"}, false},
+	}
+	for _, test := range tests {
+		if got := machinery(&test.site); got != test.want {
+			t.Errorf("%+v: machinery is %v", test.site, got)
+		}
+	}
+}
+
+// A function that returns a member is followed, one that calls is not.
+func TestFollow(t *testing.T) {
+	tests := []struct {
+		name string
+		code []byte
+		want evidence.Addr
+		ok   bool
+	}{
+		{"member", []byte{0x48, 0x8b, 0x47, 0x08, 0xc3}, 0x1234, true},
+		{"constant", []byte{0x48, 0x8d, 0x05, 0x10, 0, 0, 0, 0xc3}, codeAt + 0x17, true},
+		{"unoptimised", []byte{0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0x7d, 0xf8, 0x48, 0x8b, 0x45, 0xf8, 0x48, 0x8b, 0x40, 0x08, 0x5d, 0xc3}, 0x1234, true},
+		{"call", []byte{0xe8, 0, 0, 0, 0, 0xc3}, 0, false},
+		{"loop", []byte{0xeb, 0xfe}, 0, false},
+		{"store", []byte{0x48, 0x89, 0x3f, 0xc3}, 0, false},
+		{"nothing", []byte{0xc3}, 0, false},
+	}
+	for _, test := range tests {
+		f := newFake(test.code)
+		f.put64(dataAt+8, 0x1234)
+		s := f.scene(segv(segvMapErr, 0), nil)
+		if got, ok := s.follow(codeAt, dataAt); got != test.want || ok != test.ok {
+			t.Errorf("%s: %v, %v; want %v, %v", test.name, got, ok, test.want, test.ok)
+		}
+	}
+}
+
+// signalFrame puts the kernel's frame of a handler between abort and work.
+func signalFrame(f *fake, trap, code uint64, cr2 evidence.Addr, number, siCode uint32) *scene {
+	const at = stackAt + 0x400
+	f.put64(at+frameError, code)
+	f.put64(at+frameTrap, trap)
+	f.put64(at+frameCR2, uint64(cr2))
+	var info [24]byte
+	binary.LittleEndian.PutUint32(info[0:], number)
+	binary.LittleEndian.PutUint32(info[8:], siCode)
+	binary.LittleEndian.PutUint64(info[16:], uint64(cr2))
+	f.put(at+frameInfo, info[:])
+	s := f.scene(evidence.Signal{Number: int(unix.SIGABRT), Code: siTkill}, nil)
+	handler := s.frames[1]
+	trampoline := unwind.Frame{Kind: evidence.SignalFrame, Trust: evidence.TrustCFI, Registers: handler.Registers}
+	trampoline.Registers.Set(image.RSP, at)
+	s.frames = append([]unwind.Frame{handler, trampoline}, s.frames...)
+	return s
+}
+
+func TestFaultBehindHandler(t *testing.T) {
+	tests := []struct {
+		name           string
+		trap, code     uint64
+		cr2            evidence.Addr
+		number, siCode uint32
+		want           evidence.FailureKind
+	}{
+		{"siginfo", trapPage, 6, 8, 11, segvMapErr, evidence.NullPointer},
+		{"no siginfo", trapPage, 6, 8, 0xdead, 0xbeef, evidence.NullPointer},
+		{"older fault", trapPage, 6, 0x5000, 0, 0, evidence.Abort},
+		{"siginfo of another fault", trapDivide, 0, 8, 11, segvMapErr, evidence.Abort},
+		{"asynchronous", trapPage, 0, 0x5000, 10, 0, evidence.Abort},
+	}
+	for _, test := range tests {
+		s := signalFrame(newFake(load), test.trap, test.code, test.cr2, test.number, test.siCode)
+		f := s.classify(100)
+		if f.Kind != test.want {
+			t.Errorf("%s: %s, want %s", test.name, f.Kind, test.want)
+		}
+		if test.want == evidence.NullPointer && (f.Site == nil || f.Site.Function != "work" || !strings.Contains(f.Message, "SIGABRT")) {
+			t.Errorf("%s: site %+v, message %q", test.name, f.Site, f.Message)
+		}
+	}
+}
