@@ -53,7 +53,8 @@ func TestAccessOnProcessor(t *testing.T) {
 			if i.HasTarget && bytes.IndexByte(i.Bytes, 0x66) == 0 {
 				return true // the vendors differ: AMD truncates the target to 16 bits
 			}
-			if shapes[shape(&i)]++; shapes[shape(&i)] > perShape {
+			key := shape(&i)
+			if shapes[key]++; shapes[key] > perShape || testing.Short() && len(shapes)%4 != 0 {
 				return true
 			}
 		}
@@ -64,6 +65,9 @@ func TestAccessOnProcessor(t *testing.T) {
 	})
 	r.print(t)
 	t.Logf("%d encodings, %d tried, %d mnemonics validated, %d memory accesses watched", generated, tried, len(r.validated), r.accesses)
+	if testing.Short() {
+		return
+	}
 	if len(r.validated) < 400 || r.accesses < 1000 {
 		t.Errorf("only %d mnemonics and %d accesses were validated", len(r.validated), r.accesses)
 	}

@@ -4,15 +4,17 @@ package x86
 type opClass uint16
 
 const (
-	hasModRM   opClass = 1 << iota
-	imm8               // one byte
-	imm16              // two bytes
-	immZ               // 2 with a 16-bit operand, else 4
-	immV               // 2, 4, or 8 with REX.W (mov reg, imm)
-	imm32              // 4, whatever the operand size: relative branches
-	immAddress         // 8, or 4 with a 32-bit address (mov moffs)
-	immGroup3          // imm8 or immZ, for /0 and /1 only (test)
-	invalid64          // not in 64-bit mode
+	hasModRM opClass = 1 << iota
+	imm8             // one byte
+	imm16            // two bytes
+	immZ             // 2 with a 16-bit operand, else 4
+	immV             // 2, 4, or 8 with REX.W (mov reg, imm)
+	// Relative branches have 4 whatever the operand size. AMD's processors
+	// take 2 behind a prefix 0x66; no compiler makes that.
+	imm32
+	immAddress // 8, or 4 with a 32-bit address (mov moffs)
+	immGroup3  // imm8 or immZ, for /0 and /1 only (test)
+	invalid64  // not in 64-bit mode
 )
 
 // The classes of the one-byte opcodes and of 0F xx (SDM volume 2, A.3).

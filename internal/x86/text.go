@@ -109,10 +109,15 @@ func (i *Inst) Text() string {
 	b.WriteString(prefixNames[i.style.prefix])
 	b.WriteString(i.Op)
 	separator := " "
+	rounded := i.style.rounding == roundingNone
 	for n := range i.Operands {
 		o := &i.Operands[n]
 		if o.Implicit {
 			continue
+		}
+		if o.IsImm && !rounded {
+			b.WriteString(separator + roundingNames[i.style.rounding])
+			rounded = true
 		}
 		b.WriteString(separator)
 		separator = ", "
@@ -124,7 +129,7 @@ func (i *Inst) Text() string {
 			}
 		}
 	}
-	if i.style.rounding != roundingNone {
+	if !rounded {
 		b.WriteString(separator + roundingNames[i.style.rounding])
 	}
 	return b.String()
