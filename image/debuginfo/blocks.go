@@ -57,6 +57,7 @@ func (u *unit) buildBlocks(die uint64) (*blockTree, error) {
 	var e entry
 	var open []int32 // the block that each level of nesting opened, or -1
 	current := int32(-1)
+walk:
 	for w.next(&e) {
 		if e.abbrev == nil {
 			n := len(open) - 1
@@ -79,7 +80,7 @@ func (u *unit) buildBlocks(die uint64) (*blockTree, error) {
 		switch {
 		case skip:
 			if !w.skipChildren(&e) {
-				return nil, w.err
+				break walk
 			}
 		case e.abbrev.children:
 			open = append(open, opened)
@@ -92,6 +93,9 @@ func (u *unit) buildBlocks(die uint64) (*blockTree, error) {
 		if len(open) == 0 {
 			break
 		}
+	}
+	if w.err == nil && len(tree.blocks) == 0 {
+		return nil, u.src.bad(u.section, die, "no function where one is referred to")
 	}
 	return tree, w.err
 }

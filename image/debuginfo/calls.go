@@ -160,6 +160,9 @@ func (e *entry) function() (*Function, error) {
 	if f.Name, err = e.displayName(f.Unit.Language); err != nil {
 		return nil, err
 	}
+	if qualifies(f.Unit.Language) && f.Unit.Language != langRust {
+		f.Name = canonical(f.Name)
+	}
 	if f.Linkage, err = e.linkageName(); err != nil {
 		return nil, err
 	}

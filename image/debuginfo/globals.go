@@ -59,29 +59,53 @@ func (i *Info) GlobalNamed(name string, hint uint64) (v Variable, ok bool, err e
 			return v, ok, err
 		}
 	}
-	accept := func(e *entry) bool {
-		if e.tag() != dwarf.TagVariable || !e.abbrev.has(dwarf.AttrLocation) {
-			return false
-		}
-		location, _ := e.attr(dwarf.AttrLocation)
-		if _, _, fixed := staticAddress(location); !fixed {
-			return false
-		}
-		candidate, has, err := e.global()
-		if err != nil || !has || candidate.Name != name {
-			return false
-		}
-		v, ok = candidate, true
-		return true
+	var unit *unit
+	if p, err := i.placeAt(hint); err == nil {
+		unit = p.unit
 	}
-	simple := unqualified(name)
-	if p, placeErr := i.placeAt(hint); placeErr == nil && p.unit != nil {
-		if (&nameSearch{name: simple, accept: accept, left: maxCandidates}).inUnit(p.unit) {
-			return v, ok, nil
+	err = i.searchFrom(unit, unqualified(name), func(e *entry) bool {
+		if e.tag() == dwarf.TagVariable && !ok {
+			v, ok = i.globalOf(e, name)
 		}
-	}
-	err = i.searchName(simple, accept)
+		return ok
+	})
 	return v, ok, err
+}
+
+// globalOf returns the variable of a DIE if it has the name: the DIE's own,
+// or, where that is a declaration in a namespace or class, the one it
+// declares.
+func (i *Info) globalOf(e *entry, name string) (Variable, bool) {
+	full, err := e.displayName(e.unit.describe().Language)
+	if err != nil || full != name {
+		return Variable{}, false
+	}
+	location, has := e.attr(dwarf.AttrLocation)
+	if _, _, fixed := staticAddress(location); has && fixed {
+		v, ok, err := e.global()
+		return v, ok && err == nil
+	}
+	if linkage, err := e.linkageName(); err == nil && linkage != "" {
+		if symbol, has := i.main.file.SymbolNamed(linkage); has {
+			v, ok, err := i.GlobalAt(symbol.Value, 0)
+			return v, ok && err == nil
+		}
+	}
+	return e.unit.globalNamed(name)
+}
+
+// globalNamed looks through the unit's own variables with static storage.
+func (u *unit) globalNamed(name string) (Variable, bool) {
+	table, err := u.table()
+	if err != nil {
+		return Variable{}, false
+	}
+	for _, s := range table.statics {
+		if v, ok, err := u.globalAt(s.die); ok && err == nil && v.Name == name {
+			return v, true
+		}
+	}
+	return Variable{}, false
 }
 
 // GlobalsAt returns the variables with static storage that the unit covering

@@ -39,6 +39,25 @@ func (i *Info) searchName(name string, accept func(e *entry) bool) error {
 	return nil
 }
 
+// searchFrom looks in the unit hint first, and in its file if that is a split
+// one; nil is no hint.
+func (i *Info) searchFrom(hint *unit, name string, accept func(e *entry) bool) error {
+	n := &nameSearch{name: name, accept: accept, left: maxCandidates}
+	if hint != nil {
+		if n.inUnit(hint) {
+			return nil
+		}
+		if hint.src.split {
+			for _, u := range hint.src.units {
+				if u.broken == nil && u != hint && n.inUnit(u) {
+					return nil
+				}
+			}
+		}
+	}
+	return i.searchName(name, accept)
+}
+
 func (n *nameSearch) in(s *source) (done bool, err error) {
 	strs, err := s.section(secStr)
 	if err != nil {
@@ -221,7 +240,7 @@ func (n *nameSearch) inUnit(u *unit) bool {
 }
 
 // indexTypes maps the unqualified names of a unit's types and variables to
-// their DIEs, declarations left out.
+// their DIEs, declared types left out.
 func (u *unit) indexTypes() (map[string][]uint64, error) {
 	w, err := u.walk(u.first)
 	if err != nil {
@@ -234,7 +253,7 @@ func (u *unit) indexTypes() (map[string][]uint64, error) {
 			continue
 		}
 		v, ok := e.attr(dwarf.AttrName)
-		if !ok || e.flag(dwarf.AttrDeclaration) {
+		if !ok || e.abbrev.tag != dwarf.TagVariable && e.flag(dwarf.AttrDeclaration) {
 			continue
 		}
 		name, err := v.str()
@@ -301,10 +320,7 @@ func (i *Info) definition(name string, tag dwarf.Tag, hint *unit, language int64
 		known.found = i.dieTypeOf(typeKey{unit: e.unit, off: e.off, language: own})
 		return true
 	}
-	simple := unqualified(name)
-	if hint == nil || !(&nameSearch{name: simple, accept: accept, left: maxCandidates}).inUnit(hint) {
-		known.err = i.searchName(simple, accept)
-	}
+	known.err = i.searchFrom(hint, unqualified(name), accept)
 	i.mu.Lock()
 	if len(i.named) < maxTypes {
 		i.named[name] = known

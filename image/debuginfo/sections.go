@@ -74,15 +74,26 @@ func (s *source) sectionName(id sectionID) string {
 }
 
 func (s *source) read(id sectionID) ([]byte, error) {
-	section := s.file.Section(s.sectionName(id))
-	if section == nil || section.Size == 0 {
-		return nil, nil
+	name := s.sectionName(id)
+	var all [][]byte
+	for _, section := range s.file.Sections() {
+		if section.Name != name || section.Size == 0 {
+			continue
+		}
+		data, err := section.Data()
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		all = append(all, data)
+		if !s.split {
+			break
+		}
 	}
-	data, err := section.Data()
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", s.sectionName(id), err)
+	if len(all) == 1 {
+		return all[0], nil
 	}
-	return data, nil
+	// a .dwo file is not linked: each type unit has a section of its own
+	return bytes.Join(all, nil), nil
 }
 
 func (s *source) section(id sectionID) ([]byte, error) { return s.load[id]() }

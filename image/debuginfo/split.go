@@ -1,7 +1,6 @@
 package debuginfo
 
 import (
-	"errors"
 	"fmt"
 	"path"
 )
@@ -52,7 +51,7 @@ func (i *Info) splitSource(skeleton *unit, name string) (*source, error) {
 		return nil, s.unsupported("DWARF package files (.dwp) are not read")
 	}
 	if file.Section(".debug_info.dwo") == nil {
-		return nil, errors.Join(s.bad(secInfo, 0, "no such section"))
+		return nil, s.bad(secInfo, 0, "no such section")
 	}
 	if err := s.index(); err != nil {
 		return nil, err
