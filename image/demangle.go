@@ -13,7 +13,7 @@ const (
 	// longestMangled bounds what is handed to the demangler, whose output,
 	// and time, may grow exponentially with the input's substitutions;
 	// 1<<longestNamePower bounds the output.
-	longestMangled   = 32 << 10
+	longestMangled   = 16 << 10
 	longestNamePower = 14
 	longestName      = 1 << longestNamePower
 )

@@ -85,7 +85,10 @@ func openStopped(t *tracer, status *procStatus, opts Options) (*Process, error) 
 		return nil, err
 	}
 	if len(t.threads) == 0 {
-		return nil, fmt.Errorf("process %d: no thread could be stopped within %v", t.pid, stopLimit)
+		for _, l := range t.stragglers() {
+			return nil, fmt.Errorf("process %d: %s", t.pid, l.Text)
+		}
+		return nil, fmt.Errorf("process %d ended before it could be stopped", t.pid)
 	}
 	pid := t.pid
 	p := &Process{options: opts, Failing: -1, stackLimit: stackLimitOf(pid)}
@@ -118,11 +121,7 @@ func (p *Process) setTracees(t *tracer) {
 		}
 	}
 	p.Program.Threads = len(p.Threads)
-	for _, tid := range t.moving {
-		s, _ := readStatus(tid)
-		p.Limits = append(p.Limits, evidence.Limit{Subject: fmt.Sprintf("thread %d", tid), Severe: true, Text: fmt.Sprintf(
-			"thread %d (%s) did not stop within %v, state %s: it is left out", tid, s.name, stopLimit, s.state)})
-	}
+	p.Limits = append(p.Limits, t.stragglers()...)
 }
 
 // liveFiles returns the ways to a mapped file that do not need its name: the

@@ -342,3 +342,83 @@ func TestParseMaps(t *testing.T) {
 		}
 	}
 }
+
+// TestLiveUninterruptible is about a parent that waits in vfork, which no
+// signal and no debugger stops.
+func TestLiveUninterruptible(t *testing.T) {
+	exe := compileText(t, "vforks.c", `
+#include <stdio.h>
+#include <unistd.h>
+int main(void)
+{
+	char c;
+	alarm(300);
+	puts("here");
+	fflush(stdout);
+	if (vfork() == 0)
+		_exit(read(0, &c, 1) != 1);
+	puts("after");
+	fflush(stdout);
+	return 0;
+}`)
+	running := startInferior(t, exe)
+	pid := running.cmd.Process.Pid
+	waitState(t, pid, 'D')
+	status, err := readStatus(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := newTracer(pid)
+	tr.limit = 50 * time.Millisecond
+	_, err = openStopped(tr, &status, Options{})
+	if err == nil || !strings.Contains(err.Error(), "did not stop within 50ms") || !strings.Contains(err.Error(), "state is D") {
+		t.Errorf("a thread in vfork: %v", err)
+	}
+	if err := tr.detach(); err != nil {
+		t.Error(err)
+	}
+	if _, err := running.in.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	running.expect(t, "after")
+}
+
+// TestLiveWithoutFirstThread attaches to what runs on after main's thread
+// has ended.
+func TestLiveWithoutFirstThread(t *testing.T) {
+	exe := compileText(t, "ended.c", `
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int marker = 0x5eed;
+static void *answers(void *arg)
+{
+	char line[100];
+	pthread_join(*(pthread_t *)arg, 0);
+	do {
+		puts("here");
+		fflush(stdout);
+	} while (fgets(line, sizeof line, stdin));
+	exit(0);
+}
+int main(void)
+{
+	static pthread_t self;
+	pthread_t t;
+	alarm(300);
+	self = pthread_self();
+	pthread_create(&t, 0, answers, &self);
+	pthread_exit(0);
+}`, "-pthread")
+	running := startInferior(t, exe)
+	waitState(t, running.cmd.Process.Pid, 'Z')
+	p := attach(t, running.cmd.Process.Pid)
+	if len(p.Threads) != 1 || p.Exe == nil || p.Exe.Object == nil || global(t, p, "marker") != 0x5eed {
+		t.Errorf("%d threads, executable %+v, limits %+v", len(p.Threads), p.Exe, p.AllLimits())
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	running.answers(t)
+}

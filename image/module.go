@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"sort"
 	"sync"
+	"sync/atomic"
 
 	"diagnose/evidence"
 	"diagnose/image/debuginfo"
@@ -38,8 +39,12 @@ type Module struct {
 	fileStart  evidence.Addr
 	fileOffset uint64
 
-	debugOnce sync.Once
+	fileOnce  sync.Once
 	debugFile *object.File
+	fileErr   error
+	// separate is debugFile if that is another file than Object.
+	separate  atomic.Pointer[object.File]
+	debugOnce sync.Once
 	debug     *debuginfo.Info
 	debugErr  error
 	// toldDebug and toldOther keep limits to one a module.
@@ -64,52 +69,48 @@ func (m *Module) name() string { return filepath.Base(m.Path) }
 // error when there is none. It is safe for concurrent use.
 func (m *Module) Debug() (*debuginfo.Info, error) {
 	m.debugOnce.Do(func() {
-		if m.Object == nil {
-			return
+		err := m.findDebugFile()
+		if m.debugFile != nil && m.debugFile.HasDWARF() {
+			m.debug, err = debuginfo.Open(m.debugFile, m.finder())
 		}
-		if err := m.openDebug(); err != nil {
+		if err != nil {
 			m.debugErr = fmt.Errorf("debug information of %s: %w", m.name(), err)
 		}
 	})
 	return m.debug, m.debugErr
 }
 
-func (m *Module) openDebug() error {
-	finder := new(object.Finder)
-	if m.process != nil {
-		finder = &m.process.options.Finder
-	}
-	file, err := finder.Debug(m.Object)
-	if file == nil {
-		return err
-	}
-	m.debugFile = file
-	m.Object.AddSymbols(file)
-	if !file.HasDWARF() {
-		return err
-	}
-	m.debug, err = debuginfo.Open(file, finder)
-	return err
+// findDebugFile finds the file with the module's DWARF and adds that file's
+// symbols to the module's own, which costs far less than opening the DWARF.
+func (m *Module) findDebugFile() error {
+	m.fileOnce.Do(func() {
+		if m.Object == nil {
+			return
+		}
+		m.debugFile, m.fileErr = m.finder().Debug(m.Object)
+		if m.debugFile != nil && m.debugFile != m.Object {
+			m.Object.AddSymbols(m.debugFile)
+			m.separate.Store(m.debugFile)
+		}
+	})
+	return m.fileErr
 }
 
-// DebugFile returns the separate file that Debug took the DWARF from, ""
-// when it was in the object itself or there is none.
+func (m *Module) finder() *object.Finder {
+	if m.process == nil {
+		return new(object.Finder)
+	}
+	return &m.process.options.Finder
+}
+
+// DebugFile returns the path of the separate file that the module's DWARF
+// and symbols come from; "" when they are in the object itself, there are
+// none, or nobody has asked for them yet.
 func (m *Module) DebugFile() string {
-	if _, err := m.Debug(); err != nil && m.debugFile == nil {
-		return ""
+	if f := m.separate.Load(); f != nil {
+		return f.Path()
 	}
-	if m.debugFile == nil || m.debugFile == m.Object {
-		return ""
-	}
-	return m.debugFile.Path()
-}
-
-// DebugObject returns the object that Debug took the DWARF from, which may be
-// the module's own; nil when there is none.
-func (m *Module) DebugObject() *object.File {
-	// The file may hold what is asked of it although its DWARF is damaged.
-	_, _ = m.Debug()
-	return m.debugFile
+	return ""
 }
 
 // LinkAddr turns an address of the process into one of the object.

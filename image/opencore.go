@@ -196,6 +196,7 @@ func (p *Process) nameStack() {
 // countMissing fills Mapping.Missing and tells what the core should hold and
 // does not.
 func (p *Process) countMissing(core *elfCore) {
+	const named = 4
 	var names []string
 	missing := 0
 	for i := range p.Mappings {
@@ -209,7 +210,10 @@ func (p *Process) countMissing(core *elfCore) {
 			continue
 		}
 		missing++
-		if name := p.missingName(m); len(names) < 4 && (len(names) == 0 || names[len(names)-1] != name) {
+		if len(names) == named {
+			continue
+		}
+		if name := p.missingName(m); len(names) == 0 || names[len(names)-1] != name {
 			names = append(names, name)
 		}
 	}

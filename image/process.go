@@ -146,8 +146,8 @@ func (p *Process) Close() error {
 		if m.debug != nil {
 			m.debug.Close()
 		}
-		if m.debugFile != nil && m.debugFile != m.Object {
-			m.debugFile.Close()
+		if f := m.separate.Load(); f != nil {
+			f.Close()
 		}
 	}
 	for _, f := range p.opened {

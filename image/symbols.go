@@ -19,7 +19,7 @@ func (p *Process) SymbolAt(addr evidence.Addr) (Symbol, bool) {
 	if m == nil || m.Object == nil {
 		return Symbol{}, false
 	}
-	m.Debug() // adds the separate debug file's symbols
+	m.findDebugFile()
 	s, ok := m.Object.SymbolAt(m.LinkAddr(addr))
 	if !ok {
 		return Symbol{}, false
@@ -47,7 +47,7 @@ func (p *Process) PrivateSymbol(m *Module, name string) (Symbol, bool) {
 	if m.Object == nil {
 		return Symbol{}, false
 	}
-	m.Debug()
+	m.findDebugFile()
 	if s, ok := m.Object.SymbolNamed(name); ok && s.Kind != object.SymbolTLS {
 		return p.symbol(m, s), true
 	}

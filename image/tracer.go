@@ -36,8 +36,9 @@ type tracer struct {
 	ended chan struct{}
 	// threads that stopped, in ascending order of their ids.
 	threads []*tracee
-	// moving are seized threads that did not stop.
+	// moving are seized threads that did not stop within limit.
 	moving []int
+	limit  time.Duration
 }
 
 // tracee is a stopped thread.
@@ -52,7 +53,7 @@ type tracee struct {
 
 // newTracer starts the kernel thread that traces.
 func newTracer(pid int) *tracer {
-	t := &tracer{pid: pid, calls: make(chan func()), ended: make(chan struct{})}
+	t := &tracer{pid: pid, limit: stopLimit, calls: make(chan func()), ended: make(chan struct{})}
 	started := make(chan struct{})
 	go t.serve(started)
 	<-started
@@ -154,7 +155,7 @@ func (t *tracer) seize(tid int) (bool, error) {
 // await waits until the threads stand. Those that do not within the limit,
 // as in an uninterruptible sleep, are left out.
 func (t *tracer) await(tids []int) {
-	deadline := time.Now().Add(stopLimit)
+	deadline := time.Now().Add(t.limit)
 	pause := 20 * time.Microsecond
 	for len(tids) > 0 {
 		waiting := tids[:0]
@@ -194,6 +195,17 @@ func (t *tracer) poll(tid int) bool {
 	}
 	t.threads = append(t.threads, thread)
 	return true
+}
+
+// stragglers says which threads did not stop.
+func (t *tracer) stragglers() []evidence.Limit {
+	var list []evidence.Limit
+	for _, tid := range t.moving {
+		s, _ := readStatus(tid)
+		list = append(list, evidence.Limit{Subject: fmt.Sprintf("thread %d", tid), Severe: true, Text: fmt.Sprintf(
+			"thread %d (%s) did not stop within %v and is left out; its state is %s", tid, printable(s.name), t.limit, s.state)})
+	}
+	return list
 }
 
 func (t *tracer) pendingSiginfo(tid int) *evidence.Signal {
