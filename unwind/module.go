@@ -128,8 +128,7 @@ func (m *moduleCFI) findInTable(pc uint64) (fn *function, conclusive bool, err e
 	}
 	begin, addr, ok := m.table.find(pc)
 	if !ok {
-		first, _ := m.table.at(0)
-		return nil, pc < first, nil
+		return nil, m.table.sorted(), nil
 	}
 	fn, err = m.function(ehFrame, addr)
 	if err != nil || fn.fde.begin != begin {
@@ -137,7 +136,7 @@ func (m *moduleCFI) findInTable(pc uint64) (fn *function, conclusive bool, err e
 		return nil, false, nil
 	}
 	if !fn.fde.covers(pc) {
-		return nil, true, nil
+		return nil, m.table.sorted(), nil
 	}
 	return fn, true, nil
 }

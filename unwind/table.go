@@ -13,6 +13,8 @@ type searchTable struct {
 	addr    uint64 // of the section
 	data    []byte // pairs of (initial location, FDE address), relative to addr
 	ehFrame uint64 // address of .eh_frame
+
+	checked, inOrder bool
 }
 
 // encodingTable is DW_EH_PE_datarel | DW_EH_PE_sdata4, the one encoding that
@@ -67,6 +69,19 @@ func (t *searchTable) find(pc uint64) (begin, fdeAddr uint64, ok bool) {
 	}
 	begin, fdeAddr = t.at(i - 1)
 	return begin, fdeAddr, true
+}
+
+// sorted reports whether the table is in order, without which a search that
+// finds nothing means nothing. It looks at the whole table once.
+func (t *searchTable) sorted() bool {
+	if !t.checked {
+		t.checked, t.inOrder = true, true
+		for i, last := 0, uint64(0); i < t.len() && t.inOrder; i++ {
+			begin, _ := t.at(i)
+			t.inOrder, last = begin >= last, begin
+		}
+	}
+	return t.inOrder
 }
 
 // span is one FDE found by a scan.

@@ -5,7 +5,7 @@ static int numbers[] = {1, 3, 5, 7};
 static int *volatile key;
 static int five = 5;
 
-static int compare(const void *k, const void *element)
+__attribute__((noinline, noipa)) static int compare(const void *k, const void *element)
 {
     // WANT: null-pointer read:@LINE+1
     return *(const int *)k - *(const int *)element;

@@ -5,7 +5,7 @@ template <int N, typename T> struct Walker {
 template <typename T> struct Walker<0, T> {
     __attribute__((noinline, noipa)) static T walk(const T *p)
     {
-        // WANT: null-pointer read:@LINE+1
+        // WANT: null-pointer read:@LINE-2..+1
         return *p;
     }
 };

@@ -5,7 +5,7 @@ __attribute__((noinline, noipa)) static int run(int n)
 {
     runs = n;
 #ifndef FIXED
-    // WANT: illegal-instruction:@LINE+1
+    // WANT: illegal-instruction:@LINE-2..+1
     __asm__ volatile(".byte 0xf0, 0x0f, 0x18, 0xc0");
 #endif
     return runs;
