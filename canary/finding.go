@@ -42,7 +42,7 @@ func (d *damage) finding(m image.Memory) evidence.Finding {
 	}
 	if below := d.below(); len(below) > 0 {
 		b := below[0]
-		summary += fmt.Sprintf(": it lies %s %s (%s), the nearest array below it (inferred)",
+		summary += fmt.Sprintf(": it lies %s %s (%s), the nearest buffer below it (inferred)",
 			behind(uint64(d.addr-b.end())), b.Name, b.Type)
 		facts = append(facts, d.span(m, b)...)
 	}
@@ -86,7 +86,7 @@ func behind(n uint64) string {
 	return fmt.Sprintf("%d bytes past the end of", n)
 }
 
-// span shows what stands from the end of the nearest array to the guard and
+// span shows what stands from the end of the nearest buffer to the guard and
 // on behind it, which often shows what was copied.
 func (d *damage) span(m image.Memory, b Buffer) []evidence.Fact {
 	const longest = 64
@@ -100,7 +100,7 @@ func (d *damage) span(m image.Memory, b Buffer) []evidence.Fact {
 	return []evidence.Fact{{Name: "from the end of " + b.Name, Text: printable(data)}}
 }
 
-// below returns the arrays of the frame that end below the guard, the nearest
+// below returns the buffers of the frame that end below the guard, the nearest
 // first.
 func (d *damage) below() []Buffer {
 	list := slices.DeleteFunc(slices.Clone(d.frame.Buffers), func(b Buffer) bool {
@@ -116,11 +116,11 @@ func (d *damage) distances() []evidence.Fact {
 	var facts []evidence.Fact
 	for i, b := range below {
 		if i == maxBuffers {
-			facts = append(facts, evidence.Fact{Name: "further arrays", Text: fmt.Sprint(len(below) - i)})
+			facts = append(facts, evidence.Fact{Name: "further buffers", Text: fmt.Sprint(len(below) - i)})
 			break
 		}
 		text := fmt.Sprintf("%s, %d bytes at %v; the guard lies %s it", b.Type, b.Size, b.Addr, behind(uint64(d.addr-b.end())))
-		facts = append(facts, evidence.Fact{Name: "array " + b.Name, Text: text})
+		facts = append(facts, evidence.Fact{Name: "buffer " + b.Name, Text: text})
 	}
 	return facts
 }

@@ -1,6 +1,8 @@
 package canary
 
 import (
+	"bytes"
+
 	"diagnose/evidence"
 	"diagnose/internal/x86"
 )
@@ -14,6 +16,18 @@ type Code struct {
 // guardOffset is where the thread control block holds the reference value of
 // the guards (glibc, sysdeps/x86_64/nptl/tls.h: tcbhead_t.stack_guard).
 const guardOffset = 0x28
+
+// mayGuard reports whether the code holds the encoding of an absolute operand
+// at guardOffset, without which there is no need to decode it.
+func mayGuard(code []Code) bool {
+	operand := []byte{0x25, guardOffset, 0, 0, 0} // SIB without base and index, disp32
+	for _, c := range code {
+		if bytes.Contains(c.Bytes, operand) {
+			return true
+		}
+	}
+	return false
+}
 
 // slot is a guard's place in its frame.
 type slot struct {

@@ -111,7 +111,7 @@ func initialGuard(m image.Memory, random evidence.Addr) (value uint64, known boo
 // guardAddress returns the address of the frame's guard, if the code says
 // where it is and that it is filled.
 func guardAddress(m image.Memory, f, outer *Frame, smashed bool) (evidence.Addr, bool) {
-	if len(f.Code) == 0 || f.Trust.Guess() || f.Trust == "" {
+	if !mayGuard(f.Code) || f.Trust.Guess() || f.Trust == "" {
 		return 0, false
 	}
 	g := newGraph(f.Code)

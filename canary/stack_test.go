@@ -186,7 +186,7 @@ func TestOverwrittenGuards(t *testing.T) {
 			if f.Addr != s.slot || f.Kind != evidence.FindingStackGuard || f.Proof != evidence.FromCore {
 				t.Errorf("got %+v, want the guard at %v", f, s.slot)
 			}
-			if want := "8 bytes past the end of buf (char [32]), the nearest array below it (inferred)"; !strings.Contains(f.Summary, want) {
+			if want := "8 bytes past the end of buf (char [32]), the nearest buffer below it (inferred)"; !strings.Contains(f.Summary, want) {
 				t.Errorf("summary %q lacks %q", f.Summary, want)
 			}
 			if i := slices.IndexFunc(f.Facts, func(f evidence.Fact) bool { return f.Name == "found" }); i < 0 ||
