@@ -2,6 +2,7 @@ package reports
 
 import (
 	"fmt"
+	"path"
 	"strings"
 
 	"diagnose/evidence"
@@ -54,7 +55,7 @@ func otherLimits(c *evidence.Case) []block {
 }
 
 func limitLine(l evidence.Limit) line {
-	if l.Subject == "" || strings.Contains(l.Text, l.Subject) {
+	if l.Subject == "" || strings.Contains(l.Text, path.Base(l.Subject)) {
 		return say(caveat, l.Text)
 	}
 	return say(caveat, l.Subject+": "+l.Text)

@@ -63,7 +63,7 @@ func (a *analysis) stackOf(g *group, locals int) evidence.Stack {
 		if i >= own && startFrame(&g.stack.Frames[i]) {
 			locals = 0 // what started the thread is not the program's own code
 		}
-		frames := a.frame(g, i, wanted{arguments: i < own+argumentFrames, locals: i >= own && i < own+locals, parts: locals > 0})
+		frames := a.frame(g, i, wanted{arguments: i < own+argumentFrames, locals: i >= own && i < own+locals, parts: locals > 0 && i >= own})
 		for j := range frames {
 			frames[j].Index = index
 			index++
