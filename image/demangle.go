@@ -22,7 +22,10 @@ const (
 // not mangled. Whatever the symbol table holds, the result is printable and
 // bounded.
 func demangled(name string) string {
-	name, _, _ = strings.Cut(name, "@")
+	name, version, _ := strings.Cut(name, "@")
+	if version == "plt" { // no version but a stub's symbol, as package object names it
+		return demangled(name) + "@plt"
+	}
 	if len(name) > longestMangled || !mangled(name) {
 		return printable(name)
 	}

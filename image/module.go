@@ -63,7 +63,7 @@ func (m *Module) Contains(addr evidence.Addr) bool {
 }
 
 // name is the module's name in sentences.
-func (m *Module) name() string { return filepath.Base(m.Path) }
+func (m *Module) name() string { return printable(filepath.Base(m.Path)) }
 
 // Debug returns the module's DWARF, opened at the first call; nil without an
 // error when there is none. It is safe for concurrent use.

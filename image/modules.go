@@ -142,6 +142,13 @@ func (p *Process) findExe(source *fileSource) *Module {
 			return m
 		}
 	}
+	// Without an auxiliary vector the kernel's short name is left.
+	const shortName = 15 // TASK_COMM_LEN less the NUL
+	for _, m := range p.Modules {
+		if base := filepath.Base(m.Path); p.Program.Command != "" && base[:min(len(base), shortName)] == p.Program.Command {
+			return m
+		}
+	}
 	return nil
 }
 
@@ -207,7 +214,7 @@ func (p *Process) tellAbsent(absent []*Module, reason error) {
 	for i, m := range absent {
 		severe = severe || m == p.Exe
 		if i < named {
-			names += ", " + printable(m.name())
+			names += ", " + m.name()
 		}
 	}
 	names = names[2:]
@@ -263,17 +270,17 @@ func (m *Module) compare(f *object.File) (reason string, doubt []evidence.Limit)
 	case m.BuildID != "" && id == m.BuildID:
 		return "", nil
 	case m.BuildID != "" && id == "":
-		return fmt.Sprintf("%s has no build-id, but the process ran %s with build-id %s%s", f.Path(), m.name(), m.BuildID, off), nil
+		return fmt.Sprintf("%s has no build-id, but the process ran %s with build-id %s%s", printable(f.Path()), m.name(), m.BuildID, off), nil
 	case m.BuildID != "":
-		return fmt.Sprintf("%s has build-id %s, but the process ran %s with build-id %s%s", f.Path(), id, m.name(), m.BuildID, off), nil
+		return fmt.Sprintf("%s has build-id %s, but the process ran %s with build-id %s%s", printable(f.Path()), id, m.name(), m.BuildID, off), nil
 	case m.image != nil && !m.image.sameSegments(f):
 		return fmt.Sprintf("%s (build-id %s) has other segments than the %s that the process ran (build-id not in memory)%s",
-			f.Path(), orNone(id), m.name(), off), nil
+			printable(f.Path()), orNone(id), m.name(), off), nil
 	case m.image != nil && id == "":
 		return "", nil
 	}
 	return "", []evidence.Limit{{Subject: m.Path, Text: fmt.Sprintf(
-		"the process's memory lacks the build-id of %s; %s is taken for it unchecked", m.name(), f.Path())}}
+		"the process's memory lacks the build-id of %s; %s is taken for it unchecked", m.name(), printable(f.Path()))}}
 }
 
 func orNone(id string) string {

@@ -225,7 +225,7 @@ func (p *Process) countMissing(core *elfCore) {
 
 func (p *Process) missingName(m *Mapping) string {
 	if m.Path != "" {
-		return m.Path
+		return printable(m.Path)
 	}
 	return fmt.Sprintf("%v (%s)", m.Start, m.Perms)
 }

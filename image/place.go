@@ -15,6 +15,7 @@ const (
 	// defaultStackLimit is the usual RLIMIT_STACK, which a core does not
 	// record; stackGuardGap is the kernel's stack_guard_gap (mm/mmap.c).
 	defaultStackLimit = 8 << 20
+	largestStackLimit = 1 << 30 // beyond which the limit tells nothing of an address
 	stackGuardGap     = 256 * pageSize
 )
 
@@ -67,7 +68,7 @@ func (p *Process) mapped(place *evidence.Place, m *Mapping) {
 	if m.file() {
 		offset := m.Offset + uint64(place.Addr-m.Start)
 		place.Class, place.Offset = evidence.PlaceMappedFile, offset
-		place.Text = fmt.Sprintf("in the mapped file %s at offset %#x", m.Path, offset)
+		place.Text = fmt.Sprintf("in the mapped file %s at offset %#x", printable(m.Path), offset)
 		return
 	}
 	p.anonymous(place, m)
@@ -244,15 +245,16 @@ func (p *Process) belowMainStack(place *evidence.Place) bool {
 			continue
 		}
 		m := &p.Mappings[s.mapping]
-		limit := p.stackLimit
-		if limit == 0 {
-			limit, place.Proof = defaultStackLimit, evidence.Inferred
+		limit, proof := p.stackLimit, evidence.FromCore
+		if limit == 0 || limit > largestStackLimit {
+			limit, proof = defaultStackLimit, evidence.Inferred
 		}
-		size := max(m.size(), min(limit, canonicalEnd))
-		if place.Addr >= m.Start || uint64(m.End)-uint64(place.Addr) > size+stackGuardGap {
-			place.Proof = evidence.FromCore
+		size := max(m.size(), limit)
+		nothingBetween := p.mappingBehind(place.Addr) == s.mapping
+		if !nothingBetween || uint64(m.End)-uint64(place.Addr) > size+stackGuardGap {
 			return false
 		}
+		place.Proof = proof
 		place.Class, place.TID = evidence.PlaceStackGuard, s.thread.Ref.TID
 		place.Text = fmt.Sprintf("%s below the stack of thread %d, which is %#x bytes large", byteCount(uint64(m.Start-place.Addr)),
 			s.thread.Ref.Number, m.size())
@@ -293,7 +295,7 @@ func (p *Process) describe(m *Mapping) string {
 	case m.Start >= regions.heap.start && m.End <= regions.heap.end:
 		return "the heap"
 	case m.Path != "":
-		return m.Path
+		return printable(m.Path)
 	case m.Perms == "---":
 		return "an inaccessible mapping"
 	}

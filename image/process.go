@@ -143,10 +143,10 @@ func (p *Process) Close() error {
 		p.close = nil
 	}
 	for _, m := range p.Modules {
-		if m.debug != nil {
+		if m.debug != nil && p.opened != nil {
 			m.debug.Close()
 		}
-		if f := m.separate.Load(); f != nil {
+		if f := m.separate.Swap(nil); f != nil {
 			f.Close()
 		}
 	}
