@@ -1,6 +1,7 @@
 package image
 
 import (
+	"encoding/binary"
 	"errors"
 	"os"
 	"os/exec"
@@ -421,4 +422,33 @@ int main(void)
 		t.Error(err)
 	}
 	running.answers(t)
+}
+
+// TestLive32Bit refuses a 32-bit program before it stops it.
+func TestLive32Bit(t *testing.T) {
+	code := []byte{0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7} // pause(2), again and again
+	le := binary.LittleEndian
+	const base, headers = 0x8048000, 52 + 32
+	b := make([]byte, headers, headers+len(code))
+	copy(b, "\x7fELF\x01\x01\x01")
+	for at, v := range map[int]uint16{16: 2, 18: 3, 40: 52, 42: 32, 44: 1} {
+		le.PutUint16(b[at:], v)
+	}
+	size := uint32(headers + len(code))
+	for at, v := range map[int]uint32{20: 1, 24: base + headers, 28: 52, 52: 1, 60: base, 68: size, 72: size, 76: 5, 80: pageSize} {
+		le.PutUint32(b[at:], v)
+	}
+	exe := path(t, "small")
+	if err := os.WriteFile(exe, append(b, code...), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	if err := cmd.Start(); err != nil {
+		t.Skip("not supported here: ", err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	if _, err := OpenLive(cmd.Process.Pid, Options{}); err == nil || !strings.Contains(err.Error(), "only x86-64") {
+		t.Errorf("a 32-bit process: %v", err)
+	}
 }
