@@ -68,15 +68,24 @@ func (s *scene) caughtException() (thrown, bool) {
 			s.limit(m.Path, "its thread-local storage cannot be found, so the exception is searched on the stack: "+err.Error())
 			continue
 		}
-		for off := evidence.Addr(0); off+8 <= evidence.Addr(tls.Memsz); off += 8 {
-			p, err := readPointer(s, block+off)
-			if err != nil {
-				break
-			}
-			if t, ok := s.exceptionWithHeader(p + exceptionHeader); ok {
-				t.proof = evidence.FromCore
-				return t, true
-			}
+		if t, ok := s.caughtIn(block, evidence.Addr(tls.Memsz)); ok {
+			return t, true
+		}
+	}
+	return thrown{}, false
+}
+
+// caughtIn tries each word of the runtime's thread-local block as
+// __cxa_eh_globals.caughtExceptions.
+func (s *scene) caughtIn(block, size evidence.Addr) (thrown, bool) {
+	for off := evidence.Addr(0); off+8 <= size; off += 8 {
+		p, err := readPointer(s, block+off)
+		if err != nil {
+			break
+		}
+		if t, ok := s.exceptionWithHeader(p + exceptionHeader); ok {
+			t.proof = evidence.FromCore
+			return t, true
 		}
 	}
 	return thrown{}, false

@@ -11,8 +11,8 @@ import (
 
 const (
 	maxTypeName = 4096
-	maxBases    = 64
-	maxDepth    = 16
+	// maxTypes bounds how many classes are looked at for std::exception.
+	maxTypes = 64
 )
 
 // describeException names an exception's type and what it says.
@@ -128,7 +128,8 @@ var fixedWhat = map[string]string{
 // what finds the text that the object's what() would return, without running
 // it: the function's name in the virtual table says where the text is kept.
 func (s *scene) what(info, object evidence.Addr) (string, error) {
-	offset, ok := s.exceptionBase(info, 0)
+	search := baseSearch{scene: s, left: maxTypes}
+	offset, ok := search.offset(info)
 	if !ok {
 		return "", fmt.Errorf("the type is not derived from std::exception")
 	}
@@ -183,58 +184,4 @@ func (s *scene) filesystemWhat(object evidence.Addr) (string, error) {
 		return "", err
 	}
 	return s.stdString(impl + 80)
-}
-
-// exceptionBase finds std::exception among a class's bases and returns its
-// offset in the object (Itanium ABI 2.9.5). Virtual bases are not followed:
-// their offset is in the object's own virtual table.
-func (s *scene) exceptionBase(info evidence.Addr, depth int) (int64, bool) {
-	name, err := s.typeInfoName(info)
-	if err != nil || depth > maxDepth {
-		return 0, false
-	}
-	if name == "St9exception" {
-		return 0, true
-	}
-	vptr, err := readPointer(s, info)
-	if err != nil {
-		return 0, false
-	}
-	sym, ok := s.SymbolAt(vptr)
-	if !ok {
-		return 0, false
-	}
-	switch {
-	case strings.Contains(sym.Name, "__si_class_type_info"):
-		base, err := readPointer(s, info+16)
-		if err != nil {
-			return 0, false
-		}
-		return s.exceptionBase(base, depth+1)
-	case strings.Contains(sym.Name, "__vmi_class_type_info"):
-		return s.exceptionAmong(info, depth)
-	}
-	return 0, false
-}
-
-func (s *scene) exceptionAmong(info evidence.Addr, depth int) (int64, bool) {
-	count, err := image.Uint32(s, info+20)
-	// Each level may branch; the product of both bounds must stay small.
-	if err != nil || count > maxBases || depth > 4 {
-		return 0, false
-	}
-	for i := evidence.Addr(0); i < evidence.Addr(count); i++ {
-		base, err := readPointer(s, info+24+16*i)
-		if err != nil {
-			return 0, false
-		}
-		flags, err := image.Uint64(s, info+32+16*i)
-		if err != nil || flags&1 != 0 {
-			continue
-		}
-		if offset, ok := s.exceptionBase(base, depth+1); ok {
-			return offset + int64(flags)>>8, true
-		}
-	}
-	return 0, false
 }

@@ -6,7 +6,6 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/image/object"
 	"diagnose/unwind"
 
 	"golang.org/x/sys/unix"
@@ -83,6 +82,25 @@ func TestExceptionOnStack(t *testing.T) {
 	}
 }
 
+// manyBases is a class with a million bases, each of which is the class.
+func manyBases() []byte {
+	b := exceptionMemory()
+	binary.LittleEndian.PutUint64(b[0x200:], dataAt+0x2c0) // __vmi_class_type_info
+	binary.LittleEndian.PutUint32(b[0x214:], 1<<20)
+	for at := 0x218; at+16 <= 0x280; at += 16 {
+		binary.LittleEndian.PutUint64(b[at:], dataAt+0x200)
+	}
+	return b
+}
+
+func TestCaughtException(t *testing.T) {
+	s := exceptionScene(exceptionMemory())
+	caught, ok := s.caughtIn(dataAt, 16)
+	if !ok || caught.object != dataAt+0xb0 || caught.proof != evidence.FromCore {
+		t.Errorf("caught %+v, %v", caught, ok)
+	}
+}
+
 // FuzzException puts random memory behind the exception globals.
 func FuzzException(f *testing.F) {
 	f.Add(exceptionMemory())
@@ -90,9 +108,12 @@ func FuzzException(f *testing.F) {
 	binary.LittleEndian.PutUint64(loop[0x210:], dataAt+0x200) // a base that is itself
 	f.Add(loop)
 	f.Add([]byte("\x00++CCUNG"))
+	f.Add(manyBases())
 	f.Fuzz(func(t *testing.T, memory []byte) {
 		s := exceptionScene(memory)
-		s.modules = []*image.Module{{Path: "/lib/libstdc++.so.6", Object: &object.File{}}}
+		if t1, ok := s.caughtIn(dataAt, 64); ok {
+			s.describeException(t1)
+		}
 		if e := s.exception(); e != nil && !e.Proof.Valid() {
 			t.Errorf("exception %+v", e)
 		}
