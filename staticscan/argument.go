@@ -77,14 +77,31 @@ func (s *slice) caller(r x86.Reg) (*slice, string) {
 	in := &next.a.flow.insts[next.now]
 	if in.HasTarget {
 		if to := s.callee(evidence.Addr(in.Target)); !s.a.function.contains(to) {
+			// The frame f is the next slice's caller.
 			if next = s.jumper(to, f); next == nil {
 				return nil, fmt.Sprintf("the caller called %s, which jumped on to %s by ways that are not known", nameOf(s.process, to), s.a.function.name)
 			}
 		}
 	}
+	s.handOn(next)
 	next.hop = s.hop + 1
 	s.outward = next
 	return next, ""
+}
+
+// handOn makes those registers known in the caller that s has not changed
+// since its entry. The dynamic linker's resolver may run in between; it keeps
+// all argument registers and rax (glibc, sysdeps/x86_64/dl-trampoline.h).
+func (s *slice) handOn(caller *slice) {
+	for _, r := range callerSaved {
+		v, known := s.known(r)
+		if !known || r == x86.R10 || r == x86.R11 {
+			continue
+		}
+		if defs := s.definitions(s.now, r); len(defs) == 1 && defs[0] == atEntry {
+			caller.registers.Set(image.Register(r), v)
+		}
+	}
 }
 
 // jumper is the function that the caller called and that then jumped to the
@@ -159,9 +176,8 @@ func (t *trail) nameArgument(s *slice, arg *node) {
 	if b.Role != RolePointer {
 		return
 	}
-	if text, p, ok := through(e.text, e.typ, 0, 1, false); ok {
-		b.Accessed, b.AccessedType = text, typeName(p.typ)
-	} else {
-		b.Accessed, b.AccessedType = "*"+grouped(e.text), ""
+	b.Accessed, b.AccessedType = "*"+e.text, ""
+	if e.typ != nil {
+		b.AccessedType = typeName(e.typ.Elem())
 	}
 }

@@ -132,9 +132,9 @@ func (f *function) decode(p *image.Process) (insts []x86.Inst, problems []string
 }
 
 // readCode prefers the process's memory to the file: code can be patched.
-func readCode(p *image.Process, m *image.Module, at evidence.Addr, size uint64) ([]byte, error) {
+func readCode(memory image.Memory, m *image.Module, at evidence.Addr, size uint64) ([]byte, error) {
 	code := make([]byte, size)
-	n, err := p.ReadMemory(at, code)
+	n, err := memory.ReadMemory(at, code)
 	if err == nil {
 		return code, nil
 	}

@@ -125,16 +125,20 @@ func (f *flow) address(st *state, m *x86.Memory) value {
 	switch {
 	case m.Base == x86.RIP:
 		sum = number(m.Target)
-	default:
+	case m.Absolute:
 		sum = number(uint64(m.Disp))
+	default:
+		sum = number(0)
 		if m.Base.General() {
-			sum = add(sum, st.regs[m.Base], f.isData)
+			sum = st.regs[m.Base]
 		}
 		if m.Index == x86.RegVector {
 			sum = add(sum, value{}, f.isData)
 		} else if m.Index.General() {
 			sum = add(sum, scale(st.regs[m.Index], int64(m.Scale)), f.isData)
 		}
+		// Last: what is unknown plus a displacement may be an address.
+		sum = f.plus(sum, m.Disp)
 	}
 	switch m.Segment {
 	case x86.SegFS:

@@ -117,8 +117,12 @@ func element(t debuginfo.Type, offset, size int64, varies bool) (next debuginfo.
 // through names what a pointer's target holds at an offset: "p->x", "*p",
 // "p[3]". ok is false when t is no pointer to a known type.
 func through(text string, t debuginfo.Type, offset, size int64, varies bool) (name string, p part, ok bool) {
-	if t == nil || t.Kind() != debuginfo.KindPointer || t.Elem() == nil || t.Elem().Size() <= 0 {
+	if t == nil || t.Kind() != debuginfo.KindPointer || t.Elem() == nil {
 		return "", part{}, false
+	}
+	if t.Elem().Size() <= 0 {
+		// A type that is only declared: its start is all there is to name.
+		return "*" + text, part{typ: t.Elem()}, offset == 0 && !varies
 	}
 	target := t.Elem()
 	index, inside := "", offset

@@ -76,6 +76,7 @@ func (s *scan) findScope() error {
 }
 
 func (s *scan) scopeOfFrames() {
+	s.scopeOfBlame()
 	for _, i := range s.in.ownFrames(1 + max(s.opts.Depth, 0)) {
 		f := &s.in.Frames[i]
 		a, err := s.analyse(lookupPC(f))
@@ -84,6 +85,27 @@ func (s *scan) scopeOfFrames() {
 			continue
 		}
 		s.add(scanned{analysis: a, at: s.positionIn(a, i), registers: &f.Registers})
+	}
+}
+
+// scopeOfBlame adds the function that the bad value belongs to, if it has no
+// frame: it jumped to the one that failed.
+func (s *scan) scopeOfBlame() {
+	b := s.opts.Blame
+	if b == nil || b.Role == "" || b.Site.PC == 0 || s.process.ModuleAt(b.Site.PC) == nil {
+		return
+	}
+	a, err := s.analyse(b.Site.PC)
+	if err != nil || passedOver(a.function.module.Path, a.function.name, "") {
+		return
+	}
+	for _, i := range s.in.ownFrames(1) {
+		if a.function.contains(lookupPC(&s.in.Frames[i])) {
+			return
+		}
+	}
+	if at, ok := a.flow.index(uint64(b.Site.PC)); ok {
+		s.add(scanned{analysis: a, at: at})
 	}
 }
 

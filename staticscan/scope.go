@@ -94,7 +94,7 @@ func (in *Input) isOwn(f *unwind.Frame) bool {
 // callee follows a call's target through a PLT stub, whose jump goes through
 // a GOT slot, to the function.
 func (w *world) callee(target evidence.Addr) evidence.Addr {
-	code, err := readCode(w.process, w.process.ModuleAt(target), target, 16)
+	code, err := readCode(w.memory, w.process.ModuleAt(target), target, 16)
 	if err != nil {
 		return target
 	}
@@ -105,7 +105,7 @@ func (w *world) callee(target evidence.Addr) evidence.Addr {
 		}
 		op, ok := explicit(&in, 0)
 		if in.Flow == x86.FlowJump && ok && op.IsMemory && op.Memory.Base == x86.RIP {
-			if to, err := image.Uint64(w.process, evidence.Addr(op.Memory.Target)); err == nil {
+			if to, err := image.Uint64(w.memory, evidence.Addr(op.Memory.Target)); err == nil {
 				return evidence.Addr(to)
 			}
 			return target

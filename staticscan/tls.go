@@ -74,14 +74,14 @@ func (w *world) threadLocal(addr, hint evidence.Addr) (global, bool) {
 // module's number and the variable's offset (Drepper, "ELF Handling For
 // Thread-Local Storage", section 3.4.2).
 func (w *world) tlsAddress(target, index uint64) (uint64, bool) {
-	id, err := image.Uint64(w.process, evidence.Addr(index))
+	id, err := image.Uint64(w.memory, evidence.Addr(index))
 	if err != nil || id == 0 {
 		return 0, false
 	}
 	if !w.isTLSGetter(evidence.Addr(target)) {
 		return 0, false
 	}
-	offset, err := image.Uint64(w.process, evidence.Addr(index+8))
+	offset, err := image.Uint64(w.memory, evidence.Addr(index+8))
 	if err != nil {
 		return 0, false
 	}
