@@ -280,7 +280,7 @@ func recursion(r *evidence.Recursion) []block {
 	lines := verbatim{say(plain, fmt.Sprintf("%s%d frames, %d KiB of stack; this cycle was found %s%s:",
 		atLeast, r.Depth, r.StackBytes>>10, atLeast, plural(r.Turns, "time")))}
 	for _, s := range r.Cycle {
-		lines = append(lines, say(plain, "  -> ").and(name, functionOf(s)).and(plain, " at ").and(place, position(s)))
+		lines = append(lines, append(say(plain, "  -> "), siteLine(s)...))
 	}
 	return []block{heading{"Recursion"}, lines}
 }

@@ -32,7 +32,10 @@ func (a *analysis) unwind() error {
 	a.unwinder = unwind.New(a.process)
 	threads := a.process.Threads
 	a.walked = make([]unwind.Stack, len(threads))
-	parallel(len(threads), func(i int) { a.walked[i] = a.unwinder.WalkEnds(&threads[i], ends) })
+	parallel(len(threads), func(i int) {
+		a.walked[i] = a.unwinder.WalkEnds(&threads[i], ends)
+		cutRecursion(&a.walked[i])
+	})
 	a.stacks = a.fold(a.walked)
 	a.prefetch()
 	parallel(len(a.stacks), func(i int) { a.unwinder.Symbolize(a.stacks[i].stack.Frames) })
@@ -47,6 +50,22 @@ func (a *analysis) unwind() error {
 		}
 	}
 	return nil
+}
+
+// cutRecursion leaves a few turns of a recursion at the top of a stack whose
+// middle is left out already: the cycle itself is told once.
+func cutRecursion(s *unwind.Stack) {
+	const turns, least = 2, 12
+	if s.Cycle == nil || s.Omitted == 0 {
+		return
+	}
+	keep := max(least, s.Cycle.First+turns*s.Cycle.Period)
+	if keep >= s.OmittedAt {
+		return
+	}
+	s.Omitted += s.OmittedAt - keep
+	s.Frames = slices.Delete(s.Frames, keep, s.OmittedAt)
+	s.OmittedAt = keep
 }
 
 // fold groups the threads whose stacks have the same pcs, in thread order.
