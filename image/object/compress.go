@@ -1,12 +1,12 @@
 package object
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 
-	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
+
+	"diagnose/internal/inflate"
 )
 
 // packing is how a section is compressed.
@@ -82,11 +82,11 @@ func decode(run func() ([]byte, error)) (data []byte, err error) {
 }
 
 func unzlib(packed []byte, size uint64) ([]byte, error) {
-	r, err := zlib.NewReader(bytes.NewReader(packed))
-	if err != nil {
+	data := make([]byte, size)
+	if err := inflate.Zlib(data, packed); err != nil {
 		return nil, err
 	}
-	return readExactly(r, size)
+	return data, nil
 }
 
 // readExactly reads size bytes and the end, where decompressors compare
