@@ -87,7 +87,7 @@ func exercise(t *testing.T, i *Info) {
 		return
 	}
 	i.coverUnits()
-	for pc := uint64(0x1000); pc < 0x1400; pc += 3 {
+	for pc := uint64(0x1000); pc < 0x1400; pc += 13 {
 		exerciseAt(i, pc, check)
 	}
 	for _, u := range i.main.units {
@@ -252,13 +252,13 @@ func TestEntriesEqualDebugDwarf(t *testing.T) {
 
 func sameEntry(t *testing.T, e *entry, want *dwarf.Entry) {
 	t.Helper()
-	if e.off != uint64(want.Offset) || e.abbrev == nil != (want.Tag == 0) {
+	if e.abbrev == nil != (want.Tag == 0) {
 		t.Fatalf("entry at %#x, want %v", e.off, want)
 	}
 	if e.abbrev == nil {
 		return
 	}
-	if e.tag() != want.Tag || len(e.abbrev.fields) != len(want.Field) {
+	if e.off != uint64(want.Offset) || e.tag() != want.Tag || len(e.abbrev.fields) != len(want.Field) {
 		t.Fatalf("%#x: %v, want %v", e.off, e.tag(), want)
 	}
 	for n, field := range want.Field {
