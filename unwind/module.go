@@ -3,6 +3,7 @@ package unwind
 import (
 	"debug/elf"
 	"fmt"
+	"sort"
 	"sync"
 
 	"github.com/go-delve/delve/pkg/dwarf/frame"
@@ -30,6 +31,24 @@ func (c *moduleCache) of(memory image.Memory, m *image.Module) *moduleCFI {
 		c.known[m] = cfi
 	}
 	return cfi
+}
+
+// Limits returns, for each module that the walks so far went through and whose
+// call frame information is missing or damaged, what that means.
+func (u *Unwinder) Limits() []evidence.Limit {
+	u.modules.mutex.Lock()
+	defer u.modules.mutex.Unlock()
+	var list []evidence.Limit
+	for _, m := range u.modules.known {
+		m.mutex.Lock()
+		if m.problem != nil {
+			list = append(list, evidence.Limit{Subject: m.module.Path,
+				Text: fmt.Sprintf("stack frames in it may be guessed: %v", m.problem)})
+		}
+		m.mutex.Unlock()
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Subject < list[j].Subject })
+	return list
 }
 
 // moduleCFI is the call frame information of one module. Its methods are to

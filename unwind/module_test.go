@@ -140,6 +140,25 @@ func TestDamagedEntries(t *testing.T) {
 	}
 }
 
+// TestLimits names the module whose tables are of no use, and no other.
+func TestLimits(t *testing.T) {
+	u := &Unwinder{process: newFake(callCode(8), words(1, 2, 0x400020, 3))}
+	if got := u.Limits(); len(got) != 0 {
+		t.Errorf("before any walk: %+v", got)
+	}
+	var thread image.Thread
+	thread.Registers.Set(image.RIP, 0x400015)
+	thread.Registers.Set(image.RSP, 0x7ff000000000)
+	s := u.Walk(&thread, 10)
+	got := u.Limits()
+	if len(got) != 1 || got[0].Subject != "fake" || !strings.Contains(got[0].Text, "no ELF header") {
+		t.Errorf("limits %+v", got)
+	}
+	if !strings.Contains(s.Stopped, "no ELF header") {
+		t.Errorf("stopped %q, want the reason why there is no table", s.Stopped)
+	}
+}
+
 // FuzzEHFrame feeds hostile sections to the lookup and the interpreter.
 func FuzzEHFrame(f *testing.F) {
 	hdr, eh := buildFrames(3)

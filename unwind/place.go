@@ -26,6 +26,8 @@ type place struct {
 	signal bool
 	// stopped says why no frame can be further out, "" if one can.
 	stopped string
+	// problem is why there is no row of CFI, nil when no table covers the pc.
+	problem error
 }
 
 type placeKey struct {
@@ -95,7 +97,8 @@ func (p *place) addTable(u *Unwinder, f *Frame, module *image.Module, trampoline
 		// that look up pc - 1; other libraries' do not.
 		pc = f.PC()
 	}
-	r, ok, _ := u.modules.of(u.process, module).row(pc)
+	r, ok, err := u.modules.of(u.process, module).row(pc)
+	p.problem = err
 	if !ok || trampoline && !r.signal {
 		return
 	}

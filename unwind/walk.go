@@ -78,7 +78,7 @@ func (w *walk) step() step {
 	if p.stopped != "" {
 		return step{stopped: p.stopped}
 	}
-	var failed error
+	failed := p.problem
 	for i := range p.ways {
 		way := &p.ways[i]
 		if way.row.outermost {
