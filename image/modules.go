@@ -1,16 +1,10 @@
 package image
 
 import (
-	"debug/elf"
-	"fmt"
-	"path/filepath"
-	"runtime"
 	"sort"
 	"strings"
-	"sync"
 
 	"diagnose/evidence"
-	"diagnose/image/object"
 )
 
 // Types of auxiliary vector entries (linux/auxvec.h).
@@ -27,7 +21,7 @@ const (
 // them in order. memory must serve what the process's source itself holds.
 func (p *Process) loadModules(source *fileSource) {
 	p.Modules = groupMappings(p.memory, p.Mappings, p)
-	exe := p.findExe(source)
+	exe := p.findExe()
 	if len(p.Modules) == 0 {
 		exe = p.modulesFromLinkMap(source)
 	}
@@ -122,174 +116,6 @@ func (m *Module) mappedToRun(mappings []Mapping) bool {
 	return false
 }
 
-// findExe returns the module that holds the program's entry point or program
-// headers.
-func (p *Process) findExe(source *fileSource) *Module {
-	for _, kind := range []uint64{auxPHDR, auxEntry} {
-		addr, ok := p.Auxv[kind]
-		if !ok {
-			continue
-		}
-		for _, m := range p.Modules {
-			if m.Contains(evidence.Addr(addr)) {
-				return m
-			}
-		}
-	}
-	name := p.execName()
-	for _, m := range p.Modules {
-		if name != "" && m.Path == name {
-			return m
-		}
-	}
-	// Without an auxiliary vector the kernel's short name is left.
-	const shortName = 15 // TASK_COMM_LEN less the NUL
-	for _, m := range p.Modules {
-		if base := filepath.Base(m.Path); p.Program.Command != "" && base[:min(len(base), shortName)] == p.Program.Command {
-			return m
-		}
-	}
-	return nil
-}
-
-// execName is the path that the program was started by; may be relative, or
-// empty when memory has lost it.
-func (p *Process) execName() string {
-	const longest = 4096 // PATH_MAX
-	addr := p.Auxv[auxExecFn]
-	if addr == 0 {
-		return ""
-	}
-	name, whole, err := CString(p.memory, evidence.Addr(addr), longest)
-	if err != nil || !whole {
-		return ""
-	}
-	return name
-}
-
-// openObjects opens each module's file, several at a time: a program with
-// hundreds of libraries spends most of its start here.
-func (p *Process) openObjects(source *fileSource) {
-	type result struct {
-		file   *object.File
-		limits []evidence.Limit
-		err    error
-	}
-	results := make([]result, len(p.Modules))
-	var wait sync.WaitGroup
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i, m := range p.Modules {
-		wait.Add(1)
-		slots <- struct{}{}
-		go func() {
-			defer wait.Done()
-			r := &results[i]
-			r.file, r.limits, r.err = source.open(m, m == p.Exe)
-			<-slots
-		}()
-	}
-	wait.Wait()
-	var absent []*Module
-	var reason error
-	for i, r := range results {
-		p.Limits = append(p.Limits, r.limits...)
-		if r.file != nil {
-			p.opened = append(p.opened, r.file)
-			p.Modules[i].Object, p.Modules[i].File = r.file, r.file.Path()
-		} else if len(r.limits) == 0 {
-			absent, reason = append(absent, p.Modules[i]), r.err
-		}
-	}
-	p.tellAbsent(absent, reason)
-}
-
-// tellAbsent says which objects have no file, in one limit.
-func (p *Process) tellAbsent(absent []*Module, reason error) {
-	if len(absent) == 0 {
-		return
-	}
-	const named = 5
-	names := ""
-	severe := false
-	for i, m := range absent {
-		severe = severe || m == p.Exe
-		if i < named {
-			names += ", " + m.name()
-		}
-	}
-	names = names[2:]
-	if more := len(absent) - named; more > 0 {
-		names += fmt.Sprintf(" and %d more", more)
-	}
-	text := fmt.Sprintf("no file was found for %s, so there are no names for addresses in it", names)
-	if len(absent) > 1 {
-		text = fmt.Sprintf("no files were found for %d objects, so there are no names for addresses in them: %s", len(absent), names)
-	} else if reason != nil {
-		text += ": " + printable(reason.Error())
-	}
-	p.Limits = append(p.Limits, evidence.Limit{Subject: absent[0].Path, Text: text, Severe: severe})
-}
-
-// open returns the first candidate that is what the process had mapped. If
-// there is none, limits tell of files that do not match, and err why no other
-// was found.
-func (s *fileSource) open(m *Module, exe bool) (file *object.File, limits []evidence.Limit, err error) {
-	var mismatch []evidence.Limit
-	tried := map[string]bool{}
-	for _, c := range s.candidates(m, exe) {
-		if tried[c.path] {
-			continue
-		}
-		tried[c.path] = true
-		file, openErr := s.openCandidate(c)
-		if openErr != nil {
-			if err == nil {
-				err = openErr
-			}
-			continue
-		}
-		reason, doubt := m.compare(file)
-		if reason == "" {
-			return file, doubt, nil
-		}
-		file.Close()
-		mismatch = append(mismatch, evidence.Limit{Subject: m.Path, Severe: true, Text: reason})
-	}
-	if len(mismatch) > 0 {
-		return nil, mismatch[:1], nil
-	}
-	return nil, nil, err
-}
-
-// compare says why a file is not what the process had mapped, "" if it is;
-// doubt says what could not be compared.
-func (m *Module) compare(f *object.File) (reason string, doubt []evidence.Limit) {
-	const off = "; its symbols and bytes are not used"
-	id := f.BuildID()
-	switch {
-	case m.BuildID != "" && id == m.BuildID:
-		return "", nil
-	case m.BuildID != "" && id == "":
-		return fmt.Sprintf("%s has no build-id, but the process ran %s with build-id %s%s", printable(f.Path()), m.name(), m.BuildID, off), nil
-	case m.BuildID != "":
-		return fmt.Sprintf("%s has build-id %s, but the process ran %s with build-id %s%s", printable(f.Path()), id, m.name(), m.BuildID, off), nil
-	case m.image != nil && !m.image.sameSegments(f):
-		return fmt.Sprintf("%s (build-id %s) has other segments than the %s that the process ran (build-id not in memory)%s",
-			printable(f.Path()), orNone(id), m.name(), off), nil
-	case m.image != nil && id == "":
-		return "", nil
-	}
-	return "", []evidence.Limit{{Subject: m.Path, Text: fmt.Sprintf(
-		"the process's memory lacks the build-id of %s; %s is taken for it unchecked", m.name(), printable(f.Path()))}}
-}
-
-func orNone(id string) string {
-	if id == "" {
-		return "none"
-	}
-	return id
-}
-
 // placeModules fixes each module's bias and ranges, and drops those that no
 // headers describe and no file was found for.
 func (p *Process) placeModules() []*Module {
@@ -350,50 +176,6 @@ func joinRanges(list []addrRange) []addrRange {
 	return joined
 }
 
-// addVDSO reads the kernel's own object out of memory, for it has no file.
-func (p *Process) addVDSO() {
-	const largest = 1 << 20
-	addr := evidence.Addr(p.Auxv[auxSysinfoEHDR])
-	i := p.mappingBehind(addr)
-	if addr == 0 || i == len(p.Mappings) || !p.Mappings[i].Contains(addr) || p.Mappings[i].file() {
-		return
-	}
-	mapping := &p.Mappings[i]
-	mapping.Path = "[vdso]"
-	p.nameVVAR(i)
-	data := make([]byte, min(uint64(mapping.End-addr), largest))
-	if _, err := p.memory.ReadMemory(addr, data); err != nil {
-		p.Limits = append(p.Limits, evidence.Limit{Subject: "[vdso]", Text: "the vDSO could not be read: " + err.Error()})
-		return
-	}
-	m := &Module{Path: "[vdso]", process: p, ranges: []addrRange{{mapping.Start, mapping.End}}, Start: mapping.Start, End: mapping.End}
-	image, err := readELFImage(p.memory, addr)
-	if err == nil {
-		m.image = image
-		m.Bias, _ = image.biasFor(uint64(addr), 0)
-		m.Object, err = object.FromBytes("[vdso]", data)
-	}
-	if err != nil {
-		p.Limits = append(p.Limits, evidence.Limit{Subject: "[vdso]", Text: "the vDSO is not usable: " + err.Error()})
-		return
-	}
-	m.BuildID = m.Object.BuildID()
-	p.opened = append(p.opened, m.Object)
-	p.Modules = append(p.Modules, m)
-}
-
-// nameVVAR names the data pages that the kernel puts before the vDSO
-// (arch/x86/entry/vdso/vma.c).
-func (p *Process) nameVVAR(vdso int) {
-	for i := vdso - 1; i >= 0; i-- {
-		m := &p.Mappings[i]
-		if m.End != p.Mappings[i+1].Start || m.Path != "" || m.Perms != "r--" {
-			return
-		}
-		m.Path = "[vvar]"
-	}
-}
-
 // indexModules makes ModuleAt a binary search.
 func (p *Process) indexModules() {
 	for _, m := range p.Modules {
@@ -410,57 +192,4 @@ func (p *Process) indexModules() {
 		}
 	}
 	p.ranges = kept
-}
-
-// modulesFromLinkMap is for cores without NT_FILE: the executable comes from
-// the auxiliary vector, the libraries from the dynamic linker's list.
-func (p *Process) modulesFromLinkMap(source *fileSource) *Module {
-	exe := p.exeFromAuxv(source)
-	if exe == nil {
-		return nil
-	}
-	p.Modules = append(p.Modules, exe)
-	for _, entry := range p.linkMap(exe) {
-		if entry.name == "" || entry.bias == p.Auxv[auxSysinfoEHDR] {
-			continue
-		}
-		m := &Module{Path: entry.name, process: p, Bias: entry.bias, fileStart: evidence.Addr(entry.bias)}
-		if image, err := readELFImage(p.memory, evidence.Addr(entry.bias)); err == nil {
-			m.image = image
-			m.BuildID = image.buildID(p.memory, entry.bias)
-		}
-		p.Modules = append(p.Modules, m)
-	}
-	return exe
-}
-
-// exeFromAuxv makes the executable from its program headers in memory.
-func (p *Process) exeFromAuxv(source *fileSource) *Module {
-	m := &Module{Path: p.execName(), process: p}
-	if m.Path == "" {
-		m.Path = source.exe
-	}
-	if m.Path != "" && !filepath.IsAbs(m.Path) && source.beside != "" {
-		m.Path = filepath.Join(source.beside, m.Path)
-	}
-	table := p.Auxv[auxPHDR]
-	if table == 0 {
-		return nil
-	}
-	// Where memory is lost the file's own headers serve: they are in its
-	// first page.
-	m.fileStart = evidence.Addr(pageDown(table))
-	image, err := readProgramHeaders(p.memory, evidence.Addr(table), int(min(p.Auxv[auxPHNUM], mostHeaders)))
-	if err != nil || len(image.loads) == 0 {
-		return m
-	}
-	image.kind = elf.ET_DYN
-	if image.headerTable != 0 {
-		m.Bias = table - image.headerTable
-	}
-	m.image = image
-	m.fileStart = evidence.Addr(m.Bias + pageDown(image.loads[0].vaddr))
-	m.fileOffset = pageDown(image.loads[0].offset)
-	m.BuildID = image.buildID(p.memory, m.Bias)
-	return m
 }

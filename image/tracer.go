@@ -22,10 +22,12 @@ const (
 	ptraceGetRegset  = 0x4204
 	ptraceGetSiginfo = 0x4202
 
-	regsetPrstatus    = notePrstatus
-	regsetFP          = noteFPRegs
-	stopLimit         = 5 * time.Second
-	mostThreadListing = 50
+	regsetPrstatus = notePrstatus
+	regsetFP       = noteFPRegs
+	// stopLimit is how long a thread may take to stop, mostListings how often
+	// new threads may turn up meanwhile.
+	stopLimit    = 5 * time.Second
+	mostListings = 50
 )
 
 // tracer stops the threads of a process. Linux lets only the kernel thread
@@ -107,7 +109,7 @@ func ptraceRead(request, tid int, addr uintptr, data unsafe.Pointer) error {
 // the list is read until it holds nothing new.
 func (t *tracer) stopAll() error {
 	known := map[int]bool{}
-	for range mostThreadListing {
+	for range mostListings {
 		tids, err := listTasks(t.pid)
 		if err != nil {
 			return err

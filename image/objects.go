@@ -1,0 +1,133 @@
+package image
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+
+	"diagnose/evidence"
+	"diagnose/image/object"
+)
+
+// openObjects opens each module's file, several at a time: a program with
+// hundreds of libraries spends most of its start here.
+func (p *Process) openObjects(source *fileSource) {
+	type result struct {
+		file   *object.File
+		limits []evidence.Limit
+		err    error
+	}
+	results := make([]result, len(p.Modules))
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, m := range p.Modules {
+		wait.Add(1)
+		slots <- struct{}{}
+		go func() {
+			defer wait.Done()
+			r := &results[i]
+			r.file, r.limits, r.err = source.open(m, m == p.Exe)
+			<-slots
+		}()
+	}
+	wait.Wait()
+	var absent []*Module
+	var reason error
+	for i, r := range results {
+		p.Limits = append(p.Limits, r.limits...)
+		if r.file != nil {
+			p.opened = append(p.opened, r.file)
+			p.Modules[i].Object, p.Modules[i].File = r.file, r.file.Path()
+		} else if len(r.limits) == 0 {
+			absent, reason = append(absent, p.Modules[i]), r.err
+		}
+	}
+	p.tellAbsent(absent, reason)
+}
+
+// tellAbsent says which objects have no file, in one limit.
+func (p *Process) tellAbsent(absent []*Module, reason error) {
+	if len(absent) == 0 {
+		return
+	}
+	const named = 5
+	names := ""
+	severe := false
+	for i, m := range absent {
+		severe = severe || m == p.Exe
+		if i < named {
+			names += ", " + m.name()
+		}
+	}
+	names = names[2:]
+	if more := len(absent) - named; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	text := fmt.Sprintf("no file was found for %s, so there are no names for addresses in it", names)
+	if len(absent) > 1 {
+		text = fmt.Sprintf("no files were found for %d objects, so there are no names for addresses in them: %s", len(absent), names)
+	} else if reason != nil {
+		text += ": " + printable(reason.Error())
+	}
+	p.Limits = append(p.Limits, evidence.Limit{Subject: absent[0].Path, Text: text, Severe: severe})
+}
+
+// open returns the first candidate that is what the process had mapped. If
+// there is none, limits tell of files that do not match, and err why no other
+// was found.
+func (s *fileSource) open(m *Module, exe bool) (file *object.File, limits []evidence.Limit, err error) {
+	var mismatch []evidence.Limit
+	tried := map[string]bool{}
+	for _, c := range s.candidates(m, exe) {
+		if tried[c.path] {
+			continue
+		}
+		tried[c.path] = true
+		file, openErr := s.openCandidate(c)
+		if openErr != nil {
+			if err == nil {
+				err = openErr
+			}
+			continue
+		}
+		reason, doubt := m.compare(file)
+		if reason == "" {
+			return file, doubt, nil
+		}
+		file.Close()
+		mismatch = append(mismatch, evidence.Limit{Subject: m.Path, Severe: true, Text: reason})
+	}
+	if len(mismatch) > 0 {
+		return nil, mismatch[:1], nil
+	}
+	return nil, nil, err
+}
+
+// compare says why a file is not what the process had mapped, "" if it is;
+// doubt says what could not be compared.
+func (m *Module) compare(f *object.File) (reason string, doubt []evidence.Limit) {
+	const off = "; its symbols and bytes are not used"
+	id := f.BuildID()
+	switch {
+	case m.BuildID != "" && id == m.BuildID:
+		return "", nil
+	case m.BuildID != "" && id == "":
+		return fmt.Sprintf("%s has no build-id, but the process ran %s with build-id %s%s", printable(f.Path()), m.name(), m.BuildID, off), nil
+	case m.BuildID != "":
+		return fmt.Sprintf("%s has build-id %s, but the process ran %s with build-id %s%s", printable(f.Path()), id, m.name(), m.BuildID, off), nil
+	case m.image != nil && !m.image.sameSegments(f):
+		return fmt.Sprintf("%s (build-id %s) has other segments than the %s that the process ran (build-id not in memory)%s",
+			printable(f.Path()), orNone(id), m.name(), off), nil
+	case m.image != nil && id == "":
+		return "", nil
+	}
+	return "", []evidence.Limit{{Subject: m.Path, Text: fmt.Sprintf(
+		"the process's memory lacks the build-id of %s; %s is taken for it unchecked", m.name(), printable(f.Path()))}}
+}
+
+func orNone(id string) string {
+	if id == "" {
+		return "none"
+	}
+	return id
+}
