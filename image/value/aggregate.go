@@ -13,6 +13,8 @@ const (
 	maxMembers = 64
 	// minRepeat is how many equal elements in a row are folded into one.
 	minRepeat = 4
+	// maxElement bounds the size of an element, which keeps offsets small.
+	maxElement = 1 << 40
 	// maxArrayBytes bounds how far equal elements are looked for.
 	maxArrayBytes = 1 << 16
 )
@@ -21,6 +23,9 @@ const (
 func (w *formatter) array(o object, elem debuginfo.Type, count int64, depth int) evidence.Value {
 	if elem == nil || elem.Size() <= 0 || count < 0 {
 		return evidence.Value{Unavailable: "an array of unknown length"}
+	}
+	if elem.Size() > maxElement {
+		return evidence.Value{Unavailable: fmt.Sprintf("an array of elements of %d bytes", elem.Size())}
 	}
 	if elem.Kind() == debuginfo.KindChar && elem.Size() == 1 {
 		if text, ok := w.charArray(o, elem, count); ok {
@@ -36,6 +41,11 @@ func (w *formatter) array(o object, elem debuginfo.Type, count int64, depth int)
 		}
 		return evidence.Value{Text: "{...}", Elided: int(count)}
 	}
+	return w.elements(o, elem, count, depth)
+}
+
+// elements formats an array's first elements, equal ones in a row as one.
+func (w *formatter) elements(o object, elem debuginfo.Type, count int64, depth int) evidence.Value {
 	size := elem.Size()
 	data, err := o.read(size * min(count, max(1, maxArrayBytes/size)))
 	if err != nil {
@@ -81,7 +91,7 @@ func allLost(fields []evidence.Variable) (why string, ok bool) {
 
 // repeats counts the elements from the i-th on that equal it.
 func repeats(data []byte, size, i int64) int64 {
-	if (i+1)*size > int64(len(data)) {
+	if (i+1)*size > int64(len(data)) { // i is less than maxArrayBytes
 		return 1
 	}
 	first := data[i*size : (i+1)*size]

@@ -189,7 +189,7 @@ func sizeFormat(name string) libraryFormat {
 		if !ok {
 			return evidence.Value{}, false
 		}
-		text := fmt.Sprintf("{%d elements}", values[0])
+		text := fmt.Sprintf("{size %d}", values[0])
 		return evidence.Value{Text: text, Elided: int(min(values[0], 1<<31))}, true
 	}
 }
