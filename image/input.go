@@ -1,6 +1,7 @@
 package image
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,7 +18,10 @@ type coreInput struct {
 	name   string
 	data   []byte
 	limits []evidence.Limit
-	close  func() error
+	// file is the mapped file, kept open under a name of /proc because it may
+	// have lost its own.
+	file  string
+	close func() error
 }
 
 // openInput maps the core at path, unpacked if it is compressed; "-" and
@@ -76,5 +80,12 @@ func mapInput(name string, f *os.File) (*coreInput, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: mmap of %d bytes: %w", name, info.Size(), err)
 	}
-	return &coreInput{name: name, data: data, close: func() error { return unix.Munmap(data) }}, nil
+	kept, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		unix.Munmap(data)
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &coreInput{name: name, data: data, file: fmt.Sprintf("/proc/self/fd/%d", kept), close: func() error {
+		return errors.Join(unix.Munmap(data), unix.Close(kept))
+	}}, nil
 }

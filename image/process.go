@@ -83,6 +83,8 @@ type Process struct {
 	memory  Memory
 	options Options
 	close   func() error
+	// coreFile is where the bytes of the core are while the process is open.
+	coreFile string
 
 	// ranges are all modules' ranges in address order, without overlaps.
 	ranges []moduleRange
@@ -133,6 +135,10 @@ func (p *Process) ModuleAt(addr evidence.Addr) *Module {
 	}
 	return p.ranges[i].module
 }
+
+// CoreFile returns a path by which this process can read the core, unpacked,
+// until Close; "" for a live process.
+func (p *Process) CoreFile() string { return p.coreFile }
 
 // Close lets go of everything; a live process runs on. Nothing obtained from
 // the process may be used afterwards.

@@ -113,6 +113,25 @@ func readAbbrev(r *reader, wide bool, version uint16) (a abbrev, ok bool) {
 	return a, true
 }
 
+// skipAbbrev passes over a declaration; false is the end of the table.
+func skipAbbrev(r *reader) bool {
+	if r.uleb() == 0 {
+		return false
+	}
+	r.skipLEB()
+	r.skip(1)
+	for !r.bad {
+		attr, f := r.uleb(), form(r.uleb())
+		if f == formImplicitConst {
+			r.skipLEB()
+		}
+		if attr == 0 && f == 0 {
+			break
+		}
+	}
+	return true
+}
+
 // isNotable says whether DIEs of this abbreviation may have code, a static
 // address, or name a scope.
 func (a *abbrev) isNotable() bool {

@@ -208,8 +208,14 @@ func (u *unit) readRoot(work *budget) error {
 	ar := &reader{data: table, pos: int(u.abbrevOffset)}
 	for work.left > 0 {
 		before := ar.pos
+		if peeked := *ar; peeked.uleb() != code {
+			ok := skipAbbrev(ar)
+			if work.left -= ar.pos - before; ar.bad || !ok {
+				break
+			}
+			continue
+		}
 		a, ok := readAbbrev(ar, u.wide, u.version)
-		work.left -= ar.pos - before
 		if ar.bad || !ok {
 			break
 		}

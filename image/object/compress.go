@@ -3,8 +3,11 @@ package object
 import (
 	"fmt"
 	"io"
+	"os"
+	"unsafe"
 
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
 
 	"diagnose/internal/inflate"
 )
@@ -55,7 +58,7 @@ func (s *Section) decompress() (data []byte, err error) {
 			if p.method == zstdPacked {
 				return unzstd(packed, p.size)
 			}
-			return unzlib(packed, p.size)
+			return unzlib(packed, p.size, s.file.forget)
 		})
 	})
 	if fault != nil {
@@ -81,12 +84,33 @@ func decode(run func() ([]byte, error)) (data []byte, err error) {
 	return run()
 }
 
-func unzlib(packed []byte, size uint64) ([]byte, error) {
+// unzlib tells forget what of the packed bytes it is done with, so that they
+// and the result are not both in memory at the end.
+func unzlib(packed []byte, size uint64, forget func([]byte)) ([]byte, error) {
 	data := make([]byte, size)
-	if err := inflate.Zlib(data, packed); err != nil {
+	err := inflate.Zlib(data, packed, func(n int) { forget(packed[:n]) })
+	if err != nil {
 		return nil, err
 	}
+	forget(packed)
 	return data, nil
+}
+
+// forget lets the kernel take back the pages within b, a part of the file;
+// reading them again brings them back.
+func (f *File) forget(b []byte) {
+	if !f.mapped || len(b) == 0 {
+		return
+	}
+	page := uintptr(os.Getpagesize())
+	start := uintptr(unsafe.Pointer(&b[0]))
+	skip := (page - start%page) % page
+	if uintptr(len(b)) < skip+page {
+		return
+	}
+	whole := b[skip:]
+	// a refusal costs memory, nothing else
+	_ = unix.Madvise(whole[:uintptr(len(whole))/page*page], unix.MADV_DONTNEED)
 }
 
 // readExactly reads size bytes and the end, where decompressors compare
