@@ -12,6 +12,9 @@ import (
 	"hash/adler32"
 )
 
+// reportStep is how many bytes are read between two calls of consumed.
+const reportStep = 4 << 20
+
 // errBeyond is the cause of an Error where the input ends too early.
 var errBeyond = errors.New("the input ends")
 
@@ -30,9 +33,10 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Zlib decompresses src into dst, which must be exactly filled, and compares
-// the checksum. The error is an *Error.
-func Zlib(dst, src []byte) error {
-	d := &decoder{src: src, dst: dst}
+// the checksum. consumed, if not nil, is told from time to time how many
+// bytes of src will not be read again. The error is an *Error.
+func Zlib(dst, src []byte, consumed func(n int)) error {
+	d := &decoder{src: src, dst: dst, consumed: consumed}
 	err := d.zlib()
 	if err != nil {
 		return &Error{Input: d.pos, Output: d.out, Err: err}
@@ -47,6 +51,8 @@ type decoder struct {
 	pos, out int
 	bits     uint64
 	count    uint // of valid bits
+	consumed func(n int)
+	told     int // what consumed was told last
 
 	literals  [primarySize + 288*subSize]entry
 	distances [primarySize + 32*subSize]entry
@@ -67,6 +73,10 @@ func (d *decoder) zlib() error {
 		}
 		if last {
 			break
+		}
+		if d.consumed != nil && d.pos-d.told > reportStep {
+			d.told = d.pos - 8 // the bits at hand may be given back
+			d.consumed(d.told)
 		}
 	}
 	if d.out != len(d.dst) {

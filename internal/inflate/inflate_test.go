@@ -46,11 +46,11 @@ func TestEqualsCompressZlib(t *testing.T) {
 		for _, level := range []int{0, 1, 6, 9, zlib.HuffmanOnly} {
 			packed := pack(t, data, level)
 			got := make([]byte, len(data))
-			if err := Zlib(got, packed); err != nil || !bytes.Equal(got, data) {
+			if err := Zlib(got, packed, nil); err != nil || !bytes.Equal(got, data) {
 				t.Errorf("%s at level %d: %v, equal %v", name, level, err, bytes.Equal(got, data))
 			}
 			for _, size := range []int{len(data) - 1, len(data) + 1} {
-				if size >= 0 && Zlib(make([]byte, size), packed) == nil {
+				if size >= 0 && Zlib(make([]byte, size), packed, nil) == nil {
 					t.Errorf("%s at level %d: %d bytes are not %d", name, level, len(data), size)
 				}
 			}
@@ -63,16 +63,33 @@ func TestDamageIsAnError(t *testing.T) {
 	packed := pack(t, data, 6)
 	for n := range packed {
 		var located *Error
-		if err := Zlib(make([]byte, len(data)), packed[:n]); !errors.As(err, &located) {
+		if err := Zlib(make([]byte, len(data)), packed[:n], nil); !errors.As(err, &located) {
 			t.Fatalf("cut at %d: %v", n, err)
 		}
 		damaged := bytes.Clone(packed)
 		damaged[n] ^= 0x10
 		// a bit that no code depends on may change
 		got := make([]byte, len(data))
-		if Zlib(got, damaged) == nil && !bytes.Equal(got, data) {
+		if Zlib(got, damaged, nil) == nil && !bytes.Equal(got, data) {
 			t.Fatalf("damage at %d went unseen", n)
 		}
+	}
+}
+
+func TestConsumedIsTold(t *testing.T) {
+	noise := make([]byte, 20<<20)
+	rand.New(rand.NewSource(1)).Read(noise)
+	packed := pack(t, noise, 6)
+	last, calls := 0, 0
+	err := Zlib(make([]byte, len(noise)), packed, func(n int) {
+		if n <= last || n > len(packed) {
+			t.Errorf("told %d after %d", n, last)
+		}
+		clear(packed[last:n]) // nothing there may be read again
+		last, calls = n, calls+1
+	})
+	if err != nil || calls < 3 {
+		t.Errorf("%d calls, %v", calls, err)
 	}
 }
 
@@ -83,7 +100,7 @@ func FuzzZlib(f *testing.F) {
 	f.Add([]byte{0x78, 0x9c, 0x05, 0x80}, uint16(100))
 	f.Fuzz(func(t *testing.T, packed []byte, size uint16) {
 		got := make([]byte, size)
-		err := Zlib(got, packed)
+		err := Zlib(got, packed, nil)
 		r, wantErr := zlib.NewReader(bytes.NewReader(packed))
 		var want []byte
 		if wantErr == nil {
@@ -102,7 +119,7 @@ func BenchmarkZlib(b *testing.B) {
 	dst := make([]byte, len(data))
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		if err := Zlib(dst, packed); err != nil {
+		if err := Zlib(dst, packed, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
