@@ -17,8 +17,9 @@ const (
 )
 
 // Blame is the operand that made an instruction fail, in the program's
-// terms, and where its value came from. A Blame without Role says nothing:
-// no operand is to blame.
+// terms, and where its value came from. A Blame without Role blames no
+// operand; then Accessed is set at most, for an address that is fixed in the
+// instruction.
 type Blame struct {
 	// Role is the part of the value, Value what it was, Register where the
 	// instruction had it; empty when the instruction took it from memory.

@@ -16,11 +16,15 @@ type expression struct {
 	typ  debuginfo.Type
 }
 
+// maxWords bounds the work of describing all values of a frame: formulas
+// share their parts, and each may be described in several ways.
+const maxWords = 20_000
+
 // describe writes the value of a node as the program would: the variable
 // that the register holds, a member reached through pointers, an element. ok
 // is false when the program has no words for it.
 func (s *slice) describe(n *node, depth int) (expression, bool) {
-	if n == nil || depth > maxDepth {
+	if s.words++; n == nil || depth > maxDepth || s.words > maxWords {
 		return expression{}, false
 	}
 	if n.reg.General() {
@@ -91,24 +95,42 @@ type term struct {
 	factor int64
 }
 
-// linear takes an address apart into terms and a constant.
-func linear(n *node, factor int64, depth int, terms []term, offset int64) ([]term, int64) {
-	if depth <= maxDepth && !n.advanced {
-		switch n.op {
-		case opConst:
-			return terms, offset + factor*n.n
-		case opSum:
-			terms, offset = linear(n.a, factor, depth+1, terms, offset)
-			return linear(n.b, factor, depth+1, terms, offset)
-		case opProduct:
-			return linear(n.a, factor*n.n, depth+1, terms, offset)
-		case opCopy:
-			if n.size >= 4 {
-				return linear(n.a, factor, depth+1, terms, offset)
-			}
+// sum is an address taken apart into terms and a constant.
+type sum struct {
+	terms  []term
+	offset int64
+	visits int
+}
+
+// maxVisited bounds a formula that uses its parts again and again.
+const maxVisited = 256
+
+func linear(n *node) ([]term, int64) {
+	var s sum
+	s.add(n, 1, 0)
+	return s.terms, s.offset
+}
+
+func (s *sum) add(n *node, factor int64, depth int) {
+	s.visits++
+	if depth <= maxDepth && s.visits <= maxVisited && !n.advanced {
+		switch {
+		case n.op == opConst:
+			s.offset += factor * n.n
+			return
+		case n.op == opSum:
+			s.add(n.a, factor, depth+1)
+			s.add(n.b, factor, depth+1)
+			return
+		case n.op == opProduct:
+			s.add(n.a, factor*n.n, depth+1)
+			return
+		case n.op == opCopy && n.size >= 4:
+			s.add(n.a, factor, depth+1)
+			return
 		}
 	}
-	return append(terms, term{n, factor}), offset
+	s.terms = append(s.terms, term{n, factor})
 }
 
 // describePlace writes the size bytes at an address as the program would.
@@ -124,7 +146,7 @@ func (s *slice) describePlace(n *node, size int, pos, depth int) (expression, bo
 			}
 		}
 	}
-	terms, offset := linear(n, 1, 0, nil, 0)
+	terms, offset := linear(n)
 	if e, ok := s.placeInVariable(terms, offset, size, pos, depth); ok {
 		return e, true
 	}

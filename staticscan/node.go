@@ -77,6 +77,7 @@ type slice struct {
 	entrySP   evidence.Addr // 0 when not known
 	memo      map[place]*node
 	nodes     int
+	words     int // calls of describe
 	variables map[evidence.Addr][]variable
 	// outward is the caller's slice once it was opened; hop counts the
 	// frames between this one and the failing one.

@@ -41,7 +41,8 @@ func (s *slice) findCulprit(sig *evidence.Signal) (culprit, bool) {
 	if op == nil || s.targetIsBad(in, op) {
 		return target(in)
 	}
-	if op.Memory.Base == x86.RSP && op.Implicit {
+	if at := s.a.addrs[s.now]; at.kind == stack && !at.varies || op.Memory.Base == x86.RSP && op.Implicit {
+		// The stack is full, or its pointer is bad: no operand is to blame.
 		return culprit{}, false
 	}
 	return s.badPart(op)

@@ -157,7 +157,7 @@ func (t *trail) describeFailure(s *slice, c culprit) {
 
 // describeValue names the bad value; an index by what was scaled.
 func (t *trail) describeValue(s *slice, n *node, role Role) {
-	if terms, _ := linear(n, 1, 0, nil, 0); role == RoleIndex && len(terms) == 1 {
+	if terms, _ := linear(n); role == RoleIndex && len(terms) == 1 {
 		n = terms[0].node
 		if v, ok := n.best(); ok {
 			t.blame.Value = addrOf(v)
