@@ -63,11 +63,16 @@ func (s *slice) describeSum(n *node, depth int) (expression, bool) {
 }
 
 func (s *slice) describeConst(v uint64, n *node) (expression, bool) {
-	if !s.isDataOrTLS(v) {
+	if !s.isStatic(v) {
 		return expression{text: fmt.Sprintf("%#x", v)}, v == 0
 	}
 	g := s.nameData(evidence.Addr(v), 1, false, s.codeAt(n.def))
 	return expression{text: "&" + g.name}, true
+}
+
+// isStatic also takes constants and code of objects for places with a name.
+func (s *slice) isStatic(v uint64) bool {
+	return s.isDataOrTLS(v) || s.process.ModuleAt(evidence.Addr(v)) != nil
 }
 
 func (s *slice) codeAt(i int) evidence.Addr {
@@ -232,7 +237,7 @@ func (s *slice) fillIndex(text string, index []term, p part, depth int) string {
 // frame, with or without an index.
 func (s *slice) placeInVariable(terms []term, offset int64, size, pos, depth int) (expression, bool) {
 	width := max(size, 1)
-	if s.isDataOrTLS(uint64(offset)) {
+	if s.isDataOrTLS(uint64(offset)) || len(terms) == 0 && s.isStatic(uint64(offset)) {
 		g := s.nameData(evidence.Addr(offset), width, len(terms) > 0, s.codeAt(pos))
 		if len(terms) == 0 {
 			return expression{g.name, g.typ}, true

@@ -290,6 +290,9 @@ func (t *trail) walkBack(s *slice, n *node) {
 			n = n.a
 		case opLoad:
 			t.cellStep(s, n)
+			if n.at.kind == stack && n.stored == nil {
+				t.lose("what put it there is not known: several stores, a callee that was given its address, or the caller", s, -1)
+			}
 			n = n.stored
 		case opSum, opProduct:
 			n = t.sumStep(s, n)
