@@ -69,8 +69,23 @@ func (s *scene) classify(pid int) evidence.Failure {
 	s.handled(&f)
 	s.addInstruction(&f)
 	s.bySignal(&f, pid)
+	if !byInstruction(f.Kind) {
+		f.Instruction = nil // the one that happened to be next when the signal came
+	}
 	f.Site = s.site()
 	return f
+}
+
+// byInstruction reports whether the instruction under judgement made the
+// failure, rather than a call that gave up or a signal from outside.
+func byInstruction(kind evidence.FailureKind) bool {
+	switch kind {
+	case evidence.Abort, evidence.AssertionFailure, evidence.CxxTerminate, evidence.RustPanic, evidence.GoPanic,
+		evidence.HeapCorruption, evidence.FortifyFailure, evidence.StackSmashing, evidence.Deadlock,
+		evidence.KilledBySignal, evidence.NoFailure:
+		return false
+	}
+	return true
 }
 
 // bySignal fills Kind and what belongs to it.

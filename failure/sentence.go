@@ -49,14 +49,13 @@ func siteName(site *evidence.Site) string {
 	return "code at " + site.PC.String()
 }
 
-// shortFunction leaves out parameters that make a sentence unreadable.
+// shortFunction leaves out parameters, and the end of what is still too long
+// for a sentence.
 func shortFunction(name string) string {
 	const longest = 80
+	name = evidence.ShortName(name)
 	if len(name) <= longest {
 		return name
-	}
-	if i := strings.IndexByte(name, '('); i > 0 && i <= longest {
-		return name[:i]
 	}
 	return name[:longest] + "..."
 }

@@ -91,7 +91,10 @@ func (w *walk) step() step {
 		}
 		if err == nil {
 			f.CFA = cfa
-			return step{caller: caller, trust: way.trust}
+			// Thread and process entries of some libraries have a return
+			// address of 0 instead of an undefined one.
+			end := caller.PC() == 0 && way.trust == evidence.TrustCFI
+			return step{caller: caller, trust: way.trust, outermost: end}
 		}
 		if failed == nil {
 			failed = fmt.Errorf("%s: %w", way.source, err)
@@ -105,11 +108,6 @@ func (w *walk) step() step {
 func (w *walk) advance(s *step) string {
 	f := &w.frame
 	if s.caller.PC() == 0 {
-		if s.trust == evidence.TrustCFI {
-			// Thread and process entries of some libraries have a return
-			// address of 0 instead of an undefined one.
-			return ""
-		}
 		return "the return address is 0"
 	}
 	if reason := w.checkGrowth(s); reason != "" {

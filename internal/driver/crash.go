@@ -31,10 +31,10 @@ func Crash(ctx context.Context, req Request) (*evidence.Case, error) {
 	}{
 		{"unwind", a.unwind},
 		{"classify", a.classify},
+		{"goroutines", a.goroutines},
 		{"values", a.values},
 		{"canary", a.stackGuards},
 		{"scan", a.scan},
-		{"goroutines", a.goroutines},
 	} {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("interrupted before the stage %s: %w", s.name, err)
@@ -178,7 +178,8 @@ func (a *analysis) sourcePaths(site *evidence.Site) failure.SourcePaths {
 
 // scan finds where the bad value came from and the suspects.
 func (a *analysis) scan() error {
-	if a.thread == nil && len(a.req.Functions) == 0 && a.req.Message == "" {
+	asked := len(a.req.Functions) > 0 || a.req.Message != ""
+	if !asked && (a.thread == nil || a.result.Failure.Kind == evidence.GoPanic) {
 		return nil
 	}
 	in := staticscan.Input{Process: a.process, Thread: a.thread, Signal: a.result.Failure.Signal}

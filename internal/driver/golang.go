@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"diagnose/evidence"
+	"diagnose/failure"
 	"diagnose/internal/gocore"
 )
 
@@ -30,13 +31,12 @@ func (a *analysis) goroutines() error {
 	return nil
 }
 
-// goFailure replaces the judgement by the signal with the runtime's own; what
-// the processor refused stays.
+// goFailure replaces the judgement by the signal with the runtime's own.
 func (a *analysis) goFailure(f *evidence.Failure) {
 	old := &a.result.Failure
-	f.Signal, f.Fault, f.Instruction, f.Thread = old.Signal, old.Fault, old.Instruction, old.Thread
-	if f.Source == nil {
-		f.Source = old.Source
+	f.Signal, f.Thread = old.Signal, old.Thread
+	if f.Site != nil {
+		f.Source = failure.SourceLines(*f.Site, sourceContext, a.sourcePaths(f.Site))
 	}
 	a.result.Failure = *f
 }

@@ -189,7 +189,7 @@ func startFunction(frames []unwind.Frame) string {
 var startWrappers = []string{
 	"_start", "__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main", "start_thread", "clone", "clone3", "__clone", "__clone3",
 	"execute_native_thread_routine", "std::", "core::", "alloc::", "void std::", "_rust_", "__rust_", "<alloc::", "<std::", "<core::",
-	"runtime.goexit", "runtime.mstart", "runtime.asmcgocall", "lang_start", "__invoke", "thread_start",
+	"runtime.goexit", "runtime.main", "runtime.mstart", "runtime.asmcgocall", "lang_start", "__invoke", "thread_start",
 }
 
 func startWrapper(name string) bool {

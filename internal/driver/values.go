@@ -161,23 +161,26 @@ func innermostFirst(list []debuginfo.Variable) []debuginfo.Variable {
 	return list
 }
 
+// callers is how many callers of a frame are asked for the arguments that the
+// frame itself has lost.
+const callers = 3
+
 // valueFrame is the context in which a frame's variables are read; nil for
 // code outside every object.
 func (a *analysis) valueFrame(g *group, i int) *value.Frame {
-	f := a.bareFrame(g, i)
-	if f != nil && i+1 < len(g.stack.Frames) {
-		f.Caller = a.bareFrame(g, i+1)
+	var first *value.Frame
+	link := &first
+	for j := i; j < min(i+1+callers, len(g.stack.Frames)); j++ {
+		f := &g.stack.Frames[j]
+		module := a.process.ModuleAt(f.PC())
+		if module == nil {
+			break
+		}
+		frame := &value.Frame{Process: a.process, Thread: g.threads[0], Module: module,
+			Registers: f.Registers, CFA: f.CFA, Lookup: f.Lookup}
+		*link, link = frame, &frame.Caller
 	}
-	return f
-}
-
-func (a *analysis) bareFrame(g *group, i int) *value.Frame {
-	f := &g.stack.Frames[i]
-	module := a.process.ModuleAt(f.PC())
-	if module == nil {
-		return nil
-	}
-	return &value.Frame{Process: a.process, Thread: g.threads[0], Module: module, Registers: f.Registers, CFA: f.CFA}
+	return first
 }
 
 // lookupPC is the address that stands for the frame's instruction: a return
