@@ -140,6 +140,25 @@ func TestDamagedEntries(t *testing.T) {
 	}
 }
 
+// TestReturnToZero ends at a return address of 0 that a table led to, as at
+// an undefined one.
+func TestReturnToZero(t *testing.T) {
+	fake := newFake(callCode(16), words(7, 0, 0, 0))
+	fake.module.Bias = 0x400000 - 0x1000
+	hdr, eh := buildFrames(1)
+	u := &Unwinder{process: fake}
+	m, tables := u.modules.of(fake, fake.module), testModule(hdr, eh)
+	m.opened, m.debugOpened = true, true
+	m.eh, m.ehStart, m.ehSize, m.table = tables.eh, tables.ehStart, tables.ehSize, tables.table
+	var thread image.Thread
+	thread.Registers.Set(image.RIP, 0x400001)
+	thread.Registers.Set(image.RSP, 0x7ff000000000)
+	s := u.Walk(&thread, 10)
+	if len(s.Frames) != 1 || s.Stopped != "" || s.Truncated || s.Frames[0].CFA != 0x7ff000000010 {
+		t.Errorf("stack %+v, want one frame and its end", s)
+	}
+}
+
 // TestLimits names the module whose tables are of no use, and no other.
 func TestLimits(t *testing.T) {
 	u := &Unwinder{process: newFake(callCode(8), words(1, 2, 0x400020, 3))}
