@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -174,4 +175,33 @@ func TestChainsAfterDwz(t *testing.T) {
 	if err != nil || !ok || both.Size() == 0 || len(both.Members()) != 7 {
 		t.Errorf("Both: %v, %v, %v", both, ok, err)
 	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	_, info := build(t, variant{"", "prog.cc", cxxText, "g++", []string{"-O2", "-std=c++17"}})
+	main := symbol(t, info, "main").Value
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for _, pc := range sample(info, 100) {
+				calls, err := info.CallsAt(pc)
+				if err != nil {
+					t.Error(err)
+				}
+				for _, call := range calls {
+					vars, err := info.VariablesAt(call, pc)
+					if err != nil {
+						t.Error(err)
+					}
+					for _, v := range vars {
+						exerciseType(v.Type, 2)
+					}
+				}
+			}
+			if _, ok, err := info.TypeNamed("Both", main); !ok || err != nil {
+				t.Error(ok, err)
+			}
+		})
+	}
+	group.Wait()
 }

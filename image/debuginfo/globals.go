@@ -192,7 +192,7 @@ func (i *Info) staticCandidates(addr uint64) ([]*unit, error) {
 	var list []*unit
 	n := sort.Search(len(index), func(n int) bool { return index[n].addr >= addr })
 	for ; n < len(index) && index[n].addr == addr && len(list) < maxOverlap; n++ {
-		if u := i.main.unitAt(index[n].at); u != nil && u.broken == nil {
+		if u := i.main.unitAt(index[n].at); u != nil && u.locates(index[n].at) {
 			list = append(list, u)
 		}
 	}
@@ -219,6 +219,14 @@ func (i *Info) staticCandidates(addr uint64) ([]*unit, error) {
 		}
 	}
 	return list, nil
+}
+
+// locates tells the location of a variable from other expressions that hold
+// an address, such as the value of a call's parameter.
+func (u *unit) locates(at uint64) bool {
+	const reach = 64 // of the location from the start of its DIE
+	e, ok := u.entryWith(dwarf.AttrLocation, at, reach, func(f form) bool { return f == formExprloc || f == formBlock1 })
+	return ok && u.broken == nil && e.tag() == dwarf.TagVariable
 }
 
 // maxRawStatics bounds the index of raw places.

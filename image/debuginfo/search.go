@@ -8,7 +8,7 @@ import (
 )
 
 // maxCandidates bounds how many places are looked at for one name.
-const maxCandidates = 1 << 14
+const maxCandidates = 1 << 18
 
 // nameSearch finds DIEs by name without an index: it looks for the string in
 // the string sections, for references to it in the raw bytes of the DIEs, and
@@ -58,46 +58,72 @@ func (i *Info) searchFrom(hint *unit, name string, accept func(e *entry) bool) e
 	return i.searchName(name, accept)
 }
 
+// maxStrings bounds the places of a name in the string section: the linker
+// lets a string share the tail of a longer one, so each may be meant.
+const maxStrings = 1 << 14
+
 func (n *nameSearch) in(s *source) (done bool, err error) {
 	strs, err := s.section(secStr)
 	if err != nil {
 		return false, err
 	}
-	patterns := map[form][][]byte{formString: {append([]byte(n.name), 0)}}
 	whole := append([]byte(n.name), 0)
-	for at := 0; len(patterns[formStrp]) < 64; {
+	var offsets []uint32
+	for at := 0; len(offsets) < maxStrings; at++ {
 		k := bytes.Index(strs[at:], whole)
 		if k < 0 {
 			break
 		}
 		at += k
-		// the linker lets a string share the tail of a longer one
-		patterns[formStrp] = append(patterns[formStrp], binary.LittleEndian.AppendUint32(nil, uint32(at)))
+		offsets = append(offsets, uint32(at))
 		if done, err := n.indexed(s, uint64(at)); done || err != nil {
 			return done, err
 		}
-		at++
 	}
 	for _, id := range []sectionID{secInfo, secTypes} {
 		data, err := s.section(id)
 		if err != nil {
 			return false, err
 		}
-		for f, list := range patterns {
-			for _, pattern := range list {
-				if n.raw(s, id, data, f, pattern) {
-					return true, nil
-				}
-			}
+		if n.raw(s, id, data, formStrp, offsetFinder(offsets, len(strs))) ||
+			n.raw(s, id, data, formString, func(b []byte) int { return bytes.Index(b, whole) }) {
+			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// raw looks for the bytes of a name's value, of the given form.
-func (n *nameSearch) raw(s *source, id sectionID, data []byte, f form, pattern []byte) bool {
+// offsetFinder returns a function that finds the first reference to one of
+// the strings in raw bytes, -1 if there is none.
+func offsetFinder(offsets []uint32, size int) func([]byte) int {
+	if len(offsets) == 1 {
+		pattern := binary.LittleEndian.AppendUint32(nil, offsets[0])
+		return func(b []byte) int { return bytes.Index(b, pattern) }
+	}
+	// a bit for each byte of the string section is looked up in one step
+	set := make([]uint64, size/64+1)
+	for _, off := range offsets {
+		set[off/64] |= 1 << (off % 64)
+	}
+	if len(offsets) == 0 {
+		return func([]byte) int { return -1 }
+	}
+	return func(b []byte) int {
+		for i := 0; i+4 <= len(b); i++ {
+			off := binary.LittleEndian.Uint32(b[i:])
+			if int(off) < size && set[off/64]&(1<<(off%64)) != 0 {
+				return i
+			}
+		}
+		return -1
+	}
+}
+
+// raw looks for the values of a name of one form in a section of DIEs.
+func (n *nameSearch) raw(s *source, id sectionID, data []byte, f form, find func([]byte) int) bool {
+	const reach = 12 // of the name from the start of its DIE
 	for at := 0; n.left > 0; at++ {
-		k := bytes.Index(data[at:], pattern)
+		k := find(data[at:])
 		if k < 0 {
 			return false
 		}
@@ -107,40 +133,52 @@ func (n *nameSearch) raw(s *source, id sectionID, data []byte, f form, pattern [
 		if u == nil || u.broken != nil {
 			continue
 		}
-		if e, ok := u.entryWithName(uint64(at), f); ok && n.accept(&e) && u.startsEntry(e.off) {
+		e, ok := u.entryWith(dwarf.AttrName, uint64(at), reach, func(has form) bool { return has == f })
+		if !ok || e.tag() != dwarf.TagVariable && (e.flag(dwarf.AttrDeclaration) || !isNamedType(e.tag())) {
+			continue // most are declarations, and confirming costs a walk
+		}
+		if u.startsEntry(e.off) && n.accept(&e) {
 			return true
 		}
 	}
 	return false
 }
 
-// entryWithName guesses which DIE has its name's value at a position: one
-// that starts a few bytes ahead and whose abbreviation fits.
-func (u *unit) entryWithName(at uint64, f form) (entry, bool) {
-	const reach = 12
+// entryWith guesses which DIE has an attribute's value at a position: one that
+// starts within reach ahead of it and whose abbreviation fits.
+func (u *unit) entryWith(attr dwarf.Attr, at, reach uint64, fits func(form) bool) (entry, bool) {
+	table, err := u.abbrevs()
+	data, dataErr := u.data()
+	if err != nil || dataErr != nil {
+		return entry{}, false
+	}
 	for start := at - 1; start >= u.first && at-start <= reach; start-- {
-		e, err := u.entryAt(start)
-		if err != nil {
+		r := reader{data: data, pos: int(start)}
+		a := table.find(r.uleb())
+		if a == nil || r.bad || !a.has(attr) {
 			continue
 		}
-		if pos, ok := e.fieldPosition(dwarf.AttrName, f); ok && pos == at {
-			return e, true
+		e := entry{unit: u, off: start, abbrev: a, attrs: r.pos}
+		if pos, f, ok := e.fieldPosition(attr); ok && pos == at && fits(f) {
+			if e, err = u.entryAt(start); err == nil {
+				return e, true
+			}
 		}
 	}
 	return entry{}, false
 }
 
-// fieldPosition returns where an attribute of the given form has its value.
-func (e *entry) fieldPosition(attr dwarf.Attr, f form) (uint64, bool) {
+// fieldPosition returns where an attribute has its value, and its form.
+func (e *entry) fieldPosition(attr dwarf.Attr) (uint64, form, bool) {
 	data, err := e.unit.data()
 	if err != nil {
-		return 0, false
+		return 0, 0, false
 	}
 	r := reader{data: data, pos: e.attrs}
 	for i := range e.abbrev.fields {
 		field := &e.abbrev.fields[i]
 		if field.attr == attr {
-			return uint64(r.pos), field.form == f
+			return uint64(r.pos), field.form, !r.bad
 		}
 		if field.size >= 0 {
 			r.skip(uint64(field.size))
@@ -148,7 +186,7 @@ func (e *entry) fieldPosition(attr dwarf.Attr, f form) (uint64, bool) {
 			skipForm(&r, field.form, e.unit.wide, e.unit.version)
 		}
 	}
-	return 0, false
+	return 0, 0, false
 }
 
 // startsEntry confirms that a DIE begins at an offset.
