@@ -145,8 +145,10 @@ func (u *unit) rootRanges() ([][2]uint64, error) {
 // maxOverlap bounds the units that are tried for one address.
 const maxOverlap = 64
 
-// unitsAt returns the units that say they cover pc, those that start nearest
-// first.
+// unitsAt returns the units that say they cover pc, in the order of the
+// section. The linker keeps one copy of a template's function, but may let
+// the debug information of the copies it dropped point to that one; gdb
+// takes the first unit that claims an address.
 func (i *Info) unitsAt(pc uint64) []*unit {
 	var list []*unit
 	n := sort.Search(len(i.covered), func(n int) bool { return i.covered[n].low > pc })
@@ -156,6 +158,7 @@ func (i *Info) unitsAt(pc uint64) []*unit {
 			list = append(list, i.covered[n].unit)
 		}
 	}
+	sort.SliceStable(list, func(a, b int) bool { return list[a].offset < list[b].offset })
 	return list
 }
 
