@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -38,13 +40,26 @@ x86-64 Linux, with the evidence for it and how far each statement is proved.
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          noArgs,
+		Args:          knownCommand,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usagef("%w (see '%s --help')", err, c.CommandPath())
 	})
 	root.AddCommand(newCrash(), newMan())
 	return root
+}
+
+// knownCommand refuses what is left when no command of that name was found.
+func knownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q", args[0])
+	if like := c.SuggestionsFor(args[0]); len(like) > 0 {
+		text += ", did you mean " + strings.Join(like, " or ") + "?"
+	}
+	return usagef("%s (see '%s --help')", text, c.CommandPath())
 }
 
 func noArgs(c *cobra.Command, args []string) error {

@@ -32,6 +32,9 @@ func (a *analysis) stackGuards() error {
 	}
 	found, err := canary.CheckStack(a.process, s)
 	a.result.Findings = append(a.result.Findings, found...)
+	if f := &a.result.Failure; f.Kind == evidence.StackSmashing && len(found) > 0 {
+		f.Sentence = "stack smashing: " + found[0].Summary
+	}
 	return err
 }
 

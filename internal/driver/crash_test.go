@@ -50,7 +50,11 @@ func TestFixtures(t *testing.T) {
 					x := f.Crash(t, v)
 					c := crash(t, driver.Request{Core: x.Core})
 					checkWant(t, f.Want, c)
+					checkLocks(t, f.Hang, c)
 				})
+			}
+			if f.Hang || f.Name == "stack_overflow_mutual" {
+				continue // where its cycle starts differs from run to run
 			}
 			t.Run(f.Name+"/sentence", func(t *testing.T) {
 				t.Parallel()
@@ -69,11 +73,30 @@ func checkWant(t *testing.T, want crashtest.Want, c *evidence.Case) {
 	if f.Kind != want.Kind {
 		t.Errorf("kind %s, want %s: %s", f.Kind, want.Kind, f.Sentence)
 	}
-	if want.Access != "" && (f.Fault == nil || f.Fault.Access != want.Access) {
+	// A compiler may merge a read and a write into one instruction.
+	if want.Access != "" && (f.Fault == nil || f.Fault.Access != want.Access && f.Fault.Access != evidence.ReadWrite) {
 		t.Errorf("fault %+v, want access %s", f.Fault, want.Access)
 	}
-	if f.Site == nil || f.Site.Line != want.Line {
-		t.Errorf("site %+v, want line %d", f.Site, want.Line)
+	if f.Site == nil || !want.At(f.Site.Line) {
+		t.Errorf("site %+v, want lines %d to %d", f.Site, want.Line, want.LastLine)
+	}
+}
+
+// checkLocks: a program that hangs has a proven cycle, any other has none.
+func checkLocks(t *testing.T, hang bool, c *evidence.Case) {
+	t.Helper()
+	found := false
+	for _, f := range c.Findings {
+		if f.Kind != evidence.FindingDeadlock && f.Kind != evidence.FindingSelfLock {
+			continue
+		}
+		found = true
+		if f.Proof != evidence.FromCore {
+			t.Errorf("%s is only %s", f.Summary, f.Proof)
+		}
+	}
+	if found != hang {
+		t.Errorf("findings %+v, hung is %v", c.Findings, hang)
 	}
 }
 
@@ -84,17 +107,12 @@ type golden struct {
 }
 
 // volatile are the parts of a sentence that differ from run to run.
-var volatile = regexp.MustCompile(`0x[0-9a-f]{5,16}|process [0-9]+`)
+var volatile = regexp.MustCompile(`0x[0-9a-f]{5,16}|process [0-9]+|[0-9]+ times|/\S*mapped-\S+`)
 
 func (g *golden) add(name, line string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.lines[name] = volatile.ReplaceAllStringFunc(line, func(s string) string {
-		if strings.HasPrefix(s, "process") {
-			return "process N"
-		}
-		return "0x..."
-	})
+	g.lines[name] = volatile.ReplaceAllString(line, "...")
 }
 
 func (g *golden) compare(t *testing.T, path string) {
