@@ -64,7 +64,7 @@ func (v value) bound() int64 {
 
 // Count implements Type.
 func (t *dieType) Count() int64 {
-	core := t.core()
+	core := t.bare()
 	if core == nil || core.die.tag() != dwarf.TagArrayType {
 		return -1
 	}

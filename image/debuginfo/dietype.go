@@ -21,9 +21,10 @@ type dieType struct {
 	die  entry
 	once sync.Once
 	name string
-	// core is the type behind typedefs and qualifiers, whole a definition
-	// where the DIE is but a declaration.
-	core        func() *dieType
+	// bare is the type behind typedefs and qualifiers. core is the same with
+	// its definition in place of a declaration, which may have to be searched
+	// for in all units: what bare can answer must not ask core.
+	bare, core  func() *dieType
 	members     func() []Member
 	enumerators func() map[uint64]string
 }
@@ -65,7 +66,13 @@ func (i *Info) dieTypeOf(key typeKey) *dieType {
 		die = entry{unit: key.unit, off: key.off, abbrev: &abbrev{}}
 	}
 	t.die = die
-	t.core = sync.OnceValue(t.findCore)
+	t.bare = sync.OnceValue(t.findBare)
+	t.core = sync.OnceValue(func() *dieType {
+		if bare := t.bare(); bare != nil {
+			return bare.complete()
+		}
+		return nil
+	})
 	t.members = sync.OnceValue(t.readMembers)
 	t.enumerators = sync.OnceValue(t.readEnumerators)
 	i.mu.Lock()
@@ -122,13 +129,12 @@ func isAlias(tag dwarf.Tag) bool {
 	return false
 }
 
-// findCore strips typedefs and qualifiers and completes a declaration; nil
-// is void.
-func (t *dieType) findCore() *dieType {
+// findBare strips typedefs and qualifiers; nil is void.
+func (t *dieType) findBare() *dieType {
 	at := t
 	for range maxHops {
 		if !isAlias(at.die.tag()) {
-			return at.complete()
+			return at
 		}
 		next := at.next()
 		if next == nil {
@@ -145,7 +151,8 @@ func (t *dieType) findCore() *dieType {
 
 func (t *dieType) unknown() *dieType {
 	u := &dieType{key: t.key, info: t.info, die: entry{unit: t.die.unit, off: t.die.off, abbrev: &abbrev{}}}
-	u.core = func() *dieType { return u }
+	u.bare = func() *dieType { return u }
+	u.core = u.bare
 	u.members = func() []Member { return nil }
 	u.enumerators = func() map[uint64]string { return nil }
 	return u
@@ -192,7 +199,7 @@ func isRecord(tag dwarf.Tag) bool {
 
 // Kind implements Type.
 func (t *dieType) Kind() Kind {
-	core := t.core()
+	core := t.bare()
 	if core == nil {
 		return KindVoid
 	}
@@ -258,7 +265,7 @@ func (t *dieType) baseKind() Kind {
 // member function (Itanium C++ ABI section 2.3).
 func (t *dieType) memberPointerSize() int64 {
 	if next := t.next(); next != nil {
-		if core := next.core(); core != nil && core.die.tag() == dwarf.TagSubroutineType {
+		if core := next.bare(); core != nil && core.die.tag() == dwarf.TagSubroutineType {
 			return 16
 		}
 	}
@@ -316,7 +323,7 @@ func positive(n uint64) int64 {
 
 // Elem implements Type.
 func (t *dieType) Elem() Type {
-	core := t.core()
+	core := t.bare()
 	if core == nil {
 		return nil
 	}
@@ -335,7 +342,7 @@ func (t *dieType) Elem() Type {
 
 // Reference implements Type.
 func (t *dieType) Reference() bool {
-	core := t.core()
+	core := t.bare()
 	if core == nil {
 		return false
 	}

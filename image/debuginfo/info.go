@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sort"
 	"sync"
+	"sync/atomic"
 
 	"diagnose/image/object"
 )
@@ -18,6 +19,8 @@ type Info struct {
 	unranged []*unit
 	// rawStatics are places that look like a variable's static address.
 	rawStatics func() ([]rawStatic, error)
+	// searched counts the bytes that were searched for names.
+	searched atomic.Int64
 
 	mu       sync.Mutex
 	problems []error
@@ -58,7 +61,7 @@ func Open(debug *object.File, finder *object.Finder) (*Info, error) {
 // returned waits for them, as the caller may close the object later.
 func (i *Info) prefetch() (wait func()) {
 	var group sync.WaitGroup
-	for _, id := range []sectionID{secAbbrev, secRanges, secRnglists, secLine, secStr, secLineStr} {
+	for _, id := range []sectionID{secAbbrev, secRanges, secRnglists, secLine, secStr, secLineStr, secLoclists, secLoc} {
 		group.Go(func() { i.main.section(id) })
 	}
 	return group.Wait

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/dwarf"
 	"encoding/binary"
+	"fmt"
 	"strings"
 )
 
@@ -32,12 +33,20 @@ func (i *Info) searchName(name string, accept func(e *entry) bool) error {
 		}
 	}
 	for _, s := range sources {
+		if i.searched.Add(int64(s.sizeOf(secInfo))) > maxSearched {
+			return s.unsupported(fmt.Sprintf("no index of names, and %d MiB of DWARF are too much to search again for %q", s.sizeOf(secInfo)>>20, name))
+		}
 		if done, err := n.in(s); done || err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// maxSearched bounds how many bytes of DIEs are searched for names in all: a
+// small object can be searched for every name, one of hundreds of megabytes a
+// few times.
+const maxSearched = 1 << 30
 
 // searchFrom looks in the unit hint first, and in its file if that is a split
 // one; nil is no hint.

@@ -1,15 +1,13 @@
 package object
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
-	"os"
-	"unsafe"
 
+	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
-	"golang.org/x/sys/unix"
-
-	"diagnose/internal/inflate"
 )
 
 // packing is how a section is compressed.
@@ -55,10 +53,7 @@ func (s *Section) decompress() (data []byte, err error) {
 	}
 	fault := s.file.guard(s.Name, func() {
 		data, err = decode(func() ([]byte, error) {
-			if p.method == zstdPacked {
-				return unzstd(packed, p.size)
-			}
-			return unzlib(packed, p.size, s.file.forget)
+			return p.unpack(packed, s.file.adopt)
 		})
 	})
 	if fault != nil {
@@ -84,33 +79,52 @@ func decode(run func() ([]byte, error)) (data []byte, err error) {
 	return run()
 }
 
-// unzlib tells forget what of the packed bytes it is done with, so that they
-// and the result are not both in memory at the end.
-func unzlib(packed []byte, size uint64, forget func([]byte)) ([]byte, error) {
-	data := make([]byte, size)
-	err := inflate.Zlib(data, packed, func(n int) { forget(packed[:n]) })
+// unpacker opens the stream of a section's decompressed bytes.
+func (p packing) unpacker(packed []byte) (io.ReadCloser, error) {
+	if p.method == zlibPacked {
+		return zlib.NewReader(bytes.NewReader(packed))
+	}
+	// The window must not exceed what the section may be; the decoder's least
+	// memory is one block.
+	r, err := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderMaxMemory(max(p.size, 1<<20)), zstd.WithDecoderMaxWindow(1<<30))
 	if err != nil {
 		return nil, err
 	}
-	forget(packed)
-	return data, nil
+	return r.IOReadCloser(), nil
 }
 
-// forget lets the kernel take back the pages within b, a part of the file;
-// reading them again brings them back.
-func (f *File) forget(b []byte) {
-	if !f.mapped || len(b) == 0 {
-		return
+// unpack decompresses a section whole: a large one into a file without a
+// name, of which only the pages that are looked at take memory.
+func (p packing) unpack(packed []byte, keep func(mapping []byte)) ([]byte, error) {
+	r, err := p.unpacker(packed)
+	if err != nil {
+		return nil, err
 	}
-	page := uintptr(os.Getpagesize())
-	start := uintptr(unsafe.Pointer(&b[0]))
-	skip := (page - start%page) % page
-	if uintptr(len(b)) < skip+page {
-		return
+	defer r.Close()
+	if p.size >= spillSize {
+		data, err := spill(r, p.size)
+		if err == nil {
+			keep(data)
+			return data, nil
+		}
+		var noFile *spillError
+		if !errors.As(err, &noFile) {
+			return nil, err
+		}
+		// Without room on the disk memory has to do.
+		return p.unpackInMemory(packed)
 	}
-	whole := b[skip:]
-	// a refusal costs memory, nothing else
-	_ = unix.Madvise(whole[:uintptr(len(whole))/page*page], unix.MADV_DONTNEED)
+	return readExactly(r, p.size)
+}
+
+func (p packing) unpackInMemory(packed []byte) ([]byte, error) {
+	r, err := p.unpacker(packed)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return readExactly(r, p.size)
 }
 
 // readExactly reads size bytes and the end, where decompressors compare
@@ -120,15 +134,19 @@ func readExactly(r io.Reader, size uint64) ([]byte, error) {
 	if n, err := io.ReadFull(r, data); err != nil {
 		return nil, fmt.Errorf("at byte %d of %d: %w", n, size, noEOF(err))
 	}
+	return data, expectEnd(r, size)
+}
+
+func expectEnd(r io.Reader, size uint64) error {
 	var extra [1]byte
 	n, err := io.ReadFull(r, extra[:])
-	if n > 0 {
-		return nil, fmt.Errorf("more than the %d bytes claimed", size)
+	switch {
+	case n > 0:
+		return fmt.Errorf("more than the %d bytes claimed", size)
+	case err != io.EOF:
+		return err
 	}
-	if err != io.EOF {
-		return nil, err
-	}
-	return data, nil
+	return nil
 }
 
 func noEOF(err error) error {
@@ -136,23 +154,4 @@ func noEOF(err error) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
-}
-
-func unzstd(packed []byte, size uint64) ([]byte, error) {
-	// The window must not exceed what the section may be; the decoder's least
-	// memory is one block.
-	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true),
-		zstd.WithDecoderMaxMemory(max(size, 1<<20)), zstd.WithDecoderMaxWindow(1<<30))
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	data, err := r.DecodeAll(packed, make([]byte, 0, size))
-	if err != nil {
-		return nil, err
-	}
-	if uint64(len(data)) != size {
-		return nil, fmt.Errorf("%d bytes instead of the %d claimed", len(data), size)
-	}
-	return data, nil
 }

@@ -2,6 +2,7 @@ package object
 
 import (
 	"debug/elf"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime/debug"
@@ -21,6 +22,9 @@ type File struct {
 	data         []byte
 	mapped       bool
 	close        sync.Once
+	// spilled are the mappings of large decompressed sections.
+	spilled    [][]byte
+	spillMutex sync.Mutex
 
 	kind     uint16
 	programs []program
@@ -98,8 +102,9 @@ func (f *File) read() error {
 func (f *File) Close() error {
 	var err error
 	f.close.Do(func() {
+		err = f.dropSpilled()
 		if f.mapped {
-			err = unix.Munmap(f.data)
+			err = errors.Join(err, unix.Munmap(f.data))
 		}
 	})
 	return err

@@ -33,6 +33,9 @@ func newFormatter(m image.Memory, opts Options) *formatter {
 // structure, and any pointer whether what it points to can be read.
 func (w *formatter) top(o object, t debuginfo.Type) evidence.Value {
 	v := w.value(o, t, 0)
+	if w.opts.Shallow {
+		return v
+	}
 	elem := t.Elem()
 	if t.Kind() != debuginfo.KindPointer || v.Address == nil || *v.Address == 0 || t.Reference() || elem == nil {
 		return v

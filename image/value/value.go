@@ -49,6 +49,9 @@ type Options struct {
 	// Values is how many values one variable may expand to in all, and
 	// TextBytes how long the short form of an aggregate may grow.
 	Values, TextBytes int
+	// Shallow leaves out what pointers point to, which may have to be searched
+	// for in all of the debug information.
+	Shallow bool
 }
 
 // Defaults are bounds that keep a variable within about a screen.

@@ -141,7 +141,7 @@ func readVariables(f *value.Frame, variables []debuginfo.Variable, want wanted) 
 	for _, v := range innermostFirst(variables) {
 		switch {
 		case v.Parameter && want.arguments:
-			arg := value.Read(f, v, value.Options{})
+			arg := value.Read(f, v, value.Options{Shallow: !want.parts})
 			if !want.parts {
 				arg.Value.Fields, arg.Value.Elided = nil, 0
 			}
