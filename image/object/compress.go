@@ -53,7 +53,7 @@ func (s *Section) decompress() (data []byte, err error) {
 	}
 	fault := s.file.guard(s.Name, func() {
 		data, err = decode(func() ([]byte, error) {
-			return p.unpack(packed, s.file.adopt)
+			return p.unpack(s.file, packed)
 		})
 	})
 	if fault != nil {
@@ -80,13 +80,13 @@ func decode(run func() ([]byte, error)) (data []byte, err error) {
 }
 
 // unpacker opens the stream of a section's decompressed bytes.
-func (p packing) unpacker(packed []byte) (io.ReadCloser, error) {
+func (p packing) unpacker(packed io.Reader) (io.ReadCloser, error) {
 	if p.method == zlibPacked {
-		return zlib.NewReader(bytes.NewReader(packed))
+		return zlib.NewReader(packed)
 	}
 	// The window must not exceed what the section may be; the decoder's least
 	// memory is one block.
-	r, err := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderConcurrency(1),
+	r, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1),
 		zstd.WithDecoderMaxMemory(max(p.size, 1<<20)), zstd.WithDecoderMaxWindow(1<<30))
 	if err != nil {
 		return nil, err
@@ -96,30 +96,16 @@ func (p packing) unpacker(packed []byte) (io.ReadCloser, error) {
 
 // unpack decompresses a section whole: a large one into a file without a
 // name, of which only the pages that are looked at take memory.
-func (p packing) unpack(packed []byte, keep func(mapping []byte)) ([]byte, error) {
-	r, err := p.unpacker(packed)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
+func (p packing) unpack(f *File, packed []byte) ([]byte, error) {
 	if p.size >= spillSize {
-		data, err := spill(r, p.size)
-		if err == nil {
-			keep(data)
-			return data, nil
-		}
+		data, err := p.spill(f, packed)
 		var noFile *spillError
 		if !errors.As(err, &noFile) {
-			return nil, err
+			return data, err
 		}
 		// Without room on the disk memory has to do.
-		return p.unpackInMemory(packed)
 	}
-	return readExactly(r, p.size)
-}
-
-func (p packing) unpackInMemory(packed []byte) ([]byte, error) {
-	r, err := p.unpacker(packed)
+	r, err := p.unpacker(bytes.NewReader(packed))
 	if err != nil {
 		return nil, err
 	}
