@@ -20,16 +20,20 @@ type tool struct {
 func tools(diagnose string) []tool {
 	list := []tool{
 		{"diagnose crash", func(t target) []string {
-			return []string{diagnose, "crash", "--core", t.core, "--exe", t.exe}
+			return with(t.debugDir, []string{diagnose, "crash", "--core", t.core, "--exe", t.exe}, "--debug-dir", t.debugDir)
 		}},
 		{"gdb bt", func(t target) []string {
-			return []string{"gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "thread apply all bt", t.exe, t.core}
+			argv := with(t.debugDir, []string{"gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off"},
+				"-iex", "set debug-file-directory "+t.debugDir+":/usr/lib/debug")
+			return append(argv, "-ex", "thread apply all bt", t.exe, t.core)
 		}},
 		{"lldb bt", func(t target) []string {
-			return []string{"lldb", "--batch", "--no-lldbinit", "-o", "thread backtrace all", "-c", t.core, t.exe}
+			argv := with(t.debugDir, []string{"lldb", "--batch", "--no-lldbinit"},
+				"-O", "settings set target.debug-file-search-paths "+t.debugDir)
+			return append(argv, "-o", "thread backtrace all", "-c", t.core, t.exe)
 		}},
 		{"eu-stack", func(t target) []string {
-			return []string{"eu-stack", "--core", t.core, "-e", t.exe}
+			return with(t.debugDir, []string{"eu-stack", "--core", t.core, "-e", t.exe}, "--debuginfo-path", t.debugDir+":/usr/lib/debug")
 		}},
 	}
 	return slices.DeleteFunc(list, func(t tool) bool {
@@ -39,6 +43,14 @@ func tools(diagnose string) []tool {
 		}
 		return err != nil
 	})
+}
+
+// with adds options where a debug directory is given.
+func with(debugDir string, argv []string, options ...string) []string {
+	if debugDir == "" {
+		return argv
+	}
+	return append(argv, options...)
 }
 
 // sample is one run's cost.

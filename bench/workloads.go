@@ -5,14 +5,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// target is a core and the program that left it.
-type target struct{ exe, core string }
+// target is a core and the program that left it. debugDir, if set, is where
+// all tools are told to look for separate debug files first.
+type target struct{ exe, core, debugDir string }
 
 // workload is a core to measure on.
 type workload struct {
@@ -24,13 +26,14 @@ var workloads = []workload{
 	{"three-threads", "a program of 3 threads", threads("2", "0")},
 	{"200-threads", "a program of 200 threads", threads("199", "0")},
 	{"gigabyte", "a core of 1.2 GB", threads("2", "1200")},
-	{"jvm", "the Java virtual machine with Debian's openjdk-17-dbg", jvm},
+	{"jvm", "the Java virtual machine with Debian's openjdk-17-dbg, whose DWARF is compressed", jvm},
+	{"jvm-plain", "the same core with libjvm's DWARF uncompressed", jvmPlain},
 }
 
 // threads crashes bench/programs/threads.c.
 func threads(args ...string) func(string) (target, error) {
 	return func(dir string) (target, error) {
-		t := target{filepath.Join(dir, "threads"), filepath.Join(dir, "core")}
+		t := target{exe: filepath.Join(dir, "threads"), core: filepath.Join(dir, "core")}
 		if exists(t.core) {
 			return t, nil
 		}
@@ -54,7 +57,7 @@ func jvm(dir string) (target, error) {
 	if java, err = filepath.EvalSymlinks(java); err != nil {
 		return target{}, err
 	}
-	t := target{java, filepath.Join(dir, "core")}
+	t := target{exe: java, core: filepath.Join(dir, "core")}
 	if exists(t.core) {
 		return t, nil
 	}
@@ -64,6 +67,48 @@ func jvm(dir string) (target, error) {
 	const startUp = 5 * time.Second
 	cmd := exec.Command(java, "-Xmx64m", "-m", "java.rmi/sun.rmi.registry.RegistryImpl", "0")
 	return t, crash(cmd, dir, t.core, startUp)
+}
+
+// jvmPlain shares the core of jvm and has a copy of libjvm's debug file that
+// needs no decompression.
+func jvmPlain(dir string) (target, error) {
+	t, err := jvm(filepath.Join(filepath.Dir(dir), "jvm"))
+	if err != nil {
+		return t, err
+	}
+	lib := filepath.Join(filepath.Dir(filepath.Dir(t.exe)), "lib", "server", "libjvm.so")
+	id, err := buildID(lib)
+	if err != nil {
+		return t, err
+	}
+	name := filepath.Join(".build-id", id[:2], id[2:]+".debug")
+	t.debugDir = dir
+	plain := filepath.Join(dir, name)
+	if exists(plain) {
+		return t, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(plain), 0o755); err != nil {
+		return t, err
+	}
+	out, err := exec.Command("objcopy", "--decompress-debug-sections", filepath.Join("/usr/lib/debug", name), plain).CombinedOutput()
+	if err != nil {
+		return t, fmt.Errorf("objcopy: %w\n%s", err, out)
+	}
+	return t, nil
+}
+
+var buildIDLine = regexp.MustCompile(`Build ID: ([0-9a-f]{8,})`)
+
+func buildID(object string) (string, error) {
+	out, err := exec.Command("readelf", "-n", object).Output()
+	if err != nil {
+		return "", fmt.Errorf("readelf -n %s: %w", object, err)
+	}
+	m := buildIDLine.FindSubmatch(out)
+	if m == nil {
+		return "", fmt.Errorf("%s has no build-id", object)
+	}
+	return string(m[1]), nil
 }
 
 func exists(path string) bool {
