@@ -159,7 +159,30 @@ func (a *analysis) classify() error {
 		f.Source = failure.SourceLines(*f.Site, sourceContext, a.sourcePaths(f.Site))
 	}
 	a.result.Failure = f
+	if a.bystander() {
+		a.describeBystander()
+	}
 	return nil
+}
+
+// bystander reports whether the thread under judgement is one that was asked
+// for while another one failed.
+func (a *analysis) bystander() bool {
+	p := a.process
+	return a.thread != nil && p.Failing >= 0 && a.thread != &p.Threads[p.Failing]
+}
+
+func (a *analysis) describeBystander() {
+	f := &a.result.Failure
+	f.Kind, f.Instruction = evidence.NoFailure, nil
+	f.Sentence = fmt.Sprintf("thread %d was", a.thread.Ref.Number)
+	if f.Site != nil && f.Site.Function != "" {
+		f.Sentence += " in " + evidence.ShortName(f.Site.Function)
+	}
+	f.Sentence += fmt.Sprintf(" when thread %d failed", a.process.Threads[a.process.Failing].Ref.Number)
+	if waiting := a.waitingText(a.stacks[0]); waiting != "" {
+		f.Sentence += "; it " + waiting
+	}
 }
 
 // sourceContext is how many lines are shown on either side of the failing one.
@@ -195,7 +218,10 @@ func (a *analysis) scan() error {
 	}
 	scan, limits, err := staticscan.Run(in, opts)
 	a.limit(limits...)
-	if err != nil {
+	switch {
+	case err != nil && len(limits) > 0:
+		return nil // the limits say why
+	case err != nil:
 		return err
 	}
 	a.result.Scan = &scan

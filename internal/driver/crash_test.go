@@ -100,6 +100,25 @@ func checkLocks(t *testing.T, hang bool, c *evidence.Case) {
 	}
 }
 
+func TestOtherThread(t *testing.T) {
+	x := crashtest.Named(t, "threads_work").Crash(t, crashtest.Variant{Name: "O0", Flags: []string{"-O0"}})
+	failed := crash(t, driver.Request{Core: x.Core})
+	for _, g := range failed.Stacks {
+		if g.Failing {
+			continue
+		}
+		c := crash(t, driver.Request{Core: x.Core, Thread: g.Threads[0].TID})
+		if c.Failure.Kind != evidence.NoFailure || !strings.Contains(c.Failure.Sentence, "when thread 1 failed") {
+			t.Errorf("thread %d: %s: %s", g.Threads[0].TID, c.Failure.Kind, c.Failure.Sentence)
+		}
+		if c.Stacks[0].Failing || c.Stacks[0].Threads[0].TID != g.Threads[0].TID {
+			t.Errorf("the first stack is that of %+v", c.Stacks[0].Threads)
+		}
+		return
+	}
+	t.Fatal("the program has one thread")
+}
+
 // golden collects a line for each name and compares them with a file.
 type golden struct {
 	mu    sync.Mutex

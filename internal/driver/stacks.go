@@ -69,7 +69,7 @@ func cutRecursion(s *unwind.Stack) {
 }
 
 // fold groups the threads whose stacks have the same pcs, in thread order.
-// The thread under judgement comes first and stays alone.
+// The thread under judgement comes first; it and the failing one stay alone.
 func (a *analysis) fold(walked []unwind.Stack) []*group {
 	var list []*group
 	groups := map[string]*group{}
@@ -91,7 +91,7 @@ func (a *analysis) fold(walked []unwind.Stack) []*group {
 	for i := range walked {
 		switch {
 		case &a.process.Threads[i] == a.thread:
-		case a.req.AllThreads:
+		case a.req.AllThreads, i == a.process.Failing:
 			add(i, "")
 		default:
 			add(i, foldKey(&walked[i]))

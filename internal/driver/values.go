@@ -24,11 +24,10 @@ func (a *analysis) values() error {
 	list := make([]evidence.ThreadGroup, len(a.stacks))
 	parallel(len(a.stacks), func(i int) {
 		g := a.stacks[i]
-		failing := a.thread != nil && i == 0
 		list[i] = evidence.ThreadGroup{
 			Threads: g.refs(),
-			Failing: failing && a.thread.Signal != nil,
-			Stack:   a.stackOf(g, a.localBudget(failing)),
+			Failing: slices.Contains(g.indexes, a.process.Failing),
+			Stack:   a.stackOf(g, a.localBudget(a.thread != nil && i == 0)),
 			Waiting: a.waitingText(g),
 		}
 	})
@@ -38,9 +37,9 @@ func (a *analysis) values() error {
 
 // localBudget is how many of a stack's top frames have their locals read.
 // Frames of the machinery of an abort do not count.
-func (a *analysis) localBudget(failing bool) int {
+func (a *analysis) localBudget(judged bool) int {
 	switch {
-	case failing:
+	case judged:
 		return localFrames
 	case a.req.AllThreads:
 		return 1
