@@ -174,11 +174,20 @@ func guarded(f func(int), i int) (panicked any) {
 // or the thread's start routine of the C library called. Wrappers of C++ and
 // Rust runtimes are passed over.
 func startFunction(frames []unwind.Frame) string {
+	wrapper := ""
 	for i := len(frames) - 1; i >= 0; i-- {
 		calls := frames[i].Calls
 		for j := len(calls) - 1; j >= 0; j-- {
-			if name := calls[j].Site.Function; name != "" && !startWrapper(name) {
+			name := calls[j].Site.Function
+			switch {
+			case name != "" && startWrapper(name):
+				wrapper = name
+			case name != "":
 				return evidence.ShortName(name)
+			case strings.HasPrefix(wrapper, "__libc_start"):
+				return "main" // it has no name in a stripped program
+			case wrapper != "":
+				return ""
 			}
 		}
 	}

@@ -1,0 +1,50 @@
+package driver
+
+import (
+	"testing"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/unwind"
+)
+
+func frames(names ...string) []unwind.Frame {
+	var list []unwind.Frame
+	for _, n := range names {
+		list = append(list, unwind.Frame{Calls: []image.SymbolizedCall{{Site: evidence.Site{Function: n}}}})
+	}
+	return list
+}
+
+func TestStartFunction(t *testing.T) {
+	for _, x := range []struct {
+		frames []string // innermost first; "" has no name
+		want   string
+	}{
+		{[]string{"nanosleep", "run", "main", "__libc_start_call_main", "__libc_start_main", "_start"}, "main"},
+		{[]string{"nanosleep", "", "", "__libc_start_call_main", "__libc_start_main", ""}, "main"},
+		{[]string{"poll", "loop(int)", "worker(void*)", "start_thread", "clone3"}, "worker"},
+		{[]string{"poll", "", "start_thread", "clone3"}, ""},
+		{[]string{"append", "std::thread::_State_impl<X>::_M_run()", "execute_native_thread_routine", "start_thread"}, "append"},
+		{[]string{"", ""}, ""},
+		{nil, ""},
+	} {
+		if got := startFunction(frames(x.frames...)); got != x.want {
+			t.Errorf("startFunction(%q) = %q, want %q", x.frames, got, x.want)
+		}
+	}
+}
+
+func TestCutRecursion(t *testing.T) {
+	s := unwind.Stack{Frames: make([]unwind.Frame, 120), Omitted: 5000, OmittedAt: 100,
+		Cycle: &unwind.Cycle{First: 1, Period: 3, Turns: 1700}}
+	cutRecursion(&s)
+	if len(s.Frames) != 32 || s.OmittedAt != 12 || s.Omitted != 5088 {
+		t.Errorf("%d frames, %d left out at %d", len(s.Frames), s.Omitted, s.OmittedAt)
+	}
+	whole := unwind.Stack{Frames: make([]unwind.Frame, 80), Cycle: &unwind.Cycle{Period: 1, Turns: 70}}
+	cutRecursion(&whole)
+	if len(whole.Frames) != 80 || whole.Omitted != 0 {
+		t.Error("a stack that is whole was cut")
+	}
+}
