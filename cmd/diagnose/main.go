@@ -18,6 +18,8 @@ const (
 	exitInternal = 1
 	exitUsage    = 2
 	exitInput    = 3
+	// exitInterrupted is what a shell reports for a program that SIGINT ended.
+	exitInterrupted = 130
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -44,6 +46,8 @@ func exitStatus(err error) int {
 		return exitUsage
 	case errors.As(err, &input):
 		return exitInput
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
 	}
 	return exitInternal
 }

@@ -28,7 +28,8 @@ Exit status:
   0  the analysis succeeded, whatever it found
   1  the tool itself failed
   2  the command line is wrong
-  3  the input cannot be used: not a core, another architecture, no such process`
+  3  the input cannot be used: not a core, another architecture, no such process
+  130  it was interrupted; a live process goes on`
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{

@@ -19,8 +19,36 @@ import (
 // Crash analyses a dead or stopped process. The errors are *InputError for
 // what cannot be analysed; a stage that fails costs its part of the Case and
 // leaves a Limit.
+//
+// When ctx ends, Crash returns at once, whatever it waits for (a download, a
+// large core). What it was doing goes on to the end of its stage and then lets
+// go of a live process; if this process exits first, the kernel does
+// (ptrace(2)).
 func Crash(ctx context.Context, req Request) (*evidence.Case, error) {
-	a := &analysis{ctx: ctx, req: req, result: &evidence.Case{}}
+	type outcome struct {
+		result *evidence.Case
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		result, err := analyse(ctx, req)
+		done <- outcome{result, err}
+	}()
+	select {
+	case o := <-done:
+		return o.result, o.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("interrupted: %w", context.Cause(ctx))
+	}
+}
+
+func analyse(ctx context.Context, req Request) (result *evidence.Case, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			result, err = nil, fmt.Errorf("failed inside: %v; please report this: %s", r, panicSite(debug.Stack()))
+		}
+	}()
+	a := &analysis{req: req, result: &evidence.Case{}}
 	if err := a.open(); err != nil {
 		return nil, err
 	}
@@ -47,7 +75,6 @@ func Crash(ctx context.Context, req Request) (*evidence.Case, error) {
 
 // analysis carries one failure through the stages.
 type analysis struct {
-	ctx     context.Context
 	req     Request
 	result  *evidence.Case
 	process *image.Process
