@@ -29,14 +29,14 @@ type span struct {
 type line []span
 
 // say starts a line with a span of the given style.
-func say(s style, text string) line { return line{{clean(text), s}} }
+func say(s style, text string) line { return line{{Clean(text), s}} }
 
 // and appends a span.
 func (l line) and(s style, text string) line {
 	if text == "" {
 		return l
 	}
-	return append(l, span{clean(text), s})
+	return append(l, span{Clean(text), s})
 }
 
 func (l line) String() string {
@@ -72,9 +72,9 @@ type grid struct {
 	rows   [][]string
 }
 
-// clean makes text from the target fit for a terminal and for one line:
+// Clean makes text from the target fit for a terminal and for one line:
 // control characters, bidirectional overrides and invalid UTF-8 become escapes.
-func clean(text string) string {
+func Clean(text string) string {
 	if !needsCleaning(text) {
 		return text
 	}

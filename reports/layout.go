@@ -75,12 +75,8 @@ func summary(c *evidence.Case, opts Options) facts {
 	add("exception", exceptionLine(f.Exception))
 	add("signal", signalLine(f.Signal))
 	if f.Fault != nil {
-		access := string(f.Fault.Access)
-		if f.Fault.Size > 0 {
-			access += fmt.Sprintf(" of %d bytes", f.Fault.Size)
-		}
 		add("address", say(strong, f.Fault.Addr.String()).and(plain, " is "+f.Fault.Place.Text).
-			and(plain, " ("+access+")").and(faint, proofMark(f.Fault.Proof)))
+			and(plain, accessText(f.Fault)).and(faint, proofMark(f.Fault.Proof)))
 	}
 	if f.Site != nil {
 		add("where", siteLine(*f.Site))
@@ -90,6 +86,22 @@ func summary(c *evidence.Case, opts Options) facts {
 		add("reported by", say(faint, "diagnose "+opts.Version))
 	}
 	return list
+}
+
+// accessText leaves out what is not known: of an instruction that could not be
+// read neither the kind of access nor the number of bytes is.
+func accessText(f *evidence.Fault) string {
+	var parts []string
+	if f.Access != "" {
+		parts = append(parts, string(f.Access))
+	}
+	if f.Size > 0 {
+		parts = append(parts, plural(f.Size, "byte"))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, " of ") + ")"
 }
 
 func proofMark(p evidence.Proof) string { return "  [" + string(p) + "]" }
@@ -229,7 +241,7 @@ func source(s *evidence.Source) []block {
 		}
 		lines = append(lines, say(alarm, mark).and(faint, fmt.Sprintf("%5d  ", x.Number)).and(st, expandTabs(x.Text)))
 	}
-	return []block{heading{clean(title)}, lines}
+	return []block{heading{Clean(title)}, lines}
 }
 
 // expandTabs keeps the indentation of source lines, whose tabs clean would
@@ -294,10 +306,10 @@ func findings(list []evidence.Finding) []block {
 		d = append(d, verbatim{say(alarm, f.Summary).and(faint, proofMark(f.Proof))})
 		var details facts
 		for _, x := range f.Facts {
-			details = append(details, fact{clean(x.Name), say(plain, x.Text)})
+			details = append(details, fact{Clean(x.Name), say(plain, x.Text)})
 		}
 		for _, w := range f.Wait {
-			details = append(details, fact{clean(threadName(w.Waiter)), waitLine(w)})
+			details = append(details, fact{Clean(threadName(w.Waiter)), waitLine(w)})
 		}
 		if details != nil {
 			d = append(d, details)

@@ -31,8 +31,8 @@ func suspectTable(list []evidence.Suspect) grid {
 			label += " (" + strings.ReplaceAll(string(s.Kind), "-", " ") + ")"
 		}
 		g.rows = append(g.rows, []string{
-			fmt.Sprint(i + 1), clean(label), clean(brief(s.Type, 40)), s.Address.String(),
-			clean(brief(valueText(s.Value), 60)), string(s.Access), clean(useList(s.Lines)),
+			fmt.Sprint(i + 1), Clean(label), Clean(brief(s.Type, 40)), s.Address.String(),
+			Clean(brief(valueText(s.Value), 60)), string(s.Access), Clean(useList(s.Lines)),
 		})
 	}
 	return g

@@ -222,6 +222,25 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
+// What is not known of an access leaves no empty brackets.
+func TestAccessText(t *testing.T) {
+	for _, x := range []struct {
+		access evidence.AccessKind
+		size   int
+		want   string
+	}{
+		{evidence.Read, 8, " (read of 8 bytes)"},
+		{evidence.Write, 1, " (write of 1 byte)"},
+		{evidence.Write, 0, " (write)"},
+		{"", 4, " (4 bytes)"},
+		{"", 0, ""},
+	} {
+		if got := accessText(&evidence.Fault{Access: x.access, Size: x.size}); got != x.want {
+			t.Errorf("%q of %d bytes: %q, want %q", x.access, x.size, got, x.want)
+		}
+	}
+}
+
 func TestWriteRefusesContradiction(t *testing.T) {
 	for name, breakIt := range map[string]func(*evidence.Case){
 		"no kind":       func(c *evidence.Case) { c.Failure.Kind = "" },
