@@ -28,7 +28,7 @@ func (f *File) findBuildID() string {
 				continue
 			}
 			if b, err := s.stored(); err == nil {
-				id = buildIDNote(b, 4)
+				id = BuildIDNote(b, 4)
 			}
 		}
 		for i := range f.programs {
@@ -37,16 +37,17 @@ func (f *File) findBuildID() string {
 				continue
 			}
 			if b, ok := f.bytes(p.offset, p.filesz); ok {
-				id = buildIDNote(b, p.align)
+				id = BuildIDNote(b, p.align)
 			}
 		}
 	})
 	return id
 }
 
-// buildIDNote searches notes, whose fields are padded to four bytes, or to
-// eight where the segment is aligned so.
-func buildIDNote(b []byte, align uint64) string {
+// BuildIDNote searches the bytes of a note section or segment for a build-id
+// and returns it in lower-case hexadecimal, "" if there is none. The notes'
+// fields are padded to four bytes, or to eight where the segment is aligned so.
+func BuildIDNote(b []byte, align uint64) string {
 	if align != 8 {
 		align = 4
 	}

@@ -1,8 +1,6 @@
 package object
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"io"
 
@@ -38,33 +36,6 @@ func plausible(claimed, stored uint64) bool {
 	return claimed <= freeSize || claimed/maxRatio <= stored
 }
 
-func (s *Section) decompress() (data []byte, err error) {
-	stored, err := s.stored()
-	if err != nil {
-		return nil, err
-	}
-	p := s.packing
-	if p.method == badPacking {
-		return nil, s.errorAt(0, "unknown or incomplete compression header")
-	}
-	packed := stored[p.start:]
-	if !plausible(p.size, uint64(len(packed))) {
-		return nil, s.errorAt(0, "%d compressed bytes claim to hold %d", len(packed), p.size)
-	}
-	fault := s.file.guard(s.Name, func() {
-		data, err = decode(func() ([]byte, error) {
-			return p.unpack(s.file, packed)
-		})
-	})
-	if fault != nil {
-		return nil, fault
-	}
-	if err != nil {
-		return nil, &FormatError{File: s.file.path, Section: s.Name, Offset: p.start, Reason: "decompression failed", Err: err}
-	}
-	return data, nil
-}
-
 // decode runs a decompressor, whose panic on hostile bytes becomes an error.
 func decode(run func() ([]byte, error)) (data []byte, err error) {
 	defer func() {
@@ -94,27 +65,7 @@ func (p packing) unpacker(packed io.Reader) (io.ReadCloser, error) {
 	return r.IOReadCloser(), nil
 }
 
-// unpack decompresses a section whole: a large one into a file without a
-// name, of which only the pages that are looked at take memory.
-func (p packing) unpack(f *File, packed []byte) ([]byte, error) {
-	if p.size >= spillSize {
-		data, err := p.spill(f, packed)
-		var noFile *spillError
-		if !errors.As(err, &noFile) {
-			return data, err
-		}
-		// Without room on the disk memory has to do.
-	}
-	r, err := p.unpacker(bytes.NewReader(packed))
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	return readExactly(r, p.size)
-}
-
-// readExactly reads size bytes and the end, where decompressors compare
-// their checksums.
+// readExactly reads size bytes and the end.
 func readExactly(r io.Reader, size uint64) ([]byte, error) {
 	data := make([]byte, size)
 	if n, err := io.ReadFull(r, data); err != nil {
@@ -123,6 +74,7 @@ func readExactly(r io.Reader, size uint64) ([]byte, error) {
 	return data, expectEnd(r, size)
 }
 
+// expectEnd reads on to where decompressors compare their checksums.
 func expectEnd(r io.Reader, size uint64) error {
 	var extra [1]byte
 	n, err := io.ReadFull(r, extra[:])

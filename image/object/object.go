@@ -22,8 +22,8 @@ type File struct {
 	data         []byte
 	mapped       bool
 	close        sync.Once
-	// spilled are the mappings of large decompressed sections.
-	spilled    [][]byte
+	// spilled are the large decompressed sections.
+	spilled    []*spill
 	spillMutex sync.Mutex
 
 	kind     uint16

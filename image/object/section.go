@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
-	"sync"
 )
 
 // Section is a section header, with its data on demand.
@@ -25,23 +24,29 @@ type Section struct {
 	entrySize uint64
 	rawSize   uint64 // in the file
 	packing   packing
-	unpack    sync.Once
-	data      []byte
-	err       error
+	growth    *growth // of a compressed section
 }
 
 // Data returns the section's contents, decompressed if need be. The slice
-// must not be written to. It is kept after the first call. SHT_NOBITS is an
+// must not be written to. What was decompressed is kept. SHT_NOBITS is an
 // error.
 //
 // Contents that are not compressed are the mapped file itself: reading them
 // faults, with SIGBUS, if the file is truncated meanwhile, and after Close.
 func (s *Section) Data() ([]byte, error) {
+	return s.Prefix(s.Size)
+}
+
+// Prefix returns at least the first n bytes of the section's contents, all of
+// them if there are no more, and decompresses no more than that takes. The
+// slice ends where decompression stands, so what is not there yet cannot be
+// taken for zeros. Damage further on is not seen, and the checksum is compared
+// when all is asked for; once damage is known, every prefix is that error.
+func (s *Section) Prefix(n uint64) ([]byte, error) {
 	if s.packing.method == notPacked {
 		return s.stored()
 	}
-	s.unpack.Do(func() { s.data, s.err = s.decompress() })
-	return s.data, s.err
+	return s.growth.upTo(s, n)
 }
 
 // stored returns the section's bytes as they are in the file.
@@ -76,7 +81,7 @@ func (s *Section) findPacking() {
 	}
 	b, err := s.stored()
 	if err != nil {
-		s.packing.method = badPacking
+		s.packing.method, s.growth = badPacking, newGrowth()
 		return
 	}
 	if s.Flags&uint64(elf.SHF_COMPRESSED) != 0 {
@@ -87,6 +92,7 @@ func (s *Section) findPacking() {
 	}
 	if s.packing.method != notPacked {
 		s.Size = s.packing.size
+		s.growth = newGrowth()
 	}
 }
 

@@ -1,0 +1,146 @@
+package object
+
+import (
+	"bytes"
+	"compress/zlib"
+	"debug/elf"
+	"encoding/binary"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// noise is text that compresses about threefold and repeats nowhere.
+func noise(size int) []byte {
+	random := rand.New(rand.NewPCG(1, 2))
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = 'a' + byte(random.Uint32N(6))
+	}
+	return b
+}
+
+// packedSection makes a section whose header claims a size for contents.
+func packedSection(t *testing.T, contents []byte, claimed uint64) *Section {
+	t.Helper()
+	var stored bytes.Buffer
+	for _, n := range []uint64{uint64(elf.COMPRESS_ZLIB), claimed, 1} {
+		stored.Write(binary.LittleEndian.AppendUint64(nil, n))
+	}
+	w := zlib.NewWriter(&stored)
+	if _, err := w.Write(contents); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return storedSection(&File{path: "made"}, stored.Bytes())
+}
+
+func storedSection(f *File, stored []byte) *Section {
+	f.data = stored
+	s := &Section{Name: ".debug_info", Type: uint32(elf.SHT_PROGBITS), Flags: uint64(elf.SHF_COMPRESSED), file: f, rawSize: uint64(len(stored))}
+	s.findPacking()
+	return s
+}
+
+// TestPrefixThenRest: a prefix is served without the rest, and never more
+// than was decompressed.
+func TestPrefixThenRest(t *testing.T) {
+	for name, size := range map[string]int{"memory": 5 << 20, "file": spillSize + 3} {
+		t.Run(name, func(t *testing.T) {
+			want := noise(size)
+			s := packedSection(t, want, uint64(size))
+			defer s.file.Close()
+			for _, n := range []int{0, 1, growStep - 1, growStep, growStep + 1, 2 << 20, 1} {
+				got, err := s.Prefix(uint64(n))
+				if err != nil || len(got) < n || cap(got) != len(got) || !bytes.HasPrefix(want, got) {
+					t.Fatalf("prefix of %d: %d bytes, room for %d, error %v", n, len(got), cap(got), err)
+				}
+				if len(got) > 2<<20+growStep {
+					t.Fatalf("prefix of %d: %d bytes were decompressed", n, len(got))
+				}
+			}
+			if spilled := len(s.file.spilled) > 0; spilled != (name == "file") {
+				t.Errorf("in a file: %v", spilled)
+			}
+			if got, err := s.Data(); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%d bytes of %d, error %v", len(got), size, err)
+			}
+			if got, err := s.Prefix(1 << 40); err != nil || len(got) != size {
+				t.Errorf("a prefix beyond the end: %d bytes, error %v", len(got), err)
+			}
+		})
+	}
+}
+
+// TestPrefixConcurrently: readers of different prefixes see the same bytes.
+func TestPrefixConcurrently(t *testing.T) {
+	want := noise(4 << 20)
+	s := packedSection(t, want, uint64(len(want)))
+	var wait sync.WaitGroup
+	for reader := range 8 {
+		wait.Go(func() {
+			random := rand.New(rand.NewPCG(3, uint64(reader)))
+			for n := uint64(0); n < s.Size; n += random.Uint64N(300 << 10) {
+				got, err := s.Prefix(n)
+				if err != nil || uint64(len(got)) < n || !bytes.HasPrefix(want, got) {
+					t.Errorf("prefix of %d: %d bytes, error %v", n, len(got), err)
+					return
+				}
+			}
+			if got, err := s.Data(); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%d bytes, error %v", len(got), err)
+			}
+		})
+	}
+	wait.Wait()
+}
+
+// TestPrefixOfDamage: what lies ahead of the damage is served until the
+// damage is known.
+func TestPrefixOfDamage(t *testing.T) {
+	want := noise(4 << 20)
+	whole := packedSection(t, want, uint64(len(want))).file.data
+	for name, change := range map[string]func(b []byte) []byte{
+		"cut": func(b []byte) []byte { return b[:len(b)/2] },
+		"garbage": func(b []byte) []byte {
+			copy(b[len(b)/2:], bytes.Repeat([]byte{0xff}, len(b)/4))
+			return b
+		},
+		"checksum": func(b []byte) []byte { b[len(b)-1] ^= 1; return b },
+	} {
+		s := storedSection(&File{path: "made"}, change(bytes.Clone(whole)))
+		got, err := s.Prefix(1 << 20)
+		if err != nil || len(got) < 1<<20 || !bytes.HasPrefix(want, got) {
+			t.Errorf("%s: prefix: %d bytes, error %v", name, len(got), err)
+		}
+		for _, n := range []uint64{s.Size, s.Size, 1 << 20, 0} {
+			if got, err := s.Prefix(n); err == nil || got != nil || !strings.Contains(err.Error(), "made: .debug_info at 0x18") {
+				t.Errorf("%s: %d bytes of %d, error %v", name, len(got), n, err)
+			}
+		}
+	}
+}
+
+// TestPrefixOfLies: a size that the stream does not have fails where the
+// claim and the stream part.
+func TestPrefixOfLies(t *testing.T) {
+	want := noise(1 << 20)
+	for _, claimed := range []uint64{0, 1<<20 - 1, 1<<20 + 1, 40 << 20, 1 << 50} {
+		s := packedSection(t, want, claimed)
+		got, err := s.Prefix(1 << 10)
+		if claimed > 1<<40 {
+			if err == nil {
+				t.Errorf("%d claimed: a prefix of %d bytes", claimed, len(got))
+			}
+		} else if claimed > 0 && (err != nil || !bytes.HasPrefix(want, got)) {
+			t.Errorf("%d claimed: prefix: %d bytes, error %v", claimed, len(got), err)
+		}
+		if got, err := s.Data(); err == nil {
+			t.Errorf("%d claimed: %d bytes without an error", claimed, len(got))
+		}
+		s.file.Close()
+	}
+}
