@@ -69,16 +69,6 @@ func (s *scene) decode(pc evidence.Addr) (*x86.Inst, error) {
 	return &inst, nil
 }
 
-// mappingAbove returns the first mapping that starts above addr.
-func (s *scene) mappingAbove(addr evidence.Addr) *image.Mapping {
-	for i := range s.mappings {
-		if s.mappings[i].Start > addr {
-			return &s.mappings[i]
-		}
-	}
-	return nil
-}
-
 // distance is how many bytes lie between addr and the nearest mapping.
 func (s *scene) distance(addr evidence.Addr) uint64 {
 	best := ^uint64(0)

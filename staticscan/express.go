@@ -192,19 +192,18 @@ func (s *slice) deref(base expression, offset int64, size int, index []term, dep
 		text, p, ok := through(base.text, base.typ, offset, width, false)
 		return expression{text, p.typ}, ok
 	}
-	text, p, ok := through(base.text, base.typ, offset, width, false)
-	if !ok {
+	if _, _, ok := through(base.text, base.typ, offset, width, false); !ok {
 		return expression{}, false
 	}
 	target := base.typ.Elem()
 	if len(index) == 1 && target.Size() > 0 && index[0].factor%target.Size() == 0 {
 		inside := ((offset % target.Size()) + target.Size()) % target.Size()
-		p = walk(target, inside, width, false)
+		p := walk(target, inside, width, false)
 		word := s.indexText(index[0], target.Size(), (offset-inside)/target.Size(), depth)
 		return expression{grouped(base.text) + "[" + word + "]" + p.path, p.typ}, true
 	}
-	p = walk(target, offset, width, true)
-	text = dereference(base.text, "", p.path, base.typ.Reference())
+	p := walk(target, offset, width, true)
+	text := dereference(base.text, "", p.path, base.typ.Reference())
 	return expression{s.fillIndex(text, index, p, depth), p.typ}, true
 }
 

@@ -226,5 +226,4 @@ func sameRegister(a, b *x86.Operand) bool {
 	return a.Reg.General() && !a.IsMemory && !b.IsMemory && !b.IsImm && a.Reg == b.Reg && a.Size == b.Size
 }
 
-func reads(k evidence.AccessKind) bool  { return k == evidence.Read || k == evidence.ReadWrite }
 func writes(k evidence.AccessKind) bool { return k == evidence.Write || k == evidence.ReadWrite }

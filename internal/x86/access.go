@@ -220,9 +220,6 @@ func newKnowledge() *knowledge {
 // maxOp is the last operation that x86asm names.
 const maxOp = int(x86asm.VZEROUPPER)
 
-// The operations from firstVector on are encoded with VEX or EVEX.
-const firstVector = x86asm.ANDN
-
 func defaultBehaviour(name string) behaviour {
 	b := behaviour{known: true}
 	switch {

@@ -18,8 +18,6 @@ var (
 	registers = newRegisters()
 	// registerNames holds the general registers by name.
 	registerNames = newRegisterNames()
-	// vectorNames holds xmm, ymm and zmm by log2(size)-4 and number.
-	vectorNames = newVectorNames()
 )
 
 func newRegisters() *[256]register {
@@ -69,16 +67,6 @@ func newRegisterNames() map[string]register {
 		}
 	}
 	return m
-}
-
-func newVectorNames() *[3][32]string {
-	var t [3][32]string
-	for size, prefix := range []string{"xmm", "ymm", "zmm"} {
-		for n := range 32 {
-			t[size][n] = prefix + strconv.Itoa(n)
-		}
-	}
-	return &t
 }
 
 // generalRegister returns the register with the processor's number n as an
