@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -37,19 +35,19 @@ memory that the failing code touches.
 
 Cores may be compressed (zst, lz4, gz, xz). The executable, its libraries and
 their debug information are found by themselves; build-ids are compared, and a
-file that does not match is not used. DEBUGINFOD_URLS, if it is set, names the
-servers to ask for debug information; without it no network is used.
+file that does not match is not used.
 
 Statements carry their proof level: "from core" was read from the process,
 "inferred" follows from a rule. Secrets that the report recognises (passwords,
 tokens, keys) are replaced unless --show-secrets is given.
-` + exitHelp,
+` + environmentHelp + exitHelp,
 		Example: `  diagnose crash --core core.123
   diagnose crash --core core.zst --exe ./server --format markdown --output report.md
   diagnose crash --pid 4711
   zstdcat core.zst | diagnose crash --core - --format json`,
-		Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
+		Args:              noStrayFile,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	f.register(c)
 	return c
@@ -64,8 +62,8 @@ func (f *crashFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.Exe, "exe", "", "executable `file`, if it is not where the core says")
 	flags.StringVar(&f.Sysroot, "sysroot", "", "`directory` under which to look for the files that the core names")
 	flags.StringArrayVar(&f.DebugDirs, "debug-dir", nil, "`directory` with separate debug files, searched before /usr/lib/debug; may be repeated")
-	flags.StringVarP(&f.format, "format", "f", string(reports.Text), "report as "+strings.Join(reports.Formats(), ", "))
-	flags.StringVarP(&f.output, "output", "o", "", "write the report to `file` instead of standard output")
+	flags.StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of the report: "+strings.Join(reports.Formats(), ", "))
+	flags.StringVarP(&f.output, "output", "o", "", "write the report to `file`, which only you can read, instead of standard output")
 	flags.IntVar(&f.Thread, "thread", 0, "look at this thread (`number` or TID) instead of the failing one")
 	flags.BoolVar(&f.AllThreads, "all-threads", false, "show every thread by itself, with its variables")
 	flags.IntVar(&f.Depth, "depth", 0, "`levels` of callers, and of their callees, that the static scan adds")
@@ -75,8 +73,23 @@ func (f *crashFlags) register(c *cobra.Command) {
 	flags.BoolVar(&f.noColor, "no-color", false, "no colours; they are used on a terminal only, and not with NO_COLOR set")
 	flags.BoolVar(&f.showSecrets, "show-secrets", false, "do not replace passwords, tokens and keys")
 	flags.BoolVar(&f.timings, "timings", false, "print to standard error how long each stage took")
-	if err := c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(reports.Formats(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag was registered above
+	completions(c)
+}
+
+// completions tells the shells what stands behind which flag. A flag without
+// an entry takes a file.
+func completions(c *cobra.Command) {
+	must := func(err error) {
+		if err != nil {
+			panic(err) // a flag that register does not know
+		}
+	}
+	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(reports.Formats(), cobra.ShellCompDirectiveNoFileComp)))
+	for _, name := range []string{"sysroot", "debug-dir"} {
+		must(c.MarkFlagDirname(name))
+	}
+	for _, name := range []string{"pid", "coredumpctl", "thread", "depth", "function", "message"} {
+		must(c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
 	}
 }
 
@@ -85,7 +98,7 @@ func (f *crashFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	if err := f.complete(c); err != nil {
+	if err := f.check(c); err != nil {
 		return err
 	}
 	progress := newProgress(os.Stderr)
@@ -105,78 +118,15 @@ func (f *crashFlags) run(c *cobra.Command) error {
 			fmt.Fprintf(os.Stderr, "%-12s %v\n", t.Stage, t.Duration.Round(10*time.Microsecond))
 		}
 	}
-	return f.write(c.OutOrStdout(), &report)
-}
-
-// complete checks the flags against each other and adds the environment's.
-func (f *crashFlags) complete(c *cobra.Command) error {
-	flags := c.Flags()
-	f.HasDump = flags.Changed("coredumpctl")
-	sources := 0
-	for _, name := range []string{"core", "pid", "coredumpctl"} {
-		if flags.Changed(name) {
-			sources++
-		}
+	if toStandardOutput(f.output) {
+		_, err = report.WriteTo(c.OutOrStdout())
+		return err
 	}
-	if sources != 1 || flags.Changed("core") && f.Core == "" {
-		return usagef("exactly one of --core, --pid and --coredumpctl is needed (see '%s --help')", c.CommandPath())
-	}
-	if flags.Changed("pid") && f.PID <= 0 || f.Dump < 0 || f.Thread < 0 || f.Depth < 0 {
-		return usagef("--pid, --coredumpctl, --thread and --depth do not take negative numbers")
-	}
-	f.Debuginfod = strings.Fields(os.Getenv("DEBUGINFOD_URLS"))
-	if text := os.Getenv("DEBUGINFOD_TIMEOUT"); text != "" {
-		seconds, err := time.ParseDuration(text + "s")
-		if err != nil || seconds <= 0 {
-			return usagef("DEBUGINFOD_TIMEOUT is %q: it takes a number of seconds", text)
-		}
-		f.DebuginfodTimeout = seconds
-	}
-	return nil
+	return writeFile(f.output, report.Bytes())
 }
 
 // color: on a terminal only, and not where NO_COLOR is set (no-color.org).
 func (f *crashFlags) color() bool {
 	return !f.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" &&
-		f.output == "" && isatty.IsTerminal(os.Stdout.Fd())
-}
-
-// write puts a report file in place whole or not at all, readable by its
-// owner only: a report holds what was in the process's memory.
-func (f *crashFlags) write(stdout io.Writer, report *bytes.Buffer) error {
-	if f.output == "" || f.output == "-" {
-		_, err := report.WriteTo(stdout)
-		return err
-	}
-	if info, err := os.Stat(f.output); err == nil && !info.Mode().IsRegular() {
-		return writeDevice(f.output, report)
-	}
-	temp, err := os.CreateTemp(filepath.Dir(f.output), ".diagnose-*")
-	if err != nil {
-		return fmt.Errorf("--output: %w", err)
-	}
-	defer os.Remove(temp.Name())
-	_, err = report.WriteTo(temp)
-	if closeErr := temp.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(temp.Name(), f.output)
-	}
-	if err != nil {
-		return fmt.Errorf("--output: %w", err)
-	}
-	return nil
-}
-
-func writeDevice(path string, report *bytes.Buffer) error {
-	file, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return fmt.Errorf("--output: %w", err)
-	}
-	defer file.Close()
-	if _, err := report.WriteTo(file); err != nil {
-		return fmt.Errorf("--output: %w", err)
-	}
-	return nil
+		toStandardOutput(f.output) && isatty.IsTerminal(os.Stdout.Fd())
 }

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"diagnose/internal/driver"
+	"diagnose/reports"
 )
 
 // The exit statuses, which the help text and the man page list.
@@ -33,7 +35,10 @@ func run(args []string) int {
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintln(os.Stderr, "diagnose:", err)
+	// Errors name files and programs of the target's choice.
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		fmt.Fprintln(os.Stderr, "diagnose:", reports.Clean(line))
+	}
 	return exitStatus(err)
 }
 

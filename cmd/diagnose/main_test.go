@@ -110,12 +110,40 @@ func TestOutputFile(t *testing.T) {
 	}
 }
 
+// What is not a regular file is written through, never replaced.
+func TestOutputThroughSymbolicLink(t *testing.T) {
+	core, dir := crashed(t), t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	if got := diagnose(t, nil, "crash", "--core", core, "--output", link); got.status != exitOK {
+		t.Fatalf("status %d, stderr %q", got.status, got.stderr)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link became %v, %v", info, err)
+	}
+	if text, err := os.ReadFile(file); err != nil || !bytes.HasPrefix(text, []byte("null pointer read")) {
+		t.Errorf("the link's file holds %.40q, %v", text, err)
+	}
+	if got := diagnose(t, nil, "crash", "--core", core, "--output", "/dev/stdout"); !strings.HasPrefix(got.stdout, "null pointer read") {
+		t.Errorf("/dev/stdout: status %d, stdout %.40q, stderr %q", got.status, got.stdout, got.stderr)
+	}
+	if info, err := os.Lstat("/dev/stdout"); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("/dev/stdout became %v, %v", info, err)
+	}
+}
+
 func TestExitStatus(t *testing.T) {
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	missing := filepath.Join(dir, "missing")
 	for _, x := range []struct {
 		args   []string
 		status int
@@ -123,37 +151,88 @@ func TestExitStatus(t *testing.T) {
 	}{
 		{[]string{"--version"}, exitOK, ""},
 		{[]string{"crash", "--help"}, exitOK, ""},
-		{[]string{"no-such-command"}, exitUsage, "no-such-command"},
-		{[]string{"crash"}, exitUsage, "--core"},
-		{[]string{"crash", "--core", "x", "--pid", "1"}, exitUsage, "pid"},
-		{[]string{"crash", "--core", "x", "--format", "xml"}, exitUsage, "xml"},
-		{[]string{"crash", "--pid", "-3"}, exitUsage, "negative"},
+		{[]string{"no-such-command"}, exitUsage, `unknown command "no-such-command"`},
+		{[]string{"crsh"}, exitUsage, "did you mean crash?"},
+		{[]string{"completion", "no-such-shell"}, exitUsage, "no-such-shell"},
+		{[]string{"crash"}, exitUsage, "give one of --core FILE, --pid N and --coredumpctl N"},
+		{[]string{"crash", "--core", "x", "--pid", "1"}, exitUsage, "--core and --pid exclude each other"},
+		{[]string{"crash", "--core", ""}, exitUsage, "the name of the file is empty"},
+		{[]string{"crash", "--core", "x", "--format", "xml"}, exitUsage, `unknown format "xml": it is one of [text markdown json]`},
+		{[]string{"crash", "--pid", "0"}, exitUsage, "--pid takes a whole number from 1 on, not 0"},
+		{[]string{"crash", "--pid", "init"}, exitUsage, `--pid takes a whole number, not "init"`},
+		{[]string{"crash", "--core", "x", "--depth", "-1"}, exitUsage, "--depth takes a whole number from 0 on, not -1"},
+		{[]string{"crash", "--core", "x", "--no-color=maybe"}, exitUsage, `--no-color takes true or false, not "maybe"`},
 		{[]string{"crash", "--no-such-flag"}, exitUsage, "no-such-flag"},
-		{[]string{"crash", "extra"}, exitUsage, "extra"},
-		{[]string{"crash", "--core", filepath.Join(dir, "missing")}, exitInput, "missing"},
-		{[]string{"crash", "--core", empty}, exitInput, "empty"},
-		{[]string{"crash", "--core", dir}, exitInput, "directory"},
-		{[]string{"crash", "--pid", "4194304"}, exitInput, "4194304"},
+		{[]string{"crash", "extra"}, exitUsage, `unexpected argument "extra" (see`},
+		{[]string{"crash", empty}, exitUsage, "did you mean --core " + empty + "?"},
+		{[]string{"crash", "17"}, exitUsage, "did you mean --pid 17?"},
+		{[]string{"crash", "--core", empty, "--output", dir}, exitUsage, dir + " is a directory"},
+		{[]string{"crash", "--core", empty, "--output", filepath.Join(missing, "report")}, exitUsage, "in the directory " + missing},
+		{[]string{"crash", "--core", empty, "--exe", missing}, exitInput, "--exe: stat " + missing},
+		{[]string{"crash", "--core", empty, "--exe", dir}, exitInput, "not a regular file"},
+		{[]string{"crash", "--core", empty, "--sysroot", missing}, exitInput, "--sysroot: stat " + missing},
+		{[]string{"crash", "--core", empty, "--debug-dir", dir, "--debug-dir", empty}, exitInput, "--debug-dir: " + empty + " is not a directory"},
+		{[]string{"crash", "--core", missing}, exitInput, missing},
+		{[]string{"crash", "--core", missing + "\x1b[31m"}, exitInput, `missing\x1b[31m`},
+		{[]string{"crash", "--core", empty}, exitInput, "the file is empty"},
+		{[]string{"crash", "--core", dir}, exitInput, "is a directory"},
+		{[]string{"crash", "--pid", "4194304"}, exitInput, "no process 4194304"},
 	} {
 		got := diagnose(t, nil, x.args...)
 		if got.status != x.status || !strings.Contains(got.stderr, x.says) {
 			t.Errorf("diagnose %s: status %d, want %d; stderr %q, want %q in it", strings.Join(x.args, " "), got.status, x.status, got.stderr, x.says)
 		}
+		if x.status != exitOK && got.stdout != "" {
+			t.Errorf("diagnose %s: an error with %q on standard output", strings.Join(x.args, " "), got.stdout)
+		}
 	}
 }
 
-func TestManPagesAndCompletion(t *testing.T) {
+func TestManPages(t *testing.T) {
 	dir := t.TempDir()
 	if got := diagnose(t, nil, "man", dir); got.status != exitOK {
 		t.Fatalf("status %d: %s", got.status, got.stderr)
 	}
 	page, err := os.ReadFile(filepath.Join(dir, "diagnose-crash.1"))
-	if err != nil || !bytes.Contains(page, []byte("Exit status")) {
-		t.Errorf("the man page lacks the exit statuses: %v", err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	// A leading newline: the list keeps its lines.
+	for _, want := range []string{"Exit status", "\n  3  the input cannot be used", "\nDEBUGINFOD_URLS", "fB--sysroot"} {
+		if !bytes.Contains(page, []byte(want)) {
+			t.Errorf("the man page lacks %q", want)
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
-		if got := diagnose(t, nil, "completion", shell); got.status != exitOK || !strings.Contains(got.stdout, "diagnose") {
+		got := diagnose(t, nil, "completion", shell)
+		if got.status != exitOK || !strings.Contains(got.stdout, "diagnose") {
 			t.Errorf("completion %s: status %d", shell, got.status)
+		}
+		if _, err := exec.LookPath(shell); err != nil {
+			continue
+		}
+		check := exec.Command(shell, "-n")
+		check.Stdin = strings.NewReader(got.stdout)
+		if text, err := check.CombinedOutput(); err != nil {
+			t.Errorf("%s does not take its script: %v\n%s", shell, err, text)
+		}
+	}
+	// What the scripts ask the command; the last line is what else the shell
+	// may offer: 0 is files, 4 nothing, 16 directories.
+	for _, x := range []struct{ typed, want string }{
+		{"crash --format ", "text\nmarkdown\njson\n:4\n"},
+		{"crash --core ", ":0\n"},
+		{"crash --pid ", ":4\n"},
+		{"crash --sysroot ", ":16\n"},
+		{"crash ", ":4\n"},
+		{"crash --debu", "--debug-dir\n:4\n"},
+	} {
+		got := diagnose(t, nil, append([]string{"__completeNoDesc"}, strings.Split(x.typed, " ")...)...)
+		if got.status != exitOK || got.stdout != x.want {
+			t.Errorf("%q completes to %q (status %d), want %q", x.typed, got.stdout, got.status, x.want)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/mattn/go-isatty"
+
+	"diagnose/reports"
 )
 
 // progressDelay keeps quick work silent.
@@ -36,7 +38,7 @@ func (p *progress) say(text string) {
 		return
 	}
 	p.shown = true
-	fmt.Fprintf(p.file, "\r\x1b[Kdiagnose: %s", text)
+	fmt.Fprintf(p.file, "\r\x1b[Kdiagnose: %s", reports.Clean(text))
 }
 
 func (p *progress) clear() {

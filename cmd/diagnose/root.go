@@ -1,12 +1,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
 )
 
 // release is the version that the Makefile links in; a plain go build falls
@@ -23,13 +27,29 @@ func version() string {
 	return "unknown"
 }
 
-const exitHelp = `
+// The lists are indented by four spaces, which the man pages take for text
+// whose lines must not be filled.
+const (
+	exitHelp = `
 Exit status:
-  0  the analysis succeeded, whatever it found
-  1  the tool itself failed
-  2  the command line is wrong
-  3  the input cannot be used: not a core, another architecture, no such process
-  130  it was interrupted; a live process goes on`
+
+      0  the analysis succeeded, whatever it found
+      1  the tool itself failed
+      2  the command line is wrong
+      3  the input cannot be used: not a core, another architecture,
+         no such process
+    130  it was interrupted; a live process goes on`
+
+	environmentHelp = `
+Environment:
+
+    DEBUGINFOD_URLS     servers to ask for debug information, separated by
+                        spaces; unless it is set no network is used
+    DEBUGINFOD_TIMEOUT  seconds to wait for a server
+    XDG_CACHE_HOME      where downloads are kept, ~/.cache unless it is set
+    NO_COLOR            no colours, if it is set and not empty
+`
+)
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
@@ -38,17 +58,51 @@ func newRoot() *cobra.Command {
 		Long: `diagnose names the root cause of a crash of a C, C++, Rust or Go program on
 x86-64 Linux, with the evidence for it and how far each statement is proved.
 ` + exitHelp,
-		Version:       version(),
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          knownCommand,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		Example:           "  diagnose crash --core core.123",
+		Version:           version(),
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		DisableAutoGenTag: true, // man pages that are made anew must not differ
+		Args:              knownCommand,
+		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
+
+		SuggestionsMinimumDistance: 2,
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usagef("%w (see '%s --help')", err, c.CommandPath())
-	})
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newCrash(), newMan())
+	trimCompletion(root)
 	return root
+}
+
+// flagError says in words what a flag takes.
+func flagError(c *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return usagef("%w (see '%s --help')", err, c.CommandPath())
+	}
+	takes := "a whole number"
+	if invalid.GetFlag().Value.Type() == "bool" {
+		takes = "true or false"
+	}
+	return usagef("--%s takes %s, not %q (see '%s --help')", invalid.GetFlag().Name, takes, invalid.GetValue(), c.CommandPath())
+}
+
+// trimCompletion makes cobra's command refuse a shell that it does not know,
+// and drops PowerShell, for there is no diagnose outside Linux.
+func trimCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() != "completion" {
+			continue
+		}
+		c.Args = knownCommand
+		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+		for _, shell := range c.Commands() {
+			if shell.Name() == "powershell" {
+				c.RemoveCommand(shell)
+			}
+		}
+	}
 }
 
 // knownCommand refuses what is left when no command of that name was found.
@@ -63,11 +117,18 @@ func knownCommand(c *cobra.Command, args []string) error {
 	return usagef("%s (see '%s --help')", text, c.CommandPath())
 }
 
-func noArgs(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usagef("unexpected argument %q (see '%s --help')", args[0], c.CommandPath())
+// noStrayFile refuses arguments, and helps those who leave out --core or --pid.
+func noStrayFile(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
 	}
-	return nil
+	hint := fmt.Sprintf("see '%s --help'", c.CommandPath())
+	if _, err := os.Stat(args[0]); err == nil {
+		hint = fmt.Sprintf("did you mean --core %s?", args[0])
+	} else if pid, err := strconv.Atoi(args[0]); err == nil && pid > 0 {
+		hint = fmt.Sprintf("did you mean --pid %d?", pid)
+	}
+	return usagef("unexpected argument %q (%s)", args[0], hint)
 }
 
 // newMan is the hidden command by which the Makefile writes the man pages.

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"diagnose/internal/driver"
+)
+
+// check refuses what cannot work before anything is opened or stopped, and
+// adds what the environment says.
+func (f *crashFlags) check(c *cobra.Command) error {
+	if err := f.checkSource(c); err != nil {
+		return err
+	}
+	if err := f.checkNumbers(c); err != nil {
+		return err
+	}
+	if err := f.checkPaths(); err != nil {
+		return err
+	}
+	return f.readEnvironment()
+}
+
+// checkSource: there is exactly one thing to analyse.
+func (f *crashFlags) checkSource(c *cobra.Command) error {
+	f.HasDump = c.Flags().Changed("coredumpctl")
+	var given []string
+	for _, name := range []string{"core", "pid", "coredumpctl"} {
+		if c.Flags().Changed(name) {
+			given = append(given, "--"+name)
+		}
+	}
+	switch {
+	case len(given) == 0:
+		return usagef("nothing to look at: give one of --core FILE, --pid N and --coredumpctl N (see '%s --help')", c.CommandPath())
+	case len(given) > 1:
+		return usagef("%s exclude each other: give one of them", strings.Join(given, " and "))
+	case given[0] == "--core" && f.Core == "":
+		return usagef("--core: the name of the file is empty")
+	case f.Core == "-" && isatty.IsTerminal(os.Stdin.Fd()):
+		return usagef("--core -: standard input is a terminal; pipe a core into it, as in 'zstdcat core.zst | %s --core -'", c.CommandPath())
+	}
+	return nil
+}
+
+func (f *crashFlags) checkNumbers(c *cobra.Command) error {
+	for _, x := range []struct {
+		name         string
+		value, least int
+	}{{"pid", f.PID, 1}, {"coredumpctl", f.Dump, 0}, {"thread", f.Thread, 1}, {"depth", f.Depth, 0}} {
+		if c.Flags().Changed(x.name) && x.value < x.least {
+			return usagef("--%s takes a whole number from %d on, not %d", x.name, x.least, x.value)
+		}
+	}
+	return nil
+}
+
+// checkPaths: a file that the user names and that is not there would
+// otherwise only be a line among the report's warnings.
+func (f *crashFlags) checkPaths() error {
+	if f.Exe != "" {
+		info, err := os.Stat(f.Exe)
+		if err == nil && !info.Mode().IsRegular() {
+			err = fmt.Errorf("%s is not a regular file", f.Exe)
+		}
+		if err != nil {
+			return &driver.InputError{Err: fmt.Errorf("--exe: %w", err)}
+		}
+	}
+	if f.Sysroot != "" {
+		if err := checkDirectory("--sysroot", f.Sysroot); err != nil {
+			return err
+		}
+	}
+	for _, dir := range f.DebugDirs {
+		if err := checkDirectory("--debug-dir", dir); err != nil {
+			return err
+		}
+	}
+	return checkOutput(f.output)
+}
+
+func checkDirectory(flag, path string) error {
+	info, err := os.Stat(path)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a directory", path)
+	}
+	if err != nil {
+		return &driver.InputError{Err: fmt.Errorf("%s: %w", flag, err)}
+	}
+	return nil
+}
+
+func (f *crashFlags) readEnvironment() error {
+	f.Debuginfod = strings.Fields(os.Getenv("DEBUGINFOD_URLS"))
+	text := os.Getenv("DEBUGINFOD_TIMEOUT")
+	if text == "" {
+		return nil
+	}
+	seconds, err := time.ParseDuration(text + "s")
+	if err != nil || seconds <= 0 {
+		return usagef("DEBUGINFOD_TIMEOUT is %q: it takes a number of seconds", text)
+	}
+	f.DebuginfodTimeout = seconds
+	return nil
+}
