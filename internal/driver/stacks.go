@@ -3,6 +3,7 @@ package driver
 import (
 	"encoding/binary"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -186,7 +187,7 @@ func startFunction(frames []unwind.Frame) string {
 				return evidence.ShortName(name)
 			case strings.HasPrefix(wrapper, "__libc_start"):
 				return "main" // it has no name in a stripped program
-			case wrapper != "":
+			case wrapper != "" && !runtimeWithoutNames(calls[j].Site.Module):
 				return ""
 			}
 		}
@@ -199,6 +200,13 @@ var startWrappers = []string{
 	"_start", "__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main", "start_thread", "clone", "clone3", "__clone", "__clone3",
 	"execute_native_thread_routine", "std::", "core::", "alloc::", "void std::", "_rust_", "__rust_", "<alloc::", "<std::", "<core::",
 	"runtime.goexit", "runtime.main", "runtime.mstart", "runtime.asmcgocall", "lang_start", "__invoke", "thread_start",
+}
+
+// runtimeWithoutNames reports whether what starts a thread in this library has
+// no name: libstdc++'s execute_native_thread_routine is a local symbol, which
+// distributions strip.
+func runtimeWithoutNames(module string) bool {
+	return strings.HasPrefix(filepath.Base(module), "libstdc++.so")
 }
 
 func startWrapper(name string) bool {

@@ -35,6 +35,20 @@ func TestStartFunction(t *testing.T) {
 	}
 }
 
+// The frame of libstdc++ between start_thread and the thread's own code has no
+// name in a stripped library.
+func TestStartFunctionThroughStrippedRuntime(t *testing.T) {
+	list := frames("over_limit", "std::thread::_State_impl<X>::_M_run()", "", "start_thread", "clone3")
+	list[2].Calls[0].Site.Module = "/usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30"
+	if got := startFunction(list); got != "over_limit" {
+		t.Errorf("startFunction = %q, want over_limit", got)
+	}
+	list[2].Calls[0].Site.Module = "/srv/lib/libwork.so"
+	if got := startFunction(list); got != "" {
+		t.Errorf("startFunction = %q, want none: the thread's own function has no name", got)
+	}
+}
+
 func TestCutRecursion(t *testing.T) {
 	s := unwind.Stack{Frames: make([]unwind.Frame, 120), Omitted: 5000, OmittedAt: 100,
 		Cycle: &unwind.Cycle{First: 1, Period: 3, Turns: 1700}}
