@@ -10,8 +10,11 @@ import (
 )
 
 // maxHeaderTable bounds .eh_frame_hdr in memory; 64 MiB are eight million
-// functions.
-const maxHeaderTable = 64 << 20
+// functions. maxCopied bounds those of all modules.
+const (
+	maxHeaderTable = 64 << 20
+	maxCopied      = 256 << 20
+)
 
 // maxMemoryScan bounds the scan of an .eh_frame whose size is not known.
 const maxMemoryScan = 16 << 20
@@ -27,7 +30,12 @@ func (m *moduleCFI) openMemory() {
 		return
 	}
 	addr := m.module.Addr(segment.Vaddr)
-	data := make([]byte, min(segment.Memsz, maxHeaderTable))
+	size := min(segment.Memsz, maxHeaderTable)
+	if m.copied.Add(int64(size)) > maxCopied {
+		m.problem = fmt.Errorf("%s in memory: .eh_frame_hdr: all modules' take more than %d bytes", m.module.Path, maxCopied)
+		return
+	}
+	data := make([]byte, size)
 	if _, err := m.memory.ReadMemory(addr, data); err != nil {
 		m.problem = fmt.Errorf("%s in memory: .eh_frame_hdr: %w", m.module.Path, err)
 		return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sort"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-delve/delve/pkg/dwarf/frame"
 
@@ -17,6 +18,8 @@ import (
 type moduleCache struct {
 	mutex sync.Mutex
 	known map[*image.Module]*moduleCFI
+	// copied counts the bytes of search tables that were copied out of memory.
+	copied atomic.Int64
 }
 
 func (c *moduleCache) of(memory image.Memory, m *image.Module) *moduleCFI {
@@ -27,7 +30,7 @@ func (c *moduleCache) of(memory image.Memory, m *image.Module) *moduleCFI {
 	}
 	cfi, ok := c.known[m]
 	if !ok {
-		cfi = &moduleCFI{module: m, memory: memory, functions: map[functionKey]*function{}, cies: [2]map[uint64]*cie{{}, {}}}
+		cfi = &moduleCFI{module: m, memory: memory, copied: &c.copied, functions: map[functionKey]*function{}, cies: [2]map[uint64]*cie{{}, {}}}
 		c.known[m] = cfi
 	}
 	return cfi
@@ -57,6 +60,7 @@ type moduleCFI struct {
 	mutex  sync.Mutex
 	module *image.Module
 	memory image.Memory
+	copied *atomic.Int64
 
 	opened  bool
 	eh      area // nil when there is none
@@ -73,7 +77,14 @@ type moduleCFI struct {
 
 	cies      [2]map[uint64]*cie // by format and address
 	functions map[functionKey]*function
+	cached    int // bytes that functions takes up, about
 }
+
+const (
+	// maxCached bounds the functions of a module that are kept, in bytes.
+	maxCached        = 16 << 20
+	functionOverhead = 512
+)
 
 type functionKey struct {
 	format format
@@ -222,6 +233,10 @@ func (m *moduleCFI) function(f format, addr uint64) (*function, error) {
 	}
 	if err != nil {
 		fn.err = fmt.Errorf("%s at %#x: %w", a.name(), addr, err)
+	}
+	if m.cached += functionOverhead + len(code); m.cached > maxCached {
+		clear(m.functions)
+		m.cached = functionOverhead + len(code)
 	}
 	m.functions[key] = fn
 	return fn, nil

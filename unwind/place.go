@@ -35,6 +35,10 @@ type placeKey struct {
 	lookup image.Lookup
 }
 
+// maxPlaces bounds the places that are kept: a stack of a million frames has
+// few different pcs unless somebody made it so.
+const maxPlaces = 1 << 14
+
 type placeCache struct {
 	mutex sync.RWMutex
 	known map[placeKey]*place
@@ -52,7 +56,7 @@ func (u *Unwinder) place(f *Frame) *place {
 	p = u.findPlace(f)
 	u.places.mutex.Lock()
 	defer u.places.mutex.Unlock()
-	if u.places.known == nil {
+	if u.places.known == nil || len(u.places.known) >= maxPlaces {
 		u.places.known = map[placeKey]*place{}
 	}
 	u.places.known[key] = p

@@ -10,8 +10,10 @@ import (
 )
 
 const (
-	// maxProgram bounds the call frame instructions of one FDE with its CIE,
-	// maxRemembered the states they may keep at a time.
+	// maxInitial bounds the call frame instructions of a CIE, which all its
+	// FDEs repeat; compilers write some ten bytes. maxProgram bounds those of
+	// an FDE, maxRemembered the states they may keep at a time.
+	maxInitial    = 1 << 10
 	maxProgram    = 1 << 16
 	maxRemembered = 64
 )
@@ -46,8 +48,8 @@ type program struct {
 // rewrite returns the program of an FDE.
 func rewrite(f *fde, bodyAddr uint64) ([]byte, error) {
 	p := &program{cie: f.cie, loc: f.begin, inCIE: true}
-	if len(f.cie.initial)+len(f.instructions) > maxProgram {
-		return nil, fmt.Errorf("%d bytes of call frame instructions", len(f.cie.initial)+len(f.instructions))
+	if len(f.cie.initial) > maxInitial || len(f.cie.initial)+len(f.instructions) > maxProgram {
+		return nil, fmt.Errorf("%d and %d bytes of call frame instructions", len(f.cie.initial), len(f.instructions))
 	}
 	if err := p.run(f.cie.initial, 0); err != nil {
 		return nil, fmt.Errorf("CIE: %w", err)

@@ -1,6 +1,7 @@
 package unwind
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -68,7 +69,7 @@ func compileRow(ctx *frame.FrameContext, f *fde) (row, error) {
 	case frame.RuleCFA:
 		r.cfa = rule{kind: ruleRegister, reg: image.Register(ctx.CFA.Reg), offset: ctx.CFA.Offset}
 	case frame.RuleExpression:
-		r.cfa = rule{kind: ruleValExpression, expr: ctx.CFA.Expression}
+		r.cfa = rule{kind: ruleValExpression, expr: shortened(ctx.CFA.Expression)}
 	default:
 		return row{}, errors.New("no rule for the canonical frame address")
 	}
@@ -96,7 +97,7 @@ func compileRow(ctx *frame.FrameContext, f *fde) (row, error) {
 }
 
 func compileRule(of image.Register, d frame.DWRule) (rule, error) {
-	c := rule{of: of, offset: d.Offset, expr: d.Expression}
+	c := rule{of: of, offset: d.Offset, expr: shortened(d.Expression)}
 	switch d.Rule {
 	case frame.RuleUndefined:
 		c.kind = ruleUndefined
@@ -170,6 +171,13 @@ func (r *row) apply(regs *image.Registers, stack *stackReader) (image.Registers,
 	}
 	caller.Set(image.RIP, pc)
 	return caller, cfa, nil
+}
+
+// shortened copies an expression, so that a row does not keep the whole
+// program alive that holds it; of those that are too long to be evaluated,
+// as much as shows that.
+func shortened(code []byte) []byte {
+	return bytes.Clone(code[:min(len(code), maxExpression+1)])
 }
 
 func (c *rule) value(r *row, regs *image.Registers, cfa evidence.Addr, stack *stackReader) (v uint64, known bool, err error) {

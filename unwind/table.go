@@ -87,7 +87,8 @@ func (t *searchTable) sorted() bool {
 // span is one FDE found by a scan.
 type span struct{ begin, end, addr uint64 }
 
-// maxScanned bounds the entries of a scanned section.
+// maxScanned bounds the entries of a scanned section, terminators and damaged
+// ones among them: the holes of a sparse file are full of terminators.
 const maxScanned = 1 << 22
 
 // scanSection lists the FDEs of a section of which no table is at hand, by
@@ -98,7 +99,11 @@ func scanSection(a area, f format, start, size uint64) ([]span, error) {
 	var failed error
 	cies := map[uint64]*cie{}
 	_, inMemory := a.(*memoryArea)
-	for addr := start; addr-start < size && len(list) < maxScanned; {
+	scanned := 0
+	for addr := start; addr-start < size; {
+		if scanned++; scanned > maxScanned {
+			return sortSpans(list), fmt.Errorf("%s: more than %d entries; those from %#x on are not read", a.name(), maxScanned, addr)
+		}
 		e, err := readEntry(a, addr)
 		if errors.Is(err, errTerminator) && !inMemory {
 			// ld -r concatenates sections with a terminator each.

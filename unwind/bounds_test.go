@@ -1,0 +1,75 @@
+package unwind
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/go-delve/delve/pkg/dwarf/frame"
+
+	"diagnose/image"
+)
+
+// TestScanOfHoles scans a section of nothing but terminators, as the holes of
+// a sparse file read.
+func TestScanOfHoles(t *testing.T) {
+	a := &fileArea{title: "holes", data: make([]byte, 4*(maxScanned+16))}
+	spans, err := scanSection(a, ehFrame, 0, uint64(len(a.data)))
+	if err == nil || !strings.Contains(err.Error(), "entries") || len(spans) != 0 {
+		t.Errorf("%d spans, %v", len(spans), err)
+	}
+}
+
+// TestInitialInstructionsAreBounded: all FDEs repeat those of their CIE, so
+// that a small section could demand any amount of memory.
+func TestInitialInstructionsAreBounded(t *testing.T) {
+	c := cie{codeAlign: 1, dataAlign: -8, ra: uint64(image.RIP), initial: make([]byte, maxInitial+1)}
+	if _, err := rewrite(&fde{cie: &c, begin: 0, end: 1}, 0); err == nil {
+		t.Error("a CIE of any size is repeated for each function")
+	}
+}
+
+// TestFunctionsAreForgotten looks up more functions than are kept.
+func TestFunctionsAreForgotten(t *testing.T) {
+	const functions = 2 * maxCached / functionOverhead
+	hdr, eh := buildFrames(functions)
+	m := testModule(hdr, eh)
+	for i := range uint64(functions) {
+		begin, _ := m.table.at(int(i))
+		if fn, err := m.find(begin); fn == nil || err != nil {
+			t.Fatalf("function %d at %#x: %v", i, begin, err)
+		}
+	}
+	if n := len(m.functions); n == 0 || n > maxCached/functionOverhead {
+		t.Errorf("%d functions are kept", n)
+	}
+}
+
+// TestRowsDoNotKeepPrograms: a row that is kept must not hold on to the 64 KiB
+// that its expression is a part of.
+func TestRowsDoNotKeepPrograms(t *testing.T) {
+	program := bytes.Repeat([]byte{0x30}, maxProgram)
+	r, err := compileRule(image.RBX, frame.DWRule{Rule: frame.RuleExpression, Expression: program})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cap(r.expr) > 2*maxExpression {
+		t.Errorf("the rule holds %d bytes", cap(r.expr))
+	}
+	if err := vetExpression(r.expr); err == nil {
+		t.Error("the cut expression passes for a whole one")
+	}
+}
+
+// TestTablesInMemoryAreBounded: a core maps one file's bytes in any number of
+// places, each of which may claim to be a table.
+func TestTablesInMemoryAreBounded(t *testing.T) {
+	p := openThreads(t)
+	m := p.Modules[len(p.Modules)-1]
+	var c moduleCache
+	c.copied.Store(maxCopied)
+	fileless := &image.Module{Path: m.Path, Bias: m.Bias, Start: m.Start, End: m.End}
+	if _, ok, err := c.of(p, fileless).row(m.Start); ok || err == nil || !strings.Contains(err.Error(), "take more than") {
+		t.Errorf("found %v, %v", ok, err)
+	}
+}
