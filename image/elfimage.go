@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 
 	"diagnose/evidence"
@@ -15,9 +14,10 @@ const (
 	pageSize = 4096
 	// mostHeaders bounds the program headers of an object; real ones have
 	// about a dozen.
-	mostHeaders = 512
-	// mostNotes bounds the PT_NOTE segments of an object that are looked at.
-	mostNotes = 8
+	mostHeaders = 128
+	// mostNoteSegments bounds the PT_NOTE segments of an object that are
+	// looked at.
+	mostNoteSegments = 8
 	// canonicalEnd is the first address behind user space.
 	canonicalEnd = 1 << 47
 )
@@ -161,26 +161,12 @@ func (e *elfImage) sameSegments(f *object.File) bool {
 
 // buildID reads NT_GNU_BUILD_ID from the object's notes in memory.
 func (e *elfImage) buildID(m Memory, bias uint64) string {
-	const most, noteBuildID = 16 << 10, 3
-	for _, h := range e.notes[:min(len(e.notes), mostNotes)] {
+	const most = 16 << 10
+	for _, h := range e.notes[:min(len(e.notes), mostNoteSegments)] {
 		b := make([]byte, min(h.filesz, most))
 		n, _ := m.ReadMemory(evidence.Addr(bias+h.vaddr), b)
-		for b = b[:n]; len(b) >= noteHeaderSize; {
-			le := binary.LittleEndian
-			nameSize, descSize := uint64(le.Uint32(b)), uint64(le.Uint32(b[4:]))
-			align := uint64(3)
-			if h.alignm == 8 { // .note.gnu.property
-				align = 7
-			}
-			start := noteHeaderSize + (nameSize+3)&^3
-			end := (start + descSize + align) &^ align
-			if start+descSize > uint64(len(b)) {
-				break
-			}
-			if le.Uint32(b[8:]) == noteBuildID && string(b[noteHeaderSize:noteHeaderSize+nameSize]) == "GNU\x00" {
-				return hex.EncodeToString(b[start : start+descSize])
-			}
-			b = b[min(end, uint64(len(b))):]
+		if id := object.BuildIDNote(b[:n], h.alignm); id != "" {
+			return id
 		}
 	}
 	return ""

@@ -10,7 +10,7 @@ import (
 const (
 	// mostLinks bounds the dynamic linker's list, mostDynamic an object's
 	// dynamic section; memory that is being corrupted may loop.
-	mostLinks   = 1 << 15
+	mostLinks   = mostModules
 	mostDynamic = 1024
 	longestPath = 4096
 )

@@ -26,7 +26,11 @@ func OpenLive(pid int, opts Options) (*Process, error) {
 	}
 	pid = status.tgid
 	t := newTracer(pid)
-	p, err := openStopped(t, &status, opts)
+	var p *Process
+	err = guarded(func() (err error) {
+		p, err = openStopped(t, &status, opts)
+		return err
+	})
 	if err != nil {
 		return nil, errors.Join(err, t.detach())
 	}

@@ -319,6 +319,49 @@ int main(void)
 	running.expect(t, strconv.Itoa(rounds))
 }
 
+// TestPendingSignalOutlivesTracer ends the tracing thread without letting
+// anything go, as the death of the whole program does.
+func TestPendingSignalOutlivesTracer(t *testing.T) {
+	exe := compileText(t, "usr1.c", `
+#include <stdio.h>
+#include <unistd.h>
+int main(void)
+{
+	alarm(300);
+	puts("here");
+	fflush(stdout);
+	for (;;)
+		pause();
+}`)
+	running := startInferior(t, exe)
+	pid := running.cmd.Process.Pid
+	tr := newTracer(pid)
+	err := tr.do(func() error {
+		if err := ptraceCall(ptraceSeize, pid, 0); err != nil {
+			return err
+		}
+		if err := unix.Kill(pid, unix.SIGUSR1); err != nil {
+			return err
+		}
+		tr.await([]int{pid})
+		return nil
+	})
+	if errors.Is(err, unix.EPERM) {
+		t.Skip("not supported here: ", err)
+	}
+	if err != nil || len(tr.threads) != 1 || tr.threads[0].pending != int(unix.SIGUSR1) {
+		t.Fatalf("the signal was not stopped at: %v, %+v", err, tr.threads)
+	}
+	close(tr.calls)
+	<-tr.ended
+	waitState(t, pid, 'Z') // to wait for it while it is traced would take the signal away
+	err = running.cmd.Wait()
+	var status *exec.ExitError
+	if !errors.As(err, &status) || status.Sys().(syscall.WaitStatus).Signal() != unix.SIGUSR1 {
+		t.Errorf("the process ended with %v, want death by its signal", err)
+	}
+}
+
 func TestParseMaps(t *testing.T) {
 	text := "00400000-00401000 r--p 00000000 fe:00 7                     /a b/c (deleted)\n" +
 		"00401000-00402000 r-xp 00001000 fe:00 7                     /with\\012line\n" +

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"fmt"
 	"sort"
 	"strings"
 
@@ -16,6 +17,9 @@ const (
 	auxExecFn      = 31
 	auxSysinfoEHDR = 33
 )
+
+// mostModules bounds the objects; a mapping of a page is enough to name one.
+const mostModules = 1 << 14
 
 // loadModules finds the objects in the mappings, opens their files and puts
 // them in order. memory must serve what the process's source itself holds.
@@ -49,6 +53,11 @@ func groupMappings(m Memory, mappings []Mapping, p *Process) []*Module {
 		}
 		current := open[mapping.Path]
 		if current == nil || !current.claims(mapping) {
+			if len(list) == mostModules {
+				p.Limits = append(p.Limits, evidence.Limit{Severe: true,
+					Text: fmt.Sprintf("the process maps more than %d objects; the others are left out", mostModules)})
+				break
+			}
 			next := newModule(m, mapping, p)
 			if next == nil {
 				continue // a part that the program mapped for itself
@@ -120,6 +129,9 @@ func (m *Module) mappedToRun(mappings []Mapping) bool {
 // headers describe and no file was found for.
 func (p *Process) placeModules() []*Module {
 	kept := p.Modules[:0]
+	// Objects do not overlap, so together they look at little more than every
+	// mapping once; headers that overlap must not multiply that.
+	visits := 4 * len(p.Mappings)
 	for _, m := range p.Modules {
 		if m.image == nil && m.Object != nil {
 			image := imageOfFile(m.Object)
@@ -130,7 +142,7 @@ func (p *Process) placeModules() []*Module {
 		if m.BuildID == "" && m.Object != nil {
 			m.BuildID = m.Object.BuildID()
 		}
-		m.addUnnamedParts(p.Mappings)
+		visits = m.addUnnamedParts(p.Mappings, visits)
 		if len(m.ranges) > 0 {
 			m.Start, m.End = m.ranges[0].start, m.ranges[len(m.ranges)-1].end
 			kept = append(kept, m)
@@ -140,26 +152,35 @@ func (p *Process) placeModules() []*Module {
 }
 
 // addUnnamedParts adds the mappings without a name that the segments cover:
-// .bss, and everything when the core names no files.
-func (m *Module) addUnnamedParts(mappings []Mapping) {
+// .bss, and everything when the core names no files. It looks at no more
+// mappings than visits, and returns what is left of them.
+func (m *Module) addUnnamedParts(mappings []Mapping, visits int) int {
 	if m.image == nil {
-		return
+		return visits
 	}
-	for _, h := range m.image.loads {
-		low, high := m.Bias+pageDown(h.vaddr), m.Bias+pageDown(h.end()+pageSize-1)
-		if low > high || high > canonicalEnd {
-			continue
-		}
-		i := sort.Search(len(mappings), func(i int) bool { return uint64(mappings[i].End) > low })
-		for ; i < len(mappings) && uint64(mappings[i].Start) < high; i++ {
-			if mappings[i].Path != "" {
-				continue
+	for _, r := range m.image.ranges(m.Bias) {
+		i := sort.Search(len(mappings), func(i int) bool { return mappings[i].End > r.start })
+		for ; i < len(mappings) && mappings[i].Start < r.end && visits > 0; i++ {
+			visits--
+			if mappings[i].Path == "" {
+				m.ranges = append(m.ranges, addrRange{max(r.start, mappings[i].Start), min(r.end, mappings[i].End)})
 			}
-			start, end := max(low, uint64(mappings[i].Start)), min(high, uint64(mappings[i].End))
-			m.ranges = append(m.ranges, addrRange{evidence.Addr(start), evidence.Addr(end)})
 		}
 	}
 	m.ranges = joinRanges(m.ranges)
+	return visits
+}
+
+// ranges are the pages that the segments take up, in order and joined.
+func (e *elfImage) ranges(bias uint64) []addrRange {
+	var list []addrRange
+	for _, h := range e.loads {
+		low, high := bias+pageDown(h.vaddr), bias+pageDown(h.end()+pageSize-1)
+		if low < high && high <= canonicalEnd {
+			list = append(list, addrRange{evidence.Addr(low), evidence.Addr(high)})
+		}
+	}
+	return joinRanges(list)
 }
 
 // joinRanges sorts ranges and merges those that touch.

@@ -32,6 +32,14 @@ const (
 	prpsinfoSize   = 136
 )
 
+const (
+	// mostThreads bounds the threads; the kernel's limit of mappings
+	// (vm.max_map_count) allows half as many by default.
+	mostThreads = 1 << 16
+	// mostNotes bounds all notes; a thread has four or five.
+	mostNotes = 16 * mostThreads
+)
+
 // fileMapping is an entry of NT_FILE.
 type fileMapping struct {
 	start, end, offset uint64
@@ -53,6 +61,8 @@ type coreNotes struct {
 	// pid, name and args are of NT_PRPSINFO.
 	pid        int
 	name, args string
+	// seen counts the notes.
+	seen int
 	// problems says what was wrong in single notes.
 	problems []string
 	// cut says that the notes end within one.
@@ -64,6 +74,10 @@ type coreNotes struct {
 // kernel's fs/binfmt_elf.c; gdb's gcore keeps that order).
 func (n *coreNotes) parse(b []byte) {
 	for len(b) >= noteHeaderSize {
+		if n.seen++; n.seen > mostNotes || len(n.threads) > mostThreads {
+			n.overflow()
+			return
+		}
 		le := binary.LittleEndian
 		nameSize, descSize, kind := uint64(le.Uint32(b)), uint64(le.Uint32(b[4:])), le.Uint32(b[8:])
 		nameEnd := noteHeaderSize + (nameSize+3)&^3
@@ -79,6 +93,13 @@ func (n *coreNotes) parse(b []byte) {
 		b = b[min(end, uint64(len(b))):]
 	}
 	n.cut = n.cut || len(b) > 0
+}
+
+// overflow ends the reading of a core with more notes than any real one.
+func (n *coreNotes) overflow() {
+	n.threads = n.threads[:min(len(n.threads), mostThreads)]
+	n.seen = mostNotes
+	n.cut = true
 }
 
 func (n *coreNotes) note(name []byte, kind uint32, desc []byte) {

@@ -47,31 +47,40 @@ func readCore(name string, data []byte, opts Options) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	var notes coreNotes
-	for _, h := range core.notes {
-		segment := core.contents(h.offset, h.filesz)
-		notes.cut = notes.cut || uint64(len(segment)) < h.filesz
-		notes.parse(segment)
-	}
+	notes := core.readNotes()
 	if len(notes.threads) == 0 {
-		return nil, core.noThreads(&notes)
+		return nil, core.noThreads(notes)
 	}
 	p := &Process{options: opts, Auxv: notes.auxv, Failing: -1}
 	p.Program = evidence.Program{Source: evidence.SourceCore, Path: name, Command: notes.name, Args: notes.args, PID: notes.pid}
 	p.Mappings = coreMappings(core.loads, sortFiles(notes.files))
 	core.findDumpsWritten(p.Mappings)
 	p.memory = &coreMemory{core: core, process: p}
-	p.setThreads(&notes)
-	p.truncation(core, &notes)
+	p.setThreads(notes)
+	p.truncation(core, notes)
 	source := &fileSource{exe: opts.Exe, finder: &p.options.Finder}
 	if strings.Contains(name, "/") {
 		source.beside = filepath.Dir(name)
 	}
 	p.loadModules(source)
-	p.findFailing(&notes)
+	p.findFailing(notes)
 	p.nameStack()
 	p.countMissing(core)
 	return p, nil
+}
+
+// readNotes parses no more bytes than the file has: any number of segments
+// may name the same ones.
+func (c *elfCore) readNotes() *coreNotes {
+	notes := new(coreNotes)
+	left := uint64(len(c.data))
+	for _, h := range c.notes {
+		segment := c.contents(h.offset, min(h.filesz, left))
+		left -= uint64(len(segment))
+		notes.cut = notes.cut || uint64(len(segment)) < h.filesz
+		notes.parse(segment)
+	}
+	return notes
 }
 
 func (c *elfCore) noThreads(notes *coreNotes) error {

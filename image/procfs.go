@@ -39,7 +39,7 @@ func readStatus(pid int) (procStatus, error) {
 		value = strings.TrimSpace(value)
 		switch key {
 		case "Name":
-			s.name = value
+			s.name = printable(value) // for errors, too
 		case "State":
 			s.state = value
 		case "Tgid":
@@ -147,7 +147,7 @@ func threadName(pid, tid int) string {
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSuffix(string(b), "\n")
+	return printable(strings.TrimSuffix(string(b), "\n"))
 }
 
 // stackLimitOf returns the soft RLIMIT_STACK; 0 when it is not known.

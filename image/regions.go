@@ -74,7 +74,9 @@ func (p *Process) stacksOf(t *Thread) []threadStack {
 // stackMapping returns the index of the writable mapping that a stack
 // pointer is on or has just run out of, -1 if there is none.
 func (p *Process) stackMapping(sp evidence.Addr) int {
-	for i := p.mappingBehind(sp); sp != 0 && i < len(p.Mappings) && p.Mappings[i].Start < sp+nearStack; i++ {
+	const most = 16 // a guard or two lie between
+	first := p.mappingBehind(sp)
+	for i := first; sp != 0 && i < min(len(p.Mappings), first+most) && p.Mappings[i].Start < sp+nearStack; i++ {
 		if p.Mappings[i].Writable() {
 			return i
 		}

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -182,21 +183,49 @@ func (t *tracer) await(tids []int) {
 // poll takes note of a thread's stop; true when there is nothing more to
 // wait for.
 func (t *tracer) poll(tid int) bool {
-	var status unix.WaitStatus
-	got, err := unix.Wait4(tid, &status, unix.WNOHANG|unix.WALL, nil)
+	status, stopped, err := waitStop(tid)
 	switch {
-	case err == unix.EINTR, err == nil && got == 0:
+	case err == unix.EINTR, err == nil && !stopped && status == 0:
 		return false
-	case err != nil, !status.Stopped():
-		return true // it has ended
+	case err != nil:
+		return true
+	case !stopped:
+		unix.Wait4(tid, nil, unix.WNOHANG|unix.WALL, nil) // it has ended
+		return true
 	}
 	thread := &tracee{tid: tid}
-	if event := int(uint32(status) >> 16); event == 0 {
-		thread.pending = int(status.StopSignal())
+	if event := status >> 8; event == 0 {
+		thread.pending = status & 0x7f
 		thread.siginfo = t.pendingSiginfo(tid)
 	}
 	t.threads = append(t.threads, thread)
 	return true
+}
+
+// waitStop asks for a thread's stop without taking the news of it: once that
+// is taken, the kernel forgets the signal that the thread is about to be given
+// should this process die before it lets the thread go (wait_task_stopped in
+// kernel/exit.c, ptrace_stop in kernel/signal.c). status is the signal with the
+// ptrace event above it, or not 0 for a thread that has ended.
+func waitStop(tid int) (status int, stopped bool, err error) {
+	// The fields of a siginfo_t for SIGCHLD (asm-generic/siginfo.h).
+	const siCode, siPID, siStatus = 8, 16, 24
+	var info [siginfoSize]byte
+	err = unix.Waitid(unix.P_PID, tid, (*unix.Siginfo)(unsafe.Pointer(&info)),
+		unix.WEXITED|unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
+	if err != nil {
+		return 0, false, err
+	}
+	le := binary.LittleEndian
+	if le.Uint32(info[siPID:]) == 0 {
+		return 0, false, nil
+	}
+	const exited, killed, dumped = 1, 2, 3 // CLD_EXITED, CLD_KILLED, CLD_DUMPED
+	switch le.Uint32(info[siCode:]) {
+	case exited, killed, dumped:
+		return -1, false, nil
+	}
+	return int(le.Uint32(info[siStatus:])), true, nil
 }
 
 // stragglers says which threads did not stop.
@@ -205,7 +234,7 @@ func (t *tracer) stragglers() []evidence.Limit {
 	for _, tid := range t.moving {
 		s, _ := readStatus(tid)
 		list = append(list, evidence.Limit{Subject: fmt.Sprintf("thread %d", tid), Severe: true, Text: fmt.Sprintf(
-			"thread %d (%s) did not stop within %v and is left out; its state is %s", tid, printable(s.name), t.limit, s.state)})
+			"thread %d (%s) did not stop within %v and is left out; its state is %s", tid, s.name, t.limit, s.state)})
 	}
 	return list
 }
