@@ -1,6 +1,7 @@
 package image
 
 import (
+	"fmt"
 	"slices"
 
 	"diagnose/evidence"
@@ -15,9 +16,39 @@ func (p *Process) limit(l evidence.Limit) {
 	}
 }
 
-// AllLimits returns Limits and those found while symbolizing.
+// AllLimits returns Limits and those found since: while symbolizing, and in
+// what has been read of the objects and their debug information.
 func (p *Process) AllLimits() []evidence.Limit {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	return append(slices.Clone(p.Limits), p.found...)
+	list := append(slices.Clone(p.Limits), p.found...)
+	p.mu.Unlock()
+	for _, m := range p.Modules {
+		list = append(list, m.damage()...)
+	}
+	return list
+}
+
+// damage says what of the module's object and of its debug information, as
+// far as it was opened, could not be read.
+func (m *Module) damage() []evidence.Limit {
+	const most = 3
+	var problems []error
+	if m.Object != nil && m.Object.Damage() != nil {
+		problems = append(problems, m.Object.Damage())
+	}
+	if info := m.opened.Load(); info != nil {
+		problems = append(problems, info.Problems()...)
+	}
+	var list []evidence.Limit
+	for i, err := range problems {
+		text := printable(err.Error())
+		if i == most {
+			text = fmt.Sprintf("%d more parts of %s could not be read", len(problems)-most, m.name())
+		}
+		list = append(list, evidence.Limit{Subject: m.Path, Text: text})
+		if i == most {
+			break
+		}
+	}
+	return list
 }

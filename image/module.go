@@ -47,6 +47,8 @@ type Module struct {
 	debugOnce sync.Once
 	debug     *debuginfo.Info
 	debugErr  error
+	// opened is debug for those who do not want to open it.
+	opened atomic.Pointer[debuginfo.Info]
 	// toldDebug and toldOther keep limits to one a module.
 	toldDebug, toldOther sync.Once
 }
@@ -72,6 +74,7 @@ func (m *Module) Debug() (*debuginfo.Info, error) {
 		err := m.findDebugFile()
 		if m.debugFile != nil && m.debugFile.HasDWARF() {
 			m.debug, err = debuginfo.Open(m.debugFile, m.finder())
+			m.opened.Store(m.debug)
 		}
 		if err != nil {
 			m.debugErr = fmt.Errorf("debug information of %s: %w", m.name(), err)

@@ -262,7 +262,11 @@ func (a *analysis) name(blame *staticscan.Blame) {
 	}
 	f := &a.result.Failure
 	f.Accessed, f.Pointer, f.Origin = blame.Accessed, blame.Pointer, blame.Steps
-	f.Sentence = failure.Sentence(*f, failure.Names{Accessed: f.Accessed, Pointer: f.Pointer, Threads: len(a.process.Threads)})
+	if f.Kind == evidence.NearNullPointer && blame.Role == staticscan.RolePointer && blame.Value != nil && *blame.Value == 0 {
+		f.Kind, f.Proof = evidence.NullPointer, evidence.Inferred
+	}
+	f.Sentence = failure.Sentence(*f, failure.Names{Accessed: f.Accessed, Pointer: f.Pointer, Value: blame.Value,
+		Index: blame.Index, Through: blame.Through, Threads: len(a.process.Threads)})
 	if f.Instruction == nil {
 		return
 	}
@@ -284,6 +288,9 @@ func (a *analysis) finish() {
 	for _, m := range p.Modules {
 		c.Modules = append(c.Modules, evidence.Module{Path: m.Path, BuildID: m.BuildID, Start: m.Start, End: m.End,
 			Symbols: symbolSource(m), DebugFile: m.DebugFile()})
+	}
+	if a.unwinder != nil {
+		a.limit(a.unwinder.Limits()...)
 	}
 	a.limit(p.AllLimits()...)
 	if c.Failure.Kind == "" {
