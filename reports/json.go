@@ -1,8 +1,12 @@
 package reports
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"diagnose/evidence"
 )
@@ -30,12 +34,38 @@ type Tool struct {
 }
 
 func writeJSON(w io.Writer, c *evidence.Case, opts Options) error {
-	enc := json.NewEncoder(w)
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(Document{
+	err := enc.Encode(Document{
 		SchemaVersion: SchemaVersion,
 		Tool:          Tool{Name: "diagnose", Version: opts.Version},
 		Case:          c,
 	})
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(escapeHostile(text.Bytes()))
+	return err
+}
+
+// escapeHostile writes the runes that could act on a terminal as JSON escapes.
+// encoding/json does so for those below U+0020 only; outside of strings it
+// writes none of the others.
+func escapeHostile(text []byte) []byte {
+	escapable := func(r rune) bool { return r != '\n' && hostile(r) }
+	var out []byte
+	for {
+		i := bytes.IndexFunc(text, escapable)
+		if i < 0 {
+			return append(out, text...)
+		}
+		r, size := utf8.DecodeRune(text[i:])
+		out = append(out, text[:i]...)
+		for _, unit := range utf16.AppendRune(nil, r) {
+			out = fmt.Appendf(out, `\u%04x`, unit)
+		}
+		text = text[i+size:]
+	}
 }

@@ -2,142 +2,88 @@ package reports
 
 import (
 	"regexp"
+	"strings"
 
 	"diagnose/evidence"
 )
 
 const redactedMark = "[redacted]"
 
-// secretPatterns find secrets by their form. Group 1 is kept, the rest of the
-// match is replaced.
+// secretPatterns find secrets by their form; group 1 is the secret.
 var secretPatterns = []*regexp.Regexp{
-	regexp.MustCompile(`(?i)((?:^|[\s"'?&;{,/_-])(?:[a-z0-9]+[_-])*(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)["']?\s*[=:]\s*["']?)[^\s"'&;,}]+`),
-	regexp.MustCompile(`(?i)((?:^|\s)--?(?:[a-z0-9]+-)*(?:password|passwd|passphrase|secret|token|api-?key|access-?key|private-?key)\s+)\S+`),
-	regexp.MustCompile(`(?i)(\bauthorization:\s*(?:basic|bearer|digest|token)?\s*)[^\s"']+`),
-	regexp.MustCompile(`(?i)(\bbearer\s+)[a-z0-9._~+/=-]{8,}`),
-	regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@]*:)[^\s/@]+(?:@)`),
-	regexp.MustCompile(`()\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`),
-	regexp.MustCompile(`()\bgh[pousr]_[A-Za-z0-9]{20,}\b`),
-	regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+`),
-	regexp.MustCompile(`()-----BEGIN [A-Z ]*PRIVATE KEY-----.*`),
+	// name=value and name: value; "::" and "==" are of programs, not of secrets.
+	regexp.MustCompile(`(?i)(?:^|[\s"'?&;{,/_-])` + secretWord + `["']?\s*[=:]\s*["']?([^\s"'&;,}=:][^\s"'&;,}]*)`),
+	regexp.MustCompile(`(?i)(?:^|\s)--?(?:[a-z0-9]+-)*(?:password|passwd|passphrase|secret|token|api-?key|access-?key|private-?key)\s+(\S+)`),
+	regexp.MustCompile(`(?i)\bauthorization:\s*(?:basic|bearer|digest|token)?\s*([^\s"']+)`),
+	regexp.MustCompile(`(?i)\bbearer\s+([a-z0-9._~+/=-]{8,})`),
+	regexp.MustCompile(`[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@]*:([^\s/@]+)@`),
+	regexp.MustCompile(`\b((?:AKIA|ASIA)[0-9A-Z]{16})\b`),
+	regexp.MustCompile(`\b(gh[pousr]_[A-Za-z0-9]{20,})\b`),
+	regexp.MustCompile(`\b(eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+)`),
+	regexp.MustCompile(`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|$)`),
 }
 
+// secretWord is a name as environments, command lines and headers have it.
+const secretWord = `(?:(?:[a-z0-9]+[_-])*[a-z0-9]*(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|` +
+	`encryption[_-]?key|signing[_-]?key|credentials?)(?:[_-](?:key|base|value|data))*|(?:[a-z0-9]+[_-])+pass)`
+
+// secretHints are what every secret pattern needs some of, in lower case: the
+// patterns cost too much to try them on every name of a report.
+var secretHints = []string{"pass", "pwd", "secret", "token", "key", "credential", "authorization", "bearer", "://",
+	"akia", "asia", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "eyj"}
+
+// notSecret is what stands behind a secret's name and tells nothing: an
+// address, which is evidence, or a word for no value.
+var notSecret = regexp.MustCompile(`(?i)^(?:\(?(?:0x[0-9a-f]{1,16}|nullptr|null|nil|none|true|false)\)?[.)\]]*|<[a-z]+>?|%[a-z]+|\[redacted\].*)$`)
+
 // secretName finds variables whose value is a secret whatever its form.
-var secretName = regexp.MustCompile(`(?i)(?:password|passwd|passphrase|secret|api_?key|private_?key|auth_?token|access_?token|credential)`)
+var secretName = regexp.MustCompile(`(?i)(?:password|passwd|passphrase|secret|api_?key|private_?key|` +
+	`(?:auth|access|session|csrf|refresh|bearer)_?token|credential|^pwd$|_pwd$)`)
 
 func redactText(text string) string {
+	lower := strings.ToLower(text)
+	hinted := false
+	for _, h := range secretHints {
+		hinted = hinted || strings.Contains(lower, h)
+	}
+	if !hinted {
+		return text
+	}
 	for _, p := range secretPatterns {
-		text = p.ReplaceAllString(text, "${1}"+redactedMark)
+		text = redactPattern(p, text)
 	}
 	return text
 }
 
-// redacted returns a copy of c in which secrets are replaced. Parts without
-// text of the target's own are shared with c.
-func redacted(c *evidence.Case) *evidence.Case {
-	out := *c
-	out.Program.Args = redactText(c.Program.Args)
-	out.Failure = redactFailure(c.Failure)
-	out.Findings = mapped(c.Findings, redactFinding)
-	out.Stacks = mapped(c.Stacks, func(g evidence.ThreadGroup) evidence.ThreadGroup {
-		g.Stack = redactStack(g.Stack)
-		return g
-	})
-	out.Goroutines = mapped(c.Goroutines, func(g evidence.Goroutine) evidence.Goroutine {
-		g.Stack = redactStack(g.Stack)
-		return g
-	})
-	if c.Scan != nil {
-		scan := *c.Scan
-		scan.Suspects = mapped(scan.Suspects, func(s evidence.Suspect) evidence.Suspect {
-			s.Value = redactValue(s.Name, s.Value)
-			return s
-		})
-		out.Scan = &scan
+func redactPattern(p *regexp.Regexp, text string) string {
+	var b strings.Builder
+	last := 0
+	for _, m := range p.FindAllStringSubmatchIndex(text, -1) {
+		start, end := m[2], m[3]
+		if notSecret.MatchString(text[start:end]) {
+			continue
+		}
+		b.WriteString(text[last:start] + redactedMark)
+		last = end
 	}
-	return &out
-}
-
-func redactFailure(f evidence.Failure) evidence.Failure {
-	f.Sentence = redactText(f.Sentence)
-	f.Message = redactText(f.Message)
-	if f.Exception != nil {
-		e := *f.Exception
-		e.What = redactText(e.What)
-		f.Exception = &e
-	}
-	if f.Instruction != nil {
-		i := *f.Instruction
-		i.Operands = mapped(i.Operands, func(o evidence.Operand) evidence.Operand {
-			o.Value = redactValue(o.Symbol, o.Value)
-			return o
-		})
-		f.Instruction = &i
-	}
-	if f.Source != nil {
-		s := *f.Source
-		s.Lines = mapped(s.Lines, func(l evidence.SourceLine) evidence.SourceLine {
-			l.Text = redactText(l.Text)
-			return l
-		})
-		f.Source = &s
-	}
-	return f
-}
-
-func redactFinding(f evidence.Finding) evidence.Finding {
-	f.Facts = mapped(f.Facts, func(x evidence.Fact) evidence.Fact {
-		x.Text = redactText(x.Text)
-		return x
-	})
-	return f
-}
-
-func redactStack(s evidence.Stack) evidence.Stack {
-	s.Frames = mapped(s.Frames, func(f evidence.Frame) evidence.Frame {
-		f.Args = mapped(f.Args, redactVariable)
-		f.Locals = mapped(f.Locals, redactVariable)
-		return f
-	})
-	return s
-}
-
-func redactVariable(v evidence.Variable) evidence.Variable {
-	v.Value = redactValue(v.Name, v.Value)
-	return v
-}
-
-// redactValue replaces the strings of a value; the fields of a variable with
-// a secret's name are secrets as well. Addresses stay: they are evidence.
-func redactValue(variable string, v evidence.Value) evidence.Value {
-	if secretName.MatchString(variable) {
-		return redactStrings(v)
-	}
-	v.Text = redactText(v.Text)
-	v.Fields = mapped(v.Fields, redactVariable)
-	return v
+	return b.String() + text[last:]
 }
 
 var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"(?:\.\.\.)?`)
 
-func redactStrings(v evidence.Value) evidence.Value {
-	v.Text = quoted.ReplaceAllString(v.Text, `"`+redactedMark+`"`)
-	v.Fields = mapped(v.Fields, func(f evidence.Variable) evidence.Variable {
-		f.Value = redactStrings(f.Value)
-		return f
-	})
-	return v
+// redactQuoted replaces all strings; addresses and numbers stay, they are
+// evidence.
+func redactQuoted(text string) string {
+	return redactText(quoted.ReplaceAllString(text, `"`+redactedMark+`"`))
 }
 
-// mapped returns f of each element in a new slice; nil stays nil, so that
-// JSON does not tell a redacted case from another.
-func mapped[T any](list []T, f func(T) T) []T {
-	if list == nil {
-		return nil
-	}
-	out := make([]T, len(list))
-	for i, x := range list {
-		out[i] = f(x)
-	}
-	return out
+// secretLiteral finds a string that source code gives to a secret's name. What
+// is not quoted there is code.
+var secretLiteral = regexp.MustCompile(`(?i)` + secretWord + `(?:\[\d*\])?["']?\s*[=:(,]\s*"([^"]+)"`)
+
+func redactSource(text string) string { return redactPattern(secretLiteral, text) }
+
+// redacted returns a copy of c in which secrets are replaced.
+func redacted(c *evidence.Case) *evidence.Case {
+	return copied(c, edits{text: redactText, secret: redactQuoted, source: redactSource})
 }

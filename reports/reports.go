@@ -45,7 +45,9 @@ func Write(w io.Writer, c *evidence.Case, opts Options) error {
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("reports: the case contradicts itself: %w", err)
 	}
-	if !opts.ShowSecrets {
+	if opts.ShowSecrets {
+		c = copied(c, edits{unchanged, unchanged, unchanged})
+	} else {
 		c = redacted(c)
 	}
 	switch opts.Format {

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -187,9 +188,18 @@ func TestRedactText(t *testing.T) {
 		{"prog --password hunter2 --port 80", "prog --password [redacted] --port 80"},
 		{"prog --db-password=hunter2", "prog --db-password=[redacted]"},
 		{"MYSQL_PASSWORD=x1 prog", "MYSQL_PASSWORD=[redacted] prog"},
-		{"https://bob:pw@host/x", "https://bob:[redacted]host/x"},
+		{"https://bob:pw@host/x", "https://bob:[redacted]@host/x"},
 		{"Authorization: Bearer abcdefghijkl", "Authorization: Bearer [redacted]"},
 		{"key AKIAABCDEFGHIJKLMNOP.", "key [redacted]."},
+		{"AWS_SECRET_ACCESS_KEY=wJalr/x PATH=/bin", "AWS_SECRET_ACCESS_KEY=[redacted] PATH=/bin"},
+		{"PGPASSWORD=x DB_PASS=y SECRET_KEY_BASE=z", "PGPASSWORD=[redacted] DB_PASS=[redacted] SECRET_KEY_BASE=[redacted]"},
+		{`{"client_secret": "abc"}`, `{"client_secret": "[redacted]"}`},
+		{"-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY----- rest", "[redacted]-----END RSA PRIVATE KEY----- rest"},
+		{"null pointer read in auth::token::parse", "null pointer read in auth::token::parse"},
+		{"if (token == expected)", "if (token == expected)"},
+		{"token: 0x7f001234, password=(nil), secret = <optimized out>", "token: 0x7f001234, password=(nil), secret = <optimized out>"},
+		{"password=0x7f00123456789abcdef", "password=[redacted]"},
+		{"next_token->kind == 3 in pass: 2", "next_token->kind == 3 in pass: 2"},
 		{"double free or corruption (!prev)", "double free or corruption (!prev)"},
 		{"server.c:42: parse: Assertion `token != 0' failed.", "server.c:42: parse: Assertion `token != 0' failed."},
 	} {
@@ -199,18 +209,82 @@ func TestRedactText(t *testing.T) {
 	}
 }
 
+func TestRedactSource(t *testing.T) {
+	for _, x := range []struct{ in, want string }{
+		{`	const char *password = "hunter2";`, `	const char *password = "[redacted]";`},
+		{`	char db_pass[] = "x"; next();`, `	char db_pass[] = "[redacted]"; next();`},
+		{`	password = read_password(session->token);`, `	password = read_password(session->token);`},
+		{`	if (token == NULL) printf("no token");`, `	if (token == NULL) printf("no token");`},
+	} {
+		if got := redactSource(x.in); got != x.want {
+			t.Errorf("redactSource(%q) = %q, want %q", x.in, got, x.want)
+		}
+	}
+}
+
+// fillStrings sets every string below v and returns how many there are.
+func fillStrings(v reflect.Value, text string) (n int) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+		return 1
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		return fillStrings(v.Elem(), text)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		return fillStrings(v.Index(0), text)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type() == reflect.TypeFor[evidence.Value]() && v.Type().Field(i).Name == "Fields" {
+				continue // endless
+			}
+			n += fillStrings(v.Field(i), text)
+		}
+	}
+	return n
+}
+
+// TestEveryStringIsRedacted holds for fields that are added later as well.
+func TestEveryStringIsRedacted(t *testing.T) {
+	var c evidence.Case
+	n := fillStrings(reflect.ValueOf(&c).Elem(), `password="hunter2"`) - len(c.Timings) // which are in no format
+	text, err := json.Marshal(redacted(&c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "hunter2") {
+		t.Errorf("a secret is left: %s", text)
+	}
+	if got := strings.Count(string(text), redactedMark); n < 100 || got < n {
+		t.Errorf("%d of %d strings are redacted", got, n)
+	}
+}
+
+// TestNoNull: where the schema has a list there is one, if only an empty one.
+func TestNoNull(t *testing.T) {
+	c := sample()
+	c.Stacks, c.Scan.Functions, c.Scan.Suspects, c.Goroutines[0].Stack.Frames, c.Failure.Recursion.Cycle = nil, nil, nil, nil, nil
+	for _, show := range []bool{false, true} {
+		if text := render(t, c, Options{Format: JSON, ShowSecrets: show}); strings.Contains(text, "null,") || strings.Contains(text, ": null") {
+			t.Errorf("null in %s", text)
+		}
+	}
+}
+
 // Text from the target must not be able to drive a terminal or end a code block.
 func TestHostileText(t *testing.T) {
 	c := sample()
-	const evil = "a\x1b]0;owned\x07\n```\n# b\u202ec|d\xff"
+	const evil = "a\x1b]0;owned\x07\n```\n# b\u202ec\u009b31m\x7f\U000e0041|d\xff"
 	c.Failure.Sentence, c.Failure.Message = evil, evil
 	c.Stacks[0].Stack.Frames[0].Site.Function = evil
 	c.Stacks[0].Stack.Frames[0].Locals[0] = evidence.Variable{Name: evil, Type: evil, Value: evidence.Value{Text: evil}}
 	c.Scan.Suspects[0].Name = evil
-	c.Limits[0].Text = evil
-	for _, format := range []Format{Text, Markdown} {
+	c.Limits[0].Text, c.Limits[0].Subject, c.Modules[0].Path, c.Program.Exe, c.Program.Args = evil, evil, evil, evil, evil
+	c.Stacks[0].Stack.Frames[1].Site.Module, c.Failure.Thread.Name, c.Findings[0].Facts[0].Name = evil, evil, evil
+	for _, format := range []Format{Text, Markdown, JSON} {
 		text := render(t, c, Options{Format: format})
-		if i := strings.IndexAny(text, "\x1b\x07\u202e"); i >= 0 || !utf8.ValidString(text) {
+		if i := strings.IndexAny(text, "\x1b\x07\x7f\u009b\u202e\U000e0041"); i >= 0 || !utf8.ValidString(text) {
 			t.Errorf("%s holds %q", format, text[i:min(len(text), i+20)])
 		}
 		if strings.Contains(text, "\n```\n# b") || strings.Contains(text, "\n# b") {

@@ -1,0 +1,80 @@
+package reports
+
+import (
+	"reflect"
+	"strings"
+
+	"diagnose/evidence"
+)
+
+// edits change the strings of a case: source those of source lines, secret
+// those of variables with a secret's name, text all others.
+type edits struct{ text, secret, source func(string) string }
+
+// unchanged leaves all strings as they are.
+func unchanged(text string) string { return text }
+
+// copied returns a copy of c with its strings edited, and with empty lists in
+// place of missing ones where the JSON document always has a list. It goes by
+// reflection so that no field can be forgotten.
+func copied(c *evidence.Case, e edits) *evidence.Case {
+	return e.copyOf(reflect.ValueOf(c)).Interface().(*evidence.Case)
+}
+
+func (e edits) copyOf(v reflect.Value) reflect.Value {
+	out := reflect.New(v.Type()).Elem()
+	switch v.Kind() {
+	case reflect.String:
+		out.SetString(e.text(v.String()))
+	case reflect.Pointer:
+		if !v.IsNil() {
+			out.Set(reflect.New(v.Type().Elem()))
+			out.Elem().Set(e.copyOf(v.Elem()))
+		}
+	case reflect.Slice:
+		if !v.IsNil() {
+			out.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
+		}
+		for i := range v.Len() {
+			out.Index(i).Set(e.copyOf(v.Index(i)))
+		}
+	case reflect.Struct:
+		e.within(v).copyFields(out, v)
+	default:
+		return v
+	}
+	return out
+}
+
+func (e edits) copyFields(out, v reflect.Value) {
+	for i := range v.NumField() {
+		field := e.copyOf(v.Field(i))
+		if field.Kind() == reflect.Slice && field.IsNil() && !strings.Contains(v.Type().Field(i).Tag.Get("json"), "omitempty") {
+			field = reflect.MakeSlice(field.Type(), 0, 0)
+		}
+		out.Field(i).Set(field)
+	}
+}
+
+// within returns the edits for the parts of a struct.
+func (e edits) within(v reflect.Value) edits {
+	name := ""
+	switch x := v.Interface().(type) {
+	case evidence.SourceLine:
+		e.text = e.source
+	case evidence.Variable:
+		name = x.Name
+	case evidence.Suspect:
+		name = x.Name
+	case evidence.Operand:
+		name = x.Symbol
+	case evidence.OriginStep:
+		name = x.Symbol
+	case evidence.Fact:
+		name = x.Name
+	}
+	if secretName.MatchString(name) {
+		e.text = e.secret
+	}
+	return e
+}
