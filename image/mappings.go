@@ -77,3 +77,24 @@ func fileOffset(f fileMapping, addr uint64) uint64 {
 	}
 	return f.offset + (addr - f.start)
 }
+
+// permissionsFromObjects completes the mappings that a debugger's core only
+// names: gdb's gcore gives what was never written no segment. The object of
+// the same build-id says how the dynamic linker mapped it.
+func (p *Process) permissionsFromObjects() {
+	for i := range p.Mappings {
+		m := &p.Mappings[i]
+		if m.Perms != unknownPerms {
+			continue
+		}
+		module := p.ModuleAt(m.Start)
+		if module == nil || module.Object == nil {
+			continue
+		}
+		for _, s := range module.Object.Segments() {
+			if link := module.LinkAddr(m.Start); link >= pageDown(s.Vaddr) && link < s.Vaddr+s.Memsz {
+				m.Perms = permsOf(s.Flags)
+			}
+		}
+	}
+}

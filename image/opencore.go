@@ -63,6 +63,7 @@ func readCore(name string, data []byte, opts Options) (*Process, error) {
 		source.beside = filepath.Dir(name)
 	}
 	p.loadModules(source)
+	p.permissionsFromObjects()
 	p.findFailing(notes)
 	p.nameStack()
 	p.countMissing(core)

@@ -230,6 +230,13 @@ func TestGcore(t *testing.T) {
 	if v := global(t, p, "marker"); v != 0x5eed {
 		t.Errorf("marker is %#x", v)
 	}
+	// gdb leaves out code that nobody wrote to, and with it its permissions.
+	for i := range p.Threads {
+		pc := p.Threads[i].Registers.PC()
+		if m := p.MappingAt(pc); m == nil || m.Perms != "r-x" {
+			t.Errorf("thread %d runs at %v in %+v", i+1, pc, m)
+		}
+	}
 	if list := severe(p); len(list) > 0 {
 		t.Errorf("severe limits: %q", list)
 	}
