@@ -47,17 +47,13 @@ func (s *source) abbrevsAt(offset uint64, wide bool, version uint16) (*abbrevTab
 	if table != nil {
 		return table, nil
 	}
-	data, err := s.section(secAbbrev)
+	r, err := s.reader(secAbbrev, offset, "abbreviation table")
 	if err != nil {
 		return nil, err
 	}
-	if offset >= uint64(len(data)) {
-		return nil, s.bad(secAbbrev, offset, "abbreviation table beyond the section")
-	}
-	r := &reader{data: data, pos: int(offset)}
 	table = &abbrevTable{}
 	for {
-		a, ok := readAbbrev(r, wide, version)
+		a, ok := readAbbrev(&r, wide, version)
 		if r.bad {
 			return nil, s.bad(secAbbrev, offset, "abbreviation table is malformed")
 		}

@@ -12,7 +12,29 @@ type reader struct {
 	data []byte
 	pos  int
 	bad  bool
+	// more, if set, returns the section's first bytes, at least so many: of a
+	// compressed one data holds no more than was needed so far.
+	more func(n uint64) ([]byte, error)
 }
+
+// has reports whether n more bytes are there, and fetches them if need be.
+func (r *reader) has(n uint64) bool {
+	if n <= uint64(r.left()) {
+		return true
+	}
+	if r.more == nil || r.bad || n > maxSection {
+		return false
+	}
+	data, err := r.more(uint64(r.pos) + n)
+	if err != nil || uint64(len(data)) < uint64(r.pos)+n {
+		return false
+	}
+	r.data = data
+	return true
+}
+
+// maxSection is more than any section holds.
+const maxSection = 1 << 48
 
 func (r *reader) fail() {
 	r.bad = true
@@ -22,7 +44,7 @@ func (r *reader) fail() {
 func (r *reader) left() int { return len(r.data) - r.pos }
 
 func (r *reader) u8() uint8 {
-	if r.pos >= len(r.data) {
+	if r.pos >= len(r.data) && !r.has(1) {
 		r.fail()
 		return 0
 	}
@@ -32,7 +54,7 @@ func (r *reader) u8() uint8 {
 }
 
 func (r *reader) u16() uint16 {
-	if r.left() < 2 {
+	if !r.has(2) {
 		r.fail()
 		return 0
 	}
@@ -42,7 +64,7 @@ func (r *reader) u16() uint16 {
 }
 
 func (r *reader) u32() uint32 {
-	if r.left() < 4 {
+	if !r.has(4) {
 		r.fail()
 		return 0
 	}
@@ -52,7 +74,7 @@ func (r *reader) u32() uint32 {
 }
 
 func (r *reader) u64() uint64 {
-	if r.left() < 8 {
+	if !r.has(8) {
 		r.fail()
 		return 0
 	}
@@ -63,7 +85,7 @@ func (r *reader) u64() uint64 {
 
 // uint reads a number of n bytes, n from 1 to 8.
 func (r *reader) uint(n int) uint64 {
-	if r.left() < n {
+	if !r.has(uint64(n)) {
 		r.fail()
 		return 0
 	}
@@ -76,7 +98,7 @@ func (r *reader) uint(n int) uint64 {
 }
 
 func (r *reader) bytes(n uint64) []byte {
-	if n > uint64(r.left()) {
+	if !r.has(n) {
 		r.fail()
 		return nil
 	}
@@ -86,7 +108,7 @@ func (r *reader) bytes(n uint64) []byte {
 }
 
 func (r *reader) skip(n uint64) {
-	if n > uint64(r.left()) {
+	if !r.has(n) {
 		r.fail()
 		return
 	}
@@ -95,9 +117,15 @@ func (r *reader) skip(n uint64) {
 
 func (r *reader) cstring() []byte {
 	end := bytes.IndexByte(r.data[r.pos:], 0)
-	if end < 0 {
-		r.fail()
-		return nil
+	for end < 0 {
+		searched := r.left()
+		if !r.has(uint64(searched) + 1) {
+			r.fail()
+			return nil
+		}
+		if end = bytes.IndexByte(r.data[r.pos+searched:], 0); end >= 0 {
+			end += searched
+		}
 	}
 	b := r.data[r.pos : r.pos+end]
 	r.pos += end + 1
@@ -141,7 +169,7 @@ func (r *reader) sleb() int64 {
 
 func (r *reader) skipLEB() {
 	for range 10 {
-		if r.pos >= len(r.data) {
+		if r.pos >= len(r.data) && !r.has(1) {
 			break
 		}
 		r.pos++

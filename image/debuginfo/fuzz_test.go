@@ -12,8 +12,7 @@ import (
 
 // fake makes an Info of sections alone.
 func fake(sections map[sectionID][]byte) *Info {
-	i := &Info{splits: map[string]*source{}, types: map[typeKey]*dieType{}, named: map[string]*typeLookup{}}
-	i.main = newSource(i, &object.File{}, false)
+	i := newInfo(&object.File{}, nil)
 	for id := range sectionCount {
 		i.main.load[id] = func() ([]byte, error) { return sections[id], nil }
 	}
@@ -21,7 +20,7 @@ func fake(sections map[sectionID][]byte) *Info {
 	return i
 }
 
-var fuzzed = []sectionID{secInfo, secAbbrev, secLine, secStr, secLineStr, secRnglists, secLoclists, secRanges, secLoc, secAddr, secStrOffsets}
+var fuzzed = []sectionID{secInfo, secAbbrev, secLine, secStr, secLineStr, secRnglists, secLoclists, secRanges, secLoc, secAddr, secStrOffsets, secAranges}
 
 // seedSections compiles a program and returns its debug sections.
 func seedSections(f testing.TB, compiler string, flags ...string) map[sectionID][]byte {
@@ -82,18 +81,18 @@ func exercise(t *testing.T, i *Info) {
 			t.Fatal("took too long")
 		}
 	}
-	if err := i.main.index(); err != nil {
+	units, err := i.main.units()
+	if err != nil {
 		check(err)
 		return
 	}
-	i.coverUnits()
 	for pc := uint64(0x1000); pc < 0x1400; pc += 13 {
 		exerciseAt(i, pc, check)
 	}
-	for _, u := range i.main.units {
+	for _, u := range units {
 		exerciseUnit(i, u, check)
 	}
-	_, _, err := i.TypeNamed("struct all", 0x1139)
+	_, _, err = i.TypeNamed("struct all", 0x1139)
 	check(err)
 	for _, err := range i.Problems() {
 		check(err)
@@ -223,11 +222,12 @@ func TestEntriesEqualDebugDwarf(t *testing.T) {
 			}
 		}
 		i := fake(s)
-		if err := i.main.index(); err != nil {
+		units, err := i.main.units()
+		if err != nil {
 			t.Fatal(err)
 		}
 		r, count := data.Reader(), 0
-		for _, u := range i.main.units {
+		for _, u := range units {
 			w, err := u.walk(u.first)
 			if err != nil {
 				t.Fatal(err)

@@ -44,7 +44,11 @@ func (i *Info) ThreadLocalAt(offset, hint uint64) (v Variable, ok bool, err erro
 			break
 		}
 		at += k
-		if u := i.main.unitAt(uint64(at)); u != nil {
+		u, err := i.main.unitAt(uint64(at))
+		if err != nil {
+			return Variable{}, false, err
+		}
+		if u != nil {
 			candidates = append(candidates, u)
 		}
 	}
@@ -192,7 +196,11 @@ func (i *Info) staticCandidates(addr uint64) ([]*unit, error) {
 	var list []*unit
 	n := sort.Search(len(index), func(n int) bool { return index[n].addr >= addr })
 	for ; n < len(index) && index[n].addr == addr && len(list) < maxOverlap; n++ {
-		if u := i.main.unitAt(index[n].at); u != nil && u.locates(index[n].at) {
+		u, err := i.main.unitAt(index[n].at)
+		if err != nil {
+			return nil, err
+		}
+		if u != nil && u.locates(index[n].at) {
 			list = append(list, u)
 		}
 	}
@@ -207,7 +215,11 @@ func (i *Info) staticCandidates(addr uint64) ([]*unit, error) {
 			break
 		}
 		at += k
-		for _, u := range i.main.unitsByBase(uint64(at), func(u *unit) uint64 { return u.root.addrBase }) {
+		units, err := i.main.unitsByBase(uint64(at), func(u *unit) uint64 { return u.root.addrBase })
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range units {
 			full, err := u.splitUnit()
 			if err != nil {
 				i.problem(err)

@@ -13,10 +13,10 @@ import (
 type Info struct {
 	finder *object.Finder
 	main   *source
-	// covered maps addresses to units; unranged units tell their addresses
-	// only by their functions.
-	covered  []unitRange
-	unranged []*unit
+	// aranges is what .debug_aranges says of addresses.
+	aranges func() []arange
+	// coverage is made of all units, for addresses of which aranges knows nothing.
+	coverage func() (*coverage, error)
 	// rawStatics are places that look like a variable's static address.
 	rawStatics func() ([]rawStatic, error)
 	// searched counts the bytes that were searched for names.
@@ -30,6 +30,13 @@ type Info struct {
 	named    map[string]*typeLookup
 }
 
+// coverage maps addresses to units; unranged units tell their addresses only
+// by their functions.
+type coverage struct {
+	ranges   []unitRange // by low
+	unranged []*unit
+}
+
 // unitRange is an address range of a unit. reach is the highest end among
 // this and all lower ranges, which bounds the search among overlapping ones.
 type unitRange struct {
@@ -37,28 +44,31 @@ type unitRange struct {
 	unit             *unit
 }
 
-// Open indexes the DWARF of debug, found by finder, which also resolves dwz
+// Open reads the DWARF of debug, found by finder, which also resolves dwz
 // alternate and split files; nil leaves them unresolved. Errors are
 // *object.FormatError, or those of reading the sections. What is unreadable
-// in an index that is otherwise usable is told by Problems.
+// in DWARF that is otherwise usable is told by Problems.
 func Open(debug *object.File, finder *object.Finder) (*Info, error) {
+	i := newInfo(debug, finder)
+	if err := i.main.probe(); err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+func newInfo(debug *object.File, finder *object.Finder) *Info {
 	i := &Info{finder: finder, splits: map[string]*source{},
 		types: map[typeKey]*dieType{}, named: map[string]*typeLookup{}}
 	i.main = newSource(i, debug, false)
 	i.rawStatics = sync.OnceValues(i.scanStatics)
-	wait := i.prefetch()
-	err := i.main.index()
-	wait()
-	if err != nil {
-		return nil, err
-	}
-	i.coverUnits()
-	return i, nil
+	i.aranges = sync.OnceValue(i.readAranges)
+	i.coverage = sync.OnceValues(i.coverUnits)
+	return i
 }
 
-// prefetch reads the sections that every question needs, side by side:
-// decompression is most of what opening a large object costs. The function
-// returned waits for them, as the caller may close the object later.
+// prefetch reads the sections that looking through all units needs, side by
+// side: decompression is most of what that costs. The function returned waits
+// for them, as the caller may close the object later.
 func (i *Info) prefetch() (wait func()) {
 	var group sync.WaitGroup
 	for _, id := range []sectionID{secAbbrev, secRanges, secRnglists, secLine, secStr, secLineStr, secLoclists, secLoc} {
@@ -107,9 +117,20 @@ func (i *Info) Close() error {
 // maxCovered bounds the ranges of all units together.
 const maxCovered = 1 << 22
 
-func (i *Info) coverUnits() {
-	for _, u := range i.main.units {
-		if u.broken != nil || u.section != secInfo || u.kind != utCompile && u.kind != utSkeleton {
+// hasCode tells units that functions are looked for in.
+func (u *unit) hasCode() bool {
+	return u.broken == nil && u.section == secInfo && (u.kind == utCompile || u.kind == utSkeleton)
+}
+
+func (i *Info) coverUnits() (*coverage, error) {
+	defer i.prefetch()()
+	units, err := i.main.units()
+	if err != nil {
+		return nil, err
+	}
+	c := &coverage{}
+	for _, u := range units {
+		if !u.hasCode() {
 			continue
 		}
 		ranges, err := u.rootRanges()
@@ -117,22 +138,23 @@ func (i *Info) coverUnits() {
 			i.problem(err)
 		}
 		if len(ranges) == 0 {
-			i.unranged = append(i.unranged, u)
+			c.unranged = append(c.unranged, u)
 		}
 		for _, r := range ranges {
-			i.covered = append(i.covered, unitRange{low: r[0], high: r[1], unit: u})
+			c.ranges = append(c.ranges, unitRange{low: r[0], high: r[1], unit: u})
 		}
-		if len(i.covered) > maxCovered {
+		if len(c.ranges) > maxCovered {
 			i.problem(u.src.unsupported("more address ranges than are indexed"))
 			break
 		}
 	}
-	sort.SliceStable(i.covered, func(a, b int) bool { return i.covered[a].low < i.covered[b].low })
+	sort.SliceStable(c.ranges, func(a, b int) bool { return c.ranges[a].low < c.ranges[b].low })
 	reach := uint64(0)
-	for n := range i.covered {
-		reach = max(reach, i.covered[n].high)
-		i.covered[n].reach = reach
+	for n := range c.ranges {
+		reach = max(reach, c.ranges[n].high)
+		c.ranges[n].reach = reach
 	}
+	return c, nil
 }
 
 func (u *unit) rootRanges() ([][2]uint64, error) {
@@ -152,13 +174,13 @@ const maxOverlap = 64
 // section. The linker keeps one copy of a template's function, but may let
 // the debug information of the copies it dropped point to that one; gdb
 // takes the first unit that claims an address.
-func (i *Info) unitsAt(pc uint64) []*unit {
+func (c *coverage) unitsAt(pc uint64) []*unit {
 	var list []*unit
-	n := sort.Search(len(i.covered), func(n int) bool { return i.covered[n].low > pc })
-	for tried := 0; n > 0 && i.covered[n-1].reach > pc && tried < 4096 && len(list) < maxOverlap; tried++ {
+	n := sort.Search(len(c.ranges), func(n int) bool { return c.ranges[n].low > pc })
+	for tried := 0; n > 0 && c.ranges[n-1].reach > pc && tried < 4096 && len(list) < maxOverlap; tried++ {
 		n--
-		if pc < i.covered[n].high {
-			list = append(list, i.covered[n].unit)
+		if pc < c.ranges[n].high {
+			list = append(list, c.ranges[n].unit)
 		}
 	}
 	sort.SliceStable(list, func(a, b int) bool { return list[a].offset < list[b].offset })
@@ -176,9 +198,33 @@ type place struct {
 // placeAt finds the unit of pc and the function within it. A unit that
 // covers pc without a function, such as an assembler's, is a place as well.
 func (i *Info) placeAt(pc uint64) (place, error) {
-	var best place
+	if low, high := i.extent(); pc < low || pc >= high {
+		return place{}, nil
+	}
+	if units := i.listedAt(pc); len(units) > 0 {
+		return firstPlace(units, pc)
+	}
+	c, err := i.coverage()
+	if err != nil {
+		return place{}, err
+	}
+	if p, err := firstPlace(c.unitsAt(pc), pc); p.unit != nil || err != nil {
+		return p, err
+	}
+	for _, home := range c.unranged {
+		p, err := home.placeOf(pc)
+		if err == nil && p.found {
+			return p, nil
+		}
+	}
+	return place{}, nil
+}
+
+// firstPlace returns the first of units with a function at pc, or else the
+// first of them.
+func firstPlace(units []*unit, pc uint64) (place, error) {
 	var firstErr error
-	for _, home := range i.unitsAt(pc) {
+	for _, home := range units {
 		p, err := home.placeOf(pc)
 		if err != nil && firstErr == nil {
 			firstErr = err
@@ -186,20 +232,11 @@ func (i *Info) placeAt(pc uint64) (place, error) {
 		if err == nil && p.found {
 			return p, nil
 		}
-		if best.unit == nil {
-			best = place{unit: home, home: home}
-		}
 	}
-	if best.unit != nil {
-		return best, firstErr
+	if len(units) == 0 {
+		return place{}, nil
 	}
-	for _, home := range i.unranged {
-		p, err := home.placeOf(pc)
-		if err == nil && p.found {
-			return p, nil
-		}
-	}
-	return place{}, firstErr
+	return place{unit: units[0], home: units[0]}, firstErr
 }
 
 func (u *unit) placeOf(pc uint64) (place, error) {

@@ -47,29 +47,25 @@ func (u *unit) readLines() (*lineTable, error) {
 }
 
 func (u *unit) readLineHeader(offset uint64) (*lineHeader, error) {
-	data, err := u.src.section(secLine)
+	r, err := u.src.reader(secLine, offset, "line program")
 	if err != nil {
 		return nil, err
 	}
-	if offset >= uint64(len(data)) {
-		return nil, u.src.bad(secLine, offset, "line program beyond the section")
-	}
-	r := &reader{data: data, pos: int(offset)}
 	h := &lineHeader{unit: u, offset: offset}
 	length, wide := r.length()
-	if r.bad || length > uint64(r.left()) {
+	if r.bad || !r.has(length) {
 		return nil, u.src.bad(secLine, offset, "line program is longer than the section")
 	}
 	h.wide = wide
-	r.data = data[:r.pos+int(length)]
+	r.data, r.more = r.data[:r.pos+int(length)], nil
 	h.program = r.data
-	if err := h.readFields(r); err != nil {
+	if err := h.readFields(&r); err != nil {
 		return nil, err
 	}
 	if h.version >= 5 {
-		err = h.readEntryTables(r)
+		err = h.readEntryTables(&r)
 	} else {
-		err = h.readOldTables(r)
+		err = h.readOldTables(&r)
 	}
 	return h, err
 }

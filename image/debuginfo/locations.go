@@ -59,14 +59,7 @@ func locationList(v value, pc uint64) ([]byte, error) {
 }
 
 func (u *unit) listReader(id sectionID, offset uint64) (reader, error) {
-	data, err := u.src.section(id)
-	if err == nil && offset >= uint64(len(data)) {
-		err = u.src.bad(id, offset, "location list beyond the section")
-	}
-	if err != nil {
-		return reader{}, err
-	}
-	return reader{data: data, pos: int(offset)}, nil
+	return u.src.reader(id, offset, "location list")
 }
 
 // oldList reads .debug_loc (DWARF 4 section 2.6.2).

@@ -84,31 +84,31 @@ func rangeList(v value) ([][2]uint64, error) {
 // listOffset looks an index up in the table of offsets that precedes the
 // lists of .debug_rnglists or .debug_loclists.
 func (u *unit) listOffset(id sectionID, base, index uint64) (uint64, error) {
-	data, err := u.src.section(id)
-	if err != nil {
-		return 0, err
-	}
 	size := uint64(4)
 	if u.wide {
 		size = 8
 	}
-	slot, err := tableSlot(data, base, index, size)
+	beyond := u.src.bad(id, base, fmt.Sprintf("list index %d beyond the section", index))
+	slot, err := tableSlot(u.src.sizeOf(id), base, index, size)
 	if err != nil {
-		return 0, u.src.bad(id, base, fmt.Sprintf("list index %d beyond the section", index))
+		return 0, beyond
 	}
-	r := reader{data: data, pos: int(slot)}
-	return base + r.offset(u.wide), nil
+	r, err := u.src.reader(id, slot, "list index")
+	if err != nil {
+		return 0, err
+	}
+	offset := r.offset(u.wide)
+	if r.bad {
+		return 0, beyond
+	}
+	return base + offset, nil
 }
 
 func oldRanges(s *source, offset, base uint64) ([][2]uint64, error) {
-	data, err := s.section(secRanges)
+	r, err := s.reader(secRanges, offset, "range list")
 	if err != nil {
 		return nil, err
 	}
-	if offset >= uint64(len(data)) {
-		return nil, s.bad(secRanges, offset, "range list beyond the section")
-	}
-	r := reader{data: data, pos: int(offset)}
 	var list [][2]uint64
 	for {
 		low, high := r.u64(), r.u64()
@@ -133,14 +133,10 @@ func addRange(list [][2]uint64, low, high uint64) [][2]uint64 {
 }
 
 func (u *unit) newRanges(offset, base uint64) ([][2]uint64, error) {
-	data, err := u.src.section(secRnglists)
+	r, err := u.src.reader(secRnglists, offset, "range list")
 	if err != nil {
 		return nil, err
 	}
-	if offset >= uint64(len(data)) {
-		return nil, u.src.bad(secRnglists, offset, "range list beyond the section")
-	}
-	r := reader{data: data, pos: int(offset)}
 	var list [][2]uint64
 	for {
 		kind := r.u8()

@@ -18,7 +18,10 @@ func (v value) ref() (*unit, uint64, error) {
 	case formRefAddr:
 		return u.src.resolve(v.number)
 	case formRefSig8:
-		target := u.src.signatures[v.number]
+		target, err := u.src.typeUnit(v.number)
+		if err != nil {
+			return nil, 0, err
+		}
 		if target == nil {
 			return nil, 0, u.src.unsupported(fmt.Sprintf("no type unit has the signature %#x", v.number))
 		}
@@ -34,7 +37,10 @@ func (v value) ref() (*unit, uint64, error) {
 }
 
 func (s *source) resolve(off uint64) (*unit, uint64, error) {
-	u := s.unitAt(off)
+	u, err := s.unitAt(off)
+	if err != nil {
+		return nil, 0, err
+	}
 	if u == nil {
 		return nil, 0, s.bad(secInfo, off, "reference to no unit")
 	}
@@ -72,7 +78,7 @@ func (u *unit) indexedString(index uint64) (string, error) {
 	if u.wide {
 		size = 8
 	}
-	off, err := tableSlot(data, u.root.strOffsetsBase, index, size)
+	off, err := tableSlot(uint64(len(data)), u.root.strOffsetsBase, index, size)
 	if err != nil {
 		return "", u.src.bad(secStrOffsets, u.root.strOffsetsBase, fmt.Sprintf("string index %d beyond the section", index))
 	}
@@ -83,8 +89,7 @@ func (u *unit) indexedString(index uint64) (string, error) {
 }
 
 // tableSlot returns the offset of an element, checked without overflow.
-func tableSlot(data []byte, base, index, size uint64) (uint64, error) {
-	n := uint64(len(data))
+func tableSlot(n, base, index, size uint64) (uint64, error) {
 	if base > n || index >= (n-base)/size {
 		return 0, errBeyond
 	}
@@ -109,7 +114,7 @@ func (u *unit) indexedAddr(index uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	off, err := tableSlot(data, home.root.addrBase, index, 8)
+	off, err := tableSlot(uint64(len(data)), home.root.addrBase, index, 8)
 	if err != nil {
 		return 0, home.src.bad(secAddr, home.root.addrBase, fmt.Sprintf("address index %d beyond the section", index))
 	}

@@ -33,7 +33,7 @@ func (i *Info) searchName(name string, accept func(e *entry) bool) error {
 		}
 	}
 	for _, s := range sources {
-		if i.searched.Add(int64(s.sizeOf(secInfo))) > maxSearched {
+		if i.searched.Add(int64(min(s.sizeOf(secInfo), maxSearched+1))) > maxSearched {
 			return s.unsupported(fmt.Sprintf("no index of names, and %d MiB of DWARF are too much to search again for %q", s.sizeOf(secInfo)>>20, name))
 		}
 		if done, err := n.in(s); done || err != nil {
@@ -57,7 +57,11 @@ func (i *Info) searchFrom(hint *unit, name string, accept func(e *entry) bool) e
 			return nil
 		}
 		if hint.src.split {
-			for _, u := range hint.src.units {
+			units, err := hint.src.units()
+			if err != nil {
+				return err
+			}
+			for _, u := range units {
 				if u.broken == nil && u != hint && n.inUnit(u) {
 					return nil
 				}
@@ -138,8 +142,8 @@ func (n *nameSearch) raw(s *source, id sectionID, data []byte, f form, find func
 		}
 		at += k
 		n.left--
-		u := s.unitOf(id, uint64(at))
-		if u == nil || u.broken != nil {
+		u, err := s.unitOf(id, uint64(at))
+		if err != nil || u == nil || u.broken != nil {
 			continue
 		}
 		e, ok := u.entryWith(dwarf.AttrName, uint64(at), reach, func(has form) bool { return has == f })
@@ -238,7 +242,11 @@ func (n *nameSearch) indexed(s *source, str uint64) (bool, error) {
 		if at%4 != 0 {
 			continue
 		}
-		for _, u := range s.unitsByBase(uint64(at), func(u *unit) uint64 { return u.root.strOffsetsBase }) {
+		units, err := s.unitsByBase(uint64(at), func(u *unit) uint64 { return u.root.strOffsetsBase })
+		if err != nil {
+			return false, err
+		}
+		for _, u := range units {
 			full, err := u.splitUnit()
 			if err != nil || full == nil {
 				full = u
@@ -253,10 +261,11 @@ func (n *nameSearch) indexed(s *source, str uint64) (bool, error) {
 
 // unitsByBase returns the units whose part of a section, which begins at
 // their base, holds a position. Several units may share one base.
-func (s *source) unitsByBase(at uint64, base func(*unit) uint64) []*unit {
+func (s *source) unitsByBase(at uint64, base func(*unit) uint64) ([]*unit, error) {
+	units, err := s.units()
 	var list []*unit
 	nearest := uint64(0)
-	for _, u := range s.units {
+	for _, u := range units {
 		b := base(u)
 		if b > at || b < nearest || b == 0 {
 			continue
@@ -268,7 +277,7 @@ func (s *source) unitsByBase(at uint64, base func(*unit) uint64) []*unit {
 			list = append(list, u)
 		}
 	}
-	return list
+	return list, err
 }
 
 // inUnit offers the types and variables of that name in a unit.
@@ -323,16 +332,17 @@ func isNamedType(tag dwarf.Tag) bool {
 }
 
 // unitOf returns the unit that holds an offset of a section.
-func (s *source) unitOf(id sectionID, offset uint64) *unit {
+func (s *source) unitOf(id sectionID, offset uint64) (*unit, error) {
 	if id == secInfo {
 		return s.unitAt(offset)
 	}
-	for _, u := range s.units {
+	units, err := s.units()
+	for _, u := range units {
 		if u.section == id && offset >= u.first && offset < u.end {
-			return u
+			return u, nil
 		}
 	}
-	return nil
+	return nil, err
 }
 
 // typeLookup is the remembered outcome of a search for a definition.

@@ -43,20 +43,25 @@ type source struct {
 	// load holds each section's contents, read and decompressed at the first
 	// use; a section that is absent is empty without an error.
 	load [sectionCount]func() ([]byte, error)
-	// units are in the order of the sections .debug_info and .debug_types;
-	// signatures holds the type units among them.
-	units      []*unit
-	signatures map[uint64]*unit
-	alternate  func() (*source, error)
-	mu         sync.Mutex
-	abbrevs    map[uint64]*abbrevTable
+	// sections are those that can be read in part; nil where there is none or
+	// several make one.
+	sections  [sectionCount]*object.Section
+	index     unitIndex
+	alternate func() (*source, error)
+	mu        sync.Mutex
+	abbrevs   map[uint64]*abbrevTable
 }
 
 func newSource(info *Info, file *object.File, split bool) *source {
-	s := &source{info: info, file: file, split: split,
-		signatures: map[uint64]*unit{}, abbrevs: map[uint64]*abbrevTable{}}
+	s := &source{info: info, file: file, split: split, abbrevs: map[uint64]*abbrevTable{}}
+	s.index.init()
 	for id := range s.load {
 		s.load[id] = sync.OnceValues(func() ([]byte, error) { return s.read(sectionID(id)) })
+	}
+	if !split {
+		for id, name := range sectionNames {
+			s.sections[id] = s.file.FilledSection(name)
+		}
 	}
 	s.alternate = sync.OnceValues(s.openAlternate)
 	return s
@@ -98,6 +103,46 @@ func (s *source) read(id sectionID) ([]byte, error) {
 
 func (s *source) section(id sectionID) ([]byte, error) { return s.load[id]() }
 
+// upTo returns the first n bytes of a section or more; less only if it ends.
+func (s *source) upTo(id sectionID, n uint64) ([]byte, error) {
+	if s.sections[id] == nil {
+		return s.section(id)
+	}
+	data, err := s.sections[id].Prefix(n)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", s.sectionName(id), err)
+	}
+	return data, nil
+}
+
+// sizeOf returns a section's size, which its header claims if it is
+// compressed and not all of it was needed.
+func (s *source) sizeOf(id sectionID) uint64 {
+	if s.sections[id] != nil {
+		return s.sections[id].Size
+	}
+	data, _ := s.section(id) // an unreadable section has nothing in it
+	return uint64(len(data))
+}
+
+// reader returns a reader of a section from an offset on, which must lie in
+// it; what stands for what it is to read, in the error.
+func (s *source) reader(id sectionID, offset uint64, what string) (reader, error) {
+	if offset < s.sizeOf(id) {
+		data, err := s.upTo(id, offset+1)
+		if err != nil {
+			return reader{}, err
+		}
+		if offset < uint64(len(data)) {
+			return reader{data: data, pos: int(offset), more: func(n uint64) ([]byte, error) { return s.upTo(id, n) }}, nil
+		}
+	}
+	if _, err := s.upTo(id, 0); err != nil {
+		return reader{}, err
+	}
+	return reader{}, s.bad(id, offset, what+" beyond the section")
+}
+
 // openAlternate opens the file that dwz moved shared DIEs to.
 func (s *source) openAlternate() (*source, error) {
 	if s.info.finder == nil {
@@ -112,7 +157,7 @@ func (s *source) openAlternate() (*source, error) {
 	}
 	alt := newSource(s.info, file, false)
 	s.info.own(file)
-	if err := alt.index(); err != nil {
+	if err := alt.probe(); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return alt, nil
@@ -120,16 +165,13 @@ func (s *source) openAlternate() (*source, error) {
 
 // stringAt returns the NUL-terminated string at an offset of a section.
 func (s *source) stringAt(id sectionID, offset uint64) (string, error) {
-	data, err := s.section(id)
+	r, err := s.reader(id, offset, "string offset")
 	if err != nil {
 		return "", err
 	}
-	if offset >= uint64(len(data)) {
-		return "", s.bad(id, offset, "string offset beyond the section")
-	}
-	end := bytes.IndexByte(data[offset:], 0)
-	if end < 0 {
+	text := r.cstring()
+	if r.bad {
 		return "", s.bad(id, offset, "string without an end")
 	}
-	return string(data[offset : offset+uint64(end)]), nil
+	return string(text), nil
 }

@@ -23,7 +23,11 @@ func (u *unit) openSplit() (*unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, candidate := range s.units {
+	units, err := s.units()
+	if err != nil {
+		return nil, err
+	}
+	for _, candidate := range units {
 		if candidate.signature != u.signature || candidate.kind == utType || candidate.kind == utSplitType {
 			continue
 		}
@@ -53,10 +57,11 @@ func (i *Info) splitSource(skeleton *unit, name string) (*source, error) {
 	if file.Section(".debug_info.dwo") == nil {
 		return nil, s.bad(secInfo, 0, "no such section")
 	}
-	if err := s.index(); err != nil {
+	units, err := s.units()
+	if err != nil {
 		return nil, err
 	}
-	for _, u := range s.units {
+	for _, u := range units {
 		u.skeleton = skeleton
 	}
 	return s, nil

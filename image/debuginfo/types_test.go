@@ -242,7 +242,7 @@ func checkGlobals(t *testing.T, info *Info) {
 	offset := symbol(t, info, "tls_var").Value
 	g, ok, err := info.ThreadLocalAt(offset, main)
 	// gcc 12 writes an address, not an offset, into a split unit's .debug_addr
-	if split := info.main.file.Section(".debug_addr") != nil && info.main.units[0].kind == utSkeleton; split {
+	if split := info.main.file.Section(".debug_addr") != nil && firstUnit(t, info).kind == utSkeleton; split {
 		ok, g.Name = true, "tls_var"
 	}
 	if err != nil || !ok || g.Name != "tls_var" {
@@ -329,4 +329,13 @@ func TestPortableExpressions(t *testing.T) {
 	if err != nil || !ok || len(g.Location) != 9 || binary.LittleEndian.Uint64(g.Location[1:]) != counter {
 		t.Errorf("counter: %x, %v, %v", g.Location, ok, err)
 	}
+}
+
+func firstUnit(t *testing.T, info *Info) *unit {
+	t.Helper()
+	units, err := info.main.units()
+	if err != nil || len(units) == 0 {
+		t.Fatalf("%d units, %v", len(units), err)
+	}
+	return units[0]
 }

@@ -3,7 +3,6 @@ package debuginfo
 import (
 	"debug/dwarf"
 	"fmt"
-	"sort"
 	"sync"
 )
 
@@ -34,6 +33,7 @@ type unit struct {
 	broken             error // why its root DIE cannot be read
 	once               sync.Once
 	public             *Unit
+	data               func() ([]byte, error)
 	abbrevs            func() (*abbrevTable, error)
 	table              func() (*unitTable, error)
 	lines              func() (*lineTable, error)
@@ -60,86 +60,45 @@ type rootAttrs struct {
 	hasRnglistsBase, hasLoclistsB bool
 }
 
-// index finds the units of a source and reads their root DIEs. A unit that
-// cannot be read is kept with its error; a broken chain of headers ends the
-// index where it breaks.
-func (s *source) index() error {
-	for _, id := range []sectionID{secInfo, secTypes} {
-		if err := s.indexSection(id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *source) indexSection(id sectionID) error {
-	data, err := s.section(id)
-	if err != nil {
-		return err
-	}
-	work := &budget{left: 16<<20 + 64*s.sizeOf(secAbbrev)}
-	r := &reader{data: data}
-	for r.left() > 0 {
-		u, err := s.readHeader(r, id)
-		if err != nil {
-			if len(s.units) == 0 {
-				return err
-			}
-			s.info.problem(err)
-			return nil
-		}
-		if u == nil {
-			continue
-		}
-		u.broken = u.readRoot(work)
-		if u.broken != nil {
-			s.info.problem(u.broken)
-		}
-		s.units = append(s.units, u)
-		if u.kind == utType || u.kind == utSplitType {
-			s.signatures[u.signature] = u
-		}
-	}
-	return nil
-}
-
-func (s *source) sizeOf(id sectionID) int {
-	data, _ := s.section(id) // an unreadable section has no work in it
-	return len(data)
-}
-
 // budget bounds the work that the number of units multiplies.
 type budget struct{ left int }
 
-// readHeader reads a unit's header and leaves r behind the unit. It returns
-// nil for a unit of a version or format that is not supported.
-func (s *source) readHeader(r *reader, id sectionID) (*unit, error) {
-	u := &unit{src: s, section: id, offset: uint64(r.pos)}
+// readHeader reads a unit's header and returns where the next one is. The
+// unit is nil for one of a version or format that is not supported.
+func (s *source) readHeader(id sectionID, offset uint64) (u *unit, next uint64, err error) {
+	r, err := s.reader(id, offset, "unit")
+	if err != nil {
+		return nil, 0, err
+	}
+	u = &unit{src: s, section: id, offset: offset}
 	length, wide := r.length()
 	u.wide = wide
-	if r.bad || length > uint64(r.left()) {
-		return nil, s.bad(id, u.offset, "unit is longer than the section")
+	if r.bad || length > s.sizeOf(id)-uint64(r.pos) {
+		return nil, 0, s.bad(id, offset, "unit is longer than the section")
 	}
 	u.end = uint64(r.pos) + length
-	h := &reader{data: r.data[:u.end], pos: r.pos}
-	r.pos = int(u.end)
-	u.version = h.u16()
-	addrSize := s.readHeaderFields(h, u)
-	u.first = uint64(h.pos)
+	r.has(min(length, maxHeader)) // if they are not there reading them fails
+	r.data, r.more = r.data[:min(uint64(len(r.data)), u.end)], nil
+	u.version = r.u16()
+	addrSize := s.readHeaderFields(&r, u)
+	u.first = uint64(r.pos)
 	switch {
 	case u.version < 2 || u.version > 5:
-		s.info.problem(s.bad(id, u.offset, fmt.Sprintf("unit of DWARF version %d", u.version)))
-		return nil, nil
-	case h.bad:
-		s.info.problem(s.bad(id, u.offset, "unit header is cut off"))
-		return nil, nil
+		s.info.problem(s.bad(id, offset, fmt.Sprintf("unit of DWARF version %d", u.version)))
+		return nil, u.end, nil
+	case r.bad:
+		s.info.problem(s.bad(id, offset, "unit header is cut off"))
+		return nil, u.end, nil
 	case addrSize != 8:
-		s.info.problem(s.bad(id, u.offset, fmt.Sprintf("unit with addresses of %d bytes", addrSize)))
-		return nil, nil
+		s.info.problem(s.bad(id, offset, fmt.Sprintf("unit with addresses of %d bytes", addrSize)))
+		return nil, u.end, nil
 	}
 	u.bind()
-	return u, nil
+	return u, u.end, nil
 }
+
+// maxHeader is more than a unit's header takes behind its length.
+const maxHeader = 64
 
 func (s *source) readHeaderFields(h *reader, u *unit) (addrSize uint8) {
 	if u.version >= 5 {
@@ -167,6 +126,7 @@ func (s *source) readHeaderFields(h *reader, u *unit) (addrSize uint8) {
 }
 
 func (u *unit) bind() {
+	u.data = sync.OnceValues(u.readData)
 	u.scopesOf = map[uint64]*blockTree{}
 	u.functions = map[uint64]*Function{}
 	u.abbrevs = sync.OnceValues(func() (*abbrevTable, error) {
@@ -178,14 +138,17 @@ func (u *unit) bind() {
 	u.splitUnit = sync.OnceValues(u.openSplit)
 }
 
-// data is the section up to the unit's end, so that positions in it are
-// section offsets and nothing reads past the unit.
-func (u *unit) data() ([]byte, error) {
-	data, err := u.src.section(u.section)
+// readData returns the section up to the unit's end, so that positions in it
+// are section offsets and nothing reads past the unit.
+func (u *unit) readData() ([]byte, error) {
+	data, err := u.src.upTo(u.section, u.end)
 	if err != nil {
 		return nil, err
 	}
-	return data[:u.end], nil
+	if uint64(len(data)) < u.end {
+		return nil, u.src.bad(u.section, u.offset, "unit is longer than the section")
+	}
+	return data[:u.end:u.end], nil
 }
 
 // readRoot reads the root DIE. It looks its abbreviation up by itself,
@@ -198,14 +161,11 @@ func (u *unit) readRoot(work *budget) error {
 	}
 	r := &reader{data: data, pos: int(u.first)}
 	code := r.uleb()
-	table, err := u.src.section(secAbbrev)
+	table, err := u.src.reader(secAbbrev, u.abbrevOffset, "abbreviation table")
 	if err != nil {
 		return err
 	}
-	if u.abbrevOffset > uint64(len(table)) {
-		return u.src.bad(secAbbrev, u.abbrevOffset, "abbreviation table beyond the section")
-	}
-	ar := &reader{data: table, pos: int(u.abbrevOffset)}
+	ar := &table
 	for work.left > 0 {
 		before := ar.pos
 		if peeked := *ar; peeked.uleb() != code {
@@ -309,19 +269,6 @@ const (
 	attrGNURangesBase    dwarf.Attr = 0x2132
 	attrGNUAddrBase      dwarf.Attr = 0x2133
 )
-
-// unitAt returns the unit of .debug_info that holds an offset; nil if none.
-func (s *source) unitAt(offset uint64) *unit {
-	infos := s.units
-	// the type units of .debug_types stand behind those of .debug_info
-	n := sort.Search(len(infos), func(i int) bool { return infos[i].section != secInfo })
-	infos = infos[:n]
-	i := sort.Search(len(infos), func(i int) bool { return infos[i].end > offset })
-	if i == len(infos) || offset < infos[i].first {
-		return nil
-	}
-	return infos[i]
-}
 
 // describe returns the unit's public face.
 func (u *unit) describe() *Unit {
