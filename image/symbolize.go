@@ -186,22 +186,25 @@ func (m *Module) tellOnce(topic, text string) {
 	once.Do(func() { m.process.limit(evidence.Limit{Subject: m.Path, Text: text}) })
 }
 
-// Prefetch opens the debug information of the modules that the addresses lie
-// in, side by side, so that symbolizing them waits for the slowest only.
+// Prefetch looks addresses up in the debug information of the modules that
+// they lie in, side by side, so that symbolizing them later waits for nothing.
 func (p *Process) Prefetch(pcs []evidence.Addr) {
-	seen := map[*Module]bool{}
-	var wait sync.WaitGroup
+	links := map[*Module][]uint64{}
 	for _, pc := range pcs {
-		m := p.ModuleAt(pc)
-		if m == nil || seen[m] {
-			continue
+		if m := p.ModuleAt(pc); m != nil {
+			links[m] = append(links[m], m.LinkAddr(pc))
 		}
-		seen[m] = true
-		wait.Add(1)
-		go func() {
-			defer wait.Done()
-			m.Debug()
-		}()
+	}
+	var wait sync.WaitGroup
+	for m, list := range links {
+		wait.Go(func() {
+			if info, err := m.Debug(); err == nil && info != nil {
+				// An error is found again, and told, by whoever needs the name.
+				_ = recovered(func() error {
+					return guarded(func() error { info.Prepare(list); return nil })
+				})
+			}
+		})
 	}
 	wait.Wait()
 }

@@ -33,6 +33,7 @@ func (a *analysis) unwind() error {
 	a.unwinder = unwind.New(a.process)
 	threads := a.process.Threads
 	a.walked = make([]unwind.Stack, len(threads))
+	defer a.prefetchStops()()
 	parallel(len(threads), func(i int) {
 		a.walked[i] = a.unwinder.WalkEnds(&threads[i], ends)
 		cutRecursion(&a.walked[i])
@@ -117,6 +118,19 @@ func foldKey(s *unwind.Stack) string {
 		key = binary.LittleEndian.AppendUint64(key, uint64(s.Frames[i].PC()))
 	}
 	return string(append(append(key, '.'), s.Stopped...))
+}
+
+// prefetchStops looks up where the threads stopped while their stacks are
+// walked. The function returned waits for that.
+func (a *analysis) prefetchStops() (wait func()) {
+	const most = 64
+	var pcs []evidence.Addr
+	for i := range a.process.Threads[:min(len(a.process.Threads), most)] {
+		pcs = append(pcs, a.process.Threads[i].Registers.PC())
+	}
+	var group sync.WaitGroup
+	group.Go(func() { a.process.Prefetch(pcs) })
+	return group.Wait
 }
 
 // prefetch has the debug information of all stacks opened side by side.
