@@ -13,7 +13,7 @@ var allowed = map[string]string{
 	"internal/x86":    "",
 	"image/object":    "",
 	"image/debuginfo": "image/object",
-	"image":           "image/object image/debuginfo",
+	"image":           "image/object image/debuginfo internal/x86",
 	"image/value":     "image image/object image/debuginfo",
 	"unwind":          "image image/object image/debuginfo internal/x86",
 	"canary":          "image internal/x86",

@@ -2,43 +2,34 @@ package image
 
 import (
 	"diagnose/evidence"
+	"diagnose/internal/x86"
 )
 
-// Register is a DWARF register number of x86-64 (System V ABI, figure 3.36).
-type Register uint8
+// Register is a register by its DWARF number.
+type Register = x86.Reg
 
-// The general registers in DWARF's order, which is not the encoding's.
+// The general registers and the return address column.
 const (
-	RAX Register = iota
-	RDX
-	RCX
-	RBX
-	RSI
-	RDI
-	RBP
-	RSP
-	R8
-	R9
-	R10
-	R11
-	R12
-	R13
-	R14
-	R15
-	RIP // the return address column
-	generalRegisters
+	RAX = x86.RAX
+	RDX = x86.RDX
+	RCX = x86.RCX
+	RBX = x86.RBX
+	RSI = x86.RSI
+	RDI = x86.RDI
+	RBP = x86.RBP
+	RSP = x86.RSP
+	R8  = x86.R8
+	R9  = x86.R9
+	R10 = x86.R10
+	R11 = x86.R11
+	R12 = x86.R12
+	R13 = x86.R13
+	R14 = x86.R14
+	R15 = x86.R15
+	RIP = x86.RIP
+
+	generalRegisters = RIP + 1
 )
-
-var registerNames = [...]string{"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
-	"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "rip"}
-
-// String returns the register's name in lower case.
-func (r Register) String() string {
-	if int(r) < len(registerNames) {
-		return registerNames[r]
-	}
-	return "register?"
-}
 
 // Registers are the registers of a frame. In callers some are not known,
 // because a callee was free to change them.

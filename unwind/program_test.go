@@ -106,6 +106,14 @@ func TestOutermost(t *testing.T) {
 	}
 }
 
+// TestRegisterThatIsNotFollowed: register 256+6 must not pass for register 6.
+func TestRegisterThatIsNotFollowed(t *testing.T) {
+	r, err := rowOf(t, usualCIE, []byte{0x09, 3, 0x86, 0x02}, 0)
+	if got := r.ruleOf(image.RBX); err != nil || got.kind != ruleUndefined {
+		t.Errorf("rbx: %+v, %v; want undefined", got, err)
+	}
+}
+
 func TestProgramErrors(t *testing.T) {
 	long := strings.Repeat("\x00", maxProgram)
 	for name, code := range map[string][]byte{

@@ -109,6 +109,9 @@ func compileRule(of image.Register, d frame.DWRule) (rule, error) {
 		c.kind = ruleValOffset
 	case frame.RuleRegister:
 		c.kind, c.reg = ruleRegister, image.Register(d.Reg)
+		if d.Reg >= columns {
+			c.kind = ruleUndefined // in a register that is not followed
+		}
 	case frame.RuleExpression:
 		c.kind = ruleExpression
 	case frame.RuleValExpression:
