@@ -166,3 +166,14 @@ func (s *Section) linked() *Section {
 	}
 	return &s.file.sections[s.link]
 }
+
+// FilledSection returns the first section with the name that is not empty;
+// nil if there is none.
+func (f *File) FilledSection(name string) *Section {
+	for i := range f.sections {
+		if f.sections[i].Name == name && f.sections[i].Size > 0 {
+			return &f.sections[i]
+		}
+	}
+	return nil
+}
