@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("DIAGNOSE_TEST_MAIN") != "" {
 		os.Exit(run(os.Args[1:]))
 	}
-	os.Exit(m.Run())
+	crashtest.Main(m)
 }
 
 type outcome struct {
