@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"path"
 	"strings"
 
 	"diagnose/evidence"
@@ -26,9 +27,11 @@ func (s *scene) abort(f *evidence.Failure, pid int) {
 		f.Kind = evidence.HeapCorruption
 	case has(names, "__assert_fail", "__assert", "__assert_perror_fail", "__assert_fail_base"):
 		f.Kind = evidence.AssertionFailure
+	case has(names, glibcxxAssert, "std::__replacement_assert"):
+		f.Kind = evidence.AssertionFailure
 	case rustPanicking(names):
 		s.rustPanic(f)
-	case cxxTerminating(names):
+	case cxxTerminating(names) || s.abortedByCxxRuntime():
 		s.terminate(f, names)
 	case f.Signal.Code == 0 && f.Signal.SenderPID != pid && !has(names, "abort", "raise", "pthread_kill"):
 		s.killed(f, pid)
@@ -38,6 +41,24 @@ func (s *scene) abort(f *evidence.Failure, pid int) {
 	if f.Kind == evidence.FortifyFailure {
 		f.Message = fortifyText(f.Message, names)
 	}
+}
+
+// glibcxxAssert is what an assertion of the C++ library's headers calls when
+// it does not hold (bits/c++config.h).
+const glibcxxAssert = "std::__glibcxx_assert_fail"
+
+// abortedByCxxRuntime reports whether the C++ runtime called abort: the
+// default handler of std::terminate does, and its name is known only with the
+// runtime's symbol table.
+func (s *scene) abortedByCxxRuntime() bool {
+	sites := s.sites()
+	for i := range sites {
+		if plainName(sites[i].Function) == "abort" && i+1 < len(sites) {
+			base := path.Base(sites[i+1].Module)
+			return strings.HasPrefix(base, "libstdc++.") || strings.HasPrefix(base, "libc++abi.")
+		}
+	}
+	return false
 }
 
 // functions are the names on the stack, innermost first.

@@ -34,7 +34,15 @@ func Classify(in Input) (evidence.Failure, []evidence.Limit) {
 		f.Sentence = Sentence(f, Names{Threads: len(in.Process.Threads)})
 		return f, nil
 	}
-	s := &scene{
+	s := newScene(in, thread)
+	f := s.classify(in.Process.Program.PID)
+	hung(&f, in.Findings)
+	f.Sentence = Sentence(f, Names{Threads: len(s.threads)})
+	return f, s.limits
+}
+
+func newScene(in Input, thread *image.Thread) *scene {
+	return &scene{
 		target:   in.Process,
 		mappings: in.Process.Mappings,
 		modules:  in.Process.Modules,
@@ -43,10 +51,21 @@ func Classify(in Input) (evidence.Failure, []evidence.Limit) {
 		frames:   in.Stack.Frames,
 		stack:    in.Stack,
 	}
-	f := s.classify(in.Process.Program.PID)
-	hung(&f, in.Findings)
-	f.Sentence = Sentence(f, Names{Threads: len(s.threads)})
-	return f, s.limits
+}
+
+// Frames are those that Classify judges: all of the stack, or, where the
+// handler of a fault ended the process, those from the fault on.
+func Frames(in Input) []unwind.Frame {
+	thread := in.Thread
+	if thread == nil {
+		thread = failingThread(in.Process)
+	}
+	if thread == nil || thread.Signal == nil {
+		return in.Stack.Frames
+	}
+	s := newScene(in, thread)
+	s.handled(&evidence.Failure{Signal: completeSignal(*thread.Signal)})
+	return s.frames
 }
 
 func failingThread(p *image.Process) *image.Thread {

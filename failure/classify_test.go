@@ -44,7 +44,7 @@ func TestKinds(t *testing.T) {
 		{"null member", load, segv(segvMapErr, 8), nil, evidence.NullPointer, evidence.Read, 8, evidence.FromCore},
 		{"small number", load, segv(segvMapErr, 0x1008), regs{image.RAX: 0x1000}, evidence.NearNullPointer, evidence.Read, 0x1008, evidence.FromCore},
 		{"small base", load, segv(segvMapErr, 0x18), regs{image.RAX: 0x10}, evidence.NearNullPointer, evidence.Read, 0x18, evidence.FromCore},
-		{"far member", loadFar, segv(segvMapErr, 0x2328), nil, evidence.NearNullPointer, evidence.Read, 0x2328, evidence.FromCore},
+		{"far member", loadFar, segv(segvMapErr, 0x2328), nil, evidence.NullPointer, evidence.Read, 0x2328, evidence.FromCore},
 		{"null store", store, segv(segvMapErr, 0), nil, evidence.NullPointer, evidence.Write, 0, evidence.FromCore},
 		{"null array", loadIndex, segv(segvMapErr, 0x4000000), regs{image.RCX: 0x1000000}, evidence.NullPointer, evidence.Read, 0x4000000, evidence.Inferred},
 		{"non-canonical", load, segv(siKernel, 0), regs{image.RAX: 0x4141414141414141}, evidence.NonCanonical, evidence.Read, 0x4141414141414149, evidence.FromCore},

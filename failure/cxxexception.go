@@ -35,19 +35,22 @@ const maxTLSBlock = 4096
 type thrown struct {
 	typeInfo, object evidence.Addr
 	proof            evidence.Proof
+	// others is how many exceptions were in flight beside it.
+	others uint32
 }
 
 // exception finds the exception that the thread handles: first in the
-// thread's __cxa_eh_globals, then by a search of its stack.
-func (s *scene) exception() *evidence.Exception {
+// thread's __cxa_eh_globals, then by a search of its stack. The number is how
+// many others were in flight.
+func (s *scene) exception() (*evidence.Exception, uint32) {
 	t, ok := s.caughtException()
 	if !ok {
 		t, ok = s.exceptionOnStack()
 	}
 	if !ok {
-		return nil
+		return nil, 0
 	}
-	return s.describeException(t)
+	return s.describeException(t), t.others
 }
 
 // caughtException reads the head of the chain of caught exceptions in the
@@ -85,6 +88,12 @@ func (s *scene) caughtIn(block, size evidence.Addr) (thrown, bool) {
 		}
 		if t, ok := s.exceptionWithHeader(p + exceptionHeader); ok {
 			t.proof = evidence.FromCore
+			// __cxa_eh_globals.uncaughtExceptions follows (Itanium C++ ABI:
+			// exception handling, 2.2.2); the one handled no longer counts.
+			var count [4]byte
+			if _, err := s.ReadMemory(block+off+8, count[:]); err == nil {
+				t.others = binary.LittleEndian.Uint32(count[:])
+			}
 			return t, true
 		}
 	}

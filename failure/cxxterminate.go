@@ -24,7 +24,8 @@ func (s *scene) terminate(f *evidence.Failure, names []string) {
 		f.Message = "deleted virtual method called"
 		return
 	}
-	f.Exception = s.exception()
+	var others uint32
+	f.Exception, others = s.exception()
 	switch {
 	case f.Exception == nil && has(names, "std::thread::~thread"):
 		f.Message = "a joinable std::thread was destroyed"
@@ -32,10 +33,16 @@ func (s *scene) terminate(f *evidence.Failure, names []string) {
 		f.Message = "a joinable std::thread was assigned to"
 	case f.Exception == nil:
 		f.Message = "terminate called without an active exception"
+	case leftNoexcept(names) && others > 0:
+		f.Message = thrownInUnwinding
 	case leftNoexcept(names):
 		f.Message = "the exception left a function that is noexcept"
 	}
 }
+
+// thrownInUnwinding is for an exception that nothing may catch because it
+// left a destructor that the unwinding of another one called ([except.throw]).
+const thrownInUnwinding = "another exception was in flight, whose unwinding ran the code that threw this one"
 
 // leftNoexcept recognises the ways by which the unwinder meets a function that
 // lets no exception out: the personality routine terminates from inside the

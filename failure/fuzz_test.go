@@ -76,7 +76,7 @@ func exceptionScene(memory []byte) *scene {
 }
 
 func TestExceptionOnStack(t *testing.T) {
-	e := exceptionScene(exceptionMemory()).exception()
+	e, _ := exceptionScene(exceptionMemory()).exception()
 	if e == nil || e.Type != "std::runtime_error" || e.What != "no disk" || e.Proof != evidence.Inferred {
 		t.Fatalf("exception %+v", e)
 	}
@@ -114,7 +114,7 @@ func FuzzException(f *testing.F) {
 		if t1, ok := s.caughtIn(dataAt, 64); ok {
 			s.describeException(t1)
 		}
-		if e := s.exception(); e != nil && !e.Proof.Valid() {
+		if e, _ := s.exception(); e != nil && !e.Proof.Valid() {
 			t.Errorf("exception %+v", e)
 		}
 	})

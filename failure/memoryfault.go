@@ -109,14 +109,14 @@ func (s *scene) memoryKind(f *evidence.Failure, c culprit) evidence.FailureKind 
 }
 
 // nullKind tells a null pointer, with the offset of a member or an element
-// within the first page, from a small number used as an address.
+// added to it, from a small number used as an address.
 func (s *scene) nullKind(addr evidence.Addr, c culprit) evidence.FailureKind {
 	switch {
 	case addr == 0:
 		return evidence.NullPointer
-	case c.op == nil || addr >= pageSize:
+	case c.op == nil:
 		return evidence.NearNullPointer
-	case c.op.Memory.Absolute:
+	case c.op.Memory.Absolute && addr < pageSize:
 		return evidence.NullPointer
 	}
 	if base, ok := s.register(c.op.Memory.Base); ok && base == 0 {

@@ -3,6 +3,7 @@ package failure
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"diagnose/evidence"
@@ -14,6 +15,14 @@ type Names struct {
 	// ("session->user->name"), Pointer what held the bad address
 	// ("session->user"). Either may be empty.
 	Accessed, Pointer string
+	// Value is what Pointer held; nil when it is not known.
+	Value *evidence.Addr
+	// Index is Pointer's value as a number, if Pointer is an index and no
+	// pointer.
+	Index string
+	// Through is the library function that failed with what it was given
+	// ("memcpy"), empty when the program's own code failed.
+	Through string
 	// Threads is how many threads the process has; with more than one the
 	// sentence names the failing one.
 	Threads int
@@ -53,11 +62,60 @@ func siteName(site *evidence.Site) string {
 // for a sentence.
 func shortFunction(name string) string {
 	const longest = 80
-	name = evidence.ShortName(name)
+	name = withoutResult(strings.ReplaceAll(evidence.ShortName(name), stdString, "std::string"))
+	if len(name) > longest {
+		name = withoutTemplateArguments(name)
+	}
 	if len(name) <= longest {
 		return name
 	}
 	return name[:longest] + "..."
+}
+
+// withoutResult leaves out the type of the result, with which functions made
+// from templates are demangled.
+func withoutResult(name string) string {
+	depth, start := 0, 0
+	for i := range len(name) {
+		switch name[i] {
+		case '<', '(':
+			depth++
+		case '>', ')':
+			depth--
+		case ' ':
+			if depth == 0 {
+				start = i + 1
+			}
+		}
+		if depth == 0 && strings.HasPrefix(name[i:], "operator") {
+			break
+		}
+	}
+	return name[start:]
+}
+
+// withoutTemplateArguments writes "std::vector<...>::at" for the names that
+// templates make. An operator's own angle brackets end the work.
+func withoutTemplateArguments(name string) string {
+	name, operator, isOperator := strings.Cut(name, "::operator")
+	var out strings.Builder
+	depth := 0
+	for _, c := range name {
+		switch {
+		case c == '<':
+			if depth++; depth == 1 {
+				out.WriteString("<...>")
+			}
+		case c == '>':
+			depth--
+		case depth == 0:
+			out.WriteRune(c)
+		}
+	}
+	if isOperator {
+		out.WriteString("::operator" + operator)
+	}
+	return out.String()
 }
 
 // threadName is "thread 3 "worker"" with the kernel's name or the start
@@ -80,7 +138,7 @@ func phrase(f *evidence.Failure, names Names) (head, tail string) {
 		evidence.UnmappedAddress, evidence.WriteToReadOnly, evidence.ProtectedPage, evidence.ExecuteOfData:
 		return memoryPhrase(f, names)
 	case evidence.StackOverflow:
-		return "stack overflow", recursionText(f.Recursion)
+		return "stack overflow", overflowText(f)
 	case evidence.BusError:
 		return "bus error on " + accessNoun(f.Fault) + of(names.Accessed), f.Message
 	case evidence.DivisionByZero:
@@ -133,22 +191,85 @@ func memoryPhrase(f *evidence.Failure, names Names) (head, tail string) {
 	if f.Fault.Access == evidence.Execute {
 		return executePhrase(f, names)
 	}
-	access, addr := accessNoun(f.Fault), f.Fault.Addr
+	if names.Through != "" {
+		return throughPhrase(f, names)
+	}
+	what, addr := accessNoun(f.Fault)+of(names.Accessed), f.Fault.Addr
 	switch f.Kind {
 	case evidence.NullPointer:
-		return "null pointer " + access + of(names.Accessed), nullTail(names, addr)
-	case evidence.NearNullPointer:
-		return access + of(names.Accessed) + " near null", badPointer(names, addr, "is no address")
-	case evidence.NonCanonical:
-		return access + of(names.Accessed) + " through a non-canonical pointer", joinText(badPointer(names, addr, "is no address"), spells(f))
-	case evidence.WildPointer:
-		return access + of(names.Accessed) + " through a wild pointer", joinText(badPointer(names, addr, "never was an address"), spells(f))
+		return "null pointer " + what, nullTail(names, addr)
 	case evidence.WriteToReadOnly:
-		return "write" + of(names.Accessed) + " to read-only memory", placeText(f.Fault)
-	case evidence.ProtectedPage:
-		return access + of(names.Accessed) + " in protected memory", joinText(f.Message, placeText(f.Fault))
+		what = "write" + of(names.Accessed)
 	}
-	return access + of(names.Accessed) + " at an unmapped address", badPointer(names, addr, "is not mapped")
+	return what + " " + badMemory(f, names), badTail(f, names)
+}
+
+// throughPhrase is for a library function that failed with a pointer of the
+// program: it is the function that accesses, not the program.
+func throughPhrase(f *evidence.Failure, names Names) (head, tail string) {
+	what := accessNoun(f.Fault)
+	call := " in " + shortFunction(names.Through) + ", called"
+	if !isRegister(f, names.Pointer) && names.Pointer != "" {
+		call += " with " + names.Pointer
+	} else {
+		names.Pointer = ""
+	}
+	if f.Kind == evidence.NullPointer {
+		return "null pointer " + what + call, ""
+	}
+	return what + " " + badMemory(f, names) + call, badTail(f, names)
+}
+
+// isRegister reports whether an expression is only a register's name, for
+// want of a better one.
+func isRegister(f *evidence.Failure, expr string) bool {
+	if f.Instruction == nil {
+		return false
+	}
+	for _, op := range f.Instruction.Operands {
+		for _, r := range op.Registers {
+			if r.Name == expr {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// badMemory says what is wrong with the memory, behind "read of x".
+func badMemory(f *evidence.Failure, names Names) string {
+	switch f.Kind {
+	case evidence.NearNullPointer:
+		return "near null"
+	case evidence.NonCanonical:
+		return "through a non-canonical pointer"
+	case evidence.WildPointer:
+		if names.Index == "" {
+			return "through a wild pointer"
+		}
+	case evidence.WriteToReadOnly:
+		return "to read-only memory"
+	case evidence.ProtectedPage:
+		return "in protected memory"
+	}
+	return "at an unmapped address"
+}
+
+func badTail(f *evidence.Failure, names Names) string {
+	addr := f.Fault.Addr
+	switch f.Kind {
+	case evidence.NearNullPointer:
+		return badPointer(names, addr, "is no address")
+	case evidence.NonCanonical:
+		return joinText(badPointer(names, addr, "is no address"), spells(f, names))
+	case evidence.WildPointer:
+		return joinText(badPointer(names, addr, "is far from all memory"), spells(f, names))
+	case evidence.WriteToReadOnly:
+		return placeText(f.Fault)
+	case evidence.ProtectedPage:
+		return joinText(f.Message, placeText(f.Fault))
+	}
+	return badPointer(names, addr, "is not mapped")
 }
 
 func executePhrase(f *evidence.Failure, names Names) (head, tail string) {
@@ -157,7 +278,7 @@ func executePhrase(f *evidence.Failure, names Names) (head, tail string) {
 	case arrivedByCall:
 		way = "call of"
 	case arrivedByReturn:
-		way = "return to"
+		way, names.Pointer = "return to", returnAddress
 	}
 	addr := f.Fault.Addr
 	switch f.Kind {
@@ -171,7 +292,7 @@ func executePhrase(f *evidence.Failure, names Names) (head, tail string) {
 	case evidence.ProtectedPage:
 		return way + " protected memory", placeText(f.Fault)
 	case evidence.NonCanonical, evidence.WildPointer:
-		return way + " a place that is no address", joinText(badPointer(names, addr, "is no address"), spells(f))
+		return way + " a place that is no address", joinText(badPointer(names, addr, "is no address"), spells(f, names))
 	}
 	return way + " an unmapped address", badPointer(names, addr, "is not mapped")
 }
@@ -186,30 +307,38 @@ func nullTail(names Names, addr evidence.Addr) string {
 	return ""
 }
 
+// returnAddress stands for the stack word that a return takes its target
+// from; nothing was added to it.
+const returnAddress = "the return address"
+
 func badPointer(names Names, addr evidence.Addr, verdict string) string {
+	if names.Pointer == returnAddress {
+		return fmt.Sprintf("%s is %v", returnAddress, addr)
+	}
+	if names.Index != "" {
+		return fmt.Sprintf("the index %s is %s, which leads to %v", names.Pointer, names.Index, addr)
+	}
 	if names.Pointer != "" {
 		return fmt.Sprintf("%s leads to %v, which %s", names.Pointer, addr, verdict)
 	}
 	return fmt.Sprintf("%v %s", addr, verdict)
 }
 
-// spells shows the text that a bad pointer is made of: that of the register
-// which the address was computed from, or of the address itself.
-func spells(f *evidence.Failure) string {
-	if f.Instruction != nil {
-		for _, op := range f.Instruction.Operands {
-			if op.Address == nil || *op.Address != f.Fault.Addr {
-				continue
-			}
-			for _, r := range op.Registers {
-				if text := textIn(uint64(r.Value)); text != "" {
-					return fmt.Sprintf("%s holds the text %q", r.Name, text)
-				}
-			}
-		}
+// spells shows what the bytes of a bad pointer look like, which hints at who
+// wrote it: text, or a value that something was filled with.
+func spells(f *evidence.Failure, names Names) string {
+	if names.Index != "" {
+		return ""
 	}
-	if text := textIn(uint64(f.Fault.Addr)); text != "" {
-		return fmt.Sprintf("its bytes are the text %q", text)
+	subject, bytes := "its bytes are", f.Fault.Addr
+	if names.Value != nil && names.Pointer != "" && *names.Value != bytes {
+		subject, bytes = "and holds", *names.Value
+	}
+	if text := textIn(uint64(bytes)); text != "" {
+		return fmt.Sprintf("%s the text %q", subject, text)
+	}
+	if fill := byte(bytes); fill != 0 && fill != 0xff && uint64(bytes) == uint64(fill)*0x0101010101010101 {
+		return fmt.Sprintf("%s eight times %#02x", subject, fill)
 	}
 	return ""
 }
@@ -255,13 +384,22 @@ func joinText(parts ...string) string {
 	return strings.Join(out, ", ")
 }
 
+func overflowText(f *evidence.Failure) string {
+	if strings.HasPrefix(f.Message, frameAlone) {
+		return f.Message
+	}
+	return recursionText(f.Recursion)
+}
+
 func recursionText(r *evidence.Recursion) string {
 	if r == nil || len(r.Cycle) == 0 {
 		return ""
 	}
 	var names []string
 	for i := range r.Cycle {
-		names = append(names, siteName(&r.Cycle[i]))
+		if name := siteName(&r.Cycle[i]); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
 	const shown = 4
 	if len(names) > shown {
@@ -298,7 +436,9 @@ func trapText(f *evidence.Failure) string {
 func assertionText(message string) string {
 	_, rest, ok := strings.Cut(message, "Assertion `")
 	if !ok {
-		return message
+		if _, rest, ok = strings.Cut(message, "Assertion '"); !ok {
+			return message
+		}
 	}
 	if i := strings.LastIndex(rest, "' failed"); i >= 0 {
 		return rest[:i]
@@ -315,8 +455,15 @@ func terminatePhrase(f *evidence.Failure) (head, tail string) {
 		name = "exception of unknown type"
 	}
 	head = "uncaught " + name
-	if f.Message != "" {
+	switch f.Message {
+	case "":
+	case thrownInUnwinding:
+		head = name + " thrown while another exception was in flight"
+	default:
 		head = name + " left a noexcept function"
+	}
+	if "std::"+f.Exception.What == name || f.Exception.What == name {
+		return head, ""
 	}
 	return head, quoted(f.Exception.What)
 }

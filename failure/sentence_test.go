@@ -12,6 +12,10 @@ func TestSentence(t *testing.T) {
 	fault := func(kind evidence.AccessKind, addr evidence.Addr, text string) *evidence.Fault {
 		return &evidence.Fault{Access: kind, Addr: addr, Place: evidence.Place{Text: text}}
 	}
+	addr := func(a evidence.Addr) *evidence.Addr { return &a }
+	loading := func(register string) *evidence.Instruction {
+		return &evidence.Instruction{Operands: []evidence.Operand{{Registers: []evidence.Register{{Name: register}}}}}
+	}
 	named := Names{Accessed: "session->user->name", Pointer: "session->user", Threads: 4}
 	tests := []struct {
 		f     evidence.Failure
@@ -28,6 +32,23 @@ func TestSentence(t *testing.T) {
 			`call through a null pointer in handle_login: handler is null`},
 		{evidence.Failure{Kind: evidence.NonCanonical, Fault: fault(evidence.Read, 0x4141414141414141, "")}, Names{Accessed: "*p", Pointer: "p"},
 			`read of *p through a non-canonical pointer in handle_login: p leads to 0x4141414141414141, which is no address, its bytes are the text "AAAAAAAA"`},
+		{evidence.Failure{Kind: evidence.NonCanonical, Fault: fault(evidence.Read, 0x4141414141414151, "")}, Names{Accessed: "p->n", Pointer: "p", Value: addr(0x4141414141414141)},
+			`read of p->n through a non-canonical pointer in handle_login: p leads to 0x4141414141414151, which is no address, and holds the text "AAAAAAAA"`},
+		{evidence.Failure{Kind: evidence.NonCanonical, Fault: fault(evidence.Read, 0x8181818181818181, "")}, Names{Accessed: "*p", Pointer: "p"},
+			"read of *p through a non-canonical pointer in handle_login: p leads to 0x8181818181818181, which is no address, its bytes are eight times 0x81"},
+		{evidence.Failure{Kind: evidence.WildPointer, Fault: fault(evidence.Write, 0x5000, "")}, Names{Accessed: "rows[i]", Pointer: "i", Index: "-7", Value: addr(0)},
+			"write of rows[i] at an unmapped address in handle_login: the index i is -7, which leads to 0x5000"},
+		{evidence.Failure{Kind: evidence.NullPointer, Fault: fault(evidence.Read, 0, "")}, Names{Accessed: "*name", Pointer: "name", Through: "strlen"},
+			"null pointer read in strlen, called with name in handle_login"},
+		{evidence.Failure{Kind: evidence.NearNullPointer, Fault: fault(evidence.Read, 0x1092, ""), Instruction: loading("rdi")}, Names{Accessed: "[rdi]", Pointer: "rdi", Through: "printf"},
+			"read near null in printf, called in handle_login: 0x1092 is no address"},
+		{evidence.Failure{Kind: evidence.StackOverflow, Message: "its frame alone takes 9 KiB"}, Names{}, "stack overflow in handle_login: its frame alone takes 9 KiB"},
+		{evidence.Failure{Kind: evidence.StackOverflow, Recursion: &evidence.Recursion{Turns: 9, Cycle: []evidence.Site{{Function: "run"}, {Function: "step"}, {Function: "run"}}}}, Names{},
+			"stack overflow in handle_login: run -> step -> run call each other, 9 times"},
+		{evidence.Failure{Kind: evidence.CxxTerminate, Exception: &evidence.Exception{Type: "std::bad_alloc", What: "std::bad_alloc"}}, Names{},
+			"uncaught std::bad_alloc in handle_login"},
+		{evidence.Failure{Kind: evidence.AssertionFailure, Message: "v.h:3: f: Assertion 'n < size()' failed."}, Names{},
+			"assertion failed in handle_login: n < size()"},
 		{evidence.Failure{Kind: evidence.WriteToReadOnly, Fault: fault(evidence.Write, 0x4000, "in the section .rodata")}, Names{},
 			`write to read-only memory in handle_login: 0x4000 is in the section .rodata`},
 		{evidence.Failure{Kind: evidence.ExecuteOfData, Fault: fault(evidence.Execute, 0x4000, "the global blob"), Message: arrivedByCall}, Names{},
@@ -49,6 +70,23 @@ func TestSentence(t *testing.T) {
 		test.f.Site = site
 		if got := Sentence(test.f, test.names); got != test.want {
 			t.Errorf("got  %s\nwant %s", got, test.want)
+		}
+	}
+}
+
+func TestShortFunction(t *testing.T) {
+	for in, want := range map[string]string{
+		"void Atomic::Store<8ul>::operator()<long>(long*, long) const": "Atomic::Store<8ul>::operator()<long>",
+		"unsigned int add<int>(int)":                                   "add<int>",
+		"(anonymous namespace)::run(int)":                              "(anonymous namespace)::run",
+		"Number::operator unsigned long() const":                       "Number::operator unsigned long",
+		stdString + "::size() const":                                   "std::string::size",
+		"bool std::operator< <char, std::char_traits<char> >(int)":     "std::operator< <char, std::char_traits<char> >",
+		"<core::option::Option<T> as core::fmt::Debug>::fmt":           "<core::option::Option<T> as core::fmt::Debug>::fmt",
+		"std::map<" + stdString + ", std::vector<" + stdString + ", std::allocator<" + stdString + " > > >::at(int)": "std::map<...>::at",
+	} {
+		if got := shortFunction(in); got != want {
+			t.Errorf("shortFunction(%q) = %q, want %q", in, got, want)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package failure
 
 import (
+	"fmt"
+
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/unwind"
@@ -20,11 +22,11 @@ const (
 func (s *scene) stackOverflow(f *evidence.Failure) bool {
 	addr, sp := f.Fault.Addr, s.registers().SP()
 	stack := s.stackAbove(addr)
-	if stack == nil || addr+guardReach < stack.Start {
+	if m := s.MappingAt(addr); stack == nil || m != nil && m.Writable() {
 		return false
 	}
-	if m := s.MappingAt(addr); m != nil && m.Writable() {
-		return false
+	if addr+guardReach < stack.Start {
+		return s.leftStack(f, stack)
 	}
 	// The stack pointer is below the stack, or about to be: push and call
 	// fault before they move it, and a frame's first access may lie far
@@ -37,6 +39,30 @@ func (s *scene) stackOverflow(f *evidence.Failure) bool {
 	f.Recursion = s.recursion(stack)
 	return true
 }
+
+// leftStack recognises a frame that is larger than what was left of its stack
+// (alloca, a variable array): the frame begins in the stack, the stack pointer
+// is below it, and the memory accessed is the frame's.
+func (s *scene) leftStack(f *evidence.Failure, stack *image.Mapping) bool {
+	sp := s.registers().SP()
+	if len(s.frames) == 0 || sp >= stack.Start || s.MappingAt(sp) != nil {
+		return false
+	}
+	top := s.frames[0].CFA
+	if s.frames[0].Trust.Guess() || !stack.Contains(top) || f.Fault.Addr+redZone < sp || f.Fault.Addr >= stack.Start {
+		return false
+	}
+	f.Kind, f.Proof = evidence.StackOverflow, evidence.FromCore
+	f.Message = fmt.Sprintf("%s %d KiB", frameAlone, uint64(top-sp)>>10)
+	return true
+}
+
+// frameAlone begins the message for a frame that fills a stack by itself.
+const frameAlone = "its frame alone takes"
+
+// redZone is how far below the stack pointer a function may store (System V
+// ABI, AMD64 supplement, 3.2.2); a push needs no more.
+const redZone = 128
 
 // stackAbove returns the writable mapping above addr that holds the frames of
 // this thread.

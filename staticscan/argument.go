@@ -24,6 +24,11 @@ func (t *trail) argumentStep(s *slice, n *node) (*slice, *node) {
 	if v, ok := n.best(); ok {
 		step.Value = addrOf(v)
 	}
+	if s.a.function.name == "main" {
+		// What calls main hands over the command line.
+		t.add(step)
+		return s, nil
+	}
 	caller, why := t.caller(s, n.reg)
 	if caller != nil {
 		// The call itself is in the code, and was checked to lead here.
@@ -46,7 +51,7 @@ func (t *trail) caller(s *slice, r x86.Reg) (*slice, string) {
 	}
 	next, why := s.caller(r)
 	if next != nil {
-		t.guess = t.guess || next.frame.Trust.Guess()
+		t.guess = t.guess || next.frame.Trust.Guess() || next.unverified
 	}
 	return next, why
 }
@@ -74,19 +79,50 @@ func (s *slice) caller(r x86.Reg) (*slice, string) {
 	if next.now < 0 || next.a.flow.insts[next.now].Flow != x86.FlowCall {
 		return nil, fmt.Sprintf("no call precedes the return address in %s", next.a.function.name)
 	}
-	in := &next.a.flow.insts[next.now]
-	if in.HasTarget {
-		if to := s.callee(evidence.Addr(in.Target)); !s.a.function.contains(to) {
-			// The frame f is the next slice's caller.
-			if next = s.jumper(to, f); next == nil {
-				return nil, fmt.Sprintf("the caller called %s, which jumped on to %s by ways that are not known", nameOf(s.process, to), s.a.function.name)
-			}
+	to, known := next.calledAddress()
+	if known && !s.a.function.contains(to) {
+		called := nameOf(s.process, to)
+		// The frame f is the next slice's caller.
+		if next = s.jumper(to, f); next == nil {
+			return nil, fmt.Sprintf("the caller called %s, which jumped on to %s by ways that are not known", called, s.a.function.name)
 		}
 	}
+	next.unverified = !known
 	s.handOn(next)
 	next.hop = s.hop + 1
 	s.outward = next
 	return next, ""
+}
+
+// calledAddress is where the call at s.now goes to: fixed in the code, or as
+// far as the pointer that it goes through is still known.
+func (s *slice) calledAddress() (evidence.Addr, bool) {
+	in := &s.a.flow.insts[s.now]
+	if in.HasTarget {
+		return s.callee(evidence.Addr(in.Target)), true
+	}
+	c, ok := target(in)
+	if !ok {
+		return 0, false
+	}
+	v, ok := s.culpritValue(c)
+	return s.callee(evidence.Addr(v)), ok
+}
+
+// culpritValue is what the culprit of the instruction at s.now held.
+func (s *slice) culpritValue(c culprit) (uint64, bool) {
+	n := s.culpritNode(c)
+	if n == nil {
+		return 0, false
+	}
+	return n.best()
+}
+
+func (s *slice) culpritNode(c culprit) *node {
+	if c.inCell {
+		return s.load(s.now, c.operand.Memory, max(c.operand.Size, 1), false, 0)
+	}
+	return s.register(s.now, c.reg, 0)
 }
 
 // handOn makes those registers known in the caller that s has not changed
@@ -132,6 +168,54 @@ func (s *slice) jumper(entry evidence.Addr, caller *unwind.Frame) *slice {
 	f.Registers.Forget(image.RSP)
 	f.Registers.Set(image.RIP, a.flow.insts[jump].PC)
 	return s.openSlice(s.in, s.index, f, a, f.Registers)
+}
+
+// CallArgument is the nth integer argument, from 0, that the frame with the
+// index passed in its call, if the code before the call tells.
+func CallArgument(in Input, frame, n int) (uint64, bool) {
+	registers := []x86.Reg{x86.RDI, x86.RSI, x86.RDX, x86.RCX, x86.R8, x86.R9}
+	if in.Process == nil || frame < 0 || frame >= len(in.Frames) || n < 0 || n >= len(registers) {
+		return 0, false
+	}
+	s, err := newWorld(&in).newSlice(&in, frame, in.Frames[frame].Registers)
+	if err != nil || s.now < 0 || s.a.flow.insts[s.now].Flow != x86.FlowCall {
+		return 0, false
+	}
+	return s.register(s.now, registers[n], 0).best()
+}
+
+// calledByProgram names the function of a library that the innermost of the
+// program's own frames called, "" if there is none.
+func (in *Input) calledByProgram() string {
+	own := in.ownFrames(1)
+	if len(own) == 0 || own[0] == 0 {
+		return ""
+	}
+	f := &in.Frames[own[0]-1]
+	calls := in.calls(f)
+	if f.Kind == evidence.SignalFrame || len(calls) == 0 {
+		return ""
+	}
+	name := evidence.ShortName(calls[len(calls)-1].Site.Function)
+	if sym, ok := in.Process.SymbolAt(lookupPC(f)); ok {
+		name = in.publicName(name, sym.Addr)
+	}
+	return plainName(name)
+}
+
+// publicName is the name by which programs call a function of the C library
+// that goes by an inner one: "fgets" for "_IO_fgets".
+func (in *Input) publicName(name string, entry evidence.Addr) string {
+	for _, prefix := range []string{"__GI_", "_IO_", "___", "__"} {
+		public, ok := strings.CutPrefix(name, prefix)
+		if !ok {
+			continue
+		}
+		if s, ok := in.Process.SymbolNamed(public); ok && s.Addr == entry {
+			return public
+		}
+	}
+	return name
 }
 
 // plainName is the C library's name of a function that it has in variants

@@ -32,6 +32,8 @@ type Blame struct {
 	// information they are "[rax+0x8]" and "rax" or "symbol+0x10".
 	Accessed, AccessedType string
 	Pointer, PointerType   string
+	// Index is the value of Pointer as a number, for RoleIndex.
+	Index string
 	// Function is the program's function that the value belongs to, at Site.
 	// Through is the library function that it was handed to and that failed
 	// ("strlen"), empty when Function itself failed.

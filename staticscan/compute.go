@@ -21,9 +21,19 @@ func (s *slice) computedBy(d int, in *x86.Inst, r x86.Reg, depth int) *node {
 	}
 	src, two := explicit(in, 1)
 	if n := s.formula(d, in, dst, src, two, depth); n != nil {
-		return s.evaluated(n)
+		return s.inRegister(s.evaluated(n), dst.Size, d)
 	}
 	return lostNode(fmt.Sprintf("it was computed by %q", in.Text()))
+}
+
+// inRegister is a value written to the low size bytes of a register: 32-bit
+// results are cut and extended with zeros (Intel SDM volume 1, 3.4.1.1).
+func (s *slice) inRegister(n *node, size, d int) *node {
+	if !n.isComputable || extend(n.computed, size, false) == n.computed {
+		return n
+	}
+	n.def = d
+	return s.evaluated(&node{op: opCopy, a: n, size: size, reg: x86.RegNone, def: d})
 }
 
 // formula covers the instructions that compute addresses; nil for others.

@@ -176,3 +176,44 @@ func TestOrigin(t *testing.T) {
 		})
 	}
 }
+
+// The compiler turns a call in last place into a jump: the caller's frame is
+// gone, and a value must not be followed into the frame that stands there.
+func TestTailCalls(t *testing.T) {
+	const source = `
+#include <stdlib.h>
+#include <string.h>
+struct user { char name[16]; void (*greet)(struct user *); long age; };
+struct conn { struct conn *next; char *host; };
+#define OWN __attribute__((noinline))
+static struct conn *pool;
+OWN static int measure(struct conn *c) { return c->next->next == 0 ? (int)strlen(c->host) : 0; }
+OWN static void greet(struct user *u) { u->greet(u); }
+int main(int argc, char **argv) {
+	struct user *u = calloc(1, sizeof *u);
+	pool = calloc(1, sizeof *pool);
+	pool->next = calloc(1, sizeof *pool);
+	pool->host = (char *)0x8dcfc7f7edcca015;
+	if (argc > 2) memcpy(u->name, "Maximilian Mustermann", 22);
+	if (argc > 2) { greet(u); __asm__(""); }
+	return measure(pool);
+}`
+	exe := crashtest.Compile(t, crashtest.Program{Source: "tail.c", Text: source, Flags: []string{"-O2", "-w"}})
+	t.Run("argument", func(t *testing.T) {
+		b, _ := both(t, opened(t, crashtest.Core(t, exe, crashtest.Run{Args: []string{"x"}})), staticscan.Options{})
+		for _, step := range b.Steps {
+			if strings.Contains(step.Text, "argv") || strings.Contains(step.Text, "__libc_start") {
+				t.Errorf("followed into the wrong frame: %s", describe(b))
+			}
+		}
+		if b.Through != "strlen" {
+			t.Errorf("through %q", b.Through)
+		}
+	})
+	t.Run("target", func(t *testing.T) {
+		b, _ := both(t, opened(t, crashtest.Core(t, exe, crashtest.Run{Args: []string{"x", "y"}})), staticscan.Options{})
+		if b.Role != staticscan.RoleTarget || b.Pointer != "u->greet" || b.Cell == nil || !b.CellHolds {
+			t.Error(describe(b))
+		}
+	})
+}

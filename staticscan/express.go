@@ -47,7 +47,7 @@ func (s *slice) describe(n *node, depth int) (expression, bool) {
 		}
 	case opResult:
 		if name := s.calledName(n.def); name != "" {
-			return expression{text: name + "()"}, true
+			return expression{text: resultOf + lastName(name)}, true
 		}
 	}
 	return expression{}, false
@@ -288,6 +288,32 @@ func (s *slice) calledName(d int) string {
 		return sym.Name
 	}
 	return strings.TrimSuffix(nameOf(s.process, to), "()")
+}
+
+// resultOf begins the words for what a call returned.
+const resultOf = "the result of "
+
+// lastName is a function's name without its parameters, namespaces and
+// classes: "operator*" for "std::unique_ptr<int>::operator*() const".
+func lastName(function string) string {
+	name := evidence.ShortName(function)
+	if i := strings.LastIndex(name, "::operator"); i >= 0 {
+		return name[i+len("::"):]
+	}
+	depth := 0
+	for i := len(name) - 1; i > 0; i-- {
+		switch name[i] {
+		case '>':
+			depth++
+		case '<':
+			depth--
+		case ':':
+			if depth == 0 && name[i-1] == ':' {
+				return name[i+1:]
+			}
+		}
+	}
+	return name
 }
 
 // operandText is a memory operand in Intel syntax.

@@ -55,6 +55,16 @@ func (n *node) best() (uint64, bool) {
 	return n.computed, n.isComputable
 }
 
+// unmoved reports that a value which a loop moves on is still its first one.
+func (n *node) unmoved() bool {
+	if n.a == nil {
+		return false
+	}
+	now, ok := n.best()
+	first, known := n.a.best()
+	return ok && known && now == first
+}
+
 // changed reports that memory no longer yields what the register holds.
 func (n *node) changed() bool { return n.isExact && n.isComputable && n.exact != n.computed }
 
@@ -83,6 +93,9 @@ type slice struct {
 	// frames between this one and the failing one.
 	outward *slice
 	hop     int
+	// unverified: the call at now goes through a pointer that is not known
+	// any more, so that it led to the inner frame is only likely.
+	unverified bool
 }
 
 type place struct {

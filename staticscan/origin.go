@@ -3,9 +3,9 @@ package staticscan
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"diagnose/evidence"
-	"diagnose/image"
 	"diagnose/image/debuginfo"
 	"diagnose/internal/x86"
 )
@@ -78,48 +78,6 @@ func (t *trail) executable(pc evidence.Addr) bool {
 	return m != nil && m.Executable()
 }
 
-// badTarget blames the call that went to where there is no code.
-func (t *trail) badTarget(sig *evidence.Signal) error {
-	pc := t.in.Frames[0].PC()
-	t.blame.Role, t.blame.Value = RoleTarget, &pc
-	if len(t.in.Frames) < 2 || t.in.Frames[1].Kind == evidence.SignalFrame {
-		t.lose("no caller is known, so what went to this address is not", nil, -1)
-		return nil
-	}
-	s, err := t.newSlice(t.in, 1, jumpedFrom(t.in))
-	if err != nil {
-		t.lose(err.Error(), nil, -1)
-		return nil
-	}
-	t.guess = t.in.Frames[1].Trust.Guess() && t.in.Frames[1].Trust != evidence.TrustPrologue
-	if s.now < 0 || s.a.flow.insts[s.now].Flow != x86.FlowCall {
-		t.lose("no call leads here: a return to an overwritten address, or a jump", s, -1)
-		return nil
-	}
-	c, ok := target(&s.a.flow.insts[s.now])
-	if !ok {
-		t.place(s)
-		t.lose("the call before it goes elsewhere: a function jumped on from there, or returned to an overwritten address", s, s.now)
-		return nil
-	}
-	t.describeFailure(s, c)
-	t.blame.Value = &pc
-	t.follow(s, c)
-	return nil
-}
-
-// jumpedFrom gives the registers at a call that went nowhere: no instruction
-// was executed since, so all but the stack pointer are as at the failure.
-func jumpedFrom(in *Input) image.Registers {
-	regs := in.Frames[1].Registers
-	for r := image.RAX; r <= image.R15; r++ {
-		if v, ok := in.Frames[0].Registers.Get(r); ok && r != image.RSP {
-			regs.Set(r, v)
-		}
-	}
-	return regs
-}
-
 // place says which function the blame is in the terms of.
 func (t *trail) place(s *slice) {
 	t.blame.Site = t.site(evidence.Addr(s.a.flow.insts[max(s.now, 0)].PC))
@@ -151,52 +109,7 @@ func (t *trail) describeFailure(s *slice, c culprit) {
 	}
 	t.named = t.in.isOwn(s.frame)
 	if !t.named {
-		t.blame.Through = plainName(s.a.function.name)
-	}
-}
-
-// describeValue names the bad value; an index by what was scaled.
-func (t *trail) describeValue(s *slice, n *node, role Role) {
-	if terms, _ := linear(n); role == RoleIndex && len(terms) == 1 {
-		n = terms[0].node
-		if v, ok := n.best(); ok {
-			t.blame.Value = addrOf(v)
-		}
-	}
-	if base := underConstants(n); role == RolePointer && base != n {
-		// A null pointer plus a member's offset: the pointer is to blame.
-		if e, ok := s.describe(base, 0); ok && e.typ != nil && e.typ.Kind() == debuginfo.KindPointer {
-			n = base
-			if v, ok := n.best(); ok {
-				t.blame.Value = addrOf(v)
-			}
-		}
-	}
-	if e, ok := s.describe(n, 0); ok {
-		t.blame.Pointer, t.blame.PointerType = e.text, typeName(e.typ)
-	}
-}
-
-// underConstants is the value that constants were added to.
-func underConstants(n *node) *node {
-	for range maxDepth {
-		switch {
-		case n.op == opSum && n.b.op == opConst:
-			n = n.a
-		case n.op == opCopy && n.size == 8 && !n.advanced:
-			n = n.a
-		default:
-			return n
-		}
-	}
-	return n
-}
-
-func (t *trail) describeAccess(s *slice, op *x86.Operand) {
-	t.blame.Accessed = operandText(&op.Memory)
-	n := s.addressOf(s.now, &op.Memory, 0)
-	if e, ok := s.describePlace(n, op.Size, s.now, 0); ok {
-		t.blame.Accessed, t.blame.AccessedType = e.text, typeName(e.typ)
+		t.blame.Through = t.in.calledByProgram()
 	}
 }
 
@@ -213,7 +126,7 @@ func (t *trail) follow(s *slice, c culprit) {
 		t.registerStep(s, c.reg, n)
 		t.walkBack(s, n)
 	case c.inCell:
-		n := s.load(s.now, c.operand.Memory, max(c.operand.Size, 1), false, 0)
+		n := s.culpritNode(c)
 		if n == nil {
 			return
 		}
@@ -274,9 +187,16 @@ func (t *trail) registerStep(s *slice, r x86.Reg, n *node) {
 		step.Text += ", the variable " + v.Name
 	} else if e, ok := s.describe(n, 0); ok {
 		step.Symbol, step.Type = e.text, typeName(e.typ)
-		step.Text += ", the value of " + e.text
+		step.Text += ", " + valueOf(e)
 	}
 	t.add(step)
+}
+
+func valueOf(e expression) string {
+	if strings.HasPrefix(e.text, resultOf) {
+		return e.text
+	}
+	return "the value of " + e.text
 }
 
 // walkBack takes the steps from a node in one frame, and on into the callers.
@@ -284,7 +204,7 @@ func (t *trail) walkBack(s *slice, n *node) {
 	for n != nil && len(t.blame.Steps) < maxSteps {
 		switch n.op {
 		case opCopy:
-			if n.advanced {
+			if n.advanced && !n.unmoved() {
 				t.advancedStep(s, n)
 			}
 			n = n.a
@@ -337,7 +257,7 @@ func (t *trail) cellStep(s *slice, n *node) {
 	if ok {
 		step.Cell = &addr
 		step.Text += fmt.Sprintf(" at %v", addr)
-		t.judgeCell(&step, n)
+		t.judgeCell(&step, n, e.typ)
 		t.keepCell(s, n, step, e.typ)
 	} else {
 		step.Text += ", whose address the dead process no longer tells"
@@ -346,21 +266,22 @@ func (t *trail) cellStep(s *slice, n *node) {
 }
 
 // judgeCell compares what the cell holds with what was loaded from it.
-func (t *trail) judgeCell(step *evidence.OriginStep, n *node) {
+func (t *trail) judgeCell(step *evidence.OriginStep, n *node, typ debuginfo.Type) {
+	held := amount(n.computed, typ)
 	switch {
 	case !n.isComputable:
 		step.Text += ", which can no longer be read"
 	case n.changed():
-		step.Text += fmt.Sprintf(", which now holds %#x, so it changed since", n.computed)
+		step.Text += fmt.Sprintf(", which now holds %s, so it changed since", held)
 		step.Value = addrOf(n.computed)
 	default:
 		step.Value = addrOf(n.computed)
 		if n.isExact {
 			step.Proof = evidence.FromCore
-			step.Text += fmt.Sprintf(", which still holds %#x", n.computed)
+			step.Text += fmt.Sprintf(", which still holds %s", held)
 			return
 		}
-		step.Text += fmt.Sprintf(", which holds %#x now", n.computed)
+		step.Text += fmt.Sprintf(", which holds %s now", held)
 		if v := t.blame.Value; v != nil && uint64(*v) == n.computed {
 			step.Proof = evidence.FromCore
 		}
@@ -426,16 +347,17 @@ func (s *slice) nodeText(n *node) string {
 		return fmt.Sprintf("%#x", n.n)
 	}
 	text := regName(n.reg)
+	var typ debuginfo.Type
 	if e, ok := s.describe(n, 0); ok {
-		text = e.text
+		text, typ = e.text, e.typ
 	}
 	switch {
 	case text == "" && known:
-		return fmt.Sprintf("%#x", v)
+		return amount(v, typ)
 	case text == "":
 		return "something unknown"
 	case known:
-		return fmt.Sprintf("%s (%#x)", text, v)
+		return fmt.Sprintf("%s (%s)", text, amount(v, typ))
 	}
 	return text
 }

@@ -235,7 +235,8 @@ func (a *analysis) scan() error {
 	in := staticscan.Input{Process: a.process, Thread: a.thread, Signal: a.result.Failure.Signal}
 	opts := staticscan.Options{Depth: a.req.Depth, Functions: a.req.Functions, Message: a.req.Message}
 	if a.thread != nil {
-		in.Frames = a.stacks[0].stack.Frames
+		in.Frames = failure.Frames(failure.Input{Process: a.process, Thread: a.thread, Stack: a.stacks[0].stack})
+		a.assertion(in)
 		blame, err := staticscan.Origin(in, staticscan.OriginOptions{})
 		if err != nil {
 			a.limit(evidence.Limit{Text: fmt.Sprintf("where the bad value came from is not known: %v", err)})

@@ -1,10 +1,10 @@
-// A member far behind a null pointer to a large struct.
+// A member of a struct at a small number that was taken for a pointer.
 struct big {
-    char pad[9000];
+    char pad[40];
     int tail;
 };
 
-static struct big *volatile table;
+static struct big *volatile table = (struct big *)16;
 static struct big real;
 
 __attribute__((noinline, noipa)) static int tail_of(struct big *b)

@@ -1,0 +1,150 @@
+package staticscan
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"diagnose/image/debuginfo"
+	"diagnose/internal/x86"
+)
+
+// describeValue names the bad value; an index by what was scaled.
+func (t *trail) describeValue(s *slice, n *node, role Role) {
+	n, t.blame.Role = s.badTerm(n, role)
+	role = t.blame.Role
+	v, known := n.best()
+	if known {
+		t.blame.Value = addrOf(v)
+	}
+	e, ok := s.describe(n, 0)
+	if ok {
+		t.blame.Pointer, t.blame.PointerType = e.text, typeName(e.typ)
+		t.accessThrough(e)
+	}
+	if role == RoleIndex && known {
+		if t.blame.Index = amount(v, e.typ); e.typ == nil && n.size == 4 {
+			t.blame.Index = strconv.FormatInt(int64(int32(v)), 10)
+		} else if e.typ == nil {
+			t.blame.Index = strconv.FormatInt(int64(v), 10)
+		}
+	}
+	if from := n.origin(); from.op == opResult {
+		t.nameResult(s, from)
+	}
+}
+
+// accessThrough names what a pointer without a target type (void *) leads to.
+func (t *trail) accessThrough(e expression) {
+	b := &t.blame
+	if b.Role != RolePointer || !strings.HasPrefix(b.Accessed, "[") || e.typ == nil {
+		return
+	}
+	if strings.ContainsAny(b.Accessed, "+-") {
+		b.Accessed = ""
+		return
+	}
+	b.Accessed = "*" + grouped(e.text)
+}
+
+// nameResult blames what a call returned. Without its type there are no words
+// for what it points to.
+func (t *trail) nameResult(s *slice, n *node) {
+	b := &t.blame
+	if name := s.calledName(n.def); name != "" {
+		b.Pointer, b.PointerType = resultOf+lastName(name), ""
+		if strings.HasPrefix(b.Accessed, "[") {
+			b.Accessed = ""
+		}
+	}
+}
+
+// origin is the node whose value n has unchanged.
+func (n *node) origin() *node {
+	for range maxDepth {
+		if n.op != opCopy || n.size < 4 || n.advanced {
+			return n
+		}
+		n = n.a
+	}
+	return n
+}
+
+// badTerm finds the summand of an address that is to blame: an index by what
+// was scaled; a null pointer without the offset of a member or element that
+// was added to it; an index that leads away from memory which is there.
+func (s *slice) badTerm(n *node, role Role) (*node, Role) {
+	terms, _ := linear(n)
+	if role == RoleIndex && len(terms) == 1 {
+		return terms[0].node, role
+	}
+	if role != RolePointer || n.op == opCopy && n.size < 8 {
+		return n, role
+	}
+	pointer := s.pointerTerm(terms)
+	if pointer < 0 {
+		return n, role
+	}
+	base := terms[pointer].node
+	if len(terms) == 1 {
+		return base, role
+	}
+	v, known := base.best()
+	switch {
+	case known && v == 0:
+		return base, role
+	case known && len(terms) == 2 && s.mapped(v):
+		if index := terms[1-pointer].node; index.hasValue() {
+			return index, RoleIndex
+		}
+	}
+	return n, role
+}
+
+func (n *node) hasValue() bool {
+	_, ok := n.best()
+	return ok
+}
+
+// pointerTerm is the index of the only summand that the program has as a
+// pointer, -1 if there is none.
+func (s *slice) pointerTerm(terms []term) int {
+	found := -1
+	for i, t := range terms {
+		if t.factor != 1 {
+			continue
+		}
+		if e, ok := s.describe(t.node, 0); ok && e.typ != nil && e.typ.Kind() == debuginfo.KindPointer {
+			if found >= 0 {
+				return -1
+			}
+			found = i
+		}
+	}
+	return found
+}
+
+func (t *trail) describeAccess(s *slice, op *x86.Operand) {
+	t.blame.Accessed = operandText(&op.Memory)
+	n := s.addressOf(s.now, &op.Memory, 0)
+	if e, ok := s.describePlace(n, op.Size, s.now, 0); ok {
+		t.blame.Accessed, t.blame.AccessedType = e.text, typeName(e.typ)
+	}
+}
+
+// amount writes a value as its type has it: integers in decimal, everything
+// else, and what has no type, in hexadecimal.
+func amount(v uint64, typ debuginfo.Type) string {
+	if typ == nil || typ.Kind() != debuginfo.KindInt || typ.Size() < 1 || typ.Size() > 8 {
+		return fmt.Sprintf("%#x", v)
+	}
+	signed := false
+	if t, ok := typ.(interface{ Signed() bool }); ok {
+		signed = t.Signed()
+	}
+	v = extend(v, int(typ.Size()), signed)
+	if signed {
+		return strconv.FormatInt(int64(v), 10)
+	}
+	return strconv.FormatUint(v, 10)
+}
