@@ -19,36 +19,40 @@ type Program struct {
 	Source SourceKind `json:"source"`
 	// Path is the core file's path; empty for a live process.
 	Path string `json:"path,omitempty"`
-	// Exe is the executable, Command the kernel's short name of the process
+	// Exe is the executable, BuildID its build-id, Command the kernel's short name of the process
 	// and Args its command line, with secrets redacted by the reports.
 	Exe     string `json:"exe,omitempty"`
 	BuildID string `json:"build_id,omitempty"`
 	Command string `json:"command,omitempty"`
 	Args    string `json:"args,omitempty"`
-	PID     int    `json:"pid,omitempty"`
+	// PID is the process's id; 0 when it is not known.
+	PID int `json:"pid,omitempty"`
 	// Threads counts the threads found.
 	Threads int `json:"threads"`
 }
 
 // Module is an object mapped into the process.
 type Module struct {
+	// Path is as the process had it mapped, BuildID in lower-case hexadecimal.
 	Path    string `json:"path"`
 	BuildID string `json:"build_id,omitempty"`
 	Start   Addr   `json:"start"`
 	End     Addr   `json:"end"`
 	// Symbols says what names were found for it: "dwarf", "symtab", "dynsym",
-	// "none"; DebugFile the separate file they came from, if any.
+	// "minidebuginfo", "none"; DebugFile the separate file they came from, if any.
 	Symbols   string `json:"symbols"`
 	DebugFile string `json:"debug_file,omitempty"`
 }
 
 // Goroutine is a goroutine of a Go program.
 type Goroutine struct {
+	// ID is the runtime's number of it, Status its state ("waiting").
 	ID     int64  `json:"id"`
 	Status string `json:"status"`
 	// Wait is the runtime's wait reason.
 	Wait string `json:"wait,omitempty"`
-	// TID is the thread running it; 0 when none is.
+	// TID is the thread running it, 0 when none is; Failing marks the goroutine
+	// that failed.
 	TID     int   `json:"tid,omitempty"`
 	Failing bool  `json:"failing,omitempty"`
 	Stack   Stack `json:"stack"`

@@ -37,6 +37,7 @@ const (
 
 // Signal is the signal that ended the process, as the kernel recorded it.
 type Signal struct {
+	// Number and Name are the signal's own (signal(7)).
 	Number int    `json:"number"`
 	Name   string `json:"name"`
 	// Code is siginfo's si_code and CodeName its symbol ("SEGV_MAPERR").
@@ -81,6 +82,7 @@ type Operand struct {
 
 // Register is a register and its value.
 type Register struct {
+	// Name is the 64-bit register's, in lower case.
 	Name  string `json:"name"`
 	Value Addr   `json:"value"`
 }
@@ -96,14 +98,17 @@ type Instruction struct {
 
 // SourceLine is one line of the program's source.
 type SourceLine struct {
+	// Number counts from 1; Text is the line without its end; Failed marks the
+	// line that failed.
 	Number int    `json:"number"`
 	Text   string `json:"text"`
 	Failed bool   `json:"failed,omitempty"`
 }
 
-// Source is the text around the failing line, and where it was read. Stale
-// says that the file is newer than the object it was compiled into.
+// Source is the text around the failing line, and where it was read.
 type Source struct {
+	// File is where Lines were read. Stale says that it is newer than the
+	// object it was compiled into.
 	File  string       `json:"file"`
 	Lines []SourceLine `json:"lines"`
 	Stale bool         `json:"stale,omitempty"`
@@ -128,7 +133,8 @@ type OriginStep struct {
 	Kind OriginKind `json:"kind"`
 	// Text is the step as a sentence without a final stop.
 	Text string `json:"text"`
-	// Register, Symbol (in the program's terms), Cell and Value as they apply.
+	// Register, Symbol (in the program's terms), Type, Cell and Value as they
+	// apply.
 	Register string `json:"register,omitempty"`
 	Symbol   string `json:"symbol,omitempty"`
 	Type     string `json:"type,omitempty"`
@@ -142,6 +148,7 @@ type OriginStep struct {
 
 // Exception is the C++ exception, Rust panic or Go panic that nobody caught.
 type Exception struct {
+	// Type is the exception's or the panic value's, demangled.
 	Type string `json:"type,omitempty"`
 	// What is the text of what(), or the panic's message.
 	What string `json:"what,omitempty"`

@@ -14,6 +14,7 @@ const (
 
 // Fact is one line of a finding's detail.
 type Fact struct {
+	// Name says what Text is of: "function", "distance", "lock order".
 	Name string `json:"name"`
 	Text string `json:"text"`
 }

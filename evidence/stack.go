@@ -12,8 +12,8 @@ type Site struct {
 	// ModuleOffset is PC minus the object's load bias: the address that
 	// addr2line and objdump take.
 	ModuleOffset Addr `json:"module_offset,omitempty"`
-	// Function is the demangled name (or, on request, the linkage name), and
-	// FunctionOffset the distance of PC from the function's entry. Inlined
+	// Function is the demangled name (or, on request, the linkage name),
+	// LinkageName the mangled one where that differs, and FunctionOffset the distance of PC from the function's entry. Inlined
 	// functions have no entry and leave FunctionOffset 0.
 	Function       string `json:"function,omitempty"`
 	LinkageName    string `json:"linkage_name,omitempty"`
@@ -89,7 +89,8 @@ type Stack struct {
 
 // ThreadRef names a thread.
 type ThreadRef struct {
-	// Number counts the process's threads from 1 in the order of the core.
+	// Number counts the process's threads from 1 in the order of the core; TID
+	// is the kernel's id.
 	Number int `json:"number"`
 	TID    int `json:"tid"`
 	// Name is the kernel's name of the thread; a core does not hold it for

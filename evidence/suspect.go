@@ -20,7 +20,8 @@ const (
 type Suspect struct {
 	Kind SuspectKind `json:"kind"`
 	// Name is in the program's terms: "cfg.workers[3].state", or
-	// "symbol+0x10" without debug information.
+	// "symbol+0x10" without debug information. Type is as the program writes
+	// it, Size in bytes.
 	Name    string `json:"name"`
 	Type    string `json:"type,omitempty"`
 	Address Addr   `json:"address"`

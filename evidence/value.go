@@ -2,6 +2,8 @@ package evidence
 
 // Variable is a named, typed value of the program.
 type Variable struct {
+	// Name is "[3]" for an element of an array and "[3..9]" for equal ones in a
+	// row; Type is as the program writes it.
 	Name string `json:"name"`
 	Type string `json:"type,omitempty"`
 	// Location is where the value was read: "rbx", "0x7ffe3c10",

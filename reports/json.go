@@ -29,6 +29,7 @@ type Document struct {
 
 // Tool is the program that wrote a document.
 type Tool struct {
+	// Name is "diagnose"; Version that of its build.
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }

@@ -11,6 +11,7 @@ import (
 	"go/types"
 	"os"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"github.com/invopop/jsonschema"
@@ -102,10 +103,26 @@ func (d *documentation) visit(pkg string, n ast.Node) {
 		if !ok {
 			continue
 		}
-		for _, field := range body.Fields.List {
-			for _, name := range field.Names {
-				d.comments[key+"."+name.Name] = flat(field.Doc.Text() + field.Comment.Text())
+		d.fields(key, body.Fields.List)
+	}
+}
+
+// fields keeps each field's comment. One that has none is described by the
+// last comment before it if that speaks of it by its name.
+func (d *documentation) fields(key string, list []*ast.Field) {
+	last := ""
+	for _, field := range list {
+		text := flat(field.Doc.Text() + field.Comment.Text())
+		if text != "" {
+			last = text
+		}
+		for _, name := range field.Names {
+			spoken := regexp.MustCompile(`\b` + name.Name + `\b`)
+			if text == "" && spoken.MatchString(last) {
+				d.comments[key+"."+name.Name] = last
+				continue
 			}
+			d.comments[key+"."+name.Name] = text
 		}
 	}
 }
@@ -127,12 +144,24 @@ func (d *documentation) constants(pkg string, scope *types.Scope) {
 	}
 }
 
+// comment returns the comment of a type or of one of its fields, which is
+// that of the field's type if the field has none.
 func (d *documentation) comment(t reflect.Type, field string) string {
 	key := t.PkgPath() + "." + t.Name()
-	if field != "" {
-		key += "." + field
+	if field == "" {
+		return d.comments[key]
 	}
-	return d.comments[key]
+	if text := d.comments[key+"."+field]; text != "" {
+		return text
+	}
+	f, ok := t.FieldByName(field)
+	if !ok {
+		return ""
+	}
+	for f.Type.Kind() == reflect.Pointer || f.Type.Kind() == reflect.Slice {
+		f.Type = f.Type.Elem()
+	}
+	return d.comments[f.Type.PkgPath()+"."+f.Type.Name()]
 }
 
 // enumeration maps addresses to their text form and named strings to the list
