@@ -67,6 +67,10 @@ func fileInput(name string, f *os.File, opts *Options) (*coreInput, error) {
 	return mapInput(name, f)
 }
 
+// forget gives the pages that were looked at back to the kernel; reading them
+// again brings them back. A refusal costs memory, nothing else.
+func (in *coreInput) forget() { _ = unix.Madvise(in.data, unix.MADV_DONTNEED) }
+
 // mapInput maps a whole file; its pages are read when they are looked at.
 func mapInput(name string, f *os.File) (*coreInput, error) {
 	info, err := f.Stat()

@@ -36,7 +36,7 @@ func openFrom(input *coreInput, path string, opts Options) (*Process, error) {
 	}
 	p.Program.Path = path
 	p.Limits = append(input.limits, p.Limits...)
-	p.close, p.coreFile = input.close, input.file
+	p.close, p.forget, p.coreFile = input.close, input.forget, input.file
 	return p, nil
 }
 

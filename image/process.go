@@ -83,6 +83,7 @@ type Process struct {
 	memory  Memory
 	options Options
 	close   func() error
+	forget  func() // nil for a live process
 	// coreFile is where the bytes of the core are while the process is open.
 	coreFile string
 
@@ -139,6 +140,16 @@ func (p *Process) ModuleAt(addr evidence.Addr) *Module {
 // CoreFile returns a path by which this process can read the core, unpacked,
 // until Close; "" for a live process.
 func (p *Process) CoreFile() string { return p.coreFile }
+
+// ForgetPages gives the memory back that reading the core has taken so far:
+// each stack that is looked at brings in sixteen pages (mm/memory.c,
+// do_fault_around), of which a walk needs one or two. What is read again
+// comes back.
+func (p *Process) ForgetPages() {
+	if p.forget != nil {
+		p.forget()
+	}
+}
 
 // Close lets go of everything; a live process runs on. Nothing obtained from
 // the process may be used afterwards.

@@ -19,6 +19,10 @@ import (
 // deep stack: a thread may have used up its stack by recursion.
 var ends = unwind.EndsOptions{Limit: 1 << 20, Top: 100, Bottom: 20}
 
+// forgetAfter is how many stacks are walked before the pages that this took
+// are given back.
+const forgetAfter = 50
+
 // group is one stack and the threads that share it.
 type group struct {
 	threads []*image.Thread
@@ -37,6 +41,9 @@ func (a *analysis) unwind() error {
 	parallel(len(threads), func(i int) {
 		a.walked[i] = a.unwinder.WalkEnds(&threads[i], ends)
 		cutRecursion(&a.walked[i])
+		if i%forgetAfter == forgetAfter-1 {
+			a.process.ForgetPages()
+		}
 	})
 	a.stacks = a.fold(a.walked)
 	a.prefetch()
