@@ -2,13 +2,13 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 GO      ?= go
 FUZZTIME ?= 20s
 
-.PHONY: build demo test race fuzz bench lint generate man setup-test clean
+.PHONY: build demo test matrix race fuzz bench lint generate man setup-test clean
 
 build: bin/diagnose
 
 .PHONY: bin/diagnose
 bin/diagnose:
-	$(GO) build -trimpath -ldflags '-X main.release=$(VERSION)' -o $@ ./cmd/diagnose
+	$(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)' -o $@ ./cmd/diagnose
 
 # Crashes the shipped example for real and prints its report.
 demo:
@@ -20,13 +20,17 @@ setup-test:
 	scripts/setup test
 
 test: setup-test lint
-	$(GO) test -timeout 20m ./...
+	scripts/with-cores $(GO) test -timeout 20m ./...
+
+# Every crash program in every variant, where test takes two of each.
+matrix: setup-test
+	DIAGNOSE_MATRIX=full scripts/with-cores $(GO) test -timeout 60m ./...
 
 race: setup-test
-	$(GO) test -race -timeout 60m ./...
+	scripts/with-cores $(GO) test -race -timeout 60m ./...
 
 lint:
-	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "not formatted: $$unformatted"; exit 1; }
+	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "not formatted: $$unformatted"; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 
@@ -42,9 +46,10 @@ bench:
 generate:
 	$(GO) generate ./...
 
+# The pages bear the date of the last commit, so that they can be made again.
 man: build
 	mkdir -p bin/man
-	bin/diagnose man bin/man
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || date +%s) bin/diagnose man bin/man
 
 clean:
 	rm -rf bin

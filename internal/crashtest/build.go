@@ -73,6 +73,9 @@ func (f *Fixture) Build(t testing.TB, o BuildOptions) string {
 // test's end removes.
 func (f *Fixture) Crash(t testing.TB, v Variant) Crash {
 	t.Helper()
+	if f.kernel {
+		NeedKernelCores(t)
+	}
 	exe := f.Build(t, BuildOptions{Variant: v})
 	run := Run{Args: f.runArgs(exe), Hang: f.Hang}
 	return Crash{Fixture: f, Variant: v, Exe: exe, Core: Core(t, exe, run)}

@@ -16,6 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// corePattern is a variable for the tests of what a collector's machine does.
+var corePattern = "/proc/sys/kernel/core_pattern"
+
 // UnsupportedError says what this machine lacks. Tests skip on it, and only
 // on it.
 type UnsupportedError struct{ What string }
@@ -116,11 +119,22 @@ func core(dir, exe string, run Run) (string, error) {
 	return debuggerCore(dir, exe, run)
 }
 
+// NeedKernelCores skips a test that gdb's cores do not serve: gdb leaves out
+// what nobody wrote to, gives every mapping the permission to be read, and
+// stops at the first signal, whether the program handles it or not.
+func NeedKernelCores(t testing.TB) {
+	t.Helper()
+	if !kernelWritesCores() {
+		skipUnsupported(t, &UnsupportedError{"the kernel hands cores to a collector (core_pattern), and gdb's do not serve"})
+	}
+}
+
 // kernelWritesCores reports whether core_pattern names a file in the working
-// directory (proc(5), core(5)): not a pipe to a collector, not a fixed path.
+// directory (proc(5), core(5)) that kernelCore finds, not a pipe to a
+// collector and not a fixed path, and the limit of its size may be lifted.
 func kernelWritesCores() bool {
-	pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern")
-	if err != nil || strings.ContainsAny(string(pattern), "|/") {
+	pattern, err := os.ReadFile(corePattern)
+	if err != nil || !strings.HasPrefix(string(pattern), "core") || strings.Contains(string(pattern), "/") {
 		return false
 	}
 	limit := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
@@ -176,7 +190,8 @@ func debuggerCore(dir, exe string, run Run) (string, error) {
 		return "", &UnsupportedError{"cores go to a collector, and gdb cannot tell that a program hangs"}
 	}
 	path := filepath.Join(dir, "core")
-	args := append([]string{"-nx", "-batch", "-ex", "run", "-ex", "generate-core-file " + path, "--args", exe}, run.Args...)
+	// What crashes is the child where there is one.
+	args := append([]string{"-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", "set follow-fork-mode child", "-ex", "run", "-ex", "generate-core-file " + path, "--args", exe}, run.Args...)
 	cmd := exec.Command("gdb", args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), run.Env...)
 	out, err := cmd.CombinedOutput()

@@ -23,6 +23,7 @@ import (
 //	LIBRARY   a source in testdata/crash/lib that becomes a stripped shared
 //	          library, linked to the program
 //	PLUGIN    the same, not stripped and not linked, for dlopen
+//	KERNEL    gdb's core of the program does not serve, see NeedKernelCores
 //	HANG      the program deadlocks: the core is taken when all its threads
 //	          wait for a futex
 //
@@ -36,6 +37,7 @@ type Fixture struct {
 
 	flags, args, only []string
 	library, plugin   string
+	kernel            bool
 }
 
 // Language is "c", "c++" or "rust".
@@ -168,6 +170,8 @@ func (f *Fixture) apply(d directive) error {
 		f.library = d.value
 	case "PLUGIN":
 		f.plugin = d.value
+	case "KERNEL":
+		f.kernel = true
 	case "HANG":
 		f.Hang = true
 	default:

@@ -1,4 +1,5 @@
 // A page that was reserved and never opened.
+// KERNEL: gdb's core says that it may be read
 #include <stddef.h>
 #include <sys/mman.h>
 

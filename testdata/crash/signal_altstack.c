@@ -1,4 +1,5 @@
 // A crash in the handler of a crash, on an alternate stack.
+// KERNEL: gdb stops at the first crash
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
