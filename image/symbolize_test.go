@@ -104,12 +104,12 @@ func TestSymbolizeBySeparateFile(t *testing.T) {
 		}
 	}
 	p := open(t, crashtest.Core(t, exe, crashtest.Run{}), Options{})
-	if _, ok := p.PrivateSymbol(p.Exe, "marker"); !ok {
-		t.Error("no symbol of the debug file")
-	}
 	site := p.Symbolize(p.Threads[0].Registers.PC(), AtInstruction)[0].Site
 	if site.Function != "fails" || site.Line != lineOf(t, threadsSource, "fails here") || p.Exe.DebugFile() != debug {
 		t.Errorf("%+v by %s", site, p.Exe.DebugFile())
+	}
+	if _, ok := p.SymbolNamed("marker"); !ok {
+		t.Error("no symbol of the debug file")
 	}
 }
 

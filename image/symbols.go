@@ -41,19 +41,6 @@ func (p *Process) SymbolNamed(name string) (Symbol, bool) {
 	return Symbol{}, false
 }
 
-// PrivateSymbol looks a symbol up in one module and, unlike SymbolNamed, in
-// its separate debug file, which holds the local symbols of a stripped one.
-func (p *Process) PrivateSymbol(m *Module, name string) (Symbol, bool) {
-	if m.Object == nil {
-		return Symbol{}, false
-	}
-	m.findDebugFile()
-	if s, ok := m.Object.SymbolNamed(name); ok && s.Kind != object.SymbolTLS {
-		return p.symbol(m, s), true
-	}
-	return Symbol{}, false
-}
-
 func (p *Process) symbol(m *Module, s object.Symbol) Symbol {
 	return Symbol{Name: p.symbolName(s.Name), Addr: m.Addr(s.Value), Size: s.Size, Module: m}
 }

@@ -92,7 +92,7 @@ func BenchmarkWalk(b *testing.B) {
 	b.ReportAllocs()
 	depth := 0
 	for b.Loop() {
-		depth = u.WalkFunc(&p.Threads[p.Failing], 1<<20, func(*unwind.Frame) bool { return true }).Depth
+		depth = u.WalkEnds(&p.Threads[p.Failing], unwind.EndsOptions{Limit: 1 << 20, Top: 100, Bottom: 20}).Depth
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(depth), "ns/frame")
 }

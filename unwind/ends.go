@@ -39,7 +39,7 @@ func (u *Unwinder) WalkEnds(t *image.Thread, o EndsOptions) Stack {
 	var pcs []evidence.Addr
 	var ring []Frame // the last Bottom frames behind the top, oldest at next
 	next := 0
-	end := u.WalkFunc(t, o.Limit, func(f *Frame) bool {
+	end := u.walkFunc(t, o.Limit, func(f *Frame) bool {
 		pcs = append(pcs, f.PC())
 		switch {
 		case len(s.Frames) < o.Top:
@@ -52,7 +52,7 @@ func (u *Unwinder) WalkEnds(t *image.Thread, o EndsOptions) Stack {
 		}
 		return true
 	})
-	s.Stopped, s.Truncated, s.Depth = end.Stopped, end.Truncated, end.Depth
+	s.Stopped, s.Truncated, s.Depth = end.stopped, end.truncated, end.depth
 	if s.Omitted = s.Depth - len(s.Frames) - len(ring); s.Omitted > 0 {
 		s.OmittedAt = len(s.Frames)
 	}

@@ -75,11 +75,11 @@ func New(p *image.Process) *Unwinder {
 // about 250 bytes; for a stack overflow, WalkEnds keeps only what is shown.
 func (u *Unwinder) Walk(t *image.Thread, limit int) Stack {
 	var s Stack
-	end := u.WalkFunc(t, limit, func(f *Frame) bool {
+	end := u.walkFunc(t, limit, func(f *Frame) bool {
 		s.Frames = append(s.Frames, *f)
 		return true
 	})
-	s.Stopped, s.Truncated, s.Depth = end.Stopped, end.Truncated, end.Depth
+	s.Stopped, s.Truncated, s.Depth = end.stopped, end.truncated, end.depth
 	return s
 }
 

@@ -7,15 +7,15 @@ import (
 	"diagnose/image"
 )
 
-// End says how a walk ended.
-type End struct {
-	// Depth counts the frames visited.
-	Depth int
-	// Stopped says why the walk ended before the outermost frame; empty when
+// ending says how a walk ended.
+type ending struct {
+	// depth counts the frames visited.
+	depth int
+	// stopped says why the walk ended before the outermost frame; empty when
 	// that was reached, or when the visitor or the limit ended it.
-	Stopped string
-	// Truncated says that it ended at the limit of frames.
-	Truncated bool
+	stopped string
+	// truncated says that it ended at the limit of frames.
+	truncated bool
 }
 
 // maxStackSwitches bounds how often a stack may go on at a lower address:
@@ -30,29 +30,29 @@ type walk struct {
 	switches int
 }
 
-// WalkFunc calls visit with each frame of a thread, innermost first, until it
+// walkFunc calls visit with each frame of a thread, innermost first, until it
 // returns false, limit frames were visited, or the stack ends. The Frame is
 // reused: what is kept of it must be copied.
-func (u *Unwinder) WalkFunc(t *image.Thread, limit int, visit func(*Frame) bool) End {
+func (u *Unwinder) walkFunc(t *image.Thread, limit int, visit func(*Frame) bool) ending {
 	w := walk{unwinder: u, stack: stackReader{memory: u.process}}
 	w.frame = Frame{Kind: evidence.Physical, Trust: evidence.TrustContext, Registers: t.Registers}
-	var end End
+	var end ending
 	for {
-		if end.Depth >= limit {
-			end.Truncated = true
+		if end.depth >= limit {
+			end.truncated = true
 			return end
 		}
 		s := w.step()
-		end.Depth++
+		end.depth++
 		if !visit(&w.frame) {
 			return end
 		}
 		if s.stopped != "" || s.outermost {
-			end.Stopped = s.stopped
+			end.stopped = s.stopped
 			return end
 		}
 		if reason := w.advance(&s); reason != "" {
-			end.Stopped = reason
+			end.stopped = reason
 			return end
 		}
 	}

@@ -41,26 +41,3 @@ func errorLen(err error) int {
 	}
 	return 1
 }
-
-// Before returns the instruction that ends at pc, of the function whose code
-// starts at entry: the one before a trapped pc. The error is a *DecodeError
-// when no instruction ends there.
-func Before(code []byte, entry, pc uint64) (Inst, error) {
-	if pc <= entry || pc-entry > uint64(len(code)) {
-		return Inst{PC: pc}, &DecodeError{PC: pc, Reason: "outside of the function's code", Len: 1}
-	}
-	for at := entry; at < pc; {
-		rest := code[at-entry:]
-		// Lengths are all that is needed on the way, as in Function.
-		n := 1
-		var l layout
-		if reason := l.parse(rest, at); reason == "" {
-			n = l.len
-		}
-		if at+uint64(n) == pc {
-			return Decode(rest, at)
-		}
-		at += uint64(n)
-	}
-	return Inst{PC: pc}, &DecodeError{PC: pc, Reason: "no instruction of the function ends here", Len: 1}
-}

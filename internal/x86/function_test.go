@@ -2,7 +2,6 @@ package x86
 
 import (
 	"bytes"
-	"errors"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -88,30 +87,6 @@ func objdumpAddresses(t *testing.T, path string, from, to uint64) map[uint64]str
 		addresses[pc] = text
 	}
 	return addresses
-}
-
-func TestBefore(t *testing.T) {
-	code, addr, _ := libcText(t)
-	code = code[:3000]
-	insts, _ := Function(code, addr)
-	for n := range insts {
-		end := insts[n].PC + uint64(insts[n].Len)
-		i, err := Before(code, addr, end)
-		if err != nil || i.PC != insts[n].PC || i.Op != insts[n].Op {
-			t.Fatalf("before %#x: %s at %#x (%v), want %s at %#x", end, i.Op, i.PC, err, insts[n].Op, insts[n].PC)
-		}
-		if insts[n].Len > 1 {
-			var e *DecodeError
-			if _, err := Before(code, addr, end-1); !errors.As(err, &e) {
-				t.Fatalf("before %#x, inside of %s: %v", end-1, insts[n].Text(), err)
-			}
-		}
-	}
-	for _, pc := range []uint64{addr, addr - 1, addr + 3001, 0, ^uint64(0)} {
-		if _, err := Before(code, addr, pc); err == nil {
-			t.Errorf("before %#x: no error", pc)
-		}
-	}
 }
 
 func TestFunctionSkipsBadBytes(t *testing.T) {
