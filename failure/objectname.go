@@ -48,7 +48,7 @@ func (w *waiter) pathInside(link uint64, offset int64, addr evidence.Addr) (stri
 const maxNesting = 16
 
 // lockTypes are where a path ends: their inside is the library's.
-var lockTypes = []string{"pthread_mutex_t", "pthread_rwlock_t", "mutex", "shared_mutex", "recursive_mutex", "mtx_t"}
+var lockTypes = []string{"pthread_mutex_t", "pthread_rwlock_t", "mutex", "shared_mutex", "recursive_mutex", "mtx_t", "pthread_cond_t", "condition_variable", "cnd_t"}
 
 // memberPath names the innermost member or element at an offset of a type,
 // and stops at the locks themselves.

@@ -131,3 +131,17 @@ func TestRwlock(t *testing.T) {
 		}
 	}
 }
+
+func TestConditionVariable(t *testing.T) {
+	const word = 0x5028
+	frames := make([]unwind.Frame, 3)
+	if got := conditionVariable(frames, word); got != word {
+		t.Errorf("without registers %v, want the word itself", got)
+	}
+	frames[1].Registers.Set(image.RBX, word)
+	frames[1].Registers.Set(image.R12, word-48) // too far away
+	frames[2].Registers.Set(image.R13, word-40)
+	if got := conditionVariable(frames, word); got != word-40 {
+		t.Errorf("got %v, want %v", got, evidence.Addr(word-40))
+	}
+}

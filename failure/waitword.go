@@ -2,6 +2,7 @@ package failure
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"diagnose/evidence"
@@ -82,12 +83,35 @@ func (w *waiter) waitOf(i int) *wait {
 		w.rwlock(out, word)
 	case "thread exit":
 		w.join(out, word, expected)
+	case "condition variable":
+		out.what, out.object = kind, conditionVariable(w.stacks[i].Frames, word)
 	default:
-		out.what, out.note = kind, "which has no owner"
+		out.what = kind
 	}
 	out.name = w.objectName(out.object)
 	out.site = programSite(sites)
 	return out
+}
+
+// signalWords are where glibc's pthread_cond_t has the words that its waiters
+// sleep on, __g_signals: from 2.25 on, and from 2.41 on
+// (sysdeps/nptl/bits/thread-shared-types.h).
+var signalWords = []evidence.Addr{40, 44, 32, 36}
+
+// conditionVariable finds the start of the variable that a futex word belongs
+// to. As it depends on the version of glibc, it must be in a register that the
+// functions of the wait keep; else the word stands for the variable.
+func conditionVariable(frames []unwind.Frame, word evidence.Addr) evidence.Addr {
+	const inner = 4
+	for i := range min(len(frames), inner) {
+		for _, r := range []image.Register{image.RBX, image.RBP, image.R12, image.R13, image.R14, image.R15} {
+			v, ok := frames[i].Registers.Get(r)
+			if ok && v%8 == 0 && slices.Contains(signalWords, word-evidence.Addr(v)) {
+				return evidence.Addr(v)
+			}
+		}
+	}
+	return word
 }
 
 // waitFunctions maps the functions that block to what they wait for. The

@@ -260,10 +260,40 @@ func (a *analysis) waitingText(g *group) string {
 			list = append(list, a.waiting[i])
 		}
 	}
+	if len(g.indexes) > 1 {
+		for i := range list {
+			list[i] = strings.Replace(list[i], "waits for", "wait for", 1)
+		}
+	}
+	if text, ok := sameKind(list, most); ok {
+		return text
+	}
 	if len(list) > most {
 		list = append(list[:most], fmt.Sprintf("and %d others", len(list)-most))
 	}
 	return strings.Join(list, "; ")
+}
+
+// sameKind joins what differs in nothing but its object: "wait for condition
+// variable 0x10 `a`, 0x50 `b` and 2 others".
+func sameKind(list []string, most int) (string, bool) {
+	if len(list) < 2 {
+		return "", false
+	}
+	var objects []string
+	kind, _, _ := strings.Cut(list[0], " 0x")
+	for _, text := range list {
+		before, object, ok := strings.Cut(text, " 0x")
+		if !ok || before != kind || strings.ContainsAny(object, ",;") {
+			return "", false
+		}
+		objects = append(objects, "0x"+object)
+	}
+	last := " and " + objects[len(objects)-1]
+	if len(objects) > most {
+		last = fmt.Sprintf(" and %d others", len(objects)-most)
+	}
+	return kind + " " + strings.Join(objects[:min(most, len(objects)-1)], ", ") + last, true
 }
 
 // refs names the threads of a group.

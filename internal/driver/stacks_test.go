@@ -1,64 +1,29 @@
 package driver
 
-import (
-	"testing"
+import "testing"
 
-	"diagnose/evidence"
-	"diagnose/image"
-	"diagnose/unwind"
-)
-
-func frames(names ...string) []unwind.Frame {
-	var list []unwind.Frame
-	for _, n := range names {
-		list = append(list, unwind.Frame{Calls: []image.SymbolizedCall{{Site: evidence.Site{Function: n}}}})
-	}
-	return list
-}
-
-func TestStartFunction(t *testing.T) {
-	for _, x := range []struct {
-		frames []string // innermost first; "" has no name
-		want   string
+func TestWaitingText(t *testing.T) {
+	const variable = "waits for condition variable "
+	for _, c := range []struct {
+		waiting []string
+		want    string
 	}{
-		{[]string{"nanosleep", "run", "main", "__libc_start_call_main", "__libc_start_main", "_start"}, "main"},
-		{[]string{"nanosleep", "", "", "__libc_start_call_main", "__libc_start_main", ""}, "main"},
-		{[]string{"poll", "loop(int)", "worker(void*)", "start_thread", "clone3"}, "worker"},
-		{[]string{"poll", "", "start_thread", "clone3"}, ""},
-		{[]string{"append", "std::thread::_State_impl<X>::_M_run()", "execute_native_thread_routine", "start_thread"}, "append"},
-		{[]string{"", ""}, ""},
-		{nil, ""},
+		{[]string{variable + "0x10 `a`"}, variable + "0x10 `a`"},
+		{[]string{variable + "0x10 `a`", variable + "0x10 `a`"}, "wait for condition variable 0x10 `a`"},
+		{[]string{variable + "0x10 `a`", "", variable + "0x20"}, "wait for condition variable 0x10 `a` and 0x20"},
+		{[]string{variable + "0x10", variable + "0x20", variable + "0x30", variable + "0x40", variable + "0x50"},
+			"wait for condition variable 0x10, 0x20, 0x30 and 2 others"},
+		{[]string{variable + "0x10", "waits for the end of thread 2"}, "wait for condition variable 0x10; wait for the end of thread 2"},
+		{[]string{"waits for mutex 0x10, whose owner is not recorded", "waits for mutex 0x20"},
+			"wait for mutex 0x10, whose owner is not recorded; wait for mutex 0x20"},
 	} {
-		if got := startFunction(frames(x.frames...)); got != x.want {
-			t.Errorf("startFunction(%q) = %q, want %q", x.frames, got, x.want)
+		a := &analysis{waiting: c.waiting}
+		g := &group{}
+		for i := range c.waiting {
+			g.indexes = append(g.indexes, i)
 		}
-	}
-}
-
-// The frame of libstdc++ between start_thread and the thread's own code has no
-// name in a stripped library.
-func TestStartFunctionThroughStrippedRuntime(t *testing.T) {
-	list := frames("over_limit", "std::thread::_State_impl<X>::_M_run()", "", "start_thread", "clone3")
-	list[2].Calls[0].Site.Module = "/usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30"
-	if got := startFunction(list); got != "over_limit" {
-		t.Errorf("startFunction = %q, want over_limit", got)
-	}
-	list[2].Calls[0].Site.Module = "/srv/lib/libwork.so"
-	if got := startFunction(list); got != "" {
-		t.Errorf("startFunction = %q, want none: the thread's own function has no name", got)
-	}
-}
-
-func TestCutRecursion(t *testing.T) {
-	s := unwind.Stack{Frames: make([]unwind.Frame, 120), Omitted: 5000, OmittedAt: 100,
-		Cycle: &unwind.Cycle{First: 1, Period: 3, Turns: 1700}}
-	cutRecursion(&s)
-	if len(s.Frames) != 32 || s.OmittedAt != 12 || s.Omitted != 5088 {
-		t.Errorf("%d frames, %d left out at %d", len(s.Frames), s.Omitted, s.OmittedAt)
-	}
-	whole := unwind.Stack{Frames: make([]unwind.Frame, 80), Cycle: &unwind.Cycle{Period: 1, Turns: 70}}
-	cutRecursion(&whole)
-	if len(whole.Frames) != 80 || whole.Omitted != 0 {
-		t.Error("a stack that is whole was cut")
+		if got := a.waitingText(g); got != c.want {
+			t.Errorf("%q: got %q, want %q", c.waiting, got, c.want)
+		}
 	}
 }
