@@ -120,7 +120,9 @@ func (w *waiter) finding(waits []*wait, cycle []int) evidence.Finding {
 		}
 		f.Wait = append(f.Wait, edge)
 		f.Threads = append(f.Threads, wt.thread.Ref)
-		f.Facts = append(f.Facts, evidence.Fact{Name: threadName(&wt.thread.Ref), Text: w.factText(wt)})
+		if wt.timed {
+			f.Facts = append(f.Facts, evidence.Fact{Name: threadName(&wt.thread.Ref), Text: "waits for a limited time only"})
+		}
 		steps = append(steps, fmt.Sprintf("thread %d %s", wt.thread.Ref.Number, w.sentence(wt, shortObject(wt))))
 		if wt.timed {
 			f.Proof = evidence.Inferred
@@ -148,15 +150,4 @@ func shortObject(wt *wait) string {
 		return fmt.Sprintf("%s `%s`", wt.what, wt.name)
 	}
 	return objectText(wt)
-}
-
-func (w *waiter) factText(wt *wait) string {
-	text := w.text(wt)
-	if wt.site != nil {
-		text += " in " + siteName(wt.site)
-		if wt.site.File != "" {
-			text += fmt.Sprintf(" (%s:%d)", wt.site.File, wt.site.Line)
-		}
-	}
-	return text
 }

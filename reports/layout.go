@@ -318,9 +318,20 @@ func findings(list []evidence.Finding) []block {
 	return d
 }
 
+// threadExit is what pthread_join waits for; a thread is not held.
+const threadExit = "thread exit"
+
 func waitLine(w evidence.WaitEdge) line {
-	l := say(plain, "waits for "+w.What+" ").and(name, w.Name).and(plain, " "+w.Object.String())
-	if w.Owner != nil {
+	l := say(plain, "waits for "+w.What+" ")
+	switch {
+	case w.What == threadExit && w.Owner != nil:
+		l = say(plain, "waits for the end of ").and(strong, threadName(*w.Owner))
+	case w.Name != "":
+		l = l.and(name, w.Name).and(plain, " "+w.Object.String())
+	default:
+		l = l.and(plain, w.Object.String())
+	}
+	if w.Owner != nil && w.What != threadExit {
 		l = l.and(plain, ", held by ").and(strong, threadName(*w.Owner))
 	}
 	if w.Site != nil {
