@@ -495,3 +495,18 @@ func TestLive32Bit(t *testing.T) {
 		t.Errorf("a 32-bit process: %v", err)
 	}
 }
+
+// What to do about it differs: root is not told to become root.
+func TestAttachErrorSaysWhatToDo(t *testing.T) {
+	err := attachError(4711, new(procStatus), unix.EPERM)
+	want := "run as its owner or as root"
+	switch {
+	case os.Geteuid() == 0:
+		want = "CAP_SYS_PTRACE"
+	case yamaScope() > 0:
+		want = "ptrace_scope"
+	}
+	if !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q in it", err, want)
+	}
+}

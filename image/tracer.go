@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -311,10 +312,24 @@ func attachError(pid int, s *procStatus, err error) error {
 		return fmt.Errorf("process %d: ptrace: %w", pid, err)
 	}
 	hint := "run as its owner or as root"
-	if scope, readErr := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); readErr == nil {
-		if n, _ := strconv.Atoi(string(scope[:1])); n > 0 {
-			hint = fmt.Sprintf("kernel.yama.ptrace_scope is %d, which allows it to root only (ptrace(2))", n)
-		}
+	switch {
+	case os.Geteuid() == 0:
+		hint = "even root may not: a container needs CAP_SYS_PTRACE, and the system may protect it (ptrace(2))"
+	case yamaScope() > 0:
+		hint = fmt.Sprintf("kernel.yama.ptrace_scope is %d, which allows it to root only (ptrace(2))", yamaScope())
 	}
 	return fmt.Errorf("process %d may not be traced: %w; %s", pid, os.ErrPermission, hint)
+}
+
+// yamaScope is 0 where everyone may trace their own processes.
+func yamaScope() int {
+	text, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0
+	}
+	return n
 }
