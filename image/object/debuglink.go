@@ -67,6 +67,10 @@ func (s *search) debugLink(f *File) {
 		s.sibling(f, filepath.Join(dir, ".debug", name))
 		s.inDebugDirs(filepath.Join(dir, name))
 	}
+	// A directory that the user names may hold nothing but the debug files.
+	for _, dir := range s.finder.DebugDirs {
+		s.host(filepath.Join(dir, name))
+	}
 	s.accept = byID
 }
 

@@ -86,6 +86,9 @@ func TestDebugLinkPlaces(t *testing.T) {
 			global := filepath.Join(extra, s.dir, "program.debug")
 			separate{debug: hidden}.move(t, global)
 			found(t, Finder{DebugDirs: []string{t.TempDir(), extra}}, s.object, global)
+			flat := filepath.Join(extra, "program.debug")
+			separate{debug: global}.move(t, flat)
+			found(t, Finder{DebugDirs: []string{extra}}, s.object, flat)
 			if debug, err := new(Finder).Debug(open(t, s.object)); debug != nil || err != nil {
 				t.Errorf("without the directory: %v, %v", debug, err)
 			}
