@@ -1,6 +1,7 @@
 package object
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 
@@ -50,9 +51,13 @@ func decode(run func() ([]byte, error)) (data []byte, err error) {
 	return run()
 }
 
-// unpacker opens the stream of a section's decompressed bytes.
-func (p packing) unpacker(packed io.Reader) (io.ReadCloser, error) {
-	if p.method == zlibPacked {
+// unpacker opens the stream of a section's decompressed bytes; w is nil for
+// those that go to memory.
+func (p packing) unpacker(packed *bytes.Reader, w *spool) (io.ReadCloser, error) {
+	switch {
+	case p.method == zlibPacked && w != nil:
+		return w.deflated(packed)
+	case p.method == zlibPacked:
 		return zlib.NewReader(packed)
 	}
 	// The window must not exceed what the section may be; the decoder's least

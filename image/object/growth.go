@@ -21,51 +21,52 @@ const (
 // stream goes on from where it stands; those who need more take turns at it,
 // step by step, so that one who needs little does not wait for much.
 type growth struct {
-	mu     sync.Mutex
-	turn   sync.Cond // on mu
-	busy   bool      // somebody decompresses a step
-	filled uint64    // how much of data is there
-	ended  bool      // the stream ended where it should
-	err    error     // why it cannot go on
-	data   []byte    // of the claimed size
+	section *Section
+
+	mu   sync.Mutex
+	turn sync.Cond // on mu
+	busy bool      // somebody decompresses a step
+	// produced is how much came out of the stream, filled how much of it is in
+	// data, which has the claimed size.
+	produced, filled uint64
+	data             []byte
+	ended            bool  // the stream ended where it should
+	err              error // why it cannot go on
+	spool            *spool
 
 	// What follows belongs to whoever made busy true.
 
-	room    []byte // what data is to be
-	file    *spill // behind room; nil for memory
-	scratch []byte // on the way to file
-	packed  []byte
-	input   *bytes.Reader
-	stream  io.ReadCloser
+	packed []byte
+	input  *bytes.Reader
+	stream io.ReadCloser
+	room   []byte // what data is to be, without a spool
 	// forgotten is how much of packed was given back to the kernel.
 	forgotten int
 }
 
-func newGrowth() *growth {
-	g := &growth{}
+func newGrowth(s *Section) *growth {
+	g := &growth{section: s}
 	g.turn.L = &g.mu
 	return g
 }
 
 // upTo returns the first n bytes or more; all are checked for their end.
-func (g *growth) upTo(s *Section, n uint64) ([]byte, error) {
-	n = min(n, s.packing.size)
-	all := n == s.packing.size
+func (g *growth) upTo(n uint64) ([]byte, error) {
+	size := g.section.packing.size
+	n = min(n, size)
+	all := n == size
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for g.err == nil && (g.filled < n || all && !g.ended) {
-		if g.busy {
+		if g.busy || g.spool != nil && (g.produced == size || g.produced >= n) {
 			g.turn.Wait()
 			continue
 		}
-		g.busy = true
-		from := g.filled
-		g.mu.Unlock()
-		filled, err := g.guarded(s, from)
-		g.mu.Lock()
-		g.busy, g.filled, g.err, g.data = false, filled, err, g.room
-		g.ended = err == nil && filled == s.packing.size
-		g.turn.Broadcast()
+		g.grow()
+	}
+	// What is on its way must not outlive the file's Close.
+	for g.err != nil && g.spool != nil && g.spool.running {
+		g.turn.Wait()
 	}
 	if g.err != nil {
 		return nil, g.err
@@ -73,60 +74,86 @@ func (g *growth) upTo(s *Section, n uint64) ([]byte, error) {
 	return g.data[:g.filled:g.filled], nil
 }
 
-// guarded runs a step, whose errors and faults become the section's.
-func (g *growth) guarded(s *Section, from uint64) (filled uint64, err error) {
-	filled = from
-	fault := s.file.guard(s.Name, func() {
-		_, err = decode(func() ([]byte, error) {
-			n, err := g.step(s, from)
-			filled += n
-			return nil, err
-		})
-	})
-	if fault != nil {
-		return filled, fault
+// grow decompresses a step. The caller holds mu, which is let go meanwhile.
+func (g *growth) grow() {
+	g.busy = true
+	from := g.produced
+	g.mu.Unlock()
+	chunk, err := g.guarded(from)
+	g.mu.Lock()
+	g.busy = false
+	if err != nil {
+		g.err = err
+	} else if g.produced += uint64(len(chunk)); g.spool != nil {
+		g.spool.add(g, chunk)
+	} else {
+		g.filled, g.data = g.produced, g.room
+		g.ended = g.filled == g.section.packing.size
 	}
-	var known *FormatError
-	if err != nil && !errors.As(err, &known) {
-		err = &FormatError{File: s.file.path, Section: s.Name, Offset: s.packing.start, Reason: "decompression failed", Err: err}
-	}
-	return filled, err
+	g.turn.Broadcast()
 }
 
-// step decompresses what follows on the bytes that are there, and expects the
-// end of the stream behind the last.
-func (g *growth) step(s *Section, from uint64) (n uint64, err error) {
+// guarded runs a step, whose errors and faults become the section's.
+func (g *growth) guarded(from uint64) (chunk []byte, err error) {
+	s := g.section
+	fault := s.file.guard(s.Name, func() {
+		chunk, err = decode(func() ([]byte, error) { return g.step(from) })
+	})
+	if fault != nil {
+		return nil, fault
+	}
+	return chunk, s.decompressionError(err)
+}
+
+func (s *Section) decompressionError(err error) error {
+	var known *FormatError
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	return &FormatError{File: s.file.path, Section: s.Name, Offset: s.packing.start, Reason: "decompression failed", Err: err}
+}
+
+// step decompresses what follows on the bytes that were produced, and expects
+// the end of the stream behind the last.
+func (g *growth) step(from uint64) (chunk []byte, err error) {
 	if g.stream == nil {
-		if err := g.start(s); err != nil {
-			return 0, err
+		if err := g.start(); err != nil {
+			return nil, err
 		}
 	}
-	size := s.packing.size
-	if n = min(growStep, size-from); n > 0 {
-		if err := g.fill(from, n, size); err != nil {
-			return 0, err
-		}
+	size := g.section.packing.size
+	n := min(growStep, size-from)
+	if g.spool != nil {
+		chunk = g.spool.buffer()[:n]
+	} else {
+		chunk = g.room[from : from+n]
+	}
+	if got, err := io.ReadFull(g.stream, chunk); n > 0 && err != nil {
+		return nil, fmt.Errorf("at byte %d of %d: %w", from+uint64(got), size, noEOF(err))
 	}
 	end := from+n == size
 	if consumed := len(g.packed) - g.input.Len(); end || (from+n)%forgetStep == 0 {
 		// the page at the seam was not given back the last time
-		s.file.forget(g.packed[max(0, g.forgotten-forgetSeam):consumed])
+		g.section.file.forget(g.packed[max(0, g.forgotten-forgetSeam):consumed])
 		g.forgotten = consumed
 	}
 	if !end {
-		return n, nil
+		return chunk, nil
 	}
 	defer g.stream.Close()
-	return n, expectEnd(g.stream, size)
+	if err := expectEnd(g.stream, size); err != nil || g.spool == nil {
+		return chunk, err
+	}
+	return chunk, g.spool.finish(g.input)
 }
 
 // start opens the stream and makes room for what comes out of it.
-func (g *growth) start(s *Section) error {
+func (g *growth) start() error {
+	s, p := g.section, g.section.packing
 	stored, err := s.stored()
 	if err != nil {
 		return err
 	}
-	p := s.packing
 	if p.method == badPacking {
 		return s.errorAt(0, "unknown or incomplete compression header")
 	}
@@ -135,40 +162,24 @@ func (g *growth) start(s *Section) error {
 		return s.errorAt(0, "%d compressed bytes claim to hold %d", len(g.packed), p.size)
 	}
 	g.input = bytes.NewReader(g.packed)
-	stream, err := p.unpacker(g.input)
+	var spooled *spool
+	if p.size >= spillSize {
+		// Without room on the disk memory has to do.
+		if file, err := newSpill(s.file, p.size); err == nil {
+			spooled = newSpool(file)
+		}
+	}
+	stream, err := p.unpacker(g.input, spooled)
 	if err != nil {
 		return err
 	}
-	if p.size >= spillSize {
-		// Without room on the disk memory has to do.
-		g.file, _ = newSpill(s.file, p.size)
-	}
-	if g.file != nil {
-		g.room, g.scratch = g.file.data, make([]byte, growStep)
+	if spooled != nil {
+		g.mu.Lock()
+		g.spool = spooled
+		g.mu.Unlock()
 	} else {
 		g.room = make([]byte, p.size)
 	}
 	g.stream = stream
-	return nil
-}
-
-// fill puts the next n bytes of the stream in their place.
-func (g *growth) fill(from, n, size uint64) error {
-	place := g.room[from : from+n]
-	if g.file != nil {
-		place = g.scratch[:n]
-	}
-	if got, err := io.ReadFull(g.stream, place); err != nil {
-		return fmt.Errorf("at byte %d of %d: %w", from+uint64(got), size, noEOF(err))
-	}
-	if g.file == nil {
-		return nil
-	}
-	if _, err := g.file.file.Write(place); err != nil {
-		memory := make([]byte, size)
-		copy(memory, g.room[:from])
-		copy(memory[from:], place)
-		g.room, g.file = memory, nil
-	}
 	return nil
 }

@@ -28,7 +28,10 @@ func packedSection(t *testing.T, contents []byte, claimed uint64) *Section {
 	for _, n := range []uint64{uint64(elf.COMPRESS_ZLIB), claimed, 1} {
 		stored.Write(binary.LittleEndian.AppendUint64(nil, n))
 	}
-	w := zlib.NewWriter(&stored)
+	w, err := zlib.NewWriterLevel(&stored, zlib.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := w.Write(contents); err != nil {
 		t.Fatal(err)
 	}
@@ -101,26 +104,52 @@ func TestPrefixConcurrently(t *testing.T) {
 // TestPrefixOfDamage: what lies ahead of the damage is served until the
 // damage is known.
 func TestPrefixOfDamage(t *testing.T) {
-	want := noise(4 << 20)
-	whole := packedSection(t, want, uint64(len(want))).file.data
-	for name, change := range map[string]func(b []byte) []byte{
-		"cut": func(b []byte) []byte { return b[:len(b)/2] },
-		"garbage": func(b []byte) []byte {
-			copy(b[len(b)/2:], bytes.Repeat([]byte{0xff}, len(b)/4))
-			return b
-		},
-		"checksum": func(b []byte) []byte { b[len(b)-1] ^= 1; return b },
-	} {
-		s := storedSection(&File{path: "made"}, change(bytes.Clone(whole)))
-		got, err := s.Prefix(1 << 20)
-		if err != nil || len(got) < 1<<20 || !bytes.HasPrefix(want, got) {
-			t.Errorf("%s: prefix: %d bytes, error %v", name, len(got), err)
-		}
-		for _, n := range []uint64{s.Size, s.Size, 1 << 20, 0} {
-			if got, err := s.Prefix(n); err == nil || got != nil || !strings.Contains(err.Error(), "made: .debug_info at 0x18") {
-				t.Errorf("%s: %d bytes of %d, error %v", name, len(got), n, err)
+	for _, size := range []int{4 << 20, spillSize + 100} {
+		want := noise(size)
+		whole := packedSection(t, want, uint64(size)).file.data
+		for name, change := range map[string]func(b []byte) []byte{
+			"cut": func(b []byte) []byte { return b[:len(b)/2] },
+			"garbage": func(b []byte) []byte {
+				copy(b[len(b)/2:], bytes.Repeat([]byte{0xff}, len(b)/4))
+				return b
+			},
+			"checksum":     func(b []byte) []byte { b[len(b)-1] ^= 1; return b },
+			"cut checksum": func(b []byte) []byte { return b[:len(b)-1] },
+		} {
+			s := storedSection(&File{path: "made"}, change(bytes.Clone(whole)))
+			got, err := s.Prefix(1 << 20)
+			if err != nil || len(got) < 1<<20 || !bytes.HasPrefix(want, got) {
+				t.Errorf("%s: prefix: %d bytes, error %v", name, len(got), err)
 			}
+			for _, n := range []uint64{s.Size, s.Size, 1 << 20, 0} {
+				if got, err := s.Prefix(n); err == nil || got != nil || !strings.Contains(err.Error(), "made: .debug_info at 0x18") {
+					t.Errorf("%s: %d bytes of %d, error %v", name, len(got), n, err)
+				}
+			}
+			s.file.Close()
 		}
+	}
+}
+
+// TestFullDisk: where the file takes no more, memory takes the rest.
+func TestFullDisk(t *testing.T) {
+	want := noise(spillSize + 1)
+	s := packedSection(t, want, uint64(len(want)))
+	defer s.file.Close()
+	early, err := s.Prefix(3 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.file.spilled[0].file.Close()
+	got, err := s.Data()
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes, error %v", len(got), err)
+	}
+	if s.growth.spool.memory == nil {
+		t.Error("the file took it all")
+	}
+	if !bytes.HasPrefix(want, early) {
+		t.Error("the part from before has changed")
 	}
 }
 

@@ -46,7 +46,7 @@ func (s *Section) Prefix(n uint64) ([]byte, error) {
 	if s.packing.method == notPacked {
 		return s.stored()
 	}
-	return s.growth.upTo(s, n)
+	return s.growth.upTo(n)
 }
 
 // stored returns the section's bytes as they are in the file.
@@ -81,7 +81,7 @@ func (s *Section) findPacking() {
 	}
 	b, err := s.stored()
 	if err != nil {
-		s.packing.method, s.growth = badPacking, newGrowth()
+		s.packing.method, s.growth = badPacking, newGrowth(s)
 		return
 	}
 	if s.Flags&uint64(elf.SHF_COMPRESSED) != 0 {
@@ -92,7 +92,7 @@ func (s *Section) findPacking() {
 	}
 	if s.packing.method != notPacked {
 		s.Size = s.packing.size
-		s.growth = newGrowth()
+		s.growth = newGrowth(s)
 	}
 }
 
