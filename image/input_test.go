@@ -41,6 +41,7 @@ func compressed(t testing.TB, format string, data []byte) []byte {
 }
 
 func TestCompressedCore(t *testing.T) {
+	crashtest.NeedKernelCores(t)
 	core := tinyCore(t)
 	data, err := os.ReadFile(core)
 	if err != nil {
@@ -108,6 +109,7 @@ func TestCompressedGarbage(t *testing.T) {
 }
 
 func TestStandardInput(t *testing.T) {
+	crashtest.NeedKernelCores(t)
 	core := tinyCore(t)
 	data, err := os.ReadFile(core)
 	if err != nil {

@@ -186,6 +186,7 @@ func TestDeletedExecutable(t *testing.T) {
 }
 
 func TestMismatchedExecutable(t *testing.T) {
+	crashtest.NeedKernelCores(t)
 	exe := threadsProgram(t)
 	core := crashtest.Core(t, exe, crashtest.Run{})
 	ran := buildID(t, exe)
@@ -329,6 +330,7 @@ func TestCutEverywhere(t *testing.T) {
 }
 
 func TestTruncatedThreads(t *testing.T) {
+	crashtest.NeedKernelCores(t)
 	exe := threadsProgram(t)
 	core := crashtest.Core(t, exe, crashtest.Run{})
 	const kept = 1 << 20

@@ -66,6 +66,7 @@ int main(void)
 `
 
 func TestPlaces(t *testing.T) {
+	crashtest.NeedKernelCores(t)
 	data := path(t, "data")
 	copyFile(t, "/bin/true", data)
 	exe := compileText(t, "places.c", placesSource, "-pthread", "-DFILENAME=\""+data+"\"")
@@ -136,6 +137,7 @@ func checkFixedPlaces(t *testing.T, p *Process) {
 
 // TestPlaceOfStackOverflow is about the addresses at which stacks end.
 func TestPlaceOfStackOverflow(t *testing.T) {
+	crashtest.NeedKernelCores(t)
 	const source = `
 #include <pthread.h>
 static int deep(int n) { volatile char space[1000]; space[n % 1000] = 1; return deep(n + 1) + space[0]; }
@@ -162,6 +164,7 @@ int main(int argc, char **argv)
 // TestPlaceOnSignalStack keeps the thread's own stack known while its stack
 // pointer is elsewhere.
 func TestPlaceOnSignalStack(t *testing.T) {
+	crashtest.NeedKernelCores(t)
 	exe := compileText(t, "altstack.c", `
 #include <pthread.h>
 #include <signal.h>

@@ -59,6 +59,7 @@ func survives(t *testing.T, what string, req driver.Request) *evidence.Case {
 }
 
 func TestCoreCutAnywhere(t *testing.T) {
+	crashtest.NeedKernelCores(t)
 	x := crashtest.Named(t, "null_read").Crash(t, crashtest.Variant{Name: "O0", Flags: []string{"-O0"}})
 	data := read(t, x.Core)
 	path := filepath.Join(t.TempDir(), "core")
@@ -172,6 +173,7 @@ func TestGarbageInSections(t *testing.T) {
 }
 
 func TestMismatchedExecutable(t *testing.T) {
+	crashtest.NeedKernelCores(t)
 	x := crashtest.Named(t, "null_read").Crash(t, crashtest.Variant{Name: "O0", Flags: []string{"-O0"}})
 	other := crashtest.Named(t, "null_write").Build(t, crashtest.BuildOptions{Variant: crashtest.Variant{Name: "O0", Flags: []string{"-O0"}}})
 	c := survives(t, "mismatch", driver.Request{Core: x.Core, Exe: other})
