@@ -19,6 +19,25 @@ import (
 // deep stack: a thread may have used up its stack by recursion.
 var ends = unwind.EndsOptions{Limit: 1 << 20, Top: 100, Bottom: 20}
 
+const (
+	// walkedOfAll and keptOfAll bound the frames of the other threads together:
+	// a core may claim that 65,536 of them used up their stacks, for which one
+	// stack is enough. Each has leastWalked and leastKept in any case.
+	walkedOfAll, leastWalked = 1 << 22, 1 << 8
+	keptOfAll, leastKept     = 1 << 20, 20
+)
+
+// endsOf bounds the walk of one of the process's threads.
+func (a *analysis) endsOf(t *image.Thread) unwind.EndsOptions {
+	o := ends
+	if t != a.thread {
+		n := len(a.process.Threads)
+		o.Limit = min(o.Limit, max(leastWalked, walkedOfAll/n))
+		o.Top = min(o.Top, max(leastKept, keptOfAll/n))
+	}
+	return o
+}
+
 // forgetAfter is how many stacks are walked before the pages that this took
 // are given back.
 const forgetAfter = 50
@@ -39,7 +58,7 @@ func (a *analysis) unwind() error {
 	a.walked = make([]unwind.Stack, len(threads))
 	defer a.prefetchStops()()
 	parallel(len(threads), func(i int) {
-		a.walked[i] = a.unwinder.WalkEnds(&threads[i], ends)
+		a.walked[i] = a.unwinder.WalkEnds(&threads[i], a.endsOf(&threads[i]))
 		cutRecursion(&a.walked[i])
 		if i%forgetAfter == forgetAfter-1 {
 			a.process.ForgetPages()

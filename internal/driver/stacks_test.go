@@ -1,6 +1,29 @@
 package driver
 
-import "testing"
+import (
+	"testing"
+
+	"diagnose/image"
+)
+
+// TestEndsOfManyThreads bounds all walks together, but for the thread under
+// judgement.
+func TestEndsOfManyThreads(t *testing.T) {
+	for _, x := range []struct{ threads, limit, top int }{
+		{1, 1 << 20, 100}, {200, 1 << 22 / 200, 100}, {1 << 15, 256, 32}, {1 << 16, 256, 20},
+	} {
+		p := &image.Process{Threads: make([]image.Thread, x.threads+1)}
+		a := &analysis{process: p, thread: &p.Threads[0]}
+		if o := a.endsOf(&p.Threads[0]); o != ends {
+			t.Errorf("of %d threads, that under judgement: %+v", x.threads, o)
+		}
+		p.Threads = p.Threads[:x.threads]
+		a.thread = nil
+		if o := a.endsOf(&p.Threads[0]); o.Limit != x.limit || o.Top != x.top {
+			t.Errorf("of %d threads: %+v, want a limit of %d and %d at the top", x.threads, o, x.limit, x.top)
+		}
+	}
+}
 
 func TestWaitingText(t *testing.T) {
 	const variable = "waits for condition variable "
