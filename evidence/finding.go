@@ -10,6 +10,8 @@ const (
 	FindingStackGuard FindingKind = "stack-guard-overwritten"
 	FindingDeadlock   FindingKind = "deadlock"
 	FindingSelfLock   FindingKind = "self-deadlock"
+	// FindingFreedMemory is a bad pointer that was read from a free block.
+	FindingFreedMemory FindingKind = "freed-memory"
 )
 
 // Fact is one line of a finding's detail.

@@ -23,6 +23,8 @@ type Names struct {
 	// Through is the library function that failed with what it was given
 	// ("memcpy"), empty when the program's own code failed.
 	Through string
+	// Freed says that Pointer lies in memory that was freed.
+	Freed bool
 	// Threads is how many threads the process has; with more than one the
 	// sentence names the failing one.
 	Threads int
@@ -42,6 +44,9 @@ func Sentence(f evidence.Failure, names Names) string {
 	}
 	if tail != "" {
 		text += ": " + tail
+	}
+	if names.Freed && names.Pointer != "" {
+		text += "; " + names.Pointer + " lies in freed memory"
 	}
 	return text
 }
@@ -263,7 +268,7 @@ func badTail(f *evidence.Failure, names Names) string {
 	case evidence.NonCanonical:
 		return joinText(badPointer(names, addr, "is no address"), spells(f, names))
 	case evidence.WildPointer:
-		return joinText(badPointer(names, addr, "is far from all memory"), spells(f, names))
+		return joinText(badPointer(names, addr, "is not mapped"), spells(f, names))
 	case evidence.WriteToReadOnly:
 		return placeText(f.Fault)
 	case evidence.ProtectedPage:
@@ -291,10 +296,10 @@ func executePhrase(f *evidence.Failure, names Names) (head, tail string) {
 		return way + " data that is not code", placeText(f.Fault)
 	case evidence.ProtectedPage:
 		return way + " protected memory", placeText(f.Fault)
-	case evidence.NonCanonical, evidence.WildPointer:
+	case evidence.NonCanonical:
 		return way + " a place that is no address", joinText(badPointer(names, addr, "is no address"), spells(f, names))
 	}
-	return way + " an unmapped address", badPointer(names, addr, "is not mapped")
+	return way + " an unmapped address", joinText(badPointer(names, addr, "is not mapped"), spells(f, names))
 }
 
 func nullTail(names Names, addr evidence.Addr) string {

@@ -267,7 +267,7 @@ func (a *analysis) name(blame *staticscan.Blame) {
 		f.Kind, f.Proof = evidence.NullPointer, evidence.Inferred
 	}
 	f.Sentence = failure.Sentence(*f, failure.Names{Accessed: f.Accessed, Pointer: f.Pointer, Value: blame.Value,
-		Index: blame.Index, Through: blame.Through, Threads: len(a.process.Threads)})
+		Index: blame.Index, Through: blame.Through, Freed: a.freed(blame), Threads: len(a.process.Threads)})
 	if f.Instruction == nil {
 		return
 	}
