@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"diagnose/internal/crashtest"
 )
 
 // TestCompressedSections compares contents with those of the same object
@@ -20,7 +22,7 @@ func TestCompressedSections(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), method)
 			if !strings.Contains(tool(t, "objcopy", "--help"), method) {
-				t.Skipf("objcopy does not know %s", method)
+				t.Skip(&crashtest.UnsupportedError{What: "objcopy does not know " + method})
 			}
 			tool(t, "objcopy", "--compress-debug-sections="+method, plainPath, path)
 			packed := open(t, path)
