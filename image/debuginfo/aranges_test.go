@@ -43,8 +43,12 @@ func TestIncompleteAranges(t *testing.T) {
 			info := open(t, exe)
 			main, unlisted := symbol(t, info, "main").Value, symbol(t, info, "unlisted").Value
 			wantFunction(t, info, main, "main")
+			array := symbol(t, info, "global_array").Value
+			if v, ok, err := info.GlobalAt(array, 0); err != nil || !ok || v.Name != "global_array" {
+				t.Errorf("global_array: %+v, %v, %v", v, ok, err)
+			}
 			if next := info.main.index.chains[secInfo].next; next >= info.main.sizeOf(secInfo) {
-				t.Error("all units were read for a listed address")
+				t.Error("all units were read for a listed address, or a variable of its unit")
 			}
 			wantFunction(t, info, symbol(t, info, "listed").Value, "listed")
 			if units := info.listedAt(unlisted); len(units) > 0 {

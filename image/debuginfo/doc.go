@@ -3,6 +3,7 @@
 // are in scope and where they live, and what their types are.
 //
 // All addresses are link-time addresses of the object; package image adds
-// the load bias. Units are indexed first and parsed on demand, so that an
-// object with hundreds of megabytes of DWARF costs what is asked of it.
+// the load bias. Units are found by .debug_aranges where that lists them, and
+// parsed on demand; compressed sections are decompressed as far as that needs.
+// So an object with hundreds of megabytes of DWARF costs what is asked of it.
 package debuginfo

@@ -18,6 +18,10 @@ func (i *Info) GlobalAt(addr, hint uint64) (v Variable, ok bool, err error) {
 	if v, ok, err := i.hinted(statics, addr, hint); ok || err != nil {
 		return v, ok, err
 	}
+	// The units of the stacks are at hand; all others have to be searched for.
+	if v, ok, err := firstStatic(i.main.found(), statics, addr); ok || err != nil {
+		return v, ok, err
+	}
 	candidates, err := i.staticCandidates(addr)
 	if err != nil {
 		return Variable{}, false, err

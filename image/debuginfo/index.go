@@ -195,6 +195,20 @@ func (s *source) known(offset uint64) (u *unit, known bool) {
 	return nil, c.ended || offset < c.next
 }
 
+// found returns the units that were found by an address, or the split units
+// that they stand for.
+func (s *source) found() []*unit {
+	s.index.mu.Lock()
+	list := slices.Clone(s.index.direct)
+	s.index.mu.Unlock()
+	for i, u := range list {
+		if full, err := u.splitUnit(); err == nil && full != nil {
+			list[i] = full
+		}
+	}
+	return list
+}
+
 // directAt returns the place of an offset among the direct units.
 func (x *unitIndex) directAt(offset uint64) (i int, found bool) {
 	return slices.BinarySearchFunc(x.direct, offset, func(u *unit, offset uint64) int { return cmp.Compare(u.offset, offset) })
