@@ -10,7 +10,7 @@ import (
 
 const (
 	// growStep is how much is decompressed at a time.
-	growStep = 128 << 10
+	growStep = 64 << 10
 	// forgetStep is how much is decompressed between two calls of forget.
 	forgetStep = 1 << 20
 	// forgetSeam is at least a page.

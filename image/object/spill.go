@@ -31,9 +31,6 @@ func newSpill(f *File, size uint64) (*spill, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	// Units are looked at here and there: without this each look would map
-	// sixteen pages (mm/memory.c, do_fault_around). A refusal costs memory only.
-	_ = unix.Madvise(data, unix.MADV_RANDOM)
 	s := &spill{file, data}
 	f.spillMutex.Lock()
 	defer f.spillMutex.Unlock()
