@@ -3,10 +3,12 @@ package failure
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -68,11 +70,14 @@ func readSource(name string, line, around int) *evidence.Source {
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSource {
 		return nil
 	}
-	f, err := os.Open(name)
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || !isSource(f) {
+		return nil
+	}
 	src := &evidence.Source{File: name}
 	scanner := bufio.NewScanner(io.LimitReader(f, maxSource))
 	scanner.Buffer(nil, maxSource)
@@ -85,6 +90,22 @@ func readSource(name string, line, around int) *evidence.Source {
 		return nil
 	}
 	return src
+}
+
+// sourceEndings are those of the files that compilers read.
+var sourceEndings = map[string]bool{
+	".c": true, ".cc": true, ".cpp": true, ".cxx": true, ".c++": true, ".cp": true, ".h": true, ".hh": true, ".hpp": true,
+	".hxx": true, ".h++": true, ".inc": true, ".inl": true, ".ipp": true, ".tcc": true, ".tpp": true, ".txx": true, ".def": true,
+	".rs": true, ".go": true, ".s": true, ".asm": true, ".y": true, ".yy": true, ".l": true, ".ll": true, ".m": true, ".mm": true,
+	".d": true, ".zig": true, ".f": true, ".f90": true, ".cu": true, ".adb": true, ".pas": true,
+}
+
+// isSource tells source code from other files by the name that an open file
+// has in truth, behind all links: who made the debug information chose the
+// path, and must not have the reader's keys and passwords printed.
+func isSource(f *os.File) bool {
+	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	return err == nil && sourceEndings[strings.ToLower(filepath.Ext(name))]
 }
 
 func sourceText(b []byte) string {
