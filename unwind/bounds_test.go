@@ -2,6 +2,7 @@ package unwind
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
@@ -71,5 +72,30 @@ func TestTablesInMemoryAreBounded(t *testing.T) {
 	fileless := &image.Module{Path: m.Path, Bias: m.Bias, Start: m.Start, End: m.End}
 	if _, ok, err := c.of(p, fileless).row(m.Start); ok || err == nil || !strings.Contains(err.Error(), "take more than") {
 		t.Errorf("found %v, %v", ok, err)
+	}
+}
+
+// TestEffortIsBounded: an unwinder that has done more work than any real
+// program asks for neither runs programs nor expressions nor reads prologues.
+func TestEffortIsBounded(t *testing.T) {
+	u := &Unwinder{process: newFake(callCode(8), nil)}
+	if _, ok := u.prologue(0x400010, image.AtInstruction); !ok {
+		t.Fatal("no prologue")
+	}
+	m := testModule(buildFrames(3))
+	if _, ok, err := m.row(0x1000); !ok || err != nil {
+		t.Fatal(err)
+	}
+	u.modules.spent.bytes.Store(maxEffort)
+	m.spent.bytes.Store(maxEffort)
+	if _, ok := u.prologue(0x400010, image.AtInstruction); ok {
+		t.Error("a prologue was read")
+	}
+	if _, ok, err := m.row(0x1000); ok || !errors.Is(err, errEffort) {
+		t.Errorf("a program was run: %v", err)
+	}
+	e := expression{code: []byte{0x31}, regs: new(image.Registers)}
+	if _, err := e.evaluate(&stackReader{memory: ramp{}, spent: &u.modules.spent}); !errors.Is(err, errEffort) {
+		t.Errorf("an expression was evaluated: %v", err)
 	}
 }

@@ -32,6 +32,9 @@ func (e *expression) evaluate(stack *stackReader) (v uint64, err error) {
 	if err := vetExpression(e.code); err != nil {
 		return 0, err
 	}
+	if err := stack.spent.spend(expressionCost + len(e.code)); err != nil {
+		return 0, err
+	}
 	var values [columns]op.DwarfRegister
 	var list [columns]*op.DwarfRegister
 	for n := range list {
@@ -59,30 +62,41 @@ func (e *expression) evaluate(stack *stackReader) (v uint64, err error) {
 }
 
 // vetExpression refuses expressions that call frame information must not hold
-// (DWARF 5 section 6.4.2) and those that delve's interpreter would allocate
-// any amount of memory for.
+// (DWARF 5 section 6.4.2), those that delve's interpreter would allocate any
+// amount of memory for, and loops, which it leaves after a while with a value
+// as if it were the result.
 func vetExpression(code []byte) error {
 	if len(code) == 0 || len(code) > maxExpression {
 		return fmt.Errorf("expression of %d bytes", len(code))
 	}
-	jumps, allocates := false, false
+	var starts [maxExpression + 1]bool
+	var targets []int
 	r := reader{data: code}
-	for r.left() > 0 && r.err == nil {
+	for r.left() > 0 {
 		at := r.pos
+		starts[at] = true
 		o := op.Opcode(r.u8())
 		if !skipOperands(&r, o) {
 			return fmt.Errorf("operation %#x at %#x of the expression is not allowed there", byte(o), at)
 		}
-		jumps = jumps || o == op.DW_OP_skip || o == op.DW_OP_bra
+		if r.err != nil {
+			return r.err
+		}
+		if o == op.DW_OP_skip || o == op.DW_OP_bra {
+			by := int(int16(binary.LittleEndian.Uint16(code[r.pos-2:])))
+			if by < 0 {
+				return fmt.Errorf("jump back at %#x of the expression", at)
+			}
+			targets = append(targets, r.pos+by)
+		}
 	}
-	for _, b := range code {
-		allocates = allocates || b == byte(op.DW_OP_implicit_value)
+	starts[len(code)] = true
+	for _, to := range targets {
+		if to > len(code) || !starts[to] {
+			return fmt.Errorf("jump to %#x of the expression, where no operation begins", to)
+		}
 	}
-	if jumps && allocates {
-		// A jump may land within an operand.
-		return errors.New("expression with jumps holds the byte of DW_OP_implicit_value")
-	}
-	return r.err
+	return nil
 }
 
 // skipOperands skips the operands of an operation; false if it is not allowed

@@ -49,7 +49,8 @@ func TestExpression(t *testing.T) {
 		"huge implicit value": {expression{code: []byte{0x9e, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}}, 0, false},
 		"hidden by a jump":    {expression{code: []byte{0x2f, 1, 0, 0x08, 0x9e, 0xff, 0xff, 0xff, 0x7f}}, 0, false},
 		"register location":   {expression{code: []byte{0x50}}, 0, false},
-		"endless loop":        {expression{code: []byte{0x31, 0x2f, 0xfc, 0xff}}, 1, true},
+		"endless loop":        {expression{code: []byte{0x31, 0x2f, 0xfc, 0xff}}, 0, false},
+		"jump forward":        {expression{code: []byte{0x35, 0x2f, 1, 0, 0x36}}, 5, true},
 		"call_frame_cfa":      {expression{code: []byte{0x9c}}, 0, false},
 		"cut operand":         {expression{code: []byte{0x0e, 1, 2}}, 0, false},
 	} {

@@ -152,6 +152,9 @@ func (u *Unwinder) prologue(pc evidence.Addr, lookup image.Lookup) (row, bool) {
 	if !ok || symbol.Addr > pc || pc-symbol.Addr > maxPrologue {
 		return row{}, false
 	}
+	if u.modules.spent.spend(int(pc-symbol.Addr)) != nil {
+		return row{}, false
+	}
 	// For a return address, the call itself has been passed; calls leave the
 	// stack as it was.
 	code := make([]byte, pc-symbol.Addr)

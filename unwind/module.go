@@ -20,6 +20,7 @@ type moduleCache struct {
 	known map[*image.Module]*moduleCFI
 	// copied counts the bytes of search tables that were copied out of memory.
 	copied atomic.Int64
+	spent  effort
 }
 
 func (c *moduleCache) of(memory image.Memory, m *image.Module) *moduleCFI {
@@ -30,7 +31,7 @@ func (c *moduleCache) of(memory image.Memory, m *image.Module) *moduleCFI {
 	}
 	cfi, ok := c.known[m]
 	if !ok {
-		cfi = &moduleCFI{module: m, memory: memory, copied: &c.copied, functions: map[functionKey]*function{}, cies: [2]map[uint64]*cie{{}, {}}}
+		cfi = &moduleCFI{module: m, memory: memory, copied: &c.copied, spent: &c.spent, functions: map[functionKey]*function{}, cies: [2]map[uint64]*cie{{}, {}}}
 		c.known[m] = cfi
 	}
 	return cfi
@@ -61,6 +62,7 @@ type moduleCFI struct {
 	module *image.Module
 	memory image.Memory
 	copied *atomic.Int64
+	spent  *effort
 
 	opened  bool
 	eh      area // nil when there is none
@@ -114,6 +116,9 @@ func (m *moduleCFI) row(pc evidence.Addr) (r row, ok bool, err error) {
 	}
 	if fn.err != nil {
 		return row{}, false, fn.err
+	}
+	if err := m.spent.spend(len(fn.fde.cie.initial) + len(fn.fde.instructions)); err != nil {
+		return row{}, false, err
 	}
 	err = recovered("call frame instructions", func() error {
 		ctx, err := fn.entry.EstablishFrame(link)

@@ -13,6 +13,7 @@ const stackWindow = 4096
 // a walk wants lie close together. It belongs to one walk.
 type stackReader struct {
 	memory image.Memory
+	spent  *effort
 	base   evidence.Addr
 	size   int
 	data   [stackWindow]byte
