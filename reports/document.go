@@ -109,6 +109,9 @@ func needsCleaning(text string) bool {
 
 // hostile runes move the cursor, hide text or reorder it.
 func hostile(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r < ' ' || r == 0x7f
+	}
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029'
 }
 
