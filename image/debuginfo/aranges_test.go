@@ -43,6 +43,11 @@ func TestIncompleteAranges(t *testing.T) {
 			info := open(t, exe)
 			main, unlisted := symbol(t, info, "main").Value, symbol(t, info, "unlisted").Value
 			wantFunction(t, info, main, "main")
+			for _, pc := range []uint64{0, 1 << 40, ^uint64(0)} { // hints that lead nowhere
+				if p, err := info.placeAt(pc); p.unit != nil || err != nil {
+					t.Errorf("%#x: %+v, %v", pc, p, err)
+				}
+			}
 			array := symbol(t, info, "global_array").Value
 			if v, ok, err := info.GlobalAt(array, 0); err != nil || !ok || v.Name != "global_array" {
 				t.Errorf("global_array: %+v, %v, %v", v, ok, err)

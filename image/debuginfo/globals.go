@@ -281,6 +281,9 @@ func (i *Info) scanStatics() ([]rawStatic, error) {
 func (i *Info) extent() (low, high uint64) {
 	low = ^uint64(0)
 	for _, s := range i.main.file.Segments() {
+		if s.Memsz == 0 { // its tools did not keep what a debug file has to
+			return 1, ^uint64(0)
+		}
 		low = min(low, s.Vaddr)
 		high = max(high, s.Vaddr+s.Memsz)
 	}
