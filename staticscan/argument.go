@@ -2,6 +2,7 @@ package staticscan
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"diagnose/evidence"
@@ -185,22 +186,44 @@ func CallArgument(in Input, frame, n int) (uint64, bool) {
 }
 
 // calledByProgram names the function of a library that the innermost of the
-// program's own frames called, "" if there is none.
-func (in *Input) calledByProgram() string {
-	own := in.ownFrames(1)
-	if len(own) == 0 || own[0] == 0 {
+// program's own frames called, "" if there is none: as the program calls it,
+// or else by its own name, or else by its library.
+func (t *trail) calledByProgram() string {
+	own := t.in.ownFrames(1)
+	if len(own) == 0 || own[0] == 0 || t.in.Frames[own[0]-1].Kind == evidence.SignalFrame {
 		return ""
 	}
-	f := &in.Frames[own[0]-1]
-	calls := in.calls(f)
-	if f.Kind == evidence.SignalFrame || len(calls) == 0 {
+	if name := t.importedName(own[0]); name != "" {
+		return name
+	}
+	f := &t.in.Frames[own[0]-1]
+	calls := t.in.calls(f)
+	if len(calls) == 0 || calls[len(calls)-1].Site.Function == "" {
+		if m := t.process.ModuleAt(f.PC()); m != nil {
+			return filepath.Base(m.Path)
+		}
 		return ""
 	}
 	name := evidence.ShortName(calls[len(calls)-1].Site.Function)
-	if sym, ok := in.Process.SymbolAt(lookupPC(f)); ok {
-		name = in.publicName(name, sym.Addr)
+	if sym, ok := t.process.SymbolAt(lookupPC(f)); ok {
+		name = t.in.publicName(name, sym.Addr)
 	}
 	return plainName(name)
+}
+
+// importedName is the name of the stub (PLT) that a frame's call goes
+// through.
+func (t *trail) importedName(frame int) string {
+	s, err := t.newSlice(t.in, frame, t.in.Frames[frame].Registers)
+	if err != nil || s.now < 0 || !s.a.flow.insts[s.now].HasTarget {
+		return ""
+	}
+	target := evidence.Addr(s.a.flow.insts[s.now].Target)
+	to := s.callee(target)
+	if sym, ok := t.process.SymbolAt(target); ok && sym.Addr == target && to != target {
+		return evidence.ShortName(strings.TrimSuffix(sym.Name, "@plt"))
+	}
+	return ""
 }
 
 // publicName is the name by which programs call a function of the C library

@@ -38,6 +38,9 @@ type node struct {
 	at value
 	// stored is what the function put into the stack word that a load read.
 	stored *node
+	// likely: among several ways that the value may have come, this one gives
+	// what the register holds, and the others are not known.
+	likely bool
 	// advanced: a loop moved the value on by steps of its own.
 	advanced bool
 
@@ -218,17 +221,20 @@ func (s *slice) entryValue(r x86.Reg) *node {
 }
 
 // confirm chooses among several definitions the only one that yields what
-// the register holds.
+// the register holds. Beside definitions that cannot be computed only the
+// caller's value is taken, which library functions move on in loops.
 func (s *slice) confirm(n *node, pos int, r x86.Reg, depth int) {
 	defs := s.definitions(pos, r)
 	if len(defs) < 2 || len(defs) > maxCandidates {
 		return
 	}
 	var match *node
+	unknown := 0
 	for _, d := range defs {
 		c := s.definedBy(d, r, depth)
 		if !c.isComputable {
-			return
+			unknown++
+			continue
 		}
 		if c.computed == n.exact {
 			if match != nil {
@@ -237,7 +243,8 @@ func (s *slice) confirm(n *node, pos int, r x86.Reg, depth int) {
 			match = c
 		}
 	}
-	if match != nil {
+	if match != nil && (unknown == 0 || match.op == opEntry) {
+		match.likely = unknown > 0
 		exact := n.exact
 		*n = *match
 		n.reg, n.pos, n.exact, n.isExact = r, pos, exact, true

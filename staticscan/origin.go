@@ -109,7 +109,26 @@ func (t *trail) describeFailure(s *slice, c culprit) {
 	}
 	t.named = t.in.isOwn(s.frame)
 	if !t.named {
-		t.blame.Through = t.in.calledByProgram()
+		t.blame.Through = t.calledByProgram()
+	}
+	if t.blame.Through != "" {
+		t.forgetLibraryNames(c)
+	}
+}
+
+// forgetLibraryNames takes back what a library function calls the bad value:
+// its variables say nothing in the program's terms.
+func (t *trail) forgetLibraryNames(c culprit) {
+	b := &t.blame
+	b.AccessedType, b.PointerType = "", ""
+	if c.operand != nil {
+		b.Accessed = operandText(&c.operand.Memory)
+	}
+	switch {
+	case c.inCell:
+		b.Pointer, b.Accessed = b.Accessed, ""
+	case c.reg.General():
+		b.Pointer = c.reg.String()
 	}
 }
 
@@ -202,6 +221,7 @@ func valueOf(e expression) string {
 // walkBack takes the steps from a node in one frame, and on into the callers.
 func (t *trail) walkBack(s *slice, n *node) {
 	for n != nil && len(t.blame.Steps) < maxSteps {
+		t.guess = t.guess || n.likely
 		switch n.op {
 		case opCopy:
 			if n.advanced && !n.unmoved() {

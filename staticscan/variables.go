@@ -62,14 +62,23 @@ func (s *slice) readVariables(pc evidence.Addr) []variable {
 }
 
 // registerVariable is the variable that a register holds before an
-// instruction.
+// instruction. Of several, one that says what it points to is taken: a
+// callback's context comes in as void * and is copied to a typed pointer.
 func (s *slice) registerVariable(r x86.Reg, pos int) (variable, bool) {
+	var first variable
+	found := false
 	for _, v := range s.visible(pos) {
-		if v.inRegister && v.register == r && v.Name != "" {
+		if !v.inRegister || v.register != r || v.Name == "" {
+			continue
+		}
+		if v.Type == nil || v.Type.Kind() != debuginfo.KindPointer || v.Type.Elem() != nil {
 			return v, true
 		}
+		if !found {
+			first, found = v, true
+		}
 	}
-	return variable{}, false
+	return first, found
 }
 
 // memoryVariable is the variable whose bytes cover an address.
