@@ -2,7 +2,9 @@ package image
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -106,6 +108,25 @@ func TestCompressedGarbage(t *testing.T) {
 	}
 	_, err := OpenCore(file, Options{})
 	wantFormatError(t, err, "no ELF header")
+}
+
+// TestXZDictionary: a file of a few bytes may not have gigabytes allocated.
+func TestXZDictionary(t *testing.T) {
+	data := compressed(t, "xz", make([]byte, 100))
+	const block = 12 // behind the stream's header
+	header := data[block : block+4*(int(data[block])+1)]
+	at := bytes.Index(header, []byte{0x21, 1}) // the LZMA2 filter and the size of its properties
+	if at < 0 {
+		t.Fatalf("no filter in % x", header)
+	}
+	header[at+2] = 40 // 4 GiB - 1
+	binary.LittleEndian.PutUint32(header[len(header)-4:], crc32.ChecksumIEEE(header[:len(header)-4]))
+	file := path(t, "core.xz")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := OpenCore(file, Options{})
+	wantFormatError(t, err, "a dictionary of 4294967295 bytes")
 }
 
 func TestStandardInput(t *testing.T) {

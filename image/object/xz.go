@@ -137,6 +137,19 @@ func (k xzBlock) decode(b []byte, check byte) ([]byte, error) {
 	return data, xzVerify(data, b[sum:], check)
 }
 
+// CheckXZ refuses an xz stream, of which b is the start, whose first block
+// claims a dictionary that nobody uses: the library would allocate it.
+func CheckXZ(b []byte) error {
+	if len(b) <= xzHeader || b[xzHeader] == 0 {
+		return nil // it ends before its first block, or has none
+	}
+	_, dict, err := xzBlockHeader(b[xzHeader:])
+	if err == nil && dict > xzMaxDict {
+		err = fmt.Errorf("a dictionary of %d bytes", dict)
+	}
+	return err
+}
+
 // xzBlockHeader returns a block header's size and its LZMA2 dictionary's
 // (section 3.1); other filters are not in use for debug information.
 func xzBlockHeader(b []byte) (size int, dict uint64, err error) {
