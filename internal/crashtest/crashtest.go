@@ -190,15 +190,20 @@ func debuggerCore(dir, exe string, run Run) (string, error) {
 		return "", &UnsupportedError{"cores go to a collector, and gdb cannot tell that a program hangs"}
 	}
 	path := filepath.Join(dir, "core")
-	// What crashes is the child where there is one.
-	args := append([]string{"-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", "set follow-fork-mode child", "-ex", "run", "-ex", "generate-core-file " + path, "--args", exe}, run.Args...)
-	cmd := exec.Command("gdb", args...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), run.Env...)
-	out, err := cmd.CombinedOutput()
-	if _, statErr := os.Stat(path); statErr != nil {
-		return "", fmt.Errorf("gdb wrote no core of %s: %v\n%s", exe, err, out)
+	var out []byte
+	var err error
+	// gdb stays with one process: what crashes may be the child.
+	for _, process := range []string{"parent", "child"} {
+		args := append([]string{"-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", "set follow-fork-mode " + process,
+			"-ex", "run", "-ex", "generate-core-file " + path, "--args", exe}, run.Args...)
+		cmd := exec.Command("gdb", args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), run.Env...)
+		out, err = cmd.CombinedOutput()
+		if _, statErr := os.Stat(path); statErr == nil {
+			return path, nil
+		}
 	}
-	return path, nil
+	return "", fmt.Errorf("gdb wrote no core of %s: %v\n%s", exe, err, out)
 }
 
 func skipUnsupported(t testing.TB, err *UnsupportedError) {
