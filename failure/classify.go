@@ -92,7 +92,17 @@ func (s *scene) classify(pid int) evidence.Failure {
 		f.Instruction = nil // the one that happened to be next when the signal came
 	}
 	f.Site = s.site()
+	if f.Fault != nil && f.Fault.Access == evidence.Execute && f.Message == arrivedByReturn && s.guessedSite() {
+		f.Site = nil
+	}
 	return f
+}
+
+// guessedSite reports whether the thread stands in no code and what is found
+// on its stack is only a guess: what returned there is not known.
+func (s *scene) guessedSite() bool {
+	m := s.MappingAt(s.pc())
+	return (m == nil || !m.Executable()) && (len(s.frames) < 2 || s.frames[1].Trust == evidence.TrustScan)
 }
 
 // byInstruction reports whether the instruction under judgement made the

@@ -6,6 +6,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/unwind"
 
 	"golang.org/x/sys/unix"
 )
@@ -186,6 +187,19 @@ func TestCycle(t *testing.T) {
 		start, period, turns := cycle(test.ids)
 		if start != test.start || period != test.period || turns != test.turns {
 			t.Errorf("%s: start %d, period %d, turns %d; want %d, %d, %d", test.name, start, period, turns, test.start, test.period, test.turns)
+		}
+	}
+}
+
+// Behind an overwritten return address the stack names no function that
+// returned: a frame found by a scan is no place of the failure.
+func TestGuessedSite(t *testing.T) {
+	frames := make([]unwind.Frame, 2)
+	s := &scene{target: &fake{}, frames: frames}
+	for trust, want := range map[evidence.Trust]bool{evidence.TrustScan: true, evidence.TrustPrologue: false} {
+		frames[1].Trust = trust
+		if got := s.guessedSite(); got != want {
+			t.Errorf("%s: %v, want %v", trust, got, want)
 		}
 	}
 }

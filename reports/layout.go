@@ -112,6 +112,8 @@ func exceptionLine(e *evidence.Exception) line {
 	}
 	l := say(strong, e.Type)
 	switch {
+	case e.What != "" && e.Type == "":
+		l = say(strong, e.What)
 	case e.What != "":
 		l = l.and(plain, ": ").and(strong, e.What)
 	case e.WhatUnavailable != "":

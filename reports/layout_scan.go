@@ -13,21 +13,40 @@ func scan(s *evidence.Scan) []block {
 		return nil
 	}
 	scope := fmt.Sprintf("scanned %s: %s, %s, of which %d could not be resolved",
-		strings.Join(s.Functions, ", "), plural(s.Instructions, "instruction"),
+		scopeText(s.Functions), plural(s.Instructions, "instruction"),
 		plural(s.MemoryOperands, "memory operand"), s.Unresolved)
 	d := []block{heading{"Suspects: the shared memory that the failing code touches"},
 		verbatim{say(faint, scope)}}
-	if len(s.Suspects) == 0 {
+	switch {
+	case len(s.Suspects) > 0:
+	case s.Unresolved > 0:
+		return append(d, verbatim{say(plain, "none: no operand that could be resolved is a global variable or a heap word reached through one")})
+	default:
 		return append(d, verbatim{say(plain, "none: the code touches no global variable and no heap word reached through one")})
 	}
 	return append(d, suspectTable(s.Suspects))
+}
+
+// scopeText names the scanned functions without their parameters, which those
+// of templates repeat at length.
+func scopeText(functions []string) string {
+	const longest = 120
+	names := make([]string, len(functions))
+	for i, f := range functions {
+		names[i] = brief(evidence.ShortName(f), longest)
+	}
+	return strings.Join(names, ", ")
 }
 
 func suspectTable(list []evidence.Suspect) grid {
 	g := grid{header: []string{"#", "variable", "type", "address", "value at the end", "access", "at"}}
 	for i, s := range list {
 		label := s.Name
-		if s.Kind != evidence.SuspectGlobal {
+		switch s.Kind {
+		case evidence.SuspectGlobal:
+		case evidence.SuspectCell:
+			label += " (the bad value's cell)"
+		default:
 			label += " (" + strings.ReplaceAll(string(s.Kind), "-", " ") + ")"
 		}
 		g.rows = append(g.rows, []string{
@@ -53,6 +72,9 @@ func useList(uses []evidence.SuspectUse) string {
 	file, seen := "", map[string]bool{}
 	for _, u := range uses {
 		text := functionOf(u.Site) + fmt.Sprintf("+%#x", u.Site.FunctionOffset)
+		if u.Site.Function == "" && u.Site.Module != "" {
+			text = fmt.Sprintf("%s+%#x", path.Base(u.Site.Module), uint64(u.Site.ModuleOffset))
+		}
 		if u.Site.File != "" {
 			text = fmt.Sprint(u.Site.Line)
 			if u.Site.File != file {

@@ -37,7 +37,7 @@ var runtimePrefixes = []string{
 	"core::panicking::", "std::panicking::", "std::panic::", "std::sys::", "std::sys_common::", "std::process::abort",
 	"core::result::unwrap_failed", "core::option::expect_failed", "core::option::unwrap_failed",
 	"core::cell::panic_", "core::slice::index::", "core::str::slice_error_fail",
-	"alloc::alloc::handle_alloc_error", "panic_abort::", "panic_unwind::", "__rustc::rust_",
+	"alloc::alloc::handle_alloc_error", "panic_abort::", "panic_unwind::", "__rustc::",
 	"core::ops::function::FnOnce::call_once", "std::rt::",
 }
 

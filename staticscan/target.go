@@ -15,6 +15,10 @@ func (t *trail) badTarget(sig *evidence.Signal) error {
 		t.lose("no caller is known, so what went to this address is not", nil, -1)
 		return nil
 	}
+	if t.in.Frames[1].Trust == evidence.TrustScan {
+		t.lose("what went to this address is not known: the frame below it is only a guess", nil, -1)
+		return nil
+	}
 	s, err := t.newSlice(t.in, 1, jumpedFrom(t.in))
 	if err != nil {
 		t.lose(err.Error(), nil, -1)
