@@ -91,7 +91,7 @@ func (s *slice) badTerm(n *node, role Role) (*node, Role) {
 	}
 	v, known := base.best()
 	switch {
-	case known && v == 0:
+	case known && !s.mapped(v):
 		return base, role
 	case known && len(terms) == 2 && s.mapped(v):
 		if index := terms[1-pointer].node; index.hasValue() {

@@ -263,7 +263,7 @@ func (a *analysis) name(blame *staticscan.Blame) {
 	}
 	f := &a.result.Failure
 	f.Accessed, f.Pointer, f.Origin = blame.Accessed, blame.Pointer, blame.Steps
-	if f.Kind == evidence.NearNullPointer && blame.Role == staticscan.RolePointer && blame.Value != nil && *blame.Value == 0 {
+	if blame.Role == staticscan.RolePointer && blame.Value != nil && *blame.Value == 0 && nowhere(f.Kind) {
 		f.Kind, f.Proof = evidence.NullPointer, evidence.Inferred
 	}
 	f.Sentence = failure.Sentence(*f, failure.Names{Accessed: f.Accessed, Pointer: f.Pointer, Value: blame.Value,
@@ -276,6 +276,12 @@ func (a *analysis) name(blame *staticscan.Blame) {
 			o.Symbol = blame.Accessed
 		}
 	}
+}
+
+// nowhere are the kinds that an element behind a null pointer fails with: how
+// far from null it is depends on the index.
+func nowhere(kind evidence.FailureKind) bool {
+	return kind == evidence.NearNullPointer || kind == evidence.UnmappedAddress || kind == evidence.WildPointer
 }
 
 // finish fills what does not belong to a stage.
