@@ -12,7 +12,7 @@ const (
 	// growStep is how much is decompressed at a time.
 	growStep = 64 << 10
 	// forgetStep is how much is decompressed between two calls of forget.
-	forgetStep = 1 << 20
+	forgetStep = 256 << 10
 	// forgetSeam is at least a page.
 	forgetSeam = 64 << 10
 )
@@ -178,7 +178,7 @@ func (g *growth) start() error {
 		g.spool = spooled
 		g.mu.Unlock()
 	} else {
-		g.room = make([]byte, p.size)
+		g.room = newRoom(s.file, p.size)
 	}
 	g.stream = stream
 	return nil

@@ -14,7 +14,7 @@ const spillSize = 16 << 20
 // spill is a private temporary file without a name, mapped whole. The mapping
 // is read only as far as the file was written.
 type spill struct {
-	file *os.File
+	file *os.File // nil for memory
 	data []byte
 }
 
@@ -32,10 +32,30 @@ func newSpill(f *File, size uint64) (*spill, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	s := &spill{file, data}
+	f.adopt(s)
+	return s, nil
+}
+
+// newRoom makes memory for a section of that size, outside of the collector's
+// heap if it can be given back by f's Close: what was not decompressed takes
+// none, and must not have the collector think that much is in use.
+func newRoom(f *File, size uint64) []byte {
+	if !f.mapped || size == 0 {
+		return make([]byte, size)
+	}
+	data, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return make([]byte, size)
+	}
+	f.adopt(&spill{data: data})
+	return data
+}
+
+// adopt has Close give a section's contents back.
+func (f *File) adopt(s *spill) {
 	f.spillMutex.Lock()
 	defer f.spillMutex.Unlock()
 	f.spilled = append(f.spilled, s)
-	return s, nil
 }
 
 // forget lets the kernel take back the pages within b, a part of the mapped
@@ -57,7 +77,10 @@ func (f *File) dropSpilled() error {
 	defer f.spillMutex.Unlock()
 	var err error
 	for _, m := range f.spilled {
-		err = errors.Join(err, unix.Munmap(m.data), m.file.Close())
+		err = errors.Join(err, unix.Munmap(m.data))
+		if m.file != nil {
+			err = errors.Join(err, m.file.Close())
+		}
 	}
 	f.spilled = nil
 	return err
