@@ -28,7 +28,7 @@ const (
 func main() {
 	if os.Getenv("GOGC") == "" {
 		// A report is over before what is not collected meanwhile adds up.
-		debug.SetGCPercent(200)
+		debug.SetGCPercent(150)
 	}
 	os.Exit(run(os.Args[1:]))
 }
