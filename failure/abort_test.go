@@ -52,32 +52,6 @@ func TestAbortMessage(t *testing.T) {
 	}
 }
 
-func TestMachinery(t *testing.T) {
-	tests := []struct {
-		site evidence.Site
-		want bool
-	}{
-		{evidence.Site{Module: "/lib/x86_64-linux-gnu/libc.so.6", Function: "strlen"}, true},
-		{evidence.Site{Module: "/usr/lib/libstdc++.so.6", Function: "f"}, true},
-		{evidence.Site{Module: "/opt/libcache.so", Function: "f"}, false},
-		{evidence.Site{Module: "/bin/p", Function: "main"}, false},
-		{evidence.Site{Module: "/bin/p", Function: "std::vector<int>::at(unsigned long)"}, true},
-		{evidence.Site{Module: "/bin/p", Function: "_ZNSt6vectorIiSaIiEE2atEm"}, true},
-		{evidence.Site{Module: "/bin/p", Function: "core::panicking::panic_fmt"}, true},
-		{evidence.Site{Module: "/bin/p", Function: "<alloc::string::String as core::fmt::Display>::fmt"}, true},
-		{evidence.Site{Module: "/bin/p", Function: "<p::Shape as core::fmt::Display>::fmt"}, false},
-		{evidence.Site{Module: "/bin/p", Function: "inner", File: "/rustc/abc/library/core/src/option.rs"}, true},
-		{evidence.Site{Module: "/bin/p", Function: "__GI_abort"}, true},
-		{evidence.Site{Module: "/bin/p", Function: "abort_transfer"}, false},
-		{evidence.Site{Module: "/bin/p", Function: "standard::f"}, false},
-	}
-	for _, test := range tests {
-		if got := machinery(&test.site); got != test.want {
-			t.Errorf("%+v: machinery is %v", test.site, got)
-		}
-	}
-}
-
 // A function that returns a member is followed, one that calls is not.
 func TestFollow(t *testing.T) {
 	tests := []struct {

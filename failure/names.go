@@ -4,27 +4,14 @@ import (
 	"strings"
 
 	"github.com/ianlancetaylor/demangle"
+
+	"diagnose/image"
 )
 
-// canonicalName is a function's name as this package's rules know it:
-// demangled even when the user wants linkage names, without parameters and
-// without the aliases that glibc gives its own functions.
-func canonicalName(name string) string {
-	if strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R") {
-		if plain, err := demangle.ToString(name, demangle.NoParams, demangle.NoTemplateParams); err == nil {
-			name = plain
-		}
-	}
-	if i := strings.IndexByte(name, '@'); i > 0 {
-		name = name[:i]
-	}
-	return strings.TrimPrefix(name, "__GI_")
-}
-
-// plainName is canonicalName without parameters, for names that were
+// plainName is image.CanonicalName without parameters, for names that were
 // demangled with them.
 func plainName(name string) string {
-	name = canonicalName(name)
+	name = image.CanonicalName(name)
 	if i := strings.IndexByte(name, '('); i > 0 && !strings.HasPrefix(name, "(anonymous") {
 		name = name[:i]
 	}

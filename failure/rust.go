@@ -45,7 +45,7 @@ func (s *scene) rustPanic(f *evidence.Failure) {
 func (s *scene) panicHandler() (int, bool) {
 	for i := range min(len(s.frames), siteFrames) {
 		for _, call := range s.frames[i].Calls {
-			name := canonicalName(call.Site.Function)
+			name := image.CanonicalName(call.Site.Function)
 			if strings.HasPrefix(name, "std::panicking::") && strings.Contains(name, "panic_handler::{") {
 				return i, true
 			}

@@ -147,7 +147,7 @@ func waitKind(sites []evidence.Site) string {
 				return f.what
 			}
 		}
-		if sites[i].Module != "" && !machinery(&sites[i]) {
+		if sites[i].Module != "" && !image.LibraryCode(&sites[i]) {
 			break
 		}
 	}

@@ -179,9 +179,12 @@ func valueText(v evidence.Value) string {
 		parts = append(parts, fmt.Sprintf("... %d more", v.Elided))
 	}
 	body := "{" + strings.Join(parts, ", ") + "}"
+	short := strings.IndexByte(v.Text, '{')
 	switch {
-	case v.Text == "" || strings.HasPrefix(v.Text, "{"):
+	case v.Text == "":
 		return body
+	case short >= 0 && strings.HasSuffix(v.Text, "}"): // the parts in short form
+		return v.Text[:short] + body
 	case v.Address != nil:
 		return v.Text + " -> " + body
 	}

@@ -32,7 +32,7 @@ func (s span) holds(a uint64) bool { return a >= uint64(s.low) && a <= uint64(s.
 func (s *scan) scopeOfMessage() error {
 	found := false
 	for _, m := range s.process.Modules {
-		if m.Object == nil || passedOver(m.Path, "", "") {
+		if m.Object == nil || image.RuntimeModule(m.Path) {
 			continue
 		}
 		spans := s.literals(m, []byte(s.opts.Message))

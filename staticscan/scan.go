@@ -96,7 +96,7 @@ func (s *scan) scopeOfBlame() {
 		return
 	}
 	a, err := s.analyse(b.Site.PC)
-	if err != nil || passedOver(a.function.module.Path, a.function.name, "") {
+	if err != nil || image.Machinery(&evidence.Site{Module: a.function.module.Path, Function: a.function.name}) {
 		return
 	}
 	for _, i := range s.in.ownFrames(1) {

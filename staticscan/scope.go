@@ -1,76 +1,36 @@
 package staticscan
 
 import (
-	"path/filepath"
-	"strings"
-
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/internal/x86"
 	"diagnose/unwind"
 )
 
-// runtimeModules are the objects whose frames are not the program's own: the
-// C library, the loader, the C++ and compiler runtimes, the agent.
-var runtimeModules = []string{
-	"libc.", "libc-", "libpthread", "libm.", "libm-", "libdl.", "libdl-", "librt.", "librt-", "ld-linux", "ld-2.", "ld.so",
-	"ld-musl", "libstdc++", "libc++", "libgcc_s", "libdiagnose", "linux-vdso", "[vdso]",
-	"libasan", "libubsan", "libtsan",
-}
-
-// runtimeFunctions are the same code when it is linked into the program.
-var runtimeFunctions = map[string]bool{
-	"abort": true, "raise": true, "gsignal": true, "__GI_raise": true, "__GI_abort": true, "pthread_kill": true,
-	"__pthread_kill_implementation": true, "__pthread_kill_internal": true, "__pthread_kill": true,
-	"__assert": true, "__assert_fail": true, "__assert_fail_base": true, "__assert_perror_fail": true,
-	"__libc_message": true, "__libc_fatal": true, "__fortify_fail": true, "__chk_fail": true, "__stack_chk_fail": true,
-	"malloc_printerr": true, "__libc_start_main": true, "__libc_start_call_main": true, "_start": true,
-	"__cxa_throw": true, "__cxa_rethrow": true, "__cxa_bad_cast": true, "__cxa_pure_virtual": true,
-	"rust_panic": true, "rust_begin_unwind": true, "__rust_start_panic": true,
-	"_Unwind_RaiseException": true, "_Unwind_Resume": true,
-}
-
-// runtimePrefixes are demangled names of the C++ and Rust machinery between
-// a failure and the signal that reports it.
-var runtimePrefixes = []string{
-	"std::terminate", "__gnu_cxx::__verbose_terminate", "__cxxabiv1::", "std::__throw_",
-	"core::panicking::", "std::panicking::", "std::panic::", "std::sys::", "std::sys_common::", "std::process::abort",
-	"core::result::unwrap_failed", "core::option::expect_failed", "core::option::unwrap_failed",
-	"core::cell::panic_", "core::slice::index::", "core::str::slice_error_fail",
-	"alloc::alloc::handle_alloc_error", "panic_abort::", "panic_unwind::", "__rustc::",
-	"core::ops::function::FnOnce::call_once", "std::rt::",
-}
-
-// passedOver reports whether code is no part of the program's own.
-func passedOver(module, function, linkage string) bool {
-	base := filepath.Base(module)
-	for _, prefix := range runtimeModules {
-		if strings.HasPrefix(base, prefix) {
-			return true
-		}
-	}
-	if runtimeFunctions[function] || runtimeFunctions[linkage] {
-		return true
-	}
-	for _, prefix := range runtimePrefixes {
-		if strings.HasPrefix(function, prefix) {
-			return true
-		}
-	}
-	return false
-}
+// maxLibraryFrames bounds the frames of one call into library code that was
+// compiled into the program.
+const maxLibraryFrames = 8
 
 // ownFrames returns the indices of the frames that belong to the program,
-// innermost first.
+// innermost first. Templates and generics of the standard libraries that
+// stand on them belong to them and are not counted.
 func (in *Input) ownFrames(limit int) []int {
 	var own []int
+	library := 0
 	for i := range in.Frames {
-		if len(own) == limit {
+		if limit == 0 || library > maxLibraryFrames {
 			break
 		}
-		if in.isOwn(&in.Frames[i]) {
-			own = append(own, i)
+		if !in.isOwn(&in.Frames[i]) {
+			continue
 		}
+		own = append(own, i)
+		calls := in.calls(&in.Frames[i])
+		if len(calls) > 0 && image.LibraryCode(&calls[len(calls)-1].Site) {
+			library++
+			continue
+		}
+		limit--
 	}
 	return own
 }
@@ -83,12 +43,12 @@ func (in *Input) isOwn(f *unwind.Frame) bool {
 	if m == nil {
 		return false
 	}
-	calls := in.calls(f)
-	if len(calls) == 0 {
-		return !passedOver(m.Path, "", "")
+	site := evidence.Site{Module: m.Path}
+	if calls := in.calls(f); len(calls) > 0 {
+		site = calls[len(calls)-1].Site
+		site.Module = m.Path
 	}
-	last := calls[len(calls)-1].Site
-	return !passedOver(m.Path, last.Function, last.LinkageName)
+	return !image.Machinery(&site)
 }
 
 // callee follows a call's target through a PLT stub, whose jump goes through
@@ -140,7 +100,7 @@ func (w *world) callees(a *analysis) []evidence.Addr {
 			continue
 		}
 		s, _ := w.process.SymbolAt(to)
-		if !passedOver(m.Path, s.Name, "") {
+		if !image.Machinery(&evidence.Site{Module: m.Path, Function: s.Name}) {
 			list = append(list, to)
 		}
 	}

@@ -1,0 +1,107 @@
+package image
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/ianlancetaylor/demangle"
+
+	"diagnose/evidence"
+)
+
+// runtimeModules are objects that serve every program: the C library, the
+// loader, the runtimes of C++, Rust and the sanitizers, the agent.
+var runtimeModules = []string{
+	"libc.", "libc-", "libm.", "libm-", "libpthread", "librt.", "librt-", "libdl.", "libdl-", "libmvec.",
+	"ld-linux", "ld-2.", "ld.so", "ld-musl", "linux-vdso", "linux-gate", "[vdso]",
+	"libstdc++.", "libc++", "libgcc_s", "libunwind.", "libssp.", "libatomic.", "libstd-",
+	"libasan.", "libubsan.", "libtsan.", "libdiagnose.",
+}
+
+// machineryFunctions raise, abort, assert, unwind, panic and start threads,
+// wherever they are linked into.
+var machineryFunctions = map[string]bool{
+	"abort": true, "raise": true, "gsignal": true, "pthread_kill": true, "__pthread_kill": true,
+	"__pthread_kill_implementation": true, "__pthread_kill_internal": true, "__restore_rt": true,
+	"__assert": true, "__assert_fail": true, "__assert_fail_base": true, "__assert_perror_fail": true,
+	"__libc_message": true, "__libc_fatal": true, "malloc_printerr": true,
+	"__fortify_fail": true, "__chk_fail": true, "__stack_chk_fail": true, "__stack_chk_fail_local": true,
+	"_start": true, "__libc_start_main": true, "__libc_start_call_main": true,
+	"rust_begin_unwind": true, "rust_panic": true, "__rust_start_panic": true, "__rust_abort": true,
+	"__cxa_throw": true, "__cxa_rethrow": true, "__cxa_bad_cast": true, "__cxa_pure_virtual": true,
+	"__clang_call_terminate": true, "__gxx_personality_v0": true, "_Unwind_RaiseException": true, "_Unwind_Resume": true,
+}
+
+// machineryPrefixes are demangled names of the C++ and Rust machinery between
+// a failure and the signal that reports it.
+var machineryPrefixes = []string{
+	"std::terminate", "__gnu_cxx::__verbose_terminate", "__cxxabiv1::", "std::__throw_",
+	"core::panicking::", "std::panicking::", "std::panic::", "std::sys::", "std::sys_common::", "std::process::abort",
+	"core::result::unwrap_failed", "core::option::expect_failed", "core::option::unwrap_failed",
+	"core::cell::panic_", "core::slice::index::", "core::str::slice_error_fail",
+	"alloc::alloc::handle_alloc_error", "panic_abort::", "panic_unwind::", "__rustc::", "__rust_",
+	"core::ops::function::FnOnce::call_once", "std::rt::",
+}
+
+// libraryPrefixes are the namespaces of the C++ and Rust standard libraries,
+// whose templates and generics become part of the program.
+var libraryPrefixes = []string{
+	"std::", "core::", "alloc::", "__gnu_cxx::", "<std::", "<core::", "<alloc::", "<std[", "<core[", "<alloc[",
+	"void std::", "bool std::",
+}
+
+// toolchainPaths are where compilers keep the sources that they put into a
+// program by inlining and instantiation.
+var toolchainPaths = []string{
+	"/rustc/", "/usr/include/", "/usr/lib/gcc/", "/usr/lib/llvm", "/usr/lib/rustlib/", "/build/glibc", "/build/gcc",
+}
+
+// RuntimeModule reports whether an object serves every program: a failure
+// inside it is one of the program's frame that called it.
+func RuntimeModule(module string) bool {
+	return module != "" && hasPrefix(filepath.Base(module), runtimeModules)
+}
+
+// Machinery reports whether a place is what runs when a program gives up or
+// starts: its object is a runtime's, or its function one of those that raise,
+// abort, assert, throw, unwind and panic.
+func Machinery(site *evidence.Site) bool {
+	if RuntimeModule(site.Module) {
+		return true
+	}
+	name := CanonicalName(site.Function)
+	return machineryFunctions[name] || machineryFunctions[site.LinkageName] || hasPrefix(name, machineryPrefixes)
+}
+
+// LibraryCode reports whether a place is not the program's own: Machinery, or
+// code of the standard libraries of C++ and Rust that the compiler put into
+// the program, known by its namespace or by where its source lies.
+func LibraryCode(site *evidence.Site) bool {
+	return Machinery(site) || hasPrefix(site.File, toolchainPaths) ||
+		strings.Contains(site.File, "/rustlib/src/rust/library/") ||
+		hasPrefix(CanonicalName(site.Function), libraryPrefixes)
+}
+
+func hasPrefix(text string, prefixes []string) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(text, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// CanonicalName is a function's name as rules about names know it: demangled
+// even when the user wants linkage names, without parameters of those, without
+// version, and without the alias that glibc gives its own functions.
+func CanonicalName(name string) string {
+	if strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R") {
+		if plain, err := demangle.ToString(name, demangle.NoParams, demangle.NoTemplateParams); err == nil {
+			name = plain
+		}
+	}
+	if i := strings.IndexByte(name, '@'); i > 0 {
+		name = name[:i]
+	}
+	return strings.TrimPrefix(name, "__GI_")
+}
