@@ -49,6 +49,9 @@ func suspectTable(list []evidence.Suspect) grid {
 		default:
 			label += " (" + strings.ReplaceAll(string(s.Kind), "-", " ") + ")"
 		}
+		if s.Proof != evidence.FromCore { // as all but few are
+			label += proofMark(s.Proof)
+		}
 		g.rows = append(g.rows, []string{
 			fmt.Sprint(i + 1), Clean(label), Clean(brief(s.Type, 40)), s.Address.String(),
 			Clean(brief(valueText(s.Value), 60)), string(s.Access), Clean(useList(s.Lines)),

@@ -334,6 +334,15 @@ func TestWriteRefusesContradiction(t *testing.T) {
 	}
 }
 
+// A suspect that only a rule names says so in its row.
+func TestInferredSuspect(t *testing.T) {
+	c := sample()
+	c.Scan.Suspects[0].Proof = evidence.Inferred
+	if text := render(t, c, Options{Format: Text}); !strings.Contains(text, "cfg.workers[3].state  [inferred]") {
+		t.Errorf("the row does not say that the suspect is inferred:\n%s", text)
+	}
+}
+
 func TestNumberRanges(t *testing.T) {
 	var list []evidence.ThreadRef
 	for _, n := range []int{1, 3, 4, 5, 9} {
