@@ -69,7 +69,7 @@ func summary(c *evidence.Case, opts Options) facts {
 			list = append(list, fact{name, l})
 		}
 	}
-	if f.Message != "" {
+	if f.Message != "" && !strings.Contains(f.Sentence, f.Message) {
 		add("message", say(strong, f.Message))
 	}
 	add("exception", exceptionLine(f.Exception))
