@@ -1,0 +1,111 @@
+package failure
+
+import (
+	"fmt"
+	"strings"
+
+	"diagnose/evidence"
+)
+
+// endPhrase is for processes that ended themselves, or were ended.
+func endPhrase(f *evidence.Failure) (head, tail string) {
+	switch f.Kind {
+	case evidence.AssertionFailure:
+		return "assertion failed", assertionText(f.Message)
+	case evidence.CxxTerminate:
+		return terminatePhrase(f)
+	case evidence.RustPanic, evidence.GoPanic:
+		return "panic", exceptionText(f.Exception, f.Message)
+	case evidence.HeapCorruption:
+		return "heap corruption found by the allocator", f.Message
+	case evidence.FortifyFailure:
+		return "buffer overflow stopped by a checked library function", f.Message
+	case evidence.StackSmashing:
+		return "stack smashing: the guard of a stack frame was overwritten", ""
+	case evidence.Abort:
+		return "abort", f.Message
+	case evidence.KilledBySignal:
+		return killedPhrase(f)
+	}
+	return "the process ended by " + signalText(f.Signal), f.Message
+}
+
+// assertionText cuts the condition out of assert's message.
+func assertionText(message string) string {
+	_, rest, ok := strings.Cut(message, "Assertion `")
+	if !ok {
+		if _, rest, ok = strings.Cut(message, "Assertion '"); !ok {
+			return message
+		}
+	}
+	if i := strings.LastIndex(rest, "' failed"); i >= 0 {
+		return rest[:i]
+	}
+	return rest
+}
+
+func terminatePhrase(f *evidence.Failure) (head, tail string) {
+	if f.Exception == nil {
+		return "std::terminate", f.Message
+	}
+	name := f.Exception.Type
+	if name == "" {
+		name = "exception of unknown type"
+	}
+	head = "uncaught " + name
+	switch f.Message {
+	case "":
+	case thrownInUnwinding:
+		head = name + " thrown while another exception was in flight"
+	default:
+		head = name + " left a noexcept function"
+	}
+	if "std::"+f.Exception.What == name || f.Exception.What == name {
+		return head, ""
+	}
+	return head, quoted(f.Exception.What)
+}
+
+func exceptionText(e *evidence.Exception, message string) string {
+	if e == nil {
+		return message
+	}
+	switch {
+	case e.What == "":
+		return joinText(e.Type, message)
+	case e.Type == "":
+		return e.What
+	}
+	return e.Type + ": " + e.What
+}
+
+func quoted(text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+func killedPhrase(f *evidence.Failure) (head, tail string) {
+	head = "killed by " + signalText(f.Signal)
+	if f.Signal == nil {
+		return head, f.Message
+	}
+	if f.Message != "" {
+		return head, f.Message
+	}
+	if f.Signal.SenderPID != 0 {
+		tail = fmt.Sprintf("process %d of user %d sent it", f.Signal.SenderPID, f.Signal.SenderUID)
+	}
+	return head, tail
+}
+
+func signalText(sig *evidence.Signal) string {
+	if sig == nil {
+		return "an unknown signal"
+	}
+	if sig.CodeName == "" {
+		return sig.Name
+	}
+	return fmt.Sprintf("%s (%s)", sig.Name, sig.CodeName)
+}

@@ -1,0 +1,94 @@
+package failure
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"diagnose/evidence"
+)
+
+// siteName is how a sentence names a place: the function, or the object and
+// the offset in it.
+func siteName(site *evidence.Site) string {
+	switch {
+	case site.Function != "":
+		return shortFunction(site.Function)
+	case site.Module != "":
+		return fmt.Sprintf("%s+%#x", path.Base(site.Module), uint64(site.ModuleOffset))
+	}
+	return "code at " + site.PC.String()
+}
+
+// shortFunction leaves out parameters, and the end of what is still too long
+// for a sentence.
+func shortFunction(name string) string {
+	const longest = 80
+	name = withoutResult(strings.ReplaceAll(evidence.ShortName(name), stdString, "std::string"))
+	if len(name) > longest {
+		name = withoutTemplateArguments(name)
+	}
+	if len(name) <= longest {
+		return name
+	}
+	return name[:longest] + "..."
+}
+
+// withoutResult leaves out the type of the result, with which functions made
+// from templates are demangled.
+func withoutResult(name string) string {
+	depth, start := 0, 0
+	for i := range len(name) {
+		switch name[i] {
+		case '<', '(':
+			depth++
+		case '>', ')':
+			depth--
+		case ' ':
+			if depth == 0 {
+				start = i + 1
+			}
+		}
+		if depth == 0 && strings.HasPrefix(name[i:], "operator") {
+			break
+		}
+	}
+	return name[start:]
+}
+
+// withoutTemplateArguments writes "std::vector<...>::at" for the names that
+// templates make. An operator's own angle brackets end the work.
+func withoutTemplateArguments(name string) string {
+	name, operator, isOperator := strings.Cut(name, "::operator")
+	var out strings.Builder
+	depth := 0
+	for _, c := range name {
+		switch {
+		case c == '<':
+			if depth++; depth == 1 {
+				out.WriteString("<...>")
+			}
+		case c == '>':
+			depth--
+		case depth == 0:
+			out.WriteRune(c)
+		}
+	}
+	if isOperator {
+		out.WriteString("::operator" + operator)
+	}
+	return out.String()
+}
+
+// threadName is "thread 3 "worker"" with the kernel's name or the start
+// function.
+func threadName(t *evidence.ThreadRef) string {
+	name := t.Name
+	if name == "" {
+		name = t.Start
+	}
+	if name == "" {
+		return fmt.Sprintf("thread %d", t.Number)
+	}
+	return fmt.Sprintf("thread %d %q", t.Number, name)
+}
