@@ -23,7 +23,7 @@ func layout(c *evidence.Case, opts Options) []block {
 	d = append(d, findings(c.Findings)...)
 	d = append(d, stacks(c)...)
 	d = append(d, goroutines(c.Goroutines)...)
-	d = append(d, scan(c.Scan)...)
+	d = append(d, scan(c.Scan, c.Failure.Kind)...)
 	d = append(d, registers(c.Registers)...)
 	return append(d, otherLimits(c)...)
 }

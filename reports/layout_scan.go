@@ -8,9 +8,15 @@ import (
 	"diagnose/evidence"
 )
 
-func scan(s *evidence.Scan) []block {
+// scan lists the suspects, the strongest of them: after a stack overflow few
+// matter, as what filled the stack is the recursion. JSON has them all.
+func scan(s *evidence.Scan, kind evidence.FailureKind) []block {
 	if s == nil {
 		return nil
+	}
+	most := 25
+	if kind == evidence.StackOverflow {
+		most = 10
 	}
 	scope := fmt.Sprintf("scanned %s: %s, %s, of which %d could not be resolved",
 		scopeText(s.Functions), plural(s.Instructions, "instruction"),
@@ -24,7 +30,12 @@ func scan(s *evidence.Scan) []block {
 	default:
 		return append(d, verbatim{say(plain, "none: the code touches no global variable and no heap word reached through one")})
 	}
-	return append(d, suspectTable(s.Suspects))
+	shown := s.Suspects[:min(len(s.Suspects), most)]
+	d = append(d, suspectTable(shown))
+	if more := len(s.Suspects) - len(shown); more > 0 {
+		d = append(d, verbatim{say(faint, fmt.Sprintf("and %d more in the JSON form", more))})
+	}
+	return d
 }
 
 // scopeText names the scanned functions without their parameters, which those

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -40,6 +41,41 @@ func TestScanNames(t *testing.T) {
 	for _, want := range []string{"scanned count:", "z (the bad value's cell)", "prog+0x44 r"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing from\n%s", want, text)
+		}
+	}
+}
+
+// The text forms list the strongest suspects and say how many there are beside
+// them; a program reads them all.
+func TestManySuspects(t *testing.T) {
+	for _, x := range []struct {
+		kind         evidence.FailureKind
+		total, shown int
+	}{
+		{evidence.StackOverflow, 40, 10}, {evidence.StackOverflow, 10, 10},
+		{evidence.NullPointer, 26, 25}, {evidence.NullPointer, 25, 25},
+	} {
+		c := &evidence.Case{Failure: evidence.Failure{Kind: x.kind, Sentence: "x", Proof: evidence.FromCore}, Scan: &evidence.Scan{}}
+		for i := range x.total {
+			c.Scan.Suspects = append(c.Scan.Suspects, evidence.Suspect{Kind: evidence.SuspectGlobal, Name: fmt.Sprintf("word%d.", i),
+				Rank: i, Size: 4, Access: evidence.Read, Proof: evidence.FromCore})
+		}
+		for _, format := range []Format{Text, Markdown, JSON} {
+			var out strings.Builder
+			if err := Write(&out, c, Options{Format: format}); err != nil {
+				t.Fatal(err)
+			}
+			shown, more := x.shown, fmt.Sprintf("and %d more in the JSON form", x.total-x.shown)
+			if format == JSON {
+				shown = x.total
+			}
+			got := strings.Count(out.String(), "word")
+			if got != shown || !strings.Contains(out.String(), fmt.Sprintf("word%d.", shown-1)) {
+				t.Errorf("%s of %d suspects in format %v shows %d, want %d", x.kind, x.total, format, got, shown)
+			}
+			if strings.Contains(out.String(), more) != (shown < x.total) {
+				t.Errorf("%s of %d suspects in format %v: wrong about more:\n%s", x.kind, x.total, format, out.String())
+			}
 		}
 	}
 }
