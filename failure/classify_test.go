@@ -27,6 +27,12 @@ var (
 	movaps    = []byte{0x0f, 0x28, 0x00} // movaps xmm0, [rax]
 	hlt       = []byte{0xf4}
 	callRAX   = []byte{0xff, 0xd0}
+	loadSum   = []byte{0x8b, 0x04, 0x08}                // mov eax, [rax+rcx]
+	loadFixed = []byte{0x8b, 0x04, 0x25, 0, 0x20, 0, 0} // mov eax, [0x2000]
+	loadFirst = []byte{0x8b, 0x04, 0x25, 0x10, 0, 0, 0} // mov eax, [0x10]
+	addStore  = []byte{0x01, 0x10}                      // add [rax], edx
+	moveWords = []byte{0x48, 0xa5}                      // movsq
+	callCell  = []byte{0xff, 0x10}                      // call [rax]
 )
 
 type regs = map[image.Register]uint64
@@ -61,6 +67,19 @@ func TestKinds(t *testing.T) {
 		{"push overflow", pushRBX, segv(segvAccErr, stackAt-8), regs{image.RSP: stackAt}, evidence.StackOverflow, evidence.Write, stackAt - 8, evidence.FromCore},
 		{"misaligned", movaps, segv(siKernel, 0), regs{image.RAX: dataAt + 4}, evidence.UnknownFailure, evidence.Read, dataAt + 4, evidence.Inferred},
 		{"privileged", hlt, segv(siKernel, 0), nil, evidence.IllegalInsn, "", 0, evidence.FromCore},
+		{"fixed address", loadFixed, segv(segvMapErr, 0x2000), nil, evidence.NearNullPointer, evidence.Read, 0x2000, evidence.FromCore},
+		{"fixed address in the first page", loadFirst, segv(segvMapErr, 0x10), nil, evidence.NullPointer, evidence.Read, 0x10, evidence.FromCore},
+		{"sum with zero", loadSum, segv(segvMapErr, 0x4000000), regs{image.RCX: 0x4000000}, evidence.WildPointer, evidence.Read, 0x4000000, evidence.Inferred},
+		{"text near mappings", load, segv(segvMapErr, 0x555555556161), regs{image.RAX: 0x555555556159}, evidence.UnmappedAddress, evidence.Read, 0x555555556161, evidence.FromCore},
+		{"mapped since", store, segv(segvMapErr, constAt), regs{image.RAX: constAt}, evidence.UnmappedAddress, evidence.Write, constAt, evidence.FromCore},
+		{"permitted since", load, segv(segvAccErr, constAt+8), regs{image.RAX: constAt}, evidence.ProtectedPage, evidence.Read, constAt + 8, evidence.FromCore},
+		{"read-only, read and written", addStore, segv(segvAccErr, constAt), regs{image.RAX: constAt}, evidence.WriteToReadOnly, evidence.Write, constAt, evidence.FromCore},
+		{"last bytes non-canonical", load, segv(siKernel, 0), regs{image.RAX: 0x7ffffffffff6}, evidence.NonCanonical, evidence.Read, 0x7ffffffffffe, evidence.FromCore},
+		{"call of an address", callRAX, segv(siKernel, 0), regs{image.RAX: codeAt + 0x100}, evidence.UnknownFailure, "", 0, evidence.FromCore},
+		{"aligned", movaps, segv(siKernel, 0), regs{image.RAX: dataAt + 16}, evidence.UnknownFailure, "", 0, evidence.FromCore},
+		{"jump small", nil, segv(segvMapErr, 0x41), regs{image.RIP: 0x41}, evidence.NearNullPointer, evidence.Execute, 0x41, evidence.FromCore},
+		{"execute mapped since", nil, segv(segvMapErr, dataAt), regs{image.RIP: dataAt}, evidence.UnmappedAddress, evidence.Execute, dataAt, evidence.FromCore},
+		{"execute protected", nil, segv(segvAccErr, guardAt), regs{image.RIP: guardAt}, evidence.ProtectedPage, evidence.Execute, guardAt, evidence.FromCore},
 		{"sent", load, segv(0, 0), nil, evidence.KilledBySignal, "", 0, evidence.FromCore},
 		{"bus", load, signal(unix.SIGBUS, busAdrErr, dataAt+8), regs{image.RAX: dataAt}, evidence.BusError, evidence.Read, dataAt + 8, evidence.FromCore},
 		{"divide by zero", divECX, signal(unix.SIGFPE, fpeIntDiv, codeAt), nil, evidence.DivisionByZero, "", 0, evidence.FromCore},
@@ -146,7 +165,7 @@ func TestOperands(t *testing.T) {
 
 func TestTextIn(t *testing.T) {
 	for v, want := range map[uint64]string{
-		0x41414141: "AAAA", 0x4142: "", 0x0000646c726f7720: " world", 0x7fff12345678: "", 0: "", 0x4100004141414141: "",
+		0x41414141: "AAAA", 0x414141: "", 0x4142: "", 0x0000646c726f7720: " world", 0x7fff12345678: "", 0: "", 0x4100004141414141: "",
 	} {
 		if got := textIn(v); got != want {
 			t.Errorf("%#x spells %q, want %q", v, got, want)
