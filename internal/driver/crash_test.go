@@ -69,6 +69,9 @@ func TestFixtures(t *testing.T) {
 			})
 		}
 	})
+	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
+		return // only some of the fixtures were asked for
+	}
 	sentences.compare(t, "testdata/sentences.txt")
 }
 
