@@ -47,8 +47,9 @@ type Scan struct {
 	// Functions are the names of the scanned functions, the failing one first.
 	Functions []string `json:"functions"`
 	// Instructions counts the instructions decoded, MemoryOperands the
-	// operands seen and Unresolved those whose address is not known statically
-	// nor from the stopped process.
+	// operands seen and Unresolved those that may be shared memory which the
+	// scan missed: neither the code nor the stopped process tells which. The
+	// function's own stack, a suspect, and what is not mapped are none.
 	Instructions   int       `json:"instructions"`
 	MemoryOperands int       `json:"memory_operands"`
 	Unresolved     int       `json:"unresolved"`

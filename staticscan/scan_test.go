@@ -184,6 +184,42 @@ func TestStackOnlyYieldsNothing(t *testing.T) {
 	}
 }
 
+const accountSource = `
+#include <stddef.h>
+#include <stdlib.h>
+struct user { int id, logins; };
+struct session { int id; struct user *user; } sessions[2];
+#define OWN __attribute__((noinline, noipa))
+OWN int tail(struct session *s) { int n = s->user->id; return n + s->user->logins; }
+OWN int heap(struct session *s, int *bad) { s->id++; return *bad; }
+int main(int argc, char **argv) {
+	switch (argv[1][0]) {
+	case 't': return tail(&sessions[1]) + 1;
+	case 'h': return heap(malloc(64), NULL) + 1;
+	}
+	return argc;
+}
+`
+
+// TestUnresolved: only what may be shared memory counts as unresolved: not the
+// function's stack, the null pointer, or the cell it was loaded from.
+func TestUnresolved(t *testing.T) {
+	for _, compiler := range []string{"gcc", "clang"} {
+		for _, flag := range []string{"-O0", "-O2"} {
+			exe := crashtest.Compile(t, crashtest.Program{Source: "account.c", Text: accountSource, Compiler: compiler, Flags: []string{flag}})
+			touched := map[string]int{"-O0": 2, "-O2": 1}[flag] // s->id++ is a load and a store, or one instruction
+			for function, unresolved := range map[string]int{"tail": 0, "heap": touched} {
+				in := opened(t, crashtest.Core(t, exe, crashtest.Run{Args: []string{function[:1]}}))
+				_, scan := both(t, in, staticscan.Options{})
+				if scan.Functions[0] != function || scan.MemoryOperands < 2 || scan.Unresolved != unresolved {
+					t.Errorf("%s %s: %s: %d operands, %d unresolved, want %d", compiler, flag, scan.Functions,
+						scan.MemoryOperands, scan.Unresolved, unresolved)
+				}
+			}
+		}
+	}
+}
+
 // TestWithoutDebugInfo strips the program of DWARF, then of symbols as well.
 func TestWithoutDebugInfo(t *testing.T) {
 	for _, strip := range []string{"--strip-debug", "--strip-all"} {

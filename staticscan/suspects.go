@@ -9,7 +9,6 @@ import (
 	"diagnose/image"
 	"diagnose/image/debuginfo"
 	typed "diagnose/image/value"
-	"diagnose/internal/x86"
 )
 
 // suspectKey tells suspects apart: the same bytes are one suspect.
@@ -32,21 +31,30 @@ type suspect struct {
 // collect turns the accesses of one function into suspects.
 func (s *scan) collect(place int) {
 	f := &s.scope[place]
-	exact := f.liveOperands()
+	exact := f.liveOperands(s.memory)
 	for _, a := range f.accesses {
 		s.result.MemoryOperands++
 		at := a.at
-		if known, ok := exact[a.operand]; ok && (at.kind == unknown || at.varies) && at.kind != stack {
+		known, live := exact[a.operand]
+		if live && (at.kind == unknown || at.varies) && at.kind != stack {
 			at = s.refine(at, known)
 		}
-		if at.kind == unknown || at.kind == loaded && at.varies {
+		switch {
+		case at.kind == stack:
+		case at.kind == unknown && live && s.unshared(evidence.Addr(known)), s.readsCell(f, a):
+		case at.kind == unknown, at.kind == loaded && at.varies:
 			s.result.Unresolved++
-			continue
-		}
-		if at.kind != stack {
+		default:
 			s.suspect(place, a, at)
 		}
 	}
+}
+
+// readsCell reports whether an access is that of the bad value's cell, which
+// addCell makes a suspect.
+func (s *scan) readsCell(f *scanned, a access) bool {
+	b := s.opts.Blame
+	return b != nil && b.Cell != nil && b.Loaded.PC == evidence.Addr(f.flow.insts[a.inst].PC) && a.operand.Access == evidence.Read
 }
 
 // refine replaces what the flow knows of an address by the number that the
@@ -66,64 +74,6 @@ func (s *scan) refine(at value, known uint64) value {
 		return at
 	}
 	return number(known)
-}
-
-// liveOperands gives the addresses of operands whose registers still had the
-// same value when the process stopped: going back from the failing
-// instruction as long as there is one way back.
-func (f *scanned) liveOperands() map[*x86.Operand]uint64 {
-	if f.at < 0 || f.registers == nil {
-		return nil
-	}
-	live := *f.registers
-	get := func(r x86.Reg) (uint64, bool) { return live.Get(image.Register(r)) }
-	exact := map[*x86.Operand]uint64{}
-	f.flow.back(f.at, func(i int) bool {
-		in := &f.flow.insts[i]
-		if i != f.at {
-			forgetWritten(&live, in)
-		}
-		for n := range in.Operands {
-			op := &in.Operands[n]
-			if !op.IsMemory || op.Access == "" || op.Memory.Segment != x86.SegNone {
-				continue
-			}
-			if addr, ok := op.Memory.Address(get); ok {
-				exact[op] = addr
-			}
-		}
-		return true
-	})
-	return exact
-}
-
-func forgetWritten(live *image.Registers, in *x86.Inst) {
-	for r := x86.RAX; r <= x86.R15; r++ {
-		if defines(in, r) {
-			live.Forget(image.Register(r))
-		}
-	}
-}
-
-// back visits instructions from i backwards while each has one predecessor.
-func (g *graph) back(i int, visit func(i int) bool) {
-	seen := map[int]bool{}
-	for {
-		b := g.blockOf[i]
-		for ; i >= g.blocks[b].first; i-- {
-			if !visit(i) {
-				return
-			}
-		}
-		if seen[b] || b == g.entry || len(g.blocks[b].prev) != 1 {
-			return
-		}
-		seen[b] = true
-		i = g.blocks[g.blocks[b].prev[0]].end - 1
-		if seen[g.blocks[b].prev[0]] {
-			return
-		}
-	}
 }
 
 // suspect records one access of static data or of a heap word.
