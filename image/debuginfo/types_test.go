@@ -221,6 +221,53 @@ func TestVariablesInScope(t *testing.T) {
 	}
 }
 
+const orderText = `
+#include <stdio.h>
+struct session { int id; } sessions[2];
+volatile int sink;
+static inline __attribute__((always_inline)) void handle(struct session *session, const char *from, int third) {
+  int one = session->id + third, two = from[0] + one, three = one * two;
+  sink = one; sink = two; sink = three;
+}
+__attribute__((noinline)) void worker(struct session *s, const char *name) { handle(s, name, sink); }
+int main(int argc, char **argv) { worker(&sessions[argc], argv[0]); return 0; }
+`
+
+// TestOrderOfDeclaration: compilers write the variables of an inlined call in
+// another order than the program declares them.
+func TestOrderOfDeclaration(t *testing.T) {
+	for _, compiler := range []string{"gcc", "clang"} {
+		_, info := build(t, variant{compiler, "order.c", orderText, compiler, []string{"-O2"}})
+		worker, seen := symbol(t, info, "worker"), false
+		for pc := worker.Value; pc < worker.Value+worker.Size; pc++ {
+			calls, err := info.CallsAt(pc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, call := range calls {
+				if call.Function.Name != "handle" {
+					continue
+				}
+				seen = true
+				vars, err := info.VariablesAt(call, pc)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var names []string
+				for _, v := range vars {
+					names = append(names, v.Name)
+				}
+				if want := "session from third one two three"; strings.Join(names, " ") != want {
+					t.Fatalf("%s at %#x: got %s, want %s", compiler, pc, names, want)
+				}
+			}
+		}
+		if !seen {
+			t.Errorf("%s: handle was not inlined", compiler)
+		}
+	}
+}
+
 func checkGlobals(t *testing.T, info *Info) {
 	main := symbol(t, info, "main").Value
 	for symbolName, want := range map[string]string{"global_array": "int [4][3]", "everything": "struct all", "counter": "int", "handle": "struct opaque *"} {

@@ -3,6 +3,7 @@ package debuginfo
 import (
 	"debug/dwarf"
 	"encoding/binary"
+	"sort"
 )
 
 // Variable is a variable in scope, where it lives, and its type.
@@ -68,20 +69,29 @@ func (i *Info) VariablesAt(call Call, pc uint64) ([]Variable, error) {
 	if call.tree == nil {
 		return nil, nil
 	}
-	s := &scopeReader{call: call, pc: pc, seen: map[dieKey]bool{}, language: call.unit.describe().Language}
+	s := &scopeReader{call: call, pc: pc, seen: map[dieKey]bool{}, order: map[dieKey]int{}, language: call.unit.describe().Language}
 	if err := s.readFrameBase(); err != nil {
 		return nil, err
 	}
+	var instances []entry
 	for depth, n := range call.blocks() {
 		e, err := call.unit.entryAt(call.tree.blocks[n].die)
 		if err != nil {
 			return nil, err
 		}
-		if err := s.read(&e, depth); err != nil {
+		if err := s.readChildren(&e, depth, 0); err != nil {
+			return nil, err
+		}
+		instances = append(instances, e)
+	}
+	for depth := range instances {
+		if err := s.readAbstract(&instances[depth], depth); err != nil {
 			return nil, err
 		}
 	}
-	return append(s.parameters, s.locals...), nil
+	sort.Stable(byDeclaration{&s.parameters, s.order})
+	sort.Stable(byDeclaration{&s.locals, s.order})
+	return append(s.parameters.list, s.locals.list...), nil
 }
 
 // blocks returns the level's own block and the lexical blocks within it that
@@ -114,7 +124,43 @@ type scopeReader struct {
 	language           int64
 	frameBase          []byte
 	seen               map[dieKey]bool // abstract variables that have an instance
-	parameters, locals []Variable
+	parameters, locals declared
+	// order places the variables of abstract functions: compilers write those
+	// of an instance in any order, and in other blocks.
+	order map[dieKey]int
+}
+
+// declared are variables of a level with the DIEs that declare them.
+type declared struct {
+	list []Variable
+	dies []dieKey
+}
+
+func (d *declared) add(v Variable, die dieKey) {
+	d.list, d.dies = append(d.list, v), append(d.dies, die)
+}
+
+// byDeclaration sorts variables as the program declares them. Those without a
+// place in that order come last.
+type byDeclaration struct {
+	*declared
+	order map[dieKey]int
+}
+
+func (b byDeclaration) Len() int { return len(b.list) }
+
+func (b byDeclaration) Swap(i, j int) {
+	b.list[i], b.list[j] = b.list[j], b.list[i]
+	b.dies[i], b.dies[j] = b.dies[j], b.dies[i]
+}
+
+func (b byDeclaration) Less(i, j int) bool { return b.place(i) < b.place(j) }
+
+func (b byDeclaration) place(i int) int {
+	if n, ok := b.order[b.dies[i]]; ok {
+		return n
+	}
+	return len(b.order)
 }
 
 func (s *scopeReader) readFrameBase() error {
@@ -126,12 +172,9 @@ func (s *scopeReader) readFrameBase() error {
 	return err
 }
 
-func (s *scopeReader) read(block *entry, depth int) error {
-	if err := s.readChildren(block, depth, 0); err != nil {
-		return err
-	}
-	// what the instance left out was optimized away: the abstract function
-	// still knows that it was there
+// readAbstract adds what a block's instance left out as it was optimized away:
+// the abstract function still knows that it was there.
+func (s *scopeReader) readAbstract(block *entry, depth int) error {
 	origin, ok := block.attr(dwarf.AttrAbstractOrigin)
 	if !ok {
 		return nil
@@ -141,6 +184,13 @@ func (s *scopeReader) read(block *entry, depth int) error {
 		return err
 	}
 	abstract, err := u.entryAt(off)
+	if err != nil {
+		return err
+	}
+	err = abstract.children(func(child *entry) bool {
+		s.order[dieKey{child.unit, child.off}] = len(s.order)
+		return true
+	})
 	if err != nil {
 		return err
 	}
@@ -182,12 +232,14 @@ func (s *scopeReader) add(e *entry, depth int) error {
 		return nil
 	}
 	s.seen[key] = true
+	declaration := key
 	if origin, ok := e.attr(dwarf.AttrAbstractOrigin); ok {
 		u, off, err := origin.ref()
 		if err != nil {
 			return err
 		}
-		s.seen[dieKey{u, off}] = true
+		declaration = dieKey{u, off}
+		s.seen[declaration] = true
 	}
 	v, ok, err := e.variable(s.pc, s.language)
 	if err != nil || !ok {
@@ -195,9 +247,9 @@ func (s *scopeReader) add(e *entry, depth int) error {
 	}
 	v.Depth, v.FrameBase = depth, s.frameBase
 	if v.Parameter {
-		s.parameters = append(s.parameters, v)
+		s.parameters.add(v, declaration)
 	} else {
-		s.locals = append(s.locals, v)
+		s.locals.add(v, declaration)
 	}
 	return nil
 }
