@@ -21,20 +21,22 @@ const (
 	maxSteps    = 32
 )
 
+const notKnown = "where the bad value came from is not known: "
+
 // Origin finds the operand that made the innermost frame's instruction fail
 // and goes back to where its value came from. The Blame has no Role when the
 // failure is of no such kind (an abort, a full stack); the error says why the
 // failing instruction could not be looked at.
 func Origin(in Input, opts OriginOptions) (Blame, error) {
 	if in.Process == nil || len(in.Frames) == 0 {
-		return Blame{}, errors.New("origin: no process or no frames")
+		return Blame{}, errors.New(notKnown + "no process or no frames")
 	}
 	if opts.Hops <= 0 {
 		opts.Hops = defaultHops
 	}
 	t := &trail{in: &in, world: newWorld(&in), hops: opts.Hops}
 	if err := t.start(); err != nil {
-		return Blame{}, fmt.Errorf("origin: %w", err)
+		return Blame{}, fmt.Errorf(notKnown+"%w", err)
 	}
 	return t.blame, nil
 }

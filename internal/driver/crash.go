@@ -92,7 +92,8 @@ type analysis struct {
 }
 
 // stage runs one part, takes its time, and turns its failure into a limit: a
-// report that lacks a part is worth more than none.
+// report that lacks a part is worth more than none. The part's error says what
+// it is about ("static scan: ...").
 func (a *analysis) stage(name string, run func() error) {
 	a.say(name)
 	start := time.Now()
@@ -107,7 +108,7 @@ func (a *analysis) stage(name string, run func() error) {
 	// fault must cost this stage and not the report.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	if err := run(); err != nil {
-		a.limit(evidence.Limit{Text: fmt.Sprintf("%s: %v", name, err)})
+		a.limit(evidence.Limit{Text: err.Error()})
 	}
 }
 
@@ -239,7 +240,7 @@ func (a *analysis) scan() error {
 		a.assertion(in)
 		blame, err := staticscan.Origin(in, staticscan.OriginOptions{})
 		if err != nil {
-			a.limit(evidence.Limit{Text: fmt.Sprintf("where the bad value came from is not known: %v", err)})
+			a.limit(evidence.Limit{Text: err.Error()})
 		}
 		a.name(&blame)
 		opts.Blame = &blame
