@@ -177,6 +177,7 @@ func (a *analysis) chooseThread() error {
 func (a *analysis) classify() error {
 	a.result.Findings = append(a.result.Findings, failure.Deadlocks(a.process, a.walked)...)
 	a.waiting = failure.Waiting(a.process, a.walked)
+	a.unfold()
 	in := failure.Input{Process: a.process, Thread: a.thread, Findings: a.result.Findings}
 	if a.thread != nil {
 		in.Stack = a.stacks[0].stack

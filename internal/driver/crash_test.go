@@ -108,6 +108,44 @@ func checkLocks(t *testing.T, hang bool, c *evidence.Case) {
 	}
 }
 
+// TestDeadlockedThreadsApart: the threads of a deadlock share the pcs of their
+// stacks, but each has its own arguments and waits for another lock.
+func TestDeadlockedThreadsApart(t *testing.T) {
+	x := crashtest.Named(t, "deadlock_cycle").Crash(t, crashtest.Variant{Name: "O0", Flags: []string{"-O0"}})
+	locks, arguments := map[string]bool{}, map[string]bool{}
+	for _, g := range crash(t, driver.Request{Core: x.Core}).Stacks {
+		if !strings.Contains(g.Waiting, "mutex") {
+			continue
+		}
+		if len(g.Threads) != 1 {
+			t.Errorf("%d threads are folded that wait for %s", len(g.Threads), g.Waiting)
+		}
+		locks[g.Waiting] = true
+		for _, f := range g.Stack.Frames {
+			if f.Site.Function == "philosopher" && len(f.Args) == 1 {
+				arguments[f.Args[0].Value.Text] = true
+			}
+		}
+	}
+	if len(locks) != 3 || len(arguments) != 3 {
+		t.Errorf("locks %v, arguments %v: want three of each", locks, arguments)
+	}
+}
+
+// TestWaitingThreadsFolded: many threads that wait without a deadlock are told
+// once.
+func TestWaitingThreadsFolded(t *testing.T) {
+	f := crashtest.Named(t, "threads_200")
+	c := crash(t, driver.Request{Core: f.Crash(t, f.Variants()[0]).Core})
+	most := 0
+	for _, g := range c.Stacks {
+		most = max(most, len(g.Threads))
+	}
+	if most < 100 {
+		t.Errorf("the largest of %d groups has %d threads", len(c.Stacks), most)
+	}
+}
+
 func TestOtherThread(t *testing.T) {
 	x := crashtest.Named(t, "threads_work").Crash(t, crashtest.Variant{Name: "O0", Flags: []string{"-O0"}})
 	failed := crash(t, driver.Request{Core: x.Core})

@@ -1,9 +1,12 @@
 package driver
 
 import (
+	"fmt"
 	"testing"
 
+	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/unwind"
 )
 
 // TestEndsOfManyThreads bounds all walks together, but for the thread under
@@ -47,6 +50,34 @@ func TestWaitingText(t *testing.T) {
 		}
 		if got := a.waitingText(g); got != c.want {
 			t.Errorf("%q: got %q, want %q", c.waiting, got, c.want)
+		}
+	}
+}
+
+// TestParted takes the threads of a deadlock out of a group; the others stay
+// together.
+func TestParted(t *testing.T) {
+	const many = 200
+	threads := make([]image.Thread, many)
+	a := &analysis{walked: make([]unwind.Stack, many)}
+	g := &group{}
+	for i := range threads {
+		threads[i].Ref.TID = 1000 + i
+		a.walked[i].Stopped = fmt.Sprint(i)
+		g.threads, g.indexes = append(g.threads, &threads[i]), append(g.indexes, i)
+	}
+	a.stacks = []*group{g}
+	edges := []evidence.WaitEdge{{Waiter: threads[0].Ref}, {Waiter: threads[7].Ref}}
+	a.result = &evidence.Case{Findings: []evidence.Finding{{Kind: evidence.FindingDeadlock, Wait: edges}}}
+	a.unfold()
+	if len(a.stacks) != 3 {
+		t.Fatalf("%d groups", len(a.stacks))
+	}
+	for i, want := range []struct {
+		first, threads int
+	}{{0, 1}, {7, 1}, {1, many - 2}} {
+		if g := a.stacks[i]; g.indexes[0] != want.first || len(g.threads) != want.threads || g.stack.Stopped != fmt.Sprint(want.first) {
+			t.Errorf("group %d: threads %v with the stack of %s, want %+v", i, g.indexes, g.stack.Stopped, want)
 		}
 	}
 }
