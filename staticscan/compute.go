@@ -36,15 +36,21 @@ func (s *slice) inRegister(n *node, size, d int) *node {
 	return s.evaluated(&node{op: opCopy, a: n, size: size, reg: x86.RegNone, def: d})
 }
 
+func sumOf(a, b *node) *node { return &node{op: opSum, a: a, b: b, reg: x86.RegNone, def: -1} }
+
+func productOf(a *node, n int64) *node {
+	return &node{op: opProduct, a: a, n: n, reg: x86.RegNone, def: -1}
+}
+
 // formula covers the instructions that compute addresses; nil for others.
 func (s *slice) formula(d int, in *x86.Inst, dst, src *x86.Operand, two bool, depth int) *node {
 	old := func() *node { return s.register(d, dst.Reg, depth) }
 	if !two {
 		switch in.Op {
 		case "inc":
-			return &node{op: opSum, a: old(), b: constNode(1, d)}
+			return sumOf(old(), constNode(1, d))
 		case "dec":
-			return &node{op: opSum, a: old(), b: constNode(^uint64(0), d)}
+			return sumOf(old(), constNode(^uint64(0), d))
 		}
 		return nil
 	}
@@ -57,13 +63,13 @@ func (s *slice) formula(d int, in *x86.Inst, dst, src *x86.Operand, two bool, de
 	case "lea":
 		return s.addressOf(d, &src.Memory, depth)
 	case "add":
-		return &node{op: opSum, a: old(), b: s.operand(d, src, depth)}
+		return sumOf(old(), s.operand(d, src, depth))
 	case "sub":
 		if sameRegister(dst, src) {
 			return constNode(0, d)
 		}
 		if src.IsImm {
-			return &node{op: opSum, a: old(), b: constNode(uint64(-src.Imm), d)}
+			return sumOf(old(), constNode(uint64(-src.Imm), d))
 		}
 	case "xor":
 		if sameRegister(dst, src) {
@@ -75,11 +81,11 @@ func (s *slice) formula(d int, in *x86.Inst, dst, src *x86.Operand, two bool, de
 		}
 	case "shl":
 		if src.IsImm && src.Imm >= 0 && src.Imm < 32 {
-			return &node{op: opProduct, a: old(), n: 1 << src.Imm}
+			return productOf(old(), 1<<src.Imm)
 		}
 	case "imul":
 		if three && third.IsImm {
-			return &node{op: opProduct, a: s.operand(d, src, depth), n: third.Imm}
+			return productOf(s.operand(d, src, depth), third.Imm)
 		}
 	}
 	return nil
@@ -97,12 +103,15 @@ func (s *slice) copyOf(d int, src *x86.Operand, size int, signed bool, depth int
 	case src.IsMemory:
 		return s.load(d, src.Memory, src.Size, signed, depth)
 	case src.Reg.General():
-		return &node{op: opCopy, a: s.register(d, src.Reg, depth), size: src.Size, signed: signed}
+		return &node{op: opCopy, a: s.register(d, src.Reg, depth), size: src.Size, signed: signed, reg: x86.RegNone, def: -1}
 	}
 	return nil
 }
 
 func (s *slice) operand(d int, op *x86.Operand, depth int) *node {
+	if !op.IsImm && !op.IsMemory && op.Reg.General() && op.Size == 8 {
+		return s.register(d, op.Reg, depth)
+	}
 	if n := s.copyOf(d, op, 8, false, depth); n != nil {
 		return s.evaluated(n)
 	}
@@ -127,7 +136,7 @@ func (s *slice) addressOf(d int, m *x86.Memory, depth int) *node {
 	if m.Index.General() {
 		index := s.register(d, m.Index, depth)
 		if m.Scale != 1 {
-			index = s.evaluated(&node{op: opProduct, a: index, n: int64(m.Scale), reg: x86.RegNone, def: -1})
+			index = s.evaluated(productOf(index, int64(m.Scale)))
 		}
 		sum = s.plus(sum, index)
 	}
@@ -141,7 +150,7 @@ func (s *slice) plus(a, b *node) *node {
 	if a == nil {
 		return b
 	}
-	return s.evaluated(&node{op: opSum, a: a, b: b, reg: x86.RegNone, def: -1})
+	return s.evaluated(sumOf(a, b))
 }
 
 // load is the content of a memory operand, and, for a word of the function's

@@ -263,7 +263,7 @@ func (s *slice) definedBy(d int, r x86.Reg, depth int) *node {
 	switch in.Flow {
 	case x86.FlowCall:
 		if r == x86.RAX {
-			return &node{op: opResult, def: d}
+			return &node{op: opResult, reg: x86.RegNone, def: d}
 		}
 		return lostNode("a call in between was free to change it")
 	case x86.FlowSyscall:
