@@ -60,6 +60,9 @@ func TestKinds(t *testing.T) {
 		{"unmapped", load, segv(segvMapErr, dataAt+0x2008), regs{image.RAX: dataAt + 0x2000}, evidence.UnmappedAddress, evidence.Read, dataAt + 0x2008, evidence.FromCore},
 		{"read-only", store, segv(segvAccErr, constAt), regs{image.RAX: constAt}, evidence.WriteToReadOnly, evidence.Write, constAt, evidence.FromCore},
 		{"protected", store, segv(segvAccErr, guardAt), regs{image.RAX: guardAt, image.RSP: stackAt + 0x1800, image.RDX: 1}, evidence.ProtectedPage, evidence.Write, guardAt, evidence.FromCore},
+		{"write, perhaps read-only", store, segv(segvAccErr, maybeAt), regs{image.RAX: maybeAt}, evidence.ProtectedPage, evidence.Write, maybeAt, evidence.Inferred},
+		{"read, so not read-only", load, segv(segvAccErr, maybeAt+8), regs{image.RAX: maybeAt}, evidence.ProtectedPage, evidence.Read, maybeAt + 8, evidence.FromCore},
+		{"execute, perhaps data", nil, segv(segvAccErr, maybeAt), regs{image.RIP: maybeAt}, evidence.ProtectedPage, evidence.Execute, maybeAt, evidence.Inferred},
 		{"execute data", nil, segv(segvAccErr, dataAt), regs{image.RIP: dataAt}, evidence.ExecuteOfData, evidence.Execute, dataAt, evidence.FromCore},
 		{"call null", nil, segv(segvMapErr, 0), regs{image.RIP: 0}, evidence.NullPointer, evidence.Execute, 0, evidence.FromCore},
 		{"jump wild", nil, segv(segvMapErr, 0x234567890000), regs{image.RIP: 0x234567890000}, evidence.WildPointer, evidence.Execute, 0x234567890000, evidence.Inferred},
@@ -131,10 +134,18 @@ func TestArrival(t *testing.T) {
 		{arrivedByCall, codeAt + 0x105, 0},
 		{arrivedByCall, codeAt + 0x105, 0x234567890000},
 		{arrivedByReturn, codeAt + 0x108, 0x234567890000},
+		{arrivedByCall, codeAt + 0x207, 0},
+		{arrivedByReturn, codeAt + 0x305, 0x234567890000},
+		{arrivedByReturn, codeAt + 0x405, 0x234567890000},
+		{arrivedByReturn, dataAt + 0x105, 0x234567890000},
 		{arrivedByJump, 0x1234, 0},
 	}
 	for _, test := range tests {
 		f := newFake(nil)
+		f.put(codeAt+0x200, []byte{0xff, 0x94, 0xc3, 1, 0, 0, 0}) // call [rbx+rax*8+1]
+		f.put(codeAt+0x303, []byte{0xff, 0xe0})                   // jmp rax
+		f.put(codeAt+0x402, []byte{0xff, 0xd0})                   // call rax, and one byte more
+		f.put(dataAt+0x103, []byte{0xff, 0xd0})
 		f.put64(stackAt+0x1800, test.at)
 		f.put64(stackAt+0x17f8, test.back)
 		s := f.scene(segv(segvMapErr, 0x234567890000), regs{image.RIP: 0x234567890000})
@@ -201,6 +212,9 @@ func TestCycle(t *testing.T) {
 		{"pair under a leaf", append([]evidence.Addr{7}, append(repeat([]evidence.Addr{1, 2}, 40), 9)...), 1, 2, 40},
 		{"none", []evidence.Addr{1, 2, 3, 4, 5}, 0, 0, 0},
 		{"too short", []evidence.Addr{1, 1}, 0, 1, 2},
+		{"exactly three turns", []evidence.Addr{1, 2, 1, 2, 1, 2}, 0, 2, 3},
+		{"most of the stack is something else", []evidence.Addr{1, 1, 1, 3, 4, 5, 6, 7, 8, 9}, 0, 1, 3},
+		{"later turns", []evidence.Addr{1, 1, 1, 2, 3, 4, 2, 3, 4, 2, 3, 4}, 3, 3, 3},
 	}
 	for _, test := range tests {
 		start, period, turns := cycle(test.ids)

@@ -2,6 +2,7 @@ package failure
 
 import (
 	"encoding/binary"
+	"strings"
 	"testing"
 
 	"diagnose/evidence"
@@ -132,6 +133,111 @@ func TestRwlock(t *testing.T) {
 	}
 }
 
+// What is read of the object a thread sleeps on is told only as far as it is
+// certain.
+func TestNotes(t *testing.T) {
+	word := func(at int, v uint32) []byte {
+		b := make([]byte, 56)
+		binary.LittleEndian.PutUint32(b[at:], v)
+		return b
+	}
+	robust := word(0, 1<<31|1<<30|101)
+	kind := mutexHeldBy(101)
+	binary.LittleEndian.PutUint32(kind[16:], maxMutexKind+1)
+	tests := []struct {
+		name, function string
+		object         []byte
+		futex          evidence.Addr
+		note           string
+		owner          uint64
+	}{
+		{"held", "pthread_mutex_lock", mutexHeldBy(101), 0, "", 101},
+		{"free", "pthread_mutex_lock", make([]byte, 40), 0, "which is free at this moment", 0},
+		{"unlocked while it is read", "pthread_mutex_lock", mutexHeldBy(101)[4:], 0, "which is free at this moment", 0},
+		{"owner in the word", "pthread_mutex_lock", robust, 0, "", 101},
+		{"owner ended", "pthread_mutex_lock", mutexHeldBy(999), 0, "which is no thread of this process any more", 999},
+		{"no mutex", "pthread_mutex_lock", kind, 0, "which does not look like a mutex of glibc", 0},
+		{"read lock", "pthread_rwlock_wrlock", word(0, 8), 8, "which readers hold; a lock does not record them", 0},
+		{"no readers", "pthread_rwlock_wrlock", word(0, 2), 8, "whose owner is not recorded", 0},
+		{"thread runs", "pthread_join", word(0, 101), 0, "", 101},
+		{"thread ended", "pthread_join", word(0, 0), 0, "which has ended at this moment", 0},
+		{"another thread's", "pthread_join", word(0, 102), 0, "whose descriptor changed meanwhile", 0},
+	}
+	for _, test := range tests {
+		f := newFake(nil)
+		f.put(dataAt, test.object)
+		thread, stack := waitingIn(100, dataAt+test.futex, 101, test.function)
+		other := image.Thread{Ref: evidence.ThreadRef{Number: 2, TID: 101}}
+		w := &waiter{target: f, threads: []image.Thread{thread, other}, stacks: []unwind.Stack{stack, {}}}
+		if wt := w.waitOf(0); wt.note != test.note || wt.owner != test.owner {
+			t.Errorf("%s: owner %d, %q; want %d, %q", test.name, wt.owner, wt.note, test.owner, test.note)
+		}
+	}
+}
+
+// A wait for a limited time ends by itself: a cycle with one is inferred.
+func TestTimedCycle(t *testing.T) {
+	f := newFake(nil)
+	f.put(dataAt, mutexHeldBy(100))
+	thread, stack := waitingIn(100, dataAt, 2, "pthread_mutex_timedlock")
+	for timeout, want := range map[uint64]evidence.Proof{0: evidence.FromCore, dataAt: evidence.Inferred} {
+		thread.Registers.Set(image.R10, timeout)
+		w := &waiter{target: f, threads: []image.Thread{thread}, stacks: []unwind.Stack{stack}}
+		found := w.cycles(w.waits())
+		if len(found) != 1 || found[0].Proof != want {
+			t.Errorf("timeout at %#x: %+v, want %s", timeout, found, want)
+		}
+	}
+}
+
+func TestUnknownFutexRegisters(t *testing.T) {
+	for _, lost := range []image.Register{image.RDI, image.RSI} {
+		thread, _ := waitingIn(100, dataAt, 2, "pthread_mutex_lock")
+		thread.Registers.Forget(lost)
+		if _, _, _, ok := futexCall(&thread); ok {
+			t.Errorf("a wait was found without %v", lost)
+		}
+	}
+}
+
+// A function of the program ends the search for the function that waits.
+func TestWaitKind(t *testing.T) {
+	tests := []struct {
+		functions []string
+		want      string
+	}{
+		{[]string{"__futex_wait", "pthread_mutex_lock"}, "mutex"},
+		{[]string{"futex_lock_pthread_mutex_", "pthread_cond_wait"}, "condition variable"},
+		{[]string{"syscall", "main:take", "pthread_mutex_lock"}, "futex"},
+	}
+	for _, test := range tests {
+		var sites []evidence.Site
+		for _, name := range test.functions {
+			site := evidence.Site{Module: "/lib/libc.so.6", Function: name}
+			if rest, own := strings.CutPrefix(name, "main:"); own {
+				site = evidence.Site{Module: "/bin/program", Function: rest, File: "a.c"}
+			}
+			sites = append(sites, site)
+		}
+		if got := waitKind(sites); got != test.want {
+			t.Errorf("%q: %s, want %s", test.functions, got, test.want)
+		}
+	}
+}
+
+func TestWaitText(t *testing.T) {
+	w := &waiter{target: newFake(nil), threads: []image.Thread{{Ref: evidence.ThreadRef{Number: 2, TID: 101}}}}
+	for want, wt := range map[string]*wait{
+		"waits for the end of thread 2":                 {what: "thread exit", owner: 101},
+		"waits for thread exit 0x0 held by thread id 7": {what: "thread exit", owner: 7},
+		"waits for thread exit 0x0":                     {what: "thread exit"},
+	} {
+		if got := w.text(wt); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestConditionVariable(t *testing.T) {
 	const word = 0x5028
 	frames := make([]unwind.Frame, 3)
@@ -140,6 +246,7 @@ func TestConditionVariable(t *testing.T) {
 	}
 	frames[1].Registers.Set(image.RBX, word)
 	frames[1].Registers.Set(image.R12, word-48) // too far away
+	frames[2].Registers.Set(image.RBX, word-36) // not aligned
 	frames[2].Registers.Set(image.R13, word-40)
 	if got := conditionVariable(frames, word); got != word-40 {
 		t.Errorf("got %v, want %v", got, evidence.Addr(word-40))

@@ -88,7 +88,7 @@ var storeTests = []struct {
 	{"stored over its start", "mov [rsp-8],rdi; mov [rsp-12],rsi; mov rax,[rsp-8]; ret", "48897c24f848897424f4488b4424f8c3", x86.RegNone},
 	{"stored beside it", "mov [rsp-8],rdi; mov [rsp-16],rsi; mov rax,[rsp-8]; ret", "48897c24f848897424f0488b4424f8c3", x86.RDI},
 	{"index varies", "mov [rsp-8],rdi; mov rax,[rsp+rdx*8-8]; ret", "48897c24f8488b44d4f8c3", x86.RegNone},
-{"call in between", "sub rsp,24; mov [rsp+8],rbx; call f; mov rax,[rsp+8]; ret; f: ret", "4883ec1848895c2408e806000000488b442408c3c3", x86.RBX},
+	{"call in between", "sub rsp,24; mov [rsp+8],rbx; call f; mov rax,[rsp+8]; ret; f: ret", "4883ec1848895c2408e806000000488b442408c3c3", x86.RBX},
 	{"callee has its address", "sub rsp,24; mov [rsp+8],rbx; lea rdi,[rsp+8]; call f; mov rax,[rsp+8]; ret; f: ret", "4883ec1848895c2408488d7c2408e806000000488b442408c3c3", x86.RegNone},
 }
 
