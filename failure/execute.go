@@ -1,6 +1,8 @@
 package failure
 
 import (
+	"strings"
+
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/internal/x86"
@@ -23,6 +25,9 @@ func (s *scene) executed(f *evidence.Failure) {
 		f.Kind = s.unmappedKind(f, addr)
 	case !m.Readable() && !m.Writable():
 		f.Kind = evidence.ProtectedPage
+		if strings.HasPrefix(m.Perms, "?") {
+			f.Proof = evidence.Inferred // it may be data
+		}
 	default:
 		f.Kind = evidence.ExecuteOfData
 	}

@@ -95,6 +95,7 @@ const (
 	guardAt = 0x7ffff7c00000
 	stackAt = 0x7ffff7c01000
 	textAt  = 0x7ffff7e00000
+	maybeAt = 0x7ffff7f00000
 )
 
 // newFake has a page of code that begins with the instruction, one of data,
@@ -110,6 +111,7 @@ func newFake(code []byte) *fake {
 	f.add(dataAt, "rw-", make([]byte, 0x1000), "/bin/program")
 	f.add(guardAt, "---", make([]byte, 0x1000), "")
 	f.add(stackAt, "rw-", make([]byte, 0x2000), "")
+	f.add(maybeAt, "?--", make([]byte, 0x1000), "")
 	return f
 }
 

@@ -2,6 +2,7 @@ package failure
 
 import (
 	"fmt"
+	"strings"
 
 	"diagnose/evidence"
 	"diagnose/image"
@@ -151,6 +152,9 @@ func (s *scene) permissionKind(f *evidence.Failure, m *image.Mapping) evidence.F
 		f.Message = "a memory protection key forbids the access"
 		return evidence.ProtectedPage
 	case !m.Readable() && !m.Writable() && !m.Executable():
+		if strings.HasPrefix(m.Perms, "?") && f.Fault.Access != evidence.Read {
+			f.Proof = evidence.Inferred // it may be read-only
+		}
 		return evidence.ProtectedPage
 	case m.Readable() && !m.Writable() && f.Fault.Access != evidence.Read:
 		// Of an instruction that reads and writes, the write was refused.

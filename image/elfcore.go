@@ -57,6 +57,9 @@ type elfCore struct {
 	// dumpsWritten says that private memory which the core leaves out was
 	// never written.
 	dumpsWritten bool
+	// byDebugger says that a debugger wrote the core: it gives sections to its
+	// segments (BFD), the kernel one at most, for their number.
+	byDebugger bool
 }
 
 // truncated reports whether the file ends before its contents do.
@@ -88,6 +91,7 @@ func parseCore(name string, data []byte) (*elfCore, error) {
 	if offset > uint64(len(data)) {
 		return nil, c.bad(uint64(len(data)), "truncated before the program headers at %#x", offset)
 	}
+	c.byDebugger = le.Uint16(data[60:]) > 1
 	c.wanted = offset + count*programHeaderSize
 	present := min(count, (uint64(len(data))-offset)/programHeaderSize)
 	c.headersCut = int(count - present)

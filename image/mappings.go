@@ -10,6 +10,11 @@ import (
 // unknownPerms stands for permissions that the core does not record.
 const unknownPerms = "???"
 
+// maybeReadable stands for what a debugger's core tells of memory that may be
+// neither written nor executed: gdb marks every segment as readable
+// (gdb/gcore.c, make_output_phdrs).
+const maybeReadable = "?--"
+
 func permsOf(flags uint32) string {
 	p := []byte("---")
 	for i, f := range []elf.ProgFlag{elf.PF_R, elf.PF_W, elf.PF_X} {
@@ -36,8 +41,9 @@ func sortFiles(files []fileMapping) []fileMapping {
 }
 
 // coreMappings joins the segments, which have permissions, with the files,
-// which have names. Both are in address order without overlaps.
-func coreMappings(loads []programHeader, files []fileMapping) []Mapping {
+// which have names. Both are in address order without overlaps. byDebugger
+// says who wrote the core.
+func coreMappings(loads []programHeader, files []fileMapping, byDebugger bool) []Mapping {
 	list := make([]Mapping, 0, len(loads)+8)
 	next := 0 // the first file that ends behind pos
 	pos := uint64(0)
@@ -54,9 +60,13 @@ func coreMappings(loads []programHeader, files []fileMapping) []Mapping {
 					stop = f.start
 				}
 			}
-			if perms != unknownPerms || source.path != "" {
-				list = append(list, Mapping{Start: evidence.Addr(pos), End: evidence.Addr(stop), Perms: perms,
-					Path: source.path, Offset: fileOffset(source, pos)})
+			m := Mapping{Start: evidence.Addr(pos), End: evidence.Addr(stop), Perms: perms,
+				Path: source.path, Offset: fileOffset(source, pos)}
+			if byDebugger && perms == "r--" && m.Path == "" {
+				m.Perms = maybeReadable
+			}
+			if perms != unknownPerms || m.Path != "" {
+				list = append(list, m)
 			}
 			pos = stop
 		}

@@ -114,6 +114,6 @@ func FuzzNotes(f *testing.F) {
 		if len(n.threads)*(prstatusRegs+userRegsSize) > len(b) {
 			t.Errorf("%d threads in %d bytes", len(n.threads), len(b))
 		}
-		coreMappings(nil, sortFiles(n.files))
+		coreMappings(nil, sortFiles(n.files), len(b)%2 == 0)
 	})
 }

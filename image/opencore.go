@@ -53,7 +53,7 @@ func readCore(name string, data []byte, opts Options) (*Process, error) {
 	}
 	p := &Process{options: opts, Auxv: notes.auxv, Failing: -1}
 	p.Program = evidence.Program{Source: evidence.SourceCore, Path: name, Command: notes.name, Args: notes.args, PID: notes.pid}
-	p.Mappings = coreMappings(core.loads, sortFiles(notes.files))
+	p.Mappings = coreMappings(core.loads, sortFiles(notes.files), core.byDebugger)
 	core.findDumpsWritten(p.Mappings)
 	p.memory = &coreMemory{core: core, process: p}
 	p.setThreads(notes)

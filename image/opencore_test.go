@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -240,6 +241,37 @@ func TestGcore(t *testing.T) {
 	}
 	if list := severe(p); len(list) > 0 {
 		t.Errorf("severe limits: %q", list)
+	}
+}
+
+// TestReadableByDebugger: of memory that may not be written a debugger's core
+// does not tell whether it may be read; the kernel's core does. Sections tell
+// them apart, but one may be there to count the segments.
+func TestReadableByDebugger(t *testing.T) {
+	loads := []programHeader{
+		{kind: 1, flags: 4, vaddr: 0x10000, memsz: 0x1000}, {kind: 1, flags: 6, vaddr: 0x20000, memsz: 0x1000},
+		{kind: 1, flags: 5, vaddr: 0x30000, memsz: 0x1000}, {kind: 1, flags: 4, vaddr: 0x40000, memsz: 0x1000},
+	}
+	file := fileNoteBytes(fileMapping{start: 0x40000, end: 0x41000, path: "/data"})
+	notes := append(noteBytes("CORE", notePrstatus, prstatusBytes(1, 11, 0x30000, 0x20000)), noteBytes("CORE", noteFile, file)...)
+	for sections, want := range map[uint16][]string{0: {"r--", "rw-", "r-x", "r--"}, 1: {"r--", "rw-", "r-x", "r--"}, 6: {"?--", "rw-", "r-x", "r--"}} {
+		core := coreBytes(notes, loads)
+		binary.LittleEndian.PutUint16(core[60:], sections)
+		name := path(t, "core")
+		if err := os.WriteFile(name, core, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := open(t, name, Options{})
+		var got []string
+		for i := range p.Mappings {
+			got = append(got, p.Mappings[i].Perms)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("with %d sections: %v, want %v", sections, got, want)
+		}
+		if text := p.Place(0x10000).Text; strings.Contains(text, "perhaps not read") != (sections > 1) {
+			t.Errorf("with %d sections: %s", sections, text)
+		}
 	}
 }
 

@@ -190,6 +190,10 @@ func (p *Process) anonymous(place *evidence.Place, m *Mapping) {
 		}
 	}
 	place.Class = evidence.PlaceAnonymous
+	if m.Perms == maybeReadable {
+		place.Text = fmt.Sprintf("in anonymous memory that may not be written, and perhaps not read either, from %v to %v", m.Start, m.End)
+		return
+	}
 	if !m.Writable() {
 		place.Class = evidence.PlaceReadOnly
 		if m.Executable() {

@@ -29,7 +29,8 @@ func (o *Options) progress(text string) {
 type Mapping struct {
 	Start, End evidence.Addr
 	// Perms is "rwx" with dashes; "???" for a file that a core lists without
-	// its segment.
+	// its segment, "?--" for what a debugger's core does not tell from memory
+	// without any permission.
 	Perms string
 	// Path is the mapped file or a name in brackets ("[stack]", "[heap]",
 	// "[vdso]"), Offset the file offset of Start. Cores name files only; the

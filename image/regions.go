@@ -1,6 +1,7 @@
 package image
 
 import (
+	"strings"
 	"sync"
 
 	"diagnose/evidence"
@@ -115,7 +116,7 @@ func (p *Process) guardBelow(i int) int {
 		return -1
 	}
 	g, m := &p.Mappings[i-1], &p.Mappings[i]
-	if g.End != m.Start || g.Readable() || g.Writable() || g.Executable() || g.Perms == unknownPerms || g.file() {
+	if g.End != m.Start || g.Readable() || g.Writable() || g.Executable() || strings.HasPrefix(g.Perms, "?") || g.file() {
 		return -1
 	}
 	return i - 1

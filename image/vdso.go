@@ -42,7 +42,7 @@ func (p *Process) addVDSO() {
 func (p *Process) nameVVAR(vdso int) {
 	for i := vdso - 1; i >= 0; i-- {
 		m := &p.Mappings[i]
-		if m.End != p.Mappings[i+1].Start || m.Path != "" || m.Perms != "r--" {
+		if m.End != p.Mappings[i+1].Start || m.Path != "" || m.Perms != "r--" && m.Perms != maybeReadable {
 			return
 		}
 		m.Path = "[vvar]"

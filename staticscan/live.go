@@ -136,5 +136,5 @@ func (g *graph) back(i int, visit func(i int) bool) {
 // something else could have written: nothing is mapped there, or read-only.
 func (w *world) unshared(addr evidence.Addr) bool {
 	p := w.process.MappingAt(addr)
-	return p == nil || !p.Writable() && !strings.Contains(p.Perms, "?")
+	return p == nil || !p.Writable() && !strings.HasPrefix(p.Perms, "??")
 }
