@@ -3,6 +3,7 @@ package staticscan_test
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,6 +61,9 @@ func check(t testing.TB, blame staticscan.Blame, scan evidence.Scan) {
 	for i, s := range scan.Suspects {
 		if s.Rank != i || s.Name == "" || s.Size <= 0 || len(s.Lines) == 0 {
 			t.Errorf("suspect %d: %+v", i, s)
+		}
+		if s.Kind == evidence.SuspectCell && !slices.ContainsFunc(s.Lines, func(u evidence.SuspectUse) bool { return u.Site.Line == blame.Loaded.Line }) {
+			t.Errorf("the cell's uses %+v lack where it was loaded: %+v", s.Lines, blame.Loaded)
 		}
 	}
 }

@@ -190,7 +190,11 @@ const accountSource = `
 struct user { int id, logins; };
 struct session { int id; struct user *user; } sessions[2];
 #define OWN __attribute__((noinline, noipa))
-OWN int tail(struct session *s) { int n = s->user->id; return n + s->user->logins; }
+OWN int tail(struct session *s)
+{
+	int n = s->user->id;
+	return n + s->user->logins;
+}
 OWN int heap(struct session *s, int *bad) { s->id++; return *bad; }
 int main(int argc, char **argv) {
 	switch (argv[1][0]) {

@@ -41,11 +41,11 @@ func (s *scan) collect(place int) {
 		}
 		switch {
 		case at.kind == stack:
-		case at.kind == unknown && live && s.unshared(evidence.Addr(known)), s.readsCell(f, a):
-		case at.kind == unknown, at.kind == loaded && at.varies:
-			s.result.Unresolved++
-		default:
+		case at.kind != unknown && !(at.kind == loaded && at.varies):
 			s.suspect(place, a, at)
+		case live && s.unshared(evidence.Addr(known)), s.readsCell(f, a):
+		default:
+			s.result.Unresolved++
 		}
 	}
 }
@@ -100,7 +100,8 @@ func (s *scan) suspect(place int, a access, at value) {
 		return
 	}
 	proof := evidence.FromCore
-	if at.varies || at.kind == loaded {
+	unreached := a.at.kind == unknown && f.at >= 0 && a.inst > f.at // by where the registers would have led
+	if at.varies || at.kind == loaded || unreached {
 		proof = evidence.Inferred
 	}
 	s.record(kind, n, proof, place, a)
@@ -164,8 +165,11 @@ func (s *scan) addCell() {
 	if sus == nil {
 		sus = &suspect{}
 		sus.Suspect = evidence.Suspect{Name: b.CellName, Type: b.CellType, Address: *b.Cell, Size: b.CellSize, Access: evidence.Read}
-		sus.Lines = []evidence.SuspectUse{{Access: evidence.Read, Site: b.Loaded}}
 		s.suspects[key] = sus
+	}
+	if !slices.ContainsFunc(sus.Lines, func(u evidence.SuspectUse) bool { return u.Site.PC == b.Loaded.PC }) {
+		sus.Access = sus.Access.Union(evidence.Read)
+		s.use(sus, b.Loaded.PC, evidence.Read)
 	}
 	sus.Kind = evidence.SuspectCell
 	sus.Proof = evidence.Inferred
