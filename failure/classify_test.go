@@ -72,6 +72,7 @@ func TestKinds(t *testing.T) {
 		{"privileged", hlt, segv(siKernel, 0), nil, evidence.IllegalInsn, "", 0, evidence.FromCore},
 		{"fixed address", loadFixed, segv(segvMapErr, 0x2000), nil, evidence.NearNullPointer, evidence.Read, 0x2000, evidence.FromCore},
 		{"fixed address in the first page", loadFirst, segv(segvMapErr, 0x10), nil, evidence.NullPointer, evidence.Read, 0x10, evidence.FromCore},
+		{"index without base", []byte{0x8b, 0x04, 0x8d, 0, 0, 0, 0}, segv(segvMapErr, 0x4000000), regs{image.RCX: 0x1000000}, evidence.WildPointer, evidence.Read, 0x4000000, evidence.Inferred},
 		{"sum with zero", loadSum, segv(segvMapErr, 0x4000000), regs{image.RCX: 0x4000000}, evidence.WildPointer, evidence.Read, 0x4000000, evidence.Inferred},
 		{"text near mappings", load, segv(segvMapErr, 0x555555556161), regs{image.RAX: 0x555555556159}, evidence.UnmappedAddress, evidence.Read, 0x555555556161, evidence.FromCore},
 		{"mapped since", store, segv(segvMapErr, constAt), regs{image.RAX: constAt}, evidence.UnmappedAddress, evidence.Write, constAt, evidence.FromCore},
