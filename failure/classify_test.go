@@ -139,6 +139,7 @@ func TestArrival(t *testing.T) {
 		{arrivedByReturn, codeAt + 0x305, 0x234567890000},
 		{arrivedByReturn, codeAt + 0x405, 0x234567890000},
 		{arrivedByReturn, dataAt + 0x105, 0x234567890000},
+		{arrivedByReturn, codeAt + 0x505, 0x234567890000},
 		{arrivedByJump, 0x1234, 0},
 	}
 	for _, test := range tests {
@@ -146,6 +147,7 @@ func TestArrival(t *testing.T) {
 		f.put(codeAt+0x200, []byte{0xff, 0x94, 0xc3, 1, 0, 0, 0}) // call [rbx+rax*8+1]
 		f.put(codeAt+0x303, []byte{0xff, 0xe0})                   // jmp rax
 		f.put(codeAt+0x402, []byte{0xff, 0xd0})                   // call rax, and one byte more
+		f.put(codeAt+0x503, []byte{0xff, 0x18})                   // call far [rax]
 		f.put(dataAt+0x103, []byte{0xff, 0xd0})
 		f.put64(stackAt+0x1800, test.at)
 		f.put64(stackAt+0x17f8, test.back)
@@ -153,6 +155,15 @@ func TestArrival(t *testing.T) {
 		if got := s.arrival(0x234567890000); got != test.want {
 			t.Errorf("arrived by %s, want %s", got, test.want)
 		}
+	}
+}
+
+// A stack that cannot be read tells nothing of how the null pointer was
+// reached.
+func TestArrivalWithoutStack(t *testing.T) {
+	s := newFake(nil).scene(segv(segvMapErr, 0), regs{image.RIP: 0, image.RSP: guardAt + 0x800})
+	if got := s.arrival(0); got != arrivedByJump {
+		t.Errorf("arrived by %s", got)
 	}
 }
 
@@ -204,6 +215,10 @@ func TestCycle(t *testing.T) {
 		}
 		return out
 	}
+	var distinct []evidence.Addr
+	for i := range evidence.Addr(maxCycle) {
+		distinct = append(distinct, 100+i)
+	}
 	tests := []struct {
 		name                 string
 		ids                  []evidence.Addr
@@ -215,6 +230,7 @@ func TestCycle(t *testing.T) {
 		{"too short", []evidence.Addr{1, 1}, 0, 1, 2},
 		{"exactly three turns", []evidence.Addr{1, 2, 1, 2, 1, 2}, 0, 2, 3},
 		{"most of the stack is something else", []evidence.Addr{1, 1, 1, 3, 4, 5, 6, 7, 8, 9}, 0, 1, 3},
+		{"far apart", append(append([]evidence.Addr{1}, distinct...), 1), 0, maxCycle, 2},
 		{"later turns", []evidence.Addr{1, 1, 1, 2, 3, 4, 2, 3, 4, 2, 3, 4}, 3, 3, 3},
 	}
 	for _, test := range tests {

@@ -56,6 +56,11 @@ func TestBelowStackByChance(t *testing.T) {
 			t.Errorf("%s: stack overflow %v, want %v", test.name, got, test.want)
 		}
 	}
+	f := newFake(store)
+	f.MappingAt(guardAt).Perms = "rw-"
+	if kind := f.scene(segv(segvAccErr, addr), regs{image.RAX: addr, image.RSP: stackAt}).classify(0).Kind; kind == evidence.StackOverflow {
+		t.Errorf("a fault in writable memory below a stack is called %s", kind)
+	}
 	far := evidence.Addr(stackAt + 8 - guardReach)
 	s := newFake(store).scene(segv(segvMapErr, far), regs{image.RAX: uint64(far), image.RSP: stackAt + 64})
 	if kind := s.classify(0).Kind; kind == evidence.StackOverflow {

@@ -71,6 +71,22 @@ func TestDeadlockCycle(t *testing.T) {
 	}
 }
 
+// A thread that waits for one of a cycle is not part of it.
+func TestWaiterOutsideCycle(t *testing.T) {
+	f := newFake(nil)
+	f.put(dataAt, mutexHeldBy(101))
+	f.put(dataAt+40, mutexHeldBy(102))
+	w := &waiter{target: f}
+	for i, word := range []evidence.Addr{dataAt, dataAt + 40, dataAt} {
+		thread, stack := waitingIn(100+i, word, 2, "pthread_mutex_lock")
+		w.threads, w.stacks = append(w.threads, thread), append(w.stacks, stack)
+	}
+	found := w.cycles(w.waits())
+	if len(found) != 1 || len(found[0].Wait) != 2 || found[0].Wait[0].Waiter.TID != 101 || found[0].Wait[1].Waiter.TID != 102 {
+		t.Errorf("findings %+v", found)
+	}
+}
+
 func TestNoCycle(t *testing.T) {
 	tests := []struct {
 		name  string

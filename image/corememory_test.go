@@ -195,3 +195,34 @@ func TestTLSBlocks(t *testing.T) {
 		}
 	}
 }
+
+func TestStaticBlock(t *testing.T) {
+	for _, c := range []struct{ vaddr, memsz, alignm, want uint64 }{
+		{0x3000, 0x10, 8, 0x10}, {0x3000, 0x11, 8, 0x18}, {0x3000, 0x10, 64, 64}, {0x3010, 0x20, 64, 0x30}, {0x3000, 4, 0, 4},
+	} {
+		m := &Module{image: &elfImage{tls: &programHeader{vaddr: c.vaddr, memsz: c.memsz, alignm: c.alignm}}}
+		got := (&Process{}).staticBlock(0x10000, m)
+		if got != evidence.Addr(0x10000-c.want) || c.alignm != 0 && (uint64(got)-c.vaddr)%c.alignm != 0 {
+			t.Errorf("%+v: %v, want %#x below the thread pointer", c, got, c.want)
+		}
+	}
+}
+
+// A thread pointer that does not point to itself, and a C library whose layout
+// is not known, give no address.
+func TestThreadLocalRefuses(t *testing.T) {
+	const tcb = 0x7000
+	exe := &Module{Path: "/bin/x", image: &elfImage{tls: &programHeader{memsz: 8, alignm: 8}}}
+	var thread Thread
+	thread.Registers.FSBase = tcb
+	for name, p := range map[string]*Process{
+		"good":       {Exe: exe, memory: put{tcb: tcb}},
+		"not itself": {Exe: exe, memory: put{tcb: 1}},
+		"unreadable": {Exe: exe, memory: put{}},
+		"musl":       {Exe: exe, memory: put{tcb: tcb}, Modules: []*Module{{Path: "/lib/ld-musl-x86_64.so.1"}}},
+	} {
+		if got, err := p.ThreadLocal(&thread, exe); (err == nil) != (name == "good") || err == nil && got != tcb-8 {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}

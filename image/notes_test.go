@@ -62,6 +62,37 @@ func TestCutNotes(t *testing.T) {
 	}
 }
 
+// Notes that are not the kernel's own, and a second one of a kind, change
+// nothing.
+func TestForeignNotes(t *testing.T) {
+	var n coreNotes
+	n.parse(slices.Concat(sampleNotes(), noteBytes("OTHER", notePrstatus, prstatusBytes(9, 11, 1, 2)),
+		noteBytes("CORE", noteSiginfo, siginfoBytes(6, -6, 0)), noteBytes("CORE", noteSiginfo, siginfoBytes(11, 2, 0x1234)),
+		noteBytes("OTHER", noteAuxv, auxvBytes(auxEntry, 1))))
+	if len(n.threads) != 2 || n.threads[1].siginfo == nil || n.threads[1].siginfo.Number != 6 || n.auxv[auxEntry] != 0x401000 || n.cut {
+		t.Errorf("%+v", n)
+	}
+	n = coreNotes{}
+	if n.parse(append(sampleNotes(), 1, 2, 3)); !n.cut || len(n.threads) != 2 {
+		t.Errorf("notes with a rest: cut %v", n.cut)
+	}
+}
+
+func TestBoundsOfAuxvAndFiles(t *testing.T) {
+	var b []byte
+	for i := range uint64(10000) {
+		b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, i+1), i)
+	}
+	if got := len(parseAuxv(b)); got != 256 {
+		t.Errorf("%d entries of a vector without end", got)
+	}
+	note := fileNoteBytes(fileMapping{0x1000, 0x2000, 0x1000, "/a"})
+	binary.LittleEndian.PutUint64(note[16+16:], 1<<62)
+	if files, err := parseFileNote(note); err != nil || len(files) != 1 || files[0].offset != 0 {
+		t.Errorf("an offset that overflows: %+v, %v", files, err)
+	}
+}
+
 func TestSiginfo(t *testing.T) {
 	sender := siginfoBytes(6, -6, 0)
 	binary.LittleEndian.PutUint32(sender[16:], 4242)
