@@ -223,7 +223,8 @@ func TestSilence(t *testing.T) {
 			s.code = append(append([]byte{0xe8, 0, 0, 0, 0}, s.code...), 0x90)
 			s.at += 5
 		},
-		"indirect jump before": func(s *scene, _ *Stack) { s.code = append([]byte{0x74, 2, 0xff, 0xe0}, s.code...); s.at += 4 },
+		"indirect jump before":       func(s *scene, _ *Stack) { s.code = append([]byte{0x74, 2, 0xff, 0xe0}, s.code...); s.at += 4 },
+		"branch to elsewhere before": func(s *scene, _ *Stack) { s.code = append([]byte{0x74, 0x7f}, s.code...); s.at += 2 },
 		"reached around the store": func(s *scene, _ *Stack) {
 			s.code = append([]byte{0x74, 0x19}, s.code...)
 			s.at = 2 + 0x1d
@@ -282,6 +283,17 @@ func TestGuardOverwrittenByZeros(t *testing.T) {
 	s.value = 0
 	m, stack := s.build()
 	if list, err := CheckStack(m, stack); err != nil || len(list) != 1 {
+		t.Errorf("got %+v, error %v", list, err)
+	}
+}
+
+// Random bytes that cannot be read are not zero.
+func TestUnreadableRandom(t *testing.T) {
+	s := smashedOptimized(t)
+	s.value = 0
+	m, stack := s.build()
+	stack.Random = random
+	if list, err := CheckStack(m, stack); err != nil || len(list) != 1 || list[0].Addr != s.slot {
 		t.Errorf("got %+v, error %v", list, err)
 	}
 }
