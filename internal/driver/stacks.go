@@ -96,7 +96,8 @@ func cutRecursion(s *unwind.Stack) {
 	s.OmittedAt = keep
 }
 
-// fold groups the threads whose stacks have the same pcs, in thread order.
+// fold groups the threads whose stacks have the same pcs, as many left out and
+// the same end, in thread order.
 // The thread under judgement comes first; it and the failing one stay alone.
 func (a *analysis) fold(walked []unwind.Stack) []*group {
 	var list []*group
@@ -139,11 +140,11 @@ func (a *analysis) share(g *group) {
 }
 
 func foldKey(s *unwind.Stack) string {
-	key := make([]byte, 0, 8*len(s.Frames)+len(s.Stopped)+1)
+	key := make([]byte, 0, 8*len(s.Frames))
 	for i := range s.Frames {
 		key = binary.LittleEndian.AppendUint64(key, uint64(s.Frames[i].PC()))
 	}
-	return string(append(append(key, '.'), s.Stopped...))
+	return fmt.Sprintf("%s %d %d %v %s", key, s.Omitted, s.OmittedAt, s.Truncated, s.Stopped)
 }
 
 // prefetchStops looks up where the threads stopped while their stacks are
