@@ -87,9 +87,12 @@ func TestBoundsOfAuxvAndFiles(t *testing.T) {
 		t.Errorf("%d entries of a vector without end", got)
 	}
 	note := fileNoteBytes(fileMapping{0x1000, 0x2000, 0x1000, "/a"})
-	binary.LittleEndian.PutUint64(note[16+16:], 1<<62)
+	binary.LittleEndian.PutUint64(note[16+16:], 1<<52+1) // times 4096
 	if files, err := parseFileNote(note); err != nil || len(files) != 1 || files[0].offset != 0 {
 		t.Errorf("an offset that overflows: %+v, %v", files, err)
+	}
+	if files, err := parseFileNote(fileNoteBytes(fileMapping{0x1000, 0x1000, 0, "/a"}, fileMapping{0x1000, 0x2000, 0, "/b"})); err != nil || len(files) != 1 {
+		t.Errorf("a mapping of no bytes: %+v, %v", files, err)
 	}
 }
 
