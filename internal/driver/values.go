@@ -72,13 +72,21 @@ func (a *analysis) stackOf(g *group, locals int) evidence.Stack {
 	return out
 }
 
-// ownFrame is the index of the physical frame that holds the failure's site.
+// ownFrame is the index of the physical frame that holds the failure's site,
+// or, where that lies in another thread, of the innermost frame of the
+// program's own code.
 func ownFrame(frames []unwind.Frame, site *evidence.Site) int {
 	if site == nil {
 		return 0
 	}
 	for i := range frames {
 		if frames[i].PC() == site.PC {
+			return i
+		}
+	}
+	for i := range frames {
+		calls := frames[i].Calls
+		if len(calls) > 0 && !image.LibraryCode(&calls[len(calls)-1].Site) {
 			return i
 		}
 	}
