@@ -40,10 +40,7 @@ type Frame struct {
 
 // pc is an address within the instruction that the frame is at.
 func (f *Frame) pc() evidence.Addr {
-	if f.Lookup == image.ReturnAddress {
-		return f.Registers.PC() - 1
-	}
-	return f.Registers.PC()
+	return f.Lookup.Address(f.Registers.PC())
 }
 
 // Stack is the stack of one thread, innermost frame first, and where the

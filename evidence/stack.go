@@ -1,5 +1,7 @@
 package evidence
 
+import "fmt"
+
 // Site is a place in the program's code.
 type Site struct {
 	// PC is the address in this process that the site was looked up for. For
@@ -98,6 +100,19 @@ type ThreadRef struct {
 	// started with, "main" for the first.
 	Name  string `json:"name,omitempty"`
 	Start string `json:"start,omitempty"`
+}
+
+// Label is what people call the thread: `thread 3 "worker"`, by its name or
+// else by the function that it was started with.
+func (t ThreadRef) Label() string {
+	label := t.Name
+	if label == "" {
+		label = t.Start
+	}
+	if label == "" {
+		return fmt.Sprintf("thread %d", t.Number)
+	}
+	return fmt.Sprintf("thread %d %q", t.Number, label)
 }
 
 // ThreadGroup is one stack and the threads that share it.

@@ -121,7 +121,7 @@ func (w *waiter) finding(waits []*wait, cycle []int) evidence.Finding {
 		f.Wait = append(f.Wait, edge)
 		f.Threads = append(f.Threads, wt.thread.Ref)
 		if wt.timed {
-			f.Facts = append(f.Facts, evidence.Fact{Name: threadName(&wt.thread.Ref), Text: "waits for a limited time only"})
+			f.Facts = append(f.Facts, evidence.Fact{Name: wt.thread.Ref.Label(), Text: "waits for a limited time only"})
 		}
 		steps = append(steps, fmt.Sprintf("thread %d %s", wt.thread.Ref.Number, w.sentence(wt, shortObject(wt))))
 		if wt.timed {

@@ -39,7 +39,7 @@ func Sentence(f evidence.Failure, names Names) string {
 		text += " in " + siteName(f.Site)
 	}
 	if f.Thread != nil && (names.Threads > 1 || f.Thread.Number > 1) && f.Kind != evidence.Deadlock {
-		text += ", " + threadName(f.Thread)
+		text += ", " + f.Thread.Label()
 	}
 	if tail != "" {
 		text += ": " + tail

@@ -79,16 +79,3 @@ func withoutTemplateArguments(name string) string {
 	}
 	return out.String()
 }
-
-// threadName is "thread 3 "worker"" with the kernel's name or the start
-// function.
-func threadName(t *evidence.ThreadRef) string {
-	name := t.Name
-	if name == "" {
-		name = t.Start
-	}
-	if name == "" {
-		return fmt.Sprintf("thread %d", t.Number)
-	}
-	return fmt.Sprintf("thread %d %q", t.Number, name)
-}

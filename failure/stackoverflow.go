@@ -149,7 +149,7 @@ func (s *scene) bareSite(fr *unwind.Frame) evidence.Site {
 	if m := s.ModuleAt(site.PC); m != nil {
 		site.Module, site.BuildID, site.ModuleOffset = m.Path, m.BuildID, evidence.Addr(m.LinkAddr(site.PC))
 	}
-	if sym, ok := s.SymbolAt(fr.PC() - evidence.Addr(fr.Lookup)); ok {
+	if sym, ok := s.SymbolAt(fr.LookupPC()); ok {
 		site.Function, site.FunctionOffset = sym.Name, uint64(site.PC-sym.Addr)
 	}
 	return site
@@ -166,7 +166,7 @@ func (s *scene) functionIDs() []evidence.Addr {
 		id, ok := known[pc]
 		if !ok {
 			id = pc
-			if sym, found := s.SymbolAt(pc - evidence.Addr(fr.Lookup)); found {
+			if sym, found := s.SymbolAt(fr.LookupPC()); found {
 				id = sym.Addr
 			}
 			known[pc] = id

@@ -19,6 +19,15 @@ const (
 	ReturnAddress
 )
 
+// Address is the address that stands for the instruction at pc: a return
+// address may be the first one behind its function.
+func (l Lookup) Address(pc evidence.Addr) evidence.Addr {
+	if l == ReturnAddress && pc > 0 {
+		return pc - 1
+	}
+	return pc
+}
+
 // SymbolizedCall is one level of the inline chain at a pc.
 type SymbolizedCall struct {
 	Site    evidence.Site
@@ -65,10 +74,7 @@ func (p *Process) Symbolize(pc evidence.Addr, how Lookup) []SymbolizedCall {
 }
 
 func (p *Process) symbolize(pc evidence.Addr, how Lookup) []SymbolizedCall {
-	lookup := pc
-	if how == ReturnAddress && pc > 0 {
-		lookup--
-	}
+	lookup := how.Address(pc)
 	m := p.ModuleAt(lookup)
 	if m == nil {
 		return []SymbolizedCall{{Site: evidence.Site{PC: pc}}}

@@ -311,7 +311,7 @@ func findings(list []evidence.Finding) []block {
 			details = append(details, fact{Clean(x.Name), say(plain, x.Text)})
 		}
 		for _, w := range f.Wait {
-			details = append(details, fact{Clean(threadName(w.Waiter)), waitLine(w)})
+			details = append(details, fact{Clean(w.Waiter.Label()), waitLine(w)})
 		}
 		if details != nil {
 			d = append(d, details)
@@ -327,14 +327,14 @@ func waitLine(w evidence.WaitEdge) line {
 	l := say(plain, "waits for "+w.What+" ")
 	switch {
 	case w.What == threadExit && w.Owner != nil:
-		l = say(plain, "waits for the end of ").and(strong, threadName(*w.Owner))
+		l = say(plain, "waits for the end of ").and(strong, w.Owner.Label())
 	case w.Name != "":
 		l = l.and(name, w.Name).and(plain, " "+w.Object.String())
 	default:
 		l = l.and(plain, w.Object.String())
 	}
 	if w.Owner != nil && w.What != threadExit {
-		l = l.and(plain, ", held by ").and(strong, threadName(*w.Owner))
+		l = l.and(plain, ", held by ").and(strong, w.Owner.Label())
 	}
 	if w.Site != nil {
 		l = l.and(plain, ", asked for in ").and(name, functionOf(*w.Site)).and(plain, " at ").and(place, position(*w.Site))

@@ -26,7 +26,7 @@ func stacks(c *evidence.Case) []block {
 func groupLine(g evidence.ThreadGroup) line {
 	var l line
 	if len(g.Threads) == 1 {
-		l = say(strong, threadName(g.Threads[0])).and(faint, fmt.Sprintf("  (LWP %d)", g.Threads[0].TID))
+		l = say(strong, g.Threads[0].Label()).and(faint, fmt.Sprintf("  (LWP %d)", g.Threads[0].TID))
 	} else {
 		l = say(strong, fmt.Sprintf("%d threads with this stack: ", len(g.Threads))).and(plain, numberRanges(g.Threads))
 		if start := g.Threads[0].Start; start != "" {
@@ -40,19 +40,6 @@ func groupLine(g evidence.ThreadGroup) line {
 		l = l.and(caveat, "  "+g.Waiting)
 	}
 	return l
-}
-
-// threadName is `thread 3 "worker"`.
-func threadName(t evidence.ThreadRef) string {
-	text := fmt.Sprintf("thread %d", t.Number)
-	label := t.Name
-	if label == "" {
-		label = t.Start
-	}
-	if label != "" {
-		text += fmt.Sprintf(" %q", label)
-	}
-	return text
 }
 
 // numberRanges is "2, 4-9, 12".

@@ -205,7 +205,7 @@ func (t *trail) calledByProgram() string {
 		return ""
 	}
 	name := evidence.ShortName(calls[len(calls)-1].Site.Function)
-	if sym, ok := t.process.SymbolAt(lookupPC(f)); ok {
+	if sym, ok := t.process.SymbolAt(f.LookupPC()); ok {
 		name = t.in.publicName(name, sym.Addr)
 	}
 	return plainName(name)

@@ -51,15 +51,6 @@ func (in *Input) signal() *evidence.Signal {
 	return nil
 }
 
-// lookupPC is the address that stands for the frame's instruction: a return
-// address may be the first one behind its function.
-func lookupPC(f *unwind.Frame) evidence.Addr {
-	if f.Lookup == image.ReturnAddress && f.PC() > 0 {
-		return f.PC() - 1
-	}
-	return f.PC()
-}
-
 // calls returns the frame's inline chain.
 func (in *Input) calls(f *unwind.Frame) []image.SymbolizedCall {
 	if len(f.Calls) > 0 {

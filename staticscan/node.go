@@ -109,7 +109,7 @@ type place struct {
 // newSlice opens a frame. regs are the registers known at its instruction.
 func (w *world) newSlice(in *Input, index int, regs image.Registers) (*slice, error) {
 	f := &in.Frames[index]
-	a, err := w.analyse(lookupPC(f))
+	a, err := w.analyse(f.LookupPC())
 	if err != nil {
 		return nil, err
 	}

@@ -79,7 +79,7 @@ func (s *scan) scopeOfFrames() {
 	s.scopeOfBlame()
 	for _, i := range s.in.ownFrames(1 + max(s.opts.Depth, 0)) {
 		f := &s.in.Frames[i]
-		a, err := s.analyse(lookupPC(f))
+		a, err := s.analyse(f.LookupPC())
 		if err != nil {
 			s.limit("", "the code at %v cannot be scanned: %v", f.PC(), err)
 			continue
@@ -100,7 +100,7 @@ func (s *scan) scopeOfBlame() {
 		return
 	}
 	for _, i := range s.in.ownFrames(1) {
-		if a.function.contains(lookupPC(&s.in.Frames[i])) {
+		if a.function.contains(s.in.Frames[i].LookupPC()) {
 			return
 		}
 	}
@@ -131,7 +131,7 @@ func (s *scan) functionNamed(name string) (evidence.Addr, bool) {
 	for i := range s.in.Frames {
 		for _, c := range s.in.calls(&s.in.Frames[i]) {
 			if c.Site.Function == name || c.Site.LinkageName == name {
-				return lookupPC(&s.in.Frames[i]), true
+				return s.in.Frames[i].LookupPC(), true
 			}
 		}
 	}
@@ -148,7 +148,7 @@ func (s *scan) addAt(pc evidence.Addr) {
 		return
 	}
 	for i := range s.in.Frames {
-		if f := &s.in.Frames[i]; f.Kind != evidence.SignalFrame && a.function.contains(lookupPC(f)) {
+		if f := &s.in.Frames[i]; f.Kind != evidence.SignalFrame && a.function.contains(f.LookupPC()) {
 			s.add(scanned{analysis: a, at: instructionOf(a, f), registers: &f.Registers})
 			return
 		}

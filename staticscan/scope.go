@@ -39,7 +39,7 @@ func (in *Input) isOwn(f *unwind.Frame) bool {
 	if f.Kind == evidence.SignalFrame {
 		return false
 	}
-	m := in.Process.ModuleAt(lookupPC(f))
+	m := in.Process.ModuleAt(f.LookupPC())
 	if m == nil {
 		return false
 	}

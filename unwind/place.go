@@ -80,10 +80,10 @@ func (u *Unwinder) findPlace(f *Frame) *place {
 	case p.signal:
 		return p
 	}
-	if isPLT(module, f.lookupPC()) {
+	if isPLT(module, f.LookupPC()) {
 		p.ways = append(p.ways, way{row: returnRow(8), trust: evidence.TrustPrologue, source: "procedure linkage table"})
 	}
-	if r, ok := u.prologue(f.lookupPC(), f.Lookup); ok {
+	if r, ok := u.prologue(f.LookupPC(), f.Lookup); ok {
 		p.ways = append(p.ways, way{row: r, trust: evidence.TrustPrologue, source: "prologue"})
 	}
 	p.ways = append(p.ways, way{row: framePointerRow(), trust: evidence.TrustFramePointer, source: "frame pointer"})
@@ -95,7 +95,7 @@ func (p *place) addTable(u *Unwinder, f *Frame, module *image.Module, trampoline
 	if module == nil {
 		return
 	}
-	pc := f.lookupPC()
+	pc := f.LookupPC()
 	if trampoline {
 		// glibc's table begins one byte before the trampoline for unwinders
 		// that look up pc - 1; other libraries' do not.

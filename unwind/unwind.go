@@ -25,13 +25,8 @@ type Frame struct {
 // PC returns the frame's instruction pointer.
 func (f *Frame) PC() evidence.Addr { return f.Registers.PC() }
 
-// lookupPC is the address whose function and call frame information apply.
-func (f *Frame) lookupPC() evidence.Addr {
-	if f.Lookup == image.ReturnAddress {
-		return f.PC() - 1
-	}
-	return f.PC()
-}
+// LookupPC is the address whose function and call frame information apply.
+func (f *Frame) LookupPC() evidence.Addr { return f.Lookup.Address(f.PC()) }
 
 // Stack is a thread's physical frames, innermost first.
 type Stack struct {

@@ -26,11 +26,7 @@ type Frame struct {
 
 // lookupPC is the link-time address whose function and scope apply.
 func (f *Frame) lookupPC() uint64 {
-	pc := f.Module.LinkAddr(f.Registers.PC())
-	if f.Lookup == image.ReturnAddress {
-		pc--
-	}
-	return pc
+	return f.Module.LinkAddr(f.Lookup.Address(f.Registers.PC()))
 }
 
 // readable returns the memory to read from; nil when there is none.

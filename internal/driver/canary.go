@@ -52,7 +52,7 @@ func (a *analysis) guardFrame(g *group, i int) canary.Frame {
 	if module == nil || f.Kind == evidence.SignalFrame {
 		return out
 	}
-	out.Code = a.functionCode(module, lookupPC(f))
+	out.Code = a.functionCode(module, f.LookupPC())
 	if out.Code != nil {
 		out.Buffers = a.buffers(g, i)
 	}
@@ -97,7 +97,7 @@ func (a *analysis) buffers(g *group, i int) []canary.Buffer {
 	if err != nil || info == nil {
 		return nil
 	}
-	pc := frame.Module.LinkAddr(lookupPC(&g.stack.Frames[i]))
+	pc := frame.Module.LinkAddr(g.stack.Frames[i].LookupPC())
 	calls, err := info.CallsAt(pc)
 	if err != nil {
 		return nil

@@ -104,10 +104,10 @@ func TestBystander(t *testing.T) {
 // TestLookupPC: a return address may be the first one behind its function.
 func TestLookupPC(t *testing.T) {
 	f := stackOfPCs(0x1000).Frames[0]
-	if got := lookupPC(&f); got != 0x1000 {
+	if got := f.LookupPC(); got != 0x1000 {
 		t.Errorf("an instruction is looked up at %v", got)
 	}
-	if f.Lookup = image.ReturnAddress; lookupPC(&f) != 0xfff {
-		t.Errorf("a return address is looked up at %v", lookupPC(&f))
+	if f.Lookup = image.ReturnAddress; f.LookupPC() != 0xfff {
+		t.Errorf("a return address is looked up at %v", f.LookupPC())
 	}
 }

@@ -165,7 +165,7 @@ func (a *analysis) prefetch() {
 	var pcs []evidence.Addr
 	for _, g := range a.stacks {
 		for i := range g.stack.Frames {
-			pcs = append(pcs, lookupPC(&g.stack.Frames[i]))
+			pcs = append(pcs, g.stack.Frames[i].LookupPC())
 		}
 	}
 	a.process.Prefetch(pcs)

@@ -129,7 +129,7 @@ func (a *analysis) fillVariables(g *group, i int, want wanted, out []evidence.Fr
 	if err != nil || info == nil {
 		return
 	}
-	pc := f.Module.LinkAddr(lookupPC(&g.stack.Frames[i]))
+	pc := f.Module.LinkAddr(g.stack.Frames[i].LookupPC())
 	calls, err := info.CallsAt(pc)
 	if err != nil || len(calls) != len(out) {
 		return
@@ -188,13 +188,4 @@ func (a *analysis) valueFrame(g *group, i int) *value.Frame {
 		*link, link = frame, &frame.Caller
 	}
 	return first
-}
-
-// lookupPC is the address that stands for the frame's instruction: a return
-// address may be the first one behind its function.
-func lookupPC(f *unwind.Frame) evidence.Addr {
-	if f.Lookup == image.ReturnAddress && f.PC() > 0 {
-		return f.PC() - 1
-	}
-	return f.PC()
 }
