@@ -12,6 +12,20 @@ const (
 	FindingSelfLock   FindingKind = "self-deadlock"
 	// FindingFreedMemory is a bad pointer that was read from a free block.
 	FindingFreedMemory FindingKind = "freed-memory"
+
+	// Damage that the agent's guards show.
+	FindingHeapOverflow  FindingKind = "heap-overflow"
+	FindingHeapUnderflow FindingKind = "heap-underflow"
+	// FindingUseAfterFree is a write into a freed object, or the use of a
+	// pointer that was read from one.
+	FindingUseAfterFree FindingKind = "use-after-free"
+	// Misuse that the agent caught at the call.
+	FindingDoubleFree     FindingKind = "double-free"
+	FindingInvalidFree    FindingKind = "invalid-free"
+	FindingMismatchedFree FindingKind = "mismatched-free"
+	// FindingHeapObject says in, before or behind which object of the heap the
+	// failing access or one of its pointers lies.
+	FindingHeapObject FindingKind = "heap-object"
 )
 
 // Fact is one line of a finding's detail.
@@ -35,8 +49,16 @@ type Finding struct {
 	Threads []ThreadRef `json:"threads,omitempty"`
 	Site    *Site       `json:"site,omitempty"`
 	// Wait is the cycle of a deadlock.
-	Wait  []WaitEdge `json:"wait,omitempty"`
-	Proof Proof      `json:"proof"`
+	Wait []WaitEdge `json:"wait,omitempty"`
+	// Object is the heap object concerned, Damage the bytes of its guards or
+	// its fill that were overwritten, Beyond the object that lies where the
+	// damage went on to.
+	Object *HeapObject `json:"object,omitempty"`
+	Damage *Damage     `json:"damage,omitempty"`
+	Beyond *HeapObject `json:"beyond,omitempty"`
+	// Call is the call that found it: the second free of a double free.
+	Call  *HeapCall `json:"call,omitempty"`
+	Proof Proof     `json:"proof"`
 }
 
 // WaitEdge says that a thread waits for something that another one holds.

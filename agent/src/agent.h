@@ -1,0 +1,54 @@
+/* What the parts of the agent know of each other. The library is one
+ * translation unit (agent.c includes the parts), so that the fast paths are
+ * inlined and nothing but the interposed functions is visible. */
+#ifndef DG_AGENT_H
+#define DG_AGENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "layout.h"
+
+#define DG_EXPORT __attribute__((visibility("default")))
+#define DG_LIKELY(x) __builtin_expect(!!(x), 1)
+#define DG_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define DG_COLD __attribute__((noinline, cold))
+
+/* The compiler must not move stores over this; the processor does not. */
+#define DG_ORDER() __asm__ volatile("" ::: "memory")
+
+/* region.c: the windows. */
+static struct dg_root *dg_root;    /* NULL until dg_start */
+static bool dg_grow(struct dg_window *w, uint64_t bytes); /* maps so many more bytes; false: ENOMEM */
+static void *dg_meta(size_t bytes, size_t align);         /* zeroed metadata, never given back; NULL: ENOMEM */
+
+/* start.c: everything that must stand before the first allocation. Safe before
+ * libc is initialised: raw system calls only. */
+static bool dg_start(void);
+
+/* lock.c: the super-heap's lock; recursive acquisition by an interrupting
+ * signal handler fails instead of deadlocking. */
+static bool dg_lock(void);
+static void dg_unlock(void);
+
+/* thread.c: the calling thread's heap; NULL when it has none any more or is
+ * inside the agent already, and then heap 0 serves under the lock. */
+static __thread struct dg_heap *dg_self __attribute__((tls_model("initial-exec")));
+
+/* site.c: the site of the call whose return address is stored at `slot`
+ * (DG_RETURN_SLOT in the exported function itself). 0 when the table is full. */
+#define DG_RETURN_SLOT() ((const uint64_t *)__builtin_dwarf_cfa() - 1)
+static inline uint32_t dg_site_at(struct dg_heap *h, const uint64_t *slot);
+static DG_COLD uint32_t dg_stack_at(const uint64_t *slot, uint64_t *pc, uint32_t limit); /* frames written */
+
+/* error.c: records evidence and does what on_error says; returns if the
+ * program may go on. The caller fills what it knows; pointer, object and
+ * damage decide what is copied. */
+static DG_COLD void dg_error(struct dg_error *e, const uint64_t *slot);
+
+/* check.c: every canary and every fill, from any thread, at any time. Damage
+ * is reported once (DG_WORD_REPORTED). */
+static DG_COLD void dg_check_all(uint32_t when);
+
+#endif

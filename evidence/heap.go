@@ -1,0 +1,129 @@
+package evidence
+
+import "fmt"
+
+// HeapState says whether an object of the heap is still the program's.
+type HeapState string
+
+// The states of a heap object.
+const (
+	HeapLive        HeapState = "live"
+	HeapQuarantined HeapState = "quarantined" // freed, and kept from reuse
+	HeapFreed       HeapState = "freed"       // freed, and may be reused any time
+)
+
+// HeapThread is the thread that allocated or freed an object. It may have
+// ended long before the failure.
+type HeapThread struct {
+	// Ordinal counts the threads in the order of their first allocation, from
+	// 1; TID is the kernel's id.
+	Ordinal int  `json:"ordinal"`
+	TID     int  `json:"tid"`
+	Ended   bool `json:"ended,omitempty"`
+	// Ref is the thread in this process; nil for one that ended.
+	Ref *ThreadRef `json:"thread,omitempty"`
+}
+
+// Label is what people call the thread.
+func (t HeapThread) Label() string {
+	switch {
+	case t.Ref != nil:
+		return t.Ref.Label()
+	case t.Ended:
+		return fmt.Sprintf("a thread that ended (LWP %d)", t.TID)
+	}
+	return fmt.Sprintf("LWP %d", t.TID)
+}
+
+// HeapCall is the call that allocated or freed an object.
+type HeapCall struct {
+	// Thread made the call; nil when that is not known any more.
+	Thread *HeapThread `json:"thread,omitempty"`
+	// Stack begins with the caller of malloc or free and has as many frames as
+	// the agent was told to keep.
+	Stack Stack `json:"stack"`
+	// Site is the innermost place of the program's own code in Stack, nil when
+	// there is none.
+	Site *Site `json:"site,omitempty"`
+}
+
+// HeapObject is an object of the heap as the agent recorded it.
+type HeapObject struct {
+	Addr Addr `json:"addr"`
+	// Size is what the program asked for, in bytes.
+	Size uint64 `json:"size"`
+	// Slot and SlotEnd bound the memory set aside for it.
+	Slot    Addr      `json:"slot"`
+	SlotEnd Addr      `json:"slot_end"`
+	State   HeapState `json:"state"`
+	// API is the interface it came from: "malloc", "operator new", "operator new[]".
+	API string `json:"api"`
+	// Allocated and Freed are nil when the call is not known any more; Freed
+	// also for a live object.
+	Allocated *HeapCall `json:"allocated,omitempty"`
+	Freed     *HeapCall `json:"freed,omitempty"`
+}
+
+// Damage is a run of bytes that should have stood as the agent wrote them.
+type Damage struct {
+	Start Addr `json:"start"`
+	End   Addr `json:"end"`
+	// Offset is the distance of Start from the object's start, negative for an
+	// underflow.
+	Offset int64 `json:"offset"`
+	// Overwritten counts the bytes between Start and End that differ.
+	Overwritten int `json:"overwritten"`
+	// Bytes is what stands there now, hexadecimal, in memory order and cut to a
+	// length that a person reads; Text shows printable ones.
+	Bytes string `json:"bytes"`
+	Text  string `json:"text"`
+	// Reaches says that the damage goes up to the end of what was guarded, so
+	// that more may have been overwritten.
+	Reaches bool `json:"reaches_end,omitempty"`
+}
+
+// HeapSite sums up the objects of one allocation site.
+type HeapSite struct {
+	Allocated HeapCall `json:"allocated"`
+	// LiveObjects and LiveBytes count what the program has; Quarantined and
+	// QuarantinedBytes what was freed and is kept.
+	LiveObjects      uint64 `json:"live_objects"`
+	LiveBytes        uint64 `json:"live_bytes"`
+	Quarantined      uint64 `json:"quarantined"`
+	QuarantinedBytes uint64 `json:"quarantined_bytes"`
+	// Largest is the size of its largest live object.
+	Largest uint64 `json:"largest"`
+}
+
+// Heap is a summary of a process's heap.
+type Heap struct {
+	Program Program `json:"program"`
+	// Threads that used the heap, ended ones included.
+	Threads          int    `json:"heap_threads"`
+	Allocations      uint64 `json:"allocations"`
+	Frees            uint64 `json:"frees"`
+	LiveObjects      uint64 `json:"live_objects"`
+	LiveBytes        uint64 `json:"live_bytes"`
+	Quarantined      uint64 `json:"quarantined"`
+	QuarantinedBytes uint64 `json:"quarantined_bytes"`
+	// MappedBytes is the memory mapped for objects, MetadataBytes what the
+	// agent uses besides.
+	MappedBytes   uint64 `json:"mapped_bytes"`
+	MetadataBytes uint64 `json:"metadata_bytes"`
+	// Sites with most live bytes first; Elided counts those left out.
+	Sites  []HeapSite `json:"sites"`
+	Elided int        `json:"elided,omitempty"`
+	// Findings are the damaged objects, and the misuse found while it ran.
+	Findings []Finding `json:"findings,omitempty"`
+	Limits   []Limit   `json:"limits,omitempty"`
+}
+
+// Check reports what makes the summary unusable.
+func (h *Heap) Check() error {
+	for i := range h.Findings {
+		if err := h.Findings[i].Check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
