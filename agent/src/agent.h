@@ -18,7 +18,9 @@
 /* The compiler must not move stores over this; the processor does not. */
 #define DG_ORDER() __asm__ volatile("" ::: "memory")
 
-/* region.c: the windows. */
+/* region.c: the windows. dg_map_root is called once, by dg_start: it maps the
+ * root, sets dg_root, its magic, base and every window, and heap 0 exists then. */
+static bool dg_map_root(void);
 static struct dg_root *dg_root;    /* NULL until dg_start */
 static bool dg_grow(struct dg_window *w, uint64_t bytes); /* maps so many more bytes; false: ENOMEM */
 static void *dg_meta(size_t bytes, size_t align);         /* zeroed metadata, never given back; NULL: ENOMEM */
@@ -26,6 +28,9 @@ static void *dg_meta(size_t bytes, size_t align);         /* zeroed metadata, ne
 /* start.c: everything that must stand before the first allocation. Safe before
  * libc is initialised: raw system calls only. */
 static bool dg_start(void);
+
+/* options.c: defaults, then what DIAGNOSE_OPTIONS says; warns on stderr. */
+static void dg_options(struct dg_options *o, const char *text);
 
 /* lock.c: the super-heap's lock; recursive acquisition by an interrupting
  * signal handler fails instead of deadlocking. */
@@ -35,6 +40,14 @@ static void dg_unlock(void);
 /* thread.c: the calling thread's heap; NULL when it has none any more or is
  * inside the agent already, and then heap 0 serves under the lock. */
 static __thread struct dg_heap *dg_self __attribute__((tls_model("initial-exec")));
+
+/* The first call of a thread, dg_self being NULL: gives it a number and the
+ * lowest idle heap or a new one. NULL if that is not possible: heap 0 serves. */
+static DG_COLD struct dg_heap *dg_attach(void);
+
+/* heap.c: called by dg_attach under the lock for a heap that never existed;
+ * its memory is mapped and zero. */
+static bool dg_heap_init(struct dg_heap *h);
 
 /* site.c: the site of the call whose return address is stored at `slot`
  * (DG_RETURN_SLOT in the exported function itself). 0 when the table is full. */
@@ -50,5 +63,9 @@ static DG_COLD void dg_error(struct dg_error *e, const uint64_t *slot);
 /* check.c: every canary and every fill, from any thread, at any time. Damage
  * is reported once (DG_WORD_REPORTED). */
 static DG_COLD void dg_check_all(uint32_t when);
+
+/* For slow paths that hold no lock: checks everything if check_interval_ms has
+ * passed since the last time. */
+static inline void dg_check_due(void);
 
 #endif
