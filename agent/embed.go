@@ -1,0 +1,18 @@
+package agent
+
+import (
+	"embed"
+	"io/fs"
+)
+
+//go:embed src/*.[chm]*
+var embedded embed.FS
+
+// Sources is the library's source: C files, headers and the version map.
+func Sources() fs.FS {
+	dir, err := fs.Sub(embedded, "src")
+	if err != nil {
+		panic(err) // "src" is a valid path
+	}
+	return dir
+}
