@@ -13,10 +13,14 @@
  *   - a slot's word says DG_LIVE only while its canary stands;
  *   - an entry is inside [head, tail) of a ring only while the fill stands;
  *   - counters grow after what they count was written.
+ * A slot whose word says DG_QUARANTINED but that no ring lists is in the middle
+ * of a free or an allocation: nothing is promised of its bytes. One that says
+ * DG_REUSABLE is filled until the word says otherwise.
  */
 #ifndef DG_LAYOUT_H
 #define DG_LAYOUT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define DG_MAGIC 0x65736f6e67616964ull /* "diagnose" in memory order */
@@ -52,6 +56,7 @@
 
 #define DG_FRAMES 12       /* return addresses kept of an allocation site */
 #define DG_ERROR_FRAMES 32 /* and of an error's own stack */
+#define DG_BATCH 32        /* objects that move between a heap and the super-heap in one go, at most */
 #define DG_ERRORS 64
 #define DG_ERROR_BYTES 256
 
@@ -76,7 +81,7 @@ enum dg_state {
 	DG_FRESH = 0,       /* never handed out */
 	DG_LIVE = 1,        /* the program's; canary from its end to the slot's end */
 	DG_QUARANTINED = 2, /* freed; listed in the ring of the heap that freed it, filled */
-	DG_REUSABLE = 3,    /* freed; left the ring, waits in the super-heap, still filled */
+	DG_REUSABLE = 3,    /* freed; left the ring, waits in the super-heap or in a heap's batch, still filled */
 };
 
 enum dg_api {
@@ -107,7 +112,7 @@ struct dg_span {
 	uint32_t slot;  /* bytes a slot */
 	uint32_t first; /* bytes before the first slot */
 	uint32_t slots;
-	uint32_t carved; /* slots [0, carved) were handed out at least once */
+	uint32_t carved; /* slots [0, carved) may have been handed out; words beyond are 0 */
 	uint32_t heap;   /* index of the heap it was carved for */
 	uint32_t central; /* slots that wait in the super-heap */
 	uint64_t magic;  /* slot index = (offset - first) * magic >> 44 */
@@ -146,7 +151,8 @@ struct dg_bin {
 	uint64_t bump_word; /* address of that slot's word */
 	uint32_t span;     /* index of that span; 0 if there is none */
 	uint32_t keep;     /* objects that stay in the ring at least */
-	uint64_t reserved;
+	uint32_t slot;     /* bytes a slot */
+	uint32_t waiting;  /* reusable slots in its row of dg_heap.waiting */
 };
 
 enum dg_heap_state {
@@ -162,11 +168,15 @@ struct dg_heap {
 	uint32_t state;
 	uint32_t thread;      /* owner, or last owner: index into threads */
 	uint64_t quarantined; /* bytes of slots in its rings */
-	uint64_t budget;      /* bytes that they may have */
+	uint64_t budget;      /* bytes that they may have; from 7/8 on, the oldest are reused first */
 	uint64_t block, block_end; /* what is left of its block */
 	uint32_t busy;        /* inside the agent: a second call is an interruption */
 	uint32_t victim;      /* class whose ring gives next when the budget is exceeded */
 	uint64_t allocations, frees;
+	uint64_t word;    /* bits that the words of its objects share: thread, DG_LIVE */
+	uint64_t low;     /* 7/8 of the budget */
+	uint64_t waiting; /* address of uint64_t[DG_CLASSES][DG_BATCH]: reusable objects fetched in one go */
+	uint64_t reserved[5];
 	struct dg_bin bins[DG_CLASSES];
 };
 
@@ -273,7 +283,7 @@ struct dg_root {
 	uint64_t boundary; /* objects' window: units are handed out up to this address */
 	uint64_t errors;   /* address of struct dg_error[DG_ERRORS] */
 	uint32_t error_count; /* found in all; the first DG_ERRORS are kept */
-	uint32_t lock;        /* the super-heap's; 0 free, else the holder's tid */
+	uint32_t lock;        /* the super-heap's; 0 free, else the holder's tid, bit 31: others wait */
 	uint32_t fallback;    /* 1: DG_BASE was taken */
 	uint32_t lost;        /* blocks skipped because somebody else was there */
 	struct dg_ring large; /* freed large objects, oldest first */
@@ -285,21 +295,24 @@ struct dg_root {
  *   DG_FILL_TAG << 48 | (object - objects.start) / 16 << 12 | DG_FILL_LOW
  * non-canonical, so dereferencing one faults; and the low bits leave room for
  * a member's offset from -1024 to 3071 without losing the object's number.
- * A last part of less than 8 bytes holds the word's first bytes. */
+ * Nothing is promised of what lies behind the fill in a freed object's slot. */
 #define DG_FILL_TAG 0xdf5dull
 #define DG_FILL_LOW 0x400ull
 
 #define DG_FILL_WORD(objects_start, object) \
 	(DG_FILL_TAG << 48 | ((uint64_t)((object) - (objects_start)) >> 4) << 12 | DG_FILL_LOW)
 
-/* How much of a freed object is filled. */
-#define DG_FILLED(size, fill_bytes) ((size) < (fill_bytes) ? (size) : (fill_bytes))
+/* How much of a freed object is filled: whole 16 bytes, which every slot has
+ * room for. options.fill_bytes is a multiple of 16. */
+#define DG_FILLED(size, fill_bytes) \
+	((size) < (fill_bytes) ? ((size) + 15) & ~(uint64_t)15 : (uint64_t)(fill_bytes))
 
 #define DG_DEFAULT_CANARY 0xa7d3c1f5e9b38b95ull /* no byte is 0, ASCII or repeated */
 
 _Static_assert(sizeof(struct dg_span) == 128, "span");
 _Static_assert(sizeof(struct dg_ring) == 24, "ring");
 _Static_assert(sizeof(struct dg_bin) == 64, "bin: one cache line");
+_Static_assert(offsetof(struct dg_heap, bins) == 128, "heap: bins on cache lines");
 _Static_assert(sizeof(struct dg_freed) == 16, "freed");
 _Static_assert(sizeof(struct dg_site) == 136, "site");
 _Static_assert(sizeof(struct dg_thread) == 32, "thread");
