@@ -90,5 +90,8 @@ func (f *Finding) Check() error {
 	if f.Kind == FindingDeadlock && len(f.Wait) < 2 {
 		return fmt.Errorf("deadlock of %d waits is no cycle", len(f.Wait))
 	}
+	if f.Damage != nil {
+		return f.Damage.check()
+	}
 	return nil
 }

@@ -73,10 +73,15 @@ type Damage struct {
 	Offset int64 `json:"offset"`
 	// Overwritten counts the bytes between Start and End that differ.
 	Overwritten int `json:"overwritten"`
-	// Bytes is what stands there now, hexadecimal, in memory order and cut to a
-	// length that a person reads; Text shows printable ones.
-	Bytes string `json:"bytes"`
-	Text  string `json:"text"`
+	// Bytes is what stands from Start on, hexadecimal, in memory order and cut
+	// to a length that a person reads, Text its printable ones, and Expected
+	// what stood there before. In a report "xx" is a byte of a secret.
+	Bytes    string `json:"bytes"`
+	Text     string `json:"text"`
+	Expected string `json:"expected,omitempty"`
+	// Before is the memory directly before Start, hexadecimal: of an overflow
+	// the object's last bytes.
+	Before string `json:"before,omitempty"`
 	// Reaches says that the damage goes up to the end of what was guarded, so
 	// that more may have been overwritten.
 	Reaches bool `json:"reaches_end,omitempty"`
@@ -113,9 +118,23 @@ type Heap struct {
 	// Sites with most live bytes first; Elided counts those left out.
 	Sites  []HeapSite `json:"sites"`
 	Elided int        `json:"elided,omitempty"`
-	// Findings are the damaged objects, and the misuse found while it ran.
+	// Findings are the damaged objects, and the misuse found while it ran;
+	// Errors counts what was found while it ran, Damaged the objects that are
+	// damaged now.
 	Findings []Finding `json:"findings,omitempty"`
+	Errors   uint64    `json:"errors"`
+	Damaged  uint64    `json:"damaged"`
 	Limits   []Limit   `json:"limits,omitempty"`
+	Timings  []Timing  `json:"-"`
+}
+
+// check reports what makes the damage unusable: no bytes, or an end before the
+// start.
+func (d *Damage) check() error {
+	if d.End <= d.Start || d.Overwritten < 1 || uint64(d.Overwritten) > uint64(d.End-d.Start) {
+		return fmt.Errorf("damage from %v to %v with %d bytes overwritten", d.Start, d.End, d.Overwritten)
+	}
+	return nil
 }
 
 // Check reports what makes the summary unusable.

@@ -7,18 +7,24 @@ import (
 	"diagnose/evidence"
 )
 
-// edits change the strings of a case: source those of source lines, secret
-// those of variables with a secret's name, text all others.
-type edits struct{ text, secret, source func(string) string }
+// edits change the strings of a report: source those of source lines, secret
+// those of variables with a secret's name, text all others; and the bytes of
+// damaged memory.
+type edits struct {
+	text, secret, source func(string) string
+	damage               func(evidence.Damage) evidence.Damage
+}
 
-// unchanged leaves all strings as they are.
-func unchanged(text string) string { return text }
+// asIs leaves everything as it is.
+var asIs = edits{text: same[string], secret: same[string], source: same[string], damage: same[evidence.Damage]}
 
-// copied returns a copy of c with its strings edited, and with empty lists in
+func same[T any](v T) T { return v }
+
+// copied returns a copy of v with its strings edited, and with empty lists in
 // place of missing ones where the JSON document always has a list. It goes by
 // reflection so that no field can be forgotten.
-func copied(c *evidence.Case, e edits) *evidence.Case {
-	return e.copyOf(reflect.ValueOf(c)).Interface().(*evidence.Case)
+func copied[T any](v *T, e edits) *T {
+	return e.copyOf(reflect.ValueOf(v)).Interface().(*T)
 }
 
 func (e edits) copyOf(v reflect.Value) reflect.Value {
@@ -40,6 +46,9 @@ func (e edits) copyOf(v reflect.Value) reflect.Value {
 		}
 	case reflect.Struct:
 		e.within(v).copyFields(out, v)
+		if d, ok := out.Interface().(evidence.Damage); ok {
+			out.Set(reflect.ValueOf(e.damage(d)))
+		}
 	default:
 		return v
 	}

@@ -47,7 +47,7 @@ func (l line) String() string {
 	return b.String()
 }
 
-// block is a part of the document: heading, prose, facts, verbatim, grid.
+// block is a part of the document: heading, prose, facts, verbatim, grid, gap.
 type block any
 
 type heading struct{ text string }
@@ -65,6 +65,9 @@ type facts []fact
 
 // verbatim lines keep their layout.
 type verbatim []line
+
+// gap is an empty line where the format has none by itself.
+type gap struct{}
 
 // grid is a table.
 type grid struct {

@@ -11,12 +11,17 @@ import (
 	"diagnose/evidence"
 )
 
-//go:generate go run diagnose/internal/schemagen -out schema/case-1.json
+//go:generate go run diagnose/internal/schemagen -document case -out schema/case-1.json
+//go:generate go run diagnose/internal/schemagen -document heap -out schema/heap-1.json
 
 // SchemaVersion is the version of the JSON document. Its first number changes
 // when a reader of the old form could misread the new one, the second when
 // something is added. schema/case-1.json describes it.
-const SchemaVersion = "1.0"
+const SchemaVersion = "1.1"
+
+// HeapSchemaVersion is the same for the summary of a heap, which
+// schema/heap-1.json describes.
+const HeapSchemaVersion = "1.0"
 
 // Document is the JSON form of a report.
 type Document struct {
@@ -27,6 +32,15 @@ type Document struct {
 	Case *evidence.Case `json:"case"`
 }
 
+// HeapDocument is the JSON form of a heap's summary.
+type HeapDocument struct {
+	// SchemaVersion is MAJOR.MINOR.
+	SchemaVersion string `json:"schema_version"`
+	Tool          Tool   `json:"tool"`
+	// Heap is the summary.
+	Heap *evidence.Heap `json:"heap"`
+}
+
 // Tool is the program that wrote a document.
 type Tool struct {
 	// Name is "diagnose"; Version that of its build.
@@ -34,20 +48,15 @@ type Tool struct {
 	Version string `json:"version"`
 }
 
-func writeJSON(w io.Writer, c *evidence.Case, opts Options) error {
+func writeJSON(w io.Writer, document any) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	err := enc.Encode(Document{
-		SchemaVersion: SchemaVersion,
-		Tool:          Tool{Name: "diagnose", Version: opts.Version},
-		Case:          c,
-	})
-	if err != nil {
+	if err := enc.Encode(document); err != nil {
 		return err
 	}
-	_, err = w.Write(escapeHostile(text.Bytes()))
+	_, err := w.Write(escapeHostile(text.Bytes()))
 	return err
 }
 

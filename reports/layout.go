@@ -14,23 +14,23 @@ import (
 func layout(c *evidence.Case, opts Options) []block {
 	var d []block
 	d = append(d, prose{say(alarm, c.Failure.Sentence)})
-	d = append(d, severeLimits(c)...)
+	d = append(d, severeLimits(c.Limits)...)
 	d = append(d, summary(c, opts))
 	d = append(d, instruction(c.Failure.Instruction)...)
 	d = append(d, source(c.Failure.Source)...)
 	d = append(d, origin(c.Failure.Origin)...)
 	d = append(d, recursion(c.Failure.Recursion)...)
-	d = append(d, findings(c.Findings)...)
+	d = append(d, findings("Findings", c.Findings)...)
 	d = append(d, stacks(c)...)
 	d = append(d, goroutines(c.Goroutines)...)
 	d = append(d, scan(c.Scan, c.Failure.Kind)...)
 	d = append(d, registers(c.Registers)...)
-	return append(d, otherLimits(c)...)
+	return append(d, otherLimits(c.Limits)...)
 }
 
-func severeLimits(c *evidence.Case) []block {
+func severeLimits(limits []evidence.Limit) []block {
 	var list facts
-	for _, l := range c.Limits {
+	for _, l := range limits {
 		if l.Severe {
 			list = append(list, fact{"WARNING", limitLine(l)})
 		}
@@ -41,9 +41,9 @@ func severeLimits(c *evidence.Case) []block {
 	return []block{list}
 }
 
-func otherLimits(c *evidence.Case) []block {
+func otherLimits(limits []evidence.Limit) []block {
 	var list verbatim
-	for _, l := range c.Limits {
+	for _, l := range limits {
 		if !l.Severe {
 			list = append(list, say(plain, "- ").and(plain, limitLine(l).String()))
 		}
@@ -81,7 +81,7 @@ func summary(c *evidence.Case, opts Options) facts {
 	if f.Site != nil {
 		add("where", siteLine(*f.Site))
 	}
-	add("program", programLine(c))
+	add("program", programLine(&c.Program))
 	if opts.Version != "" {
 		add("reported by", say(faint, "diagnose "+opts.Version))
 	}
@@ -166,8 +166,7 @@ func position(s evidence.Site) string {
 	return text
 }
 
-func programLine(c *evidence.Case) line {
-	p := &c.Program
+func programLine(p *evidence.Program) line {
 	what := p.Args
 	if what == "" {
 		what = p.Exe
@@ -299,12 +298,15 @@ func recursion(r *evidence.Recursion) []block {
 	return []block{heading{"Recursion"}, lines}
 }
 
-func findings(list []evidence.Finding) []block {
+func findings(title string, list []evidence.Finding) []block {
 	if len(list) == 0 {
 		return nil
 	}
-	d := []block{heading{"Findings"}}
-	for _, f := range list {
+	d := []block{heading{title}}
+	for i, f := range list {
+		if i > 0 {
+			d = append(d, gap{})
+		}
 		d = append(d, verbatim{say(alarm, f.Summary).and(faint, proofMark(f.Proof))})
 		var details facts
 		for _, x := range f.Facts {
@@ -313,9 +315,12 @@ func findings(list []evidence.Finding) []block {
 		for _, w := range f.Wait {
 			details = append(details, fact{Clean(w.Waiter.Label()), waitLine(w)})
 		}
+		details = append(details, objectFacts(&f)...)
 		if details != nil {
 			d = append(d, details)
 		}
+		d = append(d, dump(&f)...)
+		d = append(d, calls(&f)...)
 	}
 	return d
 }

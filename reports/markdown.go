@@ -13,6 +13,9 @@ import (
 func writeMarkdown(w io.Writer, blocks []block) error {
 	out := bufio.NewWriter(w)
 	for i, b := range blocks {
+		if _, ok := b.(gap); ok {
+			continue
+		}
 		if i > 0 {
 			out.WriteByte('\n')
 		}

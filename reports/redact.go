@@ -3,8 +3,6 @@ package reports
 import (
 	"regexp"
 	"strings"
-
-	"diagnose/evidence"
 )
 
 const redactedMark = "[redacted]"
@@ -58,15 +56,21 @@ func redactText(text string) string {
 func redactPattern(p *regexp.Regexp, text string) string {
 	var b strings.Builder
 	last := 0
-	for _, m := range p.FindAllStringSubmatchIndex(text, -1) {
-		start, end := m[2], m[3]
-		if notSecret.MatchString(text[start:end]) {
-			continue
-		}
-		b.WriteString(text[last:start] + redactedMark)
-		last = end
+	for _, m := range secretsOf(p, text) {
+		b.WriteString(text[last:m[0]] + redactedMark)
+		last = m[1]
 	}
 	return b.String() + text[last:]
+}
+
+// secretsOf returns where the secrets that a pattern finds start and end.
+func secretsOf(p *regexp.Regexp, text string) (list [][2]int) {
+	for _, m := range p.FindAllStringSubmatchIndex(text, -1) {
+		if !notSecret.MatchString(text[m[2]:m[3]]) {
+			list = append(list, [2]int{m[2], m[3]})
+		}
+	}
+	return list
 }
 
 var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"(?:\.\.\.)?`)
@@ -83,7 +87,5 @@ var secretLiteral = regexp.MustCompile(`(?i)` + secretWord + `(?:\[\d*\])?["']?\
 
 func redactSource(text string) string { return redactPattern(secretLiteral, text) }
 
-// redacted returns a copy of c in which secrets are replaced.
-func redacted(c *evidence.Case) *evidence.Case {
-	return copied(c, edits{text: redactText, secret: redactQuoted, source: redactSource})
-}
+// redacting replaces secrets.
+var redacting = edits{text: redactText, secret: redactQuoted, source: redactSource, damage: redactDamage}

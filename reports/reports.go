@@ -45,16 +45,37 @@ func Write(w io.Writer, c *evidence.Case, opts Options) error {
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("reports: the case contradicts itself: %w", err)
 	}
-	if opts.ShowSecrets {
-		c = copied(c, edits{unchanged, unchanged, unchanged})
-	} else {
-		c = redacted(c)
+	c = copied(c, opts.edits())
+	if opts.Format == JSON {
+		return writeJSON(w, Document{SchemaVersion: SchemaVersion, Tool: opts.tool(), Case: c})
 	}
-	switch opts.Format {
-	case JSON:
-		return writeJSON(w, c, opts)
-	case Markdown:
-		return writeMarkdown(w, layout(c, opts))
+	return writeBlocks(w, layout(c, opts), opts)
+}
+
+// WriteHeap writes the summary of a heap, which must pass its own Check.
+func WriteHeap(w io.Writer, h *evidence.Heap, opts Options) error {
+	if err := h.Check(); err != nil {
+		return fmt.Errorf("reports: the heap's summary contradicts itself: %w", err)
 	}
-	return writeText(w, layout(c, opts), opts.Color)
+	h = copied(h, opts.edits())
+	if opts.Format == JSON {
+		return writeJSON(w, HeapDocument{SchemaVersion: HeapSchemaVersion, Tool: opts.tool(), Heap: h})
+	}
+	return writeBlocks(w, heapLayout(h, opts), opts)
+}
+
+func (o *Options) edits() edits {
+	if o.ShowSecrets {
+		return asIs
+	}
+	return redacting
+}
+
+func (o *Options) tool() Tool { return Tool{Name: "diagnose", Version: o.Version} }
+
+func writeBlocks(w io.Writer, blocks []block, opts Options) error {
+	if opts.Format == Markdown {
+		return writeMarkdown(w, blocks)
+	}
+	return writeText(w, blocks, opts.Color)
 }

@@ -2,6 +2,7 @@ package reports
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"flag"
 	"os"
@@ -63,7 +64,8 @@ func sample() *evidence.Case {
 			Threads: []evidence.ThreadRef{first, second}, Proof: evidence.FromCore,
 			Facts: []evidence.Fact{{Name: "lock order", Text: "a before b, and b before a"}},
 			Wait: []evidence.WaitEdge{{Waiter: first, What: "mutex", Object: 0x4c0300, Name: "a", Owner: &second, Site: &at},
-				{Waiter: second, What: "mutex", Object: 0x4c0340, Name: "b", Owner: &first}}}},
+				{Waiter: second, What: "mutex", Object: 0x4c0340, Name: "b", Owner: &first}}},
+			overflowFinding(), doubleFreeFinding()},
 		Stacks: []evidence.ThreadGroup{
 			{Threads: []evidence.ThreadRef{worker}, Failing: true, Stack: evidence.Stack{
 				Omitted: 7, OmittedAt: 2,
@@ -94,6 +96,73 @@ func sample() *evidence.Case {
 	}
 }
 
+// heapCall is a call of malloc or free by a thread that ended, or by ref.
+func heapCall(ref *evidence.ThreadRef, sites ...evidence.Site) *evidence.HeapCall {
+	c := &evidence.HeapCall{Thread: &evidence.HeapThread{Ordinal: 3, TID: 4712, Ended: ref == nil, Ref: ref},
+		Stack: evidence.Stack{Frames: []evidence.Frame{}}}
+	for i, s := range sites {
+		c.Stack.Frames = append(c.Stack.Frames, evidence.Frame{Index: i, Kind: evidence.Physical, Trust: evidence.TrustCFI, Site: s})
+	}
+	if len(sites) > 0 {
+		c.Site = &sites[0]
+	}
+	return c
+}
+
+// overflowFinding: a string was copied over the end of an object whose last
+// bytes it fills; a password is part of it.
+func overflowFinding() evidence.Finding {
+	first := evidence.ThreadRef{Number: 1, TID: 4709, Start: "main"}
+	return evidence.Finding{Kind: evidence.FindingHeapOverflow, Proof: evidence.FromCore,
+		Summary: "heap overflow: 11 bytes past the end of a 20-byte object at 0x2080000010b0 were overwritten",
+		Addr:    0x2080000010c4, Size: 11, Site: heapCall(nil, site("make_name", "name.c", 12, 9)).Site,
+		Facts: []evidence.Fact{{Name: "found", Text: "when the object was freed"}},
+		Object: &evidence.HeapObject{Addr: 0x2080000010b0, Size: 20, Slot: 0x2080000010b0, SlotEnd: 0x2080000010d0, State: evidence.HeapLive,
+			API: "malloc", Allocated: heapCall(&first, site("make_name", "name.c", 12, 9), site("main", "name.c", 40, 3))},
+		Damage: &evidence.Damage{Start: 0x2080000010c4, End: 0x2080000010d0, Offset: 20, Overwritten: 11, Reaches: true,
+			Before: hex.EncodeToString([]byte("user=x; password=")), Bytes: hex.EncodeToString([]byte("hunter2\xc1\xd3\xa7\x00\x01")),
+			Expected: "f5c1d3a7958bb3c1d3a7e9f5", Text: "hunter2....."},
+		Beyond: &evidence.HeapObject{Addr: 0x2080000010d0, Size: 1, Slot: 0x2080000010d0, SlotEnd: 0x2080000010f0, State: evidence.HeapFreed,
+			API: "operator new[]"},
+	}
+}
+
+func doubleFreeFinding() evidence.Finding {
+	worker := evidence.ThreadRef{Number: 3, TID: 4711, Start: "worker"}
+	return evidence.Finding{Kind: evidence.FindingDoubleFree, Proof: evidence.FromCore,
+		Summary: "double free of a 40-byte object at 0x208000002000",
+		Addr:    0x208000002000, Size: 40, Threads: []evidence.ThreadRef{worker},
+		Object: &evidence.HeapObject{Addr: 0x208000002000, Size: 40, Slot: 0x208000002000, SlotEnd: 0x208000002030, State: evidence.HeapQuarantined,
+			API: "operator new", Freed: heapCall(nil, site("drop", "pool.cc", 7, 1)), Allocated: heapCall(nil)},
+		Call: heapCall(&worker, site("shutdown", "pool.cc", 31, 0)),
+	}
+}
+
+// sampleHeap is a summary that uses every part of the model.
+func sampleHeap() *evidence.Heap {
+	return &evidence.Heap{Program: sample().Program, Threads: 4, Allocations: 1200345, Frees: 1200000, LiveObjects: 345, LiveBytes: 3 << 20,
+		Quarantined: 1, QuarantinedBytes: 40, MappedBytes: 8 << 20, MetadataBytes: 300 << 10,
+		Sites: []evidence.HeapSite{
+			{Allocated: *heapCall(nil, site("grow<a | b>", "table.cc", 88, 12), site("main", "table.cc", 9, 1)), LiveObjects: 5, LiveBytes: 2 << 20, Largest: 1 << 20},
+			{Allocated: evidence.HeapCall{Stack: evidence.Stack{Frames: []evidence.Frame{{Kind: evidence.Physical, Trust: evidence.TrustCFI,
+				Site: evidence.Site{PC: 0x7f0002, Module: "/lib/libfoo.so", ModuleOffset: 0x12}}}}}, LiveObjects: 340, LiveBytes: 1 << 20, Largest: 4096,
+				Quarantined: 1, QuarantinedBytes: 40},
+			{},
+		},
+		Elided: 7, Findings: []evidence.Finding{overflowFinding(), doubleFreeFinding()}, Errors: 1, Damaged: 1,
+		Limits: []evidence.Limit{{Text: "the core lacks 2 of 8 blocks of the heap", Severe: true}, {Subject: "/lib/libfoo.so", Text: "no debug information"}},
+	}
+}
+
+func renderHeap(t *testing.T, h *evidence.Heap, opts Options) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := WriteHeap(&b, h, opts); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
 func render(t *testing.T, c *evidence.Case, opts Options) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -113,45 +182,61 @@ func TestGolden(t *testing.T) {
 		{"sample.md", Options{Format: Markdown}},
 		{"sample.json", Options{Format: JSON, Version: "test"}},
 	} {
-		t.Run(f.file, func(t *testing.T) {
-			got := render(t, sample(), f.opts)
-			path := filepath.Join("testdata", f.file)
-			if *update {
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("-golden +got (write anew with -update):\n%s", diff)
-			}
-		})
+		t.Run(f.file, func(t *testing.T) { compareGolden(t, f.file, render(t, sample(), f.opts)) })
+		heap := strings.Replace(f.file, "sample", "heap", 1)
+		t.Run(heap, func(t *testing.T) { compareGolden(t, heap, renderHeap(t, sampleHeap(), f.opts)) })
+	}
+}
+
+func compareGolden(t *testing.T, file, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", file)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("-golden +got (write anew with -update):\n%s", diff)
 	}
 }
 
 func TestJSONMatchesSchema(t *testing.T) {
-	schema, err := jsonschema.NewCompiler().Compile("schema/case-1.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	validate := func(text string) error {
-		value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	opts := Options{Format: JSON, Version: "test"}
+	// The schema must be able to refuse: an unknown kind, an unknown member.
+	for _, x := range []struct {
+		schema, text string
+		changes      [][2]string
+	}{
+		{"case-1.json", render(t, sample(), opts), [][2]string{{`"null-pointer"`, `"no-such-kind"`}, {`"tid"`, `"no_such_member"`}, {`"0x8"`, `8`}}},
+		{"heap-1.json", renderHeap(t, sampleHeap(), opts), [][2]string{{`"quarantined"`, `"no_such_member"`}, {`"live"`, `"no-such-state"`}}},
+	} {
+		schema, err := jsonschema.NewCompiler().Compile("schema/" + x.schema)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return schema.Validate(value)
-	}
-	text := render(t, sample(), Options{Format: JSON, Version: "test"})
-	if err := validate(text); err != nil {
-		t.Error(err)
-	}
-	// The schema must be able to refuse: an unknown kind, an unknown member.
-	for _, change := range [][2]string{{`"null-pointer"`, `"no-such-kind"`}, {`"tid"`, `"no_such_member"`}, {`"0x8"`, `8`}} {
-		if validate(strings.Replace(text, change[0], change[1], 1)) == nil {
-			t.Errorf("the schema accepts %s in place of %s", change[1], change[0])
+		validate := func(text string) error {
+			value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return schema.Validate(value)
+		}
+		if err := validate(x.text); err != nil {
+			t.Error(err)
+		}
+		for _, change := range x.changes {
+			changed := strings.Replace(x.text, change[0], change[1], 1)
+			if changed == x.text {
+				t.Errorf("%s: there is no %s", x.schema, change[0])
+			}
+			if validate(changed) == nil {
+				t.Errorf("%s accepts %s in place of %s", x.schema, change[1], change[0])
+			}
 		}
 	}
 }
@@ -175,6 +260,9 @@ func TestSecretsAreRedactedInEveryFormat(t *testing.T) {
 			if strings.Contains(text, secret) {
 				t.Errorf("%s shows %s", format, secret)
 			}
+		}
+		if strings.Contains(strings.ReplaceAll(text, " ", ""), hex.EncodeToString([]byte("hunter"))) {
+			t.Errorf("%s shows hunter2 in hexadecimal", format)
 		}
 		open := render(t, sample(), Options{Format: Format(format), ShowSecrets: true})
 		if !strings.Contains(open, "hunter2") {
@@ -249,7 +337,7 @@ func fillStrings(v reflect.Value, text string) (n int) {
 func TestEveryStringIsRedacted(t *testing.T) {
 	var c evidence.Case
 	n := fillStrings(reflect.ValueOf(&c).Elem(), `password="hunter2"`) - len(c.Timings) // which are in no format
-	text, err := json.Marshal(redacted(&c))
+	text, err := json.Marshal(copied(&c, redacting))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,6 +403,47 @@ func TestAccessText(t *testing.T) {
 	}
 }
 
+// The bar stands at the object's end where damage begins further on, and not
+// where the object lies elsewhere.
+func TestDump(t *testing.T) {
+	f := &evidence.Finding{Object: &evidence.HeapObject{Addr: 0x1000, Size: 20},
+		Damage: &evidence.Damage{Start: 0x1016, End: 0x1018, Offset: 22, Overwritten: 1, Before: "6162aaaa", Bytes: "00bb", Expected: "abbb"}}
+	want := []string{
+		"    0x0000000000001010        61 62|aa aa[00]bb                             ab....",
+		"    expected                              ab",
+	}
+	check := func() {
+		t.Helper()
+		var got []string
+		for _, l := range dump(f)[0].(verbatim) {
+			got = append(got, l.String())
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+	check()
+	f.Object.Addr = 0x2000
+	want[0] = strings.Replace(want[0], "|", " ", 1)
+	check()
+	f.Damage.Bytes = "0"
+	if d := dump(f); d != nil {
+		t.Errorf("half a byte is shown: %v", d)
+	}
+}
+
+// A secret whose name is in the object and whose value ran over its end is
+// taken out on both sides, and in the text.
+func TestRedactDamage(t *testing.T) {
+	const text = "api_key=abcdefgh"
+	d := redactDamage(evidence.Damage{Before: hex.EncodeToString([]byte(text[:10])), Bytes: hex.EncodeToString([]byte(text[10:] + "\x00x")),
+		Expected: "0101", Text: text[10:] + ".x"})
+	want := evidence.Damage{Before: hex.EncodeToString([]byte(text[:8])) + "xxxx", Bytes: "xxxxxxxxxxxx0078", Expected: "0101", Text: "******.x"}
+	if diff := cmp.Diff(want, d); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestWriteRefusesContradiction(t *testing.T) {
 	for name, breakIt := range map[string]func(*evidence.Case){
 		"no kind":       func(c *evidence.Case) { c.Failure.Kind = "" },
@@ -322,6 +451,7 @@ func TestWriteRefusesContradiction(t *testing.T) {
 		"two failing":   func(c *evidence.Case) { c.Stacks[1].Failing = true },
 		"no thread":     func(c *evidence.Case) { c.Stacks[1].Threads = nil },
 		"half a cycle":  func(c *evidence.Case) { c.Findings[0].Wait = c.Findings[0].Wait[:1] },
+		"damage":        func(c *evidence.Case) { c.Findings[1].Damage.End = c.Findings[1].Damage.Start },
 		"step":          func(c *evidence.Case) { c.Failure.Origin[0].Proof = "" },
 		"suspect":       func(c *evidence.Case) { c.Scan.Suspects[0].Access = "looks" },
 		"frame no kind": func(c *evidence.Case) { c.Stacks[1].Stack.Frames[0].Kind = "" },

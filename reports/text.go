@@ -52,6 +52,8 @@ func (w *textWriter) block(b block, first bool) error {
 			w.WriteString("  ")
 			w.line(l)
 		}
+	case gap:
+		w.WriteByte('\n')
 	case grid:
 		return w.grid(b)
 	}

@@ -1,5 +1,5 @@
-// Command schemagen writes the JSON Schema of the report document from the Go
-// types and their doc comments, so that the schema cannot lag behind them.
+// Command schemagen writes the JSON Schemas of the documents from the Go
+// types and their doc comments, so that the schemas cannot lag behind them.
 package main
 
 import (
@@ -23,19 +23,34 @@ import (
 
 func main() {
 	out := flag.String("out", "", "file to write; standard output if empty")
+	name := flag.String("document", "case", "document to describe: case or heap")
 	flag.Parse()
-	if err := run(*out); err != nil {
+	if err := run(*name, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "schemagen:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out string) error {
+// document is one of the documents that reports writes.
+type document struct {
+	value          any
+	title, version string
+}
+
+var documents = map[string]document{
+	"case": {&reports.Document{}, "report", reports.SchemaVersion},
+	"heap": {&reports.HeapDocument{}, "summary of a heap", reports.HeapSchemaVersion},
+}
+
+func run(name, out string) error {
+	if _, ok := documents[name]; !ok {
+		return fmt.Errorf("no document %q", name)
+	}
 	docs, err := load("diagnose/evidence", "diagnose/reports")
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(schema(docs), "", "  ")
+	text, err := json.MarshalIndent(schema(docs, name), "", "  ")
 	if err != nil {
 		return err
 	}
@@ -47,16 +62,17 @@ func run(out string) error {
 	return os.WriteFile(out, text, 0o644)
 }
 
-func schema(docs *documentation) *jsonschema.Schema {
+func schema(docs *documentation, name string) *jsonschema.Schema {
+	d := documents[name]
 	r := jsonschema.Reflector{
 		Anonymous:      true,
 		ExpandedStruct: true,
 		LookupComment:  docs.comment,
 		Mapper:         docs.enumeration,
 	}
-	s := r.Reflect(&reports.Document{})
-	s.ID = jsonschema.ID("urn:diagnose:schema:case-1")
-	s.Title = "diagnose report, schema version " + reports.SchemaVersion
+	s := r.Reflect(d.value)
+	s.ID = jsonschema.ID("urn:diagnose:schema:" + name + "-1")
+	s.Title = "diagnose " + d.title + ", schema version " + d.version
 	return s
 }
 

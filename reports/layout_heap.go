@@ -1,0 +1,96 @@
+package reports
+
+import (
+	"fmt"
+
+	"diagnose/evidence"
+)
+
+// heapLayout builds the document of a heap's summary: how much there is, what
+// is wrong with it, and who allocated it.
+func heapLayout(h *evidence.Heap, opts Options) []block {
+	d := []block{prose{say(strong, fmt.Sprintf("%s live in %s, %s in quarantine", sizeText(h.LiveBytes),
+		counted(h.LiveObjects, "object"), sizeText(h.QuarantinedBytes)))}}
+	d = append(d, severeLimits(h.Limits)...)
+	d = append(d, heapFacts(h, opts))
+	d = append(d, heapSites(h)...)
+	d = append(d, findings("Damage and misuse", h.Findings)...)
+	return append(d, otherLimits(h.Limits)...)
+}
+
+func heapFacts(h *evidence.Heap, opts Options) facts {
+	list := facts{
+		{"live", say(plain, fmt.Sprintf("%s in %s", bytesText(h.LiveBytes), counted(h.LiveObjects, "object")))},
+		{"quarantined", say(plain, fmt.Sprintf("%s in %s that were freed and are kept", bytesText(h.QuarantinedBytes), counted(h.Quarantined, "object")))},
+		{"calls", say(plain, fmt.Sprintf("%s, %s, by %s", counted(h.Allocations, "allocation"), counted(h.Frees, "free"), plural(h.Threads, "thread")))},
+		{"mapped", say(plain, fmt.Sprintf("%s for objects, %s for what is known of them", sizeText(h.MappedBytes), sizeText(h.MetadataBytes)))},
+		{"damaged", verdict(h.Damaged, "object")},
+		{"errors", verdict(h.Errors, "error").and(plain, " found while it ran")},
+		{"program", programLine(&h.Program)},
+	}
+	if opts.Version != "" {
+		list = append(list, fact{"reported by", say(faint, "diagnose "+opts.Version)})
+	}
+	return list
+}
+
+func verdict(n uint64, noun string) line {
+	if n == 0 {
+		return say(plain, "no "+noun)
+	}
+	return say(alarm, counted(n, noun))
+}
+
+func heapSites(h *evidence.Heap) []block {
+	if len(h.Sites) == 0 {
+		return nil
+	}
+	g := grid{header: []string{"#", "live", "objects", "largest", "quarantined", "objects", "allocated in", "at"}}
+	for i, s := range h.Sites {
+		function, at := siteCells(&s.Allocated)
+		g.rows = append(g.rows, []string{
+			fmt.Sprint(i + 1), sizeText(s.LiveBytes), fmt.Sprint(s.LiveObjects), sizeText(s.Largest),
+			sizeText(s.QuarantinedBytes), fmt.Sprint(s.Quarantined), Clean(function), Clean(at),
+		})
+	}
+	d := []block{heading{"By allocation site"}, g}
+	if h.Elided > 0 {
+		d = append(d, verbatim{say(faint, fmt.Sprintf("and %s with less; --sites N shows more", plural(h.Elided, "site")))})
+	}
+	return d
+}
+
+func siteCells(c *evidence.HeapCall) (function, at string) {
+	s := c.Site
+	if s == nil && len(c.Stack.Frames) > 0 {
+		s = &c.Stack.Frames[0].Site
+	}
+	if s == nil {
+		return "unknown", ""
+	}
+	if s.File != "" {
+		return brief(functionOf(*s), 60), position(*s)
+	}
+	return brief(functionOf(*s), 60), fmt.Sprintf("%s+%v", s.Module, s.ModuleOffset)
+}
+
+func counted(n uint64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// sizeText writes a size with three digits or so.
+func sizeText(n uint64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	value, unit := float64(n), 0
+	for value >= 1024 && unit+1 < len(units) {
+		value /= 1024
+		unit++
+	}
+	if unit == 0 || value >= 100 {
+		return fmt.Sprintf("%.0f %s", value, units[unit])
+	}
+	return fmt.Sprintf("%.1f %s", value, units[unit])
+}

@@ -1,0 +1,78 @@
+package reports
+
+import (
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"diagnose/evidence"
+)
+
+// hiddenByte stands for a byte of a secret in hexadecimal, hiddenCharacter in
+// text.
+const (
+	hiddenByte      = "xx"
+	hiddenCharacter = '*'
+)
+
+// redactDamage takes the secrets out of memory that is shown as bytes: a name
+// and its value may lie in the object and behind its end.
+func redactDamage(d evidence.Damage) evidence.Damage {
+	before, errBefore := hex.DecodeString(d.Before)
+	found, errFound := hex.DecodeString(d.Bytes)
+	if errBefore != nil || errFound != nil {
+		return d // no bytes; its strings were edited as text
+	}
+	data := slices.Concat(before, found)
+	hidden := secretBytes(data)
+	n := len(before)
+	d.Before, d.Bytes = hexWithout(before, hidden[:n]), hexWithout(found, hidden[n:])
+	d.Text = textWithout(found, hidden[n:])
+	return d
+}
+
+// secretBytes marks the bytes that belong to secrets.
+func secretBytes(data []byte) []bool {
+	text := make([]byte, len(data))
+	for i, c := range data {
+		if text[i] = c; c < ' ' || c > '~' {
+			text[i] = '\n' // ends a value, as the zero byte behind a string does
+		}
+	}
+	hidden := make([]bool, len(data))
+	for _, p := range secretPatterns {
+		for _, s := range secretsOf(p, string(text)) {
+			for i := s[0]; i < s[1]; i++ {
+				hidden[i] = true
+			}
+		}
+	}
+	return hidden
+}
+
+func hexWithout(data []byte, hidden []bool) string {
+	var b strings.Builder
+	for i, c := range data {
+		if hidden[i] {
+			b.WriteString(hiddenByte)
+			continue
+		}
+		b.WriteString(hex.EncodeToString([]byte{c}))
+	}
+	return b.String()
+}
+
+func textWithout(data []byte, hidden []bool) string {
+	text := make([]byte, len(data))
+	for i, c := range data {
+		switch {
+		case hidden[i]:
+			text[i] = hiddenCharacter
+		case c < ' ' || c > '~':
+			text[i] = '.'
+		default:
+			text[i] = c
+		}
+	}
+	return string(text)
+}
