@@ -16,7 +16,7 @@ const (
 // ended long before the failure.
 type HeapThread struct {
 	// Ordinal counts the threads in the order of their first allocation, from
-	// 1; TID is the kernel's id.
+	// 1; TID is the kernel's id, and Ended says that it is gone.
 	Ordinal int  `json:"ordinal"`
 	TID     int  `json:"tid"`
 	Ended   bool `json:"ended,omitempty"`
@@ -90,7 +90,7 @@ type Damage struct {
 // HeapSite sums up the objects of one allocation site.
 type HeapSite struct {
 	Allocated HeapCall `json:"allocated"`
-	// LiveObjects and LiveBytes count what the program has; Quarantined and
+	// LiveObjects and LiveBytes count what the program has, Quarantined and
 	// QuarantinedBytes what was freed and is kept.
 	LiveObjects      uint64 `json:"live_objects"`
 	LiveBytes        uint64 `json:"live_bytes"`
@@ -104,7 +104,10 @@ type HeapSite struct {
 type Heap struct {
 	Program Program `json:"program"`
 	// Threads that used the heap, ended ones included.
-	Threads          int    `json:"heap_threads"`
+	Threads int `json:"heap_threads"`
+	// Allocations and Frees count the calls. LiveObjects and LiveBytes are what
+	// the program has, Quarantined and QuarantinedBytes what was freed and is
+	// kept.
 	Allocations      uint64 `json:"allocations"`
 	Frees            uint64 `json:"frees"`
 	LiveObjects      uint64 `json:"live_objects"`
