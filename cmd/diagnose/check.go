@@ -10,15 +10,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"diagnose/internal/driver"
+	"diagnose/reports"
 )
 
 // check refuses what cannot work before anything is opened or stopped, and
 // adds what the environment says.
-func (f *crashFlags) check(c *cobra.Command) error {
+func (f *commonFlags) check(c *cobra.Command, numbers ...atLeast) error {
+	if _, err := reports.ParseFormat(f.format); err != nil {
+		return &usageError{err}
+	}
 	if err := f.checkSource(c); err != nil {
 		return err
 	}
-	if err := f.checkNumbers(c); err != nil {
+	if err := checkNumbers(c, append([]atLeast{{"pid", f.PID, 1}, {"coredumpctl", f.Dump, 0}}, numbers...)); err != nil {
 		return err
 	}
 	if err := f.checkPaths(); err != nil {
@@ -28,7 +32,7 @@ func (f *crashFlags) check(c *cobra.Command) error {
 }
 
 // checkSource: there is exactly one thing to analyse.
-func (f *crashFlags) checkSource(c *cobra.Command) error {
+func (f *commonFlags) checkSource(c *cobra.Command) error {
 	f.HasDump = c.Flags().Changed("coredumpctl")
 	var given []string
 	for _, name := range []string{"core", "pid", "coredumpctl"} {
@@ -49,13 +53,16 @@ func (f *crashFlags) checkSource(c *cobra.Command) error {
 	return nil
 }
 
-func (f *crashFlags) checkNumbers(c *cobra.Command) error {
-	for _, x := range []struct {
-		name         string
-		value, least int
-	}{{"pid", f.PID, 1}, {"coredumpctl", f.Dump, 0}, {"thread", f.Thread, 1}, {"depth", f.Depth, 0}} {
-		if c.Flags().Changed(x.name) && x.value < x.least {
-			return usagef("--%s takes a whole number from %d on, not %d", x.name, x.least, x.value)
+// atLeast is a flag's number and the least that makes sense.
+type atLeast struct {
+	flag         string
+	value, least int
+}
+
+func checkNumbers(c *cobra.Command, list []atLeast) error {
+	for _, x := range list {
+		if c.Flags().Changed(x.flag) && x.value < x.least {
+			return usagef("--%s takes a whole number from %d on, not %d", x.flag, x.least, x.value)
 		}
 	}
 	return nil
@@ -63,7 +70,7 @@ func (f *crashFlags) checkNumbers(c *cobra.Command) error {
 
 // checkPaths: a file that the user names and that is not there would
 // otherwise only be a line among the report's warnings.
-func (f *crashFlags) checkPaths() error {
+func (f *commonFlags) checkPaths() error {
 	if f.Exe != "" {
 		info, err := os.Stat(f.Exe)
 		if err == nil && !info.Mode().IsRegular() {
@@ -97,7 +104,7 @@ func checkDirectory(flag, path string) error {
 	return nil
 }
 
-func (f *crashFlags) readEnvironment() error {
+func (f *commonFlags) readEnvironment() error {
 	f.Debuginfod = strings.Fields(os.Getenv("DEBUGINFOD_URLS"))
 	text := os.Getenv("DEBUGINFOD_TIMEOUT")
 	if text == "" {
