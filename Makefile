@@ -2,7 +2,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 GO      ?= go
 FUZZTIME ?= 20s
 
-.PHONY: build demo test matrix race fuzz bench lint generate man setup-test clean
+.PHONY: build demo test matrix race fuzz bench bench-heap lint generate man setup-test clean
 
 build: bin/diagnose
 
@@ -42,6 +42,11 @@ bench:
 	scripts/setup bench
 	$(MAKE) --no-print-directory build
 	$(GO) run ./bench
+
+# The agent beside other allocators, on its own: it takes half an hour.
+bench-heap:
+	scripts/setup bench
+	$(GO) run ./bench/heap
 
 generate:
 	$(GO) generate ./...

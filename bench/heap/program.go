@@ -1,0 +1,109 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// program is what is run under every allocator.
+type program struct {
+	name    string
+	own     bool
+	threads int // that are alive at one time, for the quarantine's budget
+	// job prepares a run with a share (of a hundred) of the work.
+	job func(a allocator, share int) (job, error)
+}
+
+// Programs of ours are known by their threads too.
+func (p program) String() string { return p.name }
+
+// The malloc-heavy programs; all but shortlived have as many threads as they
+// are told.
+var sources = []string{
+	"random.c", "lifo.c", "trees.c", "server.c", "queue.c", "growth.c", "medium.c", "tables.c",
+	"shortlived.c", "containers.cc", "document.cc",
+}
+
+func own(dir string) []program {
+	var programs []program
+	for _, source := range sources {
+		for _, threads := range []int{1, 4} {
+			programs = append(programs, ownProgram(dir, source, threads))
+		}
+	}
+	return programs
+}
+
+func ownProgram(dir, source string, threads int) program {
+	extension := filepath.Ext(source)
+	name := strings.TrimSuffix(source, extension)
+	alive := threads
+	switch {
+	case name == "shortlived":
+		alive = 2*threads + 1
+		if threads == 1 {
+			alive = 2
+		}
+	case threads > 1:
+		alive = threads + 1
+	}
+	return program{
+		name:    fmt.Sprintf("%s/%d", name, threads),
+		own:     true,
+		threads: alive,
+		job: func(a allocator, share int) (job, error) {
+			compiler := "gcc"
+			if extension == ".cc" {
+				compiler = "g++"
+			}
+			target := filepath.Join(dir, name)
+			var flags []string
+			if a.build != "" {
+				target += "." + a.name
+				flags = []string{a.build}
+			}
+			err := compile(compiler, filepath.Join("bench/heap/programs", source), target, flags...)
+			return job{argv: []string{target, strconv.Itoa(threads), strconv.Itoa(share)}, dir: dir}, err
+		},
+	}
+}
+
+// selected are the programs that the command line asks for.
+func selected(s settings) ([]program, error) {
+	var all []program
+	if s.programs != "real" {
+		all = append(all, own(s.dir)...)
+	}
+	if s.programs != "own" {
+		found, err := real(s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	if len(s.only) == 0 {
+		return all, nil
+	}
+	wanted := map[string]bool{}
+	kept := slices.DeleteFunc(all, func(p program) bool {
+		name, _, _ := strings.Cut(p.name, "/")
+		for _, o := range s.only {
+			if o == name || o == p.name {
+				wanted[o] = true
+				return false
+			}
+		}
+		return true
+	})
+	for _, o := range s.only {
+		if !wanted[o] {
+			return nil, fmt.Errorf("no program is called %q", o)
+		}
+	}
+	return kept, nil
+}
+
+func real(s settings) ([]program, error) { return nil, nil }
