@@ -1,18 +1,290 @@
 package agent
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
 )
 
-// Library returns the path of libdiagnose.so, for LD_PRELOAD. It is built at
-// the first use and cached. Where there is neither a compiler nor a library
-// that a release build brought, the error is an *UnsupportedError.
-func Library(ctx context.Context) (string, error) {
-	return "", errors.New("the agent is not built yet")
+// rootSymbol is a variable that holds the address of the root.
+const rootSymbol = "diagnose_agent_root"
+
+// LibraryName is the file name of the agent's library wherever it is kept.
+const LibraryName = "libdiagnose.so"
+
+// compilerFlags make the library of agent.c, which includes the other parts.
+// What distributions switch on by default and must not be in an allocator is
+// switched off: stack protectors run before their guard is set up.
+var compilerFlags = []string{
+	"-std=gnu11", "-O2", "-g", "-pipe", "-fPIC", "-shared",
+	"-fvisibility=hidden", "-ftls-model=initial-exec",
+	"-fno-builtin-malloc", "-fno-builtin-calloc", "-fno-builtin-realloc", "-fno-builtin-free",
+	"-fno-stack-protector", "-U_FORTIFY_SOURCE", "-fasynchronous-unwind-tables",
+	"-Wl,--version-script=agent.map", "-Wl,-soname," + LibraryName, "-Wl,--build-id=sha1",
+	"-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--no-undefined",
+	"agent.c",
 }
 
 // UnsupportedError says what this machine lacks.
 type UnsupportedError struct{ What string }
 
 func (e *UnsupportedError) Error() string { return "not supported here: " + e.What }
+
+// Library returns the path of libdiagnose.so, for LD_PRELOAD. It is built at
+// the first use and cached. Where there is neither a compiler nor a library
+// that a release build brought, the error is an *UnsupportedError.
+func Library(ctx context.Context) (string, error) {
+	built, err := Build(ctx, BuildOptions{})
+	return built.Path, err
+}
+
+// BuildOptions says from what the library is made and where it is kept. The
+// zero value is what users get.
+type BuildOptions struct {
+	// Sources has the C files, the headers and agent.map at its root; nil is
+	// Sources().
+	Sources fs.FS
+	// Compiler is a command and its first arguments; "" is what CC says, or
+	// else the first of cc, gcc and clang that is installed.
+	Compiler string
+	// Places are the directories that may keep the library, best first; nil is
+	// the user's cache, then private directories in the temporary ones.
+	Places []string
+
+	prebuilt *prebuilt
+}
+
+// Built is a library that can be loaded.
+type Built struct {
+	// Path has no symbolic links in it.
+	Path string
+	// Note says why it is not in the first of the places; empty if it is.
+	Note string
+}
+
+// Build returns the library, made now or before.
+func Build(ctx context.Context, o BuildOptions) (Built, error) {
+	o.setDefaults()
+	maker, err := o.maker()
+	if err != nil {
+		return Built{}, err
+	}
+	places, refused := o.Places, []string(nil)
+	if places == nil {
+		places, refused = defaultPlaces()
+	}
+	for _, dir := range places {
+		path, err := keep(ctx, filepath.Join(dir, maker.key), maker)
+		var unusable *placeError
+		if errors.As(err, &unusable) {
+			refused = append(refused, unusable.Error())
+			continue
+		}
+		if err != nil {
+			return Built{}, fmt.Errorf("build the agent: %w", err)
+		}
+		return Built{path, note(path, refused)}, nil
+	}
+	return Built{}, fmt.Errorf("no place to keep the agent's library: %s", strings.Join(refused, "; "))
+}
+
+func note(path string, refused []string) string {
+	if len(refused) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the agent's library is kept in %s, because %s", filepath.Dir(path), strings.Join(refused, "; "))
+}
+
+func (o *BuildOptions) setDefaults() {
+	if o.Sources == nil {
+		o.Sources = Sources()
+	}
+	if o.Compiler == "" {
+		o.Compiler = os.Getenv("CC")
+	}
+	if o.prebuilt == nil {
+		o.prebuilt = &brought
+	}
+}
+
+// maker puts the library into a directory.
+type maker struct {
+	// key differs for everything from which a different library comes.
+	key string
+	put func(ctx context.Context, dir string) error
+}
+
+// maker prefers the library that a release brought: that one was tested.
+func (o *BuildOptions) maker() (maker, error) {
+	sources, err := digest(o.Sources)
+	if err != nil {
+		return maker{}, err
+	}
+	if p := o.prebuilt; len(p.library) > 0 && p.sources == sources {
+		put := func(_ context.Context, dir string) error {
+			return os.WriteFile(filepath.Join(dir, LibraryName), p.library, 0o600)
+		}
+		return maker{key(sources, string(p.library)), put}, nil
+	}
+	compiler, err := findCompiler(o.Compiler)
+	if err != nil {
+		return maker{}, err
+	}
+	put := func(ctx context.Context, dir string) error { return compile(ctx, compiler.command, o.Sources, dir) }
+	return maker{key(sources, compiler.identity), put}, nil
+}
+
+// digest is of the sources and the flags.
+func digest(sources fs.FS) (string, error) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q\n", compilerFlags)
+	files := 0
+	err := eachSource(sources, func(name string, text []byte) error {
+		files++
+		_, err := fmt.Fprintf(h, "%q %d\n%s", name, len(text), text)
+		return err
+	})
+	if err == nil && files == 0 {
+		err = errors.New("there are none")
+	}
+	if err != nil {
+		return "", fmt.Errorf("the agent's sources: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func key(parts ...string) string {
+	h := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(h, "%d %s\n", len(part), part)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:32]
+}
+
+func eachSource(sources fs.FS, do func(name string, text []byte) error) error {
+	entries, err := fs.ReadDir(sources, ".")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			continue
+		}
+		text, err := fs.ReadFile(sources, e.Name())
+		if err != nil {
+			return err
+		}
+		if err := do(e.Name(), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type compiler struct {
+	command []string
+	// identity stands for the version as well, which cannot be asked without
+	// running the compiler: an update changes the file's size or time.
+	identity string
+}
+
+func findCompiler(command string) (compiler, error) {
+	words := strings.Fields(command)
+	if len(words) == 0 {
+		for _, name := range []string{"cc", "gcc", "clang"} {
+			if _, err := exec.LookPath(name); err == nil {
+				words = []string{name}
+				break
+			}
+		}
+	}
+	if len(words) == 0 {
+		return compiler{}, &UnsupportedError{"no C compiler to build the agent with: cc, gcc and clang are not in PATH (CC may name another; a release build needs none)"}
+	}
+	path, err := exec.LookPath(words[0])
+	if err != nil {
+		return compiler{}, &UnsupportedError{fmt.Sprintf("the C compiler %s, which CC names, cannot be run: %v", words[0], err)}
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return compiler{}, err
+	}
+	file, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return compiler{}, fmt.Errorf("C compiler: %w", err)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return compiler{}, fmt.Errorf("C compiler: %w", err)
+	}
+	identity := fmt.Sprintf("%q %s %d %d", words[1:], file, info.Size(), info.ModTime().UnixNano())
+	// Run by the name that was found: what a ccache link does depends on it.
+	return compiler{append([]string{path}, words[1:]...), identity}, nil
+}
+
+// compile writes the sources into a directory that nobody else may write to,
+// and the library beside them.
+func compile(ctx context.Context, command []string, sources fs.FS, dir string) error {
+	err := eachSource(sources, func(name string, text []byte) error {
+		return os.WriteFile(filepath.Join(dir, name), text, 0o600)
+	})
+	if err != nil {
+		return &placeError{dir, err}
+	}
+	args := append(append([]string{}, command[1:]...), compilerFlags...)
+	args = append(args, "-ffile-prefix-map="+dir+"=/diagnose/agent", "-o", LibraryName)
+	cmd := exec.CommandContext(ctx, command[0], args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "TMPDIR="+dir, "PWD="+dir)
+	cmd.WaitDelay = time.Second
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("%w\n%s %s\n%s", err, command[0], strings.Join(args, " "), firstLines(said.String()))
+	}
+	return nil
+}
+
+// firstLines keeps of a compiler's complaints what helps.
+func firstLines(text string) string {
+	const most = 40
+	lines := strings.SplitAfterN(strings.TrimSpace(text), "\n", most+1)
+	if len(lines) > most {
+		lines[most] = "..."
+	}
+	return strings.Join(lines, "")
+}
+
+// checkLibrary refuses what is not the agent: the compiler may be one for
+// another machine, and a file may have been cut short.
+func checkLibrary(path string) error {
+	f, err := elf.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if f.Class != elf.ELFCLASS64 || f.Machine != elf.EM_X86_64 || f.Type != elf.ET_DYN {
+		return fmt.Errorf("%s is no shared library for x86-64: %v, %v, %v", path, f.Class, f.Machine, f.Type)
+	}
+	symbols, err := f.DynamicSymbols()
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	for _, s := range symbols {
+		if s.Name == rootSymbol && s.Section != elf.SHN_UNDEF {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s does not define %s", path, rootSymbol)
+}

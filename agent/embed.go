@@ -16,3 +16,10 @@ func Sources() fs.FS {
 	}
 	return dir
 }
+
+// prebuilt is a library that was built before, and the digest of the sources
+// and flags it was built from.
+type prebuilt struct {
+	library []byte
+	sources string
+}

@@ -1,0 +1,7 @@
+//go:build !embedagent
+
+package agent
+
+// brought is what a release build brings along; a development build has
+// nothing.
+var brought prebuilt
