@@ -36,13 +36,13 @@ type result struct {
 // work get a share of it, fewer rounds, and runs of glibc on the same share.
 func compare(l *launcher, p program, allocators []allocator, runs int) (*result, error) {
 	r := &result{program: p, pairs: map[string][]pair{}, failed: map[string]error{}}
-	shares := map[int][]allocator{}
-	var order []int
+	shares := map[int][]allocator{100: nil}
+	order := []int{100}
 	for _, a := range allocators {
 		if a.name == glibc || a.ownOnly() && !p.own {
 			continue
 		}
-		if shares[a.share] == nil {
+		if _, ok := shares[a.share]; !ok {
 			order = append(order, a.share)
 		}
 		shares[a.share] = append(shares[a.share], a)
@@ -55,9 +55,6 @@ func compare(l *launcher, p program, allocators []allocator, runs int) (*result,
 		if err := r.rounds(l, shares[share], allocators[0], share, rounds); err != nil {
 			return nil, err
 		}
-	}
-	if len(order) == 0 {
-		return r, r.rounds(l, nil, allocators[0], 100, runs)
 	}
 	return r, nil
 }

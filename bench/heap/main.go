@@ -65,6 +65,10 @@ func run(s settings) error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
 	}
+	// The same commands as the programs are run with.
+	if err := os.Setenv("PATH", searchPath); err != nil {
+		return err
+	}
 	l, err := newLauncher(s.dir)
 	if err != nil {
 		return err

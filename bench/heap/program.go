@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,6 +15,8 @@ type program struct {
 	name    string
 	own     bool
 	threads int // that are alive at one time, for the quarantine's budget
+	// commands are looked for before it is run.
+	commands []string
 	// job prepares a run with a share (of a hundred) of the work.
 	job func(a allocator, share int) (job, error)
 }
@@ -25,6 +29,19 @@ func (p program) String() string { return p.name }
 var sources = []string{
 	"random.c", "lifo.c", "trees.c", "server.c", "queue.c", "growth.c", "medium.c", "tables.c",
 	"shortlived.c", "containers.cc", "document.cc",
+}
+
+// installedOf leaves out what this machine lacks, and says so.
+func installedOf(programs []program) []program {
+	return slices.DeleteFunc(programs, func(p program) bool {
+		for _, c := range p.commands {
+			if _, err := exec.LookPath(c); err != nil {
+				fmt.Fprintf(os.Stderr, "bench/heap: %s is left out: %v\n", p.name, err)
+				return true
+			}
+		}
+		return false
+	})
 }
 
 func own(dir string) []program {
@@ -78,11 +95,7 @@ func selected(s settings) ([]program, error) {
 		all = append(all, own(s.dir)...)
 	}
 	if s.programs != "own" {
-		found, err := real(s)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
+		all = append(all, installedOf(real(s.dir))...)
 	}
 	if len(s.only) == 0 {
 		return all, nil
@@ -105,5 +118,3 @@ func selected(s settings) ([]program, error) {
 	}
 	return kept, nil
 }
-
-func real(s settings) ([]program, error) { return nil, nil }
