@@ -1,0 +1,57 @@
+package agent
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// preloadVariable is what ld.so(8) reads.
+const preloadVariable = "LD_PRELOAD"
+
+// Environment returns environ for a program that shall run with the agent:
+// the library before all others that are preloaded, and the settings.
+func Environment(environ []string, library string, settings Options) []string {
+	var kept, preloads []string
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		switch name {
+		case preloadVariable:
+			preloads = strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == ':' })
+		case OptionsVariable:
+		default:
+			kept = append(kept, entry)
+		}
+	}
+	list := []string{library}
+	for _, other := range preloads {
+		// A second agent, of another diagnose around this one, would serve nobody.
+		if filepath.Base(other) != LibraryName {
+			list = append(list, other)
+		}
+	}
+	kept = append(kept, preloadVariable+"="+strings.Join(list, ":"))
+	if len(settings) > 0 {
+		kept = append(kept, OptionsVariable+"="+settings.String())
+	}
+	return kept
+}
+
+// RaiseCoreLimit lets this process and those it starts leave cores as large
+// as they may be.
+func RaiseCoreLimit() error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_CORE, &limit); err != nil {
+		return fmt.Errorf("getrlimit RLIMIT_CORE: %w", err)
+	}
+	if limit.Cur == limit.Max {
+		return nil
+	}
+	limit.Cur = limit.Max
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &limit); err != nil {
+		return fmt.Errorf("setrlimit RLIMIT_CORE: %w", err)
+	}
+	return nil
+}
