@@ -19,11 +19,11 @@
 #define DG_ORDER() __asm__ volatile("" ::: "memory")
 
 /* region.c: the windows. dg_map_root is called once, by dg_start: it maps the
- * root, sets dg_root, its magic, base and every window, and heap 0 exists then. */
+ * root, sets dg_root, its magic, base and every window. */
 static bool dg_map_root(void);
 static struct dg_root *dg_root;    /* NULL until dg_start */
 static bool dg_grow(struct dg_window *w, uint64_t bytes); /* maps so many more bytes; false: ENOMEM */
-static void *dg_meta(size_t bytes, size_t align);         /* zeroed metadata, never given back; NULL: ENOMEM */
+static void *dg_meta(size_t bytes, size_t align);         /* zeroed metadata, never given back; NULL: ENOMEM; locks for itself */
 
 /* start.c: everything that must stand before the first allocation. Safe before
  * libc is initialised: raw system calls only. */
@@ -36,14 +36,24 @@ static void dg_options(struct dg_options *o, const char *text);
  * signal handler fails instead of deadlocking. */
 static bool dg_lock(void);
 static void dg_unlock(void);
+/* For fork: heap 0's lock and the super-heap's. */
+static bool dg_lock_heaps(void);
+static void dg_unlock_heaps(void);
+static uint32_t dg_tid(void);
+static void dg_tid_renew(void); /* in a fork's child */
 
-/* thread.c: the calling thread's heap; NULL when it has none any more or is
- * inside the agent already, and then heap 0 serves under the lock. */
+/* thread.c: the calling thread's heap, NULL before dg_attach and after the
+ * thread's end. A call that finds it NULL, or busy because it interrupts a call
+ * of the same thread, is served by heap 0, whose `busy` is its lock. */
 static __thread struct dg_heap *dg_self __attribute__((tls_model("initial-exec")));
 
 /* The first call of a thread, dg_self being NULL: gives it a number and the
  * lowest idle heap or a new one. NULL if that is not possible: heap 0 serves. */
 static DG_COLD struct dg_heap *dg_attach(void);
+
+/* heap.c: heap 0, and copies of the options where the fast paths read them.
+ * Called once by dg_start, after dg_map_root and the options, before ready. */
+static bool dg_heaps_start(void);
 
 /* heap.c: called by dg_attach under the lock for a heap that never existed;
  * its memory is mapped and zero. */
@@ -53,6 +63,9 @@ static bool dg_heap_init(struct dg_heap *h);
  * (DG_RETURN_SLOT in the exported function itself). 0 when the table is full. */
 #define DG_RETURN_SLOT() ((const uint64_t *)__builtin_dwarf_cfa() - 1)
 static inline uint32_t dg_site_at(struct dg_heap *h, const uint64_t *slot);
+static void dg_sites_start(void);
+static bool dg_sites_lock(void); /* for fork */
+static void dg_sites_unlock(void);
 static DG_COLD uint32_t dg_stack_at(const uint64_t *slot, uint64_t *pc, uint32_t limit); /* frames written */
 
 /* error.c: records evidence and does what on_error says; returns if the

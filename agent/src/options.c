@@ -1,0 +1,209 @@
+/* DIAGNOSE_OPTIONS=name=value:name=value. What is unknown or out of range is a
+ * warning on standard error and leaves the default: a program in production
+ * must not fail to start because of a typing error, and must not run silently
+ * with something else than was asked for.
+ *
+ *   on_error=abort|log|continue   what happens when evidence is found
+ *   log_path=FILE                 where lines go; default: standard error
+ *   quarantine_mb=N               freed memory kept back, MiB a thread
+ *   canary=HEX                    the guard pattern, up to 16 digits; none of its bytes may be 0
+ *   fill_bytes=N                  how much of a freed object is filled, a multiple of 16
+ *   stacks=N                      frames kept of an allocation site
+ *   check_interval_ms=N           check the whole heap that often; 0: never
+ *   exitcode=N                    exit status instead of 0 when evidence was found
+ */
+#include "agent.h"
+#include "syscall.h"
+
+#include <string.h>
+
+#define DG_DEFAULT_FILL 128
+#define DG_DEFAULT_STACKS 8
+#define DG_DEFAULT_QUARANTINE_MB 1
+#define DG_MAX_QUARANTINE_MB 65536
+/* A ring's fill check reads it all, and a large object's fill is a copy of
+ * known words: more than a page tells nothing more. */
+#define DG_MAX_FILL 4096
+
+static char dg_log_path[4096];
+
+struct dg_option {
+	const char *name, *value;
+	size_t name_length, length;
+};
+
+static bool dg_is(const char *text, size_t length, const char *word)
+{
+	size_t i = 0;
+
+	for (; i < length && word[i]; i++)
+		if (text[i] != word[i])
+			return false;
+	return i == length && !word[i];
+}
+
+static bool dg_parse_number(const struct dg_option *o, uint64_t low, uint64_t high, uint64_t *out)
+{
+	uint64_t value = 0;
+
+	if (!o->length)
+		return false;
+	for (size_t i = 0; i < o->length; i++) {
+		unsigned digit = (unsigned)(unsigned char)o->value[i] - '0';
+
+		if (digit > 9 || value > (UINT64_MAX - digit) / 10)
+			return false;
+		value = value * 10 + digit;
+	}
+	*out = value;
+	return value >= low && value <= high;
+}
+
+static bool dg_parse_uint(const struct dg_option *o, uint32_t low, uint32_t high, uint32_t *out)
+{
+	uint64_t value;
+
+	if (!dg_parse_number(o, low, high, &value))
+		return false;
+	*out = (uint32_t)value;
+	return true;
+}
+
+static int dg_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Strings end with a byte of 0, so a canary with one would not see them. */
+static bool dg_parse_canary(const struct dg_option *o, uint64_t *out)
+{
+	const char *s = o->value;
+	size_t length = o->length;
+	uint64_t value = 0;
+
+	if (length > 2 && s[0] == '0' && (s[1] | 0x20) == 'x')
+		s += 2, length -= 2;
+	if (length != 2 && length != 16)
+		return false;
+	for (size_t i = 0; i < length; i++) {
+		int digit = dg_hex_digit(s[i]);
+
+		if (digit < 0)
+			return false;
+		value = value << 4 | (uint64_t)digit;
+	}
+	if (length == 2)
+		value *= 0x0101010101010101ull;
+	for (uint64_t rest = value, i = 0; i < 8; i++, rest >>= 8)
+		if (!(rest & 0xff))
+			return false;
+	*out = value;
+	return true;
+}
+
+static bool dg_parse_on_error(const struct dg_option *o, uint32_t *out)
+{
+	static const char words[][9] = { "abort", "log", "continue" };
+
+	for (uint32_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (dg_is(o->value, o->length, words[i])) {
+			*out = i;
+			return true;
+		}
+	return false;
+}
+
+static bool dg_parse_log_path(const struct dg_option *o)
+{
+	if (!o->length || o->length >= sizeof(dg_log_path))
+		return false;
+	memcpy(dg_log_path, o->value, o->length);
+	dg_log_path[o->length] = 0;
+	return true;
+}
+
+/* Returns false for a value that cannot be used; *known tells a wrong value
+ * from a wrong name. */
+static bool dg_apply(struct dg_options *options, const struct dg_option *o, bool *known)
+{
+	uint64_t megabytes;
+
+	*known = true;
+#define DG_NAME(text) dg_is(o->name, o->name_length, text)
+	if (DG_NAME("on_error"))
+		return dg_parse_on_error(o, &options->on_error);
+	if (DG_NAME("log_path"))
+		return dg_parse_log_path(o);
+	if (DG_NAME("canary"))
+		return dg_parse_canary(o, &options->canary);
+	if (DG_NAME("stacks"))
+		return dg_parse_uint(o, 1, DG_FRAMES, &options->stacks);
+	if (DG_NAME("check_interval_ms"))
+		return dg_parse_uint(o, 0, UINT32_MAX, &options->check_interval_ms);
+	if (DG_NAME("exitcode"))
+		return dg_parse_uint(o, 0, 255, &options->exitcode);
+	if (DG_NAME("fill_bytes")) {
+		uint32_t fill;
+
+		if (!dg_parse_uint(o, 0, DG_MAX_FILL, &fill) || fill % 16)
+			return false;
+		options->fill_bytes = fill;
+		return true;
+	}
+	if (DG_NAME("quarantine_mb")) {
+		if (!dg_parse_number(o, 0, DG_MAX_QUARANTINE_MB, &megabytes))
+			return false;
+		options->quarantine = megabytes << 20;
+		return true;
+	}
+#undef DG_NAME
+	*known = false;
+	return false;
+}
+
+static DG_COLD void dg_warn_option(const struct dg_option *o, bool known)
+{
+	struct dg_text t = { .used = 0 };
+
+	dg_put(&t, "diagnose: warning: DIAGNOSE_OPTIONS:");
+	dg_put(&t, known ? " unusable value" : " unknown option");
+	dg_put_key(&t, "name");
+	dg_put_quoted(&t, o->name, o->name_length < 64 ? o->name_length : 64);
+	dg_put_key(&t, "value");
+	dg_put_quoted(&t, o->value, o->length < 256 ? o->length : 256);
+	dg_put_line(&t, 2);
+}
+
+static void dg_options(struct dg_options *options, const char *text)
+{
+	*options = (struct dg_options){
+		.on_error = DG_ABORT,
+		.stacks = DG_DEFAULT_STACKS,
+		.fill_bytes = DG_DEFAULT_FILL,
+		.quarantine = (uint64_t)DG_DEFAULT_QUARANTINE_MB << 20,
+		.canary = DG_DEFAULT_CANARY,
+	};
+	while (text && *text) {
+		struct dg_option o = { .name = text };
+		bool known;
+
+		while (*text && *text != '=' && *text != ':')
+			text++;
+		o.name_length = (size_t)(text - o.name);
+		if (*text == '=')
+			text++;
+		o.value = text;
+		while (*text && *text != ':')
+			text++;
+		o.length = (size_t)(text - o.value);
+		if (*text == ':')
+			text++;
+		if (!o.name_length && !o.length)
+			continue;
+		if (!dg_apply(options, &o, &known))
+			dg_warn_option(&o, known);
+	}
+}
