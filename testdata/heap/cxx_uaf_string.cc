@@ -1,0 +1,24 @@
+// A string on the heap is deleted, and its text asked for.
+#include <string>
+
+#include "lib/hide.h"
+
+NOINLINE static char first_of(const std::string *s)
+{
+    // WANT: use-after-free read:@LINE+1
+    return *hide(s->data());
+}
+
+int main()
+{
+    std::string *name = hide(new std::string("a name of more than fifteen letters")); // @made
+#ifdef FIXED
+    char c = first_of(name);
+    delete name;
+#else
+    delete name; // @freed
+    // HEAP: use-after-free object=32 api=new alloc:@made free:@freed
+    char c = first_of(hide(name));
+#endif
+    return c != 'a';
+}
