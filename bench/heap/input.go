@@ -68,7 +68,7 @@ func history(path string) error {
 		return fmt.Errorf("git init: %w: %s", err, out)
 	}
 	cmd := exec.Command("git", "-C", path, "-c", "fastimport.unpackLimit=0", "fast-import", "--quiet")
-	cmd.Stdin = bytes.NewReader(commits(1500))
+	cmd.Stdin = bytes.NewReader(commits(5000))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		os.RemoveAll(path)
 		return fmt.Errorf("git fast-import: %w: %s", err, out)

@@ -14,9 +14,9 @@ func real(dir string) []program {
 	return append([]program{
 		command("perl", 1, text60000, dir, "perl", script("words.pl")),
 		command("python3", 1, text20000, dir, "python3", script("objects.py"), in("text20000")),
-		repository("git-log", 1, dir, "git", "log", "-p", "--stat", "main"),
+		repository("git-log", 1, dir, "git", "log", "-p", "--stat", "-1500", "main"),
 		repository("git-gc", 3, dir, "sh", "-c", "git gc --quiet --prune=now && git rev-list --objects --all"),
-		command("g++", 1, nil, dir, "g++", "-O2", "-S", "-o", "-", "-frandom-seed=1", script("document.cc")),
+		command("g++", 1, nil, dir, "g++", "-O2", "-g", "-S", "-o", "-", "-frandom-seed=1", script("containers.cc")),
 		command("sqlite3", 1, nil, dir, "sqlite3", ":memory:", ".read "+script("orders.sql")),
 		command("gawk", 1, text60000, dir, "gawk", "-f", script("report.awk"), in("text60000")),
 		command("sort", 2, text400000, dir, "sort", "--parallel=2", "-k2,2", "-k1,1r", in("text400000")),
@@ -54,7 +54,7 @@ func command(name string, threads int, prepare func(dir string) error, dir strin
 	}}
 }
 
-func text20000(dir string) error   { return text(filepath.Join(dir, "text20000"), 20000) }
+func text20000(dir string) error  { return text(filepath.Join(dir, "text20000"), 20000) }
 func text60000(dir string) error  { return text(filepath.Join(dir, "text60000"), 60000) }
 func text400000(dir string) error { return text(filepath.Join(dir, "text400000"), 400000) }
 
