@@ -12,6 +12,7 @@ import (
 var allowed = map[string]string{
 	"evidence":        "",
 	"agent":           "",
+	"agent/agenttest": "agent",
 	"internal/x86":    "",
 	"image/object":    "",
 	"image/debuginfo": "image/object",
@@ -23,9 +24,9 @@ var allowed = map[string]string{
 	"staticscan":      "image image/debuginfo image/value unwind internal/x86",
 	"failure":         "image image/debuginfo unwind internal/x86",
 	"internal/gocore": "",
-	"internal/driver": "image image/object image/debuginfo image/value unwind canary staticscan failure internal/gocore",
+	"internal/driver": "agent image image/object image/debuginfo image/value unwind canary quarantine staticscan failure internal/gocore",
 	"reports":         "",
-	"cmd/diagnose":    "internal/driver reports",
+	"cmd/diagnose":    "agent internal/driver reports",
 
 	// Tools and test support: nothing above imports them outside its tests.
 	"internal/schemagen": "reports",

@@ -63,6 +63,7 @@ func addresses(pc []uint64, n uint32) []evidence.Addr {
 
 // Kinds of Error.
 const (
+	ErrorNone         = 0
 	ErrorOverflow     = 1
 	ErrorUnderflow    = 2
 	ErrorUseAfterFree = 3
@@ -137,20 +138,11 @@ func (raw *RawError) decode() Error {
 		Stack: addresses(raw.PC[:], raw.Frames), Fatal: raw.Fatal != 0,
 	}
 	if raw.WordValid != 0 {
-		o := objectOf(raw.Word)
-		o.Addr, o.Size = evidence.Addr(raw.Object), raw.Size
-		o.Slot, o.SlotEnd = evidence.Addr(raw.Slot), evidence.Addr(raw.SlotEnd)
-		o.Freed = Call{Site: raw.FreeSite, Thread: raw.FreeThread}
-		e.Object = &o
+		e.Object = &Object{
+			Addr: evidence.Addr(raw.Object), Size: raw.Size, Slot: evidence.Addr(raw.Slot), SlotEnd: evidence.Addr(raw.SlotEnd),
+			State: State(raw.Word >> WordState & 3), API: API(raw.Word >> WordAPI & 3), Large: raw.SlotEnd-raw.Slot > SmallMax,
+			Allocated: callOf(raw.Word), Freed: Call{Site: raw.FreeSite, Thread: raw.FreeThread},
+		}
 	}
 	return e
-}
-
-// objectOf decodes a slot's word.
-func objectOf(word uint64) Object {
-	return Object{
-		Size: word & SizeMask, State: State(word >> WordState & 3), API: API(word >> WordAPI & 3),
-		Reported:  word>>WordReported&1 != 0,
-		Allocated: Call{Site: uint32(word >> WordSite & SiteMask), Thread: uint32(word >> WordThread & ThreadMask)},
-	}
 }

@@ -122,11 +122,6 @@ func (h *Heap) InObjects(addr evidence.Addr) bool {
 	return uint64(addr) >= h.root.Objects.Start && uint64(addr) < h.root.Objects.Start+ObjectsLimit
 }
 
-// CanaryByte is what a canary has at addr.
-func (h *Heap) CanaryByte(addr evidence.Addr) byte {
-	return byte(h.root.Options.Canary >> (addr % 8 * 8))
-}
-
 // ReadMemory implements Memory.
 func (h *Heap) ReadMemory(addr evidence.Addr, p []byte) (int, error) {
 	return h.memory.ReadMemory(addr, p)

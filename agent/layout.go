@@ -73,6 +73,13 @@ const (
 	FillLow = 0x400
 )
 
+// What the agent does when it finds something.
+const (
+	OnErrorAbort    = 0
+	OnErrorLog      = 1
+	OnErrorContinue = 2
+)
+
 // DefaultCanary is the canary unless an option changes it.
 const DefaultCanary = 0xa7d3c1f5e9b38b95
 

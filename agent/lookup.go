@@ -1,21 +1,21 @@
 package agent
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"diagnose/evidence"
 )
 
-// spanAt returns the span that holds the address; nil if none does.
+// spanAt returns the span whose units hold the address; nil if none does.
 func (h *Heap) spanAt(addr evidence.Addr) (*Span, error) {
 	if !h.InObjects(addr) {
 		return nil, nil
 	}
-	return h.spanOfUnit((uint64(addr) - h.root.Objects.Start) >> UnitShift)
+	return h.spanOf((uint64(addr) - h.root.Objects.Start) >> UnitShift)
 }
 
-func (h *Heap) spanOfUnit(unit uint64) (*Span, error) {
+// spanOf returns the span that a unit belongs to; nil if there is none.
+func (h *Heap) spanOf(unit uint64) (*Span, error) {
 	if unit >= h.root.Spans.Used {
 		return nil, nil
 	}
@@ -34,42 +34,25 @@ func (h *Heap) spanOfUnit(unit uint64) (*Span, error) {
 			return nil, err
 		}
 	}
-	if raw.Kind == SpanNone {
+	// What a span left behind in its units stays when it goes back to the pool.
+	if raw.Kind == SpanNone || raw.Kind == SpanInterior || head+uint64(raw.Units) <= unit {
 		return nil, nil
 	}
-	s, err := h.span(head, raw)
-	if err != nil {
-		return nil, err
-	}
-	if head+uint64(raw.Units) <= unit {
-		return nil, fmt.Errorf("agent: unit %d is not within its span of %d units at unit %d", unit, raw.Units, head)
-	}
-	return s, nil
+	return h.span(head, raw)
 }
 
 func (h *Heap) rawSpan(unit uint64) (RawSpan, error) {
 	var p [spanSize]byte
-	if err := h.read(fmt.Sprintf("span %d", unit), h.root.Spans.Start+unit*spanSize, p[:]); err != nil {
+	if err := h.read("record of a span", h.root.Spans.Start+unit*spanSize, p[:]); err != nil {
 		return RawSpan{}, err
 	}
 	return decodeSpan(p[:]), nil
 }
 
-// words reads the words of slots [first, first+len(words)).
-func (h *Heap) words(s *Span, first int, words []uint64) error {
-	p := make([]byte, 8*len(words))
-	if err := h.read(fmt.Sprintf("words of span %d", s.Index), s.raw.Words+8*uint64(first), p); err != nil {
-		return err
-	}
-	for i := range words {
-		words[i] = binary.LittleEndian.Uint64(p[8*i:])
-	}
-	return nil
-}
-
 func (h *Heap) objectAt(s *Span, slot int) (Object, error) {
 	var word [1]uint64
-	if err := h.words(s, slot, word[:]); err != nil {
+	var raw [8]byte
+	if err := h.words(s, slot, word[:], raw[:]); err != nil {
 		return Object{}, err
 	}
 	return s.object(slot, word[0]), nil
@@ -90,14 +73,59 @@ func (h *Heap) Lookup(addr evidence.Addr) (o Object, found bool, err error) {
 	return o, err == nil, err
 }
 
-// slotOf returns the slot that holds addr; false for what lies before the
-// first, behind the last, and for the guard page.
-func (s *Span) slotOf(addr evidence.Addr) (int, bool) {
-	if addr < s.FirstSlot() || s.SlotSize() == 0 {
-		return 0, false
+// Following returns the object in the slot behind o's; for the last slot of a
+// span, the one in the first slot of a span that begins where this one ends.
+// found is false when there is none, or nothing was ever allocated there.
+func (h *Heap) Following(o *Object) (next Object, found bool, err error) {
+	s, err := h.spanAt(o.Slot)
+	if s == nil || err != nil {
+		return Object{}, false, err
 	}
-	i := uint64(addr-s.FirstSlot()) / s.SlotSize()
-	return int(i), i < uint64(s.Slots())
+	if slot, ok := s.slotOf(o.Slot); ok && slot+1 < s.Slots() {
+		next, err = h.objectAt(s, slot+1)
+	} else if s, err = h.spanAt(s.End); s != nil && err == nil && s.Index<<UnitShift == uint64(s.Start)-h.root.Objects.Start {
+		next, err = h.objectAt(s, 0)
+	}
+	return next, err == nil && next.State != Fresh, err
+}
+
+// Preceding returns the object in the slot before o's; for the first slot of a
+// span, the last one that was handed out of the span that ends there.
+func (h *Heap) Preceding(o *Object) (before Object, found bool, err error) {
+	s, err := h.spanAt(o.Slot)
+	if s == nil || err != nil {
+		return Object{}, false, err
+	}
+	if slot, ok := s.slotOf(o.Slot); ok && slot > 0 {
+		before, err = h.objectAt(s, slot-1)
+		return before, err == nil && before.State != Fresh, err
+	}
+	if s, err = h.spanAt(s.Start - 1); s == nil || err != nil {
+		return Object{}, false, err
+	}
+	return h.lastIn(s, s.Slots()-1)
+}
+
+// maxFresh bounds the search for an object in front of fresh slots.
+const maxFresh = 4096
+
+// lastIn returns the last object at or before a slot that is not fresh.
+func (h *Heap) lastIn(s *Span, slot int) (o Object, found bool, err error) {
+	last := min(slot, s.Carved()-1)
+	if last < 0 {
+		return Object{}, false, nil
+	}
+	first := max(0, last+1-maxFresh)
+	words, raw := make([]uint64, last+1-first), make([]byte, 8*(last+1-first))
+	if err := h.words(s, first, words, raw); err != nil {
+		return Object{}, false, err
+	}
+	for i := len(words) - 1; i >= 0; i-- {
+		if s.state(words[i]) != Fresh {
+			return s.object(first+i, words[i]), true, nil
+		}
+	}
+	return Object{}, false, nil
 }
 
 // FillWord returns the freed object that a word names which was read from its

@@ -1,6 +1,15 @@
 package agent
 
-// Batch is a run of slots of one span with their words.
+import (
+	"encoding/binary"
+	"runtime"
+	"sync"
+
+	"diagnose/evidence"
+)
+
+// Batch is a run of slots of one span with their words. It is valid during the
+// visit only.
 type Batch struct {
 	Span *Span
 	// First is the number of the first slot.
@@ -14,15 +23,172 @@ func (b *Batch) Len() int { return len(b.words) }
 // Object is the i-th slot of the batch.
 func (b *Batch) Object(i int) Object { return b.Span.object(b.First+i, b.words[i]) }
 
-// Scan hands all slots that were ever handed out to visit, in batches, from so many workers at once
-// (0: one a processor). visit is told which worker calls it.
-func (h *Heap) Scan(workers int, visit func(worker int, b *Batch) error) (Gaps, error) {
-	return Gaps{}, nil
+// State is that of the i-th slot.
+func (b *Batch) State(i int) State { return b.Span.state(b.words[i]) }
+
+// Size is what the program asked for in the i-th slot.
+func (b *Batch) Size(i int) uint64 {
+	if b.Span.Large() {
+		return b.Span.raw.Size
+	}
+	return b.words[i] & SizeMask
 }
 
-// Gaps counts what could not be read.
+// Call is the allocation of what is in the i-th slot.
+func (b *Batch) Call(i int) Call { return callOf(b.words[i]) }
+
+// Memory is where the batch's slots are.
+func (b *Batch) Memory() (start, end evidence.Addr) {
+	start = b.Span.FirstSlot() + evidence.Addr(uint64(b.First)*b.Span.SlotSize())
+	return start, start + evidence.Addr(uint64(len(b.words))*b.Span.SlotSize())
+}
+
+// A batch has at most so many slots, and so many bytes unless it is one slot.
+const (
+	BatchSlots  = 4096
+	BatchMemory = 256 << 10
+)
+
+// Workers is how many workers a number asks for: 0 is one a processor.
+func Workers(n int) int {
+	if n <= 0 {
+		return runtime.GOMAXPROCS(0)
+	}
+	return min(n, 256)
+}
+
+// Gaps counts the places that could not be read, or that no agent would have
+// written.
 type Gaps struct {
-	// Count is how many places, First the errors of the first ones.
 	Count int
+	// First are the errors of some of them, the first ones in the order of the walk.
 	First []error
+}
+
+// maxErrors bounds the errors that are kept: a truncated core may lack most of
+// a heap.
+const maxErrors = 8
+
+// Add counts an error.
+func (g *Gaps) Add(err error) {
+	if g.Count++; len(g.First) < maxErrors {
+		g.First = append(g.First, err)
+	}
+}
+
+// Join adds what another walk missed.
+func (g *Gaps) Join(other Gaps) {
+	g.Count += other.Count
+	g.First = append(g.First, other.First[:min(len(other.First), maxErrors-len(g.First))]...)
+}
+
+// job is a batch before its words were read.
+type job struct {
+	span     *Span
+	first, n int
+}
+
+// Scan hands every slot that may have been handed out to visit, in batches.
+// So many workers (Workers) visit at once, each in its own order; visit is
+// told which one it is. An error of visit is counted and does not end the scan.
+func (h *Heap) Scan(workers int, visit func(worker int, b *Batch) error) Gaps {
+	return parallel(workers, func(jobs chan<- job) Gaps {
+		return h.eachSpan(func(s *Span) { s.split(jobs) })
+	}, func(worker int) func(job) error {
+		words, raw := make([]uint64, BatchSlots), make([]byte, 8*BatchSlots)
+		return func(j job) error {
+			b := Batch{Span: j.span, First: j.first, words: words[:j.n]}
+			if err := h.words(j.span, j.first, b.words, raw); err != nil {
+				return err
+			}
+			return visit(worker, &b)
+		}
+	})
+}
+
+// parallel runs produce, and workers on what it makes.
+func parallel[J any](workers int, produce func(chan<- J) Gaps, worker func(int) func(J) error) Gaps {
+	n := Workers(workers)
+	jobs := make(chan J, 4*n)
+	gaps := make([]Gaps, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			work := worker(i)
+			for j := range jobs {
+				if err := work(j); err != nil {
+					gaps[i].Add(err)
+				}
+			}
+		})
+	}
+	all := produce(jobs)
+	close(jobs)
+	wg.Wait()
+	for i := range gaps {
+		all.Join(gaps[i])
+	}
+	return all
+}
+
+// split makes the batches of a span.
+func (s *Span) split(jobs chan<- job) {
+	step := BatchSlots
+	if size := s.SlotSize(); size > 0 {
+		step = min(step, max(1, int(BatchMemory/size)))
+	}
+	for first := 0; first < s.Carved(); first += step {
+		jobs <- job{s, first, min(step, s.Carved()-first)}
+	}
+}
+
+// spansPerRead is how many records of the spans' window are read at once.
+const spansPerRead = 512
+
+// eachSpan hands out all spans in address order. A span's units are passed
+// over, so that no two spans overlap.
+func (h *Heap) eachSpan(visit func(*Span)) (gaps Gaps) {
+	raw := make([]byte, spansPerRead*spanSize)
+	used := h.root.Spans.Used
+	for unit := uint64(0); unit < used; {
+		n := min(spansPerRead, used-unit)
+		p := raw[:n*spanSize]
+		if err := h.read("records of spans", h.root.Spans.Start+unit*spanSize, p); err != nil {
+			gaps.Add(err)
+			unit += n
+			continue
+		}
+		end := unit + n
+		for unit < end {
+			unit += h.spanIn(p[(unit+n-end)*spanSize:], unit, visit, &gaps)
+		}
+	}
+	return gaps
+}
+
+// spanIn hands out the span whose record p begins with, if there is one, and
+// returns how many units to go on.
+func (h *Heap) spanIn(p []byte, unit uint64, visit func(*Span), gaps *Gaps) uint64 {
+	if p[0] == SpanNone || p[0] == SpanInterior {
+		return 1
+	}
+	s, err := h.span(unit, decodeSpan(p))
+	if err != nil {
+		gaps.Add(err)
+		return 1
+	}
+	visit(s)
+	return uint64(s.raw.Units)
+}
+
+// words reads the words of slots [first, first+len(words)) by way of raw.
+func (h *Heap) words(s *Span, first int, words []uint64, raw []byte) error {
+	raw = raw[:8*len(words)]
+	if err := h.read("words of slots", s.raw.Words+8*uint64(first), raw); err != nil {
+		return err
+	}
+	for i := range words {
+		words[i] = binary.LittleEndian.Uint64(raw[8*i:])
+	}
+	return nil
 }

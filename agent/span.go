@@ -19,6 +19,10 @@ type Span struct {
 // Large reports whether the span has one large object.
 func (s *Span) Large() bool { return s.raw.Kind == SpanLarge || s.raw.Kind == SpanFreed }
 
+// Freed reports whether the span has a large object that was freed and is
+// still filled.
+func (s *Span) Freed() bool { return s.raw.Kind == SpanFreed }
+
 // Slots is how many slots it has.
 func (s *Span) Slots() int {
 	if s.Large() {
@@ -43,7 +47,7 @@ func (s *Span) FirstSlot() evidence.Addr {
 	return s.Start + evidence.Addr(s.raw.First)
 }
 
-// Carved is how many slots were handed out at least once.
+// Carved is how many slots may have been handed out; the others never were.
 func (s *Span) Carved() int {
 	if s.Large() {
 		return 1
@@ -51,15 +55,27 @@ func (s *Span) Carved() int {
 	return int(s.raw.Carved)
 }
 
+// slotOf returns the slot that holds addr; false for what lies before the
+// first one, behind the last one, and for the guard page.
+func (s *Span) slotOf(addr evidence.Addr) (int, bool) {
+	if addr < s.FirstSlot() || s.SlotSize() == 0 {
+		return 0, false
+	}
+	i := uint64(addr-s.FirstSlot()) / s.SlotSize()
+	return int(i), i < uint64(s.Slots())
+}
+
 // object is what slot i holds, whose word is given.
 func (s *Span) object(i int, word uint64) Object {
-	o := objectOf(word)
+	o := Object{
+		Size: word & SizeMask, State: s.state(word), API: API(word >> WordAPI & 3),
+		Reported: word>>WordReported&1 != 0, Allocated: callOf(word),
+	}
 	if s.Large() {
-		o.Large = true
+		o.Large, o.Guarded = true, s.raw.Flags&SpanGuarded != 0
 		o.Addr, o.Size = evidence.Addr(s.raw.Object), s.raw.Size
 		o.Slot, o.SlotEnd = s.Start, evidence.Addr(s.raw.End)
-		o.Guarded = s.raw.Flags&SpanGuarded != 0
-		if s.raw.Kind == SpanFreed {
+		if s.Freed() {
 			o.Freed = Call{Site: s.raw.FreeSite, Thread: s.raw.FreeThread}
 		}
 		return o
@@ -68,6 +84,20 @@ func (s *Span) object(i int, word uint64) Object {
 	o.SlotEnd = o.Slot + evidence.Addr(s.SlotSize())
 	o.Addr = o.Slot
 	return o
+}
+
+// state is that of a slot with such a word. A large object's kind of span says
+// more than its word, which is written before.
+func (s *Span) state(word uint64) State {
+	state := State(word >> WordState & 3)
+	if s.Freed() && state != Reusable {
+		return Quarantined
+	}
+	return state
+}
+
+func callOf(word uint64) Call {
+	return Call{Site: uint32(word >> WordSite & SiteMask), Thread: uint32(word >> WordThread & ThreadMask)}
 }
 
 func decodeSpan(p []byte) RawSpan {
@@ -81,12 +111,12 @@ func decodeSpan(p []byte) RawSpan {
 	}
 }
 
-// span checks what is recorded at a unit that should begin a span.
-func (h *Heap) span(index uint64, raw RawSpan) (*Span, error) {
-	start := h.root.Objects.Start + index<<UnitShift
-	s := &Span{Index: index, Start: evidence.Addr(start), End: evidence.Addr(start + uint64(raw.Units)<<UnitShift), raw: raw}
+// span checks the record of a unit that should begin a span.
+func (h *Heap) span(unit uint64, raw RawSpan) (*Span, error) {
+	start := h.root.Objects.Start + unit<<UnitShift
+	s := &Span{Index: unit, Start: evidence.Addr(start), End: evidence.Addr(start + uint64(raw.Units)<<UnitShift), raw: raw}
 	if err := h.plausible(s); err != nil {
-		return nil, fmt.Errorf("agent: span %d at %#x: %w", index, start, err)
+		return nil, fmt.Errorf("agent: span of unit %d at %#x: %w", unit, start, err)
 	}
 	return s, nil
 }
@@ -96,18 +126,17 @@ func (h *Heap) plausible(s *Span) error {
 	if raw.Units == 0 || s.Index+uint64(raw.Units) > h.root.Spans.Used {
 		return fmt.Errorf("implausible length of %d units", raw.Units)
 	}
-	length := uint64(raw.Units) << UnitShift
 	words := uint64(1)
 	switch raw.Kind {
 	case SpanSmall:
 		words = uint64(raw.Slots)
-		if raw.Slot < 16 || raw.Slot > SmallMax || raw.Slot%16 != 0 || raw.First > LargeCanary || raw.First < MinCanary ||
+		length := uint64(raw.Units) << UnitShift
+		if raw.Slot < 16 || raw.Slot > SmallMax || raw.Slot%16 != 0 || raw.First < 16 || raw.First > 4096 || raw.First%16 != 0 ||
 			uint64(raw.First)+words*uint64(raw.Slot) > length || raw.Carved > raw.Slots {
 			return fmt.Errorf("%d of %d slots of %d bytes behind %d bytes do not fit %#x bytes", raw.Carved, raw.Slots, raw.Slot, raw.First, length)
 		}
 	case SpanLarge, SpanFreed:
-		start, end := uint64(s.Start), uint64(s.End)
-		if raw.End > end || raw.Object < start || raw.Object > raw.End || raw.Size > raw.End-raw.Object {
+		if raw.End > uint64(s.End) || raw.Object < uint64(s.Start) || raw.Object > raw.End || raw.Size > raw.End-raw.Object {
 			return fmt.Errorf("a large object of %d bytes at %#x does not fit up to %#x", raw.Size, raw.Object, raw.End)
 		}
 	default:

@@ -1,6 +1,9 @@
 package canary
 
 import (
+	"cmp"
+	"fmt"
+
 	"diagnose/agent"
 	"diagnose/evidence"
 )
@@ -9,57 +12,142 @@ import (
 type HeapOptions struct {
 	// Workers check at the same time; 0 is one a processor.
 	Workers int
-	// Limit bounds the damages that are returned; 0 is 100.
+	// Limit bounds the damaged objects that are returned; 0 is 100.
 	Limit int
-}
-
-// Side says which end of an object was passed.
-type Side uint8
-
-// The sides.
-const (
-	Behind Side = iota // overflow
-	Before             // underflow
-)
-
-// Damage is an overwritten canary of the heap.
-type Damage struct {
-	// Object is the live object that was left. For the guard before a span's
-	// first slot it may be freed.
-	Object agent.Object
-	Side   Side
-	// Damage has offsets relative to Object.
-	Damage evidence.Damage
-	// Gap is how many bytes of canary stand between the object and the damage.
-	Gap uint64
-	// Beyond is what lies where the damage went on to, when it goes up to the
-	// canary's end: the object in the next slot (for an underflow: the last one of
-	// the span before). nil when nothing was ever allocated there.
-	Beyond *agent.Object
-	// BeyondDamaged: Beyond's own canary is damaged as well.
-	BeyondDamaged bool
-	// Continues: the damage of the object before goes up to this one's slot, so
-	// that this may be the same write.
-	Continues bool
-	// MaybeUnderflow: the damage goes up to the next slot and leaves this
-	// object's end alone, so it rather is an underflow of Beyond.
-	MaybeUnderflow bool
 }
 
 // HeapResult is what CheckHeap found.
 type HeapResult struct {
-	// Damages in address order: those with the lowest addresses, and how many
-	// Further ones there are.
+	// Damages in address order, of the damaged objects with the lowest
+	// addresses; Further counts the other damaged objects.
 	Damages []Damage
 	Further int
-	// Checked counts the objects whose canaries were compared.
-	Checked uint64
-	// Limits say what could not be read.
+	// Checked counts the objects whose canaries were compared, Unread those
+	// that could not be read.
+	Checked, Unread uint64
+	// Limits say what was not judged, and why.
 	Limits []evidence.Limit
 }
 
-// CheckHeap compares the canaries of all live objects, and those before the
-// spans' first slots.
-func CheckHeap(h *agent.Heap, options HeapOptions) (*HeapResult, error) {
-	return &HeapResult{}, nil
+// CheckHeap compares the canaries behind all live objects, before live large
+// ones, and before the first slots of spans. It reads each once, and holds a
+// chunk a worker.
+func CheckHeap(h *agent.Heap, options HeapOptions) *HeapResult {
+	if options.Limit <= 0 {
+		options.Limit = 100
+	}
+	workers := make([]heapWorker, agent.Workers(options.Workers))
+	for i := range workers {
+		workers[i] = heapWorker{heap: h, reader: h.NewReader(), word: h.CanaryWord(), damaged: agent.Lowest{Limit: options.Limit}}
+	}
+	gaps := h.Scan(len(workers), func(i int, b *agent.Batch) error { return workers[i].visit(b) })
+	result := &HeapResult{}
+	all := &workers[0].damaged
+	for i := range workers {
+		if i > 0 {
+			all.Join(&workers[i].damaged)
+		}
+		result.Checked += workers[i].checked
+		result.Unread += workers[i].unread
+	}
+	for _, o := range all.Objects() {
+		list, err := describe(h, &o)
+		if err != nil {
+			gaps.Add(err)
+		}
+		result.Damages = append(result.Damages, list...)
+	}
+	result.Further = all.Dropped
+	result.Limits = limits(gaps, result.Unread)
+	return result
+}
+
+func limits(gaps agent.Gaps, unread uint64) []evidence.Limit {
+	if gaps.Count == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("the canaries of %d objects of the heap could not be read", unread)
+	if unread == 0 {
+		text = fmt.Sprintf("the heap could not be walked in %d places", gaps.Count)
+	}
+	return []evidence.Limit{{Text: fmt.Sprintf("%s: %v", text, gaps.First[0]), Severe: true}}
+}
+
+// heapWorker checks batches.
+type heapWorker struct {
+	heap            *agent.Heap
+	reader          *agent.Reader
+	word            uint64
+	damaged         agent.Lowest
+	checked, unread uint64
+}
+
+func (w *heapWorker) visit(b *agent.Batch) error {
+	if b.Span.Large() {
+		return w.large(b)
+	}
+	front, err := w.frontGuard(b)
+	choose := func(i int) agent.Range {
+		if b.State(i) != agent.Live {
+			return agent.Range{}
+		}
+		o := b.Object(i)
+		if o.Canary().Len() < agent.MinCanary {
+			w.unread++
+			err = fmt.Errorf("the slot at %v cannot hold an object of %d bytes and its canary", o.Slot, o.Size)
+			return agent.Range{}
+		}
+		return o.Canary()
+	}
+	unread, readErr := w.reader.Slots(b, choose, func(i int, at evidence.Addr, p []byte) {
+		w.checked++
+		if !agent.Stands(at, p, w.word) && (i > 0 || !front) {
+			w.damaged.Add(b.Object(i))
+		}
+	})
+	w.unread += uint64(unread)
+	return cmp.Or(err, readErr)
+}
+
+// frontGuard checks the canary before the first slot, and reports whether it
+// is damaged. Nothing is said where that slot was never handed out: then
+// nobody can have gone below it.
+func (w *heapWorker) frontGuard(b *agent.Batch) (damaged bool, err error) {
+	if b.First > 0 || b.State(0) == agent.Fresh {
+		return false, nil
+	}
+	guard := b.Span.Guard()
+	p, err := w.reader.Read(guard)
+	if err != nil {
+		return false, err
+	}
+	if agent.Stands(guard.Start, p, w.word) {
+		return false, nil
+	}
+	w.damaged.Add(b.Object(0))
+	return true, nil
+}
+
+func (w *heapWorker) large(b *agent.Batch) error {
+	if b.State(0) != agent.Live {
+		return nil
+	}
+	o := b.Object(0)
+	before, behind, err := w.heap.Guards(&o)
+	for _, guard := range []agent.Range{before, behind} {
+		if err != nil {
+			break
+		}
+		var p []byte
+		if p, err = w.reader.Read(guard); err == nil && !agent.Stands(guard.Start, p, w.word) {
+			w.damaged.Add(o)
+			break
+		}
+	}
+	if err != nil {
+		w.unread++
+		return err
+	}
+	w.checked++
+	return nil
 }

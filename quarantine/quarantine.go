@@ -7,6 +7,8 @@
 package quarantine
 
 import (
+	"fmt"
+
 	"diagnose/agent"
 	"diagnose/evidence"
 )
@@ -23,26 +25,90 @@ type Options struct {
 type Damage struct {
 	// Object is the freed object, with Freed if that is still known.
 	Object agent.Object
-	// Damage has offsets relative to Object.
+	// Damage has offsets relative to Object. The fill covers whole 16 bytes, so
+	// that it may begin behind the object's end.
 	Damage evidence.Damage
-	// Before is the object in the slot before, when the damage begins with the
-	// first byte: it may have overflowed instead. nil when there is none.
+	// Before is the object in the slot before, if the damage begins with the
+	// first byte: then it may have overflowed instead. nil when there is none.
 	Before *agent.Object
 }
 
 // Result is what Check found.
 type Result struct {
-	// Damages in address order: those with the lowest addresses, and how many
-	// Further ones there are.
+	// Damages in address order: those with the lowest addresses; Further counts
+	// the others.
 	Damages []Damage
 	Further int
-	// Checked counts the objects whose fill was compared.
-	Checked uint64
-	// Limits say what could not be read.
+	// Checked counts the objects whose fill was compared, Unread those that
+	// could not be read.
+	Checked, Unread uint64
+	// Limits say what was not judged, and why.
 	Limits []evidence.Limit
 }
 
-// Check compares the fill of all freed objects that are still filled.
-func Check(h *agent.Heap, options Options) (*Result, error) {
-	return &Result{}, nil
+// Check compares the fill of all freed objects: of those in quarantine, which
+// their rings list, of those that wait for reuse, and of large ones. A slot
+// whose word says that it is in quarantine and that no ring lists is in the
+// middle of a call, and is not judged.
+func Check(h *agent.Heap, options Options) *Result {
+	if options.Limit <= 0 {
+		options.Limit = 100
+	}
+	workers := make([]worker, agent.Workers(options.Workers))
+	for i := range workers {
+		workers[i] = worker{heap: h, reader: h.NewReader(), damaged: agent.Lowest{Limit: options.Limit}}
+	}
+	gaps := h.Quarantine(len(workers), func(i int, entries []agent.Freed) error { return workers[i].entries(entries) })
+	gaps.Join(h.Scan(len(workers), func(i int, b *agent.Batch) error { return workers[i].batch(b) }))
+	result := &Result{}
+	all := &workers[0].damaged
+	for i := range workers {
+		if i > 0 {
+			all.Join(&workers[i].damaged)
+		}
+		result.Checked += workers[i].checked
+		result.Unread += workers[i].unread
+	}
+	for _, o := range all.Objects() {
+		d, err := describe(h, &o)
+		if err != nil {
+			gaps.Add(err)
+			continue
+		}
+		if d != nil {
+			result.Damages = append(result.Damages, *d)
+		}
+	}
+	result.Further = all.Dropped
+	result.Limits = limits(gaps, result.Unread)
+	return result
+}
+
+func limits(gaps agent.Gaps, unread uint64) []evidence.Limit {
+	if gaps.Count == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("%d freed objects of the heap could not be read", unread)
+	if unread == 0 {
+		text = fmt.Sprintf("the freed objects of the heap could not be listed in %d places", gaps.Count)
+	}
+	return []evidence.Limit{{Text: fmt.Sprintf("%s: %v", text, gaps.First[0]), Severe: true}}
+}
+
+func describe(h *agent.Heap, o *agent.Object) (*Damage, error) {
+	fill := h.Fill(o)
+	damage, err := h.Damage(o, fill, h.FillWordOf(o))
+	if damage == nil || err != nil {
+		return nil, err
+	}
+	damage.Reaches = damage.End == fill.End
+	d := &Damage{Object: *o, Damage: *damage}
+	if damage.Start != o.Addr {
+		return d, nil
+	}
+	before, found, err := h.Preceding(o)
+	if found && !before.Guarded {
+		d.Before = &before
+	}
+	return d, err
 }

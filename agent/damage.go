@@ -1,0 +1,158 @@
+package agent
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+
+	"diagnose/evidence"
+)
+
+// Range is the memory from Start up to End.
+type Range struct {
+	Start, End evidence.Addr
+}
+
+// Len is how many bytes the range has.
+func (r Range) Len() uint64 { return uint64(r.End - r.Start) }
+
+// Guard is the canary before the first slot of a span of small objects.
+func (s *Span) Guard() Range { return Range{s.Start, s.FirstSlot()} }
+
+// Guards returns the canaries around an object, empty where it has none. Only
+// a live object has one of its own behind it; a small one has one before it
+// only in the first slot of a span.
+func (h *Heap) Guards(o *Object) (before, behind Range, err error) {
+	if o.Large {
+		before, behind = o.largeGuards()
+		return before, behind, nil
+	}
+	s, err := h.spanAt(o.Slot)
+	if err != nil {
+		return before, behind, err
+	}
+	if s != nil && !s.Large() && o.Slot == s.FirstSlot() {
+		before = s.Guard()
+	}
+	return before, o.Canary(), nil
+}
+
+// Canary is the canary behind a live object; empty if its size leaves no room
+// for one, which no agent writes.
+func (o *Object) Canary() Range {
+	if o.State != Live || o.Size > uint64(o.SlotEnd-o.Addr) {
+		return Range{}
+	}
+	return Range{o.End(), min(o.SlotEnd, o.End()+SmallMax)}
+}
+
+func (o *Object) largeGuards() (before, behind Range) {
+	if o.State != Live {
+		return before, behind
+	}
+	before = Range{o.Slot, o.Addr}
+	if before.Len() > LargeCanary {
+		before.Start = o.Addr - LargeCanary
+	}
+	behind = o.Canary()
+	behind.End = min(behind.End, behind.Start+LargeCanary)
+	return before, behind
+}
+
+// Fill is the part of a freed object that is filled.
+func (h *Heap) Fill(o *Object) Range {
+	if o.State == Fresh || o.State == Live {
+		return Range{}
+	}
+	n := min(Filled(o.Size, uint64(h.root.Options.FillBytes)), uint64(o.SlotEnd-o.Addr))
+	return Range{o.Addr, o.Addr + evidence.Addr(n)}
+}
+
+// CanaryWord is what a canary has at an address that is a multiple of 8.
+func (h *Heap) CanaryWord() uint64 { return h.root.Options.Canary }
+
+// FillWordOf is what a freed object is filled with.
+func (h *Heap) FillWordOf(o *Object) uint64 { return FillWord(h.root.Objects.Start, uint64(o.Addr)) }
+
+// Stands reports whether memory read from addr is made of copies of a word
+// that begin at multiples of 8.
+func Stands(addr evidence.Addr, p []byte, word uint64) bool {
+	for len(p) > 0 && addr%8 != 0 {
+		if p[0] != wordByte(addr, word) {
+			return false
+		}
+		addr++
+		p = p[1:]
+	}
+	for len(p) >= 8 {
+		if binary.LittleEndian.Uint64(p) != word {
+			return false
+		}
+		addr += 8
+		p = p[8:]
+	}
+	for i := range p {
+		if p[i] != wordByte(addr+evidence.Addr(i), word) {
+			return false
+		}
+	}
+	return true
+}
+
+func wordByte(addr evidence.Addr, word uint64) byte { return byte(word >> (addr % 8 * 8)) }
+
+const (
+	maxShown  = 64 // bytes of a damage that are kept
+	maxBefore = 16 // bytes of the row before it
+)
+
+// Damage reads a range around or in an object that should be made of copies of
+// a word, and describes what differs; nil if nothing does. Reaches is left to
+// the caller, who knows which end is the far one.
+func (h *Heap) Damage(o *Object, r Range, word uint64) (*evidence.Damage, error) {
+	got := make([]byte, r.Len())
+	if err := h.read("guarded bytes", uint64(r.Start), got); err != nil {
+		return nil, err
+	}
+	want := make([]byte, len(got))
+	first, last, differ := -1, 0, 0
+	for i := range got {
+		want[i] = wordByte(r.Start+evidence.Addr(i), word)
+		if got[i] == want[i] {
+			continue
+		}
+		if first < 0 {
+			first = i
+		}
+		last = i + 1
+		differ++
+	}
+	if first < 0 {
+		return nil, nil
+	}
+	shown := min(last, first+maxShown)
+	d := &evidence.Damage{
+		Start: r.Start + evidence.Addr(first), End: r.Start + evidence.Addr(last), Overwritten: differ,
+		Bytes: hex.EncodeToString(got[first:shown]), Text: printable(got[first:shown]),
+		Expected: hex.EncodeToString(want[first:shown]),
+	}
+	d.Offset = int64(d.Start - o.Addr)
+	// The object's own memory and its guards: what lies before says nothing.
+	low := max(min(o.Slot, r.Start), d.Start&^15-maxBefore)
+	before := make([]byte, d.Start-low)
+	if _, err := h.memory.ReadMemory(low, before); err == nil {
+		d.Before = hex.EncodeToString(before)
+	}
+	return d, nil
+}
+
+// printable shows bytes as text, with a dot for what is not printable ASCII.
+func printable(data []byte) string {
+	out := make([]byte, len(data))
+	for i, c := range data {
+		out[i] = '.'
+		if c >= 0x20 && c < 0x7f {
+			out[i] = c
+		}
+	}
+	return string(out)
+}
