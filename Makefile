@@ -2,13 +2,23 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 GO      ?= go
 FUZZTIME ?= 20s
 
-.PHONY: build demo test matrix race fuzz bench bench-heap lint generate man setup-test clean
+GOBUILD = $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
+
+.PHONY: build release demo test matrix race fuzz bench bench-heap lint generate man setup-test clean
 
 build: bin/diagnose
 
 .PHONY: bin/diagnose
 bin/diagnose:
-	$(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)' -o $@ ./cmd/diagnose
+	$(GOBUILD) -o $@ ./cmd/diagnose
+
+# A static binary that brings the agent's library along, for hosts without a
+# compiler. The library needs a glibc at least as new as this machine's.
+release:
+	scripts/setup release
+	$(MAKE) --no-print-directory build
+	bin/diagnose agent export agent/prebuilt
+	CGO_ENABLED=0 $(GOBUILD) -tags embedagent -o bin/release/diagnose ./cmd/diagnose
 
 # Crashes the shipped example for real and prints its report.
 demo:
