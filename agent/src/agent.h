@@ -64,6 +64,7 @@ static bool dg_heap_init(struct dg_heap *h);
 #define DG_RETURN_SLOT() ((const uint64_t *)__builtin_dwarf_cfa() - 1)
 static inline uint32_t dg_site_at(struct dg_heap *h, const uint64_t *slot);
 static void dg_sites_start(void);
+static void dg_unwind_start(void);
 static bool dg_sites_lock(void); /* for fork */
 static void dg_sites_unlock(void);
 static DG_COLD uint32_t dg_stack_at(const uint64_t *slot, uint64_t *pc, uint32_t limit); /* frames written */

@@ -116,12 +116,27 @@ static bool dg_parse_on_error(const struct dg_option *o, uint32_t *out)
 	return false;
 }
 
+/* Made absolute, because the program may change its directory before the first
+ * line is written. */
 static bool dg_parse_log_path(const struct dg_option *o)
 {
+	size_t used = 0;
+
 	if (!o->length || o->length >= sizeof(dg_log_path))
 		return false;
-	memcpy(dg_log_path, o->value, o->length);
-	dg_log_path[o->length] = 0;
+	if (o->value[0] != '/') {
+		long n = dg_sys2(SYS_getcwd, dg_log_path, sizeof(dg_log_path));
+
+		/* A directory out of reach is told with a prefix instead of '/'. */
+		if (n <= 1 || dg_log_path[0] != '/' || (size_t)n + o->length >= sizeof(dg_log_path)) {
+			dg_log_path[0] = 0;
+			return false;
+		}
+		used = (size_t)n;
+		dg_log_path[used - 1] = '/';
+	}
+	memcpy(dg_log_path + used, o->value, o->length);
+	dg_log_path[used + o->length] = 0;
 	return true;
 }
 

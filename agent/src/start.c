@@ -111,6 +111,8 @@ static void dg_at_exit(int status, void *unused)
 
 __attribute__((constructor)) static void dg_construct(void)
 {
-	if (dg_start())
-		on_exit(dg_at_exit, NULL);
+	if (!dg_start())
+		return;
+	dg_unwind_start();
+	on_exit(dg_at_exit, NULL);
 }

@@ -540,6 +540,19 @@ static void dg_forget_rules(void)
 		__atomic_store_n(&dg_rules[i].key, 0, __ATOMIC_RELAXED);
 }
 
+/* The next object at the same place has other rules. */
+DG_EXPORT int dlclose(void *handle)
+{
+	static int (*next)(void *);
+	int result;
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "dlclose");
+	result = next(handle);
+	dg_forget_rules();
+	return result;
+}
+
 static bool dg_on_stack(uint64_t address, uint64_t from, uint64_t bytes)
 {
 	return address >= from && !(address & 7) && address + bytes <= dg_stack.high &&
