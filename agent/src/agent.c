@@ -1,0 +1,32 @@
+/* The library: one translation unit, the parts in the order in which they
+ * build on each other. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include "agent.h"
+#include "hot.h"
+
+/* For those who look at the process from outside. */
+DG_EXPORT uint64_t diagnose_agent_root;
+
+#include "lock.c"
+#include "region.c"
+#include "canary.c"
+#include "text.c"
+#include "options.c"
+#include "start.c"
+#include "thread.c"
+#include "unwind.c"
+#include "site.c"
+#include "error.c"
+#include "super.c"
+#include "quarantine.c"
+#include "large.c"
+#include "check.c"
+#include "spare.c"
+#include "heap.c"
+#include "invalid.c"
+#include "release.c"
+#include "malloc.c"
+#include "cxx.c"

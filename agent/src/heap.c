@@ -1,0 +1,226 @@
+/* A thread's heap: the paths that malloc and free take nearly always, and what
+ * they fall back on. */
+#include "agent.h"
+#include "classes.h"
+#include "hot.h"
+
+#include <string.h>
+
+#define DG_WORD(state, api) ((uint64_t)(state) << DG_WORD_STATE | (uint64_t)(api) << DG_WORD_API)
+
+static bool dg_heap_init(struct dg_heap *h)
+{
+	uint64_t share, keep;
+	uint32_t c, slot;
+
+	h->waiting = (uint64_t)dg_meta(sizeof(uint64_t[DG_CLASSES][DG_BATCH]), 64);
+	if (!h->waiting)
+		return false;
+	h->budget = dg_root->options.quarantine;
+	h->low = h->budget - h->budget / 8;
+	share = h->budget / 8;
+	for (c = 0; c < DG_CLASSES; c++) {
+		slot = dg_class_slot(c);
+		keep = share / slot;
+		if (h->budget && slot <= 1024 && keep < 16)
+			keep = 16;
+		h->bins[c].slot = slot;
+		h->bins[c].keep = (uint32_t)(keep < DG_RING_LAST / 2 ? keep : DG_RING_LAST / 2);
+	}
+	return true;
+}
+
+static bool dg_heaps_start(void)
+{
+	struct dg_heap *h = (struct dg_heap *)dg_root->heaps.start;
+
+	dg_root->options.fill_bytes &= ~15u;
+	dg_hot.canary = dg_root->options.canary;
+	dg_hot.fill = dg_root->options.fill_bytes;
+	dg_root->large_budget = 4 * dg_root->options.quarantine;
+	if (!dg_grow(&dg_root->heaps, 1u << 16) || !dg_heap_init(h))
+		return false;
+	h->state = DG_HEAP_OWNED;
+	h->word = DG_WORD(DG_LIVE, 0);
+	dg_hot.shared = h;
+	dg_root->heaps.used = 1;
+	return true;
+}
+
+/* The heap that serves this call when the thread's own cannot. */
+static DG_COLD struct dg_heap *dg_enter_slow(void)
+{
+	struct dg_heap *h = dg_self ? dg_self : dg_attach();
+
+	if (h && !h->busy) {
+		h->word = DG_WORD(DG_LIVE, 0) | (uint64_t)h->thread << DG_WORD_THREAD;
+		h->busy = 1;
+		DG_ORDER();
+		return h;
+	}
+	if (!dg_hot.shared || !dg_lock_word(&dg_hot.shared->busy))
+		return NULL;
+	return dg_hot.shared;
+}
+
+static inline void dg_leave(struct dg_heap *h)
+{
+	DG_ORDER();
+	if (DG_UNLIKELY(h == dg_hot.shared))
+		dg_unlock_word(&h->busy);
+	else
+		h->busy = 0;
+}
+
+/* A reusable object that a batch brought. */
+static void *dg_reuse(uint64_t object, uint64_t size, uint64_t word, const uint64_t *slot)
+{
+	struct dg_span *s = dg_span_of(object);
+	uint64_t *w = (uint64_t *)s->words + dg_slot_index(s, object);
+
+	if (DG_UNLIKELY(!dg_fill_stands(object, *w & DG_SIZE_MASK)))
+		dg_report_fill(object, w, NULL, DG_AT_EVICTION, slot);
+	*w = dg_with_state(*w, DG_QUARANTINED);
+	DG_ORDER();
+	dg_canary_put(object, size, s->slot);
+	DG_ORDER();
+	*w = word | size;
+	return (void *)object;
+}
+
+static inline void *dg_bump(struct dg_bin *bin, uint64_t size, uint64_t word)
+{
+	uint64_t object = bin->bump, *w = (uint64_t *)bin->bump_word;
+
+	bin->bump = object + bin->slot;
+	bin->bump_word = (uint64_t)(w + 1);
+	dg_canary_put(object, size, bin->slot);
+	DG_ORDER();
+	*w = word | size;
+	return (void *)object;
+}
+
+/* Neither the ring nor the span has one to give. */
+static DG_COLD void *dg_refill(struct dg_heap *h, uint32_t c, uint64_t size, uint64_t word,
+			       const uint64_t *slot)
+{
+	struct dg_bin *bin = &h->bins[c];
+	uint64_t *row = (uint64_t *)h->waiting + c * DG_BATCH;
+	struct dg_span *s;
+
+	if (bin->waiting)
+		return dg_reuse(row[--bin->waiting], size, word, slot);
+	dg_check_due();
+	if (!dg_lock())
+		return NULL;
+	bin->waiting = dg_waiting_take(c, row, DG_BATCH);
+	s = bin->waiting ? NULL : dg_span_new((uint32_t)(h - dg_hot.shared), c);
+	if (s)
+		dg_spare_provide();
+	dg_unlock();
+	if (bin->waiting)
+		return dg_reuse(row[--bin->waiting], size, word, slot);
+	if (!s)
+		return NULL;
+	bin->span = (uint32_t)dg_span_index(s);
+	bin->bump_word = s->words;
+	bin->bump_end = dg_span_start(s) + s->first + (uint64_t)s->slots * s->slot;
+	bin->bump = dg_span_start(s) + s->first;
+	return dg_bump(bin, size, word);
+}
+
+/* The oldest object of a ring, its fill checked. */
+static inline void *dg_pop(struct dg_heap *h, struct dg_bin *bin, uint64_t size, uint64_t word,
+			   const uint64_t *slot)
+{
+	struct dg_freed *entries = (struct dg_freed *)bin->ring.entries;
+	uint32_t head = bin->ring.head, mask = bin->ring.mask;
+	uint64_t object = entries[head & mask].object;
+	uint64_t *w = dg_word_of(object);
+
+	__builtin_prefetch((const void *)entries[(head + 4) & mask].object, 1);
+	if (DG_UNLIKELY(!dg_fill_stands(object, *w & DG_SIZE_MASK)))
+		dg_report_fill(object, w, &entries[head & mask], DG_AT_EVICTION, slot);
+	bin->ring.head = head + 1;
+	h->quarantined -= bin->slot;
+	DG_ORDER();
+	dg_canary_put(object, size, bin->slot);
+	DG_ORDER();
+	*w = word | size;
+	return (void *)object;
+}
+
+static inline void *dg_take(struct dg_heap *h, uint32_t c, uint64_t size, uint64_t word,
+			    const uint64_t *slot)
+{
+	struct dg_bin *bin = &h->bins[c];
+	uint32_t count = bin->ring.tail - bin->ring.head;
+
+	if (count > bin->keep || (count && h->quarantined > h->low))
+		return dg_pop(h, bin, size, word, slot);
+	if (DG_LIKELY(bin->bump != bin->bump_end))
+		return dg_bump(bin, size, word);
+	return dg_refill(h, c, size, word, slot);
+}
+
+static inline uint64_t dg_new_word(struct dg_heap *h, uint32_t api, const uint64_t *slot)
+{
+	return h->word | (uint64_t)api << DG_WORD_API |
+	       (uint64_t)dg_site_at(h, slot) << DG_WORD_SITE;
+}
+
+/* The smallest class whose slots are large enough and aligned so. */
+static uint32_t dg_aligned_class(uint64_t size, uint64_t align)
+{
+	uint32_t c;
+
+	for (c = dg_class(size + DG_MIN_CANARY); c < DG_CLASSES; c++)
+		if (dg_class_align(dg_class_slot(c)) >= align)
+			return c;
+	return DG_CLASSES;
+}
+
+/* Everything that the fast path does not do: no heap yet, interruptions,
+ * alignment, large objects. */
+static DG_COLD void *dg_allocate_slow(uint64_t size, uint64_t align, uint32_t api,
+				      const uint64_t *slot, bool *clean)
+{
+	struct dg_heap *h = dg_enter_slow();
+	uint32_t c = DG_CLASSES;
+	uint64_t word;
+	void *p;
+
+	*clean = false;
+	if (!h)
+		return dg_spare(size, align, api);
+	word = dg_new_word(h, api, slot);
+	if (size <= DG_SMALL_MAX - DG_MIN_CANARY && align <= 4096)
+		c = dg_aligned_class(size, align);
+	if (c < DG_CLASSES)
+		p = dg_take(h, c, size, word, slot);
+	else
+		p = dg_large_new(size, align, 0, word, slot, clean);
+	if (p)
+		h->allocations++;
+	dg_leave(h);
+	return p;
+}
+
+static inline void *dg_allocate(uint64_t size, uint32_t api, const uint64_t *slot, bool *clean)
+{
+	struct dg_heap *h = dg_self;
+	uint64_t word;
+	void *p;
+
+	if (DG_UNLIKELY(!h || h->busy || size > DG_SMALL_MAX - DG_MIN_CANARY))
+		return dg_allocate_slow(size, 16, api, slot, clean);
+	h->busy = 1;
+	DG_ORDER();
+	word = dg_new_word(h, api, slot);
+	p = dg_take(h, dg_class(size + DG_MIN_CANARY), size, word, slot);
+	h->allocations++;
+	DG_ORDER();
+	h->busy = 0;
+	*clean = false;
+	return p;
+}

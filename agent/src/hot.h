@@ -1,0 +1,16 @@
+#ifndef DG_HOT_H
+#define DG_HOT_H
+
+#include "agent.h"
+
+/* What the fast paths read, on one cache line: copies of what the root says. */
+static struct {
+	uint64_t objects;       /* start of the objects' window */
+	uint64_t bytes;         /* of it that is in use */
+	struct dg_span *spans;
+	uint64_t canary;
+	uint64_t fill;          /* options.fill_bytes */
+	struct dg_heap *shared; /* heap 0 */
+} dg_hot __attribute__((aligned(64)));
+
+#endif

@@ -1,0 +1,273 @@
+/* Large objects: a run of units each, an inaccessible page at its end, and the
+ * object right before that, so that an overflow faults where it happens. Runs
+ * of freed objects keep their guard page and are reused for a similar size. */
+#include "agent.h"
+#include "syscall.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+/* Each guard page splits a mapping; vm.max_map_count is 65530 by default and
+ * the program needs some as well. */
+#define DG_GUARDS 15000u
+#define DG_LARGE_RING 1024u
+#define DG_KEPT_LISTS 192
+#define DG_KEPT_MIN (32ull << 20)
+/* Larger ones give their memory back when freed, as with glibc, whose
+ * threshold for mmap ends there. */
+#define DG_TRIM (32ull << 20)
+#define DG_LARGE_FRONT 64u /* before an object that may grow */
+
+static struct {
+	uint64_t lists[DG_KEPT_LISTS]; /* runs of freed objects that left the quarantine */
+	uint64_t units;                 /* in the lists */
+	uint64_t live;                  /* units of live objects */
+	uint32_t guards;
+} dg_kept;
+
+/* Lists of 1, 2, .. 8 units, then eight a doubling. */
+static uint32_t dg_kept_list(uint64_t units)
+{
+	uint32_t log;
+
+	if (units < 8)
+		return (uint32_t)units;
+	log = 63 - (uint32_t)__builtin_clzll(units);
+	return (log - 2) * 8 + (uint32_t)(units >> (log - 3) & 7);
+}
+
+static uint64_t dg_run_end(const struct dg_span *s)
+{
+	return dg_span_start(s) + ((uint64_t)s->units << DG_UNIT_SHIFT);
+}
+
+/* The guarded bytes on either side of a large object. */
+static uint64_t dg_before(const struct dg_span *s, uint64_t object)
+{
+	uint64_t start = dg_span_start(s);
+
+	return object - start > DG_LARGE_CANARY ? object - DG_LARGE_CANARY : start;
+}
+
+static uint64_t dg_behind(uint64_t object, uint64_t size, uint64_t end)
+{
+	uint64_t limit = dg_up8(object + size + DG_LARGE_CANARY);
+
+	return limit < end ? limit : end;
+}
+
+static bool dg_large_stands(const struct dg_span *s)
+{
+	uint64_t before = dg_before(s, s->object);
+
+	return (before == s->object || dg_canary_run_stands(before, s->object)) &&
+	       dg_canary_run_stands(s->object + s->size, dg_behind(s->object, s->size, s->end));
+}
+
+/* A cached run becomes free units. Needs the lock. */
+static void dg_kept_drop(struct dg_span *s)
+{
+	uint64_t units = s->units, start = dg_span_start(s), i;
+
+	dg_list_remove(&dg_kept.lists[dg_kept_list(units)], s);
+	dg_kept.units -= units;
+	for (i = 0; i < units; i++)
+		s[i].kind = DG_SPAN_NONE;
+	if (s->flags & DG_SPAN_GUARDED) {
+		dg_sys3(SYS_mprotect, s->end, dg_run_end(s) - s->end, PROT_READ | PROT_WRITE);
+		dg_kept.guards--;
+	}
+	dg_sys3(SYS_madvise, start, units << DG_UNIT_SHIFT, MADV_DONTNEED);
+	s->flags = 0;
+	dg_run_put(dg_span_index(s), units);
+}
+
+/* Drops the longest cached runs until no more than `units` are left. */
+static void dg_kept_trim(uint64_t units)
+{
+	uint32_t k = DG_KEPT_LISTS;
+
+	while (dg_kept.units > units && k--)
+		while (dg_kept.units > units && dg_kept.lists[k])
+			dg_kept_drop(dg_span(dg_kept.lists[k] - 1));
+}
+
+static struct dg_span *dg_kept_take(uint64_t units)
+{
+	uint32_t k = dg_kept_list(units), last = k + 2;
+	struct dg_span *s;
+	uint64_t at;
+
+	for (; k <= last && k < DG_KEPT_LISTS; k++) {
+		for (at = dg_kept.lists[k]; at; at = s->next) {
+			s = dg_span(at - 1);
+			if (s->units < units)
+				continue;
+			dg_list_remove(&dg_kept.lists[k], s);
+			dg_kept.units -= s->units;
+			return s;
+		}
+	}
+	return NULL;
+}
+
+/* A run of at least so many units that is nobody else's. */
+static struct dg_span *dg_large_run(uint64_t units, bool *cached)
+{
+	struct dg_span *s;
+
+	if (!dg_lock())
+		return NULL;
+	s = dg_kept_take(units);
+	*cached = s != NULL;
+	if (!s) {
+		s = dg_run_take(units);
+		if (!s) {
+			dg_kept_trim(0);
+			s = dg_run_take(units);
+		}
+		if (s)
+			s->units = (uint32_t)units;
+	}
+	if (s)
+		dg_kept.live += s->units;
+	dg_unlock();
+	return s;
+}
+
+static void dg_large_guard(struct dg_span *s)
+{
+	uint64_t end = dg_run_end(s), guard = end - DG_PAGE;
+	uint32_t n = __atomic_fetch_add(&dg_kept.guards, 1, __ATOMIC_RELAXED);
+
+	s->end = guard;
+	s->flags |= DG_SPAN_GUARDED;
+	if (n < DG_GUARDS && !dg_sys3(SYS_mprotect, guard, DG_PAGE, PROT_NONE))
+		return;
+	__atomic_fetch_sub(&dg_kept.guards, 1, __ATOMIC_RELAXED);
+	s->end = end;
+	s->flags &= (uint16_t)~DG_SPAN_GUARDED;
+}
+
+/* `room` asks for that many bytes more behind it, to grow in place. *clean
+ * says that its memory is zero. */
+static DG_COLD void *dg_large_new(uint64_t size, uint64_t align, uint64_t room, uint64_t word,
+				  const uint64_t *slot, bool *clean)
+{
+	uint64_t units, before;
+	struct dg_span *s;
+	bool cached;
+
+	if (size > DG_OBJECTS_LIMIT || align > DG_OBJECTS_LIMIT || room > DG_OBJECTS_LIMIT)
+		return NULL;
+	units = (size + room + DG_MIN_CANARY + DG_PAGE + DG_LARGE_FRONT +
+		 (align > 16 ? align : 16) + DG_UNIT - 1) >> DG_UNIT_SHIFT;
+	s = dg_large_run(units, &cached);
+	if (!s)
+		return NULL;
+	*clean = !cached && s->flags & DG_SPAN_CLEAN;
+	if (cached) {
+		struct dg_freed freed = { s->object, s->free_site, s->free_thread };
+
+		if (!dg_fill_stands(s->object, s->size))
+			dg_report_fill(s->object, s->reserved, &freed, DG_AT_EVICTION, slot);
+		s->reserved[0] = 0;
+		s->kind = DG_SPAN_NONE;
+	} else {
+		s->flags = 0;
+		dg_interior(s, s->units);
+		dg_large_guard(s);
+	}
+	if (room)
+		s->object = dg_span_start(s) + DG_LARGE_FRONT;
+	else
+		s->object = (s->end - DG_MIN_CANARY - size) & -align;
+	s->size = size;
+	s->class_ = 0;
+	s->slots = s->carved = 1;
+	s->slot = s->first = s->central = s->heap = 0;
+	s->words = (uint64_t)&s->reserved[0];
+	s->bitmap = s->magic = s->next = s->prev = 0;
+	before = dg_before(s, s->object);
+	if (before != s->object)
+		dg_canary_run(before, s->object);
+	dg_canary_run(s->object + size, dg_behind(s->object, size, s->end));
+	DG_ORDER();
+	s->reserved[0] = word;
+	s->kind = DG_SPAN_LARGE;
+	return (void *)s->object;
+}
+
+/* The oldest of the quarantine goes to the cache. Needs the lock. */
+static void dg_large_evict(void)
+{
+	struct dg_ring *r = &dg_root->large;
+	struct dg_freed *e = &((struct dg_freed *)r->entries)[r->head & r->mask];
+	struct dg_span *s = dg_span_of(e->object);
+
+	s->reserved[0] = dg_with_state(s->reserved[0], DG_REUSABLE);
+	DG_ORDER();
+	r->head++;
+	dg_root->large_quarantined -= s->size;
+	dg_kept.units += s->units;
+	dg_list_add(&dg_kept.lists[dg_kept_list(s->units)], s);
+}
+
+static void dg_large_push(struct dg_span *s)
+{
+	struct dg_ring *r = &dg_root->large;
+	uint64_t bound = DG_KEPT_MIN >> DG_UNIT_SHIFT;
+
+	if (!dg_lock())
+		return; /* an interrupted call has it: the run is not reused */
+	dg_kept.live -= s->units;
+	if (!r->entries) {
+		r->entries = (uint64_t)dg_meta(DG_LARGE_RING * sizeof(struct dg_freed), 64);
+		r->mask = r->entries ? DG_LARGE_RING - 1 : 0;
+	}
+	if (r->entries) {
+		if (r->tail - r->head > r->mask)
+			dg_large_evict();
+		((struct dg_freed *)r->entries)[r->tail & r->mask] =
+			(struct dg_freed){ s->object, s->free_site, s->free_thread };
+		DG_ORDER();
+		r->tail++;
+		dg_root->large_quarantined += s->size;
+		while (dg_root->large_quarantined > dg_root->large_budget && r->tail != r->head)
+			dg_large_evict();
+	}
+	if (dg_kept.live / 8 > bound)
+		bound = dg_kept.live / 8;
+	dg_kept_trim(bound);
+	dg_unlock();
+}
+
+/* Frees a live large object whose canaries were judged already. */
+static void dg_large_free(struct dg_span *s, uint32_t site, uint32_t thread)
+{
+	uint64_t rest = (s->object + DG_FILLED(s->size, dg_hot.fill) + DG_PAGE - 1) &
+			~(uint64_t)(DG_PAGE - 1);
+
+	s->reserved[0] = dg_with_state(s->reserved[0], DG_QUARANTINED);
+	s->free_site = site;
+	s->free_thread = thread;
+	DG_ORDER();
+	dg_fill(s->object, s->size);
+	DG_ORDER();
+	s->kind = DG_SPAN_FREED;
+	if (s->size > DG_TRIM)
+		dg_sys3(SYS_madvise, rest, s->end - rest, MADV_DONTNEED);
+	dg_large_push(s);
+}
+
+/* In place, if the run has the room and is not wasted. */
+static bool dg_large_resize(struct dg_span *s, uint64_t size, uint64_t word)
+{
+	if (s->object + size + DG_MIN_CANARY > s->end || size < s->size / 2)
+		return false;
+	dg_canary_run(s->object + size, dg_behind(s->object, size, s->end));
+	DG_ORDER();
+	s->size = size;
+	s->reserved[0] = word;
+	return true;
+}

@@ -1,0 +1,238 @@
+/* free and realloc. */
+#include "agent.h"
+#include "classes.h"
+#include "hot.h"
+
+#include <string.h>
+
+/* A live object of a small span: where everything about it is. */
+struct dg_slot {
+	struct dg_span *span;
+	uint64_t *word;
+	uint64_t size;
+	uint32_t slot;
+};
+
+/* True if p is the start of a live small object, allocated through `api`, whose
+ * canaries stand; whatever else it is, the slow path says. */
+static inline bool dg_live_slot(uint64_t p, uint32_t api, struct dg_slot *found)
+{
+	uint64_t off = p - dg_hot.objects, index, word;
+	struct dg_span *s;
+	uint32_t in;
+
+	if (DG_UNLIKELY(off >= dg_hot.bytes))
+		return false;
+	s = dg_span(off >> DG_UNIT_SHIFT);
+	in = (uint32_t)off & (DG_UNIT - 1);
+	if (DG_UNLIKELY(s->kind != DG_SPAN_SMALL)) {
+		if (s->kind != DG_SPAN_INTERIOR)
+			return false;
+		in += s->units << DG_UNIT_SHIFT;
+		s -= s->units;
+		if (s->kind != DG_SPAN_SMALL)
+			return false;
+	}
+	in -= s->first;
+	index = in * s->magic >> 44;
+	if (DG_UNLIKELY(index - 1 >= s->carved - 1u))
+		/* The first slot, behind the front guard, or no slot. */
+		if (index || s->first < DG_MIN_CANARY ||
+		    !dg_canary_run_stands(dg_span_start(s), dg_span_start(s) + s->first))
+			return false;
+	if (DG_UNLIKELY(index * s->slot != in))
+		return false;
+	found->span = s;
+	found->slot = s->slot;
+	found->word = (uint64_t *)s->words + index;
+	word = *found->word;
+	if (DG_UNLIKELY(word >> DG_WORD_STATE != (DG_LIVE | (uint64_t)api << 2)))
+		return false;
+	found->size = word & DG_SIZE_MASK;
+	return DG_LIKELY(dg_canary_stands(p, found->size, s->slot));
+}
+
+/* Into the ring: word, fill, entry, in this order. */
+static inline void dg_retire(struct dg_heap *h, uint64_t p, const struct dg_slot *found,
+			     const uint64_t *slot)
+{
+	uint32_t c = found->span->class_, site = dg_site_at(h, slot), tail;
+	struct dg_ring *r = &h->bins[c].ring;
+	struct dg_freed *e;
+
+	*found->word = dg_with_state(*found->word, DG_QUARANTINED);
+	DG_ORDER();
+	dg_fill(p, found->size);
+	tail = r->tail;
+	/* One entry stays empty, so that an unused ring is full. */
+	if (DG_UNLIKELY(tail - r->head >= r->mask) && !dg_ring_room(h, c, slot)) {
+		*found->word = dg_with_state(*found->word, DG_REUSABLE);
+		return;
+	}
+	e = (struct dg_freed *)r->entries + (tail & r->mask);
+	e->object = p;
+	e->site = site;
+	e->thread = h->thread;
+	DG_ORDER();
+	r->tail = tail + 1;
+	h->frees++;
+	h->quarantined += found->slot;
+	if (DG_UNLIKELY(h->quarantined > h->budget))
+		dg_evict(h, slot);
+}
+
+static DG_COLD void dg_release_in(struct dg_heap *h, uint64_t p, uint32_t api, const uint64_t *slot)
+{
+	struct dg_found f = dg_find(p);
+	struct dg_slot found;
+
+	if (!f.word || f.object != p || dg_state(*f.word) != DG_LIVE) {
+		dg_bad_pointer(p, DG_AT_FREE, slot);
+		return;
+	}
+	if (f.span->kind == DG_SPAN_LARGE) {
+		if (!dg_large_stands(f.span) || (*f.word >> DG_WORD_API & 3) != api)
+			dg_judge_live(&f, DG_AT_FREE, api, slot);
+		dg_large_free(f.span, dg_site_at(h, slot), h->thread);
+		h->frees++;
+		return;
+	}
+	if (!dg_live_slot(p, api, &found)) {
+		dg_judge_live(&f, DG_AT_FREE, api, slot);
+		found = (struct dg_slot){ f.span, f.word, f.size, f.span->slot };
+	}
+	dg_retire(h, p, &found, slot);
+}
+
+static DG_COLD void dg_release_slow(uint64_t p, uint32_t api, const uint64_t *slot)
+{
+	struct dg_heap *h;
+
+	if (!p)
+		return;
+	h = dg_enter_slow();
+	if (!h)
+		return; /* a call that interrupts heap 0's: the object is never reused */
+	dg_release_in(h, p, api, slot);
+	dg_leave(h);
+}
+
+static inline void dg_release(void *pointer, uint32_t api, const uint64_t *slot)
+{
+	uint64_t p = (uint64_t)pointer;
+	struct dg_heap *h = dg_self;
+	struct dg_slot found;
+
+	if (DG_UNLIKELY(!h || h->busy || !dg_live_slot(p, api, &found))) {
+		dg_release_slow(p, api, slot);
+		return;
+	}
+	h->busy = 1;
+	DG_ORDER();
+	dg_retire(h, p, &found, slot);
+	DG_ORDER();
+	h->busy = 0;
+}
+
+/* In place where that wastes no more than half. Canary bytes belong to their
+ * addresses: a larger object's stand already, a smaller one's come first. */
+static inline bool dg_resize(struct dg_slot *found, uint64_t p, uint64_t size, uint64_t word)
+{
+	if (size + DG_MIN_CANARY > found->slot ||
+	    (size + DG_MIN_CANARY <= found->slot / 2 && found->slot > 64))
+		return false;
+	if (size < found->size)
+		dg_canary_put(p, size, found->slot);
+	DG_ORDER();
+	*found->word = word | size;
+	return true;
+}
+
+/* To a new place, large ones with room to grow: so their copies cost a
+ * constant a byte. */
+static void *dg_move(struct dg_heap *h, uint64_t p, uint64_t old, uint64_t size, uint32_t api,
+		     const uint64_t *slot)
+{
+	uint64_t word = dg_new_word(h, DG_API_MALLOC, slot);
+	bool clean;
+	void *to;
+
+	if (size <= DG_SMALL_MAX - DG_MIN_CANARY)
+		to = dg_take(h, dg_class(size + DG_MIN_CANARY), size, word, slot);
+	else
+		to = dg_large_new(size, 16, size > old ? size / 2 : 0, word, slot, &clean);
+	if (!to)
+		return NULL;
+	h->allocations++;
+	memcpy(to, (const void *)p, old < size ? old : size);
+	dg_release_in(h, p, api, slot);
+	return to;
+}
+
+static void *dg_reallocate_in(struct dg_heap *h, uint64_t p, uint64_t size, const uint64_t *slot)
+{
+	struct dg_found f = dg_find(p);
+	uint64_t word = dg_new_word(h, DG_API_MALLOC, slot), old;
+	struct dg_slot found;
+
+	if (!f.word || f.object != p || dg_state(*f.word) != DG_LIVE) {
+		dg_bad_pointer(p, DG_AT_REALLOC, slot);
+		return NULL;
+	}
+	if (f.span->kind == DG_SPAN_LARGE) {
+		if (!dg_large_stands(f.span) || *f.word >> DG_WORD_API & 3)
+			dg_judge_live(&f, DG_AT_REALLOC, DG_API_MALLOC, slot);
+		old = f.size;
+		if (size > DG_SMALL_MAX - DG_MIN_CANARY && dg_large_resize(f.span, size, word))
+			return (void *)p;
+	} else {
+		if (!dg_live_slot(p, DG_API_MALLOC, &found)) {
+			dg_judge_live(&f, DG_AT_REALLOC, DG_API_MALLOC, slot);
+			found = (struct dg_slot){ f.span, f.word, f.size, f.span->slot };
+			*f.word &= ~(3ull << DG_WORD_API);
+		}
+		old = found.size;
+		if (dg_resize(&found, p, size, word))
+			return (void *)p;
+	}
+	return dg_move(h, p, old, size, *f.word >> DG_WORD_API & 3, slot);
+}
+
+static DG_COLD void *dg_reallocate_slow(uint64_t p, uint64_t size, const uint64_t *slot)
+{
+	struct dg_heap *h = dg_enter_slow();
+	void *to;
+
+	if (!h)
+		return NULL;
+	to = dg_reallocate_in(h, p, size, slot);
+	dg_leave(h);
+	return to;
+}
+
+static inline void *dg_reallocate(void *pointer, uint64_t size, const uint64_t *slot)
+{
+	uint64_t p = (uint64_t)pointer, word;
+	struct dg_heap *h = dg_self;
+	struct dg_slot found;
+	void *to;
+
+	if (DG_UNLIKELY(!h || h->busy || size > DG_SMALL_MAX - DG_MIN_CANARY ||
+			!dg_live_slot(p, DG_API_MALLOC, &found)))
+		return dg_reallocate_slow(p, size, slot);
+	h->busy = 1;
+	DG_ORDER();
+	word = dg_new_word(h, DG_API_MALLOC, slot);
+	to = pointer;
+	if (!dg_resize(&found, p, size, word)) {
+		to = dg_take(h, dg_class(size + DG_MIN_CANARY), size, word, slot);
+		if (to) {
+			h->allocations++;
+			memcpy(to, pointer, found.size < size ? found.size : size);
+			dg_retire(h, p, &found, slot);
+		}
+	}
+	DG_ORDER();
+	h->busy = 0;
+	return to;
+}
