@@ -288,3 +288,26 @@ func checkLibrary(path string) error {
 	}
 	return fmt.Errorf("%s does not define %s", path, rootSymbol)
 }
+
+// Export builds the library and writes what a release build embeds
+// (embed_release.go) to a directory.
+func Export(ctx context.Context, dir string) error {
+	sources, err := digest(Sources())
+	if err != nil {
+		return err
+	}
+	// What the release is built from must not be what an older one brought.
+	built, err := Build(ctx, BuildOptions{prebuilt: &prebuilt{}})
+	if err != nil {
+		return err
+	}
+	library, err := os.ReadFile(built.Path)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(filepath.Join(dir, LibraryName), library, 0o666),
+		os.WriteFile(filepath.Join(dir, "sources"), []byte(sources+"\n"), 0o666))
+}

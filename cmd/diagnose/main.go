@@ -42,6 +42,10 @@ func run(args []string) int {
 	if err == nil {
 		return exitOK
 	}
+	var ended *endedError
+	if errors.As(err, &ended) {
+		return ended.repeat()
+	}
 	// Errors name files and programs of the target's choice.
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		fmt.Fprintln(os.Stderr, "diagnose:", reports.Clean(line))

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/internal/driver"
+	"diagnose/reports"
+)
+
+// runFlags are what the command line of run says. The options stay text, for
+// the agent's package says what they take.
+type runFlags struct {
+	onError, log, quarantine, stacks string
+	options                          []string
+	exec                             bool
+}
+
+func newRun() *cobra.Command {
+	f := &runFlags{}
+	c := &cobra.Command{
+		Use:   "run [flags] -- PROGRAM [ARGUMENT...]",
+		Short: "Run a program with the agent, so that its core tells what became of its heap",
+		Long: `run starts a program with the agent, a library that guards the program's heap
+at little cost. When the program dies, 'diagnose crash' finds in its core which
+object was overrun or used after it was freed, and who allocated and freed it.
+At a corruption that the agent itself notices, it ends the program with SIGABRT
+unless --on-error says otherwise.
+
+The limit for the size of cores is raised as far as is allowed. After a crash
+run says where the core is. It passes signals on, and ends as the program
+ended: with its exit status, or by the same signal. --exec puts the program in
+the place of run instead, with the same process number, as services need it;
+then nothing is said after a crash.
+
+The agent cannot be loaded into statically linked programs, nor into those that
+gain rights when they are run (set-user-ID): run refuses them. A script's
+interpreter counts. The library is built at the first use, see 'diagnose agent'.
+
+The options in DIAGNOSE_OPTIONS hold where no flag says otherwise:
+
+` + optionsHelp + `
+Environment:
+
+    DIAGNOSE_OPTIONS    options of the agent, NAME=VALUE separated by colons
+    LD_PRELOAD          other libraries to load; the agent is put before them
+    CC                  the compiler that builds the agent, if it is not cc
+    XDG_CACHE_HOME      where the agent is kept, ~/.cache unless it is set
+
+Exit status: that of the program, 128 and the number of the signal that ended
+it, or
+
+      1  the tool itself failed
+      2  the command line is wrong
+      3  the program cannot be run, or not with the agent`,
+		Example: `  diagnose run -- ./server --port 8080
+  diagnose run --on-error log --log /var/log/server.heap -- ./server
+  diagnose run --option fill_bytes=1024 --quarantine 64 -- python3 job.py
+  diagnose run --exec -- ./server        # as the last line of a service's script`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("nothing to run: give a program, as in '%s -- ./server' (see '%s --help')", c.CommandPath(), c.CommandPath())
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+		RunE: f.run,
+	}
+	f.register(c)
+	return c
+}
+
+// optionsHelp describes what --option takes.
+const optionsHelp = `    on_error=WORD           abort, log or continue
+    log_path=FILE           where on_error=log writes, instead of standard error
+    quarantine_mb=N         freed memory that is kept back, in MiB a thread
+    fill_bytes=N            how much of a freed object is filled, in bytes
+    stacks=N                callers kept of every allocation and free
+    canary=HEX              the pattern of the guards, 1 or 8 bytes
+    check_interval_ms=N     check the whole heap that often
+    exitcode=N              exit status if something was found, instead of 0
+`
+
+func (f *runFlags) register(c *cobra.Command) {
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.SetInterspersed(false) // what follows the program is its own
+	flags.StringVar(&f.onError, "on-error", "", "`what` to do at a corruption: abort (the default), log or continue")
+	flags.StringVar(&f.log, "log", "", "`file` for what --on-error log writes, instead of standard error")
+	flags.StringVar(&f.quarantine, "quarantine", "", "freed memory to keep back, in `MiB` a thread")
+	flags.StringVar(&f.stacks, "stacks", "", "`number` of callers to keep of every allocation and free")
+	flags.StringArrayVar(&f.options, "option", nil, "`name=value` for the agent; may be repeated")
+	flags.BoolVar(&f.exec, "exec", false, "become the program instead of waiting for it")
+	complete(c, "on-error", cobra.FixedCompletions([]string{"abort", "log", "continue"}, cobra.ShellCompDirectiveNoFileComp))
+	complete(c, "quarantine", cobra.NoFileCompletions)
+	complete(c, "stacks", cobra.NoFileCompletions)
+	var names []string
+	for _, name := range agent.OptionNames() {
+		names = append(names, name+"=")
+	}
+	complete(c, "option", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoSpace|cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (f *runFlags) run(c *cobra.Command, args []string) error {
+	settings, err := f.settings(c)
+	if err != nil {
+		return err
+	}
+	target, err := agent.FindTarget(args[0])
+	if err != nil {
+		return &driver.InputError{Err: err}
+	}
+	library, err := buildAgent(c)
+	if err != nil {
+		return err
+	}
+	for _, warning := range target.Warnings {
+		say("warning: " + warning)
+	}
+	if err := agent.RaiseCoreLimit(); err != nil {
+		say("warning: " + err.Error())
+	}
+	if err := c.Context().Err(); err != nil {
+		return err // interrupted before there was a program to pass it to
+	}
+	environ := agent.Environment(os.Environ(), library, settings)
+	if f.exec {
+		err := unix.Exec(target.Path, args, environ)
+		return &driver.InputError{Err: fmt.Errorf("%s cannot be run: %w", target.Path, err)}
+	}
+	return supervise(target.Path, args, environ)
+}
+
+// settings are the environment's options and the flags, which count more.
+func (f *runFlags) settings(c *cobra.Command) (agent.Options, error) {
+	settings := agent.ParseOptions(os.Getenv(agent.OptionsVariable))
+	for _, option := range f.options {
+		name, value, found := strings.Cut(option, "=")
+		if !found {
+			return nil, usagef("--option takes NAME=VALUE, not %q (see '%s --help')", option, c.CommandPath())
+		}
+		if err := setOption(&settings, name, value); err != nil {
+			return nil, usagef("--option: %w", err)
+		}
+	}
+	for _, x := range []struct{ flag, option, value string }{
+		{"on-error", "on_error", f.onError}, {"log", "log_path", f.log},
+		{"quarantine", "quarantine_mb", f.quarantine}, {"stacks", "stacks", f.stacks},
+	} {
+		if !c.Flags().Changed(x.flag) {
+			continue
+		}
+		if err := setOption(&settings, x.option, x.value); err != nil {
+			return nil, usagef("--%s: %w", x.flag, errors.Unwrap(err))
+		}
+	}
+	return settings, nil
+}
+
+// setOption makes the log's path one that stays right when the program goes
+// to another directory, and sees whether the agent will be able to write
+// there: it could only say so when it is too late.
+func setOption(settings *agent.Options, name, value string) error {
+	if name == "log_path" && value != "" {
+		path, err := filepath.Abs(value)
+		if err == nil {
+			err = unix.Access(filepath.Dir(path), unix.W_OK|unix.X_OK)
+		}
+		if info, statErr := os.Stat(path); statErr == nil {
+			err = unix.Access(path, unix.W_OK)
+			if info.IsDir() {
+				err = unix.EISDIR
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("log_path: %w", &fs.PathError{Op: "write", Path: path, Err: err})
+		}
+		value = path
+	}
+	return settings.Set(name, value)
+}
+
+// say writes one line to standard error, where the program's own lines are.
+func say(text string) {
+	fmt.Fprintln(os.Stderr, "diagnose:", reports.Clean(text))
+}
+
+// explain tells the user of a program that died where its core is.
+func explain(d agent.Death, path string) {
+	signal := d.Status.Signal()
+	if !leavesCore(signal) {
+		return
+	}
+	say(fmt.Sprintf("%s (process %d) died of %s", path, d.PID, unix.SignalName(signal)))
+	switch core := agent.FindCore(d); {
+	case core.Dump:
+		say(fmt.Sprintf("to see why: diagnose crash --coredumpctl %d", d.PID))
+	case core.Path != "":
+		say("to see why: diagnose crash --core " + shellQuote(core.Path))
+	default:
+		say(core.Why)
+	}
+}
+
+// shellQuote quotes for sh(1) what needs it.
+func shellQuote(text string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-@%,:="
+	if text != "" && strings.Trim(text, plain) == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

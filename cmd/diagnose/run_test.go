@@ -1,0 +1,283 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/internal/crashtest"
+)
+
+// runCommand is 'diagnose run' in a directory of its own and without a
+// terminal.
+func runCommand(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), exe, append([]string{"run"}, args...)...)
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), "DIAGNOSE_TEST_MAIN=1", "DIAGNOSE_OPTIONS=", "LD_PRELOAD=")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.WaitDelay = time.Second
+	return cmd
+}
+
+func ended(t *testing.T, cmd *exec.Cmd) (status syscall.WaitStatus, stdout, stderr string) {
+	t.Helper()
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.Sys().(syscall.WaitStatus), out.String(), said.String()
+}
+
+func TestRunPassesThrough(t *testing.T) {
+	const text = `cat; echo "$0 $*"; echo "$DIAGNOSE_OPTIONS"; echo "$LD_PRELOAD"; echo complaint >&2; exit 7`
+	for _, mode := range [][]string{nil, {"--exec"}} {
+		cmd := runCommand(t, append(mode, "--option", "stacks=3", "--quarantine=2", "--", "sh", "-c", text, "a b", "--stacks", "")...)
+		cmd.Stdin = strings.NewReader("input\n")
+		cmd.Env = append(cmd.Env, "DIAGNOSE_OPTIONS=stacks=1:fill_bytes=64", "LD_PRELOAD=/nowhere/x.so")
+		status, stdout, stderr := ended(t, cmd)
+		// The linker complains of the library that is not there.
+		stderr = regexp.MustCompile(`(?m)^ERROR: ld\.so: object '/nowhere/x\.so' .*\n`).ReplaceAllString(stderr, "")
+		if status.ExitStatus() != 7 || stderr != "complaint\n" {
+			t.Errorf("%v: status %v, stderr %q", mode, status, stderr)
+		}
+		lines := strings.Split(stdout, "\n")
+		if len(lines) != 5 || lines[0] != "input" || lines[1] != "a b --stacks " || lines[2] != "fill_bytes=64:stacks=3:quarantine_mb=2" ||
+			!strings.HasSuffix(lines[3], "/libdiagnose.so:/nowhere/x.so") {
+			t.Errorf("%v: %q", mode, lines)
+		}
+	}
+}
+
+// What the variable says is one thing, what the linker did is another.
+func TestRunLoadsTheAgent(t *testing.T) {
+	_, stdout, stderr := ended(t, runCommand(t, "--", "cat", "/proc/self/maps"))
+	if !regexp.MustCompile(`(?m)r-xp .*/libdiagnose\.so$`).MatchString(stdout) {
+		t.Errorf("the agent is not mapped:\n%s%s", stdout, stderr)
+	}
+}
+
+func TestRunExecKeepsTheProcess(t *testing.T) {
+	cmd := runCommand(t, "--exec", "--", "sh", "-c", "echo $$")
+	if _, stdout, stderr := ended(t, cmd); strings.TrimSpace(stdout) != strconv.Itoa(cmd.Process.Pid) {
+		t.Errorf("process %q, want %d; stderr %q", stdout, cmd.Process.Pid, stderr)
+	}
+}
+
+// The caller sees the signal itself, as if it had started the program.
+func TestRunEndsBySignal(t *testing.T) {
+	for _, s := range []syscall.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGKILL, unix.SIGPIPE, unix.SIGUSR1} {
+		status, _, stderr := ended(t, runCommand(t, "--", "sh", "-c", "kill -"+strconv.Itoa(int(s))+" $$"))
+		if !status.Signaled() || status.Signal() != s || status.CoreDump() || stderr != "" {
+			t.Errorf("%v: status %#x, stderr %q", s, uint32(status), stderr)
+		}
+	}
+}
+
+// counter prints every signal that it gets, and ends at SIGTERM.
+const counter = `
+#include <signal.h>
+#include <stdio.h>
+int main(void)
+{
+	sigset_t all;
+	int s;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	setlinebuf(stdout);
+	puts("ready");
+	do {
+		sigwait(&all, &s);
+		printf("%d\n", s);
+	} while (s != SIGTERM);
+	return 5;
+}
+`
+
+func expectLine(t *testing.T, lines *bufio.Scanner, want string) {
+	t.Helper()
+	if !lines.Scan() || strings.TrimSpace(lines.Text()) != want {
+		t.Fatalf("%q, %v, want %q", lines.Text(), lines.Err(), want)
+	}
+}
+
+func TestRunPassesSignalsOn(t *testing.T) {
+	cmd := runCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "counter.c", Text: counter}))
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stdout)
+	expectLine(t, lines, "ready")
+	for _, s := range []syscall.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH, 40, unix.SIGTERM} {
+		if err := cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+		expectLine(t, lines, strconv.Itoa(int(s)))
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 5 {
+		t.Error(err)
+	}
+}
+
+// A key of the terminal sends its signal to the program as well: it must not
+// come twice.
+func TestRunAtATerminal(t *testing.T) {
+	master, slave := terminal(t)
+	cmd := runCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "counter.c", Text: counter}))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(master)
+	expectLine(t, lines, "ready")
+	if _, err := master.WriteString("\x03"); err != nil {
+		t.Fatal(err)
+	}
+	expectLine(t, lines, "^C2")
+	// Signals are passed on in their order, and of several that wait the
+	// lowest is taken first: a second SIGINT would be there by now.
+	if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	expectLine(t, lines, "15")
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 5 {
+		t.Error(err)
+	}
+}
+
+// One byte too many, noticed when the object is freed.
+const overrun = `
+#include <stdlib.h>
+#include <string.h>
+#ifndef SIZE
+#define SIZE 24
+#endif
+int main(void)
+{
+	char *volatile name = malloc(SIZE);
+
+	strcpy(name, "a name of 24 bytes or so");
+	free(name);
+	return 4;
+}
+`
+
+// The whole way of a user: the program dies of its corruption, the core is
+// named, and the core is that program's.
+func TestRunToTheCore(t *testing.T) {
+	crashtest.NeedKernelCores(t)
+	for _, x := range []struct {
+		name, text string
+		signal     syscall.Signal
+	}{
+		{"overrun", overrun, unix.SIGABRT},
+		{"null", nullRead, unix.SIGSEGV},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			exe := crashtest.Compile(t, crashtest.Program{Source: "login.c", Text: x.text, Flags: []string{"-O0", "-w"}})
+			cmd := runCommand(t, "--", exe)
+			status, _, stderr := ended(t, cmd)
+			if !status.Signaled() || status.Signal() != x.signal || status.CoreDump() {
+				t.Fatalf("status %#x, stderr %q", uint32(status), stderr)
+			}
+			m := regexp.MustCompile(`diagnose: ` + exe + ` \(process (\d+)\) died of ` + unix.SignalName(x.signal) +
+				`\ndiagnose: to see why: diagnose crash --core (\S+)\n$`).FindStringSubmatch(stderr)
+			if m == nil {
+				t.Fatalf("stderr %q", stderr)
+			}
+			if filepath.Dir(m[2]) != cmd.Dir {
+				t.Errorf("the core is %s, want it in %s", m[2], cmd.Dir)
+			}
+			report := diagnose(t, nil, "crash", "--core", m[2])
+			if report.status != exitOK || !strings.Contains(report.stdout, "(process "+m[1]) {
+				t.Errorf("the report is not of process %s: status %d\n%s%s", m[1], report.status, report.stdout, report.stderr)
+			}
+		})
+	}
+}
+
+func TestRunOfAFixedProgram(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "login.c", Text: overrun, Flags: []string{"-O0", "-DSIZE=25"}})
+	if status, _, stderr := ended(t, runCommand(t, "--", exe)); status.ExitStatus() != 4 || stderr != "" {
+		t.Errorf("status %#x, stderr %q", uint32(status), stderr)
+	}
+}
+
+// on_error=log: evidence goes to the file, the program goes on.
+func TestRunLogs(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "login.c", Text: overrun, Flags: []string{"-O0", "-w"}})
+	cmd := runCommand(t, "--on-error", "log", "--log", "heap.log", "--", exe)
+	status, _, stderr := ended(t, cmd)
+	if status.ExitStatus() != 4 || stderr != "" {
+		t.Errorf("status %#x, stderr %q", uint32(status), stderr)
+	}
+	text, err := os.ReadFile(filepath.Join(cmd.Dir, "heap.log"))
+	if err != nil || !strings.Contains(string(text), "overflow") {
+		t.Errorf("the log holds %q, %v", text, err)
+	}
+}
+
+// Why there is no core is said when it is missed.
+func TestRunWithoutACore(t *testing.T) {
+	crashtest.NeedKernelCores(t)
+	exe := crashtest.Compile(t, crashtest.Program{Source: "login.c", Text: nullRead, Flags: []string{"-O0"}})
+	cmd := runCommand(t, "--", exe)
+	cmd.Args = append([]string{"sh", "-c", `ulimit -c 0 && exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/bin/sh"
+	status, _, stderr := ended(t, cmd)
+	if status.Signal() != unix.SIGSEGV || !strings.Contains(stderr, "no core was written: the hard limit of its size is 0") {
+		t.Errorf("status %#x, stderr %q", uint32(status), stderr)
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	static := crashtest.Compile(t, crashtest.Program{Source: "static.c", Text: "int main(void) { return 0; }", Flags: []string{"-static"}})
+	log := filepath.Join(t.TempDir(), "missing", "log")
+	for _, x := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{nil, exitUsage, "nothing to run: give a program"},
+		{[]string{"--"}, exitUsage, "nothing to run"},
+		{[]string{"--on-error", "stop", "true"}, exitUsage, `--on-error: it is one of abort, log, continue, not "stop"`},
+		{[]string{"--stacks", "many", "true"}, exitUsage, `--stacks: it takes a whole number from 1 to 12, not "many"`},
+		{[]string{"--quarantine", "-1", "true"}, exitUsage, `--quarantine: it takes a whole number from 0 to 65536, not "-1"`},
+		{[]string{"--log", log, "true"}, exitUsage, "--log: write " + log + ": no such file or directory"},
+		{[]string{"--log", t.TempDir(), "true"}, exitUsage, "is a directory"},
+		{[]string{"--option", "stack=3", "true"}, exitUsage, `--option: unknown option "stack": it is one of`},
+		{[]string{"--option", "stacks", "true"}, exitUsage, `--option takes NAME=VALUE, not "stacks"`},
+		{[]string{"--option", "canary=00", "true"}, exitUsage, "--option: canary: it takes 1 or 8 bytes"},
+		{[]string{"--no-such-flag", "true"}, exitUsage, "no-such-flag"},
+		{[]string{"no-such-program"}, exitInput, "no-such-program is not in PATH"},
+		{[]string{static}, exitInput, static + " is statically linked"},
+		{[]string{"--exec", "--", static}, exitInput, static + " is statically linked"},
+		{[]string{"/etc/passwd"}, exitInput, "/etc/passwd cannot be run: permission denied"},
+	} {
+		got := diagnose(t, nil, append([]string{"run"}, x.args...)...)
+		if got.status != x.status || !strings.Contains(got.stderr, x.says) || got.stdout != "" {
+			t.Errorf("diagnose run %s: status %d, want %d; stderr %q, want %q in it", strings.Join(x.args, " "), got.status, x.status, got.stderr, x.says)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/internal/driver"
+)
+
+// supervise runs a program and waits for it. The error is an *endedError
+// unless the program could not be started.
+//
+// A waiting parent is the default, and not exec, because after a crash a user
+// needs the core's path, which only somebody who is left can look for.
+func supervise(path string, args, environ []string) error {
+	cmd := &exec.Cmd{Path: path, Args: args, Env: environ, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	signals := make(chan os.Signal, 64)
+	signal.Notify(signals, forwarded()...)
+	defer signal.Stop(signals)
+	death := agent.Death{Started: time.Now()}
+	death.Directory, _ = os.Getwd() // "" is this directory to those who look there
+	if err := cmd.Start(); err != nil {
+		return &driver.InputError{Err: fmt.Errorf("%s cannot be run: %w", path, errors.Unwrap(err))}
+	}
+	ended := make(chan struct{})
+	go forward(cmd.Process, signals, ended)
+	err := cmd.Wait()
+	close(ended)
+	if cmd.ProcessState == nil {
+		return fmt.Errorf("wait for %s: %w", path, err)
+	}
+	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if !ok {
+		return fmt.Errorf("wait for %s: no status", path)
+	}
+	if status.Signaled() {
+		death.PID, death.Status = cmd.ProcessState.Pid(), status
+		explain(death, path)
+	}
+	return &endedError{status}
+}
+
+// forwarded are the signals that people send to programs. Those by which a
+// terminal stops its processes are not among them: they reach the program by
+// themselves, and stop this process as well, as they should.
+func forwarded() []os.Signal {
+	list := []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH}
+	for n := syscall.Signal(35); n <= 64; n++ { // the real-time signals, but for those of the C library
+		list = append(list, n)
+	}
+	return list
+}
+
+func forward(process *os.Process, signals <-chan os.Signal, ended <-chan struct{}) {
+	for {
+		select {
+		case s := <-signals:
+			if !fromTerminal(s) {
+				process.Signal(s) // it fails if the program ended just now
+			}
+		case <-ended:
+			return
+		}
+	}
+}
+
+// fromTerminal reports whether the terminal's keys or its window may have sent
+// the signal. They send it to all processes of the foreground, so that the
+// program has it already.
+func fromTerminal(s os.Signal) bool {
+	if !slices.Contains([]os.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGWINCH}, s) {
+		return false
+	}
+	terminal, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	defer terminal.Close()
+	group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
+// endedError says how the program ended. It is no failure of ours.
+type endedError struct{ status syscall.WaitStatus }
+
+func (e *endedError) Error() string {
+	if e.status.Signaled() {
+		return "the program died of " + unix.SignalName(e.status.Signal())
+	}
+	return fmt.Sprintf("the program ended with status %d", e.status.ExitStatus())
+}
+
+// repeat ends this process as the program ended. Shells and make tell an end
+// by a signal from a status, and stop a loop at SIGINT; where the signal does
+// not end the process the status is what a shell makes of it.
+func (e *endedError) repeat() int {
+	if !e.status.Signaled() {
+		return e.status.ExitStatus()
+	}
+	s := e.status.Signal()
+	// Our own core must not take the place of the program's, which may have
+	// the same name.
+	if unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) == nil && restoreDefault(s) == nil {
+		unix.Kill(os.Getpid(), s)
+		time.Sleep(time.Second) // a thread ends the process, and it may be another one
+	}
+	return 128 + int(s)
+}
+
+// restoreDefault takes a signal from Go's runtime, which would turn SIGABRT
+// and SIGSEGV into a panic's output and status 2. The kernel's struct
+// sigaction is handler, flags, restorer, mask; zeros are SIG_DFL.
+func restoreDefault(s syscall.Signal) error {
+	if s == unix.SIGKILL {
+		return nil
+	}
+	var action [4]uint64
+	_, _, err := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
+	if err != 0 {
+		return err
+	}
+	return nil
+}
+
+// leavesCore: signal(7) calls the action Core.
+func leavesCore(s syscall.Signal) bool {
+	return slices.Contains([]syscall.Signal{unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE,
+		unix.SIGSEGV, unix.SIGSYS, unix.SIGXCPU, unix.SIGXFSZ}, s)
+}
