@@ -24,6 +24,9 @@ type Names struct {
 	Through string
 	// Freed says that Pointer lies in memory that was freed.
 	Freed bool
+	// Heap is what the agent's heap tells of the failure; nil when that is
+	// nothing.
+	Heap *HeapWords
 	// Threads is how many threads the process has; with more than one the
 	// sentence names the failing one.
 	Threads int
@@ -52,6 +55,9 @@ func Sentence(f evidence.Failure, names Names) string {
 
 // phrase gives what happened and, behind the place, why.
 func phrase(f *evidence.Failure, names Names) (head, tail string) {
+	if names.Heap != nil {
+		return heapPhrase(f, names)
+	}
 	switch f.Kind {
 	case evidence.NullPointer, evidence.NearNullPointer, evidence.NonCanonical, evidence.WildPointer,
 		evidence.UnmappedAddress, evidence.WriteToReadOnly, evidence.ProtectedPage, evidence.ExecuteOfData:

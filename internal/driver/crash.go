@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/failure"
 	"diagnose/image"
@@ -25,13 +26,18 @@ import (
 // go of a live process; if this process exits first, the kernel does
 // (ptrace(2)).
 func Crash(ctx context.Context, req Request) (*evidence.Case, error) {
+	return interruptible(ctx, func() (*evidence.Case, error) { return analyse(ctx, req) })
+}
+
+// interruptible runs an analysis and returns at once when ctx ends.
+func interruptible[T any](ctx context.Context, run func() (*T, error)) (*T, error) {
 	type outcome struct {
-		result *evidence.Case
+		result *T
 		err    error
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		result, err := analyse(ctx, req)
+		result, err := guardedRun(run)
 		done <- outcome{result, err}
 	}()
 	select {
@@ -42,35 +48,53 @@ func Crash(ctx context.Context, req Request) (*evidence.Case, error) {
 	}
 }
 
-func analyse(ctx context.Context, req Request) (result *evidence.Case, err error) {
+// guardedRun turns a panic outside of the stages into an error.
+func guardedRun[T any](run func() (*T, error)) (result *T, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			result, err = nil, fmt.Errorf("failed inside: %v; please report this: %s", r, panicSite(debug.Stack()))
 		}
 	}()
+	return run()
+}
+
+func analyse(ctx context.Context, req Request) (*evidence.Case, error) {
 	a := &analysis{req: req, result: &evidence.Case{}}
 	if err := a.open(); err != nil {
 		return nil, err
 	}
 	defer a.process.Close()
-	for _, s := range []struct {
-		name string
-		run  func() error
-	}{
+	err := a.stages(ctx, []stage{
 		{"unwind", a.unwind},
 		{"classify", a.classify},
+		{"heap", a.heapFailure},
 		{"goroutines", a.goroutines},
 		{"values", a.values},
 		{"canary", a.stackGuards},
 		{"scan", a.scan},
-	} {
-		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("interrupted before the stage %s: %w", s.name, err)
-		}
-		a.stage(s.name, s.run)
+		{"damage", a.heapFindings},
+	})
+	if err != nil {
+		return nil, err
 	}
 	a.finish()
 	return a.result, nil
+}
+
+// stage is a part of an analysis.
+type stage struct {
+	name string
+	run  func() error
+}
+
+func (a *analysis) stages(ctx context.Context, list []stage) error {
+	for _, s := range list {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("interrupted before the stage %s: %w", s.name, err)
+		}
+		a.stage(s.name, s.run)
+	}
+	return nil
 }
 
 // analysis carries one failure through the stages.
@@ -89,6 +113,19 @@ type analysis struct {
 	// each thread waits for, by its index in the process.
 	stacks  []*group
 	waiting []string
+
+	// names are the expressions of the program that the failure is told with.
+	names failure.Names
+	// heap is the agent's, nil for a process without it; heapWords what it says
+	// of the failure, if anything.
+	heap      *agentHeap
+	heapWords *failure.HeapWords
+	// filled is the freed object whose fill the program took for a pointer,
+	// faulted the object beside which it faulted, and cell the memory that the
+	// bad value was read from; unset when it is not of the heap.
+	filled  *filled
+	faulted *agent.Object
+	cell    evidence.Addr
 }
 
 // stage runs one part, takes its time, and turns its failure into a limit: a
@@ -268,8 +305,10 @@ func (a *analysis) name(blame *staticscan.Blame) {
 	if blame.Role == staticscan.RolePointer && blame.Value != nil && *blame.Value == 0 && nowhere(f.Kind) {
 		f.Kind, f.Proof = evidence.NullPointer, evidence.Inferred
 	}
-	f.Sentence = failure.Sentence(*f, failure.Names{Accessed: f.Accessed, Pointer: f.Pointer, Value: blame.Value,
-		Index: blame.Index, Through: blame.Through, Freed: a.freed(blame), Threads: len(a.process.Threads)})
+	a.blameHeap(blame)
+	a.names = failure.Names{Accessed: f.Accessed, Pointer: f.Pointer, Value: blame.Value,
+		Index: blame.Index, Through: blame.Through, Freed: a.freed(blame)}
+	a.resay()
 	if f.Instruction == nil {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 
 // freed tells whether the bad pointer was read from a free block of the heap.
 func (a *analysis) freed(blame *staticscan.Blame) bool {
-	if blame.Cell == nil || blame.Role == "" {
+	if blame.Cell == nil || blame.Role == "" || a.heap != nil { // malloc is the agent's then
 		return false
 	}
 	b, ok := failure.Freed(a.process, *blame.Cell)

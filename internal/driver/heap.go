@@ -1,0 +1,188 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/image"
+)
+
+// agentHeap is the heap of a process that ran with the agent, and what its
+// numbers mean in this process.
+type agentHeap struct {
+	*agent.Heap
+	process *image.Process
+	// library is the agent's own object; nil when it was not recognised.
+	library *image.Module
+	errors  []agent.Error
+	// more counts the errors that the agent did not keep.
+	more int
+}
+
+const (
+	// libraryName begins the name of the agent's library, rootSymbol holds the
+	// address of its root.
+	libraryName = "libdiagnose."
+	rootSymbol  = "diagnose_agent_root"
+)
+
+// openHeap finds the agent in the process; nil without an error when there is
+// none. Without the library and with nothing at the fixed addresses that costs
+// four reads that fail.
+func openHeap(p *image.Process) (*agentHeap, error) {
+	library := agentLibrary(p)
+	root, err := agentRoot(p, library)
+	if err != nil {
+		return nil, err
+	}
+	heap, err := agent.Open(p, root)
+	if errors.Is(err, agent.ErrAbsent) && root != 0 {
+		return nil, fmt.Errorf("heap: the agent's library is in the process, and at %v, where it says its memory is, there is none", root)
+	}
+	if errors.Is(err, agent.ErrAbsent) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("heap: %w", err)
+	}
+	return &agentHeap{Heap: heap, process: p, library: library}, nil
+}
+
+func agentLibrary(p *image.Process) *image.Module {
+	for _, m := range p.Modules {
+		if strings.HasPrefix(filepath.Base(m.Path), libraryName) {
+			return m
+		}
+	}
+	return nil
+}
+
+// agentRoot reads the address of the root; 0 when the library's symbols are
+// not known, or when it has not started yet.
+func agentRoot(p *image.Process, library *image.Module) (evidence.Addr, error) {
+	if library == nil || library.Object == nil {
+		return 0, nil
+	}
+	s, ok := library.Object.SymbolNamed(rootSymbol)
+	if !ok {
+		return 0, nil
+	}
+	root, err := image.Uint64(p, library.Addr(s.Value))
+	if err != nil {
+		return 0, fmt.Errorf("heap: the agent's pointer to its memory: %w", err)
+	}
+	return evidence.Addr(root), nil
+}
+
+// readErrors reads what the agent found while the program ran.
+func (h *agentHeap) readErrors() (err error) {
+	h.errors, h.more, err = h.Errors()
+	if err != nil {
+		return fmt.Errorf("heap: what the agent found: %w", err)
+	}
+	return nil
+}
+
+// call tells who made a call, and from where; nil when nothing is known.
+func (h *agentHeap) call(c agent.Call) *evidence.HeapCall {
+	if !c.Known() {
+		return nil
+	}
+	out := &evidence.HeapCall{Stack: evidence.Stack{Frames: []evidence.Frame{}}, Thread: h.thread(c.Thread)}
+	if c.Site != 0 {
+		pcs, err := h.Site(c.Site)
+		if err != nil {
+			out.Stack.Stopped = err.Error()
+		}
+		h.fillStack(out, pcs)
+	}
+	return out
+}
+
+// fillStack names return addresses. The agent's own frames, the innermost
+// ones, are left out.
+func (h *agentHeap) fillStack(c *evidence.HeapCall, pcs []evidence.Addr) {
+	for len(pcs) > 0 && h.library != nil && h.library.Contains(image.ReturnAddress.Address(pcs[0])) {
+		pcs = pcs[1:]
+	}
+	for _, pc := range pcs {
+		for _, s := range h.process.Symbolize(pc, image.ReturnAddress) {
+			f := evidence.Frame{Index: len(c.Stack.Frames), Kind: evidence.Physical, Trust: evidence.TrustCFI, Site: s.Site}
+			if s.Inlined {
+				f.Kind = evidence.Inlined
+			}
+			c.Stack.Frames = append(c.Stack.Frames, f)
+		}
+	}
+	for i := range c.Stack.Frames {
+		if s := c.Stack.Frames[i].Site; s.Module != "" && !image.LibraryCode(&s) {
+			c.Site = &s
+			return
+		}
+	}
+}
+
+// thread names a thread by the agent's number; nil when it is not known.
+func (h *agentHeap) thread(n uint32) *evidence.HeapThread {
+	if n == 0 {
+		return nil
+	}
+	t, err := h.Thread(n)
+	if err != nil || t.TID == 0 {
+		return nil
+	}
+	out := &evidence.HeapThread{Ordinal: int(n), TID: t.TID, Ended: t.Ended}
+	if !t.Ended { // the kernel gives a number that is free to another thread
+		out.Ref = h.threadRef(t.TID)
+	}
+	return out
+}
+
+func (h *agentHeap) threadRef(tid int) *evidence.ThreadRef {
+	for i := range h.process.Threads {
+		if ref := h.process.Threads[i].Ref; ref.TID == tid {
+			return &ref
+		}
+	}
+	return nil
+}
+
+// object turns an object into that of a report.
+func (h *agentHeap) object(o *agent.Object) *evidence.HeapObject {
+	if o == nil || o.State == agent.Fresh {
+		return nil
+	}
+	out := &evidence.HeapObject{Addr: o.Addr, Size: o.Size, Slot: o.Slot, SlotEnd: o.SlotEnd, State: o.State.Evidence(),
+		API: o.API.String(), Allocated: h.call(o.Allocated)}
+	if o.State != agent.Live {
+		out.Freed = h.call(o.Freed)
+	}
+	return out
+}
+
+// findFrees completes objects that are in quarantine with who freed them.
+func (h *agentHeap) findFrees(objects ...*agent.Object) error {
+	var list []*agent.Object
+	for _, o := range objects {
+		if o != nil && o.State == agent.Quarantined && !o.Freed.Known() {
+			list = append(list, o)
+		}
+	}
+	return gapsError("who freed what", h.Frees(0, list...))
+}
+
+// gapsError turns what could not be read into one error.
+func gapsError(what string, g agent.Gaps) error {
+	if g.Count == 0 {
+		return nil
+	}
+	err := errors.New("unknown")
+	if len(g.First) > 0 {
+		err = g.First[0]
+	}
+	return fmt.Errorf("heap: %s: %s could not be read, the first: %w", what, count(uint64(g.Count), "part"), err)
+}

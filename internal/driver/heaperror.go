@@ -1,0 +1,226 @@
+package driver
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+)
+
+// verdict is what an error of the agent comes to: the kinds, and the words for
+// what happened and why.
+type verdict struct {
+	finding   evidence.FindingKind
+	failure   evidence.FailureKind
+	what, why string
+}
+
+// judge says what an error is about; finding f has its object, damage and call.
+func (h *agentHeap) judge(e *agent.Error, f *evidence.Finding) verdict {
+	switch e.Kind {
+	case agent.ErrorOverflow:
+		return verdict{evidence.FindingHeapOverflow, evidence.HeapOverflow, "heap overflow", h.damageWhy(evidence.FindingHeapOverflow, e, f)}
+	case agent.ErrorUnderflow:
+		return verdict{evidence.FindingHeapUnderflow, evidence.HeapUnderflow, "heap underflow", h.damageWhy(evidence.FindingHeapUnderflow, e, f)}
+	case agent.ErrorUseAfterFree:
+		return verdict{evidence.FindingUseAfterFree, evidence.UseAfterFree, "use after free", h.damageWhy(evidence.FindingUseAfterFree, e, f)}
+	case agent.ErrorDoubleFree:
+		what := "double free"
+		if e.When == agent.AtRealloc {
+			what = "realloc"
+		}
+		return verdict{evidence.FindingDoubleFree, evidence.DoubleFree, fmt.Sprintf("%s of %s", what, h.objectWords(e)), firstFreed(f)}
+	case agent.ErrorMismatch:
+		what := "mismatched free"
+		if e.Object != nil {
+			what = fmt.Sprintf("mismatched free: %s released %s from %v", e.API.Release(), h.objectWords(e), e.Object.API)
+		}
+		return verdict{evidence.FindingMismatchedFree, evidence.MismatchedFree, what, life(f)}
+	}
+	return h.invalidFree(e, f)
+}
+
+// invalidFree is a free of what is no object's start.
+func (h *agentHeap) invalidFree(e *agent.Error, f *evidence.Finding) verdict {
+	call := "free"
+	switch {
+	case e.When == agent.AtRealloc:
+		call = "realloc"
+	case e.When == agent.AtSize:
+		call = "malloc_usable_size"
+	case e.API != agent.APIMalloc:
+		call = e.API.Release()
+	}
+	v := verdict{evidence.FindingInvalidFree, evidence.InvalidFree, "", fmt.Sprintf("%v is %s", e.Pointer, h.process.Place(e.Pointer).Text)}
+	switch e.Kind {
+	case agent.ErrorFreeMiddle:
+		v.what, v.why = call+" of a pointer to the middle of an object", life(f)
+		if e.Object != nil {
+			v.what = fmt.Sprintf("%s of a pointer %s", call, offsetWords(e.Pointer, e.Object))
+		}
+	case agent.ErrorFreeStack:
+		v.what = call + " of memory on a stack"
+	case agent.ErrorFreeGlobal:
+		v.what = call + " of a global or constant"
+	case agent.ErrorFreeForeign:
+		v.what = call + " of memory that another allocator or the program mapped"
+	default:
+		v.what = call + " of a wild pointer"
+	}
+	return v
+}
+
+func (h *agentHeap) objectWords(e *agent.Error) string {
+	if e.Object == nil {
+		return fmt.Sprintf("the object at %v", e.Pointer)
+	}
+	return fmt.Sprintf("%s at %v", articled(e.Object.Size), e.Object.Addr)
+}
+
+// damageWhy says what was overwritten, who made the object, and how that came
+// out.
+func (h *agentHeap) damageWhy(kind evidence.FindingKind, e *agent.Error, f *evidence.Finding) string {
+	text := "found " + whenWords(e.When)
+	if e.Object != nil && f.Damage != nil {
+		text = damageWords(kind, e.Object, f.Damage) + ", " + text
+	}
+	return joined(text, life(f))
+}
+
+func life(f *evidence.Finding) string {
+	if f.Object == nil {
+		return ""
+	}
+	return lifeWords(f.Object)
+}
+
+func firstFreed(f *evidence.Finding) string {
+	if text := life(f); f.Object != nil && f.Object.Freed != nil && text != "" {
+		return "first " + text
+	} else if text != "" {
+		return text
+	}
+	return ""
+}
+
+func joined(parts ...string) string {
+	text := ""
+	for _, p := range parts {
+		if p != "" && text != "" {
+			text += "; "
+		}
+		text += p
+	}
+	return text
+}
+
+// errorFinding is what the agent found, as a finding of the report.
+func (h *agentHeap) errorFinding(e *agent.Error) (evidence.Finding, verdict, error) {
+	o := e.Object
+	if o == nil { // of a pointer read from freed memory the object is known
+		if named, offset, ok, err := h.FillWord(uint64(e.Pointer)); err == nil && ok && offset == 0 {
+			o = &named
+		}
+	}
+	err := h.findFrees(o)
+	f := evidence.Finding{Addr: e.Pointer, Object: h.object(o), Proof: evidence.FromCore}
+	f.Call = &evidence.HeapCall{Stack: evidence.Stack{Frames: []evidence.Frame{}}, Thread: h.thread(e.Thread)}
+	h.fillStack(f.Call, e.Stack)
+	f.Site = f.Call.Site
+	if ref := h.threadRef(e.TID); ref != nil && (f.Call.Thread == nil || !f.Call.Thread.Ended) {
+		f.Threads = []evidence.ThreadRef{*ref}
+	}
+	if e.Object != nil && e.DamageEnd > e.Damage {
+		f.Damage = h.recordedDamage(e)
+		f.Addr, f.Size = f.Damage.Start, int(min(uint64(f.Damage.End-f.Damage.Start), 1<<31))
+		if e.Kind == agent.ErrorOverflow && f.Damage.Reaches && f.Damage.Start > e.Object.End() {
+			f.Proof = evidence.Inferred // it may be an underflow of the object behind
+		}
+	}
+	v := h.judge(e, &f)
+	f.Kind = v.finding
+	f.Summary = v.what
+	switch e.Kind {
+	case agent.ErrorOverflow, agent.ErrorUnderflow, agent.ErrorUseAfterFree:
+		if f.Damage != nil {
+			f.Summary += ": " + damageWords(v.finding, e.Object, f.Damage)
+		}
+		f.Facts = append(f.Facts, evidence.Fact{Name: "found", Text: whenWords(e.When)})
+	case agent.ErrorFreeMiddle, agent.ErrorDoubleFree, agent.ErrorMismatch:
+	default:
+		f.Facts = append(f.Facts, evidence.Fact{Name: "where", Text: v.why})
+		if o != nil {
+			f.Facts = append(f.Facts, evidence.Fact{Name: "value", Text: fmt.Sprintf("it is what %s at %v is filled with: the pointer was read from it", sized(o), o.Addr)})
+		}
+	}
+	if e.Fatal {
+		f.Facts = append(f.Facts, evidence.Fact{Name: "outcome", Text: "the agent ended the process"})
+	}
+	return f, v, err
+}
+
+// recordedDamage is the damage as the agent kept it; where the process ended
+// there, as it stands in memory, which has all of it.
+func (h *agentHeap) recordedDamage(e *agent.Error) *evidence.Damage {
+	o, word := e.Object, h.CanaryWord()
+	if e.Kind == agent.ErrorUseAfterFree {
+		word = h.FillWordOf(o)
+	}
+	if e.Fatal && uint64(e.DamageEnd-e.Damage) <= agent.SmallMax {
+		if d, err := h.Damage(o, agent.Range{Start: e.Damage, End: e.DamageEnd}, word); err == nil && d != nil {
+			d.Reaches = h.reaches(e.Kind, o, d)
+			return d
+		}
+	}
+	d := &evidence.Damage{Start: e.Damage, End: e.DamageEnd, Offset: int64(e.Damage - o.Addr)}
+	d.Reaches = h.reaches(e.Kind, o, d)
+	found := e.Bytes[:min(uint64(len(e.Bytes)), uint64(d.End-d.Start))]
+	expected := make([]byte, len(found))
+	for i := range found {
+		expected[i] = byte(word >> ((d.Start + evidence.Addr(i)) % 8 * 8))
+		if found[i] != expected[i] {
+			d.Overwritten++
+		}
+	}
+	d.Overwritten = max(1, d.Overwritten) // of more than was kept only the length is known
+	n := min(len(found), shownBytes)
+	d.Bytes, d.Text, d.Expected = hex.EncodeToString(found[:n]), printable(found[:n]), hex.EncodeToString(expected[:n])
+	return d
+}
+
+// shownBytes is how much of a damage is shown.
+const shownBytes = 64
+
+func printable(data []byte) string {
+	text := make([]byte, len(data))
+	for i, c := range data {
+		if text[i] = c; c < ' ' || c > '~' {
+			text[i] = '.'
+		}
+	}
+	return string(text)
+}
+
+// reaches reports whether a damage goes up to the end of what was guarded.
+func (h *agentHeap) reaches(kind int, o *agent.Object, d *evidence.Damage) bool {
+	switch kind {
+	case agent.ErrorOverflow:
+		return d.End >= min(o.SlotEnd, o.End()+agent.LargeCanary)
+	case agent.ErrorUnderflow:
+		before, _, err := h.Guards(o)
+		return err == nil && d.Start <= before.Start
+	}
+	return d.End >= h.Fill(o).End
+}
+
+// fatal is the error by which the agent ended the process in a thread; nil if
+// it did not.
+func (h *agentHeap) fatal(tid int) *agent.Error {
+	i := slices.IndexFunc(h.errors, func(e agent.Error) bool { return e.Fatal && e.TID == tid })
+	if i < 0 {
+		return nil
+	}
+	return &h.errors[i]
+}

@@ -1,0 +1,319 @@
+package driver
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"diagnose/agent"
+	"diagnose/canary"
+	"diagnose/evidence"
+	"diagnose/quarantine"
+)
+
+const (
+	// shownFindings is how many findings of the heap a report of a crash has,
+	// and summarizedFindings the same of a summary.
+	shownFindings, summarizedFindings = 8, 40
+	// keptDamages bounds what each judge returns: the strongest are chosen
+	// among them.
+	keptDamages = 1000
+)
+
+// Ranks of the findings: those that are about the failure come first.
+const (
+	rankEnded    = iota // the agent ended the process because of it
+	rankFailure         // the object that the failing pointer names
+	rankRelated         // damage of objects that the failing pointers lead to
+	rankRecorded        // found while the program ran
+	rankDamaged
+	rankPointer // where the failing pointers lie
+)
+
+// heapFinding is a finding on its way into the report.
+type heapFinding struct {
+	evidence.Finding
+	rank int
+	// object and beyond are those concerned; their calls are looked up when it
+	// is known that the finding is shown.
+	object, beyond *agent.Object
+	// ready: the finding has its objects already.
+	ready bool
+}
+
+// heapFindings gathers what the heap shows: the errors that the agent
+// recorded, the damaged objects, the objects that the failing pointers name.
+func (a *analysis) heapFindings() error {
+	if a.heap == nil {
+		return nil
+	}
+	c := &collection{heap: a.heap, near: a.relatedAddresses()}
+	err := c.collect()
+	if a.thread != nil && !a.bystander() {
+		err = first(err, c.pointed(a))
+	}
+	list := c.finish(shownFindings)
+	a.limit(c.limits...)
+	a.result.Findings = append(list, a.result.Findings...)
+	return err
+}
+
+// collection gathers the findings of a heap.
+type collection struct {
+	heap *agentHeap
+	// near are addresses that the failure is about.
+	near   []evidence.Addr
+	list   []*heapFinding
+	limits []evidence.Limit
+	// damaged counts the objects that are damaged now.
+	damaged uint64
+}
+
+// collect runs the judges.
+func (c *collection) collect() error {
+	err := c.recorded()
+	guards := canary.CheckHeap(c.heap.Heap, canary.HeapOptions{Limit: keptDamages})
+	for i := range guards.Damages {
+		c.guard(&guards.Damages[i])
+	}
+	fills := quarantine.Check(c.heap.Heap, quarantine.Options{Limit: keptDamages})
+	for i := range fills.Damages {
+		c.fill(&fills.Damages[i])
+	}
+	c.damaged = uint64(len(guards.Damages) + guards.Further + len(fills.Damages) + fills.Further)
+	c.limits = append(append(c.limits, guards.Limits...), fills.Limits...)
+	return err
+}
+
+// recorded adds what the agent found while the program ran.
+func (c *collection) recorded() error {
+	var err error
+	for i := range c.heap.errors {
+		e := &c.heap.errors[i]
+		f, _, errFound := c.heap.errorFinding(e)
+		err = first(err, errFound)
+		rank := rankRecorded
+		if e.Fatal {
+			rank = rankEnded
+		}
+		c.list = append(c.list, &heapFinding{Finding: f, rank: rank, object: e.Object, ready: true})
+	}
+	if c.heap.more > 0 {
+		c.limits = append(c.limits, evidence.Limit{Text: fmt.Sprintf("the agent found %s more than it keeps", count(uint64(c.heap.more), "error"))})
+	}
+	return err
+}
+
+// add adds a damage, or what it tells of one that the agent recorded.
+func (c *collection) add(f *heapFinding, damage *evidence.Damage) {
+	for _, known := range c.list {
+		if known.ready && known.Kind == f.Kind && known.object != nil && known.object.Addr == f.object.Addr &&
+			known.Damage != nil && known.Damage.Start == damage.Start {
+			known.beyond = f.beyond
+			known.Facts = append(known.Facts, f.Facts...)
+			if f.Proof == evidence.Inferred {
+				known.Proof = f.Proof
+			}
+			return
+		}
+	}
+	f.Damage, f.Addr, f.Size = damage, damage.Start, int(min(uint64(damage.End-damage.Start), 1<<31))
+	f.Summary = titles[f.Kind] + ": " + damageWords(f.Kind, f.object, damage)
+	f.rank = rankDamaged
+	if c.related(f) {
+		f.rank = rankRelated
+	}
+	c.list = append(c.list, f)
+}
+
+// guard adds an overwritten canary.
+func (c *collection) guard(d *canary.Damage) {
+	f := &heapFinding{object: &d.Object, beyond: d.Beyond}
+	f.Kind, f.Proof = evidence.FindingHeapOverflow, evidence.FromCore
+	if d.Side == canary.Before {
+		f.Kind = evidence.FindingHeapUnderflow
+	}
+	if d.FromBeyond && d.Beyond != nil {
+		other := "an underflow"
+		if d.Side == canary.Before {
+			other = "an overflow"
+		}
+		f.orRather(fmt.Sprintf("%s of %s at %v, up to which the damage goes, while the bytes next to this object are whole",
+			other, sized(d.Beyond), d.Beyond.Addr))
+	}
+	if d.Continues {
+		f.orRather("the end of the overflow of the object before, whose damage goes up to this one")
+	}
+	if d.BeyondDamaged {
+		f.Facts = append(f.Facts, evidence.Fact{Name: "farther on", Text: "the guard of the object beyond is damaged as well"})
+	}
+	c.add(f, &d.Damage)
+}
+
+// orRather notes another explanation, which makes the one given an inference.
+func (f *heapFinding) orRather(text string) {
+	f.Proof = evidence.Inferred
+	f.Facts = append(f.Facts, evidence.Fact{Name: "or rather", Text: text})
+}
+
+// fill adds a freed object that was written to.
+func (c *collection) fill(d *quarantine.Damage) {
+	f := &heapFinding{object: &d.Object}
+	f.Kind, f.Proof = evidence.FindingUseAfterFree, evidence.FromCore
+	if d.Before != nil && c.overflowed(d.Before) {
+		f.orRather(fmt.Sprintf("the end of the overflow of %s at %v, whose damage goes up to here", sized(d.Before), d.Before.Addr))
+	}
+	c.add(f, &d.Damage)
+}
+
+// overflowed reports whether an object's overflow up to the next slot is among
+// the findings.
+func (c *collection) overflowed(o *agent.Object) bool {
+	return slices.ContainsFunc(c.list, func(f *heapFinding) bool {
+		return f.Kind == evidence.FindingHeapOverflow && f.object != nil && f.object.Addr == o.Addr && f.Damage != nil && f.Damage.Reaches
+	})
+}
+
+// titles begin the summaries of damages.
+var titles = map[evidence.FindingKind]string{
+	evidence.FindingHeapOverflow:  "heap overflow",
+	evidence.FindingHeapUnderflow: "heap underflow",
+	evidence.FindingUseAfterFree:  "use after free",
+}
+
+// related reports whether a damage concerns an object that the failure is
+// about, or lies directly before it.
+func (c *collection) related(f *heapFinding) bool {
+	for _, at := range c.near {
+		for _, o := range []*agent.Object{f.object, f.beyond} {
+			if o != nil && at >= o.Slot && at < o.SlotEnd {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// relatedAddresses are those that the failure is about.
+func (a *analysis) relatedAddresses() []evidence.Addr {
+	var list []evidence.Addr
+	if a.cell != 0 {
+		list = append(list, a.cell)
+	}
+	if a.filled != nil {
+		list = append(list, a.filled.object.Addr)
+	}
+	if f := &a.result.Failure; f.Fault != nil && a.thread != nil && !a.bystander() {
+		for _, p := range a.faultPointers() {
+			list = append(list, p.addr)
+		}
+	}
+	return list
+}
+
+// pointed adds the objects that the pointers of the failing instruction and
+// the bad value's cell lie in or beside.
+func (c *collection) pointed(a *analysis) error {
+	if w := a.filled; w != nil {
+		c.usedFreed(a, w)
+	}
+	f := &a.result.Failure
+	if f.Fault == nil {
+		return nil
+	}
+	var err error
+	seen := map[evidence.Addr]bool{}
+	pointers := a.faultPointers()
+	if a.cell != 0 {
+		pointers = append(pointers, pointer{"the memory that the bad value was read from,", a.cell})
+	}
+	// The address that failed says more than the register that it came from.
+	slices.SortStableFunc(pointers, func(x, y pointer) int {
+		return cmp.Compare(boolRank(x.addr == f.Fault.Addr), boolRank(y.addr == f.Fault.Addr))
+	})
+	for _, p := range pointers {
+		near, found, errNear := c.heap.Nearest(p.addr)
+		err = first(err, errNear)
+		if !found || errNear != nil {
+			continue
+		}
+		o := near.Object
+		rank := rankPointer
+		if p.addr == f.Fault.Addr && a.faulted != nil {
+			o, rank = *a.faulted, rankFailure
+		}
+		if seen[o.Addr] || a.filled != nil && a.filled.object.Addr == o.Addr {
+			continue
+		}
+		seen[o.Addr] = true
+		c.list = append(c.list, &heapFinding{object: &o, rank: rank, Finding: evidence.Finding{
+			Kind: evidence.FindingHeapObject, Addr: p.addr, Proof: evidence.FromCore,
+			Summary: fmt.Sprintf("%s %v is %s", p.name, p.addr, offsetWords(p.addr, &o))}})
+	}
+	return err
+}
+
+func boolRank(first bool) int {
+	if first {
+		return 0
+	}
+	return 1
+}
+
+// usedFreed adds the freed object whose fill the program took for a pointer.
+func (c *collection) usedFreed(a *analysis, w *filled) {
+	f := &heapFinding{object: &w.object, rank: rankFailure}
+	f.Kind, f.Proof = evidence.FindingUseAfterFree, a.result.Failure.Proof
+	f.Addr, f.Size = w.object.Addr, int(min(w.object.Size, 1<<31))
+	f.Summary = fmt.Sprintf("use after free: a pointer was read from %s at %v", sized(&w.object), w.object.Addr)
+	f.Facts = append(f.Facts, evidence.Fact{Name: "pointer", Text: fmt.Sprintf("%s held %v, by which the agent marks the memory of this object after its free", w.pointer.name, w.pointer.addr)})
+	if w.cell != 0 {
+		f.Facts = append(f.Facts, evidence.Fact{Name: "read from", Text: fmt.Sprintf("%v, offset %d of the object", w.cell, w.cell-w.object.Addr)})
+	}
+	if w.offset != 0 {
+		f.Facts = append(f.Facts, evidence.Fact{Name: "added", Text: fmt.Sprintf("%d, as for a member", w.offset)})
+	}
+	if w.object.State == agent.Live {
+		f.Facts = append(f.Facts, evidence.Fact{Name: "reused", Text: "the memory was handed out again since; the object that was freed is not known"})
+	}
+	c.list = append(c.list, f)
+}
+
+// finish orders the findings, cuts them to a number, and completes those that
+// are left.
+func (c *collection) finish(most int) []evidence.Finding {
+	slices.SortStableFunc(c.list, func(x, y *heapFinding) int { return cmp.Compare(x.rank, y.rank) })
+	if more := len(c.list) - most; more > 0 {
+		c.list = c.list[:most]
+		c.limits = append(c.limits, evidence.Limit{Text: fmt.Sprintf("%s of the heap are left out; %s damaged in all",
+			count(uint64(more), "further finding"), objectsAre(c.damaged))})
+	}
+	var objects []*agent.Object
+	for _, f := range c.list {
+		objects = append(objects, f.object, f.beyond)
+	}
+	if err := c.heap.findFrees(objects...); err != nil {
+		c.limits = append(c.limits, evidence.Limit{Text: err.Error()})
+	}
+	out := make([]evidence.Finding, 0, len(c.list))
+	for _, f := range c.list {
+		if !f.ready {
+			f.Object = c.heap.object(f.object)
+			if f.Site == nil && f.Object != nil && f.Object.Allocated != nil {
+				f.Site = f.Object.Allocated.Site
+			}
+		}
+		if f.beyond != nil {
+			f.Beyond = c.heap.object(f.beyond)
+		}
+		out = append(out, f.Finding)
+	}
+	return out
+}
+
+func objectsAre(n uint64) string {
+	if n == 1 {
+		return "1 object is"
+	}
+	return fmt.Sprintf("%d objects are", n)
+}
