@@ -52,13 +52,13 @@ static inline bool dg_canary_run_stands(uint64_t start, uint64_t end)
 	return !differ;
 }
 
-/* Slots of up to 256 bytes have 8 to 23 bytes of canary: three words that may
- * overlap do without a branch. */
+/* Slots of up to 256 bytes nearly always have 8 to 23 bytes of canary: three
+ * words that may overlap do without a branch. */
 static inline void dg_canary_put(uint64_t object, uint64_t size, uint64_t slot)
 {
 	uint64_t middle;
 
-	if (DG_UNLIKELY(slot > 256)) {
+	if (DG_UNLIKELY(slot - size > 24)) {
 		dg_canary_run(object + size, object + slot);
 		return;
 	}
@@ -72,7 +72,7 @@ static inline bool dg_canary_stands(uint64_t object, uint64_t size, uint64_t slo
 {
 	uint64_t middle;
 
-	if (DG_UNLIKELY(slot > 256))
+	if (DG_UNLIKELY(slot - size > 24))
 		return dg_canary_run_stands(object + size, object + slot);
 	middle = dg_up8(size) > slot - 16 ? dg_up8(size) : slot - 16;
 	return !((dg_get8(object + size) ^ dg_canary_word(size)) |
