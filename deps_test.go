@@ -31,6 +31,7 @@ var allowed = map[string]string{
 	// Tools and test support: nothing above imports them outside its tests.
 	"internal/schemagen": "reports",
 	"internal/crashtest": "",
+	"internal/realprograms": "",
 	"bench":              "",
 	"bench/heap":         "agent",
 }
