@@ -29,11 +29,11 @@ var allowed = map[string]string{
 	"cmd/diagnose":    "agent internal/driver reports",
 
 	// Tools and test support: nothing above imports them outside its tests.
-	"internal/schemagen": "reports",
-	"internal/crashtest": "",
+	"internal/schemagen":    "reports",
+	"internal/crashtest":    "",
 	"internal/realprograms": "",
-	"bench":              "",
-	"bench/heap":         "agent",
+	"bench":                 "",
+	"bench/heap":            "agent",
 }
 
 func TestImportGraph(t *testing.T) {
