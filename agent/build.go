@@ -33,6 +33,8 @@ var compilerFlags = []string{
 	"-Wl,--version-script=agent.map", "-Wl,-soname," + LibraryName, "-Wl,--build-id=sha1",
 	"-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--no-undefined",
 	"agent.c",
+	// Before glibc 2.34 they were not part of libc; since then nothing is needed.
+	"-Wl,--as-needed", "-lpthread", "-ldl",
 }
 
 // UnsupportedError says what this machine lacks.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"debug/elf"
 	"errors"
 	"io/fs"
 	"os"
@@ -87,6 +88,42 @@ func TestBuildOnce(t *testing.T) {
 			}
 			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(first.Path), ".*")); len(left) > 0 {
 				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+// The agent itself: no warnings, nothing but libc, and it works.
+func TestBuildTheAgent(t *testing.T) {
+	for _, compiler := range []string{"gcc", "clang"} {
+		t.Run(compiler, func(t *testing.T) {
+			needCompiler(t, compiler)
+			path := build(t, BuildOptions{Compiler: compiler + " -Wall -Wextra -Werror", Places: []string{t.TempDir()}}).Path
+			f, err := elf.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			libraries, err := f.ImportedLibraries()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, library := range libraries {
+				if library != "libc.so.6" && library != "ld-linux-x86-64.so.2" {
+					t.Errorf("it needs %s", library)
+				}
+			}
+			// The agent's thread-local data must not be allocated at its first use.
+			if flags, err := f.DynValue(elf.DT_FLAGS); err != nil || len(flags) != 1 || flags[0]&uint64(elf.DF_STATIC_TLS) == 0 {
+				t.Errorf("flags %#x, %v: want initial-exec thread-local data", flags, err)
+			}
+			if f.Section(".note.gnu.build-id") == nil {
+				t.Error("it has no build-id, by which a core's agent is known")
+			}
+			cmd := exec.Command(program(t, empty))
+			cmd.Env = Environment(nil, path, Options{{"unheard_of", "1"}})
+			if said, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(said), "unknown option name=unheard_of") {
+				t.Errorf("a program with it: %v\n%s", err, said)
 			}
 		})
 	}

@@ -5,7 +5,7 @@ import (
 	"io/fs"
 )
 
-//go:embed src/*.[chm]*
+//go:embed src/*.c src/*.h src/*.map
 var embedded embed.FS
 
 // Sources is the library's source: C files, headers and the version map.

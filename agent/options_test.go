@@ -2,42 +2,46 @@ package agent
 
 import (
 	"io/fs"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
+// optionTable is what Set says to values, and so must the agent.
+var optionTable = []struct{ name, value, refused string }{
+	{"on_error", "abort", ""},
+	{"on_error", "log", ""},
+	{"on_error", "continue", ""},
+	{"on_error", "Abort", `on_error: it is one of abort, log, continue, not "Abort"`},
+	{"log_path", "/var/log/a b", ""},
+	{"log_path", "", "log_path: the name of the file is empty"},
+	{"log_path", "a:b", "a colon"},
+	{"log_path", strings.Repeat("x", 4096), "4096 bytes"},
+	{"quarantine_mb", "0", ""},
+	{"quarantine_mb", "65536", ""},
+	{"quarantine_mb", "65537", "from 0 to 65536"},
+	{"quarantine_mb", "-1", "from 0 to 65536"},
+	{"quarantine_mb", "", "from 0 to 65536"},
+	{"canary", "a7", ""},
+	{"canary", "0xa7d3c1f5e9b38b95", ""},
+	{"canary", "a7d3c1f5e9b38b", "1 or 8 bytes"},
+	{"canary", "a7d300f5e9b38b95", "none of them 0"},
+	{"canary", "xyzxyzxyzxyzxyzx", "hexadecimal"},
+	{"fill_bytes", "128", ""},
+	{"fill_bytes", "12", "a multiple of 8 from 0 to 4096"},
+	{"stacks", "12", ""},
+	{"stacks", "0", "from 1 to 12"},
+	{"check_interval_ms", "4294967295", ""},
+	{"check_interval_ms", "4294967296", "4294967295"},
+	{"exitcode", "255", ""},
+	{"exitcode", "256", "from 0 to 255"},
+	{"exit_code", "1", `unknown option "exit_code": it is one of canary, check_interval_ms, `},
+}
+
 func TestOptions(t *testing.T) {
-	for _, x := range []struct{ name, value, refused string }{
-		{"on_error", "abort", ""},
-		{"on_error", "log", ""},
-		{"on_error", "continue", ""},
-		{"on_error", "Abort", `on_error: it is one of abort, log, continue, not "Abort"`},
-		{"log_path", "/var/log/a b", ""},
-		{"log_path", "", "log_path: the name of the file is empty"},
-		{"log_path", "a:b", "a colon"},
-		{"log_path", strings.Repeat("x", 4096), "4096 bytes"},
-		{"quarantine_mb", "0", ""},
-		{"quarantine_mb", "65536", ""},
-		{"quarantine_mb", "65537", "from 0 to 65536"},
-		{"quarantine_mb", "-1", "from 0 to 65536"},
-		{"quarantine_mb", "", "from 0 to 65536"},
-		{"canary", "a7", ""},
-		{"canary", "0xa7d3c1f5e9b38b95", ""},
-		{"canary", "a7d3c1f5e9b38b", "1 or 8 bytes"},
-		{"canary", "a7d300f5e9b38b95", "none of them 0"},
-		{"canary", "xyzxyzxyzxyzxyzx", "hexadecimal"},
-		{"fill_bytes", "128", ""},
-		{"fill_bytes", "12", "a multiple of 8 from 0 to 4096"},
-		{"stacks", "12", ""},
-		{"stacks", "0", "from 1 to 12"},
-		{"check_interval_ms", "4294967295", ""},
-		{"check_interval_ms", "4294967296", "4294967295"},
-		{"exitcode", "255", ""},
-		{"exitcode", "256", "from 0 to 255"},
-		{"exit_code", "1", `unknown option "exit_code": it is one of canary, check_interval_ms, `},
-	} {
+	for _, x := range optionTable {
 		var o Options
 		err := o.Set(x.name, x.value)
 		switch {
@@ -75,5 +79,23 @@ func TestOptionNamesAreTheAgents(t *testing.T) {
 	slices.Sort(names)
 	if !slices.Equal(names, OptionNames()) {
 		t.Errorf("src/options.c takes %q, Set takes %q", names, OptionNames())
+	}
+}
+
+// A value that Set refuses is one that the agent warns of, and no other.
+func TestOptionsAgreeWithTheAgent(t *testing.T) {
+	needCompiler(t, "gcc")
+	library := build(t, BuildOptions{Compiler: "gcc", Places: []string{t.TempDir()}}).Path
+	prog := program(t, empty)
+	for _, x := range optionTable {
+		cmd := exec.Command(prog)
+		cmd.Env = Environment(nil, library, Options{{x.name, x.value}})
+		said, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s=%s: %v\n%s", x.name, x.value, err, said)
+		}
+		if warned := strings.HasPrefix(string(said), "diagnose: warning: DIAGNOSE_OPTIONS:"); warned != (x.refused != "") || !warned && len(said) > 0 {
+			t.Errorf("%s=%s: the agent says %q, Set refuses it with %q", x.name, x.value, said, x.refused)
+		}
 	}
 }
