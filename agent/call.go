@@ -9,6 +9,7 @@ import (
 
 const (
 	spanSize   = 128
+	spanWord   = 104 // a large object's, in its span's record
 	siteSize   = 136
 	threadSize = 32
 	freedSize  = 16
@@ -25,11 +26,11 @@ type Thread struct {
 }
 
 // Threads is how many threads used the heap; they are numbered from 1.
-func (h *Heap) Threads() int { return int(h.root.Threads.Used) }
+func (h *Heap) Threads() int { return max(0, int(h.root.Threads.Used)-1) }
 
 // Thread reads thread number n, as Call.Thread has it.
 func (h *Heap) Thread(n uint32) (Thread, error) {
-	if n == 0 || uint64(n) >= h.root.Threads.Mapped/threadSize {
+	if n == 0 || uint64(n) >= h.root.Threads.Used {
 		return Thread{}, fmt.Errorf("agent: there is no thread %d", n)
 	}
 	raw, err := readRaw[RawThread](h, fmt.Sprintf("thread %d", n), h.root.Threads.Start+uint64(n)*threadSize)
@@ -43,7 +44,7 @@ func (h *Heap) Thread(n uint32) (Thread, error) {
 // Site returns the return addresses of site number n, innermost first: the
 // first one returns to the caller of malloc or free.
 func (h *Heap) Site(n uint32) ([]evidence.Addr, error) {
-	if n == 0 || uint64(n) >= h.root.Sites.Mapped/siteSize {
+	if n == 0 || uint64(n) >= h.root.Sites.Used {
 		return nil, fmt.Errorf("agent: there is no site %d", n)
 	}
 	raw, err := readRaw[RawSite](h, fmt.Sprintf("site %d", n), h.root.Sites.Start+uint64(n)*siteSize)

@@ -126,24 +126,27 @@ func (h *Heap) plausible(s *Span) error {
 	if raw.Units == 0 || s.Index+uint64(raw.Units) > h.root.Spans.Used {
 		return fmt.Errorf("implausible length of %d units", raw.Units)
 	}
-	words := uint64(1)
 	switch raw.Kind {
 	case SpanSmall:
-		words = uint64(raw.Slots)
+		words := uint64(raw.Slots)
 		length := uint64(raw.Units) << UnitShift
 		if raw.Slot < 16 || raw.Slot > SmallMax || raw.Slot%16 != 0 || raw.First < 16 || raw.First > 4096 || raw.First%16 != 0 ||
 			uint64(raw.First)+words*uint64(raw.Slot) > length || raw.Carved > raw.Slots {
 			return fmt.Errorf("%d of %d slots of %d bytes behind %d bytes do not fit %#x bytes", raw.Carved, raw.Slots, raw.Slot, raw.First, length)
 		}
+		if !h.inMeta(raw.Words, 8*words) {
+			return fmt.Errorf("%d words at %#x are outside the metadata", words, raw.Words)
+		}
 	case SpanLarge, SpanFreed:
 		if raw.End > uint64(s.End) || raw.Object < uint64(s.Start) || raw.Object > raw.End || raw.Size > raw.End-raw.Object {
 			return fmt.Errorf("a large object of %d bytes at %#x does not fit up to %#x", raw.Size, raw.Object, raw.End)
 		}
+		// A large object's word is in the record itself.
+		if want := h.root.Spans.Start + s.Index*spanSize + spanWord; raw.Words != want {
+			return fmt.Errorf("the word of a large object is at %#x, expected at %#x", raw.Words, want)
+		}
 	default:
 		return fmt.Errorf("unknown kind %d", raw.Kind)
-	}
-	if !h.inMeta(raw.Words, 8*words) {
-		return fmt.Errorf("%d words at %#x are outside the metadata", words, raw.Words)
 	}
 	return nil
 }

@@ -28,11 +28,13 @@ func New() *Heap {
 	r.Options = agent.RawOptions{Stacks: 8, FillBytes: 128, Quarantine: 1 << 20, Canary: agent.DefaultCanary}
 	for _, w := range []struct {
 		*agent.RawWindow
-		offset, used uint64
-	}{{&r.Heaps, agent.OffHeaps, 0}, {&r.Threads, agent.OffThreads, 1}, {&r.Sites, agent.OffSites, 1}, {&r.Spans, agent.OffSpans, 0},
-		{&r.Meta, agent.OffMeta, 0}, {&r.Objects, agent.OffObjects, 0}} {
-		*w.RawWindow = agent.RawWindow{Start: r.Base + w.offset, Used: w.used}
+		offset uint64
+	}{{&r.Heaps, agent.OffHeaps}, {&r.Threads, agent.OffThreads}, {&r.Sites, agent.OffSites}, {&r.Spans, agent.OffSpans},
+		{&r.Meta, agent.OffMeta}, {&r.Objects, agent.OffObjects}} {
+		*w.RawWindow = agent.RawWindow{Start: r.Base + w.offset}
 	}
+	h.add(&r.Threads, agent.RawThread{}) // number 0 is the unknown one
+	h.add(&r.Sites, agent.RawSite{})
 	r.Boundary = r.Objects.Start
 	r.Errors = r.Base + 4096
 	h.units(1) // as the agent: unit 0 is no object's
@@ -86,6 +88,9 @@ func (h *Heap) put64(addr, v uint64) {
 
 // Word reads the word of an object.
 func (h *Heap) Word(object evidence.Addr) uint64 {
+	if raw := h.Span(object); raw.Kind != agent.SpanSmall {
+		return raw.Reserved[0]
+	}
 	var p [8]byte
 	if _, err := h.Memory.ReadMemory(evidence.Addr(h.wordAt(object)), p[:]); err != nil {
 		panic(err)
@@ -94,13 +99,16 @@ func (h *Heap) Word(object evidence.Addr) uint64 {
 }
 
 // SetWord writes the word of an object.
-func (h *Heap) SetWord(object evidence.Addr, word uint64) { h.put64(h.wordAt(object), word) }
+func (h *Heap) SetWord(object evidence.Addr, word uint64) {
+	if raw := h.Span(object); raw.Kind != agent.SpanSmall {
+		raw.Reserved[0] = word
+		return
+	}
+	h.put64(h.wordAt(object), word)
+}
 
 func (h *Heap) wordAt(object evidence.Addr) uint64 {
 	raw := h.Span(object)
-	if raw.Kind != agent.SpanSmall {
-		return raw.Words
-	}
 	offset := uint64(object-h.start(object)) - uint64(raw.First)
 	if offset%uint64(raw.Slot) != 0 {
 		panic(fmt.Sprintf("no slot begins at %v", object))
@@ -129,7 +137,7 @@ func (h *Heap) Small(slot, slots int) evidence.Addr {
 	units := (first + slot*slots + agent.Unit - 1) / agent.Unit
 	unit := h.units(units)
 	h.spans[unit] = agent.RawSpan{Kind: agent.SpanSmall, Units: uint32(units), Slot: uint32(slot), First: uint32(first), Slots: uint32(slots),
-		Words: h.meta(8 * slots), Bitmap: h.meta((slots + 63) / 64 * 8)}
+		Carved: uint32(slots), Words: h.meta(8 * slots), Bitmap: h.meta((slots + 63) / 64 * 8)}
 	start := h.unit(unit)
 	h.canary(start, start+evidence.Addr(first))
 	return start + evidence.Addr(first)
@@ -143,8 +151,6 @@ func (h *Heap) Alloc(slot evidence.Addr, size int, by agent.Call, api agent.API)
 	}
 	h.canary(slot+evidence.Addr(size), slot+evidence.Addr(raw.Slot))
 	h.SetWord(slot, word(uint64(size), by, agent.Live, api))
-	index := uint32(uint64(slot-h.start(slot))-uint64(raw.First)) / raw.Slot
-	raw.Carved = max(raw.Carved, index+1)
 	return slot
 }
 
@@ -214,7 +220,7 @@ func (h *Heap) Large(offset, size, rest int, by agent.Call, guarded bool) eviden
 	start := h.unit(unit)
 	object := start + evidence.Addr(offset)
 	end := start + evidence.Addr(length)
-	h.spans[unit] = agent.RawSpan{Kind: agent.SpanLarge, Units: uint32(units), Slots: 1, Carved: 1, Words: h.meta(8),
+	h.spans[unit] = agent.RawSpan{Kind: agent.SpanLarge, Units: uint32(units), Slots: 1, Carved: 1, Words: h.Root.Spans.Start + unit*128 + 104,
 		Object: uint64(object), Size: uint64(size), End: uint64(end)}
 	if guarded {
 		h.spans[unit].Flags = agent.SpanGuarded
