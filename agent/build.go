@@ -134,7 +134,10 @@ func (o *BuildOptions) maker() (maker, error) {
 	}
 	if p := o.prebuilt; len(p.library) > 0 && p.sources == sources {
 		put := func(_ context.Context, dir string) error {
-			return os.WriteFile(filepath.Join(dir, LibraryName), p.library, 0o600)
+			if err := os.WriteFile(filepath.Join(dir, LibraryName), p.library, 0o600); err != nil {
+				return &placeError{dir, err}
+			}
+			return nil
 		}
 		return maker{key(sources, string(p.library)), put}, nil
 	}
@@ -222,11 +225,11 @@ func findCompiler(command string) (compiler, error) {
 	}
 	file, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return compiler{}, fmt.Errorf("C compiler: %w", err)
+		return compiler{}, fmt.Errorf("the C compiler: %w", err)
 	}
 	info, err := os.Stat(file)
 	if err != nil {
-		return compiler{}, fmt.Errorf("C compiler: %w", err)
+		return compiler{}, fmt.Errorf("the C compiler: %w", err)
 	}
 	identity := fmt.Sprintf("%q %s %d %d", words[1:], file, info.Size(), info.ModTime().UnixNano())
 	// Run by the name that was found: what a ccache link does depends on it.

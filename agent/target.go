@@ -75,7 +75,7 @@ func (t *Target) inspect() error {
 	defer file.Close()
 	f, err := elf.NewFile(file)
 	if err != nil {
-		return fmt.Errorf("%s is neither an ELF program nor a script that starts with #!", t.File)
+		return fmt.Errorf("%s is neither an ELF program nor a script with a #! line", t.File)
 	}
 	if err := checkMachine(t.File, f); err != nil {
 		return err
