@@ -192,7 +192,7 @@ func TestFillWord(t *testing.T) {
 	b.Free(slot+256, by, 1, 7)
 	h := open(t, b)
 	word := agent.FillWord(h.Root().Objects.Start, uint64(slot+256))
-	for _, offset := range []int64{0, 8, -1024, 3071, 3072, 8000, 20000} {
+	for _, offset := range []int64{0, 8, -agent.FillLow, 4095 - agent.FillLow, 4096 - agent.FillLow, 8000, 20000} {
 		o, got, found, err := h.FillWord(word + uint64(offset))
 		if !found || err != nil || got != offset || o.Addr != slot+256 || o.State != agent.Quarantined {
 			t.Errorf("offset %d: %v, %d, %v, %v", offset, o.Addr, got, found, err)
