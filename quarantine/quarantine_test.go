@@ -77,7 +77,7 @@ func TestWrites(t *testing.T) {
 			reaches, nothing bool
 		}{
 			{name: "first byte", size: 100, at: 0, bytes: "x", start: 0, end: 1, overwritten: 1},
-			{name: "a word", size: 100, at: 8, bytes: "\x00\x00\x00\x00\x00\x00\x00\x00", start: 8, end: 16, overwritten: 8},
+			{name: "a word", size: 100, at: 8, bytes: "\x00\xff\xff\xff\xff\xff\xff\xff", start: 8, end: 16, overwritten: 8},
 			{name: "last byte of the object", size: 100, at: 99, bytes: "x", start: 99, end: 100, overwritten: 1},
 			{name: "last byte of the fill", size: 100, at: 111, bytes: "x", start: 111, end: 112, overwritten: 1, reaches: true},
 			{name: "behind the fill", size: 100, at: 112, bytes: "xxxx", nothing: true},
