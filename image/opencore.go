@@ -216,7 +216,7 @@ func (p *Process) countMissing(core *elfCore) {
 			continue
 		}
 		m.Missing -= min(m.Missing, p.inObjects(m, core))
-		if m.Missing == 0 || m.Perms == "---" || m.Path == "[vvar]" || m.Path == "[vdso]" || uint64(m.Start) >= canonicalEnd {
+		if m.Missing == 0 || m.untouched(core) || m.Perms == "---" || m.Path == "[vvar]" || m.Path == "[vdso]" || uint64(m.Start) >= canonicalEnd {
 			continue
 		}
 		missing++
@@ -231,6 +231,14 @@ func (p *Process) countMissing(core *elfCore) {
 		p.Limits = append(p.Limits, evidence.Limit{Subject: p.Program.Path, Text: fmt.Sprintf(
 			"%d of %d mappings are missing or partly missing from the core: %s", missing, len(p.Mappings), strings.Join(names, ", "))})
 	}
+}
+
+// untouched reports whether the core leaves a mapping out because nobody has
+// written to it: the kernel dumps anonymous memory from the first write on
+// (vma_dump_size in fs/coredump.c). What the program asked to be left out
+// (MADV_DONTDUMP) looks the same.
+func (m *Mapping) untouched(core *elfCore) bool {
+	return core.dumpsWritten && !core.truncated() && m.Path == "" && m.Writable() && m.Missing == m.size()
 }
 
 func (p *Process) missingName(m *Mapping) string {

@@ -496,3 +496,28 @@ func BenchmarkOpenCore(b *testing.B) {
 		p.Close()
 	}
 }
+
+// Memory that nobody wrote to is not in a core, and nothing is amiss; what is
+// there in part is told.
+func TestCountMissing(t *testing.T) {
+	core := &elfCore{dumpsWritten: true}
+	anonymous := Mapping{Start: 0x10000, End: 0x12000, Perms: "rw-"}
+	for _, c := range []struct {
+		name    string
+		core    *elfCore
+		mapping Mapping
+		told    bool
+	}{
+		{"never written", core, anonymous, false},
+		{"the core has no anonymous memory", &elfCore{}, anonymous, true},
+		{"in part", &elfCore{dumpsWritten: true, data: make([]byte, pageSize), loads: []programHeader{{vaddr: 0x10000, filesz: pageSize, memsz: 2 * pageSize}}}, anonymous, true},
+		{"read-only", core, Mapping{Start: 0x10000, End: 0x12000, Perms: "r--"}, true},
+		{"a file", core, Mapping{Start: 0x10000, End: 0x12000, Perms: "rw-", Path: "/tmp/x"}, true},
+	} {
+		p := &Process{Mappings: []Mapping{c.mapping}}
+		p.countMissing(c.core)
+		if told := len(p.Limits) > 0; told != c.told {
+			t.Errorf("%s: limits %v", c.name, p.Limits)
+		}
+	}
+}
