@@ -268,7 +268,8 @@ func (a *analysis) sourcePaths(site *evidence.Site) failure.SourcePaths {
 // scan finds where the bad value came from and the suspects.
 func (a *analysis) scan() error {
 	asked := len(a.req.Functions) > 0 || a.req.Message != ""
-	if !asked && (a.thread == nil || a.result.Failure.Kind == evidence.GoPanic) {
+	f := &a.result.Failure
+	if !asked && (a.thread == nil || f.Kind == evidence.GoPanic || f.Site == nil && a.heapWords != nil) {
 		return nil
 	}
 	in := staticscan.Input{Process: a.process, Thread: a.thread, Signal: a.result.Failure.Signal}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/internal/crashtest"
 	"diagnose/internal/driver"
 )
@@ -84,6 +85,12 @@ func checkWant(t *testing.T, want crashtest.Want, c *evidence.Case) {
 	// A compiler may merge a read and a write into one instruction.
 	if want.Access != "" && (f.Fault == nil || f.Fault.Access != want.Access && f.Fault.Access != evidence.ReadWrite) {
 		t.Errorf("fault %+v, want access %s", f.Fault, want.Access)
+	}
+	if want.Nowhere() {
+		if f.Site != nil && !image.LibraryCode(f.Site) {
+			t.Errorf("site %+v, want none in the program", f.Site)
+		}
+		return
 	}
 	if f.Site == nil || !want.At(f.Site.Line) {
 		t.Errorf("site %+v, want lines %d to %d", f.Site, want.Line, want.LastLine)

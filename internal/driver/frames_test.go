@@ -28,6 +28,8 @@ func TestStartFunction(t *testing.T) {
 		{[]string{"append", "std::thread::_State_impl<X>::_M_run()", "execute_native_thread_routine", "start_thread"}, "append"},
 		{[]string{"", ""}, ""},
 		{nil, ""},
+		{[]string{"abort", "dg_check_all", "__run_exit_handlers", "__GI_exit", "__libc_start_call_main", "__libc_start_main_impl", "_start"}, "main"},
+		{[]string{"exit", "worker", "start_thread", "clone3"}, "worker"},
 	} {
 		if got := startFunction(frames(x.frames...)); got != x.want {
 			t.Errorf("startFunction(%q) = %q, want %q", x.frames, got, x.want)

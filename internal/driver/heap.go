@@ -121,9 +121,19 @@ func (h *agentHeap) fillStack(c *evidence.HeapCall, pcs []evidence.Addr) {
 	for i := range c.Stack.Frames {
 		if s := c.Stack.Frames[i].Site; s.Module != "" && !image.LibraryCode(&s) {
 			c.Site = &s
+			c.Stack.Frames = withoutStart(c.Stack.Frames)
 			return
 		}
 	}
+}
+
+// withoutStart leaves out what started the thread.
+func withoutStart(frames []evidence.Frame) []evidence.Frame {
+	n := len(frames)
+	for n > 1 && startWrapper(frames[n-1].Site.Function) {
+		n--
+	}
+	return frames[:n]
 }
 
 // thread names a thread by the agent's number; nil when it is not known.

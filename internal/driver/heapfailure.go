@@ -135,6 +135,7 @@ func (a *analysis) readFromFreed(pointers []pointer) (bool, error) {
 			f.Proof = evidence.Inferred
 		}
 		a.filled = &filled{object: o, pointer: p, offset: offset}
+		f.Fault.Place.Text = fmt.Sprintf("not canonical: what %s at %v is filled with%s", sized(&o), o.Addr, added(int64(f.Fault.Addr-p.addr)+offset))
 		a.heapWords = &failure.HeapWords{What: "use after free", Why: a.filled.why(a.heap, "")}
 		a.resay()
 		return true, err
@@ -170,10 +171,18 @@ func (w *filled) why(h *agentHeap, name string) string {
 	if o.State == agent.Live {
 		text = fmt.Sprintf("%s was read from freed memory at %v, which is %s by now", name, o.Addr, articled(o.Size))
 	}
-	if w.offset != 0 && w.cell == 0 {
-		text += fmt.Sprintf(" (and %d was added to it)", w.offset)
+	if w.cell == 0 {
+		text += added(w.offset)
 	}
 	return joined(text, lifeWords(h.object(o)))
+}
+
+// added is "" or says what a program added to a pointer, as for a member.
+func added(offset int64) string {
+	if offset == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (and %d was added to it)", offset)
 }
 
 // objectOfBase is the object that a register of the failing operand points

@@ -224,13 +224,10 @@ func (c *collection) pointed(a *analysis) error {
 	var err error
 	seen := map[evidence.Addr]bool{}
 	pointers := a.faultPointers()
+	slices.Reverse(pointers) // the address that failed says more than what it was made of
 	if a.cell != 0 {
-		pointers = append(pointers, pointer{"the memory that the bad value was read from,", a.cell})
+		pointers = append(pointers, pointer{"the bad value's memory at", a.cell})
 	}
-	// The address that failed says more than the register that it came from.
-	slices.SortStableFunc(pointers, func(x, y pointer) int {
-		return cmp.Compare(boolRank(x.addr == f.Fault.Addr), boolRank(y.addr == f.Fault.Addr))
-	})
 	for _, p := range pointers {
 		near, found, errNear := c.heap.Nearest(p.addr)
 		err = first(err, errNear)
@@ -251,13 +248,6 @@ func (c *collection) pointed(a *analysis) error {
 			Summary: fmt.Sprintf("%s %v is %s", p.name, p.addr, offsetWords(p.addr, &o))}})
 	}
 	return err
-}
-
-func boolRank(first bool) int {
-	if first {
-		return 0
-	}
-	return 1
 }
 
 // usedFreed adds the freed object whose fill the program took for a pointer.

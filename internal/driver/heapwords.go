@@ -111,10 +111,13 @@ func damageWords(kind evidence.FindingKind, o *agent.Object, d *evidence.Damage)
 	case evidence.FindingHeapOverflow:
 		where = "past the end of " + articled(o.Size)
 		if gap := uint64(d.Start - o.End()); gap > 0 {
-			where = fmt.Sprintf("from %s past the end of %s on", count(gap, "byte"), articled(o.Size))
+			where = fmt.Sprintf("beginning %s past the end of %s", count(gap, "byte"), articled(o.Size))
 		}
 	case evidence.FindingHeapUnderflow:
 		where = "before the start of " + sized(o)
+		if gap := uint64(max(o.Addr, d.End) - d.End); gap > 0 {
+			where = fmt.Sprintf("ending %s before the start of %s", count(gap, "byte"), sized(o))
+		}
 	}
 	verb := "were"
 	if d.Overwritten == 1 {

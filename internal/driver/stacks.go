@@ -224,6 +224,8 @@ func startFunction(frames []unwind.Frame) string {
 			switch {
 			case name != "" && startWrapper(name):
 				wrapper = name
+			case name != "" && strings.HasPrefix(wrapper, "__libc_start") && image.CanonicalName(name) == "exit":
+				return "main" // which has returned
 			case name != "":
 				return evidence.ShortName(name)
 			case strings.HasPrefix(wrapper, "__libc_start"):
