@@ -194,10 +194,15 @@ func debuggerCore(dir, exe string, run Run) (string, error) {
 	var err error
 	// gdb stays with one process: what crashes may be the child.
 	for _, process := range []string{"parent", "child"} {
-		args := append([]string{"-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", "set follow-fork-mode " + process,
-			"-ex", "run", "-ex", "generate-core-file " + path, "--args", exe}, run.Args...)
-		cmd := exec.Command("gdb", args...)
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), run.Env...)
+		args := []string{"-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", "set follow-fork-mode " + process}
+		// What the program preloads must not get into gdb, nor into a shell.
+		args = append(args, "-ex", "set startup-with-shell off")
+		for _, entry := range run.Env {
+			args = append(args, "-ex", "set environment "+entry)
+		}
+		args = append(args, "-ex", "run", "-ex", "generate-core-file "+path, "--args", exe)
+		cmd := exec.Command("gdb", append(args, run.Args...)...)
+		cmd.Dir = dir
 		out, err = cmd.CombinedOutput()
 		if _, statErr := os.Stat(path); statErr == nil {
 			return path, nil

@@ -10,13 +10,17 @@ import (
 	"testing"
 )
 
-// Fixture is a crash program of testdata/crash with one bug.
+// Fixture is a crash program of testdata/crash or testdata/heap with one bug.
 //
 // The source says how it is to be treated in comments of the form
 // `// KEY: value`:
 //
 //	WANT      kind access:@LINE+n or kind access:@LINE+n..+m, see Want;
 //	          exactly one
+//	HEAP      a finding, see HeapWant; or "nothing": the bug leaves no evidence,
+//	          the program exits with status 0, and there is no WANT. Programs
+//	          of testdata/heap have one or more
+//	OPTIONS   DIAGNOSE_OPTIONS of the run under the agent
 //	FLAGS     compiler flags for every variant
 //	ARGS      arguments of the run; {dir} is the directory of the executable
 //	VARIANTS  the names of the only variants that make sense
@@ -34,6 +38,11 @@ type Fixture struct {
 	Source string // absolute path
 	Want   Want
 	Hang   bool
+	// Heap are the findings of a run under the agent with Options; Quiet says
+	// that nothing comes of the bug.
+	Heap    []HeapWant
+	Quiet   bool
+	Options string
 
 	flags, args, only []string
 	library, plugin   string
@@ -61,6 +70,26 @@ func Fixtures(t testing.TB) []*Fixture {
 	list, err := loadFixtures(filepath.Join(root, "testdata", "crash"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	return list
+}
+
+// HeapFixtures returns the table of programs that misuse the heap, sorted by
+// name.
+func HeapFixtures(t testing.TB) []*Fixture {
+	t.Helper()
+	root, err := repositoryRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := loadFixtures(filepath.Join(root, "testdata", "heap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range list {
+		if len(f.Heap) == 0 && !f.Quiet {
+			t.Fatalf("%s: no HEAP comment", f.Source)
+		}
 	}
 	return list
 }
@@ -137,13 +166,24 @@ func loadFixture(path string) (*Fixture, error) {
 func parseFixture(path, text string) (*Fixture, error) {
 	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	f := &Fixture{Name: name, Source: path}
-	for _, d := range directives(text) {
-		if err := f.apply(d); err != nil {
-			return nil, err
+	list := directives(text)
+	r := &resolver{file: filepath.Base(path), marks: marks{}, used: map[string]bool{}}
+	if err := r.addMarks(path, text, list); err != nil {
+		return nil, err
+	}
+	for _, d := range list {
+		r.line = d.line
+		if err := f.apply(d, r); err != nil {
+			return nil, fmt.Errorf("line %d: %w", d.line, err)
 		}
 	}
-	if f.Want.Kind == "" {
-		return nil, errors.New("no WANT comment")
+	for mark := range r.marks {
+		if !r.used[mark] {
+			return nil, fmt.Errorf("nothing refers to the mark @%s", mark)
+		}
+	}
+	if f.Quiet == (f.Want.Kind != "") || f.Quiet && len(f.Heap) > 0 {
+		return nil, errors.New("neither a WANT comment nor only \"HEAP: nothing\"")
 	}
 	if len(f.AllVariants()) == 0 {
 		return nil, fmt.Errorf("no such variants: %s", strings.Join(f.only, " "))
@@ -151,15 +191,45 @@ func parseFixture(path, text string) (*Fixture, error) {
 	return f, nil
 }
 
-func (f *Fixture) apply(d directive) error {
+// addMarks takes the marks of a fixture and of its libraries.
+func (r *resolver) addMarks(path, text string, list []directive) error {
+	if err := r.marks.add(r.file, text); err != nil {
+		return err
+	}
+	for _, d := range list {
+		if d.key != "LIBRARY" && d.key != "PLUGIN" {
+			continue
+		}
+		library, err := os.ReadFile(filepath.Join(filepath.Dir(path), "lib", d.value))
+		if err != nil {
+			return err
+		}
+		if err := r.marks.add(d.value, string(library)); err != nil {
+			return fmt.Errorf("%s: %w", d.value, err)
+		}
+	}
+	return nil
+}
+
+func (f *Fixture) apply(d directive, r *resolver) error {
 	switch d.key {
 	case "WANT":
 		if f.Want.Kind != "" {
-			return fmt.Errorf("line %d: a second WANT comment", d.line)
+			return errors.New("a second WANT comment")
 		}
-		want, err := parseWant(d.value, d.line)
+		want, err := parseWant(d.value, r)
 		f.Want = want
 		return err
+	case "HEAP":
+		if d.value == "nothing" {
+			f.Quiet = true
+			return nil
+		}
+		want, err := parseHeap(d.value, r)
+		f.Heap = append(f.Heap, want)
+		return err
+	case "OPTIONS":
+		f.Options = d.value
 	case "FLAGS":
 		f.flags = append(f.flags, strings.Fields(d.value)...)
 	case "ARGS":
@@ -175,7 +245,7 @@ func (f *Fixture) apply(d directive) error {
 	case "HANG":
 		f.Hang = true
 	default:
-		return fmt.Errorf("line %d: unknown directive %s", d.line, d.key)
+		return fmt.Errorf("unknown directive %s", d.key)
 	}
 	return nil
 }

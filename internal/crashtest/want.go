@@ -3,7 +3,6 @@ package crashtest
 import (
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"diagnose/evidence"
@@ -16,15 +15,23 @@ type Want struct {
 	Access evidence.AccessKind
 	// Line is the line of the innermost frame that lies in the program itself
 	// (not in libc, libstdc++, core or std), in the fixture's source. Where
-	// compilers differ in it, it lies between Line and LastLine.
+	// compilers differ in it, it lies between Line and LastLine. Both are 0
+	// where the program has no frame left: after its end.
 	Line, LastLine int
 }
+
+// nowhere stands for the place of a failure outside the program's own code.
+const nowhere = "nowhere"
 
 // At reports whether a line of the fixture's source is the expected one.
 func (w Want) At(line int) bool { return line >= w.Line && line <= w.LastLine }
 
-// wantPattern is `// WANT: kind[ access]:@LINE[+n|-n][..+n]`.
-var wantPattern = regexp.MustCompile(`^([a-z-]+)(?: ([a-z/]+))?:@LINE([+-][0-9]+)?(?:\.\.([+-][0-9]+))?$`)
+// Nowhere reports whether the program has no part in the failing stack.
+func (w Want) Nowhere() bool { return w.Line == 0 }
+
+// wantPattern is `// WANT: kind[ access]:PLACE`, where PLACE is that of a
+// resolver or "nowhere".
+var wantPattern = regexp.MustCompile(`^([a-z-]+)(?: ([a-z/]+))?:(\S+)$`)
 
 // directive is one `// KEY: value` comment of a fixture.
 type directive struct {
@@ -46,44 +53,31 @@ func directives(text string) []directive {
 	return list
 }
 
-// parseWant reads the value of a WANT comment that stands on line.
-func parseWant(value string, line int) (Want, error) {
+// parseWant reads the value of a WANT comment.
+func parseWant(value string, r *resolver) (Want, error) {
 	m := wantPattern.FindStringSubmatch(value)
 	if m == nil {
-		return Want{}, fmt.Errorf("line %d: WANT %q is not \"kind access:@LINE+n\"", line, value)
+		return Want{}, fmt.Errorf("WANT %q is not \"kind access:@LINE+n\"", value)
 	}
-	want := Want{Kind: evidence.FailureKind(m[1]), Access: evidence.AccessKind(m[2]), Line: line}
+	want := Want{Kind: evidence.FailureKind(m[1]), Access: evidence.AccessKind(m[2])}
 	if want.Access != "" && !want.Access.Valid() {
-		return Want{}, fmt.Errorf("line %d: WANT has the unknown access %q", line, m[2])
+		return Want{}, fmt.Errorf("WANT has the unknown access %q", m[2])
 	}
 	if !knownKinds[want.Kind] {
-		return Want{}, fmt.Errorf("line %d: WANT has the unknown kind %q", line, m[1])
+		return Want{}, fmt.Errorf("WANT has the unknown kind %q", m[1])
 	}
-	first, err := offsetOf(m[3])
+	if m[3] == nowhere {
+		return want, nil
+	}
+	lines, err := r.lines(m[3])
 	if err != nil {
-		return Want{}, fmt.Errorf("line %d: WANT %q: %w", line, value, err)
+		return Want{}, fmt.Errorf("WANT %q: %w", value, err)
 	}
-	want.Line += first
-	want.LastLine = want.Line
-	if m[4] != "" {
-		last, err := offsetOf(m[4])
-		if err != nil {
-			return Want{}, fmt.Errorf("line %d: WANT %q: %w", line, value, err)
-		}
-		want.LastLine = line + last
+	if lines.File != r.file {
+		return Want{}, fmt.Errorf("WANT %q: the place is in %s", value, lines.File)
 	}
-	if want.Line < 1 || want.LastLine < want.Line {
-		return Want{}, fmt.Errorf("line %d: WANT %q is no range of the file's lines", line, value)
-	}
+	want.Line, want.LastLine = lines.First, lines.Last
 	return want, nil
-}
-
-// offsetOf reads "+n" or "-n"; an empty text is 0.
-func offsetOf(text string) (int, error) {
-	if text == "" {
-		return 0, nil
-	}
-	return strconv.Atoi(text)
 }
 
 var knownKinds = map[evidence.FailureKind]bool{
@@ -96,4 +90,6 @@ var knownKinds = map[evidence.FailureKind]bool{
 	evidence.RustPanic: true, evidence.GoPanic: true, evidence.HeapCorruption: true,
 	evidence.FortifyFailure: true, evidence.StackSmashing: true, evidence.Deadlock: true,
 	evidence.BadSystemCall: true, evidence.KilledBySignal: true,
+	evidence.HeapOverflow: true, evidence.HeapUnderflow: true, evidence.UseAfterFree: true,
+	evidence.DoubleFree: true, evidence.InvalidFree: true, evidence.MismatchedFree: true,
 }

@@ -13,9 +13,13 @@ public:
 #else
     Handle(const Handle &other) : texture(other.texture) {}
 #endif
-    // WANT: double-free:@LINE+2
-    // HEAP: double-free object=128 api=new alloc:@made free:@LINE+1 call:@LINE+1
-    ~Handle() { delete hide(texture); }
+    ~Handle()
+    {
+        // WANT: double-free:@LINE+2
+        // HEAP: double-free object=128 api=new alloc:@made free:@LINE+1 call:@LINE+1
+        delete hide(texture);
+        done();
+    }
 
 private:
     Texture *texture;

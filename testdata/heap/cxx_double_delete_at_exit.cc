@@ -7,9 +7,13 @@ struct Pool {
 
 struct Owner {
     Pool *pool = nullptr;
-    // WANT: double-free:@LINE+2
-    // HEAP: double-free object=96 api=new alloc:@made free:@LINE+1 call:@LINE+1
-    ~Owner() { delete hide(pool); }
+    ~Owner()
+    {
+        // WANT: double-free:@LINE+2
+        // HEAP: double-free object=96 api=new alloc:@made free:@LINE+1 call:@LINE+1
+        delete hide(pool);
+        done();
+    }
 };
 
 static Owner reader, writer;

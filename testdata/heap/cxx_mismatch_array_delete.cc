@@ -4,13 +4,17 @@
 class Buffer {
 public:
     explicit Buffer(int n) : bytes(hide(new char[n])) {} // @made
+    ~Buffer()
+    {
 #ifdef FIXED
-    ~Buffer() { delete[] bytes; }
+        delete[] bytes;
 #else
-    // WANT: mismatched-free:@LINE+2
-    // HEAP: mismatched-free object=300 api=new[] alloc:@made<@declared call:@LINE+1
-    ~Buffer() { delete bytes; }
+        // WANT: mismatched-free:@LINE+2
+        // HEAP: mismatched-free object=300 api=new[] alloc:@made<@declared call:@LINE+1
+        delete bytes;
 #endif
+        done();
+    }
 
 private:
     char *bytes;

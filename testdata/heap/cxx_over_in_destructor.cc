@@ -6,9 +6,13 @@
 class Names {
 public:
     Names() : text(hide(new char[16])) {} // @made
-    // WANT: heap-overflow:@LINE+2
-    // HEAP: heap-overflow object=16 offset=16 bytes=2 hex=6700 api=new[] alloc:@made call:@LINE+1
-    ~Names() { delete[] text; }
+    ~Names()
+    {
+        // WANT: heap-overflow:@LINE+2
+        // HEAP: heap-overflow object=16 offset=16 bytes=2 hex=6700 api=new[] alloc:@made call:@LINE+1
+        delete[] text;
+        done();
+    }
     NOINLINE void set(const char *name) { std::strcpy(text, name); }
 
 private:

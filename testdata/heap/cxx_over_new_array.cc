@@ -10,9 +10,13 @@ static const int extra = 0;
 class Histogram {
 public:
     explicit Histogram(int highest) : buckets(hide(new short[highest + extra]())) {} // @made
-    // WANT: heap-overflow:@LINE+2
-    // HEAP: heap-overflow object=64 offset=64 bytes=2 hex=0200 api=new[] alloc:@made<@declared call:@LINE+1
-    ~Histogram() { delete[] buckets; }
+    ~Histogram()
+    {
+        // WANT: heap-overflow:@LINE+2
+        // HEAP: heap-overflow object=64 offset=64 bytes=2 hex=0200 api=new[] alloc:@made<@declared call:@LINE+1
+        delete[] buckets;
+        done();
+    }
     NOINLINE void set(int value, short times) { buckets[value] = times; }
 
 private:

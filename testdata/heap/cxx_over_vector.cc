@@ -17,11 +17,11 @@ NOINLINE static int last(int expected)
 #endif
     fill(hide(v.data()), expected);
     return v.back();
-}
+} // @last
 
 int main()
 {
-    // WANT: heap-overflow:@made..+9
-    // HEAP: heap-overflow object=40 offset=40 bytes=8 text=vvvvvvvv reaches api=new alloc:@made
+    // WANT: heap-overflow:@made..@last
+    // HEAP: heap-overflow object=40 offset=40 bytes=8 text=vvvvvvvv reaches api=new alloc:@made call:@made..@last
     return last(12) != 0x76767676;
 }

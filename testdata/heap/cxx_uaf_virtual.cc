@@ -2,11 +2,10 @@
 #include "lib/hide.h"
 
 struct Observer {
-    virtual ~Observer() {}
     virtual int notify(int what) = 0;
 };
 
-struct Printer : Observer {
+struct Printer final : Observer {
     int last = 0;
     int notify(int what) override { return last = what; }
 };
@@ -21,14 +20,14 @@ NOINLINE static int notify(Observer *o)
 
 int main()
 {
-    Observer *o = hide<Observer>(new Printer); // @made
+    Printer *o = hide(new Printer); // @made
 #ifdef FIXED
     int result = notify(o);
     delete o;
 #else
     delete o; // @freed
     // HEAP: use-after-free object=16 api=new alloc:@made free:@freed
-    int result = notify(hide(o));
+    int result = notify(hide<Observer>(o));
 #endif
     return result != 3;
 }

@@ -15,7 +15,7 @@ NOINLINE static void destroy(struct config *c)
     if (c->name != default_name)
 #endif
         // WANT: invalid-free:@LINE+2
-        // HEAP: invalid-free where=global call:@LINE+1
+        // HEAP: invalid-free says=global call:@LINE+1
         free(c->name);
     done();
 }

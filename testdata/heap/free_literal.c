@@ -19,7 +19,7 @@ int main(void)
 {
     free((void *)text_of(7));
     // WANT: invalid-free:@LINE+2
-    // HEAP: invalid-free where=global call:@LINE+1
+    // HEAP: invalid-free says=global call:@LINE+1
     free((void *)text_of(700));
     return 0;
 }

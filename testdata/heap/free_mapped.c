@@ -24,7 +24,7 @@ int main(void)
     text[0] = 'a';
 #ifndef FIXED
     // WANT: invalid-free:@LINE+2
-    // HEAP: invalid-free where=foreign call:@LINE+1
+    // HEAP: invalid-free says=allocator call:@LINE+1
     free(text);
 #endif
     return text[0] != 'a';

@@ -14,8 +14,9 @@ NOINLINE static void destroy(struct record *r, int names)
     char **name = (char **)r;
     for (int i = 0; i < names; i++)
         // WANT: invalid-free:@LINE+2
-        // HEAP: invalid-free where=wild addr=0x18 call:@LINE+1
+        // HEAP: invalid-free says=wild addr=0x18 call:@LINE+1
         free(name[i]);
+    done();
 }
 
 int main(void)

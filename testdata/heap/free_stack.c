@@ -22,7 +22,7 @@ int main(void)
     if (path != small)
 #endif
         // WANT: invalid-free:@LINE+2
-        // HEAP: invalid-free where=stack call:@LINE+1
+        // HEAP: invalid-free says=stack call:@LINE+1
         free(path);
     return 0;
 }

@@ -19,7 +19,7 @@ NOINLINE static void clear(struct value *v)
     if (v->kind == TEXT)
 #endif
         // WANT: invalid-free:@LINE+2
-        // HEAP: invalid-free where=wild addr=0x123456789abc0 call:@LINE+1
+        // HEAP: invalid-free says=wild addr=0x123456789abc0 call:@LINE+1
         free(v->text);
     done();
 }

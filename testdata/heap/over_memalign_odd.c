@@ -28,7 +28,7 @@ int main(void)
         post(ring, i);
     // The address and the length of the eighth are not touched.
     // WANT: heap-overflow:@LINE+2
-    // HEAP: heap-overflow object=84 offset=92 bytes=4 text=qqqq reaches alloc:@made call:@LINE+1
+    // HEAP: heap-overflow object=84 offset=92 bytes=4 text=qqqq reaches inferred alloc:@made call:@LINE+1
     free(ring);
     return 0;
 }

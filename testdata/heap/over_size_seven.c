@@ -22,7 +22,7 @@ int main(void)
     uint8_t *mac = hide((uint8_t *)malloc(7 + PAD)); // @made
     load(mac, 0x5500aabbccddeeff);
     // WANT: heap-overflow:@LINE+2
-    // HEAP: heap-overflow object=7 offset=7 bytes=1 hex=55 text=U alloc:@made call:@LINE+1
+    // HEAP: heap-overflow object=7 offset=7 bytes=1 hex=55 alloc:@made call:@LINE+1
     free(mac);
     return 0;
 }

@@ -20,7 +20,7 @@ int main(void)
 {
     char *list = options(0);
     // WANT: heap-overflow:@LINE+2
-    // HEAP: heap-overflow object=0 offset=0 bytes=1 hex=2e text=. alloc:@made call:@LINE+1
+    // HEAP: heap-overflow object=0 offset=0 bytes=1 hex=2e alloc:@made call:@LINE+1
     free(list);
     return 0;
 }

@@ -24,7 +24,7 @@ int main(void)
     uint64_t *t = triple(1, 2, 0x4142434445464748);
     int bad = t[0] + t[1] != 3;
     // WANT: heap-overflow:@LINE+2
-    // HEAP: heap-overflow object=16 offset=16 bytes=8 hex=4847464544434241 text=HGFEDCBA alloc:@made call:@LINE+1
+    // HEAP: heap-overflow object=16 offset=16 bytes=8 hex=4847464544434241 alloc:@made call:@LINE+1
     free(t);
     return bad;
 }

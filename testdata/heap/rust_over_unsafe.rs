@@ -13,6 +13,7 @@ fn main() {
     let layout = Layout::array::<u32>(25).unwrap();
     let p = black_box(unsafe { alloc(layout) }); // @made
     fill(p.cast(), if cfg!(fixed) { 25 } else { 26 });
+    black_box(p);
     // WANT: heap-overflow:@LINE+2
     // HEAP: heap-overflow object=100 offset=100 bytes=4 text=tsrq alloc:@made call:@LINE+1
     unsafe { dealloc(p, layout) };

@@ -1,4 +1,5 @@
 // A signal's handler looks at a state that the program has just given back.
+// KERNEL: gdb stops at the signal that is handled
 #include <signal.h>
 #include <stdlib.h>
 

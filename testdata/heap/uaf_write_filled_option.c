@@ -12,7 +12,7 @@ struct page {
 
 NOINLINE static void mark(struct page *p)
 {
-    p->dirty = 1;
+    p->dirty = 0x01010101;
     done();
 }
 
@@ -25,7 +25,7 @@ int main(void)
 #else
     free(p); // @freed
     // WANT: use-after-free:nowhere
-    // HEAP: use-after-free object=300 offset=200 bytes=4 hex=01000000 alloc:@made free:@freed call:nowhere
+    // HEAP: use-after-free object=300 offset=200 bytes=4 hex=01010101 alloc:@made free:@freed call:nowhere
     mark(hide(p));
 #endif
     return 0;

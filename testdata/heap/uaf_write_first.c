@@ -1,4 +1,4 @@
-// The last owner clears the reference count of a node that is gone.
+// The last owner marks a node as unused that is gone.
 #include <stdlib.h>
 
 #include "lib/hide.h"
@@ -23,7 +23,7 @@ NOINLINE static void drop(struct node *n)
 #else
     free(n); // @freed
     n = hide(n);
-    n->references = 1;
+    n->references = -1;
 #endif
     done();
 }
@@ -32,7 +32,7 @@ int main(void)
 {
     struct node *n = make(); // @asked
     // WANT: use-after-free:nowhere
-    // HEAP: use-after-free object=48 offset=0 bytes=8 hex=0100000000000000 alloc:@made<@asked free:@freed<@LINE+1 call:nowhere
+    // HEAP: use-after-free object=48 offset=0 bytes=8 hex=ffffffffffffffff alloc:@made<@asked free:@freed<@LINE+1 call:nowhere
     drop(n);
     return 0;
 }

@@ -10,7 +10,7 @@ static char *buffer;
 
 NOINLINE static void record(const char *text)
 {
-    strncpy(buffer, text, 90);
+    strcpy(buffer, text);
     done();
 }
 
@@ -25,7 +25,7 @@ NOINLINE static void child(void)
     record("ended");
 #endif
     // WANT: use-after-free:@LINE+2
-    // HEAP: use-after-free object=90 offset=0 bytes=90 hex=656e64656400000000 reaches alloc:@made(main) free:@freed(main) call:@LINE+1(main)
+    // HEAP: use-after-free object=90 offset=0 bytes=5 hex=656e646564 alloc:@made(main) free:@freed(main) call:nowhere(main)
     exit(0);
 }
 

@@ -19,7 +19,9 @@ NOINLINE static int fail(struct session *s, const char *who)
 {
     snprintf(s->message, 64, "refused by %s", who);
     // WANT: null-pointer execute:@LINE+1
-    return s->on_error(s->message);
+    int result = s->on_error(s->message);
+    done();
+    return result;
 }
 
 int main(void)

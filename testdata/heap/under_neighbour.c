@@ -23,7 +23,7 @@ int main(void)
 #endif
     free(second);
     // WANT: heap-overflow:@LINE+2
-    // HEAP: heap-overflow object=40 offset=47 bytes=1 text=v reaches alloc:@first call:@LINE+1
+    // HEAP: heap-overflow object=40 offset=47 bytes=1 text=v reaches inferred alloc:@first call:@LINE+1
     free(first);
     return 0;
 }
