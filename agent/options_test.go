@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"io/fs"
 	"os/exec"
 	"regexp"
@@ -84,8 +85,13 @@ func TestOptionNamesAreTheAgents(t *testing.T) {
 
 // A value that Set refuses is one that the agent warns of, and no other.
 func TestOptionsAgreeWithTheAgent(t *testing.T) {
-	needCompiler(t, "gcc")
-	library := build(t, BuildOptions{Compiler: "gcc", Places: []string{t.TempDir()}}).Path
+	library, err := Library(t.Context())
+	if unsupported := (*UnsupportedError)(nil); errors.As(err, &unsupported) {
+		t.Skip(unsupported)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	prog := program(t, empty)
 	for _, x := range optionTable {
 		cmd := exec.Command(prog)
