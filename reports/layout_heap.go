@@ -2,6 +2,7 @@ package reports
 
 import (
 	"fmt"
+	"strings"
 
 	"diagnose/evidence"
 )
@@ -60,18 +61,30 @@ func heapSites(h *evidence.Heap) []block {
 	return d
 }
 
-func siteCells(c *evidence.HeapCall) (function, at string) {
-	s := c.Site
-	if s == nil && len(c.Stack.Frames) > 0 {
-		s = &c.Stack.Frames[0].Site
+// siteCells says where a site is, and who called it: functions that wrap malloc
+// have callers that differ.
+func siteCells(c *evidence.HeapCall) (functions, at string) {
+	const most, longest = 3, 80
+	frames := c.Stack.Frames
+	if c.Site != nil {
+		for len(frames) > 1 && frames[0].Site != *c.Site {
+			frames = frames[1:]
+		}
 	}
-	if s == nil {
+	if len(frames) == 0 {
 		return "unknown", ""
 	}
-	if s.File != "" {
-		return brief(functionOf(*s), 60), position(*s)
+	var names []string
+	for _, f := range frames[:min(len(frames), most)] {
+		names = append(names, functionOf(f.Site))
 	}
-	return brief(functionOf(*s), 60), fmt.Sprintf("%s+%v", s.Module, s.ModuleOffset)
+	s := frames[0].Site
+	if s.File != "" {
+		at = position(s)
+	} else {
+		at = fmt.Sprintf("%s+%v", s.Module, s.ModuleOffset)
+	}
+	return brief(strings.Join(names, " <- "), longest), at
 }
 
 func counted(n uint64, noun string) string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"diagnose/agent"
 	"diagnose/evidence"
@@ -39,7 +40,7 @@ func openHeap(p *image.Process) (*agentHeap, error) {
 	if err != nil {
 		return nil, err
 	}
-	heap, err := agent.Open(p, root)
+	heap, err := agent.Open(&forgetful{process: p}, root)
 	if errors.Is(err, agent.ErrAbsent) && root != 0 {
 		return nil, fmt.Errorf("heap: the agent's library is in the process, and at %v, where it says its memory is, there is none", root)
 	}
@@ -50,6 +51,25 @@ func openHeap(p *image.Process) (*agentHeap, error) {
 		return nil, fmt.Errorf("heap: %w", err)
 	}
 	return &agentHeap{Heap: heap, process: p, library: library}, nil
+}
+
+// forgetful is the memory of a process of which more is read than should stay:
+// the judges go through all of a heap.
+type forgetful struct {
+	process *image.Process
+	read    atomic.Int64
+}
+
+// keptPages is how many bytes are read until their pages are given back.
+const keptPages = 64 << 20
+
+// ReadMemory implements agent.Memory.
+func (m *forgetful) ReadMemory(addr evidence.Addr, p []byte) (int, error) {
+	n, err := m.process.ReadMemory(addr, p)
+	if total := m.read.Add(int64(n)); total/keptPages != (total-int64(n))/keptPages {
+		m.process.ForgetPages()
+	}
+	return n, err
 }
 
 func agentLibrary(p *image.Process) *image.Module {

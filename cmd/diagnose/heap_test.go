@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"diagnose/agent"
+	"diagnose/internal/crashtest"
+	"diagnose/reports"
+)
+
+// underAgent is the environment of a run under the agent.
+func underAgent(t *testing.T) []string {
+	t.Helper()
+	library, err := agent.Library(context.Background())
+	var unsupported *agent.UnsupportedError
+	if errors.As(err, &unsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{"LD_PRELOAD=" + library, agent.OptionsVariable + "="}
+}
+
+const overrunName = `
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static char *volatile kept;
+__attribute__((noinline)) static char *copy(const char *name)
+{
+	return memcpy(malloc(strlen(name)), name, strlen(name) + 1);
+}
+int main(int argc, char **argv)
+{
+	kept = copy("password=" "hun" "ter2");
+	if (argc == 1)
+		abort();
+	puts("here");
+	fflush(stdout);
+	return getchar();
+}
+`
+
+func nameProgram(t *testing.T) string {
+	t.Helper()
+	return crashtest.Compile(t, crashtest.Program{Source: "name.c", Text: overrunName, Flags: []string{"-O0"}})
+}
+
+// validHeap holds a summary to its schema.
+func validHeap(t *testing.T, text string) *reports.HeapDocument {
+	t.Helper()
+	schema, err := jsonschema.NewCompiler().Compile("../../reports/schema/heap-1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(value); err != nil {
+		t.Error(err)
+	}
+	var doc reports.HeapDocument
+	if err := json.Unmarshal([]byte(text), &doc); err != nil {
+		t.Fatal(err)
+	}
+	return &doc
+}
+
+func TestHeapOfCore(t *testing.T) {
+	core := crashtest.Core(t, nameProgram(t), crashtest.Run{Env: underAgent(t)})
+	got := diagnose(t, nil, "heap", "--core", core, "--timings")
+	if got.status != exitOK {
+		t.Fatalf("status %d: %s", got.status, got.stderr)
+	}
+	for _, want := range []string{"16 bytes in 1 object", "copy <- main", "name.c:8", "heap overflow: 1 byte past the end of a 16-byte object", "1 object\n"} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("the summary lacks %q:\n%s", want, got.stdout)
+		}
+	}
+	if !strings.Contains(got.stderr, "check") {
+		t.Errorf("no times: %q", got.stderr)
+	}
+	doc := validHeap(t, diagnose(t, nil, "heap", "--core", core, "--json").stdout)
+	if doc.Heap.LiveObjects != 1 || doc.Heap.Damaged != 1 || len(doc.Heap.Findings) != 1 {
+		t.Errorf("%+v", doc.Heap)
+	}
+	checkPassword(t, core)
+}
+
+// checkPassword: the object's bytes, with the password that they hold, stand
+// before the damage, and are shown if they are asked for.
+func checkPassword(t *testing.T, core string) {
+	t.Helper()
+	const secret = "68756e74657232" // hunter2
+	plain := strings.NewReplacer(" ", "", "[", "", "|", "")
+	for _, format := range reports.Formats() {
+		for _, command := range []string{"heap", "crash"} {
+			text := diagnose(t, nil, command, "--core", core, "--format", format).stdout
+			if strings.Contains(text, "hunter2") || strings.Contains(plain.Replace(text), secret) {
+				t.Errorf("%s --format %s shows the password:\n%s", command, format, text)
+			}
+			if open := diagnose(t, nil, command, "--core", core, "--format", format, "--show-secrets").stdout; !strings.Contains(plain.Replace(open), secret) {
+				t.Errorf("%s --format %s hides what was asked for", command, format)
+			}
+		}
+	}
+}
+
+func TestHeapOfLiveProcess(t *testing.T) {
+	cmd := exec.Command(nameProgram(t), "wait")
+	cmd.Env = append(os.Environ(), underAgent(t)...)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer stdin.Close()
+	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	got := diagnose(t, nil, "heap", "--pid", strconv.Itoa(cmd.Process.Pid), "--json")
+	if got.status == exitInput && strings.Contains(got.stderr, "may not be traced") {
+		t.Skip("not supported here: ", got.stderr)
+	}
+	if got.status != exitOK {
+		t.Fatalf("status %d: %s", got.status, got.stderr)
+	}
+	// The standard output's buffer is an object as well.
+	if doc := validHeap(t, got.stdout); doc.Heap.Program.Source != "live" || doc.Heap.LiveObjects < 2 || doc.Heap.Damaged != 1 {
+		t.Errorf("%+v", doc.Heap)
+	}
+}
+
+func TestHeapErrors(t *testing.T) {
+	core := crashed(t)
+	for _, x := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{"heap"}, exitUsage, "nothing to look at"},
+		{[]string{"heap", "--core", core}, exitInput, "the process ran without the agent"},
+		{[]string{"heap", "--core", core}, exitInput, "LD_PRELOAD=$(diagnose agent path)"},
+		{[]string{"heap", "--core", core, "--sites", "-1"}, exitUsage, "--sites takes a whole number from 0 on, not -1"},
+		{[]string{"heap", "--core", core, "--json", "--format", "text"}, exitUsage, "--json and --format text exclude each other"},
+		{[]string{"heap", "--core", core, "--format", "xml"}, exitUsage, `unknown format "xml"`},
+		{[]string{"heap", core}, exitUsage, "did you mean --core " + core},
+	} {
+		if got := diagnose(t, nil, x.args...); got.status != x.status || !strings.Contains(got.stderr, x.says) || got.stdout != "" {
+			t.Errorf("diagnose %s: status %d, want %d; stderr %q, want %q in it", strings.Join(x.args, " "), got.status, x.status, got.stderr, x.says)
+		}
+	}
+}
