@@ -61,8 +61,6 @@ static DG_COLD bool dg_start_once(void)
 	if (!dg_heaps_start())
 		return false;
 	dg_sites_start();
-	if (!dg_heaps_start())
-		return false;
 	DG_ORDER();
 	dg_root->ready = 1;
 	return true;
