@@ -10,8 +10,12 @@ import (
 // heapLayout builds the document of a heap's summary: how much there is, what
 // is wrong with it, and who allocated it.
 func heapLayout(h *evidence.Heap, opts Options) []block {
-	d := []block{prose{say(strong, fmt.Sprintf("%s live in %s, %s in quarantine", sizeText(h.LiveBytes),
-		counted(h.LiveObjects, "object"), sizeText(h.QuarantinedBytes)))}}
+	title := say(strong, fmt.Sprintf("%s live in %s, %s in quarantine", sizeText(h.LiveBytes),
+		counted(h.LiveObjects, "object"), sizeText(h.QuarantinedBytes)))
+	if h.Damaged > 0 {
+		title = title.and(alarm, ", "+counted(h.Damaged, "object")+" damaged")
+	}
+	d := []block{prose{title}}
 	d = append(d, severeLimits(h.Limits)...)
 	d = append(d, heapFacts(h, opts))
 	d = append(d, heapSites(h)...)

@@ -138,13 +138,22 @@ func (h *agentHeap) fillStack(c *evidence.HeapCall, pcs []evidence.Addr) {
 			c.Stack.Frames = append(c.Stack.Frames, f)
 		}
 	}
-	for i := range c.Stack.Frames {
-		if s := c.Stack.Frames[i].Site; s.Module != "" && !image.LibraryCode(&s) {
-			c.Site = &s
-			c.Stack.Frames = withoutStart(c.Stack.Frames)
-			return
+	if c.Site = programSite(c.Stack.Frames); c.Site != nil {
+		c.Stack.Frames = withoutStart(c.Stack.Frames)
+	}
+}
+
+// programSite is the innermost place in the program's own code, or else in a
+// library's header that was put into it: compilers lose the line of the call.
+func programSite(frames []evidence.Frame) *evidence.Site {
+	for _, library := range []func(*evidence.Site) bool{image.LibraryCode, image.Machinery} {
+		for i := range frames {
+			if s := frames[i].Site; s.Module != "" && !library(&s) {
+				return &s
+			}
 		}
 	}
+	return nil
 }
 
 // withoutStart leaves out what started the thread.
