@@ -134,11 +134,12 @@ func (f *runFlags) run(c *cobra.Command, args []string) error {
 		return err // interrupted before there was a program to pass it to
 	}
 	environ := agent.Environment(os.Environ(), library, settings)
+	ignored := keepIgnored()
 	if f.exec {
 		err := unix.Exec(target.Path, args, environ)
 		return &driver.InputError{Err: fmt.Errorf("%s cannot be run: %w", target.Path, err)}
 	}
-	return supervise(target.Path, args, environ)
+	return supervise(target.Path, args, environ, ignored)
 }
 
 // settings are the environment's options and the flags, which count more.

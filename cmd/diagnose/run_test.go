@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"diagnose/internal/crashtest"
@@ -76,6 +77,75 @@ func TestRunExecKeepsTheProcess(t *testing.T) {
 	cmd := runCommand(t, "--exec", "--", "sh", "-c", "echo $$")
 	if _, stdout, stderr := ended(t, cmd); strings.TrimSpace(stdout) != strconv.Itoa(cmd.Process.Pid) {
 		t.Errorf("process %q, want %d; stderr %q", stdout, cmd.Process.Pid, stderr)
+	}
+}
+
+// inherited prints what a program gets from the one that starts it.
+const inherited = `
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+int main(void)
+{
+	struct sigaction a;
+	struct rlimit r;
+	sigset_t blocked;
+
+	sigprocmask(SIG_BLOCK, NULL, &blocked);
+	for (int i = 1; i < 65; i++) {
+		if (!sigaction(i, NULL, &a) && a.sa_handler != SIG_DFL)
+			printf("signal %d %s\n", i, a.sa_handler == SIG_IGN ? "ignored" : "handled");
+		if (sigismember(&blocked, i) == 1)
+			printf("signal %d blocked\n", i);
+	}
+	for (int i = 0; i < RLIM_NLIMITS; i++)
+		if (i != RLIMIT_CORE && !getrlimit(i, &r))
+			printf("limit %d %lu %lu\n", i, (unsigned long)r.rlim_cur, (unsigned long)r.rlim_max);
+	for (int i = 0; i < 64; i++)
+		if (fcntl(i, F_GETFD) >= 0)
+			printf("file %d\n", i);
+	printf("mask %o, group %d, nice %d\n", umask(0), getpgrp() == getsid(0), getpriority(PRIO_PROCESS, 0));
+	return 0;
+}
+`
+
+// A wrapper between a service and its supervisor must not be noticed. Go's
+// runtime handles signals and raises a limit for itself.
+func TestRunInherits(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "inherited.c", Text: inherited})
+	// A test's executable has no symbol table, and the command has one.
+	command := filepath.Join(t.TempDir(), "diagnose")
+	if said, err := exec.Command("go", "build", "-o", command, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	print := func(cmd *exec.Cmd) string {
+		// env(1) blocks and ignores what a shell's trap cannot.
+		const start = `ulimit -Sn 100 && umask 027 && exec nice -n 3 env --ignore-signal=HUP,INT,QUIT,PIPE,USR1,TERM,TSTP,RTMIN+2 --block-signal=USR2 "$0" "$@" 5</dev/null`
+		cmd.Args = append([]string{"sh", "-c", start, cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = "/bin/sh"
+		status, stdout, stderr := ended(t, cmd)
+		if status.ExitStatus() != 0 || stderr != "" {
+			t.Fatalf("status %#x, stderr %q", uint32(status), stderr)
+		}
+		return stdout
+	}
+	plain := runCommand(t)
+	plain.Path, plain.Args = exe, []string{exe}
+	want := print(plain)
+	for _, line := range []string{"signal 13 ignored\n", "signal 36 ignored\n", "signal 12 blocked\n", "limit 7 100 ", "file 5\n", "mask 27, "} {
+		if !strings.Contains(want, line) {
+			t.Fatalf("the program lacks %q:\n%s", line, want)
+		}
+	}
+	for _, mode := range [][]string{{"--"}, {"--exec", "--"}} {
+		cmd := runCommand(t, append(mode, exe)...)
+		cmd.Path = command
+		if got := print(cmd); got != want {
+			t.Errorf("%v:\n%s", mode, cmp.Diff(want, got))
+		}
 	}
 }
 

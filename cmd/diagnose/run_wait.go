@@ -22,10 +22,10 @@ import (
 //
 // A waiting parent is the default, and not exec, because after a crash a user
 // needs the core's path, which only somebody who is left can look for.
-func supervise(path string, args, environ []string) error {
+func supervise(path string, args, environ []string, ignored []os.Signal) error {
 	cmd := &exec.Cmd{Path: path, Args: args, Env: environ, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	signals := make(chan os.Signal, 64)
-	signal.Notify(signals, forwarded()...)
+	signal.Notify(signals, forwarded(ignored)...)
 	defer signal.Stop(signals)
 	death := agent.Death{Started: time.Now()}
 	death.Directory, _ = os.Getwd() // "" is this directory to those who look there
@@ -52,13 +52,14 @@ func supervise(path string, args, environ []string) error {
 
 // forwarded are the signals that people send to programs. Those by which a
 // terminal stops its processes are not among them: they reach the program by
-// themselves, and stop this process as well, as they should.
-func forwarded() []os.Signal {
+// themselves, and stop this process as well, as they should. What is ignored
+// stays so, here and there: to catch it would be to have it reset at exec.
+func forwarded(ignored []os.Signal) []os.Signal {
 	list := []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH}
 	for n := syscall.Signal(35); n <= 64; n++ { // the real-time signals, but for those of the C library
 		list = append(list, n)
 	}
-	return list
+	return slices.DeleteFunc(list, func(s os.Signal) bool { return slices.Contains(ignored, s) })
 }
 
 func forward(process *os.Process, signals <-chan os.Signal, ended <-chan struct{}) {

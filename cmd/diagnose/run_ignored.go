@@ -1,0 +1,115 @@
+package main
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"reflect"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// keepIgnored gives the program the signals ignored that were ignored when
+// this process started: nohup and background jobs of scripts rely on it, and
+// systemd starts its services with SIGPIPE ignored, so that a server that
+// writes to a closed connection lives on. It returns them.
+func keepIgnored() []os.Signal {
+	list, err := ignoredAtStart()
+	if err != nil {
+		// A stripped executable. The runtime leaves these two alone if they
+		// are ignored; that of the others is lost.
+		for _, s := range []os.Signal{unix.SIGHUP, unix.SIGINT} {
+			if signal.Ignored(s) {
+				list = append(list, s)
+			}
+		}
+	}
+	if len(list) > 0 {
+		signal.Ignore(list...)
+	}
+	return list
+}
+
+// ignoredAtStart reads what Go's runtime found before it installed its own
+// handlers, in runtime.fwdSig (runtime/signal_unix.go). There is no other
+// place: it does so before any code of ours runs, and tells nobody.
+func ignoredAtStart() ([]os.Signal, error) {
+	const count, ignored = 65, 1 // _NSIG, SIG_IGN
+	at, err := runtimeAddress("runtime.fwdSig", 8*count)
+	if err != nil {
+		return nil, err
+	}
+	memory, err := os.Open("/proc/self/mem")
+	if err != nil {
+		return nil, err
+	}
+	defer memory.Close()
+	handlers := make([]byte, 8*count)
+	if _, err := memory.ReadAt(handlers, at); err != nil {
+		return nil, err
+	}
+	var list []os.Signal
+	for n := 1; n < count; n++ {
+		if binary.LittleEndian.Uint64(handlers[8*n:]) == ignored {
+			list = append(list, syscall.Signal(n))
+		}
+	}
+	return list, nil
+}
+
+// runtimeAddress is where a variable of this process is that Go does not let
+// us name.
+func runtimeAddress(name string, size uint64) (int64, error) {
+	f, err := elf.Open("/proc/self/exe")
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	// os.Args tells how far a position-independent executable was moved.
+	const known = "os.Args"
+	found, err := findSymbols(f, name, known)
+	if err != nil {
+		return 0, err
+	}
+	if found[name].Size != size || found[known].Value == 0 {
+		return 0, fmt.Errorf("the executable has no %s of %d bytes", name, size)
+	}
+	moved := uint64(reflect.ValueOf(&os.Args).Pointer()) - found[known].Value
+	return int64(found[name].Value + moved), nil
+}
+
+// findSymbols makes no strings of the other names, of which there are tens of
+// thousands.
+func findSymbols(f *elf.File, names ...string) (map[string]elf.Symbol, error) {
+	table, texts := f.Section(".symtab"), f.Section(".strtab")
+	if table == nil || texts == nil {
+		return nil, errors.New("the executable was stripped")
+	}
+	symbols, err := table.Data()
+	if err != nil {
+		return nil, err
+	}
+	data, err := texts.Data()
+	if err != nil {
+		return nil, err
+	}
+	text := string(data)
+	found := map[string]elf.Symbol{}
+	for ; len(symbols) >= elf.Sym64Size; symbols = symbols[elf.Sym64Size:] {
+		at := binary.LittleEndian.Uint32(symbols)
+		if int(at) > len(text) {
+			continue
+		}
+		for _, name := range names {
+			if rest, ok := strings.CutPrefix(text[at:], name); ok && strings.HasPrefix(rest, "\x00") {
+				found[name] = elf.Symbol{Value: binary.LittleEndian.Uint64(symbols[8:]), Size: binary.LittleEndian.Uint64(symbols[16:])}
+			}
+		}
+	}
+	return found, nil
+}
