@@ -11,6 +11,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <unistd.h>
 
 /* From glibc 2.35 on: lock-free, usable in signal handlers. */
 extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
@@ -468,8 +469,11 @@ static int dg_keep_object(struct dl_phdr_info *info, size_t size, void *unused)
 
 /* In the constructor: dl_iterate_phdr takes ld.so's lock, which an allocation
  * must not. */
+static void dg_find_libc(void);
+
 static void dg_unwind_start(void)
 {
+	dg_find_libc();
 	if (!_dl_find_object)
 		dl_iterate_phdr(dg_keep_object, NULL);
 }
@@ -659,4 +663,32 @@ static bool dg_step(struct dg_frame *f)
 	f->sp = cfa;
 	f->exact = false;
 	return f->pc != 0;
+}
+
+/* The C library, of whose functions one calls main and one a thread's function. */
+static uint64_t dg_libc_start, dg_libc_end;
+
+static bool dg_in_libc(uint64_t pc)
+{
+	return pc - dg_libc_start < dg_libc_end - dg_libc_start;
+}
+
+static void dg_find_libc(void)
+{
+	struct dl_find_object found;
+
+	if (!_dl_find_object || _dl_find_object((void *)getpid, &found))
+		return;
+	dg_libc_start = (uint64_t)found.dlfo_map_start;
+	dg_libc_end = (uint64_t)found.dlfo_map_end;
+}
+
+/* Whether nothing but the start of the program or of the thread is left: up to
+ * two functions of libc, and the outermost frame. */
+static bool dg_is_start(struct dg_frame f)
+{
+	for (unsigned i = 0; i < 3 && dg_in_libc(f.pc); i++)
+		if (!dg_step(&f))
+			break;
+	return dg_rule_at(f.exact ? f.pc : f.pc - 1).cfa == DG_CFA_END;
 }
