@@ -45,7 +45,7 @@ The agent cannot be loaded into statically linked programs, nor into those that
 gain rights when they are run (set-user-ID): run refuses them. A script's
 interpreter counts. The library is built at the first use, see 'diagnose agent'.
 
-The options in DIAGNOSE_OPTIONS hold where no flag says otherwise:
+The options, which DIAGNOSE_OPTIONS may hold as well (a flag counts more):
 
 ` + optionsHelp + `
 Environment:
@@ -81,13 +81,13 @@ it, or
 }
 
 // optionsHelp describes what --option takes.
-const optionsHelp = `    on_error=WORD           abort, log or continue
+const optionsHelp = `    on_error=WORD           abort, log or continue; abort unless it is set
     log_path=FILE           where on_error=log writes, instead of standard error
-    quarantine_mb=N         freed memory that is kept back, in MiB a thread
-    fill_bytes=N            how much of a freed object is filled, in bytes
-    stacks=N                callers kept of every allocation and free
+    quarantine_mb=N         freed memory that is kept back, in MiB a thread; 1
+    fill_bytes=N            how much of a freed object is filled, in bytes; 128
+    stacks=N                callers kept of every allocation and free; 8
     canary=HEX              the pattern of the guards, 1 or 8 bytes
-    check_interval_ms=N     check the whole heap that often
+    check_interval_ms=N     check the whole heap that often; 0 is never
     exitcode=N              exit status if something was found, instead of 0
 `
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"diagnose/agent"
 	"diagnose/internal/crashtest"
 )
 
@@ -348,6 +350,44 @@ func TestRunRefuses(t *testing.T) {
 		got := diagnose(t, nil, append([]string{"run"}, x.args...)...)
 		if got.status != x.status || !strings.Contains(got.stderr, x.says) || got.stdout != "" {
 			t.Errorf("diagnose run %s: status %d, want %d; stderr %q, want %q in it", strings.Join(x.args, " "), got.status, x.status, got.stderr, x.says)
+		}
+	}
+}
+
+// The help says what the agent does by default.
+func TestRunHelpDefaults(t *testing.T) {
+	text, err := fs.ReadFile(agent.Sources(), "options.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for option, name := range map[string]string{"quarantine_mb": "QUARANTINE_MB", "fill_bytes": "FILL", "stacks": "STACKS"} {
+		value := regexp.MustCompile(`#define DG_DEFAULT_` + name + ` (\d+)`).FindSubmatch(text)
+		if value == nil {
+			t.Errorf("options.c has no default for %s", option)
+			continue
+		}
+		if !regexp.MustCompile(`(?m)^    ` + option + `=N .*; ` + string(value[1]) + `$`).MatchString(optionsHelp) {
+			t.Errorf("%s is %s unless it is set; the help says\n%s", option, value[1], optionsHelp)
+		}
+	}
+	for _, name := range agent.OptionNames() {
+		if !strings.Contains(optionsHelp, "    "+name+"=") {
+			t.Errorf("the help lacks %s", name)
+		}
+	}
+}
+
+func TestRunCompletion(t *testing.T) {
+	for _, x := range []struct{ typed, want string }{
+		{"run --on-error ", "abort\nlog\ncontinue\n:4\n"},
+		{"run --option ", strings.Join(agent.OptionNames(), "=\n") + "=\n:6\n"},
+		{"run --log ", ":0\n"},
+		{"run ", ":0\n"},
+		{"agent ", "path\n:4\n"},
+	} {
+		got := diagnose(t, nil, append([]string{"__completeNoDesc"}, strings.Split(x.typed, " ")...)...)
+		if got.status != exitOK || got.stdout != x.want {
+			t.Errorf("%q completes to %q (status %d), want %q", x.typed, got.stdout, got.status, x.want)
 		}
 	}
 }
