@@ -63,8 +63,9 @@ type Totals struct {
 	Gaps Gaps
 }
 
-// Summarize counts all objects by allocation site. There are no more sites
-// than a slot's word can name, so the memory it takes is bounded.
+// Summarize counts all objects by allocation site. Objects of sites that do
+// not exist are counted as those of unknown ones, so that the memory it takes
+// is bounded by that of the sites.
 func (h *Heap) Summarize(workers int) *Totals {
 	tallies := make([]tally, Workers(workers))
 	for i := range tallies {
@@ -72,7 +73,7 @@ func (h *Heap) Summarize(workers int) *Totals {
 	}
 	t := &Totals{MappedBytes: h.root.Objects.Mapped}
 	t.Gaps = h.Scan(workers, func(worker int, b *Batch) error {
-		tallies[worker].add(b)
+		tallies[worker].add(b, uint32(min(h.root.Sites.Used, SiteMask+1)))
 		return nil
 	})
 	all := tallies[0]
@@ -109,7 +110,8 @@ func (h *Heap) countCalls(t *Totals) {
 // tally counts by site.
 type tally map[uint32]*SiteCount
 
-func (t tally) add(b *Batch) {
+// add counts a batch, of objects of so many sites.
+func (t tally) add(b *Batch, sites uint32) {
 	var s *SiteCount
 	for i := range b.Len() {
 		state := b.State(i)
@@ -117,6 +119,9 @@ func (t tally) add(b *Batch) {
 			continue
 		}
 		call := b.Call(i)
+		if call.Site >= sites {
+			call.Site = 0
+		}
 		if s == nil || s.Call.Site != call.Site {
 			s = t.site(call)
 		}
