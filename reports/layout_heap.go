@@ -68,7 +68,7 @@ func heapSites(h *evidence.Heap) []block {
 // siteCells says where a site is, and who called it: functions that wrap malloc
 // have callers that differ.
 func siteCells(c *evidence.HeapCall) (functions, at string) {
-	const most, longest = 3, 80
+	const most, longest = 4, 100
 	frames := c.Stack.Frames
 	if c.Site != nil {
 		for len(frames) > 1 && frames[0].Site != *c.Site {
@@ -79,8 +79,10 @@ func siteCells(c *evidence.HeapCall) (functions, at string) {
 		return "unknown", ""
 	}
 	var names []string
-	for _, f := range frames[:min(len(frames), most)] {
-		names = append(names, functionOf(f.Site))
+	for _, f := range frames {
+		if name := functionOf(f.Site); len(names) < most && (len(names) == 0 || name != names[len(names)-1]) {
+			names = append(names, name)
+		}
 	}
 	s := frames[0].Site
 	if s.File != "" {

@@ -192,6 +192,13 @@ func expectedRow(row []cell) (line, bool) {
 	return say(faint, "    expected           "+strings.TrimRight(b.String(), " ")), damaged
 }
 
+// callTitles say what the call did by which the agent found something.
+var callTitles = map[evidence.FindingKind]string{
+	evidence.FindingDoubleFree:     "freed again",
+	evidence.FindingInvalidFree:    "passed to free",
+	evidence.FindingMismatchedFree: "released",
+}
+
 // calls are the stacks of a finding: this call's, the allocation's, the free's.
 func calls(f *evidence.Finding) []block {
 	var d []block
@@ -200,7 +207,11 @@ func calls(f *evidence.Finding) []block {
 			d = append(d, callLines(what, c))
 		}
 	}
-	add("found in a call", f.Call)
+	what := callTitles[f.Kind]
+	if what == "" {
+		what = "found in a call"
+	}
+	add(what, f.Call)
 	if f.Object != nil {
 		add("freed", f.Object.Freed)
 		add("allocated", f.Object.Allocated)

@@ -100,14 +100,14 @@ func TestEndedByAgent(t *testing.T) {
 			e.Damage, e.DamageEnd, e.BytesLength = uint64(s.live+40), uint64(s.live+43), 3
 			copy(e.Bytes[:], "xyz")
 			return e
-		}, evidence.HeapOverflow, `heap overflow, thread 1 "worker": 3 bytes past the end of a 40-byte object at LIVE were overwritten, found when it was freed; ` + madeWords},
+		}, evidence.HeapOverflow, `heap overflow found, thread 1 "worker": 3 bytes past the end of a 40-byte object at LIVE were overwritten, seen when it was freed; ` + madeWords},
 		{"use after free at exit", func(s *scene) agent.RawError {
 			s.Memory.Write(s.freed+8, []byte("x"))
 			e := s.error(agent.ErrorUseAfterFree, agent.AtExit, s.freed, 0)
 			e.Damage, e.DamageEnd, e.BytesLength = uint64(s.freed+8), uint64(s.freed+9), 1
 			e.Bytes[0] = 'x'
 			return e
-		}, evidence.UseAfterFree, `use after free, thread 1 "worker": 1 byte at offset 8 of a freed 40-byte object at FREED was overwritten, found by the check at exit; ` + lifeOfFreed},
+		}, evidence.UseAfterFree, `use after free found, thread 1 "worker": 1 byte at offset 8 of a freed 40-byte object at FREED was overwritten, seen by the check at exit; ` + lifeOfFreed},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			s := newScene()

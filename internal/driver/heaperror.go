@@ -21,11 +21,11 @@ type verdict struct {
 func (h *agentHeap) judge(e *agent.Error, f *evidence.Finding) verdict {
 	switch e.Kind {
 	case agent.ErrorOverflow:
-		return verdict{evidence.FindingHeapOverflow, evidence.HeapOverflow, "heap overflow", h.damageWhy(evidence.FindingHeapOverflow, e, f)}
+		return verdict{evidence.FindingHeapOverflow, evidence.HeapOverflow, "heap overflow found", h.damageWhy(evidence.FindingHeapOverflow, e, f)}
 	case agent.ErrorUnderflow:
-		return verdict{evidence.FindingHeapUnderflow, evidence.HeapUnderflow, "heap underflow", h.damageWhy(evidence.FindingHeapUnderflow, e, f)}
+		return verdict{evidence.FindingHeapUnderflow, evidence.HeapUnderflow, "heap underflow found", h.damageWhy(evidence.FindingHeapUnderflow, e, f)}
 	case agent.ErrorUseAfterFree:
-		return verdict{evidence.FindingUseAfterFree, evidence.UseAfterFree, "use after free", h.damageWhy(evidence.FindingUseAfterFree, e, f)}
+		return verdict{evidence.FindingUseAfterFree, evidence.UseAfterFree, "use after free found", h.damageWhy(evidence.FindingUseAfterFree, e, f)}
 	case agent.ErrorDoubleFree:
 		what := "double free"
 		if e.When == agent.AtRealloc {
@@ -82,7 +82,7 @@ func (h *agentHeap) objectWords(e *agent.Error) string {
 // damageWhy says what was overwritten, who made the object, and how that came
 // out.
 func (h *agentHeap) damageWhy(kind evidence.FindingKind, e *agent.Error, f *evidence.Finding) string {
-	text := "found " + whenWords(e.When)
+	text := "seen " + whenWords(e.When)
 	if e.Object != nil && f.Damage != nil {
 		text = damageWords(kind, e.Object, f.Damage) + ", " + text
 	}
@@ -144,6 +144,7 @@ func (h *agentHeap) errorFinding(e *agent.Error) (evidence.Finding, verdict, err
 	f.Summary = v.what
 	switch e.Kind {
 	case agent.ErrorOverflow, agent.ErrorUnderflow, agent.ErrorUseAfterFree:
+		f.Summary = titles[v.finding]
 		if f.Damage != nil {
 			f.Summary += ": " + damageWords(v.finding, e.Object, f.Damage)
 		}
