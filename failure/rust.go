@@ -12,7 +12,14 @@ import (
 )
 
 func rustPanicking(names []string) bool {
-	return hasPrefix(names, "core::panicking::", "std::panicking::") ||
+	for _, name := range names {
+		rest, ok := strings.CutPrefix(name, "std::panicking::")
+		// std runs main, and every thread, inside the functions that catch panics.
+		if ok && !hasPrefix([]string{rest}, "catch_unwind", "try") {
+			return true
+		}
+	}
+	return hasPrefix(names, "core::panicking::") ||
 		has(names, "rust_begin_unwind", "__rustc::rust_begin_unwind", "rust_panic", "__rust_start_panic")
 }
 

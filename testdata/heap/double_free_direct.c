@@ -17,6 +17,7 @@ NOINLINE static int parse(const char *text)
     // WANT: double-free:@LINE+2
     // HEAP: double-free object=100 alloc:@made<@asked free:@first<@asked call:@LINE+1<@asked
     free(copy);
+    done();
     return bad ? -1 : 0;
 }
 

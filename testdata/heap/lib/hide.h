@@ -4,8 +4,10 @@
 
 #ifdef __clang__
 #define NOINLINE __attribute__((noinline))
+#define PLAIN __attribute__((noinline, optnone))
 #else
 #define NOINLINE __attribute__((noinline, noipa))
+#define PLAIN __attribute__((noinline, optimize(0)))
 #endif
 
 /* hide returns its argument as a pointer to who knows what: no allocation is
