@@ -231,8 +231,9 @@ func findCompiler(command string) (compiler, error) {
 	if err != nil {
 		return compiler{}, fmt.Errorf("the C compiler: %w", err)
 	}
-	identity := fmt.Sprintf("%q %s %d %d", words[1:], file, info.Size(), info.ModTime().UnixNano())
-	// Run by the name that was found: what a ccache link does depends on it.
+	// The name that was found is a part of it, and is what runs: what a link to
+	// ccache does depends on its name.
+	identity := fmt.Sprintf("%s %q %s %d %d", path, words[1:], file, info.Size(), info.ModTime().UnixNano())
 	return compiler{append([]string{path}, words[1:]...), identity}, nil
 }
 

@@ -148,6 +148,11 @@ func TestBuildAgain(t *testing.T) {
 	check("another source", BuildOptions{Sources: standIn("int x;"), Compiler: cc})
 	check("an argument of the compiler", BuildOptions{Sources: standIn(""), Compiler: cc + " -O1"})
 	check("another compiler", BuildOptions{Sources: standIn(""), Compiler: other})
+	link := filepath.Join(t.TempDir(), "gcc")
+	if err := os.Symlink(other, link); err != nil {
+		t.Fatal(err)
+	}
+	check("another name of a compiler", BuildOptions{Sources: standIn(""), Compiler: link})
 	flags := compilerFlags
 	t.Cleanup(func() { compilerFlags = flags })
 	compilerFlags = append([]string{"-DX"}, flags...)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +22,10 @@ loads it; so does LD_PRELOAD, for a service whose start cannot be changed:
 
 Its sources are part of diagnose. It is built at the first use, by cc or by what
 CC says, and kept under the user's cache directory; a release build brings it
-along. A directory that others can write to is not used.`,
+along. A directory that others can write to is not used, and only the user may
+read what is kept. A service of another user needs a copy:
+
+    install -m 644 "$(diagnose agent path)" /usr/local/lib`,
 		Args: knownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -74,7 +79,16 @@ func noArguments(c *cobra.Command, args []string) error {
 // buildAgent returns the path of the library, and tells the user if it is not
 // where it should be.
 func buildAgent(c *cobra.Command) (string, error) {
+	progress, said := newProgress(os.Stderr), make(chan struct{})
+	timer := time.AfterFunc(progressDelay, func() {
+		progress.say("compiling the agent, once")
+		close(said)
+	})
 	built, err := agent.Build(c.Context(), agent.BuildOptions{})
+	if !timer.Stop() {
+		<-said
+		progress.clear()
+	}
 	if err != nil {
 		return "", err
 	}
