@@ -212,6 +212,18 @@ func TestHeapFault(t *testing.T) {
 		{"guard page, from another object", func(s *scene) evidence.Failure {
 			return fault(evidence.ProtectedPage, s.large+largeSize+16, s.live)
 		}, evidence.HeapOverflow, evidence.Inferred, "", []evidence.FindingKind{evidence.FindingHeapObject}},
+		{"far behind a freed object", func(s *scene) evidence.Failure {
+			s.FreeLarge(s.large, agent.Call{Site: 2, Thread: 2})
+			return fault(evidence.UnmappedAddress, s.large+1<<20, s.large+1<<20)
+		}, evidence.UnmappedAddress, evidence.FromCore, "", []evidence.FindingKind{evidence.FindingHeapObject}},
+		{"before an object that a register points to", func(s *scene) evidence.Failure {
+			return fault(evidence.UnmappedAddress, s.large-1<<24, s.large)
+		}, evidence.UnmappedAddress, evidence.FromCore, "", []evidence.FindingKind{evidence.FindingHeapObject}},
+		{"guard page, from the object behind it", func(s *scene) evidence.Failure {
+			const rest = 16
+			second := s.Large((25<<12)-largeSize-rest, largeSize, rest, agent.Call{Site: 1, Thread: 1}, true)
+			return fault(evidence.ProtectedPage, s.large+largeSize+16, second)
+		}, evidence.HeapUnderflow, evidence.Inferred, "", []evidence.FindingKind{evidence.FindingHeapObject}},
 		{"null, beside no object", func(s *scene) evidence.Failure { return fault(evidence.NullPointer, 8, 0) },
 			evidence.NullPointer, evidence.FromCore, "", nil},
 		{"wild, with a live object in a register", func(s *scene) evidence.Failure {

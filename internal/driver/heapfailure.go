@@ -212,9 +212,10 @@ func (a *analysis) faultBeside(o *agent.Object, where agent.Where, proof evidenc
 	a.faulted = o
 	switch {
 	case f.Kind == evidence.ExecuteOfData:
-	case o.State != agent.Live:
+	case o.State != agent.Live && addr >= o.Slot && (addr < o.SlotEnd || where == agent.InGuardPage):
 		f.Kind, f.Proof = evidence.UseAfterFree, proof
 		a.heapWords = &failure.HeapWords{What: "use after free", Why: why}
+	case o.State != agent.Live: // too far from it
 	case addr >= o.SlotEnd && (where == agent.InGuardPage || proof == evidence.Inferred):
 		f.Kind, f.Proof = evidence.HeapOverflow, proof
 		a.heapWords = &failure.HeapWords{What: "heap overflow", Why: why}
