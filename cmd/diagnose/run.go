@@ -38,8 +38,8 @@ unless --on-error says otherwise.
 The limit for the size of cores is raised as far as is allowed. After a crash
 run says where the core is. It passes signals on, and ends as the program
 ended: with its exit status, or by the same signal. --exec puts the program in
-the place of run instead, with the same process number, as services need it;
-then nothing is said after a crash.
+the place of run instead, with the same process number, as services and
+containers need it; then nothing is said after a crash.
 
 The agent cannot be loaded into statically linked programs, nor into those that
 gain rights when they are run (set-user-ID): run refuses them. A script's
