@@ -29,11 +29,12 @@ const entriesPerRun = 4096
 //
 // Freed large objects are not among them: their spans say all of it.
 func (h *Heap) Quarantine(workers int, visit func(worker int, entries []Freed) error) Gaps {
+	var patience patience
 	return parallel(workers, h.eachRing, func(worker int) func(run) error {
 		raw, entries := make([]byte, entriesPerRun*freedSize), make([]Freed, entriesPerRun)
 		return func(r run) error {
 			p := raw[:r.n*freedSize]
-			if err := h.read("entries of a quarantine", r.addr, p); err != nil {
+			if err := patience.read(h, "entries of a quarantine", r.addr, p); err != nil {
 				return err
 			}
 			for i := range r.n {
@@ -48,15 +49,9 @@ func (h *Heap) Quarantine(workers int, visit func(worker int, entries []Freed) e
 
 // eachRing splits the rings of all heaps. Rings have storage of their own, so
 // all together cannot have more entries than the metadata has room for.
-func (h *Heap) eachRing(runs chan<- run) (gaps Gaps) {
+func (h *Heap) eachRing(runs chan<- run) Gaps {
 	room := h.root.Meta.Mapped / freedSize
-	size := uint64(binary.Size(RawHeap{}))
-	for i := range h.root.Heaps.Used {
-		raw, err := readRaw[RawHeap](h, "a heap", h.root.Heaps.Start+i*size)
-		if err != nil {
-			gaps.Add(err)
-			continue
-		}
+	return h.eachHeap(func(i uint64, raw *RawHeap, gaps *Gaps) {
 		for class := range raw.Bins {
 			r := &raw.Bins[class].Ring
 			n := uint64(r.Tail - r.Head)
@@ -71,8 +66,7 @@ func (h *Heap) eachRing(runs chan<- run) (gaps Gaps) {
 			room -= capacity
 			r.split(runs)
 		}
-	}
-	return gaps
+	})
 }
 
 // split makes the runs of a ring's entries, oldest first.

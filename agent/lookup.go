@@ -52,7 +52,7 @@ func (h *Heap) rawSpan(unit uint64) (RawSpan, error) {
 func (h *Heap) objectAt(s *Span, slot int) (Object, error) {
 	var word [1]uint64
 	var raw [8]byte
-	if err := h.words(s, slot, word[:], raw[:]); err != nil {
+	if err := h.words(new(patience), s, slot, word[:], raw[:]); err != nil {
 		return Object{}, err
 	}
 	return s.object(slot, word[0]), nil
@@ -117,7 +117,7 @@ func (h *Heap) lastIn(s *Span, slot int) (o Object, found bool, err error) {
 	}
 	first := max(0, last+1-maxFresh)
 	words, raw := make([]uint64, last+1-first), make([]byte, 8*(last+1-first))
-	if err := h.words(s, first, words, raw); err != nil {
+	if err := h.words(new(patience), s, first, words, raw); err != nil {
 		return Object{}, false, err
 	}
 	for i := len(words) - 1; i >= 0; i-- {

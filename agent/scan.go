@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/binary"
+	"fmt"
 	"runtime"
 	"sync"
 
@@ -92,13 +93,14 @@ type job struct {
 // So many workers (Workers) visit at once, each in its own order; visit is
 // told which one it is. An error of visit is counted and does not end the scan.
 func (h *Heap) Scan(workers int, visit func(worker int, b *Batch) error) Gaps {
+	var p patience
 	return parallel(workers, func(jobs chan<- job) Gaps {
 		return h.eachSpan(func(s *Span) { s.split(jobs) })
 	}, func(worker int) func(job) error {
 		words, raw := make([]uint64, BatchSlots), make([]byte, 8*BatchSlots)
 		return func(j job) error {
 			b := Batch{Span: j.span, First: j.first, words: words[:j.n]}
-			if err := h.words(j.span, j.first, b.words, raw); err != nil {
+			if err := h.words(&p, j.span, j.first, b.words, raw); err != nil {
 				return err
 			}
 			return visit(worker, &b)
@@ -150,11 +152,15 @@ const spansPerRead = 512
 func (h *Heap) eachSpan(visit func(*Span)) (gaps Gaps) {
 	raw := make([]byte, spansPerRead*spanSize)
 	used := h.root.Spans.Used
+	var patience patience
 	for unit := uint64(0); unit < used; {
 		n := min(spansPerRead, used-unit)
 		p := raw[:n*spanSize]
-		if err := h.read("records of spans", h.root.Spans.Start+unit*spanSize, p); err != nil {
+		if err := patience.read(h, "records of spans", h.root.Spans.Start+unit*spanSize, p); err != nil {
 			gaps.Add(err)
+			if err == errGivenUp {
+				break
+			}
 			unit += n
 			continue
 		}
@@ -182,13 +188,36 @@ func (h *Heap) spanIn(p []byte, unit uint64, visit func(*Span), gaps *Gaps) uint
 }
 
 // words reads the words of slots [first, first+len(words)) by way of raw.
-func (h *Heap) words(s *Span, first int, words []uint64, raw []byte) error {
+func (h *Heap) words(p *patience, s *Span, first int, words []uint64, raw []byte) error {
 	raw = raw[:8*len(words)]
-	if err := h.read("words of slots", s.raw.Words+8*uint64(first), raw); err != nil {
+	if err := p.read(h, "words of slots", s.raw.Words+8*uint64(first), raw); err != nil {
 		return err
 	}
 	for i := range words {
 		words[i] = binary.LittleEndian.Uint64(raw[8*i:])
 	}
 	return nil
+}
+
+// eachHeap reads the heaps of all threads.
+func (h *Heap) eachHeap(visit func(i uint64, raw *RawHeap, gaps *Gaps)) (gaps Gaps) {
+	var patience patience
+	p := make([]byte, binary.Size(RawHeap{}))
+	for i := range h.root.Heaps.Used {
+		addr := h.root.Heaps.Start + i*uint64(len(p))
+		if err := patience.read(h, "a heap", addr, p); err != nil {
+			gaps.Add(err)
+			if err == errGivenUp {
+				break
+			}
+			continue
+		}
+		var raw RawHeap
+		if _, err := binary.Decode(p, binary.LittleEndian, &raw); err != nil {
+			gaps.Add(fmt.Errorf("agent: a heap at %#x: %w", addr, err))
+			continue
+		}
+		visit(i, &raw, &gaps)
+	}
+	return gaps
 }

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
 )
 
@@ -90,21 +89,11 @@ func (h *Heap) Summarize(workers int) *Totals {
 	for _, w := range h.windows()[:5] {
 		t.MetadataBytes += w.raw.Mapped
 	}
-	h.countCalls(t)
-	return t
-}
-
-func (h *Heap) countCalls(t *Totals) {
-	size := uint64(binary.Size(RawHeap{}))
-	for i := range h.root.Heaps.Used {
-		raw, err := readRaw[RawHeap](h, "a heap", h.root.Heaps.Start+i*size)
-		if err != nil {
-			t.Gaps.Add(err)
-			continue
-		}
+	t.Gaps.Join(h.eachHeap(func(_ uint64, raw *RawHeap, _ *Gaps) {
 		t.Allocations += raw.Allocations
 		t.Frees += raw.Frees
-	}
+	}))
+	return t
 }
 
 // tally counts by site.
