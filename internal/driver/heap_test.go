@@ -89,6 +89,9 @@ func TestEndedByAgent(t *testing.T) {
 		{"wild", func(s *scene) agent.RawError {
 			return s.error(agent.ErrorFreeWild, agent.AtFree, 0, 24)
 		}, evidence.InvalidFree, `free of a wild pointer, thread 1 "worker": 0x18 is 0x18 bytes from the null pointer`},
+		{"fill", func(s *scene) agent.RawError {
+			return s.error(agent.ErrorFreeWild, agent.AtFree, 0, evidence.Addr(agent.FillWord(agent.Base+agent.OffObjects, uint64(s.freed))))
+		}, evidence.InvalidFree, `free of a wild pointer that was read from freed memory, thread 1 "worker": WORD is what a freed 40-byte object at FREED is filled with; ` + lifeOfFreed},
 		{"mismatch", func(s *scene) agent.RawError {
 			e := s.error(agent.ErrorMismatch, agent.AtFree, s.live, s.live)
 			e.API = uint32(agent.APINewArray)
@@ -122,7 +125,8 @@ func TestEndedByAgent(t *testing.T) {
 				t.Error(err)
 			}
 			f := &a.result.Failure
-			names := strings.NewReplacer(s.live.String(), "LIVE", s.freed.String(), "FREED")
+			word := evidence.Addr(agent.FillWord(agent.Base+agent.OffObjects, uint64(s.freed)))
+			names := strings.NewReplacer(s.live.String(), "LIVE", s.freed.String(), "FREED", word.String(), "WORD")
 			a.process.Threads = append(a.process.Threads, image.Thread{})
 			a.resay()
 			if got := names.Replace(f.Sentence); got != x.want {

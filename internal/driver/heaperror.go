@@ -54,6 +54,11 @@ func (h *agentHeap) invalidFree(e *agent.Error, f *evidence.Finding) verdict {
 		call = e.API.Release()
 	}
 	v := verdict{evidence.FindingInvalidFree, evidence.InvalidFree, "", fmt.Sprintf("%v is %s", e.Pointer, h.process.Place(e.Pointer).Text)}
+	if o := h.filledWith(e.Pointer); o != nil {
+		v.what = call + " of a wild pointer that was read from freed memory"
+		v.why = joined(fmt.Sprintf("%v is what %s at %v is filled with", e.Pointer, sized(o), o.Addr), life(f))
+		return v
+	}
 	switch e.Kind {
 	case agent.ErrorFreeMiddle:
 		v.what, v.why = call+" of a pointer to the middle of an object", life(f)
@@ -119,10 +124,8 @@ func joined(parts ...string) string {
 // errorFinding is what the agent found, as a finding of the report.
 func (h *agentHeap) errorFinding(e *agent.Error) (evidence.Finding, verdict, error) {
 	o := e.Object
-	if o == nil { // of a pointer read from freed memory the object is known
-		if named, offset, ok, err := h.FillWord(uint64(e.Pointer)); err == nil && ok && offset == 0 {
-			o = &named
-		}
+	if o == nil {
+		o = h.filledWith(e.Pointer)
 	}
 	err := h.findFrees(o)
 	f := evidence.Finding{Addr: e.Pointer, Object: h.object(o), Proof: evidence.FromCore}
@@ -140,8 +143,22 @@ func (h *agentHeap) errorFinding(e *agent.Error) (evidence.Finding, verdict, err
 		}
 	}
 	v := h.judge(e, &f)
-	f.Kind = v.finding
-	f.Summary = v.what
+	f.Kind, f.Summary = v.finding, v.what
+	h.tell(e, &f, v)
+	return f, v, err
+}
+
+// filledWith is the freed object whose fill a pointer is; nil if it is none.
+func (h *agentHeap) filledWith(p evidence.Addr) *agent.Object {
+	o, offset, ok, err := h.FillWord(uint64(p))
+	if err != nil || !ok || offset != 0 {
+		return nil
+	}
+	return &o
+}
+
+// tell adds what the parts of a finding do not say.
+func (h *agentHeap) tell(e *agent.Error, f *evidence.Finding, v verdict) {
 	switch e.Kind {
 	case agent.ErrorOverflow, agent.ErrorUnderflow, agent.ErrorUseAfterFree:
 		f.Summary = titles[v.finding]
@@ -152,14 +169,10 @@ func (h *agentHeap) errorFinding(e *agent.Error) (evidence.Finding, verdict, err
 	case agent.ErrorFreeMiddle, agent.ErrorDoubleFree, agent.ErrorMismatch:
 	default:
 		f.Facts = append(f.Facts, evidence.Fact{Name: "where", Text: v.why})
-		if o != nil {
-			f.Facts = append(f.Facts, evidence.Fact{Name: "value", Text: fmt.Sprintf("it is what %s at %v is filled with: the pointer was read from it", sized(o), o.Addr)})
-		}
 	}
 	if e.Fatal {
 		f.Facts = append(f.Facts, evidence.Fact{Name: "outcome", Text: "the agent ended the process"})
 	}
-	return f, v, err
 }
 
 // recordedDamage is the damage as the agent kept it; where the process ended
