@@ -20,6 +20,7 @@ func TestAgentPath(t *testing.T) {
 		t.Errorf("then %+v", second)
 	}
 	t.Setenv("XDG_CACHE_HOME", "/proc/diagnose")
+	t.Setenv("TMPDIR", t.TempDir())
 	got := diagnose(t, nil, "agent", "path")
 	if got.status != exitOK || !strings.Contains(got.stderr, "diagnose: the agent's library is kept in ") || !strings.Contains(got.stderr, "/proc/diagnose") {
 		t.Errorf("without a cache: %+v", got)
