@@ -33,7 +33,7 @@ static inline uint64_t dg_up8(uint64_t n)
 }
 
 /* [start, end) of at least 8 bytes, end a multiple of 8. */
-static inline void dg_canary_run(uint64_t start, uint64_t end)
+static void dg_canary_run(uint64_t start, uint64_t end)
 {
 	uint64_t at = dg_up8(start);
 
@@ -42,7 +42,7 @@ static inline void dg_canary_run(uint64_t start, uint64_t end)
 		dg_put8(at, dg_hot.canary);
 }
 
-static inline bool dg_canary_run_stands(uint64_t start, uint64_t end)
+static bool dg_canary_run_stands(uint64_t start, uint64_t end)
 {
 	uint64_t differ = dg_get8(start) ^ dg_canary_word(start);
 	uint64_t at = dg_up8(start);
@@ -54,7 +54,7 @@ static inline bool dg_canary_run_stands(uint64_t start, uint64_t end)
 
 /* Slots of up to 256 bytes nearly always have 8 to 23 bytes of canary: three
  * words that may overlap do without a branch. */
-static inline void dg_canary_put(uint64_t object, uint64_t size, uint64_t slot)
+static DG_HOT void dg_canary_put(uint64_t object, uint64_t size, uint64_t slot)
 {
 	uint64_t middle;
 
@@ -68,7 +68,7 @@ static inline void dg_canary_put(uint64_t object, uint64_t size, uint64_t slot)
 	dg_put8(object + slot - 8, dg_hot.canary);
 }
 
-static inline bool dg_canary_stands(uint64_t object, uint64_t size, uint64_t slot)
+static DG_HOT bool dg_canary_stands(uint64_t object, uint64_t size, uint64_t slot)
 {
 	uint64_t middle;
 
@@ -85,60 +85,75 @@ static inline __m128i dg_fill_pair(uint64_t object)
 	return _mm_set1_epi64x((long long)DG_FILL_WORD(dg_hot.objects, object));
 }
 
-/* Overlapping stores as memset does it: two branches for what fill_bytes
- * usually asks for. */
-static inline void dg_fill(uint64_t object, uint64_t size)
+static inline uint64_t dg_least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline void dg_put16(uint64_t at, __m128i w)
+{
+	*(__m128i *)at = w;
+}
+
+/* The places of eight vectors that cover a fill of up to 128 bytes: four from
+ * the start and four up to the end, none outside. They overlap in a smaller
+ * one, which costs less than a mispredicted branch on its size. */
+struct dg_places {
+	uint64_t first, last; /* addresses of the outermost vectors */
+	uint64_t a, b, c;     /* distances of the others from them */
+};
+
+static DG_HOT struct dg_places dg_places(uint64_t object, uint64_t n)
+{
+	uint64_t span = n - 16;
+
+	return (struct dg_places){
+		object, object + span, dg_least(16, span), dg_least(32, span), dg_least(48, span)
+	};
+}
+
+static DG_HOT void dg_fill(uint64_t object, uint64_t size)
 {
 	uint64_t n = DG_FILLED(size, dg_hot.fill), at;
 	__m128i w = dg_fill_pair(object);
-	__m128i *first = (__m128i *)object, *last = (__m128i *)(object + n);
+	struct dg_places p;
 
 	if (DG_UNLIKELY(!n))
 		return;
-	if (n <= 32) {
-		first[0] = w;
-		last[-1] = w;
-	} else if (n <= 64) {
-		first[0] = w;
-		first[1] = w;
-		last[-2] = w;
-		last[-1] = w;
-	} else if (n <= 128) {
-		first[0] = w;
-		first[1] = w;
-		first[2] = w;
-		first[3] = w;
-		last[-4] = w;
-		last[-3] = w;
-		last[-2] = w;
-		last[-1] = w;
-	} else {
-		for (at = object; at < object + n; at += 16)
-			*(__m128i *)at = w;
-	}
+	p = dg_places(object, n);
+	dg_put16(p.first, w);
+	dg_put16(p.first + p.a, w);
+	dg_put16(p.first + p.b, w);
+	dg_put16(p.first + p.c, w);
+	dg_put16(p.last - p.c, w);
+	dg_put16(p.last - p.b, w);
+	dg_put16(p.last - p.a, w);
+	dg_put16(p.last, w);
+	for (at = object + 64; DG_UNLIKELY(n > 128) && at < p.last - 48; at += 16)
+		dg_put16(at, w);
 }
 
-static inline __m128i dg_differ(__m128i d, uint64_t at, __m128i w)
+static DG_HOT __m128i dg_differ(uint64_t at, __m128i w)
 {
-	return _mm_or_si128(d, _mm_xor_si128(*(const __m128i *)at, w));
+	return _mm_xor_si128(*(const __m128i *)at, w);
 }
 
-static inline bool dg_fill_stands(uint64_t object, uint64_t size)
+static DG_HOT bool dg_fill_stands(uint64_t object, uint64_t size)
 {
-	uint64_t n = DG_FILLED(size, dg_hot.fill), end = object + n, at;
-	__m128i w = dg_fill_pair(object), d = _mm_setzero_si128();
+	uint64_t n = DG_FILLED(size, dg_hot.fill), at;
+	__m128i w = dg_fill_pair(object), d, e;
+	struct dg_places p;
 
 	if (DG_UNLIKELY(!n))
 		return true;
-	if (n <= 32) {
-		d = dg_differ(dg_differ(d, object, w), end - 16, w);
-	} else if (n <= 64) {
-		d = dg_differ(dg_differ(d, object, w), object + 16, w);
-		d = dg_differ(dg_differ(d, end - 32, w), end - 16, w);
-	} else {
-		for (at = object; at < end; at += 16)
-			d = dg_differ(d, at, w);
-	}
+	p = dg_places(object, n);
+	d = _mm_or_si128(dg_differ(p.first, w), dg_differ(p.first + p.a, w));
+	e = _mm_or_si128(dg_differ(p.first + p.b, w), dg_differ(p.first + p.c, w));
+	d = _mm_or_si128(d, _mm_or_si128(dg_differ(p.last - p.c, w), dg_differ(p.last - p.b, w)));
+	e = _mm_or_si128(e, _mm_or_si128(dg_differ(p.last - p.a, w), dg_differ(p.last, w)));
+	d = _mm_or_si128(d, e);
+	for (at = object + 64; DG_UNLIKELY(n > 128) && at < p.last - 48; at += 16)
+		d = _mm_or_si128(d, dg_differ(at, w));
 	return _mm_movemask_epi8(_mm_cmpeq_epi8(d, _mm_setzero_si128())) == 0xffff;
 }
 

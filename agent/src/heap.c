@@ -88,7 +88,7 @@ static void *dg_reuse(uint64_t object, uint64_t size, uint64_t word, const uint6
 	return (void *)object;
 }
 
-static inline void *dg_bump(struct dg_bin *bin, uint64_t size, uint64_t word)
+static DG_HOT void *dg_bump(struct dg_bin *bin, uint64_t size, uint64_t word)
 {
 	uint64_t object = bin->bump, *w = (uint64_t *)bin->bump_word;
 
@@ -130,7 +130,7 @@ static DG_COLD void *dg_refill(struct dg_heap *h, uint32_t c, uint64_t size, uin
 }
 
 /* The oldest object of a ring, its fill checked. */
-static inline void *dg_pop(struct dg_heap *h, struct dg_bin *bin, uint64_t size, uint64_t word,
+static DG_HOT void *dg_pop(struct dg_heap *h, struct dg_bin *bin, uint64_t size, uint64_t word,
 			   const uint64_t *slot)
 {
 	struct dg_freed *entries = (struct dg_freed *)bin->ring.entries;
@@ -150,7 +150,7 @@ static inline void *dg_pop(struct dg_heap *h, struct dg_bin *bin, uint64_t size,
 	return (void *)object;
 }
 
-static inline void *dg_take(struct dg_heap *h, uint32_t c, uint64_t size, uint64_t word,
+static DG_HOT void *dg_take(struct dg_heap *h, uint32_t c, uint64_t size, uint64_t word,
 			    const uint64_t *slot)
 {
 	struct dg_bin *bin = &h->bins[c];
@@ -163,7 +163,7 @@ static inline void *dg_take(struct dg_heap *h, uint32_t c, uint64_t size, uint64
 	return dg_refill(h, c, size, word, slot);
 }
 
-static inline uint64_t dg_new_word(struct dg_heap *h, uint32_t api, const uint64_t *slot)
+static DG_HOT uint64_t dg_new_word(struct dg_heap *h, uint32_t api, const uint64_t *slot)
 {
 	return h->word | (uint64_t)api << DG_WORD_API |
 	       (uint64_t)dg_site_at(h, slot) << DG_WORD_SITE;
@@ -206,7 +206,7 @@ static DG_COLD void *dg_allocate_slow(uint64_t size, uint64_t align, uint32_t ap
 	return p;
 }
 
-static inline void *dg_allocate(uint64_t size, uint32_t api, const uint64_t *slot, bool *clean)
+static DG_HOT void *dg_allocate(uint64_t size, uint32_t api, const uint64_t *slot, bool *clean)
 {
 	struct dg_heap *h = dg_self;
 	uint64_t word;

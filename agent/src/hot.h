@@ -3,6 +3,10 @@
 
 #include "agent.h"
 
+/* The compiler's own judgement leaves calls, and structs in memory, in the
+ * paths that every allocation takes. */
+#define DG_HOT inline __attribute__((always_inline))
+
 /* What the fast paths read, on one cache line: copies of what the root says. */
 static struct {
 	uint64_t objects;       /* start of the objects' window */

@@ -11,7 +11,7 @@
 
 static uint64_t dg_spare_rings[DG_RING_SIZES]; /* outgrown ones; under the lock */
 
-static inline uint64_t *dg_word_of(uint64_t object)
+static DG_HOT uint64_t *dg_word_of(uint64_t object)
 {
 	struct dg_span *s = dg_span_of(object);
 

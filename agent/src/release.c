@@ -15,7 +15,7 @@ struct dg_slot {
 
 /* True if p is the start of a live small object, allocated through `api`, whose
  * canaries stand; whatever else it is, the slow path says. */
-static inline bool dg_live_slot(uint64_t p, uint32_t api, struct dg_slot *found)
+static DG_HOT bool dg_live_slot(uint64_t p, uint32_t api, struct dg_slot *found)
 {
 	uint64_t off = p - dg_hot.objects, index, word;
 	struct dg_span *s;
@@ -53,7 +53,7 @@ static inline bool dg_live_slot(uint64_t p, uint32_t api, struct dg_slot *found)
 }
 
 /* Into the ring: word, fill, entry, in this order. */
-static inline void dg_retire(struct dg_heap *h, uint64_t p, const struct dg_slot *found,
+static DG_HOT void dg_retire(struct dg_heap *h, uint64_t p, const struct dg_slot *found,
 			     const uint64_t *slot)
 {
 	uint32_t c = found->span->class_, site = dg_site_at(h, slot), tail;
@@ -117,7 +117,7 @@ static DG_COLD void dg_release_slow(uint64_t p, uint32_t api, const uint64_t *sl
 	dg_leave(h);
 }
 
-static inline void dg_release(void *pointer, uint32_t api, const uint64_t *slot)
+static DG_HOT void dg_release(void *pointer, uint32_t api, const uint64_t *slot)
 {
 	uint64_t p = (uint64_t)pointer;
 	struct dg_heap *h = dg_self;
