@@ -148,10 +148,11 @@ func (h *agentHeap) errorFinding(e *agent.Error) (evidence.Finding, verdict, err
 	return f, v, err
 }
 
-// filledWith is the freed object whose fill a pointer is; nil if it is none.
+// filledWith is the freed object whose fill a pointer is; nil if it is none, or
+// if the memory was handed out again since.
 func (h *agentHeap) filledWith(p evidence.Addr) *agent.Object {
 	o, offset, ok, err := h.FillWord(uint64(p))
-	if err != nil || !ok || offset != 0 {
+	if err != nil || !ok || offset != 0 || o.State == agent.Live {
 		return nil
 	}
 	return &o
