@@ -2,6 +2,7 @@ package reports
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"diagnose/evidence"
@@ -29,7 +30,7 @@ func heapFacts(h *evidence.Heap, opts Options) facts {
 		{"quarantined", say(plain, fmt.Sprintf("%s in %s that were freed and are kept", bytesText(h.QuarantinedBytes), counted(h.Quarantined, "object")))},
 		{"calls", say(plain, fmt.Sprintf("%s, %s, by %s", counted(h.Allocations, "allocation"), counted(h.Frees, "free"), plural(h.Threads, "thread")))},
 		{"mapped", say(plain, fmt.Sprintf("%s for objects, %s for what is known of them", sizeText(h.MappedBytes), sizeText(h.MetadataBytes)))},
-		{"damaged", verdict(h.Damaged, "object")},
+		{"damaged", verdict(h.Damaged, "object").and(caveat, asFarAsRead(h.Limits))},
 		{"errors", verdict(h.Errors, "error").and(plain, " found while it ran")},
 		{"program", programLine(&h.Program)},
 	}
@@ -37,6 +38,14 @@ func heapFacts(h *evidence.Heap, opts Options) facts {
 		list = append(list, fact{"reported by", say(faint, "diagnose "+opts.Version)})
 	}
 	return list
+}
+
+// asFarAsRead goes behind a verdict on a heap of which parts are missing.
+func asFarAsRead(limits []evidence.Limit) string {
+	if slices.ContainsFunc(limits, func(l evidence.Limit) bool { return l.Severe }) {
+		return ", as far as the heap could be read"
+	}
+	return ""
 }
 
 func verdict(n uint64, noun string) line {

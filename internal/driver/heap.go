@@ -36,21 +36,19 @@ const (
 // four reads that fail.
 func openHeap(p *image.Process) (*agentHeap, error) {
 	library := agentLibrary(p)
-	root, err := agentRoot(p, library)
-	if err != nil {
-		return nil, err
-	}
+	root, errRoot := agentRoot(p, library) // where it cannot be read there are the fixed addresses
 	heap, err := agent.Open(&forgetful{process: p}, root)
-	if errors.Is(err, agent.ErrAbsent) && root != 0 {
-		return nil, fmt.Errorf("heap: the agent's library is in the process, and at %v, where it says its memory is, there is none", root)
-	}
-	if errors.Is(err, agent.ErrAbsent) {
-		return nil, nil
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return &agentHeap{Heap: heap, process: p, library: library}, nil
+	case !errors.Is(err, agent.ErrAbsent):
 		return nil, fmt.Errorf("heap: %w", err)
+	case errRoot != nil:
+		return nil, errRoot
+	case root != 0:
+		return nil, fmt.Errorf("heap: the agent's library is in the process, but its memory at %v cannot be read", root)
 	}
-	return &agentHeap{Heap: heap, process: p, library: library}, nil
+	return nil, nil
 }
 
 // forgetful is the memory of a process of which more is read than should stay:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -58,12 +59,50 @@ func TestHeapTwins(t *testing.T) {
 		for i, v := range f.Variants() {
 			t.Run(f.Name+"/"+v.Name, func(t *testing.T) {
 				t.Parallel()
-				checkQuiet(t, f, crashtest.BuildOptions{Variant: v, Fixed: true})
+				o := crashtest.BuildOptions{Variant: v, Fixed: true}
+				checkQuiet(t, f, o)
 				if i == 0 {
-					checkClean(t, f.TwinCore(t, v, underAgent(t, f.Options, crashtest.EndLibrary(t))).Core)
+					checkClean(t, f.EndCore(t, o, underAgent(t, f.Options, crashtest.EndLibrary(t))).Core)
 				}
 			})
 		}
+	}
+}
+
+// TestHeapGoesOn: what was found in a program that went on stands in a core of
+// its end, as it was when it was found.
+func TestHeapGoesOn(t *testing.T) {
+	for _, name := range []string{"cxx_mismatch_array_delete", "double_free_direct", "free_middle", "free_stack",
+		"over_loop", "over_realloc_grown", "realloc_freed", "under_first", "uaf_write_budget"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := crashtest.HeapNamed(t, name)
+			o := crashtest.BuildOptions{Variant: f.Variants()[0]}
+			core := f.EndCore(t, o, underAgent(t, "on_error=continue", crashtest.EndLibrary(t))).Core
+			heap, err := driver.Heap(context.Background(), driver.Request{Core: core}, driver.HeapOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if heap.Errors != 1 {
+				t.Errorf("%d errors", heap.Errors)
+			}
+			checkFindings(t, f.Heap, heap.Findings)
+		})
+	}
+}
+
+// TestHeapLog: a program that goes on tells its errors, a line each, and its
+// exit status says that there were some.
+func TestHeapLog(t *testing.T) {
+	f := crashtest.HeapNamed(t, "double_free_direct")
+	exit := f.ExitUnder(t, crashtest.BuildOptions{Variant: f.Variants()[0]}, underAgent(t, "on_error=log:exitcode=61"))
+	var status *exec.ExitError
+	if !errors.As(exit.Err, &status) || status.ExitCode() != 61 {
+		t.Errorf("%v", exit.Err)
+	}
+	if !strings.HasPrefix(exit.Stderr, "diagnose: error=double-free when=free ") || strings.Count(exit.Stderr, "\n") != 1 ||
+		!strings.Contains(exit.Stderr, " size=100 ") || strings.Count(exit.Stderr, "/double_free_direct+0x") < 3 {
+		t.Errorf("standard error: %s", exit.Stderr)
 	}
 }
 

@@ -3,6 +3,8 @@ package driver_test
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -134,5 +136,35 @@ func TestHeapWithoutAgent(t *testing.T) {
 	var input *driver.InputError
 	if h != nil || !errors.As(err, &input) || !strings.Contains(err.Error(), "diagnose run --") {
 		t.Errorf("%v, %v", h, err)
+	}
+}
+
+// Of a core that was cut the part that is there is summed up, and the report
+// says that it is not all.
+func TestHeapOfCutCore(t *testing.T) {
+	crashtest.NeedKernelCores(t)
+	data := read(t, heapCore(t))
+	path := filepath.Join(t.TempDir(), "core")
+	partial := 0
+	for part := range 20 {
+		write(t, path, data[:len(data)*(part+1)/21])
+		h, err := driver.Heap(context.Background(), driver.Request{Core: path}, driver.HeapOptions{})
+		var input *driver.InputError
+		if err != nil && !errors.As(err, &input) {
+			t.Errorf("%d of 21 parts: %v", part+1, err)
+		}
+		if err != nil {
+			continue
+		}
+		partial++
+		if !slices.ContainsFunc(h.Limits, func(l evidence.Limit) bool { return l.Severe && strings.Contains(l.Text, "truncated") }) {
+			t.Errorf("%d of 21 parts: no severe limit tells of the cut: %+v", part+1, h.Limits)
+		}
+		if h.LiveObjects > 303 {
+			t.Errorf("%d objects", h.LiveObjects)
+		}
+	}
+	if partial < 5 {
+		t.Errorf("only %d cut cores gave a summary", partial)
 	}
 }
