@@ -63,6 +63,7 @@ static bool dg_heap_init(struct dg_heap *h);
  * (DG_RETURN_SLOT in the exported function itself). 0 when the table is full. */
 #define DG_RETURN_SLOT() ((const uint64_t *)__builtin_dwarf_cfa() - 1)
 static inline uint32_t dg_site_at(struct dg_heap *h, const uint64_t *slot);
+static inline uint32_t dg_site_met(const uint64_t *slot); /* without the walk of a stack not met before: 0 then */
 static void dg_sites_start(void);
 static void dg_unwind_start(void);
 static bool dg_sites_lock(void); /* for fork */

@@ -21,10 +21,10 @@ static inline uint64_t dg_get8(uint64_t at)
 /* The canary as a word at an address that need not be aligned. */
 static inline uint64_t dg_canary_word(uint64_t at)
 {
-	uint32_t bits = (uint32_t)(at & 7) * 8;
+	uint32_t bits = (uint32_t)at * 8;
 	uint64_t k = dg_hot.canary;
 
-	return k >> bits | k << (-bits & 63);
+	return k >> (bits & 63) | k << (-bits & 63);
 }
 
 static inline uint64_t dg_up8(uint64_t n)

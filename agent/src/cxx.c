@@ -88,8 +88,7 @@ DG_EXPORT void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *p, size_t align, const 
 static inline void *dg_new(size_t size, uint32_t api, const uint64_t *slot, const char *symbol,
 			   const dg_nothrow *tag)
 {
-	bool clean;
-	void *p = dg_allocate(size, api, slot, &clean);
+	void *p = dg_allocate(size, api, slot);
 
 	return DG_LIKELY(p) ? p : dg_next_new(symbol, api, size, tag);
 }

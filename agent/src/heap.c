@@ -4,7 +4,7 @@
 #include "classes.h"
 #include "hot.h"
 
-#include <string.h>
+#include <errno.h>
 
 #define DG_WORD(state, api) ((uint64_t)(state) << DG_WORD_STATE | (uint64_t)(api) << DG_WORD_API)
 
@@ -129,9 +129,18 @@ static DG_COLD void *dg_refill(struct dg_heap *h, uint32_t c, uint64_t size, uin
 	return dg_bump(bin, size, word);
 }
 
-/* The oldest object of a ring, its fill checked. */
+/* Whether the oldest of the ring is to be reused rather than a fresh slot. */
+static DG_HOT bool dg_ring_gives(const struct dg_heap *h, const struct dg_bin *bin)
+{
+	uint32_t count = bin->ring.tail - bin->ring.head;
+
+	return count > bin->keep || (h->quarantined > h->low && count);
+}
+
+/* The oldest object of a ring; NULL if its fill does not stand, unless that is
+ * to be reported. */
 static DG_HOT void *dg_pop(struct dg_heap *h, struct dg_bin *bin, uint64_t size, uint64_t word,
-			   const uint64_t *slot)
+			   const uint64_t *report)
 {
 	struct dg_freed *entries = (struct dg_freed *)bin->ring.entries;
 	uint32_t head = bin->ring.head, mask = bin->ring.mask;
@@ -139,8 +148,11 @@ static DG_HOT void *dg_pop(struct dg_heap *h, struct dg_bin *bin, uint64_t size,
 	uint64_t *w = dg_word_of(object);
 
 	__builtin_prefetch((const void *)entries[(head + 4) & mask].object, 1);
-	if (DG_UNLIKELY(!dg_fill_stands(object, *w & DG_SIZE_MASK)))
-		dg_report_fill(object, w, &entries[head & mask], DG_AT_EVICTION, slot);
+	if (DG_UNLIKELY(!dg_fill_stands(object, *w & DG_SIZE_MASK))) {
+		if (!report)
+			return NULL;
+		dg_report_fill(object, w, &entries[head & mask], DG_AT_EVICTION, report);
+	}
 	bin->ring.head = head + 1;
 	h->quarantined -= bin->slot;
 	DG_ORDER();
@@ -150,20 +162,19 @@ static DG_HOT void *dg_pop(struct dg_heap *h, struct dg_bin *bin, uint64_t size,
 	return (void *)object;
 }
 
-static DG_HOT void *dg_take(struct dg_heap *h, uint32_t c, uint64_t size, uint64_t word,
-			    const uint64_t *slot)
+static void *dg_take(struct dg_heap *h, uint32_t c, uint64_t size, uint64_t word,
+		     const uint64_t *slot)
 {
 	struct dg_bin *bin = &h->bins[c];
-	uint32_t count = bin->ring.tail - bin->ring.head;
 
-	if (count > bin->keep || (count && h->quarantined > h->low))
+	if (dg_ring_gives(h, bin))
 		return dg_pop(h, bin, size, word, slot);
 	if (DG_LIKELY(bin->bump != bin->bump_end))
 		return dg_bump(bin, size, word);
 	return dg_refill(h, c, size, word, slot);
 }
 
-static DG_HOT uint64_t dg_new_word(struct dg_heap *h, uint32_t api, const uint64_t *slot)
+static uint64_t dg_new_word(struct dg_heap *h, uint32_t api, const uint64_t *slot)
 {
 	return h->word | (uint64_t)api << DG_WORD_API |
 	       (uint64_t)dg_site_at(h, slot) << DG_WORD_SITE;
@@ -181,46 +192,85 @@ static uint32_t dg_aligned_class(uint64_t size, uint64_t align)
 }
 
 /* Everything that the fast path does not do: no heap yet, interruptions,
- * alignment, large objects. */
+ * alignment, large objects. *clean, if wanted: its memory is zero. */
 static DG_COLD void *dg_allocate_slow(uint64_t size, uint64_t align, uint32_t api,
 				      const uint64_t *slot, bool *clean)
 {
 	struct dg_heap *h = dg_enter_slow();
 	uint32_t c = DG_CLASSES;
+	bool zero = false;
 	uint64_t word;
 	void *p;
 
-	*clean = false;
-	if (!h)
-		return dg_spare(size, align, api);
+	if (!h) {
+		p = dg_spare(size, align, api);
+		if (!p)
+			errno = ENOMEM;
+		return p;
+	}
 	word = dg_new_word(h, api, slot);
 	if (size <= DG_SMALL_MAX - DG_MIN_CANARY && align <= 4096)
 		c = dg_aligned_class(size, align);
 	if (c < DG_CLASSES)
 		p = dg_take(h, c, size, word, slot);
 	else
-		p = dg_large_new(size, align, 0, word, slot, clean);
+		p = dg_large_new(size, align, 0, word, slot, &zero);
 	if (p)
 		h->allocations++;
+	else
+		errno = ENOMEM;
+	if (clean)
+		*clean = zero;
 	dg_leave(h);
 	return p;
 }
 
-static DG_HOT void *dg_allocate(uint64_t size, uint32_t api, const uint64_t *slot, bool *clean)
+/* A small object, the heap being entered: what of it needs a call. */
+static DG_COLD void *dg_allocate_rest(struct dg_heap *h, uint64_t size, uint32_t api,
+				      const uint64_t *slot)
+{
+	void *p = dg_take(h, dg_class(size + DG_MIN_CANARY), size, dg_new_word(h, api, slot), slot);
+
+	if (p)
+		h->allocations++;
+	else
+		errno = ENOMEM;
+	dg_leave(h);
+	return p;
+}
+
+/* NULL and ENOMEM when there is no memory. A leaf: everything that needs a
+ * call is left to functions called last, so that no registers are saved. */
+static DG_HOT void *dg_allocate(uint64_t size, uint32_t api, const uint64_t *slot)
 {
 	struct dg_heap *h = dg_self;
+	struct dg_bin *bin;
 	uint64_t word;
+	uint32_t site;
 	void *p;
 
 	if (DG_UNLIKELY(!h || h->busy || size > DG_SMALL_MAX - DG_MIN_CANARY))
-		return dg_allocate_slow(size, 16, api, slot, clean);
+		return dg_allocate_slow(size, 16, api, slot, NULL);
 	h->busy = 1;
 	DG_ORDER();
-	word = dg_new_word(h, api, slot);
-	p = dg_take(h, dg_class(size + DG_MIN_CANARY), size, word, slot);
+	site = dg_site_met(slot);
+	if (DG_UNLIKELY(!site))
+		return dg_allocate_rest(h, size, api, slot);
+	word = h->word | (uint64_t)api << DG_WORD_API | (uint64_t)site << DG_WORD_SITE;
+	bin = &h->bins[dg_class(size + DG_MIN_CANARY)];
+	if (dg_ring_gives(h, bin)) {
+		p = dg_pop(h, bin, size, word, NULL);
+		if (DG_UNLIKELY(!p))
+			return dg_allocate_rest(h, size, api, slot);
+	} else if (DG_LIKELY(bin->bump != bin->bump_end)) {
+		p = dg_bump(bin, size, word);
+	} else {
+		return dg_allocate_rest(h, size, api, slot);
+	}
 	h->allocations++;
 	DG_ORDER();
 	h->busy = 0;
-	*clean = false;
+	if (!p)
+		__builtin_unreachable();
 	return p;
 }

@@ -16,9 +16,7 @@ static inline void *dg_or_enomem(void *p)
 
 DG_EXPORT void *malloc(size_t size)
 {
-	bool clean;
-
-	return dg_or_enomem(dg_allocate(size, DG_API_MALLOC, DG_RETURN_SLOT(), &clean));
+	return dg_allocate(size, DG_API_MALLOC, DG_RETURN_SLOT());
 }
 
 DG_EXPORT void free(void *p)
@@ -33,24 +31,23 @@ DG_EXPORT void cfree(void *p)
 
 DG_EXPORT void *calloc(size_t count, size_t each)
 {
+	bool clean = false;
 	size_t size;
-	bool clean;
 	void *p;
 
 	if (DG_UNLIKELY(__builtin_mul_overflow(count, each, &size)))
 		return dg_or_enomem(NULL);
-	p = dg_allocate(size, DG_API_MALLOC, DG_RETURN_SLOT(), &clean);
-	if (DG_UNLIKELY(!p))
-		return dg_or_enomem(NULL);
-	return clean ? p : memset(p, 0, size);
+	if (size > DG_SMALL_MAX - DG_MIN_CANARY)
+		p = dg_allocate_slow(size, 16, DG_API_MALLOC, DG_RETURN_SLOT(), &clean);
+	else
+		p = dg_allocate(size, DG_API_MALLOC, DG_RETURN_SLOT());
+	return DG_UNLIKELY(!p) || clean ? p : memset(p, 0, size);
 }
 
 static inline void *dg_realloc(void *p, size_t size, const uint64_t *slot)
 {
-	bool clean;
-
 	if (!p)
-		return dg_or_enomem(dg_allocate(size, DG_API_MALLOC, slot, &clean));
+		return dg_allocate(size, DG_API_MALLOC, slot);
 	/* As glibc does it: freed, and NULL. */
 	if (!size) {
 		dg_release(p, DG_API_MALLOC, slot);
@@ -75,9 +72,7 @@ DG_EXPORT void *reallocarray(void *p, size_t count, size_t each)
 
 static inline void *dg_aligned(size_t align, size_t size, uint32_t api, const uint64_t *slot)
 {
-	bool clean;
-
-	return dg_allocate_slow(size, align < 16 ? 16 : align, api, slot, &clean);
+	return dg_allocate_slow(size, align < 16 ? 16 : align, api, slot, NULL);
 }
 
 /* glibc rounds an alignment up to a power of two. */
@@ -97,7 +92,7 @@ DG_EXPORT void *memalign(size_t align, size_t size)
 		errno = EINVAL;
 		return NULL;
 	}
-	return dg_or_enomem(dg_aligned(align, size, DG_API_MALLOC, DG_RETURN_SLOT()));
+	return dg_aligned(align, size, DG_API_MALLOC, DG_RETURN_SLOT());
 }
 
 DG_EXPORT void *aligned_alloc(size_t align, size_t size)
@@ -107,7 +102,7 @@ DG_EXPORT void *aligned_alloc(size_t align, size_t size)
 		errno = EINVAL;
 		return NULL;
 	}
-	return dg_or_enomem(dg_aligned(align, size, DG_API_MALLOC, DG_RETURN_SLOT()));
+	return dg_aligned(align, size, DG_API_MALLOC, DG_RETURN_SLOT());
 }
 
 DG_EXPORT int posix_memalign(void **to, size_t align, size_t size)
@@ -125,7 +120,7 @@ DG_EXPORT int posix_memalign(void **to, size_t align, size_t size)
 
 DG_EXPORT void *valloc(size_t size)
 {
-	return dg_or_enomem(dg_aligned(DG_PAGE, size, DG_API_MALLOC, DG_RETURN_SLOT()));
+	return dg_aligned(DG_PAGE, size, DG_API_MALLOC, DG_RETURN_SLOT());
 }
 
 DG_EXPORT void *pvalloc(size_t size)
@@ -135,7 +130,7 @@ DG_EXPORT void *pvalloc(size_t size)
 	if (__builtin_add_overflow(size, DG_PAGE - 1, &pages))
 		return dg_or_enomem(NULL);
 	pages &= ~(size_t)(DG_PAGE - 1);
-	return dg_or_enomem(dg_aligned(DG_PAGE, pages, DG_API_MALLOC, DG_RETURN_SLOT()));
+	return dg_aligned(DG_PAGE, pages, DG_API_MALLOC, DG_RETURN_SLOT());
 }
 
 /* What was asked for: who is told of more writes to it, that is into the

@@ -9,6 +9,7 @@
 struct dg_slot {
 	struct dg_span *span;
 	uint64_t *word;
+	uint64_t value; /* of the word */
 	uint64_t size;
 	uint32_t slot;
 };
@@ -48,28 +49,27 @@ static DG_HOT bool dg_live_slot(uint64_t p, uint32_t api, struct dg_slot *found)
 	word = *found->word;
 	if (DG_UNLIKELY(word >> DG_WORD_STATE != (DG_LIVE | (uint64_t)api << 2)))
 		return false;
+	found->value = word;
 	found->size = word & DG_SIZE_MASK;
 	return DG_LIKELY(dg_canary_stands(p, found->size, s->slot));
 }
 
-/* Into the ring: word, fill, entry, in this order. */
-static DG_HOT void dg_retire(struct dg_heap *h, uint64_t p, const struct dg_slot *found,
-			     const uint64_t *slot)
+static DG_HOT bool dg_ring_full(const struct dg_ring *r)
 {
-	uint32_t c = found->span->class_, site = dg_site_at(h, slot), tail;
-	struct dg_ring *r = &h->bins[c].ring;
-	struct dg_freed *e;
+	/* One entry stays empty, so that an unused ring is full. */
+	return r->tail - r->head >= r->mask;
+}
 
-	*found->word = dg_with_state(*found->word, DG_QUARANTINED);
+/* Into a ring with room: word, fill, entry, in this order. */
+static DG_HOT void dg_push(struct dg_heap *h, struct dg_ring *r, uint64_t p,
+			   const struct dg_slot *found, uint32_t site)
+{
+	uint32_t tail = r->tail;
+	struct dg_freed *e = (struct dg_freed *)r->entries + (tail & r->mask);
+
+	*found->word = dg_with_state(found->value, DG_QUARANTINED);
 	DG_ORDER();
 	dg_fill(p, found->size);
-	tail = r->tail;
-	/* One entry stays empty, so that an unused ring is full. */
-	if (DG_UNLIKELY(tail - r->head >= r->mask) && !dg_ring_room(h, c, slot)) {
-		*found->word = dg_with_state(*found->word, DG_REUSABLE);
-		return;
-	}
-	e = (struct dg_freed *)r->entries + (tail & r->mask);
 	e->object = p;
 	e->site = site;
 	e->thread = h->thread;
@@ -77,6 +77,23 @@ static DG_HOT void dg_retire(struct dg_heap *h, uint64_t p, const struct dg_slot
 	r->tail = tail + 1;
 	h->frees++;
 	h->quarantined += found->slot;
+}
+
+static void dg_retire(struct dg_heap *h, uint64_t p, const struct dg_slot *found,
+		      const uint64_t *slot)
+{
+	uint32_t c = found->span->class_;
+	struct dg_ring *r = &h->bins[c].ring;
+
+	if (DG_UNLIKELY(dg_ring_full(r)) && !dg_ring_room(h, c, slot)) {
+		*found->word = dg_with_state(found->value, DG_QUARANTINED);
+		DG_ORDER();
+		dg_fill(p, found->size);
+		DG_ORDER();
+		*found->word = dg_with_state(found->value, DG_REUSABLE);
+		return;
+	}
+	dg_push(h, r, p, found, dg_site_at(h, slot));
 	if (DG_UNLIKELY(h->quarantined > h->budget))
 		dg_evict(h, slot);
 }
@@ -99,7 +116,7 @@ static DG_COLD void dg_release_in(struct dg_heap *h, uint64_t p, uint32_t api, c
 	}
 	if (!dg_live_slot(p, api, &found)) {
 		dg_judge_live(&f, DG_AT_FREE, api, slot);
-		found = (struct dg_slot){ f.span, f.word, f.size, f.span->slot };
+		found = (struct dg_slot){ f.span, f.word, *f.word, f.size, f.span->slot };
 	}
 	dg_retire(h, p, &found, slot);
 }
@@ -117,11 +134,27 @@ static DG_COLD void dg_release_slow(uint64_t p, uint32_t api, const uint64_t *sl
 	dg_leave(h);
 }
 
+/* The heap being entered: what of a free needs a call. */
+static DG_COLD void dg_release_rest(struct dg_heap *h, uint64_t p, uint32_t api,
+				    const uint64_t *slot)
+{
+	dg_release_in(h, p, api, slot);
+	dg_leave(h);
+}
+
+static DG_COLD void dg_release_over(struct dg_heap *h, const uint64_t *slot)
+{
+	dg_evict(h, slot);
+	dg_leave(h);
+}
+
 static DG_HOT void dg_release(void *pointer, uint32_t api, const uint64_t *slot)
 {
 	uint64_t p = (uint64_t)pointer;
 	struct dg_heap *h = dg_self;
 	struct dg_slot found;
+	struct dg_ring *r;
+	uint32_t site;
 
 	if (DG_UNLIKELY(!h || h->busy || !dg_live_slot(p, api, &found))) {
 		dg_release_slow(p, api, slot);
@@ -129,7 +162,17 @@ static DG_HOT void dg_release(void *pointer, uint32_t api, const uint64_t *slot)
 	}
 	h->busy = 1;
 	DG_ORDER();
-	dg_retire(h, p, &found, slot);
+	r = &h->bins[found.span->class_].ring;
+	site = dg_site_met(slot);
+	if (DG_UNLIKELY(!site || dg_ring_full(r))) {
+		dg_release_rest(h, p, api, slot);
+		return;
+	}
+	dg_push(h, r, p, &found, site);
+	if (DG_UNLIKELY(h->quarantined > h->budget)) {
+		dg_release_over(h, slot);
+		return;
+	}
 	DG_ORDER();
 	h->busy = 0;
 }
@@ -188,8 +231,8 @@ static void *dg_reallocate_in(struct dg_heap *h, uint64_t p, uint64_t size, cons
 	} else {
 		if (!dg_live_slot(p, DG_API_MALLOC, &found)) {
 			dg_judge_live(&f, DG_AT_REALLOC, DG_API_MALLOC, slot);
-			found = (struct dg_slot){ f.span, f.word, f.size, f.span->slot };
 			*f.word &= ~(3ull << DG_WORD_API);
+			found = (struct dg_slot){ f.span, f.word, *f.word, f.size, f.span->slot };
 		}
 		old = found.size;
 		if (dg_resize(&found, p, size, word))

@@ -59,18 +59,19 @@ static inline uint64_t dg_mix(uint64_t digest, uint64_t pc)
 	return (digest ^ pc) * DG_STACK_MIX;
 }
 
-static inline uint32_t dg_site_at(struct dg_heap *h, const uint64_t *slot)
+/* The site of a stack met before; 0: not met, or not to be had. Calls nothing,
+ * so that the fast paths save no registers for it. */
+static inline uint32_t dg_site_met(const uint64_t *slot)
 {
 	const uint64_t *at = slot, *end = (const uint64_t *)dg_stack.high;
 	uint64_t digest = 0, mask = dg_sites.step_mask, pc, step, found;
 	uint32_t left = dg_sites.frames;
 
-	(void)h;
 	if (DG_UNLIKELY((uint64_t)slot < dg_stack.low))
-		return dg_site_miss(slot);
+		return 0;
 	do {
 		if (DG_UNLIKELY(at >= end))
-			return dg_site_miss(slot);
+			return 0;
 		pc = *at;
 		digest = dg_mix(digest, pc);
 		if (!--left)
@@ -81,8 +82,16 @@ static inline uint32_t dg_site_at(struct dg_heap *h, const uint64_t *slot)
 	} while (step);
 	found = __atomic_load_n(&dg_recent[digest >> (dg_sites.recent_shift & 63)], __ATOMIC_RELAXED);
 	if (DG_UNLIKELY((found ^ digest) >> DG_SITE_BITS))
-		return dg_site_miss(slot);
+		return 0;
 	return found & DG_SITE_MASK;
+}
+
+static inline uint32_t dg_site_at(struct dg_heap *h, const uint64_t *slot)
+{
+	uint32_t site = dg_site_met(slot);
+
+	(void)h;
+	return DG_LIKELY(site) ? site : dg_site_miss(slot);
 }
 
 /* Guards the table of sites, not the cache. The holder is known by its thread
