@@ -131,8 +131,8 @@ func TestLookup(t *testing.T) {
 func TestNearest(t *testing.T) {
 	b := agenttest.New()
 	slot := b.Small(48, 10) // 16 bytes of guard
-	for i := range 4 {
-		b.Alloc(slot+evidence.Addr(48*i), 24, agent.Call{}, agent.APIMalloc)
+	for i, size := range []int{24, 24, 23, 24} {
+		b.Alloc(slot+evidence.Addr(48*i), size, agent.Call{}, agent.APIMalloc)
 	}
 	b.Free(slot+48, agent.Call{Site: 1}, 1, 2)
 	right := b.Large(65536-24-8192, 8192+16, 8, agent.Call{}, true)
@@ -155,6 +155,7 @@ func TestNearest(t *testing.T) {
 		{"directly behind", slot + 24, slot, agent.Behind, 0},
 		{"in the middle", slot + 35, slot, agent.Behind, 11},
 		{"nearer to the next", slot + 36, slot + 48, agent.Before, 11},
+		{"as near to either", slot + 96 + 35, slot + 96, agent.Behind, 12},
 		{"directly before", slot + 47, slot + 48, agent.Before, 0},
 		{"before the first", slot - 16, slot, agent.Before, 15},
 		{"end of the last used slot", slot + 4*48 - 1, slot + 3*48, agent.Behind, 23},
@@ -280,19 +281,24 @@ func TestSummarize(t *testing.T) {
 	big := b.Large(64, 300000, 24, two, false)
 	gone := b.Large(64, 200000, 24, one, false)
 	b.FreeLarge(gone, two)
+	cached := b.Large(64, 140000, 24, one, false)
+	b.FreeLarge(cached, two)
+	b.SetState(cached, agent.Reusable)
+	b.Alloc(at(8002), 5, agent.Call{Site: 3, Thread: 9}, agent.APIMalloc) // there is no such site
 	b.Heaps[0].Allocations, b.Heaps[1].Allocations, b.Heaps[1].Frees = 4, 8000, 3
 	totals := open(t, b).Summarize(3)
 	if totals.Gaps.Count != 0 || totals.Allocations != 8004 || totals.Frees != 3 {
 		t.Errorf("got %+v", totals)
 	}
-	want := agent.Count{Live: 8001, LiveBytes: 7998*10 + 50 + 40 + 300000, Quarantined: 2, QuarantinedBytes: 10 + 200000,
-		Reusable: 1, ReusableBytes: 10, Largest: 300000}
+	want := agent.Count{Live: 8002, LiveBytes: 7998*10 + 50 + 40 + 300000 + 5, Quarantined: 2, QuarantinedBytes: 10 + 200000,
+		Reusable: 2, ReusableBytes: 10 + 140000, Largest: 300000}
 	if totals.Count != want {
 		t.Errorf("got %+v, want %+v", totals.Count, want)
 	}
 	sites := []agent.SiteCount{
 		{agent.Call{Site: two.Site}, agent.Count{Live: 3, LiveBytes: 300090, Largest: 300000}},
-		{one, agent.Count{Live: 7998, LiveBytes: 79980, Quarantined: 2, QuarantinedBytes: 200010, Reusable: 1, ReusableBytes: 10, Largest: 10}},
+		{one, agent.Count{Live: 7998, LiveBytes: 79980, Quarantined: 2, QuarantinedBytes: 200010, Reusable: 2, ReusableBytes: 140010, Largest: 10}},
+		{agent.Call{Thread: 9}, agent.Count{Live: 1, LiveBytes: 5, Largest: 5}},
 	}
 	if !reflect.DeepEqual(totals.Sites, sites) {
 		t.Errorf("got %+v", totals.Sites)
@@ -333,6 +339,33 @@ func TestGaps(t *testing.T) {
 		if totals.Gaps.Count != 1 || totals.Live != 1 || !strings.Contains(fmt.Sprint(totals.Gaps.First), want) {
 			t.Errorf("%s: %d live, %+v", want, totals.Live, totals.Gaps)
 		}
+	}
+}
+
+// The units of a span are nobody else's.
+func TestOverlappingSpans(t *testing.T) {
+	b := agenttest.New()
+	one, two := b.Small(48, 100), b.Small(48, 100)
+	b.Alloc(one, 24, agent.Call{}, agent.APIMalloc)
+	b.Alloc(two, 24, agent.Call{}, agent.APIMalloc)
+	b.Span(one).Units = 2
+	if totals := open(t, b).Summarize(1); totals.Live != 1 || totals.Gaps.Count != 0 {
+		t.Errorf("got %+v", totals)
+	}
+}
+
+// A unit may keep what a longer span wrote there.
+func TestStaleInterior(t *testing.T) {
+	b := agenttest.New()
+	slot := b.Small(48, 2000) // two units
+	b.Alloc(slot, 24, agent.Call{}, agent.APIMalloc)
+	b.Span(slot).Units, b.Span(slot).Slots, b.Span(slot).Carved = 1, 100, 100
+	h := open(t, b)
+	if o, found, err := h.Lookup(slot + agent.Unit); found || err != nil {
+		t.Errorf("got %+v, %v", o, err)
+	}
+	if n, found, err := h.Nearest(slot + agent.Unit); !found || err != nil || n.Object.Addr != slot || n.Where != agent.Behind {
+		t.Errorf("got %+v, %v", n, err)
 	}
 }
 

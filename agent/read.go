@@ -59,7 +59,8 @@ func (r *Reader) Slots(b *Batch, choose func(i int) Range, visit func(i int, at 
 }
 
 // hand hands out the ranges from slot next on of what was read, which is
-// here, up to the first that lies behind resume, where reading goes on.
+// here, up to the first that begins at or behind resume, where reading goes on.
+// So none begins before what is read next.
 func (r *Reader) hand(b *Batch, next int, here Range, resume evidence.Addr, choose func(i int) Range, visit func(i int, at evidence.Addr, p []byte)) (int, int) {
 	unread := 0
 	for ; next < b.Len(); next++ {
@@ -68,7 +69,7 @@ func (r *Reader) hand(b *Batch, next int, here Range, resume evidence.Addr, choo
 		case part.Len() == 0:
 		case part.Start >= resume:
 			return next, unread
-		case part.Start < here.Start || part.End > here.End:
+		case part.End > here.End:
 			unread++
 		default:
 			visit(next, part.Start, r.buffer[part.Start-here.Start:part.End-here.Start])

@@ -176,8 +176,9 @@ func TestHeapLastSlot(t *testing.T) {
 	last := b.Alloc(first+64*1022, 56, agent.Call{}, agent.APIMalloc)
 	next := b.Alloc(b.Small(64, 10), 8, agent.Call{}, agent.APIMalloc)
 	b.Memory.Write(last+56, []byte(strings.Repeat("y", 8+30)))
+	b.Memory.Write(next+8, []byte("y"))
 	r := checkHeap(t, b, canary.HeapOptions{})
-	if len(r.Damages) != 2 {
+	if len(r.Damages) != 3 || r.Damages[2].Side != canary.Behind || r.Damages[2].Continues {
 		t.Fatalf("got %+v", r.Damages)
 	}
 	if d := r.Damages[0]; d.Object.Addr != last || d.Beyond == nil || d.Beyond.Addr != next || !d.Damage.Reaches {
@@ -340,6 +341,69 @@ func TestLargeUnreadable(t *testing.T) {
 	o := b.Large(8192, 200000, 24, agent.Call{}, false)
 	b.Memory.Unmap(o-1, 1)
 	if r := checkHeap(t, b, canary.HeapOptions{}); r.Unread != 1 || len(r.Limits) != 1 || r.Checked != 0 {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// What cannot be read and has no canary is not missed.
+func TestHeapUnreadableFreed(t *testing.T) {
+	b := agenttest.New()
+	first := b.Small(64, 1000)
+	for i := range 200 {
+		o := b.Alloc(first+evidence.Addr(64*i), 56, agent.Call{}, agent.APIMalloc)
+		if i >= 50 {
+			b.Release(o)
+		}
+	}
+	b.Memory.Unmap((first+2*4096)&^4095, 4096)
+	if r := checkHeap(t, b, canary.HeapOptions{}); r.Checked != 50 || r.Unread != 0 || len(r.Limits) != 0 {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// Nothing goes on across a page that no access passes.
+func TestGuardPageBetween(t *testing.T) {
+	b := agenttest.New()
+	const size = 131072 - 4096 - 16384 - 8
+	large := b.Large(16384, size, 8, agent.Call{}, true)
+	slot := b.Small(48, 10)
+	b.Alloc(slot, 24, agent.Call{}, agent.APIMalloc)
+	b.Memory.Write(large+size, []byte("all of it"[:8]))
+	b.Memory.Write(slot-16, []byte("all of the guard"))
+	r := checkHeap(t, b, canary.HeapOptions{})
+	if len(r.Damages) != 2 {
+		t.Fatalf("got %+v", r.Damages)
+	}
+	for _, d := range r.Damages {
+		if !d.Damage.Reaches || d.Beyond != nil {
+			t.Errorf("got %+v", d)
+		}
+	}
+}
+
+// Damages of neighbours are one only if the first goes up to the second.
+func TestHeapContinues(t *testing.T) {
+	b, slot := row()
+	b.Memory.Write(slot(1)+24, []byte("x"))
+	b.Memory.Write(slot(2)+24, []byte(strings.Repeat("x", 24)))
+	b.Memory.Write(slot(3)+24, []byte("x"))
+	r := checkHeap(t, b, canary.HeapOptions{})
+	if len(r.Damages) != 3 || r.Damages[0].Continues || r.Damages[1].Continues || !r.Damages[2].Continues {
+		t.Errorf("got %+v", r.Damages)
+	}
+}
+
+// An object with damage on both sides is one object.
+func TestHeapBothSidesOfOne(t *testing.T) {
+	b, slot := row()
+	other := b.Alloc(b.Small(48, 10), 24, agent.Call{}, agent.APIMalloc)
+	b.Memory.Write(slot(0)+24, []byte("x"))
+	b.Memory.Write(other-1, []byte("x"))
+	b.Memory.Write(other+24, []byte("x"))
+	if r := checkHeap(t, b, canary.HeapOptions{}); len(r.Damages) != 3 || r.Further != 0 {
+		t.Errorf("got %+v", r)
+	}
+	if r := checkHeap(t, b, canary.HeapOptions{Limit: 1, Workers: 1}); len(r.Damages) != 1 || r.Further != 1 {
 		t.Errorf("got %+v", r)
 	}
 }

@@ -148,6 +148,18 @@ func TestNeighbour(t *testing.T) {
 	}
 }
 
+// Nothing gets past a guard page.
+func TestNeighbourBehindGuardPage(t *testing.T) {
+	b := agenttest.New()
+	b.Large(16384, 131072-4096-16384-8, 8, agent.Call{}, true)
+	o := b.Alloc(b.Small(64, 10), 50, agent.Call{}, agent.APIMalloc)
+	b.Free(o, by, 1, 3)
+	b.Memory.Write(o, []byte("zz"))
+	if r := check(t, b, quarantine.Options{}); len(r.Damages) != 1 || r.Damages[0].Before != nil {
+		t.Errorf("got %+v", r)
+	}
+}
+
 // A call that was interrupted leaves a slot that no ring lists, and nothing is
 // promised of its bytes.
 func TestTorn(t *testing.T) {
