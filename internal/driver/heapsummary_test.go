@@ -84,6 +84,32 @@ func siteIn(t *testing.T, h *evidence.Heap, functions ...string) *evidence.HeapS
 	return found
 }
 
+// checkSums: the sites add up to the whole, and those of the program are as it
+// made them. What the C library and the agent need for themselves is theirs.
+func checkSums(t *testing.T, h *evidence.Heap) {
+	t.Helper()
+	var own, others evidence.HeapSite
+	sites := 0
+	for i := range h.Sites {
+		x, sum := &h.Sites[i], &others
+		if x.Allocated.Site != nil {
+			sites++
+			sum = &own
+		}
+		sum.LiveObjects += x.LiveObjects
+		sum.LiveBytes += x.LiveBytes
+		sum.Quarantined += x.Quarantined
+		sum.QuarantinedBytes += x.QuarantinedBytes
+	}
+	if own.LiveObjects != 303 || own.LiveBytes != 300*40+1000+500000+20 || own.Quarantined != 2 || own.QuarantinedBytes != 2000 || sites != 4 {
+		t.Errorf("%d sites of the program's: %+v", sites, own)
+	}
+	if h.LiveObjects != own.LiveObjects+others.LiveObjects || h.LiveBytes != own.LiveBytes+others.LiveBytes ||
+		h.Quarantined != own.Quarantined+others.Quarantined || h.QuarantinedBytes != own.QuarantinedBytes+others.QuarantinedBytes {
+		t.Errorf("the sum is %+v, its parts %+v and %+v", h, own, others)
+	}
+}
+
 func TestHeapSummary(t *testing.T) {
 	core := heapCore(t)
 	h, err := driver.Heap(context.Background(), driver.Request{Core: core}, driver.HeapOptions{})
@@ -93,11 +119,9 @@ func TestHeapSummary(t *testing.T) {
 	if err := h.Check(); err != nil {
 		t.Error(err)
 	}
-	if h.LiveObjects != 303 || h.LiveBytes != 300*40+1000+500000+20 || h.Quarantined != 2 || h.QuarantinedBytes != 2000 {
-		t.Errorf("live %d objects, %d bytes; quarantined %d objects, %d bytes", h.LiveObjects, h.LiveBytes, h.Quarantined, h.QuarantinedBytes)
-	}
-	if h.Threads != 1 || h.Errors != 0 || h.Damaged != 1 || h.Elided != 0 || len(h.Findings) != 1 || len(h.Sites) != 4 {
-		t.Errorf("%d threads, %d errors, %d damaged, %d findings, %d and %d sites", h.Threads, h.Errors, h.Damaged, len(h.Findings), len(h.Sites), h.Elided)
+	checkSums(t, h)
+	if h.Threads != 1 || h.Errors != 0 || h.Damaged != 1 || h.Elided != 0 || len(h.Findings) != 1 {
+		t.Errorf("%d threads, %d errors, %d damaged, %d findings, %d elided", h.Threads, h.Errors, h.Damaged, len(h.Findings), h.Elided)
 	}
 	if largest := &h.Sites[0]; largest.LiveBytes != 500000 || largest.LiveObjects != 1 || largest.Largest != 500000 {
 		t.Errorf("the first site is %+v", largest)
@@ -112,7 +136,7 @@ func TestHeapSummary(t *testing.T) {
 		t.Errorf("finding %+v, damage %+v", f, f.Damage)
 	}
 	few, err := driver.Heap(context.Background(), driver.Request{Core: core}, driver.HeapOptions{Sites: 1})
-	if err != nil || len(few.Sites) != 1 || few.Elided != 3 {
+	if err != nil || len(few.Sites) != 1 || few.Elided != len(h.Sites)-1 {
 		t.Errorf("one site was asked for: %+v, %v", few, err)
 	}
 }
@@ -160,7 +184,7 @@ func TestHeapOfCutCore(t *testing.T) {
 		if !slices.ContainsFunc(h.Limits, func(l evidence.Limit) bool { return l.Severe && strings.Contains(l.Text, "truncated") }) {
 			t.Errorf("%d of 21 parts: no severe limit tells of the cut: %+v", part+1, h.Limits)
 		}
-		if h.LiveObjects > 303 {
+		if h.LiveObjects > 400 {
 			t.Errorf("%d objects", h.LiveObjects)
 		}
 	}
