@@ -112,5 +112,9 @@ __attribute__((constructor)) static void dg_construct(void)
 	if (!dg_start())
 		return;
 	dg_unwind_start();
+	/* What the main thread's heap needs to know is asked of the kernel before
+	 * the program may forbid itself such questions (seccomp). */
+	dg_tid_learn();
+	free(malloc(1));
 	on_exit(dg_at_exit, NULL);
 }

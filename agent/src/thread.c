@@ -38,63 +38,39 @@ static void dg_main_stack(void)
 }
 
 /* glibc keeps a thread's control block, where the thread pointer points, at
- * the upper end of its stack, and in it the stack's address and size.
- * pthread_getattr_np tells them too, but allocates and makes system calls. So
- * it is asked once, and where in the control block its answer stands is
- * remembered for the threads that follow. */
-static uint32_t dg_stack_field; /* offset of the address; 0: not known yet */
+ * the upper end of its stack, and in it the stack's address and size, whose
+ * places differ between versions. So they are told by what only they fulfil:
+ * they begin below this frame and end just behind the control block.
+ * pthread_getattr_np would tell, but takes the thread's lock and allocates
+ * under it: a thread whose first allocation that is would wait for itself. */
+#define DG_STACK_END (1u << 16) /* the control block and all alignment are shorter */
 
-#define DG_CONTROL_BLOCK 4096 /* searched no further than struct pthread's size */
-
-static bool dg_stack_at_field(const uint64_t *field, uint64_t self, uint64_t sp)
+static bool dg_thread_stack(uint64_t self, uint64_t sp)
 {
-	uint64_t low = field[0], size = field[1];
-
-	if (low >= sp || size > UINT64_MAX - low || self >= low + size || sp >= self)
-		return false;
-	dg_stack.low = low;
-	dg_stack.high = self;
-	return true;
-}
-
-static DG_COLD void dg_learn_stack(uint64_t self, uint64_t sp)
-{
-	pthread_attr_t attr;
-	void *address;
-	size_t size, known;
-
-	if (pthread_getattr_np(pthread_self(), &attr))
-		return;
-	known = !pthread_attr_getstack(&attr, &address, &size);
-	pthread_attr_destroy(&attr);
-	if (!known || (uint64_t)address > sp || (uint64_t)address + size < self)
-		return;
-	dg_stack.low = (uint64_t)address;
-	dg_stack.high = self;
-	/* The stack's mapping begins with its guard, which the answer leaves out. */
 	for (uint32_t at = 0; at + 16 <= DG_CONTROL_BLOCK; at += 8) {
 		const uint64_t *field = (const uint64_t *)(self + at);
+		uint64_t low = field[0], size = field[1];
 
-		if ((self + at + 16) >> 12 > ((uint64_t)address + size - 1) >> 12)
-			break;
-		if (field[0] <= (uint64_t)address && (uint64_t)address - field[0] <= 1 << 20 &&
-		    field[0] + field[1] == (uint64_t)address + size) {
-			__atomic_store_n(&dg_stack_field, at, __ATOMIC_RELAXED);
-			return;
-		}
+		if (low < 1 << 16 || low >= sp || size < 1 << 14 || size >= 1ull << 40)
+			continue;
+		if (low + size <= self || low + size > self + DG_STACK_END)
+			continue;
+		dg_stack.low = low;
+		dg_stack.high = self;
+		return true;
 	}
+	return false;
 }
 
 static void dg_find_stack(bool main_thread)
 {
 	uint64_t self = (uint64_t)__builtin_thread_pointer();
 	uint64_t sp = (uint64_t)__builtin_frame_address(0);
-	uint32_t at = __atomic_load_n(&dg_stack_field, __ATOMIC_RELAXED);
 
-	if (main_thread)
+	/* The main thread of a fork's child stands on the stack of the thread that
+	 * forked. */
+	if ((sp >= self || !dg_thread_stack(self, sp)) && main_thread)
 		dg_main_stack();
-	else if (!at || !dg_stack_at_field((const uint64_t *)(self + at), self, sp))
-		dg_learn_stack(self, sp);
 }
 
 /* Room for one more element of a window; NULL if there is no memory. */
