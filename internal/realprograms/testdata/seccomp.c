@@ -26,7 +26,10 @@ static void restrict_calls(void)
 		ALLOW(SYS_rt_sigprocmask), ALLOW(SYS_getrandom),
 #ifdef THREADS
 		ALLOW(SYS_clone3), ALLOW(SYS_clone), ALLOW(SYS_set_robust_list), ALLOW(SYS_rseq),
-		ALLOW(SYS_sched_getaffinity),
+		ALLOW(SYS_sched_getaffinity), ALLOW(SYS_rt_sigaction),
+		/* glibc asks for the overcommit mode. */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 #endif
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	};
