@@ -8,7 +8,7 @@
 #include "support_agent.h"
 
 #define THREADS 4
-#define FORKS 60
+#define FORKS 30
 
 static volatile int stop;
 
