@@ -65,6 +65,19 @@ func TestSentence(t *testing.T) {
 			"stack overflow in handle_login: even -> odd -> even call each other, at least 9 times"},
 		{evidence.Failure{Kind: evidence.NoFailure}, Names{}, "the process had not failed when it was stopped"},
 		{evidence.Failure{Kind: evidence.UnknownFailure}, Names{}, "the process ended by an unknown signal in handle_login"},
+		{evidence.Failure{Kind: evidence.UseAfterFree, Fault: fault(evidence.Read, 0xdf5d000000006408, ""), Thread: thread},
+			Names{Accessed: "n->value", Pointer: "n", Threads: 4, Heap: &HeapWords{What: "use after free", Why: "n was read from a freed object"}},
+			`use after free by a read of n->value in handle_login, thread 3 "worker": n was read from a freed object`},
+		{evidence.Failure{Kind: evidence.UseAfterFree, Fault: fault(evidence.Read, 0xdf5d000000006400, "")},
+			Names{Accessed: "*n", Pointer: "n->name", Through: "strlen", Heap: &HeapWords{What: "use after free", Why: "because"}},
+			`use after free by a read in strlen, called with n->name in handle_login: because`},
+		{evidence.Failure{Kind: evidence.UseAfterFree, Fault: fault(evidence.Execute, 0xdf5d000000006400, "")},
+			Names{Pointer: "s->done", Heap: &HeapWords{What: "use after free", Why: "because"}},
+			`use after free by a call or jump through s->done in handle_login: because`},
+		{evidence.Failure{Kind: evidence.HeapOverflow, Fault: fault("", 0x5000, "")}, Names{Accessed: "a[i]", Heap: &HeapWords{What: "heap overflow"}},
+			`heap overflow by an access of a[i] in handle_login`},
+		{evidence.Failure{Kind: evidence.DoubleFree, Thread: thread}, Names{Threads: 4, Heap: &HeapWords{What: "double free of x", Why: "first freed by y"}},
+			`double free of x in handle_login, thread 3 "worker": first freed by y`},
 	}
 	for _, test := range tests {
 		test.f.Site = site

@@ -37,7 +37,7 @@ Exit status:
       1  the tool itself failed
       2  the command line is wrong
       3  the input cannot be used: not a core, another architecture,
-         no such process
+         no such process, for heap: no agent in it
     130  it was interrupted; a live process goes on`
 
 	environmentHelp = `
