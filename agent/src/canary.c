@@ -112,9 +112,17 @@ static DG_HOT struct dg_places dg_places(uint64_t object, uint64_t n)
 	};
 }
 
-static DG_HOT void dg_fill(uint64_t object, uint64_t size)
+/* How much of a slot is filled, whatever its object's size: a freed object's
+ * surroundings are nobody's either, and the size need not be looked up. */
+static DG_HOT uint64_t dg_filled(uint64_t slot)
 {
-	uint64_t n = DG_FILLED(size, dg_hot.fill), at;
+	return dg_least(slot, dg_hot.fill);
+}
+
+/* n is a multiple of 16. */
+static DG_HOT void dg_fill(uint64_t object, uint64_t n)
+{
+	uint64_t at;
 	__m128i w = dg_fill_pair(object);
 	struct dg_places p;
 
@@ -138,9 +146,9 @@ static DG_HOT __m128i dg_differ(uint64_t at, __m128i w)
 	return _mm_xor_si128(*(const __m128i *)at, w);
 }
 
-static DG_HOT bool dg_fill_stands(uint64_t object, uint64_t size)
+static DG_HOT bool dg_fill_stands(uint64_t object, uint64_t n)
 {
-	uint64_t n = DG_FILLED(size, dg_hot.fill), at;
+	uint64_t at;
 	__m128i w = dg_fill_pair(object), d, e;
 	struct dg_places p;
 

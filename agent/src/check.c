@@ -118,7 +118,7 @@ static bool dg_check_slot(struct dg_suspect *s, struct dg_span *span, uint64_t i
 		return !dg_canary_stands(s->object, s->size, span->slot) &&
 		       dg_suspect_canary(s, s->object + s->size, s->slot_end, DG_ERROR_OVERFLOW);
 	case DG_REUSABLE:
-		return !dg_fill_stands(s->object, s->size) && dg_suspect_fill(s);
+		return !dg_fill_stands(s->object, DG_FILLED(s->size, dg_hot.fill)) && dg_suspect_fill(s);
 	}
 	return false; /* the rings tell which of the quarantined are filled */
 }
@@ -240,7 +240,7 @@ static void dg_check_ring(const struct dg_ring *r, uint32_t when)
 
 	for (uint32_t i = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE); i != tail; i++) {
 		if (!dg_ring_entry(r, i, &freed) || !dg_suspect_freed(&suspect, &freed) ||
-		    dg_fill_stands(suspect.object, suspect.size) || !dg_suspect_fill(&suspect))
+		    dg_fill_stands(suspect.object, DG_FILLED(suspect.size, dg_hot.fill)) || !dg_suspect_fill(&suspect))
 			continue;
 		if (dg_ring_entry(r, i, &again) && !memcmp(&freed, &again, sizeof(freed)))
 			dg_accuse(&suspect, when);

@@ -78,7 +78,7 @@ static void *dg_reuse(uint64_t object, uint64_t size, uint64_t word, const uint6
 	struct dg_span *s = dg_span_of(object);
 	uint64_t *w = (uint64_t *)s->words + dg_slot_index(s, object);
 
-	if (DG_UNLIKELY(!dg_fill_stands(object, *w & DG_SIZE_MASK)))
+	if (DG_UNLIKELY(!dg_fill_stands(object, dg_filled(s->slot))))
 		dg_report_fill(object, w, NULL, DG_AT_EVICTION, slot);
 	*w = dg_with_state(*w, DG_QUARANTINED);
 	DG_ORDER();
@@ -148,7 +148,7 @@ static DG_HOT void *dg_pop(struct dg_heap *h, struct dg_bin *bin, uint64_t size,
 	uint64_t *w = dg_word_of(object);
 
 	__builtin_prefetch((const void *)entries[(head + 4) & mask].object, 1);
-	if (DG_UNLIKELY(!dg_fill_stands(object, *w & DG_SIZE_MASK))) {
+	if (DG_UNLIKELY(!dg_fill_stands(object, dg_filled(bin->slot)))) {
 		if (!report)
 			return NULL;
 		dg_report_fill(object, w, &entries[head & mask], DG_AT_EVICTION, report);

@@ -169,7 +169,7 @@ static DG_COLD void *dg_large_new(uint64_t size, uint64_t align, uint64_t room, 
 	if (cached) {
 		struct dg_freed freed = { s->object, s->free_site, s->free_thread };
 
-		if (!dg_fill_stands(s->object, s->size))
+		if (!dg_fill_stands(s->object, DG_FILLED(s->size, dg_hot.fill)))
 			dg_report_fill(s->object, s->reserved, &freed, DG_AT_EVICTION, slot);
 		s->reserved[0] = 0;
 		s->kind = DG_SPAN_NONE;
@@ -252,7 +252,7 @@ static void dg_large_free(struct dg_span *s, uint32_t site, uint32_t thread)
 	s->free_site = site;
 	s->free_thread = thread;
 	DG_ORDER();
-	dg_fill(s->object, s->size);
+	dg_fill(s->object, DG_FILLED(s->size, dg_hot.fill));
 	DG_ORDER();
 	s->kind = DG_SPAN_FREED;
 	if (s->size > DG_TRIM)

@@ -304,8 +304,8 @@ struct dg_root {
 #define DG_FILL_WORD(objects_start, object) \
 	(DG_FILL_TAG << 48 | ((uint64_t)((object) - (objects_start)) >> 4) << 12 | DG_FILL_LOW)
 
-/* How much of a freed object is filled: whole 16 bytes, which every slot has
- * room for. options.fill_bytes is a multiple of 16. */
+/* How much of a freed object is filled at least: whole 16 bytes, which every
+ * slot has room for. options.fill_bytes is a multiple of 16. */
 #define DG_FILLED(size, fill_bytes) \
 	((size) < (fill_bytes) ? ((size) + 15) & ~(uint64_t)15 : (uint64_t)(fill_bytes))
 

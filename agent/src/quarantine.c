@@ -11,13 +11,6 @@
 
 static uint64_t dg_spare_rings[DG_RING_SIZES]; /* outgrown ones; under the lock */
 
-static DG_HOT uint64_t *dg_word_of(uint64_t object)
-{
-	struct dg_span *s = dg_span_of(object);
-
-	return (uint64_t *)s->words + dg_slot_index(s, object);
-}
-
 static inline uint64_t dg_state(uint64_t word)
 {
 	return word >> DG_WORD_STATE & 3;
@@ -40,7 +33,7 @@ static DG_COLD void dg_report_fill(uint64_t object, uint64_t *word, const struct
 	if (*word >> DG_WORD_REPORTED & 1)
 		return;
 	memset(&e, 0, sizeof(e));
-	if (!dg_damage(object, object + DG_FILLED(size, dg_hot.fill),
+	if (!dg_damage(object, object + (small ? dg_filled(s->slot) : DG_FILLED(size, dg_hot.fill)),
 		       DG_FILL_WORD(dg_hot.objects, object), &e.damage, &e.damage_end))
 		return;
 	e.kind = DG_ERROR_USE_AFTER_FREE;
@@ -108,7 +101,7 @@ static void dg_evict_from(struct dg_heap *h, uint32_t c, uint32_t n, const uint6
 	for (i = 0; i < n; i++) {
 		e = &entries[bin->ring.head & bin->ring.mask];
 		word = dg_word_of(e->object);
-		if (DG_UNLIKELY(!dg_fill_stands(e->object, *word & DG_SIZE_MASK)))
+		if (DG_UNLIKELY(!dg_fill_stands(e->object, dg_filled(bin->slot))))
 			dg_report_fill(e->object, word, e, DG_AT_EVICTION, slot);
 		*word = dg_with_state(*word, DG_REUSABLE);
 		DG_ORDER();

@@ -69,7 +69,7 @@ static DG_HOT void dg_push(struct dg_heap *h, struct dg_ring *r, uint64_t p,
 
 	*found->word = dg_with_state(found->value, DG_QUARANTINED);
 	DG_ORDER();
-	dg_fill(p, found->size);
+	dg_fill(p, dg_filled(found->slot));
 	e->object = p;
 	e->site = site;
 	e->thread = h->thread;
@@ -88,7 +88,7 @@ static void dg_retire(struct dg_heap *h, uint64_t p, const struct dg_slot *found
 	if (DG_UNLIKELY(dg_ring_full(r)) && !dg_ring_room(h, c, slot)) {
 		*found->word = dg_with_state(found->value, DG_QUARANTINED);
 		DG_ORDER();
-		dg_fill(p, found->size);
+		dg_fill(p, dg_filled(found->slot));
 		DG_ORDER();
 		*found->word = dg_with_state(found->value, DG_REUSABLE);
 		return;

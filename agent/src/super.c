@@ -265,6 +265,19 @@ static void dg_span_dissolve(struct dg_span *s)
 	dg_run_put(dg_span_index(s), units);
 }
 
+/* The word of a live or freed small object. */
+static DG_HOT uint64_t *dg_word_of(uint64_t object)
+{
+	uint64_t off = object - dg_hot.objects, in = off & (DG_UNIT - 1);
+	struct dg_span *s = dg_span(off >> DG_UNIT_SHIFT);
+
+	if (DG_UNLIKELY(s->kind == DG_SPAN_INTERIOR)) {
+		in += (uint64_t)s->units << DG_UNIT_SHIFT;
+		s -= s->units;
+	}
+	return (uint64_t *)s->words + ((in - s->first) * s->magic >> 44);
+}
+
 static inline uint32_t dg_slot_index(const struct dg_span *s, uint64_t object)
 {
 	return (uint32_t)((object - dg_span_start(s) - s->first) * s->magic >> 44);
