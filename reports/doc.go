@@ -1,5 +1,5 @@
-// Package reports turns a Case into what a person or a program reads: text
-// for a terminal, Markdown for a ticket, JSON for tools.
+// Package reports turns a Case, or the summary of a Heap, into what a person or
+// a program reads: text for a terminal, Markdown for a ticket, JSON for tools.
 //
 // Text and Markdown come from one document of blocks (document.go), so that
 // they cannot say different things. Every string that came from the target is

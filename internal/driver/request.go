@@ -1,6 +1,7 @@
 // Package driver knows the order of the stages: it opens the process, unwinds,
-// judges the failure, reads values, scans, and gathers what they say in one
-// evidence.Case. No stage knows another; no stage prints.
+// judges the failure, reads values, scans, checks the agent's heap if there is
+// one, and gathers what they say in one evidence.Case. No stage knows another;
+// no stage prints.
 package driver
 
 import (
