@@ -369,6 +369,19 @@ func TestStaleInterior(t *testing.T) {
 	}
 }
 
+// Nor is it the guard page of a shorter one.
+func TestStaleInteriorOfLarge(t *testing.T) {
+	b := agenttest.New()
+	o := b.Large(agent.Unit-4096-1008-16, 1008, 16, agent.Call{}, true)
+	next := b.Small(48, 10) // its unit becomes what is left of a longer run
+	raw := b.Span(next)
+	*raw = agent.RawSpan{Kind: agent.SpanInterior, Units: 1}
+	n, found, err := open(t, b).Nearest(next)
+	if !found || err != nil || n.Object.Addr != o || n.Where != agent.Behind {
+		t.Errorf("got %+v, %v, %v", n, found, err)
+	}
+}
+
 func TestQuarantineWraps(t *testing.T) {
 	b := agenttest.New()
 	slot := b.Small(32, 100)
