@@ -94,16 +94,27 @@ func HeapFixtures(t testing.TB) []*Fixture {
 	return list
 }
 
-// Named returns one fixture of the table by its name, the source's file name
-// without its ending.
+// Named returns one fixture of testdata/crash by its name, the source's file
+// name without its ending.
 func Named(t testing.TB, name string) *Fixture {
 	t.Helper()
-	for _, f := range Fixtures(t) {
+	return named(t, Fixtures(t), name)
+}
+
+// HeapNamed returns one fixture of testdata/heap by its name.
+func HeapNamed(t testing.TB, name string) *Fixture {
+	t.Helper()
+	return named(t, HeapFixtures(t), name)
+}
+
+func named(t testing.TB, list []*Fixture, name string) *Fixture {
+	t.Helper()
+	for _, f := range list {
 		if f.Name == name {
 			return f
 		}
 	}
-	t.Fatalf("testdata/crash has no fixture %q", name)
+	t.Fatalf("there is no fixture %q", name)
 	return nil
 }
 

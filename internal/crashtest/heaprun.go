@@ -21,16 +21,16 @@ func (f *Fixture) CrashUnder(t testing.TB, v Variant, env []string) Crash {
 	return Crash{Fixture: f, Variant: v, Exe: exe, Core: Core(t, exe, Run{Args: f.runArgs(exe), Env: env})}
 }
 
-// TwinCore runs the fixed twin under the end library, which env has to
-// preload, and returns the core of its end.
-func (f *Fixture) TwinCore(t testing.TB, v Variant, env []string) Crash {
+// EndCore runs the program under the end library, which env has to preload,
+// and returns the core of its end.
+func (f *Fixture) EndCore(t testing.TB, o BuildOptions, env []string) Crash {
 	t.Helper()
 	if f.kernel {
 		NeedKernelCores(t)
 	}
-	exe := f.Build(t, BuildOptions{Variant: v, Fixed: true})
+	exe := f.Build(t, o)
 	run := Run{Args: f.runArgs(exe), Env: append([]string{"CORE_AT_END=1"}, env...)}
-	return Crash{Fixture: f, Variant: v, Exe: exe, Core: Core(t, exe, run)}
+	return Crash{Fixture: f, Variant: o.Variant, Exe: exe, Core: Core(t, exe, run)}
 }
 
 // Exit is how a run ended that was not meant to crash.

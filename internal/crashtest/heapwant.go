@@ -30,6 +30,7 @@ import (
 //	addr=0xN    the address concerned
 //	alloc:CALL  the allocation; without free:CALL the object is live
 //	free:CALL   the free
+//	reused      the object is the one that lives where the freed one was
 //	call:CALL   the call that found it; without one it was found in the core
 //	says=WORD   the summary has this word
 //	inferred    the proof level; the default is "from core"
@@ -143,6 +144,7 @@ func (f *heapFields) set(name, text string, r *resolver) (err error) {
 		f.damage.Hex = fmt.Sprintf("%x", text)
 	case "reaches":
 		f.damage.Reaches = true
+	case "reused": // asserted by the lack of free:
 	case "beyond=":
 		f.object.Beyond = new(uint64)
 		*f.object.Beyond, err = strconv.ParseUint(text, 10, 64)
@@ -216,8 +218,8 @@ func (f *heapFields) finish() (HeapWant, error) {
 		return HeapWant{}, errors.New("HEAP says things of an object and not its size")
 	case need.damage && !hasDamage, hasDamage && (!f.has("offset=") || f.damage.Bytes < 1):
 		return HeapWant{}, fmt.Errorf("HEAP %s needs offset= and bytes=", f.want.Kind)
-	case need.free && f.object.Free == nil:
-		return HeapWant{}, fmt.Errorf("HEAP %s needs free:", f.want.Kind)
+	case need.free && (f.object.Free == nil) != f.has("reused"):
+		return HeapWant{}, fmt.Errorf("HEAP %s needs either free: or reused", f.want.Kind)
 	case f.has("hex=") && f.has("text="):
 		return HeapWant{}, errors.New("HEAP has hex= and text=")
 	case need.call && f.want.Call == nil:

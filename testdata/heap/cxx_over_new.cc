@@ -22,7 +22,7 @@ using Room = Shape;
 NOINLINE static Shape *make()
 {
     void *room = hide(::operator new(sizeof(Room))); // @made
-    return hide<Shape>(new (room) Circle);
+    return hide(static_cast<Shape *>(new (room) Circle));
 }
 
 int main()

@@ -27,7 +27,7 @@ int main()
 #else
     delete o; // @freed
     // HEAP: use-after-free object=16 api=new alloc:@made free:@freed
-    int result = notify(hide<Observer>(o));
+    int result = notify(hide(static_cast<Observer *>(o)));
 #endif
     return result != 3;
 }

@@ -11,21 +11,14 @@
 #endif
 
 /* hide returns its argument as a pointer to who knows what: no allocation is
- * elided, no size is known, no store to freed memory is dead. */
-#ifdef __cplusplus
-template <typename T> static inline T *hide(T *p)
-{
-    __asm__ volatile("" : "+r"(p) : : "memory");
-    return p;
-}
-#else
-#define hide(p) \
+ * elided, no size is known, no store to freed memory is dead. A macro, because
+ * the lines of an inlined function would mix with those of the call. */
+#define hide(...) \
     ({ \
-        __typeof__(p) hidden_ = (p); \
+        __typeof__(__VA_ARGS__) hidden_ = (__VA_ARGS__); \
         __asm__ volatile("" : "+r"(hidden_) : : "memory"); \
         hidden_; \
     })
-#endif
 
 /* done stands behind a call that must not become a jump, and behind stores
  * that must have happened. */
