@@ -80,7 +80,14 @@ func (c *collection) collect() error {
 	for i := range fills.Damages {
 		c.fill(&fills.Damages[i])
 	}
-	c.damaged = uint64(len(guards.Damages) + guards.Further + len(fills.Damages) + fills.Further)
+	damaged := map[evidence.Addr]bool{} // an object may have damage on both sides
+	for i := range guards.Damages {
+		damaged[guards.Damages[i].Object.Addr] = true
+	}
+	for i := range fills.Damages {
+		damaged[fills.Damages[i].Object.Addr] = true
+	}
+	c.damaged = uint64(len(damaged) + guards.Further + fills.Further)
 	c.limits = append(append(c.limits, guards.Limits...), fills.Limits...)
 	return err
 }
