@@ -120,7 +120,7 @@ func (w work) once(t *testing.T, parent string, env []string) result {
 	defer removeAll(t, dir)
 	limit := w.limit
 	if limit == 0 {
-		limit = time.Duration(size(60, 900)) * time.Second
+		limit = time.Duration(size(180, 1800)) * time.Second
 	}
 	env = append(env, "HOME="+dir, fmt.Sprintf("SCALE=%d", size(1, 20)))
 	cmd := bounded(t, limit, "bash", "-e", "-o", "pipefail", "-c", w.script)

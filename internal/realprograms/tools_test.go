@@ -30,7 +30,7 @@ printf 'blob\nmark :1\ndata 5\nhello\n' | git -C repo fast-import --quiet
 git -C repo worktree add -q ../tree HEAD 2>&1; git -C tree status --short; git -C repo cherry-pick nonsense || echo "status $?"
 rm -rf repo clone shallow.git tree b.bundle
 `},
-		{name: "gcc", needs: []string{"gcc", "g++", "ld"}, uses: []string{"x86_64-linux-gnu-gcc-12", "cc1", "as", "x86_64-linux-gnu-ld.bfd", "cc1plus"}, script: gccWork},
+		{name: "gcc", needs: []string{"gcc", "g++", "ld"}, uses: []string{"x86_64-linux-gnu-gcc-12", "cc1", "x86_64-linux-gnu-as", "x86_64-linux-gnu-ld.bfd", "cc1plus"}, script: gccWork},
 		{name: "clang", needs: []string{"clang", "clang++"}, uses: []string{"clang"}, script: clangWork},
 		{name: "make", needs: []string{"make", "gcc"}, uses: []string{"make"}, script: `
 for i in {1..6}; do echo "int f$i(void) { return $i; }" > f$i.c; done
@@ -113,7 +113,7 @@ int main()
 CPP
 {
   for h in stdio stdlib string math pthread signal netdb sys/socket sys/stat linux/perf_event elf; do echo "#include <$h.h>"; done
-  for i in $(seq $((100 * SCALE))); do
+  for i in $(seq $((60 * SCALE))); do
     echo "int f$i(const char *s, int n) { int a[16] = {0}; for (int i = 0; i < n; i++) { a[i % 16] += s[i] * $i; if (a[i % 16] > n) a[i & 7] ^= i; } switch (n % 5) { case 1: return a[1]; case 2: return strlen(s) + a[2]; case 3: return atoi(s); } return a[n % 16]; }"
   done
 } > many.c

@@ -2,7 +2,7 @@
  * a process starts and when it exits, so that a test knows that the agent was
  * inside and what it counted.
  *
- *   start|exit <program> <agent loaded> <agent ready> <allocations> <errors>
+ *   start|exit <program> <agent loaded> <allocations> <errors>
  *
  * With WITNESS_EXIT=no only at its start, for a program that is not allowed to
  * open a file later.
@@ -23,7 +23,7 @@ static void testify(const char *when)
 	const char *path = getenv("WITNESS");
 	char exe[256], line[512];
 	unsigned long long allocations = 0;
-	unsigned errors = 0, loaded = 0, ready = 0;
+	unsigned errors = 0, loaded = 0;
 	int saved = errno, fd, n;
 
 	if (!path || (*when == 'e' && getenv("WITNESS_EXIT")))
@@ -35,14 +35,13 @@ static void testify(const char *when)
 		const struct dg_root *root = (const struct dg_root *)diagnose_agent_root;
 		const struct dg_heap *heaps = (const struct dg_heap *)root->heaps.start;
 
-		ready = root->ready;
 		errors = root->error_count;
 		for (uint64_t i = 0; i < root->heaps.used; i++)
 			allocations += heaps[i].allocations;
 	}
 	/* One write to a file that is open for appending: lines of several
 	 * processes do not mix. */
-	n = snprintf(line, sizeof(line), "%s %s %u %u %llu %u\n", when, exe, loaded, ready, allocations, errors);
+	n = snprintf(line, sizeof(line), "%s %s %u %llu %u\n", when, exe, loaded, allocations, errors);
 	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
 	if (fd >= 0) {
 		if (write(fd, line, n) != n)
