@@ -58,13 +58,16 @@ func (o *Object) largeGuards() (before, behind Range) {
 	return before, behind
 }
 
-// Fill is the part of a freed object that is filled.
+// Fill is the part of a freed object, and of its slot, that is filled.
 func (h *Heap) Fill(o *Object) Range {
 	if o.State == Fresh || o.State == Live {
 		return Range{}
 	}
-	n := min(Filled(o.Size, uint64(h.root.Options.FillBytes)), uint64(o.SlotEnd-o.Addr))
-	return Range{o.Addr, o.Addr + evidence.Addr(n)}
+	n := uint64(h.root.Options.FillBytes)
+	if o.Large {
+		n = Filled(o.Size, n)
+	}
+	return Range{o.Addr, o.Addr + evidence.Addr(min(n, uint64(o.SlotEnd-o.Addr)))}
 }
 
 // CanaryWord is what a canary has at an address that is a multiple of 8.

@@ -111,18 +111,7 @@ func (h *Heap) check(at uint64) error {
 // Root is the root as it was when the heap was opened.
 func (h *Heap) Root() *RawRoot { return &h.root }
 
-// Owns reports whether addr lies in the agent's address range, whether or not
-// anything is mapped there.
-func (h *Heap) Owns(addr evidence.Addr) bool {
-	return uint64(addr) >= h.root.Base && uint64(addr) < h.root.Objects.Start+ObjectsLimit
-}
-
 // InObjects reports whether addr lies where the program's objects are.
 func (h *Heap) InObjects(addr evidence.Addr) bool {
 	return uint64(addr) >= h.root.Objects.Start && uint64(addr) < h.root.Objects.Start+ObjectsLimit
-}
-
-// ReadMemory implements Memory.
-func (h *Heap) ReadMemory(addr evidence.Addr, p []byte) (int, error) {
-	return h.memory.ReadMemory(addr, p)
 }

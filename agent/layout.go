@@ -265,7 +265,7 @@ func FillWord(objectsStart, object uint64) uint64 {
 	return FillTag<<48 | (object-objectsStart)>>4<<12 | FillLow
 }
 
-// Filled is how much of a freed object of a size is filled.
+// Filled is how much of a freed object of a size is filled at least.
 func Filled(size, fillBytes uint64) uint64 {
 	if size < fillBytes {
 		return (size + 15) &^ 15

@@ -25,12 +25,16 @@ type Options struct {
 type Damage struct {
 	// Object is the freed object, with Freed if that is still known.
 	Object agent.Object
-	// Damage has offsets relative to Object. The fill covers whole 16 bytes, so
-	// that it may begin behind the object's end.
+	// Damage has offsets relative to Object. The fill covers the slot, so that
+	// it may begin behind the object's end.
 	Damage evidence.Damage
 	// Before is the object in the slot before, if the damage begins with the
 	// first byte: then it may have overflowed instead. nil when there is none.
 	Before *agent.Object
+	// Beyond is the object in the slot behind, if the damage goes up to that and
+	// leaves Object's own bytes alone: then it may have underflowed instead. nil
+	// when there is none.
+	Beyond *agent.Object
 }
 
 // Result is what Check found.
@@ -103,12 +107,19 @@ func describe(h *agent.Heap, o *agent.Object) (*Damage, error) {
 	}
 	damage.Reaches = damage.End == fill.End
 	d := &Damage{Object: *o, Damage: *damage}
-	if damage.Start != o.Addr {
-		return d, nil
+	switch {
+	case damage.Start == o.Addr:
+		before, found, err := h.Preceding(o)
+		if found && !before.Guarded {
+			d.Before = &before
+		}
+		return d, err
+	case damage.Start >= o.End() && damage.End == o.SlotEnd:
+		beyond, found, err := h.Following(o)
+		if found && !o.Guarded {
+			d.Beyond = &beyond
+		}
+		return d, err
 	}
-	before, found, err := h.Preceding(o)
-	if found && !before.Guarded {
-		d.Before = &before
-	}
-	return d, err
+	return d, nil
 }

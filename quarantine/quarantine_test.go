@@ -57,9 +57,6 @@ func TestWhole(t *testing.T) {
 			}
 		}
 		r := check(t, b, quarantine.Options{})
-		if name != "large" {
-			n-- // the one of 0 bytes has no fill
-		}
 		if len(r.Damages) != 0 || len(r.Limits) != 0 || r.Checked != uint64(n) || r.Unread != 0 {
 			t.Errorf("%s: %+v", name, r)
 		}
@@ -79,13 +76,12 @@ func TestWrites(t *testing.T) {
 			{name: "first byte", size: 100, at: 0, bytes: "x", start: 0, end: 1, overwritten: 1},
 			{name: "a word", size: 100, at: 8, bytes: "\x00\xff\xff\xff\xff\xff\xff\xff", start: 8, end: 16, overwritten: 8},
 			{name: "last byte of the object", size: 100, at: 99, bytes: "x", start: 99, end: 100, overwritten: 1},
-			{name: "last byte of the fill", size: 100, at: 111, bytes: "x", start: 111, end: 112, overwritten: 1, reaches: true},
-			{name: "behind the fill", size: 100, at: 112, bytes: "xxxx", nothing: true},
+			{name: "behind the object", size: 100, at: 100, bytes: "x", start: 100, end: 101, overwritten: 1},
 			{name: "from before the object", size: 100, at: -8, bytes: "0123456789abcdef!", start: 0, end: 9, overwritten: 9},
 			{name: "last byte of a long fill", size: 200, at: 127, bytes: "x", start: 127, end: 128, overwritten: 1, reaches: true},
 			{name: "behind a long fill", size: 200, at: 128, bytes: "x", nothing: true},
 			{name: "one byte", size: 1, at: 0, bytes: "x", start: 0, end: 1, overwritten: 1},
-			{name: "everything", size: 33, at: 0, bytes: strings.Repeat("z", 48), start: 0, end: 48, overwritten: 48, reaches: true},
+			{name: "everything", size: 33, at: 0, bytes: strings.Repeat("z", 200), start: 0, end: 128, overwritten: 128, reaches: true},
 		} {
 			t.Run(name+"/"+c.name, func(t *testing.T) {
 				size := c.size
@@ -144,6 +140,28 @@ func TestNeighbour(t *testing.T) {
 		}
 		if before := r.Damages[0].Before; (before != nil) != (at == 0) || before != nil && before.Allocated.Site != 9 {
 			t.Errorf("at %d: before is %+v", at, before)
+		}
+	}
+}
+
+// What goes up to the next slot, and not into the object, may come from there.
+func TestNeighbourBehind(t *testing.T) {
+	for _, c := range []struct {
+		at, n  int
+		beyond bool
+	}{{60, 4, true}, {50, 14, true}, {49, 15, false}, {60, 3, false}} {
+		b := agenttest.New()
+		slot := b.Small(64, 10)
+		o := b.Alloc(slot, 50, agent.Call{}, agent.APIMalloc)
+		b.Alloc(slot+64, 50, agent.Call{Site: 9}, agent.APIMalloc)
+		b.Free(o, by, 1, 3)
+		b.Memory.Write(o+evidence.Addr(c.at), []byte(strings.Repeat("z", c.n)))
+		r := check(t, b, quarantine.Options{})
+		if len(r.Damages) != 1 || r.Damages[0].Damage.Offset != int64(c.at) {
+			t.Fatalf("got %+v", r)
+		}
+		if beyond := r.Damages[0].Beyond; (beyond != nil) != c.beyond || beyond != nil && beyond.Allocated.Site != 9 {
+			t.Errorf("%+v: beyond is %+v", c, beyond)
 		}
 	}
 }

@@ -47,9 +47,6 @@ func (w *worker) entry(e agent.Freed) error {
 // object checks one object.
 func (w *worker) object(o agent.Object) error {
 	fill := w.heap.Fill(&o)
-	if fill.Len() == 0 {
-		return nil
-	}
 	p, err := w.reader.Read(fill)
 	if err != nil {
 		return err

@@ -165,7 +165,7 @@ func (h *Heap) SetState(object evidence.Addr, state agent.State) {
 
 // Free frees a small object into the ring of a heap's class.
 func (h *Heap) Free(object evidence.Addr, by agent.Call, heap, class int) {
-	h.fill(object, h.Word(object)&agent.SizeMask)
+	h.fill(object, uint64(h.Span(object).Slot))
 	h.SetState(object, agent.Quarantined)
 	h.Enter(object, by, heap, class)
 }
@@ -192,12 +192,13 @@ func (h *Heap) Enter(object evidence.Addr, by agent.Call, heap, class int) {
 
 // Release frees a small object and passes the quarantine by.
 func (h *Heap) Release(object evidence.Addr) {
-	h.fill(object, h.Word(object)&agent.SizeMask)
+	h.fill(object, uint64(h.Span(object).Slot))
 	h.SetState(object, agent.Reusable)
 }
 
-func (h *Heap) fill(object evidence.Addr, size uint64) {
-	n := agent.Filled(size, uint64(h.Root.Options.FillBytes))
+// fill writes the fill over so many bytes, or less.
+func (h *Heap) fill(object evidence.Addr, n uint64) {
+	n = min(n, uint64(h.Root.Options.FillBytes))
 	w := agent.FillWord(h.Root.Objects.Start, uint64(object))
 	for at := uint64(0); at < n; at += 8 {
 		h.put64(uint64(object)+at, w)
@@ -235,7 +236,7 @@ func (h *Heap) Large(offset, size, rest int, by agent.Call, guarded bool) eviden
 // FreeLarge frees a large object.
 func (h *Heap) FreeLarge(object evidence.Addr, by agent.Call) {
 	raw := h.Span(object)
-	h.fill(object, raw.Size)
+	h.fill(object, agent.Filled(raw.Size, uint64(h.Root.Options.FillBytes)))
 	h.SetState(object, agent.Quarantined)
 	raw.Kind, raw.FreeSite, raw.FreeThread = agent.SpanFreed, by.Site, by.Thread
 }

@@ -305,7 +305,8 @@ struct dg_root {
 	(DG_FILL_TAG << 48 | ((uint64_t)((object) - (objects_start)) >> 4) << 12 | DG_FILL_LOW)
 
 /* How much of a freed object is filled at least: whole 16 bytes, which every
- * slot has room for. options.fill_bytes is a multiple of 16. */
+ * slot has room for. options.fill_bytes is a multiple of 16. A small object's
+ * whole slot is filled, up to fill_bytes. */
 #define DG_FILLED(size, fill_bytes) \
 	((size) < (fill_bytes) ? ((size) + 15) & ~(uint64_t)15 : (uint64_t)(fill_bytes))
 
