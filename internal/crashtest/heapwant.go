@@ -213,17 +213,17 @@ func (f *heapFields) finish() (HeapWant, error) {
 	hasObject, hasDamage := f.has("object="), f.has("offset=", "bytes=", "hex=", "text=", "reaches")
 	switch {
 	case need.object && !hasObject, hasObject && f.object.Allocated == nil:
-		return HeapWant{}, fmt.Errorf("HEAP %s needs object= and alloc:", f.want.Kind)
+		return HeapWant{}, fmt.Errorf("object= or alloc: is missing in HEAP %s", f.want.Kind)
 	case !hasObject && f.has("api=", "free:", "alloc:", "at=", "beyond="):
 		return HeapWant{}, errors.New("HEAP says things of an object and not its size")
 	case need.damage && !hasDamage, hasDamage && (!f.has("offset=") || f.damage.Bytes < 1):
 		return HeapWant{}, fmt.Errorf("HEAP %s needs offset= and bytes=", f.want.Kind)
 	case need.free && (f.object.Free == nil) != f.has("reused"):
-		return HeapWant{}, fmt.Errorf("HEAP %s needs either free: or reused", f.want.Kind)
+		return HeapWant{}, fmt.Errorf("HEAP %s needs either free: CALL or reused", f.want.Kind)
 	case f.has("hex=") && f.has("text="):
 		return HeapWant{}, errors.New("HEAP has hex= and text=")
 	case need.call && f.want.Call == nil:
-		return HeapWant{}, fmt.Errorf("HEAP %s needs call:", f.want.Kind)
+		return HeapWant{}, fmt.Errorf("call: is missing in HEAP %s", f.want.Kind)
 	}
 	if hasObject {
 		f.want.Object = &f.object
