@@ -2,7 +2,6 @@ package agenttest_test
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -126,8 +125,19 @@ func TestStoppedAnywhere(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "testdata/busy.c", Flags: []string{"-O2", "-pthread"}})
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), "LD_PRELOAD="+library(t))
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
+	said, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer said.Close()
+	cmd.Stderr = said
+	stderr := func() string {
+		text, err := os.ReadFile(said.Name())
+		if err != nil {
+			return err.Error()
+		}
+		return string(text)
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -137,14 +147,14 @@ func TestStoppedAnywhere(t *testing.T) {
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "running\n" {
-		t.Fatalf("%q, %v, %s", line, err, stderr.String())
+		t.Fatalf("%q, %v, %s", line, err, stderr())
 	}
 	var frees uint64
 	var busy int
 	for range 40 {
 		p, err := image.OpenLive(cmd.Process.Pid, image.Options{})
 		if err != nil {
-			t.Fatal(err, stderr.String())
+			t.Fatal(err, stderr())
 		}
 		j := judge(t, p)
 		if len(j.canary.Damages)+len(j.quarantine.Damages) != 0 {
@@ -162,8 +172,8 @@ func TestStoppedAnywhere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if frees == 0 || busy == 0 || strings.Contains(stderr.String(), "diagnose") {
-		t.Errorf("%d frees, %d calls were interrupted, %s", frees, busy, stderr.String())
+	if frees == 0 || busy == 0 || strings.Contains(stderr(), "diagnose") {
+		t.Errorf("%d frees, %d calls were interrupted, %s", frees, busy, stderr())
 	}
 }
 
