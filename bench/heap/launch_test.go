@@ -67,7 +67,7 @@ func TestLauncherReportsFailures(t *testing.T) {
 func TestOwnProgramsPrintTheSameAlways(t *testing.T) {
 	l := root(t)
 	dir := t.TempDir()
-	for _, p := range own(dir) {
+	for _, p := range own(dir, 100) {
 		first, err := (&result{program: p}).run(l, allocator{name: glibc}, 1)
 		if err != nil {
 			t.Fatalf("%s: %v", p, err)

@@ -6,6 +6,7 @@
 //
 //	go run ./bench/heap                                   # everything
 //	go run ./bench/heap -programs own -allocators agent,mimalloc,scudo
+//	go run ./bench/heap -programs own -share 20 -allocators agent,scudo   # quick
 //	go run ./bench/heap -only random/4,trees -runs 3 -allocators agent
 //	go run ./bench/heap -agent /path/to/libdiagnose.so    # instead of the built one
 //
@@ -26,6 +27,7 @@ import (
 
 type settings struct {
 	runs       int
+	share      int
 	only       []string
 	allocators []string
 	programs   string
@@ -37,6 +39,7 @@ func main() {
 	var s settings
 	var only, allocators string
 	flag.IntVar(&s.runs, "runs", 5, "rounds in which every allocator runs each program once")
+	flag.IntVar(&s.share, "share", 100, "percent of their whole work that our own programs do")
 	flag.StringVar(&only, "only", "", "comma-separated programs: name, or name/threads")
 	flag.StringVar(&allocators, "allocators", "", "comma-separated allocators besides glibc; all if empty")
 	flag.StringVar(&s.programs, "programs", "all", "own, real or all")
@@ -55,8 +58,8 @@ func list(s string) []string {
 }
 
 func run(s settings) error {
-	if s.runs < 1 || s.programs != "own" && s.programs != "real" && s.programs != "all" {
-		return fmt.Errorf("-runs is at least 1, and -programs is own, real or all")
+	if s.runs < 1 || s.share < 1 || s.programs != "own" && s.programs != "real" && s.programs != "all" {
+		return fmt.Errorf("-runs and -share are at least 1, and -programs is own, real or all")
 	}
 	var err error
 	if s.dir, err = filepath.Abs(s.dir); err != nil {
@@ -81,7 +84,8 @@ func run(s settings) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d processors, %d rounds by turns; ratios to glibc, medians ± half the distance of the quartiles.\n", runtime.NumCPU(), s.runs)
+	fmt.Printf("%d processors, %d rounds by turns, %d %% of our own programs' work; ratios to glibc, medians ± half the distance of the quartiles.\n",
+		runtime.NumCPU(), s.runs, s.share)
 	var results []*result
 	for _, p := range programs {
 		r, err := compare(l, p, allocators, s.runs)

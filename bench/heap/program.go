@@ -44,17 +44,18 @@ func installedOf(programs []program) []program {
 	})
 }
 
-func own(dir string) []program {
+// own programs do `whole` percent of their work when they are given all.
+func own(dir string, whole int) []program {
 	var programs []program
 	for _, source := range sources {
 		for _, threads := range []int{1, 4} {
-			programs = append(programs, ownProgram(dir, source, threads))
+			programs = append(programs, ownProgram(dir, source, threads, whole))
 		}
 	}
 	return programs
 }
 
-func ownProgram(dir, source string, threads int) program {
+func ownProgram(dir, source string, threads, whole int) program {
 	extension := filepath.Ext(source)
 	name := strings.TrimSuffix(source, extension)
 	alive := threads
@@ -83,7 +84,7 @@ func ownProgram(dir, source string, threads int) program {
 				flags = []string{a.build}
 			}
 			err := compile(compiler, filepath.Join("bench/heap/programs", source), target, flags...)
-			return job{argv: []string{target, strconv.Itoa(threads), strconv.Itoa(share)}, dir: dir}, err
+			return job{argv: []string{target, strconv.Itoa(threads), strconv.Itoa(max(1, share*whole/100))}, dir: dir}, err
 		},
 	}
 }
@@ -92,7 +93,7 @@ func ownProgram(dir, source string, threads int) program {
 func selected(s settings) ([]program, error) {
 	var all []program
 	if s.programs != "real" {
-		all = append(all, own(s.dir)...)
+		all = append(all, own(s.dir, s.share)...)
 	}
 	if s.programs != "own" {
 		all = append(all, installedOf(real(s.dir))...)
