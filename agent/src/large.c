@@ -121,11 +121,7 @@ static struct dg_span *dg_large_run(uint64_t units, bool *cached)
 	s = dg_kept_take(units);
 	*cached = s != NULL;
 	if (!s) {
-		s = dg_run_take(units);
-		if (!s) {
-			dg_kept_trim(0);
-			s = dg_run_take(units);
-		}
+		s = dg_run_take_hard(units);
 		if (s)
 			s->units = (uint32_t)units;
 	}
@@ -211,6 +207,18 @@ static void dg_large_evict(void)
 	dg_root->large_quarantined -= s->size;
 	dg_kept.units += s->units;
 	dg_list_add(&dg_kept.lists[dg_kept_list(s->units)], s);
+}
+
+static DG_COLD bool dg_large_yield(void)
+{
+	struct dg_ring *r = &dg_root->large;
+
+	while (r->tail != r->head)
+		dg_large_evict();
+	if (!dg_kept.units)
+		return false;
+	dg_kept_trim(0);
+	return true;
 }
 
 static void dg_large_push(struct dg_span *s)

@@ -193,6 +193,20 @@ static struct dg_span *dg_run_take(uint64_t units)
 	return s;
 }
 
+/* large.c: gives up what is kept of freed large objects; false if there was
+ * nothing. */
+static DG_COLD bool dg_large_yield(void);
+
+/* Evidence of what was freed is worth less than the program's next object. */
+static struct dg_span *dg_run_take_hard(uint64_t units)
+{
+	struct dg_span *s = dg_run_take(units);
+
+	if (!s && dg_large_yield())
+		s = dg_run_take(units);
+	return s;
+}
+
 static void dg_interior(struct dg_span *s, uint64_t units)
 {
 	uint64_t i;
@@ -225,7 +239,7 @@ static struct dg_span *dg_span_new(uint32_t heap, uint32_t c)
 
 	if (!words)
 		return NULL;
-	s = dg_run_take(units);
+	s = dg_run_take_hard(units);
 	if (!s) {
 		*(uint64_t *)words = dg_super.words[c];
 		dg_super.words[c] = words;
