@@ -148,6 +148,7 @@ static DG_HOT void *dg_pop(struct dg_heap *h, struct dg_bin *bin, uint64_t size,
 	uint64_t *w = dg_word_of(object);
 
 	__builtin_prefetch((const void *)entries[(head + 4) & mask].object, 1);
+	__builtin_prefetch((const void *)(entries[(head + 4) & mask].object + 64), 1);
 	if (DG_UNLIKELY(!dg_fill_stands(object, dg_filled(bin->slot)))) {
 		if (!report)
 			return NULL;
