@@ -49,8 +49,22 @@ func TestCollector(t *testing.T) {
 		})
 	}
 	setCorePattern(t, "|/usr/share/apport/apport %p")
+	exe := Compile(t, Program{Source: "environment.c", Text: environmentC})
+	Core(t, exe, Run{Env: []string{"MOOD=not good=at all", "LD_PRELOAD="}})
 	var unsupported *UnsupportedError
 	if _, err := core(t.TempDir(), "/bin/true", Run{Hang: true}); !errors.As(err, &unsupported) {
 		t.Errorf("a program that hangs: %v, want it not to be supported", err)
 	}
 }
+
+const environmentC = `#include <stdlib.h>
+#include <string.h>
+
+int main(void)
+{
+    const char *mood = getenv("MOOD");
+    if (mood && !strcmp(mood, "not good=at all"))
+        abort();
+    return 0;
+}
+`

@@ -33,6 +33,6 @@ int main(void)
     free(result);
 #endif
     // WANT: use-after-free:@LINE+2
-    // HEAP: use-after-free object=16 offset=8 bytes=8 text=99999999 reaches alloc:@made(main) free:@freed(ended) call:nowhere(main)
+    // HEAP: use-after-free object=16 offset=8 bytes=8 text=99999999 alloc:@made(main) free:@freed(ended) call:nowhere(main)
     exit(0);
 }
