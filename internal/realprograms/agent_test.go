@@ -95,6 +95,7 @@ func (a *agentRun) judge(t testing.TB, programs []string) {
 		}
 	}
 	for _, p := range programs {
+		p = executable(p)
 		switch {
 		case !loaded[p]:
 			t.Errorf("the agent was not inside %s, only in %v", p, slices.Sorted(maps.Keys(loaded)))

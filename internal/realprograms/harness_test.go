@@ -38,8 +38,8 @@ var settings = []setting{
 // work is a program's usual work: a bash script, run in an empty directory.
 type work struct {
 	name string
-	// needs are commands that must be installed, uses the programs in which
-	// the agent must have been.
+	// needs are commands that must be installed, uses the commands, or names
+	// of executables, in which the agent must have been at work.
 	needs, uses []string
 	script      string
 	// env is added to the environment.
@@ -85,6 +85,15 @@ func lookPath(command string) string {
 		}
 	}
 	return ""
+}
+
+// executable is the name of the file that a command runs.
+func executable(command string) string {
+	path, err := filepath.EvalSymlinks(lookPath(command))
+	if err != nil {
+		return command
+	}
+	return filepath.Base(path)
 }
 
 // run does the work plainly and under every setting, and compares.

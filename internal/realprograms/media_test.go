@@ -19,7 +19,7 @@ quiet -i clip.mp4 -filter_complex '[0:v]split=3[a][b][c];[a][b]hstack[d];[c]nega
 ffprobe -v error -show_streams -of json clip.mp4 | md5sum
 quiet -i frame01.png -i /dev/null -f null - 2>/dev/null || echo "status $?"
 `},
-		{name: "imagemagick", needs: []string{"convert"}, uses: []string{"convert-im6.q16"}, script: `
+		{name: "imagemagick", needs: []string{"convert"}, uses: []string{"convert"}, script: `
 nodate='-define png:exclude-chunks=date,time +set date:create +set date:modify +set date:timestamp'
 export MAGICK_THREAD_LIMIT=4
 convert -seed 7 -size $((400 * SCALE))x300 plasma:red-blue -blur 0x3 $nodate plasma.png

@@ -30,7 +30,7 @@ func TestServers(t *testing.T) {
 	seconds := size(1, 60)
 	for _, w := range []work{
 		{name: "redis", needs: []string{"redis-server", "redis-cli", "redis-benchmark"},
-			uses: []string{"redis-check-rdb", "redis-benchmark", "redis-cli"}, script: within + fmt.Sprintf(`
+			uses: []string{"redis-server", "redis-benchmark", "redis-cli"}, script: within + fmt.Sprintf(`
 redis-server --port 0 --unixsocket redis.sock --dir . --save '' --appendonly no --io-threads 2 --io-threads-do-reads yes \
   --maxmemory 64mb --maxmemory-policy allkeys-lru --lazyfree-lazy-eviction yes --daemonize no --logfile log --hash-max-listpack-entries 16 &
 server=$!
@@ -88,7 +88,7 @@ cli memory malloc-stats | wc -l >/dev/null; cli memory purge; cli config set act
 cli shutdown nosave || true; wait $server && echo "ended well"
 redis-check-rdb dump.rdb | tail -1 | cut -c1-30; rm -rf log dump.rdb appendonlydir redis.sock
 `, size(4000, 1000000), size(500, 200000), size(2000, 200000))},
-		{name: "memcached", needs: []string{"memcached", "python3"}, uses: []string{"memcached", "python3.11"}, script: within + `
+		{name: "memcached", needs: []string{"memcached", "python3"}, uses: []string{"memcached", "python3"}, script: within + `
 cat > client.py <<'PY'
 import hashlib, os, random, socket, threading
 def client(n):

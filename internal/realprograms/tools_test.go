@@ -30,7 +30,7 @@ printf 'blob\nmark :1\ndata 5\nhello\n' | git -C repo fast-import --quiet
 git -C repo worktree add -q ../tree HEAD 2>&1; git -C tree status --short; git -C repo cherry-pick nonsense || echo "status $?"
 rm -rf repo clone shallow.git tree b.bundle
 `},
-		{name: "gcc", needs: []string{"gcc", "g++", "ld"}, uses: []string{"x86_64-linux-gnu-gcc-12", "cc1", "x86_64-linux-gnu-as", "x86_64-linux-gnu-ld.bfd", "cc1plus"}, script: gccWork},
+		{name: "gcc", needs: []string{"gcc", "g++", "ld"}, uses: []string{"gcc", "cc1", "as", "ld", "cc1plus"}, script: gccWork},
 		{name: "clang", needs: []string{"clang", "clang++"}, uses: []string{"clang"}, script: clangWork},
 		{name: "make", needs: []string{"make", "gcc"}, uses: []string{"make"}, script: `
 for i in {1..6}; do echo "int f$i(void) { return $i; }" > f$i.c; done
