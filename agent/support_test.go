@@ -156,6 +156,17 @@ func TestSupportPrograms(t *testing.T) {
 	}
 }
 
+// The check of everything, beside threads that allocate.
+func TestSupportCheck(t *testing.T) {
+	for _, compiler := range []string{"gcc", "clang"} {
+		got := supportStart(t, "", "on_error=continue", supportBuild(t, compiler, "-O2", "support_check.c"))
+		got.check(t, 0)
+		if got.stdout != "ok\n" {
+			t.Errorf("%s: %s", compiler, got.stdout)
+		}
+	}
+}
+
 func TestSupportOptions(t *testing.T) {
 	library, program := supportAgent(t, "gcc"), supportBuild(t, "gcc", "support_options.c")
 	const defaults = "on_error=0 stacks=8 fill_bytes=128 exitcode=0 check_interval_ms=0 quarantine=1048576 canary=a7d3c1f5e9b38b95"
@@ -289,10 +300,11 @@ func TestSupportErrors(t *testing.T) {
 			{"underflow-large", "underflow", "exit", "300000", "-3", "-2", "58", "", ""},
 			{"write-after-free", "use-after-free", "exit", "40", "8", "9", "57", freed, ""},
 			{"write-after-free-large", "use-after-free", "exit", "300000", "17", "18", "57", freed, ""},
+			{"overflow-while-running", "overflow", "check", "40", "40", "41", "58", "", ""},
 			{"double-free", "double-free", "free", "40", "", "", "", freed, freed},
 			{"free-middle", "free-middle", "free", "40", "", "", "", "", freed},
 		} {
-			got := supportStart(t, library, "on_error=log", program, x.name, "0")
+			got := supportStart(t, library, "on_error=log:check_interval_ms=1", program, x.name, "0")
 			got.check(t, 0)
 			lines := regexp.MustCompile(`(?m)^diagnose:.*$`).FindAllString(got.stderr, -1)
 			if len(lines) != 1 || got.stdout != "buffered output\n" {

@@ -515,15 +515,27 @@ static DG_COLD struct dg_rule dg_find_rule(uint64_t pc)
  * holds pc ^ rule, so that a torn one matches no pc (Hyatt's trick of
  * transposition tables). An object that goes away takes its rules along:
  * dg_forget_rules. */
-#define DG_RULES 4096
+#define DG_RULES (1u << 14)
 
 static struct dg_rule_entry {
 	uint64_t key, rule;
 } dg_rules[DG_RULES];
+/* The part in use, less one; more when entries push each other out. */
+static uint32_t dg_rules_mask = (1u << 9) - 1, dg_rules_pushed;
+
+static void dg_more_rules(void)
+{
+	uint32_t mask = dg_rules_mask;
+
+	if (mask + 1 == DG_RULES || ++dg_rules_pushed <= mask / 2)
+		return;
+	dg_rules_pushed = 0;
+	dg_rules_mask = mask * 2 + 1;
+}
 
 static struct dg_rule dg_rule_at(uint64_t pc)
 {
-	struct dg_rule_entry *e = &dg_rules[pc * 0x9e3779b97f4a7c15ull >> 52];
+	struct dg_rule_entry *e = &dg_rules[(pc * 0x9e3779b97f4a7c15ull >> 40) & dg_rules_mask];
 	uint64_t bits = __atomic_load_n(&e->rule, __ATOMIC_RELAXED);
 	struct dg_rule rule;
 
@@ -531,6 +543,8 @@ static struct dg_rule dg_rule_at(uint64_t pc)
 		__builtin_memcpy(&rule, &bits, sizeof(rule));
 		return rule;
 	}
+	if (bits)
+		dg_more_rules();
 	rule = dg_find_rule(pc);
 	__builtin_memcpy(&bits, &rule, sizeof(bits));
 	__atomic_store_n(&e->rule, bits, __ATOMIC_RELAXED);
