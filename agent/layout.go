@@ -70,7 +70,7 @@ const (
 // The fill of freed objects.
 const (
 	FillTag = 0xdf5d
-	FillLow = 0x4d5
+	FillLow = 0x4d0
 )
 
 // What the agent does when it finds something.

@@ -294,12 +294,13 @@ struct dg_root {
 /* The fill of a freed object: 8-byte words from its start, all of them
  *   DG_FILL_TAG << 48 | (object - objects.start) / 16 << 12 | DG_FILL_LOW
  * non-canonical, so dereferencing one faults; and the low bits leave room for
- * a member's offset from -1237 to 2858 without losing the object's number. No
+ * a member's offset from -1232 to 2863 without losing the object's number. No
  * small number has their low byte, so damage by a stored word shows from that
- * word's first byte on.
+ * word's first byte on. As an address it is aligned: a debug build of Rust
+ * panics over a misaligned pointer before the fault that tells of it.
  * Nothing is promised of what lies behind the fill in a freed object's slot. */
 #define DG_FILL_TAG 0xdf5dull
-#define DG_FILL_LOW 0x4d5ull
+#define DG_FILL_LOW 0x4d0ull
 
 #define DG_FILL_WORD(objects_start, object) \
 	(DG_FILL_TAG << 48 | ((uint64_t)((object) - (objects_start)) >> 4) << 12 | DG_FILL_LOW)

@@ -4,16 +4,16 @@ use std::hint::black_box;
 
 struct Session {
     number: u64,
-    peer: *const u8, // a debug build looks at the alignment of others before it reads
+    peer: *const u64, // whose alignment a debug build looks at before it reads
 }
 
 #[inline(never)]
-fn peer(s: *const Session) -> u8 {
+fn peer(s: *const Session) -> u64 {
     // WANT: use-after-free read:@LINE+1
     unsafe { *(*s).peer }
 }
 
-static PEER: u8 = 9;
+static PEER: u64 = 9;
 
 fn main() {
     let session = Box::new(Session { number: 1, peer: &PEER }); // @made
