@@ -37,7 +37,7 @@ static bool dg_heaps_start(void)
 	dg_root->options.fill_bytes &= ~15u;
 	dg_hot.canary = dg_root->options.canary;
 	dg_hot.fill = dg_root->options.fill_bytes;
-	dg_root->large_budget = 4 * dg_root->options.quarantine;
+	dg_root->large_budget = 2 * dg_root->options.quarantine;
 	if (!dg_grow(&dg_root->heaps, 1u << 16) || !dg_heap_init(h))
 		return false;
 	h->state = DG_HEAP_OWNED;
@@ -215,7 +215,7 @@ static DG_COLD void *dg_allocate_slow(uint64_t size, uint64_t align, uint32_t ap
 	if (c < DG_CLASSES)
 		p = dg_take(h, c, size, word, slot);
 	else
-		p = dg_large_new(size, align, 0, word, slot, &zero);
+		p = dg_large_new(size, align, word, slot, &zero);
 	if (p)
 		h->allocations++;
 	else

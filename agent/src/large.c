@@ -12,16 +12,21 @@
 #define DG_GUARDS 15000u
 #define DG_LARGE_RING 1024u
 #define DG_KEPT_LISTS 192
-#define DG_KEPT_MIN (32ull << 20)
+#define DG_KEPT_MIN (16ull << 20)
 /* Larger ones give their memory back when freed, as with glibc, whose
  * threshold for mmap ends there. */
 #define DG_TRIM (32ull << 20)
 #define DG_LARGE_FRONT 64u /* before an object that may grow */
+#define DG_MOVE (256u << 10) /* from here on its pages are moved */
+/* Lists of longer runs that are looked through: a quarter longer, and eight
+ * times for what grows, which has a use for the room. */
+#define DG_REACH 2
+#define DG_REACH_GROWING 24
 
 static struct {
 	uint64_t lists[DG_KEPT_LISTS]; /* runs of freed objects that left the quarantine */
-	uint64_t units;                 /* in the lists */
-	uint64_t live;                  /* units of live objects */
+	uint64_t bytes;                 /* resident in the lists, about */
+	uint64_t live;                  /* and in live objects */
 	uint32_t guards;
 } dg_kept;
 
@@ -64,13 +69,19 @@ static bool dg_large_stands(const struct dg_span *s)
 	       dg_canary_run_stands(s->object + s->size, dg_behind(s->object, s->size, s->end));
 }
 
+/* Bytes of a run that are resident, about: the size of its largest object. */
+static uint64_t *dg_resident(struct dg_span *s)
+{
+	return &s->reserved[1];
+}
+
 /* A cached run becomes free units. Needs the lock. */
 static void dg_kept_drop(struct dg_span *s)
 {
 	uint64_t units = s->units, start = dg_span_start(s), i;
 
 	dg_list_remove(&dg_kept.lists[dg_kept_list(units)], s);
-	dg_kept.units -= units;
+	dg_kept.bytes -= *dg_resident(s);
 	for (i = 0; i < units; i++)
 		s[i].kind = DG_SPAN_NONE;
 	if (s->flags & DG_SPAN_GUARDED) {
@@ -82,19 +93,21 @@ static void dg_kept_drop(struct dg_span *s)
 	dg_run_put(dg_span_index(s), units);
 }
 
-/* Drops the longest cached runs until no more than `units` are left. */
-static void dg_kept_trim(uint64_t units)
+/* Drops the longest cached runs until no more than `bytes` are left. */
+static void dg_kept_trim(uint64_t bytes)
 {
 	uint32_t k = DG_KEPT_LISTS;
 
-	while (dg_kept.units > units && k--)
-		while (dg_kept.units > units && dg_kept.lists[k])
+	while (dg_kept.bytes > bytes && k--)
+		while (dg_kept.bytes > bytes && dg_kept.lists[k])
 			dg_kept_drop(dg_span(dg_kept.lists[k] - 1));
 }
 
-static struct dg_span *dg_kept_take(uint64_t units)
+/* The one to be had that is least longer: how much longer at most, `reach` says,
+ * in lists. */
+static struct dg_span *dg_kept_take(uint64_t units, uint32_t reach)
 {
-	uint32_t k = dg_kept_list(units), last = k + 2;
+	uint32_t k = dg_kept_list(units), last = k + reach;
 	struct dg_span *s;
 	uint64_t at;
 
@@ -104,7 +117,7 @@ static struct dg_span *dg_kept_take(uint64_t units)
 			if (s->units < units)
 				continue;
 			dg_list_remove(&dg_kept.lists[k], s);
-			dg_kept.units -= s->units;
+			dg_kept.bytes -= *dg_resident(s);
 			return s;
 		}
 	}
@@ -112,21 +125,21 @@ static struct dg_span *dg_kept_take(uint64_t units)
 }
 
 /* A run of at least so many units that is nobody else's. */
-static struct dg_span *dg_large_run(uint64_t units, bool *cached)
+static struct dg_span *dg_large_run(uint64_t units, uint32_t reach, bool *cached)
 {
 	struct dg_span *s;
 
 	if (!dg_lock())
 		return NULL;
-	s = dg_kept_take(units);
+	s = dg_kept_take(units, reach);
 	*cached = s != NULL;
 	if (!s) {
 		s = dg_run_take_hard(units);
-		if (s)
+		if (s) {
 			s->units = (uint32_t)units;
+			*dg_resident(s) = 0;
+		}
 	}
-	if (s)
-		dg_kept.live += s->units;
 	dg_unlock();
 	return s;
 }
@@ -145,20 +158,38 @@ static void dg_large_guard(struct dg_span *s)
 	s->flags &= (uint16_t)~DG_SPAN_GUARDED;
 }
 
-/* `room` asks for that many bytes more behind it, to grow in place. *clean
- * says that its memory is zero. */
-static DG_COLD void *dg_large_new(uint64_t size, uint64_t align, uint64_t room, uint64_t word,
-				  const uint64_t *slot, bool *clean)
+/* The rest of a span with a live large object, and its canaries. */
+static void dg_large_set(struct dg_span *s, uint64_t object, uint64_t size, uint64_t word)
 {
-	uint64_t units, before;
+	uint64_t before;
+
+	s->object = object;
+	s->size = size;
+	*dg_resident(s) = dg_most(*dg_resident(s), size);
+	__atomic_fetch_add(&dg_kept.live, size, __ATOMIC_RELAXED);
+	s->class_ = 0;
+	s->slots = s->carved = 1;
+	s->slot = s->first = s->central = s->heap = 0;
+	s->words = (uint64_t)&s->reserved[0];
+	s->bitmap = s->magic = s->next = s->prev = 0;
+	before = dg_before(s, object);
+	if (before != object)
+		dg_canary_run(before, object);
+	dg_canary_run(object + size, dg_behind(object, size, s->end));
+	DG_ORDER();
+	s->reserved[0] = word;
+	s->kind = DG_SPAN_LARGE;
+}
+
+/* A run for so many bytes, nobody's yet: its flags say whether it is clean. */
+static struct dg_span *dg_large_get(uint64_t bytes, uint32_t reach, const uint64_t *slot,
+				    bool *clean)
+{
+	uint64_t units = (bytes + DG_UNIT - 1) >> DG_UNIT_SHIFT;
 	struct dg_span *s;
 	bool cached;
 
-	if (size > DG_OBJECTS_LIMIT || align > DG_OBJECTS_LIMIT || room > DG_OBJECTS_LIMIT)
-		return NULL;
-	units = (size + room + DG_MIN_CANARY + DG_PAGE + DG_LARGE_FRONT +
-		 (align > 16 ? align : 16) + DG_UNIT - 1) >> DG_UNIT_SHIFT;
-	s = dg_large_run(units, &cached);
+	s = dg_large_run(units, reach, &cached);
 	if (!s)
 		return NULL;
 	*clean = !cached && s->flags & DG_SPAN_CLEAN;
@@ -174,23 +205,60 @@ static DG_COLD void *dg_large_new(uint64_t size, uint64_t align, uint64_t room, 
 		dg_interior(s, s->units);
 		dg_large_guard(s);
 	}
-	if (room)
-		s->object = dg_span_start(s) + DG_LARGE_FRONT;
+	return s;
+}
+
+/* *clean says that its memory is zero. */
+static DG_COLD void *dg_large_new(uint64_t size, uint64_t align, uint64_t word,
+				  const uint64_t *slot, bool *clean)
+{
+	struct dg_span *s;
+
+	if (size > DG_OBJECTS_LIMIT || align > DG_OBJECTS_LIMIT)
+		return NULL;
+	s = dg_large_get(size + DG_MIN_CANARY + DG_PAGE + align, DG_REACH, slot, clean);
+	if (!s)
+		return NULL;
+	dg_large_set(s, (s->end - DG_MIN_CANARY - size) & -align, size, word);
+	return (void *)s->object;
+}
+
+/* Moves the pages of an object, as copying it would touch as many again; the
+ * old place gets fresh ones. False if the kernel will not. */
+static bool dg_large_pages(uint64_t from, uint64_t to, uint64_t bytes)
+{
+	if (dg_sys(SYS_mremap, (long)from, (long)bytes, (long)bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+		   (long)to, 0) != (long)to)
+		return false;
+	/* Nobody else can have taken the place but by mapping at random: then it
+	 * is theirs, and the run must never be used again. */
+	return dg_map_at(from, bytes) == 0;
+}
+
+/* The object grown to another run with room for half as much again, so that
+ * growing costs a constant a byte. The old run is left to be freed. */
+static DG_COLD void *dg_large_grow(struct dg_span *old, uint64_t size, uint64_t word,
+				   const uint64_t *slot)
+{
+	uint64_t page = old->object & ~(uint64_t)(DG_PAGE - 1), in = old->object - page, bytes;
+	struct dg_span *s;
+	bool clean;
+
+	if (size > DG_OBJECTS_LIMIT / 2)
+		return NULL;
+	s = dg_large_get(size + size / 2 + DG_MIN_CANARY + 3 * DG_PAGE, DG_REACH_GROWING, slot,
+			 &clean);
+	if (!s)
+		return NULL;
+	bytes = (in + old->size + DG_PAGE - 1) & ~(uint64_t)(DG_PAGE - 1);
+	if (in < DG_LARGE_FRONT)
+		in += DG_LARGE_FRONT; /* something is to stand before it */
+	if (old->size >= DG_MOVE && *dg_resident(s) < old->size && in == old->object - page &&
+	    dg_large_pages(page, dg_span_start(s), bytes))
+		*dg_resident(old) = DG_PAGE;
 	else
-		s->object = (s->end - DG_MIN_CANARY - size) & -align;
-	s->size = size;
-	s->class_ = 0;
-	s->slots = s->carved = 1;
-	s->slot = s->first = s->central = s->heap = 0;
-	s->words = (uint64_t)&s->reserved[0];
-	s->bitmap = s->magic = s->next = s->prev = 0;
-	before = dg_before(s, s->object);
-	if (before != s->object)
-		dg_canary_run(before, s->object);
-	dg_canary_run(s->object + size, dg_behind(s->object, size, s->end));
-	DG_ORDER();
-	s->reserved[0] = word;
-	s->kind = DG_SPAN_LARGE;
+		memcpy((void *)(dg_span_start(s) + in), (const void *)old->object, old->size);
+	dg_large_set(s, dg_span_start(s) + in, size, word);
 	return (void *)s->object;
 }
 
@@ -205,7 +273,7 @@ static void dg_large_evict(void)
 	DG_ORDER();
 	r->head++;
 	dg_root->large_quarantined -= s->size;
-	dg_kept.units += s->units;
+	dg_kept.bytes += *dg_resident(s);
 	dg_list_add(&dg_kept.lists[dg_kept_list(s->units)], s);
 }
 
@@ -215,7 +283,7 @@ static DG_COLD bool dg_large_yield(void)
 
 	while (r->tail != r->head)
 		dg_large_evict();
-	if (!dg_kept.units)
+	if (!dg_kept.bytes)
 		return false;
 	dg_kept_trim(0);
 	return true;
@@ -224,11 +292,11 @@ static DG_COLD bool dg_large_yield(void)
 static void dg_large_push(struct dg_span *s)
 {
 	struct dg_ring *r = &dg_root->large;
-	uint64_t bound = DG_KEPT_MIN >> DG_UNIT_SHIFT;
+	uint64_t bound = DG_KEPT_MIN;
 
 	if (!dg_lock())
 		return; /* an interrupted call has it: the run is not reused */
-	dg_kept.live -= s->units;
+	dg_kept.live -= s->size < dg_kept.live ? s->size : dg_kept.live;
 	if (!r->entries) {
 		r->entries = (uint64_t)dg_meta(DG_LARGE_RING * sizeof(struct dg_freed), 64);
 		r->mask = r->entries ? DG_LARGE_RING - 1 : 0;
@@ -263,8 +331,10 @@ static void dg_large_free(struct dg_span *s, uint32_t site, uint32_t thread)
 	dg_fill(s->object, DG_FILLED(s->size, dg_hot.fill));
 	DG_ORDER();
 	s->kind = DG_SPAN_FREED;
-	if (s->size > DG_TRIM)
+	if (s->size > DG_TRIM) {
 		dg_sys3(SYS_madvise, rest, s->end - rest, MADV_DONTNEED);
+		*dg_resident(s) = DG_PAGE;
+	}
 	dg_large_push(s);
 }
 
@@ -277,5 +347,6 @@ static bool dg_large_resize(struct dg_span *s, uint64_t size, uint64_t word)
 	DG_ORDER();
 	s->size = size;
 	s->reserved[0] = word;
+	*dg_resident(s) = dg_most(*dg_resident(s), size);
 	return true;
 }

@@ -191,25 +191,20 @@ static inline bool dg_resize(struct dg_slot *found, uint64_t p, uint64_t size, u
 	return true;
 }
 
-/* To a new place, large ones with room to grow: so their copies cost a
- * constant a byte. */
-static void *dg_move(struct dg_heap *h, uint64_t p, uint64_t old, uint64_t size, uint32_t api,
-		     const uint64_t *slot)
+/* To a new place. */
+static void *dg_move(struct dg_heap *h, const struct dg_found *f, uint64_t old, uint64_t size,
+		     uint64_t word, const uint64_t *slot)
 {
-	uint64_t word = dg_new_word(h, DG_API_MALLOC, slot);
 	bool clean;
 	void *to;
 
 	if (size <= DG_SMALL_MAX - DG_MIN_CANARY)
 		to = dg_take(h, dg_class(size + DG_MIN_CANARY), size, word, slot);
+	else if (f->span->kind == DG_SPAN_LARGE && size > old)
+		return dg_large_grow(f->span, size, word, slot);
 	else
-		to = dg_large_new(size, 16, size > old ? size / 2 : 0, word, slot, &clean);
-	if (!to)
-		return NULL;
-	h->allocations++;
-	memcpy(to, (const void *)p, old < size ? old : size);
-	dg_release_in(h, p, api, slot);
-	return to;
+		to = dg_large_new(size, 16, word, slot, &clean);
+	return to ? memcpy(to, (const void *)f->object, old < size ? old : size) : NULL;
 }
 
 static void *dg_reallocate_in(struct dg_heap *h, uint64_t p, uint64_t size, const uint64_t *slot)
@@ -217,6 +212,7 @@ static void *dg_reallocate_in(struct dg_heap *h, uint64_t p, uint64_t size, cons
 	struct dg_found f = dg_find(p);
 	uint64_t word = dg_new_word(h, DG_API_MALLOC, slot), old;
 	struct dg_slot found;
+	void *to;
 
 	if (!f.word || f.object != p || dg_state(*f.word) != DG_LIVE) {
 		dg_bad_pointer(p, DG_AT_REALLOC, slot);
@@ -238,7 +234,18 @@ static void *dg_reallocate_in(struct dg_heap *h, uint64_t p, uint64_t size, cons
 		if (dg_resize(&found, p, size, word))
 			return (void *)p;
 	}
-	return dg_move(h, p, old, size, *f.word >> DG_WORD_API & 3, slot);
+	to = dg_move(h, &f, old, size, word, slot);
+	if (!to)
+		return NULL;
+	h->allocations++;
+	if (f.span->kind == DG_SPAN_LARGE) {
+		dg_large_free(f.span, dg_site_at(h, slot), h->thread);
+		h->frees++;
+	} else {
+		found.value = *f.word;
+		dg_retire(h, p, &found, slot);
+	}
+	return to;
 }
 
 static DG_COLD void *dg_reallocate_slow(uint64_t p, uint64_t size, const uint64_t *slot)
