@@ -304,7 +304,11 @@ func TestSupportErrors(t *testing.T) {
 			{"double-free", "double-free", "free", "40", "", "", "", freed, freed},
 			{"free-middle", "free-middle", "free", "40", "", "", "", "", freed},
 		} {
-			got := supportStart(t, library, "on_error=log:check_interval_ms=1", program, x.name, "0")
+			options := "on_error=log"
+			if x.when == "check" {
+				options += ":check_interval_ms=1"
+			}
+			got := supportStart(t, library, options, program, x.name, "0")
 			got.check(t, 0)
 			lines := regexp.MustCompile(`(?m)^diagnose:.*$`).FindAllString(got.stderr, -1)
 			if len(lines) != 1 || got.stdout != "buffered output\n" {

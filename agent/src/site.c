@@ -51,6 +51,10 @@ static struct {
 	uint64_t step_mask;
 	uint32_t recent_shift;
 	uint32_t frames; /* options.stacks */
+	/* Not 0 where checks are due at intervals: then no digest of the fast path
+	 * is known, and every call comes by dg_site_miss, which looks at the clock.
+	 * A program in its stride never leaves the fast paths otherwise. */
+	uint64_t salt;
 	uint32_t steps_pushed, recent_pushed; /* out, since the part in use grew */
 } dg_sites;
 
@@ -63,7 +67,7 @@ static inline uint64_t dg_mix(uint64_t digest, uint64_t pc)
 
 /* The site of a stack met before; 0: not met, or not to be had. Calls nothing,
  * so that the fast paths save no registers for it. */
-static inline uint32_t dg_site_met(const uint64_t *slot)
+static inline uint32_t dg_site_by_steps(const uint64_t *slot, uint64_t salt)
 {
 	const uint64_t *at = slot, *end = (const uint64_t *)dg_stack.high;
 	uint64_t digest = 0, mask = dg_sites.step_mask, pc, step, found;
@@ -82,10 +86,16 @@ static inline uint32_t dg_site_met(const uint64_t *slot)
 		digest += step;
 		at += step;
 	} while (step);
+	digest ^= salt;
 	found = __atomic_load_n(&dg_recent[digest >> (dg_sites.recent_shift & 63)], __ATOMIC_RELAXED);
 	if (DG_UNLIKELY((found ^ digest) >> DG_SITE_BITS))
 		return 0;
 	return found & DG_SITE_MASK;
+}
+
+static inline uint32_t dg_site_met(const uint64_t *slot)
+{
+	return dg_site_by_steps(slot, 0);
 }
 
 static inline uint32_t dg_site_at(struct dg_heap *h, const uint64_t *slot)
@@ -269,6 +279,7 @@ static void dg_sites_start(void)
 	dg_sites.step_mask = (1u << DG_STEP_BITS_FIRST) - 1;
 	dg_sites.recent_shift = 64 - DG_RECENT_BITS_FIRST;
 	dg_sites.frames = dg_root->options.stacks;
+	dg_sites.salt = dg_root->options.check_interval_ms ? DG_STACK_MIX : 0;
 }
 
 static void dg_learn_step(uint64_t pc, uint16_t step)
@@ -324,10 +335,17 @@ static DG_COLD uint32_t dg_site_miss(const uint64_t *slot)
 
 	if (!dg_root)
 		return 0;
+	if (dg_sites.salt) {
+		dg_check_due();
+		site = dg_site_by_steps(slot, dg_sites.salt);
+		if (site)
+			return site;
+	}
 	dg_walk_from(&walk, slot, dg_sites.frames);
 	/* A call from another stack than the thread's is known by its return
 	 * address alone, and its digest is one that dg_site_at does not meet. */
 	digest = dg_slot_on_stack(slot) ? dg_learn_walk(&walk) : ~dg_mix(0, *slot);
+	digest ^= dg_sites.salt;
 	found = __atomic_load_n(&dg_recent[digest >> dg_sites.recent_shift], __ATOMIC_RELAXED);
 	if (found && !((found ^ digest) >> DG_SITE_BITS))
 		return found & DG_SITE_MASK;

@@ -44,9 +44,8 @@ static void commit(const char *error)
 	} else if (!strcmp(error, "overflow-while-running")) {
 		write_at(p, 40, 'X');
 		kept = p;
-		/* The interval is looked at on the slow paths. */
-		for (size_t i = 0; i < 50000000 && !agent_root()->error_count; i++)
-			release(allocate(1 + i % 3000));
+		for (size_t i = 0; i < 500000000 && !agent_root()->error_count; i++)
+			release(allocate(1 + i % 100));
 	} else if (!strcmp(error, "underflow-live")) {
 		/* Before the first object of a span there is a guard; this class has
 		 * only this object. */
