@@ -119,8 +119,28 @@ func (r *result) ratio(allocator string, m measure) (median, spread float64, ok 
 	for _, p := range r.pairs[allocator] {
 		ratios = append(ratios, m.of(p.it)/m.of(p.glibc))
 	}
-	slices.Sort(ratios)
-	return quantile(ratios, 0.5), (quantile(ratios, 0.75) - quantile(ratios, 0.25)) / 2, true
+	median, spread = summary(ratios)
+	return median, spread, true
+}
+
+// between is like ratio with another allocator in glibc's place.
+func (r *result) between(allocator, other string, m measure) (median, spread float64, ok bool) {
+	ours, theirs := r.pairs[allocator], r.pairs[other]
+	if r.failed[allocator] != nil || r.failed[other] != nil || len(ours) == 0 || len(ours) != len(theirs) {
+		return 0, 0, false
+	}
+	var ratios []float64
+	for round := range ours {
+		ratios = append(ratios, m.of(ours[round].it)/m.of(theirs[round].it))
+	}
+	median, spread = summary(ratios)
+	return median, spread, true
+}
+
+// summary is the median, and half the distance of the quartiles.
+func summary(values []float64) (median, spread float64) {
+	slices.Sort(values)
+	return quantile(values, 0.5), (quantile(values, 0.75) - quantile(values, 0.25)) / 2
 }
 
 // quantile interpolates between the neighbours in a sorted list.

@@ -45,7 +45,7 @@ func TestGoals(t *testing.T) {
 	if mean, n := geometricMean(results, true, allocator{name: "agent"}, cpu); math.Abs(mean-1) > 1e-9 || n != 2 {
 		t.Errorf("the geometric mean is %v over %d", mean, n)
 	}
-	if misses, n := behindScudo(results, true); n != 2 || len(misses) != 1 || !strings.HasPrefix(misses[0], "behind (2.00") {
+	if misses, n := behindScudo(results, true); n != 2 || len(misses) != 1 || !strings.HasPrefix(misses[0], "behind (1.33 ± 0.00 of") {
 		t.Errorf("behind scudo: %v of %d", misses, n)
 	}
 	// 10 MiB allow 12.5 and the budget of a thread.
@@ -60,7 +60,7 @@ func TestGoals(t *testing.T) {
 		"| ahead | 1 | 0.50 | 1.50 |",
 		"| **geometric mean, malloc-heavy** | | **1.00** | **1.50** |",
 		"| geometric mean of CPU time at most 1.00 of glibc's | malloc-heavy | 1.00 | met |",
-		"| ahead of scudo in CPU time on each | malloc-heavy | 1 of 2 | **missed**: behind (2.00, scudo 1.50) |",
+		"| ahead of scudo in CPU time on each | malloc-heavy | 1 of 2 | **missed**: behind (1.33 ± 0.00 of scudo's) |",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, out.String())

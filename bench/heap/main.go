@@ -13,13 +13,16 @@
 // A ratio is the median of the ratios within each round, which drift of the
 // machine's speed does not touch; behind it stands half the distance between
 // their quartiles. A program whose output differs from that under glibc, or
-// whose exit status does, failed.
+// whose exit status does, failed. An interrupt ends the run after the program
+// that is being measured, and prints the tables of those before.
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -86,8 +89,14 @@ func run(s settings) error {
 	}
 	fmt.Printf("%d processors, %d rounds by turns, %d %% of our own programs' work; ratios to glibc, medians ± half the distance of the quartiles.\n",
 		runtime.NumCPU(), s.runs, s.share)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	var results []*result
 	for _, p := range programs {
+		if ctx.Err() != nil {
+			fmt.Fprintln(os.Stderr, "bench/heap: interrupted; these are the programs before that")
+			break
+		}
 		r, err := compare(l, p, allocators, s.runs)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p, err)

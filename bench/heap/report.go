@@ -159,16 +159,17 @@ func verdict(met bool) string {
 	return "**missed**"
 }
 
+// behindScudo compares the two within each round. Where a program hardly
+// allocates they differ by chance alone; the spread tells.
 func behindScudo(results []*result, own bool) (misses []string, n int) {
 	for _, r := range results {
-		ours, _, ok := r.ratio("agent", cpu)
-		theirs, _, other := r.ratio("scudo", cpu)
-		if r.program.own != own || !ok || !other {
+		ratio, spread, ok := r.between("agent", "scudo", cpu)
+		if r.program.own != own || !ok {
 			continue
 		}
 		n++
-		if ours >= theirs {
-			misses = append(misses, fmt.Sprintf("%s (%.2f, scudo %.2f)", r.program, ours, theirs))
+		if ratio >= 1 {
+			misses = append(misses, fmt.Sprintf("%s (%.2f ± %.2f of scudo's)", r.program, ratio, spread))
 		}
 	}
 	return misses, n
