@@ -23,10 +23,21 @@
 #define DG_REACH 2
 #define DG_REACH_GROWING 24
 
+/* Of address space, beyond what is live: so much may kept runs have. */
+#define DG_KEPT_SPACE (1ull << 30)
+
+enum dg_kept_kind {
+	DG_WHOLE = 0,    /* with their memory */
+	DG_STRIPPED = 1, /* without: all but the filled start was given back */
+	DG_KEPT_KINDS = 2,
+};
+
+/* Runs of freed objects that left the quarantine: they are still filled. */
 static struct {
-	uint64_t lists[DG_KEPT_LISTS]; /* runs of freed objects that left the quarantine */
-	uint64_t bytes;                 /* resident in the lists, about */
-	uint64_t live;                  /* and in live objects */
+	uint64_t lists[DG_KEPT_KINDS][DG_KEPT_LISTS];
+	uint64_t bytes; /* resident in whole ones, about */
+	uint64_t space; /* of address space in all */
+	uint64_t live;  /* bytes of live objects */
 	uint32_t guards;
 } dg_kept;
 
@@ -75,49 +86,105 @@ static uint64_t *dg_resident(struct dg_span *s)
 	return &s->reserved[1];
 }
 
-/* A cached run becomes free units. Needs the lock. */
+static enum dg_kept_kind dg_kept_kind(struct dg_span *s)
+{
+	return *dg_resident(s) > DG_PAGE ? DG_WHOLE : DG_STRIPPED;
+}
+
+static void dg_kept_add(struct dg_span *s)
+{
+	enum dg_kept_kind kind = dg_kept_kind(s);
+
+	if (kind == DG_WHOLE)
+		dg_kept.bytes += *dg_resident(s);
+	dg_kept.space += (uint64_t)s->units << DG_UNIT_SHIFT;
+	dg_list_add(&dg_kept.lists[kind][dg_kept_list(s->units)], s);
+}
+
+static void dg_kept_remove(struct dg_span *s)
+{
+	enum dg_kept_kind kind = dg_kept_kind(s);
+
+	if (kind == DG_WHOLE)
+		dg_kept.bytes -= *dg_resident(s);
+	dg_kept.space -= (uint64_t)s->units << DG_UNIT_SHIFT;
+	dg_list_remove(&dg_kept.lists[kind][dg_kept_list(s->units)], s);
+}
+
+/* Gives a freed object's memory back; its start, with the fill, stays. */
+static void dg_large_strip(struct dg_span *s)
+{
+	uint64_t rest = (s->object + DG_FILLED(s->size, dg_hot.fill) + DG_PAGE - 1) &
+			~(uint64_t)(DG_PAGE - 1);
+
+	if (rest < s->end)
+		dg_sys3(SYS_madvise, rest, s->end - rest, MADV_DONTNEED);
+	*dg_resident(s) = DG_PAGE;
+}
+
+/* A kept run becomes free units. Needs the lock. */
 static void dg_kept_drop(struct dg_span *s)
 {
 	uint64_t units = s->units, start = dg_span_start(s), i;
 
-	dg_list_remove(&dg_kept.lists[dg_kept_list(units)], s);
-	dg_kept.bytes -= *dg_resident(s);
+	dg_kept_remove(s);
 	for (i = 0; i < units; i++)
 		s[i].kind = DG_SPAN_NONE;
 	if (s->flags & DG_SPAN_GUARDED) {
 		dg_sys3(SYS_mprotect, s->end, dg_run_end(s) - s->end, PROT_READ | PROT_WRITE);
-		dg_kept.guards--;
+		__atomic_fetch_sub(&dg_kept.guards, 1, __ATOMIC_RELAXED);
 	}
 	dg_sys3(SYS_madvise, start, units << DG_UNIT_SHIFT, MADV_DONTNEED);
 	s->flags = 0;
 	dg_run_put(dg_span_index(s), units);
 }
 
-/* Drops the longest cached runs until no more than `bytes` are left. */
-static void dg_kept_trim(uint64_t bytes)
+/* The longest kept run of a kind. */
+static struct dg_span *dg_kept_longest(enum dg_kept_kind kind)
 {
 	uint32_t k = DG_KEPT_LISTS;
 
-	while (dg_kept.bytes > bytes && k--)
-		while (dg_kept.bytes > bytes && dg_kept.lists[k])
-			dg_kept_drop(dg_span(dg_kept.lists[k] - 1));
+	while (k--)
+		if (dg_kept.lists[kind][k])
+			return dg_span(dg_kept.lists[kind][k] - 1);
+	return NULL;
+}
+
+/* Gives memory back until no more than `bytes` are left, address space until
+ * no more than `space`: the longest runs first. */
+static void dg_kept_trim(uint64_t bytes, uint64_t space)
+{
+	struct dg_span *s;
+
+	while (dg_kept.bytes > bytes && (s = dg_kept_longest(DG_WHOLE))) {
+		dg_kept_remove(s);
+		dg_large_strip(s);
+		dg_kept_add(s);
+	}
+	while (dg_kept.space > space) {
+		s = dg_kept_longest(DG_STRIPPED);
+		if (!s)
+			s = dg_kept_longest(DG_WHOLE);
+		if (!s)
+			return;
+		dg_kept_drop(s);
+	}
 }
 
 /* The one to be had that is least longer: how much longer at most, `reach` says,
  * in lists. */
-static struct dg_span *dg_kept_take(uint64_t units, uint32_t reach)
+static struct dg_span *dg_kept_take(enum dg_kept_kind kind, uint64_t units, uint32_t reach)
 {
 	uint32_t k = dg_kept_list(units), last = k + reach;
 	struct dg_span *s;
 	uint64_t at;
 
 	for (; k <= last && k < DG_KEPT_LISTS; k++) {
-		for (at = dg_kept.lists[k]; at; at = s->next) {
+		for (at = dg_kept.lists[kind][k]; at; at = s->next) {
 			s = dg_span(at - 1);
 			if (s->units < units)
 				continue;
-			dg_list_remove(&dg_kept.lists[k], s);
-			dg_kept.bytes -= *dg_resident(s);
+			dg_kept_remove(s);
 			return s;
 		}
 	}
@@ -131,7 +198,9 @@ static struct dg_span *dg_large_run(uint64_t units, uint32_t reach, bool *cached
 
 	if (!dg_lock())
 		return NULL;
-	s = dg_kept_take(units, reach);
+	s = dg_kept_take(DG_WHOLE, units, reach);
+	if (!s)
+		s = dg_kept_take(DG_STRIPPED, units, DG_REACH);
 	*cached = s != NULL;
 	if (!s) {
 		s = dg_run_take_hard(units);
@@ -273,8 +342,7 @@ static void dg_large_evict(void)
 	DG_ORDER();
 	r->head++;
 	dg_root->large_quarantined -= s->size;
-	dg_kept.bytes += *dg_resident(s);
-	dg_list_add(&dg_kept.lists[dg_kept_list(s->units)], s);
+	dg_kept_add(s);
 }
 
 static DG_COLD bool dg_large_yield(void)
@@ -283,9 +351,9 @@ static DG_COLD bool dg_large_yield(void)
 
 	while (r->tail != r->head)
 		dg_large_evict();
-	if (!dg_kept.bytes)
+	if (!dg_kept.space)
 		return false;
-	dg_kept_trim(0);
+	dg_kept_trim(0, 0);
 	return true;
 }
 
@@ -296,7 +364,7 @@ static void dg_large_push(struct dg_span *s)
 
 	if (!dg_lock())
 		return; /* an interrupted call has it: the run is not reused */
-	dg_kept.live -= s->size < dg_kept.live ? s->size : dg_kept.live;
+	__atomic_fetch_sub(&dg_kept.live, s->size, __ATOMIC_RELAXED);
 	if (!r->entries) {
 		r->entries = (uint64_t)dg_meta(DG_LARGE_RING * sizeof(struct dg_freed), 64);
 		r->mask = r->entries ? DG_LARGE_RING - 1 : 0;
@@ -314,16 +382,13 @@ static void dg_large_push(struct dg_span *s)
 	}
 	if (dg_kept.live / 8 > bound)
 		bound = dg_kept.live / 8;
-	dg_kept_trim(bound);
+	dg_kept_trim(bound, DG_KEPT_SPACE + dg_kept.live);
 	dg_unlock();
 }
 
 /* Frees a live large object whose canaries were judged already. */
 static void dg_large_free(struct dg_span *s, uint32_t site, uint32_t thread)
 {
-	uint64_t rest = (s->object + DG_FILLED(s->size, dg_hot.fill) + DG_PAGE - 1) &
-			~(uint64_t)(DG_PAGE - 1);
-
 	s->reserved[0] = dg_with_state(s->reserved[0], DG_QUARANTINED);
 	s->free_site = site;
 	s->free_thread = thread;
@@ -331,10 +396,8 @@ static void dg_large_free(struct dg_span *s, uint32_t site, uint32_t thread)
 	dg_fill(s->object, DG_FILLED(s->size, dg_hot.fill));
 	DG_ORDER();
 	s->kind = DG_SPAN_FREED;
-	if (s->size > DG_TRIM) {
-		dg_sys3(SYS_madvise, rest, s->end - rest, MADV_DONTNEED);
-		*dg_resident(s) = DG_PAGE;
-	}
+	if (s->size > DG_TRIM)
+		dg_large_strip(s);
 	dg_large_push(s);
 }
 
@@ -345,6 +408,7 @@ static bool dg_large_resize(struct dg_span *s, uint64_t size, uint64_t word)
 		return false;
 	dg_canary_run(s->object + size, dg_behind(s->object, size, s->end));
 	DG_ORDER();
+	__atomic_fetch_add(&dg_kept.live, size - s->size, __ATOMIC_RELAXED);
 	s->size = size;
 	s->reserved[0] = word;
 	*dg_resident(s) = dg_most(*dg_resident(s), size);

@@ -156,7 +156,7 @@ DG_EXPORT int malloc_trim(size_t pad)
 	if (!dg_hot.shared || !dg_lock())
 		return 0;
 	before = dg_kept.bytes;
-	dg_kept_trim(0);
+	dg_kept_trim(0, 0);
 	dg_unlock();
 	return before != 0;
 }

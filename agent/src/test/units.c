@@ -1,0 +1,179 @@
+/* The allocator's arithmetic, each function over all of its inputs or all of
+ * its edges. The agent is part of this program, which therefore runs on it.
+ * Prints how many checks were made. */
+#include "../agent.c"
+
+#include <stdio.h>
+
+static unsigned long checks;
+
+#define CHECK(condition, ...)                                                         \
+	do {                                                                          \
+		checks++;                                                             \
+		if (!(condition)) {                                                   \
+			fprintf(stderr, "%s:%d: " #condition ": ", __FILE__, __LINE__); \
+			fprintf(stderr, __VA_ARGS__);                                 \
+			fputc('\n', stderr);                                          \
+			_Exit(3);                                                     \
+		}                                                                     \
+	} while (0)
+
+static void test_classes(void)
+{
+	uint32_t need, c;
+
+	CHECK(dg_class_slot(0) == 16 && dg_class_slot(DG_CLASSES - 1) == DG_SMALL_MAX, "ends");
+	for (c = 1; c < DG_CLASSES; c++)
+		CHECK(dg_class_slot(c) > dg_class_slot(c - 1) && dg_class_slot(c) % 16 == 0, "%u", c);
+	for (need = 1; need <= DG_SMALL_MAX; need++) {
+		c = dg_class(need);
+		CHECK(c < DG_CLASSES && dg_class_slot(c) >= need, "%u: class %u", need, c);
+		CHECK(c == 0 || dg_class_slot(c - 1) < need, "%u: class %u is not the smallest", need, c);
+	}
+}
+
+/* Division by multiplication, at the edges of every slot of every span. */
+static void test_magic(void)
+{
+	uint32_t c, slot, units;
+	uint64_t i, magic, end;
+
+	for (c = 0; c < DG_CLASSES; c++) {
+		slot = dg_class_slot(c);
+		units = dg_class_units(slot);
+		magic = dg_class_magic(slot);
+		end = (uint64_t)units * DG_UNIT;
+		CHECK((end - dg_class_align(slot)) / slot >= 7, "class %u: few slots", c);
+		for (i = 0; (i + 1) * slot <= end; i++) {
+			CHECK(i * slot * magic >> 44 == i, "class %u slot %lu", c, i);
+			CHECK(((i + 1) * slot - 1) * magic >> 44 == i, "class %u slot %lu", c, i);
+		}
+	}
+}
+
+static void test_alignment(void)
+{
+	uint32_t align, c;
+
+	for (align = 16; align <= 4096; align *= 2) {
+		c = dg_aligned_class(1, align);
+		CHECK(c < DG_CLASSES && dg_class_slot(c) % align == 0, "%u: class %u", align, c);
+		CHECK(dg_class_align(dg_class_slot(c)) >= align, "%u: class %u", align, c);
+	}
+}
+
+static uint8_t room[4096 + 64] __attribute__((aligned(64)));
+
+/* Every byte of a canary is written and compared, and no other one. */
+static void test_canary(uint64_t slot, uint64_t size)
+{
+	uint64_t at = (uint64_t)room + 16, i;
+
+	memset(room, 0, sizeof(room));
+	dg_canary_put(at, size, slot);
+	for (i = 0; i < size + 16; i++)
+		CHECK(room[i] == 0, "slot %lu size %lu: byte %lu before the canary", slot, size, i);
+	for (i = size; i < slot; i++)
+		CHECK(room[16 + i] == (uint8_t)(DG_DEFAULT_CANARY >> ((at + i) % 8 * 8)),
+		      "slot %lu size %lu: byte %lu", slot, size, i);
+	CHECK(room[16 + slot] == 0, "slot %lu size %lu: byte behind", slot, size);
+	CHECK(dg_canary_stands(at, size, slot), "slot %lu size %lu", slot, size);
+	for (i = 0; i <= slot; i++) {
+		room[16 + i] ^= 0x40;
+		CHECK(dg_canary_stands(at, size, slot) == (i < size || i == slot),
+		      "slot %lu size %lu: byte %lu changed", slot, size, i);
+		room[16 + i] ^= 0x40;
+	}
+}
+
+static void test_canaries(void)
+{
+	uint64_t size, slot;
+	uint32_t c;
+
+	for (size = 0; size <= 1500; size++) {
+		c = dg_class(size + DG_MIN_CANARY);
+		test_canary(dg_class_slot(c), size);
+		if (size % 5 == 0) /* as aligned ones and those shrunk in place have it */
+			test_canary(dg_class_slot(c + 3), size);
+	}
+	for (slot = 16; slot <= 512; slot += 16)
+		for (size = 0; size + DG_MIN_CANARY <= slot; size += 1 + slot / 64)
+			test_canary(slot, size);
+}
+
+static void test_fill(uint64_t n)
+{
+	uint64_t at = (uint64_t)room + 16, word = DG_FILL_WORD(dg_hot.objects, at), i;
+
+	memset(room, 0, sizeof(room));
+	dg_fill(at, n);
+	for (i = 0; i < n; i++)
+		CHECK(room[16 + i] == (uint8_t)(word >> (i % 8 * 8)), "fill %lu byte %lu", n, i);
+	CHECK(room[15] == 0 && room[16 + n] == 0, "fill %lu writes around", n);
+	CHECK(dg_fill_stands(at, n), "fill %lu", n);
+	for (i = 0; i <= n; i++) {
+		room[16 + i] ^= 1;
+		CHECK(dg_fill_stands(at, n) == (i == n), "fill %lu byte %lu changed", n, i);
+		room[16 + i] ^= 1;
+	}
+}
+
+/* Runs taken and given back join again into one. */
+static void test_runs(void)
+{
+	struct dg_span *s[8], *all;
+	uint32_t i, units = 37;
+
+	CHECK(dg_lock(), "lock");
+	all = dg_run_take(8 * units);
+	CHECK(all, "no run");
+	dg_run_put(dg_span_index(all), 8 * units);
+	for (i = 0; i < 8; i++) {
+		s[i] = dg_run_take(units);
+		CHECK(s[i] && (i == 0 || s[i] >= s[i - 1] + units), "run %u overlaps", i);
+	}
+	for (i = 0; i < 8; i++)
+		dg_run_put(dg_span_index(s[i * 3 % 8]), units);
+	all = dg_run_take(8 * units);
+	CHECK(all == s[0], "the runs did not join");
+	dg_run_put(dg_span_index(all), 8 * units);
+	dg_unlock();
+}
+
+static void test_waiting(void)
+{
+	uint64_t row[DG_BATCH], first;
+	struct dg_span *s;
+	uint32_t c = dg_class(700), i, n;
+
+	CHECK(dg_lock(), "lock");
+	s = dg_span_new(0, c);
+	first = dg_span_start(s) + s->first;
+	for (i = 0; i < 20; i++)
+		dg_waiting_put(s, (i * 7 + 3) % 20);
+	CHECK(s->central == 20, "%u wait", s->central);
+	n = dg_waiting_take(c, row, DG_BATCH);
+	CHECK(n >= 20 && s->central == 0, "%u taken, %u left", n, s->central);
+	for (i = 0; i < 20; i++)
+		CHECK(row[n - 1 - i] == first + (uint64_t)i * s->slot, "place %u", i);
+	dg_unlock();
+}
+
+int main(void)
+{
+	uint64_t n;
+
+	free(malloc(1)); /* the agent starts */
+	CHECK(dg_hot.canary == DG_DEFAULT_CANARY, "options are set");
+	test_classes();
+	test_magic();
+	test_alignment();
+	test_canaries();
+	for (n = 16; n <= 512; n += 16)
+		test_fill(n);
+	test_runs();
+	test_waiting();
+	printf("units: %lu checks\n", checks);
+	return 0;
+}
