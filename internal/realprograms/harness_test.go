@@ -89,9 +89,12 @@ func lookPath(command string) string {
 
 // executable is the name of the file that a command runs.
 func executable(command string) string {
-	path, err := filepath.EvalSymlinks(lookPath(command))
-	if err != nil {
+	path := lookPath(command)
+	if path == "" {
 		return command
+	}
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
 	}
 	return filepath.Base(path)
 }
@@ -104,9 +107,6 @@ func (w work) run(t *testing.T) {
 	plain := w.once(t, parent, environment(nil))
 	if !strings.HasPrefix(plain.status, "exit status 0") {
 		t.Fatalf("the plain run: %s\n%s%s", plain.status, tail(plain.stdout), tail(plain.stderr))
-	}
-	if os.Getenv("SHOW") != "" {
-		t.Logf("STDOUT\n%s\nSTDERR\n%s\nFILES\n%v", plain.stdout, plain.stderr, slices.Sorted(maps.Keys(plain.files)))
 	}
 	for _, s := range settings {
 		t.Run(s.name, func(t *testing.T) {
