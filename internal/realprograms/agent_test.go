@@ -72,19 +72,20 @@ func (a *agentRun) statements(t testing.TB) []statement {
 	return all
 }
 
-// judge fails the test when the agent accused anybody, or was not inside the
-// programs at work.
-func (a *agentRun) judge(t testing.TB, programs []string) {
+// complaints are what the agent reported, and where it was not at work.
+func (a *agentRun) complaints(t testing.TB, programs []string) []string {
 	t.Helper()
+	var all []string
+	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	if text, err := os.ReadFile(a.log); err == nil && len(text) > 0 {
-		t.Errorf("the agent reports:\n%s", tail(string(text)))
+		add("the agent reports:\n%s", tail(string(text)))
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Error(err)
+		t.Fatal(err)
 	}
 	loaded, exits, allocations := map[string]bool{}, map[string]bool{}, map[string]uint64{}
 	for _, s := range a.statements(t) {
 		if s.errors > 0 {
-			t.Errorf("%s: the agent found %d errors", s.program, s.errors)
+			add("%s: the agent found %d errors", s.program, s.errors)
 		}
 		name := filepath.Base(s.program)
 		loaded[name] = loaded[name] || s.loaded || other != ""
@@ -98,11 +99,12 @@ func (a *agentRun) judge(t testing.TB, programs []string) {
 		p = executable(p)
 		switch {
 		case !loaded[p]:
-			t.Errorf("the agent was not inside %s, only in %v", p, slices.Sorted(maps.Keys(loaded)))
+			add("the agent was not inside %s, only in %v", p, slices.Sorted(maps.Keys(loaded)))
 		case exits[p] && allocations[p] < 2 && other == "":
-			t.Errorf("%s: nothing was asked of the agent", p)
+			add("%s: nothing was asked of the agent", p)
 		}
 	}
+	return all
 }
 
 // other is the path of another library that is preloaded instead of the

@@ -113,7 +113,9 @@ func (w work) run(t *testing.T) {
 			a := newAgent(t, s)
 			got := w.once(t, parent, environment(a))
 			compare(t, plain, got)
-			a.judge(t, w.uses)
+			for _, c := range a.complaints(t, w.uses) {
+				t.Error(c)
+			}
 		})
 	}
 }
