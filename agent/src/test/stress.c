@@ -1,7 +1,10 @@
 /* Threads that allocate, resize, check and free each other's objects, run under
  * the agent: every byte of every object must be what its owner wrote.
  *
- *	stress THREADS ROUNDS
+ *	stress THREADS ROUNDS [exact]
+ *
+ * exact: malloc_usable_size answers the requested size, as nobody's but the
+ * agent's does; so a run without it fails.
  *
  * The threads of a round end after it, so heaps change hands. The last line
  * tells how many steps were made, so that a test knows that it ran. */
@@ -25,6 +28,7 @@ struct object {
 static struct object mailbox[SLOTS];
 static pthread_mutex_t mailbox_lock[SLOTS];
 static unsigned long total;
+static int exact;
 
 static void die(const char *what, const struct object *o)
 {
@@ -56,14 +60,17 @@ static void paint(struct object *o, size_t from)
 
 static void verify(const struct object *o)
 {
-	size_t i;
+	size_t i, usable;
 
 	for (i = 0; i < o->size; i += step(o->size))
 		if (o->bytes[i] != byte_at(o, i))
 			die("contents changed", o);
 	if (o->size && o->bytes[o->size - 1] != byte_at(o, o->size - 1))
 		die("last byte changed", o);
-	if (o->bytes && malloc_usable_size(o->bytes) < o->size)
+	if (!o->bytes)
+		return;
+	usable = malloc_usable_size(o->bytes);
+	if (usable < o->size || (exact && usable != o->size))
 		die("size changed", o);
 }
 
@@ -174,6 +181,7 @@ int main(int argc, char **argv)
 	int threads = argc > 1 ? atoi(argv[1]) : 8, rounds = argc > 2 ? atoi(argv[2]) : 1, i, r;
 	pthread_t *t = calloc((size_t)threads, sizeof(*t));
 
+	exact = argc > 3;
 	for (i = 0; i < SLOTS; i++)
 		pthread_mutex_init(&mailbox_lock[i], NULL);
 	for (r = 0; r < rounds; r++) {
