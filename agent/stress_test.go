@@ -144,13 +144,13 @@ func TestAllocatorModel(t *testing.T) {
 		t.Run(compiler, func(t *testing.T) {
 			library := allocatorLibrary(t, compiler)
 			program := allocatorProgram(t, compiler, "model.c")
-			calls := randomCalls(20000, 1)
+			calls := randomCalls(3000, 1)
 			if _, problems, status := allocatorRun(t, "", calls, program, "exact"); status != 3 {
 				t.Errorf("status %d without the agent: %s", status, problems)
 			}
 			checkCalls(t, library, program, calls)
 			for seed := range uint64(4) {
-				checkCalls(t, library, program, randomCalls(20000, 2+seed))
+				checkCalls(t, library, program, randomCalls(3000, 2+seed))
 			}
 		})
 	}
