@@ -1,7 +1,6 @@
 /* Call stacks as small numbers. A site is a distinct stack of the first
- * `stacks` return addresses; the recursion depth at which it was met does not
- * matter, so deep and varied recursion makes no more sites than a person would
- * tell apart.
+ * `stacks` return addresses, or of fewer where a call has very many stacks; the
+ * depth at which it was met does not matter.
  *
  * The way from a call to its site, on every malloc and free: how far above a
  * return address on the stack the next one stands follows, for nearly all
@@ -58,7 +57,31 @@ static struct {
 	uint32_t steps_pushed, recent_pushed; /* out, since the part in use grew */
 } dg_sites;
 
+/* How many frames the sites of a call, known by its return address, have. A
+ * recursive function with three calls of itself (compilers inline one into
+ * itself and make a dozen) has 3^8 stacks of eight frames, each of them is
+ * walked and kept, and nobody tells them apart. So a call's sites get shorter
+ * with every DG_SITES_A_LENGTH that it made, but never as short as two frames:
+ * all calls of an xmalloc have one return address, and it is their callers that
+ * tell something. Calls that share an entry share its limit. */
+#define DG_CALL_BITS 12
+#define DG_SITES_A_LENGTH 1024
+#define DG_LEAST_FRAMES 2
+
+static uint8_t dg_shorter[1 << DG_CALL_BITS] __attribute__((aligned(64))); /* by so many frames than dg_sites.frames */
+static uint16_t dg_made[1 << DG_CALL_BITS]; /* sites since; under the sites' lock */
+
 static DG_COLD uint32_t dg_site_miss(const uint64_t *slot);
+
+static inline uint32_t dg_call_of(uint64_t pc)
+{
+	return pc >> 2 & ((1u << DG_CALL_BITS) - 1);
+}
+
+static inline uint32_t dg_frames_of(uint64_t pc)
+{
+	return dg_sites.frames - __atomic_load_n(&dg_shorter[dg_call_of(pc)], __ATOMIC_RELAXED);
+}
 
 static inline uint64_t dg_mix(uint64_t digest, uint64_t pc)
 {
@@ -71,10 +94,11 @@ static inline uint32_t dg_site_by_steps(const uint64_t *slot, uint64_t salt)
 {
 	const uint64_t *at = slot, *end = (const uint64_t *)dg_stack.high;
 	uint64_t digest = 0, mask = dg_sites.step_mask, pc, step, found;
-	uint32_t left = dg_sites.frames;
+	uint32_t left;
 
 	if (DG_UNLIKELY((uint64_t)slot < dg_stack.low))
 		return 0;
+	left = dg_frames_of(*slot);
 	do {
 		if (DG_UNLIKELY(at >= end))
 			return 0;
@@ -236,6 +260,20 @@ static uint32_t dg_look_up(const struct dg_walk *walk)
 	return i;
 }
 
+/* Of a call with many sites, the further ones get shorter: by a quarter. */
+static void dg_count_site(uint64_t pc)
+{
+	uint32_t call = dg_call_of(pc), frames = dg_frames_of(pc);
+
+	if (frames <= DG_LEAST_FRAMES || ++dg_made[call] < DG_SITES_A_LENGTH)
+		return;
+	dg_made[call] = 0;
+	frames -= (frames + 3) / 4;
+	if (frames < DG_LEAST_FRAMES)
+		frames = DG_LEAST_FRAMES;
+	__atomic_store_n(&dg_shorter[call], (uint8_t)(dg_sites.frames - frames), __ATOMIC_RELAXED);
+}
+
 static uint32_t dg_insert(const struct dg_walk *walk, const uint64_t *slot)
 {
 	uint32_t i = (uint32_t)dg_root->sites.used;
@@ -252,6 +290,7 @@ static uint32_t dg_insert(const struct dg_walk *walk, const uint64_t *slot)
 	dg_link(i);
 	DG_ORDER();
 	dg_root->sites.used = i + 1;
+	dg_count_site(walk->pc[0]);
 	return i;
 }
 
@@ -313,7 +352,7 @@ static void dg_learn_site(uint64_t digest, uint32_t site)
 }
 
 /* The digest of dg_site_at; leaves the walk's steps for it. */
-static uint64_t dg_learn_walk(const struct dg_walk *walk)
+static uint64_t dg_learn_walk(const struct dg_walk *walk, uint32_t limit)
 {
 	uint64_t digest = 0;
 
@@ -321,7 +360,7 @@ static uint64_t dg_learn_walk(const struct dg_walk *walk)
 		uint16_t step = i + 1 < walk->frames ? walk->step[i + 1] : 0;
 
 		digest = dg_mix(digest, walk->pc[i]) + step;
-		if (i + 1 < dg_sites.frames)
+		if (i + 1 < limit)
 			dg_learn_step(walk->pc[i], step);
 	}
 	return digest;
@@ -331,7 +370,7 @@ static DG_COLD uint32_t dg_site_miss(const uint64_t *slot)
 {
 	struct dg_walk walk;
 	uint64_t digest, found;
-	uint32_t site;
+	uint32_t site, limit;
 
 	if (!dg_root)
 		return 0;
@@ -341,10 +380,11 @@ static DG_COLD uint32_t dg_site_miss(const uint64_t *slot)
 		if (site)
 			return site;
 	}
-	dg_walk_from(&walk, slot, dg_sites.frames);
+	limit = dg_frames_of(*slot);
+	dg_walk_from(&walk, slot, limit);
 	/* A call from another stack than the thread's is known by its return
 	 * address alone, and its digest is one that dg_site_at does not meet. */
-	digest = dg_slot_on_stack(slot) ? dg_learn_walk(&walk) : ~dg_mix(0, *slot);
+	digest = dg_slot_on_stack(slot) ? dg_learn_walk(&walk, limit) : ~dg_mix(0, *slot);
 	digest ^= dg_sites.salt;
 	found = __atomic_load_n(&dg_recent[digest >> dg_sites.recent_shift], __ATOMIC_RELAXED);
 	if (found && !((found ^ digest) >> DG_SITE_BITS))
