@@ -322,6 +322,9 @@ static DG_COLD void *dg_large_grow(struct dg_span *old, uint64_t size, uint64_t 
 	bytes = (in + old->size + DG_PAGE - 1) & ~(uint64_t)(DG_PAGE - 1);
 	if (in < DG_LARGE_FRONT)
 		in += DG_LARGE_FRONT; /* something is to stand before it */
+	/* Its canary may go with its pages: from here on it is nobody's to check. */
+	old->reserved[0] = dg_with_state(old->reserved[0], DG_QUARANTINED);
+	DG_ORDER();
 	if (old->size >= DG_MOVE && *dg_resident(s) < old->size && in == old->object - page &&
 	    dg_large_pages(page, dg_span_start(s), bytes))
 		*dg_resident(old) = DG_PAGE;
