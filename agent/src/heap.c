@@ -18,7 +18,7 @@ static bool dg_heap_init(struct dg_heap *h)
 		return false;
 	h->budget = dg_root->options.quarantine;
 	h->low = h->budget - h->budget / 8;
-	share = h->budget / 8;
+	share = h->budget / 32;
 	for (c = 0; c < DG_CLASSES; c++) {
 		slot = dg_class_slot(c);
 		keep = share / slot;
