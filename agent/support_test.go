@@ -130,6 +130,26 @@ func TestSupportSites(t *testing.T) {
 	}
 }
 
+// A call with very many stacks makes few sites, sooner where it recurs; one
+// with many callers shows them.
+func TestSupportSitesBounded(t *testing.T) {
+	for _, compiler := range []string{"gcc", "clang"} {
+		program := supportBuild(t, compiler, "-O2", "support_explode.c", "support_probe.c")
+		for _, x := range []struct{ frames, most, longest, callers int }{
+			{1, 0, 1, 1}, {2, 1, 2, 16}, {3, 16, 3, 256}, {8, 600, 5, 4096}, {12, 800, 5, 4096},
+		} {
+			frames := strconv.Itoa(x.frames)
+			got := supportStart(t, "", "stacks="+frames, program, frames)
+			got.check(t, 0)
+			var recursion, longest, callers int
+			if n, _ := fmt.Sscanf(got.stdout, "recursion %d\nlongest %d\ncallers %d\n", &recursion, &longest, &callers); n != 3 ||
+				recursion > x.most || x.frames > 3 && recursion < 256 || longest != x.longest || callers != x.callers {
+				t.Errorf("%s, %d frames: %s", compiler, x.frames, got.stdout)
+			}
+		}
+	}
+}
+
 func TestSupportPrograms(t *testing.T) {
 	for _, compiler := range []string{"gcc", "clang"} {
 		t.Run(compiler, func(t *testing.T) {

@@ -61,12 +61,17 @@ static struct {
  * recursive function with three calls of itself (compilers inline one into
  * itself and make a dozen) has 3^8 stacks of eight frames, each of them is
  * walked and kept, and nobody tells them apart. So a call's sites get shorter
- * with every DG_SITES_A_LENGTH that it made, but never as short as two frames:
- * all calls of an xmalloc have one return address, and it is their callers that
- * tell something. Calls that share an entry share its limit. */
+ * with every DG_SITES_A_LENGTH that it made, and sixteen times sooner where
+ * they recur; but never below two frames: all calls of an xmalloc have one
+ * return address, and it is their callers that tell something. Calls that share
+ * an entry share its limit. */
 #define DG_CALL_BITS 12
-#define DG_SITES_A_LENGTH 1024
+#define DG_SITES_A_LENGTH 2048
 #define DG_LEAST_FRAMES 2
+/* To see whether a stack recurs takes as long as to walk it anew, so one of so
+ * many is looked at. */
+#define DG_RECURSION_LOOK 16
+#define DG_RECURSION_COUNT 256
 
 static uint8_t dg_shorter[1 << DG_CALL_BITS] __attribute__((aligned(64))); /* by so many frames than dg_sites.frames */
 static uint16_t dg_made[1 << DG_CALL_BITS]; /* sites since; under the sites' lock */
@@ -260,12 +265,30 @@ static uint32_t dg_look_up(const struct dg_walk *walk)
 	return i;
 }
 
-/* Of a call with many sites, the further ones get shorter: by a quarter. */
-static void dg_count_site(uint64_t pc)
+/* Whether a function is in it twice. */
+static bool dg_recurs(const struct dg_walk *walk)
 {
-	uint32_t call = dg_call_of(pc), frames = dg_frames_of(pc);
+	const uint8_t *function[DG_FRAMES];
 
-	if (frames <= DG_LEAST_FRAMES || ++dg_made[call] < DG_SITES_A_LENGTH)
+	for (uint32_t i = 0; i < walk->frames; i++) {
+		function[i] = dg_function_at(walk->pc[i] - 1);
+		for (uint32_t j = 0; function[i] && j < i; j++)
+			if (function[i] == function[j])
+				return true;
+	}
+	return false;
+}
+
+/* A new site: of a call with many, the further ones get shorter by a quarter. */
+static void dg_count_site(const struct dg_walk *walk)
+{
+	uint32_t call = dg_call_of(walk->pc[0]), frames = dg_frames_of(walk->pc[0]);
+
+	if (frames <= DG_LEAST_FRAMES)
+		return;
+	if (++dg_made[call] % DG_RECURSION_LOOK == 0 && dg_recurs(walk))
+		dg_made[call] += DG_RECURSION_COUNT;
+	if (dg_made[call] < DG_SITES_A_LENGTH)
 		return;
 	dg_made[call] = 0;
 	frames -= (frames + 3) / 4;
@@ -290,7 +313,7 @@ static uint32_t dg_insert(const struct dg_walk *walk, const uint64_t *slot)
 	dg_link(i);
 	DG_ORDER();
 	dg_root->sites.used = i + 1;
-	dg_count_site(walk->pc[0]);
+	dg_count_site(walk);
 	return i;
 }
 

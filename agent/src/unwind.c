@@ -498,17 +498,21 @@ static const uint8_t *dg_header_of(uint64_t pc, bool *mapped)
 	return NULL;
 }
 
-static DG_COLD struct dg_rule dg_find_rule(uint64_t pc)
+/* The FDE of the function that pc lies in, or of the last one before it; NULL
+ * if that is not known. */
+static const uint8_t *dg_function_at(uint64_t pc)
 {
-	struct dg_rule none = { .cfa = DG_CFA_UNKNOWN };
-	const uint8_t *fde;
 	bool mapped;
 	const uint8_t *header = dg_header_of(pc, &mapped);
 
-	if (!header)
-		return none;
-	fde = dg_search(header, pc);
-	return fde ? dg_rule_by_fde(fde, pc) : none;
+	return header ? dg_search(header, pc) : NULL;
+}
+
+static DG_COLD struct dg_rule dg_find_rule(uint64_t pc)
+{
+	const uint8_t *fde = dg_function_at(pc);
+
+	return fde ? dg_rule_by_fde(fde, pc) : (struct dg_rule){ .cfa = DG_CFA_UNKNOWN };
 }
 
 /* Rules found before, by pc. An entry is read and written without a lock: key
