@@ -23,11 +23,12 @@ import (
 // The parts of the agent around its allocator, tested with the programs
 // src/test/support_*.
 
-// supportAgent builds the library with one compiler.
+// supportAgent builds the library with one compiler, at the first use of these
+// sources.
 func supportAgent(t *testing.T, compiler string) string {
 	t.Helper()
 	supportNeeds(t, compiler)
-	built, err := agent.Build(t.Context(), agent.BuildOptions{Compiler: compiler, Places: []string{t.TempDir()}})
+	built, err := agent.Build(t.Context(), agent.BuildOptions{Compiler: compiler})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,56 +97,59 @@ func (r supportRun) check(t *testing.T, status int) {
 	}
 }
 
-// The agent's stacks are those of libgcc's unwinder.
-func TestSupportUnwind(t *testing.T) {
+func TestSupportStacks(t *testing.T) {
 	for _, x := range []struct{ c, cxx string }{{"gcc", "g++"}, {"clang", "clang++"}} {
 		t.Run(x.c, func(t *testing.T) {
+			t.Parallel()
 			probe := supportBuild(t, x.c, "-O2", "-c", "support_probe.c")
-			for _, flags := range []string{"-O0", "-O2", "-O2 -fno-omit-frame-pointer", "-O1 -fomit-frame-pointer", "-O2 -no-pie"} {
-				run := func(compiler, source string, least int) {
-					args := append(strings.Fields(flags), source, probe)
-					got := supportStart(t, "", "", supportBuild(t, compiler, args...))
-					var checks int
-					if n, _ := fmt.Sscanf(got.stdout, "ok %d\n", &checks); n != 1 || checks < least {
-						t.Errorf("%s %s %s: %s%s", compiler, flags, source, got.stdout, got.stderr)
-					}
-				}
-				run(x.c, "support_unwind.c", 31)
-				run(x.cxx, "support_unwind_cxx.cc", 9)
-			}
+			t.Run("unwind", func(t *testing.T) { testUnwind(t, x.c, x.cxx, probe) })
+			t.Run("sites", func(t *testing.T) { testSites(t, x.c, probe) })
+			t.Run("bound", func(t *testing.T) { testSitesBound(t, x.c, probe) })
 		})
 	}
 }
 
-func TestSupportSites(t *testing.T) {
-	for _, compiler := range []string{"gcc", "clang"} {
-		program := supportBuild(t, compiler, "-O2", "support_sites.c", "support_probe.c")
-		for _, frames := range []string{"1", "2", "8", "12"} {
-			got := supportStart(t, "", "stacks="+frames, program, frames)
-			got.check(t, 0)
-			if got.stdout != "ok 1\n" {
-				t.Errorf("%s, %s frames: %s", compiler, frames, got.stdout)
+// The agent's stacks are those of libgcc's unwinder.
+func testUnwind(t *testing.T, c, cxx, probe string) {
+	for _, flags := range []string{"-O0", "-O2", "-O2 -fno-omit-frame-pointer", "-O1 -fomit-frame-pointer", "-O2 -no-pie"} {
+		run := func(compiler, source string, least int) {
+			args := append(strings.Fields(flags), source, probe)
+			got := supportStart(t, "", "", supportBuild(t, compiler, args...))
+			var checks int
+			if n, _ := fmt.Sscanf(got.stdout, "ok %d\n", &checks); n != 1 || checks < least {
+				t.Errorf("%s %s %s: %s%s", compiler, flags, source, got.stdout, got.stderr)
 			}
+		}
+		run(c, "support_unwind.c", 31)
+		run(cxx, "support_unwind_cxx.cc", 9)
+	}
+}
+
+func testSites(t *testing.T, compiler, probe string) {
+	program := supportBuild(t, compiler, "-O2", "support_sites.c", probe)
+	for _, frames := range []string{"1", "2", "8", "12"} {
+		got := supportStart(t, "", "stacks="+frames, program, frames)
+		got.check(t, 0)
+		if got.stdout != "ok 1\n" {
+			t.Errorf("%s frames: %s", frames, got.stdout)
 		}
 	}
 }
 
 // A call with very many stacks makes few sites, sooner where it recurs; one
 // with many callers shows them.
-func TestSupportSitesBounded(t *testing.T) {
-	for _, compiler := range []string{"gcc", "clang"} {
-		program := supportBuild(t, compiler, "-O2", "support_explode.c", "support_probe.c")
-		for _, x := range []struct{ frames, most, longest, callers int }{
-			{1, 0, 1, 1}, {2, 1, 2, 16}, {3, 16, 3, 256}, {8, 600, 5, 4096}, {12, 800, 5, 4096},
-		} {
-			frames := strconv.Itoa(x.frames)
-			got := supportStart(t, "", "stacks="+frames, program, frames)
-			got.check(t, 0)
-			var recursion, longest, callers int
-			if n, _ := fmt.Sscanf(got.stdout, "recursion %d\nlongest %d\ncallers %d\n", &recursion, &longest, &callers); n != 3 ||
-				recursion > x.most || x.frames > 3 && recursion < 256 || longest != x.longest || callers != x.callers {
-				t.Errorf("%s, %d frames: %s", compiler, x.frames, got.stdout)
-			}
+func testSitesBound(t *testing.T, compiler, probe string) {
+	program := supportBuild(t, compiler, "-O2", "support_explode.c", probe)
+	for _, x := range []struct{ frames, most, longest, callers int }{
+		{1, 0, 1, 1}, {2, 1, 2, 16}, {3, 16, 3, 256}, {8, 600, 5, 4096}, {12, 800, 5, 4096},
+	} {
+		frames := strconv.Itoa(x.frames)
+		got := supportStart(t, "", "stacks="+frames, program, frames)
+		got.check(t, 0)
+		var recursion, longest, callers int
+		if n, _ := fmt.Sscanf(got.stdout, "recursion %d\nlongest %d\ncallers %d\n", &recursion, &longest, &callers); n != 3 ||
+			recursion > x.most || x.frames > 3 && recursion < 256 || longest != x.longest || callers != x.callers {
+			t.Errorf("%d frames: %s", x.frames, got.stdout)
 		}
 	}
 }
@@ -153,6 +157,7 @@ func TestSupportSitesBounded(t *testing.T) {
 func TestSupportPrograms(t *testing.T) {
 	for _, compiler := range []string{"gcc", "clang"} {
 		t.Run(compiler, func(t *testing.T) {
+			t.Parallel()
 			library := supportAgent(t, compiler)
 			for _, x := range []struct{ compiler, source, argument string }{
 				{compiler, "support_fork.c", ""},
