@@ -42,7 +42,11 @@ func (o *Object) Canary() Range {
 	if o.State != Live || o.Size > uint64(o.SlotEnd-o.Addr) {
 		return Range{}
 	}
-	return Range{o.End(), min(o.SlotEnd, o.End()+SmallMax)}
+	longest := evidence.Addr(MaxCanary)
+	if o.Large {
+		longest = LargeCanary
+	}
+	return Range{o.End(), min(o.SlotEnd, (o.End()+7)&^7+longest)}
 }
 
 func (o *Object) largeGuards() (before, behind Range) {
@@ -53,9 +57,7 @@ func (o *Object) largeGuards() (before, behind Range) {
 	if before.Len() > LargeCanary {
 		before.Start = o.Addr - LargeCanary
 	}
-	behind = o.Canary()
-	behind.End = min(behind.End, behind.Start+LargeCanary)
-	return before, behind
+	return before, o.Canary()
 }
 
 // Fill is the part of a freed object, and of its slot, that is filled.

@@ -32,9 +32,10 @@ const (
 	UnitShift   = 16
 	Unit        = 1 << UnitShift
 	BlockUnits  = 64
-	Classes     = 88
+	Classes     = 120
 	SmallMax    = 131072
 	MinCanary   = 8
+	MaxCanary   = 128
 	LargeCanary = 4096
 	Frames      = 12
 	ErrorFrames = 32

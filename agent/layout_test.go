@@ -28,7 +28,7 @@ var constants = map[string]uint64{
 	"DG_OFF_ROOT": agent.OffRoot, "DG_OFF_HEAPS": agent.OffHeaps, "DG_OFF_THREADS": agent.OffThreads, "DG_OFF_SITES": agent.OffSites,
 	"DG_OFF_SPANS": agent.OffSpans, "DG_OFF_META": agent.OffMeta, "DG_OFF_OBJECTS": agent.OffObjects, "DG_OBJECTS_LIMIT": agent.ObjectsLimit,
 	"DG_UNIT_SHIFT": agent.UnitShift, "DG_UNIT": agent.Unit, "DG_BLOCK_UNITS": agent.BlockUnits, "DG_CLASSES": agent.Classes,
-	"DG_SMALL_MAX": agent.SmallMax, "DG_MIN_CANARY": agent.MinCanary, "DG_LARGE_CANARY": agent.LargeCanary, "DG_FRAMES": agent.Frames,
+	"DG_SMALL_MAX": agent.SmallMax, "DG_MIN_CANARY": agent.MinCanary, "DG_MAX_CANARY": agent.MaxCanary, "DG_LARGE_CANARY": agent.LargeCanary, "DG_FRAMES": agent.Frames,
 	"DG_ERROR_FRAMES": agent.ErrorFrames, "DG_BATCH": agent.BatchSize, "DG_ERRORS": agent.MaxErrors, "DG_ERROR_BYTES": agent.ErrorBytes,
 	"DG_WORD_SITE": agent.WordSite, "DG_WORD_THREAD": agent.WordThread, "DG_WORD_STATE": agent.WordState, "DG_WORD_API": agent.WordAPI,
 	"DG_WORD_REPORTED": agent.WordReported, "DG_SIZE_MASK": agent.SizeMask, "DG_SITE_MASK": agent.SiteMask, "DG_THREAD_MASK": agent.ThreadMask,

@@ -133,7 +133,7 @@ func TestHeapDamageIsCut(t *testing.T) {
 	if len(r.Damages) != 1 {
 		t.Fatalf("got %+v", r)
 	}
-	if d := r.Damages[0].Damage; d.Overwritten != 3000 || len(d.Bytes) != 128 || len(d.Text) != 64 || len(d.Expected) != 128 {
+	if d := r.Damages[0].Damage; d.Overwritten != 132 || !d.Reaches || r.Damages[0].Beyond != nil || len(d.Bytes) != 128 || len(d.Text) != 64 || len(d.Expected) != 128 {
 		t.Errorf("got %+v", d)
 	}
 }
@@ -147,7 +147,8 @@ func TestHeapSameByte(t *testing.T) {
 	}
 }
 
-// Every byte of the canary of objects of every size is compared.
+// Every byte of the canary of objects of every size is compared, and none
+// behind it.
 func TestHeapEveryByte(t *testing.T) {
 	for _, slot := range []int{16, 48, 1280} {
 		b := agenttest.New()
@@ -157,14 +158,20 @@ func TestHeapEveryByte(t *testing.T) {
 			t.Fatal(err)
 		}
 		for size := 0; size+8 <= slot; size += 1 + size/10 {
-			for at := size; at < slot; at += 1 + (at-size)/24 {
+			end := min(slot, (size+7)&^7+agent.MaxCanary)
+			for at := size; at < end; at += 1 + (at-size)/24 {
 				b.Alloc(o, size, agent.Call{}, agent.APIMalloc)
 				b.Memory.Write(o+evidence.Addr(at), []byte{0x41})
 				r := canary.CheckHeap(h, canary.HeapOptions{Workers: 1})
 				if len(r.Damages) != 1 || r.Damages[0].Damage.Offset != int64(at) || r.Damages[0].Damage.Overwritten != 1 ||
-					r.Damages[0].Damage.Reaches != (at == slot-1) {
+					r.Damages[0].Damage.Reaches != (at == end-1) {
 					t.Fatalf("slot of %d, size %d, byte %d: %+v", slot, size, at, r)
 				}
+			}
+			b.Alloc(o, size, agent.Call{}, agent.APIMalloc)
+			b.Memory.Write(o+evidence.Addr(end), make([]byte, slot-end))
+			if r := canary.CheckHeap(h, canary.HeapOptions{Workers: 1}); len(r.Damages) != 0 {
+				t.Fatalf("slot of %d, size %d: %+v", slot, size, r)
 			}
 		}
 	}

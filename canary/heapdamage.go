@@ -72,7 +72,8 @@ func (d *Damage) place(h *agent.Heap, guard agent.Range) error {
 	var err error
 	if d.Side == Behind {
 		d.Gap = uint64(d.Damage.Start - guard.Start)
-		if d.Damage.Reaches = d.Damage.End == guard.End; d.Damage.Reaches && !d.Object.Guarded {
+		d.Damage.Reaches = d.Damage.End == guard.End
+		if d.Damage.Reaches && guard.End == d.Object.SlotEnd && !d.Object.Guarded {
 			beyond, found, err = h.Following(&d.Object)
 		}
 	} else {

@@ -34,7 +34,7 @@ func populated() (b *agenttest.Heap, parts []evidence.Addr) {
 	b.Memory.Write(slot+10, []byte("some text that goes on and on and on"))
 	b.Finish()
 	r := &b.Root
-	return b, []evidence.Addr{evidence.Addr(r.Base), evidence.Addr(r.Errors), evidence.Addr(r.Heaps.Start), evidence.Addr(r.Heaps.Start) + 5760,
+	return b, []evidence.Addr{evidence.Addr(r.Base), evidence.Addr(r.Errors), evidence.Addr(r.Heaps.Start), evidence.Addr(r.Heaps.Start) + evidence.Addr(heapSize),
 		evidence.Addr(r.Threads.Start), evidence.Addr(r.Sites.Start), evidence.Addr(r.Spans.Start), evidence.Addr(r.Meta.Start), slot, wide, large, gone}
 }
 

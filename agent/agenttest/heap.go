@@ -149,7 +149,7 @@ func (h *Heap) Alloc(slot evidence.Addr, size int, by agent.Call, api agent.API)
 	if size+agent.MinCanary > int(raw.Slot) {
 		panic("the object does not fit the slot")
 	}
-	h.canary(slot+evidence.Addr(size), slot+evidence.Addr(raw.Slot))
+	h.canary(slot+evidence.Addr(size), slot+evidence.Addr(min(int(raw.Slot), (size+7)&^7+agent.MaxCanary)))
 	h.SetWord(slot, word(uint64(size), by, agent.Live, api))
 	return slot
 }

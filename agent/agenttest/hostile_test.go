@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"unsafe"
 
 	"diagnose/agent"
 	"diagnose/agent/agenttest"
@@ -12,6 +13,8 @@ import (
 	"diagnose/evidence"
 	"diagnose/quarantine"
 )
+
+const heapSize = uint64(unsafe.Sizeof(agent.RawHeap{}))
 
 // counted counts the reads of a memory and the bytes asked for.
 type counted struct {
@@ -33,7 +36,7 @@ func TestClaims(t *testing.T) {
 			for _, w := range []struct {
 				*agent.RawWindow
 				limit, element uint64
-			}{{&r.Heaps, agent.OffThreads - agent.OffHeaps, 5760}, {&r.Threads, agent.OffSites - agent.OffThreads, 32},
+			}{{&r.Heaps, agent.OffThreads - agent.OffHeaps, heapSize}, {&r.Threads, agent.OffSites - agent.OffThreads, 32},
 				{&r.Sites, agent.OffSpans - agent.OffSites, 136}, {&r.Spans, agent.OffMeta - agent.OffSpans, 128},
 				{&r.Meta, agent.OffObjects - agent.OffMeta, 1}, {&r.Objects, agent.ObjectsLimit, 1}} {
 				w.Mapped, w.Used = w.limit, w.limit/w.element
@@ -54,7 +57,7 @@ func TestClaims(t *testing.T) {
 			for i := range heap.Bins {
 				heap.Bins[i].Ring = agent.RawRing{Entries: r.Meta.Start, Tail: 1 << 31, Mask: 1<<31 - 1}
 			}
-			put(b.Memory, r.Heaps.Start+5760, heap)
+			put(b.Memory, r.Heaps.Start+heapSize, heap)
 		},
 	} {
 		b := agenttest.New()

@@ -52,53 +52,32 @@ static bool dg_canary_run_stands(uint64_t start, uint64_t end)
 	return !differ;
 }
 
-/* Slots of up to 256 bytes nearly always have 8 to 23 bytes of canary, those of
- * up to 1 KiB no more than 71: words and vectors that may overlap cover them
- * without a branch on the length, which would be mispredicted. */
-#define DG_CANARY_VECTORS 72
-
 static inline uint64_t dg_most(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
 
-static DG_HOT void dg_canary_vectors(uint64_t start, uint64_t end)
+/* Where the canary of a small object ends. */
+static DG_HOT uint64_t dg_canary_end(uint64_t object, uint64_t size, uint64_t slot)
 {
-	__m128i k = _mm_set1_epi64x((long long)dg_hot.canary);
-	uint64_t at = dg_up8(start);
+	uint64_t longest = dg_up8(size) + DG_MAX_CANARY;
 
-	dg_put8(start, dg_canary_word(start));
-	_mm_storeu_si128((__m128i *)at, k);
-	_mm_storeu_si128((__m128i *)dg_most(at, end - 48), k);
-	_mm_storeu_si128((__m128i *)dg_most(at, end - 32), k);
-	_mm_storeu_si128((__m128i *)dg_most(at, end - 16), k);
+	return object + (longest < slot ? longest : slot);
 }
 
-static DG_HOT bool dg_canary_vectors_stand(uint64_t start, uint64_t end)
-{
-	__m128i k = _mm_set1_epi64x((long long)dg_hot.canary), d;
-	uint64_t at = dg_up8(start);
-
-	d = _mm_xor_si128(_mm_loadu_si128((__m128i *)at), k);
-	d = _mm_or_si128(d, _mm_xor_si128(_mm_loadu_si128((__m128i *)dg_most(at, end - 48)), k));
-	d = _mm_or_si128(d, _mm_xor_si128(_mm_loadu_si128((__m128i *)dg_most(at, end - 32)), k));
-	d = _mm_or_si128(d, _mm_xor_si128(_mm_loadu_si128((__m128i *)dg_most(at, end - 16)), k));
-	return dg_get8(start) == dg_canary_word(start) &&
-	       _mm_movemask_epi8(_mm_cmpeq_epi8(d, _mm_setzero_si128())) == 0xffff;
-}
+/* Slots of up to 1 KiB nearly always have 8 to 23 bytes of canary: three words
+ * that may overlap cover them without a branch on the length, which would be
+ * mispredicted. */
+#define DG_CANARY_WORDS 24
 
 static DG_HOT void dg_canary_put(uint64_t object, uint64_t size, uint64_t slot)
 {
-	uint64_t middle;
+	uint64_t middle = dg_most(dg_up8(size), slot - 16);
 
-	if (slot - size > 24) {
-		if (DG_LIKELY(slot - size < DG_CANARY_VECTORS))
-			dg_canary_vectors(object + size, object + slot);
-		else
-			dg_canary_run(object + size, object + slot);
+	if (DG_UNLIKELY(slot - size > DG_CANARY_WORDS)) {
+		dg_canary_run(object + size, dg_canary_end(object, size, slot));
 		return;
 	}
-	middle = dg_up8(size) > slot - 16 ? dg_up8(size) : slot - 16;
 	dg_put8(object + size, dg_canary_word(size));
 	dg_put8(object + middle, dg_hot.canary);
 	dg_put8(object + slot - 8, dg_hot.canary);
@@ -106,13 +85,10 @@ static DG_HOT void dg_canary_put(uint64_t object, uint64_t size, uint64_t slot)
 
 static DG_HOT bool dg_canary_stands(uint64_t object, uint64_t size, uint64_t slot)
 {
-	uint64_t middle;
+	uint64_t middle = dg_most(dg_up8(size), slot - 16);
 
-	if (slot - size > 24)
-		return DG_LIKELY(slot - size < DG_CANARY_VECTORS)
-			? dg_canary_vectors_stand(object + size, object + slot)
-			: dg_canary_run_stands(object + size, object + slot);
-	middle = dg_up8(size) > slot - 16 ? dg_up8(size) : slot - 16;
+	if (DG_UNLIKELY(slot - size > DG_CANARY_WORDS))
+		return dg_canary_run_stands(object + size, dg_canary_end(object, size, slot));
 	return !((dg_get8(object + size) ^ dg_canary_word(size)) |
 		 (dg_get8(object + middle) ^ dg_hot.canary) |
 		 (dg_get8(object + slot - 8) ^ dg_hot.canary));

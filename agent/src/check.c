@@ -116,7 +116,9 @@ static bool dg_check_slot(struct dg_suspect *s, struct dg_span *span, uint64_t i
 	switch (dg_state(s->value)) {
 	case DG_LIVE:
 		return !dg_canary_stands(s->object, s->size, span->slot) &&
-		       dg_suspect_canary(s, s->object + s->size, s->slot_end, DG_ERROR_OVERFLOW);
+		       dg_suspect_canary(s, s->object + s->size,
+					 dg_canary_end(s->object, s->size, span->slot),
+					 DG_ERROR_OVERFLOW);
 	case DG_REUSABLE:
 		return !dg_fill_stands(s->object, DG_FILLED(s->size, dg_hot.fill)) && dg_suspect_fill(s);
 	}

@@ -162,7 +162,7 @@ static DG_COLD void dg_bad_pointer(uint64_t p, uint32_t when, const uint64_t *sl
 static DG_COLD void dg_judge_live(const struct dg_found *f, uint32_t when, uint32_t api,
 				  const uint64_t *slot)
 {
-	uint64_t k = dg_hot.canary, before, behind = f->slot_end;
+	uint64_t k = dg_hot.canary, before, behind;
 	struct dg_error e;
 
 	memset(&e, 0, sizeof(e));
@@ -171,6 +171,7 @@ static DG_COLD void dg_judge_live(const struct dg_found *f, uint32_t when, uint3
 	e.api = api;
 	dg_describe(&e, f);
 	before = f->object;
+	behind = dg_canary_end(f->object, f->size, f->span->slot);
 	if (f->span->kind != DG_SPAN_SMALL) {
 		before = dg_before(f->span, f->object);
 		behind = dg_behind(f->object, f->size, f->span->end);

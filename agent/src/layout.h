@@ -49,9 +49,10 @@
 #define DG_UNIT (1u << DG_UNIT_SHIFT)
 #define DG_BLOCK_UNITS 64 /* a block of the super-heap is 4 MiB */
 
-#define DG_CLASSES 88        /* 16..256 by 16, then eight a doubling up to 128 KiB */
+#define DG_CLASSES 120       /* 16..1024 by 16, then eight a doubling up to 128 KiB */
 #define DG_SMALL_MAX 131072u /* the largest slot */
 #define DG_MIN_CANARY 8u
+#define DG_MAX_CANARY 128u   /* of a small object: up to so much behind its end rounded up to 8 */
 #define DG_LARGE_CANARY 4096u /* of a large object: at most so much on either side is canary */
 
 #define DG_FRAMES 12       /* return addresses kept of an allocation site */
@@ -79,7 +80,7 @@
 
 enum dg_state {
 	DG_FRESH = 0,       /* never handed out */
-	DG_LIVE = 1,        /* the program's; canary from its end to the slot's end */
+	DG_LIVE = 1,        /* the program's; canary from its end on (DG_MAX_CANARY), at most to the slot's end */
 	DG_QUARANTINED = 2, /* freed; listed in the ring of the heap that freed it, filled */
 	DG_REUSABLE = 3,    /* freed; left the ring, waits in the super-heap or in a heap's batch, still filled */
 };

@@ -178,14 +178,13 @@ static DG_HOT void dg_release(void *pointer, uint32_t api, const uint64_t *slot)
 }
 
 /* In place where that wastes no more than half. Canary bytes belong to their
- * addresses: a larger object's stand already, a smaller one's come first. */
+ * addresses: those of the new size may stand beside those of the old one. */
 static inline bool dg_resize(struct dg_slot *found, uint64_t p, uint64_t size, uint64_t word)
 {
 	if (size + DG_MIN_CANARY > found->slot ||
 	    (size + DG_MIN_CANARY <= found->slot / 2 && found->slot > 64))
 		return false;
-	if (size < found->size)
-		dg_canary_put(p, size, found->slot);
+	dg_canary_put(p, size, found->slot);
 	DG_ORDER();
 	*found->word = word | size;
 	return true;
