@@ -35,7 +35,7 @@ const (
 	Classes     = 120
 	SmallMax    = 131072
 	MinCanary   = 8
-	MaxCanary   = 128
+	MaxCanary   = 256
 	LargeCanary = 4096
 	Frames      = 12
 	ErrorFrames = 32

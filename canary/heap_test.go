@@ -133,7 +133,7 @@ func TestHeapDamageIsCut(t *testing.T) {
 	if len(r.Damages) != 1 {
 		t.Fatalf("got %+v", r)
 	}
-	if d := r.Damages[0].Damage; d.Overwritten != 132 || !d.Reaches || r.Damages[0].Beyond != nil || len(d.Bytes) != 128 || len(d.Text) != 64 || len(d.Expected) != 128 {
+	if d := r.Damages[0].Damage; d.Overwritten != 260 || !d.Reaches || r.Damages[0].Beyond != nil || len(d.Bytes) != 128 || len(d.Text) != 64 || len(d.Expected) != 128 {
 		t.Errorf("got %+v", d)
 	}
 }

@@ -52,7 +52,7 @@
 #define DG_CLASSES 120       /* 16..1024 by 16, then eight a doubling up to 128 KiB */
 #define DG_SMALL_MAX 131072u /* the largest slot */
 #define DG_MIN_CANARY 8u
-#define DG_MAX_CANARY 128u   /* of a small object: up to so much behind its end rounded up to 8 */
+#define DG_MAX_CANARY 256u   /* of a small object: up to so much behind its end rounded up to 8 */
 #define DG_LARGE_CANARY 4096u /* of a large object: at most so much on either side is canary */
 
 #define DG_FRAMES 12       /* return addresses kept of an allocation site */

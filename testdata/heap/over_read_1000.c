@@ -1,4 +1,5 @@
 // read(2) is told the size of the pipe's block, not that of the buffer.
+// The slot ends 8 bytes behind the buffer: at least so many were overwritten.
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@ int main(void)
     char *buffer = hide((char *)malloc(1000)); // @made
     ssize_t n = read(ends[0], buffer, AT_MOST);
     // WANT: heap-overflow:@LINE+2
-    // HEAP: heap-overflow object=1000 offset=1000 bytes=24 text=rrrrrrrr reaches alloc:@made call:@LINE+1
+    // HEAP: heap-overflow object=1000 offset=1000 bytes=8 text=rrrrrrrr reaches alloc:@made call:@LINE+1
     free(buffer);
     return n < 1000;
 }
