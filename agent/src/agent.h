@@ -32,15 +32,25 @@ static bool dg_start(void);
 /* options.c: defaults, then what DIAGNOSE_OPTIONS says; warns on stderr. */
 static void dg_options(struct dg_options *o, const char *text);
 
-/* lock.c: the super-heap's lock; recursive acquisition by an interrupting
- * signal handler fails instead of deadlocking. */
-static bool dg_lock(void);
+/* lock.c: the locks, in the order in which one thread takes several. */
+enum dg_level {
+	DG_LEVEL_CHECK = 0,  /* one check of everything at a time */
+	DG_LEVEL_SHARED = 1, /* heap 0; its `busy` */
+	DG_LEVEL_SUPER = 2,  /* the super-heap; the root's `lock` */
+	DG_LEVEL_SITES = 3,  /* the table of sites, not the cache */
+	DG_LEVEL_META = 4,   /* the window of metadata */
+	DG_LEVEL_ERROR = 5,  /* records of evidence, and the line */
+	DG_LEVELS = 6,
+};
+
+/* False instead of a deadlock: where a signal handler interrupted the holder,
+ * or one that the holder may wait for. */
+static bool dg_hold(enum dg_level level);
+static bool dg_try(enum dg_level level); /* does not wait long for anybody */
+static void dg_let_go(enum dg_level level);
+static bool dg_lock(void); /* the super-heap's */
 static void dg_unlock(void);
-/* For fork: heap 0's lock and the super-heap's. */
-static bool dg_lock_heaps(void);
-static void dg_unlock_heaps(void);
 static uint32_t dg_tid(void);
-static void dg_tid_renew(void); /* in a fork's child */
 
 /* thread.c: the calling thread's heap, NULL before dg_attach and after the
  * thread's end. A call that finds it NULL, or busy because it interrupts a call
@@ -66,9 +76,13 @@ static inline uint32_t dg_site_at(struct dg_heap *h, const uint64_t *slot);
 static inline uint32_t dg_site_met(const uint64_t *slot); /* without the walk of a stack not met before: 0 then */
 static void dg_sites_start(void);
 static void dg_unwind_start(void);
-static bool dg_sites_lock(void); /* for fork */
-static void dg_sites_unlock(void);
 static DG_COLD uint32_t dg_stack_at(const uint64_t *slot, uint64_t *pc, uint32_t limit); /* frames written */
+
+/* spare.c: slots for calls that find everything in the hands of the code that
+ * they interrupted. Set when they run low; then they are provided where the
+ * super-heap's lock is given back. */
+static bool dg_spare_lacks;
+static DG_COLD void dg_spare_provide(void);
 
 /* error.c: records evidence and does what on_error says; returns if the
  * program may go on. The caller fills what it knows; pointer, object and

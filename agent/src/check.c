@@ -14,9 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-/* One check at a time; who comes second leaves it to the first. */
-static bool dg_check_running;
-static uint64_t dg_check_last; /* milliseconds of the monotonic clock */
+static uint64_t dg_check_next; /* milliseconds of the monotonic clock: none before */
 
 /* What is to be judged: where it is, and what should stand in [from, to). */
 struct dg_suspect {
@@ -249,34 +247,59 @@ static void dg_check_ring(const struct dg_ring *r, uint32_t when)
 	}
 }
 
-static DG_COLD void dg_check_all(uint32_t when)
+static void dg_check_everything(uint32_t when)
 {
 	uint64_t units, i;
 
-	if (__atomic_exchange_n(&dg_check_running, true, __ATOMIC_ACQUIRE))
-		return;
 	units = (dg_root->boundary - dg_hot.objects) >> DG_UNIT_SHIFT;
 	for (i = 0; i < units;)
 		i += dg_check_span(i, when);
 	for (i = 0; i < dg_root->heaps.used; i++)
 		for (uint32_t c = 0; c < DG_CLASSES; c++)
 			dg_check_ring(&dg_heap_number(i)->bins[c].ring, when);
-	__atomic_store_n(&dg_check_running, false, __ATOMIC_RELEASE);
+}
+
+/* Waits for the one that another thread is at. */
+static DG_COLD void dg_check_all(uint32_t when)
+{
+	if (!dg_hold(DG_LEVEL_CHECK))
+		return;
+	dg_check_everything(when);
+	dg_let_go(DG_LEVEL_CHECK);
+}
+
+static uint64_t dg_milliseconds(clockid_t clock)
+{
+	struct timespec t;
+
+	if (clock_gettime(clock, &t))
+		return 0;
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* When the next check is due. However large the heap, the program has at least
+ * half of the time. */
+static uint64_t dg_check_after(uint64_t start, uint64_t end, uint64_t interval)
+{
+	return end + interval + (end - start);
 }
 
 static DG_COLD void dg_check_if_due(void)
 {
-	uint64_t last = __atomic_load_n(&dg_check_last, __ATOMIC_RELAXED), now;
-	struct timespec t;
+	uint64_t start = dg_milliseconds(CLOCK_MONOTONIC_COARSE), end;
 
-	if (clock_gettime(CLOCK_MONOTONIC_COARSE, &t))
+	/* Who comes second leaves it to the first. */
+	if (start < __atomic_load_n(&dg_check_next, __ATOMIC_RELAXED) || !dg_try(DG_LEVEL_CHECK))
 		return;
-	now = (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-	if (now - last < dg_root->options.check_interval_ms ||
-	    !__atomic_compare_exchange_n(&dg_check_last, &last, now, false, __ATOMIC_RELAXED,
-					 __ATOMIC_RELAXED))
-		return;
-	dg_check_all(DG_AT_CHECK);
+	if (start >= __atomic_load_n(&dg_check_next, __ATOMIC_RELAXED)) {
+		start = dg_milliseconds(CLOCK_MONOTONIC);
+		dg_check_everything(DG_AT_CHECK);
+		end = dg_milliseconds(CLOCK_MONOTONIC);
+		__atomic_store_n(&dg_check_next,
+				 dg_check_after(start, end, dg_root->options.check_interval_ms),
+				 __ATOMIC_RELAXED);
+	}
+	dg_let_go(DG_LEVEL_CHECK);
 }
 
 static inline void dg_check_due(void)

@@ -54,9 +54,8 @@ static const char *const dg_api_names[] = { "malloc", "new", "new[]", "unknown" 
 
 #define DG_WORD_OF(table, i) ((i) < sizeof(table) / sizeof((table)[0]) ? (table)[i] : "unknown")
 
-/* Guards the records and the line; a handler that interrupts its own thread
- * in here leaves its evidence out rather than waiting for itself. */
-static uint32_t dg_error_lock;
+/* Both under the lock; a handler that interrupts its own thread in here leaves
+ * its evidence out rather than waiting for itself. */
 static struct dg_text dg_error_text;
 
 static void dg_put_hex_key(struct dg_text *t, const char *key, uint64_t value)
@@ -214,13 +213,13 @@ static DG_COLD void dg_error(struct dg_error *e, const uint64_t *slot)
 		e->bytes_length = length < DG_ERROR_BYTES ? (uint32_t)length : DG_ERROR_BYTES;
 		memcpy(e->bytes, (const void *)e->damage, e->bytes_length);
 	}
-	if (dg_lock_word(&dg_error_lock)) {
+	if (dg_hold(DG_LEVEL_ERROR)) {
 		dg_record(e);
 		if (on_error != DG_CONTINUE) {
 			dg_put_error(&dg_error_text, e);
 			dg_log_line(&dg_error_text);
 		}
-		dg_unlock_word(&dg_error_lock);
+		dg_let_go(DG_LEVEL_ERROR);
 	}
 	/* As glibc does it for what it finds: the program's own handler runs, and
 	 * if it returns the process dies with a core. */

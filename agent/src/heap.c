@@ -58,7 +58,7 @@ static DG_COLD struct dg_heap *dg_enter_slow(void)
 		DG_ORDER();
 		return h;
 	}
-	if (!dg_hot.shared || !dg_lock_word(&dg_hot.shared->busy))
+	if (!dg_hot.shared || !dg_hold(DG_LEVEL_SHARED))
 		return NULL;
 	return dg_hot.shared;
 }
@@ -67,7 +67,7 @@ static inline void dg_leave(struct dg_heap *h)
 {
 	DG_ORDER();
 	if (DG_UNLIKELY(h == dg_hot.shared))
-		dg_unlock_word(&h->busy);
+		dg_let_go(DG_LEVEL_SHARED);
 	else
 		h->busy = 0;
 }
@@ -192,6 +192,15 @@ static uint32_t dg_aligned_class(uint64_t size, uint64_t align)
 	return DG_CLASSES;
 }
 
+/* A small object if the class is one. */
+static void *dg_obtain(struct dg_heap *h, uint32_t c, uint64_t size, uint64_t align, uint64_t word,
+		       const uint64_t *slot, bool *zero)
+{
+	if (c < DG_CLASSES)
+		return dg_take(h, c, size, word, slot);
+	return dg_large_new(size, align, word, slot, zero);
+}
+
 /* Everything that the fast path does not do: no heap yet, interruptions,
  * alignment, large objects. *clean, if wanted: its memory is zero. */
 static DG_COLD void *dg_allocate_slow(uint64_t size, uint64_t align, uint32_t api,
@@ -204,7 +213,7 @@ static DG_COLD void *dg_allocate_slow(uint64_t size, uint64_t align, uint32_t ap
 	void *p;
 
 	if (!h) {
-		p = dg_spare(size, align, api);
+		p = dg_spare(size, align, api, slot);
 		if (!p)
 			errno = ENOMEM;
 		return p;
@@ -212,10 +221,11 @@ static DG_COLD void *dg_allocate_slow(uint64_t size, uint64_t align, uint32_t ap
 	word = dg_new_word(h, api, slot);
 	if (size <= DG_SMALL_MAX - DG_MIN_CANARY && align <= 4096)
 		c = dg_aligned_class(size, align);
-	if (c < DG_CLASSES)
-		p = dg_take(h, c, size, word, slot);
-	else
-		p = dg_large_new(size, align, word, slot, &zero);
+	p = dg_obtain(h, c, size, align, word, slot, &zero);
+	if (DG_UNLIKELY(!p) && size <= DG_OBJECTS_LIMIT && dg_give_way(h, slot))
+		p = dg_obtain(h, c, size, align, word, slot, &zero);
+	if (DG_UNLIKELY(!p))
+		p = dg_spare(size, align, api, slot);
 	if (p)
 		h->allocations++;
 	else
@@ -230,8 +240,14 @@ static DG_COLD void *dg_allocate_slow(uint64_t size, uint64_t align, uint32_t ap
 static DG_COLD void *dg_allocate_rest(struct dg_heap *h, uint64_t size, uint32_t api,
 				      const uint64_t *slot)
 {
-	void *p = dg_take(h, dg_class(size + DG_MIN_CANARY), size, dg_new_word(h, api, slot), slot);
+	uint64_t word = dg_new_word(h, api, slot);
+	uint32_t c = dg_class(size + DG_MIN_CANARY);
+	void *p = dg_take(h, c, size, word, slot);
 
+	if (DG_UNLIKELY(!p) && dg_give_way(h, slot))
+		p = dg_take(h, c, size, word, slot);
+	if (DG_UNLIKELY(!p))
+		p = dg_spare(size, 16, api, slot);
 	if (p)
 		h->allocations++;
 	else

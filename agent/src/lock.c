@@ -1,6 +1,9 @@
-/* The super-heap's lock, and heap 0's: a word with the holder's tid. A signal
- * handler that finds its own thread to be the holder is refused instead of
- * waiting for itself. */
+/* The agent's locks: words with the holder's tid. A signal handler may interrupt
+ * the holder of any and come back here. One that finds its own thread to be the
+ * holder is refused. Otherwise it waits only for locks that come after all that
+ * its thread holds, in the order of enum dg_level: so no two threads wait for
+ * each other, whatever interrupts them where. Another lock that stays taken is
+ * refused. */
 #include "agent.h"
 #include "hot.h"
 #include "syscall.h"
@@ -8,6 +11,7 @@
 #include <linux/futex.h>
 
 #define DG_LOCK_WAITERS 0x80000000u
+#define DG_LOCK_NOBODY 0x7fffffffu /* holder of what is never given back */
 #define DG_LOCK_SPINS 64
 #define DG_CONTROL_BLOCK 2048u /* bytes searched; struct pthread is longer in every glibc */
 
@@ -45,29 +49,45 @@ static void dg_tid_learn(void)
 		dg_tid_field = found;
 }
 
-/* In a fork's child. */
-static void dg_tid_renew(void)
+/* The words of the locks that are not in the layout. */
+static uint32_t dg_words[DG_LEVELS];
+/* A bit for each lock that this thread holds or is about to take. */
+static __thread uint32_t dg_held __attribute__((tls_model("initial-exec")));
+
+static uint32_t *dg_word_at_level(enum dg_level level)
 {
-	dg_own_tid = 0;
+	if (level == DG_LEVEL_SHARED)
+		return &dg_hot.shared->busy;
+	if (level == DG_LEVEL_SUPER)
+		return &dg_root->lock;
+	return &dg_words[level];
+}
+
+static bool dg_lock_spin(uint32_t *word, uint32_t me)
+{
+	uint32_t seen;
+
+	for (int i = 0; i < DG_LOCK_SPINS; i++) {
+		seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+		if ((seen & ~DG_LOCK_WAITERS) == me || seen == DG_LOCK_NOBODY)
+			return false;
+		if (!seen && __atomic_compare_exchange_n(word, &seen, me, false, __ATOMIC_ACQUIRE,
+							 __ATOMIC_RELAXED))
+			return true;
+		__builtin_ia32_pause();
+	}
+	return false;
 }
 
 static DG_COLD bool dg_lock_wait(uint32_t *word, uint32_t me)
 {
 	uint32_t seen;
-	int i;
 
-	for (i = 0; i < DG_LOCK_SPINS; i++) {
-		seen = __atomic_load_n(word, __ATOMIC_RELAXED);
-		if ((seen & ~DG_LOCK_WAITERS) == me)
-			return false;
-		if (!seen && __atomic_compare_exchange_n(word, &seen, me, false,
-							 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-			return true;
-		__builtin_ia32_pause();
-	}
 	/* Whoever waited takes the lock with the bit: others may wait still. */
 	for (;;) {
 		seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+		if ((seen & ~DG_LOCK_WAITERS) == me || seen == DG_LOCK_NOBODY)
+			return false;
 		if (!seen) {
 			if (__atomic_compare_exchange_n(word, &seen, me | DG_LOCK_WAITERS, false,
 							__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -82,46 +102,97 @@ static DG_COLD bool dg_lock_wait(uint32_t *word, uint32_t me)
 	}
 }
 
-static bool dg_lock_word(uint32_t *word)
+static bool dg_hold_in_time(enum dg_level level, bool may_wait)
 {
-	uint32_t me = dg_tid(), free = 0;
+	uint32_t *word = dg_word_at_level(level);
+	uint32_t me = dg_tid(), free = 0, before = dg_held, bit = 1u << level;
 
+	/* First, so that a handler that comes in between knows. */
+	dg_held = before | bit;
+	DG_ORDER();
 	if (DG_LIKELY(__atomic_compare_exchange_n(word, &free, me, false, __ATOMIC_ACQUIRE,
-						  __ATOMIC_RELAXED)))
+						  __ATOMIC_RELAXED)) ||
+	    dg_lock_spin(word, me) || (may_wait && before < bit && dg_lock_wait(word, me)))
 		return true;
-	return dg_lock_wait(word, me);
+	dg_held = before;
+	return false;
 }
 
-static void dg_unlock_word(uint32_t *word)
+static bool dg_hold(enum dg_level level)
 {
+	return dg_hold_in_time(level, true);
+}
+
+static bool dg_try(enum dg_level level)
+{
+	return dg_hold_in_time(level, false);
+}
+
+static void dg_let_go(enum dg_level level)
+{
+	uint32_t *word = dg_word_at_level(level);
 	uint32_t seen = __atomic_exchange_n(word, 0, __ATOMIC_RELEASE);
 
+	DG_ORDER();
+	dg_held &= ~(1u << level);
 	if (DG_UNLIKELY(seen & DG_LOCK_WAITERS))
 		dg_sys3(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1);
 }
 
 static bool dg_lock(void)
 {
-	return dg_lock_word(&dg_root->lock);
+	return dg_hold(DG_LEVEL_SUPER);
 }
 
 static void dg_unlock(void)
 {
-	dg_unlock_word(&dg_root->lock);
+	if (DG_UNLIKELY(__atomic_load_n(&dg_spare_lacks, __ATOMIC_RELAXED)))
+		dg_spare_provide();
+	dg_let_go(DG_LEVEL_SUPER);
 }
 
-static bool dg_lock_heaps(void)
+/* Of a thread that forks: what it took for that, as bits, its tid, and how
+ * often it is at it, as a handler may interrupt a fork with another. Not taken
+ * is what a handler finds in the hands of the code that it interrupted. */
+static __thread struct {
+	uint32_t took, tid, depth;
+} dg_fork __attribute__((tls_model("initial-exec")));
+
+static void dg_lock_fork(void)
 {
-	if (!dg_lock_word(&dg_hot.shared->busy))
-		return false;
-	if (dg_lock())
-		return true;
-	dg_unlock_word(&dg_hot.shared->busy);
-	return false;
+	if (dg_fork.depth++)
+		return;
+	dg_fork.took = 0;
+	dg_fork.tid = dg_tid();
+	for (uint32_t level = DG_LEVEL_SHARED; level < DG_LEVELS; level++)
+		if (dg_hold(level))
+			dg_fork.took |= 1u << level;
 }
 
-static void dg_unlock_heaps(void)
+static void dg_unlock_fork(void)
 {
-	dg_unlock();
-	dg_unlock_word(&dg_hot.shared->busy);
+	if (--dg_fork.depth)
+		return;
+	for (uint32_t level = DG_LEVELS; level-- > DG_LEVEL_SHARED;)
+		if (dg_fork.took >> level & 1)
+			dg_let_go(level);
+}
+
+/* In a fork's child. A lock of a thread that is no more is never given back,
+ * and what it guards may be half done: so it is refused from now on. A check
+ * leaves nothing half done. */
+static void dg_inherit_locks(void)
+{
+	uint32_t *word, owner;
+
+	dg_own_tid = 0;
+	for (uint32_t level = 0; level < DG_LEVELS; level++) {
+		word = dg_word_at_level(level);
+		owner = *word & ~DG_LOCK_WAITERS;
+		if (owner == dg_fork.tid)
+			*word = dg_tid();
+		else if (owner)
+			*word = level == DG_LEVEL_CHECK ? 0 : DG_LOCK_NOBODY;
+	}
+	dg_fork.tid = dg_tid();
 }

@@ -55,22 +55,20 @@ static bool dg_reserve(struct dg_window *w, uint64_t end, uint64_t piece)
 	return dg_grow(w, lack > piece ? lack : piece) || dg_grow(w, lack);
 }
 
-static uint32_t dg_meta_lock; /* the innermost: nothing else is locked under it */
-
 static void *dg_meta(size_t bytes, size_t align)
 {
 	struct dg_window *w = &dg_root->meta;
 	void *memory = NULL;
 	uint64_t at;
 
-	if (!dg_lock_word(&dg_meta_lock))
+	if (!dg_hold(DG_LEVEL_META))
 		return NULL;
 	at = (w->used + align - 1) & ~(uint64_t)(align - 1);
 	if (dg_reserve(w, at + bytes, DG_META_PIECE)) {
 		w->used = at + bytes;
 		memory = (void *)(w->start + at);
 	}
-	dg_unlock_word(&dg_meta_lock);
+	dg_let_go(DG_LEVEL_META);
 	return memory;
 }
 

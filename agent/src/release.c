@@ -206,6 +206,17 @@ static void *dg_move(struct dg_heap *h, const struct dg_found *f, uint64_t old, 
 	return to ? memcpy(to, (const void *)f->object, old < size ? old : size) : NULL;
 }
 
+/* As a failing allocation does it. */
+static DG_COLD void *dg_move_hard(struct dg_heap *h, const struct dg_found *f, uint64_t old,
+				  uint64_t size, uint64_t word, const uint64_t *slot)
+{
+	void *to = NULL;
+
+	if (size <= DG_OBJECTS_LIMIT && dg_give_way(h, slot))
+		to = dg_move(h, f, old, size, word, slot);
+	return to ? to : dg_spare_copy(f->object, old, size, slot);
+}
+
 static void *dg_reallocate_in(struct dg_heap *h, uint64_t p, uint64_t size, const uint64_t *slot)
 {
 	struct dg_found f = dg_find(p);
@@ -234,6 +245,8 @@ static void *dg_reallocate_in(struct dg_heap *h, uint64_t p, uint64_t size, cons
 			return (void *)p;
 	}
 	to = dg_move(h, &f, old, size, word, slot);
+	if (DG_UNLIKELY(!to))
+		to = dg_move_hard(h, &f, old, size, word, slot);
 	if (!to)
 		return NULL;
 	h->allocations++;
@@ -250,10 +263,15 @@ static void *dg_reallocate_in(struct dg_heap *h, uint64_t p, uint64_t size, cons
 static DG_COLD void *dg_reallocate_slow(uint64_t p, uint64_t size, const uint64_t *slot)
 {
 	struct dg_heap *h = dg_enter_slow();
+	struct dg_found f;
 	void *to;
 
-	if (!h)
-		return NULL;
+	if (!h) {
+		f = dg_find(p);
+		if (!f.word || f.object != p || dg_state(*f.word) != DG_LIVE)
+			return NULL;
+		return dg_spare_copy(p, f.size, size, slot);
+	}
 	to = dg_reallocate_in(h, p, size, slot);
 	dg_leave(h);
 	return to;
@@ -283,5 +301,5 @@ static inline void *dg_reallocate(void *pointer, uint64_t size, const uint64_t *
 	}
 	DG_ORDER();
 	h->busy = 0;
-	return to;
+	return DG_LIKELY(to) ? to : dg_reallocate_slow(p, size, slot);
 }

@@ -135,29 +135,6 @@ static inline uint32_t dg_site_at(struct dg_heap *h, const uint64_t *slot)
 	return DG_LIKELY(site) ? site : dg_site_miss(slot);
 }
 
-/* Guards the table of sites, not the cache. The holder is known by its thread
- * pointer: a signal handler that interrupts it goes without. */
-static uint64_t dg_sites_owner;
-
-static bool dg_sites_lock(void)
-{
-	uint64_t self = (uint64_t)__builtin_thread_pointer(), free = 0;
-
-	while (!__atomic_compare_exchange_n(&dg_sites_owner, &free, self, false,
-					    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-		if (free == self)
-			return false;
-		free = 0;
-		dg_sys0(SYS_sched_yield);
-	}
-	return true;
-}
-
-static void dg_sites_unlock(void)
-{
-	__atomic_store_n(&dg_sites_owner, 0, __ATOMIC_RELEASE);
-}
-
 /* A stack as it was walked. */
 struct dg_walk {
 	uint32_t frames;
@@ -412,10 +389,10 @@ static DG_COLD uint32_t dg_site_miss(const uint64_t *slot)
 	found = __atomic_load_n(&dg_recent[digest >> dg_sites.recent_shift], __ATOMIC_RELAXED);
 	if (found && !((found ^ digest) >> DG_SITE_BITS))
 		return found & DG_SITE_MASK;
-	if (!dg_sites_lock())
+	if (!dg_hold(DG_LEVEL_SITES))
 		return 0;
 	site = dg_intern(&walk, slot);
-	dg_sites_unlock();
+	dg_let_go(DG_LEVEL_SITES);
 	if (site)
 		dg_learn_site(digest, site);
 	return site;

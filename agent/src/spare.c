@@ -1,52 +1,162 @@
-/* A last resort for calls that find both the thread's heap and heap 0 in the
- * hands of code that they interrupted: a span set aside, handed out by an
- * atomic counter. Its objects are freed like all others. */
+/* A last resort for calls that find the thread's heap, heap 0 or the
+ * super-heap in the hands of code that they interrupted: spans set aside, whose
+ * slots are handed out by atomic counters and freed like all others. */
 #include "agent.h"
 #include "classes.h"
 #include "hot.h"
 
-#define DG_SPARE_CLASS 31u /* slots of 1 KiB */
+#include <string.h>
 
-static uint64_t dg_spare_span; /* index plus one */
-static uint32_t dg_spare_next;
+#define DG_SPARES 3
 
-/* Needs the lock; called where spans are made. */
-static void dg_spare_provide(void)
+static const uint32_t dg_spare_slots[DG_SPARES] = { 256, 1024, 8192 };
+/* The span's index plus one, and below it the number of slots handed out: one
+ * word, so that both change together. */
+static uint64_t dg_spares[DG_SPARES];
+static bool dg_spare_lacks = true;
+
+static struct dg_span *dg_spare_span(uint64_t spare)
 {
-	struct dg_span *s;
-
-	if (dg_spare_span && dg_spare_next < dg_span(dg_spare_span - 1)->slots / 2)
-		return;
-	s = dg_span_new(0, DG_SPARE_CLASS);
-	if (!s)
-		return;
-	dg_spare_next = s->slots;
-	DG_ORDER();
-	dg_spare_span = dg_span_index(s) + 1;
-	DG_ORDER();
-	dg_spare_next = 0;
+	return dg_span((spare >> 32) - 1);
 }
 
-static DG_COLD void *dg_spare(uint64_t size, uint64_t align, uint32_t api)
+static bool dg_spare_low(uint64_t spare)
+{
+	return !spare || (uint32_t)spare >= dg_spare_span(spare)->slots * 3 / 4;
+}
+
+/* Needs the lock. If there is no memory, it is tried again when another span is
+ * made, not at each turn. */
+static DG_COLD void dg_spare_provide(void)
 {
 	struct dg_span *s;
-	uint64_t object;
-	uint32_t i;
 
-	if (!dg_spare_span)
-		return NULL;
-	s = dg_span(dg_spare_span - 1);
-	if (size > s->slot - DG_MIN_CANARY || align > s->first)
-		return NULL;
-	i = __atomic_fetch_add(&dg_spare_next, 1, __ATOMIC_RELAXED);
-	if (i >= s->slots) {
-		__atomic_fetch_sub(&dg_spare_next, 1, __ATOMIC_RELAXED);
-		return NULL;
+	__atomic_store_n(&dg_spare_lacks, false, __ATOMIC_RELAXED);
+	for (uint32_t k = 0; k < DG_SPARES; k++) {
+		if (!dg_spare_low(__atomic_load_n(&dg_spares[k], __ATOMIC_RELAXED)))
+			continue;
+		s = dg_span_new(0, dg_class(dg_spare_slots[k]));
+		if (!s)
+			return;
+		/* What is left of the old one's few slots is never handed out. */
+		__atomic_store_n(&dg_spares[k], (dg_span_index(s) + 1) << 32, __ATOMIC_RELEASE);
 	}
-	object = dg_span_start(s) + s->first + (uint64_t)i * s->slot;
+}
+
+static void *dg_spare_from(uint64_t *spare, uint64_t size, uint64_t align, uint64_t word)
+{
+	uint64_t seen = __atomic_load_n(spare, __ATOMIC_ACQUIRE), object;
+	struct dg_span *s;
+
+	do {
+		if (!seen)
+			return NULL;
+		s = dg_spare_span(seen);
+		if (size + DG_MIN_CANARY > s->slot || align > s->first || (uint32_t)seen >= s->slots)
+			return NULL;
+	} while (!__atomic_compare_exchange_n(spare, &seen, seen + 1, false, __ATOMIC_ACQUIRE,
+					      __ATOMIC_ACQUIRE));
+	if (dg_spare_low(seen))
+		__atomic_store_n(&dg_spare_lacks, true, __ATOMIC_RELAXED);
+	object = dg_span_start(s) + s->first + (uint64_t)(uint32_t)seen * s->slot;
 	dg_canary_put(object, size, s->slot);
 	DG_ORDER();
-	((uint64_t *)s->words)[i] = size | (uint64_t)DG_LIVE << DG_WORD_STATE |
-				    (uint64_t)api << DG_WORD_API;
+	((uint64_t *)s->words)[(uint32_t)seen] = word | size;
 	return (void *)object;
+}
+
+static DG_COLD void *dg_spare(uint64_t size, uint64_t align, uint32_t api, const uint64_t *slot)
+{
+	uint64_t word = (uint64_t)DG_LIVE << DG_WORD_STATE | (uint64_t)api << DG_WORD_API |
+			(uint64_t)dg_number << DG_WORD_THREAD |
+			(uint64_t)dg_site_met(slot) << DG_WORD_SITE;
+	void *p = NULL;
+
+	if (size > DG_SMALL_MAX)
+		return NULL;
+	for (uint32_t k = 0; k < DG_SPARES && !p; k++)
+		p = dg_spare_from(&dg_spares[k], size, align, word);
+	return p;
+}
+
+/* A live object's contents in a spare slot; the object itself is lost, as a
+ * free is that finds all in the hands of code that it interrupted. */
+static DG_COLD void *dg_spare_copy(uint64_t object, uint64_t old, uint64_t size, const uint64_t *slot)
+{
+	void *to = dg_spare(size, 16, DG_API_MALLOC, slot);
+
+	return to ? memcpy(to, (const void *)object, old < size ? old : size) : NULL;
+}
+
+/* What a heap holds of freed objects goes to the super-heap, where its memory
+ * may become anything. */
+static bool dg_give_all(struct dg_heap *h, const uint64_t *slot)
+{
+	uint64_t *rows = (uint64_t *)h->waiting, object;
+	bool any = h->quarantined != 0;
+	uint32_t c, count;
+
+	for (c = 0; c < DG_CLASSES; c++)
+		while ((count = h->bins[c].ring.tail - h->bins[c].ring.head))
+			dg_evict_from(h, c, count < DG_BATCH ? count : DG_BATCH, slot);
+	if (!dg_lock())
+		return any;
+	for (c = 0; c < DG_CLASSES; c++)
+		while (h->bins[c].waiting) {
+			object = rows[c * DG_BATCH + --h->bins[c].waiting];
+			dg_waiting_put(dg_span_of(object), dg_slot_index(dg_span_of(object), object));
+			any = true;
+		}
+	dg_unlock();
+	return any;
+}
+
+static void dg_return_idle(struct dg_heap *h)
+{
+	uint32_t i = (uint32_t)(h - dg_heap_number(0));
+
+	if (!dg_lock())
+		return;
+	h->state = DG_HEAP_IDLE;
+	if (i < dg_heap_hint)
+		dg_heap_hint = i;
+	dg_unlock();
+}
+
+/* The lowest heap from i on that has no thread, as if it had this one. */
+static struct dg_heap *dg_borrow_idle(uint64_t *i)
+{
+	struct dg_heap *h = NULL;
+
+	if (!dg_lock())
+		return NULL;
+	for (; *i < dg_root->heaps.used; ++*i)
+		if (dg_heap_number(*i)->state == DG_HEAP_IDLE) {
+			h = dg_heap_number((*i)++);
+			h->state = DG_HEAP_OWNED;
+			break;
+		}
+	dg_unlock();
+	return h;
+}
+
+/* Before an allocation fails: this heap's freed objects give way, and those of
+ * threads that ended. Evidence is worth less than the program's next object.
+ * False if there was nothing, or if it cannot be done here. */
+static DG_COLD bool dg_give_way(struct dg_heap *h, const uint64_t *slot)
+{
+	struct dg_heap *idle;
+	uint64_t i = 1;
+	bool any;
+
+	/* Evicted without the lock, objects would be lost. */
+	if (!dg_lock())
+		return false;
+	dg_unlock();
+	any = dg_give_all(h, slot);
+	while ((idle = dg_borrow_idle(&i))) {
+		any |= dg_give_all(idle, slot);
+		dg_return_idle(idle);
+	}
+	return any;
 }

@@ -159,29 +159,11 @@ static void dg_thread_end(void *rounds)
 	dg_unlock();
 }
 
-/* Not taken where fork is called by a signal handler that interrupted the
- * holder: then they are the holder's to give back. */
-static bool dg_fork_sites, dg_fork_heaps;
-
-static void dg_before_fork(void)
-{
-	dg_fork_sites = dg_sites_lock();
-	dg_fork_heaps = dg_lock_heaps();
-}
-
-static void dg_after_fork_parent(void)
-{
-	if (dg_fork_heaps)
-		dg_unlock_heaps();
-	if (dg_fork_sites)
-		dg_sites_unlock();
-}
-
 /* The other threads are gone, perhaps in the middle of a call: what they had
  * is left as it is. */
 static void dg_after_fork_child(void)
 {
-	dg_tid_renew();
+	dg_inherit_locks();
 	dg_root->pid = (uint32_t)dg_sys0(SYS_getpid);
 	for (uint64_t i = 1; i < dg_root->heaps.used; i++) {
 		struct dg_heap *h = dg_heap_number(i);
@@ -194,7 +176,7 @@ static void dg_after_fork_child(void)
 			dg_thread_number(i)->state = DG_THREAD_ENDED;
 	if (dg_number)
 		dg_thread_number(dg_number)->tid = dg_tid();
-	dg_after_fork_parent();
+	dg_unlock_fork();
 }
 
 /* Under the lock, once. Calls of libc's that work before it is initialised:
@@ -202,7 +184,7 @@ static void dg_after_fork_child(void)
 static void dg_make_key(void)
 {
 	dg_key_made = !pthread_key_create(&dg_key, dg_thread_end);
-	pthread_atfork(dg_before_fork, dg_after_fork_parent, dg_after_fork_child);
+	pthread_atfork(dg_lock_fork, dg_unlock_fork, dg_after_fork_child);
 }
 
 static struct dg_heap *dg_attach_locked(void)
