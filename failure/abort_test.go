@@ -122,3 +122,35 @@ func TestFaultBehindHandler(t *testing.T) {
 		}
 	}
 }
+
+// A handler that raises SIGABRT again does not hide who aborted.
+func TestAbortBehindHandler(t *testing.T) {
+	for _, test := range []struct {
+		names []string // the interrupted functions, innermost first
+		want  string
+	}{
+		{[]string{"__pthread_kill_implementation", "__GI_raise", "__GI_abort", "work"}, "work"},
+		{[]string{"pthread_kill", "raise", "abort", "work"}, "work"},
+		{[]string{"read", "work"}, "handler"}, // it waited when another process sent the signal
+	} {
+		s := signalFrame(newFake(load), trapPage, 0, 0x5000, 0, 0)
+		handler, trampoline, code := s.frames[0], s.frames[1], s.frames[2]
+		named := func(frame unwind.Frame, name string) unwind.Frame {
+			site := frame.Calls[0].Site
+			if site.Function = name; name != "work" && name != "handler" {
+				site.Module = "/lib/x86_64-linux-gnu/libc.so.6"
+			}
+			frame.Calls = []image.SymbolizedCall{{Site: site}}
+			return frame
+		}
+		s.frames = []unwind.Frame{named(code, "raise"), named(handler, "handler"), trampoline}
+		for _, name := range test.names {
+			s.frames = append(s.frames, named(code, name))
+		}
+		s.frames[0].Calls[0].Site.Module = "/lib/x86_64-linux-gnu/libc.so.6"
+		f := s.classify(100)
+		if f.Kind != evidence.Abort || f.Site == nil || f.Site.Function != test.want {
+			t.Errorf("%v: %s in %+v, want %s", test.names, f.Kind, f.Site, test.want)
+		}
+	}
+}

@@ -41,7 +41,8 @@ var trapSignals = map[uint64][]unix.Signal{
 const pageWasPresent = 1
 
 // handled looks for a signal handler on the stack that turned a fault into
-// the signal that ended the process, and moves the judgement to the fault.
+// the signal that ended the process, and moves the judgement to the fault. A
+// handler of SIGABRT that raised it again leads to the abort.
 func (s *scene) handled(f *evidence.Failure) {
 	if !sentByProcess(f.Signal.Code) {
 		return
@@ -50,6 +51,11 @@ func (s *scene) handled(f *evidence.Failure) {
 		if s.frames[i].Kind != evidence.SignalFrame || i+1 >= len(s.frames) {
 			continue
 		}
+		if f.Signal.Number == int(unix.SIGABRT) && s.abortedAt(i+1) {
+			s.frames, s.cut = s.frames[i+1:], s.cut+i+1
+			s.handled(f)
+			return
+		}
 		inner, ok := s.interruption(i)
 		if !ok {
 			continue
@@ -57,9 +63,29 @@ func (s *scene) handled(f *evidence.Failure) {
 		if inner.Number != f.Signal.Number {
 			f.Message = "the handler of " + inner.Name + " raised " + f.Signal.Name
 		}
-		f.Signal, s.frames, s.cut = inner, s.frames[i+1:], i+1
+		f.Signal, s.frames, s.cut = inner, s.frames[i+1:], s.cut+i+1
 		return
 	}
+}
+
+// raising is how many frames there may be in the C library from where abort
+// raises its signal to abort itself, with those of functions put inline.
+const raising = 6
+
+// abortedAt reports whether the code from a frame on was in abort when a signal
+// came. It waits for nothing, so the signal is its own.
+func (s *scene) abortedAt(frame int) bool {
+	for i := frame; i < min(frame+raising, len(s.frames)); i++ {
+		if s.frames[i].Kind == evidence.SignalFrame {
+			return false
+		}
+		for _, site := range s.sitesOf(&s.frames[i]) {
+			if plainName(site.Function) == "abort" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // interruption reads which fault of the program a handler was called for.

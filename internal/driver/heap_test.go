@@ -173,6 +173,13 @@ func fault(kind evidence.FailureKind, addr, base evidence.Addr) evidence.Failure
 			Registers: []evidence.Register{{Name: "rax", Value: base}}}}}}
 }
 
+// unmapped is a fault at an address in no mapping.
+func unmapped(addr, base evidence.Addr) evidence.Failure {
+	f := fault(evidence.UnmappedAddress, addr, base)
+	f.Fault.Place.Class = evidence.PlaceUnmapped
+	return f
+}
+
 func TestHeapFault(t *testing.T) {
 	word := func(o evidence.Addr) evidence.Addr {
 		return evidence.Addr(agent.FillWord(agent.Base+agent.OffObjects, uint64(o)))
@@ -221,7 +228,20 @@ func TestHeapFault(t *testing.T) {
 			return fault(evidence.UnmappedAddress, s.large+1<<20, s.large+1<<20)
 		}, evidence.UnmappedAddress, evidence.FromCore, "", []evidence.FindingKind{evidence.FindingHeapObject}},
 		{"before an object that a register points to", func(s *scene) evidence.Failure {
-			return fault(evidence.UnmappedAddress, s.large-1<<24, s.large)
+			return unmapped(s.large-1<<24, s.large)
+		}, evidence.HeapUnderflow, evidence.Inferred, "", []evidence.FindingKind{evidence.FindingHeapObject}},
+		{"far behind an object that a register points to", func(s *scene) evidence.Failure {
+			return unmapped(s.live+40+1<<30, s.live)
+		}, evidence.HeapOverflow, evidence.Inferred,
+			"heap overflow by a write: LIVE+40+2^30 is 1073741824 bytes after a 40-byte object at LIVE; " + madeWords,
+			[]evidence.FindingKind{evidence.FindingHeapObject}},
+		{"beyond all objects, from one that a register points to", func(s *scene) evidence.Failure {
+			return unmapped(s.live+1<<45, s.live)
+		}, evidence.HeapOverflow, evidence.Inferred, "", []evidence.FindingKind{evidence.FindingHeapObject}},
+		{"in a stack, with a live object in a register", func(s *scene) evidence.Failure {
+			f := unmapped(s.live+1<<45, s.live)
+			f.Fault.Place.Class = evidence.PlaceStackGuard
+			return f
 		}, evidence.UnmappedAddress, evidence.FromCore, "", []evidence.FindingKind{evidence.FindingHeapObject}},
 		{"guard page, from the object behind it", func(s *scene) evidence.Failure {
 			const rest = 16
@@ -247,7 +267,8 @@ func TestHeapFault(t *testing.T) {
 				t.Errorf("kind %s [%s], want %s [%s]", got.Kind, got.Proof, x.kind, x.proof)
 			}
 			names := strings.NewReplacer((word(s.freed) + 24).String(), "WORD+24", word(s.freed).String(), "WORD", s.freed.String(), "FREED",
-				(s.large + largeSize + 16).String(), "END+16", s.large.String(), "LARGE")
+				(s.large + largeSize + 16).String(), "END+16", s.large.String(), "LARGE",
+				(s.live + 40 + 1<<30).String(), "LIVE+40+2^30", s.live.String(), "LIVE")
 			if text := names.Replace(got.Sentence); x.sentence != "" && text != x.sentence {
 				t.Errorf("%s\nwant %s", text, x.sentence)
 			}

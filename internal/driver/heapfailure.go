@@ -82,19 +82,22 @@ func (a *analysis) heapFault() error {
 	if done, err := a.readFromFreed(pointers); done || err != nil {
 		return err
 	}
-	addr := a.result.Failure.Fault.Addr
-	if !a.heap.InObjects(addr) {
-		return nil
-	}
-	near, found, err := a.heap.Nearest(addr)
-	if err != nil || !found {
+	fault := a.result.Failure.Fault
+	near, found, err := a.heap.Nearest(fault.Addr)
+	if err != nil {
 		return err
 	}
-	o, proof := near.Object, evidence.FromCore
-	if base, ok := a.objectOfBase(pointers); ok && base.Addr != o.Addr {
-		o, proof = base, evidence.Inferred // it passed over what lies between
+	base, ok := a.objectOfBase(pointers)
+	switch {
+	case ok && !found && fault.Place.Class != evidence.PlaceUnmapped:
+		return nil // in memory of another kind, which has its own words
+	case ok && (!found || base.Addr != near.Object.Addr):
+		// It passed over what lies between.
+		return a.faultBeside(&base, near.Where, evidence.Inferred)
+	case found:
+		return a.faultBeside(&near.Object, near.Where, evidence.FromCore)
 	}
-	return a.faultBeside(&o, near.Where, proof)
+	return nil
 }
 
 // faultPointers are the address of the fault and the registers that made it.
