@@ -6,10 +6,10 @@
  * return address on the stack the next one stands follows, for nearly all
  * code, from that address alone (a call leaves the frame at one size). So the
  * steps are kept by return address, the stack is walked by them, and the site
- * is found by a digest of the addresses and steps. A digest is known only where
- * a walk by call frame information (unwind.c) went the same way before; so
- * where frames have fixed sizes a hit is the true stack, and where they have
- * not (alloca) it is one that was true with the same sizes.
+ * is found by a digest of the addresses and the distance. A digest is known
+ * only where a walk by call frame information (unwind.c) went the same way
+ * before; so where frames have fixed sizes a hit is the true stack, and where
+ * they have not (alloca) it is one that was true over the same distance.
  *
  * A key of return address and stack depth was tried first: one look-up, but
  * recursion makes one such pair for each depth, and compiling C++ or running
@@ -28,33 +28,33 @@ _Static_assert(DG_SITE_MASK == (1u << DG_SITE_BITS) - 1, "site number in a slot'
 #define DG_SITES_SHORT (DG_SITE_MASK - (1u << 16))
 
 #define DG_STACK_MIX 0x9e3779b97f4a7c15ull
+#define DG_DISTANCE_MIX 0xc2b2ae3d27d4eb4full
 
 /* Steps and sites of recent stacks, by return address and by digest. An entry
  * is one word, so it needs no lock and cannot be torn; a step of another
- * address with the same low bits leads to no known digest. Both tables begin
- * with a small part in use, so that a small program touches little memory, and
- * use more when entries push each other out. */
-#define DG_STEP_BITS_FIRST 10
-#define DG_STEP_BITS 16
+ * address with the same low bits leads to no known digest. */
 #define DG_RECENT_BITS_FIRST 9
 #define DG_RECENT_BITS 18
 
-/* Words to the next return address; 0: not known, or it is the last one. By
- * the address over four: calls are at least five bytes, and neighbours share a
- * cache line. */
-static uint16_t dg_steps[1 << DG_STEP_BITS] __attribute__((aligned(64)));
-/* A digest, with the site in its low bits. */
+/* Words to the next return address; 0: not known, or it is the last one. By the
+ * address' low half-word as it stands on the stack: the time that a walk takes
+ * is that of its loads, each of which needs what the last one brought, and of
+ * what is calculated between them. Only the pages for the code that calls are
+ * ever touched. */
+static uint16_t dg_steps[1 << 16] __attribute__((aligned(64)));
+/* A digest, with the site in its low bits. A small part is in use at first, so
+ * that a small program touches little memory, and more when entries push each
+ * other out. */
 static uint64_t dg_recent[1 << DG_RECENT_BITS] __attribute__((aligned(64)));
 
 static struct {
-	uint64_t step_mask;
 	uint32_t recent_shift;
 	uint32_t frames; /* options.stacks */
 	/* Not 0 where checks are due at intervals: then no digest of the fast path
 	 * is known, and every call comes by dg_site_miss, which looks at the clock.
 	 * A program in its stride never leaves the fast paths otherwise. */
 	uint64_t salt;
-	uint32_t steps_pushed, recent_pushed; /* out, since the part in use grew */
+	uint32_t recent_pushed; /* out, since the part in use grew */
 } dg_sites;
 
 /* How many frames the sites of a call, known by its return address, have. A
@@ -93,28 +93,36 @@ static inline uint64_t dg_mix(uint64_t digest, uint64_t pc)
 	return (digest ^ pc) * DG_STACK_MIX;
 }
 
+/* The sum of the steps tells frames apart that have not one size. */
+static inline uint64_t dg_mix_distance(uint64_t words)
+{
+	return words * DG_DISTANCE_MIX;
+}
+
 /* The site of a stack met before; 0: not met, or not to be had. Calls nothing,
  * so that the fast paths save no registers for it. */
 static inline uint32_t dg_site_by_steps(const uint64_t *slot, uint64_t salt)
 {
 	const uint64_t *at = slot, *end = (const uint64_t *)dg_stack.high;
-	uint64_t digest = 0, mask = dg_sites.step_mask, pc, step, found;
+	uint64_t digest = 0, step, found;
 	uint32_t left;
+	uint16_t low;
 
-	if (DG_UNLIKELY((uint64_t)slot < dg_stack.low))
+	if (DG_UNLIKELY((uint64_t)slot < dg_stack.low || slot >= end))
 		return 0;
-	left = dg_frames_of(*slot);
-	do {
-		if (DG_UNLIKELY(at >= end))
-			return 0;
-		pc = *at;
-		digest = dg_mix(digest, pc);
+	for (left = dg_frames_of(*slot);;) {
+		digest = dg_mix(digest, *at);
 		if (!--left)
 			break;
-		step = __atomic_load_n(&dg_steps[pc >> 2 & mask], __ATOMIC_RELAXED);
-		digest += step;
+		memcpy(&low, at, sizeof(low));
+		step = __atomic_load_n(&dg_steps[low], __ATOMIC_RELAXED);
+		if (!step)
+			break;
 		at += step;
-	} while (step);
+		if (DG_UNLIKELY(at >= end))
+			return 0;
+	}
+	digest ^= dg_mix_distance((uint64_t)(at - slot));
 	digest ^= salt;
 	found = __atomic_load_n(&dg_recent[digest >> (dg_sites.recent_shift & 63)], __ATOMIC_RELAXED);
 	if (DG_UNLIKELY((found ^ digest) >> DG_SITE_BITS))
@@ -315,7 +323,6 @@ static uint32_t dg_intern(struct dg_walk *walk, const uint64_t *slot)
 
 static void dg_sites_start(void)
 {
-	dg_sites.step_mask = (1u << DG_STEP_BITS_FIRST) - 1;
 	dg_sites.recent_shift = 64 - DG_RECENT_BITS_FIRST;
 	dg_sites.frames = dg_root->options.stacks;
 	dg_sites.salt = dg_root->options.check_interval_ms ? DG_STACK_MIX : 0;
@@ -323,18 +330,10 @@ static void dg_sites_start(void)
 
 static void dg_learn_step(uint64_t pc, uint16_t step)
 {
-	uint64_t mask = dg_sites.step_mask;
-	uint16_t *entry = &dg_steps[pc >> 2 & mask], was = __atomic_load_n(entry, __ATOMIC_RELAXED);
+	uint16_t *entry = &dg_steps[(uint16_t)pc];
 
-	if (was == step)
-		return;
-	__atomic_store_n(entry, step, __ATOMIC_RELAXED);
-	if (!was || mask >= (1u << DG_STEP_BITS) - 1)
-		return;
-	if (++dg_sites.steps_pushed > mask / 4) {
-		dg_sites.steps_pushed = 0;
-		dg_sites.step_mask = mask << 2 | 3;
-	}
+	if (__atomic_load_n(entry, __ATOMIC_RELAXED) != step)
+		__atomic_store_n(entry, step, __ATOMIC_RELAXED);
 }
 
 static void dg_learn_site(uint64_t digest, uint32_t site)
@@ -354,16 +353,17 @@ static void dg_learn_site(uint64_t digest, uint32_t site)
 /* The digest of dg_site_at; leaves the walk's steps for it. */
 static uint64_t dg_learn_walk(const struct dg_walk *walk, uint32_t limit)
 {
-	uint64_t digest = 0;
+	uint64_t digest = 0, distance = 0;
 
 	for (uint32_t i = 0; i < walk->frames; i++) {
 		uint16_t step = i + 1 < walk->frames ? walk->step[i + 1] : 0;
 
-		digest = dg_mix(digest, walk->pc[i]) + step;
+		digest = dg_mix(digest, walk->pc[i]);
+		distance += step;
 		if (i + 1 < limit)
 			dg_learn_step(walk->pc[i], step);
 	}
-	return digest;
+	return digest ^ dg_mix_distance(distance);
 }
 
 static DG_COLD uint32_t dg_site_miss(const uint64_t *slot)
