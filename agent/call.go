@@ -10,7 +10,7 @@ import (
 const (
 	spanSize   = 128
 	spanWord   = 104 // a large object's, in its span's record
-	siteSize   = 136
+	siteSize   = 104
 	threadSize = 32
 	freedSize  = 16
 )

@@ -185,9 +185,7 @@ type RawThread struct {
 type RawSite struct {
 	Next   uint32
 	Frames uint32
-	Depth  uint64
 	PC     [Frames]uint64
-	Step   [Frames]uint16
 }
 
 // RawError is struct dg_error.

@@ -37,7 +37,7 @@ func TestClaims(t *testing.T) {
 				*agent.RawWindow
 				limit, element uint64
 			}{{&r.Heaps, agent.OffThreads - agent.OffHeaps, heapSize}, {&r.Threads, agent.OffSites - agent.OffThreads, 32},
-				{&r.Sites, agent.OffSpans - agent.OffSites, 136}, {&r.Spans, agent.OffMeta - agent.OffSpans, 128},
+				{&r.Sites, agent.OffSpans - agent.OffSites, 104}, {&r.Spans, agent.OffMeta - agent.OffSpans, 128},
 				{&r.Meta, agent.OffObjects - agent.OffMeta, 1}, {&r.Objects, agent.ObjectsLimit, 1}} {
 				w.Mapped, w.Used = w.limit, w.limit/w.element
 			}

@@ -193,14 +193,13 @@ struct dg_thread {
 };
 
 /* An allocation or free site: the return addresses above the call into the
- * agent, innermost first. Found again by (pc[0], depth), and only if every
- * further return address still stands at the same distance on the stack. */
+ * agent, innermost first. There is one site for each distinct list of them; a
+ * list ends where options.stacks says, where the stack does, where it cannot be
+ * followed, or earlier if its first address has very many lists. */
 struct dg_site {
 	uint32_t next;   /* in the chain of its bucket */
 	uint32_t frames; /* how many of pc are set */
-	uint64_t depth;  /* bytes from the stack's upper bound to the first return address */
 	uint64_t pc[DG_FRAMES];
-	uint16_t step[DG_FRAMES]; /* step[i]: words from the slot of pc[i-1] to that of pc[i] */
 };
 
 enum dg_error_kind {
@@ -319,7 +318,7 @@ _Static_assert(sizeof(struct dg_ring) == 24, "ring");
 _Static_assert(sizeof(struct dg_bin) == 64, "bin: one cache line");
 _Static_assert(offsetof(struct dg_heap, bins) == 128, "heap: bins on cache lines");
 _Static_assert(sizeof(struct dg_freed) == 16, "freed");
-_Static_assert(sizeof(struct dg_site) == 136, "site");
+_Static_assert(sizeof(struct dg_site) == 104, "site");
 _Static_assert(sizeof(struct dg_thread) == 32, "thread");
 
 #endif

@@ -282,7 +282,7 @@ static void dg_count_site(const struct dg_walk *walk)
 	__atomic_store_n(&dg_shorter[call], (uint8_t)(dg_sites.frames - frames), __ATOMIC_RELAXED);
 }
 
-static uint32_t dg_insert(const struct dg_walk *walk, const uint64_t *slot)
+static uint32_t dg_insert(const struct dg_walk *walk)
 {
 	uint32_t i = (uint32_t)dg_root->sites.used;
 	struct dg_site *s = dg_append(&dg_root->sites, sizeof(*s));
@@ -290,11 +290,7 @@ static uint32_t dg_insert(const struct dg_walk *walk, const uint64_t *slot)
 	if (!s)
 		return 0;
 	s->frames = walk->frames;
-	s->depth = dg_stack.high - (uint64_t)slot;
-	for (uint32_t f = 0; f < walk->frames; f++) {
-		s->pc[f] = walk->pc[f];
-		s->step[f] = walk->step[f];
-	}
+	memcpy(s->pc, walk->pc, walk->frames * sizeof(walk->pc[0]));
 	dg_link(i);
 	DG_ORDER();
 	dg_root->sites.used = i + 1;
@@ -302,7 +298,7 @@ static uint32_t dg_insert(const struct dg_walk *walk, const uint64_t *slot)
 	return i;
 }
 
-static uint32_t dg_intern(struct dg_walk *walk, const uint64_t *slot)
+static uint32_t dg_intern(struct dg_walk *walk)
 {
 	uint64_t used = dg_root->sites.used;
 	uint32_t site;
@@ -315,10 +311,10 @@ static uint32_t dg_intern(struct dg_walk *walk, const uint64_t *slot)
 		dg_more_buckets();
 	site = dg_look_up(walk);
 	if (site || used < DG_SITES_SHORT)
-		return site ? site : dg_insert(walk, slot);
+		return site ? site : dg_insert(walk);
 	walk->frames = 1;
 	site = dg_look_up(walk);
-	return site || used >= DG_SITE_MASK ? site : dg_insert(walk, slot);
+	return site || used >= DG_SITE_MASK ? site : dg_insert(walk);
 }
 
 static void dg_sites_start(void)
@@ -391,7 +387,7 @@ static DG_COLD uint32_t dg_site_miss(const uint64_t *slot)
 		return found & DG_SITE_MASK;
 	if (!dg_hold(DG_LEVEL_SITES))
 		return 0;
-	site = dg_intern(&walk, slot);
+	site = dg_intern(&walk);
 	dg_let_go(DG_LEVEL_SITES);
 	if (site)
 		dg_learn_site(digest, site);
