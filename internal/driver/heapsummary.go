@@ -46,7 +46,6 @@ func summarize(ctx context.Context, req Request, opts HeapOptions) (*evidence.He
 	a.heap = heap
 	s := &summary{analysis: a, opts: opts}
 	err = a.stages(ctx, []stage{
-		{"unwind", a.unwind}, // for the names of threads
 		{"count", s.count},
 		{"check", s.check},
 		{"sites", s.sites},
@@ -88,12 +87,28 @@ func (s *summary) count() error {
 // check gathers what is damaged, and what was found while the program ran.
 func (s *summary) check() error {
 	err := s.analysis.heap.readErrors()
+	if len(s.analysis.heap.errors) > 0 {
+		err = first(err, s.nameThreads())
+	}
 	c := &collection{heap: s.analysis.heap}
 	err = first(err, c.collect())
+	if len(c.list) > 0 {
+		err = first(err, s.nameThreads())
+	}
 	s.heap.Findings = c.finish(summarizedFindings)
 	s.heap.Errors, s.heap.Damaged = uint64(len(c.heap.errors)+c.heap.more), c.damaged
 	s.limit(c.limits...)
 	return err
+}
+
+// nameThreads names the threads by what they were started with. It takes a walk
+// of all their stacks, seconds for a large program that stands still meanwhile:
+// too long for a heap of which there is nothing to say.
+func (s *summary) nameThreads() error {
+	if s.walked != nil {
+		return nil
+	}
+	return s.unwind()
 }
 
 // sites joins the sites with equal stacks, which the agent tells apart by how

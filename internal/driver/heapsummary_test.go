@@ -131,6 +131,9 @@ func TestHeapSummary(t *testing.T) {
 		t.Errorf("the nodes are %+v", nodes)
 	}
 	f := &h.Findings[0]
+	if by := f.Object.Allocated.Thread; by == nil || by.Ref == nil || by.Ref.Start != "main" {
+		t.Errorf("allocated by %+v", by)
+	}
 	if f.Kind != evidence.FindingHeapOverflow || f.Object.Size != 20 || f.Damage.Offset != 20 || f.Damage.Overwritten != 1 || f.Damage.Bytes != "73" ||
 		f.Site == nil || f.Site.Function != "main" {
 		t.Errorf("finding %+v, damage %+v", f, f.Damage)
