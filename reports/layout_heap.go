@@ -69,9 +69,22 @@ func heapSites(h *evidence.Heap) []block {
 	}
 	d := []block{heading{"By allocation site"}, g}
 	if h.Elided > 0 {
-		d = append(d, verbatim{say(faint, fmt.Sprintf("and %s with less; --sites N shows more", plural(h.Elided, "site")))})
+		d = append(d, verbatim{say(faint, fmt.Sprintf("and %s with less%s; --sites N shows more", plural(h.Elided, "site"), inAll(h)))})
 	}
 	return d
+}
+
+// inAll says how much is live that the listed sites do not have; "" when the
+// two do not fit together, as when parts of the heap could not be read.
+func inAll(h *evidence.Heap) string {
+	rest := h.LiveBytes
+	for i := range h.Sites {
+		if h.Sites[i].LiveBytes > rest {
+			return ""
+		}
+		rest -= h.Sites[i].LiveBytes
+	}
+	return fmt.Sprintf(", %s live in all", sizeText(rest))
 }
 
 // siteCells says where a site is, and who called it: functions that wrap malloc

@@ -207,11 +207,16 @@ func calls(f *evidence.Finding) []block {
 			d = append(d, callLines(what, c))
 		}
 	}
-	what := callTitles[f.Kind]
-	if what == "" {
-		what = "found in a call"
+	switch what := callTitles[f.Kind]; {
+	case what != "":
+		add(what, f.Call)
+	case f.Call != nil && len(f.Call.Stack.Frames) == 0: // a check at exit is in no call
+		if f.Call.Thread != nil {
+			d = append(d, verbatim{say(strong, "found").and(plain, " by ").and(strong, f.Call.Thread.Label())})
+		}
+	default:
+		add("found in a call", f.Call)
 	}
-	add(what, f.Call)
 	if f.Object != nil {
 		add("freed", f.Object.Freed)
 		add("allocated", f.Object.Allocated)

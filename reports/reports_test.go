@@ -140,7 +140,7 @@ func doubleFreeFinding() evidence.Finding {
 
 // sampleHeap is a summary that uses every part of the model.
 func sampleHeap() *evidence.Heap {
-	return &evidence.Heap{Program: sample().Program, Threads: 4, Allocations: 1200345, Frees: 1200000, LiveObjects: 345, LiveBytes: 3 << 20,
+	return &evidence.Heap{Program: sample().Program, Threads: 4, Allocations: 1200345, Frees: 1199993, LiveObjects: 352, LiveBytes: 3<<20 + 700,
 		Quarantined: 1, QuarantinedBytes: 40, MappedBytes: 8 << 20, MetadataBytes: 300 << 10,
 		Sites: []evidence.HeapSite{
 			{Allocated: *heapCall(nil, site("grow<a | b>", "table.cc", 88, 12), site("main", "table.cc", 9, 1)), LiveObjects: 5, LiveBytes: 2 << 20, Largest: 1 << 20},
