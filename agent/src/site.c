@@ -332,15 +332,17 @@ static void dg_learn_step(uint64_t pc, uint16_t step)
 		__atomic_store_n(entry, step, __ATOMIC_RELAXED);
 }
 
-static void dg_learn_site(uint64_t digest, uint32_t site)
+/* More room is due when sites that were met before are missed; that new ones
+ * push others out may be because these are of no use any more. */
+static void dg_learn_site(uint64_t digest, uint32_t site, bool known)
 {
 	uint32_t shift = dg_sites.recent_shift;
 	uint64_t *entry = &dg_recent[digest >> shift];
 	uint64_t was = __atomic_exchange_n(entry, (digest & ~DG_SITE_MASK) | site, __ATOMIC_RELAXED);
 
-	if (!was || shift <= 64 - DG_RECENT_BITS)
+	if (!was || !known || shift <= 64 - DG_RECENT_BITS)
 		return;
-	if (++dg_sites.recent_pushed >> (64 - shift)) {
+	if (++dg_sites.recent_pushed >> (62 - shift)) {
 		dg_sites.recent_pushed = 0;
 		dg_sites.recent_shift = shift - 2 < 64 - DG_RECENT_BITS ? 64 - DG_RECENT_BITS : shift - 2;
 	}
@@ -366,7 +368,7 @@ static DG_COLD uint32_t dg_site_miss(const uint64_t *slot)
 {
 	struct dg_walk walk;
 	uint64_t digest, found;
-	uint32_t site, limit;
+	uint32_t site, limit, used;
 
 	if (!dg_root)
 		return 0;
@@ -387,10 +389,11 @@ static DG_COLD uint32_t dg_site_miss(const uint64_t *slot)
 		return found & DG_SITE_MASK;
 	if (!dg_hold(DG_LEVEL_SITES))
 		return 0;
+	used = (uint32_t)dg_root->sites.used;
 	site = dg_intern(&walk);
 	dg_let_go(DG_LEVEL_SITES);
 	if (site)
-		dg_learn_site(digest, site);
+		dg_learn_site(digest, site, site < used);
 	return site;
 }
 
