@@ -382,6 +382,9 @@ static void dg_large_push(struct dg_span *s)
 		dg_root->large_quarantined += s->size;
 		while (dg_root->large_quarantined > dg_root->large_budget && r->tail != r->head)
 			dg_large_evict();
+	} else {
+		s->reserved[0] = dg_with_state(s->reserved[0], DG_REUSABLE);
+		dg_kept_add(s);
 	}
 	if (dg_kept.live / 8 > bound)
 		bound = dg_kept.live / 8;

@@ -139,6 +139,12 @@ static void dg_let_go(enum dg_level level)
 		dg_sys3(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1);
 }
 
+/* Whether this call came in between while its thread had the super-heap's lock. */
+static inline bool dg_interrupts(void)
+{
+	return dg_held >> DG_LEVEL_SUPER;
+}
+
 static bool dg_lock(void)
 {
 	return dg_hold(DG_LEVEL_SUPER);

@@ -140,6 +140,8 @@ static uint32_t dg_victim(const struct dg_heap *h)
 /* Brings a heap back into its budget. */
 static DG_COLD void dg_evict(struct dg_heap *h, const uint64_t *slot)
 {
+	if (dg_interrupts())
+		return; /* they would be lost, and the next call does it */
 	while (h->quarantined > h->budget) {
 		uint32_t c = dg_victim(h), count = h->bins[c].ring.tail - h->bins[c].ring.head;
 
@@ -159,7 +161,7 @@ static DG_COLD bool dg_ring_room(struct dg_heap *h, uint32_t c, const uint64_t *
 
 	if (dg_ring_grow(r))
 		return true;
-	if (!count)
+	if (!count || dg_interrupts())
 		return false;
 	dg_evict_from(h, c, count < DG_BATCH ? count : DG_BATCH, slot);
 	return true;

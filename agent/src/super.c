@@ -218,13 +218,29 @@ static void dg_interior(struct dg_span *s, uint64_t units)
 	}
 }
 
+/* Where all address space that may be had (RLIMIT_AS) is in free runs, one of
+ * them goes back to the kernel to make room for metadata. */
+static DG_COLD uint64_t dg_words_hard(uint64_t bytes)
+{
+	struct dg_span *s = dg_run_take_hard(1);
+
+	if (!s)
+		return 0;
+	s->flags = 0;
+	s->units = 0;
+	dg_sys2(SYS_munmap, dg_span_start(s), DG_UNIT);
+	return (uint64_t)dg_meta(bytes, 8);
+}
+
 /* Words and bitmap for a span of this class, zeroed. */
 static uint64_t dg_words_take(uint32_t c, uint32_t slots)
 {
 	uint64_t bytes = slots * 8ull + (slots + 63) / 64 * 8ull, at = dg_super.words[c];
 
-	if (!at)
-		return (uint64_t)dg_meta(bytes, 8);
+	if (!at) {
+		at = (uint64_t)dg_meta(bytes, 8);
+		return at ? at : dg_words_hard(bytes);
+	}
 	dg_super.words[c] = *(uint64_t *)at;
 	memset((void *)at, 0, bytes);
 	return at;

@@ -1,0 +1,40 @@
+package agent_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// Programs that make it hard for the agent: they interrupt it, take its memory
+// away, or use what few programs use. Each prints "ok" after it saw that the
+// agent is loaded, and exits with 3 if it is not.
+func TestAdversePrograms(t *testing.T) {
+	for _, compiler := range []string{"gcc", "clang"} {
+		t.Run(compiler, func(t *testing.T) {
+			t.Parallel()
+			library := supportAgent(t, compiler)
+			for _, x := range []struct {
+				source, flags, options string
+				args                   []string
+			}{
+				{"support_step.c", "-O2", map[string]string{"gcc": "", "clang": "check_interval_ms=1"}[compiler], []string{"1"}},
+				{"support_limit.c", "-O2", "quarantine_mb=16", nil},
+			} {
+				compile := compiler
+				if strings.HasSuffix(x.source, ".cc") {
+					compile = map[string]string{"gcc": "g++", "clang": "clang++"}[compiler]
+				}
+				program := supportBuild(t, compile, append(strings.Fields(x.flags), x.source)...)
+				args := append([]string{program}, x.args...)
+				got := supportStart(t, library, x.options, args...)
+				got.check(t, 0)
+				if got.stdout != "ok\n" || got.stderr != "" {
+					t.Errorf("%s, %q: %s%s", x.source, x.options, got.stdout, got.stderr)
+				}
+				if got := supportStart(t, "", "", args...); got.status.ExitStatus() != 3 {
+					t.Errorf("%s succeeds without the agent", x.source)
+				}
+			}
+		})
+	}
+}
