@@ -37,6 +37,21 @@ func TestStartFunction(t *testing.T) {
 	}
 }
 
+// A stack that is cut does not tell what the thread was started with.
+func TestStartOfCutStack(t *testing.T) {
+	for _, x := range []struct {
+		frames []string
+		want   string
+	}{
+		{[]string{"__pthread_kill_implementation"}, ""},
+		{[]string{"poll", "worker", "start_thread"}, "worker"},
+	} {
+		if got := startOf(&unwind.Stack{Frames: frames(x.frames...), Stopped: "no memory"}); got != x.want {
+			t.Errorf("startOf(%q) = %q, want %q", x.frames, got, x.want)
+		}
+	}
+}
+
 // The frame of libstdc++ between start_thread and the thread's own code has no
 // name in a stripped library.
 func TestStartFunctionThroughStrippedRuntime(t *testing.T) {

@@ -69,7 +69,7 @@ func (a *analysis) unwind() error {
 	parallel(len(a.stacks), func(i int) { a.unwinder.Symbolize(a.stacks[i].stack.Frames) })
 	for _, g := range a.stacks {
 		a.share(g)
-		start := startFunction(g.stack.Frames)
+		start := startOf(&g.stack)
 		for _, t := range g.threads {
 			t.Ref.Start = start
 			if start != "" && t.Ref.Name == a.process.Program.Command {
@@ -210,6 +210,16 @@ func guarded(f func(int), i int) (panicked any) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	f(i)
 	return nil
+}
+
+// startOf is the function that a thread was started with; "" for a stack of
+// which the outermost part is not known.
+func startOf(s *unwind.Stack) string {
+	wrapper := func(c image.SymbolizedCall) bool { return startWrapper(c.Site.Function) }
+	if n := len(s.Frames); n > 0 && s.Stopped != "" && !slices.ContainsFunc(s.Frames[n-1].Calls, wrapper) {
+		return ""
+	}
+	return startFunction(s.Frames)
 }
 
 // startFunction is the function that the thread was started with: what main's
