@@ -12,7 +12,8 @@
 #define DG_GUARDS 15000u
 #define DG_LARGE_RING 1024u
 #define DG_KEPT_LISTS 192
-#define DG_KEPT_MIN (16ull << 20)
+/* The most that it had in use is forgotten after so many frees. */
+#define DG_PEAK_FREES 1024u
 /* Larger ones give their memory back when freed, as with glibc, whose
  * threshold for mmap ends there. */
 #define DG_TRIM (32ull << 20)
@@ -37,7 +38,9 @@ static struct {
 	uint64_t lists[DG_KEPT_KINDS][DG_KEPT_LISTS];
 	uint64_t bytes; /* resident in whole ones, about */
 	uint64_t space; /* of address space in all */
-	uint64_t live;  /* bytes of live objects */
+	uint64_t live;  /* resident in live ones, about */
+	uint64_t peak, recent; /* the most in use, and since it was last forgotten */
+	uint32_t frees;
 	uint32_t guards;
 } dg_kept;
 
@@ -86,6 +89,44 @@ static uint64_t *dg_resident(struct dg_span *s)
 	return &s->reserved[1];
 }
 
+/* Of a live object's run. */
+static void dg_resident_set(struct dg_span *s, uint64_t bytes)
+{
+	__atomic_fetch_add(&dg_kept.live, bytes - *dg_resident(s), __ATOMIC_RELAXED);
+	*dg_resident(s) = bytes;
+}
+
+/* What is in use of large and small objects. Needs the lock. */
+static uint64_t dg_in_use(void)
+{
+	return __atomic_load_n(&dg_kept.live, __ATOMIC_RELAXED) + (dg_super.used << DG_UNIT_SHIFT);
+}
+
+static void dg_peak_note(void)
+{
+	uint64_t use = dg_in_use();
+
+	dg_kept.recent = dg_most(dg_kept.recent, use);
+	dg_kept.peak = dg_most(dg_kept.peak, use);
+	if (++dg_kept.frees % DG_PEAK_FREES == 0) {
+		dg_kept.peak = dg_kept.recent;
+		dg_kept.recent = use;
+	}
+}
+
+/* How much may be kept when `more` bytes come into use: together with the
+ * quarantine no more than its budget and what the program had in use before. So
+ * its peak is what it would be without us, and large buffers that come and go
+ * do not fault in their memory each time. */
+static uint64_t dg_kept_bound(uint64_t more)
+{
+	uint64_t use = dg_in_use() + more, most = dg_most(dg_kept.peak, use);
+
+	most += dg_root->large_budget;
+	use += dg_root->large_quarantined;
+	return most > use ? most - use : 0;
+}
+
 static enum dg_kept_kind dg_kept_kind(struct dg_span *s)
 {
 	return *dg_resident(s) > DG_PAGE ? DG_WHOLE : DG_STRIPPED;
@@ -119,7 +160,6 @@ static void dg_large_strip(struct dg_span *s)
 
 	if (rest < s->end)
 		dg_sys3(SYS_madvise, rest, s->end - rest, MADV_DONTNEED);
-	*dg_resident(s) = DG_PAGE;
 }
 
 /* A kept run becomes free units. Needs the lock. */
@@ -139,32 +179,38 @@ static void dg_kept_drop(struct dg_span *s)
 	dg_run_put(dg_span_index(s), units);
 }
 
-/* The longest kept run of a kind. */
-static struct dg_span *dg_kept_longest(enum dg_kept_kind kind)
+/* The shortest kept run of a kind with so many bytes, or the longest one. */
+static struct dg_span *dg_kept_find(enum dg_kept_kind kind, uint64_t bytes)
 {
-	uint32_t k = DG_KEPT_LISTS;
+	struct dg_span *found = NULL;
+	uint64_t units = (bytes + DG_UNIT - 1) >> DG_UNIT_SHIFT;
+	uint32_t k;
 
-	while (k--)
+	for (k = dg_kept_list(units); k < DG_KEPT_LISTS; k++)
 		if (dg_kept.lists[kind][k])
 			return dg_span(dg_kept.lists[kind][k] - 1);
-	return NULL;
+	for (k = dg_kept_list(units); k-- && !found;)
+		if (dg_kept.lists[kind][k])
+			found = dg_span(dg_kept.lists[kind][k] - 1);
+	return found;
 }
 
 /* Gives memory back until no more than `bytes` are left, address space until
- * no more than `space`: the longest runs first. */
+ * no more than `space`: with few calls, but not much more than is asked. */
 static void dg_kept_trim(uint64_t bytes, uint64_t space)
 {
 	struct dg_span *s;
 
-	while (dg_kept.bytes > bytes && (s = dg_kept_longest(DG_WHOLE))) {
+	while (dg_kept.bytes > bytes && (s = dg_kept_find(DG_WHOLE, dg_kept.bytes - bytes))) {
 		dg_kept_remove(s);
 		dg_large_strip(s);
+		*dg_resident(s) = DG_PAGE;
 		dg_kept_add(s);
 	}
 	while (dg_kept.space > space) {
-		s = dg_kept_longest(DG_STRIPPED);
+		s = dg_kept_find(DG_STRIPPED, dg_kept.space - space);
 		if (!s)
-			s = dg_kept_longest(DG_WHOLE);
+			s = dg_kept_find(DG_WHOLE, dg_kept.space - space);
 		if (!s)
 			return;
 		dg_kept_drop(s);
@@ -191,8 +237,15 @@ static struct dg_span *dg_kept_take(enum dg_kept_kind kind, uint64_t units, uint
 	return NULL;
 }
 
-/* A run of at least so many units that is nobody else's. */
-static struct dg_span *dg_large_run(uint64_t units, uint32_t reach, bool *cached)
+static void dg_kept_make_room(uint64_t bytes)
+{
+	if (dg_kept.bytes)
+		dg_kept_trim(dg_kept_bound(bytes), UINT64_MAX);
+}
+
+/* A run of at least so many units that is nobody else's, of which `touched`
+ * bytes will be written. */
+static struct dg_span *dg_large_run(uint64_t units, uint64_t touched, uint32_t reach, bool *cached)
 {
 	struct dg_span *s;
 
@@ -209,6 +262,8 @@ static struct dg_span *dg_large_run(uint64_t units, uint32_t reach, bool *cached
 			*dg_resident(s) = 0;
 		}
 	}
+	if (s && touched > *dg_resident(s))
+		dg_kept_make_room(touched);
 	dg_unlock();
 	return s;
 }
@@ -235,7 +290,7 @@ static void dg_large_set(struct dg_span *s, uint64_t object, uint64_t size, uint
 	s->object = object;
 	s->size = size;
 	*dg_resident(s) = dg_most(*dg_resident(s), size);
-	__atomic_fetch_add(&dg_kept.live, size, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&dg_kept.live, *dg_resident(s), __ATOMIC_RELAXED);
 	s->class_ = 0;
 	s->slots = s->carved = 1;
 	s->slot = s->first = s->central = s->heap = 0;
@@ -251,14 +306,14 @@ static void dg_large_set(struct dg_span *s, uint64_t object, uint64_t size, uint
 }
 
 /* A run for so many bytes, nobody's yet: its flags say whether it is clean. */
-static struct dg_span *dg_large_get(uint64_t bytes, uint32_t reach, const uint64_t *slot,
-				    bool *clean)
+static struct dg_span *dg_large_get(uint64_t bytes, uint64_t touched, uint32_t reach,
+				    const uint64_t *slot, bool *clean)
 {
 	uint64_t units = (bytes + DG_UNIT - 1) >> DG_UNIT_SHIFT;
 	struct dg_span *s;
 	bool cached;
 
-	s = dg_large_run(units, reach, &cached);
+	s = dg_large_run(units, touched, reach, &cached);
 	if (!s)
 		return NULL;
 	*clean = !cached && s->flags & DG_SPAN_CLEAN;
@@ -285,7 +340,7 @@ static DG_COLD void *dg_large_new(uint64_t size, uint64_t align, uint64_t word,
 
 	if (size > DG_OBJECTS_LIMIT || align > DG_OBJECTS_LIMIT)
 		return NULL;
-	s = dg_large_get(size + DG_MIN_CANARY + DG_PAGE + align, DG_REACH, slot, clean);
+	s = dg_large_get(size + DG_MIN_CANARY + DG_PAGE + align, size, DG_REACH, slot, clean);
 	if (!s)
 		return NULL;
 	dg_large_set(s, (s->end - DG_MIN_CANARY - size) & -align, size, word);
@@ -315,7 +370,8 @@ static DG_COLD void *dg_large_grow(struct dg_span *old, uint64_t size, uint64_t 
 
 	if (size > DG_OBJECTS_LIMIT / 2)
 		return NULL;
-	s = dg_large_get(size + size / 2 + DG_MIN_CANARY + 3 * DG_PAGE, DG_REACH_GROWING, slot,
+	s = dg_large_get(size + size / 2 + DG_MIN_CANARY + 3 * DG_PAGE,
+			 old->size < DG_MOVE ? size : size - old->size, DG_REACH_GROWING, slot,
 			 &clean);
 	if (!s)
 		return NULL;
@@ -327,7 +383,7 @@ static DG_COLD void *dg_large_grow(struct dg_span *old, uint64_t size, uint64_t 
 	DG_ORDER();
 	if (old->size >= DG_MOVE && *dg_resident(s) < old->size && in == old->object - page &&
 	    dg_large_pages(page, dg_span_start(s), bytes))
-		*dg_resident(old) = DG_PAGE;
+		dg_resident_set(old, dg_most(*dg_resident(old) - old->size, DG_PAGE));
 	else
 		memcpy((void *)(dg_span_start(s) + in), (const void *)old->object, old->size);
 	dg_large_set(s, dg_span_start(s) + in, size, word);
@@ -363,11 +419,11 @@ static DG_COLD bool dg_large_yield(void)
 static void dg_large_push(struct dg_span *s)
 {
 	struct dg_ring *r = &dg_root->large;
-	uint64_t bound = DG_KEPT_MIN;
 
 	if (!dg_lock())
 		return; /* an interrupted call has it: the run is not reused */
-	__atomic_fetch_sub(&dg_kept.live, s->size, __ATOMIC_RELAXED);
+	dg_peak_note();
+	__atomic_fetch_sub(&dg_kept.live, *dg_resident(s), __ATOMIC_RELAXED);
 	if (!r->entries) {
 		r->entries = (uint64_t)dg_meta(DG_LARGE_RING * sizeof(struct dg_freed), 64);
 		r->mask = r->entries ? DG_LARGE_RING - 1 : 0;
@@ -386,9 +442,7 @@ static void dg_large_push(struct dg_span *s)
 		s->reserved[0] = dg_with_state(s->reserved[0], DG_REUSABLE);
 		dg_kept_add(s);
 	}
-	if (dg_kept.live / 8 > bound)
-		bound = dg_kept.live / 8;
-	dg_kept_trim(bound, DG_KEPT_SPACE + dg_kept.live);
+	dg_kept_trim(dg_kept_bound(0), DG_KEPT_SPACE + dg_kept.live);
 	dg_unlock();
 }
 
@@ -402,8 +456,10 @@ static void dg_large_free(struct dg_span *s, uint32_t site, uint32_t thread)
 	dg_fill(s->object, DG_FILLED(s->size, dg_hot.fill));
 	DG_ORDER();
 	s->kind = DG_SPAN_FREED;
-	if (s->size > DG_TRIM)
+	if (s->size > DG_TRIM) {
 		dg_large_strip(s);
+		dg_resident_set(s, DG_PAGE);
+	}
 	dg_large_push(s);
 }
 
@@ -414,9 +470,12 @@ static bool dg_large_resize(struct dg_span *s, uint64_t size, uint64_t word)
 		return false;
 	dg_canary_run(s->object + size, dg_behind(s->object, size, s->end));
 	DG_ORDER();
-	__atomic_fetch_add(&dg_kept.live, size - s->size, __ATOMIC_RELAXED);
 	s->size = size;
 	s->reserved[0] = word;
-	*dg_resident(s) = dg_most(*dg_resident(s), size);
+	if (size > *dg_resident(s) && dg_lock()) {
+		dg_kept_make_room(size - *dg_resident(s));
+		dg_unlock();
+	}
+	dg_resident_set(s, dg_most(*dg_resident(s), size));
 	return true;
 }

@@ -21,6 +21,7 @@ static struct {
 	uint64_t waiting[DG_CLASSES]; /* spans with waiting slots */
 	uint64_t words[DG_CLASSES];   /* words of spans that are no more, chained through the first */
 	uint64_t top;                 /* units from here to the boundary were never used */
+	uint64_t used;                /* units of spans of slots */
 } dg_super;
 
 static inline struct dg_span *dg_span(uint64_t index)
@@ -197,6 +198,9 @@ static struct dg_span *dg_run_take(uint64_t units)
  * nothing. */
 static DG_COLD bool dg_large_yield(void);
 
+/* large.c: so many bytes, never used before, come into use. */
+static void dg_kept_make_room(uint64_t bytes);
+
 /* Evidence of what was freed is worth less than the program's next object. */
 static struct dg_span *dg_run_take_hard(uint64_t units)
 {
@@ -261,6 +265,9 @@ static struct dg_span *dg_span_new(uint32_t heap, uint32_t c)
 		dg_super.words[c] = words;
 		return NULL;
 	}
+	if (s->flags & DG_SPAN_CLEAN)
+		dg_kept_make_room((uint64_t)units << DG_UNIT_SHIFT);
+	dg_super.used += units;
 	s->class_ = (uint8_t)c;
 	s->units = units;
 	s->slot = slot;
@@ -286,6 +293,7 @@ static void dg_span_dissolve(struct dg_span *s)
 	uint32_t units = s->units, c = s->class_, i;
 
 	dg_list_remove(&dg_super.waiting[c], s);
+	dg_super.used -= units;
 	for (i = 0; i < units; i++)
 		s[i].kind = DG_SPAN_NONE;
 	DG_ORDER();
@@ -333,14 +341,20 @@ static void dg_waiting_put(struct dg_span *s, uint32_t slot)
 		dg_span_dissolve(s);
 }
 
+/* What a heap fetches in one go is lost to the others. */
+#define DG_BATCH_BYTES 8192u
+
 /* Takes up to `limit` waiting slots of a class, so that row[n-1] is the lowest
  * address of the first span. */
 static uint32_t dg_waiting_take(uint32_t c, uint64_t *row, uint32_t limit)
 {
+	uint32_t few = DG_BATCH_BYTES / dg_class_slot(c);
 	uint64_t *bits, base, swap;
 	struct dg_span *s;
 	uint32_t n = 0, i, k;
 
+	if (few < limit)
+		limit = few ? few : 1;
 	while (n < limit && dg_super.waiting[c]) {
 		s = dg_span(dg_super.waiting[c] - 1);
 		bits = (uint64_t *)s->bitmap;

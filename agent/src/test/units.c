@@ -4,6 +4,7 @@
 #include "../agent.c"
 
 #include <stdio.h>
+#include <sys/resource.h>
 
 static unsigned long checks;
 
@@ -148,7 +149,7 @@ static void test_waiting(void)
 {
 	uint64_t row[DG_BATCH], first;
 	struct dg_span *s;
-	uint32_t c = dg_class(700), i, n;
+	uint32_t c = dg_class(300), i, n;
 
 	CHECK(dg_lock(), "lock");
 	s = dg_span_new(0, c);
@@ -160,7 +161,88 @@ static void test_waiting(void)
 	CHECK(n >= 20 && s->central == 0, "%u taken, %u left", n, s->central);
 	for (i = 0; i < 20; i++)
 		CHECK(row[n - 1 - i] == first + (uint64_t)i * s->slot, "place %u", i);
+	s = dg_span_new(0, DG_CLASSES - 1);
+	for (i = 0; i < s->slots; i++)
+		dg_waiting_put(s, i);
+	n = dg_waiting_take(DG_CLASSES - 1, row, DG_BATCH);
+	CHECK(n == 1, "%u of 128 KiB taken", n);
 	dg_unlock();
+}
+
+/* What the counters say of large objects, against the spans themselves. */
+static void check_kept(void)
+{
+	uint64_t i, units = dg_root->objects.used >> DG_UNIT_SHIFT, live = 0, kept = 0, small = 0;
+	uint64_t before = dg_root->large_quarantined, sum;
+	struct dg_span *s;
+
+	for (i = 0; i < units; i++) {
+		s = dg_span(i);
+		if (s->kind == DG_SPAN_LARGE)
+			live += *dg_resident(s);
+		else if (s->kind == DG_SPAN_SMALL)
+			small += s->units;
+		else if (s->kind == DG_SPAN_FREED && dg_state(s->reserved[0]) == DG_REUSABLE &&
+			 dg_kept_kind(s) == DG_WHOLE)
+			kept += *dg_resident(s);
+	}
+	CHECK(live == dg_kept.live, "%lu live, %lu counted", live, dg_kept.live);
+	CHECK(kept == dg_kept.bytes, "%lu kept, %lu counted", kept, dg_kept.bytes);
+	CHECK(small == dg_super.used, "%lu small, %lu counted", small, dg_super.used);
+	sum = dg_in_use() + kept + before;
+	CHECK(sum <= dg_most(dg_kept.peak, dg_in_use()) + dg_root->large_budget,
+	      "%lu in use and kept of %lu", sum, dg_kept.peak);
+}
+
+static void test_kept(void)
+{
+	uint64_t random = 1, size, i, k;
+	char *p[24] = { NULL };
+
+	for (i = 0; i < 4000; i++) {
+		random = random * 6364136223846793005ull + 1442695040888963407ull;
+		k = (random >> 33) % 24;
+		size = 1ull << (17 + (random >> 40) % 5);
+		size += (random >> 45) % size;
+		if (random >> 63) {
+			p[k] = realloc(p[k], size);
+		} else {
+			free(p[k]);
+			p[k] = malloc(size);
+		}
+		CHECK(p[k], "no memory");
+		p[k][0] = p[k][size - 1] = 1;
+		check_kept();
+	}
+	for (k = 0; k < 24; k++)
+		free(p[k]);
+	check_kept();
+}
+
+static long faults(void)
+{
+	struct rusage r;
+
+	getrusage(RUSAGE_SELF, &r);
+	return r.ru_minflt;
+}
+
+/* A large buffer that comes and goes does not fault in its memory each time. */
+static void test_coming_and_going(void)
+{
+	uint64_t size = 8u << 20, i;
+	long before = faults(), met;
+
+	for (i = 0; i < 100; i++) {
+		char *p = malloc(size);
+
+		CHECK(p, "no memory");
+		memset(p, 1, size);
+		__asm__ volatile("" : : "r"(p) : "memory"); /* or the stores are dropped */
+		free(p);
+	}
+	met = faults() - before;
+	CHECK(met < 4 * (long)(size / DG_PAGE), "%ld faults", met);
 }
 
 int main(void)
@@ -177,6 +259,8 @@ int main(void)
 		test_fill(n);
 	test_runs();
 	test_waiting();
+	test_kept();
+	test_coming_and_going();
 	printf("units: %lu checks\n", checks);
 	return 0;
 }
