@@ -23,6 +23,7 @@ func TestStartFunction(t *testing.T) {
 	}{
 		{[]string{"nanosleep", "run", "main", "__libc_start_call_main", "__libc_start_main", "_start"}, "main"},
 		{[]string{"nanosleep", "", "", "__libc_start_call_main", "__libc_start_main", ""}, "main"},
+		{[]string{"nanosleep", "pymain_main", "Py_BytesMain", "__libc_start_call_main", "__libc_start_main", "_start"}, "main"},
 		{[]string{"poll", "loop(int)", "worker(void*)", "start_thread", "clone3"}, "worker"},
 		{[]string{"poll", "", "start_thread", "clone3"}, ""},
 		{[]string{"append", "std::thread::_State_impl<X>::_M_run()", "execute_native_thread_routine", "start_thread"}, "append"},

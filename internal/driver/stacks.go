@@ -234,12 +234,12 @@ func startFunction(frames []unwind.Frame) string {
 			switch {
 			case name != "" && startWrapper(name):
 				wrapper = name
-			case name != "" && strings.HasPrefix(wrapper, "__libc_start") && image.CanonicalName(name) == "exit":
-				return "main" // which has returned
+			case strings.HasPrefix(wrapper, "__libc_start"):
+				// It has no name in a stripped program, no frame if its last call
+				// was a jump (Python's is), and has returned if exit was called.
+				return "main"
 			case name != "":
 				return evidence.ShortName(name)
-			case strings.HasPrefix(wrapper, "__libc_start"):
-				return "main" // it has no name in a stripped program
 			case wrapper != "" && !runtimeWithoutNames(calls[j].Site.Module):
 				return ""
 			}
