@@ -121,9 +121,11 @@ type analysis struct {
 	heap      *agentHeap
 	heapWords *failure.HeapWords
 	// filled is the freed object whose fill the program took for a pointer,
-	// faulted the object beside which it faulted, and cell the memory that the
-	// bad value was read from; unset when it is not of the heap.
+	// guarded the canary that it took for one, faulted the object beside which it
+	// faulted, and cell the memory that the bad value was read from; unset when it
+	// is not of the heap.
 	filled  *filled
+	guarded *guardWord
 	faulted *agent.Object
 	cell    evidence.Addr
 }

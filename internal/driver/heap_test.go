@@ -64,6 +64,9 @@ func (s *scene) error(kind, when uint32, object evidence.Addr, pointer evidence.
 	return e
 }
 
+// canaryWord is the canary of the heap under test, taken for a pointer.
+const canaryWord = evidence.Addr(agent.DefaultCanary)
+
 const madeWords = `allocated by thread 1 "worker" at 0x401010`
 const lifeOfFreed = "freed by a thread that ended (LWP 101) at 0x402010, " + madeWords
 
@@ -82,7 +85,7 @@ func TestEndedByAgent(t *testing.T) {
 		}, evidence.DoubleFree, `double free of a 40-byte object at FREED, thread 1 "worker": first ` + lifeOfFreed},
 		{"realloc of freed", func(s *scene) agent.RawError {
 			return s.error(agent.ErrorDoubleFree, agent.AtRealloc, s.freed, s.freed)
-		}, evidence.DoubleFree, `realloc of a 40-byte object at FREED, thread 1 "worker": first ` + lifeOfFreed},
+		}, evidence.DoubleFree, `realloc, after its free, of a 40-byte object at FREED, thread 1 "worker": ` + lifeOfFreed},
 		{"middle", func(s *scene) agent.RawError {
 			return s.error(agent.ErrorFreeMiddle, agent.AtFree, s.live, s.live+8)
 		}, evidence.InvalidFree, `free of a pointer 8 bytes into a 40-byte object at LIVE, thread 1 "worker": ` + madeWords},
@@ -211,6 +214,13 @@ func TestHeapFault(t *testing.T) {
 		}, evidence.UseAfterFree, evidence.Inferred,
 			"use after free by a write: WORD was read from freed memory at FREED, which is a 40-byte object by now; " + madeWords,
 			[]evidence.FindingKind{evidence.FindingUseAfterFree}},
+		{"canary word", func(s *scene) evidence.Failure {
+			return fault(evidence.NonCanonical, canaryWord+16, canaryWord)
+		}, evidence.HeapOverflow, evidence.Inferred,
+			"heap overflow by a write: CANARY was read from beside an object, where the agent's canary lies", nil},
+		{"canary word far away", func(s *scene) evidence.Failure {
+			return fault(evidence.NonCanonical, canaryWord+4096, canaryWord+4096)
+		}, evidence.NonCanonical, evidence.FromCore, "", nil},
 		{"guard page", func(s *scene) evidence.Failure {
 			return fault(evidence.ProtectedPage, s.large+largeSize+16, s.large+largeSize+16)
 		}, evidence.HeapOverflow, evidence.FromCore,
@@ -266,7 +276,7 @@ func TestHeapFault(t *testing.T) {
 			if got.Kind != x.kind || got.Proof != x.proof {
 				t.Errorf("kind %s [%s], want %s [%s]", got.Kind, got.Proof, x.kind, x.proof)
 			}
-			names := strings.NewReplacer((word(s.freed) + 24).String(), "WORD+24", word(s.freed).String(), "WORD", s.freed.String(), "FREED",
+			names := strings.NewReplacer(canaryWord.String(), "CANARY", (word(s.freed) + 24).String(), "WORD+24", word(s.freed).String(), "WORD", s.freed.String(), "FREED",
 				(s.large + largeSize + 16).String(), "END+16", s.large.String(), "LARGE",
 				(s.live + 40 + 1<<30).String(), "LIVE+40+2^30", s.live.String(), "LIVE")
 			if text := names.Replace(got.Sentence); x.sentence != "" && text != x.sentence {
@@ -283,6 +293,24 @@ func TestHeapFault(t *testing.T) {
 				t.Errorf("findings %v, want %v", kinds, x.findings)
 			}
 		})
+	}
+}
+
+// The origin of a canary that was taken for a pointer names the object.
+func TestBlameGuard(t *testing.T) {
+	for _, holds := range []bool{true, false} {
+		s := newScene()
+		value := canaryWord
+		a := s.analysis(t, fault(evidence.NonCanonical, value+16, value))
+		if err := a.heapFault(); err != nil {
+			t.Fatal(err)
+		}
+		cell := s.live + 40
+		a.name(&staticscan.Blame{Role: staticscan.RolePointer, Pointer: "v[i]", Accessed: "v[i]->next", Value: &value, Cell: &cell, CellHolds: holds})
+		want := fmt.Sprintf("heap overflow by a write of v[i]->next: v[i] was read from the agent's canary, directly behind the end of a 40-byte object at %v; %s", s.live, madeWords)
+		if got := a.result.Failure.Sentence; (got == want) != holds {
+			t.Errorf("the cell holds the value: %v; %s\nwant %s", holds, got, want)
+		}
 	}
 }
 

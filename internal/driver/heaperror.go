@@ -27,11 +27,10 @@ func (h *agentHeap) judge(e *agent.Error, f *evidence.Finding) verdict {
 	case agent.ErrorUseAfterFree:
 		return verdict{evidence.FindingUseAfterFree, evidence.UseAfterFree, "use after free found", h.damageWhy(evidence.FindingUseAfterFree, e, f)}
 	case agent.ErrorDoubleFree:
-		what := "double free"
 		if e.When == agent.AtRealloc {
-			what = "realloc"
+			return verdict{evidence.FindingDoubleFree, evidence.DoubleFree, "realloc, after its free, of " + h.objectWords(e), life(f)}
 		}
-		return verdict{evidence.FindingDoubleFree, evidence.DoubleFree, fmt.Sprintf("%s of %s", what, h.objectWords(e)), firstFreed(f)}
+		return verdict{evidence.FindingDoubleFree, evidence.DoubleFree, "double free of " + h.objectWords(e), firstFreed(f)}
 	case agent.ErrorMismatch:
 		what := "mismatched free"
 		if e.Object != nil {

@@ -82,6 +82,9 @@ func (a *analysis) heapFault() error {
 	if done, err := a.readFromFreed(pointers); done || err != nil {
 		return err
 	}
+	if a.readFromGuard(pointers) {
+		return nil
+	}
 	fault := a.result.Failure.Fault
 	near, found, err := a.heap.Nearest(fault.Addr)
 	if err != nil {
@@ -246,6 +249,10 @@ func (a *analysis) blameHeap(blame *staticscan.Blame) {
 	}
 	a.cell = *blame.Cell
 	switch {
+	case a.guarded != nil:
+		if blame.CellHolds && !o.Contains(a.cell) {
+			a.heapWords.Why = a.guarded.why(a.heap, name, a.cell, &o)
+		}
 	case a.filled != nil:
 		if o.Addr == a.filled.object.Addr && blame.CellHolds {
 			a.filled.cell = a.cell
