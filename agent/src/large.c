@@ -356,7 +356,10 @@ static bool dg_large_pages(uint64_t from, uint64_t to, uint64_t bytes)
 		return false;
 	/* Nobody else can have taken the place but by mapping at random: then it
 	 * is theirs, and the run must never be used again. */
-	return dg_map_at(from, bytes) == 0;
+	if (dg_map_at(from, bytes))
+		return false;
+	dg_objects_mapped(from, bytes);
+	return true;
 }
 
 /* The object grown to another run with room for half as much again, so that

@@ -25,13 +25,31 @@ static long dg_map_at(uint64_t addr, uint64_t bytes)
 	return -EEXIST;
 }
 
-/* Metadata is touched sparsely: huge pages would make it large. */
+/* What is touched sparsely would become large of huge pages. A kernel without
+ * them refuses this. */
+static void dg_small_pages(uint64_t addr, uint64_t bytes)
+{
+	dg_sys3(SYS_madvise, addr, bytes, MADV_NOHUGEPAGE);
+}
+
 static bool dg_map_metadata(uint64_t addr, uint64_t bytes)
 {
 	if (dg_map_at(addr, bytes))
 		return false;
-	dg_sys3(SYS_madvise, addr, bytes, MADV_NOHUGEPAGE);
+	dg_small_pages(addr, bytes);
 	return true;
+}
+
+/* The linker's: where the library's own tables lie, which are metadata, too. */
+extern char __bss_start[] __attribute__((visibility("hidden")));
+extern char _end[] __attribute__((visibility("hidden")));
+
+static void dg_tables_in_small_pages(void)
+{
+	uint64_t start = ((uint64_t)__bss_start + DG_PAGE - 1) & ~(uint64_t)(DG_PAGE - 1);
+
+	if (start < (uint64_t)_end)
+		dg_small_pages(start, (uint64_t)_end - start);
 }
 
 static bool dg_grow(struct dg_window *w, uint64_t bytes)
@@ -101,6 +119,7 @@ static bool dg_map_root(void)
 	}
 	if (k == DG_TRIES)
 		return false;
+	dg_tables_in_small_pages();
 	dg_root = (struct dg_root *)base;
 	dg_root->base = base;
 	dg_root->fallback = k != 0;

@@ -15,6 +15,10 @@
 #define DG_RUN_TAIL 0x200u
 #define DG_SPAN_CLEAN 0x400u /* its memory was never used */
 #define DG_LOST_TRIES 1024
+/* So much of the objects' window never is in huge pages: each class's span is
+ * touched at its start only, which with 2 MiB at a time would be all of it. In
+ * what is larger that is a small part, and huge pages make it faster. */
+#define DG_SMALL_PAGES (32ull << 20)
 
 static struct {
 	uint64_t runs[DG_RUN_LISTS];  /* free runs: index plus one of the first */
@@ -102,6 +106,12 @@ static void dg_run_put(uint64_t index, uint64_t units)
 	dg_list_add(dg_run_list(units), s);
 }
 
+static void dg_objects_mapped(uint64_t at, uint64_t bytes)
+{
+	if (at - dg_hot.objects < DG_SMALL_PAGES)
+		dg_small_pages(at, bytes);
+}
+
 /* Maps more behind the boundary. Where somebody else's memory is in the way,
  * what is left before it becomes a free run, and the search goes on behind. */
 static bool dg_extend(uint64_t bytes)
@@ -120,6 +130,7 @@ static bool dg_extend(uint64_t bytes)
 			return false;
 		err = dg_map_at(w->start + w->mapped, bytes);
 		if (!err) {
+			dg_objects_mapped(w->start + w->mapped, bytes);
 			w->mapped += bytes;
 			w->used = w->mapped;
 			dg_root->spans.used = w->mapped >> DG_UNIT_SHIFT;
