@@ -1,9 +1,13 @@
 package agent_test
 
 import (
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
+
+const newFlags = "-std=c++17 -O1 -fno-builtin -fsized-deallocation -Wno-unused-function -Wno-unknown-warning-option -Wno-sized-deallocation"
 
 // Programs that make it hard for the agent: they interrupt it, take its memory
 // away, or use what few programs use. Each prints "ok" after it saw that the
@@ -19,6 +23,12 @@ func TestAdversePrograms(t *testing.T) {
 			}{
 				{"support_step.c", "-O2", map[string]string{"gcc": "", "clang": "check_interval_ms=1"}[compiler], []string{"1"}},
 				{"support_limit.c", "-O2", "quarantine_mb=16", nil},
+				{"support_edges.c", "-O2 -fno-builtin", "", nil},
+				{"support_stack.c", "-O2 -fno-builtin -Wl,-z,now", "on_error=continue", nil},
+				{"support_odd.c", "-O2 -fno-builtin", "", nil},
+				{"support_odd.c", "-O2 -fno-builtin", "check_interval_ms=1", nil},
+				{"support_new.cc", newFlags, "", nil},
+				{"support_new.cc", newFlags + " -DSUPPORT_REPLACE", "", nil},
 			} {
 				compile := compiler
 				if strings.HasSuffix(x.source, ".cc") {
@@ -36,5 +46,22 @@ func TestAdversePrograms(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Objects bound to their own dependencies first, and by whose RUNPATH others
+// are found.
+func TestAdverseDeepBinding(t *testing.T) {
+	for _, compiler := range []string{"gcc", "clang"} {
+		library := supportAgent(t, compiler)
+		object := []string{"-O2", "-fPIC", "-shared", "-DSUPPORT_OBJECT", "support_deep.c"}
+		inner := supportBuild(t, compiler, slices.Clone(object)...)
+		outer := supportBuild(t, compiler, append(object, "-Wl,--enable-new-dtags,-rpath,"+filepath.Dir(inner))...)
+		program := supportBuild(t, compiler, "-O2", "support_deep.c")
+		got := supportStart(t, library, "", program, outer, filepath.Base(inner))
+		got.check(t, 0)
+		if got.stdout != "ok\n" || got.stderr != "" {
+			t.Errorf("%s: %s%s", compiler, got.stdout, got.stderr)
+		}
 	}
 }

@@ -29,4 +29,5 @@ DG_EXPORT uint64_t diagnose_agent_root;
 #include "invalid.c"
 #include "release.c"
 #include "malloc.c"
+#include "load.c"
 #include "cxx.c"

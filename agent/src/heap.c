@@ -44,7 +44,7 @@ static bool dg_heaps_start(void)
 	h->word = DG_WORD(DG_LIVE, 0);
 	dg_hot.shared = h;
 	dg_root->heaps.used = 1;
-	return true;
+	return dg_spare_start();
 }
 
 /* The heap that serves this call when the thread's own cannot. */
@@ -213,7 +213,7 @@ static DG_COLD void *dg_allocate_slow(uint64_t size, uint64_t align, uint32_t ap
 	void *p;
 
 	if (!h) {
-		p = dg_spare(size, align, api, slot);
+		p = dg_spare(NULL, size, align, api, slot);
 		if (!p)
 			errno = ENOMEM;
 		return p;
@@ -225,7 +225,7 @@ static DG_COLD void *dg_allocate_slow(uint64_t size, uint64_t align, uint32_t ap
 	if (DG_UNLIKELY(!p) && size <= DG_OBJECTS_LIMIT && dg_give_way(h, slot))
 		p = dg_obtain(h, c, size, align, word, slot, &zero);
 	if (DG_UNLIKELY(!p))
-		p = dg_spare(size, align, api, slot);
+		p = dg_spare(h, size, align, api, slot);
 	if (p)
 		h->allocations++;
 	else
@@ -247,7 +247,7 @@ static DG_COLD void *dg_allocate_rest(struct dg_heap *h, uint64_t size, uint32_t
 	if (DG_UNLIKELY(!p) && dg_give_way(h, slot))
 		p = dg_take(h, c, size, word, slot);
 	if (DG_UNLIKELY(!p))
-		p = dg_spare(size, 16, api, slot);
+		p = dg_spare(h, size, 16, api, slot);
 	if (p)
 		h->allocations++;
 	else

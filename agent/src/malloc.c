@@ -107,13 +107,16 @@ DG_EXPORT void *aligned_alloc(size_t align, size_t size)
 
 DG_EXPORT int posix_memalign(void **to, size_t align, size_t size)
 {
+	int before = errno;
 	void *p;
 
 	if (align % sizeof(void *) || !align || align & (align - 1))
 		return EINVAL;
 	p = dg_aligned(align, size, DG_API_MALLOC, DG_RETURN_SLOT());
-	if (!p)
+	if (!p) {
+		errno = before;
 		return ENOMEM;
+	}
 	*to = p;
 	return 0;
 }

@@ -214,7 +214,7 @@ static DG_COLD void *dg_move_hard(struct dg_heap *h, const struct dg_found *f, u
 
 	if (size <= DG_OBJECTS_LIMIT && dg_give_way(h, slot))
 		to = dg_move(h, f, old, size, word, slot);
-	return to ? to : dg_spare_copy(f->object, old, size, slot);
+	return to ? to : dg_spare_copy(h, f->object, old, size, slot);
 }
 
 static void *dg_reallocate_in(struct dg_heap *h, uint64_t p, uint64_t size, const uint64_t *slot)
@@ -228,6 +228,9 @@ static void *dg_reallocate_in(struct dg_heap *h, uint64_t p, uint64_t size, cons
 		dg_bad_pointer(p, DG_AT_REALLOC, slot);
 		return NULL;
 	}
+	/* Sums with what is larger may overflow. */
+	if (size > DG_OBJECTS_LIMIT)
+		return NULL;
 	if (f.span->kind == DG_SPAN_LARGE) {
 		if (!dg_large_stands(f.span) || *f.word >> DG_WORD_API & 3)
 			dg_judge_live(&f, DG_AT_REALLOC, DG_API_MALLOC, slot);
@@ -270,7 +273,7 @@ static DG_COLD void *dg_reallocate_slow(uint64_t p, uint64_t size, const uint64_
 		f = dg_find(p);
 		if (!f.word || f.object != p || dg_state(*f.word) != DG_LIVE)
 			return NULL;
-		return dg_spare_copy(p, f.size, size, slot);
+		return dg_spare_copy(NULL, p, f.size, size, slot);
 	}
 	to = dg_reallocate_in(h, p, size, slot);
 	dg_leave(h);

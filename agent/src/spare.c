@@ -65,7 +65,35 @@ static void *dg_spare_from(uint64_t *spare, uint64_t size, uint64_t align, uint6
 	return (void *)object;
 }
 
-static DG_COLD void *dg_spare(uint64_t size, uint64_t align, uint32_t api, const uint64_t *slot)
+/* heap.c */
+static DG_HOT void *dg_pop(struct dg_heap *h, struct dg_bin *bin, uint64_t size, uint64_t word,
+			   const uint64_t *report);
+
+/* Of the heap that was entered: a spare slot that was freed. A handler that
+ * comes again and again before the lock's holder gets on would use up all. */
+static void *dg_spare_again(struct dg_heap *h, uint32_t k, uint64_t size, uint64_t align,
+			    uint64_t word, const uint64_t *slot)
+{
+	struct dg_bin *bin = &h->bins[dg_class(dg_spare_slots[k])];
+
+	if (size + DG_MIN_CANARY > bin->slot || align > dg_class_align(bin->slot) ||
+	    bin->ring.head == bin->ring.tail)
+		return NULL;
+	return dg_pop(h, bin, size, word, slot);
+}
+
+/* Where spare slots are freed to when no ring can be had. */
+static bool dg_spare_start(void)
+{
+	for (uint32_t k = 0; k < DG_SPARES; k++)
+		if (!dg_ring_grow(&dg_hot.shared->bins[dg_class(dg_spare_slots[k])].ring))
+			return false;
+	return true;
+}
+
+/* h is the heap that was entered, or NULL. */
+static DG_COLD void *dg_spare(struct dg_heap *h, uint64_t size, uint64_t align, uint32_t api,
+			      const uint64_t *slot)
 {
 	uint64_t word = (uint64_t)DG_LIVE << DG_WORD_STATE | (uint64_t)api << DG_WORD_API |
 			(uint64_t)dg_number << DG_WORD_THREAD |
@@ -76,14 +104,17 @@ static DG_COLD void *dg_spare(uint64_t size, uint64_t align, uint32_t api, const
 		return NULL;
 	for (uint32_t k = 0; k < DG_SPARES && !p; k++)
 		p = dg_spare_from(&dg_spares[k], size, align, word);
+	for (uint32_t k = 0; k < DG_SPARES && !p && h; k++)
+		p = dg_spare_again(h, k, size, align, word, slot);
 	return p;
 }
 
 /* A live object's contents in a spare slot; the object itself is lost, as a
  * free is that finds all in the hands of code that it interrupted. */
-static DG_COLD void *dg_spare_copy(uint64_t object, uint64_t old, uint64_t size, const uint64_t *slot)
+static DG_COLD void *dg_spare_copy(struct dg_heap *h, uint64_t object, uint64_t old, uint64_t size,
+				   const uint64_t *slot)
 {
-	void *to = dg_spare(size, 16, DG_API_MALLOC, slot);
+	void *to = dg_spare(h, size, 16, DG_API_MALLOC, slot);
 
 	return to ? memcpy(to, (const void *)object, old < size ? old : size) : NULL;
 }
