@@ -92,8 +92,9 @@ func (s *scene) classify(pid int) evidence.Failure {
 		f.Instruction = nil // the one that happened to be next when the signal came
 	}
 	f.Site = s.site()
-	if f.Fault != nil && f.Fault.Access == evidence.Execute && f.Message == arrivedByReturn && s.guessedSite() {
-		f.Site = nil
+	if f.Fault != nil && f.Fault.Access == evidence.Execute && s.guessedSite() &&
+		(f.Message == arrivedByReturn || f.Site != nil && image.Machinery(f.Site)) {
+		f.Site = nil // old return addresses lie on the stack, of allocators above all
 	}
 	return f
 }

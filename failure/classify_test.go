@@ -253,3 +253,22 @@ func TestGuessedSite(t *testing.T) {
 		}
 	}
 }
+
+// What a scan of the stack finds in a runtime's library, the agent's above all,
+// is an old return address and not where a jump to nowhere came from.
+func TestGuessInRuntime(t *testing.T) {
+	for module, want := range map[string]bool{"/home/me/libdiagnose.so": false, "/bin/program": true} {
+		f := newFake(load)
+		s := f.scene(segv(segvMapErr, 1), map[image.Register]uint64{image.RIP: 1})
+		s.frames[1].Trust, s.frames[1].Calls[0].Site.Module = evidence.TrustScan, module
+		s.frames[0].Calls = nil
+		s.frames = s.frames[:2]
+		got := s.classify(100)
+		if got.Fault == nil || got.Fault.Access != evidence.Execute || got.Message == arrivedByReturn {
+			t.Fatalf("%s: %+v", module, got)
+		}
+		if (got.Site != nil) != want {
+			t.Errorf("%s: site %+v", module, got.Site)
+		}
+	}
+}
