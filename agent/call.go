@@ -19,6 +19,8 @@ const (
 type Thread struct {
 	TID   int
 	Ended bool
+	// Parent: it ran in the process that forked this one.
+	Parent bool
 	// Heap is the index of its heap.
 	Heap int
 	// StackLow and StackHigh bound its stack; 0 when not known.
@@ -37,7 +39,7 @@ func (h *Heap) Thread(n uint32) (Thread, error) {
 	if err != nil {
 		return Thread{}, err
 	}
-	return Thread{TID: int(raw.TID), Ended: raw.State == ThreadEnded, Heap: int(raw.Heap),
+	return Thread{TID: int(raw.TID), Ended: raw.State == ThreadEnded, Parent: raw.State == ThreadParent, Heap: int(raw.Heap),
 		StackLow: evidence.Addr(raw.StackLow), StackHigh: evidence.Addr(raw.StackHigh)}, nil
 }
 

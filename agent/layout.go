@@ -151,16 +151,14 @@ type RawHeap struct {
 	Thread      uint32
 	Quarantined uint64
 	Budget      uint64
-	Block       uint64
-	BlockEnd    uint64 `c:"block_end"`
 	Busy        uint32
-	Victim      uint32
+	Reserved32  uint32 `c:"reserved_"`
 	Allocations uint64
 	Frees       uint64
 	Word        uint64
 	Low         uint64
 	Waiting     uint64
-	Reserved    [5]uint64
+	Reserved    [7]uint64
 	Bins        [Classes]RawBin
 }
 
@@ -169,6 +167,7 @@ const (
 	ThreadNone    = 0
 	ThreadRunning = 1
 	ThreadEnded   = 2
+	ThreadParent  = 3
 )
 
 // RawThread is struct dg_thread.

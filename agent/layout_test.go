@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,7 +39,7 @@ var constants = map[string]uint64{
 	"DG_SPAN_NONE": agent.SpanNone, "DG_SPAN_SMALL": agent.SpanSmall, "DG_SPAN_LARGE": agent.SpanLarge, "DG_SPAN_INTERIOR": agent.SpanInterior,
 	"DG_SPAN_FREED": agent.SpanFreed, "DG_SPAN_GUARDED": agent.SpanGuarded,
 	"DG_HEAP_NONE": agent.HeapNone, "DG_HEAP_OWNED": agent.HeapOwned, "DG_HEAP_IDLE": agent.HeapIdle, "DG_HEAP_ABANDONED": agent.HeapAbandoned,
-	"DG_THREAD_NONE": agent.ThreadNone, "DG_THREAD_RUNNING": agent.ThreadRunning, "DG_THREAD_ENDED": agent.ThreadEnded,
+	"DG_THREAD_NONE": agent.ThreadNone, "DG_THREAD_RUNNING": agent.ThreadRunning, "DG_THREAD_ENDED": agent.ThreadEnded, "DG_THREAD_PARENT": agent.ThreadParent,
 	"DG_ERROR_NONE": agent.ErrorNone, "DG_ERROR_OVERFLOW": agent.ErrorOverflow, "DG_ERROR_UNDERFLOW": agent.ErrorUnderflow,
 	"DG_ERROR_USE_AFTER_FREE": agent.ErrorUseAfterFree, "DG_ERROR_DOUBLE_FREE": agent.ErrorDoubleFree, "DG_ERROR_FREE_MIDDLE": agent.ErrorFreeMiddle,
 	"DG_ERROR_FREE_WILD": agent.ErrorFreeWild, "DG_ERROR_FREE_STACK": agent.ErrorFreeStack, "DG_ERROR_FREE_GLOBAL": agent.ErrorFreeGlobal,
@@ -55,6 +57,11 @@ func cName(f reflect.StructField) string {
 	}
 	return strings.ToLower(f.Name)
 }
+
+// layoutDigest is of the sizes, offsets and constants of this Version. A core
+// outlives the tool that could read it: whoever changes the layout gives it
+// another version, and the reader refuses cores that it would misread.
+const layoutDigest = "0742a3204dfc44b673d10a6d35b920160d2647af483a854da5941dec8711b53a"
 
 func TestLayout(t *testing.T) {
 	var program, want strings.Builder
@@ -86,6 +93,11 @@ func TestLayout(t *testing.T) {
 	for _, size := range []uint64{0, 1, 15, 16, 17, 112, 113, 127, 128, 129, 1 << 40} {
 		fmt.Fprintf(&program, "C(DG_FILLED(%dull, 128));\n", size)
 		fmt.Fprintf(&want, "DG_FILLED(%dull, 128) %d\n", size, agent.Filled(size, 128))
+	}
+	lines := strings.Split(want.String(), "\n")
+	slices.Sort(lines) // the order of the maps
+	if d := fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(lines, "\n")))); d != layoutDigest {
+		t.Errorf("the layout of version %d changed: its digest is %s", agent.Version, d)
 	}
 	program.WriteString("return 0;\n}\n")
 	got := strings.Split(run(t, program.String()), "\n")

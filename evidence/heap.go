@@ -16,11 +16,13 @@ const (
 // ended long before the failure.
 type HeapThread struct {
 	// Ordinal counts the threads in the order of their first allocation, from
-	// 1; TID is the kernel's id, and Ended says that it is gone.
+	// 1; TID is the kernel's id. Ended says that it is gone, Parent that it ran
+	// in the process that forked this one.
 	Ordinal int  `json:"ordinal"`
 	TID     int  `json:"tid"`
 	Ended   bool `json:"ended,omitempty"`
-	// Ref is the thread in this process; nil for one that ended.
+	Parent  bool `json:"parent,omitempty"`
+	// Ref is the thread in this process; nil for one that is not in it.
 	Ref *ThreadRef `json:"thread,omitempty"`
 }
 
@@ -31,6 +33,8 @@ func (t HeapThread) Label() string {
 		return t.Ref.Label()
 	case t.Ended:
 		return fmt.Sprintf("a thread that ended (LWP %d)", t.TID)
+	case t.Parent:
+		return fmt.Sprintf("a thread of the parent process (LWP %d)", t.TID)
 	}
 	return fmt.Sprintf("LWP %d", t.TID)
 }

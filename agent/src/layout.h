@@ -170,18 +170,22 @@ struct dg_heap {
 	uint32_t thread;      /* owner, or last owner: index into threads */
 	uint64_t quarantined; /* bytes of slots in its rings */
 	uint64_t budget;      /* bytes that they may have; from 7/8 on, the oldest are reused first */
-	uint64_t block, block_end; /* what is left of its block */
 	uint32_t busy;        /* inside the agent: a second call is an interruption */
-	uint32_t victim;      /* class whose ring gives next when the budget is exceeded */
+	uint32_t reserved_;
 	uint64_t allocations, frees;
 	uint64_t word;    /* bits that the words of its objects share: thread, DG_LIVE */
 	uint64_t low;     /* 7/8 of the budget */
 	uint64_t waiting; /* address of uint64_t[DG_CLASSES][DG_BATCH]: reusable objects fetched in one go */
-	uint64_t reserved[5];
+	uint64_t reserved[7]; /* bins begin a cache line */
 	struct dg_bin bins[DG_CLASSES];
 };
 
-enum dg_thread_state { DG_THREAD_NONE = 0, DG_THREAD_RUNNING = 1, DG_THREAD_ENDED = 2 };
+enum dg_thread_state {
+	DG_THREAD_NONE = 0,
+	DG_THREAD_RUNNING = 1,
+	DG_THREAD_ENDED = 2,
+	DG_THREAD_PARENT = 3, /* of the process that forked this one; it did not come along */
+};
 
 /* Threads in the order of their first call into the agent, from 1. */
 struct dg_thread {

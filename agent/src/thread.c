@@ -151,8 +151,9 @@ static void dg_thread_end(void *rounds)
 	if (!h || !dg_lock())
 		return;
 	dg_self = NULL;
-	h->state = DG_HEAP_IDLE;
-	if (h - dg_heap_number(0) < dg_heap_hint)
+	/* Ended by a handler or a cancellation in the middle of a call. */
+	h->state = h->busy ? DG_HEAP_ABANDONED : DG_HEAP_IDLE;
+	if (!h->busy && h - dg_heap_number(0) < dg_heap_hint)
 		dg_heap_hint = (uint32_t)(h - dg_heap_number(0));
 	if (dg_number)
 		dg_thread_number(dg_number)->state = DG_THREAD_ENDED;
@@ -172,8 +173,8 @@ static void dg_after_fork_child(void)
 			h->state = DG_HEAP_ABANDONED;
 	}
 	for (uint32_t i = 1; i < dg_root->threads.used; i++)
-		if (i != dg_number)
-			dg_thread_number(i)->state = DG_THREAD_ENDED;
+		if (i != dg_number && dg_thread_number(i)->state == DG_THREAD_RUNNING)
+			dg_thread_number(i)->state = DG_THREAD_PARENT;
 	if (dg_number)
 		dg_thread_number(dg_number)->tid = dg_tid();
 	dg_unlock_fork();
@@ -209,6 +210,11 @@ static DG_COLD struct dg_heap *dg_attach(void)
 		return NULL;
 	/* What libc allocates in here comes from heap 0. */
 	dg_unattachable = true;
+	/* A handler came first, and had the thread's first call. */
+	if (dg_self) {
+		dg_unattachable = false;
+		return dg_self;
+	}
 	dg_find_stack(dg_tid() == dg_root->pid);
 	if (!dg_lock()) {
 		dg_unattachable = false;

@@ -172,8 +172,8 @@ func (h *agentHeap) thread(n uint32) *evidence.HeapThread {
 	if err != nil || t.TID == 0 {
 		return nil
 	}
-	out := &evidence.HeapThread{Ordinal: int(n), TID: t.TID, Ended: t.Ended}
-	if !t.Ended { // the kernel gives a number that is free to another thread
+	out := &evidence.HeapThread{Ordinal: int(n), TID: t.TID, Ended: t.Ended, Parent: t.Parent}
+	if !t.Ended && !t.Parent { // the kernel gives a number that is free to another thread
 		out.Ref = h.threadRef(t.TID)
 	}
 	return out
