@@ -11,7 +11,7 @@ static void *pages[2000];
 
 NOINLINE static void serve(void)
 {
-    const struct timespec pause = {0, 3000000};
+    const struct timespec pause = {0, 30000000}; // several ticks of the coarse clock
     nanosleep(&pause, NULL);
     for (int i = 0; i < 2000; i++)
         pages[i] = hide(malloc(3000)); // @served
