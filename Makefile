@@ -4,7 +4,7 @@ FUZZTIME ?= 20s
 
 GOBUILD = $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release demo test matrix race fuzz bench bench-heap lint generate man setup-test clean
+.PHONY: build release demo test stress matrix race fuzz bench bench-heap lint generate man setup-test clean
 
 build: bin/diagnose
 
@@ -31,6 +31,10 @@ setup-test:
 
 test: setup-test lint
 	scripts/with-cores $(GO) test -timeout 20m ./...
+
+# The allocator's threads for a minute, in part of it with checks beside them.
+stress: setup-test
+	DIAGNOSE_STRESS=60s $(GO) test -timeout 10m -count 1 -run TestAllocatorStress ./agent
 
 # Every crash program in every variant, where test takes two of each.
 matrix: setup-test

@@ -27,6 +27,7 @@ func TestAdversePrograms(t *testing.T) {
 				{"support_stack.c", "-O2 -fno-builtin -Wl,-z,now", "on_error=continue", nil},
 				{"support_odd.c", "-O2 -fno-builtin", "", nil},
 				{"support_odd.c", "-O2 -fno-builtin", "check_interval_ms=1", nil},
+				{"support_abort.c", "-O2 -fno-builtin", "log_path=/dev/null", nil},
 				{"support_new.cc", newFlags, "", nil},
 				{"support_new.cc", newFlags + " -DSUPPORT_REPLACE", "", nil},
 			} {

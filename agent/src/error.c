@@ -198,6 +198,19 @@ static void dg_record(const struct dg_error *e)
 		dg_root->error_count = n + 1;
 }
 
+/* The call that found it is not gone on with: the program's handler of SIGABRT
+ * may allocate, and may jump out. A call that interrupted another has heap 0;
+ * the other's heap is not touched. */
+static void dg_abandon_call(void)
+{
+	if (dg_held >> DG_LEVEL_SHARED & 1)
+		dg_let_go(DG_LEVEL_SHARED);
+	else if (dg_self)
+		dg_self->busy = 0;
+	if (dg_held >> DG_LEVEL_CHECK & 1)
+		dg_let_go(DG_LEVEL_CHECK);
+}
+
 static DG_COLD void dg_error(struct dg_error *e, const uint64_t *slot)
 {
 	uint32_t on_error = dg_root->options.on_error;
@@ -223,6 +236,8 @@ static DG_COLD void dg_error(struct dg_error *e, const uint64_t *slot)
 	}
 	/* As glibc does it for what it finds: the program's own handler runs, and
 	 * if it returns the process dies with a core. */
-	if (on_error == DG_ABORT)
+	if (on_error == DG_ABORT) {
+		dg_abandon_call();
 		abort();
+	}
 }

@@ -11,6 +11,9 @@
  *   stacks=N                      frames kept of an allocation site
  *   check_interval_ms=N           check the whole heap that often; 0: never
  *   exitcode=N                    exit status instead of 0 when evidence was found
+ *
+ * The whole heap is checked, and exitcode heeded, where exit runs: not by a
+ * program that ends by _exit, quick_exit or a signal.
  */
 #include "agent.h"
 #include "syscall.h"

@@ -99,7 +99,10 @@ static void dg_at_exit(int status, void *unused)
 	(void)unused;
 	if (!dg_start())
 		return;
-	dg_check_all(DG_AT_EXIT);
+	/* Where an error ends the process, its thread may be at a check, and its
+	 * handler wait for this one. */
+	if (dg_root->options.on_error != DG_ABORT || !dg_root->error_count)
+		dg_check_all(DG_AT_EXIT);
 	if (status || !dg_root->options.exitcode || !dg_root->error_count)
 		return;
 	/* What libc would still do. */

@@ -155,6 +155,7 @@ int main(int argc, char **argv)
 	CHECK(!pthread_join(t, NULL));
 	for (unsigned i = 0; i < KEPT; i++)
 		verify(&kept[i]);
+	CHECK(agent_heaps(DG_HEAP_OWNED) == 1);
 	CHECK(steps > 100000 && forks > 3);
 	CHECK(agent_root()->error_count == 0);
 	puts("ok");

@@ -245,6 +245,48 @@ static void test_coming_and_going(void)
 	CHECK(met < 4 * (long)(size / DG_PAGE), "%ld faults", met);
 }
 
+/* In order a thread waits; out of order, and for what is never given back, it
+ * is refused. */
+static void test_locks(void)
+{
+	CHECK(dg_hold(DG_LEVEL_SITES), "free");
+	CHECK(!dg_hold(DG_LEVEL_SITES), "held by this thread");
+	CHECK(dg_hold(DG_LEVEL_SUPER), "free, though out of order");
+	dg_let_go(DG_LEVEL_SUPER);
+	dg_root->lock = 1; /* init's, which is not here */
+	CHECK(!dg_hold(DG_LEVEL_SUPER), "taken, and out of order");
+	dg_let_go(DG_LEVEL_SITES);
+	CHECK(!dg_try(DG_LEVEL_SUPER), "taken");
+	dg_root->lock = DG_LOCK_NOBODY;
+	CHECK(!dg_hold(DG_LEVEL_SUPER), "never given back");
+	dg_root->lock = 0;
+	CHECK(dg_held == 0, "%#x", dg_held);
+}
+
+/* A check leaves at least half of the time to the program, and is not made
+ * before it is due. */
+static void test_interval(void)
+{
+	char *volatile p = malloc(100);
+	uint64_t before;
+
+	CHECK(dg_check_after(1000, 1500, 10) == 2010, "%lu", dg_check_after(1000, 1500, 10));
+	dg_root->options.on_error = DG_CONTINUE;
+	dg_root->options.check_interval_ms = 1000000;
+	before = dg_milliseconds(CLOCK_MONOTONIC);
+	dg_check_if_due();
+	CHECK(dg_check_next >= before + 1000000, "%lu", dg_check_next);
+	p[100]++;
+	dg_check_if_due();
+	CHECK(dg_root->error_count == 0, "checked before it was due");
+	dg_check_next = 0;
+	dg_check_if_due();
+	CHECK(dg_root->error_count == 1, "not checked");
+	p[100]--;
+	free(p);
+	dg_root->options.check_interval_ms = 0;
+}
+
 int main(void)
 {
 	uint64_t n;
@@ -259,6 +301,8 @@ int main(void)
 		test_fill(n);
 	test_runs();
 	test_waiting();
+	test_locks();
+	test_interval();
 	test_kept();
 	test_coming_and_going();
 	printf("units: %lu checks\n", checks);
