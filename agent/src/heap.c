@@ -8,6 +8,9 @@
 
 #define DG_WORD(state, api) ((uint64_t)(state) << DG_WORD_STATE | (uint64_t)(api) << DG_WORD_API)
 
+/* What part of the quarantine is for large objects. */
+#define DG_LARGE_SHARE 4
+
 static bool dg_heap_init(struct dg_heap *h)
 {
 	uint64_t share, keep;
@@ -16,7 +19,7 @@ static bool dg_heap_init(struct dg_heap *h)
 	h->waiting = (uint64_t)dg_meta(sizeof(uint64_t[DG_CLASSES][DG_BATCH]), 64);
 	if (!h->waiting)
 		return false;
-	h->budget = dg_root->options.quarantine;
+	h->budget = dg_root->options.quarantine - dg_root->options.quarantine / DG_LARGE_SHARE;
 	h->low = h->budget - h->budget / 8;
 	share = h->budget / 32;
 	for (c = 0; c < DG_CLASSES; c++) {
@@ -37,7 +40,7 @@ static bool dg_heaps_start(void)
 	dg_root->options.fill_bytes &= ~15u;
 	dg_hot.canary = dg_root->options.canary;
 	dg_hot.fill = dg_root->options.fill_bytes;
-	dg_root->large_budget = 2 * dg_root->options.quarantine;
+	dg_root->large_budget = dg_root->options.quarantine / DG_LARGE_SHARE;
 	if (!dg_grow(&dg_root->heaps, 1u << 16) || !dg_heap_init(h))
 		return false;
 	h->state = DG_HEAP_OWNED;
@@ -100,6 +103,34 @@ static DG_HOT void *dg_bump(struct dg_bin *bin, uint64_t size, uint64_t word)
 	return (void *)object;
 }
 
+/* Fresh slots are had by so many bytes, so that what waits in the super-heap is
+ * used before more memory is touched. */
+#define DG_BUMP_STEP 4096u
+
+static void dg_bump_start(struct dg_bin *bin, const struct dg_span *s)
+{
+	bin->span = (uint32_t)dg_span_index(s) + 1;
+	bin->bump_word = s->words;
+	bin->bump = bin->bump_end = dg_span_start(s) + s->first;
+}
+
+static bool dg_bump_more(struct dg_bin *bin)
+{
+	uint64_t end, step = DG_BUMP_STEP / bin->slot * bin->slot;
+	const struct dg_span *s;
+
+	if (!bin->span)
+		return false;
+	s = dg_span(bin->span - 1);
+	end = dg_span_start(s) + s->first + (uint64_t)s->slots * s->slot;
+	bin->bump_end = bin->bump + (step ? step : bin->slot);
+	if (bin->bump_end >= end) {
+		bin->bump_end = end;
+		bin->span = 0; /* once all of its slots wait, it goes */
+	}
+	return true;
+}
+
 /* Neither the ring nor the span has one to give. */
 static DG_COLD void *dg_refill(struct dg_heap *h, uint32_t c, uint64_t size, uint64_t word,
 			       const uint64_t *slot)
@@ -114,19 +145,17 @@ static DG_COLD void *dg_refill(struct dg_heap *h, uint32_t c, uint64_t size, uin
 	if (!dg_lock())
 		return NULL;
 	bin->waiting = dg_waiting_take(c, row, DG_BATCH);
-	s = bin->waiting ? NULL : dg_span_new((uint32_t)(h - dg_hot.shared), c);
-	if (s)
-		dg_spare_provide();
+	if (!bin->waiting && !bin->span) {
+		s = dg_span_new((uint32_t)(h - dg_hot.shared), c);
+		if (s) {
+			dg_spare_provide();
+			dg_bump_start(bin, s);
+		}
+	}
 	dg_unlock();
 	if (bin->waiting)
 		return dg_reuse(row[--bin->waiting], size, word, slot);
-	if (!s)
-		return NULL;
-	bin->span = (uint32_t)dg_span_index(s);
-	bin->bump_word = s->words;
-	bin->bump_end = dg_span_start(s) + s->first + (uint64_t)s->slots * s->slot;
-	bin->bump = dg_span_start(s) + s->first;
-	return dg_bump(bin, size, word);
+	return dg_bump_more(bin) ? dg_bump(bin, size, word) : NULL;
 }
 
 /* Whether the oldest of the ring is to be reused rather than a fresh slot. */

@@ -148,9 +148,9 @@ struct dg_ring {
 struct dg_bin {
 	struct dg_ring ring;
 	uint64_t bump;     /* address of the next fresh slot */
-	uint64_t bump_end; /* end of the span's slots */
+	uint64_t bump_end; /* end of those that may be had before the super-heap is asked */
 	uint64_t bump_word; /* address of that slot's word */
-	uint32_t span;     /* index of that span; 0 if there is none */
+	uint32_t span;     /* index of their span plus one; 0: it has no more behind bump_end */
 	uint32_t keep;     /* objects that stay in the ring at least */
 	uint32_t slot;     /* bytes a slot */
 	uint32_t waiting;  /* reusable slots in its row of dg_heap.waiting */
