@@ -234,6 +234,7 @@ func TestSupportOptions(t *testing.T) {
 		{"exitcode=0x10", "", []string{unusable + " exitcode 0x10"}},
 		{"Stacks=4:=5:stack=3", "", []string{unknown + " Stacks 4", unknown + "  5", unknown + " stack 3"}},
 		{"log_path=:log_path=" + long, "", []string{unusable + " log_path ", unusable + " log_path " + long[:256]}},
+		{"log_path=/proc/none/log:log_path=/none/log", "", []string{unusable + " log_path /proc/none/log", unusable + " log_path /none/log"}},
 		{"\x1b[2J\n=\xff%:stacks=2", "stacks=2", []string{unknown + " %1b[2J%0a %ff%25"}},
 		{long + "=" + long, "", []string{unknown + " " + long[:64] + " " + long[:256]}},
 	} {
@@ -291,6 +292,11 @@ func supportFunctions(t *testing.T, program, stack string) (names []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	text := f.Section(".text")
+	code, err := text.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for place := range strings.SplitSeq(stack, ",") {
 		path, hex, ok := strings.Cut(place, "+0x")
 		offset, err := strconv.ParseUint(hex, 16, 64)
@@ -300,8 +306,11 @@ func supportFunctions(t *testing.T, program, stack string) (names []string) {
 		if path != program {
 			continue
 		}
+		if last := offset - text.Addr; last < 4 || last >= uint64(len(code)) || code[last-4] != 0xe8 {
+			t.Errorf("%q is not within a direct call", place)
+		}
 		for _, s := range symbols {
-			if elf.ST_TYPE(s.Info) == elf.STT_FUNC && offset-1-s.Value < s.Size {
+			if elf.ST_TYPE(s.Info) == elf.STT_FUNC && offset-s.Value < s.Size {
 				names = append(names, s.Name)
 				if s.Name == "main" {
 					return names

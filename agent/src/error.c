@@ -19,8 +19,9 @@
  *   stack      this call's
  *
  * A stack is a list of places, innermost first, separated by commas: the
- * object's path, `+0x`, and the return address's distance from where the
- * object is loaded; or a bare address.
+ * object's path, `+0x`, and the distance from where the object is loaded to the
+ * last byte of the call, so that addr2line tells the line of the call and not
+ * that of what follows; or a bare return address.
  */
 #include "agent.h"
 #include "syscall.h"
@@ -98,7 +99,7 @@ static void dg_put_place(struct dg_text *t, uint64_t pc)
 	else
 		dg_put_exe(t);
 	dg_put_char(t, '+');
-	dg_put_hex(t, pc - map->l_addr);
+	dg_put_hex(t, pc - 1 - map->l_addr);
 }
 
 static void dg_put_stack(struct dg_text *t, const char *key, const uint64_t *pc, uint32_t frames)

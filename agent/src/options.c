@@ -18,7 +18,10 @@
 #include "agent.h"
 #include "syscall.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DG_DEFAULT_FILL 128
 #define DG_DEFAULT_STACKS 8
@@ -119,6 +122,23 @@ static bool dg_parse_on_error(const struct dg_option *o, uint32_t *out)
 	return false;
 }
 
+/* Whether the file can be written, or made where it is not there yet. */
+static bool dg_log_writable(void)
+{
+	char *name = dg_log_path;
+	long error = dg_sys4(SYS_faccessat, AT_FDCWD, dg_log_path, W_OK, 0);
+
+	if (error != -ENOENT)
+		return !error;
+	for (char *p = dg_log_path; *p; p++)
+		if (*p == '/')
+			name = p;
+	*name = 0;
+	error = dg_sys4(SYS_faccessat, AT_FDCWD, name == dg_log_path ? "/" : dg_log_path, W_OK | X_OK, 0);
+	*name = '/';
+	return !error;
+}
+
 /* Made absolute, because the program may change its directory before the first
  * line is written. */
 static bool dg_parse_log_path(const struct dg_option *o)
@@ -140,7 +160,10 @@ static bool dg_parse_log_path(const struct dg_option *o)
 	}
 	memcpy(dg_log_path + used, o->value, o->length);
 	dg_log_path[used + o->length] = 0;
-	return true;
+	if (dg_log_writable())
+		return true;
+	dg_log_path[0] = 0;
+	return false;
 }
 
 /* Returns false for a value that cannot be used; *known tells a wrong value
