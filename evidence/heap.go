@@ -46,8 +46,8 @@ type HeapCall struct {
 	// Stack begins with the caller of malloc or free and has as many frames as
 	// the agent was told to keep.
 	Stack Stack `json:"stack"`
-	// Site is the innermost place of the program's own code in Stack, nil when
-	// there is none.
+	// Site is the innermost place of the program's own code in Stack, its
+	// wrappers of malloc and free passed over; nil when there is none.
 	Site *Site `json:"site,omitempty"`
 }
 

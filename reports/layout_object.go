@@ -194,8 +194,8 @@ func expectedRow(row []cell) (line, bool) {
 
 // callTitles say what the call did by which the agent found something.
 var callTitles = map[evidence.FindingKind]string{
-	evidence.FindingDoubleFree:     "freed again",
-	evidence.FindingInvalidFree:    "passed to free",
+	evidence.FindingDoubleFree:     "released again",
+	evidence.FindingInvalidFree:    "passed",
 	evidence.FindingMismatchedFree: "released",
 }
 

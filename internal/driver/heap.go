@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 
@@ -141,10 +142,19 @@ func (h *agentHeap) fillStack(c *evidence.HeapCall, pcs []evidence.Addr) {
 	}
 }
 
-// programSite is the innermost place in the program's own code, or else in a
+// allocatorName is what programs call their own functions around malloc and
+// free: xmalloc, zfree, PyMem_Malloc, luaM_realloc_, g_strdup; not what makes
+// or frees one kind of object, as session_alloc and session_free.
+var allocatorName = regexp.MustCompile(`(?i)((m|c|re|z)alloc(0|n|array)?|strn?dup)_*$|^[a-z]_alloc$|^[a-z]{0,2}_?free_*$|mem_?free$`)
+
+// programSite is the innermost place in the program's own code that is not
+// merely its wrapper of the allocator, else the innermost, or else one in a
 // library's header that was put into it: compilers lose the line of the call.
 func programSite(frames []evidence.Frame) *evidence.Site {
-	for _, library := range []func(*evidence.Site) bool{image.LibraryCode, image.Machinery} {
+	wrapper := func(s *evidence.Site) bool {
+		return image.LibraryCode(s) || allocatorName.MatchString(image.CanonicalName(s.Function))
+	}
+	for _, library := range []func(*evidence.Site) bool{wrapper, image.LibraryCode, image.Machinery} {
 		for i := range frames {
 			if s := frames[i].Site; s.Module != "" && !library(&s) {
 				return &s

@@ -418,3 +418,30 @@ func TestArticled(t *testing.T) {
 		}
 	}
 }
+
+func TestProgramSite(t *testing.T) {
+	stack := func(functions ...string) []evidence.Frame {
+		var frames []evidence.Frame
+		for i, name := range functions {
+			frames = append(frames, evidence.Frame{Site: evidence.Site{Module: "/bin/program", Function: name, Line: i + 1}})
+		}
+		return frames
+	}
+	for want, functions := range map[string][]string{
+		"sdsnew":       {"zmalloc", "sdsnew", "main"},
+		"list_resize":  {"_PyMem_RawRealloc", "PyMem_Realloc", "list_resize"},
+		"grow":         {"l_alloc", "luaM_realloc_", "grow"},
+		"session_free": {"session_free", "logout"},
+		"make":         {"std::vector<int>::push_back", "make"},
+		"copy":         {"g_strdup", "copy"},
+		"drop":         {"zfree", "drop"},
+		"xmalloc":      {"xmalloc", "std::f"},
+	} {
+		if got := programSite(stack(functions...)); got == nil || got.Function != want {
+			t.Errorf("%v: got %+v, want %s", functions, got, want)
+		}
+	}
+	if got := programSite(nil); got != nil {
+		t.Errorf("got %+v", got)
+	}
+}
