@@ -35,21 +35,27 @@ static inline uint64_t dg_up8(uint64_t n)
 /* [start, end) of at least 8 bytes, end a multiple of 8. */
 static void dg_canary_run(uint64_t start, uint64_t end)
 {
+	__m128i k = _mm_set1_epi64x((long long)dg_hot.canary);
 	uint64_t at = dg_up8(start);
 
 	dg_put8(start, dg_canary_word(start));
-	for (; at < end; at += 8)
+	for (; at + 16 <= end; at += 16)
+		_mm_storeu_si128((__m128i *)at, k);
+	if (at < end)
 		dg_put8(at, dg_hot.canary);
 }
 
 static bool dg_canary_run_stands(uint64_t start, uint64_t end)
 {
+	__m128i k = _mm_set1_epi64x((long long)dg_hot.canary), d = _mm_setzero_si128();
 	uint64_t differ = dg_get8(start) ^ dg_canary_word(start);
 	uint64_t at = dg_up8(start);
 
-	for (; at < end; at += 8)
+	for (; at + 16 <= end; at += 16)
+		d = _mm_or_si128(d, _mm_xor_si128(_mm_loadu_si128((const __m128i *)at), k));
+	if (at < end)
 		differ |= dg_get8(at) ^ dg_hot.canary;
-	return !differ;
+	return !differ && _mm_movemask_epi8(_mm_cmpeq_epi8(d, _mm_setzero_si128())) == 0xffff;
 }
 
 static inline uint64_t dg_most(uint64_t a, uint64_t b)
