@@ -137,7 +137,7 @@ func (h *Heap) Damage(o *Object, r Range, word uint64) (*evidence.Damage, error)
 	shown := min(last, first+maxShown)
 	d := &evidence.Damage{
 		Start: r.Start + evidence.Addr(first), End: r.Start + evidence.Addr(last), Overwritten: differ,
-		Bytes: hex.EncodeToString(got[first:shown]), Text: printable(got[first:shown]),
+		Bytes: hex.EncodeToString(got[first:shown]), Text: Printable(got[first:shown]),
 		Expected: hex.EncodeToString(want[first:shown]),
 	}
 	d.Offset = int64(d.Start - o.Addr)
@@ -150,8 +150,8 @@ func (h *Heap) Damage(o *Object, r Range, word uint64) (*evidence.Damage, error)
 	return d, nil
 }
 
-// printable shows bytes as text, with a dot for what is not printable ASCII.
-func printable(data []byte) string {
+// Printable shows bytes as text, with a dot for what is not printable ASCII.
+func Printable(data []byte) string {
 	out := make([]byte, len(data))
 	for i, c := range data {
 		out[i] = '.'

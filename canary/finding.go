@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
 )
@@ -130,14 +131,5 @@ func hexWord(data []byte) string {
 	return fmt.Sprintf("%#016x (bytes %s %s)", binary.LittleEndian.Uint64(data), hex.EncodeToString(data), printable(data))
 }
 
-// printable shows bytes as text, with a dot for what is not printable ASCII.
-func printable(data []byte) string {
-	out := make([]byte, len(data))
-	for i, c := range data {
-		out[i] = '.'
-		if c >= 0x20 && c < 0x7f {
-			out[i] = c
-		}
-	}
-	return `"` + string(out) + `"`
-}
+// printable shows bytes as quoted text.
+func printable(data []byte) string { return `"` + agent.Printable(data) + `"` }

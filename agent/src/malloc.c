@@ -85,24 +85,24 @@ static size_t dg_power_of_two(size_t align)
 	return (align & (align - 1)) ? 1ull << (64 - __builtin_clzll(align)) : align;
 }
 
-DG_EXPORT void *memalign(size_t align, size_t size)
+static inline void *dg_memalign(size_t align, size_t size, const uint64_t *slot)
 {
 	align = dg_power_of_two(align);
 	if (!align) {
 		errno = EINVAL;
 		return NULL;
 	}
-	return dg_aligned(align, size, DG_API_MALLOC, DG_RETURN_SLOT());
+	return dg_aligned(align, size, DG_API_MALLOC, slot);
+}
+
+DG_EXPORT void *memalign(size_t align, size_t size)
+{
+	return dg_memalign(align, size, DG_RETURN_SLOT());
 }
 
 DG_EXPORT void *aligned_alloc(size_t align, size_t size)
 {
-	align = dg_power_of_two(align);
-	if (!align) {
-		errno = EINVAL;
-		return NULL;
-	}
-	return dg_aligned(align, size, DG_API_MALLOC, DG_RETURN_SLOT());
+	return dg_memalign(align, size, DG_RETURN_SLOT());
 }
 
 DG_EXPORT int posix_memalign(void **to, size_t align, size_t size)

@@ -77,7 +77,7 @@ static uint8_t dg_read_byte(struct dg_reader *r)
 	return *r->at++;
 }
 
-static uint64_t dg_read_uleb(struct dg_reader *r)
+static uint64_t dg_read_leb(struct dg_reader *r, bool is_signed)
 {
 	uint64_t value = 0;
 	unsigned shift = 0;
@@ -89,24 +89,19 @@ static uint64_t dg_read_uleb(struct dg_reader *r)
 			value |= (uint64_t)(byte & 0x7f) << shift;
 		shift += 7;
 	} while (byte & 0x80);
+	if (is_signed && shift < 64 && byte & 0x40)
+		value |= ~0ull << shift;
 	return value;
+}
+
+static uint64_t dg_read_uleb(struct dg_reader *r)
+{
+	return dg_read_leb(r, false);
 }
 
 static int64_t dg_read_sleb(struct dg_reader *r)
 {
-	uint64_t value = 0;
-	unsigned shift = 0;
-	uint8_t byte;
-
-	do {
-		byte = dg_read_byte(r);
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80);
-	if (shift < 64 && byte & 0x40)
-		value |= ~0ull << shift;
-	return (int64_t)value;
+	return (int64_t)dg_read_leb(r, true);
 }
 
 /* DW_EH_PE_*: the low half is the format, the high half what it is relative to. */
