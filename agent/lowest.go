@@ -45,3 +45,19 @@ func (l *Lowest) cut() {
 		l.objects = l.objects[:l.Limit]
 	}
 }
+
+// Tally is what one worker of a check counts and keeps.
+type Tally struct {
+	// Damaged are the objects to be described.
+	Damaged Lowest
+	// Checked counts the objects that were compared, Unread those that could
+	// not be read.
+	Checked, Unread uint64
+}
+
+// Join takes what another worker counted and kept.
+func (t *Tally) Join(other *Tally) {
+	t.Damaged.Join(&other.Damaged)
+	t.Checked += other.Checked
+	t.Unread += other.Unread
+}

@@ -38,26 +38,22 @@ func CheckHeap(h *agent.Heap, options HeapOptions) *HeapResult {
 	}
 	workers := make([]heapWorker, agent.Workers(options.Workers))
 	for i := range workers {
-		workers[i] = heapWorker{heap: h, reader: h.NewReader(), word: h.CanaryWord(), damaged: agent.Lowest{Limit: options.Limit}}
+		workers[i] = heapWorker{heap: h, reader: h.NewReader(), word: h.CanaryWord(), Tally: agent.Tally{Damaged: agent.Lowest{Limit: options.Limit}}}
 	}
 	gaps := h.Scan(len(workers), func(i int, b *agent.Batch) error { return workers[i].visit(b) })
-	result := &HeapResult{}
-	all := &workers[0].damaged
-	for i := range workers {
-		if i > 0 {
-			all.Join(&workers[i].damaged)
-		}
-		result.Checked += workers[i].checked
-		result.Unread += workers[i].unread
+	all := &workers[0].Tally
+	for i := range workers[1:] {
+		all.Join(&workers[i+1].Tally)
 	}
-	for _, o := range all.Objects() {
+	result := &HeapResult{Checked: all.Checked, Unread: all.Unread}
+	for _, o := range all.Damaged.Objects() {
 		list, err := describe(h, &o)
 		if err != nil {
 			gaps.Add(err)
 		}
 		result.Damages = append(result.Damages, list...)
 	}
-	result.Further = all.Dropped
+	result.Further = all.Damaged.Dropped
 	result.Limits = limits(gaps, result.Unread)
 	return result
 }
@@ -75,11 +71,10 @@ func limits(gaps agent.Gaps, unread uint64) []evidence.Limit {
 
 // heapWorker checks batches.
 type heapWorker struct {
-	heap            *agent.Heap
-	reader          *agent.Reader
-	word            uint64
-	damaged         agent.Lowest
-	checked, unread uint64
+	heap   *agent.Heap
+	reader *agent.Reader
+	word   uint64
+	agent.Tally
 }
 
 func (w *heapWorker) visit(b *agent.Batch) error {
@@ -93,19 +88,19 @@ func (w *heapWorker) visit(b *agent.Batch) error {
 		}
 		o := b.Object(i)
 		if o.Canary().Len() < agent.MinCanary {
-			w.unread++
+			w.Unread++
 			err = fmt.Errorf("the slot at %v cannot hold an object of %d bytes and its canary", o.Slot, o.Size)
 			return agent.Range{}
 		}
 		return o.Canary()
 	}
 	unread, readErr := w.reader.Slots(b, choose, func(i int, at evidence.Addr, p []byte) {
-		w.checked++
+		w.Checked++
 		if !agent.Stands(at, p, w.word) && (i > 0 || !front) {
-			w.damaged.Add(b.Object(i))
+			w.Damaged.Add(b.Object(i))
 		}
 	})
-	w.unread += uint64(unread)
+	w.Unread += uint64(unread)
 	return cmp.Or(err, readErr)
 }
 
@@ -124,7 +119,7 @@ func (w *heapWorker) frontGuard(b *agent.Batch) (damaged bool, err error) {
 	if agent.Stands(guard.Start, p, w.word) {
 		return false, nil
 	}
-	w.damaged.Add(b.Object(0))
+	w.Damaged.Add(b.Object(0))
 	return true, nil
 }
 
@@ -140,14 +135,14 @@ func (w *heapWorker) large(b *agent.Batch) error {
 		}
 		var p []byte
 		if p, err = w.reader.Read(guard); err == nil && !agent.Stands(guard.Start, p, w.word) {
-			w.damaged.Add(o)
+			w.Damaged.Add(o)
 			break
 		}
 	}
 	if err != nil {
-		w.unread++
+		w.Unread++
 		return err
 	}
-	w.checked++
+	w.Checked++
 	return nil
 }

@@ -60,20 +60,16 @@ func Check(h *agent.Heap, options Options) *Result {
 	}
 	workers := make([]worker, agent.Workers(options.Workers))
 	for i := range workers {
-		workers[i] = worker{heap: h, reader: h.NewReader(), damaged: agent.Lowest{Limit: options.Limit}}
+		workers[i] = worker{heap: h, reader: h.NewReader(), Tally: agent.Tally{Damaged: agent.Lowest{Limit: options.Limit}}}
 	}
 	gaps := h.Quarantine(len(workers), func(i int, entries []agent.Freed) error { return workers[i].entries(entries) })
 	gaps.Join(h.Scan(len(workers), func(i int, b *agent.Batch) error { return workers[i].batch(b) }))
-	result := &Result{}
-	all := &workers[0].damaged
-	for i := range workers {
-		if i > 0 {
-			all.Join(&workers[i].damaged)
-		}
-		result.Checked += workers[i].checked
-		result.Unread += workers[i].unread
+	all := &workers[0].Tally
+	for i := range workers[1:] {
+		all.Join(&workers[i+1].Tally)
 	}
-	for _, o := range all.Objects() {
+	result := &Result{Checked: all.Checked, Unread: all.Unread}
+	for _, o := range all.Damaged.Objects() {
 		d, err := describe(h, &o)
 		if err != nil {
 			gaps.Add(err)
@@ -83,7 +79,7 @@ func Check(h *agent.Heap, options Options) *Result {
 			result.Damages = append(result.Damages, *d)
 		}
 	}
-	result.Further = all.Dropped
+	result.Further = all.Damaged.Dropped
 	result.Limits = limits(gaps, result.Unread)
 	return result
 }

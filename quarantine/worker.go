@@ -10,10 +10,9 @@ import (
 
 // worker checks batches and parts of rings.
 type worker struct {
-	heap            *agent.Heap
-	reader          *agent.Reader
-	damaged         agent.Lowest
-	checked, unread uint64
+	heap   *agent.Heap
+	reader *agent.Reader
+	agent.Tally
 }
 
 // entries checks objects that a ring lists.
@@ -21,7 +20,7 @@ func (w *worker) entries(list []agent.Freed) error {
 	var first error
 	for _, e := range list {
 		if err := w.entry(e); err != nil {
-			w.unread++
+			w.Unread++
 			first = cmp.Or(first, err)
 		}
 	}
@@ -56,9 +55,9 @@ func (w *worker) object(o agent.Object) error {
 }
 
 func (w *worker) compare(o agent.Object, at evidence.Addr, p []byte) {
-	w.checked++
+	w.Checked++
 	if !agent.Stands(at, p, w.heap.FillWordOf(&o)) {
-		w.damaged.Add(o)
+		w.Damaged.Add(o)
 	}
 }
 
@@ -71,7 +70,7 @@ func (w *worker) batch(b *agent.Batch) error {
 		}
 		err := w.object(b.Object(0))
 		if err != nil {
-			w.unread++
+			w.Unread++
 		}
 		return err
 	}
@@ -85,6 +84,6 @@ func (w *worker) batch(b *agent.Batch) error {
 	unread, err := w.reader.Slots(b, choose, func(i int, at evidence.Addr, p []byte) {
 		w.compare(b.Object(i), at, p)
 	})
-	w.unread += uint64(unread)
+	w.Unread += uint64(unread)
 	return err
 }
