@@ -105,6 +105,20 @@ func TestDocumentOfLiveProcess(t *testing.T) {
 int main(void) { puts("here"); fflush(stdout); return getchar(); }
 `})
 	cmd := exec.Command(exe)
+	startWaiting(t, cmd)
+	pid := strconv.Itoa(cmd.Process.Pid)
+	if o := diagnose(t, nil, "crash", "--pid", pid); o.status == exitInput && strings.Contains(o.stderr, "may not be traced") {
+		t.Skip("not supported here: ", o.stderr)
+	}
+	if text := validate(t, schemaOf(t), "--pid", pid); !strings.Contains(text, `"source": "live"`) {
+		t.Errorf("not of a live process: %s", text)
+	}
+}
+
+// startWaiting starts a program that prints a line and then waits for the end
+// of its input, which comes with the end of the test.
+func startWaiting(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -116,16 +130,11 @@ int main(void) { puts("here"); fflush(stdout); return getchar(); }
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer cmd.Wait()
-	defer stdin.Close()
+	t.Cleanup(func() {
+		stdin.Close()
+		cmd.Wait()
+	})
 	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
 		t.Fatal(err)
-	}
-	pid := strconv.Itoa(cmd.Process.Pid)
-	if o := diagnose(t, nil, "crash", "--pid", pid); o.status == exitInput && strings.Contains(o.stderr, "may not be traced") {
-		t.Skip("not supported here: ", o.stderr)
-	}
-	if text := validate(t, schemaOf(t), "--pid", pid); !strings.Contains(text, `"source": "live"`) {
-		t.Errorf("not of a live process: %s", text)
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -121,22 +120,7 @@ func checkPassword(t *testing.T, core string) {
 func TestHeapOfLiveProcess(t *testing.T) {
 	cmd := exec.Command(nameProgram(t), "wait")
 	cmd.Env = append(os.Environ(), underAgent(t)...)
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cmd.Wait()
-	defer stdin.Close()
-	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
+	startWaiting(t, cmd)
 	got := diagnose(t, nil, "heap", "--pid", strconv.Itoa(cmd.Process.Pid), "--json")
 	if got.status == exitInput && strings.Contains(got.stderr, "may not be traced") {
 		t.Skip("not supported here: ", got.stderr)
