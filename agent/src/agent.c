@@ -17,6 +17,7 @@ DG_EXPORT uint64_t diagnose_agent_root;
 #include "options.c"
 #include "start.c"
 #include "thread.c"
+#include "cfi.c"
 #include "unwind.c"
 #include "site.c"
 #include "error.c"
