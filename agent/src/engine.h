@@ -1,0 +1,123 @@
+/* What the parts of the engine, which records and replays, know of each other
+ * and of the wrappers.
+ *
+ * The recording library has two translation units in C. agent.c and the
+ * wrap_*.c run on the program's stack, as libc's functions would. engine.c and
+ * its parts run on a stack of the engine's own, entered through entry.S only,
+ * and use general registers only (-mgeneral-regs-only), for whoever makes a
+ * system call expects its vector registers to stay. So the program's stack and
+ * registers are the same in a recording and in a replay, although different
+ * code runs in between.
+ *
+ * Nothing in the engine calls libc. Its own system calls are dg_sys (syscall.h).
+ */
+#ifndef DG_ENGINE_H
+#define DG_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "record.h"
+
+#define DG_HIDDEN __attribute__((visibility("hidden")))
+
+/* The calling thread's; NULL before the engine knows the thread. Defined in
+ * engine.c. */
+extern __thread struct dg_rthread *dg_me DG_HIDDEN __attribute__((tls_model("initial-exec")));
+
+#define DG_CONTROL ((struct dg_control *)DG_ENGINE_CONTROL)
+
+/* enum dg_mode. 0 also while the engine has not started: then every wrapper
+ * calls the real function. */
+extern uint32_t dg_mode DG_HIDDEN;
+
+/* ---- entry.S ---- */
+
+/* Runs operation op (enum dg_op) on the engine's stack: dg_call_table[op](frame).
+ * The operation's arguments are frame->rsi, rdx, rcx, r8, r9 in C's order
+ * behind op; its result is frame->rax. `site` of events is the return address
+ * of whoever called the exported function: pass it as an argument where the
+ * wrapper did not tail-call. */
+long dg_engine(long op, long a, long b, long c, long d, long e) DG_HIDDEN;
+
+/* ---- the operations of dg_engine; each is `static void dg_op_NAME(struct dg_frame *f)` ---- */
+enum dg_op {
+	DG_OP_MUTEX_LOCK, DG_OP_MUTEX_UNLOCK, DG_OP_RWLOCK, DG_OP_RWUNLOCK, DG_OP_SPIN, DG_OP_COND_WAIT,
+	DG_OP_COND_WAKE, DG_OP_SEM, DG_OP_SEM_POST, DG_OP_BARRIER, DG_OP_ONCE, DG_OP_GUARD,
+	DG_OP_REAL,          /* an event around a call of the real function: see wrap_sync.c */
+	DG_OP_ORDER_BEGIN, DG_OP_ORDER_END, /* calls that libc serialises */
+	DG_OP_HEAP,          /* one of the agent's own locks was taken (recording), is wanted (replay) */
+	DG_OP_VALUE,
+	DG_OP_CREATE_BEGIN, DG_OP_CREATE_END, DG_OP_THREAD_START, DG_OP_THREAD_EXIT, DG_OP_JOIN_BEGIN, DG_OP_JOIN_END,
+	DG_OP_DETACH,
+	DG_OP_OBJECTS,       /* dlopen loaded something */
+	DG_OPS
+};
+
+/* ---- log.c (engine_log.c): recording ---- */
+
+/* Room for an event of at most so many payload bytes (headers of payloads
+ * included) behind args arguments; the header is filled but for ticket, result
+ * and length. NULL: recording has stopped (no room on disk); go on without. */
+static struct dg_event *dg_event_begin(enum dg_kind kind, uint64_t object, uint64_t site, uint32_t args, uint64_t payload_bytes);
+static uint64_t *dg_event_args(struct dg_event *e);
+/* Appends a payload to an event that was begun and has no ticket yet; data may
+ * be NULL to leave the bytes to the caller. Returns where the bytes go. */
+static void *dg_event_payload(struct dg_event *e, enum dg_payload_kind kind, uint64_t address, const void *data, uint32_t length);
+/* Takes a ticket unless the event has one, and makes the event part of the log. */
+static void dg_event_commit(struct dg_event *e);
+static uint64_t dg_ticket(void);
+
+/* ---- turn.c (engine_turn.c): replay ---- */
+
+/* The next event of the calling thread in the log, without waiting; NULL: none. */
+static const struct dg_event *dg_event_peek(void);
+/* Passes the right to run to whom the schedule says and waits until the calling
+ * thread's next event is the next of all. Returns it; the caller checks and
+ * consumes it. Never returns if the log has no further event of this thread:
+ * then the thread stays where it is, as it did when the recording ended. */
+static const struct dg_event *dg_event_await(enum dg_kind kind, uint64_t object);
+/* Compares kind, object, site, skipped, args; a difference is a divergence
+ * and does not return. Then consumes the event: it counts as done. */
+static void dg_event_take(const struct dg_event *logged, enum dg_kind kind, uint64_t object, uint64_t site,
+			  const uint64_t *args, uint32_t count);
+static const uint64_t *dg_logged_args(const struct dg_event *e);
+static const struct dg_payload *dg_logged_payload(const struct dg_event *e, uint32_t i); /* NULL: no such */
+static const void *dg_payload_bytes(const struct dg_payload *p);
+static void dg_payload_write(const struct dg_event *e); /* writes every DG_PAYLOAD_OUT to its address */
+__attribute__((noreturn)) static void dg_diverge(enum dg_reason reason, const struct dg_event *expected, uint64_t place,
+						 uint64_t want, uint64_t got);
+/* Gives the right to run away without an event, for a thread that cannot go on
+ * before others did something that the log does not order (a futex). Returns when
+ * it has the right again; the caller looks and may call again. */
+static void dg_turn_yield(enum dg_kind kind, uint64_t object);
+
+/* ---- start.c (engine_start.c) ---- */
+static long dg_trap(enum dg_trap what, uint64_t a, uint64_t b); /* 0 without a tracer */
+static struct dg_rthread *dg_rthread_new(uint32_t index); /* maps its slot; NULL: ENOMEM */
+static struct dg_rthread *dg_rthread_number(uint32_t index);
+void dg_engine_start(void) DG_HIDDEN; /* the first constructor (-z initfirst); sets dg_mode and dg_me */
+
+/* ---- engine_signal.c ---- */
+
+/* Called by entry.S on the way out if dg_me->pending: arranges that the
+ * program gets the signal at frame's place before its next instruction. */
+void dg_leave(struct dg_frame *f) DG_HIDDEN;
+/* For operations that block: whether a signal waits for this thread. After
+ * EINTR: commit an event with DG_EVENT_INTERRUPTED (replay: the log has it) and
+ * call dg_again, then return: entry.S delivers the signal and the program's
+ * call is made once more. */
+static bool dg_interrupted(void);
+static void dg_again(struct dg_frame *f);
+/* rt_sigaction, rt_sigprocmask, rt_sigsuspend and the like, of the table. */
+
+/* ---- engine_syscall.c ---- */
+void dg_system_call(struct dg_frame *f) DG_HIDDEN; /* called by entry.S */
+
+/* ---- small things ---- */
+static uint64_t dg_digest(const void *bytes, uint64_t length, uint64_t seed); /* fast, not cryptographic; Go has the same */
+static void dg_copy(void *to, const void *from, uint64_t length);             /* rep movsb */
+static bool dg_readable(uint64_t address, uint64_t length);                   /* by process_vm_readv on itself where it is in doubt */
+
+#endif

@@ -1,0 +1,340 @@
+/* What a recording consists of, and what the process, while it records or is
+ * replayed, shares with the tracer outside of it. agent/reclayout.go mirrors this
+ * file and a test compares both.
+ *
+ * A log file is a page of struct dg_log_header, then extents, which tile the
+ * file in steps of DG_EXTENT bytes. An extent belongs to one thread and holds
+ * whole events, one behind the other; an event with length 0 ends it. Extents
+ * of a thread follow each other by their sequence. An event's length is stored
+ * last, so whatever kills the process leaves a log that ends between events.
+ *
+ * Every event has a ticket, from one counter of the process. For whatever
+ * several threads order among themselves (a lock, memory, a file descriptor)
+ * the ticket is taken while the thread has it, so tickets give one total order
+ * that agrees with what happened. (The time-stamp counter would do as well and
+ * costs more where it is virtualised; and it must trap, for programs read it.)
+ */
+#ifndef DG_RECORD_H
+#define DG_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DG_RECORD_MAGIC 0x64726f6365726764ull /* "dgrecord" in memory order */
+#define DG_RECORD_VERSION 1u
+
+/* The engine's own range. It is outside of what a replay is compared by. */
+#define DG_ENGINE_BASE 0x21a000000000ull /* DG_BASE + 0x1a000000000 */
+#define DG_ENGINE_CONTROL (DG_ENGINE_BASE)
+#define DG_ENGINE_SITES (DG_ENGINE_BASE + 0x0001000000ull)   /* patch table: struct dg_site_patch[] */
+#define DG_ENGINE_THREADS (DG_ENGINE_BASE + 0x0100000000ull) /* one slot a thread, DG_THREAD_SLOT bytes each */
+#define DG_ENGINE_LOG (DG_ENGINE_BASE + 0x1000000000ull)     /* recording: an extent is mapped at its offset in the file */
+#define DG_ENGINE_IMAGE (DG_ENGINE_BASE + 0x2000000000ull)   /* replay: the image, see dg_replay_header */
+#define DG_ENGINE_STACKS (DG_ENGINE_BASE + 0x3000000000ull) /* stacks of the program's threads: these are compared */
+#define DG_ENGINE_END (DG_ENGINE_BASE + 0x6000000000ull)     /* = DG_BASE + DG_STEP */
+
+#define DG_THREAD_SLOT 65536u /* struct dg_rthread at its start; the engine's stack grows down from its end */
+#define DG_RTHREADS (1u << 16)
+#define DG_EXTENT 65536u      /* extents start at multiples of it in the log; the first at DG_EXTENT */
+#define DG_STACK_SLOT 0x1000000ull /* a program thread's stack lies in slots of 16 MiB, guard included */
+
+enum dg_mode { DG_MODE_OFF = 0, DG_MODE_RECORD = 1, DG_MODE_REPLAY = 2 };
+
+struct dg_log_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t pid;
+	uint64_t reserved[6];
+};
+
+struct dg_extent {
+	uint64_t magic;    /* DG_EXTENT_MAGIC, stored last */
+	uint32_t thread;   /* its index */
+	uint32_t sequence; /* 0, 1, 2, ... of this thread */
+	uint64_t size;     /* bytes with this header, a multiple of DG_EXTENT */
+	uint64_t reserved;
+};
+#define DG_EXTENT_MAGIC 0x746e657478656764ull /* "dgextent" */
+
+/* What an event's object, result and arguments are is said beside its kind.
+ * "at" events have no further meaning than their place in the order. */
+enum dg_kind {
+	DG_EV_NONE = 0,
+	/* Threads. object: index of the thread concerned */
+	DG_EV_START = 1,  /* first of every thread; args: parent, tid, thread pointer, stack low, stack high */
+	DG_EV_EXIT = 2,   /* last of a thread that ended; object: own index */
+	DG_EV_CREATE = 3, /* ticket from before the creation; result: errno; args: stack low, stack high, start routine */
+	DG_EV_JOIN = 4,   /* result: errno; args: value */
+	DG_EV_DETACH = 5,
+	/* Synchronisation. object: the variable's address; result: what the call
+	 * returned; args[0]: operation, see enum dg_sync */
+	DG_EV_MUTEX = 8,
+	DG_EV_RWLOCK = 9,
+	DG_EV_SPIN = 10,
+	DG_EV_COND = 11,
+	DG_EV_SEM = 12,
+	DG_EV_BARRIER = 13,
+	DG_EV_ONCE = 14,
+	DG_EV_GUARD = 15, /* a C++ static local's */
+	DG_EV_HEAP = 16,  /* one of the agent's own locks; object: its level */
+	DG_EV_ORDER = 17, /* a library call that libc serialises by itself (stdio, rand, dlopen); object: what it is about */
+	DG_EV_VALUE = 18, /* a call whose result alone counts (random_device); payload has what it wrote */
+	/* The kernel */
+	DG_EV_SYSCALL = 24, /* object: number; args: as many as the table has; payloads: what it wrote */
+	DG_EV_TSC = 25,     /* result: the counter; args[0]: rdtscp's processor */
+	DG_EV_FORK = 26,    /* ticket from before; result: pid; args[0]: clone's flags. In the child: its first event, result 0 */
+	DG_EV_EXEC = 27,    /* written before an execve that may succeed; payload: path. If events follow, it failed */
+	/* Signals. object: number; payload 0: siginfo_t; args: enum dg_signal_place, pc, digest of registers, of the stack,
+	 * of data, bytes of data left out, handler, flags of the action */
+	DG_EV_SIGNAL = 32,
+	DG_EV_SIGNAL_END = 33, /* the handler returned; object: number */
+	/* Notes */
+	DG_EV_LIMIT = 40, /* something that this recording cannot bring back; object: enum dg_limit; payload: text */
+	DG_EV_END = 41,   /* exit_group; result: status */
+	DG_KINDS = 42,
+};
+
+enum dg_sync {
+	DG_SYNC_LOCK = 1,
+	DG_SYNC_TRY = 2,
+	DG_SYNC_TIMED = 3,
+	DG_SYNC_READ = 4,
+	DG_SYNC_TRY_READ = 5,
+	DG_SYNC_TIMED_READ = 6,
+	DG_SYNC_WAIT = 7,
+	DG_SYNC_TIMED_WAIT = 8,
+	DG_SYNC_GET = 9,      /* sem_getvalue: result is the value */
+	DG_SYNC_RELEASE = 10, /* where a release is an event of its own */
+	DG_SYNC_INIT = 11,    /* once, guard: this thread runs the initialiser */
+	DG_SYNC_DONE = 12,    /* once, guard: found done */
+	DG_SYNC_REAL = 13,    /* glibc's own function did it (robust, priority, shared between processes) */
+};
+
+enum dg_signal_place {
+	DG_SIGNAL_EVENT = 1, /* right behind the event before it, before the program's next instruction */
+	DG_SIGNAL_ASYNC = 2, /* at pc, where the state has these digests */
+	DG_SIGNAL_FAULT = 3, /* raised by the instruction at pc: comes by itself */
+};
+
+enum dg_limit {
+	DG_LIMIT_DISK = 1,    /* no room: the recording ends here */
+	DG_LIMIT_SYSCALL = 2, /* a call that the table does not have, or not with these arguments */
+	DG_LIMIT_SHARED = 3,  /* memory that another process writes */
+	DG_LIMIT_THREADS = 4,
+	DG_LIMIT_SITE = 5,    /* a system call that could not be intercepted */
+};
+
+/* Flags of an event. */
+#define DG_EVENT_INTERRUPTED 1u /* did not happen: a signal came first; the call is made again */
+#define DG_EVENT_SOFT 2u        /* futex: a replay may have it where the log does not, and the other way round */
+
+struct dg_event {
+	uint32_t length; /* bytes with this header, args and payloads, a multiple of 8; stored last */
+	uint8_t kind;
+	uint8_t flags;
+	uint8_t args;     /* uint64_t that follow */
+	uint8_t payloads; /* struct dg_payload that follow those */
+	uint64_t ticket;
+	uint64_t object;
+	uint64_t site;    /* return address of the call; a system call: address behind its instruction */
+	int64_t result;
+	uint64_t skipped; /* mutexes taken on the fast path since the event before: no events */
+};
+
+/* Padded with zeros to a multiple of 8 bytes, as the next one follows. */
+struct dg_payload {
+	uint64_t address; /* in the process */
+	uint32_t length;  /* bytes that follow; DG_PAYLOAD_DIGEST: 8 */
+	uint32_t kind;
+};
+
+enum dg_payload_kind {
+	DG_PAYLOAD_OUT = 1,    /* written by the kernel or the library: a replay writes it again */
+	DG_PAYLOAD_DIGEST = 2, /* dg_digest of what the program handed out, then its length in bytes: 16 bytes */
+	DG_PAYLOAD_TEXT = 3,   /* for people: a path, a limit */
+	DG_PAYLOAD_FILE = 4,   /* struct dg_mapped: what a mapping of a file has */
+	DG_PAYLOAD_INFO = 5,   /* a signal's siginfo_t, 128 bytes */
+};
+
+/* mmap of a file: where its bytes are. */
+struct dg_mapped {
+	uint64_t data;   /* offset in the recording's file `data`; UINT64_MAX: not kept, map the path */
+	uint64_t length; /* bytes there; the mapping's rest is zero */
+	uint64_t device, inode, size, mtime_ns; /* of the file */
+	char path[216];  /* NUL-terminated */
+};
+
+/* A place where the program asks the kernel, and how it is made to ask the
+ * engine instead. Written by the tracer, applied by the engine. */
+struct dg_site_patch {
+	uint64_t at;     /* address of the first byte replaced */
+	uint64_t resume; /* address behind the syscall instruction, where the program stands when the call returns */
+	uint32_t kind;   /* enum dg_patch */
+	uint32_t length; /* bytes replaced, at least 5 unless DG_PATCH_TRAP */
+	uint32_t before; /* of these, bytes of whole instructions before the syscall instruction; they are moved */
+	uint32_t after;  /* and behind it; moved as well */
+};
+
+enum dg_patch {
+	DG_PATCH_JUMP = 1,  /* a jump to a stub near by: moved instructions, the engine, moved instructions, back */
+	DG_PATCH_TRAP = 2,  /* ud2 in the syscall instruction's place: the tracer sends the thread to the engine */
+	DG_PATCH_CLONE = 3, /* as JUMP, but the instruction is executed in the stub, with the engine before and after it */
+};
+
+/* Between the process and its tracer. The process executes int3 at
+ * control.trap_pc with rbx = DG_TRAP_MAGIC, rax = enum dg_trap, rdi, rsi, rdx =
+ * arguments; the answer comes in rax. Nothing is asked if no tracer is there. */
+#define DG_TRAP_MAGIC 0x646961676e6f7365ull
+
+enum dg_trap {
+	DG_TRAP_HELLO = 1,    /* rdi: address of the control; the tracer fills mode, paths and patch table. Answer 1: go on, 0: off */
+	DG_TRAP_OBJECTS = 2,  /* objects were loaded: the tracer appends to the patch table. Answer: new count */
+	DG_TRAP_FORKED = 3,   /* in a fork's child: as HELLO for a recording of its own */
+	DG_TRAP_EXIT = 4,     /* exit_group is next; rdi: status. All threads stand or run still */
+	DG_TRAP_ARM = 5,      /* replay: rdi: thread's index, rsi: address of its next event, an asynchronous signal */
+	DG_TRAP_LAST = 6,     /* replay: rdi: thread's index; it has no further events and runs on to its end */
+	DG_TRAP_DIVERGED = 7, /* replay: control.divergence is filled. No answer is expected */
+	DG_TRAP_FINISHED = 8, /* replay: every thread waits and the log is at its end */
+};
+
+struct dg_divergence {
+	uint32_t thread;
+	uint32_t reason; /* enum dg_reason */
+	uint64_t ordinal;  /* of the thread's event */
+	uint64_t expected; /* address of the logged event; 0: the log has no more */
+	uint64_t pc, sp;   /* the program's */
+	uint64_t place;    /* argument's or payload's number */
+	uint64_t want, got; /* what differs */
+	struct dg_event event; /* what the thread came to, as far as it is known */
+	uint64_t args[6];
+};
+
+enum dg_reason {
+	DG_DIFFERS_NONE = 0,
+	DG_DIFFERS_KIND = 1,
+	DG_DIFFERS_OBJECT = 2,
+	DG_DIFFERS_SITE = 3,
+	DG_DIFFERS_ARGUMENT = 4,
+	DG_DIFFERS_DATA = 5,    /* digest of what was written */
+	DG_DIFFERS_SKIPPED = 6, /* number of mutexes taken since the event before */
+	DG_DIFFERS_MAPPING = 7, /* memory could not be had at the recorded address, or its file changed */
+	DG_DIFFERS_STATE = 8,   /* the synchronisation variable cannot be taken as the log says */
+	DG_DIFFERS_THREAD = 9,  /* could not be created */
+};
+
+/* At DG_ENGINE_CONTROL; private memory. */
+struct dg_control {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t mode; /* enum dg_mode */
+	uint32_t pid;      /* recording: own; replay: the recorded one */
+	uint32_t tracer;   /* its pid; 0: none */
+	uint64_t trap_pc;  /* address of the int3 */
+	uint64_t insn_pc;  /* where the tracer sends a thread that stands at a trapping instruction: ud2 */
+	uint64_t tsc_pc;   /* the same for rdtsc; rax of the stub's frame tells rdtscp by its bytes */
+	uint64_t text_low, text_high;   /* the engine's entries: a thread there is in the engine */
+	uint64_t patches;  /* address of struct dg_site_patch[] */
+	uint32_t patch_count, patches_done;
+	int32_t log_fd, data_fd;
+	uint32_t threads;  /* indices given; 0 is nobody, 1 the main thread */
+	uint32_t stopped;  /* recording ended early: enum dg_limit */
+	uint64_t log_end;  /* offset of the next extent */
+	uint64_t data_end;
+	uint64_t reserved0[2];
+	uint64_t ticket;   /* the next one; a cache line of its own */
+	uint64_t reserved1[7];
+	/* Replay */
+	uint64_t image;    /* address of struct dg_replay_header */
+	uint64_t run;      /* index into its runs */
+	uint64_t left;     /* events left of this run */
+	uint32_t holder;   /* index of the thread that may run */
+	uint32_t echo;     /* write what goes to descriptors 1 and 2 */
+	uint64_t consumed; /* events in all: progress */
+	uint64_t fork_at;  /* fork_thread's event of that ordinal forks for real; UINT64_MAX: none does */
+	uint32_t fork_thread;
+	uint32_t reserved2;
+	struct dg_divergence divergence;
+	char log_path[1024];  /* recording: created by the tracer, opened by the engine. Replay: the image */
+	char data_path[1024];
+};
+
+/* What the replay controller makes of a log: per thread its events in a row,
+ * and the schedule. At DG_ENGINE_IMAGE, read-only. */
+struct dg_replay_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t threads;   /* length of the table, index 0 unused */
+	uint64_t table;     /* address of struct dg_replay_thread[] */
+	uint64_t runs;      /* address of struct dg_run[]: the order of events */
+	uint64_t run_count;
+	uint64_t events;
+	uint64_t size;      /* bytes of the image */
+};
+
+struct dg_replay_thread {
+	uint64_t start, end; /* addresses of its events; the last may be cut off: end is behind the last whole one */
+	uint64_t skipped;    /* mutexes it took on the fast path behind its last event; UINT64_MAX: unknown */
+	uint64_t reserved;
+};
+
+/* So many events of this thread come next. */
+struct dg_run {
+	uint32_t thread;
+	uint32_t events;
+};
+
+/* What a thread of the program has; at DG_ENGINE_THREADS + index * DG_THREAD_SLOT. */
+struct dg_rthread {
+	uint64_t budget;   /* mutexes that may be taken without an event; counts down, see wrap_mutex.c */
+	uint32_t index;
+	uint32_t tid;      /* the recorded one */
+	uint32_t real_tid; /* the kernel's */
+	uint32_t state;    /* enum dg_rstate */
+	uint64_t engine_sp; /* top of its engine stack */
+	uint64_t inside;    /* address of its struct dg_frame while it is in the engine; 0: it is not */
+	uint64_t ordinal;   /* of its last event, from 1 */
+	uint64_t budget_start; /* value of budget after the last event */
+	/* Recording: the extent in use */
+	uint64_t at, end;
+	uint64_t extent, extent_size;
+	uint32_t sequence;
+	uint32_t raw;       /* > 0: system calls of this thread go straight to the kernel (child of a vfork) */
+	/* Replay */
+	uint64_t next, next_end;
+	uint32_t go;        /* futex: 1 when it may run */
+	uint32_t waits_for; /* enum dg_kind it stands at; 0: runs */
+	uint64_t waits_object;
+	/* Start of a new thread */
+	uint64_t start, argument;
+	uint64_t stack_low, stack_high; /* of the program's stack, guard not included */
+	uint64_t thread_pointer;
+	/* Signals held back until the thread leaves the engine */
+	uint32_t pending;   /* how many */
+	uint32_t delivering;
+	uint64_t pending_mask;
+	uint64_t reserved[8];
+	uint8_t infos[8][128]; /* siginfo_t */
+};
+
+enum dg_rstate { DG_R_NONE = 0, DG_R_STARTING = 1, DG_R_RUNNING = 2, DG_R_WAITING = 3, DG_R_ENDED = 4 };
+
+/* What the program had when it entered the engine, and gets when it leaves. */
+struct dg_frame {
+	uint64_t rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15;
+	uint64_t rip, rsp, rflags; /* where it goes on */
+	uint64_t origin; /* what to execute if the call must be made again: the stub or the function's entry */
+	uint64_t again_rax, again_rsp; /* rax and rsp for that */
+	uint64_t kind;   /* enum dg_entry */
+};
+
+enum dg_entry { DG_ENTRY_SYSCALL = 1, DG_ENTRY_CALL = 2, DG_ENTRY_TSC = 3 };
+
+_Static_assert(sizeof(struct dg_event) == 48, "event");
+_Static_assert(sizeof(struct dg_payload) == 16, "payload");
+_Static_assert(sizeof(struct dg_extent) == 32, "extent");
+_Static_assert(sizeof(struct dg_site_patch) == 32, "patch");
+_Static_assert(sizeof(struct dg_run) == 8, "run");
+_Static_assert(offsetof(struct dg_control, ticket) % 64 == 0, "ticket on a line of its own");
+_Static_assert(sizeof(struct dg_rthread) < 4096, "thread slot");
+
+#endif
