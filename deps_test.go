@@ -23,6 +23,7 @@ var allowed = map[string]string{
 	"quarantine":      "agent",
 	"staticscan":      "image image/debuginfo image/value unwind internal/x86",
 	"failure":         "image image/debuginfo unwind internal/x86",
+	"record":          "",
 	"internal/gocore": "",
 	"internal/driver": "agent image image/object image/debuginfo image/value unwind canary quarantine staticscan failure internal/gocore",
 	"reports":         "",

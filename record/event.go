@@ -1,0 +1,189 @@
+package record
+
+import (
+	"fmt"
+
+	"diagnose/evidence"
+)
+
+// Event is one event of a thread: struct dg_event of agent/src/record.h, which
+// says what object, result and arguments mean for each kind.
+type Event struct {
+	// Thread is the index of the thread; 1 is the main one.
+	Thread uint32
+	// Ordinal counts the thread's events from 1.
+	Ordinal uint64
+	// Offset is where the event is in the log.
+	Offset int64
+
+	Kind   Kind
+	Flags  EventFlags
+	Ticket uint64
+	Object uint64
+	Site   evidence.Addr
+	Result int64
+	// Skipped counts the mutexes that the thread took without an event since
+	// the one before.
+	Skipped  uint64
+	Args     []uint64
+	Payloads []Payload
+}
+
+// Payload is bytes that belong to an event: struct dg_payload.
+type Payload struct {
+	Addr evidence.Addr
+	Kind PayloadKind
+	Data []byte
+}
+
+// Kind is what an event is about: enum dg_kind.
+type Kind uint8
+
+// The kinds of event.
+const (
+	KindNone      Kind = 0
+	KindStart     Kind = 1
+	KindExit      Kind = 2
+	KindCreate    Kind = 3
+	KindJoin      Kind = 4
+	KindDetach    Kind = 5
+	KindMutex     Kind = 8
+	KindRWLock    Kind = 9
+	KindSpin      Kind = 10
+	KindCond      Kind = 11
+	KindSem       Kind = 12
+	KindBarrier   Kind = 13
+	KindOnce      Kind = 14
+	KindGuard     Kind = 15
+	KindHeap      Kind = 16
+	KindOrder     Kind = 17
+	KindValue     Kind = 18
+	KindSyscall   Kind = 24
+	KindTSC       Kind = 25
+	KindFork      Kind = 26
+	KindExec      Kind = 27
+	KindSignal    Kind = 32
+	KindSignalEnd Kind = 33
+	KindLimit     Kind = 40
+	KindEnd       Kind = 41
+)
+
+var kindNames = map[Kind]string{
+	KindStart: "start", KindExit: "exit", KindCreate: "create", KindJoin: "join", KindDetach: "detach",
+	KindMutex: "mutex", KindRWLock: "rwlock", KindSpin: "spin", KindCond: "cond", KindSem: "sem",
+	KindBarrier: "barrier", KindOnce: "once", KindGuard: "guard", KindHeap: "heap", KindOrder: "order",
+	KindValue: "value", KindSyscall: "syscall", KindTSC: "tsc", KindFork: "fork", KindExec: "exec",
+	KindSignal: "signal", KindSignalEnd: "signal-end", KindLimit: "limit", KindEnd: "end",
+}
+
+// String returns the name that the text form has, "kind-7" if it has none.
+func (k Kind) String() string { return nameOf(kindNames, k, "kind-") }
+
+// EventFlags are bits of an event.
+type EventFlags uint8
+
+// The flags of an event.
+const (
+	FlagInterrupted EventFlags = 1
+	FlagSoft        EventFlags = 2
+)
+
+// PayloadKind is what a payload's bytes are: enum dg_payload_kind.
+type PayloadKind uint32
+
+// The kinds of payload.
+const (
+	PayloadOut    PayloadKind = 1
+	PayloadDigest PayloadKind = 2
+	PayloadText   PayloadKind = 3
+	PayloadFile   PayloadKind = 4
+	PayloadInfo   PayloadKind = 5
+)
+
+var payloadNames = map[PayloadKind]string{
+	PayloadOut: "out", PayloadDigest: "digest", PayloadText: "text", PayloadFile: "file", PayloadInfo: "info",
+}
+
+// String returns the name that the text form has, "payload-7" if it has none.
+func (k PayloadKind) String() string { return nameOf(payloadNames, k, "payload-") }
+
+// Sync is args[0] of an event of synchronisation: enum dg_sync.
+type Sync uint64
+
+// The operations of synchronisation.
+const (
+	SyncLock      Sync = 1
+	SyncTry       Sync = 2
+	SyncTimed     Sync = 3
+	SyncRead      Sync = 4
+	SyncTryRead   Sync = 5
+	SyncTimedRead Sync = 6
+	SyncWait      Sync = 7
+	SyncTimedWait Sync = 8
+	SyncGet       Sync = 9
+	SyncRelease   Sync = 10
+	SyncInit      Sync = 11
+	SyncDone      Sync = 12
+	SyncReal      Sync = 13
+)
+
+var syncNames = map[Sync]string{
+	SyncLock: "lock", SyncTry: "try", SyncTimed: "timed", SyncRead: "read", SyncTryRead: "try-read",
+	SyncTimedRead: "timed-read", SyncWait: "wait", SyncTimedWait: "timed-wait", SyncGet: "get",
+	SyncRelease: "release", SyncInit: "init", SyncDone: "done", SyncReal: "real",
+}
+
+// String returns a name, "sync-99" if there is none.
+func (s Sync) String() string { return nameOf(syncNames, s, "sync-") }
+
+// SignalPlace is args[0] of a signal's event: enum dg_signal_place.
+type SignalPlace uint64
+
+// Where a signal came.
+const (
+	PlaceEvent SignalPlace = 1
+	PlaceAsync SignalPlace = 2
+	PlaceFault SignalPlace = 3
+)
+
+var placeNames = map[SignalPlace]string{PlaceEvent: "event", PlaceAsync: "async", PlaceFault: "fault"}
+
+// String returns a name, "place-99" if there is none.
+func (p SignalPlace) String() string { return nameOf(placeNames, p, "place-") }
+
+// LimitKind is the object of a limit's event: enum dg_limit.
+type LimitKind uint64
+
+// What a recording cannot bring back.
+const (
+	LimitDisk    LimitKind = 1
+	LimitSyscall LimitKind = 2
+	LimitShared  LimitKind = 3
+	LimitThreads LimitKind = 4
+	LimitSite    LimitKind = 5
+)
+
+var limitNames = map[LimitKind]string{
+	LimitDisk: "disk", LimitSyscall: "syscall", LimitShared: "shared", LimitThreads: "threads", LimitSite: "site",
+}
+
+// String returns a name, "limit-99" if there is none.
+func (l LimitKind) String() string { return nameOf(limitNames, l, "limit-") }
+
+func nameOf[K ~uint8 | ~uint32 | ~uint64](names map[K]string, k K, prefix string) string {
+	if name, ok := names[k]; ok {
+		return name
+	}
+	return fmt.Sprintf("%s%d", prefix, uint64(k))
+}
+
+// CorruptError says that a file of a recording cannot be what a recorder wrote.
+type CorruptError struct {
+	File   string // name in the recording
+	Offset int64
+	What   string
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("record: %s at %#x: %s", e.File, e.Offset, e.What)
+}

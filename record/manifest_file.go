@@ -1,0 +1,119 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// VersionError says that a recording is of a newer version than this tool.
+type VersionError struct {
+	File      string
+	Got, Want int
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("record: %s has version %d, this tool reads up to %d: use a newer diagnose", e.File, e.Got, e.Want)
+}
+
+// ManifestError says what is wrong in a manifest.
+type ManifestError struct {
+	Field string
+	What  string
+}
+
+func (e *ManifestError) Error() string {
+	if e.Field == "" {
+		return "record: " + ManifestName + ": " + e.What
+	}
+	return fmt.Sprintf("record: %s: %s %s", ManifestName, e.Field, e.What)
+}
+
+// DecodeManifest reads a manifest from its JSON and checks it. Fields that it
+// does not know are an error, as the version would be another.
+func DecodeManifest(data []byte) (*Manifest, error) {
+	var head struct {
+		Version *int `json:"version"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return nil, &ManifestError{What: err.Error()}
+	}
+	switch {
+	case head.Version == nil:
+		return nil, &ManifestError{Field: "version", What: "is missing"}
+	case *head.Version > ManifestVersion:
+		return nil, &VersionError{ManifestName, *head.Version, ManifestVersion}
+	case *head.Version < 1:
+		return nil, &ManifestError{"version", fmt.Sprintf("is %d", *head.Version)}
+	}
+	m := new(Manifest)
+	if err := decodeStrict(data, m); err != nil {
+		return nil, &ManifestError{What: err.Error()}
+	}
+	if err := m.Check(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func decodeStrict(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more follows behind its end")
+	}
+	return nil
+}
+
+// ReadManifest reads the manifest of a recording's directory.
+func ReadManifest(dir string) (*Manifest, error) {
+	f, err := openInside(dir, ManifestName)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	if len(data) > maxManifest {
+		return nil, &ManifestError{What: fmt.Sprintf("is larger than %d MiB", maxManifest>>20)}
+	}
+	return DecodeManifest(data)
+}
+
+// Write puts the manifest into a recording's directory, whole or not at all,
+// in the place of an earlier one. It sets the version.
+func (m *Manifest) Write(dir string) error {
+	m.Version = ManifestVersion
+	if err := m.Check(); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(m); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	temp, err := os.CreateTemp(dir, ".manifest-*")
+	if err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	defer os.Remove(temp.Name())
+	_, err = temp.Write(b.Bytes())
+	if err := errors.Join(err, temp.Close()); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	if err := os.Rename(temp.Name(), filepath.Join(dir, ManifestName)); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	return nil
+}
