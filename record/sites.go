@@ -1,0 +1,355 @@
+package record
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"diagnose/image/object"
+	"diagnose/internal/x86"
+)
+
+// SiteKind says how a system call instruction is made to ask the engine
+// instead of the kernel; enum dg_patch of agent/src/record.h.
+type SiteKind uint32
+
+// The kinds.
+const (
+	SiteJump  SiteKind = 1
+	SiteTrap  SiteKind = 2
+	SiteClone SiteKind = 3
+)
+
+// Site is a system call instruction of an object, as link-time addresses, and
+// the bytes around it that a jump to the engine may replace.
+type Site struct {
+	// At is the first byte replaced, and Length how many.
+	At     uint64
+	Length uint32
+	Kind   SiteKind
+	// Resume is the address behind the instruction.
+	Resume uint64
+	// Before and After are the bytes of whole instructions that are replaced
+	// before and behind it, and executed elsewhere. They do not depend on
+	// where they lie.
+	Before, After uint32
+}
+
+// ObjectSites are the system calls of one object.
+type ObjectSites struct {
+	Sites []Site
+	// Undecided are addresses where the bytes of a system call stand among
+	// others that could not be decoded: code or data.
+	Undecided []uint64
+}
+
+const (
+	syscallLen = 2
+	jumpLen    = 5
+
+	// sysSigreturn is the number of rt_sigreturn. Its instruction stays:
+	// unwinders know a signal's frame by the bytes of it (gcc's
+	// config/i386/linux-unwind.h), and it never returns.
+	sysSigreturn        = 15
+	sysClone, sysClone3 = 56, 435
+	// lastNumber is more than any system call's.
+	lastNumber = 1023
+	// sysVfork is that of vfork, whose child returns on the parent's stack; the
+	// library has a vfork of its own.
+	sysVfork = 58
+
+	// sweepLimit is how much code is decoded as a whole. Of larger objects, only
+	// the functions that contain the bytes of a system call are.
+	sweepLimit = 16 << 20
+	// functionLimit is the longest function decoded in a larger object.
+	functionLimit = 1 << 20
+)
+
+var syscallBytes = []byte{0x0f, 0x05}
+
+// cloners is the function of glibc whose child begins on another stack behind
+// the instruction (sysdeps/unix/sysv/linux/x86_64/clone.S). Elsewhere, clone is
+// used as fork is. clone3 is used in one function only, which has no symbol.
+var cloners = []string{"clone", "__clone"}
+
+// FindSites finds the system calls in an object's code.
+func FindSites(f *object.File) (ObjectSites, error) {
+	var found ObjectSites
+	for _, segment := range f.Segments() {
+		if segment.Flags&uint32(elf.PF_X) == 0 {
+			continue
+		}
+		code := make([]byte, min(segment.Filesz, uint64(1)<<32))
+		if _, err := f.ReadAddr(code, segment.Vaddr); err != nil {
+			return ObjectSites{}, fmt.Errorf("code of %s: %w", f.Path(), err)
+		}
+		if bytes.Contains(code, syscallBytes) {
+			s := siteSearch{file: f, code: code, base: segment.Vaddr, targets: map[uint64]bool{}}
+			s.run(&found)
+		}
+	}
+	return found, nil
+}
+
+// siteSearch is the search in one segment.
+type siteSearch struct {
+	file *object.File
+	code []byte
+	base uint64
+	// calls are the decoded system calls, each with its neighbours.
+	calls []decodedCall
+	// targets are where functions begin, and direct jumps and calls lead.
+	targets map[uint64]bool
+	// gaps: there were bytes that are no instruction. Then there is data among
+	// the code, and data may look like a call.
+	gaps bool
+	// decoded marks candidates that were seen as instructions, or inside of one.
+	decoded map[uint64]bool
+}
+
+type decodedCall struct {
+	before, after []x86.Inst // nearest first; position independent, none a jump
+	inst          x86.Inst
+	number        int64 // -1: not known
+}
+
+func (s *siteSearch) run(found *ObjectSites) {
+	s.decoded = map[uint64]bool{}
+	starts := s.functionStarts()
+	for _, at := range starts {
+		s.targets[s.base+uint64(at)] = true
+	}
+	for _, r := range s.ranges(starts) {
+		s.sweep(r[0], r[1])
+	}
+	for _, call := range s.calls {
+		if call.number == sysSigreturn || call.number == sysVfork {
+			continue
+		}
+		if s.gaps && call.number < 0 {
+			delete(s.decoded, call.inst.PC)
+			continue
+		}
+		found.Sites = append(found.Sites, s.site(call))
+	}
+	for at := 0; ; at++ {
+		next := bytes.Index(s.code[at:], syscallBytes)
+		if next < 0 {
+			break
+		}
+		at += next
+		if address := s.base + uint64(at); !s.decoded[address] {
+			found.Undecided = append(found.Undecided, address)
+		}
+	}
+}
+
+// ranges are the parts of the code to decode, as offsets.
+func (s *siteSearch) ranges(starts []int) [][2]int {
+	if len(s.code) <= sweepLimit {
+		return s.sections()
+	}
+	var ranges [][2]int
+	for at := 0; ; at++ {
+		next := bytes.Index(s.code[at:], syscallBytes)
+		if next < 0 {
+			return ranges
+		}
+		at += next
+		i, exact := slices.BinarySearch(starts, at)
+		if !exact {
+			i--
+		}
+		if i < 0 {
+			continue
+		}
+		end := len(s.code)
+		if i+1 < len(starts) {
+			end = starts[i+1]
+		}
+		r := [2]int{starts[i], end}
+		if end-starts[i] <= functionLimit && (len(ranges) == 0 || ranges[len(ranges)-1] != r) {
+			ranges = append(ranges, r)
+		}
+	}
+}
+
+// sections are the executable sections, for what lies between them is no code;
+// the whole segment if there is no section table.
+func (s *siteSearch) sections() [][2]int {
+	var ranges [][2]int
+	for _, section := range s.file.Sections() {
+		if section.Flags&uint64(elf.SHF_EXECINSTR) == 0 || section.Addr < s.base {
+			continue
+		}
+		start := section.Addr - s.base
+		if end := start + section.Size; end > start && end <= uint64(len(s.code)) {
+			ranges = append(ranges, [2]int{int(start), int(end)})
+		}
+	}
+	if ranges == nil {
+		ranges = [][2]int{{0, len(s.code)}}
+	}
+	return ranges
+}
+
+// functionStarts are the offsets in .eh_frame_hdr's table (Linux Standard Base
+// core specification 5.0, section 10.6.2), sorted.
+func (s *siteSearch) functionStarts() []int {
+	const tableEncoding = 0x3b // DW_EH_PE_datarel | DW_EH_PE_sdata4
+	header, ok := s.file.Program(elf.PT_GNU_EH_FRAME)
+	if !ok || header.Filesz < 12 {
+		return nil
+	}
+	b := make([]byte, min(header.Filesz, uint64(64<<20)))
+	if _, err := s.file.ReadAddr(b, header.Vaddr); err != nil || b[3] != tableEncoding || b[2] != 0x03 {
+		return nil
+	}
+	count := int(binary.LittleEndian.Uint32(b[8:]))
+	var starts []int
+	for i := 0; i < count && 12+8*i+8 <= len(b); i++ {
+		at := header.Vaddr + uint64(int64(int32(binary.LittleEndian.Uint32(b[12+8*i:])))) - s.base
+		if at < uint64(len(s.code)) {
+			starts = append(starts, int(at))
+		}
+	}
+	slices.Sort(starts)
+	return starts
+}
+
+// window is how many instructions before and behind a call are looked at.
+const window = 3
+
+// sweep decodes [start, end) from its start.
+func (s *siteSearch) sweep(start, end int) {
+	var recent []x86.Inst // the instructions before, newest last; none across a gap
+	open := -1            // index of the call whose followers are being collected
+	undecoded := -1       // where bytes that are no instruction were last seen
+	for at := start; at < end; {
+		inst, err := x86.Decode(s.code[at:end], s.base+uint64(at))
+		if err != nil {
+			var bad *x86.DecodeError
+			s.gaps, undecoded, recent, open = true, at, recent[:0], -1
+			at++
+			if errors.As(err, &bad) && bad.Len > 1 {
+				at += bad.Len - 1
+			}
+			continue
+		}
+		s.note(&inst, at, undecoded)
+		if inst.HasTarget {
+			s.targets[inst.Target] = true
+		}
+		if inst.Flow == x86.FlowSyscall && inst.Op == "syscall" {
+			call := decodedCall{inst: inst, number: numberBefore(recent)}
+			for i := len(recent) - 1; i >= 0 && movable(&recent[i]); i-- {
+				call.before = append(call.before, recent[i])
+			}
+			s.calls = append(s.calls, call)
+			open = len(s.calls) - 1
+		} else if open >= 0 {
+			if c := &s.calls[open]; movable(&inst) && len(c.after) < window {
+				c.after = append(c.after, inst)
+			} else {
+				open = -1
+			}
+		}
+		if recent = append(recent, inst); len(recent) > window {
+			recent = append(recent[:0], recent[1:]...)
+		}
+		at += inst.Len
+	}
+}
+
+// note marks the bytes of system calls that the instruction contains. Behind
+// bytes that could not be decoded, nothing is taken for sure until the decoder
+// has found its way again, which it does within a few instructions.
+func (s *siteSearch) note(inst *x86.Inst, at, undecoded int) {
+	const resynchronised = 64
+	if undecoded >= 0 && at-undecoded < resynchronised {
+		return
+	}
+	// The pair may begin in this instruction's last byte.
+	for i := at; i < at+inst.Len && i+1 < len(s.code); i++ {
+		if s.code[i] == syscallBytes[0] && s.code[i+1] == syscallBytes[1] {
+			s.decoded[s.base+uint64(i)] = true
+		}
+	}
+}
+
+// numberBefore is the system call's number, if the instructions before set it.
+func numberBefore(recent []x86.Inst) int64 {
+	for i := len(recent) - 1; i >= 0; i-- {
+		inst := &recent[i]
+		if !inst.Writes(x86.RAX) {
+			continue
+		}
+		if inst.Op == "mov" && len(inst.Operands) == 2 && inst.Operands[1].IsImm && inst.Operands[1].Imm <= lastNumber {
+			return inst.Operands[1].Imm
+		}
+		return -1
+	}
+	return -1
+}
+
+// movable reports whether an instruction does the same wherever it lies.
+func movable(inst *x86.Inst) bool {
+	if inst.Flow != x86.FlowNext {
+		return false
+	}
+	for i := range inst.Operands {
+		if o := &inst.Operands[i]; o.IsMemory && o.Memory.Base == x86.RIP {
+			return false
+		}
+	}
+	return true
+}
+
+// site decides how a call is patched: with the fewest instructions moved, and
+// rather those before it, for behind the call the program's own text is then
+// where it stands when a debugger looks.
+func (s *siteSearch) site(call decodedCall) Site {
+	resume := call.inst.PC + syscallLen
+	for _, n := range [][2]int{{1, 0}, {2, 0}, {0, 1}, {3, 0}, {1, 1}, {0, 2}, {2, 1}, {1, 2}, {2, 2}, {0, 3}} {
+		if n[0] > len(call.before) || n[1] > len(call.after) {
+			continue
+		}
+		before, after := span(call.before[:n[0]]), span(call.after[:n[1]])
+		length := before + syscallLen + after
+		at := call.inst.PC - uint64(before)
+		if length < jumpLen || s.entered(at+1, at+uint64(length)) {
+			continue
+		}
+		site := Site{At: at, Length: length, Kind: SiteJump, Resume: resume, Before: before, After: after}
+		if call.number == sysClone3 || call.number == sysClone && s.inCloner(call.inst.PC) {
+			site.Kind = SiteClone
+		}
+		return site
+	}
+	return Site{At: call.inst.PC, Length: syscallLen, Kind: SiteTrap, Resume: resume}
+}
+
+func span(insts []x86.Inst) (n uint32) {
+	for i := range insts {
+		n += uint32(insts[i].Len)
+	}
+	return n
+}
+
+// entered reports whether a jump leads into [from, to).
+func (s *siteSearch) entered(from, to uint64) bool {
+	for at := from; at < to; at++ {
+		if s.targets[at] {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *siteSearch) inCloner(address uint64) bool {
+	symbol, ok := s.file.SymbolAt(address)
+	return ok && slices.Contains(cloners, symbol.Name)
+}
