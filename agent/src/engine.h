@@ -112,8 +112,56 @@ static bool dg_interrupted(void);
 static void dg_again(struct dg_frame *f);
 /* rt_sigaction, rt_sigprocmask, rt_sigsuspend and the like, of the table. */
 
-/* ---- engine_syscall.c ---- */
+/* ---- engine_syscall.c, engine_patch.c: how a system call comes here ----
+ *
+ * A patched site jumps to a stub. The kernel destroys rcx and r11 in any case,
+ * so the stub needs no memory of the program and no stack:
+ *
+ *	moved instructions of before the call
+ *	origin:	lea  info(%rip), %rcx
+ *		jmp  *dg_entry_syscall
+ *	go:	moved instructions of behind it; jmp back
+ *	info:	struct dg_stub
+ *
+ * entry.S: dg_entry_syscall may use r11 (dg_me), saves everything into a frame
+ * on the engine's stack, rcx (the address of info) as f->rcx, kind
+ * DG_ENTRY_SYSCALL; calls dg_system_call(f), which sets rip (info->go), origin,
+ * again_*, rax, rcx and r11; and leaves to f->rip with rcx = f->rip. With dg_me
+ * NULL, or dg_mode 0, it executes the instruction itself: lea -128(%rsp),%rsp;
+ * push %rcx; syscall; pop %rcx; lea 128(%rsp),%rsp; jmp *(%rcx).
+ *
+ * At control.insn_pc the tracer has set rcx to the address of the ud2: the same,
+ * with kind DG_ENTRY_INSN; dg_system_call finds the site. Without dg_me: goes
+ * on at rcx + 2.
+ *
+ * A stub of DG_PATCH_CLONE enters twice, with infos of kind DG_STUB_BEFORE
+ * (whose go is the instruction in the stub, or skip if it shall not be executed)
+ * and DG_STUB_AFTER (rax is the kernel's result). A child (rax 0) does not come
+ * to the second: it may share the engine's stack with its parent. Without dg_me
+ * the stub's entry with kind DG_STUB_BEFORE or DG_STUB_AFTER only goes on at
+ * info->go. */
+enum dg_stub_kind { DG_STUB_CALL = 0, DG_STUB_BEFORE = 1, DG_STUB_AFTER = 2 };
+
+struct dg_stub {
+	uint64_t go;     /* where the program goes on */
+	uint64_t resume; /* address behind the instruction in the program's text: the site of events */
+	uint64_t origin; /* what makes the call again */
+	uint64_t skip;   /* DG_STUB_BEFORE: behind the instruction */
+	uint64_t kind;   /* enum dg_stub_kind */
+};
+
 void dg_system_call(struct dg_frame *f) DG_HIDDEN; /* called by entry.S */
+
+/* The one place where the engine makes system calls that the program asked for
+ * and that may block. Returns DG_NOT_MADE without having made it if a signal
+ * waits for this thread (dg_interrupted). A handler that finds the thread's pc
+ * in [dg_blocking_low, dg_blocking_insn] (before it, or sent back to it by the
+ * kernel to make it again: SA_RESTART) keeps the siginfo and sets pc =
+ * dg_blocking_done and rax = DG_NOT_MADE: the call is made again after the
+ * program's handler ran. Elsewhere the kernel's -EINTR stands. */
+#define DG_NOT_MADE (-512l)
+long dg_blocking(long nr, const uint64_t args[6], const uint32_t *pending) DG_HIDDEN;
+extern const char dg_blocking_low[] DG_HIDDEN, dg_blocking_insn[] DG_HIDDEN, dg_blocking_done[] DG_HIDDEN;
 
 /* ---- small things ---- */
 static uint64_t dg_digest(const void *bytes, uint64_t length, uint64_t seed); /* fast, not cryptographic; Go has the same */

@@ -327,7 +327,7 @@ struct dg_frame {
 	uint64_t kind;   /* enum dg_entry */
 };
 
-enum dg_entry { DG_ENTRY_SYSCALL = 1, DG_ENTRY_CALL = 2, DG_ENTRY_TSC = 3 };
+enum dg_entry { DG_ENTRY_SYSCALL = 1, DG_ENTRY_CALL = 2, DG_ENTRY_TSC = 3, DG_ENTRY_INSN = 4 };
 
 _Static_assert(sizeof(struct dg_event) == 48, "event");
 _Static_assert(sizeof(struct dg_payload) == 16, "payload");
