@@ -1,0 +1,238 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math/bits"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"diagnose/evidence"
+)
+
+// span is a range of addresses, [start, end).
+type span struct{ start, end uint64 }
+
+func (s span) size() uint64 { return s.end - s.start }
+
+// exclusion is memory that is not compared, and why.
+type exclusion struct {
+	span
+	what, why string
+}
+
+// piece is memory that the core holds, and where in the file.
+type piece struct {
+	span
+	offset int64
+}
+
+// without cuts the exclusions, which are in order and do not overlap, out of a
+// piece, and tells skipped of what it left out.
+func (p piece) without(list []exclusion, skipped func(i int, bytes uint64)) []piece {
+	var kept []piece
+	at := p.start
+	first, _ := slices.BinarySearchFunc(list, p.start, func(x exclusion, a uint64) int { return cmp.Compare(x.end, a+1) })
+	for i := first; i < len(list) && list[i].start < p.end; i++ {
+		x := list[i]
+		if x.start > at {
+			kept = append(kept, piece{span{at, x.start}, p.offset + int64(at-p.start)})
+		}
+		from := max(at, x.start)
+		at = min(x.end, p.end)
+		skipped(i, at-from)
+	}
+	if at < p.end {
+		kept = append(kept, piece{span{at, p.end}, p.offset + int64(at-p.start)})
+	}
+	return kept
+}
+
+// mergeExclusions brings them into order; where two overlap, the first one in
+// the list counts.
+func mergeExclusions(list []exclusion) []exclusion {
+	slices.SortStableFunc(list, func(a, b exclusion) int { return cmp.Compare(a.start, b.start) })
+	var merged []exclusion
+	last := uint64(0)
+	for _, x := range list {
+		x.start = max(x.start, last)
+		if x.start < x.end {
+			merged, last = append(merged, x), x.end
+		}
+	}
+	return merged
+}
+
+// run is bytes that differ; want and got are the first of them.
+type run struct {
+	span
+	want, got []byte
+	// unreadable says why the replay's bytes could not be read.
+	unreadable string
+}
+
+const (
+	// compareChunk is what one worker compares in one go.
+	compareChunk = 1 << 20
+	// joinGap: runs with fewer equal bytes between them are one.
+	joinGap = 8
+	// shownBytes are kept of each side of a run.
+	shownBytes = 16
+	// chunkRuns are kept of a chunk, maxRuns in all; the others are counted.
+	chunkRuns = 64
+	maxRuns   = 1 << 14
+)
+
+// memoryComparison is what compareMemory found.
+type memoryComparison struct {
+	runs        []run // in ascending order; not all if count is larger
+	count       uint64
+	bytes       uint64 // that differ
+	compared    uint64
+	notReadable uint64
+}
+
+// compareMemory compares the pieces of a core with another memory, on all
+// processors.
+func compareMemory(ctx context.Context, core io.ReaderAt, pieces []piece, memory memoryReader) (*memoryComparison, error) {
+	var chunks []piece
+	for _, p := range pieces {
+		for p.size() > compareChunk {
+			chunks = append(chunks, piece{span{p.start, p.start + compareChunk}, p.offset})
+			p = piece{span{p.start + compareChunk, p.end}, p.offset + compareChunk}
+		}
+		chunks = append(chunks, p)
+	}
+	c := &comparer{core: core, memory: memory, chunks: chunks}
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(chunks)) {
+		workers.Go(func() { c.work(ctx) })
+	}
+	workers.Wait()
+	if err := cmp.Or(ctx.Err(), c.err); err != nil {
+		return nil, err
+	}
+	c.result.joinRuns()
+	return &c.result, nil
+}
+
+type memoryReader interface {
+	ReadMemory(addr evidence.Addr, p []byte) (int, error)
+}
+
+type comparer struct {
+	core   io.ReaderAt
+	memory memoryReader
+	chunks []piece
+	next   atomic.Int64
+
+	mu     sync.Mutex
+	result memoryComparison // guarded by mu
+	err    error            // guarded by mu
+}
+
+func (c *comparer) work(ctx context.Context) {
+	want, got := make([]byte, compareChunk), make([]byte, compareChunk)
+	for ctx.Err() == nil {
+		i := int(c.next.Add(1)) - 1
+		if i >= len(c.chunks) {
+			return
+		}
+		p := c.chunks[i]
+		n := int(p.size())
+		if _, err := c.core.ReadAt(want[:n], p.offset); err != nil {
+			c.mu.Lock()
+			c.err = fmt.Errorf("replay: the recording's core at %#x: %w", p.offset, err)
+			c.mu.Unlock()
+			return
+		}
+		c.compare(p, want[:n], got[:n])
+	}
+}
+
+// compare compares one chunk. What cannot be read is skipped by the page.
+func (c *comparer) compare(p piece, want, got []byte) {
+	const page = 4096
+	part := memoryComparison{}
+	for at := 0; at < len(want); {
+		n, err := c.memory.ReadMemory(evidence.Addr(p.start+uint64(at)), got[at:])
+		part.add(p.start+uint64(at), want[at:at+n], got[at:at+n])
+		at += n
+		if err == nil {
+			continue
+		}
+		end := min(len(want), at+page-int((p.start+uint64(at))%page))
+		lost := uint64(end - at)
+		part.notReadable += lost
+		part.note(run{span: span{p.start + uint64(at), p.start + uint64(end)}, unreadable: err.Error(),
+			want: slices.Clone(want[at:min(end, at+shownBytes)])})
+		at = end
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := &c.result
+	r.count, r.bytes, r.compared, r.notReadable = r.count+part.count, r.bytes+part.bytes, r.compared+part.compared, r.notReadable+part.notReadable
+	if len(r.runs) < maxRuns {
+		r.runs = append(r.runs, part.runs...)
+	}
+}
+
+func (m *memoryComparison) note(r run) {
+	m.count++
+	m.bytes += r.size()
+	if len(m.runs) < chunkRuns {
+		m.runs = append(m.runs, r)
+	}
+}
+
+// add compares two equally long slices of the memory at addr.
+func (m *memoryComparison) add(addr uint64, want, got []byte) {
+	m.compared += uint64(len(want))
+	for at := firstDifference(want, got, 0); at < len(want); {
+		end := at + 1
+		for equal := 0; end+equal < len(want) && equal < joinGap; {
+			if want[end+equal] != got[end+equal] {
+				end, equal = end+equal+1, 0
+			} else {
+				equal++
+			}
+		}
+		shown := min(end, at+shownBytes)
+		m.note(run{span: span{addr + uint64(at), addr + uint64(end)},
+			want: slices.Clone(want[at:shown]), got: slices.Clone(got[at:shown])})
+		at = firstDifference(want, got, end)
+	}
+}
+
+// firstDifference returns the first index from at on where they differ,
+// len(a) if none does.
+func firstDifference(a, b []byte, at int) int {
+	for ; at+8 <= len(a); at += 8 {
+		if x := binary.LittleEndian.Uint64(a[at:]) ^ binary.LittleEndian.Uint64(b[at:]); x != 0 {
+			return at + bits.TrailingZeros64(x)/8
+		}
+	}
+	for ; at < len(a) && a[at] == b[at]; at++ {
+	}
+	return at
+}
+
+// joinRuns orders the runs, and joins those that chunks or unreadable pages cut.
+func (m *memoryComparison) joinRuns() {
+	slices.SortFunc(m.runs, func(a, b run) int { return cmp.Compare(a.start, b.start) })
+	joined := m.runs[:0]
+	for _, r := range m.runs {
+		if n := len(joined); n > 0 && joined[n-1].end == r.start && joined[n-1].unreadable == r.unreadable {
+			joined[n-1].end = r.end
+			m.count--
+			continue
+		}
+		joined = append(joined, r)
+	}
+	m.runs = joined
+}
