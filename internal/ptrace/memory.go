@@ -1,0 +1,55 @@
+package ptrace
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+)
+
+// Memory is a traced process's memory, by addresses as offsets. Writes reach
+// pages that the process itself may not write to. It is the memory of one
+// program: after an exec it must be opened again.
+type Memory struct{ file *os.File }
+
+// OpenMemory opens the memory of the process that a thread belongs to.
+func OpenMemory(tid int) (*Memory, error) {
+	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", tid), os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("ptrace: memory: %w", err)
+	}
+	return &Memory{f}, nil
+}
+
+// Close closes the memory.
+func (m *Memory) Close() error { return m.file.Close() }
+
+// ReadAt reads len(p) bytes at an address, or fails.
+func (m *Memory) ReadAt(p []byte, at int64) (int, error) {
+	n, err := m.file.ReadAt(p, at)
+	if err != nil {
+		return n, fmt.Errorf("ptrace: read of %d bytes at %#x: %w", len(p), uint64(at), err)
+	}
+	return n, nil
+}
+
+// WriteAt writes len(p) bytes at an address, or fails.
+func (m *Memory) WriteAt(p []byte, at int64) (int, error) {
+	n, err := m.file.WriteAt(p, at)
+	if err != nil {
+		return n, fmt.Errorf("ptrace: write of %d bytes at %#x: %w", len(p), uint64(at), err)
+	}
+	return n, nil
+}
+
+// Word reads 8 bytes.
+func (m *Memory) Word(at uint64) (uint64, error) {
+	var p [8]byte
+	_, err := m.ReadAt(p[:], int64(at))
+	return binary.LittleEndian.Uint64(p[:]), err
+}
+
+// SetWord writes 8 bytes.
+func (m *Memory) SetWord(at, value uint64) error {
+	_, err := m.WriteAt(binary.LittleEndian.AppendUint64(nil, value), int64(at))
+	return err
+}

@@ -1,0 +1,146 @@
+package ptrace
+
+import (
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Registers are the general ones, struct user_regs_struct of sys/user.h.
+type Registers = unix.PtraceRegs
+
+// GetRegisters reads the registers of a stopped thread.
+func GetRegisters(tid int) (Registers, error) {
+	var regs Registers
+	err := requestMemory("GETREGS", unix.PTRACE_GETREGS, tid, 0, unsafe.Pointer(&regs))
+	return regs, err
+}
+
+// SetRegisters replaces them. A thread that stopped in a system call would be
+// made to repeat it where Orig_rax says one: set it to ^0 after a change of Rip.
+func SetRegisters(tid int, regs *Registers) error {
+	return requestMemory("SETREGS", unix.PTRACE_SETREGS, tid, 0, unsafe.Pointer(regs))
+}
+
+// Register sets for GetRegset, NT_... of linux/elf.h.
+const (
+	RegsetGeneral = 1
+	RegsetFP      = 2
+	RegsetXState  = 0x202
+)
+
+// maxRegset is larger than any XSAVE area that a processor has.
+const maxRegset = 64 << 10
+
+// GetRegset reads a register set as a core's notes have it.
+func GetRegset(tid, set int) ([]byte, error) {
+	p := make([]byte, maxRegset)
+	iov := unix.Iovec{Base: &p[0], Len: uint64(len(p))}
+	if err := requestMemory("GETREGSET", unix.PTRACE_GETREGSET, tid, uintptr(set), unsafe.Pointer(&iov)); err != nil {
+		return nil, err
+	}
+	return p[:iov.Len], nil
+}
+
+// SetRegset replaces a register set.
+func SetRegset(tid, set int, p []byte) error {
+	if len(p) == 0 {
+		return fmt.Errorf("ptrace SETREGSET of thread %d: no bytes", tid)
+	}
+	iov := unix.Iovec{Base: &p[0], Len: uint64(len(p))}
+	return requestMemory("SETREGSET", unix.PTRACE_SETREGSET, tid, uintptr(set), unsafe.Pointer(&iov))
+}
+
+// debugRegisters is offsetof(struct user, u_debugreg).
+const debugRegisters = 848
+
+// GetDebug reads a debug register, 0 to 3, 6 or 7.
+func GetDebug(tid, number int) (uint64, error) {
+	var value uint64 // the system call, unlike the function of libc, stores it
+	err := requestMemory("PEEKUSER", unix.PTRACE_PEEKUSR, tid, debugRegisters+8*uintptr(number), unsafe.Pointer(&value))
+	return value, err
+}
+
+// SetDebug writes a debug register. A new thread's DR7 reads back as set and
+// is not armed: write 0 to it, then the addresses, then DR7.
+func SetDebug(tid, number int, value uint64) error {
+	return request("POKEUSER", unix.PTRACE_POKEUSR, tid, debugRegisters+8*uintptr(number), uintptr(value))
+}
+
+// Breakpoint arms debug register 0 of a stopped thread as a breakpoint for the
+// execution of the instruction at pc, and ClearBreakpoint disarms it. It traps
+// before the instruction; set RF in Eflags (bit 16) to go past it.
+func Breakpoint(tid int, pc uint64) error {
+	const local0 = 1 // execution is kind 0, length 0
+	if err := SetDebug(tid, 7, 0); err != nil {
+		return err
+	}
+	if err := SetDebug(tid, 0, pc); err != nil {
+		return err
+	}
+	return SetDebug(tid, 7, local0)
+}
+
+// ClearBreakpoint disarms all debug registers of a stopped thread.
+func ClearBreakpoint(tid int) error {
+	if err := SetDebug(tid, 7, 0); err != nil {
+		return err
+	}
+	return SetDebug(tid, 6, 0)
+}
+
+// SystemCall makes a stopped thread, which must not stand in a system call, make
+// one, and returns the result, negative for an error. The registers are as before
+// when it returns. It waits for stops of that thread alone; a stop of another
+// kind in between is an error.
+func SystemCall(tid int, number uint64, args ...uint64) (result int64, err error) {
+	saved, err := GetRegisters(tid)
+	if err != nil {
+		return 0, err
+	}
+	memory, err := OpenMemory(tid)
+	if err != nil {
+		return 0, err
+	}
+	defer memory.Close()
+	instruction := []byte{0x0f, 0x05}
+	before := make([]byte, len(instruction))
+	if _, err := memory.ReadAt(before, int64(saved.Rip)); err != nil {
+		return 0, err
+	}
+	if _, err := memory.WriteAt(instruction, int64(saved.Rip)); err != nil {
+		return 0, err
+	}
+	defer func() {
+		if _, writeErr := memory.WriteAt(before, int64(saved.Rip)); err == nil {
+			err = writeErr
+		}
+		if setErr := SetRegisters(tid, &saved); err == nil {
+			err = setErr
+		}
+	}()
+	call := saved
+	call.Rax, call.Orig_rax = number, ^uint64(0)
+	for i, slot := range []*uint64{&call.Rdi, &call.Rsi, &call.Rdx, &call.R10, &call.R8, &call.R9} {
+		if i < len(args) {
+			*slot = args[i]
+		}
+	}
+	if err := SetRegisters(tid, &call); err != nil {
+		return 0, err
+	}
+	if err := Step(tid, 0); err != nil {
+		return 0, err
+	}
+	stop, err := WaitFor(tid)
+	if err != nil {
+		return 0, err
+	}
+	if stop.Kind != SignalStop || stop.Signal != syscall.SIGTRAP {
+		return 0, fmt.Errorf("ptrace: thread %d stopped by %v in a system call for us", tid, stop)
+	}
+	after, err := GetRegisters(tid)
+	return int64(after.Rax), err
+}

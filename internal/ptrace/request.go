@@ -1,0 +1,108 @@
+package ptrace
+
+import (
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Options of a tracee, PTRACE_O_... of linux/ptrace.h.
+const (
+	TraceFork      = unix.PTRACE_O_TRACEFORK
+	TraceVFork     = unix.PTRACE_O_TRACEVFORK
+	TraceClone     = unix.PTRACE_O_TRACECLONE
+	TraceExec      = unix.PTRACE_O_TRACEEXEC
+	TraceVForkDone = unix.PTRACE_O_TRACEVFORKDONE
+	TraceExit      = unix.PTRACE_O_TRACEEXIT
+	ExitKill       = unix.PTRACE_O_EXITKILL
+)
+
+func request(name string, number, tid int, addr, data uintptr) error {
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, uintptr(number), uintptr(tid), addr, data, 0, 0)
+	if errno != 0 {
+		return fmt.Errorf("ptrace %s of thread %d: %w", name, tid, errno)
+	}
+	return nil
+}
+
+// requestMemory is for requests that read or fill memory of ours.
+func requestMemory(name string, number, tid int, addr uintptr, data unsafe.Pointer) error {
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, uintptr(number), uintptr(tid), addr, uintptr(data), 0, 0)
+	if errno != 0 {
+		return fmt.Errorf("ptrace %s of thread %d: %w", name, tid, errno)
+	}
+	return nil
+}
+
+// Seize attaches to a thread without stopping it.
+func Seize(tid, options int) error {
+	return request("SEIZE", unix.PTRACE_SEIZE, tid, 0, uintptr(options))
+}
+
+// Interrupt asks a seized thread to stop: a stop of kind Interrupted follows.
+func Interrupt(tid int) error { return request("INTERRUPT", unix.PTRACE_INTERRUPT, tid, 0, 0) }
+
+// Listen lets a thread in a GroupStop stay stopped, and report when it goes on.
+func Listen(tid int) error { return request("LISTEN", unix.PTRACE_LISTEN, tid, 0, 0) }
+
+// Cont lets a stopped thread go on, with a signal (0: none). The signal counts
+// only where the stop was a SignalStop.
+func Cont(tid int, signal syscall.Signal) error {
+	return request("CONT", unix.PTRACE_CONT, tid, 0, uintptr(signal))
+}
+
+// Step is Cont for one instruction.
+func Step(tid int, signal syscall.Signal) error {
+	return request("SINGLESTEP", unix.PTRACE_SINGLESTEP, tid, 0, uintptr(signal))
+}
+
+// Detach lets go of a stopped thread, which goes on with a signal.
+func Detach(tid int, signal syscall.Signal) error {
+	return request("DETACH", unix.PTRACE_DETACH, tid, 0, uintptr(signal))
+}
+
+// SetOptions replaces the options of a stopped thread.
+func SetOptions(tid, options int) error {
+	return request("SETOPTIONS", unix.PTRACE_SETOPTIONS, tid, 0, uintptr(options))
+}
+
+// EventMessage is what the kernel says beside the last EventStop: the new
+// process or thread of a fork, vfork or clone, the former thread of an exec.
+func EventMessage(tid int) (uint64, error) {
+	var message uint64
+	err := requestMemory("GETEVENTMSG", unix.PTRACE_GETEVENTMSG, tid, 0, unsafe.Pointer(&message))
+	return message, err
+}
+
+// Siginfo is the kernel's siginfo_t: si_signo, si_errno and si_code are the
+// first three words of 4 bytes.
+type Siginfo [128]byte
+
+// GetSiginfo returns what a thread in a SignalStop is about to be given.
+func GetSiginfo(tid int) (Siginfo, error) {
+	var info Siginfo
+	err := requestMemory("GETSIGINFO", unix.PTRACE_GETSIGINFO, tid, 0, unsafe.Pointer(&info))
+	return info, err
+}
+
+// SetSiginfo replaces it.
+func SetSiginfo(tid int, info Siginfo) error {
+	return requestMemory("SETSIGINFO", unix.PTRACE_SETSIGINFO, tid, 0, unsafe.Pointer(&info))
+}
+
+// GetSigmask returns the signals that a thread blocks; bit 0 is signal 1.
+func GetSigmask(tid int) (uint64, error) {
+	var mask uint64
+	err := requestMemory("GETSIGMASK", 0x420a, tid, 8, unsafe.Pointer(&mask))
+	return mask, err
+}
+
+// SetSigmask replaces them.
+func SetSigmask(tid int, mask uint64) error {
+	return requestMemory("SETSIGMASK", 0x420b, tid, 8, unsafe.Pointer(&mask))
+}
+
+// Signal sends a signal to one thread of a process. It needs no tracer's thread.
+func Signal(pid, tid int, signal syscall.Signal) error { return unix.Tgkill(pid, tid, signal) }

@@ -1,0 +1,113 @@
+package ptrace
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Kind of a stop.
+type Kind int
+
+// The kinds of stops of seized threads (ptrace(2)).
+const (
+	// Ended: the thread, or the process if it is its first thread, is gone.
+	// Status has how. There is nothing to continue.
+	Ended Kind = iota + 1
+	// SignalStop: Signal is about to be delivered; Cont passes it on.
+	SignalStop
+	// GroupStop: job control stopped the process, by Signal; Listen.
+	GroupStop
+	// Interrupted: an Interrupt, the first stop of a new thread or process,
+	// or the end of a group stop; Cont with 0.
+	Interrupted
+	// EventStop: Event is one of unix.PTRACE_EVENT_...; Cont with 0.
+	EventStop
+	// JobStop: a process that is not traced was stopped by Signal.
+	JobStop
+)
+
+// Stop is what wait4 reported of a thread.
+type Stop struct {
+	TID    int
+	Kind   Kind
+	Signal syscall.Signal
+	Event  int
+	Status syscall.WaitStatus
+}
+
+func (s Stop) String() string {
+	switch s.Kind {
+	case Ended:
+		if s.Status.Signaled() {
+			return "its end by " + unix.SignalName(s.Status.Signal())
+		}
+		return fmt.Sprintf("its end with status %d", s.Status.ExitStatus())
+	case EventStop:
+		return fmt.Sprintf("event %d", s.Event)
+	case Interrupted:
+		return "an interruption"
+	}
+	return unix.SignalName(s.Signal)
+}
+
+// Wait waits for any stop of any thread or child. unix.ECHILD says that there
+// are none left.
+func Wait() (Stop, error) { return wait(-1, 0) }
+
+// Poll is Wait without waiting; found is false if there is nothing to report.
+func Poll() (stop Stop, found bool, err error) {
+	stop, err = wait(-1, unix.WNOHANG)
+	return stop, stop.TID != 0, err
+}
+
+// WaitFor waits for the next stop of one thread.
+func WaitFor(tid int) (Stop, error) { return wait(tid, 0) }
+
+// WaitJob waits for a child that is not traced to end or to be stopped.
+func WaitJob(pid int) (Stop, error) { return wait(pid, unix.WUNTRACED) }
+
+func wait(tid, flags int) (Stop, error) {
+	for {
+		var status syscall.WaitStatus
+		got, err := syscall.Wait4(tid, &status, syscall.WALL|flags, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return Stop{}, fmt.Errorf("wait for thread %d: %w", tid, err)
+		}
+		if got == 0 {
+			return Stop{}, nil
+		}
+		return classify(got, status, flags&unix.WUNTRACED != 0), nil
+	}
+}
+
+// classify: the event is in the third byte of the status; PTRACE_EVENT_STOP is
+// a group stop if the signal is one that stops (ptrace(2), "Group-stop").
+func classify(tid int, status syscall.WaitStatus, untraced bool) Stop {
+	s := Stop{TID: tid, Status: status}
+	if !status.Stopped() {
+		s.Kind = Ended
+		return s
+	}
+	s.Signal = status.StopSignal()
+	event := int(status) >> 16
+	stops := s.Signal == unix.SIGSTOP || s.Signal == unix.SIGTSTP || s.Signal == unix.SIGTTIN || s.Signal == unix.SIGTTOU
+	switch {
+	case event == unix.PTRACE_EVENT_STOP && stops:
+		s.Kind = GroupStop
+	case event == unix.PTRACE_EVENT_STOP:
+		s.Kind = Interrupted
+	case event != 0:
+		s.Kind, s.Event = EventStop, event
+	case untraced:
+		s.Kind = JobStop
+	default:
+		s.Kind = SignalStop
+	}
+	return s
+}
