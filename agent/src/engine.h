@@ -92,6 +92,11 @@ __attribute__((noreturn)) static void dg_diverge(enum dg_reason reason, const st
  * before others did something that the log does not order (a futex). Returns when
  * it has the right again; the caller looks and may call again. */
 static void dg_turn_yield(enum dg_kind kind, uint64_t object);
+/* Where the tracer sends a thread (control.park_pc) that stands where the
+ * recording has it at its end, a fault or the middle of a computation: gives
+ * the right to run away and waits for good, as dg_event_await does for a thread
+ * without a further event. The tracer has set rsp as at a function's entry. */
+__attribute__((noreturn)) static void dg_park(void);
 
 /* ---- start.c (engine_start.c) ---- */
 static long dg_trap(enum dg_trap what, uint64_t a, uint64_t b); /* 0 without a tracer */

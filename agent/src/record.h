@@ -195,6 +195,7 @@ enum dg_trap {
 	DG_TRAP_LAST = 6,     /* replay: rdi: thread's index; it has no further events and runs on to its end */
 	DG_TRAP_DIVERGED = 7, /* replay: control.divergence is filled. No answer is expected */
 	DG_TRAP_FINISHED = 8, /* replay: every thread waits and the log is at its end */
+	DG_TRAP_MOMENT = 9,   /* replay: rdi: thread's index; it has done event control.stop_at */
 };
 
 struct dg_divergence {
@@ -240,7 +241,8 @@ struct dg_control {
 	uint32_t stopped;  /* recording ended early: enum dg_limit */
 	uint64_t log_end;  /* offset of the next extent */
 	uint64_t data_end;
-	uint64_t reserved0[2];
+	uint64_t park_pc;  /* replay: dg_park. The tracer sends a thread there, on the engine's stack, that has come to its end */
+	uint64_t stop_at;  /* replay: DG_TRAP_MOMENT when stop_thread has done its event of this ordinal; UINT64_MAX: never */
 	uint64_t ticket;   /* the next one; a cache line of its own */
 	uint64_t reserved1[7];
 	/* Replay */
@@ -252,7 +254,7 @@ struct dg_control {
 	uint64_t consumed; /* events in all: progress */
 	uint64_t fork_at;  /* fork_thread's event of that ordinal forks for real; UINT64_MAX: none does */
 	uint32_t fork_thread;
-	uint32_t reserved2;
+	uint32_t stop_thread;
 	struct dg_divergence divergence;
 	char log_path[1024];  /* recording: created by the tracer, opened by the engine. Replay: the image */
 	char data_path[1024];
