@@ -154,7 +154,7 @@ func TestLayoutIsWhole(t *testing.T) {
 	}
 	for _, m := range regexp.MustCompile(`(?s)\bstruct (dg_\w+) \{(.*?)\n\}`).FindAllStringSubmatch(text, -1) {
 		found++
-		checkFields(t, m[1], m[2])
+		checkFields(t, structs, m[1], m[2])
 	}
 	if found < len(constants)+len(structs) {
 		t.Errorf("found only %d names in the header", found)
@@ -163,8 +163,8 @@ func TestLayoutIsWhole(t *testing.T) {
 
 // checkFields compares a struct's members, which are declared one type a
 // line, with the mirror's.
-func checkFields(t *testing.T, name, body string) {
-	mirror, ok := structs[name]
+func checkFields(t *testing.T, mirrors map[string]any, name, body string) {
+	mirror, ok := mirrors[name]
 	if !ok {
 		t.Errorf("struct %s has no mirror", name)
 		return

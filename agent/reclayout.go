@@ -1,0 +1,356 @@
+package agent
+
+// The mirror of src/record.h, which says what everything means. A test compares
+// names, sizes, offsets and values with what the compiler says; the tag is the C
+// name where it is not the Go name in lower case.
+
+// Versions, and the engine's own range of addresses.
+const (
+	RecordMagic      = 0x64726f6365726764
+	RecordVersion    = 1
+	EngineBase       = 0x21a000000000
+	EngineControl    = EngineBase
+	EngineSites      = EngineBase + 0x0001000000
+	EngineThreads    = EngineBase + 0x0100000000
+	EngineLog        = EngineBase + 0x1000000000
+	EngineImage      = EngineBase + 0x2000000000
+	EngineStacks     = EngineBase + 0x3000000000
+	EngineEnd        = EngineBase + 0x6000000000
+	ThreadSlot       = 65536
+	RThreads         = 1 << 16
+	ExtentSize       = 65536
+	StackSlot        = 0x1000000
+	ExtentMagic      = 0x746e657478656764
+	EventInterrupted = 1
+	EventSoft        = 2
+	TrapMagic        = 0x646961676e6f7365
+)
+
+// What the process does: enum dg_mode.
+const (
+	ModeOff    = 0
+	ModeRecord = 1
+	ModeReplay = 2
+)
+
+// The kinds of event: enum dg_kind.
+const (
+	EvNone      = 0
+	EvStart     = 1
+	EvExit      = 2
+	EvCreate    = 3
+	EvJoin      = 4
+	EvDetach    = 5
+	EvMutex     = 8
+	EvRwlock    = 9
+	EvSpin      = 10
+	EvCond      = 11
+	EvSem       = 12
+	EvBarrier   = 13
+	EvOnce      = 14
+	EvGuard     = 15
+	EvHeap      = 16
+	EvOrder     = 17
+	EvValue     = 18
+	EvSyscall   = 24
+	EvTSC       = 25
+	EvFork      = 26
+	EvExec      = 27
+	EvSignal    = 32
+	EvSignalEnd = 33
+	EvLimit     = 40
+	EvEnd       = 41
+	Kinds       = 42
+)
+
+// What an event of synchronisation did: enum dg_sync.
+const (
+	SyncLock      = 1
+	SyncTry       = 2
+	SyncTimed     = 3
+	SyncRead      = 4
+	SyncTryRead   = 5
+	SyncTimedRead = 6
+	SyncWait      = 7
+	SyncTimedWait = 8
+	SyncGet       = 9
+	SyncRelease   = 10
+	SyncInit      = 11
+	SyncDone      = 12
+	SyncReal      = 13
+)
+
+// Where a signal came: enum dg_signal_place.
+const (
+	SignalEvent = 1
+	SignalAsync = 2
+	SignalFault = 3
+)
+
+// What a recording cannot bring back: enum dg_limit.
+const (
+	LimitDisk    = 1
+	LimitSyscall = 2
+	LimitShared  = 3
+	LimitThreads = 4
+	LimitSite    = 5
+)
+
+// What a payload has: enum dg_payload_kind.
+const (
+	PayloadOut    = 1
+	PayloadDigest = 2
+	PayloadText   = 3
+	PayloadFile   = 4
+	PayloadInfo   = 5
+)
+
+// How a system call is made to ask the engine: enum dg_patch.
+const (
+	PatchJump  = 1
+	PatchTrap  = 2
+	PatchClone = 3
+)
+
+// What the process asks its tracer: enum dg_trap.
+const (
+	TrapHello    = 1
+	TrapObjects  = 2
+	TrapForked   = 3
+	TrapExit     = 4
+	TrapArm      = 5
+	TrapLast     = 6
+	TrapDiverged = 7
+	TrapFinished = 8
+	TrapMoment   = 9
+)
+
+// Why a replay differs: enum dg_reason.
+const (
+	DiffersNone     = 0
+	DiffersKind     = 1
+	DiffersObject   = 2
+	DiffersSite     = 3
+	DiffersArgument = 4
+	DiffersData     = 5
+	DiffersSkipped  = 6
+	DiffersMapping  = 7
+	DiffersState    = 8
+	DiffersThread   = 9
+)
+
+// What a thread does: enum dg_rstate.
+const (
+	RNone     = 0
+	RStarting = 1
+	RRunning  = 2
+	RWaiting  = 3
+	REnded    = 4
+)
+
+// How the engine was entered: enum dg_entry.
+const (
+	EntrySyscall = 1
+	EntryCall    = 2
+	EntryTSC     = 3
+	EntryInsn    = 4
+)
+
+// RawLogHeader is struct dg_log_header.
+type RawLogHeader struct {
+	Magic    uint64
+	Version  uint32
+	PID      uint32
+	Reserved [6]uint64
+}
+
+// RawExtent is struct dg_extent.
+type RawExtent struct {
+	Magic    uint64
+	Thread   uint32
+	Sequence uint32
+	Size     uint64
+	Reserved uint64
+}
+
+// RawEvent is struct dg_event.
+type RawEvent struct {
+	Length   uint32
+	Kind     uint8
+	Flags    uint8
+	Args     uint8
+	Payloads uint8
+	Ticket   uint64
+	Object   uint64
+	Site     uint64
+	Result   int64
+	Skipped  uint64
+}
+
+// RawPayload is struct dg_payload.
+type RawPayload struct {
+	Address uint64
+	Length  uint32
+	Kind    uint32
+}
+
+// RawMapped is struct dg_mapped.
+type RawMapped struct {
+	Data    uint64
+	Length  uint64
+	Device  uint64
+	Inode   uint64
+	Size    uint64
+	MTimeNS uint64 `c:"mtime_ns"`
+	Path    [216]byte
+}
+
+// RawSitePatch is struct dg_site_patch.
+type RawSitePatch struct {
+	At     uint64
+	Resume uint64
+	Kind   uint32
+	Length uint32
+	Before uint32
+	After  uint32
+}
+
+// RawDivergence is struct dg_divergence.
+type RawDivergence struct {
+	Thread   uint32
+	Reason   uint32
+	Ordinal  uint64
+	Expected uint64
+	PC       uint64
+	SP       uint64
+	Place    uint64
+	Want     uint64
+	Got      uint64
+	Event    RawEvent
+	Args     [6]uint64
+}
+
+// RawControl is struct dg_control.
+type RawControl struct {
+	Magic       uint64
+	Version     uint32
+	Mode        uint32
+	PID         uint32
+	Tracer      uint32
+	TrapPC      uint64 `c:"trap_pc"`
+	InsnPC      uint64 `c:"insn_pc"`
+	TSCPC       uint64 `c:"tsc_pc"`
+	TextLow     uint64 `c:"text_low"`
+	TextHigh    uint64 `c:"text_high"`
+	Patches     uint64
+	PatchCount  uint32 `c:"patch_count"`
+	PatchesDone uint32 `c:"patches_done"`
+	LogFD       int32  `c:"log_fd"`
+	DataFD      int32  `c:"data_fd"`
+	Threads     uint32
+	Stopped     uint32
+	LogEnd      uint64 `c:"log_end"`
+	DataEnd     uint64 `c:"data_end"`
+	ParkPC      uint64 `c:"park_pc"`
+	StopAt      uint64 `c:"stop_at"`
+	Ticket      uint64
+	Reserved1   [7]uint64
+	Image       uint64
+	Run         uint64
+	Left        uint64
+	Holder      uint32
+	Echo        uint32
+	Consumed    uint64
+	ForkAt      uint64 `c:"fork_at"`
+	ForkThread  uint32 `c:"fork_thread"`
+	StopThread  uint32 `c:"stop_thread"`
+	Divergence  RawDivergence
+	LogPath     [1024]byte `c:"log_path"`
+	DataPath    [1024]byte `c:"data_path"`
+}
+
+// RawReplayHeader is struct dg_replay_header.
+type RawReplayHeader struct {
+	Magic    uint64
+	Version  uint32
+	Threads  uint32
+	Table    uint64
+	Runs     uint64
+	RunCount uint64 `c:"run_count"`
+	Events   uint64
+	Size     uint64
+}
+
+// RawReplayThread is struct dg_replay_thread.
+type RawReplayThread struct {
+	Start    uint64
+	End      uint64
+	Skipped  uint64
+	Reserved uint64
+}
+
+// RawRun is struct dg_run.
+type RawRun struct {
+	Thread uint32
+	Events uint32
+}
+
+// RawRThread is struct dg_rthread.
+type RawRThread struct {
+	Budget        uint64
+	Index         uint32
+	TID           uint32
+	RealTID       uint32 `c:"real_tid"`
+	State         uint32
+	EngineSP      uint64 `c:"engine_sp"`
+	Inside        uint64
+	Ordinal       uint64
+	BudgetStart   uint64 `c:"budget_start"`
+	At            uint64
+	End           uint64
+	Extent        uint64
+	ExtentSize    uint64 `c:"extent_size"`
+	Sequence      uint32
+	Raw           uint32
+	Next          uint64
+	NextEnd       uint64 `c:"next_end"`
+	Go            uint32
+	WaitsFor      uint32 `c:"waits_for"`
+	WaitsObject   uint64 `c:"waits_object"`
+	Start         uint64
+	Argument      uint64
+	StackLow      uint64 `c:"stack_low"`
+	StackHigh     uint64 `c:"stack_high"`
+	ThreadPointer uint64 `c:"thread_pointer"`
+	Pending       uint32
+	Delivering    uint32
+	PendingMask   uint64 `c:"pending_mask"`
+	Reserved      [8]uint64
+	Infos         [8][128]uint8
+}
+
+// RawFrame is struct dg_frame.
+type RawFrame struct {
+	RAX      uint64
+	RBX      uint64
+	RCX      uint64
+	RDX      uint64
+	RSI      uint64
+	RDI      uint64
+	RBP      uint64
+	R8       uint64
+	R9       uint64
+	R10      uint64
+	R11      uint64
+	R12      uint64
+	R13      uint64
+	R14      uint64
+	R15      uint64
+	RIP      uint64
+	RSP      uint64
+	RFlags   uint64
+	Origin   uint64
+	AgainRAX uint64 `c:"again_rax"`
+	AgainRSP uint64 `c:"again_rsp"`
+	Kind     uint64
+}

@@ -1,0 +1,191 @@
+package agent_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"diagnose/agent"
+)
+
+// recordStructs and recordConstants are the mirrors of record.h.
+var recordStructs = map[string]any{
+	"dg_log_header":    agent.RawLogHeader{},
+	"dg_extent":        agent.RawExtent{},
+	"dg_event":         agent.RawEvent{},
+	"dg_payload":       agent.RawPayload{},
+	"dg_mapped":        agent.RawMapped{},
+	"dg_site_patch":    agent.RawSitePatch{},
+	"dg_divergence":    agent.RawDivergence{},
+	"dg_control":       agent.RawControl{},
+	"dg_replay_header": agent.RawReplayHeader{},
+	"dg_replay_thread": agent.RawReplayThread{},
+	"dg_run":           agent.RawRun{},
+	"dg_rthread":       agent.RawRThread{},
+	"dg_frame":         agent.RawFrame{},
+}
+
+var recordConstants = map[string]uint64{
+	"DG_RECORD_MAGIC":      agent.RecordMagic,
+	"DG_RECORD_VERSION":    agent.RecordVersion,
+	"DG_ENGINE_BASE":       agent.EngineBase,
+	"DG_ENGINE_CONTROL":    agent.EngineControl,
+	"DG_ENGINE_SITES":      agent.EngineSites,
+	"DG_ENGINE_THREADS":    agent.EngineThreads,
+	"DG_ENGINE_LOG":        agent.EngineLog,
+	"DG_ENGINE_IMAGE":      agent.EngineImage,
+	"DG_ENGINE_STACKS":     agent.EngineStacks,
+	"DG_ENGINE_END":        agent.EngineEnd,
+	"DG_THREAD_SLOT":       agent.ThreadSlot,
+	"DG_RTHREADS":          agent.RThreads,
+	"DG_EXTENT":            agent.ExtentSize,
+	"DG_STACK_SLOT":        agent.StackSlot,
+	"DG_EXTENT_MAGIC":      agent.ExtentMagic,
+	"DG_EVENT_INTERRUPTED": agent.EventInterrupted,
+	"DG_EVENT_SOFT":        agent.EventSoft,
+	"DG_TRAP_MAGIC":        agent.TrapMagic,
+	"DG_MODE_OFF":          agent.ModeOff,
+	"DG_MODE_RECORD":       agent.ModeRecord,
+	"DG_MODE_REPLAY":       agent.ModeReplay,
+	"DG_EV_NONE":           agent.EvNone,
+	"DG_EV_START":          agent.EvStart,
+	"DG_EV_EXIT":           agent.EvExit,
+	"DG_EV_CREATE":         agent.EvCreate,
+	"DG_EV_JOIN":           agent.EvJoin,
+	"DG_EV_DETACH":         agent.EvDetach,
+	"DG_EV_MUTEX":          agent.EvMutex,
+	"DG_EV_RWLOCK":         agent.EvRwlock,
+	"DG_EV_SPIN":           agent.EvSpin,
+	"DG_EV_COND":           agent.EvCond,
+	"DG_EV_SEM":            agent.EvSem,
+	"DG_EV_BARRIER":        agent.EvBarrier,
+	"DG_EV_ONCE":           agent.EvOnce,
+	"DG_EV_GUARD":          agent.EvGuard,
+	"DG_EV_HEAP":           agent.EvHeap,
+	"DG_EV_ORDER":          agent.EvOrder,
+	"DG_EV_VALUE":          agent.EvValue,
+	"DG_EV_SYSCALL":        agent.EvSyscall,
+	"DG_EV_TSC":            agent.EvTSC,
+	"DG_EV_FORK":           agent.EvFork,
+	"DG_EV_EXEC":           agent.EvExec,
+	"DG_EV_SIGNAL":         agent.EvSignal,
+	"DG_EV_SIGNAL_END":     agent.EvSignalEnd,
+	"DG_EV_LIMIT":          agent.EvLimit,
+	"DG_EV_END":            agent.EvEnd,
+	"DG_KINDS":             agent.Kinds,
+	"DG_SYNC_LOCK":         agent.SyncLock,
+	"DG_SYNC_TRY":          agent.SyncTry,
+	"DG_SYNC_TIMED":        agent.SyncTimed,
+	"DG_SYNC_READ":         agent.SyncRead,
+	"DG_SYNC_TRY_READ":     agent.SyncTryRead,
+	"DG_SYNC_TIMED_READ":   agent.SyncTimedRead,
+	"DG_SYNC_WAIT":         agent.SyncWait,
+	"DG_SYNC_TIMED_WAIT":   agent.SyncTimedWait,
+	"DG_SYNC_GET":          agent.SyncGet,
+	"DG_SYNC_RELEASE":      agent.SyncRelease,
+	"DG_SYNC_INIT":         agent.SyncInit,
+	"DG_SYNC_DONE":         agent.SyncDone,
+	"DG_SYNC_REAL":         agent.SyncReal,
+	"DG_SIGNAL_EVENT":      agent.SignalEvent,
+	"DG_SIGNAL_ASYNC":      agent.SignalAsync,
+	"DG_SIGNAL_FAULT":      agent.SignalFault,
+	"DG_LIMIT_DISK":        agent.LimitDisk,
+	"DG_LIMIT_SYSCALL":     agent.LimitSyscall,
+	"DG_LIMIT_SHARED":      agent.LimitShared,
+	"DG_LIMIT_THREADS":     agent.LimitThreads,
+	"DG_LIMIT_SITE":        agent.LimitSite,
+	"DG_PAYLOAD_OUT":       agent.PayloadOut,
+	"DG_PAYLOAD_DIGEST":    agent.PayloadDigest,
+	"DG_PAYLOAD_TEXT":      agent.PayloadText,
+	"DG_PAYLOAD_FILE":      agent.PayloadFile,
+	"DG_PAYLOAD_INFO":      agent.PayloadInfo,
+	"DG_PATCH_JUMP":        agent.PatchJump,
+	"DG_PATCH_TRAP":        agent.PatchTrap,
+	"DG_PATCH_CLONE":       agent.PatchClone,
+	"DG_TRAP_HELLO":        agent.TrapHello,
+	"DG_TRAP_OBJECTS":      agent.TrapObjects,
+	"DG_TRAP_FORKED":       agent.TrapForked,
+	"DG_TRAP_EXIT":         agent.TrapExit,
+	"DG_TRAP_ARM":          agent.TrapArm,
+	"DG_TRAP_LAST":         agent.TrapLast,
+	"DG_TRAP_DIVERGED":     agent.TrapDiverged,
+	"DG_TRAP_FINISHED":     agent.TrapFinished,
+	"DG_TRAP_MOMENT":       agent.TrapMoment,
+	"DG_DIFFERS_NONE":      agent.DiffersNone,
+	"DG_DIFFERS_KIND":      agent.DiffersKind,
+	"DG_DIFFERS_OBJECT":    agent.DiffersObject,
+	"DG_DIFFERS_SITE":      agent.DiffersSite,
+	"DG_DIFFERS_ARGUMENT":  agent.DiffersArgument,
+	"DG_DIFFERS_DATA":      agent.DiffersData,
+	"DG_DIFFERS_SKIPPED":   agent.DiffersSkipped,
+	"DG_DIFFERS_MAPPING":   agent.DiffersMapping,
+	"DG_DIFFERS_STATE":     agent.DiffersState,
+	"DG_DIFFERS_THREAD":    agent.DiffersThread,
+	"DG_R_NONE":            agent.RNone,
+	"DG_R_STARTING":        agent.RStarting,
+	"DG_R_RUNNING":         agent.RRunning,
+	"DG_R_WAITING":         agent.RWaiting,
+	"DG_R_ENDED":           agent.REnded,
+	"DG_ENTRY_SYSCALL":     agent.EntrySyscall,
+	"DG_ENTRY_CALL":        agent.EntryCall,
+	"DG_ENTRY_TSC":         agent.EntryTSC,
+	"DG_ENTRY_INSN":        agent.EntryInsn,
+}
+
+func TestRecordLayout(t *testing.T) {
+	var program, want strings.Builder
+	program.WriteString("#include <stdio.h>\n#include \"record.h\"\nint main(void)\n{\n")
+	for name, mirror := range recordStructs {
+		typ := reflect.TypeOf(mirror)
+		fmt.Fprintf(&program, "printf(\"%s %%zu\\n\", sizeof(struct %s));\n", name, name)
+		fmt.Fprintf(&want, "%s %d\n", name, typ.Size())
+		if binary.Size(mirror) != int(typ.Size()) {
+			t.Errorf("%s: encoding/binary sees %d bytes, the compiler %d", name, binary.Size(mirror), typ.Size())
+		}
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			fmt.Fprintf(&program, "printf(\"%s.%s %%zu %%zu\\n\", offsetof(struct %s, %s), sizeof(((struct %s *)0)->%s));\n",
+				name, cName(f), name, cName(f), name, cName(f))
+			fmt.Fprintf(&want, "%s.%s %d %d\n", name, cName(f), f.Offset, f.Type.Size())
+		}
+	}
+	for name, value := range recordConstants {
+		fmt.Fprintf(&program, "printf(\"%s %%llu\\n\", (unsigned long long)(%s));\n", name, name)
+		fmt.Fprintf(&want, "%s %d\n", name, value)
+	}
+	program.WriteString("return 0;\n}\n")
+	got := strings.Split(run(t, program.String()), "\n")
+	for i, line := range strings.Split(want.String(), "\n") {
+		if i >= len(got) || got[i] != line {
+			t.Errorf("the mirror says %q, the compiler %q", line, append(got, "nothing")[min(i, len(got))])
+		}
+	}
+}
+
+// TestRecordLayoutIsWhole finds what the header has and the mirror has not.
+func TestRecordLayoutIsWhole(t *testing.T) {
+	header, err := os.ReadFile("src/record.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := regexp.MustCompile(`(?s)/\*.*?\*/`).ReplaceAllString(string(header), "")
+	told := map[string]bool{"DG_RECORD_H": true}
+	for _, m := range regexp.MustCompile(`\bDG_[A-Z0-9_]+\b`).FindAllString(text, -1) {
+		if _, ok := recordConstants[m]; !ok && !told[m] {
+			t.Errorf("%s has no mirror", m)
+			told[m] = true
+		}
+	}
+	found := 0
+	for _, m := range regexp.MustCompile(`(?s)\bstruct (dg_\w+) \{(.*?)\n\}`).FindAllStringSubmatch(text, -1) {
+		found++
+		checkFields(t, recordStructs, m[1], m[2])
+	}
+	if found != len(recordStructs) {
+		t.Errorf("%d structs in the header, %d mirrors", found, len(recordStructs))
+	}
+}
