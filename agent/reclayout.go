@@ -17,6 +17,8 @@ const (
 	EngineStacks     = EngineBase + 0x3000000000
 	EngineEnd        = EngineBase + 0x6000000000
 	ThreadSlot       = 65536
+	SignalStackAt    = 4096
+	SignalStack      = 16384
 	RThreads         = 1 << 16
 	ExtentSize       = 65536
 	StackSlot        = 0x1000000
@@ -98,11 +100,13 @@ const (
 
 // What a payload has: enum dg_payload_kind.
 const (
-	PayloadOut    = 1
-	PayloadDigest = 2
-	PayloadText   = 3
-	PayloadFile   = 4
-	PayloadInfo   = 5
+	PayloadOut       = 1
+	PayloadDigest    = 2
+	PayloadText      = 3
+	PayloadFile      = 4
+	PayloadInfo      = 5
+	PayloadRegisters = 6
+	PayloadRanges    = 7
 )
 
 // How a system call is made to ask the engine: enum dg_patch.
@@ -325,8 +329,29 @@ type RawRThread struct {
 	Pending       uint32
 	Delivering    uint32
 	PendingMask   uint64 `c:"pending_mask"`
-	Reserved      [8]uint64
+	Mask          uint64
+	AltLow        uint64 `c:"alt_low"`
+	AltSize       uint64 `c:"alt_size"`
+	AltFlags      uint32 `c:"alt_flags"`
+	Reserved1     uint32
+	Reserved      [4]uint64
 	Infos         [8][128]uint8
+}
+
+// RawSignalState is struct dg_signal_state.
+type RawSignalState struct {
+	Registers [18]uint64
+	Flags     uint64
+	Err       uint64
+	Trapno    uint64
+	CR2       uint64 `c:"cr2"`
+	Mask      uint64
+}
+
+// RawRange is struct dg_range.
+type RawRange struct {
+	Address uint64
+	Length  uint64
 }
 
 // RawFrame is struct dg_frame.

@@ -26,6 +26,8 @@ var recordStructs = map[string]any{
 	"dg_replay_thread": agent.RawReplayThread{},
 	"dg_run":           agent.RawRun{},
 	"dg_rthread":       agent.RawRThread{},
+	"dg_signal_state":  agent.RawSignalState{},
+	"dg_range":         agent.RawRange{},
 	"dg_frame":         agent.RawFrame{},
 }
 
@@ -103,6 +105,10 @@ var recordConstants = map[string]uint64{
 	"DG_PAYLOAD_TEXT":      agent.PayloadText,
 	"DG_PAYLOAD_FILE":      agent.PayloadFile,
 	"DG_PAYLOAD_INFO":      agent.PayloadInfo,
+	"DG_PAYLOAD_REGISTERS": agent.PayloadRegisters,
+	"DG_PAYLOAD_RANGES":    agent.PayloadRanges,
+	"DG_SIGNAL_STACK_AT":   agent.SignalStackAt,
+	"DG_SIGNAL_STACK":      agent.SignalStack,
 	"DG_PATCH_JUMP":        agent.PatchJump,
 	"DG_PATCH_TRAP":        agent.PatchTrap,
 	"DG_PATCH_CLONE":       agent.PatchClone,

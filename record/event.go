@@ -3,6 +3,7 @@ package record
 import (
 	"fmt"
 
+	"diagnose/agent"
 	"diagnose/evidence"
 )
 
@@ -41,31 +42,30 @@ type Kind uint8
 
 // The kinds of event.
 const (
-	KindNone      Kind = 0
-	KindStart     Kind = 1
-	KindExit      Kind = 2
-	KindCreate    Kind = 3
-	KindJoin      Kind = 4
-	KindDetach    Kind = 5
-	KindMutex     Kind = 8
-	KindRWLock    Kind = 9
-	KindSpin      Kind = 10
-	KindCond      Kind = 11
-	KindSem       Kind = 12
-	KindBarrier   Kind = 13
-	KindOnce      Kind = 14
-	KindGuard     Kind = 15
-	KindHeap      Kind = 16
-	KindOrder     Kind = 17
-	KindValue     Kind = 18
-	KindSyscall   Kind = 24
-	KindTSC       Kind = 25
-	KindFork      Kind = 26
-	KindExec      Kind = 27
-	KindSignal    Kind = 32
-	KindSignalEnd Kind = 33
-	KindLimit     Kind = 40
-	KindEnd       Kind = 41
+	KindStart     Kind = agent.EvStart
+	KindExit      Kind = agent.EvExit
+	KindCreate    Kind = agent.EvCreate
+	KindJoin      Kind = agent.EvJoin
+	KindDetach    Kind = agent.EvDetach
+	KindMutex     Kind = agent.EvMutex
+	KindRWLock    Kind = agent.EvRwlock
+	KindSpin      Kind = agent.EvSpin
+	KindCond      Kind = agent.EvCond
+	KindSem       Kind = agent.EvSem
+	KindBarrier   Kind = agent.EvBarrier
+	KindOnce      Kind = agent.EvOnce
+	KindGuard     Kind = agent.EvGuard
+	KindHeap      Kind = agent.EvHeap
+	KindOrder     Kind = agent.EvOrder
+	KindValue     Kind = agent.EvValue
+	KindSyscall   Kind = agent.EvSyscall
+	KindTSC       Kind = agent.EvTSC
+	KindFork      Kind = agent.EvFork
+	KindExec      Kind = agent.EvExec
+	KindSignal    Kind = agent.EvSignal
+	KindSignalEnd Kind = agent.EvSignalEnd
+	KindLimit     Kind = agent.EvLimit
+	KindEnd       Kind = agent.EvEnd
 )
 
 var kindNames = map[Kind]string{
@@ -84,8 +84,8 @@ type EventFlags uint8
 
 // The flags of an event.
 const (
-	FlagInterrupted EventFlags = 1
-	FlagSoft        EventFlags = 2
+	FlagInterrupted EventFlags = agent.EventInterrupted
+	FlagSoft        EventFlags = agent.EventSoft
 )
 
 // PayloadKind is what a payload's bytes are: enum dg_payload_kind.
@@ -93,15 +93,16 @@ type PayloadKind uint32
 
 // The kinds of payload.
 const (
-	PayloadOut    PayloadKind = 1
-	PayloadDigest PayloadKind = 2
-	PayloadText   PayloadKind = 3
-	PayloadFile   PayloadKind = 4
-	PayloadInfo   PayloadKind = 5
+	PayloadOut    PayloadKind = agent.PayloadOut
+	PayloadDigest PayloadKind = agent.PayloadDigest
+	PayloadText   PayloadKind = agent.PayloadText
+	PayloadFile   PayloadKind = agent.PayloadFile
+	PayloadInfo   PayloadKind = agent.PayloadInfo
 )
 
 var payloadNames = map[PayloadKind]string{
 	PayloadOut: "out", PayloadDigest: "digest", PayloadText: "text", PayloadFile: "file", PayloadInfo: "info",
+	PayloadRegisters: "registers", PayloadRanges: "ranges",
 }
 
 // String returns the name that the text form has, "payload-7" if it has none.
@@ -112,19 +113,19 @@ type Sync uint64
 
 // The operations of synchronisation.
 const (
-	SyncLock      Sync = 1
-	SyncTry       Sync = 2
-	SyncTimed     Sync = 3
-	SyncRead      Sync = 4
-	SyncTryRead   Sync = 5
-	SyncTimedRead Sync = 6
-	SyncWait      Sync = 7
-	SyncTimedWait Sync = 8
-	SyncGet       Sync = 9
-	SyncRelease   Sync = 10
-	SyncInit      Sync = 11
-	SyncDone      Sync = 12
-	SyncReal      Sync = 13
+	SyncLock      Sync = agent.SyncLock
+	SyncTry       Sync = agent.SyncTry
+	SyncTimed     Sync = agent.SyncTimed
+	SyncRead      Sync = agent.SyncRead
+	SyncTryRead   Sync = agent.SyncTryRead
+	SyncTimedRead Sync = agent.SyncTimedRead
+	SyncWait      Sync = agent.SyncWait
+	SyncTimedWait Sync = agent.SyncTimedWait
+	SyncGet       Sync = agent.SyncGet
+	SyncRelease   Sync = agent.SyncRelease
+	SyncInit      Sync = agent.SyncInit
+	SyncDone      Sync = agent.SyncDone
+	SyncReal      Sync = agent.SyncReal
 )
 
 var syncNames = map[Sync]string{
@@ -141,9 +142,9 @@ type SignalPlace uint64
 
 // Where a signal came.
 const (
-	PlaceEvent SignalPlace = 1
-	PlaceAsync SignalPlace = 2
-	PlaceFault SignalPlace = 3
+	PlaceEvent SignalPlace = agent.SignalEvent
+	PlaceAsync SignalPlace = agent.SignalAsync
+	PlaceFault SignalPlace = agent.SignalFault
 )
 
 var placeNames = map[SignalPlace]string{PlaceEvent: "event", PlaceAsync: "async", PlaceFault: "fault"}
@@ -156,11 +157,11 @@ type LimitKind uint64
 
 // What a recording cannot bring back.
 const (
-	LimitDisk    LimitKind = 1
-	LimitSyscall LimitKind = 2
-	LimitShared  LimitKind = 3
-	LimitThreads LimitKind = 4
-	LimitSite    LimitKind = 5
+	LimitDisk    LimitKind = agent.LimitDisk
+	LimitSyscall LimitKind = agent.LimitSyscall
+	LimitShared  LimitKind = agent.LimitShared
+	LimitThreads LimitKind = agent.LimitThreads
+	LimitSite    LimitKind = agent.LimitSite
 )
 
 var limitNames = map[LimitKind]string{

@@ -34,6 +34,8 @@
 #define DG_ENGINE_END (DG_ENGINE_BASE + 0x6000000000ull)     /* = DG_BASE + DG_STEP */
 
 #define DG_THREAD_SLOT 65536u /* struct dg_rthread at its start; the engine's stack grows down from its end */
+#define DG_SIGNAL_STACK_AT 4096u /* in the slot: where the kernel's signal frames go, whatever the thread does */
+#define DG_SIGNAL_STACK 16384u
 #define DG_RTHREADS (1u << 16)
 #define DG_EXTENT 65536u      /* extents start at multiples of it in the log; the first at DG_EXTENT */
 #define DG_STACK_SLOT 0x1000000ull /* a program thread's stack lies in slots of 16 MiB, guard included */
@@ -85,7 +87,9 @@ enum dg_kind {
 	DG_EV_FORK = 26,    /* ticket from before; result: pid; args[0]: clone's flags. In the child: its first event, result 0 */
 	DG_EV_EXEC = 27,    /* written before an execve that may succeed; payload: path. If events follow, it failed */
 	/* Signals. object: number; payload 0: siginfo_t; args: enum dg_signal_place, pc, digest of registers, of the stack,
-	 * of data, bytes of data left out, handler, flags of the action */
+	 * of data, bytes of data left out, handler, flags of the action, its mask. Payload 1: DG_PAYLOAD_REGISTERS; and of
+	 * DG_SIGNAL_ASYNC payload 2: DG_PAYLOAD_RANGES. The digest of registers is of the 18 general ones as the payload has
+	 * them, then of xmm0 to xmm15; that of data goes on from range to range (the seed is the digest so far, at first 0) */
 	DG_EV_SIGNAL = 32,
 	DG_EV_SIGNAL_END = 33, /* the handler returned; object: number */
 	/* Notes */
@@ -154,6 +158,20 @@ enum dg_payload_kind {
 	DG_PAYLOAD_TEXT = 3,   /* for people: a path, a limit */
 	DG_PAYLOAD_FILE = 4,   /* struct dg_mapped: what a mapping of a file has */
 	DG_PAYLOAD_INFO = 5,   /* a signal's siginfo_t, 128 bytes */
+	DG_PAYLOAD_REGISTERS = 6, /* struct dg_signal_state */
+	DG_PAYLOAD_RANGES = 7, /* struct dg_range[]: the live stack, then the data, of the digests */
+};
+
+/* What a signal interrupted. */
+struct dg_signal_state {
+	uint64_t registers[18]; /* r8-r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, rflags, as struct sigcontext has them */
+	uint64_t flags;         /* the bits of rflags that count; the others are 0 above */
+	uint64_t err, trapno, cr2; /* of a fault; else 0 */
+	uint64_t mask;          /* signals that the program blocked */
+};
+
+struct dg_range {
+	uint64_t address, length;
 };
 
 /* mmap of a file: where its bytes are. */
@@ -314,7 +332,11 @@ struct dg_rthread {
 	uint32_t pending;   /* how many */
 	uint32_t delivering;
 	uint64_t pending_mask;
-	uint64_t reserved[8];
+	/* What the program set; the kernel has something else, see engine_signal.c */
+	uint64_t mask;               /* signals that it blocks */
+	uint64_t alt_low, alt_size;  /* its stack for handlers */
+	uint32_t alt_flags, reserved1;
+	uint64_t reserved[4];
 	uint8_t infos[8][128]; /* siginfo_t */
 };
 
