@@ -1,0 +1,69 @@
+package image
+
+import (
+	"fmt"
+	"os"
+
+	"diagnose/evidence"
+)
+
+// Traced is a process that the caller traces and holds stopped.
+type Traced struct {
+	PID     int
+	Threads []TracedThread
+	// Failing is an index into Threads; -1 is none.
+	Failing int
+}
+
+// TracedThread is one of its threads, with the registers that the caller wants
+// it to be seen with.
+type TracedThread struct {
+	TID int
+	// General is a struct user_regs_struct of sys/user.h; Floating begins as
+	// FXSAVE's area does and may be nil.
+	General, Floating []byte
+	Signal            *evidence.Signal
+}
+
+// OpenTraced reads a process that the caller holds stopped, which it must do
+// until Close.
+func OpenTraced(traced Traced, opts Options) (p *Process, err error) {
+	err = guarded(func() (err error) {
+		p, err = openTraced(traced, opts)
+		return err
+	})
+	return p, err
+}
+
+func openTraced(traced Traced, opts Options) (*Process, error) {
+	if len(traced.Threads) == 0 {
+		return nil, fmt.Errorf("process %d: no thread of it is stopped", traced.PID)
+	}
+	pid := traced.PID
+	p := &Process{options: opts, Failing: traced.Failing, stackLimit: stackLimitOf(pid)}
+	p.Program = evidence.Program{Source: evidence.SourceLive, PID: pid, Args: readCommandLine(pid), Threads: len(traced.Threads)}
+	for i, t := range traced.Threads {
+		regs, err := parseUserRegs(t.General)
+		if err != nil {
+			return nil, fmt.Errorf("thread %d: %w", t.TID, err)
+		}
+		regs.Vector = parseFXSave(t.Floating)
+		p.Threads = append(p.Threads, Thread{Ref: evidence.ThreadRef{Number: i + 1, TID: t.TID, Name: threadName(pid, t.TID)}, Registers: regs, Signal: t.Signal})
+	}
+	reader := traced.Threads[0].TID
+	var err error
+	if p.Mappings, err = readMaps(reader); err != nil {
+		return nil, fmt.Errorf("process %d: %w", pid, err)
+	}
+	if p.Auxv, err = readLiveAuxv(reader); err != nil {
+		return nil, fmt.Errorf("process %d: %w", pid, err)
+	}
+	file, err := os.Open(procFile(reader, "mem"))
+	if err != nil {
+		return nil, fmt.Errorf("process %d: %w", pid, err)
+	}
+	p.memory = &liveMemory{file: file, process: p}
+	p.loadModules(&fileSource{exe: opts.Exe, finder: &p.options.Finder, live: liveFiles(reader)})
+	p.close = file.Close
+	return p, nil
+}
