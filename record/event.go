@@ -93,11 +93,13 @@ type PayloadKind uint32
 
 // The kinds of payload.
 const (
-	PayloadOut    PayloadKind = agent.PayloadOut
-	PayloadDigest PayloadKind = agent.PayloadDigest
-	PayloadText   PayloadKind = agent.PayloadText
-	PayloadFile   PayloadKind = agent.PayloadFile
-	PayloadInfo   PayloadKind = agent.PayloadInfo
+	PayloadOut       PayloadKind = agent.PayloadOut
+	PayloadDigest    PayloadKind = agent.PayloadDigest
+	PayloadText      PayloadKind = agent.PayloadText
+	PayloadFile      PayloadKind = agent.PayloadFile
+	PayloadInfo      PayloadKind = agent.PayloadInfo
+	PayloadRegisters PayloadKind = agent.PayloadRegisters
+	PayloadRanges    PayloadKind = agent.PayloadRanges
 )
 
 var payloadNames = map[PayloadKind]string{

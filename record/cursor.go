@@ -1,0 +1,161 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+)
+
+// firstBuffer is how much of a log a cursor holds, unless an event is larger.
+const firstBuffer = 16384
+
+// Cursor goes over the events of one thread.
+type Cursor struct {
+	log    *Log
+	thread *logThread
+	event  Event
+	raw    []byte
+	err    error
+
+	extent int   // index of the one that is read
+	at     int64 // in the file, behind the last event
+	limit  int64 // where the extent ends, in the file
+	buffer []byte
+	start  int64 // of the buffer, in the file
+}
+
+// Cursor returns one that stands before a thread's first event.
+func (l *Log) Cursor(thread uint32) *Cursor {
+	c := &Cursor{log: l, thread: l.threads[thread], extent: -1}
+	c.event.Thread = thread
+	if c.thread == nil {
+		c.thread = new(logThread)
+	}
+	return c
+}
+
+// Events iterates over the events of a thread. An event and what it refers to
+// are valid until the next. The last pair has the error, if there is one.
+func (l *Log) Events(thread uint32) iter.Seq2[*Event, error] {
+	return func(yield func(*Event, error) bool) {
+		for c := l.Cursor(thread); ; {
+			e, err := c.Next()
+			if err == io.EOF {
+				return
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Next returns the thread's next event, which is valid until the next call.
+// The error is io.EOF behind the last event of a log that is whole, a
+// *CutError where the file ends too early, a *CorruptError where it holds
+// nothing that a recorder wrote; it stays.
+func (c *Cursor) Next() (*Event, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	if c.err = c.read(); c.err != nil {
+		return nil, c.err
+	}
+	return &c.event, nil
+}
+
+func (c *Cursor) read() error {
+	for {
+		length, err := c.length()
+		if err != nil {
+			return err
+		}
+		if length > 0 {
+			return c.take(length)
+		}
+		if err := c.nextExtent(); err != nil {
+			return err
+		}
+	}
+}
+
+// length is that of the event at the cursor, 0 if the extent has no more.
+func (c *Cursor) length() (int64, error) {
+	if c.limit-c.at < eventHeaderSize {
+		return 0, nil
+	}
+	b, err := c.bytes(8)
+	if err != nil {
+		return 0, err
+	}
+	return int64(le.Uint32(b)), nil
+}
+
+func (c *Cursor) take(length int64) error {
+	if length < eventHeaderSize || length%8 != 0 || length > c.limit-c.at {
+		return &CorruptError{c.log.name, c.at, fmt.Sprintf("event of %d bytes in an extent that has %d left", length, c.limit-c.at)}
+	}
+	b, err := c.bytes(length)
+	if err != nil {
+		return err
+	}
+	last, first := c.event.Ticket, c.event.Ordinal == 0
+	if err := c.event.decode(b); err != nil {
+		return &CorruptError{c.log.name, c.at, err.Error()}
+	}
+	if !first && c.event.Ticket <= last {
+		return &CorruptError{c.log.name, c.at, fmt.Sprintf("thread %d, event %d: ticket %d follows %d",
+			c.event.Thread, c.event.Ordinal+1, c.event.Ticket, last)}
+	}
+	c.event.Ordinal++
+	c.event.Offset = c.at
+	c.raw = b
+	c.at += length
+	return nil
+}
+
+func (c *Cursor) nextExtent() error {
+	if c.extent+1 >= len(c.thread.extents) {
+		return c.end()
+	}
+	c.extent++
+	e := c.thread.extents[c.extent]
+	c.at, c.limit = e.offset+extentHeaderSize, e.offset+e.size
+	return nil
+}
+
+func (c *Cursor) end() error {
+	switch {
+	case c.thread.problem != nil:
+		return c.thread.problem
+	case c.log.cut && c.event.Kind != KindExit:
+		return &CutError{c.log.name, c.log.size, fmt.Sprintf("thread %d may have had events behind its event %d", c.event.Thread, c.event.Ordinal)}
+	}
+	return io.EOF
+}
+
+// bytes returns that many at the cursor, which lie within the extent.
+func (c *Cursor) bytes(n int64) ([]byte, error) {
+	if n > c.log.size-c.at {
+		return nil, &CutError{c.log.name, c.log.size, fmt.Sprintf("in event %d of thread %d", c.event.Ordinal+1, c.event.Thread)}
+	}
+	if in := c.at - c.start; in >= 0 && in+n <= int64(len(c.buffer)) {
+		return c.buffer[in : in+n], nil
+	}
+	want := min(max(n, firstBuffer), c.limit-c.at, c.log.size-c.at)
+	if int64(cap(c.buffer)) < want {
+		c.buffer = make([]byte, want)
+	}
+	c.buffer, c.start = c.buffer[:want], c.at
+	got, err := c.log.file.ReadAt(c.buffer, c.at)
+	if int64(got) < n {
+		c.buffer = c.buffer[:0]
+		if err == nil || errors.Is(err, io.EOF) {
+			return nil, &CutError{c.log.name, c.at + int64(got), "the file shrank while it was read"}
+		}
+		return nil, fmt.Errorf("record: %s: %w", c.log.name, err)
+	}
+	c.buffer = c.buffer[:got]
+	return c.buffer[:n], nil
+}

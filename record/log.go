@@ -1,0 +1,175 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"diagnose/agent"
+)
+
+// Sizes of agent/src/record.h.
+const (
+	logMagic         = agent.RecordMagic
+	logVersion       = agent.RecordVersion
+	logHeaderSize    = 64
+	extentMagic      = agent.ExtentMagic
+	extentSize       = agent.ExtentSize
+	extentHeaderSize = 32
+	eventHeaderSize  = 48
+	payloadHeader    = 16
+	mostThreads      = agent.RThreads
+	mainThread       = 1
+)
+
+// Log is the events of a recording, read from the file as they are asked for.
+// It may be used by several goroutines.
+type Log struct {
+	// PID is the recorded process.
+	PID uint32
+
+	name    string
+	file    io.ReaderAt
+	size    int64
+	cut     bool
+	threads map[uint32]*logThread
+	indices []uint32
+}
+
+// logThread is where the events of a thread are.
+type logThread struct {
+	extents []extent // by sequence
+	// problem is met behind the last extent.
+	problem error
+}
+
+type extent struct {
+	offset, size int64
+	sequence     uint32
+}
+
+// CutError says that a log ends before the recording did: the file is shorter
+// than it was, or nobody lived to write its header.
+type CutError struct {
+	File   string
+	Offset int64
+	What   string
+}
+
+func (e *CutError) Error() string {
+	return fmt.Sprintf("record: %s is cut off at %#x: %s", e.File, e.Offset, e.What)
+}
+
+// ReadLog finds the extents of a log. wanted is the size that the file had when
+// the recording ended, 0 if it is not known; a shorter file is a log that was
+// cut off, of which the rest is read. Without a header, there is no event.
+func ReadLog(name string, file io.ReaderAt, size, wanted int64) (*Log, error) {
+	l := &Log{name: name, file: file, size: size, cut: size < wanted, threads: map[uint32]*logThread{}}
+	var header [logHeaderSize]byte
+	if n, err := file.ReadAt(header[:min(size, logHeaderSize)], 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("record: %s: %w", name, err)
+	} else if n < len(header) {
+		l.cut = true
+		return l, nil
+	}
+
+	switch magic, version := le.Uint64(header[:]), le.Uint32(header[8:]); {
+	case magic == 0:
+		l.cut = true
+		return l, nil
+	case magic != logMagic:
+		return nil, &CorruptError{name, 0, fmt.Sprintf("magic is %#x, not a log's", magic)}
+	case version > logVersion:
+		return nil, &VersionError{name, int(version), logVersion}
+	case version == 0:
+		return nil, &CorruptError{name, 8, "version is 0"}
+	}
+	l.PID = le.Uint32(header[12:])
+	if err := l.findExtents(); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// findExtents goes over the headers of all extents. What has none was taken
+// by a thread that did not live to use it.
+func (l *Log) findExtents() error {
+	for at := int64(extentSize); at < l.size; {
+		var header [extentHeaderSize]byte
+		n, err := l.file.ReadAt(header[:min(l.size-at, extentHeaderSize)], at)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("record: %s: %w", l.name, err)
+		}
+
+		magic := le.Uint64(header[:])
+		if n < len(header) || magic == 0 {
+			at += extentSize
+			continue
+		}
+		e := extent{offset: at, size: int64(le.Uint64(header[16:])), sequence: le.Uint32(header[12:])}
+		thread := le.Uint32(header[8:])
+		switch {
+		case magic != extentMagic:
+			return &CorruptError{l.name, at, fmt.Sprintf("magic of an extent is %#x", magic)}
+		case thread == 0 || thread >= mostThreads:
+			return &CorruptError{l.name, at, fmt.Sprintf("extent of thread %d", thread)}
+		case e.size < extentSize || e.size%extentSize != 0 || e.size > 1<<40:
+			return &CorruptError{l.name, at, fmt.Sprintf("extent of %d bytes", e.size)}
+		}
+		l.add(thread, e)
+		at += e.size
+	}
+	for _, index := range l.indices {
+		l.order(l.threads[index])
+	}
+	slices.Sort(l.indices)
+	return nil
+}
+
+func (l *Log) add(thread uint32, e extent) {
+	t := l.threads[thread]
+	if t == nil {
+		t = new(logThread)
+		l.threads[thread] = t
+		l.indices = append(l.indices, thread)
+	}
+	t.extents = append(t.extents, e)
+}
+
+// order sorts a thread's extents and keeps those before the first that is
+// missing or there twice.
+func (l *Log) order(t *logThread) {
+	slices.SortStableFunc(t.extents, func(a, b extent) int { return int(int64(a.sequence) - int64(b.sequence)) })
+	for i, e := range t.extents {
+		if e.sequence == uint32(i) {
+			continue
+		}
+		what := fmt.Sprintf("extent %d of the thread is missing", i)
+		if i > 0 && e.sequence == t.extents[i-1].sequence {
+			what = fmt.Sprintf("extent %d of the thread is there twice", e.sequence)
+		}
+		t.problem = &CorruptError{l.name, e.offset, what}
+		t.extents = t.extents[:i]
+		return
+	}
+}
+
+// Threads returns the indices of the threads that have events, in ascending
+// order.
+func (l *Log) Threads() []uint32 { return slices.Clone(l.indices) }
+
+// Size is the file's, in bytes.
+func (l *Log) Size() int64 { return l.size }
+
+// Cut returns an error if the log is known to be shorter than the recording
+// was.
+func (l *Log) Cut() error {
+	if !l.cut {
+		return nil
+	}
+	if len(l.indices) == 0 {
+		return &CutError{l.name, l.size, "it has no header, so no events"}
+	}
+	return &CutError{l.name, l.size, "the file was larger when the recording ended"}
+}

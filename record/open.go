@@ -1,0 +1,112 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Recording is a recording's directory, opened for reading.
+type Recording struct {
+	Dir      string
+	Manifest *Manifest
+	Log      *Log
+
+	file *os.File
+}
+
+// Open opens a recording. One that was cut off opens as far as it goes:
+// Log.Cut and the iterators say where it ends. What cannot be read at all is
+// an error: no manifest, or a log that is of no recorder's making.
+func Open(dir string) (*Recording, error) {
+	m, err := ReadManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &Recording{Dir: dir, Manifest: m}
+	r.file, err = openInside(dir, LogName)
+	if errors.Is(err, os.ErrNotExist) {
+		r.Log = &Log{name: LogName, cut: true}
+		return r, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := r.file.Stat()
+	if err == nil {
+		r.Log, err = ReadLog(LogName, r.file, info.Size(), m.Sizes.Log)
+	}
+	if err != nil {
+		r.file.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Close ends the use of the recording and its log.
+func (r *Recording) Close() error {
+	if r.file == nil {
+		return nil
+	}
+	return r.file.Close()
+}
+
+// File opens a file of the recording by its name there.
+func (r *Recording) File(name string) (*os.File, error) { return openInside(r.Dir, name) }
+
+// Core returns the path of the core of the process's end. The error is
+// os.ErrNotExist if none was written.
+func (r *Recording) Core() (string, error) {
+	f, err := openInside(r.Dir, CoreName)
+	if err != nil {
+		return "", err
+	}
+	f.Close()
+	return filepath.Join(r.Dir, CoreName), nil
+}
+
+// Child opens a recording of a child process, which the manifest names.
+func (r *Recording) Child(c Child) (*Recording, error) {
+	if err := r.checkChild(c.Path); err != nil {
+		return nil, err
+	}
+	return Open(filepath.Join(r.Dir, filepath.FromSlash(c.Path)))
+}
+
+// checkChild sees that a child's directory lies within this one's.
+func (r *Recording) checkChild(path string) error {
+	if !insidePath(path) {
+		return &ManifestError{"children", fmt.Sprintf("have the path %q", path)}
+	}
+	f, err := openInside(r.Dir, path+"/"+ManifestName)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// Parent opens the recording that this one is a child of: the directory above
+// the directory of children that it lies in. The error is os.ErrNotExist for a
+// recording that has no parent, or was taken away from it.
+func (r *Recording) Parent() (*Recording, error) {
+	dir, err := filepath.Abs(r.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	children := filepath.Dir(dir)
+	if r.Manifest.Parent == nil || filepath.Base(children) != ChildrenName {
+		return nil, fmt.Errorf("record: parent of %s: %w", r.Dir, os.ErrNotExist)
+	}
+	p, err := Open(filepath.Dir(children))
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range p.Manifest.Children {
+		if c.Path == ChildrenName+"/"+filepath.Base(dir) {
+			return p, nil
+		}
+	}
+	p.Close()
+	return nil, fmt.Errorf("record: %s has no child %s: %w", p.Dir, filepath.Base(dir), os.ErrNotExist)
+}
