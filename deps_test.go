@@ -24,7 +24,7 @@ var allowed = map[string]string{
 	"quarantine":      "agent",
 	"staticscan":      "image image/debuginfo image/value unwind internal/x86",
 	"failure":         "image image/debuginfo unwind internal/x86",
-	"record":          "internal/ptrace",
+	"record":          "agent image/object internal/ptrace internal/x86",
 	"internal/gocore": "",
 	"internal/driver": "agent image image/object image/debuginfo image/value unwind canary quarantine staticscan failure internal/gocore",
 	"reports":         "",
