@@ -141,6 +141,7 @@ const (
 	DiffersMapping  = 7
 	DiffersState    = 8
 	DiffersThread   = 9
+	DiffersLog      = 10
 )
 
 // What a thread does: enum dg_rstate.
@@ -271,6 +272,7 @@ type RawControl struct {
 	Divergence  RawDivergence
 	LogPath     [1024]byte `c:"log_path"`
 	DataPath    [1024]byte `c:"data_path"`
+	LogLimit    uint64     `c:"log_limit"`
 }
 
 // RawReplayHeader is struct dg_replay_header.
@@ -333,8 +335,9 @@ type RawRThread struct {
 	AltLow        uint64 `c:"alt_low"`
 	AltSize       uint64 `c:"alt_size"`
 	AltFlags      uint32 `c:"alt_flags"`
-	Reserved1     uint32
-	Reserved      [4]uint64
+	Yields        uint32
+	Carried       uint64
+	Reserved      [3]uint64
 	Infos         [8][128]uint8
 }
 

@@ -131,6 +131,7 @@ var recordConstants = map[string]uint64{
 	"DG_DIFFERS_MAPPING":   agent.DiffersMapping,
 	"DG_DIFFERS_STATE":     agent.DiffersState,
 	"DG_DIFFERS_THREAD":    agent.DiffersThread,
+	"DG_DIFFERS_LOG":       agent.DiffersLog,
 	"DG_R_NONE":            agent.RNone,
 	"DG_R_STARTING":        agent.RStarting,
 	"DG_R_RUNNING":         agent.RRunning,

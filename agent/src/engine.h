@@ -52,13 +52,22 @@ enum dg_op {
 	DG_OP_CREATE_BEGIN, DG_OP_CREATE_END, DG_OP_THREAD_START, DG_OP_THREAD_EXIT, DG_OP_JOIN_BEGIN, DG_OP_JOIN_END,
 	DG_OP_DETACH,
 	DG_OP_OBJECTS,       /* dlopen loaded something */
+	DG_OP_START,         /* the engine's own */
 	DG_OPS
 };
 
+/* The budget of mutexes (dg_rthread.budget) where nothing limits it. */
+#define DG_BUDGET (1ull << 62)
+
+#ifdef DG_ENGINE_UNIT /* what only the engine's parts have */
+
 /* ---- log.c (engine_log.c): recording ---- */
 
-/* Room for an event of at most so many payload bytes (headers of payloads
- * included) behind args arguments; the header is filled but for ticket, result
+/* What a payload takes. */
+#define DG_PAYLOAD_ROOM(length) (sizeof(struct dg_payload) + (((uint64_t)(length) + 7) & ~7ull))
+
+/* Room for an event of at most so many payload bytes (the sum of their
+ * DG_PAYLOAD_ROOM) behind args arguments; the header is filled but for ticket, result
  * and length. NULL: recording has stopped (no room on disk); go on without. */
 static struct dg_event *dg_event_begin(enum dg_kind kind, uint64_t object, uint64_t site, uint32_t args, uint64_t payload_bytes);
 static uint64_t *dg_event_args(struct dg_event *e);
@@ -92,6 +101,9 @@ __attribute__((noreturn)) static void dg_diverge(enum dg_reason reason, const st
  * before others did something that the log does not order (a futex). Returns when
  * it has the right again; the caller looks and may call again. */
 static void dg_turn_yield(enum dg_kind kind, uint64_t object);
+/* Behind a thread's DG_EV_EXIT: gives the right to run away for good, and
+ * returns. */
+static void dg_turn_end(void);
 /* Where the tracer sends a thread (control.park_pc) that stands where the
  * recording has it at its end, a fault or the middle of a computation: gives
  * the right to run away and waits for good, as dg_event_await does for a thread
@@ -102,6 +114,13 @@ __attribute__((noreturn)) static void dg_park(void);
 static long dg_trap(enum dg_trap what, uint64_t a, uint64_t b); /* 0 without a tracer */
 static struct dg_rthread *dg_rthread_new(uint32_t index); /* maps its slot; NULL: ENOMEM */
 static struct dg_rthread *dg_rthread_number(uint32_t index);
+static void dg_rthread_events(struct dg_rthread *t); /* replay: a new thread's events, before its first dg_event_await */
+static void dg_tcb_write(uint32_t tid); /* replay: gives the calling thread's control block the recorded tid */
+/* In a fork's child, on the engine's stack: a recording (or an image) of its
+ * own. False: it goes on without, dg_mode being DG_MODE_OFF. */
+static bool dg_engine_forked(void);
+/* engine_patch.c: patches control.patches from patches_done to patch_count. */
+static void dg_patch_sites(void);
 void dg_engine_start(void) DG_HIDDEN; /* the first constructor (-z initfirst); sets dg_mode and dg_me */
 
 /* ---- engine_signal.c ---- */
@@ -172,5 +191,8 @@ extern const char dg_blocking_low[] DG_HIDDEN, dg_blocking_insn[] DG_HIDDEN, dg_
 static uint64_t dg_digest(const void *bytes, uint64_t length, uint64_t seed); /* fast, not cryptographic; Go has the same */
 static void dg_copy(void *to, const void *from, uint64_t length);             /* rep movsb */
 static bool dg_readable(uint64_t address, uint64_t length);                   /* by process_vm_readv on itself where it is in doubt */
+static uint64_t dg_read_counter(uint32_t *processor);                         /* rdtscp, though it traps for the program */
+
+#endif
 
 #endif

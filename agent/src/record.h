@@ -238,7 +238,8 @@ enum dg_reason {
 	DG_DIFFERS_SKIPPED = 6, /* number of mutexes taken since the event before */
 	DG_DIFFERS_MAPPING = 7, /* memory could not be had at the recorded address, or its file changed */
 	DG_DIFFERS_STATE = 8,   /* the synchronisation variable cannot be taken as the log says */
-	DG_DIFFERS_THREAD = 9,  /* could not be created */
+	DG_DIFFERS_THREAD = 9,  /* could not be created, or the schedule names one that is not there */
+	DG_DIFFERS_LOG = 10,    /* what is logged here cannot be: the log is damaged */
 };
 
 /* At DG_ENGINE_CONTROL; private memory. */
@@ -276,6 +277,7 @@ struct dg_control {
 	struct dg_divergence divergence;
 	char log_path[1024];  /* recording: created by the tracer, opened by the engine. Replay: the image */
 	char data_path[1024];
+	uint64_t log_limit; /* recording: bytes that the log may have; 0: no limit */
 };
 
 /* What the replay controller makes of a log: per thread its events in a row,
@@ -335,8 +337,10 @@ struct dg_rthread {
 	/* What the program set; the kernel has something else, see engine_signal.c */
 	uint64_t mask;               /* signals that it blocks */
 	uint64_t alt_low, alt_size;  /* its stack for handlers */
-	uint32_t alt_flags, reserved1;
-	uint64_t reserved[4];
+	uint32_t alt_flags;
+	uint32_t yields;             /* replay: it looks for a change that no event orders */
+	uint64_t carried;            /* replay: `skipped` of futex events that it passed over */
+	uint64_t reserved[3];
 	uint8_t infos[8][128]; /* siginfo_t */
 };
 

@@ -1,0 +1,91 @@
+/* The engine: what records and replays. One translation unit of its own,
+ * beside agent.c, because it may use general registers only: see engine.h. */
+#define DG_ENGINE_UNIT 1
+
+#include "engine.h"
+#include "syscall.h"
+
+__thread struct dg_rthread *dg_me __attribute__((tls_model("initial-exec")));
+uint32_t dg_mode;
+
+/* The numbers in entry.S. */
+#define DG_ASSERT_AT(type, member, at) _Static_assert(offsetof(struct type, member) == (at), #member)
+DG_ASSERT_AT(dg_rthread, engine_sp, 24);
+DG_ASSERT_AT(dg_rthread, inside, 32);
+DG_ASSERT_AT(dg_rthread, raw, 92);
+DG_ASSERT_AT(dg_rthread, pending, 168);
+DG_ASSERT_AT(dg_frame, rax, 0);
+DG_ASSERT_AT(dg_frame, r15, 112);
+DG_ASSERT_AT(dg_frame, rip, 120);
+DG_ASSERT_AT(dg_frame, rsp, 128);
+DG_ASSERT_AT(dg_frame, rflags, 136);
+DG_ASSERT_AT(dg_frame, origin, 144);
+DG_ASSERT_AT(dg_frame, again_rax, 152);
+DG_ASSERT_AT(dg_frame, again_rsp, 160);
+DG_ASSERT_AT(dg_frame, kind, 168);
+_Static_assert(sizeof(struct dg_frame) == 176, "frame");
+DG_ASSERT_AT(dg_stub, go, 0);
+DG_ASSERT_AT(dg_stub, resume, 8);
+DG_ASSERT_AT(dg_stub, kind, 32);
+
+#include "engine_small.c"
+#include "engine_log.c"
+#include "engine_turn.c"
+#include "engine_counter.c"
+
+/* The parts, in the order in which they build on each other. */
+#if __has_include("engine_signal.c")
+#include "engine_signal.c"
+#else
+void dg_leave(struct dg_frame *f)
+{
+	(void)f;
+	dg_me->pending = 0;
+}
+#endif
+#if __has_include("engine_sync.c")
+#include "engine_sync.c"
+#endif
+#if __has_include("engine_memory.c")
+#include "engine_memory.c"
+#endif
+#if __has_include("engine_patch.c")
+#include "engine_patch.c"
+#else
+static void dg_patch_sites(void)
+{
+}
+#endif
+#include "engine_start.c"
+#if __has_include("engine_thread.c")
+#include "engine_thread.c"
+#endif
+#if __has_include("engine_fork.c")
+#include "engine_fork.c"
+#endif
+#if __has_include("engine_syscall.c")
+#include "engine_syscall.c"
+#else
+void dg_system_call(struct dg_frame *f)
+{
+	f->rax = (uint64_t)dg_sys((long)f->rax, (long)f->rdi, (long)f->rsi, (long)f->rdx, (long)f->r10, (long)f->r8,
+				  (long)f->r9);
+}
+#endif
+
+typedef void dg_operation(struct dg_frame *);
+
+static dg_operation *const dg_call_table[DG_OPS] = {
+	[DG_OP_START] = dg_op_start,
+};
+
+/* Called by entry.S for dg_engine. */
+void dg_call(struct dg_frame *f) DG_HIDDEN;
+void dg_call(struct dg_frame *f)
+{
+	dg_operation *operation = f->rdi < DG_OPS ? dg_call_table[f->rdi] : NULL;
+
+	f->rax = 0;
+	if (operation)
+		operation(f);
+}

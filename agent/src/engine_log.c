@@ -1,0 +1,197 @@
+/* The log of a recording. Each thread writes events into an extent of its own,
+ * which is a piece of the file mapped at DG_ENGINE_LOG + its offset: so what was
+ * written is in the file whatever becomes of the process. The disk's room is
+ * taken before an extent is mapped, for a page that the disk has no room for
+ * would kill the program. */
+#include "engine.h"
+#include "syscall.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#define DG_EXTENT_MOST (4ull << 20)
+#define DG_LOG_WINDOW (DG_ENGINE_IMAGE - DG_ENGINE_LOG)
+/* Kept free in every extent, for the event that says why there are no more. */
+#define DG_EXTENT_SPARE 192u
+
+static uint64_t dg_ticket(void)
+{
+	return __atomic_fetch_add(&DG_CONTROL->ticket, 1, __ATOMIC_RELAXED);
+}
+
+/* Mutexes taken on the fast path since the event before. One that found no
+ * budget left has borrowed. */
+static uint64_t dg_skipped(struct dg_rthread *me)
+{
+	if ((int64_t)me->budget < 0)
+		me->budget = 0;
+	return me->budget_start - me->budget;
+}
+
+static uint64_t *dg_event_args(struct dg_event *e)
+{
+	return (uint64_t *)(e + 1);
+}
+
+static uint64_t dg_padded(uint64_t bytes)
+{
+	return (bytes + 7) & ~7ull;
+}
+
+/* Behind the payloads that the event has so far. */
+static uint8_t *dg_event_end(struct dg_event *e)
+{
+	uint8_t *p = (uint8_t *)(dg_event_args(e) + e->args);
+
+	for (uint32_t i = 0; i < e->payloads; i++)
+		p += sizeof(struct dg_payload) + dg_padded(((struct dg_payload *)p)->length);
+	return p;
+}
+
+static void dg_event_header(struct dg_event *e, enum dg_kind kind, uint64_t object, uint64_t site, uint32_t args)
+{
+	*e = (struct dg_event){ .kind = (uint8_t)kind, .args = (uint8_t)args, .object = object, .site = site };
+}
+
+static void *dg_event_payload(struct dg_event *e, enum dg_payload_kind kind, uint64_t address, const void *data,
+			      uint32_t length)
+{
+	struct dg_payload *p = (struct dg_payload *)dg_event_end(e);
+	uint8_t *bytes = (uint8_t *)(p + 1);
+
+	*p = (struct dg_payload){ .address = address, .length = length, .kind = kind };
+	if (length & 7)
+		*(uint64_t *)(bytes + (length & ~7u)) = 0;
+	if (data)
+		dg_copy(bytes, data, length);
+	e->payloads++;
+	return bytes;
+}
+
+static void dg_event_commit(struct dg_event *e)
+{
+	struct dg_rthread *me = dg_me;
+	uint64_t end = (uint64_t)dg_event_end(e);
+
+	if (!e->ticket)
+		e->ticket = dg_ticket();
+	e->skipped = dg_skipped(me);
+	me->budget_start = me->budget = DG_BUDGET;
+	me->ordinal++;
+	me->at = end;
+	/* An event that was begun and given up may have written further. */
+	if (end + sizeof(uint32_t) <= me->extent + me->extent_size)
+		*(uint32_t *)end = 0;
+	__atomic_store_n(&e->length, (uint32_t)(end - (uint64_t)e), __ATOMIC_RELEASE);
+}
+
+/* Writes zeros where the file system cannot promise room. */
+static long dg_log_fill(int fd, uint64_t offset, uint64_t size)
+{
+	static const uint8_t zeros[4096];
+
+	for (uint64_t end = offset + size; offset < end;) {
+		long n = dg_sys4(SYS_pwrite64, fd, zeros, sizeof(zeros), offset);
+
+		if (n == -EINTR)
+			continue;
+		if (n <= 0)
+			return n ? n : -ENOSPC;
+		offset += (uint64_t)n & ~7ull;
+	}
+	return 0;
+}
+
+static long dg_log_room(uint64_t offset, uint64_t size)
+{
+	int fd = DG_CONTROL->log_fd;
+	long error;
+
+	do
+		error = dg_sys4(SYS_fallocate, fd, 0, offset, size);
+	while (error == -EINTR);
+	return error == -EOPNOTSUPP || error == -ENOSYS ? dg_log_fill(fd, offset, size) : error;
+}
+
+/* The recording is over, the program is not: nothing is written any more, by
+ * whatever thread. What has a ticket lower than this event's is whole. */
+static void dg_log_stop(const char *why, uint32_t length)
+{
+	struct dg_rthread *me = dg_me;
+	uint32_t running = 0;
+	struct dg_event *e = (struct dg_event *)me->at;
+
+	if (!__atomic_compare_exchange_n(&DG_CONTROL->stopped, &running, DG_LIMIT_DISK, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED) || !me->extent)
+		return;
+	dg_event_header(e, DG_EV_LIMIT, DG_LIMIT_DISK, 0, 0);
+	dg_event_payload(e, DG_PAYLOAD_TEXT, 0, why, length);
+	dg_event_commit(e);
+}
+
+#define DG_LOG_STOP(why) dg_log_stop(why, sizeof(why) - 1)
+
+/* Larger ones as the thread writes more. */
+static uint64_t dg_extent_size(const struct dg_rthread *me, uint64_t need)
+{
+	uint64_t size = me->sequence < 6 ? (uint64_t)DG_EXTENT << me->sequence : DG_EXTENT_MOST;
+
+	need += sizeof(struct dg_extent) + DG_EXTENT_SPARE;
+	return need <= size ? size : (need + DG_EXTENT - 1) & ~(uint64_t)(DG_EXTENT - 1);
+}
+
+static bool dg_extent_new(struct dg_rthread *me, uint64_t need)
+{
+	struct dg_control *c = DG_CONTROL;
+	uint64_t size = dg_extent_size(me, need);
+	uint64_t offset = __atomic_fetch_add(&c->log_end, size, __ATOMIC_RELAXED);
+	uint64_t last = me->extent, last_size = me->extent_size;
+	struct dg_extent *x;
+
+	if (offset + size > DG_LOG_WINDOW || (c->log_limit && offset + size > c->log_limit)) {
+		DG_LOG_STOP("the log has reached its limit");
+		return false;
+	}
+	if (dg_log_room(offset, size)) {
+		DG_LOG_STOP("no room on disk for the log");
+		return false;
+	}
+	x = (struct dg_extent *)dg_sys(SYS_mmap, (long)(DG_ENGINE_LOG + offset), (long)size, PROT_READ | PROT_WRITE,
+				       MAP_SHARED | MAP_FIXED, c->log_fd, (long)offset);
+	if ((uint64_t)x != DG_ENGINE_LOG + offset) {
+		DG_LOG_STOP("the log cannot be mapped");
+		return false;
+	}
+	x->thread = me->index;
+	x->sequence = me->sequence++;
+	x->size = size;
+	__atomic_store_n(&x->magic, DG_EXTENT_MAGIC, __ATOMIC_RELEASE);
+	me->extent = (uint64_t)x;
+	me->extent_size = size;
+	me->at = (uint64_t)(x + 1);
+	me->end = (uint64_t)x + size - DG_EXTENT_SPARE;
+	if (last)
+		dg_sys2(SYS_munmap, last, last_size);
+	return true;
+}
+
+static struct dg_event *dg_event_begin(enum dg_kind kind, uint64_t object, uint64_t site, uint32_t args,
+				       uint64_t payload_bytes)
+{
+	struct dg_rthread *me = dg_me;
+	uint64_t need = sizeof(struct dg_event) + args * sizeof(uint64_t) + payload_bytes + 8;
+	struct dg_event *e;
+
+	if (__atomic_load_n(&DG_CONTROL->stopped, __ATOMIC_RELAXED))
+		return NULL;
+	if (need > UINT32_MAX) {
+		DG_LOG_STOP("an event is larger than the log can say");
+		return NULL;
+	}
+	if (me->at + need > me->end && !dg_extent_new(me, need))
+		return NULL;
+	e = (struct dg_event *)me->at;
+	dg_event_header(e, kind, object, site, args);
+	return e;
+}

@@ -1,0 +1,429 @@
+/* A replay: whose turn it is, and what a thread finds in the log.
+ *
+ * One thread runs at a time, control.holder. It runs on behind its event until
+ * it arrives at its next one; there it gives the right to run to the thread
+ * whose event is the next of all, and waits for its own. So a section of code
+ * between two events of a thread runs where the recording has its start.
+ *
+ * The image that all this is read from was made of a log that may be damaged or
+ * malicious: nothing is read outside of it, and nothing that it says makes a
+ * loop endless. */
+#include "engine.h"
+#include "syscall.h"
+
+#include <linux/futex.h>
+
+#define DG_TURN_SPINS 200
+#define DG_IMAGE ((const struct dg_replay_header *)DG_ENGINE_IMAGE)
+
+/* Values of dg_rthread.go: a thread that sleeps must be woken by the kernel. */
+enum { DG_GO_WAIT = 0, DG_GO_RUN = 1, DG_GO_SLEEPS = 2 };
+
+static uint64_t dg_image_size;
+
+/* ---- divergence ---- */
+
+__attribute__((noreturn)) static void dg_end_of_replay(enum dg_trap what)
+{
+	/* The controller does not let the thread go on. Without one, nobody is left
+	 * to whom the result would mean anything. */
+	for (;;) {
+		dg_trap(what, dg_me ? dg_me->index : 0, 0);
+		if (!DG_CONTROL->tracer)
+			dg_sys1(SYS_exit_group, 255);
+	}
+}
+
+__attribute__((noreturn)) static void dg_diverge_at(enum dg_reason reason, const struct dg_event *expected, uint64_t place,
+						    uint64_t want, uint64_t got, const struct dg_event *event,
+						    const uint64_t *args, uint32_t count)
+{
+	struct dg_divergence *d = &DG_CONTROL->divergence;
+	const struct dg_frame *f = (const struct dg_frame *)dg_me->inside;
+	uint32_t none = DG_DIFFERS_NONE;
+
+	/* The first one counts. */
+	if (!__atomic_compare_exchange_n(&d->reason, &none, reason, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		dg_end_of_replay(DG_TRAP_DIVERGED);
+	d->thread = dg_me->index;
+	d->ordinal = dg_me->ordinal + 1;
+	d->expected = (uint64_t)expected;
+	d->pc = f ? f->rip : 0;
+	d->sp = f ? f->rsp : 0;
+	d->place = place;
+	d->want = want;
+	d->got = got;
+	d->event = *event;
+	for (uint32_t i = 0; i < count && i < sizeof(d->args) / sizeof(d->args[0]); i++)
+		d->args[i] = args[i];
+	dg_end_of_replay(DG_TRAP_DIVERGED);
+}
+
+__attribute__((noreturn)) static void dg_diverge(enum dg_reason reason, const struct dg_event *expected, uint64_t place,
+						 uint64_t want, uint64_t got)
+{
+	struct dg_event event = { .kind = (uint8_t)dg_me->waits_for, .object = dg_me->waits_object };
+
+	dg_diverge_at(reason, expected, place, want, got, &event, NULL, 0);
+}
+
+/* ---- the image ---- */
+
+static bool dg_in_image(uint64_t address, uint64_t bytes)
+{
+	uint64_t at = address - DG_ENGINE_IMAGE;
+
+	return address >= DG_ENGINE_IMAGE && at <= dg_image_size && bytes <= dg_image_size - at;
+}
+
+static const struct dg_replay_thread *dg_image_thread(uint32_t index)
+{
+	return index && index < DG_IMAGE->threads ? (const struct dg_replay_thread *)DG_IMAGE->table + index : NULL;
+}
+
+/* Once, after it was mapped with so many bytes. */
+static bool dg_image_sound(uint64_t size)
+{
+	const struct dg_replay_header *h = DG_IMAGE;
+
+	dg_image_size = size;
+	if (size < sizeof(*h) || h->magic != DG_RECORD_MAGIC || h->version != DG_RECORD_VERSION || h->size > size ||
+	    h->threads > DG_RTHREADS || h->run_count > size / sizeof(struct dg_run))
+		return false;
+	if (((h->table | h->runs) & 7) || !dg_in_image(h->table, h->threads * sizeof(struct dg_replay_thread)) ||
+	    !dg_in_image(h->runs, h->run_count * sizeof(struct dg_run)))
+		return false;
+	for (uint32_t i = 1; i < h->threads; i++) {
+		const struct dg_replay_thread *t = dg_image_thread(i);
+
+		if ((t->start & 7) || t->end < t->start || !dg_in_image(t->start, t->end - t->start))
+			return false;
+	}
+	return true;
+}
+
+static const uint64_t *dg_logged_args(const struct dg_event *e)
+{
+	return (const uint64_t *)(e + 1);
+}
+
+static const void *dg_payload_bytes(const struct dg_payload *p)
+{
+	return p + 1;
+}
+
+/* The payload behind p; p itself lies within the event that ends at end, or is
+ * its end. */
+static const struct dg_payload *dg_payload_next(const struct dg_payload *p, uint64_t end)
+{
+	uint64_t left = end - (uint64_t)p, bytes;
+
+	if (left < sizeof(*p))
+		return NULL;
+	bytes = sizeof(*p) + (((uint64_t)p->length + 7) & ~7ull);
+	return bytes <= left ? (const struct dg_payload *)((const uint8_t *)p + bytes) : NULL;
+}
+
+static bool dg_event_sound(const struct dg_event *e, uint64_t end)
+{
+	uint64_t left = end - (uint64_t)e, here;
+	const struct dg_payload *p;
+
+	if (left < sizeof(*e) || (e->length & 7) || e->length > left ||
+	    e->length < sizeof(*e) + e->args * sizeof(uint64_t))
+		return false;
+	here = (uint64_t)e + e->length;
+	p = (const struct dg_payload *)(dg_logged_args(e) + e->args);
+	for (uint32_t i = 0; i < e->payloads; i++) {
+		p = dg_payload_next(p, here);
+		if (!p)
+			return false;
+	}
+	return true;
+}
+
+static const struct dg_payload *dg_logged_payload(const struct dg_event *e, uint32_t i)
+{
+	const struct dg_payload *p = (const struct dg_payload *)(dg_logged_args(e) + e->args);
+
+	if (i >= e->payloads)
+		return NULL;
+	while (i--)
+		p = dg_payload_next(p, (uint64_t)e + e->length);
+	return p;
+}
+
+static void dg_payload_write(const struct dg_event *e)
+{
+	for (uint32_t i = 0; i < e->payloads; i++) {
+		const struct dg_payload *p = dg_logged_payload(e, i);
+		uint64_t end = p->address + p->length;
+
+		if (p->kind != DG_PAYLOAD_OUT)
+			continue;
+		/* No kernel wrote there for the program. */
+		if (end < p->address || (p->address < DG_ENGINE_STACKS && end > DG_ENGINE_BASE))
+			dg_diverge(DG_DIFFERS_LOG, e, i, 0, p->address);
+		dg_copy((void *)p->address, dg_payload_bytes(p), p->length);
+	}
+}
+
+static const struct dg_event *dg_event_peek(void)
+{
+	const struct dg_event *e = (const struct dg_event *)dg_me->next;
+
+	if (dg_me->next >= dg_me->next_end)
+		return NULL;
+	if (!dg_event_sound(e, dg_me->next_end))
+		dg_diverge(DG_DIFFERS_LOG, e, 0, 0, 0);
+	return e;
+}
+
+/* ---- the right to run ---- */
+
+/* The thread of the next event; 0: the log is at its end. */
+static uint32_t dg_turn_next(void)
+{
+	struct dg_control *c = DG_CONTROL;
+
+	while (!c->left && c->run < DG_IMAGE->run_count)
+		if (++c->run < DG_IMAGE->run_count)
+			c->left = ((const struct dg_run *)DG_IMAGE->runs)[c->run].events;
+	return c->left ? ((const struct dg_run *)DG_IMAGE->runs)[c->run].thread : 0;
+}
+
+static void dg_turn_give(uint32_t index)
+{
+	struct dg_rthread *t = dg_rthread_number(index);
+
+	if (index > DG_CONTROL->threads || index == dg_me->index || t->state == DG_R_NONE || t->state == DG_R_ENDED)
+		dg_diverge(DG_DIFFERS_THREAD, NULL, 0, index, DG_CONTROL->threads);
+	DG_CONTROL->holder = index;
+	if (__atomic_exchange_n(&t->go, DG_GO_RUN, __ATOMIC_ACQ_REL) == DG_GO_SLEEPS)
+		dg_sys3(SYS_futex, &t->go, FUTEX_WAKE, 1);
+}
+
+static void dg_turn_wait(struct dg_rthread *me)
+{
+	uint32_t go;
+
+	for (int i = 0; i < DG_TURN_SPINS; i++) {
+		if (__atomic_load_n(&me->go, __ATOMIC_ACQUIRE) == DG_GO_RUN)
+			break;
+		__builtin_ia32_pause();
+	}
+	for (;;) {
+		go = DG_GO_RUN;
+		if (__atomic_compare_exchange_n(&me->go, &go, DG_GO_WAIT, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return;
+		if (go == DG_GO_WAIT)
+			__atomic_compare_exchange_n(&me->go, &go, DG_GO_SLEEPS, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+		else
+			dg_sys4(SYS_futex, &me->go, FUTEX_WAIT, DG_GO_SLEEPS, 0);
+	}
+}
+
+/* Whoever comes to rest last, the log being at its end, tells the controller. */
+static void dg_turn_finish(void)
+{
+	static uint32_t told;
+
+	for (uint32_t i = 1; i <= DG_CONTROL->threads; i++) {
+		uint32_t state = __atomic_load_n(&dg_rthread_number(i)->state, __ATOMIC_SEQ_CST);
+
+		if (state == DG_R_STARTING || state == DG_R_RUNNING)
+			return;
+	}
+	if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+		dg_trap(DG_TRAP_FINISHED, 0, 0);
+}
+
+/* To whom the schedule names; the caller's state says already that it does not
+ * run. */
+static void dg_turn_pass(void)
+{
+	struct dg_control *c = DG_CONTROL;
+	uint32_t next;
+
+	if (__atomic_load_n(&c->holder, __ATOMIC_RELAXED) == dg_me->index) {
+		next = dg_turn_next();
+		if (next) {
+			dg_turn_give(next);
+			return;
+		}
+		__atomic_store_n(&c->holder, 0, __ATOMIC_RELAXED);
+	}
+	dg_turn_finish();
+}
+
+/* The schedule names a thread that has no event. */
+__attribute__((noreturn)) static void dg_turn_false(void)
+{
+	dg_diverge(DG_DIFFERS_LOG, NULL, 0, 0, dg_me->index);
+}
+
+__attribute__((noreturn)) static void dg_turn_rest(void)
+{
+	__atomic_store_n(&dg_me->state, DG_R_WAITING, __ATOMIC_SEQ_CST);
+	dg_turn_pass();
+	dg_turn_wait(dg_me);
+	dg_turn_false();
+}
+
+/* The thread's last act, behind its DG_EV_EXIT. */
+static void dg_turn_end(void)
+{
+	__atomic_store_n(&dg_me->state, DG_R_ENDED, __ATOMIC_SEQ_CST);
+	dg_turn_pass();
+}
+
+__attribute__((noreturn)) static void dg_park(void)
+{
+	dg_turn_rest();
+}
+
+__attribute__((noreturn)) void dg_park_here(void) DG_HIDDEN;
+void dg_park_here(void)
+{
+	dg_park();
+}
+
+/* Until the next event of all is one of this thread's. */
+static void dg_turn_take(struct dg_rthread *me)
+{
+	while (DG_CONTROL->holder != me->index || dg_turn_next() != me->index) {
+		__atomic_store_n(&me->state, DG_R_WAITING, __ATOMIC_SEQ_CST);
+		if (DG_CONTROL->holder == me->index)
+			dg_turn_pass();
+		dg_turn_wait(me);
+		__atomic_store_n(&me->state, DG_R_RUNNING, __ATOMIC_RELAXED);
+	}
+}
+
+/* ---- events ---- */
+
+static void dg_event_consume(struct dg_rthread *me, const struct dg_event *e)
+{
+	me->next += e->length;
+	me->ordinal++;
+	DG_CONTROL->left--;
+	DG_CONTROL->consumed++;
+}
+
+/* So many mutexes may be taken before the next event must come. */
+static void dg_budget_set(struct dg_rthread *me)
+{
+	const struct dg_event *e = dg_event_peek();
+	uint64_t skipped = e ? e->skipped : dg_image_thread(me->index)->skipped;
+
+	me->budget_start = me->budget = skipped < DG_BUDGET ? skipped : DG_BUDGET;
+}
+
+/* A futex call that the recording has here and the replay has not. */
+static void dg_event_soft(struct dg_rthread *me, const struct dg_event *e)
+{
+	uint64_t used = dg_skipped(me);
+
+	dg_turn_take(me);
+	dg_event_consume(me, e);
+	dg_budget_set(me);
+	me->carried += e->skipped;
+	me->budget_start += me->carried;
+	me->budget = me->budget_start > used ? me->budget_start - used : 0;
+}
+
+static const struct dg_event *dg_event_await(enum dg_kind kind, uint64_t object)
+{
+	struct dg_rthread *me = dg_me;
+	const struct dg_event *e;
+
+	me->waits_for = kind;
+	me->waits_object = object;
+	for (;;) {
+		e = dg_event_peek();
+		if (!e)
+			dg_turn_rest();
+		if (!(e->flags & DG_EVENT_SOFT) || (e->kind == kind && e->object == object))
+			break;
+		dg_event_soft(me, e);
+	}
+	dg_turn_take(me);
+	return e;
+}
+
+static void dg_event_compare(const struct dg_event *e, const struct dg_event *came, const uint64_t *args, uint32_t count)
+{
+	const uint64_t *logged = dg_logged_args(e);
+	uint64_t skipped = came->skipped - dg_me->carried;
+
+	if (e->kind != came->kind)
+		dg_diverge_at(DG_DIFFERS_KIND, e, 0, e->kind, came->kind, came, args, count);
+	if (e->object != came->object)
+		dg_diverge_at(DG_DIFFERS_OBJECT, e, 0, e->object, came->object, came, args, count);
+	if (e->site != came->site)
+		dg_diverge_at(DG_DIFFERS_SITE, e, 0, e->site, came->site, came, args, count);
+	if (e->skipped != skipped)
+		dg_diverge_at(DG_DIFFERS_SKIPPED, e, 0, e->skipped, skipped, came, args, count);
+	for (uint32_t i = 0; i < count; i++)
+		if (i >= e->args || logged[i] != args[i])
+			dg_diverge_at(DG_DIFFERS_ARGUMENT, e, i, i < e->args ? logged[i] : 0, args[i], came, args, count);
+}
+
+static void dg_event_take(const struct dg_event *logged, enum dg_kind kind, uint64_t object, uint64_t site,
+			  const uint64_t *args, uint32_t count)
+{
+	struct dg_rthread *me = dg_me;
+	struct dg_event came = {
+		.kind = (uint8_t)kind, .args = (uint8_t)count, .object = object, .site = site, .skipped = dg_skipped(me),
+	};
+
+	dg_event_compare(logged, &came, args, count);
+	dg_event_consume(me, logged);
+	me->waits_for = 0;
+	me->carried = 0;
+	dg_budget_set(me);
+	if (me->index == DG_CONTROL->stop_thread && me->ordinal == DG_CONTROL->stop_at)
+		dg_trap(DG_TRAP_MOMENT, me->index, 0);
+	if (me->next >= me->next_end && kind != DG_EV_EXIT && kind != DG_EV_END)
+		dg_trap(DG_TRAP_LAST, me->index, 0);
+}
+
+/* Another thread that waits as this one does, each in its turn. */
+static uint32_t dg_turn_other(uint32_t me)
+{
+	static uint32_t last;
+
+	for (uint32_t i = 0; i < DG_CONTROL->threads; i++) {
+		last = last % DG_CONTROL->threads + 1;
+		if (last != me && dg_rthread_number(last)->yields)
+			return last;
+	}
+	return 0;
+}
+
+static void dg_turn_yield(enum dg_kind kind, uint64_t object)
+{
+	struct dg_rthread *me = dg_me;
+	uint32_t next;
+
+	me->waits_for = kind;
+	me->waits_object = object;
+	/* No event of it: the recording ended before the thread came any further. */
+	if (!dg_event_peek())
+		dg_turn_rest();
+	me->yields = 1;
+	next = dg_turn_next();
+	/* All who have events stand at theirs, which come later. */
+	if (next == me->index)
+		next = dg_turn_other(me->index);
+	if (next) {
+		__atomic_store_n(&me->state, DG_R_WAITING, __ATOMIC_SEQ_CST);
+		dg_turn_give(next);
+		dg_turn_wait(me);
+		__atomic_store_n(&me->state, DG_R_RUNNING, __ATOMIC_RELAXED);
+	} else {
+		dg_sys0(SYS_sched_yield);
+	}
+	me->yields = 0;
+	me->waits_for = 0;
+}

@@ -1,0 +1,543 @@
+/* The ways into the engine and back: from the program's stack and registers to
+ * a struct dg_frame on the engine's stack of the thread, and back to what the
+ * frame says then.
+ *
+ * Between control.text_low and text_high a thread is in the engine, though
+ * dg_me->inside may not say so yet or any more. A signal that finds it there is
+ * kept (dg_me->pending). One that finds it between dg_exit_check and
+ * dg_exit_end was too late to be seen by the check: its handler sets the
+ * interrupted pc to dg_exit_check and nothing else, for everything on the way
+ * out is found from dg_me and the frame. The kernel puts the handler's frame 128
+ * bytes below the stack pointer, so nothing here keeps anything lower.
+ *
+ * Vector registers are not touched. The alignment-check flag, which no program
+ * leaves set, is the only one that could disturb the C code and is not cleared.
+ */
+
+/* record.h; engine.c asserts that they agree. */
+#define R_ENGINE_SP 24
+#define R_INSIDE 32
+#define R_RAW 92
+#define R_PENDING 168
+
+#define F_RAX 0
+#define F_RBX 8
+#define F_RCX 16
+#define F_RDX 24
+#define F_RSI 32
+#define F_RDI 40
+#define F_RBP 48
+#define F_R8 56
+#define F_R9 64
+#define F_R10 72
+#define F_R11 80
+#define F_R12 88
+#define F_R13 96
+#define F_R14 104
+#define F_R15 112
+#define F_RIP 120
+#define F_RSP 128
+#define F_RFLAGS 136
+#define F_ORIGIN 144
+#define F_AGAIN_RAX 152
+#define F_AGAIN_RSP 160
+#define F_KIND 168
+#define FRAME 176
+
+#define ENTRY_SYSCALL 1
+#define ENTRY_CALL 2
+#define ENTRY_TSC 3
+#define ENTRY_INSN 4
+
+#define STUB_GO 0
+#define STUB_RESUME 8
+#define STUB_KIND 32
+
+#define TRAP_FLAG 0x100
+#define RED_ZONE 128
+#define SYS_PRCTL 157
+#define PR_SET_TSC 26
+#define PR_TSC_ENABLE 1
+
+/* The thread's struct dg_rthread. Flags stay. */
+.macro ME register
+	movq	dg_me@gottpoff(%rip), \register
+	movq	%fs:(\register), \register
+.endm
+
+/* With the frame's address in r11: what the kernel, too, leaves as it is. */
+.macro SAVE_GENERAL
+	movq	%rax, F_RAX(%r11)
+	movq	%rbx, F_RBX(%r11)
+	movq	%rcx, F_RCX(%r11)
+	movq	%rdx, F_RDX(%r11)
+	movq	%rsi, F_RSI(%r11)
+	movq	%rdi, F_RDI(%r11)
+	movq	%rbp, F_RBP(%r11)
+	movq	%r8, F_R8(%r11)
+	movq	%r9, F_R9(%r11)
+	movq	%r10, F_R10(%r11)
+	movq	%r12, F_R12(%r11)
+	movq	%r13, F_R13(%r11)
+	movq	%r14, F_R14(%r11)
+	movq	%r15, F_R15(%r11)
+.endm
+
+/* On the engine's stack, rsp being the frame's address: the unwinder finds the
+ * program's registers in the frame. DW_OP_breg7 is rsp. */
+.macro CFI_SAVED register, offset
+	.if \offset < 64
+	.cfi_escape 0x10, \register, 2, 0x77, \offset
+	.else
+	.cfi_escape 0x10, \register, 3, 0x77, (\offset & 0x7f) | 0x80, \offset >> 7
+	.endif
+.endm
+
+/* pc: the frame's word with the program's pc. The CFA is the program's rsp. */
+.macro CFI_FRAME pc
+	.cfi_escape 0x0f, 4, 0x77, (F_RSP & 0x7f) | 0x80, F_RSP >> 7, 0x06
+	CFI_SAVED 16, \pc
+	CFI_SAVED 0, F_RAX
+	CFI_SAVED 1, F_RDX
+	CFI_SAVED 3, F_RBX
+	CFI_SAVED 4, F_RSI
+	CFI_SAVED 5, F_RDI
+	CFI_SAVED 6, F_RBP
+	CFI_SAVED 8, F_R8
+	CFI_SAVED 9, F_R9
+	CFI_SAVED 10, F_R10
+	CFI_SAVED 12, F_R12
+	CFI_SAVED 13, F_R13
+	CFI_SAVED 14, F_R14
+	CFI_SAVED 15, F_R15
+.endm
+
+/* The flags by way of the engine's stack, as the program's has a red zone. The
+ * trap flag is the debugger's, not the program's. */
+.macro SAVE_FLAGS
+	pushfq
+	popq	%r11
+	andq	$~TRAP_FLAG, %r11
+	movq	%r11, F_RFLAGS(%rsp)
+.endm
+
+.macro ENTER function
+	ME	%rax
+	movq	%rsp, R_INSIDE(%rax)
+	cld
+	movq	%rsp, %rdi
+	call	\function
+.endm
+
+	.text
+	.globl	dg_text_low, dg_text_high
+	.hidden	dg_text_low, dg_text_high
+	.balign	64
+
+/* long dg_engine(long op, ...). It is outside of the engine's text: a call that
+ * is made again starts here, and the kernel must be able to deliver a signal
+ * before it. */
+	.globl	dg_engine
+	.hidden	dg_engine
+	.type	dg_engine, @function
+dg_engine:
+	.cfi_startproc
+	jmp	dg_entry_call
+	.cfi_endproc
+	.size	dg_engine, .-dg_engine
+
+	.balign	64
+dg_text_low:
+
+	.type	dg_entry_call, @function
+dg_entry_call:
+	.cfi_startproc
+	ME	%r11
+	testq	%r11, %r11
+	jz	.Lno_engine
+	movq	R_ENGINE_SP(%r11), %r11
+	leaq	-FRAME(%r11), %r11
+	SAVE_GENERAL
+	movq	%rsp, F_AGAIN_RSP(%r11)
+	leaq	8(%rsp), %rax
+	movq	%rax, F_RSP(%r11)
+	movq	(%rsp), %rax
+	movq	%rax, F_RIP(%r11)
+	leaq	dg_engine(%rip), %rax
+	movq	%rax, F_ORIGIN(%r11)
+	movq	$0, F_AGAIN_RAX(%r11)
+	/* A function's caller expects nothing of it; it is the same in a replay. */
+	movq	$0, F_R11(%r11)
+	movq	$ENTRY_CALL, F_KIND(%r11)
+	movq	%r11, %rsp
+	CFI_FRAME F_RIP
+	SAVE_FLAGS
+	ENTER	dg_call
+	jmp	dg_exit_check
+.Lno_engine:
+	xorl	%eax, %eax
+	ret
+	.cfi_endproc
+	.size	dg_entry_call, .-dg_entry_call
+
+/* From a stub: rcx is the address of its struct dg_stub. Nothing of the program's
+ * memory is touched, and no flag before it is saved. */
+	.globl	dg_entry_syscall
+	.hidden	dg_entry_syscall
+	.type	dg_entry_syscall, @function
+	.balign	64
+.Lstub_near:
+	jmp	.Lstub_alone
+	.balign	64
+dg_entry_syscall:
+	.cfi_startproc
+	.cfi_def_cfa_offset 0
+	.cfi_undefined rip
+	ME	%r11
+	xchgq	%rcx, %r11
+	jrcxz	.Lstub_near
+	xchgq	%rcx, %r11
+	movq	R_ENGINE_SP(%r11), %r11
+	leaq	-FRAME(%r11), %r11
+	movq	%rsp, F_RSP(%r11)
+	movq	%r11, %rsp
+	SAVE_FLAGS
+	ME	%r11
+	cmpl	$0, dg_mode(%rip)
+	je	.Lstub_native
+	cmpl	$0, R_RAW(%r11)
+	jne	.Lstub_native
+	movq	%rsp, %r11
+	SAVE_GENERAL
+	movq	$ENTRY_SYSCALL, F_KIND(%r11)
+	movq	%rax, F_AGAIN_RAX(%r11)
+	movq	STUB_GO(%rcx), %rax
+	movq	%rax, F_RIP(%r11)
+	/* Behind the call in the program's own text, for the unwinder: no table
+	 * covers the stub. */
+	movq	STUB_RESUME(%rcx), %rax
+	movq	%rax, F_R11(%r11)
+	movq	F_RSP(%r11), %rax
+	movq	%rax, F_AGAIN_RSP(%r11)
+	CFI_FRAME F_R11
+	ENTER	dg_system_call
+	jmp	dg_exit_check
+	.cfi_endproc
+	.cfi_startproc
+	.cfi_undefined rip
+/* The thread is not the engine's: on its own stack, as the kernel is asked. */
+.Lstub_native:
+	pushq	F_RFLAGS(%rsp)
+	popfq
+	movq	F_RSP(%rsp), %rsp
+	jmp	.Lstub_plain
+.Lstub_alone:
+	movq	%r11, %rcx
+.Lstub_plain:
+	leaq	-RED_ZONE(%rsp), %rsp
+	pushfq
+	cmpq	$0, STUB_KIND(%rcx)
+	jne	.Lstub_clone
+	popfq
+	pushq	%rcx
+	syscall
+	popq	%rcx
+	leaq	RED_ZONE(%rsp), %rsp
+	jmp	*STUB_GO(%rcx)
+.Lstub_clone:
+	popfq
+	leaq	RED_ZONE(%rsp), %rsp
+	jmp	*STUB_GO(%rcx)
+	.cfi_endproc
+	.size	dg_entry_syscall, .-dg_entry_syscall
+
+/* From the tracer, which found the thread at a ud2 in a system call's place
+ * (DG_PATCH_TRAP): it has set rcx to the ud2's address, which is 2 bytes long as
+ * syscall is, rip to here, and nothing else, and it has dropped the signal. */
+	.globl	dg_entry_insn
+	.hidden	dg_entry_insn
+	.type	dg_entry_insn, @function
+	.balign	64
+.Linsn_near:
+	jmp	.Linsn_alone
+	.balign	64
+dg_entry_insn:
+	.cfi_startproc
+	.cfi_def_cfa_offset 0
+	.cfi_undefined rip
+	ME	%r11
+	xchgq	%rcx, %r11
+	jrcxz	.Linsn_near
+	xchgq	%rcx, %r11
+	movq	R_ENGINE_SP(%r11), %r11
+	leaq	-FRAME(%r11), %r11
+	movq	%rsp, F_RSP(%r11)
+	movq	%r11, %rsp
+	SAVE_FLAGS
+	ME	%r11
+	cmpl	$0, dg_mode(%rip)
+	je	.Linsn_native
+	cmpl	$0, R_RAW(%r11)
+	jne	.Linsn_native
+	movq	%rsp, %r11
+	SAVE_GENERAL
+	movq	$ENTRY_INSN, F_KIND(%r11)
+	movq	%rax, F_AGAIN_RAX(%r11)
+	movq	%rcx, F_ORIGIN(%r11)
+	leaq	2(%rcx), %rax
+	movq	%rax, F_RIP(%r11)
+	movq	%rax, F_R11(%r11)
+	movq	F_RSP(%r11), %rax
+	movq	%rax, F_AGAIN_RSP(%r11)
+	CFI_FRAME F_R11
+	ENTER	dg_system_call
+	jmp	dg_exit_check
+	.cfi_endproc
+	.cfi_startproc
+	.cfi_undefined rip
+.Linsn_native:
+	pushq	F_RFLAGS(%rsp)
+	popfq
+	movq	F_RSP(%rsp), %rsp
+	jmp	.Linsn_plain
+.Linsn_alone:
+	movq	%r11, %rcx
+.Linsn_plain:
+	leaq	2(%rcx), %rcx
+	leaq	-RED_ZONE(%rsp), %rsp
+	pushq	%rcx
+	syscall
+	popq	%rcx
+	leaq	RED_ZONE(%rsp), %rsp
+	jmp	*%rcx
+	.cfi_endproc
+	.size	dg_entry_insn, .-dg_entry_insn
+
+/* From the tracer, which found the thread at rdtsc (0f 31) or rdtscp (0f 01 f9),
+ * stopped by SIGSEGV. These destroy nothing but their results, so no register is
+ * free: it has stored the instruction's address 136 bytes below rsp, subtracted
+ * 136 from rsp, set rip to here, changed nothing else and dropped the signal. */
+	.globl	dg_entry_tsc
+	.hidden	dg_entry_tsc
+	.type	dg_entry_tsc, @function
+	.balign	64
+dg_entry_tsc:
+	.cfi_startproc
+	.cfi_def_cfa_offset RED_ZONE + 8
+	.cfi_offset rip, -(RED_ZONE + 8)
+	pushfq
+	.cfi_adjust_cfa_offset 8
+	pushq	%r11
+	.cfi_adjust_cfa_offset 8
+	ME	%r11
+	testq	%r11, %r11
+	jz	.Ltsc_native
+	cmpl	$0, dg_mode(%rip)
+	je	.Ltsc_native
+	cmpl	$0, R_RAW(%r11)
+	jne	.Ltsc_native
+	movq	R_ENGINE_SP(%r11), %r11
+	leaq	-FRAME(%r11), %r11
+	SAVE_GENERAL
+	movq	(%rsp), %rax
+	movq	%rax, F_R11(%r11)
+	movq	8(%rsp), %rax
+	andq	$~TRAP_FLAG, %rax
+	movq	%rax, F_RFLAGS(%r11)
+	movq	16(%rsp), %rax
+	movq	%rax, F_RIP(%r11)
+	movq	%rax, F_ORIGIN(%r11)
+	leaq	24 + RED_ZONE(%rsp), %rax
+	movq	%rax, F_RSP(%r11)
+	movq	%rax, F_AGAIN_RSP(%r11)
+	movq	F_RAX(%r11), %rax
+	movq	%rax, F_AGAIN_RAX(%r11)
+	movq	$ENTRY_TSC, F_KIND(%r11)
+	movq	%r11, %rsp
+	CFI_FRAME F_RIP
+	ENTER	dg_time_stamp
+	jmp	dg_exit_check
+	.cfi_endproc
+	.cfi_startproc
+	.cfi_def_cfa_offset RED_ZONE + 24
+	.cfi_offset rip, -(RED_ZONE + 8)
+/* Not the engine's: it may read the counter from now on, and does so again. */
+.Ltsc_native:
+	pushq	%rax
+	.cfi_adjust_cfa_offset 8
+	pushq	%rcx
+	.cfi_adjust_cfa_offset 8
+	pushq	%rdi
+	.cfi_adjust_cfa_offset 8
+	pushq	%rsi
+	.cfi_adjust_cfa_offset 8
+	movl	$SYS_PRCTL, %eax
+	movl	$PR_SET_TSC, %edi
+	movl	$PR_TSC_ENABLE, %esi
+	syscall
+	popq	%rsi
+	.cfi_adjust_cfa_offset -8
+	popq	%rdi
+	.cfi_adjust_cfa_offset -8
+	popq	%rcx
+	.cfi_adjust_cfa_offset -8
+	popq	%rax
+	.cfi_adjust_cfa_offset -8
+	popq	%r11
+	.cfi_adjust_cfa_offset -8
+	popfq
+	.cfi_adjust_cfa_offset -8
+	ret	$RED_ZONE
+	.cfi_endproc
+	.size	dg_entry_tsc, .-dg_entry_tsc
+
+/* The way out. From the check on, nothing is taken from a register. */
+	.globl	dg_exit_check, dg_exit_end
+	.hidden	dg_exit_check, dg_exit_end
+	.type	dg_exit_check, @function
+	.balign	64
+dg_exit_check:
+	.cfi_startproc
+	.cfi_undefined rip
+	ME	%rax
+	movq	R_ENGINE_SP(%rax), %rcx
+	leaq	-FRAME(%rcx), %rcx
+	movq	%rcx, %rsp
+	CFI_FRAME F_RIP
+	movq	%rsp, R_INSIDE(%rax)
+	cmpl	$0, R_PENDING(%rax)
+	jne	.Lpending
+	movq	$0, R_INSIDE(%rax)
+	movq	F_RBX(%rsp), %rbx
+	movq	F_RDX(%rsp), %rdx
+	movq	F_RSI(%rsp), %rsi
+	movq	F_RDI(%rsp), %rdi
+	movq	F_RBP(%rsp), %rbp
+	movq	F_R8(%rsp), %r8
+	movq	F_R9(%rsp), %r9
+	movq	F_R10(%rsp), %r10
+	movq	F_R12(%rsp), %r12
+	movq	F_R13(%rsp), %r13
+	movq	F_R14(%rsp), %r14
+	movq	F_R15(%rsp), %r15
+	movq	F_KIND(%rsp), %rax
+	cmpl	$ENTRY_TSC, %eax
+	je	.Lexit_all
+	movq	F_RIP(%rsp), %rcx
+	cmpl	$ENTRY_CALL, %eax
+	jne	.Lexit_jump
+	/* A return, where it is one, for the processor pairs calls and returns. */
+	movq	F_RSP(%rsp), %r11
+	cmpq	%rcx, -8(%r11)
+	jne	.Lexit_jump
+	movq	F_RAX(%rsp), %rax
+	pushq	F_RFLAGS(%rsp)
+	popfq
+	movq	F_R11(%rsp), %r11
+	movq	F_RSP(%rsp), %rsp
+	.cfi_def_cfa rsp, 0
+	.cfi_offset rip, -8
+	leaq	-8(%rsp), %rsp
+	.cfi_adjust_cfa_offset 8
+	ret
+	.cfi_endproc
+	.cfi_startproc
+	.cfi_undefined rip
+.Lexit_jump:
+	movq	F_RAX(%rsp), %rax
+	pushq	F_RFLAGS(%rsp)
+	popfq
+	movq	F_R11(%rsp), %r11
+	movq	F_RSP(%rsp), %rsp
+	jmp	*%rcx
+.Lexit_all:
+	movq	F_RAX(%rsp), %rax
+	movq	F_RCX(%rsp), %rcx
+	movq	%ss, %r11
+	pushq	%r11
+	pushq	8 + F_RSP(%rsp)
+	pushq	16 + F_RFLAGS(%rsp)
+	movq	%cs, %r11
+	pushq	%r11
+	pushq	32 + F_RIP(%rsp)
+	movq	40 + F_R11(%rsp), %r11
+	iretq
+dg_exit_end:
+	.cfi_endproc
+	.cfi_startproc
+.Lpending:
+	CFI_FRAME F_RIP
+	cld
+	movq	%rsp, %rdi
+	call	dg_leave
+	jmp	dg_exit_check
+	.cfi_endproc
+	.size	dg_exit_check, .-dg_exit_check
+
+/* dg_blocking: engine.h. */
+	.globl	dg_blocking, dg_blocking_low, dg_blocking_insn, dg_blocking_done
+	.hidden	dg_blocking, dg_blocking_low, dg_blocking_insn, dg_blocking_done
+	.type	dg_blocking, @function
+dg_blocking:
+	.cfi_startproc
+	movq	%rdi, %rax
+	movq	%rsi, %r11
+	movq	%rdx, %rcx
+	movq	0(%r11), %rdi
+	movq	8(%r11), %rsi
+	movq	16(%r11), %rdx
+	movq	24(%r11), %r10
+	movq	32(%r11), %r8
+	movq	40(%r11), %r9
+dg_blocking_low:
+	cmpl	$0, (%rcx)
+	jne	.Lnot_made
+dg_blocking_insn:
+	syscall
+dg_blocking_done:
+	ret
+.Lnot_made:
+	movq	$-512, %rax
+	ret
+	.cfi_endproc
+	.size	dg_blocking, .-dg_blocking
+
+/* long dg_int3(long what, long a, long b, long c): record.h, DG_TRAP_MAGIC. */
+	.globl	dg_int3, dg_int3_at
+	.hidden	dg_int3, dg_int3_at
+	.type	dg_int3, @function
+dg_int3:
+	.cfi_startproc
+	pushq	%rbx
+	.cfi_adjust_cfa_offset 8
+	.cfi_offset rbx, -16
+	movabsq	$0x646961676e6f7365, %rbx
+	movq	%rdi, %rax
+	movq	%rsi, %rdi
+	movq	%rdx, %rsi
+	movq	%rcx, %rdx
+dg_int3_at:
+	int3
+	popq	%rbx
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore rbx
+	ret
+	.cfi_endproc
+	.size	dg_int3, .-dg_int3
+
+/* Where a thread is parked (control.park_pc): the tracer left rsp on the
+ * engine's stack, aligned as at a function's entry. */
+	.globl	dg_entry_park
+	.hidden	dg_entry_park
+	.type	dg_entry_park, @function
+dg_entry_park:
+	.cfi_startproc
+	.cfi_undefined rip
+	cld
+	call	dg_park_here
+	ud2
+	.cfi_endproc
+	.size	dg_entry_park, .-dg_entry_park
+dg_text_high:
+
+	.section .note.GNU-stack, "", @progbits
