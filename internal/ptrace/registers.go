@@ -91,10 +91,9 @@ func ClearBreakpoint(tid int) error {
 	return SetDebug(tid, 6, 0)
 }
 
-// SystemCall makes a stopped thread, which must not stand in a system call, make
-// one, and returns the result, negative for an error. The registers are as before
-// when it returns. It waits for stops of that thread alone; a stop of another
-// kind in between is an error.
+// SystemCall makes a stopped thread make a system call, and returns the result,
+// negative for an error. The registers are as before when it returns. It waits
+// for stops of that thread alone; a stop of another kind in between is an error.
 func SystemCall(tid int, number uint64, args ...uint64) (result int64, err error) {
 	saved, err := GetRegisters(tid)
 	if err != nil {
@@ -131,16 +130,27 @@ func SystemCall(tid int, number uint64, args ...uint64) (result int64, err error
 	if err := SetRegisters(tid, &call); err != nil {
 		return 0, err
 	}
-	if err := Step(tid, 0); err != nil {
-		return 0, err
-	}
-	stop, err := WaitFor(tid)
-	if err != nil {
-		return 0, err
-	}
-	if stop.Kind != SignalStop || stop.Signal != syscall.SIGTRAP {
-		return 0, fmt.Errorf("ptrace: thread %d stopped by %v in a system call for us", tid, stop)
-	}
-	after, err := GetRegisters(tid)
+	after, err := stepPast(tid, call.Rip)
 	return int64(after.Rax), err
+}
+
+// stepPast executes the instruction at pc. A thread that stands in a system
+// call, as at an exec, traps once when it leaves that, before the instruction.
+func stepPast(tid int, pc uint64) (Registers, error) {
+	for range 2 {
+		if err := Step(tid, 0); err != nil {
+			return Registers{}, err
+		}
+		stop, err := WaitFor(tid)
+		if err != nil {
+			return Registers{}, err
+		}
+		if stop.Kind != SignalStop || stop.Signal != syscall.SIGTRAP {
+			return Registers{}, fmt.Errorf("ptrace: thread %d came to %v in a system call made for us", tid, stop)
+		}
+		if regs, err := GetRegisters(tid); err != nil || regs.Rip != pc {
+			return regs, err
+		}
+	}
+	return Registers{}, fmt.Errorf("ptrace: thread %d does not leave %#x", tid, pc)
 }

@@ -36,6 +36,8 @@ type Stop struct {
 	Signal syscall.Signal
 	Event  int
 	Status syscall.WaitStatus
+	// Usage is what a process has used that Ended.
+	Usage syscall.Rusage
 }
 
 func (s Stop) String() string {
@@ -72,7 +74,8 @@ func WaitJob(pid int) (Stop, error) { return wait(pid, unix.WUNTRACED) }
 func wait(tid, flags int) (Stop, error) {
 	for {
 		var status syscall.WaitStatus
-		got, err := syscall.Wait4(tid, &status, syscall.WALL|flags, nil)
+		var usage syscall.Rusage
+		got, err := syscall.Wait4(tid, &status, syscall.WALL|flags, &usage)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -82,7 +85,9 @@ func wait(tid, flags int) (Stop, error) {
 		if got == 0 {
 			return Stop{}, nil
 		}
-		return classify(got, status, flags&unix.WUNTRACED != 0), nil
+		stop := classify(got, status, flags&unix.WUNTRACED != 0)
+		stop.Usage = usage
+		return stop, nil
 	}
 }
 
