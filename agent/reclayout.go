@@ -43,6 +43,8 @@ const (
 	EvCreate    = 3
 	EvJoin      = 4
 	EvDetach    = 5
+	EvCreated   = 6
+	EvCancel    = 7
 	EvMutex     = 8
 	EvRwlock    = 9
 	EvSpin      = 10
@@ -63,6 +65,13 @@ const (
 	EvLimit     = 40
 	EvEnd       = 41
 	Kinds       = 42
+)
+
+// How a thread was created: bits, enum dg_creation_flag.
+const (
+	CreateDetached = 1
+	CreateOwnStack = 2
+	CreateInternal = 4
 )
 
 // What an event of synchronisation did: enum dg_sync.

@@ -47,6 +47,8 @@ const (
 	KindCreate    Kind = agent.EvCreate
 	KindJoin      Kind = agent.EvJoin
 	KindDetach    Kind = agent.EvDetach
+	KindCreated   Kind = agent.EvCreated
+	KindCancel    Kind = agent.EvCancel
 	KindMutex     Kind = agent.EvMutex
 	KindRWLock    Kind = agent.EvRwlock
 	KindSpin      Kind = agent.EvSpin
@@ -70,13 +72,14 @@ const (
 
 var kindNames = map[Kind]string{
 	KindStart: "start", KindExit: "exit", KindCreate: "create", KindJoin: "join", KindDetach: "detach",
+	KindCreated: "created", KindCancel: "cancel",
 	KindMutex: "mutex", KindRWLock: "rwlock", KindSpin: "spin", KindCond: "cond", KindSem: "sem",
 	KindBarrier: "barrier", KindOnce: "once", KindGuard: "guard", KindHeap: "heap", KindOrder: "order",
 	KindValue: "value", KindSyscall: "syscall", KindTSC: "tsc", KindFork: "fork", KindExec: "exec",
 	KindSignal: "signal", KindSignalEnd: "signal-end", KindLimit: "limit", KindEnd: "end",
 }
 
-// String returns the name that the text form has, "kind-7" if it has none.
+// String returns the name that the text form has, "kind-20" if it has none.
 func (k Kind) String() string { return nameOf(kindNames, k, "kind-") }
 
 // EventFlags are bits of an event.

@@ -50,7 +50,8 @@ enum dg_op {
 	DG_OP_HEAP,          /* one of the agent's own locks was taken (recording), is wanted (replay) */
 	DG_OP_VALUE,
 	DG_OP_CREATE_BEGIN, DG_OP_CREATE_END, DG_OP_THREAD_START, DG_OP_THREAD_EXIT, DG_OP_JOIN_BEGIN, DG_OP_JOIN_END,
-	DG_OP_DETACH,
+	DG_OP_DETACH, DG_OP_CANCEL,
+	DG_OP_YIELD,         /* replay: for what another thread holds that no event orders */
 	DG_OP_OBJECTS,       /* dlopen loaded something */
 	DG_OP_START,         /* the engine's own */
 	DG_OPS
@@ -122,6 +123,30 @@ static bool dg_engine_forked(void);
 /* engine_patch.c: patches control.patches from patches_done to patch_count. */
 static void dg_patch_sites(void);
 void dg_engine_start(void) DG_HIDDEN; /* the first constructor (-z initfirst); sets dg_mode and dg_me */
+
+/* ---- engine_thread.c ---- */
+
+/* More threads than one, as far as the calling thread's events tell: what libc
+ * serialises by locks of its own is an event then. */
+extern uint32_t dg_many DG_HIDDEN;
+
+/* Around a clone with CLONE_THREAD, in its stub, before and after the
+ * instruction. dg_thread_cloning makes the thread known to the engine, in the
+ * child's dg_me, too (tls: its thread pointer), and returns 0, or the negative
+ * errno that the call shall have without being made. dg_thread_cloned returns what
+ * the program shall see; parent_tid: where the kernel stored the tid, or 0. */
+static long dg_thread_cloning(uint64_t flags, uint64_t tls, uint64_t site);
+static long dg_thread_cloned(long result, uint64_t parent_tid, uint64_t site);
+/* The first entry of a thread, whatever it comes for: dg_me->state is
+ * DG_R_STARTING. Writes DG_EV_START; a replay waits here for the first turn. */
+static void dg_thread_start(void);
+/* The system call exit, with f as it came. */
+__attribute__((noreturn)) static void dg_thread_exit(struct dg_frame *f, uint64_t site);
+/* In a fork's child: of all threads, only dg_me is left. */
+static void dg_thread_forked(void);
+/* Before a system call that may block: others may go where this thread kept
+ * them from going until it came here. */
+static void dg_gates_open(void);
 
 /* ---- engine_signal.c ---- */
 

@@ -65,9 +65,13 @@ enum dg_kind {
 	/* Threads. object: index of the thread concerned */
 	DG_EV_START = 1,  /* first of every thread; args: parent, tid, thread pointer, stack low, stack high */
 	DG_EV_EXIT = 2,   /* last of a thread that ended; object: own index */
-	DG_EV_CREATE = 3, /* ticket from before the creation; result: errno; args: stack low, stack high, start routine */
-	DG_EV_JOIN = 4,   /* result: errno; args: value */
-	DG_EV_DETACH = 5,
+	/* From before the creation; result: EAGAIN if there is no index or no stack to be had. args: stack low, stack high,
+	 * start routine, enum dg_creation_flag, then the indices of ended threads whose stacks come free with it */
+	DG_EV_CREATE = 3,
+	DG_EV_JOIN = 4,   /* result: errno; args: what it asks, see thread.h */
+	DG_EV_DETACH = 5, /* result: errno */
+	DG_EV_CREATED = 6, /* the clone of DG_EV_CREATE's thread; result: errno; args: tid. Its object is the same */
+	DG_EV_CANCEL = 7, /* result: errno */
 	/* Synchronisation. object: the variable's address; result: what the call
 	 * returned; args[0]: operation, see enum dg_sync */
 	DG_EV_MUTEX = 8,
@@ -96,6 +100,12 @@ enum dg_kind {
 	DG_EV_LIMIT = 40, /* something that this recording cannot bring back; object: enum dg_limit; payload: text */
 	DG_EV_END = 41,   /* exit_group; result: status */
 	DG_KINDS = 42,
+};
+
+enum dg_creation_flag {
+	DG_CREATE_DETACHED = 1,
+	DG_CREATE_OWN_STACK = 2, /* the program gave it a stack */
+	DG_CREATE_INTERNAL = 4,  /* by the C library for itself, or by a clone of the program's */
 };
 
 enum dg_sync {
