@@ -127,30 +127,33 @@ func SystemCall(tid int, number uint64, args ...uint64) (result int64, err error
 			*slot = args[i]
 		}
 	}
-	if err := SetRegisters(tid, &call); err != nil {
-		return 0, err
+	after, err := stepWith(tid, &call)
+	if err == nil && after.Rip == call.Rip {
+		// It stood in a system call, as at an exec, whose result is known only
+		// now, and trapped when it left that.
+		saved.Rax = after.Rax
+		after, err = stepWith(tid, &call)
 	}
-	after, err := stepPast(tid, call.Rip)
+	if err == nil && after.Rip == call.Rip {
+		err = fmt.Errorf("ptrace: thread %d does not leave %#x", tid, call.Rip)
+	}
 	return int64(after.Rax), err
 }
 
-// stepPast executes the instruction at pc. A thread that stands in a system
-// call, as at an exec, traps once when it leaves that, before the instruction.
-func stepPast(tid int, pc uint64) (Registers, error) {
-	for range 2 {
-		if err := Step(tid, 0); err != nil {
-			return Registers{}, err
-		}
-		stop, err := WaitFor(tid)
-		if err != nil {
-			return Registers{}, err
-		}
-		if stop.Kind != SignalStop || stop.Signal != syscall.SIGTRAP {
-			return Registers{}, fmt.Errorf("ptrace: thread %d came to %v in a system call made for us", tid, stop)
-		}
-		if regs, err := GetRegisters(tid); err != nil || regs.Rip != pc {
-			return regs, err
-		}
+// stepWith executes one instruction.
+func stepWith(tid int, regs *Registers) (Registers, error) {
+	if err := SetRegisters(tid, regs); err != nil {
+		return Registers{}, err
 	}
-	return Registers{}, fmt.Errorf("ptrace: thread %d does not leave %#x", tid, pc)
+	if err := Step(tid, 0); err != nil {
+		return Registers{}, err
+	}
+	stop, err := WaitFor(tid)
+	if err != nil {
+		return Registers{}, err
+	}
+	if stop.Kind != SignalStop || stop.Signal != syscall.SIGTRAP {
+		return Registers{}, fmt.Errorf("ptrace: thread %d came to %v in a system call made for us", tid, stop)
+	}
+	return GetRegisters(tid)
 }

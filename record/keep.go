@@ -1,0 +1,314 @@
+package record
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// run is the directory of a run's recording, with those of its processes.
+//
+// While the program runs it has a hidden name (.NAME-0001-running); at the end
+// it gets one that says how the program ended (NAME-0001-SIGSEGV), or is
+// removed.
+type run struct {
+	order      *order
+	dir        string // absolute; it changes at the end
+	name       string
+	number     int
+	random     [16]byte
+	machine    Machine
+	agent      Agent
+	library    File
+	recordings []*recording
+	settled    bool
+	failure    string // how it is called if it failed
+	why        string
+	warn       func(text string)
+}
+
+func newRun(o *order) (*run, error) {
+	r := &run{order: o, name: runName(Strings(o.Args), string(o.Path)), machine: readMachine()}
+	if _, err := rand.Read(r.random[:]); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.library, err = statFile(string(o.Library)); err != nil {
+		return nil, fmt.Errorf("the library: %w", err)
+	}
+	sum, err := fileSum(string(o.Library))
+	if err != nil {
+		return nil, fmt.Errorf("the library: %w", err)
+	}
+	r.agent = Agent{Path: o.Library, SHA256: sum}
+	if err := os.MkdirAll(string(o.Output), 0o700); err != nil {
+		return nil, fmt.Errorf("recordings cannot be written: %w", err)
+	}
+	for {
+		if r.number, err = nextNumber(string(o.Output), r.name, r.number); err != nil {
+			return nil, fmt.Errorf("recordings cannot be written: %w", err)
+		}
+		r.dir = filepath.Join(string(o.Output), fmt.Sprintf(".%s-%04d-running", r.name, r.number))
+		err := os.Mkdir(r.dir, 0o700)
+		if err == nil {
+			return r, nil
+		}
+		if !errors.Is(err, os.ErrExist) {
+			return nil, fmt.Errorf("recordings cannot be written: %w", err)
+		}
+	}
+}
+
+// runName makes of a program's name one that is short and harmless in a shell.
+func runName(args []string, file string) string {
+	name := filepath.Base(file)
+	if len(args) > 0 && args[0] != "" {
+		name = strings.TrimLeft(filepath.Base(args[0]), "-.")
+	}
+	const longest = 64
+	name = strings.Map(func(r rune) rune {
+		if r < 0x80 && (r == '.' || r == '_' || r == '+' || r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z') {
+			return r
+		}
+		return '_'
+	}, name)
+	if name = name[:min(len(name), longest)]; name == "" {
+		return "program"
+	}
+	return name
+}
+
+var numbered = regexp.MustCompile(`^\.?(.*)-(\d{4,9})-[^/]*$`)
+
+// nextNumber is larger than all numbers that the directory has for a name, and
+// than last.
+func nextNumber(dir, name string, last int) (int, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range entries {
+		m := numbered.FindStringSubmatch(e.Name())
+		if m == nil || m[1] != name {
+			continue
+		}
+		if n, err := strconv.Atoi(m[2]); err == nil {
+			last = max(last, n)
+		}
+	}
+	return last + 1, nil
+}
+
+func fileSum(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// note takes an end of the main process, or of another, into what the run is
+// called.
+func (r *run) note(o *Outcome, pid int, main bool) {
+	name, why := "", ""
+	switch {
+	case o.Kind == OutcomeSignal:
+		signal := unix.Signal(o.Signal)
+		if !main && !dumps(signal) {
+			return // scripts kill their helpers
+		}
+		name, why = signalName(signal), "died of "+signalName(signal)
+	case o.Kind == OutcomeExit && main:
+		name, why = fmt.Sprintf("exit-%d", o.Status), fmt.Sprintf("exited with status %d", o.Status)
+	case o.Evidence != "":
+		name, why = "heap", "has evidence in its heap: "+o.Evidence
+	default:
+		return
+	}
+	if !main {
+		if r.failure != "" {
+			return
+		}
+		name, why = "child-"+name, fmt.Sprintf("its child %d %s", pid, why)
+	}
+	r.failure, r.why = name, why
+}
+
+func signalName(s unix.Signal) string {
+	if name := unix.SignalName(s); name != "" {
+		return name
+	}
+	return fmt.Sprintf("signal-%d", int(s))
+}
+
+// kept reports whether the recording stays, as far as is known.
+func (r *run) kept() bool { return r.failure != "" || r.order.All }
+
+// settle gives the recording its name, or removes it.
+func (r *run) settle() error {
+	if r.settled {
+		return nil
+	}
+	r.settled = true
+	if !r.kept() {
+		return os.RemoveAll(r.dir)
+	}
+	ending := r.failure
+	if ending == "" {
+		ending = "passed"
+	}
+	for {
+		final := filepath.Join(string(r.order.Output), fmt.Sprintf("%s-%04d-%s", r.name, r.number, ending))
+		err := unix.Renameat2(unix.AT_FDCWD, r.dir, unix.AT_FDCWD, final, unix.RENAME_NOREPLACE)
+		if errors.Is(err, unix.EINVAL) { // the file system has no such flag
+			err = os.Rename(r.dir, final)
+		}
+		switch {
+		case err == nil:
+			r.dir = final
+			return nil
+		case !errors.Is(err, os.ErrExist) && !errors.Is(err, unix.ENOTEMPTY):
+			return fmt.Errorf("record: the recording stays in %s: %w", r.dir, err)
+		}
+		if r.number, err = nextNumber(string(r.order.Output), r.name, r.number); err != nil {
+			return fmt.Errorf("record: %w", err)
+		}
+	}
+}
+
+// finish is for the end of the last process.
+func (r *run) finish() error { return r.settle() }
+
+// abandon is for a tracer that failed: what there is stays, if there is
+// anything.
+func (r *run) abandon() {
+	for _, x := range r.recordings {
+		if !x.closed {
+			x.manifest.Outcome = Outcome{Kind: OutcomeCut, Text: "the recorder failed"}
+			x.store()
+		}
+	}
+	if len(r.recordings) == 0 && !r.settled {
+		os.RemoveAll(r.dir)
+	}
+}
+
+// recording is the recording of one process, from its start or its fork to its
+// exec or its end.
+type recording struct {
+	run       *run
+	parent    *recording
+	dir       string // relative to the run's, with slashes
+	children  int
+	manifest  Manifest
+	control   agentControl
+	controlAt uint64
+	traps     map[uint64]bool // addresses of ud2 in the place of system calls
+	copied    map[Text]bool   // files in a portable recording
+	evidence  string
+	ending    *Outcome // what the process came to before it ended
+	closed    bool
+	broken    bool // could not be written; said once
+}
+
+func (r *recording) path() string { return filepath.Join(r.run.dir, filepath.FromSlash(r.dir)) }
+
+func (r *recording) isTrap(pc uint64) bool { return r.traps[pc] }
+
+// open makes the directory of a process's recording.
+func (r *run) open(p *process, forked bool) (*recording, error) {
+	x := &recording{run: r, parent: p.from.recording, traps: map[uint64]bool{}, copied: map[Text]bool{}}
+	x.manifest = Manifest{PID: p.pid, Producer: r.order.Producer, Agent: r.agent, Machine: r.machine, Outcome: Outcome{Kind: OutcomeRunning}}
+	if x.parent != nil {
+		link := p.from.link
+		x.manifest.Parent = &link
+		x.parent.children++
+		name := path.Join(ChildrenName, fmt.Sprintf("%d-%d", p.pid, x.parent.children))
+		x.dir = path.Join(x.parent.dir, name)
+		if err := os.MkdirAll(x.path(), 0o700); err != nil {
+			return nil, err
+		}
+		x.parent.addChild(Child{Path: name, PID: p.pid, Thread: link.Thread, Ordinal: link.Ordinal, Exec: link.Exec})
+		if forked {
+			for at := range x.parent.traps {
+				x.traps[at] = true
+			}
+		}
+	} else if len(r.recordings) > 0 {
+		// An earlier program of the main process left no recording to be a
+		// child of; there is one directory for what has no parent.
+		return nil, errors.New("it comes from a process that was not recorded")
+	}
+	for _, name := range []string{LogName, DataName} {
+		f, err := os.OpenFile(filepath.Join(x.path(), name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
+	}
+	r.recordings = append(r.recordings, x)
+	return x, nil
+}
+
+// addChild links a child. A parent that has ended is written again.
+func (r *recording) addChild(c Child) {
+	r.manifest.Children = append(r.manifest.Children, c)
+	if r.closed {
+		r.store()
+	}
+}
+
+// remove is for a recording that did not come about.
+func (r *recording) remove() {
+	if r.parent == nil {
+		for _, name := range []string{LogName, DataName, SitesName, ManifestName} {
+			os.Remove(filepath.Join(r.path(), name))
+		}
+	} else {
+		os.RemoveAll(r.path())
+		if n := len(r.parent.manifest.Children); n > 0 {
+			r.parent.manifest.Children = r.parent.manifest.Children[:n-1]
+		}
+	}
+	r.run.recordings = r.run.recordings[:len(r.run.recordings)-1]
+}
+
+// limit notes what the recording cannot bring back.
+func (r *recording) limit(kind, text string) {
+	for _, l := range r.manifest.Limits {
+		if l.Kind == kind && l.Text == text {
+			return
+		}
+	}
+	r.manifest.Limits = append(r.manifest.Limits, Limit{Kind: kind, Text: text})
+	if r.closed {
+		r.store()
+	}
+}
+
+// store writes the manifest. A recording that cannot be written is no reason
+// to disturb the program.
+func (r *recording) store() {
+	if err := r.manifest.Write(r.path()); err != nil && !r.broken {
+		r.broken = true
+		r.run.problem(err)
+	}
+}

@@ -1,0 +1,209 @@
+package record
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/internal/ptrace"
+)
+
+type agentControl = agent.RawControl
+
+// begin writes the manifest of a process that starts to be recorded.
+func (r *recording) begin(pid int) error {
+	var err error
+	m := &r.manifest
+	if m.Program, err = readProgram(pid); err != nil {
+		return err
+	}
+	m.Start = Start{Random: hexOf(r.run.random), TID: pid}
+	if m.Start.Auxv, err = readAuxv(pid); err != nil {
+		return err
+	}
+	if m.Start.Mappings, err = readMappings(pid); err != nil {
+		return err
+	}
+	identify(m.Start.Mappings)
+	m.Times.Started = time.Now().UTC()
+	r.copyObjects(pid)
+	return m.Write(r.path())
+}
+
+// faultAddress: signal(7)'s faults have an address in their siginfo_t.
+func faultAddress(s syscall.Signal, info *ptrace.Siginfo) *evidence.Addr {
+	switch s {
+	case unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP:
+		if code := siCode(info); code > 0 && code != siKernel {
+			addr := evidence.Addr(binary.LittleEndian.Uint64(info[16:]))
+			return &addr
+		}
+	}
+	return nil
+}
+
+// failed notes the signal that thread x is about to die of.
+func (r *recording) failed(x *tracee, s syscall.Signal, info *ptrace.Siginfo) {
+	o := &Outcome{Kind: OutcomeSignal, Signal: int(s), TID: x.tid, FaultAddr: faultAddress(s, info)}
+	o.Thread, _ = r.place(x.tid)
+	if regs, err := ptrace.GetRegisters(x.tid); err == nil {
+		pc := evidence.Addr(regs.Rip)
+		o.PC = &pc
+	}
+	r.ending = o
+}
+
+// exiting notes that thread x ends the process.
+func (r *recording) exiting(x *tracee, status int) {
+	o := &Outcome{Kind: OutcomePassed, Status: status, TID: x.tid}
+	if status != 0 {
+		o.Kind = OutcomeExit
+	}
+	o.Thread, _ = r.place(x.tid)
+	r.ending = o
+}
+
+// takeEvidence asks the agent's heap whether it found anything.
+func (r *recording) takeEvidence(pid int) {
+	memory, err := ptrace.OpenMemory(pid)
+	if err != nil {
+		return
+	}
+	defer memory.Close()
+	heap, err := agent.Open(asImage{memory}, 0)
+	if err != nil {
+		if !errors.Is(err, agent.ErrAbsent) {
+			r.limit("heap", err.Error())
+		}
+		return
+	}
+	switch n := heap.Root().ErrorCount; n {
+	case 0:
+	case 1:
+		r.evidence = "1 corruption of the heap was found"
+	default:
+		r.evidence = fmt.Sprintf("%d corruptions of the heap were found", n)
+	}
+}
+
+// asImage is a process's memory as the readers of heaps want it.
+type asImage struct{ memory *ptrace.Memory }
+
+func (m asImage) ReadMemory(addr evidence.Addr, p []byte) (int, error) {
+	return m.memory.ReadAt(p, int64(addr))
+}
+
+// outcome says how a process ended: by what is known from before, if its
+// status agrees.
+func (p *process) outcome(status syscall.WaitStatus) Outcome {
+	o := Outcome{Kind: OutcomePassed}
+	switch {
+	case status.Signaled():
+		o = Outcome{Kind: OutcomeSignal, Signal: int(status.Signal())}
+	case status.ExitStatus() != 0:
+		o = Outcome{Kind: OutcomeExit, Status: status.ExitStatus()}
+	}
+	r := p.recording
+	if r == nil {
+		return o
+	}
+	if e := r.ending; e != nil && e.Kind == o.Kind && e.Signal == o.Signal && e.Status == o.Status {
+		o = *e
+	}
+	o.Evidence = r.evidence
+	return o
+}
+
+// close completes a recording.
+func (t *tracer) close(r *recording, o Outcome, usage syscall.Rusage) {
+	m := &r.manifest
+	m.Outcome = o
+	now := time.Now().UTC()
+	m.Times.Ended = &now
+	m.Times.UserNS, m.Times.SystemNS = usage.Utime.Nano(), usage.Stime.Nano()
+	m.Sizes = Sizes{Log: r.size(LogName), Data: r.size(DataName), Core: r.size(CoreName)}
+	r.closed = true
+	r.store()
+	if o.Kind != OutcomeExec {
+		r.run.note(&o, m.PID, t.main != nil && m.PID == t.main.pid)
+	}
+}
+
+func (r *recording) size(name string) int64 {
+	info, err := os.Stat(filepath.Join(r.path(), name))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// mainEnded tells the launcher, which waits for the program alone.
+func (t *tracer) mainEnded(status syscall.WaitStatus, outcome Outcome) error {
+	r := t.run
+	pid := t.main.pid
+	if len(r.recordings) == 0 {
+		why := t.main.from.untraced
+		if why == "" {
+			why = "the library was not loaded into it"
+		}
+		t.link.warn("nothing was recorded: %s", why)
+		r.settled = true
+		os.RemoveAll(r.dir)
+	} else {
+		r.note(&outcome, pid, true)
+		if len(t.processes) == 0 || r.kept() {
+			if err := r.settle(); err != nil {
+				r.problem(err)
+			}
+		}
+	}
+	result := Result{PID: pid, Status: status, Outcome: outcome, Failed: r.failure != "", Why: r.why, Running: len(t.processes)}
+	dir := r.dir
+	if r.settled && (len(r.recordings) == 0 || !r.kept()) {
+		dir = ""
+	}
+	t.link.tell(notice{Ended: &result, Dir: Text(dir)})
+	return nil
+}
+
+// problem tells the user of a recording that is not as it should be. The
+// program is not concerned.
+func (r *run) problem(err error) {
+	if r.warn != nil {
+		r.warn(err.Error())
+	}
+}
+
+// writeCore writes the process as it stands. The thread that ends it is first.
+func (r *recording) writeCore(x *tracee, signal int, info *ptrace.Siginfo) {
+	threads := []CoreThread{{TID: x.tid, Signal: signal, Info: (*[128]byte)(info)}}
+	for _, other := range x.process.threads {
+		if other != x && other.stopped {
+			threads = append(threads, CoreThread{TID: other.tid})
+		}
+	}
+	f, err := os.OpenFile(filepath.Join(r.path(), CoreName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		r.run.problem(fmt.Errorf("the core of process %d: %w", x.process.pid, err))
+		return
+	}
+	defer f.Close()
+	written, err := WriteCore(f, CoreOptions{PID: x.process.pid, Threads: threads, Source: asRegsets{},
+		Skip: []Range{{Start: agent.EngineLog, End: agent.EngineImage}}})
+	if err != nil {
+		r.limit("core", err.Error())
+		r.run.problem(fmt.Errorf("the core of process %d: %w", x.process.pid, err))
+		return
+	}
+	for _, m := range written.Missing {
+		r.limit("core", fmt.Sprintf("memory from %v to %v is not in the core: %v", m.Start, m.End, m.Err))
+	}
+}

@@ -1,0 +1,220 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Options say what to record and what to keep.
+type Options struct {
+	// Path is the program's file, Args its arguments with args[0].
+	Path string
+	Args []string
+	// Environ is the program's environment without what recording adds.
+	Environ []string
+	// Library is the recording library's path (agent.RecordLibrary).
+	Library string
+	// Output is the directory that the recording's own is made in.
+	Output string
+	// Portable copies the files that the program has mapped into the recording.
+	Portable bool
+	// All keeps recordings of runs that passed.
+	All bool
+	// MaxSize bounds a process's log and data, in bytes each; 0 is no bound. A
+	// recording ends there and the program goes on.
+	MaxSize int64
+	// Ignored are signals that the program is to start with ignored.
+	Ignored []os.Signal
+	// Signals are passed on to the program.
+	Signals <-chan os.Signal
+	// Producer is the version of diagnose.
+	Producer string
+	// Warn is told, in a line, what the user should know; it may be nil.
+	Warn func(text string)
+}
+
+// Result is how a recorded run ended.
+type Result struct {
+	PID int
+	// Status is the program's, as wait(2) has it.
+	Status syscall.WaitStatus
+	// Dir is the recording's directory; empty if it was dropped.
+	Dir     string `json:"-"`
+	Outcome Outcome
+	// Failed: the run is one that is kept by default. Why says it in words.
+	Failed bool
+	Why    string
+	// Running is the number of processes that the program left behind and that
+	// are recorded further. The recording is in Dir, and may be dropped or
+	// renamed when they end.
+	Running int
+}
+
+// Run records a run of a program that has the standard streams of this process,
+// and waits for its end. The program's end is no error; an error of type
+// *StartError says that it cannot be run, *UnsupportedError that it cannot be
+// recorded here. If ctx is done the program is killed.
+func Run(ctx context.Context, o Options) (Result, error) {
+	if !initialised {
+		return Result{}, errors.New("record: Init was not called")
+	}
+	work, err := o.order()
+	if err != nil {
+		return Result{}, err
+	}
+	r := &runner{options: o}
+	conn, err := r.startTracer()
+	if err != nil {
+		return Result{}, err
+	}
+	defer conn.Close()
+	if err := json.NewEncoder(conn).Encode(work); err != nil {
+		return Result{}, fmt.Errorf("record: the tracer: %w", err)
+	}
+	return r.follow(ctx, conn)
+}
+
+func (o *Options) order() (*order, error) {
+	base, err := filepath.Abs(o.Output)
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	w := &order{Path: Text(o.Path), Library: Text(o.Library), Output: Text(base), Args: Texts(o.Args),
+		Environ: Texts(Environment(o.Environ, o.Library)), Group: unix.Getpgrp(), Portable: o.Portable, All: o.All,
+		MaxSize: o.MaxSize, Producer: o.Producer}
+	for _, s := range o.Ignored {
+		if n, ok := s.(syscall.Signal); ok {
+			w.Ignored = append(w.Ignored, int(n))
+		}
+	}
+	return w, nil
+}
+
+// runner is the launcher's side of a run.
+type runner struct {
+	options Options
+	tracer  *exec.Cmd
+	pid     int
+}
+
+// startTracer starts the process that traces. It has a process group of its
+// own, so that what a terminal sends does not reach it. The link has whatever
+// descriptor is free: the program inherits those that this process was given,
+// at their numbers.
+func (r *runner) startTracer() (net.Conn, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	ours := os.NewFile(uintptr(pair[0]), "link")
+	defer ours.Close()
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		unix.Close(pair[1])
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	r.tracer = &exec.Cmd{Path: "/proc/self/exe", Args: []string{tracerName, strconv.Itoa(pair[1])}, Stdin: os.Stdin, Stdout: os.Stdout,
+		Stderr: os.Stderr, SysProcAttr: &syscall.SysProcAttr{Setpgid: true}}
+	unix.FcntlInt(uintptr(pair[1]), unix.F_SETFD, 0)
+	err = r.tracer.Start()
+	unix.Close(pair[1])
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("record: the tracer: %w", err)
+	}
+	return conn, nil
+}
+
+// follow does what the tracer's notices ask for until the program ended.
+func (r *runner) follow(ctx context.Context, conn io.Reader) (Result, error) {
+	notices := make(chan notice)
+	go func() {
+		defer close(notices)
+		for d := json.NewDecoder(conn); ; {
+			var n notice
+			if d.Decode(&n) != nil {
+				return
+			}
+			notices <- n
+		}
+	}()
+	var stopped syscall.Signal
+	var since time.Time
+	for {
+		var settled <-chan time.Time
+		if stopped != 0 {
+			settled = time.After(stopDelay)
+		}
+		select {
+		case n, open := <-notices:
+			if !open {
+				return Result{}, r.lost()
+			}
+			stopped, since = 0, time.Now()
+			switch {
+			case n.Failed != nil:
+				return Result{}, n.Failed.err()
+			case n.Ended != nil:
+				n.Ended.Dir = string(n.Dir)
+				go r.tracer.Wait() // it may go on beside what follows
+				return *n.Ended, nil
+			case n.Started != 0:
+				r.pid = n.Started
+			case n.Warning != "" && r.options.Warn != nil:
+				r.options.Warn(n.Warning)
+			case n.Stopped != 0:
+				stopped = syscall.Signal(n.Stopped)
+			}
+		case <-settled:
+			// The terminal's stop reaches this process as well. When it goes on,
+			// so does the program, and the notice of that is on its way.
+			if time.Since(since) < 4*stopDelay {
+				unix.Kill(os.Getpid(), stopped)
+				r.resume()
+				stopped = 0
+			}
+			since = time.Now()
+		case s := <-r.options.Signals:
+			r.forward(s)
+		case <-ctx.Done():
+			r.forward(unix.SIGKILL)
+			ctx = context.WithoutCancel(ctx)
+		}
+	}
+}
+
+// stopDelay is how long a stop of the program's must last until this process
+// stops as well, so that a shell sees it.
+const stopDelay = 50 * time.Millisecond
+
+func (r *runner) forward(s os.Signal) {
+	if n, ok := s.(syscall.Signal); ok && r.pid != 0 {
+		unix.Kill(r.pid, n) // it fails if the program ended just now
+	}
+}
+
+// resume: whoever let this process go on meant the program. If it was sent to
+// the whole group the program goes on already, and a second SIGCONT is lost.
+func (r *runner) resume() { r.forward(unix.SIGCONT) }
+
+// lost: the tracer is gone without a word, so somebody killed it. The program
+// goes on without it.
+func (r *runner) lost() error {
+	err := r.tracer.Wait()
+	if r.pid == 0 {
+		return fmt.Errorf("record: the tracer ended: %v", err)
+	}
+	return fmt.Errorf("record: the tracer ended: %v; process %d goes on, and is not recorded any more", err, r.pid)
+}

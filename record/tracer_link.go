@@ -1,0 +1,125 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// tracerName is the name by which a process knows that it is a tracer.
+const tracerName = "diagnose-tracer"
+
+// order is what the launcher tells the tracer. All that a program inherits
+// from its parent and that is not in here it inherits from the tracer, which
+// has it from the launcher.
+type order struct {
+	Path, Library, Output Text
+	Args, Environ         []Text
+	// Group is the process group of the launcher, and so of the program.
+	Group int
+	// Ignored are the signals that the program starts with ignored.
+	Ignored       []int
+	Portable, All bool
+	MaxSize       int64
+	Producer      string
+}
+
+// notice is what the tracer tells the launcher; one of its members is set.
+type notice struct {
+	Started int     `json:",omitempty"` // the program's process
+	Stopped int     `json:",omitempty"` // by this signal of job control
+	Resumed bool    `json:",omitempty"`
+	Ended   *Result `json:",omitempty"`
+	Dir     Text    `json:",omitempty"` // Ended's
+	Warning string  `json:",omitempty"`
+	Failed  *failed `json:",omitempty"` // nothing follows
+}
+
+// failed is an error on its way between processes.
+type failed struct {
+	Text        string
+	Unsupported bool
+	Start       bool // the program could not be run
+}
+
+func newFailed(err error) *failed {
+	var unsupported *UnsupportedError
+	var start *StartError
+	return &failed{err.Error(), errors.As(err, &unsupported), errors.As(err, &start)}
+}
+
+func (f *failed) err() error {
+	switch err := errors.New(f.Text); {
+	case f.Unsupported:
+		return &UnsupportedError{Err: err}
+	case f.Start:
+		return &StartError{err}
+	default:
+		return err
+	}
+}
+
+// StartError says that the program could not be run.
+type StartError struct{ Err error }
+
+func (e *StartError) Error() string { return e.Err.Error() }
+func (e *StartError) Unwrap() error { return e.Err }
+
+// Init makes this process a tracer if a Run in another process of the same
+// program started it for that; it does not return then. Every program that
+// calls Run calls it first of all in its main.
+//
+// The tracer is a process of its own because a program may leave processes
+// behind that are to be recorded further, while whoever waits for the program
+// waits for it alone; and because a recording shall not end with a launcher
+// that is killed.
+func Init() {
+	initialised = true
+	if len(os.Args) != 2 || os.Args[0] != tracerName {
+		return
+	}
+	n, err := strconv.Atoi(os.Args[1])
+	if err != nil || n < 0 {
+		os.Exit(2)
+	}
+	unix.CloseOnExec(n)
+	os.Exit(serve(os.NewFile(uintptr(n), "link")))
+}
+
+var initialised bool
+
+func serve(file *os.File) int {
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return 2
+	}
+	file.Close()
+	l := &link{conn: conn, encoder: json.NewEncoder(conn)}
+	var o order
+	if err := json.NewDecoder(conn).Decode(&o); err != nil {
+		return 2
+	}
+	if err := trace(&o, l); err != nil {
+		l.tell(notice{Failed: newFailed(err)})
+		return 1
+	}
+	return 0
+}
+
+// link is the tracer's side. A launcher that is gone is no error.
+type link struct {
+	conn    io.Closer
+	encoder *json.Encoder
+}
+
+func (l *link) tell(n notice) { l.encoder.Encode(n) }
+
+func (l *link) warn(format string, args ...any) {
+	l.tell(notice{Warning: fmt.Sprintf(format, args...)})
+}

@@ -1,0 +1,151 @@
+package record
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/image/object"
+	"diagnose/internal/ptrace"
+)
+
+// siteRoom is what the patch table may take in the process.
+const siteRoom = agent.EngineThreads - agent.EngineSites
+
+// addPatches appends to the table the system calls in the process's code that
+// the engine has not been told of.
+func (r *recording) addPatches(tid int, memory *ptrace.Memory) error {
+	maps, err := readMappings(tid)
+	if err != nil {
+		return err
+	}
+	var table bytes.Buffer
+	for _, m := range maps {
+		if m.Permissions[2] != 'x' || m.Path == "" || m.Path[0] != '/' || r.isAgent(&m) {
+			continue
+		}
+		patches, err := patchesOf(tid, &m, memory)
+		if err != nil {
+			r.limit("site", fmt.Sprintf("the system calls of %s are not intercepted: %v", m.Path, err))
+			continue
+		}
+		for i := range patches {
+			if patches[i].Kind == agent.PatchTrap {
+				r.traps[patches[i].Resume-2] = true
+			}
+			if err := binary.Write(&table, binary.LittleEndian, &patches[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return r.storePatches(tid, memory, table.Bytes())
+}
+
+func (r *recording) isAgent(m *Mapping) bool {
+	return m.File != nil && m.File.Inode == r.run.library.Inode && m.File.Device == r.run.library.Device
+}
+
+// patchesOf are the patches for one mapping of code. None are told of a
+// mapping that has been patched.
+func patchesOf(tid int, m *Mapping, memory *ptrace.Memory) ([]agent.RawSitePatch, error) {
+	path := string(m.Path)
+	f, err := object.Open(path)
+	if os.IsNotExist(err) { // replaced since, or in another mount name space
+		f, err = object.Open(fmt.Sprintf("/proc/%d/map_files/%x-%x", tid, uint64(m.Start), uint64(m.End)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	bias, ok := loadBias(f, m)
+	if !ok {
+		return nil, nil // a file that is no object, or not loaded as one
+	}
+	found, err := CachedSites(f)
+	if err != nil {
+		return nil, err
+	}
+	var patches []agent.RawSitePatch
+	for _, s := range found.Sites {
+		at := s.At + bias
+		if at < uint64(m.Start) || at+uint64(s.Length) > uint64(m.End) {
+			continue
+		}
+		if len(patches) == 0 {
+			var code [syscallLen]byte
+			if _, err := memory.ReadAt(code[:], int64(s.Resume+bias-syscallLen)); err != nil {
+				return nil, err
+			}
+			if !bytes.Equal(code[:], syscallBytes) {
+				return nil, nil
+			}
+		}
+		patches = append(patches, agent.RawSitePatch{At: at, Resume: s.Resume + bias, Kind: uint32(s.Kind), Length: s.Length, Before: s.Before, After: s.After})
+	}
+	return patches, nil
+}
+
+// loadBias is what a loaded object's addresses differ by from those in its
+// file.
+func loadBias(f *object.File, m *Mapping) (uint64, bool) {
+	const page = 4096
+	for _, s := range f.Segments() {
+		if s.Flags&uint32(elf.PF_X) != 0 && s.Offset/page*page == uint64(m.Offset) {
+			return uint64(m.Start) - s.Vaddr/page*page, true
+		}
+	}
+	return 0, false
+}
+
+// storePatches appends to the table in the process and to the one on disk.
+func (r *recording) storePatches(tid int, memory *ptrace.Memory, table []byte) error {
+	size := uint64(binary.Size(agent.RawSitePatch{}))
+	at := agent.EngineSites + uint64(r.control.PatchCount)*size
+	if at+uint64(len(table)) > agent.EngineSites+siteRoom {
+		return fmt.Errorf("it has too many system calls")
+	}
+	if len(table) == 0 {
+		return nil
+	}
+	if _, err := memory.WriteAt(table, int64(at)); err != nil {
+		if err := mapSites(tid, at, uint64(len(table))); err != nil {
+			return err
+		}
+		if _, err := memory.WriteAt(table, int64(at)); err != nil {
+			return err
+		}
+	}
+	r.control.PatchCount += uint32(uint64(len(table)) / size)
+	f, err := os.OpenFile(filepath.Join(r.path(), SitesName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(table)
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// mapSites makes room for the table where the engine has none: the rest of a
+// step of 16 MiB, of which pages that nobody writes to cost nothing.
+func mapSites(tid int, at, length uint64) error {
+	const step, page = 16 << 20, 4096
+	end := (at + length + step - 1) / step * step
+	start := (at + page - 1) / page * page
+	got, err := ptrace.SystemCall(tid, unix.SYS_MMAP, start, end-start, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED_NOREPLACE, ^uint64(0), 0)
+	if err != nil {
+		return err
+	}
+	if got < 0 && got != -int64(unix.EEXIST) {
+		return fmt.Errorf("memory for its table of system calls: %w", unix.Errno(-got))
+	}
+	return nil
+}

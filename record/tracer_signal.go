@@ -1,0 +1,118 @@
+package record
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/internal/ptrace"
+)
+
+const siKernel = 0x80 // si_code of int3, and of faults that have no address
+
+func siCode(info *ptrace.Siginfo) int32 { return int32(binary.LittleEndian.Uint32(info[8:])) }
+
+// signalled is for a thread that is about to be given a signal. All but those
+// that are meant for the tracer are passed on as they are.
+func (t *tracer) signalled(x *tracee, s syscall.Signal) error {
+	if x.process.recording == nil && s != unix.SIGTRAP || !dumps(s) {
+		return t.proceed(x, s)
+	}
+	info, err := ptrace.GetSiginfo(x.tid)
+	if err != nil {
+		return err
+	}
+	if siCode(&info) > 0 {
+		regs, err := ptrace.GetRegisters(x.tid)
+		if err != nil {
+			return err
+		}
+		if s == unix.SIGTRAP && siCode(&info) == siKernel && regs.Rbx == agent.TrapMagic && isBreakpoint(x.tid, regs.Rip-1) {
+			return t.trapped(x, &regs)
+		}
+		if r := x.process.recording; r != nil {
+			redirected, err := Redirect(x.tid, s, &regs, &r.control, r.isTrap)
+			if err != nil {
+				return err
+			}
+			if redirected {
+				return t.proceed(x, 0)
+			}
+		}
+	}
+	if x.process.recording == nil || !isFatal(x.tid, s) {
+		return t.proceed(x, s)
+	}
+	return t.fatal(x, s, info)
+}
+
+func isBreakpoint(tid int, at uint64) bool {
+	memory, err := ptrace.OpenMemory(tid)
+	if err != nil {
+		return false
+	}
+	defer memory.Close()
+	var code [1]byte
+	_, err = memory.ReadAt(code[:], int64(at))
+	return err == nil && code[0] == 0xcc
+}
+
+// dumps: signal(7) calls the action Core.
+func dumps(s syscall.Signal) bool {
+	return slices.Contains([]syscall.Signal{unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE,
+		unix.SIGSEGV, unix.SIGSYS, unix.SIGXCPU, unix.SIGXFSZ}, s)
+}
+
+// isFatal reports whether nobody handles or ignores the signal. A fault whose
+// signal is blocked or ignored has the default action by the time of its stop.
+func isFatal(tid int, s syscall.Signal) bool {
+	caught, ignored, err := dispositions(tid)
+	bit := uint64(1) << (s - 1)
+	return err == nil && (caught|ignored)&bit == 0
+}
+
+// dispositions are the sets of signals that a thread's process handles and
+// ignores; bit 0 is signal 1.
+func dispositions(tid int) (caught, ignored uint64, err error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.SplitSeq(string(status), "\n") {
+		name, value, _ := strings.Cut(line, ":")
+		set := &caught
+		switch name {
+		case "SigIgn":
+			set = &ignored
+		case "SigCgt":
+		default:
+			continue
+		}
+		if *set, err = strconv.ParseUint(strings.TrimSpace(value), 16, 64); err != nil {
+			return 0, 0, fmt.Errorf("record: %s of thread %d: %w", name, tid, err)
+		}
+	}
+	return caught, ignored, nil
+}
+
+// fatal is for a signal that ends the process: its state is written before the
+// kernel takes it down.
+func (t *tracer) fatal(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
+	return t.stopAll(x, func() error {
+		if !isFatal(x.tid, s) {
+			return t.release(x, s) // another thread came before with a handler
+		}
+		r := x.process.recording
+		r.failed(x, s, &info)
+		r.takeEvidence(x.process.pid)
+		r.writeCore(x, int(s), &info)
+		return t.proceed(x, s)
+	})
+}
