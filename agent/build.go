@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"debug/elf"
@@ -13,29 +12,29 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // rootSymbol is a variable that holds the address of the root.
 const rootSymbol = "diagnose_agent_root"
 
-// LibraryName is the file name of the agent's library wherever it is kept.
-const LibraryName = "libdiagnose.so"
-
-// compilerFlags make the library of agent.c, which includes the other parts.
-// What distributions switch on by default and must not be in an allocator is
-// switched off: stack protectors run before their guard is set up.
-var compilerFlags = []string{
-	"-std=gnu11", "-O2", "-g", "-pipe", "-fPIC", "-shared",
+// codeFlags are for every translation unit. What distributions switch on by
+// default and must not be in an allocator is switched off: stack protectors run
+// before their guard is set up.
+var codeFlags = []string{
+	"-std=gnu11", "-O2", "-g", "-pipe", "-fPIC",
 	"-fvisibility=hidden", "-ftls-model=initial-exec",
 	"-fno-builtin-malloc", "-fno-builtin-calloc", "-fno-builtin-realloc", "-fno-builtin-free",
 	"-fno-stack-protector", "-U_FORTIFY_SOURCE", "-fasynchronous-unwind-tables",
-	"-Wl,--version-script=agent.map", "-Wl,-soname," + LibraryName, "-Wl,--build-id=sha1",
-	"-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--no-undefined",
-	"agent.c",
-	// Before glibc 2.34 they were not part of libc; since then nothing is needed.
-	"-Wl,--as-needed", "-lpthread", "-ldl",
 }
+
+var linkFlags = []string{
+	"-shared", "-Wl,--build-id=sha1",
+	"-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--no-undefined",
+}
+
+// systemLibraries were not part of libc before glibc 2.34; since then nothing
+// is needed.
+var systemLibraries = []string{"-Wl,--as-needed", "-lpthread", "-ldl"}
 
 // UnsupportedError says what this machine lacks.
 type UnsupportedError struct{ What string }
@@ -50,11 +49,20 @@ func Library(ctx context.Context) (string, error) {
 	return built.Path, err
 }
 
+// RecordLibrary returns the path of libdiagnose-record.so, which is what a
+// program that is recorded or replayed runs with, as Library does.
+func RecordLibrary(ctx context.Context) (string, error) {
+	built, err := Build(ctx, BuildOptions{Recording: true})
+	return built.Path, err
+}
+
 // BuildOptions says from what the library is made and where it is kept. The
 // zero value is what users get.
 type BuildOptions struct {
-	// Sources has the C files, the headers and agent.map at its root; nil is
-	// Sources().
+	// Recording asks for the library that records and replays as well.
+	Recording bool
+	// Sources has the C files, the headers and the version maps at its root; nil
+	// is Sources().
 	Sources fs.FS
 	// Compiler is a command and its first arguments; "" is what CC says, or
 	// else the first of cc, gcc and clang that is installed.
@@ -115,12 +123,20 @@ func (o *BuildOptions) setDefaults() {
 		o.Compiler = os.Getenv("CC")
 	}
 	if o.prebuilt == nil {
-		o.prebuilt = &brought
+		o.prebuilt = brought[o.product().name]
 	}
+}
+
+func (o *BuildOptions) product() product {
+	if o.Recording {
+		return recordProduct
+	}
+	return heapProduct
 }
 
 // maker puts the library into a directory.
 type maker struct {
+	name string
 	// key differs for everything from which a different library comes.
 	key string
 	put func(ctx context.Context, dir string) error
@@ -128,44 +144,28 @@ type maker struct {
 
 // maker prefers the library that a release brought: that one was tested.
 func (o *BuildOptions) maker() (maker, error) {
-	sources, err := digest(o.Sources)
+	product := o.product()
+	sources, err := product.digest(o.Sources)
 	if err != nil {
 		return maker{}, err
 	}
-	if p := o.prebuilt; len(p.library) > 0 && p.sources == sources {
+	if p := o.prebuilt; p != nil && len(p.library) > 0 && p.sources == sources {
 		put := func(_ context.Context, dir string) error {
-			if err := os.WriteFile(filepath.Join(dir, LibraryName), p.library, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, product.name), p.library, 0o600); err != nil {
 				return &placeError{dir, err}
 			}
 			return nil
 		}
-		return maker{key(sources, string(p.library)), put}, nil
+		return maker{product.name, key(sources, string(p.library)), put}, nil
 	}
 	compiler, err := findCompiler(o.Compiler)
 	if err != nil {
 		return maker{}, err
 	}
-	put := func(ctx context.Context, dir string) error { return compile(ctx, compiler.command, o.Sources, dir) }
-	return maker{key(sources, compiler.identity), put}, nil
-}
-
-// digest is of the sources and the flags.
-func digest(sources fs.FS) (string, error) {
-	h := sha256.New()
-	fmt.Fprintf(h, "%q\n", compilerFlags)
-	files := 0
-	err := eachSource(sources, func(name string, text []byte) error {
-		files++
-		_, err := fmt.Fprintf(h, "%q %d\n%s", name, len(text), text)
-		return err
-	})
-	if err == nil && files == 0 {
-		err = errors.New("there are none")
+	put := func(ctx context.Context, dir string) error {
+		return product.compile(ctx, compiler.command, o.Sources, dir)
 	}
-	if err != nil {
-		return "", fmt.Errorf("the agent's sources: %w", err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return maker{product.name, key(sources, compiler.identity), put}, nil
 }
 
 func key(parts ...string) string {
@@ -174,26 +174,6 @@ func key(parts ...string) string {
 		fmt.Fprintf(h, "%d %s\n", len(part), part)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:32]
-}
-
-func eachSource(sources fs.FS, do func(name string, text []byte) error) error {
-	entries, err := fs.ReadDir(sources, ".")
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.IsDir() {
-			continue
-		}
-		text, err := fs.ReadFile(sources, e.Name())
-		if err != nil {
-			return err
-		}
-		if err := do(e.Name(), text); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 type compiler struct {
@@ -237,41 +217,6 @@ func findCompiler(command string) (compiler, error) {
 	return compiler{append([]string{path}, words[1:]...), identity}, nil
 }
 
-// compile writes the sources into a directory that nobody else may write to,
-// and the library beside them.
-func compile(ctx context.Context, command []string, sources fs.FS, dir string) error {
-	err := eachSource(sources, func(name string, text []byte) error {
-		return os.WriteFile(filepath.Join(dir, name), text, 0o600)
-	})
-	if err != nil {
-		return &placeError{dir, err}
-	}
-	args := append(append([]string{}, command[1:]...), compilerFlags...)
-	args = append(args, "-ffile-prefix-map="+dir+"=/diagnose/agent", "-o", LibraryName)
-	cmd := exec.CommandContext(ctx, command[0], args...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "TMPDIR="+dir, "PWD="+dir)
-	cmd.WaitDelay = time.Second
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return fmt.Errorf("%w\n%s %s\n%s", err, command[0], strings.Join(args, " "), firstLines(said.String()))
-	}
-	return nil
-}
-
-// firstLines keeps of a compiler's complaints what helps.
-func firstLines(text string) string {
-	const most = 40
-	lines := strings.SplitAfterN(strings.TrimSpace(text), "\n", most+1)
-	if len(lines) > most {
-		lines[most] = "..."
-	}
-	return strings.Join(lines, "")
-}
-
 // checkLibrary refuses what is not the agent: the compiler may be one for
 // another machine, and a file may have been cut short.
 func checkLibrary(path string) error {
@@ -295,15 +240,29 @@ func checkLibrary(path string) error {
 	return fmt.Errorf("%s does not define %s", path, rootSymbol)
 }
 
-// Export builds the library and writes what a release build embeds
+// Export builds the libraries and writes what a release build embeds
 // (embed_release.go) to a directory.
 func Export(ctx context.Context, dir string) error {
-	sources, err := digest(Sources())
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	for _, recording := range []bool{false, true} {
+		// What the release is built from must not be what an older one brought.
+		o := BuildOptions{Recording: recording, prebuilt: &prebuilt{}}
+		if err := export(ctx, dir, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func export(ctx context.Context, dir string, o BuildOptions) error {
+	product := o.product()
+	sources, err := product.digest(Sources())
 	if err != nil {
 		return err
 	}
-	// What the release is built from must not be what an older one brought.
-	built, err := Build(ctx, BuildOptions{prebuilt: &prebuilt{}})
+	built, err := Build(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -311,9 +270,6 @@ func Export(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
-	return errors.Join(os.WriteFile(filepath.Join(dir, LibraryName), library, 0o666),
-		os.WriteFile(filepath.Join(dir, "sources"), []byte(sources+"\n"), 0o666))
+	path := filepath.Join(dir, product.name)
+	return errors.Join(os.WriteFile(path, library, 0o666), os.WriteFile(path+".sources", []byte(sources+"\n"), 0o666))
 }

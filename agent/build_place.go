@@ -47,7 +47,7 @@ func defaultPlaces() (places, refused []string) {
 // stays, which is equal. Every error that another place might not have is a
 // *placeError.
 func keep(ctx context.Context, dir string, m maker) (string, error) {
-	path, err := find(dir)
+	path, err := find(dir, m.name)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return path, err
 	}
@@ -62,7 +62,7 @@ func keep(ctx context.Context, dir string, m maker) (string, error) {
 	if err := m.put(ctx, work); err != nil {
 		return "", err
 	}
-	made, path := filepath.Join(work, LibraryName), filepath.Join(dir, LibraryName)
+	made, path := filepath.Join(work, m.name), filepath.Join(dir, m.name)
 	if err := checkLibrary(made); err != nil {
 		return "", err
 	}
@@ -91,7 +91,7 @@ func finish(path string) error {
 
 // find returns the library of a directory if nobody else can have put it
 // there; fs.ErrNotExist if there is none yet.
-func find(dir string) (string, error) {
+func find(dir, name string) (string, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", err
@@ -102,7 +102,7 @@ func find(dir string) (string, error) {
 	if err := checkPlace(real); err != nil {
 		return "", &placeError{real, err}
 	}
-	path := filepath.Join(real, LibraryName)
+	path := filepath.Join(real, name)
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", err

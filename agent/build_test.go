@@ -4,6 +4,7 @@ import (
 	"context"
 	"debug/elf"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -95,10 +96,15 @@ func TestBuildOnce(t *testing.T) {
 
 // The agent itself: no warnings, nothing but libc, and it works.
 func TestBuildTheAgent(t *testing.T) {
-	for _, compiler := range []string{"gcc", "clang"} {
-		t.Run(compiler, func(t *testing.T) {
-			needCompiler(t, compiler)
-			path := build(t, BuildOptions{Compiler: compiler + " -Wall -Wextra -Werror", Places: []string{t.TempDir()}}).Path
+	for _, x := range []struct {
+		compiler  string
+		recording bool
+	}{{"gcc", false}, {"clang", false}, {"gcc", true}, {"clang", true}} {
+		t.Run(fmt.Sprintf("%s,recording=%v", x.compiler, x.recording), func(t *testing.T) {
+			needCompiler(t, x.compiler)
+			path := build(t, BuildOptions{
+				Recording: x.recording, Compiler: x.compiler + warnings, Places: []string{t.TempDir()},
+			}).Path
 			f, err := elf.Open(path)
 			if err != nil {
 				t.Fatal(err)
@@ -129,6 +135,34 @@ func TestBuildTheAgent(t *testing.T) {
 	}
 }
 
+const warnings = " -Wall -Wextra -Werror -Wno-unused-function"
+
+// What only the recording library has is no part of the other, and is all that
+// the engine may consist of: general registers, no libc.
+func TestProducts(t *testing.T) {
+	sources := standIn("").(fstest.MapFS)
+	digests := func() [2]string {
+		var both [2]string
+		for i, p := range []product{heapProduct, recordProduct} {
+			d, err := p.digest(sources)
+			if err != nil {
+				t.Fatal(err)
+			}
+			both[i] = d
+		}
+		return both
+	}
+	before := digests()
+	for _, name := range []string{"engine.c", "engine_x.c", "engine.h", "wrap_x.c", "record.h", "record.map", "entry.S"} {
+		sources[name] = &fstest.MapFile{Data: []byte("changed")}
+		after := digests()
+		if after[0] != before[0] || after[1] == before[1] {
+			t.Errorf("%s: the digests %q become %q", name, before, after)
+		}
+		before = after
+	}
+}
+
 // Everything that may change the library changes its place.
 func TestBuildAgain(t *testing.T) {
 	cc, runs := countingCompiler(t, "gcc")
@@ -153,11 +187,11 @@ func TestBuildAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("another name of a compiler", BuildOptions{Sources: standIn(""), Compiler: link})
-	flags := compilerFlags
-	t.Cleanup(func() { compilerFlags = flags })
-	compilerFlags = append([]string{"-DX"}, flags...)
+	flags := codeFlags
+	t.Cleanup(func() { codeFlags = flags })
+	codeFlags = append([]string{"-DX"}, flags...)
 	check("another flag", BuildOptions{Sources: standIn(""), Compiler: cc})
-	compilerFlags = flags
+	codeFlags = flags
 	text, err := os.ReadFile(cc)
 	if err != nil {
 		t.Fatal(err)
@@ -409,7 +443,7 @@ func TestPrebuilt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum, err := digest(sources)
+	sum, err := heapProduct.digest(sources)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,10 +5,11 @@ import (
 	"io/fs"
 )
 
-//go:embed src/*.c src/*.h src/*.map
+//go:embed src/*.c src/*.S src/*.h src/*.map
 var embedded embed.FS
 
-// Sources is the library's source: C files, headers and the version map.
+// Sources is the libraries' source: C files, assembly, headers and the version
+// maps.
 func Sources() fs.FS {
 	dir, err := fs.Sub(embedded, "src")
 	if err != nil {

@@ -2,6 +2,6 @@
 
 package agent
 
-// brought is what a release build brings along; a development build has
-// nothing.
-var brought prebuilt
+// brought is what a release build brings along, by the library's name; a
+// development build has nothing.
+var brought map[string]*prebuilt

@@ -7,12 +7,19 @@ import (
 	"strings"
 )
 
-// The two files that Export writes.
+// The files that Export writes.
 var (
 	//go:embed prebuilt/libdiagnose.so
 	broughtLibrary []byte
-	//go:embed prebuilt/sources
+	//go:embed prebuilt/libdiagnose.so.sources
 	broughtSources string
+	//go:embed prebuilt/libdiagnose-record.so
+	broughtRecordLibrary []byte
+	//go:embed prebuilt/libdiagnose-record.so.sources
+	broughtRecordSources string
 )
 
-var brought = prebuilt{broughtLibrary, strings.TrimSpace(broughtSources)}
+var brought = map[string]*prebuilt{
+	LibraryName:       {broughtLibrary, strings.TrimSpace(broughtSources)},
+	RecordLibraryName: {broughtRecordLibrary, strings.TrimSpace(broughtRecordSources)},
+}

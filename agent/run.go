@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -28,7 +29,7 @@ func Environment(environ []string, library string, settings Options) []string {
 	list := []string{library}
 	for _, other := range preloads {
 		// A second agent, of another diagnose around this one, would serve nobody.
-		if filepath.Base(other) != LibraryName {
+		if name := filepath.Base(other); name != LibraryName && name != RecordLibraryName {
 			list = append(list, other)
 		}
 	}
@@ -37,6 +38,39 @@ func Environment(environ []string, library string, settings Options) []string {
 		kept = append(kept, OptionsVariable+"="+settings.String())
 	}
 	return kept
+}
+
+// RecordVariable switches the engine of the recording library on, if the
+// process is traced as well.
+const RecordVariable = "DIAGNOSE_RECORD"
+
+// tunablesVariable is glibc's. With restartable sequences glibc reads the
+// processor's number from memory that the kernel writes, which no recording sees.
+const (
+	tunablesVariable = "GLIBC_TUNABLES"
+	rseqTunable      = "glibc.pthread.rseq"
+)
+
+// RecordEnvironment returns environ for a program that shall be recorded, with
+// RecordLibrary's library. A replay gets what the recording got.
+func RecordEnvironment(environ []string, library string, settings Options) []string {
+	var kept, tunables []string
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		switch name {
+		case tunablesVariable:
+			tunables = strings.Split(value, ":")
+		case RecordVariable:
+		default:
+			kept = append(kept, entry)
+		}
+	}
+	tunables = slices.DeleteFunc(tunables, func(t string) bool {
+		return t == "" || strings.HasPrefix(t, rseqTunable+"=")
+	})
+	tunables = append(tunables, rseqTunable+"=0")
+	kept = append(kept, tunablesVariable+"="+strings.Join(tunables, ":"), RecordVariable+"=1")
+	return Environment(kept, library, settings)
 }
 
 // RaiseCoreLimit lets this process and those it starts leave cores as large

@@ -53,7 +53,7 @@ func TestReleaseBuild(t *testing.T) {
 	}
 	// What make puts into the tree, without touching it.
 	overlay := map[string]map[string]string{"Replace": {}}
-	for _, name := range []string{"libdiagnose.so", "sources"} {
+	for _, name := range []string{"libdiagnose.so", "libdiagnose.so.sources", "libdiagnose-record.so", "libdiagnose-record.so.sources"} {
 		overlay["Replace"][filepath.Join(root, "agent", "prebuilt", name)] = filepath.Join(dir, name)
 	}
 	text, err := json.Marshal(overlay)

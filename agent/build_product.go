@@ -1,0 +1,159 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// LibraryName and RecordLibraryName are the file names of the agent's
+// libraries wherever they are kept.
+const (
+	LibraryName       = "libdiagnose.so"
+	RecordLibraryName = "libdiagnose-record.so"
+)
+
+// product is one of the libraries that are made of the sources.
+type product struct {
+	name string
+	// commands are the compiler's arguments, one list a run, in this order.
+	commands func() [][]string
+	// has says which sources are its own.
+	has func(source string) bool
+}
+
+// heapProduct guards the heap, and nothing else: one translation unit.
+var heapProduct = product{
+	name: LibraryName,
+	commands: func() [][]string {
+		return [][]string{arguments(codeFlags, linkFlags, []string{
+			"-Wl,--version-script=agent.map", "-Wl,-soname," + LibraryName, "agent.c",
+		}, systemLibraries, []string{"-o", LibraryName})}
+	},
+	has: func(source string) bool { return !ofRecording(source) },
+}
+
+// recordProduct has the engine beside that, which may use general registers
+// only: whoever makes a system call expects the others to stay. Its constructor
+// comes before those of all other objects (-z initfirst).
+var recordProduct = product{
+	name: RecordLibraryName,
+	commands: func() [][]string {
+		code := arguments(codeFlags, []string{"-DDG_RECORD", "-c"})
+		return [][]string{
+			arguments(code, []string{"agent.c", "-o", "agent.o"}),
+			arguments(code, []string{"-mgeneral-regs-only", "engine.c", "-o", "engine.o"}),
+			arguments(code, []string{"entry.S", "-o", "entry.o"}),
+			arguments(linkFlags, []string{
+				"-Wl,--version-script=record.map", "-Wl,-soname," + RecordLibraryName, "-Wl,-z,initfirst",
+				"agent.o", "engine.o", "entry.o",
+			}, systemLibraries, []string{"-o", RecordLibraryName}),
+		}
+	},
+	has: func(string) bool { return true },
+}
+
+// ofRecording tells the sources that only the recording library has.
+func ofRecording(source string) bool {
+	return strings.HasPrefix(source, "engine") || strings.HasPrefix(source, "wrap_") ||
+		strings.HasPrefix(source, "record.") || source == "entry.S"
+}
+
+func arguments(lists ...[]string) []string {
+	var all []string
+	for _, list := range lists {
+		all = append(all, list...)
+	}
+	return all
+}
+
+// digest is of the sources and the flags.
+func (p product) digest(sources fs.FS) (string, error) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q\n", p.commands())
+	files := 0
+	err := p.eachSource(sources, func(name string, text []byte) error {
+		files++
+		_, err := fmt.Fprintf(h, "%q %d\n%s", name, len(text), text)
+		return err
+	})
+	if err == nil && files == 0 {
+		err = errors.New("there are none")
+	}
+	if err != nil {
+		return "", fmt.Errorf("the agent's sources: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func (p product) eachSource(sources fs.FS, do func(name string, text []byte) error) error {
+	entries, err := fs.ReadDir(sources, ".")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() || !p.has(e.Name()) {
+			continue
+		}
+		text, err := fs.ReadFile(sources, e.Name())
+		if err != nil {
+			return err
+		}
+		if err := do(e.Name(), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compile writes the sources into a directory that nobody else may write to,
+// and the library beside them.
+func (p product) compile(ctx context.Context, command []string, sources fs.FS, dir string) error {
+	err := p.eachSource(sources, func(name string, text []byte) error {
+		return os.WriteFile(filepath.Join(dir, name), text, 0o600)
+	})
+	if err != nil {
+		return &placeError{dir, err}
+	}
+	for _, args := range p.commands() {
+		if err := runCompiler(ctx, command, args, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func runCompiler(ctx context.Context, command, args []string, dir string) error {
+	args = arguments(command[1:], args, []string{"-ffile-prefix-map=" + dir + "=/diagnose/agent"})
+	cmd := exec.CommandContext(ctx, command[0], args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "TMPDIR="+dir, "PWD="+dir)
+	cmd.WaitDelay = time.Second
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("%w\n%s %s\n%s", err, command[0], strings.Join(args, " "), firstLines(said.String()))
+	}
+	return nil
+}
+
+// firstLines keeps of a compiler's complaints what helps.
+func firstLines(text string) string {
+	const most = 40
+	lines := strings.SplitAfterN(strings.TrimSpace(text), "\n", most+1)
+	if len(lines) > most {
+		lines[most] = "..."
+	}
+	return strings.Join(lines, "")
+}
