@@ -1,68 +1,206 @@
 package replay
 
 import (
-	"golang.org/x/sys/unix"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
 
+	"diagnose/agent"
 	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/internal/ptrace"
+	"diagnose/record"
 )
-
-// tracee is what the controller needs of a traced process. All calls are made
-// on the kernel thread that started it (ptrace(2)), except ReadMemory, which
-// any may call.
-type tracee interface {
-	Registers(tid int) (unix.PtraceRegs, error)
-	SetRegisters(tid int, regs *unix.PtraceRegs) error
-	// Floating is the FXSAVE area, 512 bytes.
-	Floating(tid int) ([]byte, error)
-	// PeekUser and PokeUser are for debug registers: offset is in struct user.
-	PeekUser(tid int, offset uintptr) (uint64, error)
-	PokeUser(tid int, offset uintptr, value uint64) error
-	ReadMemory(addr evidence.Addr, p []byte) (int, error)
-	WriteMemory(addr evidence.Addr, p []byte) error
-	Siginfo(tid int) ([128]byte, error)
-	SetSiginfo(tid int, info *[128]byte) error
-}
 
 // thread is a thread of the replayed process.
 type thread struct {
 	tid int
 	// index is its number in the recording; 0 until the engine knows it.
 	index uint32
-	// stopped: it stands in a ptrace stop. held: it stays there, for it has come
-	// to where it was when the recording ended.
-	stopped, held bool
+	// stopped: it stands in a ptrace stop.
+	stopped bool
+	// deferred is a stop that came while all threads were being stopped for
+	// something else; it is dealt with when they go on.
+	deferred *ptrace.Stop
+	// final are the registers with which it came to its end, before it was
+	// parked in the engine; nil: it was not.
+	final *finalState
+}
+
+// finalState is what parking changes of a thread.
+type finalState struct {
+	regs   ptrace.Registers
+	inside uint64 // its frame in the engine, 0 if it was not there
+	signal int    // that ended the process, if this thread got it
 }
 
 // placer brings threads to places that no event names, by breakpoints in the
-// debug registers. Its calls come when the thread stands in a stop.
+// debug registers. The thread stands in a stop at each call, and all calls are
+// made on the tracing kernel thread.
 type placer interface {
-	// arm: the thread's next event is a signal that came between two events,
-	// at address event in the image. The thread has done the event before.
+	// arm is for DG_TRAP_ARM: the thread's next event, at this address of the
+	// image, is a signal that came between two events.
 	arm(t *thread, event uint64) error
-	// last: the thread has done its last event and goes on to where the core
-	// has it.
+	// last is for DG_TRAP_LAST: the thread has done its last event and goes on
+	// to where the core has it. moveHold: it stands there already.
 	last(t *thread) (move, error)
 	// trap is called at a SIGTRAP that is not the engine's.
-	trap(t *thread, regs *unix.PtraceRegs) (move, error)
-	// breakAt arms a breakpoint for Moments: trap answers with moveArrived when
-	// the thread is at pc for the count-th time. 0 disarms.
+	trap(t *thread, regs *ptrace.Registers) (move, error)
+	// breakAt makes trap answer moveArrived when the thread is at pc for the
+	// count-th time from now on; pc 0 takes that back.
 	breakAt(t *thread, pc evidence.Addr, count uint64) error
 }
 
 // move is what becomes of a thread after a stop.
 type move struct {
 	kind moveKind
-	// signal and info are what the thread is given when it goes on; 0 is
-	// nothing.
+	// signal is what the thread is given when it goes on (info: its siginfo);
+	// 0 is nothing.
 	signal int
-	info   *[128]byte
+	info   *ptrace.Siginfo
+	// step: it goes on for one instruction, then trap is called.
+	step bool
 }
 
 type moveKind uint8
 
 const (
 	moveOn      moveKind = iota // goes on
-	moveHold                    // stays where it is until the replay is over
-	moveArrived                 // has come to the Moment of breakAt
+	moveHold                    // has come to its end: it is parked in the engine
+	moveArrived                 // has come to the place of breakAt
 	moveForeign                 // the stop is none of the placer's
 )
+
+// controller replays one process. But for memory, nothing of it may be used
+// outside of the tracing kernel thread.
+type controller struct {
+	ctx    context.Context
+	opts   Options
+	rec    *record.Recording
+	stages []*stage
+	step   int            // index of the stage that is replayed now
+	core   *image.Process // the recorded end; nil if the recording has none
+	result *Result
+
+	pid      int
+	memory   *ptrace.Memory
+	detached bool // the process was handed over
+	threads  map[int]*thread
+	control  uint64 // address of the control; 0 before DG_TRAP_HELLO
+	trapPC   uint64
+	placer   placer
+	watch    *watchdog
+	end      *end
+	// hooks are those to come; hookArmed: the first one's event has been.
+	hooks     []Hook
+	hookArmed bool
+}
+
+// end is why the replay is over.
+type end struct {
+	kind    EndKind
+	thread  *thread
+	signal  int
+	status  int
+	failure error // a *DivergenceError or *StuckError
+}
+
+var errNoThread = errors.New("replay: the engine does not know the thread")
+
+// readStruct reads one of agent's Raw types.
+func readStruct[T any](m io.ReaderAt, addr uint64) (*T, error) {
+	v := new(T)
+	p := make([]byte, binary.Size(v))
+	if _, err := m.ReadAt(p, int64(addr)); err != nil {
+		return nil, err
+	}
+	if _, err := binary.Decode(p, binary.LittleEndian, v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+func (c *controller) readControl() (*agent.RawControl, error) {
+	return readStruct[agent.RawControl](c.memory, c.control)
+}
+
+// rthread reads what the engine keeps of a thread.
+func (c *controller) rthread(index uint32) (*agent.RawRThread, error) {
+	return readStruct[agent.RawRThread](c.memory, rthreadAddress(index))
+}
+
+func rthreadAddress(index uint32) uint64 {
+	return agent.EngineThreads + uint64(index)*agent.ThreadSlot
+}
+
+// identify finds a thread's index.
+func (c *controller) identify(t *thread) error {
+	if t.index != 0 {
+		return nil
+	}
+	control, err := c.readControl()
+	if err != nil {
+		return err
+	}
+	// The youngest first: those are who is asked for.
+	for i := min(control.Threads, agent.RThreads-1); i > 0; i-- {
+		r, err := c.rthread(i)
+		if err != nil {
+			continue // a slot that is not mapped yet, or not any more
+		}
+		if int(r.RealTID) == t.tid && r.State != agent.RNone {
+			t.index = i
+			return nil
+		}
+	}
+	return fmt.Errorf("%w (%d)", errNoThread, t.tid)
+}
+
+// underFrame replaces what a frame of the engine has saved.
+func underFrame(regs ptrace.Registers, f *agent.RawFrame) ptrace.Registers {
+	regs.Rax, regs.Rbx, regs.Rcx, regs.Rdx, regs.Rsi, regs.Rdi, regs.Rbp = f.RAX, f.RBX, f.RCX, f.RDX, f.RSI, f.RDI, f.RBP
+	regs.R8, regs.R9, regs.R10, regs.R11, regs.R12, regs.R13, regs.R14, regs.R15 = f.R8, f.R9, f.R10, f.R11, f.R12, f.R13, f.R14, f.R15
+	regs.Rip, regs.Rsp, regs.Eflags = f.RIP, f.RSP, f.RFlags
+	regs.Orig_rax = ^uint64(0)
+	return regs
+}
+
+// park sends a thread that has come to its end into the engine, which gives
+// the right to run to the next one and waits.
+func (c *controller) park(t *thread, regs *ptrace.Registers, signal int) error {
+	control, err := c.readControl()
+	if err != nil {
+		return err
+	}
+	r, err := c.rthread(t.index)
+	if err != nil {
+		return err
+	}
+	if control.ParkPC == 0 {
+		return errors.New("replay: the engine has no place to park a thread")
+	}
+	const room = 512 // an engine stack that is in use is left as it is
+	top := r.EngineSP
+	if slot := rthreadAddress(t.index); regs.Rsp > slot && regs.Rsp < slot+agent.ThreadSlot {
+		top = regs.Rsp - room
+	}
+	t.final = &finalState{regs: *regs, inside: r.Inside, signal: signal}
+	parked := *regs
+	parked.Rip, parked.Rsp = control.ParkPC, top&^15-8
+	parked.Eflags &^= unixFlagTrap
+	parked.Orig_rax = ^uint64(0)
+	if err := ptrace.SetRegisters(t.tid, &parked); err != nil {
+		return err
+	}
+	return c.cont(t, 0)
+}
+
+const unixFlagTrap = 0x100
+
+func (c *controller) cont(t *thread, signal syscall.Signal) error {
+	t.stopped = false
+	return ptrace.Cont(t.tid, signal)
+}

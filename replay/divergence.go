@@ -1,0 +1,292 @@
+package replay
+
+import (
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/record"
+	"diagnose/unwind"
+)
+
+// Reason says how a replay left the recorded way.
+type Reason string
+
+// The reasons. The first ones are enum dg_reason's.
+const (
+	DiffersKind     Reason = "kind"     // another kind of event
+	DiffersObject   Reason = "object"   // another variable, system call or signal
+	DiffersSite     Reason = "site"     // called from elsewhere
+	DiffersArgument Reason = "argument" // another argument
+	DiffersData     Reason = "data"     // other bytes were written
+	DiffersSkipped  Reason = "skipped"  // more or fewer mutexes taken in between
+	DiffersMapping  Reason = "mapping"  // memory cannot be had where it was
+	DiffersState    Reason = "state"    // the variable cannot be taken as it was
+	DiffersThread   Reason = "thread"   // a thread could not be created
+	DiffersFault    Reason = "fault"    // an instruction raised a signal
+	DiffersEnd      Reason = "end"      // the process ends otherwise
+)
+
+var reasons = map[uint32]Reason{
+	agent.DiffersKind: DiffersKind, agent.DiffersObject: DiffersObject, agent.DiffersSite: DiffersSite,
+	agent.DiffersArgument: DiffersArgument, agent.DiffersData: DiffersData, agent.DiffersSkipped: DiffersSkipped,
+	agent.DiffersMapping: DiffersMapping, agent.DiffersState: DiffersState, agent.DiffersThread: DiffersThread,
+}
+
+// DivergenceError says where and how a replay left the recorded way.
+type DivergenceError struct {
+	// Moment is where the thread was: Ordinal is that of the event that
+	// differs, PC where the replay's program stood.
+	Moment evidence.Moment
+	Reason Reason
+	// Expected is the recording's event, nil if the thread has no more. Got is
+	// what the replay came to, as far as it is known; nil if it is no event.
+	Expected, Got *record.Event
+	// Place is the argument's number, from 0, or the payload's.
+	Place uint64
+	// Want and Have are what differs, the recording's and the replay's.
+	Want, Have uint64
+	// Signal and Status are of a fault and of an end.
+	Signal, Status int
+	PC             evidence.Addr
+	// ExpectedAt and GotAt name the sites: "main at main.c:40". Stack is the
+	// replay's, innermost first.
+	ExpectedAt, GotAt string
+	Stack             []string
+
+	outcome string // the recorded end, in words
+}
+
+func (e *DivergenceError) Error() string {
+	where := fmt.Sprintf("thread %d, event %d: ", e.Moment.Thread, e.Moment.Ordinal)
+	return where + e.recorded() + ", " + e.replayed()
+}
+
+// recorded is the recording's side.
+func (e *DivergenceError) recorded() string {
+	switch {
+	case e.Expected == nil && e.outcome != "":
+		return "the recording " + e.outcome
+	case e.Expected == nil:
+		return "the recording has no further event"
+	}
+	return "the recording has " + eventText(e.Expected) + calledAt(e.ExpectedAt)
+}
+
+// replayed is the replay's side.
+func (e *DivergenceError) replayed() string {
+	switch e.Reason {
+	case DiffersFault:
+		return fmt.Sprintf("the replay came to %s%s", unix.SignalName(unix.Signal(e.Signal)), inAt(e.GotAt))
+	case DiffersEnd:
+		if e.Status != 0 || e.Signal == 0 && e.Got != nil {
+			return fmt.Sprintf("the replay ends with status %d", e.Status)
+		}
+		return "in the replay all threads wait and nothing is left to replay"
+	case DiffersSite:
+		return "the replay came to it" + inAt(e.GotAt)
+	case DiffersArgument:
+		return fmt.Sprintf("in the replay argument %d is %#x, not %#x%s", e.Place+1, e.Have, e.Want, calledAt(e.GotAt))
+	case DiffersData:
+		return fmt.Sprintf("in the replay the data that it hands over differs (payload %d)%s", e.Place+1, calledAt(e.GotAt))
+	case DiffersSkipped:
+		return fmt.Sprintf("the replay took %d uncontended mutexes before it, not %d%s", e.Have, e.Want, calledAt(e.GotAt))
+	case DiffersMapping:
+		return fmt.Sprintf("in the replay the memory at %#x cannot be had (%v)", e.Want, errnoOf(e.Have))
+	case DiffersState:
+		return fmt.Sprintf("in the replay the variable is in another state (%#x, not %#x)%s", e.Have, e.Want, calledAt(e.GotAt))
+	case DiffersThread:
+		return fmt.Sprintf("in the replay the thread could not be created (%v)", errnoOf(e.Have))
+	}
+	if e.Got == nil {
+		return "the replay went on" + inAt(e.GotAt)
+	}
+	return "the replay came to " + eventText(e.Got) + calledAt(e.GotAt)
+}
+
+func errnoOf(v uint64) error {
+	if n := int64(v); n < 0 && n > -4096 {
+		return unix.Errno(-n)
+	}
+	return unix.Errno(v)
+}
+
+func calledAt(site string) string {
+	if site == "" {
+		return ""
+	}
+	return " called at " + site
+}
+
+func inAt(site string) string {
+	if site == "" {
+		return ""
+	}
+	return " at " + site
+}
+
+// eventText is an event as people write calls.
+func eventText(e *record.Event) string {
+	switch e.Kind {
+	case record.KindSyscall:
+		return fmt.Sprintf("%s(%s)", syscallName(e.Object), hexArguments(e.Args))
+	case record.KindSignal:
+		return fmt.Sprintf("signal %s", unix.SignalName(unix.Signal(e.Object)))
+	case record.KindMutex, record.KindRWLock, record.KindSpin, record.KindCond, record.KindSem, record.KindBarrier,
+		record.KindOnce, record.KindGuard:
+		operation := ""
+		if len(e.Args) > 0 {
+			operation = " " + record.Sync(e.Args[0]).String()
+		}
+		return fmt.Sprintf("%v%s of %#x", e.Kind, operation, e.Object)
+	case record.KindStart, record.KindExit, record.KindEnd:
+		return "its " + e.Kind.String()
+	case record.KindTSC:
+		return "a read of the time-stamp counter"
+	}
+	return fmt.Sprintf("%v of %#x", e.Kind, e.Object)
+}
+
+func hexArguments(args []uint64) string {
+	var b strings.Builder
+	for i, a := range args {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if a < 4096 {
+			fmt.Fprintf(&b, "%d", a)
+		} else {
+			fmt.Fprintf(&b, "%#x", a)
+		}
+	}
+	return b.String()
+}
+
+// diverged is for DG_TRAP_DIVERGED.
+func (c *controller) diverged(t *thread) error {
+	control, err := c.readControl()
+	if err != nil {
+		return err
+	}
+	d := &control.Divergence
+	t.index = d.Thread
+	e := &DivergenceError{Reason: reasons[d.Reason], Place: d.Place, Want: d.Want, Have: d.Got, PC: evidence.Addr(d.PC)}
+	e.Moment = evidence.Moment{Thread: d.Thread, Ordinal: d.Ordinal, PC: evidence.Addr(d.PC), Count: 1}
+	if e.Reason == "" {
+		return fmt.Errorf("replay: the engine gave %d as the reason of a divergence", d.Reason)
+	}
+	if d.Expected != 0 {
+		if e.Expected, err = c.eventAt(d.Expected); err != nil {
+			return err
+		}
+		e.Expected.Thread, e.Expected.Ordinal = d.Thread, d.Ordinal
+	}
+	if d.Event.Kind != agent.EvNone {
+		e.Got = &record.Event{Thread: d.Thread, Ordinal: d.Ordinal, Kind: record.Kind(d.Event.Kind), Object: d.Event.Object,
+			Site: evidence.Addr(d.Event.Site), Result: d.Event.Result, Skipped: d.Event.Skipped,
+			Args: d.Args[:min(int(d.Event.Args), len(d.Args))]}
+	}
+	return c.diverge(t, e)
+}
+
+// diverge ends the replay with a divergence, with names for what it has as
+// addresses.
+func (c *controller) diverge(t *thread, e *DivergenceError) error {
+	c.end = &end{kind: EndDiverged, thread: t, failure: e}
+	if err := c.stopAll(); err != nil {
+		return err
+	}
+	if e.Moment.Thread == 0 {
+		m, err := c.momentOf(t)
+		if err != nil {
+			return err
+		}
+		e.Moment = m
+		e.Moment.Ordinal++
+		if e.Expected, err = c.nextEvent(t); err != nil {
+			return err
+		}
+	}
+	if e.Expected == nil {
+		e.outcome = outcomeText(&c.stage().rec.Manifest.Outcome)
+	}
+	p, err := c.process(t)
+	if err != nil {
+		return nil // without names it is a divergence all the same
+	}
+	defer p.Close()
+	if e.Expected != nil {
+		e.ExpectedAt = siteName(p, e.Expected.Site)
+	}
+	e.Stack = stackOf(p, t.index)
+	if e.Got != nil {
+		e.GotAt = siteName(p, e.Got.Site)
+	} else if len(e.Stack) > 0 {
+		e.GotAt = e.Stack[0]
+	}
+	return nil
+}
+
+func outcomeText(o *record.Outcome) string {
+	switch o.Kind {
+	case record.OutcomeSignal:
+		text := "ends with " + unix.SignalName(unix.Signal(o.Signal))
+		if o.Thread != 0 {
+			text += fmt.Sprintf(" in thread %d", o.Thread)
+		}
+		if o.PC != nil {
+			text += fmt.Sprintf(" at %v", *o.PC)
+		}
+		return text
+	case record.OutcomeExit, record.OutcomePassed:
+		return fmt.Sprintf("ends with status %d", o.Status)
+	}
+	return "ends here"
+}
+
+// siteName names a return address.
+func siteName(p *image.Process, pc evidence.Addr) string {
+	if pc == 0 {
+		return ""
+	}
+	return callName(p.Symbolize(pc, image.ReturnAddress), pc)
+}
+
+func callName(calls []image.SymbolizedCall, pc evidence.Addr) string {
+	if len(calls) == 0 || calls[0].Site.Function == "" {
+		return pc.String()
+	}
+	s := calls[0].Site
+	switch {
+	case s.Line != 0:
+		return fmt.Sprintf("%s (%s:%d)", s.Function, s.File[strings.LastIndexByte(s.File, '/')+1:], s.Line)
+	case s.Module != "":
+		return fmt.Sprintf("%s+%#x (%s)", s.Function, uint64(s.FunctionOffset), s.Module[strings.LastIndexByte(s.Module, '/')+1:])
+	}
+	return s.Function
+}
+
+// shownFrames is how much of a stack is told.
+const shownFrames = 16
+
+// stackOf names the frames of a thread by its number.
+func stackOf(p *image.Process, number uint32) []string {
+	for i := range p.Threads {
+		if p.Threads[i].Ref.Number != int(number) {
+			continue
+		}
+		u := unwind.New(p)
+		walked := u.Walk(&p.Threads[i], shownFrames)
+		u.Symbolize(walked.Frames)
+		var names []string
+		for _, f := range walked.Frames {
+			names = append(names, callName(f.Calls, f.PC()))
+		}
+		return names
+	}
+	return nil
+}

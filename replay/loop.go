@@ -1,0 +1,260 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/internal/ptrace"
+)
+
+// loop serves the process until the replay is over.
+func (c *controller) loop() error {
+	for c.end == nil {
+		stop, err := ptrace.Wait()
+		if errors.Is(err, unix.ECHILD) {
+			return c.gone(nil)
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.handle(stop); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// handle deals with one stop; whatever thread it is of goes on, unless the
+// replay is over.
+func (c *controller) handle(stop ptrace.Stop) error {
+	t := c.threads[stop.TID]
+	if t == nil {
+		t = &thread{tid: stop.TID}
+		c.threads[stop.TID] = t
+	}
+	t.stopped = stop.Kind != ptrace.Ended
+	switch stop.Kind {
+	case ptrace.Ended:
+		delete(c.threads, stop.TID)
+		if stop.TID == c.pid {
+			return c.gone(&stop)
+		}
+		return nil
+	case ptrace.SignalStop:
+		err := c.signalled(t, stop)
+		if errors.Is(err, unix.ESRCH) {
+			return nil // killed meanwhile: its end is reported next
+		}
+		return err
+	case ptrace.EventStop:
+		return c.event(t, stop)
+	}
+	return c.cont(t, 0)
+}
+
+// gone: the process is no more, although nobody here ended it.
+func (c *controller) gone(stop *ptrace.Stop) error {
+	if stop == nil {
+		return fmt.Errorf("replay: process %d has vanished", c.pid)
+	}
+	return fmt.Errorf("replay: process %d came to %v outside of the replay", c.pid, stop)
+}
+
+func (c *controller) event(t *thread, stop ptrace.Stop) error {
+	switch stop.Event {
+	case unix.PTRACE_EVENT_FORK, unix.PTRACE_EVENT_VFORK:
+		return c.forked(t)
+	case unix.PTRACE_EVENT_EXEC:
+		return fmt.Errorf("replay: process %d executed another program, which no replay does", c.pid)
+	}
+	return c.cont(t, 0)
+}
+
+// signalled is for a signal that a thread is about to be given.
+func (c *controller) signalled(t *thread, stop ptrace.Stop) error {
+	info, err := ptrace.GetSiginfo(t.tid)
+	if err != nil {
+		return err
+	}
+	regs, err := ptrace.GetRegisters(t.tid)
+	if err != nil {
+		return err
+	}
+	s := signalStop{signal: stop.Signal, code: siCode(&info), regs: regs}
+	switch {
+	case s.signal == unix.SIGSTOP && c.watch.woke():
+		return c.woken(t)
+	case c.isTrap(&s):
+		return c.trapped(t, &s)
+	case s.signal == unix.SIGTRAP && s.code > 0:
+		m, err := c.placer.trap(t, &s.regs)
+		if err != nil {
+			return err
+		}
+		if m.kind != moveForeign {
+			return c.moved(t, m, &s)
+		}
+		return c.fault(t, &s)
+	case s.code > 0 && faults[s.signal]:
+		if redirected, err := c.redirect(t, &s); redirected || err != nil {
+			return err
+		}
+		return c.fault(t, &s)
+	}
+	return c.sent(t, &s)
+}
+
+// signalStop is a signal that is about to be delivered.
+type signalStop struct {
+	signal syscall.Signal
+	code   int32
+	regs   ptrace.Registers
+}
+
+func siCode(info *ptrace.Siginfo) int32 {
+	return int32(uint32(info[8]) | uint32(info[9])<<8 | uint32(info[10])<<16 | uint32(info[11])<<24)
+}
+
+// faults are the signals that instructions raise.
+var faults = map[syscall.Signal]bool{unix.SIGSEGV: true, unix.SIGBUS: true, unix.SIGFPE: true, unix.SIGILL: true,
+	unix.SIGTRAP: true, unix.SIGSYS: true}
+
+const siKernel = 0x80 // SI_KERNEL: int3
+
+// isTrap tells the engine's questions from traps of the program.
+func (c *controller) isTrap(s *signalStop) bool {
+	return s.signal == unix.SIGTRAP && s.code == siKernel && s.regs.Rbx == agent.TrapMagic &&
+		(c.trapPC == 0 || s.regs.Rip == c.trapPC+1)
+}
+
+// moved does what the placer says.
+func (c *controller) moved(t *thread, m move, s *signalStop) error {
+	switch m.kind {
+	case moveHold:
+		return c.park(t, &s.regs, 0)
+	case moveArrived:
+		return c.arrived(t)
+	}
+	if m.info != nil {
+		if err := ptrace.SetSiginfo(t.tid, *m.info); err != nil {
+			return err
+		}
+	}
+	t.stopped = false
+	if m.step {
+		return ptrace.Step(t.tid, syscall.Signal(m.signal))
+	}
+	return ptrace.Cont(t.tid, syscall.Signal(m.signal))
+}
+
+// sent is for signals that somebody sent. The engine sends a thread those that
+// the log has behind an event; no other may reach the program.
+func (c *controller) sent(t *thread, s *signalStop) error {
+	if c.control == 0 {
+		return c.cont(t, 0)
+	}
+	if err := c.identify(t); err != nil {
+		return c.cont(t, 0)
+	}
+	r, err := c.rthread(t.index)
+	if err != nil {
+		return err
+	}
+	if r.Delivering != 0 || r.Inside != 0 {
+		return c.cont(t, s.signal)
+	}
+	return c.cont(t, 0)
+}
+
+// fault: an instruction of the program raised a signal. Either the log has it,
+// or the recording ended with it, or the replay left the recorded way.
+func (c *controller) fault(t *thread, s *signalStop) error {
+	if c.control == 0 {
+		return fmt.Errorf("replay: %s at %#x before the engine had started", unix.SignalName(s.signal), s.regs.Rip)
+	}
+	if err := c.identify(t); err != nil {
+		return err
+	}
+	next, err := c.nextEvent(t)
+	if err != nil {
+		return err
+	}
+	if next != nil && next.Kind == agent.EvSignal && next.Object == uint64(s.signal) {
+		return c.cont(t, s.signal)
+	}
+	outcome := &c.stage().rec.Manifest.Outcome
+	if next == nil && c.last() && outcome.Signal == int(s.signal) && (outcome.Thread == t.index || outcome.Thread == 0) {
+		return c.park(t, &s.regs, int(s.signal))
+	}
+	return c.diverge(t, &DivergenceError{Reason: DiffersFault, Signal: int(s.signal), PC: evidence.Addr(s.regs.Rip)})
+}
+
+// stopAll stops every thread. What else they report meanwhile is kept.
+func (c *controller) stopAll() error {
+	for {
+		waiting := 0
+		for _, t := range c.threads {
+			if t.stopped {
+				continue
+			}
+			if err := ptrace.Interrupt(t.tid); err != nil && !errors.Is(err, unix.ESRCH) {
+				return err
+			}
+			waiting++
+		}
+		if waiting == 0 {
+			return nil
+		}
+		for waiting > 0 {
+			stop, err := ptrace.Wait()
+			if err != nil {
+				return err
+			}
+			t := c.threads[stop.TID]
+			switch {
+			case stop.Kind == ptrace.Ended:
+				if stop.TID == c.pid {
+					return c.gone(&stop)
+				}
+				delete(c.threads, stop.TID)
+			case t == nil: // new; its first stop
+				c.threads[stop.TID] = &thread{tid: stop.TID, stopped: true}
+				continue
+			default:
+				t.stopped = true
+				if stop.Kind == ptrace.SignalStop || stop.Kind == ptrace.EventStop {
+					t.deferred = &stop
+				}
+			}
+			waiting--
+		}
+	}
+}
+
+// goOn lets the threads go on after stopAll.
+func (c *controller) goOn() error {
+	for _, t := range c.threads {
+		if !t.stopped {
+			continue
+		}
+		var err error
+		if stop := t.deferred; stop != nil {
+			t.deferred = nil
+			err = c.handle(*stop)
+		} else {
+			err = c.cont(t, 0)
+		}
+		if err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+		if c.end != nil {
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+
+	"diagnose/evidence"
+)
+
+// MomentError says that a replay did not come to a Moment.
+type MomentError struct {
+	Moment evidence.Moment
+	What   string
+}
+
+func (e *MomentError) Error() string {
+	return fmt.Sprintf("replay: the moment %v was not reached: %s", e.Moment, e.What)
+}
+
+// momentEvent is for DG_TRAP_MOMENT: the thread has done the event of the next
+// hook's Moment, or of its next one.
+func (c *controller) momentEvent(t *thread, s *signalStop) error {
+	if len(c.hooks) == 0 {
+		return c.answer(t, s, 1)
+	}
+	at := c.hooks[0].At
+	if c.hookArmed {
+		return &MomentError{at, fmt.Sprintf("thread %d came to its next event before", at.Thread)}
+	}
+	if err := c.armHook(t); err != nil {
+		return err
+	}
+	return c.answer(t, s, 1)
+}
+
+// armHook is for the thread that has done the event of the next Moment.
+func (c *controller) armHook(t *thread) error {
+	at := c.hooks[0].At
+	pc, count := at.PC, at.Count
+	if pc == 0 {
+		regs, err := c.programRegisters(t)
+		if err != nil {
+			return err
+		}
+		pc, count = evidence.Addr(regs.Rip), 1
+	}
+	if err := c.placer.breakAt(t, pc, max(count, 1)); err != nil {
+		return err
+	}
+	c.hookArmed = true
+	return c.stopAt(at.Thread, at.Ordinal+1)
+}
+
+// stopAt asks the engine for DG_TRAP_MOMENT.
+func (c *controller) stopAt(thread uint32, ordinal uint64) error {
+	control, err := c.readControl()
+	if err != nil {
+		return err
+	}
+	control.StopThread, control.StopAt = thread, ordinal
+	return c.writeStruct(c.control, control)
+}
+
+// arrived is for a thread at the place of a hook.
+func (c *controller) arrived(t *thread) error {
+	if err := c.placer.breakAt(t, 0, 0); err != nil {
+		return err
+	}
+	if err := c.stopAll(); err != nil {
+		return err
+	}
+	hook := c.hooks[0]
+	if err := c.call(hook, t); errors.Is(err, ErrEnough) {
+		c.end = &end{kind: EndMoment, thread: t}
+		return nil
+	} else if err != nil {
+		return err
+	}
+	c.hooks, c.hookArmed = c.hooks[1:], false
+	switch {
+	case len(c.hooks) == 0:
+		if err := c.stopAt(0, ^uint64(0)); err != nil {
+			return err
+		}
+	case c.hooks[0].At.Thread == hook.At.Thread && c.hooks[0].At.Ordinal == hook.At.Ordinal:
+		if err := c.armHook(t); err != nil {
+			return err
+		}
+	default:
+		if err := c.stopAt(c.hooks[0].At.Thread, c.hooks[0].At.Ordinal); err != nil {
+			return err
+		}
+	}
+	return c.goOn()
+}
+
+func (c *controller) call(h Hook, t *thread) error {
+	c.watch.pause()
+	defer c.watch.resume()
+	s, err := c.stopped(t)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	s.Moment = h.At
+	if s.Moment.PC == 0 {
+		regs, err := c.programRegisters(t)
+		if err != nil {
+			return err
+		}
+		s.Moment.PC, s.Moment.Count = evidence.Addr(regs.Rip), 1
+	}
+	return h.Do(s)
+}

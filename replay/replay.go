@@ -1,0 +1,267 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/internal/ptrace"
+	"diagnose/record"
+)
+
+// Options of a replay. The zero value replays to the recorded end, in silence.
+type Options struct {
+	// Verify compares the process at its end with the recording's core.
+	Verify bool
+	// Echo, if set, gets what the program writes to descriptors 1 and 2.
+	Echo *os.File
+	// Hooks are called at Moments.
+	Hooks []Hook
+	// AtEnd is called at the end, or where the replay stopped short of it,
+	// before the process is ended.
+	AtEnd func(*Stopped) error
+	// Sleeping and Computing are how long there may be no event while all
+	// threads sleep, and while one computes: 10 seconds, and a minute more than
+	// five times what the recorded process computed in all.
+	Sleeping, Computing time.Duration
+	// Image says how the files of the process are found.
+	Image image.Options
+	// Progress, if set, is told now and then how far the replay is.
+	Progress func(done, total uint64)
+}
+
+// Hook is a function to call at a point of a replay.
+type Hook struct {
+	At evidence.Moment
+	// Do is called with all threads stopped. An error ends the replay.
+	Do func(*Stopped) error
+}
+
+// ErrEnough is what a Hook returns to end the replay there.
+var ErrEnough = fmt.Errorf("replay: stopped on request")
+
+// EndKind is how far a replay came.
+type EndKind string
+
+// The ends of a replay.
+const (
+	EndFailure  EndKind = "failure"  // to the recorded signal
+	EndExit     EndKind = "exit"     // to the recorded end of the process
+	EndLog      EndKind = "log"      // to the last event of a recording that was cut off
+	EndMoment   EndKind = "moment"   // to a Moment, where a Hook ended it
+	EndDiverged EndKind = "diverged" // it left the recorded way
+	EndStuck    EndKind = "stuck"    // it made no progress
+)
+
+// Result is what came of a replay.
+type Result struct {
+	End EndKind
+	// Moment is where the failing thread was at the end, or the thread that
+	// diverged.
+	Moment evidence.Moment
+	Signal int
+	Status int
+	// Events is how many were replayed, of Total.
+	Events, Total uint64
+	// Comparison with the recorded end; nil if none was asked for or the replay
+	// did not come to the end.
+	Comparison *Comparison
+	// Limits are what the recording cannot bring back, and what could not be
+	// compared.
+	Limits []string
+	Times  Times
+}
+
+// Times are how long the parts of a replay took.
+type Times struct {
+	Prepare, Run, Verify time.Duration
+}
+
+// InputError says that the recording cannot be replayed here: it is damaged, or
+// files of the program changed.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string { return e.Err.Error() }
+func (e *InputError) Unwrap() error { return e.Err }
+
+func inputf(format string, args ...any) error {
+	return &InputError{fmt.Errorf(format, args...)}
+}
+
+// Run replays a recording. If the replay left the recorded way or got stuck,
+// the error is a *DivergenceError or a *StuckError, and there is a result as
+// well.
+//
+// Replays share nothing; several may run at once.
+func Run(ctx context.Context, rec *record.Recording, opts Options) (*Result, error) {
+	started := time.Now()
+	c := &controller{ctx: ctx, opts: opts, rec: rec, threads: map[int]*thread{}, result: &Result{}}
+	defer c.close()
+	if err := c.prepare(); err != nil {
+		return nil, err
+	}
+	c.result.Times.Prepare = time.Since(started)
+	if err := ptrace.OnThread(c.serve); err != nil {
+		return nil, err
+	}
+	return c.result, c.end.failure
+}
+
+// prepare makes what needs no process.
+func (c *controller) prepare() error {
+	var err error
+	if c.stages, err = openStages(c.rec); err != nil {
+		return err
+	}
+	path, err := c.rec.Core()
+	if err == nil {
+		c.core, err = image.OpenCore(path, c.opts.Image)
+	}
+	if err != nil && !os.IsNotExist(err) {
+		return inputf("replay: the recording's core: %w", err)
+	}
+	if c.core == nil && c.opts.Verify {
+		return inputf("replay: %s has no core to compare with", c.rec.Dir)
+	}
+	for i, s := range c.stages {
+		core := c.core
+		if i < len(c.stages)-1 {
+			core = nil
+		}
+		if err := s.prepare(core); err != nil {
+			return err
+		}
+		c.result.Limits = append(c.result.Limits, s.limits...)
+	}
+	c.result.Total = c.stage().events
+	c.hooks, err = c.stage().orderHooks(c.opts.Hooks)
+	return err
+}
+
+// stage is the recording that is replayed now.
+func (c *controller) stage() *stage { return c.stages[c.step] }
+
+// last reports whether the recording that is replayed now is the one asked
+// for, not an ancestor by fork.
+func (c *controller) last() bool { return c.step == len(c.stages)-1 }
+
+func (c *controller) close() {
+	for _, s := range c.stages {
+		s.close()
+	}
+	if c.core != nil {
+		c.core.Close()
+	}
+}
+
+// serve is the replay, on the tracing thread.
+func (c *controller) serve() error {
+	started := time.Now()
+	if err := c.start(); err != nil {
+		return err
+	}
+	defer c.kill()
+	c.placer = newPlacer(c)
+	c.watch = startWatchdog(c)
+	defer c.watch.stop()
+	err := c.cont(c.threads[c.pid], 0)
+	if err == nil {
+		err = c.loop()
+	}
+	if err != nil {
+		return err
+	}
+	c.watch.stop()
+	if err := c.stopAll(); err != nil {
+		return err
+	}
+	c.result.Times.Run = time.Since(started)
+	return c.finish()
+}
+
+// finish is for the stopped process at the end.
+func (c *controller) finish() error {
+	r := c.result
+	r.End, r.Signal, r.Status = c.end.kind, c.end.signal, c.end.status
+	if c.control != 0 {
+		control, err := c.readControl()
+		if err != nil {
+			return err
+		}
+		r.Events = control.Consumed
+	}
+	if t := c.end.thread; t != nil {
+		m, err := c.momentOf(t)
+		if err != nil {
+			return err
+		}
+		r.Moment = m
+	}
+	if c.opts.Verify && c.end.failure == nil && c.end.kind != EndMoment {
+		started := time.Now()
+		var err error
+		if r.Comparison, err = c.verify(); err != nil {
+			return err
+		}
+		r.Times.Verify = time.Since(started)
+	}
+	if c.opts.AtEnd == nil {
+		return nil
+	}
+	s, err := c.stopped(c.end.thread)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return c.opts.AtEnd(s)
+}
+
+// kill ends the process, and waits until it is gone.
+func (c *controller) kill() {
+	if c.detached {
+		return
+	}
+	unix.Kill(c.pid, unix.SIGKILL)
+	for {
+		stop, err := ptrace.Wait()
+		if err != nil || stop.Kind == ptrace.Ended && stop.TID == c.pid {
+			break
+		}
+	}
+	c.memory.Close()
+}
+
+// momentOf is where a thread stands.
+func (c *controller) momentOf(t *thread) (evidence.Moment, error) {
+	if t.index == 0 {
+		if err := c.identify(t); err != nil {
+			return evidence.Moment{}, nil // before its first event
+		}
+	}
+	r, err := c.rthread(t.index)
+	if err != nil {
+		return evidence.Moment{}, err
+	}
+	regs, err := c.programRegisters(t)
+	if err != nil {
+		return evidence.Moment{}, err
+	}
+	return evidence.Moment{Thread: t.index, Ordinal: r.Ordinal, PC: evidence.Addr(regs.Rip), Count: 1}, nil
+}
+
+// sortedThreads are the threads by their index.
+func (c *controller) sortedThreads() []*thread {
+	var list []*thread
+	for _, t := range c.threads {
+		c.identify(t) // one that has just begun stays without a number
+		list = append(list, t)
+	}
+	slices.SortFunc(list, func(a, b *thread) int { return int(int64(a.index) - int64(b.index)) })
+	return list
+}

@@ -1,0 +1,253 @@
+package replay
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/record"
+)
+
+// stage is one process of a replay: the one asked for, or one from which it was
+// forked and whose replay leads up to the fork.
+type stage struct {
+	rec    *record.Recording
+	owned  bool // to be closed here
+	limits []string
+
+	image    *os.File // what the process maps
+	layout   *record.Image
+	schedule record.Schedule
+	events   uint64
+	sites    []byte
+	traps    map[uint64]bool // those of sites that are DG_PATCH_TRAP; nil: not looked for yet
+	// data is the recording's file of mapped bytes; nil if it has none.
+	data *os.File
+}
+
+// openStages returns a recording and those of its ancestors that it shares
+// memory with, the oldest first.
+func openStages(rec *record.Recording) ([]*stage, error) {
+	stages := []*stage{{rec: rec}}
+	for {
+		oldest := stages[0].rec
+		parent := oldest.Manifest.Parent
+		if parent == nil || parent.Exec {
+			return stages, nil
+		}
+		if parent.Ordinal == 0 {
+			return stages, inputf("replay: %s is of a fork's child, and not known at which event of its parent it began", oldest.Dir)
+		}
+		p, err := oldest.Parent()
+		if err != nil {
+			return stages, inputf("replay: %s is of a fork's child, whose replay begins with its parent's: %w", oldest.Dir, err)
+		}
+		stages = append([]*stage{{rec: p, owned: true}}, stages...)
+	}
+}
+
+func (s *stage) close() {
+	for _, f := range []*os.File{s.image, s.data} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	if s.owned {
+		s.rec.Close()
+	}
+}
+
+// prepare makes the image. core is the recorded end, nil if there is none.
+func (s *stage) prepare(core *image.Process) error {
+	for _, l := range s.rec.Manifest.Limits {
+		s.limits = append(s.limits, l.Text)
+	}
+	var err error
+	if s.schedule, err = s.rec.Log.Schedule(); err != nil {
+		if len(s.schedule) == 0 {
+			return inputf("replay: %w", err)
+		}
+		s.limits = append(s.limits, err.Error())
+	}
+	if len(s.schedule) == 0 {
+		return inputf("replay: %s has no events", s.rec.Dir)
+	}
+	if s.image, err = unlinked(); err != nil {
+		return err
+	}
+	if s.layout, err = s.rec.Log.WriteImage(s.image, s.schedule, record.ImageOptions{Skipped: skippedAtEnd(core)}); err != nil {
+		return inputf("replay: %w", err)
+	}
+	s.events = s.layout.Events
+	if s.sites, err = s.readSites(); err != nil {
+		return err
+	}
+	s.data, err = s.rec.File(record.DataName)
+	if errors.Is(err, os.ErrNotExist) {
+		s.data, err = nil, nil
+	}
+	return err
+}
+
+// unlinked is a private file without a name, which goes away with us. It is on
+// a disk rather than in memory, for logs can be large.
+func unlinked() (*os.File, error) {
+	f, err := os.CreateTemp("", "diagnose-replay-*")
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	return f, nil
+}
+
+// pathOf is a name by which a child of ours can open the file.
+func pathOf(f *os.File) string {
+	if f == nil {
+		return ""
+	}
+	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd())
+}
+
+// mostSites bounds the patch table: a window of 16 GiB in the process.
+const mostSites = 64 << 20
+
+func (s *stage) readSites() ([]byte, error) {
+	f, err := s.rec.File(record.SitesName)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, inputf("replay: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, mostSites+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("replay: %w", err)
+	case len(b) > mostSites:
+		return nil, inputf("replay: the recording's patch table is larger than %d MiB", mostSites>>20)
+	}
+	return b, nil
+}
+
+// trapsAt reports whether the patch table has a trap at an address.
+func (s *stage) trapsAt(pc uint64) bool {
+	if s.traps == nil {
+		s.traps = map[uint64]bool{}
+		for at := 0; at+siteSize <= len(s.sites); at += siteSize {
+			var p agent.RawSitePatch
+			if _, err := binary.Decode(s.sites[at:], binary.LittleEndian, &p); err == nil && p.Kind == agent.PatchTrap {
+				s.traps[p.At] = true
+			}
+		}
+	}
+	return s.traps[pc]
+}
+
+// siteSize is sizeof(struct dg_site_patch).
+const siteSize = 32
+
+// skippedAtEnd is how many mutexes the threads of a core took without an event
+// since their last one.
+func skippedAtEnd(core *image.Process) map[uint32]uint64 {
+	if core == nil {
+		return nil
+	}
+	skipped := map[uint32]uint64{}
+	for i := range coreThreads(core) {
+		if r, err := decodeAt[agent.RawRThread](core, rthreadAddress(i)); err == nil {
+			skipped[i] = r.BudgetStart - r.Budget
+		}
+	}
+	return skipped
+}
+
+// orderHooks sorts hooks by when their events come.
+func (s *stage) orderHooks(hooks []Hook) ([]Hook, error) {
+	type key struct {
+		thread  uint32
+		ordinal uint64
+	}
+	wanted := map[key]uint64{}
+	for _, h := range hooks {
+		wanted[key{h.At.Thread, h.At.Ordinal}] = 0
+	}
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	done := map[uint32]uint64{}
+	position := uint64(0)
+	for _, run := range s.schedule {
+		first := done[run.Thread]
+		done[run.Thread] = first + uint64(run.Events)
+		for k := range wanted {
+			if k.thread == run.Thread && k.ordinal > first && k.ordinal <= first+uint64(run.Events) {
+				wanted[k] = position + k.ordinal - first
+			}
+		}
+		position += uint64(run.Events)
+	}
+	for _, h := range hooks {
+		if wanted[key{h.At.Thread, h.At.Ordinal}] == 0 {
+			return nil, inputf("replay: the recording has no moment %v: thread %d has %d events", h.At, h.At.Thread, done[h.At.Thread])
+		}
+	}
+	sorted := slices.Clone(hooks)
+	slices.SortStableFunc(sorted, func(a, b Hook) int {
+		return cmp.Compare(wanted[key{a.At.Thread, a.At.Ordinal}], wanted[key{b.At.Thread, b.At.Ordinal}])
+	})
+	return sorted, nil
+}
+
+// checkFiles sees that the program and the agent are those that were recorded:
+// what differs would show as a divergence that nobody understands.
+func checkFiles(m *record.Manifest) error {
+	path := string(m.Program.Path)
+	var info unix.Stat_t
+	if err := unix.Stat(path, &info); err != nil {
+		return inputf("replay: the recorded program %s: %w", path, err)
+	}
+	if f := m.Program.File; f.Size != 0 && (info.Size != f.Size || info.Mtim.Nano() != f.MTimeNS) {
+		if err := sameBuild(path, m.Program.BuildID); err != nil {
+			return err
+		}
+	}
+	if m.Agent.SHA256 == "" {
+		return nil
+	}
+	library := string(m.Agent.Path)
+	b, err := os.ReadFile(library)
+	if err != nil {
+		return inputf("replay: the library that recorded: %w", err)
+	}
+	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != m.Agent.SHA256 {
+		return inputf("replay: %s is not the library that recorded any more", library)
+	}
+	return nil
+}
+
+// decodeAt reads one of agent's Raw types from a core.
+func decodeAt[T any](p *image.Process, addr uint64) (*T, error) {
+	return readStruct[T](memoryAt{p}, addr)
+}
+
+// memoryAt reads a core's memory as a file is read.
+type memoryAt struct{ p *image.Process }
+
+func (m memoryAt) ReadAt(b []byte, at int64) (int, error) {
+	return m.p.ReadMemory(evidence.Addr(at), b)
+}

@@ -1,0 +1,176 @@
+package replay
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/image/object"
+	"diagnose/internal/ptrace"
+	"diagnose/record"
+)
+
+// start starts the oldest process of the replay as it was recorded. It stands
+// before its first instruction.
+func (c *controller) start() error {
+	m := c.stages[0].rec.Manifest
+	if err := checkFiles(m); err != nil {
+		return err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	defer null.Close()
+	l := record.Launch{
+		Path: string(m.Program.Path), Args: record.Strings(m.Program.Args), Environ: record.Strings(m.Program.Environ),
+		Directory: string(m.Program.Directory), StackLimit: m.Program.StackLimit,
+		Files:   []uintptr{null.Fd(), null.Fd(), null.Fd()},
+		Options: ptrace.ExitKill | ptrace.TraceClone | ptrace.TraceFork | ptrace.TraceVFork | ptrace.TraceExec,
+	}
+	umask := int(m.Program.Umask)
+	l.Umask = &umask
+	if out := c.opts.Echo; out != nil {
+		l.Files[1], l.Files[2] = out.Fd(), out.Fd()
+	}
+	if _, err := hex.Decode(l.Random[:], []byte(m.Start.Random)); err != nil {
+		return inputf("replay: the recording's random bytes: %w", err)
+	}
+	if c.pid, err = l.Start(); err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	c.threads[c.pid] = &thread{tid: c.pid, stopped: true}
+	c.memory, err = ptrace.OpenMemory(c.pid)
+	return err
+}
+
+// hello answers DG_TRAP_HELLO, and DG_TRAP_FORKED in a child whose recording
+// is replayed: it says what to replay.
+func (c *controller) hello(s *signalStop, forked bool) (answer uint64, err error) {
+	c.control, c.trapPC = s.regs.Rdi, s.regs.Rip-1
+	control, err := c.readControl()
+	if err != nil {
+		return 0, err
+	}
+	if control.Version != agent.RecordVersion {
+		return 0, inputf("replay: the program's agent has version %d, this tool %d", control.Version, agent.RecordVersion)
+	}
+	stage := c.stage()
+	if !forked {
+		if err := c.compareStart(stage.rec.Manifest); err != nil {
+			return 0, err
+		}
+		if err := c.writeSites(control, 0); err != nil {
+			return 0, err
+		}
+	}
+	control.Mode = agent.ModeReplay
+	control.PID, control.Tracer = uint32(stage.rec.Manifest.PID), uint32(os.Getpid())
+	control.ForkAt, control.StopAt = ^uint64(0), ^uint64(0)
+	control.Consumed, control.Echo = 0, 0
+	if c.opts.Echo != nil && c.last() {
+		control.Echo = 1
+	}
+	if !c.last() {
+		child := c.stages[c.step+1].rec.Manifest.Parent
+		control.ForkThread, control.ForkAt = child.Thread, child.Ordinal
+	} else if len(c.hooks) > 0 {
+		control.StopThread, control.StopAt = c.hooks[0].At.Thread, c.hooks[0].At.Ordinal
+	}
+	if err := setPath(&control.LogPath, pathOf(stage.image)); err != nil {
+		return 0, err
+	}
+	if err := setPath(&control.DataPath, pathOf(stage.data)); err != nil {
+		return 0, err
+	}
+	c.watch.look(c.pid, c.control)
+	return 1, c.writeStruct(c.control, control)
+}
+
+func setPath(field *[1024]byte, path string) error {
+	*field = [1024]byte{}
+	if len(path) >= len(field) {
+		return fmt.Errorf("replay: the path %s is too long", path)
+	}
+	copy(field[:], path)
+	return nil
+}
+
+func (c *controller) writeStruct(addr uint64, v any) error {
+	p, err := binary.Append(nil, binary.LittleEndian, v)
+	if err != nil {
+		return err
+	}
+	_, err = c.memory.WriteAt(p, int64(addr))
+	return err
+}
+
+// forked: the process that leads up to the one asked for has made it. It has
+// served its turn.
+func (c *controller) forked(t *thread) error {
+	message, err := ptrace.EventMessage(t.tid)
+	if err != nil {
+		return err
+	}
+	if c.last() {
+		return fmt.Errorf("replay: process %d made a process, which no replay does", c.pid)
+	}
+	child := int(message)
+	memory, err := ptrace.OpenMemory(child)
+	if err != nil {
+		return err
+	}
+	parent := c.pid
+	c.memory.Close()
+	c.pid, c.memory, c.control = child, memory, 0
+	c.step++
+	c.watch.look(child, 0)
+	known := c.threads[child]
+	c.threads = map[int]*thread{}
+	if err := unix.Kill(parent, unix.SIGKILL); err != nil {
+		return fmt.Errorf("replay: kill: %w", err)
+	}
+	// The parent's end is waited for by its number, and that of the other
+	// threads comes before it (ptrace(2), "Death under ptrace").
+	for {
+		stop, err := ptrace.Wait()
+		if err != nil {
+			return err
+		}
+		switch {
+		case stop.TID == child:
+			known = &thread{tid: child, stopped: true}
+		case stop.TID == parent && stop.Kind == ptrace.Ended:
+			c.threads[child] = known
+			if known == nil {
+				c.threads[child] = &thread{tid: child}
+				return nil
+			}
+			return c.cont(known, 0)
+		}
+	}
+}
+
+// sameBuild is for a file that is not the same one: a copy of it will do.
+func sameBuild(path, want string) error {
+	f, err := object.Open(path)
+	if err != nil {
+		return inputf("replay: %w", err)
+	}
+	defer f.Close()
+	if got := f.BuildID(); want == "" || got != want {
+		return inputf("replay: %s is not what was recorded any more: its build-id is %s, the recording has %s", path, orNone(got), orNone(want))
+	}
+	return nil
+}
+
+func orNone(id string) string {
+	if id == "" {
+		return "none"
+	}
+	return id
+}

@@ -1,0 +1,196 @@
+package replay
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/internal/ptrace"
+)
+
+// Stopped is the replayed process with all its threads stopped. It is for the
+// duration of the call that it was handed to, and for that goroutine.
+type Stopped struct {
+	// Moment is where the thread stands that was waited for.
+	Moment evidence.Moment
+	// Signal and Status are how the process ended; 0 where it has not.
+	Signal, Status int
+
+	c       *controller
+	thread  *thread
+	process *image.Process
+}
+
+// PID is the process's number, which is another one than it sees itself.
+func (s *Stopped) PID() int { return s.c.pid }
+
+// ReadMemory implements image.Memory. Unlike the rest, it may be called by
+// several goroutines.
+func (s *Stopped) ReadMemory(addr evidence.Addr, p []byte) (int, error) {
+	return s.c.ReadMemory(addr, p)
+}
+
+// Process is the process as the stages know it. A thread's number is that of
+// the recording, its registers are the program's even while it is in the
+// engine.
+func (s *Stopped) Process() (*image.Process, error) {
+	if s.process != nil {
+		return s.process, nil
+	}
+	var err error
+	s.process, err = s.c.process(s.thread)
+	return s.process, err
+}
+
+func (s *Stopped) close() {
+	if s.process != nil {
+		s.process.Close()
+	}
+}
+
+// HandOver lets go of the process, with every thread where the program has it
+// and the whole stopped as by SIGSTOP, so that a debugger can attach. When wait
+// returns, the process is ended, and with it the replay.
+func (s *Stopped) HandOver(wait func(pid int) error) error {
+	c := s.c
+	// Nobody will answer the engine's questions any more.
+	if control, err := c.readControl(); err == nil {
+		control.Tracer = 0
+		if err := c.writeStruct(c.control, control); err != nil {
+			return err
+		}
+	}
+	for _, t := range c.threads {
+		if t.final != nil {
+			regs := t.final.regs
+			regs.Orig_rax = ^uint64(0)
+			if err := ptrace.SetRegisters(t.tid, &regs); err != nil {
+				return err
+			}
+		}
+		if err := ptrace.ClearBreakpoint(t.tid); err != nil {
+			return err
+		}
+	}
+	// It is pending before any thread goes on, so none comes to the program.
+	if err := unix.Kill(c.pid, unix.SIGSTOP); err != nil {
+		return fmt.Errorf("replay: stop: %w", err)
+	}
+	for _, t := range c.threads {
+		if err := ptrace.Detach(t.tid, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+	}
+	c.detached = true
+	err := wait(c.pid)
+	unix.Kill(c.pid, unix.SIGKILL)
+	ptrace.WaitFor(c.pid)
+	c.memory.Close()
+	return errors.Join(err, ErrEnough)
+}
+
+// ReadMemory implements image.Memory for the replayed process.
+func (c *controller) ReadMemory(addr evidence.Addr, p []byte) (int, error) {
+	return c.memory.ReadAt(p, int64(addr))
+}
+
+// stopped is for a call of a hook's.
+func (c *controller) stopped(t *thread) (*Stopped, error) {
+	s := &Stopped{c: c, thread: t}
+	if c.end != nil {
+		s.Signal, s.Status = c.end.signal, c.end.status
+	}
+	if t != nil {
+		m, err := c.momentOf(t)
+		if err != nil {
+			return nil, err
+		}
+		s.Moment = m
+	}
+	return s, nil
+}
+
+// process opens the stopped process for the stages.
+func (c *controller) process(failing *thread) (*image.Process, error) {
+	traced := image.Traced{PID: c.pid, Failing: -1}
+	var numbers []int
+	for _, t := range c.sortedThreads() {
+		regs, err := c.namedRegisters(t)
+		if err != nil {
+			return nil, err
+		}
+		general, err := binary.Append(nil, binary.LittleEndian, &regs)
+		if err != nil {
+			return nil, err
+		}
+		floating, err := ptrace.GetRegset(t.tid, ptrace.RegsetFP)
+		if err != nil {
+			return nil, err
+		}
+		if t == failing {
+			traced.Failing = len(traced.Threads)
+		}
+		traced.Threads = append(traced.Threads, image.TracedThread{TID: t.tid, General: general, Floating: floating})
+		numbers = append(numbers, int(t.index))
+	}
+	p, err := image.OpenTraced(traced, c.opts.Image)
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	for i, n := range numbers {
+		if n != 0 {
+			p.Threads[i].Ref.Number = n
+		}
+	}
+	return p, nil
+}
+
+// programRegisters are the registers with which a stopped thread's program goes
+// on.
+func (c *controller) programRegisters(t *thread) (ptrace.Registers, error) {
+	regs, _, err := c.registersAndFrame(t)
+	return regs, err
+}
+
+// namedRegisters are programRegisters, but with the pc in the program's own
+// text where that is in a stub, which no table covers.
+func (c *controller) namedRegisters(t *thread) (ptrace.Registers, error) {
+	regs, frame, err := c.registersAndFrame(t)
+	if frame != nil && (frame.Kind == agent.EntrySyscall || frame.Kind == agent.EntryInsn) {
+		regs.Rip = frame.R11
+	}
+	return regs, err
+}
+
+func (c *controller) registersAndFrame(t *thread) (ptrace.Registers, *agent.RawFrame, error) {
+	if t.final != nil {
+		return c.underEngine(t.index, t.final.regs, t.final.inside)
+	}
+	regs, err := ptrace.GetRegisters(t.tid)
+	if err != nil || t.index == 0 {
+		return regs, nil, err
+	}
+	r, err := c.rthread(t.index)
+	if err != nil {
+		return regs, nil, err
+	}
+	return c.underEngine(t.index, regs, r.Inside)
+}
+
+// underEngine replaces the registers of a thread in the engine by those that
+// the engine has saved.
+func (c *controller) underEngine(index uint32, regs ptrace.Registers, inside uint64) (ptrace.Registers, *agent.RawFrame, error) {
+	if inside == 0 {
+		return regs, nil, nil
+	}
+	f, err := readStruct[agent.RawFrame](c.memory, inside)
+	if err != nil {
+		return regs, nil, fmt.Errorf("replay: frame of thread %d: %w", index, err)
+	}
+	return underFrame(regs, f), f, nil
+}

@@ -1,0 +1,159 @@
+package replay
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/record"
+)
+
+// StuckError says that a replay makes no progress, and who waits for what.
+type StuckError struct {
+	// Computing: a thread computes, and came to no event all that time.
+	Computing bool
+	After     time.Duration
+	// Events were done, of Total.
+	Events, Total uint64
+	// Holder is the thread that may run, Due the one whose event is next; 0:
+	// nobody's.
+	Holder, Due uint32
+	Threads     []WaitingThread
+}
+
+// WaitingThread is what a thread does in a replay that is stuck.
+type WaitingThread struct {
+	Thread  uint32
+	Ordinal uint64 // of its last event
+	// Waits is the kind of event that it stands at; empty: it runs.
+	Waits  string
+	Object evidence.Addr
+	// ObjectName says what the object is, At where the thread is.
+	ObjectName, At string
+	Stack          []string
+	Ended          bool
+	// Next is its next event in the recording, in words; empty: none.
+	Next string
+}
+
+func (e *StuckError) Error() string {
+	var b strings.Builder
+	what := "all threads sleep"
+	if e.Computing {
+		what = "a thread computes"
+	}
+	fmt.Fprintf(&b, "the replay makes no progress: no event for %v while %s (%d of %d events)", e.After.Round(time.Second), what, e.Events, e.Total)
+	switch {
+	case e.Holder != 0 && e.Due != 0 && e.Holder != e.Due:
+		fmt.Fprintf(&b, "; thread %d has the right to run, the next event is thread %d's", e.Holder, e.Due)
+	case e.Due != 0:
+		fmt.Fprintf(&b, "; the next event is thread %d's", e.Due)
+	}
+	for i := range e.Threads {
+		b.WriteString("\n  " + e.Threads[i].text())
+	}
+	return b.String()
+}
+
+func (w *WaitingThread) text() string {
+	text := fmt.Sprintf("thread %d, event %d: ", w.Thread, w.Ordinal)
+	switch {
+	case w.Thread == 0:
+		return "a thread that the engine does not know is" + inAt(w.At)
+	case w.Ended:
+		return text + "has ended"
+	case w.Waits == "":
+		text += "runs"
+	default:
+		text += "waits for " + w.Waits
+		if w.Object != 0 {
+			text += " " + w.Object.String()
+		}
+		if w.ObjectName != "" {
+			text += " (" + w.ObjectName + ")"
+		}
+	}
+	text += inAt(w.At)
+	if w.Next != "" {
+		text += "; its next event in the recording is " + w.Next
+	}
+	return text
+}
+
+// stuck ends the replay because nothing goes on in it.
+func (c *controller) stuck(t *thread, computing bool) error {
+	e := &StuckError{Computing: computing, After: c.watch.sleeping, Total: c.stage().events}
+	if computing {
+		e.After = c.watch.computing
+	}
+	c.end = &end{kind: EndStuck, thread: t, failure: e}
+	if err := c.stopAll(); err != nil {
+		return err
+	}
+	p, err := c.process(t)
+	if err == nil {
+		defer p.Close()
+	}
+	if c.control != 0 {
+		control, err := c.readControl()
+		if err != nil {
+			return err
+		}
+		e.Events, e.Holder = control.Consumed, control.Holder
+		e.Due = c.stage().due(control.Run)
+	}
+	for _, t := range c.sortedThreads() {
+		w, err := c.waiting(t, p)
+		if err != nil {
+			return err
+		}
+		e.Threads = append(e.Threads, w)
+	}
+	return nil
+}
+
+// due is the thread of a run.
+func (s *stage) due(run uint64) uint32 {
+	if run >= uint64(len(s.schedule)) {
+		return 0
+	}
+	return s.schedule[run].Thread
+}
+
+// waiting is what a thread does. p is nil if names cannot be had.
+func (c *controller) waiting(t *thread, p *image.Process) (WaitingThread, error) {
+	w := WaitingThread{Thread: t.index}
+	if p != nil {
+		w.Stack = stackOf(p, t.index)
+		if len(w.Stack) > 0 {
+			w.At = w.Stack[0]
+		}
+	}
+	if t.index == 0 {
+		return w, nil
+	}
+	r, err := c.rthread(t.index)
+	if err != nil {
+		return w, err
+	}
+	w.Ordinal, w.Ended = r.Ordinal, r.State == agent.REnded
+	if r.WaitsFor != 0 {
+		w.Waits, w.Object = record.Kind(r.WaitsFor).String(), evidence.Addr(r.WaitsObject)
+		if record.Kind(r.WaitsFor) == record.KindSyscall {
+			w.Waits, w.Object = "the result of "+syscallName(r.WaitsObject), 0
+		} else if p != nil && w.Object != 0 {
+			w.ObjectName = p.Place(w.Object).Text
+		}
+	}
+	next, err := c.nextEvent(t)
+	if err != nil {
+		return w, err
+	}
+	if next != nil {
+		w.Next = eventText(next)
+	}
+	return w, nil
+}

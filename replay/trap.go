@@ -1,0 +1,205 @@
+package replay
+
+import (
+	"fmt"
+
+	"diagnose/agent"
+	"diagnose/internal/ptrace"
+	"diagnose/record"
+)
+
+// trapped answers a question of the engine's.
+func (c *controller) trapped(t *thread, s *signalStop) error {
+	what := s.regs.Rax
+	switch what {
+	case agent.TrapHello, agent.TrapForked:
+		answer, err := c.hello(s, what == agent.TrapForked)
+		if err != nil {
+			return err
+		}
+		t.index = 1
+		return c.answer(t, s, answer)
+	}
+	if c.control == 0 {
+		return fmt.Errorf("replay: the engine asked %d before it had started", what)
+	}
+	switch what {
+	case agent.TrapObjects:
+		control, err := c.readControl()
+		if err != nil {
+			return err
+		}
+		if err := c.writeSites(control, control.PatchCount); err != nil {
+			return err
+		}
+		if err := c.writeStruct(c.control, control); err != nil {
+			return err
+		}
+		return c.answer(t, s, uint64(control.PatchCount))
+	case agent.TrapExit:
+		return c.exited(t, s)
+	case agent.TrapArm:
+		t.index = uint32(s.regs.Rdi)
+		if err := c.placer.arm(t, s.regs.Rsi); err != nil {
+			return err
+		}
+		return c.answer(t, s, 1)
+	case agent.TrapLast:
+		t.index = uint32(s.regs.Rdi)
+		m, err := c.placer.last(t)
+		if err != nil {
+			return err
+		}
+		if m.kind == moveHold {
+			return c.park(t, &s.regs, 0)
+		}
+		return c.answer(t, s, 1)
+	case agent.TrapDiverged:
+		return c.diverged(t)
+	case agent.TrapFinished:
+		return c.finished(t)
+	case agent.TrapMoment:
+		t.index = uint32(s.regs.Rdi)
+		return c.momentEvent(t, s)
+	}
+	return fmt.Errorf("replay: the engine asked %d, which this tool does not know", what)
+}
+
+// answer lets a thread go on from its trap: the kernel has left rip behind the
+// int3.
+func (c *controller) answer(t *thread, s *signalStop, value uint64) error {
+	regs := s.regs
+	regs.Rax, regs.Orig_rax = value, ^uint64(0)
+	if err := ptrace.SetRegisters(t.tid, &regs); err != nil {
+		return err
+	}
+	return c.cont(t, 0)
+}
+
+// exited: the process would end now.
+func (c *controller) exited(t *thread, s *signalStop) error {
+	if err := c.identify(t); err != nil {
+		return err
+	}
+	o := &c.stage().rec.Manifest.Outcome
+	status := int(uint8(s.regs.Rdi))
+	if !c.last() {
+		return fmt.Errorf("replay: process %d ended before it made the process that is asked for", c.pid)
+	}
+	switch o.Kind {
+	case record.OutcomeExit, record.OutcomePassed:
+		if o.Status == status {
+			c.end = &end{kind: EndExit, thread: t, status: status}
+			return nil
+		}
+	case record.OutcomeCut, record.OutcomeRunning:
+		c.end = &end{kind: EndExit, thread: t, status: status}
+		return nil
+	}
+	return c.diverge(t, &DivergenceError{Reason: DiffersEnd, Status: status})
+}
+
+// finished: every thread waits, and there is no event left.
+func (c *controller) finished(t *thread) error {
+	c.identify(t)
+	if !c.last() {
+		return fmt.Errorf("replay: the recording %s ended before it made the process that is asked for", c.stage().rec.Dir)
+	}
+	o := &c.stage().rec.Manifest.Outcome
+	switch o.Kind {
+	case record.OutcomeSignal:
+		failing := c.byIndex(o.Thread)
+		if failing == nil {
+			failing = t
+		}
+		if faultOutcome(o) && (failing.final == nil || failing.final.signal != o.Signal) {
+			return c.diverge(failing, &DivergenceError{Reason: DiffersEnd})
+		}
+		c.end = &end{kind: EndFailure, thread: failing, signal: o.Signal}
+	case record.OutcomeExit, record.OutcomePassed:
+		return c.diverge(t, &DivergenceError{Reason: DiffersEnd})
+	default:
+		c.end = &end{kind: EndLog, thread: t}
+	}
+	return nil
+}
+
+// faultOutcome tells a failure of an instruction from a signal that was sent.
+func faultOutcome(o *record.Outcome) bool { return o.FaultAddr != nil }
+
+func (c *controller) byIndex(index uint32) *thread {
+	for _, t := range c.sortedThreads() {
+		if t.index == index && index != 0 {
+			return t
+		}
+	}
+	return nil
+}
+
+// nextEvent is the thread's next event in the log; nil if it has no more.
+func (c *controller) nextEvent(t *thread) (*record.Event, error) {
+	r, err := c.rthread(t.index)
+	if err != nil {
+		return nil, err
+	}
+	if r.Next >= r.NextEnd {
+		return nil, nil
+	}
+	e, err := c.eventAt(r.Next)
+	if err != nil {
+		return nil, err
+	}
+	e.Thread, e.Ordinal = t.index, r.Ordinal+1
+	return e, nil
+}
+
+// eventAt reads an event of the image, by its address in the process.
+func (c *controller) eventAt(addr uint64) (*record.Event, error) {
+	at := int64(addr) - int64(record.ImageBase)
+	layout := c.stage().layout
+	if at < 0 || at >= layout.Size {
+		return nil, fmt.Errorf("replay: an event at %#x, outside of the image", addr)
+	}
+	var head [8]byte
+	if _, err := c.stage().image.ReadAt(head[:4], at); err != nil {
+		return nil, fmt.Errorf("replay: image: %w", err)
+	}
+	length := int64(head[0]) | int64(head[1])<<8 | int64(head[2])<<16 | int64(head[3])<<24
+	if length > layout.Size-at {
+		return nil, fmt.Errorf("replay: an event of %d bytes at %#x", length, addr)
+	}
+	b := make([]byte, length)
+	if _, err := c.stage().image.ReadAt(b, at); err != nil {
+		return nil, fmt.Errorf("replay: image: %w", err)
+	}
+	e, _, err := record.DecodeEvent(b)
+	return e, err
+}
+
+// writeSites appends to the patch table, at the control's count, those of the
+// recording that are for objects loaded by now. They are in the order in which
+// they were loaded.
+func (c *controller) writeSites(control *agent.RawControl, from uint32) error {
+	sites := c.stage().sites
+	maps, err := readMaps(c.pid)
+	if err != nil {
+		return err
+	}
+	count := int(from)
+	for ; (count+1)*siteSize <= len(sites); count++ {
+		at := uint64(0)
+		for i := range 8 {
+			at |= uint64(sites[count*siteSize+i]) << (8 * i)
+		}
+		if !maps.executable(at) {
+			break
+		}
+	}
+	control.PatchCount = uint32(count)
+	if uint32(count) == from {
+		return nil
+	}
+	at := control.Patches + uint64(from)*siteSize
+	_, err = c.memory.WriteAt(sites[int(from)*siteSize:count*siteSize], int64(at))
+	return err
+}

@@ -1,0 +1,498 @@
+package replay
+
+import (
+	"cmp"
+	"debug/elf"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/internal/ptrace"
+)
+
+// Comparison is of a replay's end with the recorded one.
+type Comparison struct {
+	// Differences are the first of each kind; Ranges, Bytes, Registers and
+	// Mappings count all.
+	Differences []Difference
+	Ranges      uint64 // of memory, and the bytes in them that differ
+	Bytes       uint64
+	Registers   int
+	Mappings    int
+	// Compared is how many bytes of memory were, and Threads how many threads.
+	Compared uint64
+	Threads  int
+	Excluded []Exclusion
+}
+
+// Identical says that nothing differs.
+func (c *Comparison) Identical() bool {
+	return c.Ranges == 0 && c.Registers == 0 && c.Mappings == 0
+}
+
+// DifferenceKind is what a Difference is about.
+type DifferenceKind string
+
+// The kinds of difference.
+const (
+	DifferentMemory   DifferenceKind = "memory"
+	DifferentRegister DifferenceKind = "register"
+	DifferentMapping  DifferenceKind = "mapping"
+	DifferentThread   DifferenceKind = "thread"
+)
+
+// Difference is one thing that the recording and the replay have differently.
+type Difference struct {
+	Kind DifferenceKind
+	// Addr and Size are of memory; Where says what is there.
+	Addr  evidence.Addr
+	Size  uint64
+	Where string
+	// Thread and Register are of a register.
+	Thread   uint32
+	Register string
+	// Want is the recording's, Have the replay's: the first bytes in
+	// hexadecimal, a register's value, or words.
+	Want, Have string
+}
+
+func (d *Difference) String() string {
+	switch d.Kind {
+	case DifferentMemory:
+		return fmt.Sprintf("%v, %d bytes, %s: recorded %s, replayed %s", d.Addr, d.Size, d.Where, d.Want, d.Have)
+	case DifferentRegister:
+		return fmt.Sprintf("thread %d, %s: recorded %s, replayed %s", d.Thread, d.Register, d.Want, d.Have)
+	}
+	return fmt.Sprintf("%s: recorded %s, replayed %s", d.Where, d.Want, d.Have)
+}
+
+// Exclusion is memory that was not compared.
+type Exclusion struct {
+	What, Why string
+	Bytes     uint64
+}
+
+// shownDifferences are kept of each kind.
+const shownDifferences = 50
+
+// redZone is what a function may use below the stack pointer (System V ABI for
+// x86-64, section 3.2.2).
+const redZone = 128
+
+// verify compares the stopped process with the core.
+func (c *controller) verify() (*Comparison, error) {
+	v := &verifier{c: c, result: &Comparison{}, recorded: coreThreads(c.core)}
+	for _, step := range []func() error{v.findThreads, v.compareThreads, v.compareMappings, v.compareMemory} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return v.result, nil
+}
+
+type verifier struct {
+	c      *controller
+	result *Comparison
+	// recorded are the core's threads by their index in the recording, replayed
+	// the process's.
+	recorded map[uint32]*coreThread
+	replayed map[uint32]*thread
+	maps     mappings
+}
+
+// coreThread is a thread of a core.
+type coreThread struct {
+	*image.Thread
+	index  uint32
+	raw    *agent.RawRThread
+	frame  *agent.RawFrame // nil: it was not in the engine
+	failed bool
+}
+
+// coreThreads finds the engine's threads in a core by their kernel ids, which
+// the engine has written down.
+func coreThreads(core *image.Process) map[uint32]*coreThread {
+	found := map[uint32]*coreThread{}
+	control, err := decodeAt[agent.RawControl](core, agent.EngineControl)
+	if err != nil {
+		return found
+	}
+	byID := map[int]*image.Thread{}
+	for i := range core.Threads {
+		byID[core.Threads[i].Ref.TID] = &core.Threads[i]
+	}
+	for i := uint32(1); i <= min(control.Threads, agent.RThreads-1); i++ {
+		raw, err := decodeAt[agent.RawRThread](core, rthreadAddress(i))
+		if err != nil || raw.State == agent.RNone || raw.State == agent.REnded {
+			continue
+		}
+		t := &coreThread{Thread: byID[int(raw.RealTID)], index: i, raw: raw}
+		if t.Thread == nil {
+			continue
+		}
+		if raw.Inside != 0 {
+			t.frame, _ = decodeAt[agent.RawFrame](core, raw.Inside)
+		}
+		t.failed = core.Failing >= 0 && &core.Threads[core.Failing] == t.Thread
+		found[i] = t
+	}
+	return found
+}
+
+func (v *verifier) findThreads() error {
+	v.replayed = map[uint32]*thread{}
+	for _, t := range v.c.sortedThreads() {
+		if t.index == 0 {
+			continue
+		}
+		r, err := v.c.rthread(t.index)
+		if err != nil {
+			return err
+		}
+		if r.State != agent.REnded {
+			v.replayed[t.index] = t
+		}
+	}
+	for i := range v.recorded {
+		if v.replayed[i] == nil {
+			v.note(Difference{Kind: DifferentThread, Thread: i, Where: fmt.Sprintf("thread %d", i), Want: "runs", Have: "is not there"})
+		}
+	}
+	for i := range v.replayed {
+		if v.recorded[i] == nil {
+			v.note(Difference{Kind: DifferentThread, Thread: i, Where: fmt.Sprintf("thread %d", i), Want: "is not there", Have: "runs"})
+		}
+	}
+	var err error
+	v.maps, err = readMaps(v.c.pid)
+	return err
+}
+
+func (v *verifier) note(d Difference) {
+	r := v.result
+	count := 0
+	switch d.Kind {
+	case DifferentMemory:
+		count = len(r.Differences)
+	case DifferentRegister:
+		r.Registers++
+		count = r.Registers - 1
+	default:
+		r.Mappings++
+		count = r.Mappings - 1
+	}
+	if count < shownDifferences {
+		r.Differences = append(r.Differences, d)
+	}
+}
+
+// statusFlags are the flags of arithmetic and the direction flag; the others
+// are the kernel's and the debugger's.
+const statusFlags = 0xcd5
+
+func (v *verifier) compareThreads() error {
+	for _, i := range sortedKeys(v.recorded) {
+		t := v.replayed[i]
+		if t == nil {
+			continue
+		}
+		if err := v.compareThread(v.recorded[i], t); err != nil {
+			return err
+		}
+		v.result.Threads++
+	}
+	return nil
+}
+
+func (v *verifier) compareThread(want *coreThread, t *thread) error {
+	have, err := v.c.programRegisters(t)
+	if err != nil {
+		return err
+	}
+	w := want.program()
+	for _, x := range []struct {
+		name       string
+		want, have uint64
+	}{
+		{"rip", w.Rip, have.Rip}, {"rsp", w.Rsp, have.Rsp}, {"rax", w.Rax, have.Rax}, {"rbx", w.Rbx, have.Rbx},
+		{"rcx", w.Rcx, have.Rcx}, {"rdx", w.Rdx, have.Rdx}, {"rsi", w.Rsi, have.Rsi}, {"rdi", w.Rdi, have.Rdi},
+		{"rbp", w.Rbp, have.Rbp}, {"r8", w.R8, have.R8}, {"r9", w.R9, have.R9}, {"r10", w.R10, have.R10},
+		{"r11", w.R11, have.R11}, {"r12", w.R12, have.R12}, {"r13", w.R13, have.R13}, {"r14", w.R14, have.R14},
+		{"r15", w.R15, have.R15}, {"flags", w.Eflags & statusFlags, have.Eflags & statusFlags},
+		{"fs_base", w.Fs_base, have.Fs_base}, {"gs_base", w.Gs_base, have.Gs_base},
+	} {
+		if x.want != x.have {
+			v.note(Difference{Kind: DifferentRegister, Thread: want.index, Register: x.name,
+				Want: fmt.Sprintf("%#x", x.want), Have: fmt.Sprintf("%#x", x.have)})
+		}
+	}
+	return v.compareVectors(want, t)
+}
+
+// program are the registers with which the program would have gone on.
+func (t *coreThread) program() ptrace.Registers {
+	var regs ptrace.Registers
+	get := func(n image.Register) uint64 { x, _ := t.Registers.Get(n); return x }
+	regs.Rax, regs.Rbx, regs.Rcx, regs.Rdx = get(image.RAX), get(image.RBX), get(image.RCX), get(image.RDX)
+	regs.Rsi, regs.Rdi, regs.Rbp, regs.Rsp = get(image.RSI), get(image.RDI), get(image.RBP), get(image.RSP)
+	regs.R8, regs.R9, regs.R10, regs.R11 = get(image.R8), get(image.R9), get(image.R10), get(image.R11)
+	regs.R12, regs.R13, regs.R14, regs.R15 = get(image.R12), get(image.R13), get(image.R14), get(image.R15)
+	regs.Rip, regs.Eflags = get(image.RIP), t.Registers.Flags
+	regs.Fs_base, regs.Gs_base = uint64(t.Registers.FSBase), uint64(t.Registers.GSBase)
+	if t.frame != nil {
+		regs = underFrame(regs, t.frame)
+	}
+	return regs
+}
+
+// compareVectors compares xmm0 to xmm15. The engine uses none, so a thread in it
+// has the program's.
+func (v *verifier) compareVectors(want *coreThread, t *thread) error {
+	const first = 160 // FXSAVE's xmm0 (Intel SDM volume 1, table 10-2)
+	b, err := ptrace.GetRegset(t.tid, ptrace.RegsetFP)
+	if err != nil {
+		return err
+	}
+	if want.Registers.Vector == nil || len(b) < first+16*16 {
+		return fmt.Errorf("replay: thread %d has no vector registers to compare", want.index)
+	}
+	for i, x := range want.Registers.Vector {
+		have := b[first+16*i : first+16*i+16]
+		if string(x[:]) != string(have) {
+			v.note(Difference{Kind: DifferentRegister, Thread: want.index, Register: fmt.Sprintf("xmm%d", i),
+				Want: hex.EncodeToString(x[:]), Have: hex.EncodeToString(have)})
+		}
+	}
+	return nil
+}
+
+// permissionSpan is memory of one permission.
+type permissionSpan struct {
+	span
+	perms string
+}
+
+// compareMappings compares what is mapped, whatever lies between neighbours of
+// equal permissions.
+func (v *verifier) compareMappings() error {
+	var want, have []permissionSpan
+	for i := range v.c.core.Mappings {
+		m := &v.c.core.Mappings[i]
+		if !hidden(uint64(m.Start), m.Path) && !strings.HasPrefix(m.Perms, "?") {
+			want = appendSpan(want, permissionSpan{span{uint64(m.Start), uint64(m.End)}, m.Perms})
+		}
+	}
+	for _, m := range v.maps {
+		if !hidden(m.start, m.path) {
+			have = appendSpan(have, permissionSpan{m.span, m.perms[:3]})
+		}
+	}
+	for i, j := 0, 0; i < len(want) || j < len(have); {
+		switch {
+		case i < len(want) && j < len(have) && want[i] == have[j]:
+			i, j = i+1, j+1
+		case j == len(have) || i < len(want) && want[i].start <= have[j].start:
+			v.mappingDiffers(want[i], have)
+			if j < len(have) && want[i].start == have[j].start {
+				j++
+			}
+			i++
+		default:
+			v.note(Difference{Kind: DifferentMapping, Addr: evidence.Addr(have[j].start), Size: have[j].size(),
+				Where: have[j].text(), Want: "nothing there", Have: have[j].perms})
+			j++
+		}
+	}
+	return nil
+}
+
+func (v *verifier) mappingDiffers(want permissionSpan, have []permissionSpan) {
+	other := "nothing there"
+	for _, h := range have {
+		if h.start < want.end && want.start < h.end {
+			other = h.text() + " " + h.perms
+			break
+		}
+	}
+	v.note(Difference{Kind: DifferentMapping, Addr: evidence.Addr(want.start), Size: want.size(), Where: want.text(), Want: want.perms, Have: other})
+}
+
+func (s permissionSpan) text() string { return fmt.Sprintf("mapping %#x-%#x", s.start, s.end) }
+
+func appendSpan(list []permissionSpan, s permissionSpan) []permissionSpan {
+	if n := len(list); n > 0 && list[n-1].end == s.start && list[n-1].perms == s.perms {
+		list[n-1].end = s.end
+		return list
+	}
+	return append(list, s)
+}
+
+// compareMemory compares every byte that the core has, but for exclusions.
+func (v *verifier) compareMemory() error {
+	file, err := os.Open(v.c.core.CoreFile())
+	if err != nil {
+		return fmt.Errorf("replay: the recording's core: %w", err)
+	}
+	defer file.Close()
+	pieces, err := corePieces(file)
+	if err != nil {
+		return err
+	}
+	list := mergeExclusions(v.exclusions())
+	lost := make([]uint64, len(list))
+	var compared []piece
+	for _, p := range pieces {
+		compared = append(compared, p.without(list, func(i int, bytes uint64) { lost[i] += bytes })...)
+	}
+	v.tellExclusions(list, lost)
+	found, err := compareMemory(v.c.ctx, file, compared, v.c)
+	if err != nil {
+		return err
+	}
+	r := v.result
+	r.Ranges, r.Bytes, r.Compared = found.count, found.bytes, found.compared
+	for i, x := range found.runs {
+		if i == shownDifferences {
+			break
+		}
+		d := Difference{Kind: DifferentMemory, Addr: evidence.Addr(x.start), Size: x.size(), Where: v.place(x.start),
+			Want: hex.EncodeToString(x.want), Have: hex.EncodeToString(x.got)}
+		if x.unreadable != "" {
+			d.Have = "cannot be read: " + x.unreadable
+		}
+		r.Differences = append(r.Differences, d)
+	}
+	return nil
+}
+
+// corePieces are the bytes of memory that a core holds.
+func corePieces(file *os.File) ([]piece, error) {
+	f, err := elf.NewFile(file)
+	if err != nil {
+		return nil, inputf("replay: the recording's core: %w", err)
+	}
+	var pieces []piece
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD && p.Filesz > 0 {
+			pieces = append(pieces, piece{span{p.Vaddr, p.Vaddr + p.Filesz}, int64(p.Off)})
+		}
+	}
+	if len(pieces) == 0 {
+		return nil, inputf("replay: the recording's core holds no memory")
+	}
+	return pieces, nil
+}
+
+const whyEngine = "what records and what replays differ"
+
+// exclusions are what is not compared.
+func (v *verifier) exclusions() []exclusion {
+	list := []exclusion{{span{agent.EngineBase, agent.EngineStacks}, "the engine's range", whyEngine}}
+	for _, m := range v.maps {
+		switch {
+		case hidden(m.start, m.path) && strings.HasPrefix(m.path, "["):
+			list = append(list, exclusion{m.span, m.path, "the kernel's"})
+		case v.ofAgent(m):
+			list = append(list, exclusion{m.span, "the variables of " + filepath.Base(m.path), whyEngine})
+		}
+	}
+	return append(list, v.deadStacks()...)
+}
+
+// ofAgent reports whether a mapping has the library's writable data, where the
+// engine's variables are.
+func (v *verifier) ofAgent(m mapping) bool {
+	if m.perms[1] != 'w' {
+		return false
+	}
+	module := v.c.core.ModuleAt(evidence.Addr(m.start))
+	return module != nil && module.Path == string(v.c.stage().rec.Manifest.Agent.Path)
+}
+
+// deadStacks are the parts of the threads' stacks below what they use. Signals
+// leave their frames there, whenever they come.
+func (v *verifier) deadStacks() []exclusion {
+	var list []exclusion
+	for _, i := range sortedKeys(v.recorded) {
+		t := v.recorded[i]
+		low, high := t.raw.StackLow, t.raw.StackHigh
+		if m := v.c.core.MappingAt(t.Registers.SP()); i == 1 && m != nil && m.Path == "[stack]" {
+			low, high = uint64(m.Start), uint64(m.End)
+		}
+		sp := t.program().Rsp - redZone
+		if low == 0 || sp <= low || sp >= high {
+			continue // on a stack for handlers, or one that the program made
+		}
+		list = append(list, exclusion{span{low, sp}, fmt.Sprintf("the stack of thread %d below its stack pointer", i), "nobody uses it"})
+	}
+	return list
+}
+
+func (v *verifier) tellExclusions(list []exclusion, lost []uint64) {
+	index := map[string]int{}
+	for i, x := range list {
+		if lost[i] == 0 {
+			continue
+		}
+		j, ok := index[x.what]
+		if !ok {
+			j = len(v.result.Excluded)
+			index[x.what] = j
+			v.result.Excluded = append(v.result.Excluded, Exclusion{What: x.what, Why: x.why})
+		}
+		v.result.Excluded[j].Bytes += lost[i]
+	}
+}
+
+// place says what is at an address.
+func (v *verifier) place(addr uint64) string {
+	for _, i := range sortedKeys(v.recorded) {
+		if t := v.recorded[i]; addr >= t.raw.StackLow && addr < t.raw.StackHigh {
+			sp := t.program().Rsp
+			if addr >= sp {
+				return fmt.Sprintf("stack of thread %d, %d bytes above its stack pointer", i, addr-sp)
+			}
+			return fmt.Sprintf("stack of thread %d, %d bytes below its stack pointer", i, sp-addr)
+		}
+	}
+	if name := agentWindow(addr); name != "" {
+		return name
+	}
+	return v.c.core.Place(evidence.Addr(addr)).Text
+}
+
+// agentWindow names the windows of the agent's heap.
+func agentWindow(addr uint64) string {
+	if addr < agent.Base || addr >= agent.EngineBase {
+		return ""
+	}
+	name := ""
+	for _, w := range []struct {
+		offset uint64
+		name   string
+	}{
+		{agent.OffRoot, "the agent's root"}, {agent.OffHeaps, "the agent's heaps"}, {agent.OffThreads, "the agent's threads"},
+		{agent.OffSites, "the agent's sites"}, {agent.OffSpans, "the agent's spans"}, {agent.OffMeta, "the agent's slot words"},
+		{agent.OffObjects, "the agent's objects"},
+	} {
+		if addr-agent.Base >= w.offset {
+			name = fmt.Sprintf("%s+%#x", w.name, addr-agent.Base-w.offset)
+		}
+	}
+	return name
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,184 @@
+package replay
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+)
+
+const (
+	defaultSleeping  = 10 * time.Second
+	defaultComputing = 60 * time.Second
+	// watchInterval is how often is looked: seldom, for the replay needs the
+	// processor.
+	watchInterval = 200 * time.Millisecond
+)
+
+// watchdog sees to it that a replay ends. It looks at the process from another
+// kernel thread, and wakes the tracing one, which sleeps in wait4, by a stop.
+type watchdog struct {
+	sleeping, computing time.Duration
+	progress            func(done uint64)
+	done                <-chan struct{}
+
+	quit   chan struct{}
+	ended  sync.WaitGroup
+	once   sync.Once
+	paused atomic.Bool
+	// process is the one to look at.
+	process atomic.Pointer[watched]
+	// wake is why the tracing thread was woken.
+	wake atomic.Int32
+}
+
+type watched struct {
+	pid     int
+	control uint64
+}
+
+const (
+	wakeNone = iota
+	wakeSleeping
+	wakeComputing
+	wakeCancelled
+)
+
+func startWatchdog(c *controller) *watchdog {
+	w := &watchdog{sleeping: c.opts.Sleeping, computing: c.opts.Computing, done: c.ctx.Done(), quit: make(chan struct{})}
+	if w.sleeping == 0 {
+		w.sleeping = defaultSleeping
+	}
+	if w.computing == 0 {
+		times := c.rec.Manifest.Times
+		w.computing = defaultComputing + 5*time.Duration(times.UserNS+times.SystemNS)
+	}
+	if p := c.opts.Progress; p != nil {
+		w.progress = func(done uint64) { p(done, c.result.Total) }
+	}
+	w.process.Store(&watched{pid: c.pid})
+	w.ended.Go(w.run)
+	return w
+}
+
+func (w *watchdog) stop() {
+	w.once.Do(func() { close(w.quit) })
+	w.ended.Wait()
+}
+
+func (w *watchdog) pause()  { w.paused.Store(true) }
+func (w *watchdog) resume() { w.paused.Store(false) }
+
+// look changes what is looked at.
+func (w *watchdog) look(pid int, control uint64) { w.process.Store(&watched{pid, control}) }
+
+func (w *watchdog) run() {
+	tick := time.NewTicker(watchInterval)
+	defer tick.Stop()
+	var s watchState
+	s.start(time.Now())
+	for {
+		select {
+		case <-w.quit:
+			return
+		case <-w.done:
+			w.rouse(wakeCancelled)
+			return
+		case now := <-tick.C:
+			if w.paused.Load() {
+				s.start(now)
+				continue
+			}
+			p := w.process.Load()
+			s.see(now, p.consumed(), processorTime(p.pid))
+			if w.progress != nil {
+				w.progress(s.consumed)
+			}
+			switch {
+			case now.Sub(s.moved) > w.sleeping:
+				w.rouse(wakeSleeping)
+				return
+			case now.Sub(s.event) > w.computing:
+				w.rouse(wakeComputing)
+				return
+			}
+		}
+	}
+}
+
+// watchState is what was seen last.
+type watchState struct {
+	consumed uint64
+	time     uint64
+	event    time.Time // of the last event seen
+	moved    time.Time // of the last sign of life
+}
+
+func (s *watchState) start(now time.Time) { s.event, s.moved = now, now }
+
+func (s *watchState) see(now time.Time, consumed, time uint64) {
+	if consumed != s.consumed {
+		s.consumed, s.event, s.moved = consumed, now, now
+	}
+	if time != s.time {
+		s.time, s.moved = time, now
+	}
+}
+
+// rouse stops the process: SIGSTOP can be neither blocked nor ignored.
+func (w *watchdog) rouse(why int32) {
+	w.wake.Store(why)
+	unix.Kill(w.process.Load().pid, unix.SIGSTOP)
+}
+
+// woke reports whether a SIGSTOP is the watchdog's.
+func (w *watchdog) woke() bool { return w.wake.Load() != wakeNone }
+
+// consumed is the engine's count of events. A failed read is no progress.
+func (p *watched) consumed() uint64 {
+	if p.control == 0 {
+		return 0
+	}
+	var b [8]byte
+	local := []unix.Iovec{{Base: &b[0], Len: 8}}
+	remote := []unix.RemoteIovec{{Base: uintptr(p.control) + unsafe.Offsetof(agent.RawControl{}.Consumed), Len: 8}}
+	if n, err := unix.ProcessVMReadv(p.pid, local, remote, 0); err != nil || n != 8 {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// processorTime is utime and stime of proc_pid_stat(5), in ticks.
+func processorTime(pid int) uint64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	// The name, in parentheses, may have spaces and parentheses in it.
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	const user, system = 11, 12
+	if len(fields) <= system {
+		return 0
+	}
+	a, _ := strconv.ParseUint(string(fields[user]), 10, 64)
+	b, _ := strconv.ParseUint(string(fields[system]), 10, 64)
+	return a + b
+}
+
+// woken is for the tracing thread that the watchdog woke.
+func (c *controller) woken(t *thread) error {
+	why := c.watch.wake.Load()
+	if why == wakeCancelled {
+		return c.ctx.Err()
+	}
+	return c.stuck(t, why == wakeComputing)
+}
