@@ -55,13 +55,13 @@ func (s Stop) String() string {
 	return unix.SignalName(s.Signal)
 }
 
-// Wait waits for any stop of any thread or child. unix.ECHILD says that there
-// are none left.
-func Wait() (Stop, error) { return wait(-1, 0) }
+// Wait waits for any stop of any thread or child of this OnThread. unix.ECHILD
+// says that there are none left.
+func Wait() (Stop, error) { return wait(-1, noThread) }
 
 // Poll is Wait without waiting; found is false if there is nothing to report.
 func Poll() (stop Stop, found bool, err error) {
-	stop, err = wait(-1, unix.WNOHANG)
+	stop, err = wait(-1, noThread|unix.WNOHANG)
 	return stop, stop.TID != 0, err
 }
 
@@ -70,6 +70,10 @@ func WaitFor(tid int) (Stop, error) { return wait(tid, 0) }
 
 // WaitJob waits for a child that is not traced to end or to be stopped.
 func WaitJob(pid int) (Stop, error) { return wait(pid, unix.WUNTRACED) }
+
+// noThread is __WNOTHREAD: children of this process's other threads (os/exec,
+// another OnThread) are theirs to wait for.
+const noThread = 0x20000000
 
 func wait(tid, flags int) (Stop, error) {
 	for {
