@@ -27,6 +27,7 @@ const (
 	DiffersMapping  Reason = "mapping"  // memory cannot be had where it was
 	DiffersState    Reason = "state"    // the variable cannot be taken as it was
 	DiffersThread   Reason = "thread"   // a thread could not be created
+	DiffersLog      Reason = "log"      // the recording contradicts itself
 	DiffersFault    Reason = "fault"    // an instruction raised a signal
 	DiffersEnd      Reason = "end"      // the process ends otherwise
 )
@@ -34,7 +35,7 @@ const (
 var reasons = map[uint32]Reason{
 	agent.DiffersKind: DiffersKind, agent.DiffersObject: DiffersObject, agent.DiffersSite: DiffersSite,
 	agent.DiffersArgument: DiffersArgument, agent.DiffersData: DiffersData, agent.DiffersSkipped: DiffersSkipped,
-	agent.DiffersMapping: DiffersMapping, agent.DiffersState: DiffersState, agent.DiffersThread: DiffersThread,
+	agent.DiffersMapping: DiffersMapping, agent.DiffersState: DiffersState, agent.DiffersThread: DiffersThread, agent.DiffersLog: DiffersLog,
 }
 
 // DivergenceError says where and how a replay left the recorded way.
@@ -99,6 +100,8 @@ func (e *DivergenceError) replayed() string {
 		return fmt.Sprintf("in the replay the memory at %#x cannot be had (%v)", e.Want, errnoOf(e.Have))
 	case DiffersState:
 		return fmt.Sprintf("in the replay the variable is in another state (%#x, not %#x)%s", e.Have, e.Want, calledAt(e.GotAt))
+	case DiffersLog:
+		return "which contradicts itself: it was damaged"
 	case DiffersThread:
 		return fmt.Sprintf("in the replay the thread could not be created (%v)", errnoOf(e.Have))
 	}

@@ -1,7 +1,10 @@
 package replay
 
 import (
+	"encoding/binary"
 	"fmt"
+
+	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
 	"diagnose/internal/ptrace"
@@ -178,7 +181,8 @@ func (c *controller) eventAt(addr uint64) (*record.Event, error) {
 
 // writeSites appends to the patch table, at the control's count, those of the
 // recording that are for objects loaded by now. They are in the order in which
-// they were loaded.
+// they were loaded; behind those of one time come others, whose code is not
+// there or is another object's.
 func (c *controller) writeSites(control *agent.RawControl, from uint32) error {
 	sites := c.stage().sites
 	maps, err := readMaps(c.pid)
@@ -187,19 +191,48 @@ func (c *controller) writeSites(control *agent.RawControl, from uint32) error {
 	}
 	count := int(from)
 	for ; (count+1)*siteSize <= len(sites); count++ {
-		at := uint64(0)
-		for i := range 8 {
-			at |= uint64(sites[count*siteSize+i]) << (8 * i)
+		var site agent.RawSitePatch
+		if _, err := binary.Decode(sites[count*siteSize:], binary.LittleEndian, &site); err != nil {
+			return err
 		}
-		if !maps.executable(at) {
+		if !maps.executable(site.At) || !c.isSyscall(site.Resume) {
 			break
 		}
 	}
+	table := sites[int(from)*siteSize : count*siteSize]
 	control.PatchCount = uint32(count)
-	if uint32(count) == from {
+	if len(table) == 0 {
 		return nil
 	}
-	at := control.Patches + uint64(from)*siteSize
-	_, err = c.memory.WriteAt(sites[int(from)*siteSize:count*siteSize], int64(at))
+	at := agent.EngineSites + uint64(from)*siteSize
+	if _, err := c.memory.WriteAt(table, int64(at)); err == nil {
+		return nil
+	}
+	if err := c.mapSites(at, uint64(len(table))); err != nil {
+		return err
+	}
+	_, err = c.memory.WriteAt(table, int64(at))
 	return err
+}
+
+// isSyscall reports whether a system call's instruction ends at an address.
+func (c *controller) isSyscall(resume uint64) bool {
+	var code [2]byte
+	_, err := c.memory.ReadAt(code[:], int64(resume-2))
+	return err == nil && code == [2]byte{0x0f, 0x05}
+}
+
+// mapSites makes room for a table that is larger than the engine's.
+func (c *controller) mapSites(at, length uint64) error {
+	const step, page = 16 << 20, 4096
+	start, end := (at+page-1)/page*page, (at+length+step-1)/step*step
+	got, err := ptrace.SystemCall(c.pid, unix.SYS_MMAP, start, end-start, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED_NOREPLACE, ^uint64(0), 0)
+	if err != nil {
+		return err
+	}
+	if got < 0 && got != -int64(unix.EEXIST) {
+		return fmt.Errorf("replay: memory for the patch table: %w", unix.Errno(-got))
+	}
+	return nil
 }
