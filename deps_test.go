@@ -29,7 +29,7 @@ var allowed = map[string]string{
 	"internal/gocore": "",
 	"internal/driver": "agent image image/object image/debuginfo image/value unwind canary quarantine staticscan failure internal/gocore",
 	"reports":         "",
-	"cmd/diagnose":    "agent internal/driver reports",
+	"cmd/diagnose":    "agent internal/driver record reports",
 
 	// Tools and test support: nothing above imports them outside its tests.
 	"internal/schemagen":    "reports",

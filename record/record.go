@@ -22,7 +22,7 @@ type Options struct {
 	// Path is the program's file, Args its arguments with args[0].
 	Path string
 	Args []string
-	// Environ is the program's environment without what recording adds.
+	// Environ is the program's environment, as agent.RecordEnvironment makes it.
 	Environ []string
 	// Library is the recording library's path (agent.RecordLibrary).
 	Library string
@@ -92,7 +92,7 @@ func (o *Options) order() (*order, error) {
 		return nil, fmt.Errorf("record: %w", err)
 	}
 	w := &order{Path: Text(o.Path), Library: Text(o.Library), Output: Text(base), Args: Texts(o.Args),
-		Environ: Texts(Environment(o.Environ, o.Library)), Group: unix.Getpgrp(), Portable: o.Portable, All: o.All,
+		Environ: Texts(o.Environ), Group: unix.Getpgrp(), Portable: o.Portable, All: o.All,
 		MaxSize: o.MaxSize, Producer: o.Producer}
 	for _, s := range o.Ignored {
 		if n, ok := s.(syscall.Signal); ok {

@@ -112,4 +112,6 @@ func gone(tid int) bool {
 // asRegsets lets the writer of cores read registers.
 type asRegsets struct{}
 
-func (asRegsets) Regset(tid int, note uint32) ([]byte, error) { return ptrace.GetRegset(tid, int(note)) }
+func (asRegsets) Regset(tid int, note uint32) ([]byte, error) {
+	return ptrace.GetRegset(tid, int(note))
+}

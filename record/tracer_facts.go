@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image/object"
 )
@@ -261,8 +262,8 @@ func unrecordable(pid int) string {
 	if err != nil {
 		return err.Error()
 	}
-	if !strings.Contains("\x00"+string(environ), "\x00"+Variable+"=") {
-		return fmt.Sprintf("%s was started without %s in its environment", filepath.Base(name), Variable)
+	if !strings.Contains("\x00"+string(environ), "\x00"+agent.RecordVariable+"=") {
+		return fmt.Sprintf("%s was started without %s in its environment", filepath.Base(name), agent.RecordVariable)
 	}
 	return ""
 }

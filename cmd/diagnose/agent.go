@@ -42,7 +42,7 @@ func newAgentPath() *cobra.Command {
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
-			path, err := buildAgent(c)
+			path, err := buildAgent(c, agent.BuildOptions{})
 			if err != nil {
 				return err
 			}
@@ -78,13 +78,13 @@ func noArguments(c *cobra.Command, args []string) error {
 
 // buildAgent returns the path of the library, and tells the user if it is not
 // where it should be.
-func buildAgent(c *cobra.Command) (string, error) {
+func buildAgent(c *cobra.Command, options agent.BuildOptions) (string, error) {
 	progress, said := newProgress(os.Stderr), make(chan struct{})
 	timer := time.AfterFunc(progressDelay, func() {
 		progress.say("compiling the agent, once")
 		close(said)
 	})
-	built, err := agent.Build(c.Context(), agent.BuildOptions{})
+	built, err := agent.Build(c.Context(), options)
 	if !timer.Stop() {
 		<-said
 		progress.clear()

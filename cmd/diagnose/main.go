@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"diagnose/internal/driver"
+	"diagnose/record"
 	"diagnose/reports"
 )
 
@@ -26,6 +27,7 @@ const (
 )
 
 func main() {
+	record.Init()
 	if os.Getenv("GOGC") == "" {
 		// A report is over before what is not collected meanwhile adds up.
 		debug.SetGCPercent(150)

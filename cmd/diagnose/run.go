@@ -120,7 +120,7 @@ func (f *runFlags) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return &driver.InputError{Err: err}
 	}
-	library, err := buildAgent(c)
+	library, err := buildAgent(c, agent.BuildOptions{})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/internal/driver"
+	"diagnose/record"
+)
+
+// recordFlags are what the command line of record says.
+type recordFlags struct {
+	output    string
+	portable  bool
+	all       bool
+	repeat    int
+	untilFail bool
+	maxSize   int
+}
+
+func newRecord() *cobra.Command {
+	f := &recordFlags{}
+	c := &cobra.Command{
+		Use:   "record [flags] -- PROGRAM [ARGUMENT...]",
+		Short: "Run a program and record what it takes to run it again, identically",
+		Long: `record runs a program on all processors and records the order of its threads'
+synchronisation, what it got from the kernel, and its signals. 'diagnose replay'
+runs it again from that, to the same end, as often as needed.
+
+The program has the standard streams, signals and exit status of the command, as
+if it ran by itself. At the end a line on standard error says what was kept. By
+default the recording of a run is kept that failed: that a signal ended, that
+exited with a status other than 0, or whose heap holds evidence of a
+corruption. Others are dropped. A run has failed, too, if one of its child
+processes crashed.
+
+A recording is a directory, DIR/PROGRAM-0001-SIGSEGV: the name says how the
+program ended (SIGABRT, exit-1, heap, child-SIGSEGV, passed). While the program
+runs it is DIR/.PROGRAM-0001-running. It holds all that the program read,
+secrets as well, and only you may read it. Child processes have recordings of
+their own in it. Those that outlive the program, as daemons do, are recorded
+until they end, while record ends with the program.
+
+Programs that are statically linked, or gain rights when they are run, cannot
+be recorded. As child processes they run unrecorded. A program that is set-user-ID
+gains no rights while it is recorded, unless by root.
+
+` + recordEnvironment + `
+Exit status: that of the program, 128 and the number of the signal that ended
+it; with --repeat, that of the first run that failed, or else of the last; or
+
+      1  the tool itself failed
+      2  the command line is wrong
+      3  the program cannot be run, or cannot be recorded here`,
+		Example: `  diagnose record -- ./server --port 8080
+  diagnose record --output /var/tmp/recordings --all -- make check
+  diagnose record --repeat 1000 --until-fail -- ./flaky`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("nothing to record: give a program, as in '%s -- ./server' (see '%s --help')", c.CommandPath(), c.CommandPath())
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+		RunE: f.run,
+	}
+	f.register(c)
+	return c
+}
+
+const recordEnvironment = `Environment:
+
+    DIAGNOSE_OPTIONS    options of the agent, see 'diagnose run'
+    LD_PRELOAD          other libraries to load; the agent is put before them
+    CC                  the compiler that builds the agent, if it is not cc
+    XDG_CACHE_HOME      where the agent is kept, ~/.cache unless it is set
+`
+
+func (f *recordFlags) register(c *cobra.Command) {
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.SetInterspersed(false) // what follows the program is its own
+	flags.StringVarP(&f.output, "output", "o", "recordings", "`directory` that recordings are made in; it is created")
+	flags.BoolVar(&f.portable, "portable", false, "bring along the program, its libraries and the files that it maps")
+	flags.BoolVar(&f.all, "all", false, "keep the recordings of runs that passed as well")
+	flags.IntVar(&f.repeat, "repeat", 0, "run `N` times; keep the first recording that failed and the last that passed")
+	flags.BoolVar(&f.untilFail, "until-fail", false, "with --repeat: stop at the first run that fails; without: repeat until then")
+	flags.IntVar(&f.maxSize, "max-size", 0, "end the recording of a process at so many `MiB` of log; the program goes on")
+	must(c.MarkFlagDirname("output"))
+	for _, name := range []string{"repeat", "max-size"} {
+		complete(c, name, cobra.NoFileCompletions)
+	}
+}
+
+func (f *recordFlags) run(c *cobra.Command, args []string) error {
+	if f.repeat < 0 || f.maxSize < 0 {
+		return usagef("--repeat and --max-size take no negative numbers (see '%s --help')", c.CommandPath())
+	}
+	target, err := agent.FindTarget(args[0])
+	if err != nil {
+		return &driver.InputError{Err: err}
+	}
+	library, err := buildAgent(c, agent.BuildOptions{Recording: true})
+	if err != nil {
+		return err
+	}
+	for _, warning := range target.Warnings {
+		say("warning: " + warning)
+	}
+	if err := c.Context().Err(); err != nil {
+		return err // interrupted before there was a program to pass it to
+	}
+	settings := agent.ParseOptions(os.Getenv(agent.OptionsVariable))
+	r := &recorder{flags: f, options: record.Options{
+		Path: target.Path, Args: args, Environ: agent.RecordEnvironment(os.Environ(), library, settings), Library: library,
+		Output: f.output, Portable: f.portable, All: f.all || f.again(), MaxSize: int64(f.maxSize) << 20,
+		Ignored: keepIgnored(), Producer: version(), Warn: func(text string) { say("warning: " + text) },
+	}}
+	stop := r.catch()
+	defer stop()
+	if f.again() {
+		return r.repeat()
+	}
+	result, err := r.once()
+	if err != nil {
+		return err
+	}
+	say(r.summary(&result))
+	return &endedError{result.Status}
+}
+
+// again reports whether there may be more than one run.
+func (f *recordFlags) again() bool { return f.repeat > 0 || f.untilFail }
+
+// recorder records runs of one program.
+type recorder struct {
+	flags   *recordFlags
+	options record.Options
+	// interrupted: somebody wants no more runs.
+	interrupted chan struct{}
+}
+
+// catch passes on the signals that the program does not get by itself.
+func (r *recorder) catch() (stop func()) {
+	caught, passed := make(chan os.Signal, 64), make(chan os.Signal)
+	r.options.Signals, r.interrupted = passed, make(chan struct{}, 1)
+	signal.Notify(caught, forwarded(r.options.Ignored)...)
+	ended := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case s := <-caught:
+				if s == unix.SIGINT || s == unix.SIGTERM || s == unix.SIGHUP || s == unix.SIGQUIT {
+					select {
+					case r.interrupted <- struct{}{}:
+					default:
+					}
+				}
+				if fromTerminal(s) {
+					continue
+				}
+				select {
+				case passed <- s:
+				case <-ended:
+					return
+				}
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return func() { signal.Stop(caught); close(ended) }
+}
+
+// once: an interruption is the program's matter.
+func (r *recorder) once() (record.Result, error) {
+	result, err := record.Run(context.Background(), r.options)
+	var start *record.StartError
+	var unsupported *record.UnsupportedError
+	if errors.As(err, &start) || errors.As(err, &unsupported) {
+		err = &driver.InputError{Err: err}
+	}
+	return result, err
+}
+
+// summary is the one line about a run.
+func (r *recorder) summary(result *record.Result) string {
+	switch {
+	case result.Dir == "" && result.Failed:
+		return "the program " + result.Why + "; nothing was kept"
+	case result.Dir == "":
+		return "the program passed, its recording was dropped (--all keeps it)"
+	case result.Running > 0 && !result.Failed && !r.options.All:
+		return fmt.Sprintf("the program passed and left %s, still recorded in %s", plural(result.Running, "process"), shellQuote(relative(result.Dir)))
+	}
+	how := "passed"
+	if result.Failed {
+		how = result.Why
+	}
+	text := fmt.Sprintf("the program %s; to see it again: diagnose replay %s", how, shellQuote(relative(result.Dir)))
+	if result.Running > 0 {
+		text += fmt.Sprintf(" (%s still recorded)", plural(result.Running, "process"))
+	}
+	return text
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun + ", which is"
+	}
+	return fmt.Sprintf("%d %ses, which are", n, noun)
+}
+
+// relative is the shorter way to name what lies below this directory.
+func relative(path string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	short, err := filepath.Rel(here, path)
+	if err != nil || len(short) > len(path) || !filepath.IsLocal(short) {
+		return path
+	}
+	return short
+}
