@@ -32,3 +32,7 @@ DG_EXPORT uint64_t diagnose_agent_root;
 #include "malloc.c"
 #include "load.c"
 #include "cxx.c"
+
+#ifdef DG_RECORD
+#include "wrap_start.c"
+#endif

@@ -9,6 +9,9 @@
 #include <stdint.h>
 
 #include "layout.h"
+#ifdef DG_RECORD
+#include "engine.h"
+#endif
 
 #define DG_EXPORT __attribute__((visibility("default")))
 #define DG_LIKELY(x) __builtin_expect(!!(x), 1)
@@ -51,6 +54,7 @@ static void dg_let_go(enum dg_level level);
 static bool dg_lock(void); /* the super-heap's */
 static void dg_unlock(void);
 static uint32_t dg_tid(void);
+static uint32_t dg_pid(void);
 
 /* thread.c: the calling thread's heap, NULL before dg_attach and after the
  * thread's end. A call that finds it NULL, or busy because it interrupts a call

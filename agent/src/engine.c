@@ -33,45 +33,26 @@ DG_ASSERT_AT(dg_stub, kind, 32);
 #include "engine_turn.c"
 #include "engine_counter.c"
 
-/* The parts, in the order in which they build on each other. */
-#if __has_include("engine_signal.c")
-#include "engine_signal.c"
-#else
-void dg_leave(struct dg_frame *f)
+/* The parts, in the order in which they build on each other. An include takes
+ * the place of what stands in for the part. */
+
+void dg_leave(struct dg_frame *f) /* engine_signal.c */
 {
 	(void)f;
 	dg_me->pending = 0;
 }
-#endif
-#if __has_include("engine_sync.c")
-#include "engine_sync.c"
-#endif
-#if __has_include("engine_memory.c")
-#include "engine_memory.c"
-#endif
-#if __has_include("engine_patch.c")
-#include "engine_patch.c"
-#else
-static void dg_patch_sites(void)
+
+static void dg_patch_sites(void) /* engine_patch.c */
 {
 }
-#endif
+
 #include "engine_start.c"
-#if __has_include("engine_thread.c")
-#include "engine_thread.c"
-#endif
-#if __has_include("engine_fork.c")
-#include "engine_fork.c"
-#endif
-#if __has_include("engine_syscall.c")
-#include "engine_syscall.c"
-#else
-void dg_system_call(struct dg_frame *f)
+
+void dg_system_call(struct dg_frame *f) /* engine_syscall.c */
 {
 	f->rax = (uint64_t)dg_sys((long)f->rax, (long)f->rdi, (long)f->rsi, (long)f->rdx, (long)f->r10, (long)f->r8,
 				  (long)f->r9);
 }
-#endif
 
 typedef void dg_operation(struct dg_frame *);
 

@@ -32,6 +32,10 @@ extern __thread struct dg_rthread *dg_me DG_HIDDEN __attribute__((tls_model("ini
  * calls the real function. */
 extern uint32_t dg_mode DG_HIDDEN;
 
+/* More threads than one, as far as the calling thread's events tell: what libc
+ * serialises by locks of its own is an event then. */
+extern uint32_t dg_many DG_HIDDEN;
+
 /* ---- entry.S ---- */
 
 /* Runs operation op (enum dg_op) on the engine's stack: dg_call_table[op](frame).
@@ -122,13 +126,10 @@ static void dg_tcb_write(uint32_t tid); /* replay: gives the calling thread's co
 static bool dg_engine_forked(void);
 /* engine_patch.c: patches control.patches from patches_done to patch_count. */
 static void dg_patch_sites(void);
+void dg_identify(void) DG_HIDDEN; /* wrap_start.c: gives the heap the recorded pid and tid */
 void dg_engine_start(void) DG_HIDDEN; /* the first constructor (-z initfirst); sets dg_mode and dg_me */
 
 /* ---- engine_thread.c ---- */
-
-/* More threads than one, as far as the calling thread's events tell: what libc
- * serialises by locks of its own is an event then. */
-extern uint32_t dg_many DG_HIDDEN;
 
 /* Around a clone with CLONE_THREAD, in its stub, before and after the
  * instruction. dg_thread_cloning makes the thread known to the engine, in the
@@ -159,7 +160,25 @@ void dg_leave(struct dg_frame *f) DG_HIDDEN;
  * call is made once more. */
 static bool dg_interrupted(void);
 static void dg_again(struct dg_frame *f);
-/* rt_sigaction, rt_sigprocmask, rt_sigsuspend and the like, of the table. */
+/* Replay: at the end of dg_event_take. What comes next for this thread may be a
+ * signal: then dg_leave has one to deliver, or the controller is asked to place it. */
+static void dg_signal_upcoming(void);
+/* Once, in the main thread, before anything else of the process runs. */
+static void dg_signal_start(struct dg_rthread *me);
+/* In every thread, the main one included, before its first event: the kernel's
+ * signal frames go to the thread's slot from now on. dg_me is set, me->inside is
+ * not 0, the program's stack is known. */
+static void dg_signal_thread_start(struct dg_rthread *me);
+/* Behind its last event, when dg_me is to become NULL. */
+static void dg_signal_thread_end(struct dg_rthread *me);
+/* In a fork's child: what was kept is the parent's. */
+static void dg_signal_forked(struct dg_rthread *me);
+/* The calls of class DG_CALL_SIGNAL: rt_sigaction, rt_sigprocmask, sigaltstack,
+ * rt_sigsuspend, pause; makes, logs and replays them. The ticket of a call that
+ * sends a signal (kill, tgkill, tkill, rt_sigqueueinfo, rt_tgsigqueueinfo) must
+ * be taken before it is made: what was done before is seen by the handler. */
+struct dg_call;
+static void dg_signal_call(struct dg_frame *f, const struct dg_call *c);
 
 /* ---- engine_syscall.c, engine_patch.c: how a system call comes here ----
  *

@@ -359,6 +359,7 @@ __attribute__((constructor(101))) void dg_engine_start(void)
 		return;
 	}
 	dg_engine(DG_OP_START, 0, 0, 0, 0, 0);
+	dg_identify();
 }
 
 /* ---- a fork's child ---- */

@@ -26,19 +26,38 @@ static const uint32_t *dg_control_block(uint32_t at)
 	return (const uint32_t *)((uintptr_t)__builtin_thread_pointer() + at);
 }
 
+/* Of a replay: the recorded ones. The engine has started, or there is none. */
+static uint32_t dg_kernel_tid(void)
+{
+#ifdef DG_RECORD
+	if (dg_me)
+		return dg_me->tid;
+#endif
+	return (uint32_t)dg_sys0(SYS_gettid);
+}
+
+static uint32_t dg_pid(void)
+{
+#ifdef DG_RECORD
+	if (dg_mode)
+		return DG_CONTROL->pid;
+#endif
+	return (uint32_t)dg_sys0(SYS_getpid);
+}
+
 static uint32_t dg_tid(void)
 {
 	if (DG_UNLIKELY(!dg_own_tid) && dg_tid_field)
 		dg_own_tid = *dg_control_block(dg_tid_field);
 	if (DG_UNLIKELY(!dg_own_tid))
-		dg_own_tid = (uint32_t)dg_sys0(SYS_gettid);
+		dg_own_tid = dg_kernel_tid();
 	return dg_own_tid;
 }
 
 /* In the main thread. Two words of that value teach nothing. */
 static void dg_tid_learn(void)
 {
-	uint32_t tid = (uint32_t)dg_sys0(SYS_gettid), found = 0, times = 0;
+	uint32_t tid = dg_kernel_tid(), found = 0, times = 0;
 
 	for (uint32_t at = 0; at < DG_CONTROL_BLOCK; at += 4)
 		if (*dg_control_block(at) == tid) {

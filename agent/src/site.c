@@ -152,9 +152,9 @@ struct dg_walk {
 
 /* The frame of the program's call at `slot`, its registers as they were then:
  * the agent's own frames are unwound first, because they may have used rbp. */
-static __attribute__((noinline)) struct dg_frame dg_frame_at(const uint64_t *slot)
+static __attribute__((noinline)) struct dg_stack_frame dg_frame_at(const uint64_t *slot)
 {
-	struct dg_frame f = { .exact = true }, own;
+	struct dg_stack_frame f = { .exact = true }, own;
 
 	__asm__ volatile("lea 0(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2"
 			 : "=r"(f.pc), "=r"(f.sp), "=r"(f.bp));
@@ -167,7 +167,7 @@ static __attribute__((noinline)) struct dg_frame dg_frame_at(const uint64_t *slo
 	if (own.slot == (uint64_t)slot)
 		return own;
 	/* Not met: without rbp, as far as that leads. */
-	f = (struct dg_frame){ .pc = *slot, .sp = (uint64_t)(slot + 1), .slot = (uint64_t)slot };
+	f = (struct dg_stack_frame){ .pc = *slot, .sp = (uint64_t)(slot + 1), .slot = (uint64_t)slot };
 	return f;
 }
 
@@ -178,7 +178,7 @@ static bool dg_slot_on_stack(const uint64_t *slot)
 
 static __attribute__((noinline)) void dg_walk_from(struct dg_walk *walk, const uint64_t *slot, uint32_t limit)
 {
-	struct dg_frame f;
+	struct dg_stack_frame f;
 
 	*walk = (struct dg_walk){ .frames = 1, .pc = { *slot } };
 	if (limit == 1 || !dg_slot_on_stack(slot))
@@ -399,7 +399,7 @@ static DG_COLD uint32_t dg_site_miss(const uint64_t *slot)
 
 static DG_COLD uint32_t dg_stack_at(const uint64_t *slot, uint64_t *pc, uint32_t limit)
 {
-	struct dg_frame f;
+	struct dg_stack_frame f;
 	uint32_t n = 0;
 
 	if (!limit)

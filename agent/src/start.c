@@ -57,7 +57,7 @@ static DG_COLD bool dg_start_once(void)
 	if (!dg_map_root())
 		return false;
 	dg_root->options = options;
-	dg_root->pid = (uint32_t)dg_sys0(SYS_getpid);
+	dg_root->pid = dg_pid();
 	if (!dg_heaps_start())
 		return false;
 	dg_sites_start();

@@ -165,7 +165,7 @@ static void dg_thread_end(void *rounds)
 static void dg_after_fork_child(void)
 {
 	dg_inherit_locks();
-	dg_root->pid = (uint32_t)dg_sys0(SYS_getpid);
+	dg_root->pid = dg_pid();
 	for (uint64_t i = 1; i < dg_root->heaps.used; i++) {
 		struct dg_heap *h = dg_heap_number(i);
 

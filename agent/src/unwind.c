@@ -17,7 +17,7 @@ extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
 
 /* rbp is only good while it is known; a frame that needs it otherwise ends
  * the walk. */
-struct dg_frame {
+struct dg_stack_frame {
 	uint64_t pc, sp, bp;
 	uint64_t slot; /* where pc stands on the stack */
 	bool bp_known, exact; /* exact: pc itself was interrupted, it follows no call */
@@ -178,7 +178,7 @@ static uint64_t dg_word_at(uint64_t address)
  * return address (struct ucontext of the x86-64 kernel). */
 enum { DG_UC_RBP = 40 + 10 * 8, DG_UC_RSP = 40 + 15 * 8, DG_UC_RIP = 40 + 16 * 8 };
 
-static bool dg_step_signal(struct dg_frame *f)
+static bool dg_step_signal(struct dg_stack_frame *f)
 {
 	uint64_t context = f->sp;
 
@@ -196,7 +196,7 @@ static bool dg_step_signal(struct dg_frame *f)
 /* Code without call frame information, such as a JIT's, if it keeps frame
  * pointers: believed only where the next frame's pointer or return address
  * bears it out. */
-static bool dg_step_frame_pointer(struct dg_frame *f)
+static bool dg_step_frame_pointer(struct dg_stack_frame *f)
 {
 	uint64_t bp = f->bp, next, pc;
 	bool mapped;
@@ -216,7 +216,7 @@ static bool dg_step_frame_pointer(struct dg_frame *f)
 	return true;
 }
 
-static bool dg_cfa_of(const struct dg_frame *f, struct dg_rule rule, uint64_t *cfa)
+static bool dg_cfa_of(const struct dg_stack_frame *f, struct dg_rule rule, uint64_t *cfa)
 {
 	uint64_t offset = (uint64_t)(int64_t)rule.cfa_offset;
 
@@ -245,7 +245,7 @@ static DG_COLD bool dg_no_object(uint64_t pc)
 }
 
 /* From a frame to its caller's; false at the end of what can be known. */
-static bool dg_step(struct dg_frame *f)
+static bool dg_step(struct dg_stack_frame *f)
 {
 	struct dg_rule rule = dg_rule_at(f->exact ? f->pc : f->pc - 1);
 	uint64_t cfa, saved;
@@ -291,7 +291,7 @@ static void dg_find_libc(void)
 
 /* Whether nothing but the start of the program or of the thread is left: up to
  * two functions of libc, and the outermost frame. */
-static bool dg_is_start(struct dg_frame f)
+static bool dg_is_start(struct dg_stack_frame f)
 {
 	for (unsigned i = 0; i < 3 && dg_in_libc(f.pc); i++)
 		if (!dg_step(&f))
