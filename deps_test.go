@@ -29,12 +29,13 @@ var allowed = map[string]string{
 	"internal/gocore": "",
 	"internal/driver": "agent image image/object image/debuginfo image/value unwind canary quarantine staticscan failure internal/gocore",
 	"reports":         "",
-	"cmd/diagnose":    "agent internal/driver record reports",
+	"cmd/diagnose":    "agent internal/driver record replay reports",
 
 	// Tools and test support: nothing above imports them outside its tests.
 	"internal/schemagen":    "reports",
 	"internal/crashtest":    "",
 	"internal/realprograms": "",
+	"internal/recordtest":   "agent record replay",
 	"bench":                 "",
 	"bench/heap":            "agent",
 }

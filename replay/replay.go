@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -44,7 +45,7 @@ type Hook struct {
 }
 
 // ErrEnough is what a Hook returns to end the replay there.
-var ErrEnough = fmt.Errorf("replay: stopped on request")
+var ErrEnough = errors.New("replay: stopped on request")
 
 // EndKind is how far a replay came.
 type EndKind string
@@ -211,7 +212,7 @@ func (c *controller) finish() error {
 		}
 		r.Times.Verify = time.Since(started)
 	}
-	if c.opts.AtEnd == nil {
+	if c.opts.AtEnd == nil || c.detached {
 		return nil
 	}
 	s, err := c.stopped(c.end.thread)
@@ -219,7 +220,10 @@ func (c *controller) finish() error {
 		return err
 	}
 	defer s.close()
-	return c.opts.AtEnd(s)
+	if err := c.opts.AtEnd(s); !errors.Is(err, ErrEnough) {
+		return err
+	}
+	return nil
 }
 
 // kill ends the process, and waits until it is gone.

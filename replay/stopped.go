@@ -47,6 +47,18 @@ func (s *Stopped) Process() (*image.Process, error) {
 	return s.process, err
 }
 
+// Stack names the frames of the thread that was waited for, innermost first.
+func (s *Stopped) Stack() ([]string, error) {
+	if s.thread == nil {
+		return nil, nil
+	}
+	p, err := s.Process()
+	if err != nil {
+		return nil, err
+	}
+	return stackOf(p, s.thread.index), nil
+}
+
 func (s *Stopped) close() {
 	if s.process != nil {
 		s.process.Close()

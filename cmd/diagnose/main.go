@@ -13,6 +13,7 @@ import (
 
 	"diagnose/internal/driver"
 	"diagnose/record"
+	"diagnose/replay"
 	"diagnose/reports"
 )
 
@@ -22,6 +23,8 @@ const (
 	exitInternal = 1
 	exitUsage    = 2
 	exitInput    = 3
+	// exitNotReplayed is for a replay that is not as the recording.
+	exitNotReplayed = 4
 	// exitInterrupted is what a shell reports for a program that SIGINT ended.
 	exitInterrupted = 130
 )
@@ -52,6 +55,10 @@ func run(args []string) int {
 	if errors.As(err, &ended) {
 		return ended.repeat()
 	}
+	var differs *notReplayedError
+	if errors.As(err, &differs) {
+		return exitNotReplayed
+	}
 	// Errors name files and programs of the target's choice.
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		fmt.Fprintln(os.Stderr, "diagnose:", reports.Clean(line))
@@ -63,10 +70,11 @@ func run(args []string) int {
 func exitStatus(err error) int {
 	var input *driver.InputError
 	var usage *usageError
+	var recording *replay.InputError
 	switch {
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.As(err, &input):
+	case errors.As(err, &input), errors.As(err, &recording):
 		return exitInput
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"diagnose/evidence"
+	"diagnose/record"
+	"diagnose/replay"
+	"diagnose/reports"
+)
+
+// replayFlags are what the command line of replay says.
+type replayFlags struct {
+	verify, echo, gdb bool
+	until             string
+	wait              time.Duration
+	format            string
+}
+
+func newReplay() *cobra.Command {
+	f := &replayFlags{}
+	c := &cobra.Command{
+		Use:   "replay RECORDING",
+		Short: "Run a recording again, identically, to its end",
+		Long: `replay runs a recorded program again, one thread at a time, to the same end:
+with the same addresses, values and order of events. Nothing leaves it: what the
+program would write or send is compared with the recording and dropped.
+
+RECORDING is a directory that 'diagnose record' made. The program and its
+libraries must still be those that were recorded.
+
+--verify compares the end with the recorded one, byte by byte: registers,
+stacks, heap and globals of all threads. If the replay leaves the recorded way,
+replay says which event of which thread differed, and how.
+
+A MOMENT is THREAD:EVENT[:PC[:COUNT]]: the thread's number, the number of its
+last event, and there the address PC when it is reached for the COUNT-th time.
+Reports name moments, and 'diagnose recording show --events' lists the events.
+
+Exit status:
+
+      0  the replay came to the recorded end, or to the moment; with --verify
+         it is identical
+      1  the tool itself failed
+      2  the command line is wrong
+      3  the recording cannot be used here: it is damaged, or the program changed
+      4  the replay left the recorded way, got stuck or is not identical
+    130  it was interrupted`,
+		Example: `  diagnose replay recordings/server-0001-SIGSEGV --verify
+  diagnose replay recordings/server-0001-SIGSEGV --gdb
+  diagnose replay recordings/server-0001-SIGSEGV --until 3:1204 --gdb`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("replay takes one recording, not %d (see '%s --help')", len(args), c.CommandPath())
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.BoolVar(&f.verify, "verify", false, "compare the end with the recorded one")
+	flags.BoolVar(&f.echo, "echo", false, "show what the program writes to its standard output and error, on standard error")
+	flags.StringVar(&f.until, "until", "", "stop at a `moment`")
+	flags.BoolVar(&f.gdb, "gdb", false, "leave the process to gdb, at the moment or at the end")
+	flags.DurationVar(&f.wait, "wait", 0, "give up after so much `time` without an event; 10s while all threads sleep and at least 1m while one computes, unless it is set")
+	flags.StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of the result: text, json")
+	complete(c, "format", cobra.FixedCompletions([]string{string(reports.Text), string(reports.JSON)}, cobra.ShellCompDirectiveNoFileComp))
+	complete(c, "until", cobra.NoFileCompletions)
+	complete(c, "wait", cobra.NoFileCompletions)
+	return c
+}
+
+func (f *replayFlags) run(c *cobra.Command, dir string) error {
+	if f.format != string(reports.Text) && f.format != string(reports.JSON) {
+		return usagef("--format takes text or json, not %q (see '%s --help')", f.format, c.CommandPath())
+	}
+	if f.wait < 0 {
+		return usagef("--wait takes a time such as 30s, not %v", f.wait)
+	}
+	if f.verify && f.until != "" {
+		return usagef("--verify and --until exclude each other: only the end was recorded")
+	}
+	rec, err := openRecording(dir)
+	if err != nil {
+		return err
+	}
+	defer rec.Close()
+	report := &replayReport{Recording: dir}
+	options, err := f.options(c.Context(), rec, report)
+	if err != nil {
+		return err
+	}
+	progress := newProgress(os.Stderr)
+	options.Progress = func(done, total uint64) {
+		progress.say(fmt.Sprintf("replaying, %d of %d events", done, total))
+	}
+	result, err := replay.Run(c.Context(), rec, options)
+	progress.clear()
+	if result == nil {
+		return err
+	}
+	report.fill(result, err)
+	if err := report.write(c.OutOrStdout(), f.format); err != nil {
+		return err
+	}
+	if err == nil && report.identical() {
+		return nil
+	}
+	return &notReplayedError{}
+}
+
+// notReplayedError is of a replay that ran and did not come to the recorded
+// end; the report has said it.
+type notReplayedError struct{}
+
+func (*notReplayedError) Error() string { return "the replay is not identical" }
+
+// openRecording opens a recording's directory, and helps those who name the
+// one above.
+func openRecording(dir string) (*record.Recording, error) {
+	rec, err := record.Open(dir)
+	if err == nil {
+		return rec, nil
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		if found, _ := filepath.Glob(filepath.Join(dir, "*", record.ManifestName)); len(found) > 0 {
+			var names []string
+			for _, path := range found[:min(len(found), 5)] {
+				names = append(names, filepath.Dir(path))
+			}
+			err = fmt.Errorf("%s is no recording; there are some in it: %s", dir, strings.Join(names, ", "))
+		}
+	}
+	return nil, &replay.InputError{Err: err}
+}
+
+func (f *replayFlags) options(ctx context.Context, rec *record.Recording, report *replayReport) (replay.Options, error) {
+	o := replay.Options{Verify: f.verify, Sleeping: f.wait, Computing: f.wait}
+	if f.echo {
+		o.Echo = os.Stderr
+	}
+	at := func(s *replay.Stopped) error {
+		report.at(s)
+		if !f.gdb {
+			return nil
+		}
+		return s.HandOver(func(pid int) error { return waitForDebugger(ctx, pid, rec) })
+	}
+	if f.until == "" {
+		o.AtEnd = at
+		return o, nil
+	}
+	moment, err := evidence.ParseMoment(f.until)
+	if err != nil {
+		return o, usagef("--until: %w", err)
+	}
+	o.Hooks = []replay.Hook{{At: moment, Do: func(s *replay.Stopped) error {
+		if err := at(s); err != nil {
+			return err
+		}
+		return replay.ErrEnough
+	}}}
+	return o, nil
+}
+
+// waitForDebugger tells how to attach, and returns when gdb has come and gone,
+// the process has ended, or the user interrupts.
+func waitForDebugger(ctx context.Context, pid int, rec *record.Recording) error {
+	say(fmt.Sprintf("the process is stopped; attach with: gdb -p %d %s", pid, shellQuote(string(rec.Manifest.Program.Path))))
+	if isatty.IsTerminal(os.Stderr.Fd()) {
+		say("it ends when gdb leaves it, or with Ctrl-C")
+	}
+	attached := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(100 * time.Millisecond):
+		}
+		tracer, alive := tracerOf(pid)
+		switch {
+		case !alive || attached && tracer == 0:
+			return nil
+		case tracer != 0:
+			attached = true
+		}
+	}
+}
+
+// tracerOf reads who traces a process, 0 for nobody.
+func tracerOf(pid int) (tracer int, alive bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, false
+	}
+	alive = true
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "TracerPid:"); ok {
+			fmt.Sscan(value, &tracer)
+		}
+		if value, ok := strings.CutPrefix(line, "State:"); ok {
+			alive = !strings.HasPrefix(strings.TrimSpace(value), "Z")
+		}
+	}
+	return tracer, alive
+}

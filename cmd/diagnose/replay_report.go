@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
+	"diagnose/replay"
+	"diagnose/reports"
+)
+
+// replayReport is what replay tells, and the form of its JSON. Fields are added
+// and never change their meaning.
+type replayReport struct {
+	// Version of this form, MAJOR.MINOR.
+	Version   string         `json:"version"`
+	Recording string         `json:"recording"`
+	End       replay.EndKind `json:"end"`
+	// Reached: it came to the recorded end, or to where it was asked to stop.
+	Reached bool `json:"reached"`
+	// Identical is missing if nothing was compared.
+	Identical *bool  `json:"identical,omitempty"`
+	Moment    string `json:"moment,omitempty"`
+	Signal    string `json:"signal,omitempty"`
+	Status    int    `json:"status"`
+	// Stack is of the thread of Moment, innermost first.
+	Stack      []string          `json:"stack,omitempty"`
+	Events     uint64            `json:"events"`
+	Total      uint64            `json:"events_recorded"`
+	Comparison *replayComparison `json:"comparison,omitempty"`
+	// Divergence and Stuck say why the replay did not come to its end.
+	Divergence *replayDivergence `json:"divergence,omitempty"`
+	Stuck      string            `json:"stuck,omitempty"`
+	Limits     []string          `json:"limits,omitempty"`
+	Seconds    replaySeconds     `json:"seconds"`
+}
+
+type replaySeconds struct {
+	Prepare float64 `json:"prepare"`
+	Run     float64 `json:"run"`
+	Verify  float64 `json:"verify"`
+}
+
+type replayComparison struct {
+	Threads     int                `json:"threads"`
+	Bytes       uint64             `json:"bytes"`
+	Ranges      uint64             `json:"different_ranges"`
+	Different   uint64             `json:"different_bytes"`
+	Registers   int                `json:"different_registers"`
+	Mappings    int                `json:"different_mappings"`
+	Differences []replayDifference `json:"differences,omitempty"`
+	Excluded    []replayExclusion  `json:"excluded,omitempty"`
+}
+
+type replayDifference struct {
+	Kind     replay.DifferenceKind `json:"kind"`
+	Addr     evidence.Addr         `json:"addr,omitempty"`
+	Size     uint64                `json:"size,omitempty"`
+	Where    string                `json:"where,omitempty"`
+	Thread   uint32                `json:"thread,omitempty"`
+	Register string                `json:"register,omitempty"`
+	Recorded string                `json:"recorded"`
+	Replayed string                `json:"replayed"`
+	text     string
+}
+
+type replayExclusion struct {
+	What  string `json:"what"`
+	Why   string `json:"why"`
+	Bytes uint64 `json:"bytes"`
+}
+
+type replayDivergence struct {
+	Moment     string        `json:"moment"`
+	Reason     replay.Reason `json:"reason"`
+	Text       string        `json:"text"`
+	RecordedAt string        `json:"recorded_at,omitempty"`
+	ReplayedAt string        `json:"replayed_at,omitempty"`
+	Stack      []string      `json:"stack,omitempty"`
+}
+
+// at notes where the replay stands.
+func (r *replayReport) at(s *replay.Stopped) {
+	if s.Moment.Thread != 0 {
+		r.Moment = s.Moment.String()
+	}
+	// Without names the rest of the report stands.
+	r.Stack, _ = s.Stack()
+}
+
+func (r *replayReport) fill(result *replay.Result, err error) {
+	r.Version = "1.0"
+	r.End, r.Status, r.Events, r.Total, r.Limits = result.End, result.Status, result.Events, result.Total, result.Limits
+	r.Reached = err == nil
+	if result.Signal != 0 {
+		r.Signal = unix.SignalName(unix.Signal(result.Signal))
+	}
+	if r.Moment == "" && result.Moment.Thread != 0 {
+		r.Moment = result.Moment.String()
+	}
+	seconds := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1e6 }
+	r.Seconds = replaySeconds{seconds(result.Times.Prepare), seconds(result.Times.Run), seconds(result.Times.Verify)}
+	var d *replay.DivergenceError
+	if errors.As(err, &d) {
+		r.Divergence = &replayDivergence{d.Moment.String(), d.Reason, d.Error(), d.ExpectedAt, d.GotAt, d.Stack}
+	}
+	var stuck *replay.StuckError
+	if errors.As(err, &stuck) {
+		r.Stuck = stuck.Error()
+	}
+	if c := result.Comparison; c != nil {
+		r.compare(c)
+	}
+}
+
+func (r *replayReport) compare(c *replay.Comparison) {
+	identical := c.Identical()
+	r.Identical = &identical
+	r.Comparison = &replayComparison{Threads: c.Threads, Bytes: c.Compared, Ranges: c.Ranges, Different: c.Bytes,
+		Registers: c.Registers, Mappings: c.Mappings}
+	for i := range c.Differences {
+		d := &c.Differences[i]
+		r.Comparison.Differences = append(r.Comparison.Differences,
+			replayDifference{d.Kind, d.Addr, d.Size, d.Where, d.Thread, d.Register, d.Want, d.Have, d.String()})
+	}
+	for _, x := range c.Excluded {
+		r.Comparison.Excluded = append(r.Comparison.Excluded, replayExclusion(x))
+	}
+}
+
+func (r *replayReport) identical() bool { return r.Identical == nil || *r.Identical }
+
+func (r *replayReport) write(w io.Writer, format string) error {
+	if format == string(reports.JSON) {
+		b, err := json.MarshalIndent(r, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(append(b, '\n'))
+		return err
+	}
+	var b bytes.Buffer
+	r.text(&b)
+	_, err := b.WriteTo(w)
+	return err
+}
+
+// text is the report for people. What comes from the target is cleaned.
+func (r *replayReport) text(b *bytes.Buffer) {
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(b, "%-11s%s\n", name, reports.Clean(fmt.Sprintf(format, args...)))
+	}
+	line("recording", "%s", r.Recording)
+	line("replay", "%s", r.headline())
+	if r.Divergence != nil {
+		line("diverged", "%s", r.Divergence.Text)
+	}
+	for i, text := range bytes.Split([]byte(r.Stuck), []byte("\n")) {
+		if len(text) > 0 && i == 0 {
+			line("stuck", "%s", text)
+		} else if len(text) > 0 {
+			line("", "%s", text)
+		}
+	}
+	if r.Moment != "" {
+		line("moment", "%s", r.Moment)
+	}
+	for i, frame := range r.Stack {
+		name := ""
+		if i == 0 {
+			name = "stack"
+		}
+		line(name, "#%d %s", i, frame)
+	}
+	line("events", "%d of %d", r.Events, r.Total)
+	line("time", "%.2f s to prepare, %.2f s to replay, %.2f s to compare", r.Seconds.Prepare, r.Seconds.Run, r.Seconds.Verify)
+	r.textComparison(line)
+	for _, limit := range r.Limits {
+		line("limit", "%s", limit)
+	}
+}
+
+func (r *replayReport) headline() string {
+	switch r.End {
+	case replay.EndFailure:
+		return "reached the recorded failure, " + r.Signal
+	case replay.EndExit:
+		return fmt.Sprintf("reached the recorded end, status %d", r.Status)
+	case replay.EndLog:
+		return "reached the last event; the recording was cut off there"
+	case replay.EndMoment:
+		return "stopped at the moment"
+	case replay.EndDiverged:
+		return "left the recorded way"
+	}
+	return "makes no progress"
+}
+
+func (r *replayReport) textComparison(line func(string, string, ...any)) {
+	c := r.Comparison
+	if c == nil {
+		return
+	}
+	const mebi = 1 << 20
+	if *r.Identical {
+		line("verify", "identical: %d threads' registers and %.1f MiB of memory", c.Threads, float64(c.Bytes)/mebi)
+	} else {
+		line("verify", "not identical: %d bytes in %d ranges of memory, %d registers, %d mappings and threads differ",
+			c.Different, c.Ranges, c.Registers, c.Mappings)
+	}
+	for i := range c.Differences {
+		line("", "%s", c.Differences[i].text)
+	}
+	for i, x := range c.Excluded {
+		name := ""
+		if i == 0 {
+			name = "excluded"
+		}
+		line(name, "%.1f MiB: %s (%s)", float64(x.Bytes)/mebi, x.What, x.Why)
+	}
+}

@@ -1,0 +1,36 @@
+package replay_test
+
+import (
+	"os"
+	"strconv"
+	"testing"
+
+	"diagnose/internal/recordtest"
+)
+
+func TestMain(m *testing.M) { recordtest.Main(m) }
+
+// timesVariable says how often each recording is replayed.
+const timesVariable = "DIAGNOSE_TEST_REPLAYS"
+
+// TestIdentity records each program once and replays it several times.
+func TestIdentity(t *testing.T) {
+	times := 3
+	if text := os.Getenv(timesVariable); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatalf("%s: %v", timesVariable, err)
+		}
+		times = n
+	}
+	for _, p := range recordtest.Programs(t, "../testdata/record") {
+		t.Run(p.Name, func(t *testing.T) {
+			if p.Never != "" {
+				t.Skip(p.Never)
+			}
+			r := p.Record(t)
+			p.CheckEvents(t, r.Dir)
+			recordtest.Identical(t, r.Dir, times)
+		})
+	}
+}
