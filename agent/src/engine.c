@@ -42,11 +42,26 @@ void dg_leave(struct dg_frame *f) /* engine_signal.c */
 	dg_me->pending = 0;
 }
 
+static bool dg_interrupted(void) /* engine_signal.c */
+{
+	return false;
+}
+
+static void dg_again(struct dg_frame *f) /* engine_signal.c */
+{
+	f->rip = f->origin;
+}
+
 static void dg_patch_sites(void) /* engine_patch.c */
 {
 }
 
 #include "engine_start.c"
+#include "engine_gate.c"
+#include "engine_stack.c"
+#include "engine_thread.c"
+#include "engine_join.c"
+#include "engine_order.c"
 
 void dg_system_call(struct dg_frame *f) /* engine_syscall.c */
 {
@@ -58,6 +73,18 @@ typedef void dg_operation(struct dg_frame *);
 
 static dg_operation *const dg_call_table[DG_OPS] = {
 	[DG_OP_START] = dg_op_start,
+	[DG_OP_ORDER_BEGIN] = dg_op_order_begin,
+	[DG_OP_ORDER_END] = dg_op_order_end,
+	[DG_OP_HEAP] = dg_op_heap,
+	[DG_OP_YIELD] = dg_op_yield,
+	[DG_OP_VALUE] = dg_op_value,
+	[DG_OP_CREATE_BEGIN] = dg_op_create_begin,
+	[DG_OP_CREATE_END] = dg_op_create_end,
+	[DG_OP_THREAD_START] = dg_op_thread_start,
+	[DG_OP_JOIN_BEGIN] = dg_op_join_begin,
+	[DG_OP_JOIN_END] = dg_op_join_end,
+	[DG_OP_DETACH] = dg_op_detach,
+	[DG_OP_CANCEL] = dg_op_cancel,
 };
 
 /* Called by entry.S for dg_engine. */
