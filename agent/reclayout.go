@@ -346,7 +346,9 @@ type RawRThread struct {
 	AltFlags      uint32 `c:"alt_flags"`
 	Yields        uint32
 	Carried       uint64
-	Reserved      [3]uint64
+	Cloning       uint32
+	CloningNr     uint32 `c:"cloning_nr"`
+	Reserved      [2]uint64
 	Infos         [8][128]uint8
 }
 

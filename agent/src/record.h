@@ -350,7 +350,8 @@ struct dg_rthread {
 	uint32_t alt_flags;
 	uint32_t yields;             /* replay: it looks for a change that no event orders */
 	uint64_t carried;            /* replay: `skipped` of futex events that it passed over */
-	uint64_t reserved[3];
+	uint32_t cloning, cloning_nr; /* what the stub of a clone is about to make, and by which call: engine_fork.c */
+	uint64_t reserved[2];
 	uint8_t infos[8][128]; /* siginfo_t */
 };
 

@@ -1,0 +1,379 @@
+/* A system call of the program: made, and what it brought logged; or, in a
+ * replay, what the log has. engine_syscall.c says which call is treated how. */
+#include "engine.h"
+#include "engine_table.h"
+#include "syscall.h"
+
+#include <errno.h>
+
+#define DG_PAYLOADS_MOST 240u /* of one event; further ones go into events before it */
+
+/* ---- events ---- */
+
+static struct dg_event *dg_call_begin(const struct dg_call *c, uint64_t payload_bytes)
+{
+	struct dg_event *e = dg_event_begin(DG_EV_SYSCALL, (uint64_t)c->nr, c->site, c->row->args, payload_bytes);
+
+	if (e)
+		for (uint32_t i = 0; i < c->row->args; i++)
+			dg_event_args(e)[i] = c->args[i];
+	return e;
+}
+
+static void dg_call_done(struct dg_event *e, long result)
+{
+	e->result = result;
+	dg_event_commit(e);
+}
+
+/* A limit is a note beside the call that it is about; a replay passes it. */
+static void dg_limits_pass(void)
+{
+	const struct dg_event *e;
+
+	while ((e = dg_event_peek()) && e->kind == DG_EV_LIMIT) {
+		e = dg_event_await(DG_EV_LIMIT, e->object);
+		dg_event_take(e, DG_EV_LIMIT, e->object, e->site, dg_logged_args(e), e->args);
+	}
+}
+
+/* NULL: a signal came before the call, which is made again. */
+static const struct dg_event *dg_call_await(struct dg_frame *f, const struct dg_call *c)
+{
+	const struct dg_event *e;
+
+	dg_limits_pass();
+	e = dg_event_await(DG_EV_SYSCALL, (uint64_t)c->nr);
+	dg_event_take(e, DG_EV_SYSCALL, (uint64_t)c->nr, c->site, c->args, c->row->args);
+	if (!(e->flags & DG_EVENT_INTERRUPTED))
+		return e;
+	dg_again(f);
+	return NULL;
+}
+
+static void dg_call_interrupted(struct dg_frame *f, const struct dg_call *c, uint32_t flags)
+{
+	struct dg_event *e = dg_call_begin(c, 0);
+
+	if (e) {
+		e->flags = (uint8_t)(DG_EVENT_INTERRUPTED | flags);
+		dg_call_done(e, -EINTR);
+	}
+	dg_again(f);
+}
+
+/* ---- limits ---- */
+
+static uint64_t dg_told[DG_ROWS / 64 + 2]; /* a bit for each number: its limit is in the log */
+
+static bool dg_tell_once(long nr)
+{
+	uint64_t i = (uint64_t)nr < DG_ROWS ? (uint64_t)nr : DG_ROWS, bit = 1ull << (i & 63);
+
+	return !(__atomic_fetch_or(&dg_told[i / 64], bit, __ATOMIC_RELAXED) & bit);
+}
+
+static char *dg_put_text(char *to, const char *text, uint32_t most)
+{
+	while (*text && most--)
+		*to++ = *text++;
+	return to;
+}
+
+static char *dg_put_number(char *to, uint64_t n, uint32_t base)
+{
+	char digits[24];
+	uint32_t count = 0;
+
+	do
+		digits[count++] = "0123456789abcdef"[n % base];
+	while (n /= base);
+	while (count)
+		*to++ = digits[--count];
+	return to;
+}
+
+/* "name(0x1, 0x2, 0x3)", or the number where there is no name. */
+static char *dg_put_call(char *to, const struct dg_call *c)
+{
+	if (c->row->name)
+		to = dg_put_text(to, c->row->name, 32);
+	else
+		to = dg_put_number(dg_put_text(to, "system call ", 32), (uint64_t)c->nr, 10);
+	to = dg_put_text(to, "(", 1);
+	for (uint32_t i = 0; i < c->row->args; i++)
+		to = dg_put_number(dg_put_text(to, i ? ", 0x" : "0x", 8), c->args[i], 16);
+	return dg_put_text(to, ")", 1);
+}
+
+/* c: the call that the text is about, or NULL. */
+static void dg_limit(enum dg_limit limit, uint64_t site, const char *text, const struct dg_call *c)
+{
+	char line[320], *end = line;
+	struct dg_event *e;
+
+	if (c)
+		end = dg_put_text(dg_put_call(end, c), ": ", 2);
+	end = dg_put_text(end, text, 120);
+	e = dg_event_begin(DG_EV_LIMIT, limit, site, 0, DG_PAYLOAD_ROOM(end - line));
+	if (!e)
+		return;
+	dg_event_payload(e, DG_PAYLOAD_TEXT, 0, line, (uint32_t)(end - line));
+	dg_event_commit(e);
+}
+
+/* ---- what a call brought, into the log ---- */
+
+/* In words, as the string instructions take long to start. */
+static inline void dg_copy_short(uint64_t *to, const uint64_t *from, uint32_t length)
+{
+	typedef uint64_t __attribute__((may_alias, aligned(1))) loose;
+	typedef uint8_t __attribute__((may_alias)) byte;
+	uint32_t at = 0;
+
+	for (; at + 8 <= length; at += 8)
+		*(loose *)((byte *)to + at) = *(const loose *)((const byte *)from + at);
+	for (; at < length; at++)
+		((byte *)to)[at] = ((const byte *)from)[at];
+}
+
+static inline void dg_payload_add(struct dg_event *e, const struct dg_piece *p)
+{
+	uint64_t *to;
+
+	if (p->length > 512) {
+		dg_event_payload(e, (enum dg_payload_kind)p->kind, p->address, (const void *)p->address, p->length);
+		return;
+	}
+	to = dg_event_payload(e, (enum dg_payload_kind)p->kind, p->address, NULL, p->length);
+	dg_copy_short(to, (const uint64_t *)p->address, p->length);
+}
+
+/* Of everything that the program handed out, in the order of the list. */
+static bool dg_digest_in(const struct dg_pieces *s, uint64_t digest[2], uint64_t *address)
+{
+	digest[0] = digest[1] = 0;
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct dg_piece *p = s->list + i;
+
+		if (p->kind != DG_PAYLOAD_DIGEST)
+			continue;
+		if (!digest[1])
+			*address = p->address;
+		digest[0] = dg_digest((const void *)p->address, p->length, digest[0]);
+		digest[1] += p->length;
+	}
+	return digest[1];
+}
+
+static uint64_t dg_pieces_room(const struct dg_pieces *s, uint32_t from, uint32_t to)
+{
+	uint64_t room = DG_PAYLOAD_ROOM(16);
+
+	for (; from < to; from++)
+		if (s->list[from].kind != DG_PAYLOAD_DIGEST)
+			room += DG_PAYLOAD_ROOM(s->list[from].length);
+	return room;
+}
+
+static void dg_pieces_log(struct dg_event *e, const struct dg_pieces *s, uint32_t from, uint32_t to)
+{
+	for (; from < to; from++)
+		if (s->list[from].kind != DG_PAYLOAD_DIGEST)
+			dg_payload_add(e, s->list + from);
+}
+
+/* What one event cannot hold goes before it. */
+static uint32_t dg_pieces_overflow(const struct dg_call *c, const struct dg_pieces *s)
+{
+	uint32_t from = 0;
+
+	for (; s->count - from > DG_PAYLOADS_MOST; from += DG_PAYLOADS_MOST) {
+		struct dg_event *e = dg_event_begin(DG_EV_VALUE, (uint64_t)c->nr, c->site, 0,
+						    dg_pieces_room(s, from, from + DG_PAYLOADS_MOST));
+
+		if (!e)
+			break;
+		dg_pieces_log(e, s, from, from + DG_PAYLOADS_MOST);
+		dg_event_commit(e);
+	}
+	return from;
+}
+
+static void dg_call_log(const struct dg_call *c, const struct dg_pieces *s, long result, uint32_t flags, uint64_t ticket)
+{
+	uint64_t digest[2], address = 0;
+	uint32_t from = s->count > DG_PAYLOADS_MOST ? dg_pieces_overflow(c, s) : 0;
+	struct dg_event *e = dg_call_begin(c, s->count ? dg_pieces_room(s, from, s->count) : 0);
+
+	if (!e)
+		return;
+	e->flags = (uint8_t)flags;
+	e->ticket = ticket;
+	dg_pieces_log(e, s, from, s->count);
+	if (s->count && dg_digest_in(s, digest, &address))
+		dg_copy_short(dg_event_payload(e, DG_PAYLOAD_DIGEST, address, NULL, sizeof(digest)), digest, sizeof(digest));
+	dg_call_done(e, result);
+}
+
+/* ---- what the log has ---- */
+
+static const struct dg_event *dg_values_replay(const struct dg_call *c)
+{
+	const struct dg_event *e;
+
+	while ((e = dg_event_peek()) && e->kind == DG_EV_VALUE && e->object == (uint64_t)c->nr) {
+		e = dg_event_await(DG_EV_VALUE, (uint64_t)c->nr);
+		dg_event_take(e, DG_EV_VALUE, (uint64_t)c->nr, c->site, NULL, 0);
+		dg_payload_write(e);
+	}
+	return e;
+}
+
+/* Whether what the program hands out is what it handed out. */
+static void dg_inputs_check(const struct dg_call *c, const struct dg_event *e)
+{
+	struct dg_pieces s;
+	uint64_t digest[2], address = 0, n = 0;
+	const struct dg_payload *p;
+
+	for (uint32_t i = 0; (p = dg_logged_payload(e, i)); i++)
+		n += p->kind == DG_PAYLOAD_DIGEST || p->kind == DG_PAYLOAD_TEXT;
+	if (!n)
+		return;
+	s.count = 0;
+	s.in = true;
+	s.out = s.unknown = false;
+	dg_pieces_of(&s, c, e->result);
+	dg_digest_in(&s, digest, &address);
+	n = 0;
+	for (uint32_t i = 0; (p = dg_logged_payload(e, i)); i++) {
+		const uint64_t *logged = dg_payload_bytes(p);
+
+		if (p->kind == DG_PAYLOAD_DIGEST && (logged[0] != digest[0] || logged[1] != digest[1]))
+			dg_diverge(DG_DIFFERS_DATA, e, i, logged[0], digest[0]);
+		if (p->kind != DG_PAYLOAD_TEXT)
+			continue;
+		while (n < s.count && s.list[n].kind != DG_PAYLOAD_TEXT)
+			n++;
+		if (n == s.count || s.list[n].length != p->length ||
+		    dg_digest(logged, p->length, 0) != dg_digest((const void *)s.list[n].address, p->length, 0))
+			dg_diverge(DG_DIFFERS_DATA, e, i, p->length, n < s.count ? s.list[n].length : 0);
+		n++;
+	}
+}
+
+/* --echo: what went to the standard streams goes there again. */
+static void dg_echo(const struct dg_call *c, long result)
+{
+	uint64_t left = (uint64_t)result;
+
+	if (result <= 0 || (c->args[0] != 1 && c->args[0] != 2))
+		return;
+	if (c->nr == SYS_write) {
+		dg_sys3(SYS_write, c->args[0], c->args[1], left);
+	} else if (c->nr == SYS_writev) {
+		const struct dg_vector_at {
+			uint64_t base, length;
+		} *v = (const struct dg_vector_at *)c->args[1];
+
+		for (; left; v++) {
+			uint64_t n = dg_least(v->length, left);
+
+			dg_sys3(SYS_write, c->args[0], v->base, n);
+			left -= n;
+		}
+	}
+}
+
+static void dg_call_replay(struct dg_frame *f, const struct dg_call *c)
+{
+	const struct dg_event *e;
+
+	dg_limits_pass();
+	dg_values_replay(c);
+	e = dg_call_await(f, c);
+	if (!e)
+		return;
+	dg_inputs_check(c, e);
+	if (DG_CONTROL->echo)
+		dg_echo(c, e->result);
+	dg_payload_write(e);
+	f->rax = (uint64_t)e->result;
+}
+
+/* ---- classes ---- */
+
+static inline void dg_call_record(struct dg_frame *f, const struct dg_call *c)
+{
+	struct dg_pieces s;
+	long result;
+
+	s.named = dg_named_before(f, c);
+	result = dg_blocking(c->nr, c->args, &dg_me->pending);
+	if (result == DG_NOT_MADE) {
+		dg_call_interrupted(f, c, 0);
+		return;
+	}
+	f->rax = (uint64_t)result;
+	s.count = 0;
+	s.in = s.out = true;
+	s.unknown = false;
+	dg_pieces_of(&s, c, result);
+	if (s.unknown && dg_tell_once(c->nr))
+		dg_limit(DG_LIMIT_SYSCALL, c->site, "not known with these arguments; its result alone is recorded", c);
+	dg_call_log(c, &s, result, 0, 0);
+}
+
+static void dg_emulate(struct dg_frame *f, const struct dg_call *c)
+{
+	if (DG_CONTROL->mode == DG_MODE_RECORD)
+		dg_call_record(f, c);
+	else
+		dg_call_replay(f, c);
+}
+
+/* The result is the log's: it may be a number that the kernel would give anew. */
+static void dg_call_again(struct dg_frame *f, const struct dg_call *c)
+{
+	const struct dg_event *e;
+	long result;
+
+	if (DG_CONTROL->mode == DG_MODE_RECORD) {
+		dg_call_record(f, c);
+		return;
+	}
+	e = dg_call_await(f, c);
+	if (!e)
+		return;
+	result = dg_sys(c->nr, (long)c->args[0], (long)c->args[1], (long)c->args[2], (long)c->args[3], (long)c->args[4],
+			(long)c->args[5]);
+	if (dg_failed(result) != dg_failed(e->result))
+		dg_diverge(DG_DIFFERS_STATE, e, 0, (uint64_t)e->result, (uint64_t)result);
+	dg_payload_write(e);
+	f->rax = (uint64_t)e->result;
+}
+
+/* With a result that the engine gives, in both modes. */
+static void dg_call_answer(struct dg_frame *f, const struct dg_call *c, long result)
+{
+	const struct dg_event *e;
+	struct dg_pieces s;
+
+	if (DG_CONTROL->mode == DG_MODE_RECORD) {
+		s.count = 0;
+		dg_call_log(c, &s, result, 0, 0);
+		f->rax = (uint64_t)result;
+		return;
+	}
+	e = dg_call_await(f, c);
+	if (e)
+		f->rax = (uint64_t)e->result;
+}
+
+static void dg_call_limit(struct dg_frame *f, const struct dg_call *c)
+{
+	if (DG_CONTROL->mode == DG_MODE_RECORD && dg_tell_once(c->nr))
+		dg_limit(DG_LIMIT_SYSCALL, c->site, "its result alone is recorded", c);
+	dg_emulate(f, c);
+}

@@ -1,0 +1,418 @@
+/* Calls that change the address space. They are made under one lock, and have
+ * their ticket from while it is held, so that a replay makes them in an order in
+ * which each finds what it found: at the same addresses, with the same bytes. */
+#include "engine.h"
+#include "engine_table.h"
+#include "syscall.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/mman.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+
+#define DG_COPY_WINDOW (1ull << 20)
+#define DG_DATA_MOST (4ull << 30) /* bytes of mapped files that a recording keeps */
+#define DG_SEGMENTS_MOST 64u
+
+static struct dg_event *dg_call_begin(const struct dg_call *c, uint64_t payload_bytes);
+static void dg_call_done(struct dg_event *e, long result);
+static const struct dg_event *dg_call_await(struct dg_frame *f, const struct dg_call *c);
+static void dg_limit(enum dg_limit limit, uint64_t site, const char *text, const struct dg_call *c);
+
+static uint32_t dg_memory_word; /* 0 free, 1 taken, 2 taken and waited for */
+
+static void dg_memory_lock(void)
+{
+	uint32_t free = 0;
+
+	if (__atomic_compare_exchange_n(&dg_memory_word, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return;
+	while (__atomic_exchange_n(&dg_memory_word, 2, __ATOMIC_ACQUIRE))
+		dg_sys4(SYS_futex, &dg_memory_word, FUTEX_WAIT_PRIVATE, 2, 0);
+}
+
+static void dg_memory_unlock(void)
+{
+	if (__atomic_exchange_n(&dg_memory_word, 0, __ATOMIC_RELEASE) == 2)
+		dg_sys3(SYS_futex, &dg_memory_word, FUTEX_WAKE_PRIVATE, 1);
+}
+
+static uint64_t dg_pages(uint64_t bytes)
+{
+	return (bytes + DG_PAGE_BYTES - 1) & ~(DG_PAGE_BYTES - 1);
+}
+
+/* System V segments that are attached: a replay must know how long they are
+ * when they are detached. */
+static struct dg_segment_at {
+	uint64_t address, size;
+} dg_attached[DG_SEGMENTS_MOST];
+
+static void dg_attach_note(uint64_t address, uint64_t size)
+{
+	for (uint32_t i = 0; i < DG_SEGMENTS_MOST; i++)
+		if (!dg_attached[i].address) {
+			dg_attached[i] = (struct dg_segment_at){ address, size };
+			return;
+		}
+}
+
+static uint64_t dg_attach_forget(uint64_t address)
+{
+	for (uint32_t i = 0; i < DG_SEGMENTS_MOST; i++)
+		if (dg_attached[i].address == address) {
+			dg_attached[i].address = 0;
+			return dg_attached[i].size;
+		}
+	return 0;
+}
+
+/* ---- What a mapped file has ---- */
+
+/* "/proc/self/fd/" and the number. */
+static long dg_path_of(int fd, char *path, uint64_t size)
+{
+	char link[32] = "/proc/self/fd/", digits[12];
+	uint32_t at = 14, n = 0;
+	long length;
+
+	do
+		digits[n++] = (char)('0' + fd % 10);
+	while ((fd /= 10) > 0);
+	while (n)
+		link[at++] = digits[--n];
+	link[at] = 0;
+	length = dg_sys3(SYS_readlink, link, path, size - 1);
+	if (length <= 0 || (uint64_t)length >= size - 1)
+		return -1;
+	path[length] = 0;
+	return length;
+}
+
+static bool dg_is_object(int fd, uint64_t prot)
+{
+	uint32_t magic = 0;
+
+	if (prot & PROT_EXEC)
+		return true;
+	return dg_sys4(SYS_pread64, fd, &magic, sizeof(magic), 0) == sizeof(magic) && magic == 0x464c457f;
+}
+
+/* Room in `data`, or UINT64_MAX. */
+static uint64_t dg_data_room(uint64_t length)
+{
+	struct dg_control *c = DG_CONTROL;
+	uint64_t at;
+
+	if (c->data_fd < 0 || __atomic_load_n(&c->stopped, __ATOMIC_RELAXED) ||
+	    __atomic_load_n(&c->data_end, __ATOMIC_RELAXED) + length > DG_DATA_MOST)
+		return UINT64_MAX;
+	at = __atomic_fetch_add(&c->data_end, dg_pages(length), __ATOMIC_RELAXED);
+	return at;
+}
+
+static bool dg_data_write(uint64_t at, const void *from, uint64_t length)
+{
+	const uint8_t *p = from;
+
+	while (length) {
+		long n = dg_sys4(SYS_pwrite64, DG_CONTROL->data_fd, p, length, at);
+
+		if (n == -4 /* EINTR */)
+			continue;
+		if (n <= 0)
+			return false;
+		p += n;
+		at += (uint64_t)n;
+		length -= (uint64_t)n;
+	}
+	return true;
+}
+
+/* By way of mappings of the engine's own, since the program's may not be
+ * readable, and a file may become shorter: then the kernel refuses to write
+ * what is not there, where reading it here would be SIGBUS. */
+static void dg_data_keep(struct dg_mapped *m, int fd, uint64_t offset, uint64_t length)
+{
+	uint64_t window = DG_ENGINE_IMAGE + dg_me->index * DG_COPY_WINDOW, at, done = 0;
+
+	if (offset >= m->size)
+		length = 0;
+	else if (length > m->size - offset)
+		length = m->size - offset;
+	at = dg_data_room(length);
+	if (at == UINT64_MAX)
+		return;
+	while (done < length) {
+		uint64_t piece = length - done < DG_COPY_WINDOW ? length - done : DG_COPY_WINDOW;
+		long got = dg_sys(SYS_mmap, (long)window, (long)piece, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd,
+				  (long)(offset + done));
+
+		if (dg_failed(got) || !dg_data_write(at + done, (const void *)window, piece))
+			break;
+		done += piece;
+	}
+	dg_sys2(SYS_munmap, window, DG_COPY_WINDOW);
+	if (done < length)
+		return;
+	m->data = at;
+	m->length = length;
+}
+
+static void dg_mapped_file(struct dg_mapped *m, const struct dg_call *c)
+{
+	int fd = (int)c->args[4];
+	struct stat st = { .st_ino = 0 }, by_path;
+	bool path;
+
+	*m = (struct dg_mapped){ .data = UINT64_MAX };
+	if (dg_failed(dg_sys2(SYS_fstat, fd, &st)))
+		return;
+	m->device = st.st_dev;
+	m->inode = st.st_ino;
+	m->size = (uint64_t)st.st_size;
+	m->mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000ull + (uint64_t)st.st_mtim.tv_nsec;
+	path = dg_path_of(fd, m->path, sizeof(m->path)) > 0;
+	if (!S_ISREG(st.st_mode)) {
+		m->data = m->length = 0;
+		return;
+	}
+	if (path && dg_is_object(fd, c->args[2]) && !dg_failed(dg_sys2(SYS_stat, m->path, &by_path)) &&
+	    by_path.st_dev == st.st_dev && by_path.st_ino == st.st_ino)
+		return;
+	dg_data_keep(m, fd, c->args[5], c->args[1]);
+}
+
+static bool dg_starts_with(const char *text, const char *with)
+{
+	while (*with)
+		if (*text++ != *with++)
+			return false;
+	return true;
+}
+
+/* ---- Recording ---- */
+
+static long dg_memory_make(const struct dg_call *c)
+{
+	const uint64_t *a = c->args;
+
+	/* The kernel would clear the pages when it pleases. */
+	if (c->nr == SYS_madvise && a[2] == MADV_FREE)
+		return dg_sys3(SYS_madvise, a[0], a[1], MADV_DONTNEED);
+	return dg_sys(c->nr, (long)a[0], (long)a[1], (long)a[2], (long)a[3], (long)a[4], (long)a[5]);
+}
+
+static void dg_attach_record(struct dg_mapped *m, const struct dg_call *c, uint64_t address)
+{
+	struct shmid_ds info;
+
+	*m = (struct dg_mapped){ .data = UINT64_MAX, .path = "System V shared memory" };
+	if (dg_failed(dg_sys3(SYS_shmctl, c->args[0], IPC_STAT, &info)))
+		return;
+	m->size = info.shm_segsz;
+	dg_attach_note(address, dg_pages(m->size));
+	m->data = dg_data_room(m->size);
+	if (m->data != UINT64_MAX && dg_data_write(m->data, (const void *)address, m->size))
+		m->length = m->size;
+	else
+		m->data = UINT64_MAX;
+	dg_limit(DG_LIMIT_SHARED, c->site, "System V shared memory: what other processes write there is not recorded", NULL);
+}
+
+static void dg_memory_record(struct dg_frame *f, const struct dg_call *c)
+{
+	struct dg_mapped m;
+	struct dg_event *e;
+	uint64_t ticket;
+	bool file;
+	long result;
+
+	dg_memory_lock();
+	result = dg_memory_make(c);
+	ticket = dg_ticket();
+	if (c->nr == SYS_shmdt && !result)
+		dg_attach_forget(c->args[0]);
+	dg_memory_unlock();
+	f->rax = (uint64_t)result;
+	file = !dg_failed(result) &&
+	       (c->nr == SYS_shmat || (c->nr == SYS_mmap && !(c->args[3] & MAP_ANONYMOUS)));
+	if (file && c->nr == SYS_mmap)
+		dg_mapped_file(&m, c);
+	else if (file)
+		dg_attach_record(&m, c, (uint64_t)result);
+	if (file && c->nr == SYS_mmap && c->args[3] & MAP_SHARED && dg_starts_with(m.path, "/dev/shm/"))
+		dg_limit(DG_LIMIT_SHARED, c->site, "shared memory: what other processes write there is not recorded", NULL);
+	e = dg_call_begin(c, file ? sizeof(struct dg_payload) + sizeof(m) : 0);
+	if (!e)
+		return;
+	e->ticket = ticket;
+	if (file)
+		dg_event_payload(e, DG_PAYLOAD_FILE, (uint64_t)result, &m, sizeof(m));
+	dg_call_done(e, result);
+}
+
+/* ---- Replay ---- */
+
+/* What a mapping must have to appear where it was: a program that replaced
+ * what was there said so. */
+static uint64_t dg_map_flags(uint64_t flags)
+{
+	uint64_t fixed = flags & MAP_FIXED && !(flags & MAP_FIXED_NOREPLACE) ? MAP_FIXED : MAP_FIXED_NOREPLACE;
+
+	flags &= ~(uint64_t)(MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_32BIT | MAP_POPULATE | MAP_LOCKED | MAP_HUGETLB |
+			     MAP_HUGE_MASK << MAP_HUGE_SHIFT);
+	return flags | fixed;
+}
+
+static uint64_t dg_flags_private(uint64_t flags)
+{
+	return (dg_map_flags(flags) & ~(uint64_t)(MAP_TYPE | MAP_SYNC)) | MAP_PRIVATE;
+}
+
+static long dg_map_object(const struct dg_call *c, const struct dg_event *e, const struct dg_mapped *m)
+{
+	struct stat st = { .st_ino = 0 };
+	int fd = (int)dg_sys3(SYS_open, m->path, O_RDONLY | O_CLOEXEC, 0);
+	uint64_t mtime;
+	long at;
+
+	if (fd < 0)
+		dg_diverge(DG_DIFFERS_MAPPING, e, 1, 0, (uint64_t)-fd);
+	if (dg_failed(dg_sys2(SYS_fstat, fd, &st)) || (uint64_t)st.st_size != m->size)
+		dg_diverge(DG_DIFFERS_MAPPING, e, 2, m->size, (uint64_t)st.st_size);
+	mtime = (uint64_t)st.st_mtim.tv_sec * 1000000000ull + (uint64_t)st.st_mtim.tv_nsec;
+	if (mtime != m->mtime_ns)
+		dg_diverge(DG_DIFFERS_MAPPING, e, 3, m->mtime_ns, mtime);
+	at = dg_sys(SYS_mmap, e->result, (long)c->args[1], (long)c->args[2], (long)dg_flags_private(c->args[3]), fd,
+		    (long)c->args[5]);
+	dg_sys1(SYS_close, fd);
+	return at;
+}
+
+/* A mapping of `data` itself, so that what the program drops (MADV_DONTNEED)
+ * comes back as it did. Behind the file's end there is nothing to see. */
+static long dg_map_kept(uint64_t address, uint64_t length, uint64_t prot, uint64_t flags, const struct dg_mapped *m)
+{
+	uint64_t kept = dg_pages(m->length);
+	long at = (long)address;
+
+	length = dg_pages(length);
+	if (kept > length)
+		kept = length;
+	if (kept)
+		at = dg_sys(SYS_mmap, (long)address, (long)kept, (long)prot, (long)dg_flags_private(flags),
+			    DG_CONTROL->data_fd, (long)m->data);
+	if (at != (long)address || kept == length)
+		return at;
+	at = dg_sys(SYS_mmap, (long)(address + kept), (long)(length - kept), (long)prot,
+		    (long)(dg_flags_private(flags) | MAP_ANONYMOUS), -1, 0);
+	return at == (long)(address + kept) ? (long)address : at;
+}
+
+static long dg_map_again(const struct dg_call *c, const struct dg_event *e)
+{
+	const struct dg_payload *p = dg_logged_payload(e, 0);
+	const struct dg_mapped *m = p && p->kind == DG_PAYLOAD_FILE ? dg_payload_bytes(p) : NULL;
+
+	if (!m)
+		return dg_sys(SYS_mmap, e->result, (long)c->args[1], (long)c->args[2], (long)dg_map_flags(c->args[3]), -1,
+			      0);
+	if (m->data == UINT64_MAX)
+		return dg_map_object(c, e, m);
+	return dg_map_kept((uint64_t)e->result, c->args[1], c->args[2], c->args[3], m);
+}
+
+static long dg_move_again(const struct dg_call *c, const struct dg_event *e)
+{
+	uint64_t keep = c->args[3] & ~(uint64_t)(MREMAP_MAYMOVE | MREMAP_FIXED);
+	long to = e->result;
+
+	if (to == (long)c->args[0])
+		return dg_sys(SYS_mremap, to, (long)c->args[1], (long)c->args[2], (long)keep, 0, 0);
+	/* It replaces what is there: nothing may be, unless the program said so. */
+	if (!(c->args[3] & MREMAP_FIXED)) {
+		long at = dg_sys(SYS_mmap, to, (long)c->args[2], PROT_NONE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, -1, 0);
+
+		if (at != to)
+			return at;
+	}
+	return dg_sys(SYS_mremap, (long)c->args[0], (long)c->args[1], (long)c->args[2],
+		      (long)(keep | MREMAP_MAYMOVE | MREMAP_FIXED), to, 0);
+}
+
+static long dg_attach_again(const struct dg_call *c, const struct dg_event *e)
+{
+	const struct dg_payload *p = dg_logged_payload(e, 0);
+	const struct dg_mapped *m = p ? dg_payload_bytes(p) : NULL;
+	struct dg_mapped empty;
+
+	if (!m)
+		return -1;
+	if (m->data == UINT64_MAX) {
+		empty = (struct dg_mapped){ .size = m->size };
+		empty.length = 0;
+	}
+	dg_attach_note((uint64_t)e->result, dg_pages(m->size));
+	return dg_map_kept((uint64_t)e->result, m->size, PROT_READ | (c->args[2] & SHM_RDONLY ? 0 : PROT_WRITE),
+			   c->args[2] & SHM_REMAP ? MAP_FIXED : 0, m->data == UINT64_MAX ? &empty : m);
+}
+
+/* Advice that the program could see the effect of. */
+static bool dg_advice_counts(uint64_t advice)
+{
+	switch (advice) {
+	case MADV_DONTNEED:
+	case MADV_FREE:
+	case MADV_REMOVE:
+	case MADV_DONTFORK:
+	case MADV_DOFORK:
+	case MADV_WIPEONFORK:
+	case MADV_KEEPONFORK:
+	case 24:  /* MADV_DONTNEED_LOCKED */
+	case 102: /* MADV_GUARD_INSTALL */
+	case 103: /* MADV_GUARD_REMOVE */
+		return true;
+	default:
+		return false;
+	}
+}
+
+static long dg_memory_again(const struct dg_call *c, const struct dg_event *e)
+{
+	switch (c->nr) {
+	case SYS_mmap:
+		return dg_map_again(c, e);
+	case SYS_mremap:
+		return dg_move_again(c, e);
+	case SYS_shmat:
+		return dg_attach_again(c, e);
+	case SYS_shmdt:
+		return dg_sys2(SYS_munmap, c->args[0], dg_attach_forget(c->args[0]));
+	case SYS_madvise:
+		if (!dg_advice_counts(c->args[2]))
+			return e->result;
+		return dg_memory_make(c);
+	default:
+		return dg_memory_make(c);
+	}
+}
+
+static void dg_memory_replay(struct dg_frame *f, const struct dg_call *c)
+{
+	const struct dg_event *e = dg_call_await(f, c);
+	long result;
+
+	if (!e)
+		return;
+	f->rax = (uint64_t)e->result;
+	if (dg_failed(e->result))
+		return;
+	result = dg_memory_again(c, e);
+	if (result != e->result)
+		dg_diverge(DG_DIFFERS_MAPPING, e, 0, (uint64_t)e->result, (uint64_t)result);
+}

@@ -1,0 +1,229 @@
+/* Puts the patches of the table at DG_ENGINE_SITES into the program's text: see
+ * struct dg_site_patch, and engine.h for what a stub is. Stubs lie in areas of
+ * their own, near enough for a jump; a replay has them at the same addresses,
+ * for the program's pc is in them while it makes a call, and its signal handlers
+ * see that. */
+#include "engine.h"
+#include "syscall.h"
+
+#include <linux/mman.h>
+#include <sys/mman.h>
+
+#define DG_AREA_STEP 0x10000ull
+#define DG_AREA_TRIES 24576u             /* 1.5 GiB: what a jump reaches, less the objects' own extent */
+#define DG_CLUSTER 0x10000000ull         /* sites this close to each other share an area */
+#define DG_STUB_MOST 192u                /* bytes of the longest stub, infos included */
+#define DG_JUMP_BYTES 5u
+
+void dg_entry_syscall(void) DG_HIDDEN;
+
+/* Where stubs are written. */
+struct dg_area {
+	uint64_t start, at, end;
+	uint64_t slot; /* has the address of dg_entry_syscall */
+};
+
+static void dg_emit(struct dg_area *a, const void *bytes, uint64_t count)
+{
+	dg_copy((void *)a->at, bytes, count);
+	a->at += count;
+}
+
+static void dg_emit_relative(struct dg_area *a, const void *opcode, uint64_t count, uint64_t target)
+{
+	int32_t distance;
+
+	dg_emit(a, opcode, count);
+	distance = (int32_t)(target - (a->at + sizeof(distance)));
+	dg_emit(a, &distance, sizeof(distance));
+}
+
+static void dg_emit_enter(struct dg_area *a, const struct dg_stub *info)
+{
+	static const uint8_t lea_rcx[] = { 0x48, 0x8d, 0x0d }, jump_to[] = { 0xff, 0x25 };
+
+	dg_emit_relative(a, lea_rcx, sizeof(lea_rcx), (uint64_t)info);
+	dg_emit_relative(a, jump_to, sizeof(jump_to), a->slot);
+}
+
+static void dg_emit_jump(struct dg_area *a, uint64_t target)
+{
+	dg_emit_relative(a, "\xe9", 1, target);
+}
+
+/* The instructions that are executed behind the call, and the way back. Where
+ * there are none the engine goes back by itself. */
+static uint64_t dg_emit_after(struct dg_area *a, const struct dg_site_patch *p)
+{
+	uint64_t at = a->at;
+
+	if (!p->after && p->kind != DG_PATCH_CLONE)
+		return p->resume;
+	dg_emit(a, (const void *)p->resume, p->after);
+	dg_emit_jump(a, p->resume + p->after);
+	return p->after ? at : p->resume;
+}
+
+/* Executes the instruction itself. A child goes on without the engine. */
+static void dg_emit_clone(struct dg_area *a, struct dg_stub *info)
+{
+	static const uint8_t call[] = { 0x0f, 0x05, 0x48, 0x85, 0xc0, 0x74, 0x0d };
+
+	info[0].go = a->at;
+	dg_emit(a, call, sizeof(call));
+	dg_emit_enter(a, info + 1);
+}
+
+static uint64_t dg_stub_make(struct dg_area *a, const struct dg_site_patch *p)
+{
+	struct dg_stub *info = (struct dg_stub *)((a->at + 7) & ~7ull);
+	uint32_t infos = p->kind == DG_PATCH_CLONE ? 2 : 1;
+	uint64_t start, behind;
+
+	start = a->at = (uint64_t)(info + infos);
+	dg_emit(a, (const void *)p->at, p->before);
+	info[0] = (struct dg_stub){ .resume = p->resume, .origin = a->at };
+	dg_emit_enter(a, info);
+	if (p->kind == DG_PATCH_CLONE)
+		dg_emit_clone(a, info);
+	behind = dg_emit_after(a, p);
+	if (p->kind != DG_PATCH_CLONE) {
+		info[0].go = behind;
+		return start;
+	}
+	info[0].kind = DG_STUB_BEFORE;
+	info[0].skip = behind;
+	info[1] = (struct dg_stub){ .go = behind, .resume = p->resume, .origin = info[0].origin, .kind = DG_STUB_AFTER };
+	return start;
+}
+
+/* The text stays executable meanwhile: other threads, and this code's own calls,
+ * may be in it. */
+static bool dg_text_write(uint64_t at, const uint8_t *bytes, uint64_t count)
+{
+	uint64_t page = at & ~(DG_PAGE_BYTES - 1), length = ((at + count + DG_PAGE_BYTES - 1) & ~(DG_PAGE_BYTES - 1)) - page;
+
+	if (dg_sys3(SYS_mprotect, page, length, PROT_READ | PROT_WRITE | PROT_EXEC))
+		return false;
+	dg_copy((void *)at, bytes, count);
+	dg_sys3(SYS_mprotect, page, length, PROT_READ | PROT_EXEC);
+	return true;
+}
+
+static bool dg_patch_trap(const struct dg_site_patch *p)
+{
+	static const uint8_t ud2[] = { 0x0f, 0x0b };
+
+	return dg_text_write(p->resume - 2, ud2, sizeof(ud2));
+}
+
+static bool dg_patch_jump(struct dg_area *a, const struct dg_site_patch *p)
+{
+	uint8_t bytes[64];
+	int32_t distance = (int32_t)(dg_stub_make(a, p) - (p->at + DG_JUMP_BYTES));
+
+	if (p->length < DG_JUMP_BYTES || p->length > sizeof(bytes))
+		return false;
+	memset(bytes, 0xcc, sizeof(bytes));
+	bytes[0] = 0xe9;
+	dg_copy(bytes + 1, &distance, sizeof(distance));
+	return dg_text_write(p->at, bytes, p->length);
+}
+
+static bool dg_patch_sound(const struct dg_site_patch *p)
+{
+	const uint8_t *call = (const uint8_t *)p->resume - 2;
+
+	return call[0] == 0x0f && call[1] == 0x05 && p->before <= 32 && p->after <= 32 &&
+	       (p->kind == DG_PATCH_TRAP || p->at + p->before + 2 == p->resume);
+}
+
+static uint64_t dg_area_map(uint64_t at, uint64_t size)
+{
+	uint64_t got = (uint64_t)dg_sys(SYS_mmap, (long)at, (long)size, PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (got == at)
+		return at;
+	/* Before Linux 4.17 the flag is unknown and the address a hint. */
+	if (!dg_failed((long)got))
+		dg_sys2(SYS_munmap, got, size);
+	return 0;
+}
+
+/* Downwards first: above a program's own text its heap grows. */
+static uint64_t dg_area_search(uint64_t low, uint64_t high, uint64_t size)
+{
+	uint64_t at = (low & ~(DG_AREA_STEP - 1)) - size, got;
+
+	for (uint32_t i = 0; i < DG_AREA_TRIES && at >= DG_AREA_STEP && at < low; i++, at -= DG_AREA_STEP)
+		if ((got = dg_area_map(at, size)))
+			return got;
+	at = (high + DG_AREA_STEP) & ~(DG_AREA_STEP - 1);
+	for (uint32_t i = 0; i < DG_AREA_TRIES; i++, at += DG_AREA_STEP)
+		if ((got = dg_area_map(at, size)))
+			return got;
+	return 0;
+}
+
+/* Once the program runs, its threads map memory while another one loads an
+ * object, so where there was room is in the log. */
+static uint64_t dg_area_place(uint64_t low, uint64_t high, uint64_t size)
+{
+	struct dg_event *e;
+	const struct dg_event *logged;
+	uint64_t args[] = { low, size }, at;
+
+	if (dg_mode == DG_MODE_REPLAY) {
+		logged = dg_event_await(DG_EV_VALUE, DG_ENGINE_SITES);
+		dg_event_take(logged, DG_EV_VALUE, DG_ENGINE_SITES, 0, args, 2);
+		at = (uint64_t)logged->result;
+		return at && !dg_area_map(at, size) ? 0 : at;
+	}
+	at = dg_area_search(low, high, size);
+	if (dg_mode == DG_MODE_RECORD && (e = dg_event_begin(DG_EV_VALUE, DG_ENGINE_SITES, 0, 2, 0))) {
+		dg_copy(dg_event_args(e), args, sizeof(args));
+		e->result = (int64_t)at;
+		dg_event_commit(e);
+	}
+	return at;
+}
+
+static void dg_patch_cluster(const struct dg_site_patch *p, uint32_t count)
+{
+	uint64_t size = (count * (uint64_t)DG_STUB_MOST + 2 * DG_PAGE_BYTES) & ~(DG_PAGE_BYTES - 1);
+	struct dg_area a = { .start = dg_area_place(p[0].at, p[count - 1].resume, size) };
+
+	if (a.start) {
+		a.slot = a.start;
+		*(uint64_t *)a.slot = (uint64_t)dg_entry_syscall;
+		a.at = a.start + 64;
+		a.end = a.start + size;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		if (!dg_patch_sound(p + i))
+			continue;
+		if (p[i].kind == DG_PATCH_TRAP || !a.start || a.at + DG_STUB_MOST > a.end || !dg_patch_jump(&a, p + i))
+			dg_patch_trap(p + i);
+	}
+	if (a.start)
+		dg_sys3(SYS_mprotect, a.start, size, PROT_READ | PROT_EXEC);
+}
+
+/* The table is sorted by address, piece by piece. */
+static void dg_patch_sites(void)
+{
+	struct dg_control *c = DG_CONTROL;
+	const struct dg_site_patch *p = (const struct dg_site_patch *)c->patches;
+	uint32_t from = c->patches_done, to = c->patch_count;
+
+	while (from < to) {
+		uint32_t end = from + 1;
+
+		while (end < to && p[end].at >= p[end - 1].at && p[end].at - p[from].at < DG_CLUSTER)
+			end++;
+		dg_patch_cluster(p + from, end - from);
+		from = end;
+	}
+	c->patches_done = to;
+}
