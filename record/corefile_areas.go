@@ -1,0 +1,299 @@
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
+)
+
+// area is an entry of /proc/PID/smaps.
+type area struct {
+	Range
+	permissions string
+	offset      uint64
+	inode       uint64
+	path        string
+	anonymous   bool // some pages are the process's own
+	flags       []string
+}
+
+// readAreas reads /proc/PID/smaps, in which a line of fields in lower case is
+// the beginning of an entry (proc_pid_smaps(5)).
+func readAreas(pid int) ([]area, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps", pid))
+	if err != nil {
+		return nil, err
+	}
+	var list []area
+	s := bufio.NewScanner(bytes.NewReader(text))
+	s.Buffer(nil, len(text)+1)
+	for s.Scan() {
+		line := s.Text()
+		key, value, _ := strings.Cut(line, ":")
+		switch {
+		case key != "" && (key[0] < 'A' || key[0] > 'Z'):
+			a, err := parseArea(line)
+			if err != nil {
+				return nil, fmt.Errorf("smaps: %w", err)
+			}
+			list = append(list, a)
+		case len(list) == 0:
+			return nil, fmt.Errorf("smaps: begins with %q", line)
+		case key == "Anonymous" || key == "Swap":
+			a := &list[len(list)-1]
+			a.anonymous = a.anonymous || strings.TrimSpace(value) != "0 kB"
+		case key == "VmFlags":
+			list[len(list)-1].flags = strings.Fields(value)
+		}
+	}
+	return list, s.Err()
+}
+
+func parseArea(line string) (area, error) {
+	fields := strings.SplitN(line, " ", 6)
+	if len(fields) < 5 || len(fields[1]) != 4 {
+		return area{}, fmt.Errorf("%q has too few fields", line)
+	}
+	from, to, _ := strings.Cut(fields[0], "-")
+	start, err1 := strconv.ParseUint(from, 16, 64)
+	end, err2 := strconv.ParseUint(to, 16, 64)
+	offset, err3 := strconv.ParseUint(fields[2], 16, 64)
+	inode, err4 := strconv.ParseUint(fields[4], 10, 64)
+	if err1 != nil || err2 != nil || err3 != nil || err4 != nil || start >= end {
+		return area{}, fmt.Errorf("%q has no addresses", line)
+	}
+	a := area{Range: Range{evidence.Addr(start), evidence.Addr(end)}, permissions: fields[1], offset: offset, inode: inode}
+	if len(fields) == 6 {
+		// The kernel escapes only line ends (show_map_vma in fs/proc/task_mmu.c).
+		a.path = strings.ReplaceAll(strings.TrimLeft(fields[5], " "), `\012`, "\n")
+	}
+	return a, nil
+}
+
+func (a *area) has(flag string) bool { return slices.Contains(a.flags, flag) }
+
+func (a *area) elfFlags() uint32 {
+	var f elf.ProgFlag
+	for i, flag := range []elf.ProgFlag{elf.PF_R, elf.PF_W, elf.PF_X} {
+		if a.permissions[i] != '-' {
+			f |= flag
+		}
+	}
+	return uint32(f)
+}
+
+// keep is what a core has of an area.
+type keep int
+
+const (
+	keepNothing keep = iota
+	keepHeader       // the first page, if it is an ELF object's
+	keepTouched      // anonymous memory
+	keepAll
+)
+
+// keep is vma_dump_size of the kernel's fs/coredump.c for the default filter,
+// but for anonymous memory that the program may use and has not touched: that
+// it is zero is known, and the kernel's core does not have it.
+func (a *area) keep() keep {
+	shared := a.permissions[3] == 's' || a.has("sh")
+	switch {
+	case a.path == "[vdso]":
+		return keepAll
+	case a.path == "[vsyscall]" || a.has("dd") || a.has("io") || a.has("pf"):
+		return keepNothing
+	case a.has("ht"):
+		if shared {
+			return keepNothing
+		}
+		return keepAll
+	case shared:
+		// A memfd's and anonymous memory's file has no name left.
+		if strings.HasSuffix(a.path, " (deleted)") {
+			return keepAll
+		}
+		return keepNothing
+	case a.inode == 0 && (a.anonymous || a.permissions[:3] != "---"):
+		return keepTouched
+	case a.anonymous:
+		return keepAll
+	case a.inode != 0 && a.offset == 0 && a.permissions[0] == 'r':
+		return keepHeader
+	}
+	return keepNothing
+}
+
+// segments says which memory the core has. Their offsets are not known yet.
+func (w *coreWriter) segments(areas []area) ([]coreSegment, error) {
+	var list []coreSegment
+	for i := range areas {
+		a := &areas[i]
+		if a.path == "[vsyscall]" {
+			continue // no part of the process's address space
+		}
+		s := coreSegment{Range: a.Range, flags: a.elfFlags()}
+		kept := a.keep()
+		if w.skipped(a.Range) {
+			kept = keepNothing
+		}
+		switch kept {
+		case keepHeader:
+			s.size = w.headerSize(a.Start)
+		case keepAll:
+			s.size = uint64(a.End - a.Start)
+		case keepTouched:
+			pieces, err := touchedPieces(w.options.Threads[0].TID, s)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, pieces...)
+			continue
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+func (w *coreWriter) skipped(r Range) bool {
+	for _, s := range w.options.Skip {
+		if s.Start <= r.Start && r.End <= s.End {
+			return true
+		}
+	}
+	return false
+}
+
+// headerSize is a page if an ELF header is there, which tells what was mapped.
+func (w *coreWriter) headerSize(at evidence.Addr) uint64 {
+	var magic [len(elf.ELFMAG)]byte
+	if _, err := w.memory.ReadAt(magic[:], int64(at)); err != nil || string(magic[:]) != elf.ELFMAG {
+		return 0
+	}
+	return corePage
+}
+
+// untouchedGap is memory that gets no contents, not even as a hole: a
+// reservation of terabytes would make a file of terabytes.
+const untouchedGap = 1 << 30
+
+// touchedPieces cuts anonymous memory at large gaps where nothing was touched.
+func touchedPieces(pid int, s coreSegment) ([]coreSegment, error) {
+	touched, err := touchedRanges(pid, s.Range)
+	if err != nil {
+		return nil, err
+	}
+	var list []coreSegment
+	add := func(end evidence.Addr, size uint64) {
+		if end > s.Start {
+			list = append(list, coreSegment{Range: Range{s.Start, end}, flags: s.flags, size: size, touched: s.touched})
+			s.Start, s.touched = end, nil
+		}
+	}
+	s.touched = []Range{}
+	last := s.Start
+	for _, r := range append(touched, Range{s.End, s.End}) {
+		if r.Start-last >= untouchedGap {
+			add(last, uint64(last-s.Start))
+			add(r.Start, 0)
+			s.touched = []Range{}
+		}
+		if r.Start < r.End {
+			s.touched = append(s.touched, r)
+		}
+		last = r.End
+	}
+	add(s.End, uint64(s.End-s.Start))
+	return list, nil
+}
+
+// pageScan is struct pm_scan_arg, pageRegion struct page_region of linux/fs.h.
+type pageScan struct {
+	size, flags, start, end, walkEnd, vec, vecLen, maxPages uint64
+	categoryInverted, categoryMask, categoryAny, returnMask uint64
+}
+
+type pageRegion struct{ start, end, categories uint64 }
+
+const (
+	pagemapScan     = 0xc0606610 // PAGEMAP_SCAN
+	pageIsPresent   = 1 << 3
+	pageIsSwapped   = 1 << 4
+	pageIsZeroFrame = 1 << 5
+)
+
+// touchedRanges says which pages of anonymous memory are not surely zero. The
+// kernel's scan (since 6.7) passes over empty page tables at once.
+func touchedRanges(pid int, r Range) ([]Range, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/pagemap", pid))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var list []Range
+	regions := make([]pageRegion, 512)
+	for at := r.Start; at < r.End; {
+		scan := pageScan{
+			size: uint64(unsafe.Sizeof(pageScan{})), start: uint64(at), end: uint64(r.End),
+			vec: uint64(uintptr(unsafe.Pointer(&regions[0]))), vecLen: uint64(len(regions)),
+			categoryInverted: pageIsZeroFrame, categoryMask: pageIsZeroFrame,
+			categoryAny: pageIsPresent | pageIsSwapped, returnMask: pageIsPresent,
+		}
+		n, _, errno := unix.Syscall(unix.SYS_IOCTL, f.Fd(), pagemapScan, uintptr(unsafe.Pointer(&scan)))
+		switch {
+		case errno == unix.EINTR:
+			continue
+		case errno == unix.ENOTTY || errno == unix.EINVAL:
+			return readPagemap(f, r)
+		case errno != 0:
+			return nil, fmt.Errorf("pagemap at %v: %w", at, errno)
+		}
+		for _, x := range regions[:n] {
+			list = join(list, Range{evidence.Addr(x.start), evidence.Addr(x.end)})
+		}
+		if scan.walkEnd <= uint64(at) {
+			return nil, fmt.Errorf("pagemap at %v: the scan does not get on", at)
+		}
+		at = evidence.Addr(scan.walkEnd)
+	}
+	return list, nil
+}
+
+// readPagemap does the same by an entry of 8 bytes for every page.
+func readPagemap(f io.ReaderAt, r Range) ([]Range, error) {
+	const present, swapped = 1 << 63, 1 << 62
+	var list []Range
+	b := make([]byte, 1<<19)
+	for at := r.Start; at < r.End; {
+		n := min(int64(len(b)), int64(r.End-at)/corePage*8)
+		if _, err := f.ReadAt(b[:n], int64(at)/corePage*8); err != nil {
+			return nil, fmt.Errorf("pagemap at %v: %w", at, err)
+		}
+		for entry := range slices.Chunk(b[:n], 8) {
+			if le.Uint64(entry)&(present|swapped) != 0 {
+				list = join(list, Range{at, at + corePage})
+			}
+			at += corePage
+		}
+	}
+	return list, nil
+}
+
+// join appends a range, which may go on where the last ends.
+func join(list []Range, r Range) []Range {
+	if last := len(list) - 1; last >= 0 && list[last].End == r.Start {
+		list[last].End = r.End
+		return list
+	}
+	return append(list, r)
+}
