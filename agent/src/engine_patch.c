@@ -124,7 +124,8 @@ static bool dg_patch_jump(struct dg_area *a, const struct dg_site_patch *p)
 
 	if (p->length < DG_JUMP_BYTES || p->length > sizeof(bytes))
 		return false;
-	memset(bytes, 0xcc, sizeof(bytes));
+	for (uint32_t i = 0; i < p->length; i++)
+		bytes[i] = 0xcc; /* int3: nothing may jump there */
 	bytes[0] = 0xe9;
 	dg_copy(bytes + 1, &distance, sizeof(distance));
 	return dg_text_write(p->at, bytes, p->length);
