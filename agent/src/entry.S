@@ -52,6 +52,7 @@
 #define STUB_GO 0
 #define STUB_RESUME 8
 #define STUB_KIND 32
+#define STUB_AFTER 2
 
 #define TRAP_FLAG 0x100
 #define RED_ZONE 128
@@ -206,7 +207,8 @@ dg_entry_syscall:
 	cmpl	$0, dg_mode(%rip)
 	je	.Lstub_native
 	cmpl	$0, R_RAW(%r11)
-	jne	.Lstub_native
+	jne	.Lstub_raw
+.Lstub_enter:
 	movq	%rsp, %r11
 	SAVE_GENERAL
 	movq	$ENTRY_SYSCALL, F_KIND(%r11)
@@ -225,6 +227,10 @@ dg_entry_syscall:
 	.cfi_endproc
 	.cfi_startproc
 	.cfi_undefined rip
+/* The parent comes back from the call that made a child borrow its memory. */
+.Lstub_raw:
+	cmpq	$STUB_AFTER, STUB_KIND(%rcx)
+	je	.Lstub_enter
 /* The thread is not the engine's: on its own stack, as the kernel is asked. */
 .Lstub_native:
 	pushq	F_RFLAGS(%rsp)
