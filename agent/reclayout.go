@@ -11,6 +11,7 @@ const (
 	EngineBase       = 0x21a000000000
 	EngineControl    = EngineBase
 	EngineSites      = EngineBase + 0x0001000000
+	EngineSync       = EngineBase + 0x0080000000
 	EngineThreads    = EngineBase + 0x0100000000
 	EngineLog        = EngineBase + 0x1000000000
 	EngineImage      = EngineBase + 0x2000000000
@@ -168,6 +169,7 @@ const (
 	EntryCall    = 2
 	EntryTSC     = 3
 	EntryInsn    = 4
+	EntrySignal  = 5
 )
 
 // RawLogHeader is struct dg_log_header.

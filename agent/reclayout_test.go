@@ -37,6 +37,7 @@ var recordConstants = map[string]uint64{
 	"DG_ENGINE_BASE":       agent.EngineBase,
 	"DG_ENGINE_CONTROL":    agent.EngineControl,
 	"DG_ENGINE_SITES":      agent.EngineSites,
+	"DG_ENGINE_SYNC":       agent.EngineSync,
 	"DG_ENGINE_THREADS":    agent.EngineThreads,
 	"DG_ENGINE_LOG":        agent.EngineLog,
 	"DG_ENGINE_IMAGE":      agent.EngineImage,
@@ -146,6 +147,7 @@ var recordConstants = map[string]uint64{
 	"DG_ENTRY_CALL":        agent.EntryCall,
 	"DG_ENTRY_TSC":         agent.EntryTSC,
 	"DG_ENTRY_INSN":        agent.EntryInsn,
+	"DG_ENTRY_SIGNAL":      agent.EntrySignal,
 }
 
 func TestRecordLayout(t *testing.T) {

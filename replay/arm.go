@@ -1,41 +1,393 @@
 package replay
 
 import (
-	"errors"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
 
+	"diagnose/agent"
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/internal/ptrace"
+	"diagnose/record"
 )
 
-// breakpoints is the placer.
+// breakpoints is the placer. Debug register 0 of a thread is for the place that
+// the log has, register 1 for a moment. A place is told by the state that the
+// recording has of it: from equal state the run goes on equally, so the first
+// stop with that state is it.
 type breakpoints struct {
-	thread *thread
-	pc     uint64
-	left   uint64 // times that pc must still be reached
+	c       *controller
+	threads map[int]*broken
+	placed  []placement
 }
 
-func newPlacer(*controller) placer { return &breakpoints{} }
-
-func (b *breakpoints) arm(*thread, uint64) error {
-	return errors.New("replay: signals that came between two events cannot be placed")
+// broken are the breakpoints of a thread.
+type broken struct {
+	place *place // nil: none
+	// moment is where breakAt waits, 0 nowhere, to be reached so many times more.
+	moment, left uint64
 }
 
-func (b *breakpoints) last(*thread) (move, error) { return move{}, nil }
+// place is a pc with the state that makes it the one looked for.
+type place struct {
+	pc        uint64
+	registers [18]uint64 // struct dg_signal_state
+	flags     uint64     // the bits of the last of them that count
+	// matches compares what costs more than registers.
+	matches func(t *thread) (bool, error)
+	signal  int // 0: the thread's end
+	info    ptrace.Siginfo
+	ordinal uint64 // of the signal's event
+	stops   uint64 // at pc, up to now
+	near    uint64 // of them with equal registers
+	// rest: an instruction that repeats is on its way to the count that the
+	// place has, and traps behind itself, at this address.
+	rest uint64
+}
 
-func (b *breakpoints) trap(t *thread, regs *ptrace.Registers) (move, error) {
-	if t != b.thread || regs.Rip != b.pc {
-		return move{kind: moveForeign}, nil
+// placement is how often a signal's pc was reached since the event before.
+type placement struct {
+	thread  uint32
+	ordinal uint64
+	count   uint64
+}
+
+func newPlacer(c *controller) placer { return &breakpoints{c: c, threads: map[int]*broken{}} }
+
+func (b *breakpoints) of(t *thread) *broken {
+	x := b.threads[t.tid]
+	if x == nil {
+		x = &broken{}
+		b.threads[t.tid] = x
 	}
-	if b.left--; b.left > 0 {
+	return x
+}
+
+func (b *breakpoints) arm(t *thread, event uint64) error {
+	e, err := b.c.eventAt(event)
+	if err != nil {
+		return err
+	}
+	p, err := signalPlace(b.c.memory, e)
+	if err != nil {
+		return err
+	}
+	r, err := b.c.rthread(t.index)
+	if err != nil {
+		return err
+	}
+	p.ordinal = r.Ordinal + 1
+	x := b.of(t)
+	x.place = p
+	return x.set(t.tid)
+}
+
+// signalPlace is the place of a signal that came between two events.
+func signalPlace(m *ptrace.Memory, e *record.Event) (*place, error) {
+	if e.Kind != record.KindSignal || len(e.Args) < 9 || len(e.Payloads) < 3 {
+		return nil, fmt.Errorf("replay: event of kind %v is no signal with a state", e.Kind)
+	}
+	info, state, ranges := e.Payloads[0], e.Payloads[1], e.Payloads[2]
+	p := &place{signal: int(e.Object)}
+	var s agent.RawSignalState
+	if len(info.Data) != len(p.info) || state.Kind != record.PayloadRegisters || len(state.Data) != binary.Size(s) ||
+		ranges.Kind != record.PayloadRanges || len(ranges.Data)%16 != 0 || len(ranges.Data) == 0 {
+		return nil, fmt.Errorf("replay: signal %d has no state in the log", e.Object)
+	}
+	copy(p.info[:], info.Data)
+	if _, err := binary.Decode(state.Data, binary.LittleEndian, &s); err != nil {
+		return nil, err
+	}
+	p.pc, p.registers, p.flags = e.Args[1], s.Registers, s.Flags
+	parts := make([]agent.RawRange, len(ranges.Data)/16)
+	if _, err := binary.Decode(ranges.Data, binary.LittleEndian, parts); err != nil {
+		return nil, err
+	}
+	const most = 64 << 20
+	for _, r := range parts {
+		if r.Length > most {
+			return nil, fmt.Errorf("replay: signal %d has a digest of %d bytes", e.Object, r.Length)
+		}
+	}
+	want := digests{registers: e.Args[2], stack: e.Args[3], data: e.Args[4]}
+	general := digest(state.Data[:8*len(s.Registers)], 0)
+	p.matches = func(t *thread) (bool, error) { return want.match(t.tid, m, general, parts) }
+	return p, nil
+}
+
+// digests are of what a signal interrupted.
+type digests struct{ registers, stack, data uint64 }
+
+// match compares in the order of cost. general is the digest of the general
+// registers, which are known to be equal.
+func (d digests) match(tid int, m *ptrace.Memory, general uint64, ranges []agent.RawRange) (bool, error) {
+	floating, err := ptrace.GetRegset(tid, ptrace.RegsetFP)
+	if err != nil {
+		return false, err
+	}
+	const xmm, size = 160, 256 // struct user_fpregs_struct
+	if len(floating) < xmm+size {
+		return false, fmt.Errorf("replay: %d bytes of vector registers", len(floating))
+	}
+	if digest(floating[xmm:xmm+size], general) != d.registers {
+		return false, nil
+	}
+	read := func(r agent.RawRange, seed uint64) (uint64, error) {
+		p := make([]byte, r.Length)
+		_, err := m.ReadAt(p, int64(r.Address))
+		return digest(p, seed), err
+	}
+	// Memory that is not there (yet) does not match.
+	if stack, err := read(ranges[0], 0); err != nil || stack != d.stack {
+		return false, nil
+	}
+	sum := uint64(0)
+	for _, r := range ranges[1:] {
+		if sum, err = read(r, sum); err != nil {
+			return false, nil
+		}
+	}
+	return sum == d.data, nil
+}
+
+// last is for a thread that has done its last event: where the core has it
+// outside of the engine, that is where it ends.
+func (b *breakpoints) last(t *thread) (move, error) {
+	if b.c.core == nil || !b.c.last() {
 		return move{}, nil
 	}
-	return move{kind: moveArrived}, nil
+	end := coreThreads(b.c.core)[t.index]
+	if end == nil || end.raw.Inside != 0 || end.failed && faultOutcome(&b.c.rec.Manifest.Outcome) {
+		return move{}, nil // it comes to rest by itself
+	}
+	p := b.finalPlace(end)
+	if control, err := b.c.readControl(); err != nil {
+		return move{}, err
+	} else if p == nil || p.pc >= control.TextLow && p.pc < control.TextHigh {
+		return move{}, nil
+	}
+	x := b.of(t)
+	x.place = p
+	return move{}, x.set(t.tid)
+}
+
+// contextOrder are the registers as struct sigcontext has them, but for rflags.
+var contextOrder = []image.Register{image.R8, image.R9, image.R10, image.R11, image.R12, image.R13, image.R14, image.R15,
+	image.RDI, image.RSI, image.RBP, image.RBX, image.RDX, image.RAX, image.RCX, image.RSP, image.RIP}
+
+func (b *breakpoints) finalPlace(end *coreThread) *place {
+	p := &place{flags: statusFlags}
+	for i, r := range contextOrder {
+		value, known := end.Registers.Get(r)
+		if !known {
+			return nil
+		}
+		p.registers[i] = value
+	}
+	p.registers[17] = end.Registers.Flags & p.flags
+	p.pc = p.registers[16]
+	const stackCompared = 16 << 10
+	low := p.registers[15] - redZone
+	want := make([]byte, stackCompared)
+	n, _ := b.c.core.ReadMemory(evidence.Addr(low), want)
+	want = want[:n]
+	p.matches = func(*thread) (bool, error) {
+		have := make([]byte, len(want))
+		if _, err := b.c.memory.ReadAt(have, int64(low)); err != nil {
+			return false, nil
+		}
+		return bytes.Equal(want, have), nil
+	}
+	return p
 }
 
 func (b *breakpoints) breakAt(t *thread, pc evidence.Addr, count uint64) error {
-	b.thread, b.pc, b.left = t, uint64(pc), count
-	if pc == 0 {
-		return ptrace.ClearBreakpoint(t.tid)
+	x := b.of(t)
+	x.moment, x.left = uint64(pc), count
+	return x.set(t.tid)
+}
+
+// set writes the debug registers of a stopped thread. A new thread's DR7 reads
+// back as set and is not armed, hence the 0 first.
+func (x *broken) set(tid int) error {
+	const local0, local1 = 1, 4 // execution is kind 0, length 0
+	if err := ptrace.SetDebug(tid, 7, 0); err != nil {
+		return err
 	}
-	return ptrace.Breakpoint(t.tid, uint64(pc))
+	enable := uint64(0)
+	if x.place != nil {
+		enable |= local0
+		pc := x.place.pc
+		if x.place.rest != 0 {
+			pc = x.place.rest
+		}
+		if err := ptrace.SetDebug(tid, 0, pc); err != nil {
+			return err
+		}
+	}
+	if x.moment != 0 {
+		enable |= local1
+		if err := ptrace.SetDebug(tid, 1, x.moment); err != nil {
+			return err
+		}
+	}
+	return ptrace.SetDebug(tid, 7, enable)
+}
+
+func (b *breakpoints) trap(t *thread, regs *ptrace.Registers) (move, error) {
+	x := b.threads[t.tid]
+	if x == nil {
+		return move{kind: moveForeign}, nil
+	}
+	p := x.place
+	here := p != nil && (p.rest == 0 && regs.Rip == p.pc || p.rest != 0 && regs.Rip == p.rest)
+	if x.moment != 0 && regs.Rip == x.moment {
+		if x.left--; x.left == 0 {
+			// The kernel has set RF, with which the thread would go past the
+			// other breakpoint here as well.
+			if here {
+				again := *regs
+				again.Eflags &^= flagResume
+				if err := ptrace.SetRegisters(t.tid, &again); err != nil {
+					return move{}, err
+				}
+			}
+			return move{kind: moveArrived}, nil
+		}
+		if !here {
+			return move{}, nil
+		}
+	}
+	if !here {
+		return move{kind: moveForeign}, nil
+	}
+	if p.rest != 0 {
+		return b.rested(t, x, regs)
+	}
+	return b.reached(t, x, regs)
+}
+
+const flagResume = 0x10000
+
+// reached is for a thread at the pc of its place.
+func (b *breakpoints) reached(t *thread, x *broken, regs *ptrace.Registers) (move, error) {
+	p := x.place
+	p.stops++
+	if p.equal(regs, nil) {
+		p.near++
+		if same, err := p.matches(t); err != nil || !same {
+			return move{}, err
+		}
+		return b.arrive(t, x)
+	}
+	if p.equal(regs, repeated) {
+		if length := b.repeats(p.pc); length != 0 && regs.Rcx > p.registers[contextRCX] {
+			return b.repeat(t, x, regs, length)
+		}
+	}
+	return move{}, nil
+}
+
+func (b *breakpoints) arrive(t *thread, x *broken) (move, error) {
+	p := x.place
+	x.place = nil
+	if err := x.set(t.tid); err != nil {
+		return move{}, err
+	}
+	if p.signal == 0 {
+		return move{kind: moveHold}, nil
+	}
+	b.placed = append(b.placed, placement{t.index, p.ordinal, p.stops})
+	return move{signal: p.signal, info: &p.info}, nil
+}
+
+// Positions in struct dg_signal_state.
+const (
+	contextRDI   = 8
+	contextRSI   = 9
+	contextRCX   = 14
+	contextFlags = 17
+)
+
+// repeated are the registers that an instruction that repeats changes.
+var repeated = []int{contextRDI, contextRSI, contextRCX, contextFlags}
+
+// equal compares registers, but for some.
+func (p *place) equal(regs *ptrace.Registers, except []int) bool {
+	have := [...]uint64{regs.R8, regs.R9, regs.R10, regs.R11, regs.R12, regs.R13, regs.R14, regs.R15, regs.Rdi, regs.Rsi,
+		regs.Rbp, regs.Rbx, regs.Rdx, regs.Rax, regs.Rcx, regs.Rsp, regs.Rip, regs.Eflags & p.flags}
+	if except == nil {
+		return have == p.registers
+	}
+	for i := range have {
+		if have[i] != p.registers[i] && !slices.Contains(except, i) {
+			return false
+		}
+	}
+	return true
+}
+
+// repeats returns the length of the string instruction with a repeat prefix at
+// pc; 0 if there is none. Such an instruction is interrupted between its
+// repetitions, and a breakpoint traps before the first of them only.
+func (b *breakpoints) repeats(pc uint64) int {
+	var code [15]byte
+	if _, err := b.c.memory.ReadAt(code[:], int64(pc)); err != nil {
+		return 0
+	}
+	prefixed := false
+	for i, c := range code {
+		switch {
+		case c == 0xf2 || c == 0xf3:
+			prefixed = true
+		case c == 0x66 || c == 0x67 || c >= 0x40 && c <= 0x4f:
+		case prefixed && (c >= 0xa4 && c <= 0xa7 || c >= 0xaa && c <= 0xaf):
+			return i + 1
+		default:
+			return 0
+		}
+	}
+	return 0
+}
+
+// repeat lets the instruction do what it had done when the signal came: so many
+// repetitions fewer than it has left now.
+func (b *breakpoints) repeat(t *thread, x *broken, regs *ptrace.Registers, length int) (move, error) {
+	p := x.place
+	p.rest = p.pc + uint64(length)
+	part := *regs
+	part.Rcx -= p.registers[contextRCX]
+	if err := ptrace.SetRegisters(t.tid, &part); err != nil {
+		return move{}, err
+	}
+	return move{}, x.set(t.tid)
+}
+
+// rested is for a thread behind an instruction of which a part was done. With
+// the other part to do, it is back before it.
+func (b *breakpoints) rested(t *thread, x *broken, regs *ptrace.Registers) (move, error) {
+	p := x.place
+	p.rest = 0
+	back := *regs
+	back.Rcx += p.registers[contextRCX]
+	ended := regs.Rcx != 0 // scas or cmps found what ends it
+	if !ended {
+		back.Rip = p.pc
+	}
+	if err := ptrace.SetRegisters(t.tid, &back); err != nil {
+		return move{}, err
+	}
+	if err := x.set(t.tid); err != nil {
+		return move{}, err
+	}
+	if ended || !p.equal(&back, []int{contextFlags}) {
+		return move{}, nil
+	}
+	p.near++
+	if same, err := p.matches(t); err != nil || !same {
+		return move{}, err
+	}
+	return b.arrive(t, x)
 }

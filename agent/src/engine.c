@@ -1,6 +1,7 @@
 /* The engine: what records and replays. One translation unit of its own,
  * beside agent.c, because it may use general registers only: see engine.h. */
 #define DG_ENGINE_UNIT 1
+#define _GNU_SOURCE
 
 #include "engine.h"
 #include "syscall.h"
@@ -36,26 +37,7 @@ DG_ASSERT_AT(dg_stub, kind, 32);
 /* The parts, in the order in which they build on each other. An include takes
  * the place of what stands in for the part. */
 
-void dg_leave(struct dg_frame *f) /* engine_signal.c */
-{
-	(void)f;
-	dg_me->pending = 0;
-}
-
-static bool dg_interrupted(void) /* engine_signal.c */
-{
-	return false;
-}
-
-static void dg_again(struct dg_frame *f) /* engine_signal.c */
-{
-	f->rip = f->origin;
-}
-
-static void dg_patch_sites(void) /* engine_patch.c */
-{
-}
-
+#include "engine_signal.c"
 #include "engine_start.c"
 #include "engine_gate.c"
 #include "engine_stack.c"
@@ -63,11 +45,15 @@ static void dg_patch_sites(void) /* engine_patch.c */
 #include "engine_join.c"
 #include "engine_order.c"
 
-void dg_system_call(struct dg_frame *f) /* engine_syscall.c */
-{
-	f->rax = (uint64_t)dg_sys((long)f->rax, (long)f->rdi, (long)f->rsi, (long)f->rdx, (long)f->r10, (long)f->r8,
-				  (long)f->r9);
-}
+#include "engine_table.c"
+#include "engine_parts.c"
+#include "engine_memory.c"
+#include "engine_patch.c"
+#include "engine_call.c"
+
+#include "engine_futex.c"
+#include "engine_fork.c"
+#include "engine_syscall.c"
 
 typedef void dg_operation(struct dg_frame *);
 

@@ -165,11 +165,11 @@ static void dg_again(struct dg_frame *f);
 static void dg_signal_upcoming(void);
 /* Once, in the main thread, before anything else of the process runs. */
 static void dg_signal_start(struct dg_rthread *me);
-/* In every thread, the main one included, before its first event: the kernel's
- * signal frames go to the thread's slot from now on. dg_me is set, me->inside is
- * not 0, the program's stack is known. */
+/* In every other thread, before its first event: the kernel's signal frames go to
+ * the thread's slot from now on. me->mask is what its creator blocked, the
+ * program's stack is known, me->state is no more DG_R_STARTING. */
 static void dg_signal_thread_start(struct dg_rthread *me);
-/* Behind its last event, when dg_me is to become NULL. */
+/* Before its last event. */
 static void dg_signal_thread_end(struct dg_rthread *me);
 /* In a fork's child: what was kept is the parent's. */
 static void dg_signal_forked(struct dg_rthread *me);

@@ -325,6 +325,7 @@ static void dg_op_start(struct dg_frame *f)
 	struct dg_control *c = DG_CONTROL;
 
 	(void)f;
+	dg_signal_start(dg_me);
 	dg_first_event(dg_me);
 	dg_patch_sites();
 	dg_sys2(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV);

@@ -365,6 +365,7 @@ static void dg_thread_start(void)
 		dg_tcb_write(me->tid);
 	}
 	me->state = DG_R_RUNNING;
+	dg_signal_thread_start(me);
 }
 
 /* From the wrapper's start routine. */
@@ -396,6 +397,7 @@ static void dg_thread_exit(struct dg_frame *f, uint64_t site)
 	struct dg_rthread *me = dg_me;
 	uint64_t status = f->rdi;
 
+	dg_signal_thread_end(me);
 	dg_gates_open();
 	if (dg_fact(me)->stack.count)
 		dg_stack_strip(me, f->rsp);

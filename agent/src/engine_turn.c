@@ -386,6 +386,7 @@ static void dg_event_take(const struct dg_event *logged, enum dg_kind kind, uint
 		dg_trap(DG_TRAP_MOMENT, me->index, 0);
 	if (me->next >= me->next_end && kind != DG_EV_EXIT && kind != DG_EV_END)
 		dg_trap(DG_TRAP_LAST, me->index, 0);
+	dg_signal_upcoming();
 }
 
 /* Another thread that waits as this one does, each in its turn. */

@@ -27,6 +27,7 @@
 #define DG_ENGINE_BASE 0x21a000000000ull /* DG_BASE + 0x1a000000000 */
 #define DG_ENGINE_CONTROL (DG_ENGINE_BASE)
 #define DG_ENGINE_SITES (DG_ENGINE_BASE + 0x0001000000ull)   /* patch table: struct dg_site_patch[] */
+#define DG_ENGINE_SYNC (DG_ENGINE_BASE + 0x0080000000ull)    /* who waits for which variable: see sync.h */
 #define DG_ENGINE_THREADS (DG_ENGINE_BASE + 0x0100000000ull) /* one slot a thread, DG_THREAD_SLOT bytes each */
 #define DG_ENGINE_LOG (DG_ENGINE_BASE + 0x1000000000ull)     /* recording: an extent is mapped at its offset in the file */
 #define DG_ENGINE_IMAGE (DG_ENGINE_BASE + 0x2000000000ull)   /* replay: the image, see dg_replay_header */
@@ -366,7 +367,7 @@ struct dg_frame {
 	uint64_t kind;   /* enum dg_entry */
 };
 
-enum dg_entry { DG_ENTRY_SYSCALL = 1, DG_ENTRY_CALL = 2, DG_ENTRY_TSC = 3, DG_ENTRY_INSN = 4 };
+enum dg_entry { DG_ENTRY_SYSCALL = 1, DG_ENTRY_CALL = 2, DG_ENTRY_TSC = 3, DG_ENTRY_INSN = 4, DG_ENTRY_SIGNAL = 5 };
 
 _Static_assert(sizeof(struct dg_event) == 48, "event");
 _Static_assert(sizeof(struct dg_payload) == 16, "payload");
