@@ -33,6 +33,9 @@ func (r *recording) begin(pid int) error {
 		return err
 	}
 	identify(m.Start.Mappings)
+	if err := r.saveStart(pid); err != nil {
+		return err
+	}
 	m.Times.Started = time.Now().UTC()
 	r.copyObjects(pid)
 	return m.Write(r.path())

@@ -10,6 +10,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/internal/ptrace"
+	"diagnose/record"
 )
 
 // loop serves the process until the replay is over.
@@ -101,12 +102,30 @@ func (c *controller) signalled(t *thread, stop ptrace.Stop) error {
 		}
 		return c.fault(t, &s)
 	case s.code > 0 && faults[s.signal]:
-		if redirected, err := c.redirect(t, &s); redirected || err != nil {
+		redirected, err := c.redirect(t, &s)
+		switch {
+		case err != nil:
 			return err
+		case redirected:
+			return c.cont(t, 0)
 		}
 		return c.fault(t, &s)
 	}
 	return c.sent(t, &s)
+}
+
+// redirect sends a thread into the engine that stands at an instruction which
+// traps for it.
+func (c *controller) redirect(t *thread, s *signalStop) (bool, error) {
+	if c.control == 0 {
+		return false, nil
+	}
+	control, err := c.readControl()
+	if err != nil {
+		return false, err
+	}
+	regs := s.regs
+	return record.Redirect(t.tid, s.signal, &regs, control, c.stage().trapsAt)
 }
 
 // signalStop is a signal that is about to be delivered.

@@ -124,7 +124,7 @@ func (c *controller) prepare() error {
 	if err == nil {
 		c.core, err = image.OpenCore(path, c.opts.Image)
 	}
-	if err != nil && !os.IsNotExist(err) {
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return inputf("replay: the recording's core: %w", err)
 	}
 	if c.core == nil && c.opts.Verify {

@@ -64,6 +64,9 @@ func (c *controller) hello(s *signalStop, forked bool) (answer uint64, err error
 		if err := c.compareStart(stage.rec.Manifest); err != nil {
 			return 0, err
 		}
+		if err := c.copyStart(stage.rec); err != nil {
+			return 0, err
+		}
 		if err := c.writeSites(control, 0); err != nil {
 			return 0, err
 		}
@@ -89,6 +92,20 @@ func (c *controller) hello(s *signalStop, forked bool) (answer uint64, err error
 	}
 	c.watch.look(c.pid, c.control)
 	return 1, c.writeStruct(c.control, control)
+}
+
+// copyStart gives the dynamic linker what it had written down in the recording.
+func (c *controller) copyStart(rec *record.Recording) error {
+	pages, err := rec.StartPages()
+	if err != nil {
+		return &InputError{err}
+	}
+	for i := range pages {
+		if _, err := c.memory.WriteAt(pages[i].Data[:], int64(pages[i].Addr)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func setPath(field *[1024]byte, path string) error {

@@ -453,7 +453,7 @@ func (v *verifier) tellExclusions(list []exclusion, lost []uint64) {
 // place says what is at an address.
 func (v *verifier) place(addr uint64) string {
 	for _, i := range sortedKeys(v.recorded) {
-		if t := v.recorded[i]; addr >= t.raw.StackLow && addr < t.raw.StackHigh {
+		if t := v.recorded[i]; t.raw.StackLow != 0 && addr >= t.raw.StackLow && addr < t.raw.StackHigh {
 			sp := t.program().Rsp
 			if addr >= sp {
 				return fmt.Sprintf("stack of thread %d, %d bytes above its stack pointer", i, addr-sp)

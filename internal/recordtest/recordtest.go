@@ -193,7 +193,7 @@ func run(t testing.TB, path string, args []string, stdin, library string) (*Reco
 	defer output.Close()
 	restore := exchangeStreams(input, output)
 	r := &Recorded{}
-	r.Result, err = record.Run(ctx, record.Options{Path: path, Args: append([]string{path}, args...), Environ: os.Environ(), Library: library,
+	r.Result, err = record.Run(ctx, record.Options{Path: path, Args: append([]string{path}, args...), Environ: agent.RecordEnvironment(os.Environ(), library, nil), Library: library,
 		Output: filepath.Join(dir, "recordings"), All: true, Warn: func(text string) { r.Warnings = append(r.Warnings, text) }})
 	restore()
 	if err != nil {
