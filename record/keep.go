@@ -137,7 +137,7 @@ func (r *run) note(o *Outcome, pid int, main bool) {
 	case o.Kind == OutcomeExit && main:
 		name, why = fmt.Sprintf("exit-%d", o.Status), fmt.Sprintf("exited with status %d", o.Status)
 	case o.Evidence != "":
-		name, why = "heap", "has evidence in its heap: "+o.Evidence
+		name, why = "heap", "passed, but "+o.Evidence
 	default:
 		return
 	}
@@ -145,9 +145,10 @@ func (r *run) note(o *Outcome, pid int, main bool) {
 		if r.failure != "" {
 			return
 		}
-		name, why = "child-"+name, fmt.Sprintf("its child %d %s", pid, why)
+		r.failure, r.why = "child-"+name, fmt.Sprintf("its child process %d %s", pid, why)
+		return
 	}
-	r.failure, r.why = name, why
+	r.failure, r.why = name, "the program "+why
 }
 
 func signalName(s unix.Signal) string {

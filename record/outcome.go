@@ -170,7 +170,7 @@ func (t *tracer) mainEnded(status syscall.WaitStatus, outcome Outcome) error {
 	}
 	result := Result{PID: pid, Status: status, Outcome: outcome, Failed: r.failure != "", Why: r.why, Running: len(t.processes)}
 	dir := r.dir
-	if r.settled && (len(r.recordings) == 0 || !r.kept()) {
+	if _, err := os.Stat(dir); err != nil {
 		dir = ""
 	}
 	t.link.tell(notice{Ended: &result, Dir: Text(dir)})

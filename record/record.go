@@ -53,7 +53,8 @@ type Result struct {
 	// Dir is the recording's directory; empty if it was dropped.
 	Dir     string `json:"-"`
 	Outcome Outcome
-	// Failed: the run is one that is kept by default. Why says it in words.
+	// Failed: the run is one that is kept by default. Why says it in words: who
+	// did what.
 	Failed bool
 	Why    string
 	// Running is the number of processes that the program left behind and that

@@ -10,11 +10,13 @@ import (
 	"testing"
 
 	"diagnose/internal/crashtest"
+	"diagnose/record"
 	"diagnose/reports"
 )
 
 // The test binary is the command as well, so that exit statuses are real.
 func TestMain(m *testing.M) {
+	record.Init()
 	if os.Getenv("DIAGNOSE_TEST_MAIN") != "" {
 		os.Exit(run(os.Args[1:]))
 	}

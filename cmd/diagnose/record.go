@@ -197,17 +197,17 @@ func (r *recorder) once() (record.Result, error) {
 func (r *recorder) summary(result *record.Result) string {
 	switch {
 	case result.Dir == "" && result.Failed:
-		return "the program " + result.Why + "; nothing was kept"
+		return result.Why + "; nothing was kept"
 	case result.Dir == "":
 		return "the program passed, its recording was dropped (--all keeps it)"
 	case result.Running > 0 && !result.Failed && !r.options.All:
 		return fmt.Sprintf("the program passed and left %s, still recorded in %s", plural(result.Running, "process"), shellQuote(relative(result.Dir)))
 	}
-	how := "passed"
+	how := "the program passed"
 	if result.Failed {
 		how = result.Why
 	}
-	text := fmt.Sprintf("the program %s; to see it again: diagnose replay %s", how, shellQuote(relative(result.Dir)))
+	text := fmt.Sprintf("%s; to see it again: diagnose replay %s", how, shellQuote(relative(result.Dir)))
 	if result.Running > 0 {
 		text += fmt.Sprintf(" (%s still recorded)", plural(result.Running, "process"))
 	}

@@ -1,0 +1,657 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"diagnose/internal/crashtest"
+	"diagnose/record"
+)
+
+// mayTrace is what keeps this machine from tracing, "" if nothing does.
+var mayTrace = sync.OnceValue(func() string {
+	cmd := exec.Command("/proc/self/exe", "record", "--output", filepath.Join(os.TempDir(), "diagnose-may-trace"), "--", "true")
+	cmd.Env = append(os.Environ(), "DIAGNOSE_TEST_MAIN=1")
+	said, _ := cmd.CombinedOutput()
+	os.Remove(filepath.Join(os.TempDir(), "diagnose-may-trace"))
+	if bytes.Contains(said, []byte("may not be traced")) {
+		return string(said)
+	}
+	return ""
+})
+
+// recordCommand is 'diagnose record' in a directory and a session of its own.
+func recordCommand(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	if why := mayTrace(); why != "" {
+		t.Skip(&crashtest.UnsupportedError{What: why})
+	}
+	cmd := runCommand(t, args...)
+	cmd.Args[1] = "record"
+	return cmd
+}
+
+// recordings are the names in a command's directory of recordings.
+func recordings(t *testing.T, cmd *exec.Cmd) []string {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(cmd.Dir, "recordings"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	names := []string{}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func recordingNamed(t *testing.T, cmd *exec.Cmd, name string) *record.Recording {
+	t.Helper()
+	r, err := record.Open(filepath.Join(cmd.Dir, "recordings", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+// expectRecorded fails unless the engine ran: otherwise a test would show
+// nothing of recording.
+func expectRecorded(t *testing.T, r *record.Recording) {
+	t.Helper()
+	stats, err := r.File(record.LogName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stats.Close()
+	info, err := stats.Stat()
+	if err != nil || info.Size() <= 65536 {
+		t.Errorf("the log of %s has %d bytes (%v): nothing was recorded", r.Dir, info.Size(), err)
+	}
+	if len(r.Manifest.Start.Mappings) == 0 || r.Manifest.Start.Random == "" {
+		t.Errorf("the manifest of %s says nothing of the start", r.Dir)
+	}
+}
+
+func TestRecordPassesThrough(t *testing.T) {
+	const text = `cat; echo "$0 $*"; echo "$DIAGNOSE_RECORD"; echo complaint >&2; exit 7`
+	cmd := recordCommand(t, "--", "sh", "-c", text, "a b", "--all", "")
+	cmd.Stdin = strings.NewReader("input\n")
+	status, stdout, stderr := ended(t, cmd)
+	if status.ExitStatus() != 7 || stdout != "input\na b --all \n1\n" {
+		t.Errorf("status %v, %q", status, stdout)
+	}
+	if want := "complaint\ndiagnose: the program exited with status 7; to see it again: diagnose replay recordings/sh-0001-exit-7\n"; stderr != want {
+		t.Errorf("stderr %q, want %q", stderr, want)
+	}
+	expectRecorded(t, recordingNamed(t, cmd, "sh-0001-exit-7"))
+}
+
+func TestRecordOfRealPrograms(t *testing.T) {
+	for _, x := range []struct{ name, text string }{
+		{"pipeline", `seq 1000 | sort -r | head -n 3 | tr 1 2`},
+		{"substitution", `x=$(echo inner; exit 3); echo "$x $?"`},
+		{"background", `for i in 1 2 3; do (echo $i; exit $i) & wait $!; echo "= $?"; done`},
+		{"python", `python3 -c 'import threading, sys
+l = []
+ts = [threading.Thread(target=l.append, args=(i,)) for i in range(8)]
+[t.start() for t in ts]; [t.join() for t in ts]
+print(sorted(l)); sys.exit(5)'`},
+		{"signals", `trap 'echo caught' USR1; kill -USR1 $$; kill -TERM $$`},
+		{"file", `echo text >f; wc -c <f; cat f f | md5sum; rm f; ls f`},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			native := runCommand(t)
+			native.Path, native.Args = "/bin/sh", []string{"sh", "-c", x.text}
+			want, wantOut, wantErr := ended(t, native)
+			cmd := recordCommand(t, "--all", "--", "sh", "-c", x.text)
+			status, stdout, stderr := ended(t, cmd)
+			stderr = regexp.MustCompile(`(?m)^diagnose: .*\n`).ReplaceAllString(stderr, "")
+			if status != want || stdout != wantOut || stderr != wantErr {
+				t.Errorf("%v, %q, %q;\nnatively %v, %q, %q", status, stdout, stderr, want, wantOut, wantErr)
+			}
+			names := recordings(t, cmd)
+			if len(names) != 1 {
+				t.Fatalf("recordings %q", names)
+			}
+			expectRecorded(t, recordingNamed(t, cmd, names[0]))
+		})
+	}
+}
+
+func TestRecordInherits(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "inherited.c", Text: inherited})
+	command := filepath.Join(t.TempDir(), "diagnose")
+	if said, err := exec.Command("go", "build", "-o", command, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	print := func(cmd *exec.Cmd) string {
+		cmd.Path, cmd.Args = "/usr/bin/env", append([]string{"env", "--block-signal=USR2", "--ignore-signal=PIPE", "--ignore-signal=HUP", "sh", "-c",
+			`umask 27; ulimit -n 100; exec nice -n 3 "$@" 7</dev/null`, "sh"}, cmd.Args...)
+		status, stdout, stderr := ended(t, cmd)
+		if status.ExitStatus() != 0 {
+			t.Fatalf("%v\n%s", status, stderr)
+		}
+		return stdout
+	}
+	native := recordCommand(t)
+	native.Args = []string{exe}
+	cmd := recordCommand(t, "--", exe)
+	cmd.Args[0] = command
+	want, got := print(native), print(cmd)
+	if !strings.Contains(want, "signal 13 ignored") || !strings.Contains(want, "file 7\n") || !strings.Contains(want, "blocked") {
+		t.Fatalf("the test sets nothing: %s", want)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("natively (-), recorded (+)\n%s", diff)
+	}
+}
+
+func TestRecordKeeps(t *testing.T) {
+	crash := crashtest.Compile(t, crashtest.Program{Source: "login.c", Text: nullRead, Flags: []string{"-O0"}})
+	over := crashtest.Compile(t, crashtest.Program{Source: "overrun.c", Text: strings.ReplaceAll(overrun, "return 4", "return 0")})
+	for _, x := range []struct {
+		name string
+		args []string
+		env  string
+		want []string
+		core bool
+		said string
+	}{
+		{"passed", []string{"--", "true"}, "", []string{}, false, "the program passed, its recording was dropped (--all keeps it)"},
+		{"all", []string{"--all", "--", "true"}, "", []string{"true-0001-passed"}, true, "the program passed; to see it again"},
+		{"status", []string{"--", "false"}, "", []string{"false-0001-exit-1"}, true, "the program exited with status 1; to see"},
+		{"signal", []string{"--", crash}, "", []string{"login-0001-SIGSEGV"}, true, "the program died of SIGSEGV; to see"},
+		{"kill", []string{"--", "sh", "-c", "kill -9 $$"}, "", []string{"sh-0001-SIGKILL"}, false, "the program died of SIGKILL; to see"},
+		{"heap", []string{"--", over}, "on_error=continue", []string{"overrun-0001-heap"}, true, "1 corruption of the heap was found; to see"},
+		{"child", []string{"--", "sh", "-c", crash + "; true"}, "", []string{"sh-0001-child-SIGSEGV"}, false, "died of SIGSEGV; to see"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			cmd := recordCommand(t, x.args...)
+			cmd.Env = append(cmd.Env, "DIAGNOSE_OPTIONS="+x.env)
+			_, _, stderr := ended(t, cmd)
+			got := recordings(t, cmd)
+			if diff := cmp.Diff(x.want, got); diff != "" || !strings.Contains(stderr, x.said) {
+				t.Fatalf("%s\n%s", diff, stderr)
+			}
+			if len(got) == 0 {
+				return
+			}
+			r := recordingNamed(t, cmd, got[0])
+			expectRecorded(t, r)
+			if _, err := r.Core(); (err == nil) != x.core {
+				t.Errorf("core: %v", err)
+			}
+		})
+	}
+}
+
+func TestRecordOfACrash(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "login.c", Text: nullRead, Flags: []string{"-O0"}})
+	cmd := recordCommand(t, "--", exe)
+	status, _, stderr := ended(t, cmd)
+	if !status.Signaled() || status.Signal() != unix.SIGSEGV {
+		t.Fatalf("%v: %s", status, stderr)
+	}
+	r := recordingNamed(t, cmd, "login-0001-SIGSEGV")
+	o := r.Manifest.Outcome
+	if o.Kind != record.OutcomeSignal || o.Signal != int(unix.SIGSEGV) || o.Thread != 1 || o.FaultAddr == nil || *o.FaultAddr != 8 && *o.FaultAddr != 0 || o.PC == nil {
+		t.Errorf("outcome %+v", o)
+	}
+	core, err := r.Core()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report := diagnose(t, nil, "crash", "--core", core); report.status != exitOK || !strings.Contains(report.stdout, "null pointer read") {
+		t.Errorf("%+v", report)
+	}
+}
+
+// Every process has a recording, and they are linked both ways.
+func TestRecordChildren(t *testing.T) {
+	cmd := recordCommand(t, "--all", "--", "sh", "-c", `/bin/true; (sh -c "exit 3"; exit 4); echo $?`)
+	if _, stdout, stderr := ended(t, cmd); stdout != "4\n" {
+		t.Fatalf("%q, %s", stdout, stderr)
+	}
+	programs := map[string]int{}
+	var walk func(r *record.Recording)
+	walk = func(r *record.Recording) {
+		expectRecorded(t, r)
+		last := r.Manifest.Program.Args[len(r.Manifest.Program.Args)-1]
+		programs[fmt.Sprintf("%s %v %d", last, r.Manifest.Outcome.Kind, r.Manifest.Outcome.Status)]++
+		for _, c := range r.Manifest.Children {
+			child, err := r.Child(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer child.Close()
+			if child.Manifest.PID != c.PID || child.Manifest.Parent == nil || child.Manifest.Parent.PID != r.Manifest.PID && !c.Exec {
+				t.Errorf("child %+v has manifest of %d, parent %+v", c, child.Manifest.PID, child.Manifest.Parent)
+			}
+			walk(child)
+		}
+	}
+	walk(recordingNamed(t, cmd, "sh-0001-passed"))
+	if programs["/bin/true passed 0"] != 1 || programs["exit 3 exit 3"] != 1 {
+		t.Errorf("recorded: %v", programs)
+	}
+}
+
+func TestRecordPassesSignalsOn(t *testing.T) {
+	cmd := recordCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "counter.c", Text: counter}))
+	lines := startLines(t, cmd)
+	expectLine(t, lines, "ready")
+	for _, s := range []syscall.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH, 40, unix.SIGTERM} {
+		if err := cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+		expectLine(t, lines, strconv.Itoa(int(s)))
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 5 {
+		t.Error(err)
+	}
+}
+
+func startLines(t *testing.T, cmd *exec.Cmd) *bufio.Scanner {
+	t.Helper()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return bufio.NewScanner(stdout)
+}
+
+// stepper says its process, then a line for each that it reads.
+const stepper = `
+#include <stdio.h>
+#include <unistd.h>
+int main(void)
+{
+	char line[64];
+
+	printf("%d\n", getpid());
+	fflush(stdout);
+	for (int n = 1; fgets(line, sizeof line, stdin); n++) {
+		printf("%d\n", n);
+		fflush(stdout);
+	}
+	return 6;
+}
+`
+
+// startStepper starts it under record and returns its process.
+func startStepper(t *testing.T, cmd *exec.Cmd) (pid int, in io.WriteCloser, lines *bufio.Scanner) {
+	t.Helper()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines = startLines(t, cmd)
+	if !lines.Scan() {
+		t.Fatal("no output")
+	}
+	if pid, err = strconv.Atoi(lines.Text()); err != nil {
+		t.Fatal(err)
+	}
+	return pid, in, lines
+}
+
+// A shell sees that its job was stopped, although it is a grandchild that was,
+// and what lets the job go on lets the program go on.
+func TestRecordJobControl(t *testing.T) {
+	cmd := recordCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "stepper.c", Text: stepper}))
+	// An orphaned process group is not stopped by the terminal's signals.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	pid, in, lines := startStepper(t, cmd)
+	for n, s := range []syscall.Signal{unix.SIGSTOP, unix.SIGTSTP} {
+		if err := unix.Kill(pid, s); err != nil {
+			t.Fatal(err)
+		}
+		var status unix.WaitStatus
+		if _, err := unix.Wait4(cmd.Process.Pid, &status, unix.WUNTRACED, nil); err != nil || !status.Stopped() {
+			t.Fatalf("%v, %v", status, err)
+		}
+		if err := cmd.Process.Signal(unix.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(in, "go")
+		expectLine(t, lines, strconv.Itoa(n+1))
+	}
+	in.Close()
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 6 {
+		t.Error(err)
+	}
+}
+
+// Whoever is killed, the program goes on; and a recording stays as long as the
+// tracer does.
+func TestRecordLauncherKilled(t *testing.T) {
+	cmd := recordCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "stepper.c", Text: stepper}))
+	_, in, lines := startStepper(t, cmd)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(in, "go")
+	expectLine(t, lines, "1")
+	in.Close()
+	for lines.Scan() { // up to its end
+	}
+	awaitRecording(t, cmd, "stepper-0001-exit-6")
+	expectRecorded(t, recordingNamed(t, cmd, "stepper-0001-exit-6"))
+	cmd.Wait()
+}
+
+func TestRecordTracerKilled(t *testing.T) {
+	cmd := recordCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "stepper.c", Text: stepper}))
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	pid, in, lines := startStepper(t, cmd)
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`TracerPid:\t(\d+)`).FindSubmatch(status)
+	if m == nil || string(m[1]) == "0" {
+		t.Fatalf("the program is not traced: %s", status)
+	}
+	tracer, _ := strconv.Atoi(string(m[1]))
+	if err := unix.Kill(tracer, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(in, "go")
+	expectLine(t, lines, "1")
+	in.Close()
+	cmd.Wait()
+	if cmd.ProcessState.ExitCode() != exitInternal || !strings.Contains(said.String(), "goes on, and is not recorded any more") {
+		t.Errorf("%v: %s", cmd.ProcessState, said.String())
+	}
+	recordingNamed(t, cmd, ".stepper-0001-running")
+}
+
+// awaitRecording waits for a recording to get its last name; the limit is that
+// of a machine that is stuck.
+func awaitRecording(t *testing.T, cmd *exec.Cmd, name string) {
+	t.Helper()
+	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(cmd.Dir, "recordings", name)); err == nil {
+			return
+		}
+	}
+	t.Fatalf("recordings %q, want %s", recordings(t, cmd), name)
+}
+
+// daemon leaves a process behind as daemon(3) does, which crashes when it is
+// told to.
+const daemon = `
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	char c;
+	FILE *f;
+
+	if (fork())
+		exit(0);
+	setsid();
+	if (fork())
+		_exit(0);
+	freopen("/dev/null", "r", stdin);
+	freopen("/dev/null", "w", stdout);
+	freopen("/dev/null", "w", stderr);
+	f = fopen(argv[1], "r");
+	if (f && fread(&c, 1, 1, f) == 1 && c == 'x')
+		abort();
+	return argc == 0;
+}
+`
+
+func TestRecordDaemon(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "daemon.c", Text: daemon})
+	for tell, want := range map[string]string{"x": "daemon-0001-child-SIGABRT", "y": ""} {
+		t.Run(tell, func(t *testing.T) {
+			fifo := filepath.Join(t.TempDir(), "fifo")
+			if err := unix.Mkfifo(fifo, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := recordCommand(t, "--", exe, fifo)
+			// The pipe of standard output ends with the program, although the
+			// daemon and its tracer go on.
+			status, _, stderr := ended(t, cmd)
+			if status.ExitStatus() != 0 || !strings.Contains(stderr, "still recorded in recordings/.daemon-0001-running") {
+				t.Fatalf("%v: %s", status, stderr)
+			}
+			if err := os.WriteFile(fifo, []byte(tell), 0); err != nil {
+				t.Fatal(err)
+			}
+			if want != "" {
+				awaitRecording(t, cmd, want)
+				return
+			}
+			for limit := time.Now().Add(time.Minute); len(recordings(t, cmd)) > 0; time.Sleep(5 * time.Millisecond) {
+				if time.Now().After(limit) {
+					t.Fatalf("recordings %q are left", recordings(t, cmd))
+				}
+			}
+		})
+	}
+}
+
+// The recording is there and opens, wherever the program was killed.
+func TestRecordKilledAnywhere(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "stepper.c", Text: stepper})
+	for i := range 10 {
+		cmd := recordCommand(t, "--", exe)
+		pid, in, lines := startStepper(t, cmd)
+		for range rand.Intn(200) {
+			fmt.Fprintln(in, "go")
+		}
+		for range rand.Intn(2) {
+			lines.Scan()
+		}
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		for lines.Scan() {
+		}
+		cmd.Wait()
+		if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != unix.SIGKILL {
+			t.Fatalf("run %d: %v", i, cmd.ProcessState)
+		}
+		expectRecorded(t, recordingNamed(t, cmd, "stepper-0001-SIGKILL"))
+	}
+}
+
+// many makes many threads that end at the same time, and aborts beside others.
+const many = `
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static pthread_barrier_t all;
+static void *work(void *p)
+{
+	pthread_barrier_wait(&all);
+	return p;
+}
+int main(int argc, char **argv)
+{
+	int n = atoi(argv[1]);
+	pthread_t *t = malloc(n * sizeof *t);
+	pthread_attr_t a;
+
+	pthread_attr_init(&a);
+	pthread_attr_setstacksize(&a, 65536);
+	pthread_barrier_init(&all, NULL, argc > 2 ? n + 2 : n + 1);
+	for (int i = 0; i < n; i++)
+		if (pthread_create(&t[i], &a, work, t))
+			return 9;
+	if (argc > 2)
+		abort();
+	pthread_barrier_wait(&all);
+	for (int i = 0; i < n; i++)
+		pthread_join(t[i], NULL);
+	printf("%d threads\n", n);
+	return 3;
+}
+`
+
+func TestRecordManyThreads(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "many.c", Text: many})
+	cmd := recordCommand(t, "--", exe, "1000")
+	if status, stdout, stderr := ended(t, cmd); status.ExitStatus() != 3 || stdout != "1000 threads\n" {
+		t.Fatalf("%v, %q, %s", status, stdout, stderr)
+	}
+	cmd = recordCommand(t, "--", exe, "1000", "abort")
+	if status, _, stderr := ended(t, cmd); !status.Signaled() || status.Signal() != unix.SIGABRT {
+		t.Fatalf("%v, %s", status, stderr)
+	}
+	r := recordingNamed(t, cmd, "many-0001-SIGABRT")
+	core, err := r.Core()
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := diagnose(t, nil, "crash", "--core", core)
+	if report.status != exitOK || !strings.Contains(report.stdout, "1001 threads") {
+		t.Errorf("status %d: %.2000s%s", report.status, report.stdout, report.stderr)
+	}
+}
+
+func TestRecordRepeats(t *testing.T) {
+	const flaky = `n=$(cat n 2>/dev/null || echo 0); echo $((n+1)) >n; [ $n != 2 ] && [ $n != 3 ]`
+	cmd := recordCommand(t, "--repeat", "6", "--", "sh", "-c", flaky)
+	status, _, stderr := ended(t, cmd)
+	if got := recordings(t, cmd); status.ExitStatus() != 1 || !cmp.Equal(got, []string{"sh-0003-exit-1", "sh-0005-passed"}) {
+		t.Errorf("%v: %q\n%s", status, got, stderr)
+	}
+	if !strings.Contains(stderr, "6 runs, 2 failed; the first that failed: the program exited with status 1; to see it again: diagnose replay recordings/sh-0003-exit-1") {
+		t.Errorf("%s", stderr)
+	}
+	cmd = recordCommand(t, "--until-fail", "--", "sh", "-c", flaky)
+	status, _, stderr = ended(t, cmd)
+	if got := recordings(t, cmd); status.ExitStatus() != 1 || !cmp.Equal(got, []string{"sh-0002-passed", "sh-0003-exit-1"}) {
+		t.Errorf("%v: %q\n%s", status, got, stderr)
+	}
+}
+
+func TestRecordPortable(t *testing.T) {
+	cmd := recordCommand(t, "--all", "--portable", "--", "true")
+	ended(t, cmd)
+	r := recordingNamed(t, cmd, "true-0001-passed")
+	stored := map[string]bool{}
+	for _, o := range r.Manifest.Portable {
+		f, err := r.File(o.Stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(f)
+		f.Close()
+		want, wantErr := os.ReadFile(string(o.Path))
+		if err != nil || wantErr != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is not %s: %v, %v", o.Stored, o.Path, err, wantErr)
+		}
+		stored[filepath.Base(string(o.Path))] = true
+	}
+	if !stored["true"] || !stored["libc.so.6"] || !stored["libdiagnose-record.so"] {
+		t.Errorf("stored are %v", stored)
+	}
+}
+
+func TestRecordRefuses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		args   []string
+		status int
+		said   string
+	}{
+		{nil, exitUsage, "nothing to record"},
+		{[]string{"--", "/nonexistent/x"}, exitInput, "no such file"},
+		{[]string{"--output", file, "--", "true"}, exitInternal, "recordings cannot be written"},
+		{[]string{"--repeat", "-1", "--", "true"}, exitUsage, "no negative"},
+	} {
+		cmd := recordCommand(t, x.args...)
+		status, stdout, stderr := ended(t, cmd)
+		if status.ExitStatus() != x.status || stdout != "" || !strings.Contains(stderr, x.said) {
+			t.Errorf("%q: status %v, %s", x.args, status, stderr)
+		}
+	}
+}
+
+// The recording's directory is removed while the program runs.
+func TestRecordDirectoryGone(t *testing.T) {
+	cmd := recordCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "stepper.c", Text: stepper}))
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	_, in, lines := startStepper(t, cmd)
+	if err := os.RemoveAll(filepath.Join(cmd.Dir, "recordings")); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(in, "go")
+	expectLine(t, lines, "1")
+	in.Close()
+	cmd.Wait()
+	if cmd.ProcessState.ExitCode() != 6 || !strings.Contains(said.String(), "no such file or directory") || strings.Contains(said.String(), "diagnose replay") {
+		t.Errorf("%v: %s", cmd.ProcessState, said.String())
+	}
+}
+
+// noPtrace is a container's rule: ptrace fails with EPERM.
+const noPtrace = `
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof rules / sizeof *rules, rules };
+
+	if (argc < 2 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		return 99;
+	execv(argv[1], argv + 1);
+	return 98;
+}
+`
+
+func TestRecordWithoutPtrace(t *testing.T) {
+	cmd := recordCommand(t, "--", "true")
+	cmd.Args = append([]string{"noptrace", cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = crashtest.Compile(t, crashtest.Program{Source: "noptrace.c", Text: noPtrace})
+	status, stdout, stderr := ended(t, cmd)
+	if status.ExitStatus() != exitInput || stdout != "" || !strings.Contains(stderr, "processes may not be traced here") {
+		t.Errorf("%v: %s", status, stderr)
+	}
+	if got := recordings(t, cmd); len(got) != 0 {
+		t.Errorf("recordings %q are left", got)
+	}
+}
