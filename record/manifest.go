@@ -50,8 +50,14 @@ type Manifest struct {
 // Program is what was executed, and how. A replay executes it again just so.
 type Program struct {
 	// Path is the executable with symbolic links resolved.
-	Path    Text   `json:"path"`
-	Args    []Text `json:"args"` // with args[0]
+	Path Text `json:"path"`
+	// Executed is what execve(2) was given (AT_EXECFN): a name of Path, or a
+	// script whose interpreter Path is. Empty: Path.
+	Executed Text `json:"executed,omitempty"`
+	Script   bool `json:"script,omitempty"`
+	// Args are the process's, with args[0]. Those of a script begin with its
+	// interpreter's: see Script.
+	Args    []Text `json:"args"`
 	Environ []Text `json:"environ"`
 	// Directory is the working directory at the start.
 	Directory Text   `json:"directory"`

@@ -13,6 +13,7 @@ const (
 	auxNull       = 0
 	auxIgnore     = 1
 	auxRandom     = 25
+	auxExecFn     = 31
 	auxSystemInfo = 33 // AT_SYSINFO_EHDR, where the vDSO is
 )
 

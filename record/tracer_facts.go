@@ -20,6 +20,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image/object"
+	"diagnose/internal/ptrace"
 )
 
 // maxMaps bounds what is read of a process's mappings: vm.max_map_count is
@@ -176,6 +177,10 @@ func readProgram(pid int) (Program, error) {
 	if problems != nil {
 		return p, problems
 	}
+	if p.Executed, problems = executed(pid); problems != nil {
+		return p, problems
+	}
+	p.Script = isScript(pid, p.Executed)
 	p.File, problems = statFile(base + "exe")
 	p.BuildID = buildID(base + "exe")
 	p.Personality = addrNoRandomize
@@ -186,6 +191,53 @@ func readProgram(pid int) (Program, error) {
 	p.StackLimit = limit.Cur
 	p.Umask = umaskOf(pid)
 	return p, problems
+}
+
+// executed is the file name that the process was executed by.
+func executed(pid int) (Text, error) {
+	const longest = 4096 // PATH_MAX
+	auxv, err := readAuxv(pid)
+	if err != nil {
+		return "", err
+	}
+	memory, err := ptrace.OpenMemory(pid)
+	if err != nil {
+		return "", err
+	}
+	defer memory.Close()
+	for _, a := range auxv {
+		if a.Type != auxExecFn {
+			continue
+		}
+		for name := []byte(nil); len(name) < longest; {
+			var b [1]byte
+			if _, err := memory.ReadAt(b[:], int64(a.Value)+int64(len(name))); err != nil {
+				return "", err
+			}
+			if b[0] == 0 {
+				return Text(name), nil
+			}
+			name = append(name, b[0])
+		}
+	}
+	return "", nil
+}
+
+// isScript reports whether the kernel ran an interpreter for the file. A name
+// that is not absolute is relative to the directory, which execve leaves.
+func isScript(pid int, name Text) bool {
+	path := string(name)
+	if !filepath.IsAbs(path) {
+		path = fmt.Sprintf("/proc/%d/cwd/%s", pid, path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var b [2]byte
+	_, err = io.ReadFull(f, b[:])
+	return err == nil && string(b[:]) == "#!"
 }
 
 func umaskOf(pid int) uint32 {

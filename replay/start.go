@@ -26,8 +26,9 @@ func (c *controller) start() error {
 		return fmt.Errorf("replay: %w", err)
 	}
 	defer null.Close()
+	path, args := m.Program.Execve()
 	l := record.Launch{
-		Path: string(m.Program.Path), Args: record.Strings(m.Program.Args), Environ: record.Strings(m.Program.Environ),
+		Path: path, Args: args, Environ: record.Strings(m.Program.Environ),
 		Directory: string(m.Program.Directory), StackLimit: m.Program.StackLimit,
 		Files:   []uintptr{null.Fd(), null.Fd(), null.Fd()},
 		Options: ptrace.ExitKill | ptrace.TraceClone | ptrace.TraceFork | ptrace.TraceVFork | ptrace.TraceExec,

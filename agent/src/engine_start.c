@@ -201,6 +201,11 @@ static bool dg_image_open(struct dg_control *c)
 	dg_sys1(SYS_close, fd);
 	if (at != (long)DG_ENGINE_IMAGE || !dg_image_sound(size))
 		return false;
+	if (c->data_path[0]) {
+		c->data_fd = dg_open_high(c->data_path, O_RDONLY);
+		if (c->data_fd < 0)
+			return false;
+	}
 	c->image = DG_ENGINE_IMAGE;
 	c->run = 0;
 	c->left = DG_IMAGE->run_count ? ((const struct dg_run *)DG_IMAGE->runs)->events : 0;
