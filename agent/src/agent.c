@@ -35,4 +35,9 @@ DG_EXPORT uint64_t diagnose_agent_root;
 
 #ifdef DG_RECORD
 #include "wrap_start.c"
+#include "wrap_real.c"
+#include "wrap_mutex.c"
+#include "wrap_lock.c"
+#include "wrap_sync.c"
+#include "wrap_c11.c"
 #endif

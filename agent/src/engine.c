@@ -38,6 +38,7 @@ DG_ASSERT_AT(dg_stub, kind, 32);
  * the place of what stands in for the part. */
 
 #include "engine_signal.c"
+#include "engine_sync.c"
 #include "engine_start.c"
 #include "engine_gate.c"
 #include "engine_stack.c"
@@ -59,6 +60,7 @@ typedef void dg_operation(struct dg_frame *);
 
 static dg_operation *const dg_call_table[DG_OPS] = {
 	[DG_OP_START] = dg_op_start,
+	DG_SYNC_OPERATIONS,
 	[DG_OP_ORDER_BEGIN] = dg_op_order_begin,
 	[DG_OP_ORDER_END] = dg_op_order_end,
 	[DG_OP_HEAP] = dg_op_heap,

@@ -344,7 +344,26 @@ static void dg_engine_off(void)
 	dg_sys2(SYS_munmap, DG_ENGINE_CONTROL, dg_control_bytes());
 }
 
+/* What the start has left below the stack pointer says whether it was one of a
+ * recording or of a replay. Frames of the program's that do not write to all of
+ * their memory would show it. */
+__attribute__((noinline)) static void dg_stack_wipe(void)
+{
+	uint8_t below[16384];
+
+	for (uint64_t i = 0; i < sizeof(below); i++)
+		((volatile uint8_t *)below)[i] = 0;
+}
+
+static void dg_engine_begin(void);
+
 __attribute__((constructor(101))) void dg_engine_start(void)
+{
+	dg_engine_begin();
+	dg_stack_wipe();
+}
+
+__attribute__((noinline)) static void dg_engine_begin(void)
 {
 	struct dg_initial_facts facts = dg_initial_facts();
 	struct dg_control *c = DG_CONTROL;
@@ -360,7 +379,8 @@ __attribute__((constructor(101))) void dg_engine_start(void)
 		return;
 	}
 	dg_control_fill(c, (uint32_t)tracer);
-	if (!dg_trap(DG_TRAP_HELLO, DG_ENGINE_CONTROL, 0) || !dg_mode_start(c) || !dg_first_thread(c, facts.stack_high)) {
+	if (!dg_trap(DG_TRAP_HELLO, DG_ENGINE_CONTROL, 0) || !dg_mode_start(c) || !dg_first_thread(c, facts.stack_high) ||
+	    !dg_sync_start()) {
 		dg_engine_off();
 		return;
 	}
@@ -408,6 +428,7 @@ static bool dg_engine_forked(void)
 	struct dg_rthread *me = dg_me;
 
 	dg_mode = DG_MODE_OFF;
+	dg_sync_forked();
 	dg_forget_parent(c);
 	me->real_tid = (uint32_t)dg_sys0(SYS_gettid);
 	me->ordinal = 0;

@@ -1,0 +1,151 @@
+/* Mutexes and spin locks. The fast path of a mutex, and what a signal's handler
+ * has to know of it, is in wrap_mutex.c. */
+#include "engine.h"
+#include "sync.h"
+
+static bool dg_lock_way_waits(uint64_t how)
+{
+	return how != DG_SYNC_TRY;
+}
+
+static int dg_mutex_acquire(struct dg_mutex *m, uint64_t how, const struct dg_until *until)
+{
+	if (!dg_lock_way_waits(how))
+		return dg_mutex_try(m);
+	return dg_acquire(dg_mutex_attempt, m, dg_me->tid, until);
+}
+
+/* A replay's: nobody else runs, so it is free or the log is of another program. */
+static void dg_mutex_acquired(struct dg_mutex *m, const struct dg_event *e)
+{
+	dg_sync_expect(!m->lock, e, 0, m->owner);
+	m->lock = 1;
+}
+
+/* Arguments: the mutex, the site, enum dg_sync, struct dg_until or NULL. */
+static void dg_op_mutex_lock(struct dg_frame *f)
+{
+	struct dg_mutex *m = (struct dg_mutex *)f->rsi;
+	const struct dg_event *e;
+	int result;
+
+	if (dg_sync_recording()) {
+		result = dg_mutex_acquire(m, f->rcx, (const struct dg_until *)f->r8);
+		if (!result)
+			dg_mutex_own(m, dg_me->tid, dg_me->index);
+		dg_sync_wrote(f, DG_EV_MUTEX, m, f->rdx, f->rcx, result);
+		return;
+	}
+	e = dg_sync_did(f, DG_EV_MUTEX, m, f->rdx, f->rcx);
+	if (!e || e->result)
+		return;
+	dg_mutex_acquired(m, e);
+	dg_mutex_own(m, dg_me->tid, dg_me->index);
+}
+
+/* As spinning threads are not to be kept off the processor for long by a holder
+ * that is off it, on machines with fewer of them than threads. */
+#define DG_SPIN_YIELD 1000u
+
+/* Arguments: the lock, the site, enum dg_sync. */
+static void dg_op_spin(struct dg_frame *f)
+{
+	uint32_t *word = (uint32_t *)f->rsi;
+	const struct dg_event *e;
+	int result;
+
+	if (dg_sync_recording()) {
+		for (uint32_t i = 1;; i++) {
+			result = dg_spin_try(word, dg_me->index);
+			if (!result || !dg_lock_way_waits(f->rcx))
+				break;
+			if (dg_interrupted()) {
+				result = EINTR;
+				break;
+			}
+			if (i % DG_SPIN_YIELD)
+				__builtin_ia32_pause();
+			else
+				dg_sys0(SYS_sched_yield);
+		}
+		dg_sync_wrote(f, DG_EV_SPIN, word, f->rdx, f->rcx, result);
+		return;
+	}
+	e = dg_sync_did(f, DG_EV_SPIN, word, f->rdx, f->rcx);
+	if (e && !e->result)
+		dg_sync_expect(!dg_spin_try(word, dg_me->index), e, 0, *word);
+}
+
+/* wrap_mutex.c */
+extern const char dg_lock_again[] DG_HIDDEN, dg_lock_exchanged[] DG_HIDDEN, dg_lock_has[] DG_HIDDEN,
+	dg_lock_counted[] DG_HIDDEN, dg_lock_done[] DG_HIDDEN, dg_lock_gives_up[] DG_HIDDEN, dg_lock_gave_up[] DG_HIDDEN,
+	dg_lock_slow_end[] DG_HIDDEN;
+extern const char dg_wake_branch[] DG_HIDDEN, dg_wake_done[] DG_HIDDEN, dg_wake_low[] DG_HIDDEN, dg_wake_made[] DG_HIDDEN,
+	dg_wake_took[] DG_HIDDEN, dg_wake_high[] DG_HIDDEN;
+
+#define DG_FLAGS_STATUS 0x8d5ull /* carry, parity, auxiliary, zero, sign, overflow */
+#define DG_FLAG_ZERO 0x40ull
+#define DG_FLAGS_OF_ZERO 0x44ull /* as xor leaves them */
+
+static bool dg_within(uint64_t pc, const char *low, const char *high)
+{
+	return pc >= (uint64_t)low && pc < (uint64_t)high;
+}
+
+/* What a handler needs of the interrupted registers, and where to put them. */
+struct dg_settle {
+	uint64_t *rip, *rax, *rcx, *rdx, *rsi, *rdi, *r8, *r9, *r11, *flags;
+};
+
+static void dg_settle_at(const struct dg_settle *s, const char *where)
+{
+	*s->rip = (uint64_t)where;
+	*s->rax = *s->rcx = 0;
+	*s->flags = (*s->flags & ~DG_FLAGS_STATUS) | DG_FLAGS_OF_ZERO;
+}
+
+/* Back to the start of the attempt; what it had taken is given back. Who came to
+ * wait for it meanwhile is woken by the unlock that follows the next attempt. */
+static void dg_settle_lock(const struct dg_settle *s, bool has)
+{
+	if (has)
+		__atomic_store_n((uint32_t *)*s->rdi, 0, __ATOMIC_SEQ_CST);
+	dg_settle_at(s, dg_lock_again);
+}
+
+static void dg_settle_wake(const struct dg_settle *s, uint64_t pc)
+{
+	uint32_t *count = (uint32_t *)*s->r8;
+	long woken = (long)*s->rax;
+
+	if (pc == (uint64_t)dg_wake_branch || pc < (uint64_t)dg_wake_made)
+		woken = dg_sys3(SYS_futex, *s->rdi, FUTEX_WAKE_PRIVATE, *s->r9);
+	if (woken > 0 && (pc < (uint64_t)dg_wake_took || pc == (uint64_t)dg_wake_branch))
+		__atomic_sub_fetch(count, (uint32_t)woken, __ATOMIC_RELAXED);
+	dg_settle_at(s, dg_wake_done);
+	*s->rdx = *s->rsi = *s->r11 = 0;
+}
+
+/* For a handler that found the thread outside of the engine, before anything is
+ * made of the interrupted state. A few instructions of a lock's fast path and of
+ * a wake-up depend on what other threads do, so a replay does not come to the
+ * same: the thread is moved to a place near by that it comes to in any case. */
+__attribute__((unused)) static void dg_sync_settle(const struct dg_settle *s)
+{
+	uint64_t pc = *s->rip;
+
+	if (dg_within(pc, dg_lock_again + 1, dg_lock_exchanged))
+		dg_settle_lock(s, false);
+	else if (dg_within(pc, dg_lock_exchanged, dg_lock_has))
+		dg_settle_lock(s, *s->flags & DG_FLAG_ZERO);
+	else if (dg_within(pc, dg_lock_has, dg_lock_counted))
+		dg_settle_lock(s, true);
+	else if (dg_within(pc, dg_lock_counted, dg_lock_done))
+		dg_settle_at(s, dg_lock_done);
+	else if (dg_within(pc, dg_lock_gives_up, dg_lock_gave_up))
+		dg_settle_lock(s, true);
+	else if (dg_within(pc, dg_lock_gave_up, dg_lock_slow_end))
+		dg_settle_lock(s, false);
+	else if (pc == (uint64_t)dg_wake_branch || dg_within(pc, dg_wake_low, dg_wake_high))
+		dg_settle_wake(s, pc);
+}
