@@ -62,12 +62,26 @@ func newRun(o *order) (*run, error) {
 		r.dir = filepath.Join(string(o.Output), fmt.Sprintf(".%s-%04d-running", r.name, r.number))
 		err := os.Mkdir(r.dir, 0o700)
 		if err == nil {
+			r.spare()
 			return r, nil
 		}
 		if !errors.Is(err, os.ErrExist) {
 			return nil, fmt.Errorf("recordings cannot be written: %w", err)
 		}
 	}
+}
+
+// spareName is a file that holds room for the last manifests on a disk that the
+// logs have filled.
+const spareName, spareSize = ".spare", 256 << 10
+
+func (r *run) spare() {
+	f, err := os.OpenFile(filepath.Join(r.dir, spareName), os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	unix.Fallocate(int(f.Fd()), 0, 0, spareSize) // without it there is one safety less
 }
 
 // runName makes of a program's name one that is short and harmless in a shell.
@@ -170,6 +184,7 @@ func (r *run) settle() error {
 	if !r.kept() {
 		return os.RemoveAll(r.dir)
 	}
+	os.Remove(filepath.Join(r.dir, spareName))
 	ending := r.failure
 	if ending == "" {
 		ending = "passed"
@@ -225,6 +240,7 @@ type recording struct {
 	evidence  string
 	ending    *Outcome // what the process came to before it ended
 	closed    bool
+	cut       bool // the engine ended it before the process did
 	broken    bool // could not be written; said once
 }
 
@@ -308,7 +324,11 @@ func (r *recording) limit(kind, text string) {
 // store writes the manifest. A recording that cannot be written is no reason
 // to disturb the program.
 func (r *recording) store() {
-	if err := r.manifest.Write(r.path()); err != nil && !r.broken {
+	err := r.manifest.Write(r.path())
+	if errors.Is(err, unix.ENOSPC) && os.Remove(filepath.Join(r.run.dir, spareName)) == nil {
+		err = r.manifest.Write(r.path())
+	}
+	if err != nil && !r.broken {
 		r.broken = true
 		r.run.problem(err)
 	}

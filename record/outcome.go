@@ -133,11 +133,41 @@ func (t *tracer) close(r *recording, o Outcome, usage syscall.Rusage) {
 	m.Times.Ended = &now
 	m.Times.UserNS, m.Times.SystemNS = usage.Utime.Nano(), usage.Stime.Nano()
 	m.Sizes = Sizes{Log: r.size(LogName), Data: r.size(DataName), Core: r.size(CoreName)}
+	if r.cut {
+		m.Outcome = Outcome{Kind: OutcomeCut, Text: "there was no more room; " + o.ending()}
+	}
 	r.closed = true
 	r.store()
 	if o.Kind != OutcomeExec {
 		r.run.note(&o, m.PID, t.main != nil && m.PID == t.main.pid)
 	}
+}
+
+// ending says in words how the process ended.
+func (o *Outcome) ending() string {
+	switch o.Kind {
+	case OutcomeSignal:
+		return "the process died of " + signalName(syscall.Signal(o.Signal))
+	case OutcomeExec:
+		return "the process executed another program"
+	}
+	return fmt.Sprintf("the process exited with status %d", o.Status)
+}
+
+// checkRoom notes whether the engine had to end the recording, as what comes
+// after that is not part of it.
+func (r *recording) checkRoom(pid int) {
+	memory, err := ptrace.OpenMemory(pid)
+	if err != nil {
+		return
+	}
+	defer memory.Close()
+	if c, err := readControl(memory, r.controlAt); err != nil || c.Stopped == 0 {
+		return
+	}
+	r.cut = true
+	r.limit("disk", "the recording ended early: there was no more room for it")
+	r.run.problem(fmt.Errorf("the recording ended early, for there was no more room for it: what process %d did afterwards is missing", pid))
 }
 
 func (r *recording) size(name string) int64 {
@@ -187,6 +217,9 @@ func (r *run) problem(err error) {
 
 // writeCore writes the process as it stands. The thread that ends it is first.
 func (r *recording) writeCore(x *tracee, signal int, info *ptrace.Siginfo) {
+	if r.cut {
+		return // the core is what a replay's end is compared with
+	}
 	threads := []CoreThread{{TID: x.tid, Signal: signal, Info: (*[128]byte)(info)}}
 	for _, other := range x.process.threads {
 		if other != x && other.stopped {

@@ -137,6 +137,7 @@ func (t *tracer) exits(x *tracee, regs *ptrace.Registers) error {
 	}
 	status := int(regs.Rdi) & 0xff
 	r.takeEvidence(x.process.pid)
+	r.checkRoom(x.process.pid)
 	if status == 0 && r.evidence == "" && !t.order.All {
 		r.exiting(x, status)
 		return t.answer(x, regs, 0)

@@ -343,6 +343,87 @@ func TestRecordJobControl(t *testing.T) {
 	}
 }
 
+// As TestRunAtATerminal: a key's signal comes once.
+func TestRecordAtATerminal(t *testing.T) {
+	master, slave := terminal(t)
+	quiet(t, slave)
+	cmd := recordCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "counter.c", Text: counter}))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(master)
+	expectLine(t, lines, "ready")
+	if _, err := master.WriteString("\x03"); err != nil {
+		t.Fatal(err)
+	}
+	expectLine(t, lines, "2")
+	if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	expectLine(t, lines, "15")
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 5 {
+		t.Error(err)
+	}
+}
+
+// A shell's job that is recorded is stopped by a key, and brought back, as if
+// it were not.
+func TestRecordInAShell(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip(&crashtest.UnsupportedError{What: err.Error()})
+	}
+	master, slave := terminal(t)
+	quiet(t, slave)
+	cmd := recordCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "stepper.c", Text: stepper}))
+	job := append([]string{cmd.Path}, cmd.Args[1:]...)
+	cmd.Path, cmd.Args = bash, append([]string{"bash", "--norc", "--noediting", "-i", "-c", `set -m
+"$@"
+echo "stopped $?"
+fg >/dev/null
+echo "ended $?"`, "bash"}, job...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(master)
+	until := func(want string) {
+		t.Helper()
+		for lines.Scan() {
+			if strings.TrimSpace(lines.Text()) == want {
+				return
+			}
+		}
+		t.Fatalf("no %q: %v", want, lines.Err())
+	}
+	master.WriteString("go\n")
+	until("1")
+	master.WriteString("\x1a")
+	until(fmt.Sprintf("stopped %d", 128+unix.SIGTSTP))
+	master.WriteString("go\n")
+	until("2")
+	master.WriteString("\x04")
+	until("ended 6")
+	cmd.Wait()
+}
+
+// quiet lets a terminal echo nothing, and keep what was typed before a key's
+// signal.
+func quiet(t *testing.T, slave *os.File) {
+	t.Helper()
+	mode, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mode.Lflag = mode.Lflag&^unix.ECHO | unix.NOFLSH
+	if err := unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Whoever is killed, the program goes on; and a recording stays as long as the
 // tracer does.
 func TestRecordLauncherKilled(t *testing.T) {
@@ -614,6 +695,60 @@ func TestRecordDirectoryGone(t *testing.T) {
 	cmd.Wait()
 	if cmd.ProcessState.ExitCode() != 6 || !strings.Contains(said.String(), "no such file or directory") || strings.Contains(said.String(), "diagnose replay") {
 		t.Errorf("%v: %s", cmd.ProcessState, said.String())
+	}
+}
+
+// bulk writes data that the recording must keep: what it reads is random.
+const bulk = `
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+	static char b[4096];
+	FILE *f = fopen("/dev/urandom", "r");
+
+	for (int i = 0; i < atoi(argv[1]); i++)
+		if (!f || fread(b, sizeof b, 1, f) != 1)
+			return 9;
+	puts("done");
+	return argc == 0 ? 1 : 8;
+}
+`
+
+// The recording ends where there is no room, and says so; the program does not
+// notice.
+func TestRecordDiskFull(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "bulk.c", Text: bulk})
+	full := t.TempDir()
+	if err := unix.Mount("none", full, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skip(&crashtest.UnsupportedError{What: "mount: " + err.Error()})
+	}
+	defer unix.Unmount(full, unix.MNT_DETACH)
+	for _, x := range []struct {
+		name string
+		args []string
+	}{
+		{"disk full", []string{"--output", full}},
+		{"limit", []string{"--max-size", "1"}},
+	} {
+		cmd := recordCommand(t, append(x.args, "--", exe, "2000")...)
+		status, stdout, stderr := ended(t, cmd)
+		if status.ExitStatus() != 8 || stdout != "done\n" {
+			t.Errorf("%s: %v, %q, %s", x.name, status, stdout, stderr)
+		}
+		dir := filepath.Join(cmd.Dir, "recordings")
+		if x.name == "disk full" {
+			dir = full
+		}
+		r, err := record.Open(filepath.Join(dir, "bulk-0001-exit-8"))
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", x.name, err, stderr)
+		}
+		limits := fmt.Sprint(r.Manifest.Limits)
+		r.Close()
+		if !strings.Contains(limits, "disk") || !strings.Contains(stderr, "recording ended early") {
+			t.Errorf("%s: limits %s, said %s", x.name, limits, stderr)
+		}
 	}
 }
 
