@@ -35,6 +35,11 @@ DG_EXPORT uint64_t diagnose_agent_root;
 
 #ifdef DG_RECORD
 #include "wrap_start.c"
+#include "wrap_thread.c"
+#include "wrap_order.c"
+#include "wrap_family.c"
+#include "wrap_value.c"
+#include "wrap_next.c"
 #include "wrap_real.c"
 #include "wrap_mutex.c"
 #include "wrap_lock.c"

@@ -56,6 +56,7 @@ enum dg_op {
 	DG_OP_CREATE_BEGIN, DG_OP_CREATE_END, DG_OP_THREAD_START, DG_OP_THREAD_EXIT, DG_OP_JOIN_BEGIN, DG_OP_JOIN_END,
 	DG_OP_DETACH, DG_OP_CANCEL,
 	DG_OP_YIELD,         /* replay: for what another thread holds that no event orders */
+	DG_OP_ORDER_WAIT, DG_OP_ORDER_WAKE, /* recording: for a lock of libc's */
 	DG_OP_OBJECTS,       /* dlopen loaded something */
 	DG_OP_START,         /* the engine's own */
 	DG_OPS

@@ -199,3 +199,16 @@ static void dg_op_cancel(struct dg_frame *f)
 	}
 	f->rax = (uint64_t)result;
 }
+
+bool dg_thread_ask(uint64_t thread, struct dg_thread_facts *facts)
+{
+	const struct dg_rthread *t = dg_thread_of(thread);
+	const struct dg_stack_slots *s;
+
+	if (!t || !dg_fact(t)->stack.count)
+		return false;
+	s = &dg_fact(t)->stack;
+	facts->guard = dg_slot_maps[s->first].low - dg_slot_maps[s->first].base;
+	facts->detached = dg_fact(t)->flags & DG_CREATE_DETACHED;
+	return true;
+}

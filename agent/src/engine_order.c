@@ -5,6 +5,7 @@
 #include "thread.h"
 
 #include <linux/futex.h>
+#include <time.h>
 
 /* ---- DG_OP_ORDER_BEGIN: object, family, how, site. DG_OP_ORDER_END: family ---- */
 
@@ -37,6 +38,35 @@ static void dg_op_order_begin(struct dg_frame *f)
 static void dg_op_order_end(struct dg_frame *f)
 {
 	dg_gate_open(&dg_families[f->rsi % DG_FAMILIES]);
+}
+
+/* ---- DG_OP_ORDER_WAIT, DG_OP_ORDER_WAKE: a lock of libc's that is taken ---- */
+
+/* libc itself gives such locks back as well, and tells nobody. */
+#define DG_ORDER_PATIENCE 2000000l /* ns */
+
+uint32_t dg_order_waiters;
+static uint32_t dg_order_given;
+
+static void dg_op_order_wait(struct dg_frame *f)
+{
+	struct timespec some = { 0, DG_ORDER_PATIENCE };
+	uint32_t seen = __atomic_load_n(&dg_order_given, __ATOMIC_ACQUIRE);
+
+	if (!dg_recording()) {
+		dg_turn_yield(DG_EV_ORDER, f->rsi);
+		return;
+	}
+	__atomic_fetch_add(&dg_order_waiters, 1, __ATOMIC_SEQ_CST);
+	dg_sys4(SYS_futex, &dg_order_given, FUTEX_WAIT_PRIVATE, seen, &some);
+	__atomic_fetch_sub(&dg_order_waiters, 1, __ATOMIC_RELAXED);
+}
+
+static void dg_op_order_wake(struct dg_frame *f)
+{
+	(void)f;
+	__atomic_fetch_add(&dg_order_given, 1, __ATOMIC_RELEASE);
+	dg_sys3(SYS_futex, &dg_order_given, FUTEX_WAKE_PRIVATE, INT32_MAX);
 }
 
 /* ---- DG_OP_HEAP: word, tid, level, whether it may wait ---- */

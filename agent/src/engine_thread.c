@@ -235,7 +235,14 @@ static void dg_event_created(uint32_t index, uint64_t site, long error, uint64_t
 	dg_event_take(logged, DG_EV_CREATED, index, site, tid, 1);
 }
 
-/* glibc's pthread_create has returned c's second argument. */
+static struct dg_rthread **dg_me_of(uint64_t thread_pointer)
+{
+	uint64_t from_pointer = (uint64_t)&dg_me - (uint64_t)__builtin_thread_pointer();
+
+	return (struct dg_rthread **)(thread_pointer + from_pointer);
+}
+
+/* creation, what glibc's pthread_create returned, site, the thread pointer. */
 static void dg_op_create_end(struct dg_frame *f)
 {
 	struct dg_creation *c = (struct dg_creation *)f->rsi;
@@ -243,6 +250,11 @@ static void dg_op_create_end(struct dg_frame *f)
 	uint64_t tid = 0;
 
 	if (mine->creating) {
+		/* A clone that did not come by its stub. */
+		if (!f->rdx && !mine->cloned) {
+			dg_rthread_number(mine->creating)->thread_pointer = f->r8;
+			*dg_me_of(f->r8) = dg_rthread_number(mine->creating);
+		}
 		if (!mine->cloned)
 			dg_event_created(mine->creating, f->rcx, (long)f->rdx, &tid);
 		if (f->rdx)
@@ -282,13 +294,6 @@ static long dg_created_logged(uint32_t index)
 		at += e->length;
 	}
 	return 0;
-}
-
-static struct dg_rthread **dg_me_of(uint64_t thread_pointer)
-{
-	uint64_t from_pointer = (uint64_t)&dg_me - (uint64_t)__builtin_thread_pointer();
-
-	return (struct dg_rthread **)(thread_pointer + from_pointer);
 }
 
 static long dg_thread_cloning(uint64_t flags, uint64_t tls, uint64_t site)
@@ -353,6 +358,7 @@ static void dg_thread_start(void)
 	if (me->state != DG_R_STARTING)
 		return;
 	me->real_tid = (uint32_t)dg_sys0(SYS_gettid);
+	dg_signal_thread_start(me);
 	if (dg_recording()) {
 		args[1] = me->tid = me->real_tid;
 		dg_event_plain(DG_EV_START, me->index, 0, 0, args, 5);
@@ -402,6 +408,7 @@ static void dg_thread_exit(struct dg_frame *f, uint64_t site)
 	if (dg_fact(me)->stack.count)
 		dg_stack_strip(me, f->rsp);
 	dg_thread_ends(site);
+	dg_signal_thread_end(me);
 	/* One that glibc waits for by itself, as its word says. */
 	if (me->index == 1 || dg_fact(me)->begun)
 		dg_sys1(SYS_set_tid_address, &me->real_tid);

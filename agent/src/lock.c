@@ -121,6 +121,29 @@ static DG_COLD bool dg_lock_wait(uint32_t *word, uint32_t me)
 	}
 }
 
+#ifdef DG_RECORD
+/* What they guard decides where objects lie, so their order is recorded. The
+ * others guard what the program never sees. */
+#define DG_ORDERED_LEVELS (1u << DG_LEVEL_CHECK | 1u << DG_LEVEL_SHARED | 1u << DG_LEVEL_SUPER)
+
+static inline bool dg_is_ordered(enum dg_level level)
+{
+	return DG_ORDERED_LEVELS >> level & 1 && dg_mode && dg_me && !dg_me->raw;
+}
+
+/* In a replay one thread runs at a time: the holder must have its turn. */
+static bool dg_lock_yield(const uint32_t *word, enum dg_level level)
+{
+	uint32_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+
+	if (dg_mode != DG_MODE_REPLAY || !dg_me || !seen || (seen & ~DG_LOCK_WAITERS) == dg_tid() ||
+	    seen == DG_LOCK_NOBODY)
+		return false;
+	dg_engine(DG_OP_YIELD, level, 0, 0, 0, 0);
+	return true;
+}
+#endif
+
 static bool dg_hold_in_time(enum dg_level level, bool may_wait)
 {
 	uint32_t *word = dg_word_at_level(level);
@@ -129,6 +152,16 @@ static bool dg_hold_in_time(enum dg_level level, bool may_wait)
 	/* First, so that a handler that comes in between knows. */
 	dg_held = before | bit;
 	DG_ORDER();
+#ifdef DG_RECORD
+	if (dg_is_ordered(level)) {
+		if (dg_engine(DG_OP_HEAP, (long)word, me, level, may_wait && before < bit, 0))
+			return true;
+		dg_held = before;
+		return false;
+	}
+	while (may_wait && before < bit && dg_lock_yield(word, level))
+		;
+#endif
 	if (DG_LIKELY(__atomic_compare_exchange_n(word, &free, me, false, __ATOMIC_ACQUIRE,
 						  __ATOMIC_RELAXED)) ||
 	    dg_lock_spin(word, me) || (may_wait && before < bit && dg_lock_wait(word, me)))

@@ -2,6 +2,9 @@
  * both when it ends or the process forks. */
 #include "agent.h"
 #include "syscall.h"
+#ifdef DG_RECORD
+#include "thread.h"
+#endif
 
 #include <pthread.h>
 #include <limits.h>
@@ -147,6 +150,12 @@ static void dg_thread_end(void *rounds)
 	if (seen < PTHREAD_DESTRUCTOR_ITERATIONS &&
 	    !pthread_setspecific(dg_key, (void *)(seen + 1)))
 		return;
+#ifdef DG_RECORD
+	/* glibc counts threads as they end, and the last one ends the process: from
+	 * here to this thread's next system call no other one comes here. */
+	if (dg_mode)
+		dg_engine(DG_OP_ORDER_BEGIN, dg_number, DG_FAMILY_ENDING, DG_ORDER_GATE, 0, 0);
+#endif
 	dg_unattachable = true;
 	if (!h || !dg_lock())
 		return;

@@ -3,6 +3,7 @@
 #ifndef DG_THREAD_H
 #define DG_THREAD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* How many threads that ended come free with the creation of one: more than
@@ -22,6 +23,15 @@ struct dg_creation {
 	uint64_t reap[DG_REAPS];         /* indices */
 	uint64_t reap_pointer[DG_REAPS]; /* their thread pointers, which is what pthread_t is */
 };
+
+/* Of a thread whose stack is ours. */
+struct dg_thread_facts {
+	uint64_t guard;
+	bool detached;
+};
+
+/* engine_thread.c; runs on any stack. */
+bool dg_thread_ask(uint64_t thread, struct dg_thread_facts *facts) __attribute__((visibility("hidden")));
 
 enum dg_join { DG_JOIN_WAIT = 0, DG_JOIN_TRY = 1, DG_JOIN_TIMED = 2 };
 
@@ -48,6 +58,9 @@ enum dg_family {
 	DG_FAMILY_ENDING,  /* from a thread's last destructor to its next system call */
 	DG_FAMILIES
 };
+
+/* How many threads wait for a lock of libc's that one of ours gives back. */
+extern uint32_t dg_order_waiters __attribute__((visibility("hidden")));
 
 /* How long: until DG_OP_ORDER_END, or only until the thread asks the kernel for
  * something, because that may wait for another thread of the same family. */
