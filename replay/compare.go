@@ -24,6 +24,7 @@ func (s span) size() uint64 { return s.end - s.start }
 type exclusion struct {
 	span
 	what, why string
+	variables bool // of the library: they are compared, and do not count
 }
 
 // piece is memory that the core holds, and where in the file.

@@ -83,7 +83,7 @@ func TestCompareCutCore(t *testing.T) {
 }
 
 func TestPieceWithout(t *testing.T) {
-	list := mergeExclusions([]exclusion{{span{50, 60}, "b", ""}, {span{0, 12}, "a", ""}, {span{55, 70}, "c", ""}, {span{95, 200}, "d", ""}, {span{300, 400}, "e", ""}})
+	list := mergeExclusions([]exclusion{{span: span{50, 60}, what: "b"}, {span: span{0, 12}, what: "a"}, {span: span{55, 70}, what: "c"}, {span: span{95, 200}, what: "d"}, {span: span{300, 400}, what: "e"}})
 	skipped := map[string]uint64{}
 	got := piece{span{10, 100}, 1000}.without(list, func(i int, n uint64) { skipped[list[i].what] += n })
 	want := []piece{{span{12, 50}, 1002}, {span{70, 95}, 1060}}

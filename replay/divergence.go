@@ -136,7 +136,7 @@ func inAt(site string) string {
 func eventText(e *record.Event) string {
 	switch e.Kind {
 	case record.KindSyscall:
-		return fmt.Sprintf("%s(%s)", syscallName(e.Object), hexArguments(e.Args))
+		return fmt.Sprintf("%s(%s)", record.SyscallName(e.Object), hexArguments(e.Args))
 	case record.KindSignal:
 		return fmt.Sprintf("signal %s", unix.SignalName(unix.Signal(e.Object)))
 	case record.KindMutex, record.KindRWLock, record.KindSpin, record.KindCond, record.KindSem, record.KindBarrier,
@@ -260,11 +260,15 @@ func siteName(p *image.Process, pc evidence.Addr) string {
 }
 
 func callName(calls []image.SymbolizedCall, pc evidence.Addr) string {
-	if len(calls) == 0 || calls[0].Site.Function == "" {
+	if len(calls) == 0 {
 		return pc.String()
 	}
 	s := calls[0].Site
 	switch {
+	case s.Function == "" && s.Module == "":
+		return pc.String()
+	case s.Function == "":
+		return fmt.Sprintf("%v in %s+%#x", pc, s.Module[strings.LastIndexByte(s.Module, '/')+1:], uint64(s.ModuleOffset))
 	case s.Line != 0:
 		return fmt.Sprintf("%s (%s:%d)", s.Function, s.File[strings.LastIndexByte(s.File, '/')+1:], s.Line)
 	case s.Module != "":

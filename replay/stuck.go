@@ -143,7 +143,7 @@ func (c *controller) waiting(t *thread, p *image.Process) (WaitingThread, error)
 	if r.WaitsFor != 0 {
 		w.Waits, w.Object = record.Kind(r.WaitsFor).String(), evidence.Addr(r.WaitsObject)
 		if record.Kind(r.WaitsFor) == record.KindSyscall {
-			w.Waits, w.Object = "the result of "+syscallName(r.WaitsObject), 0
+			w.Waits, w.Object = "the result of "+record.SyscallName(r.WaitsObject), 0
 		} else if p != nil && w.Object != 0 {
 			w.ObjectName = p.Place(w.Object).Text
 		}

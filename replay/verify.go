@@ -72,10 +72,12 @@ func (d *Difference) String() string {
 	return fmt.Sprintf("%s: recorded %s, replayed %s", d.Where, d.Want, d.Have)
 }
 
-// Exclusion is memory that was not compared.
+// Exclusion is memory that does not count for Identical.
 type Exclusion struct {
 	What, Why string
 	Bytes     uint64
+	// Different is how many of its bytes differ, where that was looked at.
+	Different uint64
 }
 
 // shownDifferences are kept of each kind.
@@ -346,13 +348,21 @@ func (v *verifier) compareMemory() error {
 	}
 	list := mergeExclusions(v.exclusions())
 	lost := make([]uint64, len(list))
-	var compared []piece
+	var compared, variables []piece
 	for _, p := range pieces {
-		compared = append(compared, p.without(list, func(i int, bytes uint64) { lost[i] += bytes })...)
+		compared = append(compared, p.without(list, func(i int, bytes uint64) {
+			lost[i] += bytes
+			if list[i].variables && list[i].start >= p.start && list[i].end <= p.end {
+				variables = append(variables, piece{list[i].span, p.offset + int64(list[i].start-p.start)})
+			}
+		})...)
 	}
 	v.tellExclusions(list, lost)
 	found, err := compareMemory(v.c.ctx, file, compared, v.c)
 	if err != nil {
+		return err
+	}
+	if err := v.compareVariables(file, variables); err != nil {
 		return err
 	}
 	r := v.result
@@ -369,6 +379,25 @@ func (v *verifier) compareMemory() error {
 		r.Differences = append(r.Differences, d)
 	}
 	return nil
+}
+
+// compareVariables counts what differs in the library's own variables.
+func (v *verifier) compareVariables(file *os.File, variables []piece) error {
+	found, err := compareMemory(v.c.ctx, file, variables, v.c)
+	if err != nil {
+		return err
+	}
+	for i := range v.result.Excluded {
+		if x := &v.result.Excluded[i]; x.What == v.library() {
+			x.Different = found.bytes
+		}
+	}
+	return nil
+}
+
+// library is what the library's variables are called.
+func (v *verifier) library() string {
+	return "the variables of " + filepath.Base(string(v.c.stage().rec.Manifest.Agent.Path))
 }
 
 // corePieces are the bytes of memory that a core holds.
@@ -393,13 +422,13 @@ const whyEngine = "what records and what replays differ"
 
 // exclusions are what is not compared.
 func (v *verifier) exclusions() []exclusion {
-	list := []exclusion{{span{agent.EngineBase, agent.EngineStacks}, "the engine's range", whyEngine}}
+	list := []exclusion{{span: span{agent.EngineBase, agent.EngineStacks}, what: "the engine's range", why: whyEngine}}
 	for _, m := range v.maps {
 		switch {
 		case hidden(m.start, m.path) && strings.HasPrefix(m.path, "["):
-			list = append(list, exclusion{m.span, m.path, "the kernel's"})
+			list = append(list, exclusion{span: m.span, what: m.path, why: "the kernel's"})
 		case v.ofAgent(m):
-			list = append(list, exclusion{m.span, "the variables of " + filepath.Base(m.path), whyEngine})
+			list = append(list, exclusion{span: m.span, what: v.library(), why: whyEngine, variables: true})
 		}
 	}
 	return append(list, v.deadStacks()...)
@@ -429,7 +458,7 @@ func (v *verifier) deadStacks() []exclusion {
 		if low == 0 || sp <= low || sp >= high {
 			continue // on a stack for handlers, or one that the program made
 		}
-		list = append(list, exclusion{span{low, sp}, fmt.Sprintf("the stack of thread %d below its stack pointer", i), "nobody uses it"})
+		list = append(list, exclusion{span: span{low, sp}, what: fmt.Sprintf("the stack of thread %d below its stack pointer", i), why: "nobody uses it"})
 	}
 	return list
 }

@@ -71,9 +71,10 @@ type replayDifference struct {
 }
 
 type replayExclusion struct {
-	What  string `json:"what"`
-	Why   string `json:"why"`
-	Bytes uint64 `json:"bytes"`
+	What      string `json:"what"`
+	Why       string `json:"why"`
+	Bytes     uint64 `json:"bytes"`
+	Different uint64 `json:"different"`
 }
 
 type replayDivergence struct {
@@ -222,6 +223,10 @@ func (r *replayReport) textComparison(line func(string, string, ...any)) {
 		if i == 0 {
 			name = "excluded"
 		}
-		line(name, "%.1f MiB: %s (%s)", float64(x.Bytes)/mebi, x.What, x.Why)
+		different := ""
+		if x.Different > 0 {
+			different = fmt.Sprintf("; %d bytes differ", x.Different)
+		}
+		line(name, "%.1f MiB: %s (%s%s)", float64(x.Bytes)/mebi, x.What, x.Why, different)
 	}
 }
