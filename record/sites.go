@@ -57,9 +57,6 @@ const (
 	sysClone, sysClone3 = 56, 435
 	// lastNumber is more than any system call's.
 	lastNumber = 1023
-	// sysVfork is that of vfork, whose child returns on the parent's stack; the
-	// library has a vfork of its own.
-	sysVfork = 58
 
 	// sweepLimit is how much code is decoded as a whole. Of larger objects, only
 	// the functions that contain the bytes of a system call are.
@@ -126,7 +123,7 @@ func (s *siteSearch) run(found *ObjectSites) {
 		s.sweep(r[0], r[1])
 	}
 	for _, call := range s.calls {
-		if call.number == sysSigreturn || call.number == sysVfork {
+		if call.number == sysSigreturn {
 			continue
 		}
 		if s.gaps && call.number < 0 {
