@@ -143,7 +143,7 @@ func TestLogOrdered(t *testing.T) {
 // Events larger than an extent, and more than fill one.
 func TestLogExtents(t *testing.T) {
 	var want []Event
-	for i := range 300 {
+	for i := range 90 {
 		e := Event{Thread: uint32(1 + i%3), Kind: KindSyscall, Ticket: uint64(10 * i), Args: []uint64{uint64(i)}}
 		if size := i * 37 % 200000; i%5 == 0 {
 			e.Payloads = []Payload{{evidence.Addr(i), PayloadOut, bytes.Repeat([]byte{byte(i)}, size)}}
@@ -165,7 +165,10 @@ func TestLogCutAnywhere(t *testing.T) {
 	whole := logBytes(t, sampleEvents())
 	all, _ := collect(mustReadLog(t, whole).Ordered())
 	last := 0
-	for n := 0; n <= len(whole); n += 7 {
+	for n := 0; n <= len(whole); n++ {
+		if n%extentSize > 1200 && n%1021 != 0 {
+			continue // nothing but zeros is there
+		}
 		l, err := ReadLog("log", bytes.NewReader(whole[:n]), int64(n), int64(len(whole)))
 		if err != nil {
 			t.Fatalf("%d bytes: %v", n, err)
@@ -268,7 +271,7 @@ func TestLogEveryByte(t *testing.T) {
 		}
 	}
 	for _, i := range used {
-		for _, value := range []byte{0, 1, 0x7f, 0x80, 0xff, good[i] ^ 1, good[i] ^ 0x80} {
+		for _, value := range []byte{0, 0x7f, 0xff, good[i] ^ 1} {
 			if value == good[i] {
 				continue
 			}

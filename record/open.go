@@ -74,16 +74,27 @@ func (r *Recording) Child(c Child) (*Recording, error) {
 	return Open(filepath.Join(r.Dir, filepath.FromSlash(c.Path)))
 }
 
-// checkChild sees that a child's directory lies within this one's.
+// checkChild sees that a child's directory lies within this one's. A symbolic
+// link could lead from it to itself.
 func (r *Recording) checkChild(path string) error {
 	if !insidePath(path) {
 		return &ManifestError{"children", fmt.Sprintf("have the path %q", path)}
 	}
-	f, err := openInside(r.Dir, path+"/"+ManifestName)
+	root, err := os.OpenRoot(r.Dir)
 	if err != nil {
-		return err
+		return fmt.Errorf("record: %w", err)
 	}
-	return f.Close()
+	defer root.Close()
+	for _, name := range []string{ChildrenName, path} {
+		info, err := root.Lstat(name)
+		if err != nil {
+			return fmt.Errorf("record: %s: %w", r.Dir, err)
+		}
+		if !info.IsDir() {
+			return fmt.Errorf("record: %s: %s is not a directory", r.Dir, name)
+		}
+	}
+	return nil
 }
 
 // Parent opens the recording that this one is a child of: the directory above
