@@ -1,0 +1,82 @@
+// Handlers that run while a thread waits: sem_wait returns for one without
+// SA_RESTART, goes on for one with it; the others go on in any case, and the
+// handler has run by then.
+#include "check.h"
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <unistd.h>
+
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER, held = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static pthread_barrier_t barrier;
+static sem_t sem, answer;
+static volatile int handled, interrupted, step;
+
+static void handle(int signal)
+{
+	(void)signal;
+	handled++;
+	sem_post(&answer);
+}
+
+static void *work(void *arg)
+{
+	(void)arg;
+	step = 1;
+	CHECK(sem_wait(&sem) == -1 && errno == EINTR);
+	interrupted++;
+	step = 2;
+	CHECK(!sem_wait(&sem));
+	step = 3;
+	CHECK(!pthread_mutex_lock(&held));
+	step = 4;
+	pthread_barrier_wait(&barrier);
+	pthread_mutex_lock(&m);
+	step = 5;
+	while (step == 5)
+		pthread_cond_wait(&cond, &m);
+	pthread_mutex_unlock(&m);
+	return NULL;
+}
+
+static void hit(pthread_t t, int signal, int at)
+{
+	while (step != at)
+		usleep(1000);
+	usleep(20000);
+	pthread_kill(t, signal);
+	while (sem_wait(&answer))
+		;
+	came((uint64_t)at);
+}
+
+int main(void)
+{
+	struct sigaction a = { .sa_handler = handle };
+	pthread_t t;
+
+	sigaction(SIGUSR1, &a, NULL);
+	a.sa_flags = SA_RESTART;
+	sigaction(SIGUSR2, &a, NULL);
+	sem_init(&sem, 0, 0);
+	sem_init(&answer, 0, 0);
+	pthread_barrier_init(&barrier, NULL, 2);
+	pthread_mutex_lock(&held);
+	pthread_create(&t, NULL, work, NULL);
+	hit(t, SIGUSR1, 1);
+	hit(t, SIGUSR2, 2);
+	sem_post(&sem);
+	hit(t, SIGUSR1, 3);
+	pthread_mutex_unlock(&held);
+	hit(t, SIGUSR1, 4);
+	pthread_barrier_wait(&barrier);
+	hit(t, SIGUSR1, 5);
+	pthread_mutex_lock(&m);
+	step = 6;
+	pthread_cond_signal(&cond);
+	pthread_mutex_unlock(&m);
+	pthread_join(t, NULL);
+	CHECK(handled == 5 && interrupted == 1);
+	finish("eintr");
+}
