@@ -32,8 +32,9 @@ type Checked struct {
 	Problems   []Problem
 }
 
-// damaged tells what is wrong in a file from a failure to read it.
-func damaged(err error) bool {
+// Damaged tells what is wrong in a file, a *CutError or a *CorruptError, from a
+// failure to read it.
+func Damaged(err error) bool {
 	var cut *CutError
 	var corrupt *CorruptError
 	return errors.As(err, &cut) || errors.As(err, &corrupt)

@@ -66,7 +66,7 @@ func (l *Log) Summarize() (*Summary, error) {
 				break
 			}
 			if err != nil {
-				if !damaged(err) {
+				if !Damaged(err) {
 					return nil, err
 				}
 				t.Err = err

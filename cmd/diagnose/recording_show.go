@@ -1,0 +1,433 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
+	"diagnose/record"
+	"diagnose/reports"
+)
+
+// showFlags are what the command line of recording show says.
+type showFlags struct {
+	events bool
+	thread uint32
+	full   bool
+	format string
+}
+
+func newRecordingShow() *cobra.Command {
+	f := &showFlags{}
+	c := &cobra.Command{
+		Use:   "show RECORDING",
+		Short: "Show what was recorded, and how it ended",
+		Long: `show says what was run, how it ended and what the log has: threads, events by
+kind, system calls by name, limits, sizes, children.
+
+--events lists the events instead, in the order in which they happened: ticket,
+thread, kind, object, arguments, result, call site, and the bytes that came in.
+Long ones are shortened, unless --full asks for all. With --format json every
+event is an object on a line of its own.
+
+Exit status:
+
+      0  it was shown; a recording that was cut off as far as it goes
+      1  the tool itself failed
+      2  the command line is wrong
+      3  the directory is no recording, or it cannot be read`,
+		Example: `  diagnose recording show recordings/server-0001-SIGSEGV
+  diagnose recording show --events --thread 2 recordings/server-0001-SIGSEGV`,
+		Args:              oneRecording,
+		ValidArgsFunction: directories,
+		RunE:              func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.BoolVar(&f.events, "events", false, "list the events")
+	flags.Uint32Var(&f.thread, "thread", 0, "list the events of one thread, by its `number`")
+	flags.BoolVar(&f.full, "full", false, "list all bytes of the events")
+	flags.StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of what is shown: text, json")
+	complete(c, "format", cobra.FixedCompletions([]string{string(reports.Text), string(reports.JSON)}, cobra.ShellCompDirectiveNoFileComp))
+	complete(c, "thread", cobra.NoFileCompletions)
+	return c
+}
+
+func (f *showFlags) run(c *cobra.Command, dir string) error {
+	if f.format != string(reports.Text) && f.format != string(reports.JSON) {
+		return usagef("--format takes text or json, not %q (see '%s --help')", f.format, c.CommandPath())
+	}
+	if (f.thread != 0 || f.full) && !f.events {
+		return usagef("--thread and --full go with --events (see '%s --help')", c.CommandPath())
+	}
+	rec, err := openRecording(dir)
+	if err != nil {
+		return err
+	}
+	defer rec.Close()
+	if f.events {
+		return f.showEvents(c.OutOrStdout(), rec)
+	}
+	shown, err := newShown(rec)
+	if err != nil {
+		return err
+	}
+	if f.format == string(reports.JSON) {
+		e := json.NewEncoder(c.OutOrStdout())
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		return e.Encode(shown)
+	}
+	var b bytes.Buffer
+	if err := shown.text(&b); err != nil {
+		return err
+	}
+	_, err = b.WriteTo(c.OutOrStdout())
+	return err
+}
+
+// shortPayload is how many bytes of a payload --events shows.
+const shortPayload = 32
+
+func (f *showFlags) showEvents(w io.Writer, rec *record.Recording) error {
+	if f.thread != 0 && !hasThread(rec.Log, f.thread) {
+		return usagef("--thread: the recording has no events of thread %d", f.thread)
+	}
+	var err error
+	if f.format == string(reports.JSON) {
+		err = f.jsonEvents(w, rec.Log)
+	} else {
+		o := record.TextOptions{Thread: f.thread, Short: shortPayload}
+		if f.full {
+			o.Short = 0
+		}
+		err = rec.Log.WriteText(w, o)
+	}
+	if record.Damaged(err) {
+		say("the events end here: " + err.Error())
+		return nil
+	}
+	return err
+}
+
+func hasThread(l *record.Log, thread uint32) bool {
+	for _, index := range l.Threads() {
+		if index == thread {
+			return true
+		}
+	}
+	return false
+}
+
+// shownEvent is the JSON of an event. What may have 64 bits is a string.
+type shownEvent struct {
+	Ticket   uint64          `json:"ticket"`
+	Thread   uint32          `json:"thread"`
+	Ordinal  uint64          `json:"ordinal"`
+	Kind     string          `json:"kind"`
+	Object   evidence.Addr   `json:"object"`
+	Name     string          `json:"name,omitempty"` // of a system call
+	Args     []evidence.Addr `json:"args,omitempty"`
+	Result   string          `json:"result"`
+	Site     evidence.Addr   `json:"site"`
+	Skipped  uint64          `json:"skipped,omitempty"`
+	Flags    uint8           `json:"flags,omitempty"`
+	Payloads []shownPayload  `json:"payloads,omitempty"`
+}
+
+type shownPayload struct {
+	Kind   string        `json:"kind"`
+	Addr   evidence.Addr `json:"addr"`
+	Length int           `json:"length"`
+	// Data is all of it, or its beginning.
+	Data []byte `json:"data"`
+}
+
+func (f *showFlags) jsonEvents(w io.Writer, l *record.Log) error {
+	out := bufio.NewWriterSize(w, 1<<16)
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	events := l.Ordered()
+	if f.thread != 0 {
+		events = l.Events(f.thread)
+	}
+	for event, err := range events {
+		if err == nil {
+			err = e.Encode(f.event(event))
+		}
+		if err != nil {
+			out.Flush()
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+func (f *showFlags) event(e *record.Event) *shownEvent {
+	s := &shownEvent{Ticket: e.Ticket, Thread: e.Thread, Ordinal: e.Ordinal, Kind: e.Kind.String(), Object: evidence.Addr(e.Object),
+		Result: strconv.FormatInt(e.Result, 10), Site: e.Site, Skipped: e.Skipped, Flags: uint8(e.Flags)}
+	if e.Kind == record.KindSyscall {
+		s.Name = record.SyscallName(e.Object)
+	}
+	for _, v := range e.Args {
+		s.Args = append(s.Args, evidence.Addr(v))
+	}
+	for _, p := range e.Payloads {
+		data := p.Data
+		if !f.full {
+			data = data[:min(len(data), shortPayload)]
+		}
+		s.Payloads = append(s.Payloads, shownPayload{p.Kind.String(), p.Addr, len(p.Data), data})
+	}
+	return s
+}
+
+// shown is what show tells, and the form of its JSON. Fields are added and
+// never change their meaning.
+type shown struct {
+	// Version of this form, MAJOR.MINOR.
+	Version   string           `json:"version"`
+	Recording string           `json:"recording"`
+	Outcome   string           `json:"outcome"`
+	Manifest  *record.Manifest `json:"manifest"`
+	Events    uint64           `json:"events"`
+	Threads   []shownThread    `json:"threads"`
+	Kinds     []shownCount     `json:"kinds"`
+	Calls     []shownCount     `json:"system_calls"`
+	Limits    []record.Limit   `json:"limits,omitempty"`
+	// Cut says where the log ends too early.
+	Cut   string      `json:"cut,omitempty"`
+	Files []shownFile `json:"files"`
+}
+
+type shownThread struct {
+	Thread  uint32 `json:"thread"`
+	Parent  uint32 `json:"parent"`
+	TID     uint64 `json:"tid"`
+	Events  uint64 `json:"events"`
+	Bytes   int64  `json:"bytes"`
+	Skipped uint64 `json:"skipped"`
+	End     string `json:"end"`
+}
+
+type shownCount struct {
+	Name   string `json:"name"`
+	Events uint64 `json:"events"`
+	Errors uint64 `json:"errors,omitempty"`
+	Bytes  int64  `json:"bytes"`
+}
+
+type shownFile struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
+	// Disk is what it takes there: a core has holes.
+	Disk int64 `json:"disk"`
+}
+
+func newShown(rec *record.Recording) (*shown, error) {
+	summary, err := rec.Log.Summarize()
+	if err != nil {
+		return nil, err
+	}
+	m := rec.Manifest
+	s := &shown{Version: "1.0", Recording: rec.Dir, Outcome: outcomeText(&m.Outcome), Manifest: m, Events: summary.Events,
+		Threads: []shownThread{}, Kinds: []shownCount{}, Calls: []shownCount{}}
+	for _, t := range summary.Threads {
+		s.Threads = append(s.Threads, shownThread{t.Index, t.Parent, t.TID, t.Events, t.Bytes, t.Skipped, threadEnd(&t)})
+	}
+	for _, k := range summary.Kinds {
+		s.Kinds = append(s.Kinds, shownCount{Name: k.Kind.String(), Events: k.Events, Bytes: k.Bytes})
+	}
+	for _, c := range summary.Calls {
+		s.Calls = append(s.Calls, shownCount{record.SyscallName(c.Number), c.Events, c.Errors, c.Bytes})
+	}
+	s.Limits = joinLimits(m.Limits, summary.Limits)
+	if err := rec.Log.Cut(); err != nil {
+		s.Cut = strings.TrimPrefix(err.Error(), "record: ")
+	}
+	s.Files = recordingFiles(rec)
+	return s, nil
+}
+
+func threadEnd(t *record.ThreadSummary) string {
+	switch {
+	case t.Err != nil:
+		return strings.TrimPrefix(t.Err.Error(), "record: ")
+	case t.Ended:
+		return "ended"
+	}
+	return "with the process"
+}
+
+// joinLimits adds what only the log has: the recorder copies from there when
+// it lives to see the end.
+func joinLimits(manifest, log []record.Limit) []record.Limit {
+	type place struct {
+		thread  uint32
+		ordinal uint64
+	}
+	seen := map[place]bool{}
+	list := manifest
+	for _, l := range manifest {
+		seen[place{l.Thread, l.Ordinal}] = l.Thread != 0
+	}
+	for _, l := range log {
+		if !seen[place{l.Thread, l.Ordinal}] {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+func recordingFiles(rec *record.Recording) []shownFile {
+	list := []shownFile{}
+	for _, name := range []string{record.LogName, record.DataName, record.SitesName, record.CoreName} {
+		f, err := rec.File(name)
+		if err != nil {
+			continue
+		}
+		var info unix.Stat_t
+		if err := unix.Fstat(int(f.Fd()), &info); err == nil {
+			list = append(list, shownFile{name, info.Size, info.Blocks * 512})
+		}
+		f.Close()
+	}
+	return list
+}
+
+func outcomeText(o *record.Outcome) string {
+	var b strings.Builder
+	switch o.Kind {
+	case record.OutcomeSignal:
+		name := unix.SignalName(unix.Signal(o.Signal))
+		if name == "" {
+			name = fmt.Sprintf("signal %d", o.Signal)
+		}
+		b.WriteString(name)
+	case record.OutcomeExit:
+		fmt.Fprintf(&b, "exit status %d", o.Status)
+	case record.OutcomePassed:
+		b.WriteString("passed")
+	case record.OutcomeRunning:
+		b.WriteString("unknown, the recorder was killed while the program ran")
+	case record.OutcomeExec:
+		b.WriteString("executed another program")
+	case record.OutcomeCut:
+		b.WriteString("unknown, the recording ended before the program")
+	}
+	if o.FaultAddr != nil {
+		fmt.Fprintf(&b, " at address %v", *o.FaultAddr)
+	}
+	if o.Thread != 0 {
+		fmt.Fprintf(&b, " in thread %d", o.Thread)
+	}
+	if o.PC != nil && o.Kind == record.OutcomeSignal {
+		fmt.Fprintf(&b, ", pc %v", *o.PC)
+	}
+	for _, text := range []string{o.Evidence, o.Text} {
+		if text != "" {
+			b.WriteString("; " + text)
+		}
+	}
+	return b.String()
+}
+
+func (s *shown) text(b *bytes.Buffer) error {
+	m := s.Manifest
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(b, "%-12s%s\n", name+":", reports.Clean(fmt.Sprintf(format, args...)))
+	}
+	line("recording", "%s", s.Recording)
+	line("program", "%s", m.Program.Path)
+	line("command", "%s", commandText(m.Program.Args))
+	line("directory", "%s", m.Program.Directory)
+	line("outcome", "%s", s.Outcome)
+	line("started", "%s, process %d%s", m.Times.Started.Local().Format(time.DateTime), m.PID, tookText(&m.Times))
+	line("machine", "%s, %d processors, Linux %s", m.Machine.CPU, m.Machine.CPUs, m.Machine.Kernel)
+	line("log", "%d events of %d threads", s.Events, len(s.Threads))
+	if s.Cut != "" {
+		line("cut off", "%s", s.Cut)
+	}
+	if p := m.Parent; p != nil {
+		line("parent", "process %d, %s", p.PID, linkText(p.Thread, p.Ordinal, p.Exec))
+	}
+	for _, limit := range s.Limits {
+		line("limit", "%s: %s", limit.Kind, limit.Text)
+	}
+	return s.tables(b)
+}
+
+func (s *shown) tables(b *bytes.Buffer) error {
+	number := func(v any) string { return fmt.Sprint(v) }
+	var threads, kinds, calls, files, children [][]string
+	for _, t := range s.Threads {
+		threads = append(threads, []string{number(t.Thread), number(t.TID), number(t.Parent), number(t.Events), number(t.Bytes), number(t.Skipped), t.End})
+	}
+	for _, k := range s.Kinds {
+		kinds = append(kinds, []string{k.Name, number(k.Events), number(k.Bytes)})
+	}
+	for _, c := range s.Calls {
+		calls = append(calls, []string{c.Name, number(c.Events), number(c.Errors), number(c.Bytes)})
+	}
+	for _, f := range s.Files {
+		files = append(files, []string{f.Name, number(f.Bytes), number(f.Disk)})
+	}
+	for _, c := range s.Manifest.Children {
+		children = append(children, []string{c.Path, number(c.PID), linkText(c.Thread, c.Ordinal, c.Exec)})
+	}
+	for _, t := range []struct {
+		header []string
+		rows   [][]string
+	}{
+		{[]string{"Thread", "Tid", "Parent", "Events", "Bytes", "Relocked", "End"}, threads},
+		{[]string{"Kind", "Events", "Bytes"}, kinds},
+		{[]string{"System call", "Calls", "Errors", "Bytes"}, calls},
+		{[]string{"File", "Bytes", "On disk"}, files},
+		{[]string{"Child", "Process", "Made by"}, children},
+	} {
+		if len(t.rows) == 0 {
+			continue
+		}
+		b.WriteByte('\n')
+		if err := table(b, t.header, t.rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func linkText(thread uint32, ordinal uint64, exec bool) string {
+	what := "fork"
+	if exec {
+		what = "exec"
+	}
+	if thread == 0 {
+		return what
+	}
+	return fmt.Sprintf("%s, event %d of thread %d", what, ordinal, thread)
+}
+
+func commandText(args []record.Text) string {
+	quoted := make([]string, len(args))
+	for i, a := range args {
+		quoted[i] = shellQuote(string(a))
+	}
+	return strings.Join(quoted, " ")
+}
+
+func tookText(t *record.Times) string {
+	if t.Ended == nil {
+		return ""
+	}
+	return fmt.Sprintf(", took %v, %v of processor time", t.Ended.Sub(t.Started).Round(time.Millisecond),
+		time.Duration(t.UserNS+t.SystemNS).Round(time.Millisecond))
+}
