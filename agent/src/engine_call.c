@@ -295,10 +295,11 @@ static void dg_call_replay(struct dg_frame *f, const struct dg_call *c)
 	e = dg_call_await(f, c);
 	if (!e)
 		return;
+	/* What was handed out was looked at behind the call, too. */
+	dg_payload_write(e);
 	dg_inputs_check(c, e);
 	if (DG_CONTROL->echo)
 		dg_echo(c, e->result);
-	dg_payload_write(e);
 	f->rax = (uint64_t)e->result;
 }
 

@@ -9,6 +9,7 @@
 #include "engine_table.h"
 #include "syscall.h"
 
+#include <errno.h>
 #include <linux/sched.h>
 #include <signal.h>
 
@@ -157,17 +158,18 @@ static void dg_fork(struct dg_frame *f, const struct dg_call *c, struct dg_clone
 
 /* Where such a child leaves traces: its parent's stack, of which it has
  * structures, and the thread's own variables, errno above all. Copies of them
- * lie in a window of the engine's. */
+ * lie in a window of the engine's. The parent's thread pointer is the child's. */
 #define DG_BORROWED_STACK 8192u
 #define DG_BORROWED_BELOW 4096u /* of the thread pointer: variables */
 #define DG_BORROWED_ABOVE 2304u /* the thread control block */
+#define DG_BORROWED_RANGES 3u   /* stack, around the thread pointer, errno */
 
 struct dg_borrowed {
 	uint64_t flags, nr, pid, ticket;
 	struct {
 		uint64_t address, length;
-	} range[2];
-	uint8_t bytes[DG_BORROWED_STACK + DG_BORROWED_BELOW + DG_BORROWED_ABOVE];
+	} range[DG_BORROWED_RANGES];
+	uint8_t bytes[DG_BORROWED_STACK + DG_BORROWED_BELOW + DG_BORROWED_ABOVE + 8];
 };
 
 static struct dg_borrowed *dg_borrowed_window(void)
@@ -175,11 +177,27 @@ static struct dg_borrowed *dg_borrowed_window(void)
 	return (struct dg_borrowed *)(DG_ENGINE_IMAGE + dg_me->index * DG_COPY_WINDOW);
 }
 
+/* libc's, and what is around the thread pointer as far as it is mapped. */
+static void dg_borrowed_variables(struct dg_borrowed *b)
+{
+	uint64_t tp = (uint64_t)__builtin_thread_pointer(), page = tp & ~(DG_PAGE_BYTES - 1);
+	uint64_t low = (tp - DG_BORROWED_BELOW) & ~7ull, high = (tp + DG_BORROWED_ABOVE) & ~7ull;
+	uint64_t at = (uint64_t)__errno_location() & ~7ull;
+
+	if (!dg_readable(low, page - low))
+		low = page;
+	if (high > page + DG_PAGE_BYTES && !dg_readable(high - 8, 8))
+		high = page + DG_PAGE_BYTES;
+	b->range[1].address = low;
+	b->range[1].length = high - low;
+	b->range[2].address = at;
+	b->range[2].length = at >= low && at < high ? 0 : 8;
+}
+
 static bool dg_borrowed_save(const struct dg_frame *f, const struct dg_clone *k, long nr)
 {
 	struct dg_borrowed *b = dg_borrowed_window();
 	uint64_t stack = f->rsp, high = dg_me->stack_high, at = 0;
-	uint64_t tp = (uint64_t)__builtin_thread_pointer();
 
 	if (dg_sys(SYS_mmap, (long)b, sizeof(*b), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
 	    (long)b)
@@ -190,11 +208,8 @@ static bool dg_borrowed_save(const struct dg_frame *f, const struct dg_clone *k,
 	b->ticket = dg_ticket();
 	b->range[0].address = stack;
 	b->range[0].length = stack < high ? dg_least(DG_BORROWED_STACK, high - stack) & ~7ull : 0;
-	b->range[1].address = (tp - DG_BORROWED_BELOW) & ~7ull;
-	b->range[1].length = DG_BORROWED_BELOW + DG_BORROWED_ABOVE;
-	if (!dg_readable(b->range[1].address, b->range[1].length))
-		b->range[1].length = 0;
-	for (uint32_t i = 0; i < 2; i++) {
+	dg_borrowed_variables(b);
+	for (uint32_t i = 0; i < DG_BORROWED_RANGES; i++) {
 		dg_copy(b->bytes + at, (const void *)b->range[i].address, b->range[i].length);
 		at += b->range[i].length;
 	}
@@ -208,7 +223,7 @@ static void dg_borrowed_changes(const struct dg_borrowed *b, struct dg_pieces *s
 
 	s->count = 0;
 	s->out = true;
-	for (uint32_t i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < DG_BORROWED_RANGES; i++) {
 		const uint64_t *now = (const uint64_t *)b->range[i].address;
 		uint64_t words = b->range[i].length / 8;
 

@@ -36,6 +36,7 @@ static void dg_memory_lock(void)
 
 static void dg_memory_unlock(void)
 {
+	dg_mappings_changed++;
 	if (__atomic_exchange_n(&dg_memory_word, 0, __ATOMIC_RELEASE) == 2)
 		dg_sys3(SYS_futex, &dg_memory_word, FUTEX_WAKE_PRIVATE, 1);
 }
@@ -313,16 +314,88 @@ static long dg_map_kept(uint64_t address, uint64_t length, uint64_t prot, uint64
 	return at == (long)(address + kept) ? (long)address : at;
 }
 
+/* Files that the program maps shared: one file in memory stands for each, so
+ * that what is written through one mapping is seen through another. */
+#define DG_SHARED_FILES 64u
+#define DG_SHARED_COPY (256ull << 20)
+
+static struct dg_shared_file {
+	uint64_t device, inode;
+	int fd; /* plus one */
+} dg_shared_files[DG_SHARED_FILES];
+
+static struct dg_shared_file *dg_shared_file(const struct dg_mapped *m, bool make)
+{
+	struct dg_shared_file *free = NULL;
+	long fd;
+
+	for (uint32_t i = 0; i < DG_SHARED_FILES; i++) {
+		struct dg_shared_file *s = dg_shared_files + i;
+
+		if (s->fd && s->device == m->device && s->inode == m->inode)
+			return s;
+		if (!s->fd && !free)
+			free = s;
+	}
+	if (!make || !free)
+		return NULL;
+	fd = dg_sys2(SYS_memfd_create, "diagnose", MFD_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	*free = (struct dg_shared_file){ m->device, m->inode, (int)fd + 1 };
+	return free;
+}
+
+/* The recorded bytes, by way of a mapping of them. */
+static bool dg_shared_fill(int fd, const struct dg_mapped *m, uint64_t offset)
+{
+	uint64_t size = dg_pages(m->size > offset + m->length ? m->size : offset + m->length), done = 0;
+	long at = 0;
+
+	if (dg_failed(dg_sys2(SYS_ftruncate, fd, size)))
+		return false;
+	if (!m->length)
+		return true;
+	at = dg_sys(SYS_mmap, 0, (long)m->length, PROT_READ, MAP_PRIVATE, DG_CONTROL->data_fd, (long)m->data);
+	if (dg_failed(at))
+		return false;
+	while (done < m->length) {
+		long n = dg_sys4(SYS_pwrite64, fd, at + (long)done, m->length - done, offset + done);
+
+		if (n <= 0)
+			break;
+		done += (uint64_t)n;
+	}
+	dg_sys2(SYS_munmap, at, m->length);
+	return done == m->length;
+}
+
+/* 0: as a private mapping, then. */
+static long dg_map_shared(const struct dg_call *c, const struct dg_event *e, const struct dg_mapped *m)
+{
+	bool shared = c->args[3] & MAP_SHARED && m->length <= DG_SHARED_COPY;
+	struct dg_shared_file *s = dg_shared_file(m, shared);
+
+	if (!s || !m->inode || !dg_shared_fill(s->fd - 1, m, c->args[5]))
+		return 0;
+	return dg_sys(SYS_mmap, e->result, (long)c->args[1], (long)c->args[2],
+		      (long)(dg_map_flags(c->args[3]) & ~(uint64_t)MAP_SYNC), s->fd - 1, (long)c->args[5]);
+}
+
 static long dg_map_again(const struct dg_call *c, const struct dg_event *e)
 {
 	const struct dg_payload *p = dg_logged_payload(e, 0);
 	const struct dg_mapped *m = p && p->kind == DG_PAYLOAD_FILE ? dg_payload_bytes(p) : NULL;
+	long at;
 
 	if (!m)
 		return dg_sys(SYS_mmap, e->result, (long)c->args[1], (long)c->args[2], (long)dg_map_flags(c->args[3]), -1,
 			      0);
 	if (m->data == UINT64_MAX)
 		return dg_map_object(c, e, m);
+	at = dg_map_shared(c, e, m);
+	if (at)
+		return at;
 	return dg_map_kept((uint64_t)e->result, c->args[1], c->args[2], c->args[3], m);
 }
 
@@ -353,10 +426,8 @@ static long dg_attach_again(const struct dg_call *c, const struct dg_event *e)
 
 	if (!m)
 		return -1;
-	if (m->data == UINT64_MAX) {
-		empty = (struct dg_mapped){ .size = m->size };
-		empty.length = 0;
-	}
+	if (m->data == UINT64_MAX)
+		empty = (struct dg_mapped){ .length = 0 };
 	dg_attach_note((uint64_t)e->result, dg_pages(m->size));
 	return dg_map_kept((uint64_t)e->result, m->size, PROT_READ | (c->args[2] & SHM_RDONLY ? 0 : PROT_WRITE),
 			   c->args[2] & SHM_REMAP ? MAP_FIXED : 0, m->data == UINT64_MAX ? &empty : m);
