@@ -6,10 +6,8 @@
 #include "engine_table.h"
 #include "syscall.h"
 
-#include <errno.h>
 #include <linux/futex.h>
 
-#define DG_FUTEX_WAITV 449
 #define DG_FUTEX_WAKE2 454
 #define DG_FUTEX_WAIT2 455
 
@@ -89,8 +87,10 @@ static void dg_futex_apply(const struct dg_call *c)
 
 static bool dg_futex_is(const struct dg_event *e, const struct dg_call *c)
 {
-	return e->kind == DG_EV_SYSCALL && e->object == (uint64_t)c->nr && e->args >= 2 && e->site == c->site &&
-	       dg_logged_args(e)[0] == c->args[0] && dg_logged_args(e)[1] == c->args[1];
+	const uint64_t *args = dg_logged_args(e);
+
+	return e->kind == DG_EV_SYSCALL && e->object == (uint64_t)c->nr && e->args >= 3 && e->site == c->site &&
+	       args[0] == c->args[0] && args[1] == c->args[1] && args[2] == c->args[2];
 }
 
 /* Whether the call is in the log, behind nothing but futex calls that the
@@ -113,15 +113,28 @@ static bool dg_futex_logged(const struct dg_call *c)
 	return true;
 }
 
-static long dg_futex_unlogged(const struct dg_call *c, uint32_t operation)
+/* Others may change the word. If all of them wait for what this thread did in
+ * the recording, and that is no more than futex calls, it is passed over. */
+static void dg_futex_wait(const struct dg_call *c)
 {
 	const uint32_t *word = (const uint32_t *)c->args[0];
 
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == dg_futex_expected(c)) {
+		const struct dg_event *e = dg_event_peek();
+
+		if (e && e->flags & DG_EVENT_SOFT && dg_turn_next() == dg_me->index)
+			dg_event_soft(dg_me, e);
+		else
+			dg_turn_yield(DG_EV_SYSCALL, (uint64_t)c->nr);
+	}
+}
+
+static long dg_futex_unlogged(const struct dg_call *c, uint32_t operation)
+{
 	switch (operation) {
 	case FUTEX_WAIT:
-		while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == dg_futex_expected(c))
-			dg_turn_yield(DG_EV_SYSCALL, (uint64_t)c->nr);
-		return -EAGAIN;
+		dg_futex_wait(c);
+		return 0; /* and not EAGAIN, which would stay in errno */
 	case FUTEX_WAKE_OP:
 		dg_futex_apply(c);
 		return 0;
@@ -129,7 +142,7 @@ static long dg_futex_unlogged(const struct dg_call *c, uint32_t operation)
 		return 0;
 	default:
 		dg_turn_yield(DG_EV_SYSCALL, (uint64_t)c->nr);
-		return c->nr == DG_FUTEX_WAITV ? -EAGAIN : 0;
+		return 0;
 	}
 }
 
