@@ -87,65 +87,54 @@ extern const char dg_wake_branch[] DG_HIDDEN, dg_wake_done[] DG_HIDDEN, dg_wake_
 #define DG_FLAG_ZERO 0x40ull
 #define DG_FLAGS_OF_ZERO 0x44ull /* as xor leaves them */
 
-static bool dg_within(uint64_t pc, const char *low, const char *high)
+static void dg_settle_at(uint64_t *r, const char *where)
 {
-	return pc >= (uint64_t)low && pc < (uint64_t)high;
-}
-
-/* What a handler needs of the interrupted registers, and where to put them. */
-struct dg_settle {
-	uint64_t *rip, *rax, *rcx, *rdx, *rsi, *rdi, *r8, *r9, *r11, *flags;
-};
-
-static void dg_settle_at(const struct dg_settle *s, const char *where)
-{
-	*s->rip = (uint64_t)where;
-	*s->rax = *s->rcx = 0;
-	*s->flags = (*s->flags & ~DG_FLAGS_STATUS) | DG_FLAGS_OF_ZERO;
+	r[DG_REG_RIP] = (uint64_t)where;
+	r[DG_REG_RAX] = r[DG_REG_RCX] = 0;
+	r[DG_REG_FLAGS] = (r[DG_REG_FLAGS] & ~DG_FLAGS_STATUS) | DG_FLAGS_OF_ZERO;
 }
 
 /* Back to the start of the attempt; what it had taken is given back. Who came to
  * wait for it meanwhile is woken by the unlock that follows the next attempt. */
-static void dg_settle_lock(const struct dg_settle *s, bool has)
+static void dg_settle_lock(uint64_t *r, bool has)
 {
 	if (has)
-		__atomic_store_n((uint32_t *)*s->rdi, 0, __ATOMIC_SEQ_CST);
-	dg_settle_at(s, dg_lock_again);
+		__atomic_store_n((uint32_t *)r[DG_REG_RDI], 0, __ATOMIC_SEQ_CST);
+	dg_settle_at(r, dg_lock_again);
 }
 
-static void dg_settle_wake(const struct dg_settle *s, uint64_t pc)
+static void dg_settle_wake(uint64_t *r, uint64_t pc)
 {
-	uint32_t *count = (uint32_t *)*s->r8;
-	long woken = (long)*s->rax;
+	long woken = (long)r[DG_REG_RAX];
 
 	if (pc == (uint64_t)dg_wake_branch || pc < (uint64_t)dg_wake_made)
-		woken = dg_sys3(SYS_futex, *s->rdi, FUTEX_WAKE_PRIVATE, *s->r9);
+		woken = dg_sys3(SYS_futex, r[DG_REG_RDI], FUTEX_WAKE_PRIVATE, r[DG_REG_R9]);
 	if (woken > 0 && (pc < (uint64_t)dg_wake_took || pc == (uint64_t)dg_wake_branch))
-		__atomic_sub_fetch(count, (uint32_t)woken, __ATOMIC_RELAXED);
-	dg_settle_at(s, dg_wake_done);
-	*s->rdx = *s->rsi = *s->r11 = 0;
+		__atomic_sub_fetch((uint32_t *)r[DG_REG_R8], (uint32_t)woken, __ATOMIC_RELAXED);
+	dg_settle_at(r, dg_wake_done);
+	r[DG_REG_RDX] = r[DG_REG_RSI] = r[DG_REG_R11] = 0;
 }
 
 /* For a handler that found the thread outside of the engine, before anything is
  * made of the interrupted state. A few instructions of a lock's fast path and of
  * a wake-up depend on what other threads do, so a replay does not come to the
  * same: the thread is moved to a place near by that it comes to in any case. */
-__attribute__((unused)) static void dg_sync_settle(const struct dg_settle *s)
+static void dg_sync_settle(uint64_t *registers)
 {
-	uint64_t pc = *s->rip;
+	uint64_t *r = registers, pc = r[DG_REG_RIP];
 
-	if (dg_within(pc, dg_lock_again + 1, dg_lock_exchanged))
-		dg_settle_lock(s, false);
-	else if (dg_within(pc, dg_lock_exchanged, dg_lock_has))
-		dg_settle_lock(s, *s->flags & DG_FLAG_ZERO);
-	else if (dg_within(pc, dg_lock_has, dg_lock_counted))
-		dg_settle_lock(s, true);
-	else if (dg_within(pc, dg_lock_counted, dg_lock_done))
-		dg_settle_at(s, dg_lock_done);
-	else if (dg_within(pc, dg_lock_gives_up, dg_lock_gave_up))
-		dg_settle_lock(s, true);
-	else if (dg_within(pc, dg_lock_gave_up, dg_lock_slow_end))
-		dg_settle_lock(s, false);
-	else if (pc == (uint64_t)dg_wake_branch || dg_within(pc, dg_wake_low, dg_wake_high))
-		dg_settle_wake(s, pc);
+	if (dg_pc_in(pc, dg_lock_again + 1, dg_lock_exchanged))
+		dg_settle_lock(r, false);
+	else if (dg_pc_in(pc, dg_lock_exchanged, dg_lock_has))
+		dg_settle_lock(r, r[DG_REG_FLAGS] & DG_FLAG_ZERO);
+	else if (dg_pc_in(pc, dg_lock_has, dg_lock_counted))
+		dg_settle_lock(r, true);
+	else if (dg_pc_in(pc, dg_lock_counted, dg_lock_done))
+		dg_settle_at(r, dg_lock_done);
+	else if (dg_pc_in(pc, dg_lock_gives_up, dg_lock_gave_up))
+		dg_settle_lock(r, true);
+	else if (dg_pc_in(pc, dg_lock_gave_up, dg_lock_slow_end))
+		dg_settle_lock(r, false);
+	else if (pc == (uint64_t)dg_wake_branch || dg_pc_in(pc, dg_wake_low, dg_wake_high))
+		dg_settle_wake(r, pc);
 }

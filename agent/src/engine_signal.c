@@ -303,6 +303,8 @@ static void dg_on_signal(int signal, uint8_t *info, struct dg_ucontext *uc)
 			dg_keep(me, info, uc);
 		return;
 	}
+	if (d.place == DG_SIGNAL_ASYNC)
+		dg_sync_settle(uc->context.registers);
 	if (dg_disposed(me, uc, &d))
 		return;
 	dg_frame_of(&frame, uc);

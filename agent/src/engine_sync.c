@@ -120,19 +120,39 @@ static void dg_sync_expect(bool possible, const struct dg_event *e, uint64_t wan
 #include "engine_sem.c"
 #include "engine_once.c"
 
-/* Arguments: the kind, the object, the site, the real function's result. A replay
- * does not call the real function before this. */
+static void dg_real_write(enum dg_kind kind, const void *object, uint64_t site, int64_t result, uint32_t bytes)
+{
+	struct dg_event *e;
+
+	if (dg_mode != DG_MODE_RECORD)
+		return;
+	e = dg_event_begin(kind, (uint64_t)object, site, 1, bytes ? sizeof(struct dg_payload) + bytes : 0);
+	if (!e)
+		return;
+	dg_event_args(e)[0] = DG_SYNC_REAL;
+	e->result = result;
+	if (bytes)
+		dg_event_payload(e, DG_PAYLOAD_OUT, (uint64_t)object, object, bytes);
+	dg_event_commit(e);
+}
+
+/* Arguments: the kind, the object, the site, the real function's result, and how
+ * many bytes of the object a replay is to have as they are now, as it does not
+ * call the real function. */
 static void dg_op_real(struct dg_frame *f)
 {
 	enum dg_kind kind = (enum dg_kind)f->rsi;
 	const void *object = (const void *)f->rdx;
-	int64_t result = (int64_t)f->r8;
+	const struct dg_event *e;
 
-	if (dg_sync_recording())
-		dg_sync_write(kind, object, f->rcx, DG_SYNC_REAL, result, 0);
-	else
-		result = dg_sync_read(kind, object, f->rcx, DG_SYNC_REAL)->result;
-	f->rax = (uint64_t)result;
+	if (dg_sync_recording()) {
+		dg_real_write(kind, object, f->rcx, (int64_t)f->r8, (uint32_t)f->r9);
+		f->rax = f->r8;
+		return;
+	}
+	e = dg_sync_read(kind, object, f->rcx, DG_SYNC_REAL);
+	dg_payload_write(e);
+	f->rax = (uint64_t)e->result;
 }
 
 /* For dg_call_table. */

@@ -261,14 +261,14 @@ static inline int dg_rw_write_attempt(void *variable, uint32_t tid, const uint32
  * sleep. */
 struct dg_cond {
 	uint32_t unused[9];
-	uint32_t flags;    /* glibc's __wrefs: shared, clock, and waiters of its own * 8 */
+	uint32_t flags;    /* glibc's __wrefs: shared, clock, and its waiters * 8 */
 	uint32_t sequence; /* 0 as long as nobody has waited, so that memory that was cleared is not what a late sleeper expects */
 	uint32_t unused2;
 };
 
 #define DG_COND_SHARED 1u
 #define DG_COND_MONOTONIC 2u
-#define DG_COND_REFS 3 /* bits to shift */
+#define DG_COND_REAL 0x80000000u /* ours: waiters have a mutex that is glibc's, so they are too */
 _Static_assert(offsetof(struct dg_cond, flags) == 36, "__wrefs");
 _Static_assert(sizeof(struct dg_cond) == 48, "pthread_cond_t");
 

@@ -56,7 +56,7 @@ static int dg_rw_lock(pthread_rwlock_t *lock, uint64_t site, enum dg_sync how, c
 	if (!dg_sync_ours)
 		return dg_rw_real_lock(lock, how, until);
 	if (l->shared) {
-		result = DG_REAL_EVENT(DG_EV_RWLOCK, lock, site, dg_rw_real_lock(lock, how, until));
+		result = DG_REAL_EVENT(DG_EV_RWLOCK, lock, 0, site, dg_rw_real_lock(lock, how, until));
 		if (!result && dg_replays())
 			dg_rw_real_had(lock, reads);
 		return result;
@@ -175,7 +175,7 @@ static int dg_spin_unknown(uint32_t *word, enum dg_sync how)
 
 static int dg_spin_real(pthread_spinlock_t *lock, uint64_t site, enum dg_sync how)
 {
-	int result = DG_REAL_EVENT(DG_EV_SPIN, lock, site,
+	int result = DG_REAL_EVENT(DG_EV_SPIN, lock, 0, site,
 				   how == DG_SYNC_TRY ? dg_real.pthread_spin_trylock(lock) : dg_real.pthread_spin_lock(lock));
 
 	if (!result && dg_replays())

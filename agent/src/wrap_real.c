@@ -89,11 +89,13 @@ static int dg_acquire_unknown(dg_attempt *attempt, void *variable, const struct 
 }
 
 /* A call of the real function that is an event, but for a replay, which takes
- * the result from there: call is not evaluated then. */
-#define DG_REAL_EVENT(kind, object, site, call)                                                                        \
+ * the result from there, and so many bytes of the object: call is not evaluated
+ * then. */
+#define DG_REAL_EVENT(kind, object, bytes, site, call)                                                                        \
 	({                                                                                                             \
 		int dg_result = dg_replays() ? 0 : (call);                                                             \
 		if (dg_me)                                                                                             \
-			dg_result = (int)dg_engine(DG_OP_REAL, (kind), (long)(object), (long)(site), dg_result, 0);    \
+			dg_result = (int)dg_engine(DG_OP_REAL, (kind), (long)(object), (long)(site), dg_result,        \
+						   (bytes));                                                           \
 		dg_result;                                                                                             \
 	})

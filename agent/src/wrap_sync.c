@@ -104,17 +104,58 @@ static int dg_cond_real(struct dg_cond_wait *w)
 	return dg_real.pthread_cond_wait(cond, mutex);
 }
 
-/* With a mutex that is glibc's, so is the wait. */
+static bool dg_cond_is_real(const struct dg_cond *c)
+{
+	return __atomic_load_n(&c->flags, __ATOMIC_RELAXED) & (DG_COND_SHARED | DG_COND_REAL);
+}
+
+/* With a mutex that is glibc's, so is the wait, and the variable from now on. The
+ * mutex keeps others from waiting on it at the same time. */
 static int dg_cond_wait_real(struct dg_cond_wait *w)
 {
 	int result;
 
+	if (!dg_cond_is_real(w->cond)) {
+		w->cond->sequence = 0;
+		__atomic_fetch_or(&w->cond->flags, DG_COND_REAL, __ATOMIC_RELAXED);
+	}
 	if (dg_replays())
 		dg_real.pthread_mutex_unlock((pthread_mutex_t *)w->mutex);
-	result = DG_REAL_EVENT(DG_EV_COND, w->cond, w->site, dg_cond_real(w));
+	result = DG_REAL_EVENT(DG_EV_COND, w->cond, sizeof(*w->cond), w->site, dg_cond_real(w));
 	if (dg_replays())
 		dg_mutex_real_had(w->mutex, result);
 	return result;
+}
+
+#define DG_COND_POLL_NS 2000000
+
+static bool dg_cond_before(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
+}
+
+/* A shared variable is glibc's, and cannot be waited on with a mutex that is not.
+ * The wait is short, on a variable that nobody signals, and wakes up for no
+ * reason, as it may. */
+static int dg_cond_poll(const struct dg_cond_wait *w)
+{
+	struct dg_cond nobody = { .flags = 0 };
+	struct dg_until soon = { .clock = w->until ? w->until->clock : CLOCK_MONOTONIC };
+	struct dg_cond_wait poll = { &nobody, w->mutex, w->site, &soon, 0, w->nested, 0 };
+	bool last;
+	int result;
+
+	clock_gettime((clockid_t)soon.clock, &soon.at);
+	soon.at.tv_nsec += DG_COND_POLL_NS;
+	if (soon.at.tv_nsec >= 1000000000) {
+		soon.at.tv_nsec -= 1000000000;
+		soon.at.tv_sec++;
+	}
+	last = w->until && !dg_cond_before(&soon.at, &w->until->at);
+	if (last)
+		soon.at = w->until->at;
+	result = dg_cond_wait_known(&poll);
+	return last ? result : 0;
 }
 
 static int dg_cond_wait(struct dg_cond_wait *w)
@@ -132,6 +173,8 @@ static int dg_cond_wait(struct dg_cond_wait *w)
 	if (!dg_me)
 		return dg_cond_wait_unknown(w);
 	w->nested = dg_mutex_counts(m) && m->count > 1;
+	if (dg_cond_is_real(w->cond))
+		return dg_cond_poll(w);
 	return dg_cond_wait_known(w);
 }
 
@@ -166,21 +209,15 @@ DG_EXPORT int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mute
 	return dg_cond_wait_until(cond, mutex, DG_SITE(), clock, at);
 }
 
-/* Those who wait with a mutex of glibc's, of this process or another, are
- * glibc's. */
-static bool dg_cond_has_real(const struct dg_cond *c)
-{
-	return c->flags & DG_COND_SHARED || c->flags >> DG_COND_REFS;
-}
-
 DG_EXPORT int pthread_cond_signal(pthread_cond_t *cond)
 {
 	struct dg_cond *c = (struct dg_cond *)cond;
 
-	if (!dg_sync_ours || dg_cond_has_real(c))
-		dg_real.pthread_cond_signal(cond);
 	if (!dg_sync_ours)
-		return 0;
+		return dg_real.pthread_cond_signal(cond);
+	/* In a replay nobody waits, though the variable may say so. */
+	if (dg_cond_is_real(c))
+		return dg_replays() ? 0 : dg_real.pthread_cond_signal(cond);
 	__atomic_add_fetch(&c->sequence, 1, __ATOMIC_SEQ_CST);
 	return dg_wake(&c->sequence, 1);
 }
@@ -189,10 +226,10 @@ DG_EXPORT int pthread_cond_broadcast(pthread_cond_t *cond)
 {
 	struct dg_cond *c = (struct dg_cond *)cond;
 
-	if (!dg_sync_ours || dg_cond_has_real(c))
-		dg_real.pthread_cond_broadcast(cond);
 	if (!dg_sync_ours)
-		return 0;
+		return dg_real.pthread_cond_broadcast(cond);
+	if (dg_cond_is_real(c))
+		return dg_replays() ? 0 : dg_real.pthread_cond_broadcast(cond);
 	__atomic_add_fetch(&c->sequence, 1, __ATOMIC_SEQ_CST);
 	return dg_wake(&c->sequence, INT_MAX);
 }
@@ -200,9 +237,14 @@ DG_EXPORT int pthread_cond_broadcast(pthread_cond_t *cond)
 /* Who was woken does not look at the variable again. */
 DG_EXPORT int pthread_cond_destroy(pthread_cond_t *cond)
 {
-	if (!dg_sync_ours || dg_cond_has_real((struct dg_cond *)cond))
+	struct dg_cond *c = (struct dg_cond *)cond;
+
+	if (!dg_sync_ours)
 		return dg_real.pthread_cond_destroy(cond);
-	return 0;
+	if (!dg_cond_is_real(c))
+		return 0;
+	__atomic_fetch_and(&c->flags, ~DG_COND_REAL, __ATOMIC_RELAXED);
+	return dg_replays() ? 0 : dg_real.pthread_cond_destroy(cond);
 }
 
 /* ---- semaphores ---- */
@@ -230,7 +272,7 @@ static int dg_sem_real(sem_t *sem, enum dg_sync how, const struct dg_until *unti
 
 static int dg_sem_wait_real(sem_t *sem, uint64_t site, enum dg_sync how, const struct dg_until *until)
 {
-	int result = DG_REAL_EVENT(DG_EV_SEM, sem, site, dg_sem_real(sem, how, until));
+	int result = DG_REAL_EVENT(DG_EV_SEM, sem, 0, site, dg_sem_real(sem, how, until));
 
 	/* A replay: posts of other processes are not there. */
 	if (!result && dg_replays())
@@ -326,7 +368,7 @@ DG_EXPORT int sem_getvalue(sem_t *sem, int *value)
 	if (!dg_sync_ours)
 		return dg_real.sem_getvalue(sem, value);
 	if (s->shared)
-		*value = DG_REAL_EVENT(DG_EV_SEM, sem, DG_SITE(), dg_sem_real_value(sem));
+		*value = DG_REAL_EVENT(DG_EV_SEM, sem, 0, DG_SITE(), dg_sem_real_value(sem));
 	else if (dg_me)
 		*value = (int)dg_engine(DG_OP_SEM, (long)s, (long)DG_SITE(), DG_SYNC_GET, 0, 0);
 	else
@@ -343,7 +385,7 @@ DG_EXPORT int pthread_barrier_wait(pthread_barrier_t *barrier)
 	if (!dg_sync_ours || !dg_me)
 		return dg_real.pthread_barrier_wait(barrier);
 	if (w.barrier->shared)
-		return DG_REAL_EVENT(DG_EV_BARRIER, barrier, w.site, dg_real.pthread_barrier_wait(barrier));
+		return DG_REAL_EVENT(DG_EV_BARRIER, barrier, sizeof(*w.barrier), w.site, dg_real.pthread_barrier_wait(barrier));
 	return (int)dg_engine(DG_OP_BARRIER, (long)&w, 0, 0, 0, 0);
 }
 

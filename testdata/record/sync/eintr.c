@@ -10,8 +10,8 @@
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER, held = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static pthread_barrier_t barrier;
-static sem_t sem, answer;
-static volatile int handled, interrupted, step;
+static sem_t sem, answer, stands;
+static volatile int handled, interrupted, done;
 
 static void handle(int signal)
 {
@@ -23,18 +23,18 @@ static void handle(int signal)
 static void *work(void *arg)
 {
 	(void)arg;
-	step = 1;
+	sem_post(&stands);
 	CHECK(sem_wait(&sem) == -1 && errno == EINTR);
 	interrupted++;
-	step = 2;
+	sem_post(&stands);
 	CHECK(!sem_wait(&sem));
-	step = 3;
+	sem_post(&stands);
 	CHECK(!pthread_mutex_lock(&held));
-	step = 4;
+	sem_post(&stands);
 	pthread_barrier_wait(&barrier);
 	pthread_mutex_lock(&m);
-	step = 5;
-	while (step == 5)
+	sem_post(&stands);
+	while (!done)
 		pthread_cond_wait(&cond, &m);
 	pthread_mutex_unlock(&m);
 	return NULL;
@@ -42,9 +42,8 @@ static void *work(void *arg)
 
 static void hit(pthread_t t, int signal, int at)
 {
-	while (step != at)
-		usleep(1000);
-	usleep(20000);
+	CHECK(!sem_wait(&stands));
+	usleep(20000); // until it sleeps
 	pthread_kill(t, signal);
 	while (sem_wait(&answer))
 		;
@@ -61,6 +60,7 @@ int main(void)
 	sigaction(SIGUSR2, &a, NULL);
 	sem_init(&sem, 0, 0);
 	sem_init(&answer, 0, 0);
+	sem_init(&stands, 0, 0);
 	pthread_barrier_init(&barrier, NULL, 2);
 	pthread_mutex_lock(&held);
 	pthread_create(&t, NULL, work, NULL);
@@ -73,7 +73,7 @@ int main(void)
 	pthread_barrier_wait(&barrier);
 	hit(t, SIGUSR1, 5);
 	pthread_mutex_lock(&m);
-	step = 6;
+	done = 1;
 	pthread_cond_signal(&cond);
 	pthread_mutex_unlock(&m);
 	pthread_join(t, NULL);

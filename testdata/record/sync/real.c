@@ -3,13 +3,15 @@
 #define _GNU_SOURCE
 #include "check.h"
 #include <pthread.h>
+#include <time.h>
 
 enum { THREADS = 3, TURNS = 300 };
 
 static pthread_mutex_t robust, inherits, shared;
 static pthread_cond_t cond, shared_cond;
 static long counter, dead;
-static int turn, turn2;
+static int turn, turn2, told;
+static pthread_mutex_t mine = PTHREAD_MUTEX_INITIALIZER;
 
 static void *die(void *arg)
 {
@@ -41,7 +43,7 @@ static void *work(void *arg)
 		CHECK(!pthread_mutex_unlock(&robust));
 		CHECK(!pthread_mutex_lock(&inherits));
 		CHECK(pthread_mutex_trylock(&inherits) == EBUSY);
-		came((uint64_t)me + 10);
+		came_to(1, (uint64_t)me);
 		CHECK(!pthread_mutex_unlock(&inherits));
 	}
 	CHECK(!pthread_mutex_lock(&shared));
@@ -57,6 +59,15 @@ static void *work(void *arg)
 	pthread_cond_broadcast(&cond);
 	CHECK(!pthread_mutex_unlock(&robust));
 	return NULL;
+}
+
+static void *tell(void *arg)
+{
+	pthread_mutex_lock(&mine);
+	told = 1;
+	pthread_cond_signal(&shared_cond);
+	pthread_mutex_unlock(&mine);
+	return arg;
 }
 
 int main(void)
@@ -84,6 +95,15 @@ int main(void)
 		pthread_create(&t[i], NULL, work, (void *)i);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(t[i], NULL);
+	// A shared variable with a mutex of this process alone.
+	pthread_mutex_lock(&mine);
+	pthread_create(&t[0], NULL, tell, NULL);
+	while (!told)
+		CHECK(!pthread_cond_wait(&shared_cond, &mine));
+	CHECK(pthread_cond_timedwait(&shared_cond, &mine, &(struct timespec){ 1, 0 }) == ETIMEDOUT);
+	pthread_mutex_unlock(&mine);
+	pthread_join(t[0], NULL);
+	CHECK(!pthread_cond_destroy(&cond));
 	CHECK(dead == 1 && counter == THREADS * TURNS && turn == THREADS && turn2 == THREADS);
 	finish("real");
 }

@@ -49,11 +49,11 @@ static void *work(void *arg)
 		CHECK(!pthread_mutex_lock(&checking));
 		CHECK(pthread_mutex_lock(&checking) == EDEADLK);
 		CHECK(pthread_mutex_trylock(&checking) == EBUSY);
-		came((uint64_t)me + 10);
+		came_to(1, (uint64_t)me);
 		CHECK(!pthread_mutex_unlock(&checking));
 		CHECK(pthread_mutex_unlock(&checking) == EPERM);
 		CHECK(!pthread_mutex_lock(&adaptive));
-		came((uint64_t)me + 20);
+		came_to(2, (uint64_t)me);
 		CHECK(!pthread_mutex_unlock(&adaptive));
 	}
 	t = soon(CLOCK_REALTIME, 2000000);
@@ -64,6 +64,7 @@ static void *work(void *arg)
 	t = soon(CLOCK_REALTIME, 500000000);
 	CHECK(!pthread_mutex_timedlock(&adaptive, &t));
 	timeouts += 2;
+	came_to(2, (uint64_t)me);
 	CHECK(!pthread_mutex_unlock(&adaptive));
 	return NULL;
 }
