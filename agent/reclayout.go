@@ -24,6 +24,7 @@ const (
 	ExtentSize       = 65536
 	StackSlot        = 0x1000000
 	ExtentMagic      = 0x746e657478656764
+	ExtentIdle       = 0x656c646978656764
 	EventInterrupted = 1
 	EventSoft        = 2
 	TrapMagic        = 0x646961676e6f7365
@@ -350,7 +351,8 @@ type RawRThread struct {
 	Carried       uint64
 	Cloning       uint32
 	CloningNr     uint32 `c:"cloning_nr"`
-	Reserved      [2]uint64
+	Home          uint64
+	Reserved      uint64
 	Infos         [8][128]uint8
 }
 

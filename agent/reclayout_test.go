@@ -48,6 +48,7 @@ var recordConstants = map[string]uint64{
 	"DG_EXTENT":            agent.ExtentSize,
 	"DG_STACK_SLOT":        agent.StackSlot,
 	"DG_EXTENT_MAGIC":      agent.ExtentMagic,
+	"DG_EXTENT_IDLE":       agent.ExtentIdle,
 	"DG_EVENT_INTERRUPTED": agent.EventInterrupted,
 	"DG_EVENT_SOFT":        agent.EventSoft,
 	"DG_TRAP_MAGIC":        agent.TrapMagic,

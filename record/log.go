@@ -110,14 +110,16 @@ func (l *Log) findExtents() error {
 		e := extent{offset: at, size: int64(le.Uint64(header[16:])), sequence: le.Uint32(header[12:])}
 		thread := le.Uint32(header[8:])
 		switch {
-		case magic != extentMagic:
+		case magic != extentMagic && magic != agent.ExtentIdle:
 			return &CorruptError{l.name, at, fmt.Sprintf("magic of an extent is %#x", magic)}
 		case thread == 0 || thread >= mostThreads:
 			return &CorruptError{l.name, at, fmt.Sprintf("extent of thread %d", thread)}
 		case e.size < extentSize || e.size%extentSize != 0 || e.size > 1<<40:
 			return &CorruptError{l.name, at, fmt.Sprintf("extent of %d bytes", e.size)}
 		}
-		l.add(thread, e)
+		if magic == extentMagic {
+			l.add(thread, e)
+		}
 		at += e.size
 	}
 	for _, index := range l.indices {
@@ -141,6 +143,9 @@ func (l *Log) add(thread uint32, e extent) {
 // missing or there twice.
 func (l *Log) order(t *logThread) {
 	slices.SortStableFunc(t.extents, func(a, b extent) int { return int(int64(a.sequence) - int64(b.sequence)) })
+	// Of an extent that was being copied when the process ended, the copy may
+	// lack something; it is behind the original.
+	t.extents = slices.CompactFunc(t.extents, func(a, b extent) bool { return a.sequence == b.sequence && a.size == b.size })
 	for i, e := range t.extents {
 		if e.sequence == uint32(i) {
 			continue

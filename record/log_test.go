@@ -225,7 +225,12 @@ func TestLogCorrupt(t *testing.T) {
 		{"extent size", func(b []byte) []byte { b[extentSize+16] = 1; return b }, "extent of 65537 bytes"},
 		{"thread 0", func(b []byte) []byte { b[extentSize+8] = 0; return b }, "extent of thread 0"},
 		{"sequence", func(b []byte) []byte { b[extentSize+12] = 1; return b }, "extent 0 of the thread is missing"},
-		{"extent twice", func(b []byte) []byte { return append(b, b[extentSize:2*extentSize]...) }, "extent 0 of the thread is there twice"},
+		{"extent twice", func(b []byte) []byte {
+			n := len(b)
+			b = append(b, b[extentSize:2*extentSize]...)
+			b[n+18]++ // not a copy: those have the same size
+			return b
+		}, "extent 0 of the thread is there twice"},
 		{"length", func(b []byte) []byte { b[at(0)] = 7; return b }, "event of 7 bytes"},
 		{"long", func(b []byte) []byte { b[at(0)+2] = 7; return b }, "in an extent that has"},
 		{"kind", func(b []byte) []byte { b[at(0)+4] = 200; return b }, "event of kind 200"},

@@ -1,8 +1,15 @@
 /* The log of a recording. Each thread writes events into an extent of its own,
  * which is a piece of the file mapped at DG_ENGINE_LOG + its offset: so what was
- * written is in the file whatever becomes of the process. The disk's room is
- * taken before an extent is mapped, for a page that the disk has no room for
- * would kill the program. */
+ * written is in the file whatever becomes of the process.
+ *
+ * To touch a page of a mapped file for the first time costs as much as thirty
+ * events do. So a thread that writes much keeps one extent, its home, and writes
+ * what is in it to another place in the file when it is full. Until that is done
+ * the home has it still: of two extents with one sequence the one at the lower
+ * offset counts. While a home is made empty it says that it is idle.
+ *
+ * The disk's room is taken before that, and before an extent is mapped: a page
+ * that the disk has no room for would kill the program. */
 #include "engine.h"
 #include "syscall.h"
 
@@ -10,7 +17,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-#define DG_EXTENT_MOST (4ull << 20)
+#define DG_HOME_BYTES (256u << 10)
 #define DG_LOG_WINDOW (DG_ENGINE_IMAGE - DG_ENGINE_LOG)
 /* Kept free in every extent, for the event that says why there are no more. */
 #define DG_EXTENT_SPARE 192u
@@ -86,21 +93,31 @@ static void dg_event_commit(struct dg_event *e)
 	__atomic_store_n(&e->length, (uint32_t)(end - (uint64_t)e), __ATOMIC_RELEASE);
 }
 
-/* Writes zeros where the file system cannot promise room. */
-static long dg_log_fill(int fd, uint64_t offset, uint64_t size)
+static long dg_log_write(const void *bytes, uint64_t length, uint64_t offset)
 {
-	static const uint8_t zeros[4096];
-
-	for (uint64_t end = offset + size; offset < end;) {
-		long n = dg_sys4(SYS_pwrite64, fd, zeros, sizeof(zeros), offset);
+	while (length) {
+		long n = dg_sys4(SYS_pwrite64, DG_CONTROL->log_fd, bytes, length, offset);
 
 		if (n == -EINTR)
 			continue;
 		if (n <= 0)
 			return n ? n : -ENOSPC;
-		offset += (uint64_t)n & ~7ull;
+		bytes = (const uint8_t *)bytes + n;
+		length -= (uint64_t)n;
+		offset += (uint64_t)n;
 	}
 	return 0;
+}
+
+/* Writes zeros where the file system cannot promise room. */
+static long dg_log_fill(uint64_t offset, uint64_t size)
+{
+	static const uint8_t zeros[4096];
+	long error = 0;
+
+	for (uint64_t end = offset + size; !error && offset < end; offset += sizeof(zeros))
+		error = dg_log_write(zeros, sizeof(zeros), offset);
+	return error;
 }
 
 static long dg_log_room(uint64_t offset, uint64_t size)
@@ -111,58 +128,43 @@ static long dg_log_room(uint64_t offset, uint64_t size)
 	do
 		error = dg_sys4(SYS_fallocate, fd, 0, offset, size);
 	while (error == -EINTR);
-	return error == -EOPNOTSUPP || error == -ENOSYS ? dg_log_fill(fd, offset, size) : error;
+	return error == -EOPNOTSUPP || error == -ENOSYS ? dg_log_fill(offset, size) : error;
 }
 
 /* The recording is over, the program is not: nothing is written any more, by
- * whatever thread. What has a ticket lower than this event's is whole. */
-static void dg_log_stop(const char *why, uint32_t length)
+ * whatever thread. The event goes where every extent has room for it. */
+static void dg_log_stop(const char *why)
 {
 	struct dg_rthread *me = dg_me;
-	uint32_t running = 0;
+	uint32_t running = 0, length = 0;
 	struct dg_event *e = (struct dg_event *)me->at;
 
 	if (!__atomic_compare_exchange_n(&DG_CONTROL->stopped, &running, DG_LIMIT_DISK, false, __ATOMIC_RELAXED,
 					 __ATOMIC_RELAXED) || !me->extent)
 		return;
+	while (why[length])
+		length++;
 	dg_event_header(e, DG_EV_LIMIT, DG_LIMIT_DISK, 0, 0);
 	dg_event_payload(e, DG_PAYLOAD_TEXT, 0, why, length);
 	dg_event_commit(e);
 }
 
-#define DG_LOG_STOP(why) dg_log_stop(why, sizeof(why) - 1)
-
-/* Larger ones as the thread writes more. */
-static uint64_t dg_extent_size(const struct dg_rthread *me, uint64_t need)
-{
-	uint64_t size = me->sequence < 6 ? (uint64_t)DG_EXTENT << me->sequence : DG_EXTENT_MOST;
-
-	need += sizeof(struct dg_extent) + DG_EXTENT_SPARE;
-	return need <= size ? size : (need + DG_EXTENT - 1) & ~(uint64_t)(DG_EXTENT - 1);
-}
-
-static bool dg_extent_new(struct dg_rthread *me, uint64_t need)
+/* Takes a piece of the file. 0: the log has its limit. */
+static uint64_t dg_log_take(uint64_t size)
 {
 	struct dg_control *c = DG_CONTROL;
-	uint64_t size = dg_extent_size(me, need);
 	uint64_t offset = __atomic_fetch_add(&c->log_end, size, __ATOMIC_RELAXED);
-	uint64_t last = me->extent, last_size = me->extent_size;
-	struct dg_extent *x;
 
-	if (offset + size > DG_LOG_WINDOW || (c->log_limit && offset + size > c->log_limit)) {
-		DG_LOG_STOP("the log has reached its limit");
-		return false;
-	}
-	if (dg_log_room(offset, size)) {
-		DG_LOG_STOP("no room on disk for the log");
-		return false;
-	}
-	x = (struct dg_extent *)dg_sys(SYS_mmap, (long)(DG_ENGINE_LOG + offset), (long)size, PROT_READ | PROT_WRITE,
-				       MAP_SHARED | MAP_FIXED, c->log_fd, (long)offset);
-	if ((uint64_t)x != DG_ENGINE_LOG + offset) {
-		DG_LOG_STOP("the log cannot be mapped");
-		return false;
-	}
+	return offset + size <= DG_LOG_WINDOW && (!c->log_limit || offset + size <= c->log_limit) ? offset : 0;
+}
+
+static const char dg_log_limit[] = "the log has reached its limit", dg_log_full[] = "no room on disk for the log",
+		  dg_log_unmapped[] = "the log cannot be mapped";
+
+static void dg_extent_use(struct dg_rthread *me, struct dg_extent *x, uint64_t size)
+{
+	/* What an earlier use left behind is not to be taken for an event. */
+	*(uint64_t *)(x + 1) = 0;
 	x->thread = me->index;
 	x->sequence = me->sequence++;
 	x->size = size;
@@ -171,9 +173,87 @@ static bool dg_extent_new(struct dg_rthread *me, uint64_t need)
 	me->extent_size = size;
 	me->at = (uint64_t)(x + 1);
 	me->end = (uint64_t)x + size - DG_EXTENT_SPARE;
+}
+
+/* A new extent in the place of the one in use, which stays as it is in the file.
+ * Returns why not. */
+static const char *dg_extent_map(struct dg_rthread *me, uint64_t size)
+{
+	uint64_t offset = dg_log_take(size), last = me->extent, last_size = me->extent_size;
+	struct dg_extent *x;
+
+	if (!offset)
+		return dg_log_limit;
+	if (dg_log_room(offset, size))
+		return dg_log_full;
+	x = (struct dg_extent *)dg_sys(SYS_mmap, (long)(DG_ENGINE_LOG + offset), (long)size, PROT_READ | PROT_WRITE,
+				       MAP_SHARED | MAP_FIXED, DG_CONTROL->log_fd, (long)offset);
+	if ((uint64_t)x != DG_ENGINE_LOG + offset)
+		return dg_log_unmapped;
+	dg_extent_use(me, x, size);
 	if (last)
 		dg_sys2(SYS_munmap, last, last_size);
-	return true;
+	return NULL;
+}
+
+/* Writes what the home has to where it stays. Returns why not. */
+static const char *dg_home_empty(struct dg_rthread *me)
+{
+	struct dg_extent *home = (struct dg_extent *)me->home;
+	uint64_t offset = dg_log_take(DG_HOME_BYTES);
+
+	if (!offset)
+		return dg_log_limit;
+	if (dg_log_room(offset, DG_HOME_BYTES) || dg_log_write(home, DG_HOME_BYTES, offset))
+		return dg_log_full;
+	__atomic_store_n(&home->magic, DG_EXTENT_IDLE, __ATOMIC_RELEASE);
+	me->extent = 0;
+	return NULL;
+}
+
+/* An event that fits nowhere else has an extent to itself. */
+static const char *dg_extent_large(struct dg_rthread *me, uint64_t need)
+{
+	const char *why = dg_extent_map(me, (need + DG_EXTENT - 1) & ~(uint64_t)(DG_EXTENT - 1));
+
+	if (why && !me->extent && me->home)
+		dg_extent_use(me, (struct dg_extent *)me->home, DG_HOME_BYTES);
+	return why;
+}
+
+/* The first extent is small, for most threads write little; the second is the
+ * home. */
+static const char *dg_extent_next(struct dg_rthread *me, uint64_t need)
+{
+	const char *why = NULL;
+
+	need += sizeof(struct dg_extent) + DG_EXTENT_SPARE;
+	if (me->extent && me->extent == me->home)
+		why = dg_home_empty(me);
+	if (why)
+		return why;
+	if (!me->sequence && need <= DG_EXTENT)
+		return dg_extent_map(me, DG_EXTENT);
+	if (need > DG_HOME_BYTES)
+		return dg_extent_large(me, need);
+	if (!me->home) {
+		why = dg_extent_map(me, DG_HOME_BYTES);
+		me->home = why ? 0 : me->extent;
+		return why;
+	}
+	if (me->extent)
+		dg_sys2(SYS_munmap, me->extent, me->extent_size);
+	dg_extent_use(me, (struct dg_extent *)me->home, DG_HOME_BYTES);
+	return NULL;
+}
+
+static bool dg_extent_new(struct dg_rthread *me, uint64_t need)
+{
+	const char *why = dg_extent_next(me, need);
+
+	if (why)
+		dg_log_stop(why);
+	return !why;
 }
 
 static struct dg_event *dg_event_begin(enum dg_kind kind, uint64_t object, uint64_t site, uint32_t args,
@@ -186,7 +266,7 @@ static struct dg_event *dg_event_begin(enum dg_kind kind, uint64_t object, uint6
 	if (__atomic_load_n(&DG_CONTROL->stopped, __ATOMIC_RELAXED))
 		return NULL;
 	if (need > UINT32_MAX) {
-		DG_LOG_STOP("an event is larger than the log can say");
+		dg_log_stop("an event is larger than the log can say");
 		return NULL;
 	}
 	if (me->at + need > me->end && !dg_extent_new(me, need))

@@ -399,7 +399,9 @@ static void dg_forget_parent(struct dg_control *c)
 
 		if (t->extent)
 			dg_sys2(SYS_munmap, t->extent, t->extent_size);
-		t->at = t->end = t->extent = t->extent_size = 0;
+		if (t->home && t->home != t->extent)
+			dg_sys2(SYS_munmap, t->home, DG_HOME_BYTES);
+		t->at = t->end = t->extent = t->extent_size = t->home = 0;
 		t->sequence = 0;
 		if (t != dg_me)
 			t->state = DG_R_NONE;

@@ -5,7 +5,8 @@
  * A log file is a page of struct dg_log_header, then extents, which tile the
  * file in steps of DG_EXTENT bytes. An extent belongs to one thread and holds
  * whole events, one behind the other; an event with length 0 ends it. Extents
- * of a thread follow each other by their sequence. An event's length is stored
+ * of a thread follow each other by their sequence; of two with the same one the
+ * one at the lower offset counts (engine_log.c). An event's length is stored
  * last, so whatever kills the process leaves a log that ends between events.
  *
  * Every event has a ticket, from one counter of the process. For whatever
@@ -58,6 +59,7 @@ struct dg_extent {
 	uint64_t reserved;
 };
 #define DG_EXTENT_MAGIC 0x746e657478656764ull /* "dgextent" */
+#define DG_EXTENT_IDLE 0x656c646978656764ull  /* "dgexidle": so many bytes that are none at the moment */
 
 /* What an event's object, result and arguments are is said beside its kind.
  * "at" events have no further meaning than their place in the order. */
@@ -352,7 +354,8 @@ struct dg_rthread {
 	uint32_t yields;             /* replay: it looks for a change that no event orders */
 	uint64_t carried;            /* replay: `skipped` of futex events that it passed over */
 	uint32_t cloning, cloning_nr; /* what the stub of a clone is about to make, and by which call: engine_fork.c */
-	uint64_t reserved[2];
+	uint64_t home;               /* recording: the extent that is used again and again */
+	uint64_t reserved;
 	uint8_t infos[8][128]; /* siginfo_t */
 };
 

@@ -100,7 +100,7 @@ static void *write_events(void *arg)
 	uint32_t count = (uint32_t)(uint64_t)arg;
 
 	for (uint32_t i = 0; i < count; i++)
-		dg_engine(OP_WRITE, i, i % 100 == 99 ? 100000 + i : i % 64, 0, 0, 0);
+		dg_engine(OP_WRITE, i, i % 700 == 699 ? 600000 : i % 100 == 99 ? 100000 + i : i % 64, 0, 0, 0);
 	return NULL;
 }
 
