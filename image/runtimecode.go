@@ -15,7 +15,7 @@ var runtimeModules = []string{
 	"libc.", "libc-", "libm.", "libm-", "libpthread", "librt.", "librt-", "libdl.", "libdl-", "libmvec.",
 	"ld-linux", "ld-2.", "ld.so", "ld-musl", "linux-vdso", "linux-gate", "[vdso]",
 	"libstdc++.", "libc++", "libgcc_s", "libunwind.", "libssp.", "libatomic.", "libstd-",
-	"libasan.", "libubsan.", "libtsan.", "libdiagnose.",
+	"libasan.", "libubsan.", "libtsan.", "libdiagnose.", "libdiagnose-record.",
 }
 
 // machineryFunctions raise, abort, assert, unwind, panic and start threads,

@@ -13,6 +13,7 @@ func TestRuntimeCode(t *testing.T) {
 	}{
 		{evidence.Site{Module: "/lib/x86_64-linux-gnu/libc.so.6", Function: "strlen"}, true, true},
 		{evidence.Site{Module: "/usr/lib/libstdc++.so.6", Function: "f"}, true, true},
+		{evidence.Site{Module: "/x/libdiagnose-record.so", Function: "dg_blocking"}, true, true},
 		{evidence.Site{Module: "/opt/libcache.so", Function: "f"}, false, false},
 		{evidence.Site{Module: "/bin/p", Function: "main"}, false, false},
 		{evidence.Site{Module: "/bin/p", Function: "std::vector<int>::at(unsigned long)"}, false, true},

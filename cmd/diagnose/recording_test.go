@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"diagnose/evidence"
+	"diagnose/internal/crashtest"
 	"diagnose/record"
 )
 
@@ -182,5 +183,29 @@ func TestRecordingRefuses(t *testing.T) {
 		if got := diagnose(t, nil, append([]string{"recording"}, x.args...)...); got.status != x.status || !strings.Contains(got.stderr, x.want) {
 			t.Errorf("%v: status %d, %s", x.args, got.status, got.stderr)
 		}
+	}
+}
+
+// The core of a recording is read as any: the program failed, not the library
+// that its signal found it in.
+func TestRecordedCore(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "fails.c", Text: `#include <stdlib.h>
+__attribute__((noinline)) void give_up(void) { abort(); }
+int main(void) { give_up(); return 0; }
+`})
+	dir := t.TempDir()
+	if got := diagnose(t, nil, "record", "--output", dir, "--", exe); got.status != 128+6 && got.status != -1 {
+		t.Fatalf("status %d: %s", got.status, got.stderr)
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "*-SIGABRT"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%v, %v", found, err)
+	}
+	if got := diagnose(t, nil, "recording", "check", found[0]); got.status != exitOK {
+		t.Errorf("status %d: %s%s", got.status, got.stdout, got.stderr)
+	}
+	got := diagnose(t, nil, "crash", "--core", filepath.Join(found[0], record.CoreName))
+	if got.status != exitOK || !strings.HasPrefix(got.stdout, "abort in give_up\n") {
+		t.Errorf("status %d: %.300s%s", got.status, got.stdout, got.stderr)
 	}
 }

@@ -25,12 +25,8 @@ type agentHeap struct {
 	more int
 }
 
-const (
-	// libraryName begins the name of the agent's library, rootSymbol holds the
-	// address of its root.
-	libraryName = "libdiagnose."
-	rootSymbol  = "diagnose_agent_root"
-)
+// rootSymbol holds the address of the agent's root.
+const rootSymbol = "diagnose_agent_root"
 
 // openHeap finds the agent in the process; nil without an error when there is
 // none. Without the library and with nothing at the fixed addresses that costs
@@ -73,7 +69,8 @@ func (m *forgetful) ReadMemory(addr evidence.Addr, p []byte) (int, error) {
 
 func agentLibrary(p *image.Process) *image.Module {
 	for _, m := range p.Modules {
-		if strings.HasPrefix(filepath.Base(m.Path), libraryName) {
+		name := filepath.Base(m.Path)
+		if strings.HasPrefix(name, agent.LibraryName) || strings.HasPrefix(name, agent.RecordLibraryName) {
 			return m
 		}
 	}
