@@ -429,6 +429,9 @@ dg_exit_check:
 	movq	F_KIND(%rsp), %rax
 	cmpl	$ENTRY_TSC, %eax
 	je	.Lexit_all
+	/* Nobody expects flags behind a call, nor behind a system call whatever the
+	 * kernel does; popfq costs more than all else here. They are what the last
+	 * comparison says, in a replay too. */
 	movq	F_RIP(%rsp), %rcx
 	cmpl	$ENTRY_CALL, %eax
 	jne	.Lexit_jump
@@ -437,8 +440,6 @@ dg_exit_check:
 	cmpq	%rcx, -8(%r11)
 	jne	.Lexit_jump
 	movq	F_RAX(%rsp), %rax
-	pushq	F_RFLAGS(%rsp)
-	popfq
 	movq	F_R11(%rsp), %r11
 	movq	F_RSP(%rsp), %rsp
 	.cfi_def_cfa rsp, 0
@@ -451,8 +452,6 @@ dg_exit_check:
 	.cfi_undefined rip
 .Lexit_jump:
 	movq	F_RAX(%rsp), %rax
-	pushq	F_RFLAGS(%rsp)
-	popfq
 	movq	F_R11(%rsp), %r11
 	movq	F_RSP(%rsp), %rsp
 	jmp	*%rcx
