@@ -22,6 +22,9 @@ type Options struct {
 	Verify bool
 	// Echo, if set, gets what the program writes to descriptors 1 and 2.
 	Echo *os.File
+	// Schedule is the order of events, of those that the recording has; nil is
+	// the recorded one. Only the events that it has are replayed.
+	Schedule record.Schedule
 	// Hooks are called at Moments.
 	Hooks []Hook
 	// AtEnd is called at the end, or where the replay stopped short of it,
@@ -131,9 +134,9 @@ func (c *controller) prepare() error {
 		return inputf("replay: %s has no core to compare with", c.rec.Dir)
 	}
 	for i, s := range c.stages {
-		core := c.core
-		if i < len(c.stages)-1 {
-			core = nil
+		var core *image.Process
+		if i == len(c.stages)-1 {
+			core, s.schedule = c.core, c.opts.Schedule
 		}
 		if err := s.prepare(core); err != nil {
 			return err
@@ -189,6 +192,9 @@ func (c *controller) serve() error {
 // finish is for the stopped process at the end.
 func (c *controller) finish() error {
 	r := c.result
+	if len(c.hooks) > 0 && c.end.failure == nil && c.end.kind != EndMoment {
+		return &MomentError{c.hooks[0].At, "the replay came to its end before"}
+	}
 	r.End, r.Signal, r.Status = c.end.kind, c.end.signal, c.end.status
 	if c.control != 0 {
 		control, err := c.readControl()

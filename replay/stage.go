@@ -73,16 +73,10 @@ func (s *stage) prepare(core *image.Process) error {
 	for _, l := range s.rec.Manifest.Limits {
 		s.limits = append(s.limits, l.Text)
 	}
+	if err := s.readSchedule(); err != nil {
+		return err
+	}
 	var err error
-	if s.schedule, err = s.rec.Log.Schedule(); err != nil {
-		if len(s.schedule) == 0 {
-			return inputf("replay: %w", err)
-		}
-		s.limits = append(s.limits, err.Error())
-	}
-	if len(s.schedule) == 0 {
-		return inputf("replay: %s has no events", s.rec.Dir)
-	}
 	if s.image, err = unlinked(); err != nil {
 		return err
 	}
@@ -98,6 +92,24 @@ func (s *stage) prepare(core *image.Process) error {
 		s.data, err = nil, nil
 	}
 	return err
+}
+
+// readSchedule takes the recorded order unless one was given.
+func (s *stage) readSchedule() error {
+	if s.schedule != nil {
+		return nil
+	}
+	var err error
+	if s.schedule, err = s.rec.Log.Schedule(); err != nil {
+		if len(s.schedule) == 0 {
+			return inputf("replay: %w", err)
+		}
+		s.limits = append(s.limits, err.Error())
+	}
+	if len(s.schedule) == 0 {
+		return inputf("replay: %s has no events", s.rec.Dir)
+	}
+	return nil
 }
 
 // unlinked is a private file without a name, which goes away with us. It is on

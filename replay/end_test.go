@@ -1,0 +1,248 @@
+package replay_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
+	"diagnose/internal/recordtest"
+	"diagnose/record"
+	"diagnose/replay"
+)
+
+func recordBasic(t *testing.T, name string) *recordtest.Recorded {
+	t.Helper()
+	p, err := recordtest.Read(filepath.Join("../testdata/record/basic", name+".c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Record(t)
+}
+
+func open(t *testing.T, dir string) *record.Recording {
+	t.Helper()
+	rec, err := record.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rec.Close() })
+	return rec
+}
+
+// findCall returns the first event of a system call.
+func findCall(t *testing.T, rec *record.Recording, number uint64) record.Event {
+	t.Helper()
+	for e, err := range rec.Log.Ordered() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == record.KindSyscall && e.Object == number {
+			return *e
+		}
+	}
+	t.Fatalf("the recording has no %s", record.SyscallName(number))
+	return record.Event{}
+}
+
+func TestMoment(t *testing.T) {
+	rec := open(t, recordBasic(t, "null").Dir)
+	write := findCall(t, rec, unix.SYS_WRITE)
+	at := evidence.Moment{Thread: 1, Ordinal: write.Ordinal}
+	var stack []string
+	var text uint64
+	r, err := replay.Run(t.Context(), rec, replay.Options{Hooks: []replay.Hook{{At: at, Do: func(s *replay.Stopped) error {
+		var err error
+		if stack, err = s.Stack(); err != nil {
+			return err
+		}
+		if s.Moment.Ordinal != at.Ordinal || s.Moment.PC == 0 {
+			t.Errorf("stopped at %v, want %v with a pc", s.Moment, at)
+		}
+		p, err := s.Process()
+		if err != nil {
+			return err
+		}
+		symbol, ok := p.SymbolNamed("text")
+		if !ok {
+			return errors.New("no symbol text")
+		}
+		var b [8]byte
+		if _, err := s.ReadMemory(symbol.Addr, b[:]); err != nil {
+			return err
+		}
+		text = binary.LittleEndian.Uint64(b[:])
+		return replay.ErrEnough
+	}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.End != replay.EndMoment || r.Events < write.Ordinal || r.Events > r.Total {
+		t.Errorf("ended with %q after %d of %d events", r.End, r.Events, r.Total)
+	}
+	if !strings.Contains(strings.Join(stack, "\n"), "main (null.c:") {
+		t.Errorf("the stack is %q", stack)
+	}
+	if text == 0 {
+		t.Error("text was not read")
+	}
+}
+
+func TestMomentNotReached(t *testing.T) {
+	rec := open(t, recordBasic(t, "null").Dir)
+	write := findCall(t, rec, unix.SYS_WRITE)
+	at := evidence.Moment{Thread: 1, Ordinal: write.Ordinal, PC: 0x10, Count: 1}
+	_, err := replay.Run(t.Context(), rec, replay.Options{Hooks: []replay.Hook{{At: at, Do: func(*replay.Stopped) error { return nil }}}})
+	var never *replay.MomentError
+	if !errors.As(err, &never) || never.Moment != at {
+		t.Errorf("a pc that is never reached: %v", err)
+	}
+}
+
+// TestDivergence changes what the log has of a call.
+func TestDivergence(t *testing.T) {
+	dir := recordBasic(t, "null").Dir
+	write := findCall(t, open(t, dir), unix.SYS_WRITE)
+	f, err := os.OpenFile(filepath.Join(dir, record.LogName), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const header = 48 // sizeof(struct dg_event)
+	_, err = f.WriteAt(binary.LittleEndian.AppendUint64(nil, write.Args[2]+1), write.Offset+header+2*8)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := replay.Run(t.Context(), open(t, dir), replay.Options{})
+	var d *replay.DivergenceError
+	if !errors.As(err, &d) {
+		t.Fatalf("a changed log replays: %v", err)
+	}
+	if d.Reason != replay.DiffersArgument || d.Place != 2 || d.Want != d.Have+1 || d.Moment.Ordinal != write.Ordinal {
+		t.Errorf("%+v", d)
+	}
+	for _, part := range []string{"thread 1, event ", "the recording has write(1, ", "write.c", "in the replay argument 3 is "} {
+		if !strings.Contains(d.Error(), part) {
+			t.Errorf("%q is missing in %q", part, d.Error())
+		}
+	}
+	if !strings.Contains(strings.Join(d.Stack, "\n"), "main (null.c:") {
+		t.Errorf("the stack is %q", d.Stack)
+	}
+	if r.End != replay.EndDiverged || r.Events != write.Ordinal-1 {
+		t.Errorf("ended with %q after %d events", r.End, r.Events)
+	}
+}
+
+func TestChangedProgram(t *testing.T) {
+	r := recordBasic(t, "exit")
+	path := string(open(t, r.Dir).Manifest.Program.Path)
+	other, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err = replay.Run(t.Context(), open(t, r.Dir), replay.Options{})
+	var input *replay.InputError
+	if !errors.As(err, &input) || !strings.Contains(err.Error(), path) {
+		t.Errorf("another program in the recorded one's place: %v", err)
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	rec := open(t, recordBasic(t, "null").Dir)
+	write := findCall(t, rec, unix.SYS_WRITE)
+	ctx, cancel := context.WithCancel(t.Context())
+	pid := 0
+	_, err := replay.Run(ctx, rec, replay.Options{Hooks: []replay.Hook{{At: evidence.Moment{Thread: 1, Ordinal: write.Ordinal},
+		Do: func(s *replay.Stopped) error {
+			pid = s.PID()
+			cancel()
+			return ctx.Err()
+		}}}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("a replay that was cancelled: %v", err)
+	}
+	if unix.Kill(pid, 0) != unix.ESRCH {
+		t.Errorf("process %d was left behind", pid)
+	}
+}
+
+// TestImpossibleOrder replays main's join before anything that the other thread
+// does.
+func TestImpossibleOrder(t *testing.T) {
+	rec := open(t, recordBasic(t, "wait").Dir)
+	recorded, err := rec.Log.Schedule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := recorded.Events()
+	if len(counts) != 2 {
+		t.Fatalf("%d threads were recorded, want 2", len(counts))
+	}
+	wrong := record.Schedule{{Thread: 1, Events: uint32(counts[1])}, {Thread: 2, Events: uint32(counts[2])}}
+	_, err = replay.Run(t.Context(), rec, replay.Options{Schedule: wrong})
+	var d *replay.DivergenceError
+	if !errors.As(err, &d) || d.Reason != replay.DiffersState || d.Expected == nil || d.Expected.Kind != record.KindJoin {
+		t.Errorf("a join of a thread that has not run: %v", err)
+	}
+}
+
+// TestStuck gives a program that computes less time than it needs.
+func TestStuck(t *testing.T) {
+	rec := open(t, recordBasic(t, "compute").Dir)
+	r, err := replay.Run(t.Context(), rec, replay.Options{Computing: 50 * time.Millisecond})
+	var stuck *replay.StuckError
+	if !errors.As(err, &stuck) {
+		t.Fatalf("a replay without events for a long time: %v", err)
+	}
+	if !stuck.Computing || len(stuck.Threads) != 1 || stuck.Threads[0].Thread != 1 || !strings.Contains(stuck.Threads[0].At, "main (compute.c:") {
+		t.Errorf("%+v", stuck)
+	}
+	if r.End != replay.EndStuck || r.Events >= r.Total {
+		t.Errorf("ended with %q after %d of %d events", r.End, r.Events, r.Total)
+	}
+}
+
+// TestHandOver lets gdb attach at the failure.
+func TestHandOver(t *testing.T) {
+	gdb, err := exec.LookPath("gdb")
+	if err != nil {
+		t.Skip(err)
+	}
+	rec := open(t, recordBasic(t, "null").Dir)
+	var said []byte
+	pid := 0
+	_, err = replay.Run(t.Context(), rec, replay.Options{AtEnd: func(s *replay.Stopped) error {
+		return s.HandOver(func(p int) error {
+			pid = p
+			var err error
+			said, err = exec.CommandContext(t.Context(), gdb, "-nx", "-batch", "-p", strconv.Itoa(p), "-ex", "bt", "-ex", "print text").CombinedOutput()
+			return err
+		})
+	}})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	for _, part := range []string{"main () at ", "null.c:", `"a text at 0x`} {
+		if !strings.Contains(string(said), part) {
+			t.Errorf("%q is missing in what gdb says:\n%s", part, said)
+		}
+	}
+	if unix.Kill(pid, 0) != unix.ESRCH {
+		t.Errorf("process %d was left behind", pid)
+	}
+}
