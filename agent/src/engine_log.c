@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #define DG_HOME_BYTES (256u << 10)
 #define DG_LOG_WINDOW (DG_ENGINE_IMAGE - DG_ENGINE_LOG)
@@ -149,13 +150,16 @@ static void dg_log_stop(const char *why)
 	dg_event_commit(e);
 }
 
-/* Takes a piece of the file. 0: the log has its limit. */
+/* Takes a piece of the file. 0: the log has its limit. The program's own limit
+ * on files would bring it a SIGXFSZ. */
 static uint64_t dg_log_take(uint64_t size)
 {
 	struct dg_control *c = DG_CONTROL;
-	uint64_t offset = __atomic_fetch_add(&c->log_end, size, __ATOMIC_RELAXED);
+	uint64_t offset = __atomic_fetch_add(&c->log_end, size, __ATOMIC_RELAXED), end = offset + size;
+	struct rlimit files = { RLIM_INFINITY, RLIM_INFINITY };
 
-	return offset + size <= DG_LOG_WINDOW && (!c->log_limit || offset + size <= c->log_limit) ? offset : 0;
+	dg_sys4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &files);
+	return end <= DG_LOG_WINDOW && end <= files.rlim_cur && (!c->log_limit || end <= c->log_limit) ? offset : 0;
 }
 
 static const char dg_log_limit[] = "the log has reached its limit", dg_log_full[] = "no room on disk for the log",

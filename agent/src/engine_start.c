@@ -337,11 +337,19 @@ static void dg_op_start(struct dg_frame *f)
 	__atomic_store_n(&dg_mode, c->mode, __ATOMIC_RELEASE);
 }
 
-static void dg_engine_off(void)
+/* What was agreed with the tracer cannot be done. A program that should be
+ * recorded goes on without; the tracer finds in the control that it does. One
+ * that should be replayed must not do for real what it would only have seemed to
+ * do. */
+static void dg_engine_off(struct dg_control *c)
 {
-	dg_me = NULL;
-	dg_sys2(SYS_munmap, DG_ENGINE_SITES, DG_SITES_BYTES);
-	dg_sys2(SYS_munmap, DG_ENGINE_CONTROL, dg_control_bytes());
+	if (c->mode == DG_MODE_REPLAY) {
+		c->divergence.thread = dg_me ? dg_me->index : 1;
+		c->divergence.reason = DG_DIFFERS_LOG;
+		dg_end_of_replay(DG_TRAP_DIVERGED);
+	}
+	c->mode = DG_MODE_OFF;
+	c->stopped = DG_LIMIT_DISK;
 }
 
 /* What the start has left below the stack pointer says whether it was one of a
@@ -379,9 +387,11 @@ __attribute__((noinline)) static void dg_engine_begin(void)
 		return;
 	}
 	dg_control_fill(c, (uint32_t)tracer);
-	if (!dg_trap(DG_TRAP_HELLO, DG_ENGINE_CONTROL, 0) || !dg_mode_start(c) || !dg_first_thread(c, facts.stack_high) ||
-	    !dg_sync_start()) {
-		dg_engine_off();
+	if (!dg_trap(DG_TRAP_HELLO, DG_ENGINE_CONTROL, 0))
+		return;
+	if (!dg_mode_start(c) || !dg_first_thread(c, facts.stack_high) || !dg_sync_start()) {
+		dg_engine_off(c);
+		dg_me = NULL;
 		return;
 	}
 	dg_engine(DG_OP_START, 0, 0, 0, 0, 0);
@@ -442,8 +452,10 @@ static bool dg_engine_forked(void)
 		c->pid = (uint32_t)dg_sys0(SYS_getpid);
 		me->tid = me->real_tid;
 	}
-	if (!dg_trap(DG_TRAP_FORKED, DG_ENGINE_CONTROL, 0) || !dg_mode_start(c))
+	if (!dg_trap(DG_TRAP_FORKED, DG_ENGINE_CONTROL, 0) || !dg_mode_start(c)) {
+		dg_engine_off(c);
 		return false;
+	}
 	if (c->mode == DG_MODE_REPLAY) {
 		c->holder = me->index;
 		dg_rthread_events(me);
