@@ -30,7 +30,11 @@ type Checked struct {
 	Recordings int // with children
 	Events     uint64
 	Problems   []Problem
+	// More counts the problems that are left out of a long list.
+	More int
 }
+
+const mostProblems = 1000
 
 // Damaged tells what is wrong in a file, a *CutError or a *CorruptError, from a
 // failure to read it.
@@ -51,6 +55,10 @@ func Check(ctx context.Context, dir string) (*Checked, error) {
 }
 
 func (c *Checked) problem(dir, file string, err error) {
+	if len(c.Problems) == mostProblems {
+		c.More++
+		return
+	}
 	var cut *CutError
 	c.Problems = append(c.Problems, Problem{dir, file, errors.As(err, &cut), err})
 }
@@ -109,11 +117,7 @@ func (k *recordingCheck) log(ctx context.Context) error {
 	}
 	for e, err := range l.Ordered() {
 		if err != nil {
-			var cut *CutError
-			if !errors.As(err, &cut) || l.Cut() == nil {
-				k.problem(LogName, err)
-			}
-			break
+			return k.rest(err)
 		}
 		k.Events++
 		if k.Events%65536 == 0 && ctx.Err() != nil {
@@ -124,12 +128,38 @@ func (k *recordingCheck) log(ctx context.Context) error {
 	return nil
 }
 
+// rest says what is wrong behind the end of the order, which err is.
+func (k *recordingCheck) rest(err error) error {
+	var cut *CutError
+	known := k.r.Log.Cut() != nil
+	if !errors.As(err, &cut) || !known {
+		k.problem(LogName, err)
+	}
+	summary, failed := k.r.Log.Summarize()
+	if failed != nil {
+		return failed
+	}
+	for _, t := range summary.Threads {
+		if t.Err != nil && t.Err.Error() != err.Error() && !(known && errors.As(t.Err, &cut)) {
+			k.problem(LogName, t.Err)
+		}
+	}
+	return nil
+}
+
+// payloadSizes are those of payloads that have always the same.
+var payloadSizes = map[PayloadKind]int{PayloadDigest: 16, PayloadInfo: 128, PayloadFile: mappedSize}
+
 func (k *recordingCheck) event(e *Event) {
 	if e.Ordinal == 1 && e.Kind != KindStart && e.Kind != KindFork {
 		k.problem(LogName, &CorruptError{LogName, e.Offset, fmt.Sprintf("thread %d begins with an event of kind %v", e.Thread, e.Kind)})
 	}
 	for i := range e.Payloads {
 		p := &e.Payloads[i]
+		if size, fixed := payloadSizes[p.Kind]; fixed && len(p.Data) != size {
+			k.problem(LogName, &CorruptError{LogName, e.Offset, fmt.Sprintf("payload %v of %d bytes, not %d", p.Kind, len(p.Data), size)})
+			continue
+		}
 		if p.Kind != PayloadFile {
 			continue
 		}

@@ -119,6 +119,7 @@ func TestCheckFinds(t *testing.T) {
 		"log empty":       {truncate(LogName, 0), LogName, "no header", true},
 		"log corrupt":     {edit(LogName, "dgextent", "dgexten!"), "", "magic of an extent", false},
 		"event corrupt":   {edit(LogName, "\x05\x00\x00\x00\x01\x00\x00\x00hello", "\x7f\x00\x00\x00\x01\x00\x00\x00hello"), LogName, "payload 1 of 127 bytes", false},
+		"digest":          {edit(LogName, "\x10\x00\x00\x00\x02", "\x0f\x00\x00\x00\x02"), LogName, "payload digest of 15 bytes", false},
 		"other process":   {edit(ManifestName, `"pid": 4711,`, `"pid": 4799,`), LogName, "of process 4711", false},
 		"data cut":        {truncate(DataName, 4100), DataName, "100 bytes at 0x1000", true},
 		"data gone":       {remove(DataName), DataName, "it had 8192", true},
@@ -341,3 +342,39 @@ func TestImageLayout(t *testing.T) {
 }
 
 func sizeOf[T any](v T) int { return binary.Size(v) }
+
+// Behind the end of the order the threads are read one by one.
+func TestCheckBehindTheOrder(t *testing.T) {
+	dir := writeRecording(t)
+	path := filepath.Join(dir, LogName)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, _ := collect(mustReadLog(t, b).Ordered())
+	le.PutUint32(b[events[1].Offset:], 3)
+	le.PutUint32(b[events[8].Offset:], 5)
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := checkOf(t, dir)
+	if len(c.Problems) != 2 || !strings.Contains(c.Problems[0].Err.Error(), "event of 3 bytes") || !strings.Contains(c.Problems[1].Err.Error(), "event of 5 bytes") {
+		t.Errorf("%+v", c.Problems)
+	}
+}
+
+// A long list of problems is cut.
+func TestCheckManyProblems(t *testing.T) {
+	dir := writeRecording(t)
+	var list []Event
+	for i := range uint64(mostProblems + 5) {
+		list = append(list, Event{Thread: 1, Kind: KindSyscall, Ticket: i, Payloads: []Payload{{Kind: PayloadDigest}}})
+	}
+	list[0] = Event{Thread: 1, Kind: KindStart}
+	if err := os.WriteFile(filepath.Join(dir, LogName), logBytes(t, list), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c := checkOf(t, dir); len(c.Problems) != mostProblems || c.More < 4 {
+		t.Errorf("%d problems and %d more", len(c.Problems), c.More)
+	}
+}

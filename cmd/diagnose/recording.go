@@ -94,6 +94,9 @@ func writeChecked(w io.Writer, dir string, c *record.Checked) error {
 		text := strings.TrimPrefix(p.Err.Error(), "record: ")
 		fmt.Fprintf(&b, "%s: %s: %s\n", what, reports.Clean(where), reports.Clean(text))
 	}
+	if c.More > 0 {
+		fmt.Fprintf(&b, "and %d problems more\n", c.More)
+	}
 	children := ""
 	if c.Recordings > 1 {
 		children = fmt.Sprintf(" in %d recordings", c.Recordings)

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -254,8 +256,8 @@ func newShown(rec *record.Recording) (*shown, error) {
 	if err := rec.Log.Cut(); err != nil {
 		s.Cut = strings.TrimPrefix(err.Error(), "record: ")
 	}
-	s.Files = recordingFiles(rec)
-	return s, nil
+	s.Files, err = recordingFiles(rec)
+	return s, err
 }
 
 func threadEnd(t *record.ThreadSummary) string {
@@ -288,20 +290,24 @@ func joinLimits(manifest, log []record.Limit) []record.Limit {
 	return list
 }
 
-func recordingFiles(rec *record.Recording) []shownFile {
+// recordingFiles lists what lies in the directory, without the manifest.
+func recordingFiles(rec *record.Recording) ([]shownFile, error) {
+	entries, err := os.ReadDir(rec.Dir)
+	if err != nil {
+		return nil, err
+	}
 	list := []shownFile{}
-	for _, name := range []string{record.LogName, record.DataName, record.SitesName, record.CoreName} {
-		f, err := rec.File(name)
-		if err != nil {
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() || entry.Name() == record.ManifestName {
 			continue
 		}
-		var info unix.Stat_t
-		if err := unix.Fstat(int(f.Fd()), &info); err == nil {
-			list = append(list, shownFile{name, info.Size, info.Blocks * 512})
+		info, err := entry.Info()
+		if err != nil {
+			return nil, err
 		}
-		f.Close()
+		list = append(list, shownFile{entry.Name(), info.Size(), info.Sys().(*syscall.Stat_t).Blocks * 512})
 	}
-	return list
+	return list, nil
 }
 
 func outcomeText(o *record.Outcome) string {
