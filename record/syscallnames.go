@@ -38,7 +38,7 @@ accept4 signalfd4 eventfd2 epoll_create1 dup3 pipe2 inotify_init1 preadv pwritev
 recvmmsg fanotify_init fanotify_mark prlimit64 name_to_handle_at open_by_handle_at clock_adjtime syncfs sendmmsg setns
 getcpu process_vm_readv process_vm_writev kcmp finit_module sched_setattr sched_getattr renameat2 seccomp getrandom
 memfd_create kexec_file_load bpf execveat userfaultfd membarrier mlock2 copy_file_range preadv2 pwritev2 pkey_mprotect
-pkey_alloc pkey_free statx io_pgetevents rseq
+pkey_alloc pkey_free statx io_pgetevents rseq uretprobe
 `
 	firstShared = 424
 	sharedCalls = `
@@ -47,7 +47,7 @@ pidfd_open clone3 close_range openat2 pidfd_getfd faccessat2 process_madvise epo
 landlock_create_ruleset landlock_add_rule landlock_restrict_self memfd_secret process_mrelease futex_waitv
 set_mempolicy_home_node cachestat fchmodat2 map_shadow_stack futex_wake futex_wait futex_requeue statmount listmount
 lsm_get_self_attr lsm_set_self_attr lsm_list_modules mseal setxattrat getxattrat listxattrat removexattrat
-open_tree_attr file_getattr file_setattr
+open_tree_attr file_getattr file_setattr listns
 `
 )
 

@@ -136,7 +136,7 @@ func inAt(site string) string {
 func eventText(e *record.Event) string {
 	switch e.Kind {
 	case record.KindSyscall:
-		return fmt.Sprintf("%s(%s)", record.SyscallName(e.Object), hexArguments(e.Args))
+		return e.CallText()
 	case record.KindSignal:
 		return fmt.Sprintf("signal %s", unix.SignalName(unix.Signal(e.Object)))
 	case record.KindMutex, record.KindRWLock, record.KindSpin, record.KindCond, record.KindSem, record.KindBarrier,
@@ -152,21 +152,6 @@ func eventText(e *record.Event) string {
 		return "a read of the time-stamp counter"
 	}
 	return fmt.Sprintf("%v of %#x", e.Kind, e.Object)
-}
-
-func hexArguments(args []uint64) string {
-	var b strings.Builder
-	for i, a := range args {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		if a < 4096 {
-			fmt.Fprintf(&b, "%d", a)
-		} else {
-			fmt.Fprintf(&b, "%#x", a)
-		}
-	}
-	return b.String()
 }
 
 // diverged is for DG_TRAP_DIVERGED.
