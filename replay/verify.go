@@ -431,7 +431,8 @@ func (v *verifier) exclusions() []exclusion {
 			list = append(list, exclusion{span: m.span, what: v.library(), why: whyEngine, variables: true})
 		}
 	}
-	return append(list, v.deadStacks()...)
+	list = append(list, v.deadStacks()...)
+	return append(list, v.endedStacks()...)
 }
 
 // ofAgent reports whether a mapping has the library's writable data, where the
@@ -459,6 +460,34 @@ func (v *verifier) deadStacks() []exclusion {
 			continue // on a stack for handlers, or one that the program made
 		}
 		list = append(list, exclusion{span: span{low, sp}, what: fmt.Sprintf("the stack of thread %d below its stack pointer", i), why: "nobody uses it"})
+	}
+	return list
+}
+
+// endedStacks are the stacks of threads that ended, as long as no other thread
+// has them. What the dynamic linker does at the first call of a function, or
+// glibc where a thread waits, leaves different frames there.
+func (v *verifier) endedStacks() []exclusion {
+	control, err := decodeAt[agent.RawControl](v.c.core, agent.EngineControl)
+	if err != nil {
+		return nil
+	}
+	used := map[uint64]bool{}
+	for _, t := range v.recorded {
+		used[t.raw.StackLow] = true
+	}
+	var list []exclusion
+	for i := uint32(1); i <= min(control.Threads, agent.RThreads-1); i++ {
+		raw, err := decodeAt[agent.RawRThread](v.c.core, rthreadAddress(i))
+		if err != nil || raw.State != agent.REnded || used[raw.StackLow] {
+			continue
+		}
+		low, high := raw.StackLow, raw.ThreadPointer
+		if low < agent.EngineStacks || high <= low || high > agent.EngineEnd {
+			continue // one that the program made, and may look at
+		}
+		used[low] = true
+		list = append(list, exclusion{span: span{low, high}, what: "the stacks of threads that ended", why: "nobody uses them"})
 	}
 	return list
 }

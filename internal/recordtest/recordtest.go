@@ -1,7 +1,7 @@
 // Package recordtest builds small programs, records them and replays the
 // recordings, for the tests of whoever takes part in that.
 //
-// A program is a C file under testdata/record. Comments in it say how it is
+// A program is a C or C++ file under testdata/record. Comments in it say how it is
 // built and run:
 //
 //	// FLAGS: -O0 -lm     for the compiler, besides -g -O2 -pthread
@@ -56,7 +56,7 @@ func Programs(t testing.TB, dir string) []*Program {
 	t.Helper()
 	var list []*Program
 	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || filepath.Ext(path) != ".c" {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".c" && filepath.Ext(path) != ".cc" {
 			return err
 		}
 		p, err := Read(path)
@@ -81,7 +81,7 @@ func Read(path string) (*Program, error) {
 		return nil, err
 	}
 	defer f.Close()
-	p := &Program{Source: path, Name: filepath.Base(filepath.Dir(path)) + "/" + strings.TrimSuffix(filepath.Base(path), ".c"), Events: map[string]uint64{}}
+	p := &Program{Source: path, Name: filepath.Base(filepath.Dir(path)) + "/" + strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), Events: map[string]uint64{}}
 	for s := bufio.NewScanner(f); s.Scan(); {
 		name, value, found := strings.Cut(strings.TrimPrefix(s.Text(), "// "), ": ")
 		if !found || !strings.HasPrefix(s.Text(), "// ") {
@@ -113,11 +113,11 @@ func Read(path string) (*Program, error) {
 // Build compiles the program.
 func (p *Program) Build(t testing.TB) string {
 	t.Helper()
-	cc, err := exec.LookPath("cc")
+	cc, err := exec.LookPath(map[string]string{".c": "cc", ".cc": "c++"}[filepath.Ext(p.Source)])
 	if err != nil {
 		t.Skip(err)
 	}
-	exe := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(p.Source), ".c"))
+	exe := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(p.Source), filepath.Ext(p.Source)))
 	args := append([]string{"-g", "-O2", "-pthread", "-o", exe, p.Source}, p.Flags...)
 	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", p.Source, err, out)

@@ -1,3 +1,5 @@
+// ENDS: SIGABRT
+// EVENTS: barrier 2400
 #include "check.h"
 #include <pthread.h>
 

@@ -1,3 +1,6 @@
+// ENDS: SIGABRT
+// EVENTS: cond 100
+// EVENTS: once 1
 #include "check.h"
 #include <threads.h>
 #include <time.h>

@@ -1,6 +1,11 @@
 // Threads that are cancelled while they wait: on a condition variable, where the
 // mutex must be taken again for the cleanup handlers, on a semaphore, and in an
 // initialiser of pthread_once, which another thread then runs.
+// ENDS: SIGABRT
+// EVENTS: cancel 5
+// EVENTS: cond 2
+// EVENTS: sem 6
+// EVENTS: once 2
 #include "check.h"
 #include <pthread.h>
 #include <semaphore.h>

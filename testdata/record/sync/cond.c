@@ -1,5 +1,8 @@
 // A queue between producers and consumers, a gate that a broadcast opens, waits
 // with a time, and a recursive mutex that stays taken.
+// ENDS: SIGABRT
+// EVENTS: cond 5
+// EVENTS: mutex 5
 #define _GNU_SOURCE
 #include "check.h"
 #include <pthread.h>

@@ -1,5 +1,8 @@
 // Two threads that wait for each other's mutex for good, one that waits on a
 // condition variable, and one on a semaphore, when a third thread aborts.
+// ENDS: SIGABRT
+// EVENTS: barrier 5
+// EVENTS: mutex 3
 #include "check.h"
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,6 +1,10 @@
 // Handlers that run while a thread waits: sem_wait returns for one without
 // SA_RESTART, goes on for one with it; the others go on in any case, and the
 // handler has run by then.
+// ENDS: SIGABRT
+// EVENTS: sem 10
+// EVENTS: signal 5
+// EVENTS: cond 1
 #include "check.h"
 #include <pthread.h>
 #include <semaphore.h>

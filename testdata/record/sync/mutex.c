@@ -1,3 +1,5 @@
+// ENDS: SIGABRT
+// EVENTS: mutex 1000
 #include "check.h"
 #include <pthread.h>
 #include <sched.h>

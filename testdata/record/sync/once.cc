@@ -1,5 +1,8 @@
 // pthread_once, call_once, std::call_once whose initialiser throws, and static
 // variables whose initialisers several threads meet.
+// ENDS: SIGABRT
+// EVENTS: once 4
+// EVENTS: guard 3
 #include "check.h"
 #include <mutex>
 #include <pthread.h>

@@ -1,5 +1,8 @@
 // Mutexes that stay glibc's: robust ones whose owner dies, with inheritance of
 // priorities, shared between processes; a condition variable with each.
+// ENDS: SIGABRT
+// EVENTS: mutex 1800
+// EVENTS: cond 1
 #define _GNU_SOURCE
 #include "check.h"
 #include <pthread.h>

@@ -1,3 +1,5 @@
+// ENDS: SIGABRT
+// EVENTS: sem 12000
 #define _GNU_SOURCE
 #include "check.h"
 #include <pthread.h>

@@ -1,3 +1,5 @@
+// ENDS: SIGABRT
+// EVENTS: spin 1000
 #include "check.h"
 #include <pthread.h>
 

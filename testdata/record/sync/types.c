@@ -1,4 +1,6 @@
 // Recursive, error-checking and adaptive mutexes; timed ones.
+// ENDS: SIGABRT
+// EVENTS: mutex 1500
 #define _GNU_SOURCE
 #include "check.h"
 #include <pthread.h>
