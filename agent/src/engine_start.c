@@ -457,6 +457,9 @@ static bool dg_engine_forked(void)
 		return false;
 	}
 	if (c->mode == DG_MODE_REPLAY) {
+		/* A child has one thread, whose id is the process's. */
+		me->tid = c->pid;
+		dg_tcb_write(me->tid);
 		c->holder = me->index;
 		dg_rthread_events(me);
 		dg_budget_set(me);
