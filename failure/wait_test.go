@@ -191,6 +191,32 @@ func TestNotes(t *testing.T) {
 	}
 }
 
+// In a process that is recorded, threads sleep in the recording library, at
+// other words than glibc's.
+func TestWaitInEngine(t *testing.T) {
+	object := make([]byte, 56)
+	binary.LittleEndian.PutUint32(object[rwlockWriter:], 101)
+	for function, test := range map[string]struct {
+		futex evidence.Addr
+		what  string
+		owner uint64
+	}{
+		"dg_op_rwlock":     {0, "rwlock", 101},
+		"dg_op_cond_wait":  {engineSequence, "condition variable", 0},
+		"dg_op_sem":        {0, "semaphore", 0},
+		"dg_op_mutex_lock": {0, "mutex", 0},
+	} {
+		f := newFake(nil)
+		f.put(dataAt, object)
+		thread, stack := waitingIn(100, dataAt+test.futex, 2, function)
+		other := image.Thread{Ref: evidence.ThreadRef{Number: 2, TID: 101}}
+		w := &waiter{target: f, threads: []image.Thread{thread, other}, stacks: []unwind.Stack{stack, {}}}
+		if wt := w.waitOf(0); wt.what != test.what || wt.object != dataAt || wt.owner != test.owner {
+			t.Errorf("%s: %s %v, owner %d", function, wt.what, wt.object, wt.owner)
+		}
+	}
+}
+
 // A wait for a limited time ends by itself: a cycle with one is inferred.
 func TestTimedCycle(t *testing.T) {
 	f := newFake(nil)

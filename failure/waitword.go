@@ -80,11 +80,15 @@ func (w *waiter) waitOf(i int) *wait {
 	case "mutex":
 		w.mutex(out)
 	case "rwlock":
-		w.rwlock(out, word)
+		out.object = rwlockOf(word, inEngine(sites))
+		w.rwlock(out)
 	case "thread exit":
 		w.join(out, word, expected)
 	case "condition variable":
 		out.what, out.object = kind, conditionVariable(w.stacks[i].Frames, word)
+		if inEngine(sites) {
+			out.object = word - engineSequence
+		}
 	default:
 		out.what = kind
 	}
@@ -137,6 +141,24 @@ var waitFunctions = []struct{ part, what string }{
 	{"sync::once::futex", "once initialisation"},
 	{"std::__atomic_futex", "future or atomic"},
 	{"std::__detail::__platform_wait", "future or atomic"},
+	// The recording library's own: see inEngine.
+	{"dg_op_mutex_lock", "mutex"},
+	{"dg_op_rwlock", "rwlock"},
+	{"dg_op_cond_wait", "condition variable"},
+	{"dg_op_sem", "semaphore"},
+	{"dg_op_barrier", "barrier"},
+	{"dg_op_once", "once initialisation"},
+	{"dg_op_guard", "initialisation of a static variable"},
+}
+
+// engineSequence is where the recording library's waiters sleep in a
+// pthread_cond_t (agent/src/sync.h, struct dg_cond).
+const engineSequence = 40
+
+// inEngine reports whether the thread waits in the recording library, whose
+// operations are called dg_op_ something, and not in glibc.
+func inEngine(sites []evidence.Site) bool {
+	return slices.ContainsFunc(sites, func(s evidence.Site) bool { return strings.HasPrefix(plainName(s.Function), "dg_op_") })
 }
 
 func waitKind(sites []evidence.Site) string {
@@ -220,13 +242,21 @@ const (
 	rwlockWriter       = 24
 )
 
-// rwlock finds the lock that one of its two futex words belongs to, which
-// alignment tells apart, and the writer that holds it.
-func (w *waiter) rwlock(out *wait, word evidence.Addr) {
-	out.what, out.object = "rwlock", word-rwlockPhaseFutex
-	if word%8 == 4 {
-		out.object = word - rwlockWritersFutex
+// rwlockOf finds the lock that one of its two futex words belongs to, which
+// alignment tells apart. The recording library's threads sleep on its first.
+func rwlockOf(word evidence.Addr, engine bool) evidence.Addr {
+	switch {
+	case engine:
+		return word
+	case word%8 == 4:
+		return word - rwlockWritersFutex
 	}
+	return word - rwlockPhaseFutex
+}
+
+// rwlock reads the writer that holds the lock.
+func (w *waiter) rwlock(out *wait) {
+	out.what = "rwlock"
 	readers, err := image.Uint32(w, out.object)
 	if err != nil {
 		out.note = "which cannot be read: " + err.Error()
