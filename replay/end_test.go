@@ -246,3 +246,32 @@ func TestHandOver(t *testing.T) {
 		t.Errorf("process %d was left behind", pid)
 	}
 }
+
+// TestChildren replays recordings of processes that were forked, up to which
+// their ancestors' lead.
+func TestChildren(t *testing.T) {
+	dirs := []string{recordBasic(t, "forks").Dir}
+	ends := []replay.EndKind{replay.EndFailure, replay.EndExit, replay.EndFailure}
+	for i, end := range ends {
+		if i == len(dirs) {
+			t.Fatalf("%d recordings, want %d", len(dirs), len(ends))
+		}
+		rec := open(t, dirs[i])
+		for _, c := range rec.Manifest.Children {
+			dirs = append(dirs, filepath.Join(rec.Dir, filepath.FromSlash(c.Path)))
+		}
+		r, err := replay.Run(t.Context(), rec, replay.Options{Verify: true})
+		if err != nil {
+			t.Fatalf("%s: %v", dirs[i], err)
+		}
+		if text := recordtest.Differences(r); text != "" {
+			t.Errorf("%s: %s", dirs[i], text)
+		}
+		if r.End != end || r.Moment.Thread != 1 {
+			t.Errorf("%s ended with %q at %v, want %q", dirs[i], r.End, r.Moment, end)
+		}
+	}
+	if len(dirs) != len(ends) {
+		t.Errorf("%d recordings, want %d", len(dirs), len(ends))
+	}
+}

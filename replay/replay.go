@@ -143,8 +143,9 @@ func (c *controller) prepare() error {
 		}
 		c.result.Limits = append(c.result.Limits, s.limits...)
 	}
-	c.result.Total = c.stage().events
-	c.hooks, err = c.stage().orderHooks(c.opts.Hooks)
+	last := c.stages[len(c.stages)-1]
+	c.result.Total = last.events
+	c.hooks, err = last.orderHooks(c.opts.Hooks)
 	return err
 }
 

@@ -63,7 +63,7 @@ func startWatchdog(c *controller) *watchdog {
 		w.computing = defaultComputing + 5*time.Duration(times.UserNS+times.SystemNS)
 	}
 	if p := c.opts.Progress; p != nil {
-		w.progress = func(done uint64) { p(done, c.result.Total) }
+		w.progress = func(done uint64) { p(min(done, c.result.Total), c.result.Total) }
 	}
 	w.process.Store(&watched{pid: c.pid})
 	w.ended.Go(w.run)
