@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"diagnose/internal/ptrace"
 )
 
 // run is the directory of a run's recording, with those of its processes.
@@ -235,6 +237,7 @@ type recording struct {
 	manifest  Manifest
 	control   agentControl
 	controlAt uint64
+	memory    *ptrace.Memory  // of the process, while it is recorded
 	traps     map[uint64]bool // addresses of ud2 in the place of system calls
 	copied    map[Text]bool   // files in a portable recording
 	evidence  string

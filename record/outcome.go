@@ -137,6 +137,7 @@ func (t *tracer) close(r *recording, o Outcome, usage syscall.Rusage) {
 		m.Outcome = Outcome{Kind: OutcomeCut, Text: "there was no more room; " + o.ending()}
 	}
 	r.closed = true
+	r.memory.Close()
 	r.store()
 	if o.Kind != OutcomeExec {
 		r.run.note(&o, m.PID, t.main != nil && m.PID == t.main.pid)

@@ -25,19 +25,28 @@ const redZone = 128
 // then the signal must not be delivered. The registers are changed with the
 // thread's.
 func Redirect(tid int, s syscall.Signal, regs *ptrace.Registers, c *agent.RawControl, isSite func(pc uint64) bool) (bool, error) {
-	if s != unix.SIGSEGV && s != unix.SIGILL || regs.Rip >= c.TextLow && regs.Rip < c.TextHigh {
-		return false, nil
-	}
 	memory, err := ptrace.OpenMemory(tid)
 	if err != nil {
 		return false, err
 	}
 	defer memory.Close()
-	var code [3]byte
-	if _, err := memory.ReadAt(code[:2], int64(regs.Rip)); err != nil {
-		return false, nil // a jump to where no code is
+	return redirect(memory, tid, s, regs, c, isSite)
+}
+
+// redirect is Redirect with the process's memory. Some programs read the
+// counter 100,000 times when they start, and each time comes here.
+func redirect(memory *ptrace.Memory, tid int, s syscall.Signal, regs *ptrace.Registers, c *agent.RawControl, isSite func(pc uint64) bool) (bool, error) {
+	if s != unix.SIGSEGV && s != unix.SIGILL || regs.Rip >= c.TextLow && regs.Rip < c.TextHigh {
+		return false, nil
 	}
-	memory.ReadAt(code[2:], int64(regs.Rip)+2) // it may be on a page of its own that is not there
+	var code [3]byte
+	if _, err := memory.ReadAt(code[:], int64(regs.Rip)); err != nil {
+		// A jump to where no code is, or the third byte is on a page that is not.
+		if _, err := memory.ReadAt(code[:2], int64(regs.Rip)); err != nil {
+			return false, nil
+		}
+		code[2] = 0
+	}
 	switch {
 	case s == unix.SIGSEGV && c.TSCPC != 0 && (bytes.HasPrefix(code[:], rdtsc) || bytes.Equal(code[:], rdtscp)):
 		sp := regs.Rsp - redZone - 8

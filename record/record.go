@@ -108,6 +108,7 @@ type runner struct {
 	options Options
 	tracer  *exec.Cmd
 	pid     int
+	early   []os.Signal // came before there was a program
 }
 
 // startTracer starts the process that traces. It has a process group of its
@@ -173,6 +174,9 @@ func (r *runner) follow(ctx context.Context, conn io.Reader) (Result, error) {
 				return *n.Ended, nil
 			case n.Started != 0:
 				r.pid = n.Started
+				for _, s := range r.early {
+					r.forward(s)
+				}
 			case n.Warning != "" && r.options.Warn != nil:
 				r.options.Warn(n.Warning)
 			case n.Stopped != 0:
@@ -201,7 +205,9 @@ func (r *runner) follow(ctx context.Context, conn io.Reader) (Result, error) {
 const stopDelay = 50 * time.Millisecond
 
 func (r *runner) forward(s os.Signal) {
-	if n, ok := s.(syscall.Signal); ok && r.pid != 0 {
+	if r.pid == 0 {
+		r.early = append(r.early, s)
+	} else if n, ok := s.(syscall.Signal); ok {
 		unix.Kill(r.pid, n) // it fails if the program ended just now
 	}
 }

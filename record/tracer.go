@@ -99,6 +99,10 @@ func (t *tracer) start() error {
 	launch := &Launch{Path: string(t.order.Path), Args: Strings(t.order.Args), Environ: Strings(t.order.Environ), Random: t.run.random,
 		Files: []uintptr{0, 1, 2}, Group: t.order.Group, Options: tracingOptions}
 	pid, err := launch.Start()
+	var unsupported *UnsupportedError
+	if err != nil && !errors.As(err, &unsupported) {
+		err = &StartError{err}
+	}
 	if err != nil {
 		return err
 	}
@@ -296,12 +300,12 @@ func (t *tracer) letGo(x *tracee, why string) error {
 	if r := p.from.recording; r != nil {
 		r.limit("child", fmt.Sprintf("process %d is not recorded: %s", p.pid, why))
 	}
-	delete(t.threads, x.tid)
-	delete(t.processes, p.pid)
-	if p == t.main {
-		t.link.warn("%s", why)
+	if p == t.main { // its end is reported all the same, as it is a child of ours
+		t.link.warn("it is not recorded: %s", why)
 		p.from.untraced = why
-		return t.proceed(x, 0) // its end is waited for
+	} else {
+		delete(t.threads, x.tid)
+		delete(t.processes, p.pid)
 	}
 	return ptrace.Detach(x.tid, 0)
 }

@@ -38,7 +38,7 @@ func (t *tracer) signalled(x *tracee, s syscall.Signal) error {
 			return t.trapped(x, &regs)
 		}
 		if r := x.process.recording; r != nil {
-			redirected, err := Redirect(x.tid, s, &regs, &r.control, r.isTrap)
+			redirected, err := redirect(r.memory, x.tid, s, &regs, &r.control, r.isTrap)
 			if err != nil {
 				return err
 			}

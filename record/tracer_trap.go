@@ -55,15 +55,19 @@ func (t *tracer) hello(x *tracee, regs *ptrace.Registers) error {
 	if p.recording != nil {
 		return fmt.Errorf("its library was started twice")
 	}
-	memory, err := ptrace.OpenMemory(p.pid)
-	if err != nil {
-		return err
-	}
-	defer memory.Close()
 	at := regs.Rdi
 	if at == 0 {
 		return fmt.Errorf("it uses addresses from %#x on, which recording needs", uint64(agent.EngineControl))
 	}
+	memory, err := ptrace.OpenMemory(p.pid)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if p.recording == nil {
+			memory.Close()
+		}
+	}()
 	control, err := readControl(memory, at)
 	if err != nil {
 		return err
@@ -72,7 +76,7 @@ func (t *tracer) hello(x *tracee, regs *ptrace.Registers) error {
 	if err != nil {
 		return err
 	}
-	r.control, r.controlAt = control, at
+	r.control, r.controlAt, r.memory = control, at, memory
 	if err := t.introduce(x, r, memory, regs.Rax == agent.TrapForked); err != nil {
 		r.remove()
 		return err

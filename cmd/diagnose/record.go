@@ -201,7 +201,7 @@ func (r *recorder) summary(result *record.Result) string {
 	case result.Dir == "":
 		return "the program passed, its recording was dropped (--all keeps it)"
 	case result.Running > 0 && !result.Failed && !r.options.All:
-		return fmt.Sprintf("the program passed and left %s, still recorded in %s", plural(result.Running, "process"), shellQuote(relative(result.Dir)))
+		return fmt.Sprintf("the program passed and left %s still recorded, in %s", plural(result.Running, "process"), shellQuote(relative(result.Dir)))
 	}
 	how := "the program passed"
 	if result.Failed {
@@ -209,16 +209,16 @@ func (r *recorder) summary(result *record.Result) string {
 	}
 	text := fmt.Sprintf("%s; to see it again: diagnose replay %s", how, shellQuote(relative(result.Dir)))
 	if result.Running > 0 {
-		text += fmt.Sprintf(" (%s still recorded)", plural(result.Running, "process"))
+		text += fmt.Sprintf("; it left %s still recorded", plural(result.Running, "process"))
 	}
 	return text
 }
 
 func plural(n int, noun string) string {
 	if n == 1 {
-		return "1 " + noun + ", which is"
+		return "1 " + noun + " that is"
 	}
-	return fmt.Sprintf("%d %ses, which are", n, noun)
+	return fmt.Sprintf("%d %ses that are", n, noun)
 }
 
 // relative is the shorter way to name what lies below this directory.

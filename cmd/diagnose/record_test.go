@@ -519,7 +519,7 @@ func TestRecordDaemon(t *testing.T) {
 			// The pipe of standard output ends with the program, although the
 			// daemon and its tracer go on.
 			status, _, stderr := ended(t, cmd)
-			if status.ExitStatus() != 0 || !strings.Contains(stderr, "still recorded in recordings/.daemon-0001-running") {
+			if status.ExitStatus() != 0 || !strings.Contains(stderr, "still recorded, in recordings/.daemon-0001-running") {
 				t.Fatalf("%v: %s", status, stderr)
 			}
 			if err := os.WriteFile(fifo, []byte(tell), 0); err != nil {
