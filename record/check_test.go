@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -377,4 +378,26 @@ func TestCheckManyProblems(t *testing.T) {
 	if c := checkOf(t, dir); len(c.Problems) != mostProblems || c.More < 4 {
 		t.Errorf("%d problems and %d more", len(c.Problems), c.More)
 	}
+}
+
+func FuzzSchedule(f *testing.F) {
+	f.Add("1 3\n2 2 # and more\n\n1 4294967295\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := ParseSchedule(text)
+		if err != nil {
+			return
+		}
+		again, err := ParseSchedule(s.String())
+		if err != nil || !slices.Equal(s, again) {
+			t.Errorf("%v became %v, %v", s, again, err)
+		}
+		b, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var decoded Schedule
+		if err := json.Unmarshal(b, &decoded); err != nil || !slices.Equal(s, decoded) {
+			t.Errorf("%s became %v, %v", b, decoded, err)
+		}
+	})
 }

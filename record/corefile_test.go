@@ -108,8 +108,6 @@ func (testRegsets) Regset(tid int, note uint32) ([]byte, error) {
 func startCrashing(exe, dir string) (*crashed, error) {
 	cmd := exec.Command(exe, filepath.Join(dir, "file"))
 	cmd.Dir = dir
-	// The kernel writes into a thread's rseq area when it goes on.
-	cmd.Env = append(os.Environ(), "GLIBC_TUNABLES=glibc.pthread.rseq=0")
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -175,13 +173,9 @@ func (c *crashed) stopAtSignal() error {
 	return nil
 }
 
-// die lets the kernel have the signal.
+// die lets the kernel have the signal. The other threads die in their stops,
+// so that their registers and what the kernel writes for them stay.
 func (c *crashed) die() error {
-	for _, t := range c.threads[1:] {
-		if err := ptrace.Cont(t.TID, 0); err != nil {
-			return err
-		}
-	}
 	if err := ptrace.Cont(c.pid, syscall.SIGSEGV); err != nil {
 		return err
 	}
@@ -513,5 +507,61 @@ func TestCoreWithoutMissing(t *testing.T) {
 	}
 	if last != after.End || got[len(got)-1].size != corePage || len(got) > 2+spareHeaders || len(got) < spareHeaders {
 		t.Errorf("%d segments up to %v", len(got), last)
+	}
+}
+
+// More segments than the header's field can count are counted by a section
+// header (elf(5), PN_XNUM).
+func TestCoreManySegments(t *testing.T) {
+	const n = 70000
+	segments := make([]coreSegment, n)
+	for i := range segments {
+		at := evidence.Addr(i+1) * 2 * corePage
+		segments[i] = coreSegment{Range: Range{at, at + corePage}, flags: uint32(elf.PF_R)}
+	}
+	headers := coreHeaders(segments, 0, 0)
+	if got := le.Uint16(headers[56:]); got != elfManyProgs {
+		t.Errorf("the header counts %d", got)
+	}
+	if got := le.Uint32(headers[le.Uint64(headers[40:])+44:]); got != n+1 {
+		t.Errorf("the section header counts %d, want %d", got, n+1)
+	}
+	if got, want := len(headers), elfHeader+elfSection+(n+1)*elfProgram; got != want {
+		t.Errorf("%d bytes, want %d", got, want)
+	}
+}
+
+// A process that is gone has no core, and what was read of it is none.
+func TestCoreOfTheDead(t *testing.T) {
+	dir := t.TempDir()
+	exe := crashtest.Compile(t, crashtest.Program{Source: "memory.c", Text: coreProgram, Flags: []string{"-pthread"}})
+	f, err := os.Create(filepath.Join(dir, "ours"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var failed error
+	err = ptrace.OnThread(func() error {
+		c, err := startCrashing(exe, dir)
+		if err != nil {
+			return err
+		}
+		defer c.stdin.Close()
+		if err := unix.Kill(c.pid, unix.SIGKILL); err != nil {
+			return err
+		}
+		for _, t := range slices.Backward(c.threads) {
+			if err := waitEnd(t.TID); err != nil {
+				return err
+			}
+		}
+		_, failed = WriteCore(f, CoreOptions{PID: c.pid, Threads: c.threads, Source: testRegsets{}})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if failed == nil || !strings.Contains(failed.Error(), "core of process") {
+		t.Errorf("its core: %v", failed)
 	}
 }
