@@ -94,11 +94,15 @@ static bool dg_stack_take(struct dg_stack_slots *s, struct dg_creation *c)
 }
 
 /* glibc gives back a thread's stack at its end but for what is in use, unless it
- * is the program's own, as ours is for it. */
+ * is the program's own, as ours is for it. What is below the stack pointer may
+ * differ in a replay, and nothing of this thread is live there, so it goes. */
 static void dg_stack_strip(const struct dg_rthread *me, uint64_t sp)
 {
-	uint64_t low = (me->stack_low + DG_PAGE_MASK) & ~DG_PAGE_MASK, high = (sp - DG_RED_ZONE_BYTES) & ~DG_PAGE_MASK;
+	uint64_t low = (me->stack_low + DG_PAGE_MASK) & ~DG_PAGE_MASK, end = sp - DG_RED_ZONE_BYTES, high = end & ~DG_PAGE_MASK;
 
-	if (sp > me->stack_low && sp < me->stack_high && low < high)
+	if (end < low || sp > me->stack_high)
+		return;
+	memset((void *)high, 0, end - high);
+	if (low < high)
 		dg_sys3(SYS_madvise, low, high - low, MADV_DONTNEED);
 }
