@@ -1,8 +1,10 @@
 package replay
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -213,12 +215,20 @@ func (c *controller) fault(t *thread, s *signalStop) error {
 	return c.diverge(t, &DivergenceError{Reason: DiffersFault, Signal: int(s.signal), PC: evidence.Addr(s.regs.Rip)})
 }
 
+// leaderEnded says whether the main thread left by itself. While others run,
+// the kernel keeps it, does not stop it, and reports its end behind theirs.
+func leaderEnded(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, found := bytes.Cut(stat, []byte(") "))
+	return err == nil && found && bytes.HasPrefix(rest, []byte("Z"))
+}
+
 // stopAll stops every thread. What else they report meanwhile is kept.
 func (c *controller) stopAll() error {
 	for {
 		waiting := 0
 		for _, t := range c.threads {
-			if t.stopped {
+			if t.stopped || t.tid == c.pid && leaderEnded(c.pid) {
 				continue
 			}
 			if err := ptrace.Interrupt(t.tid); err != nil && !errors.Is(err, unix.ESRCH) {
