@@ -187,6 +187,16 @@ static void dg_log_line(struct dg_text *t)
 		dg_sys1(SYS_close, fd);
 }
 
+/* Nothing leaves a replay. */
+static bool dg_may_tell(void)
+{
+#ifdef DG_RECORD
+	return dg_mode != DG_MODE_REPLAY;
+#else
+	return true;
+#endif
+}
+
 static void dg_record(const struct dg_error *e)
 {
 	uint32_t n = dg_root->error_count;
@@ -229,7 +239,7 @@ static DG_COLD void dg_error(struct dg_error *e, const uint64_t *slot)
 	}
 	if (dg_hold(DG_LEVEL_ERROR)) {
 		dg_record(e);
-		if (on_error != DG_CONTINUE) {
+		if (on_error != DG_CONTINUE && dg_may_tell()) {
 			dg_put_error(&dg_error_text, e);
 			dg_log_line(&dg_error_text);
 		}

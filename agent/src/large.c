@@ -38,7 +38,7 @@ static struct {
 	uint64_t lists[DG_KEPT_KINDS][DG_KEPT_LISTS];
 	uint64_t bytes; /* resident in whole ones, about */
 	uint64_t space; /* of address space in all */
-	uint64_t live;  /* resident in live ones, about */
+	uint64_t live;  /* resident in live ones, about; changes under the lock, for what is given back follows from it */
 	uint64_t peak, recent; /* the most in use, and since it was last forgotten */
 	uint32_t frees;
 	uint32_t guards;
@@ -89,17 +89,17 @@ static uint64_t *dg_resident(struct dg_span *s)
 	return &s->reserved[1];
 }
 
-/* Of a live object's run. */
+/* Of a live object's run. Needs the lock. */
 static void dg_resident_set(struct dg_span *s, uint64_t bytes)
 {
-	__atomic_fetch_add(&dg_kept.live, bytes - *dg_resident(s), __ATOMIC_RELAXED);
+	dg_kept.live += bytes - *dg_resident(s);
 	*dg_resident(s) = bytes;
 }
 
 /* What is in use of large and small objects. Needs the lock. */
 static uint64_t dg_in_use(void)
 {
-	return __atomic_load_n(&dg_kept.live, __ATOMIC_RELAXED) + (dg_super.used << DG_UNIT_SHIFT);
+	return dg_kept.live + (dg_super.used << DG_UNIT_SHIFT);
 }
 
 static void dg_peak_note(void)
@@ -243,27 +243,42 @@ static void dg_kept_make_room(uint64_t bytes)
 		dg_kept_trim(dg_kept_bound(bytes), UINT64_MAX);
 }
 
-/* A run of at least so many units that is nobody else's, of which `touched`
- * bytes will be written. */
-static struct dg_span *dg_large_run(uint64_t units, uint64_t touched, uint32_t reach, bool *cached)
+/* What a new object asks of its run. */
+struct dg_large_wish {
+	uint64_t units; /* at least so many */
+	uint64_t size;  /* of the object */
+	uint64_t touched; /* bytes of it that will be written */
+	uint32_t reach;
+	/* What came */
+	bool cached;
+	uint64_t resident; /* bytes of the run that were so before */
+};
+
+/* A run that is nobody else's. */
+static struct dg_span *dg_large_run(struct dg_large_wish *w)
 {
 	struct dg_span *s;
 
 	if (!dg_lock())
 		return NULL;
-	s = dg_kept_take(DG_WHOLE, units, reach);
+	s = dg_kept_take(DG_WHOLE, w->units, w->reach);
 	if (!s)
-		s = dg_kept_take(DG_STRIPPED, units, DG_REACH);
-	*cached = s != NULL;
+		s = dg_kept_take(DG_STRIPPED, w->units, DG_REACH);
+	w->cached = s != NULL;
 	if (!s) {
-		s = dg_run_take_hard(units);
+		s = dg_run_take_hard(w->units);
 		if (s) {
-			s->units = (uint32_t)units;
+			s->units = (uint32_t)w->units;
 			*dg_resident(s) = 0;
 		}
 	}
-	if (s && touched > *dg_resident(s))
-		dg_kept_make_room(touched);
+	if (s) {
+		w->resident = *dg_resident(s);
+		if (w->touched > w->resident)
+			dg_kept_make_room(w->touched);
+		*dg_resident(s) = dg_most(w->resident, w->size);
+		dg_kept.live += *dg_resident(s);
+	}
 	dg_unlock();
 	return s;
 }
@@ -289,8 +304,6 @@ static void dg_large_set(struct dg_span *s, uint64_t object, uint64_t size, uint
 
 	s->object = object;
 	s->size = size;
-	*dg_resident(s) = dg_most(*dg_resident(s), size);
-	__atomic_fetch_add(&dg_kept.live, *dg_resident(s), __ATOMIC_RELAXED);
 	s->class_ = 0;
 	s->slots = s->carved = 1;
 	s->slot = s->first = s->central = s->heap = 0;
@@ -306,18 +319,16 @@ static void dg_large_set(struct dg_span *s, uint64_t object, uint64_t size, uint
 }
 
 /* A run for so many bytes, nobody's yet: its flags say whether it is clean. */
-static struct dg_span *dg_large_get(uint64_t bytes, uint64_t touched, uint32_t reach,
-				    const uint64_t *slot, bool *clean)
+static struct dg_span *dg_large_get(uint64_t bytes, struct dg_large_wish *w, const uint64_t *slot, bool *clean)
 {
-	uint64_t units = (bytes + DG_UNIT - 1) >> DG_UNIT_SHIFT;
 	struct dg_span *s;
-	bool cached;
 
-	s = dg_large_run(units, touched, reach, &cached);
+	w->units = (bytes + DG_UNIT - 1) >> DG_UNIT_SHIFT;
+	s = dg_large_run(w);
 	if (!s)
 		return NULL;
-	*clean = !cached && s->flags & DG_SPAN_CLEAN;
-	if (cached) {
+	*clean = !w->cached && s->flags & DG_SPAN_CLEAN;
+	if (w->cached) {
 		struct dg_freed freed = { s->object, s->free_site, s->free_thread };
 
 		if (!dg_fill_stands(s->object, DG_FILLED(s->size, dg_hot.fill)))
@@ -336,11 +347,12 @@ static struct dg_span *dg_large_get(uint64_t bytes, uint64_t touched, uint32_t r
 static DG_COLD void *dg_large_new(uint64_t size, uint64_t align, uint64_t word,
 				  const uint64_t *slot, bool *clean)
 {
+	struct dg_large_wish w = { .size = size, .touched = size, .reach = DG_REACH };
 	struct dg_span *s;
 
 	if (size > DG_OBJECTS_LIMIT || align > DG_OBJECTS_LIMIT)
 		return NULL;
-	s = dg_large_get(size + DG_MIN_CANARY + DG_PAGE + align, size, DG_REACH, slot, clean);
+	s = dg_large_get(size + DG_MIN_CANARY + DG_PAGE + align, &w, slot, clean);
 	if (!s)
 		return NULL;
 	dg_large_set(s, (s->end - DG_MIN_CANARY - size) & -align, size, word);
@@ -368,14 +380,17 @@ static DG_COLD void *dg_large_grow(struct dg_span *old, uint64_t size, uint64_t 
 				   const uint64_t *slot)
 {
 	uint64_t page = old->object & ~(uint64_t)(DG_PAGE - 1), in = old->object - page, bytes;
+	struct dg_large_wish w = {
+		.size = size,
+		.touched = old->size < DG_MOVE ? size : size - old->size,
+		.reach = DG_REACH_GROWING,
+	};
 	struct dg_span *s;
 	bool clean;
 
 	if (size > DG_OBJECTS_LIMIT / 2)
 		return NULL;
-	s = dg_large_get(size + size / 2 + DG_MIN_CANARY + 3 * DG_PAGE,
-			 old->size < DG_MOVE ? size : size - old->size, DG_REACH_GROWING, slot,
-			 &clean);
+	s = dg_large_get(size + size / 2 + DG_MIN_CANARY + 3 * DG_PAGE, &w, slot, &clean);
 	if (!s)
 		return NULL;
 	bytes = (in + old->size + DG_PAGE - 1) & ~(uint64_t)(DG_PAGE - 1);
@@ -384,11 +399,15 @@ static DG_COLD void *dg_large_grow(struct dg_span *old, uint64_t size, uint64_t 
 	/* Its canary may go with its pages: from here on it is nobody's to check. */
 	old->reserved[0] = dg_with_state(old->reserved[0], DG_QUARANTINED);
 	DG_ORDER();
-	if (old->size >= DG_MOVE && *dg_resident(s) < old->size && in == old->object - page &&
-	    dg_large_pages(page, dg_span_start(s), bytes))
-		dg_resident_set(old, dg_most(*dg_resident(old) - old->size, DG_PAGE));
-	else
+	if (old->size >= DG_MOVE && w.resident < old->size && in == old->object - page &&
+	    dg_large_pages(page, dg_span_start(s), bytes)) {
+		if (dg_lock()) {
+			dg_resident_set(old, dg_most(*dg_resident(old) - old->size, DG_PAGE));
+			dg_unlock();
+		}
+	} else {
 		memcpy((void *)(dg_span_start(s) + in), (const void *)old->object, old->size);
+	}
 	dg_large_set(s, dg_span_start(s) + in, size, word);
 	return (void *)s->object;
 }
@@ -419,14 +438,16 @@ static DG_COLD bool dg_large_yield(void)
 	return true;
 }
 
-static void dg_large_push(struct dg_span *s)
+static void dg_large_push(struct dg_span *s, bool stripped)
 {
 	struct dg_ring *r = &dg_root->large;
 
 	if (!dg_lock())
 		return; /* an interrupted call has it: the run is not reused */
+	if (stripped)
+		dg_resident_set(s, DG_PAGE);
 	dg_peak_note();
-	__atomic_fetch_sub(&dg_kept.live, *dg_resident(s), __ATOMIC_RELAXED);
+	dg_kept.live -= *dg_resident(s);
 	if (!r->entries) {
 		r->entries = (uint64_t)dg_meta(DG_LARGE_RING * sizeof(struct dg_freed), 64);
 		r->mask = r->entries ? DG_LARGE_RING - 1 : 0;
@@ -459,11 +480,9 @@ static void dg_large_free(struct dg_span *s, uint32_t site, uint32_t thread)
 	dg_fill(s->object, DG_FILLED(s->size, dg_hot.fill));
 	DG_ORDER();
 	s->kind = DG_SPAN_FREED;
-	if (s->size > DG_TRIM) {
+	if (s->size > DG_TRIM)
 		dg_large_strip(s);
-		dg_resident_set(s, DG_PAGE);
-	}
-	dg_large_push(s);
+	dg_large_push(s, s->size > DG_TRIM);
 }
 
 /* In place, if the run has the room and is not wasted. */
@@ -477,8 +496,8 @@ static bool dg_large_resize(struct dg_span *s, uint64_t size, uint64_t word)
 	s->reserved[0] = word;
 	if (size > *dg_resident(s) && dg_lock()) {
 		dg_kept_make_room(size - *dg_resident(s));
+		dg_resident_set(s, size);
 		dg_unlock();
 	}
-	dg_resident_set(s, dg_most(*dg_resident(s), size));
 	return true;
 }

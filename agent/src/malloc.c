@@ -164,23 +164,36 @@ DG_EXPORT int malloc_trim(size_t pad)
 	return before != 0;
 }
 
+/* Other threads may map more at any time; under the lock the answer has its
+ * place in their order. */
+static uint64_t dg_bytes_mapped(void)
+{
+	bool locked = dg_hot.shared && dg_lock();
+	uint64_t bytes = dg_hot.bytes;
+
+	if (locked)
+		dg_unlock();
+	return bytes;
+}
+
 /* Bytes mapped for objects; the rest is counted by `diagnose heap`. */
 DG_EXPORT struct mallinfo2 mallinfo2(void)
 {
 	struct mallinfo2 info;
 
 	memset(&info, 0, sizeof(info));
-	info.arena = dg_hot.bytes;
-	info.uordblks = dg_hot.bytes;
+	info.arena = dg_bytes_mapped();
+	info.uordblks = info.arena;
 	return info;
 }
 
 DG_EXPORT struct mallinfo mallinfo(void)
 {
 	struct mallinfo info;
+	uint64_t bytes = dg_bytes_mapped();
 
 	memset(&info, 0, sizeof(info));
-	info.arena = dg_hot.bytes > INT32_MAX ? INT32_MAX : (int)dg_hot.bytes;
+	info.arena = bytes > INT32_MAX ? INT32_MAX : (int)bytes;
 	info.uordblks = info.arena;
 	return info;
 }

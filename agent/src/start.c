@@ -54,6 +54,9 @@ static DG_COLD bool dg_start_once(void)
 	struct dg_options options;
 
 	dg_options(&options, initial.secure ? NULL : initial.options);
+#ifdef DG_RECORD
+	options.check_interval_ms = 0; /* beside the other threads, at a time of the clock's choosing: it would not come again */
+#endif
 	if (!dg_map_root())
 		return false;
 	dg_root->options = options;
