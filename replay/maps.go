@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sort"
 	"strconv"
 	"strings"
@@ -27,10 +28,28 @@ type mappings []mapping
 
 func readMaps(pid int) (mappings, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err == nil && len(text) == 0 {
+		text, err = mapsOfOthers(pid)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
 	return parseMaps(text)
+}
+
+// mapsOfOthers: a main thread that left by itself has no memory any more, the
+// others have.
+func mapsOfOthers(pid int) ([]byte, error) {
+	paths, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/maps", pid))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
+			return text, nil
+		}
+	}
+	return nil, fmt.Errorf("/proc/%d/maps: the process has no memory", pid)
 }
 
 func parseMaps(text []byte) (mappings, error) {
