@@ -5,6 +5,7 @@
 // EVENTS: exit 6
 #include <assert.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,10 +74,12 @@ static void *is_cancelled(void *how)
 	pthread_cleanup_push(clean, malloc(77));
 	sem_post(&ready);
 	for (;;) {
-		if (how)
+		if (how) {
 			pause();
-		else
+		} else {
 			pthread_testcancel();
+			sched_yield();
+		}
 	}
 	pthread_cleanup_pop(0);
 	return how;
