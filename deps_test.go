@@ -25,7 +25,7 @@ var allowed = map[string]string{
 	"staticscan":      "image image/debuginfo image/value unwind internal/x86",
 	"failure":         "image image/debuginfo unwind internal/x86",
 	"record":          "agent image/object internal/ptrace internal/x86",
-	"replay":          "agent image image/object internal/ptrace record unwind",
+	"replay":          "agent image image/object internal/ptrace internal/x86 record unwind",
 	"internal/gocore": "",
 	"internal/driver": "agent image image/object image/debuginfo image/value unwind canary quarantine staticscan failure internal/gocore",
 	"reports":         "",

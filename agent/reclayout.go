@@ -118,6 +118,7 @@ const (
 	PayloadInfo      = 5
 	PayloadRegisters = 6
 	PayloadRanges    = 7
+	PayloadWords     = 8
 )
 
 // How a system call is made to ask the engine: enum dg_patch.

@@ -103,11 +103,12 @@ const (
 	PayloadInfo      PayloadKind = agent.PayloadInfo
 	PayloadRegisters PayloadKind = agent.PayloadRegisters
 	PayloadRanges    PayloadKind = agent.PayloadRanges
+	PayloadWords     PayloadKind = agent.PayloadWords
 )
 
 var payloadNames = map[PayloadKind]string{
 	PayloadOut: "out", PayloadDigest: "digest", PayloadText: "text", PayloadFile: "file", PayloadInfo: "info",
-	PayloadRegisters: "registers", PayloadRanges: "ranges",
+	PayloadRegisters: "registers", PayloadRanges: "ranges", PayloadWords: "words",
 }
 
 // String returns the name that the text form has, "payload-7" if it has none.

@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -13,14 +14,16 @@ import (
 	"diagnose/record"
 )
 
-// breakpoints is the placer. Debug register 0 of a thread is for the place that
-// the log has, register 1 for a moment. A place is told by the state that the
+// breakpoints is the placer. A place that the log has is found by a probe or by
+// debug register 0 of the thread, a moment by register 1. A place is told by the state that the
 // recording has of it: from equal state the run goes on equally, so the first
 // stop with that state is it.
 type breakpoints struct {
 	c       *controller
 	threads map[int]*broken
 	placed  []placement
+	// placedAt are the pcs of placed signals: a handler may return there.
+	placedAt map[uint64]bool
 }
 
 // broken are the breakpoints of a thread.
@@ -42,9 +45,17 @@ type place struct {
 	ordinal uint64 // of the signal's event
 	stops   uint64 // at pc, up to now
 	near    uint64 // of them with equal registers
+	probe   *probe // nil: a debug register
+	known   []words
 	// rest: an instruction that repeats is on its way to the count that the
 	// place has, and traps behind itself, at this address.
 	rest uint64
+}
+
+// words are memory as it is at the place.
+type words struct {
+	addr uint64
+	data []byte
 }
 
 // placement is how often a signal's pc was reached since the event before.
@@ -54,7 +65,9 @@ type placement struct {
 	count   uint64
 }
 
-func newPlacer(c *controller) placer { return &breakpoints{c: c, threads: map[int]*broken{}} }
+func newPlacer(c *controller) placer {
+	return &breakpoints{c: c, threads: map[int]*broken{}, placedAt: map[uint64]bool{}}
+}
 
 func (b *breakpoints) of(t *thread) *broken {
 	x := b.threads[t.tid]
@@ -79,7 +92,27 @@ func (b *breakpoints) arm(t *thread, event uint64) error {
 		return err
 	}
 	p.ordinal = r.Ordinal + 1
+	return b.await(t, p)
+}
+
+// await makes trap find the place.
+func (b *breakpoints) await(t *thread, p *place) error {
 	x := b.of(t)
+	if old := x.place; old != nil && old.probe != nil {
+		if err := b.removeProbe(t, old.probe); err != nil {
+			return err
+		}
+	}
+	x.place = nil
+	if err := b.demote(t, p.pc); err != nil {
+		return err
+	}
+	if b.repeats(p.pc) == 0 {
+		var err error
+		if p.probe, err = b.setProbe(t, p); err != nil && !errors.Is(err, errNoProbe) {
+			return err
+		}
+	}
 	x.place = p
 	return x.set(t.tid)
 }
@@ -109,6 +142,11 @@ func signalPlace(m *ptrace.Memory, e *record.Event) (*place, error) {
 	for _, r := range parts {
 		if r.Length > most {
 			return nil, fmt.Errorf("replay: signal %d has a digest of %d bytes", e.Object, r.Length)
+		}
+	}
+	for _, w := range e.Payloads[3:] {
+		if w.Kind == record.PayloadWords {
+			p.known = append(p.known, words{uint64(w.Addr), w.Data})
 		}
 	}
 	want := digests{registers: e.Args[2], stack: e.Args[3], data: e.Args[4]}
@@ -168,9 +206,7 @@ func (b *breakpoints) last(t *thread) (move, error) {
 	} else if p == nil || p.pc >= control.TextLow && p.pc < control.TextHigh {
 		return move{}, nil
 	}
-	x := b.of(t)
-	x.place = p
-	return move{}, x.set(t.tid)
+	return move{}, b.await(t, p)
 }
 
 // contextOrder are the registers as struct sigcontext has them, but for rflags.
@@ -193,6 +229,7 @@ func (b *breakpoints) finalPlace(end *coreThread) *place {
 	want := make([]byte, stackCompared)
 	n, _ := b.c.core.ReadMemory(evidence.Addr(low), want)
 	want = want[:n]
+	p.known = []words{{low, want}}
 	p.matches = func(*thread) (bool, error) {
 		have := make([]byte, len(want))
 		if _, err := b.c.memory.ReadAt(have, int64(low)); err != nil {
@@ -217,7 +254,7 @@ func (x *broken) set(tid int) error {
 		return err
 	}
 	enable := uint64(0)
-	if x.place != nil {
+	if x.place != nil && x.place.probe == nil {
 		enable |= local0
 		pc := x.place.pc
 		if x.place.rest != 0 {
@@ -242,7 +279,10 @@ func (b *breakpoints) trap(t *thread, regs *ptrace.Registers) (move, error) {
 		return move{kind: moveForeign}, nil
 	}
 	p := x.place
-	here := p != nil && (p.rest == 0 && regs.Rip == p.pc || p.rest != 0 && regs.Rip == p.rest)
+	if p != nil && p.probe != nil && regs.Rip == p.probe.hit {
+		return b.probed(t, x, regs)
+	}
+	here := p != nil && p.probe == nil && (p.rest == 0 && regs.Rip == p.pc || p.rest != 0 && regs.Rip == p.rest)
 	if x.moment != 0 && regs.Rip == x.moment {
 		if x.left--; x.left == 0 {
 			// The kernel has set RF, with which the thread would go past the
@@ -270,6 +310,33 @@ func (b *breakpoints) trap(t *thread, regs *ptrace.Registers) (move, error) {
 }
 
 const flagResume = 0x10000
+
+// probed is for a thread that a probe has stopped.
+func (b *breakpoints) probed(t *thread, x *broken, regs *ptrace.Registers) (move, error) {
+	p := x.place
+	at, count, err := b.probeRegisters(p.probe, regs)
+	if err != nil {
+		return move{}, err
+	}
+	p.stops = count
+	if !p.equal(&at, nil) {
+		return move{}, nil
+	}
+	p.near++
+	if same, err := p.matches(t); err != nil {
+		return move{}, err
+	} else if !same {
+		return move{}, b.sharpen(t, p, regs)
+	}
+	if err := ptrace.SetRegisters(t.tid, &at); err != nil {
+		return move{}, err
+	}
+	if err := b.removeProbe(t, p.probe); err != nil {
+		return move{}, err
+	}
+	p.probe, *regs = nil, at
+	return b.arrive(t, x)
+}
 
 // reached is for a thread at the pc of its place.
 func (b *breakpoints) reached(t *thread, x *broken, regs *ptrace.Registers) (move, error) {
@@ -299,6 +366,7 @@ func (b *breakpoints) arrive(t *thread, x *broken) (move, error) {
 	if p.signal == 0 {
 		return move{kind: moveHold}, nil
 	}
+	b.placedAt[p.pc] = true
 	b.placed = append(b.placed, placement{t.index, p.ordinal, p.stops})
 	return move{signal: p.signal, info: &p.info}, nil
 }

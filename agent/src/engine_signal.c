@@ -125,7 +125,7 @@ static void dg_signal_log(const struct dg_delivery *d, const struct dg_rthread *
 	}
 	e = dg_event_begin(DG_EV_SIGNAL, (uint64_t)d->signal, pc, DG_SIGNAL_ARGS,
 			   3 * sizeof(struct dg_payload) + DG_SIGINFO_BYTES + sizeof(d->state) +
-				   ranges.count * sizeof(struct dg_range));
+				   ranges.count * sizeof(struct dg_range) + dg_words_room(&ranges));
 	if (!e)
 		return;
 	args = dg_event_args(e);
@@ -140,8 +140,10 @@ static void dg_signal_log(const struct dg_delivery *d, const struct dg_rthread *
 	args[8] = d->action.mask;
 	dg_event_payload(e, DG_PAYLOAD_INFO, 0, d->info, DG_SIGINFO_BYTES);
 	dg_event_payload(e, DG_PAYLOAD_REGISTERS, 0, &d->state, sizeof(d->state));
-	if (ranges.count)
+	if (ranges.count) {
 		dg_event_payload(e, DG_PAYLOAD_RANGES, 0, ranges.range, ranges.count * (uint32_t)sizeof(struct dg_range));
+		dg_words_log(e, &ranges);
+	}
 	dg_event_commit(e);
 }
 

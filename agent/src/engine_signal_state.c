@@ -14,6 +14,9 @@
 #define DG_DATA_LEAST (32ull << 10)
 #define DG_HEAP_STEP (64ull << 10)
 #define DG_RANGES 32u
+#define DG_STACK_WORDS 1024u
+#define DG_DATA_WORDS 4096u
+#define DG_WORDS_RANGES 2u /* of data */
 /* Carry, parity, adjust, zero, sign and overflow. */
 #define DG_FLAGS_OF_RESULTS 0x8d5ull
 
@@ -282,6 +285,31 @@ static void dg_data_ranges(struct dg_signal_ranges *r)
 		dg_range_add(r, &budget, known->address, known->address + known->length);
 	}
 	dg_heap_range(r, &budget);
+}
+
+/* How much of a range goes into the log as it is. */
+static uint32_t dg_words_of(const struct dg_signal_ranges *r, uint32_t i)
+{
+	uint64_t most = i ? DG_DATA_WORDS : DG_STACK_WORDS;
+
+	if (i > DG_WORDS_RANGES)
+		return 0;
+	return (uint32_t)(r->range[i].length < most ? r->range[i].length : most);
+}
+
+static uint64_t dg_words_room(const struct dg_signal_ranges *r)
+{
+	uint64_t room = 0;
+
+	for (uint32_t i = 0; i < r->count; i++)
+		room += sizeof(struct dg_payload) + 8 + dg_words_of(r, i);
+	return room;
+}
+
+static void dg_words_log(struct dg_event *e, const struct dg_signal_ranges *r)
+{
+	for (uint32_t i = 0; i < r->count && dg_words_of(r, i); i++)
+		dg_event_payload(e, DG_PAYLOAD_WORDS, r->range[i].address, (const void *)r->range[i].address, dg_words_of(r, i));
 }
 
 static uint64_t dg_data_digest(const struct dg_signal_ranges *r)

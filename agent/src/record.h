@@ -95,7 +95,7 @@ enum dg_kind {
 	DG_EV_EXEC = 27,    /* written before an execve that may succeed; payload: path. If events follow, it failed */
 	/* Signals. object: number; payload 0: siginfo_t; args: enum dg_signal_place, pc, digest of registers, of the stack,
 	 * of data, bytes of data left out, handler, flags of the action, its mask. Payload 1: DG_PAYLOAD_REGISTERS; and of
-	 * DG_SIGNAL_ASYNC payload 2: DG_PAYLOAD_RANGES. The digest of registers is of the 18 general ones as the payload has
+	 * DG_SIGNAL_ASYNC payload 2: DG_PAYLOAD_RANGES, then DG_PAYLOAD_WORDS. The digest of registers is of the 18 general ones as the payload has
 	 * them, then of xmm0 to xmm15; that of data goes on from range to range (the seed is the digest so far, at first 0) */
 	DG_EV_SIGNAL = 32,
 	DG_EV_SIGNAL_END = 33, /* the handler returned; object: number */
@@ -173,6 +173,7 @@ enum dg_payload_kind {
 	DG_PAYLOAD_INFO = 5,   /* a signal's siginfo_t, 128 bytes */
 	DG_PAYLOAD_REGISTERS = 6, /* struct dg_signal_state */
 	DG_PAYLOAD_RANGES = 7, /* struct dg_range[]: the live stack, then the data, of the digests */
+	DG_PAYLOAD_WORDS = 8,  /* the first bytes of such ranges, as they were: a replay tells by them sooner */
 };
 
 /* What a signal interrupted. */
