@@ -30,7 +30,9 @@ DG_EXPORT uint64_t diagnose_agent_root;
 #include "invalid.c"
 #include "release.c"
 #include "malloc.c"
+#ifndef DG_RECORD
 #include "load.c"
+#endif
 #include "cxx.c"
 
 #ifdef DG_RECORD
@@ -38,6 +40,7 @@ DG_EXPORT uint64_t diagnose_agent_root;
 #include "wrap_thread.c"
 #include "wrap_order.c"
 #include "wrap_family.c"
+#include "wrap_load.c"
 #include "wrap_value.c"
 #include "wrap_next.c"
 #include "wrap_real.c"

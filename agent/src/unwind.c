@@ -150,6 +150,7 @@ static void dg_forget_rules(void)
 		__atomic_store_n(&dg_rules[i].key, 0, __ATOMIC_RELAXED);
 }
 
+#ifndef DG_RECORD /* wrap_load.c */
 /* The next object at the same place has other rules. */
 DG_EXPORT int dlclose(void *handle)
 {
@@ -162,6 +163,7 @@ DG_EXPORT int dlclose(void *handle)
 	dg_forget_rules();
 	return result;
 }
+#endif
 
 static bool dg_on_stack(uint64_t address, uint64_t from, uint64_t bytes)
 {
