@@ -47,7 +47,7 @@ static long dg_sleep(const void *word, uint32_t expected, const struct dg_until 
 		return -ERESTART;
 	/* Somebody else's: a debugger, the freezer. */
 	if (result == -EINTR && !dg_interrupted())
-		return 0;
+		return -EAGAIN;
 	return result;
 }
 
