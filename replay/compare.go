@@ -91,6 +91,10 @@ const (
 
 // memoryComparison is what compareMemory found.
 type memoryComparison struct {
+	// same, if set, is asked of the words of each run whether they differ after
+	// all.
+	same func(addr uint64, want, got []byte) bool
+
 	runs        []run // in ascending order; not all if count is larger
 	count       uint64
 	bytes       uint64 // that differ
@@ -100,7 +104,9 @@ type memoryComparison struct {
 
 // compareMemory compares the pieces of a core with another memory, on all
 // processors.
-func compareMemory(ctx context.Context, core io.ReaderAt, pieces []piece, memory memoryReader) (*memoryComparison, error) {
+// same may be nil; it is called by several goroutines.
+func compareMemory(ctx context.Context, core io.ReaderAt, pieces []piece, memory memoryReader,
+	same func(addr uint64, want, got []byte) bool) (*memoryComparison, error) {
 	var chunks []piece
 	for _, p := range pieces {
 		for p.size() > compareChunk {
@@ -109,7 +115,7 @@ func compareMemory(ctx context.Context, core io.ReaderAt, pieces []piece, memory
 		}
 		chunks = append(chunks, p)
 	}
-	c := &comparer{core: core, memory: memory, chunks: chunks}
+	c := &comparer{core: core, memory: memory, chunks: chunks, same: same}
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(chunks)) {
 		workers.Go(func() { c.work(ctx) })
@@ -130,6 +136,7 @@ type comparer struct {
 	core   io.ReaderAt
 	memory memoryReader
 	chunks []piece
+	same   func(addr uint64, want, got []byte) bool
 	next   atomic.Int64
 
 	mu     sync.Mutex
@@ -159,7 +166,7 @@ func (c *comparer) work(ctx context.Context) {
 // compare compares one chunk. What cannot be read is skipped by the page.
 func (c *comparer) compare(p piece, want, got []byte) {
 	const page = 4096
-	part := memoryComparison{}
+	part := memoryComparison{same: c.same}
 	for at := 0; at < len(want); {
 		n, err := c.memory.ReadMemory(evidence.Addr(p.start+uint64(at)), got[at:])
 		part.add(p.start+uint64(at), want[at:at+n], got[at:at+n])
@@ -202,6 +209,10 @@ func (m *memoryComparison) add(addr uint64, want, got []byte) {
 			} else {
 				equal++
 			}
+		}
+		if low, high := at&^7, min((end+7)&^7, len(want)); m.same != nil && addr%8 == 0 && m.same(addr+uint64(low), want[low:high], got[low:high]) {
+			at = firstDifference(want, got, high)
+			continue
 		}
 		shown := min(end, at+shownBytes)
 		m.note(run{span: span{addr + uint64(at), addr + uint64(end)},

@@ -47,7 +47,7 @@ func TestCompareMemory(t *testing.T) {
 	flip(size - 1)                     // the last byte
 	memory.hole = span{start + 2*compareChunk, start + 2*compareChunk + 2*4096}
 
-	got, err := compareMemory(context.Background(), bytes.NewReader(core), []piece{{span{start, start + size}, 0}}, memory)
+	got, err := compareMemory(context.Background(), bytes.NewReader(core), []piece{{span{start, start + size}, 0}}, memory, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestCompareMemory(t *testing.T) {
 
 func TestCompareCutCore(t *testing.T) {
 	memory := &fakeMemory{start: 0x1000, bytes: make([]byte, 4096)}
-	_, err := compareMemory(context.Background(), bytes.NewReader(make([]byte, 100)), []piece{{span{0x1000, 0x2000}, 0}}, memory)
+	_, err := compareMemory(context.Background(), bytes.NewReader(make([]byte, 100)), []piece{{span{0x1000, 0x2000}, 0}}, memory, nil)
 	if err == nil {
 		t.Error("a core that ends early was compared as if it did not")
 	}

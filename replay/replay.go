@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -57,6 +58,7 @@ type EndKind string
 const (
 	EndFailure  EndKind = "failure"  // to the recorded signal
 	EndExit     EndKind = "exit"     // to the recorded end of the process
+	EndExec     EndKind = "exec"     // to where the process executed another program
 	EndLog      EndKind = "log"      // to the last event of a recording that was cut off
 	EndMoment   EndKind = "moment"   // to a Moment, where a Hook ended it
 	EndDiverged EndKind = "diverged" // it left the recorded way
@@ -131,7 +133,7 @@ func (c *controller) prepare() error {
 		return inputf("replay: the recording's core: %w", err)
 	}
 	if c.core == nil && c.opts.Verify {
-		return inputf("replay: %s has no core to compare with", c.rec.Dir)
+		return withoutCore(c.rec)
 	}
 	for i, s := range c.stages {
 		var core *image.Process
@@ -147,6 +149,20 @@ func (c *controller) prepare() error {
 	c.result.Total = last.events
 	c.hooks, err = last.orderHooks(c.opts.Hooks)
 	return err
+}
+
+// withoutCore says why there is nothing to compare with.
+func withoutCore(rec *record.Recording) error {
+	if rec.Manifest.Outcome.Kind != record.OutcomeExec {
+		return inputf("replay: %s has no core to compare with", rec.Dir)
+	}
+	for _, c := range rec.Manifest.Children {
+		if c.Exec && c.PID == rec.Manifest.PID {
+			return inputf("replay: %s ends where the process executed another program, and has no core to compare with; that program's recording is %s",
+				rec.Dir, filepath.Join(rec.Dir, filepath.FromSlash(c.Path)))
+		}
+	}
+	return inputf("replay: %s ends where the process executed another program, and has no core to compare with", rec.Dir)
 }
 
 // stage is the recording that is replayed now.

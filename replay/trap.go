@@ -121,6 +121,8 @@ func (c *controller) finished(t *thread) error {
 		c.end = &end{kind: EndFailure, thread: failing, signal: o.Signal}
 	case record.OutcomeExit, record.OutcomePassed:
 		return c.diverge(t, &DivergenceError{Reason: DiffersEnd})
+	case record.OutcomeExec:
+		c.end = &end{kind: EndExec, thread: t}
 	default:
 		c.end = &end{kind: EndLog, thread: t}
 	}

@@ -346,7 +346,15 @@ func (v *verifier) compareMemory() error {
 	if err != nil {
 		return err
 	}
-	list := mergeExclusions(v.exclusions())
+	excluded := v.exclusions()
+	sites, table := v.sites()
+	var same func(uint64, []byte, []byte) bool
+	if sites != nil {
+		excluded = append(excluded, exclusion{span: table, what: "the order of the agent's allocation sites",
+			why: "which of two threads came first to a new one is no event; the sites are the same"})
+		same = func(addr uint64, want, got []byte) bool { return agentRange(addr) && sites.sameBytes(want, got) }
+	}
+	list := mergeExclusions(excluded)
 	lost := make([]uint64, len(list))
 	var compared, variables []piece
 	for _, p := range pieces {
@@ -358,7 +366,7 @@ func (v *verifier) compareMemory() error {
 		})...)
 	}
 	v.tellExclusions(list, lost)
-	found, err := compareMemory(v.c.ctx, file, compared, v.c)
+	found, err := compareMemory(v.c.ctx, file, compared, v.c, same)
 	if err != nil {
 		return err
 	}
@@ -383,7 +391,7 @@ func (v *verifier) compareMemory() error {
 
 // compareVariables counts what differs in the library's own variables.
 func (v *verifier) compareVariables(file *os.File, variables []piece) error {
-	found, err := compareMemory(v.c.ctx, file, variables, v.c)
+	found, err := compareMemory(v.c.ctx, file, variables, v.c, nil)
 	if err != nil {
 		return err
 	}

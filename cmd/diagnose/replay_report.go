@@ -193,6 +193,8 @@ func (r *replayReport) headline() string {
 		return "reached the recorded failure, " + r.Signal
 	case replay.EndExit:
 		return fmt.Sprintf("reached the recorded end, status %d", r.Status)
+	case replay.EndExec:
+		return "reached the recorded end, where the process executed another program"
 	case replay.EndLog:
 		return "reached the last event; the recording was cut off there"
 	case replay.EndMoment:
