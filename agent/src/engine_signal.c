@@ -108,7 +108,8 @@ struct dg_delivery {
 
 #define DG_SIGNAL_ARGS 9
 
-static void dg_signal_log(const struct dg_delivery *d, const struct dg_rthread *me, const struct dg_ucontext *uc)
+/* The event, to be committed; NULL: nothing is logged any more. */
+static struct dg_event *dg_signal_log(const struct dg_delivery *d, const struct dg_rthread *me, const struct dg_ucontext *uc)
 {
 	struct dg_signal_ranges ranges = { .count = 0 };
 	uint64_t pc = uc->context.registers[DG_REG_RIP], digests[3] = { 0, 0, 0 };
@@ -127,7 +128,7 @@ static void dg_signal_log(const struct dg_delivery *d, const struct dg_rthread *
 			   3 * sizeof(struct dg_payload) + DG_SIGINFO_BYTES + sizeof(d->state) +
 				   ranges.count * sizeof(struct dg_range) + dg_words_room(&ranges));
 	if (!e)
-		return;
+		return NULL;
 	args = dg_event_args(e);
 	args[0] = d->place;
 	args[1] = pc;
@@ -144,7 +145,7 @@ static void dg_signal_log(const struct dg_delivery *d, const struct dg_rthread *
 		dg_event_payload(e, DG_PAYLOAD_RANGES, 0, ranges.range, ranges.count * (uint32_t)sizeof(struct dg_range));
 		dg_words_log(e, &ranges);
 	}
-	dg_event_commit(e);
+	return e;
 }
 
 /* Everything but the place is the log's. */
@@ -187,16 +188,20 @@ static void dg_no_room(struct dg_delivery *d)
 static void dg_deliver(struct dg_rthread *me, struct dg_ucontext *uc, struct dg_delivery *d)
 {
 	struct dg_frame_place place;
+	struct dg_event *e = NULL;
 
 	dg_state_of(&d->state, me, uc, d->place == DG_SIGNAL_FAULT);
 	if (dg_mode == DG_MODE_REPLAY)
 		dg_signal_replay(d, uc);
+	else
+		e = dg_signal_log(d, me, uc);
+	/* This writes to the program's stack already. */
 	if (!dg_frame_find(me, uc->context.registers[DG_REG_RSP], d->action.flags, &place)) {
 		dg_no_room(d);
 		return;
 	}
-	if (dg_mode == DG_MODE_RECORD)
-		dg_signal_log(d, me, uc);
+	if (e)
+		dg_event_commit(e);
 	dg_frame_write(me, &place, uc, d->info, &d->state);
 	dg_frame_enter(uc, &place, d->signal, d->action.handler);
 	me->mask = (d->blocked | d->action.mask | (d->action.flags & SA_NODEFER ? 0 : DG_BIT(d->signal))) & ~DG_NEVER_BLOCKED;
