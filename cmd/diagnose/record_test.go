@@ -752,6 +752,16 @@ func TestRecordDiskFull(t *testing.T) {
 	}
 }
 
+// A program without the library in its environment is not recorded, and ends
+// as it would.
+func TestRecordOfAProgramWithoutTheLibrary(t *testing.T) {
+	cmd := recordCommand(t, "--", "env", "-i", "/bin/sh", "-c", "echo ran; exit 5")
+	status, stdout, stderr := ended(t, cmd)
+	if status.ExitStatus() != 5 || stdout != "ran\n" || !strings.Contains(stderr, "sh was started without DIAGNOSE_RECORD in its environment") {
+		t.Errorf("%v, %q, %s", status, stdout, stderr)
+	}
+}
+
 // noPtrace is a container's rule: ptrace fails with EPERM.
 const noPtrace = `
 #include <errno.h>

@@ -1,0 +1,117 @@
+package record
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func testOrder(t *testing.T, args ...string) *order {
+	t.Helper()
+	library := filepath.Join(t.TempDir(), "lib.so")
+	if err := os.WriteFile(library, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &order{Path: "/bin/prog", Library: Text(library), Output: Text(filepath.Join(t.TempDir(), "out")), Args: Texts(args)}
+}
+
+func TestRunName(t *testing.T) {
+	for _, x := range []struct{ arg, want string }{
+		{"/usr/bin/ls", "ls"}, {"-bash", "bash"}, {"a b\x1b[2J", "a_b__2J"}, {"..", "program"}, {"g++-12", "g++-12"},
+		{strings.Repeat("x", 300), strings.Repeat("x", 64)}, {"", "prog"},
+	} {
+		if got := runName([]string{x.arg}, "/bin/prog"); got != x.want {
+			t.Errorf("%q is called %q, want %q", x.arg, got, x.want)
+		}
+	}
+}
+
+// Two runs at a time, numbers that are taken, and names that look alike.
+func TestRunDirectories(t *testing.T) {
+	o := testOrder(t, "prog")
+	for _, name := range []string{"prog-0007-passed", ".prog-0012-running", "prog-x-0099-passed", "prog-0050", "other-0100-passed"} {
+		if err := os.MkdirAll(filepath.Join(string(o.Output), name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, err := newRun(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := newRun(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.number != 13 || second.number != 14 {
+		t.Errorf("numbers %d, %d, want 13, 14", first.number, second.number)
+	}
+	// The name is taken: the recording gets another number, and nothing is lost.
+	taken := filepath.Join(string(o.Output), "prog-0013-SIGABRT")
+	if err := os.Mkdir(taken, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	first.note(&Outcome{Kind: OutcomeSignal, Signal: int(unix.SIGABRT)}, 1, true)
+	if err := first.settle(); err != nil || filepath.Base(first.dir) != "prog-0015-SIGABRT" {
+		t.Errorf("%s, %v", first.dir, err)
+	}
+	if _, err := os.Stat(taken); err != nil {
+		t.Error(err)
+	}
+	if err := second.settle(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(second.dir); !os.IsNotExist(err) {
+		t.Errorf("a run that passed left %s: %v", second.dir, err)
+	}
+}
+
+func TestRunNote(t *testing.T) {
+	signal := func(s unix.Signal) *Outcome { return &Outcome{Kind: OutcomeSignal, Signal: int(s)} }
+	for _, x := range []struct {
+		name        string
+		child, main *Outcome
+		want        string
+	}{
+		{"passed", nil, &Outcome{Kind: OutcomePassed}, ""},
+		{"status", nil, &Outcome{Kind: OutcomeExit, Status: 3}, "exit-3"},
+		{"signal", nil, signal(unix.SIGTERM), "SIGTERM"},
+		{"real-time signal", nil, signal(40), "signal-40"},
+		{"heap", nil, &Outcome{Kind: OutcomePassed, Evidence: "1 corruption"}, "heap"},
+		{"child's crash", signal(unix.SIGBUS), &Outcome{Kind: OutcomePassed}, "child-SIGBUS"},
+		{"child's status", &Outcome{Kind: OutcomeExit, Status: 1}, &Outcome{Kind: OutcomePassed}, ""},
+		{"killed child", signal(unix.SIGTERM), &Outcome{Kind: OutcomePassed}, ""},
+		{"child's heap", &Outcome{Kind: OutcomePassed, Evidence: "1"}, &Outcome{Kind: OutcomePassed}, "child-heap"},
+		{"both", signal(unix.SIGBUS), &Outcome{Kind: OutcomeExit, Status: 1}, "exit-1"},
+	} {
+		r := &run{}
+		if x.child != nil {
+			r.note(x.child, 2, false)
+		}
+		r.note(x.main, 1, true)
+		if r.failure != x.want {
+			t.Errorf("%s: called %q, want %q", x.name, r.failure, x.want)
+		}
+	}
+}
+
+func TestParseMapping(t *testing.T) {
+	m, err := parseMapping(`7f00-8f00 r-xp 00001000 fd:01 4711                       /tmp/a b\012c (deleted)`)
+	if err != nil || m.Start != 0x7f00 || m.End != 0x8f00 || m.Offset != 0x1000 || m.Permissions != "r-xp" || m.Path != "/tmp/a b\nc (deleted)" ||
+		m.File == nil || m.File.Inode != 4711 || m.File.Device != unix.Mkdev(0xfd, 1) {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if m, err := parseMapping("7f00-8f00 rw-p 00000000 00:00 0 "); err != nil || m.Path != "" || m.File != nil {
+		t.Errorf("%+v, %v", m, err)
+	}
+	for _, line := range []string{"", "7f00 rw-p 0 0:0 0", "7f00-8f00 rw 0 0:0 0", "7f00-8f00 rw-p x 0:0 0", "7f00-8f00 rw-p 0 00 0", "7f00-8f00 rw-p 0 0:0 -1"} {
+		if m, err := parseMapping(line); err == nil {
+			t.Errorf("%q is %+v", line, m)
+		}
+	}
+	if maps, err := readMappings(os.Getpid()); err != nil || len(maps) < 5 {
+		t.Errorf("%d mappings, %v", len(maps), err)
+	}
+}
