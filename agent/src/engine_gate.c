@@ -19,7 +19,7 @@ struct dg_gate {
 	uint32_t depth;
 };
 
-#define DG_GATE_PATIENCE 50000000l /* ns */
+#define DG_GATE_PATIENCE 1 /* second: a busy machine's holder is late, not stuck */
 #define DG_GATE_SPINS 100
 
 static bool dg_gate_spin(struct dg_gate *g)
@@ -39,7 +39,7 @@ static bool dg_gate_spin(struct dg_gate *g)
 /* False if its holder keeps it too long: it may wait for this very thread. */
 static bool dg_gate_wait(struct dg_gate *g, bool patient)
 {
-	struct timespec some = { 0, DG_GATE_PATIENCE };
+	struct timespec some = { DG_GATE_PATIENCE, 0 };
 
 	while (__atomic_exchange_n(&g->word, 2, __ATOMIC_ACQUIRE))
 		if (dg_sys4(SYS_futex, &g->word, FUTEX_WAIT_PRIVATE, 2, patient ? NULL : &some) == -ETIMEDOUT)

@@ -106,3 +106,18 @@ static void dg_stack_strip(const struct dg_rthread *me, uint64_t sp)
 	if (low < high)
 		dg_sys3(SYS_madvise, low, high - low, MADV_DONTNEED);
 }
+
+#define DG_MAIN_PAGES 2048u
+
+/* The main thread's, whose mapping ends where the kernel let it grow to. */
+static void dg_stack_strip_main(uint64_t sp)
+{
+	uint64_t end = sp - DG_RED_ZONE_BYTES, at = end & ~DG_PAGE_MASK;
+
+	memset((void *)at, 0, end - at);
+	for (uint32_t i = 0; i < DG_MAIN_PAGES; i++) {
+		at -= DG_PAGE_BYTES;
+		if (dg_sys3(SYS_madvise, at, DG_PAGE_BYTES, MADV_DONTNEED))
+			return;
+	}
+}
