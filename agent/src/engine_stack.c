@@ -109,11 +109,14 @@ static void dg_stack_strip(const struct dg_rthread *me, uint64_t sp)
 
 #define DG_MAIN_PAGES 2048u
 
-/* The main thread's, whose mapping ends where the kernel let it grow to. */
-static void dg_stack_strip_main(uint64_t sp)
+/* The main thread's, whose mapping ends where the kernel let it grow to. It may
+ * stand on a coroutine's, below which other memory lies. */
+static void dg_stack_strip_main(const struct dg_rthread *me, uint64_t sp)
 {
 	uint64_t end = sp - DG_RED_ZONE_BYTES, at = end & ~DG_PAGE_MASK;
 
+	if (me->stack_high - sp > DG_MAIN_PAGES * DG_PAGE_BYTES)
+		return;
 	memset((void *)at, 0, end - at);
 	for (uint32_t i = 0; i < DG_MAIN_PAGES; i++) {
 		at -= DG_PAGE_BYTES;

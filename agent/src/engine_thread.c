@@ -408,7 +408,7 @@ static void dg_thread_exit(struct dg_frame *f, uint64_t site)
 	if (dg_fact(me)->stack.count)
 		dg_stack_strip(me, f->rsp);
 	else if (me->index == 1)
-		dg_stack_strip_main(f->rsp);
+		dg_stack_strip_main(me, f->rsp);
 	dg_thread_ends(site);
 	dg_signal_thread_end(me);
 	/* One that glibc waits for by itself, as its word says. */
