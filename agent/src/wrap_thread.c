@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <threads.h>
 #include <time.h>
+#include <unistd.h>
 
 #define DG_SIGCANCEL 32 /* glibc's, reserved by it */
 
@@ -240,6 +241,29 @@ DG_EXPORT int thrd_detach(thrd_t thread)
 
 /* ---- cancellation ---- */
 
+static void dg_cancelled(int signal)
+{
+	(void)signal;
+	DG_CALL(pthread_cancel)(pthread_self());
+}
+
+/* glibc's handler believes that the thread allows it, for its pthread_cancel
+ * looked. Its own restorer and flags go with ours. */
+static void dg_cancel_handle(void)
+{
+	struct {
+		void *handler;
+		unsigned long flags;
+		void *restorer;
+		unsigned long mask;
+	} action;
+
+	if (syscall(SYS_rt_sigaction, DG_SIGCANCEL, NULL, &action, sizeof(action.mask)))
+		return;
+	action.handler = (void *)(uintptr_t)dg_cancelled;
+	syscall(SYS_rt_sigaction, DG_SIGCANCEL, &action, NULL, sizeof(action.mask));
+}
+
 /* glibc's pthread_cancel marks the thread's control block, which the thread
  * looks at whenever it likes; its handler of SIGCANCEL does the same, in the
  * thread. The handler is installed by the first call, whatever thread that is
@@ -254,6 +278,7 @@ static void dg_cancel_prepare(void)
 		prepared = true;
 		*(uint32_t *)(nobody + dg_tid_field) = 1;
 		DG_CALL(pthread_cancel)((pthread_t)nobody);
+		dg_cancel_handle();
 	}
 	dg_engine(DG_OP_ORDER_END, DG_FAMILY_CANCEL, 0, 0, 0, 0);
 }
