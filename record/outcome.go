@@ -133,8 +133,12 @@ func (t *tracer) close(r *recording, o Outcome, usage syscall.Rusage) {
 	m.Times.Ended = &now
 	m.Times.UserNS, m.Times.SystemNS = usage.Utime.Nano(), usage.Stime.Nano()
 	m.Sizes = Sizes{Log: r.size(LogName), Data: r.size(DataName), Core: r.size(CoreName)}
+	if !r.cut && m.Sizes.Log <= agent.ExtentSize {
+		r.cut = true
+		r.limit("disk", "nothing was recorded: the library could not write the log")
+	}
 	if r.cut {
-		m.Outcome = Outcome{Kind: OutcomeCut, Text: "there was no more room; " + o.ending()}
+		m.Outcome = Outcome{Kind: OutcomeCut, Text: "not all was recorded; " + o.ending()}
 	}
 	r.closed = true
 	r.memory.Close()
