@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"diagnose/record"
+)
+
+// replayable records a shell that ends with status 3.
+func replayable(t *testing.T) string {
+	t.Helper()
+	cmd := recordCommand(t, "--output", "recordings", "--", "/bin/sh", "-c", "echo said; exit 3")
+	cmd.Run() // its status is the program's
+	names := recordings(t, cmd)
+	if len(names) != 1 {
+		t.Fatalf("recordings %q, want one", names)
+	}
+	return filepath.Join(cmd.Dir, "recordings", names[0])
+}
+
+func TestReplay(t *testing.T) {
+	dir := replayable(t)
+	got := diagnose(t, nil, "replay", dir, "--verify", "--echo", "--format", "json")
+	if got.status != 0 {
+		t.Fatalf("status %d\n%s%s", got.status, got.stdout, got.stderr)
+	}
+	var report replayReport
+	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil {
+		t.Fatal(err)
+	}
+	if !report.Reached || report.Identical == nil || !*report.Identical || report.End != "exit" || report.Status != 3 ||
+		report.Events == 0 || report.Events != report.Total || report.Comparison.Bytes == 0 {
+		t.Errorf("%s", got.stdout)
+	}
+	if !strings.Contains(got.stderr, "said\n") {
+		t.Errorf("--echo shows %q", got.stderr)
+	}
+	got = diagnose(t, nil, "replay", dir)
+	if got.status != 0 || got.stderr != "" || !strings.Contains(got.stdout, "reached the recorded end, status 3") {
+		t.Errorf("status %d\n%s%s", got.status, got.stdout, got.stderr)
+	}
+	got = diagnose(t, nil, "replay", dir, "--until", "1:2")
+	if got.status != 0 || !strings.Contains(got.stdout, "stopped at the moment") || !strings.Contains(got.stdout, "moment     1:2:0x") {
+		t.Errorf("--until: status %d\n%s%s", got.status, got.stdout, got.stderr)
+	}
+}
+
+func TestReplayRefuses(t *testing.T) {
+	dir := replayable(t)
+	for _, c := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{}, exitUsage, "one recording"},
+		{[]string{dir, "--until", "x"}, exitUsage, "no moment"},
+		{[]string{dir, "--until", "1:1", "--verify"}, exitUsage, "exclude"},
+		{[]string{dir, "--format", "sarif"}, exitUsage, "text or json"},
+		{[]string{dir, "--until", "9:1"}, exitInput, "no moment 9:1"},
+		{[]string{filepath.Dir(dir)}, exitInput, dir},
+		{[]string{"/nowhere"}, exitInput, "/nowhere"},
+	} {
+		got := diagnose(t, nil, append([]string{"replay"}, c.args...)...)
+		if got.status != c.status || !strings.Contains(got.stderr, c.says) {
+			t.Errorf("%q: status %d, want %d, and %q in %q", c.args, got.status, c.status, c.says, got.stderr)
+		}
+	}
+}
+
+// TestReplayDiverged makes a read of a write in the log.
+func TestReplayDiverged(t *testing.T) {
+	dir := replayable(t)
+	rec, err := record.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	changed := int64(0)
+	for e, err := range rec.Log.Ordered() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == record.KindSyscall && record.SyscallName(e.Object) == "write" {
+			changed = e.Offset
+		}
+	}
+	if changed == 0 {
+		t.Fatal("the recording has no write")
+	}
+	f, err := os.OpenFile(filepath.Join(dir, record.LogName), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const object = 16 // offsetof(struct dg_event, object)
+	if _, err := f.WriteAt([]byte{0}, changed+object); err != nil {
+		t.Fatal(err)
+	}
+	got := diagnose(t, nil, "replay", dir)
+	if got.status != exitNotReplayed || !strings.Contains(got.stdout, "the recording has read(") || !strings.Contains(got.stdout, "the replay came to write(") {
+		t.Errorf("status %d\n%s%s", got.status, got.stdout, got.stderr)
+	}
+}
