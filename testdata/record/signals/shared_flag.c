@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/time.h>
 #include <time.h>
+#include <unistd.h>
 
 static int value;
 static int *volatile item;
@@ -48,11 +49,11 @@ int main(void)
 		return 1;
 	setitimer(ITIMER_REAL, &real, NULL);
 	while (!failed) {
-		work++;
 		if (!pending) {
 			item = &value;
 			pending = 1;
 		}
+		pause();
 	}
 	abort();
 }
