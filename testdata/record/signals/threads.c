@@ -4,6 +4,7 @@
 // EVENTS: signal 12
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <unistd.h>
@@ -23,9 +24,11 @@ static void on_user(int signal)
 static void *compute(void *arg)
 {
 	(void)arg;
-	while (handled[0] < 10)
-		for (int i = 0; i < 1000; i++)
+	while (handled[0] < 10) {
+		for (int i = 0; i < 20000; i++)
 			work += (unsigned long)i * 0x9e3779b97f4a7c15ul;
+		sched_yield();
+	}
 	return NULL;
 }
 
