@@ -74,7 +74,8 @@ static struct dg_range dg_live_stack(const struct dg_rthread *me, uint64_t sp)
 	if (me->alt_size && sp >= me->alt_low && sp - me->alt_low < me->alt_size)
 		high = me->alt_low + me->alt_size;
 	else if (sp >= dg_stack_low(me) && sp < me->stack_high)
-		high = me->stack_high;
+		/* Other threads write to the control block, which lies at its end. */
+		high = me->thread_pointer > sp && me->thread_pointer < me->stack_high ? me->thread_pointer : me->stack_high;
 	else
 		high = (sp & ~(DG_PAGE_SIZE - 1)) + DG_PAGE_SIZE;
 	if (high - low > DG_STACK_DIGESTED)
