@@ -286,6 +286,8 @@ type RawControl struct {
 	LogPath     [1024]byte `c:"log_path"`
 	DataPath    [1024]byte `c:"data_path"`
 	LogLimit    uint64     `c:"log_limit"`
+	Lazy        uint32
+	Reserved2   uint32
 }
 
 // RawReplayHeader is struct dg_replay_header.
@@ -353,7 +355,9 @@ type RawRThread struct {
 	Cloning       uint32
 	CloningNr     uint32 `c:"cloning_nr"`
 	Home          uint64
-	Reserved      uint64
+	Holds         uint64
+	Fresh         uint32
+	Behind        uint32
 	Infos         [8][128]uint8
 }
 

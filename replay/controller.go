@@ -77,13 +77,14 @@ const (
 // controller replays one process. But for memory, nothing of it may be used
 // outside of the tracing kernel thread.
 type controller struct {
-	ctx    context.Context
-	opts   Options
-	rec    *record.Recording
-	stages []*stage
-	step   int            // index of the stage that is replayed now
-	core   *image.Process // the recorded end; nil if the recording has none
-	result *Result
+	ctx     context.Context
+	opts    Options
+	attempt *attempt
+	rec     *record.Recording
+	stages  []*stage
+	step    int            // index of the stage that is replayed now
+	core    *image.Process // the recorded end; nil if the recording has none
+	result  *Result
 
 	pid      int
 	memory   *ptrace.Memory

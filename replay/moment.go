@@ -110,5 +110,6 @@ func (c *controller) call(h Hook, t *thread) error {
 		}
 		s.Moment.PC, s.Moment.Count = evidence.Addr(regs.Rip), 1
 	}
+	c.attempt.hooked = true
 	return h.Do(s)
 }

@@ -35,6 +35,12 @@ type Options struct {
 	// threads sleep, and while one computes: 10 seconds, and a minute more than
 	// five times what the recorded process computed in all.
 	Sleeping, Computing time.Duration
+	// Timing says when code between two events of a thread runs. Programs whose
+	// threads look at variables that no event orders (flags, counts) may need
+	// another than others. Empty: what comes to the recorded end; the process may
+	// be run twice for that, and a Timing that is not the usual one is written
+	// into the recording.
+	Timing record.Timing
 	// Image says how the files of the process are found.
 	Image image.Options
 	// Progress, if set, is told now and then how far the replay is.
@@ -75,6 +81,10 @@ type Result struct {
 	Status int
 	// Events is how many were replayed, of Total.
 	Events, Total uint64
+	// Timing is what it was replayed with. Tried is set if none worked, and
+	// this is what came further.
+	Timing record.Timing
+	Tried  []record.Timing
 	// Comparison with the recorded end; nil if none was asked for or the replay
 	// did not come to the end.
 	Comparison *Comparison
@@ -106,17 +116,12 @@ func inputf(format string, args ...any) error {
 //
 // Replays share nothing; several may run at once.
 func Run(ctx context.Context, rec *record.Recording, opts Options) (*Result, error) {
-	started := time.Now()
-	c := &controller{ctx: ctx, opts: opts, rec: rec, threads: map[int]*thread{}, result: &Result{}}
-	defer c.close()
-	if err := c.prepare(); err != nil {
-		return nil, err
+	if opts.Timing == "" {
+		return runAuto(ctx, rec, opts)
 	}
-	c.result.Times.Prepare = time.Since(started)
-	if err := ptrace.OnThread(c.serve); err != nil {
-		return nil, err
-	}
-	return c.result, c.end.failure
+	a := &attempt{timing: opts.Timing}
+	a.run(ctx, rec, opts)
+	return a.result, a.err
 }
 
 // prepare makes what needs no process.
@@ -235,7 +240,7 @@ func (c *controller) finish() error {
 		}
 		r.Times.Verify = time.Since(started)
 	}
-	if c.opts.AtEnd == nil || c.detached {
+	if c.opts.AtEnd == nil || c.detached || c.attempt.provisional && !r.worked() {
 		return nil
 	}
 	s, err := c.stopped(c.end.thread)

@@ -75,7 +75,10 @@ func (c *controller) hello(s *signalStop, forked bool) (answer uint64, err error
 	control.Mode = agent.ModeReplay
 	control.PID, control.Tracer = uint32(stage.rec.Manifest.PID), uint32(os.Getpid())
 	control.ForkAt, control.StopAt = ^uint64(0), ^uint64(0)
-	control.Consumed, control.Echo = 0, 0
+	control.Consumed, control.Echo, control.Lazy = 0, 0, 0
+	if c.attempt.timing == record.TimingLazy {
+		control.Lazy = 1
+	}
 	if c.opts.Echo != nil && c.last() {
 		control.Echo = 1
 	}

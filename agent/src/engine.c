@@ -32,6 +32,7 @@ DG_ASSERT_AT(dg_stub, kind, 32);
 #include "engine_small.c"
 #include "engine_log.c"
 #include "engine_turn.c"
+#include "engine_lazy.c"
 #include "engine_counter.c"
 
 /* The parts, in the order in which they build on each other. An include takes
@@ -60,6 +61,7 @@ typedef void dg_operation(struct dg_frame *);
 
 static dg_operation *const dg_call_table[DG_OPS] = {
 	[DG_OP_START] = dg_op_start,
+	[DG_OP_RELEASED] = dg_op_released,
 	DG_SYNC_OPERATIONS,
 	[DG_OP_ORDER_BEGIN] = dg_op_order_begin,
 	[DG_OP_ORDER_END] = dg_op_order_end,
@@ -86,4 +88,5 @@ void dg_call(struct dg_frame *f)
 	f->rax = 0;
 	if (operation)
 		operation(f);
+	dg_turn_leave();
 }

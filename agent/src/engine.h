@@ -59,6 +59,7 @@ enum dg_op {
 	DG_OP_ORDER_WAIT, DG_OP_ORDER_WAKE, /* recording: for a lock of libc's */
 	DG_OP_OBJECTS,       /* dlopen loaded something */
 	DG_OP_START,         /* the engine's own */
+	DG_OP_RELEASED,      /* replay: a mutex was given back */
 	DG_OPS
 };
 
@@ -107,6 +108,18 @@ __attribute__((noreturn)) static void dg_diverge(enum dg_reason reason, const st
  * before others did something that the log does not order (a futex). Returns when
  * it has the right again; the caller looks and may call again. */
 static void dg_turn_yield(enum dg_kind kind, uint64_t object);
+/* Another thread that waits in dg_turn_yield, each in its turn; 0: none. */
+static uint32_t dg_turn_other(uint32_t me);
+/* engine_lazy.c. For a thread whose event is the next of all (dg_event_await) and
+ * cannot be yet: another runs on to its next event, first of all `whoever` (0:
+ * nobody in particular). False: nobody is left, or this replay is not lazy, where
+ * nobody ever is behind. Events must be taken after that, not before. */
+static bool dg_turn_catch_up(uint32_t whoever);
+static bool dg_turn_owes(uint32_t index); /* was the last to have a mutex, and may have had it more often */
+static uint32_t dg_turn_thread(uint32_t tid); /* who is behind and has this id; 0: nobody */
+static uint32_t dg_turn_comes_to(enum dg_kind kind, uint64_t object); /* who is behind, and will be there next */
+/* The program goes on: every way out of the engine, but for ends. */
+static void dg_turn_leave(void);
 /* Behind a thread's DG_EV_EXIT: gives the right to run away for good, and
  * returns. */
 static void dg_turn_end(void);
@@ -139,6 +152,9 @@ void dg_engine_start(void) DG_HIDDEN; /* the first constructor (-z initfirst); s
  * the program shall see; parent_tid: where the kernel stored the tid, or 0. */
 static long dg_thread_cloning(uint64_t flags, uint64_t tls, uint64_t site);
 static long dg_thread_cloned(long result, uint64_t parent_tid, uint64_t site);
+/* Whether the calling thread is on its way to the clone of a thread that others
+ * know of already. */
+static bool dg_thread_creates(void);
 /* The first entry of a thread, whatever it comes for: dg_me->state is
  * DG_R_STARTING. Writes DG_EV_START; a replay waits here for the first turn. */
 static void dg_thread_start(void);
@@ -161,9 +177,12 @@ void dg_leave(struct dg_frame *f) DG_HIDDEN;
  * call is made once more. */
 static bool dg_interrupted(void);
 static void dg_again(struct dg_frame *f);
-/* Replay: at the end of dg_event_take. What comes next for this thread may be a
+/* Replay: at the end of dg_event_take; if the thread waits before it goes on, at
+ * the end of that, too. What comes next for this thread may be a
  * signal: then dg_leave has one to deliver, or the controller is asked to place it. */
 static void dg_signal_upcoming(void);
+/* Replay: whether the controller places a signal before the thread's next event. */
+static bool dg_signal_comes(void);
 /* Once, in the main thread, before anything else of the process runs. */
 static void dg_signal_start(struct dg_rthread *me);
 /* In every other thread, before its first event: the kernel's signal frames go to

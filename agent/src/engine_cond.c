@@ -69,8 +69,11 @@ static bool dg_cond_replay(struct dg_cond_wait *w, uint64_t how)
 
 	if (w->step == DG_COND_HOLDS) {
 		dg_cond_sequence(w->cond);
+		dg_turn_released(w->mutex);
 		dg_cond_release(w);
 	}
+	if (!w->nested)
+		dg_mutex_await(DG_EV_COND, w->cond, w->mutex);
 	e = dg_sync_read(DG_EV_COND, w->cond, w->site, how);
 	w->result = (int32_t)e->result;
 	if (e->flags & DG_EVENT_INTERRUPTED) {
@@ -80,6 +83,8 @@ static bool dg_cond_replay(struct dg_cond_wait *w, uint64_t how)
 	if (!w->nested)
 		dg_mutex_acquired(w->mutex, e);
 	dg_cond_has_again(w);
+	if (!w->nested)
+		dg_turn_holds(w->mutex);
 	return false;
 }
 

@@ -348,6 +348,9 @@ static void dg_exit_group(const struct dg_call *c)
 		}
 	} else {
 		logged = dg_event_await(DG_EV_END, 0);
+		/* What others had still to do, they do now or never. */
+		while (dg_turn_catch_up(0))
+			;
 		dg_event_take(logged, DG_EV_END, 0, c->site, NULL, 0);
 		if (logged->result != (int64_t)c->args[0])
 			dg_diverge(DG_DIFFERS_ARGUMENT, logged, 0, (uint64_t)logged->result, c->args[0]);

@@ -122,7 +122,7 @@ static void dg_futex_wait(const struct dg_call *c)
 	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == dg_futex_expected(c)) {
 		const struct dg_event *e = dg_event_peek();
 
-		if (e && e->flags & DG_EVENT_SOFT && dg_turn_next() == dg_me->index)
+		if (e && e->flags & DG_EVENT_SOFT && dg_turn_next() == dg_me->index && !dg_turn_behind())
 			dg_event_soft(dg_me, e);
 		else
 			dg_turn_yield(DG_EV_SYSCALL, (uint64_t)c->nr);

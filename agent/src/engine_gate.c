@@ -60,6 +60,13 @@ static bool dg_gate_take(struct dg_gate *g, bool patient)
 	return true;
 }
 
+/* In a replay, before the event is taken. */
+static void dg_gate_await(const struct dg_gate *g)
+{
+	while (g->owner && g->owner != dg_me->index && dg_turn_catch_up(g->owner))
+		;
+}
+
 /* In a replay nobody waits: the log says that it was free. */
 static void dg_gate_retake(struct dg_gate *g, const struct dg_event *logged)
 {

@@ -15,7 +15,15 @@ static int dg_mutex_acquire(struct dg_mutex *m, uint64_t how, const struct dg_un
 	return dg_acquire(dg_mutex_attempt, m, dg_me->tid, until);
 }
 
-/* A replay's: nobody else runs, so it is free or the log is of another program. */
+/* A replay's: until whoever had it last has no more to do with it. */
+static void dg_mutex_await(enum dg_kind kind, const void *object, const struct dg_mutex *m)
+{
+	if (dg_sync_await(kind, object))
+		while ((m->lock || dg_turn_owes(m->last)) && dg_turn_catch_up(m->last))
+			;
+}
+
+/* Nobody else runs, so it is free or the log is of another program. */
 static void dg_mutex_acquired(struct dg_mutex *m, const struct dg_event *e)
 {
 	dg_sync_expect(!m->lock, e, 0, m->owner);
@@ -36,11 +44,13 @@ static void dg_op_mutex_lock(struct dg_frame *f)
 		dg_sync_wrote(f, DG_EV_MUTEX, m, f->rdx, f->rcx, result);
 		return;
 	}
+	dg_mutex_await(DG_EV_MUTEX, m, m);
 	e = dg_sync_did(f, DG_EV_MUTEX, m, f->rdx, f->rcx);
 	if (!e || e->result)
 		return;
 	dg_mutex_acquired(m, e);
 	dg_mutex_own(m, dg_me->tid, dg_me->index);
+	dg_turn_holds(m);
 }
 
 /* As spinning threads are not to be kept off the processor for long by a holder
@@ -71,6 +81,10 @@ static void dg_op_spin(struct dg_frame *f)
 		dg_sync_wrote(f, DG_EV_SPIN, word, f->rdx, f->rcx, result);
 		return;
 	}
+	if (dg_sync_await(DG_EV_SPIN, word))
+		while ((*word & DG_SPIN_TAKEN || dg_turn_owes(dg_spin_last(*word))) &&
+		       dg_turn_catch_up(dg_spin_last(*word)))
+			;
 	e = dg_sync_did(f, DG_EV_SPIN, word, f->rdx, f->rcx);
 	if (e && !e->result)
 		dg_sync_expect(!dg_spin_try(word, dg_me->index), e, 0, *word);

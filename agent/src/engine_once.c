@@ -68,6 +68,9 @@ static void dg_once_replay(struct dg_frame *f, struct dg_once *o, enum dg_kind k
 			dg_turn_yield(kind, (uint64_t)o->word);
 		return;
 	}
+	if (dg_sync_await(kind, o->word))
+		while (*o->word == o->runs && dg_turn_catch_up(0))
+			;
 	e = dg_sync_did(f, kind, o->word, f->rdx, DG_SYNC_INIT);
 	if (!e)
 		return;

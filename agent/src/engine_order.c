@@ -22,6 +22,8 @@ static void dg_op_order_begin(struct dg_frame *f)
 		dg_event_plain(DG_EV_ORDER, f->rsi, f->r8, taken, NULL, 0);
 	} else {
 		logged = dg_event_await(DG_EV_ORDER, f->rsi);
+		if (f->rdx && logged->result)
+			dg_gate_await(gate);
 		dg_event_take(logged, DG_EV_ORDER, f->rsi, f->r8, NULL, 0);
 		taken = f->rdx && logged->result;
 		if (taken)
@@ -135,6 +137,8 @@ static bool dg_heap_replayed(uint32_t *word, uint32_t tid, uint64_t level)
 {
 	const struct dg_event *logged = dg_event_await(DG_EV_HEAP, level);
 
+	while (logged->result && *word && dg_turn_catch_up(dg_turn_thread(*word & ~DG_HEAP_WAITERS)))
+		;
 	dg_event_take(logged, DG_EV_HEAP, level, 0, NULL, 0);
 	if (!logged->result)
 		return false;

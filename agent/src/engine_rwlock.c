@@ -73,6 +73,9 @@ static void dg_op_rwlock(struct dg_frame *f)
 		dg_sync_wrote(f, DG_EV_RWLOCK, l, f->rdx, f->rcx, result);
 		return;
 	}
+	if (dg_sync_await(DG_EV_RWLOCK, l))
+		while (l->readers & (dg_rw_reads(f->rcx) ? DG_RW_WRITER : UINT32_MAX) && dg_turn_catch_up(dg_turn_thread(l->writer)))
+			;
 	e = dg_sync_did(f, DG_EV_RWLOCK, l, f->rdx, f->rcx);
 	if (!e || e->result)
 		return;

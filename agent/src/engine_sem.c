@@ -43,6 +43,9 @@ static void dg_op_sem(struct dg_frame *f)
 		}
 		dg_sync_wrote(f, DG_EV_SEM, s, f->rdx, f->rcx, result);
 	} else {
+		if (dg_sync_await(DG_EV_SEM, s))
+			while (!s->value && dg_turn_catch_up(0))
+				;
 		e = dg_sync_did(f, DG_EV_SEM, s, f->rdx, f->rcx);
 		if (e && !e->result)
 			dg_sync_expect(!dg_sem_attempt(s, dg_me->tid, &word, &value), e, 1, 0);
@@ -110,6 +113,9 @@ static void dg_barrier_replay(struct dg_frame *f, struct dg_barrier_wait *w)
 		w->round = b->round = b->round ? b->round : 1;
 		w->arrived = 1;
 	}
+	if (dg_event_await(DG_EV_BARRIER, (uint64_t)b)->result)
+		while (b->in < b->count && dg_turn_catch_up(dg_turn_comes_to(DG_EV_BARRIER, (uint64_t)b)))
+			;
 	e = dg_sync_did(f, DG_EV_BARRIER, b, w->site, DG_SYNC_WAIT);
 	if (!e || !e->result)
 		return;

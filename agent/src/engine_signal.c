@@ -318,6 +318,7 @@ static void dg_on_signal(int signal, uint8_t *info, struct dg_ucontext *uc)
 	d.blocked = me->mask;
 	me->inside = (uint64_t)&frame;
 	dg_deliver(me, uc, &d);
+	dg_turn_leave();
 	me->inside = 0;
 }
 
@@ -387,6 +388,7 @@ static void dg_context_of(struct dg_ucontext *uc, const struct dg_frame *f, uint
  * pending comes when the context's own mask counts, in the program. */
 __attribute__((noreturn)) static void dg_leave_to(struct dg_rthread *me, struct dg_ucontext *uc)
 {
+	dg_turn_leave();
 	uc->stack_low = (uint64_t)me + DG_SIGNAL_STACK_AT;
 	uc->stack_size = DG_SIGNAL_STACK;
 	uc->stack_flags = 0;
@@ -493,9 +495,9 @@ static void dg_again(struct dg_frame *f)
 	f->rsp = f->again_rsp;
 }
 
-/* After an event was taken. A futex call that a replay may not have is no
- * place: what comes behind it is looked for at once. */
-static void dg_signal_upcoming(void)
+/* The thread's next event, if that is a signal. A futex call that a replay may not
+ * have is no place: what comes behind it is looked for at once. */
+static const struct dg_event *dg_signal_next(void)
 {
 	struct dg_rthread *me = dg_me;
 	const struct dg_event *e = dg_event_peek();
@@ -503,13 +505,28 @@ static void dg_signal_upcoming(void)
 	while (e && (e->flags & DG_EVENT_SOFT) && (uint64_t)e + e->length < me->next_end) {
 		e = (const struct dg_event *)((uint64_t)e + e->length);
 		if (!dg_event_sound(e, me->next_end))
-			return;
+			return NULL;
 	}
-	if (!e || e->kind != DG_EV_SIGNAL || e->args < DG_SIGNAL_ARGS)
+	return e && e->kind == DG_EV_SIGNAL && e->args >= DG_SIGNAL_ARGS ? e : NULL;
+}
+
+static bool dg_signal_comes(void)
+{
+	const struct dg_event *e = dg_signal_next();
+
+	return e && dg_logged_args(e)[0] == DG_SIGNAL_ASYNC;
+}
+
+static void dg_signal_upcoming(void)
+{
+	struct dg_rthread *me = dg_me;
+	const struct dg_event *e = dg_signal_next();
+
+	if (!e)
 		return;
 	if (dg_logged_args(e)[0] == DG_SIGNAL_EVENT)
 		me->pending = (const uint8_t *)e == (const uint8_t *)me->next;
-	else if (dg_logged_args(e)[0] == DG_SIGNAL_ASYNC)
+	else if (dg_logged_args(e)[0] == DG_SIGNAL_ASYNC && !me->fresh)
 		dg_trap(DG_TRAP_ARM, me->index, (uint64_t)e);
 }
 

@@ -80,6 +80,15 @@ static const struct dg_event *dg_sync_read(enum dg_kind kind, const void *object
 	return e;
 }
 
+/* A replay's: whether the thread's next event, whose turn it is now, takes the
+ * variable. Then what others have to do with it before is done before. */
+static bool dg_sync_await(enum dg_kind kind, const void *object)
+{
+	const struct dg_event *e = dg_event_await(kind, (uint64_t)object);
+
+	return e->kind == kind && e->object == (uint64_t)object && !e->result && !(e->flags & DG_EVENT_INTERRUPTED);
+}
+
 /* The end of an operation that may block. True: the call is made again after the
  * signal's handler. */
 static bool dg_sync_wrote(struct dg_frame *f, enum dg_kind kind, const void *object, uint64_t site, uint64_t how, int result)
@@ -136,6 +145,13 @@ static void dg_real_write(enum dg_kind kind, const void *object, uint64_t site, 
 	dg_event_commit(e);
 }
 
+static void dg_mutex_real_await(const struct dg_mutex *m)
+{
+	if (dg_sync_await(DG_EV_MUTEX, m) && m->owner != dg_me->tid)
+		while (m->lock && dg_turn_catch_up(dg_turn_thread(m->owner)))
+			;
+}
+
 /* Arguments: the kind, the object, the site, the real function's result, and how
  * many bytes of the object a replay is to have as they are now, as it does not
  * call the real function. */
@@ -150,6 +166,8 @@ static void dg_op_real(struct dg_frame *f)
 		f->rax = f->r8;
 		return;
 	}
+	if (kind == DG_EV_MUTEX)
+		dg_mutex_real_await(object);
 	e = dg_sync_read(kind, object, f->rcx, DG_SYNC_REAL);
 	dg_payload_write(e);
 	f->rax = (uint64_t)e->result;

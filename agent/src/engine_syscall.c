@@ -183,6 +183,7 @@ void dg_system_call(struct dg_frame *f)
 		dg_call_record(f, &c);
 	else
 		dg_call_rare(f, &c);
+	dg_turn_leave();
 	f->rcx = f->rip;
 	f->r11 = f->rflags;
 }

@@ -63,6 +63,11 @@ static void dg_gates_open(void)
 		dg_gate_open(&dg_families[__builtin_ctz(gates)]);
 }
 
+static bool dg_thread_creates(void)
+{
+	return dg_fact(dg_me)->creating && !dg_fact(dg_me)->cloned;
+}
+
 /* ---- threads that ended ---- */
 
 static void dg_reap_add(uint32_t index)
@@ -180,10 +185,15 @@ static const struct dg_event *dg_event_plain(enum dg_kind kind, uint64_t object,
 /* The turn in a replay, the lock in a recording. */
 static void dg_threads_enter(enum dg_kind kind, uint64_t object)
 {
-	if (dg_recording())
+	const struct dg_event *logged;
+
+	if (dg_recording()) {
 		dg_gate_take(&dg_threads_gate, true);
-	else
-		dg_gate_retake(&dg_threads_gate, dg_event_await(kind, object));
+		return;
+	}
+	logged = dg_event_await(kind, object);
+	dg_gate_await(&dg_threads_gate);
+	dg_gate_retake(&dg_threads_gate, logged);
 }
 
 static long dg_create(struct dg_creation *c, uint64_t site)

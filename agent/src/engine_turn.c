@@ -3,7 +3,8 @@
  * One thread runs at a time, control.holder. It runs on behind its event until
  * it arrives at its next one; there it gives the right to run to the thread
  * whose event is the next of all, and waits for its own. So a section of code
- * between two events of a thread runs where the recording has its start.
+ * between two events of a thread runs where the recording has its start; or, as
+ * control.lazy says, where it has its end: engine_lazy.c.
  *
  * The image that all this is read from was made of a log that may be damaged or
  * malicious: nothing is read outside of it, and nothing that it says makes a
@@ -20,6 +21,7 @@
 enum { DG_GO_WAIT = 0, DG_GO_RUN = 1, DG_GO_SLEEPS = 2 };
 
 static uint64_t dg_image_size;
+static uint32_t dg_turn_tries; /* of dg_turn_catch_up with those who look for a change, since the last event */
 
 /* ---- divergence ---- */
 
@@ -181,6 +183,9 @@ static const struct dg_event *dg_event_peek(void)
 
 /* ---- the right to run ---- */
 
+static uint32_t dg_turn_behind(void);
+static bool dg_turn_lags_behind(enum dg_kind kind, const uint64_t *args, uint32_t count);
+
 /* The thread of the next event; 0: the log is at its end. */
 static uint32_t dg_turn_next(void)
 {
@@ -249,6 +254,8 @@ static void dg_turn_pass(void)
 
 	if (__atomic_load_n(&c->holder, __ATOMIC_RELAXED) == dg_me->index) {
 		next = dg_turn_next();
+		if (!next)
+			next = dg_turn_behind();
 		if (next) {
 			dg_turn_give(next);
 			return;
@@ -312,6 +319,7 @@ static void dg_event_consume(struct dg_rthread *me, const struct dg_event *e)
 	me->ordinal++;
 	DG_CONTROL->left--;
 	DG_CONTROL->consumed++;
+	dg_turn_tries = 0;
 }
 
 /* So many mutexes may be taken before the next event must come. */
@@ -388,7 +396,9 @@ static void dg_event_take(const struct dg_event *logged, enum dg_kind kind, uint
 	dg_budget_set(me);
 	if (me->index == DG_CONTROL->stop_thread && me->ordinal == DG_CONTROL->stop_at)
 		dg_trap(DG_TRAP_MOMENT, me->index, 0);
-	if (me->next >= me->next_end && kind != DG_EV_EXIT && kind != DG_EV_END)
+	/* Else what the tracer is asked to place, it is asked when the thread goes on. */
+	me->fresh = DG_CONTROL->lazy && dg_turn_lags_behind(kind, args, count);
+	if (!me->fresh && me->next >= me->next_end && kind != DG_EV_EXIT && kind != DG_EV_END)
 		dg_trap(DG_TRAP_LAST, me->index, 0);
 	dg_signal_upcoming();
 }
@@ -418,9 +428,14 @@ static void dg_turn_yield(enum dg_kind kind, uint64_t object)
 		dg_turn_rest();
 	me->yields = 1;
 	next = dg_turn_next();
-	/* All who have events stand at theirs, which come later. */
-	if (next == me->index)
-		next = dg_turn_other(me->index);
+	if (!next || next == me->index) {
+		uint32_t behind = dg_turn_behind();
+
+		if (behind)
+			next = behind;
+		else if (next) /* all who have events stand at theirs, which come later */
+			next = dg_turn_other(me->index);
+	}
 	if (next) {
 		__atomic_store_n(&me->state, DG_R_WAITING, __ATOMIC_SEQ_CST);
 		dg_turn_give(next);

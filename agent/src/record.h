@@ -292,6 +292,8 @@ struct dg_control {
 	char log_path[1024];  /* recording: created by the tracer, opened by the engine. Replay: the image */
 	char data_path[1024];
 	uint64_t log_limit; /* recording: bytes that the log may have; 0: no limit */
+	uint32_t lazy;      /* replay: code between two events runs as late as it may, not as early: engine_turn.c */
+	uint32_t reserved2;
 };
 
 /* What the replay controller makes of a log: per thread its events in a row,
@@ -356,7 +358,10 @@ struct dg_rthread {
 	uint64_t carried;            /* replay: `skipped` of futex events that it passed over */
 	uint32_t cloning, cloning_nr; /* what the stub of a clone is about to make, and by which call: engine_fork.c */
 	uint64_t home;               /* recording: the extent that is used again and again */
-	uint64_t reserved;
+	/* Replay, control.lazy */
+	uint64_t holds; /* address of the mutex behind whose release it gives the right away; 0: none */
+	uint32_t fresh; /* has taken an event, and has not left the engine since */
+	uint32_t behind; /* what comes behind its last event has still to be run */
 	uint8_t infos[8][128]; /* siginfo_t */
 };
 

@@ -367,6 +367,11 @@ static inline uint32_t dg_spin_free_by(uint32_t index)
 	return DG_SPIN_OURS | index << 2;
 }
 
+static inline uint32_t dg_spin_last(uint32_t word)
+{
+	return (word & ~DG_SPIN_MASK) >> 2;
+}
+
 static inline bool dg_spin_is_real(uint32_t word)
 {
 	return (word & DG_SPIN_MASK) != DG_SPIN_OURS;

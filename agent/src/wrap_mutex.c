@@ -16,6 +16,7 @@ _Static_assert(offsetof(struct dg_rthread, budget) == 0, "budget");
 _Static_assert(offsetof(struct dg_rthread, index) == 8, "index");
 _Static_assert(offsetof(struct dg_rthread, tid) == 12, "tid");
 _Static_assert(DG_WAIT_COUNTS == 1 << 14 && DG_WAIT_SHIFT == 3 && offsetof(struct dg_sync_table, waiters) == 0, "slots");
+_Static_assert(DG_OP_RELEASED == 30 && DG_MODE_REPLAY == 2, "of the way into the engine");
 _Static_assert(DG_ENGINE_SYNC == 0x21a080000000, "DG_ENGINE_SYNC");
 
 int dg_mutex_lock_other(struct dg_mutex *m) DG_HIDDEN;
@@ -131,6 +132,8 @@ __asm__(
 	"dg_wake_done:\n"
 	"	ret\n"
 	"dg_wake_low:\n"
+	"	cmpl	$2, dg_mode(%rip)\n"
+	"	je	.Lreleased\n"
 	"	movl	$202, %eax\n" /* futex */
 	"	movl	$129, %esi\n" /* FUTEX_WAKE_PRIVATE */
 	"	movl	%r9d, %edx\n"
@@ -147,6 +150,11 @@ __asm__(
 	"	xorl	%eax, %eax\n"
 	"	jmp	dg_wake_done\n"
 	"dg_wake_high:\n"
+	/* The engine goes on at dg_wake_took. */
+	".Lreleased:\n"
+	"	movq	%rdi, %rsi\n"
+	"	movl	$30, %edi\n"
+	"	jmp	dg_engine\n"
 	"	.cfi_endproc\n"
 	"	.size	pthread_mutex_unlock, .-pthread_mutex_unlock\n"
 	"dg_wake:\n"

@@ -23,8 +23,10 @@ type replayFlags struct {
 	verify, echo, gdb bool
 	until             string
 	wait              time.Duration
-	format            string
+	timing, format    string
 }
+
+const timingAuto = "auto"
 
 func newReplay() *cobra.Command {
 	f := &replayFlags{}
@@ -41,6 +43,12 @@ libraries must still be those that were recorded.
 --verify compares the end with the recorded one, byte by byte: registers,
 stacks, heap and globals of all threads. If the replay leaves the recorded way,
 replay says which event of which thread differed, and how.
+
+Between two of its events a thread's code runs either eagerly, right behind the
+first, or lazily, right before the second. For programs whose threads look at
+variables that nothing orders (a flag that is set, a count of what is done) only
+one of them may lead to the recorded end. Unless --timing names one, both are
+tried, and what worked is written into the recording, for the next time.
 
 A MOMENT is THREAD:EVENT[:PC[:COUNT]]: the thread's number, the number of its
 last event, and there the address PC when it is reached for the COUNT-th time.
@@ -78,6 +86,8 @@ Exit status:
 	flags.DurationVar(&f.wait, "wait", 0, "give up after so much `time` without an event; 10s while all threads sleep and at least 1m while one computes, unless it is set")
 	flags.StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of the result: text, json")
 	complete(c, "format", cobra.FixedCompletions([]string{string(reports.Text), string(reports.JSON)}, cobra.ShellCompDirectiveNoFileComp))
+	flags.StringVar(&f.timing, "timing", timingAuto, "`when` code between two events runs: eager, lazy, or auto for what works")
+	complete(c, "timing", cobra.FixedCompletions([]string{timingAuto, string(record.TimingEager), string(record.TimingLazy)}, cobra.ShellCompDirectiveNoFileComp))
 	complete(c, "until", cobra.NoFileCompletions)
 	complete(c, "wait", cobra.NoFileCompletions)
 	return c
@@ -86,6 +96,11 @@ Exit status:
 func (f *replayFlags) run(c *cobra.Command, dir string) error {
 	if f.format != string(reports.Text) && f.format != string(reports.JSON) {
 		return usagef("--format takes text or json, not %q (see '%s --help')", f.format, c.CommandPath())
+	}
+	switch record.Timing(f.timing) {
+	case timingAuto, record.TimingEager, record.TimingLazy:
+	default:
+		return usagef("--timing takes auto, eager or lazy, not %q (see '%s --help')", f.timing, c.CommandPath())
 	}
 	if f.wait < 0 {
 		return usagef("--wait takes a time such as 30s, not %v", f.wait)
@@ -149,6 +164,9 @@ func openRecording(dir string) (*record.Recording, error) {
 
 func (f *replayFlags) options(ctx context.Context, rec *record.Recording, report *replayReport) (replay.Options, error) {
 	o := replay.Options{Verify: f.verify, Sleeping: f.wait, Computing: f.wait}
+	if f.timing != timingAuto {
+		o.Timing = record.Timing(f.timing)
+	}
 	if f.echo {
 		o.Echo = os.Stderr
 	}

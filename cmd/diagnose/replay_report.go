@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
+	"diagnose/record"
 	"diagnose/replay"
 	"diagnose/reports"
 )
@@ -33,6 +34,8 @@ type replayReport struct {
 	Stack      []string          `json:"stack,omitempty"`
 	Events     uint64            `json:"events"`
 	Total      uint64            `json:"events_recorded"`
+	Timing     record.Timing     `json:"timing"`
+	Tried      []record.Timing   `json:"timings_tried,omitempty"`
 	Comparison *replayComparison `json:"comparison,omitempty"`
 	// Divergence and Stuck say why the replay did not come to its end.
 	Divergence *replayDivergence `json:"divergence,omitempty"`
@@ -99,6 +102,7 @@ func (r *replayReport) fill(result *replay.Result, err error) {
 	r.Version = "1.0"
 	r.End, r.Status, r.Events, r.Total, r.Limits = result.End, result.Status, result.Events, result.Total, result.Limits
 	r.Reached = err == nil
+	r.Timing, r.Tried = result.Timing, result.Tried
 	if result.Signal != 0 {
 		r.Signal = unix.SignalName(unix.Signal(result.Signal))
 	}
@@ -180,6 +184,11 @@ func (r *replayReport) text(b *bytes.Buffer) {
 		line(name, "#%d %s", i, frame)
 	}
 	line("events", "%d of %d", r.Events, r.Total)
+	if len(r.Tried) > 0 {
+		line("timing", "%s, which came further than the other; neither comes to the recorded end", r.Timing)
+	} else {
+		line("timing", "%s", r.Timing)
+	}
 	line("time", "%.2f s to prepare, %.2f s to replay, %.2f s to compare", r.Seconds.Prepare, r.Seconds.Run, r.Seconds.Verify)
 	r.textComparison(line)
 	for _, limit := range r.Limits {

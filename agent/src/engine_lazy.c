@@ -1,0 +1,173 @@
+/* A replay with control.lazy: code between two events of a thread runs as late
+ * as it may, right before the second. Whoever has taken an event gives the right
+ * to run away on leaving the engine (it is behind then) and goes on when its own
+ * next event is the next of all, or when somebody needs what it has not done yet.
+ *
+ * Threads that look at variables which no event orders (a flag, a count of what
+ * is done) find them set and go on, or not set and come to an event at once. So
+ * the look was late between its events more often than early, while whoever sets
+ * the variable under a mutex does so soon behind the event: hence a mutex is
+ * kept no longer than until it is released. */
+#include "engine.h"
+#include "sync.h"
+
+static bool dg_turn_is_behind(uint32_t index)
+{
+	return index && index <= DG_CONTROL->threads && index != dg_me->index && dg_rthread_number(index)->behind &&
+	       dg_rthread_number(index)->state == DG_R_WAITING;
+}
+
+/* The one of them whose next event comes first; 0: nobody. */
+static uint32_t dg_turn_behind(void)
+{
+	uint64_t first = UINT64_MAX;
+	uint32_t found = 0;
+
+	if (!DG_CONTROL->lazy)
+		return 0;
+	for (uint32_t i = 1; i <= DG_CONTROL->threads; i++) {
+		const struct dg_rthread *t = dg_rthread_number(i);
+		uint64_t ticket = UINT64_MAX;
+
+		if (!dg_turn_is_behind(i))
+			continue;
+		if (t->next < t->next_end)
+			ticket = ((const struct dg_event *)t->next)->ticket;
+		if (!found || ticket < first) {
+			found = i;
+			first = ticket;
+		}
+	}
+	return found;
+}
+
+/* The thread with the recorded tid; 0: none. */
+static uint32_t dg_turn_thread(uint32_t tid)
+{
+	for (uint32_t i = 1; tid && i <= DG_CONTROL->threads; i++)
+		if (dg_turn_is_behind(i) && dg_rthread_number(i)->tid == tid)
+			return i;
+	return 0;
+}
+
+/* The thread that is behind and comes to such an event next; 0: none. */
+static uint32_t dg_turn_comes_to(enum dg_kind kind, uint64_t object)
+{
+	for (uint32_t i = 1; i <= DG_CONTROL->threads; i++) {
+		const struct dg_rthread *t = dg_rthread_number(i);
+		const struct dg_event *e;
+
+		if (!dg_turn_is_behind(i) || t->next >= t->next_end)
+			continue;
+		e = (const struct dg_event *)t->next;
+		if (e->kind == kind && e->object == object)
+			return i;
+	}
+	return 0;
+}
+
+/* Whether it took mutexes without an event that are still to be taken: if it was
+ * the last to have one, it had it before whoever has it next. */
+static bool dg_turn_owes(uint32_t index)
+{
+	return DG_CONTROL->lazy && dg_turn_is_behind(index) && dg_rthread_number(index)->budget;
+}
+
+static void dg_turn_lend(struct dg_rthread *me, uint32_t to)
+{
+	__atomic_store_n(&me->state, DG_R_WAITING, __ATOMIC_SEQ_CST);
+	dg_turn_give(to);
+	do
+		dg_turn_wait(me);
+	while (__atomic_load_n(&DG_CONTROL->holder, __ATOMIC_RELAXED) != me->index);
+	__atomic_store_n(&me->state, DG_R_RUNNING, __ATOMIC_RELAXED);
+}
+
+/* For a thread whose event is the next of all, and which finds that it cannot be
+ * yet: somebody else (the first choice: whoever) runs on to his next event. False:
+ * all have done so. */
+static bool dg_turn_catch_up(uint32_t whoever)
+{
+	uint32_t who = dg_turn_is_behind(whoever) ? whoever : dg_turn_behind();
+
+	if (!DG_CONTROL->lazy)
+		return false;
+	if (who)
+		dg_turn_tries = 0;
+	else if (dg_turn_tries++ < 2 * DG_CONTROL->threads)
+		who = dg_turn_other(dg_me->index);
+	if (!who)
+		return false;
+	dg_turn_lend(dg_me, who);
+	return true;
+}
+
+static void dg_turn_lag(struct dg_rthread *me)
+{
+	uint32_t next = dg_turn_next();
+
+	if (!next || next == me->index)
+		return;
+	me->behind = 1;
+	dg_turn_lend(me, next);
+	me->behind = 0;
+}
+
+/* Not behind events of which the wrappers do the rest: they call libc. */
+static bool dg_turn_lags_behind(enum dg_kind kind, const uint64_t *args, uint32_t count)
+{
+	if (kind == DG_EV_ORDER)
+		return false;
+	return kind < DG_EV_MUTEX || kind > DG_EV_GUARD || !count || args[0] != DG_SYNC_REAL;
+}
+
+/* On the way out of the engine. */
+static void dg_turn_leave(void)
+{
+	struct dg_rthread *me = dg_me;
+
+	if (!me || !me->fresh)
+		return;
+	me->fresh = 0;
+	if (!me->holds && !dg_thread_creates())
+		dg_turn_lag(me);
+	if (me->next >= me->next_end)
+		dg_trap(DG_TRAP_LAST, me->index, 0);
+	dg_signal_upcoming();
+}
+
+/* ---- mutexes ---- */
+
+static void dg_turn_holds(struct dg_mutex *m)
+{
+	if (!DG_CONTROL->lazy || dg_me->holds)
+		return;
+	dg_me->holds = (uint64_t)m;
+	++*dg_wait_count(&m->lock); /* so that the release comes to dg_op_released */
+}
+
+static bool dg_turn_released(const struct dg_mutex *m)
+{
+	if (!dg_me->holds || dg_me->holds != (uint64_t)m)
+		return false;
+	dg_me->holds = 0;
+	--*dg_wait_count(&m->lock);
+	return true;
+}
+
+/* wrap_mutex.c: where the wake-up of a release ends, as the kernel leaves it. */
+extern const char dg_wake_took[] DG_HIDDEN;
+
+/* Argument: the word that was released. It is entered by a jump, so that it
+ * leaves no trace on the stack. A place that the controller looks for is not
+ * left for another thread's. */
+static void dg_op_released(struct dg_frame *f)
+{
+	bool held = dg_turn_released((const struct dg_mutex *)f->rsi);
+
+	f->rdi = f->rsi;
+	f->rip = (uint64_t)dg_wake_took;
+	f->rsp -= sizeof(uint64_t);
+	if (held && dg_event_peek() && !dg_signal_comes() && !dg_thread_creates())
+		dg_turn_lag(dg_me);
+}

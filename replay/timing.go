@@ -1,0 +1,101 @@
+package replay
+
+import (
+	"context"
+	"time"
+
+	"diagnose/internal/ptrace"
+	"diagnose/record"
+)
+
+// firstTiming is tried first where nothing is known of a recording.
+const firstTiming = record.TimingEager
+
+func otherTiming(t record.Timing) record.Timing {
+	if t == record.TimingEager {
+		return record.TimingLazy
+	}
+	return record.TimingEager
+}
+
+// attempt is one replay of those that Run makes.
+type attempt struct {
+	timing record.Timing
+	// provisional: if it does not come to the recorded end, another follows, and
+	// AtEnd is not for this one.
+	provisional bool
+	// hooked: a Hook was called.
+	hooked bool
+
+	result *Result
+	err    error
+}
+
+func (a *attempt) run(ctx context.Context, rec *record.Recording, opts Options) {
+	started := time.Now()
+	c := &controller{ctx: ctx, opts: opts, attempt: a, rec: rec, threads: map[int]*thread{}, result: &Result{Timing: a.timing}}
+	defer c.close()
+	if a.err = c.prepare(); a.err != nil {
+		return
+	}
+	c.result.Times.Prepare = time.Since(started)
+	if a.err = ptrace.OnThread(c.serve); a.err != nil {
+		return
+	}
+	a.result, a.err = c.result, c.end.failure
+}
+
+// worked reports whether it came to the recorded end, or to the Moment that was
+// asked for.
+func (r *Result) worked() bool {
+	return r.End != EndDiverged && r.End != EndStuck && (r.Comparison == nil || r.Comparison.Identical())
+}
+
+// further reports whether a replay came further than another, none of which
+// worked.
+func (r *Result) further(than *Result) bool {
+	if r.Events != than.Events || r.Comparison == nil || than.Comparison == nil {
+		return r.Events > than.Events
+	}
+	return r.Comparison.Bytes < than.Comparison.Bytes
+}
+
+// runAuto replays as an earlier replay found to be right, or else in the usual
+// way; and in the other way if that does not come to the recorded end. What
+// does is written down for the next time.
+func runAuto(ctx context.Context, rec *record.Recording, opts Options) (*Result, error) {
+	first, err := rec.Timing()
+	if err != nil {
+		return nil, &InputError{err}
+	}
+	if first == "" {
+		first = firstTiming
+	}
+	a := &attempt{timing: first, provisional: true}
+	if a.run(ctx, rec, opts); a.result == nil || a.result.worked() || a.hooked {
+		return a.result, a.err
+	}
+	b := &attempt{timing: otherTiming(first), provisional: true}
+	if b.run(ctx, rec, opts); b.result == nil {
+		return nil, b.err
+	}
+	if b.result.worked() {
+		if b.result.End != EndMoment {
+			// Where that cannot be written down, it is found out once more.
+			_ = rec.SetTiming(b.timing)
+		}
+		return b.result, b.err
+	}
+	best := b
+	if !b.result.further(a.result) {
+		best = a
+	}
+	if opts.AtEnd != nil && !b.hooked {
+		best = &attempt{timing: best.timing}
+		best.run(ctx, rec, opts)
+	}
+	if best.result != nil {
+		best.result.Tried = []record.Timing{first, b.timing}
+	}
+	return best.result, best.err
+}
