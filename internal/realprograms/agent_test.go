@@ -153,6 +153,10 @@ func witness(t testing.TB) string {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
+	writeTable()
+	if built != "" {
+		os.RemoveAll(built)
+	}
 	if path, err := buildWitness(); err == nil {
 		os.RemoveAll(filepath.Dir(path))
 	}

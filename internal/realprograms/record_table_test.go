@@ -1,0 +1,86 @@
+package realprograms
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"diagnose/record"
+)
+
+// tableRow is a line of the table in docs/recording-identity.md.
+type tableRow struct {
+	name               string
+	processes, threads int
+	events             uint64
+	log                int64 // bytes of events
+	first, others      count // replays of the first recording of the program itself, and of all others
+	reason             string
+	seen               []string
+}
+
+type count struct{ identical, all int }
+
+func (c count) String() string { return fmt.Sprintf("%d of %d", c.identical, c.all) }
+
+func (r *tableRow) describe(t testing.TB, tree []*record.Recording) {
+	t.Helper()
+	r.processes = len(tree)
+	for _, rec := range tree {
+		s, err := rec.Log.Summarize()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.events += s.Events
+		r.threads += len(s.Threads)
+		for _, thread := range s.Threads {
+			r.log += thread.Bytes
+		}
+	}
+}
+
+// note keeps what a replay showed, each kind once.
+func (r *tableRow) note(why string) {
+	why, _, _ = strings.Cut(why, "\n")
+	if len(r.seen) < 5 && !slices.Contains(r.seen, why) {
+		r.seen = append(r.seen, why)
+	}
+}
+
+var table struct {
+	sync.Mutex
+	rows []tableRow
+}
+
+func addRow(r tableRow) {
+	table.Lock()
+	defer table.Unlock()
+	table.rows = append(table.rows, r)
+}
+
+// writeTable prints the table for people, if it was asked for.
+func writeTable() {
+	if os.Getenv("DIAGNOSE_IDENTITY") == "" || len(table.rows) == 0 {
+		return
+	}
+	slices.SortFunc(table.rows, func(a, b tableRow) int { return strings.Compare(a.name, b.name) })
+	var b strings.Builder
+	b.WriteString("| Program | Processes | Threads | Events | Log | Identical | Others identical |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+	for _, r := range table.rows {
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %.1f MB | %v | %v |\n", r.name, r.processes, r.threads, r.events, float64(r.log)/1e6, r.first, r.others)
+	}
+	for _, r := range table.rows {
+		for _, why := range r.seen {
+			fmt.Fprintf(&b, "\n%s: %s", r.name, why)
+		}
+	}
+	if path := os.Getenv("DIAGNOSE_IDENTITY_TABLE"); path != "" {
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err == nil {
+			return
+		}
+	}
+	fmt.Println(b.String())
+}
