@@ -288,6 +288,10 @@ type RawControl struct {
 	LogLimit    uint64     `c:"log_limit"`
 	Lazy        uint32
 	Reserved2   uint32
+	WakeBranch  uint64 `c:"wake_branch"`
+	WakeLow     uint64 `c:"wake_low"`
+	WakeHigh    uint64 `c:"wake_high"`
+	WakeDone    uint64 `c:"wake_done"`
 }
 
 // RawReplayHeader is struct dg_replay_header.

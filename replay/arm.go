@@ -230,7 +230,13 @@ func (b *breakpoints) finalPlace(end *coreThread) *place {
 	n, _ := b.c.core.ReadMemory(evidence.Addr(low), want)
 	want = want[:n]
 	p.known = []words{{low, want}}
-	p.matches = func(*thread) (bool, error) {
+	p.matches = func(t *thread) (bool, error) {
+		// Loops that take a lock come by with equal registers and stack.
+		if r, err := b.c.rthread(t.index); err != nil {
+			return false, err
+		} else if r.BudgetStart-r.Budget != end.raw.BudgetStart-end.raw.Budget {
+			return false, nil
+		}
 		have := make([]byte, len(want))
 		if _, err := b.c.memory.ReadAt(have, int64(low)); err != nil {
 			return false, nil

@@ -206,6 +206,7 @@ static void dg_signal_call(struct dg_frame *f, const struct dg_call *c);
  * few instructions of a lock that a replay does not come to in the same state.
  * registers: a struct sigcontext's. */
 static void dg_sync_settle(uint64_t *registers);
+static void dg_sync_places(struct dg_control *c); /* for whoever looks at a core */
 
 /* ---- engine_syscall.c, engine_patch.c: how a system call comes here ----
  *

@@ -97,6 +97,14 @@ extern const char dg_lock_again[] DG_HIDDEN, dg_lock_exchanged[] DG_HIDDEN, dg_l
 extern const char dg_wake_branch[] DG_HIDDEN, dg_wake_done[] DG_HIDDEN, dg_wake_low[] DG_HIDDEN, dg_wake_made[] DG_HIDDEN,
 	dg_wake_took[] DG_HIDDEN, dg_wake_high[] DG_HIDDEN;
 
+static void dg_sync_places(struct dg_control *c)
+{
+	c->wake_branch = (uint64_t)dg_wake_branch;
+	c->wake_low = (uint64_t)dg_wake_low;
+	c->wake_high = (uint64_t)dg_wake_high;
+	c->wake_done = (uint64_t)dg_wake_done;
+}
+
 #define DG_FLAGS_STATUS 0x8d5ull /* carry, parity, auxiliary, zero, sign, overflow */
 #define DG_FLAG_ZERO 0x40ull
 #define DG_FLAGS_OF_ZERO 0x44ull /* as xor leaves them */

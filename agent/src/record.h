@@ -294,6 +294,9 @@ struct dg_control {
 	uint64_t log_limit; /* recording: bytes that the log may have; 0: no limit */
 	uint32_t lazy;      /* replay: code between two events runs as late as it may, not as early: engine_turn.c */
 	uint32_t reserved2;
+	/* The wake-up behind the release of a mutex (wrap_mutex.c): whether there is one depends on who waits when. A thread
+	 * that ended at wake_branch or in [wake_low, wake_high) is taken as having been at wake_done. */
+	uint64_t wake_branch, wake_low, wake_high, wake_done;
 };
 
 /* What the replay controller makes of a log: per thread its events in a row,
