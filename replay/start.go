@@ -157,6 +157,7 @@ func (c *controller) forked(t *thread) error {
 	}
 	// The parent's end is waited for by its number, and that of the other
 	// threads comes before it (ptrace(2), "Death under ptrace").
+	var held *ptrace.Stop
 	for {
 		stop, err := ptrace.Wait()
 		if err != nil {
@@ -164,14 +165,18 @@ func (c *controller) forked(t *thread) error {
 		}
 		switch {
 		case stop.TID == child:
-			known = &thread{tid: child, stopped: true}
+			held = &stop
 		case stop.TID == parent && stop.Kind == ptrace.Ended:
-			c.threads[child] = known
 			if known == nil {
-				c.threads[child] = &thread{tid: child}
+				known = &thread{tid: child}
+			}
+			c.threads[child] = known
+			if held == nil {
 				return nil
 			}
-			return c.cont(known, 0)
+			// It may be further than its first stop, which can be reported
+			// before its parent's fork is.
+			return c.handle(*held)
 		}
 	}
 }
