@@ -304,7 +304,8 @@ static void dg_turn_take(struct dg_rthread *me)
 {
 	while (DG_CONTROL->holder != me->index || dg_turn_next() != me->index) {
 		__atomic_store_n(&me->state, DG_R_WAITING, __ATOMIC_SEQ_CST);
-		if (DG_CONTROL->holder == me->index)
+		/* It may have been given the right since the loop's condition was looked at. */
+		if (__atomic_load_n(&DG_CONTROL->holder, __ATOMIC_ACQUIRE) == me->index && dg_turn_next() != me->index)
 			dg_turn_pass();
 		dg_turn_wait(me);
 		__atomic_store_n(&me->state, DG_R_RUNNING, __ATOMIC_RELAXED);
