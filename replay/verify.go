@@ -458,7 +458,9 @@ func (v *verifier) exclusions() []exclusion {
 		}
 	}
 	list = append(list, v.deadStacks()...)
-	return append(list, v.endedStacks()...)
+	list = append(list, v.endedStacks()...)
+	list = append(list, v.endedIDs()...)
+	return append(list, v.linkerCount()...)
 }
 
 // ofAgent reports whether a mapping has the library's writable data, where the
@@ -478,7 +480,7 @@ func (v *verifier) deadStacks() []exclusion {
 	for _, i := range sortedKeys(v.recorded) {
 		t := v.recorded[i]
 		low, high := t.raw.StackLow, t.raw.StackHigh
-		if m := v.c.core.MappingAt(t.Registers.SP()); i == 1 && m != nil && m.Path == "[stack]" {
+		if m := v.c.core.MappingAt(evidence.Addr(t.program().Rsp)); i == 1 && m != nil && m.Path == "[stack]" {
 			low, high = uint64(m.Start), uint64(m.End)
 		}
 		sp := t.program().Rsp - redZone

@@ -1,0 +1,83 @@
+package replay
+
+import (
+	"path/filepath"
+	"strings"
+
+	"diagnose/agent"
+)
+
+// endedIDs are the words with the ids of threads that ended. The kernel clears
+// them (set_tid_address(2)) some time after a thread's last event.
+func (v *verifier) endedIDs() []exclusion {
+	const controlBlock = 4096 // more than glibc's struct pthread
+	control, err := decodeAt[agent.RawControl](v.c.core, agent.EngineControl)
+	if err != nil {
+		return nil
+	}
+	var list []exclusion
+	for i := uint32(1); i <= min(control.Threads, agent.RThreads-1); i++ {
+		raw, err := decodeAt[agent.RawRThread](v.c.core, rthreadAddress(i))
+		if err != nil || raw.State != agent.REnded || raw.ThreadPointer == 0 {
+			continue
+		}
+		for at := raw.ThreadPointer; at < raw.ThreadPointer+controlBlock; at += 4 {
+			want, have, ok := v.words(at)
+			if !ok {
+				break
+			}
+			if want == raw.TID && have == 0 || want == 0 && have == raw.TID {
+				list = append(list, exclusion{span: span{at, at + 4}, what: "the ids of threads that ended", why: "the kernel clears them when it gets there"})
+			}
+		}
+	}
+	return list
+}
+
+// linkerCount is the dynamic linker's count of the symbols that it looked up, a
+// statistic (_dl_num_relocations): of threads that call a function for the first
+// time at the same moment each looks it up, and the count, which is no atomic
+// one, may lose some of them. There is no symbol for its place: it is the only
+// word in the linker's variables that differs by so little.
+func (v *verifier) linkerCount() []exclusion {
+	const mostLost = 16
+	var found []exclusion
+	for _, m := range v.c.core.Modules {
+		if !strings.HasPrefix(filepath.Base(m.Path), "ld-linux") || m.Object == nil {
+			continue
+		}
+		global, ok := m.Object.SymbolNamed("_rtld_global")
+		if !ok {
+			continue
+		}
+		start := global.Value + m.Bias
+		for at := start; at+8 <= start+global.Size; at += 8 {
+			want, have, ok := v.words(at)
+			wantHigh, haveHigh, okHigh := v.words(at + 4)
+			if !ok || !okHigh {
+				return nil
+			}
+			if want == have || wantHigh != 0 || haveHigh != 0 {
+				continue
+			}
+			if len(found) > 0 || max(want, have)-min(want, have) > mostLost || min(want, have) == 0 {
+				return nil
+			}
+			found = append(found, exclusion{span: span{at, at + 8}, what: "the dynamic linker's count of look-ups", why: "a statistic that threads write at the same time"})
+		}
+	}
+	return found
+}
+
+// words are the recorded and the replayed word at an address.
+func (v *verifier) words(at uint64) (want, have uint32, ok bool) {
+	w, err := decodeAt[uint32](v.c.core, at)
+	if err != nil {
+		return 0, 0, false
+	}
+	h, err := readStruct[uint32](v.c.memory, at)
+	if err != nil {
+		return 0, 0, false
+	}
+	return *w, *h, true
+}
