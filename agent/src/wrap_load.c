@@ -4,6 +4,7 @@
 #include "wrap_next.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <string.h>
 
@@ -76,4 +77,18 @@ DG_EXPORT int dlclose(void *handle)
 
 	dg_forget_rules();
 	return result;
+}
+
+/* glibc loads the unwinder where the first thread is cancelled or leaves by
+ * pthread_exit. Other threads need the locks that it has meanwhile, and no event
+ * says who had them first. So it is there before there is a second thread. */
+static void dg_load_unwinder(void)
+{
+	static bool loaded;
+	int error = errno;
+
+	if (!loaded)
+		DG_CALL(dlopen)("libgcc_s.so.1", RTLD_NOW);
+	loaded = true;
+	errno = error;
 }

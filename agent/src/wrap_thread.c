@@ -57,6 +57,8 @@ static void *dg_c11_begins(void *index)
 /* ---- creation ---- */
 
 /* What the program's attributes say; *own is a copy to be changed. */
+static void dg_load_unwinder(void); /* wrap_load.c */
+
 static void dg_creation_of(struct dg_creation *c, pthread_attr_t *own)
 {
 	void *low;
@@ -98,6 +100,7 @@ static int dg_create(pthread_t *to, const pthread_attr_t *attr, void *(*begins)(
 		own = *attr; /* what it points at stays the program's */
 	else if ((error = pthread_getattr_default_np(&own)))
 		return error;
+	dg_load_unwinder();
 	dg_creation_of(&c, &own);
 	error = (int)dg_engine(DG_OP_CREATE_BEGIN, (long)&c, site, 0, 0, 0);
 	for (uint64_t i = 0; i < c.reaps; i++)
