@@ -298,6 +298,7 @@ static void dg_clone_before(struct dg_frame *f, struct dg_call *c, const struct 
 		f->rax = (uint64_t)e->result;
 		return;
 	}
+	dg_counter_unless_traced();
 	if (!dg_borrowed_save(f, &k, c->nr))
 		return;
 	me->cloning = DG_CLONING_BORROWER;
@@ -377,6 +378,7 @@ static void dg_execute(struct dg_frame *f, const struct dg_call *c)
 		dg_call_replay(f, c);
 		return;
 	}
+	dg_counter_unless_traced();
 	e = dg_event_begin(DG_EV_EXEC, 0, c->site, 0, DG_PAYLOAD_ROOM(length));
 	if (e) {
 		dg_event_payload(e, DG_PAYLOAD_TEXT, path, (const void *)path, (uint32_t)length);

@@ -19,6 +19,7 @@
 #include "syscall.h"
 
 #include "engine_signal_frame.c"
+#include "engine_alone.c"
 #include "engine_signal_state.c"
 
 #define DG_SIGNALS 64
@@ -73,7 +74,12 @@ static struct dg_action dg_kernel_action(int signal, const struct dg_action *a)
 {
 	struct dg_action k = *a;
 
-	if (a->handler == (uint64_t)SIG_DFL || (a->handler == (uint64_t)SIG_IGN && !(DG_RAISED & DG_BIT(signal))))
+	/* Of a process that records, these come here if its tracer is gone: engine_alone.c. */
+	bool raised = DG_RAISED & DG_BIT(signal);
+
+	if (a->handler == (uint64_t)SIG_DFL && !(raised && DG_CONTROL->mode != DG_MODE_REPLAY))
+		return k;
+	if (a->handler == (uint64_t)SIG_IGN && !raised)
 		return k;
 	k.handler = (uint64_t)dg_on_signal;
 	k.flags = (a->flags & DG_SA_KEPT) | SA_SIGINFO | SA_ONSTACK | DG_SA_RESTORER;
@@ -279,7 +285,11 @@ static void dg_early_signal(const struct dg_rthread *me, int signal, uint8_t *in
 {
 	void (*handler)(int, void *, void *) = (void (*)(int, void *, void *))dg_actions[signal].handler;
 
-	if (!me) {
+	if ((uint64_t)handler == (uint64_t)SIG_DFL) {
+		dg_action_default(signal);
+		if (!dg_is_fault(signal, info))
+			dg_requeue(signal, info);
+	} else if (!me) {
 		if ((uint64_t)handler > (uint64_t)SIG_IGN)
 			handler(signal, info, uc);
 	} else if (dg_is_fault(signal, info)) {
@@ -298,11 +308,19 @@ static void dg_on_signal(int signal, uint8_t *info, struct dg_ucontext *uc)
 	struct dg_frame frame;
 	struct dg_delivery d = { .signal = signal, .info = info, .action = dg_actions[signal] };
 
+	if (dg_is_fault(signal, info) && dg_unanswered(signal, dg_info_word(info, 8), uc->context.registers))
+		return;
 	if (!me || me->state == DG_R_STARTING) {
 		dg_early_signal(me, signal, info, uc);
 		return;
 	}
 	d.place = dg_is_fault(signal, info) ? DG_SIGNAL_FAULT : DG_SIGNAL_ASYNC;
+	/* It ends the process where the thread is, in the engine or not. */
+	if (d.place == DG_SIGNAL_ASYNC && d.action.handler == (uint64_t)SIG_DFL && !(me->mask & DG_BIT(signal))) {
+		dg_action_default(signal);
+		dg_requeue(signal, info);
+		return;
+	}
 	if (dg_in_engine(me, uc->context.registers[DG_REG_RIP])) {
 		if (d.place == DG_SIGNAL_FAULT)
 			dg_action_default(signal);

@@ -351,6 +351,7 @@ static void dg_engine_off(struct dg_control *c)
 	}
 	c->mode = DG_MODE_OFF;
 	c->stopped = DG_LIMIT_DISK;
+	dg_counter_free();
 }
 
 /* What the start has left below the stack pointer says whether it was one of a
