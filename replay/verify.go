@@ -105,7 +105,10 @@ type verifier struct {
 	// the process's.
 	recorded map[uint32]*coreThread
 	replayed map[uint32]*thread
-	maps     mappings
+	// ending are threads that had their last event behind them, and not yet said
+	// so when the core was written.
+	ending []*agent.RawRThread
+	maps   mappings
 }
 
 // coreThread is a thread of a core.
@@ -179,8 +182,11 @@ func (v *verifier) findThreads() error {
 			v.replayed[t.index] = t
 		}
 	}
-	for i := range v.recorded {
-		if v.replayed[i] == nil {
+	for i, want := range v.recorded {
+		if v.replayed[i] == nil && v.wasEnding(want) {
+			v.ending = append(v.ending, want.raw)
+			delete(v.recorded, i)
+		} else if v.replayed[i] == nil {
 			v.note(Difference{Kind: DifferentThread, Thread: i, Where: fmt.Sprintf("thread %d", i), Want: "runs", Have: "is not there"})
 		}
 	}
@@ -496,18 +502,13 @@ func (v *verifier) deadStacks() []exclusion {
 // has them. What the dynamic linker does at the first call of a function, or
 // glibc where a thread waits, leaves different frames there.
 func (v *verifier) endedStacks() []exclusion {
-	control, err := decodeAt[agent.RawControl](v.c.core, agent.EngineControl)
-	if err != nil {
-		return nil
-	}
 	used := map[uint64]bool{}
 	for _, t := range v.recorded {
 		used[t.raw.StackLow] = true
 	}
 	var list []exclusion
-	for i := uint32(1); i <= min(control.Threads, agent.RThreads-1); i++ {
-		raw, err := decodeAt[agent.RawRThread](v.c.core, rthreadAddress(i))
-		if err != nil || raw.State != agent.REnded || used[raw.StackLow] {
+	for _, raw := range v.ended() {
+		if used[raw.StackLow] {
 			continue
 		}
 		low, high := raw.StackLow, raw.ThreadPointer

@@ -2,23 +2,41 @@ package replay
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"diagnose/agent"
 )
 
+// ended are the threads that ended in the recording.
+func (v *verifier) ended() []*agent.RawRThread {
+	list := slices.Clone(v.ending)
+	control, err := decodeAt[agent.RawControl](v.c.core, agent.EngineControl)
+	if err != nil {
+		return list
+	}
+	for i := uint32(1); i <= min(control.Threads, agent.RThreads-1); i++ {
+		if raw, err := decodeAt[agent.RawRThread](v.c.core, rthreadAddress(i)); err == nil && raw.State == agent.REnded {
+			list = append(list, raw)
+		}
+	}
+	return list
+}
+
+// wasEnding reports whether a thread of the core, which ended in the replay, had
+// all its events behind it.
+func (v *verifier) wasEnding(t *coreThread) bool {
+	r, err := v.c.rthread(t.index)
+	return err == nil && r.State == agent.REnded && r.Ordinal == t.raw.Ordinal && t.frame != nil
+}
+
 // endedIDs are the words with the ids of threads that ended. The kernel clears
 // them (set_tid_address(2)) some time after a thread's last event.
 func (v *verifier) endedIDs() []exclusion {
 	const controlBlock = 4096 // more than glibc's struct pthread
-	control, err := decodeAt[agent.RawControl](v.c.core, agent.EngineControl)
-	if err != nil {
-		return nil
-	}
 	var list []exclusion
-	for i := uint32(1); i <= min(control.Threads, agent.RThreads-1); i++ {
-		raw, err := decodeAt[agent.RawRThread](v.c.core, rthreadAddress(i))
-		if err != nil || raw.State != agent.REnded || raw.ThreadPointer == 0 {
+	for _, raw := range v.ended() {
+		if raw.ThreadPointer == 0 {
 			continue
 		}
 		for at := raw.ThreadPointer; at < raw.ThreadPointer+controlBlock; at += 4 {
