@@ -56,6 +56,7 @@ enum dg_family {
 	DG_FAMILY_TEXT,    /* message catalogues, regular expressions */
 	DG_FAMILY_CANCEL,
 	DG_FAMILY_ENDING,  /* from a thread's last destructor to its next system call */
+	DG_FAMILY_FORK,
 	DG_FAMILIES
 };
 

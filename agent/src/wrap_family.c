@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <threads.h>
 #include <time.h>
+#include <unistd.h>
 
 #define DG_FAMILY(type, name, params, args, family_)                                                                   \
 	DG_WRAP(type, name, params)                                                                                    \
@@ -174,6 +175,13 @@ DG_WRAP_ONLY(void, __syslog_chk, (int priority, int flag, const char *format, ..
 	dg_wrap___vsyslog_chk(priority, flag, format, list);
 	va_end(list);
 }
+
+/* ---- fork ---- */
+
+/* Who waits for the lock of what runs at a fork leaves other bytes on its stack
+ * than who does not, and these lie in frames where a signal finds them. */
+DG_FAMILY(pid_t, fork, (void), (), DG_FAMILY_FORK)
+DG_FAMILY(pid_t, __fork, (void), (), DG_FAMILY_FORK)
 
 /* ---- what runs at the end; thread-specific keys ---- */
 
