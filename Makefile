@@ -4,7 +4,7 @@ FUZZTIME ?= 20s
 
 GOBUILD = $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release demo test stress matrix race fuzz bench bench-heap lint generate man setup-test clean
+.PHONY: build release demo test stress matrix race fuzz bench bench-heap bench-record lint generate man setup-test clean
 
 build: bin/diagnose
 
@@ -61,6 +61,11 @@ bench:
 bench-heap:
 	scripts/setup bench
 	$(GO) run ./bench/heap
+
+# What recording and replaying cost, on its own: it takes twenty minutes.
+bench-record:
+	scripts/setup bench
+	$(GO) run ./bench/record
 
 generate:
 	$(GO) generate ./...

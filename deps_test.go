@@ -38,6 +38,7 @@ var allowed = map[string]string{
 	"internal/recordtest":   "agent record replay",
 	"bench":                 "",
 	"bench/heap":            "agent",
+	"bench/record":          "record",
 }
 
 func TestImportGraph(t *testing.T) {
