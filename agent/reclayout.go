@@ -27,6 +27,7 @@ const (
 	ExtentIdle       = 0x656c646978656764
 	EventInterrupted = 1
 	EventSoft        = 2
+	EventArrived     = 4
 	TrapMagic        = 0x646961676e6f7365
 )
 
@@ -359,6 +360,7 @@ type RawRThread struct {
 	Cloning       uint32
 	CloningNr     uint32 `c:"cloning_nr"`
 	Home          uint64
+	Arrived       uint64
 	Holds         uint64
 	Fresh         uint32
 	Behind        uint32

@@ -51,6 +51,7 @@ var recordConstants = map[string]uint64{
 	"DG_EXTENT_IDLE":       agent.ExtentIdle,
 	"DG_EVENT_INTERRUPTED": agent.EventInterrupted,
 	"DG_EVENT_SOFT":        agent.EventSoft,
+	"DG_EVENT_ARRIVED":     agent.EventArrived,
 	"DG_TRAP_MAGIC":        agent.TrapMagic,
 	"DG_MODE_OFF":          agent.ModeOff,
 	"DG_MODE_RECORD":       agent.ModeRecord,

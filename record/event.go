@@ -89,6 +89,9 @@ type EventFlags uint8
 const (
 	FlagInterrupted EventFlags = agent.EventInterrupted
 	FlagSoft        EventFlags = agent.EventSoft
+	// FlagArrived: the last argument is the ticket of when the thread came to
+	// where it waited.
+	FlagArrived EventFlags = agent.EventArrived
 )
 
 // PayloadKind is what a payload's bytes are: enum dg_payload_kind.

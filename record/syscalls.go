@@ -87,8 +87,12 @@ func (e *Event) CallText() string {
 	name := SyscallName(e.Object)
 	form := syscallForms[name]
 	texts := e.texts()
-	args := make([]string, len(e.Args))
-	for i, v := range e.Args {
+	given := e.Args
+	if e.Flags&FlagArrived != 0 && len(given) > 0 {
+		given = given[:len(given)-1]
+	}
+	args := make([]string, len(given))
+	for i, v := range given {
 		args[i] = argumentText(v)
 		if text, found := texts[v]; found && form.texts[i] {
 			args[i] = strconv.Quote(text)

@@ -96,7 +96,10 @@ func (f EventFlags) appendText(b []byte) []byte {
 	if f&FlagSoft != 0 {
 		b = append(b, " soft"...)
 	}
-	if rest := f &^ (FlagInterrupted | FlagSoft); rest != 0 {
+	if f&FlagArrived != 0 {
+		b = append(b, " arrived"...)
+	}
+	if rest := f &^ (FlagInterrupted | FlagSoft | FlagArrived); rest != 0 {
 		b = fmt.Appendf(b, " flags %d", rest)
 	}
 	return b

@@ -167,6 +167,9 @@ func (r *lineReader) part(e *Event) {
 	case "soft":
 		e.Flags |= FlagSoft
 		return
+	case "arrived":
+		e.Flags |= FlagArrived
+		return
 	}
 	r.expect(" ")
 	switch word {

@@ -10,13 +10,56 @@
 
 /* ---- events ---- */
 
+/* What a thread gives away (bytes that another reads, a connection that another
+ * finds closed) is there for others before the call returns, so such a call has
+ * its ticket from before. Whoever takes something has his from behind the call,
+ * which may have waited. */
+enum { DG_CALL_GIVES = 1, DG_CALL_WAITS = 2 };
+
+static const uint8_t dg_call_ways[DG_ROWS] = {
+	[SYS_write] = DG_CALL_GIVES, [SYS_pwrite64] = DG_CALL_GIVES, [SYS_writev] = DG_CALL_GIVES,
+	[SYS_pwritev] = DG_CALL_GIVES, [SYS_pwritev2] = DG_CALL_GIVES, [SYS_sendto] = DG_CALL_GIVES,
+	[SYS_sendmsg] = DG_CALL_GIVES, [SYS_sendmmsg] = DG_CALL_GIVES, [SYS_sendfile] = DG_CALL_GIVES,
+	[SYS_splice] = DG_CALL_GIVES, [SYS_tee] = DG_CALL_GIVES, [SYS_vmsplice] = DG_CALL_GIVES,
+	[SYS_copy_file_range] = DG_CALL_GIVES, [SYS_shutdown] = DG_CALL_GIVES, [SYS_close] = DG_CALL_GIVES,
+	[SYS_listen] = DG_CALL_GIVES, [SYS_msgsnd] = DG_CALL_GIVES, [SYS_timerfd_settime] = DG_CALL_GIVES,
+	[SYS_rename] = DG_CALL_GIVES, [SYS_renameat] = DG_CALL_GIVES, [SYS_renameat2] = DG_CALL_GIVES,
+	[SYS_unlink] = DG_CALL_GIVES, [SYS_unlinkat] = DG_CALL_GIVES, [SYS_mkdir] = DG_CALL_GIVES,
+	[SYS_mkdirat] = DG_CALL_GIVES, [SYS_ftruncate] = DG_CALL_GIVES, [SYS_epoll_ctl] = DG_CALL_GIVES,
+	[SYS_read] = DG_CALL_WAITS, [SYS_readv] = DG_CALL_WAITS, [SYS_poll] = DG_CALL_WAITS, [SYS_ppoll] = DG_CALL_WAITS,
+	[SYS_select] = DG_CALL_WAITS, [SYS_pselect6] = DG_CALL_WAITS, [SYS_epoll_wait] = DG_CALL_WAITS,
+	[SYS_epoll_pwait] = DG_CALL_WAITS, [SYS_epoll_pwait2] = DG_CALL_WAITS, [SYS_nanosleep] = DG_CALL_WAITS,
+	[SYS_clock_nanosleep] = DG_CALL_WAITS, [SYS_wait4] = DG_CALL_WAITS, [SYS_waitid] = DG_CALL_WAITS,
+	[SYS_accept] = DG_CALL_WAITS, [SYS_accept4] = DG_CALL_WAITS, [SYS_connect] = DG_CALL_WAITS,
+	[SYS_recvfrom] = DG_CALL_WAITS, [SYS_recvmsg] = DG_CALL_WAITS, [SYS_recvmmsg] = DG_CALL_WAITS,
+	[SYS_msgrcv] = DG_CALL_WAITS, [SYS_semop] = DG_CALL_WAITS, [SYS_semtimedop] = DG_CALL_WAITS,
+	[SYS_flock] = DG_CALL_WAITS, [SYS_futex] = DG_CALL_WAITS, [DG_FUTEX_WAIT2] = DG_CALL_WAITS,
+};
+
+/* Recording. With one thread there is nobody to be in order with. */
+static inline void dg_call_way(struct dg_call *c)
+{
+	uint8_t way = dg_many && (uint64_t)c->nr < DG_ROWS ? dg_call_ways[c->nr] : 0;
+
+	if (way == DG_CALL_GIVES)
+		c->ticket = dg_ticket();
+	else if (way == DG_CALL_WAITS)
+		c->arrived = dg_ticket();
+}
+
 static struct dg_event *dg_call_begin(const struct dg_call *c, uint64_t payload_bytes)
 {
-	struct dg_event *e = dg_event_begin(DG_EV_SYSCALL, (uint64_t)c->nr, c->site, c->row->args, payload_bytes);
+	uint32_t args = c->row->args;
+	struct dg_event *e = dg_event_begin(DG_EV_SYSCALL, (uint64_t)c->nr, c->site, args + !!c->arrived, payload_bytes);
 
-	if (e)
-		for (uint32_t i = 0; i < c->row->args; i++)
-			dg_event_args(e)[i] = c->args[i];
+	if (!e)
+		return NULL;
+	for (uint32_t i = 0; i < args; i++)
+		dg_event_args(e)[i] = c->args[i];
+	if (c->arrived) {
+		dg_event_args(e)[args] = c->arrived;
+		e->flags = DG_EVENT_ARRIVED;
+	}
 	return e;
 }
 
@@ -56,7 +99,7 @@ static void dg_call_interrupted(struct dg_frame *f, const struct dg_call *c, uin
 	struct dg_event *e = dg_call_begin(c, 0);
 
 	if (e) {
-		e->flags = (uint8_t)(DG_EVENT_INTERRUPTED | flags);
+		e->flags |= (uint8_t)(DG_EVENT_INTERRUPTED | flags);
 		dg_call_done(e, -EINTR);
 	}
 	dg_again(f);
@@ -208,8 +251,8 @@ static void dg_call_log(const struct dg_call *c, const struct dg_pieces *s, long
 
 	if (!e)
 		return;
-	e->flags = (uint8_t)flags;
-	e->ticket = ticket;
+	e->flags |= (uint8_t)flags;
+	e->ticket = from ? 0 : ticket; /* events of a thread are in the order of their tickets */
 	dg_pieces_log(e, s, from, s->count);
 	if (s->count && dg_digest_in(s, digest, &address))
 		dg_copy_short(dg_event_payload(e, DG_PAYLOAD_DIGEST, address, NULL, sizeof(digest)), digest, sizeof(digest));
@@ -337,6 +380,7 @@ static inline bool dg_simple_record(struct dg_frame *f, const struct dg_call *c)
 		return true;
 	if (length)
 		dg_payload_add(e, &(struct dg_piece){ c->args[p->arg], (uint32_t)length, DG_PAYLOAD_OUT });
+	e->ticket = c->ticket;
 	dg_call_done(e, result);
 	return true;
 }
@@ -344,6 +388,7 @@ static inline bool dg_simple_record(struct dg_frame *f, const struct dg_call *c)
 static inline void dg_call_record(struct dg_frame *f, const struct dg_call *c)
 {
 	struct dg_pieces s;
+	uint64_t ticket = c->ticket;
 	long result;
 
 	if (dg_simple_record(f, c))
@@ -360,9 +405,11 @@ static inline void dg_call_record(struct dg_frame *f, const struct dg_call *c)
 	s.in = s.out = true;
 	s.unknown = false;
 	dg_pieces_of(&s, c, result);
-	if (s.unknown && dg_tell_once(c->nr))
+	if (s.unknown && dg_tell_once(c->nr)) {
 		dg_limit(DG_LIMIT_SYSCALL, c->site, "not known with these arguments; its result alone is recorded", c);
-	dg_call_log(c, &s, result, 0, 0);
+		ticket = 0;
+	}
+	dg_call_log(c, &s, result, 0, ticket);
 }
 
 static void dg_emulate(struct dg_frame *f, const struct dg_call *c)

@@ -47,6 +47,7 @@ static bool dg_cond_record(struct dg_cond_wait *w, uint64_t how)
 
 	if (w->step == DG_COND_HOLDS) {
 		sequence = dg_cond_sequence(w->cond);
+		dg_sync_waits(true);
 		__atomic_add_fetch(dg_wait_count(&w->cond->sequence), 1, __ATOMIC_SEQ_CST);
 		dg_cond_release(w);
 		slept = dg_cond_sleep(w, sequence);
@@ -83,8 +84,6 @@ static bool dg_cond_replay(struct dg_cond_wait *w, uint64_t how)
 	if (!w->nested)
 		dg_mutex_acquired(w->mutex, e);
 	dg_cond_has_again(w);
-	if (!w->nested)
-		dg_turn_holds(w->mutex);
 	return false;
 }
 

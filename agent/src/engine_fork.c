@@ -89,10 +89,21 @@ static void dg_fork_event(const struct dg_call *c, const struct dg_clone *k, uin
 	dg_event_commit(e);
 }
 
+/* In the recordings of both, once. */
+static void dg_fork_limit(const struct dg_call *c, bool *told)
+{
+	if (!dg_memory_shared || *told)
+		return;
+	*told = true;
+	dg_limit(DG_LIMIT_SHARED, c->site, "shared anonymous memory: what other processes write there is not recorded", NULL);
+}
+
 static const struct dg_event *dg_fork_await(const struct dg_call *c, const struct dg_clone *k)
 {
-	const struct dg_event *e = dg_event_await(DG_EV_FORK, 0);
+	const struct dg_event *e;
 
+	dg_limits_pass();
+	e = dg_event_await(DG_EV_FORK, 0);
 	dg_event_take(e, DG_EV_FORK, 0, c->site, &k->flags, 1);
 	return e;
 }
@@ -111,11 +122,13 @@ static void dg_fork_child(struct dg_frame *f, const struct dg_call *c, const str
 		return;
 	if (DG_CONTROL->mode == DG_MODE_RECORD) {
 		dg_fork_event(c, k, 0, 0);
+		dg_fork_limit(c, &(bool){ false });
 		return;
 	}
 	e = dg_fork_await(c, k);
 	if (e->result)
 		dg_diverge(DG_DIFFERS_KIND, e, 0, (uint64_t)e->result, 0);
+	dg_limits_pass();
 }
 
 static void dg_fork_replay(struct dg_frame *f, const struct dg_call *c, struct dg_clone *k)
@@ -137,6 +150,7 @@ static void dg_fork_replay(struct dg_frame *f, const struct dg_call *c, struct d
 
 static void dg_fork(struct dg_frame *f, const struct dg_call *c, struct dg_clone *k)
 {
+	static bool told;
 	uint64_t ticket;
 	long result;
 
@@ -144,6 +158,7 @@ static void dg_fork(struct dg_frame *f, const struct dg_call *c, struct dg_clone
 		dg_fork_replay(f, c, k);
 		return;
 	}
+	dg_fork_limit(c, &told);
 	ticket = dg_ticket();
 	result = dg_fork_make(c, k);
 	if (!result) {

@@ -9,7 +9,6 @@
 #include <linux/futex.h>
 
 #define DG_FUTEX_WAKE2 454
-#define DG_FUTEX_WAIT2 455
 
 /* Of old and new calls alike; FUTEX_WAIT for all that wait for a word. */
 static uint32_t dg_futex_operation(const struct dg_call *c)

@@ -71,7 +71,7 @@ static void dg_joined(struct dg_rthread *t)
 
 static int64_t dg_join_recorded(struct dg_rthread *t, uint64_t how, const struct timespec *until, uint64_t site)
 {
-	uint64_t arg = how & 0xff;
+	uint64_t arg = how & 0xff, arrived = dg_ticket();
 	struct dg_event *e;
 	int64_t result;
 
@@ -84,11 +84,12 @@ static int64_t dg_join_recorded(struct dg_rthread *t, uint64_t how, const struct
 		if (result)
 			dg_join_unclaim(t);
 	}
-	e = dg_event_begin(DG_EV_JOIN, t->index, site, 1, 0);
+	e = dg_event_begin(DG_EV_JOIN, t->index, site, 2, 0);
 	if (e) {
-		*dg_event_args(e) = arg;
+		dg_event_args(e)[0] = arg;
+		dg_event_args(e)[1] = arrived;
 		e->result = result == DG_JOIN_INTERRUPTED ? 0 : result;
-		e->flags = result == DG_JOIN_INTERRUPTED ? DG_EVENT_INTERRUPTED : 0;
+		e->flags = DG_EVENT_ARRIVED | (result == DG_JOIN_INTERRUPTED ? DG_EVENT_INTERRUPTED : 0);
 		dg_event_commit(e);
 	}
 	if (!result)

@@ -3,42 +3,63 @@
  * to run away on leaving the engine (it is behind then) and goes on when its own
  * next event is the next of all, or when somebody needs what it has not done yet.
  *
+ * Where a thread waited for its next event, the recording says when it came there
+ * (DG_EVENT_ARRIVED), and that is as late as the code before it runs.
+ *
  * Threads that look at variables which no event orders (a flag, a count of what
  * is done) find them set and go on, or not set and come to an event at once. So
  * the look was late between its events more often than early, while whoever sets
- * the variable under a mutex does so soon behind the event: hence a mutex is
- * kept no longer than until it is released. */
+ * the variable under a mutex does so soon behind the event. Hence who takes a
+ * mutex goes on until he has released it as often as he took it before anybody
+ * else did. Who comes back from a wait under a mutex looks rather than sets. */
 #include "engine.h"
 #include "sync.h"
 
 static bool dg_turn_is_behind(uint32_t index)
 {
-	return index && index <= DG_CONTROL->threads && index != dg_me->index && dg_rthread_number(index)->behind &&
-	       dg_rthread_number(index)->state == DG_R_WAITING;
+	const struct dg_rthread *t = dg_rthread_number(index);
+
+	return index && index <= DG_CONTROL->threads && t->behind && (t == dg_me || t->state == DG_R_WAITING);
 }
 
-/* The one of them whose next event comes first; 0: nobody. */
+/* When it comes to its next event, at the latest. */
+static uint64_t dg_turn_arrival(const struct dg_rthread *t)
+{
+	const struct dg_event *e = (const struct dg_event *)t->next;
+
+	if (t->next >= t->next_end)
+		return UINT64_MAX;
+	return e->flags & DG_EVENT_ARRIVED && e->args ? dg_logged_args(e)[e->args - 1] : e->ticket;
+}
+
+/* The first of those who are behind; 0: nobody. */
 static uint32_t dg_turn_behind(void)
 {
-	uint64_t first = UINT64_MAX;
+	uint64_t first = UINT64_MAX, arrival;
 	uint32_t found = 0;
 
-	if (!DG_CONTROL->lazy)
-		return 0;
-	for (uint32_t i = 1; i <= DG_CONTROL->threads; i++) {
-		const struct dg_rthread *t = dg_rthread_number(i);
-		uint64_t ticket = UINT64_MAX;
-
+	for (uint32_t i = 1; DG_CONTROL->lazy && i <= DG_CONTROL->threads; i++) {
 		if (!dg_turn_is_behind(i))
 			continue;
-		if (t->next < t->next_end)
-			ticket = ((const struct dg_event *)t->next)->ticket;
-		if (!found || ticket < first) {
+		arrival = dg_turn_arrival(dg_rthread_number(i));
+		if (!found || arrival < first) {
 			found = i;
-			first = ticket;
+			first = arrival;
 		}
 	}
 	return found;
+}
+
+/* Who is to run now: the thread of the next event, or one that is behind and has
+ * come to where it waits before that event. 0: there is no event any more. */
+static uint32_t dg_turn_due(void)
+{
+	uint32_t next = dg_turn_next(), behind = next ? dg_turn_behind() : 0;
+	const struct dg_rthread *t = dg_rthread_number(next);
+
+	if (!behind || next > DG_CONTROL->threads || t->next >= t->next_end)
+		return next;
+	return dg_turn_arrival(dg_rthread_number(behind)) <= ((const struct dg_event *)t->next)->ticket ? behind : next;
 }
 
 /* The thread with the recorded tid; 0: none. */
@@ -104,12 +125,12 @@ static bool dg_turn_catch_up(uint32_t whoever)
 
 static void dg_turn_lag(struct dg_rthread *me)
 {
-	uint32_t next = dg_turn_next();
+	uint32_t due;
 
-	if (!next || next == me->index)
-		return;
 	me->behind = 1;
-	dg_turn_lend(me, next);
+	due = dg_turn_due();
+	if (due && due != me->index)
+		dg_turn_lend(me, due);
 	me->behind = 0;
 }
 
@@ -163,7 +184,7 @@ extern const char dg_wake_took[] DG_HIDDEN;
  * left for another thread's. */
 static void dg_op_released(struct dg_frame *f)
 {
-	bool held = dg_turn_released((const struct dg_mutex *)f->rsi);
+	bool held = !dg_me->budget && dg_turn_released((const struct dg_mutex *)f->rsi);
 
 	f->rdi = f->rsi;
 	f->rip = (uint64_t)dg_wake_took;

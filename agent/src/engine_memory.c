@@ -41,6 +41,9 @@ static void dg_memory_unlock(void)
 		dg_sys3(SYS_futex, &dg_memory_word, FUTEX_WAKE_PRIVATE, 1);
 }
 
+/* Recording: there is memory that a child will share. */
+static bool dg_memory_shared;
+
 static uint64_t dg_pages(uint64_t bytes)
 {
 	return (bytes + DG_PAGE_BYTES - 1) & ~(DG_PAGE_BYTES - 1);
@@ -247,6 +250,8 @@ static void dg_memory_record(struct dg_frame *f, const struct dg_call *c)
 		dg_attach_record(&m, c, (uint64_t)result);
 	if (file && c->nr == SYS_mmap && c->args[3] & MAP_SHARED && dg_starts_with(m.path, "/dev/shm/"))
 		dg_limit(DG_LIMIT_SHARED, c->site, "shared memory: what other processes write there is not recorded", NULL);
+	if (c->nr == SYS_mmap && !dg_failed(result) && c->args[3] & MAP_SHARED && c->args[3] & MAP_ANONYMOUS)
+		dg_memory_shared = true;
 	e = dg_call_begin(c, file ? sizeof(struct dg_payload) + sizeof(m) : 0);
 	if (!e)
 		return;

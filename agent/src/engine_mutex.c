@@ -12,6 +12,7 @@ static int dg_mutex_acquire(struct dg_mutex *m, uint64_t how, const struct dg_un
 {
 	if (!dg_lock_way_waits(how))
 		return dg_mutex_try(m);
+	dg_sync_waits(__atomic_load_n(&m->lock, __ATOMIC_RELAXED));
 	return dg_acquire(dg_mutex_attempt, m, dg_me->tid, until);
 }
 
@@ -65,6 +66,7 @@ static void dg_op_spin(struct dg_frame *f)
 	int result;
 
 	if (dg_sync_recording()) {
+		dg_sync_waits(dg_lock_way_waits(f->rcx) && __atomic_load_n(word, __ATOMIC_RELAXED) & DG_SPIN_TAKEN);
 		for (uint32_t i = 1;; i++) {
 			result = dg_spin_try(word, dg_me->index);
 			if (!result || !dg_lock_way_waits(f->rcx))

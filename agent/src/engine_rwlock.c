@@ -52,6 +52,7 @@ static int dg_rw_acquire(struct dg_rwlock *l, uint64_t how, const struct dg_unti
 		result = (dg_rw_reads(how) ? dg_rw_read_attempt : dg_rw_write_attempt)(l, dg_me->tid, &word, &value);
 		return result == DG_MUST_WAIT || result == EDEADLK ? EBUSY : result;
 	}
+	dg_sync_waits(__atomic_load_n(&l->readers, __ATOMIC_RELAXED) & (dg_rw_reads(how) ? DG_RW_WRITER : UINT32_MAX));
 	if (!dg_rw_reads(how))
 		return dg_rw_acquire_write(l, until);
 	if (l->kind == DG_RW_PREFERS_WRITER && l->writer != dg_me->tid && !dg_rw_let_writers(l))

@@ -7,6 +7,7 @@ static int dg_sem_acquire(struct dg_sem *s, uint64_t how, const struct dg_until 
 	const uint32_t *word;
 	uint32_t value;
 
+	dg_sync_waits(how != DG_SYNC_TRY && !__atomic_load_n(&s->value, __ATOMIC_RELAXED));
 	if (how != DG_SYNC_TRY)
 		return dg_acquire(dg_sem_attempt, s, dg_me->tid, until);
 	return dg_sem_attempt(s, dg_me->tid, &word, &value) ? EAGAIN : 0;
@@ -68,6 +69,7 @@ static bool dg_barrier_arrive(struct dg_barrier_wait *w)
 	struct dg_barrier *b = w->barrier;
 	struct dg_barrier_state seen, next;
 
+	dg_sync_waits(true);
 	__atomic_load((struct dg_barrier_state *)b, &seen, __ATOMIC_RELAXED);
 	for (;;) {
 		if (seen.in == b->count) {

@@ -57,16 +57,29 @@ static bool dg_sync_recording(void)
 	return dg_mode != DG_MODE_REPLAY;
 }
 
+/* Recording: the calling thread has to wait, or may have to. */
+static void dg_sync_waits(bool waits)
+{
+	if (waits && dg_mode == DG_MODE_RECORD)
+		dg_me->arrived = dg_ticket();
+}
+
 static void dg_sync_write(enum dg_kind kind, const void *object, uint64_t site, uint64_t how, int64_t result, uint8_t flags)
 {
+	uint64_t arrived = dg_me->arrived;
 	struct dg_event *e;
 
 	if (dg_mode != DG_MODE_RECORD)
 		return;
-	e = dg_event_begin(kind, (uint64_t)object, site, 1, 0);
+	dg_me->arrived = 0;
+	e = dg_event_begin(kind, (uint64_t)object, site, arrived ? 2 : 1, 0);
 	if (!e)
 		return;
 	dg_event_args(e)[0] = how;
+	if (arrived) {
+		dg_event_args(e)[1] = arrived;
+		flags |= DG_EVENT_ARRIVED;
+	}
 	e->result = result;
 	e->flags = flags;
 	dg_event_commit(e);

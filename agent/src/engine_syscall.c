@@ -179,10 +179,15 @@ void dg_system_call(struct dg_frame *f)
 	dg_gates_open();
 	if (f->kind == DG_ENTRY_SYSCALL && stub->kind != DG_STUB_CALL)
 		dg_clone_stub(f, &c, stub);
-	else if (DG_CONTROL->mode == DG_MODE_RECORD && c.row->class_ == DG_CALL_EMULATE)
-		dg_call_record(f, &c);
-	else
+	else if (DG_CONTROL->mode != DG_MODE_RECORD)
 		dg_call_rare(f, &c);
+	else {
+		dg_call_way(&c);
+		if (c.row->class_ == DG_CALL_EMULATE)
+			dg_call_record(f, &c);
+		else
+			dg_call_rare(f, &c);
+	}
 	dg_turn_leave();
 	f->rcx = f->rip;
 	f->r11 = f->rflags;

@@ -56,6 +56,7 @@ enum dg_part_how {
 	DG_IN_MESSAGES,
 };
 
+#define DG_FUTEX_WAIT2 455
 #define DG_PARTS 5
 #define DG_ROWS 472u
 
@@ -82,6 +83,9 @@ struct dg_call {
 	uint64_t args[6];
 	uint64_t site;
 	const struct dg_row *row;
+	/* Recording, where there are several threads: engine_call.c */
+	uint64_t ticket;  /* from before the call; 0: the event has the one from behind it */
+	uint64_t arrived; /* for DG_EVENT_ARRIVED */
 };
 
 /* Whether a call's result is an error. */

@@ -184,6 +184,7 @@ static const struct dg_event *dg_event_peek(void)
 /* ---- the right to run ---- */
 
 static uint32_t dg_turn_behind(void);
+static uint32_t dg_turn_due(void);
 static bool dg_turn_lags_behind(enum dg_kind kind, const uint64_t *args, uint32_t count);
 
 /* The thread of the next event; 0: the log is at its end. */
@@ -253,7 +254,7 @@ static void dg_turn_pass(void)
 	uint32_t next;
 
 	if (__atomic_load_n(&c->holder, __ATOMIC_RELAXED) == dg_me->index) {
-		next = dg_turn_next();
+		next = dg_turn_due();
 		if (!next)
 			next = dg_turn_behind();
 		if (next) {
@@ -302,7 +303,7 @@ void dg_park_here(void)
 /* Until the next event of all is one of this thread's. */
 static void dg_turn_take(struct dg_rthread *me)
 {
-	while (DG_CONTROL->holder != me->index || dg_turn_next() != me->index) {
+	while (DG_CONTROL->holder != me->index || dg_turn_due() != me->index) {
 		__atomic_store_n(&me->state, DG_R_WAITING, __ATOMIC_SEQ_CST);
 		/* It may have been given the right since the loop's condition was looked at. */
 		if (__atomic_load_n(&DG_CONTROL->holder, __ATOMIC_ACQUIRE) == me->index && dg_turn_next() != me->index)
@@ -428,7 +429,7 @@ static void dg_turn_yield(enum dg_kind kind, uint64_t object)
 	if (!dg_event_peek())
 		dg_turn_rest();
 	me->yields = 1;
-	next = dg_turn_next();
+	next = dg_turn_due();
 	if (!next || next == me->index) {
 		uint32_t behind = dg_turn_behind();
 

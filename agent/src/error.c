@@ -171,22 +171,6 @@ static void dg_put_error(struct dg_text *t, const struct dg_error *e)
 	dg_put_stack(t, "stack", e->pc, e->frames);
 }
 
-/* Opened for each line: a descriptor kept open might be closed, or become
- * another file's, in a program that closes all it does not know. */
-static void dg_log_line(struct dg_text *t)
-{
-	long fd = 2;
-
-	if (dg_log_path[0])
-		fd = dg_sys4(SYS_openat, AT_FDCWD, dg_log_path,
-			     O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
-	if (fd < 0)
-		fd = 2;
-	dg_put_line(t, (int)fd);
-	if (fd != 2)
-		dg_sys1(SYS_close, fd);
-}
-
 /* Nothing leaves a replay. */
 static bool dg_may_tell(void)
 {
@@ -195,6 +179,25 @@ static bool dg_may_tell(void)
 #else
 	return true;
 #endif
+}
+
+/* Opened for each line: a descriptor kept open might be closed, or become
+ * another file's, in a program that closes all it does not know. A replay goes
+ * the same way, so as to have the same registers and stack behind it, with a
+ * path and a descriptor that do not exist. */
+static void dg_log_line(struct dg_text *t)
+{
+	long stderr_fd = dg_may_tell() ? 2 : -1;
+	long fd = stderr_fd;
+
+	if (dg_log_path[0])
+		fd = dg_sys4(SYS_openat, AT_FDCWD, dg_may_tell() ? dg_log_path : "",
+			     O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+	if (fd < 0)
+		fd = stderr_fd;
+	dg_put_line(t, (int)fd);
+	if (fd != stderr_fd)
+		dg_sys1(SYS_close, fd);
 }
 
 static void dg_record(const struct dg_error *e)
@@ -239,7 +242,7 @@ static DG_COLD void dg_error(struct dg_error *e, const uint64_t *slot)
 	}
 	if (dg_hold(DG_LEVEL_ERROR)) {
 		dg_record(e);
-		if (on_error != DG_CONTINUE && dg_may_tell()) {
+		if (on_error != DG_CONTINUE) {
 			dg_put_error(&dg_error_text, e);
 			dg_log_line(&dg_error_text);
 		}

@@ -141,8 +141,11 @@ enum dg_limit {
 	DG_LIMIT_SITE = 5,    /* a system call that could not be intercepted */
 };
 
-/* Flags of an event. */
+/* Flags of an event. What a thread waits for ends later than the code before it: of
+ * events that may take their time, the ticket of when the thread came there is one
+ * more argument, the last. */
 #define DG_EVENT_INTERRUPTED 1u /* did not happen: a signal came first; the call is made again */
+#define DG_EVENT_ARRIVED 4u     /* has that argument */
 #define DG_EVENT_SOFT 2u        /* futex: a replay may have it where the log does not, and the other way round */
 
 struct dg_event {
@@ -361,6 +364,7 @@ struct dg_rthread {
 	uint64_t carried;            /* replay: `skipped` of futex events that it passed over */
 	uint32_t cloning, cloning_nr; /* what the stub of a clone is about to make, and by which call: engine_fork.c */
 	uint64_t home;               /* recording: the extent that is used again and again */
+	uint64_t arrived; /* recording: the ticket for DG_EVENT_ARRIVED of an operation that it is in; 0: it did not wait */
 	/* Replay, control.lazy */
 	uint64_t holds; /* address of the mutex behind whose release it gives the right away; 0: none */
 	uint32_t fresh; /* has taken an event, and has not left the engine since */
