@@ -240,6 +240,7 @@ func (r *recording) writeCore(x *tracee, signal int, info *ptrace.Siginfo) {
 	written, err := WriteCore(f, CoreOptions{PID: x.process.pid, Threads: threads, Source: asRegsets{},
 		Skip: []Range{{Start: agent.EngineLog, End: agent.EngineImage}}})
 	if err != nil {
+		os.Remove(f.Name()) // there is nothing to compare an end with
 		r.limit("core", err.Error())
 		r.run.problem(fmt.Errorf("the core of process %d: %w", x.process.pid, err))
 		return

@@ -328,7 +328,8 @@ static void dg_event_consume(struct dg_rthread *me, const struct dg_event *e)
 static void dg_budget_set(struct dg_rthread *me)
 {
 	const struct dg_event *e = dg_event_peek();
-	uint64_t skipped = e ? e->skipped : dg_image_thread(me->index)->skipped;
+	const struct dg_replay_thread *logged = dg_image_thread(me->index); /* NULL: created at the log's end */
+	uint64_t skipped = e ? e->skipped : logged ? logged->skipped : UINT64_MAX;
 
 	me->budget_start = me->budget = skipped < DG_BUDGET ? skipped : DG_BUDGET;
 }
