@@ -183,20 +183,20 @@ static bool dg_may_tell(void)
 
 /* Opened for each line: a descriptor kept open might be closed, or become
  * another file's, in a program that closes all it does not know. A replay goes
- * the same way, so as to have the same registers and stack behind it, with a
- * path and a descriptor that do not exist. */
-static void dg_log_line(struct dg_text *t)
+ * the same way, with no path and an empty line, and the descriptor is in no
+ * register of the caller's, so that registers and stack behind it are the same. */
+static __attribute__((noinline)) void dg_log_line(struct dg_text *t)
 {
-	long stderr_fd = dg_may_tell() ? 2 : -1;
-	long fd = stderr_fd;
+	bool tell = dg_may_tell();
+	long fd = 2;
 
 	if (dg_log_path[0])
-		fd = dg_sys4(SYS_openat, AT_FDCWD, dg_may_tell() ? dg_log_path : "",
+		fd = dg_sys4(SYS_openat, AT_FDCWD, tell ? dg_log_path : "",
 			     O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
 	if (fd < 0)
-		fd = stderr_fd;
-	dg_put_line(t, (int)fd);
-	if (fd != stderr_fd)
+		fd = 2;
+	dg_put_line(t, (int)fd, tell);
+	if (fd != 2)
 		dg_sys1(SYS_close, fd);
 }
 

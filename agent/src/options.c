@@ -215,7 +215,7 @@ static DG_COLD void dg_warn_option(const struct dg_option *o, bool known)
 	dg_put_quoted(&t, o->name, o->name_length < 64 ? o->name_length : 64);
 	dg_put_key(&t, "value");
 	dg_put_quoted(&t, o->value, o->length < 256 ? o->length : 256);
-	dg_put_line(&t, 2);
+	dg_put_line(&t, 2, true);
 }
 
 static void dg_options(struct dg_options *options, const char *text)

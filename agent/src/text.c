@@ -69,11 +69,11 @@ static void dg_put_key(struct dg_text *t, const char *key)
 	dg_put_char(t, '=');
 }
 
-/* Ends the line and writes it; a short write is not repeated, so that a line
- * is never torn. */
-static void dg_put_line(struct dg_text *t, int fd)
+/* Ends the line and, if somebody is to be told, writes it; a short write is not
+ * repeated, so that a line is never torn. */
+static void dg_put_line(struct dg_text *t, int fd, bool tell)
 {
 	t->bytes[t->used++] = '\n';
-	dg_sys3(SYS_write, fd, t->bytes, t->used);
+	dg_sys3(SYS_write, fd, t->bytes, tell ? t->used : 0);
 	t->used = 0;
 }
