@@ -466,6 +466,7 @@ func (v *verifier) exclusions() []exclusion {
 	list = append(list, v.deadStacks()...)
 	list = append(list, v.endedStacks()...)
 	list = append(list, v.endedIDs()...)
+	list = append(list, v.timesLeft()...)
 	return append(list, v.linkerCount()...)
 }
 
