@@ -25,6 +25,8 @@ type stage struct {
 	rec    *record.Recording
 	owned  bool // to be closed here
 	limits []string
+	// shared: other processes write to memory of this one.
+	shared bool
 
 	image    *os.File // what the process maps
 	layout   *record.Image
@@ -73,6 +75,9 @@ func (s *stage) prepare(core *image.Process) error {
 	for _, l := range s.rec.Manifest.Limits {
 		s.limits = append(s.limits, l.Text)
 	}
+	if err := s.readLimits(); err != nil {
+		return err
+	}
 	if err := s.readSchedule(); err != nil {
 		return err
 	}
@@ -92,6 +97,21 @@ func (s *stage) prepare(core *image.Process) error {
 		s.data, err = nil, nil
 	}
 	return err
+}
+
+// readLimits finds what the engine noted, each text once.
+func (s *stage) readLimits() error {
+	summary, err := s.rec.Log.Summarize()
+	if err != nil {
+		return inputf("replay: %w", err)
+	}
+	for _, l := range summary.Limits {
+		s.shared = s.shared || l.Kind == record.LimitShared.String()
+		if !slices.Contains(s.limits, l.Text) {
+			s.limits = append(s.limits, l.Text)
+		}
+	}
+	return nil
 }
 
 // readSchedule takes the recorded order unless one was given.

@@ -464,6 +464,7 @@ func (v *verifier) exclusions() []exclusion {
 		}
 	}
 	list = append(list, v.deadStacks()...)
+	list = append(list, v.sharedMemory()...)
 	list = append(list, v.endedStacks()...)
 	list = append(list, v.endedIDs()...)
 	list = append(list, v.timesLeft()...)
@@ -478,6 +479,25 @@ func (v *verifier) ofAgent(m mapping) bool {
 	}
 	module := v.c.core.ModuleAt(evidence.Addr(m.start))
 	return module != nil && module.Path == string(v.c.stage().rec.Manifest.Agent.Path)
+}
+
+// sharedMemory is what other processes wrote, if the recording says that there
+// were any.
+func (v *verifier) sharedMemory() []exclusion {
+	if !v.c.stage().shared {
+		return nil
+	}
+	var list []exclusion
+	for i := range v.c.core.Mappings {
+		m := &v.c.core.Mappings[i]
+		// The kernel's names of it (mm/shmem.c, ipc/shm.c), and shm_open(3)'s.
+		for _, name := range []string{"/dev/zero", "/SYSV", "/dev/shm/"} {
+			if strings.HasPrefix(m.Path, name) {
+				list = append(list, exclusion{span: span{uint64(m.Start), uint64(m.End)}, what: "shared memory", why: "other processes write there, too"})
+			}
+		}
+	}
+	return list
 }
 
 // deadStacks are the parts of the threads' stacks below what they use. Signals
