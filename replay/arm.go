@@ -23,7 +23,7 @@ type breakpoints struct {
 	threads map[int]*broken
 	placed  []placement
 	// placedAt are the pcs of placed signals: a handler may return there.
-	placedAt map[uint64]bool
+	placedAt map[placedPC]bool
 }
 
 // broken are the breakpoints of a thread.
@@ -58,6 +58,11 @@ type words struct {
 	data []byte
 }
 
+type placedPC struct {
+	thread uint32
+	pc     uint64
+}
+
 // placement is how often a signal's pc was reached since the event before.
 type placement struct {
 	thread  uint32
@@ -66,7 +71,7 @@ type placement struct {
 }
 
 func newPlacer(c *controller) placer {
-	return &breakpoints{c: c, threads: map[int]*broken{}, placedAt: map[uint64]bool{}}
+	return &breakpoints{c: c, threads: map[int]*broken{}, placedAt: map[placedPC]bool{}}
 }
 
 func (b *breakpoints) of(t *thread) *broken {
@@ -248,6 +253,9 @@ func (b *breakpoints) finalPlace(end *coreThread) *place {
 
 func (b *breakpoints) breakAt(t *thread, pc evidence.Addr, count uint64) error {
 	x := b.of(t)
+	if err := b.demote(t, uint64(pc)); err != nil {
+		return err
+	}
 	x.moment, x.left = uint64(pc), count
 	return x.set(t.tid)
 }
@@ -372,7 +380,7 @@ func (b *breakpoints) arrive(t *thread, x *broken) (move, error) {
 	if p.signal == 0 {
 		return move{kind: moveHold}, nil
 	}
-	b.placedAt[p.pc] = true
+	b.placedAt[placedPC{t.index, p.pc}] = true
 	b.placed = append(b.placed, placement{t.index, p.ordinal, p.stops})
 	return move{signal: p.signal, info: &p.info}, nil
 }

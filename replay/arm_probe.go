@@ -21,13 +21,14 @@ import (
 // The code and its data lie in pages of their own, mapped while the probe is
 // there; nothing of the program's is written but the five bytes at pc.
 type probe struct {
-	pc, end  uint64 // of the instructions
-	page     uint64
-	original []byte // what the jump replaced
+	window
+	pc   uint64 // of the place
+	page uint64
+	// replaced is what the jumps replaced.
+	replaced []words
 	// hit is the address behind the int3, from where a thread goes on that is
 	// not at the place after all.
-	hit   uint64
-	moved []x86.Inst
+	hit uint64
 	// checks are words of memory that the probe compares as well.
 	checks []check
 }
@@ -35,7 +36,6 @@ type probe struct {
 type check struct{ addr, value uint64 }
 
 const (
-	probeJump  = 5
 	probePages = 2 // code, data: stores beside code that runs are slow
 	pageSize   = 4096
 	// Offsets in the data page.
@@ -51,18 +51,19 @@ var errNoProbe = errors.New("no probe is possible")
 // setProbe puts a probe at the place, for a thread that is stopped. The error
 // is errNoProbe where that cannot be.
 func (b *breakpoints) setProbe(t *thread, p *place) (*probe, error) {
-	moved, size, err := b.movable(p.pc)
-	if err != nil {
-		return nil, err
+	entries, text, base, known := b.entries(t, p.pc)
+	if !known {
+		return nil, errNoProbe
 	}
-	if b.meets(t, p.pc, p.pc+uint64(size)) {
+	w := findWindow(text, base, p.pc, entries)
+	if w == nil || b.meets(t, w) {
 		return nil, errNoProbe
 	}
 	page, err := b.probePage(t, p.pc)
 	if err != nil {
 		return nil, err
 	}
-	x := &probe{pc: p.pc, end: p.pc + uint64(size), page: page, moved: moved}
+	x := &probe{window: *w, pc: p.pc, page: page}
 	code, err := x.assemble(p)
 	if err == nil {
 		err = b.install(x, p, code)
@@ -81,19 +82,33 @@ func (b *breakpoints) install(x *probe, p *place, code []byte) error {
 		}
 		binary.LittleEndian.PutUint64(data[probeExpected+8*i:], value)
 	}
-	x.original = make([]byte, probeJump)
-	if _, err := b.c.memory.ReadAt(x.original, int64(x.pc)); err != nil {
-		return err
-	}
 	if _, err := b.c.memory.WriteAt(data, int64(x.page+pageSize)); err != nil {
 		return err
 	}
 	if _, err := b.c.memory.WriteAt(code, int64(x.page)); err != nil {
 		return err
 	}
-	jump := binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(x.page-x.pc-probeJump))
-	_, err := b.c.memory.WriteAt(jump, int64(x.pc))
-	return err
+	from := x.start
+	if x.hop != 0 {
+		from = x.hop
+	}
+	jumps := []words{{from, binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(x.page-from-probeJump))}}
+	if x.hop != 0 {
+		jumps = append(jumps, words{x.start, []byte{0xeb, byte(x.hop - x.start - shortJump)}})
+	}
+	for _, j := range jumps {
+		original := make([]byte, len(j.data))
+		if _, err := b.c.memory.ReadAt(original, int64(j.addr)); err != nil {
+			return err
+		}
+		x.replaced = append(x.replaced, words{j.addr, original})
+	}
+	for _, j := range jumps {
+		if _, err := b.c.memory.WriteAt(j.data, int64(j.addr)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mostChecks fit into the page.
@@ -141,54 +156,89 @@ func (b *breakpoints) differing(p *place) (check, bool) {
 	return check{}, false
 }
 
-// meets reports whether other threads' places or probes are in the way of a
-// probe for [pc, end).
-func (b *breakpoints) meets(t *thread, pc, end uint64) bool {
+// meets reports whether other threads' places or probes, or a moment, are in the
+// way of a probe.
+func (b *breakpoints) meets(t *thread, w *window) bool {
 	for tid, other := range b.threads {
+		if w.hides(other.moment) {
+			return true
+		}
 		if q := other.place; q != nil && tid != t.tid &&
-			(q.pc > pc && q.pc < end || q.probe != nil && q.probe.pc < end && q.probe.end > pc) {
+			(w.hides(q.pc) || q.probe != nil && w.overlaps(&q.probe.window)) {
 			return true
 		}
 	}
 	return false
 }
 
-// demote gives threads whose probes have replaced the instruction at pc a
-// debug register instead. They wait in the engine: the caller's thread runs.
+func (w *window) overlaps(other *window) bool {
+	spans := func(w *window) []span {
+		return []span{{w.start, w.end}, {w.hop, w.hop + probeJump}}
+	}
+	for _, a := range spans(w) {
+		for _, b := range spans(other) {
+			if a.start != 0 && b.start != 0 && a.start < b.end && b.start < a.end {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hides reports whether no thread comes to an address while the window is
+// replaced.
+func (w *window) hides(pc uint64) bool { return pc > w.start && pc < w.end }
+
+// demote gives threads whose probes hide a pc a debug register instead. They
+// wait in the engine: the caller's thread runs, whose own registers the caller
+// sets.
 func (b *breakpoints) demote(t *thread, pc uint64) error {
 	for tid, other := range b.threads {
 		q := other.place
-		if q == nil || q.probe == nil || tid == t.tid || pc <= q.probe.pc || pc >= q.probe.end {
+		if q == nil || q.probe == nil || !q.probe.hides(pc) {
 			continue
 		}
 		if err := b.removeProbe(t, q.probe); err != nil {
 			return err
 		}
 		q.probe = nil
-		if err := ptrace.Interrupt(tid); err != nil {
-			return err
+		if tid == t.tid {
+			continue
 		}
-		stop, err := ptrace.WaitFor(tid)
-		if err != nil {
-			return err
-		}
-		if stop.Kind != ptrace.Interrupted {
-			return fmt.Errorf("replay: thread %d came to %v while it was waited for", tid, stop)
-		}
-		if err := other.set(tid); err != nil {
-			return err
-		}
-		if err := ptrace.Cont(tid, 0); err != nil {
+		if err := b.whileStopped(tid, other.set); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// whileStopped stops a thread for what can be done to a stopped one only.
+func (b *breakpoints) whileStopped(tid int, do func(tid int) error) error {
+	if t := b.c.threads[tid]; t == nil || t.stopped {
+		return do(tid)
+	}
+	if err := ptrace.Interrupt(tid); err != nil {
+		return err
+	}
+	stop, err := ptrace.WaitFor(tid)
+	if err != nil {
+		return err
+	}
+	if stop.Kind != ptrace.Interrupted {
+		return fmt.Errorf("replay: thread %d came to %v while it was waited for", tid, stop)
+	}
+	if err := do(tid); err != nil {
+		return err
+	}
+	return ptrace.Cont(tid, 0)
+}
+
 // removeProbe puts the program's text back.
 func (b *breakpoints) removeProbe(t *thread, x *probe) error {
-	if _, err := b.c.memory.WriteAt(x.original, int64(x.pc)); err != nil {
-		return err
+	for _, r := range x.replaced {
+		if _, err := b.c.memory.WriteAt(r.data, int64(r.addr)); err != nil {
+			return err
+		}
 	}
 	return b.unmapProbe(t, x)
 }
@@ -229,168 +279,6 @@ func (l mappings) overlaps(low, high uint64) bool {
 	for i := range l {
 		if l[i].start < high && l[i].end > low {
 			return true
-		}
-	}
-	return false
-}
-
-// movable are the whole instructions at pc that the jump replaces. Nothing may
-// come to one of them but the first: no jump and no return; a table of a
-// switch is looked for in the same object.
-func (b *breakpoints) movable(pc uint64) (moved []x86.Inst, size int, err error) {
-	const longest = probeJump + 15
-	code := make([]byte, longest+15)
-	n, _ := b.c.memory.ReadAt(code, int64(pc))
-	code = code[:n]
-	for size < probeJump {
-		inst, err := x86.Decode(code[min(size, n):], pc+uint64(size))
-		if err != nil || size+inst.Len > n {
-			return nil, 0, errNoProbe
-		}
-		switch {
-		case inst.Flow == x86.FlowNext:
-		case (inst.Flow == x86.FlowBranch || inst.Flow == x86.FlowJump) && inst.HasTarget && branchOpcode(&inst) != nil:
-		default:
-			return nil, 0, errNoProbe
-		}
-		moved = append(moved, inst)
-		size += inst.Len
-		if inst.Flow == x86.FlowJump && size < probeJump {
-			return nil, 0, errNoProbe // what follows may be another function
-		}
-	}
-	if len(moved) > 1 && b.entered(pc, pc+uint64(size)) {
-		return nil, 0, errNoProbe
-	}
-	return moved, size, nil
-}
-
-// branchOpcode is the form with 32 bits of displacement; nil: there is none.
-func branchOpcode(inst *x86.Inst) []byte {
-	switch c := inst.Bytes[0]; {
-	case c == 0xe9 || c == 0xeb:
-		return []byte{0xe9}
-	case c >= 0x70 && c <= 0x7f:
-		return []byte{0x0f, c + 0x10}
-	case c == 0x0f && inst.Bytes[1]&0xf0 == 0x80:
-		return inst.Bytes[:2]
-	}
-	return nil
-}
-
-// entered reports whether something may lead between start and end, both not
-// included: a jump, an entry of a switch's table, or a handler that returns.
-func (b *breakpoints) entered(start, end uint64) bool {
-	within := func(a uint64) bool { return a > start && a < end }
-	for p := range b.placedAt {
-		if within(p) {
-			return true
-		}
-	}
-	maps, err := readMaps(b.c.pid)
-	own := maps.at(start)
-	if err != nil || own == nil {
-		return true
-	}
-	const most = 64 << 20
-	for i := range maps {
-		m := &maps[i]
-		if m.perms[0] != 'r' || m != own && (m.perms[1] == 'w' || m.path == "" || m.path != own.path) || m.size() > most {
-			continue
-		}
-		text := make([]byte, m.size())
-		if _, err := b.c.memory.ReadAt(text, int64(m.start)); err != nil {
-			return true
-		}
-		if m == own && shortJumpsWithin(text, m.start, start, end) ||
-			m.perms[2] == 'x' && longJumpsWithin(text, m.start, within) ||
-			m.perms[2] != 'x' && tableWithin(text, m.start, start, end, own.span) {
-			return true
-		}
-	}
-	return false
-}
-
-// longJumpsWithin takes every byte for the start of a jump or call with 32 bits
-// of displacement: hardly any of those that are none lead to so few bytes.
-func longJumpsWithin(text []byte, base uint64, within func(uint64) bool) bool {
-	for i := 0; i+6 <= len(text); i++ {
-		n := 1
-		switch c := text[i]; {
-		case c == 0xe8 || c == 0xe9:
-		case c == 0x0f && text[i+1]&0xf0 == 0x80:
-			n = 2
-		default:
-			continue
-		}
-		if within(base + uint64(i+n+4) + uint64(int64(int32(binary.LittleEndian.Uint32(text[i+n:]))))) {
-			return true
-		}
-	}
-	return false
-}
-
-// shortJumpsWithin decodes the code that jumps with 8 bits of displacement can
-// be in: behind end, which is an instruction's start, and before start from
-// several places, for decoding finds its way to start soon.
-func shortJumpsWithin(text []byte, base, start, end uint64) bool {
-	const reach, lead, starts = 144, 256, 16
-	at, behind := int(start-base), int(end-base)
-	if _, leads := sweepTo(text, base, behind, min(behind+reach, len(text)), start, end); leads {
-		return true
-	}
-	for i := range starts {
-		from := at - reach - lead + i
-		if arrives, leads := sweepTo(text, base, max(from, 0), at, start, end); arrives && leads {
-			return true
-		}
-	}
-	_, leads := sweepTo(text, base, at, behind, start, end)
-	return leads
-}
-
-// sweepTo decodes from one offset to another; arrives: an instruction starts at
-// the latter. leads: a jump leads between start and end.
-func sweepTo(text []byte, base uint64, from, to int, start, end uint64) (arrives, leads bool) {
-	for from < to {
-		inst, err := x86.Decode(text[from:], base+uint64(from))
-		if err != nil {
-			from++
-			continue
-		}
-		leads = leads || inst.HasTarget && inst.Target > start && inst.Target < end
-		from += inst.Len
-	}
-	return from == to, leads
-}
-
-// tableWithin looks for addresses, and for tables of at most 4 KiB with offsets
-// of code from their own start.
-func tableWithin(data []byte, base, start, end uint64, code span) bool {
-	const table = 4096
-	for i := 0; i+8 <= len(data); i += 8 {
-		if a := binary.LittleEndian.Uint64(data[i:]); a > start && a < end {
-			return true
-		}
-	}
-	// Compilers make no tables of fewer entries.
-	const entries = 4
-	offset := func(i int) int64 { return int64(int32(binary.LittleEndian.Uint32(data[i:]))) }
-	for i := 0; i+4 <= len(data); i += 4 {
-		at := int64(base) + int64(i)
-		first := max(at-table, int64(base), int64(start)+1-offset(i))
-		last := min(at, int64(end)-1-offset(i))
-		for t := (first + 3) &^ 3; t <= last; t += 4 {
-			from := int(t - int64(base))
-			j := from
-			for ; j+4 <= len(data) && j-from < table; j += 4 {
-				if a := uint64(t + offset(j)); a < code.start || a >= code.end {
-					break
-				}
-			}
-			if j > i && j-from >= 4*entries {
-				return true
-			}
 		}
 	}
 	return false
@@ -437,6 +325,12 @@ const contextRAX = 13
 // assemble makes the code. Flags and rax are in the data while it runs.
 func (x *probe) assemble(p *place) ([]byte, error) {
 	a := &assembler{page: x.page}
+	at := 0
+	for ; x.moved[at].PC != x.pc; at++ {
+		if err := a.move(&x.moved[at]); err != nil {
+			return nil, err
+		}
+	}
 	a.data(probeRAX, 0x48, 0x89, 0x05)      // mov %rax, saved
 	a.Write([]byte{0x9f, 0x0f, 0x90, 0xc0}) // lahf; seto %al
 	a.data(probeFlags, 0x66, 0x89, 0x05)    // mov %ax, saved flags
@@ -466,7 +360,7 @@ func (x *probe) assemble(p *place) ([]byte, error) {
 	a.data(probeFlags, 0x0f, 0xb7, 0x05) // movzwl saved flags, %eax
 	a.Write([]byte{0x04, 0x7f, 0x9e})    // add $0x7f, %al, which sets the overflow; sahf
 	a.data(probeRAX, 0x48, 0x8b, 0x05)
-	for i := range x.moved {
+	for i := at; i < len(x.moved); i++ {
 		if err := a.move(&x.moved[i]); err != nil {
 			return nil, err
 		}
@@ -483,7 +377,25 @@ func (x *probe) assemble(p *place) ([]byte, error) {
 // move appends an instruction of the program's that does what it did where it
 // was.
 func (a *assembler) move(inst *x86.Inst) error {
-	if inst.HasTarget {
+	code := inst.Bytes
+	switch {
+	case inst.Flow == x86.FlowCall:
+		next := inst.PC + uint64(inst.Len)
+		a.Write([]byte{0x48, 0x8d, 0x64, 0x24, 0xf8}) // lea -8(%rsp), %rsp
+		a.Write([]byte{0xc7, 0x04, 0x24})             // movl next, (%rsp)
+		a.word(next)
+		a.Write([]byte{0xc7, 0x44, 0x24, 0x04}) // movl its upper half, 4(%rsp)
+		a.word(next >> 32)
+		if inst.HasTarget {
+			a.WriteByte(0xe9)
+			return a.relative(inst.Target, 4)
+		}
+		code = bytes.Clone(code)
+		code[indirectCall(inst)+1] += 2 << 3 // jmp has /4 where call has /2
+	case inst.HasTarget && countedBranch(inst):
+		a.Write([]byte{code[0], 2, 0xeb, 5, 0xe9}) // to the jump behind the jump
+		return a.relative(inst.Target, 4)
+	case inst.HasTarget:
 		a.Write(branchOpcode(inst))
 		return a.relative(inst.Target, 4)
 	}
@@ -494,18 +406,18 @@ func (a *assembler) move(inst *x86.Inst) error {
 		}
 		target := inst.PC + uint64(inst.Len) + uint64(o.Memory.Disp)
 		want := binary.LittleEndian.AppendUint32(nil, uint32(o.Memory.Disp))
-		at := bytes.Index(inst.Bytes, want)
-		if at < 0 || at != bytes.LastIndex(inst.Bytes, want) {
+		at := bytes.Index(code, want)
+		if at < 0 || at != bytes.LastIndex(code, want) {
 			return errNoProbe
 		}
-		a.Write(inst.Bytes[:at])
+		a.Write(code[:at])
 		if err := a.relative(target, inst.Len-at); err != nil {
 			return err
 		}
-		a.Write(inst.Bytes[at+4:])
+		a.Write(code[at+4:])
 		return nil
 	}
-	a.Write(inst.Bytes)
+	a.Write(code)
 	return nil
 }
 
