@@ -127,6 +127,9 @@ const (
 	PatchJump  = 1
 	PatchTrap  = 2
 	PatchClone = 3
+	PatchTSC   = 4
+	// PatchTSCTrap replaces nothing.
+	PatchTSCTrap = 5
 )
 
 // What the process asks its tracer: enum dg_trap.
@@ -364,6 +367,8 @@ type RawRThread struct {
 	Holds         uint64
 	Fresh         uint32
 	Behind        uint32
+	CounterTraps  uint32 `c:"counter_traps"`
+	Reserved3     uint32
 	Infos         [8][128]uint8
 }
 

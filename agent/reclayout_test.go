@@ -121,6 +121,8 @@ var recordConstants = map[string]uint64{
 	"DG_PATCH_JUMP":        agent.PatchJump,
 	"DG_PATCH_TRAP":        agent.PatchTrap,
 	"DG_PATCH_CLONE":       agent.PatchClone,
+	"DG_PATCH_TSC":         agent.PatchTSC,
+	"DG_PATCH_TSC_TRAP":    agent.PatchTSCTrap,
 	"DG_TRAP_HELLO":        agent.TrapHello,
 	"DG_TRAP_OBJECTS":      agent.TrapObjects,
 	"DG_TRAP_FORKED":       agent.TrapForked,

@@ -252,9 +252,9 @@ func (k *recordingCheck) sites() {
 func badSite(b []byte) string {
 	start, resume := le.Uint64(b), le.Uint64(b[8:])
 	kind, length, before, after := le.Uint32(b[16:]), le.Uint32(b[20:]), le.Uint32(b[24:]), le.Uint32(b[28:])
-	const instruction = 2 // syscall's length
+	const instruction = 2 // syscall's length, and at least that of others
 	switch {
-	case kind < agent.PatchJump || kind > agent.PatchClone:
+	case kind < agent.PatchJump || kind > agent.PatchTSCTrap:
 		return fmt.Sprintf("patch of kind %d", kind)
 	case uint64(before)+instruction+uint64(after) > uint64(length) && kind != agent.PatchTrap:
 		return fmt.Sprintf("patch of %d bytes moves %d and %d", length, before, after)

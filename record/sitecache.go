@@ -12,7 +12,7 @@ import (
 )
 
 // siteCacheVersion changes with what FindSites finds.
-const siteCacheVersion = 2
+const siteCacheVersion = 3
 
 // CachedSites is FindSites, which takes a tenth of a second for the C library,
 // with what it found before kept in the user's cache under the object's
@@ -60,23 +60,16 @@ func keepSites(path string, b []byte) {
 // fit checks the sites against the object: a patch in the wrong place would
 // destroy the program.
 func (o ObjectSites) fit(f *object.File) bool {
-	var b [syscallLen]byte
 	for _, s := range o.Sites {
-		if s.Kind < SiteJump || s.Kind > SiteClone || s.Length > 64 || s.Length != s.Before+syscallLen+s.After {
-			return false
-		}
-		if s.Resume != s.At+uint64(s.Before)+syscallLen {
-			return false
-		}
-		if _, err := f.ReadAddr(b[:], s.Resume-syscallLen); err != nil || !bytes.Equal(b[:], syscallBytes) {
+		if !s.fits(readObject(f)) {
 			return false
 		}
 	}
 	return true
 }
 
-// encodeSites is the numbers of both, the sites, the undecided, and a digest of
-// all that; everything little-endian.
+// encodeSites is the numbers of both, the sites, the undecided, how many
+// instructions bring chance, and a digest of all that; everything little-endian.
 func encodeSites(o ObjectSites) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(o.Sites)))
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(o.Undecided)))
@@ -86,12 +79,13 @@ func encodeSites(o ObjectSites) []byte {
 	for _, at := range o.Undecided {
 		b = binary.LittleEndian.AppendUint64(b, at)
 	}
+	b = binary.LittleEndian.AppendUint64(b, o.Random)
 	sum := sha256.Sum256(b)
 	return append(b, sum[:]...)
 }
 
 func decodeSites(b []byte) (o ObjectSites, ok bool) {
-	if len(b) < 16+sha256.Size {
+	if len(b) < 24+sha256.Size {
 		return o, false
 	}
 	body := b[:len(b)-sha256.Size]
@@ -99,7 +93,8 @@ func decodeSites(b []byte) (o ObjectSites, ok bool) {
 		return o, false
 	}
 	sites, undecided := binary.LittleEndian.Uint64(body), binary.LittleEndian.Uint64(body[8:])
-	body = body[16:]
+	o.Random = binary.LittleEndian.Uint64(body[len(body)-8:])
+	body = body[16 : len(body)-8]
 	size := uint64(binary.Size(Site{}))
 	if sites > uint64(len(body))/size || undecided != (uint64(len(body))-sites*size)/8 {
 		return o, false

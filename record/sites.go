@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -21,10 +22,15 @@ const (
 	SiteJump  SiteKind = 1
 	SiteTrap  SiteKind = 2
 	SiteClone SiteKind = 3
+	// SiteCounter is a rdtsc or rdtscp; SiteCounterTrap is one that stays and
+	// traps, or may be one: bytes that could not be decoded.
+	SiteCounter     SiteKind = 4
+	SiteCounterTrap SiteKind = 5
 )
 
-// Site is a system call instruction of an object, as link-time addresses, and
-// the bytes around it that a jump to the engine may replace.
+// Site is a system call instruction of an object, or one that reads the
+// time-stamp counter, as link-time addresses, and the bytes around it that a
+// jump to the engine may replace.
 type Site struct {
 	// At is the first byte replaced, and Length how many.
 	At     uint64
@@ -40,10 +46,14 @@ type Site struct {
 
 // ObjectSites are the system calls of one object.
 type ObjectSites struct {
+	// Sites, by address. Of SiteCounterTrap there is one at most.
 	Sites []Site
 	// Undecided are addresses where the bytes of a system call stand among
 	// others that could not be decoded: code or data.
 	Undecided []uint64
+	// Random is how many rdrand and rdseed there are: what they bring, no
+	// recording has.
+	Random uint64
 }
 
 const (
@@ -83,11 +93,13 @@ func FindSites(f *object.File) (ObjectSites, error) {
 		if _, err := f.ReadAddr(code, segment.Vaddr); err != nil {
 			return ObjectSites{}, fmt.Errorf("code of %s: %w", f.Path(), err)
 		}
-		if bytes.Contains(code, syscallBytes) {
+		if slices.ContainsFunc(soughtBytes, func(b []byte) bool { return bytes.Contains(code, b) }) {
 			s := siteSearch{file: f, code: code, base: segment.Vaddr, targets: map[uint64]bool{}}
 			s.run(&found)
 		}
 	}
+	slices.SortFunc(found.Sites, func(a, b Site) int { return cmp.Compare(a.At, b.At) })
+	found.keepApart()
 	return found, nil
 }
 
@@ -96,8 +108,10 @@ type siteSearch struct {
 	file *object.File
 	code []byte
 	base uint64
-	// calls are the decoded system calls, each with its neighbours.
-	calls []decodedCall
+	// calls are the decoded system calls, each with its neighbours; counters the
+	// reads of the time-stamp counter.
+	calls, counters []decodedCall
+	random          uint64
 	// targets are where functions begin, and direct jumps and calls lead.
 	targets map[uint64]bool
 	// gaps: there were bytes that are no instruction. Then there is data among
@@ -142,6 +156,8 @@ func (s *siteSearch) run(found *ObjectSites) {
 			found.Undecided = append(found.Undecided, address)
 		}
 	}
+	s.addCounters(found)
+	found.Random += s.random
 }
 
 // ranges are the parts of the code to decode, as offsets.
@@ -150,12 +166,7 @@ func (s *siteSearch) ranges(starts []int) [][2]int {
 		return s.sections()
 	}
 	var ranges [][2]int
-	for at := 0; ; at++ {
-		next := bytes.Index(s.code[at:], syscallBytes)
-		if next < 0 {
-			return ranges
-		}
-		at += next
+	for _, at := range occurrences(s.code, soughtBytes) {
 		i, exact := slices.BinarySearch(starts, at)
 		if !exact {
 			i--
@@ -172,6 +183,7 @@ func (s *siteSearch) ranges(starts []int) [][2]int {
 			ranges = append(ranges, r)
 		}
 	}
+	return ranges
 }
 
 // sections are the executable sections, for what lies between them is no code;
@@ -223,13 +235,13 @@ const window = 3
 // sweep decodes [start, end) from its start.
 func (s *siteSearch) sweep(start, end int) {
 	var recent []x86.Inst // the instructions before, newest last; none across a gap
-	open := -1            // index of the call whose followers are being collected
+	var open *decodedCall // whose followers are being collected
 	undecoded := -1       // where bytes that are no instruction were last seen
 	for at := start; at < end; {
 		inst, err := x86.Decode(s.code[at:end], s.base+uint64(at))
 		if err != nil {
 			var bad *x86.DecodeError
-			s.gaps, undecoded, recent, open = true, at, recent[:0], -1
+			s.gaps, undecoded, recent, open = true, at, recent[:0], nil
 			at++
 			if errors.As(err, &bad) && bad.Len > 1 {
 				at += bad.Len - 1
@@ -240,18 +252,18 @@ func (s *siteSearch) sweep(start, end int) {
 		if inst.HasTarget {
 			s.targets[inst.Target] = true
 		}
-		if inst.Flow == x86.FlowSyscall && inst.Op == "syscall" {
+		if list := s.listFor(&inst); list != nil {
 			call := decodedCall{inst: inst, number: numberBefore(recent)}
 			for i := len(recent) - 1; i >= 0 && movable(&recent[i]); i-- {
 				call.before = append(call.before, recent[i])
 			}
-			s.calls = append(s.calls, call)
-			open = len(s.calls) - 1
-		} else if open >= 0 {
-			if c := &s.calls[open]; movable(&inst) && len(c.after) < window {
-				c.after = append(c.after, inst)
+			*list = append(*list, call)
+			open = &(*list)[len(*list)-1]
+		} else if open != nil {
+			if movable(&inst) && len(open.after) < window {
+				open.after = append(open.after, inst)
 			} else {
-				open = -1
+				open = nil
 			}
 		}
 		if recent = append(recent, inst); len(recent) > window {
@@ -261,7 +273,22 @@ func (s *siteSearch) sweep(start, end int) {
 	}
 }
 
-// note marks the bytes of system calls that the instruction contains. Behind
+// listFor is where an instruction belongs that asks the engine; nil: nowhere.
+func (s *siteSearch) listFor(inst *x86.Inst) *[]decodedCall {
+	switch inst.Op {
+	case "syscall":
+		if inst.Flow == x86.FlowSyscall {
+			return &s.calls
+		}
+	case "rdtsc", "rdtscp":
+		return &s.counters
+	case "rdrand", "rdseed":
+		s.random++
+	}
+	return nil
+}
+
+// note marks the bytes of system calls, and of what else is sought, that the instruction contains. Behind
 // bytes that could not be decoded, nothing is taken for sure until the decoder
 // has found its way again, which it does within a few instructions.
 func (s *siteSearch) note(inst *x86.Inst, at, undecoded int) {
@@ -271,7 +298,7 @@ func (s *siteSearch) note(inst *x86.Inst, at, undecoded int) {
 	}
 	// The pair may begin in this instruction's last byte.
 	for i := at; i < at+inst.Len && i+1 < len(s.code); i++ {
-		if s.code[i] == syscallBytes[0] && s.code[i+1] == syscallBytes[1] {
+		if s.code[i] == syscallBytes[0] && slices.ContainsFunc(soughtBytes, func(b []byte) bool { return bytes.HasPrefix(s.code[i:], b) }) {
 			s.decoded[s.base+uint64(i)] = true
 		}
 	}
@@ -294,8 +321,8 @@ func numberBefore(recent []x86.Inst) int64 {
 
 // movable reports whether an instruction does the same wherever it lies.
 func movable(inst *x86.Inst) bool {
-	if inst.Flow != x86.FlowNext {
-		return false
+	if inst.Flow != x86.FlowNext || inst.Op == "rdtsc" || inst.Op == "rdtscp" {
+		return false // the latter have patches of their own
 	}
 	for i := range inst.Operands {
 		if o := &inst.Operands[i]; o.IsMemory && o.Memory.Base == x86.RIP {
@@ -309,13 +336,14 @@ func movable(inst *x86.Inst) bool {
 // rather those before it, for behind the call the program's own text is then
 // where it stands when a debugger looks.
 func (s *siteSearch) site(call decodedCall) Site {
-	resume := call.inst.PC + syscallLen
+	own := uint32(call.inst.Len)
+	resume := call.inst.PC + uint64(own)
 	for _, n := range [][2]int{{1, 0}, {2, 0}, {0, 1}, {3, 0}, {1, 1}, {0, 2}, {2, 1}, {1, 2}, {2, 2}, {0, 3}} {
 		if n[0] > len(call.before) || n[1] > len(call.after) {
 			continue
 		}
 		before, after := span(call.before[:n[0]]), span(call.after[:n[1]])
-		length := before + syscallLen + after
+		length := before + own + after
 		at := call.inst.PC - uint64(before)
 		if length < jumpLen || s.entered(at+1, at+uint64(length)) {
 			continue
@@ -326,7 +354,7 @@ func (s *siteSearch) site(call decodedCall) Site {
 		}
 		return site
 	}
-	return Site{At: call.inst.PC, Length: syscallLen, Kind: SiteTrap, Resume: resume}
+	return Site{At: call.inst.PC, Length: own, Kind: SiteTrap, Resume: resume}
 }
 
 func span(insts []x86.Inst) (n uint32) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -72,19 +73,26 @@ func patchesOf(tid int, m *Mapping, memory *ptrace.Memory) ([]agent.RawSitePatch
 		return nil, err
 	}
 	var patches []agent.RawSitePatch
+	checked := false // whether it has been patched
 	for _, s := range found.Sites {
+		// The dynamic linker reads the counter when it starts, before the engine
+		// does, and keeps that for its statistics.
+		if s.Kind == SiteCounterTrap && strings.HasPrefix(filepath.Base(path), "ld-linux") {
+			continue
+		}
 		at := s.At + bias
 		if at < uint64(m.Start) || at+uint64(s.Length) > uint64(m.End) {
 			continue
 		}
-		if len(patches) == 0 {
-			var code [syscallLen]byte
-			if _, err := memory.ReadAt(code[:], int64(s.Resume+bias-syscallLen)); err != nil {
-				return nil, err
+		if !checked && s.Kind != SiteCounterTrap {
+			var failed error
+			if !s.fits(func(p []byte, at uint64) error {
+				_, failed = memory.ReadAt(p, int64(at+bias))
+				return failed
+			}) {
+				return nil, failed
 			}
-			if !bytes.Equal(code[:], syscallBytes) {
-				return nil, nil
-			}
+			checked = true
 		}
 		patches = append(patches, agent.RawSitePatch{At: at, Resume: s.Resume + bias, Kind: uint32(s.Kind), Length: s.Length, Before: s.Before, After: s.After})
 	}

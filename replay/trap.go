@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -197,7 +198,7 @@ func (c *controller) writeSites(control *agent.RawControl, from uint32) error {
 		if _, err := binary.Decode(sites[count*siteSize:], binary.LittleEndian, &site); err != nil {
 			return err
 		}
-		if !maps.executable(site.At) || !c.isSyscall(site.Resume) {
+		if !maps.executable(site.At) || !c.isSite(&site) {
 			break
 		}
 	}
@@ -217,11 +218,22 @@ func (c *controller) writeSites(control *agent.RawControl, from uint32) error {
 	return err
 }
 
-// isSyscall reports whether a system call's instruction ends at an address.
-func (c *controller) isSyscall(resume uint64) bool {
-	var code [2]byte
-	_, err := c.memory.ReadAt(code[:], int64(resume-2))
-	return err == nil && code == [2]byte{0x0f, 0x05}
+// isSite reports whether the instruction of a patch is there.
+func (c *controller) isSite(site *agent.RawSitePatch) bool {
+	if site.Kind == agent.PatchTSCTrap {
+		return true // it is not replaced
+	}
+	if site.Kind != agent.PatchTSC {
+		return c.holds(site.Resume-2, 0x0f, 0x05)
+	}
+	return c.holds(site.Resume-2, 0x0f, 0x31) || c.holds(site.Resume-3, 0x0f, 0x01, 0xf9)
+}
+
+// holds reports whether these bytes are at an address.
+func (c *controller) holds(at uint64, want ...byte) bool {
+	code := make([]byte, len(want))
+	_, err := c.memory.ReadAt(code, int64(at))
+	return err == nil && bytes.Equal(code, want)
 }
 
 // mapSites makes room for a table that is larger than the engine's.

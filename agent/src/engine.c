@@ -86,6 +86,8 @@ void dg_call(struct dg_frame *f)
 	dg_operation *operation = f->rdi < DG_OPS ? dg_call_table[f->rdi] : NULL;
 
 	f->rax = 0;
+	if (dg_counter_traps != dg_me->counter_traps)
+		dg_counter_follow();
 	if (operation)
 		operation(f);
 	dg_turn_leave();

@@ -263,7 +263,14 @@ extern const char dg_blocking_low[] DG_HIDDEN, dg_blocking_insn[] DG_HIDDEN, dg_
 static uint64_t dg_digest(const void *bytes, uint64_t length, uint64_t seed); /* fast, not cryptographic; Go has the same */
 static void dg_copy(void *to, const void *from, uint64_t length);             /* rep movsb */
 static bool dg_readable(uint64_t address, uint64_t length);                   /* by process_vm_readv on itself where it is in doubt */
-static uint64_t dg_read_counter(uint32_t *processor);                         /* rdtscp, though it traps for the program */
+
+/* ---- engine_counter.c ---- */
+
+static void dg_counter_start(void); /* once, when the process's first patches are made */
+/* There is code whose rdtsc does not come to the engine by itself. */
+static void dg_counter_trap(void);
+/* In any thread, when it comes by: traps for it as for the others. */
+static void dg_counter_follow(void);
 
 #endif
 

@@ -227,6 +227,17 @@ static void dg_attach_record(struct dg_mapped *m, const struct dg_call *c, uint6
 	dg_limit(DG_LIMIT_SHARED, c->site, "System V shared memory: what other processes write there is not recorded", NULL);
 }
 
+/* An object's code is known; other code, nobody has seen. */
+static void dg_counter_code(const struct dg_call *c)
+{
+	bool made = c->nr == SYS_mmap ? c->args[3] & MAP_ANONYMOUS : c->nr == SYS_mprotect || c->nr == SYS_pkey_mprotect;
+
+	if (made && (c->args[2] & PROT_EXEC))
+		dg_counter_trap();
+	if (dg_counter_traps != dg_me->counter_traps)
+		dg_counter_follow();
+}
+
 static void dg_memory_record(struct dg_frame *f, const struct dg_call *c)
 {
 	struct dg_mapped m;
@@ -235,6 +246,7 @@ static void dg_memory_record(struct dg_frame *f, const struct dg_call *c)
 	bool file;
 	long result;
 
+	dg_counter_code(c);
 	dg_memory_lock();
 	result = dg_memory_make(c);
 	ticket = dg_ticket();
@@ -485,6 +497,7 @@ static void dg_memory_replay(struct dg_frame *f, const struct dg_call *c)
 
 	if (!e)
 		return;
+	dg_counter_code(c);
 	f->rax = (uint64_t)e->result;
 	if (dg_failed(e->result))
 		return;

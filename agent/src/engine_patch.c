@@ -16,11 +16,12 @@
 #define DG_JUMP_BYTES 5u
 
 void dg_entry_syscall(void) DG_HIDDEN;
+void dg_entry_tsc_stub(void) DG_HIDDEN;
 
 /* Where stubs are written. */
 struct dg_area {
 	uint64_t start, at, end;
-	uint64_t slot; /* has the address of dg_entry_syscall */
+	uint64_t slot; /* has the address of dg_entry_syscall, then that of dg_entry_tsc_stub */
 };
 
 static void dg_emit(struct dg_area *a, const void *bytes, uint64_t count)
@@ -57,7 +58,7 @@ static uint64_t dg_emit_after(struct dg_area *a, const struct dg_site_patch *p)
 {
 	uint64_t at = a->at;
 
-	if (!p->after && p->kind != DG_PATCH_CLONE)
+	if (!p->after && p->kind == DG_PATCH_JUMP)
 		return p->resume;
 	dg_emit(a, (const void *)p->resume, p->after);
 	dg_emit_jump(a, p->resume + p->after);
@@ -97,6 +98,28 @@ static uint64_t dg_stub_make(struct dg_area *a, const struct dg_site_patch *p)
 	return start;
 }
 
+/* rdtsc leaves every register but its results, and the flags: see entry.S for what
+ * dg_entry_tsc_stub expects. Behind the instruction, which is executed only where
+ * the thread is not the engine's, lies what dg_time_stamp_stub reads. */
+static uint64_t dg_stub_make_tsc(struct dg_area *a, const struct dg_site_patch *p)
+{
+	static const uint8_t skip_red_zone[] = { 0x48, 0x8d, 0x64, 0x24, 0x80 }, call[] = { 0xff, 0x15 };
+	uint64_t start = a->at, instruction = p->at + p->before;
+	struct dg_counter_stub info = { .resume = p->resume };
+	uint64_t at;
+
+	dg_emit(a, (const void *)p->at, p->before);
+	dg_emit(a, skip_red_zone, sizeof(skip_red_zone));
+	dg_emit_relative(a, call, sizeof(call), a->slot + 8);
+	dg_emit(a, (const void *)instruction, p->resume - instruction);
+	dg_emit(a, "\xeb\x10", 2);
+	at = a->at;
+	a->at += sizeof(info);
+	info.go = dg_emit_after(a, p);
+	dg_copy((void *)at, &info, sizeof(info));
+	return start;
+}
+
 /* The text stays executable meanwhile: other threads, and this code's own calls,
  * may be in it. */
 static bool dg_text_write(uint64_t at, const uint8_t *bytes, uint64_t count)
@@ -120,7 +143,8 @@ static bool dg_patch_trap(const struct dg_site_patch *p)
 static bool dg_patch_jump(struct dg_area *a, const struct dg_site_patch *p)
 {
 	uint8_t bytes[64];
-	int32_t distance = (int32_t)(dg_stub_make(a, p) - (p->at + DG_JUMP_BYTES));
+	uint64_t stub = p->kind == DG_PATCH_TSC ? dg_stub_make_tsc(a, p) : dg_stub_make(a, p);
+	int32_t distance = (int32_t)(stub - (p->at + DG_JUMP_BYTES));
 
 	if (p->length < DG_JUMP_BYTES || p->length > sizeof(bytes))
 		return false;
@@ -131,10 +155,21 @@ static bool dg_patch_jump(struct dg_area *a, const struct dg_site_patch *p)
 	return dg_text_write(p->at, bytes, p->length);
 }
 
+static bool dg_is_counter(const uint8_t *code, uint64_t length)
+{
+	return (length == 2 && code[0] == 0x0f && code[1] == 0x31) ||
+	       (length == 3 && code[0] == 0x0f && code[1] == 0x01 && code[2] == 0xf9);
+}
+
 static bool dg_patch_sound(const struct dg_site_patch *p)
 {
 	const uint8_t *call = (const uint8_t *)p->resume - 2;
 
+	if (p->kind == DG_PATCH_TSC_TRAP)
+		return true;
+	if (p->kind == DG_PATCH_TSC)
+		return p->before <= 32 && p->after <= 32 &&
+		       dg_is_counter((const uint8_t *)p->at + p->before, p->resume - p->at - p->before);
 	return call[0] == 0x0f && call[1] == 0x05 && p->before <= 32 && p->after <= 32 &&
 	       (p->kind == DG_PATCH_TRAP || p->at + p->before + 2 == p->resume);
 }
@@ -197,14 +232,20 @@ static void dg_patch_cluster(const struct dg_site_patch *p, uint32_t count)
 
 	if (a.start) {
 		a.slot = a.start;
-		*(uint64_t *)a.slot = (uint64_t)dg_entry_syscall;
+		((uint64_t *)a.slot)[0] = (uint64_t)dg_entry_syscall;
+		((uint64_t *)a.slot)[1] = (uint64_t)dg_entry_tsc_stub;
 		a.at = a.start + 64;
 		a.end = a.start + size;
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		if (!dg_patch_sound(p + i))
 			continue;
-		if (p[i].kind == DG_PATCH_TRAP || !a.start || a.at + DG_STUB_MOST > a.end || !dg_patch_jump(&a, p + i))
+		if (p[i].kind != DG_PATCH_TRAP && p[i].kind != DG_PATCH_TSC_TRAP && a.start && a.at + DG_STUB_MOST <= a.end &&
+		    dg_patch_jump(&a, p + i))
+			continue;
+		if (p[i].kind == DG_PATCH_TSC || p[i].kind == DG_PATCH_TSC_TRAP)
+			dg_counter_trap();
+		else
 			dg_patch_trap(p + i);
 	}
 	if (a.start)

@@ -122,15 +122,3 @@ static bool dg_readable(uint64_t address, uint64_t length)
 	}
 	return true;
 }
-
-/* What the processor does at rdtsc and rdtscp, for a program for which they
- * trap (PR_SET_TSC). */
-static uint64_t dg_read_counter(uint32_t *processor)
-{
-	uint32_t low, high;
-
-	dg_sys2(SYS_prctl, PR_SET_TSC, PR_TSC_ENABLE);
-	__asm__ volatile("rdtscp" : "=a"(low), "=d"(high), "=c"(*processor));
-	dg_sys2(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV);
-	return (uint64_t)high << 32 | low;
-}

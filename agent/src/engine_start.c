@@ -333,8 +333,10 @@ static void dg_op_start(struct dg_frame *f)
 	(void)f;
 	dg_signal_start(dg_me);
 	dg_first_event(dg_me);
+	dg_counter_start();
 	dg_patch_sites();
-	dg_sys2(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV);
+	if (dg_counter_traps)
+		dg_counter_follow();
 	__atomic_store_n(&dg_mode, c->mode, __ATOMIC_RELEASE);
 }
 

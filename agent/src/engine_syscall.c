@@ -177,6 +177,8 @@ void dg_system_call(struct dg_frame *f)
 	if (dg_me->state == DG_R_STARTING)
 		dg_thread_start();
 	dg_gates_open();
+	if (dg_counter_traps != dg_me->counter_traps)
+		dg_counter_follow();
 	if (f->kind == DG_ENTRY_SYSCALL && stub->kind != DG_STUB_CALL)
 		dg_clone_stub(f, &c, stub);
 	else if (DG_CONTROL->mode != DG_MODE_RECORD)

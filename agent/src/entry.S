@@ -323,11 +323,12 @@ dg_entry_insn:
  * stopped by SIGSEGV. These destroy nothing but their results, so no register is
  * free: it has stored the instruction's address 136 bytes below rsp, subtracted
  * 136 from rsp, set rip to here, changed nothing else and dropped the signal. */
-	.globl	dg_entry_tsc
-	.hidden	dg_entry_tsc
-	.type	dg_entry_tsc, @function
+.macro ENTRY_FOR_TSC name, function
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
 	.balign	64
-dg_entry_tsc:
+\name:
 	.cfi_startproc
 	.cfi_def_cfa_offset RED_ZONE + 8
 	.cfi_offset rip, -(RED_ZONE + 8)
@@ -361,9 +362,14 @@ dg_entry_tsc:
 	movq	$ENTRY_TSC, F_KIND(%r11)
 	movq	%r11, %rsp
 	CFI_FRAME F_RIP
-	ENTER	dg_time_stamp
+	ENTER	\function
 	jmp	dg_exit_check
 	.cfi_endproc
+	.size	\name, .-\name
+.endm
+	ENTRY_FOR_TSC dg_entry_tsc, dg_time_stamp
+/* The same from a stub, which has done so, and has a copy of the instruction. */
+	ENTRY_FOR_TSC dg_entry_tsc_stub, dg_time_stamp_stub
 	.cfi_startproc
 	.cfi_def_cfa_offset RED_ZONE + 24
 	.cfi_offset rip, -(RED_ZONE + 8)
@@ -395,7 +401,6 @@ dg_entry_tsc:
 	.cfi_adjust_cfa_offset -8
 	ret	$RED_ZONE
 	.cfi_endproc
-	.size	dg_entry_tsc, .-dg_entry_tsc
 
 /* The way out. From the check on, nothing is taken from a register. */
 	.globl	dg_exit_check, dg_exit_end

@@ -214,6 +214,8 @@ enum dg_patch {
 	DG_PATCH_JUMP = 1,  /* a jump to a stub near by: moved instructions, the engine, moved instructions, back */
 	DG_PATCH_TRAP = 2,  /* ud2 in the syscall instruction's place: the tracer sends the thread to the engine */
 	DG_PATCH_CLONE = 3, /* as JUMP, but the instruction is executed in the stub, with the engine before and after it */
+	DG_PATCH_TSC = 4,   /* as JUMP, for rdtsc or rdtscp */
+	DG_PATCH_TSC_TRAP = 5, /* one that stays, and stands for all in this object that do: the counter traps from then on */
 };
 
 /* Between the process and its tracer. The process executes int3 at
@@ -369,6 +371,8 @@ struct dg_rthread {
 	uint64_t holds; /* address of the mutex behind whose release it gives the right away; 0: none */
 	uint32_t fresh; /* has taken an event, and has not left the engine since */
 	uint32_t behind; /* what comes behind its last event has still to be run */
+	uint32_t counter_traps; /* rdtsc traps for it */
+	uint32_t reserved3;
 	uint8_t infos[8][128]; /* siginfo_t */
 };
 
