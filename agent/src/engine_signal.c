@@ -231,6 +231,7 @@ static bool dg_disposed(struct dg_rthread *me, struct dg_ucontext *uc, const str
 		dg_action_default(d->signal); /* the instruction raises it again */
 	} else if (blocked) {
 		uc->mask |= DG_BIT(d->signal); /* until the program unblocks it */
+		dg_mask_set(DG_ALL | (uc->mask & DG_RAISED)); /* or it came back here at once */
 		dg_requeue(d->signal, d->info);
 	} else if (handler == (uint64_t)SIG_DFL) {
 		dg_requeue(d->signal, d->info);
