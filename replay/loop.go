@@ -41,6 +41,11 @@ func (c *controller) handle(stop ptrace.Stop) error {
 		c.threads[stop.TID] = t
 	}
 	t.stopped = stop.Kind != ptrace.Ended
+	// The watchdog's SIGSTOP may be far behind what a thread stops for all the
+	// time.
+	if t.stopped && c.watch.woke() {
+		return c.woken(t)
+	}
 	switch stop.Kind {
 	case ptrace.Ended:
 		delete(c.threads, stop.TID)
@@ -90,8 +95,6 @@ func (c *controller) signalled(t *thread, stop ptrace.Stop) error {
 	}
 	s := signalStop{signal: stop.Signal, code: siCode(&info), regs: regs}
 	switch {
-	case s.signal == unix.SIGSTOP && c.watch.woke():
-		return c.woken(t)
 	case c.isTrap(&s):
 		return c.trapped(t, &s)
 	case s.signal == unix.SIGTRAP && s.code > 0:
@@ -173,8 +176,9 @@ func (c *controller) moved(t *thread, m move, s *signalStop) error {
 	return ptrace.Cont(t.tid, syscall.Signal(m.signal))
 }
 
-// sent is for signals that somebody sent. The engine sends a thread those that
-// the log has behind an event; no other may reach the program.
+// sent is for signals that somebody sent: the engine makes all those that the
+// log has, so none of them may reach the program. But a frame for which the
+// stack has no room ends it, as in the recording.
 func (c *controller) sent(t *thread, s *signalStop) error {
 	if c.control == 0 {
 		return c.cont(t, 0)
@@ -182,14 +186,30 @@ func (c *controller) sent(t *thread, s *signalStop) error {
 	if err := c.identify(t); err != nil {
 		return c.cont(t, 0)
 	}
+	if s.signal != unix.SIGSEGV || s.code != siTKill {
+		return c.cont(t, 0)
+	}
 	r, err := c.rthread(t.index)
 	if err != nil {
 		return err
 	}
-	if r.Delivering != 0 || r.Inside != 0 {
-		return c.cont(t, s.signal)
+	next, err := c.nextEvent(t)
+	if err != nil {
+		return err
+	}
+	if r.Inside != 0 && next == nil && c.endsWith(t, s.signal) {
+		return c.park(t, &s.regs, int(s.signal))
 	}
 	return c.cont(t, 0)
+}
+
+const siTKill = -6 // SI_TKILL
+
+// endsWith reports whether the recorded process ended with a signal of the
+// thread's.
+func (c *controller) endsWith(t *thread, signal syscall.Signal) bool {
+	outcome := &c.stage().rec.Manifest.Outcome
+	return c.last() && outcome.Signal == int(signal) && (outcome.Thread == t.index || outcome.Thread == 0)
 }
 
 // fault: an instruction of the program raised a signal. Either the log has it,
@@ -208,8 +228,7 @@ func (c *controller) fault(t *thread, s *signalStop) error {
 	if next != nil && next.Kind == agent.EvSignal && next.Object == uint64(s.signal) {
 		return c.cont(t, s.signal)
 	}
-	outcome := &c.stage().rec.Manifest.Outcome
-	if next == nil && c.last() && outcome.Signal == int(s.signal) && (outcome.Thread == t.index || outcome.Thread == 0) {
+	if next == nil && c.endsWith(t, s.signal) {
 		return c.park(t, &s.regs, int(s.signal))
 	}
 	return c.diverge(t, &DivergenceError{Reason: DiffersFault, Signal: int(s.signal), PC: evidence.Addr(s.regs.Rip)})
