@@ -206,12 +206,17 @@ func (r *result) describe(dir string) ([]string, error) {
 	return tree, nil
 }
 
+// replayTimeout ends a replay that goes on and on.
+const replayTimeout = time.Minute
+
 // replayTree replays one recording after the other.
 func (r *result) replayTree(l *launcher, tree []string) (sample, error) {
 	start := time.Now()
 	for _, dir := range tree {
-		ctx, cancel := context.WithTimeout(context.Background(), timeout)
-		cmd := exec.CommandContext(ctx, l.diagnose, "replay", dir)
+		ctx, cancel := context.WithTimeout(context.Background(), replayTimeout)
+		cmd := exec.CommandContext(ctx, l.diagnose, "replay", "--wait", "15s", dir)
+		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // the replayed process goes with it
+		cmd.WaitDelay = 5 * time.Second
 		cmd.Env = l.environment(l.dir)
 		out, err := cmd.CombinedOutput()
 		cancel()

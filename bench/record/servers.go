@@ -96,13 +96,12 @@ func memcachedClient(socket string, number, batches, batch int) error {
 
 func redis(dir string) (job, error) {
 	socket := filepath.Join(dir, "socket")
-	argv := []string{"redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir, "--logfile", filepath.Join(dir, "log"),
-		"--io-threads", "2", "--io-threads-do-reads", "yes"}
+	argv := []string{"redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir, "--logfile", filepath.Join(dir, "log")}
 	return job{argv: argv, dir: dir, serve: func() (float64, time.Duration, error) {
 		if err := await("unix", socket); err != nil {
 			return 0, 0, err
 		}
-		const requests, tests = 25000, 6
+		const requests, tests = 15000, 6
 		start := time.Now()
 		load := exec.Command("redis-benchmark", "-s", socket, "-n", strconv.Itoa(requests), "-c", "20", "-P", "4", "-r", "20000", "-d", "120",
 			"-t", "set,get,lpush,rpop,hset,zadd", "-q")

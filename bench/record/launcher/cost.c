@@ -24,10 +24,10 @@ static long long now(void)
 	return t.tv_sec * 1000000ll + t.tv_nsec / 1000;
 }
 
-/* What a process that ended, and was not waited for, took by itself: in ticks of
- * the clock, for the kernel tells it in no finer unit beside its children's. The
- * tracer was started as /proc/self/exe, which is its name, or as it. */
-static long long by_itself(pid_t pid, int is_tool)
+/* What a process of diagnose that ended, and was not waited for, took without its
+ * children: in ticks of the clock, for the kernel tells it in no finer unit beside
+ * theirs. The tracer was started as /proc/self/exe. */
+static long long of_tool(pid_t pid)
 {
 	char path[64], text[1024], *name, *end;
 	unsigned long user, system;
@@ -46,7 +46,7 @@ static long long by_itself(pid_t pid, int is_tool)
 	if (!name || !end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
 		return 0;
 	*end = 0;
-	if (!is_tool && strcmp(name + 1, "exe") && strcmp(name + 1, "diagnose"))
+	if (strcmp(name + 1, "exe") && strcmp(name + 1, "diagnose"))
 		return 0;
 	return (long long)(user + system) * 1000000 / sysconf(_SC_CLK_TCK);
 }
@@ -77,7 +77,7 @@ int main(int argc, char **argv)
 	while (!waitid(P_ALL, 0, &info, WEXITED | WNOWAIT) || errno == EINTR) {
 		if (info.si_pid == pid)
 			wall = now() - start;
-		tool += by_itself(info.si_pid, info.si_pid == pid);
+		tool += of_tool(info.si_pid);
 		if (wait4(info.si_pid, &status, 0, &use) < 0)
 			return 2;
 		all += micro(&use.ru_utime) + micro(&use.ru_stime);
