@@ -372,11 +372,13 @@ func (v *verifier) compareMemory() error {
 	}
 	excluded := v.exclusions()
 	sites, table := v.sites()
-	var same func(uint64, []byte, []byte) bool
+	same := v.savedInUse
 	if sites != nil {
 		excluded = append(excluded, exclusion{span: table, what: "the order of the agent's allocation sites",
 			why: "which of two threads came first to a new one is no event; the sites are the same"})
-		same = func(addr uint64, want, got []byte) bool { return agentRange(addr) && sites.sameBytes(want, got) }
+		same = func(addr uint64, want, got []byte) bool {
+			return agentRange(addr) && sites.sameBytes(want, got) || v.savedInUse(addr, want, got)
+		}
 	}
 	list := mergeExclusions(excluded)
 	lost := make([]uint64, len(list))
