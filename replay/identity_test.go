@@ -13,16 +13,23 @@ func TestMain(m *testing.M) { recordtest.Main(m) }
 // timesVariable says how often each recording is replayed.
 const timesVariable = "DIAGNOSE_TEST_REPLAYS"
 
+func replays(t *testing.T) int {
+	t.Helper()
+	const few = 3
+	text := os.Getenv(timesVariable)
+	if text == "" {
+		return few
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", timesVariable, err)
+	}
+	return n
+}
+
 // TestIdentity records each program once and replays it several times.
 func TestIdentity(t *testing.T) {
-	times := 3
-	if text := os.Getenv(timesVariable); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatalf("%s: %v", timesVariable, err)
-		}
-		times = n
-	}
+	times := replays(t)
 	for _, p := range recordtest.Programs(t, "../testdata/record") {
 		t.Run(p.Name, func(t *testing.T) {
 			if p.Never != "" {
