@@ -239,12 +239,14 @@ type recording struct {
 	controlAt uint64
 	memory    *ptrace.Memory  // of the process, while it is recorded
 	traps     map[uint64]bool // addresses of ud2 in the place of system calls
-	copied    map[Text]bool   // files in a portable recording
-	evidence  string
-	ending    *Outcome // what the process came to before it ended
-	closed    bool
-	cut       bool // the engine ended it before the process did
-	broken    bool // could not be written; said once
+	// counterTraps: the table says that rdtsc traps.
+	counterTraps bool
+	copied       map[Text]bool // files in a portable recording
+	evidence     string
+	ending       *Outcome // what the process came to before it ended
+	closed       bool
+	cut          bool // the engine ended it before the process did
+	broken       bool // could not be written; said once
 }
 
 func (r *recording) path() string { return filepath.Join(r.run.dir, filepath.FromSlash(r.dir)) }
@@ -266,6 +268,7 @@ func (r *run) open(p *process, forked bool) (*recording, error) {
 		}
 		x.parent.addChild(Child{Path: name, PID: p.pid, Thread: link.Thread, Ordinal: link.Ordinal, Exec: link.Exec})
 		if forked {
+			x.counterTraps = x.parent.counterTraps
 			for at := range x.parent.traps {
 				x.traps[at] = true
 			}

@@ -37,8 +37,14 @@ func (r *recording) addPatches(tid int, memory *ptrace.Memory) error {
 			continue
 		}
 		for i := range patches {
-			if patches[i].Kind == agent.PatchTrap {
+			switch patches[i].Kind {
+			case agent.PatchTrap:
 				r.traps[patches[i].Resume-2] = true
+			case agent.PatchTSCTrap:
+				if r.counterTraps {
+					continue // it does for the whole process
+				}
+				r.counterTraps = true
 			}
 			if err := binary.Write(&table, binary.LittleEndian, &patches[i]); err != nil {
 				return err

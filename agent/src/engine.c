@@ -61,6 +61,7 @@ typedef void dg_operation(struct dg_frame *);
 
 static dg_operation *const dg_call_table[DG_OPS] = {
 	[DG_OP_START] = dg_op_start,
+	[DG_OP_OBJECTS] = dg_op_objects,
 	[DG_OP_RELEASED] = dg_op_released,
 	DG_SYNC_OPERATIONS,
 	[DG_OP_ORDER_BEGIN] = dg_op_order_begin,

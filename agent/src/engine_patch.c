@@ -269,3 +269,15 @@ static void dg_patch_sites(void)
 	}
 	c->patches_done = to;
 }
+
+/* Argument: 1 before objects are loaded that nobody will tell of, else 0 behind. */
+static void dg_op_objects(struct dg_frame *f)
+{
+	if (f->rsi) {
+		dg_counter_trap();
+		dg_counter_follow();
+		return;
+	}
+	dg_trap(DG_TRAP_OBJECTS, 0, 0);
+	dg_patch_sites();
+}

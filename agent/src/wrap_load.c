@@ -40,22 +40,31 @@ static void *dg_open_object(const char *path, int flags, long site)
 	struct dg_ordered o = { .family = DG_FAMILY_OBJECTS, .site = site };
 	void *result;
 
-	dg_order_enter(&o);
+	bool ordered = dg_orders();
+
+	if (ordered)
+		dg_order_enter(&o);
 	result = DG_CALL(dlopen)(path, flags);
-	dg_order_left(&o);
+	if (result && !(flags & RTLD_NOLOAD))
+		dg_engine(DG_OP_OBJECTS, 0, 0, 0, 0, 0);
+	if (ordered)
+		dg_order_left(&o);
 	return result;
 }
 
 /* Not bound to its own dependencies first, see load.c; and where it matters who
- * calls, a jump. Then only the order of the calls is kept, not of what they do. */
+ * calls, a jump. Then only the order of the calls is kept, not of what they do, and
+ * the object's own system calls are not intercepted before the next dlopen. */
 DG_EXPORT void *dlopen(const char *path, int flags)
 {
 	flags &= ~RTLD_DEEPBIND;
-	if (dg_orders()) {
-		if (!dg_caller_counts(path, __builtin_return_address(0)))
-			return dg_open_object(path, flags, DG_CALLER());
+	if (!dg_engaged())
+		return DG_CALL(dlopen)(path, flags);
+	if (!dg_caller_counts(path, __builtin_return_address(0)))
+		return dg_open_object(path, flags, DG_CALLER());
+	dg_engine(DG_OP_OBJECTS, 1, 0, 0, 0, 0);
+	if (dg_orders())
 		dg_engine(DG_OP_ORDER_BEGIN, DG_FAMILY_OBJECTS, DG_FAMILY_OBJECTS, DG_ORDER_GATE, DG_CALLER(), 0);
-	}
 	return DG_CALL(dlopen)(path, flags);
 }
 
