@@ -80,6 +80,9 @@ func (c *Checked) check(ctx context.Context, dir string, from *Child) error {
 	k.sites()
 	k.core()
 	k.objects()
+	if _, err := r.Timing(); err != nil {
+		k.problem(TimingName, err)
+	}
 	k.link(from)
 	for i := range r.Manifest.Children {
 		child := &r.Manifest.Children[i]

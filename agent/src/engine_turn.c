@@ -303,7 +303,7 @@ void dg_park_here(void)
 /* Until the next event of all is one of this thread's. */
 static void dg_turn_take(struct dg_rthread *me)
 {
-	while (DG_CONTROL->holder != me->index || dg_turn_due() != me->index) {
+	while (DG_CONTROL->holder != me->index || dg_turn_next() != me->index) {
 		__atomic_store_n(&me->state, DG_R_WAITING, __ATOMIC_SEQ_CST);
 		/* It may have been given the right since the loop's condition was looked at. */
 		if (__atomic_load_n(&DG_CONTROL->holder, __ATOMIC_ACQUIRE) == me->index && dg_turn_next() != me->index)
