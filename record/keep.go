@@ -36,6 +36,7 @@ type run struct {
 	recordings []*recording
 	settled    bool
 	failure    string // how it is called if it failed
+	culprit    string // the directory in it of the recording that shows it
 	why        string
 	warn       func(text string)
 }
@@ -140,8 +141,8 @@ func fileSum(name string) (string, error) {
 }
 
 // note takes an end of the main process, or of another, into what the run is
-// called.
-func (r *run) note(o *Outcome, pid int, main bool) {
+// called. of is its recording, if it has one.
+func (r *run) note(o *Outcome, pid int, main bool, of *recording) {
 	name, why := "", ""
 	switch {
 	case o.Kind == OutcomeSignal:
@@ -162,9 +163,12 @@ func (r *run) note(o *Outcome, pid int, main bool) {
 			return
 		}
 		r.failure, r.why = "child-"+name, fmt.Sprintf("its child process %d %s", pid, why)
-		return
+	} else {
+		r.failure, r.why = name, "the program "+why
 	}
-	r.failure, r.why = name, "the program "+why
+	if of != nil {
+		r.culprit = of.dir
+	}
 }
 
 func signalName(s unix.Signal) string {

@@ -53,7 +53,7 @@ func TestRunDirectories(t *testing.T) {
 	if err := os.Mkdir(taken, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	first.note(&Outcome{Kind: OutcomeSignal, Signal: int(unix.SIGABRT)}, 1, true)
+	first.note(&Outcome{Kind: OutcomeSignal, Signal: int(unix.SIGABRT)}, 1, true, nil)
 	if err := first.settle(); err != nil || filepath.Base(first.dir) != "prog-0015-SIGABRT" {
 		t.Errorf("%s, %v", first.dir, err)
 	}
@@ -88,11 +88,14 @@ func TestRunNote(t *testing.T) {
 	} {
 		r := &run{}
 		if x.child != nil {
-			r.note(x.child, 2, false)
+			r.note(x.child, 2, false, &recording{dir: "children/2-1"})
 		}
-		r.note(x.main, 1, true)
+		r.note(x.main, 1, true, &recording{})
 		if r.failure != x.want {
 			t.Errorf("%s: called %q, want %q", x.name, r.failure, x.want)
+		}
+		if child := strings.HasPrefix(x.want, "child-"); child != (r.culprit == "children/2-1") {
+			t.Errorf("%s: the recording to see it in is %q", x.name, r.culprit)
 		}
 	}
 }

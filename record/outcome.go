@@ -144,7 +144,7 @@ func (t *tracer) close(r *recording, o Outcome, usage syscall.Rusage) {
 	r.memory.Close()
 	r.store()
 	if o.Kind != OutcomeExec {
-		r.run.note(&o, m.PID, t.main != nil && m.PID == t.main.pid)
+		r.run.note(&o, m.PID, t.main != nil && m.PID == t.main.pid, r)
 	}
 }
 
@@ -196,14 +196,14 @@ func (t *tracer) mainEnded(status syscall.WaitStatus, outcome Outcome) error {
 		r.settled = true
 		os.RemoveAll(r.dir)
 	} else {
-		r.note(&outcome, pid, true)
+		r.note(&outcome, pid, true, nil)
 		if len(t.processes) == 0 || r.kept() {
 			if err := r.settle(); err != nil {
 				r.problem(err)
 			}
 		}
 	}
-	result := Result{PID: pid, Status: status, Outcome: outcome, Failed: r.failure != "", Why: r.why, Running: len(t.processes)}
+	result := Result{PID: pid, Status: status, Outcome: outcome, Failed: r.failure != "", Why: r.why, Culprit: r.culprit, Running: len(t.processes)}
 	dir := r.dir
 	if _, err := os.Stat(dir); err != nil {
 		dir = ""

@@ -57,6 +57,9 @@ type Result struct {
 	// did what.
 	Failed bool
 	Why    string
+	// Culprit is where in Dir the recording of the process is that failed; empty
+	// if it is the one of the program as it was started.
+	Culprit string
 	// Running is the number of processes that the program left behind and that
 	// are recorded further. The recording is in Dir, and may be dropped or
 	// renamed when they end.

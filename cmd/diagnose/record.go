@@ -207,7 +207,7 @@ func (r *recorder) summary(result *record.Result) string {
 	if result.Failed {
 		how = result.Why
 	}
-	text := fmt.Sprintf("%s; to see it again: diagnose replay %s", how, shellQuote(relative(result.Dir)))
+	text := fmt.Sprintf("%s; to see it again: diagnose replay %s", how, shellQuote(relative(filepath.Join(result.Dir, result.Culprit))))
 	if result.Running > 0 {
 		text += fmt.Sprintf("; it left %s still recorded", plural(result.Running, "process"))
 	}

@@ -324,7 +324,7 @@ func outcomeText(o *record.Outcome) string {
 	case record.OutcomePassed:
 		b.WriteString("passed")
 	case record.OutcomeRunning:
-		b.WriteString("unknown, the recorder was killed while the program ran")
+		b.WriteString("unknown: it is still being recorded, or the recorder was killed")
 	case record.OutcomeExec:
 		b.WriteString("executed another program")
 	case record.OutcomeCut:
