@@ -218,6 +218,9 @@ func (c *controller) finish() error {
 		return &MomentError{c.hooks[0].At, "the replay came to its end before"}
 	}
 	r.End, r.Signal, r.Status = c.end.kind, c.end.signal, c.end.status
+	if c.detached {
+		return nil // HandOver has noted the rest
+	}
 	if c.control != 0 {
 		control, err := c.readControl()
 		if err != nil {
@@ -240,7 +243,7 @@ func (c *controller) finish() error {
 		}
 		r.Times.Verify = time.Since(started)
 	}
-	if c.opts.AtEnd == nil || c.detached || c.attempt.provisional && !r.worked() {
+	if c.opts.AtEnd == nil || c.attempt.provisional && !r.worked() {
 		return nil
 	}
 	s, err := c.stopped(c.end.thread)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -245,16 +246,22 @@ func (s *stage) orderHooks(hooks []Hook) ([]Hook, error) {
 	return sorted, nil
 }
 
-// checkFiles sees that the program and the agent are those that were recorded:
-// what differs would show as a divergence that nobody understands.
-func checkFiles(m *record.Manifest) error {
-	path := string(m.Program.Path)
-	var info unix.Stat_t
-	if err := unix.Stat(path, &info); err != nil {
-		return inputf("replay: the recorded program %s: %w", path, err)
+// checkFiles sees that the program, its libraries and the agent are those that
+// were recorded: what differs would show as a divergence that nobody
+// understands.
+func checkFiles(rec *record.Recording) error {
+	m := rec.Manifest
+	if err := checkFile(rec, m.Program.Path, m.Program.BuildID, &m.Program.File); err != nil {
+		return err
 	}
-	if f := m.Program.File; f.Size != 0 && (info.Size != f.Size || info.Mtim.Nano() != f.MTimeNS) {
-		if err := sameBuild(path, m.Program.BuildID); err != nil {
+	seen := map[record.Text]bool{m.Program.Path: true, m.Agent.Path: true}
+	for i := range m.Start.Mappings {
+		x := &m.Start.Mappings[i]
+		if seen[x.Path] || x.BuildID == "" || x.File == nil {
+			continue
+		}
+		seen[x.Path] = true
+		if err := checkFile(rec, x.Path, x.BuildID, x.File); err != nil {
 			return err
 		}
 	}
@@ -270,6 +277,27 @@ func checkFiles(m *record.Manifest) error {
 		return inputf("replay: %s is not the library that recorded any more", library)
 	}
 	return nil
+}
+
+// checkFile sees that a file of the process's is there and as it was.
+func checkFile(rec *record.Recording, path record.Text, id string, recorded *record.File) error {
+	var info unix.Stat_t
+	err := unix.Stat(string(path), &info)
+	switch {
+	case err != nil:
+		err = inputf("replay: %s, which was recorded: %w", path, err)
+	case recorded.Size != 0 && (info.Size != recorded.Size || info.Mtim.Nano() != recorded.MTimeNS):
+		err = sameBuild(string(path), id)
+	}
+	if err == nil {
+		return nil
+	}
+	for _, o := range rec.Manifest.Portable {
+		if o.Path == path {
+			return inputf("%w; the recording has a copy to put there: %s", err, filepath.Join(rec.Dir, filepath.FromSlash(o.Stored)))
+		}
+	}
+	return err
 }
 
 // decodeAt reads one of agent's Raw types from a core.

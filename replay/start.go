@@ -18,7 +18,7 @@ import (
 // before its first instruction.
 func (c *controller) start() error {
 	m := c.stages[0].rec.Manifest
-	if err := checkFiles(m); err != nil {
+	if err := checkFiles(c.stages[0].rec); err != nil {
 		return err
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)

@@ -29,6 +29,15 @@ type Stopped struct {
 // PID is the process's number, which is another one than it sees itself.
 func (s *Stopped) PID() int { return s.c.pid }
 
+// TID is the kernel's number, which differs from the recorded one too, of the
+// thread that was waited for; PID if there was none.
+func (s *Stopped) TID() int {
+	if s.thread == nil {
+		return s.c.pid
+	}
+	return s.thread.tid
+}
+
 // ReadMemory implements image.Memory. Unlike the rest, it may be called by
 // several goroutines.
 func (s *Stopped) ReadMemory(addr evidence.Addr, p []byte) (int, error) {
@@ -72,6 +81,7 @@ func (s *Stopped) HandOver(wait func(pid int) error) error {
 	c := s.c
 	// Nobody will answer the engine's questions any more.
 	if control, err := c.readControl(); err == nil {
+		c.result.Events = control.Consumed
 		control.Tracer = 0
 		if err := c.writeStruct(c.control, control); err != nil {
 			return err
@@ -99,6 +109,7 @@ func (s *Stopped) HandOver(wait func(pid int) error) error {
 		}
 	}
 	c.detached = true
+	c.result.Moment = s.Moment
 	err := wait(c.pid)
 	unix.Kill(c.pid, unix.SIGKILL)
 	ptrace.WaitFor(c.pid)

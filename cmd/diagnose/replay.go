@@ -157,6 +157,8 @@ func openRecording(dir string) (*record.Recording, error) {
 				names = append(names, filepath.Dir(path))
 			}
 			err = fmt.Errorf("%s is no recording; there are some in it: %s", dir, strings.Join(names, ", "))
+		} else if info, statErr := os.Stat(dir); statErr == nil && info.IsDir() {
+			err = fmt.Errorf("%s is no recording: it has no %s", dir, record.ManifestName)
 		}
 	}
 	return nil, &replay.InputError{Err: err}
@@ -175,7 +177,7 @@ func (f *replayFlags) options(ctx context.Context, rec *record.Recording, report
 		if !f.gdb {
 			return nil
 		}
-		return s.HandOver(func(pid int) error { return waitForDebugger(ctx, pid, rec) })
+		return s.HandOver(func(pid int) error { return waitForDebugger(ctx, pid, s, rec) })
 	}
 	if f.until == "" {
 		o.AtEnd = at
@@ -196,8 +198,11 @@ func (f *replayFlags) options(ctx context.Context, rec *record.Recording, report
 
 // waitForDebugger tells how to attach, and returns when gdb has come and gone,
 // the process has ended, or the user interrupts.
-func waitForDebugger(ctx context.Context, pid int, rec *record.Recording) error {
+func waitForDebugger(ctx context.Context, pid int, s *replay.Stopped, rec *record.Recording) error {
 	say(fmt.Sprintf("the process is stopped; attach with: gdb -p %d %s", pid, shellQuote(string(rec.Manifest.Program.Path))))
+	if tid := s.TID(); tid != pid {
+		say(fmt.Sprintf("thread %d, which it is stopped for, is LWP %d in gdb's 'info threads'", s.Moment.Thread, tid))
+	}
 	if isatty.IsTerminal(os.Stderr.Fd()) {
 		say("it ends when gdb leaves it, or with Ctrl-C")
 	}
