@@ -31,10 +31,13 @@ func (r *recording) addPatches(tid int, memory *ptrace.Memory) error {
 		if m.Permissions[2] != 'x' || m.Path == "" || m.Path[0] != '/' || r.isAgent(&m) {
 			continue
 		}
-		patches, err := patchesOf(tid, &m, memory)
+		patches, random, err := patchesOf(tid, &m, memory)
 		if err != nil {
 			r.limit("site", fmt.Sprintf("the system calls of %s are not intercepted: %v", m.Path, err))
 			continue
+		}
+		if random > 0 && !knownRandom(string(m.Path)) {
+			r.limit("random", fmt.Sprintf("%s may take random numbers from the processor (rdrand, rdseed: %d instructions), which no recording has", m.Path, random))
 		}
 		for i := range patches {
 			switch patches[i].Kind {
@@ -58,27 +61,34 @@ func (r *recording) isAgent(m *Mapping) bool {
 	return m.File != nil && m.File.Inode == r.run.library.Inode && m.File.Device == r.run.library.Device
 }
 
-// patchesOf are the patches for one mapping of code. None are told of a
-// mapping that has been patched.
-func patchesOf(tid int, m *Mapping, memory *ptrace.Memory) ([]agent.RawSitePatch, error) {
+// knownRandom reports whether what an object has from rdrand is in recordings, or
+// never comes to be used: std::random_device is an event, and OpenSSL asks the
+// kernel unless it was built to do otherwise (--with-rand-seed=rdcpu).
+func knownRandom(path string) bool {
+	name := filepath.Base(path)
+	return strings.HasPrefix(name, "libstdc++.") || strings.HasPrefix(name, "libcrypto.")
+}
+
+// patchesOf are the patches for one mapping of code, and how many instructions
+// in it bring chance. None are told of a mapping that has been patched.
+func patchesOf(tid int, m *Mapping, memory *ptrace.Memory) (patches []agent.RawSitePatch, random uint64, err error) {
 	path := string(m.Path)
 	f, err := object.Open(path)
 	if os.IsNotExist(err) { // replaced since, or in another mount name space
 		f, err = object.Open(fmt.Sprintf("/proc/%d/map_files/%x-%x", tid, uint64(m.Start), uint64(m.End)))
 	}
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer f.Close()
 	bias, ok := loadBias(f, m)
 	if !ok {
-		return nil, nil // a file that is no object, or not loaded as one
+		return nil, 0, nil // a file that is no object, or not loaded as one
 	}
 	found, err := CachedSites(f)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var patches []agent.RawSitePatch
 	checked := false // whether it has been patched
 	for _, s := range found.Sites {
 		// The dynamic linker reads the counter when it starts, before the engine
@@ -96,13 +106,13 @@ func patchesOf(tid int, m *Mapping, memory *ptrace.Memory) ([]agent.RawSitePatch
 				_, failed = memory.ReadAt(p, int64(at+bias))
 				return failed
 			}) {
-				return nil, failed
+				return nil, 0, failed
 			}
 			checked = true
 		}
 		patches = append(patches, agent.RawSitePatch{At: at, Resume: s.Resume + bias, Kind: uint32(s.Kind), Length: s.Length, Before: s.Before, After: s.After})
 	}
-	return patches, nil
+	return patches, found.Random, nil
 }
 
 // loadBias is what a loaded object's addresses differ by from those in its
