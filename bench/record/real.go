@@ -98,7 +98,7 @@ func database(dir string) program {
 		for _, suffix := range []string{"", "-wal", "-shm"} {
 			os.Remove(file + suffix)
 		}
-		return job{argv: []string{target, file, "600"}, dir: dir}, compile("bench/record/programs/database.c", target, "-lsqlite3")
+		return job{argv: []string{target, file, "2000"}, dir: dir}, compile("bench/record/programs/database.c", target, "-lsqlite3")
 	}}
 }
 
