@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -112,13 +113,18 @@ for worker in $(cat /proc/$(cat pid)/task/*/children); do kill -ABRT $worker; br
 	} {
 		t.Run(p.name, p.run)
 	}
-	t.Run("sqlite", func(t *testing.T) {
-		if exec.Command("gcc", "-E", "-include", "sqlite3.h", "-x", "c", "/dev/null").Run() != nil {
-			t.Skip("libsqlite3-dev is not installed")
-		}
-		p := identity{name: "sqlite3 (4 threads)", command: compiled(t, "sqlite.c", "-lsqlite3")}
-		p.run(t)
-	})
+	for mode, never := range map[string]string{
+		"delete": "",
+		"wal":    "connections read the header of the log's index in shared memory without a lock, and look whether they read it twice the same",
+	} {
+		t.Run("sqlite-"+mode, func(t *testing.T) {
+			if exec.Command("gcc", "-E", "-include", "sqlite3.h", "-x", "c", "/dev/null").Run() != nil {
+				t.Skip("libsqlite3-dev is not installed")
+			}
+			p := identity{name: "sqlite3 (4 threads, " + mode + ")", command: compiled(t, "sqlite.c", "-lsqlite3") + " " + mode, never: never}
+			p.run(t)
+		})
+	}
 	t.Run("c++", func(t *testing.T) {
 		p := identity{name: "C++ threads", command: compiled(t, "threads.cc", "-std=c++17")}
 		p.run(t)
@@ -132,8 +138,15 @@ for worker in $(cat /proc/$(cat pid)/task/*/children); do kill -ABRT $worker; br
 		if out, err := exec.Command(rustc, "-O", "-o", program, "testdata/record/threads.rs").CombinedOutput(); err != nil {
 			t.Fatalf("rustc: %v\n%s", err, out)
 		}
-		p := identity{name: "Rust threads", command: program}
-		p.run(t)
+		for argument, never := range map[string]string{
+			"":         "",
+			"channels": "a channel's ends wait for each other in loops on atomic variables",
+		} {
+			t.Run("rust-"+argument, func(t *testing.T) {
+				p := identity{name: strings.TrimSpace("Rust threads " + argument), command: program + " " + argument, never: never}
+				p.run(t)
+			})
+		}
 	})
 	t.Run("daemon", func(t *testing.T) {
 		p := identity{name: "daemon", command: compiled(t, "daemon.c"), client: `within test -s daemon.pid; within eval '! grep -rq "\"running\"" --include=manifest.json $RECORDINGS'`, child: true}

@@ -60,7 +60,7 @@ func replays(t testing.TB) (recordings, times int) {
 // These are more than a program here needs on a machine under load.
 const (
 	recordLimit = time.Minute
-	replayLimit = 30 * time.Second
+	replayLimit = 20 * time.Second
 )
 
 func (p *identity) run(t *testing.T) {
@@ -68,7 +68,7 @@ func (p *identity) run(t *testing.T) {
 	need(t, append([]string{"bash"}, p.needs...)...)
 	recordings, times := replays(t)
 	if p.never != "" {
-		recordings, times = 1, min(times-1, 5)
+		recordings, times = 1, min(times-1, 2)
 	}
 	row := tableRow{name: p.name, reason: p.never}
 	for i := range recordings {

@@ -1,4 +1,5 @@
-/* Threads with a connection each write to and read from one database. */
+/* Threads with a connection each write to and read from one database, whose
+ * journal mode is the argument. */
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -37,11 +38,13 @@ static void *work(void *argument)
 	return NULL;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	sqlite3 *db = connect();
-	check(db, sqlite3_exec(db, "pragma journal_mode=wal; pragma synchronous=off; create table t (a, b, c, d); create index i on t (d)",
-			       NULL, NULL, NULL));
+	char *sql = sqlite3_mprintf("pragma journal_mode=%s; pragma synchronous=off; create table t (a, b, c, d); create index i on t (d)",
+				    argc > 1 ? argv[1] : "delete");
+	check(db, sqlite3_exec(db, sql, NULL, NULL, NULL));
+	sqlite3_free(sql);
 	pthread_t threads[THREADS];
 	for (long i = 0; i < THREADS; i++)
 		pthread_create(&threads[i], NULL, work, (void *)i);
