@@ -65,7 +65,7 @@ var recordProduct = product{
 // ofRecording tells the sources that only the recording library has.
 func ofRecording(source string) bool {
 	return strings.HasPrefix(source, "engine") || strings.HasPrefix(source, "wrap_") ||
-		strings.HasPrefix(source, "record.") || source == "entry.S"
+		strings.HasPrefix(source, "record.") || source == "entry.S" || source == "sync.h" || source == "thread.h"
 }
 
 func arguments(lists ...[]string) []string {

@@ -153,7 +153,7 @@ func TestProducts(t *testing.T) {
 		return both
 	}
 	before := digests()
-	for _, name := range []string{"engine.c", "engine_x.c", "engine.h", "wrap_x.c", "record.h", "record.map", "entry.S"} {
+	for _, name := range []string{"engine.c", "engine_x.c", "engine.h", "wrap_x.c", "record.h", "record.map", "entry.S", "sync.h", "thread.h"} {
 		sources[name] = &fstest.MapFile{Data: []byte("changed")}
 		after := digests()
 		if after[0] != before[0] || after[1] == before[1] {
