@@ -42,6 +42,14 @@ func (r *tableRow) describe(t testing.TB, tree []*record.Recording) {
 	}
 }
 
+func (r *tableRow) failures() int {
+	return r.first.all - r.first.identical + r.others.all - r.others.identical
+}
+
+func (r *tableRow) line() string {
+	return fmt.Sprintf("| %s | %d | %d | %d | %.1f MB | %v | %v |\n", r.name, r.processes, r.threads, r.events, float64(r.log)/1e6, r.first, r.others)
+}
+
 // note keeps what a replay showed, each kind once.
 func (r *tableRow) note(why string) {
 	why, _, _ = strings.Cut(why, "\n")
@@ -70,7 +78,7 @@ func writeTable() {
 	var b strings.Builder
 	b.WriteString("| Program | Processes | Threads | Events | Log | Identical | Others identical |\n| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, r := range table.rows {
-		fmt.Fprintf(&b, "| %s | %d | %d | %d | %.1f MB | %v | %v |\n", r.name, r.processes, r.threads, r.events, float64(r.log)/1e6, r.first, r.others)
+		b.WriteString(r.line())
 	}
 	for _, r := range table.rows {
 		for _, why := range r.seen {
