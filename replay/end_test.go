@@ -275,3 +275,38 @@ func TestChildren(t *testing.T) {
 		t.Errorf("%d recordings, want %d", len(dirs), len(ends))
 	}
 }
+
+// TestVforked replays the recording of a child of vfork, up to its exec.
+func TestVforked(t *testing.T) {
+	parent := open(t, recordBasic(t, "vforks").Dir)
+	if len(parent.Manifest.Children) != 1 {
+		t.Fatalf("%d children, want one", len(parent.Manifest.Children))
+	}
+	rec := open(t, filepath.Join(parent.Dir, filepath.FromSlash(parent.Manifest.Children[0].Path)))
+	r, err := replay.Run(t.Context(), rec, replay.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.End != replay.EndExec || r.Events != r.Total || r.Total == 0 {
+		t.Errorf("ended with %q after %d of %d events", r.End, r.Events, r.Total)
+	}
+}
+
+// TestHandOverAtMoment: what is left behind at a moment is not looked at again.
+func TestHandOverAtMoment(t *testing.T) {
+	at := evidence.Moment{Thread: 1, Ordinal: 2}
+	var pid, tid int
+	r, err := replay.Run(t.Context(), open(t, recordBasic(t, "wait").Dir), replay.Options{Hooks: []replay.Hook{{At: at, Do: func(s *replay.Stopped) error {
+		tid = s.TID()
+		return s.HandOver(func(p int) error { pid = p; return nil })
+	}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.End != replay.EndMoment || r.Moment.Ordinal != at.Ordinal || r.Events < at.Ordinal || r.Events >= r.Total {
+		t.Errorf("ended with %q at %v after %d of %d events", r.End, r.Moment, r.Events, r.Total)
+	}
+	if pid == 0 || tid != pid {
+		t.Errorf("process %d was handed over at thread %d", pid, tid)
+	}
+}

@@ -131,17 +131,19 @@ static void dg_fork_child(struct dg_frame *f, const struct dg_call *c, const str
 	dg_limits_pass();
 }
 
-static void dg_fork_replay(struct dg_frame *f, const struct dg_call *c, struct dg_clone *k)
+/* The parent of a vfork would wait for a child that is to be traced. */
+static void dg_fork_replay(struct dg_frame *f, const struct dg_call *c, const struct dg_clone *k)
 {
 	const struct dg_event *e = dg_fork_await(c, k);
 	bool real = DG_CONTROL->fork_thread == dg_me->index && DG_CONTROL->fork_at == dg_me->ordinal;
+	struct dg_clone alone = *k;
 
 	f->rax = (uint64_t)e->result;
 	if (real) {
-		k->flags &= ~(uint64_t)CLONE_VFORK;
-		k->args[DG_CLONE_FLAGS] &= ~(uint64_t)CLONE_VFORK;
-		if (!dg_fork_make(c, k)) {
-			dg_fork_child(f, c, k);
+		alone.flags &= ~(uint64_t)CLONE_VFORK;
+		alone.args[DG_CLONE_FLAGS] &= ~(uint64_t)CLONE_VFORK;
+		if (!dg_fork_make(c, &alone)) {
+			dg_fork_child(f, c, k); /* which compares k with the log */
 			return;
 		}
 	}
