@@ -232,6 +232,10 @@ func (b *breakpoints) finalPlace(end *coreThread) *place {
 	const stackCompared = 16 << 10
 	low := p.registers[15] - redZone
 	want := make([]byte, stackCompared)
+	// Other threads write to the control block, which lies at the stack's end.
+	if end := end.raw.ThreadPointer; end > low && end-low < stackCompared {
+		want = want[:end-low]
+	}
 	n, _ := b.c.core.ReadMemory(evidence.Addr(low), want)
 	want = want[:n]
 	p.known = []words{{low, want}}
