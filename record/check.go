@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"diagnose/agent"
 )
@@ -47,8 +48,12 @@ func Damaged(err error) bool {
 // Check reads all of a recording and of its children. The error is of the
 // context, or of a directory that cannot be read.
 func Check(ctx context.Context, dir string) (*Checked, error) {
-	if _, err := os.ReadDir(dir); err != nil {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
 		return nil, fmt.Errorf("record: %w", err)
+	}
+	if !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == ManifestName || e.Name() == LogName }) {
+		return nil, fmt.Errorf("record: %s is no recording: it has neither %s nor %s", dir, ManifestName, LogName)
 	}
 	c := &Checked{}
 	return c, c.check(ctx, dir, nil)
@@ -198,7 +203,7 @@ func (k *recordingCheck) size(name string) int64 {
 func (k *recordingCheck) outcome() {
 	o := &k.r.Manifest.Outcome
 	if o.Kind == OutcomeRunning {
-		k.problem(ManifestName, &CutError{ManifestName, 0, "the recorder did not live to write how the process ended"})
+		k.problem(ManifestName, &CutError{ManifestName, 0, "it is still being recorded, or the recorder did not live to write how the process ended"})
 	}
 	if o.Thread != 0 && k.r.Log.threads[o.Thread] == nil && k.r.Log.Cut() == nil {
 		k.problem(ManifestName, fmt.Errorf("record: thread %d, which ended the process, has no events", o.Thread))

@@ -59,7 +59,7 @@ Exit status:
       0  the recording is whole
       1  it is damaged or cut off, or the tool itself failed
       2  the command line is wrong
-      3  there is no such directory
+      3  there is no such directory, or it is no recording
     130  it was interrupted`,
 		Example:           "  diagnose recording check recordings/server-0001-SIGSEGV",
 		Args:              oneRecording,
