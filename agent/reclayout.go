@@ -296,6 +296,7 @@ type RawControl struct {
 	WakeLow     uint64 `c:"wake_low"`
 	WakeHigh    uint64 `c:"wake_high"`
 	WakeDone    uint64 `c:"wake_done"`
+	ClockPC     uint64 `c:"clock_pc"`
 }
 
 // RawReplayHeader is struct dg_replay_header.

@@ -103,7 +103,7 @@ func (t *tracer) introduce(x *tracee, r *recording, memory *ptrace.Memory, forke
 		return fmt.Errorf("the path of its recording is too long: %s", log)
 	}
 	c.Mode, c.PID, c.Tracer = agent.ModeRecord, uint32(x.process.pid), uint32(unix.Getpid())
-	c.LogLimit = uint64(t.order.MaxSize)
+	c.LogLimit, c.ClockPC = uint64(t.order.MaxSize), vdsoClock(x.tid, memory)
 	clear(c.LogPath[:])
 	clear(c.DataPath[:])
 	copy(c.LogPath[:], log)

@@ -358,6 +358,57 @@ static inline uint64_t dg_simple_length(const struct dg_call *c, long result)
 	return p->how == DG_OUT_FIXED && result >= 0 && c->args[p->arg] ? p->size : 0;
 }
 
+/* The clocks are read without the kernel, through the vDSO that is hidden from
+ * the program, as long as the processor's counter does not trap. */
+static inline bool dg_clock_at_hand(const struct dg_call *c)
+{
+	return (c->nr == SYS_clock_gettime || c->nr == SYS_gettimeofday || c->nr == SYS_time) && DG_CONTROL->clock_pc &&
+	       !__atomic_load_n(&dg_counter_traps, __ATOMIC_ACQUIRE);
+}
+
+/* Into a variable on the thread's stack: anywhere else the kernel is to say
+ * whether there is memory. */
+static inline bool dg_on_stack(const struct dg_frame *f, uint64_t at, uint64_t bytes)
+{
+	return at >= f->rsp && at <= dg_me->stack_high - bytes;
+}
+
+static inline bool dg_clock_read(const struct dg_frame *f, const struct dg_call *c, long *result)
+{
+	int (*clock)(uint64_t, struct timespec *) = (int (*)(uint64_t, struct timespec *))DG_CONTROL->clock_pc;
+	const uint64_t near = 1u << CLOCK_REALTIME | 1u << CLOCK_MONOTONIC | 1u << CLOCK_BOOTTIME |
+			      1u << CLOCK_REALTIME_COARSE | 1u << CLOCK_MONOTONIC_COARSE;
+	struct timespec now;
+
+	if (c->nr == SYS_clock_gettime) {
+		if (c->args[0] >= 64 || !(near >> c->args[0] & 1) || !dg_on_stack(f, c->args[1], sizeof(now)))
+			return false;
+		*result = clock(c->args[0], (struct timespec *)c->args[1]);
+	} else if (c->nr == SYS_gettimeofday) {
+		uint64_t *to = (uint64_t *)c->args[0]; /* struct timeval */
+
+		if (c->args[1] || !dg_on_stack(f, c->args[0], 2 * sizeof(*to)))
+			return false;
+		*result = clock(CLOCK_REALTIME, &now);
+		to[0] = (uint64_t)now.tv_sec;
+		to[1] = (uint64_t)now.tv_nsec / 1000;
+	} else {
+		if (c->args[0])
+			return false;
+		*result = clock(CLOCK_REALTIME_COARSE, &now) ? -EINVAL : now.tv_sec;
+	}
+	return true;
+}
+
+static inline long dg_call_make(const struct dg_frame *f, const struct dg_call *c)
+{
+	long result;
+
+	if (dg_clock_at_hand(c) && dg_clock_read(f, c, &result))
+		return result;
+	return dg_blocking(c->nr, c->args, &dg_me->pending);
+}
+
 /* Most calls, and with them most small reads. False: not one of these. */
 static inline bool dg_simple_record(struct dg_frame *f, const struct dg_call *c)
 {
@@ -368,7 +419,7 @@ static inline bool dg_simple_record(struct dg_frame *f, const struct dg_call *c)
 
 	if (p[1].how || (p->how != DG_OUT_RESULT && p->how != DG_OUT_FIXED && p->how))
 		return false;
-	result = dg_blocking(c->nr, c->args, &dg_me->pending);
+	result = dg_call_make(f, c);
 	if (result == DG_NOT_MADE) {
 		dg_call_interrupted(f, c, 0);
 		return true;
@@ -395,7 +446,7 @@ static inline void dg_call_record(struct dg_frame *f, const struct dg_call *c)
 		return;
 
 	s.named = dg_named_before(f, c);
-	result = dg_blocking(c->nr, c->args, &dg_me->pending);
+	result = dg_call_make(f, c);
 	if (result == DG_NOT_MADE) {
 		dg_call_interrupted(f, c, 0);
 		return;

@@ -302,6 +302,7 @@ struct dg_control {
 	/* The wake-up behind the release of a mutex (wrap_mutex.c): whether there is one depends on who waits when. A thread
 	 * that ended at wake_branch or in [wake_low, wake_high) is taken as having been at wake_done. */
 	uint64_t wake_branch, wake_low, wake_high, wake_done;
+	uint64_t clock_pc;  /* recording: the vDSO's clock_gettime, which is hidden from the program; 0: none */
 };
 
 /* What the replay controller makes of a log: per thread its events in a row,
