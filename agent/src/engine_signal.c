@@ -251,6 +251,9 @@ static bool dg_in_engine(const struct dg_rthread *me, uint64_t pc)
 	return me->inside || dg_pc_in(pc, dg_text_low, dg_text_high) || dg_pc_in(pc, dg_restorer_low, dg_restorer_high);
 }
 
+/* The last event of each thread when the engine kept its last signal. */
+static uint64_t dg_kept_behind[DG_RTHREADS];
+
 /* Keeps the signal until the thread leaves the engine. */
 static void dg_keep(struct dg_rthread *me, const uint8_t *info, struct dg_ucontext *uc)
 {
@@ -258,6 +261,7 @@ static void dg_keep(struct dg_rthread *me, const uint8_t *info, struct dg_uconte
 
 	if (me->pending < sizeof(me->infos) / sizeof(me->infos[0]))
 		dg_copy(me->infos[me->pending++], info, DG_SIGINFO_BYTES);
+	dg_kept_behind[me->index] = me->ordinal;
 	uc->mask = DG_ALL;
 	if (*pc >= (uint64_t)dg_blocking_low && *pc <= (uint64_t)dg_blocking_insn) {
 		*pc = (uint64_t)dg_blocking_done;
@@ -448,6 +452,27 @@ static void dg_deliver_kept(struct dg_rthread *me, struct dg_ucontext *uc, uint6
 	}
 }
 
+/* An operation without an event (a release) is no place for a replay: the event
+ * before it is elsewhere in the program. The kernel gives the signals once more,
+ * where the thread goes on, and there they are asynchronous. */
+static bool dg_given_back(struct dg_rthread *me, const struct dg_frame *f, struct dg_ucontext *uc)
+{
+	uint8_t *area = (uint8_t *)uc->context.fpstate;
+
+	if (dg_mode != DG_MODE_RECORD || f->kind != DG_ENTRY_CALL || dg_kept_behind[me->index] != me->ordinal)
+		return false;
+	for (uint32_t i = 0; i < me->pending; i++)
+		if (DG_RAISED & DG_BIT(dg_info_word(me->infos[i], 0)))
+			return false; /* not blocked, so it would come back here */
+	for (uint32_t i = 0; i < me->pending; i++)
+		dg_requeue(dg_info_word(me->infos[i], 0), me->infos[i]);
+	uc->mask = dg_kernel_mask(me->mask);
+	/* With the vectors that a replay has there. */
+	dg_xstate_save(area);
+	dg_xstate_seal(area);
+	return true;
+}
+
 void dg_leave(struct dg_frame *f)
 {
 	struct dg_rthread *me = dg_me;
@@ -458,7 +483,8 @@ void dg_leave(struct dg_frame *f)
 	/* In a replay it is not blocked yet. */
 	dg_mask_set(DG_ALL);
 	dg_context_of(&uc, f, area);
-	dg_deliver_kept(me, &uc, blocked);
+	if (!dg_given_back(me, f, &uc))
+		dg_deliver_kept(me, &uc, blocked);
 	dg_leave_to(me, &uc);
 }
 
