@@ -21,7 +21,6 @@ import (
 type breakpoints struct {
 	c       *controller
 	threads map[int]*broken
-	placed  []placement
 	// placedAt are the pcs of placed signals: a handler may return there.
 	placedAt map[placedPC]bool
 }
@@ -42,9 +41,6 @@ type place struct {
 	matches func(t *thread) (bool, error)
 	signal  int // 0: the thread's end
 	info    ptrace.Siginfo
-	ordinal uint64 // of the signal's event
-	stops   uint64 // at pc, up to now
-	near    uint64 // of them with equal registers
 	probe   *probe // nil: a debug register
 	known   []words
 	// rest: an instruction that repeats is on its way to the count that the
@@ -61,13 +57,6 @@ type words struct {
 type placedPC struct {
 	thread uint32
 	pc     uint64
-}
-
-// placement is how often a signal's pc was reached since the event before.
-type placement struct {
-	thread  uint32
-	ordinal uint64
-	count   uint64
 }
 
 func newPlacer(c *controller) placer {
@@ -92,11 +81,6 @@ func (b *breakpoints) arm(t *thread, event uint64) error {
 	if err != nil {
 		return err
 	}
-	r, err := b.c.rthread(t.index)
-	if err != nil {
-		return err
-	}
-	p.ordinal = r.Ordinal + 1
 	return b.await(t, p)
 }
 
@@ -332,15 +316,13 @@ const flagResume = 0x10000
 // probed is for a thread that a probe has stopped.
 func (b *breakpoints) probed(t *thread, x *broken, regs *ptrace.Registers) (move, error) {
 	p := x.place
-	at, count, err := b.probeRegisters(p.probe, regs)
+	at, err := b.probeRegisters(p.probe, regs)
 	if err != nil {
 		return move{}, err
 	}
-	p.stops = count
 	if !p.equal(&at, nil) {
 		return move{}, nil
 	}
-	p.near++
 	if same, err := p.matches(t); err != nil {
 		return move{}, err
 	} else if !same {
@@ -359,9 +341,7 @@ func (b *breakpoints) probed(t *thread, x *broken, regs *ptrace.Registers) (move
 // reached is for a thread at the pc of its place.
 func (b *breakpoints) reached(t *thread, x *broken, regs *ptrace.Registers) (move, error) {
 	p := x.place
-	p.stops++
 	if p.equal(regs, nil) {
-		p.near++
 		if same, err := p.matches(t); err != nil || !same {
 			return move{}, err
 		}
@@ -385,7 +365,6 @@ func (b *breakpoints) arrive(t *thread, x *broken) (move, error) {
 		return move{kind: moveHold}, nil
 	}
 	b.placedAt[placedPC{t.index, p.pc}] = true
-	b.placed = append(b.placed, placement{t.index, p.ordinal, p.stops})
 	return move{signal: p.signal, info: &p.info}, nil
 }
 
@@ -471,7 +450,6 @@ func (b *breakpoints) rested(t *thread, x *broken, regs *ptrace.Registers) (move
 	if ended || !p.equal(&back, []int{contextFlags}) {
 		return move{}, nil
 	}
-	p.near++
 	if same, err := p.matches(t); err != nil || !same {
 		return move{}, err
 	}

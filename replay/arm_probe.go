@@ -41,7 +41,6 @@ const (
 	// Offsets in the data page.
 	probeRAX      = 0
 	probeFlags    = 8
-	probeCount    = 16
 	probeWords    = 512
 	probeExpected = 64 // 18 registers as a place has them; of rflags, what lahf and seto give
 )
@@ -334,7 +333,6 @@ func (x *probe) assemble(p *place) ([]byte, error) {
 	a.data(probeRAX, 0x48, 0x89, 0x05)      // mov %rax, saved
 	a.Write([]byte{0x9f, 0x0f, 0x90, 0xc0}) // lahf; seto %al
 	a.data(probeFlags, 0x66, 0x89, 0x05)    // mov %ax, saved flags
-	a.data(probeCount, 0x48, 0xff, 0x05)    // incq count
 	for i := range p.registers {
 		if n, ok := contextNumbers[i]; ok {
 			a.data(probeExpected+8*i, 0x48|n>>3<<2, 0x39, n&7<<3|5) // cmp %reg, expected
@@ -432,16 +430,16 @@ func (a *assembler) relative(target uint64, end int) error {
 	return nil
 }
 
-// registers are those with which the thread stands at pc that the probe has
-// stopped, and how often pc was reached.
-func (b *breakpoints) probeRegisters(x *probe, regs *ptrace.Registers) (at ptrace.Registers, count uint64, err error) {
-	var data [probeCount + 8]byte
+// probeRegisters are those with which the thread stands at pc that the probe has
+// stopped.
+func (b *breakpoints) probeRegisters(x *probe, regs *ptrace.Registers) (at ptrace.Registers, err error) {
+	var data [probeFlags + 2]byte
 	if _, err := b.c.memory.ReadAt(data[:], int64(x.page+pageSize)); err != nil {
-		return at, 0, err
+		return at, err
 	}
 	at = *regs
 	at.Rip, at.Rax = x.pc, binary.LittleEndian.Uint64(data[probeRAX:])
 	at.Eflags = at.Eflags&^resultFlags | flagsOf(uint64(binary.LittleEndian.Uint16(data[probeFlags:])))
 	at.Orig_rax = ^uint64(0)
-	return at, binary.LittleEndian.Uint64(data[probeCount:]), nil
+	return at, nil
 }
