@@ -151,7 +151,8 @@ func (p *identity) check(t testing.TB, tree []*record.Recording) {
 		m := rec.Manifest
 		failed = failed || m.Outcome.Kind == record.OutcomeSignal && m.Outcome.Signal == int(syscall.SIGABRT) && (i == 0 || p.child)
 		for _, l := range m.Limits {
-			if p.never == "" && !contains(p.limits, l.Kind) {
+			// That a library might ask the processor is said of many that do not.
+			if p.never == "" && l.Kind != "random" && !contains(p.limits, l.Kind) {
 				t.Errorf("%s: %s: the recording has the limit %s: %s", p.name, rec.Dir, l.Kind, l.Text)
 			}
 		}
