@@ -5,6 +5,8 @@
 #include "syscall.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
 
 #define DG_PAYLOADS_MOST 240u /* of one event; further ones go into events before it */
 
@@ -80,6 +82,22 @@ static void dg_limits_pass(void)
 	}
 }
 
+/* How many of its arguments a call has. What else stands in their registers was
+ * left there by code that may have waited for somebody, or not. */
+static uint32_t dg_call_args(const struct dg_call *c)
+{
+	if (c->nr == SYS_prctl)
+		return 2; /* libc's takes as many as there may be */
+	if (c->nr == SYS_fcntl)
+		switch (c->args[1]) {
+		case F_GETFD: case F_GETFL: case F_GETOWN: case F_GETSIG: case F_GETLEASE: case F_GETPIPE_SZ: case F_GET_SEALS:
+			return 2;
+		}
+	if (c->nr == SYS_ioctl && (c->args[1] == FIOCLEX || c->args[1] == FIONCLEX))
+		return 2;
+	return c->row->args;
+}
+
 /* NULL: a signal came before the call, which is made again. */
 static const struct dg_event *dg_call_await(struct dg_frame *f, const struct dg_call *c)
 {
@@ -87,7 +105,7 @@ static const struct dg_event *dg_call_await(struct dg_frame *f, const struct dg_
 
 	dg_limits_pass();
 	e = dg_event_await(DG_EV_SYSCALL, (uint64_t)c->nr);
-	dg_event_take(e, DG_EV_SYSCALL, (uint64_t)c->nr, c->site, c->args, c->row->args);
+	dg_event_take(e, DG_EV_SYSCALL, (uint64_t)c->nr, c->site, c->args, dg_call_args(c));
 	if (!(e->flags & DG_EVENT_INTERRUPTED))
 		return e;
 	dg_again(f);
