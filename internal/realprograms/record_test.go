@@ -68,6 +68,9 @@ func (p *identity) run(t *testing.T) {
 	need(t, append([]string{"bash"}, p.needs...)...)
 	recordings, times := replays(t)
 	if p.never != "" {
+		if os.Getenv("DIAGNOSE_IDENTITY") == "" {
+			t.Skipf("nothing to be sure of: %s (DIAGNOSE_IDENTITY=20 tries it)", p.never)
+		}
 		recordings, times = 1, min(times-1, 2)
 	}
 	row := tableRow{name: p.name, reason: p.never}
