@@ -98,6 +98,8 @@ static bool dg_image_sound(uint64_t size)
 	for (uint32_t i = 1; i < h->threads; i++) {
 		const struct dg_replay_thread *t = dg_image_thread(i);
 
+		if (!t->start && !t->end)
+			continue; /* it was killed before its first event */
 		if ((t->start & 7) || t->end < t->start || !dg_in_image(t->start, t->end - t->start))
 			return false;
 	}
