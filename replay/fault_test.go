@@ -1,0 +1,363 @@
+package replay_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/internal/recordtest"
+	"diagnose/record"
+	"diagnose/replay"
+)
+
+// faultsVariable says how often each fault is tried, in percent of what is to
+// be shown at length: 100 kills of each process, 1000 damaged bytes of each file.
+const faultsVariable = "DIAGNOSE_FAULTS"
+
+func faults(t testing.TB) int {
+	t.Helper()
+	text := os.Getenv(faultsVariable)
+	if text == "" {
+		return 2
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n <= 0 {
+		t.Fatalf("%s: %q", faultsVariable, text)
+	}
+	return n
+}
+
+// faultLimit is for one run or replay, on a machine under load.
+const faultLimit = time.Minute
+
+// tool builds the command, whose processes can be killed one by one, and the
+// library, for which a test may leave no room.
+func tool(t *testing.T) string {
+	t.Helper()
+	if _, err := agent.RecordLibrary(t.Context()); err != nil {
+		var unsupported *agent.UnsupportedError
+		if errors.As(err, &unsupported) {
+			t.Skip(err)
+		}
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "diagnose")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "diagnose/cmd/diagnose").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// childOf is the first child of a process, of whatever thread; 0: there is none.
+func childOf(pid int) int {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, task := range tasks {
+		text, _ := os.ReadFile(task)
+		if first, _, _ := strings.Cut(string(text), " "); first != "" {
+			child, err := strconv.Atoi(first)
+			if err == nil {
+				return child
+			}
+		}
+	}
+	return 0
+}
+
+const busyThreads, busyRounds = 4, 400
+
+func busyOutput() string {
+	var b strings.Builder
+	sum := 0
+	for i := range busyThreads {
+		fmt.Fprintf(&b, "thread %d done\n", i)
+	}
+	for i := range busyRounds {
+		sum += i + i&0xff
+		if i%16 == 3 {
+			sum += i
+		}
+	}
+	fmt.Fprintf(&b, "sum %d\n", busyThreads*sum)
+	return b.String()
+}
+
+// TestKilled kills one process of a recording, at any time: the program, the
+// tracer, or who started it. A program whose tracer or launcher died is not to
+// notice it; whatever was recorded is to open, and to be replayed as far as it
+// goes.
+func TestKilled(t *testing.T) {
+	diagnose := tool(t)
+	p, err := recordtest.Read("../testdata/record/faults/busy.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy := p.Build(t)
+	for depth, victim := range []string{"launcher", "tracer", "program"} {
+		t.Run(victim, func(t *testing.T) {
+			events := uint64(0)
+			for range faults(t) {
+				events += killOne(t, diagnose, busy, depth)
+			}
+			if events == 0 {
+				t.Error("nothing was recorded before the kills")
+			}
+		})
+	}
+}
+
+// killOne kills the launcher (depth 0), the tracer (1) or the program (2), and
+// returns how many events a replay of the rest came through.
+func killOne(t *testing.T, diagnose, busy string, depth int) uint64 {
+	dir := t.TempDir()
+	output := filepath.Join(dir, "output")
+	// The shell's redirection: a pipe of this process would have it wait for who
+	// is killed instead of for the program.
+	script := `"$0" record --all -o "$1" -- "$2" ` + fmt.Sprintf("%d %d", busyThreads, busyRounds) + ` >"$3"`
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", "exec "+script, diagnose, filepath.Join(dir, "recordings"), busy, output)
+	var stderr bytes.Buffer
+	cmd.Stderr, cmd.WaitDelay = &stderr, faultLimit
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pids := [3]int{cmd.Process.Pid}
+	ended := make(chan struct{})
+	go func() {
+		cmd.Wait()
+		close(ended)
+	}()
+	for level := 1; level < 3; {
+		if pids[level] = childOf(pids[level-1]); pids[level] != 0 {
+			level++
+			continue
+		}
+		select {
+		case <-ended:
+			return 0 // this process was away for so long
+		case <-time.After(time.Millisecond):
+		}
+	}
+	program, err := unix.PidfdOpen(pids[2], 0)
+	if errors.Is(err, unix.ESRCH) {
+		<-ended
+		return 0
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(program)
+	// Before the library has begun, the tracer is all that a program has.
+	logs := filepath.Join(dir, "recordings", ".*-running", record.LogName)
+	for {
+		if list, _ := filepath.Glob(logs); len(list) != 0 {
+			if s, err := os.Stat(list[0]); err == nil && s.Size() > 64<<10 { // its first extent
+				break
+			}
+		}
+		time.Sleep(time.Millisecond)
+		if unix.Kill(pids[2], 0) != nil {
+			break
+		}
+	}
+	// Not in the library's own start: of that there is nothing to replay.
+	time.Sleep(time.Duration(50+rand.IntN(200)) * time.Millisecond)
+	unix.Kill(pids[depth], unix.SIGKILL)
+	poll := []unix.PollFd{{Fd: int32(program), Events: unix.POLLIN}}
+	for deadline := time.Now().Add(faultLimit); ; {
+		n, err := unix.Poll(poll, 1000)
+		if n == 1 {
+			break
+		}
+		if (err != nil && err != unix.EINTR) || time.Now().After(deadline) {
+			unix.Kill(pids[2], unix.SIGKILL)
+			t.Fatalf("the program did not end: %v", err)
+		}
+	}
+	<-ended
+	if text, err := os.ReadFile(output); depth < 2 && (err != nil || string(text) != busyOutput()) {
+		t.Errorf("the program wrote %q, %v; %s", text, err, stderr.String())
+	}
+	waits := 1000 // for a tracer at work
+	if depth == 1 {
+		waits = 0
+	}
+	return replayRest(t, filepath.Join(dir, "recordings"), waits)
+}
+
+// replayRest opens what there is in a directory of recordings.
+func replayRest(t *testing.T, dir string, waits int) uint64 {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d recordings, %v", len(list), err)
+	}
+	path := filepath.Join(dir, list[0].Name())
+	// The tracer may still be at work on one whose launcher died.
+	for range waits {
+		if !strings.HasSuffix(path, "-running") {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+		if list, err = os.ReadDir(dir); err == nil && len(list) == 1 {
+			path = filepath.Join(dir, list[0].Name())
+		}
+	}
+	rec, err := record.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
+	defer cancel()
+	r, err := replay.Run(ctx, rec, replay.Options{})
+	if err != nil && !hasEvents(rec) {
+		return 0 // killed before its first
+	}
+	// A log that ends anywhere may end where no replay can: it has to say so.
+	var differs *replay.DivergenceError
+	if errors.As(err, &differs) {
+		t.Log(err)
+		return r.Events
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Events != r.Total {
+		t.Errorf("a replay came to %q after %d of %d events", r.End, r.Events, r.Total)
+	}
+	return r.Events
+}
+
+func hasEvents(rec *record.Recording) bool {
+	if rec.Log == nil {
+		return false
+	}
+	for _, err := range rec.Log.Ordered() {
+		return err == nil
+	}
+	return false
+}
+
+// TestNoRoom records where there is no room for all, or no more soon. The
+// program is not to notice.
+func TestNoRoom(t *testing.T) {
+	diagnose := tool(t)
+	p, err := recordtest.Read("../testdata/record/faults/busy.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy := p.Build(t)
+	for _, test := range []struct {
+		name, before, while string
+		replays             bool
+	}{
+		{name: "files limited", before: "ulimit -f 300", replays: true},
+		{name: "few descriptors", before: "ulimit -n 16", replays: true},
+		{name: "fewer descriptors for the program", before: `set -- "$1" sh -c "ulimit -n 24; exec \"$2\" 4 400"`, replays: true},
+		{name: "little address space", before: `set -- "$1" sh -c "ulimit -v 300000; exec \"$2\" 4 400"`, replays: true},
+		{name: "directory removed", while: `(while [ ! -e "$1"/.*-running/log ]; do sleep 0.01; done; rm -rf "$1") 2>/dev/null & `},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "recordings")
+			script := test.while + test.before + "\n" + `r=$1; shift; "$0" record --all -o "$r" -- "$@"`
+			args := []string{"-c", script, diagnose, dir, busy}
+			if !strings.HasPrefix(test.before, "set") {
+				args = append(args, strconv.Itoa(busyThreads), strconv.Itoa(busyRounds))
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, "sh", args...)
+			var stderr bytes.Buffer
+			cmd.Stderr = &stderr
+			out, err := cmd.Output()
+			if err != nil || string(out) != busyOutput() {
+				t.Errorf("the program wrote %q, %v; %s", out, err, stderr.String())
+			}
+			if test.replays && replayRest(t, dir, 0) == 0 {
+				t.Error("no events")
+			}
+		})
+	}
+}
+
+// TestDamaged replays recordings of which a byte was changed or an end cut off.
+// Whatever the damage, a replay ends: with an error, or as recorded.
+func TestDamaged(t *testing.T) {
+	r := recordBasic(t, "wait")
+	files := []string{record.LogName, record.ManifestName, record.SitesName, record.StartName, record.CoreName, record.DataName}
+	for _, name := range files {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(r.Dir, name)
+			whole, err := os.ReadFile(path)
+			if errors.Is(err, os.ErrNotExist) || len(whole) == 0 {
+				t.Skip("the recording has none")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			random := rand.New(rand.NewPCG(4, uint64(len(whole))))
+			refused := 0
+			for i := range 10 * faults(t) {
+				damaged := bytes.Clone(whole)
+				at := used(random, whole)
+				switch i % 3 {
+				case 0:
+					damaged[at] ^= 1 << random.IntN(8)
+				case 1:
+					damaged[at] = byte(random.IntN(256))
+				case 2:
+					damaged = damaged[:at]
+				}
+				if err := os.WriteFile(path, damaged, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if err := replayDamaged(t, r.Dir); err != nil {
+					refused++
+					if errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("byte %#x, damage %d: a replay that does not end: %v", at, i%3, err)
+					}
+				}
+			}
+			if err := os.WriteFile(path, whole, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d of %d refused", refused, 10*faults(t))
+		})
+	}
+	if err := replayDamaged(t, r.Dir); err != nil {
+		t.Errorf("as it was: %v", err)
+	}
+}
+
+// used is the place of a byte that is not one of many zeros.
+func used(random *rand.Rand, b []byte) int {
+	for range 1000 {
+		if at := random.IntN(len(b)); b[at] != 0 {
+			return at
+		}
+	}
+	return 0
+}
+
+func replayDamaged(t *testing.T, dir string) error {
+	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
+	defer cancel()
+	rec, err := record.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer rec.Close()
+	_, err = replay.Run(ctx, rec, replay.Options{Verify: true, Sleeping: 500 * time.Millisecond, Computing: 5 * time.Second})
+	return err
+}
