@@ -46,8 +46,8 @@ func (s *entrySearch) longJumps(text []byte, base uint64) {
 }
 
 // shortJumps decodes the code around pc, an instruction's start, for jumps with 8
-// bits of displacement.
-func (s *entrySearch) shortJumps(text []byte, base, pc uint64) {
+// bits of displacement; false: nothing that was decoded before it leads to it.
+func (s *entrySearch) shortJumps(text []byte, base, pc uint64) bool {
 	const reach = windowReach + 130
 	at := int(pc - base)
 	behind, _ := sweep(text, base, at, min(at+reach, len(text)))
@@ -57,7 +57,7 @@ func (s *entrySearch) shortJumps(text []byte, base, pc uint64) {
 	// Most of the sweeps find the true instructions.
 	votes, arrived := map[uint64]int{}, 0
 	for i := range sweeps {
-		list, arrives := sweep(text, base, max(at-reach-windowLead+i, 0), at)
+		list, arrives := sweep(text, base, max(at-reach-windowLead, 0)+i, at)
 		if !arrives {
 			continue
 		}
@@ -73,6 +73,7 @@ func (s *entrySearch) shortJumps(text []byte, base, pc uint64) {
 			s.add(target)
 		}
 	}
+	return arrived > 0
 }
 
 func (s *entrySearch) target(inst *x86.Inst) {
@@ -133,7 +134,9 @@ func (b *breakpoints) entries(t *thread, pc uint64) (list []uint64, text []byte,
 		}
 		if m == own {
 			text, base = bytes, m.start
-			s.shortJumps(text, base, pc)
+			if !s.shortJumps(text, base, pc) {
+				return nil, nil, 0, false
+			}
 		}
 		if m.perms[2] == 'x' {
 			s.longJumps(bytes, m.start)

@@ -128,7 +128,7 @@ func decodeBefore(text []byte, base uint64, at int) []x86.Inst {
 	votes, arrived := map[int]int{}, 0
 	insts := map[int]x86.Inst{}
 	for i := range sweeps {
-		list, arrives := sweep(text, base, max(at-windowReach-windowLead+i, 0), at)
+		list, arrives := sweep(text, base, max(at-windowReach-windowLead, 0)+i, at)
 		if !arrives {
 			continue
 		}
