@@ -63,16 +63,9 @@ it; with --repeat, that of the first run that failed, or else of the last; or
 		Example: `  diagnose record -- ./server --port 8080
   diagnose record --output /var/tmp/recordings --all -- make check
   diagnose record --repeat 1000 --until-fail -- ./flaky`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("nothing to record: give a program, as in '%s -- ./server' (see '%s --help')", c.CommandPath(), c.CommandPath())
-			}
-			return nil
-		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveDefault
-		},
-		RunE: f.run,
+		Args:              aProgram,
+		ValidArgsFunction: programArgs,
+		RunE:              f.run,
 	}
 	f.register(c)
 	return c

@@ -131,6 +131,19 @@ func noStrayFile(c *cobra.Command, args []string) error {
 	return usagef("unexpected argument %q (%s)", args[0], hint)
 }
 
+// aProgram refuses a command line without one.
+func aProgram(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usagef("nothing to %s: give a program, as in '%s -- ./server' (see '%s --help')", c.Name(), c.CommandPath(), c.CommandPath())
+	}
+	return nil
+}
+
+// programArgs leaves a program and its arguments to the shell.
+func programArgs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
 // newMan is the hidden command by which the Makefile writes the man pages.
 func newMan() *cobra.Command {
 	return &cobra.Command{

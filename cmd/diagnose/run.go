@@ -65,16 +65,9 @@ it, or
   diagnose run --on-error log --log /var/log/server.heap -- ./server
   diagnose run --option fill_bytes=1024 --quarantine 64 -- python3 job.py
   diagnose run --exec -- ./server        # as the last line of a service's script`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("nothing to run: give a program, as in '%s -- ./server' (see '%s --help')", c.CommandPath(), c.CommandPath())
-			}
-			return nil
-		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveDefault
-		},
-		RunE: f.run,
+		Args:              aProgram,
+		ValidArgsFunction: programArgs,
+		RunE:              f.run,
 	}
 	f.register(c)
 	return c

@@ -194,14 +194,13 @@ func expectLine(t *testing.T, lines *bufio.Scanner, want string) {
 
 func TestRunPassesSignalsOn(t *testing.T) {
 	cmd := runCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "counter.c", Text: counter}))
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(stdout)
+	expectSignalsPassedOn(t, cmd)
+}
+
+// expectSignalsPassedOn sends signals to a command that runs counter.
+func expectSignalsPassedOn(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	lines := startLines(t, cmd)
 	expectLine(t, lines, "ready")
 	for _, s := range []syscall.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH, 40, unix.SIGTERM} {
 		if err := cmd.Process.Signal(s); err != nil {
@@ -214,21 +213,29 @@ func TestRunPassesSignalsOn(t *testing.T) {
 	}
 }
 
-// A key of the terminal sends its signal to the program as well: it must not
-// come twice.
-func TestRunAtATerminal(t *testing.T) {
-	master, slave := terminal(t)
-	// A key's signal throws away what was not read yet, and its echo may come
-	// before or after what the program says.
-	mode, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
+func startLines(t *testing.T, cmd *exec.Cmd) *bufio.Scanner {
+	t.Helper()
+	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	mode.Lflag = mode.Lflag&^unix.ECHO | unix.NOFLSH
-	if err := unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, mode); err != nil {
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	cmd := runCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "counter.c", Text: counter}))
+	return bufio.NewScanner(stdout)
+}
+
+// A key of the terminal sends its signal to the program as well: it must not
+// come twice.
+func TestRunAtATerminal(t *testing.T) {
+	expectOneInterrupt(t, runCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "counter.c", Text: counter})))
+}
+
+// expectOneInterrupt starts a command that runs counter at a terminal and types
+// a key that interrupts.
+func expectOneInterrupt(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	master, slave := quietTerminal(t)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	if err := cmd.Start(); err != nil {

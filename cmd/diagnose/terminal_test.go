@@ -104,3 +104,19 @@ func TestCoreFromTerminal(t *testing.T) {
 		t.Errorf("status %d: %q", status, text)
 	}
 }
+
+// quietTerminal echoes nothing, for an echo may come before or after what the
+// program says, and keeps what was typed before a key's signal.
+func quietTerminal(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	master, slave = terminal(t)
+	mode, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mode.Lflag = mode.Lflag&^unix.ECHO | unix.NOFLSH
+	if err := unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, mode); err != nil {
+		t.Fatal(err)
+	}
+	return master, slave
+}
