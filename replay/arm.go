@@ -186,7 +186,7 @@ func (b *breakpoints) last(t *thread) (move, error) {
 		return move{}, nil
 	}
 	end := coreThreads(b.c.core)[t.index]
-	if end == nil || end.raw.Inside != 0 || end.failed && faultOutcome(&b.c.rec.Manifest.Outcome) {
+	if end == nil || end.raw.Inside != 0 || end.clones() || end.failed && faultOutcome(&b.c.rec.Manifest.Outcome) {
 		return move{}, nil // it comes to rest by itself
 	}
 	p := b.finalPlace(end)

@@ -191,7 +191,7 @@ func (v *verifier) findThreads() error {
 		}
 	}
 	for i := range v.replayed {
-		if v.recorded[i] == nil {
+		if v.recorded[i] == nil && !v.starting(i) {
 			v.note(Difference{Kind: DifferentThread, Thread: i, Where: fmt.Sprintf("thread %d", i), Want: "is not there", Have: "runs"})
 		}
 	}
@@ -242,6 +242,9 @@ func (v *verifier) compareThread(want *coreThread, t *thread) error {
 		return err
 	}
 	w := want.program()
+	if err := v.settleClone(want, t, &w, have); err != nil {
+		return err
+	}
 	for _, x := range []struct {
 		name       string
 		want, have uint64
@@ -469,6 +472,7 @@ func (v *verifier) exclusions() []exclusion {
 	list = append(list, v.sharedMemory()...)
 	list = append(list, v.endedStacks()...)
 	list = append(list, v.endedIDs()...)
+	list = append(list, v.startingIDs()...)
 	list = append(list, v.timesLeft()...)
 	return append(list, v.linkerCount()...)
 }

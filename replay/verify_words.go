@@ -30,10 +30,12 @@ func (v *verifier) wasEnding(t *coreThread) bool {
 	return err == nil && r.State == agent.REnded && r.Ordinal == t.raw.Ordinal && t.frame != nil
 }
 
+// controlBlock is more than glibc's struct pthread.
+const controlBlock = 4096
+
 // endedIDs are the words with the ids of threads that ended. The kernel clears
 // them (set_tid_address(2)) some time after a thread's last event.
 func (v *verifier) endedIDs() []exclusion {
-	const controlBlock = 4096 // more than glibc's struct pthread
 	var list []exclusion
 	for _, raw := range v.ended() {
 		if raw.ThreadPointer == 0 {

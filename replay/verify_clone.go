@@ -1,0 +1,74 @@
+package replay
+
+import (
+	"diagnose/agent"
+	"diagnose/internal/ptrace"
+)
+
+// A thread that makes another is out of the engine from behind DG_EV_CREATE, or
+// from before the call of a vfork, until the stub's second entry, whose event is
+// DG_EV_CREATED or DG_EV_FORK. A replay whose log does not have that event waits
+// for it in the engine, with the child's number in rax, which is the kernel's.
+
+// clones reports whether a thread of the core is in the stub of a clone, where a
+// replay does not stop.
+func (t *coreThread) clones() bool { return t.raw.Inside == 0 && t.raw.Cloning != 0 }
+
+// settleClone gives a thread that is about to make another, or has made it, what
+// the instruction and the stub leave alone, if the replay has come as far.
+func (v *verifier) settleClone(want *coreThread, t *thread, w *ptrace.Registers, have ptrace.Registers) error {
+	if want.frame == nil && !want.clones() || want.failed {
+		return nil
+	}
+	r, err := v.c.rthread(t.index)
+	if err != nil {
+		return err
+	}
+	switch {
+	case r.Inside == 0 || r.Ordinal != want.raw.Ordinal:
+		return nil
+	case r.WaitsFor == agent.EvCreated && (want.clones() || want.frame.Kind == agent.EntrySyscall):
+	case r.WaitsFor == agent.EvFork && want.clones():
+	default:
+		return nil
+	}
+	w.Rip, w.Rax, w.Rcx, w.R11, w.Eflags = have.Rip, have.Rax, have.Rcx, have.R11, have.Eflags
+	return nil
+}
+
+// starting reports whether a thread of the replay that the core does not have is
+// one that the recorded process was about to make, or had made so shortly before
+// its end that it had not said its number.
+func (v *verifier) starting(index uint32) bool {
+	want, err := decodeAt[agent.RawRThread](v.c.core, rthreadAddress(index))
+	if err != nil || want.State != agent.RStarting {
+		return false
+	}
+	have, err := v.c.rthread(index)
+	return err == nil && have.State == agent.RStarting && have.Ordinal == 0
+}
+
+// startingIDs are the words with the ids of threads whose first event, behind
+// which they are the recorded ones, is not in the log.
+func (v *verifier) startingIDs() []exclusion {
+	var list []exclusion
+	for _, t := range v.c.threads {
+		if t.index == 0 {
+			continue
+		}
+		raw, err := v.c.rthread(t.index)
+		if err != nil || raw.State != agent.RStarting || raw.ThreadPointer == 0 {
+			continue
+		}
+		for at := raw.ThreadPointer; at < raw.ThreadPointer+controlBlock; at += 4 {
+			want, have, ok := v.words(at)
+			if !ok {
+				break
+			}
+			if want != have && have == uint32(t.tid) {
+				list = append(list, exclusion{span: span{at, at + 4}, what: "the ids of threads that start", why: "the kernel gives others"})
+			}
+		}
+	}
+	return list
+}
