@@ -161,7 +161,10 @@ func (c *controller) diverged(t *thread) error {
 		return err
 	}
 	d := &control.Divergence
-	t.index = d.Thread
+	// The engine may have refused the log before it made its first thread.
+	if _, err := c.rthread(d.Thread); err == nil {
+		t.index = d.Thread
+	}
 	e := &DivergenceError{Reason: reasons[d.Reason], Place: d.Place, Want: d.Want, Have: d.Got, PC: evidence.Addr(d.PC)}
 	e.Moment = evidence.Moment{Thread: d.Thread, Ordinal: d.Ordinal, PC: evidence.Addr(d.PC), Count: 1}
 	if e.Reason == "" {

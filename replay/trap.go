@@ -21,7 +21,6 @@ func (c *controller) trapped(t *thread, s *signalStop) error {
 		if err != nil {
 			return err
 		}
-		t.index = 1
 		return c.answer(t, s, answer)
 	}
 	if c.control == 0 {
