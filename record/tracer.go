@@ -38,6 +38,8 @@ type tracee struct {
 	vforking bool
 	// held is a stop that is dealt with when the core is written.
 	held *ptrace.Stop
+	// parent is the process's, of one whose maker has not been heard of.
+	parent int
 }
 
 // process is a traced process.
@@ -179,9 +181,9 @@ func (t *tracer) handle(stop ptrace.Stop) error {
 	}
 	if x == nil || x.process == nil {
 		// Its maker's stop comes next, and finds it waiting.
-		x = &tracee{tid: stop.TID, stopped: true}
+		x = &tracee{tid: stop.TID, stopped: true, parent: parentOf(stop.TID)}
 		t.threads[stop.TID] = x
-		return nil
+		return t.adopt(x)
 	}
 	x.stopped = true
 	if stop.Kind == ptrace.Interrupted {
@@ -270,6 +272,9 @@ func (t *tracer) executed(x *tracee) error {
 			delete(t.threads, tid)
 		}
 	}
+	if err := t.adoptAll(p.pid); err != nil {
+		return err
+	}
 	x.vforking, x.interrupted = false, false
 	if r := p.recording; r != nil {
 		p.from = &ancestor{recording: r, link: Parent{PID: p.pid, Exec: true}}
@@ -328,6 +333,9 @@ func (t *tracer) ended(x *tracee, stop ptrace.Stop) error {
 	outcome := p.outcome(stop.Status)
 	if p.recording != nil {
 		t.close(p.recording, outcome, stop.Usage)
+	}
+	if err := t.adoptAll(p.pid); err != nil {
+		return err
 	}
 	if p == t.main {
 		return t.mainEnded(stop.Status, outcome)

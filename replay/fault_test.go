@@ -127,14 +127,15 @@ func killOne(t *testing.T, diagnose, busy string, depth int) uint64 {
 	script := `"$0" record --all -o "$1" -- "$2" ` + fmt.Sprintf("%d %d", busyThreads, busyRounds) + ` >"$3"`
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", "exec "+script, diagnose, filepath.Join(dir, "recordings"), busy, output)
 	var stderr bytes.Buffer
-	cmd.Stderr, cmd.WaitDelay = &stderr, faultLimit
+	cmd.Stderr, cmd.WaitDelay = &stderr, faultLimit/2
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	pids := [3]int{cmd.Process.Pid}
 	ended := make(chan struct{})
+	var waited error
 	go func() {
-		cmd.Wait()
+		waited = cmd.Wait()
 		close(ended)
 	}()
 	for level := 1; level < 3; {
@@ -185,6 +186,9 @@ func killOne(t *testing.T, diagnose, busy string, depth int) uint64 {
 		}
 	}
 	<-ended
+	if errors.Is(waited, exec.ErrWaitDelay) {
+		t.Error("a process is left that does not end")
+	}
 	if text, err := os.ReadFile(output); depth < 2 && (err != nil || string(text) != busyOutput()) {
 		t.Errorf("the program wrote %q, %v; %s", text, err, stderr.String())
 	}
