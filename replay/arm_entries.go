@@ -144,7 +144,10 @@ func (b *breakpoints) entries(t *thread, pc uint64) (list []uint64, text []byte,
 			s.tables(bytes, m.start, own.span)
 		}
 	}
-	return s.sorted(), text, base, b.resumed(t, &s) == nil
+	if b.resumed(t, &s) != nil {
+		return nil, nil, 0, false
+	}
+	return s.sorted(), text, base, true
 }
 
 // resumed adds where threads go on that are in the engine, and where the
