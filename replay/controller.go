@@ -90,7 +90,8 @@ type controller struct {
 	memory   *ptrace.Memory
 	detached bool // the process was handed over
 	threads  map[int]*thread
-	control  uint64 // address of the control; 0 before DG_TRAP_HELLO
+	early    *ptrace.Stop // the first stop of a process whose parent has not told of it yet
+	control  uint64       // address of the control; 0 before DG_TRAP_HELLO
 	trapPC   uint64
 	placer   placer
 	watch    *watchdog

@@ -36,6 +36,10 @@ func (c *controller) loop() error {
 // replay is over.
 func (c *controller) handle(stop ptrace.Stop) error {
 	t := c.threads[stop.TID]
+	if t == nil && stop.Kind != ptrace.Ended && c.another(stop.TID) {
+		c.early = &stop
+		return nil
+	}
 	if t == nil {
 		t = &thread{tid: stop.TID}
 		c.threads[stop.TID] = t

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -150,14 +152,14 @@ func (c *controller) forked(t *thread) error {
 	c.pid, c.memory, c.control = child, memory, 0
 	c.step++
 	c.watch.look(child, 0)
-	known := c.threads[child]
-	c.threads = map[int]*thread{}
+	c.threads = map[int]*thread{child: {tid: child}}
+	held := c.early
+	c.early = nil
 	if err := unix.Kill(parent, unix.SIGKILL); err != nil {
 		return fmt.Errorf("replay: kill: %w", err)
 	}
 	// The parent's end is waited for by its number, and that of the other
 	// threads comes before it (ptrace(2), "Death under ptrace").
-	var held *ptrace.Stop
 	for {
 		stop, err := ptrace.Wait()
 		if err != nil {
@@ -167,18 +169,27 @@ func (c *controller) forked(t *thread) error {
 		case stop.TID == child:
 			held = &stop
 		case stop.TID == parent && stop.Kind == ptrace.Ended:
-			if known == nil {
-				known = &thread{tid: child}
-			}
-			c.threads[child] = known
 			if held == nil {
 				return nil
 			}
-			// It may be further than its first stop, which can be reported
-			// before its parent's fork is.
 			return c.handle(*held)
 		}
 	}
+}
+
+// another reports whether a thread that reports itself is of a process that the
+// replayed one is making. It stops when it has begun, which may be reported
+// before the fork is. It must not go on before: it would ask what its parent's
+// memory and recording answer.
+func (c *controller) another(tid int) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
+	if err != nil {
+		return false
+	}
+	_, rest, found := strings.Cut(string(status), "\nTgid:")
+	own, _, _ := strings.Cut(rest, "\n")
+	group, err := strconv.Atoi(strings.TrimSpace(own))
+	return found && err == nil && group != c.pid
 }
 
 // sameBuild is for a file that is not the same one: a copy of it will do.
