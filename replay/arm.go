@@ -198,6 +198,21 @@ func (b *breakpoints) last(t *thread) (move, error) {
 	return move{}, b.await(t, p)
 }
 
+func (b *breakpoints) first(t *thread, end *coreThread, regs *ptrace.Registers) (move, error) {
+	p := b.finalPlace(end)
+	if p == nil {
+		return move{}, nil
+	}
+	if p.equal(regs, nil) {
+		if same, err := p.matches(t); err != nil {
+			return move{}, err
+		} else if same {
+			return move{kind: moveHold}, nil
+		}
+	}
+	return move{}, b.await(t, p)
+}
+
 // contextOrder are the registers as struct sigcontext has them, but for rflags.
 var contextOrder = []image.Register{image.R8, image.R9, image.R10, image.R11, image.R12, image.R13, image.R14, image.R15,
 	image.RDI, image.RSI, image.RBP, image.RBX, image.RDX, image.RAX, image.RCX, image.RSP, image.RIP}

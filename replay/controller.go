@@ -47,6 +47,8 @@ type placer interface {
 	// last is for DG_TRAP_LAST: the thread has done its last event and goes on
 	// to where the core has it. moveHold: it stands there already.
 	last(t *thread) (move, error)
+	// first is the same for a thread without any event, before it runs.
+	first(t *thread, end *coreThread, regs *ptrace.Registers) (move, error)
 	// trap is called at a SIGTRAP that is not the engine's.
 	trap(t *thread, regs *ptrace.Registers) (move, error)
 	// breakAt makes trap answer moveArrived when the thread is at pc for the

@@ -65,6 +65,8 @@ func (c *controller) handle(stop ptrace.Stop) error {
 		return err
 	case ptrace.EventStop:
 		return c.event(t, stop)
+	case ptrace.Interrupted:
+		return c.begin(t)
 	}
 	return c.cont(t, 0)
 }
@@ -275,7 +277,7 @@ func (c *controller) stopAll() error {
 				}
 				delete(c.threads, stop.TID)
 			case t == nil: // new; its first stop
-				c.threads[stop.TID] = &thread{tid: stop.TID, stopped: true}
+				c.threads[stop.TID] = &thread{tid: stop.TID, stopped: true, deferred: &stop}
 				continue
 			default:
 				t.stopped = true

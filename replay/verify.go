@@ -138,6 +138,9 @@ func coreThreads(core *image.Process) map[uint32]*coreThread {
 			continue
 		}
 		t := &coreThread{Thread: byID[int(raw.RealTID)], index: i, raw: raw}
+		if raw.State == agent.RStarting && raw.RealTID == 0 {
+			t.Thread = threadAt(core, raw.ThreadPointer)
+		}
 		if t.Thread == nil {
 			continue
 		}

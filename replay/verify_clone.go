@@ -57,7 +57,7 @@ func (v *verifier) startingIDs() []exclusion {
 			continue
 		}
 		raw, err := v.c.rthread(t.index)
-		if err != nil || raw.State != agent.RStarting || raw.ThreadPointer == 0 {
+		if err != nil || raw.State != agent.RStarting && raw.RealTID != 0 || raw.ThreadPointer == 0 {
 			continue
 		}
 		for at := raw.ThreadPointer; at < raw.ThreadPointer+controlBlock; at += 4 {

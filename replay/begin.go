@@ -1,0 +1,58 @@
+package replay
+
+import (
+	"diagnose/agent"
+	"diagnose/image"
+	"diagnose/internal/ptrace"
+)
+
+// begin is for a new thread that has not run yet. Where the recording ended
+// before its first event, nothing but the core says how far it comes: as soon as
+// it runs, it goes on to that event.
+func (c *controller) begin(t *thread) error {
+	if t.index != 0 || c.control == 0 || c.core == nil || !c.last() {
+		return c.cont(t, 0)
+	}
+	regs, err := ptrace.GetRegisters(t.tid)
+	if err != nil {
+		return err
+	}
+	for i, end := range coreThreads(c.core) {
+		raw := end.raw
+		if raw.State != agent.RStarting || raw.Inside != 0 || raw.ThreadPointer != regs.Fs_base {
+			continue
+		}
+		r, err := c.rthread(i)
+		if err != nil || r.State != agent.RStarting || r.RealTID != 0 || r.ThreadPointer != regs.Fs_base {
+			continue
+		}
+		control, err := c.readControl()
+		if err != nil {
+			return err
+		}
+		if pc := uint64(end.Registers.PC()); pc >= control.TextLow && pc < control.TextHigh {
+			break
+		}
+		t.index = i
+		m, err := c.placer.first(t, end, &regs)
+		if err != nil {
+			return err
+		}
+		if m.kind == moveHold {
+			return c.park(t, &regs, 0)
+		}
+		break
+	}
+	return c.cont(t, 0)
+}
+
+// threadAt is a core's thread by its thread pointer, which its maker knows before
+// it has said its own number.
+func threadAt(core *image.Process, pointer uint64) *image.Thread {
+	for i := range core.Threads {
+		if t := &core.Threads[i]; pointer != 0 && uint64(t.Registers.FSBase) == pointer {
+			return t
+		}
+	}
+	return nil
+}
