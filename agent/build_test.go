@@ -135,7 +135,7 @@ func TestBuildTheAgent(t *testing.T) {
 	}
 }
 
-const warnings = " -Wall -Wextra -Werror -Wno-unused-function"
+const warnings = " -Wall -Wextra -Werror"
 
 // What only the recording library has is no part of the other, and is all that
 // the engine may consist of: general registers, no libc.

@@ -88,9 +88,7 @@ const (
 	SyncWait      = 7
 	SyncTimedWait = 8
 	SyncGet       = 9
-	SyncRelease   = 10
 	SyncInit      = 11
-	SyncDone      = 12
 	SyncReal      = 13
 )
 
@@ -106,7 +104,6 @@ const (
 	LimitDisk    = 1
 	LimitSyscall = 2
 	LimitShared  = 3
-	LimitThreads = 4
 	LimitSite    = 5
 )
 

@@ -131,16 +131,14 @@ const (
 	SyncWait      Sync = agent.SyncWait
 	SyncTimedWait Sync = agent.SyncTimedWait
 	SyncGet       Sync = agent.SyncGet
-	SyncRelease   Sync = agent.SyncRelease
 	SyncInit      Sync = agent.SyncInit
-	SyncDone      Sync = agent.SyncDone
 	SyncReal      Sync = agent.SyncReal
 )
 
 var syncNames = map[Sync]string{
 	SyncLock: "lock", SyncTry: "try", SyncTimed: "timed", SyncRead: "read", SyncTryRead: "try-read",
 	SyncTimedRead: "timed-read", SyncWait: "wait", SyncTimedWait: "timed-wait", SyncGet: "get",
-	SyncRelease: "release", SyncInit: "init", SyncDone: "done", SyncReal: "real",
+	SyncInit: "init", SyncReal: "real",
 }
 
 // String returns a name, "sync-99" if there is none.
@@ -169,12 +167,11 @@ const (
 	LimitDisk    LimitKind = agent.LimitDisk
 	LimitSyscall LimitKind = agent.LimitSyscall
 	LimitShared  LimitKind = agent.LimitShared
-	LimitThreads LimitKind = agent.LimitThreads
 	LimitSite    LimitKind = agent.LimitSite
 )
 
 var limitNames = map[LimitKind]string{
-	LimitDisk: "disk", LimitSyscall: "syscall", LimitShared: "shared", LimitThreads: "threads", LimitSite: "site",
+	LimitDisk: "disk", LimitSyscall: "syscall", LimitShared: "shared", LimitSite: "site",
 }
 
 // String returns a name, "limit-99" if there is none.

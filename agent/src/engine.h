@@ -47,14 +47,12 @@ long dg_engine(long op, long a, long b, long c, long d, long e) DG_HIDDEN;
 
 /* ---- the operations of dg_engine; each is `static void dg_op_NAME(struct dg_frame *f)` ---- */
 enum dg_op {
-	DG_OP_MUTEX_LOCK, DG_OP_MUTEX_UNLOCK, DG_OP_RWLOCK, DG_OP_RWUNLOCK, DG_OP_SPIN, DG_OP_COND_WAIT,
-	DG_OP_COND_WAKE, DG_OP_SEM, DG_OP_SEM_POST, DG_OP_BARRIER, DG_OP_ONCE, DG_OP_GUARD,
-	DG_OP_REAL,          /* an event around a call of the real function: see wrap_sync.c */
+	DG_OP_MUTEX_LOCK, DG_OP_RWLOCK, DG_OP_SPIN, DG_OP_COND_WAIT, DG_OP_SEM, DG_OP_BARRIER, DG_OP_ONCE, DG_OP_GUARD,
+	DG_OP_REAL,          /* an event around a call of the real function: wrap_real.c */
 	DG_OP_ORDER_BEGIN, DG_OP_ORDER_END, /* calls that libc serialises */
 	DG_OP_HEAP,          /* one of the agent's own locks was taken (recording), is wanted (replay) */
-	DG_OP_VALUE,
-	DG_OP_CREATE_BEGIN, DG_OP_CREATE_END, DG_OP_THREAD_START, DG_OP_THREAD_EXIT, DG_OP_JOIN_BEGIN, DG_OP_JOIN_END,
-	DG_OP_DETACH, DG_OP_CANCEL,
+	DG_OP_VALUE,         /* a call whose result alone counts */
+	DG_OP_CREATE_BEGIN, DG_OP_CREATE_END, DG_OP_THREAD_START, DG_OP_JOIN_BEGIN, DG_OP_JOIN_END, DG_OP_DETACH, DG_OP_CANCEL,
 	DG_OP_YIELD,         /* replay: for what another thread holds that no event orders */
 	DG_OP_ORDER_WAIT, DG_OP_ORDER_WAKE, /* recording: for a lock of libc's */
 	DG_OP_OBJECTS,       /* dlopen loaded something */
@@ -68,7 +66,7 @@ enum dg_op {
 
 #ifdef DG_ENGINE_UNIT /* what only the engine's parts have */
 
-/* ---- log.c (engine_log.c): recording ---- */
+/* ---- engine_log.c: recording ---- */
 
 /* What a payload takes. */
 #define DG_PAYLOAD_ROOM(length) (sizeof(struct dg_payload) + (((uint64_t)(length) + 7) & ~7ull))
@@ -85,7 +83,7 @@ static void *dg_event_payload(struct dg_event *e, enum dg_payload_kind kind, uin
 static void dg_event_commit(struct dg_event *e);
 static uint64_t dg_ticket(void);
 
-/* ---- turn.c (engine_turn.c): replay ---- */
+/* ---- engine_turn.c: replay ---- */
 
 /* The next event of the calling thread in the log, without waiting; NULL: none. */
 static const struct dg_event *dg_event_peek(void);
@@ -129,7 +127,7 @@ static void dg_turn_end(void);
  * without a further event. The tracer has set rsp as at a function's entry. */
 __attribute__((noreturn)) static void dg_park(void);
 
-/* ---- start.c (engine_start.c) ---- */
+/* ---- engine_start.c ---- */
 static long dg_trap(enum dg_trap what, uint64_t a, uint64_t b); /* 0 without a tracer */
 static struct dg_rthread *dg_rthread_new(uint32_t index); /* maps its slot; NULL: ENOMEM */
 static struct dg_rthread *dg_rthread_number(uint32_t index);

@@ -122,6 +122,27 @@
 	movq	%r11, F_RFLAGS(%rsp)
 .endm
 
+/* Onto the engine's stack, the frame's address in rsp: the program's rsp and flags
+ * are in it, r11 is the thread's struct dg_rthread. alone (near): there is none,
+ * rcx and r11 are exchanged and nothing was done. native: the engine does not run;
+ * raw: not for this thread. No flag before they are saved is touched. */
+.macro TO_ENGINE alone, native, raw
+	ME	%r11
+	xchgq	%rcx, %r11
+	jrcxz	\alone
+	xchgq	%rcx, %r11
+	movq	R_ENGINE_SP(%r11), %r11
+	leaq	-FRAME(%r11), %r11
+	movq	%rsp, F_RSP(%r11)
+	movq	%r11, %rsp
+	SAVE_FLAGS
+	ME	%r11
+	cmpl	$0, dg_mode(%rip)
+	je	\native
+	cmpl	$0, R_RAW(%r11)
+	jne	\raw
+.endm
+
 .macro ENTER function
 	ME	%rax
 	movq	%rsp, R_INSIDE(%rax)
@@ -194,20 +215,7 @@ dg_entry_syscall:
 	.cfi_startproc
 	.cfi_def_cfa_offset 0
 	.cfi_undefined rip
-	ME	%r11
-	xchgq	%rcx, %r11
-	jrcxz	.Lstub_near
-	xchgq	%rcx, %r11
-	movq	R_ENGINE_SP(%r11), %r11
-	leaq	-FRAME(%r11), %r11
-	movq	%rsp, F_RSP(%r11)
-	movq	%r11, %rsp
-	SAVE_FLAGS
-	ME	%r11
-	cmpl	$0, dg_mode(%rip)
-	je	.Lstub_native
-	cmpl	$0, R_RAW(%r11)
-	jne	.Lstub_raw
+	TO_ENGINE .Lstub_near, .Lstub_native, .Lstub_raw
 .Lstub_enter:
 	movq	%rsp, %r11
 	SAVE_GENERAL
@@ -271,20 +279,7 @@ dg_entry_insn:
 	.cfi_startproc
 	.cfi_def_cfa_offset 0
 	.cfi_undefined rip
-	ME	%r11
-	xchgq	%rcx, %r11
-	jrcxz	.Linsn_near
-	xchgq	%rcx, %r11
-	movq	R_ENGINE_SP(%r11), %r11
-	leaq	-FRAME(%r11), %r11
-	movq	%rsp, F_RSP(%r11)
-	movq	%r11, %rsp
-	SAVE_FLAGS
-	ME	%r11
-	cmpl	$0, dg_mode(%rip)
-	je	.Linsn_native
-	cmpl	$0, R_RAW(%r11)
-	jne	.Linsn_native
+	TO_ENGINE .Linsn_near, .Linsn_native, .Linsn_native
 	movq	%rsp, %r11
 	SAVE_GENERAL
 	movq	$ENTRY_INSN, F_KIND(%r11)

@@ -120,11 +120,9 @@ enum dg_sync {
 	DG_SYNC_TIMED_READ = 6,
 	DG_SYNC_WAIT = 7,
 	DG_SYNC_TIMED_WAIT = 8,
-	DG_SYNC_GET = 9,      /* sem_getvalue: result is the value */
-	DG_SYNC_RELEASE = 10, /* where a release is an event of its own */
-	DG_SYNC_INIT = 11,    /* once, guard: this thread runs the initialiser */
-	DG_SYNC_DONE = 12,    /* once, guard: found done */
-	DG_SYNC_REAL = 13,    /* glibc's own function did it (robust, priority, shared between processes) */
+	DG_SYNC_GET = 9,   /* sem_getvalue: result is the value */
+	DG_SYNC_INIT = 11, /* once, guard: this thread runs the initialiser */
+	DG_SYNC_REAL = 13, /* glibc's own function did it (robust, priority, shared between processes) */
 };
 
 enum dg_signal_place {
@@ -137,7 +135,6 @@ enum dg_limit {
 	DG_LIMIT_DISK = 1,    /* no room: the recording ends here */
 	DG_LIMIT_SYSCALL = 2, /* a call that the table does not have, or not with these arguments */
 	DG_LIMIT_SHARED = 3,  /* memory that another process writes */
-	DG_LIMIT_THREADS = 4,
 	DG_LIMIT_SITE = 5,    /* a system call that could not be intercepted */
 };
 

@@ -16,7 +16,7 @@ _Static_assert(offsetof(struct dg_rthread, budget) == 0, "budget");
 _Static_assert(offsetof(struct dg_rthread, index) == 8, "index");
 _Static_assert(offsetof(struct dg_rthread, tid) == 12, "tid");
 _Static_assert(DG_WAIT_COUNTS == 1 << 14 && DG_WAIT_SHIFT == 3 && offsetof(struct dg_sync_table, waiters) == 0, "slots");
-_Static_assert(DG_OP_RELEASED == 30 && DG_MODE_REPLAY == 2, "of the way into the engine");
+_Static_assert(DG_OP_RELEASED == 25 && DG_MODE_REPLAY == 2, "of the way into the engine");
 _Static_assert(DG_ENGINE_SYNC == 0x21a080000000, "DG_ENGINE_SYNC");
 
 int dg_mutex_lock_other(struct dg_mutex *m) DG_HIDDEN;
@@ -153,7 +153,7 @@ __asm__(
 	/* The engine goes on at dg_wake_took. */
 	".Lreleased:\n"
 	"	movq	%rdi, %rsi\n"
-	"	movl	$30, %edi\n"
+	"	movl	$25, %edi\n"
 	"	jmp	dg_engine\n"
 	"	.cfi_endproc\n"
 	"	.size	pthread_mutex_unlock, .-pthread_mutex_unlock\n"

@@ -200,27 +200,13 @@ DG_EXPORT int pthread_detach(pthread_t thread)
 
 /* ---- C11 ---- */
 
-static int dg_thread_error(long error)
-{
-	switch (error) {
-	case 0:
-		return thrd_success;
-	case ENOMEM:
-		return thrd_nomem;
-	case ETIMEDOUT:
-		return thrd_timedout;
-	case EBUSY:
-		return thrd_busy;
-	default:
-		return thrd_error;
-	}
-}
+static int dg_thrd(int error); /* wrap_c11.c */
 
 DG_EXPORT int thrd_create(thrd_t *to, thrd_start_t start, void *argument)
 {
 	if (!dg_engaged())
 		return DG_CALL(thrd_create)(to, start, argument);
-	return dg_thread_error(dg_create(to, NULL, dg_c11_begins, (uint64_t)start, argument, DG_CALLER()));
+	return dg_thrd((int)dg_create(to, NULL, dg_c11_begins, (uint64_t)start, argument, DG_CALLER()));
 }
 
 DG_EXPORT int thrd_join(thrd_t thread, int *value)
@@ -232,14 +218,14 @@ DG_EXPORT int thrd_join(thrd_t thread, int *value)
 		return DG_CALL(thrd_join)(thread, value);
 	if (value)
 		*value = (int)(uintptr_t)result;
-	return dg_thread_error(error);
+	return dg_thrd((int)error);
 }
 
 DG_EXPORT int thrd_detach(thrd_t thread)
 {
 	long result = dg_engaged() ? dg_engine(DG_OP_DETACH, (long)thread, DG_CALLER(), 0, 0, 0) : DG_NOT_OURS;
 
-	return result == DG_NOT_OURS ? DG_CALL(thrd_detach)(thread) : dg_thread_error(result);
+	return result == DG_NOT_OURS ? DG_CALL(thrd_detach)(thread) : dg_thrd((int)result);
 }
 
 /* ---- cancellation ---- */
