@@ -314,8 +314,12 @@ type permissionSpan struct {
 // equal permissions.
 func (v *verifier) compareMappings() error {
 	var want, have []permissionSpan
+	fresh := v.newStacks()
 	for i := range v.c.core.Mappings {
 		m := &v.c.core.Mappings[i]
+		if slices.ContainsFunc(fresh, func(x exclusion) bool { return x.start == uint64(m.Start) }) {
+			continue
+		}
 		if !hidden(uint64(m.Start), m.Path) && !strings.HasPrefix(m.Perms, "?") {
 			want = appendSpan(want, permissionSpan{span{uint64(m.Start), uint64(m.End)}, m.Perms})
 		}
@@ -476,6 +480,7 @@ func (v *verifier) exclusions() []exclusion {
 	list = append(list, v.endedStacks()...)
 	list = append(list, v.endedIDs()...)
 	list = append(list, v.startingIDs()...)
+	list = append(list, v.newStacks()...)
 	list = append(list, v.timesLeft()...)
 	return append(list, v.linkerCount()...)
 }

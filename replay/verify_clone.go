@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"slices"
+
 	"diagnose/agent"
 	"diagnose/internal/ptrace"
 )
@@ -45,7 +47,7 @@ func (v *verifier) starting(index uint32) bool {
 		return false
 	}
 	have, err := v.c.rthread(index)
-	return err == nil && have.State == agent.RStarting && have.Ordinal == 0
+	return err == nil && have.Ordinal == 0
 }
 
 // startingIDs are the words with the ids of threads whose first event, behind
@@ -57,7 +59,7 @@ func (v *verifier) startingIDs() []exclusion {
 			continue
 		}
 		raw, err := v.c.rthread(t.index)
-		if err != nil || raw.State != agent.RStarting && raw.RealTID != 0 || raw.ThreadPointer == 0 {
+		if err != nil || raw.Ordinal != 0 || raw.ThreadPointer == 0 {
 			continue
 		}
 		for at := raw.ThreadPointer; at < raw.ThreadPointer+controlBlock; at += 4 {
@@ -68,6 +70,30 @@ func (v *verifier) startingIDs() []exclusion {
 			if want != have && have == uint32(t.tid) {
 				list = append(list, exclusion{span: span{at, at + 4}, what: "the ids of threads that start", why: "the kernel gives others"})
 			}
+		}
+	}
+	return list
+}
+
+// newStacks are the recorded stacks of a thread whose maker had not come to
+// DG_EV_CREATE: the engine maps the stack before that in a recording, and behind
+// it in a replay.
+func (v *verifier) newStacks() []exclusion {
+	control, err := decodeAt[agent.RawControl](v.c.core, agent.EngineControl)
+	if err != nil {
+		return nil
+	}
+	next := control.Threads + 1
+	if raw, err := decodeAt[agent.RawRThread](v.c.core, rthreadAddress(next)); err != nil || raw.Index != next || raw.State != agent.RStarting {
+		return nil
+	}
+	var list []exclusion
+	for i := range v.c.core.Mappings {
+		m := &v.c.core.Mappings[i]
+		s := span{uint64(m.Start), uint64(m.End)}
+		there := slices.ContainsFunc(v.maps, func(o mapping) bool { return o.start < s.end && s.start < o.end })
+		if s.start >= agent.EngineStacks && s.end <= agent.EngineEnd && !there {
+			list = append(list, exclusion{span: s, what: "the stack of a thread that was about to be made", why: "its making is not in the log"})
 		}
 	}
 	return list
