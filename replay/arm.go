@@ -42,7 +42,9 @@ type place struct {
 	signal  int // 0: the thread's end
 	info    ptrace.Siginfo
 	probe   *probe // nil: a debug register
-	known   []words
+	// retry: a probe was not possible, perhaps for where the thread went on.
+	retry bool
+	known []words
 	// rest: an instruction that repeats is on its way to the count that the
 	// place has, and traps behind itself, at this address.
 	rest uint64
@@ -101,6 +103,7 @@ func (b *breakpoints) await(t *thread, p *place) error {
 		if p.probe, err = b.setProbe(t, p); err != nil && !errors.Is(err, errNoProbe) {
 			return err
 		}
+		p.retry = err != nil
 	}
 	x.place = p
 	return x.set(t.tid)
@@ -357,17 +360,38 @@ func (b *breakpoints) probed(t *thread, x *broken, regs *ptrace.Registers) (move
 func (b *breakpoints) reached(t *thread, x *broken, regs *ptrace.Registers) (move, error) {
 	p := x.place
 	if p.equal(regs, nil) {
-		if same, err := p.matches(t); err != nil || !same {
+		if same, err := p.matches(t); err != nil {
 			return move{}, err
+		} else if same {
+			return b.arrive(t, x)
 		}
-		return b.arrive(t, x)
-	}
-	if p.equal(regs, repeated) {
+	} else if p.equal(regs, repeated) {
 		if length := b.repeats(p.pc); length != 0 && regs.Rcx > p.registers[contextRCX] {
 			return b.repeat(t, x, regs, length)
 		}
 	}
-	return move{}, nil
+	return move{}, b.quicken(t, x, regs)
+}
+
+// quicken tries to put a probe for a thread that is at pc. It goes on behind the
+// comparison, so nothing keeps it from having come from inside of the window.
+func (b *breakpoints) quicken(t *thread, x *broken, regs *ptrace.Registers) error {
+	p := x.place
+	if !p.retry {
+		return nil
+	}
+	p.retry = false
+	probe, err := b.setProbe(t, p)
+	if errors.Is(err, errNoProbe) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	p.probe = probe
+	if err := b.enterProbe(t, probe, regs); err != nil {
+		return err
+	}
+	return x.set(t.tid)
 }
 
 func (b *breakpoints) arrive(t *thread, x *broken) (move, error) {

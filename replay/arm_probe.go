@@ -430,6 +430,18 @@ func (a *assembler) relative(target uint64, end int) error {
 	return nil
 }
 
+// enterProbe takes a thread from pc into the probe, behind the comparison.
+func (b *breakpoints) enterProbe(t *thread, x *probe, regs *ptrace.Registers) error {
+	data := binary.LittleEndian.AppendUint64(nil, regs.Rax)
+	data = binary.LittleEndian.AppendUint64(data, flagWord(regs.Eflags))
+	if _, err := b.c.memory.WriteAt(data, int64(x.page+pageSize)); err != nil {
+		return err
+	}
+	at := *regs
+	at.Rip = x.hit
+	return ptrace.SetRegisters(t.tid, &at)
+}
+
 // probeRegisters are those with which the thread stands at pc that the probe has
 // stopped.
 func (b *breakpoints) probeRegisters(x *probe, regs *ptrace.Registers) (at ptrace.Registers, err error) {
