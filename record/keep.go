@@ -242,6 +242,7 @@ type recording struct {
 	control   agentControl
 	controlAt uint64
 	memory    *ptrace.Memory  // of the process, while it is recorded
+	lock      *os.File        // tells readers that it is still written; nil: it could not be had
 	traps     map[uint64]bool // addresses of ud2 in the place of system calls
 	// counterTraps: the table says that rdtsc traps.
 	counterTraps bool
@@ -291,6 +292,7 @@ func (r *run) open(p *process, forked bool) (*recording, error) {
 			return nil, err
 		}
 	}
+	x.lock = lockDirectory(x.path())
 	r.recordings = append(r.recordings, x)
 	return x, nil
 }
@@ -305,6 +307,7 @@ func (r *recording) addChild(c Child) {
 
 // remove is for a recording that did not come about.
 func (r *recording) remove() {
+	r.lock.Close()
 	if r.parent == nil {
 		for _, name := range []string{LogName, DataName, SitesName, ManifestName} {
 			os.Remove(filepath.Join(r.path(), name))

@@ -192,32 +192,13 @@ func killOne(t *testing.T, diagnose, busy string, depth int) uint64 {
 	if text, err := os.ReadFile(output); depth < 2 && (err != nil || string(text) != busyOutput()) {
 		t.Errorf("the program wrote %q, %v; %s", text, err, stderr.String())
 	}
-	waits := 1000 // for a tracer at work
-	if depth == 1 {
-		waits = 0
-	}
-	return replayRest(t, filepath.Join(dir, "recordings"), waits)
+	return replayRest(t, filepath.Join(dir, "recordings"), depth == 0)
 }
 
 // replayRest opens what there is in a directory of recordings.
-func replayRest(t *testing.T, dir string, waits int) uint64 {
+func replayRest(t *testing.T, dir string, settles bool) uint64 {
 	t.Helper()
-	list, err := os.ReadDir(dir)
-	if err != nil || len(list) != 1 {
-		t.Fatalf("%d recordings, %v", len(list), err)
-	}
-	path := filepath.Join(dir, list[0].Name())
-	// The tracer may still be at work on one whose launcher died.
-	for range waits {
-		if !strings.HasSuffix(path, "-running") {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-		if list, err = os.ReadDir(dir); err == nil && len(list) == 1 {
-			path = filepath.Join(dir, list[0].Name())
-		}
-	}
-	rec, err := record.Open(path)
+	rec, err := openRest(dir, settles)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,6 +222,28 @@ func replayRest(t *testing.T, dir string, waits int) uint64 {
 		t.Errorf("a replay came to %q after %d of %d events", r.End, r.Events, r.Total)
 	}
 	return r.Events
+}
+
+// openRest opens the one recording of a directory when its tracer, which may be
+// killed or outlive its launcher, is done with it. One that settles gets a name.
+func openRest(dir string, settles bool) (*record.Recording, error) {
+	var rec *record.Recording
+	for deadline := time.Now().Add(faultLimit); ; time.Sleep(10 * time.Millisecond) {
+		list, err := os.ReadDir(dir)
+		if err == nil && len(list) != 1 {
+			err = fmt.Errorf("%d recordings", len(list))
+		}
+		if err == nil {
+			rec, err = record.Open(filepath.Join(dir, list[0].Name()))
+		}
+		if err == nil && settles && strings.HasSuffix(rec.Dir, "-running") || err == nil && rec.Live() {
+			rec.Close()
+			err = fmt.Errorf("%s is still written to", rec.Dir)
+		}
+		if err == nil || time.Now().After(deadline) {
+			return rec, err
+		}
+	}
 }
 
 func hasEvents(rec *record.Recording) bool {
@@ -288,7 +291,10 @@ func TestNoRoom(t *testing.T) {
 			if err != nil || string(out) != busyOutput() {
 				t.Errorf("the program wrote %q, %v; %s", out, err, stderr.String())
 			}
-			if test.replays && replayRest(t, dir, 0) == 0 {
+			if strings.Contains(stderr.String(), "to see it again") != test.replays {
+				t.Errorf("the user is told: %s", stderr.String())
+			}
+			if test.replays && replayRest(t, dir, false) == 0 {
 				t.Error("no events")
 			}
 		})

@@ -126,6 +126,9 @@ func Run(ctx context.Context, rec *record.Recording, opts Options) (*Result, err
 
 // prepare makes what needs no process.
 func (c *controller) prepare() error {
+	if c.rec.Live() {
+		return inputf("replay: %s is still being recorded; it can be replayed when its process has ended", c.rec.Dir)
+	}
 	var err error
 	if c.stages, err = openStages(c.rec); err != nil {
 		return err

@@ -1,0 +1,37 @@
+package record
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockDirectory marks a recording as one that is written to. The kernel takes
+// the mark away with the recorder, however that ends. Where there are no locks
+// there is no mark.
+func lockDirectory(dir string) *os.File {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil
+	}
+	return f
+}
+
+// Live reports whether the recording is still being written: what its threads'
+// logs have is not of one moment then.
+func (r *Recording) Live() bool {
+	if r.Manifest.Outcome.Kind != OutcomeRunning {
+		return false
+	}
+	f, err := os.Open(r.Dir)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
+}
