@@ -143,6 +143,7 @@ func (t *tracer) close(r *recording, o Outcome, usage syscall.Rusage) {
 	r.closed = true
 	r.memory.Close()
 	r.store()
+	r.lock.Close()
 	if o.Kind != OutcomeExec {
 		r.run.note(&o, m.PID, t.main != nil && m.PID == t.main.pid, r)
 	}
@@ -205,7 +206,8 @@ func (t *tracer) mainEnded(status syscall.WaitStatus, outcome Outcome) error {
 	}
 	result := Result{PID: pid, Status: status, Outcome: outcome, Failed: r.failure != "", Why: r.why, Culprit: r.culprit, Running: len(t.processes)}
 	dir := r.dir
-	if _, err := os.Stat(dir); err != nil {
+	// A directory that was removed meanwhile may be there again with what came late.
+	if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(r.culprit), LogName)); err != nil {
 		dir = ""
 	}
 	t.link.tell(notice{Ended: &result, Dir: Text(dir)})

@@ -191,6 +191,8 @@ func (r *recorder) summary(result *record.Result) string {
 	switch {
 	case result.Dir == "" && result.Failed:
 		return result.Why + "; nothing was kept"
+	case result.Dir == "" && r.options.All:
+		return "the program passed; nothing was kept"
 	case result.Dir == "":
 		return "the program passed, its recording was dropped (--all keeps it)"
 	case result.Running > 0 && !result.Failed && !r.options.All:
