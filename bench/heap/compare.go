@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"diagnose/bench/load"
 )
 
 // measure is one of the costs that are compared.
@@ -119,7 +121,7 @@ func (r *result) ratio(allocator string, m measure) (median, spread float64, ok 
 	for _, p := range r.pairs[allocator] {
 		ratios = append(ratios, m.of(p.it)/m.of(p.glibc))
 	}
-	median, spread = summary(ratios)
+	median, spread = load.Summary(ratios)
 	return median, spread, true
 }
 
@@ -133,24 +135,8 @@ func (r *result) between(allocator, other string, m measure) (median, spread flo
 	for round := range ours {
 		ratios = append(ratios, m.of(ours[round].it)/m.of(theirs[round].it))
 	}
-	median, spread = summary(ratios)
+	median, spread = load.Summary(ratios)
 	return median, spread, true
-}
-
-// summary is the median, and half the distance of the quartiles.
-func summary(values []float64) (median, spread float64) {
-	slices.Sort(values)
-	return quantile(values, 0.5), (quantile(values, 0.75) - quantile(values, 0.25)) / 2
-}
-
-// quantile interpolates between the neighbours in a sorted list.
-func quantile(sorted []float64, q float64) float64 {
-	at := q * float64(len(sorted)-1)
-	low := int(at)
-	if low+1 >= len(sorted) {
-		return sorted[len(sorted)-1]
-	}
-	return sorted[low] + (at-float64(low))*(sorted[low+1]-sorted[low])
 }
 
 // progress is one line for who waits.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"diagnose/bench/load"
 )
 
 // timeout ends a run that hangs; valgrind's take longest.
@@ -30,33 +32,7 @@ type launcher struct{ path string }
 
 func newLauncher(dir string) (*launcher, error) {
 	l := &launcher{filepath.Join(dir, "cost")}
-	return l, compile("gcc", "bench/heap/launcher/cost.c", l.path)
-}
-
-// compile builds a program if it is older than its sources.
-func compile(compiler, source, target string, flags ...string) error {
-	newest, err := os.Stat(source)
-	if err != nil {
-		return fmt.Errorf("%w: run this in the root of the source tree", err)
-	}
-	sources := []os.FileInfo{newest}
-	if header, err := os.Stat(filepath.Join(filepath.Dir(source), "bench.h")); err == nil {
-		sources = append(sources, header)
-	}
-	if built, err := os.Stat(target); err == nil {
-		fresh := true
-		for _, s := range sources {
-			fresh = fresh && built.ModTime().After(s.ModTime())
-		}
-		if fresh {
-			return nil
-		}
-	}
-	argv := append([]string{"-O2", "-g", "-pthread", "-Wall", "-Wextra", "-Werror", "-o", target, source}, flags...)
-	if out, err := exec.Command(compiler, argv...).CombinedOutput(); err != nil {
-		return fmt.Errorf("%s %s: %w\n%s", compiler, source, err, out)
-	}
-	return nil
+	return l, load.Compile("gcc", "bench/heap/launcher/cost.c", l.path)
 }
 
 // job is one run of a program.
@@ -84,7 +60,7 @@ func (l *launcher) run(j job, a allocator) (sample, error) {
 	argv = append(append(argv, a.wrapper...), j.argv...)
 	cmd := exec.CommandContext(ctx, l.path, argv...)
 	cmd.Dir = j.dir
-	cmd.Env = environment(j.dir)
+	cmd.Env = load.Environment(j.dir)
 	// The group dies with a run that took too long, not only its leader.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -118,21 +94,13 @@ func (l *launcher) run(j job, a allocator) (sample, error) {
 		return sample{}, fmt.Errorf("did not end within %v", timeout)
 	}
 	if err != nil {
-		return sample{}, fmt.Errorf("%w: %s", err, tail(messages.String()))
+		return sample{}, fmt.Errorf("%w: %s", err, load.Tail(messages.String()))
 	}
 	if strings.Contains(messages.String(), "cannot be preloaded") {
-		return sample{}, fmt.Errorf("not loaded: %s", tail(messages.String()))
+		return sample{}, fmt.Errorf("not loaded: %s", load.Tail(messages.String()))
 	}
 	digest.Sum(s.output[:0])
 	return s, nil
-}
-
-// searchPath finds the distribution's programs and no others.
-const searchPath = "/usr/bin:/bin:/usr/sbin:/sbin"
-
-// environment is the same for everybody who runs this.
-func environment(home string) []string {
-	return []string{"PATH=" + searchPath, "LC_ALL=C", "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1"}
 }
 
 // finish reads the launcher's report.
@@ -167,14 +135,4 @@ func finish(j job, report *bufio.Reader, output io.Writer) (sample, error) {
 	}
 	const micro = 1e-6
 	return sample{wall: float64(wall) * micro / requests, cpu: float64(cpu) * micro / requests, peak: float64(peak) * 1024}, nil
-}
-
-// tail is the end of what a program said on standard error.
-func tail(s string) string {
-	const limit = 400
-	s = strings.TrimSpace(s)
-	if len(s) > limit {
-		s = "... " + s[len(s)-limit:]
-	}
-	return s
 }

@@ -26,6 +26,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"diagnose/bench/load"
 )
 
 type settings struct {
@@ -72,7 +74,7 @@ func run(s settings) error {
 		return err
 	}
 	// The same commands as the programs are run with.
-	if err := os.Setenv("PATH", searchPath); err != nil {
+	if err := os.Setenv("PATH", load.SearchPath); err != nil {
 		return err
 	}
 	l, err := newLauncher(s.dir)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"diagnose/bench/load"
 )
 
 // program is what is run under every allocator.
@@ -83,7 +85,7 @@ func ownProgram(dir, source string, threads, whole int) program {
 				target += "." + a.name
 				flags = []string{a.build}
 			}
-			err := compile(compiler, filepath.Join("bench/heap/programs", source), target, flags...)
+			err := load.Compile(compiler, filepath.Join("bench/heap/programs", source), target, flags...)
 			return job{argv: []string{target, strconv.Itoa(threads), strconv.Itoa(max(1, share*whole/100))}, dir: dir}, err
 		},
 	}

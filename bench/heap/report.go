@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"diagnose/bench/load"
 )
 
 // report prints a table a measure and how the agent stands to its goals. An
@@ -86,8 +88,8 @@ func baseline(r *result, m measure) float64 {
 	if len(values) == 0 {
 		return math.NaN()
 	}
-	slices.Sort(values)
-	return quantile(values, 0.5)
+	median, _ := load.Summary(values)
+	return median
 }
 
 func cell(r *result, a allocator, m measure) string {

@@ -10,11 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
-	"time"
+
+	"diagnose/bench/load"
 )
 
 // servers are asked by clients that run under glibc; a server's cost is its
@@ -29,11 +28,8 @@ func servers(dir string) []program {
 
 func server(name string, threads int, dir string, commands []string, start func(dir string) (job, error)) program {
 	return program{name: name, threads: threads, commands: commands, job: func(allocator, int) (job, error) {
-		home := filepath.Join(dir, name)
-		if err := os.RemoveAll(home); err != nil {
-			return job{}, err
-		}
-		if err := os.MkdirAll(home, 0o755); err != nil {
+		home, err := load.Home(dir, name)
+		if err != nil {
 			return job{}, err
 		}
 		return start(home)
@@ -47,13 +43,13 @@ func redis(dir string) (job, error) {
 	socket := filepath.Join(dir, "socket")
 	argv := []string{"redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir, "--logfile", filepath.Join(dir, "log")}
 	return job{argv: argv, env: []string{"LD_PRELOAD=libc.so.6"}, dir: dir, serve: func() (string, float64, error) {
-		if err := await("unix", socket); err != nil {
+		if err := load.Await("unix", socket); err != nil {
 			return "", 0, err
 		}
-		load := exec.Command("redis-benchmark", "-s", socket, "-n", "60000", "-c", "20", "-P", "8", "-r", "20000", "-d", "120",
+		fill := exec.Command("redis-benchmark", "-s", socket, "-n", "60000", "-c", "20", "-P", "8", "-r", "20000", "-d", "120",
 			"-t", "set,get,incr,lpush,rpop,sadd,hset,zadd,lrange_100,mset", "-q")
-		if out, err := load.CombinedOutput(); err != nil {
-			return "", 0, fmt.Errorf("redis-benchmark: %w: %s", err, tail(string(out)))
+		if out, err := fill.CombinedOutput(); err != nil {
+			return "", 0, fmt.Errorf("redis-benchmark: %w: %s", err, load.Tail(string(out)))
 		}
 		ask := exec.Command("redis-cli", "-s", socket)
 		ask.Stdin = strings.NewReader(redisQuestions())
@@ -82,7 +78,7 @@ func memcached(dir string) (job, error) {
 		argv = []string{"memcached", "-s", socket, "-m", "256", "-t", "4"}
 	}
 	return job{argv: argv, dir: dir, serve: func() (string, float64, error) {
-		if err := await("unix", socket); err != nil {
+		if err := load.Await("unix", socket); err != nil {
 			return "", 0, err
 		}
 		const connections = 4
@@ -140,50 +136,21 @@ func memcachedClient(socket string, number int) (string, error) {
 	return fmt.Sprintf("%x", digest.Sum(nil)), nil
 }
 
-const nginxConfiguration = `daemon off; master_process off; pid %[1]s/pid; error_log %[1]s/errors;
-events { worker_connections 256; }
-http {
-  access_log off; gzip on; gzip_types text/plain; gzip_min_length 100; default_type text/plain;
-  client_body_temp_path %[1]s/a; proxy_temp_path %[1]s/b; fastcgi_temp_path %[1]s/c; uwsgi_temp_path %[1]s/d; scgi_temp_path %[1]s/e;
-  server { listen unix:%[1]s/socket; listen 127.0.0.1:%[2]d; root %[1]s; keepalive_requests 100; }
-}
-`
-
-var wrkRequests = regexp.MustCompile(`(\d+) requests in`)
-
 // nginx serves a compressed page under wrk, which runs for a time and not for
 // a number of requests: the cost is by request.
 func nginx(dir string) (job, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // a free port
-	if err != nil {
-		return job{}, err
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	listener.Close()
-	if err := os.WriteFile(filepath.Join(dir, "page.txt"), words(60), 0o644); err != nil {
-		return job{}, err
-	}
-	configuration := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(configuration, fmt.Appendf(nil, nginxConfiguration, dir, port), 0o644); err != nil {
-		return job{}, err
-	}
-	url := fmt.Sprintf("http://127.0.0.1:%d/page.txt", port)
-	return job{argv: []string{"nginx", "-p", dir, "-c", configuration}, dir: dir, serve: func() (string, float64, error) {
-		if err := await("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err != nil {
+	address, err := load.Site(dir, load.NginxConfiguration, words(60))
+	return job{argv: []string{"nginx", "-p", dir, "-c", filepath.Join(dir, load.Configuration)}, dir: dir, serve: func() (string, float64, error) {
+		if err := load.Await("tcp", address); err != nil {
 			return "", 0, err
 		}
-		out, err := exec.Command("wrk", "-d", "2s", "-t", "1", "-c", "16", "-H", "Accept-Encoding: gzip", url).CombinedOutput()
-		m := wrkRequests.FindSubmatch(out)
-		if err != nil || m == nil || bytes.Contains(out, []byte("Non-2xx")) {
-			return "", 0, fmt.Errorf("wrk: %v: %s", err, tail(string(out)))
+		requests, err := load.Wrk(address, load.Page, 16)
+		if err != nil {
+			return "", 0, err
 		}
-		requests, err := strconv.ParseFloat(string(m[1]), 64)
-		if err != nil || requests == 0 {
-			return "", 0, fmt.Errorf("wrk: %s requests", m[1])
-		}
-		page, err := get("127.0.0.1:"+strconv.Itoa(port), "/page.txt")
+		page, err := get(address, load.Page)
 		return page, requests, err
-	}}, nil
+	}}, err
 }
 
 // get returns the body of a page.
@@ -197,19 +164,7 @@ func get(address, path string) (string, error) {
 	answer, err := io.ReadAll(conn)
 	_, body, ok := strings.Cut(string(answer), "\r\n\r\n")
 	if err != nil || !ok {
-		return "", fmt.Errorf("get %s: %v: %s", path, err, tail(string(answer)))
+		return "", fmt.Errorf("get %s: %v: %s", path, err, load.Tail(string(answer)))
 	}
 	return body, nil
-}
-
-// await connects until a server listens.
-func await(network, address string) error {
-	var err error
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		var conn net.Conn
-		if conn, err = net.Dial(network, address); err == nil {
-			return conn.Close()
-		}
-	}
-	return fmt.Errorf("the server does not listen: %w", err)
 }

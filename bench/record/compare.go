@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"diagnose/bench/load"
 	"diagnose/record"
 )
 
@@ -132,7 +133,7 @@ func (r *result) run(l *launcher, w way, share int) (sample, error) {
 	// A program that was not recorded costs nothing.
 	defer os.RemoveAll(l.recordings())
 	if kept, _ := filepath.Glob(filepath.Join(l.recordings(), "*")); len(kept) == 0 && !strings.Contains(s.messages, "its recording was dropped") {
-		return sample{}, fmt.Errorf("it was not recorded: %s", tail(s.messages))
+		return sample{}, fmt.Errorf("it was not recorded: %s", load.Tail(s.messages))
 	}
 	return s, nil
 }
@@ -152,7 +153,7 @@ func (r *result) replay(l *launcher, rounds int) error {
 	}
 	found, _ := filepath.Glob(filepath.Join(l.recordings(), "*", record.ManifestName))
 	if len(found) != 1 {
-		return fmt.Errorf("record --all left %d recordings: %s", len(found), tail(s.messages))
+		return fmt.Errorf("record --all left %d recordings: %s", len(found), load.Tail(s.messages))
 	}
 	tree, err := r.describe(filepath.Dir(found[0]))
 	if err != nil {
@@ -221,7 +222,7 @@ func (r *result) replayTree(l *launcher, tree []string) (sample, error) {
 		out, err := cmd.CombinedOutput()
 		cancel()
 		if err != nil {
-			return sample{}, fmt.Errorf("replay: %w: %s", err, tail(string(out)))
+			return sample{}, fmt.Errorf("replay: %w: %s", err, load.Tail(string(out)))
 		}
 	}
 	return sample{wall: time.Since(start).Seconds()}, nil
@@ -237,18 +238,8 @@ func (r *result) ratio(way string, of func(sample) float64) (median, spread floa
 	for _, p := range r.pairs[way] {
 		ratios = append(ratios, of(p.it)/of(p.native))
 	}
-	slices.Sort(ratios)
-	return quantile(ratios, 0.5), (quantile(ratios, 0.75) - quantile(ratios, 0.25)) / 2, true
-}
-
-// quantile interpolates between the neighbours in a sorted list.
-func quantile(sorted []float64, q float64) float64 {
-	at := q * float64(len(sorted)-1)
-	low := int(at)
-	if low+1 >= len(sorted) {
-		return sorted[len(sorted)-1]
-	}
-	return sorted[low] + (at-float64(low))*(sorted[low+1]-sorted[low])
+	median, spread = load.Summary(ratios)
+	return median, spread, true
 }
 
 // progress is one line for who waits.

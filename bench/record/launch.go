@@ -11,13 +11,12 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"diagnose/bench/load"
 )
 
 // timeout ends a run that hangs.
 const timeout = 4 * time.Minute
-
-// searchPath finds the distribution's programs and no others.
-const searchPath = "/usr/bin:/bin:/usr/sbin:/sbin"
 
 // sample is what one run cost, in seconds; a server's by request.
 type sample struct {
@@ -53,22 +52,6 @@ type job struct {
 	serve func() (float64, time.Duration, error)
 }
 
-// compile builds a program if it is older than its source.
-func compile(source, target string, flags ...string) error {
-	info, err := os.Stat(source)
-	if err != nil {
-		return fmt.Errorf("%w: run this in the root of the source tree", err)
-	}
-	if built, err := os.Stat(target); err == nil && built.ModTime().After(info.ModTime()) {
-		return nil
-	}
-	argv := append([]string{"-O2", "-g", "-pthread", "-Wall", "-Wextra", "-Werror", "-o", target, source}, flags...)
-	if out, err := exec.Command("gcc", argv...).CombinedOutput(); err != nil {
-		return fmt.Errorf("gcc %s: %w\n%s", source, err, out)
-	}
-	return nil
-}
-
 // warm builds the agent's libraries, and has the objects that most programs
 // load analysed, as one run before has done.
 func (l *launcher) warm() {
@@ -80,8 +63,7 @@ func (l *launcher) warm() {
 }
 
 func (l *launcher) environment(home string) []string {
-	return []string{"PATH=" + searchPath, "LC_ALL=C", "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1", "XDG_CACHE_HOME=" + l.cache,
-		"PYTHONHASHSEED=0"}
+	return append(load.Environment(home), "XDG_CACHE_HOME="+l.cache, "PYTHONHASHSEED=0")
 }
 
 // rr says what rr makes of this machine.
@@ -127,7 +109,7 @@ func (l *launcher) run(j job, w way) (sample, error) {
 		return sample{}, fmt.Errorf("did not end within %v", timeout)
 	}
 	if err != nil {
-		return sample{}, fmt.Errorf("%w: %s", err, tail(messages.String()))
+		return sample{}, fmt.Errorf("%w: %s", err, load.Tail(messages.String()))
 	}
 	s.messages = messages.String()
 	return s, nil
@@ -162,14 +144,4 @@ func finish(j job, report *bufio.Reader) (sample, error) {
 	const micro = 1e-6
 	return sample{wall: float64(wall) * micro / requests, cpu: float64(cpu) * micro / requests,
 		program: float64(cpu-tool) * micro / requests, requests: requests}, nil
-}
-
-// tail is the end of what a program said on standard error.
-func tail(s string) string {
-	const limit = 400
-	s = strings.TrimSpace(s)
-	if len(s) > limit {
-		s = "... " + s[len(s)-limit:]
-	}
-	return s
 }

@@ -25,6 +25,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"diagnose/bench/load"
 )
 
 type settings struct {
@@ -118,10 +120,10 @@ func prepare(s *settings) (*launcher, error) {
 	if l.cache, err = os.UserCacheDir(); err != nil {
 		return nil, err
 	}
-	if err := os.Setenv("PATH", searchPath); err != nil {
+	if err := os.Setenv("PATH", load.SearchPath); err != nil {
 		return nil, err
 	}
-	if err := compile("bench/record/launcher/cost.c", l.cost); err != nil {
+	if err := load.Compile("gcc", "bench/record/launcher/cost.c", l.cost); err != nil {
 		return nil, err
 	}
 	l.warm()

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"diagnose/bench/load"
 )
 
 // program is what is run each way.
@@ -67,7 +69,7 @@ func own(s settings) []program {
 				target += "." + way.name
 				flags = append(flags, way.build)
 			}
-			err := compile(filepath.Join("bench/record/programs", w.source+".c"), target, flags...)
+			err := load.Compile("gcc", filepath.Join("bench/record/programs", w.source+".c"), target, flags...)
 			count := max(1, w.count*share/100*s.share/100)
 			return job{argv: append(append([]string{target}, w.arguments...), strconv.Itoa(count)), dir: s.dir}, err
 		}

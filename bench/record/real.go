@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+
+	"diagnose/bench/load"
 )
 
 // real are programs of Debian's packages at their usual work.
@@ -83,7 +85,7 @@ func clip(dir string, p program) program {
 				"-pix_fmt", "yuv420p", path).CombinedOutput()
 			if err != nil {
 				os.Remove(path)
-				return job{}, fmt.Errorf("ffmpeg: %w: %s", err, tail(string(out)))
+				return job{}, fmt.Errorf("ffmpeg: %w: %s", err, load.Tail(string(out)))
 			}
 		}
 		return run(w, share)
@@ -98,7 +100,7 @@ func database(dir string) program {
 		for _, suffix := range []string{"", "-wal", "-shm"} {
 			os.Remove(file + suffix)
 		}
-		return job{argv: []string{target, file, "2000"}, dir: dir}, compile("bench/record/programs/database.c", target, "-lsqlite3")
+		return job{argv: []string{target, file, "2000"}, dir: dir}, load.Compile("gcc", "bench/record/programs/database.c", target, "-lsqlite3")
 	}}
 }
 
@@ -111,7 +113,7 @@ func gc(dir string) program {
 		}
 		out, err := exec.Command("git", "clone", "-q", "--bare", "--no-local", ".", clone).CombinedOutput()
 		if err != nil {
-			return job{}, fmt.Errorf("git clone: %w: %s", err, tail(string(out)))
+			return job{}, fmt.Errorf("git clone: %w: %s", err, load.Tail(string(out)))
 		}
 		// Without --aggressive it would take over what the clone has just packed.
 		return job{argv: []string{"git", "-c", "pack.threads=4", "gc", "-q", "--aggressive", "--prune=now"}, dir: clone}, nil

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
+
+	"diagnose/bench/load"
 )
 
 func wall(s sample) float64      { return s.wall }
@@ -66,8 +67,8 @@ func native(r *result, of func(sample) float64) string {
 		}
 		values = append(values, of(s))
 	}
-	slices.Sort(values)
-	return fmt.Sprintf("%.3g%s", quantile(values, 0.5)*scale, unit)
+	median, _ := load.Summary(values)
+	return fmt.Sprintf("%.3g%s", median*scale, unit)
 }
 
 func cell(r *result, way string, of func(sample) float64) string {

@@ -7,11 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"diagnose/bench/load"
 )
 
 // servers are asked by clients that are not recorded; a cost is by request.
@@ -26,11 +27,8 @@ func servers(dir string) []program {
 
 func server(name, dir string, commands []string, start func(dir string) (job, error)) program {
 	return program{name: name, replayed: 100, commands: commands, job: func(way, int) (job, error) {
-		home := filepath.Join(dir, name)
-		if err := os.RemoveAll(home); err != nil {
-			return job{}, err
-		}
-		if err := os.MkdirAll(home, 0o755); err != nil {
+		home, err := load.Home(dir, name)
+		if err != nil {
 			return job{}, err
 		}
 		return start(home)
@@ -44,7 +42,7 @@ func memcached(dir string) (job, error) {
 		argv = append(argv, "-u", "root")
 	}
 	return job{argv: argv, dir: dir, serve: func() (float64, time.Duration, error) {
-		if err := await("unix", socket); err != nil {
+		if err := load.Await("unix", socket); err != nil {
 			return 0, 0, err
 		}
 		const clients, batches, batch = 4, 3000, 8
@@ -98,33 +96,24 @@ func redis(dir string) (job, error) {
 	socket := filepath.Join(dir, "socket")
 	argv := []string{"redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir, "--logfile", filepath.Join(dir, "log")}
 	return job{argv: argv, dir: dir, serve: func() (float64, time.Duration, error) {
-		if err := await("unix", socket); err != nil {
+		if err := load.Await("unix", socket); err != nil {
 			return 0, 0, err
 		}
 		const requests, tests = 15000, 6
 		start := time.Now()
-		load := exec.Command("redis-benchmark", "-s", socket, "-n", strconv.Itoa(requests), "-c", "20", "-P", "4", "-r", "20000", "-d", "120",
+		ask := exec.Command("redis-benchmark", "-s", socket, "-n", strconv.Itoa(requests), "-c", "20", "-P", "4", "-r", "20000", "-d", "120",
 			"-t", "set,get,lpush,rpop,hset,zadd", "-q")
-		out, err := load.CombinedOutput()
+		out, err := ask.CombinedOutput()
 		if err != nil {
-			return 0, 0, fmt.Errorf("redis-benchmark: %w: %s", err, tail(string(out)))
+			return 0, 0, fmt.Errorf("redis-benchmark: %w: %s", err, load.Tail(string(out)))
 		}
 		return requests * tests, time.Since(start), nil
 	}}, nil
 }
 
-const nginxConfiguration = `daemon off; master_process off; pid %[1]s/pid; error_log %[1]s/errors;
-events { worker_connections 256; }
-http {
-  access_log off; gzip on; gzip_types text/plain; gzip_min_length 100; default_type text/plain;
-  client_body_temp_path %[1]s/a; proxy_temp_path %[1]s/b; fastcgi_temp_path %[1]s/c; uwsgi_temp_path %[1]s/d; scgi_temp_path %[1]s/e;
-  server { listen 127.0.0.1:%[2]d; root %[1]s; keepalive_requests 100; }
-}
-`
-
 func nginx(dir string) (job, error) {
-	port, err := site(dir, nginxConfiguration)
-	return job{argv: []string{"nginx", "-p", dir, "-c", filepath.Join(dir, "configuration")}, dir: dir, serve: wrk(port)}, err
+	address, err := site(dir, load.NginxConfiguration)
+	return job{argv: []string{"nginx", "-p", dir, "-c", filepath.Join(dir, load.Configuration)}, dir: dir, serve: wrk(address)}, err
 }
 
 const apacheConfiguration = `ServerRoot %[1]s
@@ -148,60 +137,26 @@ ErrorLog %[1]s/error
 `
 
 func apache(dir string) (job, error) {
-	port, err := site(dir, apacheConfiguration)
-	return job{argv: []string{"apache2", "-X", "-f", filepath.Join(dir, "configuration")}, dir: dir, serve: wrk(port)}, err
+	address, err := site(dir, apacheConfiguration)
+	return job{argv: []string{"apache2", "-X", "-f", filepath.Join(dir, load.Configuration)}, dir: dir, serve: wrk(address)}, err
 }
 
-// site writes a page and a configuration and returns the port that it names.
-func site(dir, configuration string) (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // a free port
-	if err != nil {
-		return 0, err
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	listener.Close()
+// site writes a page and a configuration and returns the address that it names.
+func site(dir, configuration string) (string, error) {
 	var page bytes.Buffer
 	for i := range 600 {
 		fmt.Fprintf(&page, "line %d of a page with %x in it\n", i, i*2654435761)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "page.txt"), page.Bytes(), 0o644); err != nil {
-		return 0, err
-	}
-	return port, os.WriteFile(filepath.Join(dir, "configuration"), fmt.Appendf(nil, configuration, dir, port), 0o644)
+	return load.Site(dir, configuration, page.Bytes())
 }
 
-var wrkRequests = regexp.MustCompile(`(\d+) requests in`)
-
-// wrk asks for a time and not for a number of requests.
-func wrk(port int) func() (float64, time.Duration, error) {
-	address := fmt.Sprintf("127.0.0.1:%d", port)
+func wrk(address string) func() (float64, time.Duration, error) {
 	return func() (float64, time.Duration, error) {
-		if err := await("tcp", address); err != nil {
+		if err := load.Await("tcp", address); err != nil {
 			return 0, 0, err
 		}
 		start := time.Now()
-		out, err := exec.Command("wrk", "-d", "2s", "-t", "1", "-c", "8", "-H", "Accept-Encoding: gzip", "http://"+address+"/page.txt").CombinedOutput()
-		took := time.Since(start)
-		m := wrkRequests.FindSubmatch(out)
-		if err != nil || m == nil || bytes.Contains(out, []byte("Non-2xx")) {
-			return 0, 0, fmt.Errorf("wrk: %v: %s", err, tail(string(out)))
-		}
-		requests, err := strconv.ParseFloat(string(m[1]), 64)
-		if err != nil || requests == 0 {
-			return 0, 0, fmt.Errorf("wrk: %s requests", m[1])
-		}
-		return requests, took, nil
+		requests, err := load.Wrk(address, load.Page, 8)
+		return requests, time.Since(start), err
 	}
-}
-
-// await connects until a server listens.
-func await(network, address string) error {
-	var err error
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		var conn net.Conn
-		if conn, err = net.Dial(network, address); err == nil {
-			return conn.Close()
-		}
-	}
-	return fmt.Errorf("the server does not listen: %w", err)
 }

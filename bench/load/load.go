@@ -1,0 +1,55 @@
+// Package load is what the benchmarks of the heap and of recording share: how
+// programs are built, servers asked and figures summed up.
+package load
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// SearchPath finds the distribution's programs and no others.
+const SearchPath = "/usr/bin:/bin:/usr/sbin:/sbin"
+
+// Environment is the same for everybody who runs this.
+func Environment(home string) []string {
+	return []string{"PATH=" + SearchPath, "LC_ALL=C", "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1"}
+}
+
+// Compile builds a program if it is older than its sources.
+func Compile(compiler, source, target string, flags ...string) error {
+	newest, err := os.Stat(source)
+	if err != nil {
+		return fmt.Errorf("%w: run this in the root of the source tree", err)
+	}
+	sources := []os.FileInfo{newest}
+	if header, err := os.Stat(filepath.Join(filepath.Dir(source), "bench.h")); err == nil {
+		sources = append(sources, header)
+	}
+	if built, err := os.Stat(target); err == nil {
+		fresh := true
+		for _, s := range sources {
+			fresh = fresh && built.ModTime().After(s.ModTime())
+		}
+		if fresh {
+			return nil
+		}
+	}
+	argv := append([]string{"-O2", "-g", "-pthread", "-Wall", "-Wextra", "-Werror", "-o", target, source}, flags...)
+	if out, err := exec.Command(compiler, argv...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", compiler, source, err, out)
+	}
+	return nil
+}
+
+// Tail is the end of what a program said on standard error.
+func Tail(s string) string {
+	const limit = 400
+	s = strings.TrimSpace(s)
+	if len(s) > limit {
+		s = "... " + s[len(s)-limit:]
+	}
+	return s
+}
