@@ -206,7 +206,7 @@ func (k *recordingCheck) outcome() {
 		k.problem(ManifestName, &CutError{ManifestName, 0, "it is still being recorded, or the recorder did not live to write how the process ended"})
 	}
 	if o.Kind == OutcomeCut {
-		k.problem(ManifestName, &CutError{ManifestName, 0, o.Text})
+		k.problem(LogName, &CutError{LogName, k.size(LogName), o.Text})
 	}
 	if o.Thread != 0 && k.r.Log.threads[o.Thread] == nil && k.r.Log.Cut() == nil {
 		k.problem(ManifestName, fmt.Errorf("record: thread %d, which ended the process, has no events", o.Thread))
