@@ -297,7 +297,71 @@ func TestNoRoom(t *testing.T) {
 			if test.replays && replayRest(t, dir, false) == 0 {
 				t.Error("no events")
 			}
+			if test.name == "files limited" {
+				checkCut(t, dir)
+			}
 		})
+	}
+}
+
+func checkCut(t *testing.T, dir string) {
+	t.Helper()
+	rec, err := openRest(dir, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	if kind := rec.Manifest.Outcome.Kind; kind != record.OutcomeCut {
+		t.Fatalf("the recording is %s: there was room", kind)
+	}
+	checked, err := record.Check(t.Context(), rec.Dir)
+	if err != nil || len(checked.Problems) == 0 || !checked.Problems[0].Cut {
+		t.Errorf("checked: %+v, %v", checked, err)
+	}
+}
+
+// TestStillRecorded asks for a replay of what is not at its end.
+func TestStillRecorded(t *testing.T) {
+	diagnose := tool(t)
+	dir := filepath.Join(t.TempDir(), "recordings")
+	cmd := exec.CommandContext(t.Context(), diagnose, "record", "--all", "-o", dir, "--", "cat")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// What it wrote back it has read, and so its recording has begun.
+	if _, err := in.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	running, _ := filepath.Glob(filepath.Join(dir, ".*-running"))
+	if len(running) != 1 {
+		t.Fatalf("recordings: %q", running)
+	}
+	rec, err := record.Open(running[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	var input *replay.InputError
+	if _, err = replay.Run(t.Context(), rec, replay.Options{}); !errors.As(err, &input) || !strings.Contains(err.Error(), "still being recorded") {
+		t.Errorf("while it is recorded: %v", err)
+	}
+	in.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if replayRest(t, dir, true) == 0 {
+		t.Error("no events")
 	}
 }
 
