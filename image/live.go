@@ -100,20 +100,29 @@ func openStopped(t *tracer, status *procStatus, opts Options) (*Process, error) 
 	p.setTracees(t)
 	// The memory is that of a thread that stands, for the first may have ended.
 	reader := t.threads[0].tid
-	if p.Mappings, err = readMaps(reader); err != nil {
-		return nil, fmt.Errorf("process %d: %w", pid, err)
-	}
-	if p.Auxv, err = readLiveAuxv(reader); err != nil {
-		return nil, fmt.Errorf("process %d: %w", pid, err)
-	}
-	file, err := os.Open(procFile(reader, "mem"))
+	file, err := p.openMemory(reader)
 	if err != nil {
 		return nil, fmt.Errorf("process %d: %w", pid, err)
 	}
-	p.memory = &liveMemory{file: file, process: p}
-	p.loadModules(&fileSource{exe: opts.Exe, finder: &p.options.Finder, live: liveFiles(reader)})
 	p.close = func() error { return errors.Join(file.Close(), t.detach()) }
 	return p, nil
+}
+
+// openMemory reads what a thread that stands tells of its process. The file is
+// what is read from then on.
+func (p *Process) openMemory(reader int) (file *os.File, err error) {
+	if p.Mappings, err = readMaps(reader); err != nil {
+		return nil, err
+	}
+	if p.Auxv, err = readLiveAuxv(reader); err != nil {
+		return nil, err
+	}
+	if file, err = os.Open(procFile(reader, "mem")); err != nil {
+		return nil, err
+	}
+	p.memory = &liveMemory{file: file, process: p}
+	p.loadModules(&fileSource{exe: p.options.Exe, finder: &p.options.Finder, live: liveFiles(reader)})
+	return file, nil
 }
 
 func (p *Process) setTracees(t *tracer) {

@@ -2,7 +2,6 @@ package image
 
 import (
 	"fmt"
-	"os"
 
 	"diagnose/evidence"
 )
@@ -51,19 +50,10 @@ func openTraced(traced Traced, opts Options) (*Process, error) {
 		p.Threads = append(p.Threads, Thread{Ref: evidence.ThreadRef{Number: i + 1, TID: t.TID, Name: threadName(pid, t.TID)}, Registers: regs, Signal: t.Signal})
 	}
 	reader := traced.Threads[0].TID
-	var err error
-	if p.Mappings, err = readMaps(reader); err != nil {
-		return nil, fmt.Errorf("process %d: %w", pid, err)
-	}
-	if p.Auxv, err = readLiveAuxv(reader); err != nil {
-		return nil, fmt.Errorf("process %d: %w", pid, err)
-	}
-	file, err := os.Open(procFile(reader, "mem"))
+	file, err := p.openMemory(reader)
 	if err != nil {
 		return nil, fmt.Errorf("process %d: %w", pid, err)
 	}
-	p.memory = &liveMemory{file: file, process: p}
-	p.loadModules(&fileSource{exe: opts.Exe, finder: &p.options.Finder, live: liveFiles(reader)})
 	p.close = file.Close
 	return p, nil
 }
