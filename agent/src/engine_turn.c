@@ -233,11 +233,14 @@ static void dg_turn_wait(struct dg_rthread *me)
 	}
 }
 
-/* Whoever comes to rest last, the log being at its end, tells the controller. */
+/* Whoever comes to rest last, the log being at its end, tells the controller.
+ * A thread that the right was given to waits until it has woken. */
 static void dg_turn_finish(void)
 {
 	static uint32_t told;
 
+	if (__atomic_load_n(&DG_CONTROL->holder, __ATOMIC_SEQ_CST))
+		return;
 	for (uint32_t i = 1; i <= DG_CONTROL->threads; i++) {
 		uint32_t state = __atomic_load_n(&dg_rthread_number(i)->state, __ATOMIC_SEQ_CST);
 
@@ -263,7 +266,8 @@ static void dg_turn_pass(void)
 			dg_turn_give(next);
 			return;
 		}
-		__atomic_store_n(&c->holder, 0, __ATOMIC_RELAXED);
+		/* Of this thread and one that comes to rest meanwhile, one sees both. */
+		__atomic_store_n(&c->holder, 0, __ATOMIC_SEQ_CST);
 	}
 	dg_turn_finish();
 }
