@@ -455,6 +455,9 @@ static bool dg_engine_forked(void)
 	if (c->mode == DG_MODE_RECORD) {
 		c->pid = (uint32_t)dg_sys0(SYS_getpid);
 		me->tid = me->real_tid;
+		/* A tracer that is killed leaves the trap without an answer, which
+		 * looks like one: the parent's log is not to be written to. */
+		c->log_path[0] = c->data_path[0] = 0;
 	}
 	if (!dg_trap(DG_TRAP_FORKED, DG_ENGINE_CONTROL, 0) || !dg_mode_start(c)) {
 		dg_engine_off(c);
