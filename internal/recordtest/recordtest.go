@@ -9,7 +9,8 @@
 //	// STDIN: some text   what it reads; nothing unless it says so
 //	// ENDS: SIGSEGV      how it ends: a signal, "exit 3" or "exit 0"
 //	// EVENTS: mutex 100  at least so many events of a kind; may be repeated
-//	// REPLAYS: no WHY    it cannot be replayed identically, and why
+//	// REPLAYS: no WHY    it cannot be replayed, and why
+//	// REPLAYS: to its end, WHY    not each replay is identical, and why; all reach the recorded end
 package recordtest
 
 import (
@@ -49,6 +50,9 @@ type Program struct {
 	Events map[string]uint64
 	// Never is why it cannot be replayed; empty: it can.
 	Never string
+	// Varies is why the state of its other threads at the end may differ; empty:
+	// it is identical.
+	Varies string
 }
 
 // Programs are those in a directory, with all below it.
@@ -104,7 +108,11 @@ func Read(path string) (*Program, error) {
 			}
 			p.Events[fields[0]] = n
 		case "REPLAYS":
-			p.Never = strings.TrimPrefix(value, "no ")
+			if why, ok := strings.CutPrefix(value, "to its end, "); ok {
+				p.Varies = why
+			} else {
+				p.Never = strings.TrimPrefix(value, "no ")
+			}
 		}
 	}
 	return p, nil
@@ -268,6 +276,23 @@ func Differences(r *replay.Result) string {
 		b.WriteString("\n  " + c.Differences[i].String())
 	}
 	return b.String()
+}
+
+// Reaches replays a recording several times: each comes to the recorded end.
+// What differs there from the recorded state is logged.
+func Reaches(t testing.TB, dir string, times int) {
+	t.Helper()
+	for i := range times {
+		ctx, cancel := context.WithTimeout(t.Context(), runLimit)
+		r, err := Replay(ctx, dir)
+		cancel()
+		if err != nil {
+			t.Fatalf("replay %d of %d: %v", i+1, times, err)
+		}
+		if text := Differences(r); text != "" {
+			t.Logf("replay %d of %d: %s", i+1, times, text)
+		}
+	}
 }
 
 // Identical replays a recording so many times, and fails the test unless each
