@@ -132,22 +132,41 @@ static long dg_log_room(uint64_t offset, uint64_t size)
 	return error == -EOPNOTSUPP || error == -ENOSYS ? dg_log_fill(offset, size) : error;
 }
 
-/* The recording is over, the program is not: nothing is written any more, by
- * whatever thread. The event goes where every extent has room for it. */
-static void dg_log_stop(const char *why)
+/* Why the recording is over; NULL until it is, and once the log says so. */
+static const char *dg_log_why;
+
+/* In the log of the first thread to come by that has an extent, for the one that
+ * found no room may have had none. The event goes where every extent has room
+ * for it. */
+static void dg_log_tell(void)
 {
 	struct dg_rthread *me = dg_me;
-	uint32_t running = 0, length = 0;
 	struct dg_event *e = (struct dg_event *)me->at;
+	uint32_t length = 0;
+	const char *why;
 
-	if (!__atomic_compare_exchange_n(&DG_CONTROL->stopped, &running, DG_LIMIT_DISK, false, __ATOMIC_RELAXED,
-					 __ATOMIC_RELAXED) || !me->extent)
+	if (!me->extent || !__atomic_load_n(&dg_log_why, __ATOMIC_ACQUIRE))
+		return;
+	why = __atomic_exchange_n(&dg_log_why, NULL, __ATOMIC_ACQ_REL);
+	if (!why)
 		return;
 	while (why[length])
 		length++;
 	dg_event_header(e, DG_EV_LIMIT, DG_LIMIT_DISK, 0, 0);
 	dg_event_payload(e, DG_PAYLOAD_TEXT, 0, why, length);
 	dg_event_commit(e);
+}
+
+/* The recording is over, the program is not: nothing is written any more, by
+ * whatever thread. */
+static void dg_log_stop(const char *why)
+{
+	uint32_t running = 0;
+
+	if (__atomic_compare_exchange_n(&DG_CONTROL->stopped, &running, DG_LIMIT_DISK, false, __ATOMIC_RELAXED,
+					__ATOMIC_RELAXED))
+		__atomic_store_n(&dg_log_why, why, __ATOMIC_RELEASE);
+	dg_log_tell();
 }
 
 /* Takes a piece of the file. 0: the log has its limit. The program's own limit
@@ -267,8 +286,10 @@ static struct dg_event *dg_event_begin(enum dg_kind kind, uint64_t object, uint6
 	uint64_t need = sizeof(struct dg_event) + args * sizeof(uint64_t) + payload_bytes + 8;
 	struct dg_event *e;
 
-	if (__atomic_load_n(&DG_CONTROL->stopped, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&DG_CONTROL->stopped, __ATOMIC_RELAXED)) {
+		dg_log_tell();
 		return NULL;
+	}
 	if (need > UINT32_MAX) {
 		dg_log_stop("an event is larger than the log can say");
 		return NULL;
