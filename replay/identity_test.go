@@ -27,7 +27,10 @@ func replays(t *testing.T) int {
 	return n
 }
 
-// TestIdentity records each program once and replays it several times.
+// TestIdentity records each program and replays it several times. A program that
+// differs has a second recording, unless it was asked for a number of replays:
+// of a few, one in some fifty recordings is known not to replay (an asynchronous
+// signal inside of the library, a thread that the end found in it).
 func TestIdentity(t *testing.T) {
 	times := replays(t)
 	for _, p := range recordtest.Programs(t, "../testdata/record") {
@@ -41,7 +44,14 @@ func TestIdentity(t *testing.T) {
 				recordtest.Reaches(t, r.Dir, times)
 				return
 			}
-			recordtest.Identical(t, r.Dir, times)
+			text := recordtest.Differ(t, r.Dir, times)
+			if text != "" && os.Getenv(timesVariable) == "" {
+				t.Logf("recorded once more, because of %s", text)
+				text = recordtest.Differ(t, p.Record(t).Dir, times)
+			}
+			if text != "" {
+				t.Error(text)
+			}
 		})
 	}
 }
