@@ -103,13 +103,13 @@ func (t *tracer) introduce(x *tracee, r *recording, memory *ptrace.Memory, forke
 		return fmt.Errorf("the path of its recording is too long: %s", log)
 	}
 	c.Mode, c.PID, c.Tracer = agent.ModeRecord, uint32(x.process.pid), uint32(unix.Getpid())
-	c.LogLimit, c.ClockPC = uint64(t.order.MaxSize), vdsoClock(x.tid, memory)
+	c.LogLimit = uint64(t.order.MaxSize)
 	clear(c.LogPath[:])
 	clear(c.DataPath[:])
 	copy(c.LogPath[:], log)
 	copy(c.DataPath[:], data)
 	if !forked {
-		c.Patches = agent.EngineSites
+		c.Patches, c.ClockPC = agent.EngineSites, vdsoClock(x.tid, memory)
 	}
 	return writeControl(memory, r.controlAt, c)
 }

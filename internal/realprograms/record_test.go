@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"diagnose/agent"
+	"diagnose/internal/recordtest"
 	"diagnose/record"
 	"diagnose/replay"
 )
@@ -264,14 +264,7 @@ var buildTool = sync.OnceValues(func() (string, error) {
 func tool(t testing.TB) string {
 	t.Helper()
 	// Built before the time of a recording runs.
-	_, err := agent.RecordLibrary(t.Context())
-	var unsupported *agent.UnsupportedError
-	if errors.As(err, &unsupported) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	recordtest.Library(t)
 	path, err := buildTool()
 	if err != nil {
 		t.Fatal(err)

@@ -151,8 +151,9 @@ func (p *Program) Record(t testing.TB) *Recorded {
 	return RecordProgram(t, p.Build(t), p.Args, p.Stdin, p.Ends)
 }
 
-// RecordProgram records any program. ends may be empty.
-func RecordProgram(t testing.TB, path string, args []string, stdin, ends string) *Recorded {
+// Library is the path of the library that records; the test is skipped where it
+// cannot be built.
+func Library(t testing.TB) string {
 	t.Helper()
 	library, err := agent.RecordLibrary(t.Context())
 	var unsupported *agent.UnsupportedError
@@ -162,7 +163,13 @@ func RecordProgram(t testing.TB, path string, args []string, stdin, ends string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := run(t, path, args, stdin, library)
+	return library
+}
+
+// RecordProgram records any program. ends may be empty.
+func RecordProgram(t testing.TB, path string, args []string, stdin, ends string) *Recorded {
+	t.Helper()
+	r, err := run(t, path, args, stdin, Library(t))
 	var cannot *record.UnsupportedError
 	if errors.As(err, &cannot) {
 		t.Skip(err)
@@ -278,14 +285,18 @@ func Differences(r *replay.Result) string {
 	return b.String()
 }
 
+func replayInTime(t testing.TB, dir string) (*replay.Result, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), runLimit)
+	defer cancel()
+	return Replay(ctx, dir)
+}
+
 // Reaches replays a recording several times: each comes to the recorded end.
 // What differs there from the recorded state is logged.
 func Reaches(t testing.TB, dir string, times int) {
 	t.Helper()
 	for i := range times {
-		ctx, cancel := context.WithTimeout(t.Context(), runLimit)
-		r, err := Replay(ctx, dir)
-		cancel()
+		r, err := replayInTime(t, dir)
 		if err != nil {
 			t.Fatalf("replay %d of %d: %v", i+1, times, err)
 		}
@@ -308,9 +319,7 @@ func Identical(t testing.TB, dir string, times int) {
 func Differ(t testing.TB, dir string, times int) string {
 	t.Helper()
 	for i := range times {
-		ctx, cancel := context.WithTimeout(t.Context(), runLimit)
-		r, err := Replay(ctx, dir)
-		cancel()
+		r, err := replayInTime(t, dir)
 		if err != nil {
 			return fmt.Sprintf("replay %d of %d: %v", i+1, times, err)
 		}

@@ -1,0 +1,117 @@
+package replay
+
+import (
+	"fmt"
+	"strings"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+)
+
+// exclusions are what is not compared.
+func (v *verifier) exclusions() []exclusion {
+	list := []exclusion{{span: span{agent.EngineBase, agent.EngineStacks}, what: "the engine's range", why: whyEngine}}
+	for _, m := range v.maps {
+		switch {
+		case hidden(m.start, m.path) && strings.HasPrefix(m.path, "["):
+			list = append(list, exclusion{span: m.span, what: m.path, why: "the kernel's"})
+		case v.ofAgent(m):
+			list = append(list, exclusion{span: m.span, what: v.library(), why: whyEngine, variables: true})
+		}
+	}
+	list = append(list, v.deadStacks()...)
+	list = append(list, v.sharedMemory()...)
+	list = append(list, v.endedStacks()...)
+	list = append(list, v.endedIDs()...)
+	list = append(list, v.startingIDs()...)
+	list = append(list, v.newStacks()...)
+	list = append(list, v.timesLeft()...)
+	return append(list, v.linkerCount()...)
+}
+
+// ofAgent reports whether a mapping has the library's writable data, where the
+// engine's variables are.
+func (v *verifier) ofAgent(m mapping) bool {
+	if m.perms[1] != 'w' {
+		return false
+	}
+	module := v.c.core.ModuleAt(evidence.Addr(m.start))
+	return module != nil && module.Path == string(v.c.stage().rec.Manifest.Agent.Path)
+}
+
+// sharedMemory is what other processes wrote, if the recording says that there
+// were any.
+func (v *verifier) sharedMemory() []exclusion {
+	if !v.c.stage().shared {
+		return nil
+	}
+	var list []exclusion
+	for i := range v.c.core.Mappings {
+		m := &v.c.core.Mappings[i]
+		// The kernel's names of it (mm/shmem.c, ipc/shm.c), and shm_open(3)'s.
+		for _, name := range []string{"/dev/zero", "/SYSV", "/dev/shm/"} {
+			if strings.HasPrefix(m.Path, name) {
+				list = append(list, exclusion{span: span{uint64(m.Start), uint64(m.End)}, what: "shared memory", why: "other processes write there, too"})
+			}
+		}
+	}
+	return list
+}
+
+// deadStacks are the parts of the threads' stacks below what they use. Signals
+// leave their frames there, whenever they come.
+func (v *verifier) deadStacks() []exclusion {
+	var list []exclusion
+	for _, i := range sortedKeys(v.recorded) {
+		t := v.recorded[i]
+		low, high := t.raw.StackLow, t.raw.StackHigh
+		if m := v.c.core.MappingAt(evidence.Addr(t.program().Rsp)); i == 1 && m != nil && m.Path == "[stack]" {
+			low, high = uint64(m.Start), uint64(m.End)
+		}
+		sp := t.program().Rsp - redZone
+		if low == 0 || sp <= low || sp >= high {
+			continue // on a stack for handlers, or one that the program made
+		}
+		list = append(list, exclusion{span: span{low, sp}, what: fmt.Sprintf("the stack of thread %d below its stack pointer", i), why: "nobody uses it"})
+	}
+	return list
+}
+
+// endedStacks are the stacks of threads that ended, as long as no other thread
+// has them. What the dynamic linker does at the first call of a function, or
+// glibc where a thread waits, leaves different frames there.
+func (v *verifier) endedStacks() []exclusion {
+	used := map[uint64]bool{}
+	for _, t := range v.recorded {
+		used[t.raw.StackLow] = true
+	}
+	var list []exclusion
+	for _, raw := range v.ended() {
+		if used[raw.StackLow] {
+			continue
+		}
+		low, high := raw.StackLow, raw.ThreadPointer
+		if low < agent.EngineStacks || high <= low || high > agent.EngineEnd {
+			continue // one that the program made, and may look at
+		}
+		used[low] = true
+		list = append(list, exclusion{span: span{low, high}, what: "the stacks of threads that ended", why: "nobody uses them"})
+	}
+	return list
+}
+
+func (v *verifier) tellExclusions(list []exclusion, lost []uint64) {
+	index := map[string]int{}
+	for i, x := range list {
+		if lost[i] == 0 {
+			continue
+		}
+		j, ok := index[x.what]
+		if !ok {
+			j = len(v.result.Excluded)
+			index[x.what] = j
+			v.result.Excluded = append(v.result.Excluded, Exclusion{What: x.what, Why: x.why})
+		}
+		v.result.Excluded[j].Bytes += lost[i]
+	}
+}
