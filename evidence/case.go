@@ -73,6 +73,8 @@ type Case struct {
 	// Goroutines of a Go program, the failing one first.
 	Goroutines []Goroutine `json:"goroutines,omitempty"`
 	Scan       *Scan       `json:"scan,omitempty"`
+	// Diagnosis is what recordings of the run tell; nil if there is none.
+	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
 	// Registers of the failing thread.
 	Registers []Register `json:"registers,omitempty"`
 	Modules   []Module   `json:"modules,omitempty"`
@@ -105,6 +107,11 @@ func (c *Case) Check() error {
 	}
 	if failing > 1 {
 		return fmt.Errorf("%d thread groups are marked as failing", failing)
+	}
+	if c.Diagnosis != nil {
+		if err := c.Diagnosis.Check(); err != nil {
+			return err
+		}
 	}
 	return c.checkSteps()
 }

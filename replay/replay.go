@@ -41,6 +41,18 @@ type Options struct {
 	// be run twice for that, and a Timing that is not the usual one is written
 	// into the recording.
 	Timing record.Timing
+	// Watches are traced by Backend (empty: the best that works here). OnHit is
+	// called for each hit in order, Inspect at those hits by their number with all
+	// threads stopped; an error ends the replay.
+	Watches []Watch
+	Backend Backend
+	OnHit   func(*Hit) error
+	Inspect map[uint64]func(*Hit, *Stopped) error
+	// Free lets the process go on where it leaves the recorded way: events that
+	// the log does not have are made up from it, in a fixed order of the threads.
+	// Edits are what is changed to make it leave.
+	Free  bool
+	Edits []Edit
 	// Image says how the files of the process are found.
 	Image image.Options
 	// Progress, if set, is told now and then how far the replay is.
@@ -88,6 +100,14 @@ type Result struct {
 	// Comparison with the recorded end; nil if none was asked for or the replay
 	// did not come to the end.
 	Comparison *Comparison
+	// Hits and Lost count the hits of the watches that were and were not handed
+	// to OnHit; Backend is what traced them.
+	Hits, Lost uint64
+	Backend    Backend
+	// Left is where a free replay left the recorded way; nil: nowhere. MadeUp
+	// counts the calls whose results were not in the log.
+	Left   *DivergenceError
+	MadeUp uint64
 	// Limits are what the recording cannot bring back, and what could not be
 	// compared.
 	Limits []string

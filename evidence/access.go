@@ -1,0 +1,133 @@
+package evidence
+
+// Watched is a variable, or a part of one, that passes watch.
+type Watched struct {
+	// Name is in the program's terms ("cfg.workers[3].state", or
+	// "0x7f..:8"), Type as the program writes it. Equal names in the logs of two
+	// recordings are the same variable.
+	Name    string `json:"name"`
+	Type    string `json:"type,omitempty"`
+	Address Addr   `json:"address"`
+	Size    int    `json:"size"`
+	// Hits counts the accesses seen, Lost those that are known to have
+	// happened and of which nothing is known. Untraced says why there are none
+	// at all; empty for one that was traced.
+	Hits     uint64 `json:"hits"`
+	Lost     uint64 `json:"lost,omitempty"`
+	Untraced string `json:"untraced,omitempty"`
+	// Pass is the pass that traced it, from 1.
+	Pass int `json:"pass,omitempty"`
+}
+
+// By says what code made an access.
+type By uint8
+
+// Who accesses memory.
+const (
+	ByProgram By = iota // an instruction of the program or of one of its libraries
+	ByCall              // a system call, on the program's behalf
+	ByHeap              // the heap, which fills and guards objects at malloc and free
+)
+
+// Access is one access to a watched word, in the order of the replay. It is
+// small, for logs hold millions.
+type Access struct {
+	// Position counts the events of all threads that were done before. One
+	// thread runs at a time, so accesses of two threads have different
+	// Positions, and those of one log are in its order.
+	Position uint64
+	// Ordinal is that of the thread's last event before; PC the instruction
+	// that made the access: with Hit what finds it again in another replay.
+	Ordinal uint64
+	PC      Addr
+	// Hit counts the hits of the pass, from 0.
+	Hit uint64
+	// Old and New are the watched bytes before and after, little-endian; of a
+	// watch of fewer than 8 bytes the rest is 0.
+	Old, New uint64
+	// Variable and Context index the AccessLog's tables, Locks its lock sets.
+	Variable, Context, Locks int32
+	Thread                   uint32
+	// Offset is that of the watched word in the variable, Size the word's.
+	Offset uint32
+	Size   uint8
+	Kind   AccessCode
+	By     By
+	// Handler is the signal whose handler the thread was in; 0 is none.
+	Handler uint8
+}
+
+// AccessCode is an AccessKind in one byte.
+type AccessCode uint8
+
+// The kinds of access.
+const (
+	CodeUnknown AccessCode = iota // the instruction could not be decoded: read or written
+	CodeRead
+	CodeWrite
+	CodeReadWrite
+)
+
+// Kind is the code's name; empty for CodeUnknown.
+func (c AccessCode) Kind() AccessKind {
+	return [...]AccessKind{"", Read, Write, ReadWrite}[c&3]
+}
+
+// Context is where accesses come from, in terms that are the same in every run:
+// the innermost places of the program's code.
+type Context struct {
+	// Site is the program's own line that is responsible (of a memcpy its
+	// caller), Caller the one that called its function; each may be unset.
+	Site   Site `json:"site"`
+	Caller Site `json:"caller"`
+	// Key is equal for equal code: function and line, or module and offset
+	// without debug information.
+	Key string `json:"key"`
+}
+
+// Lock is one that a thread holds.
+type Lock struct {
+	Address Addr   `json:"address"`
+	Name    string `json:"name,omitempty"`
+	// Shared says that it is held for reading.
+	Shared bool `json:"shared,omitempty"`
+}
+
+// AccessLog is what the passes over one recording saw.
+type AccessLog struct {
+	// Recording is the recording's directory, Failed whether its run failed.
+	Recording string
+	Failed    bool
+	Variables []Watched
+	Contexts  []Context
+	// LockSets are sets of held locks; the first is the empty one.
+	LockSets [][]Lock
+	// Threads are the names of the recording's threads, by their number.
+	Threads  map[uint32]ThreadRef
+	Accesses []Access
+	// Order says what the program itself orders, for happens-before.
+	Order []OrderEdge
+	Coverage
+}
+
+// OrderEdge says that all that a thread did up to an event of its own happened
+// before what another did from one of its events on: create and start, exit and
+// join, post and wait, unlock and lock.
+type OrderEdge struct {
+	From, To               uint32
+	FromOrdinal, ToOrdinal uint64
+	// Lock: the edge is that of a lock, which might have been the other way
+	// round.
+	Lock bool
+}
+
+// Coverage says how much the passes saw.
+type Coverage struct {
+	Passes  int    `json:"passes"`
+	Hits    uint64 `json:"hits"`
+	Lost    uint64 `json:"lost,omitempty"`
+	Backend string `json:"backend"`
+	// Nanoseconds is the wall time of all passes.
+	Nanoseconds int64    `json:"nanoseconds"`
+	Limits      []string `json:"limits,omitempty"`
+}

@@ -1,0 +1,174 @@
+package evidence
+
+import "fmt"
+
+// PatternKind is an order of accesses to one variable by two contexts, of which
+// at least one writes: the single letters are the accesses in time, in the
+// patterns of three the first and the last are of one context.
+type PatternKind string
+
+// The patterns (Lu et al., ASPLOS 2006 and 2008; in the OS-level paper section 3.4).
+const (
+	PatternRW  PatternKind = "RW"
+	PatternWR  PatternKind = "WR"
+	PatternWW  PatternKind = "WW"
+	PatternRWR PatternKind = "RWR"
+	PatternRWW PatternKind = "RWW"
+	PatternWWR PatternKind = "WWR"
+	PatternWRW PatternKind = "WRW"
+	// PatternPair is of two variables that belong together: one context
+	// accesses both, and another one's access comes in between.
+	PatternPair PatternKind = "two variables"
+	// PatternLockOrder is of two locks that two threads take in opposite orders.
+	PatternLockOrder PatternKind = "lock order"
+)
+
+// CauseKind is what kind of defect it is.
+type CauseKind string
+
+// The kinds of cause.
+const (
+	CauseHeapOverflow  CauseKind = "heap-overflow"
+	CauseHeapUnderflow CauseKind = "heap-underflow"
+	CauseUseAfterFree  CauseKind = "use-after-free"
+	CauseStackSmashing CauseKind = "stack-smashing"
+	CauseOverwritten   CauseKind = "overwritten-variable"
+	CauseBadValue      CauseKind = "bad-value"
+	CauseUninitialised CauseKind = "uninitialised-value"
+	CauseBadInput      CauseKind = "value-from-input"
+	CauseAtomicity     CauseKind = "atomicity-violation"
+	CauseOrder         CauseKind = "order-violation"
+	CauseSignalHandler CauseKind = "signal-handler-race"
+	CauseDeadlock      CauseKind = "deadlock"
+	CauseDoubleFree    CauseKind = "double-free"
+)
+
+// SeenAccess is an access as a report shows it.
+type SeenAccess struct {
+	Moment   Moment     `json:"moment"`
+	Position uint64     `json:"position"`
+	Thread   ThreadRef  `json:"thread"`
+	Variable string     `json:"variable"`
+	Address  Addr       `json:"address"`
+	Size     int        `json:"size"`
+	Kind     AccessKind `json:"access"`
+	Old      string     `json:"old,omitempty"`
+	New      string     `json:"new,omitempty"`
+	// Stack begins with the program's own code that is responsible.
+	Stack Stack `json:"stack"`
+	Site  *Site `json:"site,omitempty"`
+	// Handler is the name of the signal whose handler it was made in.
+	Handler string `json:"handler,omitempty"`
+	// Call is the system call that made it.
+	Call  string `json:"call,omitempty"`
+	Locks []Lock `json:"locks,omitempty"`
+}
+
+// CauseStep is one numbered sentence of the story, oldest first.
+type CauseStep struct {
+	Text   string      `json:"text"`
+	Access *SeenAccess `json:"access,omitempty"`
+	Site   *Site       `json:"site,omitempty"`
+	Source *Source     `json:"source,omitempty"`
+	Proof  Proof       `json:"proof"`
+}
+
+// Interleaving is a pattern with its accesses, in a failing run and in a passing
+// one.
+type Interleaving struct {
+	Pattern   PatternKind  `json:"pattern"`
+	Variables []string     `json:"variables"`
+	Failing   []SeenAccess `json:"failing"`
+	// Passing are the accesses of the same code in a passing run; empty if
+	// there is no such run.
+	Passing []SeenAccess `json:"passing,omitempty"`
+	// Missing is the lock that one side holds and the other does not.
+	Missing string `json:"missing_lock,omitempty"`
+	// Instead says what passing runs do.
+	Instead string `json:"instead,omitempty"`
+	// FailingRuns of FailingOf runs and PassingRuns of PassingOf had it; Score
+	// is what ranks it, in [0, 1], by Measure.
+	FailingRuns int     `json:"failing_runs"`
+	FailingOf   int     `json:"failing_of"`
+	PassingRuns int     `json:"passing_runs"`
+	PassingOf   int     `json:"passing_of"`
+	Score       float64 `json:"score"`
+	Measure     string  `json:"measure"`
+}
+
+// Experiment is a change of the replay, made to see whether the failure follows.
+type Experiment struct {
+	// What says what was changed, in one phrase: "the store skipped".
+	What string `json:"what"`
+	// Failed of Runs replays failed as recorded.
+	Failed int `json:"failed"`
+	Runs   int `json:"runs"`
+	// Expect says whether the failure was expected with this change.
+	Expect bool `json:"failure_expected"`
+	// Outcome says how the runs ended: "SIGABRT at bank.c:31", "exit status 0".
+	Outcome string `json:"outcome"`
+	// Undecided says why the runs tell nothing; empty if they do.
+	Undecided string `json:"undecided,omitempty"`
+}
+
+// Agrees reports whether the experiment came out as expected, each time.
+func (e *Experiment) Agrees() bool {
+	want := 0
+	if e.Expect {
+		want = e.Runs
+	}
+	return e.Undecided == "" && e.Runs > 0 && e.Failed == want
+}
+
+// Cause is what the recording says the failure came from.
+type Cause struct {
+	Kind CauseKind `json:"kind"`
+	// Summary is one sentence without a final stop, with variable and line.
+	Summary  string `json:"summary"`
+	Variable string `json:"variable,omitempty"`
+	// Site is the line to be changed, as far as one can be named: of a memory
+	// error the store.
+	Site         *Site         `json:"site,omitempty"`
+	Story        []CauseStep   `json:"story,omitempty"`
+	Interleaving *Interleaving `json:"interleaving,omitempty"`
+	Object       *HeapObject   `json:"object,omitempty"`
+	Experiments  []Experiment  `json:"experiments,omitempty"`
+	Proof        Proof         `json:"proof"`
+}
+
+// Diagnosis is what recordings add to a Case.
+type Diagnosis struct {
+	// Recording is the failing one's directory; Failing and Passing count the
+	// recordings used.
+	Recording string `json:"recording"`
+	Failing   int    `json:"failing"`
+	Passing   int    `json:"passing"`
+	// Causes are ranked, the likeliest first; empty: unknown.
+	Causes []Cause `json:"causes,omitempty"`
+	// Excluded are what was looked at and is not the cause, with the reason.
+	Excluded []Fact    `json:"excluded,omitempty"`
+	Watched  []Watched `json:"watched,omitempty"`
+	Coverage Coverage  `json:"coverage"`
+}
+
+// Check reports what makes the diagnosis unusable.
+func (d *Diagnosis) Check() error {
+	for i, c := range d.Causes {
+		if c.Kind == "" || c.Summary == "" || !c.Proof.Valid() {
+			return fmt.Errorf("cause %d (%s) has no kind, no summary or no proof level", i, c.Kind)
+		}
+		proved := false
+		for j := range c.Experiments {
+			proved = proved || !c.Experiments[j].Expect && c.Experiments[j].Agrees()
+		}
+		if c.Proof == Proved && !proved {
+			return fmt.Errorf("cause %d (%s) is said to be proved without an experiment", i, c.Kind)
+		}
+		for j, s := range c.Story {
+			if s.Text == "" || !s.Proof.Valid() {
+				return fmt.Errorf("cause %d, step %d has no text or no proof level", i, j)
+			}
+		}
+	}
+	return nil
+}
