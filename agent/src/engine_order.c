@@ -7,7 +7,7 @@
 #include <linux/futex.h>
 #include <time.h>
 
-/* ---- DG_OP_ORDER_BEGIN: object, family, how, site. DG_OP_ORDER_END: family ---- */
+/* ---- DG_OP_ORDER_BEGIN: object, family, how, site. DG_OP_ORDER_END: family, how ---- */
 
 /* Its holder may be in a call that waits for this thread: then libc's own lock
  * has to do, and the log says so. */
@@ -39,7 +39,14 @@ static void dg_op_order_begin(struct dg_frame *f)
 
 static void dg_op_order_end(struct dg_frame *f)
 {
-	dg_gate_open(&dg_families[f->rsi % DG_FAMILIES]);
+	uint32_t family = f->rsi % DG_FAMILIES, *gates = &dg_fact(dg_me)->gates;
+
+	if (f->rdx == DG_ORDER_GATE) {
+		if (!(*gates >> family & 1))
+			return; /* a system call has opened it */
+		*gates &= ~(1u << family);
+	}
+	dg_gate_open(&dg_families[family]);
 }
 
 /* ---- DG_OP_ORDER_WAIT, DG_OP_ORDER_WAKE: a lock of libc's that is taken ---- */

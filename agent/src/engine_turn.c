@@ -15,6 +15,7 @@
 #include <linux/futex.h>
 
 #define DG_TURN_SPINS 200
+#define DG_TURN_LOOKS (1u << 20)
 #define DG_IMAGE ((const struct dg_replay_header *)DG_ENGINE_IMAGE)
 
 /* Values of dg_rthread.go: a thread that sleeps must be woken by the kernel. */
@@ -22,6 +23,7 @@ enum { DG_GO_WAIT = 0, DG_GO_RUN = 1, DG_GO_SLEEPS = 2 };
 
 static uint64_t dg_image_size;
 static uint32_t dg_turn_tries; /* of dg_turn_catch_up with those who look for a change, since the last event */
+static uint32_t dg_turn_alone; /* looks of a thread for a change that nobody is left to make, since the last event */
 
 /* ---- divergence ---- */
 
@@ -327,7 +329,7 @@ static void dg_event_consume(struct dg_rthread *me, const struct dg_event *e)
 	me->ordinal++;
 	DG_CONTROL->left--;
 	DG_CONTROL->consumed++;
-	dg_turn_tries = 0;
+	dg_turn_tries = dg_turn_alone = 0;
 }
 
 /* So many mutexes may be taken before the next event must come. */
@@ -345,6 +347,8 @@ static void dg_event_soft(struct dg_rthread *me, const struct dg_event *e)
 {
 	uint64_t used = dg_skipped(me);
 
+	/* As the call did in the recording, whenever it came back. */
+	dg_gates_open();
 	dg_turn_take(me);
 	dg_event_consume(me, e);
 	dg_budget_set(me);
@@ -425,6 +429,18 @@ static uint32_t dg_turn_other(uint32_t me)
 	return 0;
 }
 
+/* All others stand at events that come later: a lock that one of them has stays
+ * taken. Threads on their way to their first event, or out of their last, do not
+ * have the right to run, and have a while. */
+static void dg_turn_look(void)
+{
+	const struct dg_event *e = dg_event_peek();
+
+	if (dg_turn_alone++ == DG_TURN_LOOKS)
+		dg_diverge(DG_DIFFERS_KIND, e, 0, e->kind, dg_me->waits_for);
+	dg_sys0(SYS_sched_yield);
+}
+
 static void dg_turn_yield(enum dg_kind kind, uint64_t object)
 {
 	struct dg_rthread *me = dg_me;
@@ -453,7 +469,7 @@ static void dg_turn_yield(enum dg_kind kind, uint64_t object)
 		while (__atomic_load_n(&DG_CONTROL->holder, __ATOMIC_RELAXED) != me->index);
 		__atomic_store_n(&me->state, DG_R_RUNNING, __ATOMIC_RELAXED);
 	} else {
-		dg_sys0(SYS_sched_yield);
+		dg_turn_look();
 	}
 	me->yields = 0;
 	me->waits_for = 0;

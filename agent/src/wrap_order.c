@@ -268,19 +268,30 @@ DG_EXPORT int ftrylockfile(FILE *f)
 
 /* ---- the list of all FILEs: into it before the file is opened, out of it
  * before what is left is written. Either may wait for another thread that wants
- * the list as well, so it is free again at the next system call. ---- */
+ * the list as well, so it is free again at the next system call, or behind the
+ * call if that makes none. ---- */
 
 static DG_COLD void dg_files_enter(long site)
 {
 	dg_engine(DG_OP_ORDER_BEGIN, DG_FAMILY_FILES, DG_FAMILY_FILES, DG_ORDER_GATE, site, 0);
 }
 
+static DG_COLD void dg_files_left(void)
+{
+	dg_engine(DG_OP_ORDER_END, DG_FAMILY_FILES, DG_ORDER_GATE, 0, 0, 0);
+}
+
 #define DG_FILES(type, name, params, args)                                                                             \
 	DG_WRAP(type, name, params)                                                                                    \
 	{                                                                                                              \
-		if (dg_orders())                                                                                       \
-			dg_files_enter(DG_CALLER());                                                                   \
-		return DG_CALL(name) args;                                                                             \
+		type result;                                                                                           \
+                                                                                                                       \
+		if (!dg_orders())                                                                                      \
+			return DG_CALL(name) args;                                                                     \
+		dg_files_enter(DG_CALLER());                                                                           \
+		result = DG_CALL(name) args;                                                                           \
+		dg_files_left();                                                                                       \
+		return result;                                                                                         \
 	}
 
 DG_FILES(FILE *, fopen, (const char *path, const char *mode), (path, mode))
@@ -303,14 +314,24 @@ DG_NEXT(int, fflush, (FILE *));
 
 DG_EXPORT int fclose(FILE *f)
 {
-	if (dg_orders()) {
-		/* Behind whoever uses it still. */
-		dg_file_lock(f, DG_CALLER());
-		dg_file_unlock(f);
-		dg_files_enter(DG_CALLER());
-	}
-	return DG_CALL(fclose)(f);
+	int result;
+
+	if (!dg_orders())
+		return DG_CALL(fclose)(f);
+	/* Behind whoever uses it still. */
+	dg_file_lock(f, DG_CALLER());
+	dg_file_unlock(f);
+	dg_files_enter(DG_CALLER());
+	result = DG_CALL(fclose)(f);
+	dg_files_left();
+	return result;
 }
+
+/* glibc's, not in its headers any more. */
+extern FILE *_IO_list_all;
+extern void _IO_list_lock(void);
+extern void _IO_list_unlock(void);
+extern int __overflow(FILE *, int);
 
 static int dg_flush(FILE *f, long site)
 {
@@ -323,12 +344,56 @@ static int dg_flush(FILE *f, long site)
 	return result;
 }
 
+static bool dg_flush_due(const FILE *f)
+{
+	/* Of wide characters, struct _IO_wide_data: pointers as a FILE's own. */
+	wchar_t *const *wide = (wchar_t *const *)(const void *)f->_wide_data;
+
+	if (f->_mode <= 0)
+		return f->_IO_write_ptr > f->_IO_write_base;
+	return wide[4] > wide[3];
+}
+
+static int dg_flush_written(FILE *f, long site)
+{
+	struct dg_ordered o = { .file = f, .site = site };
+	int result;
+
+	dg_order_enter(&o);
+	result = dg_flush_due(f) && __overflow(f, EOF) == EOF ? EOF : 0;
+	dg_order_left(&o);
+	return result;
+}
+
+static DG_COLD void dg_list_leave(void *unused)
+{
+	(void)unused;
+	_IO_list_unlock();
+}
+
+/* As _IO_flush_all of glibc, which takes the lock of each FILE, and no event
+ * would say when: what others write meanwhile would be among what is flushed, or
+ * not. */
+static DG_COLD int dg_flush_all(long site)
+{
+	struct dg_ordered o = { .family = DG_FAMILY_FILES, .site = site };
+	struct _pthread_cleanup_buffer cleanup;
+	int result = 0;
+
+	dg_order_enter(&o);
+	_IO_list_lock();
+	_pthread_cleanup_push(&cleanup, dg_list_leave, NULL);
+	for (FILE *f = _IO_list_all; f; f = f->_chain)
+		if (dg_flush_written(f, site))
+			result = EOF;
+	_pthread_cleanup_pop(&cleanup, 1);
+	dg_order_left(&o);
+	return result;
+}
+
 DG_EXPORT int fflush(FILE *f)
 {
-	if (dg_orders()) {
-		if (f)
-			return dg_flush(f, DG_CALLER());
-		dg_files_enter(DG_CALLER());
-	}
-	return DG_CALL(fflush)(f);
+	if (!dg_orders())
+		return DG_CALL(fflush)(f);
+	return f ? dg_flush(f, DG_CALLER()) : dg_flush_all(DG_CALLER());
 }
