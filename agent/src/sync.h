@@ -268,6 +268,7 @@ struct dg_cond {
 
 #define DG_COND_SHARED 1u
 #define DG_COND_MONOTONIC 2u
+#define DG_COND_DESTROYED 4u
 #define DG_COND_REAL 0x80000000u /* ours: waiters have a mutex that is glibc's, so they are too */
 _Static_assert(offsetof(struct dg_cond, flags) == 36, "__wrefs");
 _Static_assert(sizeof(struct dg_cond) == 48, "pthread_cond_t");

@@ -244,7 +244,11 @@ DG_EXPORT int pthread_cond_destroy(pthread_cond_t *cond)
 	if (!dg_cond_is_real(c))
 		return 0;
 	__atomic_fetch_and(&c->flags, ~DG_COND_REAL, __ATOMIC_RELAXED);
-	return dg_replays() ? 0 : dg_real.pthread_cond_destroy(cond);
+	if (!dg_replays())
+		return dg_real.pthread_cond_destroy(cond);
+	/* What glibc's leaves behind, without its wait for waiters, who are none. */
+	c->flags |= DG_COND_DESTROYED;
+	return 0;
 }
 
 /* ---- semaphores ---- */

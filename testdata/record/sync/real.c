@@ -1,7 +1,6 @@
 // Mutexes that stay glibc's: robust ones whose owner dies, with inheritance of
 // priorities, shared between processes; a condition variable with each.
 // ENDS: SIGABRT
-// REPLAYS: to its end, what these variables hold depends on who waited: they are glibc's own
 // EVENTS: mutex 1800
 // EVENTS: cond 1
 #define _GNU_SOURCE
