@@ -1,0 +1,60 @@
+package watchtrace
+
+import (
+	"fmt"
+	"strings"
+
+	"diagnose/evidence"
+)
+
+// Target is memory to trace, in the program's terms. A list of them is in the
+// order of interest: what does not fit the budgets is cut off at its end.
+type Target struct {
+	// Name is the same in every recording of the program; Type is as the program
+	// writes it.
+	Name, Type string
+	Addr       evidence.Addr
+	Size       int
+	// Writes leaves reads out.
+	Writes bool
+	// Group, if it is not empty, is equal for targets that belong together: they
+	// share a pass where they fit into one.
+	Group string
+}
+
+// Suspects are the targets that a scan's suspects are, the strongest first.
+func Suspects(scan *evidence.Scan) []Target {
+	targets := make([]Target, 0, len(scan.Suspects))
+	for i := range scan.Suspects {
+		s := &scan.Suspects[i]
+		targets = append(targets, Target{Name: s.Name, Type: s.Type, Addr: s.Address, Size: s.Size, Group: groupOf(s.Name)})
+	}
+	return targets
+}
+
+// groupOf is the object that a path leads into: members of one struct belong
+// together.
+func groupOf(name string) string {
+	if i := max(strings.LastIndexByte(name, '.'), strings.LastIndex(name, "->")); i > 0 {
+		return name[:i]
+	}
+	return ""
+}
+
+// NameError says that a watch expression names nothing, and what it could have
+// meant.
+type NameError struct {
+	Expr string
+	// Problem says what is wrong with it; Nearest are names that exist, the
+	// likeliest first.
+	Problem string
+	Nearest []string
+}
+
+func (e *NameError) Error() string {
+	text := fmt.Sprintf("watchtrace: %s: %s", e.Expr, e.Problem)
+	if len(e.Nearest) > 0 {
+		text += "; there is " + strings.Join(e.Nearest, ", ")
+	}
+	return text
+}

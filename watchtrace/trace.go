@@ -1,0 +1,108 @@
+package watchtrace
+
+import (
+	"context"
+	"errors"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/record"
+	"diagnose/replay"
+)
+
+// Options of a trace. The zero value traces with what the machine allows, on all
+// processors, within the usual budgets.
+type Options struct {
+	// Backend is what traces; empty: the best that works here.
+	Backend replay.Backend
+	// Words, Passes and Hits are budgets: of words to watch, of replays, and of
+	// hits in one pass, which ends there. 0: DefaultWords, DefaultPasses,
+	// DefaultHits.
+	Words, Passes int
+	Hits          uint64
+	// Processes is how many replays run at once; 0: one a processor.
+	Processes int
+	Image     image.Options
+	// Progress, if set, is called now and then, by one goroutine at a time.
+	Progress func(Progress)
+}
+
+// The budgets.
+const (
+	DefaultWords  = 256
+	DefaultPasses = 64
+	DefaultHits   = 5_000_000
+)
+
+// Progress is how far a trace is.
+type Progress struct {
+	// Done of Passes have ended; Hits counts those of all so far.
+	Done, Passes int
+	Hits         uint64
+}
+
+// Trace plans the passes over the targets, replays them and merges the log. What
+// was not traced is in the log's Variables, with the reason.
+func Trace(ctx context.Context, rec *record.Recording, targets []Target, opts Options) (*evidence.AccessLog, error) {
+	plan, err := NewPlan(rec, targets, opts)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Trace(ctx)
+}
+
+// Plan says which words are watched in which pass.
+type Plan struct {
+	Passes []Pass
+	// Variables are the targets, in their order, with the first pass of each, or
+	// why it has none.
+	Variables []evidence.Watched
+
+	rec  *record.Recording
+	opts Options
+}
+
+// Pass is one replay.
+type Pass struct {
+	Watches []replay.Watch
+	// Variables and Offsets say of each of the Watches which part of which of
+	// the plan's Variables it is.
+	Variables []int
+	Offsets   []int
+}
+
+// NewPlan makes the plan. It is the same for the same recording, targets and
+// budgets.
+func NewPlan(rec *record.Recording, targets []Target, opts Options) (*Plan, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// Trace replays the passes of the plan.
+func (p *Plan) Trace(ctx context.Context) (*evidence.AccessLog, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// Details replays the passes once more that saw these accesses of the log (indices of
+// log.Accesses), and returns them, in the given order, as a report shows them:
+// with full stacks, values in the variable's type, and Moments.
+func (p *Plan) Details(ctx context.Context, log *evidence.AccessLog, indices []int) ([]evidence.SeenAccess, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// Visit replays the passes once more that saw these accesses of the log, and
+// calls visit at each of them, with the process stopped right behind the
+// instruction that made it. Calls are in the order of the replay within a pass,
+// and never two at once. An error ends all.
+func (p *Plan) Visit(ctx context.Context, log *evidence.AccessLog, indices []int, visit func(index int, hit *replay.Hit, s *replay.Stopped) error) error {
+	return errors.ErrUnsupported
+}
+
+// Resolve finds what a watch expression names in a process, which may be a
+// recording's core: a global (`stats`), a member or an element of one
+// (`cfg.workers[3].state`), memory through its pointers (`head->next->value`,
+// `*p`), a heap object by where it was allocated and which one of that place it
+// is (`malloc@pool.c:31#3`, with `+8` a part of it from there on, with `:4` so many bytes), or
+// ADDRESS:LENGTH. The error is a *NameError.
+func Resolve(p *image.Process, expr string) ([]Target, error) {
+	return nil, errors.ErrUnsupported
+}
