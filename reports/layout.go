@@ -8,14 +8,16 @@ import (
 	"diagnose/evidence"
 )
 
-// layout builds the document of a case, in reading order: what happened, how
-// that is known, what was found, the stacks, the suspects. Limits that may
+// layout builds the document of a case, in reading order: what happened, what
+// the recordings tell of its cause, how that is known, what was found, the
+// stacks, the suspects. Limits that may
 // falsify the rest come first, the others last.
 func layout(c *evidence.Case, opts Options) []block {
 	var d []block
 	d = append(d, prose{say(alarm, c.Failure.Sentence)})
 	d = append(d, severeLimits(c.Limits)...)
 	d = append(d, summary(c, opts))
+	d = append(d, causes(c.Diagnosis)...)
 	d = append(d, instruction(c.Failure.Instruction)...)
 	d = append(d, source(c.Failure.Source)...)
 	d = append(d, origin(c.Failure.Origin)...)
@@ -24,6 +26,7 @@ func layout(c *evidence.Case, opts Options) []block {
 	d = append(d, stacks(c)...)
 	d = append(d, goroutines(c.Goroutines)...)
 	d = append(d, scan(c.Scan, c.Failure.Kind)...)
+	d = append(d, coverage(c.Diagnosis)...)
 	d = append(d, registers(c.Registers)...)
 	return append(d, otherLimits(c.Limits)...)
 }

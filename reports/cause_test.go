@@ -1,0 +1,83 @@
+package reports
+
+import (
+	"strings"
+	"testing"
+
+	"diagnose/evidence"
+)
+
+func seen(thread int, moment evidence.Moment, kind evidence.AccessKind, before, after string, line int, locks ...evidence.Lock) evidence.SeenAccess {
+	site := evidence.Site{Function: "withdraw", File: "/src/bank.c", Line: line, PC: moment.PC}
+	return evidence.SeenAccess{Moment: moment, Thread: evidence.ThreadRef{Number: thread, Start: "teller"}, Variable: "balance", Address: 0x404040, Size: 8,
+		Kind: kind, Old: before, New: after, Locks: locks, Site: &site,
+		Stack: evidence.Stack{Frames: []evidence.Frame{{Kind: evidence.Physical, Trust: evidence.TrustContext, Site: site}}}}
+}
+
+func raceCause() evidence.Cause {
+	lock := evidence.Lock{Address: 0x404060, Name: "guard"}
+	site := evidence.Site{Function: "withdraw", File: "/src/bank.c", Line: 31}
+	return evidence.Cause{Kind: evidence.CauseAtomicity, Variable: "balance", Site: &site, Proof: evidence.Proved,
+		Summary: "withdraw tests balance at bank.c:31 and changes it at bank.c:35, and another withdraw comes in between",
+		Interleaving: &evidence.Interleaving{Pattern: evidence.PatternRWW, Variables: []string{"balance"},
+			Failing: []evidence.SeenAccess{
+				seen(2, evidence.Moment{Thread: 2, Ordinal: 14, PC: 0x401200, Count: 1}, evidence.Read, "100", "", 31, lock),
+				seen(3, evidence.Moment{Thread: 3, Ordinal: 9, PC: 0x401230, Count: 1}, evidence.Write, "100", "20", 35, lock),
+				seen(2, evidence.Moment{Thread: 2, Ordinal: 16, PC: 0x401230, Count: 1}, evidence.Write, "20", "-60", 35)},
+			Passing: []evidence.SeenAccess{
+				seen(2, evidence.Moment{Thread: 2, Ordinal: 14, PC: 0x401200, Count: 1}, evidence.Read, "100", "", 31, lock),
+				seen(2, evidence.Moment{Thread: 2, Ordinal: 16, PC: 0x401230, Count: 1}, evidence.Write, "100", "20", 35)},
+			Missing: "guard", Instead: "the test and the change follow one another",
+			FailingRuns: 2, FailingOf: 2, PassingRuns: 0, PassingOf: 3, Score: 1, Measure: "F1"},
+		Experiments: []evidence.Experiment{
+			{What: "the recorded order", Failed: 5, Runs: 5, Expect: true, Outcome: "SIGABRT in withdraw"},
+			{What: "the order forbidden", Failed: 0, Runs: 5, Outcome: "exit status 0"},
+			{What: "the order forced on a passing run", Runs: 1, Expect: true, Undecided: "the call read has no result in the log"}}}
+}
+
+func overflowCause() evidence.Cause {
+	site := evidence.Site{Function: "put_name", File: "/src/names.c", Line: 12}
+	access := seen(1, evidence.Moment{Thread: 1, Ordinal: 3, PC: 0x401180, Count: 17}, evidence.Write, "0x5a", "0x41", 12)
+	return evidence.Cause{Kind: evidence.CauseHeapOverflow, Summary: "put_name writes behind the end of names", Site: &site, Proof: evidence.Replayed,
+		Story: []evidence.CauseStep{{Text: "the bytes behind the object were overwritten here", Access: &access, Proof: evidence.Replayed,
+			Source: &evidence.Source{File: "/src/names.c", Lines: []evidence.SourceLine{{Number: 12, Text: "\tto[i] = from[i];", Failed: true}}}},
+			{Text: "the value came in by a read of 40 bytes", Site: &site, Proof: evidence.Inferred}}}
+}
+
+func diagnosed(causes ...evidence.Cause) *evidence.Case {
+	c := sample()
+	c.Diagnosis = &evidence.Diagnosis{Recording: "rec/failed-1", Failing: 2, Passing: 3, Causes: causes,
+		Excluded: []evidence.Fact{{Name: "audit_count", Text: "its accesses come in the same order in passing runs"}},
+		Watched: []evidence.Watched{{Name: "balance", Address: 0x404040, Size: 8, Hits: 12, Pass: 1},
+			{Name: "log|line", Address: 0x404080, Size: 4, Untraced: "the budget of 40 words was used up"}},
+		Coverage: evidence.Coverage{Passes: 2, Hits: 12, Lost: 1, Backend: "bpf", Nanoseconds: 123456789,
+			Limits: []string{"a watch of 16 bytes was cut into two words"}}}
+	return c
+}
+
+func TestCauseGolden(t *testing.T) {
+	c := diagnosed(raceCause(), overflowCause())
+	if err := c.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for file, opts := range map[string]Options{"cause.txt": {Format: Text}, "cause.md": {Format: Markdown}} {
+		compareGolden(t, file, render(t, c, opts))
+	}
+}
+
+func TestUnknownCause(t *testing.T) {
+	text := render(t, diagnosed(), Options{Format: Text})
+	for _, want := range []string{"unknown: 2 replays over the recording found nothing", "audit_count", "not traced: the budget"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+}
+
+func TestProvedNeedsExperiment(t *testing.T) {
+	cause := raceCause()
+	cause.Experiments = cause.Experiments[:1] // the failure was never made to go away
+	if diagnosed(cause).Check() == nil {
+		t.Error("a cause without an experiment was taken for proved")
+	}
+}

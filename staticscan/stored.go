@@ -1,0 +1,281 @@
+package staticscan
+
+import (
+	"errors"
+	"fmt"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/internal/x86"
+)
+
+// RoleValue is the part of a value that a store put into memory.
+const RoleValue Role = "value"
+
+// Store is what put a value into a word of memory.
+type Store struct {
+	// Blame says what the program calls the memory (Accessed), what it stored
+	// there (Pointer, as far as it has a name) and where that came from. Its Cell
+	// is the memory that the value was read from.
+	Blame
+	// Again says that the value was made from the one that the word had before.
+	Again bool
+	// Base is the start and BaseSize the size of the variable that the code
+	// accesses, BaseName its name, where these are known: a store outside of it is
+	// out of bounds.
+	Base     evidence.Addr
+	BaseSize uint64
+	BaseName string
+}
+
+// Stored goes back from a store. The first frame's pc is the instruction that
+// has just stored the byte at addr; nothing was executed since.
+func Stored(in Input, addr evidence.Addr, opts OriginOptions) (Store, error) {
+	if in.Process == nil || len(in.Frames) == 0 {
+		return Store{}, errors.New(notKnown + "no process or no frames")
+	}
+	if opts.Hops <= 0 {
+		opts.Hops = defaultHops
+	}
+	t := &trail{in: &in, world: newWorld(&in), hops: opts.Hops}
+	st := &storeTrail{trail: t, addr: addr}
+	if err := st.start(); err != nil {
+		return Store{}, fmt.Errorf(notKnown+"%w", err)
+	}
+	st.Blame = t.blame
+	return st.Store, nil
+}
+
+// storeTrail is the work of one Stored.
+type storeTrail struct {
+	*trail
+	Store
+	addr evidence.Addr
+}
+
+func (t *storeTrail) start() error {
+	t.blame.Role = RoleValue
+	own := t.in.ownFrames(1)
+	if len(own) > 0 && own[0] > 0 {
+		if t.byLibrary(own[0]) {
+			return nil
+		}
+	}
+	s, err := t.newSlice(t.in, 0, t.in.Frames[0].Registers)
+	if err != nil {
+		return err
+	}
+	if s.now < 0 {
+		return fmt.Errorf("the code before %v does not decode to it", t.in.Frames[0].PC())
+	}
+	t.place(s)
+	t.named = t.in.isOwn(s.frame)
+	t.byInstruction(s)
+	return nil
+}
+
+// byInstruction is for a store of the function's own.
+func (t *storeTrail) byInstruction(s *slice) {
+	in := &s.a.flow.insts[s.now]
+	to := storeOperand(in)
+	if to == nil {
+		t.lose("the instruction is not known to write to memory: "+in.Text(), s, s.now)
+		return
+	}
+	t.describeAccess(s, to)
+	t.base(s, to)
+	t.Again = to.Access == evidence.ReadWrite
+	from, ok := source(in)
+	switch {
+	case in.Op == "xchg" || in.Op == "xadd" || in.Op == "cmpxchg":
+		t.lose("the instruction exchanged it with a register", s, s.now)
+	case !ok:
+		if t.Again {
+			t.againStep(s)
+			return
+		}
+		t.lose("what it stored is in no operand: "+in.Text(), s, s.now)
+	case from.IsImm:
+		if t.Again {
+			t.againStep(s)
+			return
+		}
+		t.walkBack(s, constNode(uint64(from.Imm), s.now))
+	case from.IsMemory:
+		t.copied(s, s.load(s.now, from.Memory, max(from.Size, 1), false, 0))
+	case from.Reg.General():
+		if t.Again {
+			t.againStep(s)
+		}
+		n := s.register(s.now, from.Reg, 0)
+		t.describeValue(s, n, RoleValue)
+		t.walkBack(s, n)
+	default:
+		t.byVector(s, from.Reg)
+	}
+}
+
+func (t *storeTrail) againStep(s *slice) {
+	step := t.step(s, s.now, evidence.OriginCell)
+	step.Text = "it was made from the value that was there before"
+	step.Symbol, step.Cell = t.blame.Accessed, &t.addr
+	step.Proof = evidence.FromCore
+	t.add(step)
+}
+
+func (t *storeTrail) copied(s *slice, n *node) {
+	t.describeValue(s, n, RoleValue)
+	t.walkBack(s, n)
+}
+
+// storeOperand is the memory operand that an instruction writes.
+func storeOperand(in *x86.Inst) *x86.Operand {
+	for n := range in.Operands {
+		if op := &in.Operands[n]; op.IsMemory && writes(op.Access) {
+			return op
+		}
+	}
+	return nil
+}
+
+// source is the operand whose value is stored: the one behind the memory, of
+// push and string instructions the implied one.
+func source(in *x86.Inst) (*x86.Operand, bool) {
+	if in.Op == "push" {
+		return explicit(in, 0)
+	}
+	seen := false
+	for n := range in.Operands {
+		op := &in.Operands[n]
+		switch {
+		case op.IsMemory && writes(op.Access):
+			seen = true
+		case seen && !op.Implicit:
+			return op, true
+		}
+	}
+	for n := range in.Operands {
+		if op := &in.Operands[n]; op.IsMemory && op.Access == evidence.Read {
+			return op, true
+		}
+	}
+	return nil, false
+}
+
+// base finds the variable that the code means: the global or local whose
+// address the operand is built on.
+func (t *storeTrail) base(s *slice, op *x86.Operand) {
+	at := s.a.addrs[s.now]
+	if at.kind != absolute {
+		return
+	}
+	if g, ok := t.globalAt(evidence.Addr(at.off), evidence.Addr(s.a.flow.insts[s.now].PC)); ok && g.size > 0 {
+		t.Base, t.BaseSize, t.BaseName = g.addr, g.size, g.name
+	}
+}
+
+// maxBeforeVector is how far before a vector store its load is looked for.
+const maxBeforeVector = 16
+
+// byVector finds the load that a vector register was filled by, in the
+// instructions before.
+func (t *storeTrail) byVector(s *slice, r x86.Reg) {
+	insts := s.a.flow.insts
+	for i := s.now - 1; i >= 0 && i >= s.now-maxBeforeVector; i-- {
+		in := &insts[i]
+		if in.Flow != x86.FlowNext {
+			break
+		}
+		to, ok := explicit(in, 0)
+		if !ok || to.IsMemory || to.Reg != r || !writes(to.Access) {
+			continue
+		}
+		if from, ok := explicit(in, 1); ok && from.IsMemory {
+			t.copied(s, s.load(i, from.Memory, max(from.Size, 1), false, 0))
+			return
+		}
+		break
+	}
+	t.lose("it was in a vector register, whose value is not followed", s, s.now)
+}
+
+// copies are the functions of the C library that copy from their second
+// argument to their first.
+var copies = map[string]bool{"memcpy": true, "memmove": true, "mempcpy": true, "strcpy": true, "stpcpy": true, "strncpy": true,
+	"stpncpy": true, "memcpy_chk": true, "memmove_chk": true, "strcpy_chk": true, "strncpy_chk": true}
+
+// byLibrary is for a store of a function that the program called: the value is
+// told in the terms of its call.
+func (t *storeTrail) byLibrary(frame int) bool {
+	s, err := t.newSlice(t.in, frame, t.in.Frames[frame].Registers)
+	if err != nil || s.now < 0 || s.a.flow.insts[s.now].Flow != x86.FlowCall {
+		return false
+	}
+	t.named = true
+	t.place(s)
+	t.blame.Through = t.calledByProgram()
+	to, from := s.register(s.now, x86.RDI, 0), s.register(s.now, x86.RSI, 0)
+	if e, ok := s.describe(to, 0); ok {
+		t.blame.Accessed, t.blame.AccessedType = e.text, typeName(e.typ)
+	}
+	start, known := to.best()
+	if known {
+		t.baseAt(s, evidence.Addr(start))
+	}
+	step := t.step(s, s.now, evidence.OriginCell)
+	switch name := t.blame.Through; {
+	case copies[name]:
+		t.copyStep(s, step, from, start, known)
+	case name == "memset":
+		t.walkBack(s, from)
+	default:
+		step.Kind = evidence.OriginResult
+		step.Symbol, step.Text = name, "it was put there by "+name
+		t.add(step)
+	}
+	return true
+}
+
+// copyStep says which memory the copied bytes came from.
+func (t *storeTrail) copyStep(s *slice, step evidence.OriginStep, from *node, start uint64, known bool) {
+	name := "memory"
+	if e, ok := s.describe(from, 0); ok {
+		name = e.text
+		step.Symbol, step.Type = e.text, typeName(e.typ)
+	}
+	step.Text = fmt.Sprintf("it was copied by %s from %s", t.blame.Through, name)
+	source, ok := from.best()
+	if ok && known && uint64(t.addr) >= start {
+		offset := uint64(t.addr) - start
+		cell := evidence.Addr(source + offset)
+		step.Cell = &cell
+		step.Text += fmt.Sprintf(" at %v, %d bytes behind its start", cell, offset)
+		b := &t.blame
+		b.Cell, b.CellSize, b.CellName, b.Loaded = &cell, 1, name, t.blame.Site
+	}
+	t.add(step)
+}
+
+func (t *storeTrail) baseAt(s *slice, addr evidence.Addr) {
+	if !t.isData(uint64(addr)) {
+		return
+	}
+	if g, ok := t.globalAt(addr, evidence.Addr(s.a.flow.insts[s.now].PC)); ok && g.size > 0 {
+		t.Base, t.BaseSize, t.BaseName = g.addr, g.size, g.name
+	}
+}
+
+// AtStore makes the frames of a process that stands right behind a store those
+// of the store itself.
+func AtStore(in Input, pc evidence.Addr) Input {
+	if len(in.Frames) == 0 {
+		return in
+	}
+	frames := append(in.Frames[:0:0], in.Frames...)
+	first := &frames[0]
+	first.Registers.Set(image.RIP, uint64(pc))
+	first.Lookup = image.AtInstruction
+	first.Calls = nil
+	in.Frames = frames
+	return in
+}
