@@ -134,7 +134,7 @@ func closeStreams() error {
 
 func (t *tracer) loop() error {
 	for {
-		stop, err := ptrace.Wait()
+		stop, err := t.wait()
 		if errors.Is(err, unix.ECHILD) {
 			return t.run.finish()
 		}

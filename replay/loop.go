@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -265,9 +266,12 @@ func (c *controller) stopAll() error {
 			return nil
 		}
 		for waiting > 0 {
-			stop, err := ptrace.Wait()
+			stop, found, err := c.waitStopped()
 			if err != nil {
 				return err
+			}
+			if !found {
+				break
 			}
 			t := c.threads[stop.TID]
 			switch {
@@ -287,6 +291,24 @@ func (c *controller) stopAll() error {
 			}
 			waiting--
 		}
+	}
+}
+
+// waitStopped waits for what a thread reports that was asked to stop. found is
+// false if none is left but the main thread, and that has ended instead.
+func (c *controller) waitStopped() (stop ptrace.Stop, found bool, err error) {
+	const interval = 100 * time.Microsecond
+	for _, t := range c.threads {
+		if !t.stopped && t.tid != c.pid {
+			stop, err = ptrace.Wait()
+			return stop, true, err
+		}
+	}
+	for {
+		if stop, found, err = ptrace.Poll(); found || err != nil || leaderEnded(c.pid) {
+			return stop, found, err
+		}
+		time.Sleep(interval)
 	}
 }
 
