@@ -91,6 +91,22 @@ type Lock struct {
 	Name    string `json:"name,omitempty"`
 	// Shared says that it is held for reading.
 	Shared bool `json:"shared,omitempty"`
+	// Taken is the holder's event with which it got the lock: accesses with equal
+	// ones are in one critical section. (Or in several of one thread, without
+	// another holder in between: such acquisitions are no events.)
+	Taken uint64 `json:"taken,omitempty"`
+}
+
+// Acquisition is a lock that a thread takes while it may hold others: what
+// orders of locks are seen from.
+type Acquisition struct {
+	Position, Ordinal uint64
+	Thread            uint32
+	// Context indexes the AccessLog's table, Held its lock sets, without Lock.
+	Context, Held int32
+	Lock          Lock
+	// Waiting: it was never got; the thread stood there at the end.
+	Waiting bool
 }
 
 // AccessLog is what the passes over one recording saw.
@@ -107,6 +123,9 @@ type AccessLog struct {
 	Accesses []Access
 	// Order says what the program itself orders, for happens-before.
 	Order []OrderEdge
+	// Acquisitions are those made by a thread that held another lock, and those
+	// that never ended, in order.
+	Acquisitions []Acquisition
 	Coverage
 }
 
