@@ -241,7 +241,7 @@ func newShown(rec *record.Recording) (*shown, error) {
 		return nil, err
 	}
 	m := rec.Manifest
-	s := &shown{Version: "1.0", Recording: rec.Dir, Outcome: outcomeText(&m.Outcome), Manifest: m, Events: summary.Events,
+	s := &shown{Version: "1.0", Recording: rec.Dir, Outcome: m.Outcome.String(), Manifest: m, Events: summary.Events,
 		Threads: []shownThread{}, Kinds: []shownCount{}, Calls: []shownCount{}}
 	for _, t := range summary.Threads {
 		s.Threads = append(s.Threads, shownThread{t.Index, t.Parent, t.TID, t.Events, t.Bytes, t.Skipped, threadEnd(&t)})
@@ -308,43 +308,6 @@ func recordingFiles(rec *record.Recording) ([]shownFile, error) {
 		list = append(list, shownFile{entry.Name(), info.Size(), info.Sys().(*syscall.Stat_t).Blocks * 512})
 	}
 	return list, nil
-}
-
-func outcomeText(o *record.Outcome) string {
-	var b strings.Builder
-	switch o.Kind {
-	case record.OutcomeSignal:
-		name := unix.SignalName(unix.Signal(o.Signal))
-		if name == "" {
-			name = fmt.Sprintf("signal %d", o.Signal)
-		}
-		b.WriteString(name)
-	case record.OutcomeExit:
-		fmt.Fprintf(&b, "exit status %d", o.Status)
-	case record.OutcomePassed:
-		b.WriteString("passed")
-	case record.OutcomeRunning:
-		b.WriteString("unknown: it is still being recorded, or the recorder was killed")
-	case record.OutcomeExec:
-		b.WriteString("executed another program")
-	case record.OutcomeCut:
-		b.WriteString("unknown, the recording ended before the program")
-	}
-	if o.FaultAddr != nil {
-		fmt.Fprintf(&b, " at address %v", *o.FaultAddr)
-	}
-	if o.Thread != 0 {
-		fmt.Fprintf(&b, " in thread %d", o.Thread)
-	}
-	if o.PC != nil && o.Kind == record.OutcomeSignal {
-		fmt.Fprintf(&b, ", pc %v", *o.PC)
-	}
-	for _, text := range []string{o.Evidence, o.Text} {
-		if text != "" {
-			b.WriteString("; " + text)
-		}
-	}
-	return b.String()
 }
 
 func (s *shown) text(b *bytes.Buffer) error {
