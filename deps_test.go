@@ -37,6 +37,7 @@ var allowed = map[string]string{
 	"internal/crashtest":    "",
 	"internal/realprograms": "",
 	"internal/recordtest":   "agent record replay",
+	"internal/causetest":    "internal/recordtest record",
 	"bench":                 "",
 	"bench/load":            "",
 	"bench/heap":            "agent bench/load",

@@ -1,0 +1,157 @@
+package causetest
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"diagnose/evidence"
+)
+
+// Case is a program with a bug, compiled at one level of optimisation, and what
+// is to be found out about it.
+type Case struct {
+	Name   string
+	Source string // absolute path
+	// Level is O0 or O2.
+	Level string
+
+	// Kind, Variable and Pattern are the ones that fit best; others that are
+	// right as well are known to IsKind, IsVariable and IsPattern. Variable and
+	// Pattern may be empty.
+	Kind     evidence.CauseKind
+	Variable string
+	Pattern  evidence.PatternKind
+	// Missing is the lock that one side of the accesses lacks; empty: there is
+	// no such lock.
+	Missing string
+
+	// Line is the line to be named first. Accesses are the lines of the
+	// pattern's accesses in time, Hops those that a bad value came by, earliest
+	// first. ObjectLine is where the object was allocated; 0: there is none.
+	Line       int
+	Accesses   []int
+	Hops       []int
+	ObjectLine int
+
+	// Search is why the failing order cannot be had from a recording alone; empty:
+	// it can.
+	Search string
+
+	kinds, variables, patterns []string
+	ends                       ending
+	runs, inputs, files        map[runKind][]string
+	flags, levels              []string
+}
+
+// runKind is which of the two kinds of run a comment is about.
+type runKind string
+
+const (
+	failing runKind = "fail"
+	passing runKind = "pass"
+)
+
+// Levels are those that programs are compiled with.
+var Levels = []string{"O0", "O2"}
+
+// FullMatrix says that each case is wanted at each level: DIAGNOSE_MATRIX=full.
+func FullMatrix() bool { return os.Getenv("DIAGNOSE_MATRIX") == "full" }
+
+// Cases are those of a directory, by name, each at one of the levels (of which
+// both occur in the list), with FullMatrix at both.
+func Cases(t testing.TB, dir string) []*Case {
+	t.Helper()
+	var list []*Case
+	for _, ext := range []string{"*.c", "*.cc", "*.rs"} {
+		paths, err := filepath.Glob(filepath.Join(dir, ext))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range paths {
+			c, err := Read(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, c.inMatrix()...)
+		}
+	}
+	if len(list) == 0 {
+		t.Fatalf("no cases in %s", dir)
+	}
+	slices.SortStableFunc(list, func(a, b *Case) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Some is every third case, or all of them unless the tests are short.
+func Some(list []*Case) []*Case {
+	if !testing.Short() {
+		return list
+	}
+	var some []*Case
+	for i := 0; i < len(list); i += 3 {
+		some = append(some, list[i])
+	}
+	return some
+}
+
+func (c *Case) inMatrix() []*Case {
+	var list []*Case
+	for _, level := range c.levels {
+		list = append(list, c.At(level))
+	}
+	if FullMatrix() {
+		return list
+	}
+	sum := 0
+	for _, b := range []byte(c.Name) {
+		sum += int(b)
+	}
+	return list[sum%len(list):][:1]
+}
+
+// At is the case at another level.
+func (c *Case) At(level string) *Case {
+	other := *c
+	other.Level = level
+	return &other
+}
+
+// IsKind tells whether a cause may be of that kind.
+func (c *Case) IsKind(k evidence.CauseKind) bool { return slices.Contains(c.kinds, string(k)) }
+
+// IsPattern tells whether the accesses may be said to have that pattern. A case
+// without one has no pattern.
+func (c *Case) IsPattern(p evidence.PatternKind) bool {
+	return slices.Contains(c.patterns, string(p)) || p == "" && len(c.patterns) == 0
+}
+
+// IsLine tells whether a cause may name that line first: Line itself, or one of
+// the accesses.
+func (c *Case) IsLine(line int) bool { return line == c.Line || slices.Contains(c.Accesses, line) }
+
+// IsVariable tells whether the names are those of the variables, in any order. A
+// case without a variable is satisfied by each.
+func (c *Case) IsVariable(names ...string) bool {
+	if len(c.variables) == 0 {
+		return true
+	}
+	object := fmt.Sprintf("%s:%d", filepath.Base(c.Source), c.ObjectLine)
+	return slices.ContainsFunc(c.variables, func(alternative string) bool {
+		wanted := strings.Split(strings.ReplaceAll(alternative, "@OBJECT", object), ",")
+		return len(names) == len(wanted) && !slices.ContainsFunc(wanted, func(w string) bool { return !slices.ContainsFunc(names, func(n string) bool { return matches(w, n) }) })
+	})
+}
+
+// matches is path.Match in which nothing but * has a meaning.
+func matches(pattern, name string) bool {
+	quote := strings.NewReplacer("[", `\[`, "?", `\?`, "/", "\x00")
+	ok, err := path.Match(quote.Replace(pattern), strings.ReplaceAll(name, "/", "\x00"))
+	return ok && err == nil
+}
+
+func (c *Case) String() string { return c.Name + "-" + c.Level }

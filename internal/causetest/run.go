@@ -1,0 +1,216 @@
+package causetest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/internal/recordtest"
+	"diagnose/record"
+)
+
+// attempts bounds how often a run is repeated that came out the other way: the
+// orders are forced by delays, which a busy machine may exceed.
+const attempts = 15
+
+// ending is how a run ends, and what it said by then.
+type ending struct{ how, says string }
+
+// build is a program that was compiled, and the recordings that were made of
+// it, for as long as the process of the test lives.
+type build struct {
+	exe, dir   string
+	recordings map[runKind][]string
+}
+
+var kept = struct {
+	sync.Mutex
+	dir    string
+	builds map[string]*build
+}{builds: map[string]*build{}}
+
+// Main runs the tests of a package and removes what they built and recorded.
+// Call it from TestMain.
+func Main(m *testing.M) {
+	record.Init()
+	code := m.Run()
+	if kept.dir != "" {
+		os.RemoveAll(kept.dir)
+	}
+	os.Exit(code)
+}
+
+// Failing is a recording of a run that failed as the case says. Like all that
+// are made here it is closed when the test ends, and may be had again.
+func (c *Case) Failing(t testing.TB) *record.Recording {
+	t.Helper()
+	return c.recordings(t, failing, 1)[0]
+}
+
+// AllFailing are n of them.
+func (c *Case) AllFailing(t testing.TB, n int) []*record.Recording {
+	t.Helper()
+	return c.recordings(t, failing, n)
+}
+
+// Passing are n recordings of runs that ended with status 0.
+func (c *Case) Passing(t testing.TB, n int) []*record.Recording {
+	t.Helper()
+	return c.recordings(t, passing, n)
+}
+
+// Twin is a recording of the program without the bug, run as the one that fails.
+func (c *Case) Twin(t testing.TB) *record.Recording {
+	t.Helper()
+	if ended := c.twin(t, failing); ended.how != passes {
+		t.Fatalf("the fixed twin of %s ended with %s: %s", c, ended.how, ended.says)
+	}
+	return open(t, c.build(t, true).recordings[failing][0])
+}
+
+// passes is the ending of a run that did not fail.
+const passes = "exit 0"
+
+// twin runs the twin once, and keeps the recording.
+func (c *Case) twin(t testing.TB, kind runKind) ending {
+	t.Helper()
+	b := c.build(t, true)
+	if len(b.recordings[kind]) > 0 {
+		return ending{how: passes}
+	}
+	dir, ended := c.record(t, b, kind, 0)
+	if ended.how == passes {
+		b.recordings[kind] = append(b.recordings[kind], dir)
+	}
+	return ended
+}
+
+func (c *Case) recordings(t testing.TB, kind runKind, n int) []*record.Recording {
+	t.Helper()
+	if c.Search != "" {
+		t.Skip(c.Search)
+	}
+	b := c.build(t, false)
+	want := ending{how: passes}
+	if kind == failing {
+		want = c.ends
+	}
+	var last ending
+	for tries := 0; len(b.recordings[kind]) < n; tries++ {
+		if tries == attempts*n {
+			t.Fatalf("%s: %d runs with %q, of which %d ended with %s; the last one ended with %s: %s", c, tries, c.runs[kind], len(b.recordings[kind]), want.how, last.how, last.says)
+		}
+		var dir string
+		dir, last = c.record(t, b, kind, len(b.recordings[kind]))
+		if last.how == want.how && strings.Contains(last.says, want.says) {
+			b.recordings[kind] = append(b.recordings[kind], dir)
+		} else if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var list []*record.Recording
+	for _, dir := range b.recordings[kind][:n] {
+		list = append(list, open(t, dir))
+	}
+	return list
+}
+
+func open(t testing.TB, dir string) *record.Recording {
+	t.Helper()
+	rec, err := record.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rec.Close() })
+	return rec
+}
+
+// record makes one recording, with the run's arguments of that number.
+func (c *Case) record(t testing.TB, b *build, kind runKind, number int) (dir string, ended ending) {
+	t.Helper()
+	file := filepath.Join(filepath.Dir(b.exe), "input")
+	if err := os.WriteFile(file, []byte(lines(c.files[kind])), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := strings.Fields(strings.ReplaceAll(c.runs[kind][number%len(c.runs[kind])], "{file}", file))
+	r := recordtest.RecordProgram(t, b.exe, args, lines(c.inputs[kind]), "")
+	dir, err := os.MkdirTemp(b.dir, string(kind)+"-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(dir, filepath.Base(r.Dir))
+	if err := os.Rename(r.Dir, dir); err != nil {
+		t.Fatal(err)
+	}
+	how := fmt.Sprintf("exit %d", r.Result.Status.ExitStatus())
+	if r.Result.Status.Signaled() {
+		how = unix.SignalName(r.Result.Status.Signal())
+	}
+	said := r.Output + r.Result.Outcome.Evidence
+	if a := r.Result.Outcome.FaultAddr; a != nil {
+		said += fmt.Sprintf("\nfault at %#x", uint64(*a))
+	}
+	return dir, ending{how: how, says: said}
+}
+
+func lines(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return strings.Join(list, "\n") + "\n"
+}
+
+// build compiles the case, or finds what was compiled before.
+func (c *Case) build(t testing.TB, fixed bool) *build {
+	t.Helper()
+	kept.Lock()
+	defer kept.Unlock()
+	key := fmt.Sprint(c.Source, c.Level, fixed)
+	if b := kept.builds[key]; b != nil {
+		return b
+	}
+	if kept.dir == "" {
+		dir, err := os.MkdirTemp("", "causetest-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept.dir = dir
+	}
+	dir, err := os.MkdirTemp(kept.dir, c.Name+"-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &build{exe: filepath.Join(dir, c.Name), dir: dir, recordings: map[runKind][]string{}}
+	cc, args := c.compiler(b.exe, fixed)
+	if _, err := exec.LookPath(cc); err != nil {
+		t.Skip(err)
+	}
+	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", c.Source, err, out)
+	}
+	kept.builds[key] = b
+	return b
+}
+
+// compiler says how the case is compiled. The programs do what good ones do not,
+// of which the compiler is not to talk.
+func (c *Case) compiler(exe string, fixed bool) (string, []string) {
+	if filepath.Ext(c.Source) == ".rs" {
+		args := []string{"-g", "-A", "warnings", "-C", "opt-level=" + c.Level[1:], "-o", exe, c.Source}
+		if fixed {
+			args = append(args, "--cfg", "fixed")
+		}
+		return "rustc", append(args, c.flags...)
+	}
+	args := []string{"-g", "-" + c.Level, "-w", "-pipe", "-pthread", "-o", exe, c.Source}
+	if fixed {
+		args = append(args, "-DFIXED")
+	}
+	return map[string]string{".c": "gcc", ".cc": "g++"}[filepath.Ext(c.Source)], append(args, c.flags...)
+}

@@ -1,0 +1,85 @@
+// A program's own errno: the handler of a timer uses it as well, between where
+// it was set and where it is looked at.
+// CAUSE kind=signal-handler-race variable=last_status pattern=WWR
+// FAILS signal=SIGABRT says="0 of 3"
+// RUNS fail: 30 4
+// RUNS pass: 300 4
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+enum status { DONE, MISSING, DENIED };
+
+static volatile enum status last_status;
+static int beats;
+static unsigned long spent;
+static int statistics = -1;
+
+static int open_file(const char *name)
+{
+	int fd = open(name, O_RDONLY);
+
+	last_status = fd >= 0 ? DONE : errno == ENOENT ? MISSING : DENIED; // BUG 1
+	return fd;
+}
+
+static void heartbeat(int signal)
+{
+	char c;
+#ifdef FIXED
+	enum status saved = last_status;
+#endif
+
+	(void)signal;
+	beats++;
+	last_status = pread(statistics, &c, 1, 0) == 1 ? DONE : DENIED; // BUG 2
+#ifdef FIXED
+	last_status = saved;
+#endif
+}
+
+/* Each miss is traced, with a checksum so that the trace can be compared. */
+static void trace(const char *name)
+{
+	unsigned long sum = 0;
+
+	for (long i = 0; i < 30000000; i++)
+		sum = sum * 31 + (unsigned char)name[i & 3];
+	spent += sum;
+}
+
+static int is_missing(const char *name)
+{
+	int fd = open_file(name);
+
+	if (fd >= 0) {
+		close(fd);
+		return 0;
+	}
+	trace(name);
+	return last_status == MISSING; // BUG 3
+}
+
+int main(int argc, char **argv)
+{
+	struct sigaction beat = { .sa_handler = heartbeat, .sa_flags = SA_RESTART };
+	struct itimerval when = { { 0, 0 }, { 0, 1000 * (argc > 1 ? atoi(argv[1]) : 300) } };
+	int missing = 0, files = argc > 2 ? atoi(argv[2]) - 1 : 3;
+
+	statistics = open("/proc/self/exe", O_RDONLY);
+	sigaction(SIGALRM, &beat, NULL);
+	setitimer(ITIMER_REAL, &when, NULL);
+	missing += is_missing("/nowhere/passwords");
+	if (!missing) {
+		fprintf(stderr, "%d of %d files are missing\n", missing, files);
+		abort();
+	}
+	while (!beats)
+		usleep(5000);
+	return spent == 0;
+}
