@@ -12,7 +12,7 @@ import (
 )
 
 // siteCacheVersion changes with what FindSites finds.
-const siteCacheVersion = 3
+const siteCacheVersion = 4
 
 // CachedSites is FindSites, which takes a tenth of a second for the C library,
 // with what it found before kept in the user's cache under the object's

@@ -119,6 +119,8 @@ type siteSearch struct {
 	gaps bool
 	// decoded marks candidates that were seen as instructions, or inside of one.
 	decoded map[uint64]bool
+	// functions are those whose ends are known, by their starts.
+	functions []function
 }
 
 type decodedCall struct {
@@ -129,7 +131,7 @@ type decodedCall struct {
 
 func (s *siteSearch) run(found *ObjectSites) {
 	s.decoded = map[uint64]bool{}
-	starts := s.functionStarts()
+	starts := s.findFunctions()
 	for _, at := range starts {
 		s.targets[s.base+uint64(at)] = true
 	}
@@ -205,9 +207,9 @@ func (s *siteSearch) sections() [][2]int {
 	return ranges
 }
 
-// functionStarts are the offsets in .eh_frame_hdr's table (Linux Standard Base
+// findFunctions returns the offsets in .eh_frame_hdr's table (Linux Standard Base
 // core specification 5.0, section 10.6.2), sorted.
-func (s *siteSearch) functionStarts() []int {
+func (s *siteSearch) findFunctions() []int {
 	const tableEncoding = 0x3b // DW_EH_PE_datarel | DW_EH_PE_sdata4
 	header, ok := s.file.Program(elf.PT_GNU_EH_FRAME)
 	if !ok || header.Filesz < 12 {
@@ -221,11 +223,16 @@ func (s *siteSearch) functionStarts() []int {
 	var starts []int
 	for i := 0; i < count && 12+8*i+8 <= len(b); i++ {
 		at := header.Vaddr + uint64(int64(int32(binary.LittleEndian.Uint32(b[12+8*i:])))) - s.base
-		if at < uint64(len(s.code)) {
-			starts = append(starts, int(at))
+		if at >= uint64(len(s.code)) {
+			continue
+		}
+		starts = append(starts, int(at))
+		if f, ok := s.extent(int(at), header.Vaddr+uint64(int64(int32(binary.LittleEndian.Uint32(b[16+8*i:]))))); ok {
+			s.functions = append(s.functions, f)
 		}
 	}
 	slices.Sort(starts)
+	slices.SortFunc(s.functions, func(a, b function) int { return a.start - b.start })
 	return starts
 }
 

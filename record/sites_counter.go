@@ -28,12 +28,18 @@ func occurrences(code []byte, patterns [][]byte) []int {
 }
 
 // addCounters adds the reads of the time-stamp counter. There is no number as
-// a system call's that confirms one, so where data stands among the code none is
-// patched.
+// a system call's that confirms one, so where data stands among the code those
+// are patched that are in a function, and what may be one makes all of them
+// trap, which costs a program that reads clocks, or has threads, a great deal.
 func (s *siteSearch) addCounters(found *ObjectSites) {
 	for _, read := range s.counters {
+		at := int(read.inst.PC - s.base)
+		begins, sure := s.instructionAt(at)
+		if s.gaps && (sure && !begins || !sure && s.refuted(at)) {
+			continue
+		}
 		site := s.site(read)
-		if site.Kind == SiteTrap || s.gaps {
+		if site.Kind == SiteTrap || s.gaps && !sure {
 			site = counterTrap(read.inst.PC)
 		} else {
 			site.Kind = SiteCounter
@@ -41,7 +47,12 @@ func (s *siteSearch) addCounters(found *ObjectSites) {
 		found.Sites = append(found.Sites, site)
 	}
 	for _, at := range occurrences(s.code, [][]byte{rdtsc, rdtscp}) {
-		if address := s.base + uint64(at); !s.decoded[address] {
+		address := s.base + uint64(at)
+		if s.decoded[address] {
+			continue
+		}
+		begins, sure := s.instructionAt(at)
+		if begins || !sure && !s.refuted(at) {
 			found.Sites = append(found.Sites, counterTrap(address))
 		}
 	}

@@ -35,6 +35,10 @@ func TestCounterSites(t *testing.T) {
 		{"system call", "f: mov $39,%eax\n syscall\n mov %eax,%esi\n rdtsc" + ret, "f kind 1 5+2+0; f kind 5 0+2+0"},
 		{"no instruction", "f: mov $0x310f,%eax" + ret, ""},
 		{"data", "f: rdtsc\n shl $32,%rdx\n ret\n.byte 0x06,0x06,0x06\n" + strings.Repeat("nop\n", 100), "f kind 5 0+2+0"},
+		{"data, and functions", "f: .cfi_startproc\n rdtsc\n shl $32,%rdx\n ret\n.cfi_endproc\n.byte 0x06,0x06\ng: .cfi_startproc\n mov $0x310f,%eax\n" +
+			strings.Repeat("nop\n", 100) + " ret\n.cfi_endproc\n", "f kind 4 0+2+4"},
+		{"only data", "f: ret\n.byte 0x06,0x0f,0x31,0x48,0x89,0xc0,0x06\n" + strings.Repeat("nop\n", 100), ""},
+		{"data or code", "f: ret\n.byte 0x06,0x0f,0x31,0x48,0x89,0xc0\n" + strings.Repeat("nop\n", 100) + " ret\n", "f kind 5 0+2+0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, found := findSites(t, assembled(t, ".text\n.globl f, g\n"+c.text))
