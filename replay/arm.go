@@ -188,7 +188,7 @@ func (b *breakpoints) last(t *thread) (move, error) {
 	if b.c.core == nil || !b.c.last() {
 		return move{}, nil
 	}
-	end := coreThreads(b.c.core)[t.index]
+	end := b.c.recordedThreads()[t.index]
 	if end == nil || end.raw.Inside != 0 || end.clones() || end.failed && faultOutcome(&b.c.rec.Manifest.Outcome) {
 		return move{}, nil // it comes to rest by itself
 	}

@@ -13,13 +13,18 @@ func (c *controller) begin(t *thread) error {
 	if t.index != 0 || c.control == 0 || c.core == nil || !c.last() {
 		return c.cont(t, 0)
 	}
+	unbegun := c.unbegun()
+	if len(unbegun) == 0 {
+		return c.cont(t, 0)
+	}
 	regs, err := ptrace.GetRegisters(t.tid)
 	if err != nil {
 		return err
 	}
-	for i, end := range coreThreads(c.core) {
+	for _, i := range unbegun {
+		end := c.recordedThreads()[i]
 		raw := end.raw
-		if raw.State != agent.RStarting || raw.Inside != 0 || raw.ThreadPointer != regs.Fs_base {
+		if raw.ThreadPointer != regs.Fs_base {
 			continue
 		}
 		r, err := c.rthread(i)
@@ -44,6 +49,25 @@ func (c *controller) begin(t *thread) error {
 		break
 	}
 	return c.cont(t, 0)
+}
+
+// recordedThreads are those of the recorded end; none if the recording has none.
+func (c *controller) recordedThreads() map[uint32]*coreThread {
+	if c.recorded == nil && c.core != nil {
+		c.recorded = coreThreads(c.core)
+	}
+	return c.recorded
+}
+
+// unbegun are the recorded threads that ended before their first event.
+func (c *controller) unbegun() []uint32 {
+	var found []uint32
+	for i, end := range c.recordedThreads() {
+		if end.raw.State == agent.RStarting && end.raw.Inside == 0 {
+			found = append(found, i)
+		}
+	}
+	return found
 }
 
 // threadAt is a core's thread by its thread pointer, which its maker knows before

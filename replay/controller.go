@@ -86,7 +86,9 @@ type controller struct {
 	stages  []*stage
 	step    int            // index of the stage that is replayed now
 	core    *image.Process // the recorded end; nil if the recording has none
-	result  *Result
+	// recorded are the core's threads, once somebody asked for them.
+	recorded map[uint32]*coreThread
+	result   *Result
 
 	pid      int
 	memory   *ptrace.Memory

@@ -37,7 +37,7 @@ func (c *controller) loop() error {
 // replay is over.
 func (c *controller) handle(stop ptrace.Stop) error {
 	t := c.threads[stop.TID]
-	if t == nil && stop.Kind != ptrace.Ended && c.another(stop.TID) {
+	if t == nil && stop.Kind != ptrace.Ended && !c.last() && c.another(stop.TID) {
 		c.early = &stop
 		return nil
 	}
