@@ -15,9 +15,9 @@ import (
 )
 
 // breakpoints is the placer. A place that the log has is found by a probe or by
-// debug register 0 of the thread, a moment by register 1. A place is told by the state that the
-// recording has of it: from equal state the run goes on equally, so the first
-// stop with that state is it.
+// a debug register of the thread, a moment by another. A place is told by the
+// state that the recording has of it: from equal state the run goes on equally,
+// so the first stop with that state is it.
 type breakpoints struct {
 	c       *controller
 	threads map[int]*broken
@@ -30,6 +30,7 @@ type broken struct {
 	place *place // nil: none
 	// moment is where breakAt waits, 0 nowhere, to be reached so many times more.
 	moment, left uint64
+	watches      *watchRegisters
 }
 
 // place is a pc with the state that makes it the one looked for.
@@ -68,7 +69,7 @@ func newPlacer(c *controller) placer {
 func (b *breakpoints) of(t *thread) *broken {
 	x := b.threads[t.tid]
 	if x == nil {
-		x = &broken{}
+		x = &broken{watches: &b.c.watchRegisters}
 		b.threads[t.tid] = x
 	}
 	return x
@@ -266,31 +267,20 @@ func (b *breakpoints) breakAt(t *thread, pc evidence.Addr, count uint64) error {
 	return x.set(t.tid)
 }
 
-// set writes the debug registers of a stopped thread. A new thread's DR7 reads
-// back as set and is not armed, hence the 0 first.
+// set writes the debug registers of a stopped thread.
 func (x *broken) set(tid int) error {
-	const local0, local1 = 1, 4 // execution is kind 0, length 0
-	if err := ptrace.SetDebug(tid, 7, 0); err != nil {
-		return err
-	}
-	enable := uint64(0)
-	if x.place != nil && x.place.probe == nil {
-		enable |= local0
-		pc := x.place.pc
-		if x.place.rest != 0 {
-			pc = x.place.rest
-		}
-		if err := ptrace.SetDebug(tid, 0, pc); err != nil {
-			return err
-		}
+	var pcs []uint64
+	switch p := x.place; {
+	case p == nil || p.probe != nil:
+	case p.rest != 0:
+		pcs = append(pcs, p.rest)
+	default:
+		pcs = append(pcs, p.pc)
 	}
 	if x.moment != 0 {
-		enable |= local1
-		if err := ptrace.SetDebug(tid, 1, x.moment); err != nil {
-			return err
-		}
+		pcs = append(pcs, x.moment)
 	}
-	return ptrace.SetDebug(tid, 7, enable)
+	return setDebug(tid, x.watches, pcs...)
 }
 
 func (b *breakpoints) trap(t *thread, regs *ptrace.Registers) (move, error) {

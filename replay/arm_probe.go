@@ -31,6 +31,8 @@ type probe struct {
 	hit uint64
 	// checks are words of memory that the probe compares as well.
 	checks []check
+	// placed is where in the page each of the moved instructions starts and ends.
+	placed []uint64
 }
 
 type check struct{ addr, value uint64 }
@@ -325,8 +327,9 @@ const contextRAX = 13
 func (x *probe) assemble(p *place) ([]byte, error) {
 	a := &assembler{page: x.page}
 	at := 0
+	x.placed = x.placed[:0]
 	for ; x.moved[at].PC != x.pc; at++ {
-		if err := a.move(&x.moved[at]); err != nil {
+		if err := x.move(a, at); err != nil {
 			return nil, err
 		}
 	}
@@ -359,7 +362,7 @@ func (x *probe) assemble(p *place) ([]byte, error) {
 	a.Write([]byte{0x04, 0x7f, 0x9e})    // add $0x7f, %al, which sets the overflow; sahf
 	a.data(probeRAX, 0x48, 0x8b, 0x05)
 	for i := at; i < len(x.moved); i++ {
-		if err := a.move(&x.moved[i]); err != nil {
+		if err := x.move(a, i); err != nil {
 			return nil, err
 		}
 	}
@@ -370,6 +373,46 @@ func (x *probe) assemble(p *place) ([]byte, error) {
 		binary.LittleEndian.PutUint32(code[at:], uint32(x.hit-x.page-uint64(at)-4))
 	}
 	return code, nil
+}
+
+func (x *probe) move(a *assembler, i int) error {
+	start := uint64(a.Len())
+	err := a.move(&x.moved[i])
+	x.placed = append(x.placed, start, uint64(a.Len()))
+	return err
+}
+
+// at is the instruction of the program's that a thread executed last which
+// stands at an address of the page; nil: the probe's own.
+func (x *probe) at(pc uint64) *x86.Inst {
+	for i := 0; i < len(x.placed); i += 2 {
+		if offset := pc - x.page; offset > x.placed[i] && offset <= x.placed[i+1] {
+			return &x.moved[i/2]
+		}
+	}
+	return nil
+}
+
+// moved and compares say of a pc which probe's code it follows.
+func (b *breakpoints) moved(pc uint64) *x86.Inst {
+	if x := b.probeAt(pc); x != nil {
+		return x.at(pc)
+	}
+	return nil
+}
+
+func (b *breakpoints) compares(pc uint64) bool {
+	x := b.probeAt(pc)
+	return x != nil && x.at(pc) == nil
+}
+
+func (b *breakpoints) probeAt(pc uint64) *probe {
+	for _, t := range b.threads {
+		if p := t.place; p != nil && p.probe != nil && pc >= p.probe.page && pc < p.probe.page+pageSize {
+			return p.probe
+		}
+	}
+	return nil
 }
 
 // move appends an instruction of the program's that does what it did where it

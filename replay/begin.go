@@ -10,6 +10,9 @@ import (
 // before its first event, nothing but the core says how far it comes: as soon as
 // it runs, it goes on to that event.
 func (c *controller) begin(t *thread) error {
+	if err := c.armWatches(t); err != nil {
+		return err
+	}
 	if t.index != 0 || c.control == 0 || c.core == nil || !c.last() {
 		return c.cont(t, 0)
 	}

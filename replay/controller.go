@@ -12,6 +12,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/internal/ptrace"
+	"diagnose/internal/x86"
 	"diagnose/record"
 )
 
@@ -28,6 +29,8 @@ type thread struct {
 	// final are the registers with which it came to its end, before it was
 	// parked in the engine; nil: it was not.
 	final *finalState
+	// watched: its debug registers have the watches.
+	watched bool
 }
 
 // finalState is what parking changes of a thread.
@@ -54,6 +57,11 @@ type placer interface {
 	// breakAt makes trap answer moveArrived when the thread is at pc for the
 	// count-th time from now on; pc 0 takes that back.
 	breakAt(t *thread, pc evidence.Addr, count uint64) error
+	// moved is the instruction of the program's that the placer has executed
+	// elsewhere, for a thread that stands behind it there; nil for any other pc.
+	// compares: the pc is behind an instruction of the placer's own.
+	moved(pc uint64) *x86.Inst
+	compares(pc uint64) bool
 }
 
 // move is what becomes of a thread after a stop.
@@ -100,6 +108,11 @@ type controller struct {
 	placer   placer
 	watch    *watchdog
 	end      *end
+	// tracing is of the watches; nil if there are none.
+	tracing        *tracing
+	watchRegisters watchRegisters
+	// allStopped: a look at a hit stopped the others, too.
+	allStopped bool
 	// hooks are those to come; hookArmed: the first one's event has been.
 	hooks     []Hook
 	hookArmed bool

@@ -105,14 +105,7 @@ func (c *controller) signalled(t *thread, stop ptrace.Stop) error {
 	case c.isTrap(&s):
 		return c.trapped(t, &s)
 	case s.signal == unix.SIGTRAP && s.code > 0:
-		m, err := c.placer.trap(t, &s.regs)
-		if err != nil {
-			return err
-		}
-		if m.kind != moveForeign {
-			return c.moved(t, m, &s)
-		}
-		return c.fault(t, &s)
+		return c.trapSignal(t, &s)
 	case s.code > 0 && faults[s.signal]:
 		redirected, err := c.redirect(t, &s)
 		switch {
@@ -124,6 +117,33 @@ func (c *controller) signalled(t *thread, stop ptrace.Stop) error {
 		return c.fault(t, &s)
 	}
 	return c.sent(t, &s)
+}
+
+// trapSignal is for a SIGTRAP of an instruction.
+func (c *controller) trapSignal(t *thread, s *signalStop) error {
+	hit, other, err := c.watchTrap(t, s)
+	if err != nil || c.end != nil {
+		return err
+	}
+	if hit && !other {
+		return c.resume(t)
+	}
+	m, err := c.placer.trap(t, &s.regs)
+	switch {
+	case err != nil:
+		return err
+	case m.kind != moveForeign:
+		err = c.moved(t, m, s)
+	case hit:
+		return c.resume(t)
+	default:
+		return c.fault(t, s)
+	}
+	if err == nil && c.end == nil && c.allStopped {
+		c.allStopped = false
+		err = c.goOn()
+	}
+	return err
 }
 
 // redirect sends a thread into the engine that stands at an instruction which

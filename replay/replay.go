@@ -146,6 +146,9 @@ func Run(ctx context.Context, rec *record.Recording, opts Options) (*Result, err
 
 // prepare makes what needs no process.
 func (c *controller) prepare() error {
+	if err := c.opts.checkWatches(); err != nil {
+		return err
+	}
 	if c.rec.Live() {
 		return inputf("replay: %s is still being recorded; it can be replayed when its process has ended", c.rec.Dir)
 	}
@@ -219,7 +222,12 @@ func (c *controller) serve() error {
 	c.placer = newPlacer(c)
 	c.watch = startWatchdog(c)
 	defer c.watch.stop()
-	err := c.cont(c.threads[c.pid], 0)
+	first := c.threads[c.pid]
+	err := c.armWatches(first)
+	defer c.stopTracing()
+	if err == nil {
+		err = c.cont(first, 0)
+	}
 	if err == nil {
 		err = c.loop()
 	}
@@ -231,6 +239,9 @@ func (c *controller) serve() error {
 		return err
 	}
 	c.result.Times.Run = time.Since(started)
+	if err := c.finishTracing(); err != nil {
+		return err
+	}
 	return c.finish()
 }
 

@@ -78,6 +78,13 @@ func (u *Unwinder) Walk(t *image.Thread, limit int) Stack {
 	return s
 }
 
+// Visit walks a stack of the process from registers on, by what memory has of it,
+// which may be a copy of its top, and calls visit with each frame, innermost
+// first, until that returns false or the stack ends. The Frame is reused.
+func (u *Unwinder) Visit(memory image.Memory, regs *image.Registers, limit int, visit func(*Frame) bool) {
+	u.walkOn(memory, regs, limit, visit)
+}
+
 // Symbolize fills the Calls of the frames. Equal pcs are looked up once.
 func (u *Unwinder) Symbolize(frames []Frame) {
 	type key struct {

@@ -34,8 +34,12 @@ type walk struct {
 // returns false, limit frames were visited, or the stack ends. The Frame is
 // reused: what is kept of it must be copied.
 func (u *Unwinder) walkFunc(t *image.Thread, limit int, visit func(*Frame) bool) ending {
-	w := walk{unwinder: u, stack: stackReader{memory: u.process, spent: &u.modules.spent}}
-	w.frame = Frame{Kind: evidence.Physical, Trust: evidence.TrustContext, Registers: t.Registers}
+	return u.walkOn(u.process, &t.Registers, limit, visit)
+}
+
+func (u *Unwinder) walkOn(stack image.Memory, regs *image.Registers, limit int, visit func(*Frame) bool) ending {
+	w := walk{unwinder: u, stack: stackReader{memory: stack, spent: &u.modules.spent}}
+	w.frame = Frame{Kind: evidence.Physical, Trust: evidence.TrustContext, Registers: *regs}
 	var end ending
 	for {
 		if end.depth >= limit {

@@ -1,0 +1,78 @@
+package replay
+
+import (
+	"fmt"
+	"math/bits"
+
+	"diagnose/internal/ptrace"
+)
+
+// debugRegisters is how many breakpoints and watchpoints a thread can have.
+const debugRegisters = 4
+
+// RegisterError says that a replay needs a debug register that the watches
+// occupy: to stand at a Moment, or at the place of a signal where no probe is
+// possible. With fewer watches it would work.
+type RegisterError struct{ Watches int }
+
+func (e *RegisterError) Error() string {
+	return fmt.Sprintf("replay: with %d watches no debug register is left for a place that has to be found", e.Watches)
+}
+
+// watchRegisters are the debug registers that watches have, the same in all
+// threads: the last ones, in falling order, so that what is left is as it is
+// without any.
+type watchRegisters struct {
+	addresses [debugRegisters]uint64
+	taken     uint8 // bit per register
+	control   uint64
+}
+
+// watchRegister is the register of a watch.
+func watchRegister(watch int) int { return debugRegisters - 1 - watch }
+
+func newWatchRegisters(watches []Watch) watchRegisters {
+	var w watchRegisters
+	for i, x := range watches {
+		n := watchRegister(i)
+		w.addresses[n] = uint64(x.Addr)
+		w.taken |= 1 << n
+		const write, readWrite = 1, 3
+		kind := uint64(readWrite)
+		if x.Writes {
+			kind = write
+		}
+		// Lengths 1, 2, 8 and 4 are 0 to 3.
+		kind |= [...]uint64{1: 0, 2: 1, 4: 3, 8: 2}[x.Size] << 2
+		w.control |= 1<<(2*n) | kind<<(16+4*n)
+	}
+	return w
+}
+
+// setDebug writes the debug registers of a stopped thread: the watches, and
+// breakpoints for the execution at pcs. A new thread's DR7 reads back as set
+// and is not armed, hence the 0 first.
+func setDebug(tid int, w *watchRegisters, pcs ...uint64) error {
+	r := *w
+	for _, pc := range pcs {
+		n := bits.TrailingZeros8(^r.taken)
+		if n >= debugRegisters {
+			return &RegisterError{bits.OnesCount8(w.taken)}
+		}
+		r.addresses[n] = pc
+		r.taken |= 1 << n
+		r.control |= 1 << (2 * n) // execution is kind 0, length 0
+	}
+	if err := ptrace.SetDebug(tid, 7, 0); err != nil {
+		return err
+	}
+	for n, addr := range r.addresses {
+		if r.taken&(1<<n) == 0 {
+			continue
+		}
+		if err := ptrace.SetDebug(tid, n, addr); err != nil {
+			return err
+		}
+	}
+	return ptrace.SetDebug(tid, 7, r.control)
+}

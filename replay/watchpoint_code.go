@@ -1,0 +1,204 @@
+package replay
+
+import (
+	"path/filepath"
+	"strings"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/internal/ptrace"
+	"diagnose/internal/x86"
+	"diagnose/unwind"
+)
+
+// codeReader says which instruction made an access, of what kind, on whose
+// behalf. The processor tells neither: a watchpoint traps behind the
+// instruction (Intel SDM volume 3, 18.2.4).
+type codeReader struct {
+	c *controller
+	// process has the objects that were loaded when a pc was in none of those
+	// known before; nil: nobody asked.
+	process  *image.Process
+	unwinder *unwind.Unwinder
+	pcs      map[uint64]*stretch
+	// repeats are the threads whose last access was a repetition of the
+	// instruction at this pc.
+	repeats map[uint32]uint64
+}
+
+// stretch is the code around a pc where a watchpoint trapped.
+type stretch struct {
+	// repeat is the instruction at the pc if it repeats itself: then it may be what
+	// trapped, between two repetitions.
+	repeat *x86.Inst
+	// before are those that may have been executed last, the likeliest first.
+	before []x86.Inst
+}
+
+func newCodeReader(c *controller) *codeReader {
+	return &codeReader{c: c, pcs: map[uint64]*stretch{}, repeats: map[uint32]uint64{}}
+}
+
+func (r *codeReader) close() {
+	if r.process != nil {
+		r.process.Close()
+	}
+}
+
+// explain fills in what the code says of a hit.
+func (r *codeReader) explain(s *sighting, w *Watch, h *Hit) {
+	inst, kind := r.instruction(s, w, h.Old, h.New)
+	h.Kind, h.PC, h.SP = kind, evidence.Addr(inst), evidence.Addr(s.regs.Rsp)
+	if h.Kind == evidence.CodeUnknown && h.Old != h.New {
+		h.Kind = evidence.CodeWrite
+	}
+	regs := s.regs
+	switch {
+	case s.frame != nil:
+		h.By = evidence.ByCall
+		regs = underFrame(regs, s.frame)
+		h.PC = evidence.Addr(regs.Rip)
+		if s.frame.Kind == agent.EntrySyscall || s.frame.Kind == agent.EntryInsn {
+			const syscall = 2
+			regs.Rip = s.frame.R11
+			h.PC = evidence.Addr(regs.Rip) - syscall
+		}
+		h.SP = evidence.Addr(regs.Rsp)
+	case r.entry(s.regs.Rip):
+		h.By = evidence.ByCall
+	}
+	h.Caller = r.caller(&regs, s.stack, h)
+}
+
+// entry reports whether a pc is in the ways into the engine and out of it.
+func (r *codeReader) entry(pc uint64) bool {
+	if r.c.control == 0 {
+		return false
+	}
+	control, err := r.c.readControl()
+	return err == nil && pc >= control.TextLow && pc < control.TextHigh
+}
+
+// caller is the innermost return address outside of the runtime's objects; 0 if
+// regs are outside already, or where the stack cannot be followed.
+func (r *codeReader) caller(regs *ptrace.Registers, stack image.Memory, h *Hit) evidence.Addr {
+	m := r.module(regs.Rip)
+	if m == nil || !image.RuntimeModule(m.Path) {
+		return 0
+	}
+	const mostFrames = 24
+	own, inAgent := evidence.Addr(0), ours(m)
+	var caller evidence.Addr
+	r.unwinder.Visit(stack, imageRegisters(regs), mostFrames, func(f *unwind.Frame) bool {
+		pc := f.LookupPC()
+		m := r.module(uint64(pc))
+		if m != nil && ours(m) {
+			own = pc
+		}
+		if m == nil || image.RuntimeModule(m.Path) {
+			return true
+		}
+		caller = f.PC()
+		return false
+	})
+	if inAgent && h.By == evidence.ByProgram && r.allocates(own) {
+		h.By = evidence.ByHeap
+	}
+	return caller
+}
+
+// ours reports whether a module is the library that records.
+func ours(m *image.Module) bool {
+	return strings.HasPrefix(filepath.Base(m.Path), strings.TrimSuffix(agent.RecordLibraryName, ".so"))
+}
+
+// allocates reports whether a function of our library is the heap's: one of
+// those that the program calls, or one of our own.
+func (r *codeReader) allocates(pc evidence.Addr) bool {
+	s, found := r.process.SymbolAt(pc)
+	if !found {
+		return true
+	}
+	name, _, _ := strings.Cut(s.Name, ".")
+	for _, prefix := range []string{"dg_", "_Zn", "_Zd"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	switch name {
+	case "malloc", "calloc", "realloc", "reallocarray", "free", "cfree", "memalign", "aligned_alloc", "posix_memalign",
+		"valloc", "pvalloc", "malloc_usable_size", "malloc_trim":
+		return true
+	}
+	return false
+}
+
+func imageRegisters(regs *ptrace.Registers) *image.Registers {
+	var r image.Registers
+	for reg, value := range generalOf(regs) {
+		r.Set(image.Register(reg), value)
+	}
+	r.Set(image.RIP, regs.Rip)
+	r.FSBase, r.GSBase, r.OrigRAX = evidence.Addr(regs.Fs_base), evidence.Addr(regs.Gs_base), -1
+	return &r
+}
+
+// generalOf are the general registers by DWARF's numbers.
+func generalOf(regs *ptrace.Registers) [16]uint64 {
+	return [16]uint64{regs.Rax, regs.Rdx, regs.Rcx, regs.Rbx, regs.Rsi, regs.Rdi, regs.Rbp, regs.Rsp,
+		regs.R8, regs.R9, regs.R10, regs.R11, regs.R12, regs.R13, regs.R14, regs.R15}
+}
+
+// module is the object at a pc; nil for code outside of any.
+func (r *codeReader) module(pc uint64) *image.Module {
+	if r.process != nil {
+		if m := r.process.ModuleAt(evidence.Addr(pc)); m != nil {
+			return m
+		}
+		if _, seen := r.pcs[pc]; seen {
+			return nil
+		}
+	}
+	r.pcs[pc] = r.pcs[pc] // looked for, once
+	r.reopen()
+	if r.process == nil {
+		return nil
+	}
+	return r.process.ModuleAt(evidence.Addr(pc))
+}
+
+// reopen looks which objects are loaded now.
+func (r *codeReader) reopen() {
+	regs := make([]byte, userRegisters)
+	p, err := image.OpenTraced(image.Traced{PID: r.c.pid, Failing: -1, Threads: []image.TracedThread{{TID: r.c.pid, General: regs}}}, r.c.opts.Image)
+	if err != nil {
+		return // as before: accesses have their pcs at least
+	}
+	r.close()
+	r.process, r.unwinder = p, unwind.New(p)
+}
+
+// copied is what the engine makes of a word that it is about to copy further
+// bytes to: a system call has one result.
+func (r *codeReader) copied(s *sighting, w *Watch, now uint64) uint64 {
+	x := r.stretch(s.regs.Rip)
+	if x.repeat == nil || x.repeat.Op != "movsb" {
+		return now
+	}
+	for b := range uint64(w.Size) {
+		at := uint64(w.Addr) + b - s.regs.Rdi
+		if at >= s.regs.Rcx {
+			continue
+		}
+		var p [1]byte
+		if _, err := r.c.memory.ReadAt(p[:], int64(s.regs.Rsi+at)); err != nil {
+			return now
+		}
+		now = now&^(0xff<<(8*b)) | uint64(p[0])<<(8*b)
+	}
+	return now
+}
+
+// userRegisters is sizeof(struct user_regs_struct).
+const userRegisters = 27 * 8

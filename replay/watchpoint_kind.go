@@ -1,0 +1,305 @@
+package replay
+
+import (
+	"slices"
+	"strings"
+
+	"diagnose/evidence"
+	"diagnose/internal/ptrace"
+	"diagnose/internal/x86"
+)
+
+// longestInstruction in bytes (Intel SDM volume 2, 2.3.11).
+const longestInstruction = 15
+
+// instruction finds the one that accessed the watched word of a sighting. Where
+// none can be told, the pc is where the thread stands.
+func (r *codeReader) instruction(s *sighting, w *Watch, old, now uint64) (pc uint64, kind evidence.AccessCode) {
+	regs := &s.regs
+	defer func() {
+		if pc != r.repeats[s.index] {
+			delete(r.repeats, s.index)
+		}
+	}()
+	if inst := r.c.placer.moved(regs.Rip); inst != nil {
+		kind, _ = accesses(inst, regs, w)
+		return inst.PC, kind
+	}
+	x := r.stretch(regs.Rip)
+	weak := -1
+	for i := range x.before {
+		kind, sure := accesses(&x.before[i], regs, w)
+		switch {
+		case kind == evidence.CodeUnknown:
+		case sure && !r.repeating(x, s, w, old^now):
+			return x.before[i].PC, kind
+		case !sure && weak < 0:
+			weak = i
+		}
+	}
+	if x.repeat != nil {
+		if kind, sure := accesses(x.repeat, regs, w); sure {
+			r.repeats[s.index] = regs.Rip
+			return x.repeat.PC, kind
+		}
+	}
+	if pc, kind := r.arrival(s, w); kind != evidence.CodeUnknown {
+		return pc, kind
+	}
+	if weak >= 0 {
+		kind, _ := accesses(&x.before[weak], regs, w)
+		return x.before[weak].PC, kind
+	}
+	return regs.Rip, evidence.CodeUnknown
+}
+
+// repeating reports whether a thread that stands at an instruction which repeats
+// itself has come from a repetition, not from the instruction before: the bytes
+// that changed are those of one repetition.
+func (r *codeReader) repeating(x *stretch, s *sighting, w *Watch, changed uint64) bool {
+	if x.repeat == nil {
+		return false
+	}
+	if _, sure := accesses(x.repeat, &s.regs, w); !sure {
+		return false
+	}
+	if r.repeats[s.index] == s.regs.Rip {
+		return true
+	}
+	for i := range x.repeat.Operands {
+		o := &x.repeat.Operands[i]
+		addr, known := addressOf(x.repeat, o, &s.regs)
+		if !o.IsMemory || !known || codeOf(o.Access)&evidence.CodeWrite == 0 {
+			continue
+		}
+		for b := range uint64(w.Size) {
+			if at := uint64(w.Addr) + b; at >= addr && at < addr+uint64(o.Size) {
+				changed &^= 0xff << (8 * b)
+			}
+		}
+	}
+	return changed == 0
+}
+
+// arrival is for a thread that a call, a return or a jump through memory has
+// brought where it stands.
+func (r *codeReader) arrival(s *sighting, w *Watch) (pc uint64, kind evidence.AccessCode) {
+	const word = 8
+	regs := &s.regs
+	if overlaps(regs.Rsp-word, word, w) && r.behindCall(regs.Rip) != nil {
+		return regs.Rip, evidence.CodeRead // the return that led here is not known
+	}
+	back, err := r.c.memory.Word(regs.Rsp)
+	if err != nil {
+		return 0, evidence.CodeUnknown
+	}
+	call := r.behindCall(back)
+	if call == nil {
+		return 0, evidence.CodeUnknown
+	}
+	if kind, _ := accesses(call, regs, w); kind != evidence.CodeUnknown {
+		return call.PC, kind
+	}
+	if !call.HasTarget {
+		return 0, evidence.CodeUnknown
+	}
+	// A call by way of the procedure linkage table.
+	jump := r.decode(call.Target)
+	if jump != nil && jump.Op == "endbr64" {
+		jump = r.decode(call.Target + uint64(jump.Len))
+	}
+	if jump != nil && jump.Flow == x86.FlowJump {
+		if kind, _ := accesses(jump, regs, w); kind != evidence.CodeUnknown {
+			return jump.PC, kind
+		}
+	}
+	return 0, evidence.CodeUnknown
+}
+
+// behindCall is the call that ends at a pc; nil if none does.
+func (r *codeReader) behindCall(pc uint64) *x86.Inst {
+	x := r.stretch(pc)
+	for i := range x.before {
+		if x.before[i].Flow == x86.FlowCall {
+			return &x.before[i]
+		}
+	}
+	return nil
+}
+
+func (r *codeReader) decode(pc uint64) *x86.Inst {
+	var code [longestInstruction]byte
+	n := r.read(code[:], pc)
+	inst, err := x86.Decode(code[:n], pc)
+	if err != nil {
+		return nil
+	}
+	return &inst
+}
+
+// read reads as much code as there is.
+func (r *codeReader) read(p []byte, pc uint64) int {
+	for n := len(p); n > 0; n-- {
+		if _, err := r.c.memory.ReadAt(p[:n], int64(pc)); err == nil {
+			return n
+		}
+	}
+	return 0
+}
+
+// stretch decodes what is around a pc.
+func (r *codeReader) stretch(pc uint64) *stretch {
+	if x := r.pcs[pc]; x != nil {
+		return x
+	}
+	x := &stretch{}
+	if inst := r.decode(pc); inst != nil && repeats(inst) {
+		x.repeat = inst
+	}
+	x.before = r.endingAt(pc)
+	r.pcs[pc] = x
+	return x
+}
+
+// endingAt are the instructions that end at a pc: the one that decoding from
+// before it comes to, then all others that the bytes allow, longest first, for
+// among code there may be data.
+func (r *codeReader) endingAt(pc uint64) []x86.Inst {
+	const reach = windowReach + windowLead
+	text := make([]byte, reach)
+	base := pc - reach
+	if r.read(text[reach-longestInstruction:], pc-longestInstruction) < longestInstruction {
+		return nil
+	}
+	if _, err := r.c.memory.ReadAt(text, int64(base)); err != nil {
+		// The object's first code: what lies before it is not mapped.
+		page := pc &^ (pageSize - 1)
+		if _, err := r.c.memory.ReadAt(text[:pc-page], int64(page)); err != nil || pc == page {
+			return nil
+		}
+		text, base = text[:pc-page], page
+	}
+	var list []x86.Inst
+	if found := decodeBefore(text, base, len(text)); len(found) > 0 {
+		list = append(list, found[len(found)-1])
+	}
+	for n := min(longestInstruction, len(text)); n > 0; n-- {
+		inst, err := x86.Decode(text[len(text)-n:], pc-uint64(n))
+		if err == nil && inst.Len == n && (len(list) == 0 || list[0].PC != inst.PC) {
+			list = append(list, inst)
+		}
+	}
+	return list
+}
+
+func repeats(inst *x86.Inst) bool {
+	return slices.ContainsFunc(inst.Operands, func(o x86.Operand) bool { return o.IsMemory && o.Repeated && o.Memory.Index != x86.RegVector })
+}
+
+// accesses says what an instruction that was just executed did to the watched
+// word. sure is false where its address cannot be told from the registers that
+// it left.
+func accesses(inst *x86.Inst, regs *ptrace.Registers, w *Watch) (kind evidence.AccessCode, sure bool) {
+	for i := range inst.Operands {
+		o := &inst.Operands[i]
+		if !o.IsMemory || o.Access == "" {
+			continue
+		}
+		addr, known := addressOf(inst, o, regs)
+		if known && o.Size != 0 {
+			if overlaps(addr, uint64(o.Size), w) {
+				kind, sure = kind|codeOf(o.Access), true
+			}
+			continue
+		}
+		if !sure {
+			kind |= codeOf(o.Access)
+		}
+	}
+	return kind, sure
+}
+
+// codeOf: the codes of read and write are bits of which that of both is made.
+func codeOf(k evidence.AccessKind) evidence.AccessCode {
+	switch k {
+	case evidence.Read:
+		return evidence.CodeRead
+	case evidence.Write:
+		return evidence.CodeWrite
+	case evidence.ReadWrite:
+		return evidence.CodeReadWrite
+	}
+	return evidence.CodeUnknown
+}
+
+func overlaps(addr, size uint64, w *Watch) bool {
+	return addr < uint64(w.Addr)+uint64(w.Size) && addr+size > uint64(w.Addr)
+}
+
+// addressOf is where a memory operand was, from the registers behind the
+// instruction.
+func addressOf(inst *x86.Inst, o *x86.Operand, regs *ptrace.Registers) (uint64, bool) {
+	if o.Repeated && o.Memory.Index == x86.RegVector {
+		return 0, false
+	}
+	after := generalOf(regs)
+	addr, known := o.Memory.Address(func(reg x86.Reg) (uint64, bool) {
+		if !reg.General() {
+			return 0, false
+		}
+		if !inst.Writes(reg) {
+			return after[reg], true
+		}
+		return valueBefore(inst, o, reg, regs)
+	})
+	switch o.Memory.Segment {
+	case x86.SegFS:
+		addr += regs.Fs_base
+	case x86.SegGS:
+		addr += regs.Gs_base
+	}
+	return addr, known
+}
+
+// valueBefore is what a register was that an instruction uses as an address
+// and changes: stack and string instructions move it by a fixed amount.
+func valueBefore(inst *x86.Inst, o *x86.Operand, reg x86.Reg, regs *ptrace.Registers) (uint64, bool) {
+	const directionFlag = 0x400
+	switch {
+	case reg == x86.RSP && (strings.HasPrefix(inst.Op, "push") || inst.Op == "call"):
+		return regs.Rsp + pushed(inst), true
+	case reg == x86.RSP && strings.HasPrefix(inst.Op, "pop"):
+		return regs.Rsp - pushed(inst), true
+	case reg == x86.RBP && inst.Op == "leave":
+		return regs.Rsp - 8, true
+	case (reg == x86.RDI || reg == x86.RSI) && stringInstruction(inst):
+		by := uint64(o.Size)
+		if regs.Eflags&directionFlag != 0 {
+			by = -by
+		}
+		return generalOf(regs)[reg] - by, true
+	}
+	return 0, false
+}
+
+// pushed is the size of the stack slot that an instruction writes or reads.
+func pushed(inst *x86.Inst) uint64 {
+	for i := range inst.Operands {
+		if o := &inst.Operands[i]; o.IsMemory && o.Implicit && o.Size != 0 {
+			return uint64(o.Size)
+		}
+	}
+	return 8
+}
+
+func stringInstruction(inst *x86.Inst) bool {
+	opcode := byte(0)
+	for _, c := range inst.Bytes {
+		if c == 0xf2 || c == 0xf3 || c == 0x66 || c == 0x67 || c&0xf0 == 0x40 {
+			continue
+		}
+		opcode = c
+		break
+	}
+	return opcode >= 0xa4 && opcode <= 0xa7 || opcode >= 0xaa && opcode <= 0xaf
+}
