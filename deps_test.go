@@ -27,10 +27,11 @@ var allowed = map[string]string{
 	"record":          "agent image/object internal/ptrace internal/x86",
 	"replay":          "agent image image/object internal/ptrace internal/x86 record unwind",
 	"watchtrace":      "image record replay",
+	"verdict":         "image record replay staticscan unwind watchtrace",
 	"internal/gocore": "",
-	"internal/driver": "agent image image/object image/debuginfo image/value unwind canary quarantine staticscan failure internal/gocore",
+	"internal/driver": "agent image image/object image/debuginfo image/value unwind canary quarantine staticscan failure internal/gocore record verdict",
 	"reports":         "",
-	"cmd/diagnose":    "agent internal/driver record replay reports",
+	"cmd/diagnose":    "agent internal/driver record replay reports verdict",
 
 	// Tools and test support: nothing above imports them outside its tests.
 	"internal/schemagen":    "reports",

@@ -20,12 +20,12 @@ type Store struct {
 	Blame
 	// Again says that the value was made from the one that the word had before.
 	Again bool
-	// Base is the start and BaseSize the size of the variable that the code
-	// accesses, BaseName its name, where these are known: a store outside of it is
-	// out of bounds.
-	Base     evidence.Addr
-	BaseSize uint64
-	BaseName string
+	// From is the address that the code started from, a variable's or a pointer's,
+	// nil if it is not known. Meant names what is there, and MeantSize is the size
+	// of it, 0 for what a pointer leads to: a store outside is out of bounds.
+	From      *evidence.Addr
+	Meant     string
+	MeantSize uint64
 }
 
 // Stored goes back from a store. The first frame's pc is the instruction that
@@ -83,7 +83,7 @@ func (t *storeTrail) byInstruction(s *slice) {
 		return
 	}
 	t.describeAccess(s, to)
-	t.base(s, to)
+	t.meantBy(s, s.addressOf(s.now, &to.Memory, 0))
 	t.Again = to.Access == evidence.ReadWrite
 	from, ok := source(in)
 	switch {
@@ -162,15 +162,43 @@ func source(in *x86.Inst) (*x86.Operand, bool) {
 	return nil, false
 }
 
-// base finds the variable that the code means: the global or local whose
-// address the operand is built on.
-func (t *storeTrail) base(s *slice, op *x86.Operand) {
-	at := s.a.addrs[s.now]
-	if at.kind != absolute {
+// meantBy finds what an address was built on: a global, a local of the function,
+// or what a pointer leads to.
+func (t *storeTrail) meantBy(s *slice, n *node) {
+	terms, offset := linear(n)
+	if t.isDataOrTLS(uint64(offset)) {
+		t.meantAt(s, evidence.Addr(offset))
 		return
 	}
-	if g, ok := t.globalAt(evidence.Addr(at.off), evidence.Addr(s.a.flow.insts[s.now].PC)); ok && g.size > 0 {
-		t.Base, t.BaseSize, t.BaseName = g.addr, g.size, g.name
+	for _, x := range terms {
+		if start, ok := s.frameAddress(x); ok {
+			t.meantAt(s, start+evidence.Addr(offset))
+			return
+		}
+	}
+	if i := s.pointerTerm(terms); i >= 0 {
+		pointer := terms[i].node
+		if v, ok := pointer.best(); ok {
+			t.meantAt(s, evidence.Addr(v))
+		}
+		if e, ok := s.describe(pointer, 0); ok && t.MeantSize == 0 {
+			t.Meant = "*" + grouped(e.text)
+		}
+	}
+}
+
+// meantAt is for the variable at an address, which may be no variable's.
+func (t *storeTrail) meantAt(s *slice, addr evidence.Addr) {
+	t.From = &addr
+	if v, ok := s.memoryVariable(addr, s.now); ok {
+		t.From, t.Meant, t.MeantSize = &v.addr, v.Name, uint64(v.Type.Size())
+		return
+	}
+	if !t.isData(uint64(addr)) {
+		return
+	}
+	if g, ok := t.globalAt(addr, evidence.Addr(s.a.flow.insts[s.now].PC)); ok && g.size > 0 {
+		t.From, t.Meant, t.MeantSize = &g.addr, g.name, g.size
 	}
 }
 
@@ -220,7 +248,7 @@ func (t *storeTrail) byLibrary(frame int) bool {
 	}
 	start, known := to.best()
 	if known {
-		t.baseAt(s, evidence.Addr(start))
+		t.meantAt(s, evidence.Addr(start))
 	}
 	step := t.step(s, s.now, evidence.OriginCell)
 	switch name := t.blame.Through; {
@@ -254,15 +282,6 @@ func (t *storeTrail) copyStep(s *slice, step evidence.OriginStep, from *node, st
 		b.Cell, b.CellSize, b.CellName, b.Loaded = &cell, 1, name, t.blame.Site
 	}
 	t.add(step)
-}
-
-func (t *storeTrail) baseAt(s *slice, addr evidence.Addr) {
-	if !t.isData(uint64(addr)) {
-		return
-	}
-	if g, ok := t.globalAt(addr, evidence.Addr(s.a.flow.insts[s.now].PC)); ok && g.size > 0 {
-		t.Base, t.BaseSize, t.BaseName = g.addr, g.size, g.name
-	}
 }
 
 // AtStore makes the frames of a process that stands right behind a store those

@@ -40,9 +40,16 @@ func (f *commonFlags) checkSource(c *cobra.Command) error {
 			given = append(given, "--"+name)
 		}
 	}
+	recorded := len(f.Recordings) > 0
 	switch {
+	case len(f.Passing) > 0 && !recorded:
+		return usagef("--passing is for a comparison with a run that failed: give that by --recording")
+	case recorded && (f.HasDump || f.PID != 0):
+		return usagef("--recording goes with --core or by itself: a recording has its core")
+	case len(given) == 0 && recorded:
+		return nil
 	case len(given) == 0:
-		return usagef("nothing to look at: give one of --core FILE, --pid N and --coredumpctl N (see '%s --help')", c.CommandPath())
+		return usagef("nothing to look at: give one of %s (see '%s --help')", sources(c), c.CommandPath())
 	case len(given) > 1:
 		return usagef("%s exclude each other: give one of them", strings.Join(given, " and "))
 	case given[0] == "--core" && f.Core == "":
@@ -51,6 +58,14 @@ func (f *commonFlags) checkSource(c *cobra.Command) error {
 		return usagef("--core -: standard input is a terminal; pipe a core into it, as in 'zstdcat core.zst | %s --core -'", c.CommandPath())
 	}
 	return nil
+}
+
+// sources are what a command can look at.
+func sources(c *cobra.Command) string {
+	if c.Flags().Lookup("recording") == nil {
+		return "--core FILE, --pid N and --coredumpctl N"
+	}
+	return "--core FILE, --pid N, --coredumpctl N and --recording DIR"
 }
 
 // atLeast is a flag's number and the least that makes sense.

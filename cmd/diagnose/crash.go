@@ -8,6 +8,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/internal/driver"
 	"diagnose/reports"
+	"diagnose/verdict"
 )
 
 // crashFlags are what the command line of crash says.
@@ -16,7 +17,7 @@ type crashFlags struct{ commonFlags }
 func newCrash() *cobra.Command {
 	f := &crashFlags{}
 	c := &cobra.Command{
-		Use:   "crash (--core FILE | --pid N | --coredumpctl N)",
+		Use:   "crash (--core FILE | --pid N | --coredumpctl N | --recording DIR)",
 		Short: "Report why a process crashed, from its core file or the stopped process",
 		Long: `crash reads a core file, or stops a live process and lets it go on afterwards,
 and reports what failed, where, in which variable, and where the bad value came
@@ -27,13 +28,22 @@ Cores may be compressed (zst, lz4, gz, xz). The executable, its libraries and
 their debug information are found by themselves; build-ids are compared, and a
 file that does not match is not used.
 
-Statements carry their proof level: "from core" was read from the process,
-"inferred" follows from a rule. Secrets that the report recognises (passwords,
+With a recording of the run ('diagnose record'), crash replays it to find the
+cause: the instruction that damaged the memory or stored the bad value, and where
+that came from; and, beside recordings of runs that passed, the accesses that came
+in an order which only the failing ones have. Experiments on the replay prove it:
+the failure goes away without the store, or with the order forbidden.
+
+Statements carry their proof level: "proved" by such an experiment, "replayed" was
+seen on the replay, "from core" was read from the process, "inferred" follows from
+a rule. Secrets that the report recognises (passwords,
 tokens, keys) are replaced unless --show-secrets is given.
 ` + environmentHelp + exitHelp,
 		Example: `  diagnose crash --core core.123
   diagnose crash --core core.zst --exe ./server --format markdown --output report.md
   diagnose crash --pid 4711
+  diagnose crash --recording recordings/server-0001-SIGSEGV
+  diagnose crash --recording recordings/bank-0003-SIGABRT --passing recordings/bank-0002-passed
   zstdcat core.zst | diagnose crash --core - --format json`,
 		Args:              noStrayFile,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -51,14 +61,22 @@ func (f *crashFlags) register(c *cobra.Command) {
 	flags.IntVar(&f.Depth, "depth", 0, "`levels` of callers, and of their callees, that the static scan adds")
 	flags.StringArrayVar(&f.Functions, "function", nil, "scan this `function` instead of the failing one; may be repeated")
 	flags.StringVar(&f.Message, "message", "", "scan the functions that refer to this `text`, such as an error message")
+	flags.StringArrayVar(&f.Recordings, "recording", nil, "`directory` with the recording of a run that failed; may be repeated")
+	flags.StringArrayVar(&f.Passing, "passing", nil, "`directory` with the recording of a run that passed; may be repeated")
+	flags.IntVar(&f.Hops, "hops", verdict.DefaultHops, "`stores` that a bad value is followed back through")
+	flags.IntVar(&f.Replays, "experiments", verdict.DefaultReplays, "`replays` for each experiment")
 	f.registerOutput(c)
-	for _, name := range []string{"thread", "depth", "function", "message"} {
+	for _, name := range []string{"recording", "passing"} {
+		must(c.MarkFlagDirname(name))
+	}
+	for _, name := range []string{"thread", "depth", "function", "message", "hops", "experiments"} {
 		complete(c, name, cobra.NoFileCompletions)
 	}
 }
 
 func (f *crashFlags) run(c *cobra.Command) error {
-	if err := f.check(c, atLeast{"thread", f.Thread, 1}, atLeast{"depth", f.Depth, 0}); err != nil {
+	if err := f.check(c, atLeast{"thread", f.Thread, 1}, atLeast{"depth", f.Depth, 0},
+		atLeast{"hops", f.Hops, 1}, atLeast{"experiments", f.Replays, 1}); err != nil {
 		return err
 	}
 	result, err := analyse(&f.commonFlags, func(req driver.Request) (*evidence.Case, error) { return driver.Crash(c.Context(), req) })

@@ -13,6 +13,7 @@ import (
 	"diagnose/failure"
 	"diagnose/image"
 	"diagnose/image/object"
+	"diagnose/record"
 	"diagnose/staticscan"
 	"diagnose/unwind"
 )
@@ -60,6 +61,10 @@ func guardedRun[T any](run func() (*T, error)) (result *T, err error) {
 
 func analyse(ctx context.Context, req Request) (*evidence.Case, error) {
 	a := &analysis{req: req, result: &evidence.Case{}}
+	defer a.closeRecordings()
+	if err := a.openRecordings(); err != nil {
+		return nil, &InputError{err}
+	}
 	if err := a.open(); err != nil {
 		return nil, err
 	}
@@ -73,6 +78,7 @@ func analyse(ctx context.Context, req Request) (*evidence.Case, error) {
 		{"canary", a.stackGuards},
 		{"scan", a.scan},
 		{"damage", a.heapFindings},
+		{"replays", func() error { return a.diagnose(ctx) }},
 	})
 	if err != nil {
 		return nil, err
@@ -102,6 +108,8 @@ type analysis struct {
 	req     Request
 	result  *evidence.Case
 	process *image.Process
+	// failing and passing are the recordings of runs that the request names.
+	failing, passing []*record.Recording
 
 	unwinder *unwind.Unwinder
 	// thread is the one under judgement; nil when none failed and none was
@@ -161,18 +169,7 @@ func (a *analysis) limit(l ...evidence.Limit) { a.result.Limits = append(a.resul
 
 func (a *analysis) open() error {
 	start := time.Now()
-	opts := image.Options{
-		Exe:        a.req.Exe,
-		NoDemangle: a.req.NoDemangle,
-		Progress:   a.req.Progress,
-		Finder: object.Finder{
-			Sysroot:    a.req.Sysroot,
-			DebugDirs:  a.req.DebugDirs,
-			Debuginfod: a.req.Debuginfod,
-			Timeout:    a.req.DebuginfodTimeout,
-			Progress:   a.req.Progress,
-		},
-	}
+	opts := a.imageOptions()
 	var err error
 	switch {
 	case a.req.Core != "":
@@ -191,6 +188,22 @@ func (a *analysis) open() error {
 	}
 	a.result.Timings = append(a.result.Timings, evidence.Timing{Stage: "open", Duration: time.Since(start)})
 	return nil
+}
+
+// imageOptions say where the files of processes are.
+func (a *analysis) imageOptions() image.Options {
+	return image.Options{
+		Exe:        a.req.Exe,
+		NoDemangle: a.req.NoDemangle,
+		Progress:   a.req.Progress,
+		Finder: object.Finder{
+			Sysroot:    a.req.Sysroot,
+			DebugDirs:  a.req.DebugDirs,
+			Debuginfod: a.req.Debuginfod,
+			Timeout:    a.req.DebuginfodTimeout,
+			Progress:   a.req.Progress,
+		},
+	}
 }
 
 // chooseThread finds the thread that was asked for by its number or TID, or

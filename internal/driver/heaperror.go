@@ -9,40 +9,40 @@ import (
 	"diagnose/evidence"
 )
 
-// verdict is what an error of the agent comes to: the kinds, and the words for
+// judgement is what an error of the agent comes to: the kinds, and the words for
 // what happened and why.
-type verdict struct {
+type judgement struct {
 	finding   evidence.FindingKind
 	failure   evidence.FailureKind
 	what, why string
 }
 
 // judge says what an error is about; finding f has its object, damage and call.
-func (h *agentHeap) judge(e *agent.Error, f *evidence.Finding) verdict {
+func (h *agentHeap) judge(e *agent.Error, f *evidence.Finding) judgement {
 	switch e.Kind {
 	case agent.ErrorOverflow:
-		return verdict{evidence.FindingHeapOverflow, evidence.HeapOverflow, "heap overflow found", h.damageWhy(evidence.FindingHeapOverflow, e, f)}
+		return judgement{evidence.FindingHeapOverflow, evidence.HeapOverflow, "heap overflow found", h.damageWhy(evidence.FindingHeapOverflow, e, f)}
 	case agent.ErrorUnderflow:
-		return verdict{evidence.FindingHeapUnderflow, evidence.HeapUnderflow, "heap underflow found", h.damageWhy(evidence.FindingHeapUnderflow, e, f)}
+		return judgement{evidence.FindingHeapUnderflow, evidence.HeapUnderflow, "heap underflow found", h.damageWhy(evidence.FindingHeapUnderflow, e, f)}
 	case agent.ErrorUseAfterFree:
-		return verdict{evidence.FindingUseAfterFree, evidence.UseAfterFree, "use after free found", h.damageWhy(evidence.FindingUseAfterFree, e, f)}
+		return judgement{evidence.FindingUseAfterFree, evidence.UseAfterFree, "use after free found", h.damageWhy(evidence.FindingUseAfterFree, e, f)}
 	case agent.ErrorDoubleFree:
 		if e.When == agent.AtRealloc {
-			return verdict{evidence.FindingDoubleFree, evidence.DoubleFree, "realloc, after its free, of " + h.objectWords(e), life(f)}
+			return judgement{evidence.FindingDoubleFree, evidence.DoubleFree, "realloc, after its free, of " + h.objectWords(e), life(f)}
 		}
-		return verdict{evidence.FindingDoubleFree, evidence.DoubleFree, "double free of " + h.objectWords(e), firstFreed(f)}
+		return judgement{evidence.FindingDoubleFree, evidence.DoubleFree, "double free of " + h.objectWords(e), firstFreed(f)}
 	case agent.ErrorMismatch:
 		what := "mismatched free"
 		if e.Object != nil {
 			what = fmt.Sprintf("mismatched free: %s released %s from %v", e.API.Release(), h.objectWords(e), e.Object.API)
 		}
-		return verdict{evidence.FindingMismatchedFree, evidence.MismatchedFree, what, life(f)}
+		return judgement{evidence.FindingMismatchedFree, evidence.MismatchedFree, what, life(f)}
 	}
 	return h.invalidFree(e, f)
 }
 
 // invalidFree is a free of what is no object's start.
-func (h *agentHeap) invalidFree(e *agent.Error, f *evidence.Finding) verdict {
+func (h *agentHeap) invalidFree(e *agent.Error, f *evidence.Finding) judgement {
 	call := "free"
 	switch {
 	case e.When == agent.AtRealloc:
@@ -52,7 +52,7 @@ func (h *agentHeap) invalidFree(e *agent.Error, f *evidence.Finding) verdict {
 	case e.API != agent.APIMalloc:
 		call = e.API.Release()
 	}
-	v := verdict{evidence.FindingInvalidFree, evidence.InvalidFree, "", fmt.Sprintf("%v is %s", e.Pointer, h.process.Place(e.Pointer).Text)}
+	v := judgement{evidence.FindingInvalidFree, evidence.InvalidFree, "", fmt.Sprintf("%v is %s", e.Pointer, h.process.Place(e.Pointer).Text)}
 	if o := h.filledWith(e.Pointer); o != nil {
 		v.what = call + " of a wild pointer that was read from freed memory"
 		v.why = joined(fmt.Sprintf("%v is what %s at %v is filled with", e.Pointer, sized(o), o.Addr), life(f))
@@ -121,7 +121,7 @@ func joined(parts ...string) string {
 }
 
 // errorFinding is what the agent found, as a finding of the report.
-func (h *agentHeap) errorFinding(e *agent.Error) (evidence.Finding, verdict, error) {
+func (h *agentHeap) errorFinding(e *agent.Error) (evidence.Finding, judgement, error) {
 	o := e.Object
 	if o == nil {
 		o = h.filledWith(e.Pointer)
@@ -158,7 +158,7 @@ func (h *agentHeap) filledWith(p evidence.Addr) *agent.Object {
 }
 
 // tell adds what the parts of a finding do not say.
-func (h *agentHeap) tell(e *agent.Error, f *evidence.Finding, v verdict) {
+func (h *agentHeap) tell(e *agent.Error, f *evidence.Finding, v judgement) {
 	switch e.Kind {
 	case agent.ErrorOverflow, agent.ErrorUnderflow, agent.ErrorUseAfterFree:
 		f.Summary = titles[v.finding]

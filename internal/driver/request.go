@@ -10,13 +10,20 @@ import (
 
 // Request says what to analyse and how.
 type Request struct {
-	// Exactly one of the four: Core is a path or "-", PID a live process,
+	// Exactly one of the four, or none where there is a recording: Core is a path or "-", PID a live process,
 	// Dump a process number for coredumpctl's store (0 with HasDump is the
 	// last dump).
 	Core    string
 	PID     int
 	Dump    int
 	HasDump bool
+
+	// Recordings are of runs that failed, Passing of runs that did not. The core
+	// of the first is analysed unless one of the four is given.
+	Recordings, Passing []string
+	// Hops is how many stores a bad value is followed back through, Replays how
+	// often each experiment is made; 0 is the usual number.
+	Hops, Replays int
 
 	// Exe overrides the executable's path. Sysroot is prefixed to the paths
 	// that the process names; DebugDirs are searched for separate debug files.

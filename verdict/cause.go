@@ -1,0 +1,212 @@
+package verdict
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"diagnose/evidence"
+)
+
+// cause says what the chain found; nil if it says nothing.
+func (c *chain) cause() *evidence.Cause {
+	if len(c.links) == 0 {
+		return c.unwrittenCause()
+	}
+	first, last := &c.links[0], &c.links[len(c.links)-1]
+	out := &evidence.Cause{Kind: c.kind(), Variable: c.victim.name, Site: last.seen.Site, Proof: evidence.Replayed}
+	if f := c.victim.finding; f != nil {
+		out.Object = f.Object
+		out.Variable = variableOf(first)
+	}
+	if out.Object == nil {
+		out.Object = last.object
+	}
+	out.Summary = c.summary(out)
+	out.Story = c.story()
+	return out
+}
+
+// variableOf is what the code of a store calls the memory.
+func variableOf(l *link) string {
+	switch {
+	case l.store.Meant != "":
+		return l.store.Meant
+	case l.store.Accessed != "":
+		return l.store.Accessed
+	}
+	return l.victim.name
+}
+
+func (c *chain) kind() evidence.CauseKind {
+	last := &c.links[len(c.links)-1]
+	switch {
+	case c.victim.finding != nil:
+		return c.victim.kind
+	case last.bounds != "":
+		return last.kind
+	case c.unwritten:
+		return evidence.CauseUninitialised
+	case c.fromInput(last):
+		return evidence.CauseBadInput
+	}
+	return evidence.CauseBadValue
+}
+
+func (c *chain) fromInput(l *link) bool {
+	return l.access.By == evidence.ByCall || readers[strings.TrimSuffix(l.store.Through, "_chk")]
+}
+
+// readers are the functions of the C library by which input comes in.
+var readers = map[string]bool{"read": true, "pread": true, "recv": true, "recvfrom": true, "recvmsg": true, "fread": true, "fgets": true,
+	"getline": true, "getdelim": true, "scanf": true, "sscanf": true, "fscanf": true, "strtol": true, "strtoul": true, "getenv": true}
+
+// summary is the cause in a sentence.
+func (c *chain) summary(out *evidence.Cause) string {
+	first, last := &c.links[0], &c.links[len(c.links)-1]
+	switch {
+	case c.victim.finding != nil:
+		text := fmt.Sprintf("%s %s %s", where(&first.seen), stores(first), c.damaged())
+		if first.bounds != "" {
+			text += ", " + first.bounds
+		}
+		return text
+	case last.bounds != "":
+		return fmt.Sprintf("%s %s %s, which is %s", where(&last.seen), overwrites(last), c.victim.name, last.bounds)
+	case out.Kind == evidence.CauseBadInput:
+		return fmt.Sprintf("the bad value of %s is input, which %s stored", c.victim.name, where(&last.seen))
+	}
+	text := fmt.Sprintf("%s gave %s its bad value", where(&first.seen), c.victim.name)
+	if first.seen.New != "" {
+		text += " " + first.seen.New
+	}
+	if len(c.links) > 1 {
+		text += fmt.Sprintf(", which comes from %s", where(&last.seen))
+	}
+	return text
+}
+
+// damaged is the memory of a finding, in words.
+func (c *chain) damaged() string {
+	f := c.victim.finding
+	switch {
+	case c.victim.kind == evidence.CauseStackSmashing && f.Site != nil:
+		return "over the stack guard of " + evidence.ShortName(f.Site.Function)
+	case f.Object != nil:
+		text := fmt.Sprintf("%s of %s", c.victim.name, bytesText(f.Object.Size))
+		if a := f.Object.Allocated; a != nil && a.Site != nil {
+			text += " allocated in " + siteText(a.Site)
+		}
+		return text
+	}
+	return c.victim.name
+}
+
+func stores(l *link) string {
+	if l.access.By == evidence.ByCall {
+		return "lets a system call write to"
+	}
+	if l.store.Through != "" {
+		return "lets " + l.store.Through + " write to"
+	}
+	return "writes to"
+}
+
+func overwrites(l *link) string {
+	meant := variableOf(l)
+	if l.store.Through != "" {
+		return fmt.Sprintf("lets %s write to %s and overwrites", l.store.Through, meant)
+	}
+	return fmt.Sprintf("writes to %s and overwrites", meant)
+}
+
+// where is "put_name (names.c:12)".
+func where(s *evidence.SeenAccess) string {
+	if s.Site == nil {
+		return fmt.Sprintf("code at %v", s.Moment.PC)
+	}
+	return siteText(s.Site)
+}
+
+func siteText(s *evidence.Site) string {
+	name := evidence.ShortName(s.Function)
+	if name == "" {
+		name = fmt.Sprintf("code at %v", s.PC)
+	}
+	if s.File == "" {
+		return name
+	}
+	return fmt.Sprintf("%s (%s:%d)", name, path.Base(s.File), s.Line)
+}
+
+// story tells the links, the oldest first.
+func (c *chain) story() []evidence.CauseStep {
+	var steps []evidence.CauseStep
+	if c.end != "" {
+		step := evidence.CauseStep{Text: c.end, Proof: evidence.Inferred}
+		if n := len(c.links); n > 0 && len(c.links[n-1].store.Steps) > 0 {
+			s := &c.links[n-1].store.Steps[len(c.links[n-1].store.Steps)-1]
+			step.Site, step.Proof = s.Site, s.Proof
+		}
+		steps = append(steps, step)
+	}
+	if c.made != nil {
+		step := evidence.CauseStep{Text: c.madeText(), Access: &c.made.seen, Proof: evidence.Replayed}
+		steps = append(steps, step)
+	}
+	for i := range slices.Backward(c.links) {
+		l := &c.links[i]
+		steps = append(steps, evidence.CauseStep{Text: l.text(), Access: &l.seen, Proof: evidence.Replayed})
+	}
+	return steps
+}
+
+func (c *chain) madeText() string {
+	switch c.victim.kind {
+	case evidence.CauseHeapOverflow, evidence.CauseHeapUnderflow:
+		return "the object was allocated, and its guard set"
+	case evidence.CauseUseAfterFree:
+		return "the object was freed, and its memory filled"
+	case evidence.CauseStackSmashing:
+		return "the function set its stack guard"
+	}
+	return "the memory was given to the program"
+}
+
+// text is a store in a sentence.
+func (l *link) text() string {
+	text := where(&l.seen) + " stored "
+	switch {
+	case l.seen.New != "":
+		text += l.seen.New + " in "
+	default:
+		text += "a value in "
+	}
+	text += l.victim.name
+	if a := l.store.Accessed; a != "" && a != l.victim.name {
+		text += ", there called " + a
+	}
+	switch {
+	case l.store.Pointer != "" && !strings.HasPrefix(l.store.Pointer, "0x"):
+		text += ": the value of " + l.store.Pointer
+	case l.store.Through != "":
+		text += ", by " + l.store.Through
+	case l.access.By == evidence.ByCall && l.seen.Call != "":
+		text += ", by the call " + l.seen.Call
+	}
+	if l.bounds != "" {
+		text += "; this is " + l.bounds
+	}
+	return text
+}
+
+// unwrittenCause is for a bad value that nobody stored.
+func (c *chain) unwrittenCause() *evidence.Cause {
+	if c.victim.finding != nil || !c.unwritten {
+		return nil
+	}
+	return &evidence.Cause{Kind: evidence.CauseUninitialised, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed,
+		Summary: fmt.Sprintf("%s was never given a value: no store to it in the whole run", c.victim.name),
+		Story:   []evidence.CauseStep{{Text: c.end, Proof: evidence.Replayed}}}
+}

@@ -1,0 +1,161 @@
+package verdict
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/record"
+	"diagnose/replay"
+	"diagnose/unwind"
+)
+
+// trial is one replay's end, compared with the recorded failure.
+type trial struct {
+	failed    bool
+	outcome   string
+	undecided string
+}
+
+// experiment replays some times with a change and says whether the failure came.
+func (w *work) experiment(what string, rec *record.Recording, opts replay.Options, expect bool) evidence.Experiment {
+	e := evidence.Experiment{What: what, Expect: expect}
+	for range w.Replays {
+		w.say("experiment: %s, replay %d of %d", what, e.Runs+1, w.Replays)
+		t := w.try(rec, opts)
+		e.Runs++
+		if t.failed {
+			e.Failed++
+		}
+		e.Outcome, e.Undecided = t.outcome, t.undecided
+		if t.undecided != "" {
+			break
+		}
+	}
+	return e
+}
+
+func (w *work) try(rec *record.Recording, opts replay.Options) trial {
+	var t trial
+	opts.Image = w.Image
+	opts.AtEnd = func(s *replay.Stopped) error { return w.compare(&t, s) }
+	result, err := replay.Run(w.ctx, rec, opts)
+	var diverged *replay.DivergenceError
+	var stuck *replay.StuckError
+	switch {
+	case errors.As(err, &stuck):
+		t.outcome = "no thread could go on"
+		t.failed = w.Case.Failure.Kind == evidence.Deadlock
+	case errors.As(err, &diverged):
+		t.undecided = "the replay left the recorded way: " + err.Error()
+	case err != nil:
+		t.undecided = err.Error()
+	case result.MadeUp > 0 && t.failed:
+		t.outcome += fmt.Sprintf(", with %d results that are not in the log", result.MadeUp)
+	}
+	return t
+}
+
+// compare looks at the process at its end.
+func (w *work) compare(t *trial, s *replay.Stopped) error {
+	recorded := &w.rec.Manifest.Outcome
+	if s.Signal == 0 {
+		t.outcome = fmt.Sprintf("exit status %d", s.Status)
+		t.failed = recorded.Signal == 0 && s.Status == recorded.Status && w.stillDamaged(s)
+		return nil
+	}
+	function, err := w.failingFunction(s)
+	if err != nil {
+		return err
+	}
+	t.outcome = unix.SignalName(unix.Signal(s.Signal))
+	if function != "" {
+		t.outcome += " in " + function
+	}
+	site := w.Case.Failure.Site
+	t.failed = s.Signal == recorded.Signal && (site == nil || evidence.ShortName(site.Function) == function)
+	return nil
+}
+
+// stillDamaged compares what the findings name with the core: of a run that
+// ended by itself, damage is the failure.
+func (w *work) stillDamaged(s *replay.Stopped) bool {
+	for _, f := range w.Case.Findings {
+		if f.Damage == nil {
+			continue
+		}
+		size := min(int(f.Damage.End-f.Damage.Start), 64)
+		now, recorded := make([]byte, size), make([]byte, size)
+		if n, err := s.ReadMemory(f.Damage.Start, now); err != nil || n != size {
+			return false
+		}
+		if n, err := w.Process.ReadMemory(f.Damage.Start, recorded); err != nil || n != size || !bytes.Equal(now, recorded) {
+			return false
+		}
+	}
+	return true
+}
+
+// failingFunction is the innermost of the program's own where the thread ended.
+func (w *work) failingFunction(s *replay.Stopped) (string, error) {
+	p, err := s.Process()
+	if err != nil {
+		return "", err
+	}
+	if p.Failing < 0 || p.Failing >= len(p.Threads) {
+		return "", nil
+	}
+	u := unwind.New(p)
+	stack := u.Walk(&p.Threads[p.Failing], 64)
+	u.Symbolize(stack.Frames)
+	for _, f := range stack.Frames {
+		for _, call := range f.Calls {
+			if !image.LibraryCode(&call.Site) {
+				return evidence.ShortName(call.Site.Function), nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// prove makes the experiments on a memory error: the failure must go away
+// without the store, and stay with it.
+func (w *work) prove(c *chain, cause *evidence.Cause) {
+	cause.Experiments = append(cause.Experiments, w.experiment("the recorded run again", w.rec, replay.Options{Free: true}, true))
+	for _, x := range c.changes() {
+		e := w.experiment(x.what, w.rec, x.options, false)
+		cause.Experiments = append(cause.Experiments, e)
+		if cause.Experiments[0].Agrees() && e.Agrees() {
+			cause.Proof = evidence.Proved
+			return
+		}
+	}
+}
+
+// change is what an experiment does.
+type change struct {
+	what    string
+	options replay.Options
+}
+
+// changes are the experiments that a chain suggests, the gentlest first.
+func (c *chain) changes() []change {
+	var list []change
+	if len(c.links) == 0 {
+		return nil
+	}
+	l := &c.links[len(c.links)-1]
+	if c.victim.finding != nil {
+		l = &c.links[0]
+	}
+	if l.access.By == evidence.ByProgram {
+		pass := l.plan.Passes[max(l.log.Variables[l.access.Variable].Pass-1, 0)]
+		list = append(list, change{"the store skipped", replay.Options{Free: true, Watches: pass.Watches, Backend: replay.BackendPtrace,
+			Edits: []replay.Edit{{Kind: replay.EditUndo, OnHit: true, Hit: l.access.Hit}}}})
+	}
+	return list
+}

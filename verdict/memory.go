@@ -1,0 +1,241 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+
+	"diagnose/evidence"
+	"diagnose/replay"
+	"diagnose/staticscan"
+	"diagnose/unwind"
+	"diagnose/watchtrace"
+)
+
+// memory goes back from the memory that the case names to who stored there.
+func (w *work) memory() error {
+	for _, v := range w.victims() {
+		c := &chain{work: w, victim: v}
+		if err := c.follow(); err != nil {
+			return err
+		}
+		if cause := c.cause(); cause != nil {
+			w.prove(c, cause)
+			w.out.Causes = append(w.out.Causes, *cause)
+		}
+	}
+	return nil
+}
+
+// chain is the way back from one victim.
+type chain struct {
+	*work
+	victim victim
+	// links are the stores, the nearest to the failure first; made is the one by
+	// which the victim's memory became what it should have stayed: an allocation,
+	// a free, a function's entry.
+	links []link
+	made  *link
+	// end says why the chain goes no further back; unwritten: nothing wrote the
+	// last victim at all.
+	end       string
+	unwritten bool
+}
+
+// link is one store.
+type link struct {
+	victim victim
+	access evidence.Access
+	seen   evidence.SeenAccess
+	store  staticscan.Store
+	// bounds says how the store lies outside of what the code means; empty: it
+	// does not, as far as is known. object is the heap object meant.
+	bounds string
+	kind   evidence.CauseKind
+	object *evidence.HeapObject
+	plan   *watchtrace.Plan
+	log    *evidence.AccessLog
+}
+
+// follow makes the chain, a trace and a visit a hop.
+func (c *chain) follow() error {
+	v := c.victim
+	var after *link
+	for hop := range c.Hops {
+		next, made, err := c.hop(hop, v, after)
+		if err != nil {
+			return err
+		}
+		if hop == 0 {
+			c.made = made
+		}
+		if next == nil {
+			c.unwritten = true
+			c.end = fmt.Sprintf("nothing wrote to %s before", v.name)
+			return nil
+		}
+		c.links = append(c.links, *next)
+		var goes bool
+		if v, goes = c.goesOn(next); !goes {
+			return nil
+		}
+		after = next
+	}
+	c.end = fmt.Sprintf("the way back was followed through %d stores (--hops)", c.Hops)
+	return nil
+}
+
+// hop finds who stored into a victim, before another store if after is set.
+func (c *chain) hop(n int, v victim, after *link) (store, made *link, err error) {
+	targets := []watchtrace.Target{v.target()}
+	if after != nil {
+		t := after.victim.target()
+		targets[0].Group, t.Group = "hop", "hop"
+		targets = append(targets, t)
+	}
+	plan, err := watchtrace.NewPlan(c.rec, targets, c.options(fmt.Sprintf("hop %d", n+1)))
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := plan.Trace(c.ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.covered(log)
+	before := len(log.Accesses)
+	if after != nil {
+		before = slices.IndexFunc(log.Accesses, func(a evidence.Access) bool { return sameAccess(&a, &after.access) })
+		if before < 0 {
+			return nil, nil, fmt.Errorf("verdict: the store to %s at %v is not in a second pass", after.victim.name, after.access.PC)
+		}
+	}
+	base, culprit := v.stores(log, before)
+	if culprit < 0 {
+		return nil, nil, nil
+	}
+	links, err := c.visit(v, plan, log, base, culprit)
+	if err != nil {
+		return nil, nil, err
+	}
+	return links[1], links[0], nil
+}
+
+// sameAccess compares what is equal in all passes.
+func sameAccess(a, b *evidence.Access) bool {
+	return a.Position == b.Position && a.Thread == b.Thread && a.Ordinal == b.Ordinal && a.PC == b.PC && a.Old == b.Old && a.New == b.New && a.By == b.By
+}
+
+// visit looks at two accesses again; base may be -1.
+func (c *chain) visit(v victim, plan *watchtrace.Plan, log *evidence.AccessLog, base, culprit int) (links [2]*link, err error) {
+	indices := []int{culprit}
+	if base >= 0 {
+		indices = []int{base, culprit}
+	}
+	seen, err := plan.Details(c.ctx, log, indices)
+	if err != nil {
+		return links, err
+	}
+	for i, index := range indices {
+		l := &link{victim: v, access: log.Accesses[index], seen: seen[i], plan: plan, log: log}
+		links[2-len(indices)+i] = l
+	}
+	l := links[1]
+	if l.access.By == evidence.ByCall {
+		return links, nil // the kernel's; there is no instruction
+	}
+	err = plan.Visit(c.ctx, log, []int{culprit}, func(_ int, hit *replay.Hit, s *replay.Stopped) error {
+		return c.inspect(l, hit, s)
+	})
+	return links, err
+}
+
+// inspect says what a store means, with the process stopped right behind it.
+func (c *chain) inspect(l *link, hit *replay.Hit, s *replay.Stopped) error {
+	p, err := s.Process()
+	if err != nil {
+		return err
+	}
+	if p.Failing < 0 || p.Failing >= len(p.Threads) {
+		return fmt.Errorf("verdict: the thread of the store at %v is not in the stopped process", hit.PC)
+	}
+	const frames = 64
+	thread := &p.Threads[p.Failing]
+	u := unwind.New(p)
+	stack := u.Walk(thread, frames)
+	in := staticscan.AtStore(staticscan.Input{Process: p, Thread: thread, Frames: stack.Frames}, hit.PC)
+	at := l.victim.start
+	if word := l.log.Variables[l.access.Variable].Address + evidence.Addr(l.access.Offset); word > at {
+		at = word
+	}
+	if l.store, err = staticscan.Stored(in, at, staticscan.OriginOptions{}); err != nil {
+		c.limit(err.Error())
+	}
+	c.judgeBounds(l)
+	return nil
+}
+
+// judgeBounds compares what the code means with where it stored.
+func (c *chain) judgeBounds(l *link) {
+	st := &l.store
+	if st.From == nil {
+		return
+	}
+	from, at := *st.From, l.victim.start
+	if size := evidence.Addr(st.MeantSize); size > 0 {
+		switch {
+		case at >= from+size:
+			l.bounds = fmt.Sprintf("%s behind the end of %s, which has %d bytes", bytesText(uint64(at-from-size)), st.Meant, st.MeantSize)
+		case at < from:
+			l.bounds = fmt.Sprintf("%s before the start of %s", bytesText(uint64(from-at)), st.Meant)
+		}
+		l.kind = evidence.CauseOverwritten
+		return
+	}
+	if c.Object == nil {
+		return
+	}
+	o := c.Object(from)
+	if o == nil || at >= o.Addr && at < o.Addr+evidence.Addr(o.Size) {
+		return
+	}
+	l.object = o
+	switch end := o.Addr + evidence.Addr(o.Size); {
+	case at >= end:
+		l.kind, l.bounds = evidence.CauseHeapOverflow, fmt.Sprintf("%s behind the end of an object of %s", bytesText(uint64(at-end)), bytesText(o.Size))
+	default:
+		l.kind, l.bounds = evidence.CauseHeapUnderflow, fmt.Sprintf("%s before an object of %s", bytesText(uint64(o.Addr-at)), bytesText(o.Size))
+	}
+}
+
+func bytesText(n uint64) string {
+	if n == 1 {
+		return "1 byte"
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// goesOn tells from a store which memory to look at next. A store that damaged
+// something is the finding itself.
+func (c *chain) goesOn(l *link) (victim, bool) {
+	st := &l.store
+	switch {
+	case l.victim.finding != nil || l.bounds != "":
+		c.end = ""
+		return victim{}, false
+	case l.access.By == evidence.ByCall:
+		c.end = "the value is input"
+		return victim{}, false
+	case st.Again:
+		return victim{kind: evidence.CauseBadValue, name: l.victim.name, typ: l.victim.typ, start: l.victim.start, size: l.victim.size, value: &l.access.Old}, true
+	case st.Cell != nil:
+		return victim{kind: evidence.CauseBadValue, name: st.CellName, typ: st.CellType, start: *st.Cell, size: max(1, min(st.CellSize, wordSize))}, true
+	}
+	c.end = lastStep(st)
+	return victim{}, false
+}
+
+func lastStep(st *staticscan.Store) string {
+	if len(st.Steps) == 0 {
+		return "where the value came from is not known"
+	}
+	return st.Steps[len(st.Steps)-1].Text
+}

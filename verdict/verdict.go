@@ -1,0 +1,178 @@
+package verdict
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/record"
+	"diagnose/watchtrace"
+)
+
+// Input is a failure and the recordings of it.
+type Input struct {
+	// Case is what the core of the first failing recording tells, Process that
+	// core.
+	Case    *evidence.Case
+	Process *image.Process
+	// Failing is not empty. Passing are runs of the same program that passed.
+	Failing, Passing []*record.Recording
+	// Hops is how many stores a bad value is followed back through, Replays how
+	// often each experiment is made; 0: DefaultHops, DefaultReplays.
+	Hops, Replays int
+	// Object tells of the heap object at an address of the core, nil if there is
+	// none.
+	Object func(evidence.Addr) *evidence.HeapObject
+	Image  image.Options
+	// Progress, if set, is told what is being done.
+	Progress func(string)
+}
+
+// The usual bounds of the work.
+const (
+	DefaultHops    = 8
+	DefaultReplays = 3
+)
+
+// MismatchError says that two recordings are not of one program.
+type MismatchError struct {
+	A, B               string // the recordings
+	BuildA, BuildB     string
+	ProgramA, ProgramB string
+}
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("%s is of %s (build-id %s) and %s of %s (build-id %s): recordings of one program can be compared only",
+		e.A, e.ProgramA, known(e.BuildA), e.B, e.ProgramB, known(e.BuildB))
+}
+
+func known(id string) string {
+	if id == "" {
+		return "unknown"
+	}
+	return id
+}
+
+// OutcomeError says that a recording was given for what it is not.
+type OutcomeError struct {
+	Recording string
+	Outcome   string
+	Passing   bool // it was given as one of a run that passed
+}
+
+func (e *OutcomeError) Error() string {
+	if e.Passing {
+		return fmt.Sprintf("%s is no recording of a run that passed (%s)", e.Recording, e.Outcome)
+	}
+	return fmt.Sprintf("%s is no recording of a run that failed (%s)", e.Recording, e.Outcome)
+}
+
+// Check refuses recordings that cannot be used together. The error is a
+// *MismatchError or an *OutcomeError.
+func Check(failing, passing []*record.Recording) error {
+	if len(failing) == 0 {
+		return errors.New("verdict: no recording of a failing run")
+	}
+	first := failing[0]
+	for _, r := range slices.Concat(failing, passing) {
+		a, b := &first.Manifest.Program, &r.Manifest.Program
+		if a.BuildID != b.BuildID || a.BuildID == "" && (a.Path != b.Path || a.File != b.File) {
+			return &MismatchError{A: first.Dir, B: r.Dir, BuildA: a.BuildID, BuildB: b.BuildID, ProgramA: string(a.Path), ProgramB: string(b.Path)}
+		}
+	}
+	for _, r := range failing {
+		if r.Manifest.Outcome.Kind == record.OutcomePassed && r.Manifest.Outcome.Evidence == "" {
+			return &OutcomeError{Recording: r.Dir, Outcome: r.Manifest.Outcome.String()}
+		}
+	}
+	for _, r := range passing {
+		if o := &r.Manifest.Outcome; o.Kind != record.OutcomePassed || o.Evidence != "" {
+			return &OutcomeError{Recording: r.Dir, Outcome: o.String(), Passing: true}
+		}
+	}
+	return nil
+}
+
+// Diagnose finds the causes. What it could not do is in the Diagnosis's
+// Coverage.Limits; the error is of what nothing can be said without: recordings
+// that do not fit together, a context that ended.
+func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
+	if err := Check(in.Failing, in.Passing); err != nil {
+		return nil, err
+	}
+	if in.Hops <= 0 {
+		in.Hops = DefaultHops
+	}
+	if in.Replays <= 0 {
+		in.Replays = DefaultReplays
+	}
+	w := &work{ctx: ctx, Input: in, rec: in.Failing[0],
+		out: &evidence.Diagnosis{Recording: in.Failing[0].Dir, Failing: len(in.Failing), Passing: len(in.Passing)}}
+	started := time.Now()
+	for _, part := range []func() error{w.memory} {
+		if err := part(); err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			w.limit(err.Error())
+		}
+	}
+	w.rank()
+	w.out.Coverage.Nanoseconds = time.Since(started).Nanoseconds()
+	return w.out, nil
+}
+
+// work is one diagnosis.
+type work struct {
+	Input
+	ctx context.Context
+	rec *record.Recording
+	out *evidence.Diagnosis
+}
+
+func (w *work) say(format string, args ...any) {
+	if w.Progress != nil {
+		w.Progress(fmt.Sprintf(format, args...))
+	}
+}
+
+func (w *work) limit(text string) {
+	if l := &w.out.Coverage.Limits; !slices.Contains(*l, text) {
+		*l = append(*l, text)
+	}
+}
+
+// options are those of the passes over a recording.
+func (w *work) options(what string) watchtrace.Options {
+	return watchtrace.Options{Image: w.Image, Progress: func(p watchtrace.Progress) {
+		w.say("%s: pass %d of %d, %d accesses", what, min(p.Done+1, p.Passes), p.Passes, p.Hits)
+	}}
+}
+
+// covered adds what passes saw to the coverage.
+func (w *work) covered(log *evidence.AccessLog) {
+	c := &w.out.Coverage
+	for _, v := range log.Variables {
+		if v.Pass > 0 {
+			v.Pass += c.Passes
+		}
+		w.out.Watched = append(w.out.Watched, v)
+	}
+	c.Passes += log.Coverage.Passes
+	c.Hits += log.Coverage.Hits
+	c.Lost += log.Coverage.Lost
+	c.Backend = log.Coverage.Backend
+	for _, l := range log.Coverage.Limits {
+		w.limit(l)
+	}
+}
+
+// rank puts causes that experiments proved first, and keeps the order else.
+func (w *work) rank() {
+	level := map[evidence.Proof]int{evidence.Proved: 0, evidence.Replayed: 1, evidence.FromCore: 2, evidence.Inferred: 3}
+	slices.SortStableFunc(w.out.Causes, func(a, b evidence.Cause) int { return level[a.Proof] - level[b.Proof] })
+}
