@@ -312,6 +312,7 @@ static void dg_on_signal(int signal, uint8_t *info, struct dg_ucontext *uc)
 	struct dg_rthread *me = dg_me;
 	struct dg_frame frame;
 	struct dg_delivery d = { .signal = signal, .info = info, .action = dg_actions[signal] };
+	bool placed; /* by the controller: it has a handler when its turn comes */
 
 	if (dg_is_fault(signal, info) && dg_unanswered(signal, dg_info_word(info, 8), uc->context.registers))
 		return;
@@ -320,8 +321,9 @@ static void dg_on_signal(int signal, uint8_t *info, struct dg_ucontext *uc)
 		return;
 	}
 	d.place = dg_is_fault(signal, info) ? DG_SIGNAL_FAULT : DG_SIGNAL_ASYNC;
+	placed = dg_mode == DG_MODE_REPLAY && d.place == DG_SIGNAL_ASYNC && dg_signal_comes();
 	/* It ends the process where the thread is, in the engine or not. */
-	if (d.place == DG_SIGNAL_ASYNC && d.action.handler == (uint64_t)SIG_DFL && !(me->mask & DG_BIT(signal))) {
+	if (!placed && d.place == DG_SIGNAL_ASYNC && d.action.handler == (uint64_t)SIG_DFL && !(me->mask & DG_BIT(signal))) {
 		dg_action_default(signal);
 		dg_requeue(signal, info);
 		return;
@@ -335,7 +337,7 @@ static void dg_on_signal(int signal, uint8_t *info, struct dg_ucontext *uc)
 	}
 	if (d.place == DG_SIGNAL_ASYNC)
 		dg_sync_settle(uc->context.registers);
-	if (dg_disposed(me, uc, &d))
+	if (!placed && dg_disposed(me, uc, &d))
 		return;
 	dg_frame_of(&frame, uc);
 	d.blocked = me->mask;
@@ -562,6 +564,18 @@ static bool dg_signal_comes(void)
 	return e && dg_logged_args(e)[0] == DG_SIGNAL_ASYNC;
 }
 
+/* The thread may come to the place sooner than another, in the order of events
+ * before it, sets the program's action. The signal is not to end the process then. */
+static void dg_signal_expect(int signal)
+{
+	struct dg_action a;
+
+	if (dg_sys4(SYS_rt_sigaction, signal, 0, &a, 8) || a.handler == (uint64_t)dg_on_signal)
+		return;
+	a = dg_kernel_action(signal, &(struct dg_action){ .handler = (uint64_t)dg_on_signal });
+	dg_sys4(SYS_rt_sigaction, signal, &a, 0, 8);
+}
+
 static void dg_signal_upcoming(void)
 {
 	struct dg_rthread *me = dg_me;
@@ -571,8 +585,10 @@ static void dg_signal_upcoming(void)
 		return;
 	if (dg_logged_args(e)[0] == DG_SIGNAL_EVENT)
 		me->pending = (const uint8_t *)e == (const uint8_t *)me->next;
-	else if (dg_logged_args(e)[0] == DG_SIGNAL_ASYNC && !me->fresh)
+	else if (dg_logged_args(e)[0] == DG_SIGNAL_ASYNC && !me->fresh) {
+		dg_signal_expect((int)e->object);
 		dg_trap(DG_TRAP_ARM, me->index, (uint64_t)e);
+	}
 }
 
 #include "engine_signal_calls.c"
