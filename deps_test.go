@@ -27,7 +27,7 @@ var allowed = map[string]string{
 	"record":          "agent image/object internal/ptrace internal/x86",
 	"replay":          "agent image image/object internal/ptrace internal/x86 record unwind",
 	"watchtrace":      "image record replay",
-	"verdict":         "image record replay staticscan unwind watchtrace",
+	"verdict":         "agent image record replay staticscan unwind watchtrace",
 	"internal/gocore": "",
 	"internal/driver": "agent image image/object image/debuginfo image/value unwind canary quarantine staticscan failure internal/gocore record verdict",
 	"reports":         "",

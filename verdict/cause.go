@@ -11,7 +11,10 @@ import (
 
 // cause says what the chain found; nil if it says nothing.
 func (c *chain) cause() *evidence.Cause {
-	if len(c.links) == 0 {
+	switch {
+	case c.victim.freed() && c.made != nil:
+		return c.freedCause()
+	case len(c.links) == 0:
 		return c.unwrittenCause()
 	}
 	first, last := &c.links[0], &c.links[len(c.links)-1]
@@ -199,6 +202,29 @@ func (l *link) text() string {
 		text += "; this is " + l.bounds
 	}
 	return text
+}
+
+// freedCause is for an object that was used after its free.
+func (c *chain) freedCause() *evidence.Cause {
+	f := c.victim.finding
+	out := &evidence.Cause{Kind: c.victim.kind, Object: f.Object, Site: c.made.seen.Site, Proof: evidence.Replayed, Variable: c.victim.name}
+	object := "the object of " + bytesText(f.Object.Size)
+	if a := f.Object.Allocated; a != nil && a.Site != nil {
+		object += " allocated in " + siteText(a.Site)
+	}
+	again := "uses"
+	if c.victim.kind == evidence.CauseDoubleFree {
+		again = "frees"
+	}
+	out.Summary = fmt.Sprintf("%s freed %s", where(&c.made.seen), object)
+	if s := c.Case.Failure.Site; s != nil {
+		out.Summary += fmt.Sprintf(", which %s still %s", siteText(s), again)
+	}
+	out.Story = []evidence.CauseStep{{Text: "the object was freed", Access: &c.made.seen, Proof: evidence.Replayed}}
+	if s := c.Case.Failure.Site; s != nil {
+		out.Story = append(out.Story, evidence.CauseStep{Text: siteText(s) + " " + again + " it", Site: s, Proof: evidence.FromCore})
+	}
+	return out
 }
 
 // unwrittenCause is for a bad value that nobody stored.

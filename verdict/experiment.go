@@ -144,9 +144,9 @@ type change struct {
 
 // changes are the experiments that a chain suggests, the gentlest first.
 func (c *chain) changes() []change {
-	var list []change
+	list := c.heapChanges()
 	if len(c.links) == 0 {
-		return nil
+		return list
 	}
 	l := &c.links[len(c.links)-1]
 	if c.victim.finding != nil {
@@ -158,4 +158,30 @@ func (c *chain) changes() []change {
 			Edits: []replay.Edit{{Kind: replay.EditUndo, OnHit: true, Hit: l.access.Hit}}}})
 	}
 	return list
+}
+
+// padding is how much larger an object is made to see whether it was too small.
+const padding = 256
+
+// heapChanges are those to the allocation or the free of the victim's object.
+func (c *chain) heapChanges() []change {
+	f := c.victim.finding
+	if c.made == nil || c.made.call == nil || f == nil || f.Object == nil {
+		return nil
+	}
+	register, value := image.RDI, uint64(f.Object.Addr)
+	edit := replay.Edit{Kind: replay.EditSkipCall}
+	what := "the free withheld"
+	switch c.victim.kind {
+	case evidence.CauseHeapOverflow, evidence.CauseHeapUnderflow:
+		what, value = "the object padded", f.Object.Size
+		edit.Kind, edit.Bytes = replay.EditPad, padding
+	}
+	at, err := c.moment(*c.made.call, register, value)
+	if err != nil {
+		c.limit(err.Error())
+		return nil
+	}
+	edit.At = at
+	return []change{{what, replay.Options{Free: true, Edits: []replay.Edit{edit}}}}
 }

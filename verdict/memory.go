@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/replay"
 	"diagnose/staticscan"
 	"diagnose/unwind"
@@ -52,8 +53,10 @@ type link struct {
 	bounds string
 	kind   evidence.CauseKind
 	object *evidence.HeapObject
-	plan   *watchtrace.Plan
-	log    *evidence.AccessLog
+	// call is the heap's, of a store that the heap made.
+	call *heapCall
+	plan *watchtrace.Plan
+	log  *evidence.AccessLog
 }
 
 // follow makes the chain, a trace and a visit a hop.
@@ -67,6 +70,9 @@ func (c *chain) follow() error {
 		}
 		if hop == 0 {
 			c.made = made
+		}
+		if next == nil && c.victim.freed() {
+			return nil
 		}
 		if next == nil {
 			c.unwritten = true
@@ -109,14 +115,10 @@ func (c *chain) hop(n int, v victim, after *link) (store, made *link, err error)
 		}
 	}
 	base, culprit := v.stores(log, before)
-	if culprit < 0 {
-		return nil, nil, nil
+	if made, err = c.look(v, plan, log, base); err == nil {
+		store, err = c.look(v, plan, log, culprit)
 	}
-	links, err := c.visit(v, plan, log, base, culprit)
-	if err != nil {
-		return nil, nil, err
-	}
-	return links[1], links[0], nil
+	return store, made, err
 }
 
 // sameAccess compares what is equal in all passes.
@@ -124,36 +126,39 @@ func sameAccess(a, b *evidence.Access) bool {
 	return a.Position == b.Position && a.Thread == b.Thread && a.Ordinal == b.Ordinal && a.PC == b.PC && a.Old == b.Old && a.New == b.New && a.By == b.By
 }
 
-// visit looks at two accesses again; base may be -1.
-func (c *chain) visit(v victim, plan *watchtrace.Plan, log *evidence.AccessLog, base, culprit int) (links [2]*link, err error) {
-	indices := []int{culprit}
-	if base >= 0 {
-		indices = []int{base, culprit}
+// look goes back to an access, if there is one, and says what it is.
+func (c *chain) look(v victim, plan *watchtrace.Plan, log *evidence.AccessLog, index int) (*link, error) {
+	if index < 0 {
+		return nil, nil
 	}
-	seen, err := plan.Details(c.ctx, log, indices)
+	seen, err := plan.Details(c.ctx, log, []int{index})
 	if err != nil {
-		return links, err
+		return nil, err
 	}
-	for i, index := range indices {
-		l := &link{victim: v, access: log.Accesses[index], seen: seen[i], plan: plan, log: log}
-		links[2-len(indices)+i] = l
-	}
-	l := links[1]
+	l := &link{victim: v, access: log.Accesses[index], seen: seen[0], plan: plan, log: log}
 	if l.access.By == evidence.ByCall {
-		return links, nil // the kernel's; there is no instruction
+		return l, nil // the kernel's; there is no instruction
 	}
-	err = plan.Visit(c.ctx, log, []int{culprit}, func(_ int, hit *replay.Hit, s *replay.Stopped) error {
-		return c.inspect(l, hit, s)
+	return l, plan.Visit(c.ctx, log, []int{index}, func(_ int, hit *replay.Hit, s *replay.Stopped) error {
+		p, err := s.Process()
+		if err != nil {
+			return err
+		}
+		if l.access.By != evidence.ByHeap {
+			return c.inspect(l, hit, p)
+		}
+		call, err := heapCallOf(p, hit)
+		if err != nil {
+			c.limit(err.Error())
+			return nil
+		}
+		l.call = &call
+		return nil
 	})
-	return links, err
 }
 
 // inspect says what a store means, with the process stopped right behind it.
-func (c *chain) inspect(l *link, hit *replay.Hit, s *replay.Stopped) error {
-	p, err := s.Process()
-	if err != nil {
-		return err
-	}
+func (c *chain) inspect(l *link, hit *replay.Hit, p *image.Process) (err error) {
 	if p.Failing < 0 || p.Failing >= len(p.Threads) {
 		return fmt.Errorf("verdict: the thread of the store at %v is not in the stopped process", hit.PC)
 	}

@@ -26,6 +26,7 @@ var findingKinds = map[evidence.FindingKind]evidence.CauseKind{
 	evidence.FindingHeapOverflow:  evidence.CauseHeapOverflow,
 	evidence.FindingHeapUnderflow: evidence.CauseHeapUnderflow,
 	evidence.FindingUseAfterFree:  evidence.CauseUseAfterFree,
+	evidence.FindingDoubleFree:    evidence.CauseDoubleFree,
 	evidence.FindingStackGuard:    evidence.CauseStackSmashing,
 }
 
@@ -42,6 +43,8 @@ func (w *work) victims() []victim {
 		case !ok:
 		case f.Damage != nil:
 			list = append(list, victim{kind: kind, name: damagedName(f), start: f.Damage.Start, size: int(min(f.Damage.End-f.Damage.Start, 2*wordSize)), finding: f})
+		case f.Object != nil && (kind == evidence.CauseUseAfterFree || kind == evidence.CauseDoubleFree):
+			list = append(list, victim{kind: kind, name: "the freed object", start: f.Object.Addr, size: wordSize, finding: f})
 		case kind == evidence.CauseStackSmashing && f.Addr != 0:
 			list = append(list, victim{kind: kind, name: "the stack guard", start: f.Addr, size: wordSize, guard: w.stackGuard(), finding: f})
 		}
@@ -106,6 +109,12 @@ func (w *work) word(addr evidence.Addr, size int) (uint64, bool) {
 		return 0, false
 	}
 	return binary.LittleEndian.Uint64(b[:]), true
+}
+
+// freed reports that the failure is the use of an object that was freed, not
+// damage to it: what counts is its free.
+func (v *victim) freed() bool {
+	return v.finding != nil && v.finding.Damage == nil && (v.kind == evidence.CauseUseAfterFree || v.kind == evidence.CauseDoubleFree)
 }
 
 func (v *victim) end() evidence.Addr { return v.start + evidence.Addr(v.size) }
