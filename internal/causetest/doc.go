@@ -23,7 +23,8 @@
 // Marks at the ends of lines, after their code:
 //
 //	// BUG        the line that the cause is to name
-//	// BUG 1 3    the line makes the first and the third access of the pattern
+//	// BUG 1 3    the line makes the first and the third access of the pattern, of
+//	//            which the last may not come any more if the failure is before it
 //	// HOP 2      the value comes by here, the earliest place being 1
 //	// OBJECT     the object is allocated here
 //

@@ -102,7 +102,8 @@ func (c *Case) recordings(t testing.TB, kind runKind, n int) []*record.Recording
 		want = c.ends
 	}
 	var last ending
-	for tries := 0; len(b.recordings[kind]) < n; tries++ {
+	tries := 0
+	for ; len(b.recordings[kind]) < n; tries++ {
 		if tries == attempts*n {
 			t.Fatalf("%s: %d runs with %q, of which %d ended with %s; the last one ended with %s: %s", c, tries, c.runs[kind], len(b.recordings[kind]), want.how, last.how, last.says)
 		}
@@ -114,6 +115,7 @@ func (c *Case) recordings(t testing.TB, kind runKind, n int) []*record.Recording
 			t.Fatal(err)
 		}
 	}
+	t.Logf("%d runs for %d recordings that %s", tries, len(b.recordings[kind]), kind)
 	var list []*record.Recording
 	for _, dir := range b.recordings[kind][:n] {
 		list = append(list, open(t, dir))
@@ -155,6 +157,8 @@ func (c *Case) record(t testing.TB, b *build, kind runKind, number int) (dir str
 	said := r.Output + r.Result.Outcome.Evidence
 	if a := r.Result.Outcome.FaultAddr; a != nil {
 		said += fmt.Sprintf("\nfault at %#x", uint64(*a))
+	} else if how == "SIGSEGV" {
+		said += "\nfault at no address"
 	}
 	return dir, ending{how: how, says: said}
 }

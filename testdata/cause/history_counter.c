@@ -94,6 +94,6 @@ int main(int argc, char **argv)
 		line[strcspn(line, "\n")] = '\0';
 		add_history(line);
 	}
-	usleep(800000);
+	usleep(600000);
 	leave();
 }

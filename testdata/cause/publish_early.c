@@ -1,7 +1,7 @@
 // A registry of devices: a new one is in the list before its driver is known,
-// and whoever walks over the list calls nothing.
+// and whoever walks over the list finds none.
 // CAUSE kind=order-violation variable="*probe|*malloc at @OBJECT*|calloc at @OBJECT*" pattern=RW
-// FAILS signal=SIGSEGV says="fault at 0x0"
+// FAILS signal=SIGABRT says="has no driver"
 // RUNS fail: 20
 // RUNS pass: 150
 #include <pthread.h>
@@ -17,7 +17,7 @@ struct device {
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device *devices;
-static int alive;
+static int alive, without;
 
 static int ping(const struct device *d)
 {
@@ -62,8 +62,14 @@ static void *hotplug(void *arg)
 static void poll_devices(void)
 {
 	pthread_mutex_lock(&list_lock);
-	for (struct device *d = devices; d; d = d->next)
-		alive += d->probe(d); // BUG 1
+	for (struct device *d = devices; d; d = d->next) {
+		int (*probe)(const struct device *) = d->probe; // BUG 1
+
+		if (probe)
+			alive += probe(d);
+		else
+			without = d->number;
+	}
 	pthread_mutex_unlock(&list_lock);
 }
 
@@ -76,6 +82,10 @@ int main(int argc, char **argv)
 	usleep((useconds_t)(argc > 1 ? atoi(argv[1]) : 150) * 1000);
 	poll_devices();
 	pthread_join(thread, NULL);
+	if (without) {
+		fprintf(stderr, "device %d has no driver\n", without);
+		abort();
+	}
 	printf("%d alive\n", alive);
 	return alive < 1;
 }
