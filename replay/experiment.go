@@ -13,6 +13,18 @@ type Watch struct {
 	Writes bool
 }
 
+// LockWord is a word of 4 bytes by which a lock of the program's tells whether it
+// is held.
+type LockWord struct {
+	Addr evidence.Addr
+	// Owner: the word has the id of the thread that holds the lock. Without it, the
+	// word is 0 while nobody does.
+	Owner bool
+}
+
+// MostLocks is how many lock words a replay can look at.
+const MostLocks = 64
+
 // Backend is a mechanism that traces watches.
 type Backend string
 
@@ -45,6 +57,9 @@ type Hit struct {
 	// Caller is the innermost return address outside of our own library and of
 	// libc that could be had cheaply; 0: the program's own instruction made the access.
 	Caller evidence.Addr
+	// Held has a bit for each of Options.Locks: the hit's thread holds it, or, of a
+	// word without an owner, somebody does.
+	Held uint64
 }
 
 // Edit changes the run at one point: an experiment. What the process does behind

@@ -46,6 +46,8 @@ type Options struct {
 	// threads stopped; an error ends the replay.
 	Watches []Watch
 	Backend Backend
+	// Locks are looked at at each hit.
+	Locks   []LockWord
 	OnHit   func(*Hit) error
 	Inspect map[uint64]func(*Hit, *Stopped) error
 	// Free lets the process go on where it leaves the recorded way: events that

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
@@ -28,6 +30,7 @@ type tracing struct {
 	// byte: what belongs to it may follow.
 	pending *Hit
 	number  uint64
+	buffer  [8*debugRegisters + lockBytes*MostLocks]byte
 }
 
 // sighting is what a back end saw: a thread right behind an instruction that
@@ -38,6 +41,8 @@ type sighting struct {
 	// are control.consumed and what its struct dg_rthread has.
 	index                     uint32
 	position, ordinal, inside uint64
+	tid                       uint32 // the recorded one
+	held                      uint64
 	regs                      ptrace.Registers
 	// frame is what the thread had when it entered the engine; nil outside.
 	frame *agent.RawFrame
@@ -50,6 +55,9 @@ type sighting struct {
 
 // checkWatches sees that there are registers for the watches.
 func (o *Options) checkWatches() error {
+	if len(o.Locks) > MostLocks {
+		return inputf("replay: %d locks to be looked at, %d can be", len(o.Locks), MostLocks)
+	}
 	most := debugRegisters
 	if len(o.Hooks) > 0 {
 		most--
@@ -146,50 +154,104 @@ func (c *controller) watchTrap(t *thread, s *signalStop) (hit, other bool, err e
 // see reads what there is to know of a thread that a watch stopped.
 func (c *controller) see(t *thread, regs *ptrace.Registers) (*sighting, error) {
 	s := &sighting{regs: *regs, stack: c, index: t.index}
-	if err := c.place(t, s); err != nil {
-		return nil, err
-	}
-	if s.inside != 0 {
-		f, err := readStruct[agent.RawFrame](c.memory, s.inside)
-		if err != nil {
+	if c.control == 0 {
+		s.index = 1 // before the engine has started there is one thread, without an event
+	} else if err := c.identify(t); errors.Is(err, errNoThread) {
+		if err := c.newcomer(s); err != nil {
 			return nil, err
 		}
-		s.frame = f
+	} else if err != nil {
+		return nil, err
 	}
-	for i := range c.tracing.watches {
-		if value, err := c.tracing.word(i); err == nil {
-			s.words[i] = value
-			s.valid |= 1 << i
-		}
+	s.index = max(s.index, t.index)
+	if err := c.tracing.look(s, t.index != 0); err != nil {
+		return nil, err
 	}
+	if s.inside == 0 {
+		return s, nil
+	}
+	f, err := readStruct[agent.RawFrame](c.memory, s.inside)
+	if err != nil {
+		return nil, err
+	}
+	s.frame = f
 	return s, nil
 }
 
-// place says how far the replay is. Before the engine has started there is one
-// thread, without an event.
-func (c *controller) place(t *thread, s *sighting) error {
-	if c.control == 0 {
-		s.index = 1
-		return nil
+// Where what is looked at lies in the engine's structures.
+const (
+	consumedOffset = uint64(unsafe.Offsetof(agent.RawControl{}.Consumed))
+	threadBytes    = uint64(unsafe.Offsetof(agent.RawRThread{}.Ordinal)) + 8
+	lockBytes      = 4
+)
+
+// look reads the watched words, the locks, and how far the replay is.
+func (tr *tracing) look(s *sighting, known bool) error {
+	var pieces []wanted
+	for i, w := range tr.watches {
+		pieces = append(pieces, wanted{addr: uint64(w.Addr), size: uint64(w.Size), into: tr.buffer[8*i:]})
 	}
-	if err := c.identify(t); errors.Is(err, errNoThread) {
-		return c.newcomer(s)
-	} else if err != nil {
-		return err
+	locks := tr.buffer[8*debugRegisters:]
+	for i, l := range tr.c.opts.Locks {
+		pieces = append(pieces, wanted{addr: uint64(l.Addr), size: lockBytes, into: locks[lockBytes*i:]})
 	}
-	s.index = t.index
-	var p [8]byte
-	if _, err := c.memory.ReadAt(p[:], int64(c.control+uint64(unsafe.Offsetof(agent.RawControl{}.Consumed)))); err != nil {
-		return err
+	var consumed [8]byte
+	var slot [threadBytes]byte
+	if known {
+		pieces = append(pieces, wanted{addr: tr.c.control + consumedOffset, size: 8, into: consumed[:]},
+			wanted{addr: rthreadAddress(s.index), size: threadBytes, into: slot[:]})
 	}
-	s.position = binary.LittleEndian.Uint64(p[:])
-	// inside and ordinal follow each other.
-	var q [16]byte
-	if _, err := c.memory.ReadAt(q[:], int64(rthreadAddress(t.index)+uint64(unsafe.Offsetof(agent.RawRThread{}.Inside)))); err != nil {
-		return err
+	have := tr.gather(pieces)
+	if known {
+		if n := len(pieces); !have[n-1] || !have[n-2] {
+			return fmt.Errorf("replay: what the engine knows of thread %d cannot be read", s.index)
+		}
+		var r agent.RawRThread
+		s.tid = binary.LittleEndian.Uint32(slot[unsafe.Offsetof(r.TID):])
+		s.inside = binary.LittleEndian.Uint64(slot[unsafe.Offsetof(r.Inside):])
+		s.ordinal = binary.LittleEndian.Uint64(slot[unsafe.Offsetof(r.Ordinal):])
+		s.position = binary.LittleEndian.Uint64(consumed[:])
 	}
-	s.inside, s.ordinal = binary.LittleEndian.Uint64(q[:]), binary.LittleEndian.Uint64(q[8:])
+	for i, w := range tr.watches {
+		if have[i] {
+			s.valid |= 1 << i
+			s.words[i] = binary.LittleEndian.Uint64(tr.buffer[8*i:]) & (^uint64(0) >> (64 - 8*w.Size))
+		}
+	}
+	for i, l := range tr.c.opts.Locks {
+		word := binary.LittleEndian.Uint32(locks[lockBytes*i:])
+		if have[len(tr.watches)+i] && word != 0 && (!l.Owner || word == s.tid) {
+			s.held |= 1 << i
+		}
+	}
 	return nil
+}
+
+// wanted is memory of the process that is wanted.
+type wanted struct {
+	addr, size uint64
+	into       []byte
+}
+
+// gather reads pieces in one call, if all are there; have says which were.
+func (tr *tracing) gather(pieces []wanted) (have []bool) {
+	local, remote := make([]unix.Iovec, len(pieces)), make([]unix.RemoteIovec, len(pieces))
+	total := 0
+	have = make([]bool, len(pieces))
+	for i, p := range pieces {
+		local[i] = unix.Iovec{Base: &p.into[0], Len: p.size}
+		remote[i] = unix.RemoteIovec{Base: uintptr(p.addr), Len: int(p.size)}
+		total += int(p.size)
+		have[i] = true
+	}
+	if n, err := unix.ProcessVMReadv(tr.c.pid, local, remote, 0); err == nil && n == total {
+		return have
+	}
+	for i, p := range pieces {
+		_, err := tr.c.memory.ReadAt(p.into[:p.size], int64(p.addr))
+		have[i] = err == nil
+	}
+	return have
 }
 
 // newcomer is for a thread that the engine does not know yet by its id: it is on
@@ -238,7 +300,7 @@ func (tr *tracing) takeOne(s *sighting, watch int, t *thread) error {
 	if !hit && before == now {
 		return nil
 	}
-	h := Hit{Watch: watch, Thread: s.index, Ordinal: s.ordinal, Position: s.position, Old: before, New: now}
+	h := Hit{Watch: watch, Thread: s.index, Ordinal: s.ordinal, Position: s.position, Old: before, New: now, Held: s.held}
 	if hit {
 		tr.code.explain(s, &tr.watches[watch], &h)
 	}
@@ -372,17 +434,14 @@ func (c *controller) finishTracing() error {
 	if tr == nil || c.detached {
 		return nil
 	}
-	s := &sighting{}
-	if t := c.end.thread; t != nil && c.control != 0 {
-		if err := c.place(t, s); err != nil && !errors.Is(err, errNoThread) {
-			return err
-		}
+	s := &sighting{index: 1}
+	if t := c.end.thread; t != nil {
+		s.index = max(t.index, 1)
+	}
+	if err := tr.look(s, c.control != 0); err != nil {
+		return err
 	}
 	for i := range tr.watches {
-		if value, err := tr.word(i); err == nil {
-			s.words[i] = value
-			s.valid |= 1 << i
-		}
 		if err := tr.takeOne(s, i, nil); err != nil {
 			return err
 		}

@@ -22,6 +22,8 @@ type codeReader struct {
 	process  *image.Process
 	unwinder *unwind.Unwinder
 	pcs      map[uint64]*stretch
+	// nowhere are pcs outside of all objects that were looked for already.
+	nowhere map[uint64]bool
 	// repeats are the threads whose last access was a repetition of the
 	// instruction at this pc.
 	repeats map[uint32]uint64
@@ -37,7 +39,7 @@ type stretch struct {
 }
 
 func newCodeReader(c *controller) *codeReader {
-	return &codeReader{c: c, pcs: map[uint64]*stretch{}, repeats: map[uint32]uint64{}}
+	return &codeReader{c: c, pcs: map[uint64]*stretch{}, nowhere: map[uint64]bool{}, repeats: map[uint32]uint64{}}
 }
 
 func (r *codeReader) close() {
@@ -156,11 +158,11 @@ func (r *codeReader) module(pc uint64) *image.Module {
 		if m := r.process.ModuleAt(evidence.Addr(pc)); m != nil {
 			return m
 		}
-		if _, seen := r.pcs[pc]; seen {
+		if r.nowhere[pc] {
 			return nil
 		}
 	}
-	r.pcs[pc] = r.pcs[pc] // looked for, once
+	r.nowhere[pc] = true
 	r.reopen()
 	if r.process == nil {
 		return nil
