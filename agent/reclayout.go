@@ -13,11 +13,13 @@ const (
 	EngineSites      = EngineBase + 0x0001000000
 	EngineSync       = EngineBase + 0x0080000000
 	EngineThreads    = EngineBase + 0x0100000000
+	EnginePaths      = EngineBase + 0x0200000000
 	EngineLog        = EngineBase + 0x1000000000
 	EngineImage      = EngineBase + 0x2000000000
 	EngineStacks     = EngineBase + 0x3000000000
 	EngineEnd        = EngineBase + 0x6000000000
 	ThreadSlot       = 65536
+	PathsSlot        = 0xe0000
 	SignalStackAt    = 4096
 	SignalStack      = 16384
 	RThreads         = 1 << 16

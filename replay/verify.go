@@ -381,15 +381,6 @@ func (v *verifier) compareMemory() error {
 		return err
 	}
 	excluded := v.exclusions()
-	sites, table := v.sites()
-	same := v.savedInUse
-	if sites != nil {
-		excluded = append(excluded, exclusion{span: table, what: "the order of the agent's allocation sites",
-			why: "which of two threads came first to a new one is no event; the sites are the same"})
-		same = func(addr uint64, want, got []byte) bool {
-			return agentRange(addr) && sites.sameBytes(want, got) || v.savedInUse(addr, want, got)
-		}
-	}
 	list := mergeExclusions(excluded)
 	lost := make([]uint64, len(list))
 	var compared, variables []piece
@@ -402,7 +393,7 @@ func (v *verifier) compareMemory() error {
 		})...)
 	}
 	v.tellExclusions(list, lost)
-	found, err := compareMemory(v.c.ctx, file, compared, v.c, same)
+	found, err := compareMemory(v.c.ctx, file, compared, v.c, v.savedInUse)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ DG_EXPORT uint64_t diagnose_agent_root;
 #include "text.c"
 #include "options.c"
 #include "start.c"
+#include "paths.c"
 #include "thread.c"
 #include "cfi.c"
 #include "unwind.c"

@@ -36,6 +36,12 @@ extern uint32_t dg_mode DG_HIDDEN;
  * serialises by locks of its own is an event then. */
 extern uint32_t dg_many DG_HIDDEN;
 
+/* Where a thread's memory of stacks is, once it allocates: paths.c. */
+static inline uint64_t dg_paths_own(uint32_t index)
+{
+	return DG_ENGINE_PATHS + (uint64_t)index * DG_PATHS_SLOT;
+}
+
 /* ---- entry.S ---- */
 
 /* Runs operation op (enum dg_op) on the engine's stack: dg_call_table[op](frame).

@@ -424,6 +424,7 @@ static void dg_thread_exit(struct dg_frame *f, uint64_t site)
 	/* One that glibc waits for by itself, as its word says. */
 	if (me->index == 1 || dg_fact(me)->begun)
 		dg_sys1(SYS_set_tid_address, &me->real_tid);
+	dg_sys2(SYS_munmap, dg_paths_own(me->index), DG_PATHS_SLOT);
 	if (dg_recording()) {
 		if (me->extent)
 			dg_sys2(SYS_munmap, me->extent, me->extent_size);

@@ -122,13 +122,17 @@ static DG_COLD bool dg_lock_wait(uint32_t *word, uint32_t me)
 }
 
 #ifdef DG_RECORD
-/* What they guard decides where objects lie, so their order is recorded. The
- * others guard what the program never sees. */
+/* What they guard decides where objects lie, so their order is recorded; and that
+ * of the sites, whose numbers are in words that the code of the heap leaves in
+ * registers and on the stack. Of these there are many, and alone a thread has
+ * them in its own order. The others guard what the program never sees. */
 #define DG_ORDERED_LEVELS (1u << DG_LEVEL_CHECK | 1u << DG_LEVEL_SHARED | 1u << DG_LEVEL_SUPER)
 
 static inline bool dg_is_ordered(enum dg_level level)
 {
-	return DG_ORDERED_LEVELS >> level & 1 && dg_mode && dg_me && !dg_me->raw;
+	uint32_t ordered = DG_ORDERED_LEVELS | (dg_many ? 1u << DG_LEVEL_SITES : 0);
+
+	return ordered >> level & 1 && dg_mode && dg_me && !dg_me->raw;
 }
 
 /* In a replay one thread runs at a time: the holder must have its turn. */

@@ -30,6 +30,7 @@
 #define DG_ENGINE_SITES (DG_ENGINE_BASE + 0x0001000000ull)   /* patch table: struct dg_site_patch[] */
 #define DG_ENGINE_SYNC (DG_ENGINE_BASE + 0x0080000000ull)    /* who waits for which variable: see sync.h */
 #define DG_ENGINE_THREADS (DG_ENGINE_BASE + 0x0100000000ull) /* one slot a thread, DG_THREAD_SLOT bytes each */
+#define DG_ENGINE_PATHS (DG_ENGINE_BASE + 0x0200000000ull)   /* one slot a thread, DG_PATHS_SLOT bytes each: paths.c */
 #define DG_ENGINE_LOG (DG_ENGINE_BASE + 0x1000000000ull)     /* recording: an extent is mapped at its offset in the file */
 #define DG_ENGINE_IMAGE (DG_ENGINE_BASE + 0x2000000000ull)   /* replay: the image, see dg_replay_header */
 #define DG_ENGINE_STACKS (DG_ENGINE_BASE + 0x3000000000ull) /* stacks of the program's threads: these are compared */
@@ -39,6 +40,7 @@
 #define DG_SIGNAL_STACK_AT 4096u /* in the slot: where the kernel's signal frames go, whatever the thread does */
 #define DG_SIGNAL_STACK 16384u
 #define DG_RTHREADS (1u << 16)
+#define DG_PATHS_SLOT 0xe0000u
 #define DG_EXTENT 65536u      /* extents start at multiples of it in the log; the first at DG_EXTENT */
 #define DG_STACK_SLOT 0x1000000ull /* a program thread's stack lies in slots of 16 MiB, guard included */
 

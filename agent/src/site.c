@@ -30,51 +30,24 @@ _Static_assert(DG_SITE_MASK == (1u << DG_SITE_BITS) - 1, "site number in a slot'
 #define DG_STACK_MIX 0x9e3779b97f4a7c15ull
 #define DG_DISTANCE_MIX 0xc2b2ae3d27d4eb4full
 
-/* Steps and sites of recent stacks, by return address and by digest. An entry
- * is one word, so it needs no lock and cannot be torn; a step of another
- * address with the same low bits leads to no known digest. */
-#define DG_RECENT_BITS_FIRST 9
-#define DG_RECENT_BITS 18
-
-/* Words to the next return address; 0: not known, or it is the last one. By the
- * address' low half-word as it stands on the stack: the time that a walk takes
- * is that of its loads, each of which needs what the last one brought, and of
- * what is calculated between them. Only the pages for the code that calls are
- * ever touched. */
-static uint16_t dg_steps[1 << 16] __attribute__((aligned(64)));
-/* A digest, with the site in its low bits. A small part is in use at first, so
- * that a small program touches little memory, and more when entries push each
- * other out. */
-static uint64_t dg_recent[1 << DG_RECENT_BITS] __attribute__((aligned(64)));
-
 static struct {
-	uint32_t recent_shift;
 	uint32_t frames; /* options.stacks */
 	/* Not 0 where checks are due at intervals: then no digest of the fast path
 	 * is known, and every call comes by dg_site_miss, which looks at the clock.
 	 * A program in its stride never leaves the fast paths otherwise. */
 	uint64_t salt;
-	uint32_t recent_pushed; /* out, since the part in use grew */
 } dg_sites;
 
-/* How many frames the sites of a call, known by its return address, have. A
- * recursive function with three calls of itself (compilers inline one into
- * itself and make a dozen) has 3^8 stacks of eight frames, each of them is
- * walked and kept, and nobody tells them apart. So a call's sites get shorter
- * with every DG_SITES_A_LENGTH that it made, and sixteen times sooner where
- * they recur; but never below two frames: all calls of an xmalloc have one
- * return address, and it is their callers that tell something. Calls that share
- * an entry share its limit. */
-#define DG_CALL_BITS 12
+/* A call's sites get shorter with every DG_SITES_A_LENGTH that it made, and
+ * sixteen times sooner where they recur; but never below two frames: all calls
+ * of an xmalloc have one return address, and it is their callers that tell
+ * something. */
 #define DG_SITES_A_LENGTH 2048
 #define DG_LEAST_FRAMES 2
 /* To see whether a stack recurs takes as long as to walk it anew, so one of so
  * many is looked at. */
 #define DG_RECURSION_LOOK 16
 #define DG_RECURSION_COUNT 256
-
-static uint8_t dg_shorter[1 << DG_CALL_BITS] __attribute__((aligned(64))); /* by so many frames than dg_sites.frames */
-static uint16_t dg_made[1 << DG_CALL_BITS]; /* sites since; under the sites' lock */
 
 static DG_COLD uint32_t dg_site_miss(const uint64_t *slot);
 
@@ -85,7 +58,7 @@ static inline uint32_t dg_call_of(uint64_t pc)
 
 static inline uint32_t dg_frames_of(uint64_t pc)
 {
-	return dg_sites.frames - __atomic_load_n(&dg_shorter[dg_call_of(pc)], __ATOMIC_RELAXED);
+	return dg_sites.frames - __atomic_load_n(&dg_paths->shorter[dg_call_of(pc)], __ATOMIC_RELAXED);
 }
 
 static inline uint64_t dg_mix(uint64_t digest, uint64_t pc)
@@ -115,7 +88,7 @@ static inline uint32_t dg_site_by_steps(const uint64_t *slot, uint64_t salt)
 		if (!--left)
 			break;
 		memcpy(&low, at, sizeof(low));
-		step = __atomic_load_n(&dg_steps[low], __ATOMIC_RELAXED);
+		step = __atomic_load_n(&dg_paths->steps[low], __ATOMIC_RELAXED);
 		if (!step)
 			break;
 		at += step;
@@ -124,7 +97,7 @@ static inline uint32_t dg_site_by_steps(const uint64_t *slot, uint64_t salt)
 	}
 	digest ^= dg_mix_distance((uint64_t)(at - slot));
 	digest ^= salt;
-	found = __atomic_load_n(&dg_recent[digest >> (dg_sites.recent_shift & 63)], __ATOMIC_RELAXED);
+	found = __atomic_load_n(&dg_paths->recent[digest >> (dg_paths->recent_shift & 63)], __ATOMIC_RELAXED);
 	if (DG_UNLIKELY((found ^ digest) >> DG_SITE_BITS))
 		return 0;
 	return found & DG_SITE_MASK;
@@ -268,18 +241,19 @@ static bool dg_recurs(const struct dg_walk *walk)
 static void dg_count_site(const struct dg_walk *walk)
 {
 	uint32_t call = dg_call_of(walk->pc[0]), frames = dg_frames_of(walk->pc[0]);
+	uint16_t *made = &dg_paths->made[call];
 
 	if (frames <= DG_LEAST_FRAMES)
 		return;
-	if (++dg_made[call] % DG_RECURSION_LOOK == 0 && dg_recurs(walk))
-		dg_made[call] += DG_RECURSION_COUNT;
-	if (dg_made[call] < DG_SITES_A_LENGTH)
+	if (++*made % DG_RECURSION_LOOK == 0 && dg_recurs(walk))
+		*made += DG_RECURSION_COUNT;
+	if (*made < DG_SITES_A_LENGTH)
 		return;
-	dg_made[call] = 0;
+	*made = 0;
 	frames -= (frames + 3) / 4;
 	if (frames < DG_LEAST_FRAMES)
 		frames = DG_LEAST_FRAMES;
-	__atomic_store_n(&dg_shorter[call], (uint8_t)(dg_sites.frames - frames), __ATOMIC_RELAXED);
+	__atomic_store_n(&dg_paths->shorter[call], (uint8_t)(dg_sites.frames - frames), __ATOMIC_RELAXED);
 }
 
 static uint32_t dg_insert(const struct dg_walk *walk)
@@ -319,14 +293,14 @@ static uint32_t dg_intern(struct dg_walk *walk)
 
 static void dg_sites_start(void)
 {
-	dg_sites.recent_shift = 64 - DG_RECENT_BITS_FIRST;
+	dg_paths_start(dg_paths, DG_RECENT_BITS);
 	dg_sites.frames = dg_root->options.stacks;
 	dg_sites.salt = dg_root->options.check_interval_ms ? DG_STACK_MIX : 0;
 }
 
 static void dg_learn_step(uint64_t pc, uint16_t step)
 {
-	uint16_t *entry = &dg_steps[(uint16_t)pc];
+	uint16_t *entry = &dg_paths->steps[(uint16_t)pc];
 
 	if (__atomic_load_n(entry, __ATOMIC_RELAXED) != step)
 		__atomic_store_n(entry, step, __ATOMIC_RELAXED);
@@ -336,15 +310,16 @@ static void dg_learn_step(uint64_t pc, uint16_t step)
  * push others out may be because these are of no use any more. */
 static void dg_learn_site(uint64_t digest, uint32_t site, bool known)
 {
-	uint32_t shift = dg_sites.recent_shift;
-	uint64_t *entry = &dg_recent[digest >> shift];
+	struct dg_path_table *p = dg_paths;
+	uint32_t shift = p->recent_shift;
+	uint64_t *entry = &p->recent[digest >> shift];
 	uint64_t was = __atomic_exchange_n(entry, (digest & ~DG_SITE_MASK) | site, __ATOMIC_RELAXED);
 
-	if (!was || !known || shift <= 64 - DG_RECENT_BITS)
+	if (!was || !known || shift <= p->recent_least)
 		return;
-	if (++dg_sites.recent_pushed >> (62 - shift)) {
-		dg_sites.recent_pushed = 0;
-		dg_sites.recent_shift = shift - 2 < 64 - DG_RECENT_BITS ? 64 - DG_RECENT_BITS : shift - 2;
+	if (++p->recent_pushed >> (62 - shift)) {
+		p->recent_pushed = 0;
+		p->recent_shift = shift - 2 < p->recent_least ? p->recent_least : shift - 2;
 	}
 }
 
@@ -379,12 +354,13 @@ static DG_COLD uint32_t dg_site_miss(const uint64_t *slot)
 			return site;
 	}
 	limit = dg_frames_of(*slot);
+	dg_renew_rules();
 	dg_walk_from(&walk, slot, limit);
 	/* A call from another stack than the thread's is known by its return
 	 * address alone, and its digest is one that dg_site_at does not meet. */
 	digest = dg_slot_on_stack(slot) ? dg_learn_walk(&walk, limit) : ~dg_mix(0, *slot);
 	digest ^= dg_sites.salt;
-	found = __atomic_load_n(&dg_recent[digest >> dg_sites.recent_shift], __ATOMIC_RELAXED);
+	found = __atomic_load_n(&dg_paths->recent[digest >> dg_paths->recent_shift], __ATOMIC_RELAXED);
 	if (found && !((found ^ digest) >> DG_SITE_BITS))
 		return found & DG_SITE_MASK;
 	if (!dg_hold(DG_LEVEL_SITES))

@@ -224,6 +224,7 @@ static DG_COLD struct dg_heap *dg_attach(void)
 		dg_unattachable = false;
 		return dg_self;
 	}
+	dg_paths_attach();
 	dg_find_stack(dg_tid() == dg_root->pid);
 	if (!dg_lock()) {
 		dg_unattachable = false;

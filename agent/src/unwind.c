@@ -103,31 +103,9 @@ static DG_COLD struct dg_rule dg_find_rule(uint64_t pc)
 	return fde ? dg_rule_by_fde(fde, pc) : (struct dg_rule){ .cfa = DG_CFA_UNKNOWN };
 }
 
-/* Rules found before, by pc. An entry is read and written without a lock: key
- * holds pc ^ rule, so that a torn one matches no pc (Hyatt's trick of
- * transposition tables). An object that goes away takes its rules along:
- * dg_forget_rules. */
-#define DG_RULES (1u << 14)
-
-static struct dg_rule_entry {
-	uint64_t key, rule;
-} dg_rules[DG_RULES];
-/* The part in use, less one; more when entries push each other out. */
-static uint32_t dg_rules_mask = (1u << 9) - 1, dg_rules_pushed;
-
-static void dg_more_rules(void)
-{
-	uint32_t mask = dg_rules_mask;
-
-	if (mask + 1 == DG_RULES || ++dg_rules_pushed <= mask / 2)
-		return;
-	dg_rules_pushed = 0;
-	dg_rules_mask = mask * 2 + 1;
-}
-
 static struct dg_rule dg_rule_at(uint64_t pc)
 {
-	struct dg_rule_entry *e = &dg_rules[(pc * 0x9e3779b97f4a7c15ull >> 40) & dg_rules_mask];
+	struct dg_rule_entry *e = &dg_paths->rules[(pc * 0x9e3779b97f4a7c15ull >> 40) & dg_paths->rules_mask];
 	uint64_t bits = __atomic_load_n(&e->rule, __ATOMIC_RELAXED);
 	struct dg_rule rule;
 
@@ -144,10 +122,24 @@ static struct dg_rule dg_rule_at(uint64_t pc)
 	return rule;
 }
 
+/* An object that goes away takes its rules along. */
+static uint32_t dg_rules_age;
+
+static void dg_renew_rules(void)
+{
+	struct dg_path_table *p = dg_paths;
+	uint32_t age = __atomic_load_n(&dg_rules_age, __ATOMIC_ACQUIRE);
+
+	if (DG_LIKELY(__atomic_exchange_n(&p->rules_age, age, __ATOMIC_RELAXED) == age))
+		return;
+	for (uint32_t i = 0; i < DG_RULES; i++)
+		__atomic_store_n(&p->rules[i].key, 0, __ATOMIC_RELAXED);
+}
+
 static void dg_forget_rules(void)
 {
-	for (uint32_t i = 0; i < DG_RULES; i++)
-		__atomic_store_n(&dg_rules[i].key, 0, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&dg_rules_age, 1, __ATOMIC_RELEASE);
+	dg_renew_rules();
 }
 
 #ifndef DG_RECORD /* wrap_load.c */
