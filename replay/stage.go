@@ -133,6 +133,11 @@ func (s *stage) readSchedule() error {
 	return nil
 }
 
+// severalThreads reports whether events of more than one thread are replayed.
+func (s *stage) severalThreads() bool {
+	return slices.ContainsFunc(s.schedule, func(t record.Turn) bool { return t.Thread != s.schedule[0].Thread })
+}
+
 // unlinked is a private file without a name, which goes away with us. It is on
 // a disk rather than in memory, for logs can be large.
 func unlinked() (*os.File, error) {

@@ -209,6 +209,7 @@ static bool dg_image_open(struct dg_control *c)
 	c->image = DG_ENGINE_IMAGE;
 	c->run = 0;
 	c->left = DG_IMAGE->run_count ? ((const struct dg_run *)DG_IMAGE->runs)->events : 0;
+	dg_turn_start();
 	return true;
 }
 

@@ -16,12 +16,14 @@
 
 #define DG_TURN_SPINS 200
 #define DG_TURN_LOOKS (1u << 20)
+#define DG_TURN_PROCESSORS 8192u
 #define DG_IMAGE ((const struct dg_replay_header *)DG_ENGINE_IMAGE)
 
 /* Values of dg_rthread.go: a thread that sleeps must be woken by the kernel. */
 enum { DG_GO_WAIT = 0, DG_GO_RUN = 1, DG_GO_SLEEPS = 2 };
 
 static uint64_t dg_image_size;
+static uint32_t dg_turn_spins; /* before a thread sleeps; on one processor nobody comes meanwhile */
 static uint32_t dg_turn_tries; /* of dg_turn_catch_up with those who look for a change, since the last event */
 static uint32_t dg_turn_alone; /* looks of a thread for a change that nobody is left to make, since the last event */
 
@@ -213,13 +215,24 @@ static void dg_turn_give(uint32_t index)
 		dg_sys3(SYS_futex, &t->go, FUTEX_WAKE, 1);
 }
 
+static void dg_turn_start(void)
+{
+	uint64_t processors[DG_TURN_PROCESSORS / 64] = { 0 };
+	uint32_t count = 0;
+
+	dg_sys3(SYS_sched_getaffinity, 0, sizeof(processors), processors);
+	for (uint32_t i = 0; i < DG_TURN_PROCESSORS; i++)
+		count += processors[i / 64] >> i % 64 & 1;
+	dg_turn_spins = count == 1 ? 0 : DG_TURN_SPINS;
+}
+
 /* May return once too often: a thread that was given the right before it came
  * to wait for it finds that later. Callers look at control.holder. */
 static void dg_turn_wait(struct dg_rthread *me)
 {
 	uint32_t go;
 
-	for (int i = 0; i < DG_TURN_SPINS; i++) {
+	for (uint32_t i = 0; i < dg_turn_spins; i++) {
 		if (__atomic_load_n(&me->go, __ATOMIC_ACQUIRE) == DG_GO_RUN)
 			break;
 		__builtin_ia32_pause();
