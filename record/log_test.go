@@ -140,11 +140,21 @@ func TestLogOrdered(t *testing.T) {
 	}
 }
 
+func TestLogThreadFromNowhere(t *testing.T) {
+	events := []Event{{Thread: 1, Kind: KindStart, Ticket: 1}, {Thread: 1, Kind: KindCreate, Object: 2, Result: 11, Ticket: 2},
+		{Thread: 2, Kind: KindStart, Ticket: 3}}
+	got, err := collect(mustReadLog(t, logBytes(t, events)).Ordered())
+	var corrupt *CorruptError
+	if !errors.As(err, &corrupt) || len(got) != 2 {
+		t.Errorf("%d events, %v", len(got), err)
+	}
+}
+
 // Events larger than an extent, and more than fill one.
 func TestLogExtents(t *testing.T) {
-	var want []Event
+	want := []Event{{Thread: 1, Kind: KindCreate, Ticket: 1, Object: 2}, {Thread: 1, Kind: KindCreate, Ticket: 2, Object: 3}}
 	for i := range 90 {
-		e := Event{Thread: uint32(1 + i%3), Kind: KindSyscall, Ticket: uint64(10 * i), Args: []uint64{uint64(i)}}
+		e := Event{Thread: uint32(1 + i%3), Kind: KindSyscall, Ticket: uint64(10 + 10*i), Args: []uint64{uint64(i)}}
 		if size := i * 37 % 200000; i%5 == 0 {
 			e.Payloads = []Payload{{evidence.Addr(i), PayloadOut, bytes.Repeat([]byte{byte(i)}, size)}}
 		}

@@ -27,12 +27,19 @@ type Schedule []Turn
 //
 // It ends where the first thread's log ends too early, with that error: what
 // came behind may depend on what is not there. Two events of one ticket are a
-// *CorruptError.
+// *CorruptError, and so are events of a thread that none before them creates.
 func (l *Log) Ordered() iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
 		q, unread, err := l.cursors()
+		created := map[uint32]bool{}
+		if len(q) > 0 {
+			created[q[0].event.Thread] = true // the process's first, or the one that forked it
+		}
 		for err == nil && len(q) > 0 {
 			if err = l.checkFirst(q); err != nil {
+				break
+			}
+			if err = l.checkBegun(&q[0].event, created); err != nil {
 				break
 			}
 			c := q[0]
@@ -69,6 +76,18 @@ func (l *Log) checkFirst(q queue) error {
 			return &CorruptError{l.name, e.Offset, fmt.Sprintf("thread %d, event %d: ticket %d is thread %d's event %d as well",
 				e.Thread, e.Ordinal, e.Ticket, first.Thread, first.Ordinal)}
 		}
+	}
+	return nil
+}
+
+// checkBegun sees that a thread with events has been created: a replay cannot give
+// it the right to run else.
+func (l *Log) checkBegun(e *Event, created map[uint32]bool) error {
+	if e.Ordinal == 1 && !created[e.Thread] {
+		return &CorruptError{l.name, e.Offset, fmt.Sprintf("thread %d begins, and no event before that creates it", e.Thread)}
+	}
+	if e.Kind == KindCreate && e.Result == 0 && e.Object < mostThreads {
+		created[uint32(e.Object)] = true
 	}
 	return nil
 }
@@ -127,14 +146,23 @@ func (q *queue) Pop() any {
 // Schedule is the recorded order. With an error of Ordered, it is the order up
 // to there.
 func (l *Log) Schedule() (Schedule, error) {
-	var s Schedule
+	s, _, err := l.ScheduleAndLimits()
+	return s, err
+}
+
+// ScheduleAndLimits is Schedule, with the limits that are noted on that way, as
+// many as a Summary has.
+func (l *Log) ScheduleAndLimits() (s Schedule, limits []Limit, err error) {
 	for e, err := range l.Ordered() {
 		if err != nil {
-			return s, err
+			return s, limits, err
 		}
 		s = s.Add(e.Thread)
+		if e.Kind == KindLimit && len(limits) < mostLimits {
+			limits = append(limits, limitOf(e))
+		}
 	}
-	return s, nil
+	return s, limits, nil
 }
 
 // Add appends one event of a thread.

@@ -76,9 +76,6 @@ func (s *stage) prepare(core *image.Process) error {
 	for _, l := range s.rec.Manifest.Limits {
 		s.limits = append(s.limits, l.Text)
 	}
-	if err := s.readLimits(); err != nil {
-		return err
-	}
 	if err := s.readSchedule(); err != nil {
 		return err
 	}
@@ -100,37 +97,40 @@ func (s *stage) prepare(core *image.Process) error {
 	return err
 }
 
-// readLimits finds what the engine noted, each text once.
-func (s *stage) readLimits() error {
-	summary, err := s.rec.Log.Summarize()
-	if err != nil {
+// readSchedule takes the recorded order unless one was given, and finds what the
+// engine noted.
+func (s *stage) readSchedule() error {
+	if s.schedule != nil {
+		summary, err := s.rec.Log.Summarize()
+		if err != nil {
+			return inputf("replay: %w", err)
+		}
+		s.addLimits(summary.Limits)
+		return nil
+	}
+	schedule, limits, err := s.rec.Log.ScheduleAndLimits()
+	s.schedule = schedule
+	s.addLimits(limits)
+	if len(s.schedule) == 0 && err == nil {
+		return inputf("replay: %s has no events", s.rec.Dir)
+	}
+	if len(s.schedule) == 0 {
 		return inputf("replay: %w", err)
 	}
-	for _, l := range summary.Limits {
+	if err != nil {
+		s.limits = append(s.limits, err.Error())
+	}
+	return nil
+}
+
+// addLimits adds those that are not there yet.
+func (s *stage) addLimits(limits []record.Limit) {
+	for _, l := range limits {
 		s.shared = s.shared || l.Kind == record.LimitShared.String()
 		if !slices.Contains(s.limits, l.Text) {
 			s.limits = append(s.limits, l.Text)
 		}
 	}
-	return nil
-}
-
-// readSchedule takes the recorded order unless one was given.
-func (s *stage) readSchedule() error {
-	if s.schedule != nil {
-		return nil
-	}
-	var err error
-	if s.schedule, err = s.rec.Log.Schedule(); err != nil {
-		if len(s.schedule) == 0 {
-			return inputf("replay: %w", err)
-		}
-		s.limits = append(s.limits, err.Error())
-	}
-	if len(s.schedule) == 0 {
-		return inputf("replay: %s has no events", s.rec.Dir)
-	}
-	return nil
 }
 
 // severalThreads reports whether events of more than one thread are replayed.
