@@ -123,6 +123,11 @@ func (r *codeReader) allocates(pc evidence.Addr) bool {
 		return true
 	}
 	name, _, _ := strings.Cut(s.Name, ".")
+	for _, prefix := range []string{"dg_mutex", "dg_lock", "dg_rw", "dg_spin", "dg_sem", "dg_cond", "dg_once", "dg_wake", "dg_thread"} {
+		if strings.HasPrefix(name, prefix) {
+			return false // of the locks
+		}
+	}
 	for _, prefix := range []string{"dg_", "_Zn", "_Zd"} {
 		if strings.HasPrefix(name, prefix) {
 			return true

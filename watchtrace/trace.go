@@ -3,6 +3,7 @@ package watchtrace
 import (
 	"context"
 	"errors"
+	"runtime"
 
 	"diagnose/evidence"
 	"diagnose/image"
@@ -31,7 +32,7 @@ type Options struct {
 const (
 	DefaultWords  = 256
 	DefaultPasses = 64
-	DefaultHits   = 5_000_000
+	DefaultHits   = 2_000_000
 )
 
 // Progress is how far a trace is.
@@ -39,6 +40,21 @@ type Progress struct {
 	// Done of Passes have ended; Hits counts those of all so far.
 	Done, Passes int
 	Hits         uint64
+}
+
+func (o *Options) setDefaults() {
+	if o.Words == 0 {
+		o.Words = DefaultWords
+	}
+	if o.Passes == 0 {
+		o.Passes = DefaultPasses
+	}
+	if o.Hits == 0 {
+		o.Hits = DefaultHits
+	}
+	if o.Processes == 0 {
+		o.Processes = runtime.NumCPU()
+	}
 }
 
 // Trace plans the passes over the targets, replays them and merges the log. What
@@ -49,37 +65,6 @@ func Trace(ctx context.Context, rec *record.Recording, targets []Target, opts Op
 		return nil, err
 	}
 	return plan.Trace(ctx)
-}
-
-// Plan says which words are watched in which pass.
-type Plan struct {
-	Passes []Pass
-	// Variables are the targets, in their order, with the first pass of each, or
-	// why it has none.
-	Variables []evidence.Watched
-
-	rec  *record.Recording
-	opts Options
-}
-
-// Pass is one replay.
-type Pass struct {
-	Watches []replay.Watch
-	// Variables and Offsets say of each of the Watches which part of which of
-	// the plan's Variables it is.
-	Variables []int
-	Offsets   []int
-}
-
-// NewPlan makes the plan. It is the same for the same recording, targets and
-// budgets.
-func NewPlan(rec *record.Recording, targets []Target, opts Options) (*Plan, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// Trace replays the passes of the plan.
-func (p *Plan) Trace(ctx context.Context) (*evidence.AccessLog, error) {
-	return nil, errors.ErrUnsupported
 }
 
 // Details replays the passes once more that saw these accesses of the log (indices of

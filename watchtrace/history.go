@@ -1,0 +1,332 @@
+package watchtrace
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"sort"
+
+	"diagnose/evidence"
+	"diagnose/record"
+	"diagnose/replay"
+)
+
+// history is what the log says around accesses: what its threads order, which
+// locks they take, and in whose signal handlers they are.
+type history struct {
+	// places: signals came between two events, to places that a replay finds by a
+	// debug register where nothing else will do.
+	places  bool
+	threads map[uint32]*threadHistory
+	locks   []lock
+	order   []evidence.OrderEdge
+	events  uint64
+	// cut is where the order of the log ends too early; nil: nowhere.
+	cut error
+}
+
+// threadHistory is of one thread.
+type threadHistory struct {
+	// positions are of its events, by ordinal from 1: how many events of all
+	// threads were done with it.
+	positions []uint64
+	// handlers begin and end.
+	handlers []handlerChange
+	// shared are the locks that it took without being written down as the owner.
+	shared []sharedLock
+	start  evidence.Addr
+	tid    int
+}
+
+type handlerChange struct {
+	ordinal uint64
+	signal  uint8 // of the handler that runs from there on; 0: none
+}
+
+type sharedLock struct {
+	ordinal, position uint64
+	lock              int
+}
+
+// lock is a variable that threads take turns with.
+type lock struct {
+	addr evidence.Addr
+	kind lockKind
+	// takers are the threads that took it.
+	takers map[uint32]bool
+	taken  uint64 // times
+	word   replay.LockWord
+}
+
+type lockKind uint8
+
+const (
+	lockMutex lockKind = iota
+	lockWriter
+	lockReader
+	lockSpin
+)
+
+// lockSizes are of pthread_mutex_t, pthread_rwlock_t (twice), pthread_spinlock_t.
+var lockSizes = [...]evidence.Addr{lockMutex: 40, lockWriter: 56, lockReader: 56, lockSpin: 4}
+
+// Where glibc, and the recording library, have the owner: __owner of a
+// pthread_mutex_t, __cur_writer of a pthread_rwlock_t.
+const (
+	mutexOwner  = 8
+	rwlockOwner = 24
+)
+
+// readHistory goes over the log once.
+func readHistory(rec *record.Recording) (*history, error) {
+	r := historyReader{
+		history: &history{threads: map[uint32]*threadHistory{}},
+		locks:   map[lockKey]int{}, last: map[evidence.Addr]taker{}, created: map[uint32]taker{}, nested: map[uint32][]uint8{},
+	}
+	for e, err := range rec.Log.Ordered() {
+		var cut *record.CutError
+		if errors.As(err, &cut) {
+			r.history.cut = err
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		r.event(e)
+	}
+	r.history.chooseLocks()
+	return r.history, nil
+}
+
+type historyReader struct {
+	history *history
+	locks   map[lockKey]int
+	last    map[evidence.Addr]taker // of each lock
+	created map[uint32]taker        // by whom and when
+	nested  map[uint32][]uint8      // the handlers that each thread is in
+}
+
+type lockKey struct {
+	addr evidence.Addr
+	kind lockKind
+}
+
+type taker struct {
+	thread  uint32
+	ordinal uint64
+}
+
+func (r *historyReader) event(e *record.Event) {
+	h := r.history
+	h.events++
+	t := h.threads[e.Thread]
+	if t == nil {
+		t = &threadHistory{}
+		h.threads[e.Thread] = t
+	}
+	t.positions = append(t.positions, h.events)
+	now := taker{e.Thread, e.Ordinal}
+	switch e.Kind {
+	case record.KindCreate:
+		if e.Result == 0 {
+			r.created[uint32(e.Object)] = now
+			created := &threadHistory{}
+			if len(e.Args) > 2 {
+				created.start = evidence.Addr(e.Args[2])
+			}
+			h.threads[uint32(e.Object)] = created
+		}
+	case record.KindStart:
+		if len(e.Args) > 1 {
+			t.tid = int(e.Args[1])
+		}
+		if by, found := r.created[e.Thread]; found {
+			r.edge(by, now, false)
+		}
+	case record.KindJoin:
+		if joined := h.threads[uint32(e.Object)]; joined != nil && e.Result == 0 {
+			r.edge(taker{uint32(e.Object), uint64(len(joined.positions))}, now, false)
+		}
+	case record.KindMutex, record.KindRWLock, record.KindSpin:
+		r.take(e, t, now)
+	case record.KindSignal:
+		if len(e.Args) > 0 && record.SignalPlace(e.Args[0]) == record.PlaceAsync {
+			h.places = true
+		}
+		r.handler(t, e, append(r.nested[e.Thread], uint8(e.Object)))
+	case record.KindSignalEnd:
+		if n := len(r.nested[e.Thread]); n > 0 {
+			r.handler(t, e, r.nested[e.Thread][:n-1])
+		}
+	}
+}
+
+func (r *historyReader) handler(t *threadHistory, e *record.Event, nested []uint8) {
+	r.nested[e.Thread] = nested
+	change := handlerChange{ordinal: e.Ordinal}
+	if n := len(nested); n > 0 {
+		change.signal = nested[n-1]
+	}
+	t.handlers = append(t.handlers, change)
+}
+
+func (r *historyReader) edge(from, to taker, lock bool) {
+	r.history.order = append(r.history.order, evidence.OrderEdge{
+		From: from.thread, FromOrdinal: from.ordinal, To: to.thread, ToOrdinal: to.ordinal, Lock: lock})
+}
+
+// take is for an event of a lock that was taken. Releases are no events: what
+// the one who had it before did up to taking it is all that is sure to have
+// been before.
+func (r *historyReader) take(e *record.Event, t *threadHistory, now taker) {
+	if e.Result != 0 || e.Flags&record.FlagInterrupted != 0 || len(e.Args) == 0 {
+		return
+	}
+	addr := evidence.Addr(e.Object)
+	kind := lockMutex
+	switch how := record.Sync(e.Args[0]); {
+	case e.Kind == record.KindSpin:
+		kind = lockSpin
+	case e.Kind == record.KindRWLock && (how == record.SyncRead || how == record.SyncTryRead || how == record.SyncTimedRead):
+		kind = lockReader
+	case e.Kind == record.KindRWLock:
+		kind = lockWriter
+	}
+	key := lockKey{addr, kind}
+	i, found := r.locks[key]
+	if !found {
+		i = len(r.history.locks)
+		r.locks[key] = i
+		r.history.locks = append(r.history.locks, lock{addr: addr, kind: kind, takers: map[uint32]bool{}})
+	}
+	l := &r.history.locks[i]
+	l.takers[e.Thread] = true
+	l.taken += 1 + e.Skipped
+	if kind == lockReader || kind == lockSpin {
+		t.shared = append(t.shared, sharedLock{e.Ordinal, r.history.events, i})
+	}
+	if before, found := r.last[addr]; found && before.thread != e.Thread {
+		r.edge(before, now, true)
+	}
+	r.last[addr] = now
+}
+
+// chooseLocks keeps those that a replay looks at: taken by several threads
+// first, for others protect nothing, then those taken most.
+func (h *history) chooseLocks() {
+	several := map[evidence.Addr]map[uint32]bool{}
+	for _, l := range h.locks {
+		if several[l.addr] == nil {
+			several[l.addr] = map[uint32]bool{}
+		}
+		maps.Copy(several[l.addr], l.takers)
+	}
+	order := make([]int, len(h.locks))
+	for i := range order {
+		order[i] = i
+	}
+	sort.SliceStable(order, func(a, b int) bool {
+		x, y := &h.locks[order[a]], &h.locks[order[b]]
+		if m, n := len(several[x.addr]) > 1, len(several[y.addr]) > 1; m != n {
+			return m
+		}
+		return x.taken > y.taken
+	})
+	order = order[:min(len(order), replay.MostLocks)]
+	renumbered := map[int]int{}
+	var kept []lock
+	for _, i := range order {
+		l := h.locks[i]
+		switch l.kind {
+		case lockMutex:
+			l.word = replay.LockWord{Addr: l.addr + mutexOwner, Owner: true}
+		case lockWriter:
+			l.word = replay.LockWord{Addr: l.addr + rwlockOwner, Owner: true}
+		default:
+			l.word = replay.LockWord{Addr: l.addr}
+		}
+		renumbered[i] = len(kept)
+		kept = append(kept, l)
+	}
+	for _, t := range h.threads {
+		t.shared = slices.DeleteFunc(t.shared, func(s sharedLock) bool { _, found := renumbered[s.lock]; return !found })
+		for i := range t.shared {
+			t.shared[i].lock = renumbered[t.shared[i].lock]
+		}
+	}
+	h.locks = kept
+}
+
+func (h *history) words() []replay.LockWord {
+	var list []replay.LockWord
+	for i := range h.locks {
+		list = append(list, h.locks[i].word)
+	}
+	return list
+}
+
+// held are the locks of a hit's thread, by their indices. A lock without an owner is
+// taken for held by whoever took it last (spin locks), or took it at all since
+// then (readers).
+func (h *history) held(hit *replay.Hit) uint64 {
+	var set uint64
+	for i := range h.locks {
+		if hit.Held&(1<<i) == 0 {
+			continue
+		}
+		if h.locks[i].word.Owner || h.took(hit, i) {
+			set |= 1 << i
+		}
+	}
+	return set
+}
+
+// took reports whether the hit's thread was the last to take a lock, or of a
+// reader's lock, one of those.
+func (h *history) took(hit *replay.Hit, lock int) bool {
+	mine, found := lastTaken(h.threads[hit.Thread], lock, hit.Position)
+	if !found || h.locks[lock].kind == lockReader {
+		return found
+	}
+	for thread := range h.locks[lock].takers {
+		if other, found := lastTaken(h.threads[thread], lock, hit.Position); found && other > mine {
+			return false
+		}
+	}
+	return true
+}
+
+func lastTaken(t *threadHistory, lock int, before uint64) (position uint64, found bool) {
+	if t == nil {
+		return 0, false
+	}
+	n := sort.Search(len(t.shared), func(i int) bool { return t.shared[i].position > before })
+	for n--; n >= 0; n-- {
+		if t.shared[n].lock == lock {
+			return t.shared[n].position, true
+		}
+	}
+	return 0, false
+}
+
+// handler is the signal in whose handler a thread is behind an event; 0: none.
+func (h *history) handler(thread uint32, ordinal uint64) uint8 {
+	t := h.threads[thread]
+	if t == nil {
+		return 0
+	}
+	n := sort.Search(len(t.handlers), func(i int) bool { return t.handlers[i].ordinal > ordinal })
+	if n == 0 {
+		return 0
+	}
+	return t.handlers[n-1].signal
+}
+
+// next is the position of a thread's event behind one; the highest there is if it
+// has no more.
+func (h *history) next(thread uint32, ordinal uint64) uint64 {
+	if t := h.threads[thread]; t != nil && ordinal < uint64(len(t.positions)) {
+		return t.positions[ordinal]
+	}
+	return ^uint64(0)
+}

@@ -1,0 +1,140 @@
+package watchtrace
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"diagnose/evidence"
+	"diagnose/record"
+	"diagnose/replay"
+)
+
+// merger makes one log of what the passes saw.
+type merger struct {
+	plan     *Plan
+	names    *namer
+	log      *evidence.AccessLog
+	contexts map[contextKey]int32
+	byKey    map[string]int32
+	sets     map[uint64]int32
+}
+
+func newMerger(p *Plan, names *namer) *merger {
+	m := &merger{plan: p, names: names, contexts: map[contextKey]int32{}, byKey: map[string]int32{}, sets: map[uint64]int32{0: 0}}
+	outcome := p.rec.Manifest.Outcome.Kind
+	m.log = &evidence.AccessLog{
+		Recording: p.rec.Dir, Failed: outcome == record.OutcomeSignal || outcome == record.OutcomeExit,
+		Variables: p.Variables, LockSets: [][]evidence.Lock{nil}, Threads: names.threads(p.history), Order: p.history.order,
+	}
+	m.log.Limits = append(m.log.Limits, p.limits...)
+	if p.history.cut != nil {
+		m.log.Limits = append(m.log.Limits, p.history.cut.Error())
+	}
+	return m
+}
+
+// add takes over the hits of a pass.
+func (m *merger) add(pass int, s *seen) error {
+	m.log.Passes++
+	if s.result == nil {
+		return nil
+	}
+	x := &m.plan.Passes[pass]
+	m.log.Backend = string(s.result.Backend)
+	m.log.Lost += s.result.Lost
+	if s.err != nil {
+		text := fmt.Sprintf("pass %d ended early: %v", pass+1, s.err)
+		if !slices.Contains(m.log.Limits, text) {
+			m.log.Limits = append(m.log.Limits, text)
+		}
+	}
+	for i := range s.hits {
+		h := &s.hits[i]
+		v := x.Variables[h.Watch]
+		m.log.Variables[v].Hits++
+		m.log.Accesses = append(m.log.Accesses, evidence.Access{
+			Position: h.Position, Ordinal: h.Ordinal, PC: h.PC, Hit: h.Number, Old: h.Old, New: h.New,
+			Variable: int32(v), Context: m.context(h, s), Locks: m.lockSet(h), Thread: h.Thread,
+			Offset: uint32(x.Offsets[h.Watch]), Size: uint8(x.Watches[h.Watch].Size), Kind: h.Kind, By: h.By,
+			Handler: m.plan.history.handler(h.Thread, h.Ordinal),
+		})
+	}
+	m.log.Hits += uint64(len(s.hits))
+	if s.result.Lost > 0 {
+		for _, v := range x.Variables {
+			m.log.Variables[v].Lost = s.result.Lost
+		}
+	}
+	return nil
+}
+
+func (m *merger) context(h *replay.Hit, s *seen) int32 {
+	key := keyOf(h)
+	if i, found := m.contexts[key]; found {
+		return i
+	}
+	c, named := s.contexts[key]
+	if !named {
+		c = m.names.context(key)
+	}
+	i, found := m.byKey[c.Key]
+	if !found {
+		i = int32(len(m.log.Contexts))
+		m.log.Contexts = append(m.log.Contexts, c)
+		m.byKey[c.Key] = i
+	}
+	m.contexts[key] = i
+	return i
+}
+
+func (m *merger) lockSet(h *replay.Hit) int32 {
+	held := m.plan.history.held(h)
+	if i, found := m.sets[held]; found {
+		return i
+	}
+	var set []evidence.Lock
+	for i := range m.plan.history.locks {
+		if l := &m.plan.history.locks[i]; held&(1<<i) != 0 {
+			set = append(set, evidence.Lock{Address: l.addr, Name: m.names.address(l.addr), Shared: l.kind == lockReader})
+		}
+	}
+	i := int32(len(m.log.LockSets))
+	m.log.LockSets = append(m.log.LockSets, set)
+	m.sets[held] = i
+	return i
+}
+
+// finish sorts. At one position there may be several threads: the result of a
+// call is copied before its thread gives the right to run away, and the code
+// behind an event may run as late as right before the thread's next one. What one
+// thread did between two events is in the order of the passes.
+func (m *merger) finish() *evidence.AccessLog {
+	h := m.plan.history
+	slices.SortStableFunc(m.log.Accesses, func(a, b evidence.Access) int {
+		if c := cmp.Compare(a.Position, b.Position); c != 0 || a.Thread == b.Thread {
+			if c == 0 && a.Ordinal != b.Ordinal {
+				return cmp.Compare(a.Ordinal, b.Ordinal)
+			}
+			return c
+		}
+		if x, y := ownEvent(h, &a), ownEvent(h, &b); x != y {
+			if x {
+				return -1
+			}
+			return 1
+		}
+		if c := cmp.Compare(h.next(a.Thread, a.Ordinal), h.next(b.Thread, b.Ordinal)); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.Thread, b.Thread)
+	})
+	return m.log
+}
+
+// ownEvent reports whether an access is of the call that was the last event of
+// all.
+func ownEvent(h *history, a *evidence.Access) bool {
+	t := h.threads[a.Thread]
+	return a.By == evidence.ByCall && t != nil && a.Ordinal > 0 && a.Ordinal <= uint64(len(t.positions)) && t.positions[a.Ordinal-1] == a.Position
+}

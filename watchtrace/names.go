@@ -1,0 +1,139 @@
+package watchtrace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/record"
+	"diagnose/replay"
+)
+
+// contextKey is what a pass knows of the code that made an access.
+type contextKey struct {
+	pc, caller evidence.Addr
+}
+
+func keyOf(h *replay.Hit) contextKey { return contextKey{h.PC, h.Caller} }
+
+// namer names code and data by a recording's end.
+type namer struct {
+	process *image.Process // nil: the recording has no core
+}
+
+func newNamer(rec *record.Recording, opts image.Options) (*namer, error) {
+	path, err := rec.Core()
+	if errors.Is(err, os.ErrNotExist) {
+		return &namer{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := image.OpenCore(path, opts)
+	if err != nil {
+		return nil, fmt.Errorf("watchtrace: %w", err)
+	}
+	return &namer{p}, nil
+}
+
+func (n *namer) close() {
+	if n.process != nil {
+		n.process.Close()
+	}
+}
+
+func (n *namer) context(key contextKey) evidence.Context {
+	if n.process == nil {
+		return contextOf(nil, key)
+	}
+	return contextOf(n.process, key)
+}
+
+// nameAll is for recordings without a core, whose process is there while it is
+// replayed.
+func nameAll(p *image.Process, hits []replay.Hit) map[contextKey]evidence.Context {
+	contexts := map[contextKey]evidence.Context{}
+	for i := range hits {
+		key := keyOf(&hits[i])
+		if _, found := contexts[key]; !found {
+			contexts[key] = contextOf(p, key)
+		}
+	}
+	return contexts
+}
+
+// contextOf finds the innermost line of the program's own.
+func contextOf(p *image.Process, key contextKey) evidence.Context {
+	pc, how := key.pc, image.AtInstruction
+	if key.caller != 0 {
+		pc, how = key.caller, image.ReturnAddress
+	}
+	if p == nil || pc == 0 {
+		return evidence.Context{Site: evidence.Site{PC: pc}, Key: pc.String()}
+	}
+	calls := p.Symbolize(pc, how)
+	c := evidence.Context{Site: calls[0].Site}
+	for i := range calls {
+		if image.LibraryCode(&calls[i].Site) && i+1 < len(calls) {
+			continue
+		}
+		c.Site = calls[i].Site
+		if i+1 < len(calls) {
+			c.Caller = calls[i+1].Site
+		}
+		break
+	}
+	c.Key = siteKey(&c.Site)
+	if c.Caller.Function != "" {
+		c.Key += " < " + siteKey(&c.Caller)
+	}
+	return c
+}
+
+// siteKey is equal for equal code, wherever it is loaded.
+func siteKey(s *evidence.Site) string {
+	switch {
+	case s.Line != 0:
+		return fmt.Sprintf("%s %s:%d", s.Function, s.File, s.Line)
+	case s.Module != "":
+		return fmt.Sprintf("%s+%v", s.Module, s.ModuleOffset)
+	}
+	return s.PC.String()
+}
+
+// address names an address by the variable that it lies in; empty if it is in
+// none.
+func (n *namer) address(addr evidence.Addr) string {
+	if n.process == nil {
+		return ""
+	}
+	return nameOf(n.process, addr)
+}
+
+// threads are the names of a recording's threads. A thread that has ended is in no
+// core.
+func (n *namer) threads(h *history) map[uint32]evidence.ThreadRef {
+	refs := map[uint32]evidence.ThreadRef{}
+	for i, t := range h.threads {
+		ref := evidence.ThreadRef{Number: int(i), TID: t.tid, Start: "main"}
+		if i != 1 {
+			ref.Start = ""
+			if t.start != 0 && n.process != nil {
+				if s, found := n.process.SymbolAt(t.start); found {
+					ref.Start = image.CanonicalName(s.Name)
+				}
+			}
+		}
+		if n.process != nil {
+			for j := range n.process.Threads {
+				if c := &n.process.Threads[j]; c.Ref.TID == t.tid && t.tid != 0 {
+					ref.Name = c.Ref.Name
+				}
+			}
+		}
+		refs[i] = ref
+	}
+	return refs
+}

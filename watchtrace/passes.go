@@ -1,0 +1,231 @@
+package watchtrace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"diagnose/evidence"
+	"diagnose/replay"
+)
+
+// seen is what one pass saw.
+type seen struct {
+	hits   []replay.Hit
+	result *replay.Result
+	err    error
+	// hot is the watch that used the budget of hits up; -1: none did.
+	hot int
+	// contexts are named while the process is there.
+	contexts map[contextKey]evidence.Context
+}
+
+var errBudget = errors.New("watchtrace: the budget of hits is used up")
+
+// tracer runs the passes of a plan.
+type tracer struct {
+	plan *Plan
+	mu   sync.Mutex
+	done int
+	hits uint64
+	last time.Time
+	// names are of contexts that some pass has named.
+	names *namer
+}
+
+// Trace replays the passes of the plan, several at once, and merges what they
+// saw. A pass whose words are accessed more often than the budget allows is
+// replayed without the busiest of them.
+func (p *Plan) Trace(ctx context.Context) (*evidence.AccessLog, error) {
+	started := time.Now()
+	t := &tracer{plan: p}
+	names, err := newNamer(p.rec, p.opts.Image)
+	if err != nil {
+		return nil, err
+	}
+	defer names.close()
+	t.names = names
+	if err := p.findTiming(ctx); err != nil {
+		return nil, err
+	}
+	passes, err := t.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m := newMerger(p, names)
+	for i, s := range passes {
+		if err := m.add(i, s); err != nil {
+			return nil, err
+		}
+	}
+	log := m.finish()
+	log.Nanoseconds = time.Since(started).Nanoseconds()
+	return log, nil
+}
+
+// findTiming sees how the recording is replayed: passes whose code between two
+// events runs at different times could not be merged.
+func (p *Plan) findTiming(ctx context.Context) error {
+	if p.timing != "" || len(p.Passes) == 0 {
+		return nil
+	}
+	timing, err := p.rec.Timing()
+	if err != nil {
+		return err
+	}
+	if timing == "" {
+		result, err := replay.Run(ctx, p.rec, replay.Options{Image: p.opts.Image})
+		if result == nil {
+			return err
+		}
+		timing = result.Timing
+	}
+	p.timing = timing
+	return nil
+}
+
+// run replays the passes. Those that get new words while they run are at the end
+// of the plan then.
+func (t *tracer) run(ctx context.Context) ([]*seen, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var passes []*seen
+	next := 0
+	for next < len(t.plan.Passes) {
+		end := len(t.plan.Passes)
+		passes = append(passes, make([]*seen, end-next)...)
+		work := make(chan int)
+		var workers sync.WaitGroup
+		for range min(t.plan.opts.Processes, end-next) {
+			workers.Go(func() {
+				for i := range work {
+					s, err := t.pass(ctx, i)
+					if err != nil {
+						cancel(err)
+					}
+					passes[i] = s
+				}
+			})
+		}
+		for ; next < end; next++ {
+			work <- next
+		}
+		close(work)
+		workers.Wait()
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return passes, nil
+}
+
+// pass replays one, again and again if need be: without a word that is too busy,
+// or with fewer words where the replay needs a debug register.
+func (t *tracer) pass(ctx context.Context, i int) (*seen, error) {
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		x := t.plan.Passes[i]
+		if len(x.Watches) == 0 {
+			return &seen{}, nil
+		}
+		s := t.replay(ctx, x)
+		var registers *replay.RegisterError
+		switch {
+		case errors.As(s.err, &registers) && len(x.Watches) > 1:
+			t.split(i)
+		case s.hot >= 0:
+			t.drop(i, s)
+		case s.err != nil && s.result == nil:
+			return nil, s.err
+		default:
+			t.tell(0, true)
+			return s, nil
+		}
+	}
+}
+
+// split moves the last word of a pass to a pass of its own.
+func (t *tracer) split(i int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	words := t.plan.Passes[i].words()
+	last := len(words) - 1
+	t.plan.Passes[i] = passOf(words[:last])
+	t.plan.Passes = append(t.plan.Passes, passOf(words[last:]))
+}
+
+// drop takes the busiest variable out of a pass, with all its words.
+func (t *tracer) drop(i int, s *seen) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	words := t.plan.Passes[i].words()
+	hot := words[s.hot].variable
+	words = slices.DeleteFunc(words, func(w word) bool { return w.variable == hot })
+	t.plan.Passes[i] = passOf(words)
+	v := &t.plan.Variables[hot]
+	where := ""
+	if n := len(s.hits); n > 0 {
+		where = fmt.Sprintf(" up to event %d of %d", s.hits[n-1].Position, t.plan.history.events)
+	}
+	v.Untraced = fmt.Sprintf("it is accessed too often: more than %d times%s", t.plan.opts.Hits/2, where)
+}
+
+// replay runs a pass.
+func (t *tracer) replay(ctx context.Context, x Pass) *seen {
+	s := &seen{hot: -1}
+	counts := make([]uint64, len(x.Watches))
+	told := 0
+	o := t.plan.replayOptions(x)
+	o.OnHit = func(h *replay.Hit) error {
+		counts[h.Watch]++
+		s.hits = append(s.hits, *h)
+		if len(s.hits)-told >= 1024 {
+			t.tell(uint64(len(s.hits)-told), false)
+			told = len(s.hits)
+		}
+		if uint64(len(s.hits)) > t.plan.opts.Hits {
+			s.hot = slices.Index(counts, slices.Max(counts))
+			return errBudget
+		}
+		return nil
+	}
+	if t.names.process == nil {
+		o.AtEnd = func(end *replay.Stopped) error {
+			p, err := end.Process()
+			if err != nil {
+				return err
+			}
+			s.contexts = nameAll(p, s.hits)
+			return nil
+		}
+	}
+	s.result, s.err = replay.Run(ctx, t.plan.rec, o)
+	t.tell(uint64(len(s.hits)-told), false)
+	return s
+}
+
+// replayOptions are those of every replay of a pass.
+func (p *Plan) replayOptions(x Pass) replay.Options {
+	return replay.Options{
+		Watches: x.Watches, Backend: p.opts.Backend, Locks: p.history.words(),
+		Timing: p.timing, Image: p.opts.Image,
+	}
+}
+
+// tell is for progress.
+func (t *tracer) tell(hits uint64, done bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.hits += hits
+	if done {
+		t.done++
+	}
+	if f := t.plan.opts.Progress; f != nil {
+		f(Progress{Done: t.done, Passes: len(t.plan.Passes), Hits: t.hits})
+	}
+}

@@ -1,0 +1,229 @@
+package watchtrace
+
+import (
+	"fmt"
+	"slices"
+
+	"diagnose/evidence"
+	"diagnose/record"
+	"diagnose/replay"
+)
+
+// Plan says which words are watched in which pass.
+type Plan struct {
+	Passes []Pass
+	// Variables are the targets, in their order, with the first pass of each, or
+	// why it has none.
+	Variables []evidence.Watched
+
+	rec     *record.Recording
+	opts    Options
+	targets []Target
+	limits  []string
+	history *history
+	timing  record.Timing
+}
+
+// Pass is one replay.
+type Pass struct {
+	Watches []replay.Watch
+	// Variables and Offsets say of each of the Watches which part of which of
+	// the plan's Variables it is.
+	Variables []int
+	Offsets   []int
+}
+
+// word is what one watchpoint covers.
+type word struct {
+	watch            replay.Watch
+	variable, offset int
+}
+
+// registers is how many words a pass has: all debug registers, unless the replay
+// will need one itself.
+const registers = 4
+
+// mostOfOne bounds the words of one target: of a large array a part tells as
+// much as the whole.
+const mostOfOne = 64
+
+// NewPlan makes the plan. It is the same for the same recording, targets and
+// budgets.
+func NewPlan(rec *record.Recording, targets []Target, opts Options) (*Plan, error) {
+	p := &Plan{rec: rec, opts: opts, targets: targets}
+	p.opts.setDefaults()
+	for _, t := range targets {
+		w := evidence.Watched{Name: t.Name, Type: t.Type, Address: t.Addr, Size: t.Size}
+		if t.Size <= 0 || uint64(t.Addr)+uint64(t.Size) > 1<<47 {
+			w.Untraced = fmt.Sprintf("%d bytes at %v are no memory of a program's", t.Size, t.Addr)
+		}
+		p.Variables = append(p.Variables, w)
+	}
+	var err error
+	if p.history, err = readHistory(rec); err != nil {
+		return nil, err
+	}
+	most := registers
+	if p.history.places {
+		most-- // the place of a signal may need one
+	}
+	p.fill(p.words(), most)
+	return p, nil
+}
+
+// words cuts the targets into what watchpoints can cover, those of a group
+// together, the groups in the order of their first targets.
+func (p *Plan) words() [][]word {
+	var groups [][]word
+	index := map[string]int{}
+	taken := map[replay.Watch]int{}
+	left := p.opts.Words
+	for i, t := range p.targets {
+		v := &p.Variables[i]
+		if v.Untraced != "" {
+			continue
+		}
+		var list []word
+		pieces := p.history.withoutLocks(cut(t, i))
+		for _, w := range pieces {
+			if _, shared := taken[w.watch]; !shared && len(list) < min(left, mostOfOne) {
+				taken[w.watch] = i
+				list = append(list, w)
+			}
+		}
+		if len(list) == 0 {
+			v.Untraced = p.why(t, i, taken, left)
+			continue
+		}
+		left -= len(list)
+		if done := list[len(list)-1]; done.offset < pieces[len(pieces)-1].offset {
+			p.limits = append(p.limits, fmt.Sprintf("of %s only the first %d of %d bytes were traced", t.Name, done.offset+done.watch.Size, t.Size))
+		}
+		g, found := index[t.Group]
+		if !found || t.Group == "" {
+			g = len(groups)
+			groups = append(groups, nil)
+			index[t.Group] = g
+		}
+		groups[g] = append(groups[g], list...)
+	}
+	return groups
+}
+
+// why says why no word of a target is watched.
+func (p *Plan) why(t Target, i int, taken map[replay.Watch]int, left int) string {
+	if left <= 0 {
+		return fmt.Sprintf("the budget of %d words was used up by stronger suspects", p.opts.Words)
+	}
+	for _, w := range cut(t, i) {
+		if other, ok := taken[w.watch]; ok {
+			return "it is the same memory as " + p.Variables[other].Name
+		}
+	}
+	return "nothing of it can be watched"
+}
+
+// withoutLocks leaves out the words of locks, which are known from elsewhere,
+// unless there are no others.
+func (h *history) withoutLocks(words []word) []word {
+	left := slices.DeleteFunc(slices.Clone(words), func(w word) bool {
+		for i := range h.locks {
+			if l := &h.locks[i]; w.watch.Addr >= l.addr && w.watch.Addr < l.addr+lockSizes[l.kind] {
+				return true
+			}
+		}
+		return false
+	})
+	if len(left) == 0 {
+		return words
+	}
+	return left
+}
+
+// cut cuts a target into aligned words, as large as they may be.
+func cut(t Target, variable int) []word {
+	const most = 4096 // bytes: far more than are ever watched
+	var list []word
+	for offset := 0; offset < min(t.Size, most); {
+		at := uint64(t.Addr) + uint64(offset)
+		size := 8
+		for at%uint64(size) != 0 || offset+size > t.Size {
+			size /= 2
+		}
+		list = append(list, word{replay.Watch{Addr: evidence.Addr(at), Size: size, Writes: t.Writes}, variable, offset})
+		offset += size
+	}
+	return list
+}
+
+// fill puts groups of words into passes of at most so many. What a group has
+// beyond whole passes joins what others left, the strongest first.
+func (p *Plan) fill(groups [][]word, most int) {
+	var passes [][]word
+	for _, g := range groups {
+		for len(g) >= most {
+			passes = append(passes, g[:most:most])
+			g = g[most:]
+		}
+		if len(g) == 0 {
+			continue
+		}
+		joined := false
+		for i := range passes {
+			if joined = len(passes[i])+len(g) <= most; joined {
+				passes[i] = append(passes[i], g...)
+				break
+			}
+		}
+		if !joined {
+			passes = append(passes, g)
+		}
+	}
+	for i, words := range passes {
+		if i >= p.opts.Passes {
+			for _, w := range words {
+				if v := &p.Variables[w.variable]; v.Pass == 0 {
+					v.Untraced = fmt.Sprintf("the budget of %d passes was used up by stronger suspects", p.opts.Passes)
+				}
+			}
+			continue
+		}
+		p.Passes = append(p.Passes, passOf(words))
+		for _, w := range words {
+			if v := &p.Variables[w.variable]; v.Pass == 0 {
+				v.Pass, v.Untraced = i+1, ""
+			}
+		}
+	}
+}
+
+func passOf(words []word) Pass {
+	var pass Pass
+	for _, w := range words {
+		pass.Watches = append(pass.Watches, w.watch)
+		pass.Variables = append(pass.Variables, w.variable)
+		pass.Offsets = append(pass.Offsets, w.offset)
+	}
+	return pass
+}
+
+// words are those of a pass.
+func (x *Pass) words() []word {
+	var list []word
+	for i := range x.Watches {
+		list = append(list, word{x.Watches[i], x.Variables[i], x.Offsets[i]})
+	}
+	return list
+}
+
+// find returns the pass and the watch that an access of the log is of.
+func (p *Plan) find(a *evidence.Access) (pass, watch int, found bool) {
+	for i := range p.Passes {
+		for j, v := range p.Passes[i].Variables {
+			if v == int(a.Variable) && p.Passes[i].Offsets[j] == int(a.Offset) {
+				return i, j, true
+			}
+		}
+	}
+	return 0, 0, false
+}
