@@ -1,0 +1,275 @@
+package delta
+
+import (
+	"cmp"
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// Kind is what differs.
+type Kind string
+
+// The kinds of difference.
+const (
+	OnlyFailing Kind = "only in failing runs" // the variable is accessed there
+	OnlyPassing Kind = "only in passing runs"
+	Values      Kind = "values"
+	// Order: reads see what another place wrote, or what was there at first.
+	Order Kind = "order"
+)
+
+// Difference is something about a variable and a place that is so in failing runs,
+// and in no passing run; or the other way round.
+type Difference struct {
+	Kind     Kind
+	Variable string
+	Place    Place
+	Writes   bool
+	Failing  Side
+	Passing  Side
+	// Text is one sentence without a final stop.
+	Text string
+}
+
+// Side is what the failing, or the passing, runs have.
+type Side struct {
+	// Runs of Of have it.
+	Runs, Of int
+	// Run indexes Runs.Failing or Runs.Passing, and Accesses are of that run:
+	// what shows the difference first, behind the write that it reads from if
+	// that is known. None: it does not happen.
+	Run      int
+	Accesses []int
+	// Values are those that the other side has not, or all; few.
+	Values []uint64
+	// Sources are the places whose values are read, and only on this side.
+	Sources []Source
+}
+
+// Source is a place that wrote what is read.
+type Source struct {
+	Place Place
+	// Initial: no write was seen before.
+	Initial bool
+}
+
+// Delta is all that differs.
+type Delta struct {
+	Runs        *Runs
+	Differences []Difference
+	// Failing and Passing are the profiles of the runs, in their order.
+	Failing, Passing []*Profile
+}
+
+// Compare compares each variable of failing runs with the same in passing ones.
+// Without a passing run nothing differs.
+func Compare(runs *Runs) *Delta {
+	d := &Delta{Runs: runs, Failing: make([]*Profile, len(runs.Failing)), Passing: make([]*Profile, len(runs.Passing))}
+	c := &comparison{runs: runs, failing: d.Failing, passing: d.Passing}
+	c.profile()
+	if len(runs.Passing) == 0 {
+		return d
+	}
+	for _, key := range c.keys() {
+		d.Differences = append(d.Differences, c.compare(key)...)
+	}
+	for i := range d.Differences {
+		d.Differences[i].Text = runs.text(&d.Differences[i])
+	}
+	slices.SortStableFunc(d.Differences, func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(a.Variable, b.Variable), cmp.Compare(a.Text, b.Text))
+	})
+	return d
+}
+
+// rank is how well the difference tells failing runs from passing ones: which
+// part of its side has it.
+func rank(d Difference) float64 {
+	if d.Kind == OnlyPassing {
+		return float64(d.Passing.Runs) / float64(d.Passing.Of)
+	}
+	return float64(d.Failing.Runs) / float64(d.Failing.Of)
+}
+
+type comparison struct {
+	runs             *Runs
+	failing, passing []*Profile
+}
+
+// profile goes over the runs, on all processors.
+func (c *comparison) profile() {
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	one := func(to **Profile, run *Run) {
+		defer wait.Done()
+		slots <- struct{}{}
+		*to = profileOf(run)
+		<-slots
+	}
+	for i, run := range c.runs.Failing {
+		wait.Add(1)
+		go one(&c.failing[i], run)
+	}
+	for i, run := range c.runs.Passing {
+		wait.Add(1)
+		go one(&c.passing[i], run)
+	}
+	wait.Wait()
+}
+
+func (c *comparison) keys() []use {
+	set := map[use]bool{}
+	for _, list := range [][]*Profile{c.failing, c.passing} {
+		for _, p := range list {
+			for key := range p.uses {
+				set[key] = true
+			}
+		}
+	}
+	keys := make([]use, 0, len(set))
+	for key := range set {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b use) int {
+		return cmp.Or(cmp.Compare(a.variable, b.variable), cmp.Compare(a.place, b.place), cmp.Compare(bit(a.writes), bit(b.writes)))
+	})
+	return keys
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// presence counts the runs that have the use; Run and Accesses are the first's.
+func presence(list []*Profile, key use) Side {
+	s := Side{Of: len(list)}
+	for i, p := range list {
+		u := p.uses[key]
+		if u == nil {
+			continue
+		}
+		if s.Runs == 0 {
+			s.Run, s.Accesses = i, []int{int(u.first)}
+		}
+		s.Runs++
+	}
+	return s
+}
+
+func (c *comparison) compare(key use) []Difference {
+	d := Difference{Variable: c.runs.Variables[key.variable], Place: key.place, Writes: key.writes}
+	d.Failing, d.Passing = presence(c.failing, key), presence(c.passing, key)
+	switch {
+	case d.Passing.Runs == 0:
+		d.Kind = OnlyFailing
+		return []Difference{d}
+	case d.Failing.Runs == 0:
+		d.Kind = OnlyPassing
+		return []Difference{d}
+	}
+	var list []Difference
+	if v, ok := c.values(key, d); ok {
+		list = append(list, v)
+	}
+	if key.writes {
+		return list
+	}
+	if o, ok := c.sources(key, d); ok {
+		list = append(list, o)
+	}
+	return list
+}
+
+// values compares the values of a place, if there are few of them.
+func (c *comparison) values(key use, d Difference) (Difference, bool) {
+	passing := map[uint64]bool{}
+	d.Kind = Values
+	for _, p := range c.passing {
+		if u := p.uses[key]; u != nil {
+			if u.many {
+				return d, false
+			}
+			for _, v := range u.values {
+				if !passing[v.value] && len(passing) < fewValues {
+					d.Passing.Values = append(d.Passing.Values, v.value)
+				}
+				passing[v.value] = true
+			}
+		}
+	}
+	d.Failing = Side{Of: len(c.failing)}
+	for i, p := range c.failing {
+		u := p.uses[key]
+		if u == nil || u.many {
+			continue
+		}
+		found := false
+		for _, v := range u.values {
+			if passing[v.value] {
+				continue
+			}
+			if d.Failing.Accesses == nil {
+				d.Failing.Run, d.Failing.Accesses = i, []int{int(v.first)}
+			}
+			found = true
+			if !slices.Contains(d.Failing.Values, v.value) && len(d.Failing.Values) < fewValues {
+				d.Failing.Values = append(d.Failing.Values, v.value)
+			}
+		}
+		d.Failing.Runs += bit(found)
+	}
+	return d, d.Failing.Runs > 0
+}
+
+// sources compares whose values a place reads.
+func (c *comparison) sources(key use, d Difference) (Difference, bool) {
+	d.Kind = Order
+	d.Failing = onlyThere(c.failing, c.passing, key)
+	d.Passing = onlyThere(c.passing, c.failing, key)
+	return d, d.Failing.Runs > 0
+}
+
+// onlyThere are the sources that one side has and the other has not.
+func onlyThere(here, there []*Profile, key use) Side {
+	known := map[Place]bool{}
+	for _, p := range there {
+		if u := p.uses[key]; u != nil {
+			for _, s := range u.sources {
+				known[s.place] = true
+			}
+		}
+	}
+	side := Side{Of: len(here)}
+	for i, p := range here {
+		u := p.uses[key]
+		if u == nil {
+			continue
+		}
+		found := false
+		for _, s := range u.sources {
+			if known[s.place] {
+				continue
+			}
+			if side.Accesses == nil {
+				side.Run, side.Accesses = i, []int{int(s.first)}
+				if s.writer >= 0 {
+					side.Accesses = []int{int(s.writer), int(s.first)}
+				}
+			}
+			found = true
+			from := Source{Place: s.place}
+			if s.place == noPlace {
+				from = Source{Initial: true}
+			}
+			if !slices.Contains(side.Sources, from) {
+				side.Sources = append(side.Sources, from)
+			}
+		}
+		side.Runs += bit(found)
+	}
+	return side
+}

@@ -1,0 +1,160 @@
+package patterns
+
+import (
+	"cmp"
+	"slices"
+
+	"diagnose/evidence"
+)
+
+// clock says of each thread up to which of its events all is known to have
+// happened before; by the thread's column. It does not change once somebody
+// else has it.
+type clock []uint64
+
+// clocks are the vector clocks of all threads (Fidge 1988, Mattern 1989), moved on
+// along the log.
+type clocks struct {
+	edges     []evidence.OrderEdge
+	threads   map[uint32]*threadClock
+	snapshots []clock // by edge: the releasing thread's, until it is acquired
+	released  []bool
+}
+
+type threadClock struct {
+	column int32 // -1: it has no accesses, and nobody asks
+	points []point
+	next   int
+	now    clock
+	shared bool // somebody else has now
+	busy   bool // its advance waits for another thread's
+}
+
+// point is an event at which a thread lets an edge go, or takes one up.
+type point struct {
+	ordinal uint64
+	edge    int32
+	acquire bool
+}
+
+// mostClocks bounds the threads with clocks, each of which is as long as there
+// are threads.
+const mostClocks = 4096
+
+// newClocks makes the clocks of a log; false: it has too many threads.
+func newClocks(log *evidence.AccessLog) (*clocks, bool) {
+	c := &clocks{threads: map[uint32]*threadClock{}}
+	columns := int32(0)
+	var last *threadClock
+	lastThread := uint32(0)
+	for i := range log.Accesses {
+		if thread := log.Accesses[i].Thread; last == nil || thread != lastThread {
+			last, lastThread = c.thread(thread), thread
+			if last.column < 0 {
+				last.column = columns
+				columns++
+			}
+		}
+	}
+	for _, e := range log.Order {
+		if !e.Lock && e.From != e.To {
+			c.edges = append(c.edges, e)
+		}
+	}
+	for i, e := range c.edges {
+		from, to := c.thread(e.From), c.thread(e.To)
+		from.points = append(from.points, point{e.FromOrdinal, int32(i), false})
+		to.points = append(to.points, point{e.ToOrdinal, int32(i), true})
+	}
+	if len(c.threads) > mostClocks {
+		return nil, false
+	}
+	c.snapshots, c.released = make([]clock, len(c.edges)), make([]bool, len(c.edges))
+	for _, t := range c.threads {
+		// What happens at one event lets go first: two threads at a barrier
+		// are each behind what the other did before it.
+		slices.SortFunc(t.points, func(a, b point) int {
+			return cmp.Or(cmp.Compare(a.ordinal, b.ordinal), cmp.Compare(bit(a.acquire), bit(b.acquire)), cmp.Compare(a.edge, b.edge))
+		})
+	}
+	return c, true
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (c *clocks) thread(n uint32) *threadClock {
+	t := c.threads[n]
+	if t == nil {
+		t = &threadClock{column: -1}
+		c.threads[n] = t
+	}
+	return t
+}
+
+// advance moves a thread behind its events up to ordinal. An edge that cannot be,
+// for it would have to be before itself, is left out.
+func (c *clocks) advance(t *threadClock, ordinal uint64) {
+	if t.busy {
+		return
+	}
+	t.busy = true
+	for t.next < len(t.points) && t.points[t.next].ordinal <= ordinal {
+		p := t.points[t.next]
+		t.next++
+		if !p.acquire {
+			c.snapshots[p.edge], c.released[p.edge], t.shared = t.now, true, true
+			continue
+		}
+		e := &c.edges[p.edge]
+		from := c.threads[e.From]
+		if !c.released[p.edge] {
+			c.advance(from, e.FromOrdinal)
+		}
+		if c.released[p.edge] {
+			t.join(c.snapshots[p.edge], from.column, e.FromOrdinal)
+			c.snapshots[p.edge] = nil
+		}
+	}
+	t.busy = false
+}
+
+// join takes up what another thread knew at one of its events.
+func (t *threadClock) join(other clock, column int32, ordinal uint64) {
+	news := column >= 0 && t.now.at(column) < ordinal
+	for i, v := range other {
+		news = news || t.now.at(int32(i)) < v
+	}
+	if !news {
+		return
+	}
+	size := max(len(t.now), len(other), int(column)+1)
+	if t.shared || size > len(t.now) {
+		next := make(clock, size)
+		copy(next, t.now)
+		t.now, t.shared = next, false
+	}
+	for i, v := range other {
+		t.now[i] = max(t.now[i], v)
+	}
+	if column >= 0 {
+		t.now[column] = max(t.now[column], ordinal)
+	}
+}
+
+func (c clock) at(column int32) uint64 {
+	if int(column) >= len(c) {
+		return 0
+	}
+	return c[column]
+}
+
+// share is the thread's clock, to be kept.
+func (t *threadClock) share() clock {
+	t.shared = true
+	return t.now
+}

@@ -1,0 +1,284 @@
+package patterns
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"diagnose/delta"
+	"diagnose/evidence"
+)
+
+// Options say what is known of the failure.
+type Options struct {
+	// Threads are those that failed, by failing run; 0 or none: not known.
+	Threads []uint32
+	// Most is how many candidates are wanted; 0: DefaultMost.
+	Most int
+}
+
+// DefaultMost is how many candidates are kept.
+const DefaultMost = 64
+
+// Result is what the runs have that may explain the failure.
+type Result struct {
+	Delta *delta.Delta
+	// Candidates, the likeliest first.
+	Candidates []Candidate
+	// Measure is how they are ranked.
+	Measure string
+	// Seen counts the patterns of the failing runs; Common those that passing
+	// runs have as often, and Ordered those whose order the program enforces.
+	Seen, Common, Ordered int
+	Limits                []string
+}
+
+// Candidate is a pattern of a failing run.
+type Candidate struct {
+	Pattern   evidence.PatternKind
+	Variables []string
+	// Key is equal for the same pattern in other runs of the program.
+	Key string
+	// Run indexes the failing runs; Accesses, in time, are of that run, and
+	// Acquisitions those of a lock order.
+	Run          int
+	Accesses     []int
+	Acquisitions []int
+	// Never: of the pattern's accesses the last is missing here, as the run
+	// ended before; it is Passing's first.
+	Never bool
+	// Passing are the accesses of the same code in a passing run, in time, and
+	// Instead says what passing runs do.
+	PassingRun int
+	Passing    []int
+	Instead    string
+	// Guard is a lock held at all of the accesses, which says nothing about who
+	// is first; of patterns of three it was released in between. Missing is the
+	// lock that one side has not, or that Guard which is released.
+	Guard, Missing string
+	// Ordered says what makes the order what it is; empty: it could be another.
+	Ordered string
+	// Apart: the accesses of the one context are not of one pass through its code, but of
+	// two rounds of a loop, or two calls.
+	Apart bool
+	// Reversed: in passing runs the order is always the other.
+	Reversed bool
+	// FailingRuns of FailingOf runs have it, and PassingRuns of PassingOf.
+	FailingRuns, FailingOf, PassingRuns, PassingOf int
+	// Score is in [0, 1].
+	Score float64
+	// Distance counts the accesses from the last one to the run's end, Closeness
+	// those from the failing thread's last read of the variable.
+	Distance, Closeness int
+
+	key       key
+	changed   bool
+	suspicion int
+}
+
+// Find looks for patterns in the runs of a delta.
+func Find(d *delta.Delta, opts Options) *Result {
+	f := &finder{d: d, runs: d.Runs, opts: opts}
+	f.result = &Result{Delta: d, Measure: measure(len(d.Runs.Failing), len(d.Runs.Passing))}
+	if f.opts.Most <= 0 {
+		f.opts.Most = DefaultMost
+	}
+	f.scan()
+	f.collect()
+	f.collectNever()
+	f.collectLockOrders()
+	f.rank()
+	f.findPassing()
+	return f.result
+}
+
+type finder struct {
+	d                *delta.Delta
+	runs             *delta.Runs
+	opts             Options
+	failing, passing []*scanner
+	result           *Result
+}
+
+// scan goes over all runs, as many at once as there are processors.
+func (f *finder) scan() {
+	f.failing, f.passing = make([]*scanner, len(f.runs.Failing)), make([]*scanner, len(f.runs.Passing))
+	limits := make([]string, len(f.failing)+len(f.passing))
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	one := func(n int, to **scanner, run *delta.Run, thread uint32) {
+		defer wait.Done()
+		slots <- struct{}{}
+		*to = newScanner(f.runs, run, thread)
+		limits[n] = (*to).scan()
+		(*to).forget()
+		<-slots
+	}
+	for i, run := range f.runs.Failing {
+		wait.Add(1)
+		thread := uint32(0)
+		if i < len(f.opts.Threads) {
+			thread = f.opts.Threads[i]
+		}
+		go one(i, &f.failing[i], run, thread)
+	}
+	for i, run := range f.runs.Passing {
+		wait.Add(1)
+		go one(len(f.failing)+i, &f.passing[i], run, 0)
+	}
+	wait.Wait()
+	for _, l := range limits {
+		if l != "" {
+			f.result.Limits = append(f.result.Limits, l)
+		}
+	}
+}
+
+// forget leaves what was found.
+func (s *scanner) forget() {
+	s.cells, s.state, s.clocks, s.pairs = nil, nil, nil, pairScanner{}
+}
+
+// collect makes candidates of what failing runs have.
+func (f *finder) collect() {
+	done := map[key]bool{}
+	for i, s := range f.failing {
+		for k, sighting := range s.found {
+			if done[k] {
+				continue
+			}
+			done[k] = true
+			f.result.Seen++
+			c := f.candidate(k, i, sighting)
+			c.FailingRuns, c.PassingRuns = present(f.failing, k), present(f.passing, k)
+			if !c.predicts() {
+				f.result.Common++
+				continue
+			}
+			f.judge(&c, sighting)
+			if c.Ordered != "" {
+				f.result.Ordered++
+			}
+			f.result.Candidates = append(f.result.Candidates, c)
+		}
+	}
+}
+
+// predicts reports whether a larger part of the failing runs than of the passing
+// ones has it.
+func (c *Candidate) predicts() bool {
+	return c.PassingOf == 0 || c.FailingRuns*c.PassingOf > c.PassingRuns*c.FailingOf
+}
+
+func present(list []*scanner, k key) int {
+	n := 0
+	for _, s := range list {
+		if s.found[k] != nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *finder) candidate(k key, run int, s *sighting) Candidate {
+	c := Candidate{
+		Pattern: kinds[k.shape], Run: run, key: k, Variables: []string{f.runs.Variables[k.variable]},
+		FailingOf: len(f.failing), PassingOf: len(f.passing),
+	}
+	for _, index := range s.last[:k.shape.accesses()] {
+		c.Accesses = append(c.Accesses, int(index))
+	}
+	if k.shape == shapePair {
+		c.Variables = f.pairNames(k, run, c.Accesses)
+	}
+	last := c.Accesses[len(c.Accesses)-1]
+	scanner := f.failing[run]
+	c.Distance = len(scanner.accesses) - last
+	c.Closeness = len(scanner.accesses) - int(scanner.lastRead[k.variable])
+	if k.shape == shapePair {
+		c.Closeness = min(c.Closeness, len(scanner.accesses)-int(scanner.lastRead[k.second]))
+	}
+	c.Key = f.keyText(k)
+	return c
+}
+
+// pairNames are the two variables, with offsets if they are parts of one.
+func (f *finder) pairNames(k key, run int, accesses []int) []string {
+	if k.variable != k.second {
+		return []string{f.runs.Variables[k.variable], f.runs.Variables[k.second]}
+	}
+	var names []string
+	for _, i := range accesses {
+		name := fmt.Sprintf("%s+%d", f.runs.Variables[k.variable], f.failing[run].accesses[i].Offset)
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (f *finder) keyText(k key) string {
+	text := fmt.Sprintf("%s %s", kinds[k.shape], f.runs.Variables[k.variable])
+	if k.shape == shapePair {
+		text += " " + f.runs.Variables[k.second]
+	}
+	for _, p := range k.places[:k.shape.accesses()] {
+		text += fmt.Sprintf(" | %s: %s", f.runs.Role(p), f.runs.Code(p).Key)
+	}
+	return text
+}
+
+// judge says what orders the pattern, what locks there are, and whether the
+// accesses of the one context belong together.
+func (f *finder) judge(c *Candidate, s *sighting) {
+	run := f.runs.Failing[c.Run]
+	indices := make([]int32, len(c.Accesses))
+	for i, a := range c.Accesses {
+		indices[i] = int32(a)
+	}
+	l := lockingOf(run, indices)
+	c.Guard, c.Missing = lockName(l.guard), lockName(l.missing)
+	switch {
+	case s.free == 0:
+		c.Ordered = "the program itself orders these accesses"
+	case l.never:
+		c.Ordered = lockName(l.guard) + " is held from the first access to the last"
+	case l.released:
+		c.Missing = c.Guard
+	}
+	log := run.Log
+	first, last := &log.Accesses[c.Accesses[0]], &log.Accesses[c.Accesses[len(c.Accesses)-1]]
+	if len(c.Accesses) > 2 {
+		c.Apart = apart(log, first, last)
+		middle := &log.Accesses[c.Accesses[1]]
+		c.changed = middle.Kind == evidence.CodeRead || middle.Old != middle.New
+	}
+	c.Reversed = len(c.Accesses) == 2 && f.reversed(c.key)
+}
+
+// apart reports whether the code of the first access stands behind that of the
+// last: then they are of two rounds.
+func apart(log *evidence.AccessLog, first, last *evidence.Access) bool {
+	a, b := &log.Contexts[first.Context].Site, &log.Contexts[last.Context].Site
+	return a.Function == b.Function && a.Module == b.Module && last.PC <= first.PC
+}
+
+// reversed reports whether in each passing run that has both of two accesses, the
+// second's place is always before the first's.
+func (f *finder) reversed(k key) bool {
+	firstWrites, lastWrites := k.shape != shapeRW, k.shape != shapeWR
+	both := 0
+	for _, p := range f.d.Passing {
+		first, ok1 := p.Span(k.variable, k.places[0], firstWrites)
+		last, ok2 := p.Span(k.variable, k.places[1], lastWrites)
+		if !ok1 || !ok2 {
+			continue
+		}
+		if first.First < last.Last {
+			return false
+		}
+		both++
+	}
+	return both > 0
+}

@@ -1,0 +1,65 @@
+package patterns
+
+import (
+	"cmp"
+	"slices"
+
+	"diagnose/delta"
+	"diagnose/evidence"
+)
+
+// shape is a PatternKind in one byte.
+type shape uint8
+
+const (
+	shapeRW shape = iota
+	shapeWR
+	shapeWW
+	shapeRWR
+	shapeRWW
+	shapeWWR
+	shapeWRW
+	shapePair
+)
+
+var kinds = [...]evidence.PatternKind{
+	evidence.PatternRW, evidence.PatternWR, evidence.PatternWW,
+	evidence.PatternRWR, evidence.PatternRWW, evidence.PatternWWR, evidence.PatternWRW,
+	evidence.PatternPair,
+}
+
+// accesses is how many a pattern of the shape has.
+func (s shape) accesses() int {
+	switch {
+	case s <= shapeWW:
+		return 2
+	case s == shapePair:
+		return 4
+	}
+	return 3
+}
+
+// key is equal for the same pattern in several runs: the variables, and in time
+// the places of the accesses; those that there are not are 0.
+type key struct {
+	variable, second int32
+	places           [4]delta.Place
+	shape            shape
+}
+
+// sighting is what a run has of a key.
+type sighting struct {
+	count, free uint64
+	// last is the latest that the program did not order itself; if it ordered
+	// all, the latest.
+	last [4]int32
+}
+
+// mostKeys bounds the memory of one run's patterns.
+const mostKeys = 1 << 18
+
+// less is any order.
+func (k *key) less(other *key) bool {
+	return cmp.Or(cmp.Compare(k.variable, other.variable), cmp.Compare(k.second, other.second),
+		slices.Compare(k.places[:], other.places[:]), cmp.Compare(k.shape, other.shape)) < 0
+}
