@@ -93,6 +93,8 @@ static uint64_t dg_ticket(void);
 
 /* The next event of the calling thread in the log, without waiting; NULL: none. */
 static const struct dg_event *dg_event_peek(void);
+/* The same, behind futex calls, to which a replay may not come. */
+static const struct dg_event *dg_event_hard(void);
 /* Passes the right to run to whom the schedule says and waits until the calling
  * thread's next event is the next of all. Returns it; the caller checks and
  * consumes it. Never returns if the log has no further event of this thread:

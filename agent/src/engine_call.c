@@ -76,7 +76,7 @@ static void dg_limits_pass(void)
 {
 	const struct dg_event *e;
 
-	while ((e = dg_event_peek()) && e->kind == DG_EV_LIMIT) {
+	while ((e = dg_event_hard()) && e->kind == DG_EV_LIMIT) {
 		e = dg_event_await(DG_EV_LIMIT, e->object);
 		dg_event_take(e, DG_EV_LIMIT, e->object, e->site, dg_logged_args(e), e->args);
 	}
@@ -283,7 +283,7 @@ static const struct dg_event *dg_values_replay(const struct dg_call *c)
 {
 	const struct dg_event *e;
 
-	while ((e = dg_event_peek()) && e->kind == DG_EV_VALUE && e->object == (uint64_t)c->nr) {
+	while ((e = dg_event_hard()) && e->kind == DG_EV_VALUE && e->object == (uint64_t)c->nr) {
 		e = dg_event_await(DG_EV_VALUE, (uint64_t)c->nr);
 		dg_event_take(e, DG_EV_VALUE, (uint64_t)c->nr, c->site, NULL, 0);
 		dg_payload_write(e);

@@ -112,20 +112,12 @@ static bool dg_futex_logged(const struct dg_call *c)
 	return true;
 }
 
-/* Others may change the word. If all of them wait for what this thread did in
- * the recording, and that is no more than futex calls, it is passed over. */
 static void dg_futex_wait(const struct dg_call *c)
 {
 	const uint32_t *word = (const uint32_t *)c->args[0];
 
-	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == dg_futex_expected(c)) {
-		const struct dg_event *e = dg_event_peek();
-
-		if (e && e->flags & DG_EVENT_SOFT && dg_turn_next() == dg_me->index && !dg_turn_behind())
-			dg_event_soft(dg_me, e);
-		else
-			dg_turn_yield(DG_EV_SYSCALL, (uint64_t)c->nr);
-	}
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == dg_futex_expected(c))
+		dg_turn_yield(DG_EV_SYSCALL, (uint64_t)c->nr);
 }
 
 static long dg_futex_unlogged(const struct dg_call *c, uint32_t operation)

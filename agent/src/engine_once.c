@@ -62,7 +62,7 @@ static void dg_once_replay(struct dg_frame *f, struct dg_once *o, enum dg_kind k
 	f->rax = 0;
 	if (dg_once_done(o))
 		return;
-	e = dg_event_peek();
+	e = dg_event_hard();
 	if (!e || e->kind != kind || e->object != (uint64_t)o->word) {
 		while (!dg_once_done(o))
 			dg_turn_yield(kind, (uint64_t)o->word);

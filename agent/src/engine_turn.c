@@ -187,6 +187,20 @@ static const struct dg_event *dg_event_peek(void)
 	return e;
 }
 
+static const struct dg_event *dg_event_hard(void)
+{
+	const struct dg_event *e = dg_event_peek();
+
+	while (e && e->flags & DG_EVENT_SOFT) {
+		e = (const struct dg_event *)((const uint8_t *)e + e->length);
+		if ((uint64_t)e >= dg_me->next_end)
+			return NULL;
+		if (!dg_event_sound(e, dg_me->next_end))
+			dg_diverge(DG_DIFFERS_LOG, e, 0, 0, 0);
+	}
+	return e;
+}
+
 /* ---- the right to run ---- */
 
 static uint32_t dg_turn_behind(void);
@@ -457,13 +471,19 @@ static void dg_turn_look(void)
 static void dg_turn_yield(enum dg_kind kind, uint64_t object)
 {
 	struct dg_rthread *me = dg_me;
+	const struct dg_event *e = dg_event_peek();
 	uint32_t next;
 
 	me->waits_for = kind;
 	me->waits_object = object;
 	/* No event of it: the recording ended before the thread came any further. */
-	if (!dg_event_peek())
+	if (!e)
 		dg_turn_rest();
+	/* All of them wait for what this thread did in the recording, and here does not. */
+	if (e->flags & DG_EVENT_SOFT && dg_turn_next() == me->index && !dg_turn_behind()) {
+		dg_event_soft(me, e);
+		return;
+	}
 	me->yields = 1;
 	next = dg_turn_due();
 	if (!next || next == me->index) {
