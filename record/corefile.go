@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/agent"
 	"diagnose/evidence"
 )
 
@@ -117,6 +119,8 @@ func (w *coreWriter) write() error {
 	if err != nil {
 		return err
 	}
+	// The recording's own log is mapped there, which is not the program's.
+	areas = slices.DeleteFunc(areas, func(a area) bool { return a.Start >= agent.EngineLog && a.End <= agent.EngineImage })
 	notes, err := w.notes(areas)
 	if err != nil {
 		return err

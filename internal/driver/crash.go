@@ -229,6 +229,7 @@ func (a *analysis) chooseThread() error {
 func (a *analysis) classify() error {
 	a.result.Findings = append(a.result.Findings, failure.Deadlocks(a.process, a.walked)...)
 	a.waiting = failure.Waiting(a.process, a.walked)
+	a.passEngine()
 	a.unfold()
 	in := failure.Input{Process: a.process, Thread: a.thread, Findings: a.result.Findings}
 	if a.thread != nil {
@@ -347,7 +348,7 @@ func (a *analysis) finish() {
 	c.Program = p.Program
 	c.Program.Threads = len(p.Threads)
 	if a.thread != nil {
-		c.Registers = a.thread.Registers.General()
+		c.Registers = a.registers().General()
 	}
 	for _, m := range p.Modules {
 		c.Modules = append(c.Modules, evidence.Module{Path: m.Path, BuildID: m.BuildID, Start: m.Start, End: m.End,
