@@ -13,12 +13,19 @@ static unsigned long hits;
 static unsigned long rounds;
 static pthread_mutex_t hits_lock = PTHREAD_MUTEX_INITIALIZER;
 
+static __thread unsigned long mark; /* of the last hit, for samples */
+
 static void hit(void)
 {
+	unsigned long seen;
+
 #ifdef FIXED
 	pthread_mutex_lock(&hits_lock);
 #endif
-	*(volatile unsigned long *)&hits = *(volatile unsigned long *)&hits + 1; // BUG 1 2 3
+	seen = __atomic_load_n(&hits, __ATOMIC_RELAXED); // BUG 1
+	for (int i = 0; i < 8; i++)
+		mark = mark << 7 ^ mark >> 3 ^ seen;
+	__atomic_store_n(&hits, seen + 1, __ATOMIC_RELAXED); // BUG 2 3
 #ifdef FIXED
 	pthread_mutex_unlock(&hits_lock);
 #endif

@@ -18,14 +18,24 @@ static struct {
 static unsigned long rounds;
 static unsigned long empty;
 
+/* What a text is worth: never 0. */
+static long weigh(long text)
+{
+	unsigned long h = (unsigned long)text;
+
+	for (int i = 0; i < 40; i++)
+		h = h * 6364136223846793005UL + 1442695040888963407UL;
+	return (long)(h | 1);
+}
+
 static void post(long text)
 {
 #ifdef FIXED
-	__atomic_store_n(&mail.text, text, __ATOMIC_RELAXED);
+	__atomic_store_n(&mail.text, weigh(text), __ATOMIC_RELAXED);
 	__atomic_store_n(&mail.full, 1, __ATOMIC_RELEASE);
 #else
 	__atomic_store_n(&mail.full, 1, __ATOMIC_RELEASE);
-	__atomic_store_n(&mail.text, text, __ATOMIC_RELAXED); // BUG 2
+	__atomic_store_n(&mail.text, weigh(text), __ATOMIC_RELAXED); // BUG 2
 #endif
 }
 
