@@ -14,17 +14,28 @@ import (
 
 // memory goes back from the memory that the case names to who stored there.
 func (w *work) memory() error {
-	for _, v := range w.victims() {
+	const most = 4 // one defect may damage any number of objects
+	for i, v := range w.victims() {
+		if i == most {
+			break
+		}
 		c := &chain{work: w, victim: v}
 		if err := c.follow(); err != nil {
 			return err
 		}
-		if cause := c.cause(); cause != nil {
+		if cause := c.cause(); cause != nil && !w.known(cause) {
 			w.prove(c, cause)
 			w.out.Causes = append(w.out.Causes, *cause)
 		}
 	}
 	return nil
+}
+
+// known reports whether the same code is the cause of other damage already.
+func (w *work) known(cause *evidence.Cause) bool {
+	return cause.Site != nil && slices.ContainsFunc(w.out.Causes, func(c evidence.Cause) bool {
+		return c.Kind == cause.Kind && c.Site != nil && c.Site.PC == cause.Site.PC
+	})
 }
 
 // chain is the way back from one victim.

@@ -47,10 +47,10 @@ type MismatchError struct {
 
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf("%s is of %s (build-id %s) and %s of %s (build-id %s): recordings of one program can be compared only",
-		e.A, e.ProgramA, known(e.BuildA), e.B, e.ProgramB, known(e.BuildB))
+		e.A, e.ProgramA, buildText(e.BuildA), e.B, e.ProgramB, buildText(e.BuildB))
 }
 
-func known(id string) string {
+func buildText(id string) string {
 	if id == "" {
 		return "unknown"
 	}
