@@ -310,25 +310,16 @@ func Reaches(t testing.TB, dir string, times int) {
 // came to an end that is the same byte by byte.
 func Identical(t testing.TB, dir string, times int) {
 	t.Helper()
-	if text := Differ(t, dir, times); text != "" {
-		t.Fatal(text)
-	}
-}
-
-// Differ is Identical that returns what differs, "" if nothing does.
-func Differ(t testing.TB, dir string, times int) string {
-	t.Helper()
 	for i := range times {
 		r, err := replayInTime(t, dir)
 		if err != nil {
-			return fmt.Sprintf("replay %d of %d: %v", i+1, times, err)
+			t.Fatalf("replay %d of %d: %v", i+1, times, err)
 		}
 		if text := Differences(r); text != "" {
-			return fmt.Sprintf("replay %d of %d: %s", i+1, times, text)
+			t.Fatalf("replay %d of %d: %s", i+1, times, text)
 		}
 		if r.Comparison.Threads == 0 || r.Comparison.Compared == 0 {
-			return fmt.Sprintf("replay %d of %d compared %d threads and %d bytes", i+1, times, r.Comparison.Threads, r.Comparison.Compared)
+			t.Fatalf("replay %d of %d compared %d threads and %d bytes", i+1, times, r.Comparison.Threads, r.Comparison.Compared)
 		}
 	}
-	return ""
 }
