@@ -32,10 +32,12 @@ type threadHistory struct {
 	positions []uint64
 	// handlers begin and end.
 	handlers []handlerChange
-	// shared are the locks that it took without being written down as the owner.
-	shared []sharedLock
-	start  evidence.Addr
-	tid    int
+	// taken are the locks that it took, in order; waits the events with which it
+	// came back from waiting for a condition, and had its mutex again.
+	taken []takenLock
+	waits []uint64
+	start evidence.Addr
+	tid   int
 }
 
 type handlerChange struct {
@@ -43,7 +45,7 @@ type handlerChange struct {
 	signal  uint8 // of the handler that runs from there on; 0: none
 }
 
-type sharedLock struct {
+type takenLock struct {
 	ordinal, position uint64
 	lock              int
 }
@@ -149,6 +151,8 @@ func (r *historyReader) event(e *record.Event) {
 		}
 	case record.KindMutex, record.KindRWLock, record.KindSpin:
 		r.take(e, t, now)
+	case record.KindCond:
+		t.waits = append(t.waits, e.Ordinal)
 	case record.KindSignal:
 		if len(e.Args) > 0 && record.SignalPlace(e.Args[0]) == record.PlaceAsync {
 			h.places = true
@@ -202,9 +206,7 @@ func (r *historyReader) take(e *record.Event, t *threadHistory, now taker) {
 	l := &r.history.locks[i]
 	l.takers[e.Thread] = true
 	l.taken += 1 + e.Skipped
-	if kind == lockReader || kind == lockSpin {
-		t.shared = append(t.shared, sharedLock{e.Ordinal, r.history.events, i})
-	}
+	t.taken = append(t.taken, takenLock{e.Ordinal, r.history.events, i})
 	if before, found := r.last[addr]; found && before.thread != e.Thread {
 		r.edge(before, now, true)
 	}
@@ -249,9 +251,9 @@ func (h *history) chooseLocks() {
 		kept = append(kept, l)
 	}
 	for _, t := range h.threads {
-		t.shared = slices.DeleteFunc(t.shared, func(s sharedLock) bool { _, found := renumbered[s.lock]; return !found })
-		for i := range t.shared {
-			t.shared[i].lock = renumbered[t.shared[i].lock]
+		t.taken = slices.DeleteFunc(t.taken, func(x takenLock) bool { _, found := renumbered[x.lock]; return !found })
+		for i := range t.taken {
+			t.taken[i].lock = renumbered[t.taken[i].lock]
 		}
 	}
 	h.locks = kept
@@ -284,29 +286,44 @@ func (h *history) held(hit *replay.Hit) uint64 {
 // took reports whether the hit's thread was the last to take a lock, or of a
 // reader's lock, one of those.
 func (h *history) took(hit *replay.Hit, lock int) bool {
-	mine, found := lastTaken(h.threads[hit.Thread], lock, hit.Position)
-	if !found || h.locks[lock].kind == lockReader {
-		return found
+	mine := h.threads[hit.Thread].lastTaken(lock, hit.Position)
+	if mine == nil || h.locks[lock].kind == lockReader {
+		return mine != nil
 	}
 	for thread := range h.locks[lock].takers {
-		if other, found := lastTaken(h.threads[thread], lock, hit.Position); found && other > mine {
+		if other := h.threads[thread].lastTaken(lock, hit.Position); other != nil && other.position > mine.position {
 			return false
 		}
 	}
 	return true
 }
 
-func lastTaken(t *threadHistory, lock int, before uint64) (position uint64, found bool) {
+// lastTaken is when a thread last took a lock, up to a position; nil: never.
+func (t *threadHistory) lastTaken(lock int, position uint64) *takenLock {
 	if t == nil {
-		return 0, false
+		return nil
 	}
-	n := sort.Search(len(t.shared), func(i int) bool { return t.shared[i].position > before })
+	n := sort.Search(len(t.taken), func(i int) bool { return t.taken[i].position > position })
 	for n--; n >= 0; n-- {
-		if t.shared[n].lock == lock {
-			return t.shared[n].position, true
+		if t.taken[n].lock == lock {
+			return &t.taken[n]
 		}
 	}
-	return 0, false
+	return nil
+}
+
+// since is the event with which a thread got a lock that it holds.
+func (h *history) since(hit *replay.Hit, lock int) uint64 {
+	t := h.threads[hit.Thread]
+	x := t.lastTaken(lock, hit.Position)
+	if x == nil {
+		return 0
+	}
+	n := sort.Search(len(t.waits), func(i int) bool { return t.waits[i] > hit.Ordinal })
+	if n > 0 && h.locks[lock].kind == lockMutex {
+		return max(x.ordinal, t.waits[n-1])
+	}
+	return x.ordinal
 }
 
 // handler is the signal in whose handler a thread is behind an event; 0: none.

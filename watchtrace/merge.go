@@ -17,11 +17,17 @@ type merger struct {
 	log      *evidence.AccessLog
 	contexts map[contextKey]int32
 	byKey    map[string]int32
-	sets     map[uint64]int32
+	sets     map[heldKey]int32
+}
+
+// heldKey is what a lock set follows from.
+type heldKey struct {
+	thread        uint32
+	ordinal, held uint64
 }
 
 func newMerger(p *Plan, names *namer) *merger {
-	m := &merger{plan: p, names: names, contexts: map[contextKey]int32{}, byKey: map[string]int32{}, sets: map[uint64]int32{0: 0}}
+	m := &merger{plan: p, names: names, contexts: map[contextKey]int32{}, byKey: map[string]int32{}, sets: map[heldKey]int32{}}
 	outcome := p.rec.Manifest.Outcome.Kind
 	m.log = &evidence.AccessLog{
 		Recording: p.rec.Dir, Failed: outcome == record.OutcomeSignal || outcome == record.OutcomeExit,
@@ -89,19 +95,26 @@ func (m *merger) context(h *replay.Hit, s *seen) int32 {
 }
 
 func (m *merger) lockSet(h *replay.Hit) int32 {
-	held := m.plan.history.held(h)
-	if i, found := m.sets[held]; found {
+	if h.Held == 0 {
+		return 0
+	}
+	key := heldKey{h.Thread, h.Ordinal, h.Held}
+	if i, found := m.sets[key]; found {
 		return i
 	}
+	held := m.plan.history.held(h)
 	var set []evidence.Lock
 	for i := range m.plan.history.locks {
 		if l := &m.plan.history.locks[i]; held&(1<<i) != 0 {
-			set = append(set, evidence.Lock{Address: l.addr, Name: m.names.address(l.addr), Shared: l.kind == lockReader})
+			set = append(set, evidence.Lock{Address: l.addr, Name: m.names.lock(l.addr), Shared: l.kind == lockReader, Taken: m.plan.history.since(h, i)})
 		}
 	}
-	i := int32(len(m.log.LockSets))
-	m.log.LockSets = append(m.log.LockSets, set)
-	m.sets[held] = i
+	i := int32(0)
+	if len(set) > 0 {
+		i = int32(len(m.log.LockSets))
+		m.log.LockSets = append(m.log.LockSets, set)
+	}
+	m.sets[key] = i
 	return i
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"diagnose/evidence"
 	"diagnose/image"
@@ -103,13 +104,17 @@ func siteKey(s *evidence.Site) string {
 	return s.PC.String()
 }
 
-// address names an address by the variable that it lies in; empty if it is in
-// none.
-func (n *namer) address(addr evidence.Addr) string {
+// lock names a lock by the variable that it is; empty if it is in none.
+func (n *namer) lock(addr evidence.Addr) string {
 	if n.process == nil {
 		return ""
 	}
-	return nameOf(n.process, addr)
+	name := nameOf(n.process, addr)
+	// The first member of glibc's types.
+	for _, inside := range []string{".__data.__lock", ".__data.__readers", ".__data"} {
+		name = strings.TrimSuffix(name, inside)
+	}
+	return name
 }
 
 // threads are the names of a recording's threads. A thread that has ended is in no

@@ -31,7 +31,6 @@ type tracer struct {
 	mu   sync.Mutex
 	done int
 	hits uint64
-	last time.Time
 	// names are of contexts that some pass has named.
 	names *namer
 }

@@ -215,15 +215,3 @@ func (x *Pass) words() []word {
 	}
 	return list
 }
-
-// find returns the pass and the watch that an access of the log is of.
-func (p *Plan) find(a *evidence.Access) (pass, watch int, found bool) {
-	for i := range p.Passes {
-		for j, v := range p.Passes[i].Variables {
-			if v == int(a.Variable) && p.Passes[i].Offsets[j] == int(a.Offset) {
-				return i, j, true
-			}
-		}
-	}
-	return 0, 0, false
-}

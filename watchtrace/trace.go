@@ -67,21 +67,6 @@ func Trace(ctx context.Context, rec *record.Recording, targets []Target, opts Op
 	return plan.Trace(ctx)
 }
 
-// Details replays the passes once more that saw these accesses of the log (indices of
-// log.Accesses), and returns them, in the given order, as a report shows them:
-// with full stacks, values in the variable's type, and Moments.
-func (p *Plan) Details(ctx context.Context, log *evidence.AccessLog, indices []int) ([]evidence.SeenAccess, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// Visit replays the passes once more that saw these accesses of the log, and
-// calls visit at each of them, with the process stopped right behind the
-// instruction that made it. Calls are in the order of the replay within a pass,
-// and never two at once. An error ends all.
-func (p *Plan) Visit(ctx context.Context, log *evidence.AccessLog, indices []int, visit func(index int, hit *replay.Hit, s *replay.Stopped) error) error {
-	return errors.ErrUnsupported
-}
-
 // Resolve finds what a watch expression names in a process, which may be a
 // recording's core: a global (`stats`), a member or an element of one
 // (`cfg.workers[3].state`), memory through its pointers (`head->next->value`,

@@ -1,0 +1,235 @@
+package watchtrace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/image/debuginfo"
+	"diagnose/image/value"
+	"diagnose/record"
+	"diagnose/replay"
+	"diagnose/unwind"
+)
+
+// Visit replays the passes once more that saw these accesses of the log (indices
+// of log.Accesses), and calls visit at each of them, with the process stopped
+// right behind the instruction that made it. Calls are in the order of the replay
+// within a pass, and never two at once. replay.ErrEnough of visit ends the pass
+// it is in, any other error all.
+func (p *Plan) Visit(ctx context.Context, log *evidence.AccessLog, indices []int, visit func(index int, hit *replay.Hit, s *replay.Stopped) error) error {
+	wanted := map[int]map[uint64]int{} // of a pass: hits, and which access each is
+	for _, i := range indices {
+		if i < 0 || i >= len(log.Accesses) {
+			return fmt.Errorf("watchtrace: access %d of %d", i, len(log.Accesses))
+		}
+		pass, found := p.passOf(&log.Accesses[i])
+		if !found {
+			return fmt.Errorf("watchtrace: access %d of %s is of another plan", i, log.Recording)
+		}
+		if wanted[pass] == nil {
+			wanted[pass] = map[uint64]int{}
+		}
+		wanted[pass][log.Accesses[i].Hit] = i
+	}
+	var mu sync.Mutex
+	var workers sync.WaitGroup
+	errs := make([]error, len(p.Passes))
+	slots := make(chan struct{}, p.opts.Processes)
+	for pass, hits := range wanted {
+		workers.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			errs[pass] = p.visitPass(ctx, pass, hits, func(index int, h *replay.Hit, s *replay.Stopped) error {
+				mu.Lock()
+				defer mu.Unlock()
+				return visit(index, h, s)
+			})
+		})
+	}
+	workers.Wait()
+	return errors.Join(errs...)
+}
+
+func (p *Plan) visitPass(ctx context.Context, pass int, hits map[uint64]int, visit func(int, *replay.Hit, *replay.Stopped) error) error {
+	o := p.replayOptions(p.Passes[pass])
+	o.Backend = "" // only one of them can stop there
+	left := len(hits)
+	o.Inspect = map[uint64]func(*replay.Hit, *replay.Stopped) error{}
+	for number, index := range hits {
+		o.Inspect[number] = func(h *replay.Hit, s *replay.Stopped) error {
+			if err := visit(index, h, s); err != nil {
+				return err
+			}
+			if left--; left == 0 {
+				return replay.ErrEnough
+			}
+			return nil
+		}
+	}
+	result, err := replay.Run(ctx, p.rec, o)
+	if left > 0 && err == nil && result.End != replay.EndMoment {
+		return fmt.Errorf("watchtrace: %d accesses of pass %d were not there again", left, pass+1)
+	}
+	if left == 0 {
+		var diverged *replay.DivergenceError
+		if errors.As(err, &diverged) {
+			return nil
+		}
+	}
+	return err
+}
+
+// passOf is the pass that saw an access.
+func (p *Plan) passOf(a *evidence.Access) (pass int, found bool) {
+	for i := range p.Passes {
+		for j, v := range p.Passes[i].Variables {
+			if v == int(a.Variable) && p.Passes[i].Offsets[j] == int(a.Offset) {
+				return i, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// Details visits these accesses of the log, and returns them, in the given
+// order, as a report shows them: with full stacks, values in the variable's type,
+// and Moments.
+func (p *Plan) Details(ctx context.Context, log *evidence.AccessLog, indices []int) ([]evidence.SeenAccess, error) {
+	seen := map[int]evidence.SeenAccess{}
+	err := p.Visit(ctx, log, indices, func(index int, h *replay.Hit, s *replay.Stopped) error {
+		process, err := s.Process()
+		if err != nil {
+			return err
+		}
+		seen[index] = p.describe(process, log, index, h, s)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]evidence.SeenAccess, 0, len(indices))
+	for _, i := range indices {
+		x, found := seen[i]
+		if !found {
+			return nil, fmt.Errorf("watchtrace: access %d was not there again", i)
+		}
+		list = append(list, x)
+	}
+	return list, nil
+}
+
+// describe shows an access of a process that stands right behind it.
+func (p *Plan) describe(process *image.Process, log *evidence.AccessLog, index int, h *replay.Hit, s *replay.Stopped) evidence.SeenAccess {
+	a := &log.Accesses[index]
+	v := &log.Variables[a.Variable]
+	x := evidence.SeenAccess{
+		Moment: evidence.Moment{Thread: a.Thread, Ordinal: a.Ordinal}, Position: a.Position, Thread: log.Threads[a.Thread],
+		Variable: v.Name, Address: v.Address + evidence.Addr(a.Offset), Size: int(a.Size), Kind: a.Kind.Kind(), Locks: log.LockSets[a.Locks],
+	}
+	name, typ := nameAndType(process, x.Address, int(a.Size))
+	if name != "" && v.Size > int(a.Size) {
+		x.Variable = name
+	}
+	x.Old, x.New = textOf(process, a.Old, typ, int(a.Size)), textOf(process, a.New, typ, int(a.Size))
+	if a.Handler != 0 {
+		x.Handler = unix.SignalName(unix.Signal(a.Handler))
+	}
+	if a.By == evidence.ByCall {
+		x.Call = p.callOf(a)
+	}
+	x.Stack, x.Site = stackAt(process, s, h)
+	return x
+}
+
+// textOf shows a value in a variable's type, or as a number.
+func textOf(process *image.Process, v uint64, typ debuginfo.Type, size int) string {
+	data := make([]byte, 8)
+	for i := range data {
+		data[i] = byte(v >> (8 * i))
+	}
+	if typ != nil && int(typ.Size()) == size {
+		switch typ.Kind() {
+		case debuginfo.KindStruct, debuginfo.KindUnion, debuginfo.KindArray:
+		default:
+			if x := value.Scalar(process, data[:size], typ); x.Text != "" {
+				return x.Text
+			}
+		}
+	}
+	const small = 1 << 16
+	if v < small {
+		return fmt.Sprint(v)
+	}
+	return fmt.Sprintf("%#x", v)
+}
+
+// callOf names the system call that made an access.
+func (p *Plan) callOf(a *evidence.Access) string {
+	c := p.rec.Log.Cursor(a.Thread)
+	for {
+		e, err := c.Next()
+		if err != nil || e.Ordinal > a.Ordinal {
+			return ""
+		}
+		if e.Ordinal == a.Ordinal && e.Kind == record.KindSyscall {
+			return record.SyscallName(e.Object)
+		}
+	}
+}
+
+// stackAt is the stack of a thread that stands behind an access, from the
+// program's own code that is responsible on.
+func stackAt(process *image.Process, s *replay.Stopped, h *replay.Hit) (evidence.Stack, *evidence.Site) {
+	const most = 200
+	stack := evidence.Stack{Frames: []evidence.Frame{}}
+	thread := process.Failing
+	if thread < 0 || thread >= len(process.Threads) {
+		stack.Stopped = "the thread is not known"
+		return stack, nil
+	}
+	u := unwind.New(process)
+	walked := u.Walk(&process.Threads[thread], most)
+	u.Symbolize(walked.Frames)
+	if len(walked.Frames) > 0 && h.By != evidence.ByCall && sameFunction(process, h.PC, walked.Frames[0].PC()) {
+		// It stands behind the instruction, which may be of another line.
+		walked.Frames[0].Calls = process.Symbolize(h.PC, image.AtInstruction)
+	}
+	stack.Stopped = walked.Stopped
+	own := -1
+	for i := range walked.Frames {
+		f := &walked.Frames[i]
+		for j, call := range f.Calls {
+			frame := evidence.Frame{Kind: f.Kind, Trust: f.Trust, Site: call.Site, CFA: f.CFA}
+			if call.Inlined {
+				frame.Kind = evidence.Inlined
+			}
+			if own < 0 && f.Kind != evidence.SignalFrame && !image.LibraryCode(&f.Calls[j].Site) {
+				own = len(stack.Frames)
+			}
+			stack.Frames = append(stack.Frames, frame)
+		}
+	}
+	if own < 0 {
+		return stack, nil
+	}
+	if h.Caller != 0 {
+		stack.Frames = stack.Frames[own:] // without what the program called
+		own = 0
+	}
+	for i := range stack.Frames {
+		stack.Frames[i].Index = i
+	}
+	return stack, &stack.Frames[own].Site
+}
+
+func sameFunction(p *image.Process, a, b evidence.Addr) bool {
+	x, found := p.SymbolAt(a)
+	y, also := p.SymbolAt(b)
+	return found && also && x.Addr == y.Addr
+}
