@@ -44,10 +44,16 @@ static void audit(const struct file *f)
 	usleep(50000);
 }
 
-static int may_read(const struct file *f)
+static int may_read(const struct request *r)
 {
+	int allowed = current_user == ROOT || current_user == r->file->owner; // BUG 3
+
 	__atomic_add_fetch(&checks, 1, __ATOMIC_RELAXED);
-	return current_user == ROOT || current_user == f->owner; // BUG 3
+	if (allowed && r->user != r->file->owner) {
+		fprintf(stderr, "user %d may read %s\n", r->user, r->file->name);
+		abort();
+	}
+	return allowed;
 }
 
 static void *serve(void *arg)
@@ -57,7 +63,7 @@ static void *serve(void *arg)
 	usleep((useconds_t)r->at * 1000);
 	open_session(r->user);
 	audit(r->file);
-	r->allowed = may_read(r->file);
+	r->allowed = may_read(r);
 	return NULL;
 }
 
@@ -71,10 +77,5 @@ int main(int argc, char **argv)
 		pthread_create(&threads[i], NULL, serve, &requests[i]);
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
-	for (int i = 0; i < 2; i++)
-		if (requests[i].allowed != (requests[i].user == diary.owner)) {
-			fprintf(stderr, "user %d may read %s: %d\n", requests[i].user, diary.name, requests[i].allowed);
-			abort();
-		}
-	return checks != 2;
+	return checks != 2 || requests[0].allowed || !requests[1].allowed;
 }

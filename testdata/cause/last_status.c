@@ -1,9 +1,9 @@
 // A program's own errno: the handler of a timer uses it as well, between where
 // it was set and where it is looked at.
 // CAUSE kind=signal-handler-race variable=last_status pattern=WWR
-// FAILS signal=SIGABRT says="0 of 3"
-// RUNS fail: 30 4
-// RUNS pass: 300 4
+// FAILS signal=SIGABRT says="cannot be opened"
+// RUNS fail: 30
+// RUNS pass: 300
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -53,6 +53,7 @@ static void trace(const char *name)
 	spent += sum;
 }
 
+/* Whatever else is wrong with such a file is for the administrator. */
 static int is_missing(const char *name)
 {
 	int fd = open_file(name);
@@ -62,24 +63,24 @@ static int is_missing(const char *name)
 		return 0;
 	}
 	trace(name);
-	return last_status == MISSING; // BUG 3
+	if (last_status != MISSING) { // BUG 3
+		fprintf(stderr, "%s: it is there, and cannot be opened\n", name);
+		abort();
+	}
+	return 1;
 }
 
 int main(int argc, char **argv)
 {
 	struct sigaction beat = { .sa_handler = heartbeat, .sa_flags = SA_RESTART };
 	struct itimerval when = { { 0, 0 }, { 0, 1000 * (argc > 1 ? atoi(argv[1]) : 300) } };
-	int missing = 0, files = argc > 2 ? atoi(argv[2]) - 1 : 3;
+	int missing;
 
 	statistics = open("/proc/self/exe", O_RDONLY);
 	sigaction(SIGALRM, &beat, NULL);
 	setitimer(ITIMER_REAL, &when, NULL);
-	missing += is_missing("/nowhere/passwords");
-	if (!missing) {
-		fprintf(stderr, "%d of %d files are missing\n", missing, files);
-		abort();
-	}
+	missing = is_missing("/nowhere/passwords");
 	while (!beats)
 		usleep(5000);
-	return spent == 0;
+	return spent == 0 || !missing;
 }

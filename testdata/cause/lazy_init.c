@@ -59,12 +59,13 @@ static void add(const char *name)
 	pthread_mutex_unlock(&names_lock);
 }
 
-static int known(const char *name)
+static void require(const char *name)
 {
 	for (int i = 0; i < sessions->used; i++)
 		if (!strcmp(sessions->names[i], name))
-			return 1;
-	return 0;
+			return;
+	fprintf(stderr, "%s is unknown\n", name);
+	abort();
 }
 
 static void *log_in(void *arg)
@@ -86,9 +87,6 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
 	for (int i = 0; i < 2; i++)
-		if (!known(logins[i].name)) {
-			fprintf(stderr, "%s is unknown\n", logins[i].name);
-			abort();
-		}
+		require(logins[i].name);
 	return 0;
 }

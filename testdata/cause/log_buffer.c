@@ -59,7 +59,7 @@ static void log_request(const struct request *r)
 #endif
 }
 
-static void flush_log(void)
+static void flush_log(int last)
 {
 	pthread_mutex_lock(&log.lock);
 	for (size_t at = 0; at < log.used; at += LINE) {
@@ -71,6 +71,10 @@ static void flush_log(void)
 		lines++;
 	}
 	log.used = 0;
+	if (last && written != lines) {
+		fprintf(stderr, "%d of %d lines were written\n", written, lines);
+		abort();
+	}
 	pthread_mutex_unlock(&log.lock);
 }
 
@@ -92,13 +96,9 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 2; i++)
 		pthread_create(&threads[i], NULL, serve, &requests[i]);
 	pause_ms(argc > 3 ? atoi(argv[3]) : 90);
-	flush_log();
+	flush_log(0);
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
-	flush_log();
-	if (written != lines) {
-		fprintf(stderr, "%d of %d lines were written\n", written, lines);
-		abort();
-	}
+	flush_log(1);
 	return 0;
 }

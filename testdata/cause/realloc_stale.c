@@ -1,5 +1,5 @@
 // A list of words with a mark on the longest one. The list grows, moves, and the
-// mark stays where it was; the longest word is then shown in capitals.
+// mark stays where it was; the longest word then gets an asterisk for its first letter.
 // CAUSE kind=use-after-free
 // FAILS signal=SIGABRT says="use-after-free"
 // RUNS fail: a bee elephants cow dog fox gnu hen ibis
@@ -52,8 +52,7 @@ static void add(struct list *l, const char *text)
 
 static void emphasise(struct list *l)
 {
-	for (int i = 0; i < 4; i++)
-		l->longest->text[i] = (char)(l->longest->text[i] & ~32); // BUG
+	l->longest->text[0] = '*'; // BUG
 }
 
 int main(int argc, char **argv)
