@@ -136,28 +136,82 @@ func readLog(t *testing.T, path string) (events []logged, extents int) {
 
 func readExtent(t *testing.T, data []byte, thread uint32) (events []logged) {
 	t.Helper()
-	for len(data) >= 4 && binary.LittleEndian.Uint32(data) != 0 {
+	bases := map[uint32]*logged{}
+	last := uint64(0)
+	for at := uint32(32); len(data) >= 4 && binary.LittleEndian.Uint32(data) != 0; {
+		head := binary.LittleEndian.Uint32(data)
+		length := head
+		if head%8 == agent.Short {
+			length = head & 0xfff8
+		}
+		if length%8 != 0 || int(length) > len(data) {
+			t.Fatalf("event of %#x", head)
+		}
 		e := logged{thread: thread}
-		decode(t, data, &e.RawEvent)
-		if e.Length%8 != 0 || int(e.Length) > len(data) {
-			t.Fatalf("event %+v", e)
+		if head%8 == agent.Short {
+			base := bases[head>>16*8]
+			if base == nil {
+				t.Fatalf("event %#x at %#x has no base", head, at)
+			}
+			e = readShort(t, data[:length], base, last)
+		} else {
+			e.read(t, data[:length])
+			bases[at] = &e
 		}
-		rest := data[48:e.Length]
-		data = data[e.Length:]
-		for range e.Args {
-			e.args, rest = append(e.args, binary.LittleEndian.Uint64(rest)), rest[8:]
-		}
-		for range e.Payloads {
-			var p agent.RawPayload
-			decode(t, rest, &p)
-			e.payloads, rest = append(e.payloads, rest[16:16+p.Length]), rest[16+(p.Length+7)&^7:]
-		}
-		if len(rest) != 0 {
-			t.Errorf("event %+v: %d bytes too many", e, len(rest))
-		}
+		data = data[length:]
+		at += length
+		last = e.Ticket
 		events = append(events, e)
 	}
 	return events
+}
+
+// read reads a full event.
+func (e *logged) read(t *testing.T, data []byte) {
+	t.Helper()
+	decode(t, data, &e.RawEvent)
+	rest := data[48:]
+	for range e.Args {
+		e.args, rest = append(e.args, binary.LittleEndian.Uint64(rest)), rest[8:]
+	}
+	for range e.Payloads {
+		var p agent.RawPayload
+		decode(t, rest, &p)
+		e.payloads, rest = append(e.payloads, rest[16:16+p.Length]), rest[16+(p.Length+7)&^7:]
+	}
+	if len(rest) != 0 {
+		t.Errorf("event %+v: %d bytes too many", e, len(rest))
+	}
+}
+
+func readShort(t *testing.T, data []byte, base *logged, last uint64) logged {
+	t.Helper()
+	var s agent.RawShort
+	decode(t, data, &s)
+	e := *base
+	e.Ticket, e.Result, e.Skipped = last+uint64(s.Ticket), int64(s.Result), 0
+	rest := data[16:]
+	next := func(into *uint64, there bool) {
+		if there {
+			*into, rest = binary.LittleEndian.Uint64(rest), rest[8:]
+		}
+	}
+	result := uint64(e.Result)
+	next(&e.Object, s.More&agent.ShortObject != 0)
+	next(&result, s.More&agent.ShortResult != 0)
+	e.Result = int64(result)
+	next(&e.Skipped, s.More&agent.ShortSkipped != 0)
+	e.args = slices.Clone(base.args)
+	for i := range e.args {
+		next(&e.args[i], s.Args>>i&1 != 0)
+	}
+	if len(base.payloads) > 0 {
+		e.payloads, rest = [][]byte{rest[:s.Bytes]}, rest[(s.Bytes+7)&^7:]
+	}
+	if len(rest) != 0 {
+		t.Errorf("short event %+v: %d bytes too many", e, len(rest))
+	}
+	return e
 }
 
 func decode(t *testing.T, data []byte, into any) {

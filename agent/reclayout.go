@@ -7,7 +7,7 @@ package agent
 // Versions, and the engine's own range of addresses.
 const (
 	RecordMagic      = 0x64726f6365726764
-	RecordVersion    = 1
+	RecordVersion    = 2
 	EngineBase       = 0x21a000000000
 	EngineControl    = EngineBase
 	EngineSites      = EngineBase + 0x0001000000
@@ -214,6 +214,26 @@ type RawPayload struct {
 	Length  uint32
 	Kind    uint32
 }
+
+// RawShort is struct dg_short.
+type RawShort struct {
+	Length uint32
+	Args   uint8
+	More   uint8
+	Bytes  uint16
+	Ticket uint32
+	Result int32
+}
+
+// Short events.
+const (
+	Short        = 1
+	ShortBytes   = 512
+	ShortArgs    = 8
+	ShortObject  = 1
+	ShortResult  = 2
+	ShortSkipped = 4
+)
 
 // RawMapped is struct dg_mapped.
 type RawMapped struct {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+
+	"diagnose/agent"
 )
 
 // firstBuffer is how much of a log a cursor holds, unless an event is larger.
@@ -15,7 +17,8 @@ type Cursor struct {
 	log    *Log
 	thread *logThread
 	event  Event
-	raw    []byte
+	raw    []byte // the event as it is in the log
+	short  bool   // raw is a short one
 	err    error
 
 	extent int   // index of the one that is read
@@ -23,6 +26,8 @@ type Cursor struct {
 	limit  int64 // where the extent ends, in the file
 	buffer []byte
 	start  int64 // of the buffer, in the file
+	// bases are those of the extent that short events have referred to, by offset.
+	bases map[int64]*Event
 }
 
 // Cursor returns one that stands before a thread's first event.
@@ -67,12 +72,12 @@ func (c *Cursor) Next() (*Event, error) {
 
 func (c *Cursor) read() error {
 	for {
-		length, err := c.length()
+		head, err := c.head()
 		if err != nil {
 			return err
 		}
-		if length > 0 {
-			return c.take(length)
+		if head != 0 {
+			return c.take(head)
 		}
 		if err := c.nextExtent(); err != nil {
 			return err
@@ -80,38 +85,59 @@ func (c *Cursor) read() error {
 	}
 }
 
-// length is that of the event at the cursor, 0 if the extent has no more.
-func (c *Cursor) length() (int64, error) {
-	if c.limit-c.at < eventHeaderSize {
+// head is the first word of the event at the cursor, 0 if the extent has no more.
+func (c *Cursor) head() (uint32, error) {
+	if c.limit-c.at < shortHeader {
 		return 0, nil
 	}
 	b, err := c.bytes(8)
 	if err != nil {
 		return 0, err
 	}
-	return int64(le.Uint32(b)), nil
+	return le.Uint32(b), nil
 }
 
-func (c *Cursor) take(length int64) error {
-	if length < eventHeaderSize || length%8 != 0 || length > c.limit-c.at {
-		return &CorruptError{c.log.name, c.at, fmt.Sprintf("event of %d bytes in an extent that has %d left", length, c.limit-c.at)}
+func (c *Cursor) take(head uint32) error {
+	length, least := int64(head), int64(eventHeaderSize)
+	if c.short = head%8 == agent.Short; c.short {
+		length, least = int64(head&0xfff8), shortHeader
 	}
+	if length < least || length%8 != 0 || length > c.limit-c.at {
+		return c.corrupt("event of %d bytes in an extent that has %d left", length, c.limit-c.at)
+	}
+	last, first := c.event.Ticket, c.event.Ordinal == 0
+	if err := c.decode(length, int64(head>>16)*8); err != nil {
+		return err
+	}
+	if !first && c.event.Ticket <= last {
+		return c.corrupt("thread %d, event %d: ticket %d follows %d", c.event.Thread, c.event.Ordinal+1, c.event.Ticket, last)
+	}
+	c.event.Ordinal++
+	c.event.Offset = c.at
+	c.at += length
+	return nil
+}
+
+// decode reads the event at the cursor; a short one's base is at an offset of the
+// extent.
+func (c *Cursor) decode(length, base int64) error {
 	b, err := c.bytes(length)
 	if err != nil {
 		return err
 	}
-	last, first := c.event.Ticket, c.event.Ordinal == 0
-	if err := c.event.decode(b); err != nil {
-		return &CorruptError{c.log.name, c.at, err.Error()}
-	}
-	if !first && c.event.Ticket <= last {
-		return &CorruptError{c.log.name, c.at, fmt.Sprintf("thread %d, event %d: ticket %d follows %d",
-			c.event.Thread, c.event.Ordinal+1, c.event.Ticket, last)}
-	}
-	c.event.Ordinal++
-	c.event.Offset = c.at
 	c.raw = b
-	c.at += length
+	if !c.short {
+		err = c.event.decode(b)
+	} else {
+		var e *Event
+		if e, err = c.base(base); err != nil {
+			return err
+		}
+		err = c.event.decodeShort(b, e)
+	}
+	if err != nil {
+		return c.corrupt("%v", err)
+	}
 	return nil
 }
 
@@ -120,6 +146,7 @@ func (c *Cursor) nextExtent() error {
 		return c.end()
 	}
 	c.extent++
+	clear(c.bases)
 	e := c.thread.extents[c.extent]
 	c.at, c.limit = e.offset+extentHeaderSize, e.offset+e.size
 	return nil

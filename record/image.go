@@ -107,13 +107,22 @@ func (l *Log) copyEvents(w io.Writer, thread uint32, count uint64) (int64, error
 	out := bufio.NewWriterSize(w, 1<<16)
 	c := l.Cursor(thread)
 	var size int64
+	var full []byte
 	for i := range count {
-		if _, err := c.Next(); err == io.EOF {
+		e, err := c.Next()
+		if err == io.EOF {
 			return 0, fmt.Errorf("record: image: the schedule has %d events of thread %d, the log %d", count, thread, i)
 		} else if err != nil {
 			return 0, err
 		}
-		n, err := out.Write(c.raw)
+		raw := c.raw
+		if c.short {
+			if full, err = e.Encode(full[:0]); err != nil {
+				return 0, err
+			}
+			raw = full
+		}
+		n, err := out.Write(raw)
 		if err != nil {
 			return 0, fmt.Errorf("record: image: %w", err)
 		}

@@ -324,7 +324,7 @@ func exerciseLog(t testing.TB, b []byte) {
 	for _, n := range s.Events() {
 		events += n
 	}
-	if image.Events != events || events*eventHeaderSize > uint64(len(b)) {
+	if image.Events != events || events*shortHeader > uint64(len(b)) {
 		t.Fatalf("image of %d events, schedule of %d", image.Events, events)
 	}
 }
@@ -333,6 +333,8 @@ func FuzzLog(f *testing.F) {
 	b := logBytes(f, sampleEvents())
 	f.Add(b[:logHeaderSize], b[extentSize:extentSize+2000], b[2*extentSize:2*extentSize+2000])
 	f.Add([]byte{}, []byte{}, []byte{})
+	short := shortLog(f, shortEvents())
+	f.Add(short[:logHeaderSize], short[extentSize:extentSize+1000], []byte{})
 	f.Fuzz(func(t *testing.T, header, first, second []byte) {
 		b := make([]byte, 3*extentSize)
 		copy(b[:extentSize], header)

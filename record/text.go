@@ -21,6 +21,9 @@ import (
 // says all that the binary form does; ReadText makes that of it again. What
 // follows a # at the beginning of a line is a comment.
 
+// textVersion changes with what a line says, which the binary form's need not.
+const textVersion = 1
+
 // TextOptions say what a text form shows.
 type TextOptions struct {
 	// Thread is the only one whose events are shown; 0 shows all.
@@ -34,7 +37,7 @@ type TextOptions struct {
 // too early, the text ends with a comment and the error is returned.
 func (l *Log) WriteText(w io.Writer, o TextOptions) error {
 	out := bufio.NewWriterSize(w, 1<<16)
-	fmt.Fprintf(out, "log %d pid %d\n", logVersion, l.PID)
+	fmt.Fprintf(out, "log %d pid %d\n", textVersion, l.PID)
 	events := l.Ordered()
 	if o.Thread != 0 {
 		events = l.Events(o.Thread)
@@ -278,8 +281,8 @@ func ReadText(r io.Reader) (pid uint32, events iter.Seq2[*Event, error], err err
 	if n, _ := fmt.Sscanf(head, "log %d pid %d%s", &version, &pid, &rest); n != 2 {
 		return 0, nil, fmt.Errorf("record: text, line %d: %.40q is not \"log VERSION pid PID\"", number, head)
 	}
-	if version > logVersion {
-		return 0, nil, &VersionError{"text", version, logVersion}
+	if version > textVersion {
+		return 0, nil, &VersionError{"text", version, textVersion}
 	}
 	ordinals := map[uint32]uint64{}
 	return pid, func(yield func(*Event, error) bool) {

@@ -77,21 +77,128 @@ static void *dg_event_payload(struct dg_event *e, enum dg_payload_kind kind, uin
 	return bytes;
 }
 
+/* ---- short events ---- */
+
+#define DG_RECENT 32u
+
+/* What a thread's short events refer to. */
+static struct dg_recent {
+	uint64_t ticket;          /* of its last event */
+	uint16_t base[DG_RECENT]; /* by site: offset in the extent / 8; 0: none */
+} __attribute__((aligned(128))) dg_recents[DG_RTHREADS];
+
+static uint16_t *dg_recent_base(struct dg_recent *r, const struct dg_event *e)
+{
+	return &r->base[(e->site ^ e->site >> 5 ^ e->kind) % DG_RECENT];
+}
+
+/* kind, flags, args and payloads in one word. */
+static uint32_t dg_event_form(const struct dg_event *e)
+{
+	return *(const uint32_t __attribute__((may_alias)) *)&e->kind;
+}
+
+static uint64_t dg_short_address(const struct dg_event *base, const uint64_t *args, const struct dg_payload *p)
+{
+	const uint64_t *was = (const uint64_t *)(base + 1);
+
+	for (uint32_t i = 0; i < base->args; i++)
+		if (was[i] == p->address)
+			return args[i];
+	return p->address;
+}
+
+static bool dg_short_fits(const struct dg_event *e, const struct dg_event *base, uint64_t last)
+{
+	const uint64_t *args = (const uint64_t *)(e + 1);
+	const struct dg_payload *p = (const struct dg_payload *)(args + e->args), *was;
+
+	if (dg_event_form(e) != dg_event_form(base) || e->site != base->site || e->ticket - last > UINT32_MAX)
+		return false;
+	if (!e->payloads)
+		return true;
+	was = (const struct dg_payload *)((const uint64_t *)(base + 1) + base->args);
+	return p->length <= DG_SHORT_BYTES && p->kind == was->kind && p->address == dg_short_address(base, args, was);
+}
+
+/* In the event's own place: what is written never comes before what is still to
+ * be read. The length stays 0; returned is what it is to be. */
+static uint32_t dg_event_shorten(struct dg_event *e, const struct dg_event *base, uint64_t last)
+{
+	typedef uint64_t __attribute__((may_alias)) word;
+	const uint64_t object = e->object, skipped = e->skipped, ticket = e->ticket - last;
+	const int64_t result = e->result;
+	const uint32_t count = e->args, payloads = e->payloads;
+	const word *args = (const word *)(e + 1), *was = (const word *)(base + 1);
+	struct dg_short s = { .ticket = (uint32_t)ticket, .result = (int32_t)result };
+	word *to = (word *)e + sizeof(s) / sizeof(*to);
+
+	if (object != base->object) {
+		s.more |= DG_SHORT_OBJECT;
+		*to++ = object;
+	}
+	if (result != s.result) {
+		s.more |= DG_SHORT_RESULT;
+		*to++ = (uint64_t)result;
+	}
+	if (skipped) {
+		s.more |= DG_SHORT_SKIPPED;
+		*to++ = skipped;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		if (args[i] != was[i]) {
+			s.args |= (uint8_t)(1u << i);
+			*to++ = args[i];
+		}
+	if (payloads) {
+		const struct dg_payload *p = (const struct dg_payload *)(args + count);
+		const word *from = (const word *)(p + 1);
+
+		s.bytes = (uint16_t)p->length;
+		for (uint32_t i = 0; i < (s.bytes + 7u) / 8; i++)
+			*to++ = from[i];
+	}
+	((word *)e)[1] = (uint64_t)(uint32_t)s.result << 32 | s.ticket;
+	((uint32_t __attribute__((may_alias)) *)e)[1] = (uint32_t)s.bytes << 16 | (uint32_t)s.more << 8 | s.args;
+	return (uint32_t)((uint64_t)to - (uint64_t)e);
+}
+
+/* Returns what the event's length is to be. */
+static uint32_t dg_event_form_best(struct dg_rthread *me, struct dg_event *e, uint64_t end)
+{
+	struct dg_recent *r = &dg_recents[me->index];
+	uint64_t offset = (uint64_t)e - me->extent, last = r->ticket;
+	uint16_t *base = dg_recent_base(r, e);
+	const struct dg_event *was = (const struct dg_event *)(me->extent + *base * 8ull);
+	uint32_t length = (uint32_t)(end - (uint64_t)e);
+
+	r->ticket = e->ticket;
+	if (e->args > DG_SHORT_ARGS || e->payloads > 1)
+		return length;
+	if (*base && dg_short_fits(e, was, last))
+		return dg_event_shorten(e, was, last) | DG_SHORT | (uint32_t)*base << 16;
+	if (offset / 8 <= UINT16_MAX)
+		*base = (uint16_t)(offset / 8);
+	return length;
+}
+
 static void dg_event_commit(struct dg_event *e)
 {
 	struct dg_rthread *me = dg_me;
 	uint64_t end = (uint64_t)dg_event_end(e);
+	uint32_t length;
 
 	if (!e->ticket)
 		e->ticket = dg_ticket();
 	e->skipped = dg_skipped(me);
 	me->budget_start = me->budget = DG_BUDGET;
 	me->ordinal++;
-	me->at = end;
+	length = dg_event_form_best(me, e, end);
+	me->at = end = (uint64_t)e + (length & DG_SHORT ? length & 0xffffu & ~DG_SHORT : length);
 	/* An event that was begun and given up may have written further. */
 	if (end + sizeof(uint32_t) <= me->extent + me->extent_size)
 		*(uint32_t *)end = 0;
-	__atomic_store_n(&e->length, (uint32_t)(end - (uint64_t)e), __ATOMIC_RELEASE);
+	__atomic_store_n(&e->length, length, __ATOMIC_RELEASE);
 }
 
 static long dg_log_write(const void *bytes, uint64_t length, uint64_t offset)
@@ -188,6 +295,7 @@ static void dg_extent_use(struct dg_rthread *me, struct dg_extent *x, uint64_t s
 {
 	/* What an earlier use left behind is not to be taken for an event. */
 	*(uint64_t *)(x + 1) = 0;
+	dg_recents[me->index] = (struct dg_recent){ 0 };
 	x->thread = me->index;
 	x->sequence = me->sequence++;
 	x->size = size;

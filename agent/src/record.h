@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #define DG_RECORD_MAGIC 0x64726f6365726764ull /* "dgrecord" in memory order */
-#define DG_RECORD_VERSION 1u
+#define DG_RECORD_VERSION 2u
 
 /* The engine's own range. It is outside of what a replay is compared by. */
 #define DG_ENGINE_BASE 0x21a000000000ull /* DG_BASE + 0x1a000000000 */
@@ -165,6 +165,31 @@ struct dg_payload {
 	uint64_t address; /* in the process */
 	uint32_t length;  /* bytes that follow; DG_PAYLOAD_DIGEST: 8 */
 	uint32_t kind;
+};
+
+/* In a log, not in a replay's image: an event that is much like an earlier full one
+ * of its extent, its base, which has the same site, kind, flags, number of
+ * arguments and, if any, one payload of the same kind. What follows, each
+ * of 8 bytes, is what `more` says, in the order of its bits, then the arguments that
+ * differ, and the payload's bytes, padded. The payload's address is the base's;
+ * or, where that is the value of an argument of the base (of the first such), that
+ * argument's. */
+struct dg_short {
+	uint32_t length; /* bytes with this header, a multiple of 8, + DG_SHORT; in the upper half the base's offset in the extent / 8; stored last */
+	uint8_t args;    /* bits: arguments that follow */
+	uint8_t more;    /* bits: enum dg_short_more */
+	uint16_t bytes;  /* of the payload, at most DG_SHORT_BYTES */
+	uint32_t ticket; /* less that of the thread's event before */
+	int32_t result;
+};
+#define DG_SHORT 1u
+#define DG_SHORT_BYTES 512u
+#define DG_SHORT_ARGS 8u
+
+enum dg_short_more {
+	DG_SHORT_OBJECT = 1,  /* the object differs */
+	DG_SHORT_RESULT = 2,  /* the result is too large for the header */
+	DG_SHORT_SKIPPED = 4, /* it is not 0 */
 };
 
 enum dg_payload_kind {
@@ -391,6 +416,7 @@ enum dg_entry { DG_ENTRY_SYSCALL = 1, DG_ENTRY_CALL = 2, DG_ENTRY_TSC = 3, DG_EN
 
 _Static_assert(sizeof(struct dg_event) == 48, "event");
 _Static_assert(sizeof(struct dg_payload) == 16, "payload");
+_Static_assert(sizeof(struct dg_short) == 16, "short event");
 _Static_assert(sizeof(struct dg_extent) == 32, "extent");
 _Static_assert(sizeof(struct dg_site_patch) == 32, "patch");
 _Static_assert(sizeof(struct dg_run) == 8, "run");
