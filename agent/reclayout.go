@@ -142,6 +142,25 @@ const (
 	TrapDiverged = 7
 	TrapFinished = 8
 	TrapMoment   = 9
+	TrapLeft     = 10
+	TrapFatal    = 11
+	TrapStuck    = 12
+	TrapUnpark   = 13
+)
+
+// Whether a replay may leave the recorded way, or has: enum dg_free.
+const (
+	FreeNot = 0
+	FreeMay = 1
+	FreeIs  = 2
+)
+
+// Why a free replay cannot go on: enum dg_stuck.
+const (
+	StuckBlocked = 0
+	StuckInput   = 1
+	StuckCycle   = 2
+	StuckEvents  = 3
 )
 
 // Why a replay differs: enum dg_reason.
@@ -316,6 +335,10 @@ type RawControl struct {
 	WakeHigh    uint64 `c:"wake_high"`
 	WakeDone    uint64 `c:"wake_done"`
 	ClockPC     uint64 `c:"clock_pc"`
+	Free        uint32
+	FreeFirst   uint32 `c:"free_first"`
+	FreeMost    uint64 `c:"free_most"`
+	MadeUp      uint64 `c:"made_up"`
 }
 
 // RawReplayHeader is struct dg_replay_header.

@@ -160,6 +160,15 @@ func (c *controller) diverged(t *thread) error {
 	if err != nil {
 		return err
 	}
+	e, err := c.divergence(t, control)
+	if err != nil {
+		return err
+	}
+	return c.diverge(t, e)
+}
+
+// divergence is what the engine wrote down.
+func (c *controller) divergence(t *thread, control *agent.RawControl) (*DivergenceError, error) {
 	d := &control.Divergence
 	// The engine may have refused the log before it made its first thread.
 	if _, err := c.rthread(d.Thread); err == nil {
@@ -168,11 +177,12 @@ func (c *controller) diverged(t *thread) error {
 	e := &DivergenceError{Reason: reasons[d.Reason], Place: d.Place, Want: d.Want, Have: d.Got, PC: evidence.Addr(d.PC)}
 	e.Moment = evidence.Moment{Thread: d.Thread, Ordinal: d.Ordinal, PC: evidence.Addr(d.PC), Count: 1}
 	if e.Reason == "" {
-		return fmt.Errorf("replay: the engine gave %d as the reason of a divergence", d.Reason)
+		return nil, fmt.Errorf("replay: the engine gave %d as the reason of a divergence", d.Reason)
 	}
 	if d.Expected != 0 {
+		var err error
 		if e.Expected, err = c.eventAt(d.Expected); err != nil {
-			return err
+			return nil, err
 		}
 		e.Expected.Thread, e.Expected.Ordinal = d.Thread, d.Ordinal
 	}
@@ -181,13 +191,17 @@ func (c *controller) diverged(t *thread) error {
 			Site: evidence.Addr(d.Event.Site), Result: d.Event.Result, Skipped: d.Event.Skipped,
 			Args: d.Args[:min(int(d.Event.Args), len(d.Args))]}
 	}
-	return c.diverge(t, e)
+	return e, nil
 }
 
-// diverge ends the replay with a divergence, with names for what it has as
-// addresses.
+// diverge ends the replay with a divergence.
 func (c *controller) diverge(t *thread, e *DivergenceError) error {
 	c.end = &end{kind: EndDiverged, thread: t, failure: e}
+	return c.name(t, e)
+}
+
+// name stops all threads and finds names for what a divergence has as addresses.
+func (c *controller) name(t *thread, e *DivergenceError) error {
 	if err := c.stopAll(); err != nil {
 		return err
 	}

@@ -248,6 +248,11 @@ func (c *controller) fault(t *thread, s *signalStop) error {
 	if err := c.identify(t); err != nil {
 		return err
 	}
+	if c.free() {
+		if done, err := c.freeFault(t, s); done || err != nil {
+			return err
+		}
+	}
 	next, err := c.nextEvent(t)
 	if err != nil {
 		return err

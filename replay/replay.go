@@ -83,6 +83,7 @@ const (
 	EndMoment   EndKind = "moment"   // to a Moment, where a Hook ended it
 	EndDiverged EndKind = "diverged" // it left the recorded way
 	EndStuck    EndKind = "stuck"    // it made no progress
+	EndIdle     EndKind = "idle"     // a free one: all threads wait for input that the recording does not have
 )
 
 // Result is what came of a replay.
@@ -110,6 +111,8 @@ type Result struct {
 	// counts the calls whose results were not in the log.
 	Left   *DivergenceError
 	MadeUp uint64
+	// Idle are the threads of a replay that ended so.
+	Idle []WaitingThread
 	// Limits are what the recording cannot bring back, and what could not be
 	// compared.
 	Limits []string
@@ -138,6 +141,12 @@ func inputf(format string, args ...any) error {
 //
 // Replays share nothing; several may run at once.
 func Run(ctx context.Context, rec *record.Recording, opts Options) (*Result, error) {
+	if opts.Free {
+		return runFree(ctx, rec, opts)
+	}
+	if len(opts.Edits) > 0 {
+		return nil, inputf("replay: what is edited leaves the recorded way, which it may not here")
+	}
 	if opts.Timing == "" {
 		return runAuto(ctx, rec, opts)
 	}
@@ -180,6 +189,11 @@ func (c *controller) prepare() error {
 	}
 	last := c.stages[len(c.stages)-1]
 	c.result.Total = last.events
+	if f := c.attempt.free; f != nil {
+		if err := f.prepare(last); err != nil {
+			return err
+		}
+	}
 	c.hooks, err = last.orderHooks(c.opts.Hooks)
 	return err
 }
@@ -262,7 +276,7 @@ func (c *controller) finish() error {
 		if err != nil {
 			return err
 		}
-		r.Events = control.Consumed
+		r.Events, r.MadeUp = control.Consumed, control.MadeUp
 	}
 	if t := c.end.thread; t != nil {
 		m, err := c.momentOf(t)

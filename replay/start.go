@@ -117,6 +117,9 @@ func (c *controller) hello(s *signalStop, forked bool) (answer uint64, err error
 	if c.opts.Echo != nil && c.last() {
 		control.Echo = 1
 	}
+	if err := c.helloFree(control, forked); err != nil {
+		return 0, err
+	}
 	if !c.last() {
 		child := c.stages[c.step+1].rec.Manifest.Parent
 		control.ForkThread, control.ForkAt = child.Thread, child.Ordinal

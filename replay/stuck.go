@@ -22,7 +22,19 @@ type StuckError struct {
 	// nobody's.
 	Holder, Due uint32
 	Threads     []WaitingThread
+	// Cause is why a free replay cannot go on; empty: it is not known.
+	Cause StuckCause
 }
+
+// StuckCause is why a free replay cannot go on.
+type StuckCause string
+
+// The causes.
+const (
+	StuckBlocked StuckCause = "every thread waits for another"
+	StuckCycle   StuckCause = "threads wait for each other's mutexes"
+	StuckEvents  StuckCause = "it goes on and on"
+)
 
 // WaitingThread is what a thread does in a replay that is stuck.
 type WaitingThread struct {
@@ -45,7 +57,11 @@ func (e *StuckError) Error() string {
 	if e.Computing {
 		what = "a thread computes"
 	}
-	fmt.Fprintf(&b, "the replay makes no progress: no event for %v while %s (%d of %d events)", e.After.Round(time.Second), what, e.Events, e.Total)
+	if e.Cause != "" {
+		fmt.Fprintf(&b, "the replay cannot go on: %s (after %d events, the recording has %d)", e.Cause, e.Events, e.Total)
+	} else {
+		fmt.Fprintf(&b, "the replay makes no progress: no event for %v while %s (%d of %d events)", e.After.Round(time.Second), what, e.Events, e.Total)
+	}
 	switch {
 	case e.Holder != 0 && e.Due != 0 && e.Holder != e.Due:
 		fmt.Fprintf(&b, "; thread %d has the right to run, the next event is thread %d's", e.Holder, e.Due)

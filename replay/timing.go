@@ -26,6 +26,8 @@ type attempt struct {
 	provisional bool
 	// hooked: a Hook was called.
 	hooked bool
+	// free: it may leave the recorded way.
+	free *free
 
 	result *Result
 	err    error

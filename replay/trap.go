@@ -41,6 +41,8 @@ func (c *controller) trapped(t *thread, s *signalStop) error {
 		return c.answer(t, s, uint64(control.PatchCount))
 	case agent.TrapExit:
 		return c.exited(t, s)
+	case agent.TrapLeft, agent.TrapFatal, agent.TrapStuck, agent.TrapUnpark:
+		return c.freeTrapped(t, s)
 	case agent.TrapArm:
 		t.index = uint32(s.regs.Rdi)
 		if err := c.placer.arm(t, s.regs.Rsi); err != nil {
@@ -58,8 +60,14 @@ func (c *controller) trapped(t *thread, s *signalStop) error {
 		}
 		return c.answer(t, s, 1)
 	case agent.TrapDiverged:
+		if c.free() {
+			return c.freeDiverged(t)
+		}
 		return c.diverged(t)
 	case agent.TrapFinished:
+		if c.free() {
+			return c.freeFinished(t, s)
+		}
 		return c.finished(t)
 	case agent.TrapMoment:
 		t.index = uint32(s.regs.Rdi)
@@ -88,6 +96,9 @@ func (c *controller) exited(t *thread, s *signalStop) error {
 	status := int(uint8(s.regs.Rdi))
 	if !c.last() {
 		return fmt.Errorf("replay: process %d ended before it made the process that is asked for", c.pid)
+	}
+	if c.free() {
+		return c.freeExited(t, status)
 	}
 	switch o.Kind {
 	case record.OutcomeExit, record.OutcomePassed:

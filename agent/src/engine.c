@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 
 #include "engine.h"
+#include "engine_free.h"
 #include "syscall.h"
 
 __thread struct dg_rthread *dg_me __attribute__((tls_model("initial-exec")));
@@ -55,9 +56,8 @@ DG_ASSERT_AT(dg_stub, kind, 32);
 
 #include "engine_futex.c"
 #include "engine_fork.c"
+#include "engine_free.c"
 #include "engine_syscall.c"
-
-typedef void dg_operation(struct dg_frame *);
 
 static dg_operation *const dg_call_table[DG_OPS] = {
 	[DG_OP_START] = dg_op_start,
@@ -84,8 +84,11 @@ static dg_operation *const dg_call_table[DG_OPS] = {
 void dg_call(struct dg_frame *f) DG_HIDDEN;
 void dg_call(struct dg_frame *f)
 {
-	dg_operation *operation = f->rdi < DG_OPS ? dg_call_table[f->rdi] : NULL;
+	dg_operation *operation = f->rdi < DG_OPS ? dg_call_table[f->rdi] : NULL, *free = dg_free_operation(f->rdi);
 
+	dg_free_enter(f, dg_call);
+	if (free)
+		operation = free;
 	f->rax = 0;
 	if (dg_counter_traps != dg_me->counter_traps)
 		dg_counter_follow();

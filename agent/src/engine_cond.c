@@ -2,6 +2,7 @@
  * woke it need not be known: whoever signalled did so before, and the event
  * orders this thread behind whoever had the mutex last. */
 #include "engine.h"
+#include "engine_free.h"
 #include "sync.h"
 
 /* The kernel looks whether the variable has changed, and may find that it is gone. */
@@ -69,7 +70,7 @@ static bool dg_cond_replay(struct dg_cond_wait *w, uint64_t how)
 	const struct dg_event *e;
 
 	if (w->step == DG_COND_HOLDS) {
-		dg_cond_sequence(w->cond);
+		dg_free_waits(dg_cond_sequence(w->cond));
 		dg_turn_released(w->mutex);
 		dg_cond_release(w);
 	}

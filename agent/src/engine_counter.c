@@ -9,6 +9,7 @@
  * Without a tracer, one that was killed, the next of these that traps kills the
  * program: the engine is not entered at it. */
 #include "engine.h"
+#include "engine_free.h"
 #include "syscall.h"
 
 #include <time.h>
@@ -158,6 +159,7 @@ void dg_time_stamp(struct dg_frame *f)
 {
 	bool with_processor = dg_counter_with_processor(f);
 
+	dg_free_enter(f, dg_time_stamp);
 	f->rip += with_processor ? 3 : 2;
 	dg_counter_tell(f, f->rip, with_processor);
 }
@@ -168,6 +170,7 @@ void dg_time_stamp_stub(struct dg_frame *f)
 	bool with_processor = dg_counter_with_processor(f);
 	struct dg_counter_stub info;
 
+	dg_free_enter(f, dg_time_stamp_stub);
 	dg_copy(&info, (const void *)(f->rip + (with_processor ? 5 : 4)), sizeof(info));
 	f->rip = info.go;
 	dg_counter_tell(f, info.resume, with_processor);

@@ -1,6 +1,7 @@
 /* Locks of the engine's, whose holders are named: recursive, and free by
  * definition in a replay, where the log says who has them. */
 #include "engine.h"
+#include "engine_free.h"
 #include "syscall.h"
 #include "thread.h"
 
@@ -63,6 +64,8 @@ static bool dg_gate_take(struct dg_gate *g, bool patient)
 /* In a replay, before the event is taken. */
 static void dg_gate_await(const struct dg_gate *g)
 {
+	if (dg_free())
+		dg_free_gate(g);
 	while (g->owner && g->owner != dg_me->index && dg_turn_catch_up(g->owner))
 		;
 }

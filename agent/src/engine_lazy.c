@@ -13,6 +13,7 @@
  * mutex goes on until he has released it as often as he took it before anybody
  * else did. Who comes back from a wait under a mutex looks rather than sets. */
 #include "engine.h"
+#include "engine_free.h"
 #include "sync.h"
 
 static bool dg_turn_is_behind(uint32_t index)
@@ -111,7 +112,7 @@ static bool dg_turn_catch_up(uint32_t whoever)
 {
 	uint32_t who = dg_turn_is_behind(whoever) ? whoever : dg_turn_behind();
 
-	if (!DG_CONTROL->lazy)
+	if (!DG_CONTROL->lazy || dg_free())
 		return false;
 	if (who)
 		dg_turn_tries = 0;
@@ -147,6 +148,8 @@ static void dg_turn_leave(void)
 {
 	struct dg_rthread *me = dg_me;
 
+	if (me && dg_mode == DG_MODE_REPLAY)
+		dg_free_left();
 	if (!me || !me->fresh)
 		return;
 	me->fresh = 0;

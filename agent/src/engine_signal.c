@@ -16,6 +16,7 @@
  * Nothing here counts how deep handlers are nested: they may be left by longjmp,
  * or never. */
 #include "engine.h"
+#include "engine_free.h"
 #include "syscall.h"
 
 #include "engine_signal_frame.c"
@@ -158,10 +159,16 @@ static struct dg_event *dg_signal_log(const struct dg_delivery *d, const struct 
 static void dg_signal_replay(struct dg_delivery *d, const struct dg_ucontext *uc)
 {
 	uint64_t pc = uc->context.registers[DG_REG_RIP], came[2] = { d->place, pc };
-	const struct dg_event *e = dg_event_await(DG_EV_SIGNAL, (uint64_t)d->signal);
-	const struct dg_payload *info = dg_logged_payload(e, 0), *state = dg_logged_payload(e, 1);
-	const uint64_t *args = dg_logged_args(e);
+	const struct dg_payload *info, *state;
+	const struct dg_event *e;
+	const uint64_t *args;
 
+	if (dg_free_signal(d, uc))
+		return;
+	e = dg_event_await(DG_EV_SIGNAL, (uint64_t)d->signal);
+	info = dg_logged_payload(e, 0);
+	state = dg_logged_payload(e, 1);
+	args = dg_logged_args(e);
 	if (e->kind == DG_EV_SIGNAL &&
 	    (e->args < DG_SIGNAL_ARGS || !info || info->length != DG_SIGINFO_BYTES || !state ||
 	     state->length != sizeof(d->state)))
@@ -426,6 +433,8 @@ __attribute__((noreturn)) static void dg_leave_to(struct dg_rthread *me, struct 
 static void dg_deliver_kept(struct dg_rthread *me, struct dg_ucontext *uc, uint64_t blocked)
 {
 	uc->mask = dg_kernel_mask(me->mask);
+	if (dg_free_deliver(me, uc, blocked))
+		return;
 	if (dg_mode == DG_MODE_REPLAY) {
 		const struct dg_event *e = dg_event_peek();
 
@@ -581,7 +590,7 @@ static void dg_signal_upcoming(void)
 	struct dg_rthread *me = dg_me;
 	const struct dg_event *e = dg_signal_next();
 
-	if (!e)
+	if (dg_free_upcoming() || !e)
 		return;
 	if (dg_logged_args(e)[0] == DG_SIGNAL_EVENT)
 		me->pending = (const uint8_t *)e == (const uint8_t *)me->next;

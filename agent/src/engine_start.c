@@ -272,6 +272,7 @@ static void dg_control_fill(struct dg_control *c, uint32_t tracer)
 	c->log_end = DG_EXTENT;
 	c->stop_at = c->fork_at = UINT64_MAX;
 	c->ticket = 1;
+	c->free = DG_FREE_MAY;
 	c->magic = DG_RECORD_MAGIC;
 }
 

@@ -1,6 +1,7 @@
 /* The entry of every system call of the program, and the calls that are not
  * treated as their row says. */
 #include "engine.h"
+#include "engine_free.h"
 #include "engine_table.h"
 #include "syscall.h"
 
@@ -167,6 +168,7 @@ void dg_system_call(struct dg_frame *f)
 		.site = f->rip,
 	};
 
+	dg_free_enter(f, dg_system_call);
 	c.row = (uint64_t)c.nr < DG_ROWS ? dg_rows + c.nr : &dg_row_unknown;
 	if (!c.row->name)
 		c.row = &dg_row_unknown;
@@ -182,7 +184,7 @@ void dg_system_call(struct dg_frame *f)
 	if (f->kind == DG_ENTRY_SYSCALL && stub->kind != DG_STUB_CALL)
 		dg_clone_stub(f, &c, stub);
 	else if (DG_CONTROL->mode != DG_MODE_RECORD)
-		dg_call_rare(f, &c);
+		(dg_free() ? dg_free_system_call : dg_call_rare)(f, &c);
 	else {
 		dg_call_way(&c);
 		if (c.row->class_ == DG_CALL_EMULATE)

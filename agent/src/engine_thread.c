@@ -12,6 +12,7 @@
  * and not the one in glibc's control block, which is cleared by who joins: when
  * the kernel is done is no event. */
 #include "engine.h"
+#include "engine_free.h"
 #include "syscall.h"
 #include "thread.h"
 
@@ -126,7 +127,7 @@ static void dg_reap(struct dg_creation *c)
 
 static struct dg_rthread *dg_thread_new(uint32_t flags)
 {
-	uint32_t index = DG_CONTROL->threads + 1;
+	uint32_t index = dg_free() ? dg_free_index() : DG_CONTROL->threads + 1;
 	struct dg_rthread *t = dg_rthread_new(index);
 	struct dg_fact *fact = &dg_facts[index % DG_RTHREADS];
 
@@ -144,7 +145,8 @@ static void dg_thread_known(struct dg_rthread *t)
 {
 	dg_fact(dg_me)->creating = t->index;
 	dg_fact(dg_me)->cloned = 0;
-	__atomic_store_n(&DG_CONTROL->threads, t->index, __ATOMIC_RELEASE);
+	if (t->index > DG_CONTROL->threads)
+		__atomic_store_n(&DG_CONTROL->threads, t->index, __ATOMIC_RELEASE);
 	dg_live++;
 	dg_many = 1;
 }

@@ -10,6 +10,7 @@
  * malicious: nothing is read outside of it, and nothing that it says makes a
  * loop endless. */
 #include "engine.h"
+#include "engine_free.h"
 #include "syscall.h"
 
 #include <linux/futex.h>
@@ -48,6 +49,7 @@ __attribute__((noreturn)) static void dg_diverge_at(enum dg_reason reason, const
 	const struct dg_frame *f = (const struct dg_frame *)dg_me->inside;
 	uint32_t none = DG_DIFFERS_NONE;
 
+	dg_free_diverges(reason, expected, place, want, got, event);
 	/* The first one counts. */
 	if (!__atomic_compare_exchange_n(&d->reason, &none, reason, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		dg_end_of_replay(DG_TRAP_DIVERGED);
@@ -253,8 +255,10 @@ static void dg_turn_wait(struct dg_rthread *me)
 	}
 	for (;;) {
 		go = DG_GO_RUN;
-		if (__atomic_compare_exchange_n(&me->go, &go, DG_GO_WAIT, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		if (__atomic_compare_exchange_n(&me->go, &go, DG_GO_WAIT, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+			dg_free_resume();
 			return;
+		}
 		if (go == DG_GO_WAIT)
 			__atomic_compare_exchange_n(&me->go, &go, DG_GO_SLEEPS, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 		else
@@ -276,8 +280,8 @@ static void dg_turn_finish(void)
 		if (state == DG_R_STARTING || state == DG_R_RUNNING)
 			return;
 	}
-	if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
-		dg_trap(DG_TRAP_FINISHED, 0, 0);
+	if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED) && dg_trap(DG_TRAP_FINISHED, 0, 0) == DG_FREE_IS)
+		dg_free_finish();
 }
 
 /* To whom the schedule names; the caller's state says already that it does not
@@ -287,6 +291,8 @@ static void dg_turn_pass(void)
 	struct dg_control *c = DG_CONTROL;
 	uint32_t next;
 
+	if (dg_free_pass())
+		return;
 	if (__atomic_load_n(&c->holder, __ATOMIC_RELAXED) == dg_me->index) {
 		next = dg_turn_due();
 		if (!next)
@@ -304,6 +310,7 @@ static void dg_turn_pass(void)
 /* The schedule names a thread that has no event. */
 __attribute__((noreturn)) static void dg_turn_false(void)
 {
+	dg_free_past();
 	dg_diverge(DG_DIFFERS_LOG, NULL, 0, 0, dg_me->index);
 }
 
@@ -326,6 +333,7 @@ static void dg_turn_end(void)
 
 __attribute__((noreturn)) static void dg_park(void)
 {
+	dg_free_park();
 	dg_turn_rest();
 }
 
@@ -387,8 +395,10 @@ static void dg_event_soft(struct dg_rthread *me, const struct dg_event *e)
 static const struct dg_event *dg_event_await(enum dg_kind kind, uint64_t object)
 {
 	struct dg_rthread *me = dg_me;
-	const struct dg_event *e;
+	const struct dg_event *e = dg_free_await(kind, object);
 
+	if (e)
+		return e;
 	me->waits_for = kind;
 	me->waits_object = object;
 	for (;;) {
@@ -429,6 +439,8 @@ static void dg_event_take(const struct dg_event *logged, enum dg_kind kind, uint
 		.kind = (uint8_t)kind, .args = (uint8_t)count, .object = object, .site = site, .skipped = dg_skipped(me),
 	};
 
+	if (dg_free_take(logged, &came, args, count))
+		return;
 	dg_event_compare(logged, &came, args, count);
 	dg_event_consume(me, logged);
 	me->waits_for = 0;

@@ -257,6 +257,21 @@ enum dg_trap {
 	DG_TRAP_DIVERGED = 7, /* replay: control.divergence is filled. No answer is expected */
 	DG_TRAP_FINISHED = 8, /* replay: every thread waits and the log is at its end */
 	DG_TRAP_MOMENT = 9,   /* replay: rdi: thread's index; it has done event control.stop_at */
+	/* Of a replay that may leave the recorded way */
+	DG_TRAP_LEFT = 10,    /* rdi: thread's index; it has left it: control.free, control.divergence */
+	DG_TRAP_FATAL = 11,   /* rdi: thread's index, rsi: the signal that it ends the process with */
+	DG_TRAP_STUCK = 12,   /* rsi: enum dg_stuck. No answer is expected */
+	DG_TRAP_UNPARK = 13,  /* rdi: thread's index; it goes on from where it was parked */
+};
+
+/* control.free */
+enum dg_free { DG_FREE_NOT = 0, DG_FREE_MAY = 1, DG_FREE_IS = 2 };
+
+enum dg_stuck {
+	DG_STUCK_BLOCKED = 0, /* every thread waits for another */
+	DG_STUCK_INPUT = 1,   /* some wait for what nobody in the process does */
+	DG_STUCK_CYCLE = 2,   /* some wait for each other's locks */
+	DG_STUCK_EVENTS = 3,  /* control.free_most */
 };
 
 struct dg_divergence {
@@ -327,6 +342,10 @@ struct dg_control {
 	 * that ended at wake_branch or in [wake_low, wake_high) is taken as having been at wake_done. */
 	uint64_t wake_branch, wake_low, wake_high, wake_done;
 	uint64_t clock_pc;  /* recording: the vDSO's clock_gettime, which is hidden from the program; 0: none */
+	uint32_t free;       /* replay: enum dg_free. The engine sets DG_FREE_MAY for whoever asks whether it can */
+	uint32_t free_first; /* where the log is over, this thread goes first: the one that failed */
+	uint64_t free_most;  /* value of consumed that is not passed; 0: no limit */
+	uint64_t made_up;    /* results of calls that the log does not have */
 };
 
 /* What the replay controller makes of a log: per thread its events in a row,

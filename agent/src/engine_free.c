@@ -1,0 +1,476 @@
+/* A replay that may leave the recorded way: an experiment. As long as the process
+ * does what the log says it is a replay like any other. Where it does otherwise,
+ * or a thread that is due cannot go on, the process is free from there on:
+ *  - the operation that found it out is made once more, from its start, by what
+ *    stands in engine_free_sync.c and engine_free_call.c; so is that of every
+ *    thread that waits for its turn, when it gets the right to run;
+ *  - locks and the like are what the variables say, and who cannot have one waits
+ *    here, giving the right to run away;
+ *  - the log is what inputs come from, and the schedule says who goes first:
+ *    engine_free_log.c.
+ * One thread runs at a time, and who is next follows from what was done before, so
+ * the same experiment has the same end each time. Nothing asks the kernel for
+ * anything that it does not do to the process itself. */
+#include "engine_free.h"
+#include "engine_table.h"
+#include "sync.h"
+#include "syscall.h"
+#include "thread.h"
+
+#include <sys/mman.h>
+
+/* What a thread waits for. */
+enum dg_free_wait {
+	DG_WAIT_NOTHING = 0,
+	DG_WAIT_CHANGE, /* the word is not the value any more */
+	DG_WAIT_WAKE,   /* somebody wakes who waits for the word */
+	DG_WAIT_INPUT,  /* what nobody in the process does */
+};
+
+enum dg_free_waited { DG_WAITED = 0, DG_WAITED_TOO_LONG, DG_WAIT_SIGNALLED };
+
+#define DG_FREE_SENT 8u
+
+struct dg_free_thread {
+	/* The operation that it is in, to be made again. */
+	struct dg_frame entry;
+	dg_operation *run;
+	uint64_t ordinal, next, carried; /* of before it */
+	bool guarded; /* these are set */
+	bool aware;   /* the operation began when the process was free */
+	bool parked;
+	/* The schedule's run with its next event, where to look for the one after, and
+	 * how many of its events there are up to the run's end. */
+	uint64_t run_at, run_next, run_end;
+	uint64_t past;      /* events behind its log */
+	uint64_t seldom;    /* lowest first: how often it gave the right away for nothing */
+	uint64_t alone;     /* events that are not in the log, since another thread ran */
+	uint64_t last_far, streak;
+	/* What it waits for */
+	uint32_t wait, value;
+	uint64_t word;
+	bool timed, expired, woken;
+	uint32_t sequence; /* dg_free_waits */
+	/* Signals that it is to get on leaving the engine: an event of the log, then
+	 * those that the process sent. */
+	uint64_t late;
+	const struct dg_event *delivers;
+	uint32_t sent[DG_FREE_SENT], sents;
+	/* The event that dg_free_await found, or made up. */
+	const struct dg_event *found;
+	uint32_t passed; /* events before it */
+	bool far;        /* those stay */
+	struct {
+		struct dg_event event;
+		uint64_t args[5];
+	} made;
+};
+
+static struct dg_free_thread dg_free_threads[DG_RTHREADS];
+
+static struct dg_free_thread *dg_free_of(const struct dg_rthread *t)
+{
+	return &dg_free_threads[t->index % DG_RTHREADS];
+}
+
+/* ---- made again ---- */
+
+static void dg_free_entered(struct dg_frame *f, dg_operation *run)
+{
+	struct dg_free_thread *x = dg_free_of(dg_me);
+
+	x->entry = *f;
+	x->run = run;
+	x->ordinal = dg_me->ordinal;
+	x->next = dg_me->next;
+	x->carried = dg_me->carried;
+	x->aware = dg_free();
+	x->guarded = true;
+}
+
+static void dg_free_left(void)
+{
+	dg_free_of(dg_me)->guarded = false;
+}
+
+/* entry.S leaves by what the thread and its frame say, and keeps nothing in
+ * registers. */
+extern const char dg_exit_check[] DG_HIDDEN;
+
+__attribute__((noreturn)) static void dg_free_again(void)
+{
+	struct dg_rthread *me = dg_me;
+	struct dg_free_thread *x = dg_free_of(me);
+	struct dg_frame *f = (struct dg_frame *)me->inside;
+
+	*f = x->entry;
+	DG_CONTROL->consumed -= me->ordinal - x->ordinal;
+	me->ordinal = x->ordinal;
+	me->next = x->next;
+	me->carried = x->carried;
+	me->pending = 0;
+	me->fresh = 0;
+	me->yields = 0;
+	x->wait = DG_WAIT_NOTHING;
+	__atomic_store_n(&me->state, DG_R_RUNNING, __ATOMIC_RELAXED);
+	__asm__ volatile("movq %0, %%rsp\n\t"
+			 "movq %0, %%rdi\n\t"
+			 "call *%1\n\t"
+			 "jmp dg_exit_check"
+			 :
+			 : "r"(f), "r"(x->run)
+			 : "memory", "rdi");
+	__builtin_unreachable();
+}
+
+/* ---- whose turn it is ---- */
+
+/* The place of the thread's next event in the schedule. */
+static uint64_t dg_free_place(const struct dg_rthread *t)
+{
+	const struct dg_run *runs = (const struct dg_run *)DG_IMAGE->runs;
+	struct dg_free_thread *x = dg_free_of(t);
+
+	while (t->ordinal + x->past >= x->run_end) {
+		if (x->run_next >= DG_IMAGE->run_count)
+			return UINT64_MAX;
+		x->run_at = x->run_next++;
+		if (runs[x->run_at].thread == t->index)
+			x->run_end += runs[x->run_at].events;
+	}
+	return x->run_at;
+}
+
+static bool dg_free_satisfied(const struct dg_free_thread *x)
+{
+	if (x->expired || x->sents)
+		return true;
+	switch (x->wait) {
+	case DG_WAIT_CHANGE:
+		/* Who has it may have given back the memory as well. */
+		return !dg_readable(x->word, 4) || __atomic_load_n((const uint32_t *)x->word, __ATOMIC_ACQUIRE) != x->value;
+	case DG_WAIT_WAKE:
+		return x->woken;
+	default:
+		return x->wait == DG_WAIT_NOTHING;
+	}
+}
+
+/* A thread that others know of and that may not be made yet. */
+static bool dg_free_cloned(const struct dg_rthread *t)
+{
+	const struct dg_fact *parent = &dg_facts[dg_facts[t->index].parent % DG_RTHREADS];
+
+	return parent->creating != t->index || parent->cloned ||
+	       dg_rthread_number(dg_facts[t->index].parent)->waits_for == DG_EV_CREATED;
+}
+
+/* Whether the thread is there, and stands where it can be given the right. */
+static bool dg_free_stands(const struct dg_rthread *t)
+{
+	if (t == dg_me)
+		return t->state != DG_R_ENDED;
+	return t->state == DG_R_WAITING || (t->state == DG_R_STARTING && dg_free_cloned(t));
+}
+
+static bool dg_free_before(const struct dg_rthread *a, const struct dg_rthread *b)
+{
+	uint64_t first = dg_free_place(a), second = dg_free_place(b);
+
+	if (dg_free_of(a)->seldom != dg_free_of(b)->seldom)
+		return dg_free_of(a)->seldom < dg_free_of(b)->seldom;
+	if (first != second)
+		return first < second;
+	return a->index == DG_CONTROL->free_first;
+}
+
+/* Of those that can go on, or of those that wait for a time: the first by how
+ * seldom they got on, the schedule, and their number. */
+static struct dg_rthread *dg_free_first(bool timed)
+{
+	struct dg_rthread *found = NULL;
+
+	for (uint32_t i = 1; i <= DG_CONTROL->threads; i++) {
+		struct dg_rthread *t = dg_rthread_number(i);
+
+		if (!dg_free_stands(t) || !(timed ? dg_free_of(t)->timed : dg_free_satisfied(dg_free_of(t))))
+			continue;
+		if (!found || dg_free_before(t, found))
+			found = t;
+	}
+	return found;
+}
+
+/* Follows who waits for whose mutex. */
+static bool dg_free_in_cycle(const struct dg_rthread *from)
+{
+	const struct dg_rthread *t = from;
+
+	for (uint32_t steps = 0; steps < DG_CONTROL->threads; steps++) {
+		const struct dg_rthread *owner = NULL;
+		uint32_t tid;
+
+		if (t->waits_for != DG_EV_MUTEX || dg_free_of(t)->wait != DG_WAIT_CHANGE || !dg_readable(t->waits_object, 16))
+			return false;
+		tid = ((const struct dg_mutex *)t->waits_object)->owner;
+		for (uint32_t i = 1; tid && i <= DG_CONTROL->threads && !owner; i++)
+			if (dg_rthread_number(i)->tid == tid && dg_rthread_number(i)->state != DG_R_ENDED)
+				owner = dg_rthread_number(i);
+		if (!owner || owner == from)
+			return owner;
+		t = owner;
+	}
+	return false;
+}
+
+__attribute__((noreturn)) static void dg_free_ends(enum dg_stuck why)
+{
+	for (;;) {
+		dg_trap(DG_TRAP_STUCK, dg_me->index, why);
+		if (!DG_CONTROL->tracer)
+			dg_sys1(SYS_exit_group, 255);
+	}
+}
+
+__attribute__((noreturn)) static void dg_free_stuck(void)
+{
+	enum dg_stuck why = DG_STUCK_BLOCKED;
+
+	for (uint32_t i = 1; i <= DG_CONTROL->threads; i++) {
+		const struct dg_rthread *t = dg_rthread_number(i);
+
+		if (!dg_free_stands(t))
+			continue;
+		if (dg_free_in_cycle(t))
+			dg_free_ends(DG_STUCK_CYCLE);
+		if (dg_free_of(t)->wait == DG_WAIT_INPUT)
+			why = DG_STUCK_INPUT;
+	}
+	dg_free_ends(why);
+}
+
+/* Who runs now. Time passes only while nobody can. */
+static struct dg_rthread *dg_free_next(void)
+{
+	struct dg_rthread *t = dg_free_first(false);
+
+	if (t)
+		return t;
+	t = dg_free_first(true);
+	if (!t)
+		dg_free_stuck();
+	dg_free_of(t)->expired = true;
+	return t;
+}
+
+/* Until the calling thread is the one. A new one comes here without having the
+ * right to look. */
+static void dg_free_turn(void)
+{
+	struct dg_rthread *me = dg_me, *next;
+
+	if (__atomic_load_n(&DG_CONTROL->holder, __ATOMIC_ACQUIRE) != me->index) {
+		__atomic_store_n(&me->state, DG_R_WAITING, __ATOMIC_SEQ_CST);
+		do
+			dg_turn_wait(me);
+		while (__atomic_load_n(&DG_CONTROL->holder, __ATOMIC_RELAXED) != me->index);
+		__atomic_store_n(&me->state, DG_R_RUNNING, __ATOMIC_RELAXED);
+	}
+	while ((next = dg_free_next()) != me) {
+		dg_free_of(me)->alone = 0;
+		dg_turn_lend(me, next->index);
+	}
+}
+
+static enum dg_free_waited dg_free_wait(enum dg_free_wait wait, const void *word, uint32_t value, bool timed)
+{
+	struct dg_free_thread *x = dg_free_of(dg_me);
+	enum dg_free_waited how = DG_WAITED;
+
+	x->word = (uint64_t)word;
+	x->value = value;
+	x->timed = timed;
+	x->expired = x->woken = false;
+	x->wait = wait;
+	dg_free_turn();
+	if (x->expired)
+		how = DG_WAITED_TOO_LONG;
+	else if (x->sents)
+		how = DG_WAIT_SIGNALLED;
+	x->wait = DG_WAIT_NOTHING;
+	x->timed = x->expired = false;
+	return how;
+}
+
+/* Others go first, once, whatever the schedule says. */
+static void dg_free_yield(void)
+{
+	dg_free_of(dg_me)->seldom++;
+	dg_free_turn();
+}
+
+/* Wakes so many who wait for the word; how many those were. */
+static uint32_t dg_free_wake(uint64_t word, uint64_t most)
+{
+	uint32_t woken = 0;
+
+	for (; woken < most; woken++) {
+		struct dg_rthread *found = NULL;
+
+		for (uint32_t i = 1; i <= DG_CONTROL->threads; i++) {
+			struct dg_rthread *t = dg_rthread_number(i);
+			const struct dg_free_thread *x = dg_free_of(t);
+
+			if (x->wait == DG_WAIT_WAKE && x->word == word && !x->woken && (!found || dg_free_before(t, found)))
+				found = t;
+		}
+		if (!found)
+			break;
+		dg_free_of(found)->woken = true;
+	}
+	return woken;
+}
+
+/* ---- where the process leaves the recorded way ---- */
+
+/* Marks of which events were used go into the image. The thread that comes here
+ * has the right to run, or nobody has. */
+static void dg_free_begin(void)
+{
+	struct dg_control *c = DG_CONTROL;
+
+	if (dg_free())
+		return;
+	dg_sys3(SYS_mprotect, DG_ENGINE_IMAGE, (dg_image_size + 4095) & ~4095ull, PROT_READ | PROT_WRITE);
+	if (c->free_most)
+		c->free_most += c->consumed;
+	c->free = DG_FREE_IS;
+}
+
+/* Tells the controller, which looks at control.divergence once. */
+static void dg_free_tell(void)
+{
+	dg_trap(DG_TRAP_LEFT, dg_me->index, 0);
+}
+
+static void dg_free_note(enum dg_reason reason, const struct dg_event *expected, uint64_t place, uint64_t want, uint64_t got,
+			 const struct dg_event *event)
+{
+	struct dg_divergence *d = &DG_CONTROL->divergence;
+	const struct dg_frame *f = (const struct dg_frame *)dg_me->inside;
+
+	if (d->reason != DG_DIFFERS_NONE)
+		return;
+	*d = (struct dg_divergence){
+		.thread = dg_me->index, .reason = reason, .ordinal = dg_me->ordinal + 1, .expected = (uint64_t)expected,
+		.pc = f ? f->rip : 0, .sp = f ? f->rsp : 0, .place = place, .want = want, .got = got, .event = *event,
+	};
+	d->event.args = d->event.payloads = 0;
+	dg_free_tell();
+}
+
+/* A variable that is not to be had yet, or a thread that is not there: the
+ * schedule cannot be followed, and that is all. */
+static void dg_free_diverges(enum dg_reason reason, const struct dg_event *expected, uint64_t place, uint64_t want, uint64_t got,
+			     const struct dg_event *event)
+{
+	bool told;
+
+	if (DG_CONTROL->free != DG_FREE_MAY || !dg_free_of(dg_me)->guarded || reason == DG_DIFFERS_LOG)
+		return;
+	told = reason == DG_DIFFERS_STATE || reason == DG_DIFFERS_THREAD;
+	dg_free_begin();
+	if (told)
+		dg_free_tell();
+	else
+		dg_free_note(reason, expected, place, want, got, event);
+	DG_CONTROL->holder = dg_me->index;
+	dg_free_again();
+}
+
+static void dg_free_resume(void)
+{
+	const struct dg_free_thread *x;
+
+	if (!dg_free() || DG_CONTROL->holder != dg_me->index)
+		return;
+	x = dg_free_of(dg_me);
+	if (x->guarded && !x->aware && !x->parked)
+		dg_free_again();
+}
+
+/* dg_turn_give's, and to the calling thread as well. */
+static void dg_free_right_to(struct dg_rthread *t)
+{
+	if (t != dg_me) {
+		dg_turn_give(t->index);
+		return;
+	}
+	DG_CONTROL->holder = t->index;
+	__atomic_store_n(&t->go, DG_GO_RUN, __ATOMIC_RELEASE);
+}
+
+/* Whether the thread of the schedule's next event can be given the right. */
+static bool dg_free_exists(uint32_t index)
+{
+	uint32_t state = index <= DG_CONTROL->threads ? dg_rthread_number(index)->state : DG_R_NONE;
+
+	return state != DG_R_NONE && state != DG_R_ENDED;
+}
+
+static bool dg_free_pass(void)
+{
+	uint32_t next;
+
+	if (!DG_CONTROL->free || DG_CONTROL->holder != dg_me->index)
+		return false;
+	if (!dg_free()) {
+		next = dg_turn_due();
+		if (!next || next == dg_me->index || dg_free_exists(next))
+			return false;
+		dg_free_begin();
+		dg_free_tell();
+	}
+	dg_free_right_to(dg_free_next());
+	return true;
+}
+
+static void dg_free_finish(void)
+{
+	dg_free_begin();
+	dg_free_tell();
+	dg_free_right_to(dg_free_next());
+}
+
+static void dg_free_park(void)
+{
+	if (DG_CONTROL->free)
+		dg_free_of(dg_me)->parked = true;
+}
+
+/* The schedule goes on behind the thread's log, or the process is free and it is
+ * the thread's turn. */
+static void dg_free_past(void)
+{
+	struct dg_free_thread *x = dg_free_of(dg_me);
+	struct dg_event event = { .kind = (uint8_t)dg_me->waits_for, .object = dg_me->waits_object };
+
+	if (!DG_CONTROL->free)
+		return;
+	dg_free_begin();
+	if (x->parked) {
+		x->parked = false;
+		dg_free_tell();
+		__atomic_store_n(&dg_me->state, DG_R_RUNNING, __ATOMIC_RELAXED);
+		dg_trap(DG_TRAP_UNPARK, dg_me->index, 0);
+	}
+	if (!x->guarded)
+		return;
+	dg_free_note(DG_DIFFERS_KIND, NULL, 0, 0, 0, &event);
+	dg_free_again();
+}
+
+#include "engine_free_log.c"
+#include "engine_free_sync.c"
+#include "engine_free_signal.c"
+#include "engine_free_call.c"

@@ -1,0 +1,425 @@
+package replay
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/internal/ptrace"
+	"diagnose/internal/x86"
+	"diagnose/record"
+)
+
+var le = binary.LittleEndian
+
+// Hold keeps a thread back: its events from Ordinal on come behind another
+// thread's event. Where the other's log ends before, it has to do so many events
+// more, or to wait for what is kept back, or to end.
+type Hold struct {
+	Thread  uint32
+	Ordinal uint64
+	Until   EventOf
+}
+
+// EventOf names an event.
+type EventOf struct {
+	Thread  uint32
+	Ordinal uint64
+}
+
+// Reorder is the order of events with one thread held back, and everything else
+// in the order of s. For Options.Schedule, with Free.
+func Reorder(s record.Schedule, h Hold) record.Schedule {
+	counts := s.Events()
+	beyond := uint64(0)
+	until := h.Until
+	if last := counts[until.Thread]; until.Ordinal > last {
+		beyond, until.Ordinal = until.Ordinal-last, last
+	}
+	var out record.Schedule
+	held := uint64(0)
+	open := until.Ordinal == 0 // nothing is waited for
+	add := func(thread uint32, n uint64) {
+		for range n {
+			out = out.Add(thread)
+		}
+	}
+	release := func() {
+		add(until.Thread, beyond)
+		add(h.Thread, held)
+		held, open = 0, true
+	}
+	done := map[uint32]uint64{}
+	if open {
+		release()
+	}
+	for _, turn := range s {
+		for range turn.Events {
+			done[turn.Thread]++
+			if turn.Thread == h.Thread && done[turn.Thread] >= h.Ordinal && !open {
+				held++
+				continue
+			}
+			out = out.Add(turn.Thread)
+			if turn.Thread == until.Thread && done[turn.Thread] == until.Ordinal && !open {
+				release()
+			}
+		}
+	}
+	add(h.Thread, held)
+	return out
+}
+
+// planEdits makes hooks, inspections and changes of the image out of edits.
+func (f *free) planEdits(rec *record.Recording, opts *Options) error {
+	inspect := maps.Clone(opts.Inspect)
+	if inspect == nil {
+		inspect = map[uint64]func(*Hit, *Stopped) error{}
+	}
+	for _, e := range f.edits {
+		switch {
+		case e.Kind == EditDelaySignal:
+			if err := f.planDelay(rec, &e); err != nil {
+				return err
+			}
+		case e.OnHit && e.Kind != EditUndo:
+			return inputf("replay: %q cannot be done at a hit of a watch", e.Kind)
+		case e.OnHit:
+			if len(opts.Watches) == 0 {
+				return inputf("replay: %q needs the watch whose hit it is about", e.Kind)
+			}
+			inspect[e.Hit] = undoHit(inspect[e.Hit])
+		default:
+			do, err := e.hook()
+			if err != nil {
+				return err
+			}
+			opts.Hooks = append(opts.Hooks[:len(opts.Hooks):len(opts.Hooks)], Hook{At: e.At, Do: do})
+		}
+	}
+	opts.Inspect = inspect
+	return nil
+}
+
+// undoHit gives a watched word its value of before the hit back.
+func undoHit(before func(*Hit, *Stopped) error) func(*Hit, *Stopped) error {
+	return func(h *Hit, s *Stopped) error {
+		if before != nil {
+			if err := before(h, s); err != nil {
+				return err
+			}
+		}
+		w := &s.c.opts.Watches[h.Watch]
+		word := le.AppendUint64(nil, h.Old)
+		if _, err := s.c.memory.WriteAt(word[:w.Size], int64(w.Addr)); err != nil {
+			return fmt.Errorf("replay: undo hit %d: %w", h.Number, err)
+		}
+		s.c.tracing.known[h.Watch] = h.Old
+		return nil
+	}
+}
+
+// hook is what an edit at a Moment does there.
+func (e Edit) hook() (func(*Stopped) error, error) {
+	switch e.Kind {
+	case EditSkipCall:
+		return skipCall, nil
+	case EditPad:
+		return func(s *Stopped) error { return pad(s, e.Bytes) }, nil
+	case EditUndo:
+		return undoStore, nil
+	}
+	return nil, inputf("replay: no such edit: %q", e.Kind)
+}
+
+// skipCall returns from a function at whose first instruction the thread is.
+func skipCall(s *Stopped) error {
+	regs, err := ptrace.GetRegisters(s.TID())
+	if err != nil {
+		return err
+	}
+	var back [8]byte
+	if _, err := s.ReadMemory(evidence.Addr(regs.Rsp), back[:]); err != nil {
+		return fmt.Errorf("replay: skip the call at %v: %w", s.Moment, err)
+	}
+	regs.Rip, regs.Rsp, regs.Rax = le.Uint64(back[:]), regs.Rsp+8, 0
+	regs.Orig_rax = ^uint64(0)
+	return ptrace.SetRegisters(s.TID(), &regs)
+}
+
+// pad makes an object larger that is asked for.
+func pad(s *Stopped, by uint64) error {
+	regs, err := ptrace.GetRegisters(s.TID())
+	if err != nil {
+		return err
+	}
+	p, err := s.Process()
+	if err != nil {
+		return err
+	}
+	symbol, _ := p.SymbolAt(evidence.Addr(regs.Rip))
+	name := strings.TrimPrefix(symbol.Name, "__libc_")
+	size := &regs.Rdi
+	switch {
+	case name == "calloc":
+		regs.Rdi, regs.Rsi = regs.Rdi*regs.Rsi, 1
+	case name == "reallocarray":
+		regs.Rsi, regs.Rdx = regs.Rsi*regs.Rdx, 1
+		size = &regs.Rsi
+	case name == "realloc", name == "aligned_alloc", name == "memalign":
+		size = &regs.Rsi
+	case name == "posix_memalign":
+		size = &regs.Rdx
+	case name != "malloc" && name != "valloc" && !strings.HasPrefix(name, "_Znw") && !strings.HasPrefix(name, "_Zna"):
+		return inputf("replay: %v is in %q, which is no function that allocates", s.Moment, symbol.Name)
+	}
+	if *size+by < *size {
+		return inputf("replay: an object of %d bytes cannot be padded by %d", *size, by)
+	}
+	*size += by
+	regs.Orig_rax = ^uint64(0)
+	return ptrace.SetRegisters(s.TID(), &regs)
+}
+
+// undoStore executes the instruction at which the thread is and gives the memory
+// that it writes back what it had.
+func undoStore(s *Stopped) error {
+	code := newCodeReader(s.c)
+	defer code.close()
+	regs, err := ptrace.GetRegisters(s.TID())
+	if err != nil {
+		return err
+	}
+	at, size, err := code.stores(&regs)
+	if err != nil {
+		return fmt.Errorf("replay: undo the store at %v: %w", s.Moment, err)
+	}
+	before := make([]byte, size)
+	if _, err := s.ReadMemory(at, before); err != nil {
+		return fmt.Errorf("replay: undo the store at %v: %w", s.Moment, err)
+	}
+	if err := ptrace.Step(s.TID(), 0); err != nil {
+		return err
+	}
+	if _, err := ptrace.WaitFor(s.TID()); err != nil {
+		return err
+	}
+	_, err = s.c.memory.WriteAt(before, int64(at))
+	return err
+}
+
+// stores says what memory the instruction at rip writes.
+func (r *codeReader) stores(regs *ptrace.Registers) (evidence.Addr, uint64, error) {
+	inst := r.decode(regs.Rip)
+	if inst == nil {
+		return 0, 0, errors.New("it is no instruction")
+	}
+	general := generalOf(regs)
+	for i := range inst.Operands {
+		o := &inst.Operands[i]
+		if !o.IsMemory || o.Repeated || o.Size == 0 || codeOf(o.Access)&evidence.CodeWrite == 0 {
+			continue
+		}
+		addr, known := o.Memory.Address(func(reg x86.Reg) (uint64, bool) {
+			if !reg.General() {
+				return 0, false
+			}
+			return general[reg], true
+		})
+		switch o.Memory.Segment {
+		case x86.SegFS:
+			addr += regs.Fs_base
+		case x86.SegGS:
+			addr += regs.Gs_base
+		}
+		if known {
+			return evidence.Addr(addr), uint64(o.Size), nil
+		}
+	}
+	return 0, 0, fmt.Errorf("%s does not store to memory once", inst.Op)
+}
+
+// signalMove takes an asynchronous signal out of its place in a thread's log,
+// with all that its handler did.
+type signalMove struct {
+	thread      uint32
+	first, last uint64 // ordinals of the signal and of its handler's end
+	until       uint64 // behind which it comes; 0: never
+}
+
+func (m *signalMove) dropped() uint64 {
+	if m.until != 0 {
+		return 0
+	}
+	return m.last - m.first + 1
+}
+
+// planDelay finds the events of a signal's handler.
+func (f *free) planDelay(rec *record.Recording, e *Edit) error {
+	m := signalMove{thread: e.At.Thread, first: e.At.Ordinal, until: e.Until}
+	cursor := rec.Log.Cursor(m.thread)
+	depth, ordinal := 0, uint64(0)
+	for m.last == 0 || m.until != 0 && ordinal < m.until {
+		event, err := cursor.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return inputf("replay: %w", err)
+		}
+		ordinal++
+		switch {
+		case ordinal < m.first || m.last != 0:
+		case ordinal == m.first && (event.Kind != record.KindSignal || len(event.Args) == 0 || event.Args[0] == signalFault):
+			return inputf("replay: event %d of thread %d is no signal that somebody sent", m.first, m.thread)
+		case event.Kind == record.KindSignal:
+			depth++
+		case event.Kind == record.KindSignalEnd:
+			if depth--; depth == 0 {
+				m.last = ordinal
+			}
+		}
+	}
+	switch {
+	case ordinal < m.first:
+		return inputf("replay: thread %d has %d events, and no signal as its event %d", m.thread, ordinal, m.first)
+	case m.last == 0 && m.until != 0:
+		return inputf("replay: the handler of event %d of thread %d did not return, so the signal cannot come later", m.first, m.thread)
+	case m.last == 0:
+		m.last = ordinal
+	case m.until != 0 && (m.until <= m.last || m.until > ordinal):
+		return inputf("replay: the signal that is event %d of thread %d cannot come behind event %d: its handler ends with event %d, and the thread has %d",
+			m.first, m.thread, m.until, m.last, ordinal)
+	}
+	f.moves = append(f.moves, m)
+	if len(f.moves) > 1 {
+		return inputf("replay: one signal can be delayed, not %d", len(f.moves))
+	}
+	if f.schedule == nil {
+		var err error
+		if f.schedule, err = rec.Log.Schedule(); len(f.schedule) == 0 {
+			return inputf("replay: %w", err)
+		}
+	}
+	f.schedule = m.reschedule(f.schedule)
+	return nil
+}
+
+// Places of signals: enum dg_signal_place.
+const (
+	signalEvent = 1
+	signalFault = 3
+)
+
+// reschedule moves the events in the order of all threads.
+func (m *signalMove) reschedule(s record.Schedule) record.Schedule {
+	var out record.Schedule
+	done := uint64(0)
+	for _, turn := range s {
+		if turn.Thread != m.thread {
+			out = append(out, turn)
+			continue
+		}
+		for range turn.Events {
+			done++
+			if done >= m.first && done <= m.last {
+				continue
+			}
+			out = out.Add(m.thread)
+			if done == m.until {
+				for range m.last - m.first + 1 {
+					out = out.Add(m.thread)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// apply moves the events in the image.
+func (m *signalMove) apply(s *stage) error {
+	r, ok := s.layout.Threads[m.thread]
+	if !ok {
+		return inputf("replay: thread %d has no events", m.thread)
+	}
+	start, end := int64(r.Start-record.ImageBase), int64(r.End-record.ImageBase)
+	b := make([]byte, end-start)
+	if _, err := s.image.ReadAt(b, start); err != nil {
+		return fmt.Errorf("replay: image: %w", err)
+	}
+	offsets, err := offsetsOf(b)
+	if err != nil {
+		return err
+	}
+	from, to := offsets[m.first-1], offsets[m.last]
+	block := append([]byte(nil), b[from:to]...)
+	if err := behindEvent(block); err != nil {
+		return err
+	}
+	out := append([]byte(nil), b[:from]...)
+	if m.until == 0 {
+		out = append(out, b[to:]...)
+	} else {
+		out = append(append(append(out, b[to:offsets[m.until]]...), block...), b[offsets[m.until]:]...)
+	}
+	if _, err := s.image.WriteAt(out, start); err != nil {
+		return fmt.Errorf("replay: image: %w", err)
+	}
+	return m.shorten(s, r.Start+evidence.Addr(len(out)))
+}
+
+// offsetsOf are where the events in b begin, and where the last ends.
+func offsetsOf(b []byte) ([]int, error) {
+	offsets := []int{0}
+	for at := 0; at < len(b); {
+		_, n, err := record.DecodeEvent(b[at:])
+		if err != nil {
+			return nil, fmt.Errorf("replay: image: %w", err)
+		}
+		at += n
+		offsets = append(offsets, at)
+	}
+	return offsets, nil
+}
+
+// behindEvent makes a signal of the first event of b that comes right behind the
+// event before it.
+func behindEvent(b []byte) error {
+	const header = 48 // sizeof(struct dg_event)
+	if len(b) < header+8 {
+		return inputf("replay: a signal of %d bytes", len(b))
+	}
+	le.PutUint64(b[header:], signalEvent)
+	return nil
+}
+
+// shorten writes where the thread's events end.
+func (m *signalMove) shorten(s *stage, end evidence.Addr) error {
+	header, err := readStruct[agent.RawReplayHeader](s.image, 0)
+	if err != nil {
+		return fmt.Errorf("replay: image: %w", err)
+	}
+	at := int64(header.Table) - int64(record.ImageBase) + int64(m.thread)*int64(binary.Size(agent.RawReplayThread{}))
+	entry, err := readStruct[agent.RawReplayThread](s.image, uint64(at))
+	if err != nil {
+		return fmt.Errorf("replay: image: %w", err)
+	}
+	entry.End = uint64(end)
+	return writeImage(s.image, at, entry)
+}
+
+func writeImage(w io.WriterAt, at int64, v any) error {
+	b, err := binary.Append(nil, binary.LittleEndian, v)
+	if err != nil {
+		return err
+	}
+	if _, err := w.WriteAt(b, at); err != nil {
+		return fmt.Errorf("replay: image: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,389 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/internal/ptrace"
+	"diagnose/record"
+)
+
+// ExperimentError says that a free replay cannot be carried on, for a reason
+// that has nothing to do with the program.
+type ExperimentError struct {
+	What string
+	// Moment is where a thread was then; zero: it is not known.
+	Moment evidence.Moment
+}
+
+func (e *ExperimentError) Error() string {
+	if e.Moment.Thread == 0 {
+		return "replay: the experiment cannot go on: " + e.What
+	}
+	return fmt.Sprintf("replay: the experiment cannot go on at %v: %s", e.Moment, e.What)
+}
+
+// free is what a replay needs that may leave the recorded way.
+type free struct {
+	// schedule is the whole order, which may have more events of a thread than its
+	// log; nil: the recorded one.
+	schedule record.Schedule
+	// changed: what is recorded of the end need not be so any more.
+	changed bool
+	moves   []signalMove
+	edits   []Edit
+	// able: the engine of the recorded process can leave its log.
+	able bool
+}
+
+// eventsOver is how many events a process may make, beside twice as many as the
+// recording has, when it has left that.
+const eventsOver = 1 << 20
+
+// runFree makes one replay, with the timing that is known to be right for the
+// recording: another would be another experiment.
+func runFree(ctx context.Context, rec *record.Recording, opts Options) (*Result, error) {
+	timing := opts.Timing
+	if timing == "" {
+		var err error
+		if timing, err = rec.Timing(); err != nil {
+			return nil, &InputError{err}
+		}
+	}
+	if timing == "" {
+		timing = firstTiming
+	}
+	f := &free{schedule: opts.Schedule, changed: opts.Schedule != nil || len(opts.Edits) > 0, edits: opts.Edits}
+	if err := f.plan(rec, &opts); err != nil {
+		return nil, err
+	}
+	a := &attempt{timing: timing, free: f}
+	a.run(ctx, rec, opts)
+	return a.result, a.err
+}
+
+// plan makes of the options what a stage takes.
+func (f *free) plan(rec *record.Recording, opts *Options) error {
+	if err := f.planEdits(rec, opts); err != nil {
+		return err
+	}
+	if f.schedule == nil {
+		return nil
+	}
+	recorded, err := rec.Log.Schedule()
+	if len(recorded) == 0 && err != nil {
+		return inputf("replay: %w", err)
+	}
+	have := recorded.Events()
+	for _, m := range f.moves {
+		have[m.thread] -= m.dropped()
+	}
+	opts.Schedule = clamp(f.schedule, have)
+	return nil
+}
+
+// clamp leaves out what a schedule has beyond the logs.
+func clamp(s record.Schedule, have map[uint32]uint64) record.Schedule {
+	left := map[uint32]uint64{}
+	for thread, n := range have {
+		left[thread] = n
+	}
+	var known record.Schedule
+	for _, turn := range s {
+		n := min(uint64(turn.Events), left[turn.Thread])
+		left[turn.Thread] -= n
+		if n > 0 {
+			known = append(known, record.Turn{Thread: turn.Thread, Events: uint32(n)})
+		}
+	}
+	return known
+}
+
+// prepare changes the image as the experiment wants it.
+func (f *free) prepare(s *stage) error {
+	for _, m := range f.moves {
+		if err := m.apply(s); err != nil {
+			return err
+		}
+	}
+	if f.schedule == nil {
+		return nil
+	}
+	return f.writeRuns(s)
+}
+
+// writeRuns puts the whole order in the place of the part that the logs have;
+// it is the last of the image.
+func (f *free) writeRuns(s *stage) error {
+	header, err := readStruct[agent.RawReplayHeader](s.image, 0)
+	if err != nil {
+		return fmt.Errorf("replay: image: %w", err)
+	}
+	at := int64(header.Runs) - int64(record.ImageBase)
+	var runs []byte
+	for _, turn := range f.schedule {
+		runs = le.AppendUint32(le.AppendUint32(runs, turn.Thread), turn.Events)
+	}
+	header.RunCount, header.Size = uint64(len(f.schedule)), uint64(at)+uint64(len(runs))
+	s.layout.Size = int64(header.Size)
+	s.schedule = f.schedule
+	if _, err := s.image.WriteAt(runs, at); err != nil {
+		return fmt.Errorf("replay: image: %w", err)
+	}
+	return writeImage(s.image, 0, header)
+}
+
+// free reports whether the process may leave the recorded way, or has.
+func (c *controller) free() bool { return c.attempt.free != nil && c.last() }
+
+// helloFree says to the engine what it may do.
+func (c *controller) helloFree(control *agent.RawControl, forked bool) error {
+	f := c.attempt.free
+	if f == nil {
+		control.Free = agent.FreeNot
+		return nil
+	}
+	if !forked {
+		f.able = control.Free == agent.FreeMay
+	}
+	control.Free = agent.FreeNot
+	if !c.last() {
+		return nil
+	}
+	if !f.able {
+		return inputf("replay: the library that recorded %s cannot leave its log: record it again", c.rec.Dir)
+	}
+	control.Free, control.FreeFirst = agent.FreeMay, c.rec.Manifest.Outcome.Thread
+	control.FreeMost = 2*c.stage().events + eventsOver
+	return nil
+}
+
+// freeTrapped answers the engine's questions that it has only then.
+func (c *controller) freeTrapped(t *thread, s *signalStop) error {
+	t.index = uint32(s.regs.Rdi)
+	switch s.regs.Rax {
+	case agent.TrapLeft:
+		return c.freeLeft(t, s)
+	case agent.TrapFatal:
+		return c.failed(t, int(s.regs.Rsi))
+	case agent.TrapStuck:
+		return c.freeStuck(t, s.regs.Rsi)
+	}
+	return c.unpark(t)
+}
+
+// failed: a signal ends the process.
+func (c *controller) failed(t *thread, signal int) error {
+	c.end = &end{kind: EndFailure, thread: t, signal: signal}
+	if c.result.Left != nil || c.asRecorded(t, signal) {
+		return nil
+	}
+	m, err := c.momentOf(t)
+	if err != nil {
+		return err
+	}
+	return c.left(t, &DivergenceError{Reason: DiffersFault, Signal: signal, PC: m.PC})
+}
+
+// asRecorded reports whether the recorded process ended so.
+func (c *controller) asRecorded(t *thread, signal int) bool {
+	o := &c.rec.Manifest.Outcome
+	return o.Kind == record.OutcomeSignal && o.Signal == signal && (o.Thread == 0 || o.Thread == t.index)
+}
+
+// dead is a thread that was parked with the signal that ends the process.
+func (c *controller) dead() *thread {
+	for _, t := range c.sortedThreads() {
+		if t.final != nil && t.final.signal != 0 {
+			return t
+		}
+	}
+	return nil
+}
+
+// freeLeft: the process is free, and may have left the recorded way.
+func (c *controller) freeLeft(t *thread, s *signalStop) error {
+	control, err := c.readControl()
+	if err != nil {
+		return err
+	}
+	regs := s.regs
+	regs.Rax, regs.Orig_rax = 1, ^uint64(0)
+	if err := ptrace.SetRegisters(t.tid, &regs); err != nil {
+		return err
+	}
+	if control.Divergence.Reason != agent.DiffersNone && c.result.Left == nil {
+		e, err := c.divergence(t, control)
+		if err != nil {
+			return err
+		}
+		if err := c.left(t, e); err != nil {
+			return err
+		}
+	}
+	if dead := c.dead(); dead != nil {
+		c.end = &end{kind: EndFailure, thread: dead, signal: dead.final.signal}
+		return nil
+	}
+	t.deferred = nil
+	return c.goOn()
+}
+
+// left notes where the process left the recorded way; all threads are stopped.
+func (c *controller) left(t *thread, e *DivergenceError) error {
+	if c.result.Left != nil {
+		return nil
+	}
+	c.result.Left = e
+	return c.name(t, e)
+}
+
+// unpark lets a thread go on from where it had come to its end.
+func (c *controller) unpark(t *thread) error {
+	if t.final == nil {
+		return fmt.Errorf("replay: thread %d goes on from where it never was", t.index)
+	}
+	regs := t.final.regs
+	if c.trapPC != 0 && regs.Rip == c.trapPC+1 {
+		regs.Rax = 1 // the answer that it waits for
+	}
+	regs.Orig_rax = ^uint64(0)
+	t.final = nil
+	if err := ptrace.SetRegisters(t.tid, &regs); err != nil {
+		return err
+	}
+	return c.cont(t, 0)
+}
+
+// freeFinished: every thread waits, and the log is at its end. That is the
+// recorded end, unless something was changed: then they go on.
+func (c *controller) freeFinished(t *thread, s *signalStop) error {
+	c.identify(t)
+	if dead := c.dead(); dead != nil {
+		return c.failed(dead, dead.final.signal)
+	}
+	o := &c.rec.Manifest.Outcome
+	if !c.attempt.free.changed && (o.Kind != record.OutcomeSignal || !faultOutcome(o)) && o.Kind != record.OutcomeExit && o.Kind != record.OutcomePassed {
+		return c.finished(t)
+	}
+	return c.answer(t, s, agent.FreeIs)
+}
+
+// freeExited: the process would end now.
+func (c *controller) freeExited(t *thread, status int) error {
+	c.end = &end{kind: EndExit, thread: t, status: status}
+	switch o := &c.rec.Manifest.Outcome; o.Kind {
+	case record.OutcomeExit, record.OutcomePassed:
+		if o.Status == status {
+			return nil
+		}
+	case record.OutcomeCut, record.OutcomeRunning:
+		return nil
+	}
+	return c.left(t, &DivergenceError{Reason: DiffersEnd, Status: status})
+}
+
+// freeStuck: no thread can go on, or they do so for ever.
+func (c *controller) freeStuck(t *thread, why uint64) error {
+	if err := c.stuck(t, false); err != nil {
+		return err
+	}
+	e := c.end.failure.(*StuckError)
+	e.After, e.Holder, e.Due = 0, 0, 0
+	switch why {
+	case agent.StuckInput:
+		c.end.kind, c.end.failure = EndIdle, nil
+		c.result.Idle = e.Threads
+	case agent.StuckCycle:
+		e.Cause = StuckCycle
+	case agent.StuckEvents:
+		e.Cause = StuckEvents
+	default:
+		e.Cause = StuckBlocked
+	}
+	return nil
+}
+
+// freeDiverged: the engine itself cannot go on.
+func (c *controller) freeDiverged(t *thread) error {
+	control, err := c.readControl()
+	if err != nil {
+		return err
+	}
+	if control.Free != agent.FreeIs {
+		return c.diverged(t)
+	}
+	return c.wild(t, "the engine came to a state that it does not know")
+}
+
+// wild ends the replay for reasons that are not the program's.
+func (c *controller) wild(t *thread, what string) error {
+	e := &ExperimentError{What: what}
+	c.end = &end{kind: EndStuck, thread: t, failure: e}
+	if err := c.stopAll(); err != nil {
+		return err
+	}
+	e.Moment, _ = c.momentOf(t)
+	return nil
+}
+
+// freeFault is for an instruction that raised a signal. False: what was recorded
+// goes on.
+func (c *controller) freeFault(t *thread, s *signalStop) (bool, error) {
+	control, err := c.readControl()
+	if err != nil {
+		return true, err
+	}
+	r, err := c.rthread(t.index)
+	if err != nil {
+		return true, err
+	}
+	next, err := c.nextEvent(t)
+	if err != nil {
+		return true, err
+	}
+	if control.Free == agent.FreeMay &&
+		(next == nil && c.endsWith(t, s.signal) || next != nil && next.Kind == agent.EvSignal && next.Object == uint64(s.signal)) {
+		return false, nil
+	}
+	if r.Inside != 0 || s.regs.Rip >= control.TextLow && s.regs.Rip < control.TextHigh {
+		return true, c.wild(t, fmt.Sprintf("%s inside of the engine, at %#x", unix.SignalName(s.signal), s.regs.Rip))
+	}
+	caught, err := catches(t.tid, s.signal)
+	if err != nil {
+		return true, err
+	}
+	if caught {
+		return true, c.cont(t, s.signal)
+	}
+	return true, c.failed(t, int(s.signal))
+}
+
+// catches reports whether the process has a handler for a signal of a thread's
+// that does not block it: proc_pid_status(5).
+func catches(tid int, signal syscall.Signal) (bool, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
+	if err != nil {
+		return false, fmt.Errorf("replay: %w", err)
+	}
+	mask := func(name string) (uint64, error) {
+		_, rest, found := bytes.Cut(status, []byte("\n"+name+":"))
+		line, _, _ := bytes.Cut(rest, []byte("\n"))
+		if !found {
+			return 0, fmt.Errorf("replay: /proc/%d/status has no %s", tid, name)
+		}
+		return strconv.ParseUint(string(bytes.TrimSpace(line)), 16, 64)
+	}
+	caught, err := mask("SigCgt")
+	blocked, err2 := mask("SigBlk")
+	return caught&^blocked>>(uint(signal)-1)&1 != 0, errors.Join(err, err2)
+}

@@ -1,0 +1,33 @@
+/* A buffer one too short, with a pointer behind it that is used later. */
+// ENDS: SIGSEGV
+// FLAGS: -O0
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct node {
+	char *name;
+	long count;
+};
+
+static struct node *node;
+static char *buffer;
+
+static void fill(char *at, int n)
+{
+	for (int i = 0; i < n; i++)
+		at[i] = 'A';
+}
+
+int main(void)
+{
+	/* Both of one size class, side by side. */
+	buffer = malloc(sizeof(*node));
+	node = malloc(sizeof(*node));
+	node->name = strdup("node");
+	node->count = 0;
+	fill(buffer, 40);
+	node->count += (long)strlen(node->name);
+	printf("%ld\n", node->count);
+	return 0;
+}
