@@ -2,7 +2,6 @@ package watchtrace
 
 import (
 	"context"
-	"errors"
 	"runtime"
 
 	"diagnose/evidence"
@@ -65,14 +64,4 @@ func Trace(ctx context.Context, rec *record.Recording, targets []Target, opts Op
 		return nil, err
 	}
 	return plan.Trace(ctx)
-}
-
-// Resolve finds what a watch expression names in a process, which may be a
-// recording's core: a global (`stats`), a member or an element of one
-// (`cfg.workers[3].state`), memory through its pointers (`head->next->value`,
-// `*p`), a heap object by where it was allocated and which one of that place it
-// is (`malloc@pool.c:31#3`, with `+8` a part of it from there on, with `:4` so many bytes), or
-// ADDRESS:LENGTH. The error is a *NameError.
-func Resolve(p *image.Process, expr string) ([]Target, error) {
-	return nil, errors.ErrUnsupported
 }

@@ -1,0 +1,87 @@
+package watchtrace
+
+import (
+	"cmp"
+	"debug/elf"
+	"slices"
+	"strings"
+
+	"diagnose/image"
+)
+
+// nearestGlobals are the variables of the program's objects whose names are like
+// one.
+func nearestGlobals(p *image.Process, name string) []string {
+	var names []string
+	for _, m := range p.Modules {
+		if image.RuntimeModule(m.Path) || m.File == "" {
+			continue
+		}
+		names = append(names, variablesOf(m.File)...)
+		if debug := m.DebugFile(); debug != "" && debug != m.File {
+			names = append(names, variablesOf(debug)...)
+		}
+	}
+	return nearest(name, names)
+}
+
+func variablesOf(path string) []string {
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	symbols, _ := f.Symbols()
+	dynamic, _ := f.DynamicSymbols()
+	var names []string
+	for _, s := range append(symbols, dynamic...) {
+		if elf.ST_TYPE(s.Info) == elf.STT_OBJECT && s.Section != elf.SHN_UNDEF && s.Name != "" && !strings.HasPrefix(s.Name, "_") {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// nearest are at most three of the names that could have been meant, the likeliest
+// first.
+func nearest(name string, names []string) []string {
+	const most = 3
+	slices.Sort(names)
+	names = slices.Compact(names)
+	far := func(other string) int {
+		d := distance(strings.ToLower(name), strings.ToLower(other))
+		if len(name) > 2 && strings.Contains(strings.ToLower(other), strings.ToLower(name)) {
+			d = min(d, 2)
+		}
+		return d
+	}
+	var like []string
+	for _, other := range names {
+		if far(other) <= max(2, len(name)/2) {
+			like = append(like, other)
+		}
+	}
+	slices.SortStableFunc(like, func(a, b string) int { return cmp.Compare(far(a), far(b)) })
+	return like[:min(len(like), most)]
+}
+
+// distance is how many insertions, deletions and replacements of a byte make one
+// text of another (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			same := 1
+			if a[i] == b[j] {
+				same = 0
+			}
+			before, row[j+1] = row[j+1], min(before+same, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
