@@ -33,7 +33,7 @@ var allowed = map[string]string{
 	"internal/gocore": "",
 	"internal/driver": "agent image image/object image/debuginfo image/value unwind canary quarantine staticscan failure internal/gocore record verdict",
 	"reports":         "",
-	"cmd/diagnose":    "agent internal/driver record replay reports verdict",
+	"cmd/diagnose":    "agent image internal/driver record replay reports watchtrace verdict",
 
 	// Tools and test support: nothing above imports them outside its tests.
 	"internal/schemagen":    "reports",

@@ -69,7 +69,7 @@ x86-64 Linux, with the evidence for it and how far each statement is proved.
 		SuggestionsMinimumDistance: 2,
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newCrash(), newHeap(), newRun(), newRecord(), newReplay(), newRecording(), newAgent(), newMan())
+	root.AddCommand(newCrash(), newHeap(), newRun(), newRecord(), newReplay(), newTrace(), newRecording(), newAgent(), newMan())
 	trimCompletion(root)
 	return root
 }

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
+	"diagnose/reports"
+	"diagnose/watchtrace"
+)
+
+// traceReport is a log to be shown.
+type traceReport struct {
+	log   *evidence.AccessLog
+	calls map[watchtrace.CallKey]string
+	limit int
+}
+
+// short says which pass did not come to the recorded end; empty if all did.
+func (r *traceReport) short() string {
+	for _, l := range r.log.Limits {
+		if strings.HasPrefix(l, "pass ") {
+			return l
+		}
+	}
+	return ""
+}
+
+// shownTrace is the JSON of a trace.
+type shownTrace struct {
+	Recording string               `json:"recording"`
+	Failed    bool                 `json:"failed"`
+	Coverage  evidence.Coverage    `json:"coverage"`
+	Variables []evidence.Watched   `json:"variables"`
+	Threads   []evidence.ThreadRef `json:"threads"`
+	Accesses  []shownAccess        `json:"accesses"`
+}
+
+// shownAccess is one access. What may have 64 bits is a string.
+type shownAccess struct {
+	Thread   uint32        `json:"thread"`
+	Position uint64        `json:"position"`
+	Event    uint64        `json:"event"`
+	Access   string        `json:"access"`
+	Variable string        `json:"variable"`
+	Address  evidence.Addr `json:"address"`
+	Size     uint8         `json:"size"`
+	Old      evidence.Addr `json:"old"`
+	New      evidence.Addr `json:"new"`
+	PC       evidence.Addr `json:"pc"`
+	Function string        `json:"function,omitempty"`
+	File     string        `json:"file,omitempty"`
+	Line     int           `json:"line,omitempty"`
+	By       string        `json:"by,omitempty"`
+	Handler  string        `json:"handler,omitempty"`
+	Locks    []string      `json:"locks,omitempty"`
+
+	signed bool
+}
+
+func (r *traceReport) access(a *evidence.Access) shownAccess {
+	v := &r.log.Variables[a.Variable]
+	site := &r.log.Contexts[a.Context].Site
+	x := shownAccess{
+		Thread: a.Thread, Position: a.Position, Event: a.Ordinal, Access: string(a.Kind.Kind()), Variable: v.Name,
+		Address: v.Address + evidence.Addr(a.Offset), Size: a.Size, Old: evidence.Addr(a.Old), New: evidence.Addr(a.New), PC: a.PC,
+		Function: site.Function, File: site.File, Line: site.Line, By: byText(a, r.calls[watchtrace.CallKey{Thread: a.Thread, Ordinal: a.Ordinal}]),
+	}
+	if a.Kind == evidence.CodeUnknown {
+		x.Access = "unknown"
+	}
+	if v.Size > int(a.Size) {
+		x.Variable += fmt.Sprintf("+%#x", a.Offset)
+	}
+	x.signed = v.Size == int(a.Size) && signedType.MatchString(v.Type)
+	if a.Handler != 0 {
+		x.Handler = unix.SignalName(unix.Signal(a.Handler))
+	}
+	for _, l := range r.log.LockSets[a.Locks] {
+		name := l.Name
+		if name == "" {
+			name = l.Address.String()
+		}
+		x.Locks = append(x.Locks, name)
+	}
+	return x
+}
+
+func (r *traceReport) json(w io.Writer) error {
+	shown := shownTrace{Recording: r.log.Recording, Failed: r.log.Failed, Coverage: r.log.Coverage, Variables: r.log.Variables,
+		Threads: []evidence.ThreadRef{}, Accesses: make([]shownAccess, 0, len(r.log.Accesses))}
+	for i := range uint32(len(r.log.Threads) + 1) {
+		if t, found := r.log.Threads[i]; found {
+			shown.Threads = append(shown.Threads, t)
+		}
+	}
+	for i := range r.log.Accesses {
+		shown.Accesses = append(shown.Accesses, r.access(&r.log.Accesses[i]))
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(shown)
+}
+
+// table shows the last accesses, for the end is what people look for.
+func (r *traceReport) table(w io.Writer) error {
+	accesses := r.log.Accesses
+	if r.limit > 0 && len(accesses) > r.limit {
+		fmt.Fprintf(w, "the last %d of %d accesses; --limit 0 shows all\n\n", r.limit, len(accesses))
+		accesses = accesses[len(accesses)-r.limit:]
+	}
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "THREAD\tEVENT\tACCESS\tVARIABLE\tVALUE\tWHERE\tLOCKS")
+	for i := range accesses {
+		x := r.access(&accesses[i])
+		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%s\t%s\t%s\n", x.Thread, x.Event, x.Access, clean(x.Variable), valueText(&x), clean(x.where()), clean(strings.Join(x.Locks, ", ")))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	r.summary(w)
+	return nil
+}
+
+// clean keeps names of the target's choice within their cells.
+func clean(text string) string {
+	return strings.NewReplacer("\t", " ", "\n", " ", "\v", " ", "\f", " ").Replace(reports.Clean(text))
+}
+
+// signedType are the names of C's and Rust's signed integers.
+var signedType = regexp.MustCompile(`^((const|volatile|signed) )*(int|char|(long |short )+int|long|short|ssize_t|int(8|16|32|64)_t|ptrdiff_t|i(8|16|32|64|size))$`)
+
+func valueText(x *shownAccess) string {
+	if x.Access == string(evidence.Read) || x.Old == x.New {
+		return x.number(x.New)
+	}
+	return x.number(x.Old) + " -> " + x.number(x.New)
+}
+
+func (x *shownAccess) number(v evidence.Addr) string {
+	const small = 1 << 16
+	if shift := 64 - 8*x.Size; x.signed && int64(v)<<shift < 0 {
+		return fmt.Sprint(int64(v) << shift >> shift)
+	}
+	if v < small {
+		return fmt.Sprint(uint64(v))
+	}
+	return v.String()
+}
+
+func (x *shownAccess) where() string {
+	text := x.PC.String()
+	switch {
+	case x.Line != 0:
+		text = fmt.Sprintf("%s %s:%d", x.Function, filepath.Base(x.File), x.Line)
+	case x.Function != "":
+		text = x.Function
+	}
+	if x.By != "" {
+		text += " by " + x.By
+	}
+	if x.Handler != "" {
+		text += " in the handler of " + x.Handler
+	}
+	return text
+}
+
+func (r *traceReport) summary(w io.Writer) {
+	fmt.Fprintln(w)
+	for i := range r.log.Variables {
+		v := &r.log.Variables[i]
+		switch {
+		case v.Untraced != "":
+			fmt.Fprintf(w, "%s was not traced: %s\n", clean(v.Name), clean(v.Untraced))
+		default:
+			fmt.Fprintf(w, "%s: %d accesses, pass %d\n", clean(v.Name), v.Hits, v.Pass)
+		}
+	}
+	c := &r.log.Coverage
+	fmt.Fprintf(w, "%d passes by %s, %d accesses, %d lost, in %v\n", c.Passes, c.Backend, c.Hits, c.Lost, time.Duration(c.Nanoseconds).Round(time.Millisecond))
+	for _, l := range c.Limits {
+		fmt.Fprintln(w, "limit: "+clean(l))
+	}
+}
+
+// chromeEvent is one of the Trace Event Format's (Google's document of that
+// name): ph i is an instant, C a counter, M metadata; ts is in microseconds.
+type chromeEvent struct {
+	Name  string         `json:"name"`
+	Phase string         `json:"ph"`
+	Time  float64        `json:"ts"`
+	PID   int            `json:"pid"`
+	TID   uint32         `json:"tid"`
+	Scope string         `json:"s,omitempty"`
+	Args  map[string]any `json:"args,omitempty"`
+}
+
+// chrome: a replay has no clock, so time is the order of accesses, one a
+// microsecond.
+func (r *traceReport) chrome(w io.Writer) error {
+	events := []chromeEvent{{Name: "process_name", Phase: "M", PID: 1, Args: map[string]any{"name": filepath.Base(r.log.Recording)}}}
+	for n, t := range r.log.Threads {
+		events = append(events, chromeEvent{Name: "thread_name", Phase: "M", PID: 1, TID: n, Args: map[string]any{"name": t.Label()}})
+	}
+	for i := range r.log.Accesses {
+		x := r.access(&r.log.Accesses[i])
+		at := float64(i)
+		events = append(events, chromeEvent{Name: x.Access + " " + x.Variable, Phase: "i", Time: at, PID: 1, TID: x.Thread, Scope: "t", Args: map[string]any{
+			"value": valueText(&x), "where": x.where(), "event": x.Event, "position": x.Position, "pc": x.PC.String(), "locks": strings.Join(x.Locks, ", "),
+		}})
+		if x.Access != string(evidence.Read) {
+			events = append(events, chromeEvent{Name: x.Variable, Phase: "C", Time: at, PID: 1, Args: map[string]any{"value": float64(x.New)}})
+		}
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(map[string]any{"traceEvents": events, "otherData": map[string]any{"recording": r.log.Recording}})
+}
