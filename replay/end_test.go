@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/internal/recordtest"
 	"diagnose/record"
 	"diagnose/replay"
@@ -94,6 +96,41 @@ func TestMoment(t *testing.T) {
 	}
 	if text == 0 {
 		t.Error("text was not read")
+	}
+}
+
+// Moments at one address behind one event are reached one after the other.
+func TestMomentCounts(t *testing.T) {
+	rec := open(t, recordBasic(t, "calls").Dir)
+	path, err := rec.Core()
+	if err != nil {
+		t.Fatal(err)
+	}
+	core, err := image.OpenCore(path, image.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer core.Close()
+	step, ok1 := core.SymbolNamed("step")
+	done, ok2 := core.SymbolNamed("done")
+	if !ok1 || !ok2 {
+		t.Fatal("no symbols step and done")
+	}
+	var seen []byte
+	var hooks []replay.Hook
+	for _, count := range []uint64{1, 2, 3, 7} {
+		hooks = append(hooks, replay.Hook{At: evidence.Moment{Thread: 1, Ordinal: 1, PC: step.Addr, Count: count}, Do: func(s *replay.Stopped) error {
+			var b [1]byte
+			_, err := s.ReadMemory(done.Addr, b[:])
+			seen = append(seen, b[0])
+			return err
+		}})
+	}
+	if _, err := replay.Run(t.Context(), rec, replay.Options{Hooks: hooks}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []byte{0, 1, 2, 6}; !bytes.Equal(seen, want) {
+		t.Errorf("done was %v at the moments, want %v", seen, want)
 	}
 }
 

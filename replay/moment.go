@@ -27,16 +27,20 @@ func (c *controller) momentEvent(t *thread, s *signalStop) error {
 	if c.hookArmed {
 		return &MomentError{at, fmt.Sprintf("thread %d came to its next event before", at.Thread)}
 	}
-	if err := c.armHook(t); err != nil {
+	if err := c.armHook(t, evidence.Moment{}); err != nil {
 		return err
 	}
 	return c.answer(t, s, 1)
 }
 
-// armHook is for the thread that has done the event of the next Moment.
-func (c *controller) armHook(t *thread) error {
+// armHook is for the thread that has done the event of the next Moment and
+// stands at the Moment before, if that has the same event.
+func (c *controller) armHook(t *thread, before evidence.Moment) error {
 	at := c.hooks[0].At
 	pc, count := at.PC, at.Count
+	if pc == before.PC && count > before.Count {
+		count -= before.Count
+	}
 	if pc == 0 {
 		regs, err := c.programRegisters(t)
 		if err != nil {
@@ -83,7 +87,7 @@ func (c *controller) arrived(t *thread) error {
 			return err
 		}
 	case c.hooks[0].At.Thread == hook.At.Thread && c.hooks[0].At.Ordinal == hook.At.Ordinal:
-		if err := c.armHook(t); err != nil {
+		if err := c.armHook(t, hook.At); err != nil {
 			return err
 		}
 	default:
