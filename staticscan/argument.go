@@ -185,6 +185,19 @@ func CallArgument(in Input, frame, n int) (uint64, bool) {
 	return s.register(s.now, registers[n], 0).best()
 }
 
+// Called is the function that the frame with the index called, behind the stubs
+// of the dynamic linker, if the code before the return address tells.
+func Called(in Input, frame int) (evidence.Addr, bool) {
+	if in.Process == nil || frame < 0 || frame >= len(in.Frames) {
+		return 0, false
+	}
+	s, err := newWorld(&in).newSlice(&in, frame, in.Frames[frame].Registers)
+	if err != nil || s.now < 0 || s.a.flow.insts[s.now].Flow != x86.FlowCall {
+		return 0, false
+	}
+	return s.calledAddress()
+}
+
 // calledByProgram names the function of a library that the innermost of the
 // program's own frames called, "" if there is none: as the program calls it,
 // or else by its own name, or else by its library.

@@ -10,6 +10,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay"
+	"diagnose/staticscan"
 	"diagnose/unwind"
 )
 
@@ -29,24 +30,21 @@ func heapCallOf(p *image.Process, hit *replay.Hit) (heapCall, error) {
 		return heapCall{}, errors.New("verdict: the thread is not in the stopped process")
 	}
 	const frames = 32
-	stack := unwind.New(p).Walk(&p.Threads[p.Failing], frames)
-	call := heapCall{thread: hit.Thread, ordinal: hit.Ordinal}
-	for i := range stack.Frames {
-		pc := stack.Frames[i].LookupPC()
-		m := p.ModuleAt(pc)
-		if m == nil || !strings.HasPrefix(filepath.Base(m.Path), agent.RecordLibraryName) {
-			break
+	thread := &p.Threads[p.Failing]
+	in := staticscan.Input{Process: p, Thread: thread, Frames: unwind.New(p).Walk(thread, frames).Frames}
+	for i := range in.Frames {
+		if m := p.ModuleAt(in.Frames[i].LookupPC()); m != nil && strings.HasPrefix(filepath.Base(m.Path), agent.RecordLibraryName) {
+			continue
 		}
-		s, ok := p.SymbolAt(pc)
+		// The heap's functions jump on to others, so the frames do not name it.
+		entry, ok := staticscan.Called(in, i)
 		if !ok {
-			return heapCall{}, fmt.Errorf("verdict: the heap's code at %v has no name", pc)
+			return heapCall{}, fmt.Errorf("verdict: the call at %v does not tell where it went", in.Frames[i].LookupPC())
 		}
-		call.name, call.entry = s.Name, s.Addr
+		s, _ := p.SymbolAt(entry)
+		return heapCall{name: s.Name, entry: entry, thread: hit.Thread, ordinal: hit.Ordinal}, nil
 	}
-	if call.entry == 0 {
-		return heapCall{}, fmt.Errorf("verdict: the heap's store at %v is in no call of it", hit.PC)
-	}
-	return call, nil
+	return heapCall{}, fmt.Errorf("verdict: the heap's store at %v is in no call of it", hit.PC)
 }
 
 // mostCalls bounds how many calls between two events are looked at.

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/record"
@@ -78,7 +79,49 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 	}
 	site := w.Case.Failure.Site
 	t.failed = s.Signal == recorded.Signal && (site == nil || evidence.ShortName(site.Function) == function)
+	return w.compareError(t, s)
+}
+
+// compareError looks whether the agent ended the process because of the same
+// object: one defect may have damaged others as well.
+func (w *work) compareError(t *trial, s *replay.Stopped) error {
+	recorded, err := fatalError(w.Process)
+	if recorded == nil || err != nil || !t.failed {
+		return err
+	}
+	now, err := fatalError(s)
+	switch {
+	case err != nil:
+		return err
+	case now == nil:
+		t.failed = false
+		t.outcome += ", not ended by the agent"
+	case now.Kind != recorded.Kind || now.Pointer != recorded.Pointer:
+		t.failed = false
+		t.outcome += fmt.Sprintf(", because of another object, at %v", now.Pointer)
+	}
 	return nil
+}
+
+// fatalError is what the agent ended a process for, nil if it did not.
+func fatalError(m agent.Memory) (*agent.Error, error) {
+	heap, err := agent.Open(m, 0)
+	if errors.Is(err, agent.ErrAbsent) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, _, err := heap.Errors()
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		if list[i].Fatal {
+			return &list[i], nil
+		}
+	}
+	return nil, nil
 }
 
 // stillDamaged compares what the findings name with the core: of a run that
@@ -144,10 +187,10 @@ type change struct {
 
 // changes are the experiments that a chain suggests, the gentlest first.
 func (c *chain) changes() []change {
-	list := c.heapChanges()
 	if len(c.links) == 0 {
-		return list
+		return c.heapChanges()
 	}
+	var list []change
 	l := &c.links[len(c.links)-1]
 	if c.victim.finding != nil {
 		l = &c.links[0]
@@ -157,7 +200,7 @@ func (c *chain) changes() []change {
 		list = append(list, change{"the store skipped", replay.Options{Free: true, Watches: pass.Watches, Backend: replay.BackendPtrace,
 			Edits: []replay.Edit{{Kind: replay.EditUndo, OnHit: true, Hit: l.access.Hit}}}})
 	}
-	return list
+	return append(list, c.heapChanges()...)
 }
 
 // padding is how much larger an object is made to see whether it was too small.

@@ -199,9 +199,9 @@ func (c *chain) judgeBounds(l *link) {
 	if size := evidence.Addr(st.MeantSize); size > 0 {
 		switch {
 		case at >= from+size:
-			l.bounds = fmt.Sprintf("%s behind the end of %s, which has %d bytes", bytesText(uint64(at-from-size)), st.Meant, st.MeantSize)
+			l.bounds = fmt.Sprintf("%s the end of %s, which has %d bytes", distance(uint64(at-from-size), "behind"), st.Meant, st.MeantSize)
 		case at < from:
-			l.bounds = fmt.Sprintf("%s before the start of %s", bytesText(uint64(from-at)), st.Meant)
+			l.bounds = fmt.Sprintf("%s the start of %s", distance(uint64(from-at)-1, "before"), st.Meant)
 		}
 		l.kind = evidence.CauseOverwritten
 		return
@@ -216,10 +216,18 @@ func (c *chain) judgeBounds(l *link) {
 	l.object = o
 	switch end := o.Addr + evidence.Addr(o.Size); {
 	case at >= end:
-		l.kind, l.bounds = evidence.CauseHeapOverflow, fmt.Sprintf("%s behind the end of an object of %s", bytesText(uint64(at-end)), bytesText(o.Size))
+		l.kind, l.bounds = evidence.CauseHeapOverflow, fmt.Sprintf("%s the end of an object of %s", distance(uint64(at-end), "behind"), bytesText(o.Size))
 	default:
-		l.kind, l.bounds = evidence.CauseHeapUnderflow, fmt.Sprintf("%s before an object of %s", bytesText(uint64(o.Addr-at)), bytesText(o.Size))
+		l.kind, l.bounds = evidence.CauseHeapUnderflow, fmt.Sprintf("%s the start of an object of %s", distance(uint64(o.Addr-at)-1, "before"), bytesText(o.Size))
 	}
+}
+
+// distance is how many bytes lie between.
+func distance(n uint64, side string) string {
+	if n == 0 {
+		return "directly " + side
+	}
+	return bytesText(n) + " " + side
 }
 
 func bytesText(n uint64) string {

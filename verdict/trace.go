@@ -1,0 +1,81 @@
+package verdict
+
+import (
+	"errors"
+	"fmt"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/record"
+	"diagnose/watchtrace"
+)
+
+// traced is a recording with the accesses to the suspects.
+type traced struct {
+	rec  *record.Recording
+	plan *watchtrace.Plan
+	log  *evidence.AccessLog
+}
+
+// traceSuspects traces the suspects in all recordings, the failing ones first.
+func (w *work) traceSuspects() (failing, passing []traced, err error) {
+	if w.Case.Scan == nil || len(w.Case.Scan.Suspects) == 0 {
+		return nil, nil, errors.New("verdict: the scan names no shared memory near the failure (--depth, --function or --message widen it)")
+	}
+	targets := watchtrace.Suspects(w.Case.Scan)
+	for i, rec := range w.Failing {
+		own := targets
+		if i > 0 {
+			own = w.resolved(rec, targets)
+		}
+		t, err := w.traceOne(fmt.Sprintf("failing run %d of %d", i+1, len(w.Failing)), rec, own)
+		if err != nil {
+			return nil, nil, err
+		}
+		failing = append(failing, t)
+	}
+	for i, rec := range w.Passing {
+		t, err := w.traceOne(fmt.Sprintf("passing run %d of %d", i+1, len(w.Passing)), rec, w.resolved(rec, targets))
+		if err != nil {
+			return nil, nil, err
+		}
+		passing = append(passing, t)
+	}
+	return failing, passing, nil
+}
+
+func (w *work) traceOne(what string, rec *record.Recording, targets []watchtrace.Target) (traced, error) {
+	t := traced{rec: rec}
+	var err error
+	if t.plan, err = watchtrace.NewPlan(rec, targets, w.options(what)); err != nil {
+		return t, err
+	}
+	if t.log, err = t.plan.Trace(w.ctx); err != nil {
+		return t, err
+	}
+	w.covered(t.log)
+	return t, nil
+}
+
+// resolved finds the targets where another run has them. Globals stay where
+// they are; what was reached through pointers may lie elsewhere.
+func (w *work) resolved(rec *record.Recording, targets []watchtrace.Target) []watchtrace.Target {
+	path, err := rec.Core()
+	if err != nil {
+		return targets
+	}
+	p, err := image.OpenCore(path, w.Image)
+	if err != nil {
+		w.limit(fmt.Sprintf("%s: %v", rec.Dir, err))
+		return targets
+	}
+	defer p.Close()
+	list := make([]watchtrace.Target, len(targets))
+	for i, t := range targets {
+		list[i] = t
+		if found, err := watchtrace.Resolve(p, t.Name); err == nil && len(found) == 1 && found[0].Size == t.Size {
+			list[i].Addr = found[0].Addr
+		}
+	}
+	return list
+}
