@@ -35,7 +35,7 @@ static void trace(const struct user *u, uint32_t number)
 		usleep((useconds_t)u->slow * 1000);
 }
 
-static uint64_t successor(uint64_t old, uint32_t number)
+__attribute__((noinline)) static uint64_t successor(uint64_t old, uint32_t number)
 {
 #ifdef FIXED
 	return ((old >> 32) + 1) << 32 | number;

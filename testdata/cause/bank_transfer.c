@@ -1,6 +1,6 @@
 // A bank that looks whether there is enough money, asks another department, and
 // withdraws: under the account's lock each time, but not all the time.
-// CAUSE kind=atomicity-violation variable=accounts[0].balance|accounts[*].balance pattern=RWR|RWW
+// CAUSE kind=atomicity-violation variable=accounts[0].balance pattern=RWR|RWW
 // FAILS signal=SIGABRT says="overdrawn"
 // RUNS fail: 5 12
 // RUNS pass: 5 130

@@ -26,7 +26,7 @@ struct login {
 	const char *name;
 };
 
-static struct table *make_table(const char *why)
+__attribute__((noinline)) static struct table *make_table(const char *why)
 {
 	struct table *t = calloc(1, sizeof(*t));
 	char line[60];

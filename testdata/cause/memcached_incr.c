@@ -1,6 +1,6 @@
 // A cache whose values can be counted up, after memcached's bug 127: the lock of
 // an item is held while it is found, and not while its value is changed.
-// CAUSE kind=atomicity-violation variable=table[*].number|table[*]* pattern=RWW
+// CAUSE kind=atomicity-violation variable=table[0].number pattern=RWW
 // FAILS signal=SIGABRT says="instead of 30"
 // RUNS fail: 10 14
 // RUNS pass: 10 110
@@ -12,11 +12,13 @@
 
 enum { BUCKETS = 8 };
 
+/* A cache line each, the key in a half of its own. */
 struct item {
-	char key[16];
 	long number;
+	unsigned long stored, expires, flags;
+	char key[24];
 	unsigned changes;
-};
+} __attribute__((aligned(64)));
 
 static struct item table[BUCKETS];
 static pthread_mutex_t locks[BUCKETS];

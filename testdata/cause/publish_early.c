@@ -1,6 +1,6 @@
 // A registry of devices: a new one is in the list before its driver is known,
 // and whoever walks over the list finds none.
-// CAUSE kind=order-violation variable="*probe|*malloc at @OBJECT*|calloc at @OBJECT*" pattern=RW
+// CAUSE kind=order-violation variable="devices->probe|*malloc at @OBJECT*|*probe|calloc at @OBJECT*" pattern=RW
 // FAILS signal=SIGABRT says="had no driver"
 // RUNS fail: 20
 // RUNS pass: 150

@@ -1,6 +1,6 @@
 // A shared image whose references are counted without a lock: one is lost, and
 // the image is gone while somebody still draws it.
-// CAUSE kind=atomicity-violation variable="picture.references|*references|malloc at @OBJECT*" pattern=RWW
+// CAUSE kind=atomicity-violation variable=picture.references pattern=RWW
 // FAILS signal=SIGSEGV says="fault at no address"
 // RUNS fail: 5 15
 // RUNS pass: 5 100

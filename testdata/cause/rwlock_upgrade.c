@@ -1,6 +1,6 @@
 // A cache of names. Who misses one gives the lock for reading back to take that
 // for writing, and does not look again: the name is in twice.
-// CAUSE kind=atomicity-violation variable=cache.used|cache.* pattern=RWR|RWW
+// CAUSE kind=atomicity-violation variable=cache.used pattern=RWR|RWW
 // FAILS signal=SIGABRT says="is there twice"
 // RUNS fail: 5 25
 // RUNS pass: 5 150

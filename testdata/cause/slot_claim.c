@@ -1,6 +1,6 @@
 // Places on a ferry: who finds one free writes the ticket first and his name into
 // the place afterwards.
-// CAUSE kind=atomicity-violation variable=places[*].owner|places[*]* pattern=RWW
+// CAUSE kind=atomicity-violation variable=places[3].owner pattern=RWW
 // FAILS signal=SIGABRT says="sold twice"
 // RUNS fail: 5 15
 // RUNS pass: 5 130

@@ -44,7 +44,7 @@ static const char *load(const char *text)
 static void announce(const char *what)
 {
 	write(1, what, strlen(what));
-	usleep(40000);
+	usleep(50000);
 }
 
 static void replace(const char *text)
@@ -75,6 +75,7 @@ static void send_document(void)
 	pthread_mutex_unlock(&document.lock);
 	if (bytes[length - 1] != '.') {
 		fprintf(stderr, "a document of %zu bytes, but ends with %d\n", length, bytes[length - 1]);
+		usleep(80000); /* until that has arrived where it is looked at */
 		abort();
 	}
 	sent += length;

@@ -22,17 +22,17 @@ static int loads_ms, reports_ms;
 /* Calls that are not made by the service's own thread would have to be queued. */
 static void call(const char *what)
 {
-	int own;
+	pthread_t thread;
 
 #ifdef FIXED
 	pthread_mutex_lock(&start_lock);
 #endif
-	own = pthread_equal(service.thread, pthread_self()); // BUG 1
+	thread = __atomic_load_n(&service.thread, __ATOMIC_RELAXED); // BUG 1
 #ifdef FIXED
 	pthread_mutex_unlock(&start_lock);
 #endif
 	service.calls++;
-	if (!own)
+	if (!pthread_equal(thread, pthread_self()))
 		service.strangers++;
 	write(1, what, strlen(what));
 }
