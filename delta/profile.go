@@ -43,7 +43,8 @@ type usage struct {
 	many        bool
 	// sources are the places that wrote what is read here; noPlace is what was
 	// there before all writes.
-	sources []source
+	sources  []source
+	bySource map[Place]int // once there are many
 }
 
 type value struct {
@@ -115,13 +116,30 @@ func (u *usage) addValue(v uint64, index int32) {
 	u.values = append(u.values, value{v, index, 1})
 }
 
+// manySources is from how many sources on they are looked up in a table.
+const manySources = 8
+
 // addSource keeps as many sources as there are places that write the variable.
 func (u *usage) addSource(from Place, index, writer int32) {
-	for i := range u.sources {
-		if u.sources[i].place == from {
+	if u.bySource != nil {
+		if i, ok := u.bySource[from]; ok {
 			u.sources[i].count++
 			return
 		}
+		u.bySource[from] = len(u.sources)
+	} else {
+		for i := range u.sources {
+			if u.sources[i].place == from {
+				u.sources[i].count++
+				return
+			}
+		}
 	}
 	u.sources = append(u.sources, source{from, index, writer, 1})
+	if u.bySource == nil && len(u.sources) > manySources {
+		u.bySource = map[Place]int{}
+		for i := range u.sources {
+			u.bySource[u.sources[i].place] = i
+		}
+	}
 }

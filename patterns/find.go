@@ -72,9 +72,8 @@ type Candidate struct {
 	// those from the failing thread's last read of the variable.
 	Distance, Closeness int
 
-	key       key
-	changed   bool
-	suspicion int
+	key   key
+	class class
 }
 
 // Find looks for patterns in the runs of a delta.
@@ -88,7 +87,9 @@ func Find(d *delta.Delta, opts Options) *Result {
 	f.collect()
 	f.collectNever()
 	f.collectLockOrders()
-	f.rank()
+	for _, e := range f.rank() {
+		f.result.Candidates = append(f.result.Candidates, f.candidate(e))
+	}
 	f.findPassing()
 	return f.result
 }
@@ -98,7 +99,27 @@ type finder struct {
 	runs             *delta.Runs
 	opts             Options
 	failing, passing []*scanner
+	entries          []entry
 	result           *Result
+}
+
+// entry is a candidate before it is known whether it is among the likeliest:
+// there may be very many.
+type entry struct {
+	key  key
+	run  int32
+	seen sighting
+	// accesses counts those of seen.last; fewer than the key's if the run ended
+	// before the others. Of a lock order ring is set instead.
+	accesses int32
+	ring     *ring
+	locking  locking
+
+	failing, passing         int32
+	class                    class
+	score                    float64
+	closeness, distance      int32
+	apart, reversed, changed bool
 }
 
 // scan goes over all runs, as many at once as there are processors.
@@ -140,39 +161,41 @@ func (s *scanner) forget() {
 	s.cells, s.state, s.clocks, s.pairs = nil, nil, nil, pairScanner{}
 }
 
-// collect makes candidates of what failing runs have.
+// collect makes entries of what failing runs have.
 func (f *finder) collect() {
-	done := map[key]bool{}
 	for i, s := range f.failing {
 		for k, sighting := range s.found {
-			if done[k] {
+			if i > 0 && present(f.failing[:i], k) > 0 {
 				continue
 			}
-			done[k] = true
-			f.result.Seen++
-			c := f.candidate(k, i, sighting)
-			c.FailingRuns, c.PassingRuns = present(f.failing, k), present(f.passing, k)
-			if !c.predicts() {
-				f.result.Common++
-				continue
-			}
-			f.judge(&c, sighting)
-			if c.Ordered != "" {
-				f.result.Ordered++
-			}
-			f.result.Candidates = append(f.result.Candidates, c)
+			f.add(entry{
+				key: k, run: int32(i), seen: *sighting, accesses: int32(k.shape.accesses()),
+				failing: present(f.failing, k), passing: present(f.passing, k),
+			})
 		}
 	}
 }
 
-// predicts reports whether a larger part of the failing runs than of the passing
-// ones has it.
-func (c *Candidate) predicts() bool {
-	return c.PassingOf == 0 || c.FailingRuns*c.PassingOf > c.PassingRuns*c.FailingOf
+// add judges a pattern, and leaves it out if as large a part of the passing runs
+// has it as of the failing ones.
+func (f *finder) add(e entry) {
+	f.result.Seen++
+	if len(f.passing) > 0 && int(e.failing)*len(f.passing) <= int(e.passing)*len(f.failing) {
+		f.result.Common++
+		return
+	}
+	if e.ring == nil {
+		f.judge(&e)
+	}
+	e.class = e.classOf(len(f.passing) > 0)
+	if e.class == classOrdered {
+		f.result.Ordered++
+	}
+	f.entries = append(f.entries, e)
 }
 
-func present(list []*scanner, k key) int {
-	n := 0
+func present(list []*scanner, k key) int32 {
+	n := int32(0)
 	for _, s := range list {
 		if s.found[k] != nil {
 			n++
@@ -181,25 +204,35 @@ func present(list []*scanner, k key) int {
 	return n
 }
 
-func (f *finder) candidate(k key, run int, s *sighting) Candidate {
+// candidate says everything about an entry.
+func (f *finder) candidate(e *entry) Candidate {
 	c := Candidate{
-		Pattern: kinds[k.shape], Run: run, key: k, Variables: []string{f.runs.Variables[k.variable]},
-		FailingOf: len(f.failing), PassingOf: len(f.passing),
+		Pattern: kinds[e.key.shape], Run: int(e.run), PassingRun: -1, key: e.key, class: e.class,
+		FailingRuns: int(e.failing), FailingOf: len(f.failing), PassingRuns: int(e.passing), PassingOf: len(f.passing),
+		Score: e.score, Distance: int(e.distance), Closeness: int(e.closeness), Apart: e.apart, Reversed: e.reversed,
 	}
-	for _, index := range s.last[:k.shape.accesses()] {
+	if e.ring != nil {
+		c.Pattern, c.Key, c.Variables, c.Acquisitions = evidence.PatternLockOrder, e.ring.key, e.ring.locks, e.ring.acquisitions
+		return c
+	}
+	for _, index := range e.seen.last[:e.accesses] {
 		c.Accesses = append(c.Accesses, int(index))
 	}
-	if k.shape == shapePair {
-		c.Variables = f.pairNames(k, run, c.Accesses)
+	c.Never = int(e.accesses) < e.key.shape.accesses()
+	c.Key, c.Variables = f.keyText(e.key), []string{f.runs.Variables[e.key.variable]}
+	if e.key.shape == shapePair {
+		c.Variables = f.pairNames(e.key, c.Run, c.Accesses)
 	}
-	last := c.Accesses[len(c.Accesses)-1]
-	scanner := f.failing[run]
-	c.Distance = len(scanner.accesses) - last
-	c.Closeness = len(scanner.accesses) - int(scanner.lastRead[k.variable])
-	if k.shape == shapePair {
-		c.Closeness = min(c.Closeness, len(scanner.accesses)-int(scanner.lastRead[k.second]))
+	l := &e.locking
+	c.Guard, c.Missing = lockName(l.guard), lockName(l.missing)
+	switch {
+	case e.seen.free == 0:
+		c.Ordered = "the program itself orders these accesses"
+	case l.never:
+		c.Ordered = c.Guard + " is held from the first access to the last"
+	case l.released:
+		c.Missing = c.Guard
 	}
-	c.Key = f.keyText(k)
 	return c
 }
 
@@ -229,32 +262,28 @@ func (f *finder) keyText(k key) string {
 	return text
 }
 
-// judge says what orders the pattern, what locks there are, and whether the
-// accesses of the one context belong together.
-func (f *finder) judge(c *Candidate, s *sighting) {
-	run := f.runs.Failing[c.Run]
-	indices := make([]int32, len(c.Accesses))
-	for i, a := range c.Accesses {
-		indices[i] = int32(a)
+// judge says what locks there are, whether the accesses of the one context
+// belong together, and how far they are from the failure.
+func (f *finder) judge(e *entry) {
+	run, scanner := f.runs.Failing[e.run], f.failing[e.run]
+	log, all := run.Log, len(scanner.accesses)
+	indices := e.seen.last[:e.accesses]
+	e.distance = int32(all) - slices.Max(indices)
+	e.closeness = int32(all) - scanner.lastRead[e.key.variable]
+	if e.key.shape == shapePair {
+		e.closeness = min(e.closeness, int32(all)-scanner.lastRead[e.key.second])
 	}
-	l := lockingOf(run, indices)
-	c.Guard, c.Missing = lockName(l.guard), lockName(l.missing)
-	switch {
-	case s.free == 0:
-		c.Ordered = "the program itself orders these accesses"
-	case l.never:
-		c.Ordered = lockName(l.guard) + " is held from the first access to the last"
-	case l.released:
-		c.Missing = c.Guard
+	if len(indices) < 2 {
+		return
 	}
-	log := run.Log
-	first, last := &log.Accesses[c.Accesses[0]], &log.Accesses[c.Accesses[len(c.Accesses)-1]]
-	if len(c.Accesses) > 2 {
-		c.Apart = apart(log, first, last)
-		middle := &log.Accesses[c.Accesses[1]]
-		c.changed = middle.Kind == evidence.CodeRead || middle.Old != middle.New
+	e.locking = lockingOf(run, indices)
+	if len(indices) == 2 {
+		e.reversed = e.reversed || f.reversed(e.key)
+		return
 	}
-	c.Reversed = len(c.Accesses) == 2 && f.reversed(c.key)
+	e.apart = apart(log, &log.Accesses[indices[0]], &log.Accesses[indices[len(indices)-1]])
+	middle := &log.Accesses[indices[1]]
+	e.changed = middle.Kind == evidence.CodeRead || middle.Old != middle.New
 }
 
 // apart reports whether the code of the first access stands behind that of the

@@ -1,7 +1,6 @@
 package patterns
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,43 +18,48 @@ type wait struct {
 	locks        []evidence.Lock // all that were held
 }
 
+// ring is locks that threads take in orders that may block them all.
+type ring struct {
+	key          string
+	locks        []string
+	acquisitions []int
+	waiting      bool // they did
+}
+
 // collectLockOrders finds locks that threads take in opposite orders, or in a
 // ring. One of which all wait is the deadlock itself; else it might have been.
 func (f *finder) collectLockOrders() {
-	found := make([]map[string]Candidate, len(f.runs.Failing))
-	passing := map[string]int{}
-	for i, run := range f.runs.Failing {
-		found[i] = lockCycles(run)
-	}
-	for _, run := range f.runs.Passing {
-		for k := range lockCycles(run) {
-			passing[k]++
-		}
-	}
+	failing, passing := ringsOf(f.runs.Failing), ringsOf(f.runs.Passing)
 	done := map[string]bool{}
-	for i, cycles := range found {
-		for k, c := range cycles {
-			if done[k] {
-				continue
+	for i, rings := range failing {
+		for k, r := range rings {
+			if !done[k] {
+				done[k] = true
+				f.add(entry{ring: r, run: int32(i), seen: sighting{free: 1}, failing: count(failing, k), passing: count(passing, k)})
 			}
-			done[k] = true
-			c.Key, c.Run, c.FailingOf, c.PassingOf, c.PassingRuns = k, i, len(found), len(f.passing), passing[k]
-			for _, other := range found {
-				if _, ok := other[k]; ok {
-					c.FailingRuns++
-				}
-			}
-			f.result.Seen++
-			if !c.predicts() {
-				f.result.Common++
-				continue
-			}
-			f.result.Candidates = append(f.result.Candidates, c)
 		}
 	}
 }
 
-// mostWaits and mostSteps bound the search for cycles.
+func ringsOf(runs []*delta.Run) []map[string]*ring {
+	var list []map[string]*ring
+	for _, run := range runs {
+		list = append(list, lockRings(run))
+	}
+	return list
+}
+
+func count(list []map[string]*ring, key string) int32 {
+	n := int32(0)
+	for _, rings := range list {
+		if rings[key] != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// mostWaits and mostSteps bound the search for rings.
 const (
 	mostWaits = 2000
 	mostSteps = 1 << 18
@@ -84,17 +88,17 @@ func waitsOf(run *delta.Run) []wait {
 	return list
 }
 
-// longestCycle is how many locks a ring may have.
-const longestCycle = 5
+// longestRing is how many locks a ring may have.
+const longestRing = 5
 
-// lockCycles are the rings of a run, by their key.
-func lockCycles(run *delta.Run) map[string]Candidate {
+// lockRings are those of a run, by their key.
+func lockRings(run *delta.Run) map[string]*ring {
 	waits := waitsOf(run)
 	byHeld := map[evidence.Addr][]int{}
 	for i, w := range waits {
 		byHeld[w.held] = append(byHeld[w.held], i)
 	}
-	cycles := map[string]Candidate{}
+	rings := map[string]*ring{}
 	steps := 0
 	var walk func(path []int)
 	walk = func(path []int) {
@@ -107,8 +111,8 @@ func lockCycles(run *delta.Run) map[string]Candidate {
 				continue
 			}
 			if more := append(slices.Clone(path), next); waits[next].wanted == waits[path[0]].held {
-				addCycle(run, waits, more, cycles)
-			} else if len(more) < longestCycle {
+				addRing(run, waits, more, rings)
+			} else if len(more) < longestRing {
 				walk(more)
 			}
 		}
@@ -116,7 +120,7 @@ func lockCycles(run *delta.Run) map[string]Candidate {
 	for i := range waits {
 		walk([]int{i})
 	}
-	return cycles
+	return rings
 }
 
 // joins reports whether a wait can be at the same time as those of the path: of
@@ -135,26 +139,25 @@ func joins(waits []wait, path []int, next int) bool {
 	return true
 }
 
-func addCycle(run *delta.Run, waits []wait, path []int, cycles map[string]Candidate) {
+func addRing(run *delta.Run, waits []wait, path []int, rings map[string]*ring) {
 	log := run.Log
-	c := Candidate{Pattern: evidence.PatternLockOrder}
+	r := &ring{waiting: waits[path[0]].waiting}
 	var places []string
 	for _, i := range path {
 		a := &log.Acquisitions[waits[i].acquisition]
-		c.Acquisitions = append(c.Acquisitions, waits[i].acquisition)
-		c.Variables = append(c.Variables, lockName(&a.Lock))
+		r.acquisitions = append(r.acquisitions, waits[i].acquisition)
+		r.locks = append(r.locks, lockName(&a.Lock))
 		places = append(places, log.Contexts[a.Context].Key)
 	}
-	slices.SortFunc(c.Acquisitions, cmp.Compare[int])
-	slices.Sort(c.Variables)
+	slices.Sort(r.acquisitions)
+	slices.Sort(r.locks)
 	slices.Sort(places)
 	what := "in opposite orders"
-	if waits[path[0]].waiting {
+	if r.waiting {
 		what = "each waits"
-		c.changed = true
 	}
-	key := fmt.Sprintf("%s %s, %s | %s", evidence.PatternLockOrder, strings.Join(c.Variables, " "), what, strings.Join(places, " | "))
-	if _, ok := cycles[key]; !ok {
-		cycles[key] = c
+	r.key = fmt.Sprintf("%s %s, %s | %s", evidence.PatternLockOrder, strings.Join(r.locks, " "), what, strings.Join(places, " | "))
+	if rings[r.key] == nil {
+		rings[r.key] = r
 	}
 }

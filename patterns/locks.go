@@ -31,7 +31,8 @@ func lockingOf(run *delta.Run, accesses []int32) locking {
 	if log := run.Log.Accesses; log[accesses[0]].Thread == log[accesses[1]].Thread {
 		return l // a handler has the locks of the code that it interrupted
 	}
-	sets := make([][]evidence.Lock, len(accesses))
+	var all [4][]evidence.Lock
+	sets := all[:len(accesses)]
 	for i, index := range accesses {
 		sets[i] = locksOf(run, &run.Log.Accesses[index])
 	}

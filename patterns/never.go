@@ -10,14 +10,14 @@ func (f *finder) collectNever() {
 		return
 	}
 	for k, s := range f.passing[0].found {
-		if k.shape != shapeWR || s.free == 0 || present(f.passing, k) < len(f.passing) || present(f.failing, k) > 0 {
+		if k.shape != shapeWR || s.free == 0 || int(present(f.passing, k)) < len(f.passing) || present(f.failing, k) > 0 {
 			continue
 		}
 		if !f.alwaysFirst(k) {
 			continue
 		}
-		if c, ok := f.never(k); ok {
-			f.result.Candidates = append(f.result.Candidates, c)
+		if e, ok := f.never(k); ok {
+			f.add(e)
 		}
 	}
 }
@@ -35,36 +35,33 @@ func (f *finder) alwaysFirst(k key) bool {
 	return true
 }
 
-// never makes the candidate, if failing runs read there and have no such write
+// never makes the entry, if failing runs read there and have no such write
 // before.
-func (f *finder) never(k key) (Candidate, bool) {
-	reversed := key{shape: shapeRW, variable: k.variable, places: [4]delta.Place{k.places[1], k.places[0]}}
-	c := Candidate{Run: -1}
-	count := 0
+func (f *finder) never(k key) (entry, bool) {
+	e := entry{
+		key: key{shape: shapeRW, variable: k.variable, places: [4]delta.Place{k.places[1], k.places[0]}}, reversed: true,
+	}
 	for i, p := range f.d.Failing {
 		read, ok := p.Span(k.variable, k.places[1], false)
 		if !ok {
 			continue
 		}
 		write, written := p.Span(k.variable, k.places[0], true)
-		if written && write.First < read.First || f.failing[i].found[reversed] != nil {
+		if written && write.First < read.First || f.failing[i].found[e.key] != nil {
 			continue
 		}
-		count++
-		if c.Run < 0 {
-			c = f.candidate(reversed, i, &sighting{last: [4]int32{int32(read.Last), int32(read.Last)}})
-			c.Accesses, c.Never = c.Accesses[:1], !written
-			if written {
-				c.Accesses = []int{read.First, write.First}
-			}
+		e.failing++
+		if e.failing > 1 {
+			continue
+		}
+		e.run, e.accesses, e.seen = int32(i), 1, sighting{count: 1, free: 1, last: [4]int32{int32(read.Last)}}
+		if written {
+			e.accesses, e.seen.last = 2, [4]int32{int32(read.First), int32(write.First)}
 		}
 	}
-	if count == 0 {
-		return c, false
+	if e.accesses == 1 {
+		s := f.passing[0].found[k]
+		e.locking = lockingOf(f.runs.Passing[0], s.last[:2])
 	}
-	c.FailingRuns, c.Reversed = count, true
-	s := f.passing[0].found[k]
-	l := lockingOf(f.runs.Passing[0], s.last[:2])
-	c.Guard, c.Missing = lockName(l.guard), lockName(l.missing)
-	return c, true
+	return e, e.failing > 0
 }

@@ -15,9 +15,6 @@ const mostShown = 512
 // findPassing looks for what passing runs do at the code of each candidate.
 func (f *finder) findPassing() {
 	list := f.result.Candidates
-	for i := range list {
-		list[i].PassingRun = -1
-	}
 	for n, run := range f.runs.Passing {
 		open := map[int32][]*Candidate{}
 		for i := range list {

@@ -524,7 +524,7 @@ func TestPatterns(t *testing.T) {
 			if first.Pattern != c.pattern || strings.Join(first.Variables, " ") != c.variables || r.lines(first) != c.lines {
 				t.Errorf("first: %s of %v at %s", first.Pattern, first.Variables, r.lines(first))
 				for i := range r.Candidates {
-					t.Logf("%s at %s, score %.2f, class %d", r.Candidates[i].Key, r.lines(&r.Candidates[i]), r.Candidates[i].Score, r.Candidates[i].suspicion)
+					t.Logf("%s at %s, score %.2f, class %d", r.Candidates[i].Key, r.lines(&r.Candidates[i]), r.Candidates[i].Score, r.Candidates[i].class)
 				}
 			}
 			if first.Missing != c.missing {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"diagnose/evidence"
 )
 
 // measure names what ranks.
@@ -27,18 +25,20 @@ func runs(n int) string {
 // f1 is how well having the pattern predicts that a run fails: precision is the
 // part of the runs with it that failed, recall the part of the failing runs that
 // has it.
-func (c *Candidate) f1() float64 {
-	precision := float64(c.FailingRuns) / float64(c.FailingRuns+c.PassingRuns)
-	recall := float64(c.FailingRuns) / float64(c.FailingOf)
+func f1(failing, passing, of int) float64 {
+	precision := float64(failing) / float64(failing+passing)
+	recall := float64(failing) / float64(of)
 	return 2 * precision * recall / (precision + recall)
 }
 
 // near is in (0, 1], higher for what is closer to the run's end.
-func near(distance int) float64 { return 1 / (1 + math.Log2(float64(max(distance, 1)))/8) }
+func near(distance int32) float64 { return 1 / (1 + math.Log2(float64(max(distance, 1)))/8) }
 
-// The classes of candidates, by how much they explain.
+// class orders candidates of one score and variable by how much they explain.
+type class uint8
+
 const (
-	classLockOrder = iota // a deadlock that happened
+	classDeadlock class = iota // one that happened
 	classThree
 	classPair
 	classReversed
@@ -48,21 +48,23 @@ const (
 	classOrdered
 )
 
-func (c *Candidate) class(withPassing bool) int {
+func (e *entry) classOf(withPassing bool) class {
 	switch {
-	case c.Ordered != "":
-		return classOrdered
-	case c.Pattern == evidence.PatternLockOrder:
-		return classLockOrder
-	case !withPassing && (c.Apart || len(c.Accesses) == 2):
+	case e.ring != nil && (e.ring.waiting || withPassing):
+		return classDeadlock
+	case e.ring != nil:
 		return classWeak
-	case c.Apart:
+	case e.seen.free == 0 || e.locking.never:
+		return classOrdered
+	case !withPassing && (e.apart || e.accesses == 2):
+		return classWeak
+	case e.apart:
 		return classApart
-	case c.Pattern == evidence.PatternPair:
+	case e.key.shape == shapePair:
 		return classPair
-	case len(c.Accesses) == 3:
+	case e.accesses == 3:
 		return classThree
-	case c.Reversed:
+	case e.reversed:
 		return classReversed
 	}
 	return classTwo
@@ -70,40 +72,53 @@ func (c *Candidate) class(withPassing bool) int {
 
 // Suspicious reports whether the order may be the cause for all that is known:
 // it is not enforced, and not what correct programs do as well.
-func (c *Candidate) Suspicious() bool { return c.suspicion < classWeak }
+func (c *Candidate) Suspicious() bool { return c.class < classWeak }
 
-func (f *finder) rank() {
-	list := f.result.Candidates
-	for i := range list {
-		c := &list[i]
-		c.suspicion = c.class(len(f.passing) > 0)
-		c.Score = c.f1()
+// rank gives the likeliest entries.
+func (f *finder) rank() []*entry {
+	list := make([]*entry, len(f.entries))
+	for i := range f.entries {
+		e := &f.entries[i]
+		list[i] = e
+		e.score = f1(int(e.failing), int(e.passing), len(f.failing))
 		if len(f.passing) == 0 {
-			c.Score = near(c.Distance)
-			if c.suspicion >= classWeak {
-				c.Score /= 4
+			e.score = near(e.distance)
+			if e.class >= classWeak {
+				e.score /= 4
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b Candidate) int {
+	slices.SortFunc(list, func(a, b *entry) int {
 		return cmp.Or(
-			cmp.Compare(bit(a.suspicion == classOrdered), bit(b.suspicion == classOrdered)),
-			cmp.Compare(tier(&b, len(f.passing)), tier(&a, len(f.passing))),
-			cmp.Compare(a.Closeness, b.Closeness),
-			cmp.Compare(a.suspicion, b.suspicion),
+			cmp.Compare(bit(a.class == classOrdered), bit(b.class == classOrdered)),
+			cmp.Compare(f.tier(b), f.tier(a)),
+			cmp.Compare(a.closeness, b.closeness),
+			cmp.Compare(a.class, b.class),
 			cmp.Compare(bit(b.changed), bit(a.changed)),
-			cmp.Compare(a.Distance, b.Distance),
-			cmp.Compare(a.Key, b.Key),
+			cmp.Compare(a.distance, b.distance),
+			a.compareKeys(b),
 		)
 	})
-	f.result.Candidates = list[:min(len(list), f.opts.Most)]
+	return list[:min(len(list), f.opts.Most)]
+}
+
+func (e *entry) compareKeys(other *entry) int {
+	switch {
+	case e.ring != nil && other.ring != nil:
+		return cmp.Compare(e.ring.key, other.ring.key)
+	case e.key.less(&other.key):
+		return -1
+	case other.key.less(&e.key):
+		return 1
+	}
+	return 0
 }
 
 // tier is what comes before everything else: the score, where runs were compared,
 // and whether the failure is explained at all.
-func tier(c *Candidate, passing int) float64 {
-	if passing == 0 {
-		return float64(bit(c.Suspicious()))
+func (f *finder) tier(e *entry) float64 {
+	if len(f.passing) == 0 {
+		return float64(bit(e.class < classWeak))
 	}
-	return c.Score
+	return e.score
 }
