@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"strings"
 
 	"diagnose/agent"
@@ -16,6 +17,9 @@ import (
 )
 
 var le = binary.LittleEndian
+
+// AsFarAsItCan is the Ordinal of an event behind whatever a thread does.
+const AsFarAsItCan = 1 << 40
 
 // Hold keeps a thread back: its events from Ordinal on come behind another
 // thread's event. Where the other's log ends before, it has to do so many events
@@ -39,14 +43,14 @@ func Reorder(s record.Schedule, h Hold) record.Schedule {
 	beyond := uint64(0)
 	until := h.Until
 	if last := counts[until.Thread]; until.Ordinal > last {
-		beyond, until.Ordinal = until.Ordinal-last, last
+		beyond, until.Ordinal = min(until.Ordinal-last, math.MaxUint32), last
 	}
 	var out record.Schedule
 	held := uint64(0)
 	open := until.Ordinal == 0 // nothing is waited for
 	add := func(thread uint32, n uint64) {
-		for range n {
-			out = out.Add(thread)
+		if n > 0 {
+			out = append(out, record.Turn{Thread: thread, Events: uint32(n)})
 		}
 	}
 	release := func() {

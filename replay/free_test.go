@@ -1,9 +1,16 @@
 package replay_test
 
 import (
+	"encoding/binary"
+	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
 	"diagnose/internal/recordtest"
 	"diagnose/record"
 	"diagnose/replay"
@@ -44,5 +51,224 @@ func TestFreeAsRecorded(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// ordinals are the events of a thread that are of a kind, and of a system call.
+func ordinals(t *testing.T, rec *record.Recording, thread uint32, kind record.Kind, object uint64) []uint64 {
+	t.Helper()
+	var list []uint64
+	for e, err := range rec.Log.Ordered() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Thread == thread && e.Kind == kind && (object == 0 || e.Object == object) {
+			list = append(list, e.Ordinal)
+		}
+	}
+	if len(list) == 0 {
+		t.Fatalf("thread %d has no event of kind %v", thread, kind)
+	}
+	return list
+}
+
+// reordered is the recorded order with a thread held back.
+func reordered(t *testing.T, rec *record.Recording, h replay.Hold) replay.Options {
+	t.Helper()
+	s, err := rec.Log.Schedule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return replay.Options{Free: true, Schedule: replay.Reorder(s, h)}
+}
+
+// atEnd reads something from the process where the recording ended.
+func atEnd(t *testing.T, rec *record.Recording, read func(*replay.Stopped) error) {
+	t.Helper()
+	if _, err := replay.Run(t.Context(), rec, replay.Options{AtEnd: read}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// addressOf is a symbol's, as the program has it.
+func addressOf(t *testing.T, rec *record.Recording, name string) (addr evidence.Addr) {
+	t.Helper()
+	atEnd(t, rec, func(s *replay.Stopped) error {
+		p, err := s.Process()
+		if err != nil {
+			return err
+		}
+		symbol, ok := p.SymbolNamed(name)
+		if !ok {
+			return fmt.Errorf("no symbol %s", name)
+		}
+		addr = symbol.Addr
+		return nil
+	})
+	return addr
+}
+
+// wordAt is a pointer of the program's at the recorded end.
+func wordAt(t *testing.T, rec *record.Recording, at evidence.Addr) evidence.Addr {
+	t.Helper()
+	var b [8]byte
+	atEnd(t, rec, func(s *replay.Stopped) error {
+		_, err := s.ReadMemory(at, b[:])
+		return err
+	})
+	return evidence.Addr(binary.LittleEndian.Uint64(b[:]))
+}
+
+// hitsOf are the writes to some words.
+func hitsOf(t *testing.T, rec *record.Recording, w []replay.Watch) (hits []replay.Hit) {
+	t.Helper()
+	if _, err := replay.Run(t.Context(), rec, replay.Options{Watches: w, OnHit: func(h *replay.Hit) error {
+		hits = append(hits, *h)
+		return nil
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	return hits
+}
+
+// fills reports whether a store wrote an A.
+func fills(h *replay.Hit) bool {
+	for shift := 0; shift < 64; shift += 8 {
+		if byte(h.New>>shift) == 'A' && byte(h.Old>>shift) != 'A' {
+			return true
+		}
+	}
+	return false
+}
+
+// behindCall is the first call of a function behind a system call of the main
+// thread's.
+func behindCall(t *testing.T, rec *record.Recording, function string, call uint64) evidence.Moment {
+	t.Helper()
+	return evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSyscall, call)[0], PC: addressOf(t, rec, function), Count: 1}
+}
+
+// passes is how each experiment ends that forbids what made the program fail.
+const passes = "exit 0"
+
+func endText(r *replay.Result, err error) string {
+	var stuck *replay.StuckError
+	switch {
+	case errors.As(err, &stuck):
+		return "stuck: " + string(stuck.Cause)
+	case err != nil:
+		return err.Error()
+	case r.End == replay.EndExit:
+		return fmt.Sprintf("exit %d", r.Status)
+	case r.End == replay.EndFailure:
+		return unix.SignalName(unix.Signal(r.Signal))
+	}
+	return string(r.End)
+}
+
+const times = 10
+
+// TestExperiments changes one thing, and the failure is gone; each time in the
+// same way.
+func TestExperiments(t *testing.T) {
+	const mutex = record.KindMutex
+	experiments := []struct {
+		program, name string
+		options       func(t *testing.T, rec *record.Recording) replay.Options
+		end           string
+	}{
+		{"check_act", "act before take", func(t *testing.T, rec *record.Recording) replay.Options {
+			return reordered(t, rec, replay.Hold{Thread: 2, Ordinal: ordinals(t, rec, 2, mutex, 0)[0],
+				Until: replay.EventOf{Thread: 1, Ordinal: ordinals(t, rec, 1, mutex, 0)[1]}})
+		}, passes},
+		{"lost_update", "write before read", func(t *testing.T, rec *record.Recording) replay.Options {
+			return reordered(t, rec, replay.Hold{Thread: 3, Ordinal: ordinals(t, rec, 3, mutex, 0)[0],
+				Until: replay.EventOf{Thread: 2, Ordinal: ordinals(t, rec, 2, mutex, 0)[1]}})
+		}, passes},
+		{"use_before_init", "init before use", func(t *testing.T, rec *record.Recording) replay.Options {
+			return reordered(t, rec, replay.Hold{Thread: 2, Ordinal: ordinals(t, rec, 2, mutex, 0)[0],
+				Until: replay.EventOf{Thread: 1, Ordinal: replay.AsFarAsItCan}})
+		}, passes},
+		{"lock_order", "one before the other", func(t *testing.T, rec *record.Recording) replay.Options {
+			return reordered(t, rec, replay.Hold{Thread: 3, Ordinal: ordinals(t, rec, 3, mutex, 0)[0],
+				Until: replay.EventOf{Thread: 2, Ordinal: replay.AsFarAsItCan}})
+		}, passes},
+		{"handler_between", "later", func(t *testing.T, rec *record.Recording) replay.Options {
+			return replay.Options{Free: true, Edits: []replay.Edit{{Kind: replay.EditDelaySignal,
+				At:    evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSignal, 0)[0]},
+				Until: ordinals(t, rec, 1, record.KindSyscall, unix.SYS_GETPPID)[0]}}}
+		}, passes},
+		{"handler_between", "never", func(t *testing.T, rec *record.Recording) replay.Options {
+			return replay.Options{Free: true, Edits: []replay.Edit{{Kind: replay.EditDelaySignal,
+				At: evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSignal, 0)[0]}}}}
+		}, passes},
+		{"overflow", "stores undone", func(t *testing.T, rec *record.Recording) replay.Options {
+			buffer := wordAt(t, rec, addressOf(t, rec, "buffer"))
+			o := replay.Options{Free: true}
+			for at := evidence.Addr(16); at < 40; at += 8 { // what guards the buffer, and the name
+				o.Watches = append(o.Watches, replay.Watch{Addr: buffer + at, Size: 8, Writes: true})
+			}
+			for _, h := range hitsOf(t, rec, o.Watches) {
+				if h.By == evidence.ByProgram && fills(&h) {
+					o.Edits = append(o.Edits, replay.Edit{Kind: replay.EditUndo, OnHit: true, Hit: h.Number})
+				}
+			}
+			if len(o.Edits) == 0 {
+				t.Fatal("no store to the name")
+			}
+			return o
+		}, passes},
+		{"overflow", "padded", func(t *testing.T, rec *record.Recording) replay.Options {
+			return replay.Options{Free: true, Edits: []replay.Edit{{Kind: replay.EditPad, At: behindCall(t, rec, "malloc", unix.SYS_GETPPID), Bytes: 64}}}
+		}, passes},
+		{"use_after_free", "free withheld", func(t *testing.T, rec *record.Recording) replay.Options {
+			return replay.Options{Free: true, Edits: []replay.Edit{{Kind: replay.EditSkipCall, At: behindCall(t, rec, "free", unix.SYS_GETPPID)}}}
+		}, passes},
+	}
+	recordings := map[string]*record.Recording{}
+	for _, x := range experiments {
+		if recordings[x.program] == nil {
+			recordings[x.program] = experiment(t, x.program)
+		}
+		t.Run(x.program+"/"+x.name, func(t *testing.T) {
+			rec := recordings[x.program]
+			options := x.options(t, rec)
+			var first *replay.Result
+			for i := range times {
+				r, err := replay.Run(t.Context(), rec, options)
+				if got := endText(r, err); got != x.end {
+					t.Fatalf("replay %d of %d ends with %s, want %s", i+1, times, got, x.end)
+				}
+				if first == nil {
+					first = r
+					t.Logf("%d events of %d, %d results made up; left: %v", r.Events, r.Total, r.MadeUp, r.Left)
+				}
+				if r.Events != first.Events || r.MadeUp != first.MadeUp || r.Moment != first.Moment || fmt.Sprint(r.Left) != fmt.Sprint(first.Left) {
+					t.Errorf("replay %d of %d: %d events, %d made up, at %v, left %v; the first: %d, %d, %v, %v", i+1, times,
+						r.Events, r.MadeUp, r.Moment, r.Left, first.Events, first.MadeUp, first.Moment, first.Left)
+				}
+			}
+		})
+	}
+}
+
+func TestReorder(t *testing.T) {
+	s := record.Schedule{{Thread: 1, Events: 3}, {Thread: 2, Events: 2}, {Thread: 1, Events: 2}, {Thread: 2, Events: 1}, {Thread: 3, Events: 1}}
+	of := func(thread uint32, ordinal uint64) replay.EventOf {
+		return replay.EventOf{Thread: thread, Ordinal: ordinal}
+	}
+	for _, x := range []struct {
+		hold replay.Hold
+		want record.Schedule
+	}{
+		{replay.Hold{Thread: 2, Ordinal: 2, Until: of(1, 4)}, record.Schedule{{1, 3}, {2, 1}, {1, 1}, {2, 1}, {1, 1}, {2, 1}, {3, 1}}},
+		{replay.Hold{Thread: 2, Ordinal: 1, Until: of(3, 1)}, record.Schedule{{1, 5}, {3, 1}, {2, 3}}},
+		{replay.Hold{Thread: 2, Ordinal: 1, Until: of(1, 7)}, record.Schedule{{1, 5}, {1, 2}, {2, 3}, {3, 1}}},
+		{replay.Hold{Thread: 2, Ordinal: 9, Until: of(1, 1)}, s},
+	} {
+		got := replay.Reorder(s, x.hold)
+		if !slices.Equal(got, x.want) {
+			t.Errorf("%+v: %v, want %v", x.hold, got, x.want)
+		}
 	}
 }

@@ -125,19 +125,23 @@ __attribute__((noreturn)) static void dg_free_again(void)
 
 /* ---- whose turn it is ---- */
 
-/* The place of the thread's next event in the schedule. */
+/* The place of the thread's next event in the schedule. One whose log is over
+ * would have gone on from its last event, and not at the end of all; but whose
+ * failure ended the recording, that was the next thing to happen. */
 static uint64_t dg_free_place(const struct dg_rthread *t)
 {
 	const struct dg_run *runs = (const struct dg_run *)DG_IMAGE->runs;
 	struct dg_free_thread *x = dg_free_of(t);
 
-	while (t->ordinal + x->past >= x->run_end) {
-		if (x->run_next >= DG_IMAGE->run_count)
-			return UINT64_MAX;
-		x->run_at = x->run_next++;
-		if (runs[x->run_at].thread == t->index)
-			x->run_end += runs[x->run_at].events;
-	}
+	for (; t->ordinal + x->past >= x->run_end && x->run_next < DG_IMAGE->run_count; x->run_next++)
+		if (runs[x->run_next].thread == t->index) {
+			x->run_at = x->run_next;
+			x->run_end += runs[x->run_next].events;
+		}
+	if (!x->run_end)
+		return UINT64_MAX; /* the recording does not know it */
+	if (t->ordinal + x->past >= x->run_end && t->index == DG_CONTROL->free_first)
+		return 0;
 	return x->run_at;
 }
 
@@ -175,13 +179,9 @@ static bool dg_free_stands(const struct dg_rthread *t)
 
 static bool dg_free_before(const struct dg_rthread *a, const struct dg_rthread *b)
 {
-	uint64_t first = dg_free_place(a), second = dg_free_place(b);
-
 	if (dg_free_of(a)->seldom != dg_free_of(b)->seldom)
 		return dg_free_of(a)->seldom < dg_free_of(b)->seldom;
-	if (first != second)
-		return first < second;
-	return a->index == DG_CONTROL->free_first;
+	return dg_free_place(a) < dg_free_place(b);
 }
 
 /* Of those that can go on, or of those that wait for a time: the first by how
@@ -302,7 +302,28 @@ static enum dg_free_waited dg_free_wait(enum dg_free_wait wait, const void *word
 	return how;
 }
 
-/* Others go first, once, whatever the schedule says. */
+#define DG_FREE_ALONE 256u /* events that are not in the log before others get on */
+#define DG_FREE_VAIN (DG_FREE_ALONE / 8)
+
+/* Who does for long what the log does not have lets others go first, whatever the
+ * schedule says; sooner, if it waits for something by trying again and again. */
+static void dg_free_alone(struct dg_rthread *me, uint32_t events)
+{
+	struct dg_free_thread *x = dg_free_of(me);
+
+	x->alone += events;
+	if (x->alone <= DG_FREE_ALONE)
+		return;
+	x->alone = 0;
+	x->seldom++;
+}
+
+static void dg_free_vain(void)
+{
+	dg_free_alone(dg_me, DG_FREE_VAIN);
+}
+
+/* At once: it cannot go on. */
 static void dg_free_yield(void)
 {
 	dg_free_of(dg_me)->seldom++;

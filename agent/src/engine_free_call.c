@@ -250,7 +250,7 @@ static long dg_free_made_up(const struct dg_call *c)
 		return dg_free_random(c);
 	case SYS_nanosleep: case SYS_clock_nanosleep: case SYS_poll: case SYS_ppoll: case SYS_select: case SYS_pselect6:
 	case SYS_epoll_wait: case SYS_epoll_pwait: case SYS_epoll_pwait2:
-		dg_free_yield();
+		dg_free_vain();
 		return 0;
 	case SYS_read: case SYS_pread64: case SYS_readv: case SYS_preadv: case SYS_preadv2: case SYS_recvfrom: case SYS_recvmsg:
 	case SYS_getdents: case SYS_getdents64: case SYS_close: case SYS_close_range: case SYS_fsync: case SYS_fdatasync:
@@ -521,7 +521,7 @@ static void dg_free_system_call(struct dg_frame *f, const struct dg_call *c)
 		return;
 	case SYS_sched_yield:
 		dg_free_answer(f, c, 0);
-		dg_free_yield();
+		dg_free_vain();
 		return;
 	case SYS_kill:
 	case SYS_tkill:

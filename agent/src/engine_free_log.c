@@ -12,7 +12,6 @@
 #define DG_FREE_NEAR 16u
 #define DG_FREE_FAR 4096u
 #define DG_FREE_STREAK 3u /* far ones in a row, each behind the last: the thread has come past the others */
-#define DG_FREE_ALONE 256u /* events that are not in the log before others get on */
 #define DG_FREE_BUDGET 1000u /* mutexes taken without entering the engine */
 
 #define DG_EVENT_USED 0x80u /* a flag that the image alone has */
@@ -141,23 +140,12 @@ static void dg_free_count(struct dg_rthread *me)
 	me->budget_start = me->budget = DG_FREE_BUDGET;
 }
 
-/* Who does for long what the log does not have lets others get on. */
-static void dg_free_alone(struct dg_rthread *me)
-{
-	struct dg_free_thread *x = dg_free_of(me);
-
-	if (++x->alone > DG_FREE_ALONE) {
-		x->alone = 0;
-		x->seldom++;
-	}
-}
-
 /* One that the log does not have. */
 static void dg_free_unlogged(struct dg_rthread *me)
 {
 	if (me->next >= me->next_end)
 		dg_free_of(me)->past++;
-	dg_free_alone(me);
+	dg_free_alone(me, 1);
 }
 
 /* The event of an operation that has been done; NULL: the log has none. */

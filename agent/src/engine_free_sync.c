@@ -47,7 +47,7 @@ static void dg_free_done(struct dg_frame *f, enum dg_kind kind, int result, int 
 
 	if (result == DG_MUST_WAIT) {
 		result = busy;
-		dg_free_yield();
+		dg_free_vain();
 	}
 	f->rax = (uint64_t)(int64_t)result;
 	dg_free_did(kind, object, site);
@@ -73,7 +73,7 @@ static void dg_free_mutex(struct dg_frame *f)
 	/* No event in any log. */
 	f->rax = (uint64_t)(int64_t)result;
 	dg_free_count(dg_me);
-	dg_free_alone(dg_me);
+	dg_free_alone(dg_me, 1);
 }
 
 static int dg_spin_attempt(void *variable, uint32_t tid, const uint32_t **word, uint32_t *value)

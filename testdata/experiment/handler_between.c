@@ -1,13 +1,10 @@
 /* A handler that changes a width between two reads of it. */
-// ENDS: SIGABRT
-#include <assert.h>
+// ENDS: exit 3
 #include <signal.h>
-#include <stdio.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 static volatile int width = 80;
-static volatile long spins;
 
 static void changed(int signal)
 {
@@ -17,17 +14,17 @@ static void changed(int signal)
 
 int main(void)
 {
-	struct itimerval soon = { .it_value = { .tv_usec = 50000 } };
-	char line[80];
-	int columns;
+	struct itimerval soon = { .it_value = { .tv_usec = 5000 } };
+	int before, after;
 
 	signal(SIGALRM, changed);
 	setitimer(ITIMER_REAL, &soon, NULL);
-	columns = width;
-	while (width == columns && spins < 2000000000)
-		spins++;
+	before = width;
+	for (volatile long i = 0; width == before && i < 60000000; i++)
+		;
+	after = width;
 	getppid();
-	assert(snprintf(line, sizeof(line), "%*d", columns - 1, width) < width);
-	getppid();
-	return 0;
+	if (width != 40)
+		getuid();
+	return before == after ? 0 : 3;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct node {
 	char *name;
@@ -22,6 +23,7 @@ static void fill(char *at, int n)
 int main(void)
 {
 	/* Both of one size class, side by side. */
+	getppid();
 	buffer = malloc(sizeof(*node));
 	node = malloc(sizeof(*node));
 	node->name = strdup("node");
