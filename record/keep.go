@@ -242,6 +242,7 @@ type recording struct {
 	control   agentControl
 	controlAt uint64
 	memory    *ptrace.Memory  // of the process, while it is recorded
+	text      addresses       // of the library's code
 	lock      *os.File        // tells readers that it is still written; nil: it could not be had
 	traps     map[uint64]bool // addresses of ud2 in the place of system calls
 	// counterTraps: the table says that rdtsc traps.

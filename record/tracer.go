@@ -38,6 +38,12 @@ type tracee struct {
 	vforking bool
 	// held is a stop that is dealt with when the core is written.
 	held *ptrace.Stop
+	// index is the engine's number of the thread, as far as was looked; 0: none.
+	index uint32
+	// delay is set while signals wait for it to be elsewhere, settling while its
+	// process is at its end.
+	delay    *delay
+	settling *settling
 	// parent is the process's, of one whose maker has not been heard of.
 	parent int
 }
@@ -170,6 +176,9 @@ func (t *tracer) thread(tid int, p *process) *tracee {
 // proceed lets a stopped thread go on, with a signal.
 func (t *tracer) proceed(x *tracee, s syscall.Signal) error {
 	x.stopped = false
+	if x.delay != nil {
+		return ptrace.Step(x.tid, s)
+	}
 	return ptrace.Cont(x.tid, s)
 }
 
@@ -210,7 +219,7 @@ func (t *tracer) deal(x *tracee, stop ptrace.Stop) error {
 		x.stopped = false
 		return ptrace.Listen(x.tid)
 	case ptrace.Interrupted:
-		if x.process == t.main && x.tid == t.main.pid {
+		if x.process == t.main && x.tid == t.main.pid && x.delay == nil {
 			t.link.tell(notice{Resumed: true})
 		}
 	case ptrace.EventStop:
@@ -275,7 +284,7 @@ func (t *tracer) executed(x *tracee) error {
 	if err := t.adoptAll(p.pid); err != nil {
 		return err
 	}
-	x.vforking, x.interrupted = false, false
+	x.vforking, x.interrupted, x.delay, x.index = false, false, nil, 0
 	if r := p.recording; r != nil {
 		p.from = &ancestor{recording: r, link: Parent{PID: p.pid, Exec: true}}
 		t.close(r, Outcome{Kind: OutcomeExec}, syscall.Rusage{})

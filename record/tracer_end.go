@@ -5,7 +5,11 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
 	"diagnose/internal/ptrace"
 )
 
@@ -23,16 +27,21 @@ type ending struct {
 func (t *tracer) stopAll(x *tracee, then func() error) error {
 	p := x.process
 	p.ending = &ending{thread: x, then: then}
+	p.recording.number(p)
 	for _, other := range p.threads {
 		if other == x || other.stopped || other.vforking || other.interrupted || gone(other.tid) {
 			continue
 		}
-		if err := ptrace.Interrupt(other.tid); err != nil {
-			continue // it ends just now
-		}
-		other.interrupted = true
+		t.interrupt(other)
 	}
 	return t.maybeCore(p)
+}
+
+// interrupt asks a thread to stop.
+func (t *tracer) interrupt(x *tracee) {
+	if ptrace.Interrupt(x.tid) == nil { // else it ends just now
+		x.interrupted = true
+	}
 }
 
 // hold keeps what a thread reports while its process is at its end.
@@ -52,13 +61,50 @@ func (t *tracer) hold(x *tracee, stop ptrace.Stop) error {
 				return err
 			}
 		}
+	case ptrace.SignalStop:
+		if err := t.holdSignal(x, &stop); err != nil {
+			return err
+		}
 	default:
 		x.held = &stop
 	}
 	return t.maybeCore(x.process)
 }
 
-// maybeCore goes on with the end of a process if all its threads stand.
+// holdSignal is for a signal to a thread of such a process: behind a step, from
+// the engine, or one that is to be given if the process does not end after all.
+func (t *tracer) holdSignal(x *tracee, stop *ptrace.Stop) error {
+	info, err := ptrace.GetSiginfo(x.tid)
+	if err != nil {
+		return err
+	}
+	if !isFault(stop.Signal, &info) {
+		if x.delay == nil {
+			x.delay = &delay{since: time.Now()}
+		}
+		x.delay.add(stop.Signal, info)
+		return nil
+	}
+	if step, _ := isStep(&info); step && stop.Signal == unix.SIGTRAP && (x.settling != nil || x.delay != nil) {
+		return nil
+	}
+	regs, err := ptrace.GetRegisters(x.tid)
+	if err != nil {
+		return err
+	}
+	if isQuestion(x.tid, stop.Signal, &info, &regs) && regs.Rax != agent.TrapExit {
+		if err := t.trapped(x, &regs); err != nil {
+			return err
+		}
+		t.interrupt(x)
+		return nil
+	}
+	x.held = stop
+	return nil
+}
+
+// maybeCore goes on with the end of a process if all its threads stand where
+// they can be found again.
 func (t *tracer) maybeCore(p *process) error {
 	e := p.ending
 	if e.done {
@@ -69,6 +115,13 @@ func (t *tracer) maybeCore(p *process) error {
 			return nil
 		}
 	}
+	moving, err := t.unsettled(p)
+	if err != nil {
+		return err
+	}
+	if len(moving) != 0 {
+		return t.settle(p.recording, moving)
+	}
 	e.done = true
 	return e.then()
 }
@@ -78,6 +131,9 @@ func (t *tracer) maybeCore(p *process) error {
 func (t *tracer) release(x *tracee, s syscall.Signal) error {
 	p := x.process
 	p.ending = nil
+	for _, other := range p.threads {
+		other.settling = nil
+	}
 	if err := t.proceed(x, s); err != nil {
 		return err
 	}

@@ -20,37 +20,66 @@ const siKernel = 0x80 // si_code of int3, and of faults that have no address
 func siCode(info *ptrace.Siginfo) int32 { return int32(binary.LittleEndian.Uint32(info[8:])) }
 
 // signalled is for a thread that is about to be given a signal. All but those
-// that are meant for the tracer are passed on as they are.
+// that are meant for the tracer are passed on as they are, perhaps a little later.
 func (t *tracer) signalled(x *tracee, s syscall.Signal) error {
-	if x.process.recording == nil && s != unix.SIGTRAP || !dumps(s) {
+	if x.process.recording == nil && s != unix.SIGTRAP {
 		return t.proceed(x, s)
 	}
 	info, err := ptrace.GetSiginfo(x.tid)
 	if err != nil {
 		return err
 	}
-	if siCode(&info) > 0 {
-		regs, err := ptrace.GetRegisters(x.tid)
-		if err != nil {
-			return err
-		}
-		if s == unix.SIGTRAP && siCode(&info) == siKernel && regs.Rbx == agent.TrapMagic && isBreakpoint(x.tid, regs.Rip-1) {
-			return t.trapped(x, &regs)
-		}
-		if r := x.process.recording; r != nil {
-			redirected, err := redirect(r.memory, x.tid, s, &regs, &r.control, r.isTrap)
-			if err != nil {
-				return err
-			}
-			if redirected {
-				return t.proceed(x, 0)
-			}
-		}
+	if isFault(s, &info) {
+		return t.faulted(x, s, info)
 	}
-	if x.process.recording == nil || !isFatal(x.tid, s) {
+	if waits, err := t.delays(x, s, info); err != nil || waits {
+		return err
+	}
+	return t.give(x, s, info)
+}
+
+// give passes a signal on, which may end the process.
+func (t *tracer) give(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
+	if x.process.recording == nil || !dumps(s) || !isFatal(x.tid, s) {
 		return t.proceed(x, s)
 	}
 	return t.fatal(x, s, info)
+}
+
+// faulted is for what an instruction raised: one of the engine's, or of a step,
+// or the program's own.
+func (t *tracer) faulted(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
+	if step, given := isStep(&info); step && s == unix.SIGTRAP && x.delay != nil {
+		return t.stepped(x, given)
+	}
+	regs, err := ptrace.GetRegisters(x.tid)
+	if err != nil {
+		return err
+	}
+	if isQuestion(x.tid, s, &info, &regs) {
+		return t.trapped(x, &regs)
+	}
+	if r := x.process.recording; r != nil {
+		redirected, err := redirect(r.memory, x.tid, s, &regs, &r.control, r.isTrap)
+		if err != nil {
+			return err
+		}
+		if redirected {
+			return t.proceed(x, 0)
+		}
+	}
+	return t.give(x, s, info)
+}
+
+// isFault tells signals of an instruction from those that are sent, as the
+// engine does.
+func isFault(s syscall.Signal, info *ptrace.Siginfo) bool {
+	return siCode(info) > 0 && slices.Contains([]syscall.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP}, s)
+}
+
+// isQuestion reports whether a signal is a question of the engine's.
+func isQuestion(tid int, s syscall.Signal, info *ptrace.Siginfo, regs *ptrace.Registers) bool {
+	return s == unix.SIGTRAP && siCode(info) == siKernel && regs.Rbx == agent.TrapMagic && isBreakpoint(tid, regs.Rip-1)
 }
 
 func isBreakpoint(tid int, at uint64) bool {
@@ -110,6 +139,7 @@ func (t *tracer) fatal(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 			return t.release(x, s) // another thread came before with a handler
 		}
 		r := x.process.recording
+		r.noteUnsettled(x.process)
 		r.failed(x, s, &info)
 		r.takeEvidence(x.process.pid)
 		r.checkRoom(x.process.pid)

@@ -77,6 +77,9 @@ func (t *tracer) hello(x *tracee, regs *ptrace.Registers) error {
 		return err
 	}
 	r.control, r.controlAt, r.memory = control, at, memory
+	if r.text, err = libraryText(p.pid, control.TextLow); err != nil {
+		return err
+	}
 	if err := t.introduce(x, r, memory, regs.Rax == agent.TrapForked); err != nil {
 		r.remove()
 		return err
@@ -141,12 +144,15 @@ func (t *tracer) exits(x *tracee, regs *ptrace.Registers) error {
 	}
 	status := int(regs.Rdi) & 0xff
 	r.takeEvidence(x.process.pid)
-	r.checkRoom(x.process.pid)
 	if status == 0 && r.evidence == "" && !t.order.All {
+		r.checkRoom(x.process.pid)
 		r.exiting(x, status)
 		return t.answer(x, regs, 0)
 	}
 	return t.stopAll(x, func() error {
+		r.endsLast(x)
+		r.checkRoom(x.process.pid)
+		r.noteUnsettled(x.process)
 		r.exiting(x, status)
 		r.writeCore(x, 0, nil)
 		return t.answer(x, regs, 0)

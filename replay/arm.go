@@ -482,5 +482,6 @@ func (b *breakpoints) rested(t *thread, x *broken, regs *ptrace.Registers) (move
 	if same, err := p.matches(t); err != nil || !same {
 		return move{}, err
 	}
+	*regs = back
 	return b.arrive(t, x)
 }

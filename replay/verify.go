@@ -148,27 +148,9 @@ func coreThreads(core *image.Process) map[uint32]*coreThread {
 			t.frame, _ = decodeAt[agent.RawFrame](core, raw.Inside)
 		}
 		t.failed = core.Failing >= 0 && &core.Threads[core.Failing] == t.Thread
-		t.settle(control)
 		found[i] = t
 	}
 	return found
-}
-
-// settle takes a thread out of the wake-up behind the release of a mutex, as
-// dg_settle_wake does for a signal: a replay wakes nobody and does not come there.
-func (t *coreThread) settle(control *agent.RawControl) {
-	pc := uint64(t.Registers.PC())
-	if raw := t.raw; raw.Inside != 0 || pc != control.WakeBranch && (pc < control.WakeLow || pc >= control.WakeHigh) || control.WakeDone == 0 {
-		return
-	}
-	settled := *t.Thread
-	for _, r := range []image.Register{image.RAX, image.RCX, image.RDX, image.RSI, image.R11} {
-		settled.Registers.Set(r, 0)
-	}
-	settled.Registers.Set(image.RIP, control.WakeDone)
-	const status, ofZero = 0x8d5, 0x44 // DG_FLAGS_STATUS, DG_FLAGS_OF_ZERO
-	settled.Registers.Flags = settled.Registers.Flags&^status | ofZero
-	t.Thread = &settled
 }
 
 func (v *verifier) findThreads() error {

@@ -206,14 +206,6 @@ static void dg_signal_forked(struct dg_rthread *me);
 struct dg_call;
 static void dg_signal_call(struct dg_frame *f, const struct dg_call *c);
 
-/* ---- engine_sync.c ---- */
-
-/* For a handler that found the thread outside of the engine: moves it out of the
- * few instructions of a lock that a replay does not come to in the same state.
- * registers: a struct sigcontext's. */
-static void dg_sync_settle(uint64_t *registers);
-static void dg_sync_places(struct dg_control *c); /* for whoever looks at a core */
-
 /* ---- engine_syscall.c, engine_patch.c: how a system call comes here ----
  *
  * A patched site jumps to a stub. The kernel destroys rcx and r11 in any case,

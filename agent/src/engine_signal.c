@@ -253,6 +253,12 @@ static bool dg_pc_in(uint64_t pc, const char *low, const char *high)
 	return pc >= (uint64_t)low && pc < (uint64_t)high;
 }
 
+/* The tracer has signals wait until the thread is out of it. */
+static bool dg_in_library(uint64_t pc)
+{
+	return dg_pc_in(pc, __ehdr_start, __etext);
+}
+
 static bool dg_in_engine(const struct dg_rthread *me, uint64_t pc)
 {
 	return me->inside || dg_pc_in(pc, dg_text_low, dg_text_high) || dg_pc_in(pc, dg_restorer_low, dg_restorer_high);
@@ -342,10 +348,10 @@ static void dg_on_signal(int signal, uint8_t *info, struct dg_ucontext *uc)
 			dg_keep(me, info, uc);
 		return;
 	}
-	if (d.place == DG_SIGNAL_ASYNC)
-		dg_sync_settle(uc->context.registers);
 	if (!placed && dg_disposed(me, uc, &d))
 		return;
+	if (d.place == DG_SIGNAL_ASYNC && dg_in_library(uc->context.registers[DG_REG_RIP]))
+		dg_log_stop("a signal came to the recorder's own code, where no replay finds its place");
 	dg_frame_of(&frame, uc);
 	d.blocked = me->mask;
 	me->inside = (uint64_t)&frame;

@@ -17,8 +17,6 @@
 #define DG_STACK_WORDS 1024u
 #define DG_DATA_WORDS 4096u
 #define DG_WORDS_RANGES 2u /* of data */
-/* Carry, parity, adjust, zero, sign and overflow. */
-#define DG_FLAGS_OF_RESULTS 0x8d5ull
 
 extern const char __ehdr_start[] DG_HIDDEN, __etext[] DG_HIDDEN;
 
@@ -28,20 +26,11 @@ struct dg_signal_ranges {
 	uint64_t left_out; /* bytes of data */
 };
 
-/* The wrappers count on the fast path of mutexes, from different numbers in a
- * recording and in a replay. */
-static uint64_t dg_flags_that_count(uint64_t pc)
-{
-	uint64_t flags = ~(DG_FLAG_TRAP | DG_FLAG_RESUME);
-
-	return pc >= (uint64_t)__ehdr_start && pc < (uint64_t)__etext ? flags & ~DG_FLAGS_OF_RESULTS : flags;
-}
-
 static void dg_state_of(struct dg_signal_state *s, const struct dg_rthread *me, const struct dg_ucontext *uc, bool fault)
 {
 	memset(s, 0, sizeof(*s));
 	dg_copy(s->registers, uc->context.registers, sizeof(s->registers));
-	s->flags = dg_flags_that_count(s->registers[DG_REG_RIP]);
+	s->flags = ~(DG_FLAG_TRAP | DG_FLAG_RESUME);
 	s->registers[DG_REG_FLAGS] &= s->flags;
 	s->mask = me->mask;
 	if (fault) {

@@ -264,7 +264,6 @@ static void dg_control_fill(struct dg_control *c, uint32_t tracer)
 	c->insn_pc = (uint64_t)dg_entry_insn;
 	c->tsc_pc = (uint64_t)dg_entry_tsc;
 	c->park_pc = (uint64_t)dg_entry_park;
-	dg_sync_places(c);
 	c->text_low = (uint64_t)dg_text_low;
 	c->text_high = (uint64_t)dg_text_high;
 	c->patches = DG_ENGINE_SITES;

@@ -29,10 +29,7 @@ int dg_wake(const void *word, int most) DG_HIDDEN;
 
 /* Where threads meet, whether the fast path is taken depends on time. So the
  * registers that the slow path finds, and those that the program finds, are the
- * same whichever way it went, and a signal's handler that comes in between moves
- * the thread to a place near by: dg_sync_settle in engine_mutex.c knows these
- * labels, and that all but rdi, rsi, rdx, r8 and r9 is zero at dg_lock_again,
- * dg_lock_done and dg_wake_done. 512 is PTHREAD_MUTEX_NO_ELISION_NP, of no meaning
+ * same whichever way it went. 512 is PTHREAD_MUTEX_NO_ELISION_NP, of no meaning
  * here; another kind than 0 is not for this path. */
 __asm__(
 	".text\n"
@@ -52,37 +49,27 @@ __asm__(
 	"	movq	(%rsp), %rsi\n"
 	".Llock:\n"
 	"	movl	8(%rdx), %r8d\n"
-	"	xorl	%ecx, %ecx\n"
 	"	xorl	%eax, %eax\n"
-	"dg_lock_again:\n"
 	"	cmpl	%r8d, 24(%rdi)\n"
 	"	jne	.Llock_slow\n"
 	"	movl	$1, %ecx\n"
 	"	lock cmpxchgl	%ecx, (%rdi)\n"
-	"dg_lock_exchanged:\n"
 	"	jne	.Llock_slow\n"
-	"dg_lock_has:\n"
 	"	cmpl	%r8d, 24(%rdi)\n"
-	"	jne	dg_lock_gives_up\n"
+	"	jne	.Lgives_up\n"
 	"	subq	$1, (%rdx)\n"
-	"dg_lock_counted:\n"
-	"	jb	dg_lock_gives_up\n"
-	"	xorl	%ecx, %ecx\n"
-	"	xorl	%eax, %eax\n"
-	"dg_lock_done:\n"
+	"	jb	.Lgives_up\n"
 	"	movl	12(%rdx), %ecx\n"
 	"	movl	%ecx, 8(%rdi)\n"
 	"	addl	$1, 12(%rdi)\n"
 	"	ret\n"
 	/* Last taken by another thread meanwhile, or no budget. */
-	"dg_lock_gives_up:\n"
+	".Lgives_up:\n"
 	"	xorl	%eax, %eax\n"
 	"	xchgl	%eax, (%rdi)\n"
-	"dg_lock_gave_up:\n"
 	".Llock_slow:\n"
 	"	xorl	%ecx, %ecx\n"
 	"	xorl	%eax, %eax\n"
-	"dg_lock_slow_end:\n"
 	"	jmp	dg_mutex_lock_slow\n"
 	"	.cfi_endproc\n"
 	"	.size	pthread_mutex_lock, .-pthread_mutex_lock\n"
@@ -127,18 +114,16 @@ __asm__(
 	"	xorl	%r11d, %r11d\n"
 	"	xorl	%eax, %eax\n"
 	"	cmpl	$0, (%r8)\n"
-	"dg_wake_branch:\n"
-	"	jne	dg_wake_low\n"
-	"dg_wake_done:\n"
+	"	jne	.Lwake_any\n"
+	".Lwoken:\n"
 	"	ret\n"
-	"dg_wake_low:\n"
+	".Lwake_any:\n"
 	"	cmpl	$2, dg_mode(%rip)\n"
 	"	je	.Lreleased\n"
 	"	movl	$202, %eax\n" /* futex */
 	"	movl	$129, %esi\n" /* FUTEX_WAKE_PRIVATE */
 	"	movl	%r9d, %edx\n"
 	"	syscall\n"
-	"dg_wake_made:\n"
 	"	testl	%eax, %eax\n"
 	"	jle	dg_wake_took\n"
 	"	lock subl	%eax, (%r8)\n"
@@ -148,8 +133,7 @@ __asm__(
 	"	xorl	%esi, %esi\n"
 	"	xorl	%r11d, %r11d\n"
 	"	xorl	%eax, %eax\n"
-	"	jmp	dg_wake_done\n"
-	"dg_wake_high:\n"
+	"	jmp	.Lwoken\n"
 	/* The engine goes on at dg_wake_took. */
 	".Lreleased:\n"
 	"	movq	%rdi, %rsi\n"
@@ -163,12 +147,8 @@ __asm__(
 	"	jmp	.Lwake\n"
 	"	.cfi_endproc\n"
 	"	.size	dg_wake, .-dg_wake\n"
-	"	.globl	dg_lock_again, dg_lock_exchanged, dg_lock_has, dg_lock_counted, dg_lock_done\n"
-	"	.globl	dg_lock_gives_up, dg_lock_gave_up, dg_lock_slow_end\n"
-	"	.globl	dg_wake_branch, dg_wake_done, dg_wake_low, dg_wake_made, dg_wake_took, dg_wake_high\n"
-	"	.hidden	dg_lock_again, dg_lock_exchanged, dg_lock_has, dg_lock_counted, dg_lock_done\n"
-	"	.hidden	dg_lock_gives_up, dg_lock_gave_up, dg_lock_slow_end\n"
-	"	.hidden	dg_wake_branch, dg_wake_done, dg_wake_low, dg_wake_made, dg_wake_took, dg_wake_high\n");
+	"	.globl	dg_wake_took\n"
+	"	.hidden	dg_wake_took\n");
 
 DG_ALSO(pthread_mutex_lock);
 DG_ALSO(pthread_mutex_unlock);

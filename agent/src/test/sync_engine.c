@@ -29,8 +29,3 @@ bool test_thread(uint32_t index)
 	return true;
 }
 
-void test_settle(uint64_t *registers);
-void test_settle(uint64_t *registers)
-{
-	dg_sync_settle(registers);
-}

@@ -1,6 +1,5 @@
-/* The implementation of synchronisation without a tracer: threads that meet, and
- * a signal at every instruction of a mutex's fast path. Its functions take the
- * place of libc's in this program. */
+/* The implementation of synchronisation without a tracer: threads that meet. Its
+ * functions take the place of libc's in this program. */
 #include "agent.h"
 #include "sync.h"
 
@@ -15,16 +14,12 @@ static uint32_t dg_tid(void)
 #include "wrap_sync.c"
 #include "wrap_c11.c"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 bool test_start(void);
 bool test_thread(uint32_t index);
-void test_settle(uint64_t *registers);
 
 static void check(bool ok, const char *what)
 {
@@ -133,87 +128,9 @@ static void test_meeting(void)
 	puts("met");
 }
 
-/* ---- a signal at every instruction ---- */
-
-#define TRAP_FLAG 0x100
-
-extern const char dg_wake_high[] DG_HIDDEN;
-static long settle_at, steps;
-
-/* A debug exception behind each instruction: like a handler that comes there. */
-static void stepped(int signal, siginfo_t *info, void *context)
+int main(void)
 {
-	greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;
-	uint64_t pc = (uint64_t)r[REG_RIP];
-
-	(void)signal, (void)info;
-	if (pc >= (uint64_t)pthread_mutex_lock && pc < (uint64_t)dg_wake_high && steps++ == settle_at)
-		test_settle((uint64_t *)r);
-}
-
-static void step(bool on)
-{
-	if (on)
-		__asm__ volatile("pushfq; orl $0x100, (%%rsp); popfq" : : : "memory", "cc");
-	else
-		__asm__ volatile("pushfq; andl $~0x100, (%%rsp); popfq" : : : "memory", "cc");
-}
-
-/* One pair in one of its ways, with the signal at the n-th of its steps. False: it
- * has fewer. */
-static bool one_pair(long n, uint32_t last, uint64_t budget, uint32_t waiters)
-{
-	static struct dg_mutex mutex;
-	uint32_t *count = dg_wait_count(&mutex);
-	uint64_t left;
-
-	mutex = (struct dg_mutex){ .last = last };
-	dg_me->budget = budget;
-	*count = waiters;
-	settle_at = n;
-	steps = 0;
-	step(true);
-	pthread_mutex_lock((pthread_mutex_t *)&mutex);
-	step(false);
-	CHECK(mutex.lock == 1 && mutex.owner == dg_me->tid && mutex.users == 1 && mutex.last == dg_me->index);
-	left = dg_me->budget;
-	CHECK(last != dg_me->index || !budget || left == budget - 1);
-	step(true);
-	pthread_mutex_unlock((pthread_mutex_t *)&mutex);
-	step(false);
-	CHECK(!mutex.lock && !mutex.owner && !mutex.users && *count == waiters);
-	*count = 0;
-	return steps > n;
-}
-
-static void test_steps(void)
-{
-	struct sigaction a = { .sa_sigaction = stepped, .sa_flags = SA_SIGINFO };
-	uint32_t me = dg_me->index;
-	long fast, n;
-
-	sigaction(SIGTRAP, &a, NULL);
-	for (fast = 0; one_pair(fast, me, 100, 0); fast++)
-		;
-	CHECK(fast > 30);
-	for (n = 0; one_pair(n, me + 1, 100, 0); n++) /* another had it last */
-		;
-	CHECK(n > 20);
-	for (n = 0; one_pair(n, me, 0, 0); n++) /* no budget */
-		;
-	CHECK(n > 20);
-	for (n = 0; one_pair(n, me, 100, 1); n++) /* somebody seems to wait */
-		;
-	CHECK(n > fast);
-	puts("stepped");
-}
-
-int main(int argc, char **argv)
-{
-	CHECK(argc == 2 && test_start() && test_thread(1));
-	if (!strcmp(argv[1], "meet"))
-		test_meeting();
-	else if (!strcmp(argv[1], "step"))
-		test_steps();
+	CHECK(test_start() && test_thread(1));
+	test_meeting();
 	return 0;
 }
