@@ -150,6 +150,7 @@ static void dg_turn_leave(void)
 
 	if (me && dg_mode == DG_MODE_REPLAY)
 		dg_free_left();
+	dg_turn_rounds = 0;
 	if (!me || !me->fresh)
 		return;
 	me->fresh = 0;

@@ -26,6 +26,12 @@ enum { DG_GO_WAIT = 0, DG_GO_RUN = 1, DG_GO_SLEEPS = 2 };
 static uint64_t dg_image_size;
 static uint32_t dg_turn_spins; /* before a thread sleeps; on one processor nobody comes meanwhile */
 static uint32_t dg_turn_tries; /* of dg_turn_catch_up with those who look for a change, since the last event */
+/* How often the right went from one who looks for a change to another, since
+ * anybody did anything else; after DG_TURN_ROUNDS of all nobody will. */
+#define DG_TURN_ROUNDS 16
+static uint32_t dg_turn_rounds;
+static uint32_t dg_turn_first;              /* who takes a futex event before its turn; 0: nobody */
+static uint32_t dg_turn_ahead[DG_RTHREADS]; /* events that a thread took so */
 static uint32_t dg_turn_alone; /* looks of a thread for a change that nobody is left to make, since the last event */
 
 /* ---- divergence ---- */
@@ -214,10 +220,19 @@ static uint32_t dg_turn_next(void)
 {
 	struct dg_control *c = DG_CONTROL;
 
-	while (!c->left && c->run < DG_IMAGE->run_count)
-		if (++c->run < DG_IMAGE->run_count)
-			c->left = ((const struct dg_run *)DG_IMAGE->runs)[c->run].events;
-	return c->left ? ((const struct dg_run *)DG_IMAGE->runs)[c->run].thread : 0;
+	for (;; c->left--) {
+		uint32_t thread;
+
+		while (!c->left && c->run < DG_IMAGE->run_count)
+			if (++c->run < DG_IMAGE->run_count)
+				c->left = ((const struct dg_run *)DG_IMAGE->runs)[c->run].events;
+		if (!c->left)
+			return 0;
+		thread = ((const struct dg_run *)DG_IMAGE->runs)[c->run].thread;
+		if (!dg_turn_ahead[thread % DG_RTHREADS])
+			return thread;
+		dg_turn_ahead[thread % DG_RTHREADS]--;
+	}
 }
 
 static void dg_turn_give(uint32_t index)
@@ -346,10 +361,11 @@ void dg_park_here(void)
 /* Until the next event of all is one of this thread's. */
 static void dg_turn_take(struct dg_rthread *me)
 {
-	while (DG_CONTROL->holder != me->index || dg_turn_next() != me->index) {
+	while (DG_CONTROL->holder != me->index || (dg_turn_next() != me->index && dg_turn_first != me->index)) {
 		__atomic_store_n(&me->state, DG_R_WAITING, __ATOMIC_SEQ_CST);
 		/* It may have been given the right since the loop's condition was looked at. */
-		if (__atomic_load_n(&DG_CONTROL->holder, __ATOMIC_ACQUIRE) == me->index && dg_turn_next() != me->index)
+		if (__atomic_load_n(&DG_CONTROL->holder, __ATOMIC_ACQUIRE) == me->index && dg_turn_next() != me->index &&
+		    dg_turn_first != me->index)
 			dg_turn_pass();
 		dg_turn_wait(me);
 		__atomic_store_n(&me->state, DG_R_RUNNING, __ATOMIC_RELAXED);
@@ -362,9 +378,13 @@ static void dg_event_consume(struct dg_rthread *me, const struct dg_event *e)
 {
 	me->next += e->length;
 	me->ordinal++;
-	DG_CONTROL->left--;
+	if (dg_turn_first == me->index)
+		dg_turn_ahead[me->index]++;
+	else
+		DG_CONTROL->left--;
+	dg_turn_first = 0;
 	DG_CONTROL->consumed++;
-	dg_turn_tries = dg_turn_alone = 0;
+	dg_turn_tries = dg_turn_alone = dg_turn_rounds = 0;
 }
 
 /* So many mutexes may be taken before the next event must come. */
@@ -480,6 +500,27 @@ static void dg_turn_look(void)
 	dg_sys0(SYS_sched_yield);
 }
 
+/* All with the right to run look for a change, in turn. A futex call that another
+ * stands at orders nothing, and what he does behind it may be the change. */
+static uint32_t dg_turn_ahead_of(uint32_t due)
+{
+	const struct dg_event *e = dg_event_peek();
+
+	if (!dg_rthread_number(due)->yields || dg_turn_rounds++ < DG_TURN_ROUNDS * DG_CONTROL->threads)
+		return due;
+	for (uint32_t i = 1; i <= DG_CONTROL->threads; i++) {
+		const struct dg_rthread *t = dg_rthread_number(i);
+		const struct dg_event *stands = (const struct dg_event *)t->next;
+
+		if (t == dg_me || t->yields || __atomic_load_n(&t->state, __ATOMIC_SEQ_CST) != DG_R_WAITING ||
+		    t->next >= t->next_end || !(stands->flags & DG_EVENT_SOFT) || t->waits_for != stands->kind)
+			continue;
+		dg_turn_first = i;
+		return i;
+	}
+	dg_diverge(DG_DIFFERS_KIND, e, 0, e->kind, dg_me->waits_for);
+}
+
 static void dg_turn_yield(enum dg_kind kind, uint64_t object)
 {
 	struct dg_rthread *me = dg_me;
@@ -507,6 +548,7 @@ static void dg_turn_yield(enum dg_kind kind, uint64_t object)
 			next = dg_turn_other(me->index);
 	}
 	if (next) {
+		next = dg_turn_ahead_of(next);
 		__atomic_store_n(&me->state, DG_R_WAITING, __ATOMIC_SEQ_CST);
 		dg_turn_give(next);
 		do
