@@ -3,7 +3,9 @@ package causetest
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ type marked struct {
 	context string // thread and handler
 	line    int
 	kind    evidence.AccessKind
+	by      evidence.By
 }
 
 // TestMarks traces the variables of races and looks for the accesses that are
@@ -42,10 +45,46 @@ func TestMarks(t *testing.T) {
 	}
 }
 
+// damagePattern is in the line that the agent writes about a damaged object.
+var damagePattern = regexp.MustCompile(`error=(overflow|underflow|use-after-free) .* damage=0x([0-9a-f]+)`)
+
+// TestStores traces what was damaged: the last one to write there before the failure
+// is the line to be named. The heap says itself what was damaged; a variable that
+// was overwritten is the case's.
+func TestStores(t *testing.T) {
+	for _, c := range Some(Cases(t, "../../testdata/cause")) {
+		heap := slices.Contains([]evidence.CauseKind{evidence.CauseHeapOverflow, evidence.CauseHeapUnderflow, evidence.CauseUseAfterFree}, c.Kind)
+		if len(c.Accesses) > 0 || !heap && c.Kind != evidence.CauseOverwritten {
+			continue
+		}
+		t.Run(c.String(), func(t *testing.T) {
+			rec := c.Failing(t)
+			var log []marked
+			if heap {
+				m := damagePattern.FindStringSubmatch(c.build(t, false).said[rec.Dir])
+				if m == nil {
+					t.Fatalf("the heap does not say what was damaged: %s", c.build(t, false).said[rec.Dir])
+				}
+				addr, err := strconv.ParseUint(m[2], 16, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				log = trace(t, rec, []watchtrace.Target{{Name: m[0], Addr: evidence.Addr(addr &^ 7), Size: 8, Writes: true}})
+			} else {
+				log = c.trace(t, rec)
+			}
+			if i := slices.IndexFunc(log, func(a marked) bool { return a.line == c.Line && a.by != evidence.ByHeap }); i < 0 {
+				t.Errorf("line %d does not write there: %v", c.Line, log)
+			} else if j := slices.IndexFunc(log[i:], func(a marked) bool { return a.line != c.Line && a.by != evidence.ByHeap && a.kind != evidence.Read }); j >= 0 {
+				t.Errorf("line %d is not the last one that writes there: %v", c.Line, log)
+			}
+		})
+	}
+}
+
+// trace traces the case's variables.
 func (c *Case) trace(t *testing.T, rec *record.Recording) []marked {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	path, err := rec.Core()
 	if err != nil {
 		t.Fatal(err)
@@ -63,13 +102,20 @@ func (c *Case) trace(t *testing.T, rec *record.Recording) []marked {
 		}
 		targets = append(targets, list...)
 	}
+	return trace(t, rec, targets)
+}
+
+func trace(t *testing.T, rec *record.Recording, targets []watchtrace.Target) []marked {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	log, err := watchtrace.Trace(ctx, rec, targets, watchtrace.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var list []marked
 	for _, a := range log.Accesses {
-		list = append(list, marked{fmt.Sprint(a.Thread, " ", a.Handler), log.Contexts[a.Context].Site.Line, a.Kind.Kind()})
+		list = append(list, marked{fmt.Sprint(a.Thread, " ", a.Handler), log.Contexts[a.Context].Site.Line, a.Kind.Kind(), a.By})
 	}
 	return list
 }

@@ -27,6 +27,7 @@ type ending struct{ how, says string }
 type build struct {
 	exe, dir   string
 	recordings map[runKind][]string
+	said       map[string]string // by the recording's directory
 }
 
 var kept = struct {
@@ -68,28 +69,19 @@ func (c *Case) Passing(t testing.TB, n int) []*record.Recording {
 // Twin is a recording of the program without the bug, run as the one that fails.
 func (c *Case) Twin(t testing.TB) *record.Recording {
 	t.Helper()
-	if ended := c.twin(t, failing); ended.how != passes {
-		t.Fatalf("the fixed twin of %s ended with %s: %s", c, ended.how, ended.says)
+	b := c.build(t, true)
+	if len(b.recordings[failing]) == 0 {
+		dir, ended := c.record(t, b, failing, 0)
+		if ended.how != passes {
+			t.Fatalf("the fixed twin of %s ended with %s: %s", c, ended.how, ended.says)
+		}
+		b.recordings[failing] = []string{dir}
 	}
-	return open(t, c.build(t, true).recordings[failing][0])
+	return open(t, b.recordings[failing][0])
 }
 
 // passes is the ending of a run that did not fail.
 const passes = "exit 0"
-
-// twin runs the twin once, and keeps the recording.
-func (c *Case) twin(t testing.TB, kind runKind) ending {
-	t.Helper()
-	b := c.build(t, true)
-	if len(b.recordings[kind]) > 0 {
-		return ending{how: passes}
-	}
-	dir, ended := c.record(t, b, kind, 0)
-	if ended.how == passes {
-		b.recordings[kind] = append(b.recordings[kind], dir)
-	}
-	return ended
-}
 
 func (c *Case) recordings(t testing.TB, kind runKind, n int) []*record.Recording {
 	t.Helper()
@@ -136,12 +128,7 @@ func open(t testing.TB, dir string) *record.Recording {
 // record makes one recording, with the run's arguments of that number.
 func (c *Case) record(t testing.TB, b *build, kind runKind, number int) (dir string, ended ending) {
 	t.Helper()
-	file := filepath.Join(filepath.Dir(b.exe), "input")
-	if err := os.WriteFile(file, []byte(lines(c.files[kind])), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	args := strings.Fields(strings.ReplaceAll(c.runs[kind][number%len(c.runs[kind])], "{file}", file))
-	r := recordtest.RecordProgram(t, b.exe, args, lines(c.inputs[kind]), "")
+	r := recordtest.RecordProgram(t, b.exe, c.arguments(t, b, kind, number), lines(c.inputs[kind]), "")
 	dir, err := os.MkdirTemp(b.dir, string(kind)+"-")
 	if err != nil {
 		t.Fatal(err)
@@ -154,13 +141,24 @@ func (c *Case) record(t testing.TB, b *build, kind runKind, number int) (dir str
 	if r.Result.Status.Signaled() {
 		how = unix.SignalName(r.Result.Status.Signal())
 	}
-	said := r.Output + r.Result.Outcome.Evidence
+	said := r.Output + r.Result.Outcome.Evidence + "\n"
 	if a := r.Result.Outcome.FaultAddr; a != nil {
-		said += fmt.Sprintf("\nfault at %#x", uint64(*a))
+		said += fmt.Sprintf("fault at %#x\n", uint64(*a))
 	} else if how == "SIGSEGV" {
-		said += "\nfault at no address"
+		said += "fault at no address\n"
 	}
+	b.said[dir] = said
 	return dir, ending{how: how, says: said}
+}
+
+// arguments writes the run's file, and returns its arguments.
+func (c *Case) arguments(t testing.TB, b *build, kind runKind, number int) []string {
+	t.Helper()
+	file := filepath.Join(b.dir, "input-"+string(kind))
+	if err := os.WriteFile(file, []byte(lines(c.files[kind])), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(strings.ReplaceAll(c.runs[kind][number%len(c.runs[kind])], "{file}", file))
 }
 
 func lines(list []string) string {
@@ -190,7 +188,7 @@ func (c *Case) build(t testing.TB, fixed bool) *build {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &build{exe: filepath.Join(dir, c.Name), dir: dir, recordings: map[runKind][]string{}}
+	b := &build{exe: filepath.Join(dir, c.Name), dir: dir, recordings: map[runKind][]string{}, said: map[string]string{}}
 	cc, args := c.compiler(b.exe, fixed)
 	if _, err := exec.LookPath(cc); err != nil {
 		t.Skip(err)

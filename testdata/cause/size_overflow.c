@@ -26,7 +26,7 @@ static int make(struct picture *p, unsigned width, unsigned height)
 	return p->points != NULL;
 }
 
-static unsigned colour(unsigned x, unsigned y)
+__attribute__((noinline)) static unsigned colour(unsigned x, unsigned y)
 {
 	return 0xff000000u | (x ^ y) << 8 | (x & 255);
 }
