@@ -29,7 +29,7 @@ var allowed = map[string]string{
 	"watchtrace":      "agent image image/debuginfo image/value record replay unwind",
 	"delta":           "",
 	"patterns":        "delta",
-	"verdict":         "agent image record replay staticscan unwind watchtrace",
+	"verdict":         "agent delta image patterns record replay staticscan unwind watchtrace",
 	"internal/gocore": "",
 	"internal/driver": "agent image image/object image/debuginfo image/value unwind canary quarantine staticscan failure internal/gocore record verdict",
 	"reports":         "",
@@ -44,6 +44,7 @@ var allowed = map[string]string{
 	"internal/causetest":    "internal/recordtest record",
 	"bench":                 "",
 	"bench/load":            "",
+	"bench/delta":           "delta patterns",
 	"bench/heap":            "agent bench/load",
 	"bench/record":          "bench/load record",
 }

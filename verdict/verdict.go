@@ -113,7 +113,7 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	w := &work{ctx: ctx, Input: in, rec: in.Failing[0],
 		out: &evidence.Diagnosis{Recording: in.Failing[0].Dir, Failing: len(in.Failing), Passing: len(in.Passing)}}
 	started := time.Now()
-	for _, part := range []func() error{w.memory} {
+	for _, part := range []func() error{w.memory, w.concurrency} {
 		if err := part(); err != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()

@@ -1,0 +1,219 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"diagnose/delta"
+	"diagnose/evidence"
+	"diagnose/patterns"
+)
+
+// report makes a cause of a candidate, with the accesses in full.
+func (r *race) report(t *tested) error {
+	c := t.candidate
+	out := evidence.Cause{Kind: r.kindOf(c), Variable: c.Variables[0], Experiments: t.experiments, Proof: evidence.Replayed}
+	if t.cured {
+		out.Proof = evidence.Proved
+	}
+	i := &evidence.Interleaving{
+		Pattern: c.Pattern, Variables: c.Variables, Missing: c.Missing, Instead: c.Instead,
+		FailingRuns: c.FailingRuns, FailingOf: c.FailingOf, PassingRuns: c.PassingRuns, PassingOf: c.PassingOf,
+		Score: c.Score, Measure: r.found.Measure,
+	}
+	var err error
+	if i.Failing, err = r.seen(&r.failing[c.Run], c.Accesses); err != nil {
+		return err
+	}
+	if len(c.Passing) > 0 {
+		if i.Passing, err = r.seen(&r.passing[c.PassingRun], c.Passing); err != nil {
+			return err
+		}
+	}
+	if c.Pattern == evidence.PatternLockOrder {
+		i.Failing = r.acquisitions(c)
+	}
+	out.Interleaving = i
+	if len(i.Failing) > 0 {
+		out.Site = i.Failing[0].Site
+	}
+	out.Summary = r.summaryOf(c, i)
+	out.Story = r.storyOf(c, i)
+	r.out.Causes = append(r.out.Causes, out)
+	return nil
+}
+
+func (r *race) kindOf(c *patterns.Candidate) evidence.CauseKind {
+	log := r.failing[c.Run].log
+	handler := func(i int) bool { return log.Accesses[i].Handler != 0 }
+	switch {
+	case c.Pattern == evidence.PatternLockOrder:
+		return evidence.CauseDeadlock
+	case slices.ContainsFunc(c.Accesses, handler):
+		return evidence.CauseSignalHandler
+	case len(c.Accesses) > 2:
+		return evidence.CauseAtomicity
+	}
+	return evidence.CauseOrder
+}
+
+// seen goes back to the accesses of a log. What cannot be visited again is told
+// from the log, and that it is.
+func (r *race) seen(t *traced, indices []int) ([]evidence.SeenAccess, error) {
+	if len(indices) == 0 {
+		return nil, nil
+	}
+	list, err := t.plan.Details(r.ctx, t.log, indices)
+	if r.ctx.Err() != nil {
+		return nil, r.ctx.Err()
+	}
+	if err == nil && len(list) == len(indices) {
+		for j := range list {
+			r.complete(&list[j], t.log, indices[j])
+		}
+		return list, nil
+	}
+	r.limit(fmt.Sprintf("%s: the stacks of the accesses are not known: %v", t.rec.Dir, err))
+	list = make([]evidence.SeenAccess, len(indices))
+	for j, i := range indices {
+		r.complete(&list[j], t.log, i)
+	}
+	return list, nil
+}
+
+// complete fills in from the log what is missing.
+func (r *race) complete(s *evidence.SeenAccess, log *evidence.AccessLog, index int) {
+	a := &log.Accesses[index]
+	if s.Variable == "" {
+		s.Variable = log.Variables[a.Variable].Name
+	}
+	if s.Kind == "" {
+		s.Kind = a.Kind.Kind()
+	}
+	if s.Moment.Thread == 0 {
+		s.Moment = evidence.Moment{Thread: a.Thread, Ordinal: a.Ordinal}
+		s.Position, s.Thread = a.Position, log.Threads[a.Thread]
+		s.Address, s.Size = log.Variables[a.Variable].Address+evidence.Addr(a.Offset), int(a.Size)
+		s.Old, s.New = delta.ValueText(a.Old), delta.ValueText(a.New)
+	}
+	if s.Site == nil && log.Contexts[a.Context].Site.PC != 0 {
+		site := log.Contexts[a.Context].Site
+		s.Site = &site
+	}
+	if s.Handler == "" && a.Handler != 0 {
+		s.Handler = signalName(a.Handler)
+	}
+	if s.Locks == nil && int(a.Locks) < len(log.LockSets) {
+		s.Locks = log.LockSets[a.Locks]
+	}
+}
+
+// acquisitions are the locks of a ring, as accesses.
+func (r *race) acquisitions(c *patterns.Candidate) []evidence.SeenAccess {
+	log := r.failing[c.Run].log
+	var list []evidence.SeenAccess
+	for _, i := range c.Acquisitions {
+		a := &log.Acquisitions[i]
+		s := evidence.SeenAccess{
+			Moment: evidence.Moment{Thread: a.Thread, Ordinal: a.Ordinal}, Position: a.Position, Thread: log.Threads[a.Thread],
+			Variable: a.Lock.Name, Address: a.Lock.Address, Kind: evidence.ReadWrite, Locks: log.LockSets[a.Held],
+		}
+		if site := log.Contexts[a.Context].Site; site.PC != 0 {
+			s.Site = &site
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+func namesText(names []string) string { return strings.Join(names, " and ") }
+
+// placesText is where the accesses of a candidate are.
+func (r *race) placesText(c *patterns.Candidate) string {
+	log := r.failing[c.Run].log
+	var parts []string
+	for _, i := range c.Accesses {
+		parts = append(parts, delta.SiteText(&log.Contexts[log.Accesses[i].Context]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// summaryOf is the cause in a sentence.
+func (r *race) summaryOf(c *patterns.Candidate, i *evidence.Interleaving) string {
+	at := func(n int) string {
+		if n < len(i.Failing) && i.Failing[n].Site != nil {
+			return siteText(i.Failing[n].Site)
+		}
+		return "code without a name"
+	}
+	names := namesText(c.Variables)
+	text := ""
+	switch last := len(i.Failing) - 1; {
+	case c.Pattern == evidence.PatternLockOrder:
+		return r.lockSummary(i)
+	case c.Pattern == evidence.PatternPair:
+		text = fmt.Sprintf("%s are taken as belonging together by %s and %s, and %s comes between", names, at(0), at(last), at(1))
+	case len(i.Failing) == 3:
+		text = fmt.Sprintf("%s %s %s between the accesses of %s and %s, which belong together", at(1), verb(&i.Failing[1]), names, at(0), at(2))
+	case c.Never:
+		text = fmt.Sprintf("%s %s %s before it is written", at(0), verb(&i.Failing[0]), names)
+	case last == 1:
+		text = fmt.Sprintf("%s %s %s before %s %s it", at(0), verb(&i.Failing[0]), names, at(1), verb(&i.Failing[1]))
+	}
+	if i.Missing != "" {
+		if c.Guard != "" {
+			return text + fmt.Sprintf("; %s is released in between", i.Missing)
+		}
+		text += fmt.Sprintf("; one side does not hold %s", i.Missing)
+	}
+	return text
+}
+
+func verb(s *evidence.SeenAccess) string {
+	switch s.Kind {
+	case evidence.Write:
+		return "writes"
+	case evidence.ReadWrite:
+		return "changes"
+	}
+	return "reads"
+}
+
+func (r *race) lockSummary(i *evidence.Interleaving) string {
+	var parts []string
+	for _, s := range i.Failing {
+		held := "a lock"
+		if len(s.Locks) > 0 {
+			held = s.Locks[len(s.Locks)-1].Name
+		}
+		where := "somewhere"
+		if s.Site != nil {
+			where = siteText(s.Site)
+		}
+		parts = append(parts, fmt.Sprintf("%s takes %s at %s while it holds %s", s.Thread.Label(), s.Variable, where, held))
+	}
+	return strings.Join(parts, ", and ")
+}
+
+// storyOf tells the accesses in time.
+func (r *race) storyOf(c *patterns.Candidate, i *evidence.Interleaving) []evidence.CauseStep {
+	var steps []evidence.CauseStep
+	for n := range i.Failing {
+		s := &i.Failing[n]
+		text := fmt.Sprintf("%s %s %s", where(s), verb(s), s.Variable)
+		if c.Pattern == evidence.PatternLockOrder {
+			text = fmt.Sprintf("%s waits for %s", where(s), s.Variable)
+		}
+		if s.Kind == evidence.Write && s.New != "" {
+			text += ", which is " + s.New + " then"
+		} else if s.Old != "" {
+			text += ", which is " + s.Old
+		}
+		steps = append(steps, evidence.CauseStep{Text: text, Site: s.Site, Proof: evidence.Replayed})
+	}
+	if i.Instead != "" {
+		steps = append(steps, evidence.CauseStep{Text: i.Instead, Proof: evidence.Replayed})
+	}
+	return steps
+}

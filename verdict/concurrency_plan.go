@@ -1,0 +1,227 @@
+package verdict
+
+import (
+	"fmt"
+
+	"diagnose/evidence"
+	"diagnose/patterns"
+	"diagnose/replay"
+)
+
+// order is an experiment on a pattern: replays of a recording in which one side of
+// the accesses is kept back.
+type order struct {
+	what string
+	// expect: the failure has to come.
+	expect bool
+	// failing: of the failing recording the pattern was found in; else of the
+	// candidate's passing one.
+	failing bool
+	holds   []replay.Hold
+	delay   *replay.Edit
+	// first: the other context's accesses come before all of the interrupted one's. If that does
+	// not help, it is not that the two were interleaved.
+	first bool
+}
+
+// side is one context's part of a pattern.
+type side struct {
+	thread  uint32
+	handler uint8
+	// from is the event from which on the thread has to be kept back, so that it
+	// neither makes its accesses nor holds their locks; until is the one behind them.
+	from, until uint64
+	name        string
+}
+
+// sides are those of the first access and of the other context.
+func sides(log *evidence.AccessLog, accesses []int) (one, two *side) {
+	for _, i := range accesses {
+		a := &log.Accesses[i]
+		s := &one
+		if one != nil && (one.thread != a.Thread || one.handler != a.Handler) {
+			s = &two
+		}
+		if *s == nil {
+			*s = &side{thread: a.Thread, handler: a.Handler, from: a.Ordinal, name: contextName(log, a)}
+		}
+		(*s).until = a.Ordinal + 1
+		(*s).from = min((*s).from, outermost(log, a))
+	}
+	return one, two
+}
+
+// outermost is the event with which the critical section around an access
+// began.
+func outermost(log *evidence.AccessLog, a *evidence.Access) uint64 {
+	from := a.Ordinal
+	if int(a.Locks) < len(log.LockSets) {
+		for _, l := range log.LockSets[a.Locks] {
+			if l.Taken != 0 {
+				from = min(from, l.Taken)
+			}
+		}
+	}
+	return from
+}
+
+func contextName(log *evidence.AccessLog, a *evidence.Access) string {
+	if a.Handler != 0 {
+		return "the handler of " + signalName(a.Handler)
+	}
+	t := log.Threads[a.Thread]
+	return t.Label()
+}
+
+// signals says which event of a thread was the arrival of the signal in whose
+// handler an access was made, and how many events the thread has.
+type signals func(a *evidence.Access) (event, last uint64, ok bool)
+
+// plan says which replays would show whether the failure depends on a pattern: a
+// function of the logs alone.
+func plan(c *patterns.Candidate, failing, passing *evidence.AccessLog, at signals) ([]order, error) {
+	if c.Pattern == evidence.PatternLockOrder {
+		return planLocks(c, failing), nil
+	}
+	if c.Never {
+		return planNever(c, failing, at)
+	}
+	one, two := sides(failing, c.Accesses)
+	if two == nil {
+		return nil, fmt.Errorf("verdict: all accesses of %s are of one context", c.Key)
+	}
+	if one.thread == two.thread {
+		return planHandler(c, failing, one, two, at)
+	}
+	back := order{
+		what: fmt.Sprintf("%s kept back until %s is past its accesses", one.name, two.name), failing: true, first: true,
+		holds: []replay.Hold{{Thread: one.thread, Ordinal: one.from, Until: replay.EventOf{Thread: two.thread, Ordinal: two.until}}},
+	}
+	if len(c.Accesses) == 2 {
+		back.first = false
+		list := []order{back}
+		if f := planForced(c, passing); f != nil {
+			list = append(list, *f)
+		}
+		return list, nil
+	}
+	return []order{{
+		what: fmt.Sprintf("%s kept back until %s is past its accesses", two.name, one.name), failing: true,
+		holds: []replay.Hold{{Thread: two.thread, Ordinal: two.from, Until: replay.EventOf{Thread: one.thread, Ordinal: one.until}}},
+	}, back}, nil
+}
+
+// planForced makes a passing run take the failing order.
+func planForced(c *patterns.Candidate, passing *evidence.AccessLog) *order {
+	if passing == nil || len(c.Passing) != 2 {
+		return nil
+	}
+	first, second := sides(passing, c.Passing)
+	if second == nil || first.thread == second.thread {
+		return nil
+	}
+	return &order{
+		what:   fmt.Sprintf("the passing run, with %s kept back until %s is past its accesses", first.name, second.name),
+		expect: true,
+		holds:  []replay.Hold{{Thread: first.thread, Ordinal: first.from, Until: replay.EventOf{Thread: second.thread, Ordinal: second.until}}},
+	}
+}
+
+// planNever lets the other thread go on to the access that the failing run did
+// not come to.
+func planNever(c *patterns.Candidate, log *evidence.AccessLog, at signals) ([]order, error) {
+	a := &log.Accesses[c.Accesses[0]]
+	if a.Handler != 0 {
+		return delayed(a, 0, at)
+	}
+	one, _ := sides(log, c.Accesses)
+	var list []order
+	for _, thread := range threadsOf(log) {
+		if thread != a.Thread {
+			other := log.Threads[thread]
+			list = append(list, order{
+				what: fmt.Sprintf("%s kept back as long as %s can go on", one.name, other.Label()), failing: true,
+				holds: []replay.Hold{{Thread: one.thread, Ordinal: one.from, Until: replay.EventOf{Thread: thread, Ordinal: replay.AsFarAsItCan}}},
+			})
+		}
+	}
+	return list, nil
+}
+
+// threadsOf are some of the threads in a log, by number.
+func threadsOf(log *evidence.AccessLog) []uint32 {
+	const most = 4
+	var list []uint32
+	for n := uint32(1); int(n) <= len(log.Threads)+1 && len(list) < most; n++ {
+		if _, ok := log.Threads[n]; ok {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// planHandler lets the signal come behind the accesses that it came between.
+func planHandler(c *patterns.Candidate, log *evidence.AccessLog, one, two *side, at signals) ([]order, error) {
+	inner, outer := two, one
+	if two.handler == 0 {
+		inner, outer = one, two
+	}
+	var handled *evidence.Access
+	for _, i := range c.Accesses {
+		if a := &log.Accesses[i]; a.Handler == inner.handler && handled == nil {
+			handled = a
+		}
+	}
+	until := outer.until
+	if outer == one && len(c.Accesses) == 2 {
+		until = 0 // it came behind the access, and cannot come before
+	}
+	return delayed(handled, until, at)
+}
+
+// delayed is that a signal comes behind another event of its thread; 0: never.
+func delayed(a *evidence.Access, until uint64, at signals) ([]order, error) {
+	event, last, ok := at(a)
+	if !ok {
+		return nil, fmt.Errorf("verdict: the arrival of %s in thread %d is not in the log", signalName(a.Handler), a.Thread)
+	}
+	what := fmt.Sprintf("%s delayed until the accesses that it came between are done", signalName(a.Handler))
+	if until == 0 || until > last || until <= event {
+		what, until = signalName(a.Handler)+" withheld", 0
+	}
+	edit := &replay.Edit{Kind: replay.EditDelaySignal, At: evidence.Moment{Thread: a.Thread, Ordinal: event}, Until: until}
+	list := []order{{what: what, failing: true, delay: edit}}
+	if until != 0 {
+		never := *edit
+		never.Until = 0
+		list = append(list, order{what: signalName(a.Handler) + " withheld", failing: true, delay: &never})
+	}
+	return list, nil
+}
+
+// planLocks lets one of the threads take and leave all its locks first.
+func planLocks(c *patterns.Candidate, log *evidence.AccessLog) []order {
+	var list []order
+	for _, i := range c.Acquisitions {
+		a := &log.Acquisitions[i]
+		from := a.Ordinal
+		for _, l := range log.LockSets[a.Held] {
+			if l.Taken != 0 {
+				from = min(from, l.Taken)
+			}
+		}
+		for _, j := range c.Acquisitions {
+			other := &log.Acquisitions[j]
+			if other.Thread == a.Thread {
+				continue
+			}
+			held, free := log.Threads[a.Thread], log.Threads[other.Thread]
+			list = append(list, order{
+				what: fmt.Sprintf("%s kept back from its locks as long as %s can go on", held.Label(), free.Label()), failing: true,
+				holds: []replay.Hold{{Thread: a.Thread, Ordinal: from, Until: replay.EventOf{Thread: other.Thread, Ordinal: replay.AsFarAsItCan}}},
+			})
+			break
+		}
+	}
+	return list
+}
