@@ -12,6 +12,7 @@ import (
 // describeValue names the bad value; an index by what was scaled.
 func (t *trail) describeValue(s *slice, n *node, role Role) {
 	n, t.blame.Role = s.badTerm(n, role)
+	t.bad = n
 	role = t.blame.Role
 	v, known := n.best()
 	if known {
@@ -99,6 +100,14 @@ func (s *slice) badTerm(n *node, role Role) (*node, Role) {
 		}
 	}
 	return n, role
+}
+
+// within reports whether n's value went into another one's.
+func (n *node) within(of *node, depth int) bool {
+	if of == nil || depth > maxDepth {
+		return false
+	}
+	return n == of || n.within(of.a, depth+1) || n.within(of.b, depth+1)
 }
 
 func (n *node) hasValue() bool {

@@ -51,6 +51,8 @@ type trail struct {
 	// heap says that blame.Cell is no word of a stack frame.
 	offStack bool
 	named    bool
+	// bad is the summand of an address that is to blame.
+	bad *node
 }
 
 func (t *trail) start() error {
@@ -329,8 +331,14 @@ func (t *trail) keepCell(s *slice, n *node, step evidence.OriginStep, typ debugi
 	t.offStack = !onStack
 }
 
-// sumStep goes on with the operand that is the address, by its type or, for
-// want of one, by its place.
+// leads reports that the summand to blame went into one operand and not into the
+// other.
+func (t *trail) leads(to, other *node) bool {
+	return t.bad != nil && t.bad.within(to, 0) && !t.bad.within(other, 0)
+}
+
+// sumStep goes on with the operand that is to blame, or else with the one that is
+// the address, by its type or, for want of one, by its place.
 func (t *trail) sumStep(s *slice, n *node) *node {
 	step := t.step(s, n.def, evidence.OriginRegister)
 	step.Register = regName(n.reg)
@@ -338,7 +346,7 @@ func (t *trail) sumStep(s *slice, n *node) *node {
 	if n.op == opProduct {
 		step.Text = fmt.Sprintf("it was computed as %s * %d", s.nodeText(next), n.n)
 	} else {
-		if s.isPointerNode(n.b) && !s.isPointerNode(n.a) {
+		if t.leads(n.b, n.a) || !t.leads(n.a, n.b) && s.isPointerNode(n.b) && !s.isPointerNode(n.a) {
 			next, other = n.b, n.a
 		}
 		step.Text = "it was computed as " + s.nodeText(next) + " + " + s.nodeText(other)

@@ -3,9 +3,11 @@ package staticscan
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/debuginfo"
 	"diagnose/internal/x86"
 )
 
@@ -83,7 +85,7 @@ func (t *storeTrail) byInstruction(s *slice) {
 		return
 	}
 	t.describeAccess(s, to)
-	t.meantBy(s, s.addressOf(s.now, &to.Memory, 0))
+	t.meantBy(s, s.addressOf(s.now, &to.Memory, 0), to.Size)
 	t.Again = to.Access == evidence.ReadWrite
 	from, ok := source(in)
 	switch {
@@ -163,42 +165,110 @@ func source(in *x86.Inst) (*x86.Operand, bool) {
 }
 
 // meantBy finds what an address was built on: a global, a local of the function,
-// or what a pointer leads to.
-func (t *storeTrail) meantBy(s *slice, n *node) {
+// or what a pointer leads to; of an array in it, the array.
+func (t *storeTrail) meantBy(s *slice, n *node, size int) {
 	terms, offset := linear(n)
 	if t.isDataOrTLS(uint64(offset)) {
-		t.meantAt(s, evidence.Addr(offset))
+		t.meantData(s, evidence.Addr(offset), size, len(terms) > 0)
 		return
 	}
-	for _, x := range terms {
+	for i, x := range terms {
 		if start, ok := s.frameAddress(x); ok {
-			t.meantAt(s, start+evidence.Addr(offset))
+			t.meantLocal(s, start+evidence.Addr(offset), size, len(terms) > 1, terms[i].node.pos)
 			return
 		}
 	}
-	if i := s.pointerTerm(terms); i >= 0 {
-		pointer := terms[i].node
-		if v, ok := pointer.best(); ok {
-			t.meantAt(s, evidence.Addr(v))
+	pointer := pointerOf(s, terms)
+	if pointer == nil {
+		return
+	}
+	start := pointer
+	for range maxDepth {
+		if start.op != opCopy || start.a == nil {
+			break
 		}
-		if e, ok := s.describe(pointer, 0); ok && t.MeantSize == 0 {
-			t.Meant = "*" + grouped(e.text)
+		start = start.a // where a loop began to move it on
+	}
+	v, ok := start.best()
+	if !ok {
+		if v, ok = pointer.best(); !ok {
+			return
 		}
 	}
+	t.meantAt(s, evidence.Addr(v))
+	if e, ok := s.describe(pointer, 0); ok && t.MeantSize == 0 {
+		t.Meant = "*" + grouped(e.text)
+		t.meantMember(e, evidence.Addr(v), offset, size, len(terms) > 1)
+	}
+}
+
+// pointerOf is the summand that is the pointer; of one alone nothing else can be.
+func pointerOf(s *slice, terms []term) *node {
+	if i := s.pointerTerm(terms); i >= 0 {
+		return terms[i].node
+	}
+	if len(terms) == 1 && terms[0].factor == 1 {
+		return terms[0].node
+	}
+	return nil
+}
+
+// meantMember is for an array in the struct that a pointer leads to.
+func (t *storeTrail) meantMember(e expression, start evidence.Addr, offset int64, size int, varies bool) {
+	if e.typ == nil || e.typ.Kind() != debuginfo.KindPointer || e.typ.Elem() == nil {
+		return
+	}
+	kind := e.typ.Elem().Kind()
+	if kind != debuginfo.KindStruct && kind != debuginfo.KindUnion || offset < 0 || offset >= e.typ.Elem().Size() {
+		return
+	}
+	p := walk(e.typ.Elem(), offset, int64(max(size, 1)), varies)
+	if p.path == "" || p.size <= 0 {
+		return
+	}
+	at := start + evidence.Addr(p.offset)
+	t.From, t.Meant, t.MeantSize = &at, grouped(e.text)+"->"+strings.TrimPrefix(withoutIndex(p.path), "."), uint64(p.size)
+}
+
+// withoutIndex cuts the index off that is not known.
+func withoutIndex(path string) string {
+	if i := strings.Index(path, "["); i > 0 {
+		return path[:i]
+	}
+	return path
+}
+
+// meantData is for static data.
+func (t *storeTrail) meantData(s *slice, addr evidence.Addr, size int, varies bool) {
+	n := s.nameData(addr, max(size, 1), varies, s.codeAt(s.now))
+	if n.size > 0 {
+		t.From, t.Meant, t.MeantSize = &n.addr, withoutIndex(n.name), uint64(n.size)
+	}
+}
+
+// meantLocal is for a variable in the function's frame.
+func (t *storeTrail) meantLocal(s *slice, addr evidence.Addr, size int, varies bool, pos int) {
+	t.From = &addr
+	v, ok := s.memoryVariable(addr, pos)
+	if !ok {
+		if v, ok = s.memoryVariable(addr, s.now); !ok {
+			return
+		}
+	}
+	p := walk(v.Type, int64(addr-v.addr), int64(max(size, 1)), varies)
+	at := v.addr + evidence.Addr(p.offset)
+	t.From, t.Meant, t.MeantSize = &at, v.Name+withoutIndex(p.path), uint64(max(p.size, 0))
 }
 
 // meantAt is for the variable at an address, which may be no variable's.
 func (t *storeTrail) meantAt(s *slice, addr evidence.Addr) {
 	t.From = &addr
 	if v, ok := s.memoryVariable(addr, s.now); ok {
-		t.From, t.Meant, t.MeantSize = &v.addr, v.Name, uint64(v.Type.Size())
+		t.meantLocal(s, addr, 1, v.Type.Kind() == debuginfo.KindArray, s.now)
 		return
 	}
-	if !t.isData(uint64(addr)) {
-		return
-	}
-	if g, ok := t.globalAt(addr, evidence.Addr(s.a.flow.insts[s.now].PC)); ok && g.size > 0 {
-		t.From, t.Meant, t.MeantSize = &g.addr, g.name, g.size
+	if t.isData(uint64(addr)) {
+		t.meantData(s, addr, 1, true)
 	}
 }
 

@@ -22,6 +22,9 @@ func (c *chain) cause() *evidence.Cause {
 	if f := c.victim.finding; f != nil {
 		out.Object = f.Object
 		out.Variable = variableOf(first)
+		if c.corrected() {
+			out.Object = first.object
+		}
 	}
 	if out.Object == nil {
 		out.Object = last.object
@@ -45,6 +48,8 @@ func variableOf(l *link) string {
 func (c *chain) kind() evidence.CauseKind {
 	last := &c.links[len(c.links)-1]
 	switch {
+	case c.corrected():
+		return c.links[0].kind
 	case c.victim.finding != nil:
 		return c.victim.kind
 	case last.bounds != "":
@@ -57,13 +62,40 @@ func (c *chain) kind() evidence.CauseKind {
 	return evidence.CauseBadValue
 }
 
-func (c *chain) fromInput(l *link) bool {
-	return l.access.By == evidence.ByCall || readers[strings.TrimSuffix(l.store.Through, "_chk")]
+// corrected reports that the store contradicts what the finding took for the
+// object, which the damage alone does not tell for sure.
+func (c *chain) corrected() bool {
+	f := c.victim.finding
+	return f != nil && f.Proof == evidence.Inferred && len(c.links) > 0 && c.links[0].object != nil &&
+		f.Object != nil && c.links[0].object.Addr != f.Object.Addr
 }
+
+// fromInput reports that a store put a value there that came in from outside.
+func (c *chain) fromInput(l *link) bool {
+	if l.access.By == evidence.ByCall || readers[libraryName(l.store.Through)] {
+		return true
+	}
+	n := len(l.store.Steps)
+	return n > 0 && l.store.Steps[n-1].Kind == evidence.OriginResult && readers[libraryName(l.store.Steps[n-1].Symbol)]
+}
+
+// libraryName is what programs call a function of the C library that goes by an
+// inner name.
+func libraryName(name string) string {
+	name = strings.TrimSuffix(strings.TrimPrefix(strings.TrimLeft(name, "_"), "isoc99_"), "_chk")
+	if base, ok := aliases[name]; ok {
+		return base
+	}
+	return name
+}
+
+// aliases are names of one address (glibc, stdlib/strtol.c).
+var aliases = map[string]string{"strtoq": "strtol", "strtoll": "strtol", "strtouq": "strtoul", "strtoull": "strtoul"}
 
 // readers are the functions of the C library by which input comes in.
 var readers = map[string]bool{"read": true, "pread": true, "recv": true, "recvfrom": true, "recvmsg": true, "fread": true, "fgets": true,
-	"getline": true, "getdelim": true, "scanf": true, "sscanf": true, "fscanf": true, "strtol": true, "strtoul": true, "getenv": true}
+	"getline": true, "getdelim": true, "scanf": true, "sscanf": true, "fscanf": true, "strtol": true, "strtoul": true, "strtod": true, "atoi": true, "atol": true, "atof": true,
+	"getenv": true, "getc": true, "fgetc": true, "getchar": true}
 
 // summary is the cause in a sentence.
 func (c *chain) summary(out *evidence.Cause) string {

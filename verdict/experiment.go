@@ -69,7 +69,7 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 		t.failed = recorded.Signal == 0 && s.Status == recorded.Status && w.stillDamaged(s)
 		return nil
 	}
-	function, err := w.failingFunction(s)
+	function, pc, err := w.failingPlace(s)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,8 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 		t.outcome += " in " + function
 	}
 	site := w.Case.Failure.Site
-	t.failed = s.Signal == recorded.Signal && (site == nil || evidence.ShortName(site.Function) == function)
+	t.failed = s.Signal == recorded.Signal && (recorded.FaultAddr == nil || pc == w.failingPC()) &&
+		(site == nil || function == "" || evidence.ShortName(site.Function) == function)
 	return w.compareError(t, s)
 }
 
@@ -143,26 +144,36 @@ func (w *work) stillDamaged(s *replay.Stopped) bool {
 	return true
 }
 
-// failingFunction is the innermost of the program's own where the thread ended.
-func (w *work) failingFunction(s *replay.Stopped) (string, error) {
+// failingPC is where an instruction of the recorded run faulted; 0 if none did.
+func (w *work) failingPC() evidence.Addr {
+	if p := w.Process; p.Failing >= 0 && p.Failing < len(p.Threads) {
+		return p.Threads[p.Failing].Registers.PC()
+	}
+	return 0
+}
+
+// failingPlace is where the thread ended, and the innermost function of the
+// program's own there.
+func (w *work) failingPlace(s *replay.Stopped) (function string, pc evidence.Addr, err error) {
 	p, err := s.Process()
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	if p.Failing < 0 || p.Failing >= len(p.Threads) {
-		return "", nil
+		return "", 0, nil
 	}
+	pc = p.Threads[p.Failing].Registers.PC()
 	u := unwind.New(p)
 	stack := u.Walk(&p.Threads[p.Failing], 64)
 	u.Symbolize(stack.Frames)
 	for _, f := range stack.Frames {
 		for _, call := range f.Calls {
 			if !image.LibraryCode(&call.Site) {
-				return evidence.ShortName(call.Site.Function), nil
+				return evidence.ShortName(call.Site.Function), pc, nil
 			}
 		}
 	}
-	return "", nil
+	return "", pc, nil
 }
 
 // prove makes the experiments on a memory error: the failure must go away
@@ -195,7 +206,7 @@ func (c *chain) changes() []change {
 	if c.victim.finding != nil {
 		l = &c.links[0]
 	}
-	if l.access.By == evidence.ByProgram {
+	if l.access.By != evidence.ByHeap {
 		pass := l.plan.Passes[max(l.log.Variables[l.access.Variable].Pass-1, 0)]
 		list = append(list, change{"the store skipped", replay.Options{Free: true, Watches: pass.Watches, Backend: replay.BackendPtrace,
 			Edits: []replay.Edit{{Kind: replay.EditUndo, OnHit: true, Hit: l.access.Hit}}}})
