@@ -119,6 +119,17 @@ func (c *controller) finished(t *thread) error {
 	if !c.last() {
 		return fmt.Errorf("replay: the recording %s ended before it made the process that is asked for", c.stage().rec.Dir)
 	}
+	left, err := c.leftOver()
+	if err != nil {
+		return err
+	}
+	if left != 0 {
+		if err := c.stuck(t, false); err != nil {
+			return err
+		}
+		c.end.failure.(*StuckError).Cause = StuckCause(fmt.Sprintf("all threads rest, as at the recording's end, with %d of its events left", left))
+		return nil
+	}
 	o := &c.stage().rec.Manifest.Outcome
 	switch o.Kind {
 	case record.OutcomeSignal:
@@ -138,6 +149,32 @@ func (c *controller) finished(t *thread) error {
 		c.end = &end{kind: EndLog, thread: t}
 	}
 	return nil
+}
+
+// leftOver counts the events that the replay should have come to and has not:
+// futex calls may be left by right, and notes stand beside no call of the program.
+func (c *controller) leftOver() (uint64, error) {
+	control, err := c.readControl()
+	if err != nil || control.Consumed >= c.stage().events || c.opts.Schedule != nil {
+		return 0, err
+	}
+	left := uint64(0)
+	done := map[uint32]uint64{}
+	for e, err := range c.stage().rec.Log.Ordered() {
+		if err != nil {
+			break // what is behind it is not in the image either
+		}
+		if _, known := done[e.Thread]; !known {
+			done[e.Thread] = 0
+			if r, err := c.rthread(e.Thread); err == nil {
+				done[e.Thread] = r.Ordinal
+			}
+		}
+		if e.Ordinal > done[e.Thread] && e.Flags&agent.EventSoft == 0 && e.Kind != record.KindLimit {
+			left++
+		}
+	}
+	return left, nil
 }
 
 // faultOutcome tells a failure of an instruction from a signal that was sent.

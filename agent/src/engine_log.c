@@ -260,6 +260,7 @@ static void dg_log_tell(void)
 	while (why[length])
 		length++;
 	dg_event_header(e, DG_EV_LIMIT, DG_LIMIT_DISK, 0, 0);
+	e->flags = DG_EVENT_SOFT; /* the thread came to something else */
 	dg_event_payload(e, DG_PAYLOAD_TEXT, 0, why, length);
 	dg_event_commit(e);
 }

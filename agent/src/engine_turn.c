@@ -290,9 +290,11 @@ static void dg_turn_finish(void)
 	if (__atomic_load_n(&DG_CONTROL->holder, __ATOMIC_SEQ_CST))
 		return;
 	for (uint32_t i = 1; i <= DG_CONTROL->threads; i++) {
-		uint32_t state = __atomic_load_n(&dg_rthread_number(i)->state, __ATOMIC_SEQ_CST);
+		const struct dg_rthread *t = dg_rthread_number(i);
+		uint32_t state = __atomic_load_n(&t->state, __ATOMIC_SEQ_CST);
 
-		if (state == DG_R_STARTING || state == DG_R_RUNNING)
+		/* Without a thread pointer, its maker rests before the clone. */
+		if ((state == DG_R_STARTING && t->thread_pointer) || state == DG_R_RUNNING)
 			return;
 	}
 	if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED) && dg_trap(DG_TRAP_FINISHED, 0, 0) == DG_FREE_IS)
