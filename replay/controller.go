@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"syscall"
 
 	"diagnose/agent"
@@ -111,6 +112,9 @@ type controller struct {
 	// tracing is of the watches; nil if there are none.
 	tracing        *tracing
 	watchRegisters watchRegisters
+	// mu is held by whoever deals with a stop, or with accesses that need none.
+	mu         sync.Mutex
+	collecting sync.WaitGroup
 	// allStopped: a look at a hit stopped the others, too.
 	allStopped bool
 	// hooks are those to come; hookArmed: the first one's event has been.

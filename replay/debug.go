@@ -1,8 +1,11 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
+
+	"golang.org/x/sys/unix"
 
 	"diagnose/internal/ptrace"
 )
@@ -26,6 +29,8 @@ type watchRegisters struct {
 	addresses [debugRegisters]uint64
 	taken     uint8 // bit per register
 	control   uint64
+	// kernel is how many the kernel has for watches that are perf events.
+	kernel int
 }
 
 // watchRegister is the register of a watch.
@@ -63,16 +68,24 @@ func setDebug(tid int, w *watchRegisters, pcs ...uint64) error {
 		r.taken |= 1 << n
 		r.control |= 1 << (2 * n) // execution is kind 0, length 0
 	}
+	err := r.write(tid)
+	if w.kernel > 0 && errors.Is(err, unix.ENOSPC) {
+		return &RegisterError{w.kernel}
+	}
+	return err
+}
+
+func (w *watchRegisters) write(tid int) error {
 	if err := ptrace.SetDebug(tid, 7, 0); err != nil {
 		return err
 	}
-	for n, addr := range r.addresses {
-		if r.taken&(1<<n) == 0 {
+	for n, addr := range w.addresses {
+		if w.taken&(1<<n) == 0 {
 			continue
 		}
 		if err := ptrace.SetDebug(tid, n, addr); err != nil {
 			return err
 		}
 	}
-	return ptrace.SetDebug(tid, 7, r.control)
+	return ptrace.SetDebug(tid, 7, w.control)
 }

@@ -26,11 +26,26 @@ func (c *controller) loop() error {
 		if err != nil {
 			return err
 		}
-		if err := c.handle(stop); err != nil {
+		if err := c.serveStop(stop); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// serveStop deals with a stop, and with what was seen before it.
+func (c *controller) serveStop(stop ptrace.Stop) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if tr := c.tracing; tr != nil {
+		if err := tr.collected(func(tid int) bool { return tid == stop.TID }); err != nil {
+			return err
+		}
+		if stop.Kind == ptrace.Ended && tr.kernel != nil {
+			tr.kernel.ended(stop.TID)
+		}
+	}
+	return c.handle(stop)
 }
 
 // handle deals with one stop; whatever thread it is of goes on, unless the

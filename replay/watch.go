@@ -51,6 +51,7 @@ const (
 	wakeSleeping
 	wakeComputing
 	wakeCancelled
+	wakeHits // accesses could not be taken: tracing.err
 )
 
 func startWatchdog(c *controller) *watchdog {
@@ -177,8 +178,11 @@ func processorTime(pid int) uint64 {
 // woken is for the tracing thread that the watchdog woke.
 func (c *controller) woken(t *thread) error {
 	why := c.watch.wake.Load()
-	if why == wakeCancelled {
+	switch why {
+	case wakeCancelled:
 		return c.ctx.Err()
+	case wakeHits:
+		return c.tracing.err
 	}
 	return c.stuck(t, why == wakeComputing)
 }

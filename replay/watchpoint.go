@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -31,6 +32,10 @@ type tracing struct {
 	pending *Hit
 	number  uint64
 	buffer  [8*debugRegisters + lockBytes*MostLocks]byte
+	// kernel is the back end that does not stop threads; nil: another.
+	kernel *kernelWatches
+	quit   chan struct{}
+	err    error
 }
 
 // sighting is what a back end saw: a thread right behind an instruction that
@@ -49,6 +54,8 @@ type sighting struct {
 	words [debugRegisters]uint64
 	// valid: the word could be read; bit per watch.
 	valid uint8
+	// thread is the kernel's id, of back ends that do not stop it.
+	thread int
 	// stack reads as much of the stack as there is.
 	stack image.Memory
 }
@@ -78,19 +85,82 @@ func (o *Options) checkWatches() error {
 
 // startTracing is for the process of the recording asked for, before it runs on;
 // of a fork's child, what its parent did before is not its own.
-func (c *controller) startTracing() {
-	c.watchRegisters = newWatchRegisters(c.opts.Watches)
-	c.tracing = &tracing{c: c, watches: c.opts.Watches, code: newCodeReader(c)}
-	c.result.Backend = BackendPtrace
+func (c *controller) startTracing() error {
+	tr := &tracing{c: c, watches: c.opts.Watches, code: newCodeReader(c), quit: make(chan struct{})}
+	c.tracing = tr
 	for i := range c.opts.Watches {
-		c.tracing.initial(i)
+		tr.initial(i)
 	}
+	// Only stops can be inspected.
+	kernel := c.opts.Backend == BackendBPF || c.opts.Backend == "" && len(c.opts.Inspect) == 0
+	switch {
+	case c.opts.Backend != "" && c.opts.Backend != BackendBPF && c.opts.Backend != BackendPtrace:
+		return &UnsupportedError{c.opts.Backend, errors.ErrUnsupported}
+	case c.opts.Backend == BackendBPF && len(c.opts.Inspect) > 0:
+		return inputf("replay: the back end %s cannot stop at accesses", BackendBPF)
+	case kernel:
+		k, err := newKernelWatches(tr)
+		if err == nil {
+			tr.kernel = k
+			c.watchRegisters = watchRegisters{kernel: len(tr.watches)}
+			c.result.Backend = BackendBPF
+			c.collecting.Go(c.collect)
+			return nil
+		}
+		if c.opts.Backend != "" {
+			return err
+		}
+	}
+	c.watchByStops()
+	return nil
+}
+
+// watchByStops is the back end that works wherever processes can be traced.
+func (c *controller) watchByStops() {
+	c.watchRegisters = newWatchRegisters(c.opts.Watches)
+	c.result.Backend = BackendPtrace
 }
 
 func (c *controller) stopTracing() {
-	if c.tracing != nil {
-		c.tracing.code.close()
+	if c.tracing == nil {
+		return
 	}
+	close(c.tracing.quit)
+	c.collecting.Wait()
+	c.tracing.code.close()
+	if c.tracing.kernel != nil {
+		c.tracing.kernel.close()
+	}
+}
+
+// collect empties the kernel's ring while the process runs.
+func (c *controller) collect() {
+	tick := time.NewTicker(ringInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.tracing.quit:
+			return
+		case <-tick.C:
+		}
+		c.mu.Lock()
+		err := c.tracing.collected(func(int) bool { return false })
+		c.mu.Unlock()
+		if err != nil {
+			c.watch.rouse(wakeHits)
+			return
+		}
+	}
+}
+
+// collected takes what back ends saw that do not stop threads. An error is kept,
+// for whoever the watchdog wakes.
+func (tr *tracing) collected(stands func(tid int) bool) error {
+	if tr.kernel == nil || tr.err != nil {
+		return tr.err
+	}
+	tr.err = tr.kernel.drain(stands)
+	return tr.err
 }
 
 // armWatches is for a new thread, before its first instruction.
@@ -98,10 +168,23 @@ func (c *controller) armWatches(t *thread) error {
 	if len(c.opts.Watches) == 0 || !c.last() || t.watched {
 		return nil
 	}
-	if c.tracing == nil {
-		c.startTracing()
-	}
 	t.watched = true
+	first := c.tracing == nil
+	if first {
+		if err := c.startTracing(); err != nil {
+			return err
+		}
+	}
+	if k := c.tracing.kernel; k != nil {
+		err := k.arm(t.tid)
+		var cannot *UnsupportedError
+		if err == nil || !first || c.opts.Backend != "" || !errors.As(err, &cannot) {
+			return err
+		}
+		k.close()
+		c.tracing.kernel = nil
+		c.watchByStops()
+	}
 	return setDebug(t.tid, &c.watchRegisters)
 }
 
@@ -129,7 +212,7 @@ const (
 // watchTrap looks whether a SIGTRAP is of a watch. other says that it may be
 // something else's as well.
 func (c *controller) watchTrap(t *thread, s *signalStop) (hit, other bool, err error) {
-	if c.tracing == nil || s.code != trapHardware && s.code != trapTrace && s.code != trapBreakpoint {
+	if c.tracing == nil || c.tracing.kernel != nil || s.code != trapHardware && s.code != trapTrace && s.code != trapBreakpoint {
 		return false, true, nil
 	}
 	status, err := ptrace.GetDebug(t.tid, 6)
@@ -267,6 +350,10 @@ func (c *controller) newcomer(s *sighting) error {
 			s.index = i
 			return nil
 		}
+	}
+	if control.Threads <= 1 {
+		s.index = 1 // the engine starts, and has not noted the first thread yet
+		return nil
 	}
 	return fmt.Errorf("replay: a watched word was accessed by a thread that the engine does not know, at %#x", s.regs.Rip)
 }
@@ -433,6 +520,15 @@ func (c *controller) finishTracing() error {
 	tr := c.tracing
 	if tr == nil || c.detached {
 		return nil
+	}
+	if err := tr.collected(func(int) bool { return true }); err != nil {
+		return err
+	}
+	if tr.kernel != nil {
+		var err error
+		if c.result.Lost, err = tr.kernel.lostHits(); err != nil {
+			return err
+		}
 	}
 	s := &sighting{index: 1}
 	if t := c.end.thread; t != nil {

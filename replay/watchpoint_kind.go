@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/internal/ptrace"
 	"diagnose/internal/x86"
 )
@@ -89,7 +90,7 @@ func (r *codeReader) arrival(s *sighting, w *Watch) (pc uint64, kind evidence.Ac
 	if overlaps(regs.Rsp-word, word, w) && r.behindCall(regs.Rip) != nil {
 		return regs.Rip, evidence.CodeRead // the return that led here is not known
 	}
-	back, err := r.c.memory.Word(regs.Rsp)
+	back, err := image.Uint64(s.stack, evidence.Addr(regs.Rsp))
 	if err != nil {
 		return 0, evidence.CodeUnknown
 	}

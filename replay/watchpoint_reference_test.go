@@ -55,10 +55,10 @@ func reference(t *testing.T, exe, stdin string, main uint64, low, high uint64, w
 		t.Fatal(err)
 	}
 	defer in.Close()
-	if _, err := in.WriteString(stdin); err == nil {
-		_, err = in.Seek(0, 0)
+	if _, err := in.WriteString(stdin); err != nil {
+		t.Fatal(err)
 	}
-	if err != nil {
+	if _, err := in.Seek(0, 0); err != nil {
 		t.Fatal(err)
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)

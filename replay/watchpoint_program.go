@@ -1,0 +1,211 @@
+package replay
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/cilium/ebpf/asm"
+
+	"diagnose/agent"
+)
+
+// Offsets in what the program of the kernel's sends for each access. It is made
+// of words of 8 bytes.
+const (
+	sentRegisters = 0 // struct pt_regs
+	sentAddress   = sentRegisters + ptRegs
+	sentThread    = sentAddress + 8 // the kernel's id
+	sentWords     = sentThread + 8
+	sentMissing   = sentWords + 8*debugRegisters // of a word that could not be read: not 0
+	sentHolder    = sentMissing + 8*debugRegisters
+	sentConsumed  = sentHolder + 8
+	sentSlot      = sentConsumed + 8 // the beginning of struct dg_rthread
+	sentPointer   = sentSlot + int(threadBytes)
+	sentFrame     = sentPointer + 8
+	sentStack     = sentFrame + frameBytes
+	sentStackSize = sentStack + mostStack
+	sentHeld      = sentStackSize + 8
+	sentBytes     = sentHeld + 8
+)
+
+const (
+	ptRegs     = 21 * 8 // sizeof(struct pt_regs)
+	frameBytes = int(unsafe.Sizeof(agent.RawFrame{}))
+	// mostStack is how much of the stack is sent, and leastStack where there is
+	// not so much of it: what stands between a function of libc's and its caller,
+	// unless it calls itself many times.
+	mostStack, leastStack = 1024, 64
+	// perfAddress is the offset of addr in struct bpf_perf_event_data.
+	perfAddress = ptRegs + 8
+	ringQuiet   = 1 // BPF_RB_NO_WAKEUP
+)
+
+// Offsets in struct pt_regs.
+const (
+	ptIP = 16 * 8
+	ptSP = 19 * 8
+)
+
+// sender is the program that the kernel runs at each access: it sends what there
+// is to know of the thread, or counts that there was no room.
+type sender struct {
+	asm.Instructions
+	labels int
+}
+
+const (
+	labelLost = "lost"
+	labelEnd  = "end"
+)
+
+func newSender(watches []Watch, locks []LockWord, ring, lost int) asm.Instructions {
+	s := &sender{}
+	s.add(
+		asm.Mov.Reg(asm.R6, asm.R1),
+		asm.LoadMapPtr(asm.R1, ring),
+		asm.Mov.Imm(asm.R2, int32(sentBytes)),
+		asm.Mov.Imm(asm.R3, 0),
+		asm.FnRingbufReserve.Call(),
+		asm.JEq.Imm(asm.R0, 0, labelLost),
+		asm.Mov.Reg(asm.R7, asm.R0),
+	)
+	for at := 0; at < ptRegs; at += 8 {
+		s.add(asm.LoadMem(asm.R1, asm.R6, int16(at), asm.DWord), asm.StoreMem(asm.R7, int16(sentRegisters+at), asm.R1, asm.DWord))
+	}
+	s.add(
+		asm.LoadMem(asm.R1, asm.R6, perfAddress, asm.DWord),
+		asm.StoreMem(asm.R7, int16(sentAddress), asm.R1, asm.DWord),
+		asm.FnGetCurrentPidTgid.Call(),
+		asm.LSh.Imm(asm.R0, 32),
+		asm.RSh.Imm(asm.R0, 32),
+		asm.StoreMem(asm.R7, int16(sentThread), asm.R0, asm.DWord),
+	)
+	s.words(watches)
+	s.engine()
+	s.stack()
+	s.locks(locks)
+	s.add(
+		asm.Mov.Reg(asm.R1, asm.R7),
+		asm.Mov.Imm(asm.R2, ringQuiet),
+		asm.FnRingbufSubmit.Call(),
+		asm.Ja.Label(labelEnd),
+		// lost:
+		asm.StoreImm(asm.RFP, -4, 0, asm.Word).WithSymbol(labelLost),
+		asm.LoadMapPtr(asm.R1, lost),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, -4),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, labelEnd),
+		asm.Mov.Imm(asm.R1, 1),
+		asm.StoreXAdd(asm.R0, asm.R1, asm.DWord),
+		asm.Mov.Imm(asm.R0, 0).WithSymbol(labelEnd),
+		asm.Return(),
+	)
+	return s.Instructions
+}
+
+func (s *sender) add(list ...asm.Instruction) { s.Instructions = append(s.Instructions, list...) }
+
+func (s *sender) label() string {
+	s.labels++
+	return fmt.Sprintf("l%d", s.labels)
+}
+
+// read copies memory of the process, whose address is in R3, to an offset of the
+// record. R0 is not 0 if that could not be; then there are zeros.
+func (s *sender) read(offset, size int) {
+	s.add(
+		asm.Mov.Reg(asm.R1, asm.R7),
+		asm.Add.Imm(asm.R1, int32(offset)),
+		asm.Mov.Imm(asm.R2, int32(size)),
+		asm.FnProbeReadUser.Call(),
+	)
+}
+
+func (s *sender) words(watches []Watch) {
+	for i := range debugRegisters {
+		s.add(asm.Mov.Imm(asm.R5, 0), asm.StoreMem(asm.R7, int16(sentWords+8*i), asm.R5, asm.DWord), asm.Mov.Imm(asm.R5, 1), asm.StoreMem(asm.R7, int16(sentMissing+8*i), asm.R5, asm.DWord))
+		if i >= len(watches) {
+			continue
+		}
+		s.add(asm.LoadImm(asm.R3, int64(watches[i].Addr), asm.DWord))
+		s.read(sentWords+8*i, watches[i].Size)
+		s.add(asm.StoreMem(asm.R7, int16(sentMissing+8*i), asm.R0, asm.DWord))
+	}
+}
+
+// engine is what the engine knows: whose turn it is, and of that thread, if it
+// is this one, how far it is and whether it is in the engine.
+func (s *sender) engine() {
+	var control agent.RawControl
+	var thread agent.RawRThread
+	own, outside := s.label(), s.label()
+	s.add(asm.LoadImm(asm.R3, int64(agent.EngineControl+unsafe.Offsetof(control.Holder)), asm.DWord))
+	s.read(sentHolder, 16) // with consumed behind it
+	s.add(
+		asm.LoadMem(asm.R8, asm.R7, int16(sentHolder), asm.Word),
+		asm.LSh.Imm(asm.R8, 16), // times DG_THREAD_SLOT
+		asm.LoadImm(asm.R1, int64(agent.EngineThreads), asm.DWord),
+		asm.Add.Reg(asm.R8, asm.R1),
+		asm.Mov.Reg(asm.R3, asm.R8),
+	)
+	s.read(sentSlot, int(threadBytes))
+	s.add(asm.Mov.Reg(asm.R3, asm.R8), asm.Add.Imm(asm.R3, int32(unsafe.Offsetof(thread.ThreadPointer))))
+	s.read(sentPointer, 8)
+	inside := int16(sentSlot + int(unsafe.Offsetof(thread.Inside)))
+	s.add(
+		asm.LoadMem(asm.R1, asm.R7, int16(sentSlot+int(unsafe.Offsetof(thread.RealTID))), asm.Word),
+		asm.LoadMem(asm.R2, asm.R7, int16(sentThread), asm.Word),
+		asm.JEq.Reg(asm.R1, asm.R2, own),
+		asm.Mov.Imm(asm.R5, 0), asm.StoreMem(asm.R7, inside, asm.R5, asm.DWord),
+		asm.LoadMem(asm.R3, asm.R7, inside, asm.DWord).WithSymbol(own),
+		asm.LoadMem(asm.R8, asm.R7, int16(sentRegisters+ptSP), asm.DWord), // of the stack
+		asm.Mov.Imm(asm.R5, 0), asm.StoreMem(asm.R7, int16(sentFrame), asm.R5, asm.DWord),
+		asm.JEq.Imm(asm.R3, 0, outside),
+	)
+	s.read(sentFrame, frameBytes)
+	s.add(asm.LoadMem(asm.R8, asm.R7, int16(sentFrame+int(unsafe.Offsetof(agent.RawFrame{}.RSP))), asm.DWord))
+	s.add(asm.Mov.Imm(asm.R0, 0).WithSymbol(outside))
+}
+
+// stack is the top of the stack whose pointer is in R8.
+func (s *sender) stack() {
+	have, done := s.label(), s.label()
+	s.add(asm.Mov.Imm(asm.R5, mostStack), asm.StoreMem(asm.R7, int16(sentStackSize), asm.R5, asm.DWord), asm.Mov.Reg(asm.R3, asm.R8))
+	s.read(sentStack, mostStack)
+	s.add(asm.JEq.Imm(asm.R0, 0, have),
+		asm.Mov.Imm(asm.R5, leastStack), asm.StoreMem(asm.R7, int16(sentStackSize), asm.R5, asm.DWord), asm.Mov.Reg(asm.R3, asm.R8))
+	s.read(sentStack, leastStack)
+	s.add(asm.JEq.Imm(asm.R0, 0, have), asm.Mov.Imm(asm.R5, 0), asm.StoreMem(asm.R7, int16(sentStackSize), asm.R5, asm.DWord), asm.Ja.Label(done),
+		asm.Mov.Imm(asm.R0, 0).WithSymbol(have), asm.Mov.Imm(asm.R0, 0).WithSymbol(done))
+}
+
+// locks makes the bits of the locks that the thread holds, in R9.
+func (s *sender) locks(locks []LockWord) {
+	s.add(
+		asm.LoadMem(asm.R8, asm.R7, int16(sentSlot+int(unsafe.Offsetof(agent.RawRThread{}.TID))), asm.Word),
+		asm.Mov.Imm(asm.R9, 0),
+	)
+	for i, l := range locks {
+		next := s.label()
+		s.add(
+			asm.Mov.Imm(asm.R5, 0), asm.StoreMem(asm.RFP, -8, asm.R5, asm.DWord),
+			asm.Mov.Reg(asm.R1, asm.RFP),
+			asm.Add.Imm(asm.R1, -8),
+			asm.Mov.Imm(asm.R2, lockBytes),
+			asm.LoadImm(asm.R3, int64(l.Addr), asm.DWord),
+			asm.FnProbeReadUser.Call(),
+			asm.LoadMem(asm.R1, asm.RFP, -8, asm.Word),
+			asm.JEq.Imm(asm.R1, 0, next),
+		)
+		if l.Owner {
+			s.add(asm.JNE.Reg(asm.R1, asm.R8, next))
+		}
+		s.add(
+			asm.LoadImm(asm.R2, 1<<i, asm.DWord),
+			asm.Or.Reg(asm.R9, asm.R2),
+			asm.Mov.Imm(asm.R0, 0).WithSymbol(next),
+		)
+	}
+	s.add(asm.StoreMem(asm.R7, int16(sentHeld), asm.R9, asm.DWord))
+}
