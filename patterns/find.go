@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"diagnose/delta"
@@ -115,11 +116,11 @@ type entry struct {
 	ring     *ring
 	locking  locking
 
-	failing, passing         int32
-	class                    class
-	score                    float64
-	closeness, distance      int32
-	apart, reversed, changed bool
+	failing, passing                int32
+	class                           class
+	score                           float64
+	closeness, distance             int32
+	apart, reversed, changed, vague bool
 }
 
 // scan goes over all runs, as many at once as there are processors.
@@ -131,7 +132,7 @@ func (f *finder) scan() {
 	one := func(n int, to **scanner, run *delta.Run, thread uint32) {
 		defer wait.Done()
 		slots <- struct{}{}
-		*to = newScanner(f.runs, run, thread)
+		*to = newScanner(run, thread)
 		limits[n] = (*to).scan()
 		(*to).forget()
 		<-slots
@@ -158,7 +159,7 @@ func (f *finder) scan() {
 
 // forget leaves what was found.
 func (s *scanner) forget() {
-	s.cells, s.state, s.clocks, s.pairs = nil, nil, nil, pairScanner{}
+	s.state, s.clocks, s.pairs = nil, nil, pairScanner{}
 }
 
 // collect makes entries of what failing runs have.
@@ -269,9 +270,11 @@ func (f *finder) judge(e *entry) {
 	log, all := run.Log, len(scanner.accesses)
 	indices := e.seen.last[:e.accesses]
 	e.distance = int32(all) - slices.Max(indices)
-	e.closeness = int32(all) - scanner.lastRead[e.key.variable]
-	if e.key.shape == shapePair {
-		e.closeness = min(e.closeness, int32(all)-scanner.lastRead[e.key.second])
+	e.closeness = int32(all)
+	for _, i := range indices {
+		a := &log.Accesses[i]
+		e.closeness = min(e.closeness, int32(all)-scanner.lastRead[scanner.cells.Of(a)])
+		e.vague = e.vague || strings.Contains(log.Variables[a.Variable].Name, vagueIndex)
 	}
 	if len(indices) < 2 {
 		return
@@ -285,6 +288,10 @@ func (f *finder) judge(e *entry) {
 	middle := &log.Accesses[indices[1]]
 	e.changed = middle.Kind == evidence.CodeRead || middle.Old != middle.New
 }
+
+// vagueIndex is in the name of an array of which the scan does not know the
+// element that the failing code touches.
+const vagueIndex = "[...]"
 
 // apart reports whether the code of the first access stands behind that of the
 // last: then they are of two rounds.

@@ -130,7 +130,7 @@ func TestAgainstDefinition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newScanner(runs, runs.Failing[0], 0)
+		s := newScanner(runs.Failing[0], 0)
 		s.scan()
 		want := byDefinition(log)
 		got := map[string]bool{}

@@ -92,6 +92,7 @@ func (f *finder) rank() []*entry {
 		return cmp.Or(
 			cmp.Compare(bit(a.class == classOrdered), bit(b.class == classOrdered)),
 			cmp.Compare(f.tier(b), f.tier(a)),
+			cmp.Compare(bit(a.vague), bit(b.vague)),
 			cmp.Compare(a.closeness, b.closeness),
 			cmp.Compare(a.class, b.class),
 			cmp.Compare(bit(b.changed), bit(a.changed)),

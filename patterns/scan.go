@@ -17,7 +17,7 @@ type scanner struct {
 	contexts contexts
 	pairs    pairScanner
 	failing  uint32
-	// lastRead is by variable, as Runs counts, the failing thread's last read + 1.
+	// lastRead is by cell the failing thread's last read + 1.
 	lastRead []int32
 }
 
@@ -69,10 +69,10 @@ func (c *cell) other(context int32) int32 {
 	return c.touched[1].index
 }
 
-func newScanner(runs *delta.Runs, run *delta.Run, failing uint32) *scanner {
+func newScanner(run *delta.Run, failing uint32) *scanner {
 	s := &scanner{
 		run: run, accesses: run.Log.Accesses, cells: delta.NewCells(run.Log), found: map[key]*sighting{},
-		failing: failing, lastRead: make([]int32, len(runs.Variables)),
+		failing:  failing,
 		contexts: contexts{handlers: map[uint64]int32{}},
 	}
 	s.pairs.s = s
@@ -106,6 +106,7 @@ func (s *scanner) access(i int32) {
 	number := s.cells.Of(a)
 	if int(number) == len(s.state) {
 		s.state = append(s.state, cell{write: -1, epoch: 1, touched: [2]touch{{-1, -1}, {-1, -1}}})
+		s.lastRead = append(s.lastRead, 0)
 	}
 	c := &s.state[number]
 	context := s.contexts.of(a)
@@ -116,7 +117,7 @@ func (s *scanner) access(i int32) {
 	s.two(c, n, i, reads, writes, now)
 	c.update(n, i, reads, writes, now)
 	if reads && (s.failing == 0 || s.failing == a.Thread) {
-		s.lastRead[s.run.Variable[a.Variable]] = i + 1
+		s.lastRead[number] = i + 1
 	}
 }
 
