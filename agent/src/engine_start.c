@@ -78,7 +78,10 @@ static bool dg_tracer_lives(struct dg_control *c)
 
 static long dg_trap(enum dg_trap what, uint64_t a, uint64_t b)
 {
-	if (!dg_tracer_lives(DG_CONTROL))
+	struct dg_control *c = DG_CONTROL;
+
+	/* A replayed process does not outlive its tracer (PTRACE_O_EXITKILL). */
+	if (c->mode == DG_MODE_REPLAY ? !c->tracer : !dg_tracer_lives(c))
 		return 0;
 	return dg_int3(what, (long)a, (long)b, 0);
 }

@@ -1,6 +1,8 @@
 // Fails as soon as it has made threads, which have hardly begun by then: some of
 // them have no event in the recording.
-//
+// Functions are bound when it starts: a thread whose last act is the first call of
+// one that is bound then leaves the dynamic linker's traces on its stack.
+// FLAGS: -Wl,-z,now
 // ENDS: SIGSEGV
 // EVENTS: created 8
 #include <pthread.h>
