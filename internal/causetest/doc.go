@@ -16,8 +16,8 @@
 //	// LEVELS: O0                                     the only ones that it has its bug in
 //	// SEARCH: why                                    no recording orders its accesses
 //
-// Alternatives in kind, variable and pattern are separated by "|", the variables
-// of a pair by ",". A variable is a name as the reports have it, in which * stands
+// Alternatives in kind, variable and pattern are separated by "|", the best one
+// first; an empty pattern is none. The variables of a pair are separated by ",". A variable is a name as the reports have it, in which * stands
 // for anything and @OBJECT for the line that bears the mark OBJECT.
 //
 // Marks at the ends of lines, after their code:
@@ -28,7 +28,9 @@
 //	// HOP 2      the value comes by here, the earliest place being 1
 //	// OBJECT     the object is allocated here
 //
-// The first access is what the cause is to name unless a line is marked BUG alone.
+// The first access is what the cause is to name unless a line is marked BUG alone;
+// the others are right as well. So are the lines with numbers where there is no
+// pattern.
 //
 // The failing and the passing run are of the same code: what differs is
 // delays, lengths or values that come from outside.

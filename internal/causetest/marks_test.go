@@ -33,13 +33,16 @@ func TestMarks(t *testing.T) {
 			continue
 		}
 		t.Run(c.String(), func(t *testing.T) {
-			log := c.trace(t, c.Failing(t))
-			if !c.happens(log, true) {
-				t.Errorf("no %s of lines %d in the failing run: %v", c.Pattern, c.Accesses, log)
+			var log []marked
+			for _, rec := range c.AllFailing(t, len(c.runs[failing])) {
+				if log = c.trace(t, rec); !c.happens(log, true) {
+					t.Errorf("no %s of lines %d in a failing run: %v", c.Pattern, c.Accesses, log)
+				}
 			}
-			log = c.trace(t, c.Passing(t, 1)[0])
-			if len(log) == 0 || c.happens(log, false) {
-				t.Errorf("%s of lines %d in the passing run, or no access: %v", c.Pattern, c.Accesses, log)
+			for _, rec := range c.Passing(t, len(c.runs[passing])) {
+				if log = c.trace(t, rec); len(log) == 0 || c.happens(log, false) {
+					t.Errorf("%s of lines %d in a passing run, or no access: %v", c.Pattern, c.Accesses, log)
+				}
 			}
 		})
 	}

@@ -159,7 +159,7 @@ func (c *Case) check() error {
 		}
 	}
 	for _, p := range c.patterns {
-		if !slices.Contains(allPatterns, evidence.PatternKind(p)) {
+		if p != "" && !slices.Contains(allPatterns, evidence.PatternKind(p)) {
 			return fmt.Errorf("unknown pattern %q", p)
 		}
 	}

@@ -3,7 +3,9 @@
 // CAUSE kind=atomicity-violation variable=accounts[0].balance pattern=RWR|RWW
 // FAILS signal=SIGABRT says="overdrawn"
 // RUNS fail: 5 12
+// RUNS fail: 12 5
 // RUNS pass: 5 130
+// RUNS pass: 130 5
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

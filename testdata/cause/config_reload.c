@@ -4,6 +4,7 @@
 // FAILS signal=SIGABRT says="no such upstream"
 // RUNS fail: 5 25
 // RUNS pass: 5 150
+// RUNS pass: 150 5
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

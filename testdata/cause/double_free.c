@@ -25,7 +25,7 @@ static int refused, taken;
 static void forget(struct header *h)
 {
 	free(h->name);
-	free(h->value); // BUG
+	free(h->value); // BUG 2
 }
 
 static char *copy(const char *from, size_t n)
@@ -44,7 +44,7 @@ static int parse(struct header *h, const char *line)
 	h->name = NULL;
 	h->value = copy(line + n, strlen(line + n));
 	if (line[n] != ':') {
-		free(h->value);
+		free(h->value); // BUG 1
 #ifdef FIXED
 		h->value = NULL;
 #endif

@@ -5,6 +5,7 @@
 // FAILS signal=SIGABRT says="typed 1, saved 0"
 // RUNS fail: 20
 // RUNS pass: 400
+// RUNS pass: 300
 // INPUT: make all
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // A calendar: the month comes from the command line and is taken as it is, by way
 // of a date that others use as well.
-// CAUSE kind=value-from-input
+// CAUSE kind=value-from-input|bad-value
 // FAILS signal=SIGSEGV says="fault at 0x"
 // RUNS fail: 2024-20000000-05
 // RUNS pass: 2024-02-05

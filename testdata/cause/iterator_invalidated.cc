@@ -1,6 +1,6 @@
 // Listeners in a vector: one is told while another thread adds a listener, and the
 // vector moves elsewhere.
-// CAUSE kind=use-after-free|atomicity-violation|order-violation pattern=WR
+// CAUSE kind=use-after-free|atomicity-violation|order-violation pattern="WR|"
 // FAILS signal=SIGSEGV says="fault at"
 // RUNS fail: 5 25
 // RUNS pass: 5 200

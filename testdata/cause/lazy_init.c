@@ -3,7 +3,9 @@
 // CAUSE kind=atomicity-violation variable=sessions pattern=RWW
 // FAILS signal=SIGABRT says="is unknown"
 // RUNS fail: 5 15
+// RUNS fail: 15 5
 // RUNS pass: 5 130
+// RUNS pass: 130 5
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

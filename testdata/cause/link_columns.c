@@ -4,6 +4,7 @@
 // FAILS signal=SIGABRT says="outside of the screen"
 // RUNS fail: 10 20
 // RUNS pass: 200 20
+// RUNS pass: 230 20
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 // FAILS signal=SIGABRT says="no progress"
 // RUNS fail: 5 15
 // RUNS pass: 5 130
+// RUNS pass: 130 5
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,9 @@
 // CAUSE kind=atomicity-violation variable=table[0].number pattern=RWW
 // FAILS signal=SIGABRT says="instead of 30"
 // RUNS fail: 10 14
+// RUNS fail: 14 10
 // RUNS pass: 10 110
+// RUNS pass: 110 10
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,9 @@
 // CAUSE kind=atomicity-violation variable=board.served pattern=RWW
 // FAILS signal=SIGABRT says="board has"
 // RUNS fail: 5 10
+// RUNS fail: 10 5
 // RUNS pass: 5 120
+// RUNS pass: 120 5
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,9 @@
 // CAUSE kind=atomicity-violation variable=cache.used pattern=RWR|RWW
 // FAILS signal=SIGABRT says="is there twice"
 // RUNS fail: 5 25
+// RUNS fail: 25 5
 // RUNS pass: 5 150
+// RUNS pass: 150 5
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 // FAILS signal=SIGABRT says="is not to be written"
 // RUNS fail: 60 30
 // RUNS pass: 10 130
+// RUNS pass: 5 100
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

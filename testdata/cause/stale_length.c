@@ -4,6 +4,7 @@
 // FAILS signal=SIGABRT says="but ends with"
 // RUNS fail: 5 20
 // RUNS pass: 5 130
+// RUNS pass: 130 5
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
