@@ -17,8 +17,9 @@
 //	// SEARCH: why                                    no recording orders its accesses
 //
 // Alternatives in kind, variable and pattern are separated by "|", the best one
-// first; an empty pattern is none. The variables of a pair are separated by ",". A variable is a name as the reports have it, in which * stands
-// for anything and @OBJECT for the line that bears the mark OBJECT.
+// first; an empty pattern is none. The variables of a pair are separated by ",".
+// A variable is a name as the reports have it, in which * stands for anything and
+// @OBJECT for the line that bears the mark OBJECT.
 //
 // Marks at the ends of lines, after their code:
 //
