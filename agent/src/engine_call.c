@@ -454,14 +454,12 @@ static inline bool dg_simple_record(struct dg_frame *f, const struct dg_call *c)
 	return true;
 }
 
-static inline void dg_call_record(struct dg_frame *f, const struct dg_call *c)
+/* Other calls. */
+static __attribute__((noinline)) void dg_call_record(struct dg_frame *f, const struct dg_call *c)
 {
 	struct dg_pieces s;
 	uint64_t ticket = c->ticket;
 	long result;
-
-	if (dg_simple_record(f, c))
-		return;
 
 	s.named = dg_named_before(f, c);
 	result = dg_call_make(f, c);
@@ -483,10 +481,10 @@ static inline void dg_call_record(struct dg_frame *f, const struct dg_call *c)
 
 static void dg_emulate(struct dg_frame *f, const struct dg_call *c)
 {
-	if (DG_CONTROL->mode == DG_MODE_RECORD)
-		dg_call_record(f, c);
-	else
+	if (DG_CONTROL->mode != DG_MODE_RECORD)
 		dg_call_replay(f, c);
+	else if (!dg_simple_record(f, c))
+		dg_call_record(f, c);
 }
 
 /* The result is the log's: it may be a number that the kernel would give anew. */
@@ -496,7 +494,7 @@ static void dg_call_again(struct dg_frame *f, const struct dg_call *c)
 	long result;
 
 	if (DG_CONTROL->mode == DG_MODE_RECORD) {
-		dg_call_record(f, c);
+		dg_emulate(f, c);
 		return;
 	}
 	e = dg_call_await(f, c);

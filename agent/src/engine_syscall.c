@@ -159,6 +159,8 @@ static void dg_call_rare(struct dg_frame *f, const struct dg_call *c)
 	}
 }
 
+extern const char dg_exit_check[] DG_HIDDEN; /* entry.S */
+
 void dg_system_call(struct dg_frame *f)
 {
 	const struct dg_stub *stub = (const struct dg_stub *)f->rcx;
@@ -187,12 +189,15 @@ void dg_system_call(struct dg_frame *f)
 		(dg_free() ? dg_free_system_call : dg_call_rare)(f, &c);
 	else {
 		dg_call_way(&c);
-		if (c.row->class_ == DG_CALL_EMULATE)
-			dg_call_record(f, &c);
-		else
+		if (c.row->class_ != DG_CALL_EMULATE)
 			dg_call_rare(f, &c);
+		else if (!dg_simple_record(f, &c))
+			dg_call_record(f, &c);
 	}
 	dg_turn_leave();
 	f->rcx = f->rip;
 	f->r11 = f->rflags;
+	/* No return: see dg_blocking_done. The way out takes nothing from the stack. */
+	((void (*)(void))dg_exit_check)();
+	__builtin_unreachable();
 }
