@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -31,7 +32,7 @@ type run struct {
 	number     int
 	random     [16]byte
 	machine    Machine
-	agent      Agent
+	agent      func() (Agent, error)
 	library    File
 	recordings []*recording
 	settled    bool
@@ -50,11 +51,12 @@ func newRun(o *order) (*run, error) {
 	if r.library, err = statFile(string(o.Library)); err != nil {
 		return nil, fmt.Errorf("the library: %w", err)
 	}
-	sum, err := fileSum(string(o.Library))
-	if err != nil {
-		return nil, fmt.Errorf("the library: %w", err)
-	}
-	r.agent = Agent{Path: o.Library, SHA256: sum}
+	// It takes as long as the program's start.
+	r.agent = sync.OnceValues(func() (Agent, error) {
+		sum, err := fileSum(string(o.Library))
+		return Agent{Path: o.Library, SHA256: sum}, err
+	})
+	go r.agent()
 	if err := os.MkdirAll(string(o.Output), 0o700); err != nil {
 		return nil, fmt.Errorf("recordings cannot be written: %w", err)
 	}
@@ -106,7 +108,7 @@ func runName(args []string, file string) string {
 	return name
 }
 
-var numbered = regexp.MustCompile(`^\.?(.*)-(\d{4,9})-[^/]*$`)
+var numbered = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\.?(.*)-(\d{4,9})-[^/]*$`) })
 
 // nextNumber is larger than all numbers that the directory has for a name, and
 // than last.
@@ -116,7 +118,10 @@ func nextNumber(dir, name string, last int) (int, error) {
 		return 0, err
 	}
 	for _, e := range entries {
-		m := numbered.FindStringSubmatch(e.Name())
+		if !strings.Contains(e.Name(), name) {
+			continue
+		}
+		m := numbered().FindStringSubmatch(e.Name())
 		if m == nil || m[1] != name {
 			continue
 		}
@@ -261,8 +266,12 @@ func (r *recording) isTrap(pc uint64) bool { return r.traps[pc] }
 
 // open makes the directory of a process's recording.
 func (r *run) open(p *process, forked bool) (*recording, error) {
+	library, err := r.agent()
+	if err != nil {
+		return nil, fmt.Errorf("the library: %w", err)
+	}
 	x := &recording{run: r, parent: p.from.recording, traps: map[uint64]bool{}, copied: map[Text]bool{}}
-	x.manifest = Manifest{PID: p.pid, Producer: r.order.Producer, Agent: r.agent, Machine: r.machine, Outcome: Outcome{Kind: OutcomeRunning}}
+	x.manifest = Manifest{PID: p.pid, Producer: r.order.Producer, Agent: library, Machine: r.machine, Outcome: Outcome{Kind: OutcomeRunning}}
 	if x.parent != nil {
 		link := p.from.link
 		x.manifest.Parent = &link

@@ -39,6 +39,8 @@ type Options struct {
 	Ignored []os.Signal
 	// Signals are passed on to the program.
 	Signals <-chan os.Signal
+	// Prepared, unless nil, traces this run; of several runs the first.
+	Prepared *Prepared
 	// Producer is the version of diagnose.
 	Producer string
 	// Warn is told, in a line, what the user should know; it may be nil.
@@ -71,23 +73,23 @@ type Result struct {
 // *StartError says that it cannot be run, *UnsupportedError that it cannot be
 // recorded here. If ctx is done the program is killed.
 func Run(ctx context.Context, o Options) (Result, error) {
-	if !initialised {
-		return Result{}, errors.New("record: Init was not called")
-	}
 	work, err := o.order()
 	if err != nil {
 		return Result{}, err
 	}
-	r := &runner{options: o}
-	conn, err := r.startTracer()
-	if err != nil {
-		return Result{}, err
+	p := o.Prepared
+	if p == nil || p.used {
+		p = Prepare()
 	}
-	defer conn.Close()
-	if err := json.NewEncoder(conn).Encode(work); err != nil {
+	if p.used = true; p.err != nil {
+		return Result{}, p.err
+	}
+	defer p.Close()
+	if err := json.NewEncoder(p.conn).Encode(work); err != nil {
 		return Result{}, fmt.Errorf("record: the tracer: %w", err)
 	}
-	return r.follow(ctx, conn)
+	r := &runner{options: o, tracer: p.tracer}
+	return r.follow(ctx, p.conn)
 }
 
 func (o *Options) order() (*order, error) {
@@ -114,11 +116,37 @@ type runner struct {
 	early   []os.Signal // came before there was a program
 }
 
-// startTracer starts the process that traces. It has a process group of its
+// Prepared is a process that waits to be told what to record.
+type Prepared struct {
+	conn   net.Conn
+	tracer *exec.Cmd
+	err    error
+	used   bool
+}
+
+// Prepare starts the process that traces, which takes as long as this one has
+// taken to come here. Run says what it could not do.
+func Prepare() *Prepared {
+	p := &Prepared{}
+	p.conn, p.err = p.start()
+	return p
+}
+
+// Close ends one that was not used.
+func (p *Prepared) Close() {
+	if p.conn != nil {
+		p.conn.Close()
+	}
+}
+
+// start starts it with a process group of its
 // own, so that what a terminal sends does not reach it. The link has whatever
 // descriptor is free: the program inherits those that this process was given,
 // at their numbers.
-func (r *runner) startTracer() (net.Conn, error) {
+func (p *Prepared) start() (net.Conn, error) {
+	if !initialised {
+		return nil, errors.New("record: Init was not called")
+	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("record: %w", err)
@@ -130,10 +158,10 @@ func (r *runner) startTracer() (net.Conn, error) {
 		unix.Close(pair[1])
 		return nil, fmt.Errorf("record: %w", err)
 	}
-	r.tracer = &exec.Cmd{Path: "/proc/self/exe", Args: []string{tracerName, strconv.Itoa(pair[1])}, Stdin: os.Stdin, Stdout: os.Stdout,
+	p.tracer = &exec.Cmd{Path: "/proc/self/exe", Args: []string{tracerName, strconv.Itoa(pair[1])}, Stdin: os.Stdin, Stdout: os.Stdout,
 		Stderr: os.Stderr, SysProcAttr: &syscall.SysProcAttr{Setpgid: true}}
 	unix.FcntlInt(uintptr(pair[1]), unix.F_SETFD, 0)
-	err = r.tracer.Start()
+	err = p.tracer.Start()
 	unix.Close(pair[1])
 	if err != nil {
 		conn.Close()

@@ -53,8 +53,8 @@ func (s *siteSearch) instructionAt(at int) (begins, sure bool) {
 }
 
 // kernels are instructions that no program may execute.
-var kernels = []string{"in", "insb", "insd", "insw", "out", "outsb", "outsd", "outsw", "hlt", "cli", "sti", "iret", "iretd", "iretq",
-	"int1", "int", "lret", "rdmsr", "wrmsr", "clts", "invd", "wbinvd", "lgdt", "lidt", "lldt", "ltr", "sysret", "sysexit"}
+var kernels = []string{"in", "insb", "insd", "insw", "out", "outsb", "outsd", "outsw", "hlt", "cli", "sti", "iretw", "iretd", "iretq",
+	"int1", "int", "retf", "rdmsr", "wrmsr", "clts", "invd", "wbinvd", "lgdt", "lidt", "lldt", "ltr", "sysret", "sysexit"}
 
 // refuted reports whether what follows an instruction at an offset cannot be
 // executed, so that it is none.

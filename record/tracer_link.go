@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime/debug"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -95,6 +96,7 @@ func Init() {
 var initialised bool
 
 func serve(file *os.File) int {
+	debug.SetGCPercent(800) // there is hardly anything to collect, and a program waits meanwhile
 	conn, err := net.FileConn(file)
 	if err != nil {
 		return 2

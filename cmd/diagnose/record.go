@@ -99,6 +99,9 @@ func (f *recordFlags) run(c *cobra.Command, args []string) error {
 	if f.repeat < 0 || f.maxSize < 0 {
 		return usagef("--repeat and --max-size take no negative numbers (see '%s --help')", c.CommandPath())
 	}
+	ignored := keepIgnored() // the tracer starts with the same
+	prepared := record.Prepare()
+	defer prepared.Close()
 	target, err := agent.FindTarget(args[0])
 	if err != nil {
 		return &driver.InputError{Err: err}
@@ -117,7 +120,7 @@ func (f *recordFlags) run(c *cobra.Command, args []string) error {
 	r := &recorder{flags: f, options: record.Options{
 		Path: target.Path, Args: args, Environ: agent.RecordEnvironment(os.Environ(), library, settings), Library: library,
 		Output: f.output, Portable: f.portable, All: f.all || f.again(), MaxSize: int64(f.maxSize) << 20,
-		Ignored: keepIgnored(), Producer: version(), Warn: func(text string) { say("warning: " + text) },
+		Ignored: ignored, Prepared: prepared, Producer: version(), Warn: func(text string) { say("warning: " + text) },
 	}}
 	stop := r.catch()
 	defer stop()

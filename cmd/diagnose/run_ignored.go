@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -8,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -98,17 +98,16 @@ func findSymbols(f *elf.File, names ...string) (map[string]elf.Symbol, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := string(data)
+	at := map[uint32]string{}
+	for _, name := range names {
+		if i := bytes.Index(data, []byte("\x00"+name+"\x00")); i >= 0 {
+			at[uint32(i+1)] = name
+		}
+	}
 	found := map[string]elf.Symbol{}
 	for ; len(symbols) >= elf.Sym64Size; symbols = symbols[elf.Sym64Size:] {
-		at := binary.LittleEndian.Uint32(symbols)
-		if int(at) > len(text) {
-			continue
-		}
-		for _, name := range names {
-			if rest, ok := strings.CutPrefix(text[at:], name); ok && strings.HasPrefix(rest, "\x00") {
-				found[name] = elf.Symbol{Value: binary.LittleEndian.Uint64(symbols[8:]), Size: binary.LittleEndian.Uint64(symbols[16:])}
-			}
+		if name, ok := at[binary.LittleEndian.Uint32(symbols)]; ok {
+			found[name] = elf.Symbol{Value: binary.LittleEndian.Uint64(symbols[8:]), Size: binary.LittleEndian.Uint64(symbols[16:])}
 		}
 	}
 	return found, nil

@@ -3,6 +3,7 @@ package x86
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"diagnose/evidence"
 	"golang.org/x/arch/x86/x86asm"
@@ -187,7 +188,8 @@ type knowledge struct {
 	behaviours []behaviour
 }
 
-var known = newKnowledge()
+// known is made at the first use: most runs of the tool decode nothing.
+var known = sync.OnceValue(newKnowledge)
 
 func newKnowledge() *knowledge {
 	k := &knowledge{}

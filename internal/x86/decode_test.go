@@ -195,7 +195,7 @@ func TestAddress(t *testing.T) {
 // x86asm can return.
 func TestTable(t *testing.T) {
 	names := map[string]bool{"adcx": true, "adox": true}
-	for op := range known.names {
+	for op := range known().names {
 		names[strings.ToLower(opName(op))] = true
 	}
 	for _, row := range behaviours {

@@ -85,8 +85,8 @@ func (d *decoder) addStringRegister(n uint8, act action) {
 
 // hasDestination reports whether the table names rdi too.
 func (d *decoder) hasDestination() bool {
-	for i := range known.behaviours[d.x.Op].implicit {
-		if known.behaviours[d.x.Op].implicit[i].name == "di" {
+	for i := range known().behaviours[d.x.Op].implicit {
+		if known().behaviours[d.x.Op].implicit[i].name == "di" {
 			return true
 		}
 	}

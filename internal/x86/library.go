@@ -32,7 +32,7 @@ func (d *decoder) tryLibrary(code []byte) bool {
 	if err := guardedDecode(x, code); err != nil || x.Op == 0 {
 		return false
 	}
-	return (x.Len == len(code) || d.l.noOperands()) && known.behaviours[x.Op].known
+	return (x.Len == len(code) || d.l.noOperands()) && known().behaviours[x.Op].known
 }
 
 // tryIgnored decodes again with the vector length or W cleared: x86asm wants
@@ -88,8 +88,8 @@ func guardedDecode(x *x86asm.Inst, code []byte) (err error) {
 // fromLibrary makes the operands of what x86asm decoded.
 func (d *decoder) fromLibrary() {
 	x, l := &d.x, &d.l
-	b := &known.behaviours[x.Op]
-	d.inst.Op = known.names[x.Op]
+	b := &known().behaviours[x.Op]
+	d.inst.Op = known().names[x.Op]
 	d.inst.Flow = b.flow
 	actions := d.actions(b)
 	n := 0
