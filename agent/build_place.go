@@ -43,8 +43,9 @@ func defaultPlaces() (places, refused []string) {
 }
 
 // keep returns the library of a directory, which it makes when it is not
-// there. Two processes may do so at once: each makes its own and the last one
-// stays, which is equal. Every error that another place might not have is a
+// there. Two processes may do so at once: each makes its own, and the first one
+// stays, for programs may have it mapped already, and recordings of them name
+// that very file. Every error that another place might not have is a
 // *placeError.
 func keep(ctx context.Context, dir string, m maker) (string, error) {
 	path, err := find(dir, m.name)
@@ -69,6 +70,13 @@ func keep(ctx context.Context, dir string, m maker) (string, error) {
 	if err := finish(made); err != nil {
 		return "", &placeError{dir, err}
 	}
+	if os.Link(made, path) == nil {
+		return path, nil
+	}
+	if first, err := find(dir, m.name); err == nil {
+		return first, nil
+	}
+	// What is there is damaged, or the file system has no links.
 	if err := os.Rename(made, path); err != nil {
 		return "", &placeError{dir, err}
 	}
