@@ -184,6 +184,21 @@ static bool dg_try(enum dg_level level)
 	return dg_hold_in_time(level, false);
 }
 
+#ifdef DG_RECORD
+/* Whether there is somebody to be woken depends on time, and in a replay there
+ * never is. What a function leaves in registers that nobody reads is the same
+ * either way then: the program may be interrupted before it writes to them. */
+#define DG_FORGET_REGISTERS()                                                                                          \
+	__asm__ volatile("xorl %%eax, %%eax\n\txorl %%ecx, %%ecx\n\txorl %%edx, %%edx\n\txorl %%esi, %%esi\n\t"        \
+			 "xorl %%edi, %%edi\n\txorl %%r8d, %%r8d\n\txorl %%r9d, %%r9d\n\txorl %%r10d, %%r10d\n\t"      \
+			 "xorl %%r11d, %%r11d"                                                                         \
+			 :                                                                                             \
+			 :                                                                                             \
+			 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc")
+#else
+#define DG_FORGET_REGISTERS() ((void)0)
+#endif
+
 static void dg_let_go(enum dg_level level)
 {
 	uint32_t *word = dg_word_at_level(level);
@@ -193,6 +208,7 @@ static void dg_let_go(enum dg_level level)
 	dg_held &= ~(1u << level);
 	if (DG_UNLIKELY(seen & DG_LOCK_WAITERS))
 		dg_sys3(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1);
+	DG_FORGET_REGISTERS();
 }
 
 /* Whether this call came in between while its thread had the super-heap's lock. */

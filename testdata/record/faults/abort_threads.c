@@ -3,7 +3,6 @@
 //
 // ENDS: SIGABRT
 // EVENTS: create 4
-// REPLAYS: to its end, where the threads stood that allocate is not always found
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
