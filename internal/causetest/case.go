@@ -92,6 +92,10 @@ func Some(list []*Case) []*Case {
 	if !testing.Short() {
 		return list
 	}
+	return third(list)
+}
+
+func third(list []*Case) []*Case {
 	var some []*Case
 	for i := 0; i < len(list); i += 3 {
 		some = append(some, list[i])

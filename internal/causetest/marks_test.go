@@ -24,11 +24,21 @@ type marked struct {
 	by      evidence.By
 }
 
+// traced are the cases that are traced: what the marks of unchanged programs say does
+// not change.
+func traced(t *testing.T) []*Case {
+	list := Cases(t, "../../testdata/cause")
+	if FullMatrix() {
+		return list
+	}
+	return third(list)
+}
+
 // TestMarks traces the variables of races and looks for the accesses that are
 // marked: in the failing run they come in the order of the pattern, in the passing
 // run they do not.
 func TestMarks(t *testing.T) {
-	for _, c := range Some(Cases(t, "../../testdata/cause")) {
+	for _, c := range traced(t) {
 		if c.Search != "" || len(c.Accesses) == 0 || c.Variable == "" || strings.Contains(c.Variable, "*") || c.Pattern == evidence.PatternLockOrder {
 			continue
 		}
@@ -55,7 +65,7 @@ var damagePattern = regexp.MustCompile(`error=(overflow|underflow|use-after-free
 // is the line to be named. The heap says itself what was damaged; a variable that
 // was overwritten is the case's.
 func TestStores(t *testing.T) {
-	for _, c := range Some(Cases(t, "../../testdata/cause")) {
+	for _, c := range traced(t) {
 		heap := slices.Contains([]evidence.CauseKind{evidence.CauseHeapOverflow, evidence.CauseHeapUnderflow, evidence.CauseUseAfterFree}, c.Kind)
 		if len(c.Accesses) > 0 || !heap && c.Kind != evidence.CauseOverwritten {
 			continue
