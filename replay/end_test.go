@@ -116,21 +116,34 @@ func TestMomentCounts(t *testing.T) {
 	if !ok1 || !ok2 {
 		t.Fatal("no symbols step and done")
 	}
-	var seen []byte
-	var hooks []replay.Hook
-	for _, count := range []uint64{1, 2, 3, 7} {
-		hooks = append(hooks, replay.Hook{At: evidence.Moment{Thread: 1, Ordinal: 1, PC: step.Addr, Count: count}, Do: func(s *replay.Stopped) error {
-			var b [1]byte
-			_, err := s.ReadMemory(done.Addr, b[:])
-			seen = append(seen, b[0])
-			return err
-		}})
-	}
-	if _, err := replay.Run(t.Context(), rec, replay.Options{Hooks: hooks}); err != nil {
-		t.Fatal(err)
-	}
-	if want := []byte{0, 1, 2, 6}; !bytes.Equal(seen, want) {
-		t.Errorf("done was %v at the moments, want %v", seen, want)
+	for _, test := range []struct {
+		counts []uint64
+		every  bool
+		want   []byte
+	}{
+		{[]uint64{1, 2, 3, 7}, false, []byte{0, 1, 2, 6}},
+		{[]uint64{1}, true, []byte{0, 1, 2, 3, 4, 5, 6, 7, 8}},
+		{[]uint64{7}, true, []byte{6, 7, 8}},
+		{[]uint64{10}, true, nil},
+	} {
+		var seen []byte
+		var hooks []replay.Hook
+		for _, count := range test.counts {
+			hooks = append(hooks, replay.Hook{At: evidence.Moment{Thread: 1, Ordinal: 1, PC: step.Addr, Count: count}, Every: test.every, Do: func(s *replay.Stopped) error {
+				var b [1]byte
+				_, err := s.ReadMemory(done.Addr, b[:])
+				if seen = append(seen, b[0]); s.Moment.Count != uint64(b[0])+1 {
+					t.Errorf("arrival %d is said to be %d", b[0]+1, s.Moment.Count)
+				}
+				return err
+			}})
+		}
+		if _, err := replay.Run(t.Context(), rec, replay.Options{Hooks: hooks}); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(seen, test.want) {
+			t.Errorf("done was %v at %v (every %v), want %v", seen, test.counts, test.every, test.want)
+		}
 	}
 }
 

@@ -23,14 +23,35 @@ func (c *controller) momentEvent(t *thread, s *signalStop) error {
 	if len(c.hooks) == 0 {
 		return c.answer(t, s, 1)
 	}
-	at := c.hooks[0].At
-	if c.hookArmed {
-		return &MomentError{at, fmt.Sprintf("thread %d came to its next event before", at.Thread)}
+	hook := c.hooks[0]
+	if c.hookArmed && !hook.Every {
+		return &MomentError{hook.At, fmt.Sprintf("thread %d came to its next event before", hook.At.Thread)}
 	}
-	if err := c.armHook(t, evidence.Moment{}); err != nil {
+	var err error
+	if c.hookArmed {
+		if err = c.placer.breakAt(t, 0, 0); err == nil {
+			err = c.nextHook(t, evidence.Moment{Thread: hook.At.Thread, Ordinal: hook.At.Ordinal + 1})
+		}
+	} else {
+		err = c.armHook(t, evidence.Moment{})
+	}
+	if err != nil {
 		return err
 	}
 	return c.answer(t, s, 1)
+}
+
+// nextHook is done with the first hook; a thread has come to a Moment.
+func (c *controller) nextHook(t *thread, to evidence.Moment) error {
+	c.hooks, c.hookArmed = c.hooks[1:], false
+	if len(c.hooks) == 0 {
+		return c.stopAt(0, ^uint64(0))
+	}
+	next := c.hooks[0].At
+	if next.Thread == to.Thread && next.Ordinal == to.Ordinal {
+		return c.armHook(t, to)
+	}
+	return c.stopAt(next.Thread, next.Ordinal)
 }
 
 // armHook is for the thread that has done the event of the next Moment and
@@ -39,7 +60,7 @@ func (c *controller) armHook(t *thread, before evidence.Moment) error {
 	at := c.hooks[0].At
 	pc, count := at.PC, at.Count
 	if pc == before.PC && count > before.Count {
-		count -= before.Count
+		count -= max(before.Count, 1)
 	}
 	if pc == 0 {
 		regs, err := c.programRegisters(t)
@@ -80,20 +101,15 @@ func (c *controller) arrived(t *thread) error {
 	} else if err != nil {
 		return err
 	}
-	c.hooks, c.hookArmed = c.hooks[1:], false
-	switch {
-	case len(c.hooks) == 0:
-		if err := c.stopAt(0, ^uint64(0)); err != nil {
-			return err
-		}
-	case c.hooks[0].At.Thread == hook.At.Thread && c.hooks[0].At.Ordinal == hook.At.Ordinal:
-		if err := c.armHook(t, hook.At); err != nil {
-			return err
-		}
-	default:
-		if err := c.stopAt(c.hooks[0].At.Thread, c.hooks[0].At.Ordinal); err != nil {
-			return err
-		}
+	var err error
+	if hook.Every {
+		c.hooks[0].At.Count = max(hook.At.Count, 1) + 1
+		err = c.armHook(t, hook.At)
+	} else {
+		err = c.nextHook(t, hook.At)
+	}
+	if err != nil {
+		return err
 	}
 	return c.goOn()
 }

@@ -66,6 +66,9 @@ type Hook struct {
 	At evidence.Moment
 	// Do is called with all threads stopped. An error ends the replay.
 	Do func(*Stopped) error
+	// Every: Do is called at each arrival of the thread at the Moment's PC, from
+	// the Count-th on, until its next event. That there is none is no error.
+	Every bool
 }
 
 // ErrEnough is what a Hook returns to end the replay there.
@@ -264,6 +267,9 @@ func (c *controller) serve() error {
 // finish is for the stopped process at the end.
 func (c *controller) finish() error {
 	r := c.result
+	for len(c.hooks) > 0 && c.hooks[0].Every {
+		c.hooks = c.hooks[1:]
+	}
 	if len(c.hooks) > 0 && c.end.failure == nil && c.end.kind != EndMoment {
 		return &MomentError{c.hooks[0].At, "the replay came to its end before"}
 	}

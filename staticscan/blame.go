@@ -54,4 +54,13 @@ type Blame struct {
 	CellHolds bool
 	// Loaded is the instruction that loaded it.
 	Loaded evidence.Site
+	// Ways are the instructions that may have given the value, where the way back
+	// ends because they are several.
+	Ways []Way
+}
+
+// Way is an instruction that may have given a value.
+type Way struct {
+	PC    evidence.Addr
+	Value uint64
 }

@@ -23,7 +23,28 @@ func (s *slice) computedBy(d int, in *x86.Inst, r x86.Reg, depth int) *node {
 	if n := s.formula(d, in, dst, src, two, depth); n != nil {
 		return s.inRegister(s.evaluated(n), dst.Size, d)
 	}
+	if n := s.made(d, in, dst, src, two, depth); n != nil {
+		return n
+	}
 	return lostNode(fmt.Sprintf("it was computed by %q", in.Text()))
+}
+
+// made is for the instructions that compute no address but give a value that
+// depends on what was there; nil for others.
+func (s *slice) made(d int, in *x86.Inst, dst, src *x86.Operand, two bool, depth int) *node {
+	switch in.Op {
+	case "and", "or", "xor", "sub", "imul", "shl", "shr", "sar", "rol", "ror", "neg", "not", "bswap":
+	default:
+		return nil
+	}
+	n := &node{op: opMade, a: s.register(d, dst.Reg, depth), reg: x86.RegNone, def: d}
+	if two && !src.IsImm {
+		n.b = s.operand(d, src, depth)
+	}
+	if n.b != nil && (n.a.op == opConst || n.a.op == opLost) {
+		n.a, n.b = n.b, n.a
+	}
+	return n
 }
 
 // inRegister is a value written to the low size bytes of a register: 32-bit

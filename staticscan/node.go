@@ -19,6 +19,7 @@ const (
 	opProduct           // a * n
 	opEntry             // the register had it at the function's entry
 	opResult            // the call at def returned it
+	opMade              // the instruction at def made it of a, or of a and b
 )
 
 // node is a value on its way back from the failing instruction.
@@ -34,6 +35,8 @@ type node struct {
 	// it, -1 when there is none.
 	reg      x86.Reg
 	pos, def int
+	// ways are the instructions that may have set it, where they are several.
+	ways []int
 	// at is a load's abstract address.
 	at value
 	// stored is what the function put into the stack word that a load read.
@@ -167,7 +170,9 @@ func (s *slice) defined(pos int, r x86.Reg, depth int) *node {
 		}
 	}
 	if len(own) != 1 {
-		return lostNode(manyWays(len(own)))
+		n := lostNode(manyWays(len(own)))
+		n.ways = own
+		return n
 	}
 	n := s.definedBy(own[0], r, depth)
 	if len(defs) > len(own) {

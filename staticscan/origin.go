@@ -240,6 +240,9 @@ func (t *trail) walkBack(s *slice, n *node) {
 			n = n.stored
 		case opSum, opProduct:
 			n = t.sumStep(s, n)
+		case opMade:
+			t.madeStep(s, n)
+			n = n.a
 		case opEntry:
 			s, n = t.argumentStep(s, n)
 		default:
@@ -331,6 +334,17 @@ func (t *trail) keepCell(s *slice, n *node, step evidence.OriginStep, typ debugi
 	t.offStack = !onStack
 }
 
+// madeStep says which instruction made the value, of what.
+func (t *trail) madeStep(s *slice, n *node) {
+	step := t.step(s, n.def, evidence.OriginRegister)
+	step.Register = regName(n.reg)
+	step.Text = "it was computed from " + s.nodeText(n.a)
+	if n.b != nil {
+		step.Text += " and " + s.nodeText(n.b)
+	}
+	t.add(step)
+}
+
 // leads reports that the summand to blame went into one operand and not into the
 // other.
 func (t *trail) leads(to, other *node) bool {
@@ -419,5 +433,20 @@ func (t *trail) lastStep(s *slice, n *node) {
 		t.add(step)
 	case opLost:
 		t.lose("where it came from is not known: "+n.why, s, n.def)
+		t.keepWays(s, n)
+	}
+}
+
+// keepWays remembers the loads that may have given a value, of which a replay
+// can tell which did.
+func (t *trail) keepWays(s *slice, n *node) {
+	v, ok := n.best()
+	if !ok {
+		return
+	}
+	for _, d := range n.ways {
+		if d >= 0 {
+			t.blame.Ways = append(t.blame.Ways, Way{PC: evidence.Addr(s.a.flow.insts[d].PC), Value: v})
+		}
 	}
 }

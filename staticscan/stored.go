@@ -170,6 +170,7 @@ func (t *storeTrail) meantBy(s *slice, n *node, size int) {
 	terms, offset := linear(n)
 	if t.isDataOrTLS(uint64(offset)) {
 		t.meantData(s, evidence.Addr(offset), size, len(terms) > 0)
+		t.meantArray(s, evidence.Addr(offset), terms)
 		return
 	}
 	for i, x := range terms {
@@ -243,6 +244,32 @@ func (t *storeTrail) meantData(s *slice, addr evidence.Addr, size int, varies bo
 	n := s.nameData(addr, max(size, 1), varies, s.codeAt(s.now))
 	if n.size > 0 {
 		t.From, t.Meant, t.MeantSize = &n.addr, withoutIndex(n.name), uint64(n.size)
+	}
+}
+
+// meantArray is for an index with a constant that the compiler has put into the
+// address: what is there is no array, but one of such elements lies beside it.
+func (t *storeTrail) meantArray(s *slice, addr evidence.Addr, terms []term) {
+	g, ok := t.globalAt(addr, s.codeAt(s.now))
+	if !ok || g.typ == nil || g.typ.Kind() != debuginfo.KindStruct || len(terms) != 1 || t.MeantSize != g.size {
+		return
+	}
+	var found *debuginfo.Member
+	distance := int64(0)
+	members := g.typ.Members()
+	for i := range members {
+		m := &members[i]
+		if m.Type == nil || m.Type.Kind() != debuginfo.KindArray || m.Type.Elem() == nil || m.Type.Elem().Size() != terms[0].factor {
+			continue
+		}
+		d := m.Offset - int64(addr-g.addr)
+		if d = max(d, -d); found == nil || d < distance {
+			found, distance = m, d
+		}
+	}
+	if found != nil {
+		at := g.addr + evidence.Addr(found.Offset)
+		t.From, t.Meant, t.MeantSize = &at, g.name+"."+found.Name, uint64(found.Type.Size())
 	}
 }
 
@@ -367,4 +394,27 @@ func AtStore(in Input, pc evidence.Addr) Input {
 	first.Calls = nil
 	in.Frames = frames
 	return in
+}
+
+// Read is the memory that the innermost frame's instruction is about to read; ok
+// is false if it reads none, or it is not known where.
+func Read(in Input) (addr evidence.Addr, size int, ok bool) {
+	if in.Process == nil || len(in.Frames) == 0 {
+		return 0, 0, false
+	}
+	s, err := newWorld(&in).newSlice(&in, 0, in.Frames[0].Registers)
+	if err != nil || s.now < 0 {
+		return 0, 0, false
+	}
+	inst := &s.a.flow.insts[s.now]
+	for n := range inst.Operands {
+		op := &inst.Operands[n]
+		if !op.IsMemory || op.Access != evidence.Read && op.Access != evidence.ReadWrite || op.Memory.Segment != x86.SegNone {
+			continue
+		}
+		if at, known := op.Memory.Address(s.known); known {
+			return evidence.Addr(at), op.Size, true
+		}
+	}
+	return 0, 0, false
 }

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -47,39 +48,111 @@ func heapCallOf(p *image.Process, hit *replay.Hit) (heapCall, error) {
 	return heapCall{}, fmt.Errorf("verdict: the heap's store at %v is in no call of it", hit.PC)
 }
 
-// mostCalls bounds how many calls between two events are looked at.
-const mostCalls = 64
+// mostArrivals bounds how often an instruction is looked at between two events.
+const mostArrivals = 20_000
 
-// moment finds when the call was entered: a register had a value then. The
-// moment is the first instruction of the called function.
-func (w *work) moment(call heapCall, register image.Register, value uint64) (evidence.Moment, error) {
-	at := evidence.Moment{Thread: call.thread, Ordinal: call.ordinal, PC: call.entry}
+// moment finds when the call was entered for an object: the last time, behind the
+// event before, that its registers were as asked. The moment is the first
+// instruction of the called function.
+func (w *work) moment(call heapCall, is func(*image.Registers) bool) (evidence.Moment, error) {
+	at := evidence.Moment{Thread: call.thread, Ordinal: call.ordinal, PC: call.entry, Count: 1}
 	found := uint64(0)
-	opts := replay.Options{Image: w.Image}
-	for n := uint64(1); n <= mostCalls; n++ {
-		at.Count = n
-		opts.Hooks = append(opts.Hooks, replay.Hook{At: at, Do: func(s *replay.Stopped) error {
-			p, err := s.Process()
-			if err != nil {
-				return err
-			}
-			if p.Failing < 0 || p.Failing >= len(p.Threads) {
-				return errors.New("verdict: the thread is not in the stopped process")
-			}
-			if v, ok := p.Threads[p.Failing].Registers.Get(register); ok && v == value {
-				found = s.Moment.Count // the last one is the one before the store
-			}
+	hook := replay.Hook{At: at, Every: true, Do: func(s *replay.Stopped) error {
+		p, err := s.Process()
+		if err != nil {
+			return err
+		}
+		if p.Failing < 0 || p.Failing >= len(p.Threads) {
+			return errors.New("verdict: the thread is not in the stopped process")
+		}
+		if is(&p.Threads[p.Failing].Registers) {
+			found = s.Moment.Count
+		}
+		if s.Moment.Count == mostArrivals {
+			return replay.ErrEnough
+		}
+		return nil
+	}}
+	if _, err := replay.Run(w.ctx, w.rec, replay.Options{Image: w.Image, Hooks: []replay.Hook{hook}}); err != nil {
+		return at, err
+	}
+	if found == 0 {
+		return at, fmt.Errorf("verdict: the call of %s that the heap answered behind event %d of thread %d was not found", call.name, call.ordinal, call.thread)
+	}
+	at.Count = found
+	return at, nil
+}
+
+// read is what an instruction read.
+type read struct {
+	addr  evidence.Addr
+	size  int
+	value uint64
+}
+
+// lastRead stands at an instruction of the failing thread again, the last time
+// before the failure, and says which memory it reads.
+func (w *work) lastRead(pc evidence.Addr) (read, error) {
+	var last read
+	thread := w.rec.Manifest.Outcome.Thread
+	schedule, err := w.rec.Log.Schedule()
+	if err != nil && len(schedule) == 0 {
+		return last, err
+	}
+	at := evidence.Moment{Thread: thread, Ordinal: schedule.Events()[thread], PC: pc, Count: 1}
+	hook := replay.Hook{At: at, Every: true, Do: func(s *replay.Stopped) error {
+		p, err := s.Process()
+		if err != nil {
+			return err
+		}
+		if p.Failing < 0 || p.Failing >= len(p.Threads) {
+			return errors.New("verdict: the thread is not in the stopped process")
+		}
+		t := &p.Threads[p.Failing]
+		addr, size, ok := staticscan.Read(staticscan.Input{Process: p, Thread: t, Frames: unwind.New(p).Walk(t, 1).Frames})
+		if !ok {
 			return nil
-		}})
+		}
+		last = read{addr: addr, size: size}
+		var b [wordSize]byte
+		if n, err := s.ReadMemory(addr, b[:min(size, wordSize)]); err == nil && n == min(size, wordSize) {
+			last.value = binary.LittleEndian.Uint64(b[:])
+		}
+		if s.Moment.Count == mostArrivals {
+			return fmt.Errorf("verdict: the instruction at %v was passed more than %d times behind the last event", pc, mostArrivals)
+		}
+		return nil
+	}}
+	_, err = replay.Run(w.ctx, w.rec, replay.Options{Image: w.Image, Hooks: []replay.Hook{hook}})
+	return last, err
+}
+
+// asks tells from the registers at its entry whether a call is for so many bytes.
+func (c *heapCall) asks(size uint64) func(*image.Registers) bool {
+	value := func(r *image.Registers, n image.Register) uint64 {
+		v, _ := r.Get(n)
+		return v
 	}
-	_, err := replay.Run(w.ctx, w.rec, opts)
-	var missed *replay.MomentError
-	if found != 0 && (err == nil || errors.As(err, &missed)) {
-		at.Count = found
-		return at, nil
+	return func(r *image.Registers) bool {
+		first, second := value(r, image.RDI), value(r, image.RSI)
+		switch strings.TrimPrefix(c.name, "__libc_") {
+		case "calloc":
+			return first*second == size
+		case "realloc", "memalign", "aligned_alloc":
+			return second == size
+		case "reallocarray":
+			return second*value(r, image.RDX) == size
+		case "posix_memalign":
+			return value(r, image.RDX) == size
+		}
+		return first == size
 	}
-	if err == nil || errors.As(err, &missed) {
-		err = fmt.Errorf("verdict: no call of %s with %#x was found behind event %d of thread %d", call.name, value, call.ordinal, call.thread)
+}
+
+// releases tells whether a call is for an object.
+func releases(object evidence.Addr) func(*image.Registers) bool {
+	return func(r *image.Registers) bool {
+		v, ok := r.Get(image.RDI)
+		return ok && v == uint64(object)
 	}
-	return at, err
 }

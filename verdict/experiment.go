@@ -208,8 +208,11 @@ func (c *chain) changes() []change {
 	}
 	if l.access.By != evidence.ByHeap {
 		pass := l.plan.Passes[max(l.log.Variables[l.access.Variable].Pass-1, 0)]
-		list = append(list, change{"the store skipped", replay.Options{Free: true, Watches: pass.Watches, Backend: replay.BackendPtrace,
-			Edits: []replay.Edit{{Kind: replay.EditUndo, OnHit: true, Hit: l.access.Hit}}}})
+		var edits []replay.Edit
+		for _, hit := range l.hits {
+			edits = append(edits, replay.Edit{Kind: replay.EditUndo, OnHit: true, Hit: hit})
+		}
+		list = append(list, change{"the store skipped", replay.Options{Free: true, Watches: pass.Watches, Backend: replay.BackendPtrace, Edits: edits}})
 	}
 	return append(list, c.heapChanges()...)
 }
@@ -223,15 +226,12 @@ func (c *chain) heapChanges() []change {
 	if c.made == nil || c.made.call == nil || f == nil || f.Object == nil {
 		return nil
 	}
-	register, value := image.RDI, uint64(f.Object.Addr)
-	edit := replay.Edit{Kind: replay.EditSkipCall}
-	what := "the free withheld"
+	is, what, edit := releases(f.Object.Addr), "the free withheld", replay.Edit{Kind: replay.EditSkipCall}
 	switch c.victim.kind {
 	case evidence.CauseHeapOverflow, evidence.CauseHeapUnderflow:
-		what, value = "the object padded", f.Object.Size
-		edit.Kind, edit.Bytes = replay.EditPad, padding
+		is, what, edit = c.made.call.asks(f.Object.Size), "the object padded", replay.Edit{Kind: replay.EditPad, Bytes: padding}
 	}
-	at, err := c.moment(*c.made.call, register, value)
+	at, err := c.moment(*c.made.call, is)
 	if err != nil {
 		c.limit(err.Error())
 		return nil

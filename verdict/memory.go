@@ -64,6 +64,8 @@ type link struct {
 	bounds string
 	kind   evidence.CauseKind
 	object *evidence.HeapObject
+	// hits are those of the pass by which the value, or the damage, came about.
+	hits []uint64
 	// call is the heap's, of a store that the heap made.
 	call *heapCall
 	plan *watchtrace.Plan
@@ -147,6 +149,7 @@ func (c *chain) look(v victim, plan *watchtrace.Plan, log *evidence.AccessLog, i
 		return nil, err
 	}
 	l := &link{victim: v, access: log.Accesses[index], seen: seen[0], plan: plan, log: log}
+	l.hits = v.hits(log, index)
 	if l.access.By == evidence.ByCall {
 		return l, nil // the kernel's; there is no instruction
 	}

@@ -10,6 +10,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/record"
+	"diagnose/staticscan"
 	"diagnose/watchtrace"
 )
 
@@ -19,6 +20,9 @@ type Input struct {
 	// core.
 	Case    *evidence.Case
 	Process *image.Process
+	// Blame is what the static scan makes of the failing instruction; nil if there
+	// is none.
+	Blame *staticscan.Blame
 	// Failing is not empty. Passing are runs of the same program that passed.
 	Failing, Passing []*record.Recording
 	// Hops is how many stores a bad value is followed back through, Replays how

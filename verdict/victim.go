@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"diagnose/evidence"
 	"diagnose/image"
@@ -52,7 +53,11 @@ func (w *work) victims() []victim {
 	if len(list) > 0 {
 		return list
 	}
-	if c := w.cell(); c != nil {
+	c := w.cell()
+	if c == nil {
+		c = w.loadedCell()
+	}
+	if c != nil {
 		list = append(list, *c)
 	}
 	return list
@@ -100,6 +105,60 @@ func (w *work) cell() *victim {
 		return v
 	}
 	return nil
+}
+
+// loadedCell is the memory that a register got the bad value from, where the dead
+// process no longer tells its address: the replay stands at the load again.
+func (w *work) loadedCell() *victim {
+	for i := range w.Case.Failure.Origin {
+		step := &w.Case.Failure.Origin[i]
+		if step.Kind == evidence.OriginCell && step.Cell == nil && step.Site != nil {
+			return w.readCell(step.Site.PC, step.Symbol, nil)
+		}
+	}
+	if w.Blame == nil {
+		return nil
+	}
+	for _, way := range w.Blame.Ways {
+		if v := w.readCell(way.PC, "", &way.Value); v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// readCell is what the instruction read last; nil if it is not known, or if the
+// value is not the one wanted.
+func (w *work) readCell(pc evidence.Addr, name string, want *uint64) *victim {
+	found, err := w.lastRead(pc)
+	if err != nil {
+		w.limit(err.Error())
+		return nil
+	}
+	if found.size <= 0 || want != nil && found.value != *want {
+		return nil
+	}
+	v := &victim{kind: evidence.CauseBadValue, name: name, start: found.addr, size: min(found.size, wordSize), value: &found.value}
+	if v.name == "" {
+		v.name = w.nameOf(v.start)
+	}
+	return v
+}
+
+// nameOf names memory by the heap object, or else by its address.
+func (w *work) nameOf(addr evidence.Addr) string {
+	if w.Object == nil {
+		return addr.String()
+	}
+	o := w.Object(addr)
+	if o == nil || addr < o.Addr || o.Allocated == nil || o.Allocated.Site == nil {
+		return addr.String()
+	}
+	name := "the object allocated at " + siteText(o.Allocated.Site)
+	if addr > o.Addr {
+		name = fmt.Sprintf("offset %d of %s", addr-o.Addr, name)
+	}
+	return name
 }
 
 // word reads up to 8 bytes of the core.
@@ -161,6 +220,31 @@ func (v *victim) stores(log *evidence.AccessLog, before int) (base, culprit int)
 		}
 	}
 	return base, culprit
+}
+
+// hits are those of the pass that make up what the access with the index began,
+// or ended: of damage all that follow, of a value the same instruction's before.
+func (v *victim) hits(log *evidence.AccessLog, index int) (hits []uint64) {
+	first := &log.Accesses[index]
+	if v.finding != nil {
+		for i := index; i < len(log.Accesses); i++ {
+			if a := &log.Accesses[i]; a.By != evidence.ByHeap && v.changes(log, a) {
+				hits = append(hits, a.Hit)
+			}
+		}
+		return hits
+	}
+	for i := index; i >= 0; i-- {
+		a := &log.Accesses[i]
+		if !v.concerns(log, a) || !writesMemory(a.Kind) {
+			continue
+		}
+		if a.PC != first.PC || a.By != first.By || a.Position != first.Position || a.Thread != first.Thread {
+			break
+		}
+		hits = append(hits, a.Hit)
+	}
+	return hits
 }
 
 func (v *victim) concerns(log *evidence.AccessLog, a *evidence.Access) bool {

@@ -122,6 +122,8 @@ type analysis struct {
 	stacks  []*group
 	waiting []string
 
+	// blame is what the scan makes of the failing instruction; nil before.
+	blame *staticscan.Blame
 	// names are the expressions of the program that the failure is told with.
 	names failure.Names
 	// heap is the agent's, nil for a process without it; heapWords what it says
@@ -298,6 +300,7 @@ func (a *analysis) scan() error {
 			a.limit(evidence.Limit{Text: err.Error()})
 		}
 		a.name(&blame)
+		a.blame = &blame
 		opts.Blame = &blame
 	}
 	scan, limits, err := staticscan.Run(in, opts)

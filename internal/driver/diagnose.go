@@ -56,7 +56,7 @@ func (a *analysis) diagnose(ctx context.Context) error {
 	if len(a.failing) == 0 {
 		return nil
 	}
-	d, err := verdict.Diagnose(ctx, verdict.Input{Case: a.result, Process: a.process, Failing: a.failing, Passing: a.passing,
+	d, err := verdict.Diagnose(ctx, verdict.Input{Case: a.result, Process: a.process, Blame: a.blame, Failing: a.failing, Passing: a.passing,
 		Hops: a.req.Hops, Replays: a.req.Replays, Object: a.objectAt, Image: a.imageOptions(), Progress: a.req.Progress})
 	if err != nil {
 		return err
