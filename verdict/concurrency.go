@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 	"diagnose/patterns"
 	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/watchtrace"
 )
 
 const (
@@ -21,36 +23,68 @@ const (
 )
 
 // concurrency compares the failing runs with the passing ones, and tries by
-// experiment which order of accesses the failure depends on.
+// experiment which order of accesses the failure depends on. What is looked at is
+// widened until an order is proved.
 func (w *work) concurrency() error {
 	if w.settled() {
 		return nil
 	}
-	failing, passing, err := w.traceSuspects()
+	known, looked := 0, false
+	var open, narrow []evidence.Cause
+	for level := range widest + 1 {
+		targets := w.scope(level)
+		if len(targets) == known {
+			continue
+		}
+		known = len(targets)
+		r, err := w.race(targets)
+		if err != nil {
+			return err
+		}
+		if open, err = r.try(); err != nil {
+			return err
+		}
+		proved := len(open) > 0 && open[0].Proof == evidence.Proved
+		if len(narrow) == 0 {
+			narrow = open
+		}
+		if looked = true; proved || level == widest {
+			r.exclude()
+		}
+		if proved {
+			w.out.Causes = append(w.out.Causes, open...)
+			return nil
+		}
+	}
+	if !looked {
+		return errors.New("verdict: the scan names no shared memory near the failure (--depth, --function or --message widen it)")
+	}
+	w.out.Causes = append(w.out.Causes, narrow...)
+	return nil
+}
+
+// race traces the targets and finds the candidates.
+func (w *work) race(targets []watchtrace.Target) (*race, error) {
+	failing, passing, err := w.traceSuspects(targets)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	found, err := w.findPatterns(failing, passing)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, l := range found.Limits {
 		w.limit(l)
 	}
-	r := &race{work: w, failing: failing, passing: passing, found: found}
-	if err := r.try(); err != nil {
-		return err
-	}
-	r.exclude()
-	return nil
+	return &race{work: w, failing: failing, passing: passing, found: found}, nil
 }
 
-// settled reports whether a memory error is proved that no order of threads
-// explains any further.
+// settled reports whether something is proved that no order of accesses explains
+// any further.
 func (w *work) settled() bool {
 	return slices.ContainsFunc(w.out.Causes, func(c evidence.Cause) bool {
 		switch c.Kind {
-		case evidence.CauseHeapOverflow, evidence.CauseHeapUnderflow, evidence.CauseStackSmashing, evidence.CauseBadInput:
+		case evidence.CauseHeapOverflow, evidence.CauseHeapUnderflow, evidence.CauseStackSmashing, evidence.CauseBadInput, evidence.CauseDeadlock:
 			return c.Proof == evidence.Proved
 		}
 		return false
@@ -89,41 +123,73 @@ type tested struct {
 	experiments []evidence.Experiment
 	// cured: the failure went with the order; refuted: it stayed without it.
 	cured, refuted bool
-	// onlyBehind: that the other context is first altogether does not help.
+	// cures counts the ways to change the order that helped; onlyBehind: that the
+	// other context is first altogether does not.
+	cures      int
 	onlyBehind bool
 }
 
-// try goes through the candidates until an experiment proves one.
-func (r *race) try() error {
+// interleaved reports whether it is proved that neither context may come between
+// the other's accesses: whoever is first, the failure is gone.
+func (t *tested) interleaved() bool {
+	return t.cured && t.cures > 1 && len(t.candidate.Accesses) > 2 && !t.candidate.Apart
+}
+
+// try goes through the candidates and makes a cause of what an experiment proves,
+// or of those that none refutes.
+func (r *race) try() ([]evidence.Cause, error) {
 	var open []*tested
+	var best *tested
+	tried := 0
 	for i := range r.found.Candidates {
 		c := &r.found.Candidates[i]
-		if i == mostTried || !c.Suspicious() {
+		if tried == mostTried || !c.Suspicious() {
 			break
 		}
+		// The first that is cured may be a consequence: who is first with one
+		// variable may follow from an interleaving of accesses to another.
+		if best != nil && (len(c.Accesses) < 3 || c.Apart || c.Score < best.candidate.Score) {
+			continue
+		}
+		tried++
 		t, err := r.test(c)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		switch {
-		case t.cured:
-			return r.report(r.better(t))
+		case t.interleaved():
+			return r.reports(t)
+		case t.cured && best == nil:
+			best = t
 		case t.refuted:
 			r.excluded = append(r.excluded, evidence.Fact{Name: namesText(c.Variables),
 				Text: fmt.Sprintf("%s at %s: the failure stays without that order", c.Pattern, r.placesText(c))})
-		default:
+		case !t.cured:
 			open = append(open, t)
 		}
 	}
-	for i, t := range open {
-		if i == mostReported || len(r.passing) == 0 && i > 0 {
-			break
-		}
-		if err := r.report(t); err != nil {
-			return err
-		}
+	if best != nil {
+		return r.reports(r.better(best))
 	}
-	return nil
+	if most := mostReported; len(open) > most {
+		open = open[:most]
+	}
+	if len(r.passing) == 0 && len(open) > 1 {
+		open = open[:1]
+	}
+	return r.reports(open...)
+}
+
+func (r *race) reports(list ...*tested) ([]evidence.Cause, error) {
+	var causes []evidence.Cause
+	for _, t := range list {
+		c, err := r.report(t)
+		if err != nil {
+			return nil, err
+		}
+		causes = append(causes, *c)
+	}
+	return causes, nil
 }
 
 // better is the order violation, where a pattern of three was not about what
@@ -186,6 +252,7 @@ func (r *race) judge(t *tested, o order, e evidence.Experiment, stayed *int) {
 		}
 	case e.Agrees():
 		t.cured = true
+		t.cures++
 	case e.Undecided == "" && o.first && t.cured:
 		t.onlyBehind = true
 		e.Undecided = "the same accesses may fail in that order as well"

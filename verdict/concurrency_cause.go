@@ -11,7 +11,7 @@ import (
 )
 
 // report makes a cause of a candidate, with the accesses in full.
-func (r *race) report(t *tested) error {
+func (r *race) report(t *tested) (*evidence.Cause, error) {
 	c := t.candidate
 	out := evidence.Cause{Kind: r.kindOf(c), Variable: c.Variables[0], Experiments: t.experiments, Proof: evidence.Replayed}
 	if t.cured {
@@ -24,15 +24,19 @@ func (r *race) report(t *tested) error {
 	}
 	var err error
 	if i.Failing, err = r.seen(&r.failing[c.Run], c.Accesses); err != nil {
-		return err
+		return nil, err
 	}
 	if len(c.Passing) > 0 {
 		if i.Passing, err = r.seen(&r.passing[c.PassingRun], c.Passing); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if c.Pattern == evidence.PatternLockOrder {
 		i.Failing = r.acquisitions(c)
+	}
+	if c.Pattern != evidence.PatternLockOrder {
+		i.Variables = named(c, i.Failing)
+		out.Variable = i.Variables[0]
 	}
 	out.Interleaving = i
 	if len(i.Failing) > 0 {
@@ -40,8 +44,22 @@ func (r *race) report(t *tested) error {
 	}
 	out.Summary = r.summaryOf(c, i)
 	out.Story = r.storyOf(c, i)
-	r.out.Causes = append(r.out.Causes, out)
-	return nil
+	return &out, nil
+}
+
+// named are the variables as the accesses name them: the member, where a whole
+// array was watched.
+func named(c *patterns.Candidate, seen []evidence.SeenAccess) []string {
+	var names []string
+	for i := range seen {
+		if n := seen[i].Variable; n != "" && !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	if len(names) != len(c.Variables) {
+		return c.Variables
+	}
+	return names
 }
 
 func (r *race) kindOf(c *patterns.Candidate) evidence.CauseKind {
@@ -147,7 +165,7 @@ func (r *race) summaryOf(c *patterns.Candidate, i *evidence.Interleaving) string
 		}
 		return "code without a name"
 	}
-	names := namesText(c.Variables)
+	names := namesText(i.Variables)
 	text := ""
 	switch last := len(i.Failing) - 1; {
 	case c.Pattern == evidence.PatternLockOrder:

@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"errors"
 	"fmt"
 
 	"diagnose/evidence"
@@ -17,12 +16,8 @@ type traced struct {
 	log  *evidence.AccessLog
 }
 
-// traceSuspects traces the suspects in all recordings, the failing ones first.
-func (w *work) traceSuspects() (failing, passing []traced, err error) {
-	if w.Case.Scan == nil || len(w.Case.Scan.Suspects) == 0 {
-		return nil, nil, errors.New("verdict: the scan names no shared memory near the failure (--depth, --function or --message widen it)")
-	}
-	targets := watchtrace.Suspects(w.Case.Scan)
+// traceSuspects traces the targets in all recordings, the failing ones first.
+func (w *work) traceSuspects(targets []watchtrace.Target) (failing, passing []traced, err error) {
 	for i, rec := range w.Failing {
 		own := targets
 		if i > 0 {

@@ -1,0 +1,146 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"diagnose/evidence"
+	"diagnose/record"
+	"diagnose/replay"
+)
+
+// deadlocks are the rings of waiting threads that the core shows: what is left to
+// find out is whether they are the failure.
+func (w *work) deadlocks() error {
+	for i := range w.Case.Findings {
+		f := &w.Case.Findings[i]
+		if f.Kind != evidence.FindingDeadlock {
+			continue
+		}
+		links, err := w.waits(f)
+		if err != nil {
+			w.limit(err.Error())
+			continue
+		}
+		w.out.Causes = append(w.out.Causes, w.deadlock(f, links))
+		if err := w.ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waiter is a thread of the ring: it has held a lock since an event, and waits
+// for another.
+type waiter struct {
+	edge      *evidence.WaitEdge
+	thread    uint32
+	held      evidence.Lock
+	last      uint64 // its last event
+	lastPlace uint64 // the position of that
+}
+
+// waits finds the threads of a ring in the recording, and since when they hold
+// what the thread before them waits for.
+func (w *work) waits(f *evidence.Finding) ([]waiter, error) {
+	list := make([]waiter, len(f.Wait))
+	for i := range f.Wait {
+		e := &f.Wait[i]
+		before := &f.Wait[(i+len(f.Wait)-1)%len(f.Wait)]
+		list[i] = waiter{edge: e, held: evidence.Lock{Address: before.Object, Name: before.Name}}
+	}
+	numbers := map[int]uint32{}
+	position := uint64(0)
+	for e, err := range w.rec.Log.Ordered() {
+		if err != nil {
+			return nil, err
+		}
+		position++
+		if e.Kind == record.KindStart && len(e.Args) > 1 {
+			numbers[int(e.Args[1])] = e.Thread
+		}
+		for i := range list {
+			x := &list[i]
+			if numbers[x.edge.Waiter.TID] != e.Thread {
+				continue
+			}
+			x.thread, x.last, x.lastPlace = e.Thread, e.Ordinal, position
+			if takes(e) && evidence.Addr(e.Object) == x.held.Address {
+				x.held.Taken = e.Ordinal
+			}
+		}
+	}
+	for i := range list {
+		if list[i].thread == 0 || list[i].held.Taken == 0 {
+			return nil, fmt.Errorf("verdict: the recording does not say since when %s holds %s", list[i].edge.Waiter.Label(), lockText(&list[i].held))
+		}
+	}
+	return list, nil
+}
+
+// takes reports whether an event is a lock's acquisition.
+func takes(e *record.Event) bool {
+	return e.Result == 0 && (e.Kind == record.KindMutex || e.Kind == record.KindRWLock || e.Kind == record.KindSpin)
+}
+
+func lockText(l *evidence.Lock) string {
+	if l.Name != "" {
+		return l.Name
+	}
+	return l.Address.String()
+}
+
+// deadlock is the cause, and what the failure does when one of the threads comes
+// later.
+func (w *work) deadlock(f *evidence.Finding, ring []waiter) evidence.Cause {
+	i := &evidence.Interleaving{
+		Pattern: evidence.PatternLockOrder, FailingRuns: 1, FailingOf: len(w.Failing), PassingOf: len(w.Passing), Score: 1,
+		Measure: "what each thread of the core waits for", Instead: "without the deadlock one thread has left its locks before the other takes its first",
+	}
+	out := evidence.Cause{Kind: evidence.CauseDeadlock, Proof: evidence.Replayed, Interleaving: i}
+	var parts []string
+	for n := range ring {
+		x := &ring[n]
+		wanted := evidence.Lock{Address: x.edge.Object, Name: x.edge.Name}
+		i.Variables = append(i.Variables, lockText(&wanted))
+		i.Failing = append(i.Failing, evidence.SeenAccess{
+			Moment: evidence.Moment{Thread: x.thread, Ordinal: x.last}, Position: x.lastPlace, Thread: x.edge.Waiter, Variable: lockText(&wanted),
+			Address: x.edge.Object, Size: 4, Kind: evidence.ReadWrite, Site: x.edge.Site, Locks: []evidence.Lock{x.held},
+		})
+		place := "somewhere"
+		if x.edge.Site != nil {
+			place = siteText(x.edge.Site)
+		}
+		parts = append(parts, fmt.Sprintf("%s waits for %s in %s and holds %s", x.edge.Waiter.Label(), lockText(&wanted), place, lockText(&x.held)))
+		out.Story = append(out.Story, evidence.CauseStep{Text: parts[n], Site: x.edge.Site, Proof: evidence.FromCore})
+	}
+	slices.Sort(i.Variables)
+	slices.SortStableFunc(i.Failing, func(a, b evidence.SeenAccess) int { return int(int64(a.Position - b.Position)) })
+	out.Summary, out.Variable, out.Site = "deadlock: "+strings.Join(parts, ", "), namesText(i.Variables), i.Failing[0].Site
+	w.proveDeadlock(&out, ring)
+	return out
+}
+
+// proveDeadlock lets each thread of the ring come behind another one, until the
+// failure is gone once.
+func (w *work) proveDeadlock(out *evidence.Cause, ring []waiter) {
+	again := w.experiment("the recorded run again", w.rec, replay.Options{Free: true}, true)
+	out.Experiments = append(out.Experiments, again)
+	schedule, err := w.rec.Log.Schedule()
+	if len(schedule) == 0 {
+		w.limit(fmt.Sprintf("verdict: the recorded order: %v", err))
+		return
+	}
+	for n := range ring {
+		x, next := &ring[n], &ring[(n+1)%len(ring)]
+		e := w.experiment(fmt.Sprintf("%s kept back from %s as long as %s can go on", x.edge.Waiter.Label(), lockText(&x.held), next.edge.Waiter.Label()),
+			w.rec, replay.Options{Free: true, Schedule: replay.Reorder(schedule, replay.Hold{
+				Thread: x.thread, Ordinal: x.held.Taken, Until: replay.EventOf{Thread: next.thread, Ordinal: replay.AsFarAsItCan}})}, false)
+		out.Experiments = append(out.Experiments, e)
+		if again.Agrees() && e.Agrees() {
+			out.Proof = evidence.Proved
+			return
+		}
+	}
+}
