@@ -38,6 +38,9 @@ type place struct {
 	pc        uint64
 	registers [18]uint64 // struct dg_signal_state
 	flags     uint64     // the bits of the last of them that count
+	// unread: the flags of results do not count at pc, and are these.
+	unread  bool
+	results uint64
 	// matches compares what costs more than registers.
 	matches func(t *thread) (bool, error)
 	signal  int // 0: the thread's end
@@ -99,6 +102,7 @@ func (b *breakpoints) await(t *thread, p *place) error {
 	if err := b.demote(t, p.pc); err != nil {
 		return err
 	}
+	b.ignoreFlags(p)
 	if b.repeats(p.pc) == 0 {
 		var err error
 		if p.probe, err = b.setProbe(t, p); err != nil && !errors.Is(err, errNoProbe) {
@@ -343,7 +347,7 @@ func (b *breakpoints) probed(t *thread, x *broken, regs *ptrace.Registers) (move
 		return move{}, err
 	}
 	p.probe, *regs = nil, at
-	return b.arrive(t, x)
+	return b.arrive(t, x, regs)
 }
 
 // reached is for a thread at the pc of its place.
@@ -353,7 +357,7 @@ func (b *breakpoints) reached(t *thread, x *broken, regs *ptrace.Registers) (mov
 		if same, err := p.matches(t); err != nil {
 			return move{}, err
 		} else if same {
-			return b.arrive(t, x)
+			return b.arrive(t, x, regs)
 		}
 	} else if p.equal(regs, repeated) {
 		if length := b.repeats(p.pc); length != 0 && regs.Rcx > p.registers[contextRCX] {
@@ -384,8 +388,14 @@ func (b *breakpoints) quicken(t *thread, x *broken, regs *ptrace.Registers) erro
 	return x.set(t.tid)
 }
 
-func (b *breakpoints) arrive(t *thread, x *broken) (move, error) {
+func (b *breakpoints) arrive(t *thread, x *broken, regs *ptrace.Registers) (move, error) {
 	p := x.place
+	if p.unread {
+		regs.Eflags = regs.Eflags&^resultFlags | p.results
+		if err := ptrace.SetRegisters(t.tid, regs); err != nil {
+			return move{}, err
+		}
+	}
 	x.place = nil
 	if err := x.set(t.tid); err != nil {
 		return move{}, err
@@ -483,5 +493,5 @@ func (b *breakpoints) rested(t *thread, x *broken, regs *ptrace.Registers) (move
 		return move{}, err
 	}
 	*regs = back
-	return b.arrive(t, x)
+	return b.arrive(t, x, regs)
 }
