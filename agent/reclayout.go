@@ -339,6 +339,8 @@ type RawControl struct {
 	FreeFirst   uint32 `c:"free_first"`
 	FreeMost    uint64 `c:"free_most"`
 	MadeUp      uint64 `c:"made_up"`
+	FreeOrder   uint32 `c:"free_order"`
+	Reserved3   uint32
 }
 
 // RawReplayHeader is struct dg_replay_header.

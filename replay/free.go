@@ -163,7 +163,10 @@ func (c *controller) helloFree(control *agent.RawControl, forked bool) error {
 		return inputf("replay: the library that recorded %s cannot leave its log: record it again", c.rec.Dir)
 	}
 	control.Free, control.FreeFirst = agent.FreeMay, c.rec.Manifest.Outcome.Thread
-	control.FreeMost = 2*c.stage().events + eventsOver
+	control.FreeMost, control.FreeOrder = 2*c.stage().events+eventsOver, 0
+	if f.schedule != nil {
+		control.FreeOrder = 1
+	}
 	return nil
 }
 

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -253,21 +253,28 @@ func TestExperiments(t *testing.T) {
 }
 
 func TestReorder(t *testing.T) {
-	s := record.Schedule{{Thread: 1, Events: 3}, {Thread: 2, Events: 2}, {Thread: 1, Events: 2}, {Thread: 2, Events: 1}, {Thread: 3, Events: 1}}
 	of := func(thread uint32, ordinal uint64) replay.EventOf {
 		return replay.EventOf{Thread: thread, Ordinal: ordinal}
 	}
+	schedule := func(text string) record.Schedule {
+		s, err := record.ParseSchedule(strings.ReplaceAll(text, ", ", "\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	const recorded = "1 3, 2 2, 1 2, 2 1, 3 1"
 	for _, x := range []struct {
 		hold replay.Hold
-		want record.Schedule
+		want string
 	}{
-		{replay.Hold{Thread: 2, Ordinal: 2, Until: of(1, 4)}, record.Schedule{{1, 3}, {2, 1}, {1, 1}, {2, 1}, {1, 1}, {2, 1}, {3, 1}}},
-		{replay.Hold{Thread: 2, Ordinal: 1, Until: of(3, 1)}, record.Schedule{{1, 5}, {3, 1}, {2, 3}}},
-		{replay.Hold{Thread: 2, Ordinal: 1, Until: of(1, 7)}, record.Schedule{{1, 5}, {1, 2}, {2, 3}, {3, 1}}},
-		{replay.Hold{Thread: 2, Ordinal: 9, Until: of(1, 1)}, s},
+		{replay.Hold{Thread: 2, Ordinal: 2, Until: of(1, 4)}, "1 3, 2 1, 1 1, 2 1, 1 1, 2 1, 3 1"},
+		{replay.Hold{Thread: 2, Ordinal: 1, Until: of(3, 1)}, "1 5, 3 1, 2 3"},
+		{replay.Hold{Thread: 2, Ordinal: 1, Until: of(1, 7)}, "1 5, 1 2, 2 3, 3 1"},
+		{replay.Hold{Thread: 2, Ordinal: 9, Until: of(1, 1)}, recorded},
+		{replay.Hold{Thread: 2, Ordinal: 1, Until: of(4, 0)}, recorded},
 	} {
-		got := replay.Reorder(s, x.hold)
-		if !slices.Equal(got, x.want) {
+		if got := replay.Reorder(schedule(recorded), x.hold); got.String() != schedule(x.want).String() {
 			t.Errorf("%+v: %v, want %v", x.hold, got, x.want)
 		}
 	}

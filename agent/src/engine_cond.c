@@ -82,6 +82,7 @@ static bool dg_cond_replay(struct dg_cond_wait *w, uint64_t how)
 		w->step = DG_COND_INTERRUPTED;
 		return true;
 	}
+	dg_free_expect(w->step != DG_COND_WAITS || w->result || dg_free_signalled(w->cond->sequence), e);
 	if (!w->nested)
 		dg_mutex_acquired(w->mutex, e);
 	dg_cond_has_again(w);

@@ -37,6 +37,7 @@ struct dg_free_thread {
 	dg_operation *run;
 	uint64_t ordinal, next, carried; /* of before it */
 	bool guarded; /* these are set */
+	bool starts;  /* and its first event is still to come */
 	bool aware;   /* the operation began when the process was free */
 	bool parked;
 	/* The schedule's run with its next event, where to look for the one after, and
@@ -85,6 +86,7 @@ static void dg_free_entered(struct dg_frame *f, dg_operation *run)
 	x->next = dg_me->next;
 	x->carried = dg_me->carried;
 	x->aware = dg_free();
+	x->starts = dg_me->state == DG_R_STARTING;
 	x->guarded = true;
 }
 
@@ -112,7 +114,7 @@ __attribute__((noreturn)) static void dg_free_again(void)
 	me->fresh = 0;
 	me->yields = 0;
 	x->wait = DG_WAIT_NOTHING;
-	__atomic_store_n(&me->state, DG_R_RUNNING, __ATOMIC_RELAXED);
+	__atomic_store_n(&me->state, x->starts ? DG_R_STARTING : DG_R_RUNNING, __ATOMIC_RELAXED);
 	__asm__ volatile("movq %0, %%rsp\n\t"
 			 "movq %0, %%rdi\n\t"
 			 "call *%1\n\t"
@@ -409,6 +411,12 @@ static void dg_free_diverges(enum dg_reason reason, const struct dg_event *expec
 	dg_free_again();
 }
 
+static void dg_free_expect(bool so, const struct dg_event *e)
+{
+	if (!so && DG_CONTROL->free == DG_FREE_MAY && DG_CONTROL->free_order)
+		dg_diverge(DG_DIFFERS_STATE, e, 0, 0, 0);
+}
+
 static void dg_free_resume(void)
 {
 	const struct dg_free_thread *x;
@@ -434,9 +442,11 @@ static void dg_free_right_to(struct dg_rthread *t)
 /* Whether the thread of the schedule's next event can be given the right. */
 static bool dg_free_exists(uint32_t index)
 {
-	uint32_t state = index <= DG_CONTROL->threads ? dg_rthread_number(index)->state : DG_R_NONE;
+	const struct dg_rthread *t = dg_rthread_number(index);
 
-	return state != DG_R_NONE && state != DG_R_ENDED;
+	if (index > DG_CONTROL->threads || t->state == DG_R_NONE || t->state == DG_R_ENDED)
+		return false;
+	return t->state != DG_R_STARTING || dg_free_cloned(t);
 }
 
 static bool dg_free_pass(void)

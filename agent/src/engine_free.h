@@ -52,8 +52,13 @@ static void dg_free_system_call(struct dg_frame *f, const struct dg_call *c);
 static void dg_free_gate(const struct dg_gate *g);
 /* The index of the thread that is about to be made, whose slot is there. */
 static uint32_t dg_free_index(void);
+/* What the log says of a thread that waits, or tries, follows from the recorded
+ * order: that others had come, had signalled, had the lock. In another it may not
+ * be so, and the operation is made as the variable says. */
+static void dg_free_expect(bool so, const struct dg_event *e);
 /* What a condition variable had before the mutex was released. */
 static void dg_free_waits(uint32_t sequence);
+static bool dg_free_signalled(uint32_t sequence);
 /* True: the log, or what sent the signal, has said what there is to say of it. */
 static bool dg_free_signal(struct dg_delivery *d, const struct dg_ucontext *uc);
 static bool dg_free_deliver(struct dg_rthread *me, struct dg_ucontext *uc, uint64_t blocked);

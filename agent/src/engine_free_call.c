@@ -323,6 +323,14 @@ static void dg_free_answer(struct dg_frame *f, const struct dg_call *c, long res
 		f->rax = (uint64_t)result;
 }
 
+static struct dg_rthread *dg_free_thread(uint64_t tid)
+{
+	for (uint32_t i = 1; i <= DG_CONTROL->threads; i++)
+		if (dg_rthread_number(i)->tid == tid && dg_rthread_number(i)->state != DG_R_ENDED)
+			return dg_rthread_number(i);
+	return NULL;
+}
+
 static void dg_free_kill(struct dg_frame *f, const struct dg_call *c)
 {
 	struct dg_rthread *to = dg_me;
@@ -331,23 +339,18 @@ static void dg_free_kill(struct dg_frame *f, const struct dg_call *c)
 	const struct dg_event *e;
 
 	dg_free_turn();
+	if (c->nr == SYS_kill || c->nr == SYS_rt_sigqueueinfo)
+		to = !tid || tid == DG_CONTROL->pid ? dg_me : NULL;
+	else if (tid != dg_me->tid)
+		to = dg_free_thread(tid);
+	if (to && dg_free_fatal((uint32_t)signal))
+		dg_free_dies((uint32_t)signal); /* no log has such a call */
 	e = dg_free_call_event(c, false);
 	if (dg_free_interrupts(f, e))
 		return;
 	f->rax = e ? (uint64_t)e->result : 0;
-	if (c->nr == SYS_kill || c->nr == SYS_rt_sigqueueinfo) {
-		if (tid && tid != DG_CONTROL->pid)
-			return;
-	} else if (tid != dg_me->tid) {
-		to = NULL;
-		for (uint32_t i = 1; i <= DG_CONTROL->threads; i++)
-			if (dg_rthread_number(i)->tid == tid && dg_rthread_number(i)->state != DG_R_ENDED)
-				to = dg_rthread_number(i);
-		if (!to)
-			return;
-	}
 	/* A handler of another thread's is in that thread's log, if the call is here. */
-	if (!e || to == dg_me || dg_actions[signal <= DG_SIGNALS ? signal : 0].handler == (uint64_t)SIG_DFL)
+	if (to && (!e || to == dg_me))
 		dg_free_raise(to, (uint32_t)signal);
 }
 

@@ -19,24 +19,35 @@ static void dg_free_send(struct dg_rthread *t, uint32_t signal)
 	t->pending = 1;
 }
 
+static bool dg_free_ignores(uint32_t signal)
+{
+	uint64_t handler = dg_actions[signal].handler;
+
+	return handler == (uint64_t)SIG_IGN || (handler == (uint64_t)SIG_DFL && DG_FREE_IGNORED & DG_BIT(signal));
+}
+
+/* Whether sending it to a thread of the process ends that. */
+static bool dg_free_fatal(uint32_t signal)
+{
+	return signal && signal <= DG_SIGNALS && dg_actions[signal].handler == (uint64_t)SIG_DFL && !dg_free_ignores(signal);
+}
+
+__attribute__((noreturn)) static void dg_free_dies(uint32_t signal)
+{
+	for (;;) {
+		dg_trap(DG_TRAP_FATAL, dg_me->index, signal);
+		if (!DG_CONTROL->tracer)
+			dg_sys1(SYS_exit_group, 255);
+	}
+}
+
 /* Sent by the calling thread to a thread of the process. */
 static void dg_free_raise(struct dg_rthread *t, uint32_t signal)
 {
 	const struct dg_event *next = dg_signal_next();
-	uint64_t handler;
 
-	if (!signal || signal > DG_SIGNALS)
+	if (!signal || signal > DG_SIGNALS || dg_free_ignores(signal))
 		return;
-	handler = dg_actions[signal].handler;
-	if (handler == (uint64_t)SIG_IGN || (handler == (uint64_t)SIG_DFL && DG_FREE_IGNORED & DG_BIT(signal)))
-		return;
-	if (handler == (uint64_t)SIG_DFL) {
-		for (;;) {
-			dg_trap(DG_TRAP_FATAL, dg_me->index, signal);
-			if (!DG_CONTROL->tracer)
-				dg_sys1(SYS_exit_group, 255);
-		}
-	}
 	if (t == dg_me && next && next->object == signal)
 		return; /* comes from the log */
 	if (!(t->mask & DG_BIT(signal)))

@@ -130,6 +130,11 @@ static void dg_free_waits(uint32_t sequence)
 		dg_free_of(dg_me)->sequence = sequence;
 }
 
+static bool dg_free_signalled(uint32_t sequence)
+{
+	return !DG_CONTROL->free || dg_free_of(dg_me)->sequence != sequence;
+}
+
 static enum dg_free_waited dg_free_cond_sleep(struct dg_cond_wait *w)
 {
 	uint32_t *count = dg_wait_count(&w->cond->sequence);
@@ -152,7 +157,7 @@ static void dg_free_cond(struct dg_frame *f)
 		dg_cond_release(w);
 		how = dg_free_cond_sleep(w);
 		w->result = how == DG_WAITED_TOO_LONG ? ETIMEDOUT : 0;
-	} else if (w->step == DG_COND_WAITS && w->cond->sequence == dg_free_of(dg_me)->sequence) {
+	} else if (w->step == DG_COND_WAITS && !dg_free_signalled(w->cond->sequence)) {
 		how = dg_free_cond_sleep(w);
 		w->result = how == DG_WAITED_TOO_LONG ? ETIMEDOUT : 0;
 	}
@@ -250,8 +255,8 @@ static void dg_free_real(struct dg_frame *f)
 	if (kind == DG_EV_MUTEX && ((const struct dg_mutex *)word)->owner != dg_me->tid)
 		while (*word & 0x3fffffff)
 			dg_free_wait(DG_WAIT_CHANGE, word, *word, false);
-	else if (kind == DG_EV_SEM)
-		while (!*word)
+	else if (kind == DG_EV_SEM || kind == DG_EV_SPIN)
+		while ((int32_t)*word <= 0)
 			dg_free_wait(DG_WAIT_CHANGE, word, *word, false);
 	else
 		dg_free_yield();

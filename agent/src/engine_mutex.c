@@ -1,5 +1,6 @@
 /* Mutexes and spin locks. The fast path of a mutex is in wrap_mutex.c. */
 #include "engine.h"
+#include "engine_free.h"
 #include "sync.h"
 
 static bool dg_lock_way_waits(uint64_t how)
@@ -46,6 +47,7 @@ static void dg_op_mutex_lock(struct dg_frame *f)
 	}
 	dg_mutex_await(DG_EV_MUTEX, m, m);
 	e = dg_sync_did(f, DG_EV_MUTEX, m, f->rdx, f->rcx);
+	dg_free_expect(!e || f->rcx != DG_SYNC_TRY || !e->result || m->lock, e);
 	if (!e || e->result)
 		return;
 	dg_mutex_acquired(m, e);
@@ -87,6 +89,7 @@ static void dg_op_spin(struct dg_frame *f)
 		       dg_turn_catch_up(dg_spin_last(*word)))
 			;
 	e = dg_sync_did(f, DG_EV_SPIN, word, f->rdx, f->rcx);
+	dg_free_expect(!e || !e->result || *word & DG_SPIN_TAKEN, e);
 	if (e && !e->result)
 		dg_sync_expect(!dg_spin_try(word, dg_me->index), e, 0, *word);
 }

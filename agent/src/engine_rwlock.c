@@ -1,5 +1,6 @@
 /* Locks of readers and writers. */
 #include "engine.h"
+#include "engine_free.h"
 #include "sync.h"
 
 static bool dg_rw_reads(uint64_t how)
@@ -78,6 +79,7 @@ static void dg_op_rwlock(struct dg_frame *f)
 		while (l->readers & (dg_rw_reads(f->rcx) ? DG_RW_WRITER : UINT32_MAX) && dg_turn_catch_up(dg_turn_thread(l->writer)))
 			;
 	e = dg_sync_did(f, DG_EV_RWLOCK, l, f->rdx, f->rcx);
+	dg_free_expect(!e || !dg_rw_tries(f->rcx) || !e->result || l->readers, e);
 	if (!e || e->result)
 		return;
 	result = (dg_rw_reads(f->rcx) ? dg_rw_read_attempt : dg_rw_write_attempt)(l, dg_me->tid, &word, &value);

@@ -1,5 +1,6 @@
 /* Semaphores and barriers. */
 #include "engine.h"
+#include "engine_free.h"
 #include "sync.h"
 
 static int dg_sem_acquire(struct dg_sem *s, uint64_t how, const struct dg_until *until)
@@ -48,6 +49,7 @@ static void dg_op_sem(struct dg_frame *f)
 			while (!s->value && dg_turn_catch_up(0))
 				;
 		e = dg_sync_did(f, DG_EV_SEM, s, f->rdx, f->rcx);
+		dg_free_expect(!e || f->rcx != DG_SYNC_TRY || !e->result || !s->value, e);
 		if (e && !e->result)
 			dg_sync_expect(!dg_sem_attempt(s, dg_me->tid, &word, &value), e, 1, 0);
 	}
@@ -119,7 +121,10 @@ static void dg_barrier_replay(struct dg_frame *f, struct dg_barrier_wait *w)
 		while (b->in < b->count && dg_turn_catch_up(dg_turn_comes_to(DG_EV_BARRIER, (uint64_t)b)))
 			;
 	e = dg_sync_did(f, DG_EV_BARRIER, b, w->site, DG_SYNC_WAIT);
-	if (!e || !e->result)
+	if (!e)
+		return;
+	dg_free_expect(e->result || b->round != w->round, e);
+	if (!e->result)
 		return;
 	/* More may have arrived than there were: those of the next round. */
 	dg_sync_expect(b->in >= b->count, e, b->count, b->in);

@@ -346,6 +346,8 @@ struct dg_control {
 	uint32_t free_first; /* where the log is over, this thread goes first: the one that failed */
 	uint64_t free_most;  /* value of consumed that is not passed; 0: no limit */
 	uint64_t made_up;    /* results of calls that the log does not have */
+	uint32_t free_order; /* the schedule is not the recorded one, so what it relies on is looked at */
+	uint32_t reserved3;
 };
 
 /* What the replay controller makes of a log: per thread its events in a row,
