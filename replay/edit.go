@@ -137,6 +137,8 @@ func (e Edit) hook() (func(*Stopped) error, error) {
 		return func(s *Stopped) error { return pad(s, e.Bytes) }, nil
 	case EditUndo:
 		return undoStore, nil
+	case EditStore:
+		return func(s *Stopped) error { return store(s, e.Addr, e.Value, e.Size) }, nil
 	}
 	return nil, inputf("replay: no such edit: %q", e.Kind)
 }
@@ -154,6 +156,17 @@ func skipCall(s *Stopped) error {
 	regs.Rip, regs.Rsp, regs.Rax = le.Uint64(back[:]), regs.Rsp+8, 0
 	regs.Orig_rax = ^uint64(0)
 	return ptrace.SetRegisters(s.TID(), &regs)
+}
+
+// store puts a value into memory.
+func store(s *Stopped, addr evidence.Addr, value uint64, size int) error {
+	if size < 1 || size > 8 {
+		return inputf("replay: a store of %d bytes at %v", size, s.Moment)
+	}
+	if _, err := s.c.memory.WriteAt(le.AppendUint64(nil, value)[:size], int64(addr)); err != nil {
+		return fmt.Errorf("replay: store to %v at %v: %w", addr, s.Moment, err)
+	}
+	return nil
 }
 
 // pad makes an object larger that is asked for.

@@ -75,6 +75,10 @@ type Edit struct {
 	// of the thread behind which a delayed signal comes (EditDelaySignal); 0: never.
 	Bytes uint64
 	Until uint64
+	// Addr, Value and Size are what EditStore stores; Size is 1 to 8.
+	Addr  evidence.Addr
+	Value uint64
+	Size  int
 }
 
 // EditKind is what an Edit does.
@@ -90,6 +94,8 @@ const (
 	// EditPad adds to the size that the allocation at whose first instruction
 	// At is is asked for.
 	EditPad EditKind = "object padded"
+	// EditStore gives a word of memory another value.
+	EditStore EditKind = "value replaced"
 	// EditDelaySignal lets the signal that is the thread's event At.Ordinal come
 	// later.
 	EditDelaySignal EditKind = "signal delayed"

@@ -85,7 +85,7 @@ func (t *storeTrail) byInstruction(s *slice) {
 		return
 	}
 	t.describeAccess(s, to)
-	t.meantBy(s, s.addressOf(s.now, &to.Memory, 0), to.Size)
+	t.meantBy(s, s.addressOf(s.now, &to.Memory, 0), to.Size, false)
 	t.Again = to.Access == evidence.ReadWrite
 	from, ok := source(in)
 	switch {
@@ -166,16 +166,16 @@ func source(in *x86.Inst) (*x86.Operand, bool) {
 
 // meantBy finds what an address was built on: a global, a local of the function,
 // or what a pointer leads to; of an array in it, the array.
-func (t *storeTrail) meantBy(s *slice, n *node, size int) {
+func (t *storeTrail) meantBy(s *slice, n *node, size int, varies bool) {
 	terms, offset := linear(n)
 	if t.isDataOrTLS(uint64(offset)) {
-		t.meantData(s, evidence.Addr(offset), size, len(terms) > 0)
+		t.meantData(s, evidence.Addr(offset), size, varies || len(terms) > 0)
 		t.meantArray(s, evidence.Addr(offset), terms)
 		return
 	}
 	for i, x := range terms {
 		if start, ok := s.frameAddress(x); ok {
-			t.meantLocal(s, start+evidence.Addr(offset), size, len(terms) > 1, terms[i].node.pos)
+			t.meantLocal(s, start+evidence.Addr(offset), size, varies || len(terms) > 1, terms[i].node.pos)
 			return
 		}
 	}
@@ -199,7 +199,7 @@ func (t *storeTrail) meantBy(s *slice, n *node, size int) {
 	t.meantAt(s, evidence.Addr(v))
 	if e, ok := s.describe(pointer, 0); ok && t.MeantSize == 0 {
 		t.Meant = "*" + grouped(e.text)
-		t.meantMember(e, evidence.Addr(v), offset, size, len(terms) > 1)
+		t.meantMember(e, evidence.Addr(v), offset, size, varies || len(terms) > 1)
 	}
 }
 
@@ -224,7 +224,7 @@ func (t *storeTrail) meantMember(e expression, start evidence.Addr, offset int64
 		return
 	}
 	p := walk(e.typ.Elem(), offset, int64(max(size, 1)), varies)
-	if p.path == "" || p.size <= 0 {
+	if p.array == nil || p.size <= 0 {
 		return
 	}
 	at := start + evidence.Addr(p.offset)
@@ -242,7 +242,9 @@ func withoutIndex(path string) string {
 // meantData is for static data.
 func (t *storeTrail) meantData(s *slice, addr evidence.Addr, size int, varies bool) {
 	n := s.nameData(addr, max(size, 1), varies, s.codeAt(s.now))
-	if n.size > 0 {
+	if g, ok := t.globalAt(addr, s.codeAt(s.now)); ok && varies && n.array == nil && g.size > 0 {
+		t.From, t.Meant, t.MeantSize = &g.addr, g.name, g.size
+	} else if n.size > 0 {
 		t.From, t.Meant, t.MeantSize = &n.addr, withoutIndex(n.name), uint64(n.size)
 	}
 }
@@ -283,6 +285,9 @@ func (t *storeTrail) meantLocal(s *slice, addr evidence.Addr, size int, varies b
 		}
 	}
 	p := walk(v.Type, int64(addr-v.addr), int64(max(size, 1)), varies)
+	if varies && p.array == nil {
+		p = part{size: v.Type.Size()}
+	}
 	at := v.addr + evidence.Addr(p.offset)
 	t.From, t.Meant, t.MeantSize = &at, v.Name+withoutIndex(p.path), uint64(max(p.size, 0))
 }
@@ -344,7 +349,8 @@ func (t *storeTrail) byLibrary(frame int) bool {
 		t.blame.Accessed, t.blame.AccessedType = e.text, typeName(e.typ)
 	}
 	start, known := to.best()
-	if known {
+	t.meantBy(s, to, 1, true)
+	if known && t.From == nil {
 		t.meantAt(s, evidence.Addr(start))
 	}
 	step := t.step(s, s.now, evidence.OriginCell)

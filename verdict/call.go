@@ -88,6 +88,7 @@ type read struct {
 	addr  evidence.Addr
 	size  int
 	value uint64
+	at    evidence.Moment
 }
 
 // lastRead stands at an instruction of the failing thread again, the last time
@@ -113,7 +114,7 @@ func (w *work) lastRead(pc evidence.Addr) (read, error) {
 		if !ok {
 			return nil
 		}
-		last = read{addr: addr, size: size}
+		last = read{addr: addr, size: size, at: s.Moment}
 		var b [wordSize]byte
 		if n, err := s.ReadMemory(addr, b[:min(size, wordSize)]); err == nil && n == min(size, wordSize) {
 			last.value = binary.LittleEndian.Uint64(b[:])

@@ -265,6 +265,6 @@ func (c *chain) unwrittenCause() *evidence.Cause {
 		return nil
 	}
 	return &evidence.Cause{Kind: evidence.CauseUninitialised, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed,
-		Summary: fmt.Sprintf("%s was never given a value: no store to it in the whole run", c.victim.name),
+		Summary: fmt.Sprintf("%s was never given a value: %s", c.victim.name, c.end),
 		Story:   []evidence.CauseStep{{Text: c.end, Proof: evidence.Replayed}}}
 }

@@ -198,7 +198,10 @@ type change struct {
 
 // changes are the experiments that a chain suggests, the gentlest first.
 func (c *chain) changes() []change {
-	if len(c.links) == 0 {
+	switch {
+	case c.unwritten && len(c.links) == 0:
+		return c.valueReplaced()
+	case len(c.links) == 0:
 		return c.heapChanges()
 	}
 	var list []change
@@ -238,4 +241,45 @@ func (c *chain) heapChanges() []change {
 	}
 	edit.At = at
 	return []change{{what, replay.Options{Free: true, Edits: []replay.Edit{edit}}}}
+}
+
+// valueReplaced gives a pointer that nobody set the address of readable zeros,
+// right before the last time that it is read.
+func (c *chain) valueReplaced() []change {
+	if c.Blame == nil || c.Blame.Loaded.PC == 0 || c.victim.size != wordSize {
+		return nil
+	}
+	zeros, ok := c.readableZeros()
+	if !ok {
+		return nil
+	}
+	found, err := c.lastRead(c.Blame.Loaded.PC)
+	if err != nil {
+		c.limit(err.Error())
+		return nil
+	}
+	if found.addr != c.victim.start {
+		return nil
+	}
+	edit := replay.Edit{Kind: replay.EditStore, At: found.at, Addr: c.victim.start, Value: uint64(zeros), Size: wordSize}
+	return []change{{"the value replaced by the address of readable zeros", replay.Options{Free: true, Edits: []replay.Edit{edit}}}}
+}
+
+// readableZeros is the lower end of the failing thread's stack, which nothing has
+// used yet.
+func (w *work) readableZeros() (evidence.Addr, bool) {
+	p := w.Process
+	if p.Failing < 0 || p.Failing >= len(p.Threads) {
+		return 0, false
+	}
+	const size = 4096
+	m := p.MappingAt(p.Threads[p.Failing].Registers.SP())
+	if m == nil || p.Threads[p.Failing].Registers.SP()-m.Start < 2*size {
+		return 0, false
+	}
+	page := make([]byte, size)
+	if n, err := p.ReadMemory(m.Start, page); err != nil || n != size || bytes.ContainsFunc(page, func(r rune) bool { return r != 0 }) {
+		return 0, false
+	}
+	return m.Start, true
 }

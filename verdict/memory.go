@@ -92,6 +92,11 @@ func (c *chain) follow() error {
 			c.end = fmt.Sprintf("nothing wrote to %s before", v.name)
 			return nil
 		}
+		if hop == 0 && c.leftOver(next) {
+			c.unwritten = true
+			c.end = fmt.Sprintf("what is in %s was left there by %s, which had returned before", v.name, where(&next.seen))
+			return nil
+		}
 		c.links = append(c.links, *next)
 		var goes bool
 		if v, goes = c.goesOn(next); !goes {
@@ -138,6 +143,49 @@ func (c *chain) hop(n int, v victim, after *link) (store, made *link, err error)
 func sameAccess(a, b *evidence.Access) bool {
 	return a.Position == b.Position && a.Thread == b.Thread && a.Ordinal == b.Ordinal && a.PC == b.PC && a.Old == b.Old && a.New == b.New && a.By == b.By
 }
+
+// leftOver reports that a store was made before the function began in whose frame
+// the memory lies: nothing has given it a value since.
+func (c *chain) leftOver(l *link) bool {
+	if c.victim.finding != nil {
+		return false
+	}
+	owner := c.frameOf(c.victim.start)
+	if owner == nil {
+		return false
+	}
+	for _, f := range l.seen.Stack.Frames {
+		if f.Kind == evidence.Physical && f.CFA == owner.CFA && f.Site.Function == owner.Site.Function {
+			return false
+		}
+	}
+	return true
+}
+
+// frameOf is the physical frame of the failing thread that an address lies in.
+func (w *work) frameOf(addr evidence.Addr) *evidence.Frame {
+	for i := range w.Case.Stacks {
+		g := &w.Case.Stacks[i]
+		if !g.Failing {
+			continue
+		}
+		below := evidence.Addr(0) // the CFA of the frame inside
+		for n := range g.Stack.Frames {
+			f := &g.Stack.Frames[n]
+			if f.Kind != evidence.Physical || f.CFA == 0 {
+				continue
+			}
+			if addr < f.CFA && addr >= below && (below != 0 || addr >= f.CFA-maxFrame) {
+				return f
+			}
+			below = f.CFA
+		}
+	}
+	return nil
+}
+
+// maxFrame bounds the innermost frame, whose lower end no other frame tells.
+const maxFrame = 1 << 20
 
 // look goes back to an access, if there is one, and says what it is.
 func (c *chain) look(v victim, plan *watchtrace.Plan, log *evidence.AccessLog, index int) (*link, error) {

@@ -223,12 +223,12 @@ func (v *victim) stores(log *evidence.AccessLog, before int) (base, culprit int)
 }
 
 // hits are those of the pass that make up what the access with the index began,
-// or ended: of damage all that follow, of a value the same instruction's before.
+// or ended: of damage all that follow (one may store again what is there already), of a value the same instruction's before.
 func (v *victim) hits(log *evidence.AccessLog, index int) (hits []uint64) {
 	first := &log.Accesses[index]
 	if v.finding != nil {
 		for i := index; i < len(log.Accesses); i++ {
-			if a := &log.Accesses[i]; a.By != evidence.ByHeap && v.changes(log, a) {
+			if a := &log.Accesses[i]; a.By != evidence.ByHeap && writesMemory(a.Kind) && v.concerns(log, a) {
 				hits = append(hits, a.Hit)
 			}
 		}
