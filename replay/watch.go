@@ -39,6 +39,9 @@ type watchdog struct {
 	process atomic.Pointer[watched]
 	// wake is why the tracing thread was woken.
 	wake atomic.Int32
+	// hits counts accesses to watched words: a program that makes many of them
+	// comes on, if slowly.
+	hits atomic.Uint64
 }
 
 type watched struct {
@@ -101,6 +104,7 @@ func (w *watchdog) run() {
 			}
 			p := w.process.Load()
 			s.see(now, p.consumed(), processorTime(p.pid))
+			s.hit(now, w.hits.Load())
 			if w.progress != nil {
 				w.progress(s.consumed)
 			}
@@ -120,6 +124,7 @@ func (w *watchdog) run() {
 type watchState struct {
 	consumed uint64
 	time     uint64
+	hits     uint64
 	event    time.Time // of the last event seen
 	moved    time.Time // of the last sign of life
 }
@@ -132,6 +137,12 @@ func (s *watchState) see(now time.Time, consumed, time uint64) {
 	}
 	if time != s.time {
 		s.time, s.moved = time, now
+	}
+}
+
+func (s *watchState) hit(now time.Time, hits uint64) {
+	if hits != s.hits {
+		s.hits, s.event, s.moved = hits, now, now
 	}
 }
 

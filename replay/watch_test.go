@@ -20,4 +20,9 @@ func TestWatchState(t *testing.T) {
 	if s.event != at(4) || s.moved != at(4) {
 		t.Errorf("an event without processor time was not seen: %v, %v", s.event.Sub(start), s.moved.Sub(start))
 	}
+	s.see(at(5), 6, 2)
+	s.hit(at(5), 1)
+	if s.event != at(5) {
+		t.Error("an access to a watched word was not seen")
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/internal/ptrace"
+	"diagnose/internal/x86"
 )
 
 // tracing makes Hits of what a back end saw of the watches.
@@ -372,41 +373,70 @@ func (tr *tracing) take(s *sighting, t *thread) error {
 }
 
 func (tr *tracing) takeOne(s *sighting, watch int, t *thread) error {
-	if s.valid&(1<<watch) == 0 {
-		return nil // not mapped (any more)
-	}
-	now, hit := s.words[watch], s.watches&(1<<watch) != 0
-	if !tr.read[watch] {
-		tr.known[watch], tr.read[watch] = now, true
-		if hit {
-			tr.known[watch] = tr.mapped(watch, now)
-		}
-	}
-	before := tr.known[watch]
-	tr.known[watch] = now
-	if !hit && before == now {
+	if s.watches&(1<<watch) == 0 {
 		return nil
 	}
-	h := Hit{Watch: watch, Thread: s.index, Ordinal: s.ordinal, Position: s.position, Old: before, New: now, Held: s.held}
-	if hit {
-		tr.code.explain(s, &tr.watches[watch], &h)
+	h := Hit{Watch: watch, Thread: s.index, Ordinal: s.ordinal, Position: s.position, Held: s.held}
+	changed := uint64(0)
+	if s.valid&(1<<watch) != 0 {
+		changed = s.words[watch] ^ tr.known[watch]
 	}
-	if before != now && (!hit || h.Kind == evidence.CodeRead) {
-		// Nothing that traps has written this: the kernel has, or the tracer.
-		unseen := h
-		unseen.PC, unseen.SP, unseen.Caller, unseen.Kind, unseen.By = 0, 0, 0, evidence.CodeWrite, evidence.ByCall
-		if err := tr.emit(unseen, t); err != nil {
+	inst := tr.code.explain(s, &tr.watches[watch], changed, &h)
+	now, err := tr.value(s, watch, inst)
+	if err != nil {
+		return err
+	}
+	if !tr.read[watch] {
+		tr.known[watch], tr.read[watch] = tr.mapped(watch, now), true
+	}
+	h.Old, h.New = tr.known[watch], now
+	tr.known[watch] = now
+	if h.Kind == evidence.CodeUnknown && h.Old != h.New {
+		h.Kind = evidence.CodeWrite
+	}
+	if h.Old != now && h.Kind == evidence.CodeRead {
+		if err := tr.emit(unseenWrite(h), t); err != nil {
 			return err
 		}
 		h.Old = now
-	}
-	if !hit {
-		return nil
 	}
 	if h.By == evidence.ByCall && t != nil {
 		h.New = tr.code.copied(s, &tr.watches[watch], now)
 	}
 	return tr.emit(h, t)
+}
+
+// unseenWrite is for a change that nothing which traps has made: the kernel has,
+// or the tracer.
+func unseenWrite(h Hit) Hit {
+	h.PC, h.SP, h.Caller, h.Kind, h.By = 0, 0, 0, evidence.CodeWrite, evidence.ByCall
+	return h
+}
+
+// value is what the word has behind the access: as it was read, or, of back ends
+// that need not read it, as the instruction tells.
+func (tr *tracing) value(s *sighting, watch int, inst *x86.Inst) (uint64, error) {
+	now := s.words[watch]
+	if tr.kernel == nil {
+		if s.valid&(1<<watch) == 0 {
+			return tr.known[watch], nil // unmapped meanwhile
+		}
+		return now, nil
+	}
+	var told toldValue
+	if tr.code.stretch(s.regs.Rip).repeat == nil {
+		told = tellValue(inst, &s.regs, &tr.watches[watch], tr.known[watch])
+	}
+	switch {
+	case s.valid&(1<<watch) != 0:
+		if !tr.read[watch] {
+			return now, nil
+		}
+		return now, tr.kernel.learn(s.regs.Rip, told, now)
+	case told.class == codeTellsNothing:
+		return 0, fmt.Errorf("replay: the value of a watched word behind the access at %#x is not known", s.regs.Rip)
+	}
+	return told.value, nil
 }
 
 // mapped is what a word was before its first access: memory that appeared since
@@ -470,6 +500,7 @@ func (tr *tracing) flush() error {
 
 func (tr *tracing) deliver(h *Hit) error {
 	tr.c.result.Hits++
+	tr.c.watch.hits.Add(1)
 	if f := tr.c.opts.OnHit; f != nil {
 		return f(h)
 	}
@@ -521,6 +552,8 @@ func (c *controller) finishTracing() error {
 	if tr == nil || c.detached {
 		return nil
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err := tr.collected(func(int) bool { return true }); err != nil {
 		return err
 	}
@@ -538,7 +571,12 @@ func (c *controller) finishTracing() error {
 		return err
 	}
 	for i := range tr.watches {
-		if err := tr.takeOne(s, i, nil); err != nil {
+		if s.valid&(1<<i) == 0 || !tr.read[i] || s.words[i] == tr.known[i] {
+			continue
+		}
+		h := Hit{Watch: i, Thread: s.index, Ordinal: s.ordinal, Position: s.position, Held: s.held, Old: tr.known[i], New: s.words[i]}
+		tr.known[i] = s.words[i]
+		if err := tr.emit(unseenWrite(h), nil); err != nil {
 			return err
 		}
 	}

@@ -38,6 +38,10 @@ type kernelWatches struct {
 	program *ebpf.Program
 	ring    *ebpf.Map
 	lost    *ebpf.Map
+	code    *ebpf.Map // codeTells..., by pc
+	last    *ebpf.Map
+	// tried counts by pc how often what the code tells was right.
+	tried  map[uint64]int
 	reader  *ringbuf.Reader
 	record  ringbuf.Record
 	// events are the perf events of each thread, by the kernel's id.
@@ -50,13 +54,18 @@ type kernelWatches struct {
 
 const (
 	ringBytes = 32 << 20
+	// mostKnownCode bounds the pcs of which the kernel is told what is known.
+	mostKnownCode = 1 << 14
+	// trials is how often the value that the code tells must have been right
+	// before it is relied on.
+	trials = 3
 	// ringInterval is how often the ring is emptied while the process runs: the
 	// reader must not keep the processor from it.
 	ringInterval = 2 * time.Millisecond
 )
 
 func newKernelWatches(tr *tracing) (*kernelWatches, error) {
-	k := &kernelWatches{tr: tr, events: map[int][]int{}, indices: map[int]uint32{}}
+	k := &kernelWatches{tr: tr, events: map[int][]int{}, indices: map[int]uint32{}, tried: map[uint64]int{}}
 	if err := k.load(); err != nil {
 		k.close()
 		return nil, &UnsupportedError{BackendBPF, err}
@@ -71,8 +80,15 @@ func (k *kernelWatches) load() (err error) {
 	if k.lost, err = ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1}); err != nil {
 		return err
 	}
+	if k.code, err = ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Hash, KeySize: 8, ValueSize: 8, MaxEntries: mostKnownCode}); err != nil {
+		return err
+	}
+	if k.last, err = ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: debugRegisters}); err != nil {
+		return err
+	}
+	maps := senderMaps{ring: k.ring.FD(), lost: k.lost.FD(), code: k.code.FD(), last: k.last.FD()}
 	k.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.PerfEvent, License: "GPL",
-		Instructions: newSender(k.tr.watches, k.tr.c.opts.Locks, k.ring.FD(), k.lost.FD())})
+		Instructions: newSender(k.tr.watches, k.tr.c.opts.Locks, maps)})
 	if err != nil {
 		return err
 	}
@@ -87,7 +103,7 @@ func (k *kernelWatches) close() {
 	if k.reader != nil {
 		k.reader.Close()
 	}
-	for _, c := range []io.Closer{k.program, k.ring, k.lost} {
+	for _, c := range []io.Closer{k.program, k.ring, k.lost, k.code, k.last} {
 		c.Close() // does nothing if there is none
 	}
 }
@@ -121,13 +137,15 @@ func (k *kernelWatches) open(tid int, w *Watch) (int, error) {
 	if err != nil {
 		return 0, &UnsupportedError{BackendBPF, fmt.Errorf("perf_event_open: %w", err)}
 	}
-	if err := unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_SET_BPF, k.program.FD()); err == nil {
+	err = unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_SET_BPF, k.program.FD())
+	if err == nil {
 		err = unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_ENABLE, 0)
-	} else {
+	}
+	if err != nil {
 		unix.Close(fd)
 		return 0, &UnsupportedError{BackendBPF, fmt.Errorf("a program for a perf event: %w", err)}
 	}
-	return fd, err
+	return fd, nil
 }
 
 func (k *kernelWatches) ended(tid int) {
@@ -179,7 +197,13 @@ func (k *kernelWatches) received(p []byte) error {
 		return err
 	}
 	if g := k.group; g != nil && g.thread == s.thread && g.regs == s.regs && g.position == s.position && g.watches&s.watches == 0 {
+		for i := range k.tr.watches {
+			if s.watches&(1<<i) != 0 {
+				g.words[i] = s.words[i]
+			}
+		}
 		g.watches |= s.watches
+		g.valid |= s.valid
 		return nil
 	}
 	if err := k.flush(); err != nil {
@@ -257,6 +281,23 @@ func (k *kernelWatches) identify(s *sighting) error {
 		return err
 	}
 	return c.newcomer(s)
+}
+
+// learn compares what the code tells of a value with what was read.
+func (k *kernelWatches) learn(pc uint64, told toldValue, now uint64) error {
+	switch n := k.tried[pc]; {
+	case n < 0:
+	case told.class == codeTellsNothing || told.value != now:
+		k.tried[pc] = -1
+	case n+1 < trials:
+		k.tried[pc]++
+	case n+1 == trials && len(k.tried) < mostKnownCode:
+		k.tried[pc]++
+		if err := k.code.Put(pc, uint64(told.class)); err != nil {
+			return fmt.Errorf("replay: what is known of the code at %#x: %w", pc, err)
+		}
+	}
+	return nil
 }
 
 // registersOf reads a struct pt_regs.

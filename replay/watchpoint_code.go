@@ -27,6 +27,7 @@ type codeReader struct {
 	// repeats are the threads whose last access was a repetition of the
 	// instruction at this pc.
 	repeats map[uint32]uint64
+	entries span
 }
 
 // stretch is the code around a pc where a watchpoint trapped.
@@ -48,12 +49,13 @@ func (r *codeReader) close() {
 	}
 }
 
-// explain fills in what the code says of a hit.
-func (r *codeReader) explain(s *sighting, w *Watch, h *Hit) {
-	inst, kind := r.instruction(s, w, h.Old, h.New)
-	h.Kind, h.PC, h.SP = kind, evidence.Addr(inst), evidence.Addr(s.regs.Rsp)
-	if h.Kind == evidence.CodeUnknown && h.Old != h.New {
-		h.Kind = evidence.CodeWrite
+// explain fills in what the code says of a hit, and returns the instruction; nil
+// where none can be told. changed are the bits of the word that changed.
+func (r *codeReader) explain(s *sighting, w *Watch, changed uint64, h *Hit) *x86.Inst {
+	inst, kind := r.instruction(s, w, changed)
+	h.Kind, h.PC, h.SP = kind, evidence.Addr(s.regs.Rip), evidence.Addr(s.regs.Rsp)
+	if inst != nil {
+		h.PC = evidence.Addr(inst.PC)
 	}
 	regs := s.regs
 	switch {
@@ -71,15 +73,23 @@ func (r *codeReader) explain(s *sighting, w *Watch, h *Hit) {
 		h.By = evidence.ByCall
 	}
 	h.Caller = r.caller(&regs, s.stack, h)
+	return inst
 }
 
-// entry reports whether a pc is in the ways into the engine and out of it.
+// entry reports whether a pc is in the ways into the engine and out of it, which
+// stay where they are.
 func (r *codeReader) entry(pc uint64) bool {
 	if r.c.control == 0 {
 		return false
 	}
-	control, err := r.c.readControl()
-	return err == nil && pc >= control.TextLow && pc < control.TextHigh
+	if r.entries.end == 0 {
+		control, err := r.c.readControl()
+		if err != nil {
+			return false
+		}
+		r.entries = span{control.TextLow, control.TextHigh}
+	}
+	return pc >= r.entries.start && pc < r.entries.end
 }
 
 // caller is the innermost return address outside of the runtime's objects; 0 if

@@ -13,18 +13,21 @@ import (
 // longestInstruction in bytes (Intel SDM volume 2, 2.3.11).
 const longestInstruction = 15
 
-// instruction finds the one that accessed the watched word of a sighting. Where
-// none can be told, the pc is where the thread stands.
-func (r *codeReader) instruction(s *sighting, w *Watch, old, now uint64) (pc uint64, kind evidence.AccessCode) {
+// instruction finds the one that accessed the watched word of a sighting; nil where
+// none can be told. changed are the bits of the word that changed.
+func (r *codeReader) instruction(s *sighting, w *Watch, changed uint64) (inst *x86.Inst, kind evidence.AccessCode) {
 	regs := &s.regs
+	again := false
 	defer func() {
-		if pc != r.repeats[s.index] {
+		if again {
+			r.repeats[s.index] = regs.Rip
+		} else {
 			delete(r.repeats, s.index)
 		}
 	}()
 	if inst := r.c.placer.moved(regs.Rip); inst != nil {
 		kind, _ = accesses(inst, regs, w)
-		return inst.PC, kind
+		return inst, kind
 	}
 	x := r.stretch(regs.Rip)
 	weak := -1
@@ -32,26 +35,25 @@ func (r *codeReader) instruction(s *sighting, w *Watch, old, now uint64) (pc uin
 		kind, sure := accesses(&x.before[i], regs, w)
 		switch {
 		case kind == evidence.CodeUnknown:
-		case sure && !r.repeating(x, s, w, old^now):
-			return x.before[i].PC, kind
+		case sure && !r.repeating(x, s, w, changed):
+			return &x.before[i], kind
 		case !sure && weak < 0:
 			weak = i
 		}
 	}
 	if x.repeat != nil {
-		if kind, sure := accesses(x.repeat, regs, w); sure {
-			r.repeats[s.index] = regs.Rip
-			return x.repeat.PC, kind
+		if kind, again = accesses(x.repeat, regs, w); again {
+			return x.repeat, kind
 		}
 	}
-	if pc, kind := r.arrival(s, w); kind != evidence.CodeUnknown {
-		return pc, kind
+	if inst, kind := r.arrival(s, w); kind != evidence.CodeUnknown {
+		return inst, kind
 	}
 	if weak >= 0 {
 		kind, _ := accesses(&x.before[weak], regs, w)
-		return x.before[weak].PC, kind
+		return &x.before[weak], kind
 	}
-	return regs.Rip, evidence.CodeUnknown
+	return nil, evidence.CodeUnknown
 }
 
 // repeating reports whether a thread that stands at an instruction which repeats
@@ -83,26 +85,26 @@ func (r *codeReader) repeating(x *stretch, s *sighting, w *Watch, changed uint64
 }
 
 // arrival is for a thread that a call, a return or a jump through memory has
-// brought where it stands.
-func (r *codeReader) arrival(s *sighting, w *Watch) (pc uint64, kind evidence.AccessCode) {
+// brought where it stands. Which return has, is not known.
+func (r *codeReader) arrival(s *sighting, w *Watch) (inst *x86.Inst, kind evidence.AccessCode) {
 	const word = 8
 	regs := &s.regs
 	if overlaps(regs.Rsp-word, word, w) && r.behindCall(regs.Rip) != nil {
-		return regs.Rip, evidence.CodeRead // the return that led here is not known
+		return nil, evidence.CodeRead
 	}
 	back, err := image.Uint64(s.stack, evidence.Addr(regs.Rsp))
 	if err != nil {
-		return 0, evidence.CodeUnknown
+		return nil, evidence.CodeUnknown
 	}
 	call := r.behindCall(back)
 	if call == nil {
-		return 0, evidence.CodeUnknown
+		return nil, evidence.CodeUnknown
 	}
 	if kind, _ := accesses(call, regs, w); kind != evidence.CodeUnknown {
-		return call.PC, kind
+		return call, kind
 	}
 	if !call.HasTarget {
-		return 0, evidence.CodeUnknown
+		return nil, evidence.CodeUnknown
 	}
 	// A call by way of the procedure linkage table.
 	jump := r.decode(call.Target)
@@ -111,10 +113,10 @@ func (r *codeReader) arrival(s *sighting, w *Watch) (pc uint64, kind evidence.Ac
 	}
 	if jump != nil && jump.Flow == x86.FlowJump {
 		if kind, _ := accesses(jump, regs, w); kind != evidence.CodeUnknown {
-			return jump.PC, kind
+			return jump, kind
 		}
 	}
-	return 0, evidence.CodeUnknown
+	return nil, evidence.CodeUnknown
 }
 
 // behindCall is the call that ends at a pc; nil if none does.

@@ -25,7 +25,8 @@ const (
 	sentStack     = sentFrame + frameBytes
 	sentStackSize = sentStack + mostStack
 	sentHeld      = sentStackSize + 8
-	sentBytes     = sentHeld + 8
+	sentTop       = sentHeld + 8 // the program's stack pointer
+	sentBytes     = sentTop + 8
 )
 
 const (
@@ -46,6 +47,18 @@ const (
 	ptSP = 19 * 8
 )
 
+// senderMaps are what the program shares with the tool, by their descriptors: the
+// ring; a count of what did not fit into it; what is known of the code in front
+// of a pc; the count of events at the last access to each word.
+type senderMaps struct{ ring, lost, code, last int }
+
+// What the code in front of a pc tells of the value of the word that it accesses.
+const (
+	codeTellsNothing = iota
+	codeTellsAll
+	codeTellsChange
+)
+
 // sender is the program that the kernel runs at each access: it sends what there
 // is to know of the thread, or counts that there was no room.
 type sender struct {
@@ -58,11 +71,11 @@ const (
 	labelEnd  = "end"
 )
 
-func newSender(watches []Watch, locks []LockWord, ring, lost int) asm.Instructions {
+func newSender(watches []Watch, locks []LockWord, m senderMaps) asm.Instructions {
 	s := &sender{}
 	s.add(
 		asm.Mov.Reg(asm.R6, asm.R1),
-		asm.LoadMapPtr(asm.R1, ring),
+		asm.LoadMapPtr(asm.R1, m.ring),
 		asm.Mov.Imm(asm.R2, int32(sentBytes)),
 		asm.Mov.Imm(asm.R3, 0),
 		asm.FnRingbufReserve.Call(),
@@ -80,8 +93,8 @@ func newSender(watches []Watch, locks []LockWord, ring, lost int) asm.Instructio
 		asm.RSh.Imm(asm.R0, 32),
 		asm.StoreMem(asm.R7, int16(sentThread), asm.R0, asm.DWord),
 	)
-	s.words(watches)
 	s.engine()
+	s.words(watches, m)
 	s.stack()
 	s.locks(locks)
 	s.add(
@@ -91,7 +104,7 @@ func newSender(watches []Watch, locks []LockWord, ring, lost int) asm.Instructio
 		asm.Ja.Label(labelEnd),
 		// lost:
 		asm.StoreImm(asm.RFP, -4, 0, asm.Word).WithSymbol(labelLost),
-		asm.LoadMapPtr(asm.R1, lost),
+		asm.LoadMapPtr(asm.R1, m.lost),
 		asm.Mov.Reg(asm.R2, asm.RFP),
 		asm.Add.Imm(asm.R2, -4),
 		asm.FnMapLookupElem.Call(),
@@ -122,16 +135,64 @@ func (s *sender) read(offset, size int) {
 	)
 }
 
-func (s *sender) words(watches []Watch) {
+// words reads the accessed one. To read what is watched for reads traps once
+// more, in the kernel, which costs as much as eight accesses; so where the tool
+// knows the code well enough to tell the value without, it is not read.
+func (s *sender) words(watches []Watch, m senderMaps) {
 	for i := range debugRegisters {
-		s.add(asm.Mov.Imm(asm.R5, 0), asm.StoreMem(asm.R7, int16(sentWords+8*i), asm.R5, asm.DWord), asm.Mov.Imm(asm.R5, 1), asm.StoreMem(asm.R7, int16(sentMissing+8*i), asm.R5, asm.DWord))
-		if i >= len(watches) {
-			continue
-		}
-		s.add(asm.LoadImm(asm.R3, int64(watches[i].Addr), asm.DWord))
-		s.read(sentWords+8*i, watches[i].Size)
-		s.add(asm.StoreMem(asm.R7, int16(sentMissing+8*i), asm.R0, asm.DWord))
+		s.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.R7, int16(sentWords+8*i), asm.R1, asm.DWord),
+			asm.Mov.Imm(asm.R1, 1), asm.StoreMem(asm.R7, int16(sentMissing+8*i), asm.R1, asm.DWord))
 	}
+	for i, w := range watches {
+		other := s.label()
+		s.add(
+			asm.LoadImm(asm.R1, int64(w.Addr), asm.DWord),
+			asm.LoadMem(asm.R2, asm.R6, perfAddress, asm.DWord),
+			asm.JNE.Reg(asm.R1, asm.R2, other),
+		)
+		if !w.Writes {
+			s.unlessKnown(i, m, other)
+		}
+		s.add(asm.LoadImm(asm.R3, int64(w.Addr), asm.DWord))
+		s.read(sentWords+8*i, w.Size)
+		s.add(asm.StoreMem(asm.R7, int16(sentMissing+8*i), asm.R0, asm.DWord),
+			asm.Mov.Imm(asm.R0, 0).WithSymbol(other))
+	}
+}
+
+// unlessKnown goes to a label if the value follows from the registers
+// (codeTellsAll), or from them and the value before (codeTellsChange), which the
+// kernel may have changed since the last event.
+func (s *sender) unlessKnown(watch int, m senderMaps, known string) {
+	read, all := s.label(), s.label()
+	s.add(
+		asm.LoadMem(asm.R1, asm.R6, ptIP, asm.DWord),
+		asm.StoreMem(asm.RFP, -8, asm.R1, asm.DWord),
+		asm.Mov.Imm(asm.R1, int32(watch)),
+		asm.StoreMem(asm.RFP, -12, asm.R1, asm.Word),
+		// R8: what is known of the code.
+		asm.Mov.Imm(asm.R8, codeTellsNothing),
+		asm.LoadMapPtr(asm.R1, m.code),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, -8),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, all),
+		asm.LoadMem(asm.R8, asm.R0, 0, asm.DWord),
+		// R0: the count of events at the last access.
+		asm.LoadMapPtr(asm.R1, m.last).WithSymbol(all),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, -12),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, read),
+		asm.LoadMem(asm.R1, asm.R0, 0, asm.DWord),
+		asm.LoadMem(asm.R2, asm.R7, int16(sentConsumed), asm.DWord),
+		asm.Add.Imm(asm.R2, 1), // 0 is: never
+		asm.StoreMem(asm.R0, 0, asm.R2, asm.DWord),
+		asm.JEq.Imm(asm.R8, codeTellsAll, known),
+		asm.JNE.Imm(asm.R8, codeTellsChange, read),
+		asm.JEq.Reg(asm.R1, asm.R2, known),
+		asm.Mov.Imm(asm.R0, 0).WithSymbol(read),
+	)
 }
 
 // engine is what the engine knows: whose turn it is, and of that thread, if it
@@ -159,22 +220,24 @@ func (s *sender) engine() {
 		asm.JEq.Reg(asm.R1, asm.R2, own),
 		asm.Mov.Imm(asm.R5, 0), asm.StoreMem(asm.R7, inside, asm.R5, asm.DWord),
 		asm.LoadMem(asm.R3, asm.R7, inside, asm.DWord).WithSymbol(own),
-		asm.LoadMem(asm.R8, asm.R7, int16(sentRegisters+ptSP), asm.DWord), // of the stack
+		asm.LoadMem(asm.R1, asm.R7, int16(sentRegisters+ptSP), asm.DWord),
+		asm.StoreMem(asm.R7, int16(sentTop), asm.R1, asm.DWord),
 		asm.Mov.Imm(asm.R5, 0), asm.StoreMem(asm.R7, int16(sentFrame), asm.R5, asm.DWord),
 		asm.JEq.Imm(asm.R3, 0, outside),
 	)
 	s.read(sentFrame, frameBytes)
-	s.add(asm.LoadMem(asm.R8, asm.R7, int16(sentFrame+int(unsafe.Offsetof(agent.RawFrame{}.RSP))), asm.DWord))
+	s.add(asm.LoadMem(asm.R1, asm.R7, int16(sentFrame+int(unsafe.Offsetof(agent.RawFrame{}.RSP))), asm.DWord),
+		asm.StoreMem(asm.R7, int16(sentTop), asm.R1, asm.DWord))
 	s.add(asm.Mov.Imm(asm.R0, 0).WithSymbol(outside))
 }
 
-// stack is the top of the stack whose pointer is in R8.
+// stack is the top of the program's stack.
 func (s *sender) stack() {
 	have, done := s.label(), s.label()
-	s.add(asm.Mov.Imm(asm.R5, mostStack), asm.StoreMem(asm.R7, int16(sentStackSize), asm.R5, asm.DWord), asm.Mov.Reg(asm.R3, asm.R8))
+	s.add(asm.Mov.Imm(asm.R5, mostStack), asm.StoreMem(asm.R7, int16(sentStackSize), asm.R5, asm.DWord), asm.LoadMem(asm.R3, asm.R7, int16(sentTop), asm.DWord))
 	s.read(sentStack, mostStack)
 	s.add(asm.JEq.Imm(asm.R0, 0, have),
-		asm.Mov.Imm(asm.R5, leastStack), asm.StoreMem(asm.R7, int16(sentStackSize), asm.R5, asm.DWord), asm.Mov.Reg(asm.R3, asm.R8))
+		asm.Mov.Imm(asm.R5, leastStack), asm.StoreMem(asm.R7, int16(sentStackSize), asm.R5, asm.DWord), asm.LoadMem(asm.R3, asm.R7, int16(sentTop), asm.DWord))
 	s.read(sentStack, leastStack)
 	s.add(asm.JEq.Imm(asm.R0, 0, have), asm.Mov.Imm(asm.R5, 0), asm.StoreMem(asm.R7, int16(sentStackSize), asm.R5, asm.DWord), asm.Ja.Label(done),
 		asm.Mov.Imm(asm.R0, 0).WithSymbol(have), asm.Mov.Imm(asm.R0, 0).WithSymbol(done))
