@@ -239,7 +239,10 @@ func (l *link) text() string {
 // freedCause is for an object that was used after its free.
 func (c *chain) freedCause() *evidence.Cause {
 	f := c.victim.finding
-	out := &evidence.Cause{Kind: c.victim.kind, Object: f.Object, Site: c.made.seen.Site, Proof: evidence.Replayed, Variable: c.victim.name}
+	out := &evidence.Cause{Kind: c.victim.kind, Object: f.Object, Site: c.made.seen.Site, Proof: evidence.Replayed, Variable: c.Case.Failure.Pointer}
+	if out.Variable == "" {
+		out.Variable = c.victim.name
+	}
 	object := "the object of " + bytesText(f.Object.Size)
 	if a := f.Object.Allocated; a != nil && a.Site != nil {
 		object += " allocated in " + siteText(a.Site)

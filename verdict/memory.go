@@ -215,6 +215,7 @@ func (c *chain) look(v victim, plan *watchtrace.Plan, log *evidence.AccessLog, i
 			return nil
 		}
 		l.call = &call
+		l.seen.Call, l.seen.Old, l.seen.New = call.name, "", "" // what it fills in says nothing
 		return nil
 	})
 }
