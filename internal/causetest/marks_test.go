@@ -137,8 +137,10 @@ func trace(t *testing.T, rec *record.Recording, targets []watchtrace.Target) []m
 // Of a pattern of two, the second one may not come if the run failed.
 func (c *Case) happens(log []marked, failed bool) bool {
 	if len(c.Accesses) == 2 {
-		for i := range log[1:] {
-			if c.is(log[i], 0) && c.is(log[i+1], 1) && log[i].context != log[i+1].context {
+		for i := range log {
+			// Others may read in between, but not write.
+			k := slices.IndexFunc(log[i+1:], func(a marked) bool { return a.context == log[i].context || a.kind != evidence.Read || c.is(a, 1) })
+			if k >= 0 && log[i].context != log[i+1+k].context && c.is(log[i], 0) && c.is(log[i+1+k], 1) {
 				return true
 			}
 		}

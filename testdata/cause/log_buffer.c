@@ -3,8 +3,8 @@
 // not there yet.
 // CAUSE kind=atomicity-violation|order-violation variable=log.used,log.text[64]|log.used,log.text*|log.text* pattern="two variables|RW" missing=log.lock
 // FAILS signal=SIGABRT says="of 2 lines"
-// RUNS fail: 1 70 40
-// RUNS pass: 1 10 90
+// RUNS fail: 1 120 120
+// RUNS pass: 1 10 140
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,12 +90,12 @@ static void *serve(void *arg)
 int main(int argc, char **argv)
 {
 	int arrives = argc > 1 ? atoi(argv[1]) : 1, lookup = argc > 2 ? atoi(argv[2]) : 1;
-	struct request requests[] = { { arrives, 1, "/index.html" }, { arrives + 15, lookup, "/status" } };
+	struct request requests[] = { { arrives, 1, "/index.html" }, { arrives + 60, lookup, "/status" } };
 	pthread_t threads[2];
 
 	for (int i = 0; i < 2; i++)
 		pthread_create(&threads[i], NULL, serve, &requests[i]);
-	pause_ms(argc > 3 ? atoi(argv[3]) : 90);
+	pause_ms(argc > 3 ? atoi(argv[3]) : 140);
 	flush_log(0);
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
