@@ -42,8 +42,8 @@ type kernelWatches struct {
 	last    *ebpf.Map
 	// tried counts by pc how often what the code tells was right.
 	tried  map[uint64]int
-	reader  *ringbuf.Reader
-	record  ringbuf.Record
+	reader *ringbuf.Reader
+	record ringbuf.Record
 	// events are the perf events of each thread, by the kernel's id.
 	events map[int][]int
 	// group is what was seen last, for further watches of the same instruction.

@@ -58,7 +58,6 @@ func (p *Plan) Visit(ctx context.Context, log *evidence.AccessLog, indices []int
 
 func (p *Plan) visitPass(ctx context.Context, pass int, hits map[uint64]int, visit func(int, *replay.Hit, *replay.Stopped) error) error {
 	o := p.replayOptions(p.Passes[pass])
-	o.Backend = "" // only one of them can stop there
 	left := len(hits)
 	o.Inspect = map[uint64]func(*replay.Hit, *replay.Stopped) error{}
 	for number, index := range hits {

@@ -132,7 +132,10 @@ func (t *tracer) pass(ctx context.Context, i int) (*seen, error) {
 		if len(x.Watches) == 0 {
 			return &seen{}, nil
 		}
-		s := t.replay(ctx, x)
+		s := t.replay(ctx, x, t.plan.opts.Backend)
+		if t.plan.opts.Backend == "" && s.hot < 0 && incomplete(s) {
+			s = t.replay(ctx, x, replay.BackendPtrace)
+		}
 		var registers *replay.RegisterError
 		switch {
 		case errors.As(s.err, &registers) && len(x.Watches) > 1:
@@ -146,6 +149,13 @@ func (t *tracer) pass(ctx context.Context, i int) (*seen, error) {
 			return s, nil
 		}
 	}
+}
+
+// incomplete reports whether the quickest back end has not seen all: it has no
+// way to let the process wait.
+func incomplete(s *seen) bool {
+	var registers *replay.RegisterError
+	return s.result == nil && s.err != nil && !errors.As(s.err, &registers) || s.result != nil && s.result.Lost > 0
 }
 
 // split moves the last word of a pass to a pass of its own.
@@ -175,11 +185,12 @@ func (t *tracer) drop(i int, s *seen) {
 }
 
 // replay runs a pass.
-func (t *tracer) replay(ctx context.Context, x Pass) *seen {
+func (t *tracer) replay(ctx context.Context, x Pass, backend replay.Backend) *seen {
 	s := &seen{hot: -1}
 	counts := make([]uint64, len(x.Watches))
 	told := 0
 	o := t.plan.replayOptions(x)
+	o.Backend = backend
 	o.OnHit = func(h *replay.Hit) error {
 		counts[h.Watch]++
 		s.hits = append(s.hits, *h)
@@ -211,7 +222,7 @@ func (t *tracer) replay(ctx context.Context, x Pass) *seen {
 // replayOptions are those of every replay of a pass.
 func (p *Plan) replayOptions(x Pass) replay.Options {
 	return replay.Options{
-		Watches: x.Watches, Backend: p.opts.Backend, Locks: p.history.words(),
+		Watches: x.Watches, Locks: p.history.words(),
 		Timing: p.timing, Image: p.opts.Image,
 	}
 }
