@@ -136,6 +136,23 @@ static bool dg_data_write(uint64_t at, const void *from, uint64_t length)
 	return true;
 }
 
+/* As far as the kernel copies by itself, or shares the blocks: whole pages. */
+static uint64_t dg_data_copy(int fd, uint64_t from, uint64_t to, uint64_t length)
+{
+	uint64_t start = from;
+
+	while (length) {
+		long n = dg_sys(SYS_copy_file_range, fd, (long)&from, DG_CONTROL->data_fd, (long)&to, (long)length, 0);
+
+		if (n == -4 /* EINTR */)
+			continue;
+		if (n <= 0)
+			break;
+		length -= (uint64_t)n;
+	}
+	return length ? (from - start) & ~(DG_PAGE_BYTES - 1) : from - start;
+}
+
 /* By way of mappings of the engine's own, since the program's may not be
  * readable, and a file may become shorter: then the kernel refuses to write
  * what is not there, where reading it here would be SIGBUS. */
@@ -150,6 +167,7 @@ static void dg_data_keep(struct dg_mapped *m, int fd, uint64_t offset, uint64_t 
 	at = dg_data_room(length);
 	if (at == UINT64_MAX)
 		return;
+	done = dg_data_copy(fd, offset, at, length);
 	while (done < length) {
 		uint64_t piece = length - done < DG_COPY_WINDOW ? length - done : DG_COPY_WINDOW;
 		long got = dg_sys(SYS_mmap, (long)window, (long)piece, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd,
@@ -187,7 +205,8 @@ static void dg_mapped_file(struct dg_mapped *m, const struct dg_call *c)
 	if (path && dg_is_object(fd, c->args[2]) && !dg_failed(dg_sys2(SYS_stat, m->path, &by_path)) &&
 	    by_path.st_dev == st.st_dev && by_path.st_ino == st.st_ino)
 		return;
-	dg_data_keep(m, fd, c->args[5], c->args[1]);
+	/* The last page is there as a whole. */
+	dg_data_keep(m, fd, c->args[5], dg_pages(c->args[1]));
 }
 
 static bool dg_starts_with(const char *text, const char *with)
