@@ -13,7 +13,7 @@ import (
 
 // tableRow is a line of the table in docs/recording-identity.md.
 type tableRow struct {
-	name               string
+	name, command      string
 	processes, threads int
 	events             uint64
 	log                int64 // bytes of events
@@ -47,7 +47,7 @@ func (r *tableRow) failures() int {
 }
 
 func (r *tableRow) line() string {
-	return fmt.Sprintf("| %s | %d | %d | %d | %.1f MB | %v | %v |\n", r.name, r.processes, r.threads, r.events, float64(r.log)/1e6, r.first, r.others)
+	return fmt.Sprintf("| %s | `%s` | %d | %d | %d | %.1f MB | %v | %v |\n", r.name, r.command, r.processes, r.threads, r.events, float64(r.log)/1e6, r.first, r.others)
 }
 
 // note keeps what a replay showed, each kind once.
@@ -76,7 +76,7 @@ func writeTable() {
 	}
 	slices.SortFunc(table.rows, func(a, b tableRow) int { return strings.Compare(a.name, b.name) })
 	var b strings.Builder
-	b.WriteString("| Program | Processes | Threads | Events | Log | Identical | Others identical |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("| Program | Command | Processes | Threads | Events | Log | Identical | Others identical |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, r := range table.rows {
 		b.WriteString(r.line())
 	}

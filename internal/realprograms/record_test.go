@@ -74,7 +74,7 @@ func (p *identity) run(t *testing.T) {
 		t.Skipf("nothing to be sure of: %s (DIAGNOSE_IDENTITY=20 tries it)", p.never)
 	}
 	recordings, times := replays(t)
-	row := tableRow{name: p.name, reason: p.never}
+	row := p.row()
 	for i := range recordings {
 		p.try(t, &row, i == 0, times)
 		// Others are replayed twice.
@@ -85,11 +85,20 @@ func (p *identity) run(t *testing.T) {
 			t.Errorf("%s: no recording of %d is identical", p.name, i+1)
 			break
 		}
-		row = tableRow{name: p.name}
+		row = p.row()
 		p.try(t, &row, true, times)
 	}
 	addRow(row)
 	t.Log(row.line())
+}
+
+// row is an empty one. The directories in the command are those of this run.
+func (p *identity) row() tableRow {
+	command := strings.ReplaceAll(p.command, "$PWD/", "")
+	if filepath.IsAbs(command) {
+		command = filepath.Base(command)
+	}
+	return tableRow{name: p.name, command: command, reason: p.never}
 }
 
 // try records once and replays that so often.
