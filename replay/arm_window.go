@@ -66,6 +66,9 @@ func findWindow(text []byte, base, pc uint64, entries []uint64) *window {
 		return nil
 	}
 	for _, p := range padding(text, base, at) {
+		if d := int64(p.start - (w.start + shortJump)); d != int64(int8(d)) {
+			continue
+		}
 		i, _ := slices.BinarySearch(entries, p.start)
 		if (i == len(entries) || entries[i] >= p.start+probeJump) && (p.end <= w.start || p.start >= w.end) {
 			w.hop = p.start
@@ -140,7 +143,8 @@ func decodeBefore(text []byte, base uint64, at int) []x86.Inst {
 		}
 	}
 	var list []x86.Inst
-	for from := at - 1; from >= max(at-windowReach, 0); from-- {
+	lowest := max(at-windowReach, 0)
+	for from := at - 1; from >= lowest; from-- {
 		inst, found := insts[from]
 		if !found || votes[from] <= arrived/2 {
 			continue

@@ -49,6 +49,9 @@ func TestFindWindow(t *testing.T) {
 		// inc %eax; jne 1b; a return and what fills the line
 		{name: "a hop", code: []byte{0xcc, 0xff, 0xc0, 0x75, 0xfc, 0xc3, 0x0f, 0x1f, 0x44, 0, 0, 0xc3}, pc: 1, start: 1, size: 2, moved: 1,
 			entries: []uint64{1, 3, 5, 11}, hop: 6},
+		// The same, with what fills the line out of a short jump's reach.
+		{name: "a hop too far", code: slices.Concat([]byte{0xc3, 0x0f, 0x1f, 0x44, 0, 0}, bytes.Repeat([]byte{0x50}, 130), []byte{0xff, 0xc0, 0x75, 0xfc, 0xc3}),
+			pc: 136, entries: []uint64{136, 138, 140}},
 	} {
 		text, at := windowText(x.code...)
 		var entries []uint64
