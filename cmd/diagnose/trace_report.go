@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -117,7 +118,8 @@ func (r *traceReport) table(w io.Writer) error {
 		fmt.Fprintf(w, "the last %d of %d accesses; --limit 0 shows all\n\n", r.limit, len(accesses))
 		accesses = accesses[len(accesses)-r.limit:]
 	}
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	var lines bytes.Buffer
+	t := tabwriter.NewWriter(&lines, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "THREAD\tEVENT\tACCESS\tVARIABLE\tVALUE\tWHERE\tLOCKS")
 	for i := range accesses {
 		x := r.access(&accesses[i])
@@ -125,6 +127,9 @@ func (r *traceReport) table(w io.Writer) error {
 	}
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	for line := range strings.Lines(lines.String()) {
+		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
 	}
 	r.summary(w)
 	return nil
@@ -181,14 +186,21 @@ func (r *traceReport) summary(w io.Writer) {
 		case v.Untraced != "":
 			fmt.Fprintf(w, "%s was not traced: %s\n", clean(v.Name), clean(v.Untraced))
 		default:
-			fmt.Fprintf(w, "%s: %d accesses, pass %d\n", clean(v.Name), v.Hits, v.Pass)
+			fmt.Fprintf(w, "%s: %s, pass %d\n", clean(v.Name), counted(v.Hits, "access", "accesses"), v.Pass)
 		}
 	}
 	c := &r.log.Coverage
-	fmt.Fprintf(w, "%d passes by %s, %d accesses, %d lost, in %v\n", c.Passes, c.Backend, c.Hits, c.Lost, time.Duration(c.Nanoseconds).Round(time.Millisecond))
+	fmt.Fprintf(w, "%s by %s, %s, %d lost, in %v\n", counted(uint64(c.Passes), "pass", "passes"), c.Backend, counted(c.Hits, "access", "accesses"), c.Lost, time.Duration(c.Nanoseconds).Round(time.Millisecond))
 	for _, l := range c.Limits {
 		fmt.Fprintln(w, "limit: "+clean(l))
 	}
+}
+
+func counted(n uint64, one, several string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, several)
 }
 
 // chromeEvent is one of the Trace Event Format's (Google's document of that

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// traceable records testdata/trace/names.c, which ends with SIGABRT.
+func traceable(t *testing.T) string {
+	t.Helper()
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip(err)
+	}
+	exe := filepath.Join(t.TempDir(), "names")
+	if out, err := exec.Command(cc, "-g", "-O1", "-pthread", "-o", exe, "../../testdata/trace/names.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := recordCommand(t, "--output", "recordings", "--", exe)
+	cmd.Run() // it aborts
+	names := recordings(t, cmd)
+	if len(names) != 1 {
+		t.Fatalf("recordings %q, want one", names)
+	}
+	return filepath.Join(cmd.Dir, "recordings", names[0])
+}
+
+func TestTraceTable(t *testing.T) {
+	dir := traceable(t)
+	got := diagnose(t, nil, "trace", "--recording", dir, "--watch", "cfg.workers[1].state", "-w", "guarded")
+	if got.status != 0 || got.stderr != "" {
+		t.Fatalf("status %d\n%s%s", got.status, got.stdout, got.stderr)
+	}
+	for _, want := range []string{"THREAD", "cfg.workers[1].state  0 -> 1", "cfg.workers[1].state  1 -> 2", "-5", "main names.c:67", "add names.c:34", " lock\n", "cfg.workers[1].state: 2 accesses, pass 1", "0 lost"} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("%q is missing in\n%s", want, got.stdout)
+		}
+	}
+	got = diagnose(t, nil, "trace", "--recording", dir, "--watch", "guarded", "--limit", "2", "--writes", "--backend", "ptrace")
+	if got.status != 0 || !strings.Contains(got.stdout, "the last 2 of 10 accesses") || strings.Count(got.stdout, "names.c:34") != 2 || !strings.Contains(got.stdout, "by ptrace") {
+		t.Errorf("status %d\n%s%s", got.status, got.stdout, got.stderr)
+	}
+}
+
+func TestTraceForPrograms(t *testing.T) {
+	dir := traceable(t)
+	got := diagnose(t, nil, "trace", "--recording", dir, "--watch", "guarded", "--format", "json")
+	var trace shownTrace
+	if err := json.Unmarshal([]byte(got.stdout), &trace); err != nil || got.status != 0 {
+		t.Fatalf("status %d, %v\n%s%s", got.status, err, got.stdout, got.stderr)
+	}
+	last := trace.Accesses[len(trace.Accesses)-1]
+	if !trace.Failed || len(trace.Threads) != 2 || len(trace.Accesses) < 10 || trace.Coverage.Hits != uint64(len(trace.Accesses)) ||
+		last.Function != "add" || last.Thread != 1 || last.New != 0xfffffffffffffffb || len(last.Locks) != 1 {
+		t.Errorf("%s", got.stdout)
+	}
+	out := filepath.Join(t.TempDir(), "trace.json")
+	got = diagnose(t, nil, "trace", "--recording", dir, "--watch", "guarded", "--format", "chrome", "--output", out)
+	if got.status != 0 || got.stdout != "" {
+		t.Fatalf("status %d\n%s%s", got.status, got.stdout, got.stderr)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkChrome(t, text, len(trace.Accesses))
+}
+
+// checkChrome sees that there is what the viewers want: a list of events, each
+// with a phase they know, a time that grows, and lanes with names.
+func checkChrome(t *testing.T, text []byte, accesses int) {
+	t.Helper()
+	var file struct {
+		Events []chromeEvent `json:"traceEvents"`
+	}
+	if err := json.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	instants, lanes, before := 0, map[uint32]bool{}, -1.0
+	for _, e := range file.Events {
+		switch e.Phase {
+		case "M":
+			lanes[e.TID] = lanes[e.TID] || e.Name == "thread_name"
+		case "C":
+		case "i":
+			instants++
+			if e.Time <= before || !lanes[e.TID] || e.Scope != "t" || e.Args["where"] == nil {
+				t.Errorf("%+v", e)
+			}
+			before = e.Time
+		default:
+			t.Errorf("phase %q", e.Phase)
+		}
+	}
+	if instants != accesses {
+		t.Errorf("%d instants, want %d", instants, accesses)
+	}
+}
+
+func TestTraceRefuses(t *testing.T) {
+	dir := traceable(t)
+	for _, c := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{"--watch", "guarded"}, exitUsage, "needs --recording"},
+		{[]string{"--recording", dir}, exitUsage, "give a variable"},
+		{[]string{"--recording", dir, "guarded"}, exitUsage, "each expression takes a --watch"},
+		{[]string{"--recording", dir, "--watch", "gaurded"}, exitUsage, "there is guarded"},
+		{[]string{"--recording", dir, "--watch", "guarded", "--format", "xml"}, exitUsage, "table, json or chrome"},
+		{[]string{"--recording", dir, "--watch", "guarded", "--backend", "magic"}, exitUsage, "--backend takes"},
+		{[]string{"--recording", dir, "--watch", "guarded", "--passes", "0"}, exitUsage, "from 1 on"},
+		{[]string{"--recording", "/nowhere", "--watch", "guarded"}, exitInput, "/nowhere"},
+	} {
+		got := diagnose(t, nil, append([]string{"trace"}, c.args...)...)
+		if got.status != c.status || !strings.Contains(got.stderr, c.says) {
+			t.Errorf("%q: status %d, want %d, and %q in %q", c.args, got.status, c.status, c.says, got.stderr)
+		}
+	}
+}
