@@ -330,10 +330,7 @@ type RawControl struct {
 	LogLimit    uint64     `c:"log_limit"`
 	Lazy        uint32
 	Reserved2   uint32
-	WakeBranch  uint64 `c:"wake_branch"`
-	WakeLow     uint64 `c:"wake_low"`
-	WakeHigh    uint64 `c:"wake_high"`
-	WakeDone    uint64 `c:"wake_done"`
+	Reserved4   [4]uint64
 	ClockPC     uint64 `c:"clock_pc"`
 	Free        uint32
 	FreeFirst   uint32 `c:"free_first"`

@@ -338,9 +338,7 @@ struct dg_control {
 	uint64_t log_limit; /* recording: bytes that the log may have; 0: no limit */
 	uint32_t lazy;      /* replay: code between two events runs as late as it may, not as early: engine_turn.c */
 	uint32_t reserved2;
-	/* The wake-up behind the release of a mutex (wrap_mutex.c): whether there is one depends on who waits when. A thread
-	 * that ended at wake_branch or in [wake_low, wake_high) is taken as having been at wake_done. */
-	uint64_t wake_branch, wake_low, wake_high, wake_done;
+	uint64_t reserved4[4];
 	uint64_t clock_pc;  /* recording: the vDSO's clock_gettime, which is hidden from the program; 0: none */
 	uint32_t free;       /* replay: enum dg_free. The engine sets DG_FREE_MAY for whoever asks whether it can */
 	uint32_t free_first; /* where the log is over, this thread goes first: the one that failed */
