@@ -4,7 +4,7 @@ FUZZTIME ?= 20s
 
 GOBUILD = $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release demo test stress matrix race identity fuzz bench bench-heap bench-record lint generate man setup-test clean
+.PHONY: build release demo test stress matrix race identity fuzz bench bench-heap bench-record bench-trace lint generate man setup-test clean
 
 build: bin/diagnose
 
@@ -70,6 +70,10 @@ bench-heap:
 bench-record:
 	scripts/setup bench
 	$(GO) run ./bench/record
+
+# What tracing accesses costs, beside gdb: it takes some minutes.
+bench-trace: build
+	$(GO) run ./bench/trace
 
 generate:
 	$(GO) generate ./...

@@ -47,6 +47,7 @@ var allowed = map[string]string{
 	"bench/delta":           "delta patterns",
 	"bench/heap":            "agent bench/load",
 	"bench/record":          "bench/load record",
+	"bench/trace":           "bench/load image record replay watchtrace",
 }
 
 func TestImportGraph(t *testing.T) {

@@ -1,0 +1,269 @@
+// Command trace measures what tracing accesses costs: hits per second of each
+// back end beside gdb's `watch` with commands, on the same program; a pass
+// without hits beside a plain replay; and forty suspects beside one replay. It
+// prints Markdown tables.
+//
+//	go run ./bench/trace
+//	go run ./bench/trace -runs 3 -hits 20000
+//
+// All ways are run by turns, and ratios are those within a round, so that drift
+// of the machine's speed does not touch them.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"diagnose/bench/load"
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/record"
+	"diagnose/replay"
+	"diagnose/watchtrace"
+)
+
+type settings struct {
+	runs, hits, gdbHits int
+	diagnose, dir       string
+}
+
+func main() {
+	record.Init()
+	var s settings
+	flag.IntVar(&s.runs, "runs", 5, "rounds in which everything runs once")
+	flag.IntVar(&s.hits, "hits", 50000, "accesses to be traced")
+	flag.IntVar(&s.gdbHits, "gdb-hits", 2000, "of them those that gdb is given")
+	flag.StringVar(&s.diagnose, "diagnose", "bin/diagnose", "the command that records")
+	flag.StringVar(&s.dir, "work", "bench/work/trace", "directory for programs and recordings")
+	flag.Parse()
+	if err := run(s); err != nil {
+		fmt.Fprintln(os.Stderr, "bench/trace:", err)
+		os.Exit(1)
+	}
+}
+
+func run(s settings) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return err
+	}
+	fmt.Printf("%d processors, %d rounds by turns; medians ± half the distance of the quartiles.\n\n", runtime.NumCPU(), s.runs)
+	if err := rates(ctx, &s); err != nil {
+		return err
+	}
+	return passes(ctx, &s)
+}
+
+// subject is a recorded program.
+type subject struct {
+	exe  string
+	rec  *record.Recording
+	core *image.Process
+}
+
+func (s *settings) record(ctx context.Context, name string, args ...string) (*subject, error) {
+	exe, err := filepath.Abs(filepath.Join(s.dir, name))
+	if err != nil {
+		return nil, err
+	}
+	if err := load.Compile("cc", filepath.Join("bench/trace/programs", name+".c"), exe); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(s.dir, name+"-")
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, s.diagnose, append([]string{"record", "--all", "--output", dir, "--", exe}, args...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%v: %w\n%s", cmd.Args, err, load.Tail(string(out)))
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "*-passed"))
+	if err != nil || len(found) != 1 {
+		return nil, fmt.Errorf("%s has %d recordings", dir, len(found))
+	}
+	x := &subject{exe: exe}
+	if x.rec, err = record.Open(found[0]); err != nil {
+		return nil, err
+	}
+	x.core, err = image.OpenCore(filepath.Join(found[0], record.CoreName), image.Options{})
+	return x, err
+}
+
+func (x *subject) symbol(name string) (evidence.Addr, error) {
+	s, found := x.core.SymbolNamed(name)
+	if !found {
+		return 0, fmt.Errorf("%s has no symbol %s", x.exe, name)
+	}
+	return s.Addr, nil
+}
+
+// replayed is how long a replay with watches takes.
+func (x *subject) replayed(ctx context.Context, backend replay.Backend, watches []replay.Watch, want uint64) (time.Duration, error) {
+	started := time.Now()
+	r, err := replay.Run(ctx, x.rec, replay.Options{Watches: watches, Backend: backend, Timing: record.TimingEager})
+	took := time.Since(started)
+	if err == nil && (r.Hits < want || r.Lost > 0) {
+		err = fmt.Errorf("%s: %d hits, %d lost, want %d", backend, r.Hits, r.Lost, want)
+	}
+	return took, err
+}
+
+// gdb lets gdb stop at each write and go on by its commands.
+func (x *subject) gdb(ctx context.Context, hits int) (time.Duration, error) {
+	script := "set pagination off\nset confirm off\nbreak main\nrun\nwatch counter\ncommands\nsilent\nprint counter\ncontinue\nend\ncontinue\n"
+	file := x.exe + ".gdb"
+	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
+		return 0, err
+	}
+	cmd := exec.CommandContext(ctx, "gdb", "-nx", "-batch", "-x", file, "--args", x.exe, strconv.Itoa(hits))
+	started := time.Now()
+	out, err := cmd.CombinedOutput()
+	took := time.Since(started)
+	if n := strings.Count(string(out), "\n$"); err == nil && n < hits {
+		err = fmt.Errorf("%d of %d stops were seen", n, hits)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("gdb: %w\n%s", err, load.Tail(string(out)))
+	}
+	return took, nil
+}
+
+const gdbWay = "gdb, watch with commands"
+
+// rates are hits per second.
+func rates(ctx context.Context, s *settings) error {
+	x, err := s.record(ctx, "hot", strconv.Itoa(s.hits))
+	if err != nil {
+		return err
+	}
+	counter, err := x.symbol("counter")
+	if err != nil {
+		return err
+	}
+	ways := map[string]replay.Watch{
+		"ptrace, reads and writes": {Addr: counter, Size: 8}, "ptrace, writes": {Addr: counter, Size: 8, Writes: true},
+		"bpf, reads and writes": {Addr: counter, Size: 8}, "bpf, writes": {Addr: counter, Size: 8, Writes: true},
+	}
+	seconds := map[string][]float64{} // a hit, by way
+	for range s.runs {
+		plain, err := x.replayed(ctx, "", nil, 0)
+		if err != nil {
+			return err
+		}
+		for _, way := range sortedKeys(ways) {
+			backend, _, _ := strings.Cut(way, ",")
+			took, err := x.replayed(ctx, replay.Backend(backend), []replay.Watch{ways[way]}, uint64(s.hits))
+			var cannot *replay.UnsupportedError
+			if errors.As(err, &cannot) {
+				fmt.Fprintln(os.Stderr, "bench/trace:", err)
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			seconds[way] = append(seconds[way], (took-plain).Seconds()/float64(s.hits))
+		}
+		none, err := x.gdb(ctx, 0)
+		if err != nil {
+			return err
+		}
+		took, err := x.gdb(ctx, s.gdbHits)
+		if err != nil {
+			return err
+		}
+		seconds[gdbWay] = append(seconds[gdbWay], (took-none).Seconds()/float64(s.gdbHits))
+	}
+	fmt.Println("| Way | Hits per second | One hit, us | Times gdb's rate |\n| --- | ---: | ---: | ---: |")
+	for _, way := range append(sortedKeys(ways), gdbWay) {
+		if len(seconds[way]) == 0 {
+			continue
+		}
+		var ratios []float64
+		for i := range seconds[way] {
+			ratios = append(ratios, seconds[gdbWay][i]/seconds[way][i])
+		}
+		hit, _ := quartiles(seconds[way])
+		ratio, spread := quartiles(ratios)
+		fmt.Printf("| %s | %.0f | %.1f | %.1f ± %.1f |\n", way, 1/hit, 1e6*hit, ratio, spread)
+	}
+	fmt.Println()
+	return nil
+}
+
+// passes are whole traces beside plain replays.
+func passes(ctx context.Context, s *settings) error {
+	x, err := s.record(ctx, "quiet")
+	if err != nil {
+		return err
+	}
+	never, err := x.symbol("never")
+	if err != nil {
+		return err
+	}
+	targets, err := watchtrace.Resolve(x.core, "suspects")
+	if err != nil {
+		return err
+	}
+	var without, suspects, plains []float64
+	for range s.runs {
+		plain, err := x.replayed(ctx, "", nil, 0)
+		if err != nil {
+			return err
+		}
+		quiet, err := x.replayed(ctx, "", []replay.Watch{{Addr: never, Size: 8}}, 0)
+		if err != nil {
+			return err
+		}
+		started := time.Now()
+		log, err := watchtrace.Trace(ctx, x.rec, targets, watchtrace.Options{})
+		if err != nil {
+			return err
+		}
+		took := time.Since(started)
+		if log.Hits < 30 || log.Passes < 10 || log.Lost > 0 {
+			return fmt.Errorf("%d hits in %d passes", log.Hits, log.Passes)
+		}
+		plains = append(plains, plain.Seconds())
+		without = append(without, quiet.Seconds()/plain.Seconds())
+		suspects = append(suspects, took.Seconds()/plain.Seconds())
+	}
+	fmt.Println("| What | Times a plain replay | Goal |\n| --- | ---: | ---: |")
+	for _, row := range []struct {
+		what   string
+		ratios []float64
+		goal   string
+	}{{"a pass without hits", without, "1.1"}, {"forty suspects, ten passes", suspects, "6"}} {
+		middle, spread := quartiles(row.ratios)
+		fmt.Printf("| %s | %.2f ± %.2f | %s |\n", row.what, middle, spread, row.goal)
+	}
+	middle, _ := quartiles(plains)
+	fmt.Printf("\nThe plain replay took %.2f s.\n", middle)
+	return nil
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// quartiles are the median, and half the distance of the quartiles.
+func quartiles(values []float64) (middle, spread float64) {
+	v := slices.Sorted(slices.Values(values))
+	return v[len(v)/2], (v[len(v)*3/4] - v[len(v)/4]) / 2
+}
