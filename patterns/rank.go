@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -33,6 +34,10 @@ func f1(failing, passing, of int) float64 {
 
 // near is in (0, 1], higher for what is closer to the run's end.
 func near(distance int32) float64 { return 1 / (1 + math.Log2(float64(max(distance, 1)))/8) }
+
+// coarse makes one of closenesses that differ by the order in which the failing
+// code looks at its variables.
+func coarse(closeness int32) int { return bits.Len32(uint32(closeness) / 4) }
 
 // class orders candidates of one score and variable by how much they explain.
 type class uint8
@@ -93,7 +98,7 @@ func (f *finder) rank() []*entry {
 			cmp.Compare(bit(a.class == classOrdered), bit(b.class == classOrdered)),
 			cmp.Compare(f.tier(b), f.tier(a)),
 			cmp.Compare(bit(a.vague), bit(b.vague)),
-			cmp.Compare(a.closeness, b.closeness),
+			cmp.Compare(coarse(a.closeness), coarse(b.closeness)),
 			cmp.Compare(a.class, b.class),
 			cmp.Compare(bit(b.changed), bit(a.changed)),
 			cmp.Compare(a.distance, b.distance),

@@ -96,6 +96,9 @@ func (s *scanner) scan() (limit string) {
 
 func (s *scanner) access(i int32) {
 	a := &s.accesses[i]
+	if a.By == evidence.ByHeap && a.Kind == evidence.CodeRead {
+		return // a check of its guards
+	}
 	var now *threadClock
 	if s.clocks != nil {
 		now = s.clocks.threads[a.Thread]

@@ -29,10 +29,11 @@ func (w *work) concurrency() error {
 	if w.settled() {
 		return nil
 	}
-	known, looked := 0, false
-	var open, narrow []evidence.Cause
+	known := 0
+	var found []evidence.Cause
+	var seen []string
 	for level := range widest + 1 {
-		targets := w.scope(level)
+		targets := w.scope(level, seen)
 		if len(targets) == known {
 			continue
 		}
@@ -41,26 +42,45 @@ func (w *work) concurrency() error {
 		if err != nil {
 			return err
 		}
-		if open, err = r.try(); err != nil {
+		causes, err := r.try()
+		if err != nil {
 			return err
 		}
-		proved := len(open) > 0 && open[0].Proof == evidence.Proved
-		if len(narrow) == 0 {
-			narrow = open
+		if better(causes, found) {
+			found = causes
 		}
-		if looked = true; proved || level == widest {
+		if r.final || level == widest {
 			r.exclude()
 		}
-		if proved {
-			w.out.Causes = append(w.out.Causes, open...)
-			return nil
+		if r.final {
+			break
 		}
+		seen = r.functions()
 	}
-	if !looked {
+	if known == 0 {
 		return errors.New("verdict: the scan names no shared memory near the failure (--depth, --function or --message widen it)")
 	}
-	w.out.Causes = append(w.out.Causes, narrow...)
+	if len(found) > 0 && found[0].Proof == evidence.Proved {
+		// A bad value that was followed back, or freed memory, may be what the
+		// order leads to.
+		w.out.Causes = append(found, w.out.Causes...)
+		return nil
+	}
+	w.out.Causes = append(w.out.Causes, found...)
 	return nil
+}
+
+// better reports whether causes of a wider scope are worth more than those of a
+// narrower one.
+func better(wide, narrow []evidence.Cause) bool {
+	if len(wide) == 0 || len(narrow) == 0 {
+		return len(narrow) == 0
+	}
+	proved := func(c *evidence.Cause) bool { return c.Proof == evidence.Proved }
+	if proved(&wide[0]) != proved(&narrow[0]) {
+		return proved(&wide[0])
+	}
+	return proved(&wide[0]) && wide[0].Kind == evidence.CauseAtomicity && narrow[0].Kind == evidence.CauseOrder
 }
 
 // race traces the targets and finds the candidates.
@@ -114,7 +134,9 @@ type race struct {
 	failing, passing []traced
 	found            *patterns.Result
 	excluded         []evidence.Fact
-	again            *evidence.Experiment // the recorded run, unchanged
+	// final: what was found needs no wider search.
+	final bool
+	again *evidence.Experiment // the recorded run, unchanged
 }
 
 // tested is a candidate and what the experiments say.
@@ -127,6 +149,9 @@ type tested struct {
 	// other context is first altogether does not.
 	cures      int
 	onlyBehind bool
+	// stayed: the failure came without the order. forced: it came with the order
+	// in a passing run, and passes: not without it.
+	stayed, forced, passes bool
 }
 
 // interleaved reports whether it is proved that neither context may come between
@@ -157,19 +182,27 @@ func (r *race) try() ([]evidence.Cause, error) {
 			return nil, err
 		}
 		switch {
-		case t.interleaved():
+		case t.interleaved() && c.Pattern != evidence.PatternPair:
+			r.final = true
 			return r.reports(t)
-		case t.cured && best == nil:
-			best = t
+		case t.interleaved() && !r.final:
+			// One variable alone would say more.
+			best, r.final = t, true
+		case t.cured:
+			if best == nil {
+				best = t
+			}
 		case t.refuted:
 			r.excluded = append(r.excluded, evidence.Fact{Name: namesText(c.Variables),
 				Text: fmt.Sprintf("%s at %s: the failure stays without that order", c.Pattern, r.placesText(c))})
-		case !t.cured:
+		default:
 			open = append(open, t)
 		}
 	}
 	if best != nil {
-		return r.reports(r.better(best))
+		best = r.better(best)
+		r.final = r.final || !r.freed(best.candidate)
+		return r.reports(best)
 	}
 	if most := mostReported; len(open) > most {
 		open = open[:most]
@@ -210,14 +243,22 @@ func (r *race) better(t *tested) *tested {
 	return t
 }
 
+// freed reports whether an access is the heap's, at a free: who is too early then
+// follows from something else, a count say.
+func (r *race) freed(c *patterns.Candidate) bool {
+	log := r.failing[c.Run].log
+	return slices.ContainsFunc(c.Accesses, func(i int) bool { return log.Accesses[i].By == evidence.ByHeap })
+}
+
 // test makes the experiments on a candidate. The first look is one replay each.
 func (r *race) test(c *patterns.Candidate) (*tested, error) {
 	t := &tested{candidate: c}
 	var passing *evidence.AccessLog
+	var atPassing signals
 	if c.PassingRun >= 0 && c.PassingRun < len(r.passing) {
-		passing = r.passing[c.PassingRun].log
+		passing, atPassing = r.passing[c.PassingRun].log, r.signals(r.passing[c.PassingRun].rec)
 	}
-	orders, err := plan(c, r.failing[c.Run].log, passing, r.signals(r.failing[c.Run].rec))
+	orders, err := plan(c, r.failing[c.Run].log, passing, r.signals(r.failing[c.Run].rec), atPassing)
 	if err != nil {
 		t.experiments = append(t.experiments, evidence.Experiment{What: "another order", Undecided: err.Error()})
 		return t, r.ctx.Err()
@@ -227,39 +268,45 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 		r.again = &e
 	}
 	t.experiments = append(t.experiments, *r.again)
-	stayed := 0
 	for _, o := range orders {
+		if o.control && t.cured {
+			continue
+		}
 		e, made := r.make(c, o, 1)
 		if made && e.Agrees() {
 			e, _ = r.make(c, o, r.Replays)
 		}
-		r.judge(t, o, e, &stayed)
+		r.judge(t, o, e)
 		if r.ctx.Err() != nil {
 			return nil, r.ctx.Err()
 		}
 	}
-	t.cured = t.cured && r.again.Agrees()
-	t.refuted = !t.cured && stayed > 0
+	t.cured = (t.cured || t.forced && t.passes) && r.again.Agrees()
+	t.refuted = !t.cured && t.stayed
 	return t, nil
 }
 
 // judge adds an experiment to what is known of a candidate.
-func (r *race) judge(t *tested, o order, e evidence.Experiment, stayed *int) {
+func (r *race) judge(t *tested, o order, e evidence.Experiment) {
+	agrees, decided := e.Agrees(), e.Undecided == ""
 	switch {
+	case o.control:
+		t.passes = agrees
 	case o.expect:
-		if !e.Agrees() && e.Undecided == "" {
+		t.forced = agrees
+		if !agrees && decided {
 			e.Undecided = "the order alone may not be enough in that run"
 		}
-	case e.Agrees():
+	case agrees:
 		t.cured = true
 		t.cures++
-	case e.Undecided == "" && o.first && t.cured:
-		t.onlyBehind = true
-		e.Undecided = "the same accesses may fail in that order as well"
-	case e.Undecided == "" && t.cured:
-		e.Undecided = "the other way to change the order helps"
-	case e.Undecided == "":
-		*stayed++
+	case decided && o.weak:
+		e.Undecided = "more is changed than the order"
+	case decided && t.cured:
+		t.onlyBehind = t.onlyBehind || o.first
+		e.Undecided = "the other way to change the order helps, and the same accesses may fail in this one as well"
+	case decided:
+		t.stayed = true
 	}
 	t.experiments = append(t.experiments, e)
 }

@@ -19,6 +19,9 @@ type order struct {
 	failing bool
 	holds   []replay.Hold
 	delay   *replay.Edit
+	// control: a passing run as it is, without which a forced order says nothing.
+	// weak: that the failure stays says nothing, as more was changed than the order.
+	control, weak bool
 	// first: the other context's accesses come before all of the interrupted one's. If that does
 	// not help, it is not that the two were interleaved.
 	first bool
@@ -45,10 +48,35 @@ func sides(log *evidence.AccessLog, accesses []int) (one, two *side) {
 		if *s == nil {
 			*s = &side{thread: a.Thread, handler: a.Handler, from: a.Ordinal, name: contextName(log, a)}
 		}
-		(*s).until = a.Ordinal + 1
+		(*s).until = max((*s).until, a.Ordinal+1)
 		(*s).from = min((*s).from, outermost(log, a))
+		(*s).widen(log, i)
 	}
 	return one, two
+}
+
+// ofOnePass is how many events of a thread may be between accesses of one pass
+// through a function.
+const ofOnePass = 8
+
+// widen takes in what the same function does to the word right before and
+// after: who is to be first has to be it with all of that.
+func (s *side) widen(log *evidence.AccessLog, index int) {
+	a := &log.Accesses[index]
+	same := func(b *evidence.Access) bool {
+		return b.Thread == a.Thread && b.Handler == a.Handler && b.Variable == a.Variable && b.Offset == a.Offset &&
+			log.Contexts[b.Context].Site.Function == log.Contexts[a.Context].Site.Function
+	}
+	for i := index - 1; i >= 0 && log.Accesses[i].Position+ofOnePass*ofOnePass >= a.Position; i-- {
+		if b := &log.Accesses[i]; same(b) && b.Ordinal+ofOnePass >= a.Ordinal && b.PC < a.PC {
+			s.from = min(s.from, outermost(log, b))
+		}
+	}
+	for i := index + 1; i < len(log.Accesses) && log.Accesses[i].Position <= a.Position+ofOnePass*ofOnePass; i++ {
+		if b := &log.Accesses[i]; same(b) && b.Ordinal <= a.Ordinal+ofOnePass && b.PC > a.PC {
+			s.until = max(s.until, b.Ordinal+1)
+		}
+	}
 }
 
 // outermost is the event with which the critical section around an access
@@ -79,7 +107,7 @@ type signals func(a *evidence.Access) (event, last uint64, ok bool)
 
 // plan says which replays would show whether the failure depends on a pattern: a
 // function of the logs alone.
-func plan(c *patterns.Candidate, failing, passing *evidence.AccessLog, at signals) ([]order, error) {
+func plan(c *patterns.Candidate, failing, passing *evidence.AccessLog, at, atPassing signals) ([]order, error) {
 	if c.Pattern == evidence.PatternLockOrder {
 		return planLocks(c, failing), nil
 	}
@@ -91,7 +119,7 @@ func plan(c *patterns.Candidate, failing, passing *evidence.AccessLog, at signal
 		return nil, fmt.Errorf("verdict: all accesses of %s are of one context", c.Key)
 	}
 	if one.thread == two.thread {
-		return planHandler(c, failing, one, two, at)
+		return planHandler(c, failing, passing, at, atPassing)
 	}
 	back := order{
 		what: fmt.Sprintf("%s kept back until %s is past its accesses", one.name, two.name), failing: true, first: true,
@@ -100,10 +128,7 @@ func plan(c *patterns.Candidate, failing, passing *evidence.AccessLog, at signal
 	if len(c.Accesses) == 2 {
 		back.first = false
 		list := []order{back}
-		if f := planForced(c, passing); f != nil {
-			list = append(list, *f)
-		}
-		return list, nil
+		return append(list, planForced(c, passing)...), nil
 	}
 	return []order{{
 		what: fmt.Sprintf("%s kept back until %s is past its accesses", two.name, one.name), failing: true,
@@ -111,8 +136,11 @@ func plan(c *patterns.Candidate, failing, passing *evidence.AccessLog, at signal
 	}, back}, nil
 }
 
+// unchanged is the passing run as it was recorded.
+var unchanged = order{what: "the passing run again", control: true}
+
 // planForced makes a passing run take the failing order.
-func planForced(c *patterns.Candidate, passing *evidence.AccessLog) *order {
+func planForced(c *patterns.Candidate, passing *evidence.AccessLog) []order {
 	if passing == nil || len(c.Passing) != 2 {
 		return nil
 	}
@@ -120,11 +148,11 @@ func planForced(c *patterns.Candidate, passing *evidence.AccessLog) *order {
 	if second == nil || first.thread == second.thread {
 		return nil
 	}
-	return &order{
+	return []order{unchanged, {
 		what:   fmt.Sprintf("the passing run, with %s kept back until %s is past its accesses", first.name, second.name),
 		expect: true,
 		holds:  []replay.Hold{{Thread: first.thread, Ordinal: first.from, Until: replay.EventOf{Thread: second.thread, Ordinal: second.until}}},
-	}
+	}}
 }
 
 // planNever lets the other thread go on to the access that the failing run did
@@ -160,23 +188,45 @@ func threadsOf(log *evidence.AccessLog) []uint32 {
 	return list
 }
 
-// planHandler lets the signal come behind the accesses that it came between.
-func planHandler(c *patterns.Candidate, log *evidence.AccessLog, one, two *side, at signals) ([]order, error) {
-	inner, outer := two, one
-	if two.handler == 0 {
-		inner, outer = one, two
+// planHandler lets the signal come behind the accesses that it came between. If
+// it came behind the other access, it cannot come before: a passing run in which it
+// did is made to be as late.
+func planHandler(c *patterns.Candidate, failing, passing *evidence.AccessLog, at, atPassing signals) ([]order, error) {
+	handled, until := handlerPart(failing, c.Accesses)
+	late := len(c.Accesses) == 2 && failing.Accesses[c.Accesses[1]].Handler == handled.Handler
+	if late {
+		until = 0
 	}
-	var handled *evidence.Access
-	for _, i := range c.Accesses {
+	list, err := delayed(handled, until, at)
+	if err != nil || !late {
+		return list, err
+	}
+	list[0].weak = true
+	if passing == nil || len(c.Passing) != 2 || passing.Accesses[c.Passing[0]].Handler != handled.Handler {
+		return list, nil
+	}
+	handled, until = handlerPart(passing, c.Passing)
+	forced, err := delayed(handled, until, atPassing)
+	if err != nil || forced[0].delay.Until == 0 {
+		return list, nil
+	}
+	forced[0].what, forced[0].failing, forced[0].expect = "the passing run, with "+forced[0].what, false, true
+	return append(list, unchanged, forced[0]), nil
+}
+
+// handlerPart is the access in a handler, and the event behind all others.
+func handlerPart(log *evidence.AccessLog, accesses []int) (handled *evidence.Access, until uint64) {
+	one, two := sides(log, accesses)
+	inner, outer := one, two
+	if inner.handler == 0 {
+		inner, outer = two, one
+	}
+	for _, i := range accesses {
 		if a := &log.Accesses[i]; a.Handler == inner.handler && handled == nil {
 			handled = a
 		}
 	}
-	until := outer.until
-	if outer == one && len(c.Accesses) == 2 {
-		until = 0 // it came behind the access, and cannot come before
-	}
-	return delayed(handled, until, at)
+	return handled, outer.until
 }
 
 // delayed is that a signal comes behind another event of its thread; 0: never.

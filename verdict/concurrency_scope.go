@@ -12,12 +12,13 @@ import (
 
 // widest is the last scope that suspects are taken from. Short propagation is the
 // rule and not the law (OS-level replay analysis, section 3.4): what the failing
-// function itself touches comes first, then its callers, then what the other
-// threads were at.
+// function itself touches comes first, then what its callers do and the code that
+// was seen to access those suspects, then what the other threads were at.
 const widest = 2
 
-// scope are the targets of a scope, those of the narrower ones first.
-func (w *work) scope(level int) []watchtrace.Target {
+// scope are the targets of a scope, those of the narrower ones first. seen are the
+// functions that accessed the suspects before.
+func (w *work) scope(level int, seen []string) []watchtrace.Target {
 	var list []watchtrace.Target
 	add := func(targets []watchtrace.Target) {
 		for _, t := range targets {
@@ -32,13 +33,17 @@ func (w *work) scope(level int) []watchtrace.Target {
 	}
 	p := w.Process
 	if level > 0 && p.Failing >= 0 && p.Failing < len(p.Threads) {
+		t := &p.Threads[p.Failing]
 		add(w.pointedTo())
-		add(w.scanned(&p.Threads[p.Failing], level))
+		if len(seen) > 0 {
+			add(w.scanned(t, staticscan.Options{Functions: seen}))
+		}
+		add(w.scanned(t, staticscan.Options{Depth: level}))
 	}
 	if level > 1 {
 		for i := range p.Threads {
 			if i != p.Failing && i < mostThreadsScanned {
-				add(w.scanned(&p.Threads[i], 1))
+				add(w.scanned(&p.Threads[i], staticscan.Options{Depth: 1}))
 			}
 		}
 	}
@@ -51,10 +56,29 @@ const mostThreadsScanned = 16
 // stream are variables of the C library that all programs report failures with.
 var stream = map[string]bool{"stderr": true, "stdout": true, "stdin": true}
 
-// scanned are the suspects of the code that a thread was at.
-func (w *work) scanned(t *image.Thread, depth int) []watchtrace.Target {
+// functions are those that access what was traced, so many at most.
+func (r *race) functions() []string {
+	const most = 12
+	var list []string
+	for _, t := range slices.Concat(r.failing, r.passing) {
+		for i := range t.log.Contexts {
+			// Code that was inlined is its caller's.
+			for _, s := range []*evidence.Site{&t.log.Contexts[i].Site, &t.log.Contexts[i].Caller} {
+				name := evidence.ShortName(s.Function)
+				if s.File != "" && name != "" && name != "main" && len(list) < most && !slices.Contains(list, name) {
+					list = append(list, name)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// scanned are the suspects of the code that a thread was at, or of the functions
+// of the options.
+func (w *work) scanned(t *image.Thread, opts staticscan.Options) []watchtrace.Target {
 	frames := unwind.New(w.Process).Walk(t, 64).Frames
-	scan, _, err := staticscan.Run(staticscan.Input{Process: w.Process, Thread: t, Frames: frames}, staticscan.Options{Depth: depth})
+	scan, _, err := staticscan.Run(staticscan.Input{Process: w.Process, Thread: t, Frames: frames}, opts)
 	if err != nil {
 		return nil // code without frames of the program's own has no suspects
 	}
