@@ -1,6 +1,8 @@
 package verdict
 
 import (
+	"fmt"
+	"path"
 	"slices"
 
 	"diagnose/evidence"
@@ -39,6 +41,7 @@ func (w *work) scope(level int, seen []string) []watchtrace.Target {
 			add(w.scanned(t, staticscan.Options{Functions: seen}))
 		}
 		add(w.scanned(t, staticscan.Options{Depth: level}))
+		add(w.heapObjects(list))
 	}
 	if level > 1 {
 		for i := range p.Threads {
@@ -90,6 +93,15 @@ func (w *work) scanned(t *image.Thread, opts staticscan.Options) []watchtrace.Ta
 func (w *work) pointedTo() []watchtrace.Target {
 	const most = 8
 	var list []watchtrace.Target
+	for _, a := range w.pointers() {
+		list = append(list, watchtrace.Around(w.Process, a, most)...)
+	}
+	return list
+}
+
+// pointers are the values of pointers in the failing thread's frames.
+func (w *work) pointers() []evidence.Addr {
+	var list []evidence.Addr
 	for _, g := range w.Case.Stacks {
 		if !g.Failing {
 			continue
@@ -97,11 +109,60 @@ func (w *work) pointedTo() []watchtrace.Target {
 		for i := range g.Stack.Frames {
 			f := &g.Stack.Frames[i]
 			for _, v := range slices.Concat(f.Args, f.Locals) {
-				if a := v.Value.Address; a != nil && *a != 0 && *a != evidence.Addr(^uint64(0)) {
-					list = append(list, watchtrace.Around(w.Process, *a, most)...)
+				if a := v.Value.Address; a != nil && *a != 0 {
+					list = append(list, *a)
 				}
 			}
 		}
 	}
 	return list
+}
+
+// heapObjects are the words of the heap objects that targets, and variables of
+// the failing thread's frames, point to, and of those that these point to.
+func (w *work) heapObjects(from []watchtrace.Target) []watchtrace.Target {
+	const (
+		mostObjects = 8
+		mostWords   = 8
+	)
+	if w.Object == nil {
+		return nil
+	}
+	addresses := w.pointers()
+	for _, t := range from {
+		if t.Size == 8 {
+			addresses = append(addresses, w.pointerAt(t.Addr))
+		}
+	}
+	var list []watchtrace.Target
+	seen := map[evidence.Addr]bool{0: true}
+	for i := 0; i < len(addresses) && len(seen) <= mostObjects; i++ {
+		o := w.Object(addresses[i])
+		if o == nil || seen[o.Addr] || addresses[i] < o.Addr || addresses[i] >= o.Addr+evidence.Addr(o.Size) {
+			continue
+		}
+		seen[o.Addr] = true
+		for offset := uint64(0); offset+8 <= o.Size && offset < 8*mostWords; offset += 8 {
+			at := o.Addr + evidence.Addr(offset)
+			list = append(list, watchtrace.Target{Name: fmt.Sprintf("%s+%#x", objectName(o), offset), Addr: at, Size: 8, Group: objectName(o)})
+			addresses = append(addresses, w.pointerAt(at))
+		}
+	}
+	return list
+}
+
+// pointerAt is what the dead process has at an address; 0: it is not known, which
+// is no object's address.
+func (w *work) pointerAt(addr evidence.Addr) evidence.Addr {
+	value, _ := w.word(addr, 8)
+	return evidence.Addr(value)
+}
+
+// objectName is where an object was allocated. It has its address, which is the
+// same in other runs if they allocated the same before.
+func objectName(o *evidence.HeapObject) string {
+	if o.Allocated == nil || o.Allocated.Site == nil || o.Allocated.Site.File == "" {
+		return fmt.Sprintf("heap object %v", o.Addr)
+	}
+	return fmt.Sprintf("malloc at %s:%d (%v)", path.Base(o.Allocated.Site.File), o.Allocated.Site.Line, o.Addr)
 }
