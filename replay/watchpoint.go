@@ -241,7 +241,7 @@ func (c *controller) see(t *thread, regs *ptrace.Registers) (*sighting, error) {
 	if c.control == 0 {
 		s.index = 1 // before the engine has started there is one thread, without an event
 	} else if err := c.identify(t); errors.Is(err, errNoThread) {
-		if err := c.newcomer(s); err != nil {
+		if err := c.newcomer(s, t.tid); err != nil {
 			return nil, err
 		}
 	} else if err != nil {
@@ -338,25 +338,26 @@ func (tr *tracing) gather(pieces []wanted) (have []bool) {
 	return have
 }
 
-// newcomer is for a thread that the engine does not know yet by its id: it is on
-// its way to its first event, and known by its thread pointer.
-func (c *controller) newcomer(s *sighting) error {
+// newcomer is for a thread that the engine does not know yet by its id: the main
+// thread while the engine starts, or one on its way to its first event, which is
+// known by its thread pointer. What else there may be is thread 0.
+func (c *controller) newcomer(s *sighting, tid int) error {
 	control, err := c.readControl()
 	if err != nil {
 		return err
 	}
 	s.position = control.Consumed
+	if tid == c.pid && s.position == 0 {
+		s.index = 1
+		return nil
+	}
 	for i := min(control.Threads, agent.RThreads-1); i > 0; i-- {
 		if r, err := c.rthread(i); err == nil && r.State == agent.RStarting && r.ThreadPointer == s.regs.Fs_base {
 			s.index = i
 			return nil
 		}
 	}
-	if control.Threads <= 1 {
-		s.index = 1 // the engine starts, and has not noted the first thread yet
-		return nil
-	}
-	return fmt.Errorf("replay: a watched word was accessed by a thread that the engine does not know, at %#x", s.regs.Rip)
+	return nil
 }
 
 // take makes hits of a sighting. t is nil where the thread has run on.

@@ -280,7 +280,7 @@ func (k *kernelWatches) identify(s *sighting) error {
 	} else if !errors.Is(err, errNoThread) {
 		return err
 	}
-	return c.newcomer(s)
+	return c.newcomer(s, s.thread)
 }
 
 // learn compares what the code tells of a value with what was read.
