@@ -13,6 +13,11 @@ func (s *slice) computedBy(d int, in *x86.Inst, r x86.Reg, depth int) *node {
 		return s.evaluated(&node{op: opCopy, a: s.register(d, x86.RAX, depth), size: 4, signed: true})
 	}
 	dst, ok := explicit(in, 0)
+	if ok && !dst.IsMemory && dst.Reg == r && dst.Size < 4 {
+		if n := s.part(d, in, depth); n != nil {
+			return n
+		}
+	}
 	if !ok || dst.IsMemory || dst.Reg != r || dst.Size < 4 {
 		return lostNode(fmt.Sprintf("it was computed by %q", in.Text()))
 	}
@@ -27,6 +32,20 @@ func (s *slice) computedBy(d int, in *x86.Inst, r x86.Reg, depth int) *node {
 		return n
 	}
 	return lostNode(fmt.Sprintf("it was computed by %q", in.Text()))
+}
+
+// part is a load of one or two bytes into a part of a register, or a copy there;
+// nil for others.
+func (s *slice) part(d int, in *x86.Inst, depth int) *node {
+	src, two := explicit(in, 1)
+	if !two {
+		return nil
+	}
+	switch in.Op {
+	case "mov", "movzx", "movsx":
+		return s.copyOf(d, src, src.Size, in.Op == "movsx", depth)
+	}
+	return nil
 }
 
 // made is for the instructions that compute no address but give a value that

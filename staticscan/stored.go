@@ -8,6 +8,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/debuginfo"
+	typed "diagnose/image/value"
 	"diagnose/internal/x86"
 )
 
@@ -231,6 +232,26 @@ func (t *storeTrail) meantMember(e expression, start evidence.Addr, offset int64
 	t.From, t.Meant, t.MeantSize = &at, grouped(e.text)+"->"+strings.TrimPrefix(withoutIndex(p.path), "."), uint64(p.size)
 }
 
+// meantThrough is for an address that the code has no formula for any more: a
+// pointer variable in scope leads to a struct with an array that starts there.
+func (t *storeTrail) meantThrough(s *slice, at evidence.Addr) {
+	frame := &typed.Frame{Process: s.process, Thread: s.thread, Module: s.a.function.module, Registers: s.registers, CFA: s.frame.CFA}
+	for _, v := range s.visible(s.now) {
+		if v.Type.Kind() != debuginfo.KindPointer || v.Type.Elem() == nil || v.Type.Elem().Kind() != debuginfo.KindStruct || v.Name == "" {
+			continue
+		}
+		start := typed.Read(frame, v.Variable, typed.Options{}).Value.Address
+		if start == nil || at < *start || at-*start >= evidence.Addr(v.Type.Elem().Size()) {
+			continue
+		}
+		p := walk(v.Type.Elem(), int64(at-*start), 1, true)
+		if first := *start + evidence.Addr(p.offset); p.array != nil && first == at {
+			t.From, t.Meant, t.MeantSize = &at, v.Name+"->"+strings.TrimPrefix(withoutIndex(p.path), "."), uint64(p.size)
+			return
+		}
+	}
+}
+
 // withoutIndex cuts the index off that is not known.
 func withoutIndex(path string) string {
 	if i := strings.Index(path, "["); i > 0 {
@@ -337,8 +358,8 @@ var copies = map[string]bool{"memcpy": true, "memmove": true, "mempcpy": true, "
 // byLibrary is for a store of a function that the program called: the value is
 // told in the terms of its call.
 func (t *storeTrail) byLibrary(frame int) bool {
-	s, err := t.newSlice(t.in, frame, t.in.Frames[frame].Registers)
-	if err != nil || s.now < 0 || s.a.flow.insts[s.now].Flow != x86.FlowCall {
+	s := t.calling(frame)
+	if s == nil {
 		return false
 	}
 	t.named = true
@@ -353,6 +374,9 @@ func (t *storeTrail) byLibrary(frame int) bool {
 	if known && t.From == nil {
 		t.meantAt(s, evidence.Addr(start))
 	}
+	if known && t.MeantSize == 0 {
+		t.meantThrough(s, evidence.Addr(start))
+	}
 	step := t.step(s, s.now, evidence.OriginCell)
 	switch name := t.blame.Through; {
 	case copies[name]:
@@ -365,6 +389,23 @@ func (t *storeTrail) byLibrary(frame int) bool {
 		t.add(step)
 	}
 	return true
+}
+
+// calling opens a frame at its call; of a function that it called itself, with what
+// that function has left in the registers.
+func (t *storeTrail) calling(frame int) *slice {
+	if frame == 1 {
+		if inner, err := t.newSlice(t.in, 0, t.in.Frames[0].Registers); err == nil && inner.now >= 0 {
+			if s, _ := inner.caller(x86.RDI); s != nil {
+				return s
+			}
+		}
+	}
+	s, err := t.newSlice(t.in, frame, t.in.Frames[frame].Registers)
+	if err != nil || s.now < 0 || s.a.flow.insts[s.now].Flow != x86.FlowCall {
+		return nil
+	}
+	return s
 }
 
 // copyStep says which memory the copied bytes came from.
@@ -402,15 +443,16 @@ func AtStore(in Input, pc evidence.Addr) Input {
 	return in
 }
 
-// Read is the memory that the innermost frame's instruction is about to read; ok
-// is false if it reads none, or it is not known where.
-func Read(in Input) (addr evidence.Addr, size int, ok bool) {
+// Read is the memory that the innermost frame's instruction is about to read, and
+// what the program calls it, as far as it has words; ok is false if it reads none,
+// or it is not known where.
+func Read(in Input) (addr evidence.Addr, size int, name string, ok bool) {
 	if in.Process == nil || len(in.Frames) == 0 {
-		return 0, 0, false
+		return 0, 0, "", false
 	}
 	s, err := newWorld(&in).newSlice(&in, 0, in.Frames[0].Registers)
 	if err != nil || s.now < 0 {
-		return 0, 0, false
+		return 0, 0, "", false
 	}
 	inst := &s.a.flow.insts[s.now]
 	for n := range inst.Operands {
@@ -419,8 +461,9 @@ func Read(in Input) (addr evidence.Addr, size int, ok bool) {
 			continue
 		}
 		if at, known := op.Memory.Address(s.known); known {
-			return evidence.Addr(at), op.Size, true
+			e, _ := s.describePlace(s.addressOf(s.now, &op.Memory, 0), op.Size, s.now, 0)
+			return evidence.Addr(at), op.Size, e.text, true
 		}
 	}
-	return 0, 0, false
+	return 0, 0, "", false
 }

@@ -87,6 +87,7 @@ func (w *work) moment(call heapCall, is func(*image.Registers) bool) (evidence.M
 type read struct {
 	addr  evidence.Addr
 	size  int
+	name  string
 	value uint64
 	at    evidence.Moment
 }
@@ -110,11 +111,11 @@ func (w *work) lastRead(pc evidence.Addr) (read, error) {
 			return errors.New("verdict: the thread is not in the stopped process")
 		}
 		t := &p.Threads[p.Failing]
-		addr, size, ok := staticscan.Read(staticscan.Input{Process: p, Thread: t, Frames: unwind.New(p).Walk(t, 1).Frames})
+		addr, size, name, ok := staticscan.Read(staticscan.Input{Process: p, Thread: t, Frames: unwind.New(p).Walk(t, 1).Frames})
 		if !ok {
 			return nil
 		}
-		last = read{addr: addr, size: size, at: s.Moment}
+		last = read{addr: addr, size: size, name: name, at: s.Moment}
 		var b [wordSize]byte
 		if n, err := s.ReadMemory(addr, b[:min(size, wordSize)]); err == nil && n == min(size, wordSize) {
 			last.value = binary.LittleEndian.Uint64(b[:])

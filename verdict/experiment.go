@@ -209,7 +209,15 @@ func (c *chain) changes() []change {
 	if c.victim.finding != nil {
 		l = &c.links[0]
 	}
-	if l.access.By != evidence.ByHeap {
+	switch l.access.By {
+	case evidence.ByCall:
+		// The engine copies what the call brings byte by byte; behind the event all
+		// of it is there.
+		a := &l.access
+		edit := replay.Edit{Kind: replay.EditStore, At: evidence.Moment{Thread: a.Thread, Ordinal: a.Ordinal},
+			Addr: l.log.Variables[a.Variable].Address + evidence.Addr(a.Offset), Value: a.Old, Size: int(a.Size)}
+		list = append(list, change{"what the call stored taken back", replay.Options{Free: true, Edits: []replay.Edit{edit}}})
+	case evidence.ByProgram:
 		pass := l.plan.Passes[max(l.log.Variables[l.access.Variable].Pass-1, 0)]
 		var edits []replay.Edit
 		for _, hit := range l.hits {

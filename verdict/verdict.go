@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,7 +118,7 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	w := &work{ctx: ctx, Input: in, rec: in.Failing[0],
 		out: &evidence.Diagnosis{Recording: in.Failing[0].Dir, Failing: len(in.Failing), Passing: len(in.Passing)}}
 	started := time.Now()
-	for _, part := range []func() error{w.memory, w.concurrency} {
+	for _, part := range []func() error{w.memory, w.deadlocks, w.concurrency} {
 		if err := part(); err != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
@@ -175,8 +176,12 @@ func (w *work) covered(log *evidence.AccessLog) {
 	}
 }
 
-// rank puts causes that experiments proved first, and keeps the order else.
+// rank puts causes that experiments proved first. Of equals, where a bad value
+// came from says less than why it could be there.
 func (w *work) rank() {
 	level := map[evidence.Proof]int{evidence.Proved: 0, evidence.Replayed: 1, evidence.FromCore: 2, evidence.Inferred: 3}
-	slices.SortStableFunc(w.out.Causes, func(a, b evidence.Cause) int { return level[a.Proof] - level[b.Proof] })
+	class := map[evidence.CauseKind]int{evidence.CauseBadValue: 1, evidence.CauseUninitialised: 1}
+	slices.SortStableFunc(w.out.Causes, func(a, b evidence.Cause) int {
+		return cmp.Or(cmp.Compare(level[a.Proof], level[b.Proof]), cmp.Compare(class[a.Kind], class[b.Kind]))
+	})
 }

@@ -140,6 +140,9 @@ func (w *work) readCell(pc evidence.Addr, name string, want *uint64) *victim {
 	}
 	v := &victim{kind: evidence.CauseBadValue, name: name, start: found.addr, size: min(found.size, wordSize), value: &found.value}
 	if v.name == "" {
+		v.name = found.name
+	}
+	if v.name == "" {
 		v.name = w.nameOf(v.start)
 	}
 	return v

@@ -40,8 +40,7 @@ __attribute__((noinline)) static size_t split(const char *path)
 			break;
 #endif
 		if (n) {
-			parts[count].start = (unsigned short)at;
-			parts[count].length = (unsigned short)n; // BUG
+			parts[count] = (struct part){ (unsigned short)at, (unsigned short)n }; // BUG
 			count++;
 		}
 		at += n + 1;
