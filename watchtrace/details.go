@@ -88,7 +88,7 @@ func (p *Plan) visitPass(ctx context.Context, pass int, hits map[uint64]int, vis
 func (p *Plan) passOf(a *evidence.Access) (pass int, found bool) {
 	for i := range p.Passes {
 		for j, v := range p.Passes[i].Variables {
-			if v == int(a.Variable) && p.Passes[i].Offsets[j] == int(a.Offset) {
+			if !p.Passes[i].locks && v == int(a.Variable) && p.Passes[i].Offsets[j] == int(a.Offset) {
 				return i, true
 			}
 		}

@@ -55,6 +55,10 @@ func (m *merger) add(pass int, s *seen) error {
 			m.log.Limits = append(m.log.Limits, text)
 		}
 	}
+	if x.locks {
+		m.acquired(x, s)
+		return nil
+	}
 	for i := range s.hits {
 		h := &s.hits[i]
 		v := x.Variables[h.Watch]
@@ -124,6 +128,7 @@ func (m *merger) lockSet(h *replay.Hit) int32 {
 // thread did between two events is in the order of the passes.
 func (m *merger) finish() *evidence.AccessLog {
 	h := m.plan.history
+	slices.SortStableFunc(m.log.Acquisitions, func(a, b evidence.Acquisition) int { return cmp.Compare(a.Position, b.Position) })
 	slices.SortStableFunc(m.log.Accesses, func(a, b evidence.Access) int {
 		if c := cmp.Compare(a.Position, b.Position); c != 0 || a.Thread == b.Thread {
 			if c == 0 && a.Ordinal != b.Ordinal {

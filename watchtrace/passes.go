@@ -33,6 +33,10 @@ type tracer struct {
 	hits uint64
 	// names are of contexts that some pass has named.
 	names *namer
+	// waiting are the threads that wait for locks at the end, which one pass looks
+	// at.
+	waiting []waiting
+	looked  bool
 }
 
 // Trace replays the passes of the plan, several at once, and merges what they
@@ -60,6 +64,10 @@ func (p *Plan) Trace(ctx context.Context) (*evidence.AccessLog, error) {
 			return nil, err
 		}
 	}
+	if err := t.look(ctx); err != nil {
+		return nil, err
+	}
+	m.waits(t.waiting)
 	log := m.finish()
 	log.Nanoseconds = time.Since(started).Nanoseconds()
 	return log, nil
@@ -128,13 +136,15 @@ func (t *tracer) pass(ctx context.Context, i int) (*seen, error) {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
+		t.mu.Lock()
 		x := t.plan.Passes[i]
+		t.mu.Unlock()
 		if len(x.Watches) == 0 {
 			return &seen{}, nil
 		}
-		s := t.replay(ctx, x, t.plan.opts.Backend)
+		s := t.replay(ctx, x, i == 0, t.plan.opts.Backend)
 		if t.plan.opts.Backend == "" && s.hot < 0 && incomplete(s) {
-			s = t.replay(ctx, x, replay.BackendPtrace)
+			s = t.replay(ctx, x, i == 0, replay.BackendPtrace)
 		}
 		var registers *replay.RegisterError
 		switch {
@@ -164,8 +174,11 @@ func (t *tracer) split(i int) {
 	defer t.mu.Unlock()
 	words := t.plan.Passes[i].words()
 	last := len(words) - 1
-	t.plan.Passes[i] = passOf(words[:last])
-	t.plan.Passes = append(t.plan.Passes, passOf(words[last:]))
+	locks := t.plan.Passes[i].locks
+	kept, moved := passOf(words[:last]), passOf(words[last:])
+	kept.locks, moved.locks = locks, locks
+	t.plan.Passes[i] = kept
+	t.plan.Passes = append(t.plan.Passes, moved)
 }
 
 // drop takes the busiest variable out of a pass, with all its words.
@@ -175,7 +188,13 @@ func (t *tracer) drop(i int, s *seen) {
 	words := t.plan.Passes[i].words()
 	hot := words[s.hot].variable
 	words = slices.DeleteFunc(words, func(w word) bool { return w.variable == hot })
+	locks := t.plan.Passes[i].locks
 	t.plan.Passes[i] = passOf(words)
+	t.plan.Passes[i].locks = locks
+	if locks {
+		t.plan.limits = append(t.plan.limits, fmt.Sprintf("the lock at %v is taken too often for its order to be traced", t.plan.history.locks[hot].addr))
+		return
+	}
 	v := &t.plan.Variables[hot]
 	where := ""
 	if n := len(s.hits); n > 0 {
@@ -184,8 +203,8 @@ func (t *tracer) drop(i int, s *seen) {
 	v.Untraced = fmt.Sprintf("it is accessed too often: more than %d times%s", t.plan.opts.Hits/2, where)
 }
 
-// replay runs a pass.
-func (t *tracer) replay(ctx context.Context, x Pass, backend replay.Backend) *seen {
+// replay runs a pass, the first of which also looks at the end.
+func (t *tracer) replay(ctx context.Context, x Pass, first bool, backend replay.Backend) *seen {
 	s := &seen{hot: -1}
 	counts := make([]uint64, len(x.Watches))
 	told := 0
@@ -204,8 +223,17 @@ func (t *tracer) replay(ctx context.Context, x Pass, backend replay.Backend) *se
 		}
 		return nil
 	}
-	if t.names.process == nil {
-		o.AtEnd = func(end *replay.Stopped) error {
+	if first || t.names.process == nil {
+		o.AtEnd = func(end *replay.Stopped) (err error) {
+			if first {
+				t.looked = true
+				if t.waiting, err = t.plan.atEnd(end); err != nil {
+					return err
+				}
+			}
+			if t.names.process != nil {
+				return nil
+			}
 			p, err := end.Process()
 			if err != nil {
 				return err

@@ -31,6 +31,8 @@ type Pass struct {
 	// the plan's Variables it is.
 	Variables []int
 	Offsets   []int
+	// locks: it is over the owners of locks, of which Variables are the indices.
+	locks bool
 }
 
 // word is what one watchpoint covers.
@@ -68,6 +70,9 @@ func NewPlan(rec *record.Recording, targets []Target, opts Options) (*Plan, erro
 		most-- // the place of a signal may need one
 	}
 	p.fill(p.words(), most)
+	if opts.LockOrder {
+		p.Passes = append(p.Passes, p.history.orderPasses(most)...)
+	}
 	return p, nil
 }
 

@@ -20,6 +20,10 @@ type Options struct {
 	// DefaultHits.
 	Words, Passes int
 	Hits          uint64
+	// LockOrder also traces which locks threads take while they hold others
+	// (AccessLog.Acquisitions), by passes over the locks themselves. Who waits for a
+	// lock at the end is found in any case.
+	LockOrder bool
 	// Processes is how many replays run at once; 0: one a processor.
 	Processes int
 	Image     image.Options

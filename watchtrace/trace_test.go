@@ -313,3 +313,25 @@ func traceLimited(t *testing.T, rec *record.Recording, targets []watchtrace.Targ
 	}
 	return plan, log
 }
+
+func TestLockOrder(t *testing.T) {
+	rec, _ := recorded(t, "deadlock")
+	_, log := trace(t, rec, nil, watchtrace.Options{LockOrder: true})
+	var got []string
+	for _, a := range log.Acquisitions {
+		var held []string
+		for _, l := range log.LockSets[a.Held] {
+			held = append(held, l.Name)
+		}
+		got = append(got, fmt.Sprintf("thread %d in %s: %s under %v, waiting %v", a.Thread, log.Contexts[a.Context].Site.Function, a.Lock.Name, held, a.Waiting))
+	}
+	want := []string{"thread 1 in main: second under [first], waiting false",
+		"thread 2 in one: second under [first], waiting true", "thread 3 in other: first under [second], waiting true"}
+	if !slices.Equal(got, want) {
+		t.Errorf("acquisitions:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	// Without passes the waits are found all the same.
+	if _, log := trace(t, rec, nil, watchtrace.Options{}); len(log.Acquisitions) != 2 || log.Passes != 0 {
+		t.Errorf("%d passes, %+v", log.Passes, log.Acquisitions)
+	}
+}
