@@ -36,6 +36,7 @@ struct dg_free_thread {
 	struct dg_frame entry;
 	dg_operation *run;
 	uint64_t ordinal, next, carried; /* of before it */
+	uint32_t cloning;
 	bool guarded; /* these are set */
 	bool starts;  /* and its first event is still to come */
 	bool aware;   /* the operation began when the process was free */
@@ -85,6 +86,7 @@ static void dg_free_entered(struct dg_frame *f, dg_operation *run)
 	x->ordinal = dg_me->ordinal;
 	x->next = dg_me->next;
 	x->carried = dg_me->carried;
+	x->cloning = dg_me->cloning;
 	x->aware = dg_free();
 	x->starts = dg_me->state == DG_R_STARTING;
 	x->guarded = true;
@@ -110,6 +112,7 @@ __attribute__((noreturn)) static void dg_free_again(void)
 	me->ordinal = x->ordinal;
 	me->next = x->next;
 	me->carried = x->carried;
+	me->cloning = x->cloning;
 	me->pending = 0;
 	me->fresh = 0;
 	me->yields = 0;

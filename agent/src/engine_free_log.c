@@ -228,7 +228,11 @@ static const struct dg_event *dg_free_await(enum dg_kind kind, uint64_t object)
 		return NULL;
 	dg_free_at(kind, object);
 	if (!dg_free()) {
-		if (dg_free_of(me)->guarded || dg_event_peek())
+		e = dg_event_peek();
+		/* What a creation does first is not done twice. */
+		if (kind == DG_EV_CREATE && e && e->kind != kind && !dg_free_aside(e))
+			dg_diverge(DG_DIFFERS_KIND, e, 0, e->kind, kind);
+		if (dg_free_of(me)->guarded || e)
 			return NULL;
 		dg_free_rest(me);
 	}
@@ -256,11 +260,16 @@ static bool dg_free_take(const struct dg_event *logged, const struct dg_event *c
 	if (!DG_CONTROL->free)
 		return false;
 	if (!dg_free()) {
-		if (x->guarded || dg_free_same(logged, came, args, count))
+		bool creates = came->kind == DG_EV_CREATE && logged->kind == DG_EV_CREATE;
+
+		if ((x->guarded && !creates) || dg_free_same(logged, came, args, count))
 			return false;
 		dg_free_begin();
 		dg_free_note(DG_DIFFERS_KIND, logged, 0, logged->kind, came->kind, came);
-		x->found = NULL;
+		x->found = creates ? logged : NULL;
+		x->passed = 0;
+		x->far = false;
+		x->aware = true;
 	}
 	dg_free_count(me);
 	if (logged == &x->made.event || !x->found) {

@@ -17,6 +17,8 @@ static int dg_free_acquire(dg_attempt *attempt, void *variable, bool waits, cons
 	while ((result = attempt(variable, dg_me->tid, &word, &value)) == DG_MUST_WAIT) {
 		if (!waits)
 			return DG_MUST_WAIT;
+		if (until && !dg_until_valid(until))
+			return EINVAL;
 		switch (dg_free_wait(DG_WAIT_CHANGE, word, value, until)) {
 		case DG_WAITED:
 			break;
@@ -101,6 +103,8 @@ static void dg_free_rwlock(struct dg_frame *f)
 
 	dg_free_at(DG_EV_RWLOCK, f->rsi);
 	result = dg_free_acquire(attempt, (void *)f->rsi, !dg_rw_tries(f->rcx), (const struct dg_until *)f->r8);
+	if (result == EDEADLK && dg_rw_tries(f->rcx))
+		result = DG_MUST_WAIT;
 	if (!dg_free_interrupted(f, result))
 		dg_free_done(f, DG_EV_RWLOCK, result, EBUSY);
 }
@@ -242,17 +246,22 @@ static void dg_free_guard(struct dg_frame *f)
 /* ---- what is not ours ---- */
 
 /* glibc's robust ones and their kin have the owner's tid in the word, or 1. Which
- * bits say that somebody waits does not matter. A condition of glibc's is not known
- * to be signalled: such a wait ends for no reason, as it may. */
+ * bits say that somebody waits does not matter. Whether the thread tries or waits
+ * is not told here, but what it did in vain it may do in vain again. A condition of
+ * glibc's is not known to be signalled: such a wait ends for no reason, as it may. */
 static void dg_free_real(struct dg_frame *f)
 {
 	const uint32_t *word = (const uint32_t *)f->rdx;
 	enum dg_kind kind = (enum dg_kind)f->rsi;
+	struct dg_free_want want = { .kind = kind, .object = f->rdx, .site = f->rcx };
 	const struct dg_event *e;
 
 	dg_free_at(kind, f->rdx);
 	dg_free_turn();
-	if (kind == DG_EV_MUTEX && ((const struct dg_mutex *)word)->owner != dg_me->tid)
+	e = dg_free_look(dg_me, &want);
+	if (e && e->result)
+		dg_free_vain();
+	else if (kind == DG_EV_MUTEX && ((const struct dg_mutex *)word)->owner != dg_me->tid)
 		while (*word & 0x3fffffff)
 			dg_free_wait(DG_WAIT_CHANGE, word, *word, false);
 	else if (kind == DG_EV_SEM || kind == DG_EV_SPIN)
@@ -263,7 +272,7 @@ static void dg_free_real(struct dg_frame *f)
 	e = dg_free_did(kind, f->rdx, f->rcx);
 	if (e)
 		dg_payload_write(e);
-	f->rax = e && kind != DG_EV_MUTEX && kind != DG_EV_SEM ? (uint64_t)e->result : 0;
+	f->rax = e ? (uint64_t)e->result : 0;
 }
 
 static void dg_free_heap(struct dg_frame *f)
