@@ -26,7 +26,7 @@ var allowed = map[string]string{
 	"failure":         "image image/debuginfo unwind internal/x86",
 	"record":          "agent image/object internal/ptrace internal/x86",
 	"replay":          "agent image image/object internal/ptrace internal/x86 record unwind",
-	"watchtrace":      "agent image image/debuginfo image/value record replay unwind",
+	"watchtrace":      "agent image image/debuginfo image/value internal/x86 record replay unwind",
 	"delta":           "",
 	"patterns":        "delta",
 	"verdict":         "agent delta image patterns record replay staticscan unwind watchtrace",

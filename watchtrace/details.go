@@ -12,6 +12,7 @@ import (
 	"diagnose/image"
 	"diagnose/image/debuginfo"
 	"diagnose/image/value"
+	"diagnose/internal/x86"
 	"diagnose/record"
 	"diagnose/replay"
 	"diagnose/unwind"
@@ -131,6 +132,7 @@ func (p *Plan) describe(process *image.Process, log *evidence.AccessLog, index i
 		Moment: evidence.Moment{Thread: a.Thread, Ordinal: a.Ordinal}, Position: a.Position, Thread: log.Threads[a.Thread],
 		Variable: v.Name, Address: v.Address + evidence.Addr(a.Offset), Size: int(a.Size), Kind: a.Kind.Kind(), Locks: log.LockSets[a.Locks],
 	}
+	x.Moment.PC, x.Moment.Count = momentOf(process, log, a)
 	name, typ := nameAndType(process, x.Address, int(a.Size))
 	if name != "" && v.Size > int(a.Size) {
 		x.Variable = name
@@ -144,6 +146,35 @@ func (p *Plan) describe(process *image.Process, log *evidence.AccessLog, index i
 	}
 	x.Stack, x.Site = stackAt(process, s, h)
 	return x
+}
+
+// momentOf is where a thread stands before an access, and how often it was there
+// since its last event. That can be told of instructions that access the same
+// word each time: so many accesses, so many times. Of others it would have to be
+// counted at the instruction.
+func momentOf(process *image.Process, log *evidence.AccessLog, a *evidence.Access) (pc evidence.Addr, count uint64) {
+	var code [15]byte
+	if n, err := process.ReadMemory(a.PC, code[:]); n == 0 && err != nil || a.By != evidence.ByProgram || a.PC == 0 {
+		return 0, 0
+	}
+	inst, err := x86.Decode(code[:], uint64(a.PC))
+	if err != nil {
+		return 0, 0
+	}
+	for i := range inst.Operands {
+		o := &inst.Operands[i]
+		if o.IsMemory && o.Access != "" && (o.Repeated || o.Memory.Segment != x86.SegNone || o.Memory.Index != x86.RegNone ||
+			o.Memory.Base != x86.RIP && !o.Memory.Absolute) {
+			return 0, 0
+		}
+	}
+	for i := range log.Accesses {
+		b := &log.Accesses[i]
+		if b.Thread == a.Thread && b.Ordinal == a.Ordinal && b.PC == a.PC && b.Variable == a.Variable && b.Offset == a.Offset && b.Hit <= a.Hit {
+			count++
+		}
+	}
+	return a.PC, count
 }
 
 // textOf shows a value in a variable's type, or as a number.

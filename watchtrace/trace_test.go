@@ -243,7 +243,7 @@ func TestDetails(t *testing.T) {
 	plan, log := trace(t, rec, resolve(t, core, "cfg.workers[1].state", "guarded", "head->number", "cfg.name"), watchtrace.Options{})
 	var indices []int
 	for i := range log.Accesses {
-		if v := log.Accesses[i].Variable; v == 0 || v == 3 || v == 1 && log.Accesses[i].Thread == 2 && len(indices) < 3 {
+		if v := log.Accesses[i].Variable; v == 0 || v == 3 || v == 1 && log.Accesses[i].Thread == 2 {
 			indices = append(indices, i)
 		}
 	}
@@ -275,6 +275,36 @@ func TestDetails(t *testing.T) {
 	}
 	if len(seen) < 4 {
 		t.Errorf("%d accesses were looked at", len(seen))
+	}
+	checkMoments(t, rec, log, seen)
+}
+
+// checkMoments goes to the moments of accesses by themselves: the word has the
+// value of before there.
+func checkMoments(t *testing.T, rec *record.Recording, log *evidence.AccessLog, seen []evidence.SeenAccess) {
+	t.Helper()
+	stood, most := 0, uint64(0)
+	for _, x := range seen {
+		if x.Moment.PC == 0 {
+			continue
+		}
+		stood, most = stood+1, max(most, x.Moment.Count)
+		hook := replay.Hook{At: x.Moment, Do: func(s *replay.Stopped) error {
+			p, err := s.Process()
+			if err != nil {
+				return err
+			}
+			if v, err := image.Uint32(p, x.Address); err != nil || !strings.Contains(x.Old, fmt.Sprint(v)) {
+				t.Errorf("at %v %s is %d, want %s (%v)", x.Moment, x.Variable, v, x.Old, err)
+			}
+			return replay.ErrEnough
+		}}
+		if _, err := replay.Run(t.Context(), rec, replay.Options{Hooks: []replay.Hook{hook}}); err != nil {
+			t.Error(err)
+		}
+	}
+	if stood < 3 || most < 2 {
+		t.Errorf("%d moments, of up to %d arrivals, in %+v", stood, most, log.Accesses)
 	}
 }
 
