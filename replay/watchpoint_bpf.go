@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -88,12 +89,35 @@ func (k *kernelWatches) load() (err error) {
 	}
 	maps := senderMaps{ring: k.ring.FD(), lost: k.lost.FD(), code: k.code.FD(), last: k.last.FD()}
 	k.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.PerfEvent, License: "GPL",
-		Instructions: newSender(k.tr.watches, k.tr.c.opts.Locks, maps)})
+		Instructions: newSender(k.tr.watches, k.tr.c.opts.Locks, k.ownCode(), maps)})
 	if err != nil {
 		return err
 	}
 	k.reader, err = ringbuf.NewReader(k.ring)
 	return err
+}
+
+// ownCode is where the program's executable lies: nothing where that is not known.
+func (k *kernelWatches) ownCode() span {
+	path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", k.tr.c.pid))
+	if err != nil {
+		return span{}
+	}
+	maps, err := readMaps(k.tr.c.pid)
+	if err != nil {
+		return span{}
+	}
+	var own span
+	for i := range maps {
+		if maps[i].path != path {
+			continue
+		}
+		if own.end == 0 {
+			own.start = maps[i].start
+		}
+		own.end = maps[i].end
+	}
+	return own
 }
 
 func (k *kernelWatches) close() {
@@ -189,7 +213,7 @@ func (k *kernelWatches) flush() error {
 // received adds a record to the sighting that it belongs to: an instruction that
 // accesses several watched words is sent once for each.
 func (k *kernelWatches) received(p []byte) error {
-	if len(p) < sentBytes {
+	if len(p) < sentStack {
 		return fmt.Errorf("replay: %d bytes of an access", len(p))
 	}
 	s, err := k.sighting(p)
@@ -245,12 +269,13 @@ func (k *kernelWatches) sighting(p []byte) (*sighting, error) {
 	sp := s.regs.Rsp
 	if s.inside != 0 {
 		s.frame = new(agent.RawFrame)
-		if _, err := binary.Decode(p[sentFrame:sentStack], binary.LittleEndian, s.frame); err != nil {
+		if _, err := binary.Decode(p[sentFrame:sentStackSize], binary.LittleEndian, s.frame); err != nil {
 			return nil, err
 		}
 		sp = s.frame.RSP
 	}
-	s.stack = stackTop{sp, append([]byte(nil), p[sentStack:sentStack+int(min(word(sentStackSize), mostStack))]...)}
+	size := min(word(sentStackSize), uint64(len(p)-sentStack))
+	s.stack = stackTop{sp, bytes.Clone(p[sentStack : sentStack+int(size)])}
 	return s, nil
 }
 

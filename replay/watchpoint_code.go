@@ -103,6 +103,9 @@ func (r *codeReader) caller(regs *ptrace.Registers, stack image.Memory, h *Hit) 
 	own, inAgent := evidence.Addr(0), ours(m)
 	var caller evidence.Addr
 	r.unwinder.Visit(stack, imageRegisters(regs), mostFrames, func(f *unwind.Frame) bool {
+		if f.Trust.Guess() {
+			return false // what is not known is not said
+		}
 		pc := f.LookupPC()
 		m := r.module(uint64(pc))
 		if m != nil && ours(m) {

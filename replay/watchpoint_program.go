@@ -22,20 +22,19 @@ const (
 	sentSlot      = sentConsumed + 8 // the beginning of struct dg_rthread
 	sentPointer   = sentSlot + int(threadBytes)
 	sentFrame     = sentPointer + 8
-	sentStack     = sentFrame + frameBytes
-	sentStackSize = sentStack + mostStack
+	sentStackSize = sentFrame + frameBytes
 	sentHeld      = sentStackSize + 8
 	sentTop       = sentHeld + 8 // the program's stack pointer
-	sentBytes     = sentTop + 8
+	sentStack     = sentTop + 8
 )
 
 const (
 	ptRegs     = 21 * 8 // sizeof(struct pt_regs)
 	frameBytes = int(unsafe.Sizeof(agent.RawFrame{}))
-	// mostStack is how much of the stack is sent, and leastStack where there is
-	// not so much of it: what stands between a function of libc's and its caller,
-	// unless it calls itself many times.
-	mostStack, leastStack = 1024, 64
+	// leastStack is how much of the stack is sent of code of the program's own,
+	// mostStack of other code, for what stands between a function of libc's and
+	// its caller, and middleStack where there is not so much.
+	leastStack, middleStack, mostStack = 64, 1024, 4096
 	// perfAddress is the offset of addr in struct bpf_perf_event_data.
 	perfAddress = ptRegs + 8
 	ringQuiet   = 1 // BPF_RB_NO_WAKEUP
@@ -67,16 +66,46 @@ type sender struct {
 }
 
 const (
-	labelLost = "lost"
-	labelEnd  = "end"
+	labelLost  = "lost"
+	labelEnd   = "end"
+	labelOther = "other"
 )
 
-func newSender(watches []Watch, locks []LockWord, m senderMaps) asm.Instructions {
+// newSender makes the program. own is the code of the program's executable.
+func newSender(watches []Watch, locks []LockWord, own span, m senderMaps) asm.Instructions {
 	s := &sender{}
 	s.add(
 		asm.Mov.Reg(asm.R6, asm.R1),
+		asm.LoadMem(asm.R1, asm.R6, ptIP, asm.DWord),
+		asm.LoadImm(asm.R2, int64(own.start), asm.DWord),
+		asm.JLT.Reg(asm.R1, asm.R2, labelOther),
+		asm.LoadImm(asm.R2, int64(own.end), asm.DWord),
+		asm.JGE.Reg(asm.R1, asm.R2, labelOther),
+	)
+	s.send(watches, locks, m, leastStack)
+	s.add(asm.Mov.Imm(asm.R0, 0).WithSymbol(labelOther))
+	s.send(watches, locks, m, mostStack, middleStack, leastStack)
+	s.add(
+		asm.StoreImm(asm.RFP, -4, 0, asm.Word).WithSymbol(labelLost),
+		asm.LoadMapPtr(asm.R1, m.lost),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, -4),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, labelEnd),
+		asm.Mov.Imm(asm.R1, 1),
+		asm.StoreXAdd(asm.R0, asm.R1, asm.DWord),
+		asm.Mov.Imm(asm.R0, 0).WithSymbol(labelEnd),
+		asm.Return(),
+	)
+	return s.Instructions
+}
+
+// send sends a record with as much of the stack as there is of the given sizes,
+// the largest first.
+func (s *sender) send(watches []Watch, locks []LockWord, m senderMaps, stack ...int) {
+	s.add(
 		asm.LoadMapPtr(asm.R1, m.ring),
-		asm.Mov.Imm(asm.R2, int32(sentBytes)),
+		asm.Mov.Imm(asm.R2, int32(sentStack+stack[0])),
 		asm.Mov.Imm(asm.R3, 0),
 		asm.FnRingbufReserve.Call(),
 		asm.JEq.Imm(asm.R0, 0, labelLost),
@@ -95,26 +124,14 @@ func newSender(watches []Watch, locks []LockWord, m senderMaps) asm.Instructions
 	)
 	s.engine()
 	s.words(watches, m)
-	s.stack()
+	s.stack(stack)
 	s.locks(locks)
 	s.add(
 		asm.Mov.Reg(asm.R1, asm.R7),
 		asm.Mov.Imm(asm.R2, ringQuiet),
 		asm.FnRingbufSubmit.Call(),
 		asm.Ja.Label(labelEnd),
-		// lost:
-		asm.StoreImm(asm.RFP, -4, 0, asm.Word).WithSymbol(labelLost),
-		asm.LoadMapPtr(asm.R1, m.lost),
-		asm.Mov.Reg(asm.R2, asm.RFP),
-		asm.Add.Imm(asm.R2, -4),
-		asm.FnMapLookupElem.Call(),
-		asm.JEq.Imm(asm.R0, 0, labelEnd),
-		asm.Mov.Imm(asm.R1, 1),
-		asm.StoreXAdd(asm.R0, asm.R1, asm.DWord),
-		asm.Mov.Imm(asm.R0, 0).WithSymbol(labelEnd),
-		asm.Return(),
 	)
-	return s.Instructions
 }
 
 func (s *sender) add(list ...asm.Instruction) { s.Instructions = append(s.Instructions, list...) }
@@ -232,15 +249,22 @@ func (s *sender) engine() {
 }
 
 // stack is the top of the program's stack.
-func (s *sender) stack() {
-	have, done := s.label(), s.label()
-	s.add(asm.Mov.Imm(asm.R5, mostStack), asm.StoreMem(asm.R7, int16(sentStackSize), asm.R5, asm.DWord), asm.LoadMem(asm.R3, asm.R7, int16(sentTop), asm.DWord))
-	s.read(sentStack, mostStack)
-	s.add(asm.JEq.Imm(asm.R0, 0, have),
-		asm.Mov.Imm(asm.R5, leastStack), asm.StoreMem(asm.R7, int16(sentStackSize), asm.R5, asm.DWord), asm.LoadMem(asm.R3, asm.R7, int16(sentTop), asm.DWord))
-	s.read(sentStack, leastStack)
-	s.add(asm.JEq.Imm(asm.R0, 0, have), asm.Mov.Imm(asm.R5, 0), asm.StoreMem(asm.R7, int16(sentStackSize), asm.R5, asm.DWord), asm.Ja.Label(done),
-		asm.Mov.Imm(asm.R0, 0).WithSymbol(have), asm.Mov.Imm(asm.R0, 0).WithSymbol(done))
+func (s *sender) stack(sizes []int) {
+	have := s.label()
+	for _, size := range sizes {
+		s.add(
+			asm.Mov.Imm(asm.R5, int32(size)),
+			asm.StoreMem(asm.R7, int16(sentStackSize), asm.R5, asm.DWord),
+			asm.LoadMem(asm.R3, asm.R7, int16(sentTop), asm.DWord),
+		)
+		s.read(sentStack, size)
+		s.add(asm.JEq.Imm(asm.R0, 0, have))
+	}
+	s.add(
+		asm.Mov.Imm(asm.R5, 0),
+		asm.StoreMem(asm.R7, int16(sentStackSize), asm.R5, asm.DWord),
+		asm.Mov.Imm(asm.R0, 0).WithSymbol(have),
+	)
 }
 
 // locks makes the bits of the locks that the thread holds, in R9.
