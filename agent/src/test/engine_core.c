@@ -94,6 +94,7 @@ static void start_engine(enum dg_mode mode, const char *path)
 	check(dg_map_private(DG_ENGINE_CONTROL, dg_control_bytes()), "map the control");
 	dg_control_fill(c, (uint32_t)getppid());
 	c->mode = mode;
+	c->free = DG_FREE_NOT; /* what a controller answers that does not want it */
 	snprintf(c->log_path, sizeof(c->log_path), "%s", path);
 	snprintf(c->data_path, sizeof(c->data_path), "%s", "/dev/null");
 }
