@@ -121,6 +121,7 @@ type entry struct {
 	score                           float64
 	closeness, distance             int32
 	apart, reversed, changed, vague bool
+	unset                           bool // nothing but zeros was there yet
 }
 
 // scan goes over all runs, as many at once as there are processors.
@@ -276,6 +277,9 @@ func (f *finder) judge(e *entry) {
 		e.closeness = min(e.closeness, int32(all)-scanner.lastRead[scanner.cells.Of(a)])
 		e.vague = e.vague || strings.Contains(log.Variables[a.Variable].Name, vagueIndex)
 	}
+	first := &log.Accesses[indices[0]]
+	written := scanner.firstWrite[scanner.cells.Of(first)]
+	e.unset = e.key.shape == shapeRW && first.Old == 0 && (written == 0 || written-1 > indices[0])
 	if len(indices) < 2 {
 		return
 	}

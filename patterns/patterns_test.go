@@ -409,15 +409,15 @@ t1 W bytes 0->4096 @5
 t1 event
 t2 event
 t2 R bytes 4096 @20
-t2 R length 0 @21
+t2 R length 3 @21
 t1 event
-t1 W length 0->5 @6
+t1 W length 3->5 @6
 `,
 	passes: `main t1
 t1 create t2 reader
 t1 W bytes 0->4096 @5
 t1 event
-t1 W length 0->5 @6
+t1 W length 3->5 @6
 t2 event
 t2 R bytes 4096 @20
 t2 R length 5 @21
@@ -429,11 +429,43 @@ t1 create t2 reader
 t1 lock L
 t1 W bytes 0->4096 @5
 t1 event
-t1 W length 0->5 @6
+t1 W length 3->5 @6
 t1 unlock L
 t2 lock L
 t2 R bytes 4096 @20
 t2 R length 5 @21
+t2 unlock L
+`,
+}, {
+	name: "published before it is whole",
+	fails: `run failed
+main t1
+t1 create t2 reader
+t1 W list 0->4096 @5
+t1 event
+t2 R list 4096 @20
+t2 R probe 0 @21
+t1 event
+t1 W probe 0->7 @6
+`,
+	passes: `main t1
+t1 create t2 reader
+t1 W list 0->4096 @5
+t1 W probe 0->7 @6
+t2 R list 4096 @20
+t2 R probe 7 @21
+`,
+	pattern: evidence.PatternRW, variables: "probe", lines: "21 6", instead: "comes before", failed: 2,
+	twin: `run failed
+main t1
+t1 create t2 reader
+t1 lock L
+t1 W probe 0->7 @6
+t1 W list 0->4096 @5
+t1 unlock L
+t2 lock L
+t2 R list 4096 @20
+t2 R probe 7 @21
 t2 unlock L
 `,
 }, {

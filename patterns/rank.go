@@ -45,6 +45,7 @@ type class uint8
 const (
 	classDeadlock class = iota // one that happened
 	classThree
+	classUnset // read before it has a value, which passing runs never do
 	classPair
 	classReversed
 	classTwo
@@ -65,6 +66,8 @@ func (e *entry) classOf(withPassing bool) class {
 		return classWeak
 	case e.apart:
 		return classApart
+	case e.unset && e.reversed:
+		return classUnset
 	case e.key.shape == shapePair:
 		return classPair
 	case e.accesses == 3:

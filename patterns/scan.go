@@ -19,6 +19,8 @@ type scanner struct {
 	failing  uint32
 	// lastRead is by cell the failing thread's last read + 1.
 	lastRead []int32
+	// firstWrite is by cell the program's first one of anything but 0, + 1; 0: none.
+	firstWrite []int32
 }
 
 // cell is what is known of a word.
@@ -109,7 +111,7 @@ func (s *scanner) access(i int32) {
 	number := s.cells.Of(a)
 	if int(number) == len(s.state) {
 		s.state = append(s.state, cell{write: -1, epoch: 1, touched: [2]touch{{-1, -1}, {-1, -1}}})
-		s.lastRead = append(s.lastRead, 0)
+		s.lastRead, s.firstWrite = append(s.lastRead, 0), append(s.firstWrite, 0)
 	}
 	c := &s.state[number]
 	context := s.contexts.of(a)
@@ -119,6 +121,9 @@ func (s *scanner) access(i int32) {
 	s.three(c, &c.slots[n], i, reads, writes, now)
 	s.two(c, n, i, reads, writes, now)
 	c.update(n, i, reads, writes, now)
+	if writes && s.firstWrite[number] == 0 && a.New != 0 && a.By != evidence.ByHeap {
+		s.firstWrite[number] = i + 1
+	}
 	if reads && (s.failing == 0 || s.failing == a.Thread) {
 		s.lastRead[number] = i + 1
 	}

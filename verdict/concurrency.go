@@ -253,12 +253,11 @@ func (r *race) freed(c *patterns.Candidate) bool {
 // test makes the experiments on a candidate. The first look is one replay each.
 func (r *race) test(c *patterns.Candidate) (*tested, error) {
 	t := &tested{candidate: c}
-	var passing *evidence.AccessLog
-	var atPassing signals
+	var passing *run
 	if c.PassingRun >= 0 && c.PassingRun < len(r.passing) {
-		passing, atPassing = r.passing[c.PassingRun].log, r.signals(r.passing[c.PassingRun].rec)
+		passing = r.run(&r.passing[c.PassingRun])
 	}
-	orders, err := plan(c, r.failing[c.Run].log, passing, r.signals(r.failing[c.Run].rec), atPassing)
+	orders, err := plan(c, r.run(&r.failing[c.Run]), passing)
 	if err != nil {
 		t.experiments = append(t.experiments, evidence.Experiment{What: "another order", Undecided: err.Error()})
 		return t, r.ctx.Err()
@@ -334,6 +333,13 @@ func (r *race) make(c *patterns.Candidate, o order, times int) (evidence.Experim
 	w := *r.work
 	w.Replays = times
 	return w.experiment(o.what, t.rec, opts, o.expect), true
+}
+
+// run is what a plan needs of a traced recording. A timing that cannot be read is
+// the usual one, as for the replays themselves.
+func (r *race) run(t *traced) *run {
+	timing, _ := t.rec.Timing()
+	return &run{log: t.log, signals: r.signals(t.rec), lazy: timing == record.TimingLazy}
 }
 
 // signals looks for the arrival of a handler's signal in a recording.

@@ -47,12 +47,16 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 	return &out, nil
 }
 
-// named are the variables as the accesses name them: the member, where a whole
+// named are the variables as the accesses name them: the element, where a whole
 // array was watched.
 func named(c *patterns.Candidate, seen []evidence.SeenAccess) []string {
 	var names []string
 	for i := range seen {
-		if n := seen[i].Variable; n != "" && !slices.Contains(names, n) {
+		n := seen[i].Variable
+		if len(c.Variables) == 1 {
+			n = element(c.Variables[0], n)
+		}
+		if n != "" && !slices.Contains(names, n) {
 			names = append(names, n)
 		}
 	}
@@ -60,6 +64,18 @@ func named(c *patterns.Candidate, seen []evidence.SeenAccess) []string {
 		return c.Variables
 	}
 	return names
+}
+
+// element puts the index of a name into one that says of an array which member it
+// is about, and not of which element.
+func element(vague, name string) string {
+	array, member, ok := strings.Cut(vague, "[...]")
+	rest, of := strings.CutPrefix(name, array+"[")
+	index, more, closed := strings.Cut(rest, "]")
+	if !ok || !of || !closed || more != "" {
+		return name
+	}
+	return array + "[" + index + "]" + member
 }
 
 func (r *race) kindOf(c *patterns.Candidate) evidence.CauseKind {

@@ -32,7 +32,8 @@ type side struct {
 	thread  uint32
 	handler uint8
 	// from is the event from which on the thread has to be kept back, so that it
-	// neither makes its accesses nor holds their locks; until is the one behind them.
+	// neither makes its accesses nor holds their locks; until is the last before
+	// them.
 	from, until uint64
 	name        string
 }
@@ -48,7 +49,7 @@ func sides(log *evidence.AccessLog, accesses []int) (one, two *side) {
 		if *s == nil {
 			*s = &side{thread: a.Thread, handler: a.Handler, from: a.Ordinal, name: contextName(log, a)}
 		}
-		(*s).until = max((*s).until, a.Ordinal+1)
+		(*s).until = max((*s).until, a.Ordinal)
 		(*s).from = min((*s).from, outermost(log, a))
 		(*s).widen(log, i)
 	}
@@ -74,7 +75,7 @@ func (s *side) widen(log *evidence.AccessLog, index int) {
 	}
 	for i := index + 1; i < len(log.Accesses) && log.Accesses[i].Position <= a.Position+ofOnePass*ofOnePass; i++ {
 		if b := &log.Accesses[i]; same(b) && b.Ordinal <= a.Ordinal+ofOnePass && b.PC > a.PC {
-			s.until = max(s.until, b.Ordinal+1)
+			s.until = max(s.until, b.Ordinal)
 		}
 	}
 }
@@ -105,25 +106,42 @@ func contextName(log *evidence.AccessLog, a *evidence.Access) string {
 // handler an access was made, and how many events the thread has.
 type signals func(a *evidence.Access) (event, last uint64, ok bool)
 
+// run is what a plan needs of a recording.
+type run struct {
+	log     *evidence.AccessLog
+	signals signals
+	// lazy: code between two events runs right before the second.
+	lazy bool
+}
+
+// behind is the event that is done when a side's accesses are.
+func (r *run) behind(s *side) replay.EventOf {
+	e := replay.EventOf{Thread: s.thread, Ordinal: s.until}
+	if r.lazy {
+		e.Ordinal++
+	}
+	return e
+}
+
 // plan says which replays would show whether the failure depends on a pattern: a
-// function of the logs alone.
-func plan(c *patterns.Candidate, failing, passing *evidence.AccessLog, at, atPassing signals) ([]order, error) {
+// function of the logs alone. There may be no passing run.
+func plan(c *patterns.Candidate, failing, passing *run) ([]order, error) {
 	if c.Pattern == evidence.PatternLockOrder {
-		return planLocks(c, failing), nil
+		return planLocks(c, failing.log), nil
 	}
 	if c.Never {
-		return planNever(c, failing, at)
+		return planNever(c, failing)
 	}
-	one, two := sides(failing, c.Accesses)
+	one, two := sides(failing.log, c.Accesses)
 	if two == nil {
 		return nil, fmt.Errorf("verdict: all accesses of %s are of one context", c.Key)
 	}
 	if one.thread == two.thread {
-		return planHandler(c, failing, passing, at, atPassing)
+		return planHandler(c, failing, passing)
 	}
 	back := order{
 		what: fmt.Sprintf("%s kept back until %s is past its accesses", one.name, two.name), failing: true, first: true,
-		holds: []replay.Hold{{Thread: one.thread, Ordinal: one.from, Until: replay.EventOf{Thread: two.thread, Ordinal: two.until}}},
+		holds: []replay.Hold{{Thread: one.thread, Ordinal: one.from, Until: failing.behind(two)}},
 	}
 	if len(c.Accesses) == 2 {
 		back.first = false
@@ -132,7 +150,7 @@ func plan(c *patterns.Candidate, failing, passing *evidence.AccessLog, at, atPas
 	}
 	return []order{{
 		what: fmt.Sprintf("%s kept back until %s is past its accesses", two.name, one.name), failing: true,
-		holds: []replay.Hold{{Thread: two.thread, Ordinal: two.from, Until: replay.EventOf{Thread: one.thread, Ordinal: one.until}}},
+		holds: []replay.Hold{{Thread: two.thread, Ordinal: two.from, Until: failing.behind(one)}},
 	}, back}, nil
 }
 
@@ -140,27 +158,28 @@ func plan(c *patterns.Candidate, failing, passing *evidence.AccessLog, at, atPas
 var unchanged = order{what: "the passing run again", control: true}
 
 // planForced makes a passing run take the failing order.
-func planForced(c *patterns.Candidate, passing *evidence.AccessLog) []order {
+func planForced(c *patterns.Candidate, passing *run) []order {
 	if passing == nil || len(c.Passing) != 2 {
 		return nil
 	}
-	first, second := sides(passing, c.Passing)
+	first, second := sides(passing.log, c.Passing)
 	if second == nil || first.thread == second.thread {
 		return nil
 	}
 	return []order{unchanged, {
 		what:   fmt.Sprintf("the passing run, with %s kept back until %s is past its accesses", first.name, second.name),
 		expect: true,
-		holds:  []replay.Hold{{Thread: first.thread, Ordinal: first.from, Until: replay.EventOf{Thread: second.thread, Ordinal: second.until}}},
+		holds:  []replay.Hold{{Thread: first.thread, Ordinal: first.from, Until: passing.behind(second)}},
 	}}
 }
 
 // planNever lets the other thread go on to the access that the failing run did
 // not come to.
-func planNever(c *patterns.Candidate, log *evidence.AccessLog, at signals) ([]order, error) {
+func planNever(c *patterns.Candidate, failing *run) ([]order, error) {
+	log := failing.log
 	a := &log.Accesses[c.Accesses[0]]
 	if a.Handler != 0 {
-		return delayed(a, 0, at)
+		return delayed(a, 0, failing.signals)
 	}
 	one, _ := sides(log, c.Accesses)
 	var list []order
@@ -191,22 +210,22 @@ func threadsOf(log *evidence.AccessLog) []uint32 {
 // planHandler lets the signal come behind the accesses that it came between. If
 // it came behind the other access, it cannot come before: a passing run in which it
 // did is made to be as late.
-func planHandler(c *patterns.Candidate, failing, passing *evidence.AccessLog, at, atPassing signals) ([]order, error) {
-	handled, until := handlerPart(failing, c.Accesses)
-	late := len(c.Accesses) == 2 && failing.Accesses[c.Accesses[1]].Handler == handled.Handler
+func planHandler(c *patterns.Candidate, failing, passing *run) ([]order, error) {
+	handled, until := handlerPart(failing.log, c.Accesses)
+	late := len(c.Accesses) == 2 && failing.log.Accesses[c.Accesses[1]].Handler == handled.Handler
 	if late {
 		until = 0
 	}
-	list, err := delayed(handled, until, at)
+	list, err := delayed(handled, until, failing.signals)
 	if err != nil || !late {
 		return list, err
 	}
 	list[0].weak = true
-	if passing == nil || len(c.Passing) != 2 || passing.Accesses[c.Passing[0]].Handler != handled.Handler {
+	if passing == nil || len(c.Passing) != 2 || passing.log.Accesses[c.Passing[0]].Handler != handled.Handler {
 		return list, nil
 	}
-	handled, until = handlerPart(passing, c.Passing)
-	forced, err := delayed(handled, until, atPassing)
+	handled, until = handlerPart(passing.log, c.Passing)
+	forced, err := delayed(handled, until, passing.signals)
 	if err != nil || forced[0].delay.Until == 0 {
 		return list, nil
 	}
@@ -226,7 +245,7 @@ func handlerPart(log *evidence.AccessLog, accesses []int) (handled *evidence.Acc
 			handled = a
 		}
 	}
-	return handled, outer.until
+	return handled, outer.until + 1
 }
 
 // delayed is that a signal comes behind another event of its thread; 0: never.
