@@ -226,7 +226,8 @@ func (v *victim) stores(log *evidence.AccessLog, before int) (base, culprit int)
 }
 
 // hits are those of the pass that make up what the access with the index began,
-// or ended: of damage all that follow (one may store again what is there already), of a value the same instruction's before.
+// or ended: of damage all that follow (one may store again what is there already),
+// of a value the same instruction's before.
 func (v *victim) hits(log *evidence.AccessLog, index int) (hits []uint64) {
 	first := &log.Accesses[index]
 	if v.finding != nil {

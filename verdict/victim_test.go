@@ -1,0 +1,116 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"diagnose/evidence"
+)
+
+const word = 0x1000 // the watched one
+
+// logOf makes a log from lines such as "W p 0x401000 5->6": kind, who (program,
+// heap, call), pc, values; "@9" behind it is the position.
+func logOf(t *testing.T, lines ...string) *evidence.AccessLog {
+	t.Helper()
+	log := &evidence.AccessLog{Variables: []evidence.Watched{{Name: "x", Address: word, Size: 8}}}
+	for i, l := range lines {
+		a := evidence.Access{Hit: uint64(i), Size: 8, Thread: 1}
+		var kind, by string
+		var pc uint64
+		if _, err := fmt.Sscanf(l, "%s %s %v %v->%v @%d", &kind, &by, &pc, &a.Old, &a.New, &a.Position); err != nil && !strings.Contains(err.Error(), "EOF") && !strings.Contains(err.Error(), "unexpected newline") {
+			t.Fatalf("%q: %v", l, err)
+		}
+		a.PC = evidence.Addr(pc)
+		a.Kind = map[string]evidence.AccessCode{"R": evidence.CodeRead, "W": evidence.CodeWrite, "M": evidence.CodeReadWrite, "?": evidence.CodeUnknown}[kind]
+		a.By = map[string]evidence.By{"p": evidence.ByProgram, "h": evidence.ByHeap, "c": evidence.ByCall}[by]
+		log.Accesses = append(log.Accesses, a)
+	}
+	return log
+}
+
+func pointer[T any](v T) *T { return &v }
+
+func TestStores(t *testing.T) {
+	damaged := &evidence.Finding{Kind: evidence.FindingHeapOverflow}
+	for _, test := range []struct {
+		name          string
+		v             victim
+		log           []string
+		base, culprit int
+		hits          []uint64
+	}{
+		{"the first store behind the guard was set", victim{finding: damaged, size: 8},
+			[]string{"W p 0x10 0->1", "W h 0x20 1->7", "W p 0x30 7->8", "W p 0x40 8->9"}, 1, 2, []uint64{2, 3}},
+		{"a read damages nothing", victim{finding: damaged, size: 8}, []string{"W h 0x20 1->7", "R p 0x30 7->7", "W p 0x40 7->9"}, 0, 2, []uint64{2}},
+		{"neither does the same value", victim{finding: damaged, size: 8}, []string{"W h 0x20 1->7", "W p 0x30 7->7", "W p 0x40 7->9"}, 0, 2, []uint64{2}},
+		{"but it counts behind the culprit", victim{finding: damaged, size: 8}, []string{"W h 0x20 1->7", "W p 0x30 7->9", "W p 0x40 9->9"}, 0, 1, []uint64{1, 2}},
+		{"bytes of the object in the same word are the program's", victim{finding: damaged, start: 4, size: 4},
+			[]string{"W h 0x20 0->7", "W p 0x30 7->8", "W p 0x40 8->0x100000008"}, 0, 2, []uint64{2}},
+		{"a guard that the function sets again", victim{finding: damaged, size: 8, guard: pointer(uint64(5))},
+			[]string{"W p 0x10 0->5", "W p 0x11 5->6", "W p 0x10 6->5", "W p 0x12 5->7"}, 2, 3, []uint64{3}},
+		{"the last store of the bad value", victim{size: 8, value: pointer(uint64(9))},
+			[]string{"W p 0x10 0->9", "W p 0x20 9->3", "W p 0x30 3->9", "W p 0x40 9->4"}, -1, 2, []uint64{2}},
+		{"a value of several stores of one loop", victim{size: 8, value: pointer(uint64(0x0302))},
+			[]string{"W p 0x10 0->1", "W p 0x20 1->2", "W p 0x20 2->0x302"}, -1, 2, []uint64{2, 1}},
+		{"but not of another time", victim{size: 8, value: pointer(uint64(2))}, []string{"W p 0x20 0->1 @4", "W p 0x20 1->2 @5"}, -1, 1, []uint64{1}},
+		{"what a call brings", victim{size: 8, value: pointer(uint64(2))}, []string{"W h 0x5 0->0", "W c 0x20 0->2"}, 0, 1, []uint64{1}},
+		{"nobody", victim{size: 8, value: pointer(uint64(2))}, []string{"R p 0x20 0->0"}, -1, -1, nil},
+	} {
+		log := logOf(t, test.log...)
+		test.v.start += word
+		base, culprit := test.v.stores(log, len(log.Accesses))
+		if base != test.base || culprit != test.culprit {
+			t.Errorf("%s: base %d and culprit %d, want %d and %d", test.name, base, culprit, test.base, test.culprit)
+			continue
+		}
+		if culprit < 0 {
+			continue
+		}
+		if hits := test.v.hits(log, culprit); !slices.Equal(hits, test.hits) {
+			t.Errorf("%s: hits %v, want %v", test.name, hits, test.hits)
+		}
+	}
+}
+
+// Before a store, only what came earlier counts.
+func TestStoresBefore(t *testing.T) {
+	v := victim{start: word, size: 8, value: pointer(uint64(9))}
+	log := logOf(t, "W p 0x10 0->9", "W p 0x20 9->9", "W p 0x30 9->9")
+	if _, culprit := v.stores(log, 1); culprit != 0 {
+		t.Errorf("culprit %d, want 0", culprit)
+	}
+}
+
+func TestRankPutsReasonsFirst(t *testing.T) {
+	w := &work{out: &evidence.Diagnosis{Causes: []evidence.Cause{
+		{Kind: evidence.CauseHeapOverflow, Proof: evidence.Replayed},
+		{Kind: evidence.CauseBadValue, Proof: evidence.Proved},
+		{Kind: evidence.CauseOrder, Proof: evidence.Proved}}}}
+	w.rank()
+	var kinds []evidence.CauseKind
+	for _, c := range w.out.Causes {
+		kinds = append(kinds, c.Kind)
+	}
+	if want := []evidence.CauseKind{evidence.CauseOrder, evidence.CauseBadValue, evidence.CauseHeapOverflow}; !slices.Equal(kinds, want) {
+		t.Errorf("ranked %v, want %v", kinds, want)
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for n, want := range map[uint64]string{0: "directly behind", 1: "1 byte behind", 12: "12 bytes behind"} {
+		if got := distance(n, "behind"); got != want {
+			t.Errorf("distance(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestLibraryName(t *testing.T) {
+	for name, want := range map[string]string{"__isoc99_sscanf": "sscanf", "strtoq": "strtol", "__read_chk": "read", "memcpy": "memcpy"} {
+		if got := libraryName(name); got != want {
+			t.Errorf("libraryName(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
