@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"diagnose/evidence"
+	"diagnose/record"
 	"diagnose/replay"
 )
 
@@ -51,10 +52,7 @@ func (p *Plan) Trace(ctx context.Context) (*evidence.AccessLog, error) {
 	}
 	defer names.close()
 	t.names = names
-	if err := p.findTiming(ctx); err != nil {
-		return nil, err
-	}
-	passes, err := t.run(ctx)
+	passes, err := t.runTimed(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -73,25 +71,54 @@ func (p *Plan) Trace(ctx context.Context) (*evidence.AccessLog, error) {
 	return log, nil
 }
 
-// findTiming sees how the recording is replayed: passes whose code between two
-// events runs at different times could not be merged.
-func (p *Plan) findTiming(ctx context.Context) error {
-	if p.timing != "" || len(p.Passes) == 0 {
-		return nil
-	}
-	timing, err := p.rec.Timing()
+// runTimed runs the passes in the timing that the recording is replayed in: those
+// whose code between two events runs at different times could not be merged.
+// Where that is not known, the usual one mostly works.
+func (t *tracer) runTimed(ctx context.Context) ([]*seen, error) {
+	p := t.plan
+	known, err := p.rec.Timing()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if timing == "" {
-		result, err := replay.Run(ctx, p.rec, replay.Options{Image: p.opts.Image})
-		if result == nil {
-			return err
+	if p.timing = known; known == "" {
+		p.timing = record.TimingEager
+	}
+	passes, err := t.run(ctx)
+	if err != nil || known != "" || reached(passes) {
+		return passes, err
+	}
+	p.timing = record.TimingLazy
+	t.done = 0
+	lazy, err := t.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !reached(lazy) && events(lazy) < events(passes) {
+		p.timing = record.TimingEager
+		return passes, nil
+	}
+	if reached(lazy) {
+		// Where that cannot be written down, it is found out once more.
+		_ = p.rec.SetTiming(record.TimingLazy)
+	}
+	return lazy, nil
+}
+
+// reached reports whether all passes came to the recorded end.
+func reached(passes []*seen) bool {
+	return !slices.ContainsFunc(passes, func(s *seen) bool {
+		return s.result != nil && (s.result.End == replay.EndDiverged || s.result.End == replay.EndStuck)
+	})
+}
+
+func events(passes []*seen) uint64 {
+	n := uint64(0)
+	for _, s := range passes {
+		if s.result != nil {
+			n += s.result.Events
 		}
-		timing = result.Timing
 	}
-	p.timing = timing
-	return nil
+	return n
 }
 
 // run replays the passes. Those that get new words while they run are at the end
