@@ -7,7 +7,9 @@
 //	go run ./bench/trace -runs 3 -hits 20000
 //
 // All ways are run by turns, and ratios are those within a round, so that drift
-// of the machine's speed does not touch them.
+// of the machine's speed does not touch them. Beside the time there is what all
+// processes together computed, which is what counts where others use the machine,
+// too.
 package main
 
 import (
@@ -24,6 +26,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"diagnose/bench/load"
 	"diagnose/evidence"
@@ -109,11 +113,40 @@ func (x *subject) symbol(name string) (evidence.Addr, error) {
 	return s.Addr, nil
 }
 
-// replayed is how long a replay with watches takes.
-func (x *subject) replayed(ctx context.Context, backend replay.Backend, watches []replay.Watch, want uint64) (time.Duration, error) {
-	started := time.Now()
-	r, err := replay.Run(ctx, x.rec, replay.Options{Watches: watches, Backend: backend, Timing: record.TimingEager})
-	took := time.Since(started)
+// cost is what something took, and what all processes computed for it, in
+// seconds.
+type cost struct{ time, processor float64 }
+
+func (c cost) less(d cost, hits int) cost {
+	return cost{(c.time - d.time) / float64(hits), (c.processor - d.processor) / float64(hits)}
+}
+
+func measure(do func() error) (cost, error) {
+	before, started := processorTime(), time.Now()
+	err := do()
+	return cost{time.Since(started).Seconds(), processorTime() - before}, err
+}
+
+// processorTime is what this process and those that it waited for have used.
+func processorTime() float64 {
+	total := 0.0
+	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
+		var u unix.Rusage
+		if err := unix.Getrusage(who, &u); err != nil {
+			panic(err) // there is no such error for these
+		}
+		total += time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+	}
+	return total
+}
+
+// replayed is what a replay with watches costs.
+func (x *subject) replayed(ctx context.Context, backend replay.Backend, watches []replay.Watch, want uint64) (cost, error) {
+	var r *replay.Result
+	took, err := measure(func() (err error) {
+		r, err = replay.Run(ctx, x.rec, replay.Options{Watches: watches, Backend: backend, Timing: record.TimingEager})
+		return err
+	})
 	if err == nil && (r.Hits < want || r.Lost > 0) {
 		err = fmt.Errorf("%s: %d hits, %d lost, want %d", backend, r.Hits, r.Lost, want)
 	}
@@ -121,21 +154,23 @@ func (x *subject) replayed(ctx context.Context, backend replay.Backend, watches 
 }
 
 // gdb lets gdb stop at each write and go on by its commands.
-func (x *subject) gdb(ctx context.Context, hits int) (time.Duration, error) {
+func (x *subject) gdb(ctx context.Context, hits int) (cost, error) {
 	script := "set pagination off\nset confirm off\nbreak main\nrun\nwatch counter\ncommands\nsilent\nprint counter\ncontinue\nend\ncontinue\n"
 	file := x.exe + ".gdb"
 	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
-		return 0, err
+		return cost{}, err
 	}
 	cmd := exec.CommandContext(ctx, "gdb", "-nx", "-batch", "-x", file, "--args", x.exe, strconv.Itoa(hits))
-	started := time.Now()
-	out, err := cmd.CombinedOutput()
-	took := time.Since(started)
+	var out []byte
+	took, err := measure(func() (err error) {
+		out, err = cmd.CombinedOutput()
+		return err
+	})
 	if n := strings.Count(string(out), "\n$"); err == nil && n < hits {
 		err = fmt.Errorf("%d of %d stops were seen", n, hits)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("gdb: %w\n%s", err, load.Tail(string(out)))
+		return cost{}, fmt.Errorf("gdb: %w\n%s", err, load.Tail(string(out)))
 	}
 	return took, nil
 }
@@ -156,7 +191,7 @@ func rates(ctx context.Context, s *settings) error {
 		"ptrace, reads and writes": {Addr: counter, Size: 8}, "ptrace, writes": {Addr: counter, Size: 8, Writes: true},
 		"bpf, reads and writes": {Addr: counter, Size: 8}, "bpf, writes": {Addr: counter, Size: 8, Writes: true},
 	}
-	seconds := map[string][]float64{} // a hit, by way
+	hits := map[string][]cost{} // of one, by way
 	for range s.runs {
 		plain, err := x.replayed(ctx, "", nil, 0)
 		if err != nil {
@@ -173,7 +208,7 @@ func rates(ctx context.Context, s *settings) error {
 			if err != nil {
 				return err
 			}
-			seconds[way] = append(seconds[way], (took-plain).Seconds()/float64(s.hits))
+			hits[way] = append(hits[way], took.less(plain, s.hits))
 		}
 		none, err := x.gdb(ctx, 0)
 		if err != nil {
@@ -183,20 +218,23 @@ func rates(ctx context.Context, s *settings) error {
 		if err != nil {
 			return err
 		}
-		seconds[gdbWay] = append(seconds[gdbWay], (took-none).Seconds()/float64(s.gdbHits))
+		hits[gdbWay] = append(hits[gdbWay], took.less(none, s.gdbHits))
 	}
-	fmt.Println("| Way | Hits per second | One hit, us | Times gdb's rate |\n| --- | ---: | ---: | ---: |")
+	fmt.Println("| Way | Hits per second | One hit, us | Times gdb's rate | Processor time of one, us | Less than gdb's, times |\n| --- | ---: | ---: | ---: | ---: | ---: |")
 	for _, way := range append(sortedKeys(ways), gdbWay) {
-		if len(seconds[way]) == 0 {
+		if len(hits[way]) == 0 {
 			continue
 		}
-		var ratios []float64
-		for i := range seconds[way] {
-			ratios = append(ratios, seconds[gdbWay][i]/seconds[way][i])
+		var times, processors, rates, savings []float64
+		for i, c := range hits[way] {
+			times, processors = append(times, c.time), append(processors, c.processor)
+			rates, savings = append(rates, hits[gdbWay][i].time/c.time), append(savings, hits[gdbWay][i].processor/c.processor)
 		}
-		hit, _ := quartiles(seconds[way])
-		ratio, spread := quartiles(ratios)
-		fmt.Printf("| %s | %.0f | %.1f | %.1f ± %.1f |\n", way, 1/hit, 1e6*hit, ratio, spread)
+		hit, _ := quartiles(times)
+		processor, _ := quartiles(processors)
+		rate, spread := quartiles(rates)
+		saving, spreadSaving := quartiles(savings)
+		fmt.Printf("| %s | %.0f | %.1f | %.1f ± %.1f | %.1f | %.1f ± %.1f |\n", way, 1/hit, 1e6*hit, rate, spread, 1e6*processor, saving, spreadSaving)
 	}
 	fmt.Println()
 	return nil
@@ -216,7 +254,7 @@ func passes(ctx context.Context, s *settings) error {
 	if err != nil {
 		return err
 	}
-	var without, suspects, plains []float64
+	var plains, without, suspects, computedWithout, computedSuspects []float64
 	for range s.runs {
 		plain, err := x.replayed(ctx, "", nil, 0)
 		if err != nil {
@@ -226,27 +264,30 @@ func passes(ctx context.Context, s *settings) error {
 		if err != nil {
 			return err
 		}
-		started := time.Now()
-		log, err := watchtrace.Trace(ctx, x.rec, targets, watchtrace.Options{})
+		var log *evidence.AccessLog
+		all, err := measure(func() (err error) {
+			log, err = watchtrace.Trace(ctx, x.rec, targets, watchtrace.Options{})
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		took := time.Since(started)
 		if log.Hits < 30 || log.Passes < 10 || log.Lost > 0 {
 			return fmt.Errorf("%d hits in %d passes", log.Hits, log.Passes)
 		}
-		plains = append(plains, plain.Seconds())
-		without = append(without, quiet.Seconds()/plain.Seconds())
-		suspects = append(suspects, took.Seconds()/plain.Seconds())
+		plains = append(plains, plain.time)
+		without, computedWithout = append(without, quiet.time/plain.time), append(computedWithout, quiet.processor/plain.processor)
+		suspects, computedSuspects = append(suspects, all.time/plain.time), append(computedSuspects, all.processor/plain.processor)
 	}
-	fmt.Println("| What | Times a plain replay | Goal |\n| --- | ---: | ---: |")
+	fmt.Println("| What | Times a plain replay | Goal | Times its processor time |\n| --- | ---: | ---: | ---: |")
 	for _, row := range []struct {
-		what   string
-		ratios []float64
-		goal   string
-	}{{"a pass without hits", without, "1.1"}, {"forty suspects, ten passes", suspects, "6"}} {
+		what             string
+		ratios, computed []float64
+		goal             string
+	}{{"a pass without hits", without, computedWithout, "1.1"}, {"forty suspects, ten passes", suspects, computedSuspects, "6"}} {
 		middle, spread := quartiles(row.ratios)
-		fmt.Printf("| %s | %.2f ± %.2f | %s |\n", row.what, middle, spread, row.goal)
+		computed, computedSpread := quartiles(row.computed)
+		fmt.Printf("| %s | %.2f ± %.2f | %s | %.2f ± %.2f |\n", row.what, middle, spread, row.goal, computed, computedSpread)
 	}
 	middle, _ := quartiles(plains)
 	fmt.Printf("\nThe plain replay took %.2f s.\n", middle)
