@@ -40,6 +40,7 @@ type run struct {
 	culprit    string // the directory in it of the recording that shows it
 	why        string
 	warn       func(text string)
+	madeOutput bool // the directory for recordings was not there before
 }
 
 func newRun(o *order) (*run, error) {
@@ -57,9 +58,11 @@ func newRun(o *order) (*run, error) {
 		return Agent{Path: o.Library, SHA256: sum}, err
 	})
 	go r.agent()
+	_, missing := os.Lstat(string(o.Output))
 	if err := os.MkdirAll(string(o.Output), 0o700); err != nil {
 		return nil, fmt.Errorf("recordings cannot be written: %w", err)
 	}
+	r.madeOutput = missing != nil
 	for {
 		if r.number, err = nextNumber(string(o.Output), r.name, r.number); err != nil {
 			return nil, fmt.Errorf("recordings cannot be written: %w", err)
@@ -87,6 +90,16 @@ func (r *run) spare() {
 	}
 	defer f.Close()
 	unix.Fallocate(int(f.Fd()), 0, 0, spareSize) // without it there is one safety less
+}
+
+// drop removes the recording, and the directory for recordings if it was made for
+// this one and has no other.
+func (r *run) drop() error {
+	err := os.RemoveAll(r.dir)
+	if r.madeOutput {
+		os.Remove(string(r.order.Output))
+	}
+	return err
 }
 
 // runName makes of a program's name one that is short and harmless in a shell.
@@ -193,7 +206,7 @@ func (r *run) settle() error {
 	}
 	r.settled = true
 	if !r.kept() {
-		return os.RemoveAll(r.dir)
+		return r.drop()
 	}
 	os.Remove(filepath.Join(r.dir, spareName))
 	ending := r.failure
@@ -232,7 +245,7 @@ func (r *run) abandon() {
 		}
 	}
 	if len(r.recordings) == 0 && !r.settled {
-		os.RemoveAll(r.dir)
+		r.drop()
 	}
 }
 

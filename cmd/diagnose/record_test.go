@@ -187,6 +187,9 @@ func TestRecordKeeps(t *testing.T) {
 				t.Fatalf("%s\n%s", diff, stderr)
 			}
 			if len(got) == 0 {
+				if _, err := os.Lstat(filepath.Join(cmd.Dir, "recordings")); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("an empty directory for recordings is left (%v)", err)
+				}
 				return
 			}
 			r := recordingNamed(t, cmd, got[0])
