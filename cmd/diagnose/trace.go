@@ -34,7 +34,7 @@ const (
 	traceChrome = "chrome"
 )
 
-var traceBackends = []string{"auto", string(replay.BackendBPF), string(replay.BackendPerf), string(replay.BackendPtrace)}
+var traceBackends = []string{"auto", string(replay.BackendBPF), string(replay.BackendPtrace)}
 
 func newTrace() *cobra.Command {
 	f := &traceFlags{}
