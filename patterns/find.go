@@ -63,8 +63,9 @@ type Candidate struct {
 	// Apart: the accesses of the one context are not of one pass through its code, but of
 	// two rounds of a loop, or two calls.
 	Apart bool
-	// Reversed: in passing runs the order is always the other.
-	Reversed bool
+	// Reversed: in passing runs the order is always the other. Unset: what is read
+	// has no value yet.
+	Reversed, Unset bool
 	// FailingRuns of FailingOf runs have it, and PassingRuns of PassingOf.
 	FailingRuns, FailingOf, PassingRuns, PassingOf int
 	// Score is in [0, 1].
@@ -211,7 +212,7 @@ func (f *finder) candidate(e *entry) Candidate {
 	c := Candidate{
 		Pattern: kinds[e.key.shape], Run: int(e.run), PassingRun: -1, key: e.key, class: e.class,
 		FailingRuns: int(e.failing), FailingOf: len(f.failing), PassingRuns: int(e.passing), PassingOf: len(f.passing),
-		Score: e.score, Distance: int(e.distance), Closeness: int(e.closeness), Apart: e.apart, Reversed: e.reversed,
+		Score: e.score, Distance: int(e.distance), Closeness: int(e.closeness), Apart: e.apart, Reversed: e.reversed, Unset: e.unset,
 	}
 	if e.ring != nil {
 		c.Pattern, c.Key, c.Variables, c.Acquisitions = evidence.PatternLockOrder, e.ring.key, e.ring.locks, e.ring.acquisitions

@@ -56,7 +56,7 @@ type sighting struct {
 }
 
 // mostKeys bounds the memory of one run's patterns.
-const mostKeys = 1 << 18
+const mostKeys = 1 << 16
 
 // less is any order.
 func (k *key) less(other *key) bool {

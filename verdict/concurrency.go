@@ -80,7 +80,7 @@ func better(wide, narrow []evidence.Cause) bool {
 	if proved(&wide[0]) != proved(&narrow[0]) {
 		return proved(&wide[0])
 	}
-	return proved(&wide[0]) && wide[0].Kind == evidence.CauseAtomicity && narrow[0].Kind == evidence.CauseOrder
+	return proved(&wide[0]) && wide[0].Kind == evidence.CauseAtomicity && len(wide[0].Interleaving.Variables) == 1 && narrow[0].Kind == evidence.CauseOrder
 }
 
 // race traces the targets and finds the candidates.
@@ -225,15 +225,15 @@ func (r *race) reports(list ...*tested) ([]evidence.Cause, error) {
 	return causes, nil
 }
 
-// better is the order violation, where a pattern of three was not about what
-// interrupts but about who is first.
+// better is the order violation, where a pattern of three or of two variables was
+// not about what interrupts but about who is first, or about what has no value yet.
 func (r *race) better(t *tested) *tested {
-	if !t.onlyBehind {
-		return t
-	}
 	for i := range r.found.Candidates {
 		c := &r.found.Candidates[i]
-		if c.Reversed && c.Variables[0] == t.candidate.Variables[0] && len(c.Accesses) == 2 && c.Suspicious() {
+		if len(c.Accesses) != 2 || !c.Reversed || !c.Suspicious() || !slices.Contains(t.candidate.Variables, c.Variables[0]) {
+			continue
+		}
+		if t.onlyBehind || c.Unset && t.candidate.Pattern == evidence.PatternPair {
 			other, err := r.test(c)
 			if err == nil && other.cured {
 				return other
