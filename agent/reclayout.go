@@ -337,7 +337,7 @@ type RawControl struct {
 	FreeMost    uint64 `c:"free_most"`
 	MadeUp      uint64 `c:"made_up"`
 	FreeOrder   uint32 `c:"free_order"`
-	Reserved3   uint32
+	FreeAble    uint32 `c:"free_able"`
 }
 
 // RawReplayHeader is struct dg_replay_header.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -47,7 +48,7 @@ type free struct {
 
 // eventsOver is how many events a process may make, beside twice as many as the
 // recording has, when it has left that.
-const eventsOver = 1 << 20
+const eventsOver = 1 << 17
 
 // runFree makes one replay, with the timing that is known to be right for the
 // recording: another would be another experiment.
@@ -83,11 +84,12 @@ func (f *free) plan(rec *record.Recording, opts *Options) error {
 	if len(recorded) == 0 && err != nil {
 		return inputf("replay: %w", err)
 	}
-	have := recorded.Events()
+	// The image has all events before some are taken out.
+	whole := slices.Clone(f.schedule)
 	for _, m := range f.moves {
-		have[m.thread] -= m.dropped()
+		whole = append(whole, record.Turn{Thread: m.thread, Events: uint32(m.dropped())})
 	}
-	opts.Schedule = clamp(f.schedule, have)
+	opts.Schedule = clamp(whole, recorded.Events())
 	return nil
 }
 
@@ -153,7 +155,7 @@ func (c *controller) helloFree(control *agent.RawControl, forked bool) error {
 		return nil
 	}
 	if !forked {
-		f.able = control.Free == agent.FreeMay
+		f.able = control.FreeAble == 1
 	}
 	control.Free = agent.FreeNot
 	if !c.last() {

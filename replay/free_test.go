@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -193,6 +194,10 @@ func TestExperiments(t *testing.T) {
 			return reordered(t, rec, replay.Hold{Thread: 3, Ordinal: ordinals(t, rec, 3, mutex, 0)[0],
 				Until: replay.EventOf{Thread: 2, Ordinal: replay.AsFarAsItCan}})
 		}, passes},
+		{"lock_order_passes", "each has one", func(t *testing.T, rec *record.Recording) replay.Options {
+			return reordered(t, rec, replay.Hold{Thread: 2, Ordinal: ordinals(t, rec, 2, mutex, 0)[1],
+				Until: replay.EventOf{Thread: 3, Ordinal: ordinals(t, rec, 3, mutex, 0)[0]}})
+		}, "stuck: " + string(replay.StuckCycle)},
 		{"handler_between", "later", func(t *testing.T, rec *record.Recording) replay.Options {
 			return replay.Options{Free: true, Edits: []replay.Edit{{Kind: replay.EditDelaySignal,
 				At:    evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSignal, 0)[0]},
@@ -247,6 +252,43 @@ func TestExperiments(t *testing.T) {
 					t.Errorf("replay %d of %d: %d events, %d made up, at %v, left %v; the first: %d, %d, %v, %v", i+1, times,
 						r.Events, r.MadeUp, r.Moment, r.Left, first.Events, first.MadeUp, first.Moment, first.Left)
 				}
+			}
+		})
+	}
+}
+
+// TestExperimentsThatGoOn: what never ends is ended, and says why.
+func TestExperimentsThatGoOn(t *testing.T) {
+	rec := experiment(t, "goes_on")
+	for _, x := range []struct{ how, end string }{
+		{"computes", "stuck: "},
+		{"asks", "stuck: " + string(replay.StuckEvents)},
+		{"waits", string(replay.EndIdle)},
+	} {
+		t.Run(x.how, func(t *testing.T) {
+			how := addressOf(t, rec, x.how)
+			free := behindCall(t, rec, "free", unix.SYS_GETPPID)
+			r, err := replay.Run(t.Context(), rec, replay.Options{Free: true, Computing: 2 * time.Second,
+				Hooks: []replay.Hook{{At: evidence.Moment{Thread: 1, Ordinal: free.Ordinal}, Do: func(s *replay.Stopped) error {
+					p, err := s.Process()
+					if err != nil {
+						return err
+					}
+					computes, ok := p.SymbolNamed("computes")
+					if !ok {
+						return errors.New("no symbol computes")
+					}
+					var b [4]byte
+					if _, err := s.ReadMemory(how, b[:]); err != nil {
+						return err
+					}
+					return replay.Write(s, computes.Addr, b[:])
+				}}}, Edits: []replay.Edit{{Kind: replay.EditSkipCall, At: free}}})
+			if got := endText(r, err); got != x.end {
+				t.Errorf("ends with %s, want %s", got, x.end)
+			}
+			if x.how == "waits" && err == nil && (len(r.Idle) != 1 || r.Idle[0].Waits != "the result of poll") {
+				t.Errorf("waits: %+v", r.Idle)
 			}
 		})
 	}

@@ -174,12 +174,13 @@ static bool dg_free_cloned(const struct dg_rthread *t)
 	       dg_rthread_number(dg_facts[t->index].parent)->waits_for == DG_EV_CREATED;
 }
 
-/* Whether the thread is there, and stands where it can be given the right. */
+/* Whether the thread is there, and can be given the right. One that seems to run
+ * without it has woken for nothing and is about to wait again. */
 static bool dg_free_stands(const struct dg_rthread *t)
 {
-	if (t == dg_me)
-		return t->state != DG_R_ENDED;
-	return t->state == DG_R_WAITING || (t->state == DG_R_STARTING && dg_free_cloned(t));
+	if (t->state == DG_R_STARTING && t != dg_me)
+		return dg_free_cloned(t);
+	return t->state != DG_R_NONE && t->state != DG_R_ENDED;
 }
 
 static bool dg_free_before(const struct dg_rthread *a, const struct dg_rthread *b)

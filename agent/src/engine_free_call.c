@@ -204,8 +204,9 @@ static long dg_free_vector(const struct dg_call *c)
 }
 
 /* What waits for something that never comes, unless a signal does. */
-static long dg_free_for_ever(void)
+static long dg_free_for_ever(const struct dg_call *c)
 {
+	dg_free_at(DG_EV_SYSCALL, (uint64_t)c->nr);
 	if (dg_free_wait(DG_WAIT_INPUT, NULL, 0, false) == DG_WAIT_SIGNALLED)
 		return -EINTR;
 	return -EAGAIN;
@@ -301,7 +302,7 @@ static void dg_free_emulate(struct dg_frame *f, const struct dg_call *c)
 		return;
 	if (!e) {
 		DG_CONTROL->made_up++;
-		result = dg_free_untimed(c) ? dg_free_for_ever() : dg_free_made_up(c);
+		result = dg_free_untimed(c) ? dg_free_for_ever(c) : dg_free_made_up(c);
 		if (result == -EINTR)
 			dg_me->pending = 1;
 	} else if (dg_free_gives(c) && e->result > 0 && !dg_free_same_args(c, e)) {

@@ -340,12 +340,12 @@ struct dg_control {
 	uint32_t reserved2;
 	uint64_t reserved4[4];
 	uint64_t clock_pc;  /* recording: the vDSO's clock_gettime, which is hidden from the program; 0: none */
-	uint32_t free;       /* replay: enum dg_free. The engine sets DG_FREE_MAY for whoever asks whether it can */
+	uint32_t free;       /* replay: enum dg_free */
 	uint32_t free_first; /* where the log is over, this thread goes first: the one that failed */
 	uint64_t free_most;  /* value of consumed that is not passed; 0: no limit */
 	uint64_t made_up;    /* results of calls that the log does not have */
 	uint32_t free_order; /* the schedule is not the recorded one, so what it relies on is looked at */
-	uint32_t reserved3;
+	uint32_t free_able;  /* 1: this engine can */
 };
 
 /* What the replay controller makes of a log: per thread its events in a row,

@@ -1,10 +1,12 @@
-/* A counter read and written in two sections of one lock: an update is lost. */
+/* A counter read and written in two sections of one lock: an update is lost. The
+ * pipes make the order that fails. */
 // ENDS: exit 3
+#include <assert.h>
 #include <pthread.h>
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int balance;
+static int balance, seen[2], done[2];
 
 static int get(void)
 {
@@ -23,23 +25,33 @@ static void put(int value)
 	pthread_mutex_unlock(&lock);
 }
 
-static void *deposits(void *pause)
+static void *slow(void *arg)
 {
 	int value = get();
+	char c;
 
-	if (pause)
-		usleep(200000);
+	assert(write(seen[1], "", 1) == 1 && read(done[0], &c, 1) == 1);
 	put(value + 10);
-	return NULL;
+	return arg;
+}
+
+static void *quick(void *arg)
+{
+	char c;
+
+	assert(read(seen[0], &c, 1) == 1);
+	put(get() + 10);
+	assert(write(done[1], "", 1) == 1);
+	return arg;
 }
 
 int main(void)
 {
 	pthread_t a, b;
 
-	pthread_create(&a, NULL, deposits, &a);
-	usleep(50000);
-	pthread_create(&b, NULL, deposits, NULL);
+	assert(!pipe(seen) && !pipe(done));
+	pthread_create(&a, NULL, slow, NULL);
+	pthread_create(&b, NULL, quick, NULL);
 	pthread_join(a, NULL);
 	pthread_join(b, NULL);
 	return balance == 20 ? 0 : 3;

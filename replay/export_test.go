@@ -1,0 +1,9 @@
+package replay
+
+import "diagnose/evidence"
+
+// Write changes the memory of a stopped process.
+func Write(s *Stopped, addr evidence.Addr, p []byte) error {
+	_, err := s.c.memory.WriteAt(p, int64(addr))
+	return err
+}
