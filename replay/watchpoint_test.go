@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -145,7 +146,7 @@ func (w *watched) seen(hits []replay.Hit) []seenHit {
 	return list
 }
 
-var tracePrograms = []string{"kinds", "loops", "threads", "input", "handler"}
+var tracePrograms = []string{"kinds", "loops", "threads", "input", "handler", "control"}
 
 func TestWatchesAgainstSingleSteps(t *testing.T) {
 	for _, name := range tracePrograms {
@@ -182,5 +183,79 @@ func compareHits(t *testing.T, got, want []seenHit) {
 	}
 	if len(got) != len(want) {
 		t.Fatalf("%d accesses, want %d; behind the common ones: %+v", len(got), len(want), append(slices.Clone(got[min(len(got), len(want)):]), want[min(len(got), len(want)):]...))
+	}
+}
+
+// TestInspect: a hit is the same in every replay, and the process stands behind it.
+func TestInspect(t *testing.T) {
+	w := recordWatched(t, "loops")
+	hits := w.hits(t, replay.Options{})
+	inspect := map[uint64]func(*replay.Hit, *replay.Stopped) error{}
+	looked := 0
+	for _, n := range []uint64{0, 7, uint64(len(hits) / 2), uint64(len(hits) - 1)} {
+		inspect[n] = func(h *replay.Hit, s *replay.Stopped) error {
+			looked++
+			var word [8]byte
+			x := w.watches[h.Watch]
+			if _, err := s.ReadMemory(x.Addr, word[:x.Size]); err != nil {
+				return err
+			}
+			if *h != hits[n] || binary.LittleEndian.Uint64(word[:]) != h.New {
+				t.Errorf("hit %d is %+v with % x, want %+v", n, *h, word, hits[n])
+			}
+			if stack, err := s.Stack(); err != nil || len(stack) == 0 {
+				t.Errorf("stack %q, %v", stack, err)
+			}
+			return nil
+		}
+	}
+	again := w.hits(t, replay.Options{Inspect: inspect})
+	if looked != 4 || !slices.Equal(hits, again) {
+		t.Errorf("%d hits were looked at, %d of %d are there again", looked, len(again), len(hits))
+	}
+}
+
+func TestWatchesThatCannotBe(t *testing.T) {
+	w := recordWatched(t, "input")
+	var input *replay.InputError
+	var registers *replay.RegisterError
+	var cannot *replay.UnsupportedError
+	at := w.watches[0].Addr
+	four := []replay.Watch{{Addr: at, Size: 8}, {Addr: at, Size: 4}, {Addr: at, Size: 2}, {Addr: at, Size: 1}}
+	for name, c := range map[string]struct {
+		o      replay.Options
+		target any
+	}{
+		"size":      {replay.Options{Watches: []replay.Watch{{Addr: at, Size: 3}}}, &input},
+		"alignment": {replay.Options{Watches: []replay.Watch{{Addr: at + 1, Size: 8}}}, &input},
+		"kernel":    {replay.Options{Watches: []replay.Watch{{Addr: 1 << 63, Size: 8}}}, &input},
+		"five":      {replay.Options{Watches: append(four, four[0])}, &registers},
+		"a moment":  {replay.Options{Watches: four, Hooks: []replay.Hook{{At: evidence.Moment{Thread: 1, Ordinal: 1}}}}, &registers},
+		"locks":     {replay.Options{Watches: four[:1], Locks: make([]replay.LockWord, replay.MostLocks+1)}, &input},
+		"back end":  {replay.Options{Watches: four[:1], Backend: replay.BackendProbe}, &cannot},
+	} {
+		if _, err := replay.Run(t.Context(), w.rec, c.o); !errors.As(err, c.target) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestHitEndsReplay: an error of whoever takes the hits ends the replay, whatever
+// sees them.
+func TestHitEndsReplay(t *testing.T) {
+	w := recordWatched(t, "loops")
+	enough := errors.New("enough")
+	for _, backend := range []replay.Backend{replay.BackendPtrace, replay.BackendBPF} {
+		n := 0
+		_, err := replay.Run(t.Context(), w.rec, replay.Options{Watches: w.watches, Backend: backend, OnHit: func(*replay.Hit) error {
+			if n++; n == 20 {
+				return enough
+			}
+			return nil
+		}})
+		var cannot *replay.UnsupportedError
+		if !errors.As(err, &cannot) && (!errors.Is(err, enough) || n != 20) {
+			t.Errorf("%s: %v behind %d hits", backend, err, n)
+		}
 	}
 }
