@@ -96,21 +96,7 @@ type read struct {
 // before the failure, and says which memory it reads.
 func (w *work) lastRead(pc evidence.Addr) (read, error) {
 	var last read
-	thread := w.rec.Manifest.Outcome.Thread
-	schedule, err := w.rec.Log.Schedule()
-	if err != nil && len(schedule) == 0 {
-		return last, err
-	}
-	at := evidence.Moment{Thread: thread, Ordinal: schedule.Events()[thread], PC: pc, Count: 1}
-	hook := replay.Hook{At: at, Every: true, Do: func(s *replay.Stopped) error {
-		p, err := s.Process()
-		if err != nil {
-			return err
-		}
-		if p.Failing < 0 || p.Failing >= len(p.Threads) {
-			return errors.New("verdict: the thread is not in the stopped process")
-		}
-		t := &p.Threads[p.Failing]
+	err := w.lastArrival(pc, func(s *replay.Stopped, p *image.Process, t *image.Thread) error {
 		addr, size, name, ok := staticscan.Read(staticscan.Input{Process: p, Thread: t, Frames: unwind.New(p).Walk(t, 1).Frames})
 		if !ok {
 			return nil
@@ -120,13 +106,46 @@ func (w *work) lastRead(pc evidence.Addr) (read, error) {
 		if n, err := s.ReadMemory(addr, b[:min(size, wordSize)]); err == nil && n == min(size, wordSize) {
 			last.value = binary.LittleEndian.Uint64(b[:])
 		}
+		return nil
+	})
+	return last, err
+}
+
+// lastArgument is the first argument that the failing thread passed in a call, the
+// last time before the failure.
+func (w *work) lastArgument(call evidence.Addr) (argument evidence.Addr, err error) {
+	err = w.lastArrival(call, func(_ *replay.Stopped, _ *image.Process, t *image.Thread) error {
+		v, _ := t.Registers.Get(image.RDI)
+		argument = evidence.Addr(v)
+		return nil
+	})
+	return argument, err
+}
+
+// lastArrival calls look each time that the failing thread comes to an instruction
+// behind its last event; the last call stands nearest to the failure.
+func (w *work) lastArrival(pc evidence.Addr, look func(*replay.Stopped, *image.Process, *image.Thread) error) error {
+	thread := w.rec.Manifest.Outcome.Thread
+	schedule, err := w.rec.Log.Schedule()
+	if err != nil && len(schedule) == 0 {
+		return err
+	}
+	at := evidence.Moment{Thread: thread, Ordinal: schedule.Events()[thread], PC: pc, Count: 1}
+	hook := replay.Hook{At: at, Every: true, Do: func(s *replay.Stopped) error {
 		if s.Moment.Count == mostArrivals {
 			return fmt.Errorf("verdict: the instruction at %v was passed more than %d times behind the last event", pc, mostArrivals)
 		}
-		return nil
+		p, err := s.Process()
+		if err != nil {
+			return err
+		}
+		if p.Failing < 0 || p.Failing >= len(p.Threads) {
+			return errors.New("verdict: the thread is not in the stopped process")
+		}
+		return look(s, p, &p.Threads[p.Failing])
 	}}
 	_, err = replay.Run(w.ctx, w.rec, replay.Options{Image: w.Image, Hooks: []replay.Hook{hook}})
-	return last, err
+	return err
 }
 
 // asks tells from the registers at its entry whether a call is for so many bytes.

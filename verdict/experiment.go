@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -211,12 +212,7 @@ func (c *chain) changes() []change {
 	}
 	switch l.access.By {
 	case evidence.ByCall:
-		// The engine copies what the call brings byte by byte; behind the event all
-		// of it is there.
-		a := &l.access
-		edit := replay.Edit{Kind: replay.EditStore, At: evidence.Moment{Thread: a.Thread, Ordinal: a.Ordinal},
-			Addr: l.log.Variables[a.Variable].Address + evidence.Addr(a.Offset), Value: a.Old, Size: int(a.Size)}
-		list = append(list, change{"what the call stored taken back", replay.Options{Free: true, Edits: []replay.Edit{edit}}})
+		list = append(list, change{"what the call stored taken back", replay.Options{Free: true, Edits: l.takenBack()}})
 	case evidence.ByProgram:
 		pass := l.plan.Passes[max(l.log.Variables[l.access.Variable].Pass-1, 0)]
 		var edits []replay.Edit
@@ -290,4 +286,34 @@ func (w *work) readableZeros() (evidence.Addr, bool) {
 		return 0, false
 	}
 	return m.Start, true
+}
+
+// takenBack gives the words of a link's victim the values back that they had before
+// calls at the same place began to fill them. The engine copies what a call brings
+// byte by byte; behind the event all of it is there.
+func (l *link) takenBack() []replay.Edit {
+	filled := map[uint32][]*evidence.Access{} // by the word's offset
+	var offsets []uint32
+	for i := range l.log.Accesses {
+		a := &l.log.Accesses[i]
+		if a.Variable != l.access.Variable || !writesMemory(a.Kind) || a.Position > l.access.Position {
+			continue
+		}
+		if a.By != evidence.ByCall || a.PC != l.access.PC || a.Thread != l.access.Thread {
+			filled[a.Offset] = nil
+			continue
+		}
+		if !slices.Contains(offsets, a.Offset) {
+			offsets = append(offsets, a.Offset)
+		}
+		filled[a.Offset] = append(filled[a.Offset], a)
+	}
+	var edits []replay.Edit
+	for _, offset := range offsets {
+		for _, a := range filled[offset] {
+			edits = append(edits, replay.Edit{Kind: replay.EditStore, At: evidence.Moment{Thread: a.Thread, Ordinal: a.Ordinal},
+				Addr: l.log.Variables[a.Variable].Address + evidence.Addr(offset), Value: filled[offset][0].Old, Size: int(a.Size)})
+		}
+	}
+	return edits
 }

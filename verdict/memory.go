@@ -81,7 +81,7 @@ func (c *chain) follow() error {
 		if err != nil {
 			return err
 		}
-		if hop == 0 {
+		if hop == 0 && made != nil && (made.call != nil || made.access.By == evidence.ByProgram) {
 			c.made = made
 		}
 		if next == nil && c.victim.freed() {
@@ -211,8 +211,10 @@ func (c *chain) look(v victim, plan *watchtrace.Plan, log *evidence.AccessLog, i
 		}
 		call, err := heapCallOf(p, hit)
 		if err != nil {
-			c.limit(err.Error())
-			return nil
+			if v.finding != nil {
+				c.limit(err.Error())
+			}
+			return nil // the engine's, before the program began
 		}
 		l.call = &call
 		l.seen.Call, l.seen.Old, l.seen.New = call.name, "", "" // what it fills in says nothing

@@ -57,6 +57,9 @@ func (w *work) victims() []victim {
 	if c == nil {
 		c = w.loadedCell()
 	}
+	if c == nil {
+		c = w.convertedText()
+	}
 	if c != nil {
 		list = append(list, *c)
 	}
@@ -126,6 +129,30 @@ func (w *work) loadedCell() *victim {
 	}
 	return nil
 }
+
+// convertedText is the text that a number was made of which is the bad value.
+func (w *work) convertedText() *victim {
+	steps := w.Case.Failure.Origin
+	if len(steps) == 0 {
+		return nil
+	}
+	last := &steps[len(steps)-1]
+	if last.Kind != evidence.OriginResult || last.Site == nil || !converters[libraryName(last.Symbol)] {
+		return nil
+	}
+	text, err := w.lastArgument(last.Site.PC)
+	if err != nil {
+		w.limit(err.Error())
+		return nil
+	}
+	if text == 0 {
+		return nil
+	}
+	return &victim{kind: evidence.CauseBadInput, name: "the text that " + libraryName(last.Symbol) + " converted", start: text, size: wordSize}
+}
+
+// converters are the functions of the C library that make a number of a text.
+var converters = map[string]bool{"strtol": true, "strtoul": true, "strtod": true, "strtof": true, "atoi": true, "atol": true, "atof": true}
 
 // readCell is what the instruction read last; nil if it is not known, or if the
 // value is not the one wanted.
