@@ -207,6 +207,10 @@ func TestExperiments(t *testing.T) {
 			return replay.Options{Free: true, Edits: []replay.Edit{{Kind: replay.EditDelaySignal,
 				At: evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSignal, 0)[0]}}}}
 		}, passes},
+		{"handler_fails", "never", func(t *testing.T, rec *record.Recording) replay.Options {
+			return replay.Options{Free: true, Edits: []replay.Edit{{Kind: replay.EditDelaySignal,
+				At: evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSignal, 0)[0]}}}}
+		}, passes},
 		{"overflow", "stores undone", func(t *testing.T, rec *record.Recording) replay.Options {
 			buffer := wordAt(t, rec, addressOf(t, rec, "buffer"))
 			o := replay.Options{Free: true}
