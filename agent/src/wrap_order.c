@@ -34,8 +34,24 @@ static inline bool dg_orders(void)
 	return DG_UNLIKELY(dg_many) && dg_engaged();
 }
 
+/* A replay goes other ways than its recording, which leave other registers and,
+ * below the stack pointer, other return addresses: here the last one is the same. */
+static DG_COLD void dg_order_forgets(void)
+{
+	DG_FORGET_REGISTERS();
+}
+
+static inline void dg_order_forget(void)
+{
+	dg_order_forgets();
+	__asm__ volatile(""); /* so it is called, and not jumped to */
+}
+
 static DG_COLD void dg_file_lock(FILE *file, long site)
 {
+	/* In the place of the padding, for which gcc pushes any register: the mode. */
+	volatile long padding = 0;
+
 	if (dg_mode == DG_MODE_REPLAY)
 		dg_engine(DG_OP_ORDER_BEGIN, (long)file, DG_FAMILY_NONE, 0, site, 0);
 	/* Not flockfile: one that waits leaves a mark in the lock. */
@@ -43,6 +59,8 @@ static DG_COLD void dg_file_lock(FILE *file, long site)
 		dg_engine(DG_OP_ORDER_WAIT, (long)file, 0, 0, 0, 0);
 	if (dg_mode == DG_MODE_RECORD)
 		dg_engine(DG_OP_ORDER_BEGIN, (long)file, DG_FAMILY_NONE, 0, site, 0);
+	(void)padding;
+	dg_order_forget();
 }
 
 static DG_COLD void dg_file_unlock(FILE *file)
@@ -50,6 +68,7 @@ static DG_COLD void dg_file_unlock(FILE *file)
 	DG_CALL(funlockfile)(file);
 	if (__atomic_load_n(&dg_order_waiters, __ATOMIC_RELAXED))
 		dg_engine(DG_OP_ORDER_WAKE, 0, 0, 0, 0, 0);
+	dg_order_forget();
 }
 
 static DG_COLD void dg_order_leave(void *what)
