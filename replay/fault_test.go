@@ -351,6 +351,38 @@ func checkCut(t *testing.T, dir string) {
 	}
 }
 
+// TestPassedWait replays a signal that came in a futex call which the replay does
+// not make.
+func TestPassedWait(t *testing.T) {
+	p, err := recordtest.Read("../testdata/record/faults/passed_wait.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := open(t, p.Record(t).Dir)
+	waits := map[uint32]bool{} // of the thread's last event
+	came := false
+	for e, err := range rec.Log.Ordered() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		came = came || waits[e.Thread] && e.Kind == record.KindSignal
+		waits[e.Thread] = e.Flags&record.FlagSoft != 0 && e.Result == -int64(unix.EINTR)
+	}
+	if !came {
+		t.Fatal("no signal came in a futex call")
+	}
+	r, err := replay.Run(t.Context(), rec, replay.Options{Timing: record.TimingEager, Verify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := recordtest.Differences(r); text != "" {
+		t.Error(text)
+	}
+	if r.Events != r.Total {
+		t.Errorf("%d of %d events", r.Events, r.Total)
+	}
+}
+
 // TestStillRecorded asks for a replay of what is not at its end.
 func TestStillRecorded(t *testing.T) {
 	diagnose := tool(t)

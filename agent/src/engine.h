@@ -189,6 +189,9 @@ static void dg_again(struct dg_frame *f);
 static void dg_signal_upcoming(void);
 /* Replay: whether the controller places a signal before the thread's next event. */
 static bool dg_signal_comes(void);
+/* Replay: e is a thread's next event behind a futex call that it did not make. If it
+ * is a signal that came there, the thread leaves the engine with it. */
+static void dg_signal_passed(const struct dg_event *e);
 /* Once, in the main thread, before anything else of the process runs. */
 static void dg_signal_start(struct dg_rthread *me);
 /* In every other thread, before its first event: the kernel's signal frames go to

@@ -108,6 +108,7 @@ struct dg_delivery {
 	int signal;
 	enum dg_signal_place place;
 	struct dg_action action;
+	bool passed;      /* dg_signal_passed */
 	uint64_t blocked; /* while the handler runs, besides the action's: what the interrupted call blocked */
 	const uint8_t *info;
 	struct dg_signal_state state;
@@ -155,6 +156,12 @@ static struct dg_event *dg_signal_log(const struct dg_delivery *d, const struct 
 	return e;
 }
 
+/* Of a handler that runs elsewhere than it did: its frame, and the pc that the
+ * log has for where it returns to. */
+static struct dg_passed {
+	uint64_t frame, pc;
+} dg_passed[DG_RTHREADS];
+
 /* Everything but the place is the log's. */
 static void dg_signal_replay(struct dg_delivery *d, const struct dg_ucontext *uc)
 {
@@ -166,6 +173,8 @@ static void dg_signal_replay(struct dg_delivery *d, const struct dg_ucontext *uc
 	if (dg_free_signal(d, uc))
 		return;
 	e = dg_event_await(DG_EV_SIGNAL, (uint64_t)d->signal);
+	if (d->passed)
+		dg_passed[dg_me->index].pc = pc = came[1] = e->site;
 	info = dg_logged_payload(e, 0);
 	state = dg_logged_payload(e, 1);
 	args = dg_logged_args(e);
@@ -215,6 +224,10 @@ static void dg_deliver(struct dg_rthread *me, struct dg_ucontext *uc, struct dg_
 	}
 	if (e)
 		dg_event_commit(e);
+	if (d->passed)
+		dg_passed[me->index].frame = place.frame;
+	else if (dg_passed[me->index].frame == place.frame)
+		dg_passed[me->index].frame = 0; /* the other one was left by longjmp */
 	dg_frame_write(me, &place, uc, d->info, &d->state);
 	dg_frame_enter(uc, &place, d->signal, d->action.handler);
 	me->mask = (d->blocked | d->action.mask | (d->action.flags & SA_NODEFER ? 0 : DG_BIT(d->signal))) & ~DG_NEVER_BLOCKED;
@@ -435,6 +448,9 @@ __attribute__((noreturn)) static void dg_leave_to(struct dg_rthread *me, struct 
 	dg_resume(uc);
 }
 
+/* me->pending in a replay, of a signal that dg_signal_passed is for. */
+#define DG_PENDING_PASSED 2u
+
 /* Whatever was kept, or the log has at this place. */
 static void dg_deliver_kept(struct dg_rthread *me, struct dg_ucontext *uc, uint64_t blocked)
 {
@@ -446,7 +462,8 @@ static void dg_deliver_kept(struct dg_rthread *me, struct dg_ucontext *uc, uint6
 
 		/* Taking one tells whether the next is another. */
 		while (me->pending && e) {
-			struct dg_delivery d = { .place = DG_SIGNAL_EVENT, .blocked = blocked, .signal = (int)e->object };
+			struct dg_delivery d = { .place = DG_SIGNAL_EVENT, .blocked = blocked, .signal = (int)e->object,
+						 .passed = me->pending == DG_PENDING_PASSED };
 
 			me->pending = 0;
 			dg_deliver(me, uc, &d);
@@ -505,6 +522,17 @@ void dg_leave(struct dg_frame *f)
 	dg_leave_to(me, &uc);
 }
 
+/* The pc that the log has for where a handler returns to. */
+static uint64_t dg_returns_to(const struct dg_rthread *me, uint64_t uc, uint64_t pc)
+{
+	struct dg_passed *passed = &dg_passed[me->index];
+
+	if (passed->frame != uc - offsetof(struct dg_sigframe, uc))
+		return pc;
+	passed->frame = 0;
+	return passed->pc;
+}
+
 /* sigreturn, with the program's context. Whatever the program wrote there is
  * what it goes on with. */
 void dg_handler_returned(struct dg_rthread *me, uint64_t at, struct dg_frame *f)
@@ -513,13 +541,14 @@ void dg_handler_returned(struct dg_rthread *me, uint64_t at, struct dg_frame *f)
 	struct dg_ucontext uc;
 	uint8_t area[DG_XSTATE_MOST] __attribute__((aligned(64)));
 	const uint8_t *info = (const uint8_t *)at + sizeof(uc);
-	uint64_t signal = (uint32_t)dg_info_word(info, 0);
+	uint64_t signal = (uint32_t)dg_info_word(info, 0), site;
 	struct dg_event *e;
 
 	dg_copy(&uc, program, sizeof(uc));
 	dg_frame_of(f, &uc);
 	if (dg_mode == DG_MODE_REPLAY) {
-		dg_event_take(dg_event_await(DG_EV_SIGNAL_END, signal), DG_EV_SIGNAL_END, signal, f->rip, NULL, 0);
+		site = dg_returns_to(me, at, f->rip);
+		dg_event_take(dg_event_await(DG_EV_SIGNAL_END, signal), DG_EV_SIGNAL_END, signal, site, NULL, 0);
 	} else {
 		e = dg_event_begin(DG_EV_SIGNAL_END, signal, f->rip, 0, 0);
 		if (e)
@@ -570,6 +599,22 @@ static const struct dg_event *dg_signal_next(void)
 			return NULL;
 	}
 	return e && e->kind == DG_EV_SIGNAL && e->args >= DG_SIGNAL_ARGS ? e : NULL;
+}
+
+/* For a thread that would come to another event than e. A signal that came in a
+ * futex call which the replay has passed by, as it found the word otherwise,
+ * comes before the operation that the thread is at, which is made again. */
+static void dg_signal_passed(const struct dg_event *e)
+{
+	struct dg_rthread *me = dg_me;
+	struct dg_frame *f = (struct dg_frame *)me->inside;
+
+	if (e->kind != DG_EV_SIGNAL || e->args < DG_SIGNAL_ARGS || dg_logged_args(e)[0] != DG_SIGNAL_EVENT || !f ||
+	    (f->kind != DG_ENTRY_CALL && f->kind != DG_ENTRY_SYSCALL && f->kind != DG_ENTRY_INSN))
+		return;
+	dg_again(f);
+	me->pending = DG_PENDING_PASSED;
+	dg_leave(f);
 }
 
 static bool dg_signal_comes(void)

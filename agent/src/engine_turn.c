@@ -418,6 +418,7 @@ static const struct dg_event *dg_event_await(enum dg_kind kind, uint64_t object)
 {
 	struct dg_rthread *me = dg_me;
 	const struct dg_event *e = dg_free_await(kind, object);
+	bool passed = false;
 
 	if (e)
 		return e;
@@ -430,8 +431,11 @@ static const struct dg_event *dg_event_await(enum dg_kind kind, uint64_t object)
 		if (!(e->flags & DG_EVENT_SOFT) || (e->kind == kind && e->object == object))
 			break;
 		dg_event_soft(me, e);
+		passed = true;
 	}
 	dg_turn_take(me);
+	if (passed)
+		dg_signal_passed(e);
 	return e;
 }
 
