@@ -49,13 +49,16 @@ func (w *work) try(rec *record.Recording, opts replay.Options) trial {
 	var diverged *replay.DivergenceError
 	var stuck *replay.StuckError
 	switch {
+	case errors.As(err, &stuck) && w.Case.Failure.Kind == evidence.Deadlock:
+		t.failed, t.outcome = true, "no thread could go on"
 	case errors.As(err, &stuck):
-		t.outcome = "no thread could go on"
-		t.failed = w.Case.Failure.Kind == evidence.Deadlock
+		t.undecided = "the process came to no end: " + err.Error()
 	case errors.As(err, &diverged):
 		t.undecided = "the replay left the recorded way: " + err.Error()
 	case err != nil:
 		t.undecided = err.Error()
+	case result.End == replay.EndIdle:
+		t.failed, t.outcome = false, "it waits for input that the recording does not have"
 	case result.MadeUp > 0 && t.failed:
 		t.outcome += fmt.Sprintf(", with %d results that are not in the log", result.MadeUp)
 	}
