@@ -4,7 +4,7 @@ FUZZTIME ?= 20s
 
 GOBUILD = $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release demo test stress matrix race identity fuzz bench bench-heap bench-record bench-trace lint generate man setup-test clean
+.PHONY: build release demo test stress matrix race identity fuzz bench bench-delta bench-heap bench-record bench-trace lint generate man setup-test clean
 
 build: bin/diagnose
 
@@ -46,6 +46,10 @@ race: setup-test
 # Real programs, recorded and replayed 20 times: docs/recording-identity.md.
 identity: setup-test
 	DIAGNOSE_IDENTITY=20 $(GO) test -timeout 60m -count 1 -v -run TestIdentity ./internal/realprograms
+
+# Delta and patterns over ten million accesses: two minutes.
+bench-delta:
+	$(GO) run ./bench/delta
 
 lint:
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "not formatted: $$unformatted"; exit 1; }
