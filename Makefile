@@ -4,7 +4,7 @@ FUZZTIME ?= 20s
 
 GOBUILD = $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release demo test stress matrix race identity fuzz bench bench-delta bench-heap bench-record bench-trace lint generate man setup-test clean
+.PHONY: build release demo test stress matrix race identity causes fuzz bench bench-delta bench-heap bench-record bench-trace lint generate man setup-test clean
 
 build: bin/diagnose
 
@@ -50,6 +50,10 @@ identity: setup-test
 # Delta and patterns over ten million accesses: two minutes.
 bench-delta:
 	$(GO) run ./bench/delta
+
+# The programs with known causes, all of them: docs/causes-programs.md.
+causes: setup-test
+	DIAGNOSE_CAUSES=$(CURDIR)/docs/causes-programs.md $(GO) test -timeout 60m -count 1 -run TestCorpus ./verdict
 
 lint:
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "not formatted: $$unformatted"; exit 1; }
