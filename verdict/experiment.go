@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -41,9 +42,18 @@ func (w *work) experiment(what string, rec *record.Recording, opts replay.Option
 	return e
 }
 
+// An experiment may compute so long without an event: a thread that waits for what
+// another one no longer does may never end.
+const (
+	trialLeast = 5 * time.Second
+	trialTimes = 10
+)
+
 func (w *work) try(rec *record.Recording, opts replay.Options) trial {
 	var t trial
 	opts.Image = w.Image
+	times := &rec.Manifest.Times
+	opts.Computing = trialLeast + trialTimes*time.Duration(times.UserNS+times.SystemNS)
 	opts.AtEnd = func(s *replay.Stopped) error { return w.compare(&t, s) }
 	result, err := replay.Run(w.ctx, rec, opts)
 	var diverged *replay.DivergenceError
