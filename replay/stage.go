@@ -251,6 +251,10 @@ func (s *stage) orderHooks(hooks []Hook) ([]Hook, error) {
 	return sorted, nil
 }
 
+// Check tells whether the files that a recording needs are still those that were
+// recorded; an *InputError names the first that is not.
+func Check(rec *record.Recording) error { return checkFiles(rec) }
+
 // checkFiles sees that the program, its libraries and the agent are those that
 // were recorded: what differs would show as a divergence that nobody
 // understands.

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"diagnose/evidence"
 	"diagnose/internal/driver"
+	"diagnose/record"
+	"diagnose/replay"
 	"diagnose/reports"
 	"diagnose/verdict"
 )
@@ -79,9 +84,83 @@ func (f *crashFlags) run(c *cobra.Command) error {
 		atLeast{"hops", f.Hops, 1}, atLeast{"experiments", f.Replays, 1}); err != nil {
 		return err
 	}
+	if err := f.usable(); err != nil {
+		return err
+	}
 	result, err := analyse(&f.commonFlags, func(req driver.Request) (*evidence.Case, error) { return driver.Crash(c.Context(), req) })
 	if err != nil {
 		return err
 	}
 	return f.emit(c, result.Timings, func(w io.Writer, opts reports.Options) error { return reports.Write(w, result, opts) })
+}
+
+// usable refuses directories that are no recordings, recordings whose program
+// was built anew since, and those of processes that passed while one of their
+// children failed: that one's are meant.
+func (f *crashFlags) usable() error {
+	for i, dir := range slices.Concat(f.Recordings, f.Passing) {
+		rec, err := openRecording(dir)
+		if err != nil {
+			return err
+		}
+		if i < len(f.Recordings) {
+			err = blameChild(rec)
+		}
+		if err == nil {
+			err = unchanged(rec)
+		}
+		rec.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unchanged refuses a recording that cannot be replayed any more. Without its
+// passes the report would be the core's alone, and look like a search in vain.
+func unchanged(rec *record.Recording) error {
+	err := replay.Check(rec)
+	if err == nil {
+		return nil
+	}
+	if core, coreErr := rec.Core(); coreErr == nil {
+		err = fmt.Errorf("%w; what its core alone tells: diagnose crash --core %s", err, shellQuote(core))
+	}
+	return err
+}
+
+func blameChild(rec *record.Recording) error {
+	o := &rec.Manifest.Outcome
+	if passed := o.Kind == record.OutcomePassed && o.Evidence == ""; !passed && o.Kind != record.OutcomeExec {
+		return nil
+	}
+	child := failedChild(rec)
+	if child == nil {
+		return nil
+	}
+	defer child.Close()
+	return &replay.InputError{Err: fmt.Errorf("%s is of a process that did not fail itself (%v); its child process %d did (%v): --recording %s",
+		rec.Dir, o, child.Manifest.PID, &child.Manifest.Outcome, shellQuote(child.Dir))}
+}
+
+// failedChild opens the first recording in rec of a process that a signal or
+// damage to its heap ended; nil if there is none. One that does not open is
+// somebody else's to report ('diagnose recording check').
+func failedChild(rec *record.Recording) *record.Recording {
+	for _, c := range rec.Manifest.Children {
+		child, err := record.Open(filepath.Join(rec.Dir, filepath.FromSlash(c.Path)))
+		if err != nil {
+			continue
+		}
+		if o := &child.Manifest.Outcome; o.Kind == record.OutcomeSignal || o.Evidence != "" {
+			return child
+		}
+		found := failedChild(child)
+		child.Close()
+		if found != nil {
+			return found
+		}
+	}
+	return nil
 }

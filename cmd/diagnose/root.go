@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
+
+	"diagnose/record"
 )
 
 // release is the version that the Makefile links in; a plain go build falls
@@ -123,12 +126,19 @@ func noStrayFile(c *cobra.Command, args []string) error {
 		return nil
 	}
 	hint := fmt.Sprintf("see '%s --help'", c.CommandPath())
-	if _, err := os.Stat(args[0]); err == nil {
+	if isRecording(args[0]) && c.Flags().Lookup("recording") != nil {
+		hint = fmt.Sprintf("did you mean --recording %s?", args[0])
+	} else if _, err := os.Stat(args[0]); err == nil {
 		hint = fmt.Sprintf("did you mean --core %s?", args[0])
 	} else if pid, err := strconv.Atoi(args[0]); err == nil && pid > 0 {
 		hint = fmt.Sprintf("did you mean --pid %d?", pid)
 	}
 	return usagef("unexpected argument %q (%s)", args[0], hint)
+}
+
+func isRecording(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, record.ManifestName))
+	return err == nil
 }
 
 // aProgram refuses a command line without one.
