@@ -107,6 +107,9 @@ const (
 	LimitSyscall = 2
 	LimitShared  = 3
 	LimitSite    = 5
+	LimitPlace   = 6
+	LimitTracer  = 7
+	LimitStart   = 8
 )
 
 // What a payload has: enum dg_payload_kind.

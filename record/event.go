@@ -168,10 +168,14 @@ const (
 	LimitSyscall LimitKind = agent.LimitSyscall
 	LimitShared  LimitKind = agent.LimitShared
 	LimitSite    LimitKind = agent.LimitSite
+	LimitPlace   LimitKind = agent.LimitPlace
+	LimitTracer  LimitKind = agent.LimitTracer
+	LimitStart   LimitKind = agent.LimitStart
 )
 
 var limitNames = map[LimitKind]string{
 	LimitDisk: "disk", LimitSyscall: "syscall", LimitShared: "shared", LimitSite: "site",
+	LimitPlace: "place", LimitTracer: "tracer", LimitStart: "start",
 }
 
 // String returns a name, "limit-99" if there is none.

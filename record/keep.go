@@ -223,6 +223,8 @@ func (r *run) settle() error {
 		case err == nil:
 			r.dir = final
 			return nil
+		case errors.Is(err, os.ErrNotExist):
+			return fmt.Errorf("record: the recording is gone: %w", err)
 		case !errors.Is(err, os.ErrExist) && !errors.Is(err, unix.ENOTEMPTY):
 			return fmt.Errorf("record: the recording stays in %s: %w", r.dir, err)
 		}

@@ -133,7 +133,7 @@ func (t *tracer) close(r *recording, o Outcome, usage syscall.Rusage) {
 	m.Times.Ended = &now
 	m.Times.UserNS, m.Times.SystemNS = usage.Utime.Nano(), usage.Stime.Nano()
 	m.Sizes = Sizes{Log: r.size(LogName), Data: r.size(DataName), Core: r.size(CoreName)}
-	if !r.cut && m.Sizes.Log <= agent.ExtentSize {
+	if !r.cut && r.empty() {
 		r.cut = true
 		r.limit("disk", "nothing was recorded: the library could not write the log")
 	}
@@ -149,6 +149,9 @@ func (t *tracer) close(r *recording, o Outcome, usage syscall.Rusage) {
 	}
 }
 
+// empty: what has no events has nothing but the log's first extent, the header.
+func (r *recording) empty() bool { return r.manifest.Sizes.Log <= agent.ExtentSize }
+
 // ending says in words how the process ended.
 func (o *Outcome) ending() string {
 	switch o.Kind {
@@ -160,20 +163,36 @@ func (o *Outcome) ending() string {
 	return fmt.Sprintf("the process exited with status %d", o.Status)
 }
 
-// checkRoom notes whether the engine had to end the recording, as what comes
+// whyStopped says why an engine has ended its recording before the process did.
+func whyStopped(k LimitKind) string {
+	switch k {
+	case LimitDisk:
+		return "there was no more room for it"
+	case LimitPlace:
+		return "a signal came to the recorder's own code, where no replay would find its place"
+	case LimitStart:
+		return "the library could not write its log, or had no memory"
+	}
+	return "the library says: " + k.String()
+}
+
+// checkStopped notes whether the engine had to end the recording, as what comes
 // after that is not part of it.
-func (r *recording) checkRoom(pid int) {
+func (r *recording) checkStopped(pid int) {
 	memory, err := ptrace.OpenMemory(pid)
 	if err != nil {
 		return
 	}
 	defer memory.Close()
-	if c, err := readControl(memory, r.controlAt); err != nil || c.Stopped == 0 {
+	c, err := readControl(memory, r.controlAt)
+	if err != nil || c.Stopped == 0 {
 		return
 	}
 	r.cut = true
-	r.limit("disk", "the recording ended early: there was no more room for it")
-	r.run.problem(fmt.Errorf("the recording ended early, for there was no more room for it: what process %d did afterwards is missing", pid))
+	kind := LimitKind(c.Stopped)
+	why := whyStopped(kind)
+	r.limit(kind.String(), "the recording ended early: "+why)
+	r.run.problem(fmt.Errorf("the recording ended early, for %s: what process %d did afterwards is missing", why, pid))
 }
 
 func (r *recording) size(name string) int64 {
@@ -188,16 +207,18 @@ func (r *recording) size(name string) int64 {
 func (t *tracer) mainEnded(status syscall.WaitStatus, outcome Outcome) error {
 	r := t.run
 	pid := t.main.pid
+	r.note(&outcome, pid, true, nil)
 	if len(r.recordings) == 0 {
 		why := t.main.from.untraced
 		if why == "" {
 			why = "the library was not loaded into it"
 		}
-		t.link.warn("nothing was recorded: %s", why)
+		if !t.main.from.refused {
+			t.link.warn("nothing was recorded: %s", why)
+		}
 		r.settled = true
 		os.RemoveAll(r.dir)
 	} else {
-		r.note(&outcome, pid, true, nil)
 		if len(t.processes) == 0 || r.kept() {
 			if err := r.settle(); err != nil {
 				r.problem(err)
@@ -205,10 +226,19 @@ func (t *tracer) mainEnded(status syscall.WaitStatus, outcome Outcome) error {
 		}
 	}
 	result := Result{PID: pid, Status: status, Outcome: outcome, Failed: r.failure != "", Why: r.why, Culprit: r.culprit, Running: len(t.processes)}
+	for _, x := range r.recordings {
+		if x.closed && x.dir == r.culprit {
+			result.Cut, result.Empty = x.cut, x.empty()
+		}
+	}
 	dir := r.dir
 	// A directory that was removed meanwhile may be there again with what came late.
-	if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(r.culprit), LogName)); err != nil {
-		dir = ""
+	culprit := filepath.Join(dir, filepath.FromSlash(r.culprit))
+	if _, err := os.Stat(filepath.Join(culprit, LogName)); err != nil {
+		result.Empty = true
+		if _, err := os.Stat(culprit); err != nil {
+			dir = ""
+		}
 	}
 	t.link.tell(notice{Ended: &result, Dir: Text(dir)})
 	return nil

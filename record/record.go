@@ -62,6 +62,8 @@ type Result struct {
 	// Culprit is where in Dir the recording of the process is that failed; empty
 	// if it is the one of the program as it was started.
 	Culprit string
+	// Cut: that recording ends before the process did; Empty: it has no events.
+	Cut, Empty bool
 	// Running is the number of processes that the program left behind and that
 	// are recorded further. The recording is in Dir, and may be dropped or
 	// renamed when they end.

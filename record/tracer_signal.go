@@ -142,7 +142,7 @@ func (t *tracer) fatal(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 		r.noteUnsettled(x.process)
 		r.failed(x, s, &info)
 		r.takeEvidence(x.process.pid)
-		r.checkRoom(x.process.pid)
+		r.checkStopped(x.process.pid)
 		r.writeCore(x, int(s), &info)
 		return t.proceed(x, s)
 	})

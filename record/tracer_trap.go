@@ -22,6 +22,7 @@ func (t *tracer) trapped(x *tracee, regs *ptrace.Registers) error {
 		answer := uint64(1)
 		if err := t.hello(x, regs); err != nil {
 			t.link.warn("process %d is not recorded: %v", p.pid, err)
+			p.from.refused = true
 			answer = 0
 		}
 		return t.answer(x, regs, answer)
@@ -145,13 +146,13 @@ func (t *tracer) exits(x *tracee, regs *ptrace.Registers) error {
 	status := int(regs.Rdi) & 0xff
 	r.takeEvidence(x.process.pid)
 	if status == 0 && r.evidence == "" && !t.order.All {
-		r.checkRoom(x.process.pid)
+		r.checkStopped(x.process.pid)
 		r.exiting(x, status)
 		return t.answer(x, regs, 0)
 	}
 	return t.stopAll(x, func() error {
 		r.endsLast(x)
-		r.checkRoom(x.process.pid)
+		r.checkStopped(x.process.pid)
 		r.noteUnsettled(x.process)
 		r.exiting(x, status)
 		r.writeCore(x, 0, nil)
@@ -188,6 +189,7 @@ type ancestor struct {
 	recording *recording // nil: none
 	link      Parent
 	untraced  string // why the process itself is not traced any more
+	refused   bool   // no recording of it came about, and the user knows why
 }
 
 // ancestorOf says where a child of thread x comes from, which stands in the

@@ -26,7 +26,7 @@ static void dg_counter_unless_traced(void)
 {
 	if (DG_CONTROL->mode == DG_MODE_RECORD && !dg_tracer_lives(DG_CONTROL)) {
 		dg_counter_free();
-		dg_log_stop("the recorder is gone");
+		dg_log_stop(DG_LIMIT_TRACER, "the recorder is gone");
 	}
 }
 
@@ -58,7 +58,7 @@ static bool dg_unanswered(int signal, int code, uint64_t *registers)
 	    (at[1] == 0x31 || (at[1] == 0x01 && dg_readable(pc, 3) && at[2] == 0xf9))) {
 		dg_counter_free();
 		if (dg_me && dg_mode == DG_MODE_RECORD)
-			dg_log_stop("the recorder is gone");
+			dg_log_stop(DG_LIMIT_TRACER, "the recorder is gone");
 		return true;
 	}
 	if (signal == SIGILL && dg_trap_site(pc)) {

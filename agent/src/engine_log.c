@@ -262,7 +262,7 @@ static void dg_log_tell(void)
 		return;
 	while (why[length])
 		length++;
-	dg_event_header(e, DG_EV_LIMIT, DG_LIMIT_DISK, 0, 0);
+	dg_event_header(e, DG_EV_LIMIT, DG_CONTROL->stopped, 0, 0);
 	e->flags = DG_EVENT_SOFT; /* the thread came to something else */
 	dg_event_payload(e, DG_PAYLOAD_TEXT, 0, why, length);
 	dg_event_commit(e);
@@ -270,12 +270,11 @@ static void dg_log_tell(void)
 
 /* The recording is over, the program is not: nothing is written any more, by
  * whatever thread. */
-static void dg_log_stop(const char *why)
+static void dg_log_stop(enum dg_limit limit, const char *why)
 {
 	uint32_t running = 0;
 
-	if (__atomic_compare_exchange_n(&DG_CONTROL->stopped, &running, DG_LIMIT_DISK, false, __ATOMIC_RELAXED,
-					__ATOMIC_RELAXED))
+	if (__atomic_compare_exchange_n(&DG_CONTROL->stopped, &running, limit, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		__atomic_store_n(&dg_log_why, why, __ATOMIC_RELEASE);
 	dg_log_tell();
 }
@@ -387,7 +386,7 @@ static bool dg_extent_new(struct dg_rthread *me, uint64_t need)
 	const char *why = dg_extent_next(me, need);
 
 	if (why)
-		dg_log_stop(why);
+		dg_log_stop(DG_LIMIT_DISK, why);
 	return !why;
 }
 
@@ -403,7 +402,7 @@ static struct dg_event *dg_event_begin(enum dg_kind kind, uint64_t object, uint6
 		return NULL;
 	}
 	if (need > UINT32_MAX) {
-		dg_log_stop("an event is larger than the log can say");
+		dg_log_stop(DG_LIMIT_DISK, "an event is larger than the log can say");
 		return NULL;
 	}
 	if (me->at + need > me->end && !dg_extent_new(me, need))

@@ -364,7 +364,7 @@ static void dg_on_signal(int signal, uint8_t *info, struct dg_ucontext *uc)
 	if (!placed && dg_disposed(me, uc, &d))
 		return;
 	if (d.place == DG_SIGNAL_ASYNC && dg_in_library(uc->context.registers[DG_REG_RIP]))
-		dg_log_stop("a signal came to the recorder's own code, where no replay finds its place");
+		dg_log_stop(DG_LIMIT_PLACE, "a signal came to the recorder's own code, where no replay finds its place");
 	dg_frame_of(&frame, uc);
 	d.blocked = me->mask;
 	me->inside = (uint64_t)&frame;

@@ -356,7 +356,7 @@ static void dg_engine_off(struct dg_control *c)
 		dg_end_of_replay(DG_TRAP_DIVERGED);
 	}
 	c->mode = DG_MODE_OFF;
-	c->stopped = DG_LIMIT_DISK;
+	c->stopped = DG_LIMIT_START;
 	dg_counter_free();
 }
 

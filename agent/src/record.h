@@ -138,6 +138,9 @@ enum dg_limit {
 	DG_LIMIT_SYSCALL = 2, /* a call that the table does not have, or not with these arguments */
 	DG_LIMIT_SHARED = 3,  /* memory that another process writes */
 	DG_LIMIT_SITE = 5,    /* a system call that could not be intercepted */
+	DG_LIMIT_PLACE = 6,   /* a signal where no replay finds its place: the recording ends here */
+	DG_LIMIT_TRACER = 7,  /* the recorder is gone: the recording ends here */
+	DG_LIMIT_START = 8,   /* the engine could not start */
 };
 
 /* Flags of an event. What a thread waits for ends later than the code before it: of

@@ -205,7 +205,14 @@ func (r *recorder) summary(result *record.Result) string {
 	if result.Failed {
 		how = result.Why
 	}
-	text := fmt.Sprintf("%s; to see it again: diagnose replay %s", how, shellQuote(relative(filepath.Join(result.Dir, result.Culprit))))
+	where := shellQuote(relative(filepath.Join(result.Dir, result.Culprit)))
+	text := how + "; to see it again: diagnose replay " + where
+	switch {
+	case result.Empty:
+		text = fmt.Sprintf("%s; its recording, %s, has no events", how, where)
+	case result.Cut:
+		text = fmt.Sprintf("%s, which its recording does not reach; to see what there is: diagnose replay %s", how, where)
+	}
 	if result.Running > 0 {
 		text += fmt.Sprintf("; it left %s still recorded", plural(result.Running, "process"))
 	}

@@ -92,7 +92,10 @@ func (r *recorder) report(t *tally) error {
 		say(fmt.Sprintf("%v; the first that failed: %s", t, r.summary(t.first)))
 	}
 	if t.last != nil {
-		text := fmt.Sprintf("the last that passed is in %s", shellQuote(relative(t.last.Dir)))
+		text := "the last that passed was not kept"
+		if t.last.Dir != "" {
+			text = fmt.Sprintf("the last that passed is in %s", shellQuote(relative(t.last.Dir)))
+		}
 		if t.first == nil {
 			text = fmt.Sprintf("%v; %s", t, text)
 		}
