@@ -100,6 +100,9 @@ type ThreadRef struct {
 	// started with, "main" for the first.
 	Name  string `json:"name,omitempty"`
 	Start string `json:"start,omitempty"`
+	// Recorded is the thread's number in the recording that the case's causes and
+	// moments are of; 0: there is none.
+	Recorded int `json:"recorded,omitempty"`
 }
 
 // Label is what people call the thread: `thread 3 "worker"`, by its name or

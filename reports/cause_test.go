@@ -81,3 +81,21 @@ func TestProvedNeedsExperiment(t *testing.T) {
 		t.Error("a cause without an experiment was taken for proved")
 	}
 }
+
+// The core's numbers of threads are not the recording's, which a cause has.
+func TestStackOfARecordedThread(t *testing.T) {
+	for _, x := range []struct {
+		recorded int
+		want     string
+	}{{0, "(LWP 70)"}, {1, "(LWP 70)"}, {3, "(LWP 70, thread 3 of the recording)"}} {
+		c := diagnosed(raceCause())
+		c.Stacks = []evidence.ThreadGroup{{Threads: []evidence.ThreadRef{{Number: 1, TID: 70, Start: "teller", Recorded: x.recorded}}, Failing: true}}
+		var b strings.Builder
+		if err := Write(&b, c, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if want := `thread 1 "teller"  ` + x.want; !strings.Contains(b.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, b.String())
+		}
+	}
+}

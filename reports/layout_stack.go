@@ -26,7 +26,7 @@ func stacks(c *evidence.Case) []block {
 func groupLine(g evidence.ThreadGroup) line {
 	var l line
 	if len(g.Threads) == 1 {
-		l = say(strong, g.Threads[0].Label()).and(faint, fmt.Sprintf("  (LWP %d)", g.Threads[0].TID))
+		l = say(strong, g.Threads[0].Label()).and(faint, fmt.Sprintf("  (LWP %d%s)", g.Threads[0].TID, recordedAs(g.Threads[0])))
 	} else {
 		l = say(strong, fmt.Sprintf("%d threads with this stack: ", len(g.Threads))).and(plain, numberRanges(g.Threads))
 		if start := g.Threads[0].Start; start != "" {
@@ -40,6 +40,15 @@ func groupLine(g evidence.ThreadGroup) line {
 		l = l.and(caveat, "  "+g.Waiting)
 	}
 	return l
+}
+
+// recordedAs keeps a thread from being taken for another one of a cause: the
+// core counts the failing thread first, the recording in order of creation.
+func recordedAs(t evidence.ThreadRef) string {
+	if t.Recorded == 0 || t.Recorded == t.Number {
+		return ""
+	}
+	return fmt.Sprintf(", thread %d of the recording", t.Recorded)
 }
 
 // numberRanges is "2, 4-9, 12".

@@ -62,6 +62,48 @@ func (a *analysis) diagnose(ctx context.Context) error {
 		return err
 	}
 	a.result.Diagnosis = d
+	return a.sameThreads()
+}
+
+// sameThreads joins the two ways in which the core and the recording count and
+// name threads. Numbers of moments and experiments are the recording's, so the
+// stacks are told theirs; the names are the core's, where it has the thread.
+func (a *analysis) sameThreads() error {
+	summary, err := a.failing[0].Log.Summarize()
+	if err != nil {
+		return fmt.Errorf("recording %s: %w", a.failing[0].Dir, err)
+	}
+	recorded := map[int]int{}
+	for _, t := range summary.Threads {
+		recorded[int(t.TID)] = int(t.Index)
+	}
+	named := map[int]evidence.ThreadRef{}
+	for i := range a.result.Stacks {
+		for j := range a.result.Stacks[i].Threads {
+			t := &a.result.Stacks[i].Threads[j]
+			t.Recorded = recorded[t.TID]
+			named[t.TID] = *t
+		}
+	}
+	name := func(x *evidence.SeenAccess) {
+		if x == nil {
+			return
+		}
+		if t, found := named[x.Thread.TID]; found && t.Recorded == x.Thread.Number {
+			x.Thread.Name, x.Thread.Start = t.Name, t.Start
+		}
+	}
+	for i := range a.result.Diagnosis.Causes {
+		c := &a.result.Diagnosis.Causes[i]
+		for j := range c.Story {
+			name(c.Story[j].Access)
+		}
+		if c.Interleaving != nil {
+			for j := range c.Interleaving.Failing {
+				name(&c.Interleaving.Failing[j])
+			}
+		}
+	}
 	return nil
 }
 
