@@ -56,6 +56,10 @@ func cause(c *evidence.Cause, rank int) []block {
 }
 
 func experimentLine(e *evidence.Experiment) line {
+	// Of a replay that did not come to an end "0 failed" would say too much.
+	if e.Undecided != "" && e.Failed == 0 && e.Outcome == "" {
+		return say(strong, e.What).and(caveat, ": it decides nothing: "+e.Undecided)
+	}
 	l := say(strong, e.What).and(plain, fmt.Sprintf(": %d of %s failed as recorded", e.Failed, plural(e.Runs, "replay")))
 	if e.Outcome != "" {
 		l = l.and(faint, " ("+e.Outcome+")")
