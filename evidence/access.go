@@ -6,9 +6,10 @@ type Watched struct {
 	// "0x7f..:8"), Type as the program writes it. Equal names in the logs of two
 	// recordings are the same variable.
 	Name    string `json:"name"`
-	Type    string `json:"type,omitempty"`
-	Address Addr   `json:"address"`
-	Size    int    `json:"size"`
+	Type string `json:"type,omitempty"`
+	// Address is where it lies, Size how many bytes it has.
+	Address Addr `json:"address"`
+	Size    int  `json:"size"`
 	// Hits counts the accesses seen, Lost those that are known to have
 	// happened and of which nothing is known. Untraced says why there are none
 	// at all; empty for one that was traced.
@@ -87,6 +88,7 @@ type Context struct {
 
 // Lock is one that a thread holds.
 type Lock struct {
+	// Address is the lock's, Name its variable where that is known.
 	Address Addr   `json:"address"`
 	Name    string `json:"name,omitempty"`
 	// Shared says that it is held for reading.
@@ -142,11 +144,14 @@ type OrderEdge struct {
 
 // Coverage says how much the passes saw.
 type Coverage struct {
+	// Passes counts the replays with watches, Hits the accesses that they saw and
+	// Lost those that they missed; Backend is the mechanism that traced.
 	Passes  int    `json:"passes"`
 	Hits    uint64 `json:"hits"`
 	Lost    uint64 `json:"lost,omitempty"`
 	Backend string `json:"backend"`
 	// Nanoseconds is the wall time of all passes.
-	Nanoseconds int64    `json:"nanoseconds"`
-	Limits      []string `json:"limits,omitempty"`
+	Nanoseconds int64 `json:"nanoseconds"`
+	// Limits are what could not be traced, or told, a sentence each.
+	Limits []string `json:"limits,omitempty"`
 }

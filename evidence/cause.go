@@ -45,16 +45,20 @@ const (
 
 // SeenAccess is an access as a report shows it.
 type SeenAccess struct {
-	Moment   Moment     `json:"moment"`
-	Position uint64     `json:"position"`
-	Thread   ThreadRef  `json:"thread"`
+	// Moment is right behind the access; Position counts the events of all threads
+	// that were done before it.
+	Moment   Moment    `json:"moment"`
+	Position uint64    `json:"position"`
+	Thread   ThreadRef `json:"thread"`
+	// Variable is in the program's terms, Size the watched bytes at Address, Old
+	// and New what they held before and after, as the variable's type has it.
 	Variable string     `json:"variable"`
 	Address  Addr       `json:"address"`
 	Size     int        `json:"size"`
 	Kind     AccessKind `json:"access"`
 	Old      string     `json:"old,omitempty"`
 	New      string     `json:"new,omitempty"`
-	// Stack begins with the program's own code that is responsible.
+	// Stack begins with the program's own code that is responsible, at Site.
 	Stack Stack `json:"stack"`
 	Site  *Site `json:"site,omitempty"`
 	// Handler is the name of the signal whose handler it was made in.
@@ -66,6 +70,8 @@ type SeenAccess struct {
 
 // CauseStep is one numbered sentence of the story, oldest first.
 type CauseStep struct {
+	// Text is one sentence without a final stop; Access and Site are what it is
+	// about.
 	Text   string      `json:"text"`
 	Access *SeenAccess `json:"access,omitempty"`
 	Site   *Site       `json:"site,omitempty"`
@@ -76,6 +82,7 @@ type CauseStep struct {
 // Interleaving is a pattern with its accesses, in a failing run and in a passing
 // one.
 type Interleaving struct {
+	// Pattern is of the accesses to Variables, which Failing has in time order.
 	Pattern   PatternKind  `json:"pattern"`
 	Variables []string     `json:"variables"`
 	Failing   []SeenAccess `json:"failing"`
@@ -123,7 +130,8 @@ func (e *Experiment) Agrees() bool {
 // Cause is what the recording says the failure came from.
 type Cause struct {
 	Kind CauseKind `json:"kind"`
-	// Summary is one sentence without a final stop, with variable and line.
+	// Summary is one sentence without a final stop, with variable and line;
+	// Variable is in the program's terms.
 	Summary  string `json:"summary"`
 	Variable string `json:"variable,omitempty"`
 	// Site is the line to be changed, as far as one can be named: of a memory
