@@ -21,6 +21,8 @@ type Store struct {
 	// there (Pointer, as far as it has a name) and where that came from. Its Cell
 	// is the memory that the value was read from.
 	Blame
+	// Width is how many bytes the instruction stored; 0: not known.
+	Width int
 	// Again says that the value was made from the one that the word had before.
 	Again bool
 	// From is the address that the code started from, a variable's or a pointer's,
@@ -86,6 +88,7 @@ func (t *storeTrail) byInstruction(s *slice) {
 		return
 	}
 	t.describeAccess(s, to)
+	t.Width = to.Size
 	t.meantBy(s, s.addressOf(s.now, &to.Memory, 0), to.Size, false)
 	t.Again = to.Access == evidence.ReadWrite
 	from, ok := source(in)

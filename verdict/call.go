@@ -10,6 +10,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/record"
 	"diagnose/replay"
 	"diagnose/staticscan"
 	"diagnose/unwind"
@@ -43,9 +44,20 @@ func heapCallOf(p *image.Process, hit *replay.Hit) (heapCall, error) {
 			return heapCall{}, fmt.Errorf("verdict: the call at %v does not tell where it went", in.Frames[i].LookupPC())
 		}
 		s, _ := p.SymbolAt(entry)
-		return heapCall{name: s.Name, entry: entry, thread: hit.Thread, ordinal: hit.Ordinal}, nil
+		return heapCall{name: heapName(s.Name), entry: entry, thread: hit.Thread, ordinal: hit.Ordinal}, nil
 	}
 	return heapCall{}, fmt.Errorf("verdict: the heap's store at %v is in no call of it", hit.PC)
+}
+
+// heapName is what programs call a function of the agent's (agent/src/cxx.c).
+func heapName(symbol string) string {
+	name := strings.TrimPrefix(symbol, "dg_own")
+	for prefix, called := range map[string]string{"_Znwm": "operator new", "_Znam": "operator new[]", "_ZdlPv": "operator delete", "_ZdaPv": "operator delete[]"} {
+		if strings.HasPrefix(name, prefix) {
+			return called
+		}
+	}
+	return symbol
 }
 
 // mostArrivals bounds how often an instruction is looked at between two events.
@@ -55,8 +67,45 @@ const mostArrivals = 20_000
 // event before, that its registers were as asked. The moment is the first
 // instruction of the called function.
 func (w *work) moment(call heapCall, is func(*image.Registers) bool) (evidence.Moment, error) {
-	at := evidence.Moment{Thread: call.thread, Ordinal: call.ordinal, PC: call.entry, Count: 1}
-	found := uint64(0)
+	ordinals, err := w.heapOrdinals(call)
+	if err != nil {
+		return evidence.Moment{}, err
+	}
+	for _, ordinal := range ordinals {
+		at := evidence.Moment{Thread: call.thread, Ordinal: ordinal, PC: call.entry, Count: 1}
+		if at.Count, err = w.arrivals(at, is); err != nil || at.Count > 0 {
+			return at, err
+		}
+	}
+	return evidence.Moment{}, fmt.Errorf("verdict: the call of %s that the heap answered behind event %d of thread %d was not found", call.name, call.ordinal, call.thread)
+}
+
+// heapOrdinals are the events behind which the call may have been entered: the one
+// before what it did, and those before the heap's own events of that call (a new
+// stack, memory from the super-heap).
+func (w *work) heapOrdinals(call heapCall) ([]uint64, error) {
+	const most = 8
+	var kinds []record.Kind // of the thread's events, the last ones
+	for e, err := range w.rec.Log.Ordered() {
+		if err != nil {
+			return nil, err
+		}
+		if e.Thread == call.thread && e.Ordinal <= call.ordinal {
+			if kinds = append(kinds, e.Kind); len(kinds) > most {
+				kinds = kinds[1:]
+			}
+		}
+	}
+	ordinals := []uint64{call.ordinal}
+	for i := len(kinds) - 1; i > 0 && kinds[i] == record.KindHeap; i-- {
+		ordinals = append(ordinals, ordinals[len(ordinals)-1]-1)
+	}
+	return ordinals, nil
+}
+
+// arrivals counts how often the thread came to a function's entry when it did for
+// the last time with such registers; 0: it did not.
+func (w *work) arrivals(at evidence.Moment, is func(*image.Registers) bool) (found uint64, err error) {
 	hook := replay.Hook{At: at, Every: true, Do: func(s *replay.Stopped) error {
 		p, err := s.Process()
 		if err != nil {
@@ -73,14 +122,8 @@ func (w *work) moment(call heapCall, is func(*image.Registers) bool) (evidence.M
 		}
 		return nil
 	}}
-	if _, err := replay.Run(w.ctx, w.rec, replay.Options{Image: w.Image, Hooks: []replay.Hook{hook}}); err != nil {
-		return at, err
-	}
-	if found == 0 {
-		return at, fmt.Errorf("verdict: the call of %s that the heap answered behind event %d of thread %d was not found", call.name, call.ordinal, call.thread)
-	}
-	at.Count = found
-	return at, nil
+	_, err = replay.Run(w.ctx, w.rec, replay.Options{Image: w.Image, Hooks: []replay.Hook{hook}})
+	return found, err
 }
 
 // read is what an instruction read.

@@ -103,7 +103,7 @@ func (c *chain) summary(out *evidence.Cause) string {
 	switch {
 	case c.victim.finding != nil:
 		text := fmt.Sprintf("%s %s %s", where(&first.seen), stores(first), c.damaged())
-		if first.bounds != "" {
+		if first.bounds != "" && first.object == nil { // an object's end is told already
 			text += ", " + first.bounds
 		}
 		return text
@@ -127,7 +127,7 @@ func (c *chain) damaged() string {
 	f := c.victim.finding
 	switch {
 	case c.victim.kind == evidence.CauseStackSmashing && f.Site != nil:
-		return "over the stack guard of " + evidence.ShortName(f.Site.Function)
+		return "the stack guard of " + evidence.ShortName(f.Site.Function)
 	case f.Object != nil:
 		text := fmt.Sprintf("%s of %s", c.victim.name, bytesText(f.Object.Size))
 		if a := f.Object.Allocated; a != nil && a.Site != nil {
@@ -213,6 +213,8 @@ func (c *chain) madeText() string {
 func (l *link) text() string {
 	text := where(&l.seen) + " stored "
 	switch {
+	case l.store.Width > 0 && l.store.Width < int(l.access.Size) && l.access.By == evidence.ByProgram:
+		text += bytesText(uint64(l.store.Width)) + " in " // a part of the watched word
 	case l.seen.New != "":
 		text += l.seen.New + " in "
 	default:
@@ -239,7 +241,10 @@ func (l *link) text() string {
 // freedCause is for an object that was used after its free.
 func (c *chain) freedCause() *evidence.Cause {
 	f := c.victim.finding
-	out := &evidence.Cause{Kind: c.victim.kind, Object: f.Object, Site: c.made.seen.Site, Proof: evidence.Replayed, Variable: c.Case.Failure.Pointer}
+	out := &evidence.Cause{Kind: c.victim.kind, Object: f.Object, Site: c.made.seen.Site, Proof: evidence.Replayed}
+	if p := c.Case.Failure.Pointer; strings.ContainsAny(p, ".>[*") { // no register's name
+		out.Variable = p
+	}
 	if out.Variable == "" {
 		out.Variable = c.victim.name
 	}

@@ -29,6 +29,13 @@ func (w *work) concurrency() error {
 	if w.settled() {
 		return nil
 	}
+	if alone, err := w.alone(); err != nil {
+		return err
+	} else if alone {
+		w.out.Excluded = append(w.out.Excluded, evidence.Fact{Name: "interleavings",
+			Text: "the program had one thread, and no signal interrupted it: no order of accesses could have been another"})
+		return nil
+	}
 	known := 0
 	var found []evidence.Cause
 	var seen []string
@@ -57,6 +64,9 @@ func (w *work) concurrency() error {
 		}
 		seen = r.functions()
 	}
+	if known == 0 && len(w.out.Causes) > 0 {
+		return nil
+	}
 	if known == 0 {
 		return errors.New("verdict: the scan names no shared memory near the failure (--depth, --function or --message widen it)")
 	}
@@ -68,6 +78,20 @@ func (w *work) concurrency() error {
 	}
 	w.out.Causes = append(w.out.Causes, found...)
 	return nil
+}
+
+// alone reports whether the failing run had one thread and no signal came to it
+// from outside of its code.
+func (w *work) alone() (bool, error) {
+	for e, err := range w.rec.Log.Ordered() {
+		if err != nil {
+			break // what is missing may have had more
+		}
+		if e.Thread != 1 || e.Kind == record.KindCreate || e.Kind == record.KindSignal {
+			return false, nil
+		}
+	}
+	return w.rec.Log.Cut() == nil, w.ctx.Err()
 }
 
 // better reports whether causes of a wider scope are worth more than those of a
@@ -173,7 +197,7 @@ func (r *race) try() ([]evidence.Cause, error) {
 		}
 		// The first that is cured may be a consequence: who is first with one
 		// variable may follow from an interleaving of accesses to another.
-		if best != nil && (len(c.Accesses) < 3 || c.Apart || c.Score < best.candidate.Score) {
+		if best != nil && !r.contradicted(best) && (len(c.Accesses) < 3 || c.Apart || c.Score < best.candidate.Score) {
 			continue
 		}
 		tried++
@@ -189,7 +213,7 @@ func (r *race) try() ([]evidence.Cause, error) {
 			// One variable alone would say more.
 			best, r.final = t, true
 		case t.cured:
-			if best == nil {
+			if best == nil || r.contradicted(best) && !r.contradicted(t) {
 				best = t
 			}
 		case t.refuted:
@@ -212,6 +236,22 @@ func (r *race) try() ([]evidence.Cause, error) {
 	}
 	return r.reports(open...)
 }
+
+// contradicted reports that the failure came without an interleaving as well: it is
+// cured one way round only, so it is not what interrupts that counts.
+func (r *race) contradicted(t *tested) bool {
+	c := t.candidate
+	if !t.stayed || len(c.Accesses) < 3 || r.kindOf(c) != evidence.CauseAtomicity {
+		return false
+	}
+	// Of two threads that run the same code either may interrupt the other.
+	log := r.failing[c.Run].log
+	first, middle := &log.Accesses[c.Accesses[0]], &log.Accesses[c.Accesses[1]]
+	return log.Threads[first.Thread].Start != log.Threads[middle.Thread].Start
+}
+
+// otherWay is why the failure may come in spite of an order that helps.
+const otherWay = "the other way to change the order helps, and the same accesses may fail in this one as well"
 
 func (r *race) reports(list ...*tested) ([]evidence.Cause, error) {
 	var causes []evidence.Cause
@@ -282,6 +322,13 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 	}
 	t.cured = (t.cured || t.forced && t.passes) && r.again.Agrees()
 	t.refuted = !t.cured && t.stayed
+	if t.cured && !r.contradicted(t) {
+		for i := range t.experiments {
+			if e := &t.experiments[i]; !e.Expect && !e.Agrees() && e.Undecided == "" {
+				e.Undecided = otherWay
+			}
+		}
+	}
 	return t, nil
 }
 
@@ -303,7 +350,7 @@ func (r *race) judge(t *tested, o order, e evidence.Experiment) {
 		e.Undecided = "more is changed than the order"
 	case decided && t.cured:
 		t.onlyBehind = t.onlyBehind || o.first
-		e.Undecided = "the other way to change the order helps, and the same accesses may fail in this one as well"
+		e.Undecided = otherWay
 	case decided:
 		t.stayed = true
 	}

@@ -14,7 +14,7 @@ import (
 func (r *race) report(t *tested) (*evidence.Cause, error) {
 	c := t.candidate
 	out := evidence.Cause{Kind: r.kindOf(c), Variable: c.Variables[0], Experiments: t.experiments, Proof: evidence.Replayed}
-	if t.cured {
+	if t.cured && !r.contradicted(t) {
 		out.Proof = evidence.Proved
 	}
 	i := &evidence.Interleaving{

@@ -225,10 +225,13 @@ func (c *chain) changes() []change {
 	if c.victim.finding != nil {
 		l = &c.links[0]
 	}
-	switch l.access.By {
-	case evidence.ByCall:
+	switch {
+	case l.idle && len(c.links) == 1:
+		return append(c.valueReplaced(), c.heapChanges()...)
+	case l.idle:
+	case l.access.By == evidence.ByCall:
 		list = append(list, change{"what the call stored taken back", replay.Options{Free: true, Edits: l.takenBack()}})
-	case evidence.ByProgram:
+	case l.access.By == evidence.ByProgram:
 		pass := l.plan.Passes[max(l.log.Variables[l.access.Variable].Pass-1, 0)]
 		var edits []replay.Edit
 		for _, hit := range l.hits {

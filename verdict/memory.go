@@ -66,6 +66,8 @@ type link struct {
 	object *evidence.HeapObject
 	// hits are those of the pass by which the value, or the damage, came about.
 	hits []uint64
+	// idle: it stored what was there already.
+	idle bool
 	// call is the heap's, of a store that the heap made.
 	call *heapCall
 	plan *watchtrace.Plan
@@ -125,7 +127,7 @@ func (c *chain) hop(n int, v victim, after *link) (store, made *link, err error)
 		return nil, nil, err
 	}
 	c.covered(log)
-	before := len(log.Accesses)
+	before := v.readBy(log, c.rec.Manifest.Outcome.Thread)
 	if after != nil {
 		before = slices.IndexFunc(log.Accesses, func(a evidence.Access) bool { return sameAccess(&a, &after.access) })
 		if before < 0 {
@@ -198,6 +200,7 @@ func (c *chain) look(v victim, plan *watchtrace.Plan, log *evidence.AccessLog, i
 	}
 	l := &link{victim: v, access: log.Accesses[index], seen: seen[0], plan: plan, log: log}
 	l.hits = v.hits(log, index)
+	l.idle = l.access.Old == l.access.New && len(l.hits) == 1
 	if l.access.By == evidence.ByCall {
 		return l, nil // the kernel's; there is no instruction
 	}

@@ -208,9 +208,23 @@ func (v *victim) freed() bool {
 
 func (v *victim) end() evidence.Addr { return v.start + evidence.Addr(v.size) }
 
-// target is what is watched for a victim: its writes alone tell.
+// target is what is watched for a victim: of damage the writes alone tell.
 func (v *victim) target() watchtrace.Target {
-	return watchtrace.Target{Name: v.name, Type: v.typ, Addr: v.start, Size: v.size, Writes: true}
+	return watchtrace.Target{Name: v.name, Type: v.typ, Addr: v.start, Size: v.size, Writes: v.finding != nil || v.value == nil}
+}
+
+// readBy is behind the last time that a thread read the bad value there: what was
+// stored later is none of its. All accesses, if it was not seen to.
+func (v *victim) readBy(log *evidence.AccessLog, thread uint32) int {
+	if v.finding != nil || v.value == nil {
+		return len(log.Accesses)
+	}
+	for i := len(log.Accesses) - 1; i >= 0; i-- {
+		if a := &log.Accesses[i]; a.Kind == evidence.CodeRead && a.Thread == thread && a.New == *v.value && v.concerns(log, a) {
+			return i + 1
+		}
+	}
+	return len(log.Accesses)
 }
 
 // changes reports whether an access changed bytes of the victim.
