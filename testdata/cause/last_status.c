@@ -2,7 +2,7 @@
 // it was set and where it is looked at.
 // CAUSE kind=signal-handler-race variable=last_status pattern=WWR
 // FAILS signal=SIGABRT says="cannot be opened"
-// RUNS fail: 30
+// RUNS fail: 8
 // RUNS pass: 300
 #include <errno.h>
 #include <fcntl.h>
