@@ -5,7 +5,7 @@ type Watched struct {
 	// Name is in the program's terms ("cfg.workers[3].state", or
 	// "0x7f..:8"), Type as the program writes it. Equal names in the logs of two
 	// recordings are the same variable.
-	Name    string `json:"name"`
+	Name string `json:"name"`
 	Type string `json:"type,omitempty"`
 	// Address is where it lies, Size how many bytes it has.
 	Address Addr `json:"address"`
