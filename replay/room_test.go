@@ -96,6 +96,7 @@ func TestEndsEarly(t *testing.T) {
 	diagnose := tool(t)
 	dir := filepath.Join(t.TempDir(), "recordings")
 	cmd := exec.CommandContext(t.Context(), diagnose, "record", "--all", "-o", dir, "--", "cat")
+	inOwnGroup(cmd)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	in, err := cmd.StdinPipe()

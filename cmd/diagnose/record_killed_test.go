@@ -20,10 +20,17 @@ import (
 	"diagnose/record"
 )
 
+// inOwnGroup keeps the kernel from hanging up on the tests: a tracer that dies
+// leaves its child's process group orphaned if nothing else of the session is its
+// members' parent, and a stopped member then has the whole group sent SIGHUP
+// (kernel/exit.c, kill_orphaned_pgrp).
+func inOwnGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
 // Whoever is killed, the program goes on; and a recording stays as long as the
 // tracer does.
 func TestRecordLauncherKilled(t *testing.T) {
 	cmd := recordCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "stepper.c", Text: stepper}))
+	inOwnGroup(cmd)
 	_, in, lines := startStepper(t, cmd)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -40,6 +47,7 @@ func TestRecordLauncherKilled(t *testing.T) {
 
 func TestRecordTracerKilled(t *testing.T) {
 	cmd := recordCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "stepper.c", Text: stepper}))
+	inOwnGroup(cmd)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	pid, in, lines := startStepper(t, cmd)
@@ -112,6 +120,7 @@ func TestRecordDaemon(t *testing.T) {
 				t.Fatal(err)
 			}
 			cmd := recordCommand(t, "--", exe, fifo)
+			inOwnGroup(cmd)
 			// The pipe of standard output ends with the program, although the
 			// daemon and its tracer go on.
 			status, _, stderr := ended(t, cmd)
@@ -139,6 +148,7 @@ func TestRecordKilledAnywhere(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "stepper.c", Text: stepper})
 	for i := range 10 {
 		cmd := recordCommand(t, "--", exe)
+		inOwnGroup(cmd)
 		pid, in, lines := startStepper(t, cmd)
 		for range rand.Intn(200) {
 			fmt.Fprintln(in, "go")
@@ -162,6 +172,7 @@ func TestRecordKilledAnywhere(t *testing.T) {
 // The recording's directory is removed while the program runs.
 func TestRecordDirectoryGone(t *testing.T) {
 	cmd := recordCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "stepper.c", Text: stepper}))
+	inOwnGroup(cmd)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	_, in, lines := startStepper(t, cmd)
@@ -211,6 +222,7 @@ func TestRecordDiskFull(t *testing.T) {
 		{"limit", []string{"--max-size", "1"}},
 	} {
 		cmd := recordCommand(t, append(x.args, "--", exe, "2000")...)
+		inOwnGroup(cmd)
 		status, stdout, stderr := ended(t, cmd)
 		if status.ExitStatus() != 8 || stdout != "done\n" {
 			t.Errorf("%s: %v, %q, %s", x.name, status, stdout, stderr)
