@@ -26,7 +26,7 @@ type Input struct {
 func Classify(in Input) (evidence.Failure, []evidence.Limit) {
 	thread := in.Thread
 	if thread == nil {
-		thread = failingThread(in.Process)
+		thread = in.Process.FailingThread()
 	}
 	if thread == nil {
 		f := evidence.Failure{Kind: evidence.NoFailure, Proof: evidence.FromCore}
@@ -58,7 +58,7 @@ func newScene(in Input, thread *image.Thread) *scene {
 func Frames(in Input) []unwind.Frame {
 	thread := in.Thread
 	if thread == nil {
-		thread = failingThread(in.Process)
+		thread = in.Process.FailingThread()
 	}
 	if thread == nil || thread.Signal == nil {
 		return in.Stack.Frames
@@ -66,13 +66,6 @@ func Frames(in Input) []unwind.Frame {
 	s := newScene(in, thread)
 	s.handled(&evidence.Failure{Signal: completeSignal(*thread.Signal)})
 	return s.frames
-}
-
-func failingThread(p *image.Process) *image.Thread {
-	if p.Failing < 0 || p.Failing >= len(p.Threads) {
-		return nil
-	}
-	return &p.Threads[p.Failing]
 }
 
 func (s *scene) classify(pid int) evidence.Failure {

@@ -129,6 +129,14 @@ func (p *Process) mappingBehind(addr evidence.Addr) int {
 	return sort.Search(len(p.Mappings), func(i int) bool { return p.Mappings[i].End > addr })
 }
 
+// FailingThread returns the thread that failed; nil if none did.
+func (p *Process) FailingThread() *Thread {
+	if p.Failing < 0 || p.Failing >= len(p.Threads) {
+		return nil
+	}
+	return &p.Threads[p.Failing]
+}
+
 // ModuleAt returns the object mapped at addr; nil if none is.
 func (p *Process) ModuleAt(addr evidence.Addr) *Module {
 	i := sort.Search(len(p.ranges), func(i int) bool { return p.ranges[i].end > addr })

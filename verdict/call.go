@@ -16,6 +16,8 @@ import (
 	"diagnose/unwind"
 )
 
+var errNoThread = errors.New("verdict: the thread is not in the stopped process")
+
 // heapCall is a call of the heap's, malloc or free, that a pass saw at work.
 type heapCall struct {
 	name  string
@@ -28,11 +30,11 @@ type heapCall struct {
 // heapCallOf finds the call by which the heap came to do what hit is of: the
 // outermost of the innermost frames that are the agent's.
 func heapCallOf(p *image.Process, hit *replay.Hit) (heapCall, error) {
-	if p.Failing < 0 || p.Failing >= len(p.Threads) {
-		return heapCall{}, errors.New("verdict: the thread is not in the stopped process")
+	thread := p.FailingThread()
+	if thread == nil {
+		return heapCall{}, errNoThread
 	}
 	const frames = 32
-	thread := &p.Threads[p.Failing]
 	in := staticscan.Input{Process: p, Thread: thread, Frames: unwind.New(p).Walk(thread, frames).Frames}
 	for i := range in.Frames {
 		if m := p.ModuleAt(in.Frames[i].LookupPC()); m != nil && strings.HasPrefix(filepath.Base(m.Path), agent.RecordLibraryName) {
@@ -106,24 +108,34 @@ func (w *work) heapOrdinals(call heapCall) ([]uint64, error) {
 // arrivals counts how often the thread came to a function's entry when it did for
 // the last time with such registers; 0: it did not.
 func (w *work) arrivals(at evidence.Moment, is func(*image.Registers) bool) (found uint64, err error) {
-	hook := replay.Hook{At: at, Every: true, Do: func(s *replay.Stopped) error {
-		p, err := s.Process()
-		if err != nil {
-			return err
-		}
-		if p.Failing < 0 || p.Failing >= len(p.Threads) {
-			return errors.New("verdict: the thread is not in the stopped process")
-		}
-		if is(&p.Threads[p.Failing].Registers) {
+	err = w.eachArrival(at, func(s *replay.Stopped, _ *image.Process, t *image.Thread) error {
+		if is(&t.Registers) {
 			found = s.Moment.Count
 		}
 		if s.Moment.Count == mostArrivals {
 			return replay.ErrEnough
 		}
 		return nil
-	}}
-	_, err = replay.Run(w.ctx, w.rec, replay.Options{Image: w.Image, Hooks: []replay.Hook{hook}})
+	})
 	return found, err
+}
+
+// eachArrival replays and calls look each time that the thread comes to the
+// Moment's pc, until its next event.
+func (w *work) eachArrival(at evidence.Moment, look func(*replay.Stopped, *image.Process, *image.Thread) error) error {
+	hook := replay.Hook{At: at, Every: true, Do: func(s *replay.Stopped) error {
+		p, err := s.Process()
+		if err != nil {
+			return err
+		}
+		t := p.FailingThread()
+		if t == nil {
+			return errNoThread
+		}
+		return look(s, p, t)
+	}}
+	_, err := replay.Run(w.ctx, w.rec, replay.Options{Image: w.Image, Hooks: []replay.Hook{hook}})
+	return err
 }
 
 // read is what an instruction read.
@@ -174,21 +186,12 @@ func (w *work) lastArrival(pc evidence.Addr, look func(*replay.Stopped, *image.P
 		return err
 	}
 	at := evidence.Moment{Thread: thread, Ordinal: schedule.Events()[thread], PC: pc, Count: 1}
-	hook := replay.Hook{At: at, Every: true, Do: func(s *replay.Stopped) error {
+	return w.eachArrival(at, func(s *replay.Stopped, p *image.Process, t *image.Thread) error {
 		if s.Moment.Count == mostArrivals {
 			return fmt.Errorf("verdict: the instruction at %v was passed more than %d times behind the last event", pc, mostArrivals)
 		}
-		p, err := s.Process()
-		if err != nil {
-			return err
-		}
-		if p.Failing < 0 || p.Failing >= len(p.Threads) {
-			return errors.New("verdict: the thread is not in the stopped process")
-		}
-		return look(s, p, &p.Threads[p.Failing])
-	}}
-	_, err = replay.Run(w.ctx, w.rec, replay.Options{Image: w.Image, Hooks: []replay.Hook{hook}})
-	return err
+		return look(s, p, t)
+	})
 }
 
 // asks tells from the registers at its entry whether a call is for so many bytes.

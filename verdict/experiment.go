@@ -162,8 +162,8 @@ func (w *work) stillDamaged(s *replay.Stopped) bool {
 
 // failingPC is where an instruction of the recorded run faulted; 0 if none did.
 func (w *work) failingPC() evidence.Addr {
-	if p := w.Process; p.Failing >= 0 && p.Failing < len(p.Threads) {
-		return p.Threads[p.Failing].Registers.PC()
+	if thread := w.Process.FailingThread(); thread != nil {
+		return thread.Registers.PC()
 	}
 	return 0
 }
@@ -175,12 +175,13 @@ func (w *work) failingPlace(s *replay.Stopped) (function string, pc evidence.Add
 	if err != nil {
 		return "", 0, err
 	}
-	if p.Failing < 0 || p.Failing >= len(p.Threads) {
+	thread := p.FailingThread()
+	if thread == nil {
 		return "", 0, nil
 	}
-	pc = p.Threads[p.Failing].Registers.PC()
+	pc = thread.Registers.PC()
 	u := unwind.New(p)
-	stack := u.Walk(&p.Threads[p.Failing], 64)
+	stack := u.Walk(thread, 64)
 	u.Symbolize(stack.Frames)
 	for _, f := range stack.Frames {
 		for _, call := range f.Calls {
@@ -290,13 +291,13 @@ func (c *chain) valueReplaced() []change {
 // readableZeros is the lower end of the failing thread's stack, which nothing has
 // used yet.
 func (w *work) readableZeros() (evidence.Addr, bool) {
-	p := w.Process
-	if p.Failing < 0 || p.Failing >= len(p.Threads) {
+	p, thread := w.Process, w.Process.FailingThread()
+	if thread == nil {
 		return 0, false
 	}
 	const size = 4096
-	m := p.MappingAt(p.Threads[p.Failing].Registers.SP())
-	if m == nil || p.Threads[p.Failing].Registers.SP()-m.Start < 2*size {
+	m := p.MappingAt(thread.Registers.SP())
+	if m == nil || thread.Registers.SP()-m.Start < 2*size {
 		return 0, false
 	}
 	page := make([]byte, size)

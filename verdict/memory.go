@@ -227,11 +227,11 @@ func (c *chain) look(v victim, plan *watchtrace.Plan, log *evidence.AccessLog, i
 
 // inspect says what a store means, with the process stopped right behind it.
 func (c *chain) inspect(l *link, hit *replay.Hit, p *image.Process) (err error) {
-	if p.Failing < 0 || p.Failing >= len(p.Threads) {
+	thread := p.FailingThread()
+	if thread == nil {
 		return fmt.Errorf("verdict: the thread of the store at %v is not in the stopped process", hit.PC)
 	}
 	const frames = 64
-	thread := &p.Threads[p.Failing]
 	u := unwind.New(p)
 	stack := u.Walk(thread, frames)
 	in := staticscan.AtStore(staticscan.Input{Process: p, Thread: thread, Frames: stack.Frames}, hit.PC)

@@ -80,11 +80,11 @@ func damagedName(f *evidence.Finding) string {
 // thread's control block at fs:0x28 (System V ABI for x86-64, glibc's tcbhead_t).
 func (w *work) stackGuard() *uint64 {
 	const offset = 0x28
-	p := w.Process
-	if p.Failing < 0 || p.Failing >= len(p.Threads) {
+	thread := w.Process.FailingThread()
+	if thread == nil {
 		return nil
 	}
-	v, err := image.Uint64(p, evidence.Addr(p.Threads[p.Failing].Registers.FSBase)+offset)
+	v, err := image.Uint64(w.Process, evidence.Addr(thread.Registers.FSBase)+offset)
 	if err != nil {
 		return nil
 	}
