@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -352,12 +353,12 @@ func TestPassedWait(t *testing.T) {
 	}
 }
 
-// TestStillRecorded asks for a replay of what is not at its end.
-func TestStillRecorded(t *testing.T) {
-	diagnose := tool(t)
-	dir := filepath.Join(t.TempDir(), "recordings")
-	cmd := exec.CommandContext(t.Context(), diagnose, "record", "--all", "-o", dir, "--", "cat")
+// recordCat starts the recording of a cat, and waits until it has read something.
+func recordCat(t *testing.T, dir string, stderr io.Writer) (*exec.Cmd, io.WriteCloser) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), tool(t), "record", "--all", "-o", dir, "--", "cat")
 	inOwnGroup(cmd)
+	cmd.Stderr = stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -376,6 +377,13 @@ func TestStillRecorded(t *testing.T) {
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
+	return cmd, in
+}
+
+// TestStillRecorded asks for a replay of what is not at its end.
+func TestStillRecorded(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "recordings")
+	cmd, in := recordCat(t, dir, nil)
 	running, _ := filepath.Glob(filepath.Join(dir, ".*-running"))
 	if len(running) != 1 {
 		t.Fatalf("recordings: %q", running)

@@ -93,29 +93,9 @@ func checkCut(t *testing.T, dir string) {
 // TestEndsEarly has the library end its recording for a reason of its own: the
 // user is told which, and not to look for the end there.
 func TestEndsEarly(t *testing.T) {
-	diagnose := tool(t)
 	dir := filepath.Join(t.TempDir(), "recordings")
-	cmd := exec.CommandContext(t.Context(), diagnose, "record", "--all", "-o", dir, "--", "cat")
-	inOwnGroup(cmd)
 	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := in.Write([]byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := out.Read(make([]byte, 1)); err != nil { // so its recording has begun
-		t.Fatal(err)
-	}
+	cmd, in := recordCat(t, dir, &stderr)
 	memory, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", childOf(childOf(cmd.Process.Pid))), os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
