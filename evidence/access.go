@@ -18,6 +18,17 @@ type Watched struct {
 	Untraced string `json:"untraced,omitempty"`
 	// Pass is the pass that traced it, from 1.
 	Pass int `json:"pass,omitempty"`
+	// Instructions, if it is not 0, says that only the accesses of so many
+	// instructions were seen, which are known to make some or may: that nobody
+	// else did does not follow. Unseen is how often its value had changed since the
+	// last access that was seen.
+	Instructions int    `json:"instructions,omitempty"`
+	Unseen       uint64 `json:"unseen,omitempty"`
+}
+
+// Partial reports whether there may be accesses that were not seen.
+func (w *Watched) Partial() bool {
+	return w.Untraced != "" || w.Lost > 0 || w.Instructions > 0
 }
 
 // By says what code made an access.

@@ -37,6 +37,7 @@ const (
 	Deadlock         FailureKind = "deadlock"
 	BadSystemCall    FailureKind = "bad-system-call"
 	KilledBySignal   FailureKind = "killed-by-signal"
+	ExitStatus       FailureKind = "exit-status"
 	NoFailure        FailureKind = "no-failure"
 	UnknownFailure   FailureKind = "unknown"
 )
@@ -197,7 +198,9 @@ type Failure struct {
 	Source      *Source      `json:"source,omitempty"`
 	Origin      []OriginStep `json:"origin,omitempty"`
 	// Message is what the program or its libraries said when they gave up.
-	Message   string     `json:"message,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Status is that of an ExitStatus, which only a recording tells.
+	Status    int        `json:"status,omitempty"`
 	Exception *Exception `json:"exception,omitempty"`
 	Recursion *Recursion `json:"recursion,omitempty"`
 	// Proof is the level of Kind.

@@ -91,8 +91,8 @@ type Stack struct {
 
 // ThreadRef names a thread.
 type ThreadRef struct {
-	// Number counts the process's threads from 1 in the order of the core; TID
-	// is the kernel's id.
+	// Number counts the process's threads from 1 in the order of the core, or is
+	// the one that they have in its recording; TID is the kernel's id.
 	Number int `json:"number"`
 	TID    int `json:"tid"`
 	// Name is the kernel's name of the thread; a core does not hold it for

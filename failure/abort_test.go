@@ -123,6 +123,45 @@ func TestFaultBehindHandler(t *testing.T) {
 	}
 }
 
+// TestDivisionBehindHandler: a thread without any fault has the number of a division's;
+// a signal that came at a division says nothing of that.
+func TestDivisionBehindHandler(t *testing.T) {
+	for _, test := range []struct {
+		divisor, low, high uint64
+		want               evidence.FailureKind
+	}{
+		{0, 9, 0, evidence.DivisionByZero},
+		{3, 9, 0, evidence.Abort},
+		{3, 9, 3, evidence.DivisionOverflow}, // div ecx: the quotient has more than 32 bits
+		{1 << 32, 9, 0, evidence.DivisionByZero},
+	} {
+		s := signalFrame(newFake(divECX), trapDivide, 0, 0, 0xdead, 0xbeef)
+		code := &s.frames[2].Registers
+		code.Set(image.RCX, test.divisor)
+		code.Set(image.RAX, test.low)
+		code.Set(image.RDX, test.high)
+		if got := s.classify(100).Kind; got != test.want {
+			t.Errorf("%+v: %s", test, got)
+		}
+	}
+	for _, x := range []struct {
+		high, low, divisor uint64
+		size               int
+		fits               bool
+	}{
+		{^uint64(0), 1 << 63, ^uint64(0), 8, false}, // the smallest by -1
+		{^uint64(0), 1<<63 + 1, ^uint64(0), 8, true},
+		{0, 15000000, 9, 8, true},
+		{0xffffffff, 0xfffffff0, 3, 4, true},
+		{1, 0, 2, 4, false},
+		{0xff, 0x80, 0xff, 1, false},
+	} {
+		if got := fits(x.high, x.low, x.divisor, x.size, true); got != x.fits {
+			t.Errorf("%+v: %v", x, got)
+		}
+	}
+}
+
 // A handler that raises SIGABRT again does not hide who aborted.
 func TestAbortBehindHandler(t *testing.T) {
 	for _, test := range []struct {

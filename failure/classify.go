@@ -16,6 +16,9 @@ type Input struct {
 	// Stack is that thread's, its frames symbolized at least as far as they
 	// are shown. Deep recursions may stay without Calls.
 	Stack unwind.Stack
+	// Exit is the status that the thread ended its process with; nil if it did
+	// not, or if that is not known.
+	Exit *int
 	// Findings of Deadlocks make a hung process's failure a deadlock.
 	Findings []evidence.Finding
 }
@@ -36,6 +39,9 @@ func Classify(in Input) (evidence.Failure, []evidence.Limit) {
 	}
 	s := newScene(in, thread)
 	f := s.classify(in.Process.Program.PID)
+	if f.Kind == evidence.NoFailure && f.Signal == nil && in.Exit != nil && *in.Exit != 0 {
+		s.exited(&f, &in)
+	}
 	hung(&f, in.Findings)
 	f.Sentence = Sentence(f, Names{Threads: len(s.threads)})
 	return f, s.limits

@@ -108,7 +108,7 @@ func (s *scene) interruption(frame int) (*evidence.Signal, bool) {
 
 // trapped derives the signal from the processor's record, because a handler
 // without SA_SIGINFO is given no siginfo. The record may be that of an older
-// fault, so the interrupted instruction has to fit.
+// fault, or of none, which looks like a division's: the interrupted instruction has to fit.
 func (s *scene) trapped(frame int, trap, code uint64, cr2 evidence.Addr) (*evidence.Signal, bool) {
 	inner := *s
 	inner.frames = s.frames[frame+1:]
@@ -120,7 +120,7 @@ func (s *scene) trapped(frame int, trap, code uint64, cr2 evidence.Addr) (*evide
 		if code&pageWasPresent != 0 {
 			sig.Code = segvAccErr
 		}
-	case trap == trapDivide && inner.inst != nil && (inner.inst.Op == "div" || inner.inst.Op == "idiv"):
+	case trap == trapDivide && inner.divides():
 		sig.Number, sig.Code = int(unix.SIGFPE), fpeIntDiv
 	case trap == trapInvalid && (inner.inst == nil || inner.inst.Op == "ud2"):
 		sig.Number, sig.Code = int(unix.SIGILL), illOperand

@@ -87,7 +87,7 @@ func (s *scene) vector(name string, size int) evidence.Value {
 	var number int
 	state := s.registers().Vector
 	if _, err := fmt.Sscanf(name, "xmm%d", &number); err != nil || number < 0 || number > 15 {
-		return evidence.Value{Unavailable: "only the low halves of xmm0 to xmm15 are kept"}
+		return evidence.Value{Unavailable: "of vector registers only the low halves of xmm0 to xmm15 are read"}
 	}
 	if state == nil {
 		return evidence.Value{Unavailable: "vector registers are not known in this frame"}

@@ -2,9 +2,11 @@ package failure
 
 import (
 	"fmt"
+	"math/big"
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/internal/x86"
 
 	"golang.org/x/sys/unix"
 )
@@ -87,6 +89,48 @@ func (s *scene) divisor() (uint64, error) {
 		return leUint(b), nil
 	}
 	return 0, fmt.Errorf("the division at %v has no operand", s.pc())
+}
+
+// divides reports whether the instruction is a division that cannot be done.
+func (s *scene) divides() bool {
+	divisor, err := s.divisor()
+	if err != nil {
+		return false
+	}
+	size := 0
+	for _, op := range s.inst.Operands {
+		if !op.Implicit && !op.IsImm {
+			size = op.Size
+		}
+	}
+	low, _ := s.register(x86.RAX)
+	high, _ := s.register(x86.RDX)
+	if size == 1 {
+		low, high = low&0xff, low>>8 // the dividend is ax
+	}
+	return divisor == 0 || !fits(high, low, divisor, size, s.inst.Op == "idiv")
+}
+
+// fits reports whether the quotient has the size of the divisor.
+func fits(high, low, divisor uint64, size int, signed bool) bool {
+	bits := uint(8 * size)
+	half := new(big.Int).Lsh(big.NewInt(1), bits-1)
+	// number is that of words, the highest first.
+	number := func(words ...uint64) *big.Int {
+		n := new(big.Int)
+		for _, w := range words {
+			n.Lsh(n, bits).Or(n, new(big.Int).SetUint64(part(w, "", size)))
+		}
+		if width := bits * uint(len(words)); signed && n.Bit(int(width)-1) == 1 {
+			n.Sub(n, new(big.Int).Lsh(big.NewInt(1), width))
+		}
+		return n
+	}
+	quotient := new(big.Int).Quo(number(high, low), number(divisor))
+	if !signed {
+		return quotient.BitLen() <= int(bits)
+	}
+	return quotient.Cmp(half) < 0 && quotient.Cmp(new(big.Int).Neg(half)) >= 0
 }
 
 // illegal judges SIGILL: ud2 is how compilers end code that must not be

@@ -80,6 +80,8 @@ func phrase(f *evidence.Failure, names Names) (head, tail string) {
 		return "forbidden system call", f.Message
 	case evidence.Deadlock:
 		return "deadlock", f.Message
+	case evidence.ExitStatus:
+		return exitPhrase(f)
 	case evidence.NoFailure:
 		return "the process had not failed when it was stopped", ""
 	}

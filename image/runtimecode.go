@@ -33,7 +33,8 @@ var machineryFunctions = map[string]bool{
 }
 
 // machineryPrefixes are demangled names of the C++ and Rust machinery between
-// a failure and the signal that reports it.
+// a failure and the signal that reports it, and of what compilers call in place of
+// an instruction.
 var machineryPrefixes = []string{
 	"std::terminate", "__gnu_cxx::__verbose_terminate", "__cxxabiv1::", "std::__throw_",
 	"core::panicking::", "std::panicking::", "std::panic::", "std::sys::", "std::sys_common::", "std::process::abort",
@@ -41,6 +42,7 @@ var machineryPrefixes = []string{
 	"core::cell::panic_", "core::slice::index::", "core::str::slice_error_fail",
 	"alloc::alloc::handle_alloc_error", "panic_abort::", "panic_unwind::", "__rustc::", "__rust_",
 	"core::ops::function::FnOnce::call_once", "std::rt::",
+	"__tsan_", // what an instrumented program does its atomic operations with
 }
 
 // libraryPrefixes are the namespaces of the C++ and Rust standard libraries,

@@ -23,6 +23,7 @@ func TestRuntimeCode(t *testing.T) {
 		{evidence.Site{Module: "/bin/p", Function: "<p::Shape as core::fmt::Display>::fmt"}, false, false},
 		{evidence.Site{Module: "/bin/p", Function: "inner", File: "/rustc/abc/library/core/src/option.rs"}, false, true},
 		{evidence.Site{Module: "/bin/p", Function: "__GI_abort"}, true, true},
+		{evidence.Site{Module: "/bin/p", Function: "__tsan_real_atomic32_load", File: "/diagnose/agent/atomic.c"}, true, true},
 		{evidence.Site{Module: "/bin/p", Function: "abort_transfer"}, false, false},
 		{evidence.Site{Module: "/bin/p", Function: "standard::f"}, false, false},
 	} {

@@ -36,7 +36,7 @@ func (s *stackReader) word(addr evidence.Addr) (uint64, error) {
 
 func (s *stackReader) windowed(addr evidence.Addr) (uint64, bool) {
 	offset := addr - s.base
-	if addr < s.base || offset+8 > evidence.Addr(s.size) {
+	if addr < s.base || offset >= stackWindow || offset+8 > evidence.Addr(s.size) {
 		return 0, false
 	}
 	return binary.LittleEndian.Uint64(s.data[offset:]), true

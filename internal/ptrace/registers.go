@@ -24,6 +24,12 @@ func SetRegisters(tid int, regs *Registers) error {
 	return requestMemory("SETREGS", unix.PTRACE_SETREGS, tid, 0, unsafe.Pointer(regs))
 }
 
+// SetGSBase replaces one of them: the base of %gs, an address of the process's.
+func SetGSBase(tid int, base uint64) error {
+	const gsBase = uintptr(unsafe.Offsetof(Registers{}.Gs_base))
+	return request("POKEUSER", unix.PTRACE_POKEUSR, tid, gsBase, uintptr(base))
+}
+
 // Register sets for GetRegset, NT_... of linux/elf.h.
 const (
 	RegsetGeneral = 1

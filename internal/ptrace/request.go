@@ -19,8 +19,9 @@ const (
 	ExitKill       = unix.PTRACE_O_EXITKILL
 )
 
+// Requests do not wait for anything, so the scheduler need not know of them.
 func request(name string, number, tid int, addr, data uintptr) error {
-	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, uintptr(number), uintptr(tid), addr, data, 0, 0)
+	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, uintptr(number), uintptr(tid), addr, data, 0, 0)
 	if errno != 0 {
 		return fmt.Errorf("ptrace %s of thread %d: %w", name, tid, errno)
 	}
@@ -29,7 +30,7 @@ func request(name string, number, tid int, addr, data uintptr) error {
 
 // requestMemory is for requests that read or fill memory of ours.
 func requestMemory(name string, number, tid int, addr uintptr, data unsafe.Pointer) error {
-	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, uintptr(number), uintptr(tid), addr, uintptr(data), 0, 0)
+	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, uintptr(number), uintptr(tid), addr, uintptr(data), 0, 0)
 	if errno != 0 {
 		return fmt.Errorf("ptrace %s of thread %d: %w", name, tid, errno)
 	}
