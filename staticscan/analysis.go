@@ -20,6 +20,7 @@ type analysis struct {
 	// operand; accesses are all operands but the implied stack slots.
 	addrs    []value
 	accesses []access
+	calls    []call
 	// stackAddresses are the stack offsets whose address the function takes.
 	stackAddresses map[value]bool
 	problems       []string
@@ -71,6 +72,7 @@ func analyseCode(insts []x86.Inst, entry uint64, around *surroundings) *analysis
 
 func (a *analysis) visit(i int, st *state) {
 	in := &a.flow.insts[i]
+	a.noteCall(i, st)
 	first := true
 	for n := range in.Operands {
 		op := &in.Operands[n]

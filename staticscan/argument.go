@@ -3,6 +3,7 @@ package staticscan
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"diagnose/evidence"
@@ -150,24 +151,49 @@ func (s *slice) jumper(entry evidence.Addr, caller *unwind.Frame) *slice {
 	if err != nil {
 		return nil
 	}
-	jump := -1
+	var found *slice
 	for i := range a.flow.insts {
 		in := &a.flow.insts[i]
-		if in.HasTarget && (in.Flow == x86.FlowJump || in.Flow == x86.FlowBranch) &&
-			s.a.function.contains(s.callee(evidence.Addr(in.Target))) {
-			if jump >= 0 {
-				return nil
-			}
-			jump = i
+		if in.Flow != x86.FlowJump && (in.Flow != x86.FlowBranch || !in.HasTarget) {
+			continue
 		}
+		if in.HasTarget && !s.a.function.contains(s.callee(evidence.Addr(in.Target))) {
+			continue
+		}
+		next := s.jumpingAt(a, in, caller)
+		if !next.mayJumpTo(s.a.function) {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = next
 	}
-	if jump < 0 {
-		return nil
+	return found
+}
+
+// mayJumpTo reports whether one of the ways to the jump at s.now leads to a function: a
+// wrapper looks the one up that it is for when it is called first.
+func (s *slice) mayJumpTo(f *function) bool {
+	if to, known := s.calledAddress(); known {
+		return f.contains(to)
 	}
+	c, ok := target(&s.a.flow.insts[s.now])
+	if !ok || !c.reg.General() {
+		return false
+	}
+	return slices.ContainsFunc(s.definitions(s.now, c.reg), func(d int) bool {
+		v, known := s.definedBy(d, c.reg, 0).best()
+		return known && f.contains(s.callee(evidence.Addr(v)))
+	})
+}
+
+// jumpingAt is the slice of a function that has jumped on to the one of s.
+func (s *slice) jumpingAt(a *analysis, in *x86.Inst, caller *unwind.Frame) *slice {
 	f := &unwind.Frame{Kind: evidence.Physical, Trust: evidence.TrustPrologue, CFA: s.frame.CFA, Lookup: image.AtInstruction}
 	f.Registers = caller.Registers
 	f.Registers.Forget(image.RSP)
-	f.Registers.Set(image.RIP, a.flow.insts[jump].PC)
+	f.Registers.Set(image.RIP, in.PC)
 	return s.openSlice(s.in, s.index, f, a, f.Registers)
 }
 

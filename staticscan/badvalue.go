@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"diagnose/evidence"
 	"diagnose/image/debuginfo"
 	"diagnose/internal/x86"
 )
@@ -75,9 +76,12 @@ func (n *node) origin() *node {
 // was scaled; a null pointer without the offset of a member or element that
 // was added to it; an index that leads away from memory which is there.
 func (s *slice) badTerm(n *node, role Role) (*node, Role) {
-	terms, _ := linear(n)
+	terms, offset := linear(n)
 	if role == RoleIndex && len(terms) == 1 {
 		return terms[0].node, role
+	}
+	if i := s.beyondStatic(terms, offset); i >= 0 && role == RolePointer {
+		return terms[i].node, RoleIndex
 	}
 	if role != RolePointer || n.op == opCopy && n.size < 8 {
 		return n, role
@@ -100,6 +104,30 @@ func (s *slice) badTerm(n *node, role Role) (*node, Role) {
 		}
 	}
 	return n, role
+}
+
+// beyondStatic is the only summand that by itself leads out of the static variable
+// which an address began at; -1 if there is none.
+func (s *slice) beyondStatic(terms []term, offset int64) int {
+	if len(terms) == 0 || !s.isStatic(uint64(offset)) {
+		return -1
+	}
+	g, ok := s.globalAt(evidence.Addr(offset), s.codeAt(s.now))
+	if !ok || g.size == 0 {
+		return -1
+	}
+	found := -1
+	for i, t := range terms {
+		v, known := t.node.best()
+		if d := int64(v) * t.factor; !known || d > -int64(g.size) && d < int64(g.size) {
+			continue
+		}
+		if found >= 0 {
+			return -1
+		}
+		found = i
+	}
+	return found
 }
 
 // within reports whether n's value went into another one's.

@@ -1,6 +1,7 @@
 package staticscan
 
 import (
+	"slices"
 	"sort"
 
 	"diagnose/internal/x86"
@@ -107,10 +108,22 @@ func (g *graph) link() {
 		}
 	}
 	for b := range g.blocks {
-		if len(g.blocks[b].prev) == 0 && b != g.entry && !g.padding(b) {
+		switch {
+		case len(g.blocks[b].prev) > 0 || b == g.entry:
+		case g.padding(b):
+			g.cut(b)
+		default:
 			g.orphans = append(g.orphans, b)
 		}
 	}
+}
+
+// cut takes a block that nothing executes out of the ways to what lies behind it.
+func (g *graph) cut(b int) {
+	for _, next := range g.blocks[b].next {
+		g.blocks[next].prev = slices.DeleteFunc(g.blocks[next].prev, func(p int) bool { return p == b })
+	}
+	g.blocks[b].next = nil
 }
 
 func (g *graph) edge(from, to int) {

@@ -2,6 +2,7 @@ package staticscan
 
 import (
 	"fmt"
+	"strings"
 
 	"diagnose/evidence"
 	"diagnose/internal/x86"
@@ -13,6 +14,9 @@ func (s *slice) computedBy(d int, in *x86.Inst, r x86.Reg, depth int) *node {
 		return s.evaluated(&node{op: opCopy, a: s.register(d, x86.RAX, depth), size: 4, signed: true})
 	}
 	dst, ok := explicit(in, 0)
+	if n := s.wide(d, in, r, depth); n != nil {
+		return n
+	}
 	if ok && !dst.IsMemory && dst.Reg == r && dst.Size < 4 {
 		if n := s.part(d, in, depth); n != nil {
 			return n
@@ -48,9 +52,104 @@ func (s *slice) part(d int, in *x86.Inst, depth int) *node {
 	return nil
 }
 
+// wide is for products, quotients and signs that lie in rdx and rax; nil for others.
+func (s *slice) wide(d int, in *x86.Inst, r x86.Reg, depth int) *node {
+	factor, one := explicit(in, 0)
+	_, two := explicit(in, 1)
+	switch {
+	case r != x86.RAX && r != x86.RDX:
+		return nil
+	case (in.Op == "cdq" || in.Op == "cqo") && r == x86.RDX:
+		return &node{op: opMade, a: s.register(d, x86.RAX, depth), reg: x86.RegNone, def: d}
+	case one && !two && (in.Op == "div" || in.Op == "idiv" || in.Op == "mul" || in.Op == "imul"):
+		return &node{op: opMade, a: s.register(d, x86.RAX, depth), b: s.operand(d, factor, depth), reg: x86.RegNone, def: d}
+	}
+	return nil
+}
+
+// chosen is what a conditional move gives: its source, or what was there before. b is
+// one or the other, by the value that the register has, if that tells.
+func (s *slice) chosen(d int, dst, src *x86.Operand, depth int) *node {
+	return &node{op: opMade, choice: true, a: s.register(d, dst.Reg, depth), b: s.operand(d, src, depth), reg: x86.RegNone, def: d}
+}
+
+// choose is the side of a choice that the value came by; nil if that is not known.
+func (n *node) choose() *node {
+	v, known := n.best()
+	if !known {
+		return nil
+	}
+	same := func(x *node) (equal, known bool) {
+		w, known := x.best()
+		return known && uint32(w) == uint32(v), known
+	}
+	a, aKnown := same(n.a)
+	b, bKnown := same(n.b)
+	switch {
+	case a && bKnown && !b:
+		return n.a
+	case b && aKnown && !a:
+		return n.b
+	}
+	return nil
+}
+
+// source is the only thing that is no constant of those that a value was made of; nil
+// if they are several, or none.
+func (s *slice) source(n *node) *node {
+	var found *node
+	one := true
+	visits := 0
+	var visit func(n *node)
+	visit = func(n *node) {
+		if visits++; n == nil || visits > maxVisited {
+			one = one && n == nil
+			return
+		}
+		switch n.op {
+		case opConst:
+		case opCopy, opProduct:
+			visit(n.a)
+		case opSum, opMade:
+			visit(n.a)
+			visit(n.b)
+		default:
+			one = one && (found == nil || s.sameSource(found, n))
+			found = n
+		}
+	}
+	visit(n)
+	if !one || found == nil || found.op == opLost {
+		return nil
+	}
+	return found
+}
+
+func (s *slice) sameSource(x, y *node) bool {
+	switch {
+	case x == y:
+		return true
+	case x.op != y.op:
+		return false
+	case x.op == opLoad:
+		if x.def == y.def {
+			return true
+		}
+		a, known := s.location(x)
+		b, also := s.location(y)
+		return known && also && a == b && x.size == y.size
+	case x.op == opEntry:
+		return x.reg == y.reg
+	}
+	return x.op == opResult && x.def == y.def
+}
+
 // made is for the instructions that compute no address but give a value that
 // depends on what was there; nil for others.
 func (s *slice) made(d int, in *x86.Inst, dst, src *x86.Operand, two bool, depth int) *node {
+	if strings.HasPrefix(in.Op, "cmov") && two {
+		return s.chosen(d, dst, src, depth)
+	}
 	switch in.Op {
 	case "and", "or", "xor", "sub", "imul", "shl", "shr", "sar", "rol", "ror", "neg", "not", "bswap":
 	default:

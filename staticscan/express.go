@@ -118,7 +118,7 @@ func linear(n *node) ([]term, int64) {
 
 func (s *sum) add(n *node, factor int64, depth int) {
 	s.visits++
-	if depth <= maxDepth && s.visits <= maxVisited && !n.advanced {
+	if depth <= maxDepth && s.visits <= maxVisited && !n.advanced && !n.surer() {
 		switch {
 		case n.op == opConst:
 			s.offset += factor * n.n
@@ -136,6 +136,13 @@ func (s *sum) add(n *node, factor int64, depth int) {
 		}
 	}
 	s.terms = append(s.terms, term{n, factor})
+}
+
+// surer reports that a register still holds a value one of whose parts is not known:
+// the frame pointer, which the stack pointer was copied to.
+func (n *node) surer() bool {
+	gone := func(part *node) bool { return part != nil && part.op == opLost && !part.hasValue() }
+	return n.isExact && n.reg.General() && (n.op == opCopy || n.op == opSum) && (gone(n.a) || gone(n.b))
 }
 
 // describePlace writes the size bytes at an address as the program would.

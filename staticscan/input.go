@@ -28,6 +28,9 @@ type Options struct {
 	// Message replaces the failing function by those that refer to a string
 	// literal which contains it.
 	Message string
+	// Handed adds what functions of the program's own are handed the address of: their
+	// code has it in a register only.
+	Handed bool
 	// Blame is the result of Origin; its cell becomes the strongest suspect.
 	Blame *Blame
 }

@@ -41,6 +41,8 @@ type node struct {
 	at value
 	// stored is what the function put into the stack word that a load read.
 	stored *node
+	// choice: a made value is one of the two.
+	choice bool
 	// likely: among several ways that the value may have come, this one gives
 	// what the register holds, and the others are not known.
 	likely bool
@@ -169,6 +171,9 @@ func (s *slice) defined(pos int, r x86.Reg, depth int) *node {
 			own = append(own, d)
 		}
 	}
+	if one := s.oneOrigin(own, r, depth); one != nil && len(own) == len(defs) {
+		return one
+	}
 	if len(own) != 1 {
 		n := lostNode(manyWays(len(own)))
 		n.ways = own
@@ -179,6 +184,37 @@ func (s *slice) defined(pos int, r x86.Reg, depth int) *node {
 		n = s.advancedFrom(n)
 	}
 	return n
+}
+
+// oneOrigin is the value of a register of which several ways bring the same: it was
+// kept in the frame on one of them. Nil if they differ.
+func (s *slice) oneOrigin(defs []int, r x86.Reg, depth int) *node {
+	if len(defs) < 2 || len(defs) > maxCandidates {
+		return nil
+	}
+	var first *node
+	for _, d := range defs {
+		n := s.definedBy(d, r, depth+1)
+		root := n
+		for range maxDepth {
+			if root.op == opLoad && root.stored != nil {
+				root = root.stored
+			} else if root.op == opCopy && root.size == 8 && !root.advanced {
+				root = root.a
+			} else {
+				break
+			}
+		}
+		switch {
+		case root.op != opEntry && root.op != opResult:
+			return nil
+		case first == nil:
+			first = root
+		case !s.sameSource(first, root):
+			return nil
+		}
+	}
+	return first
 }
 
 func (s *slice) definitions(pos int, r x86.Reg) []int {
@@ -219,6 +255,10 @@ func (s *slice) advances(d int, r x86.Reg) bool {
 // entryValue is what the caller passed in a register, if that can be told.
 func (s *slice) entryValue(r x86.Reg) *node {
 	n := &node{op: opEntry, def: -1, reg: r}
+	if r == x86.RSP && s.entrySP != 0 {
+		n.computed, n.isComputable = uint64(s.entrySP), true
+		return n
+	}
 	if caller, _ := s.caller(r); caller != nil {
 		n.computed, n.isComputable = caller.register(caller.now, r, 0).best()
 	}

@@ -14,6 +14,9 @@ import (
 type OriginOptions struct {
 	// Hops is how many callers an argument is followed into; 0 is 8.
 	Hops int
+	// Before is what memory held that was overwritten since the code that is
+	// looked at read it; nil: nothing is known to have been.
+	Before *Overwritten
 }
 
 const (
@@ -242,7 +245,7 @@ func (t *trail) walkBack(s *slice, n *node) {
 			n = t.sumStep(s, n)
 		case opMade:
 			t.madeStep(s, n)
-			n = n.a
+			n = s.madeFrom(n)
 		case opEntry:
 			s, n = t.argumentStep(s, n)
 		default:
@@ -338,11 +341,36 @@ func (t *trail) keepCell(s *slice, n *node, step evidence.OriginStep, typ debugi
 func (t *trail) madeStep(s *slice, n *node) {
 	step := t.step(s, n.def, evidence.OriginRegister)
 	step.Register = regName(n.reg)
-	step.Text = "it was computed from " + s.nodeText(n.a)
+	how := "it was computed from "
+	if n.choice {
+		how = "it was chosen of "
+	}
+	step.Text = how + s.nodeText(n.a)
 	if n.b != nil {
 		step.Text += " and " + s.nodeText(n.b)
 	}
+	if n.def >= 0 {
+		step.Text += " by " + s.a.flow.insts[n.def].Op
+	}
 	t.add(step)
+}
+
+// madeFrom is what to go on with of what a value was made of: the side of a choice
+// that gave it, or the one source of both. Of two that differ in an operation it is
+// the one operated on, of a choice none.
+func (s *slice) madeFrom(n *node) *node {
+	if n.choice {
+		if side := n.choose(); side != nil {
+			return side
+		}
+	}
+	if from := s.source(n); from != nil {
+		return from
+	}
+	if n.choice {
+		return lostNode("which of the two it was is not known")
+	}
+	return n.a
 }
 
 // leads reports that the summand to blame went into one operand and not into the

@@ -39,16 +39,28 @@ func Stored(in Input, addr evidence.Addr, opts OriginOptions) (Store, error) {
 	if in.Process == nil || len(in.Frames) == 0 {
 		return Store{}, errors.New(notKnown + "no process or no frames")
 	}
-	if opts.Hops <= 0 {
-		opts.Hops = defaultHops
-	}
-	t := &trail{in: &in, world: newWorld(&in), hops: opts.Hops}
-	st := &storeTrail{trail: t, addr: addr}
+	st := newStoreTrail(&in, addr, opts)
 	if err := st.start(); err != nil {
 		return Store{}, fmt.Errorf(notKnown+"%w", err)
 	}
-	st.Blame = t.blame
-	return st.Store, nil
+	return st.result(), nil
+}
+
+func newStoreTrail(in *Input, addr evidence.Addr, opts OriginOptions) *storeTrail {
+	if opts.Hops <= 0 {
+		opts.Hops = defaultHops
+	}
+	t := &trail{in: in, world: newWorld(in), hops: opts.Hops}
+	t.blame.Role = RoleValue
+	if opts.Before != nil {
+		t.memory = &overlay{in.Process, *opts.Before}
+	}
+	return &storeTrail{trail: t, addr: addr}
+}
+
+func (t *storeTrail) result() Store {
+	t.Blame = t.blame
+	return t.Store
 }
 
 // storeTrail is the work of one Stored.
@@ -59,7 +71,6 @@ type storeTrail struct {
 }
 
 func (t *storeTrail) start() error {
-	t.blame.Role = RoleValue
 	own := t.in.ownFrames(1)
 	if len(own) > 0 && own[0] > 0 {
 		if t.byLibrary(own[0]) {
@@ -117,7 +128,15 @@ func (t *storeTrail) byInstruction(s *slice) {
 		t.describeValue(s, n, RoleValue)
 		t.walkBack(s, n)
 	default:
-		t.byVector(s, from.Reg)
+		offset := 0
+		if at, known := to.Memory.Address(s.known); known && uint64(t.addr) > at {
+			offset = int(uint64(t.addr) - at)
+		}
+		if n := s.inVector(s.now, from.RegName, offset); n != nil {
+			t.copied(s, n)
+			return
+		}
+		t.lose("it was in a vector register, whose value is not followed", s, s.now)
 	}
 }
 
@@ -130,6 +149,10 @@ func (t *storeTrail) againStep(s *slice) {
 }
 
 func (t *storeTrail) copied(s *slice, n *node) {
+	if n == nil {
+		t.lose("it is of a size that is not followed", s, s.now)
+		return
+	}
 	t.describeValue(s, n, RoleValue)
 	t.walkBack(s, n)
 }
@@ -179,7 +202,11 @@ func (t *storeTrail) meantBy(s *slice, n *node, size int, varies bool) {
 	}
 	for i, x := range terms {
 		if start, ok := s.frameAddress(x); ok {
-			t.meantLocal(s, start+evidence.Addr(offset), size, varies || len(terms) > 1, terms[i].node.pos)
+			at := start + evidence.Addr(offset)
+			if len(terms) == 2 {
+				at = s.arrayNear(at, terms[1-i].factor)
+			}
+			t.meantLocal(s, at, size, varies || len(terms) > 1, terms[i].node.pos)
 			return
 		}
 	}
@@ -313,7 +340,26 @@ func (t *storeTrail) meantLocal(s *slice, addr evidence.Addr, size int, varies b
 		p = part{size: v.Type.Size()}
 	}
 	at := v.addr + evidence.Addr(p.offset)
-	t.From, t.Meant, t.MeantSize = &at, v.Name+withoutIndex(p.path), uint64(max(p.size, 0))
+	t.From, t.Meant, t.MeantSize = &at, withoutIndex(v.Name+p.path), uint64(max(p.size, 0))
+}
+
+// arrayNear is for an index with a constant that the compiler has put into the address:
+// the beginning of the local array of elements of that size which is nearest, if the
+// address is in no variable.
+func (s *slice) arrayNear(addr evidence.Addr, element int64) evidence.Addr {
+	if _, ok := s.memoryVariable(addr, s.now); ok {
+		return addr
+	}
+	found, nearest := addr, evidence.Addr(64)
+	for _, v := range s.visible(s.now) {
+		if !v.inMemory || v.Type.Kind() != debuginfo.KindArray || v.Type.Elem() == nil || v.Type.Elem().Size() != element {
+			continue
+		}
+		if d := max(v.addr, addr) - min(v.addr, addr); d < nearest {
+			found, nearest = v.addr, d
+		}
+	}
+	return found
 }
 
 // meantAt is for the variable at an address, which may be no variable's.
@@ -326,109 +372,6 @@ func (t *storeTrail) meantAt(s *slice, addr evidence.Addr) {
 	if t.isData(uint64(addr)) {
 		t.meantData(s, addr, 1, true)
 	}
-}
-
-// maxBeforeVector is how far before a vector store its load is looked for.
-const maxBeforeVector = 16
-
-// byVector finds the load that a vector register was filled by, in the
-// instructions before.
-func (t *storeTrail) byVector(s *slice, r x86.Reg) {
-	insts := s.a.flow.insts
-	for i := s.now - 1; i >= 0 && i >= s.now-maxBeforeVector; i-- {
-		in := &insts[i]
-		if in.Flow != x86.FlowNext {
-			break
-		}
-		to, ok := explicit(in, 0)
-		if !ok || to.IsMemory || to.Reg != r || !writes(to.Access) {
-			continue
-		}
-		if from, ok := explicit(in, 1); ok && from.IsMemory {
-			t.copied(s, s.load(i, from.Memory, max(from.Size, 1), false, 0))
-			return
-		}
-		break
-	}
-	t.lose("it was in a vector register, whose value is not followed", s, s.now)
-}
-
-// copies are the functions of the C library that copy from their second
-// argument to their first.
-var copies = map[string]bool{"memcpy": true, "memmove": true, "mempcpy": true, "strcpy": true, "stpcpy": true, "strncpy": true,
-	"stpncpy": true, "memcpy_chk": true, "memmove_chk": true, "strcpy_chk": true, "strncpy_chk": true}
-
-// byLibrary is for a store of a function that the program called: the value is
-// told in the terms of its call.
-func (t *storeTrail) byLibrary(frame int) bool {
-	s := t.calling(frame)
-	if s == nil {
-		return false
-	}
-	t.named = true
-	t.place(s)
-	t.blame.Through = t.calledByProgram()
-	to, from := s.register(s.now, x86.RDI, 0), s.register(s.now, x86.RSI, 0)
-	if e, ok := s.describe(to, 0); ok {
-		t.blame.Accessed, t.blame.AccessedType = e.text, typeName(e.typ)
-	}
-	start, known := to.best()
-	t.meantBy(s, to, 1, true)
-	if known && t.From == nil {
-		t.meantAt(s, evidence.Addr(start))
-	}
-	if known && t.MeantSize == 0 {
-		t.meantThrough(s, evidence.Addr(start))
-	}
-	step := t.step(s, s.now, evidence.OriginCell)
-	switch name := t.blame.Through; {
-	case copies[name]:
-		t.copyStep(s, step, from, start, known)
-	case name == "memset":
-		t.walkBack(s, from)
-	default:
-		step.Kind = evidence.OriginResult
-		step.Symbol, step.Text = name, "it was put there by "+name
-		t.add(step)
-	}
-	return true
-}
-
-// calling opens a frame at its call; of a function that it called itself, with what
-// that function has left in the registers.
-func (t *storeTrail) calling(frame int) *slice {
-	if frame == 1 {
-		if inner, err := t.newSlice(t.in, 0, t.in.Frames[0].Registers); err == nil && inner.now >= 0 {
-			if s, _ := inner.caller(x86.RDI); s != nil {
-				return s
-			}
-		}
-	}
-	s, err := t.newSlice(t.in, frame, t.in.Frames[frame].Registers)
-	if err != nil || s.now < 0 || s.a.flow.insts[s.now].Flow != x86.FlowCall {
-		return nil
-	}
-	return s
-}
-
-// copyStep says which memory the copied bytes came from.
-func (t *storeTrail) copyStep(s *slice, step evidence.OriginStep, from *node, start uint64, known bool) {
-	name := "memory"
-	if e, ok := s.describe(from, 0); ok {
-		name = e.text
-		step.Symbol, step.Type = e.text, typeName(e.typ)
-	}
-	step.Text = fmt.Sprintf("it was copied by %s from %s", t.blame.Through, name)
-	source, ok := from.best()
-	if ok && known && uint64(t.addr) >= start {
-		offset := uint64(t.addr) - start
-		cell := evidence.Addr(source + offset)
-		step.Cell = &cell
-		step.Text += fmt.Sprintf(" at %v, %d bytes behind its start", cell, offset)
-		b := &t.blame
-		b.Cell, b.CellSize, b.CellName, b.Loaded = &cell, 1, name, t.blame.Site
-	}
-	t.add(step)
 }
 
 // AtStore makes the frames of a process that stands right behind a store those

@@ -77,6 +77,50 @@ func TestMadeOf(t *testing.T) {
 	}
 }
 
+// A value that was computed or chosen of one thing and constants comes from that; one
+// of several comes from what was operated on, or, if it was chosen, from the one
+// that it equals. rdi holds 5 and rdx 3.
+func TestMadeFrom(t *testing.T) {
+	for _, test := range []struct {
+		asm, code string
+		from      x86.Reg
+	}{
+		{"lea eax,[rdi+7]; test edi,edi; cmovns eax,edi; sar eax,3; ret", "8d470785ff0f49c7c1f803c3", x86.RDI},
+		{"mov eax,edi; cdq; mov ecx,10; idiv ecx; ret", "89f899b90a000000f7f9c3", x86.RDI},
+		{"mov eax,63; cmp edi,eax; cmovle eax,edi; ret", "b83f00000039c70f4ec7c3", x86.RDI},
+		{"movsxd rax,edi; imul rax,rax,0x66666667; sar rax,34; sub eax,edi; ret", "4863c74869c06766666648c1f82229f8c3", x86.RDI},
+		{"mov eax,edx; sub eax,edi; ret", "89d029f8c3", x86.RDX},
+	} {
+		s := sliced(t, test.code)
+		n := s.register(s.now, x86.RAX, 0)
+		if n.op != opMade {
+			t.Errorf("%s: op %d", test.asm, n.op)
+			continue
+		}
+		for n = s.madeFrom(n); n.op == opCopy; {
+			n = n.a
+		}
+		if n.op != opEntry || n.reg != test.from {
+			t.Errorf("%s: from %v by op %d, want %v", test.asm, n.reg, n.op, test.from)
+		}
+	}
+	for held, want := range map[uint64]x86.Reg{5: x86.RDI, 3: x86.RDX} {
+		s := sliced(t, "89d039c70f4ec7c3") // mov eax,edx; cmp edi,eax; cmovle eax,edi; ret
+		s.registers.Set(x86.RAX, held)
+		n := s.madeFrom(s.register(s.now, x86.RAX, 0))
+		for n.op == opCopy {
+			n = n.a
+		}
+		if n.reg != want {
+			t.Errorf("of two things chosen the value %d came from %v, want %v", held, n.reg, want)
+		}
+	}
+	s := sliced(t, "89d039c70f4ec7c3")
+	if n := s.madeFrom(s.register(s.now, x86.RAX, 0)); n.op != opLost {
+		t.Errorf("which of two things was chosen is not known, but op %d", n.op)
+	}
+}
+
 // Of two summands the one to blame is followed, whatever their types say.
 func TestLeads(t *testing.T) {
 	index, pointer := constNode(3, 0), constNode(0x4000, 0)

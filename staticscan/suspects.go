@@ -48,6 +48,7 @@ func (s *scan) collect(place int) {
 			s.result.Unresolved++
 		}
 	}
+	s.collectCalls(place)
 }
 
 // readsCell reports whether an access is that of the bad value's cell, which

@@ -1,0 +1,36 @@
+package staticscan
+
+import "testing"
+
+// A word of a vector register is followed to the operand that it was put together
+// of. rdi holds 5 and rdx 3; the data at 0x4020 is two pointers to the heap. The
+// bytes were assembled from asm by GNU as.
+func TestVectorWords(t *testing.T) {
+	for _, test := range []struct {
+		asm, code string
+		low, high uint64
+		op        op
+	}{
+		{"movq xmm0,rdi; movq xmm1,rdx; punpcklqdq xmm0,xmm1; ret", "66480f6ec766480f6eca660f6cc1c3", 5, 3, opEntry},
+		{"vmovq xmm2,rdi; vpinsrq xmm0,xmm2,rdx,1; ret", "c4e1f96ed7c4e3e922c201c3", 5, 3, opEntry},
+		{"movups xmm0,xmmword ptr [rip+0x3019]; ret", "0f100519300000c3", fakeHeap, fakeHeap, opLoad},
+		{"movups xmm0,xmmword ptr [rip+0x3019]; movq xmm1,rdx; ret", "0f10051930000066480f6ecac3", fakeHeap, fakeHeap, opLoad},
+		{"pxor xmm0,xmm0; ret", "660fefc0c3", 0, 0, opConst},
+	} {
+		s := sliced(t, test.code)
+		for offset, want := range map[int]uint64{0: test.low, 8: test.high} {
+			n := s.inVector(s.now, "ymm0", offset)
+			if n == nil {
+				t.Errorf("%s: the word at %d is not known", test.asm, offset)
+				continue
+			}
+			if v, ok := n.best(); !ok || v != want || n.op != test.op {
+				t.Errorf("%s: the word at %d is %#x (%v) by op %d, want %#x by %d", test.asm, offset, v, ok, n.op, want, test.op)
+			}
+		}
+	}
+	s := sliced(t, "66480f6ecac3")
+	if s.inVector(s.now, "xmm0", 0) != nil {
+		t.Error("movq xmm1,rdx gave xmm0 a value")
+	}
+}
