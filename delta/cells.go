@@ -18,8 +18,8 @@ func NewCells(log *evidence.AccessLog) *Cells {
 	return &Cells{byOffset: make([][]int32, len(log.Variables)), others: map[uint64]int32{}}
 }
 
-// Of is the number of the word that an access is to. A number is as high as
-// Len was before, if the word is new.
+// Of is the number of the word that an access is to; of a new word, how many
+// there were before.
 func (c *Cells) Of(a *evidence.Access) int32 {
 	if a.Offset >= smallVariable {
 		key := uint64(a.Variable)<<32 | uint64(a.Offset)
@@ -42,6 +42,3 @@ func (c *Cells) Of(a *evidence.Access) int32 {
 	}
 	return table[a.Offset] - 1
 }
-
-// Len is how many there are so far.
-func (c *Cells) Len() int { return int(c.count) }

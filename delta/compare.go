@@ -2,6 +2,8 @@ package delta
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -60,19 +62,25 @@ type Delta struct {
 	Differences []Difference
 	// Failing and Passing are the profiles of the runs, in their order.
 	Failing, Passing []*Profile
+	// Limits are what was not compared.
+	Limits []string
 }
 
 // Compare compares each variable of failing runs with the same in passing ones.
 // Without a passing run nothing differs.
 func Compare(runs *Runs) *Delta {
-	d := &Delta{Runs: runs, Failing: make([]*Profile, len(runs.Failing)), Passing: make([]*Profile, len(runs.Passing))}
-	c := &comparison{runs: runs, failing: d.Failing, passing: d.Passing}
-	c.profile()
+	profiles := profilesOf(slices.Concat(runs.Failing, runs.Passing))
+	n := len(runs.Failing)
+	d := &Delta{Runs: runs, Failing: profiles[:n:n], Passing: profiles[n:]}
 	if len(runs.Passing) == 0 {
 		return d
 	}
+	c := &comparison{runs: runs, failing: d.Failing, passing: d.Passing}
 	for _, key := range c.keys() {
 		d.Differences = append(d.Differences, c.compare(key)...)
+	}
+	if c.crowded > 0 {
+		d.Limits = append(d.Limits, fmt.Sprintf("who wrote what is read was not compared at %d places, which read from more than %d others", c.crowded, fewSources))
 	}
 	for i := range d.Differences {
 		d.Differences[i].Text = runs.text(&d.Differences[i])
@@ -92,49 +100,38 @@ func rank(d Difference) float64 {
 	return float64(d.Failing.Runs) / float64(d.Failing.Of)
 }
 
+// profilesOf goes over the runs, on all processors.
+func profilesOf(runs []*Run) []*Profile {
+	profiles := make([]*Profile, len(runs))
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, run := range runs {
+		wait.Go(func() {
+			slots <- struct{}{}
+			profiles[i] = profileOf(run)
+			<-slots
+		})
+	}
+	wait.Wait()
+	return profiles
+}
+
 type comparison struct {
 	runs             *Runs
 	failing, passing []*Profile
-}
-
-// profile goes over the runs, on all processors.
-func (c *comparison) profile() {
-	var wait sync.WaitGroup
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	one := func(to **Profile, run *Run) {
-		defer wait.Done()
-		slots <- struct{}{}
-		*to = profileOf(run)
-		<-slots
-	}
-	for i, run := range c.runs.Failing {
-		wait.Add(1)
-		go one(&c.failing[i], run)
-	}
-	for i, run := range c.runs.Passing {
-		wait.Add(1)
-		go one(&c.passing[i], run)
-	}
-	wait.Wait()
+	crowded          int // places with too many sources
 }
 
 func (c *comparison) keys() []use {
 	set := map[use]bool{}
-	for _, list := range [][]*Profile{c.failing, c.passing} {
-		for _, p := range list {
-			for key := range p.uses {
-				set[key] = true
-			}
+	for _, p := range slices.Concat(c.failing, c.passing) {
+		for key := range p.uses {
+			set[key] = true
 		}
 	}
-	keys := make([]use, 0, len(set))
-	for key := range set {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b use) int {
+	return slices.SortedFunc(maps.Keys(set), func(a, b use) int {
 		return cmp.Or(cmp.Compare(a.variable, b.variable), cmp.Compare(a.place, b.place), cmp.Compare(bit(a.writes), bit(b.writes)))
 	})
-	return keys
 }
 
 func bit(b bool) int {
@@ -190,7 +187,7 @@ func (c *comparison) values(key use, d Difference) (Difference, bool) {
 	d.Kind = Values
 	for _, p := range c.passing {
 		if u := p.uses[key]; u != nil {
-			if u.many {
+			if u.manyValues {
 				return d, false
 			}
 			for _, v := range u.values {
@@ -204,7 +201,7 @@ func (c *comparison) values(key use, d Difference) (Difference, bool) {
 	d.Failing = Side{Of: len(c.failing)}
 	for i, p := range c.failing {
 		u := p.uses[key]
-		if u == nil || u.many {
+		if u == nil || u.manyValues {
 			continue
 		}
 		found := false
@@ -227,6 +224,11 @@ func (c *comparison) values(key use, d Difference) (Difference, bool) {
 
 // sources compares whose values a place reads.
 func (c *comparison) sources(key use, d Difference) (Difference, bool) {
+	many := func(p *Profile) bool { return p.uses[key] != nil && p.uses[key].manySources }
+	if slices.ContainsFunc(c.failing, many) || slices.ContainsFunc(c.passing, many) {
+		c.crowded++
+		return d, false
+	}
 	d.Kind = Order
 	d.Failing = onlyThere(c.failing, c.passing, key)
 	d.Passing = onlyThere(c.passing, c.failing, key)

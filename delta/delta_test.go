@@ -2,6 +2,7 @@ package delta
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -52,7 +53,7 @@ func TestDifferences(t *testing.T) {
 	}, {
 		name: "only failing", kind: OnlyFailing, failing: 1, other: 0,
 		fails: head + "t1 R x 0 @9\nt1 signal 14\nt1 W x 0->0 @30\n", passes: head + "t1 R x 0 @9\n",
-		text: "handler of signal 14 writes x at a.c:30 (on_14) in the failing run, and in no passing one",
+		text: "the handler of signal 14 writes x at a.c:30 (on_14) in the failing run, and in no passing one",
 	}, {
 		name: "only passing", kind: OnlyPassing, failing: 0, other: 1,
 		fails: head + "t1 R x 0 @9\n", passes: head + "t1 R x 0 @9\nt2 W x 0->0 @21\n",
@@ -105,6 +106,41 @@ func TestCountsOfRuns(t *testing.T) {
 		if !strings.Contains(other.Text, "in 1 of 2 failing runs") && !strings.Contains(other.Text, "in 1 of 2 passing runs") {
 			t.Error(other.Text)
 		}
+	}
+}
+
+// TestCrowded: a place that reads what more others wrote than are compared is
+// counted, and one with as many as are compared is not; the text names few of them.
+func TestCrowded(t *testing.T) {
+	run := func(first, writers int) string {
+		var b strings.Builder
+		b.WriteString("main t1\n")
+		for i := range writers {
+			fmt.Fprintf(&b, "t1 W x 0->0 @%d\nt1 R x 0 @9\n", first+i)
+		}
+		return b.String()
+	}
+	onlyOrder := func(d *Delta) (list []Difference) {
+		for _, one := range d.Differences {
+			if one.Kind == Order {
+				list = append(list, one)
+			}
+		}
+		return list
+	}
+	d := compare(t, []string{run(1000, fewSources)}, run(1001, fewSources))
+	if list := onlyOrder(d); len(list) != 1 || !strings.HasSuffix(list[0].Text, "it sees what main wrote at a.c:1000 (main), in passing ones what main wrote at a.c:1256 (main)") || len(d.Limits) != 0 {
+		t.Errorf("%+v, limits: %q", list, d.Limits)
+	}
+	for _, c := range [][2]int{{fewSources, fewSources + 1}, {fewSources + 1, fewSources}} {
+		d = compare(t, []string{run(1000, c[0])}, run(1000, c[1]))
+		if list := onlyOrder(d); len(list) != 0 || len(d.Limits) != 1 || !strings.Contains(d.Limits[0], "not compared at 1 places") {
+			t.Errorf("%v: %+v, limits: %q", c, list, d.Limits)
+		}
+	}
+	list := onlyOrder(compare(t, []string{run(1000, 20)}, run(2000, 1)))
+	if len(list) != 1 || len(list[0].Failing.Sources) != 20 || !strings.Contains(list[0].Text, "a.c:1007 (main) or what 12 other places wrote, in passing") {
+		t.Errorf("%+v", list)
 	}
 }
 

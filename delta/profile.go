@@ -1,6 +1,10 @@
 package delta
 
-import "diagnose/evidence"
+import (
+	"slices"
+
+	"diagnose/evidence"
+)
 
 // use is a variable accessed at a place, in one direction: an instruction that
 // reads and writes is two uses.
@@ -14,17 +18,18 @@ type use struct {
 // counter's or an address's, which differ between runs for no reason.
 const fewValues = 8
 
+// fewSources is up to how many places that write what is read at one are compared:
+// every two places of a run may be such a pair.
+const fewSources = 256
+
 // Profile is what one run does to its variables.
 type Profile struct {
 	uses map[use]*usage
 }
 
 // Span is where a run's accesses of one variable at one place are: the indices
-// of the first and the last, and how many there are.
-type Span struct {
-	First, Last int
-	Count       uint64
-}
+// of the first and the last.
+type Span struct{ First, Last int }
 
 // Span of the reads, or the writes, of a variable at a place; none: false.
 func (p *Profile) Span(variable int32, place Place, writes bool) (Span, bool) {
@@ -32,31 +37,28 @@ func (p *Profile) Span(variable int32, place Place, writes bool) (Span, bool) {
 	if u == nil {
 		return Span{}, false
 	}
-	return Span{int(u.first), int(u.last), u.count}, true
+	return Span{int(u.first), int(u.last)}, true
 }
 
 // usage is what one run does at a place.
 type usage struct {
-	count       uint64
 	first, last int32
 	values      []value
-	many        bool
+	manyValues  bool
 	// sources are the places that wrote what is read here; noPlace is what was
 	// there before all writes.
-	sources  []source
-	bySource map[Place]int // once there are many
+	sources     []source
+	manySources bool
 }
 
 type value struct {
 	value uint64
 	first int32
-	count uint64
 }
 
 type source struct {
 	place         Place
 	first, writer int32 // the first such read, and the write that it reads from
-	count         uint64
 }
 
 // noPlace wrote what a variable had at first.
@@ -97,49 +99,26 @@ func (p *Profile) use(key use, index int32) *usage {
 		u = &usage{first: index}
 		p.uses[key] = u
 	}
-	u.count++
 	u.last = index
 	return u
 }
 
 func (u *usage) addValue(v uint64, index int32) {
-	for i := range u.values {
-		if u.values[i].value == v {
-			u.values[i].count++
-			return
-		}
+	switch {
+	case u.manyValues || slices.ContainsFunc(u.values, func(known value) bool { return known.value == v }):
+	case len(u.values) == fewValues:
+		u.manyValues = true
+	default:
+		u.values = append(u.values, value{v, index})
 	}
-	if len(u.values) == fewValues {
-		u.many = true
-		return
-	}
-	u.values = append(u.values, value{v, index, 1})
 }
 
-// manySources is from how many sources on they are looked up in a table.
-const manySources = 8
-
-// addSource keeps as many sources as there are places that write the variable.
 func (u *usage) addSource(from Place, index, writer int32) {
-	if u.bySource != nil {
-		if i, ok := u.bySource[from]; ok {
-			u.sources[i].count++
-			return
-		}
-		u.bySource[from] = len(u.sources)
-	} else {
-		for i := range u.sources {
-			if u.sources[i].place == from {
-				u.sources[i].count++
-				return
-			}
-		}
-	}
-	u.sources = append(u.sources, source{from, index, writer, 1})
-	if u.bySource == nil && len(u.sources) > manySources {
-		u.bySource = map[Place]int{}
-		for i := range u.sources {
-			u.bySource[u.sources[i].place] = i
-		}
+	switch {
+	case u.manySources || slices.ContainsFunc(u.sources, func(known source) bool { return known.place == from }):
+	case len(u.sources) == fewSources:
+		u.manySources = true
+	default:
+		u.sources = append(u.sources, source{from, index, writer})
 	}
 }

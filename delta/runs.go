@@ -125,7 +125,7 @@ func (n *numbering) add(log *evidence.AccessLog) (*Run, error) {
 func (n *numbering) role(run *Run, a *evidence.Access) error {
 	if a.Handler != 0 {
 		if run.handlers[a.Handler] == 0 {
-			name := fmt.Sprintf("handler of signal %d", a.Handler)
+			name := fmt.Sprintf("%s%d", handlerOf, a.Handler)
 			run.handlers[a.Handler] = number(n.roles, &n.runs.Roles, name, name) + 1
 		}
 		return nil
@@ -143,6 +143,13 @@ func (n *numbering) role(run *Run, a *evidence.Access) error {
 	return nil
 }
 
+// The roles of a thread of which nothing is known, and, with the signal's number,
+// of a handler.
+const (
+	anyThread = "thread"
+	handlerOf = "handler of signal "
+)
+
 // roleOf is what a thread is for: what it was started with is the same in every
 // run, its number is not.
 func roleOf(t evidence.ThreadRef) string {
@@ -152,7 +159,7 @@ func roleOf(t evidence.ThreadRef) string {
 	case t.Name != "":
 		return t.Name
 	}
-	return "thread"
+	return anyThread
 }
 
 func check(log *evidence.AccessLog, a *evidence.Access) error {

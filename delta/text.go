@@ -22,16 +22,33 @@ func SiteText(c *evidence.Context) string {
 	return c.Key
 }
 
-// PlaceText says who and where: "worker at bank.c:12 (deposit)".
+// PlaceText says who and where: "worker at bank.c:12 (deposit)", and only once
+// what is both.
 func (r *Runs) PlaceText(p Place) string {
-	return r.Role(p) + " at " + SiteText(r.Code(p))
+	c := r.Code(p)
+	if c.Site.File != "" && evidence.ShortName(c.Site.Function) == evidence.ShortName(r.Role(p)) {
+		return fmt.Sprintf("%s at %s:%d", r.Role(p), path.Base(c.Site.File), c.Site.Line)
+	}
+	return r.who(p) + " at " + SiteText(c)
+}
+
+// who is a role in words.
+func (r *Runs) who(p Place) string {
+	switch role := r.Role(p); {
+	case role == anyThread:
+		return "a thread"
+	case strings.HasPrefix(role, handlerOf):
+		return "the " + role
+	default:
+		return role
+	}
 }
 
 func (r *Runs) text(d *Difference) string {
 	code := SiteText(r.Code(d.Place))
-	what := fmt.Sprintf("%s reads %s at %s", r.Role(d.Place), d.Variable, code)
+	what := fmt.Sprintf("%s reads %s at %s", r.who(d.Place), d.Variable, code)
 	if d.Writes {
-		what = fmt.Sprintf("%s writes %s at %s", r.Role(d.Place), d.Variable, code)
+		what = fmt.Sprintf("%s writes %s at %s", r.who(d.Place), d.Variable, code)
 	}
 	switch d.Kind {
 	case OnlyFailing:
@@ -73,14 +90,21 @@ func ValueText(v uint64) string {
 	return fmt.Sprintf("0x%x", v)
 }
 
+// mostTold is how many sources are named.
+const mostTold = 8
+
 func (r *Runs) sourcesText(sources []Source) string {
 	var parts []string
-	for _, s := range sources {
+	for i, s := range sources {
+		if i == mostTold {
+			parts = append(parts, fmt.Sprintf("what %d other places wrote", len(sources)-i))
+			break
+		}
 		if s.Initial {
 			parts = append(parts, "what was there before any write")
 			continue
 		}
-		parts = append(parts, "what "+r.Role(s.Place)+" wrote at "+SiteText(r.Code(s.Place)))
+		parts = append(parts, "what "+r.who(s.Place)+" wrote at "+SiteText(r.Code(s.Place)))
 	}
 	return strings.Join(parts, " or ")
 }

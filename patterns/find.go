@@ -63,6 +63,9 @@ type Candidate struct {
 	// Apart: the accesses of the one context are not of one pass through its code, but of
 	// two rounds of a loop, or two calls.
 	Apart bool
+	// Late: the last access is another thread's, when the failing one made no more of its
+	// own: it may have failed without that.
+	Late bool
 	// Reversed: in passing runs the order is always the other. Unset: what is read
 	// has no value yet.
 	Reversed, Unset bool
@@ -89,8 +92,9 @@ func Find(d *delta.Delta, opts Options) *Result {
 	f.collect()
 	f.collectNever()
 	f.collectLockOrders()
-	for _, e := range f.rank() {
-		f.result.Candidates = append(f.result.Candidates, f.candidate(e))
+	f.keepLikeliest()
+	for i := range f.entries {
+		f.result.Candidates = append(f.result.Candidates, f.candidate(&f.entries[i]))
 	}
 	f.findPassing()
 	return f.result
@@ -101,7 +105,8 @@ type finder struct {
 	runs             *delta.Runs
 	opts             Options
 	failing, passing []*scanner
-	entries          []entry
+	known            map[key]int32 // numbers the patterns of the failing runs
+	entries          []entry       // the likeliest, and the last
 	result           *Result
 }
 
@@ -122,41 +127,56 @@ type entry struct {
 	score                           float64
 	closeness, distance             int32
 	apart, reversed, changed, vague bool
+	late                            bool
 	unset                           bool // nothing but zeros was there yet
 }
 
-// scan goes over all runs, as many at once as there are processors.
+// scan goes over the failing runs, and then over the passing ones for what they
+// have of the same.
 func (f *finder) scan() {
-	f.failing, f.passing = make([]*scanner, len(f.runs.Failing)), make([]*scanner, len(f.runs.Passing))
-	limits := make([]string, len(f.failing)+len(f.passing))
-	var wait sync.WaitGroup
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	one := func(n int, to **scanner, run *delta.Run, thread uint32) {
-		defer wait.Done()
-		slots <- struct{}{}
-		*to = newScanner(run, thread)
-		limits[n] = (*to).scan()
-		(*to).forget()
-		<-slots
-	}
 	for i, run := range f.runs.Failing {
-		wait.Add(1)
 		thread := uint32(0)
 		if i < len(f.opts.Threads) {
 			thread = f.opts.Threads[i]
 		}
-		go one(i, &f.failing[i], run, thread)
+		f.failing = append(f.failing, newScanner(run, thread))
 	}
-	for i, run := range f.runs.Passing {
-		wait.Add(1)
-		go one(len(f.failing)+i, &f.passing[i], run, 0)
+	f.scanAll(f.failing)
+	patterns := 0
+	for _, s := range f.failing {
+		patterns += s.found.len()
 	}
-	wait.Wait()
-	for _, l := range limits {
-		if l != "" {
-			f.result.Limits = append(f.result.Limits, l)
+	f.known = make(map[key]int32, patterns)
+	for _, s := range f.failing {
+		for k := range s.found.all() {
+			if _, ok := f.known[k]; !ok {
+				f.known[k] = int32(len(f.known))
+			}
 		}
 	}
+	for _, run := range f.runs.Passing {
+		s := newScanner(run, 0)
+		s.known, s.has, s.lacking = f.known, make([]bool, len(f.known)), f.mayLack
+		f.passing = append(f.passing, s)
+	}
+	f.scanAll(f.passing)
+}
+
+// scanAll goes over as many runs at once as there are processors.
+func (f *finder) scanAll(list []*scanner) {
+	limits := make([]string, len(list))
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, s := range list {
+		wait.Go(func() {
+			slots <- struct{}{}
+			limits[i] = s.scan()
+			s.forget()
+			<-slots
+		})
+	}
+	wait.Wait()
+	f.result.Limits = append(f.result.Limits, slices.DeleteFunc(limits, func(l string) bool { return l == "" })...)
 }
 
 // forget leaves what was found.
@@ -167,17 +187,20 @@ func (s *scanner) forget() {
 // collect makes entries of what failing runs have.
 func (f *finder) collect() {
 	for i, s := range f.failing {
-		for k, sighting := range s.found {
-			if i > 0 && present(f.failing[:i], k) > 0 {
+		for k, seen := range s.found.all() {
+			if present(f.failing[:i], k) > 0 {
 				continue
 			}
 			f.add(entry{
-				key: k, run: int32(i), seen: *sighting, accesses: int32(k.shape.accesses()),
-				failing: present(f.failing, k), passing: present(f.passing, k),
+				key: k, run: int32(i), seen: *seen, accesses: int32(k.shape.accesses()),
+				failing: present(f.failing, k), passing: f.passingWith(k),
 			})
 		}
 	}
 }
+
+// someEntries more than are wanted are kept before they are sorted.
+const someEntries = 1024
 
 // add judges a pattern, and leaves it out if as large a part of the passing runs
 // has it as of the failing ones.
@@ -194,17 +217,32 @@ func (f *finder) add(e entry) {
 	if e.class == classOrdered {
 		f.result.Ordered++
 	}
-	f.entries = append(f.entries, e)
+	e.score = f.scoreOf(&e)
+	if f.entries = append(f.entries, e); len(f.entries) >= 2*f.opts.Most+someEntries {
+		f.keepLikeliest()
+	}
 }
 
 func present(list []*scanner, k key) int32 {
 	n := int32(0)
 	for _, s := range list {
-		if s.found[k] != nil {
-			n++
-		}
+		n += int32(bit(s.found.find(k) != nil))
 	}
 	return n
+}
+
+// passingWith counts the passing runs with a pattern of the failing ones.
+func (f *finder) passingWith(k key) int32 {
+	n := int32(0)
+	for i := range f.passing {
+		n += int32(bit(f.passingHas(i, k)))
+	}
+	return n
+}
+
+func (f *finder) passingHas(run int, k key) bool {
+	n, ok := f.known[k]
+	return ok && f.passing[run].has[n]
 }
 
 // candidate says everything about an entry.
@@ -212,7 +250,7 @@ func (f *finder) candidate(e *entry) Candidate {
 	c := Candidate{
 		Pattern: kinds[e.key.shape], Run: int(e.run), PassingRun: -1, key: e.key, class: e.class,
 		FailingRuns: int(e.failing), FailingOf: len(f.failing), PassingRuns: int(e.passing), PassingOf: len(f.passing),
-		Score: e.score, Distance: int(e.distance), Closeness: int(e.closeness), Apart: e.apart, Reversed: e.reversed, Unset: e.unset,
+		Score: e.score, Distance: int(e.distance), Closeness: int(e.closeness), Apart: e.apart, Late: e.late, Reversed: e.reversed, Unset: e.unset,
 	}
 	if e.ring != nil {
 		c.Pattern, c.Key, c.Variables, c.Acquisitions = evidence.PatternLockOrder, e.ring.key, e.ring.locks, e.ring.acquisitions
@@ -229,7 +267,7 @@ func (f *finder) candidate(e *entry) Candidate {
 	l := &e.locking
 	c.Guard, c.Missing = lockName(l.guard), lockName(l.missing)
 	switch {
-	case e.seen.free == 0:
+	case !e.seen.free:
 		c.Ordered = "the program itself orders these accesses"
 	case l.never:
 		c.Ordered = c.Guard + " is held from the first access to the last"
@@ -289,6 +327,7 @@ func (f *finder) judge(e *entry) {
 		e.reversed = e.reversed || f.reversed(e.key)
 		return
 	}
+	e.late = scanner.lastOwn > 0 && slices.Max(indices) >= scanner.lastOwn
 	e.apart = apart(log, &log.Accesses[indices[0]], &log.Accesses[indices[len(indices)-1]])
 	middle := &log.Accesses[indices[1]]
 	e.changed = middle.Kind == evidence.CodeRead || middle.Old != middle.New

@@ -47,16 +47,13 @@ type key struct {
 	shape            shape
 }
 
-// sighting is what a run has of a key.
-type sighting struct {
-	count, free uint64
-	// last is the latest that the program did not order itself; if it ordered
-	// all, the latest.
-	last [4]int32
+// other is the second variable of a pair, and the only one of other patterns.
+func (k *key) other() int32 {
+	if k.shape == shapePair {
+		return k.second
+	}
+	return k.variable
 }
-
-// mostKeys bounds the memory of one run's patterns.
-const mostKeys = 1 << 16
 
 // less is any order.
 func (k *key) less(other *key) bool {

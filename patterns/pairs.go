@@ -12,6 +12,7 @@ import (
 type pairScanner struct {
 	s      *scanner
 	recent []recentCells // by context
+	list   []conflict    // of between, which would else make one for each window
 }
 
 // recentCells are the words that a context accessed last, in a ring.
@@ -96,7 +97,8 @@ type window struct {
 // between looks for a context that comes behind first on its word and before last on
 // its own: neither serial order gives that.
 func (p *pairScanner) between(w *window, now *threadClock) {
-	for _, b := range w.one.conflicts(w.first, w.context, w.wroteFirst) {
+	p.list = w.one.conflicts(p.list[:0], w.first, w.context, w.wroteFirst)
+	for _, b := range p.list {
 		c := w.two.conflictOf(w.one.slots[b.slot].context, w.since, w.writesLast)
 		if c < 0 || !p.together(min(b.index, c), max(b.index, c)) || handlerCannot(&p.s.accesses[w.first], &p.s.accesses[b.index]) {
 			continue
@@ -134,9 +136,9 @@ type conflict struct {
 	clock       clock
 }
 
-// conflicts are the other contexts' accesses behind an access that conflict with it.
-func (c *cell) conflicts(behind, context int32, wrote bool) []conflict {
-	var list []conflict
+// conflicts appends the other contexts' accesses behind an access that conflict
+// with it to an empty list.
+func (c *cell) conflicts(list []conflict, behind, context int32, wrote bool) []conflict {
 	if c.write > behind && c.slots[c.writer].context != context {
 		list = append(list, conflict{c.writer, c.write, c.writeClock})
 	}

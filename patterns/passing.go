@@ -16,15 +16,10 @@ const mostShown = 512
 func (f *finder) findPassing() {
 	list := f.result.Candidates
 	for n, run := range f.runs.Passing {
-		open := map[int32][]*Candidate{}
+		open := map[where][]*Candidate{}
 		for i := range list {
-			c := &list[i]
-			if c.PassingRun >= 0 || c.Pattern == evidence.PatternLockOrder || f.passing[n].found[c.key] != nil {
-				continue
-			}
-			open[c.key.variable] = append(open[c.key.variable], c)
-			if c.key.shape == shapePair && c.key.second != c.key.variable {
-				open[c.key.second] = append(open[c.key.second], c)
+			if c := &list[i]; c.PassingRun < 0 && c.Pattern != evidence.PatternLockOrder && !f.passingHas(n, c.key) {
+				c.openIn(open)
 			}
 		}
 		if len(open) > 0 {
@@ -38,45 +33,65 @@ func (f *finder) findPassing() {
 	}
 }
 
-// look gathers the accesses at the places of the candidates, and makes of them
-// what the run does.
-func (f *finder) look(n int, run *delta.Run, open map[int32][]*Candidate) {
-	seen := map[*Candidate][]int{}
-	for i := range run.Log.Accesses {
-		a := &run.Log.Accesses[i]
-		candidates := open[run.Variable[a.Variable]]
-		if candidates == nil {
-			continue
-		}
-		place := run.Place(a)
-		for _, c := range candidates {
-			if len(seen[c]) < mostShown && slices.Contains(c.key.places[:c.key.shape.accesses()], place) {
-				seen[c] = append(seen[c], i)
+// where is a place of the code that accesses a variable.
+type where struct {
+	variable int32
+	place    delta.Place
+}
+
+// openIn adds a candidate to those whose accesses are looked for.
+func (c *Candidate) openIn(open map[where][]*Candidate) {
+	for _, place := range c.steps() {
+		for _, variable := range []int32{c.key.variable, c.key.other()} {
+			w := where{variable, place}
+			if !slices.Contains(open[w], c) {
+				open[w] = append(open[w], c)
 			}
 		}
 	}
-	for c, indices := range seen {
-		f.instead(c, n, run, indices)
+}
+
+// visit is what a passing run does at the places of a candidate.
+type visit struct {
+	run     *delta.Run
+	number  int // of the run
+	indices []int
+}
+
+// look gathers the accesses at the places of the candidates, and makes of them
+// what the run does.
+func (f *finder) look(n int, run *delta.Run, open map[where][]*Candidate) {
+	visits := map[*Candidate]*visit{}
+	for i := range run.Log.Accesses {
+		a := &run.Log.Accesses[i]
+		for _, c := range open[where{run.Variable[a.Variable], run.Place(a)}] {
+			v := visits[c]
+			if v == nil {
+				v = &visit{run: run, number: n}
+				visits[c] = v
+			}
+			if len(v.indices) < mostShown {
+				v.indices = append(v.indices, i)
+			}
+		}
+	}
+	for c, v := range visits {
+		if c.key.shape <= shapeWW {
+			f.insteadTwo(c, v)
+		} else {
+			f.insteadThree(c, v)
+		}
 	}
 }
 
 // steps are the places of a pattern in time, as the failing run has them. The
 // first and the last are one context's, if there are more than two.
-func (f *finder) steps(c *Candidate) []delta.Place {
+func (c *Candidate) steps() []delta.Place {
 	return c.key.places[:c.key.shape.accesses()]
 }
 
-// instead says what a passing run does at the places of a candidate.
-func (f *finder) instead(c *Candidate, n int, run *delta.Run, indices []int) {
-	if c.key.shape <= shapeWW {
-		f.insteadTwo(c, n, run, indices)
-		return
-	}
-	f.insteadThree(c, n, run, indices)
-}
-
-func (f *finder) insteadTwo(c *Candidate, n int, run *delta.Run, indices []int) {
-	first, last := f.at(run, indices, c.key.places[0], c.writes(0)), f.at(run, indices, c.key.places[1], c.writes(1))
+func (f *finder) insteadTwo(c *Candidate, v *visit) {
+	first, last := v.at(c.key.places[0], c.writes(0)), v.at(c.key.places[1], c.writes(1))
 	switch {
 	case len(first) == 0 && len(last) == 0:
 		return
@@ -85,11 +100,11 @@ func (f *finder) insteadTwo(c *Candidate, n int, run *delta.Run, indices []int) 
 		if len(first) == 0 {
 			there, missing = last, c.key.places[0]
 		}
-		c.PassingRun, c.Passing = n, there[:1]
+		c.PassingRun, c.Passing = v.number, there[:1]
 		c.Instead = "in passing runs the access of " + f.runs.PlaceText(missing) + " does not happen"
 		return
 	}
-	c.PassingRun = n
+	c.PassingRun = v.number
 	if pair := nearest(last, first); pair != nil {
 		c.Passing = pair
 		c.Instead = fmt.Sprintf("in passing runs %s comes before %s", f.runs.PlaceText(c.key.places[1]), f.runs.PlaceText(c.key.places[0]))
@@ -103,11 +118,11 @@ func (f *finder) insteadTwo(c *Candidate, n int, run *delta.Run, indices []int) 
 func (c *Candidate) writes(n int) bool { return c.Pattern[n] == 'W' }
 
 // at are those of the accesses that are at a place.
-func (f *finder) at(run *delta.Run, indices []int, place delta.Place, writes bool) []int {
+func (v *visit) at(place delta.Place, writes bool) []int {
 	var list []int
-	for _, i := range indices {
-		a := &run.Log.Accesses[i]
-		if run.Place(a) == place && (writes && a.Kind != evidence.CodeRead || !writes && a.Kind != evidence.CodeWrite) {
+	for _, i := range v.indices {
+		a := &v.run.Log.Accesses[i]
+		if v.run.Place(a) == place && (writes && a.Kind != evidence.CodeRead || !writes && a.Kind != evidence.CodeWrite) {
 			list = append(list, i)
 		}
 	}
@@ -127,39 +142,18 @@ func nearest(first, second []int) []int {
 	return best
 }
 
-// insteadThree looks for the accesses of one context with nothing of the other's
-// places between, and for the other's next to them.
-func (f *finder) insteadThree(c *Candidate, n int, run *delta.Run, indices []int) {
+func (f *finder) insteadThree(c *Candidate, v *visit) {
 	own, others := c.sides()
-	var pair []int
-	for j, i := range indices {
-		a := &run.Log.Accesses[i]
-		place := run.Place(a)
-		if place != own[1] || pair != nil {
-			continue
-		}
-		for _, p := range slices.Backward(indices[:j]) {
-			b := &run.Log.Accesses[p]
-			if run.Place(b) == own[0] && b.Thread == a.Thread && b.Handler == a.Handler {
-				if !f.foreign(run, indices, others, p, i) {
-					pair = []int{p, i}
-				}
-				break
-			}
-			if slices.Contains(others, run.Place(b)) && (b.Thread != a.Thread || b.Handler != a.Handler) {
-				break
-			}
-		}
-	}
+	pair := v.alone(own, others)
 	if pair == nil {
 		return
 	}
-	c.PassingRun, c.Passing = n, pair
+	c.PassingRun, c.Passing = v.number, pair
 	names := f.runs.PlaceText(own[0]) + " and " + f.runs.PlaceText(own[1])
 	if own[0] == own[1] {
 		names = "the two accesses of " + f.runs.PlaceText(own[0])
 	}
-	switch other := f.beside(run, indices, others, pair); {
+	switch other := v.beside(others, pair); {
 	case other < 0:
 		c.Instead = fmt.Sprintf("in passing runs %s does not come near: %s are not interleaved", f.runs.PlaceText(others[0]), names)
 	case other < pair[0]:
@@ -180,26 +174,38 @@ func (c *Candidate) sides() (own, others []delta.Place) {
 	return []delta.Place{p[0], p[2]}, []delta.Place{p[1]}
 }
 
-// foreign reports whether another context is at the others' places between.
-func (f *finder) foreign(run *delta.Run, indices []int, others []delta.Place, first, last int) bool {
-	mine := &run.Log.Accesses[first]
-	for _, i := range indices {
-		a := &run.Log.Accesses[i]
-		if i > first && i < last && (a.Thread != mine.Thread || a.Handler != mine.Handler) && slices.Contains(others, run.Place(a)) {
-			return true
+// alone are the first two accesses of one context at its own places that follow
+// each other with no other context's at the others' places between; nil if there are none.
+func (v *visit) alone(own, others []delta.Place) []int {
+	for j, i := range v.indices {
+		last := &v.run.Log.Accesses[i]
+		if v.run.Place(last) != own[1] {
+			continue
+		}
+		for _, p := range slices.Backward(v.indices[:j]) {
+			a := &v.run.Log.Accesses[p]
+			same := sameContext(a, last)
+			if same && v.run.Place(a) == own[0] {
+				return []int{p, i}
+			}
+			if !same && slices.Contains(others, v.run.Place(a)) {
+				break
+			}
 		}
 	}
-	return false
+	return nil
 }
+
+func sameContext(a, b *evidence.Access) bool { return a.Thread == b.Thread && a.Handler == b.Handler }
 
 // beside is the access of another context at the others' places that is closest
 // to a pair; -1: none.
-func (f *finder) beside(run *delta.Run, indices []int, others []delta.Place, pair []int) int {
+func (v *visit) beside(others []delta.Place, pair []int) int {
 	best, distance := -1, 0
-	mine := &run.Log.Accesses[pair[0]]
-	for _, i := range indices {
-		a := &run.Log.Accesses[i]
-		if a.Thread == mine.Thread && a.Handler == mine.Handler || !slices.Contains(others, run.Place(a)) {
+	mine := &v.run.Log.Accesses[pair[0]]
+	for _, i := range v.indices {
+		a := &v.run.Log.Accesses[i]
+		if sameContext(a, mine) || !slices.Contains(others, v.run.Place(a)) {
 			continue
 		}
 		if d := max(pair[0]-i, i-pair[1]); best < 0 || d < distance {
@@ -215,9 +221,9 @@ func (f *finder) without(c *Candidate) {
 		c.Instead = "in passing runs the threads are never there at the same time"
 		return
 	}
-	absent := slices.DeleteFunc(slices.Clone(f.steps(c)), func(p delta.Place) bool { return f.visited(c, p) })
+	absent := slices.DeleteFunc(slices.Clone(c.steps()), func(p delta.Place) bool { return f.visited(c, p) })
 	if len(absent) > 0 {
-		c.Instead = "passing runs do not come to " + f.runs.PlaceText(absent[0])
+		c.Instead = "in passing runs no access to it is seen of " + f.runs.PlaceText(absent[0])
 		return
 	}
 	c.Instead = "in passing runs these accesses are in another order"
@@ -235,7 +241,7 @@ func has(n int) string {
 
 func (f *finder) visited(c *Candidate, p delta.Place) bool {
 	return slices.ContainsFunc(f.d.Passing, func(profile *delta.Profile) bool {
-		for _, v := range []int32{c.key.variable, c.key.second} {
+		for _, v := range []int32{c.key.variable, c.key.other()} {
 			for _, writes := range []bool{false, true} {
 				if _, ok := profile.Span(v, p, writes); ok {
 					return true

@@ -134,7 +134,7 @@ func TestAgainstDefinition(t *testing.T) {
 		s.scan()
 		want := byDefinition(log)
 		got := map[string]bool{}
-		for k := range s.found {
+		for k := range s.found.all() {
 			if k.shape >= shapeRWR && k.shape <= shapeWRW {
 				got[fmt.Sprint(kinds[k.shape], k.variable, k.places)] = true
 			}

@@ -60,7 +60,7 @@ func (e *entry) classOf(withPassing bool) class {
 		return classDeadlock
 	case e.ring != nil:
 		return classWeak
-	case e.seen.free == 0 || e.locking.never:
+	case !e.seen.free || e.locking.never:
 		return classOrdered
 	case !withPassing && (e.apart || e.accesses == 2):
 		return classWeak
@@ -82,33 +82,36 @@ func (e *entry) classOf(withPassing bool) class {
 // it is not enforced, and not what correct programs do as well.
 func (c *Candidate) Suspicious() bool { return c.class < classWeak }
 
-// rank gives the likeliest entries.
-func (f *finder) rank() []*entry {
-	list := make([]*entry, len(f.entries))
-	for i := range f.entries {
-		e := &f.entries[i]
-		list[i] = e
-		e.score = f1(int(e.failing), int(e.passing), len(f.failing))
-		if len(f.passing) == 0 {
-			e.score = near(e.distance)
-			if e.class >= classWeak {
-				e.score /= 4
-			}
-		}
+// scoreOf is how likely an entry explains the failure, but for what keepLikeliest
+// looks at besides.
+func (f *finder) scoreOf(e *entry) float64 {
+	if len(f.passing) > 0 {
+		return f1(int(e.failing), int(e.passing), len(f.failing))
 	}
-	slices.SortFunc(list, func(a, b *entry) int {
+	score := near(e.distance)
+	if e.class >= classWeak {
+		score /= 4
+	}
+	return score
+}
+
+// keepLikeliest sorts the entries, the likeliest first, and leaves out those that
+// are too many.
+func (f *finder) keepLikeliest() {
+	slices.SortFunc(f.entries, func(a, b entry) int {
 		return cmp.Or(
 			cmp.Compare(bit(a.class == classOrdered), bit(b.class == classOrdered)),
-			cmp.Compare(f.tier(b), f.tier(a)),
+			cmp.Compare(f.tier(&b), f.tier(&a)),
 			cmp.Compare(bit(a.vague), bit(b.vague)),
 			cmp.Compare(coarse(a.closeness), coarse(b.closeness)),
 			cmp.Compare(a.class, b.class),
 			cmp.Compare(bit(b.changed), bit(a.changed)),
 			cmp.Compare(a.distance, b.distance),
-			a.compareKeys(b),
+			a.compareKeys(&b),
+			cmp.Compare(a.run, b.run),
 		)
 	})
-	return list[:min(len(list), f.opts.Most)]
+	f.entries = f.entries[:min(len(f.entries), f.opts.Most)]
 }
 
 func (e *entry) compareKeys(other *entry) int {

@@ -1,6 +1,8 @@
 package patterns
 
 import (
+	"fmt"
+
 	"diagnose/delta"
 	"diagnose/evidence"
 )
@@ -12,11 +14,17 @@ type scanner struct {
 	cells    *delta.Cells
 	state    []cell
 	clocks   *clocks
-	found    map[key]*sighting
-	full     bool // there were more than mostKeys
+	found    sightings
+	// known are the patterns of the failing runs, of which a passing run only
+	// says which it has; lacking is which others matter. Of failing runs: nil.
+	known    map[key]int32
+	has      []bool
+	lacking  func(key) bool
 	contexts contexts
 	pairs    pairScanner
 	failing  uint32
+	// lastOwn is the failing thread's last access + 1.
+	lastOwn int32
 	// lastRead is by cell the failing thread's last read + 1.
 	lastRead []int32
 	// firstWrite is by cell the program's first one of anything but 0, + 1; 0: none.
@@ -73,7 +81,7 @@ func (c *cell) other(context int32) int32 {
 
 func newScanner(run *delta.Run, failing uint32) *scanner {
 	s := &scanner{
-		run: run, accesses: run.Log.Accesses, cells: delta.NewCells(run.Log), found: map[key]*sighting{},
+		run: run, accesses: run.Log.Accesses, cells: delta.NewCells(run.Log), found: newSightings(),
 		failing:  failing,
 		contexts: contexts{handlers: map[uint64]int32{}},
 	}
@@ -90,8 +98,8 @@ func (s *scanner) scan() (limit string) {
 	for i := range s.accesses {
 		s.access(int32(i))
 	}
-	if s.full {
-		limit = s.run.Log.Recording + ": too many different patterns; those that came later are left out"
+	if n := s.found.forgotten; n > 0 {
+		limit = fmt.Sprintf("%s: too many different patterns; up to %d are left out, those that were seen longest before its end", s.run.Log.Recording, n)
 	}
 	return limit
 }
@@ -123,6 +131,9 @@ func (s *scanner) access(i int32) {
 	c.update(n, i, reads, writes, now)
 	if writes && s.firstWrite[number] == 0 && a.New != 0 && a.By != evidence.ByHeap {
 		s.firstWrite[number] = i + 1
+	}
+	if s.failing == a.Thread {
+		s.lastOwn = i + 1
 	}
 	if reads && (s.failing == 0 || s.failing == a.Thread) {
 		s.lastRead[number] = i + 1
@@ -208,22 +219,20 @@ func (s *scanner) emit2(shape shape, p, c int32, now *threadClock) {
 }
 
 func (s *scanner) emit(k key, ordered bool, accesses [4]int32) {
-	f := s.found[k]
-	if f == nil {
-		if len(s.found) == mostKeys {
-			s.full = true
+	if s.known != nil {
+		if n, ok := s.known[k]; ok {
+			s.has[n] = true
 			return
 		}
-		f = &sighting{}
-		s.found[k] = f
+		if !s.lacking(k) {
+			return
+		}
 	}
-	f.count++
-	if !ordered {
-		f.free++
-	}
-	if !ordered || f.free == 0 {
+	f := s.found.note(k)
+	if !ordered || !f.free {
 		f.last = accesses
 	}
+	f.free = f.free || !ordered
 }
 
 // before reports whether the program orders access a before access b, whose

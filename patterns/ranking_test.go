@@ -1,0 +1,88 @@
+package patterns
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"diagnose/evidence"
+)
+
+// TestRanking: with several runs, what predicts the failure comes first.
+func TestRanking(t *testing.T) {
+	noise := func(text string, other string) string {
+		return text + "t1 create t4 noise\n" + other
+	}
+	racy := "t4 event\nt4 R m 0 @50\nt1 W m 0->1 @40\nt4 R m 1 @51\n"
+	calm := "t4 R m 0 @50\nt4 R m 0 @51\nt1 W m 0->1 @40\n"
+	r := find(t, []uint32{1, 1, 1}, noise(counterFails, racy), noise(counterFails, calm), noise(counterFails, racy),
+		noise(counterPasses, racy), noise(counterPasses, calm), noise(counterPasses, calm))
+	first := r.Candidates[0]
+	if first.Pattern != evidence.PatternRWW || first.FailingRuns != 3 || first.PassingRuns != 0 || first.Score != 1 {
+		t.Errorf("first: %+v", first)
+	}
+	i := slices.IndexFunc(r.Candidates, func(c Candidate) bool { return c.Variables[0] == "m" && c.Pattern == evidence.PatternRWR })
+	if i < 0 {
+		t.Fatal("the noise is not there")
+	}
+	if c := r.Candidates[i]; c.FailingRuns != 2 || c.PassingRuns != 1 || c.Score >= 0.7 || c.Score <= 0.6 {
+		t.Errorf("noise: %d failing, %d passing runs, score %v", c.FailingRuns, c.PassingRuns, c.Score)
+	}
+	if !strings.Contains(r.Measure, "3 runs failing and 3 runs passing") {
+		t.Errorf("measure %q", r.Measure)
+	}
+}
+
+// TestLoops: a loop of reads is as one, and how often it goes round changes
+// nothing.
+func TestLoops(t *testing.T) {
+	text := func(rounds int, fails bool) string {
+		poll := strings.Repeat("t2 R flag 0 @20\n", rounds)
+		if fails {
+			return "run failed\nmain t1\nt1 create t2 worker\n" + poll + "t1 W flag 0->1 @5\nt2 event\nt2 R flag 1 @22\n"
+		}
+		return "main t1\nt1 create t2 worker\n" + poll + "t2 event\nt2 R flag 0 @22\nt1 W flag 0->1 @5\n"
+	}
+	keys := func(rounds int) string {
+		r := find(t, []uint32{2}, text(rounds, true), text(2*rounds+1, false))
+		var keys []string
+		for _, c := range r.Candidates {
+			keys = append(keys, c.Key)
+		}
+		return strings.Join(keys, "\n")
+	}
+	if one, many := keys(1), keys(1000); one != many || one == "" {
+		t.Errorf("one round:\n%s\nmany:\n%s", one, many)
+	}
+}
+
+// TestLate: what happened when the failing thread had looked for the last time is
+// marked, and what it looked at is not.
+func TestLate(t *testing.T) {
+	const text = `main t1
+t1 create t2 display
+t1 create t3 desk
+t2 R ticket 1 @10
+t3 lock L
+t3 W ticket 1->0 @20
+t3 unlock L
+t2 event
+t2 R ticket 0 @12
+t3 lock L
+t3 W ticket 0->2 @22
+t3 unlock L
+`
+	const passes = "main t1\nt1 create t2 display\nt1 create t3 desk\nt2 R ticket 1 @10\nt2 event\nt2 R ticket 1 @12\nt3 W ticket 1->0 @20\nt3 W ticket 0->2 @22\n"
+	for _, more := range []string{"", "t2 R ticket 2 @14\n"} {
+		r := find(t, []uint32{2}, "run failed\n"+text+more, passes)
+		for pattern, late := range map[evidence.PatternKind]bool{evidence.PatternRWR: false, evidence.PatternWRW: more == ""} {
+			i := slices.IndexFunc(r.Candidates, func(c Candidate) bool { return c.Pattern == pattern })
+			if i < 0 {
+				t.Fatalf("no %s", pattern)
+			}
+			if c := &r.Candidates[i]; c.Late != late {
+				t.Errorf("%s at %s: late %v", pattern, r.lines(c), c.Late)
+			}
+		}
+	}
+}
