@@ -71,6 +71,7 @@ type BuildOptions struct {
 	// the user's cache, then private directories in the temporary ones.
 	Places []string
 
+	runtime  bool // of instrumented programs: Runtime
 	prebuilt *prebuilt
 }
 
@@ -116,19 +117,35 @@ func note(path string, refused []string) string {
 }
 
 func (o *BuildOptions) setDefaults() {
+	if o.Sources == nil && o.runtime {
+		o.Sources = runtimeSources()
+	}
 	if o.Sources == nil {
 		o.Sources = Sources()
 	}
 	if o.Compiler == "" {
 		o.Compiler = os.Getenv("CC")
 	}
+	if isOurs(o.Compiler) {
+		o.Compiler = ""
+	}
 	if o.prebuilt == nil {
 		o.prebuilt = brought[o.product().name]
 	}
 }
 
+// isOurs tells `diagnose cc`, under which a program's build may run us: what it
+// makes is instrumented, which the agent must not be.
+func isOurs(compiler string) bool {
+	words := strings.Fields(compiler)
+	return len(words) > 1 && filepath.Base(words[0]) == "diagnose" && (words[1] == "cc" || words[1] == "c++")
+}
+
 func (o *BuildOptions) product() product {
-	if o.Recording {
+	switch {
+	case o.runtime:
+		return runtimeProduct
+	case o.Recording:
 		return recordProduct
 	}
 	return heapProduct
@@ -140,6 +157,10 @@ type maker struct {
 	// key differs for everything from which a different library comes.
 	key string
 	put func(ctx context.Context, dir string) error
+	// check refuses a file that is not what it should be.
+	check func(path string) error
+	// beside are files that have to be there before it is.
+	beside []string
 }
 
 // maker prefers the library that a release brought: that one was tested.
@@ -156,7 +177,7 @@ func (o *BuildOptions) maker() (maker, error) {
 			}
 			return nil
 		}
-		return maker{product.name, key(sources, string(p.library)), put}, nil
+		return product.maker(key(sources, string(p.library)), put), nil
 	}
 	compiler, err := findCompiler(o.Compiler)
 	if err != nil {
@@ -165,7 +186,7 @@ func (o *BuildOptions) maker() (maker, error) {
 	put := func(ctx context.Context, dir string) error {
 		return product.compile(ctx, compiler.command, o.Sources, dir)
 	}
-	return maker{product.name, key(sources, compiler.identity), put}, nil
+	return product.maker(key(sources, compiler.identity), put), nil
 }
 
 func key(parts ...string) string {

@@ -48,7 +48,7 @@ func defaultPlaces() (places, refused []string) {
 // that very file. Every error that another place might not have is a
 // *placeError.
 func keep(ctx context.Context, dir string, m maker) (string, error) {
-	path, err := find(dir, m.name)
+	path, err := find(dir, m)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return path, err
 	}
@@ -64,16 +64,25 @@ func keep(ctx context.Context, dir string, m maker) (string, error) {
 		return "", err
 	}
 	made, path := filepath.Join(work, m.name), filepath.Join(dir, m.name)
-	if err := checkLibrary(made); err != nil {
+	if err := m.check(made); err != nil {
 		return "", err
 	}
 	if err := finish(made); err != nil {
 		return "", &placeError{dir, err}
 	}
+	for _, name := range m.beside {
+		err := finish(filepath.Join(work, name))
+		if err == nil {
+			err = os.Rename(filepath.Join(work, name), filepath.Join(dir, name))
+		}
+		if err != nil {
+			return "", &placeError{dir, err}
+		}
+	}
 	if os.Link(made, path) == nil {
 		return path, nil
 	}
-	if first, err := find(dir, m.name); err == nil {
+	if first, err := find(dir, m); err == nil {
 		return first, nil
 	}
 	// What is there is damaged, or the file system has no links.
@@ -99,7 +108,7 @@ func finish(path string) error {
 
 // find returns the library of a directory if nobody else can have put it
 // there; fs.ErrNotExist if there is none yet.
-func find(dir, name string) (string, error) {
+func find(dir string, m maker) (string, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", err
@@ -110,7 +119,7 @@ func find(dir, name string) (string, error) {
 	if err := checkPlace(real); err != nil {
 		return "", &placeError{real, err}
 	}
-	path := filepath.Join(real, name)
+	path := filepath.Join(real, m.name)
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", err
@@ -121,7 +130,7 @@ func find(dir, name string) (string, error) {
 	if err != nil {
 		return "", &placeError{real, err}
 	}
-	if checkLibrary(path) != nil {
+	if m.check(path) != nil {
 		return "", fs.ErrNotExist // ours and damaged: it is replaced
 	}
 	return path, nil

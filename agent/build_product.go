@@ -29,6 +29,16 @@ type product struct {
 	commands func() [][]string
 	// has says which sources are its own.
 	has func(source string) bool
+	// copies are sources that are kept beside it, by the name that they have there.
+	copies map[string]string
+	// check refuses a file that is not what it should be.
+	check func(path string) error
+	// beside are the names of what is made with it.
+	beside []string
+}
+
+func (p product) maker(key string, put func(ctx context.Context, dir string) error) maker {
+	return maker{name: p.name, key: key, put: put, check: p.check, beside: p.beside}
 }
 
 // heapProduct guards the heap, and nothing else: one translation unit.
@@ -39,7 +49,8 @@ var heapProduct = product{
 			"-Wl,--version-script=agent.map", "-Wl,-soname," + LibraryName, "agent.c",
 		}, systemLibraries, []string{"-o", LibraryName})}
 	},
-	has: func(source string) bool { return !ofRecording(source) },
+	has:   func(source string) bool { return !ofRecording(source) },
+	check: checkLibrary,
 }
 
 // recordProduct has the engine beside that, which may use general registers
@@ -59,7 +70,8 @@ var recordProduct = product{
 			}, systemLibraries, []string{"-o", RecordLibraryName}),
 		}
 	},
-	has: func(string) bool { return true },
+	has:   func(string) bool { return true },
+	check: checkLibrary,
 }
 
 // ofRecording tells the sources that only the recording library has.
@@ -121,6 +133,15 @@ func (p product) compile(ctx context.Context, command []string, sources fs.FS, d
 	err := p.eachSource(sources, func(name string, text []byte) error {
 		return os.WriteFile(filepath.Join(dir, name), text, 0o600)
 	})
+	for name, source := range p.copies {
+		var text []byte
+		if err == nil {
+			text, err = fs.ReadFile(sources, source)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
+		}
+	}
 	if err != nil {
 		return &placeError{dir, err}
 	}

@@ -7,9 +7,10 @@ package agent
 // Versions, and the engine's own range of addresses.
 const (
 	RecordMagic      = 0x64726f6365726764
-	RecordVersion    = 2
+	RecordVersion    = 3
 	EngineBase       = 0x21a000000000
 	EngineControl    = EngineBase
+	EngineHunt       = EngineBase + 0x0000400000
 	EngineSites      = EngineBase + 0x0001000000
 	EngineSync       = EngineBase + 0x0080000000
 	EngineThreads    = EngineBase + 0x0100000000
@@ -29,6 +30,7 @@ const (
 	ExtentIdle       = 0x656c646978656764
 	EventInterrupted = 1
 	EventSoft        = 2
+	EventExtra       = 8
 	EventArrived     = 4
 	TrapMagic        = 0x646961676e6f7365
 )
@@ -61,6 +63,7 @@ const (
 	EvHeap      = 16
 	EvOrder     = 17
 	EvValue     = 18
+	EvPoint     = 19
 	EvSyscall   = 24
 	EvTSC       = 25
 	EvFork      = 26
@@ -92,6 +95,19 @@ const (
 	SyncGet       = 9
 	SyncInit      = 11
 	SyncReal      = 13
+)
+
+// Where a thread was preempted: enum dg_point.
+const (
+	PointEvent = 0
+	PointCode  = 1
+	PointPC    = 2
+)
+
+// What a thread is parked for: enum dg_parked.
+const (
+	ParkedEnd   = 0
+	ParkedPoint = 1
 )
 
 // Where a signal came: enum dg_signal_place.
@@ -166,6 +182,55 @@ const (
 	StuckEvents  = 3
 )
 
+// How a recording that hunts chooses who runs: enum dg_hunt_strategy.
+const (
+	HuntNot    = 0
+	HuntRandom = 1
+	HuntPCT    = 2
+	HuntDelay  = 3
+	HuntPlan   = 4
+)
+
+// The lists of struct dg_hunt.
+const (
+	HuntDecisions    = 32768
+	HuntPlanAt       = 4096
+	HuntMadeAt       = 0x100000
+	HuntBytes        = 0x200000
+	DecisionPreempts = 1
+)
+
+// RawDecision is struct dg_decision.
+type RawDecision struct {
+	Thread uint32
+	To     uint32
+	Step   uint64
+	At     uint32
+	Flags  uint32
+}
+
+// RawHunt is struct dg_hunt.
+type RawHunt struct {
+	Strategy  uint32
+	Depth     uint32
+	Seed      uint64
+	Length    uint64
+	Most      uint64
+	Clock     uint64
+	Chance    uint32
+	Quiet     uint32
+	Processor int32
+	Planned   uint32
+	Steps     uint64
+	Points    uint64
+	Switches  uint64
+	Made      uint32
+	Missing   uint32
+	Unused    uint32
+	MostReady uint32 `c:"most_ready"`
+	State     uint64
+}
+
 // Why a replay differs: enum dg_reason.
 const (
 	DiffersNone     = 0
@@ -197,6 +262,7 @@ const (
 	EntryTSC     = 3
 	EntryInsn    = 4
 	EntrySignal  = 5
+	EntryPoint   = 6
 )
 
 // RawLogHeader is struct dg_log_header.
@@ -332,7 +398,7 @@ type RawControl struct {
 	DataPath    [1024]byte `c:"data_path"`
 	LogLimit    uint64     `c:"log_limit"`
 	Lazy        uint32
-	Reserved2   uint32
+	PointAble   uint32 `c:"point_able"`
 	Reserved4   [4]uint64
 	ClockPC     uint64 `c:"clock_pc"`
 	Free        uint32
@@ -341,6 +407,7 @@ type RawControl struct {
 	MadeUp      uint64 `c:"made_up"`
 	FreeOrder   uint32 `c:"free_order"`
 	FreeAble    uint32 `c:"free_able"`
+	Hunt        uint64
 }
 
 // RawReplayHeader is struct dg_replay_header.
@@ -357,10 +424,10 @@ type RawReplayHeader struct {
 
 // RawReplayThread is struct dg_replay_thread.
 type RawReplayThread struct {
-	Start    uint64
-	End      uint64
-	Skipped  uint64
-	Reserved uint64
+	Start   uint64
+	End     uint64
+	Skipped uint64
+	Points  uint64
 }
 
 // RawRun is struct dg_run.
@@ -414,6 +481,8 @@ type RawRThread struct {
 	Behind        uint32
 	CounterTraps  uint32 `c:"counter_traps"`
 	Reserved3     uint32
+	Points        uint64
+	PointsStart   uint64 `c:"points_start"`
 	Infos         [8][128]uint8
 }
 

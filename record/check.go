@@ -88,6 +88,9 @@ func (c *Checked) check(ctx context.Context, dir string, from *Child) error {
 	if _, err := r.Timing(); err != nil {
 		k.problem(TimingName, err)
 	}
+	if _, err := r.Found(); err != nil {
+		k.problem(ScheduleName, err)
+	}
 	k.link(from)
 	for i := range r.Manifest.Children {
 		child := &r.Manifest.Children[i]

@@ -60,6 +60,7 @@ const (
 	KindHeap      Kind = agent.EvHeap
 	KindOrder     Kind = agent.EvOrder
 	KindValue     Kind = agent.EvValue
+	KindPoint     Kind = agent.EvPoint
 	KindSyscall   Kind = agent.EvSyscall
 	KindTSC       Kind = agent.EvTSC
 	KindFork      Kind = agent.EvFork
@@ -75,7 +76,7 @@ var kindNames = map[Kind]string{
 	KindCreated: "created", KindCancel: "cancel",
 	KindMutex: "mutex", KindRWLock: "rwlock", KindSpin: "spin", KindCond: "cond", KindSem: "sem",
 	KindBarrier: "barrier", KindOnce: "once", KindGuard: "guard", KindHeap: "heap", KindOrder: "order",
-	KindValue: "value", KindSyscall: "syscall", KindTSC: "tsc", KindFork: "fork", KindExec: "exec",
+	KindValue: "value", KindPoint: "point", KindSyscall: "syscall", KindTSC: "tsc", KindFork: "fork", KindExec: "exec",
 	KindSignal: "signal", KindSignalEnd: "signal-end", KindLimit: "limit", KindEnd: "end",
 }
 

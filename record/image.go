@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"diagnose/agent"
 	"diagnose/evidence"
@@ -26,12 +27,16 @@ type ImageOptions struct {
 	// Skipped says how many mutexes a thread took without an event behind its
 	// last one, where that is known.
 	Skipped map[uint32]uint64
+	// Preemptions are points that the threads' events have beside those of the log.
+	Preemptions []Preemption
 }
 
 // Image says where things are in an image.
 type Image struct {
 	Size   int64
 	Events uint64
+	// Runs is the schedule with the preemptions' events.
+	Runs Schedule
 	// Threads has the address ranges of the threads' events.
 	Threads map[uint32]ImageRange
 }
@@ -44,19 +49,25 @@ type ImageRange struct{ Start, End evidence.Addr }
 // dg_replay_header). It fails if the log has fewer events than the schedule.
 func (l *Log) WriteImage(w io.WriterAt, s Schedule, o ImageOptions) (*Image, error) {
 	counts := s.Events()
+	runs, err := s.WithPreemptions(o.Preemptions)
+	if err != nil {
+		return nil, err
+	}
+	points := sortPreemptions(o.Preemptions)
 	threads := uint32(1)
 	for thread := range counts {
 		threads = max(threads, thread+1)
 	}
 	table := int64(imageHeaderSize + 8)
 	at := table + int64(threads)*imageThreadSize
-	image := &Image{Threads: map[uint32]ImageRange{}}
+	image := &Image{Runs: runs, Threads: map[uint32]ImageRange{}}
 	entries := make([]byte, int64(threads)*imageThreadSize)
 	for thread := uint32(1); thread < threads; thread++ {
 		if counts[thread] == 0 {
 			continue
 		}
-		n, err := l.copyEvents(io.NewOffsetWriter(w, at), thread, counts[thread])
+		own := preemptionsOf(points, thread)
+		n, err := l.copyEvents(io.NewOffsetWriter(w, at), thread, counts[thread], own)
 		if err != nil {
 			return nil, err
 		}
@@ -69,18 +80,19 @@ func (l *Log) WriteImage(w io.WriterAt, s Schedule, o ImageOptions) (*Image, err
 		le.PutUint64(entry, uint64(r.Start))
 		le.PutUint64(entry[8:], uint64(r.End))
 		le.PutUint64(entry[16:], skipped)
+		le.PutUint64(entry[24:], uint64(len(own)))
 		image.Threads[thread] = r
 		image.Events += counts[thread]
 		at += n
 	}
-	image.Size = at + int64(len(s))*runSize
+	image.Size = at + int64(len(runs))*runSize
 	if image.Size > imageLimit {
 		return nil, fmt.Errorf("record: the image of the log has %d bytes, a replay can have %d", image.Size, int64(imageLimit))
 	}
-	if err := s.write(io.NewOffsetWriter(w, at)); err != nil {
+	if err := runs.write(io.NewOffsetWriter(w, at)); err != nil {
 		return nil, err
 	}
-	header := imageHeader(threads, table, at, len(s), image)
+	header := imageHeader(threads, table, at, len(runs), image)
 	return image, errors.Join(writeAll(w, header, 0), writeAll(w, entries, table))
 }
 
@@ -102,8 +114,9 @@ func writeAll(w io.WriterAt, b []byte, at int64) error {
 	return nil
 }
 
-// copyEvents writes the first count events of a thread and returns their size.
-func (l *Log) copyEvents(w io.Writer, thread uint32, count uint64) (int64, error) {
+// copyEvents writes the first count events of a thread, with its points, and
+// returns their size.
+func (l *Log) copyEvents(w io.Writer, thread uint32, count uint64, points []Preemption) (int64, error) {
 	out := bufio.NewWriterSize(w, 1<<16)
 	c := l.Cursor(thread)
 	var size int64
@@ -121,6 +134,16 @@ func (l *Log) copyEvents(w io.Writer, thread uint32, count uint64) (int64, error
 				return 0, err
 			}
 			raw = full
+		}
+		for ; len(points) > 0 && points[0].Ordinal == e.Ordinal; points = points[1:] {
+			if e.Kind == KindExit || e.Kind == KindEnd {
+				return 0, fmt.Errorf("record: image: %v: nothing follows there", points[0])
+			}
+			point, err := points[0].point().Encode(nil)
+			if err != nil {
+				return 0, err
+			}
+			raw = append(slices.Clip(raw), point...)
 		}
 		n, err := out.Write(raw)
 		if err != nil {

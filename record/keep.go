@@ -44,14 +44,21 @@ type run struct {
 }
 
 func newRun(o *order) (*run, error) {
-	r := &run{order: o, name: runName(Strings(o.Args), string(o.Path)), machine: readMachine()}
+	r := &run{order: o, name: runName(Strings(o.Args), string(o.Path))}
 	if _, err := rand.Read(r.random[:]); err != nil {
 		return nil, err
+	}
+	if o.Hunt != nil {
+		r.random = huntRandom
 	}
 	var err error
 	if r.library, err = statFile(string(o.Library)); err != nil {
 		return nil, fmt.Errorf("the library: %w", err)
 	}
+	if r.quiet() {
+		return r, nil
+	}
+	r.machine = readMachine()
 	// It takes as long as the program's start.
 	r.agent = sync.OnceValues(func() (Agent, error) {
 		sum, err := fileSum(string(o.Library))
@@ -169,6 +176,9 @@ func (r *run) note(o *Outcome, pid int, main bool, of *recording) {
 			return // scripts kill their helpers
 		}
 		name, why = signalName(signal), "died of "+signalName(signal)
+		if o.Stuck != "" {
+			name, why = o.Stuck.name(), o.Stuck.words()
+		}
 	case o.Kind == OutcomeExit && main:
 		name, why = fmt.Sprintf("exit-%d", o.Status), fmt.Sprintf("exited with status %d", o.Status)
 	case o.Evidence != "":
@@ -196,6 +206,9 @@ func signalName(s unix.Signal) string {
 	return fmt.Sprintf("signal-%d", int(s))
 }
 
+// quiet: nothing is kept, nor written.
+func (r *run) quiet() bool { return r.order.Hunt != nil && r.order.Hunt.Quiet }
+
 // kept reports whether the recording stays, as far as is known.
 func (r *run) kept() bool { return r.failure != "" || r.order.All }
 
@@ -205,6 +218,9 @@ func (r *run) settle() error {
 		return nil
 	}
 	r.settled = true
+	if r.quiet() {
+		return nil
+	}
 	if !r.kept() {
 		return r.drop()
 	}
@@ -246,7 +262,7 @@ func (r *run) abandon() {
 			x.store()
 		}
 	}
-	if len(r.recordings) == 0 && !r.settled {
+	if len(r.recordings) == 0 && !r.settled && !r.quiet() {
 		r.drop()
 	}
 }
@@ -271,8 +287,9 @@ type recording struct {
 	evidence     string
 	ending       *Outcome // what the process came to before it ended
 	closed       bool
-	cut          bool // the engine ended it before the process did
-	broken       bool // could not be written; said once
+	cut          bool  // the engine ended it before the process did
+	broken       bool  // could not be written; said once
+	hunt         *Hunt // nil: the process's threads run as the kernel has them
 }
 
 func (r *recording) path() string { return filepath.Join(r.run.dir, filepath.FromSlash(r.dir)) }
@@ -281,6 +298,12 @@ func (r *recording) isTrap(pc uint64) bool { return r.traps[pc] }
 
 // open makes the directory of a process's recording.
 func (r *run) open(p *process, forked bool) (*recording, error) {
+	if r.quiet() {
+		x := &recording{run: r, parent: p.from.recording, traps: map[uint64]bool{}}
+		x.manifest.PID = p.pid
+		r.recordings = append(r.recordings, x)
+		return x, nil
+	}
 	library, err := r.agent()
 	if err != nil {
 		return nil, fmt.Errorf("the library: %w", err)
@@ -332,6 +355,10 @@ func (r *recording) addChild(c Child) {
 
 // remove is for a recording that did not come about.
 func (r *recording) remove() {
+	if r.run.quiet() {
+		r.run.recordings = r.run.recordings[:len(r.run.recordings)-1]
+		return
+	}
 	r.lock.Close()
 	if r.parent == nil {
 		for _, name := range []string{LogName, DataName, SitesName, ManifestName} {
@@ -362,6 +389,9 @@ func (r *recording) limit(kind, text string) {
 // store writes the manifest. A recording that cannot be written is no reason
 // to disturb the program.
 func (r *recording) store() {
+	if r.run.quiet() {
+		return
+	}
 	err := r.manifest.Write(r.path())
 	if errors.Is(err, unix.ENOSPC) && os.Remove(filepath.Join(r.run.dir, spareName)) == nil {
 		err = r.manifest.Write(r.path())

@@ -3,6 +3,8 @@ package record
 import (
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -23,8 +25,6 @@ type Launch struct {
 	Random    [16]byte
 	// Files become descriptors 0, 1, 2 and so on; ^0 is closed.
 	Files []uintptr
-	// Group, unless 0, is the process group to start in.
-	Group int
 	// Options are ptrace's.
 	Options int
 	// StackLimit, unless 0, is the soft RLIMIT_STACK.
@@ -42,8 +42,11 @@ type UnsupportedError struct {
 }
 
 func (e *UnsupportedError) Error() string {
-	if e.Err == nil {
+	switch {
+	case e.Err == nil:
 		return "record: " + e.What
+	case e.What == "": // the tracer said it
+		return e.Err.Error()
 	}
 	return fmt.Sprintf("record: %s: %v", e.What, e.Err)
 }
@@ -57,6 +60,9 @@ func (e *UnsupportedError) Unwrap() error { return e.Err }
 // cannot be left in a stop of job control. So the process is let go with a
 // SIGSTOP, which stops it before it executes anything, and seized then.
 func (l *Launch) Start() (pid int, err error) {
+	if err := ownProc(); err != nil {
+		return 0, err
+	}
 	pid, err = l.fork()
 	if err != nil {
 		return 0, err
@@ -79,6 +85,19 @@ func (l *Launch) Start() (pid int, err error) {
 	return pid, nil
 }
 
+// ownProc: in a PID namespace without a /proc of its own, /proc/PID is another
+// process, whose memory would be written to.
+func ownProc() error {
+	self, err := os.Readlink("/proc/self")
+	if err == nil && self != strconv.Itoa(os.Getpid()) {
+		err = fmt.Errorf("this process is %d, and /proc/self is %s", os.Getpid(), self)
+	}
+	if err != nil {
+		return &UnsupportedError{"/proc is not of this PID namespace", err}
+	}
+	return nil
+}
+
 // fork starts the program up to its exec. What a child inherits from the
 // kernel's thread is set around it.
 func (l *Launch) fork() (int, error) {
@@ -97,7 +116,7 @@ func (l *Launch) fork() (int, error) {
 	defer restore()
 	pid, err := syscall.ForkExec(l.Path, l.Args, &syscall.ProcAttr{
 		Dir: l.Directory, Env: l.Environ, Files: l.Files,
-		Sys: &syscall.SysProcAttr{Ptrace: true, Setpgid: l.Group != 0, Pgid: l.Group},
+		Sys: &syscall.SysProcAttr{Ptrace: true},
 	})
 	switch {
 	case errors.Is(err, unix.EPERM) && tracingForbidden():

@@ -28,6 +28,7 @@ const maxManifest = 64 << 20
 // Manifest says what a recording is of. Everything else of it is in the other
 // files of the directory.
 type Manifest struct {
+	// Version is ManifestVersion of whoever wrote it.
 	Version int `json:"version"`
 	// Producer is the version of diagnose that recorded.
 	Producer string  `json:"producer,omitempty"`
@@ -45,6 +46,8 @@ type Manifest struct {
 	Times    Times    `json:"times"`
 	Sizes    Sizes    `json:"sizes"`
 	Portable []Object `json:"portable,omitempty"`
+	// Hunt is nil unless the recording's threads ran in an order of the recorder's.
+	Hunt *HuntedRun `json:"hunt,omitempty"`
 }
 
 // Program is what was executed, and how. A replay executes it again just so.
@@ -52,31 +55,34 @@ type Program struct {
 	// Path is the executable with symbolic links resolved.
 	Path Text `json:"path"`
 	// Executed is what execve(2) was given (AT_EXECFN): a name of Path, or a
-	// script whose interpreter Path is. Empty: Path.
+	// script whose interpreter Path is. Empty: Path. Script says which.
 	Executed Text `json:"executed,omitempty"`
 	Script   bool `json:"script,omitempty"`
 	// Args are the process's, with args[0]. Those of a script begin with its
 	// interpreter's: see Script.
 	Args    []Text `json:"args"`
 	Environ []Text `json:"environ"`
-	// Directory is the working directory at the start.
-	Directory Text   `json:"directory"`
-	BuildID   string `json:"build_id,omitempty"`
-	File      File   `json:"file"`
+	// Directory is the working directory at the start, Umask the file mode mask.
+	Directory Text `json:"directory"`
+	// BuildID is of Path, in hexadecimal.
+	BuildID string `json:"build_id,omitempty"`
+	File    File   `json:"file"`
 	// Personality is personality(2)'s at the start.
 	Personality uint32 `json:"personality"`
 	// StackLimit is the soft RLIMIT_STACK in bytes, which decides where the
 	// kernel puts mappings; ^0 is unlimited.
 	StackLimit uint64 `json:"stack_limit,string"`
-	Umask      uint32 `json:"umask"`
+	Umask      uint32 `json:"umask"` // umask(2)'s at the start
 }
 
 // File identifies a file without reading it.
 type File struct {
-	Device  uint64 `json:"device,string"`
-	Inode   uint64 `json:"inode,string"`
-	Size    int64  `json:"size"`
-	MTimeNS int64  `json:"mtime_ns"`
+	// Device, Inode and Size are stat(2)'s.
+	Device uint64 `json:"device,string"`
+	Inode  uint64 `json:"inode,string"`
+	Size   int64  `json:"size"`
+	// MTimeNS is the time of the last change, in nanoseconds since 1970.
+	MTimeNS int64 `json:"mtime_ns"`
 }
 
 // Agent is the library that recorded. A replay needs the same.
@@ -91,7 +97,8 @@ type Machine struct {
 	CPU    string `json:"cpu"`    // model name of /proc/cpuinfo
 	// Features are the flags of /proc/cpuinfo: libc chooses its functions by them.
 	Features []string `json:"features,omitempty"`
-	CPUs     int      `json:"cpus"`
+	// CPUs is the number of processors.
+	CPUs int `json:"cpus"`
 }
 
 // Start is the process when the engine started (DG_TRAP_HELLO).
@@ -101,11 +108,13 @@ type Start struct {
 	Auxv   []Aux  `json:"auxv"`
 	// Mappings are /proc/PID/maps in ascending order.
 	Mappings []Mapping `json:"mappings"`
-	TID      int       `json:"tid"`
+	// TID is the first thread's.
+	TID int `json:"tid"`
 }
 
 // Aux is an entry of the auxiliary vector (getauxval(3)).
 type Aux struct {
+	// Type is AT_... of elf.h.
 	Type  uint64        `json:"type"`
 	Value evidence.Addr `json:"value"`
 }
@@ -117,7 +126,7 @@ type Mapping struct {
 	Offset      evidence.Addr `json:"offset"`
 	Permissions string        `json:"permissions"` // "r-xp"
 	Path        Text          `json:"path,omitempty"`
-	BuildID     string        `json:"build_id,omitempty"`
+	BuildID     string        `json:"build_id,omitempty"` // of an object, in hexadecimal
 	File        *File         `json:"file,omitempty"`
 }
 
@@ -125,6 +134,7 @@ type Mapping struct {
 // parent's recording is the directory that holds this one's children
 // directory; a path is not stored, for none could be trusted.
 type Parent struct {
+	// PID is its process, Thread the one that made this one.
 	PID     int    `json:"pid"`
 	Thread  uint32 `json:"thread"`
 	Ordinal uint64 `json:"ordinal"` // of the fork or exec among the thread's events; 0: unknown
@@ -135,11 +145,12 @@ type Parent struct {
 
 // Child is a recording in this one's directory of children.
 type Child struct {
-	Path    string `json:"path"` // relative, with slashes: children/4711-1
+	Path string `json:"path"` // relative, with slashes: children/4711-1
+	// PID is the child's process, Thread the parent's thread that made it.
 	PID     int    `json:"pid"`
 	Thread  uint32 `json:"thread"`
-	Ordinal uint64 `json:"ordinal"` // as Parent.Ordinal
-	Exec    bool   `json:"exec,omitempty"`
+	Ordinal uint64 `json:"ordinal"`        // as Parent.Ordinal
+	Exec    bool   `json:"exec,omitempty"` // as Parent.Exec
 }
 
 // OutcomeKind is how a recording ended.
@@ -163,9 +174,10 @@ const (
 
 // Outcome is how the recorded process ended.
 type Outcome struct {
-	Kind   OutcomeKind `json:"kind"`
-	Signal int         `json:"signal,omitempty"`
-	Status int         `json:"status,omitempty"`
+	Kind OutcomeKind `json:"kind"`
+	// Signal is the number of the one that ended the process, Status exit(2)'s.
+	Signal int `json:"signal,omitempty"`
+	Status int `json:"status,omitempty"`
 	// Thread is the index of the thread that failed, TID its kernel id.
 	Thread uint32 `json:"thread,omitempty"`
 	TID    int    `json:"tid,omitempty"`
@@ -175,13 +187,16 @@ type Outcome struct {
 	FaultAddr *evidence.Addr `json:"fault_address,omitempty"`
 	// Evidence is what the agent's heap found, as one line; empty: nothing.
 	Evidence string `json:"evidence,omitempty"`
-	Text     string `json:"text,omitempty"`
+	// Stuck says why no thread could go on, of a recording that hunts: it ended so.
+	Stuck Stuck `json:"stuck,omitempty"`
+	// Text says more where there is more to say.
+	Text string `json:"text,omitempty"`
 }
 
 // Limit is something that the recording cannot bring back.
 type Limit struct {
 	Kind string `json:"kind"` // a LimitKind's name, or the tracer's own
-	Text string `json:"text"`
+	Text string `json:"text"` // in words
 	// Thread and Ordinal are the event's; 0: the tracer's own.
 	Thread  uint32 `json:"thread,omitempty"`
 	Ordinal uint64 `json:"ordinal,omitempty"`
@@ -189,15 +204,18 @@ type Limit struct {
 
 // Times are of the recorded run.
 type Times struct {
+	// Started and Ended are the tracer's clock's; Ended is missing of a run that was
+	// not seen to end.
 	Started time.Time  `json:"started"`
 	Ended   *time.Time `json:"ended,omitempty"`
-	// User and System are the process's processor times in nanoseconds.
+	// UserNS and SystemNS are the process's processor times in nanoseconds.
 	UserNS   int64 `json:"user_ns,omitempty"`
 	SystemNS int64 `json:"system_ns,omitempty"`
 }
 
 // Sizes are of the recording's files in bytes, when it was complete.
 type Sizes struct {
+	// Log, Data and Core are the files of these names.
 	Log  int64 `json:"log,omitempty"`
 	Data int64 `json:"data,omitempty"`
 	Core int64 `json:"core,omitempty"`
@@ -207,5 +225,5 @@ type Sizes struct {
 type Object struct {
 	Path   Text   `json:"path"`   // in the process
 	Stored string `json:"stored"` // relative, with slashes: objects/...
-	SHA256 string `json:"sha256"`
+	SHA256 string `json:"sha256"` // of the file, in hexadecimal
 }

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 )
 
 // VersionError says that a recording is of a newer version than this tool.
@@ -103,17 +101,5 @@ func (m *Manifest) Write(dir string) error {
 	if err := e.Encode(m); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
-	temp, err := os.CreateTemp(dir, ".manifest-*")
-	if err != nil {
-		return fmt.Errorf("record: %w", err)
-	}
-	defer os.Remove(temp.Name())
-	_, err = temp.Write(b.Bytes())
-	if err := errors.Join(err, temp.Close()); err != nil {
-		return fmt.Errorf("record: %w", err)
-	}
-	if err := os.Rename(temp.Name(), filepath.Join(dir, ManifestName)); err != nil {
-		return fmt.Errorf("record: %w", err)
-	}
-	return nil
+	return writeWhole(dir, ManifestName, b.Bytes())
 }

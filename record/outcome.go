@@ -20,6 +20,9 @@ type agentControl = agent.RawControl
 
 // begin writes the manifest of a process that starts to be recorded.
 func (r *recording) begin(pid int) error {
+	if r.run.quiet() {
+		return nil
+	}
 	var err error
 	m := &r.manifest
 	if m.Program, err = readProgram(pid); err != nil {
@@ -118,7 +121,7 @@ func (p *process) outcome(status syscall.WaitStatus) Outcome {
 	if r == nil {
 		return o
 	}
-	if e := r.ending; e != nil && e.Kind == o.Kind && e.Signal == o.Signal && e.Status == o.Status {
+	if e := r.ending; e != nil && (e.Stuck != "" || e.Kind == o.Kind && e.Signal == o.Signal && e.Status == o.Status) {
 		o = *e
 	}
 	o.Evidence = r.evidence
@@ -132,6 +135,14 @@ func (t *tracer) close(r *recording, o Outcome, usage syscall.Rusage) {
 	now := time.Now().UTC()
 	m.Times.Ended = &now
 	m.Times.UserNS, m.Times.SystemNS = usage.Utime.Nano(), usage.Stime.Nano()
+	if r.run.quiet() {
+		r.closed = true
+		r.memory.Close()
+		if o.Kind != OutcomeExec {
+			r.run.note(&o, m.PID, t.main != nil && m.PID == t.main.pid, r)
+		}
+		return
+	}
 	m.Sizes = Sizes{Log: r.size(LogName), Data: r.size(DataName), Core: r.size(CoreName)}
 	if !r.cut && r.empty() {
 		r.cut = true
@@ -179,6 +190,9 @@ func whyStopped(k LimitKind) string {
 // checkStopped notes whether the engine had to end the recording, as what comes
 // after that is not part of it.
 func (r *recording) checkStopped(pid int) {
+	if r.run.quiet() {
+		return // from the start
+	}
 	memory, err := ptrace.OpenMemory(pid)
 	if err != nil {
 		return
@@ -217,7 +231,9 @@ func (t *tracer) mainEnded(status syscall.WaitStatus, outcome Outcome) error {
 			t.link.warn("nothing was recorded: %s", why)
 		}
 		r.settled = true
-		os.RemoveAll(r.dir)
+		if !r.quiet() {
+			os.RemoveAll(r.dir)
+		}
 	} else {
 		if len(t.processes) == 0 || r.kept() {
 			if err := r.settle(); err != nil {
@@ -227,9 +243,16 @@ func (t *tracer) mainEnded(status syscall.WaitStatus, outcome Outcome) error {
 	}
 	result := Result{PID: pid, Status: status, Outcome: outcome, Failed: r.failure != "", Why: r.why, Culprit: r.culprit, Running: len(t.processes)}
 	for _, x := range r.recordings {
-		if x.closed && x.dir == r.culprit {
+		if h := x.manifest.Hunt; h != nil && x.manifest.PID == pid {
+			result.Hunted = &h.Hunted
+		}
+		if x.closed && x.dir == r.culprit && !r.quiet() {
 			result.Cut, result.Empty = x.cut, x.empty()
 		}
+	}
+	if r.quiet() {
+		t.link.tell(notice{Ended: &result})
+		return nil
 	}
 	dir := r.dir
 	// A directory that was removed meanwhile may be there again with what came late.
@@ -254,7 +277,7 @@ func (r *run) problem(err error) {
 
 // writeCore writes the process as it stands. The thread that ends it is first.
 func (r *recording) writeCore(x *tracee, signal int, info *ptrace.Siginfo) {
-	if r.cut {
+	if r.cut || r.run.quiet() {
 		return // the core is what a replay's end is compared with
 	}
 	threads := []CoreThread{{TID: x.tid, Signal: signal, Info: (*[128]byte)(info)}}

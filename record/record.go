@@ -41,6 +41,8 @@ type Options struct {
 	Signals <-chan os.Signal
 	// Prepared, unless nil, traces this run; of several runs the first.
 	Prepared *Prepared
+	// Hunt, unless nil, has the program's threads run in an order of its own.
+	Hunt *Hunt
 	// Producer is the version of diagnose.
 	Producer string
 	// Warn is told, in a line, what the user should know; it may be nil.
@@ -68,6 +70,9 @@ type Result struct {
 	// are recorded further. The recording is in Dir, and may be dropped or
 	// renamed when they end.
 	Running int
+	// Hunted is what came of Options.Hunt; nil if the program's process ended
+	// without a word.
+	Hunted *Hunted
 }
 
 // Run records a run of a program that has the standard streams of this process,
@@ -95,13 +100,18 @@ func Run(ctx context.Context, o Options) (Result, error) {
 }
 
 func (o *Options) order() (*order, error) {
+	if o.Hunt != nil {
+		if err := o.Hunt.Check(); err != nil {
+			return nil, err
+		}
+	}
 	base, err := filepath.Abs(o.Output)
 	if err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
 	w := &order{Path: Text(o.Path), Library: Text(o.Library), Output: Text(base), Args: Texts(o.Args),
 		Environ: Texts(o.Environ), Group: unix.Getpgrp(), Portable: o.Portable, All: o.All,
-		MaxSize: o.MaxSize, Producer: o.Producer}
+		MaxSize: o.MaxSize, Producer: o.Producer, Hunt: o.Hunt}
 	for _, s := range o.Ignored {
 		if n, ok := s.(syscall.Signal); ok {
 			w.Ignored = append(w.Ignored, int(n))
@@ -141,10 +151,10 @@ func (p *Prepared) Close() {
 	}
 }
 
-// start starts it with a process group of its
-// own, so that what a terminal sends does not reach it. The link has whatever
-// descriptor is free: the program inherits those that this process was given,
-// at their numbers.
+// start starts it with a process group of its own, so that what a terminal sends
+// does not reach it before it can deal with that (see tracer.apart). The link has
+// whatever descriptor is free: the program inherits those that this process was
+// given, at their numbers.
 func (p *Prepared) start() (net.Conn, error) {
 	if !initialised {
 		return nil, errors.New("record: Init was not called")
@@ -161,7 +171,7 @@ func (p *Prepared) start() (net.Conn, error) {
 		return nil, fmt.Errorf("record: %w", err)
 	}
 	p.tracer = &exec.Cmd{Path: "/proc/self/exe", Args: []string{tracerName, strconv.Itoa(pair[1])}, Stdin: os.Stdin, Stdout: os.Stdout,
-		Stderr: os.Stderr, SysProcAttr: &syscall.SysProcAttr{Setpgid: true}}
+		Stderr: os.Stderr, SysProcAttr: &syscall.SysProcAttr{Setpgid: unix.Getpgrp() != 0}}
 	unix.FcntlInt(uintptr(pair[1]), unix.F_SETFD, 0)
 	err = p.tracer.Start()
 	unix.Close(pair[1])

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,20 +22,15 @@ const (
 	TimingLazy  Timing = "lazy"  // right before the second, or when another thread needs it
 )
 
-// Timing is what a replay wrote down; empty: none did.
+// Timing is what a replay or a search wrote down; empty: none did.
 func (r *Recording) Timing() (Timing, error) {
-	f, err := r.File(TimingName)
-	if errors.Is(err, os.ErrNotExist) {
-		return "", nil
+	if found, err := r.Found(); found != nil || err != nil {
+		return found.timing(), err
 	}
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
 	const longest = 16
-	text, err := io.ReadAll(io.LimitReader(f, longest))
-	if err != nil {
-		return "", fmt.Errorf("record: %w", err)
+	text, err := r.readSmall(TimingName, longest)
+	if text == nil || err != nil {
+		return "", err
 	}
 	switch t := Timing(text); t {
 	case TimingEager + "\n", TimingLazy + "\n":
@@ -45,16 +41,73 @@ func (r *Recording) Timing() (Timing, error) {
 
 // SetTiming writes down which timing replays the recording.
 func (r *Recording) SetTiming(t Timing) error {
-	f, err := os.CreateTemp(r.Dir, "."+TimingName+"-*") // mode 0600
+	return writeWhole(r.Dir, TimingName, []byte(string(t)+"\n"))
+}
+
+// Found is what a search wrote down that reached the recorded end; nil: none did.
+func (r *Recording) Found() (*Found, error) {
+	f, err := r.Searched()
+	if f != nil && f.Partial {
+		return nil, err
+	}
+	return f, err
+}
+
+// Searched is what a search wrote down, whether it reached the recorded end or not;
+// nil: none did.
+func (r *Recording) Searched() (*Found, error) {
+	data, err := r.readSmall(ScheduleName, mostFound+1)
+	switch {
+	case data == nil || err != nil:
+		return nil, err
+	case len(data) > mostFound:
+		return nil, foundError(fmt.Sprintf("is larger than %d MiB", mostFound>>20))
+	}
+	return DecodeFound(data)
+}
+
+// SetFound writes down how the recording is replayed. It sets the version.
+func (r *Recording) SetFound(f *Found) error {
+	f.Version = FoundVersion
+	if err := f.Check(); err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	return writeWhole(r.Dir, ScheduleName, append(data, '\n'))
+}
+
+// readSmall reads up to limit bytes of a file; nil without an error: there is none.
+func (r *Recording) readSmall(name string, limit int64) ([]byte, error) {
+	f, err := r.File(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit))
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	return data, nil
+}
+
+// writeWhole writes a file whole or not at all, in the place of an earlier one.
+func writeWhole(dir, name string, data []byte) error {
+	f, err := os.CreateTemp(dir, "."+name+"-*") // mode 0600
 	if err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
 	defer os.Remove(f.Name())
-	_, err = f.WriteString(string(t) + "\n")
+	_, err = f.Write(data)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
-	if err := os.Rename(f.Name(), filepath.Join(r.Dir, TimingName)); err != nil {
+	if err := os.Rename(f.Name(), filepath.Join(dir, name)); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
 	return nil

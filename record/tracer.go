@@ -24,6 +24,8 @@ type tracer struct {
 	threads   map[int]*tracee
 	processes map[int]*process
 	main      *process
+	// streams are the program's in a hunt; nil: this process's.
+	streams []uintptr
 }
 
 // tracee is a traced thread.
@@ -72,6 +74,10 @@ func trace(o *order, l *link) (err error) {
 		return err
 	}
 	t.run.warn = func(text string) { l.tell(notice{Warning: text}) }
+	return t.trace()
+}
+
+func (t *tracer) trace() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("record: the tracer failed: %v\n%s", p, debug.Stack())
@@ -83,6 +89,9 @@ func trace(o *order, l *link) (err error) {
 	return ptrace.OnThread(func() error {
 		if err := t.start(); err != nil {
 			return err
+		}
+		if h := t.order.Hunt; h != nil && t.streams != nil {
+			h.share()
 		}
 		return t.loop()
 	})
@@ -105,8 +114,13 @@ func holdSignals(ignored []int) {
 
 func (t *tracer) start() error {
 	launch := &Launch{Path: string(t.order.Path), Args: Strings(t.order.Args), Environ: Strings(t.order.Environ), Random: t.run.random,
-		Files: []uintptr{0, 1, 2}, Group: t.order.Group, Options: tracingOptions}
-	pid, err := launch.Start()
+		Files: []uintptr{0, 1, 2}, Options: tracingOptions}
+	begin := t.apart
+	if t.streams != nil {
+		launch.Files, launch.Options = t.streams, tracingOptions|ptrace.ExitKill
+		begin = func(start func() (int, error)) (int, error) { return start() }
+	}
+	pid, err := begin(launch.Start)
 	var unsupported *UnsupportedError
 	if err != nil && !errors.As(err, &unsupported) {
 		err = &StartError{err}
@@ -115,13 +129,38 @@ func (t *tracer) start() error {
 		return err
 	}
 	// The program's streams are its own: a pipe ends when it closes them.
-	if err := closeStreams(); err != nil {
-		return err
+	if t.streams == nil {
+		if err := closeStreams(); err != nil {
+			return err
+		}
 	}
 	t.main = t.newProcess(pid, &ancestor{})
 	t.threads[pid].stopped = true
 	t.link.tell(notice{Started: pid})
 	return t.proceed(t.threads[pid], 0)
+}
+
+// apart starts the program in the launcher's process group and leaves the session
+// then. The kernel counts a parent in another group of the same session as
+// somebody who can let a stopped group go on, and hangs up on the group when the
+// last such one is lost (kernel/exit.c, kill_orphaned_pgrp): for the program it
+// would matter that its parent is this process. Of another session it does not,
+// and what is sent to the group or by the terminal does not come here.
+func (t *tracer) apart(start func() (int, error)) (int, error) {
+	if t.order.Group != 0 {
+		if err := unix.Setpgid(0, t.order.Group); err != nil {
+			return 0, fmt.Errorf("record: the launcher's process group: %w", err)
+		}
+	}
+	pid, err := start()
+	if err != nil {
+		return 0, err
+	}
+	if _, err := unix.Setsid(); err != nil {
+		unix.Kill(pid, unix.SIGKILL)
+		return 0, fmt.Errorf("record: setsid: %w", err)
+	}
+	return pid, nil
 }
 
 func closeStreams() error {

@@ -22,12 +22,15 @@ const tracerName = "diagnose-tracer"
 type order struct {
 	Path, Library, Output Text
 	Args, Environ         []Text
-	// Group is the process group of the launcher, and so of the program.
+	// Group is the process group of the launcher, and so of the program. It has no
+	// number (0) where its leader is outside of this PID namespace: then the tracer
+	// is in it from its start.
 	Group int
 	// Ignored are the signals that the program starts with ignored.
 	Ignored       []int
 	Portable, All bool
 	MaxSize       int64
+	Hunt          *Hunt
 	Producer      string
 }
 
@@ -118,9 +121,17 @@ func serve(file *os.File) int {
 type link struct {
 	conn    io.Closer
 	encoder *json.Encoder
+	// hear, unless nil, is a launcher's in this process.
+	hear func(notice)
 }
 
-func (l *link) tell(n notice) { l.encoder.Encode(n) }
+func (l *link) tell(n notice) {
+	if l.hear != nil {
+		l.hear(n)
+		return
+	}
+	l.encoder.Encode(n)
+}
 
 func (l *link) warn(format string, args ...any) {
 	l.tell(notice{Warning: fmt.Sprintf(format, args...)})

@@ -140,6 +140,7 @@ func (t *tracer) fatal(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 		}
 		r := x.process.recording
 		r.noteUnsettled(x.process)
+		r.noteHunted()
 		r.failed(x, s, &info)
 		r.takeEvidence(x.process.pid)
 		r.checkStopped(x.process.pid)

@@ -38,6 +38,10 @@ func (t *tracer) trapped(x *tracee, regs *ptrace.Registers) error {
 		return t.answer(x, regs, count)
 	case agent.TrapExit:
 		return t.exits(x, regs)
+	case agent.TrapStuck:
+		if p.recording != nil && p.recording.hunt != nil {
+			return t.stuck(x, regs)
+		}
 	}
 	return t.answer(x, regs, 0)
 }
@@ -102,6 +106,9 @@ func (t *tracer) introduce(x *tracee, r *recording, memory *ptrace.Memory, forke
 	if err := r.begin(x.process.pid); err != nil {
 		return err
 	}
+	if r.run.quiet() {
+		c.Stopped = agent.LimitStart // nothing is logged
+	}
 	log, data := filepath.Join(r.path(), LogName), filepath.Join(r.path(), DataName)
 	if len(log) >= len(c.LogPath) || len(data) >= len(c.DataPath) {
 		return fmt.Errorf("the path of its recording is too long: %s", log)
@@ -113,7 +120,13 @@ func (t *tracer) introduce(x *tracee, r *recording, memory *ptrace.Memory, forke
 	copy(c.LogPath[:], log)
 	copy(c.DataPath[:], data)
 	if !forked {
-		c.Patches, c.ClockPC = agent.EngineSites, vdsoClock(x.tid, memory)
+		c.Patches = agent.EngineSites
+		if t.order.Hunt == nil {
+			c.ClockPC = vdsoClock(x.tid, memory)
+		}
+	}
+	if err := r.beginHunt(x.tid, memory, forked); err != nil {
+		return err
 	}
 	return writeControl(memory, r.controlAt, c)
 }
@@ -144,9 +157,14 @@ func (t *tracer) exits(x *tracee, regs *ptrace.Registers) error {
 		return t.answer(x, regs, 0)
 	}
 	status := int(regs.Rdi) & 0xff
+	r.noteHunted()
 	r.takeEvidence(x.process.pid)
 	if status == 0 && r.evidence == "" && !t.order.All {
 		r.checkStopped(x.process.pid)
+		r.exiting(x, status)
+		return t.answer(x, regs, 0)
+	}
+	if r.run.quiet() {
 		r.exiting(x, status)
 		return t.answer(x, regs, 0)
 	}

@@ -1,9 +1,12 @@
 package record
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"diagnose/internal/ptrace"
 )
@@ -29,7 +32,8 @@ func (t *tracer) wait() (ptrace.Stop, error) {
 			if leader := p.threads[p.pid]; leader == nil || leader.stopped || !gone(p.pid) {
 				continue
 			}
-			if err := t.maybeCore(p); err != nil {
+			// ESRCH: killed while its core was made, and its end is reported next.
+			if err := t.maybeCore(p); err != nil && !errors.Is(err, unix.ESRCH) {
 				return ptrace.Stop{}, err
 			}
 		}

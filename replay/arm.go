@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"diagnose/agent"
@@ -30,7 +31,10 @@ type broken struct {
 	place *place // nil: none
 	// moment is where breakAt waits, 0 nowhere, to be reached so many times more.
 	moment, left uint64
+	point        point
+	resume       []uint64 // where the thread is stepped again
 	watches      *watchRegisters
+	registers    int // that are for none of the watches
 }
 
 // place is a pc with the state that makes it the one looked for.
@@ -83,6 +87,9 @@ func (b *breakpoints) arm(t *thread, event uint64) error {
 	if err != nil {
 		return err
 	}
+	if e.Kind == record.KindPoint {
+		return b.armPoint(t, e)
+	}
 	p, err := signalPlace(b.c.memory, e)
 	if err != nil {
 		return err
@@ -99,7 +106,7 @@ func (b *breakpoints) await(t *thread, p *place) error {
 		}
 	}
 	x.place = nil
-	if err := b.demote(t, p.pc); err != nil {
+	if err := b.demoteProbes(t, p.pc); err != nil {
 		return err
 	}
 	b.ignoreFlags(p)
@@ -111,11 +118,24 @@ func (b *breakpoints) await(t *thread, p *place) error {
 		p.retry = err != nil
 	}
 	x.place = p
+	if p.probe == nil {
+		if err := b.expose(p.pc); err != nil {
+			return err
+		}
+	}
 	return x.set(t.tid)
 }
 
+// expose lets a debug register see a pc.
+func (b *breakpoints) expose(pc uint64) error {
+	if in := b.c.inlined(); in != nil {
+		return in.expose(pc)
+	}
+	return nil
+}
+
 // signalPlace is the place of a signal that came between two events.
-func signalPlace(m *ptrace.Memory, e *record.Event) (*place, error) {
+func signalPlace(m io.ReaderAt, e *record.Event) (*place, error) {
 	if e.Kind != record.KindSignal || len(e.Args) < 9 || len(e.Payloads) < 3 {
 		return nil, fmt.Errorf("replay: event of kind %v is no signal with a state", e.Kind)
 	}
@@ -157,7 +177,7 @@ type digests struct{ registers, stack, data uint64 }
 
 // match compares in the order of cost. general is the digest of the general
 // registers, which are known to be equal.
-func (d digests) match(tid int, m *ptrace.Memory, general uint64, ranges []agent.RawRange) (bool, error) {
+func (d digests) match(tid int, m io.ReaderAt, general uint64, ranges []agent.RawRange) (bool, error) {
 	floating, err := ptrace.GetRegset(tid, ptrace.RegsetFP)
 	if err != nil {
 		return false, err
@@ -188,13 +208,13 @@ func (d digests) match(tid int, m *ptrace.Memory, general uint64, ranges []agent
 }
 
 // last is for a thread that has done its last event: where the core has it
-// outside of the engine, that is where it ends.
+// outside of the engine, or preempted at a point of its code, that is where it ends.
 func (b *breakpoints) last(t *thread) (move, error) {
 	if b.c.core == nil || !b.c.last() {
 		return move{}, nil
 	}
 	end := b.c.recordedThreads()[t.index]
-	if end == nil || end.raw.Inside != 0 || end.clones() || end.failed && faultOutcome(&b.c.rec.Manifest.Outcome) {
+	if end == nil || end.raw.Inside != 0 && !end.preempted() || end.clones() || end.failed && b.c.faultOutcome() {
 		return move{}, nil // it comes to rest by itself
 	}
 	p := b.finalPlace(end)
@@ -227,14 +247,19 @@ var contextOrder = []image.Register{image.R8, image.R9, image.R10, image.R11, im
 
 func (b *breakpoints) finalPlace(end *coreThread) *place {
 	p := &place{flags: statusFlags}
+	registers, flags := end.Registers, end.Registers.Flags
+	if end.preempted() {
+		program := end.program()
+		registers, flags = *imageRegisters(&program), program.Eflags
+	}
 	for i, r := range contextOrder {
-		value, known := end.Registers.Get(r)
+		value, known := registers.Get(r)
 		if !known {
 			return nil
 		}
 		p.registers[i] = value
 	}
-	p.registers[17] = end.Registers.Flags & p.flags
+	p.registers[17] = flags & p.flags
 	p.pc = p.registers[16]
 	const stackCompared = 16 << 10
 	low := p.registers[15] - redZone
@@ -284,7 +309,21 @@ func (x *broken) set(tid int) error {
 	if x.moment != 0 {
 		pcs = append(pcs, x.moment)
 	}
+	for _, pc := range x.resume {
+		if pc != x.moment && pc != x.point.pc {
+			pcs = append(pcs, pc)
+		}
+	}
+	if x.point.pc != 0 && x.point.pc != x.moment {
+		pcs = append(pcs, x.point.pc)
+	}
+	x.registers = len(pcs)
 	return setDebug(tid, x.watches, pcs...)
+}
+
+func (b *breakpoints) breaks(t *thread) bool {
+	x := b.threads[t.tid]
+	return x != nil && x.registers > 0
 }
 
 func (b *breakpoints) trap(t *thread, regs *ptrace.Registers) (move, error) {
@@ -297,6 +336,12 @@ func (b *breakpoints) trap(t *thread, regs *ptrace.Registers) (move, error) {
 		return b.probed(t, x, regs)
 	}
 	here := p != nil && p.probe == nil && (p.rest == 0 && regs.Rip == p.pc || p.rest != 0 && regs.Rip == p.rest)
+	preempts := x.point.pc != 0 && regs.Rip == x.point.pc
+	if preempts {
+		if x.point.left--; x.point.left == 0 {
+			return b.reachedPoint(t, x, regs)
+		}
+	}
 	if x.moment != 0 && regs.Rip == x.moment {
 		if x.left--; x.left == 0 {
 			// The kernel has set RF, with which the thread would go past the
@@ -313,6 +358,9 @@ func (b *breakpoints) trap(t *thread, regs *ptrace.Registers) (move, error) {
 		if !here {
 			return move{}, nil
 		}
+	}
+	if !here && preempts {
+		return move{}, nil
 	}
 	if !here {
 		return move{kind: moveForeign}, nil
@@ -402,6 +450,10 @@ func (b *breakpoints) arrive(t *thread, x *broken, regs *ptrace.Registers) (move
 	}
 	if p.signal == 0 {
 		return move{kind: moveHold}, nil
+	}
+	// The handler comes back there.
+	if err := b.expose(p.pc); err != nil {
+		return move{}, err
 	}
 	b.placedAt[placedPC{t.index, p.pc}] = true
 	return move{signal: p.signal, info: &p.info}, nil

@@ -1,25 +1,40 @@
 package replay
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 
 	"diagnose/agent"
-
 	"diagnose/internal/x86"
 )
 
-// entrySearch collects where something may lead between start and end, both not
-// included: a jump or call, the address that code takes, an entry of a switch's
-// table. A handler that returns and a thread that leaves the engine are the
-// caller's to know.
+// entrySearch collects where something may lead inside of spans, their first byte
+// not included: a jump or call, the address that code takes, an entry of a
+// switch's table. A handler that returns and a thread that leaves the engine are
+// the caller's to know.
 type entrySearch struct {
-	start, end uint64
-	found      []uint64
+	spans []span // in ascending order, apart from each other
+	found []uint64
+}
+
+// newEntrySearch is for what is near pcs, which are in ascending order.
+func newEntrySearch(pcs ...uint64) *entrySearch {
+	s := &entrySearch{}
+	for _, pc := range pcs {
+		low, high := pc-windowReach, pc+windowReach
+		if n := len(s.spans); n > 0 && s.spans[n-1].end >= low {
+			s.spans[n-1].end = high
+		} else {
+			s.spans = append(s.spans, span{low, high})
+		}
+	}
+	return s
 }
 
 func (s *entrySearch) add(a uint64) {
-	if a > s.start && a < s.end {
+	i, _ := slices.BinarySearchFunc(s.spans, a, func(x span, a uint64) int { return cmp.Compare(x.end, a+1) })
+	if i < len(s.spans) && a > s.spans[i].start {
 		s.found = append(s.found, a)
 	}
 }
@@ -56,8 +71,9 @@ func (s *entrySearch) shortJumps(text []byte, base, pc uint64) bool {
 	}
 	// Most of the sweeps find the true instructions.
 	votes, arrived := map[uint64]int{}, 0
+	d := newDecoded(text, base, max(at-reach-windowLead, 0), at)
 	for i := range sweeps {
-		list, arrives := sweep(text, base, max(at-reach-windowLead, 0)+i, at)
+		list, arrives := d.sweep(i)
 		if !arrives {
 			continue
 		}
@@ -93,19 +109,26 @@ func (s *entrySearch) tables(data []byte, base uint64, code span) {
 	const entries = 4
 	offset := func(i int) int64 { return int64(int32(binary.LittleEndian.Uint32(data[i:]))) }
 	for i := 0; i+4 <= len(data); i += 4 {
-		at := int64(base) + int64(i)
-		first := max(at-table, int64(base), int64(s.start)+1-offset(i))
-		last := min(at, int64(s.end)-1-offset(i))
-		for t := (first + 3) &^ 3; t <= last; t += 4 {
-			from := int(t - int64(base))
-			j := from
-			for ; j+4 <= len(data) && j-from < table; j += 4 {
-				if a := uint64(t + offset(j)); a < code.start || a >= code.end {
-					break
-				}
+		at, by := int64(base)+int64(i), offset(i)
+		// Of the spans those that a table which has this entry leads to.
+		lowest := uint64(max(at-table, int64(base)) + by)
+		first, _ := slices.BinarySearchFunc(s.spans, lowest, func(x span, a uint64) int { return cmp.Compare(x.end, a+1) })
+		for _, x := range s.spans[first:] {
+			first, last := max(at-table, int64(base), int64(x.start)+1-by), min(at, int64(x.end)-1-by)
+			if int64(x.start)+1-by > at {
+				break
 			}
-			if j > i && j-from >= 4*entries {
-				s.add(uint64(t + offset(i)))
+			for t := (first + 3) &^ 3; t <= last; t += 4 {
+				from := int(t - int64(base))
+				j := from
+				for ; j+4 <= len(data) && j-from < table; j += 4 {
+					if a := uint64(t + offset(j)); a < code.start || a >= code.end {
+						break
+					}
+				}
+				if j > i && j-from >= 4*entries {
+					s.add(uint64(t + by))
+				}
 			}
 		}
 	}
@@ -114,13 +137,22 @@ func (s *entrySearch) tables(data []byte, base uint64, code span) {
 // entries are where something may lead near pc, in ascending order, and the
 // text around it; false: that cannot be known.
 func (b *breakpoints) entries(t *thread, pc uint64) (list []uint64, text []byte, base uint64, known bool) {
-	maps, err := readMaps(b.c.pid)
-	own := maps.at(pc)
-	const most = 64 << 20
-	if err != nil || own == nil || own.size() > most {
+	s := newEntrySearch(pc)
+	text, base, known = s.search(b.c, pc)
+	if !known || b.resumed(t, s) != nil {
 		return nil, nil, 0, false
 	}
-	s := entrySearch{start: pc - windowReach, end: pc + windowReach}
+	return s.sorted(), text, base, true
+}
+
+// search looks through the object that has the code at pcs, and returns that code.
+func (s *entrySearch) search(c *controller, pcs ...uint64) (text []byte, base uint64, known bool) {
+	maps, err := readMaps(c.pid)
+	own := maps.at(pcs[0])
+	const most = 64 << 20
+	if err != nil || own == nil || own.size() > most {
+		return nil, 0, false
+	}
 	for i := range maps {
 		m := &maps[i]
 		// Instructions that the recorder moved lie in memory without a name.
@@ -129,13 +161,15 @@ func (b *breakpoints) entries(t *thread, pc uint64) (list []uint64, text []byte,
 			continue
 		}
 		bytes := make([]byte, m.size())
-		if _, err := b.c.memory.ReadAt(bytes, int64(m.start)); err != nil {
-			return nil, nil, 0, false
+		if _, err := c.memory.ReadAt(bytes, int64(m.start)); err != nil {
+			return nil, 0, false
 		}
 		if m == own {
 			text, base = bytes, m.start
-			if !s.shortJumps(text, base, pc) {
-				return nil, nil, 0, false
+			for _, pc := range pcs {
+				if !s.shortJumps(text, base, pc) {
+					return nil, 0, false
+				}
 			}
 		}
 		if m.perms[2] == 'x' {
@@ -144,10 +178,7 @@ func (b *breakpoints) entries(t *thread, pc uint64) (list []uint64, text []byte,
 			s.tables(bytes, m.start, own.span)
 		}
 	}
-	if b.resumed(t, &s) != nil {
-		return nil, nil, 0, false
-	}
-	return s.sorted(), text, base, true
+	return text, base, true
 }
 
 // resumed adds where threads go on that are in the engine, and where the
@@ -162,6 +193,9 @@ func (b *breakpoints) resumed(t *thread, s *entrySearch) error {
 	for _, other := range b.c.threads {
 		if other.index == 0 {
 			continue
+		}
+		if other.final != nil {
+			s.add(other.final.regs.Rip)
 		}
 		r, err := b.c.rthread(other.index)
 		if err != nil {

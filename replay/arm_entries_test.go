@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
-	"diagnose/internal/ptrace"
 )
 
 // ownPages maps pages of the test's process; 0: wherever there is room.
@@ -32,7 +31,7 @@ func ownPages(t *testing.T, at, size uint64, protection int) uint64 {
 // the thread itself leaves the engine, and another comes back from its handler,
 // no window may hide.
 func TestEntriesOfThreads(t *testing.T) {
-	memory, err := ptrace.OpenMemory(os.Getpid())
+	memory, err := openMemory(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}

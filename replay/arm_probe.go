@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -52,15 +53,17 @@ var errNoProbe = errors.New("no probe is possible")
 // setProbe puts a probe at the place, for a thread that is stopped. The error
 // is errNoProbe where that cannot be.
 func (b *breakpoints) setProbe(t *thread, p *place) (*probe, error) {
-	entries, text, base, known := b.entries(t, p.pc)
-	if !known {
-		return nil, errNoProbe
+	w := b.inlinedWindow(t, p.pc)
+	if w == nil {
+		entries, text, base, known := b.entries(t, p.pc)
+		if !known {
+			return nil, errNoProbe
+		}
+		if w = findWindow(text, base, p.pc, entries); w == nil || b.meets(t, w) {
+			return nil, errNoProbe
+		}
 	}
-	w := findWindow(text, base, p.pc, entries)
-	if w == nil || b.meets(t, w) {
-		return nil, errNoProbe
-	}
-	page, err := b.probePage(t, p.pc)
+	page, err := b.c.mapNear(t, w.start, probePages*pageSize)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +76,43 @@ func (b *breakpoints) setProbe(t *thread, p *place) (*probe, error) {
 		return nil, errors.Join(err, b.unmapProbe(t, x))
 	}
 	return x, nil
+}
+
+// inlinedWindow is what a probe's jump replaces where code of inlined stands in the
+// place of the program's; nil: there is none, or another thread's probe has it.
+func (b *breakpoints) inlinedWindow(t *thread, pc uint64) *window {
+	in := b.c.inlined()
+	if in == nil {
+		return nil
+	}
+	x, at := in.windowAt(pc)
+	if x == nil {
+		return nil
+	}
+	w := &window{start: at, end: at + probeJump}
+	if b.meets(t, w) {
+		return nil
+	}
+	return w
+}
+
+// exposed implements placer.
+func (b *breakpoints) exposed(w *inlineWindow) error {
+	for tid, x := range b.threads {
+		p := x.place
+		if p == nil || p.probe == nil || !slices.Contains(w.at, p.probe.start) {
+			continue
+		}
+		t := b.c.threads[tid]
+		if t == nil {
+			continue
+		}
+		b.leaveProbe(p)
+		if err := b.whileStopped(tid, x.set); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b *breakpoints) install(x *probe, p *place, code []byte) error {
@@ -160,8 +200,11 @@ func (b *breakpoints) differing(p *place) (check, bool) {
 // meets reports whether other threads' places or probes, or a moment, are in the
 // way of a probe.
 func (b *breakpoints) meets(t *thread, w *window) bool {
+	if in := b.c.inlined(); in != nil && in.meets(w) {
+		return true
+	}
 	for tid, other := range b.threads {
-		if w.hides(other.moment) {
+		if w.hides(other.moment) || w.hides(other.point.pc) {
 			return true
 		}
 		if q := other.place; q != nil && tid != t.tid &&
@@ -190,10 +233,18 @@ func (w *window) overlaps(other *window) bool {
 // replaced.
 func (w *window) hides(pc uint64) bool { return pc > w.start && pc < w.end }
 
-// demote gives threads whose probes hide a pc a debug register instead. They
+// demote lets a debug register see a pc.
+func (b *breakpoints) demote(t *thread, pc uint64) error {
+	if err := b.demoteProbes(t, pc); err != nil {
+		return err
+	}
+	return b.expose(pc)
+}
+
+// demoteProbes gives threads whose probes hide a pc a debug register instead. They
 // wait in the engine: the caller's thread runs, whose own registers the caller
 // sets.
-func (b *breakpoints) demote(t *thread, pc uint64) error {
+func (b *breakpoints) demoteProbes(t *thread, pc uint64) error {
 	for tid, other := range b.threads {
 		q := other.place
 		if q == nil || q.probe == nil || !q.probe.hides(pc) {
@@ -234,14 +285,21 @@ func (b *breakpoints) whileStopped(tid int, do func(tid int) error) error {
 	return ptrace.Cont(tid, 0)
 }
 
-// removeProbe puts the program's text back.
+// removeProbe puts the program's text back, and unmaps the probe.
 func (b *breakpoints) removeProbe(t *thread, x *probe) error {
+	if err := b.restore(x); err != nil {
+		return err
+	}
+	return b.unmapProbe(t, x)
+}
+
+func (b *breakpoints) restore(x *probe) error {
 	for _, r := range x.replaced {
 		if _, err := b.c.memory.WriteAt(r.data, int64(r.addr)); err != nil {
 			return err
 		}
 	}
-	return b.unmapProbe(t, x)
+	return nil
 }
 
 func (b *breakpoints) unmapProbe(t *thread, x *probe) error {
@@ -249,31 +307,6 @@ func (b *breakpoints) unmapProbe(t *thread, x *probe) error {
 		return fmt.Errorf("replay: the memory of a probe: %w", errors.Join(err, unix.Errno(-result)))
 	}
 	return nil
-}
-
-// probePage maps memory that a jump from pc reaches, away from where the
-// program's mappings grow.
-func (b *breakpoints) probePage(t *thread, pc uint64) (uint64, error) {
-	maps, err := readMaps(b.c.pid)
-	if err != nil {
-		return 0, err
-	}
-	const step, steps = 256 << 20, 7 // up to 1.75 GiB: displacements have 31 bits
-	for i := int64(steps); i >= -steps; i-- {
-		at := (pc + uint64(i*step)) &^ (pageSize - 1)
-		if i == 0 || at < 1<<16 || at >= 1<<47 || maps.overlaps(at-pageSize, at+(probePages+1)*pageSize) {
-			continue
-		}
-		result, err := ptrace.SystemCall(t.tid, unix.SYS_MMAP, at, probePages*pageSize,
-			unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED_NOREPLACE, ^uint64(0), 0)
-		if err != nil {
-			return 0, err
-		}
-		if uint64(result) == at {
-			return at, nil
-		}
-	}
-	return 0, errNoProbe
 }
 
 func (l mappings) overlaps(low, high uint64) bool {
@@ -328,7 +361,7 @@ func (x *probe) assemble(p *place) ([]byte, error) {
 	a := &assembler{page: x.page}
 	at := 0
 	x.placed = x.placed[:0]
-	for ; x.moved[at].PC != x.pc; at++ {
+	for ; at < len(x.moved) && x.moved[at].PC != x.pc; at++ {
 		if err := x.move(a, at); err != nil {
 			return nil, err
 		}
@@ -380,39 +413,6 @@ func (x *probe) move(a *assembler, i int) error {
 	err := a.move(&x.moved[i])
 	x.placed = append(x.placed, start, uint64(a.Len()))
 	return err
-}
-
-// at is the instruction of the program's that a thread executed last which
-// stands at an address of the page; nil: the probe's own.
-func (x *probe) at(pc uint64) *x86.Inst {
-	for i := 0; i < len(x.placed); i += 2 {
-		if offset := pc - x.page; offset > x.placed[i] && offset <= x.placed[i+1] {
-			return &x.moved[i/2]
-		}
-	}
-	return nil
-}
-
-// moved and compares say of a pc which probe's code it follows.
-func (b *breakpoints) moved(pc uint64) *x86.Inst {
-	if x := b.probeAt(pc); x != nil {
-		return x.at(pc)
-	}
-	return nil
-}
-
-func (b *breakpoints) compares(pc uint64) bool {
-	x := b.probeAt(pc)
-	return x != nil && x.at(pc) == nil
-}
-
-func (b *breakpoints) probeAt(pc uint64) *probe {
-	for _, t := range b.threads {
-		if p := t.place; p != nil && p.probe != nil && pc >= p.probe.page && pc < p.probe.page+pageSize {
-			return p.probe
-		}
-	}
-	return nil
 }
 
 // move appends an instruction of the program's that does what it did where it

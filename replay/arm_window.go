@@ -129,9 +129,10 @@ func decodeAfter(text []byte, base uint64, at int) []x86.Inst {
 // finds from whichever byte before it begins.
 func decodeBefore(text []byte, base uint64, at int) []x86.Inst {
 	votes, arrived := map[int]int{}, 0
-	insts := map[int]x86.Inst{}
+	insts := map[int]*x86.Inst{}
+	d := newDecoded(text, base, max(at-windowReach-windowLead, 0), at)
 	for i := range sweeps {
-		list, arrives := sweep(text, base, max(at-windowReach-windowLead, 0)+i, at)
+		list, arrives := d.sweep(i)
 		if !arrives {
 			continue
 		}
@@ -152,11 +153,48 @@ func decodeBefore(text []byte, base uint64, at int) []x86.Inst {
 		if votes[from] < arrived || from+inst.Len != at {
 			break
 		}
-		list = append(list, inst)
+		list = append(list, *inst)
 		at = from
 	}
 	slices.Reverse(list)
 	return list
+}
+
+// decoded is what is known of the code between two offsets, for sweeps from several
+// bytes, which mostly come to the same instructions.
+type decoded struct {
+	text     []byte
+	base     uint64
+	from, to int
+	insts    []*x86.Inst
+	tried    []bool
+}
+
+func newDecoded(text []byte, base uint64, from, to int) *decoded {
+	n := max(to-from, 0)
+	return &decoded{text, base, from, to, make([]*x86.Inst, n), make([]bool, n)}
+}
+
+// sweep is the function of that name, so many bytes behind the first offset.
+func (d *decoded) sweep(skip int) (list []*x86.Inst, arrives bool) {
+	at := d.from + skip
+	for at < d.to {
+		i := at - d.from
+		if !d.tried[i] {
+			d.tried[i] = true
+			if inst, err := x86.Decode(d.text[at:], d.base+uint64(at)); err == nil {
+				d.insts[i] = &inst
+			}
+		}
+		inst := d.insts[i]
+		if inst == nil {
+			at++
+			continue
+		}
+		list = append(list, inst)
+		at += inst.Len
+	}
+	return list, at == d.to
 }
 
 // sweep decodes from one offset to another; arrives: an instruction starts at

@@ -76,7 +76,7 @@ func TestFindWindow(t *testing.T) {
 func TestEntries(t *testing.T) {
 	// 0: jmp 8; 2: call 16; 7: nop; 8: jne 12 (32 bits); 14: jmp 20, and a lea of 24.
 	text, at := windowText(0xeb, 6, 0xe8, 9, 0, 0, 0, 0x90, 0x0f, 0x85, 0xfe, 0xff, 0xff, 0xff, 0xeb, 4, 0x48, 0x8d, 0x05, 1, 0, 0, 0, 0x90)
-	s := entrySearch{start: at, end: at + 64}
+	s := entrySearch{spans: []span{{at, at + 64}}}
 	s.shortJumps(text, windowBase, at+14)
 	s.longJumps(text, windowBase)
 	table := binary.LittleEndian.AppendUint64(nil, at+40)
@@ -92,7 +92,7 @@ func TestEntries(t *testing.T) {
 	for i := range uint64(5) {
 		offsets = binary.LittleEndian.AppendUint32(offsets, uint32(at+8*i-tableAt))
 	}
-	s = entrySearch{start: at + 20, end: at + 30}
+	s = entrySearch{spans: []span{{at + 20, at + 30}}}
 	s.tables(offsets, tableAt, span{windowBase, windowBase + uint64(len(text))})
 	if got := s.sorted(); !slices.Contains(got, at+24) {
 		t.Errorf("entries of a table %#x, want %#x among them", got, at+24)

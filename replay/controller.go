@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
@@ -32,6 +34,8 @@ type thread struct {
 	final *finalState
 	// watched: its debug registers have the watches.
 	watched bool
+	// steps is what is known of a thread that is stepped; nil: it is not.
+	steps *steps
 }
 
 // finalState is what parking changes of a thread.
@@ -46,7 +50,7 @@ type finalState struct {
 // made on the tracing kernel thread.
 type placer interface {
 	// arm is for DG_TRAP_ARM: the thread's next event, at this address of the
-	// image, is a signal that came between two events.
+	// image, is a signal that came between two events, or a preemption.
 	arm(t *thread, event uint64) error
 	// last is for DG_TRAP_LAST: the thread has done its last event and goes on
 	// to where the core has it. moveHold: it stands there already.
@@ -58,11 +62,25 @@ type placer interface {
 	// breakAt makes trap answer moveArrived when the thread is at pc for the
 	// count-th time from now on; pc 0 takes that back.
 	breakAt(t *thread, pc evidence.Addr, count uint64) error
+	// resumeAt stops the thread at the pcs, beside all else, and at none of earlier
+	// calls any more. room is how many that can be.
+	resumeAt(t *thread, pcs ...uint64) error
+	room(t *thread) int
 	// moved is the instruction of the program's that the placer has executed
 	// elsewhere, for a thread that stands behind it there; nil for any other pc.
 	// compares: the pc is behind an instruction of the placer's own.
 	moved(pc uint64) *x86.Inst
 	compares(pc uint64) bool
+	// breaks reports whether a debug register of the thread's is the placer's.
+	breaks(t *thread) bool
+	// faulted is for a fault of an instruction of the program's: one that the placer
+	// has elsewhere is from then on where the program has it.
+	faulted(t *thread, regs *ptrace.Registers) error
+	// original makes the registers of a thread at such an instruction, or behind it,
+	// those that it would have in the program's text.
+	original(regs *ptrace.Registers)
+	// exposed: a window of inlined is no more, nor a jump from its code.
+	exposed(w *inlineWindow) error
 }
 
 // move is what becomes of a thread after a stop.
@@ -82,6 +100,7 @@ const (
 	moveOn      moveKind = iota // goes on
 	moveHold                    // has come to its end: it is parked in the engine
 	moveArrived                 // has come to the place of breakAt
+	movePoint                   // has come to a preemption
 	moveForeign                 // the stop is none of the placer's
 )
 
@@ -100,8 +119,10 @@ type controller struct {
 	result   *Result
 
 	pid      int
-	memory   *ptrace.Memory
-	detached bool // the process was handed over
+	memory   *processMemory
+	mapped   []span       // by the tool, for code and data of its own
+	detached bool         // the process was handed over
+	may      *unix.CPUSet // the processors that were theirs before pin; nil: all still are
 	threads  map[int]*thread
 	early    *ptrace.Stop // the first stop of a process whose parent has not told of it yet
 	control  uint64       // address of the control; 0 before DG_TRAP_HELLO
@@ -110,7 +131,9 @@ type controller struct {
 	watch    *watchdog
 	end      *end
 	// tracing is of the watches; nil if there are none.
-	tracing        *tracing
+	tracing *tracing
+	// stepper is of Options.Step; nil: nothing is stepped.
+	stepper        *stepper
 	watchRegisters watchRegisters
 	// mu is held by whoever deals with a stop, or with accesses that need none.
 	mu         sync.Mutex
@@ -191,9 +214,14 @@ func underFrame(regs ptrace.Registers, f *agent.RawFrame) ptrace.Registers {
 	return regs
 }
 
-// park sends a thread that has come to its end into the engine, which gives
-// the right to run to the next one and waits.
+// park sends a thread that has come to its end into the engine: parkFor.
 func (c *controller) park(t *thread, regs *ptrace.Registers, signal int) error {
+	return c.parkFor(t, &finalState{regs: *regs, signal: signal}, agent.ParkedEnd)
+}
+
+// parkFor sends a thread into the engine, which gives
+// the right to run to the next one and waits.
+func (c *controller) parkFor(t *thread, f *finalState, why uint64) error {
 	control, err := c.readControl()
 	if err != nil {
 		return err
@@ -207,11 +235,14 @@ func (c *controller) park(t *thread, regs *ptrace.Registers, signal int) error {
 	}
 	const room = 512 // an engine stack that is in use is left as it is
 	top := r.EngineSP
-	if slot := rthreadAddress(t.index); regs.Rsp > slot && regs.Rsp < slot+agent.ThreadSlot {
-		top = regs.Rsp - room
+	if slot := rthreadAddress(t.index); f.regs.Rsp > slot && f.regs.Rsp < slot+agent.ThreadSlot {
+		top = f.regs.Rsp - room
 	}
-	t.final = &finalState{regs: *regs, inside: r.Inside, signal: signal}
-	parked := *regs
+	f.inside = r.Inside
+	t.final = f
+	t.stepParked()
+	parked := f.regs
+	parked.Rdi = why
 	parked.Rip, parked.Rsp = control.ParkPC, top&^15-8
 	parked.Eflags &^= unixFlagTrap
 	parked.Orig_rax = ^uint64(0)
@@ -225,5 +256,8 @@ const unixFlagTrap = 0x100
 
 func (c *controller) cont(t *thread, signal syscall.Signal) error {
 	t.stopped = false
+	if t.stepping() {
+		return ptrace.Step(t.tid, signal)
+	}
 	return ptrace.Cont(t.tid, signal)
 }

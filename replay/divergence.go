@@ -148,6 +148,8 @@ func eventText(e *record.Event) string {
 		return fmt.Sprintf("%v%s of %#x", e.Kind, operation, e.Object)
 	case record.KindStart, record.KindExit, record.KindEnd:
 		return "its " + e.Kind.String()
+	case record.KindPoint:
+		return pointText(e)
 	case record.KindTSC:
 		return "a read of the time-stamp counter"
 	}

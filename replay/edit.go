@@ -4,12 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"strings"
 
-	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/internal/ptrace"
 	"diagnose/internal/x86"
@@ -107,7 +105,7 @@ func (f *free) planEdits(rec *record.Recording, opts *Options) error {
 		}
 	}
 	opts.Inspect = inspect
-	return nil
+	return f.planMove(rec)
 }
 
 // undoHit gives a watched word its value of before the hit back.
@@ -259,184 +257,4 @@ func (r *codeReader) stores(regs *ptrace.Registers) (evidence.Addr, uint64, erro
 		}
 	}
 	return 0, 0, fmt.Errorf("%s does not store to memory once", inst.Op)
-}
-
-// signalMove takes an asynchronous signal out of its place in a thread's log,
-// with all that its handler did.
-type signalMove struct {
-	thread      uint32
-	first, last uint64 // ordinals of the signal and of its handler's end
-	until       uint64 // behind which it comes; 0: never
-}
-
-func (m *signalMove) dropped() uint64 {
-	if m.until != 0 {
-		return 0
-	}
-	return m.last - m.first + 1
-}
-
-// planDelay finds the events of a signal's handler.
-func (f *free) planDelay(rec *record.Recording, e *Edit) error {
-	m := signalMove{thread: e.At.Thread, first: e.At.Ordinal, until: e.Until}
-	cursor := rec.Log.Cursor(m.thread)
-	depth, ordinal := 0, uint64(0)
-	for m.last == 0 || m.until != 0 && ordinal < m.until {
-		event, err := cursor.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return inputf("replay: %w", err)
-		}
-		ordinal++
-		switch {
-		case ordinal < m.first || m.last != 0:
-		case ordinal == m.first && (event.Kind != record.KindSignal || len(event.Args) == 0 || event.Args[0] == signalFault):
-			return inputf("replay: event %d of thread %d is no signal that somebody sent", m.first, m.thread)
-		case event.Kind == record.KindSignal:
-			depth++
-		case event.Kind == record.KindSignalEnd:
-			if depth--; depth == 0 {
-				m.last = ordinal
-			}
-		}
-	}
-	switch {
-	case ordinal < m.first:
-		return inputf("replay: thread %d has %d events, and no signal as its event %d", m.thread, ordinal, m.first)
-	case m.last == 0 && m.until != 0:
-		return inputf("replay: the handler of event %d of thread %d did not return, so the signal cannot come later", m.first, m.thread)
-	case m.last == 0:
-		m.last = ordinal
-	case m.until != 0 && (m.until <= m.last || m.until > ordinal):
-		return inputf("replay: the signal that is event %d of thread %d cannot come behind event %d: its handler ends with event %d, and the thread has %d",
-			m.first, m.thread, m.until, m.last, ordinal)
-	}
-	f.moves = append(f.moves, m)
-	if len(f.moves) > 1 {
-		return inputf("replay: one signal can be delayed, not %d", len(f.moves))
-	}
-	if f.schedule == nil {
-		var err error
-		if f.schedule, err = rec.Log.Schedule(); len(f.schedule) == 0 {
-			return inputf("replay: %w", err)
-		}
-	}
-	f.schedule = m.reschedule(f.schedule)
-	return nil
-}
-
-// Places of signals: enum dg_signal_place.
-const (
-	signalEvent = 1
-	signalFault = 3
-)
-
-// reschedule moves the events in the order of all threads.
-func (m *signalMove) reschedule(s record.Schedule) record.Schedule {
-	var out record.Schedule
-	done := uint64(0)
-	for _, turn := range s {
-		if turn.Thread != m.thread {
-			out = append(out, turn)
-			continue
-		}
-		for range turn.Events {
-			done++
-			if done >= m.first && done <= m.last {
-				continue
-			}
-			out = out.Add(m.thread)
-			if done == m.until {
-				for range m.last - m.first + 1 {
-					out = out.Add(m.thread)
-				}
-			}
-		}
-	}
-	return out
-}
-
-// apply moves the events in the image.
-func (m *signalMove) apply(s *stage) error {
-	r, ok := s.layout.Threads[m.thread]
-	if !ok {
-		return inputf("replay: thread %d has no events", m.thread)
-	}
-	start, end := int64(r.Start-record.ImageBase), int64(r.End-record.ImageBase)
-	b := make([]byte, end-start)
-	if _, err := s.image.ReadAt(b, start); err != nil {
-		return fmt.Errorf("replay: image: %w", err)
-	}
-	offsets, err := offsetsOf(b)
-	if err != nil {
-		return err
-	}
-	from, to := offsets[m.first-1], offsets[m.last]
-	block := append([]byte(nil), b[from:to]...)
-	if err := behindEvent(block); err != nil {
-		return err
-	}
-	out := append([]byte(nil), b[:from]...)
-	if m.until == 0 {
-		out = append(out, b[to:]...)
-	} else {
-		out = append(append(append(out, b[to:offsets[m.until]]...), block...), b[offsets[m.until]:]...)
-	}
-	if _, err := s.image.WriteAt(out, start); err != nil {
-		return fmt.Errorf("replay: image: %w", err)
-	}
-	return m.shorten(s, r.Start+evidence.Addr(len(out)))
-}
-
-// offsetsOf are where the events in b begin, and where the last ends.
-func offsetsOf(b []byte) ([]int, error) {
-	offsets := []int{0}
-	for at := 0; at < len(b); {
-		_, n, err := record.DecodeEvent(b[at:])
-		if err != nil {
-			return nil, fmt.Errorf("replay: image: %w", err)
-		}
-		at += n
-		offsets = append(offsets, at)
-	}
-	return offsets, nil
-}
-
-// behindEvent makes a signal of the first event of b that comes right behind the
-// event before it.
-func behindEvent(b []byte) error {
-	const header = 48 // sizeof(struct dg_event)
-	if len(b) < header+8 {
-		return inputf("replay: a signal of %d bytes", len(b))
-	}
-	le.PutUint64(b[header:], signalEvent)
-	return nil
-}
-
-// shorten writes where the thread's events end.
-func (m *signalMove) shorten(s *stage, end evidence.Addr) error {
-	header, err := readStruct[agent.RawReplayHeader](s.image, 0)
-	if err != nil {
-		return fmt.Errorf("replay: image: %w", err)
-	}
-	at := int64(header.Table) - int64(record.ImageBase) + int64(m.thread)*int64(binary.Size(agent.RawReplayThread{}))
-	entry, err := readStruct[agent.RawReplayThread](s.image, uint64(at))
-	if err != nil {
-		return fmt.Errorf("replay: image: %w", err)
-	}
-	entry.End = uint64(end)
-	return writeImage(s.image, at, entry)
-}
-
-func writeImage(w io.WriterAt, at int64, v any) error {
-	b, err := binary.Append(nil, binary.LittleEndian, v)
-	if err != nil {
-		return err
-	}
-	if _, err := w.WriteAt(b, at); err != nil {
-		return fmt.Errorf("replay: image: %w", err)
-	}
-	return nil
 }

@@ -33,7 +33,7 @@ const (
 	BackendPtrace Backend = "ptrace" // debug registers set by ptrace, a stop a hit
 	BackendBPF    Backend = "bpf"    // perf breakpoints, whose BPF program reads the word in the kernel
 	BackendPerf   Backend = "perf"   // perf breakpoints with the registers in their ring
-	BackendProbe  Backend = "probe"  // uprobes at the instructions that the static scan knows
+	BackendProbe  Backend = "probe"  // code of ours at the instructions that are known (Options.Probes)
 )
 
 // Hit is one access to a watched word.
@@ -97,6 +97,6 @@ const (
 	// EditStore gives a word of memory another value.
 	EditStore EditKind = "value replaced"
 	// EditDelaySignal lets the signal that is the thread's event At.Ordinal come
-	// later.
+	// later. There may be several, in their order, of one thread and with one Until.
 	EditDelaySignal EditKind = "signal delayed"
 )

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -124,12 +123,6 @@ func TestKilled(t *testing.T) {
 
 // killOne kills the launcher (depth 0), the tracer (1) or the program (2), and
 // returns how many events a replay of the rest came through.
-// inOwnGroup keeps the kernel from hanging up on the tests: a tracer that dies
-// leaves its child's process group orphaned if nothing else of the session is its
-// members' parent, and a stopped member, which a traced one may be, then has the
-// whole group sent SIGHUP (kernel/exit.c, kill_orphaned_pgrp).
-func inOwnGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
-
 func killOne(t *testing.T, diagnose, busy string, depth int) uint64 {
 	dir := t.TempDir()
 	output := filepath.Join(dir, "output")
@@ -137,7 +130,6 @@ func killOne(t *testing.T, diagnose, busy string, depth int) uint64 {
 	// is killed instead of for the program.
 	script := `"$0" record --all -o "$1" -- "$2" ` + fmt.Sprintf("%d %d", busyThreads, busyRounds) + ` >"$3"`
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", "exec "+script, diagnose, filepath.Join(dir, "recordings"), busy, output)
-	inOwnGroup(cmd)
 	var stderr bytes.Buffer
 	cmd.Stderr, cmd.WaitDelay = &stderr, faultLimit/2
 	if err := cmd.Start(); err != nil {
@@ -357,7 +349,6 @@ func TestPassedWait(t *testing.T) {
 func recordCat(t *testing.T, dir string, stderr io.Writer) (*exec.Cmd, io.WriteCloser) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), tool(t), "record", "--all", "-o", dir, "--", "cat")
-	inOwnGroup(cmd)
 	cmd.Stderr = stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

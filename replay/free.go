@@ -40,7 +40,7 @@ type free struct {
 	schedule record.Schedule
 	// changed: what is recorded of the end need not be so any more.
 	changed bool
-	moves   []signalMove
+	move    *signalMove // nil: none
 	edits   []Edit
 	// able: the engine of the recorded process can leave its log.
 	able bool
@@ -86,7 +86,7 @@ func (f *free) plan(rec *record.Recording, opts *Options) error {
 	}
 	// The image has all events before some are taken out.
 	whole := slices.Clone(f.schedule)
-	for _, m := range f.moves {
+	if m := f.move; m != nil {
 		whole = append(whole, record.Turn{Thread: m.thread, Events: uint32(m.dropped())})
 	}
 	opts.Schedule = clamp(whole, recorded.Events())
@@ -112,8 +112,8 @@ func clamp(s record.Schedule, have map[uint32]uint64) record.Schedule {
 
 // prepare changes the image as the experiment wants it.
 func (f *free) prepare(s *stage) error {
-	for _, m := range f.moves {
-		if err := m.apply(s); err != nil {
+	if f.move != nil {
+		if err := f.move.apply(s); err != nil {
 			return err
 		}
 	}
@@ -131,12 +131,16 @@ func (f *free) writeRuns(s *stage) error {
 		return fmt.Errorf("replay: image: %w", err)
 	}
 	at := int64(header.Runs) - int64(record.ImageBase)
+	order, err := f.schedule.WithPreemptions(s.preemptions)
+	if err != nil {
+		return inputf("replay: %w", err)
+	}
 	var runs []byte
-	for _, turn := range f.schedule {
+	for _, turn := range order {
 		runs = le.AppendUint32(le.AppendUint32(runs, turn.Thread), turn.Events)
 	}
-	header.RunCount, header.Size = uint64(len(f.schedule)), uint64(at)+uint64(len(runs))
-	s.layout.Size = int64(header.Size)
+	header.RunCount, header.Size = uint64(len(order)), uint64(at)+uint64(len(runs))
+	s.layout.Size, s.layout.Runs = int64(header.Size), order
 	s.schedule = f.schedule
 	if _, err := s.image.WriteAt(runs, at); err != nil {
 		return fmt.Errorf("replay: image: %w", err)
@@ -266,6 +270,9 @@ func (c *controller) unpark(t *thread) error {
 	if err := ptrace.SetRegisters(t.tid, &regs); err != nil {
 		return err
 	}
+	if err := c.stepUnparked(t, &regs); err != nil {
+		return err
+	}
 	return c.cont(t, 0)
 }
 
@@ -277,7 +284,7 @@ func (c *controller) freeFinished(t *thread, s *signalStop) error {
 		return c.failed(dead, dead.final.signal)
 	}
 	o := &c.rec.Manifest.Outcome
-	if !c.attempt.free.changed && (o.Kind != record.OutcomeSignal || !faultOutcome(o)) && o.Kind != record.OutcomeExit && o.Kind != record.OutcomePassed {
+	if !c.attempt.free.changed && (o.Kind != record.OutcomeSignal || !c.faultOutcome()) && o.Kind != record.OutcomeExit && o.Kind != record.OutcomePassed {
 		return c.finished(t)
 	}
 	return c.answer(t, s, agent.FreeIs)

@@ -207,6 +207,14 @@ func TestExperiments(t *testing.T) {
 			return replay.Options{Free: true, Edits: []replay.Edit{{Kind: replay.EditDelaySignal,
 				At: evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSignal, 0)[0]}}}}
 		}, passes},
+		{"handlers_between", "later", func(t *testing.T, rec *record.Recording) replay.Options {
+			o := replay.Options{Free: true}
+			for _, at := range ordinals(t, rec, 1, record.KindSignal, 0) {
+				o.Edits = append(o.Edits, replay.Edit{Kind: replay.EditDelaySignal,
+					At: evidence.Moment{Thread: 1, Ordinal: at}, Until: ordinals(t, rec, 1, record.KindSyscall, unix.SYS_GETPPID)[0]})
+			}
+			return o
+		}, passes},
 		{"handler_fails", "never", func(t *testing.T, rec *record.Recording) replay.Options {
 			return replay.Options{Free: true, Edits: []replay.Edit{{Kind: replay.EditDelaySignal,
 				At: evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSignal, 0)[0]}}}}
@@ -323,5 +331,30 @@ func TestReorder(t *testing.T) {
 		if got := replay.Reorder(schedule(recorded), x.hold); got.String() != schedule(x.want).String() {
 			t.Errorf("%+v: %v, want %v", x.hold, got, x.want)
 		}
+	}
+}
+
+// TestFaultElsewhere: an instruction that faults while a probe has it elsewhere does so
+// where the program has it. The recorded signal came there; what the thread reads is
+// taken from it before.
+func TestFaultElsewhere(t *testing.T) {
+	rec := experiment(t, "spins")
+	signals := ordinals(t, rec, 1, record.KindSignal, 0)
+	spin, cell := addressOf(t, rec, "spin"), addressOf(t, rec, "cell")
+	at := evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSyscall, unix.SYS_GETPPID)[0]}
+	if at.Ordinal+1 != signals[0] {
+		t.Skipf("a signal at event %d came before the thread was where it spins", signals[0])
+	}
+	wild := replay.Hook{At: at, Do: func(s *replay.Stopped) error {
+		return replay.Write(s, cell, []byte{8, 0, 0, 0, 0, 0, 0, 0})
+	}}
+	var diverged *replay.DivergenceError
+	_, err := replay.Run(t.Context(), rec, replay.Options{Timing: record.TimingEager, Hooks: []replay.Hook{wild}})
+	if !errors.As(err, &diverged) || diverged.Signal != int(unix.SIGSEGV) || diverged.PC != spin {
+		t.Errorf("%v, want SIGSEGV at %v", err, spin)
+	}
+	r, err := replay.Run(t.Context(), rec, replay.Options{Free: true, Hooks: []replay.Hook{wild}})
+	if err != nil || r.End != replay.EndFailure || r.Signal != int(unix.SIGSEGV) || r.Moment.PC != spin {
+		t.Errorf("free: %+v, %v, want SIGSEGV at %v", r, err, spin)
 	}
 }

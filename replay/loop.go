@@ -116,12 +116,20 @@ func (c *controller) signalled(t *thread, stop ptrace.Stop) error {
 		return err
 	}
 	s := signalStop{signal: stop.Signal, code: siCode(&info), regs: regs}
+	if c.tracing != nil && c.tracing.probes != nil {
+		if done, err := c.tracing.probes.in.stop(t, &s); done || err != nil {
+			return err
+		}
+	}
 	switch {
 	case c.isTrap(&s):
 		return c.trapped(t, &s)
 	case s.signal == unix.SIGTRAP && s.code > 0:
 		return c.trapSignal(t, &s)
 	case s.code > 0 && faults[s.signal]:
+		if err := c.placer.faulted(t, &s.regs); err != nil {
+			return err
+		}
 		redirected, err := c.redirect(t, &s)
 		switch {
 		case err != nil:
@@ -136,6 +144,16 @@ func (c *controller) signalled(t *thread, stop ptrace.Stop) error {
 
 // trapSignal is for a SIGTRAP of an instruction.
 func (c *controller) trapSignal(t *thread, s *signalStop) error {
+	// Behind a system call the kernel gives the other code.
+	if t.stepping() && (s.code == trapTrace || s.code == trapBreakpoint) {
+		return c.stepped(t, &s.regs)
+	}
+	back := t.stepsAgain(s.regs.Rip)
+	if back {
+		if err := c.cameBack(t, &s.regs); err != nil {
+			return err
+		}
+	}
 	hit, other, err := c.watchTrap(t, s)
 	if err != nil || c.end != nil {
 		return err
@@ -149,7 +167,7 @@ func (c *controller) trapSignal(t *thread, s *signalStop) error {
 		return err
 	case m.kind != moveForeign:
 		err = c.moved(t, m, s)
-	case hit:
+	case hit || back:
 		return c.resume(t)
 	default:
 		return c.fault(t, s)
@@ -205,6 +223,8 @@ func (c *controller) moved(t *thread, m move, s *signalStop) error {
 		return c.park(t, &s.regs, 0)
 	case moveArrived:
 		return c.arrived(t)
+	case movePoint:
+		return c.parkFor(t, &finalState{regs: s.regs}, agent.ParkedPoint)
 	}
 	if m.info != nil {
 		if err := ptrace.SetSiginfo(t.tid, *m.info); err != nil {
@@ -212,7 +232,7 @@ func (c *controller) moved(t *thread, m move, s *signalStop) error {
 		}
 	}
 	t.stopped = false
-	if m.step {
+	if m.step || t.stepping() {
 		return ptrace.Step(t.tid, syscall.Signal(m.signal))
 	}
 	return ptrace.Cont(t.tid, syscall.Signal(m.signal))

@@ -24,6 +24,12 @@ func (c *controller) momentEvent(t *thread, s *signalStop) error {
 		return c.answer(t, s, 1)
 	}
 	hook := c.hooks[0]
+	if hook.step != nil {
+		if err := c.beginSteps(t, hook); err != nil {
+			return err
+		}
+		return c.answer(t, s, 1)
+	}
 	if c.hookArmed && !hook.Every {
 		return &MomentError{hook.At, fmt.Sprintf("thread %d came to its next event before", hook.At.Thread)}
 	}

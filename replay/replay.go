@@ -26,6 +26,9 @@ type Options struct {
 	// Schedule is the order of events, of those that the recording has; nil is
 	// the recorded one. Only the events that it has are replayed.
 	Schedule record.Schedule
+	// Preemptions are what the process does beside that order; nil: what a search
+	// found and wrote into the recording.
+	Preemptions []record.Preemption
 	// Hooks are called at Moments.
 	Hooks []Hook
 	// AtEnd is called at the end, or where the replay stopped short of it,
@@ -46,6 +49,11 @@ type Options struct {
 	// threads stopped; an error ends the replay.
 	Watches []Watch
 	Backend Backend
+	// Probes are the instructions whose accesses BackendProbe sees.
+	// MostStops is how often it may stop for those that cannot be seen without;
+	// then the error is a *StopsError. 0: as often as need be.
+	Probes    []evidence.Addr
+	MostStops uint64
 	// Locks are looked at at each hit.
 	Locks   []LockWord
 	OnHit   func(*Hit) error
@@ -55,6 +63,8 @@ type Options struct {
 	// Edits are what is changed to make it leave.
 	Free  bool
 	Edits []Edit
+	// Step executes parts of the replay one instruction at a time.
+	Step *Stepping
 	// Image says how the files of the process are found.
 	Image image.Options
 	// Progress, if set, is told now and then how far the replay is.
@@ -69,6 +79,8 @@ type Hook struct {
 	// Every: Do is called at each arrival of the thread at the Moment's PC, from
 	// the Count-th on, until its next event. That there is none is no error.
 	Every bool
+	// step: from there on the thread is stepped. A replay may pass it by.
+	step *StepWindow
 }
 
 // ErrEnough is what a Hook returns to end the replay there.
@@ -110,6 +122,12 @@ type Result struct {
 	// to OnHit; Backend is what traced them.
 	Hits, Lost uint64
 	Backend    Backend
+	// Unseen counts, by watch, how often a word had changed since the last access
+	// that BackendProbe saw; Unprobed are those of Options.Probes that it could not
+	// see; Stops are the accesses, perhaps, that it had to stop for.
+	Unseen   []uint64
+	Unprobed []evidence.Addr
+	Stops    uint64
 	// Left is where a free replay left the recorded way; nil: nowhere. MadeUp
 	// counts the calls whose results were not in the log.
 	Left   *DivergenceError
@@ -182,10 +200,11 @@ func (c *controller) prepare() error {
 	}
 	for i, s := range c.stages {
 		var core *image.Process
+		var preemptions []record.Preemption
 		if i == len(c.stages)-1 {
-			core, s.schedule = c.core, c.opts.Schedule
+			core, s.schedule, preemptions = c.core, c.opts.Schedule, c.opts.Preemptions
 		}
-		if err := s.prepare(core); err != nil {
+		if err := s.prepare(core, preemptions, c.attempt.timing); err != nil {
 			return err
 		}
 		c.result.Limits = append(c.result.Limits, s.limits...)
@@ -197,7 +216,7 @@ func (c *controller) prepare() error {
 			return err
 		}
 	}
-	c.hooks, err = last.orderHooks(c.opts.Hooks)
+	c.hooks, err = last.orderHooks(append(c.stepHooks(), c.opts.Hooks...))
 	return err
 }
 
@@ -267,7 +286,8 @@ func (c *controller) serve() error {
 // finish is for the stopped process at the end.
 func (c *controller) finish() error {
 	r := c.result
-	for len(c.hooks) > 0 && c.hooks[0].Every {
+	c.finishSteps()
+	for len(c.hooks) > 0 && (c.hooks[0].Every || c.hooks[0].step != nil) {
 		c.hooks = c.hooks[1:]
 	}
 	if len(c.hooks) > 0 && c.end.failure == nil && c.end.kind != EndMoment {

@@ -32,9 +32,11 @@ type stage struct {
 	image    *os.File // what the process maps
 	layout   *record.Image
 	schedule record.Schedule
-	events   uint64
-	sites    []byte
-	traps    map[uint64]bool // those of sites that are DG_PATCH_TRAP; nil: not looked for yet
+	// preemptions are of the process beside that order.
+	preemptions []record.Preemption
+	events      uint64
+	sites       []byte
+	traps       map[uint64]bool // those of sites that are DG_PATCH_TRAP; nil: not looked for yet
 	// data is the recording's file of mapped bytes; nil if it has none.
 	data *os.File
 }
@@ -72,18 +74,23 @@ func (s *stage) close() {
 }
 
 // prepare makes the image. core is the recorded end, nil if there is none.
-func (s *stage) prepare(core *image.Process) error {
+// preemptions are beside the recorded order; nil: those that the recording has.
+func (s *stage) prepare(core *image.Process, preemptions []record.Preemption, timing record.Timing) error {
 	for _, l := range s.rec.Manifest.Limits {
 		s.limits = append(s.limits, l.Text)
 	}
+	part := s.schedule != nil
 	if err := s.readSchedule(); err != nil {
+		return err
+	}
+	if err := s.usePreemptions(preemptions, timing, part); err != nil {
 		return err
 	}
 	var err error
 	if s.image, err = unlinked(); err != nil {
 		return err
 	}
-	if s.layout, err = s.rec.Log.WriteImage(s.image, s.schedule, record.ImageOptions{Skipped: skippedAtEnd(core)}); err != nil {
+	if s.layout, err = s.rec.Log.WriteImage(s.image, s.schedule, record.ImageOptions{Skipped: skippedAtEnd(core), Preemptions: s.preemptions}); err != nil {
 		return inputf("replay: %w", err)
 	}
 	s.events = s.layout.Events

@@ -7,8 +7,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync/atomic"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -50,38 +48,10 @@ func (c *controller) start() error {
 	}
 	c.threads[c.pid] = &thread{tid: c.pid, stopped: true}
 	if c.stages[0].severalThreads() {
-		pin(c.pid)
+		c.pin()
 	}
-	c.memory, err = ptrace.OpenMemory(c.pid)
+	c.memory, err = openMemory(c.pid)
 	return err
-}
-
-// pinned counts the processes that were given a processor.
-var pinned atomic.Uint32
-
-// pin gives a process and this thread, which traces it, one processor of those
-// that they may use, another one each time. Its threads run by turns, and to wake
-// one on another processor costs more than most code between two events. It is
-// about speed alone, hence no error.
-func pin(pid int) {
-	var may unix.CPUSet
-	if unix.SchedGetaffinity(pid, &may) != nil || may.Count() < 2 {
-		return
-	}
-	left := (pinned.Add(1) + uint32(os.Getpid())) % uint32(may.Count())
-	for cpu := range 8 * int(unsafe.Sizeof(may)) {
-		if !may.IsSet(cpu) {
-			continue
-		}
-		if left == 0 {
-			var one unix.CPUSet
-			one.Set(cpu)
-			unix.SchedSetaffinity(pid, &one)
-			unix.SchedSetaffinity(0, &one)
-			return
-		}
-		left--
-	}
 }
 
 // hello answers DG_TRAP_HELLO, and DG_TRAP_FORKED in a child whose recording
@@ -97,6 +67,9 @@ func (c *controller) hello(s *signalStop, forked bool) (answer uint64, err error
 	}
 	stage := c.stage()
 	if !forked {
+		if err := c.checkPoints(control); err != nil {
+			return 0, err
+		}
 		if err := c.compareStart(stage.rec.Manifest); err != nil {
 			return 0, err
 		}
@@ -179,7 +152,7 @@ func (c *controller) forked(t *thread) error {
 		return fmt.Errorf("replay: process %d made a process, which no replay does", c.pid)
 	}
 	child := int(message)
-	memory, err := ptrace.OpenMemory(child)
+	memory, err := openMemory(child)
 	if err != nil {
 		return err
 	}

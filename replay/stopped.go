@@ -56,6 +56,24 @@ func (s *Stopped) Process() (*image.Process, error) {
 	return s.process, err
 }
 
+// Registers are the general ones of the thread that was waited for, as Process has
+// them, at a small part of its price.
+func (s *Stopped) Registers() (image.Registers, error) {
+	var r image.Registers
+	if s.thread == nil {
+		return r, nil
+	}
+	regs, err := s.c.namedRegisters(s.thread)
+	if err != nil {
+		return r, err
+	}
+	for n, v := range generalOf(&regs) {
+		r.Set(image.Register(n), v)
+	}
+	r.Set(image.RIP, regs.Rip)
+	return r, nil
+}
+
 // Stack names the frames of the thread that was waited for, innermost first.
 func (s *Stopped) Stack() ([]string, error) {
 	if s.thread == nil {
@@ -79,6 +97,7 @@ func (s *Stopped) close() {
 // returns, the process is ended, and with it the replay.
 func (s *Stopped) HandOver(wait func(pid int) error) error {
 	c := s.c
+	c.unpin()
 	// Nobody will answer the engine's questions any more.
 	if control, err := c.readControl(); err == nil {
 		c.result.Events = control.Consumed
@@ -192,9 +211,12 @@ func (c *controller) namedRegisters(t *thread) (ptrace.Registers, error) {
 
 func (c *controller) registersAndFrame(t *thread) (ptrace.Registers, *agent.RawFrame, error) {
 	if t.final != nil {
-		return c.underEngine(t.index, t.final.regs, t.final.inside)
+		regs := t.final.regs
+		c.withoutProbes(&regs)
+		return c.underEngine(t.index, regs, t.final.inside)
 	}
 	regs, err := ptrace.GetRegisters(t.tid)
+	c.withoutProbes(&regs)
 	if err != nil || t.index == 0 {
 		return regs, nil, err
 	}

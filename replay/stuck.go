@@ -24,6 +24,9 @@ type StuckError struct {
 	Threads     []WaitingThread
 	// Cause is why a free replay cannot go on; empty: it is not known.
 	Cause StuckCause
+	// Sight is what the kernel said of it when it was given up, by the clock; empty if
+	// the process said so itself.
+	Sight string
 }
 
 // StuckCause is why a free replay cannot go on.
@@ -70,6 +73,9 @@ func (e *StuckError) Error() string {
 	}
 	for i := range e.Threads {
 		b.WriteString("\n  " + e.Threads[i].text())
+	}
+	if e.Sight != "" {
+		b.WriteString("\n  the kernel: " + e.Sight)
 	}
 	return b.String()
 }
@@ -133,10 +139,10 @@ func (c *controller) stuck(t *thread, computing bool) error {
 
 // due is the thread of a run.
 func (s *stage) due(run uint64) uint32 {
-	if run >= uint64(len(s.schedule)) {
+	if run >= uint64(len(s.layout.Runs)) {
 		return 0
 	}
-	return s.schedule[run].Thread
+	return s.layout.Runs[run].Thread
 }
 
 // waiting is what a thread does. p is nil if names cannot be had.

@@ -64,11 +64,21 @@ func (r *Result) further(than *Result) bool {
 
 // runAuto replays as an earlier replay found to be right, or else in the usual
 // way; and in the other way if that does not come to the recorded end. What
-// does is written down for the next time.
+// does is written down for the next time. Where a search has found what a replay
+// needs, it is that.
 func runAuto(ctx context.Context, rec *record.Recording, opts Options) (*Result, error) {
 	first, err := rec.Timing()
 	if err != nil {
 		return nil, &InputError{err}
+	}
+	found, err := rec.Found()
+	if err != nil {
+		return nil, &InputError{err}
+	}
+	if found != nil && opts.Preemptions == nil {
+		a := &attempt{timing: found.Timing}
+		a.run(ctx, rec, opts)
+		return a.result, a.err
 	}
 	if first == "" {
 		first = firstTiming

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -18,6 +19,9 @@ func (c *controller) trapped(t *thread, s *signalStop) error {
 	switch what {
 	case agent.TrapHello, agent.TrapForked:
 		answer, err := c.hello(s, what == agent.TrapForked)
+		if err == nil {
+			err = c.installProbes(t, s)
+		}
 		if err != nil {
 			return err
 		}
@@ -36,6 +40,9 @@ func (c *controller) trapped(t *thread, s *signalStop) error {
 			return err
 		}
 		if err := c.writeStruct(c.control, control); err != nil {
+			return err
+		}
+		if err := c.installProbes(t, s); err != nil {
 			return err
 		}
 		return c.answer(t, s, uint64(control.PatchCount))
@@ -137,7 +144,7 @@ func (c *controller) finished(t *thread) error {
 		if failing == nil {
 			failing = t
 		}
-		if faultOutcome(o) && (failing.final == nil || failing.final.signal != o.Signal) {
+		if c.faultOutcome() && (failing.final == nil || failing.final.signal != o.Signal) {
 			return c.diverge(failing, &DivergenceError{Reason: DiffersEnd})
 		}
 		c.end = &end{kind: EndFailure, thread: failing, signal: o.Signal}
@@ -177,8 +184,19 @@ func (c *controller) leftOver() (uint64, error) {
 	return left, nil
 }
 
-// faultOutcome tells a failure of an instruction from a signal that was sent.
-func faultOutcome(o *record.Outcome) bool { return o.FaultAddr != nil }
+// faultOutcome tells a failure of an instruction from a signal that was sent. An
+// address that is not canonical is in no siginfo; what the core says of the signal
+// is that it is the kernel's own.
+func (c *controller) faultOutcome() bool {
+	if c.stage().rec.Manifest.Outcome.FaultAddr != nil {
+		return true
+	}
+	if c.core == nil || !c.last() {
+		return false
+	}
+	failing := c.core.FailingThread()
+	return failing != nil && failing.Signal != nil && failing.Signal.Code == siKernel && faults[syscall.Signal(failing.Signal.Number)]
+}
 
 func (c *controller) byIndex(index uint32) *thread {
 	for _, t := range c.sortedThreads() {

@@ -30,6 +30,7 @@ type watchdog struct {
 	sleeping, computing time.Duration
 	progress            func(done uint64)
 	done                <-chan struct{}
+	tracer              int // the tracing thread
 
 	quit   chan struct{}
 	ended  sync.WaitGroup
@@ -39,6 +40,8 @@ type watchdog struct {
 	process atomic.Pointer[watched]
 	// wake is why the tracing thread was woken.
 	wake atomic.Int32
+	// saw is what was seen then; it is set before wake.
+	saw string
 	// hits counts accesses to watched words: a program that makes many of them
 	// comes on, if slowly.
 	hits atomic.Uint64
@@ -58,7 +61,7 @@ const (
 )
 
 func startWatchdog(c *controller) *watchdog {
-	w := &watchdog{sleeping: c.opts.Sleeping, computing: c.opts.Computing, done: c.ctx.Done(), quit: make(chan struct{})}
+	w := &watchdog{sleeping: c.opts.Sleeping, computing: c.opts.Computing, done: c.ctx.Done(), tracer: unix.Gettid(), quit: make(chan struct{})}
 	if w.sleeping == 0 {
 		w.sleeping = defaultSleeping
 	}
@@ -102,6 +105,7 @@ func (w *watchdog) run() {
 				s.start(now)
 				continue
 			}
+			s.look(now)
 			p := w.process.Load()
 			s.see(now, p.consumed(), processorTime(p.pid))
 			s.hit(now, w.hits.Load())
@@ -109,10 +113,15 @@ func (w *watchdog) run() {
 				w.progress(s.consumed)
 			}
 			switch {
+			case now.Sub(s.moved) > w.sleeping && !p.sleeps():
+				// It waits for a processor, a disk, or this process.
+				s.moved = now
 			case now.Sub(s.moved) > w.sleeping:
+				w.saw = w.sight(&s)
 				w.rouse(wakeSleeping)
 				return
-			case now.Sub(s.event) > w.computing:
+			case s.computes(now, w.computing):
+				w.saw = w.sight(&s)
 				w.rouse(wakeComputing)
 				return
 			}
@@ -125,24 +134,58 @@ type watchState struct {
 	consumed uint64
 	time     uint64
 	hits     uint64
+	looks    int
+	looked   time.Time // last
 	event    time.Time // of the last event seen
+	used     uint64    // processor time then
 	moved    time.Time // of the last sign of life
 }
 
-func (s *watchState) start(now time.Time) { s.event, s.moved = now, now }
+func (s *watchState) start(now time.Time) {
+	s.looked, s.event, s.moved, s.used = now, now, now, s.time
+}
+
+// look leaves out of account what passed while this process could not look: it was
+// stopped, or got no processor, as the other may not have either.
+func (s *watchState) look(now time.Time) {
+	if late := now.Sub(s.looked) - watchInterval; late > watchInterval {
+		s.event, s.moved = s.event.Add(late), s.moved.Add(late)
+	}
+	s.looked = now
+	s.looks++
+}
 
 func (s *watchState) see(now time.Time, consumed, time uint64) {
+	if time < s.time { // of another process
+		s.used = time
+	}
 	if consumed != s.consumed {
-		s.consumed, s.event, s.moved = consumed, now, now
+		s.consumed, s.event, s.used, s.moved = consumed, now, time, now
 	}
 	if time != s.time {
 		s.time, s.moved = time, now
 	}
 }
 
+// busyShare is how little of the processors a process may get that computes, and
+// busyTimes how much longer one may take that gets less, or is held up by whoever
+// traces it.
+const (
+	busyShare = 8
+	busyTimes = 10
+)
+
+// computes reports whether it went on for longer than it may without an event: it
+// must have had the time for it, too.
+func (s *watchState) computes(now time.Time, may time.Duration) bool {
+	const tick = time.Second / 100 // USER_HZ
+	since := now.Sub(s.event)
+	return since > may && (time.Duration(s.time-s.used)*tick > may/busyShare || since > busyTimes*may)
+}
+
 func (s *watchState) hit(now time.Time, hits uint64) {
 	if hits != s.hits {
-		s.hits, s.event, s.moved = hits, now, now
+		s.hits, s.event, s.used, s.moved = hits, now, s.time, now
 	}
 }
 
@@ -195,5 +238,9 @@ func (c *controller) woken(t *thread) error {
 	case wakeHits:
 		return c.tracing.err
 	}
-	return c.stuck(t, why == wakeComputing)
+	if err := c.stuck(t, why == wakeComputing); err != nil {
+		return err
+	}
+	c.end.failure.(*StuckError).Sight = c.watch.saw
+	return nil
 }

@@ -1,8 +1,14 @@
 package replay
 
 import (
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"diagnose/internal/ptrace"
 )
 
 func TestWatchState(t *testing.T) {
@@ -24,5 +30,123 @@ func TestWatchState(t *testing.T) {
 	s.hit(at(5), 1)
 	if s.event != at(5) {
 		t.Error("an access to a watched word was not seen")
+	}
+}
+
+// TestWatchStateLate: what nobody could look at is no time without progress.
+func TestWatchStateLate(t *testing.T) {
+	start := time.Now()
+	at := func(d time.Duration) time.Time { return start.Add(d) }
+	var s watchState
+	s.start(start)
+	s.look(at(watchInterval))
+	s.look(at(watchInterval + time.Minute))
+	if want := at(time.Minute - watchInterval); s.event != want || s.moved != want {
+		t.Errorf("the last event is taken to be of %v and the last sign of life of %v, want %v", s.event.Sub(start), s.moved.Sub(start), want.Sub(start))
+	}
+}
+
+// TestWatchStateComputes: who gets no processor does not compute.
+func TestWatchStateComputes(t *testing.T) {
+	start := time.Now()
+	const may = 8 * time.Second
+	var s watchState
+	s.start(start)
+	s.see(start, 1, 1000)
+	for _, x := range []struct {
+		after time.Duration
+		ticks uint64
+		want  bool
+	}{
+		{may, 800, false},
+		{may + time.Second, 100, false},
+		{may + time.Second, 101, true},
+		{busyTimes * may, 100, false},
+		{busyTimes*may + time.Second, 0, true},
+	} {
+		s := s
+		s.see(start.Add(x.after), 1, 1000+x.ticks)
+		if got := s.computes(start.Add(x.after), may); got != x.want {
+			t.Errorf("%v behind the event, with %d ticks: %v", x.after, x.ticks, got)
+		}
+	}
+	s.see(start.Add(time.Second), 1, 5) // of another process
+	if s.computes(start.Add(may+time.Second), may) {
+		t.Error("the time of another process counts")
+	}
+}
+
+// TestSleeps: of a process that nobody lets go on cannot be said that it sleeps.
+func TestSleeps(t *testing.T) {
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	p := &watched{pid: cmd.Process.Pid}
+	becomes := func(want bool) {
+		for end := time.Now().Add(time.Minute); p.sleeps() != want; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("process %d sleeps: %v; %s", p.pid, !want, kernelState(p.pid, strconv.Itoa(p.pid)))
+			}
+		}
+	}
+	becomes(true)
+	err := ptrace.OnThread(func() error {
+		if err := ptrace.Seize(p.pid, 0); err != nil {
+			return err
+		}
+		if err := ptrace.Interrupt(p.pid); err != nil {
+			return err
+		}
+		if _, err := ptrace.WaitFor(p.pid); err != nil {
+			return err
+		}
+		becomes(false)
+		return ptrace.Cont(p.pid, 0)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	becomes(true)
+}
+
+// TestLateTracer: the watchdog leaves a process alone that stands in a stop because
+// whoever traces it is late, and then tells where it sleeps.
+func TestLateTracer(t *testing.T) {
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	pid := cmd.Process.Pid
+	w := &watchdog{sleeping: 2 * watchInterval, computing: time.Hour, tracer: pid, quit: make(chan struct{})}
+	w.process.Store(&watched{pid: pid})
+	err := ptrace.OnThread(func() error {
+		if err := ptrace.Seize(pid, 0); err != nil {
+			return err
+		}
+		if err := ptrace.Interrupt(pid); err != nil {
+			return err
+		}
+		if _, err := ptrace.WaitFor(pid); err != nil {
+			return err
+		}
+		w.ended.Go(w.run)
+		time.Sleep(10 * watchInterval)
+		if w.woke() {
+			t.Errorf("a stopped process is stuck: %s", w.saw)
+		}
+		return ptrace.Cont(pid, 0)
+	})
+	if err != nil {
+		w.stop()
+		t.Fatal(err)
+	}
+	w.ended.Wait()
+	if w.wake.Load() != wakeSleeping || !strings.Contains(w.saw, fmt.Sprintf("thread %d is S", pid)) {
+		t.Errorf("woken for %d: %s", w.wake.Load(), w.saw)
 	}
 }

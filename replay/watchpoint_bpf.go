@@ -49,8 +49,6 @@ type kernelWatches struct {
 	events map[int][]int
 	// group is what was seen last, for further watches of the same instruction.
 	group *sighting
-	// indices are the threads' numbers in the recording, by the kernel's id.
-	indices map[int]uint32
 }
 
 const (
@@ -66,7 +64,7 @@ const (
 )
 
 func newKernelWatches(tr *tracing) (*kernelWatches, error) {
-	k := &kernelWatches{tr: tr, events: map[int][]int{}, indices: map[int]uint32{}, tried: map[uint64]int{}}
+	k := &kernelWatches{tr: tr, events: map[int][]int{}, tried: map[uint64]int{}}
 	if err := k.load(); err != nil {
 		k.close()
 		return nil, &UnsupportedError{BackendBPF, err}
@@ -195,7 +193,7 @@ func (k *kernelWatches) drain(stands func(tid int) bool) error {
 			return err
 		}
 	}
-	if k.group != nil && stands(k.group.thread) {
+	if k.group != nil && stands != nil && stands(k.group.thread) {
 		return k.flush()
 	}
 	return nil
@@ -262,8 +260,8 @@ func (k *kernelWatches) sighting(p []byte) (*sighting, error) {
 		s.inside = binary.LittleEndian.Uint64(slot[unsafe.Offsetof(r.Inside):])
 		s.ordinal = binary.LittleEndian.Uint64(slot[unsafe.Offsetof(r.Ordinal):])
 		s.regs.Fs_base = word(sentPointer)
-		k.indices[s.thread] = s.index
-	} else if err := k.identify(s); err != nil {
+		k.tr.indices[s.thread] = s.index
+	} else if err := k.tr.identify(s); err != nil {
 		return nil, err
 	}
 	sp := s.regs.Rsp
@@ -277,35 +275,6 @@ func (k *kernelWatches) sighting(p []byte) (*sighting, error) {
 	size := min(word(sentStackSize), uint64(len(p)-sentStack))
 	s.stack = stackTop{sp, bytes.Clone(p[sentStack : sentStack+int(size)])}
 	return s, nil
-}
-
-// identify finds who a thread is that does not have the right to run: before the
-// engine has started the only one, or one on its way to its first event or
-// behind its last.
-func (k *kernelWatches) identify(s *sighting) error {
-	c := k.tr.c
-	if s.held = 0; s.position == 0 && s.thread == c.pid {
-		s.index = 1
-		return nil
-	}
-	if s.index = k.indices[s.thread]; s.index != 0 {
-		r, err := c.rthread(s.index)
-		if err == nil {
-			s.ordinal, s.tid = r.Ordinal, r.TID
-		}
-		return err
-	}
-	t := c.threads[s.thread]
-	if t == nil {
-		return fmt.Errorf("replay: thread %d accessed a watched word and is not known", s.thread)
-	}
-	if err := c.identify(t); err == nil {
-		s.index = t.index
-		return nil
-	} else if !errors.Is(err, errNoThread) {
-		return err
-	}
-	return c.newcomer(s, s.thread)
 }
 
 // learn compares what the code tells of a value with what was read.

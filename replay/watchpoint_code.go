@@ -16,7 +16,8 @@ import (
 // behalf. The processor tells neither: a watchpoint traps behind the
 // instruction (Intel SDM volume 3, 18.2.4).
 type codeReader struct {
-	c *controller
+	runtimes map[uint64]bool // what runtime has found out
+	c        *controller
 	// process has the objects that were loaded when a pc was in none of those
 	// known before; nil: nobody asked.
 	process  *image.Process
@@ -57,6 +58,12 @@ func (r *codeReader) explain(s *sighting, w *Watch, changed uint64, h *Hit) *x86
 	if inst != nil {
 		h.PC = evidence.Addr(inst.PC)
 	}
+	r.onBehalf(s, h)
+	return inst
+}
+
+// onBehalf fills in for whom an access was made.
+func (r *codeReader) onBehalf(s *sighting, h *Hit) {
 	regs := s.regs
 	switch {
 	case s.frame != nil:
@@ -73,7 +80,6 @@ func (r *codeReader) explain(s *sighting, w *Watch, changed uint64, h *Hit) *x86
 		h.By = evidence.ByCall
 	}
 	h.Caller = r.caller(&regs, s.stack, h)
-	return inst
 }
 
 // entry reports whether a pc is in the ways into the engine and out of it, which
@@ -96,7 +102,7 @@ func (r *codeReader) entry(pc uint64) bool {
 // regs are outside already, or where the stack cannot be followed.
 func (r *codeReader) caller(regs *ptrace.Registers, stack image.Memory, h *Hit) evidence.Addr {
 	m := r.module(regs.Rip)
-	if m == nil || !image.RuntimeModule(m.Path) {
+	if !r.runtime(regs.Rip) {
 		return 0
 	}
 	const mostFrames = 24
@@ -111,7 +117,7 @@ func (r *codeReader) caller(regs *ptrace.Registers, stack image.Memory, h *Hit) 
 		if m != nil && ours(m) {
 			own = pc
 		}
-		if m == nil || image.RuntimeModule(m.Path) {
+		if m == nil || r.runtime(uint64(pc)) {
 			return true
 		}
 		caller = f.PC()
@@ -121,6 +127,25 @@ func (r *codeReader) caller(regs *ptrace.Registers, stack image.Memory, h *Hit) 
 		h.By = evidence.ByHeap
 	}
 	return caller
+}
+
+// runtime reports whether code serves every program: a module's, or what the
+// program has for itself where it was built for points.
+func (r *codeReader) runtime(pc uint64) bool {
+	m := r.module(pc)
+	if m == nil || image.RuntimeModule(m.Path) {
+		return m != nil
+	}
+	known, found := r.runtimes[pc]
+	if !found {
+		s, named := r.process.SymbolAt(evidence.Addr(pc))
+		known = named && strings.HasPrefix(s.Name, "__tsan_")
+		if r.runtimes == nil || len(r.runtimes) == mostKnownCode {
+			r.runtimes = map[uint64]bool{}
+		}
+		r.runtimes[pc] = known
+	}
+	return known
 }
 
 // ours reports whether a module is the library that records.

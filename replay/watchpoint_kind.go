@@ -255,19 +255,24 @@ func addressOf(inst *x86.Inst, o *x86.Operand, regs *ptrace.Registers) (uint64, 
 		}
 		return valueBefore(inst, o, reg, regs)
 	})
+	return addr + segmentBase(o, regs), known
+}
+
+func segmentBase(o *x86.Operand, regs *ptrace.Registers) uint64 {
 	switch o.Memory.Segment {
 	case x86.SegFS:
-		addr += regs.Fs_base
+		return regs.Fs_base
 	case x86.SegGS:
-		addr += regs.Gs_base
+		return regs.Gs_base
 	}
-	return addr, known
+	return 0
 }
+
+const directionFlag = 0x400
 
 // valueBefore is what a register was that an instruction uses as an address
 // and changes: stack and string instructions move it by a fixed amount.
 func valueBefore(inst *x86.Inst, o *x86.Operand, reg x86.Reg, regs *ptrace.Registers) (uint64, bool) {
-	const directionFlag = 0x400
 	switch {
 	case reg == x86.RSP && (strings.HasPrefix(inst.Op, "push") || inst.Op == "call"):
 		return regs.Rsp + pushed(inst), true

@@ -136,7 +136,13 @@ func (s *stepper) stopped(stop ptrace.Stop) error {
 	case stop.Kind == ptrace.SignalStop:
 		signal = stop.Signal
 	}
-	return s.step(stop.TID, signal)
+	if err := s.step(stop.TID, signal); err != nil {
+		return err
+	}
+	if signal != 0 {
+		s.threads[stop.TID] = nil // its handler comes before the instruction
+	}
+	return nil
 }
 
 func (s *stepper) step(tid int, signal syscall.Signal) error {

@@ -108,6 +108,12 @@ func (w *watched) read(t *testing.T, core *image.Process, source string) {
 // hits traces a recording.
 func (w *watched) hits(t *testing.T, o replay.Options) []replay.Hit {
 	t.Helper()
+	hits, _ := w.traced(t, o)
+	return hits
+}
+
+func (w *watched) traced(t *testing.T, o replay.Options) ([]replay.Hit, *replay.Result) {
+	t.Helper()
 	var hits []replay.Hit
 	o.Watches = w.watches
 	o.OnHit = func(h *replay.Hit) error {
@@ -130,7 +136,7 @@ func (w *watched) hits(t *testing.T, o replay.Options) []replay.Hit {
 			t.Fatalf("hit %d has the number %d", i, hits[i].Number)
 		}
 	}
-	return hits
+	return hits, result
 }
 
 // seen is what a reference has of hits.
@@ -146,7 +152,7 @@ func (w *watched) seen(hits []replay.Hit) []seenHit {
 	return list
 }
 
-var tracePrograms = []string{"kinds", "loops", "threads", "input", "handler", "control"}
+var tracePrograms = []string{"kinds", "loops", "threads", "input", "handler", "control", "faults"}
 
 func TestWatchesAgainstSingleSteps(t *testing.T) {
 	for _, name := range tracePrograms {
@@ -232,7 +238,8 @@ func TestWatchesThatCannotBe(t *testing.T) {
 		"five":      {replay.Options{Watches: append(four, four[0])}, &registers},
 		"a moment":  {replay.Options{Watches: four, Hooks: []replay.Hook{{At: evidence.Moment{Thread: 1, Ordinal: 1}}}}, &registers},
 		"locks":     {replay.Options{Watches: four[:1], Locks: make([]replay.LockWord, replay.MostLocks+1)}, &input},
-		"back end":  {replay.Options{Watches: four[:1], Backend: replay.BackendProbe}, &cannot},
+		"back end":  {replay.Options{Watches: four[:1], Backend: "sigtrap"}, &cannot},
+		"probes":    {replay.Options{Watches: make([]replay.Watch, replay.MostProbed+1), Backend: replay.BackendProbe}, &input},
 	} {
 		if _, err := replay.Run(t.Context(), w.rec, c.o); !errors.As(err, c.target) {
 			t.Errorf("%s: %v", name, err)

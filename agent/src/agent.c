@@ -49,4 +49,5 @@ DG_EXPORT uint64_t diagnose_agent_root;
 #include "wrap_lock.c"
 #include "wrap_sync.c"
 #include "wrap_c11.c"
+#include "wrap_point.c"
 #endif

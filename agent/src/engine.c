@@ -5,10 +5,12 @@
 
 #include "engine.h"
 #include "engine_free.h"
+#include "engine_hunt.h"
 #include "syscall.h"
 
 __thread struct dg_rthread *dg_me __attribute__((tls_model("initial-exec")));
 uint32_t dg_mode;
+uint32_t dg_wakes_here;
 
 /* The numbers in entry.S. */
 #define DG_ASSERT_AT(type, member, at) _Static_assert(offsetof(struct type, member) == (at), #member)
@@ -34,6 +36,7 @@ DG_ASSERT_AT(dg_stub, kind, 32);
 #include "engine_log.c"
 #include "engine_turn.c"
 #include "engine_lazy.c"
+#include "engine_point.c"
 #include "engine_counter.c"
 
 /* The parts, in the order in which they build on each other. An include takes
@@ -56,7 +59,13 @@ DG_ASSERT_AT(dg_stub, kind, 32);
 
 #include "engine_futex.c"
 #include "engine_fork.c"
+#include "engine_wait.c"
 #include "engine_free.c"
+#include "engine_hunt.c"
+#include "engine_hunt_outside.c"
+#include "engine_hunt_futex.c"
+#include "engine_hunt_call.c"
+#include "engine_hunt_operation.c"
 #include "engine_syscall.c"
 
 static dg_operation *const dg_call_table[DG_OPS] = {
@@ -89,10 +98,24 @@ void dg_call(struct dg_frame *f)
 	dg_free_enter(f, dg_call);
 	if (free)
 		operation = free;
+	else if (dg_hunting())
+		operation = dg_hunt_operation;
 	f->rax = 0;
 	if (dg_counter_traps != dg_me->counter_traps)
 		dg_counter_follow();
 	if (operation)
 		operation(f);
+	dg_turn_leave();
+}
+
+void dg_point_entered(struct dg_frame *f)
+{
+	dg_free_enter(f, dg_point_entered);
+	if (dg_counter_traps != dg_me->counter_traps)
+		dg_counter_follow();
+	if (dg_hunting())
+		dg_hunt_point(f);
+	else
+		dg_point_reached();
 	dg_turn_leave();
 }

@@ -32,6 +32,11 @@ extern __thread struct dg_rthread *dg_me DG_HIDDEN __attribute__((tls_model("ini
  * calls the real function. */
 extern uint32_t dg_mode DG_HIDDEN;
 
+/* Not 0: who wakes others comes to the engine for that (wrap_mutex.c), as nobody
+ * sleeps in the kernel where one thread runs at a time: in replays, and in
+ * recordings that hunt. */
+extern uint32_t dg_wakes_here DG_HIDDEN;
+
 /* More threads than one, as far as the calling thread's events tell: what libc
  * serialises by locks of its own is an event then. */
 extern uint32_t dg_many DG_HIDDEN;
@@ -69,8 +74,15 @@ enum dg_op {
 
 /* The budget of mutexes (dg_rthread.budget) where nothing limits it. */
 #define DG_BUDGET (1ull << 62)
+/* The same of points of the code (dg_rthread.points). */
+#define DG_POINTS (1ull << 62)
 
 #ifdef DG_ENGINE_UNIT /* what only the engine's parts have */
+
+/* Called by entry.S at a point of the code, when dg_rthread.points is used up. The
+ * frame has all that the program has, which it gets back, and the point's address
+ * as its origin. */
+void dg_point_entered(struct dg_frame *f) DG_HIDDEN;
 
 /* ---- engine_log.c: recording ---- */
 
@@ -132,8 +144,18 @@ static void dg_turn_end(void);
 /* Where the tracer sends a thread (control.park_pc) that stands where the
  * recording has it at its end, a fault or the middle of a computation: gives
  * the right to run away and waits for good, as dg_event_await does for a thread
- * without a further event. The tracer has set rsp as at a function's entry. */
+ * without a further event. The tracer has set rsp as at a function's entry,
+ * and rdi says what for (enum dg_parked). */
 __attribute__((noreturn)) static void dg_park(void);
+
+/* ---- engine_point.c: replay ---- */
+static const struct dg_event *dg_point_of(const struct dg_event *e);
+static void dg_point_count(struct dg_rthread *me);  /* me->points, by the thread's next event */
+static void dg_point_hold(struct dg_rthread *me);   /* takes the points right behind the event before */
+static void dg_point_before(struct dg_rthread *me); /* the thread comes to an event */
+static bool dg_point_leave(struct dg_rthread *me);  /* true: the program goes on to a point */
+static void dg_point_upcoming(struct dg_rthread *me);
+__attribute__((noreturn)) static void dg_point_here(void);
 
 /* ---- engine_start.c ---- */
 static long dg_trap(enum dg_trap what, uint64_t a, uint64_t b); /* 0 without a tracer */

@@ -454,29 +454,35 @@ static inline bool dg_simple_record(struct dg_frame *f, const struct dg_call *c)
 	return true;
 }
 
+/* What a call brought that was made, or answered. */
+static void dg_call_made(struct dg_frame *f, const struct dg_call *c, struct dg_pieces *s, long result)
+{
+	uint64_t ticket = c->ticket;
+
+	f->rax = (uint64_t)result;
+	s->count = 0;
+	s->in = s->out = true;
+	s->unknown = false;
+	dg_pieces_of(s, c, result);
+	if (s->unknown && dg_tell_once(c->nr)) {
+		dg_limit(DG_LIMIT_SYSCALL, c->site, "not known with these arguments; its result alone is recorded", c);
+		ticket = 0;
+	}
+	dg_call_log(c, s, result, 0, ticket);
+}
+
 /* Other calls. */
 static __attribute__((noinline)) void dg_call_record(struct dg_frame *f, const struct dg_call *c)
 {
 	struct dg_pieces s;
-	uint64_t ticket = c->ticket;
 	long result;
 
 	s.named = dg_named_before(f, c);
 	result = dg_call_make(f, c);
-	if (result == DG_NOT_MADE) {
+	if (result == DG_NOT_MADE)
 		dg_call_interrupted(f, c, 0);
-		return;
-	}
-	f->rax = (uint64_t)result;
-	s.count = 0;
-	s.in = s.out = true;
-	s.unknown = false;
-	dg_pieces_of(&s, c, result);
-	if (s.unknown && dg_tell_once(c->nr)) {
-		dg_limit(DG_LIMIT_SYSCALL, c->site, "not known with these arguments; its result alone is recorded", c);
-		ticket = 0;
-	}
-	dg_call_log(c, &s, result, 0, ticket);
+	else
+		dg_call_made(f, c, &s, result);
 }
 
 static void dg_emulate(struct dg_frame *f, const struct dg_call *c)

@@ -8,7 +8,8 @@
 /* The kernel looks whether the variable has changed, and may find that it is gone. */
 static int dg_cond_sleep(const struct dg_cond_wait *w, uint32_t sequence)
 {
-	long slept = dg_sleep(&w->cond->sequence, sequence, w->until);
+	const uint32_t *word = &w->cond->sequence;
+	long slept = dg_hunting() ? dg_hunt_sleep_until_woken(word, w->until) : dg_sleep(word, sequence, w->until);
 
 	if (slept)
 		__atomic_sub_fetch(dg_wait_count(&w->cond->sequence), 1, __ATOMIC_RELAXED);

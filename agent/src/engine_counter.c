@@ -10,6 +10,7 @@
  * program: the engine is not entered at it. */
 #include "engine.h"
 #include "engine_free.h"
+#include "engine_hunt.h"
 #include "syscall.h"
 
 #include <time.h>
@@ -97,6 +98,8 @@ static uint64_t dg_read_counter(uint32_t *processor)
 {
 	uint64_t last, counter;
 
+	if (dg_hunting())
+		return dg_hunt_counter();
 	if (!__atomic_load_n(&dg_counter_traps, __ATOMIC_ACQUIRE))
 		return dg_counter(processor);
 	counter = dg_counter_reckoned(processor);
@@ -145,6 +148,8 @@ static void dg_counter_tell(struct dg_frame *f, uint64_t site, bool with_process
 	f->rdx = counter >> 32;
 	if (with_processor)
 		f->rcx = processor;
+	if (dg_hunting())
+		dg_hunt_signalled();
 	dg_turn_leave();
 }
 

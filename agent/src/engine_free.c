@@ -13,21 +13,12 @@
  * anything that it does not do to the process itself. */
 #include "engine_free.h"
 #include "engine_table.h"
+#include "engine_wait.h"
 #include "sync.h"
 #include "syscall.h"
 #include "thread.h"
 
 #include <sys/mman.h>
-
-/* What a thread waits for. */
-enum dg_free_wait {
-	DG_WAIT_NOTHING = 0,
-	DG_WAIT_CHANGE, /* the word is not the value any more */
-	DG_WAIT_WAKE,   /* somebody wakes who waits for the word */
-	DG_WAIT_INPUT,  /* what nobody in the process does */
-};
-
-enum dg_free_waited { DG_WAITED = 0, DG_WAITED_TOO_LONG, DG_WAIT_SIGNALLED };
 
 #define DG_FREE_SENT 8u
 
@@ -48,10 +39,7 @@ struct dg_free_thread {
 	uint64_t seldom;    /* lowest first: how often it gave the right away for nothing */
 	uint64_t alone;     /* events that are not in the log, since another thread ran */
 	uint64_t last_far, streak;
-	/* What it waits for */
-	uint32_t wait, value;
-	uint64_t word;
-	bool timed, expired, woken;
+	struct dg_wait wait;
 	uint32_t sequence; /* dg_free_waits */
 	/* Signals that it is to get on leaving the engine: an event of the log, then
 	 * those that the process sent. */
@@ -116,7 +104,7 @@ __attribute__((noreturn)) static void dg_free_again(void)
 	me->pending = 0;
 	me->fresh = 0;
 	me->yields = 0;
-	x->wait = DG_WAIT_NOTHING;
+	x->wait.how = DG_WAIT_NOTHING;
 	__atomic_store_n(&me->state, x->starts ? DG_R_STARTING : DG_R_RUNNING, __ATOMIC_RELAXED);
 	__asm__ volatile("movq %0, %%rsp\n\t"
 			 "movq %0, %%rdi\n\t"
@@ -138,49 +126,21 @@ static uint64_t dg_free_place(const struct dg_rthread *t)
 	const struct dg_run *runs = (const struct dg_run *)DG_IMAGE->runs;
 	struct dg_free_thread *x = dg_free_of(t);
 
-	for (; t->ordinal + x->past >= x->run_end && x->run_next < DG_IMAGE->run_count; x->run_next++)
+	for (; t->ordinal + dg_point_passed[t->index] + x->past >= x->run_end && x->run_next < DG_IMAGE->run_count; x->run_next++)
 		if (runs[x->run_next].thread == t->index) {
 			x->run_at = x->run_next;
 			x->run_end += runs[x->run_next].events;
 		}
 	if (!x->run_end)
 		return UINT64_MAX; /* the recording does not know it */
-	if (t->ordinal + x->past >= x->run_end && t->index == DG_CONTROL->free_first)
+	if (t->ordinal + dg_point_passed[t->index] + x->past >= x->run_end && t->index == DG_CONTROL->free_first)
 		return 0;
 	return x->run_at;
 }
 
 static bool dg_free_satisfied(const struct dg_free_thread *x)
 {
-	if (x->expired || x->sents)
-		return true;
-	switch (x->wait) {
-	case DG_WAIT_CHANGE:
-		/* Who has it may have given back the memory as well. */
-		return !dg_readable(x->word, 4) || __atomic_load_n((const uint32_t *)x->word, __ATOMIC_ACQUIRE) != x->value;
-	case DG_WAIT_WAKE:
-		return x->woken;
-	default:
-		return x->wait == DG_WAIT_NOTHING;
-	}
-}
-
-/* A thread that others know of and that may not be made yet. */
-static bool dg_free_cloned(const struct dg_rthread *t)
-{
-	const struct dg_fact *parent = &dg_facts[dg_facts[t->index].parent % DG_RTHREADS];
-
-	return parent->creating != t->index || parent->cloned ||
-	       dg_rthread_number(dg_facts[t->index].parent)->waits_for == DG_EV_CREATED;
-}
-
-/* Whether the thread is there, and can be given the right. One that seems to run
- * without it has woken for nothing and is about to wait again. */
-static bool dg_free_stands(const struct dg_rthread *t)
-{
-	if (t->state == DG_R_STARTING && t != dg_me)
-		return dg_free_cloned(t);
-	return t->state != DG_R_NONE && t->state != DG_R_ENDED;
+	return x->sents || dg_wait_over(&x->wait);
 }
 
 static bool dg_free_before(const struct dg_rthread *a, const struct dg_rthread *b)
@@ -199,34 +159,12 @@ static struct dg_rthread *dg_free_first(bool timed)
 	for (uint32_t i = 1; i <= DG_CONTROL->threads; i++) {
 		struct dg_rthread *t = dg_rthread_number(i);
 
-		if (!dg_free_stands(t) || !(timed ? dg_free_of(t)->timed : dg_free_satisfied(dg_free_of(t))))
+		if (!dg_wait_stands(t) || !(timed ? dg_free_of(t)->wait.timed : dg_free_satisfied(dg_free_of(t))))
 			continue;
 		if (!found || dg_free_before(t, found))
 			found = t;
 	}
 	return found;
-}
-
-/* Follows who waits for whose mutex. */
-static bool dg_free_in_cycle(const struct dg_rthread *from)
-{
-	const struct dg_rthread *t = from;
-
-	for (uint32_t steps = 0; steps < DG_CONTROL->threads; steps++) {
-		const struct dg_rthread *owner = NULL;
-		uint32_t tid;
-
-		if (t->waits_for != DG_EV_MUTEX || dg_free_of(t)->wait != DG_WAIT_CHANGE || !dg_readable(t->waits_object, 16))
-			return false;
-		tid = ((const struct dg_mutex *)t->waits_object)->owner;
-		for (uint32_t i = 1; tid && i <= DG_CONTROL->threads && !owner; i++)
-			if (dg_rthread_number(i)->tid == tid && dg_rthread_number(i)->state != DG_R_ENDED)
-				owner = dg_rthread_number(i);
-		if (!owner || owner == from)
-			return owner;
-		t = owner;
-	}
-	return false;
 }
 
 __attribute__((noreturn)) static void dg_free_ends(enum dg_stuck why)
@@ -238,6 +176,11 @@ __attribute__((noreturn)) static void dg_free_ends(enum dg_stuck why)
 	}
 }
 
+static const struct dg_wait *dg_free_wait_of(const struct dg_rthread *t)
+{
+	return &dg_free_of(t)->wait;
+}
+
 __attribute__((noreturn)) static void dg_free_stuck(void)
 {
 	enum dg_stuck why = DG_STUCK_BLOCKED;
@@ -245,11 +188,11 @@ __attribute__((noreturn)) static void dg_free_stuck(void)
 	for (uint32_t i = 1; i <= DG_CONTROL->threads; i++) {
 		const struct dg_rthread *t = dg_rthread_number(i);
 
-		if (!dg_free_stands(t))
+		if (!dg_wait_stands(t))
 			continue;
-		if (dg_free_in_cycle(t))
+		if (dg_wait_cycle(t, dg_free_wait_of))
 			dg_free_ends(DG_STUCK_CYCLE);
-		if (dg_free_of(t)->wait == DG_WAIT_INPUT)
+		if (dg_free_of(t)->wait.how == DG_WAIT_INPUT)
 			why = DG_STUCK_INPUT;
 	}
 	dg_free_ends(why);
@@ -265,7 +208,7 @@ static struct dg_rthread *dg_free_next(void)
 	t = dg_free_first(true);
 	if (!t)
 		dg_free_stuck();
-	dg_free_of(t)->expired = true;
+	dg_free_of(t)->wait.expired = true;
 	return t;
 }
 
@@ -288,23 +231,18 @@ static void dg_free_turn(void)
 	}
 }
 
-static enum dg_free_waited dg_free_wait(enum dg_free_wait wait, const void *word, uint32_t value, bool timed)
+static enum dg_waited dg_free_wait(enum dg_wait_for wait, const void *word, uint32_t value, bool timed)
 {
 	struct dg_free_thread *x = dg_free_of(dg_me);
-	enum dg_free_waited how = DG_WAITED;
+	enum dg_waited how = DG_WAITED;
 
-	x->word = (uint64_t)word;
-	x->value = value;
-	x->timed = timed;
-	x->expired = x->woken = false;
-	x->wait = wait;
+	x->wait = (struct dg_wait){ .how = wait, .value = value, .word = (uint64_t)word, .timed = timed };
 	dg_free_turn();
-	if (x->expired)
+	if (x->wait.expired)
 		how = DG_WAITED_TOO_LONG;
 	else if (x->sents)
 		how = DG_WAIT_SIGNALLED;
-	x->wait = DG_WAIT_NOTHING;
-	x->timed = x->expired = false;
+	x->wait = (struct dg_wait){ .how = DG_WAIT_NOTHING };
 	return how;
 }
 
@@ -348,12 +286,13 @@ static uint32_t dg_free_wake(uint64_t word, uint64_t most)
 			struct dg_rthread *t = dg_rthread_number(i);
 			const struct dg_free_thread *x = dg_free_of(t);
 
-			if (x->wait == DG_WAIT_WAKE && x->word == word && !x->woken && (!found || dg_free_before(t, found)))
+			if (x->wait.how == DG_WAIT_WAKE && x->wait.word == word && !x->wait.woken &&
+			    (!found || dg_free_before(t, found)))
 				found = t;
 		}
 		if (!found)
 			break;
-		dg_free_of(found)->woken = true;
+		dg_free_of(found)->wait.woken = true;
 	}
 	return woken;
 }
@@ -450,7 +389,7 @@ static bool dg_free_exists(uint32_t index)
 
 	if (index > DG_CONTROL->threads || t->state == DG_R_NONE || t->state == DG_R_ENDED)
 		return false;
-	return t->state != DG_R_STARTING || dg_free_cloned(t);
+	return t->state != DG_R_STARTING || dg_wait_cloned(t);
 }
 
 static bool dg_free_pass(void)

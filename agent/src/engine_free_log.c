@@ -24,7 +24,7 @@ static bool dg_free_used(const struct dg_event *e)
 /* What an event is about that an operation does not come to by itself. */
 static bool dg_free_aside(const struct dg_event *e)
 {
-	return dg_free_used(e) || e->kind == DG_EV_LIMIT || (e->flags & DG_EVENT_SOFT);
+	return dg_free_used(e) || e->kind == DG_EV_LIMIT || e->kind == DG_EV_POINT || (e->flags & DG_EVENT_SOFT);
 }
 
 /* What brings something in, which others must not pass. */
@@ -107,7 +107,10 @@ static void dg_free_advance(struct dg_rthread *me, const struct dg_event *to)
 		if (e != to && e->kind == DG_EV_SIGNAL && !dg_free_used(e))
 			x->late = (uint64_t)e;
 		me->next += e->length;
-		me->ordinal++;
+		if (e->flags & DG_EVENT_EXTRA)
+			dg_point_passed[me->index]++;
+		else
+			me->ordinal++;
 	}
 	if (me->index == DG_CONTROL->stop_thread && x->ordinal < stop && stop <= me->ordinal)
 		dg_trap(DG_TRAP_MOMENT, me->index, 0);

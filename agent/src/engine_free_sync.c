@@ -139,10 +139,10 @@ static bool dg_free_signalled(uint32_t sequence)
 	return !DG_CONTROL->free || dg_free_of(dg_me)->sequence != sequence;
 }
 
-static enum dg_free_waited dg_free_cond_sleep(struct dg_cond_wait *w)
+static enum dg_waited dg_free_cond_sleep(struct dg_cond_wait *w)
 {
 	uint32_t *count = dg_wait_count(&w->cond->sequence);
-	enum dg_free_waited how;
+	enum dg_waited how;
 
 	++*count; /* so that signals come to dg_free_released */
 	how = dg_free_wait(DG_WAIT_WAKE, &w->cond->sequence, 0, w->until);
@@ -153,7 +153,7 @@ static enum dg_free_waited dg_free_cond_sleep(struct dg_cond_wait *w)
 static void dg_free_cond(struct dg_frame *f)
 {
 	struct dg_cond_wait *w = (struct dg_cond_wait *)f->rsi;
-	enum dg_free_waited how = DG_WAITED;
+	enum dg_waited how = DG_WAITED;
 
 	dg_free_at(DG_EV_COND, (uint64_t)w->cond);
 	if (w->step == DG_COND_HOLDS) {
@@ -356,7 +356,7 @@ static void dg_free_join(struct dg_frame *f)
 {
 	struct dg_rthread *t = dg_thread_of(f->rsi);
 	uint64_t how = f->rdx & 0xff;
-	enum dg_free_waited waited = DG_WAITED;
+	enum dg_waited waited = DG_WAITED;
 	int64_t result = 0;
 
 	if (!t) {

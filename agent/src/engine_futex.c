@@ -3,6 +3,7 @@
  * replay may come to a call that the recording did not make, and the other way
  * round. A call that is not in the log waits for the word to change. */
 #include "engine.h"
+#include "engine_hunt.h"
 #include "engine_table.h"
 #include "syscall.h"
 
@@ -41,9 +42,14 @@ static void dg_futex_record(struct dg_frame *f, const struct dg_call *c)
 {
 	uint32_t operation = dg_futex_operation(c);
 	struct dg_pieces s;
+	uint64_t ticket;
+	long result;
+
+	if (dg_hunting() && dg_hunt_futex(f, c))
+		return;
 	/* A wake has its ticket from before whoever it wakes. */
-	uint64_t ticket = operation == FUTEX_WAIT ? 0 : dg_ticket();
-	long result = dg_blocking(c->nr, c->args, &dg_me->pending);
+	ticket = operation == FUTEX_WAIT ? 0 : dg_ticket();
+	result = dg_blocking(c->nr, c->args, &dg_me->pending);
 
 	if (result == DG_NOT_MADE) {
 		dg_call_interrupted(f, c, DG_EVENT_SOFT);

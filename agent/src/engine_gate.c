@@ -2,6 +2,7 @@
  * definition in a replay, where the log says who has them. */
 #include "engine.h"
 #include "engine_free.h"
+#include "engine_hunt.h"
 #include "syscall.h"
 #include "thread.h"
 
@@ -53,7 +54,7 @@ static bool dg_gate_take(struct dg_gate *g, bool patient)
 	uint32_t me = dg_me->index;
 
 	if (__atomic_load_n(&g->owner, __ATOMIC_RELAXED) != me) {
-		if (!dg_gate_spin(g) && !dg_gate_wait(g, patient))
+		if (dg_hunting() ? !dg_hunt_gate(g, patient) : !dg_gate_spin(g) && !dg_gate_wait(g, patient))
 			return false;
 		__atomic_store_n(&g->owner, me, __ATOMIC_RELAXED);
 	}

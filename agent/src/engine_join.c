@@ -1,5 +1,7 @@
 /* pthread_join, pthread_detach, pthread_cancel: what of them the engine does. */
 #include "engine.h"
+#include "engine_hunt.h"
+#include "sync.h"
 #include "syscall.h"
 #include "thread.h"
 
@@ -46,6 +48,7 @@ static int64_t dg_join_wait(struct dg_rthread *t, uint64_t how, const struct tim
 	uint64_t clock = how >> 8 == CLOCK_REALTIME ? FUTEX_CLOCK_REALTIME : 0;
 	uint64_t args[6] = { (uint64_t)&dg_fact(t)->ended, FUTEX_WAIT_BITSET_PRIVATE | clock, 0, (uint64_t)until, 0,
 			     FUTEX_BITSET_MATCH_ANY };
+	struct dg_until limit = { .clock = CLOCK_REALTIME };
 	bool done;
 	long error;
 
@@ -53,7 +56,10 @@ static int64_t dg_join_wait(struct dg_rthread *t, uint64_t how, const struct tim
 	if (how == DG_JOIN_TIMED && (until->tv_nsec < 0 || until->tv_nsec >= 1000000000))
 		return EINVAL;
 	while (!(done = __atomic_load_n(&dg_fact(t)->ended, __ATOMIC_ACQUIRE)) && how != DG_JOIN_TRY) {
-		error = dg_blocking(SYS_futex, args, &dg_me->pending);
+		if (until)
+			limit.at = *until;
+		error = dg_hunting() ? dg_hunt_sleep(&dg_fact(t)->ended, 0, until ? &limit : NULL) :
+				       dg_blocking(SYS_futex, args, &dg_me->pending);
 		if (error == -ETIMEDOUT)
 			return ETIMEDOUT;
 		if (dg_interrupted())
@@ -192,6 +198,8 @@ static void dg_op_cancel(struct dg_frame *f)
 		dg_event_plain(DG_EV_CANCEL, t->index, f->rdx, result, NULL, 0);
 		if (!result)
 			dg_sys3(SYS_tgkill, DG_CONTROL->pid, t->tid, f->rcx);
+		if (!result && dg_hunting())
+			dg_hunt_delivered(t->tid, f->rcx, false);
 		dg_gate_open(&dg_threads_gate);
 	} else {
 		logged = dg_event_await(DG_EV_CANCEL, t->index);

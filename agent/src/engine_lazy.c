@@ -30,6 +30,8 @@ static uint64_t dg_turn_arrival(const struct dg_rthread *t)
 
 	if (t->next >= t->next_end)
 		return UINT64_MAX;
+	if (e->flags & DG_EVENT_EXTRA)
+		return 0; /* the code before a point runs at once */
 	return e->flags & DG_EVENT_ARRIVED && e->args ? dg_logged_args(e)[e->args - 1] : e->ticket;
 }
 
@@ -58,7 +60,8 @@ static uint32_t dg_turn_due(void)
 	uint32_t next = dg_turn_next(), behind = next ? dg_turn_behind() : 0;
 	const struct dg_rthread *t = dg_rthread_number(next);
 
-	if (!behind || next > DG_CONTROL->threads || t->next >= t->next_end)
+	if (!behind || next > DG_CONTROL->threads || t->next >= t->next_end ||
+	    ((const struct dg_event *)t->next)->flags & DG_EVENT_EXTRA)
 		return next;
 	return dg_turn_arrival(dg_rthread_number(behind)) <= ((const struct dg_event *)t->next)->ticket ? behind : next;
 }
@@ -140,6 +143,8 @@ static bool dg_turn_lags_behind(enum dg_kind kind, const uint64_t *args, uint32_
 {
 	if (kind == DG_EV_ORDER)
 		return false;
+	if (kind == DG_EV_POINT)
+		return false;
 	return kind < DG_EV_MUTEX || kind > DG_EV_GUARD || !count || args[0] != DG_SYNC_REAL;
 }
 
@@ -151,7 +156,7 @@ static void dg_turn_leave(void)
 	if (me && dg_mode == DG_MODE_REPLAY)
 		dg_free_left();
 	dg_turn_rounds = 0;
-	if (!me || !me->fresh)
+	if (!me || dg_point_leave(me) || !me->fresh)
 		return;
 	me->fresh = 0;
 	if (!me->holds && !dg_thread_creates())
@@ -193,6 +198,6 @@ static void dg_op_released(struct dg_frame *f)
 	f->rdi = f->rsi;
 	f->rip = (uint64_t)dg_wake_took;
 	f->rsp -= sizeof(uint64_t);
-	if (held && dg_event_peek() && !dg_signal_comes() && !dg_thread_creates())
+	if (held && dg_event_peek() && !dg_point_of(dg_event_peek()) && !dg_signal_comes() && !dg_thread_creates())
 		dg_turn_lag(dg_me);
 }

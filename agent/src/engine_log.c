@@ -195,6 +195,7 @@ static void dg_event_commit(struct dg_event *e)
 		e->ticket = dg_ticket();
 	e->skipped = dg_skipped(me);
 	me->budget_start = me->budget = DG_BUDGET;
+	me->points_start = me->points = DG_POINTS;
 	me->ordinal++;
 	length = dg_event_form_best(me, e, end);
 	me->at = end = (uint64_t)e + (length & DG_SHORT ? length & 0xffffu & ~DG_SHORT : length);

@@ -76,7 +76,9 @@ static void dg_op_spin(struct dg_frame *f)
 				result = EINTR;
 				break;
 			}
-			if (i % DG_SPIN_YIELD)
+			if (dg_hunting())
+				dg_hunt_sleep(word, *word, NULL);
+			else if (i % DG_SPIN_YIELD)
 				__builtin_ia32_pause();
 			else
 				dg_sys0(SYS_sched_yield);

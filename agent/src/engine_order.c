@@ -1,6 +1,7 @@
 /* Events of what the engine does not do itself: calls that libc serialises, the
  * heap's locks, and calls that bring in a value without asking the kernel. */
 #include "engine.h"
+#include "engine_hunt.h"
 #include "syscall.h"
 #include "thread.h"
 
@@ -67,7 +68,10 @@ static void dg_op_order_wait(struct dg_frame *f)
 		return;
 	}
 	__atomic_fetch_add(&dg_order_waiters, 1, __ATOMIC_SEQ_CST);
-	dg_sys4(SYS_futex, &dg_order_given, FUTEX_WAIT_PRIVATE, seen, &some);
+	if (dg_hunting())
+		dg_hunt_pause(&dg_order_given, DG_ORDER_PATIENCE);
+	else
+		dg_sys4(SYS_futex, &dg_order_given, FUTEX_WAIT_PRIVATE, seen, &some);
 	__atomic_fetch_sub(&dg_order_waiters, 1, __ATOMIC_RELAXED);
 }
 

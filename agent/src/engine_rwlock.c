@@ -25,7 +25,7 @@ static bool dg_rw_let_writers(const struct dg_rwlock *l)
 	struct timespec t = { .tv_nsec = DG_RW_PATIENCE_NS };
 	uint64_t args[6] = { (uint64_t)&t };
 
-	for (int i = 0; i < DG_RW_PATIENCE && __atomic_load_n(writers, __ATOMIC_RELAXED); i++) {
+	for (int i = 0; !dg_hunting() && i < DG_RW_PATIENCE && __atomic_load_n(writers, __ATOMIC_RELAXED); i++) {
 		if (dg_blocking(SYS_nanosleep, args, &dg_me->pending) && dg_interrupted())
 			return false;
 	}

@@ -1,6 +1,7 @@
 /* How the engine comes to be in a process: in the first constructor of all,
  * when ld.so is done and the program has one thread, and in a fork's child. */
 #include "engine.h"
+#include "engine_hunt.h"
 #include "syscall.h"
 
 #include <elf.h>
@@ -108,6 +109,7 @@ static struct dg_rthread *dg_rthread_new(uint32_t index)
 	t->index = index;
 	t->engine_sp = (uint64_t)t + DG_THREAD_SLOT;
 	t->budget = t->budget_start = DG_BUDGET;
+	t->points = t->points_start = DG_POINTS;
 	t->state = DG_R_STARTING;
 	return t;
 }
@@ -274,7 +276,7 @@ static void dg_control_fill(struct dg_control *c, uint32_t tracer)
 	c->log_end = DG_EXTENT;
 	c->stop_at = c->fork_at = UINT64_MAX;
 	c->ticket = 1;
-	c->free_able = 1;
+	c->free_able = c->point_able = 1;
 	c->magic = DG_RECORD_MAGIC;
 }
 
@@ -323,6 +325,8 @@ static bool dg_first_thread(struct dg_control *c, uint64_t stack_high)
 
 static bool dg_mode_start(struct dg_control *c)
 {
+	if (c->mode == DG_MODE_RECORD && c->stopped)
+		return true; /* without a log */
 	if (c->mode == DG_MODE_RECORD)
 		return dg_recording_open(c);
 	return c->mode == DG_MODE_REPLAY && dg_image_open(c);
@@ -341,6 +345,8 @@ static void dg_op_start(struct dg_frame *f)
 	dg_patch_sites();
 	if (dg_counter_traps)
 		dg_counter_follow();
+	dg_wakes_here = c->mode == DG_MODE_REPLAY;
+	dg_hunt_start();
 	__atomic_store_n(&dg_mode, c->mode, __ATOMIC_RELEASE);
 }
 
@@ -432,7 +438,7 @@ static void dg_forget_parent(struct dg_control *c)
 		dg_sys1(SYS_close, c->data_fd);
 	c->image = 0;
 	c->log_fd = c->data_fd = -1;
-	c->stopped = 0;
+	c->stopped = c->hunt && DG_HUNT->quiet ? DG_LIMIT_START : 0;
 	c->log_end = DG_EXTENT;
 	c->data_end = 0;
 	c->ticket = 1;
@@ -448,6 +454,7 @@ static bool dg_engine_forked(void)
 	struct dg_rthread *me = dg_me;
 
 	dg_mode = DG_MODE_OFF;
+	dg_wakes_here = 0;
 	dg_sync_forked();
 	dg_forget_parent(c);
 	me->real_tid = (uint32_t)dg_sys0(SYS_gettid);
@@ -475,6 +482,8 @@ static bool dg_engine_forked(void)
 		dg_rthread_events(me);
 		dg_budget_set(me);
 	}
+	dg_wakes_here = c->mode == DG_MODE_REPLAY || dg_hunting();
+	dg_hunt_forked();
 	dg_mode = c->mode;
 	return true;
 }

@@ -3,6 +3,7 @@
  * a replay waits for the event's turn, when nothing is in the way, and does the
  * same to the variable. */
 #include "engine.h"
+#include "engine_hunt.h"
 #include "sync.h"
 
 #include <sys/mman.h>
@@ -39,6 +40,8 @@ static long dg_sleep(const void *word, uint32_t expected, const struct dg_until 
 	uint64_t args[6];
 	long result;
 
+	if (dg_hunting())
+		return dg_hunt_sleep(word, expected, until);
 	if (!dg_futex_wait_args(args, word, expected, until))
 		return -ETIMEDOUT;
 	result = dg_blocking(SYS_futex, args, &dg_me->pending);

@@ -2,6 +2,7 @@
  * treated as their row says. */
 #include "engine.h"
 #include "engine_free.h"
+#include "engine_hunt.h"
 #include "engine_table.h"
 #include "syscall.h"
 
@@ -187,6 +188,8 @@ void dg_system_call(struct dg_frame *f)
 		dg_clone_stub(f, &c, stub);
 	else if (DG_CONTROL->mode != DG_MODE_RECORD)
 		(dg_free() ? dg_free_system_call : dg_call_rare)(f, &c);
+	else if (dg_hunting())
+		dg_hunt_system_call(f, &c);
 	else {
 		dg_call_way(&c);
 		if (c.row->class_ != DG_CALL_EMULATE)

@@ -13,6 +13,7 @@
  * the kernel is done is no event. */
 #include "engine.h"
 #include "engine_free.h"
+#include "engine_hunt.h"
 #include "syscall.h"
 #include "thread.h"
 
@@ -190,6 +191,8 @@ static void dg_threads_enter(enum dg_kind kind, uint64_t object)
 	const struct dg_event *logged;
 
 	if (dg_recording()) {
+		if (dg_hunting() && kind != DG_EV_ORDER)
+			dg_hunt_arrive(kind, object);
 		dg_gate_take(&dg_threads_gate, true);
 		return;
 	}
@@ -238,6 +241,8 @@ static void dg_event_created(uint32_t index, uint64_t site, long error, uint64_t
 	const struct dg_event *logged;
 
 	if (dg_recording()) {
+		if (dg_hunting() && !error)
+			dg_hunt_arrive(DG_EV_CREATED, index);
 		dg_event_plain(DG_EV_CREATED, index, site, error, tid, 1);
 		return;
 	}
@@ -370,6 +375,8 @@ static void dg_thread_start(void)
 	if (me->state != DG_R_STARTING)
 		return;
 	me->real_tid = (uint32_t)dg_sys0(SYS_gettid);
+	if (dg_hunting())
+		dg_hunt_begin();
 	dg_signal_thread_start(me);
 	if (dg_recording()) {
 		args[1] = me->tid = me->real_tid;
@@ -432,6 +439,8 @@ static void dg_thread_exit(struct dg_frame *f, uint64_t site)
 			dg_sys2(SYS_munmap, me->extent, me->extent_size);
 		me->extent = me->at = me->end = 0;
 		__atomic_store_n(&me->state, DG_R_ENDED, __ATOMIC_SEQ_CST);
+		if (dg_hunting())
+			dg_hunt_end();
 	} else {
 		dg_turn_end();
 	}

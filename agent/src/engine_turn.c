@@ -20,6 +20,9 @@
 #define DG_TURN_PROCESSORS 8192u
 #define DG_IMAGE ((const struct dg_replay_header *)DG_ENGINE_IMAGE)
 
+static bool dg_points;                        /* the image has some of a search's */
+static uint32_t dg_point_passed[DG_RTHREADS]; /* a search's points that a thread is past */
+
 /* Values of dg_rthread.go: a thread that sleeps must be woken by the kernel. */
 enum { DG_GO_WAIT = 0, DG_GO_RUN = 1, DG_GO_SLEEPS = 2 };
 
@@ -114,6 +117,7 @@ static bool dg_image_sound(uint64_t size)
 			continue; /* it was killed before its first event */
 		if ((t->start & 7) || t->end < t->start || !dg_in_image(t->start, t->end - t->start))
 			return false;
+		dg_points |= t->points != 0;
 	}
 	return true;
 }
@@ -195,18 +199,24 @@ static const struct dg_event *dg_event_peek(void)
 	return e;
 }
 
+/* From e on, the first event that has none of the flags; NULL: there is none. */
+static const struct dg_event *dg_event_skip(const struct dg_rthread *me, const struct dg_event *e, uint32_t flags)
+{
+	while (e && e->flags & flags) {
+		e = (const struct dg_event *)((const uint8_t *)e + e->length);
+		if ((uint64_t)e >= me->next_end)
+			return NULL;
+		if (!dg_event_sound(e, me->next_end))
+			dg_diverge(DG_DIFFERS_LOG, e, 0, 0, 0);
+	}
+	return e;
+}
+
 static const struct dg_event *dg_event_hard(void)
 {
 	const struct dg_event *e = dg_event_peek();
 
-	while (e && e->flags & DG_EVENT_SOFT) {
-		e = (const struct dg_event *)((const uint8_t *)e + e->length);
-		if ((uint64_t)e >= dg_me->next_end)
-			return NULL;
-		if (!dg_event_sound(e, dg_me->next_end))
-			dg_diverge(DG_DIFFERS_LOG, e, 0, 0, 0);
-	}
-	return e;
+	return dg_event_skip(dg_me, e, DG_EVENT_SOFT | DG_EVENT_EXTRA);
 }
 
 /* ---- the right to run ---- */
@@ -214,6 +224,7 @@ static const struct dg_event *dg_event_hard(void)
 static uint32_t dg_turn_behind(void);
 static uint32_t dg_turn_due(void);
 static bool dg_turn_lags_behind(enum dg_kind kind, const uint64_t *args, uint32_t count);
+static void dg_event_done(struct dg_rthread *me, enum dg_kind kind, const uint64_t *args, uint32_t count);
 
 /* The thread of the next event; 0: the log is at its end. */
 static uint32_t dg_turn_next(void)
@@ -354,20 +365,27 @@ __attribute__((noreturn)) static void dg_park(void)
 	dg_turn_rest();
 }
 
-__attribute__((noreturn)) void dg_park_here(void) DG_HIDDEN;
-void dg_park_here(void)
+__attribute__((noreturn)) void dg_park_here(enum dg_parked why) DG_HIDDEN;
+void dg_park_here(enum dg_parked why)
 {
+	if (why == DG_PARKED_POINT)
+		dg_point_here();
 	dg_park();
 }
 
-/* Until the next event of all is one of this thread's. */
+static bool dg_turn_is(const struct dg_rthread *me)
+{
+	return dg_free() || dg_turn_next() == me->index || dg_turn_first == me->index;
+}
+
+/* Until the next event of all is one of this thread's, or the process has left the
+ * recorded way and it is the thread's turn. */
 static void dg_turn_take(struct dg_rthread *me)
 {
-	while (DG_CONTROL->holder != me->index || (dg_turn_next() != me->index && dg_turn_first != me->index)) {
+	while (DG_CONTROL->holder != me->index || !dg_turn_is(me)) {
 		__atomic_store_n(&me->state, DG_R_WAITING, __ATOMIC_SEQ_CST);
 		/* It may have been given the right since the loop's condition was looked at. */
-		if (__atomic_load_n(&DG_CONTROL->holder, __ATOMIC_ACQUIRE) == me->index && dg_turn_next() != me->index &&
-		    dg_turn_first != me->index)
+		if (__atomic_load_n(&DG_CONTROL->holder, __ATOMIC_ACQUIRE) == me->index && !dg_turn_is(me))
 			dg_turn_pass();
 		dg_turn_wait(me);
 		__atomic_store_n(&me->state, DG_R_RUNNING, __ATOMIC_RELAXED);
@@ -376,27 +394,33 @@ static void dg_turn_take(struct dg_rthread *me)
 
 /* ---- events ---- */
 
-static void dg_event_consume(struct dg_rthread *me, const struct dg_event *e)
+static void dg_event_pass(struct dg_rthread *me, const struct dg_event *e)
 {
 	me->next += e->length;
-	me->ordinal++;
 	if (dg_turn_first == me->index)
 		dg_turn_ahead[me->index]++;
 	else
 		DG_CONTROL->left--;
 	dg_turn_first = 0;
-	DG_CONTROL->consumed++;
 	dg_turn_tries = dg_turn_alone = dg_turn_rounds = 0;
+}
+
+static void dg_event_consume(struct dg_rthread *me, const struct dg_event *e)
+{
+	dg_event_pass(me, e);
+	me->ordinal++;
+	DG_CONTROL->consumed++;
 }
 
 /* So many mutexes may be taken before the next event must come. */
 static void dg_budget_set(struct dg_rthread *me)
 {
-	const struct dg_event *e = dg_event_peek();
+	const struct dg_event *e = dg_event_skip(me, dg_event_peek(), DG_EVENT_EXTRA);
 	const struct dg_replay_thread *logged = dg_image_thread(me->index); /* NULL: created at the log's end */
 	uint64_t skipped = e ? e->skipped : logged ? logged->skipped : UINT64_MAX;
 
 	me->budget_start = me->budget = skipped < DG_BUDGET ? skipped : DG_BUDGET;
+	dg_point_count(me);
 }
 
 /* A futex call that the recording has here and the replay has not. */
@@ -425,6 +449,7 @@ static const struct dg_event *dg_event_await(enum dg_kind kind, uint64_t object)
 	me->waits_for = kind;
 	me->waits_object = object;
 	for (;;) {
+		dg_point_before(me);
 		e = dg_event_peek();
 		if (!e)
 			dg_turn_rest();
@@ -457,6 +482,12 @@ static void dg_event_compare(const struct dg_event *e, const struct dg_event *ca
 			dg_diverge_at(DG_DIFFERS_ARGUMENT, e, i, i < e->args ? logged[i] : 0, args[i], came, args, count);
 }
 
+static void dg_event_moment(const struct dg_rthread *me)
+{
+	if (me->index == DG_CONTROL->stop_thread && me->ordinal == DG_CONTROL->stop_at)
+		dg_trap(DG_TRAP_MOMENT, me->index, 0);
+}
+
 static void dg_event_take(const struct dg_event *logged, enum dg_kind kind, uint64_t object, uint64_t site,
 			  const uint64_t *args, uint32_t count)
 {
@@ -472,13 +503,19 @@ static void dg_event_take(const struct dg_event *logged, enum dg_kind kind, uint
 	me->waits_for = 0;
 	me->carried = 0;
 	dg_budget_set(me);
-	if (me->index == DG_CONTROL->stop_thread && me->ordinal == DG_CONTROL->stop_at)
-		dg_trap(DG_TRAP_MOMENT, me->index, 0);
+	dg_event_moment(me);
+	dg_event_done(me, kind, args, count);
+}
+
+/* What comes next for the thread is prepared. */
+static void dg_event_done(struct dg_rthread *me, enum dg_kind kind, const uint64_t *args, uint32_t count)
+{
 	/* Else what the tracer is asked to place, it is asked when the thread goes on. */
 	me->fresh = DG_CONTROL->lazy && dg_turn_lags_behind(kind, args, count);
 	if (!me->fresh && me->next >= me->next_end && kind != DG_EV_EXIT && kind != DG_EV_END)
 		dg_trap(DG_TRAP_LAST, me->index, 0);
 	dg_signal_upcoming();
+	dg_point_upcoming(me);
 }
 
 /* Another thread that waits as this one does, each in its turn. */

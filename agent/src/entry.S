@@ -48,6 +48,7 @@
 #define ENTRY_CALL 2
 #define ENTRY_TSC 3
 #define ENTRY_INSN 4
+#define ENTRY_POINT 6
 
 #define STUB_GO 0
 #define STUB_RESUME 8
@@ -397,6 +398,41 @@ dg_entry_insn:
 	ret	$RED_ZONE
 	.cfi_endproc
 
+/* From wrap_point.c, with the thread's struct dg_rthread in r11: as if that had
+ * returned. site: where in the stack the point's pc is. */
+.macro ENTRY_FOR_POINT name, site
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+	.balign	64
+\name:
+	.cfi_startproc
+	movq	R_ENGINE_SP(%r11), %r11
+	leaq	-FRAME(%r11), %r11
+	SAVE_GENERAL
+	movq	(%rsp), %rax
+	movq	%rax, F_RIP(%r11)
+	movq	\site(%rsp), %rax
+	movq	%rax, F_ORIGIN(%r11)
+	leaq	8(%rsp), %rax
+	movq	%rax, F_RSP(%r11)
+	movq	%rax, F_AGAIN_RSP(%r11)
+	movq	$0, F_AGAIN_RAX(%r11)
+	movq	$0, F_R11(%r11)
+	movq	$ENTRY_POINT, F_KIND(%r11)
+	movq	%r11, %rsp
+	CFI_FRAME F_RIP
+	/* The flags that the program has where the engine is not entered. */
+	xorl	%eax, %eax
+	SAVE_FLAGS
+	ENTER	dg_point_entered
+	jmp	dg_exit_check
+	.cfi_endproc
+	.size	\name, .-\name
+.endm
+	ENTRY_FOR_POINT dg_entry_point, 0
+	ENTRY_FOR_POINT dg_entry_point_within, 8
+
 /* The way out. From the check on, nothing is taken from a register. */
 	.globl	dg_exit_check, dg_exit_end
 	.hidden	dg_exit_check, dg_exit_end
@@ -429,6 +465,8 @@ dg_exit_check:
 	movq	F_KIND(%rsp), %rax
 	cmpl	$ENTRY_TSC, %eax
 	je	.Lexit_all
+	cmpl	$ENTRY_POINT, %eax
+	je	.Lexit_point
 	/* Nobody expects flags behind a call, nor behind a system call whatever the
 	 * kernel does; popfq costs more than all else here. They are what the last
 	 * comparison says, in a replay too. */
@@ -455,6 +493,18 @@ dg_exit_check:
 	movq	F_R11(%rsp), %r11
 	movq	F_RSP(%rsp), %rsp
 	jmp	*%rcx
+/* The flags are those that the program has where the engine was not entered. A
+ * debugger's trap flag stays, which iretq would take away. */
+.Lexit_point:
+	movq	F_RSP(%rsp), %r11
+	movq	F_RIP(%rsp), %rax
+	cmpq	%rax, -8(%r11)
+	jne	.Lexit_all
+	movq	F_RAX(%rsp), %rax
+	movq	F_RCX(%rsp), %rcx
+	leaq	-8(%r11), %rsp
+	xorl	%r11d, %r11d
+	ret
 .Lexit_all:
 	movq	F_RAX(%rsp), %rax
 	movq	F_RCX(%rsp), %rcx

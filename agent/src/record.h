@@ -22,11 +22,12 @@
 #include <stdint.h>
 
 #define DG_RECORD_MAGIC 0x64726f6365726764ull /* "dgrecord" in memory order */
-#define DG_RECORD_VERSION 2u
+#define DG_RECORD_VERSION 3u
 
 /* The engine's own range. It is outside of what a replay is compared by. */
 #define DG_ENGINE_BASE 0x21a000000000ull /* DG_BASE + 0x1a000000000 */
 #define DG_ENGINE_CONTROL (DG_ENGINE_BASE)
+#define DG_ENGINE_HUNT (DG_ENGINE_BASE + 0x0000400000ull)    /* struct dg_hunt, if the tracer made one */
 #define DG_ENGINE_SITES (DG_ENGINE_BASE + 0x0001000000ull)   /* patch table: struct dg_site_patch[] */
 #define DG_ENGINE_SYNC (DG_ENGINE_BASE + 0x0080000000ull)    /* who waits for which variable: see sync.h */
 #define DG_ENGINE_THREADS (DG_ENGINE_BASE + 0x0100000000ull) /* one slot a thread, DG_THREAD_SLOT bytes each */
@@ -90,6 +91,9 @@ enum dg_kind {
 	DG_EV_HEAP = 16,  /* one of the agent's own locks; object: its level */
 	DG_EV_ORDER = 17, /* a library call that libc serialises by itself (stdio, rand, dlopen); object: what it is about */
 	DG_EV_VALUE = 18, /* a call whose result alone counts (random_device); payload has what it wrote */
+	/* The thread was preempted between two events, and what follows it did later. object: pc, as far as it is known;
+	 * args: enum dg_point, count */
+	DG_EV_POINT = 19,
 	/* The kernel */
 	DG_EV_SYSCALL = 24, /* object: number; args: as many as the table has; payloads: what it wrote */
 	DG_EV_TSC = 25,     /* result: the counter; args[0]: rdtscp's processor */
@@ -127,6 +131,19 @@ enum dg_sync {
 	DG_SYNC_REAL = 13, /* glibc's own function did it (robust, priority, shared between processes) */
 };
 
+/* Where a preemption is, since the thread's event before. */
+enum dg_point {
+	DG_POINT_EVENT = 0, /* right behind that event, before the program's next instruction; count is 0 */
+	DG_POINT_CODE = 1,  /* at the count-th arrival at a point of the code, whichever: dg_rthread.points */
+	DG_POINT_PC = 2,    /* at the count-th arrival at pc */
+};
+
+/* What a thread is sent to control.park_pc for. */
+enum dg_parked {
+	DG_PARKED_END = 0,   /* it has come to its end */
+	DG_PARKED_POINT = 1, /* it stands at a point of class DG_POINT_PC, and asks DG_TRAP_UNPARK behind it */
+};
+
 enum dg_signal_place {
 	DG_SIGNAL_EVENT = 1, /* right behind the event before it, before the program's next instruction */
 	DG_SIGNAL_ASYNC = 2, /* at pc, where the state has these digests */
@@ -146,6 +163,7 @@ enum dg_limit {
 /* Flags of an event. What a thread waits for ends later than the code before it: of
  * events that may take their time, the ticket of when the thread came there is one
  * more argument, the last. */
+#define DG_EVENT_EXTRA 8u       /* in an image alone, a point: no event of the log; neither ordinals nor control.consumed count it */
 #define DG_EVENT_INTERRUPTED 1u /* did not happen: a signal came first; the call is made again */
 #define DG_EVENT_ARRIVED 4u     /* has that argument */
 #define DG_EVENT_SOFT 2u        /* futex: a replay may have it where the log does not, and the other way round */
@@ -274,8 +292,59 @@ enum dg_stuck {
 	DG_STUCK_BLOCKED = 0, /* every thread waits for another */
 	DG_STUCK_INPUT = 1,   /* some wait for what nobody in the process does */
 	DG_STUCK_CYCLE = 2,   /* some wait for each other's locks */
-	DG_STUCK_EVENTS = 3,  /* control.free_most */
+	DG_STUCK_EVENTS = 3,  /* control.free_most, dg_hunt.most */
 };
+
+/* A recording in which one thread runs at a time, and who is next is chosen by the
+ * engine: engine_hunt.c. A decision is made where a thread comes to an event, or to
+ * a point of the code, or has to wait. What makes it do otherwise than
+ * DG_HUNT_PLAN without a plan would is written down: these, as a plan, make the
+ * same choices again. */
+enum dg_hunt_strategy {
+	DG_HUNT_NOT = 0,
+	DG_HUNT_RANDOM = 1, /* any that is ready */
+	DG_HUNT_PCT = 2,    /* the one of the highest priority; depth - 1 times among length steps the running one's becomes the lowest */
+	DG_HUNT_DELAY = 3,  /* one goes on until it waits, but depth times among length steps the next one's turn comes */
+	DG_HUNT_PLAN = 4,   /* one goes on until it waits, but where the plan says otherwise */
+};
+
+/* At the thread's step so `to` is next. */
+struct dg_decision {
+	uint32_t thread, to;
+	uint64_t step; /* the thread's own, from 1 */
+	uint32_t at;   /* enum dg_kind that it stood at */
+	uint32_t flags;
+};
+#define DG_DECISION_PREEMPTS 1u /* the thread could have gone on */
+
+#define DG_HUNT_DECISIONS 32768u /* of either list */
+#define DG_HUNT_PLAN_AT 4096u    /* struct dg_decision[], from struct dg_hunt on */
+#define DG_HUNT_MADE_AT 0x100000u
+#define DG_HUNT_BYTES 0x200000u
+
+/* At DG_ENGINE_HUNT. */
+struct dg_hunt {
+	uint32_t strategy; /* enum dg_hunt_strategy */
+	uint32_t depth;
+	uint64_t seed;
+	uint64_t length; /* steps that a run has, about */
+	uint64_t most;   /* steps; 0: no limit */
+	uint64_t clock;  /* what the clocks say: ns since 1970. It goes on by what is done, and where nobody can go on */
+	uint32_t chance; /* DG_HUNT_RANDOM: of a preemption at a point of the code, of 65,536 */
+	uint32_t quiet;  /* 1: without a log */
+	int32_t processor; /* that all threads are to run on; -1: any */
+	uint32_t planned;  /* decisions of the plan: by thread, then step */
+	/* What came of it */
+	uint64_t steps;    /* decisions of all threads, points of the code included */
+	uint64_t points;   /* of these, points of the code */
+	uint64_t switches; /* to another thread */
+	uint32_t made;     /* decisions written down */
+	uint32_t missing;  /* and those that found no room */
+	uint32_t unused;   /* decisions of the plan that were not to be had */
+	uint32_t most_ready; /* threads at one time */
+	uint64_t state;    /* of the random numbers */
+};
+_Static_assert(sizeof(struct dg_decision) == 24, "decision");
 
 struct dg_divergence {
 	uint32_t thread;
@@ -340,7 +409,7 @@ struct dg_control {
 	char data_path[1024];
 	uint64_t log_limit; /* recording: bytes that the log may have; 0: no limit */
 	uint32_t lazy;      /* replay: code between two events runs as late as it may, not as early: engine_turn.c */
-	uint32_t reserved2;
+	uint32_t point_able; /* replay: 1: this engine knows points */
 	uint64_t reserved4[4];
 	uint64_t clock_pc;  /* recording: the vDSO's clock_gettime, which is hidden from the program; 0: none */
 	uint32_t free;       /* replay: enum dg_free */
@@ -349,6 +418,7 @@ struct dg_control {
 	uint64_t made_up;    /* results of calls that the log does not have */
 	uint32_t free_order; /* the schedule is not the recorded one, so what it relies on is looked at */
 	uint32_t free_able;  /* 1: this engine can */
+	uint64_t hunt;       /* recording: address of struct dg_hunt; 0: threads run as the kernel has them */
 };
 
 /* What the replay controller makes of a log: per thread its events in a row,
@@ -367,7 +437,7 @@ struct dg_replay_header {
 struct dg_replay_thread {
 	uint64_t start, end; /* addresses of its events; the last may be cut off: end is behind the last whole one */
 	uint64_t skipped;    /* mutexes it took on the fast path behind its last event; UINT64_MAX: unknown */
-	uint64_t reserved;
+	uint64_t points;     /* events with DG_EVENT_EXTRA among them */
 };
 
 /* So many events of this thread come next. */
@@ -420,6 +490,9 @@ struct dg_rthread {
 	uint32_t behind; /* what comes behind its last event has still to be run */
 	uint32_t counter_traps; /* rdtsc traps for it */
 	uint32_t reserved3;
+	/* Points of the code (DG_POINT_CODE) to be passed before the engine is entered; counts down */
+	uint64_t points;
+	uint64_t points_start; /* value of points after the last event */
 	uint8_t infos[8][128]; /* siginfo_t */
 };
 
@@ -429,12 +502,13 @@ enum dg_rstate { DG_R_NONE = 0, DG_R_STARTING = 1, DG_R_RUNNING = 2, DG_R_WAITIN
 struct dg_frame {
 	uint64_t rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15;
 	uint64_t rip, rsp, rflags; /* where it goes on */
-	uint64_t origin; /* what to execute if the call must be made again: the stub or the function's entry */
+	/* What to execute if the call must be made again: the stub or the function's entry. DG_ENTRY_POINT: the program's pc */
+	uint64_t origin;
 	uint64_t again_rax, again_rsp; /* rax and rsp for that */
 	uint64_t kind;   /* enum dg_entry */
 };
 
-enum dg_entry { DG_ENTRY_SYSCALL = 1, DG_ENTRY_CALL = 2, DG_ENTRY_TSC = 3, DG_ENTRY_INSN = 4, DG_ENTRY_SIGNAL = 5 };
+enum dg_entry { DG_ENTRY_SYSCALL = 1, DG_ENTRY_CALL = 2, DG_ENTRY_TSC = 3, DG_ENTRY_INSN = 4, DG_ENTRY_SIGNAL = 5, DG_ENTRY_POINT = 6 };
 
 _Static_assert(sizeof(struct dg_event) == 48, "event");
 _Static_assert(sizeof(struct dg_payload) == 16, "payload");

@@ -25,5 +25,6 @@ static inline long dg_sys(long nr, long a, long b, long c, long d, long e, long 
 #define dg_sys2(nr, a, b) dg_sys(nr, (long)(a), (long)(b), 0, 0, 0, 0)
 #define dg_sys3(nr, a, b, c) dg_sys(nr, (long)(a), (long)(b), (long)(c), 0, 0, 0)
 #define dg_sys4(nr, a, b, c, d) dg_sys(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define dg_sys5(nr, a, b, c, d, e) dg_sys(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
 
 #endif

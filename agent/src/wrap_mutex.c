@@ -16,7 +16,7 @@ _Static_assert(offsetof(struct dg_rthread, budget) == 0, "budget");
 _Static_assert(offsetof(struct dg_rthread, index) == 8, "index");
 _Static_assert(offsetof(struct dg_rthread, tid) == 12, "tid");
 _Static_assert(DG_WAIT_COUNTS == 1 << 14 && DG_WAIT_SHIFT == 3 && offsetof(struct dg_sync_table, waiters) == 0, "slots");
-_Static_assert(DG_OP_RELEASED == 25 && DG_MODE_REPLAY == 2, "of the way into the engine");
+_Static_assert(DG_OP_RELEASED == 25, "of the way into the engine");
 _Static_assert(DG_ENGINE_SYNC == 0x21a080000000, "DG_ENGINE_SYNC");
 
 int dg_mutex_lock_other(struct dg_mutex *m) DG_HIDDEN;
@@ -118,8 +118,8 @@ __asm__(
 	".Lwoken:\n"
 	"	ret\n"
 	".Lwake_any:\n"
-	"	cmpl	$2, dg_mode(%rip)\n"
-	"	je	.Lreleased\n"
+	"	cmpl	$0, dg_wakes_here(%rip)\n"
+	"	jne	.Lreleased\n"
 	"	movl	$202, %eax\n" /* futex */
 	"	movl	$129, %esi\n" /* FUTEX_WAKE_PRIVATE */
 	"	movl	%r9d, %edx\n"

@@ -177,7 +177,7 @@ func RecordProgram(t testing.TB, path string, args []string, stdin, ends string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := endOf(r.Result); ends != "" && got != ends {
+	if got := EndOf(r.Result); ends != "" && got != ends {
 		t.Fatalf("%s ended with %s, want %s\n%s", path, got, ends, r.Output)
 	}
 	if r.Dir == "" {
@@ -226,7 +226,8 @@ func exchangeStreams(input, output *os.File) (restore func()) {
 	return func() { os.Stdin, os.Stdout, os.Stderr = oldIn, oldOut, oldErr }
 }
 
-func endOf(r record.Result) string {
+// EndOf is how a run ended, as ENDS says it.
+func EndOf(r record.Result) string {
 	if r.Status.Signaled() {
 		return unix.SignalName(r.Status.Signal())
 	}
@@ -295,31 +296,38 @@ func replayInTime(t testing.TB, dir string) (*replay.Result, error) {
 // What differs there from the recorded state is logged.
 func Reaches(t testing.TB, dir string, times int) {
 	t.Helper()
-	for i := range times {
-		r, err := replayInTime(t, dir)
-		if err != nil {
-			t.Fatalf("replay %d of %d: %v", i+1, times, err)
-		}
+	replays(t, dir, times, func(n int, r *replay.Result) {
+		t.Helper()
 		if text := Differences(r); text != "" {
-			t.Logf("replay %d of %d: %s", i+1, times, text)
+			t.Logf("replay %d of %d: %s", n, times, text)
 		}
-	}
+	})
 }
 
 // Identical replays a recording so many times, and fails the test unless each
 // came to an end that is the same byte by byte.
 func Identical(t testing.TB, dir string, times int) {
 	t.Helper()
+	replays(t, dir, times, func(n int, r *replay.Result) {
+		t.Helper()
+		if text := Differences(r); text != "" {
+			t.Fatalf("replay %d of %d: %s", n, times, text)
+		}
+		if r.Comparison.Threads == 0 || r.Comparison.Compared == 0 {
+			t.Fatalf("replay %d of %d compared %d threads and %d bytes", n, times, r.Comparison.Threads, r.Comparison.Compared)
+		}
+	})
+}
+
+// replays replays a recording to its recorded end, so many times, and has each
+// looked at, which are numbered from 1.
+func replays(t testing.TB, dir string, times int, look func(n int, r *replay.Result)) {
+	t.Helper()
 	for i := range times {
 		r, err := replayInTime(t, dir)
 		if err != nil {
 			t.Fatalf("replay %d of %d: %v", i+1, times, err)
 		}
-		if text := Differences(r); text != "" {
-			t.Fatalf("replay %d of %d: %s", i+1, times, text)
-		}
-		if r.Comparison.Threads == 0 || r.Comparison.Compared == 0 {
-			t.Fatalf("replay %d of %d compared %d threads and %d bytes", i+1, times, r.Comparison.Threads, r.Comparison.Compared)
-		}
+		look(i+1, r)
 	}
 }

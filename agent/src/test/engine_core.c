@@ -239,7 +239,7 @@ WAY("step_stub", 1,
     "jmp dg_entry_syscall\n.globl step_stub_go\nstep_stub_go:\n");
 WAY("step_counter", 1, ".globl step_counter_at\nstep_counter_at: rdtsc\n");
 
-/* Instead of engine_signal.c's. */
+/* Instead of engine_signal_leave.c's. */
 void dg_leave(struct dg_frame *f)
 {
 	check((uint64_t)f == dg_me->inside, "the frame of a signal");

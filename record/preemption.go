@@ -1,0 +1,273 @@
+package record
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+)
+
+// Preemption is a place between two events of a thread where it gives the right
+// to run away.
+type Preemption struct {
+	Thread uint32 `json:"thread"` // from 1
+	// Ordinal is of the thread's event before, from 1.
+	Ordinal uint64 `json:"ordinal"`
+	// Class says how the place is told.
+	Class PointClass `json:"class"`
+	// PC is of PointPC alone.
+	PC evidence.Addr `json:"pc,omitempty"`
+	// Count is the number of the arrival, from 1, since the event or, where that
+	// has several, since the preemption before; 0 of PointEvent.
+	Count uint64 `json:"count,omitempty"`
+	// Until is how many of the log's events, of all threads, are done when the
+	// thread goes on. Fewer than there are at the event before are as many as those,
+	// and one more than its next event allows is as many as that allows.
+	Until uint64 `json:"until"`
+}
+
+// PointClass says how a place between two events is told: enum dg_point.
+type PointClass string
+
+// The classes.
+const (
+	PointEvent PointClass = "event" // right behind the event
+	PointCode  PointClass = "code"  // at a point that the code counts by itself
+	PointPC    PointClass = "pc"    // at an instruction
+)
+
+var pointClasses = map[PointClass]uint64{PointEvent: agent.PointEvent, PointCode: agent.PointCode, PointPC: agent.PointPC}
+
+// String says where it is: "thread 3 behind its event 12, at 0x4011f0 for the 2nd
+// time, until event 40".
+func (p Preemption) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "thread %d behind its event %d", p.Thread, p.Ordinal)
+	switch p.Class {
+	case PointCode:
+		fmt.Fprintf(&b, ", at the code's point %d", p.Count)
+	case PointPC:
+		fmt.Fprintf(&b, ", at %v", p.PC)
+		if p.Count > 1 {
+			fmt.Fprintf(&b, ", arrival %d", p.Count)
+		}
+	}
+	fmt.Fprintf(&b, ", until %d events are done", p.Until)
+	return b.String()
+}
+
+// Check reports what a preemption must not say.
+func (p Preemption) Check() error {
+	_, known := pointClasses[p.Class]
+	switch {
+	case !known:
+		return fmt.Errorf("the class %q", p.Class)
+	case p.Thread == 0 || p.Thread >= mostThreads:
+		return fmt.Errorf("thread %d", p.Thread)
+	case p.Ordinal == 0:
+		return errors.New("a place before the thread's first event")
+	case (p.Class == PointEvent) != (p.Count == 0):
+		return fmt.Errorf("arrival %d at a place of class %q", p.Count, p.Class)
+	case (p.Class == PointPC) != (p.PC != 0):
+		return fmt.Errorf("address %v of a place of class %q", p.PC, p.Class)
+	}
+	return nil
+}
+
+// MostPreemptions is how many a schedule can have.
+const MostPreemptions = 1 << 14
+
+func checkPreemptions(list []Preemption) error {
+	if len(list) > MostPreemptions {
+		return fmt.Errorf("%d preemptions", len(list))
+	}
+	for i, p := range list {
+		if err := p.Check(); err != nil {
+			return fmt.Errorf("preemption %d has %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// point is the event of an image that a preemption is.
+func (p Preemption) point() *Event {
+	return &Event{Kind: KindPoint, Flags: agent.EventExtra, Object: uint64(p.PC), Args: []uint64{pointClasses[p.Class], p.Count}}
+}
+
+// between are the positions that a place lies between: behind the event, and
+// before the thread's next.
+type between struct {
+	preemption *Preemption
+	low, high  uint64
+	until      uint64
+}
+
+// WithPreemptions is the order of events with one more of a thread for each of
+// its preemptions. Of those that end at the same position, the first of the list
+// ends first. A preemption behind an event that the order does not have is an error.
+func (s Schedule) WithPreemptions(list []Preemption) (Schedule, error) {
+	if len(list) == 0 {
+		return s, nil
+	}
+	places, err := s.places(list)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(places, func(a, b between) int { return cmp.Compare(a.until, b.until) })
+	out := make(Schedule, 0, len(s)+2*len(places))
+	position := uint64(0)
+	for _, turn := range s {
+		left := turn.Events
+		for len(places) > 0 && places[0].until < position+uint64(left) {
+			n := uint32(places[0].until - position)
+			if n > 0 {
+				out = append(out, Turn{turn.Thread, n})
+			}
+			out = out.Add(places[0].preemption.Thread)
+			position, left, places = position+uint64(n), left-n, places[1:]
+		}
+		out = append(out, Turn{turn.Thread, left})
+		position += uint64(left)
+	}
+	for _, p := range places {
+		out = out.Add(p.preemption.Thread)
+	}
+	return out, nil
+}
+
+// places finds where the preemptions may end.
+func (s Schedule) places(list []Preemption) ([]between, error) {
+	places := make([]between, len(list))
+	of := map[uint32][]*between{}
+	for i := range list {
+		places[i] = between{preemption: &list[i], high: ^uint64(0)}
+		of[list[i].Thread] = append(of[list[i].Thread], &places[i])
+	}
+	done := map[uint32]uint64{}
+	position := uint64(0)
+	for _, turn := range s {
+		first := done[turn.Thread]
+		done[turn.Thread] += uint64(turn.Events)
+		for _, b := range of[turn.Thread] {
+			if n := b.preemption.Ordinal; n > first && n-first <= uint64(turn.Events) {
+				b.low = position + n - first
+			}
+			if n := b.preemption.Ordinal; n >= first && n-first < uint64(turn.Events) {
+				b.high = position + n - first
+			}
+		}
+		position += uint64(turn.Events)
+	}
+	type step struct {
+		thread  uint32
+		ordinal uint64
+	}
+	last := map[step]uint64{}
+	for i := range places {
+		b := &places[i]
+		if b.low == 0 {
+			return nil, fmt.Errorf("record: %v: the thread has %d events", b.preemption, done[b.preemption.Thread])
+		}
+		// Several of one step follow each other.
+		of := step{b.preemption.Thread, b.preemption.Ordinal}
+		b.until = max(min(b.preemption.Until, b.high, position), b.low, last[of])
+		last[of] = b.until
+	}
+	return places, nil
+}
+
+// sortPreemptions puts those of a thread in the order of its events.
+func sortPreemptions(list []Preemption) []Preemption {
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b Preemption) int {
+		return cmp.Or(cmp.Compare(a.Thread, b.Thread), cmp.Compare(a.Ordinal, b.Ordinal))
+	})
+	return sorted
+}
+
+// preemptionsOf are those of a thread, of a sorted list.
+func preemptionsOf(list []Preemption, thread uint32) []Preemption {
+	first, _ := slices.BinarySearchFunc(list, thread, func(p Preemption, t uint32) int { return cmp.Compare(p.Thread, t) })
+	last := first
+	for last < len(list) && list[last].Thread == thread {
+		last++
+	}
+	return list[first:last]
+}
+
+// ScheduleName is the file of a recording that says which preemptions a replay
+// needs beside the recorded order. It is there if a search found some.
+const ScheduleName = "schedule"
+
+// FoundVersion is the version of the file.
+const FoundVersion = 1
+
+// Found is what a search has found out about a recording: how a replay comes to
+// the recorded end.
+type Found struct {
+	Version     int          `json:"version"`
+	Timing      Timing       `json:"timing"`
+	Preemptions []Preemption `json:"preemptions"`
+	// Partial: the recorded end was not reached, and no replay uses them, but a search
+	// can go on from there.
+	Partial bool `json:"partial,omitempty"`
+	// By is who found it, Attempts how many replays that took, Level the last
+	// kind of preemption that was needed.
+	By       string `json:"by"`
+	Attempts int    `json:"attempts"`
+	Level    string `json:"level"`
+}
+
+const (
+	mostFound     = 4 << 20 // bytes of the file
+	mostFoundText = 64
+)
+
+// Check reports what the file must not say.
+func (f *Found) Check() error {
+	if f.Timing != TimingEager && f.Timing != TimingLazy {
+		return foundError(fmt.Sprintf("has the timing %q", f.Timing))
+	}
+	if f.Attempts < 0 || len(f.By) > mostFoundText || len(f.Level) > mostFoundText {
+		return foundError("does not say who found it")
+	}
+	if err := checkPreemptions(f.Preemptions); err != nil {
+		return foundError(err.Error())
+	}
+	return nil
+}
+
+func foundError(what string) error { return &CorruptError{ScheduleName, 0, what} }
+
+func (f *Found) timing() Timing {
+	if f == nil {
+		return ""
+	}
+	return f.Timing
+}
+
+// DecodeFound reads the file and checks it.
+func DecodeFound(data []byte) (*Found, error) {
+	var head struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return nil, foundError(err.Error())
+	}
+	switch {
+	case head.Version > FoundVersion:
+		return nil, &VersionError{ScheduleName, head.Version, FoundVersion}
+	case head.Version < 1:
+		return nil, foundError(fmt.Sprintf("has version %d", head.Version))
+	}
+	f := new(Found)
+	if err := decodeStrict(data, f); err != nil {
+		return nil, foundError(err.Error())
+	}
+	return f, f.Check()
+}

@@ -1,0 +1,234 @@
+package replay
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/record"
+)
+
+// signalMove takes asynchronous signals out of their places in a thread's log, each
+// with all that its handler did.
+type signalMove struct {
+	thread uint32
+	blocks []eventBlock // in the order of the log
+	until  uint64       // behind which they come; 0: never
+}
+
+// eventBlock are the ordinals of a signal and of its handler's end.
+type eventBlock struct{ first, last uint64 }
+
+func (m *signalMove) events() (n uint64) {
+	for _, b := range m.blocks {
+		n += b.last - b.first + 1
+	}
+	return n
+}
+
+func (m *signalMove) dropped() uint64 {
+	if m.until != 0 {
+		return 0
+	}
+	return m.events()
+}
+
+func (m *signalMove) moves(ordinal uint64) bool {
+	return slices.ContainsFunc(m.blocks, func(b eventBlock) bool { return ordinal >= b.first && ordinal <= b.last })
+}
+
+// planDelay finds the events of a signal's handler.
+func (f *free) planDelay(rec *record.Recording, e *Edit) error {
+	block := eventBlock{first: e.At.Ordinal}
+	cursor := rec.Log.Cursor(e.At.Thread)
+	depth, ordinal := 0, uint64(0)
+	for block.last == 0 || e.Until != 0 && ordinal < e.Until {
+		event, err := cursor.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return inputf("replay: %w", err)
+		}
+		ordinal++
+		switch {
+		case ordinal < block.first || block.last != 0:
+		case ordinal == block.first && (event.Kind != record.KindSignal || len(event.Args) == 0 || event.Args[0] == signalFault):
+			return inputf("replay: event %d of thread %d is no signal that somebody sent", block.first, e.At.Thread)
+		case event.Kind == record.KindSignal:
+			depth++
+		case event.Kind == record.KindSignalEnd:
+			if depth--; depth == 0 {
+				block.last = ordinal
+			}
+		}
+	}
+	switch {
+	case ordinal < block.first:
+		return inputf("replay: thread %d has %d events, and no signal as its event %d", e.At.Thread, ordinal, block.first)
+	case block.last == 0 && e.Until != 0:
+		return inputf("replay: the handler of event %d of thread %d did not return, so the signal cannot come later", block.first, e.At.Thread)
+	case block.last == 0:
+		block.last = ordinal
+	case e.Until != 0 && (e.Until <= block.last || e.Until > ordinal):
+		return inputf("replay: the signal that is event %d of thread %d cannot come behind event %d: its handler ends with event %d, and the thread has %d",
+			block.first, e.At.Thread, e.Until, block.last, ordinal)
+	}
+	return f.addMove(e, block)
+}
+
+// addMove joins the signals that come behind one event, in their order.
+func (f *free) addMove(e *Edit, block eventBlock) error {
+	m := f.move
+	if m == nil {
+		m = &signalMove{thread: e.At.Thread, until: e.Until}
+		f.move = m
+	}
+	if m.thread != e.At.Thread || m.until != e.Until {
+		return inputf("replay: signals can be delayed in one thread, and until one event")
+	}
+	if n := len(m.blocks); n > 0 && m.blocks[n-1].last >= block.first {
+		return inputf("replay: the signal that is event %d of thread %d comes before one that is delayed, or in its handler", block.first, m.thread)
+	}
+	m.blocks = append(m.blocks, block)
+	return nil
+}
+
+// planMove moves the signals in the order of all threads.
+func (f *free) planMove(rec *record.Recording) error {
+	if f.move == nil {
+		return nil
+	}
+	if f.schedule == nil {
+		var err error
+		if f.schedule, err = rec.Log.Schedule(); len(f.schedule) == 0 {
+			return inputf("replay: %w", err)
+		}
+	}
+	f.schedule = f.move.reschedule(f.schedule)
+	return nil
+}
+
+// Places of signals: enum dg_signal_place.
+const (
+	signalEvent = 1
+	signalFault = 3
+)
+
+// reschedule moves the events in the order of all threads.
+func (m *signalMove) reschedule(s record.Schedule) record.Schedule {
+	var out record.Schedule
+	done := uint64(0)
+	for _, turn := range s {
+		if turn.Thread != m.thread {
+			out = append(out, turn)
+			continue
+		}
+		for range turn.Events {
+			done++
+			if m.moves(done) {
+				continue
+			}
+			out = out.Add(m.thread)
+			if done == m.until {
+				for range m.events() {
+					out = out.Add(m.thread)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// apply moves the events in the image.
+func (m *signalMove) apply(s *stage) error {
+	r, ok := s.layout.Threads[m.thread]
+	if !ok {
+		return inputf("replay: thread %d has no events", m.thread)
+	}
+	start, end := int64(r.Start-record.ImageBase), int64(r.End-record.ImageBase)
+	b := make([]byte, end-start)
+	if _, err := s.image.ReadAt(b, start); err != nil {
+		return fmt.Errorf("replay: image: %w", err)
+	}
+	offsets, err := offsetsOf(b)
+	if err != nil {
+		return err
+	}
+	var moved []byte
+	for _, block := range m.blocks {
+		signal := append([]byte(nil), b[offsets[block.first-1]:offsets[block.last]]...)
+		if err := behindEvent(signal); err != nil {
+			return err
+		}
+		moved = append(moved, signal...)
+	}
+	var out []byte
+	for i := range len(offsets) - 1 {
+		ordinal := uint64(i + 1)
+		if !m.moves(ordinal) {
+			out = append(out, b[offsets[i]:offsets[i+1]]...)
+		}
+		if ordinal == m.until {
+			out = append(out, moved...)
+		}
+	}
+	if _, err := s.image.WriteAt(out, start); err != nil {
+		return fmt.Errorf("replay: image: %w", err)
+	}
+	return m.shorten(s, r.Start+evidence.Addr(len(out)))
+}
+
+// offsetsOf are where the events in b begin, and where the last ends.
+func offsetsOf(b []byte) ([]int, error) {
+	offsets := []int{0}
+	for at := 0; at < len(b); {
+		_, n, err := record.DecodeEvent(b[at:])
+		if err != nil {
+			return nil, fmt.Errorf("replay: image: %w", err)
+		}
+		at += n
+		offsets = append(offsets, at)
+	}
+	return offsets, nil
+}
+
+// behindEvent makes a signal of the first event of b that comes right behind the
+// event before it.
+func behindEvent(b []byte) error {
+	const header = 48 // sizeof(struct dg_event)
+	if len(b) < header+8 {
+		return inputf("replay: a signal of %d bytes", len(b))
+	}
+	le.PutUint64(b[header:], signalEvent)
+	return nil
+}
+
+// shorten writes where the thread's events end.
+func (m *signalMove) shorten(s *stage, end evidence.Addr) error {
+	header, err := readStruct[agent.RawReplayHeader](s.image, 0)
+	if err != nil {
+		return fmt.Errorf("replay: image: %w", err)
+	}
+	at := int64(header.Table) - int64(record.ImageBase) + int64(m.thread)*int64(binary.Size(agent.RawReplayThread{}))
+	entry, err := readStruct[agent.RawReplayThread](s.image, uint64(at))
+	if err != nil {
+		return fmt.Errorf("replay: image: %w", err)
+	}
+	entry.End = uint64(end)
+	return writeImage(s.image, at, entry)
+}
+
+func writeImage(w io.WriterAt, at int64, v any) error {
+	b, err := binary.Append(nil, binary.LittleEndian, v)
+	if err != nil {
+		return err
+	}
+	if _, err := w.WriteAt(b, at); err != nil {
+		return fmt.Errorf("replay: image: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package replay
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"diagnose/internal/x86"
+)
+
+// inlineAssembler writes the code of an arena.
+type inlineAssembler struct {
+	assembler
+	in    *inlined
+	arena *arena
+	// shared are places in the code that sites have in common, by name.
+	common map[string]uint64
+	labels map[string]int
+	wanted []wantedLabel
+}
+
+type wantedLabel struct {
+	at   int // of the displacement
+	name string
+}
+
+// window appends a window's code, and makes its jumps.
+func (a *inlineAssembler) window(w *inlineWindow) (err error) {
+	before, placed := a.Len(), len(a.arena.placed)
+	defer func() {
+		if err != nil {
+			a.Truncate(before)
+			a.arena.placed = a.arena.placed[:placed]
+		}
+	}()
+	start := a.here()
+	w.at = w.at[:0]
+	for i := range w.moved {
+		inst := &w.moved[i]
+		w.at = append(w.at, a.here())
+		a.Write([]byte{0x0f, 0x1f, 0x44, 0, 0}) // nop: room for a jump to the probe of a place
+		if err := a.one(w, inst); err != nil {
+			return err
+		}
+	}
+	if err := a.jump(w.end); err != nil {
+		return err
+	}
+	from := w.start
+	if w.hop != 0 {
+		from = w.hop
+		w.jumps = append(w.jumps, words{w.start, []byte{0xeb, byte(w.hop - w.start - shortJump)}})
+	}
+	d := int64(start - from - probeJump)
+	if d != int64(int32(d)) {
+		w.jumps = nil
+		return errNoProbe
+	}
+	w.jumps = append(w.jumps, words{from, binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(d))})
+	return nil
+}
+
+func (a *inlineAssembler) one(w *inlineWindow, inst *x86.Inst) error {
+	for _, s := range w.sites {
+		if s.inst.PC == inst.PC {
+			a.labels, a.wanted = map[string]int{}, nil
+			if err := a.in.code.inline(a, s); err != nil {
+				return err
+			}
+			return a.resolve()
+		}
+	}
+	return a.program(inst)
+}
+
+// here is the address of what is appended next.
+func (a *inlineAssembler) here() uint64 { return a.page + uint64(a.Len()) }
+
+// program appends an instruction of the program's.
+func (a *inlineAssembler) program(inst *x86.Inst) error {
+	start := a.here()
+	if err := a.move(inst); err != nil {
+		return err
+	}
+	a.arena.placed = append(a.arena.placed, placedCode{span{start, a.here()}, inst})
+	return nil
+}
+
+// jump appends a jump to an address.
+func (a *inlineAssembler) jump(to uint64) error {
+	a.WriteByte(0xe9)
+	return a.relative(to, 4)
+}
+
+// trap appends an int3 that stops for a site.
+func (a *inlineAssembler) trap(s *inlineSite) {
+	a.WriteByte(0xcc)
+	a.in.traps[a.here()] = s
+}
+
+func (a *inlineAssembler) label(name string) { a.labels[name] = a.Len() }
+
+// to appends an instruction that ends with the displacement of a label.
+func (a *inlineAssembler) to(label string, code ...byte) {
+	a.Write(code)
+	a.wanted = append(a.wanted, wantedLabel{a.Len(), label})
+	a.word(0)
+}
+
+func (a *inlineAssembler) resolve() error {
+	code := a.Bytes()
+	for _, w := range a.wanted {
+		at, found := a.labels[w.name]
+		if !found {
+			return fmt.Errorf("replay: no label %s", w.name)
+		}
+		binary.LittleEndian.PutUint32(code[w.at:], uint32(at-w.at-4))
+	}
+	return nil
+}
+
+// The registers that our code uses, by the processor's numbers.
+const (
+	hardAX = 0
+	hardCX = 1
+	hardDX = 2
+	hardBX = 3
+	hardSP = 4
+	hardSI = 6
+	hardDI = 7
+)
+
+// hardware are the processor's numbers of the general registers, by DWARF's.
+var hardware = [16]byte{0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15}
+
+// gs appends an instruction with a register and a word of the thread's own memory,
+// which %gs leads to.
+func (a *inlineAssembler) gs(opcode, reg byte, offset int) {
+	a.Write([]byte{0x65, 0x48, opcode, reg<<3 | 4, 0x25})
+	a.word(uint64(offset))
+}
+
+const (
+	opStore = 0x89 // mov register, memory
+	opLoad  = 0x8b
+	opAdd   = 0x03
+	opCmp   = 0x3b
+)
+
+// at appends an instruction with a register and a word at an offset from another.
+func (a *inlineAssembler) at(opcode, reg, base byte, offset int) {
+	a.Write([]byte{0x48, opcode, 0x80 | reg<<3 | base})
+	a.word(uint64(offset))
+}
+
+// constant appends mov $value, register.
+func (a *inlineAssembler) constant(reg byte, value uint64) {
+	a.Write(binary.LittleEndian.AppendUint64([]byte{0x48, 0xb8 + reg}, value))
+}
+
+// address appends lea operand, %rcx, without the segment's base; the program's
+// registers are as they were.
+func (a *inlineAssembler) address(m *x86.Memory) error {
+	switch {
+	case m.Base == x86.RIP:
+		a.Write([]byte{0x48, 0x8d, 0x0d})
+		return a.relative(m.Target, 4)
+	case m.Absolute:
+		a.constant(hardCX, m.Target)
+		return nil
+	}
+	rex, base, index, scale := byte(0x48), byte(5), byte(4), byte(0)
+	mod := byte(0) // without a base, with 32 bits of displacement
+	if m.Base != x86.RegNone {
+		mod, base = 0x80, hardware[m.Base]
+		rex |= base >> 3
+		base &= 7
+	}
+	if m.Index != x86.RegNone {
+		index = hardware[m.Index]
+		rex |= index >> 3 << 1
+		index &= 7
+		for n := m.Scale; n > 1; n /= 2 {
+			scale++
+		}
+	}
+	if m.Disp != int64(int32(m.Disp)) {
+		return errNoProbe
+	}
+	a.Write([]byte{rex, 0x8d, mod | hardCX<<3 | 4, scale<<6 | index<<3 | base})
+	a.word(uint64(m.Disp))
+	return nil
+}

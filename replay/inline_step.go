@@ -1,0 +1,229 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/internal/ptrace"
+)
+
+// original is where in the program's text a thread stands that is at one of its
+// instructions in an arena.
+func (in *inlined) original(regs *ptrace.Registers) bool {
+	x := in.arenaAt(regs.Rip)
+	if x == nil {
+		return false
+	}
+	for _, p := range x.placed {
+		if regs.Rip < p.start || regs.Rip >= p.end {
+			continue
+		}
+		backTo(p.inst, p.start, regs)
+		return true
+	}
+	return false
+}
+
+// windowAt is the window that has an instruction; nil: none has.
+func (in *inlined) windowAt(pc uint64) (w *inlineWindow, at uint64) {
+	for _, w := range in.windows {
+		for i := range w.moved {
+			if w.moved[i].PC == pc {
+				return w, w.at[i]
+			}
+		}
+	}
+	return nil, 0
+}
+
+// expose takes back a window that hides a pc, whose sites are int3 from then on.
+func (in *inlined) expose(pc uint64) error {
+	i := slices.IndexFunc(in.windows, func(w *inlineWindow) bool { return w.hides(pc) })
+	if i < 0 {
+		return nil
+	}
+	w := in.windows[i]
+	for _, j := range w.jumps {
+		if err := in.c.memory.restore(j.addr); err != nil {
+			return err
+		}
+	}
+	for _, s := range w.sites {
+		if err := in.trap(s); err != nil {
+			return err
+		}
+	}
+	in.windows = slices.Delete(in.windows, i, i+1)
+	return in.c.placer.exposed(w)
+}
+
+// remove takes everything back.
+func (in *inlined) remove() error {
+	for len(in.c.memory.replaced) > 0 {
+		if err := in.c.memory.restore(in.c.memory.replaced[0].addr); err != nil {
+			return err
+		}
+	}
+	in.windows, in.sites = nil, map[uint64]*inlineSite{}
+	return nil
+}
+
+// stop is for a signal of a thread in our code: done says that nothing is left to
+// be done about it.
+func (in *inlined) stop(t *thread, s *signalStop) (done bool, err error) {
+	if s.signal == unix.SIGTRAP && s.code == siKernel {
+		site := in.traps[s.regs.Rip]
+		if site == nil {
+			return false, nil
+		}
+		return true, in.code.trapped(t, s, site)
+	}
+	if s.code <= 0 || !faults[s.signal] || in.arenaAt(s.regs.Rip) == nil {
+		return false, nil
+	}
+	if done, err := in.code.faulted(t, s); done || err != nil {
+		return done, err
+	}
+	if !in.original(&s.regs) {
+		return false, fmt.Errorf("replay: %s at %#x, in code of the tool's", unix.SignalName(s.signal), s.regs.Rip)
+	}
+	if err := in.expose(s.regs.Rip); err != nil {
+		return false, err
+	}
+	return false, ptrace.SetRegisters(t.tid, &s.regs)
+}
+
+// stepOver lets a stopped thread execute a site's instruction where the program
+// has it; of one that repeats, one repetition. stop is set if something else came
+// of it than the next instruction, and is to be dealt with.
+func (in *inlined) stepOver(t *thread, site *inlineSite, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
+	err = in.inPlace(t, site, regs, func() error {
+		stop, err = in.until(t, ptrace.Step, trapTrace)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return stop, in.passed(t, stop, regs)
+}
+
+// passed reads the registers of a thread that has stopped. What hides an
+// instruction that something else stopped at is taken back: the thread goes on
+// there, if need be from a handler.
+func (in *inlined) passed(t *thread, stop *ptrace.Stop, regs *ptrace.Registers) (err error) {
+	if stop != nil && stop.Kind == ptrace.Ended {
+		return nil
+	}
+	if *regs, err = ptrace.GetRegisters(t.tid); err != nil || stop == nil {
+		return err
+	}
+	return in.expose(regs.Rip)
+}
+
+// runOver is stepOver for one that repeats, with all repetitions.
+func (in *inlined) runOver(t *thread, site *inlineSite, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
+	end := int64(site.inst.PC) + int64(site.inst.Len)
+	err = in.inPlace(t, site, regs, func() error {
+		own := make([]byte, 1)
+		if _, err := in.c.memory.Memory.ReadAt(own, end); err != nil {
+			return err
+		}
+		if _, err := in.c.memory.WriteAt([]byte{0xcc}, end); err != nil {
+			return err
+		}
+		if stop, err = in.until(t, ptrace.Cont, siKernel); err != nil {
+			return err
+		}
+		_, err := in.c.memory.WriteAt(own, end)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := in.passed(t, stop, regs); err != nil {
+		return nil, err
+	}
+	if stop == nil {
+		regs.Rip--
+	}
+	return stop, nil
+}
+
+// inPlace takes a thread to a site's instruction, and puts that there while the
+// thread does it. regs are its registers then.
+func (in *inlined) inPlace(t *thread, site *inlineSite, regs *ptrace.Registers, do func() error) error {
+	jumps := []words{{site.inst.PC, []byte{0xcc}}}
+	if site.window != nil {
+		jumps = site.window.jumps
+	}
+	for _, j := range jumps {
+		own := make([]byte, len(j.data))
+		if _, err := in.c.memory.ReadAt(own, int64(j.addr)); err != nil {
+			return err
+		}
+		if _, err := in.c.memory.WriteAt(own, int64(j.addr)); err != nil {
+			return err
+		}
+	}
+	regs.Rip, regs.Orig_rax = site.inst.PC, ^uint64(0)
+	if err := ptrace.SetRegisters(t.tid, regs); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	for _, j := range jumps {
+		if _, err := in.c.memory.WriteAt(j.data, int64(j.addr)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// until lets a thread go on up to a trap of a code. Signals that somebody sent do
+// not come to the program (controller.sent).
+func (in *inlined) until(t *thread, on func(int, syscall.Signal) error, trap int32) (*ptrace.Stop, error) {
+	for {
+		if err := on(t.tid, 0); err != nil {
+			return nil, err
+		}
+		stop, err := ptrace.WaitFor(t.tid)
+		if err != nil {
+			return nil, err
+		}
+		if stop.Kind != ptrace.SignalStop {
+			return &stop, nil
+		}
+		info, err := ptrace.GetSiginfo(t.tid)
+		if err != nil {
+			return nil, err
+		}
+		switch code := siCode(&info); {
+		case stop.Signal == unix.SIGTRAP && code == trap:
+			return nil, nil
+		case code > 0 && faults[stop.Signal]:
+			return &stop, nil
+		}
+	}
+}
+
+// goOn is where in our memory a thread goes on that stands at an instruction of
+// the program's, if that is hidden by a window.
+func (in *inlined) goOn(t *thread, regs *ptrace.Registers) error {
+	for _, w := range in.windows {
+		if !w.hides(regs.Rip) {
+			continue
+		}
+		for i := range w.moved {
+			if w.moved[i].PC == regs.Rip {
+				regs.Rip = w.at[i]
+				return ptrace.SetRegisters(t.tid, regs)
+			}
+		}
+		return in.expose(regs.Rip)
+	}
+	return nil
+}

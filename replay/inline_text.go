@@ -1,0 +1,77 @@
+package replay
+
+import (
+	"cmp"
+	"slices"
+
+	"diagnose/internal/ptrace"
+)
+
+// processMemory is the process's memory. What is read of it is the program's,
+// without the jumps and traps that inline puts into its text.
+type processMemory struct {
+	*ptrace.Memory
+	// replaced are the program's own bytes, in ascending order.
+	replaced []words
+}
+
+func openMemory(tid int) (*processMemory, error) {
+	m, err := ptrace.OpenMemory(tid)
+	if err != nil {
+		return nil, err
+	}
+	return &processMemory{Memory: m}, nil
+}
+
+// ReadAt reads len(p) bytes at an address, or fails.
+func (m *processMemory) ReadAt(p []byte, at int64) (int, error) {
+	n, err := m.Memory.ReadAt(p, at)
+	if len(m.replaced) == 0 {
+		return n, err
+	}
+	low, high := uint64(at), uint64(at)+uint64(n)
+	i, _ := slices.BinarySearchFunc(m.replaced, low, func(w words, low uint64) int {
+		return cmp.Compare(w.addr+uint64(len(w.data)), low+1)
+	})
+	for ; i < len(m.replaced) && m.replaced[i].addr < high; i++ {
+		w := &m.replaced[i]
+		if from := max(low, w.addr); from < w.addr+uint64(len(w.data)) {
+			copy(p[from-low:n], w.data[from-w.addr:])
+		}
+	}
+	return n, err
+}
+
+// replace writes over text that the program has.
+func (m *processMemory) replace(at uint64, code []byte) error {
+	original := make([]byte, len(code))
+	if _, err := m.ReadAt(original, int64(at)); err != nil {
+		return err
+	}
+	if _, err := m.WriteAt(code, int64(at)); err != nil {
+		return err
+	}
+	i, found := m.find(at)
+	if found {
+		return nil // its own bytes are known
+	}
+	m.replaced = slices.Insert(m.replaced, i, words{at, original})
+	return nil
+}
+
+// restore puts back what replace has written over at an address.
+func (m *processMemory) restore(at uint64) error {
+	i, found := m.find(at)
+	if !found {
+		return nil
+	}
+	if _, err := m.WriteAt(m.replaced[i].data, int64(at)); err != nil {
+		return err
+	}
+	m.replaced = slices.Delete(m.replaced, i, i+1)
+	return nil
+}
+
+func (m *processMemory) find(at uint64) (int, bool) {
+	return slices.BinarySearchFunc(m.replaced, at, func(w words, at uint64) int { return cmp.Compare(w.addr, at) })
+}

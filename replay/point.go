@@ -1,0 +1,126 @@
+package replay
+
+import (
+	"fmt"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/internal/ptrace"
+	"diagnose/record"
+)
+
+// point is an instruction at which a thread is preempted, to be reached so many
+// times more; pc 0: there is none.
+type point struct{ pc, left uint64 }
+
+// armPoint makes trap find a preemption's instruction.
+func (b *breakpoints) armPoint(t *thread, e *record.Event) error {
+	if len(e.Args) < 2 || e.Args[0] != agent.PointPC || e.Object == 0 || e.Args[1] == 0 {
+		return fmt.Errorf("replay: a preemption of class %v is looked for", e.Args)
+	}
+	if err := b.demote(t, e.Object); err != nil {
+		return err
+	}
+	x := b.of(t)
+	x.point = point{e.Object, e.Args[1]}
+	return x.set(t.tid)
+}
+
+// reachedPoint is for a thread at the instruction.
+func (b *breakpoints) reachedPoint(t *thread, x *broken, regs *ptrace.Registers) (move, error) {
+	x.point = point{}
+	if err := x.set(t.tid); err != nil {
+		return move{}, err
+	}
+	// A Moment at the same instruction is behind the preemption.
+	if x.moment == regs.Rip {
+		regs.Eflags &^= flagResume
+	}
+	return move{kind: movePoint}, nil
+}
+
+// checkPoints sees that the engine knows preemptions if there are any.
+func (c *controller) checkPoints(control *agent.RawControl) error {
+	for _, s := range c.stages {
+		if len(s.preemptions) > 0 && control.PointAble != 1 {
+			return inputf("replay: the library that recorded %s cannot preempt its threads: record it again", s.rec.Dir)
+		}
+	}
+	return nil
+}
+
+func (b *breakpoints) resumeAt(t *thread, pcs ...uint64) error {
+	x := b.of(t)
+	x.resume = pcs
+	return x.set(t.tid)
+}
+
+func (b *breakpoints) room(t *thread) int {
+	x, room := b.of(t), debugRegisters
+	for _, taken := range []bool{x.moment != 0, x.point.pc != 0, x.place != nil} {
+		if taken {
+			room--
+		}
+	}
+	return room
+}
+
+// usePreemptions takes those that were asked for, or that the recording has for
+// this timing. Where only a part of the order is replayed, so are they.
+func (s *stage) usePreemptions(given []record.Preemption, timing record.Timing, part bool) error {
+	s.preemptions = given
+	if s.preemptions == nil {
+		found, err := s.rec.Found()
+		if err != nil {
+			return &InputError{err}
+		}
+		if found == nil || found.Timing != timing {
+			return nil
+		}
+		s.preemptions = found.Preemptions
+	}
+	for _, p := range s.preemptions {
+		if err := p.Check(); err != nil {
+			return inputf("replay: a preemption has %w", err)
+		}
+	}
+	if !part {
+		return nil
+	}
+	counts := s.schedule.Events()
+	var kept []record.Preemption
+	for _, p := range s.preemptions {
+		if p.Ordinal <= counts[p.Thread] {
+			kept = append(kept, p)
+		}
+	}
+	s.preemptions = kept
+	return nil
+}
+
+// pointText is a preemption's event as people write it.
+func pointText(e *record.Event) string {
+	if len(e.Args) > 1 && e.Args[0] == agent.PointPC {
+		return fmt.Sprintf("a preemption at %v, arrival %d", evidence.Addr(e.Object), e.Args[1])
+	}
+	return "a preemption"
+}
+
+// Stuck is why the replay makes no progress, if it ended so.
+func (s *Stopped) Stuck() *StuckError {
+	if s.c.end == nil {
+		return nil
+	}
+	e, _ := s.c.end.failure.(*StuckError)
+	return e
+}
+
+// ThreadPC is where a thread's program stands.
+func (s *Stopped) ThreadPC(thread uint32) (evidence.Addr, error) {
+	t := s.c.byIndex(thread)
+	if t == nil {
+		return 0, fmt.Errorf("replay: there is no thread %d", thread)
+	}
+	regs, err := s.c.programRegisters(t)
+	return evidence.Addr(regs.Rip), err
+}

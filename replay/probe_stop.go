@@ -1,0 +1,317 @@
+package replay
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
+	"diagnose/internal/ptrace"
+	"diagnose/internal/x86"
+)
+
+// watchByProbes is the back end that sees the accesses of known instructions.
+func (c *controller) watchByProbes() error {
+	p, err := newProbes(c.tracing)
+	if err != nil {
+		return err
+	}
+	c.tracing.probes = p
+	c.result.Backend = BackendProbe
+	c.result.Unseen = make([]uint64, len(c.opts.Watches))
+	c.collecting.Go(c.collect)
+	return nil
+}
+
+// installProbes is for a thread that asks the engine's question whether objects
+// were loaded, or its first.
+func (c *controller) installProbes(t *thread, s *signalStop) error {
+	if c.tracing == nil || c.tracing.probes == nil {
+		return nil
+	}
+	c.watch.pause() // it takes its time
+	err := c.tracing.probes.install(t)
+	c.watch.resume()
+	if err != nil {
+		return err
+	}
+	regs, err := ptrace.GetRegisters(t.tid)
+	s.regs.Gs_base = regs.Gs_base
+	return err
+}
+
+// inlined is what runs at instructions of the program's; nil if nothing does.
+func (c *controller) inlined() *inlined {
+	if c.tracing == nil || c.tracing.probes == nil {
+		return nil
+	}
+	return c.tracing.probes.in
+}
+
+// meets reports whether a window of another's would be in the way.
+func (in *inlined) meets(w *window) bool {
+	for _, x := range in.windows {
+		if w.overlaps(&x.window) {
+			return true
+		}
+	}
+	for pc, s := range in.sites {
+		if s.window == nil && pc >= w.start && pc < w.end {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutProbes makes a thread's registers those of the program.
+func (c *controller) withoutProbes(regs *ptrace.Registers) {
+	c.placer.original(regs)
+	if c.tracing == nil || c.tracing.probes == nil {
+		return
+	}
+	p := c.tracing.probes
+	own := regs.Gs_base
+	regs.Gs_base = 0
+	if p.in.original(regs) || own < p.base+blockOwn || p.in.arenaAt(regs.Rip) == nil {
+		return
+	}
+	// It stands in our code; where that is known, behind the instruction.
+	at := own - p.base
+	if p.in.traps[regs.Rip] == p.each && at+ownBytes <= blockRing {
+		memory := p.block[at : at+ownBytes]
+		word := func(at int) uint64 { return binary.LittleEndian.Uint64(memory[at:]) }
+		regs.Rax, regs.Rcx, regs.Rdx = word(ownAX), word(ownCX), word(ownDX)
+		regs.Eflags = regs.Eflags&^resultFlags | flagsOf(word(ownFlags)&0xffff)
+		x := p.all[uint32(word(ownSite))]
+		regs.Rip = x.inst.PC + uint64(x.inst.Len)
+	}
+}
+
+// trapped implements inlineCode.
+func (p *probes) trapped(t *thread, s *signalStop, site *inlineSite) error {
+	c := p.tr.c
+	behind := t
+	if site != p.each {
+		behind = nil // of the last entry it is not
+	}
+	if err := p.drain(behind); err != nil || c.end != nil {
+		return err
+	}
+	if site == p.full || site == p.each {
+		return c.resume(t)
+	}
+	if c.result.Stops++; c.opts.MostStops > 0 && c.result.Stops > c.opts.MostStops {
+		return &StopsError{c.opts.MostStops}
+	}
+	stop, err := p.step(t, &s.regs, site)
+	if err != nil || c.end != nil {
+		return err
+	}
+	if stop != nil {
+		return c.handle(*stop)
+	}
+	if err := p.in.goOn(t, &s.regs); err != nil {
+		return err
+	}
+	return c.resume(t)
+}
+
+// faulted implements inlineCode.
+func (p *probes) faulted(t *thread, s *signalStop) (bool, error) {
+	if s.signal != unix.SIGSEGV && s.signal != unix.SIGBUS {
+		return false, nil
+	}
+	if place, found := p.loads[s.regs.Rip]; found {
+		// The program's own access will do the same.
+		s.regs.Rip = place.base + uint64(place.labels["miss"])
+	} else if p.lockLoads[s.regs.Rip] {
+		const length = 2
+		s.regs.Rdx, s.regs.Rip = 0, s.regs.Rip+length // the lock is not there (yet)
+	} else {
+		return false, nil
+	}
+	if err := ptrace.SetRegisters(t.tid, &s.regs); err != nil {
+		return false, err
+	}
+	return true, p.tr.c.cont(t, 0)
+}
+
+// touch is an access that an instruction is about to make.
+type touch struct {
+	kind   evidence.AccessCode
+	before uint64
+}
+
+// step lets a thread execute a site's instruction, with all its repetitions, and
+// makes hits of what it accessed. stop is something else that came of it.
+func (p *probes) step(t *thread, regs *ptrace.Registers, site *inlineSite) (stop *ptrace.Stop, err error) {
+	x := p.all[site.number]
+	regs.Rip = x.inst.PC
+	for {
+		touches, err := p.about(x, regs)
+		if err != nil {
+			return nil, err
+		}
+		if len(touches) == 0 && len(x.operands) > 0 && x.operands[0].Repeated && regs.Rcx > 1 {
+			done, stop, err := p.skip(t, x, regs, site)
+			if done || stop != nil || err != nil {
+				return stop, err
+			}
+			continue
+		}
+		if stop, err = p.in.stepOver(t, site, regs); stop != nil || err != nil {
+			return stop, err
+		}
+		if len(touches) > 0 {
+			if err := p.stepped(t, x, regs, touches); err != nil || p.tr.c.end != nil {
+				return nil, err
+			}
+		}
+		if regs.Rip != x.inst.PC || !repeats(&x.inst) {
+			return nil, nil
+		}
+	}
+}
+
+// about says what of the watches an instruction accesses next.
+func (p *probes) about(x *probeSite, regs *ptrace.Registers) (map[int]touch, error) {
+	var touches map[int]touch
+	for _, o := range x.operands {
+		if o.Repeated && regs.Rcx == 0 {
+			continue
+		}
+		addr, known := operandAddress(o, regs)
+		if !known || !p.touches(addr, uint64(o.Size)) {
+			continue
+		}
+		if touches == nil {
+			touches = map[int]touch{}
+		}
+		err := p.touched(addr, uint64(o.Size), func(watch int, _ *Watch) error {
+			before, err := p.tr.word(watch)
+			touches[watch] = touch{touches[watch].kind | codeOf(o.Access), before}
+			if err != nil {
+				delete(touches, watch) // it will fault
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return touches, nil
+}
+
+// operandAddress is where an operand is that has not been accessed yet.
+func operandAddress(o *x86.Operand, regs *ptrace.Registers) (uint64, bool) {
+	values := generalOf(regs)
+	addr, known := o.Memory.Address(func(r x86.Reg) (uint64, bool) {
+		if !r.General() {
+			return 0, false
+		}
+		return values[r], true
+	})
+	if o.Memory.Segment == x86.SegFS {
+		addr += regs.Fs_base
+	}
+	return addr, known
+}
+
+// stepped makes hits of what was touched.
+func (p *probes) stepped(t *thread, x *probeSite, regs *ptrace.Registers, touches map[int]touch) error {
+	tr := p.tr
+	s, err := tr.c.see(t, regs)
+	if err != nil {
+		return err
+	}
+	for watch := range tr.watches {
+		access, found := touches[watch]
+		if !found {
+			continue
+		}
+		now, err := tr.word(watch)
+		if err != nil {
+			return err
+		}
+		h := Hit{Watch: watch, Thread: s.index, Ordinal: s.ordinal, Position: s.position, Held: s.held,
+			Kind: access.kind, PC: evidence.Addr(x.inst.PC), SP: evidence.Addr(regs.Rsp)}
+		tr.code.onBehalf(s, &h)
+		if h.By == evidence.ByCall {
+			continue // the log has it
+		}
+		if err := p.hit(h, access.before, now, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// skip lets a string instruction repeat up to where it comes to what is watched;
+// done if it does not.
+func (p *probes) skip(t *thread, x *probeSite, regs *ptrace.Registers, site *inlineSite) (done bool, stop *ptrace.Stop, err error) {
+	next := p.next(x, regs)
+	left := regs.Rcx - next
+	regs.Rcx = next
+	stop, err = p.in.runOver(t, site, regs)
+	if err != nil {
+		return false, nil, err
+	}
+	ended := stop != nil || regs.Rcx != 0
+	if length := len(x.inst.Bytes); !ended && compares(&x.inst) {
+		untilEqual := bytes.IndexByte(x.inst.Bytes[:length-1], 0xf2) >= 0 // repne
+		ended = untilEqual == (regs.Eflags&zeroFlag != 0)
+	}
+	regs.Rcx += left
+	if left > 0 && !ended {
+		regs.Rip = x.inst.PC
+	}
+	return ended || left == 0, stop, ptrace.SetRegisters(t.tid, regs)
+}
+
+// compares: scas and cmps end where they find what they look for.
+func compares(inst *x86.Inst) bool {
+	switch inst.Bytes[len(inst.Bytes)-1] {
+	case 0xa6, 0xa7, 0xae, 0xaf:
+		return true
+	}
+	return false
+}
+
+// next is how often a string instruction repeats before it touches what is
+// watched, which it does not do at first.
+func (p *probes) next(x *probeSite, regs *ptrace.Registers) uint64 {
+	least := int64(regs.Rcx)
+	for _, o := range x.operands {
+		addr, known := operandAddress(o, regs)
+		if !known || !o.Repeated {
+			continue
+		}
+		size := int64(o.Size)
+		for _, w := range p.spans {
+			// The first repetition that comes far enough, and whether it is not past it.
+			ahead, first := int64(w.start-addr), int64(0)
+			if regs.Eflags&directionFlag != 0 {
+				ahead = int64(addr - w.end)
+				first = max(floor(ahead, size)+1, 1)
+				if addr-uint64(first*size)+uint64(size) <= w.start {
+					continue
+				}
+			} else {
+				first = max(floor(ahead, size), 1)
+				if addr+uint64(first*size) >= w.end {
+					continue
+				}
+			}
+			least = min(least, first)
+		}
+	}
+	return uint64(least)
+}
+
+func floor(a, b int64) int64 {
+	if a < 0 {
+		return -((-a + b - 1) / b)
+	}
+	return a / b
+}

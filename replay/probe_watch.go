@@ -1,0 +1,315 @@
+package replay
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
+	"diagnose/internal/ptrace"
+	"diagnose/internal/x86"
+)
+
+// probes is the back end for any number of words: code at the instructions that
+// are known to access them (Options.Probes) compares the address of each access
+// with what is watched, and writes an entry into memory that the process shares
+// with this tool, with the words as they are before and behind it. A thread that
+// finds no room stops until there is some, so nothing is lost.
+//
+// What such code cannot tell stops, by int3: what libraries of the runtime do, for
+// somebody's account; instructions with several operands, or that repeat, or call;
+// where there is no room for a jump. Then the instruction is stepped over.
+//
+// Accesses by other instructions are not seen, but that they changed something is,
+// and counted. What the kernel did comes from the log.
+type probes struct {
+	tr  *tracing
+	in  *inlined
+	all []*probeSite
+	// waiting are the instructions whose objects are not loaded yet.
+	waiting []uint64
+	// full and each stand for an int3: the ring is full; every entry is looked at.
+	full, each *inlineSite
+	loads      map[uint64]readPlace
+	lockLoads  map[uint64]bool
+
+	// spans are what is watched, sorted lists the watches by address.
+	// onlyWrites: reads of all of it are left out.
+	spans      []span
+	sorted     []int
+	onlyWrites bool
+
+	block []byte // shared
+	base  uint64 // of it in the process
+	own   map[int]int
+	owns  int
+	done  uint64 // entries taken
+
+	calls []kernelAccess
+}
+
+// readPlace is where a read of our own goes on that faults: at the label miss.
+type readPlace struct {
+	base   uint64
+	labels map[string]int
+}
+
+// probeSite is an instruction that is known to access what is watched.
+type probeSite struct {
+	inst     x86.Inst
+	operands []*x86.Operand // in memory
+	fast     bool           // it is logged, and does not stop
+}
+
+// StopsError says that BackendProbe had to stop too often (Options.MostStops).
+type StopsError struct{ Stops uint64 }
+
+func (e *StopsError) Error() string {
+	return fmt.Sprintf("replay: probes stopped the process more than %d times", e.Stops)
+}
+
+// MostProbed is how many words can be watched by probes.
+const MostProbed = 256
+
+func newProbes(tr *tracing) (*probes, error) {
+	p := &probes{tr: tr, loads: map[uint64]readPlace{}, lockLoads: map[uint64]bool{}, own: map[int]int{},
+		full: &inlineSite{}, each: &inlineSite{}}
+	for _, pc := range tr.c.opts.Probes {
+		p.waiting = append(p.waiting, uint64(pc))
+	}
+	slices.Sort(p.waiting)
+	p.waiting = slices.Compact(p.waiting)
+	p.onlyWrites = true
+	for i := range tr.watches {
+		p.sorted = append(p.sorted, i)
+		p.onlyWrites = p.onlyWrites && tr.watches[i].Writes
+	}
+	slices.SortStableFunc(p.sorted, func(a, b int) int { return cmp.Compare(tr.watches[a].Addr, tr.watches[b].Addr) })
+	for _, i := range p.sorted {
+		w := &tr.watches[i]
+		low, high := uint64(w.Addr), uint64(w.Addr)+uint64(w.Size)
+		if n := len(p.spans); n > 0 && p.spans[n-1].end >= low {
+			p.spans[n-1].end = max(p.spans[n-1].end, high)
+		} else {
+			p.spans = append(p.spans, span{low, high})
+		}
+	}
+	p.in = newInlined(tr.c, p)
+	return p, p.readLog()
+}
+
+func (p *probes) hull() span { return span{p.spans[0].start, p.spans[len(p.spans)-1].end} }
+
+func (p *probes) touches(addr, size uint64) bool {
+	return slices.ContainsFunc(p.spans, func(x span) bool { return addr < x.end && addr+size > x.start })
+}
+
+func (p *probes) close() {
+	if p.block != nil {
+		unix.Munmap(p.block)
+	}
+}
+
+// install is for a thread that stands in a question of the engine's: the others
+// wait, and the objects are there.
+func (p *probes) install(t *thread) error {
+	if p.block == nil {
+		if err := p.share(t); err != nil {
+			return err
+		}
+		for i := range p.tr.watches {
+			p.tr.initial(i) // the dynamic linker may have changed it
+		}
+	}
+	maps, err := readMaps(p.tr.c.pid)
+	if err != nil {
+		return err
+	}
+	var sites []*inlineSite
+	p.waiting = slices.DeleteFunc(p.waiting, func(pc uint64) bool {
+		m := maps.at(pc)
+		if m == nil || m.perms[2] != 'x' || m.path == "" {
+			return false
+		}
+		if x := p.site(pc, m); x != nil && p.onlyWrites && !x.writes() {
+			return true // what it does is left out
+		} else if x != nil && !p.in.engines(pc, uint64(x.inst.Len)) {
+			sites = append(sites, &inlineSite{inst: x.inst, number: len(p.all)})
+			p.all = append(p.all, x)
+		} else {
+			p.tr.c.result.Unprobed = append(p.tr.c.result.Unprobed, evidence.Addr(pc))
+		}
+		return true
+	})
+	_, err = p.in.install(t, sites)
+	return err
+}
+
+func (x *probeSite) writes() bool {
+	return slices.ContainsFunc(x.operands, func(o *x86.Operand) bool { return codeOf(o.Access)&evidence.CodeWrite != 0 })
+}
+
+// site says how accesses of an instruction are seen; nil: not at all.
+func (p *probes) site(pc uint64, m *mapping) *probeSite {
+	inst := p.tr.code.decode(pc)
+	if inst == nil || inst.Flow == x86.FlowTrap || inst.Flow == x86.FlowSyscall {
+		return nil
+	}
+	x := &probeSite{inst: *inst}
+	for i := range inst.Operands {
+		o := &x.inst.Operands[i]
+		if !o.IsMemory || o.Access == "" {
+			continue
+		}
+		if o.Size == 0 || o.Memory.Inexact || o.Memory.Addr32 || o.Memory.Index == x86.RegVector || o.Memory.Segment == x86.SegGS {
+			return nil
+		}
+		x.operands = append(x.operands, o)
+	}
+	if len(x.operands) == 0 {
+		return nil
+	}
+	o := x.operands[0]
+	x.fast = len(x.operands) == 1 && inst.Flow == x86.FlowNext && !o.Repeated && o.Size <= mostLogged &&
+		(!o.Conditional || inst.Op == "cmpxchg" || o.Access == evidence.Read) && !p.tr.code.runtime(pc)
+	return x
+}
+
+// engines reports whether code is the engine's to replace.
+func (in *inlined) engines(pc, size uint64) bool {
+	w := window{start: pc, end: pc + size}
+	return slices.ContainsFunc(in.patched(), w.overlaps)
+}
+
+// share maps the memory for entries in both processes.
+func (p *probes) share(t *thread) error {
+	c := p.tr.c
+	regs, err := ptrace.GetRegisters(t.tid)
+	if err != nil {
+		return err
+	}
+	if regs.Gs_base != 0 {
+		return &UnsupportedError{BackendProbe, errors.New("the program uses %gs itself")}
+	}
+	fd, err := unix.MemfdCreate("diagnose", unix.MFD_CLOEXEC)
+	if err != nil {
+		return &UnsupportedError{BackendProbe, fmt.Errorf("memfd_create: %w", err)}
+	}
+	f := os.NewFile(uintptr(fd), "memfd")
+	defer f.Close()
+	if err := f.Truncate(blockBytes); err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	if p.block, err = unix.Mmap(fd, 0, blockBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+		return fmt.Errorf("replay: mmap: %w", err)
+	}
+	if p.base, err = c.mapShared(t, regs.Rip, pathOf(f), blockBytes); err != nil {
+		return err
+	}
+	copy(p.block, p.tables())
+	for _, t := range c.threads {
+		if t.stopped {
+			if err := p.arm(t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// mapShared maps a file, for a thread that is stopped, where there is room.
+func (c *controller) mapShared(t *thread, near uint64, path string, size uint64) (uint64, error) {
+	at, err := c.mapNear(t, near, size)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := c.memory.WriteAt(append([]byte(path), 0), int64(at)); err != nil {
+		return 0, err
+	}
+	call := func(what string, number uint64, args ...uint64) (uint64, error) {
+		result, err := ptrace.SystemCall(t.tid, number, args...)
+		if err == nil && result < 0 && result > -4096 {
+			err = fmt.Errorf("replay: %s in the process: %w", what, unix.Errno(-result))
+		}
+		return uint64(result), err
+	}
+	fd, err := call("open", unix.SYS_OPEN, at, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := call("mmap", unix.SYS_MMAP, at, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED, fd, 0); err != nil {
+		return 0, err
+	}
+	_, err = call("close", unix.SYS_CLOSE, fd)
+	return at, err
+}
+
+// word is one of the block's that both processes write.
+func (p *probes) word(offset int) *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Pointer(&p.block[offset]))
+}
+
+// arm gives a stopped thread memory of its own.
+func (p *probes) arm(t *thread) error {
+	if p.block == nil {
+		return nil // nothing runs yet
+	}
+	n, known := p.own[t.tid]
+	if !known {
+		if p.owns == mostOwn {
+			return fmt.Errorf("replay: more than %d threads", mostOwn)
+		}
+		n = p.owns
+		p.owns++
+		p.own[t.tid] = n
+	}
+	at := blockOwn + n*ownBytes
+	binary.LittleEndian.PutUint32(p.block[at+ownTID:], uint32(t.tid))
+	return ptrace.SetGSBase(t.tid, p.base+uint64(at))
+}
+
+// finish is at the end of the replay, with all threads stopped: the process is the
+// program's alone again.
+func (p *probes) finish() error {
+	if p.block == nil {
+		return nil
+	}
+	c := p.tr.c
+	if err := p.drain(nil); err != nil {
+		return err
+	}
+	control, err := c.readControl()
+	if err != nil {
+		return err
+	}
+	if err := p.called(control.Consumed); err != nil {
+		return err
+	}
+	for i := range p.tr.watches {
+		if now, err := p.tr.word(i); err == nil {
+			p.notice(i, now)
+		}
+	}
+	for _, pc := range p.waiting {
+		c.result.Unprobed = append(c.result.Unprobed, evidence.Addr(pc))
+	}
+	if err := p.in.remove(); err != nil {
+		return err
+	}
+	for tid, t := range c.threads {
+		if !t.stopped {
+			continue
+		}
+		if err := ptrace.SetGSBase(tid, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+	}
+	return p.tr.flush()
+}

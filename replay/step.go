@@ -1,0 +1,393 @@
+package replay
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/internal/ptrace"
+	"diagnose/internal/x86"
+)
+
+// Stepping executes a part of a replay one instruction at a time and tells what
+// memory it accesses, at some 10 us each. The recording library's own code is
+// left out, and so are handlers of signals that interrupt a thread on its way
+// out of that.
+type Stepping struct {
+	// Windows are the parts, by thread.
+	Windows map[uint32]StepWindow
+	// Most is how many instructions are executed so, of all threads; with the next
+	// the replay ends there, as at a Moment.
+	Most uint64
+	// On is called for each access, in order, and for each return from a function of
+	// the recording library.
+	On func(*Stepped)
+}
+
+// StepWindow is what a thread does behind its event From, up to the event behind
+// To.
+type StepWindow struct{ From, To uint64 }
+
+// Stepped is an access, or a return from a function of the recording library.
+type Stepped struct {
+	Thread  uint32
+	Ordinal uint64 // of the thread's event before
+	// Position is how many events of all threads were done.
+	Position uint64
+	// PC is the instruction's. Count is which arrival there since the event, or the
+	// preemption at an instruction, before; 0: the thread was preempted there. Behind
+	// is how many of those preemptions the step had.
+	PC     evidence.Addr
+	Count  uint64
+	Behind int
+	// Next is where the thread was behind it, for the NextCount-th time; 0: it went
+	// into the library.
+	Next      evidence.Addr
+	NextCount uint64
+	// Addr, Size and Kind are of an access. Called is the function that was returned
+	// from, with this first argument; PC is where to.
+	Addr   evidence.Addr
+	Size   uint64
+	Kind   evidence.AccessKind
+	Called evidence.Addr
+	First  uint64
+}
+
+// steps is what is known of a thread that is stepped.
+type steps struct {
+	to       uint64
+	ordinal  uint64
+	position uint64
+	behind   int
+	counts   map[uint64]uint64
+	last     uint64 // pc
+	pending  []Stepped
+	// breaks are where a thread is stepped again that goes on at full speed: in the
+	// library, or in a loop. None: it is stepped.
+	breaks   []uint64
+	called   uint64 // function of the library, if it is known
+	first    uint64 // its first argument
+	within   bool   // in the library, and stepped to where it is left
+	started  bool   // the thread's function has been looked for
+	loop     loop
+	low, top uint64 // of its stack
+}
+
+// lost is the count of arrivals at an instruction of a loop that was not stepped.
+const lost = 1 << 63
+
+func (s *steps) count(pc uint64) uint64 {
+	if n := s.counts[pc]; n < lost {
+		return n
+	}
+	return 0
+}
+
+// stepper is of a replay that steps.
+type stepper struct {
+	*Stepping
+	left         uint64
+	instructions map[uint64]*x86.Inst
+	library      []span
+}
+
+// stepHooks makes a hook of where each window begins.
+func (c *controller) stepHooks() []Hook {
+	if c.opts.Step == nil {
+		return nil
+	}
+	c.stepper = &stepper{Stepping: c.opts.Step, left: c.opts.Step.Most, instructions: map[uint64]*x86.Inst{}}
+	var hooks []Hook
+	for thread, w := range c.opts.Step.Windows {
+		hooks = append(hooks, Hook{At: evidence.Moment{Thread: thread, Ordinal: w.From}, step: &w})
+	}
+	return hooks
+}
+
+// beginSteps is for a thread in the engine that has done the event before its
+// window.
+func (c *controller) beginSteps(t *thread, hook Hook) error {
+	regs, err := c.programRegisters(t)
+	if err != nil {
+		return err
+	}
+	r, err := c.rthread(t.index)
+	if err != nil {
+		return err
+	}
+	t.steps = &steps{to: hook.step.To, low: r.StackLow, top: r.StackHigh}
+	if err := c.breakSteps(t, regs.Rip); err != nil {
+		return err
+	}
+	return c.nextHook(t, evidence.Moment{})
+}
+
+// stepEvent is for a thread that comes out of the library.
+func (c *controller) stepEvent(t *thread) error {
+	s := t.steps
+	r, err := c.rthread(t.index)
+	if err != nil {
+		return err
+	}
+	control, err := c.readControl()
+	if err != nil {
+		return err
+	}
+	s.position = control.Consumed
+	if r.Ordinal == s.ordinal {
+		return nil
+	}
+	s.ordinal, s.behind, s.counts = r.Ordinal, 0, map[uint64]uint64{}
+	if r.Ordinal > s.to {
+		t.steps = nil
+	}
+	return nil
+}
+
+// stepping reports whether the thread goes on by one instruction.
+func (t *thread) stepping() bool {
+	return t.steps != nil && t.final == nil && len(t.steps.breaks) == 0
+}
+
+// stepsAgain reports whether it is stepped from pc on.
+func (t *thread) stepsAgain(pc uint64) bool {
+	return t.steps != nil && slices.Contains(t.steps.breaks, pc)
+}
+
+// breakSteps lets the thread go on at full speed up to one of the places; without
+// any it is stepped.
+func (c *controller) breakSteps(t *thread, pcs ...uint64) error {
+	t.steps.breaks = pcs
+	return c.placer.resumeAt(t, pcs...)
+}
+
+// stepped is for a thread behind an instruction. True: the replay goes on.
+func (c *controller) stepped(t *thread, regs *ptrace.Registers) error {
+	if c.stepper.left--; c.stepper.left == 0 {
+		c.end = &end{kind: EndMoment, thread: t}
+		return nil
+	}
+	inside := c.inLibrary(regs.Rip)
+	t.steps.within = t.steps.within && inside
+	if inside {
+		if err := c.enterLibrary(t, regs); err != nil {
+			return err
+		}
+	} else {
+		c.observe(t, regs, true)
+		if err := c.leaveLoop(t); err != nil {
+			return err
+		}
+	}
+	return c.cont(t, 0)
+}
+
+// leaveLoop lets a thread run through a loop whose iterations have become the same.
+func (c *controller) leaveLoop(t *thread) error {
+	s := t.steps
+	inst := c.instruction(s.last)
+	exits, ready := s.loop.next(s.last, inst, c.instruction, func() []Stepped { return s.pending }, func(a evidence.Addr) bool {
+		return uint64(a) < s.low || uint64(a) >= s.top
+	})
+	if !ready || c.placer.room(t) < len(exits) {
+		return nil
+	}
+	for pc := range s.loop.body {
+		s.counts[pc] = lost
+	}
+	c.deliver(s, 0, 0)
+	s.loop = loop{}
+	return c.breakSteps(t, exits...)
+}
+
+// inLibrary reports whether a pc is the recording library's.
+func (c *controller) inLibrary(pc uint64) bool {
+	s := c.stepper
+	if s.library == nil {
+		maps, err := readMaps(c.pid)
+		if err != nil {
+			return false
+		}
+		library := string(c.rec.Manifest.Agent.Path)
+		for i := range maps {
+			if m := &maps[i]; m.path == library && m.perms[2] == 'x' {
+				s.library = append(s.library, m.span)
+			}
+		}
+	}
+	for _, x := range s.library {
+		if pc >= x.start && pc < x.end {
+			return true
+		}
+	}
+	return false
+}
+
+// enterLibrary lets the thread go on at full speed to where it comes back. In the
+// ways into the engine that is known as soon as the frame is there; elsewhere it
+// stands at a function's first instruction.
+func (c *controller) enterLibrary(t *thread, regs *ptrace.Registers) error {
+	s := t.steps
+	c.deliver(s, 0, 0)
+	s.loop = loop{}
+	control, err := c.readControl()
+	if err != nil {
+		return err
+	}
+	if regs.Rip < control.TextLow || regs.Rip >= control.TextHigh {
+		if s.within {
+			return nil
+		}
+		var word [8]byte
+		if _, err := c.memory.ReadAt(word[:], int64(regs.Rsp)); err != nil {
+			return err
+		}
+		s.called, s.first = regs.Rip, regs.Rdi
+		back := []uint64{binary.LittleEndian.Uint64(word[:])}
+		if r, err := c.rthread(t.index); err == nil && r.Start != 0 && !s.started {
+			back = append(back, r.Start) // the thread's own function, which the library calls
+			s.started = true
+		}
+		return c.breakSteps(t, back...)
+	}
+	r, err := c.rthread(t.index)
+	if err != nil || r.Inside == 0 {
+		return err
+	}
+	f, err := readStruct[agent.RawFrame](c.memory, r.Inside)
+	if err != nil {
+		return err
+	}
+	return c.breakSteps(t, f.RIP)
+}
+
+// cameBack is for a thread that stands where it was to be stepped again.
+func (c *controller) cameBack(t *thread, regs *ptrace.Registers) error {
+	s := t.steps
+	called := s.called
+	s.called = 0
+	if err := c.breakSteps(t); err != nil {
+		return err
+	}
+	ordinal := s.ordinal
+	if err := c.stepEvent(t); err != nil || t.steps == nil {
+		return err
+	}
+	if c.inLibrary(regs.Rip) { // from the engine into a function that called it
+		s.within = true
+		return nil
+	}
+	c.observe(t, regs, true)
+	if called != 0 && s.ordinal == ordinal {
+		c.stepper.On(&Stepped{Thread: t.index, Ordinal: s.ordinal, Position: s.position, PC: evidence.Addr(regs.Rip),
+			Count: s.count(regs.Rip), Behind: s.behind, Called: evidence.Addr(called), First: s.first})
+	}
+	return nil
+}
+
+// observe notes what the instruction accesses that comes next.
+func (c *controller) observe(t *thread, regs *ptrace.Registers, arrives bool) {
+	s := t.steps
+	inst := c.instruction(regs.Rip)
+	again := inst != nil && regs.Rip == s.last && repeatsItself(inst)
+	if arrives && !again {
+		s.counts[regs.Rip]++
+	}
+	c.deliver(s, regs.Rip, s.count(regs.Rip))
+	s.last = regs.Rip
+	if inst == nil {
+		return
+	}
+	for i := range inst.Operands {
+		o := &inst.Operands[i]
+		if !o.IsMemory || o.Access == "" || o.Size == 0 {
+			continue
+		}
+		addr, known := addressBefore(o, regs)
+		if !known {
+			continue
+		}
+		s.pending = append(s.pending, Stepped{Thread: t.index, Ordinal: s.ordinal, Position: s.position, PC: evidence.Addr(regs.Rip),
+			Count: s.count(regs.Rip), Behind: s.behind, Addr: evidence.Addr(addr), Size: uint64(o.Size), Kind: o.Access})
+	}
+}
+
+// deliver hands on what the instruction before accessed.
+func (c *controller) deliver(s *steps, next, count uint64) {
+	for i := range s.pending {
+		x := &s.pending[i]
+		x.Next, x.NextCount = evidence.Addr(next), count
+		c.stepper.On(x)
+	}
+	s.pending = s.pending[:0]
+}
+
+// stepParked: the thread is preempted, so the instruction is executed later.
+func (t *thread) stepParked() {
+	if t.steps != nil {
+		t.steps.pending = t.steps.pending[:0]
+	}
+}
+
+// stepUnparked: it goes on.
+func (c *controller) stepUnparked(t *thread, regs *ptrace.Registers) error {
+	if t.steps == nil {
+		return nil
+	}
+	if err := c.stepEvent(t); err != nil || t.steps == nil {
+		return err
+	}
+	if err := c.breakSteps(t); err != nil {
+		return err
+	}
+	t.steps.behind++
+	t.steps.counts, t.steps.loop = map[uint64]uint64{}, loop{}
+	c.observe(t, regs, false)
+	return nil
+}
+
+// finishSteps hands on what threads were about to access at the end: an access that
+// fails is among it.
+func (c *controller) finishSteps() {
+	if c.stepper == nil {
+		return
+	}
+	for _, t := range c.sortedThreads() {
+		if t.steps != nil {
+			c.deliver(t.steps, 0, 0)
+		}
+	}
+}
+
+func (c *controller) instruction(pc uint64) *x86.Inst {
+	s := c.stepper
+	inst, known := s.instructions[pc]
+	if !known {
+		inst = newCodeReader(c).decode(pc)
+		s.instructions[pc] = inst
+	}
+	return inst
+}
+
+func repeatsItself(inst *x86.Inst) bool {
+	for i := range inst.Operands {
+		if inst.Operands[i].Repeated {
+			return true
+		}
+	}
+	return false
+}
+
+// addressBefore is where a memory operand is, from the registers before the
+// instruction.
+func addressBefore(o *x86.Operand, regs *ptrace.Registers) (uint64, bool) {
+	general := generalOf(regs)
+	addr, known := o.Memory.Address(func(r x86.Reg) (uint64, bool) {
+		if !r.General() {
+			return 0, false
+		}
+		return general[r], true
+	})
+	return addr + segmentBase(o, regs), known
+}

@@ -1,0 +1,125 @@
+package replay
+
+import (
+	"slices"
+
+	"diagnose/evidence"
+	"diagnose/internal/x86"
+)
+
+// loop notices that a thread repeats itself: the same instructions, with the same
+// memory beside its own stack.
+type loop struct {
+	head uint64
+	// body is what was executed since the head was, now those of the iteration
+	// that runs.
+	body, now     map[uint64]bool
+	shared, other map[loopAccess]bool
+	same, since   int // iterations, and instructions since the head
+}
+
+type loopAccess struct {
+	pc   uint64
+	addr evidence.Addr
+}
+
+const (
+	loopSame = 16   // iterations that are the same, before the rest is not stepped
+	loopBody = 256  // instructions of the code
+	loopLong = 2048 // of an iteration
+	loopSpan = 4096 // bytes
+)
+
+// next is told of each instruction. ready: the iterations have become the same, and
+// the loop is left by one of the exits.
+func (l *loop) next(pc uint64, inst *x86.Inst, decode func(uint64) *x86.Inst, accesses func() []Stepped, beside func(evidence.Addr) bool) (exits []uint64, ready bool) {
+	if l.since++; l.since > loopLong {
+		*l = loop{} // it is over
+	}
+	if pc == l.head && l.now != nil {
+		l.since = 0
+		if sameKeys(l.body, l.now) && sameKeys(l.shared, l.other) {
+			l.same++
+		} else {
+			l.same = 0
+		}
+		l.body, l.shared = l.now, l.other
+		if l.same >= loopSame {
+			l.same = 0
+			if exits, ready = exitsOf(l.body, decode); ready {
+				return exits, true
+			}
+		}
+		l.now, l.other = map[uint64]bool{}, map[loopAccess]bool{}
+	}
+	if l.now == nil {
+		l.now, l.other = map[uint64]bool{}, map[loopAccess]bool{}
+	}
+	l.now[pc] = true
+	for _, a := range accesses() {
+		if beside(a.Addr) {
+			l.other[loopAccess{pc, a.Addr}] = true
+		}
+	}
+	// The innermost loop that goes on is the one that is looked at: its head is
+	// where a jump back leads.
+	if inst != nil && inst.HasTarget && inst.Target <= pc && pc-inst.Target < loopSpan && inst.Flow != x86.FlowCall && (l.head == 0 || !l.now[l.head] && inst.Target != l.head) {
+		*l = loop{head: inst.Target}
+	}
+	if len(l.now) > loopBody {
+		*l = loop{}
+	}
+	return nil, false
+}
+
+func sameKeys[K comparable](a, b map[K]bool) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k := range a {
+		if !b[k] {
+			return false
+		}
+	}
+	return true
+}
+
+// exitsOf are where the code goes on that is in the body, if not in the body.
+func exitsOf(body map[uint64]bool, decode func(uint64) *x86.Inst) ([]uint64, bool) {
+	var exits []uint64
+	add := func(pc uint64) {
+		if !body[pc] && !slices.Contains(exits, pc) {
+			exits = append(exits, pc)
+		}
+	}
+	for pc := range body {
+		inst := decode(pc)
+		if inst == nil {
+			return nil, false
+		}
+		next := pc + uint64(inst.Len)
+		switch inst.Flow {
+		case x86.FlowNext:
+			add(next)
+		case x86.FlowBranch:
+			add(next)
+			add(inst.Target)
+		case x86.FlowJump:
+			if !inst.HasTarget {
+				return nil, false
+			}
+			add(inst.Target)
+		case x86.FlowCall:
+			if !inst.HasTarget {
+				return nil, false
+			}
+			add(inst.Target)
+			add(next)
+		case x86.FlowReturn:
+			// To behind a call of the body.
+		default:
+			return nil, false
+		}
+	}
+	return exits, len(exits) > 0
+}

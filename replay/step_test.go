@@ -1,0 +1,100 @@
+package replay_test
+
+import (
+	"testing"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/internal/recordtest"
+	"diagnose/record"
+	"diagnose/replay"
+)
+
+// Every access is told with the arrival at its instruction: a preemption there is
+// where the trace says.
+func TestStepping(t *testing.T) {
+	m := recordMarks(t)
+	core, err := image.OpenCore(m.rec.Dir+"/"+record.CoreName, image.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer core.Close()
+	at := symbol(t, core, "at")
+	windows := map[uint32]replay.StepWindow{}
+	for _, s := range m.steps[0] {
+		windows[s.thread] = replay.StepWindow{From: s.ordinal, To: s.ordinal}
+	}
+	trace := func(list []record.Preemption) (stores []replay.Stepped, left string) {
+		left, _, err := m.replay(t, replay.Options{Timing: record.TimingEager, Preemptions: list, Step: &replay.Stepping{
+			Windows: windows, Most: 1 << 20, On: func(s *replay.Stepped) {
+				if s.Addr == at && s.Kind == evidence.Write {
+					stores = append(stores, *s)
+				}
+			}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stores, left
+	}
+	stores, left := trace([]record.Preemption{})
+	plain, _, err := m.replay(t, replay.Options{Timing: record.TimingEager, Preemptions: []record.Preemption{}})
+	if err != nil || left != plain || len(stores) != 3*marks {
+		t.Fatalf("%s, without stepping %s, %d stores, %v", left, plain, len(stores), err)
+	}
+	for i, s := range stores {
+		step := m.steps[0][i/marks]
+		if s.Thread != step.thread || s.Ordinal != step.ordinal || s.Count != uint64(i%marks)+1 || s.Position != step.begin || s.Next == 0 {
+			t.Errorf("store %d is %+v, of %+v", i, s, step)
+		}
+	}
+	// Right before the third store of the first thread: the other two see what it
+	// was before, and leave their marks over its own.
+	s := stores[2]
+	list := []record.Preemption{{Thread: s.Thread, Ordinal: s.Ordinal, Class: record.PointPC, PC: s.PC, Count: s.Count, Until: m.all(0)}}
+	traced, left := trace(list)
+	plain, _, err = m.replay(t, replay.Options{Timing: record.TimingEager, Preemptions: list})
+	if err != nil || left != plain || len(traced) != 3*marks {
+		t.Fatalf("preempted: %s, without stepping %s, %d stores, %v", left, plain, len(traced), err)
+	}
+	if s := traced[2*marks+2]; s.Count != 0 || s.Behind != 1 || s.Position != m.all(0) {
+		t.Errorf("the store behind the preemption is %+v", s)
+	}
+	if s := traced[2*marks+3]; s.Count != 1 || s.Behind != 1 {
+		t.Errorf("the next is %+v", s)
+	}
+}
+
+// Loops are not stepped to their end, and what is behind them is.
+func TestSteppingLeavesLoops(t *testing.T) {
+	p, err := recordtest.Read("../testdata/schedule/apache.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Ends = ""
+	rec, err := record.Open(p.Record(t).Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	windows := map[uint32]replay.StepWindow{2: {From: 4, To: 1000}, 3: {From: 4, To: 1000}}
+	most := uint64(1 << 17)
+	seen := map[uint32]int{}
+	core, err := image.OpenCore(rec.Dir+"/"+record.CoreName, image.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer core.Close()
+	main := core.ModuleAt(symbol(t, core, "main"))
+	step := &replay.Stepping{Windows: windows, Most: most, On: func(s *replay.Stepped) {
+		if s.Called == 0 && s.Addr >= main.Start && s.Addr < main.End {
+			seen[s.Thread]++
+		}
+	}}
+	r, _ := replay.Run(t.Context(), rec, replay.Options{Timing: record.TimingEager, Preemptions: []record.Preemption{}, Step: step})
+	if r == nil || r.End == replay.EndMoment {
+		t.Fatalf("%d instructions do not do: %+v", most, r)
+	}
+	if seen[2] < 3 || seen[3] < 3 {
+		t.Errorf("accesses of globals: %v", seen)
+	}
+}

@@ -1,0 +1,249 @@
+package replay
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/image"
+	"diagnose/internal/ptrace"
+)
+
+// sighting is what a back end saw: a thread right behind an instruction that
+// accessed watched words.
+type sighting struct {
+	watches uint8 // bit per watch
+	// index is the thread's number in the recording; position, ordinal and inside
+	// are control.consumed and what its struct dg_rthread has.
+	index                     uint32
+	position, ordinal, inside uint64
+	tid                       uint32 // the recorded one
+	held                      uint64
+	regs                      ptrace.Registers
+	// frame is what the thread had when it entered the engine; nil outside.
+	frame *agent.RawFrame
+	words [debugRegisters]uint64
+	// valid: the word could be read; bit per watch.
+	valid uint8
+	// thread is the kernel's id, of back ends that do not stop it.
+	thread int
+	// stack reads as much of the stack as there is.
+	stack image.Memory
+}
+
+// initial reads a word before anything was seen of it. Memory that is not mapped
+// yet is filled when it is.
+func (tr *tracing) initial(watch int) {
+	if value, err := tr.word(watch); err == nil {
+		tr.known[watch], tr.read[watch] = value, true
+	}
+}
+
+func (tr *tracing) word(watch int) (uint64, error) {
+	var p [8]byte
+	w := &tr.watches[watch]
+	_, err := tr.c.memory.ReadAt(p[:w.Size], int64(w.Addr))
+	return binary.LittleEndian.Uint64(p[:]), err
+}
+
+// see reads what there is to know of a thread that a watch stopped.
+func (c *controller) see(t *thread, regs *ptrace.Registers) (*sighting, error) {
+	s := &sighting{regs: *regs, stack: c, index: t.index}
+	if c.control == 0 {
+		s.index = 1 // before the engine has started there is one thread, without an event
+	} else if err := c.identify(t); errors.Is(err, errNoThread) {
+		if err := c.newcomer(s, t.tid); err != nil {
+			return nil, err
+		}
+	} else if err != nil {
+		return nil, err
+	}
+	s.index = max(s.index, t.index)
+	if err := c.tracing.look(s, t.index != 0); err != nil {
+		return nil, err
+	}
+	if s.inside == 0 {
+		return s, nil
+	}
+	f, err := readStruct[agent.RawFrame](c.memory, s.inside)
+	if err != nil {
+		return nil, err
+	}
+	s.frame = f
+	return s, nil
+}
+
+// Where what is looked at lies in the engine's structures.
+const (
+	consumedOffset = uint64(unsafe.Offsetof(agent.RawControl{}.Consumed))
+	threadBytes    = uint64(unsafe.Offsetof(agent.RawRThread{}.Ordinal)) + 8
+	lockBytes      = 4
+)
+
+// look reads the watched words, the locks, and how far the replay is.
+func (tr *tracing) look(s *sighting, known bool) error {
+	pieces := tr.gathered.pieces[:0]
+	watches := tr.watches
+	if tr.probes != nil {
+		watches = nil // it reads those of an access
+	}
+	for i, w := range watches {
+		pieces = append(pieces, wanted{addr: uint64(w.Addr), size: uint64(w.Size), into: tr.buffer[8*i:]})
+	}
+	locks := tr.buffer[8*debugRegisters:]
+	for i, l := range tr.c.opts.Locks {
+		pieces = append(pieces, wanted{addr: uint64(l.Addr), size: lockBytes, into: locks[lockBytes*i:]})
+	}
+	var consumed [8]byte
+	var slot [threadBytes]byte
+	if known {
+		pieces = append(pieces, wanted{addr: tr.c.control + consumedOffset, size: 8, into: consumed[:]},
+			wanted{addr: rthreadAddress(s.index), size: threadBytes, into: slot[:]})
+	}
+	tr.gathered.pieces = pieces
+	have := tr.gather(pieces)
+	if known {
+		if n := len(pieces); !have[n-1] || !have[n-2] {
+			return fmt.Errorf("replay: what the engine knows of thread %d cannot be read", s.index)
+		}
+		var r agent.RawRThread
+		s.tid = binary.LittleEndian.Uint32(slot[unsafe.Offsetof(r.TID):])
+		s.inside = binary.LittleEndian.Uint64(slot[unsafe.Offsetof(r.Inside):])
+		s.ordinal = binary.LittleEndian.Uint64(slot[unsafe.Offsetof(r.Ordinal):])
+		s.position = binary.LittleEndian.Uint64(consumed[:])
+	}
+	for i, w := range watches {
+		if have[i] {
+			s.valid |= 1 << i
+			s.words[i] = binary.LittleEndian.Uint64(tr.buffer[8*i:]) & (^uint64(0) >> (64 - 8*w.Size))
+		}
+	}
+	for i, l := range tr.c.opts.Locks {
+		word := binary.LittleEndian.Uint32(locks[lockBytes*i:])
+		if have[len(watches)+i] && word != 0 && (!l.Owner || word == s.tid) {
+			s.held |= 1 << i
+		}
+	}
+	return nil
+}
+
+// gathered is what gather works with, kept for the next time.
+type gathered struct {
+	pieces []wanted
+	local  []unix.Iovec
+	remote []unix.RemoteIovec
+	have   []bool
+}
+
+// wanted is memory of the process that is wanted.
+type wanted struct {
+	addr, size uint64
+	into       []byte
+}
+
+// gather reads pieces in one call, if all are there; have says which were.
+func (tr *tracing) gather(pieces []wanted) (have []bool) {
+	g := &tr.gathered
+	g.local, g.remote, g.have = g.local[:0], g.remote[:0], g.have[:0]
+	total := 0
+	for _, p := range pieces {
+		g.local = append(g.local, unix.Iovec{Base: &p.into[0], Len: p.size})
+		g.remote = append(g.remote, unix.RemoteIovec{Base: uintptr(p.addr), Len: int(p.size)})
+		g.have = append(g.have, true)
+		total += int(p.size)
+	}
+	have = g.have
+	if n, err := unix.ProcessVMReadv(tr.c.pid, g.local, g.remote, 0); err == nil && n == total {
+		return have
+	}
+	for i, p := range pieces {
+		_, err := tr.c.memory.ReadAt(p.into[:p.size], int64(p.addr))
+		have[i] = err == nil
+	}
+	return have
+}
+
+// newcomer is for a thread that the engine does not know yet by its id: the main
+// thread while the engine starts, or one on its way to its first event, which is
+// known by its thread pointer. What else there may be is thread 0.
+func (c *controller) newcomer(s *sighting, tid int) error {
+	control, err := c.readControl()
+	if err != nil {
+		return err
+	}
+	s.position = control.Consumed
+	if tid == c.pid && s.position == 0 {
+		s.index = 1
+		return nil
+	}
+	for i := min(control.Threads, agent.RThreads-1); i > 0; i-- {
+		if r, err := c.rthread(i); err == nil && r.State == agent.RStarting && r.ThreadPointer == s.regs.Fs_base {
+			s.index = i
+			return nil
+		}
+	}
+	return nil
+}
+
+// identify finds who a thread is that does not have the right to run: before the
+// engine has started the only one, or one on its way to its first event or
+// behind its last.
+func (tr *tracing) identify(s *sighting) error {
+	c := tr.c
+	if s.held = 0; s.position == 0 && s.thread == c.pid {
+		s.index = 1
+		return nil
+	}
+	if s.index = tr.indices[s.thread]; s.index != 0 {
+		r, err := c.rthread(s.index)
+		if err == nil {
+			s.ordinal, s.tid = r.Ordinal, r.TID
+		}
+		return err
+	}
+	t := c.threads[s.thread]
+	if t == nil {
+		return fmt.Errorf("replay: thread %d accessed a watched word and is not known", s.thread)
+	}
+	if err := c.identify(t); err == nil {
+		s.index = t.index
+		return nil
+	} else if !errors.Is(err, errNoThread) {
+		return err
+	}
+	return c.newcomer(s, s.thread)
+}
+
+// mapped is what a word was before its first access: memory that appeared since
+// the last look is zero, unless it is a file's.
+func (tr *tracing) mapped(watch int, now uint64) uint64 {
+	maps, err := readMaps(tr.c.pid)
+	if err != nil {
+		return now
+	}
+	m := maps.at(uint64(tr.watches[watch].Addr))
+	if m == nil {
+		return now
+	}
+	if !strings.HasPrefix(m.path, "/") {
+		return 0
+	}
+	f, err := os.Open(m.path)
+	if err != nil {
+		return now
+	}
+	defer f.Close()
+	var p [8]byte
+	w := &tr.watches[watch]
+	if _, err := f.ReadAt(p[:w.Size], int64(uint64(w.Addr)-m.start+m.offset)); err != nil && err != io.EOF {
+		return now
+	}
+	return binary.LittleEndian.Uint64(p[:])
+}

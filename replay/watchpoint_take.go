@@ -1,0 +1,209 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+
+	"diagnose/evidence"
+	"diagnose/internal/x86"
+)
+
+// take makes hits of a sighting. t is nil where the thread has run on.
+func (tr *tracing) take(s *sighting, t *thread) error {
+	if tr.c.placer.compares(s.regs.Rip) {
+		return nil // the comparison of a probe
+	}
+	for i := range tr.watches {
+		if err := tr.takeOne(s, i, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (tr *tracing) takeOne(s *sighting, watch int, t *thread) error {
+	if s.watches&(1<<watch) == 0 {
+		return nil
+	}
+	h := Hit{Watch: watch, Thread: s.index, Ordinal: s.ordinal, Position: s.position, Held: s.held}
+	changed := uint64(0)
+	if s.valid&(1<<watch) != 0 {
+		changed = s.words[watch] ^ tr.known[watch]
+	}
+	inst := tr.code.explain(s, &tr.watches[watch], changed, &h)
+	now, err := tr.value(s, watch, inst)
+	if err != nil {
+		return err
+	}
+	if !tr.read[watch] {
+		tr.known[watch], tr.read[watch] = tr.mapped(watch, now), true
+	}
+	h.Old, h.New = tr.known[watch], now
+	tr.known[watch] = now
+	if h.Kind == evidence.CodeUnknown && h.Old != h.New {
+		h.Kind = evidence.CodeWrite
+	}
+	if h.Old != now && h.Kind == evidence.CodeRead {
+		if err := tr.emit(unseenWrite(h), t); err != nil {
+			return err
+		}
+		h.Old = now
+	}
+	if h.By == evidence.ByCall && t != nil {
+		h.New = tr.code.copied(s, &tr.watches[watch], now)
+	}
+	return tr.emit(h, t)
+}
+
+// unseenWrite is for a change that nothing which traps has made: the kernel has,
+// or the tracer.
+func unseenWrite(h Hit) Hit {
+	h.PC, h.SP, h.Caller, h.Kind, h.By = 0, 0, 0, evidence.CodeWrite, evidence.ByCall
+	return h
+}
+
+// value is what the word has behind the access: as it was read, or, of back ends
+// that need not read it, as the instruction tells.
+func (tr *tracing) value(s *sighting, watch int, inst *x86.Inst) (uint64, error) {
+	now := s.words[watch]
+	if tr.kernel == nil {
+		if s.valid&(1<<watch) == 0 {
+			return tr.known[watch], nil // unmapped meanwhile
+		}
+		return now, nil
+	}
+	var told toldValue
+	if tr.code.stretch(s.regs.Rip).repeat == nil {
+		told = tellValue(inst, &s.regs, &tr.watches[watch], tr.known[watch])
+	}
+	switch {
+	case s.valid&(1<<watch) != 0:
+		if !tr.read[watch] {
+			return now, nil
+		}
+		return now, tr.kernel.learn(s.regs.Rip, told, now)
+	case told.class == codeTellsNothing:
+		return 0, fmt.Errorf("replay: the value of a watched word behind the access at %#x is not known", s.regs.Rip)
+	}
+	return told.value, nil
+}
+
+// emit numbers a hit. What a system call copies byte by byte is one hit.
+func (tr *tracing) emit(h Hit, t *thread) error {
+	if p := tr.pending; p != nil {
+		if h.By == evidence.ByCall && p.Watch == h.Watch && p.Thread == h.Thread && p.Ordinal == h.Ordinal && p.Kind == h.Kind && p.PC == h.PC {
+			p.New = h.New
+			return nil
+		}
+		if err := tr.flush(); err != nil {
+			return err
+		}
+	}
+	h.Number = tr.number
+	tr.number++
+	if err := tr.inspect(&h, t); err != nil {
+		return err
+	}
+	if h.By == evidence.ByCall {
+		tr.pending = &h
+		return nil
+	}
+	return tr.deliver(&h)
+}
+
+func (tr *tracing) flush() error {
+	p := tr.pending
+	tr.pending = nil
+	if p == nil {
+		return nil
+	}
+	return tr.deliver(p)
+}
+
+func (tr *tracing) deliver(h *Hit) error {
+	tr.c.result.Hits++
+	tr.c.watch.hits.Add(1)
+	if f := tr.c.opts.OnHit; f != nil {
+		return f(h)
+	}
+	return nil
+}
+
+// inspect stops all threads for whoever wants to look at this hit.
+func (tr *tracing) inspect(h *Hit, t *thread) error {
+	look := tr.c.opts.Inspect[h.Number]
+	if look == nil || t == nil {
+		return nil
+	}
+	c := tr.c
+	if err := c.stopAll(); err != nil {
+		return err
+	}
+	c.watch.pause()
+	defer c.watch.resume()
+	s, err := c.stopped(t)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	c.attempt.hooked = true
+	if err := look(h, s); errors.Is(err, ErrEnough) {
+		c.end = &end{kind: EndMoment, thread: t}
+		return nil
+	} else if err != nil {
+		return err
+	}
+	c.allStopped = true
+	return nil
+}
+
+// resume lets a thread go on that a watch stopped, and the others, if somebody
+// had them stopped to look.
+func (c *controller) resume(t *thread) error {
+	if !c.allStopped {
+		return c.cont(t, 0)
+	}
+	c.allStopped = false
+	return c.goOn()
+}
+
+// finishTracing is at the end of the replay: what changed behind the last hit is
+// an access, too.
+func (c *controller) finishTracing() error {
+	tr := c.tracing
+	if tr == nil || c.detached {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if tr.probes != nil {
+		return tr.probes.finish()
+	}
+	if err := tr.collected(func(int) bool { return true }); err != nil {
+		return err
+	}
+	if tr.kernel != nil {
+		var err error
+		if c.result.Lost, err = tr.kernel.lostHits(); err != nil {
+			return err
+		}
+	}
+	s := &sighting{index: 1}
+	if t := c.end.thread; t != nil {
+		s.index = max(t.index, 1)
+	}
+	if err := tr.look(s, c.control != 0); err != nil {
+		return err
+	}
+	for i := range tr.watches {
+		if s.valid&(1<<i) == 0 || !tr.read[i] || s.words[i] == tr.known[i] {
+			continue
+		}
+		h := Hit{Watch: i, Thread: s.index, Ordinal: s.ordinal, Position: s.position, Held: s.held, Old: tr.known[i], New: s.words[i]}
+		tr.known[i] = s.words[i]
+		if err := tr.emit(unseenWrite(h), nil); err != nil {
+			return err
+		}
+	}
+	return tr.flush()
+}
