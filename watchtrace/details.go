@@ -46,7 +46,7 @@ func (p *Plan) Visit(ctx context.Context, log *evidence.AccessLog, indices []int
 		workers.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			errs[pass] = p.visitPass(ctx, pass, hits, func(index int, h *replay.Hit, s *replay.Stopped) error {
+			errs[pass] = p.visitPass(ctx, log, pass, hits, func(index int, h *replay.Hit, s *replay.Stopped) error {
 				mu.Lock()
 				defer mu.Unlock()
 				return visit(index, h, s)
@@ -57,12 +57,19 @@ func (p *Plan) Visit(ctx context.Context, log *evidence.AccessLog, indices []int
 	return errors.Join(errs...)
 }
 
-func (p *Plan) visitPass(ctx context.Context, pass int, hits map[uint64]int, visit func(int, *replay.Hit, *replay.Stopped) error) error {
+// hitOf is what an access was made of.
+func hitOf(a *evidence.Access, number uint64) *replay.Hit {
+	return &replay.Hit{Number: number, Thread: a.Thread, Ordinal: a.Ordinal, Position: a.Position, PC: a.PC, Kind: a.Kind, By: a.By, Old: a.Old, New: a.New}
+}
+
+func (p *Plan) visitPass(ctx context.Context, log *evidence.AccessLog, pass int, hits map[uint64]int, visit func(int, *replay.Hit, *replay.Stopped) error) error {
 	o := p.replayOptions(p.Passes[pass])
 	left := len(hits)
 	o.Inspect = map[uint64]func(*replay.Hit, *replay.Stopped) error{}
+	// What system calls did probes do not see, the log has it: by event.
+	calls := map[evidence.Moment][]func(*replay.Stopped) error{}
 	for number, index := range hits {
-		o.Inspect[number] = func(h *replay.Hit, s *replay.Stopped) error {
+		look := func(h *replay.Hit, s *replay.Stopped) error {
 			if err := visit(index, h, s); err != nil {
 				return err
 			}
@@ -71,6 +78,22 @@ func (p *Plan) visitPass(ctx context.Context, pass int, hits map[uint64]int, vis
 			}
 			return nil
 		}
+		if a := &log.Accesses[index]; p.Passes[pass].Known && a.By == evidence.ByCall {
+			at := evidence.Moment{Thread: a.Thread, Ordinal: a.Ordinal}
+			calls[at] = append(calls[at], func(s *replay.Stopped) error { return look(hitOf(a, number), s) })
+		} else {
+			o.Inspect[number] = look
+		}
+	}
+	for at, looks := range calls {
+		o.Hooks = append(o.Hooks, replay.Hook{At: at, Do: func(s *replay.Stopped) error {
+			for _, look := range looks {
+				if err := look(s); err != nil {
+					return err
+				}
+			}
+			return nil
+		}})
 	}
 	result, err := replay.Run(ctx, p.rec, o)
 	if left > 0 && err == nil && result.End != replay.EndMoment {
@@ -154,6 +177,9 @@ func (p *Plan) describe(process *image.Process, log *evidence.AccessLog, index i
 // counted at the instruction.
 func momentOf(process *image.Process, log *evidence.AccessLog, a *evidence.Access) (pc evidence.Addr, count uint64) {
 	var code [15]byte
+	if log.Variables[a.Variable].Lost > 0 {
+		return 0, 0 // there may have been others before
+	}
 	if n, err := process.ReadMemory(a.PC, code[:]); n == 0 && err != nil || a.By != evidence.ByProgram || a.PC == 0 {
 		return 0, 0
 	}
@@ -239,7 +265,8 @@ func stackAt(process *image.Process, s *replay.Stopped, h *replay.Hit) (evidence
 			if call.Inlined {
 				frame.Kind = evidence.Inlined
 			}
-			if own < 0 && f.Kind != evidence.SignalFrame && !image.LibraryCode(&f.Calls[j].Site) {
+			stub := h.By == evidence.ByCall && call.Site.Module == "" // it leaves the call by code of the recorder's
+			if own < 0 && !stub && f.Kind != evidence.SignalFrame && !image.LibraryCode(&f.Calls[j].Site) {
 				own = len(stack.Frames)
 			}
 			stack.Frames = append(stack.Frames, frame)

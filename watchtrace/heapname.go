@@ -16,7 +16,7 @@ import (
 	"diagnose/image"
 )
 
-var heapForm = regexp.MustCompile(`^([\w:\[\] ]+)@([^@]+):([0-9]+)#([0-9]+)(?:\+(0x[0-9a-fA-F]+|[0-9]+))?(?::([0-9]+))?$`)
+var heapForm = regexp.MustCompile(`^([\w:\[\] ]+)@([^@#]+):([0-9]+)(?:#([0-9]+))?(?:\+(0x[0-9a-fA-F]+|[0-9]+))?(?::([0-9]+))?$`)
 
 // resolveHeap finds the n-th object, by address, of those that were allocated at
 // a line and are in memory at the end, freed ones among them.
@@ -25,9 +25,11 @@ func resolveHeap(p *image.Process, expr string, m []string) ([]Target, error) {
 		return nil, &NameError{Expr: expr, Problem: problem, Nearest: nearest}
 	}
 	line, _ := strconv.Atoi(m[3])
-	number, err := strconv.Atoi(m[4])
-	if err != nil || number < 1 {
-		return fail("objects are counted from 1")
+	number, err := 0, error(nil)
+	if m[4] != "" {
+		if number, err = strconv.Atoi(m[4]); err != nil || number < 1 {
+			return fail("objects are counted from 1")
+		}
 	}
 	heap, err := openHeap(p)
 	if err != nil {
@@ -41,9 +43,12 @@ func resolveHeap(p *image.Process, expr string, m []string) ([]Target, error) {
 	switch {
 	case len(objects) == 0:
 		return fail("nothing that is in memory at the end was allocated at "+at, nearest(at, lines)...)
+	case number == 0 && len(objects) > 1:
+		return fail(fmt.Sprintf("%d objects that were allocated there are in memory at the end; %s@%s#1 is the first, by address", len(objects), m[1], at))
 	case number > len(objects):
 		return fail(fmt.Sprintf("%d objects that were allocated at %s are in memory at the end", len(objects), at))
 	}
+	number = max(number, 1)
 	o := objects[number-1]
 	t := Target{Name: fmt.Sprintf("%s@%s#%d", m[1], at, number), Addr: o.Addr, Size: int(min(o.Size, 1<<30))}
 	t.Group = t.Name

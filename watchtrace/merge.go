@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"diagnose/evidence"
 	"diagnose/record"
@@ -47,7 +48,12 @@ func (m *merger) add(pass int, s *seen) error {
 		return nil
 	}
 	x := &m.plan.Passes[pass]
-	m.log.Backend = string(s.result.Backend)
+	if b := string(s.result.Backend); !strings.Contains(m.log.Backend, b) {
+		if m.log.Backend != "" {
+			b = m.log.Backend + ", " + b
+		}
+		m.log.Backend = b
+	}
 	m.log.Lost += s.result.Lost
 	if s.err != nil {
 		text := fmt.Sprintf("pass %d ended early: %v", pass+1, s.err)
@@ -71,6 +77,9 @@ func (m *merger) add(pass int, s *seen) error {
 		})
 	}
 	m.log.Hits += uint64(len(s.hits))
+	if x.Known {
+		m.known(x, s)
+	}
 	if s.result.Lost > 0 {
 		for _, v := range x.Variables {
 			m.log.Variables[v].Lost = s.result.Lost

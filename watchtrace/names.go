@@ -133,7 +133,8 @@ func (n *namer) threads(h *history) map[uint32]evidence.ThreadRef {
 		}
 		if n.process != nil {
 			for j := range n.process.Threads {
-				if c := &n.process.Threads[j]; c.Ref.TID == t.tid && t.tid != 0 {
+				// The process's name tells nothing of a thread.
+				if c := &n.process.Threads[j]; c.Ref.TID == t.tid && t.tid != 0 && c.Ref.Name != n.process.Program.Command {
 					ref.Name = c.Ref.Name
 				}
 			}

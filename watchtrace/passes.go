@@ -20,6 +20,8 @@ type seen struct {
 	err    error
 	// hot is the watch that used the budget of hits up; -1: none did.
 	hot int
+	// dropped counts hits that were not kept: those before.
+	dropped uint64
 	// contexts are named while the process is there.
 	contexts map[contextKey]evidence.Context
 }
@@ -169,6 +171,9 @@ func (t *tracer) pass(ctx context.Context, i int) (*seen, error) {
 		if len(x.Watches) == 0 {
 			return &seen{}, nil
 		}
+		if x.Known {
+			return t.known(ctx, i)
+		}
 		s := t.replay(ctx, x, i == 0, t.plan.opts.Backend)
 		if t.plan.opts.Backend == "" && s.hot < 0 && incomplete(s) {
 			s = t.replay(ctx, x, i == 0, replay.BackendPtrace)
@@ -212,7 +217,8 @@ func (t *tracer) split(i int) {
 func (t *tracer) drop(i int, s *seen) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	words := t.plan.Passes[i].words()
+	pass := t.plan.Passes[i]
+	words := pass.words()
 	hot := words[s.hot].variable
 	words = slices.DeleteFunc(words, func(w word) bool { return w.variable == hot })
 	locks := t.plan.Passes[i].locks
@@ -223,6 +229,10 @@ func (t *tracer) drop(i int, s *seen) {
 		return
 	}
 	v := &t.plan.Variables[hot]
+	if t.plan.opts.Known && t.plan.opts.Backend == "" {
+		t.plan.know(pass, hot, s)
+		return
+	}
 	where := ""
 	if n := len(s.hits); n > 0 {
 		where = fmt.Sprintf(" up to event %d of %d", s.hits[n-1].Position, t.plan.history.events)
@@ -236,15 +246,20 @@ func (t *tracer) replay(ctx context.Context, x Pass, first bool, backend replay.
 	counts := make([]uint64, len(x.Watches))
 	told := 0
 	o := t.plan.replayOptions(x)
-	o.Backend = backend
+	if !x.Known {
+		o.Backend = backend
+	}
 	o.OnHit = func(h *replay.Hit) error {
 		counts[h.Watch]++
 		s.hits = append(s.hits, *h)
+		if x.Known {
+			told = s.keepLast(t.plan.opts.Hits, told)
+		}
 		if len(s.hits)-told >= 1024 {
 			t.tell(uint64(len(s.hits)-told), false)
 			told = len(s.hits)
 		}
-		if uint64(len(s.hits)) > t.plan.opts.Hits {
+		if most := t.plan.opts.Hits; x.Known && s.dropped > most*knownBudget || !x.Known && uint64(len(s.hits)) > most {
 			s.hot = slices.Index(counts, slices.Max(counts))
 			return errBudget
 		}
@@ -276,10 +291,14 @@ func (t *tracer) replay(ctx context.Context, x Pass, first bool, backend replay.
 
 // replayOptions are those of every replay of a pass.
 func (p *Plan) replayOptions(x Pass) replay.Options {
-	return replay.Options{
+	o := replay.Options{
 		Watches: x.Watches, Locks: p.history.words(),
 		Timing: p.timing, Image: p.opts.Image,
 	}
+	if x.Known {
+		o.Backend, o.Probes, o.MostStops = replay.BackendProbe, x.instructions, mostStops
+	}
+	return o
 }
 
 // tell is for progress.

@@ -31,8 +31,14 @@ type Pass struct {
 	// the plan's Variables it is.
 	Variables []int
 	Offsets   []int
+	// Known: the accesses that it sees are those of the instructions that are known
+	// to make some, so it can have any number of watches.
+	Known bool
 	// locks: it is over the owners of locks, of which Variables are the indices.
 	locks bool
+	// instructions are those of a pass that is Known, once it has run; seen are
+	// some that another pass saw.
+	instructions, seen []evidence.Addr
 }
 
 // word is what one watchpoint covers.
@@ -69,7 +75,13 @@ func NewPlan(rec *record.Recording, targets []Target, opts Options) (*Plan, erro
 	if p.history.places {
 		most-- // the place of a signal may need one
 	}
-	p.fill(p.words(), most)
+	groups, beyond := p.words()
+	if p.opts.Backend == replay.BackendProbe {
+		beyond = slices.Concat(slices.Concat(groups...), beyond)
+	} else {
+		beyond = append(p.fill(groups, most), beyond...)
+	}
+	p.addKnown(beyond)
 	if opts.LockOrder {
 		p.Passes = append(p.Passes, p.history.orderPasses(most)...)
 	}
@@ -77,9 +89,9 @@ func NewPlan(rec *record.Recording, targets []Target, opts Options) (*Plan, erro
 }
 
 // words cuts the targets into what watchpoints can cover, those of a group
-// together, the groups in the order of their first targets.
-func (p *Plan) words() [][]word {
-	var groups [][]word
+// together, the groups in the order of their first targets. beyond are those that
+// are too many.
+func (p *Plan) words() (groups [][]word, beyond []word) {
 	index := map[string]int{}
 	taken := map[replay.Watch]int{}
 	left := p.opts.Words
@@ -98,6 +110,9 @@ func (p *Plan) words() [][]word {
 		}
 		if len(list) == 0 {
 			v.Untraced = p.why(t, i, taken, left)
+			if left <= 0 {
+				beyond = append(beyond, pieces[:min(len(pieces), mostOfOne)]...)
+			}
 			continue
 		}
 		left -= len(list)
@@ -112,7 +127,7 @@ func (p *Plan) words() [][]word {
 		}
 		groups[g] = append(groups[g], list...)
 	}
-	return groups
+	return groups, beyond
 }
 
 // why says why no word of a target is watched.
@@ -162,8 +177,9 @@ func cut(t Target, variable int) []word {
 }
 
 // fill puts groups of words into passes of at most so many. What a group has
-// beyond whole passes joins what others left, the strongest first.
-func (p *Plan) fill(groups [][]word, most int) {
+// beyond whole passes joins what others left, the strongest first. beyond are
+// those of passes that are too many.
+func (p *Plan) fill(groups [][]word, most int) (beyond []word) {
 	var passes [][]word
 	for _, g := range groups {
 		for len(g) >= most {
@@ -186,6 +202,7 @@ func (p *Plan) fill(groups [][]word, most int) {
 	}
 	for i, words := range passes {
 		if i >= p.opts.Passes {
+			beyond = append(beyond, words...)
 			for _, w := range words {
 				if v := &p.Variables[w.variable]; v.Pass == 0 {
 					v.Untraced = fmt.Sprintf("the budget of %d passes was used up by stronger suspects", p.opts.Passes)
@@ -200,6 +217,7 @@ func (p *Plan) fill(groups [][]word, most int) {
 			}
 		}
 	}
+	return beyond
 }
 
 func passOf(words []word) Pass {

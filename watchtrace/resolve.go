@@ -29,6 +29,9 @@ func Resolve(p *image.Process, expr string) ([]Target, error) {
 		return resolveHeap(p, expr, m)
 	}
 	r := &resolver{process: p, text: expr, rest: expr}
+	if err := r.notOne(); err != nil {
+		return nil, err
+	}
 	x, err := r.unary()
 	if err == nil {
 		r.space()
@@ -51,6 +54,7 @@ func Resolve(p *image.Process, expr string) ([]Target, error) {
 
 var (
 	addressForm = regexp.MustCompile(`^(0x[0-9a-fA-F]+|[0-9]+):(0x[0-9a-fA-F]+|[0-9]+)$`)
+	addressOnly = regexp.MustCompile(`^(0x[0-9a-fA-F]+|[0-9]+)$`)
 	nameForm    = regexp.MustCompile(`^[A-Za-z_$][\w$.]*(::~?[A-Za-z_$][\w$]*)*`)
 )
 
@@ -61,6 +65,17 @@ func resolveAddress(expr string, m []string) ([]Target, error) {
 		return nil, &NameError{Expr: expr, Problem: "is no address and length of memory"}
 	}
 	return []Target{{Name: fmt.Sprintf("%#x:%d", addr, length), Addr: evidence.Addr(addr), Size: int(length)}}, nil
+}
+
+// notOne says what is missing of an expression that is no expression yet.
+func (r *resolver) notOne() error {
+	switch {
+	case r.text == "":
+		return r.problem("an expression is missing: a variable, or an address and a length as in 0x5555555580a0:8")
+	case addressOnly.MatchString(r.text):
+		return r.problem(fmt.Sprintf("an address takes a length, as in %s:8", r.text))
+	}
+	return nil
 }
 
 // place is what a part of an expression names.

@@ -20,6 +20,11 @@ type Options struct {
 	// DefaultHits.
 	Words, Passes int
 	Hits          uint64
+	// Known has words that are beyond the budgets, and those that are accessed too
+	// often, traced by the instructions that are known to access them. Of such a
+	// variable (evidence.Watched.Instructions) it must not be concluded that
+	// nothing else accessed it.
+	Known bool
 	// LockOrder also traces which locks threads take while they hold others
 	// (AccessLog.Acquisitions), by passes over the locks themselves. Who waits for a
 	// lock at the end is found in any case.

@@ -27,7 +27,7 @@ import (
 // The goals of the whole, over ten million accesses.
 const (
 	goalSeconds = 10
-	goalBytes   = 1 << 30
+	goalBytes   = 1_000_000_000
 )
 
 func main() {
@@ -70,7 +70,7 @@ func run(accesses, rounds int, only string) error {
 		fmt.Printf("| %s: %s | %.1f s | %.1f s | %.1f s | %.1f s | %.0f MiB | %d |\n",
 			w.name, w.what, r.delta, r.patterns, r.delta+r.patterns, r.processor, float64(r.resident)/(1<<20), r.seen)
 	}
-	fmt.Printf("\nGoal: under %d s and 1 GiB, %s.\n", goalSeconds, map[bool]string{true: "met", false: "**missed**"}[met])
+	fmt.Printf("\nGoal: under %d s and 1 GB (954 MiB), %s.\n", goalSeconds, map[bool]string{true: "met", false: "**missed**"}[met])
 	return nil
 }
 

@@ -34,6 +34,7 @@ import (
 	"diagnose/image"
 	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/staticscan"
 	"diagnose/watchtrace"
 )
 
@@ -142,9 +143,18 @@ func processorTime() float64 {
 
 // replayed is what a replay with watches costs.
 func (x *subject) replayed(ctx context.Context, backend replay.Backend, watches []replay.Watch, want uint64) (cost, error) {
+	o := replay.Options{Watches: watches, Backend: backend, Timing: record.TimingEager}
+	if backend == replay.BackendProbe {
+		var ranges []staticscan.Range
+		for _, w := range watches {
+			ranges = append(ranges, staticscan.Range{Addr: w.Addr, Size: w.Size})
+		}
+		const most = 1000
+		o.Probes, _ = staticscan.Accessors(x.core, ranges, most)
+	}
 	var r *replay.Result
 	took, err := measure(func() (err error) {
-		r, err = replay.Run(ctx, x.rec, replay.Options{Watches: watches, Backend: backend, Timing: record.TimingEager})
+		r, err = replay.Run(ctx, x.rec, o)
 		return err
 	})
 	if err == nil && (r.Hits < want || r.Lost > 0) {
@@ -175,7 +185,28 @@ func (x *subject) gdb(ctx context.Context, hits int) (cost, error) {
 	return took, nil
 }
 
-const gdbWay = "gdb, watch with commands"
+const (
+	gdbWay   = "gdb, watch with commands"
+	probeWay = "probe, reads and writes"
+	// probeFactor: fewer hits by probes than so many times more than others have
+	// are done before anything can be measured.
+	probeFactor = 100
+)
+
+// probed is a round of what hits by probes cost.
+func (s *settings) probed(ctx context.Context, x *subject, counter evidence.Addr, hits map[string][]cost) error {
+	plain, err := x.replayed(ctx, "", nil, 0)
+	if err != nil {
+		return err
+	}
+	most := s.hits * probeFactor
+	took, err := x.replayed(ctx, replay.BackendProbe, []replay.Watch{{Addr: counter, Size: 8}}, uint64(most))
+	if err != nil {
+		return err
+	}
+	hits[probeWay] = append(hits[probeWay], took.less(plain, most))
+	return nil
+}
 
 // rates are hits per second.
 func rates(ctx context.Context, s *settings) error {
@@ -190,6 +221,10 @@ func rates(ctx context.Context, s *settings) error {
 	ways := map[string]replay.Watch{
 		"ptrace, reads and writes": {Addr: counter, Size: 8}, "ptrace, writes": {Addr: counter, Size: 8, Writes: true},
 		"bpf, reads and writes": {Addr: counter, Size: 8}, "bpf, writes": {Addr: counter, Size: 8, Writes: true},
+	}
+	many, err := s.record(ctx, "hot", strconv.Itoa(s.hits*probeFactor))
+	if err != nil {
+		return err
 	}
 	hits := map[string][]cost{} // of one, by way
 	for range s.runs {
@@ -210,6 +245,9 @@ func rates(ctx context.Context, s *settings) error {
 			}
 			hits[way] = append(hits[way], took.less(plain, s.hits))
 		}
+		if err := s.probed(ctx, many, counter, hits); err != nil {
+			return err
+		}
 		none, err := x.gdb(ctx, 0)
 		if err != nil {
 			return err
@@ -221,7 +259,7 @@ func rates(ctx context.Context, s *settings) error {
 		hits[gdbWay] = append(hits[gdbWay], took.less(none, s.gdbHits))
 	}
 	fmt.Println("| Way | Hits per second | One hit, us | Times gdb's rate | Processor time of one, us | Less than gdb's, times |\n| --- | ---: | ---: | ---: | ---: | ---: |")
-	for _, way := range append(sortedKeys(ways), gdbWay) {
+	for _, way := range append(sortedKeys(ways), probeWay, gdbWay) {
 		if len(hits[way]) == 0 {
 			continue
 		}
@@ -254,7 +292,7 @@ func passes(ctx context.Context, s *settings) error {
 	if err != nil {
 		return err
 	}
-	var plains, without, suspects, computedWithout, computedSuspects []float64
+	var plains, without, suspects, probed, computedWithout, computedSuspects, computedProbed []float64
 	for range s.runs {
 		plain, err := x.replayed(ctx, "", nil, 0)
 		if err != nil {
@@ -275,6 +313,17 @@ func passes(ctx context.Context, s *settings) error {
 		if log.Hits < 30 || log.Passes < 10 || log.Lost > 0 {
 			return fmt.Errorf("%d hits in %d passes", log.Hits, log.Passes)
 		}
+		one, err := measure(func() (err error) {
+			log, err = watchtrace.Trace(ctx, x.rec, targets, watchtrace.Options{Backend: replay.BackendProbe})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if log.Hits < 30 || log.Passes != 1 {
+			return fmt.Errorf("%d hits in %d passes", log.Hits, log.Passes)
+		}
+		probed, computedProbed = append(probed, one.time/plain.time), append(computedProbed, one.processor/plain.processor)
 		plains = append(plains, plain.time)
 		without, computedWithout = append(without, quiet.time/plain.time), append(computedWithout, quiet.processor/plain.processor)
 		suspects, computedSuspects = append(suspects, all.time/plain.time), append(computedSuspects, all.processor/plain.processor)
@@ -284,7 +333,8 @@ func passes(ctx context.Context, s *settings) error {
 		what             string
 		ratios, computed []float64
 		goal             string
-	}{{"a pass without hits", without, computedWithout, "1.1"}, {"forty suspects, ten passes", suspects, computedSuspects, "6"}} {
+	}{{"a pass without hits", without, computedWithout, "1.1"}, {"forty suspects, ten passes", suspects, computedSuspects, "6"},
+		{"forty suspects, one pass by probes", probed, computedProbed, ""}} {
 		middle, spread := quartiles(row.ratios)
 		computed, computedSpread := quartiles(row.computed)
 		fmt.Printf("| %s | %.2f ± %.2f | %s | %.2f ± %.2f |\n", row.what, middle, spread, row.goal, computed, computedSpread)

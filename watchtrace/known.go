@@ -1,0 +1,174 @@
+package watchtrace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"diagnose/evidence"
+	"diagnose/replay"
+	"diagnose/staticscan"
+)
+
+// mostKnown bounds the instructions of a pass by probes: to find room for the code
+// at one takes half a millisecond.
+const mostKnown = 1000
+
+// A pass by probes ends where it would take too long: it stops a hundred thousand
+// times, some 50 us each, or has so many times more hits than others may.
+const (
+	mostStops   = 100_000
+	knownBudget = 16
+)
+
+// addKnown makes passes by probes of words, unless only another back end is
+// wanted, or there is nothing to do.
+func (p *Plan) addKnown(words []word) {
+	if !p.opts.Known && p.opts.Backend != replay.BackendProbe {
+		return
+	}
+	for len(words) > 0 {
+		n := min(len(words), replay.MostProbed)
+		p.addKnownPass(words[:n])
+		words = words[n:]
+	}
+}
+
+func (p *Plan) addKnownPass(words []word) {
+	x := passOf(words)
+	x.Known = true
+	p.Passes = append(p.Passes, x)
+	for _, w := range words {
+		if v := &p.Variables[w.variable]; v.Pass == 0 || v.Untraced != "" {
+			v.Pass, v.Untraced = len(p.Passes), ""
+		}
+	}
+}
+
+// know gives a variable that was too busy for a pass, of which it was the number
+// before, one by probes.
+func (p *Plan) know(pass Pass, variable int, s *seen) {
+	words := slices.DeleteFunc(pass.words(), func(w word) bool { return w.variable != variable })
+	x := passOf(words)
+	x.Known = true
+	for i := range s.hits {
+		h := &s.hits[i]
+		if pass.Variables[h.Watch] == variable && h.By != evidence.ByCall && !slices.Contains(x.seen, h.PC) {
+			x.seen = append(x.seen, h.PC)
+		}
+	}
+	p.Passes = append(p.Passes, x)
+	p.Variables[variable].Pass = len(p.Passes)
+}
+
+// known replays a pass by probes.
+func (t *tracer) known(ctx context.Context, i int) (*seen, error) {
+	t.mu.Lock()
+	x := &t.plan.Passes[i]
+	x.instructions = t.instructions(x)
+	pass := *x
+	t.mu.Unlock()
+	var s *seen
+	if len(pass.instructions) > 0 {
+		s = t.replay(ctx, pass, i == 0, replay.BackendProbe)
+	}
+	var cannot *replay.UnsupportedError
+	var stops *replay.StopsError
+	switch {
+	case s == nil:
+		t.untraced(i, "no instruction is known that accesses it")
+		s = &seen{hot: -1}
+	case errors.As(s.err, &cannot) && t.plan.opts.Backend == "":
+		t.untraced(i, s.err.Error())
+		s = &seen{hot: -1}
+	case errors.As(s.err, &stops):
+		t.untraced(i, "it is accessed too often by instructions that a probe has to stop at")
+		s = &seen{hot: -1}
+	case s.hot >= 0:
+		t.untraced(i, fmt.Sprintf("it is accessed too often: more than %d times", s.dropped))
+		s = &seen{hot: -1}
+	case s.err != nil && s.result == nil:
+		return nil, s.err
+	}
+	t.tell(0, true)
+	return s, nil
+}
+
+// instructions are those that are known to access the words of a pass. Of what
+// another pass saw all are.
+func (t *tracer) instructions(x *Pass) []evidence.Addr {
+	list := slices.Clone(x.seen)
+	if t.names.process == nil {
+		return list
+	}
+	var ranges []staticscan.Range
+	for _, w := range x.Watches {
+		ranges = append(ranges, staticscan.Range{Addr: w.Addr, Size: w.Size})
+	}
+	found, left := staticscan.Accessors(t.names.process, ranges, mostKnown)
+	if left > 0 {
+		t.plan.limits = append(t.plan.limits, fmt.Sprintf("%d further instructions may access what the instructions of pass %d do", left, slices.IndexFunc(t.plan.Passes, func(p Pass) bool { return &p.Watches[0] == &x.Watches[0] })+1))
+	}
+	for _, pc := range found {
+		if !slices.Contains(list, pc) {
+			list = append(list, pc)
+		}
+	}
+	return list
+}
+
+// untraced says why the variables of a pass are not.
+func (t *tracer) untraced(pass int, why string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, i := range t.plan.Passes[pass].Variables {
+		v := &t.plan.Variables[i]
+		if v.Untraced == "" && v.Pass == pass+1 {
+			v.Untraced = why
+		}
+	}
+}
+
+// keepLast bounds what is kept of a pass that goes on to the end: its last hits,
+// for those are nearest to the failure. told is how many of those kept have been
+// told of.
+func (s *seen) keepLast(most uint64, told int) int {
+	if uint64(len(s.hits)) < 2*most {
+		return told
+	}
+	drop := len(s.hits) - int(most)
+	s.dropped += uint64(drop)
+	s.hits = append(s.hits[:0], s.hits[drop:]...)
+	return max(told-drop, 0)
+}
+
+// known says of the variables of a pass by probes what was not seen.
+func (m *merger) known(x *Pass, s *seen) {
+	for i, n := range x.Variables {
+		v := &m.log.Variables[n]
+		v.Instructions = len(x.instructions) - len(s.result.Unprobed)
+		v.Lost = s.dropped
+		if i < len(s.result.Unseen) {
+			v.Unseen += s.result.Unseen[i]
+		}
+	}
+	m.log.Lost += s.dropped
+	text := fmt.Sprintf("%s: only accesses by %d known instructions of the program's are seen", names(m.log.Variables, x.Variables), len(x.instructions)-len(s.result.Unprobed))
+	if n := len(s.result.Unprobed); n > 0 {
+		text += fmt.Sprintf(", %d others cannot be probed", n)
+	}
+	if s.dropped > 0 {
+		text += fmt.Sprintf("; the first %d accesses were not kept", s.dropped)
+	}
+	m.log.Limits = append(m.log.Limits, text)
+}
+
+// names names some of the variables.
+func names(variables []evidence.Watched, indices []int) string {
+	list := slices.Compact(slices.Sorted(slices.Values(indices)))
+	if len(list) > 1 {
+		return fmt.Sprintf("%s and %d others", variables[list[0]].Name, len(list)-1)
+	}
+	return variables[list[0]].Name
+}
