@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/image"
 )
 
 // cause says what the chain found; nil if it says nothing.
@@ -14,20 +15,30 @@ func (c *chain) cause() *evidence.Cause {
 	switch {
 	case c.victim.freed() && c.made != nil:
 		return c.freedCause()
+	case len(c.links) == 0 && c.given:
+		return c.givenCause()
 	case len(c.links) == 0:
 		return c.unwrittenCause()
 	}
 	first, last := &c.links[0], &c.links[len(c.links)-1]
 	out := &evidence.Cause{Kind: c.kind(), Variable: c.victim.name, Site: last.seen.Site, Proof: evidence.Replayed}
+	if last.bounds != "" {
+		out.Variable = last.victim.name // what was overwritten, and not where that led
+	}
+	if c.victim.damaged() {
+		out.Variable = variableOf(first)
+	}
 	if f := c.victim.finding; f != nil {
 		out.Object = f.Object
-		out.Variable = variableOf(first)
 		if c.corrected() {
 			out.Object = first.object
 		}
 	}
 	if out.Object == nil {
 		out.Object = last.object
+	}
+	if s := c.constantSite(); s != nil {
+		out.Site = s
 	}
 	out.Summary = c.summary(out)
 	out.Story = c.story()
@@ -39,24 +50,28 @@ func variableOf(l *link) string {
 	switch {
 	case l.store.Meant != "":
 		return l.store.Meant
-	case l.store.Accessed != "":
+	case isName(l.store.Accessed):
 		return l.store.Accessed
 	}
 	return l.victim.name
 }
+
+// isName tells what the program calls memory from the operand of an instruction,
+// which is all that is known where no variable holds the address: "[rax]".
+func isName(text string) bool { return text != "" && !strings.HasPrefix(text, "[") }
 
 func (c *chain) kind() evidence.CauseKind {
 	last := &c.links[len(c.links)-1]
 	switch {
 	case c.corrected():
 		return c.links[0].kind
-	case c.victim.finding != nil:
+	case c.victim.damaged():
 		return c.victim.kind
 	case last.bounds != "":
 		return last.kind
 	case c.unwritten:
 		return evidence.CauseUninitialised
-	case c.fromInput(last):
+	case c.given || c.fromInput(last):
 		return evidence.CauseBadInput
 	}
 	return evidence.CauseBadValue
@@ -101,14 +116,14 @@ var readers = map[string]bool{"read": true, "pread": true, "recv": true, "recvfr
 func (c *chain) summary(out *evidence.Cause) string {
 	first, last := &c.links[0], &c.links[len(c.links)-1]
 	switch {
-	case c.victim.finding != nil:
+	case c.victim.damaged():
 		text := fmt.Sprintf("%s %s %s", where(&first.seen), stores(first), c.damaged())
 		if first.bounds != "" && first.object == nil { // an object's end is told already
 			text += ", " + first.bounds
 		}
 		return text
 	case last.bounds != "":
-		return fmt.Sprintf("%s %s %s, which is %s", where(&last.seen), overwrites(last), c.victim.name, last.bounds)
+		return fmt.Sprintf("%s %s %s, which is %s", where(&last.seen), overwrites(last), last.victim.name, last.bounds)
 	case out.Kind == evidence.CauseBadInput:
 		return fmt.Sprintf("the bad value of %s is input, which %s stored", c.victim.name, where(&last.seen))
 	}
@@ -116,20 +131,39 @@ func (c *chain) summary(out *evidence.Cause) string {
 	if first.seen.New != "" {
 		text += " " + first.seen.New
 	}
-	if len(c.links) > 1 {
+	if s := c.constantSite(); s != nil && (len(c.links) > 1 || s.Line != last.seen.Site.Line) {
+		text += fmt.Sprintf(", which %s set", siteText(s))
+	} else if len(c.links) > 1 {
 		text += fmt.Sprintf(", which comes from %s", where(&last.seen))
 	}
 	return text
+}
+
+// constantSite is the program's own code where the chain ends because the value
+// stands there; nil if it does not.
+func (c *chain) constantSite() *evidence.Site {
+	last := &c.links[len(c.links)-1]
+	n := len(last.store.Steps)
+	if c.victim.damaged() || last.bounds != "" || n == 0 || last.seen.Site == nil {
+		return nil
+	}
+	step := &last.store.Steps[n-1]
+	if step.Kind != evidence.OriginConstant || step.Site == nil || step.Site.Line == 0 || image.LibraryCode(step.Site) {
+		return nil
+	}
+	return step.Site
 }
 
 // damaged is the memory of a finding, in words.
 func (c *chain) damaged() string {
 	f := c.victim.finding
 	switch {
+	case f == nil:
+		return c.victim.name
 	case c.victim.kind == evidence.CauseStackSmashing && f.Site != nil:
 		return "the stack guard of " + evidence.ShortName(f.Site.Function)
 	case f.Object != nil:
-		text := fmt.Sprintf("%s of %s", c.victim.name, bytesText(f.Object.Size))
+		text := fmt.Sprintf("%s of %s", c.victim.name, evidence.SizeText(f.Object.Size))
 		if a := f.Object.Allocated; a != nil && a.Site != nil {
 			text += " allocated in " + siteText(a.Site)
 		}
@@ -166,7 +200,11 @@ func where(s *evidence.SeenAccess) string {
 
 func siteText(s *evidence.Site) string {
 	name := evidence.ShortName(s.Function)
-	if name == "" {
+	switch {
+	case name != "":
+	case s.Module != "":
+		name = fmt.Sprintf("%s+%v", path.Base(s.Module), s.ModuleOffset)
+	default:
 		name = fmt.Sprintf("code at %v", s.PC)
 	}
 	if s.File == "" {
@@ -204,6 +242,9 @@ func (c *chain) madeText() string {
 	case evidence.CauseUseAfterFree:
 		return "the object was freed, and its memory filled"
 	case evidence.CauseStackSmashing:
+		if c.victim.finding == nil {
+			return "the function was called, and the address to return to put there"
+		}
 		return "the function set its stack guard"
 	}
 	return "the memory was given to the program"
@@ -214,14 +255,14 @@ func (l *link) text() string {
 	text := where(&l.seen) + " stored "
 	switch {
 	case l.store.Width > 0 && l.store.Width < int(l.access.Size) && l.access.By == evidence.ByProgram:
-		text += bytesText(uint64(l.store.Width)) + " in " // a part of the watched word
+		text += evidence.SizeText(uint64(l.store.Width)) + " in " // a part of the watched word
 	case l.seen.New != "":
 		text += l.seen.New + " in "
 	default:
 		text += "a value in "
 	}
 	text += l.victim.name
-	if a := l.store.Accessed; a != "" && a != l.victim.name {
+	if a := l.store.Accessed; isName(a) && a != l.victim.name && l.store.Through == "" {
 		text += ", there called " + a
 	}
 	switch {
@@ -229,6 +270,9 @@ func (l *link) text() string {
 		text += ": the value of " + l.store.Pointer
 	case l.store.Through != "":
 		text += ", by " + l.store.Through
+		if l.store.Meant != "" {
+			text += " to " + l.store.Meant
+		}
 	case l.access.By == evidence.ByCall && l.seen.Call != "":
 		text += ", by the call " + l.seen.Call
 	}
@@ -248,7 +292,7 @@ func (c *chain) freedCause() *evidence.Cause {
 	if out.Variable == "" {
 		out.Variable = c.victim.name
 	}
-	object := "the object of " + bytesText(f.Object.Size)
+	object := "the object of " + evidence.SizeText(f.Object.Size)
 	if a := f.Object.Allocated; a != nil && a.Site != nil {
 		object += " allocated in " + siteText(a.Site)
 	}
@@ -269,7 +313,7 @@ func (c *chain) freedCause() *evidence.Cause {
 
 // unwrittenCause is for a bad value that nobody stored.
 func (c *chain) unwrittenCause() *evidence.Cause {
-	if c.victim.finding != nil || !c.unwritten {
+	if c.victim.damaged() || !c.unwritten {
 		return nil
 	}
 	return &evidence.Cause{Kind: evidence.CauseUninitialised, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -46,6 +47,9 @@ func (w *work) concurrency() error {
 		}
 		known = len(targets)
 		r, err := w.race(targets)
+		if err != nil && w.over("accesses in a wider scope") {
+			break
+		}
 		if err != nil {
 			return err
 		}
@@ -81,13 +85,17 @@ func (w *work) concurrency() error {
 }
 
 // alone reports whether the failing run had one thread and no signal came to it
-// from outside of its code.
+// from outside of its code. A fault's handler could not have come at another time.
 func (w *work) alone() (bool, error) {
-	for e, err := range w.rec.Log.Ordered() {
+	if !slices.Equal(w.rec.Log.Threads(), []uint32{1}) {
+		return false, nil
+	}
+	for e, err := range w.rec.Log.Events(1) {
 		if err != nil {
 			break // what is missing may have had more
 		}
-		if e.Thread != 1 || e.Kind == record.KindCreate || e.Kind == record.KindSignal {
+		fault := e.Kind == record.KindSignal && len(e.Args) > 0 && record.SignalPlace(e.Args[0]) == record.PlaceFault
+		if e.Kind == record.KindCreate || e.Kind == record.KindSignal && !fault {
 			return false, nil
 		}
 	}
@@ -176,6 +184,8 @@ type tested struct {
 	// stayed: the failure came without the order. forced: it came with the order
 	// in a passing run, and passes: not without it.
 	stayed, forced, passes bool
+	// doubtful: what an experiment showed speaks against it, without deciding it.
+	doubtful bool
 }
 
 // interleaved reports whether it is proved that neither context may come between
@@ -184,15 +194,38 @@ func (t *tested) interleaved() bool {
 	return t.cured && t.cures > 1 && len(t.candidate.Accesses) > 2 && !t.candidate.Apart
 }
 
+// How much a candidate says that an experiment proved. What happened when the failing
+// thread had read all that it read is less than what it saw, and a variable of its own
+// more than two that belong together.
+const (
+	saysOrder = iota
+	saysLate
+	saysPair
+	saysMost
+)
+
+func (t *tested) says() int {
+	switch c := t.candidate; {
+	case !t.interleaved():
+		return saysOrder
+	case c.Late:
+		return saysLate
+	case c.Pattern == evidence.PatternPair:
+		return saysPair
+	}
+	return saysMost
+}
+
 // try goes through the candidates and makes a cause of what an experiment proves,
 // or of those that none refutes.
 func (r *race) try() ([]evidence.Cause, error) {
 	var open []*tested
 	var best *tested
+	strongest := saysOrder
 	tried := 0
 	for i := range r.found.Candidates {
 		c := &r.found.Candidates[i]
-		if tried == mostTried || !c.Suspicious() {
+		if tried == mostTried || !c.Suspicious() || r.over("experiments") {
 			break
 		}
 		// The first that is cured may be a consequence: who is first with one
@@ -205,13 +238,15 @@ func (r *race) try() ([]evidence.Cause, error) {
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case t.interleaved() && c.Pattern != evidence.PatternPair:
+		switch says := t.says(); {
+		case says == saysMost:
 			r.final = true
+			r.undecided(open)
 			return r.reports(t)
-		case t.interleaved() && !r.final:
-			// One variable alone would say more.
-			best, r.final = t, true
+		case says > saysOrder:
+			if says > strongest {
+				best, strongest, r.final = t, says, true
+			}
 		case t.cured:
 			if best == nil || r.contradicted(best) && !r.contradicted(t) {
 				best = t
@@ -224,8 +259,9 @@ func (r *race) try() ([]evidence.Cause, error) {
 		}
 	}
 	if best != nil {
+		r.undecided(open)
 		best = r.better(best)
-		r.final = r.final || !r.freed(best.candidate)
+		r.final = r.final || !r.freed(best.candidate) && !r.detector(best.candidate)
 		return r.reports(best)
 	}
 	if most := mostReported; len(open) > most {
@@ -235,6 +271,20 @@ func (r *race) try() ([]evidence.Cause, error) {
 		open = open[:1]
 	}
 	return r.reports(open...)
+}
+
+// undecided tells of likelier candidates than the one that is proved, of which the
+// experiments came to nothing.
+func (r *race) undecided(list []*tested) {
+	for _, t := range list {
+		for i := range t.experiments {
+			if e := &t.experiments[i]; e.Undecided != "" {
+				r.excluded = append(r.excluded, evidence.Fact{Name: namesText(t.candidate.Variables),
+					Text: fmt.Sprintf("%s at %s is not decided: %s: %s", t.candidate.Pattern, r.placesText(t.candidate), e.What, e.Undecided)})
+				break
+			}
+		}
+	}
 }
 
 // contradicted reports that the failure came without an interleaving as well: it is
@@ -300,7 +350,10 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 	orders, err := plan(c, r.run(&r.failing[c.Run]), passing)
 	if err != nil {
 		t.experiments = append(t.experiments, evidence.Experiment{What: "another order", Undecided: err.Error()})
-		return t, r.ctx.Err()
+		if err := r.ctx.Err(); err != nil && !r.over("experiments") {
+			return nil, err
+		}
+		return t, nil
 	}
 	if r.again == nil {
 		e := r.experiment("the recorded run again", r.failing[0].rec, replay.Options{Free: true}, true)
@@ -308,20 +361,20 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 	}
 	t.experiments = append(t.experiments, *r.again)
 	for _, o := range orders {
-		if o.control && t.cured {
-			continue
+		if len(c.Accesses) > 2 && (o.control || o.expect) && !t.cured {
+			continue // both ways to change the order left the failure
 		}
 		e, made := r.make(c, o, 1)
 		if made && e.Agrees() {
 			e, _ = r.make(c, o, r.Replays)
 		}
 		r.judge(t, o, e)
-		if r.ctx.Err() != nil {
-			return nil, r.ctx.Err()
+		if err := r.ctx.Err(); err != nil && !r.over("experiments") {
+			return nil, err
 		}
 	}
 	t.cured = (t.cured || t.forced && t.passes) && r.again.Agrees()
-	t.refuted = !t.cured && t.stayed
+	t.refuted = !t.cured && (t.stayed || t.doubtful)
 	if t.cured && !r.contradicted(t) {
 		for i := range t.experiments {
 			if e := &t.experiments[i]; !e.Expect && !e.Agrees() && e.Undecided == "" {
@@ -334,19 +387,24 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 
 // judge adds an experiment to what is known of a candidate.
 func (r *race) judge(t *tested, o order, e evidence.Experiment) {
+	if !e.Expect && e.Agrees() && strings.HasPrefix(e.Outcome, "SIG") {
+		e.Undecided = "another failure came instead"
+	}
 	agrees, decided := e.Agrees(), e.Undecided == ""
 	switch {
 	case o.control:
-		t.passes = agrees
+		t.passes, t.doubtful = agrees, t.doubtful || decided && !agrees
 	case o.expect:
 		t.forced = agrees
 		if !agrees && decided {
+			t.doubtful = true
 			e.Undecided = "the order alone may not be enough in that run"
 		}
 	case agrees:
 		t.cured = true
 		t.cures++
 	case decided && o.weak:
+		t.doubtful = true
 		e.Undecided = "more is changed than the order"
 	case decided && t.cured:
 		t.onlyBehind = t.onlyBehind || o.first
@@ -363,10 +421,7 @@ func (r *race) make(c *patterns.Candidate, o order, times int) (evidence.Experim
 	if !o.failing {
 		t = &r.passing[c.PassingRun]
 	}
-	opts := replay.Options{Free: true}
-	if o.delay != nil {
-		opts.Edits = []replay.Edit{*o.delay}
-	}
+	opts := replay.Options{Free: true, Edits: o.delays}
 	if len(o.holds) > 0 {
 		schedule, err := t.rec.Log.Schedule()
 		if len(schedule) == 0 {
@@ -386,22 +441,36 @@ func (r *race) make(c *patterns.Candidate, o order, times int) (evidence.Experim
 // the usual one, as for the replays themselves.
 func (r *race) run(t *traced) *run {
 	timing, _ := t.rec.Timing()
-	return &run{log: t.log, signals: r.signals(t.rec), lazy: timing == record.TimingLazy}
+	out := &run{log: t.log, signals: r.signals(t.rec), lazy: timing == record.TimingLazy}
+	if t.log.Failed {
+		out.failing, out.last = t.rec.Manifest.Outcome.Thread, t.last
+	}
+	return out
 }
 
-// signals looks for the arrival of a handler's signal in a recording.
+// signals looks for the arrivals of a handler's signal in a recording.
 func (r *race) signals(rec *record.Recording) signals {
-	return func(a *evidence.Access) (event, last uint64, ok bool) {
+	return func(a *evidence.Access) (arrivals []uint64, last uint64) {
+		depth, own := 0, 0 // of handlers, and that of the signal's own; 0: not in it
 		for e, err := range rec.Log.Events(a.Thread) {
 			if err != nil {
 				break
 			}
 			last = e.Ordinal
-			if e.Ordinal <= a.Ordinal && e.Kind == record.KindSignal && e.Object == uint64(a.Handler) {
-				event, ok = e.Ordinal, true
+			switch e.Kind {
+			case record.KindSignal:
+				depth++
+				if own == 0 && e.Object == uint64(a.Handler) {
+					arrivals, own = append(arrivals, e.Ordinal), depth
+				}
+			case record.KindSignalEnd:
+				if own == depth {
+					own = 0
+				}
+				depth--
 			}
 		}
-		return event, last, ok
+		return arrivals, last
 	}
 }
 
@@ -418,10 +487,10 @@ func (r *race) exclude() {
 	n := r.found
 	if n.Common > 0 {
 		r.out.Excluded = append(r.out.Excluded, evidence.Fact{Name: "common orders",
-			Text: fmt.Sprintf("%d of %d orders of accesses are in passing runs as well", n.Common, n.Seen)})
+			Text: fmt.Sprintf("%d of the %d orders of accesses that were seen are in passing runs as well", n.Common, n.Seen)})
 	}
 	if n.Ordered > 0 {
 		r.out.Excluded = append(r.out.Excluded, evidence.Fact{Name: "enforced orders",
-			Text: fmt.Sprintf("%d orders of accesses could not have been another: the program enforces them", n.Ordered)})
+			Text: fmt.Sprintf("%d of the orders of accesses could not have been another: the program enforces them", n.Ordered)})
 	}
 }

@@ -14,7 +14,7 @@ import (
 func (r *race) report(t *tested) (*evidence.Cause, error) {
 	c := t.candidate
 	out := evidence.Cause{Kind: r.kindOf(c), Variable: c.Variables[0], Experiments: t.experiments, Proof: evidence.Replayed}
-	if t.cured && !r.contradicted(t) {
+	if t.cured && !r.contradicted(t) && !r.detector(c) {
 		out.Proof = evidence.Proved
 	}
 	i := &evidence.Interleaving{
@@ -44,6 +44,9 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 	}
 	out.Summary = r.summaryOf(c, i)
 	out.Story = r.storyOf(c, i)
+	if r.detector(c) {
+		out.Summary += "; " + detects
+	}
 	return &out, nil
 }
 
@@ -99,8 +102,8 @@ func (r *race) seen(t *traced, indices []int) ([]evidence.SeenAccess, error) {
 		return nil, nil
 	}
 	list, err := t.plan.Details(r.ctx, t.log, indices)
-	if r.ctx.Err() != nil {
-		return nil, r.ctx.Err()
+	if err := r.ctx.Err(); err != nil && !r.over("stacks of accesses") {
+		return nil, err
 	}
 	if err == nil && len(list) == len(indices) {
 		for j := range list {
@@ -145,20 +148,24 @@ func (r *race) complete(s *evidence.SeenAccess, log *evidence.AccessLog, index i
 
 // acquisitions are the locks of a ring, as accesses.
 func (r *race) acquisitions(c *patterns.Candidate) []evidence.SeenAccess {
-	log := r.failing[c.Run].log
 	var list []evidence.SeenAccess
 	for _, i := range c.Acquisitions {
-		a := &log.Acquisitions[i]
-		s := evidence.SeenAccess{
-			Moment: evidence.Moment{Thread: a.Thread, Ordinal: a.Ordinal}, Position: a.Position, Thread: log.Threads[a.Thread],
-			Variable: a.Lock.Name, Address: a.Lock.Address, Kind: evidence.ReadWrite, Locks: log.LockSets[a.Held],
-		}
-		if site := log.Contexts[a.Context].Site; site.PC != 0 {
-			s.Site = &site
-		}
-		list = append(list, s)
+		list = append(list, acquired(r.failing[c.Run].log, i))
 	}
 	return list
+}
+
+// acquired is a lock that was taken, as an access.
+func acquired(log *evidence.AccessLog, index int) evidence.SeenAccess {
+	a := &log.Acquisitions[index]
+	s := evidence.SeenAccess{
+		Moment: evidence.Moment{Thread: a.Thread, Ordinal: a.Ordinal}, Position: a.Position, Thread: log.Threads[a.Thread],
+		Variable: a.Lock.Name, Address: a.Lock.Address, Kind: evidence.ReadWrite, Locks: log.LockSets[a.Held],
+	}
+	if site := log.Contexts[a.Context].Site; site.PC != 0 {
+		s.Site = &site
+	}
+	return s
 }
 
 func namesText(names []string) string { return strings.Join(names, " and ") }

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/watchtrace"
 )
 
 // deadlocks are the rings of waiting threads that the core shows: what is left to
@@ -118,8 +120,51 @@ func (w *work) deadlock(f *evidence.Finding, ring []waiter) evidence.Cause {
 	slices.Sort(i.Variables)
 	slices.SortStableFunc(i.Failing, func(a, b evidence.SeenAccess) int { return int(int64(a.Position - b.Position)) })
 	out.Summary, out.Variable, out.Site = "deadlock: "+strings.Join(parts, ", "), namesText(i.Variables), i.Failing[0].Site
+	w.passingOrder(i)
 	w.proveDeadlock(&out, ring)
 	return out
+}
+
+// passingOrder shows how a passing run takes the locks of a ring while it holds others
+// of them: in the same orders, but one thread behind the other.
+func (w *work) passingOrder(i *evidence.Interleaving) {
+	if len(w.Passing) == 0 {
+		return
+	}
+	opts := w.options("locks of passing run 1")
+	opts.LockOrder = true
+	plan, err := watchtrace.NewPlan(w.Passing[0], nil, opts)
+	if err != nil {
+		w.limit(err.Error())
+		return
+	}
+	log, err := plan.Trace(w.ctx)
+	if err != nil {
+		w.limit(fmt.Sprintf("%s: the orders of its locks: %v", w.Passing[0].Dir, err))
+		return
+	}
+	w.covered(log)
+	for _, failing := range i.Failing {
+		if n := sameOrder(log, &failing); n >= 0 {
+			i.Passing = append(i.Passing, acquired(log, n))
+		}
+	}
+	slices.SortStableFunc(i.Passing, func(a, b evidence.SeenAccess) int { return cmp.Compare(a.Position, b.Position) })
+	switch missing := len(i.Failing) - len(i.Passing); {
+	case missing > 0:
+		i.Instead = fmt.Sprintf("in the passing run %d of the %d orders of locks do not come", missing, len(i.Failing))
+	default:
+		i.Instead = "in the passing run the locks are taken in the same orders, but not at the same time"
+	}
+}
+
+// sameOrder is where a run takes a lock while it holds the same one; -1: nowhere.
+func sameOrder(log *evidence.AccessLog, failing *evidence.SeenAccess) int {
+	return slices.IndexFunc(log.Acquisitions, func(a evidence.Acquisition) bool {
+		return !a.Waiting && a.Lock.Address == failing.Address && slices.ContainsFunc(log.LockSets[a.Held], func(held evidence.Lock) bool {
+			return slices.ContainsFunc(failing.Locks, func(l evidence.Lock) bool { return l.Address == held.Address })
+		})
+	})
 }
 
 // proveDeadlock lets each thread of the ring come behind another one, until the

@@ -18,7 +18,7 @@ type order struct {
 	// candidate's passing one.
 	failing bool
 	holds   []replay.Hold
-	delay   *replay.Edit
+	delays  []replay.Edit
 	// control: a passing run as it is, without which a forced order says nothing.
 	// weak: that the failure stays says nothing, as more was changed than the order.
 	control, weak bool
@@ -80,6 +80,41 @@ func (s *side) widen(log *evidence.AccessLog, index int) {
 	}
 }
 
+// allReads takes in what else the context read of a value by then: the last of several
+// reads alone would leave the others as they were.
+func (s *side) allReads(log *evidence.AccessLog, index int) {
+	a := &log.Accesses[index]
+	if a.Kind != evidence.CodeRead {
+		return
+	}
+	for i := index - 1; i >= 0; i-- {
+		b := &log.Accesses[i]
+		if b.Variable != a.Variable || b.Offset != a.Offset {
+			continue
+		}
+		if b.Kind != evidence.CodeRead {
+			return
+		}
+		if b.Thread == a.Thread && b.Handler == a.Handler {
+			s.from = min(s.from, outermost(log, b))
+		}
+	}
+}
+
+// wholeCall takes in what the function of an access does to other words around it.
+func (s *side) wholeCall(log *evidence.AccessLog, index int) {
+	a := &log.Accesses[index]
+	for i := range log.Accesses {
+		b := &log.Accesses[i]
+		if b.Thread != a.Thread || b.Handler != a.Handler || b.Ordinal+ofOnePass < a.Ordinal || b.Ordinal > a.Ordinal+ofOnePass {
+			continue
+		}
+		if log.Contexts[b.Context].Site.Function == log.Contexts[a.Context].Site.Function {
+			s.from, s.until = min(s.from, outermost(log, b)), max(s.until, b.Ordinal)
+		}
+	}
+}
+
 // outermost is the event with which the critical section around an access
 // began.
 func outermost(log *evidence.AccessLog, a *evidence.Access) uint64 {
@@ -102,9 +137,10 @@ func contextName(log *evidence.AccessLog, a *evidence.Access) string {
 	return t.Label()
 }
 
-// signals says which event of a thread was the arrival of the signal in whose
-// handler an access was made, and how many events the thread has.
-type signals func(a *evidence.Access) (event, last uint64, ok bool)
+// signals are the arrivals of the signal in whose handler an access was made, as events
+// of its thread, and how many events the thread has. Those within a handler of that
+// signal are left out.
+type signals func(a *evidence.Access) (arrivals []uint64, last uint64)
 
 // run is what a plan needs of a recording.
 type run struct {
@@ -112,10 +148,18 @@ type run struct {
 	signals signals
 	// lazy: code between two events runs right before the second.
 	lazy bool
+	// failing is the thread whose failure ended the run, with its last event; 0: none is
+	// known.
+	failing uint32
+	last    uint64
 }
 
-// behind is the event that is done when a side's accesses are.
+// behind is the event that is done when a side's accesses are. A thread that failed
+// there has not done with what it accesses: it has to go on as far as it can.
 func (r *run) behind(s *side) replay.EventOf {
+	if s.thread == r.failing && s.until >= r.last {
+		return replay.EventOf{Thread: s.thread, Ordinal: replay.AsFarAsItCan}
+	}
 	e := replay.EventOf{Thread: s.thread, Ordinal: s.until}
 	if r.lazy {
 		e.Ordinal++
@@ -133,6 +177,9 @@ func plan(c *patterns.Candidate, failing, passing *run) ([]order, error) {
 		return planNever(c, failing)
 	}
 	one, two := sides(failing.log, c.Accesses)
+	if len(c.Accesses) == 2 {
+		one.allReads(failing.log, c.Accesses[0])
+	}
 	if two == nil {
 		return nil, fmt.Errorf("verdict: all accesses of %s are of one context", c.Key)
 	}
@@ -148,10 +195,11 @@ func plan(c *patterns.Candidate, failing, passing *run) ([]order, error) {
 		list := []order{back}
 		return append(list, planForced(c, passing)...), nil
 	}
-	return []order{{
+	list := []order{{
 		what: fmt.Sprintf("%s kept back until %s is past its accesses", two.name, one.name), failing: true,
 		holds: []replay.Hold{{Thread: two.thread, Ordinal: two.from, Until: failing.behind(one)}},
-	}, back}, nil
+	}, back}
+	return append(list, planBetween(c, passing)...), nil
 }
 
 // unchanged is the passing run as it was recorded.
@@ -163,6 +211,7 @@ func planForced(c *patterns.Candidate, passing *run) []order {
 		return nil
 	}
 	first, second := sides(passing.log, c.Passing)
+	first.allReads(passing.log, c.Passing[0])
 	if second == nil || first.thread == second.thread {
 		return nil
 	}
@@ -171,6 +220,59 @@ func planForced(c *patterns.Candidate, passing *run) []order {
 		expect: true,
 		holds:  []replay.Hold{{Thread: first.thread, Ordinal: first.from, Until: passing.behind(second)}},
 	}}
+}
+
+// planBetween makes a passing run take the failing order of an interleaving: the other
+// thread comes when the one is past its first access, which waits with its second.
+func planBetween(c *patterns.Candidate, passing *run) []order {
+	if passing == nil || len(c.Passing) < 3 {
+		return nil
+	}
+	own, other := apartIn(passing.log, c.Passing)
+	if len(own) != 2 || len(other) == 0 {
+		return nil
+	}
+	log := passing.log
+	first, second := &log.Accesses[own[0]], &log.Accesses[own[1]]
+	between, _ := sides(log, other)
+	if between.until = log.Accesses[other[0]].Ordinal; c.Pattern == evidence.PatternPair {
+		between.wholeCall(log, other[0])
+	}
+	waits, _ := sides(log, own)
+	from := outermost(log, second)
+	if from <= first.Ordinal {
+		from = first.Ordinal + 1
+	}
+	if from > second.Ordinal || first.Thread == between.thread || first.Handler != 0 || between.handler != 0 {
+		return nil // there is no event between
+	}
+	holds := []replay.Hold{{Thread: waits.thread, Ordinal: from, Until: passing.behind(between)}}
+	what := fmt.Sprintf("the passing run, with %s kept back between its accesses until %s is past its own", waits.name, between.name)
+	if other[0] < own[0] {
+		was := side{thread: first.Thread, until: first.Ordinal}
+		holds = append([]replay.Hold{{Thread: between.thread, Ordinal: between.from, Until: passing.behind(&was)}}, holds...)
+		what = fmt.Sprintf("the passing run, with %s kept back until %s is past its first access, and that until %[1]s is past its own", between.name, waits.name)
+	}
+	return []order{unchanged, {what: what, expect: true, holds: holds}}
+}
+
+// apartIn are the accesses of a passing run of the context that has two of them, at
+// its ends, and the others.
+func apartIn(log *evidence.AccessLog, accesses []int) (own, other []int) {
+	var lists [2][]int
+	for _, i := range accesses {
+		a, n := &log.Accesses[i], 0
+		if len(lists[0]) > 0 {
+			if b := &log.Accesses[lists[0][0]]; a.Thread != b.Thread || a.Handler != b.Handler {
+				n = 1
+			}
+		}
+		lists[n] = append(lists[n], i)
+	}
+	if len(lists[0]) < len(lists[1]) {
+		lists[0], lists[1] = lists[1], lists[0]
+	}
+	return lists[0], lists[1]
 }
 
 // planNever lets the other thread go on to the access that the failing run did
@@ -212,13 +314,12 @@ func threadsOf(log *evidence.AccessLog) []uint32 {
 // did is made to be as late.
 func planHandler(c *patterns.Candidate, failing, passing *run) ([]order, error) {
 	handled, until := handlerPart(failing.log, c.Accesses)
-	late := len(c.Accesses) == 2 && failing.log.Accesses[c.Accesses[1]].Handler == handled.Handler
-	if late {
-		until = 0
+	if len(c.Accesses) > 2 || failing.log.Accesses[c.Accesses[1]].Handler != handled.Handler {
+		return delayed(handled, until, failing.signals)
 	}
-	list, err := delayed(handled, until, failing.signals)
-	if err != nil || !late {
-		return list, err
+	list, err := delayed(handled, 0, failing.signals)
+	if err != nil {
+		return nil, err
 	}
 	list[0].weak = true
 	if passing == nil || len(c.Passing) != 2 || passing.log.Accesses[c.Passing[0]].Handler != handled.Handler {
@@ -226,7 +327,7 @@ func planHandler(c *patterns.Candidate, failing, passing *run) ([]order, error) 
 	}
 	handled, until = handlerPart(passing.log, c.Passing)
 	forced, err := delayed(handled, until, passing.signals)
-	if err != nil || forced[0].delay.Until == 0 {
+	if err != nil || forced[0].delays[0].Until == 0 {
 		return list, nil
 	}
 	forced[0].what, forced[0].failing, forced[0].expect = "the passing run, with "+forced[0].what, false, true
@@ -248,24 +349,40 @@ func handlerPart(log *evidence.AccessLog, accesses []int) (handled *evidence.Acc
 	return handled, outer.until + 1
 }
 
-// delayed is that a signal comes behind another event of its thread; 0: never.
+// delayed is that a signal comes behind another event of its thread, however often it
+// came before that: the next one would do the same. Until 0: the one never comes.
 func delayed(a *evidence.Access, until uint64, at signals) ([]order, error) {
-	event, last, ok := at(a)
-	if !ok {
+	arrivals, last := at(a)
+	first := -1
+	for i, event := range arrivals {
+		if event <= a.Ordinal {
+			first = i
+		}
+	}
+	if first < 0 {
 		return nil, fmt.Errorf("verdict: the arrival of %s in thread %d is not in the log", signalName(a.Handler), a.Thread)
 	}
-	what := fmt.Sprintf("%s delayed until the accesses that it came between are done", signalName(a.Handler))
-	if until == 0 || until > last || until <= event {
-		what, until = signalName(a.Handler)+" withheld", 0
+	arrivals = arrivals[first:]
+	n := 1
+	for n < len(arrivals) && arrivals[n] < until {
+		n++
 	}
-	edit := &replay.Edit{Kind: replay.EditDelaySignal, At: evidence.Moment{Thread: a.Thread, Ordinal: event}, Until: until}
-	list := []order{{what: what, failing: true, delay: edit}}
-	if until != 0 {
-		never := *edit
-		never.Until = 0
-		list = append(list, order{what: signalName(a.Handler) + " withheld", failing: true, delay: &never})
+	move := func(until uint64) (edits []replay.Edit) {
+		for _, event := range arrivals[:n] {
+			edits = append(edits, replay.Edit{Kind: replay.EditDelaySignal, At: evidence.Moment{Thread: a.Thread, Ordinal: event}, Until: until})
+		}
+		return edits
 	}
-	return list, nil
+	name := signalName(a.Handler)
+	if n > 1 {
+		name += fmt.Sprintf(", which came %d times,", n)
+	}
+	never := order{what: name + " withheld", failing: true, delays: move(0)}
+	if until == 0 || until > last || until <= arrivals[n-1] {
+		return []order{never}, nil
+	}
+	later := order{what: name + " delayed until the accesses that it came between are done", failing: true, delays: move(until)}
+	return []order{later, never}, nil
 }
 
 // planLocks lets one of the threads take and leave all its locks first.

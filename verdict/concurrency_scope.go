@@ -1,9 +1,11 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"diagnose/evidence"
 	"diagnose/image"
@@ -24,8 +26,9 @@ func (w *work) scope(level int, seen []string) []watchtrace.Target {
 	var list []watchtrace.Target
 	add := func(targets []watchtrace.Target) {
 		for _, t := range targets {
+			t = w.static(t)
 			same := func(o watchtrace.Target) bool { return o.Name == t.Name || o.Addr == t.Addr && o.Size == t.Size }
-			if !stream[t.Name] && !slices.ContainsFunc(list, same) {
+			if !stream[t.Name] && !w.foreign(t) && !slices.ContainsFunc(list, same) {
 				list = append(list, t)
 			}
 		}
@@ -38,9 +41,9 @@ func (w *work) scope(level int, seen []string) []watchtrace.Target {
 		t := &p.Threads[p.Failing]
 		add(w.pointedTo())
 		if len(seen) > 0 {
-			add(w.scanned(t, staticscan.Options{Functions: seen}))
+			add(w.scanned(t, staticscan.Options{Functions: seen, Handed: true}))
 		}
-		add(w.scanned(t, staticscan.Options{Depth: level}))
+		add(w.scanned(t, staticscan.Options{Depth: level, Handed: true}))
 		add(w.heapObjects(list))
 	}
 	if level > 1 {
@@ -51,6 +54,26 @@ func (w *work) scope(level int, seen []string) []watchtrace.Target {
 		}
 	}
 	return list
+}
+
+// static gives a target that was reached through a pointer the name of the variable
+// that it is a part of: other code has other pointers to it. What lies before where
+// the pointer points is no element of that: the heap knows what it is.
+func (w *work) static(t watchtrace.Target) watchtrace.Target {
+	if strings.Contains(t.Name, "[-") && w.Object != nil {
+		if o := w.Object(t.Addr); o != nil && t.Addr >= o.Addr {
+			t.Group = objectName(o)
+			t.Name = fmt.Sprintf("%s+%#x", t.Group, uint64(t.Addr-o.Addr))
+		}
+		return t
+	}
+	if !strings.Contains(t.Name, "->") && !strings.HasPrefix(t.Name, "*") {
+		return t
+	}
+	if found := watchtrace.Around(w.Process, t.Addr, 1); len(found) == 1 && found[0].Addr == t.Addr && found[0].Size == t.Size {
+		return found[0]
+	}
+	return t
 }
 
 // mostThreadsScanned bounds the other threads that are looked at.
@@ -164,5 +187,5 @@ func objectName(o *evidence.HeapObject) string {
 	if o.Allocated == nil || o.Allocated.Site == nil || o.Allocated.Site.File == "" {
 		return fmt.Sprintf("heap object %v", o.Addr)
 	}
-	return fmt.Sprintf("malloc at %s:%d (%v)", path.Base(o.Allocated.Site.File), o.Allocated.Site.Line, o.Addr)
+	return fmt.Sprintf("%s at %s:%d (%v)", cmp.Or(o.API, "malloc"), path.Base(o.Allocated.Site.File), o.Allocated.Site.Line, o.Addr)
 }

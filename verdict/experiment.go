@@ -22,14 +22,40 @@ type trial struct {
 	failed    bool
 	outcome   string
 	undecided string
+	// elsewhere says why a run that did not fail as recorded did not go well either;
+	// empty: it did, as far as can be told.
+	elsewhere string
 }
 
 // experiment replays some times with a change and says whether the failure came.
 func (w *work) experiment(what string, rec *record.Recording, opts replay.Options, expect bool) evidence.Experiment {
+	return w.repeat(what, expect, func() trial { return w.try(rec, opts) })
+}
+
+// without is experiment for a change with which the recorded run has not to fail.
+func (w *work) without(x *change) evidence.Experiment {
+	return w.repeat(x.what, false, func() trial {
+		t := w.try(w.rec, x.options)
+		if x.strict && !t.failed && t.undecided == "" {
+			t.undecided = t.elsewhere
+		}
+		return t
+	})
+}
+
+func (w *work) repeat(what string, expect bool, try func() trial) evidence.Experiment {
 	e := evidence.Experiment{What: what, Expect: expect}
 	for range w.Replays {
+		if w.over("experiments") {
+			e.Undecided = errTime.Error()
+			break
+		}
 		w.say("experiment: %s, replay %d of %d", what, e.Runs+1, w.Replays)
-		t := w.try(rec, opts)
+		t := try()
+		if t.undecided != "" && w.over("experiments") {
+			e.Undecided = errTime.Error()
+			break
+		}
 		e.Runs++
 		if t.failed {
 			e.Failed++
@@ -58,9 +84,12 @@ func (w *work) try(rec *record.Recording, opts replay.Options) trial {
 	result, err := replay.Run(w.ctx, rec, opts)
 	var diverged *replay.DivergenceError
 	var stuck *replay.StuckError
+	ended := w.rec.Manifest.Outcome.Signal == 0 // by itself
 	switch {
 	case errors.As(err, &stuck) && w.Case.Failure.Kind == evidence.Deadlock:
 		t.failed, t.outcome = true, "no thread could go on"
+	case errors.As(err, &stuck) && stuck.Cause == replay.StuckEvents && ended:
+		t.undecided = "it went on far behind the recorded end, at which the failure showed"
 	case errors.As(err, &stuck) && stuck.Cause == replay.StuckEvents:
 		t.failed, t.outcome = false, "it went on far behind the recorded end without failing"
 	case errors.As(err, &stuck):
@@ -69,10 +98,12 @@ func (w *work) try(rec *record.Recording, opts replay.Options) trial {
 		t.undecided = "the replay left the recorded way: " + err.Error()
 	case err != nil:
 		t.undecided = err.Error()
+	case result.End == replay.EndIdle && ended:
+		t.undecided = "it waits for input that the recording does not have, and the failure showed at the end"
 	case result.End == replay.EndIdle:
 		t.failed, t.outcome = false, "it waits for input that the recording does not have"
 	case result.MadeUp > 0 && t.failed:
-		t.outcome += fmt.Sprintf(", with %d results that are not in the log", result.MadeUp)
+		t.outcome += fmt.Sprintf(", with results of %d calls that the log does not have", result.MadeUp)
 	}
 	return t
 }
@@ -82,7 +113,11 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 	recorded := &w.rec.Manifest.Outcome
 	if s.Signal == 0 {
 		t.outcome = fmt.Sprintf("exit status %d", s.Status)
-		t.failed = recorded.Signal == 0 && s.Status == recorded.Status && w.stillDamaged(s)
+		same := recorded.Signal == 0 && s.Status == recorded.Status
+		t.failed = same && w.stillDamaged(s)
+		if !same && !w.passes(s.Status) {
+			t.elsewhere = fmt.Sprintf("it ended by %s, by which no run that passes does", t.outcome)
+		}
 		return nil
 	}
 	function, pc, err := w.failingPlace(s)
@@ -94,9 +129,79 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 		t.outcome += " in " + function
 	}
 	site := w.Case.Failure.Site
-	t.failed = s.Signal == recorded.Signal && (recorded.FaultAddr == nil || pc == w.failingPC()) &&
+	t.failed = s.Signal == recorded.Signal && (w.Case.Failure.Fault == nil || pc == w.failingPC()) &&
 		(site == nil || function == "" || evidence.ShortName(site.Function) == function)
-	return w.compareError(t, s)
+	if err := w.compareError(t, s); err != nil {
+		return err
+	}
+	if err := w.compareFill(t, s); err != nil {
+		return err
+	}
+	if !t.failed {
+		t.outcome = otherwise + t.outcome
+		t.elsewhere = "it " + t.outcome
+	}
+	return nil
+}
+
+// passes reports whether a run that ends with a status is known to have passed.
+func (w *work) passes(status int) bool {
+	return status == 0 || slices.ContainsFunc(w.Passing, func(r *record.Recording) bool {
+		o := &r.Manifest.Outcome
+		return o.Signal == 0 && o.Status == status
+	})
+}
+
+// otherwise begins the outcome of a run that a signal ended in another way than the
+// recorded one.
+const otherwise = "failed otherwise, with "
+
+// compareFill looks whether a pointer from freed memory, by which the recorded run
+// failed, is from the same object again.
+func (w *work) compareFill(t *trial, s *replay.Stopped) error {
+	recorded, err := w.filled(w.Process)
+	if len(recorded) == 0 || err != nil || !t.failed {
+		return err
+	}
+	p, err := s.Process()
+	if err != nil {
+		return err
+	}
+	now, err := w.filled(p)
+	if err != nil || slices.ContainsFunc(now, func(o evidence.Addr) bool { return slices.Contains(recorded, o) }) {
+		return err
+	}
+	t.failed = false
+	t.outcome += ", not because of this object"
+	if len(now) > 0 {
+		t.outcome += fmt.Sprintf(" but of the one at %v", now[0])
+	}
+	return nil
+}
+
+// filled are the freed objects whose fill the failing thread has in its registers,
+// if a finding says that it failed by one.
+func (w *work) filled(p *image.Process) ([]evidence.Addr, error) {
+	read := func(f evidence.Finding) bool { return f.Kind == evidence.FindingUseAfterFree && f.Damage == nil }
+	thread := p.FailingThread()
+	if thread == nil || w.Case.Failure.Fault == nil || !slices.ContainsFunc(w.Case.Findings, read) {
+		return nil, nil
+	}
+	heap, err := agent.Open(p, 0)
+	if err != nil {
+		return nil, fmt.Errorf("verdict: %w", err)
+	}
+	var list []evidence.Addr
+	for _, r := range thread.Registers.General() {
+		o, _, found, err := heap.FillWord(uint64(r.Value))
+		if err != nil {
+			return nil, fmt.Errorf("verdict: %w", err)
+		}
+		if found && !slices.Contains(list, o.Addr) {
+			list = append(list, o.Addr)
+		}
+	}
+	return list, nil
 }
 
 // compareError looks whether the agent ended the process because of the same
@@ -198,7 +303,7 @@ func (w *work) failingPlace(s *replay.Stopped) (function string, pc evidence.Add
 func (w *work) prove(c *chain, cause *evidence.Cause) {
 	cause.Experiments = append(cause.Experiments, w.experiment("the recorded run again", w.rec, replay.Options{Free: true}, true))
 	for _, x := range c.changes() {
-		e := w.experiment(x.what, w.rec, x.options, false)
+		e := w.without(&x)
 		cause.Experiments = append(cause.Experiments, e)
 		if cause.Experiments[0].Agrees() && e.Agrees() {
 			cause.Proof = evidence.Proved
@@ -211,6 +316,10 @@ func (w *work) prove(c *chain, cause *evidence.Cause) {
 type change struct {
 	what    string
 	options replay.Options
+	// strict: the run has to go well with it. It changes a value that others may have
+	// been made of, so one that ends elsewhere may have stopped too soon, or because of
+	// the change.
+	strict bool
 }
 
 // changes are the experiments that a chain suggests, the gentlest first.
@@ -218,29 +327,43 @@ func (c *chain) changes() []change {
 	switch {
 	case c.unwritten && len(c.links) == 0:
 		return c.valueReplaced()
+	case c.given && len(c.links) == 0:
+		return c.textReplaced()
 	case len(c.links) == 0:
 		return c.heapChanges()
 	}
 	var list []change
-	l := &c.links[len(c.links)-1]
-	if c.victim.finding != nil {
-		l = &c.links[0]
-	}
-	switch {
-	case l.idle && len(c.links) == 1:
-		return append(c.valueReplaced(), c.heapChanges()...)
-	case l.idle:
-	case l.access.By == evidence.ByCall:
-		list = append(list, change{"what the call stored taken back", replay.Options{Free: true, Edits: l.takenBack()}})
-	case l.access.By == evidence.ByProgram:
-		pass := l.plan.Passes[max(l.log.Variables[l.access.Variable].Pass-1, 0)]
-		var edits []replay.Edit
-		for _, hit := range l.hits {
-			edits = append(edits, replay.Edit{Kind: replay.EditUndo, OnHit: true, Hit: hit})
+	for i := range slices.Backward(c.links) {
+		l := &c.links[i]
+		switch {
+		case c.victim.damaged() && i > 0: // what came behind the damage
+		case l.idle && len(c.links) == 1:
+			list = append(list, c.valueReplaced()...)
+		case l.idle || l.access.By == evidence.ByHeap || c.firstValue(l):
+		default:
+			x := l.undone(i == len(c.links)-1 || c.victim.damaged())
+			x.strict = !c.victim.damaged()
+			list = append(list, x)
 		}
-		list = append(list, change{"the store skipped", replay.Options{Free: true, Watches: pass.Watches, Backend: replay.BackendPtrace, Edits: edits}})
 	}
 	return append(list, c.heapChanges()...)
+}
+
+// undone takes back what a store put there. last: it is the one that the chain ends at.
+func (l *link) undone(last bool) change {
+	if l.access.By == evidence.ByCall {
+		return change{what: "what the call stored taken back", options: replay.Options{Free: true, Edits: l.takenBack()}}
+	}
+	what := "the store skipped"
+	if !last {
+		what = "the store in " + where(&l.seen) + " skipped"
+	}
+	pass := l.plan.Passes[max(l.log.Variables[l.access.Variable].Pass-1, 0)]
+	var edits []replay.Edit
+	for _, hit := range l.hits {
+		edits = append(edits, replay.Edit{Kind: replay.EditUndo, OnHit: true, Hit: hit})
+	}
+	return change{what: what, options: replay.Options{Free: true, Watches: pass.Watches, Backend: replay.BackendPtrace, Edits: edits}}
 }
 
 // padding is how much larger an object is made to see whether it was too small.
@@ -263,7 +386,7 @@ func (c *chain) heapChanges() []change {
 		return nil
 	}
 	edit.At = at
-	return []change{{what, replay.Options{Free: true, Edits: []replay.Edit{edit}}}}
+	return []change{{what: what, options: replay.Options{Free: true, Edits: []replay.Edit{edit}}}}
 }
 
 // valueReplaced gives a pointer that nobody set the address of readable zeros,
@@ -272,7 +395,13 @@ func (c *chain) valueReplaced() []change {
 	if c.Blame == nil || c.Blame.Loaded.PC == 0 || c.victim.size != wordSize {
 		return nil
 	}
-	zeros, ok := c.readableZeros()
+	what, value, ok := "the address of readable zeros", evidence.Addr(0), false
+	if c.calledValue() {
+		what = "the address of a function that returns at once"
+		value, ok = c.returns()
+	} else {
+		value, ok = c.readableZeros()
+	}
 	if !ok {
 		return nil
 	}
@@ -284,8 +413,36 @@ func (c *chain) valueReplaced() []change {
 	if found.addr != c.victim.start {
 		return nil
 	}
-	edit := replay.Edit{Kind: replay.EditStore, At: found.at, Addr: c.victim.start, Value: uint64(zeros), Size: wordSize}
-	return []change{{"the value replaced by the address of readable zeros", replay.Options{Free: true, Edits: []replay.Edit{edit}}}}
+	edit := replay.Edit{Kind: replay.EditStore, At: found.at, Addr: c.victim.start, Value: uint64(value), Size: wordSize}
+	return []change{{what: "the value replaced by " + what, strict: c.calledValue(), options: replay.Options{Free: true, Edits: []replay.Edit{edit}}}}
+}
+
+// calledValue reports that the program went to the bad value as to code.
+func (w *work) calledValue() bool {
+	thread := w.Process.FailingThread()
+	if thread == nil {
+		return false
+	}
+	m := w.Process.MappingAt(thread.Registers.PC())
+	return m == nil || !m.Executable()
+}
+
+// returns is the address of a return instruction of the program's, near where it would
+// have come back to.
+func (w *work) returns() (evidence.Addr, bool) {
+	word, ok := w.word(w.Process.FailingThread().Registers.SP(), wordSize)
+	if !ok {
+		return 0, false
+	}
+	from := evidence.Addr(word)
+	if m := w.Process.MappingAt(from); m == nil || !m.Executable() {
+		return 0, false
+	}
+	const near, ret = 4096, 0xc3
+	code := make([]byte, near)
+	n, _ := w.Process.ReadMemory(from, code) // as far as it goes
+	at := bytes.IndexByte(code[:n], ret)
+	return from + evidence.Addr(max(at, 0)), at >= 0
 }
 
 // readableZeros is the lower end of the failing thread's stack, which nothing has

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -19,8 +20,15 @@ func (w *work) memory() error {
 		if i == most {
 			break
 		}
+		if w.over("the way back from " + v.name) {
+			break
+		}
 		c := &chain{work: w, victim: v}
-		if err := c.follow(); err != nil {
+		err := c.follow()
+		switch {
+		case err != nil && w.over("the way back from "+v.name):
+			c.end = errTime.Error()
+		case err != nil:
 			return err
 		}
 		if cause := c.cause(); cause != nil && !w.known(cause) {
@@ -48,9 +56,11 @@ type chain struct {
 	links []link
 	made  *link
 	// end says why the chain goes no further back; unwritten: nothing wrote the
-	// last victim at all.
-	end       string
-	unwritten bool
+	// last victim at all; given: the process had it from its start. text is the
+	// text that a number was made of, if that is where the chain is.
+	end              string
+	unwritten, given bool
+	text             evidence.Addr
 }
 
 // link is one store.
@@ -79,19 +89,19 @@ func (c *chain) follow() error {
 	v := c.victim
 	var after *link
 	for hop := range c.Hops {
+		c.text = v.text()
 		next, made, err := c.hop(hop, v, after)
 		if err != nil {
 			return err
 		}
-		if hop == 0 && made != nil && (made.call != nil || made.access.By == evidence.ByProgram) {
+		if hop == 0 && made != nil && (made.call != nil && !c.onStack(v.start) || made.access.By == evidence.ByProgram) {
 			c.made = made
 		}
 		if next == nil && c.victim.freed() {
 			return nil
 		}
 		if next == nil {
-			c.unwritten = true
-			c.end = fmt.Sprintf("nothing wrote to %s before", v.name)
+			c.neverWritten(&v)
 			return nil
 		}
 		if hop == 0 && c.leftOver(next) {
@@ -118,15 +128,10 @@ func (c *chain) hop(n int, v victim, after *link) (store, made *link, err error)
 		targets[0].Group, t.Group = "hop", "hop"
 		targets = append(targets, t)
 	}
-	plan, err := watchtrace.NewPlan(c.rec, targets, c.options(fmt.Sprintf("hop %d", n+1)))
+	plan, log, err := c.traceAll(c.rec, targets, c.options(fmt.Sprintf("hop %d", n+1)))
 	if err != nil {
 		return nil, nil, err
 	}
-	log, err := plan.Trace(c.ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	c.covered(log)
 	before := v.readBy(log, c.rec.Manifest.Outcome.Thread)
 	if after != nil {
 		before = slices.IndexFunc(log.Accesses, func(a evidence.Access) bool { return sameAccess(&a, &after.access) })
@@ -146,10 +151,21 @@ func sameAccess(a, b *evidence.Access) bool {
 	return a.Position == b.Position && a.Thread == b.Thread && a.Ordinal == b.Ordinal && a.PC == b.PC && a.Old == b.Old && a.New == b.New && a.By == b.By
 }
 
+// onStack reports whether memory is the failing thread's stack, where the heap's
+// functions have frames, too.
+func (w *work) onStack(addr evidence.Addr) bool {
+	thread := w.Process.FailingThread()
+	if thread == nil {
+		return false
+	}
+	m := w.Process.MappingAt(thread.Registers.SP())
+	return m != nil && m.Contains(addr)
+}
+
 // leftOver reports that a store was made before the function began in whose frame
 // the memory lies: nothing has given it a value since.
 func (c *chain) leftOver(l *link) bool {
-	if c.victim.finding != nil {
+	if c.victim.damaged() {
 		return false
 	}
 	owner := c.frameOf(c.victim.start)
@@ -201,45 +217,47 @@ func (c *chain) look(v victim, plan *watchtrace.Plan, log *evidence.AccessLog, i
 	l := &link{victim: v, access: log.Accesses[index], seen: seen[0], plan: plan, log: log}
 	l.hits = v.hits(log, index)
 	l.idle = l.access.Old == l.access.New && len(l.hits) == 1
-	if l.access.By == evidence.ByCall {
-		return l, nil // the kernel's; there is no instruction
-	}
-	return l, plan.Visit(c.ctx, log, []int{index}, func(_ int, hit *replay.Hit, s *replay.Stopped) error {
+	err = plan.Visit(c.ctx, log, []int{index}, func(_ int, hit *replay.Hit, s *replay.Stopped) error {
 		p, err := s.Process()
 		if err != nil {
 			return err
 		}
-		if l.access.By != evidence.ByHeap {
-			return c.inspect(l, hit, p)
-		}
-		call, err := heapCallOf(p, hit)
-		if err != nil {
-			if v.finding != nil {
-				c.limit(err.Error())
-			}
-			return nil // the engine's, before the program began
-		}
-		l.call = &call
-		l.seen.Call, l.seen.Old, l.seen.New = call.name, "", "" // what it fills in says nothing
-		return nil
+		return c.inspect(l, hit, p)
 	})
+	return l, err
 }
 
 // inspect says what a store means, with the process stopped right behind it.
-func (c *chain) inspect(l *link, hit *replay.Hit, p *image.Process) (err error) {
+func (c *chain) inspect(l *link, hit *replay.Hit, p *image.Process) error {
 	thread := p.FailingThread()
 	if thread == nil {
 		return fmt.Errorf("verdict: the thread of the store at %v is not in the stopped process", hit.PC)
 	}
 	const frames = 64
-	u := unwind.New(p)
-	stack := u.Walk(thread, frames)
-	in := staticscan.AtStore(staticscan.Input{Process: p, Thread: thread, Frames: stack.Frames}, hit.PC)
+	in := staticscan.Input{Process: p, Thread: thread, Frames: unwind.New(p).Walk(thread, frames).Frames}
+	if l.access.By == evidence.ByHeap {
+		if err := c.heapCallOf(l, in, hit); err != nil && l.victim.finding != nil {
+			c.limit(err.Error()) // else it may be the engine's, before the program began
+		}
+		if l.call != nil {
+			l.seen.Call, l.seen.Old, l.seen.New = l.call.name, "", "" // what it fills in says nothing
+		}
+		return nil
+	}
 	at := l.victim.start
-	if word := l.log.Variables[l.access.Variable].Address + evidence.Addr(l.access.Offset); word > at {
+	word := l.log.Variables[l.access.Variable].Address + evidence.Addr(l.access.Offset)
+	if word > at {
 		at = word
 	}
-	if l.store, err = staticscan.Stored(in, at, staticscan.OriginOptions{}); err != nil {
+	var err error
+	switch own := staticscan.OwnFrame(in); {
+	case own > 0:
+		l.store, err = c.storedByCall(l, in, hit, at)
+	case l.access.By != evidence.ByCall:
+		was := binary.LittleEndian.AppendUint64(nil, l.access.Old)[:min(int(l.access.Size), wordSize)]
+		l.store, err = staticscan.Stored(staticscan.AtStore(in, hit.PC), at, staticscan.OriginOptions{Before: &staticscan.Overwritten{Addr: word, Data: was}})
+	}
+	if err != nil {
 		c.limit(err.Error())
 	}
 	c.judgeBounds(l)
@@ -273,9 +291,9 @@ func (c *chain) judgeBounds(l *link) {
 	l.object = o
 	switch end := o.Addr + evidence.Addr(o.Size); {
 	case at >= end:
-		l.kind, l.bounds = evidence.CauseHeapOverflow, fmt.Sprintf("%s the end of an object of %s", distance(uint64(at-end), "behind"), bytesText(o.Size))
+		l.kind, l.bounds = evidence.CauseHeapOverflow, fmt.Sprintf("%s the end of an object of %s", distance(uint64(at-end), "behind"), evidence.SizeText(o.Size))
 	default:
-		l.kind, l.bounds = evidence.CauseHeapUnderflow, fmt.Sprintf("%s the start of an object of %s", distance(uint64(o.Addr-at)-1, "before"), bytesText(o.Size))
+		l.kind, l.bounds = evidence.CauseHeapUnderflow, fmt.Sprintf("%s the start of an object of %s", distance(uint64(o.Addr-at)-1, "before"), evidence.SizeText(o.Size))
 	}
 }
 
@@ -284,14 +302,7 @@ func distance(n uint64, side string) string {
 	if n == 0 {
 		return "directly " + side
 	}
-	return bytesText(n) + " " + side
-}
-
-func bytesText(n uint64) string {
-	if n == 1 {
-		return "1 byte"
-	}
-	return fmt.Sprintf("%d bytes", n)
+	return evidence.SizeText(n) + " " + side
 }
 
 // goesOn tells from a store which memory to look at next. A store that damaged
@@ -299,7 +310,7 @@ func bytesText(n uint64) string {
 func (c *chain) goesOn(l *link) (victim, bool) {
 	st := &l.store
 	switch {
-	case l.victim.finding != nil || l.bounds != "":
+	case l.victim.damaged() || l.bounds != "":
 		c.end = ""
 		return victim{}, false
 	case l.access.By == evidence.ByCall:
@@ -307,8 +318,12 @@ func (c *chain) goesOn(l *link) (victim, bool) {
 		return victim{}, false
 	case st.Again:
 		return victim{kind: evidence.CauseBadValue, name: l.victim.name, typ: l.victim.typ, start: l.victim.start, size: l.victim.size, value: &l.access.Old}, true
-	case st.Cell != nil:
-		return victim{kind: evidence.CauseBadValue, name: st.CellName, typ: st.CellType, start: *st.Cell, size: max(1, min(st.CellSize, wordSize))}, true
+	}
+	if text := c.convertedBy(l); text != nil {
+		return *text, true
+	}
+	if cell := c.cellOf(l); cell != nil {
+		return *cell, true
 	}
 	c.end = lastStep(st)
 	return victim{}, false

@@ -14,6 +14,7 @@ type traced struct {
 	rec  *record.Recording
 	plan *watchtrace.Plan
 	log  *evidence.AccessLog
+	last uint64 // the failing thread's last event
 }
 
 // traceSuspects traces the targets in all recordings, the failing ones first.
@@ -42,14 +43,34 @@ func (w *work) traceSuspects(targets []watchtrace.Target) (failing, passing []tr
 func (w *work) traceOne(what string, rec *record.Recording, targets []watchtrace.Target) (traced, error) {
 	t := traced{rec: rec}
 	var err error
-	if t.plan, err = watchtrace.NewPlan(rec, targets, w.options(what)); err != nil {
+	// Interleavings are looked for, and proved by experiments: some that are known
+	// are more than none. That nobody else was there does not follow.
+	opts := w.options(what)
+	opts.Known = true
+	if t.plan, t.log, err = w.traceAll(rec, targets, opts); err != nil {
 		return t, err
 	}
-	if t.log, err = t.plan.Trace(w.ctx); err != nil {
-		return t, err
+	for e, err := range rec.Log.Events(rec.Manifest.Outcome.Thread) {
+		if err != nil {
+			break // what is missing is behind all that is known
+		}
+		t.last = e.Ordinal
 	}
-	w.covered(t.log)
 	return t, nil
+}
+
+// traceAll traces the targets; the report says what that covers.
+func (w *work) traceAll(rec *record.Recording, targets []watchtrace.Target, opts watchtrace.Options) (*watchtrace.Plan, *evidence.AccessLog, error) {
+	plan, err := watchtrace.NewPlan(rec, targets, opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := plan.Trace(w.ctx)
+	if err != nil {
+		return plan, nil, err
+	}
+	w.covered(log)
+	return plan, log, nil
 }
 
 // resolved finds the targets where another run has them. Globals stay where

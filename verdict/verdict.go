@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"diagnose/evidence"
@@ -29,6 +30,10 @@ type Input struct {
 	// Hops is how many stores a bad value is followed back through, Replays how
 	// often each experiment is made; 0: DefaultHops, DefaultReplays.
 	Hops, Replays int
+	// Time bounds the passes and experiments together, Hits is watchtrace.Options';
+	// 0: no bound, the usual number.
+	Time time.Duration
+	Hits uint64
 	// Object tells of the heap object at an address of the core, nil if there is
 	// none.
 	Object func(evidence.Addr) *evidence.HeapObject
@@ -51,7 +56,7 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("%s is of %s (build-id %s) and %s of %s (build-id %s): recordings of one program can be compared only",
+	return fmt.Sprintf("%s is of %s (build-id %s) and %s of %s (build-id %s): only recordings of one program can be compared",
 		e.A, e.ProgramA, buildText(e.BuildA), e.B, e.ProgramB, buildText(e.BuildB))
 }
 
@@ -115,17 +120,33 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	if in.Replays <= 0 {
 		in.Replays = DefaultReplays
 	}
-	w := &work{ctx: ctx, Input: in, rec: in.Failing[0],
+	w := &work{ctx: ctx, Input: in, rec: in.Failing[0], undone: new([]string),
 		out: &evidence.Diagnosis{Recording: in.Failing[0].Dir, Failing: len(in.Failing), Passing: len(in.Passing)}}
+	if in.Time > 0 {
+		var cancel context.CancelFunc
+		w.ctx, cancel = context.WithTimeoutCause(ctx, in.Time, errTime)
+		defer cancel()
+	}
 	started := time.Now()
-	for _, part := range []func() error{w.memory, w.deadlocks, w.concurrency} {
-		if err := part(); err != nil {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
+	for _, part := range []struct {
+		name string
+		run  func() error
+	}{{"memory errors", w.memory}, {"deadlocks", w.deadlocks}, {"orders of accesses", w.concurrency}, {"stray stores", w.stray}} {
+		if w.over(part.name) {
+			continue
+		}
+		err := part.run()
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil && !w.over(part.name):
 			w.limit(err.Error())
 		}
 	}
+	if len(*w.undone) > 0 {
+		w.limit(fmt.Sprintf("%v (--time %v); not done: %s", errTime, w.Time, strings.Join(*w.undone, ", ")))
+	}
+	w.fromOrigin()
 	w.rank()
 	w.out.Coverage.Nanoseconds = time.Since(started).Nanoseconds()
 	return w.out, nil
@@ -137,6 +158,8 @@ type work struct {
 	ctx context.Context
 	rec *record.Recording
 	out *evidence.Diagnosis
+	// undone is what the time did not allow.
+	undone *[]string
 }
 
 func (w *work) say(format string, args ...any) {
@@ -146,14 +169,28 @@ func (w *work) say(format string, args ...any) {
 }
 
 func (w *work) limit(text string) {
+	text = strings.TrimPrefix(text, "verdict: ")
 	if l := &w.out.Coverage.Limits; !slices.Contains(*l, text) {
 		*l = append(*l, text)
 	}
 }
 
+var errTime = errors.New("the time was used up")
+
+// over reports whether Input.Time was used up, and notes what is not done for that.
+func (w *work) over(what string) bool {
+	if !errors.Is(context.Cause(w.ctx), errTime) {
+		return false
+	}
+	if !slices.Contains(*w.undone, what) {
+		*w.undone = append(*w.undone, what)
+	}
+	return true
+}
+
 // options are those of the passes over a recording.
 func (w *work) options(what string) watchtrace.Options {
-	return watchtrace.Options{Image: w.Image, Progress: func(p watchtrace.Progress) {
+	return watchtrace.Options{Image: w.Image, Hits: w.Hits, Progress: func(p watchtrace.Progress) {
 		w.say("%s: pass %d of %d, %d accesses", what, min(p.Done+1, p.Passes), p.Passes, p.Hits)
 	}}
 }

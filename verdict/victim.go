@@ -6,6 +6,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/staticscan"
 	"diagnose/watchtrace"
 )
 
@@ -17,9 +18,11 @@ type victim struct {
 	// start and size are the bytes concerned.
 	start evidence.Addr
 	size  int
-	// value is the bad value, if it is known; guard what should stand there.
-	value, guard *uint64
-	finding      *evidence.Finding
+	// value is the bad value, if it is known. makes tells, of memory that was
+	// damaged, an access that made it what it should be; the heap's always do.
+	value   *uint64
+	makes   func(*evidence.Access) bool
+	finding *evidence.Finding
 }
 
 // findingKinds are the findings that tell of damaged memory.
@@ -47,13 +50,16 @@ func (w *work) victims() []victim {
 		case f.Object != nil && (kind == evidence.CauseUseAfterFree || kind == evidence.CauseDoubleFree):
 			list = append(list, victim{kind: kind, name: "the freed object", start: f.Object.Addr, size: wordSize, finding: f})
 		case kind == evidence.CauseStackSmashing && f.Addr != 0:
-			list = append(list, victim{kind: kind, name: "the stack guard", start: f.Addr, size: wordSize, guard: w.stackGuard(), finding: f})
+			list = append(list, victim{kind: kind, name: "the stack guard", start: f.Addr, size: wordSize, makes: storing(w.stackGuard()), finding: f})
 		}
 	}
 	if len(list) > 0 {
 		return list
 	}
-	c := w.cell()
+	c := w.returnAddress()
+	if c == nil {
+		c = w.cell()
+	}
 	if c == nil {
 		c = w.loadedCell()
 	}
@@ -91,6 +97,39 @@ func (w *work) stackGuard() *uint64 {
 	return &v
 }
 
+// storing tells an access that stores a value.
+func storing(value *uint64) func(*evidence.Access) bool {
+	if value == nil {
+		return nil
+	}
+	return func(a *evidence.Access) bool { return a.New == *value }
+}
+
+// returnAddress is the word of the stack that a return took its bad address from.
+func (w *work) returnAddress() *victim {
+	// How the thread came to where there is no code (failure/execute.go). A stale 0
+	// may stand below the stack pointer behind a call, too.
+	const byReturn = "return"
+	f, thread := &w.Case.Failure, w.Process.FailingThread()
+	if thread == nil || f.Fault == nil || f.Message != byReturn && (f.Instruction == nil || f.Instruction.Text != "ret") {
+		return nil
+	}
+	pc, slot := thread.Registers.PC(), thread.Registers.SP()
+	if m := w.Process.MappingAt(pc); m == nil || !m.Executable() {
+		slot -= wordSize // it has returned
+		if v, ok := w.word(slot, wordSize); !ok || v != uint64(pc) {
+			return nil
+		}
+	} else if !staticscan.IsReturn(w.Process, pc) {
+		return nil
+	}
+	// Before a call there, the word was another function's.
+	called := func(a *evidence.Access) bool {
+		return a.By == evidence.ByProgram && staticscan.IsCall(w.Process, a.PC)
+	}
+	return &victim{kind: evidence.CauseStackSmashing, name: "the return address", start: slot, size: wordSize, makes: called}
+}
+
 // cell is the memory that the bad value was read from.
 func (w *work) cell() *victim {
 	if w.Case.Scan == nil {
@@ -102,6 +141,19 @@ func (w *work) cell() *victim {
 			continue
 		}
 		v := &victim{kind: evidence.CauseBadValue, name: s.Name, typ: s.Type, start: s.Address, size: min(s.Size, wordSize)}
+		if !isName(v.name) {
+			v.name = w.nameOf(v.start)
+		}
+		if b := w.Blame; b != nil && b.Cell != nil && *b.Cell == s.Address && !b.CellHolds && b.Loaded.PC != 0 {
+			// The address may have been another one when the code read there.
+			if now := w.readCell(b.Loaded.PC, s.Name, nil); now != nil {
+				now.typ = s.Type
+				return now
+			}
+			if w.Process.MappingAt(s.Address) == nil {
+				return nil
+			}
+		}
 		if bad, ok := w.word(v.start, v.size); ok {
 			v.value = &bad
 		}
@@ -145,10 +197,47 @@ func (w *work) convertedText() *victim {
 		w.limit(err.Error())
 		return nil
 	}
+	return textOf(last, text)
+}
+
+// textOf is the text that a step's call was handed.
+func textOf(step *evidence.OriginStep, text evidence.Addr) *victim {
 	if text == 0 {
 		return nil
 	}
-	return &victim{kind: evidence.CauseBadInput, name: "the text that " + libraryName(last.Symbol) + " converted", start: text, size: wordSize}
+	return &victim{kind: evidence.CauseBadInput, name: convertedName + libraryName(step.Symbol) + " converted", start: text, size: wordSize}
+}
+
+const convertedName = "the text that "
+
+// text is where the victim's text is, 0 if it is none.
+func (v *victim) text() evidence.Addr {
+	if v.kind != evidence.CauseBadInput {
+		return 0
+	}
+	return v.start
+}
+
+// convertedBy is the text that a number was made of which a store put there.
+func (c *chain) convertedBy(l *link) *victim {
+	n := len(l.store.Steps)
+	if n == 0 || l.access.By != evidence.ByProgram {
+		return nil
+	}
+	last := &l.store.Steps[n-1]
+	if last.Kind != evidence.OriginResult || last.Site == nil || !converters[libraryName(last.Symbol)] {
+		return nil
+	}
+	at, err := c.lastNear(arrivals{pc: last.Site.PC, thread: l.access.Thread, ordinal: l.access.Ordinal, before: hitBefore(l.plan, l.log, &l.access)})
+	var text evidence.Addr
+	if err == nil && at.Count > 0 {
+		text, err = c.firstArgument(at)
+	}
+	if err != nil {
+		c.limit(err.Error())
+		return nil
+	}
+	return textOf(last, text)
 }
 
 // converters are the functions of the C library that make a number of a text.
@@ -162,18 +251,80 @@ func (w *work) readCell(pc evidence.Addr, name string, want *uint64) *victim {
 		w.limit(err.Error())
 		return nil
 	}
-	if found.size <= 0 || want != nil && found.value != *want {
+	return w.victimOf(found, name, want)
+}
+
+// victimOf is what an instruction read; nil if that is not known, or if the value is
+// not the one wanted.
+func (w *work) victimOf(found read, name string, want *uint64) *victim {
+	if found.size <= 0 || want != nil && (found.value^*want)<<(8*max(wordSize-found.size, 0)) != 0 {
 		return nil
 	}
 	v := &victim{kind: evidence.CauseBadValue, name: name, start: found.addr, size: min(found.size, wordSize), value: &found.value}
-	if v.name == "" {
+	if !isName(v.name) {
 		v.name = found.name
 	}
-	if v.name == "" {
+	if !isName(v.name) {
 		v.name = w.nameOf(v.start)
 	}
 	return v
 }
+
+// cellOf is the memory that a stored value was read from. Where the process behind
+// the store does not tell its address for sure, the replay stands at the load again.
+func (c *chain) cellOf(l *link) *victim {
+	st := &l.store
+	known := func() *victim {
+		v := &victim{kind: evidence.CauseBadValue, name: st.CellName, typ: st.CellType, start: *st.Cell, size: max(1, min(st.CellSize, wordSize))}
+		if !isName(v.name) {
+			v.name = c.nameOf(v.start)
+		}
+		return v
+	}
+	if st.Cell != nil && (st.CellHolds || st.Loaded.PC == 0 || l.access.By != evidence.ByProgram || copied(st)) {
+		return known()
+	}
+	a := arrivals{thread: l.access.Thread, ordinal: l.access.Ordinal, before: hitBefore(l.plan, l.log, &l.access)}
+	name := ""
+	var loads []evidence.Addr
+	if st.Cell != nil {
+		name, loads = st.CellName, []evidence.Addr{st.Loaded.PC}
+	} else {
+		for _, step := range st.Steps {
+			if step.Kind == evidence.OriginCell && step.Cell == nil && step.Site != nil {
+				name, loads = step.Symbol, []evidence.Addr{step.Site.PC}
+				break
+			}
+		}
+	}
+	var want *uint64
+	if loads == nil && len(st.Ways) > 0 {
+		want = &st.Ways[0].Value
+		for _, way := range st.Ways {
+			loads = append(loads, way.PC)
+		}
+	}
+	for _, a.pc = range loads {
+		at, err := c.lastNear(a)
+		var found read
+		if err == nil && at.Count > 0 {
+			found, err = c.readAt(at)
+		}
+		if err != nil {
+			c.limit(err.Error())
+		}
+		if v := c.victimOf(found, name, want); v != nil {
+			return v
+		}
+	}
+	if st.Cell != nil {
+		return known()
+	}
+	return nil
+}
+
+// copied reports that a library copied what was stored.
+func copied(st *staticscan.Store) bool { return st.Through != "" }
 
 // nameOf names memory by the heap object, or else by its address.
 func (w *work) nameOf(addr evidence.Addr) string {
@@ -206,17 +357,27 @@ func (v *victim) freed() bool {
 	return v.finding != nil && v.finding.Damage == nil && (v.kind == evidence.CauseUseAfterFree || v.kind == evidence.CauseDoubleFree)
 }
 
+// damaged reports that the victim is memory that should have stayed as it was, and
+// not a cell that got a bad value.
+func (v *victim) damaged() bool { return v.finding != nil || v.makes != nil }
+
+// isWord reports that one watch covers the victim, so that an access shows all of its
+// value.
+func (v *victim) isWord() bool {
+	return v.size&(v.size-1) == 0 && v.size <= wordSize && uint64(v.start)%uint64(v.size) == 0
+}
+
 func (v *victim) end() evidence.Addr { return v.start + evidence.Addr(v.size) }
 
 // target is what is watched for a victim: of damage the writes alone tell.
 func (v *victim) target() watchtrace.Target {
-	return watchtrace.Target{Name: v.name, Type: v.typ, Addr: v.start, Size: v.size, Writes: v.finding != nil || v.value == nil}
+	return watchtrace.Target{Name: v.name, Type: v.typ, Addr: v.start, Size: v.size, Writes: v.damaged() || v.value == nil}
 }
 
 // readBy is behind the last time that a thread read the bad value there: what was
 // stored later is none of its. All accesses, if it was not seen to.
 func (v *victim) readBy(log *evidence.AccessLog, thread uint32) int {
-	if v.finding != nil || v.value == nil {
+	if v.damaged() || v.value == nil || !v.isWord() {
 		return len(log.Accesses)
 	}
 	for i := len(log.Accesses) - 1; i >= 0; i-- {
@@ -253,13 +414,13 @@ func (v *victim) stores(log *evidence.AccessLog, before int) (base, culprit int)
 		if !writesMemory(a.Kind) || !v.concerns(log, a) {
 			continue
 		}
-		if a.By == evidence.ByHeap || v.guard != nil && a.New == *v.guard {
+		if a.By == evidence.ByHeap || v.makes != nil && v.makes(a) {
 			return i, culprit
 		}
 		switch {
-		case v.finding != nil && v.changes(log, a):
+		case v.damaged() && v.changes(log, a):
 			culprit = i // the first one behind the base
-		case v.finding == nil && culprit < 0 && (v.value == nil || a.New == *v.value):
+		case !v.damaged() && culprit < 0 && (v.value == nil || !v.isWord() || a.New == *v.value):
 			culprit = i // the last one
 		}
 	}
@@ -271,7 +432,7 @@ func (v *victim) stores(log *evidence.AccessLog, before int) (base, culprit int)
 // of a value the same instruction's before.
 func (v *victim) hits(log *evidence.AccessLog, index int) (hits []uint64) {
 	first := &log.Accesses[index]
-	if v.finding != nil {
+	if v.damaged() {
 		for i := index; i < len(log.Accesses); i++ {
 			if a := &log.Accesses[i]; a.By != evidence.ByHeap && writesMemory(a.Kind) && v.concerns(log, a) {
 				hits = append(hits, a.Hit)
@@ -284,12 +445,22 @@ func (v *victim) hits(log *evidence.AccessLog, index int) (hits []uint64) {
 		if !v.concerns(log, a) || !writesMemory(a.Kind) {
 			continue
 		}
-		if a.PC != first.PC || a.By != first.By || a.Position != first.Position || a.Thread != first.Thread {
+		if a.By != first.By || a.Position != first.Position || a.Thread != first.Thread || a.PC != first.PC && !sameCall(log, a, first) {
 			break
 		}
 		hits = append(hits, a.Hit)
 	}
 	return hits
+}
+
+// sameCall reports whether one call of a library made two accesses, which such do with
+// several instructions: the line that is responsible is not where they are.
+func sameCall(log *evidence.AccessLog, a, b *evidence.Access) bool {
+	if a.Context != b.Context || int(a.Context) >= len(log.Contexts) {
+		return false
+	}
+	call := log.Contexts[a.Context].Site.PC
+	return call != 0 && call != a.PC && call != b.PC
 }
 
 func (v *victim) concerns(log *evidence.AccessLog, a *evidence.Access) bool {

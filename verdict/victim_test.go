@@ -49,8 +49,10 @@ func TestStores(t *testing.T) {
 		{"but it counts behind the culprit", victim{finding: damaged, size: 8}, []string{"W h 0x20 1->7", "W p 0x30 7->9", "W p 0x40 9->9"}, 0, 1, []uint64{1, 2}},
 		{"bytes of the object in the same word are the program's", victim{finding: damaged, start: 4, size: 4},
 			[]string{"W h 0x20 0->7", "W p 0x30 7->8", "W p 0x40 8->0x100000008"}, 0, 2, []uint64{2}},
-		{"a guard that the function sets again", victim{finding: damaged, size: 8, guard: pointer(uint64(5))},
+		{"a guard that the function sets again", victim{finding: damaged, size: 8, makes: storing(pointer(uint64(5)))},
 			[]string{"W p 0x10 0->5", "W p 0x11 5->6", "W p 0x10 6->5", "W p 0x12 5->7"}, 2, 3, []uint64{3}},
+		{"a return address that the next call sets again", victim{size: 8, makes: func(a *evidence.Access) bool { return a.PC == 0x10 }},
+			[]string{"W p 0x10 0->5", "W p 0x11 5->6", "W p 0x10 6->7", "W p 0x12 7->8", "W p 0x13 8->9"}, 2, 3, []uint64{3, 4}},
 		{"the last store of the bad value", victim{size: 8, value: pointer(uint64(9))},
 			[]string{"W p 0x10 0->9", "W p 0x20 9->3", "W p 0x30 3->9", "W p 0x40 9->4"}, -1, 2, []uint64{2}},
 		{"a value of several stores of one loop", victim{size: 8, value: pointer(uint64(0x0302))},
@@ -111,6 +113,20 @@ func TestLibraryName(t *testing.T) {
 	for name, want := range map[string]string{"__isoc99_sscanf": "sscanf", "strtoq": "strtol", "__read_chk": "read", "memcpy": "memcpy"} {
 		if got := libraryName(name); got != want {
 			t.Errorf("libraryName(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
+// A copy may store a word by several instructions: they are one store, unlike those
+// of the program's own line.
+func TestHitsOfOneCall(t *testing.T) {
+	for call, want := range map[evidence.Addr][]uint64{0x99: {2, 1}, 0x20: {2}} {
+		log := logOf(t, "W p 0x5 0->1", "W p 0x10 1->2", "W p 0x20 2->2")
+		log.Contexts = []evidence.Context{{Site: evidence.Site{PC: 1}}, {Site: evidence.Site{PC: call}}}
+		log.Accesses[1].Context, log.Accesses[2].Context = 1, 1
+		v := victim{start: word, size: 8, value: pointer(uint64(2))}
+		if got := v.hits(log, 2); !slices.Equal(got, want) {
+			t.Errorf("called at %v: hits %v, want %v", call, got, want)
 		}
 	}
 }

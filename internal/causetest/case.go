@@ -17,8 +17,8 @@ import (
 type Case struct {
 	Name   string
 	Source string // absolute path
-	// Level is O0 or O2.
-	Level string
+	// Level is O0 or O2, Compiler gcc or clang; of Rust there is one.
+	Level, Compiler string
 
 	// Kind, Variable and Pattern are the ones that fit best; others that are
 	// right as well are known to IsKind, IsVariable and IsPattern. Variable and
@@ -45,7 +45,7 @@ type Case struct {
 	kinds, variables, patterns []string
 	ends                       ending
 	runs, inputs, files        map[runKind][]string
-	flags, levels              []string
+	flags, levels, compilers   []string
 }
 
 // runKind is which of the two kinds of run a comment is about.
@@ -59,11 +59,12 @@ const (
 // Levels are those that programs are compiled with.
 var Levels = []string{"O0", "O2"}
 
-// FullMatrix says that each case is wanted at each level: DIAGNOSE_MATRIX=full.
+// FullMatrix says that each case is wanted at each level, and of each compiler:
+// DIAGNOSE_MATRIX=full.
 func FullMatrix() bool { return os.Getenv("DIAGNOSE_MATRIX") == "full" }
 
-// Cases are those of a directory, by name, each at one of the levels (of which
-// both occur in the list), with FullMatrix at both.
+// Cases are those of a directory, by name, each at one of the levels, and a few at
+// both; with FullMatrix all.
 func Cases(t testing.TB, dir string) []*Case {
 	t.Helper()
 	var list []*Case
@@ -104,25 +105,30 @@ func third(list []*Case) []*Case {
 }
 
 func (c *Case) inMatrix() []*Case {
-	var list []*Case
-	for _, level := range c.levels {
-		list = append(list, c.At(level))
-	}
 	if FullMatrix() {
-		return list
+		return c.variants(c.levels, c.compilers)
 	}
 	sum := 0
 	for _, b := range []byte(c.Name) {
 		sum += int(b)
 	}
-	return list[sum%len(list):][:1]
+	levels := c.levels
+	if sum%16 > 0 {
+		levels = levels[sum%len(levels):][:1]
+	}
+	return c.variants(levels, c.compilers[:1])
 }
 
-// At is the case at another level.
-func (c *Case) At(level string) *Case {
-	other := *c
-	other.Level = level
-	return &other
+func (c *Case) variants(levels, compilers []string) []*Case {
+	var list []*Case
+	for _, compiler := range compilers {
+		for _, level := range levels {
+			other := *c
+			other.Level, other.Compiler = level, compiler
+			list = append(list, &other)
+		}
+	}
+	return list
 }
 
 // IsKind tells whether a cause may be of that kind.
@@ -158,4 +164,9 @@ func matches(pattern, name string) bool {
 	return ok && err == nil
 }
 
-func (c *Case) String() string { return c.Name + "-" + c.Level }
+func (c *Case) String() string {
+	if c.Compiler != c.compilers[0] {
+		return c.Name + "-" + c.Level + "-" + c.Compiler
+	}
+	return c.Name + "-" + c.Level
+}

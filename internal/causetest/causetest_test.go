@@ -28,7 +28,7 @@ func TestCases(t *testing.T) {
 			}
 			recordtest.Identical(t, fails.Dir, 3)
 			recordtest.Identical(t, c.Passing(t, 1)[0].Dir, 1)
-			c.Twin(t)
+			c.Twins(t, 2)
 			if err := twin(); err != nil {
 				t.Errorf("the fixed twin, run to pass, and not recorded: %v", err)
 			}

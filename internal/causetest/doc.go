@@ -14,6 +14,7 @@
 //	// FILE pass: a line                              of the file whose path is {file} in RUNS
 //	// FLAGS: -fstack-protector-strong                for the compiler, besides -g and the level
 //	// LEVELS: O0                                     the only ones that it has its bug in
+//	// COMPILERS: gcc clang                           if not gcc alone
 //	// SEARCH: why                                    no recording orders its accesses
 //
 // Alternatives in kind, variable and pattern are separated by "|", the best one
@@ -35,4 +36,6 @@
 //
 // The failing and the passing run are of the same code: what differs is
 // delays, lengths or values that come from outside.
+//
+// DIAGNOSE_KEEP=1 leaves programs and recordings where they are when a test fails.
 package causetest

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	directivePattern = regexp.MustCompile(`^// (CAUSE|FAILS|RUNS|INPUT|FILE|FLAGS|LEVELS|SEARCH)(?: (fail|pass))?:? ?(.*)$`)
+	directivePattern = regexp.MustCompile(`^// (CAUSE|FAILS|RUNS|INPUT|FILE|FLAGS|LEVELS|COMPILERS|SEARCH)(?: (fail|pass))?:? ?(.*)$`)
 	markPattern      = regexp.MustCompile(`\S.*// (BUG|HOP|OBJECT)((?: \d+)*)$`)
 	valuePattern     = regexp.MustCompile(`^([a-z]+)=("[^"]*"|\S+)\s*`)
 )
@@ -29,7 +29,7 @@ func Read(source string) (*Case, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Case{Source: source, Name: strings.TrimSuffix(filepath.Base(source), filepath.Ext(source)), Level: Levels[0], levels: Levels,
+	c := &Case{Source: source, Name: strings.TrimSuffix(filepath.Base(source), filepath.Ext(source)), Level: Levels[0], levels: Levels, Compiler: "gcc", compilers: []string{"gcc"},
 		runs: map[runKind][]string{}, inputs: map[runKind][]string{}, files: map[runKind][]string{}}
 	m := &marks{accesses: map[int]int{}, hops: map[int]int{}}
 	for i, line := range strings.Split(string(text), "\n") {
@@ -65,6 +65,9 @@ func (c *Case) directive(key string, kind runKind, value string) error {
 	case key == "LEVELS":
 		c.levels = strings.Fields(value)
 		c.Level = c.levels[0]
+	case key == "COMPILERS":
+		c.compilers = strings.Fields(value)
+		c.Compiler = c.compilers[0]
 	case key == "SEARCH":
 		c.Search = value
 	case key == "CAUSE":
@@ -166,6 +169,11 @@ func (c *Case) check() error {
 	for _, level := range c.levels {
 		if !slices.Contains(Levels, level) {
 			return fmt.Errorf("unknown level %q", level)
+		}
+	}
+	for _, compiler := range c.compilers {
+		if compilers[compiler] == nil {
+			return fmt.Errorf("unknown compiler %q", compiler)
 		}
 	}
 	switch {

@@ -36,12 +36,19 @@ var kept = struct {
 	builds map[string]*build
 }{builds: map[string]*build{}}
 
+// keepVariable, if set, lets programs and recordings stay when a test fails.
+const keepVariable = "DIAGNOSE_KEEP"
+
 // Main runs the tests of a package and removes what they built and recorded.
 // Call it from TestMain.
 func Main(m *testing.M) {
 	record.Init()
 	code := m.Run()
-	if kept.dir != "" {
+	switch {
+	case kept.dir == "":
+	case code != 0 && os.Getenv(keepVariable) != "":
+		fmt.Fprintln(os.Stderr, "kept:", kept.dir)
+	default:
 		os.RemoveAll(kept.dir)
 	}
 	os.Exit(code)
@@ -66,18 +73,25 @@ func (c *Case) Passing(t testing.TB, n int) []*record.Recording {
 	return c.recordings(t, passing, n)
 }
 
-// Twin is a recording of the program without the bug, run as the one that fails.
-func (c *Case) Twin(t testing.TB) *record.Recording {
+// Twins are n recordings of the program without the bug: run as the one that fails, then
+// as the one that passes, and so on. None may fail.
+func (c *Case) Twins(t testing.TB, n int) []*record.Recording {
 	t.Helper()
 	b := c.build(t, true)
-	if len(b.recordings[failing]) == 0 {
-		dir, ended := c.record(t, b, failing, 0)
+	const twins runKind = "twin"
+	for i := len(b.recordings[twins]); i < n; i++ {
+		kind := []runKind{failing, passing}[i%2]
+		dir, ended := c.record(t, b, kind, i/2)
 		if ended.how != passes {
-			t.Fatalf("the fixed twin of %s ended with %s: %s", c, ended.how, ended.says)
+			t.Fatalf("the fixed twin of %s, run to %s, ended with %s: %s", c, kind, ended.how, ended.says)
 		}
-		b.recordings[failing] = []string{dir}
+		b.recordings[twins] = append(b.recordings[twins], dir)
 	}
-	return open(t, b.recordings[failing][0])
+	var list []*record.Recording
+	for _, dir := range b.recordings[twins][:n] {
+		list = append(list, open(t, dir))
+	}
+	return list
 }
 
 // passes is the ending of a run that did not fail.
@@ -173,7 +187,7 @@ func (c *Case) build(t testing.TB, fixed bool) *build {
 	t.Helper()
 	kept.Lock()
 	defer kept.Unlock()
-	key := fmt.Sprint(c.Source, c.Level, fixed)
+	key := fmt.Sprint(c.Source, c.Level, c.Compiler, fixed)
 	if b := kept.builds[key]; b != nil {
 		return b
 	}
@@ -200,6 +214,12 @@ func (c *Case) build(t testing.TB, fixed bool) *build {
 	return b
 }
 
+// compilers are the names of C's and C++'s.
+var compilers = map[string]map[string]string{
+	"gcc":   {".c": "gcc", ".cc": "g++"},
+	"clang": {".c": "clang", ".cc": "clang++"},
+}
+
 // compiler says how the case is compiled. The programs do what good ones do not,
 // of which the compiler is not to talk.
 func (c *Case) compiler(exe string, fixed bool) (string, []string) {
@@ -214,5 +234,5 @@ func (c *Case) compiler(exe string, fixed bool) (string, []string) {
 	if fixed {
 		args = append(args, "-DFIXED")
 	}
-	return map[string]string{".c": "gcc", ".cc": "g++"}[filepath.Ext(c.Source)], append(args, c.flags...)
+	return compilers[c.Compiler][filepath.Ext(c.Source)], append(args, c.flags...)
 }

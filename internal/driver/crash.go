@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,6 +111,8 @@ type analysis struct {
 	process *image.Process
 	// failing and passing are the recordings of runs that the request names.
 	failing, passing []*record.Recording
+	// exit is how the recorded process ended, if it ended itself with a status.
+	exit *record.Outcome
 
 	unwinder *unwind.Unwinder
 	// thread is the one under judgement; nil when none failed and none was
@@ -184,6 +187,9 @@ func (a *analysis) open() error {
 	if err != nil {
 		return &InputError{err}
 	}
+	if err := a.numberThreads(); err != nil {
+		a.limit(evidence.Limit{Text: err.Error()})
+	}
 	if err := a.chooseThread(); err != nil {
 		a.process.Close()
 		return &InputError{err}
@@ -212,6 +218,9 @@ func (a *analysis) imageOptions() image.Options {
 // the failing one.
 func (a *analysis) chooseThread() error {
 	p := a.process
+	if a.exit != nil && p.Failing < 0 {
+		p.Failing = slices.IndexFunc(p.Threads, func(t image.Thread) bool { return t.Ref.TID == a.exit.TID })
+	}
 	if a.req.Thread == 0 {
 		if p.Failing >= 0 && p.Failing < len(p.Threads) {
 			a.thread = &p.Threads[p.Failing]
@@ -236,6 +245,9 @@ func (a *analysis) classify() error {
 	in := failure.Input{Process: a.process, Thread: a.thread, Findings: a.result.Findings}
 	if a.thread != nil {
 		in.Stack = a.stacks[0].stack
+	}
+	if a.exit != nil {
+		in.Exit = &a.exit.Status
 	}
 	f, limits := failure.Classify(in)
 	a.limit(limits...)
@@ -292,12 +304,18 @@ func (a *analysis) scan() error {
 	}
 	in := staticscan.Input{Process: a.process, Thread: a.thread, Signal: a.result.Failure.Signal}
 	opts := staticscan.Options{Depth: a.req.Depth, Functions: a.req.Functions, Message: a.req.Message}
+	if f.Kind == evidence.ExitStatus && f.Site != nil && f.Site.Function == "main" && !asked {
+		opts.Functions = []string{"main"} // it may have returned, and has no frame then
+	}
 	if a.thread != nil {
 		in.Frames = failure.Frames(failure.Input{Process: a.process, Thread: a.thread, Stack: a.stacks[0].stack})
 		a.assertion(in)
-		blame, err := staticscan.Origin(in, staticscan.OriginOptions{})
-		if err != nil {
-			a.limit(evidence.Limit{Text: err.Error()})
+		var blame staticscan.Blame
+		if f.Kind != evidence.ExitStatus {
+			var err error
+			if blame, err = staticscan.Origin(in, staticscan.OriginOptions{}); err != nil {
+				a.limit(evidence.Limit{Text: err.Error()})
+			}
 		}
 		a.name(&blame)
 		a.blame = &blame

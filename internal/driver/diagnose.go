@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/record"
 	"diagnose/verdict"
 )
@@ -35,12 +37,26 @@ func (a *analysis) openRecordings() error {
 	if a.req.Core != "" {
 		return nil
 	}
+	a.exited()
 	core, err := a.failing[0].Core()
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("recording %s: it has no core, so what failed is not known; its run: %v", a.failing[0].Dir, &a.failing[0].Manifest.Outcome)
+		m := a.failing[0].Manifest
+		why := ""
+		if i := slices.IndexFunc(m.Limits, func(l record.Limit) bool { return l.Kind == "core" }); i >= 0 {
+			why = " (" + m.Limits[i].Text + ")"
+		}
+		return fmt.Errorf("recording %s: it has no core%s, so what failed is not known; its run: %v", a.failing[0].Dir, why, &m.Outcome)
 	}
 	a.req.Core = core
 	return err
+}
+
+// exited takes from the recording that the process ended with a status, which its
+// core does not tell.
+func (a *analysis) exited() {
+	if o := &a.failing[0].Manifest.Outcome; o.Kind == record.OutcomeExit {
+		a.exit = o
+	}
 }
 
 func (a *analysis) closeRecordings() {
@@ -57,18 +73,22 @@ func (a *analysis) diagnose(ctx context.Context) error {
 		return nil
 	}
 	d, err := verdict.Diagnose(ctx, verdict.Input{Case: a.result, Process: a.process, Blame: a.blame, Failing: a.failing, Passing: a.passing,
-		Hops: a.req.Hops, Replays: a.req.Replays, Object: a.objectAt, Image: a.imageOptions(), Progress: a.req.Progress})
+		Hops: a.req.Hops, Replays: a.req.Replays, Time: a.req.Time, Hits: a.req.Hits, Object: a.objectAt, Image: a.imageOptions(), Progress: a.req.Progress})
 	if err != nil {
 		return err
 	}
 	a.result.Diagnosis = d
-	return a.sameThreads()
+	a.nameThreads()
+	return nil
 }
 
-// sameThreads joins the two ways in which the core and the recording count and
-// name threads. Numbers of moments and experiments are the recording's, so the
-// stacks are told theirs; the names are the core's, where it has the thread.
-func (a *analysis) sameThreads() error {
+// numberThreads gives the core's threads the numbers that they have in the
+// recording, which moments and experiments are told with. A core of another
+// process keeps its own.
+func (a *analysis) numberThreads() error {
+	if len(a.failing) == 0 || a.process.Program.PID != a.failing[0].Manifest.PID {
+		return nil
+	}
 	summary, err := a.failing[0].Log.Summarize()
 	if err != nil {
 		return fmt.Errorf("recording %s: %w", a.failing[0].Dir, err)
@@ -77,13 +97,23 @@ func (a *analysis) sameThreads() error {
 	for _, t := range summary.Threads {
 		recorded[int(t.TID)] = int(t.Index)
 	}
+	threads := a.process.Threads
+	if slices.ContainsFunc(threads, func(t image.Thread) bool { return recorded[t.Ref.TID] == 0 }) {
+		return nil // the log was cut off before one of them began
+	}
+	for i := range threads {
+		ref := &threads[i].Ref
+		ref.Number, ref.Recorded = recorded[ref.TID], recorded[ref.TID]
+	}
+	return nil
+}
+
+// nameThreads gives the threads of causes the names that the core has for them.
+func (a *analysis) nameThreads() {
 	named := map[int]evidence.ThreadRef{}
-	for i := range a.result.Stacks {
-		for j := range a.result.Stacks[i].Threads {
-			t := &a.result.Stacks[i].Threads[j]
-			t.Recorded = recorded[t.TID]
-			named[t.TID] = *t
-		}
+	for i := range a.process.Threads {
+		ref := a.process.Threads[i].Ref
+		named[ref.TID] = ref
 	}
 	name := func(x *evidence.SeenAccess) {
 		if x == nil {
@@ -104,7 +134,6 @@ func (a *analysis) sameThreads() error {
 			}
 		}
 	}
-	return nil
 }
 
 // objectAt tells of the heap object at an address.

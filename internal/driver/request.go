@@ -24,6 +24,10 @@ type Request struct {
 	// Hops is how many stores a bad value is followed back through, Replays how
 	// often each experiment is made; 0 is the usual number.
 	Hops, Replays int
+	// Time bounds all replays together, Hits is how many accesses are logged in each
+	// of them; 0 is no bound and the usual number.
+	Time time.Duration
+	Hits uint64
 
 	// Exe overrides the executable's path. Sysroot is prefixed to the paths
 	// that the process names; DebugDirs are searched for separate debug files.

@@ -71,7 +71,7 @@ static int display_lines(const char *line)
 	sigemptyset(&resize);
 	sigaddset(&resize, SIGALRM);
 	sigprocmask(SIG_BLOCK, &resize, &before);
-	columns = window_columns;
+	columns = terminal_columns();
 #endif
 	while (left > 0 && lines < window_lines) {
 		int part = left < columns ? left : columns;
@@ -81,13 +81,15 @@ static int display_lines(const char *line)
 		left -= part;
 		lines++;
 	}
-	if (longest > terminal_columns()) {
-		fprintf(stderr, "a line of %d columns in a window of %d\n", longest, terminal_columns());
-		abort();
-	}
 #ifdef FIXED
 	sigprocmask(SIG_SETMASK, &before, NULL);
+#else
+	columns = terminal_columns();
 #endif
+	if (longest > columns) {
+		fprintf(stderr, "a line of %d columns in a window of %d\n", longest, columns);
+		abort();
+	}
 	return lines;
 }
 

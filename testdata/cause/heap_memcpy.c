@@ -9,6 +9,7 @@
 // INPUT pass: 64
 // INPUT pass: the first chunk,
 // INPUT pass: and a second one that is too long.
+// COMPILERS: gcc clang
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,8 @@
 // Listeners in a vector: one is told while another thread adds a listener, and the
-// vector moves elsewhere.
-// CAUSE kind=use-after-free|atomicity-violation|order-violation pattern="WR|"
+// vector moves elsewhere. That the loop's look at the vector and its use of the
+// element are one thing (two variables), and that the element may not go before it
+// is used (WR), is the same to the program: add can come between only so.
+// CAUSE kind=atomicity-violation|use-after-free|order-violation pattern="two variables|WR|"
 // FAILS signal=SIGSEGV says="fault at"
 // RUNS fail: 5 25
 // RUNS pass: 5 200
@@ -29,7 +31,7 @@ static void rest(int milliseconds)
 
 static void send(listener &l, const char *what)
 {
-	std::string line = *l.name + ": " + what + "\n"; // BUG 2
+	std::string line = *l.name + ": " + what + "\n"; // BUG 3
 	letters += line.size();
 	l.told++;
 	if (::write(1, line.data(), line.size()) < 0)
@@ -42,14 +44,14 @@ static void tell(const char *what)
 #ifdef FIXED
 	std::lock_guard<std::mutex> hold(listeners_lock);
 #endif
-	for (listener &l : listeners)
+	for (listener &l : listeners) // BUG 1
 		send(l, what);
 }
 
 static void add(const std::string &name)
 {
 	std::lock_guard<std::mutex> hold(listeners_lock);
-	listeners.push_back({&name, 0}); // BUG 1
+	listeners.push_back({&name, 0}); // BUG 2
 }
 
 int main(int argc, char **argv)

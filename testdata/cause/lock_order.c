@@ -5,6 +5,7 @@
 // RUNS fail: 5 15
 // RUNS pass: 5 130
 // RUNS pass: 130 5
+// COMPILERS: gcc clang
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

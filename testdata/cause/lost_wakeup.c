@@ -4,6 +4,7 @@
 // FAILS signal=SIGABRT says="nobody took the job"
 // RUNS fail: 5 25
 // RUNS pass: 60 5
+// COMPILERS: gcc clang
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // Nodes of a pool, side by side in one object: a long name reaches into the next
 // node, whose pointer is followed much later.
-// CAUSE kind=overwritten-variable variable="pool.nodes[3].next|*at @OBJECT*|*next|pool*"
+// CAUSE kind=overwritten-variable variable="pool.nodes[3].next|*@OBJECT*|*next|pool*"
 // FAILS signal=SIGSEGV says="fault at"
 // RUNS fail: iron copper aluminium-magnesium zinc
 // RUNS pass: iron copper aluminium zinc

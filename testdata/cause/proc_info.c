@@ -4,6 +4,7 @@
 // FAILS signal=SIGSEGV says="fault at 0x0"
 // RUNS fail: 5 25
 // RUNS pass: 5 150
+// COMPILERS: gcc clang
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 // RUNS fail: ann a-host-with-a-very-long-name-that-nobody-would-ever-want-to-type.example.org
 // RUNS pass: ann host.example.org
 // FLAGS: -fstack-protector-strong -U_FORTIFY_SOURCE
+// COMPILERS: gcc clang
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // Shapes of a drawing: a circle has all it needs, a square lacks the function that
 // says how large it is.
-// CAUSE kind=uninitialised-value variable="*area|*at @OBJECT*"
+// CAUSE kind=uninitialised-value variable="*area|*@OBJECT*"
 // FAILS signal=SIGSEGV says="fault at"
 // RUNS fail: c5 c2 s3
 // RUNS pass: c5 c2 c3

@@ -1,0 +1,118 @@
+package verdict
+
+import (
+	"fmt"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/replay"
+	"diagnose/watchtrace"
+)
+
+// arrivals are the times that a thread comes to an instruction.
+type arrivals struct {
+	pc     evidence.Addr
+	thread uint32
+	// ordinal is the thread's last event; events is behind how many of its events,
+	// the last one first, is looked.
+	ordinal, events uint64
+	// before is the hit that they have to come before; nil: the end.
+	before *before
+	// is tells those that are wanted; nil: all.
+	is func(*image.Registers) bool
+}
+
+// before is an access that a pass saw.
+type before struct {
+	watches []replay.Watch
+	hit     uint64
+}
+
+// mostArrivals bounds how often an instruction is looked at in a replay.
+const mostArrivals = 20_000
+
+// userSpace is the end of the addresses that a program can have.
+const userSpace = 1 << 47
+
+// last is the Moment of the last arrival. Its Count is 0 if there was none.
+func (w *work) last(a arrivals) (found evidence.Moment, err error) {
+	if a.pc == 0 || a.pc >= userSpace || a.ordinal == 0 {
+		return found, nil
+	}
+	opts := replay.Options{Image: w.Image}
+	passed := 0
+	do := func(s *replay.Stopped) error {
+		if passed++; passed > mostArrivals {
+			return fmt.Errorf("verdict: the instruction at %v was passed more than %d times behind event %d of thread %d", a.pc, mostArrivals, a.ordinal-a.events, a.thread)
+		}
+		regs, err := s.Registers()
+		if err == nil && (a.is == nil || a.is(&regs)) {
+			found = s.Moment
+		}
+		return err
+	}
+	for o := a.ordinal - min(a.events, a.ordinal) + 1; o <= a.ordinal; o++ {
+		at := evidence.Moment{Thread: a.thread, Ordinal: o, PC: a.pc, Count: 1}
+		opts.Hooks = append(opts.Hooks, replay.Hook{At: at, Every: true, Do: do})
+	}
+	const withHook = 3 // of the four debug registers
+	if a.before != nil && len(a.before.watches) <= withHook {
+		opts.Watches = a.before.watches
+		opts.Inspect = map[uint64]func(*replay.Hit, *replay.Stopped) error{a.before.hit: func(*replay.Hit, *replay.Stopped) error { return replay.ErrEnough }}
+	}
+	_, err = replay.Run(w.ctx, w.rec, opts)
+	return found, err
+}
+
+// standAt calls look with the process where a thread is at a Moment.
+func (w *work) standAt(at evidence.Moment, look func(*replay.Stopped, *image.Process, *image.Thread) error) error {
+	hook := replay.Hook{At: at, Do: func(s *replay.Stopped) error {
+		p, err := s.Process()
+		if err != nil {
+			return err
+		}
+		t := p.FailingThread()
+		if t == nil {
+			return errNoThread
+		}
+		if err := look(s, p, t); err != nil {
+			return err
+		}
+		return replay.ErrEnough
+	}}
+	_, err := replay.Run(w.ctx, w.rec, replay.Options{Image: w.Image, Hooks: []replay.Hook{hook}})
+	return err
+}
+
+// nearEvents and farEvents are behind how many of its events a thread is looked
+// for at an instruction: first where it is likely, then farther back.
+const (
+	nearEvents = 1
+	farEvents  = 64
+)
+
+// lastOfFailing is where the failing thread last came to an instruction.
+func (w *work) lastOfFailing(pc evidence.Addr) (evidence.Moment, error) {
+	thread := w.rec.Manifest.Outcome.Thread
+	schedule, err := w.rec.Log.Schedule()
+	if err != nil && len(schedule) == 0 {
+		return evidence.Moment{}, err
+	}
+	return w.lastNear(arrivals{pc: pc, thread: thread, ordinal: schedule.Events()[thread]})
+}
+
+// lastNear looks behind the last event, then behind more.
+func (w *work) lastNear(a arrivals) (found evidence.Moment, err error) {
+	for _, a.events = range []uint64{nearEvents, farEvents} {
+		if found, err = w.last(a); err != nil || found.Count > 0 {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+// hitBefore is an access as the end of a search.
+func hitBefore(plan *watchtrace.Plan, log *evidence.AccessLog, access *evidence.Access) *before {
+	pass := max(log.Variables[access.Variable].Pass-1, 0)
+	return &before{watches: plan.Passes[pass].Watches, hit: access.Hit}
+}

@@ -1,0 +1,145 @@
+package verdict_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"diagnose/evidence"
+	"diagnose/internal/causetest"
+	"diagnose/internal/driver"
+	"diagnose/record"
+	"diagnose/verdict"
+)
+
+// twinRuns are two that are run as the failing one, and one as the passing one.
+const twinRuns = 3
+
+// TestTwins gives recordings of races without their bug to the whole tool, with the
+// program's functions as what failed, and one run declared to have failed: as it ends
+// no differently in any order, nothing may be named. Of the program with the bug, given
+// in the same way, something is.
+func TestTwins(t *testing.T) {
+	for i, c := range racing(t) {
+		if i%6 > 0 && !causetest.FullMatrix() {
+			continue
+		}
+		t.Run(c.String(), func(t *testing.T) {
+			twins := c.Twins(t, twinRuns)
+			refused(t, twins[0])
+			for i := range 2 {
+				others := slices.Delete(slices.Clone(twins), i, i+1)
+				if found := named(t, c, declared(t, twins[i]), others); len(found) > 0 {
+					t.Errorf("of the twin: %v", found)
+				}
+			}
+			if found := named(t, c, c.Failing(t).Dir, c.Passing(t, passingRuns)); len(found) == 0 {
+				t.Error("of the program with the bug: nothing")
+			}
+		})
+	}
+}
+
+// racing are the cases whose cause is an order. A function is asked for by its whole
+// name, which in C++ and Rust is not the one of the source; inlined it has none.
+func racing(t *testing.T) []*causetest.Case {
+	return slices.DeleteFunc(causetest.Cases(t, "../testdata/cause"), func(c *causetest.Case) bool {
+		return c.Pattern == "" || c.Search != "" || filepath.Ext(c.Source) != ".c" || c.Level != "O0" || c.Compiler != "gcc"
+	})
+}
+
+// refused: a run that passed is none that failed.
+func refused(t *testing.T, twin *record.Recording) {
+	t.Helper()
+	result, err := driver.Crash(t.Context(), driver.Request{Recordings: []string{twin.Dir}})
+	var outcome *verdict.OutcomeError
+	if !errors.As(err, &outcome) {
+		t.Errorf("crash --recording of the twin: %v", err)
+	}
+	if err == nil && result.Diagnosis != nil {
+		t.Errorf("names %v", result.Diagnosis.Causes)
+	}
+}
+
+// declared is a copy of a recording that says of itself that the run failed, as one does
+// whose heap was found damaged at the end: it fails again whenever it ends so again.
+func declared(t *testing.T, rec *record.Recording) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), filepath.Base(rec.Dir))
+	if err := os.CopyFS(dir, os.DirFS(rec.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, record.ManifestName)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(text, &m); err != nil {
+		t.Fatal(err)
+	}
+	m["outcome"].(map[string]any)["evidence"] = "declared"
+	if text, err = json.Marshal(m); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// definition is where a function of one of the programs begins.
+var definition = regexp.MustCompile(`(?m)^[a-z][^;={}()\n]*[ *](\w+)\([^;{}\n]*\)[^;{}\n]*\n?\{`)
+
+// functionsOf are those of the source but main.
+func functionsOf(t *testing.T, c *causetest.Case) []string {
+	t.Helper()
+	source, err := os.ReadFile(c.Source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, m := range definition.FindAllStringSubmatch(string(source), -1) {
+		if m[1] != "main" {
+			list = append(list, m[1])
+		}
+	}
+	return list
+}
+
+// named is what the whole tool names, with the suspects of all functions. Some of them
+// are hot.
+func named(t *testing.T, c *causetest.Case, failing string, passing []*record.Recording) []string {
+	t.Helper()
+	req := driver.Request{Recordings: []string{failing}, Functions: functionsOf(t, c), Hits: 1 << 16}
+	for _, p := range passing {
+		req.Passing = append(req.Passing, p.Dir)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	result, err := driver.Crash(ctx, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := result.Diagnosis
+	if d == nil {
+		t.Fatalf("there is no diagnosis; limits: %v", result.Limits)
+	}
+	if d.Coverage.Hits == 0 && c.Pattern != evidence.PatternLockOrder {
+		t.Errorf("nothing was seen of %v; limits: %v", req.Functions, d.Coverage.Limits)
+	}
+	var found []string
+	for i := range d.Causes {
+		found = append(found, string(d.Causes[i].Proof)+": "+d.Causes[i].Summary)
+		for _, e := range d.Causes[i].Experiments {
+			t.Logf("%s: %d of %d failed (%s) %s", e.What, e.Failed, e.Runs, e.Outcome, e.Undecided)
+		}
+	}
+	return found
+}

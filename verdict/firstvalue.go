@@ -1,0 +1,73 @@
+package verdict
+
+import (
+	"slices"
+
+	"diagnose/evidence"
+	"diagnose/watchtrace"
+)
+
+// firstValue reports that a store gave a local variable its first value. To undo it
+// would leave there what other calls happened to leave, by which a run may go well or
+// fail in any way: that proves nothing about the value.
+func (c *chain) firstValue(l *link) bool {
+	if c.victim.damaged() || l.bounds != "" {
+		return false
+	}
+	owner := c.ownerOf(l)
+	if owner == nil {
+		return false
+	}
+	first, err := c.unsetBefore(l, owner)
+	if err != nil {
+		c.limit(err.Error())
+		return true
+	}
+	return first
+}
+
+// ownerOf is the frame, at the store, that the link's victim lies in; nil if in none.
+func (c *chain) ownerOf(l *link) *evidence.Frame {
+	at := l.victim.start
+	m := c.Process.MappingAt(at)
+	for i := range l.seen.Stack.Frames {
+		f := &l.seen.Stack.Frames[i]
+		if f.Kind != evidence.Physical || f.CFA == 0 || at >= f.CFA {
+			continue
+		}
+		if m == nil || !m.Contains(f.CFA-1) || f.CFA-at > maxFrame {
+			return nil
+		}
+		return f
+	}
+	return nil
+}
+
+// unsetBefore looks whether anything was stored in the link's victim between the call
+// that made its frame, which is when the return address was put there, and the store.
+func (c *chain) unsetBefore(l *link, owner *evidence.Frame) (bool, error) {
+	called := watchtrace.Target{Name: "the return address", Addr: owner.CFA - wordSize, Size: wordSize, Writes: true, Group: "frame"}
+	local := l.victim.target()
+	local.Group = called.Group
+	_, log, err := c.traceAll(c.rec, []watchtrace.Target{local, called}, c.options("the frame of "+l.victim.name))
+	if err != nil {
+		return true, err
+	}
+	at := slices.IndexFunc(log.Accesses, func(a evidence.Access) bool { return sameAccess(&a, &l.access) })
+	own := len(l.hits) // the store itself, which several instructions may have made
+	for ; at >= 0; at-- {
+		a := &log.Accesses[at]
+		word := log.Variables[a.Variable].Address + evidence.Addr(a.Offset)
+		switch {
+		case !writesMemory(a.Kind):
+		case word == called.Addr:
+			return true, nil
+		case !l.victim.concerns(log, a) || a.By == evidence.ByHeap: // the recorder's code has frames there, too
+		case own > 0:
+			own--
+		default:
+			return false, nil
+		}
+	}
+	return true, nil
+}

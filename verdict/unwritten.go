@@ -1,0 +1,119 @@
+package verdict
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+
+	"diagnose/evidence"
+	"diagnose/replay"
+)
+
+// Entries of the auxiliary vector (linux/auxvec.h).
+const (
+	auxRandom = 25
+	auxExecFn = 31
+)
+
+// neverWritten ends a chain at memory that nothing in the recording wrote to: what
+// is there, it had from the beginning.
+func (c *chain) neverWritten(v *victim) {
+	m := c.Process.MappingAt(v.start)
+	switch module := c.Process.ModuleAt(v.start); {
+	case c.startText(v.start) != "":
+		c.given = true
+		c.end = fmt.Sprintf("%s is in %s", v.name, c.startText(v.start))
+	case m == nil:
+		c.end = fmt.Sprintf("where the value came from is not known: nothing is mapped at %v, which %s would be at", v.start, v.name)
+	case module != nil:
+		c.end = fmt.Sprintf("%s has been so since %s was loaded: nothing wrote to it before", v.name, filepath.Base(module.Path))
+	case m.Path != "" && m.Path[0] != '[':
+		c.given = true
+		c.end = fmt.Sprintf("%s is in the mapped file %s", v.name, filepath.Base(m.Path))
+	default:
+		c.unwritten = true
+		c.end = fmt.Sprintf("nothing wrote to %s before", v.name)
+	}
+}
+
+// startText says which argument or variable of the environment an address is in;
+// "" if in none. The kernel puts their texts above the random bytes that it hands
+// the program, and below the name of the program (fs/exec.c, fs/binfmt_elf.c).
+func (w *work) startText(addr evidence.Addr) string {
+	p := w.Process
+	first, last := p.Auxv[auxRandom], p.Auxv[auxExecFn]
+	if first == 0 || uint64(addr) <= first || uint64(addr) >= last {
+		return ""
+	}
+	const most = 1 << 17 // MAX_ARG_STRLEN
+	before := make([]byte, min(uint64(addr)-first, most))
+	if n, err := p.ReadMemory(addr-evidence.Addr(len(before)), before); err != nil || n != len(before) {
+		return ""
+	}
+	before = before[bytes.LastIndexByte(before, 0)+1:]
+	rest := make([]byte, min(last-uint64(addr), most))
+	if n, err := p.ReadMemory(addr, rest); err != nil || n != len(rest) {
+		return ""
+	}
+	if i := bytes.IndexByte(rest, 0); i >= 0 {
+		rest = rest[:i]
+	}
+	text := string(before) + string(rest)
+	for i, a := range w.rec.Manifest.Program.Args {
+		if string(a) == text {
+			return fmt.Sprintf("argument %d of the command line", i)
+		}
+	}
+	if name, _, ok := bytes.Cut([]byte(text), []byte("=")); ok && len(name) > 0 {
+		return fmt.Sprintf("the variable %s of the environment", name)
+	}
+	return "the command line or the environment"
+}
+
+// textReplaced gives a text that was there from the beginning, and of which a
+// number was made, another one.
+func (c *chain) textReplaced() []change {
+	if !c.given || c.text == 0 {
+		return nil
+	}
+	const one = "1\x00"
+	edit := replay.Edit{Kind: replay.EditStore, At: evidence.Moment{Thread: 1, Ordinal: 1}, Addr: c.text, Value: uint64(one[0]), Size: len(one)}
+	return []change{{what: `the text replaced by "1"`, options: replay.Options{Free: true, Edits: []replay.Edit{edit}}}}
+}
+
+// givenCause is for a bad value that came in with the program's start, and that no
+// store handed on.
+func (c *chain) givenCause() *evidence.Cause {
+	out := &evidence.Cause{Kind: evidence.CauseBadInput, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed}
+	step := evidence.CauseStep{Text: c.end, Proof: evidence.Replayed}
+	out.Summary = fmt.Sprintf("the bad value is input: %s", c.end)
+	if steps := c.Case.Failure.Origin; c.text != 0 && len(steps) > 0 && steps[len(steps)-1].Site != nil {
+		out.Site = steps[len(steps)-1].Site
+		step.Site = out.Site
+		out.Summary = fmt.Sprintf("the bad value is a number that %s had made of input: %s", siteText(out.Site), c.end)
+	}
+	out.Story = []evidence.CauseStep{step}
+	return out
+}
+
+// fromOrigin is what the core alone tells where nothing else is known: the call that
+// returned the bad value, or the code that it stands in.
+func (w *work) fromOrigin() {
+	steps := w.Case.Failure.Origin
+	if len(w.out.Causes) > 0 || len(steps) == 0 {
+		return
+	}
+	last := &steps[len(steps)-1]
+	const null = 4096 // below, a constant is no address that something was added to
+	constant := last.Kind == evidence.OriginConstant && last.Value != nil && *last.Value < null
+	if last.Site == nil || last.Site.Line == 0 || last.Kind != evidence.OriginResult && !constant {
+		return
+	}
+	name := w.Case.Failure.Pointer
+	if !isName(name) {
+		name = "the bad value"
+	}
+	w.out.Causes = append(w.out.Causes, evidence.Cause{Kind: evidence.CauseBadValue, Variable: name, Site: last.Site, Proof: evidence.Inferred,
+		Summary: fmt.Sprintf("%s comes from %s: %s", name, siteText(last.Site), last.Text),
+		Story:   []evidence.CauseStep{{Text: last.Text, Site: last.Site, Proof: evidence.Inferred}}})
+}
