@@ -1,0 +1,3 @@
+// Package explore looks for schedules: those with which a recording that has
+// data races comes to its recorded end.
+package explore

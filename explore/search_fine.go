@@ -1,0 +1,262 @@
+package explore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"diagnose/evidence"
+	"diagnose/record"
+	"diagnose/replay"
+)
+
+const (
+	// mostSteps bounds how many instructions of a window are looked at one by one.
+	mostSteps = 400_000
+	// mostFine is how many orders of accesses a window has, mostPoints how many
+	// places behind a release or the like.
+	mostFine, mostPoints = 160, 32
+	// mostPartners is how many accesses of one step to the same memory are set
+	// against a later one of another thread.
+	mostPartners = 6
+)
+
+// trace is what the threads of a window did.
+type trace struct {
+	accesses []replay.Stepped
+	locks    []lockset        // that the threads had then
+	calls    []replay.Stepped // of functions that synchronise
+}
+
+// traced is what a trace gave.
+type traced struct{ points, accesses []candidate }
+
+// trace replays once more, the window step by step.
+func (s *search) trace(ctx context.Context, o *outcome, w *window) (*trace, error) {
+	if time.Now().After(s.deadline) {
+		return nil, errSpent
+	}
+	t := &trace{}
+	windows := map[uint32]replay.StepWindow{}
+	add := func(st step) {
+		x, known := windows[st.thread]
+		if !known {
+			x.From = st.ordinal
+		}
+		windows[st.thread] = replay.StepWindow{From: min(x.From, st.ordinal), To: max(x.To, st.ordinal)}
+	}
+	for _, st := range slices.Concat(w.own, w.others) {
+		add(st)
+	}
+	skip := s.skipped()
+	known := s.functions()
+	held := holders{order: s.order, of: map[uint32]*holder{}}
+	options := replay.Options{Timing: o.plan.timing, Preemptions: o.plan.list, Image: s.opts.Image, Sleeping: 10 * time.Second, Computing: time.Minute,
+		Step: &replay.Stepping{Windows: windows, Most: mostSteps, On: func(x *replay.Stepped) {
+			h := held.at(x)
+			switch {
+			case x.Called != 0:
+				does := known[x.Called]
+				h.call(does, x.First)
+				if does != nothing || len(known) == 0 {
+					t.calls = append(t.calls, *x)
+				}
+			case !skip(x.PC):
+				t.accesses = append(t.accesses, *x)
+				t.locks = append(t.locks, h.locks)
+			}
+		}}}
+	if options.Preemptions == nil {
+		options.Preemptions = []record.Preemption{}
+	}
+	s.result.Traces++
+	r, err := replay.Run(ctx, s.rec, options)
+	if r == nil && ctx.Err() != nil {
+		return nil, err
+	}
+	if r == nil {
+		return t, nil
+	}
+	if r.End == replay.EndMoment {
+		s.cut = true
+	}
+	return t, nil
+}
+
+// skipped tells code of the dynamic linker: what it writes is the same whoever
+// comes first.
+func (s *search) skipped() func(evidence.Addr) bool {
+	type span struct{ start, end evidence.Addr }
+	var linker []span
+	for _, m := range s.rec.Manifest.Start.Mappings {
+		if strings.Contains(string(m.Path), "/ld-linux") {
+			linker = append(linker, span{m.Start, m.End})
+		}
+	}
+	return func(pc evidence.Addr) bool {
+		return slices.ContainsFunc(linker, func(x span) bool { return pc >= x.start && pc < x.end })
+	}
+}
+
+// fine are the orders that a trace of the window gives: first whole stretches
+// between two operations on locks, which are no event where a thread releases one;
+// then single accesses.
+// Races that are known are left out.
+func (s *search) fine(ctx context.Context, o *outcome, w *window, known map[racePlace]bool) (points, accesses []candidate, err error) {
+	key := fmt.Sprint(o.plan.key(), w.from(), w.to(), len(known))
+	if x, found := s.traced[key]; found {
+		return x.points, x.accesses, nil
+	}
+	defer func() {
+		if err == nil {
+			s.traced[key] = traced{points, accesses}
+		}
+	}()
+	s.looked = fmt.Sprintf("the accesses between the events %d and %d", w.from(), w.to())
+	t, err := s.trace(ctx, o, w)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.points(o, t), s.reversals(o, t, known), nil
+}
+
+// points are preemptions behind what was released, the last first.
+func (s *search) points(o *outcome, t *trace) []candidate {
+	var list []candidate
+	for i := len(t.calls) - 1; i >= 0 && len(list) < mostPoints; i-- {
+		x := &t.calls[i]
+		st, ok := s.order.step(x.Thread, x.Ordinal)
+		if !ok {
+			continue
+		}
+		at := place{x.Thread, x.Ordinal, x.PC, x.Count, x.Behind}
+		if p, ok := o.plan.preempt(at, st.end); ok && st.end > x.Position {
+			list = append(list, candidate{plan: p, shape: shape{who: s.whoIs(o, x.Thread), pc: x.PC, until: untilLast}})
+		}
+	}
+	return list
+}
+
+func (s *search) whoIs(o *outcome, thread uint32) who {
+	if thread == o.thread {
+		return whoSelf
+	}
+	return whoOther
+}
+
+// race is a pair of accesses that the log does not order, in the order in which
+// they were.
+type race struct {
+	first, second *replay.Stepped
+	end           uint64 // how long the first one's step can be held back
+	own           bool   // one is of the diverging thread
+}
+
+// racePlace tells a race from others of the window.
+type racePlace struct {
+	first, second evidence.Addr
+	threads       [2]uint32
+	ordinals      [2]uint64
+}
+
+func (r *race) place() racePlace {
+	a, b := r.first, r.second
+	return racePlace{a.PC, b.PC, [2]uint32{a.Thread, b.Thread}, [2]uint64{a.Ordinal, b.Ordinal}}
+}
+
+// reversals reverses one race at a time, the last first, and first those of the thread
+// that diverges: the first access is kept until the other thread's step has been
+// done, or only its access.
+func (s *search) reversals(o *outcome, t *trace, known map[racePlace]bool) []candidate {
+	pairs := s.pairs(o, t)
+	var list []candidate
+	seen := map[string]bool{}
+	add := func(p plan, how shape, at racePlace) {
+		p.fine = true
+		key := fmt.Sprint(p.list)
+		if !seen[key] && len(list) < mostFine {
+			seen[key] = true
+			list = append(list, candidate{p, how, at})
+		}
+	}
+	for _, r := range pairs {
+		a, b := r.first, r.second
+		at := r.place()
+		if known[at] {
+			continue
+		}
+		how := shape{who: s.whoIs(o, a.Thread), pc: a.PC, with: b.PC}
+		p, ok := o.plan.preempt(place{a.Thread, a.Ordinal, a.PC, a.Count, a.Behind}, b.Position)
+		if !ok {
+			continue
+		}
+		how.exact = true
+		if both, ok := p.preempt(place{b.Thread, b.Ordinal, b.Next, b.NextCount, b.Behind}, b.Position); ok {
+			add(both, how, at)
+		}
+		how.exact = false
+		add(p, how, at)
+		how.until = untilLast
+		if p, ok := o.plan.preempt(place{a.Thread, a.Ordinal, a.PC, a.Count, a.Behind}, r.end); ok && r.end > b.Position {
+			add(p, how, at)
+		}
+	}
+	return list
+}
+
+// pairs finds races, by the later access backward, those of the diverging thread
+// before others.
+func (s *search) pairs(o *outcome, t *trace) []race {
+	const granule = 8
+	before := map[evidence.Addr][]int{}
+	var own, others []race
+	for i := range t.accesses {
+		b := &t.accesses[i]
+		for g := b.Addr / granule; g <= (b.Addr+evidence.Addr(b.Size)-1)/granule; g++ {
+			for _, r := range s.against(o, t, before[g], i) {
+				if r.own {
+					own = append(own, r)
+				} else {
+					others = append(others, r)
+				}
+			}
+			before[g] = append(before[g], i)
+		}
+	}
+	slices.Reverse(own)
+	slices.Reverse(others)
+	return append(own, others...)
+}
+
+// against sets an access against earlier ones of other threads to the same memory,
+// the last ones of each step.
+func (s *search) against(o *outcome, t *trace, before []int, at int) []race {
+	b := &t.accesses[at]
+	type key struct {
+		thread  uint32
+		ordinal uint64
+	}
+	var list []race
+	count := map[key]int{}
+	for i := len(before) - 1; i >= 0; i-- {
+		a := &t.accesses[before[i]]
+		if a.Thread == b.Thread || a.Kind == evidence.Read && b.Kind == evidence.Read || a.Addr+evidence.Addr(a.Size) <= b.Addr || b.Addr+evidence.Addr(b.Size) <= a.Addr {
+			continue
+		}
+		if t.locks[before[i]].meets(t.locks[at]) {
+			continue // they cannot change places
+		}
+		st, ok := s.order.step(a.Thread, a.Ordinal)
+		if k := (key{a.Thread, a.Ordinal}); !ok || b.Position > st.end || count[k] >= mostPartners {
+			continue
+		} else {
+			count[k]++
+		}
+		list = append(list, race{a, b, st.end, a.Thread == o.thread || b.Thread == o.thread})
+	}
+	// The whole is turned round later.
+	slices.Reverse(list)
+	return list
+}

@@ -1,0 +1,149 @@
+package explore
+
+import (
+	"slices"
+	"testing"
+
+	"diagnose/evidence"
+	"diagnose/record"
+	"diagnose/replay"
+)
+
+// orderOf is of events that are given as thread numbers.
+func orderOf(threads ...uint32) *order {
+	o := &order{of: map[uint32][]uint64{}}
+	for _, t := range threads {
+		o.events = append(o.events, logged{thread: t, ordinal: uint64(len(o.of[t])) + 1, kind: record.KindSyscall})
+		o.of[t] = append(o.of[t], uint64(len(o.events)))
+	}
+	return o
+}
+
+// The example of Lee et al., figure 9: system calls 1 to 8, of which 7 differs.
+func TestWindow(t *testing.T) {
+	o := orderOf(2, 1, 1, 3, 1, 1, 3, 2)
+	w := o.window(3, 1, 1)
+	if w == nil || len(w.own) != 1 || w.own[0] != (step{3, 1, 4, 6}) {
+		t.Fatalf("%+v", w)
+	}
+	// Of thread 2, what is between calls 1 and 8; of thread 1, from call 3 on.
+	want := []step{{1, 4, 6, 8}, {1, 3, 5, 5}, {1, 2, 3, 4}, {2, 1, 1, 7}}
+	if !slices.Equal(w.others, want) {
+		t.Errorf("beside it: %+v, want %+v", w.others, want)
+	}
+	if w.from() != 4 || w.to() != 6 {
+		t.Errorf("from %d to %d", w.from(), w.to())
+	}
+	if o.window(3, 0, 1) != nil || o.window(9, 1, 1) != nil {
+		t.Error("a window of no event")
+	}
+	if w := o.window(1, 4, 3); len(w.own) != 3 || w.own[2].ordinal != 2 {
+		t.Errorf("three steps: %+v", w)
+	}
+}
+
+func TestHoldable(t *testing.T) {
+	o := orderOf(1, 2, 1)
+	s, _ := o.step(1, 1)
+	if !o.holdable(s) {
+		t.Error("a step behind a system call")
+	}
+	for _, kind := range []record.Kind{record.KindOrder, record.KindHeap, record.KindCreate, record.KindExit} {
+		o.events[0].kind = kind
+		if o.holdable(s) {
+			t.Errorf("a step behind %v", kind)
+		}
+	}
+	if s, _ := o.step(2, 1); s.end != 3 {
+		t.Errorf("the last step ends at %d", s.end)
+	}
+}
+
+func TestPlans(t *testing.T) {
+	at := func(behind int, pc evidence.Addr, count uint64) place { return place{2, 5, pc, count, behind} }
+	pc := func(p evidence.Addr, count, until uint64) record.Preemption {
+		return record.Preemption{Thread: 2, Ordinal: 5, Class: record.PointPC, PC: p, Count: count, Until: until}
+	}
+	hold := func(until uint64) record.Preemption {
+		return record.Preemption{Thread: 2, Ordinal: 5, Class: record.PointEvent, Until: until}
+	}
+	s := step{thread: 2, ordinal: 5, begin: 10, end: 20}
+	p, ok := plan{timing: record.TimingEager}.preempt(at(0, 0x10, 1), 12)
+	if !ok || !slices.Equal(p.list, []record.Preemption{pc(0x10, 1, 12)}) {
+		t.Fatalf("%v", p)
+	}
+	two, _ := p.preempt(at(1, 0x20, 3), 15)
+	if !slices.Equal(two.list, []record.Preemption{pc(0x10, 1, 12), pc(0x20, 3, 15)}) {
+		t.Errorf("behind it: %v", two)
+	}
+	if held := two.hold(s, 11).hold(s, 13); !slices.Equal(held.list, []record.Preemption{hold(13), pc(0x10, 1, 12), pc(0x20, 3, 15)}) {
+		t.Errorf("held: %v", held)
+	}
+	if q, ok := two.preempt(at(0, 0x18, 1), 14); !ok || !slices.Equal(q.list, []record.Preemption{pc(0x18, 1, 14)}) {
+		t.Errorf("before both: %v", q)
+	}
+	if q, ok := two.preempt(at(2, 0x20, 0), 18); !ok || !slices.Equal(q.list, []record.Preemption{pc(0x10, 1, 12), pc(0x20, 3, 18)}) {
+		t.Errorf("the second ends later: %v", q)
+	}
+	for name, bad := range map[string]place{"no count": at(0, 0x10, 0), "no address": at(0, 0, 1), "elsewhere": at(2, 0x30, 0)} {
+		if _, ok := two.preempt(bad, 18); ok {
+			t.Error(name)
+		}
+	}
+	// What stands behind a preemption at its own instruction goes on from its count.
+	same, _ := p.preempt(at(1, 0x10, 2), 15)
+	if q := same.without(0); !slices.Equal(q.list, []record.Preemption{pc(0x10, 3, 15)}) {
+		t.Errorf("without the first: %v", q)
+	}
+	if len(p.list) != 1 || len(two.list) != 2 {
+		t.Error("a plan was changed by what was made of it")
+	}
+}
+
+func TestCache(t *testing.T) {
+	c := cache{}
+	d := signature{reason: "kind", expected: 1, got: 2}
+	list := []candidate{{shape: shape{back: 0}}, {shape: shape{back: 1}}, {shape: shape{back: 2}}}
+	if got := c.first(d, list); got[0].shape.back != 0 {
+		t.Error("an empty cache changes the order")
+	}
+	if c.add(d, shape{back: 2}) || !c.add(d, shape{back: 2}) {
+		t.Error("what is new and what was known")
+	}
+	if got := c.first(d, list); got[0].shape.back != 2 || got[1].shape.back != 0 || list[0].shape.back != 0 {
+		t.Errorf("%+v", got)
+	}
+	if got := c.first(signature{reason: "site"}, list); got[0].shape.back != 0 {
+		t.Error("another divergence")
+	}
+}
+
+// An access of a thread is set against those of others that the log does not order,
+// but for those under the same lock.
+func TestPairs(t *testing.T) {
+	o := orderOf(1, 2, 1, 2)
+	o.events[1] = logged{thread: 2, ordinal: 1, kind: record.KindMutex, object: 0x99, taken: true}
+	s := &search{order: o}
+	h := holders{order: o, of: map[uint32]*holder{}}
+	tr := &trace{}
+	access := func(thread uint32, ordinal, position uint64, addr evidence.Addr, kind evidence.AccessKind) {
+		x := replay.Stepped{Thread: thread, Ordinal: ordinal, Position: position, Addr: addr, Size: 4, Kind: kind}
+		tr.accesses, tr.locks = append(tr.accesses, x), append(tr.locks, h.at(&x).locks)
+	}
+	lock := func(thread uint32, ordinal uint64, what does) {
+		h.at(&replay.Stepped{Thread: thread, Ordinal: ordinal}).call(what, 0x99)
+	}
+	access(1, 1, 1, 0x100, evidence.Read)
+	lock(1, 1, takes)
+	access(1, 1, 1, 0x200, evidence.Write)
+	lock(1, 1, gives)
+	access(1, 1, 1, 0x300, evidence.Read)
+	access(2, 1, 2, 0x100, evidence.Write) // a race
+	access(2, 1, 2, 0x200, evidence.Write) // under the lock that the event took
+	access(2, 1, 2, 0x300, evidence.Read)  // both read
+	access(2, 2, 4, 0x100, evidence.Write) // behind the other thread's next event
+	got := s.pairs(&outcome{thread: 1}, tr)
+	if len(got) != 1 || got[0].first.Addr != 0x100 || got[0].second.Position != 2 || !got[0].own || got[0].end != 2 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,313 @@
+package explore_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"diagnose/explore"
+	"diagnose/internal/recordtest"
+	"diagnose/record"
+	"diagnose/replay"
+)
+
+func TestMain(m *testing.M) { recordtest.Main(m) }
+
+// program is one of testdata/schedule, built.
+type program struct {
+	*recordtest.Program
+	exe string
+}
+
+func build(t *testing.T, name string) *program {
+	t.Helper()
+	p, err := recordtest.Read("../testdata/schedule/" + name + ".c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &program{p, p.Build(t)}
+}
+
+// fail records until the program ends as it says, and returns how many runs that
+// took; nil: it did not in so many.
+func (p *program) fail(t *testing.T, most int) (*record.Recording, int) {
+	t.Helper()
+	for run := 1; run <= most; run++ {
+		r := recordtest.RecordProgram(t, p.exe, p.Args, p.Stdin, "")
+		if !strings.HasSuffix(r.Dir, "-"+p.Ends) {
+			os.RemoveAll(r.Dir)
+			continue
+		}
+		rec, err := record.Open(r.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { rec.Close() })
+		return rec, run
+	}
+	return nil, most
+}
+
+// mostRuns is how often a program is recorded until it fails: on a machine under
+// load, threads seldom run beside each other.
+const mostRuns = 80
+
+// A search finds what reaches the recorded failure, and every replay uses it.
+func TestSearch(t *testing.T) {
+	for name, least := range map[string]int{"control": 1, "apache": 2} {
+		t.Run(name, func(t *testing.T) {
+			p := build(t, name)
+			for range 5 {
+				rec, _ := p.fail(t, mostRuns)
+				if rec == nil {
+					t.Skipf("%s did not fail in %d runs", name, mostRuns)
+				}
+				if r := search(t, rec); r.Level != explore.LevelPlain {
+					found(t, rec, r, least)
+					return
+				}
+			}
+			t.Error("five recordings of a race that replays need no preemption for")
+		})
+	}
+}
+
+// A search that is cut short leaves what it came to, which no replay uses and
+// another search goes on from.
+func TestSearchGoesOn(t *testing.T) {
+	p := build(t, "apache")
+	rec, _ := p.fail(t, mostRuns)
+	if rec == nil {
+		t.Skipf("it did not fail in %d runs", mostRuns)
+	}
+	var first *explore.Result
+	for attempts := 10; attempts < 30; attempts += 2 {
+		var err error
+		if first, err = explore.Search(t.Context(), rec, explore.Options{Attempts: attempts}); err != nil {
+			t.Fatal(err)
+		}
+		if first.Reproduced || len(first.Preemptions) > 0 {
+			break
+		}
+	}
+	if first.Reproduced || len(first.Preemptions) == 0 {
+		t.Skipf("no way to this recording's end is in two parts: %+v", first)
+	}
+	if f, err := rec.Found(); f != nil || err != nil {
+		t.Errorf("a replay would use %+v, %v", f, err)
+	}
+	if f, err := rec.Searched(); err != nil || f == nil || !f.Partial || !slices.Equal(f.Preemptions, first.Preemptions) {
+		t.Fatalf("written: %+v, %v", f, err)
+	}
+	r, err := explore.Search(t.Context(), rec, explore.Options{Resume: true, Budget: 2 * time.Minute})
+	if err != nil || !r.Reproduced {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if f, err := rec.Found(); err != nil || f == nil || f.Attempts != first.Attempts+r.Attempts {
+		t.Errorf("written: %+v, %v, after %d and %d attempts", f, err, first.Attempts, r.Attempts)
+	}
+}
+
+func search(t *testing.T, rec *record.Recording) *explore.Result {
+	t.Helper()
+	told := 0
+	r, err := explore.Search(t.Context(), rec, explore.Options{Budget: 2 * time.Minute, Progress: func(explore.Progress) { told++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Reproduced {
+		t.Fatalf("%d attempts came to event %d of %d: %v; not tried: %s", r.Attempts, r.Events, r.Total, r.Err, r.Unexplored)
+	}
+	tried := 0
+	for _, n := range r.ByLevel {
+		tried += n
+	}
+	if tried != r.Attempts || told == 0 || told > r.Attempts {
+		t.Errorf("%d attempts, by level %v, told of %d", r.Attempts, r.ByLevel, told)
+	}
+	return r
+}
+
+// found sees that the schedule is what reaches the end: without it no replay does,
+// with it each.
+func found(t *testing.T, rec *record.Recording, r *explore.Result, least int) {
+	t.Helper()
+	if len(r.Preemptions) < least || r.Attempts < 3 {
+		t.Errorf("%d preemptions after %d attempts", len(r.Preemptions), r.Attempts)
+	}
+	written, err := rec.Found()
+	if err != nil || written == nil || !slices.Equal(written.Preemptions, r.Preemptions) || written.Attempts != r.Attempts || written.Level != string(r.Level) {
+		t.Fatalf("written: %+v, %v", written, err)
+	}
+	for range 3 {
+		if again, err := replay.Run(t.Context(), rec, replay.Options{}); err != nil || again.End != replay.EndFailure || again.Events != again.Total {
+			t.Fatalf("a replay with it: %+v, %v", again, err)
+		}
+	}
+	plain, err := replay.Run(t.Context(), rec, replay.Options{Preemptions: []record.Preemption{}})
+	if plain == nil || err == nil {
+		t.Errorf("without it: %+v, %v", plain, err)
+	}
+	again, err := explore.Search(t.Context(), rec, explore.Options{Attempts: 2})
+	if err != nil || again.Reproduced || again.Attempts != 2 || again.Unexplored == "" {
+		t.Errorf("a search of two attempts: %+v, %v", again, err)
+	}
+}
+
+// Nothing is searched where the reason is known to be another.
+func TestWorth(t *testing.T) {
+	p := build(t, "marks")
+	rec, _ := p.fail(t, 1)
+	if rec == nil {
+		dir := recordtest.RecordProgram(t, p.exe, nil, "", p.Ends).Dir
+		var err error
+		if rec, err = record.Open(dir); err != nil {
+			t.Fatal(err)
+		}
+		defer rec.Close()
+	}
+	for err, want := range map[error]bool{
+		&replay.DivergenceError{Reason: replay.DiffersKind}:    true,
+		&replay.DivergenceError{Reason: replay.DiffersMapping}: false,
+		&replay.StuckError{}: true,
+		errors.New("broken"): false,
+	} {
+		if got := explore.Worth(rec, err); got != want {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+}
+
+// corpusVariable names the file that the table of all programs is written to.
+const corpusVariable = "DIAGNOSE_SCHEDULES"
+
+// timesVariable is how many recordings of each program the table is of.
+const timesVariable = "DIAGNOSE_SCHEDULES_TIMES"
+
+// row is a line of the table.
+type row struct {
+	name                  string
+	runs, recordings      int
+	direct, coarse, fine  int
+	failed                int
+	attempts, preemptions []int
+	seconds               []float64
+	what                  string
+}
+
+// TestCorpus records each program until it fails, so many times, and searches.
+func TestCorpus(t *testing.T) {
+	path := os.Getenv(corpusVariable)
+	if path == "" {
+		t.Skip(corpusVariable + " does not say where the table goes")
+	}
+	times := 20
+	if text := os.Getenv(timesVariable); text != "" {
+		var err error
+		if times, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var rows []row
+	for _, p := range []struct{ name, what string }{
+		{"apache", "the log module of figure 1: two races"},
+		{"control", "3 A: another branch is taken"},
+		{"value", "3 B: another value is handed to the kernel"},
+		{"condition", "3 C: a condition is waited for or not"},
+		{"userlock", "3 D: a lock that the log does not have"},
+		{"deadlock", "3 E: the order of locks and signals"},
+		{"crasher", "a pointer that is taken away between a look and its use"},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			r := corpusRow(t, p.name, times)
+			r.what = p.what
+			rows = append(rows, r)
+			t.Logf("%+v", r)
+		})
+	}
+	if err := writeTable(path, rows, times); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func corpusRow(t *testing.T, name string, times int) row {
+	p := build(t, name)
+	r := row{name: name}
+	for started := time.Now(); r.recordings < times && time.Since(started) < 5*time.Minute; {
+		rec, runs := p.fail(t, mostRuns)
+		r.runs += runs
+		if rec == nil {
+			continue
+		}
+		r.recordings++
+		found, err := explore.Search(t.Context(), rec, explore.Options{Budget: 2 * time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.add(found)
+		if !found.Reproduced {
+			t.Logf("%s: %d attempts came to event %d of %d: %v; not tried: %s", name, found.Attempts, found.Events, found.Total, found.Err, found.Unexplored)
+		}
+		os.RemoveAll(filepath.Dir(rec.Dir))
+	}
+	return r
+}
+
+func (r *row) add(f *explore.Result) {
+	switch {
+	case !f.Reproduced:
+		r.failed++
+		return
+	case f.Level == explore.LevelPlain:
+		r.direct++
+		return
+	case f.Level == explore.LevelCoarse:
+		r.coarse++
+	default:
+		r.fine++
+	}
+	r.attempts = append(r.attempts, f.Attempts)
+	r.preemptions = append(r.preemptions, len(f.Preemptions))
+	r.seconds = append(r.seconds, f.Time.Seconds())
+}
+
+const (
+	tableBegin = "<!-- search: begin -->\n"
+	tableEnd   = "<!-- search: end -->\n"
+)
+
+// writeTable puts the table between its marks, and makes the file if there is none.
+func writeTable(path string, rows []row, times int) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| Program | What it is | Recordings | Direct | Coarse | Fine | Not | Attempts | Preemptions | Seconds |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| %s | %s | %d of %d runs | %d | %d | %d | %d | %s | %s | %s |\n", r.name, r.what, r.recordings, r.runs,
+			r.direct, r.coarse, r.fine, r.failed, spread(r.attempts, "%d"), spread(r.preemptions, "%d"), spread(r.seconds, "%.1f"))
+	}
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	before, rest, found := strings.Cut(string(text), tableBegin)
+	_, after, closed := strings.Cut(rest, tableEnd)
+	if !found || !closed {
+		before, after = string(text), ""
+	}
+	return os.WriteFile(path, []byte(before+tableBegin+b.String()+tableEnd+after), 0o644)
+}
+
+// spread is the median and the largest.
+func spread[T int | float64](list []T, format string) string {
+	if len(list) == 0 {
+		return "-"
+	}
+	sorted := slices.Clone(list)
+	slices.Sort(sorted)
+	return fmt.Sprintf(format+" ("+format+")", sorted[len(sorted)/2], sorted[len(sorted)-1])
+}
