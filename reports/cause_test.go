@@ -49,6 +49,8 @@ func diagnosed(causes ...evidence.Cause) *evidence.Case {
 	c.Diagnosis = &evidence.Diagnosis{Recording: "rec/failed-1", Failing: 2, Passing: 3, Causes: causes,
 		Excluded: []evidence.Fact{{Name: "audit_count", Text: "its accesses come in the same order in passing runs"}},
 		Watched: []evidence.Watched{{Name: "balance", Address: 0x404040, Size: 8, Hits: 12, Pass: 1},
+			{Name: "balance", Address: 0x404040, Size: 8, Hits: 3, Pass: 2},
+			{Name: "total", Address: 0x404048, Size: 8, Hits: 9, Pass: 2, Instructions: 4, Unseen: 1},
 			{Name: "log|line", Address: 0x404080, Size: 4, Untraced: "the budget of 40 words was used up"}},
 		Coverage: evidence.Coverage{Passes: 2, Hits: 12, Lost: 1, Backend: "bpf", Nanoseconds: 123456789,
 			Limits: []string{"a watch of 16 bytes was cut into two words"}}}

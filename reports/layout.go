@@ -17,7 +17,7 @@ func layout(c *evidence.Case, opts Options) []block {
 	d = append(d, prose{say(alarm, c.Failure.Sentence)})
 	d = append(d, severeLimits(c.Limits)...)
 	d = append(d, summary(c, opts))
-	d = append(d, causes(c.Diagnosis)...)
+	d = append(d, causes(c)...)
 	d = append(d, instruction(c.Failure.Instruction)...)
 	d = append(d, source(c.Failure.Source)...)
 	d = append(d, origin(c.Failure.Origin)...)
@@ -76,7 +76,7 @@ func summary(c *evidence.Case, opts Options) facts {
 		add("message", say(strong, f.Message))
 	}
 	add("exception", exceptionLine(f.Exception))
-	add("signal", signalLine(f.Signal))
+	add("signal", signalLine(f.Signal, c.Program.PID))
 	if f.Fault != nil {
 		add("address", say(strong, f.Fault.Addr.String()).and(plain, " is "+f.Fault.Place.Text).
 			and(plain, accessText(f.Fault)).and(faint, proofMark(f.Fault.Proof)))
@@ -125,7 +125,7 @@ func exceptionLine(e *evidence.Exception) line {
 	return l.and(faint, proofMark(e.Proof))
 }
 
-func signalLine(s *evidence.Signal) line {
+func signalLine(s *evidence.Signal, pid int) line {
 	if s == nil {
 		return nil
 	}
@@ -133,7 +133,10 @@ func signalLine(s *evidence.Signal) line {
 	if s.CodeName != "" {
 		l = l.and(plain, " ("+s.CodeName+")")
 	}
-	if s.SenderPID != 0 {
+	switch {
+	case s.SenderPID != 0 && s.SenderPID == pid:
+		l = l.and(plain, ", sent by the process itself")
+	case s.SenderPID != 0:
 		l = l.and(plain, fmt.Sprintf(", sent by process %d of user %d", s.SenderPID, s.SenderUID))
 	}
 	return l

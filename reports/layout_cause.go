@@ -3,6 +3,7 @@ package reports
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,12 +11,13 @@ import (
 )
 
 // causes are what the recordings tell, the likeliest first.
-func causes(d *evidence.Diagnosis) []block {
+func causes(c *evidence.Case) []block {
+	d := c.Diagnosis
 	if d == nil {
 		return nil
 	}
 	if len(d.Causes) == 0 {
-		return append([]block{heading{"Cause"}, prose{say(caveat, "unknown: "+unknownText(d))}}, excluded(d.Excluded)...)
+		return append([]block{heading{"Cause"}, prose{say(caveat, "unknown: "+unknownText(c))}}, excluded(d.Excluded)...)
 	}
 	var blocks []block
 	for i := range d.Causes {
@@ -24,16 +26,35 @@ func causes(d *evidence.Diagnosis) []block {
 	return append(blocks, excluded(d.Excluded)...)
 }
 
-func unknownText(d *evidence.Diagnosis) string {
-	if d.Coverage.Passes == 0 {
-		return "no pass over the recording was made"
+// unknownText says why there is no cause, and where else to look.
+func unknownText(c *evidence.Case) string {
+	d, f := c.Diagnosis, &c.Failure
+	switch {
+	case f.Kind == evidence.KilledBySignal && f.Signal != nil && f.Signal.SenderPID != 0 && f.Signal.SenderPID != c.Program.PID:
+		return fmt.Sprintf("another process (%d) sent %s; nothing in the program is known to have failed", f.Signal.SenderPID, f.Signal.Name)
+	case f.Recursion != nil && f.Kind == evidence.StackOverflow:
+		return "the stack is full of the recursion below; what should have ended it was not looked for"
+	case d.Coverage.Passes > 0:
+		text := fmt.Sprintf("%s over the recording found nothing that explains the failure", plural(d.Coverage.Passes, "replay"))
+		switch {
+		case slices.ContainsFunc(d.Coverage.Limits, func(l string) bool { return strings.HasPrefix(l, "the time was used up") }):
+			text += "; there was no time for more"
+		case d.Passing == 0 && c.Program.Threads > 1:
+			text += "; beside recordings of runs that passed (--passing) more can be told"
+		}
+		return text
+	case f.Exception != nil:
+		return "the program gave up for the reason above, and names no memory that could be watched"
 	}
-	return fmt.Sprintf("%s over the recording found nothing that explains the failure", plural(d.Coverage.Passes, "replay"))
+	return "nothing was replayed: the process names no damaged memory, and no memory that a bad value was read from"
 }
 
 func cause(c *evidence.Cause, rank int) []block {
 	title := "Cause"
-	if rank > 0 {
+	switch {
+	case rank > 0 && c.Proof == evidence.Proved: // one may lead to the other
+		title = fmt.Sprintf("Cause %d, which is proved as well", rank+1)
+	case rank > 0:
 		title = fmt.Sprintf("Less likely cause %d", rank+1)
 	}
 	d := []block{heading{title}, prose{say(alarm, c.Summary).and(faint, proofMark(c.Proof))}}
@@ -51,8 +72,10 @@ func cause(c *evidence.Cause, rank int) []block {
 		list = append(list, fact{"experiment", experimentLine(&c.Experiments[i])})
 	}
 	d = append(d, list)
-	d = append(d, story(c.Story)...)
-	return append(d, interleaving(c.Interleaving)...)
+	if c.Interleaving != nil { // its accesses are the story
+		return append(d, interleaving(c.Interleaving)...)
+	}
+	return append(d, story(c.Story)...)
 }
 
 func experimentLine(e *evidence.Experiment) line {
@@ -79,7 +102,7 @@ func story(steps []evidence.CauseStep) []block {
 		lines := verbatim{say(strong, fmt.Sprintf("%d. ", i+1)).and(plain, s.Text).and(faint, proofMark(s.Proof))}
 		if a := s.Access; a != nil {
 			lines = append(lines, say(plain, "   ").and(plain, accessWords(a)).and(faint, "  at moment "+a.Moment.String()))
-			lines = append(lines, stackLines(a.Stack)...)
+			lines = append(lines, stackLines(untilStart(a.Stack))...)
 		} else if s.Site != nil {
 			lines = append(lines, append(say(plain, "   "), siteLine(*s.Site)...))
 		}
@@ -122,6 +145,21 @@ func accessWords(a *evidence.SeenAccess) string {
 	return text
 }
 
+// untilStart leaves out the frames that every thread begins with.
+func untilStart(s evidence.Stack) evidence.Stack {
+	n := len(s.Frames)
+	for n > 1 && starts[s.Frames[n-1].Site.Function] {
+		n--
+	}
+	s.Frames = s.Frames[:n]
+	return s
+}
+
+// starts are the functions of the C library and its start files that call a
+// program's first one.
+var starts = map[string]bool{"_start": true, "__libc_start_main": true, "__libc_start_main_impl": true, "__libc_start_call_main": true,
+	"start_thread": true, "clone": true, "__clone": true, "clone3": true, "__clone3": true}
+
 func lockWords(locks []evidence.Lock) string {
 	if len(locks) == 0 {
 		return "no lock held"
@@ -153,9 +191,12 @@ func interleaving(i *evidence.Interleaving) []block {
 	if i.Instead != "" {
 		list = append(list, fact{"instead", say(plain, i.Instead)})
 	}
-	list = append(list, fact{"seen in", say(plain, fmt.Sprintf("%d of %s that failed and %d of %d that passed (%s %.2f)",
-		i.FailingRuns, plural(i.FailingOf, "run"), i.PassingRuns, i.PassingOf, i.Measure, i.Score))})
+	list = append(list, fact{"seen in", say(plain, seenIn(i))},
+		fact{"score", say(plain, fmt.Sprintf("%.2f", i.Score)).and(faint, ": "+i.Measure)})
 	table := grid{header: []string{"#", "failing run", "passing run"}}
+	if len(i.Passing) == 0 {
+		table.header = table.header[:2]
+	}
 	for n := range max(len(i.Failing), len(i.Passing)) {
 		row := []string{fmt.Sprint(n + 1), "", ""}
 		if n < len(i.Failing) {
@@ -164,15 +205,22 @@ func interleaving(i *evidence.Interleaving) []block {
 		if n < len(i.Passing) {
 			row[2] = accessCell(&i.Passing[n])
 		}
-		table.rows = append(table.rows, row)
+		table.rows = append(table.rows, row[:len(table.header)])
 	}
 	d := []block{list, table}
 	for n := range i.Failing {
 		a := &i.Failing[n]
-		d = append(d, append(verbatim{say(strong, fmt.Sprintf("failing %d. ", n+1)).and(plain, accessWords(a)).
-			and(faint, "  at moment "+a.Moment.String())}, stackLines(a.Stack)...))
+		d = append(d, append(verbatim{say(strong, fmt.Sprintf("failing run, %d: ", n+1)).and(plain, accessWords(a)).
+			and(faint, "  at moment "+a.Moment.String())}, stackLines(untilStart(a.Stack))...))
 	}
 	return d
+}
+
+func seenIn(i *evidence.Interleaving) string {
+	if i.PassingOf == 0 {
+		return fmt.Sprintf("%d of %s; there is no passing one to compare with", i.FailingRuns, plural(i.FailingOf, "failing run"))
+	}
+	return fmt.Sprintf("%d of %d failing and %d of %d passing runs", i.FailingRuns, i.FailingOf, i.PassingRuns, i.PassingOf)
 }
 
 func accessCell(a *evidence.SeenAccess) string {
@@ -213,17 +261,7 @@ func coverage(d *evidence.Diagnosis) []block {
 	summary += fmt.Sprintf(", in %v; failing recordings %d, passing %d", time.Duration(c.Nanoseconds).Round(time.Millisecond), d.Failing, d.Passing)
 	blocks := []block{heading{"What was traced"}, prose{say(plain, summary)}}
 	if len(d.Watched) > 0 {
-		table := grid{header: []string{"variable", "address", "bytes", "pass", "accesses"}}
-		for _, w := range d.Watched {
-			pass, hits := fmt.Sprint(w.Pass), fmt.Sprint(w.Hits)
-			if w.Untraced != "" {
-				pass, hits = "-", "not traced: "+w.Untraced
-			} else if w.Lost > 0 {
-				hits += fmt.Sprintf(" (%d lost)", w.Lost)
-			}
-			table.rows = append(table.rows, []string{Clean(w.Name), w.Address.String(), fmt.Sprint(w.Size), pass, hits})
-		}
-		blocks = append(blocks, table)
+		blocks = append(blocks, watched(d.Watched))
 	}
 	var limits verbatim
 	for _, l := range c.Limits {
@@ -232,5 +270,57 @@ func coverage(d *evidence.Diagnosis) []block {
 	if limits != nil {
 		blocks = append(blocks, limits)
 	}
+	if len(d.Causes) > 0 {
+		blocks = append(blocks, prose{say(faint, fmt.Sprintf("to stand at a moment: diagnose replay %s --until MOMENT --gdb", d.Recording))})
+	}
 	return blocks
+}
+
+func times(n uint64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// watched has a row for what was watched in one pass or in several alike.
+func watched(list []evidence.Watched) grid {
+	type memory struct {
+		name         string
+		address      evidence.Addr
+		size         int
+		untraced     string
+		instructions int
+	}
+	type seen struct {
+		passes             []string
+		hits, lost, unseen uint64
+	}
+	var order []memory
+	all := map[memory]*seen{}
+	for _, w := range list {
+		m := memory{w.Name, w.Address, w.Size, w.Untraced, w.Instructions}
+		if all[m] == nil {
+			all[m] = &seen{}
+			order = append(order, m)
+		}
+		s := all[m]
+		s.passes = append(s.passes, fmt.Sprint(w.Pass))
+		s.hits, s.lost, s.unseen = s.hits+w.Hits, s.lost+w.Lost, s.unseen+w.Unseen
+	}
+	table := grid{header: []string{"variable", "address", "bytes", "pass", "accesses"}}
+	for _, m := range order {
+		s := all[m]
+		pass, hits := strings.Join(s.passes, ", "), fmt.Sprint(s.hits)
+		switch {
+		case m.untraced != "":
+			pass, hits = "-", "not traced: "+m.untraced
+		case m.instructions > 0:
+			hits += fmt.Sprintf(" of %s; it changed %s without them", plural(m.instructions, "known instruction"), times(s.unseen))
+		case s.lost > 0:
+			hits += fmt.Sprintf(" (%d lost)", s.lost)
+		}
+		table.rows = append(table.rows, []string{Clean(m.name), m.address.String(), fmt.Sprint(m.size), pass, hits})
+	}
+	return table
 }

@@ -26,8 +26,8 @@ func heapLayout(h *evidence.Heap, opts Options) []block {
 
 func heapFacts(h *evidence.Heap, opts Options) facts {
 	list := facts{
-		{"live", say(plain, fmt.Sprintf("%s in %s", bytesText(h.LiveBytes), counted(h.LiveObjects, "object")))},
-		{"quarantined", say(plain, fmt.Sprintf("%s in %s that were freed and are kept", bytesText(h.QuarantinedBytes), counted(h.Quarantined, "object")))},
+		{"live", say(plain, fmt.Sprintf("%s in %s", evidence.SizeText(h.LiveBytes), counted(h.LiveObjects, "object")))},
+		{"quarantined", say(plain, fmt.Sprintf("%s in %s that were freed and are kept", evidence.SizeText(h.QuarantinedBytes), counted(h.Quarantined, "object")))},
 		{"calls", say(plain, fmt.Sprintf("%s, %s, by %s", counted(h.Allocations, "allocation"), counted(h.Frees, "free"), plural(h.Threads, "thread")))},
 		{"mapped", say(plain, fmt.Sprintf("%s for objects, %s for what is known of them", sizeText(h.MappedBytes), sizeText(h.MetadataBytes)))},
 		{"damaged", verdict(h.Damaged, "object").and(caveat, asFarAsRead(h.Limits))},

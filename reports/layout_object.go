@@ -31,7 +31,7 @@ func objectText(o *evidence.HeapObject) string {
 	case evidence.HeapFreed:
 		state = "freed, its memory may be used again"
 	}
-	text := fmt.Sprintf("%s at %v, %s, from %s", bytesText(o.Size), o.Addr, state, o.API)
+	text := fmt.Sprintf("%s at %v, %s, from %s", evidence.SizeText(o.Size), o.Addr, state, o.API)
 	if o.SlotEnd > o.Slot {
 		text += fmt.Sprintf("; its slot is %v to %v", o.Slot, o.SlotEnd)
 	}
@@ -50,23 +50,16 @@ func allocatedIn(o *evidence.HeapObject) string {
 	return text
 }
 
-func bytesText(n uint64) string {
-	if n == 1 {
-		return "1 byte"
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
-
 func damageText(f *evidence.Finding) string {
 	d := f.Damage
 	text := fmt.Sprintf("%v to %v", d.Start, d.End)
 	if d.Offset < 0 {
-		text += fmt.Sprintf(", from %s before the object on", bytesText(uint64(-d.Offset)))
+		text += fmt.Sprintf(", from %s before the object on", evidence.SizeText(uint64(-d.Offset)))
 	} else {
 		text += fmt.Sprintf(", from offset %d on", d.Offset)
 	}
 	if length := uint64(d.End - d.Start); uint64(d.Overwritten) < length {
-		text += fmt.Sprintf("; %d of these %s differ", d.Overwritten, bytesText(length))
+		text += fmt.Sprintf("; %d of these %s differ", d.Overwritten, evidence.SizeText(length))
 	}
 	if d.Reaches {
 		text += "; it reaches the end of what is guarded, so more may have been overwritten"

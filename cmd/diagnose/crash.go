@@ -14,6 +14,7 @@ import (
 	"diagnose/replay"
 	"diagnose/reports"
 	"diagnose/verdict"
+	"diagnose/watchtrace"
 )
 
 // crashFlags are what the command line of crash says.
@@ -37,12 +38,13 @@ With a recording of the run ('diagnose record'), crash replays it to find the
 cause: the instruction that damaged the memory or stored the bad value, and where
 that came from; and, beside recordings of runs that passed, the accesses that came
 in an order which only the failing ones have. Experiments on the replay prove it:
-the failure goes away without the store, or with the order forbidden.
+the failure goes away without the store, or with the order forbidden. That may
+take a hundred replays: --time bounds it.
 
 Statements carry their proof level: "proved" by such an experiment, "replayed" was
 seen on the replay, "from core" was read from the process, "inferred" follows from
-a rule. Secrets that the report recognises (passwords,
-tokens, keys) are replaced unless --show-secrets is given.
+a rule. Secrets that the report recognises (passwords, tokens, keys) are replaced
+unless --show-secrets is given.
 ` + environmentHelp + exitHelp,
 		Example: `  diagnose crash --core core.123
   diagnose crash --core core.zst --exe ./server --format markdown --output report.md
@@ -70,11 +72,13 @@ func (f *crashFlags) register(c *cobra.Command) {
 	flags.StringArrayVar(&f.Passing, "passing", nil, "`directory` with the recording of a run that passed; may be repeated")
 	flags.IntVar(&f.Hops, "hops", verdict.DefaultHops, "`stores` that a bad value is followed back through")
 	flags.IntVar(&f.Replays, "experiments", verdict.DefaultReplays, "`replays` for each experiment")
+	flags.DurationVar(&f.Time, "time", 0, "bound the `time` of all replays together, as in 90s or 5m; the report says what was not done")
+	flags.Uint64Var(&f.Hits, "hits", watchtrace.DefaultHits, "log at most so `many` accesses in a replay")
 	f.registerOutput(c)
 	for _, name := range []string{"recording", "passing"} {
 		must(c.MarkFlagDirname(name))
 	}
-	for _, name := range []string{"thread", "depth", "function", "message", "hops", "experiments"} {
+	for _, name := range []string{"thread", "depth", "function", "message", "hops", "experiments", "time", "hits"} {
 		complete(c, name, cobra.NoFileCompletions)
 	}
 }
@@ -82,6 +86,9 @@ func (f *crashFlags) register(c *cobra.Command) {
 func (f *crashFlags) run(c *cobra.Command) error {
 	if err := f.check(c, atLeast{"thread", f.Thread, 1}, atLeast{"depth", f.Depth, 0},
 		atLeast{"hops", f.Hops, 1}, atLeast{"experiments", f.Replays, 1}); err != nil {
+		return err
+	}
+	if err := f.checkBounds(c); err != nil {
 		return err
 	}
 	if err := f.usable(); err != nil {
@@ -92,6 +99,24 @@ func (f *crashFlags) run(c *cobra.Command) error {
 		return err
 	}
 	return f.emit(c, result.Timings, func(w io.Writer, opts reports.Options) error { return reports.Write(w, result, opts) })
+}
+
+// checkBounds refuses bounds of replays that make no sense, or where there is
+// nothing to replay.
+func (f *crashFlags) checkBounds(c *cobra.Command) error {
+	flags := c.Flags()
+	for _, name := range []string{"hops", "experiments", "time", "hits"} {
+		if flags.Changed(name) && len(f.Recordings) == 0 {
+			return usagef("--%s is about replays: give a recording by --recording (see '%s --help')", name, c.CommandPath())
+		}
+	}
+	switch {
+	case flags.Changed("time") && f.Time <= 0:
+		return usagef("--time takes a time above zero, as in 90s or 5m, not %v", f.Time)
+	case f.Hits == 0:
+		return usagef("--hits takes a whole number from 1 on, not 0")
+	}
+	return nil
 }
 
 // usable refuses directories that are no recordings, recordings whose program

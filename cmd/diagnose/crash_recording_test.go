@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"diagnose/internal/crashtest"
 )
 
 // A recording that cannot be meant is refused with what to give instead.
@@ -58,5 +60,96 @@ func TestCrashOfAProgramBuiltAnew(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "core")); err != nil {
 		t.Error(err)
+	}
+}
+
+// What the time or the command line does not allow is said, and why.
+func TestCrashBounds(t *testing.T) {
+	dir := traceable(t)
+	for _, x := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{"--time", "1ns"}, exitOK, "the time was used up (--time 1ns); not done: memory errors, deadlocks, orders of accesses, stray stores"},
+		{[]string{"--time", "0s"}, exitUsage, "--time takes a time above zero"},
+		{[]string{"--time", "5"}, exitUsage, "--time takes a time, as in 90s or 5m"},
+		{[]string{"--hits", "0"}, exitUsage, "--hits takes a whole number from 1 on"},
+	} {
+		got := diagnose(t, nil, append([]string{"crash", "--recording", dir}, x.args...)...)
+		if got.status != x.status || !strings.Contains(got.stdout+got.stderr, x.says) {
+			t.Errorf("%q: status %d, want %d and %q in %s%s", x.args, got.status, x.status, x.says, got.stdout, got.stderr)
+		}
+	}
+	for _, flag := range []string{"--time=1m", "--hits=1", "--hops=1", "--experiments=1"} {
+		got := diagnose(t, nil, "crash", "--core", filepath.Join(dir, "core"), flag)
+		if got.status != exitUsage || !strings.Contains(got.stderr, "is about replays: give a recording by --recording") {
+			t.Errorf("%s without a recording: status %d, %s", flag, got.status, got.stderr)
+		}
+	}
+}
+
+// A program that gives up by a status failed where it called exit, or in main.
+func TestCrashOfAnExit(t *testing.T) {
+	const text = `
+#include <stdlib.h>
+#include <unistd.h>
+int total = 3;
+__attribute__((noinline)) static void check(int how)
+{
+	if (total != 4 && how == 1)
+		exit(7);
+	if (total != 4 && how == 2)
+		_exit(8);
+}
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		check(atoi(argv[1]));
+	return total != 4 ? 9 : 0;
+}
+`
+	exe := crashtest.Compile(t, crashtest.Program{Source: "check.c", Text: text, Flags: []string{"-O1"}})
+	for how, want := range map[string]string{"1": "exit with status 7 in check", "2": "exit with status 8 in check", "3": "exit with status 9 in main: main returned it"} {
+		cmd := recordCommand(t, "--", exe, how)
+		ended(t, cmd)
+		dir := filepath.Join(cmd.Dir, "recordings", recordings(t, cmd)[0])
+		got := diagnose(t, nil, "crash", "--recording", dir)
+		if got.status != exitOK || !strings.HasPrefix(got.stdout, want+"\n") || !strings.Contains(got.stdout, "<- failed here") || !strings.Contains(got.stdout, "total") {
+			t.Errorf("%s: status %d, want %q: %s%s", how, got.status, want, got.stdout, got.stderr)
+		}
+		// The core alone does not tell.
+		if got := diagnose(t, nil, "crash", "--core", filepath.Join(dir, "core")); !strings.HasPrefix(got.stdout, "the process had not failed") {
+			t.Errorf("%s: %s", how, got.stdout)
+		}
+	}
+}
+
+// The core has the failing thread first; a report with a recording has the
+// recording's numbers, which its moments are of.
+func TestCrashNumbersThreadsAsRecorded(t *testing.T) {
+	const text = `
+#include <pthread.h>
+static pthread_barrier_t both;
+static void *first(void *p) { pthread_barrier_wait(&both); pthread_barrier_wait(&both); return p; }
+static void *second(void *p) { pthread_barrier_wait(&both); *(volatile int *)p = 1; return p; }
+int main(void)
+{
+	pthread_t a, b;
+	pthread_barrier_init(&both, 0, 2);
+	pthread_create(&a, 0, first, 0);
+	pthread_create(&b, 0, second, 0);
+	pthread_join(a, 0);
+	return 0;
+}
+`
+	dir := recordedAt(t, crashtest.Compile(t, crashtest.Program{Source: "numbers.c", Text: text, Flags: []string{"-O0", "-pthread"}}))
+	got := diagnose(t, nil, "crash", "--recording", dir, "--time", "1ns")
+	first, _, _ := strings.Cut(got.stdout, "\n")
+	if got.status != exitOK || !strings.Contains(first, `thread 3 "second"`) || !strings.Contains(got.stdout, `thread 2 "first"`) || strings.Contains(got.stdout, "of the recording") {
+		t.Errorf("status %d: %s%s", got.status, got.stdout, got.stderr)
+	}
+	if got := diagnose(t, nil, "crash", "--core", filepath.Join(dir, "core")); !strings.Contains(got.stdout, `thread 1 "second"`) {
+		t.Errorf("the core's own numbers are the recording's, the test shows nothing: %s", got.stdout)
 	}
 }

@@ -25,6 +25,8 @@ const (
 	exitInput    = 3
 	// exitNotReplayed is for a replay that is not as the recording.
 	exitNotReplayed = 4
+	// exitFailingSchedule is for a hunt that found what it looked for.
+	exitFailingSchedule = 4
 	// exitInterrupted is what a shell reports for a program that SIGINT ended.
 	exitInterrupted = 130
 )
@@ -54,6 +56,10 @@ func run(args []string) int {
 	var ended *endedError
 	if errors.As(err, &ended) {
 		return ended.repeat()
+	}
+	var fails *failingScheduleError
+	if errors.As(err, &fails) {
+		return exitFailingSchedule
 	}
 	var differs *notReplayedError
 	if errors.As(err, &differs) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mattn/go-isatty"
+	"golang.org/x/sys/unix"
 
 	"diagnose/reports"
 )
@@ -38,7 +39,19 @@ func (p *progress) say(text string) {
 		return
 	}
 	p.shown = true
-	fmt.Fprintf(p.file, "\r\x1b[Kdiagnose: %s", reports.Clean(text))
+	fmt.Fprintf(p.file, "\r\x1b[K%s", p.cut("diagnose: "+reports.Clean(text)))
+}
+
+// cut keeps the line to one row of the terminal, for only that can be cleared.
+func (p *progress) cut(text string) string {
+	size, err := unix.IoctlGetWinsize(int(p.file.Fd()), unix.TIOCGWINSZ)
+	if err != nil || size.Col < 8 {
+		return text
+	}
+	if runes := []rune(text); len(runes) >= int(size.Col) {
+		return string(runes[:size.Col-4]) + "..."
+	}
+	return text
 }
 
 func (p *progress) clear() {

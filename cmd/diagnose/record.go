@@ -36,11 +36,11 @@ synchronisation, what it got from the kernel, and its signals. 'diagnose replay'
 runs it again from that, to the same end, as often as needed.
 
 The program has the standard streams, signals and exit status of the command, as
-if it ran by itself. At the end a line on standard error says what was kept. By
-default the recording of a run is kept that failed: that a signal ended, that
-exited with a status other than 0, or whose heap holds evidence of a
-corruption. Others are dropped. A run has failed, too, if one of its child
-processes crashed.
+if it ran by itself. At the end a line on standard error says what was kept, and
+another one how to find the cause of a failure. By default the recording of a run
+is kept that failed: that a signal ended, that exited with a status other than 0,
+or whose heap holds evidence of a corruption. Others are dropped. A run has
+failed, too, if one of its child processes crashed.
 
 A recording is a directory, DIR/PROGRAM-0001-SIGSEGV: the name says how the
 program ended (SIGABRT, exit-1, heap, child-SIGSEGV, passed). While the program
@@ -132,6 +132,7 @@ func (f *recordFlags) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	say(r.summary(&result))
+	sayCause(&result, nil)
 	return &endedError{result.Status}
 }
 
@@ -217,6 +218,22 @@ func (r *recorder) summary(result *record.Result) string {
 		text += fmt.Sprintf("; it left %s still recorded", plural(result.Running, "process"))
 	}
 	return text
+}
+
+// sayCause says how to go on from a run that failed, if it can be gone on from.
+func sayCause(failed, passed *record.Result) {
+	if failed.Dir == "" || !failed.Failed || failed.Cut || failed.Empty {
+		return
+	}
+	dir := filepath.Join(failed.Dir, failed.Culprit)
+	if _, err := os.Stat(filepath.Join(dir, record.CoreName)); err != nil {
+		return // a signal that leaves no core, or no room for one
+	}
+	text := "to find the cause: diagnose crash --recording " + shellQuote(relative(dir))
+	if passed != nil && passed.Dir != "" && failed.Culprit == "" {
+		text += " --passing " + shellQuote(relative(passed.Dir))
+	}
+	say(text)
 }
 
 func plural(n int, noun string) string {

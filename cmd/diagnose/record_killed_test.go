@@ -20,17 +20,10 @@ import (
 	"diagnose/record"
 )
 
-// inOwnGroup keeps the kernel from hanging up on the tests: a tracer that dies
-// leaves its child's process group orphaned if nothing else of the session is its
-// members' parent, and a stopped member then has the whole group sent SIGHUP
-// (kernel/exit.c, kill_orphaned_pgrp).
-func inOwnGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
-
 // Whoever is killed, the program goes on; and a recording stays as long as the
 // tracer does.
 func TestRecordLauncherKilled(t *testing.T) {
 	cmd := recordCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "stepper.c", Text: stepper}))
-	inOwnGroup(cmd)
 	_, in, lines := startStepper(t, cmd)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -47,7 +40,6 @@ func TestRecordLauncherKilled(t *testing.T) {
 
 func TestRecordTracerKilled(t *testing.T) {
 	cmd := recordCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "stepper.c", Text: stepper}))
-	inOwnGroup(cmd)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	pid, in, lines := startStepper(t, cmd)
@@ -120,7 +112,6 @@ func TestRecordDaemon(t *testing.T) {
 				t.Fatal(err)
 			}
 			cmd := recordCommand(t, "--", exe, fifo)
-			inOwnGroup(cmd)
 			// The pipe of standard output ends with the program, although the
 			// daemon and its tracer go on.
 			status, _, stderr := ended(t, cmd)
@@ -148,7 +139,6 @@ func TestRecordKilledAnywhere(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "stepper.c", Text: stepper})
 	for i := range 10 {
 		cmd := recordCommand(t, "--", exe)
-		inOwnGroup(cmd)
 		pid, in, lines := startStepper(t, cmd)
 		for range rand.Intn(200) {
 			fmt.Fprintln(in, "go")
@@ -172,7 +162,6 @@ func TestRecordKilledAnywhere(t *testing.T) {
 // The recording's directory is removed while the program runs.
 func TestRecordDirectoryGone(t *testing.T) {
 	cmd := recordCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "stepper.c", Text: stepper}))
-	inOwnGroup(cmd)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	_, in, lines := startStepper(t, cmd)
@@ -222,7 +211,6 @@ func TestRecordDiskFull(t *testing.T) {
 		{"limit", []string{"--max-size", "1"}},
 	} {
 		cmd := recordCommand(t, append(x.args, "--", exe, "2000")...)
-		inOwnGroup(cmd)
 		status, stdout, stderr := ended(t, cmd)
 		if status.ExitStatus() != 8 || stdout != "done\n" {
 			t.Errorf("%s: %v, %q, %s", x.name, status, stdout, stderr)
@@ -240,5 +228,41 @@ func TestRecordDiskFull(t *testing.T) {
 		if !strings.Contains(limits, "disk") || !strings.Contains(stderr, "recording ended early") {
 			t.Errorf("%s: limits %s, said %s", x.name, limits, stderr)
 		}
+	}
+}
+
+// A disk that is full from the start: whatever is kept, the last line says how
+// the program ended and why there is no more.
+func TestRecordDiskFullAtTheStart(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "abort.c", Text: "#include <stdlib.h>\nint main(void) { abort(); }\n"})
+	cores := 0
+	for _, size := range []string{"4k", "16k", "64k", "128k", "512k"} {
+		full := t.TempDir()
+		if err := unix.Mount("none", full, "tmpfs", 0, "size="+size); err != nil {
+			t.Skip(&crashtest.UnsupportedError{What: "mount: " + err.Error()})
+		}
+		defer unix.Unmount(full, unix.MNT_DETACH)
+		cmd := recordCommand(t, "--output", full, "--", exe)
+		status, _, stderr := ended(t, cmd)
+		if !status.Signaled() || status.Signal() != unix.SIGABRT {
+			t.Errorf("%s: %v", size, status)
+		}
+		if !strings.Contains(stderr, "\ndiagnose: the program died of SIGABRT; ") || !strings.Contains(stderr, "no space left") && !strings.Contains(stderr, "no more room") {
+			t.Errorf("%s: %s", size, stderr)
+		}
+		if strings.Contains(stderr, "passed") || strings.Contains(stderr, "not loaded") {
+			t.Errorf("%s: said %s", size, stderr)
+		}
+		// What can be replayed, and has no core, says why to whoever asks for the cause.
+		dir := filepath.Join(full, "abort-0001-SIGABRT")
+		if strings.Contains(stderr, "the core of process") {
+			cores++
+			if got := diagnose(t, nil, "crash", "--recording", dir); got.status != exitInput || !strings.Contains(got.stderr, "it has no core") {
+				t.Errorf("%s: status %d, %s%s", size, got.status, got.stdout, got.stderr)
+			}
+		}
+	}
+	if cores == 0 {
+		t.Error("there was room for the core everywhere, or for nothing")
 	}
 }

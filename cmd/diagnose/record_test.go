@@ -93,7 +93,8 @@ func TestRecordPassesThrough(t *testing.T) {
 	if status.ExitStatus() != 7 || stdout != "input\na b --all \n1\n" {
 		t.Errorf("status %v, %q", status, stdout)
 	}
-	if want := "complaint\ndiagnose: the program exited with status 7; to see it again: diagnose replay recordings/sh-0001-exit-7\n"; stderr != want {
+	if want := "complaint\ndiagnose: the program exited with status 7; to see it again: diagnose replay recordings/sh-0001-exit-7\n" +
+		"diagnose: to find the cause: diagnose crash --recording recordings/sh-0001-exit-7\n"; stderr != want {
 		t.Errorf("stderr %q, want %q", stderr, want)
 	}
 	expectRecorded(t, recordingNamed(t, cmd, "sh-0001-exit-7"))
@@ -313,7 +314,8 @@ func TestRecordRepeats(t *testing.T) {
 	if got := recordings(t, cmd); status.ExitStatus() != 1 || !cmp.Equal(got, []string{"sh-0003-exit-1", "sh-0005-passed"}) {
 		t.Errorf("%v: %q\n%s", status, got, stderr)
 	}
-	if !strings.Contains(stderr, "6 runs, 2 failed; the first that failed: the program exited with status 1; to see it again: diagnose replay recordings/sh-0003-exit-1") {
+	if !strings.Contains(stderr, "6 runs, 2 failed; the first that failed: the program exited with status 1; to see it again: diagnose replay recordings/sh-0003-exit-1") ||
+		!strings.HasSuffix(stderr, "diagnose: to find the cause: diagnose crash --recording recordings/sh-0003-exit-1 --passing recordings/sh-0005-passed\n") {
 		t.Errorf("%s", stderr)
 	}
 	cmd = recordCommand(t, "--until-fail", "--", "sh", "-c", flaky)

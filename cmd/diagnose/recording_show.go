@@ -131,25 +131,35 @@ func hasThread(l *record.Log, thread uint32) bool {
 
 // shownEvent is the JSON of an event. What may have 64 bits is a string.
 type shownEvent struct {
-	Ticket   uint64          `json:"ticket"`
-	Thread   uint32          `json:"thread"`
-	Ordinal  uint64          `json:"ordinal"`
-	Kind     string          `json:"kind"`
-	Object   evidence.Addr   `json:"object"`
-	Name     string          `json:"name,omitempty"` // of a system call
-	Args     []evidence.Addr `json:"args,omitempty"`
-	Result   string          `json:"result"`
-	Site     evidence.Addr   `json:"site"`
-	Skipped  uint64          `json:"skipped,omitempty"`
-	Flags    uint8           `json:"flags,omitempty"`
-	Payloads []shownPayload  `json:"payloads,omitempty"`
+	// Ticket is its place among all events, Ordinal its number among those of its
+	// Thread.
+	Ticket  uint64 `json:"ticket"`
+	Thread  uint32 `json:"thread"`
+	Ordinal uint64 `json:"ordinal"`
+	// Kind and Object are as agent/src/record.h has them.
+	Kind   string        `json:"kind"`
+	Object evidence.Addr `json:"object"`
+	Name   string        `json:"name,omitempty"` // of a system call
+	// Args and Result are the call's.
+	Args   []evidence.Addr `json:"args,omitempty"`
+	Result string          `json:"result"`
+	// Site is where it was called from.
+	Site evidence.Addr `json:"site"`
+	// Skipped counts the times since that the thread took the lock again.
+	Skipped uint64 `json:"skipped,omitempty"`
+	// Flags are agent/src/record.h's.
+	Flags uint8 `json:"flags,omitempty"`
+	// Payloads are the bytes that came in.
+	Payloads []shownPayload `json:"payloads,omitempty"`
 }
 
+// shownPayload is what an event brought into memory.
 type shownPayload struct {
+	// Kind says what it is, Addr where it went, Length how many bytes there are.
 	Kind   string        `json:"kind"`
 	Addr   evidence.Addr `json:"addr"`
 	Length int           `json:"length"`
-	// Data is all of it, or its beginning.
+	// Data is all of it, or its beginning, in base64.
 	Data []byte `json:"data"`
 }
 
@@ -192,42 +202,60 @@ func (f *showFlags) event(e *record.Event) *shownEvent {
 	return s
 }
 
+// shownVersion is that of shown and shownEvent; reports/schema/recording-1.json
+// and event-1.json describe them.
+const shownVersion = "1.0"
+
 // shown is what show tells, and the form of its JSON. Fields are added and
 // never change their meaning.
 type shown struct {
 	// Version of this form, MAJOR.MINOR.
-	Version   string           `json:"version"`
-	Recording string           `json:"recording"`
-	Outcome   string           `json:"outcome"`
-	Manifest  *record.Manifest `json:"manifest"`
-	Events    uint64           `json:"events"`
-	Threads   []shownThread    `json:"threads"`
-	Kinds     []shownCount     `json:"kinds"`
-	Calls     []shownCount     `json:"system_calls"`
-	Limits    []record.Limit   `json:"limits,omitempty"`
+	Version string `json:"version"`
+	// Recording is its directory.
+	Recording string `json:"recording"`
+	// Outcome is how the run ended, in words.
+	Outcome  string           `json:"outcome"`
+	Manifest *record.Manifest `json:"manifest"`
+	// Events is their number.
+	Events  uint64        `json:"events"`
+	Threads []shownThread `json:"threads"`
+	// Kinds are the events by kind, Calls the system calls by name.
+	Kinds []shownCount `json:"kinds"`
+	Calls []shownCount `json:"system_calls"`
+	// Limits are the manifest's, and those that only the log has.
+	Limits []record.Limit `json:"limits,omitempty"`
 	// Cut says where the log ends too early.
 	Cut   string      `json:"cut,omitempty"`
 	Files []shownFile `json:"files"`
 }
 
+// shownThread is a thread of the recording.
 type shownThread struct {
-	Thread  uint32 `json:"thread"`
-	Parent  uint32 `json:"parent"`
-	TID     uint64 `json:"tid"`
+	// Thread counts from 1; Parent made it, TID is the kernel's id.
+	Thread uint32 `json:"thread"`
+	Parent uint32 `json:"parent"`
+	TID    uint64 `json:"tid"`
+	// Events it has, with so many Bytes; Skipped counts locks that it took again.
 	Events  uint64 `json:"events"`
 	Bytes   int64  `json:"bytes"`
 	Skipped uint64 `json:"skipped"`
-	End     string `json:"end"`
+	// End says how its events end.
+	End string `json:"end"`
 }
 
+// shownCount counts events of one kind, or one system call.
 type shownCount struct {
-	Name   string `json:"name"`
+	// Name is the kind's, or the call's.
+	Name string `json:"name"`
+	// Events there are, with so many Bytes; of calls, Errors failed.
 	Events uint64 `json:"events"`
 	Errors uint64 `json:"errors,omitempty"`
 	Bytes  int64  `json:"bytes"`
 }
 
+// shownFile is a file of the recording.
 type shownFile struct {
+	// Name in the directory, Bytes its length.
 	Name  string `json:"name"`
 	Bytes int64  `json:"bytes"`
 	// Disk is what it takes there: a core has holes.
@@ -240,7 +268,7 @@ func newShown(rec *record.Recording) (*shown, error) {
 		return nil, err
 	}
 	m := rec.Manifest
-	s := &shown{Version: "1.0", Recording: rec.Dir, Outcome: m.Outcome.String(), Manifest: m, Events: summary.Events,
+	s := &shown{Version: shownVersion, Recording: rec.Dir, Outcome: m.Outcome.String(), Manifest: m, Events: summary.Events,
 		Threads: []shownThread{}, Kinds: []shownCount{}, Calls: []shownCount{}}
 	for _, t := range summary.Threads {
 		s.Threads = append(s.Threads, shownThread{t.Index, t.Parent, t.TID, t.Events, t.Bytes, t.Skipped, threadEnd(&t)})

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"diagnose/evidence"
 	"diagnose/internal/crashtest"
 	"diagnose/record"
@@ -193,11 +195,11 @@ func TestRecordedCore(t *testing.T) {
 __attribute__((noinline)) void give_up(void) { abort(); }
 int main(void) { give_up(); return 0; }
 `})
-	dir := t.TempDir()
-	if got := diagnose(t, nil, "record", "--output", dir, "--", exe); got.status != 128+6 && got.status != -1 {
-		t.Fatalf("status %d: %s", got.status, got.stderr)
+	cmd := recordCommand(t, "--", exe)
+	if status, _, stderr := ended(t, cmd); !status.Signaled() || status.Signal() != unix.SIGABRT {
+		t.Fatalf("%v: %s", status, stderr)
 	}
-	found, err := filepath.Glob(filepath.Join(dir, "*-SIGABRT"))
+	found, err := filepath.Glob(filepath.Join(cmd.Dir, "recordings", "*-SIGABRT"))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("%v, %v", found, err)
 	}

@@ -24,6 +24,8 @@ type replayFlags struct {
 	until             string
 	wait              time.Duration
 	timing, format    string
+	noSearch, resume  bool
+	budget            time.Duration
 }
 
 const timingAuto = "auto"
@@ -49,6 +51,12 @@ first, or lazily, right before the second. For programs whose threads look at
 variables that nothing orders (a flag that is set, a count of what is done) only
 one of them may lead to the recorded end. Unless --timing names one, both are
 tried, and what worked is written into the recording, for the next time.
+
+Where neither leads to the recorded end, threads of the program communicate through
+memory that no event orders. Then replay searches: it preempts threads beside the
+place where the replay left the recorded way, first behind events, then right before
+single accesses to memory, and keeps what comes further. What leads to the recorded
+end is written into the recording, too. --budget limits the time of that.
 
 A MOMENT is THREAD:EVENT[:PC[:COUNT]]: the thread's number, the number of its
 last event, and there the address PC when it is reached for the COUNT-th time.
@@ -88,8 +96,12 @@ Exit status:
 	complete(c, "format", cobra.FixedCompletions([]string{string(reports.Text), string(reports.JSON)}, cobra.ShellCompDirectiveNoFileComp))
 	flags.StringVar(&f.timing, "timing", timingAuto, "`when` code between two events runs: eager, lazy, or auto for what works")
 	complete(c, "timing", cobra.FixedCompletions([]string{timingAuto, string(record.TimingEager), string(record.TimingLazy)}, cobra.ShellCompDirectiveNoFileComp))
+	flags.BoolVar(&f.noSearch, "no-search", false, "do not search for preemptions with which the recorded end is reached")
+	flags.BoolVar(&f.resume, "resume", false, "go on from where an earlier search came to")
+	flags.DurationVar(&f.budget, "budget", 5*time.Minute, "search for no more than so much `time`")
 	complete(c, "until", cobra.NoFileCompletions)
 	complete(c, "wait", cobra.NoFileCompletions)
+	complete(c, "budget", cobra.NoFileCompletions)
 	return c
 }
 
@@ -104,6 +116,9 @@ func (f *replayFlags) run(c *cobra.Command, dir string) error {
 	}
 	if f.wait < 0 {
 		return usagef("--wait takes a time such as 30s, not %v", f.wait)
+	}
+	if f.budget <= 0 {
+		return usagef("--budget takes a time such as 5m, not %v", f.budget)
 	}
 	if f.verify && f.until != "" {
 		return usagef("--verify and --until exclude each other: only the end was recorded")
@@ -124,6 +139,15 @@ func (f *replayFlags) run(c *cobra.Command, dir string) error {
 	}
 	result, err := replay.Run(c.Context(), rec, options)
 	progress.clear()
+	if f.searches(rec, result, err) {
+		if report.Search, err = f.search(c.Context(), rec, progress, result, err); report.Search == nil {
+			return err
+		}
+		if report.Search.Reproduced {
+			result, err = replay.Run(c.Context(), rec, options)
+			progress.clear()
+		}
+	}
 	if result == nil {
 		return err
 	}

@@ -16,77 +16,109 @@ import (
 	"diagnose/reports"
 )
 
+// replayVersion is that of replayReport; reports/schema/replay-1.json describes it.
+const replayVersion = "1.1"
+
 // replayReport is what replay tells, and the form of its JSON. Fields are added
 // and never change their meaning.
 type replayReport struct {
 	// Version of this form, MAJOR.MINOR.
-	Version   string         `json:"version"`
+	Version string `json:"version"`
+	// Recording is its directory.
 	Recording string         `json:"recording"`
 	End       replay.EndKind `json:"end"`
 	// Reached: it came to the recorded end, or to where it was asked to stop.
 	Reached bool `json:"reached"`
 	// Identical is missing if nothing was compared.
-	Identical *bool  `json:"identical,omitempty"`
-	Moment    string `json:"moment,omitempty"`
-	Signal    string `json:"signal,omitempty"`
-	Status    int    `json:"status"`
+	Identical *bool `json:"identical,omitempty"`
+	// Moment is where the process stands, THREAD:EVENT[:PC[:COUNT]].
+	Moment string `json:"moment,omitempty"`
+	// Signal ended the process, or else Status did.
+	Signal string `json:"signal,omitempty"`
+	Status int    `json:"status"`
 	// Stack is of the thread of Moment, innermost first.
-	Stack      []string          `json:"stack,omitempty"`
-	Events     uint64            `json:"events"`
-	Total      uint64            `json:"events_recorded"`
+	Stack []string `json:"stack,omitempty"`
+	// Events were replayed, of Total.
+	Events uint64 `json:"events"`
+	Total  uint64 `json:"events_recorded"`
+	// Timing is the one that came furthest; Tried are all, if none came to the end.
 	Timing     record.Timing     `json:"timing"`
 	Tried      []record.Timing   `json:"timings_tried,omitempty"`
 	Comparison *replayComparison `json:"comparison,omitempty"`
 	// Divergence and Stuck say why the replay did not come to its end.
 	Divergence *replayDivergence `json:"divergence,omitempty"`
 	Stuck      string            `json:"stuck,omitempty"`
-	Limits     []string          `json:"limits,omitempty"`
-	Seconds    replaySeconds     `json:"seconds"`
+	// Search is missing if none was needed, or none was wanted.
+	Search *replaySearch `json:"search,omitempty"`
+	// Limits are what the recording could not bring back, a sentence each.
+	Limits  []string      `json:"limits,omitempty"`
+	Seconds replaySeconds `json:"seconds"`
 }
 
+// replaySeconds are the times that Prepare, Run and Verify took: the image of the
+// log, the replay, the comparison.
 type replaySeconds struct {
+	// Prepare, Run and Verify are the parts.
 	Prepare float64 `json:"prepare"`
 	Run     float64 `json:"run"`
 	Verify  float64 `json:"verify"`
 }
 
+// replayComparison is what --verify compared with the recording's core.
 type replayComparison struct {
-	Threads     int                `json:"threads"`
-	Bytes       uint64             `json:"bytes"`
-	Ranges      uint64             `json:"different_ranges"`
-	Different   uint64             `json:"different_bytes"`
-	Registers   int                `json:"different_registers"`
-	Mappings    int                `json:"different_mappings"`
+	// Threads whose registers, and Bytes of memory that were compared.
+	Threads int    `json:"threads"`
+	Bytes   uint64 `json:"bytes"`
+	// Ranges and Different count the memory that differs, Registers and Mappings
+	// what else does: threads are counted with the mappings.
+	Ranges    uint64 `json:"different_ranges"`
+	Different uint64 `json:"different_bytes"`
+	Registers int    `json:"different_registers"`
+	Mappings  int    `json:"different_mappings"`
+	// Differences are the first of them.
 	Differences []replayDifference `json:"differences,omitempty"`
-	Excluded    []replayExclusion  `json:"excluded,omitempty"`
+	// Excluded is what was not compared.
+	Excluded []replayExclusion `json:"excluded,omitempty"`
 }
 
+// replayDifference is one place that differs.
 type replayDifference struct {
-	Kind     replay.DifferenceKind `json:"kind"`
-	Addr     evidence.Addr         `json:"addr,omitempty"`
-	Size     uint64                `json:"size,omitempty"`
-	Where    string                `json:"where,omitempty"`
-	Thread   uint32                `json:"thread,omitempty"`
-	Register string                `json:"register,omitempty"`
-	Recorded string                `json:"recorded"`
-	Replayed string                `json:"replayed"`
+	Kind replay.DifferenceKind `json:"kind"`
+	// Addr and Size are of memory, in bytes; Where says what lies there.
+	Addr  evidence.Addr `json:"addr,omitempty"`
+	Size  uint64        `json:"size,omitempty"`
+	Where string        `json:"where,omitempty"`
+	// Thread and Register are of a register.
+	Thread   uint32 `json:"thread,omitempty"`
+	Register string `json:"register,omitempty"`
+	// Recorded and Replayed are the two contents.
+	Recorded string `json:"recorded"`
+	Replayed string `json:"replayed"`
 	text     string
 }
 
+// replayExclusion is memory that was not compared.
 type replayExclusion struct {
-	What      string `json:"what"`
-	Why       string `json:"why"`
+	// What it is, and Why it cannot be the same.
+	What string `json:"what"`
+	Why  string `json:"why"`
+	// Bytes it has, of which so many are Different.
 	Bytes     uint64 `json:"bytes"`
 	Different uint64 `json:"different"`
 }
 
+// replayDivergence is the first event that was not as recorded.
 type replayDivergence struct {
-	Moment     string        `json:"moment"`
-	Reason     replay.Reason `json:"reason"`
-	Text       string        `json:"text"`
-	RecordedAt string        `json:"recorded_at,omitempty"`
-	ReplayedAt string        `json:"replayed_at,omitempty"`
-	Stack      []string      `json:"stack,omitempty"`
+	// Moment is where, as of the report.
+	Moment string        `json:"moment"`
+	Reason replay.Reason `json:"reason"`
+	// Text says it in words.
+	Text string `json:"text"`
+	// RecordedAt and ReplayedAt are the code's places, as function and line.
+	RecordedAt string `json:"recorded_at,omitempty"`
+	ReplayedAt string `json:"replayed_at,omitempty"`
+	// Stack is the thread's, innermost first.
+	Stack []string `json:"stack,omitempty"`
 }
 
 // at notes where the replay stands.
@@ -96,10 +128,11 @@ func (r *replayReport) at(s *replay.Stopped) {
 	}
 	// Without names the rest of the report stands.
 	r.Stack, _ = s.Stack()
+	r.Search.name(s)
 }
 
 func (r *replayReport) fill(result *replay.Result, err error) {
-	r.Version = "1.0"
+	r.Version = replayVersion
 	r.End, r.Status, r.Events, r.Total, r.Limits = result.End, result.Status, result.Events, result.Total, result.Limits
 	r.Reached = err == nil
 	r.Timing, r.Tried = result.Timing, result.Tried
@@ -189,6 +222,7 @@ func (r *replayReport) text(b *bytes.Buffer) {
 	} else {
 		line("timing", "%s", r.Timing)
 	}
+	r.Search.text(line)
 	line("time", "%.2f s to prepare, %.2f s to replay, %.2f s to compare", r.Seconds.Prepare, r.Seconds.Run, r.Seconds.Verify)
 	r.textComparison(line)
 	for _, limit := range r.Limits {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 
+	"diagnose/internal/instrument"
 	"diagnose/record"
 )
 
@@ -60,8 +61,15 @@ func newRoot() *cobra.Command {
 		Short: "Find the root cause of a native crash",
 		Long: `diagnose names the root cause of a crash of a C, C++, Rust or Go program on
 x86-64 Linux, with the evidence for it and how far each statement is proved.
+
+From a core file, crash says what the dead process tells. From a recording of the
+run it goes on to the instruction, or to the order of accesses, that did it, and
+proves that by experiments on replays.
 ` + exitHelp,
-		Example:           "  diagnose crash --core core.123",
+		Example: `  diagnose crash --core core.123
+
+  diagnose record -- ./server --port 8080
+  diagnose crash --recording recordings/server-0001-SIGSEGV`,
 		Version:           version(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -72,7 +80,8 @@ x86-64 Linux, with the evidence for it and how far each statement is proved.
 		SuggestionsMinimumDistance: 2,
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newCrash(), newHeap(), newRun(), newRecord(), newReplay(), newTrace(), newRecording(), newAgent(), newMan())
+	root.AddCommand(newCrash(), newHeap(), newRun(), newRecord(), newReplay(), newHunt(), newMinimize(), newTrace(), newRecording(),
+		newCompile(instrument.C), newCompile(instrument.CXX), newAgent(), newMan())
 	trimCompletion(root)
 	return root
 }
@@ -84,8 +93,11 @@ func flagError(c *cobra.Command, err error) error {
 		return usagef("%w (see '%s --help')", err, c.CommandPath())
 	}
 	takes := "a whole number"
-	if invalid.GetFlag().Value.Type() == "bool" {
+	switch invalid.GetFlag().Value.Type() {
+	case "bool":
 		takes = "true or false"
+	case "duration":
+		takes = "a time, as in 90s or 5m"
 	}
 	return usagef("--%s takes %s, not %q (see '%s --help')", invalid.GetFlag().Name, takes, invalid.GetValue(), c.CommandPath())
 }

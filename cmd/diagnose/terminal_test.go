@@ -120,3 +120,20 @@ func quietTerminal(t *testing.T) (master, slave *os.File) {
 	}
 	return master, slave
 }
+
+// A line that wraps could not be taken back.
+func TestProgressFitsTheTerminal(t *testing.T) {
+	_, slave := terminal(t)
+	if err := unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 40}); err != nil {
+		t.Fatal(err)
+	}
+	p := newProgress(slave)
+	for text, want := range map[string]string{
+		"diagnose: scan":                       "diagnose: scan",
+		"diagnose: " + strings.Repeat("ä", 60): "diagnose: " + strings.Repeat("ä", 26) + "...",
+	} {
+		if got := p.cut(text); got != want {
+			t.Errorf("%q is cut to %q, want %q", text, got, want)
+		}
+	}
+}

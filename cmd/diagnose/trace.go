@@ -25,6 +25,8 @@ type traceFlags struct {
 	writes                             bool
 	words, passes, limit               int
 	hits                               uint64
+	// nowhere are expressions of memory that is none at the recording's end.
+	nowhere []string
 }
 
 // The forms of a trace.
@@ -34,7 +36,7 @@ const (
 	traceChrome = "chrome"
 )
 
-var traceBackends = []string{"auto", string(replay.BackendBPF), string(replay.BackendPtrace)}
+var traceBackends = []string{"auto", string(replay.BackendBPF), string(replay.BackendPtrace), string(replay.BackendProbe)}
 
 func newTrace() *cobra.Command {
 	f := &traceFlags{}
@@ -58,7 +60,10 @@ EXPR is a global or a part of one, as the program writes it, or other memory:
     0x5555555580a0:8         an address and a length
 
 A variable that is larger than a word takes several of them, up to 64. What the
-budgets (--words, --passes, --hits) leave out is said.
+budgets (--words, --passes, --hits) leave out is traced by probes, that is code
+at those instructions of the program that are known to access it, of which a
+thousand at most: what libraries do is not seen then, nor is who else there
+may be.
 
 table is for people, json for programs, chrome is the Trace Event Format that
 chrome://tracing and https://ui.perfetto.dev open: threads are its lanes.
@@ -152,6 +157,7 @@ func (f *traceFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	log.Limits = append(log.Limits, f.nowhere...)
 	calls, err := watchtrace.Calls(rec, log)
 	if err != nil {
 		return err
@@ -169,7 +175,7 @@ func (f *traceFlags) run(c *cobra.Command) error {
 }
 
 func (f *traceFlags) options(progress *progress) watchtrace.Options {
-	o := watchtrace.Options{Words: f.words, Passes: f.passes, Hits: f.hits, Progress: func(p watchtrace.Progress) {
+	o := watchtrace.Options{Words: f.words, Passes: f.passes, Hits: f.hits, Known: true, Progress: func(p watchtrace.Progress) {
 		progress.say(fmt.Sprintf("pass %d of %d, %d accesses", min(p.Done+1, p.Passes), p.Passes, p.Hits))
 	}}
 	if f.backend != traceBackends[0] {
@@ -188,11 +194,19 @@ func (f *traceFlags) targets(ctx context.Context, rec *record.Recording) ([]watc
 				return err
 			}
 			targets = append(targets, list...)
+			for _, t := range list {
+				if p.MappingAt(t.Addr) == nil {
+					f.nowhere = append(f.nowhere, fmt.Sprintf("%s: nothing is mapped at %v at the end of the recording", expr, t.Addr))
+				}
+			}
 		}
 		return nil
 	})
 	var name *watchtrace.NameError
-	if errors.As(err, &name) {
+	switch {
+	case errors.As(err, &name) && strings.TrimSpace(name.Expr) == "":
+		return nil, usagef("--watch: %s", name.Problem)
+	case errors.As(err, &name):
 		return nil, usagef("--watch %s", strings.TrimPrefix(name.Error(), "watchtrace: "))
 	}
 	for i := range targets {

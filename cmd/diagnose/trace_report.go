@@ -35,34 +35,53 @@ func (r *traceReport) short() string {
 	return ""
 }
 
-// shownTrace is the JSON of a trace.
+// traceVersion is that of shownTrace; reports/schema/trace-1.json describes it.
+const traceVersion = "1.0"
+
+// shownTrace is the JSON of a trace. Fields are added and never change their
+// meaning.
 type shownTrace struct {
-	Recording string               `json:"recording"`
-	Failed    bool                 `json:"failed"`
-	Coverage  evidence.Coverage    `json:"coverage"`
+	// Version of this form, MAJOR.MINOR.
+	Version string `json:"version"`
+	// Recording is its directory; Failed that the recorded run did.
+	Recording string            `json:"recording"`
+	Failed    bool              `json:"failed"`
+	Coverage  evidence.Coverage `json:"coverage"`
+	// Variables are what was watched.
 	Variables []evidence.Watched   `json:"variables"`
 	Threads   []evidence.ThreadRef `json:"threads"`
-	Accesses  []shownAccess        `json:"accesses"`
+	// Accesses are in the order in which they were made.
+	Accesses []shownAccess `json:"accesses"`
 }
 
 // shownAccess is one access. What may have 64 bits is a string.
 type shownAccess struct {
-	Thread   uint32        `json:"thread"`
-	Position uint64        `json:"position"`
-	Event    uint64        `json:"event"`
-	Access   string        `json:"access"`
+	// Thread made it, behind its Event of that number, which is at Position among
+	// those of all threads.
+	Thread   uint32 `json:"thread"`
+	Position uint64 `json:"position"`
+	Event    uint64 `json:"event"`
+	// Access is read, write, read/write or unknown.
+	Access string `json:"access"`
+	// Variable is the watched word, with its offset where there are several.
 	Variable string        `json:"variable"`
 	Address  evidence.Addr `json:"address"`
-	Size     uint8         `json:"size"`
-	Old      evidence.Addr `json:"old"`
-	New      evidence.Addr `json:"new"`
+	// Size is in bytes; Old and New are the word before and after.
+	Size uint8         `json:"size"`
+	Old  evidence.Addr `json:"old"`
+	New  evidence.Addr `json:"new"`
+	// PC is the instruction's, Function, File and Line are where it is.
 	PC       evidence.Addr `json:"pc"`
 	Function string        `json:"function,omitempty"`
 	File     string        `json:"file,omitempty"`
 	Line     int           `json:"line,omitempty"`
-	By       string        `json:"by,omitempty"`
-	Handler  string        `json:"handler,omitempty"`
-	Locks    []string      `json:"locks,omitempty"`
+	// By is heap, kernel or the system call that made it; the program if it is
+	// missing.
+	By string `json:"by,omitempty"`
+	// Handler is the signal whose handler ran.
+	Handler string `json:"handler,omitempty"`
+	// Locks are what the thread held.
+	Locks []string `json:"locks,omitempty"`
 
 	signed bool
 }
@@ -96,7 +115,7 @@ func (r *traceReport) access(a *evidence.Access) shownAccess {
 }
 
 func (r *traceReport) json(w io.Writer) error {
-	shown := shownTrace{Recording: r.log.Recording, Failed: r.log.Failed, Coverage: r.log.Coverage, Variables: r.log.Variables,
+	shown := shownTrace{Version: traceVersion, Recording: r.log.Recording, Failed: r.log.Failed, Coverage: r.log.Coverage, Variables: r.log.Variables,
 		Threads: []evidence.ThreadRef{}, Accesses: make([]shownAccess, 0, len(r.log.Accesses))}
 	for i := range uint32(len(r.log.Threads) + 1) {
 		if t, found := r.log.Threads[i]; found {
@@ -117,6 +136,10 @@ func (r *traceReport) table(w io.Writer) error {
 	if r.limit > 0 && len(accesses) > r.limit {
 		fmt.Fprintf(w, "the last %d of %d accesses; --limit 0 shows all\n\n", r.limit, len(accesses))
 		accesses = accesses[len(accesses)-r.limit:]
+	}
+	if len(accesses) == 0 {
+		r.summary(w)
+		return nil
 	}
 	var lines bytes.Buffer
 	t := tabwriter.NewWriter(&lines, 0, 8, 2, ' ', 0)
@@ -164,6 +187,8 @@ func (x *shownAccess) number(v evidence.Addr) string {
 func (x *shownAccess) where() string {
 	text := x.PC.String()
 	switch {
+	case x.Function == "_start":
+		text = "outside of main"
 	case x.Line != 0:
 		text = fmt.Sprintf("%s %s:%d", x.Function, filepath.Base(x.File), x.Line)
 	case x.Function != "":
@@ -185,6 +210,9 @@ func (r *traceReport) summary(w io.Writer) {
 		switch {
 		case v.Untraced != "":
 			fmt.Fprintf(w, "%s was not traced: %s\n", clean(v.Name), clean(v.Untraced))
+		case v.Instructions > 0:
+			fmt.Fprintf(w, "%s: %s of %s, pass %d; it changed %s without them\n", clean(v.Name), counted(v.Hits, "access", "accesses"),
+				counted(uint64(v.Instructions), "known instruction", "known instructions"), v.Pass, counted(v.Unseen, "time", "times"))
 		default:
 			fmt.Fprintf(w, "%s: %s, pass %d\n", clean(v.Name), counted(v.Hits, "access", "accesses"), v.Pass)
 		}

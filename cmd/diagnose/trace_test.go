@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"diagnose/internal/crashtest"
 )
 
 // traceable records testdata/trace/names.c, which ends with SIGABRT.
@@ -39,6 +41,10 @@ func TestTraceTable(t *testing.T) {
 		if !strings.Contains(got.stdout, want) {
 			t.Errorf("%q is missing in\n%s", want, got.stdout)
 		}
+	}
+	got = diagnose(t, nil, "trace", "--recording", dir, "--watch", "guarded", "--backend", "probe")
+	if got.status != 0 || strings.Count(got.stdout, "names.c:34") < 10 || !strings.Contains(got.stdout, "pass by probe") || !strings.Contains(got.stdout, "known instructions") {
+		t.Errorf("status %d\n%s%s", got.status, got.stdout, got.stderr)
 	}
 	got = diagnose(t, nil, "trace", "--recording", dir, "--watch", "guarded", "--limit", "2", "--writes", "--backend", "ptrace")
 	if got.status != 0 || !strings.Contains(got.stdout, "the last 2 of 10 accesses") || strings.Count(got.stdout, "names.c:34") != 2 || !strings.Contains(got.stdout, "by ptrace") {
@@ -101,6 +107,24 @@ func checkChrome(t *testing.T, text []byte, accesses int) {
 	}
 }
 
+// Memory that is none, and code that runs when main has returned.
+func TestTraceOutside(t *testing.T) {
+	dir := traceable(t)
+	got := diagnose(t, nil, "trace", "--recording", dir, "--watch", "0x10:8")
+	if got.status != exitOK || !strings.HasPrefix(got.stdout, "\n0x10:8: 0 accesses") || !strings.Contains(got.stdout, "limit: 0x10:8: nothing is mapped at 0x10 at the end") {
+		t.Errorf("status %d\n%s%s", got.status, got.stdout, got.stderr)
+	}
+	const text = `#include <stdlib.h>
+int main(void) { char *p = malloc(40); *p = 1; free(p); return 3; }
+`
+	cmd := recordCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "freed.c", Text: text, Flags: []string{"-O0"}}))
+	ended(t, cmd)
+	got = diagnose(t, nil, "trace", "--recording", filepath.Join(cmd.Dir, "recordings", "freed-0001-exit-3"), "--watch", "malloc@freed.c:2")
+	if got.status != exitOK || !strings.Contains(got.stdout, "outside of main by heap") || strings.Contains(got.stdout, "_start") {
+		t.Errorf("status %d\n%s%s", got.status, got.stdout, got.stderr)
+	}
+}
+
 func TestTraceRefuses(t *testing.T) {
 	dir := traceable(t)
 	for _, c := range []struct {
@@ -112,6 +136,8 @@ func TestTraceRefuses(t *testing.T) {
 		{[]string{"--recording", dir}, exitUsage, "give a variable"},
 		{[]string{"--recording", dir, "guarded"}, exitUsage, "each expression takes a --watch"},
 		{[]string{"--recording", dir, "--watch", "gaurded"}, exitUsage, "there is guarded"},
+		{[]string{"--recording", dir, "--watch", ""}, exitUsage, "--watch: an expression is missing"},
+		{[]string{"--recording", dir, "--watch", "0x5555555580a0"}, exitUsage, "an address takes a length, as in 0x5555555580a0:8"},
 		{[]string{"--recording", dir, "--watch", "guarded", "--format", "xml"}, exitUsage, "table, json or chrome"},
 		{[]string{"--recording", dir, "--watch", "guarded", "--backend", "magic"}, exitUsage, "--backend takes"},
 		{[]string{"--recording", dir, "--watch", "guarded", "--passes", "0"}, exitUsage, "from 1 on"},

@@ -1,23 +1,23 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/invopop/jsonschema"
+
+	"diagnose/internal/schema"
 )
 
 // Every type and every member says what it is.
 func TestEverythingIsDescribed(t *testing.T) {
-	docs, err := load("diagnose/evidence", "diagnose/reports")
+	docs, err := schema.Load("diagnose/evidence", "diagnose/reports")
 	if err != nil {
 		t.Fatal(err)
 	}
 	types := map[string]*jsonschema.Schema{}
-	for document := range documents {
-		s := schema(docs, document)
+	for document, d := range documents {
+		s := docs.Schema(d)
 		types["Document of "+document] = s
 		for name, d := range s.Definitions {
 			types[name] = d
@@ -40,12 +40,12 @@ func TestEverythingIsDescribed(t *testing.T) {
 
 // The schemas in the repository must be those that the types give.
 func TestSchemaIsCurrent(t *testing.T) {
-	docs, err := load("diagnose/evidence", "diagnose/reports")
+	docs, err := schema.Load("diagnose/evidence", "diagnose/reports")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name := range documents {
-		got, err := json.MarshalIndent(schema(docs, name), "", "  ")
+	for name, d := range documents {
+		got, err := docs.Text(d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestSchemaIsCurrent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(got) != strings.TrimSpace(string(want)) {
+		if string(got) != string(want) {
 			t.Errorf("%s is not what the types give: run make generate", path)
 		}
 	}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"diagnose/explore"
+	"diagnose/image"
+	"diagnose/record"
+	"diagnose/replay"
+)
+
+// replaySearch is what a search for a schedule came to.
+type replaySearch struct {
+	// Reproduced: a replay with Preemptions came to the recorded end.
+	Reproduced bool `json:"reproduced"`
+	// Attempts counts replays, ByLevel those of each level, Traces those that looked
+	// which memory is accessed.
+	Attempts int                   `json:"attempts"`
+	ByLevel  map[explore.Level]int `json:"attempts_by_level"`
+	Traces   int                   `json:"traces"`
+	// Level is the finest that was needed; CacheHits counts divergences that were got
+	// over as an earlier one was.
+	Level     explore.Level `json:"level"`
+	CacheHits int           `json:"cache_hits"`
+	// Events is how far the best replay came; From and To are the events between
+	// which was searched.
+	Events      uint64              `json:"furthest_event"`
+	From        uint64              `json:"window_from"`
+	To          uint64              `json:"window_to"`
+	Preemptions []record.Preemption `json:"preemptions"`
+	// Places name the instructions of Preemptions, "" where one is behind an event.
+	Places []string `json:"places,omitempty"`
+	// Unexplored says what was left out.
+	Unexplored string `json:"unexplored,omitempty"`
+	// Seconds that the search took.
+	Seconds float64 `json:"seconds"`
+}
+
+// searches reports whether a replay is to be followed by a search.
+func (f *replayFlags) searches(rec *record.Recording, result *replay.Result, err error) bool {
+	return !f.noSearch && f.until == "" && f.timing == timingAuto && result != nil && explore.Worth(rec, err)
+}
+
+// search looks for preemptions. It returns nil only with an error; else the error is
+// the replay's.
+func (f *replayFlags) search(ctx context.Context, rec *record.Recording, progress *progress, first *replay.Result, failed error) (*replaySearch, error) {
+	r, err := explore.Search(ctx, rec, explore.Options{Budget: f.budget, Resume: f.resume, Progress: func(p explore.Progress) {
+		progress.say(fmt.Sprintf("searching, attempt %d, furthest event %d of %d, events %d to %d, %s", p.Attempts+1, max(p.Events, first.Events), p.Total, p.Window.From, p.Window.To, p.Level))
+	}})
+	progress.clear()
+	if err != nil {
+		return nil, err
+	}
+	return &replaySearch{Reproduced: r.Reproduced, Attempts: r.Attempts, ByLevel: r.ByLevel, Traces: r.Traces, Level: r.Level, CacheHits: r.CacheHits,
+		Events: r.Events, From: r.Window.From, To: r.Window.To, Preemptions: r.Preemptions, Unexplored: r.Unexplored, Seconds: r.Time.Seconds()}, failed
+}
+
+// name finds names for the preemptions' instructions. Without any, their addresses
+// stand.
+func (s *replaySearch) name(at *replay.Stopped) {
+	if s == nil {
+		return
+	}
+	p, err := at.Process()
+	if err != nil {
+		return
+	}
+	s.Places = nil
+	for _, x := range s.Preemptions {
+		place := ""
+		if calls := p.Symbolize(x.PC, image.AtInstruction); x.PC != 0 && len(calls) > 0 && calls[0].Site.Line != 0 {
+			site := calls[0].Site
+			place = fmt.Sprintf("%s (%s:%d)", site.Function, filepath.Base(site.File), site.Line)
+		}
+		s.Places = append(s.Places, place)
+	}
+}
+
+// text says what a search did. What it found is often the bug itself.
+func (s *replaySearch) text(line func(name, format string, args ...any)) {
+	if s == nil {
+		return
+	}
+	what := "found no schedule that leads to the recorded end"
+	if s.Reproduced {
+		what = "found how the recorded end is reached"
+	}
+	line("search", "%s: %d attempts (%d plain, %d coarse, %d fine, %d traces) in %.1f s", what, s.Attempts,
+		s.ByLevel[explore.LevelPlain], s.ByLevel[explore.LevelCoarse], s.ByLevel[explore.LevelFine], s.Traces, s.Seconds)
+	if s.Reproduced {
+		for i, p := range s.Preemptions {
+			place := ""
+			if i < len(s.Places) && s.Places[i] != "" {
+				place = ", in " + s.Places[i]
+			}
+			line("", "preempted: %v%s", p, place)
+		}
+		return
+	}
+	line("", "the furthest attempt came to event %d; not tried: %s", s.Events, s.Unexplored)
+}

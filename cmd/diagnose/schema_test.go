@@ -1,0 +1,107 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	generator "github.com/invopop/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"diagnose/internal/schema"
+	"diagnose/record"
+)
+
+//go:generate go test -run TestSchemas -update .
+
+var updateSchemas = flag.Bool("update", false, "write the schemas anew")
+
+// text is how record.Text writes itself.
+var text = &generator.Schema{
+	Description: "A string of the program's: of bytes that are no UTF-8 an object with base64",
+	OneOf: []*generator.Schema{{Type: "string"}, {Type: "object", Required: []string{"base64"}, AdditionalProperties: generator.FalseSchema,
+		Properties: generator.NewProperties()}},
+}
+
+var documents = []schema.Document{
+	{Value: &replayReport{}, Name: "replay", Title: "report of a replay", Version: replayVersion},
+	{Value: &shown{}, Name: "recording", Title: "description of a recording", Version: shownVersion},
+	{Value: &shownEvent{}, Name: "event", Title: "event of a recording, one a line", Version: shownVersion},
+	{Value: &shownTrace{}, Name: "trace", Title: "trace", Version: traceVersion},
+}
+
+func schemaPath(name string) string { return filepath.Join("../../reports/schema", name+"-1.json") }
+
+// The schemas in the repository are those that the types give, and describe every
+// member.
+func TestSchemas(t *testing.T) {
+	text.OneOf[1].Properties.Set("base64", &generator.Schema{Type: "string"})
+	docs, err := schema.Load("diagnose/evidence", "diagnose/record", "diagnose/replay", "diagnose/cmd/diagnose")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range documents {
+		d.Forms = map[reflect.Type]*generator.Schema{reflect.TypeFor[record.Text](): text}
+		got, err := docs.Text(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *updateSchemas {
+			if err := os.WriteFile(schemaPath(d.Name), got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want, err := os.ReadFile(schemaPath(d.Name)); err != nil || string(got) != string(want) {
+			t.Errorf("%s is not what the types give: run make generate (%v)", schemaPath(d.Name), err)
+		}
+		s := docs.Schema(d)
+		s.Definitions["Document of "+d.Name] = s
+		for name, of := range s.Definitions {
+			for p := of.Properties.Oldest(); p != nil; p = p.Next() {
+				if p.Value.Description == "" && p.Value.Ref == "" {
+					t.Errorf("%s: %s.%s has no description", d.Name, name, p.Key)
+				}
+			}
+		}
+	}
+}
+
+// What the commands print is what the schemas say.
+func TestOutputsFitTheSchemas(t *testing.T) {
+	dir := traceable(t)
+	for name, args := range map[string][]string{
+		"replay":    {"replay", dir, "--verify", "--format", "json"},
+		"recording": {"recording", "show", dir, "--format", "json"},
+		"event":     {"recording", "show", dir, "--events", "--format", "json"},
+		"trace":     {"trace", "--recording", dir, "--watch", "guarded", "--watch", "cfg.workers[1]", "--format", "json"},
+	} {
+		s, err := jsonschema.NewCompiler().Compile(schemaPath(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := diagnose(t, nil, args...)
+		if got.status != exitOK {
+			t.Fatalf("%s: status %d: %s", name, got.status, got.stderr)
+		}
+		documents := []string{got.stdout}
+		if name == "event" {
+			documents = strings.SplitAfter(strings.TrimSpace(got.stdout), "\n")
+		}
+		for _, d := range documents {
+			value, err := jsonschema.UnmarshalJSON(strings.NewReader(d))
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if err := s.Validate(value); err != nil {
+				t.Fatalf("%s: %v\n%s", name, err, d)
+			}
+			// A schema that takes everything would show nothing.
+			if name != "event" && s.Validate(map[string]any{"version": "1.0"}) == nil {
+				t.Errorf("%s: the schema asks for nothing", name)
+			}
+		}
+	}
+}
