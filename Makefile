@@ -4,7 +4,7 @@ FUZZTIME ?= 20s
 
 GOBUILD = $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release demo test stress matrix race identity causes fuzz bench bench-delta bench-heap bench-record bench-trace lint generate man setup-test clean
+.PHONY: build release demo test stress matrix race identity causes schedules schedules-hunt fuzz bench bench-delta bench-heap bench-points bench-record bench-trace lint generate man setup-test clean
 
 build: bin/diagnose
 
@@ -51,9 +51,18 @@ identity: setup-test
 bench-delta:
 	$(GO) run ./bench/delta
 
-# The programs with known causes, all of them: docs/causes-programs.md.
+# The programs with known causes, all of them at each level: docs/causes-programs.md.
 causes: setup-test
-	DIAGNOSE_CAUSES=$(CURDIR)/docs/causes-programs.md $(GO) test -timeout 60m -count 1 -run TestCorpus ./verdict
+	DIAGNOSE_MATRIX=full DIAGNOSE_CAUSES=$(CURDIR)/docs/causes-programs.md $(GO) test -timeout 60m -count 1 -run TestCorpus ./verdict
+
+# The search of schedules on programs whose threads meet in memory: docs/schedules.md.
+schedules: setup-test
+	DIAGNOSE_SCHEDULES=$(CURDIR)/docs/schedules.md $(GO) test -timeout 60m -count 1 -run TestCorpus ./explore
+
+# How soon hunting finds the bugs of the concurrency programs, against running them
+# again and again.
+schedules-hunt:
+	$(GO) run ./bench/schedule -table docs/schedules-hunt.md
 
 lint:
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "not formatted: $$unformatted"; exit 1; }
@@ -78,6 +87,10 @@ bench-heap:
 bench-record:
 	scripts/setup bench
 	$(GO) run ./bench/record
+
+# What points of instrumented programs cost: a minute.
+bench-points: build
+	$(GO) run ./bench/points
 
 # What tracing accesses costs, beside gdb: it takes some minutes.
 bench-trace: build
