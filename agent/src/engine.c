@@ -34,6 +34,7 @@ DG_ASSERT_AT(dg_stub, kind, 32);
 
 #include "engine_small.c"
 #include "engine_log.c"
+#include "engine_image.c"
 #include "engine_turn.c"
 #include "engine_lazy.c"
 #include "engine_point.c"

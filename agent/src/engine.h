@@ -101,7 +101,7 @@ static void *dg_event_payload(struct dg_event *e, enum dg_payload_kind kind, uin
 static void dg_event_commit(struct dg_event *e);
 static uint64_t dg_ticket(void);
 
-/* ---- engine_turn.c: replay ---- */
+/* ---- engine_image.c, engine_turn.c: replay ---- */
 
 /* The next event of the calling thread in the log, without waiting; NULL: none. */
 static const struct dg_event *dg_event_peek(void);
