@@ -1,7 +1,9 @@
 package evidence
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -78,8 +80,26 @@ type Case struct {
 	// Registers of the failing thread.
 	Registers []Register `json:"registers,omitempty"`
 	Modules   []Module   `json:"modules,omitempty"`
-	Limits    []Limit    `json:"limits,omitempty"`
-	Timings   []Timing   `json:"-"`
+	// Sources are the lines around the places of causes and findings, one Source a
+	// file, whose File is as in the places' Site and whose Lines have gaps. Text of
+	// files that could not be read is missing.
+	Sources []Source `json:"sources,omitempty"`
+	Limits  []Limit  `json:"limits,omitempty"`
+	Timings []Timing `json:"-"`
+}
+
+// SourceLine returns the text of a line of Sources; false if it is not there.
+func (c *Case) SourceLine(file string, number int) (string, bool) {
+	for i := range c.Sources {
+		if c.Sources[i].File != file {
+			continue
+		}
+		lines := c.Sources[i].Lines
+		if j, found := slices.BinarySearchFunc(lines, number, func(l SourceLine, n int) int { return cmp.Compare(l.Number, n) }); found {
+			return lines[j].Text, true
+		}
+	}
+	return "", false
 }
 
 // Check reports the first contradiction in c, so that a stage's mistake is

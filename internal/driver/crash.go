@@ -386,6 +386,7 @@ func (a *analysis) finish() {
 	if c.Stacks == nil {
 		c.Stacks = []evidence.ThreadGroup{}
 	}
+	a.stage("sources", func() error { a.readSources(); return nil })
 }
 
 // symbolSource says what a module's names come from.

@@ -1,0 +1,73 @@
+package driver
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"diagnose/evidence"
+	"diagnose/internal/crashtest"
+)
+
+// The case brings along the text of the line that failed, and of no line twice.
+func TestSourcesOfACase(t *testing.T) {
+	f := crashtest.Named(t, "null_read")
+	core := f.Crash(t, f.AllVariants()[0]).Core
+	c, err := Crash(context.Background(), Request{Core: core})
+	if err != nil {
+		t.Fatal(err)
+	}
+	site := c.Failure.Site
+	if site == nil || c.Failure.Source == nil {
+		t.Fatalf("no place, or no source: %+v", c.Failure)
+	}
+	var want string
+	for _, l := range c.Failure.Source.Lines {
+		if l.Failed {
+			want = l.Text
+		}
+	}
+	if got, found := c.SourceLine(site.File, site.Line); !found || got != want || strings.TrimSpace(want) == "" {
+		t.Errorf("line %d of %s: %q, %t, want %q", site.Line, site.File, got, found, want)
+	}
+	for _, s := range c.Sources {
+		for i := range s.Lines {
+			if i > 0 && s.Lines[i].Number <= s.Lines[i-1].Number {
+				t.Errorf("%s: line %d behind line %d", s.File, s.Lines[i].Number, s.Lines[i-1].Number)
+			}
+		}
+	}
+	if text, found := c.SourceLine(site.File, site.Line+10000); found {
+		t.Errorf("a line that is not there has the text %q", text)
+	}
+}
+
+// Every place of a cause and of a finding is in the list once, and the list is
+// bounded.
+func TestSourcePlaces(t *testing.T) {
+	at := func(line int) *evidence.Site { return &evidence.Site{File: "a.c", Line: line} }
+	call := func(line int) *evidence.HeapCall { return &evidence.HeapCall{Site: at(line)} }
+	object := func(line int) *evidence.HeapObject {
+		return &evidence.HeapObject{Allocated: call(line), Freed: call(line + 1)}
+	}
+	c := &evidence.Case{Failure: evidence.Failure{Site: at(1)},
+		Diagnosis: &evidence.Diagnosis{Causes: []evidence.Cause{
+			{Site: at(2), Object: object(3), Story: []evidence.CauseStep{{Site: at(5)}, {Access: &evidence.SeenAccess{Site: at(6)}}, {}}},
+			{Interleaving: &evidence.Interleaving{Failing: []evidence.SeenAccess{{Site: at(7)}, {Site: at(2)}}, Passing: []evidence.SeenAccess{{Site: at(8)}, {}}}}}},
+		Findings: []evidence.Finding{{Site: at(9), Object: object(10), Beyond: object(12), Call: call(14), Wait: []evidence.WaitEdge{{Site: at(15)}, {Site: &evidence.Site{File: "b.c"}}}}}}
+	list := sourcePlaces(c)
+	if len(list) != 15 {
+		t.Errorf("%d places, want 15: %v", len(list), list)
+	}
+	for i, s := range list {
+		if s.Line != i+1 {
+			t.Errorf("place %d is line %d", i, s.Line)
+		}
+	}
+	for range 2 * maxPlaces {
+		c.Findings = append(c.Findings, evidence.Finding{Site: at(100 + len(c.Findings))})
+	}
+	if list := sourcePlaces(c); len(list) != maxPlaces {
+		t.Errorf("%d places of very many, want %d", len(list), maxPlaces)
+	}
+}
