@@ -11,6 +11,7 @@ import (
 // and so does one that is here and not in the code.
 var allowed = map[string]string{
 	"evidence":            "",
+	"evidence/signature":  "",
 	"agent":               "",
 	"agent/agenttest":     "agent",
 	"internal/x86":        "",

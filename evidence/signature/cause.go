@@ -1,0 +1,188 @@
+package signature
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"diagnose/evidence"
+)
+
+// causeLines tell the first cause that was seen on a replay; nil without one. What
+// only a rule says may be another thing tomorrow.
+func causeLines(c *evidence.Case) []string {
+	if c.Diagnosis == nil {
+		return nil
+	}
+	for i := range c.Diagnosis.Causes {
+		cause := &c.Diagnosis.Causes[i]
+		if cause.Proof != evidence.Proved && cause.Proof != evidence.Replayed {
+			continue
+		}
+		if cause.Interleaving != nil {
+			return interleavingLines(c, cause)
+		}
+		return memoryLines(c, cause)
+	}
+	return nil
+}
+
+// memoryLines are the kind, where the object was allocated, and the store; nil if
+// no place is known, for then every defect of that kind would be one.
+func memoryLines(c *evidence.Case, cause *evidence.Cause) []string {
+	store := cause.Site
+	for i := 0; store == nil && i < len(cause.Story); i++ {
+		store = cause.Story[i].Site
+	}
+	if store == nil {
+		return nil
+	}
+	lines := []string{"program " + oneLine(base(c.Program.Exe, c.Program.Command)), "kind " + oneLine(string(cause.Kind))}
+	if o := cause.Object; o != nil && o.Allocated != nil && o.Allocated.Site != nil {
+		lines = append(lines, "allocated "+place(c, o.Allocated.Site))
+	} else if cause.Variable != "" {
+		lines = append(lines, "variable "+variable(cause.Variable))
+	}
+	return append(lines, "at "+place(c, store))
+}
+
+// interleavingLines are the variables, the class of the pattern and the places, in
+// an order that does not depend on which thread came first.
+func interleavingLines(c *evidence.Case, cause *evidence.Cause) []string {
+	x := cause.Interleaving
+	var places []string
+	for i := range x.Failing {
+		if s := x.Failing[i].Site; s != nil {
+			places = append(places, "at "+place(c, s))
+		}
+	}
+	if len(places) == 0 && cause.Site != nil {
+		places = append(places, "at "+place(c, cause.Site))
+	}
+	if len(places) == 0 {
+		return nil
+	}
+	var variables []string
+	for _, v := range x.Variables {
+		variables = append(variables, "variable "+variable(v))
+	}
+	lines := []string{"program " + oneLine(base(c.Program.Exe, c.Program.Command)), "pattern " + class(x.Pattern)}
+	return slices.Concat(lines, unique(variables), unique(places))
+}
+
+// class is what a pattern is evidence of. A line that reads and writes in one
+// (n -= x) is seen as either, so the letters are not the cause's but the run's.
+func class(p evidence.PatternKind) string {
+	switch p {
+	case evidence.PatternRW, evidence.PatternWR, evidence.PatternWW:
+		return "two accesses"
+	case evidence.PatternRWR, evidence.PatternRWW, evidence.PatternWWR, evidence.PatternWRW:
+		return "three accesses"
+	}
+	return oneLine(string(p))
+}
+
+func unique(list []string) []string {
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// place is a function with the text of the line in it, or the next best that is
+// known: the line's number in its file, or the offset in the object.
+func place(c *evidence.Case, s *evidence.Site) string {
+	if s.Function == "" && s.Line == 0 {
+		return oneLine(frameName(s))
+	}
+	name := functionName(s.Function)
+	if text := statement(sourceText(c, s)); text != "" {
+		return oneLine(name + ": " + text)
+	}
+	if s.Line > 0 {
+		return oneLine(fmt.Sprintf("%s %s:%d", name, path.Base(s.File), s.Line))
+	}
+	return oneLine(frameName(s))
+}
+
+// sourceText is the line's, empty if the source is not at hand or was changed since
+// it was compiled: another line's text would be worse than none.
+func sourceText(c *evidence.Case, s *evidence.Site) string {
+	for i := range c.Sources {
+		src := &c.Sources[i]
+		if src.File != s.File || src.Stale {
+			continue
+		}
+		for _, l := range src.Lines {
+			if l.Number == s.Line {
+				return l.Text
+			}
+		}
+	}
+	return ""
+}
+
+var (
+	// An address differs by run, an element by what was worked on, and a line's
+	// number by build; what an offset in an object is of has fewer digits.
+	addresses = regexp.MustCompile(`\s*\(0x[0-9a-f]+\)|0x[0-9a-f]{6,16}`)
+	elements  = regexp.MustCompile(`\[\d+\]`)
+	numbers   = regexp.MustCompile(`(\.[A-Za-z+]+):\d+`)
+)
+
+// variable is a variable's name, or an object's, without what differs between runs.
+func variable(name string) string {
+	name = addresses.ReplaceAllString(name, "")
+	name = elements.ReplaceAllString(name, "[]")
+	return oneLine(numbers.ReplaceAllString(name, "$1"))
+}
+
+// statement is a source line without comments and without more than one space
+// between its words.
+func statement(text string) string {
+	var b strings.Builder
+	var quote byte
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case quote != 0 && c == '\\' && i+1 < len(text):
+			b.WriteByte(c)
+			i++
+			c = text[i]
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+		case c == '"' || c == '\'' && closes(text[i+1:]):
+			quote = c
+		case strings.HasPrefix(text[i:], "//"):
+			return strings.Join(strings.Fields(b.String()), " ")
+		case strings.HasPrefix(text[i:], "/*"):
+			end := strings.Index(text[i+2:], "*/")
+			if end < 0 {
+				return strings.Join(strings.Fields(b.String()), " ")
+			}
+			i += 2 + end + 1
+			c = ' '
+		}
+		b.WriteByte(c)
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
+// closes tells a character from a lifetime of Rust, which has one quote, and from
+// the digits that C++ separates by it.
+func closes(rest string) bool {
+	return len(rest) >= 2 && rest[1] == '\'' || len(rest) >= 3 && rest[0] == '\\'
+}
+
+// longest bounds a line, for a symbol may have a megabyte: what is cut off is
+// digested into it.
+const longest = 512
+
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) <= longest {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longest], "") + "... " + digest([]string{text})
+}
