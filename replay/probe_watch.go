@@ -230,6 +230,7 @@ func (c *controller) mapShared(t *thread, near uint64, path string, size uint64)
 	if err != nil {
 		return 0, err
 	}
+	c.mapped = append(c.mapped, span{at, at + size})
 	if _, err := c.memory.WriteAt(append([]byte(path), 0), int64(at)); err != nil {
 		return 0, err
 	}
