@@ -31,7 +31,7 @@ var allowed = map[string]string{
 	"delta":               "",
 	"patterns":            "delta",
 	"explore":             "image record replay",
-	"verdict":             "agent delta image patterns record replay staticscan unwind watchtrace",
+	"verdict":             "agent delta image image/debuginfo image/value internal/x86 patterns record replay staticscan unwind watchtrace",
 	"internal/gocore":     "",
 	"internal/instrument": "",
 	"internal/driver":     "agent image image/object image/debuginfo image/value unwind canary quarantine staticscan failure internal/gocore record verdict",

@@ -122,3 +122,26 @@ func TestWithoutPassing(t *testing.T) {
 		}
 	}
 }
+
+// TestHeapBelongsToNothing: that the heap cleared memory is no first half of what its
+// owner does to it later. That it takes the memory away between two accesses is something.
+func TestHeapBelongsToNothing(t *testing.T) {
+	const head = "run failed\nmain t1\nt1 create t2 worker\n"
+	threes := func(text string) (n int) {
+		for _, c := range find(t, nil, head+text).Candidates {
+			if len(c.Accesses) == 3 {
+				n++
+			}
+		}
+		return n
+	}
+	if n := threes("t1 W o 7->0 @3 by heap\nt2 RW o 0->1 @20\nt1 RW o 1->2 @5\n"); n != 0 {
+		t.Errorf("%d patterns begin with the heap's access", n)
+	}
+	if n := threes("t1 R o 1 @3\nt2 RW o 1->2 @20\nt1 W o 2->9 @5 by heap\n"); n != 0 {
+		t.Errorf("%d patterns end with it", n)
+	}
+	if n := threes("t2 R o 1 @20\nt1 W o 1->9 @5 by heap\nt2 R o 9 @21\n"); n != 1 {
+		t.Errorf("%d patterns have it in the middle, want 1", n)
+	}
+}

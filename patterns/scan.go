@@ -167,10 +167,11 @@ func (s *scanner) three(c *cell, mine *slot, i int32, reads, writes bool, now *t
 }
 
 // emit3 notes a pattern of three. b is between p and c in any order if the
-// program orders p before b and b before c.
+// program orders p before b and b before c. What the heap does to fresh or freed memory
+// belongs together with nothing that the program does there.
 func (s *scanner) emit3(shape shape, p, b, c int32, between clock, now *threadClock) {
 	first, middle, last := &s.accesses[p], &s.accesses[b], &s.accesses[c]
-	if handlerCannot(first, middle) {
+	if handlerCannot(first, middle) || first.By == evidence.ByHeap || last.By == evidence.ByHeap {
 		return
 	}
 	ordered := s.before(middle, last, nowOf(now)) && s.before(first, middle, between)

@@ -40,6 +40,7 @@ func (w *work) concurrency() error {
 	known := 0
 	var found []evidence.Cause
 	var seen []string
+	var last *race
 	for level := range widest + 1 {
 		targets := w.scope(level, seen)
 		if len(targets) == known {
@@ -60,13 +61,13 @@ func (w *work) concurrency() error {
 		if better(causes, found) {
 			found = causes
 		}
-		if r.final || level == widest {
-			r.exclude()
-		}
-		if r.final {
+		if last = r; r.final {
 			break
 		}
 		seen = r.functions()
+	}
+	if last != nil {
+		last.exclude()
 	}
 	if known == 0 && len(w.out.Causes) > 0 {
 		return nil

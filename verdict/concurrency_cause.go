@@ -45,7 +45,7 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 	out.Summary = r.summaryOf(c, i)
 	out.Story = r.storyOf(c, i)
 	if r.detector(c) {
-		out.Summary += "; " + detects
+		out.Summary += "; " + ordersItself
 	}
 	return &out, nil
 }

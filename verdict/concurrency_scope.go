@@ -1,9 +1,7 @@
 package verdict
 
 import (
-	"cmp"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -44,6 +42,10 @@ func (w *work) scope(level int, seen []string) []watchtrace.Target {
 			add(w.scanned(t, staticscan.Options{Functions: seen, Handed: true}))
 		}
 		add(w.scanned(t, staticscan.Options{Depth: level, Handed: true}))
+		// What the callers called before: it may have handed over what was found wrong.
+		if callers := w.callers(level); len(callers) > 0 {
+			add(w.scanned(t, staticscan.Options{Functions: callers, Depth: 1, Handed: true}))
+		}
 		add(w.heapObjects(list))
 	}
 	if level > 1 {
@@ -100,6 +102,28 @@ func (r *race) functions() []string {
 	return list
 }
 
+// callers are the functions of the program's own that the failing thread was in, without
+// main, which calls everything, unless the scope is the widest.
+func (w *work) callers(level int) []string {
+	const most = 4
+	var list []string
+	for _, g := range w.Case.Stacks {
+		if !g.Failing {
+			continue
+		}
+		for i := range g.Stack.Frames {
+			s := &g.Stack.Frames[i].Site
+			if s.Function == "" || s.File == "" || image.LibraryCode(s) || len(list) == most || s.Function == "main" && level < widest {
+				continue
+			}
+			if !slices.Contains(list, s.Function) {
+				list = append(list, s.Function)
+			}
+		}
+	}
+	return list
+}
+
 // scanned are the suspects of the code that a thread was at, or of the functions
 // of the options.
 func (w *work) scanned(t *image.Thread, opts staticscan.Options) []watchtrace.Target {
@@ -116,76 +140,8 @@ func (w *work) scanned(t *image.Thread, opts staticscan.Options) []watchtrace.Ta
 func (w *work) pointedTo() []watchtrace.Target {
 	const most = 8
 	var list []watchtrace.Target
-	for _, a := range w.pointers() {
-		list = append(list, watchtrace.Around(w.Process, a, most)...)
+	for _, p := range w.pointers() {
+		list = append(list, watchtrace.Around(w.Process, p.to, most)...)
 	}
 	return list
-}
-
-// pointers are the values of pointers in the failing thread's frames.
-func (w *work) pointers() []evidence.Addr {
-	var list []evidence.Addr
-	for _, g := range w.Case.Stacks {
-		if !g.Failing {
-			continue
-		}
-		for i := range g.Stack.Frames {
-			f := &g.Stack.Frames[i]
-			for _, v := range slices.Concat(f.Args, f.Locals) {
-				if a := v.Value.Address; a != nil && *a != 0 {
-					list = append(list, *a)
-				}
-			}
-		}
-	}
-	return list
-}
-
-// heapObjects are the words of the heap objects that targets, and variables of
-// the failing thread's frames, point to, and of those that these point to.
-func (w *work) heapObjects(from []watchtrace.Target) []watchtrace.Target {
-	const (
-		mostObjects = 8
-		mostWords   = 8
-	)
-	if w.Object == nil {
-		return nil
-	}
-	addresses := w.pointers()
-	for _, t := range from {
-		if t.Size == 8 {
-			addresses = append(addresses, w.pointerAt(t.Addr))
-		}
-	}
-	var list []watchtrace.Target
-	seen := map[evidence.Addr]bool{0: true}
-	for i := 0; i < len(addresses) && len(seen) <= mostObjects; i++ {
-		o := w.Object(addresses[i])
-		if o == nil || seen[o.Addr] || addresses[i] < o.Addr || addresses[i] >= o.Addr+evidence.Addr(o.Size) {
-			continue
-		}
-		seen[o.Addr] = true
-		for offset := uint64(0); offset+8 <= o.Size && offset < 8*mostWords; offset += 8 {
-			at := o.Addr + evidence.Addr(offset)
-			list = append(list, watchtrace.Target{Name: fmt.Sprintf("%s+%#x", objectName(o), offset), Addr: at, Size: 8, Group: objectName(o)})
-			addresses = append(addresses, w.pointerAt(at))
-		}
-	}
-	return list
-}
-
-// pointerAt is what the dead process has at an address; 0: it is not known, which
-// is no object's address.
-func (w *work) pointerAt(addr evidence.Addr) evidence.Addr {
-	value, _ := w.word(addr, 8)
-	return evidence.Addr(value)
-}
-
-// objectName is where an object was allocated. It has its address, which is the
-// same in other runs if they allocated the same before.
-func objectName(o *evidence.HeapObject) string {
-	if o.Allocated == nil || o.Allocated.Site == nil || o.Allocated.Site.File == "" {
-		return fmt.Sprintf("heap object %v", o.Addr)
-	}
-	return fmt.Sprintf("%s at %s:%d (%v)", cmp.Or(o.API, "malloc"), path.Base(o.Allocated.Site.File), o.Allocated.Site.Line, o.Addr)
 }

@@ -28,6 +28,7 @@ func (w *work) traceSuspects(targets []watchtrace.Target) (failing, passing []tr
 		if err != nil {
 			return nil, nil, err
 		}
+		w.foregone(t.log, rec.Manifest.Outcome.Thread)
 		failing = append(failing, t)
 	}
 	for i, rec := range w.Passing {

@@ -36,3 +36,21 @@ func nameAndType(p *image.Process, addr evidence.Addr, size int) (string, debugi
 	}
 	return fmt.Sprintf("%s+%#x", s.Name, offset), nil
 }
+
+// TypeNamed is the program's type of a name, as the program writes that; nil: no debug
+// information has it. Pointers and arrays are no types of that kind.
+func TypeNamed(p *image.Process, name string) debuginfo.Type {
+	for _, m := range p.Modules {
+		if image.RuntimeModule(m.Path) {
+			continue
+		}
+		info, err := m.Debug()
+		if err != nil || info == nil {
+			continue // another module may have it
+		}
+		if t, found, err := info.TypeNamed(name, 0); err == nil && found {
+			return t
+		}
+	}
+	return nil
+}

@@ -160,6 +160,9 @@ func (p *Plan) describe(process *image.Process, log *evidence.AccessLog, index i
 	if name != "" && v.Size > int(a.Size) {
 		x.Variable = name
 	}
+	if typ == nil && v.Type != "" && v.Size == int(a.Size) {
+		typ = TypeNamed(process, v.Type)
+	}
 	x.Old, x.New = textOf(process, a.Old, typ, int(a.Size)), textOf(process, a.New, typ, int(a.Size))
 	if a.Handler != 0 {
 		x.Handler = unix.SignalName(unix.Signal(a.Handler))
