@@ -72,9 +72,14 @@ func (s *search) trace(ctx context.Context, o *outcome, w *window) (*trace, erro
 		options.Preemptions = []record.Preemption{}
 	}
 	s.result.Traces++
-	r, err := replay.Run(ctx, s.rec, options)
-	if r == nil && ctx.Err() != nil {
-		return nil, err
+	inTime, cancel := context.WithDeadline(ctx, s.deadline)
+	defer cancel()
+	r, _ := replay.Run(inTime, s.rec, options)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if inTime.Err() != nil {
+		return nil, errSpent
 	}
 	if r == nil {
 		return t, nil

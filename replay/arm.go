@@ -24,6 +24,8 @@ type breakpoints struct {
 	threads map[int]*broken
 	// placedAt are the pcs of placed signals: a handler may return there.
 	placedAt map[placedPC]bool
+	// lifted: no probe is in the text (steps).
+	lifted bool
 }
 
 // broken are the breakpoints of a thread.
@@ -34,7 +36,8 @@ type broken struct {
 	point        point
 	resume       []uint64 // where the thread is stepped again
 	watches      *watchRegisters
-	registers    int // that are for none of the watches
+	registers    int  // that are for none of the watches
+	lifted       bool // it is stepped, so its place needs a register
 }
 
 // place is a pc with the state that makes it the one looked for.
@@ -300,7 +303,7 @@ func (b *breakpoints) breakAt(t *thread, pc evidence.Addr, count uint64) error {
 func (x *broken) set(tid int) error {
 	var pcs []uint64
 	switch p := x.place; {
-	case p == nil || p.probe != nil:
+	case p == nil || p.probe != nil && !x.lifted:
 	case p.rest != 0:
 		pcs = append(pcs, p.rest)
 	default:
@@ -335,7 +338,7 @@ func (b *breakpoints) trap(t *thread, regs *ptrace.Registers) (move, error) {
 	if p != nil && p.probe != nil && regs.Rip == p.probe.hit {
 		return b.probed(t, x, regs)
 	}
-	here := p != nil && p.probe == nil && (p.rest == 0 && regs.Rip == p.pc || p.rest != 0 && regs.Rip == p.rest)
+	here := p != nil && (p.probe == nil || x.lifted) && (p.rest == 0 && regs.Rip == p.pc || p.rest != 0 && regs.Rip == p.rest)
 	preempts := x.point.pc != 0 && regs.Rip == x.point.pc
 	if preempts {
 		if x.point.left--; x.point.left == 0 {
@@ -364,6 +367,9 @@ func (b *breakpoints) trap(t *thread, regs *ptrace.Registers) (move, error) {
 	}
 	if !here {
 		return move{kind: moveForeign}, nil
+	}
+	if p.probe != nil {
+		return b.reachedLifted(t, x, regs)
 	}
 	if p.rest != 0 {
 		return b.rested(t, x, regs)
@@ -419,7 +425,7 @@ func (b *breakpoints) reached(t *thread, x *broken, regs *ptrace.Registers) (mov
 // comparison, so nothing keeps it from having come from inside of the window.
 func (b *breakpoints) quicken(t *thread, x *broken, regs *ptrace.Registers) error {
 	p := x.place
-	if !p.retry {
+	if !p.retry || b.lifted {
 		return nil
 	}
 	p.retry = false

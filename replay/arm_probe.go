@@ -25,8 +25,8 @@ type probe struct {
 	window
 	pc   uint64 // of the place
 	page uint64
-	// replaced is what the jumps replaced.
-	replaced []words
+	// jumps are in the program's text, replaced is what they replaced.
+	jumps, replaced []words
 	// hit is the address behind the int3, from where a thread goes on that is
 	// not at the place after all.
 	hit uint64
@@ -133,23 +133,18 @@ func (b *breakpoints) install(x *probe, p *place, code []byte) error {
 	if x.hop != 0 {
 		from = x.hop
 	}
-	jumps := []words{{from, binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(x.page-from-probeJump))}}
+	x.jumps = []words{{from, binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(x.page-from-probeJump))}}
 	if x.hop != 0 {
-		jumps = append(jumps, words{x.start, []byte{0xeb, byte(x.hop - x.start - shortJump)}})
+		x.jumps = append(x.jumps, words{x.start, []byte{0xeb, byte(x.hop - x.start - shortJump)}})
 	}
-	for _, j := range jumps {
+	for _, j := range x.jumps {
 		original := make([]byte, len(j.data))
 		if _, err := b.c.memory.ReadAt(original, int64(j.addr)); err != nil {
 			return err
 		}
 		x.replaced = append(x.replaced, words{j.addr, original})
 	}
-	for _, j := range jumps {
-		if _, err := b.c.memory.WriteAt(j.data, int64(j.addr)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.jump(x)
 }
 
 // mostChecks fit into the page.

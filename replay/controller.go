@@ -66,6 +66,8 @@ type placer interface {
 	// calls any more. room is how many that can be.
 	resumeAt(t *thread, pcs ...uint64) error
 	room(t *thread) int
+	// steps is called before a thread goes on: by one instruction, or at full speed.
+	steps(t *thread, on bool) error
 	// moved is the instruction of the program's that the placer has executed
 	// elsewhere, for a thread that stands behind it there; nil for any other pc.
 	// compares: the pc is behind an instruction of the placer's own.
@@ -255,8 +257,18 @@ func (c *controller) parkFor(t *thread, f *finalState, why uint64) error {
 const unixFlagTrap = 0x100
 
 func (c *controller) cont(t *thread, signal syscall.Signal) error {
+	return c.goes(t, signal, t.stepping())
+}
+
+// goes lets a thread go on, by one instruction if it steps.
+func (c *controller) goes(t *thread, signal syscall.Signal, steps bool) error {
+	if c.stepper != nil {
+		if err := c.placer.steps(t, steps); err != nil {
+			return err
+		}
+	}
 	t.stopped = false
-	if t.stepping() {
+	if steps {
 		return ptrace.Step(t.tid, signal)
 	}
 	return ptrace.Cont(t.tid, signal)

@@ -231,11 +231,7 @@ func (c *controller) moved(t *thread, m move, s *signalStop) error {
 			return err
 		}
 	}
-	t.stopped = false
-	if m.step || t.stepping() {
-		return ptrace.Step(t.tid, syscall.Signal(m.signal))
-	}
-	return ptrace.Cont(t.tid, syscall.Signal(m.signal))
+	return c.goes(t, syscall.Signal(m.signal), m.step || t.stepping())
 }
 
 // sent is for signals that somebody sent: the engine makes all those that the

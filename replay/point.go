@@ -51,6 +51,11 @@ func (c *controller) checkPoints(control *agent.RawControl) error {
 
 func (b *breakpoints) resumeAt(t *thread, pcs ...uint64) error {
 	x := b.of(t)
+	for _, pc := range pcs {
+		if err := b.demote(t, pc); err != nil {
+			return err
+		}
+	}
 	x.resume = pcs
 	return x.set(t.tid)
 }

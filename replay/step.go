@@ -63,8 +63,9 @@ type steps struct {
 	counts   map[uint64]uint64
 	last     uint64 // pc
 	pending  []Stepped
-	// breaks are where a thread is stepped again that goes on at full speed: in the
-	// library, or in a loop. None: it is stepped.
+	// running: it goes on at full speed, in the library or in a loop, and is stepped
+	// again at the breaks.
+	running  bool
 	breaks   []uint64
 	called   uint64 // function of the library, if it is known
 	first    uint64 // its first argument
@@ -117,7 +118,7 @@ func (c *controller) beginSteps(t *thread, hook Hook) error {
 		return err
 	}
 	t.steps = &steps{to: hook.step.To, low: r.StackLow, top: r.StackHigh}
-	if err := c.breakSteps(t, regs.Rip); err != nil {
+	if err := c.runSteps(t, regs.Rip); err != nil {
 		return err
 	}
 	return c.nextHook(t, evidence.Moment{})
@@ -147,7 +148,7 @@ func (c *controller) stepEvent(t *thread) error {
 
 // stepping reports whether the thread goes on by one instruction.
 func (t *thread) stepping() bool {
-	return t.steps != nil && t.final == nil && len(t.steps.breaks) == 0
+	return t.steps != nil && t.final == nil && !t.steps.running
 }
 
 // stepsAgain reports whether it is stepped from pc on.
@@ -155,11 +156,17 @@ func (t *thread) stepsAgain(pc uint64) bool {
 	return t.steps != nil && slices.Contains(t.steps.breaks, pc)
 }
 
-// breakSteps lets the thread go on at full speed up to one of the places; without
-// any it is stepped.
-func (c *controller) breakSteps(t *thread, pcs ...uint64) error {
-	t.steps.breaks = pcs
+// runSteps lets the thread go on at full speed up to one of the places; without any
+// it is not stepped again before something else stops it.
+func (c *controller) runSteps(t *thread, pcs ...uint64) error {
+	t.steps.running, t.steps.breaks = true, pcs
 	return c.placer.resumeAt(t, pcs...)
+}
+
+// stepOn has the thread stepped again.
+func (c *controller) stepOn(t *thread) error {
+	t.steps.running, t.steps.breaks = false, nil
+	return c.placer.resumeAt(t)
 }
 
 // stepped is for a thread behind an instruction. True: the replay goes on.
@@ -198,7 +205,7 @@ func (c *controller) leaveLoop(t *thread) error {
 	}
 	c.deliver(s, 0, 0)
 	s.loop = loop{}
-	return c.breakSteps(t, exits...)
+	return c.runSteps(t, exits...)
 }
 
 // inLibrary reports whether a pc is the recording library's.
@@ -249,7 +256,7 @@ func (c *controller) enterLibrary(t *thread, regs *ptrace.Registers) error {
 			back = append(back, r.Start) // the thread's own function, which the library calls
 			s.started = true
 		}
-		return c.breakSteps(t, back...)
+		return c.runSteps(t, back...)
 	}
 	r, err := c.rthread(t.index)
 	if err != nil || r.Inside == 0 {
@@ -259,7 +266,7 @@ func (c *controller) enterLibrary(t *thread, regs *ptrace.Registers) error {
 	if err != nil {
 		return err
 	}
-	return c.breakSteps(t, f.RIP)
+	return c.runSteps(t, f.RIP)
 }
 
 // cameBack is for a thread that stands where it was to be stepped again.
@@ -267,7 +274,7 @@ func (c *controller) cameBack(t *thread, regs *ptrace.Registers) error {
 	s := t.steps
 	called := s.called
 	s.called = 0
-	if err := c.breakSteps(t); err != nil {
+	if err := c.stepOn(t); err != nil {
 		return err
 	}
 	ordinal := s.ordinal
@@ -338,7 +345,7 @@ func (c *controller) stepUnparked(t *thread, regs *ptrace.Registers) error {
 	if err := c.stepEvent(t); err != nil || t.steps == nil {
 		return err
 	}
-	if err := c.breakSteps(t); err != nil {
+	if err := c.stepOn(t); err != nil {
 		return err
 	}
 	t.steps.behind++

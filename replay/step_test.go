@@ -98,3 +98,44 @@ func TestSteppingLeavesLoops(t *testing.T) {
 		t.Errorf("accesses of globals: %v", seen)
 	}
 }
+
+// A loop that a place is in is one as others are: what finds the place is not
+// stepped, nor told of.
+func TestSteppingLeavesLoopsWithPlaces(t *testing.T) {
+	p, err := recordtest.Read("../testdata/schedule/turning.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := record.Open(p.Record(t).Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	core, err := image.OpenCore(rec.Dir+"/"+record.CoreName, image.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer core.Close()
+	turning, seen, last := symbol(t, core, "turning"), 0, uint64(0)
+	for e := range rec.Log.Ordered() {
+		if e != nil && e.Thread == 2 {
+			last = e.Ordinal
+		}
+	}
+	step := &replay.Stepping{Windows: map[uint32]replay.StepWindow{2: {From: 1, To: 1000}}, Most: 1 << 15, On: func(s *replay.Stepped) {
+		if s.Called == 0 && s.Addr == turning {
+			seen++
+		}
+		// The first steps go through what the recorder has patched.
+		if s.Ordinal == last && core.ModuleAt(s.PC) == nil {
+			t.Errorf("an access in code of nobody's: %+v", s)
+		}
+	}}
+	r, err := replay.Run(t.Context(), rec, replay.Options{Timing: record.TimingEager, Preemptions: []record.Preemption{}, Verify: true, Step: step})
+	if err != nil || r.End != replay.EndFailure || seen != 1 {
+		t.Fatalf("%+v, %v, %d accesses of the global", r, err, seen)
+	}
+	if text := recordtest.Differences(r); text != "" {
+		t.Error(text)
+	}
+}
