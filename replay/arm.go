@@ -519,6 +519,9 @@ func (b *breakpoints) repeats(pc uint64) int {
 func (b *breakpoints) repeat(t *thread, x *broken, regs *ptrace.Registers, length int) (move, error) {
 	p := x.place
 	p.rest = p.pc + uint64(length)
+	if err := b.expose(p.rest); err != nil {
+		return move{}, err
+	}
 	part := *regs
 	part.Rcx -= p.registers[contextRCX]
 	if err := ptrace.SetRegisters(t.tid, &part); err != nil {
