@@ -35,7 +35,7 @@ var allowed = map[string]string{
 	"internal/gocore":     "",
 	"internal/instrument": "",
 	"internal/driver":     "agent image image/object image/debuginfo image/value unwind canary quarantine staticscan failure internal/gocore record verdict",
-	"reports":             "",
+	"reports":             "evidence/signature",
 	"cmd/diagnose":        "agent explore image internal/driver internal/instrument record replay reports watchtrace verdict",
 
 	// Tools and test support: nothing above imports them outside its tests.

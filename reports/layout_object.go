@@ -82,18 +82,9 @@ type cell struct {
 // overwritten, a bar stands at the object's end, and below stands what was
 // expected.
 func dump(f *evidence.Finding) []block {
-	d := f.Damage
-	if d == nil || len(d.Bytes)%2 != 0 || len(d.Before)%2 != 0 || d.Bytes == "" {
+	cells, start, end := dumpCells(f)
+	if cells == nil {
 		return nil
-	}
-	start := d.Start - evidence.Addr(len(d.Before)/2)
-	cells := append(cellsOf(d.Before, "", ""), cellsOf(d.Bytes, d.Expected, d.Text)...)
-	lead := int(start % bytesPerRow)
-	cells = append(make([]cell, lead), cells...)
-	start -= evidence.Addr(lead)
-	end := -1 // index of the first cell behind the object
-	if o := f.Object; o != nil && o.Addr+evidence.Addr(o.Size) > start {
-		end = int(min(uint64(o.Addr+evidence.Addr(o.Size)-start), uint64(len(cells))))
 	}
 	var lines verbatim
 	for at := 0; at < len(cells); at += bytesPerRow {
@@ -104,6 +95,25 @@ func dump(f *evidence.Finding) []block {
 		}
 	}
 	return []block{lines}
+}
+
+// dumpCells are the bytes of a dump, the first one's address, and the index of
+// the first cell behind the object, -1 if its end is not among them.
+func dumpCells(f *evidence.Finding) (cells []cell, start evidence.Addr, end int) {
+	d := f.Damage
+	if d == nil || len(d.Bytes)%2 != 0 || len(d.Before)%2 != 0 || d.Bytes == "" {
+		return nil, 0, -1
+	}
+	start = d.Start - evidence.Addr(len(d.Before)/2)
+	cells = append(cellsOf(d.Before, "", ""), cellsOf(d.Bytes, d.Expected, d.Text)...)
+	lead := int(start % bytesPerRow)
+	cells = append(make([]cell, lead), cells...)
+	start -= evidence.Addr(lead)
+	end = -1
+	if o := f.Object; o != nil && o.Addr+evidence.Addr(o.Size) > start {
+		end = int(min(uint64(o.Addr+evidence.Addr(o.Size)-start), uint64(len(cells))))
+	}
+	return cells, start, end
 }
 
 func cellsOf(bytes, expected, text string) []cell {

@@ -15,15 +15,20 @@ const (
 	Text     Format = "text"
 	Markdown Format = "markdown"
 	JSON     Format = "json"
+	// HTML is one file with all that it needs; SARIF is version 2.1.0.
+	HTML  Format = "html"
+	SARIF Format = "sarif"
 )
 
 // Formats lists the names that ParseFormat takes.
-func Formats() []string { return []string{string(Text), string(Markdown), string(JSON)} }
+func Formats() []string {
+	return []string{string(Text), string(Markdown), string(JSON), string(HTML), string(SARIF)}
+}
 
 // ParseFormat returns the format of that name.
 func ParseFormat(name string) (Format, error) {
 	switch f := Format(name); f {
-	case Text, Markdown, JSON:
+	case Text, Markdown, JSON, HTML, SARIF:
 		return f, nil
 	}
 	return "", fmt.Errorf("unknown format %q: it is one of %v", name, Formats())
@@ -38,6 +43,9 @@ type Options struct {
 	ShowSecrets bool
 	// Version is the tool's own, for the JSON document and the text's title.
 	Version string
+	// SourceRoot is the directory that SARIF names the files below it relative to,
+	// absolute; empty: all are named by their whole path.
+	SourceRoot string
 }
 
 // Write writes the report of c, which must pass its own Check.
@@ -45,9 +53,15 @@ func Write(w io.Writer, c *evidence.Case, opts Options) error {
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("reports: the case contradicts itself: %w", err)
 	}
+	open := c
 	c = copied(c, opts.edits())
-	if opts.Format == JSON {
+	switch opts.Format {
+	case JSON:
 		return writeJSON(w, Document{SchemaVersion: SchemaVersion, Tool: opts.tool(), Case: c})
+	case HTML:
+		return writeHTML(w, htmlCase(c, opts))
+	case SARIF:
+		return writeJSON(w, sarifCase(c, open, opts))
 	}
 	return writeBlocks(w, layout(c, opts), opts)
 }
@@ -58,8 +72,13 @@ func WriteHeap(w io.Writer, h *evidence.Heap, opts Options) error {
 		return fmt.Errorf("reports: the heap's summary contradicts itself: %w", err)
 	}
 	h = copied(h, opts.edits())
-	if opts.Format == JSON {
+	switch opts.Format {
+	case JSON:
 		return writeJSON(w, HeapDocument{SchemaVersion: HeapSchemaVersion, Tool: opts.tool(), Heap: h})
+	case HTML:
+		return writeHTML(w, htmlHeap(h, opts))
+	case SARIF:
+		return writeJSON(w, sarifHeap(h, opts))
 	}
 	return writeBlocks(w, heapLayout(h, opts), opts)
 }

@@ -77,7 +77,11 @@ func analyse[T any](f *commonFlags, run func(driver.Request) (T, error)) (T, err
 // emit writes a report to where the flags say, and the times of the stages.
 func (f *commonFlags) emit(c *cobra.Command, timings []evidence.Timing, write func(io.Writer, reports.Options) error) error {
 	var report bytes.Buffer
-	err := write(&report, reports.Options{Format: reports.Format(f.format), Color: f.color(), ShowSecrets: f.showSecrets, Version: version()})
+	root, err := os.Getwd()
+	if err != nil {
+		root = "" // it was removed: files are named by their whole path
+	}
+	err = write(&report, reports.Options{Format: reports.Format(f.format), Color: f.color(), ShowSecrets: f.showSecrets, Version: version(), SourceRoot: root})
 	if err != nil {
 		return err
 	}

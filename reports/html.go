@@ -1,0 +1,215 @@
+package reports
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"diagnose/evidence"
+)
+
+//go:embed html
+var htmlFiles embed.FS
+
+// The style and the script stand in the page itself. Its policy names them by
+// their digest, so that nothing else of the page can be style or script,
+// whatever the target managed to have written there (CSP level 3, 6.7.3.3).
+var (
+	htmlStyle  = mustAsset("html/report.css")
+	htmlScript = mustAsset("html/report.js")
+	htmlPolicy = "default-src 'none'; script-src '" + sourceHash(htmlScript) + "'; style-src '" + sourceHash(htmlStyle) +
+		"'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
+	htmlTemplate = template.Must(template.New("").Funcs(template.FuncMap{"cut": cutSpan}).ParseFS(htmlFiles, "html/*.tmpl"))
+)
+
+// mustAsset returns an embedded file, which only a build without it lacks.
+func mustAsset(name string) string {
+	data, err := htmlFiles.ReadFile(name)
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+func sourceHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// maxSpan bounds a piece of text of the page, in bytes: a symbol may have a
+// million characters, of which the first ones say what it is. JSON has them all.
+const maxSpan = 2000
+
+func cutSpan(text string) string {
+	if len(text) <= maxSpan {
+		return text
+	}
+	end := maxSpan
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return fmt.Sprintf("%s... (%d more bytes in the JSON form)", text[:end], len(text)-end)
+}
+
+// htmlPage is what the template shows. It has exported fields because templates
+// see no others.
+type htmlPage struct {
+	Title    string
+	Version  string
+	Policy   string
+	Style    template.CSS
+	Script   template.JS
+	Lead     htmlLine
+	Warnings []htmlNode
+	Sections []*htmlSection
+}
+
+// htmlSection is a part of the page that the table of contents names. A Folded
+// one is closed until the reader opens it.
+type htmlSection struct {
+	ID, Title string
+	Folded    bool
+	Nodes     []htmlNode
+}
+
+// htmlNode is one part of a section; one field is set.
+type htmlNode struct {
+	Heading   string
+	Text      htmlLine
+	Facts     []htmlFact
+	Pre       []htmlLine
+	Grid      *htmlGrid
+	Source    *htmlSource
+	Stack     *htmlStack
+	Steps     []htmlStep
+	Timelines *htmlTimelines
+	Memory    *htmlMemory
+}
+
+type htmlLine []htmlSpan
+
+// htmlSpan is a piece of text; Class is that of its style.
+type htmlSpan struct{ Class, Text string }
+
+type htmlFact struct {
+	Name string
+	Text htmlLine
+}
+
+type htmlGrid struct {
+	Header []string
+	Rows   [][]string
+}
+
+// styleClasses are the classes of the styles in report.css.
+var styleClasses = map[style]string{strong: "strong", alarm: "alarm", name: "name", place: "place", faint: "faint", caveat: "caveat"}
+
+func htmlLineOf(l line) htmlLine {
+	var list htmlLine
+	for _, s := range l {
+		if s.text != "" {
+			list = append(list, htmlSpan{styleClasses[s.style], s.text})
+		}
+	}
+	return list
+}
+
+// htmlNodes are the nodes of blocks that look the same in every format.
+func htmlNodes(blocks []block) []htmlNode {
+	var list []htmlNode
+	for _, b := range blocks {
+		switch b := b.(type) {
+		case heading:
+			list = append(list, htmlNode{Heading: b.text})
+		case prose:
+			list = append(list, htmlNode{Text: htmlLineOf(b.line)})
+		case facts:
+			if len(b) > 0 {
+				list = append(list, htmlNode{Facts: htmlFacts(b)})
+			}
+		case verbatim:
+			var lines []htmlLine
+			for _, l := range b {
+				lines = append(lines, htmlLineOf(l))
+			}
+			list = append(list, htmlNode{Pre: lines})
+		case grid:
+			list = append(list, htmlNode{Grid: &htmlGrid{b.header, b.rows}})
+		}
+	}
+	return list
+}
+
+func htmlFacts(f facts) []htmlFact {
+	list := make([]htmlFact, len(f))
+	for i, x := range f {
+		list[i] = htmlFact{x.name, htmlLineOf(x.text)}
+	}
+	return list
+}
+
+// sectionsOf makes sections of blocks, one from each heading on.
+func sectionsOf(id string, folded bool, blocks []block) []*htmlSection {
+	var list []*htmlSection
+	for start := 0; start < len(blocks); {
+		end := start + 1
+		for end < len(blocks) && !isHeading(blocks[end]) {
+			end++
+		}
+		s := &htmlSection{ID: id, Folded: folded}
+		if len(list) > 0 {
+			s.ID = fmt.Sprintf("%s-%d", id, len(list)+1)
+		}
+		if h, ok := blocks[start].(heading); ok {
+			s.Title = h.text
+			start++
+		}
+		s.Nodes = htmlNodes(blocks[start:end])
+		list = append(list, s)
+		start = end
+	}
+	return list
+}
+
+// Short is the title in the table of contents.
+func (s *htmlSection) Short() string {
+	short, _, _ := strings.Cut(s.Title, ": ")
+	return short
+}
+
+func isHeading(b block) bool {
+	_, ok := b.(heading)
+	return ok
+}
+
+func writeHTML(w io.Writer, page *htmlPage) error {
+	page.Policy, page.Style, page.Script = htmlPolicy, template.CSS(htmlStyle), template.JS(htmlScript)
+	if err := htmlTemplate.ExecuteTemplate(w, "report", page); err != nil {
+		return fmt.Errorf("reports: HTML: %w", err)
+	}
+	return nil
+}
+
+// htmlHeap is the page of a heap's summary.
+func htmlHeap(h *evidence.Heap, opts Options) *htmlPage {
+	page := &htmlPage{Title: fmt.Sprintf("%s live in %s", sizeText(h.LiveBytes), counted(h.LiveObjects, "object")), Version: opts.Version}
+	h2 := *h
+	h2.Findings = nil // shown with pictures below
+	blocks := heapLayout(&h2, opts)
+	if p, ok := blocks[0].(prose); ok {
+		page.Lead, blocks = htmlLineOf(p.line), blocks[1:]
+	}
+	for i, s := range sectionsOf("heap", false, blocks) {
+		if i == 0 && s.Title == "" {
+			s.Title = "Summary"
+		}
+		page.Sections = append(page.Sections, s)
+	}
+	page.Sections = append(page.Sections, htmlFindings("Damage and misuse", h.Findings)...)
+	return page
+}

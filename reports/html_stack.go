@@ -1,0 +1,148 @@
+package reports
+
+import (
+	"fmt"
+
+	"diagnose/evidence"
+)
+
+// htmlStack is a stack that folds. Open says that it is shown at first.
+type htmlStack struct {
+	Title htmlLine
+	Open  bool
+	// Inner are frames before the program's own code, folded.
+	Inner  []htmlFrame
+	Frames []htmlFrame
+	// Rest are the outer frames of a long stack, folded once more.
+	Rest []htmlFrame
+	Note htmlLine
+}
+
+// htmlFrame is a frame with its variables, or, without a Line, a note.
+type htmlFrame struct {
+	Line      htmlLine
+	Variables []htmlLine
+	Note      htmlLine
+}
+
+// framesShown is how many frames of a stack are seen when it is opened.
+const framesShown = 24
+
+func htmlStackOf(title line, s evidence.Stack, open bool) *htmlStack {
+	x := &htmlStack{Title: htmlLineOf(title), Open: open}
+	for i, f := range s.Frames {
+		if s.Omitted > 0 && i == s.OmittedAt {
+			x.Frames = append(x.Frames, htmlFrame{Note: htmlLineOf(say(caveat, fmt.Sprintf("... %d frames left out ...", s.Omitted)))})
+		}
+		frame := htmlFrame{Line: htmlLineOf(frameLine(f))}
+		for _, l := range variableLines(f) {
+			frame.Variables = append(frame.Variables, htmlLineOf(l))
+		}
+		x.Frames = append(x.Frames, frame)
+	}
+	if len(x.Frames) > framesShown+4 { // a few more need no fold of their own
+		x.Frames, x.Rest = x.Frames[:framesShown], x.Frames[framesShown:]
+	}
+	if s.Stopped != "" {
+		x.Note = htmlLineOf(say(caveat, "the stack ends here: "+s.Stopped))
+	}
+	return x
+}
+
+// foldInner folds what the program's own code at that place called before it
+// failed: the way from free to abort, say.
+func (x *htmlStack) foldInner(s evidence.Stack, own *evidence.Site) {
+	const few = 2
+	for i, f := range s.Frames {
+		if own == nil || i >= len(x.Frames) || s.Omitted > 0 && i >= s.OmittedAt {
+			return
+		}
+		if f.Site == *own && i > few {
+			x.Inner, x.Frames = x.Frames[:i], x.Frames[i:]
+			return
+		}
+	}
+}
+
+func htmlStacks(c *evidence.Case) []*htmlSection {
+	var list []*htmlSection
+	if len(c.Stacks) > 0 {
+		s := &htmlSection{ID: "stacks", Title: "Stacks"}
+		for _, g := range c.Stacks {
+			x := htmlStackOf(groupLine(g), g.Stack, g.Failing)
+			if g.Failing {
+				x.foldInner(g.Stack, c.Failure.Site)
+			}
+			s.Nodes = append(s.Nodes, htmlNode{Stack: x})
+		}
+		list = append(list, s)
+	}
+	if len(c.Goroutines) > 0 {
+		s := &htmlSection{ID: "goroutines", Title: "Goroutines"}
+		for _, g := range c.Goroutines {
+			title := goroutines([]evidence.Goroutine{g})[1].(verbatim)[0]
+			s.Nodes = append(s.Nodes, htmlNode{Stack: htmlStackOf(title, g.Stack, g.Failing)})
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// htmlCalls are the stacks of a finding, folded.
+func htmlCalls(f *evidence.Finding) []htmlNode {
+	var list []htmlNode
+	for _, x := range findingCalls(f) {
+		title := say(strong, x.what)
+		if x.call.Thread != nil {
+			title = title.and(plain, " by ").and(strong, x.call.Thread.Label())
+		}
+		if len(x.call.Stack.Frames) == 0 {
+			list = append(list, htmlNode{Text: htmlLineOf(title.and(caveat, x.without))})
+			continue
+		}
+		if s := x.call.Site; s != nil {
+			title = append(title.and(plain, " in "), siteLine(*s)...)
+		}
+		list = append(list, htmlNode{Stack: htmlStackOf(title, x.call.Stack, false)})
+	}
+	return list
+}
+
+// findingCall is a call that a finding tells of.
+type findingCall struct {
+	what string
+	call *evidence.HeapCall
+	// without says what a missing stack means.
+	without string
+}
+
+// findingCalls are the calls that the other formats list (calls), in their
+// order.
+func findingCalls(f *evidence.Finding) []findingCall {
+	const unknown = "; its stack is not known"
+	var list []findingCall
+	add := func(what, without string, c *evidence.HeapCall) {
+		if c != nil {
+			list = append(list, findingCall{what, c, without})
+		}
+	}
+	switch what := callTitles[f.Kind]; {
+	case what != "":
+		add(what, unknown, f.Call)
+	case f.Call != nil && len(f.Call.Stack.Frames) == 0: // a check at exit is in no call
+		if f.Call.Thread != nil {
+			add("found", "", f.Call)
+		}
+	default:
+		add("found in a call", unknown, f.Call)
+	}
+	if f.Object != nil {
+		add("freed", unknown, f.Object.Freed)
+		add("allocated", unknown, f.Object.Allocated)
+	}
+	if f.Beyond != nil {
+		add("the object beyond was freed", unknown, f.Beyond.Freed)
+		add("the object beyond was allocated", unknown, f.Beyond.Allocated)
+	}
+	return list
+}

@@ -1,0 +1,206 @@
+package reports
+
+import (
+	"net/url"
+	"path"
+	"strings"
+
+	"diagnose/evidence"
+)
+
+// The parts of SARIF 2.1.0 that are written (OASIS standard, 2020; the sections
+// are in the comments). Members that are not set are left out.
+type (
+	sarifLog struct {
+		Schema  string     `json:"$schema"`
+		Version string     `json:"version"`
+		Runs    []sarifRun `json:"runs"`
+	}
+	sarifRun struct {
+		Tool        sarifTool                        `json:"tool"`
+		Invocations []sarifInvocation                `json:"invocations,omitempty"`
+		BaseIDs     map[string]sarifArtifactLocation `json:"originalUriBaseIds,omitempty"`
+		ColumnKind  string                           `json:"columnKind"`
+		Results     []sarifResult                    `json:"results"`
+		Properties  map[string]any                   `json:"properties,omitempty"`
+	}
+	sarifTool struct {
+		Driver sarifComponent `json:"driver"`
+	}
+	sarifComponent struct {
+		Name    string      `json:"name"`
+		Version string      `json:"version,omitempty"`
+		Rules   []sarifRule `json:"rules,omitempty"`
+	}
+	sarifRule struct {
+		ID     string       `json:"id"`
+		Name   string       `json:"name"`
+		Short  sarifMessage `json:"shortDescription"`
+		Config sarifConfig  `json:"defaultConfiguration"`
+	}
+	sarifConfig struct {
+		Level string `json:"level"`
+	}
+	// sarifInvocation is 3.20: what could not be looked at are notifications.
+	sarifInvocation struct {
+		Successful    bool                `json:"executionSuccessful"`
+		Notifications []sarifNotification `json:"toolExecutionNotifications,omitempty"`
+	}
+	sarifNotification struct {
+		Level   string       `json:"level"`
+		Message sarifMessage `json:"message"`
+	}
+	sarifMessage struct {
+		Text string `json:"text"`
+	}
+	// sarifResult is 3.27.
+	sarifResult struct {
+		RuleID       string            `json:"ruleId"`
+		RuleIndex    int               `json:"ruleIndex"`
+		Kind         string            `json:"kind"`
+		Level        string            `json:"level"`
+		Message      sarifMessage      `json:"message"`
+		Locations    []sarifLocation   `json:"locations,omitempty"`
+		Related      []sarifLocation   `json:"relatedLocations,omitempty"`
+		Stacks       []sarifStack      `json:"stacks,omitempty"`
+		CodeFlows    []sarifCodeFlow   `json:"codeFlows,omitempty"`
+		Fingerprints map[string]string `json:"partialFingerprints,omitempty"`
+		Properties   map[string]any    `json:"properties,omitempty"`
+	}
+	sarifLocation struct {
+		ID       int            `json:"id,omitempty"`
+		Physical *sarifPhysical `json:"physicalLocation,omitempty"`
+		Logical  []sarifLogical `json:"logicalLocations,omitempty"`
+		Message  *sarifMessage  `json:"message,omitempty"`
+	}
+	sarifPhysical struct {
+		Artifact *sarifArtifactLocation `json:"artifactLocation,omitempty"`
+		Region   *sarifRegion           `json:"region,omitempty"`
+	}
+	sarifArtifactLocation struct {
+		URI       string `json:"uri"`
+		URIBaseID string `json:"uriBaseId,omitempty"`
+	}
+	sarifRegion struct {
+		StartLine   int           `json:"startLine"`
+		StartColumn int           `json:"startColumn,omitempty"`
+		Snippet     *sarifSnippet `json:"snippet,omitempty"`
+	}
+	sarifSnippet struct {
+		Text string `json:"text"`
+	}
+	sarifLogical struct {
+		Name      string `json:"name"`
+		Qualified string `json:"fullyQualifiedName"`
+		Decorated string `json:"decoratedName,omitempty"`
+		Kind      string `json:"kind"`
+	}
+	sarifStack struct {
+		Message *sarifMessage `json:"message,omitempty"`
+		Frames  []sarifFrame  `json:"frames"`
+	}
+	sarifFrame struct {
+		Location sarifLocation `json:"location"`
+		Module   string        `json:"module,omitempty"`
+		ThreadID int           `json:"threadId,omitempty"`
+	}
+	// sarifCodeFlow is 3.36, a run; its threadFlows (3.37) are the threads of it.
+	sarifCodeFlow struct {
+		Message     sarifMessage      `json:"message"`
+		ThreadFlows []sarifThreadFlow `json:"threadFlows"`
+	}
+	sarifThreadFlow struct {
+		ID        string              `json:"id"`
+		Message   sarifMessage        `json:"message"`
+		Locations []sarifFlowLocation `json:"locations"`
+	}
+	// sarifFlowLocation is 3.38. Order is its place in time among those of all
+	// threads.
+	sarifFlowLocation struct {
+		Location   sarifLocation           `json:"location"`
+		Stack      *sarifStack             `json:"stack,omitempty"`
+		Kinds      []string                `json:"kinds,omitempty"`
+		State      map[string]sarifMessage `json:"state,omitempty"`
+		Order      int                     `json:"executionOrder"`
+		Importance string                  `json:"importance"`
+	}
+)
+
+const (
+	sarifVersion = "2.1.0"
+	// sarifSchema is the published schema's address, which is nothing that is
+	// read when a report is written.
+	sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+	// sarifRoot stands for the directory that relative paths begin at (3.14.14).
+	sarifRoot = "SRCROOT"
+	// maxSarifFrames bounds the frames of a stack.
+	maxSarifFrames = 100
+)
+
+// sarifEscaper doubles the braces, which would be placeholders else (3.11.5).
+var sarifEscaper = strings.NewReplacer("{", "{{", "}", "}}")
+
+// sarifLinks takes away what would make a link of text in brackets (3.11.6).
+var sarifLinks = strings.NewReplacer("](", "] (")
+
+func sarifText(text string) sarifMessage {
+	return sarifMessage{sarifLinks.Replace(sarifEscaper.Replace(cutSpan(Clean(text))))}
+}
+
+func sarifTextPointer(text string) *sarifMessage {
+	if text == "" {
+		return nil
+	}
+	m := sarifText(text)
+	return &m
+}
+
+// sarifPlace is a place in the code. root is the directory that paths are told
+// relative to, if they are below it; "" is none.
+func (b *sarifBuilder) place(s *evidence.Site, text string) sarifLocation {
+	l := sarifLocation{Message: sarifTextPointer(text)}
+	if s == nil {
+		return l
+	}
+	if s.File != "" {
+		l.Physical = &sarifPhysical{Artifact: b.artifact(s.File)}
+		if s.Line > 0 {
+			l.Physical.Region = &sarifRegion{StartLine: s.Line, StartColumn: max(s.Column, 0)}
+			if line, found := b.c.SourceLine(s.File, s.Line); found {
+				l.Physical.Region.Snippet = &sarifSnippet{cutSpan(Clean(expandTabs(line)))}
+			}
+		}
+	} else if s.Module != "" {
+		l.Physical = &sarifPhysical{Artifact: b.artifact(s.Module)}
+	}
+	if s.Function != "" {
+		l.Logical = []sarifLogical{{Name: cutSpan(Clean(functionOf(*s))), Qualified: cutSpan(Clean(s.Function)),
+			Decorated: cutSpan(Clean(s.LinkageName)), Kind: "function"}}
+	}
+	return l
+}
+
+// artifact is a file's URI (3.10): relative to the root if it is below it.
+func (b *sarifBuilder) artifact(file string) *sarifArtifactLocation {
+	file = path.Clean(cutSpan(Clean(file)))
+	if b.root != "" {
+		if below, found := strings.CutPrefix(file, b.root+"/"); found {
+			b.rooted = true
+			return &sarifArtifactLocation{URI: fileURI(below), URIBaseID: sarifRoot}
+		}
+	}
+	if path.IsAbs(file) {
+		return &sarifArtifactLocation{URI: "file://" + fileURI(file)}
+	}
+	return &sarifArtifactLocation{URI: fileURI(file)}
+}
+
+// fileURI escapes a path. One with a colon in its first part would be a scheme
+// (RFC 3986, 4.2).
+func fileURI(file string) string {
+	text := (&url.URL{Path: file}).EscapedPath()
+	if first, _, _ := strings.Cut(text, "/"); strings.Contains(first, ":") {
+		return "./" + text
+	}
+	return text
+}
