@@ -59,16 +59,16 @@ func (e *UnsupportedError) Unwrap() error { return e.Err }
 // The kernel offers a stop at exec to PTRACE_TRACEME alone, whose tracees
 // cannot be left in a stop of job control. So the process is let go with a
 // SIGSTOP, which stops it before it executes anything, and seized then.
-func (l *Launch) Start() (pid int, err error) {
+func (l *Launch) Start() (started int, err error) {
 	if err := ownProc(); err != nil {
 		return 0, err
 	}
-	pid, err = l.fork()
+	pid, err := l.fork()
 	if err != nil {
 		return 0, err
 	}
 	defer func() {
-		if err != nil {
+		if err != nil { // started is 0 then, by which kill(2) means all of the process group
 			unix.Kill(pid, unix.SIGKILL)
 			ptrace.WaitFor(pid) // a second wait only says that it is gone
 		}

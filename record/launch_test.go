@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -137,5 +138,28 @@ func TestLaunchOfNothing(t *testing.T) {
 	})
 	if err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A start that fails ends the process that it has made, and nobody else: here the
+// kernel knows no such ptrace options.
+func TestLaunchThatFailsEndsItsProcessAlone(t *testing.T) {
+	const inside = "DIAGNOSE_TEST_LAUNCH_FAILS"
+	if os.Getenv(inside) != "" {
+		err := ptrace.OnThread(func() error {
+			_, err := (&Launch{Path: "/bin/true", Args: []string{"true"}, Files: []uintptr{0, 1, 2}, Options: 1 << 30}).Start()
+			return err
+		})
+		children, readErr := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()))
+		fmt.Printf("start: %v; children: %q, %v\n", err, children, readErr)
+		return
+	}
+	// In a group of its own, for by kill(2) the group might be meant.
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "start: record: the program cannot be traced: ") || !strings.Contains(string(out), `children: "", <nil>`) {
+		t.Errorf("%v: %s", err, out)
 	}
 }
