@@ -157,6 +157,22 @@ type Diagnosis struct {
 	Excluded []Fact    `json:"excluded,omitempty"`
 	Watched  []Watched `json:"watched,omitempty"`
 	Coverage Coverage  `json:"coverage"`
+	// Unknown says why there is no cause; nil if there is one.
+	Unknown *Unknown `json:"unknown,omitempty"`
+	// Interrupted: the user had enough before all was done; Coverage.Limits say
+	// what was not.
+	Interrupted bool `json:"interrupted,omitempty"`
+}
+
+// Unknown is what can be said where no cause was found.
+type Unknown struct {
+	// Why is a phrase on what was done in vain; Because are what kept more from
+	// being found, which Coverage.Limits have as well.
+	Why     string   `json:"why"`
+	Because []string `json:"because,omitempty"`
+	// Next is a command line to go on with, NextWhy what it is for.
+	Next    string `json:"next,omitempty"`
+	NextWhy string `json:"next_why,omitempty"`
 }
 
 // Check reports what makes the diagnosis unusable.

@@ -68,11 +68,24 @@ func TestCauseGolden(t *testing.T) {
 }
 
 func TestUnknownCause(t *testing.T) {
-	text := render(t, diagnosed(), Options{Format: Text})
-	for _, want := range []string{"unknown: 2 replays over the recording found nothing", "audit_count", "not traced: the budget"} {
+	c := diagnosed()
+	const ended = "pass 1 ended early: thread 2, event 7: the recording has a write"
+	c.Diagnosis.Interrupted = true
+	c.Diagnosis.Coverage.Limits = append(c.Diagnosis.Coverage.Limits, ended)
+	c.Diagnosis.Unknown = &evidence.Unknown{Why: "2 replays of the recording found nothing that explains the failure", Because: []string{ended},
+		Next: "diagnose replay rec/failed-1", NextWhy: "searches for a schedule"}
+	text := render(t, c, Options{Format: Text})
+	for _, want := range []string{
+		"session->user is null\n  interrupted  this is what was found until then\n",
+		"\nCause\n\nunknown: 2 replays of the recording found nothing that explains the failure\n  because  " + ended + "\n  next     diagnose replay rec/failed-1  # searches for a schedule\n",
+		"audit_count", "not traced: the budget", "- a watch of 16 bytes",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
+	}
+	if strings.Count(text, ended) != 1 {
+		t.Errorf("the reason is repeated in\n%s", text)
 	}
 }
 

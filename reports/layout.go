@@ -15,6 +15,7 @@ import (
 func layout(c *evidence.Case, opts Options) []block {
 	var d []block
 	d = append(d, prose{say(alarm, c.Failure.Sentence)})
+	d = append(d, interrupted(c.Diagnosis)...)
 	d = append(d, severeLimits(c.Limits)...)
 	d = append(d, summary(c, opts))
 	d = append(d, causes(c)...)
@@ -29,6 +30,13 @@ func layout(c *evidence.Case, opts Options) []block {
 	d = append(d, coverage(c.Diagnosis)...)
 	d = append(d, registers(c.Registers)...)
 	return append(d, otherLimits(c.Limits)...)
+}
+
+func interrupted(d *evidence.Diagnosis) []block {
+	if d == nil || !d.Interrupted {
+		return nil
+	}
+	return []block{facts{{"interrupted", say(caveat, "this is what was found until then")}}}
 }
 
 func severeLimits(limits []evidence.Limit) []block {

@@ -17,7 +17,7 @@ func causes(c *evidence.Case) []block {
 		return nil
 	}
 	if len(d.Causes) == 0 {
-		return append([]block{heading{"Cause"}, prose{say(caveat, "unknown: "+unknownText(c))}}, excluded(d.Excluded)...)
+		return append(unknown(d.Unknown), excluded(d.Excluded)...)
 	}
 	var blocks []block
 	for i := range d.Causes {
@@ -26,27 +26,23 @@ func causes(c *evidence.Case) []block {
 	return append(blocks, excluded(d.Excluded)...)
 }
 
-// unknownText says why there is no cause, and where else to look.
-func unknownText(c *evidence.Case) string {
-	d, f := c.Diagnosis, &c.Failure
-	switch {
-	case f.Kind == evidence.KilledBySignal && f.Signal != nil && f.Signal.SenderPID != 0 && f.Signal.SenderPID != c.Program.PID:
-		return fmt.Sprintf("another process (%d) sent %s; nothing in the program is known to have failed", f.Signal.SenderPID, f.Signal.Name)
-	case f.Recursion != nil && f.Kind == evidence.StackOverflow:
-		return "the stack is full of the recursion below; what should have ended it was not looked for"
-	case d.Coverage.Passes > 0:
-		text := fmt.Sprintf("%s over the recording found nothing that explains the failure", plural(d.Coverage.Passes, "replay"))
-		switch {
-		case slices.ContainsFunc(d.Coverage.Limits, func(l string) bool { return strings.HasPrefix(l, "the time was used up") }):
-			text += "; there was no time for more"
-		case d.Passing == 0 && c.Program.Threads > 1:
-			text += "; beside recordings of runs that passed (--passing) more can be told"
-		}
-		return text
-	case f.Exception != nil:
-		return "the program gave up for the reason above, and names no memory that could be watched"
+// unknown says why there is no cause, and how to go on.
+func unknown(u *evidence.Unknown) []block {
+	if u == nil {
+		return []block{heading{"Cause"}, prose{say(caveat, "unknown")}}
 	}
-	return "nothing was replayed: the process names no damaged memory, and no memory that a bad value was read from"
+	d := []block{heading{"Cause"}, prose{say(caveat, "unknown: "+u.Why)}}
+	var list facts
+	for _, b := range u.Because {
+		list = append(list, fact{"because", say(plain, b)})
+	}
+	if u.Next != "" {
+		list = append(list, fact{"next", say(strong, u.Next).and(plain, "  # "+u.NextWhy)})
+	}
+	if list == nil {
+		return d
+	}
+	return append(d, list)
 }
 
 func cause(c *evidence.Cause, rank int) []block {
@@ -265,7 +261,9 @@ func coverage(d *evidence.Diagnosis) []block {
 	}
 	var limits verbatim
 	for _, l := range c.Limits {
-		limits = append(limits, say(caveat, "- "+l))
+		if d.Unknown == nil || !slices.Contains(d.Unknown.Because, l) { // it stands beside "unknown"
+			limits = append(limits, say(caveat, "- "+l))
+		}
 	}
 	if limits != nil {
 		blocks = append(blocks, limits)

@@ -47,13 +47,13 @@ func (w *work) repeat(what string, expect bool, try func() trial) evidence.Exper
 	e := evidence.Experiment{What: what, Expect: expect}
 	for range w.Replays {
 		if w.over("experiments") {
-			e.Undecided = errTime.Error()
+			e.Undecided = w.ended().Error()
 			break
 		}
 		w.say("experiment: %s, replay %d of %d", what, e.Runs+1, w.Replays)
 		t := try()
 		if t.undecided != "" && w.over("experiments") {
-			e.Undecided = errTime.Error()
+			e.Undecided = w.ended().Error()
 			break
 		}
 		e.Runs++

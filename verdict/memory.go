@@ -27,7 +27,7 @@ func (w *work) memory() error {
 		err := c.follow()
 		switch {
 		case err != nil && w.over("the way back from "+v.name):
-			c.end = errTime.Error()
+			c.end = w.ended().Error()
 		case err != nil:
 			return err
 		}

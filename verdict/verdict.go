@@ -109,7 +109,8 @@ func Check(failing, passing []*record.Recording) error {
 
 // Diagnose finds the causes. What it could not do is in the Diagnosis's
 // Coverage.Limits; the error is of what nothing can be said without: recordings
-// that do not fit together, a context that ended.
+// that do not fit together. When ctx ends it returns soon, with what was found
+// until then, and the Diagnosis says so.
 func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	if err := Check(in.Failing, in.Passing); err != nil {
 		return nil, err
@@ -135,17 +136,18 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 		if w.over(part.name) {
 			continue
 		}
-		err := part.run()
-		switch {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case err != nil && !w.over(part.name):
+		if err := part.run(); err != nil && !w.over(part.name) {
 			w.limit(err.Error())
 		}
 	}
 	if len(*w.undone) > 0 {
-		w.limit(fmt.Sprintf("%v (--time %v); not done: %s", errTime, w.Time, strings.Join(*w.undone, ", ")))
+		why := w.ended().Error()
+		if w.ended() == errTime {
+			why += fmt.Sprintf(" (--time %v)", w.Time)
+		}
+		w.limit(why + "; not done: " + strings.Join(*w.undone, ", "))
 	}
+	w.out.Interrupted = w.ended() == errInterrupted
 	w.fromOrigin()
 	w.rank()
 	w.out.Coverage.Nanoseconds = time.Since(started).Nanoseconds()
@@ -158,7 +160,7 @@ type work struct {
 	ctx context.Context
 	rec *record.Recording
 	out *evidence.Diagnosis
-	// undone is what the time did not allow.
+	// undone is what was not done any more when ctx had ended.
 	undone *[]string
 }
 
@@ -175,11 +177,26 @@ func (w *work) limit(text string) {
 	}
 }
 
-var errTime = errors.New("the time was used up")
+// Why no more is done.
+var (
+	errTime        = errors.New("the time was used up")
+	errInterrupted = errors.New("it was interrupted")
+)
 
-// over reports whether Input.Time was used up, and notes what is not done for that.
+// ended is why no more is to be done: errTime or errInterrupted; nil if there is more.
+func (w *work) ended() error {
+	switch {
+	case w.ctx.Err() == nil:
+		return nil
+	case errors.Is(context.Cause(w.ctx), errTime):
+		return errTime
+	}
+	return errInterrupted
+}
+
+// over reports whether no more is to be done, and notes what is not done for that.
 func (w *work) over(what string) bool {
-	if !errors.Is(context.Cause(w.ctx), errTime) {
+	if w.ended() == nil {
 		return false
 	}
 	if !slices.Contains(*w.undone, what) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -39,7 +40,8 @@ cause: the instruction that damaged the memory or stored the bad value, and wher
 that came from; and, beside recordings of runs that passed, the accesses that came
 in an order which only the failing ones have. Experiments on the replay prove it:
 the failure goes away without the store, or with the order forbidden. That may
-take a hundred replays: --time bounds it.
+take a hundred replays: --time bounds it, and Ctrl-C ends it with a report of what
+was found until then; a second one ends at once, without a report.
 
 Statements carry their proof level: "proved" by such an experiment, "replayed" was
 seen on the replay, "from core" was read from the process, "inferred" follows from
@@ -94,11 +96,16 @@ func (f *crashFlags) run(c *cobra.Command) error {
 	if err := f.usable(); err != nil {
 		return err
 	}
+	defer context.AfterFunc(c.Context(), secondEnds)()
 	result, err := analyse(&f.commonFlags, func(req driver.Request) (*evidence.Case, error) { return driver.Crash(c.Context(), req) })
 	if err != nil {
 		return err
 	}
-	return f.emit(c, result.Timings, func(w io.Writer, opts reports.Options) error { return reports.Write(w, result, opts) })
+	err = f.emit(c, result.Timings, func(w io.Writer, opts reports.Options) error { return reports.Write(w, result, opts) })
+	if err == nil && result.Diagnosis != nil && result.Diagnosis.Interrupted {
+		return errInterrupted
+	}
+	return err
 }
 
 // checkBounds refuses bounds of replays that make no sense, or where there is

@@ -72,6 +72,10 @@ func run(args []string) int {
 	return exitStatus(err)
 }
 
+// secondEnds has another interrupt end this process as if nobody caught it. The
+// kernel ends replayed processes with their tracer (ptrace(2), PTRACE_O_EXITKILL).
+func secondEnds() { signal.Reset(os.Interrupt, syscall.SIGTERM) }
+
 // exitStatus tells the user's mistakes from unusable input and from ours.
 func exitStatus(err error) int {
 	var input *driver.InputError
@@ -82,11 +86,14 @@ func exitStatus(err error) int {
 		return exitUsage
 	case errors.As(err, &input), errors.As(err, &recording):
 		return exitInput
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), errors.Is(err, errInterrupted):
 		return exitInterrupted
 	}
 	return exitInternal
 }
+
+// errInterrupted is of work whose report was written before it was done.
+var errInterrupted = errors.New("interrupted; the report has what was found until then")
 
 // usageError is a mistake on the command line.
 type usageError struct{ err error }

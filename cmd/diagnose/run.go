@@ -206,11 +206,4 @@ func explain(d agent.Death, path string) {
 	}
 }
 
-// shellQuote quotes for sh(1) what needs it.
-func shellQuote(text string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-@%,:="
-	if text != "" && strings.Trim(text, plain) == "" {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
+func shellQuote(text string) string { return driver.ShellQuote(text) }

@@ -26,13 +26,16 @@ import (
 // When ctx ends, Crash returns at once, whatever it waits for (a download, a
 // large core). What it was doing goes on to the end of its stage and then lets
 // go of a live process; if this process exits first, the kernel does
-// (ptrace(2)).
+// (ptrace(2)). Once the replays of recordings have begun it ends those instead,
+// and returns the Case with what was found until then; its Diagnosis says so.
 func Crash(ctx context.Context, req Request) (*evidence.Case, error) {
-	return interruptible(ctx, func() (*evidence.Case, error) { return analyse(ctx, req) })
+	replays := make(chan struct{})
+	return interruptible(ctx, replays, func() (*evidence.Case, error) { return analyse(ctx, req, replays) })
 }
 
-// interruptible runs an analysis and returns at once when ctx ends.
-func interruptible[T any](ctx context.Context, run func() (*T, error)) (*T, error) {
+// interruptible runs an analysis and returns at once when ctx ends, unless it
+// has closed begun by then: from there on it sees to its end by itself.
+func interruptible[T any](ctx context.Context, begun <-chan struct{}, run func() (*T, error)) (*T, error) {
 	type outcome struct {
 		result *T
 		err    error
@@ -46,6 +49,12 @@ func interruptible[T any](ctx context.Context, run func() (*T, error)) (*T, erro
 	case o := <-done:
 		return o.result, o.err
 	case <-ctx.Done():
+	}
+	select {
+	case <-begun:
+		o := <-done
+		return o.result, o.err
+	default:
 		return nil, fmt.Errorf("interrupted: %w", context.Cause(ctx))
 	}
 }
@@ -60,7 +69,8 @@ func guardedRun[T any](run func() (*T, error)) (result *T, err error) {
 	return run()
 }
 
-func analyse(ctx context.Context, req Request) (*evidence.Case, error) {
+// analyse closes replays when it begins with those.
+func analyse(ctx context.Context, req Request, replays chan<- struct{}) (*evidence.Case, error) {
 	a := &analysis{req: req, result: &evidence.Case{}}
 	defer a.closeRecordings()
 	if err := a.openRecordings(); err != nil {
@@ -79,7 +89,7 @@ func analyse(ctx context.Context, req Request) (*evidence.Case, error) {
 		{"canary", a.stackGuards},
 		{"scan", a.scan},
 		{"damage", a.heapFindings},
-		{"replays", func() error { return a.diagnose(ctx) }},
+		{"replays", func() error { return a.diagnose(ctx, replays) }},
 	})
 	if err != nil {
 		return nil, err

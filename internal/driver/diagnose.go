@@ -67,17 +67,22 @@ func (a *analysis) closeRecordings() {
 	}
 }
 
-// diagnose goes on from what the core tells to the cause, by replays.
-func (a *analysis) diagnose(ctx context.Context) error {
+// diagnose goes on from what the core tells to the cause, by replays, and closes
+// begun before the first.
+func (a *analysis) diagnose(ctx context.Context, begun chan<- struct{}) error {
 	if len(a.failing) == 0 {
 		return nil
 	}
+	close(begun)
 	d, err := verdict.Diagnose(ctx, verdict.Input{Case: a.result, Process: a.process, Blame: a.blame, Failing: a.failing, Passing: a.passing,
 		Hops: a.req.Hops, Replays: a.req.Replays, Time: a.req.Time, Hits: a.req.Hits, Object: a.objectAt, Image: a.imageOptions(), Progress: a.req.Progress})
 	if err != nil {
 		return err
 	}
 	a.result.Diagnosis = d
+	if len(d.Causes) == 0 {
+		d.Unknown = a.unknown()
+	}
 	a.nameThreads()
 	return nil
 }

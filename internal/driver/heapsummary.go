@@ -27,7 +27,7 @@ var errNoAgent = errors.New("the process ran without the agent, so nothing is kn
 // *InputError for what cannot be analysed, a process without the agent among
 // it; what could not be covered leaves a Limit. ctx is as for Crash.
 func Heap(ctx context.Context, req Request, opts HeapOptions) (*evidence.Heap, error) {
-	return interruptible(ctx, func() (*evidence.Heap, error) { return summarize(ctx, req, opts) })
+	return interruptible(ctx, nil, func() (*evidence.Heap, error) { return summarize(ctx, req, opts) })
 }
 
 func summarize(ctx context.Context, req Request, opts HeapOptions) (*evidence.Heap, error) {
