@@ -101,6 +101,12 @@ func (c *controller) arrived(t *thread) error {
 		return err
 	}
 	hook := c.hooks[0]
+	if hook.walk != nil {
+		if more, err := c.walkOn(t, hook.walk); err != nil || !more {
+			return err
+		}
+		return c.goOn()
+	}
 	if err := c.call(hook, t); errors.Is(err, ErrEnough) {
 		c.end = &end{kind: EndMoment, thread: t}
 		return nil

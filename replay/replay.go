@@ -65,6 +65,8 @@ type Options struct {
 	Edits []Edit
 	// Step executes parts of the replay one instruction at a time.
 	Step *Stepping
+	// Walk goes along one call of a function.
+	Walk *Walk
 	// Image says how the files of the process are found.
 	Image image.Options
 	// Progress, if set, is told now and then how far the replay is.
@@ -81,6 +83,8 @@ type Hook struct {
 	Every bool
 	// step: from there on the thread is stepped. A replay may pass it by.
 	step *StepWindow
+	// walk: from there on the thread goes along a call.
+	walk *Walk
 }
 
 // ErrEnough is what a Hook returns to end the replay there.
@@ -216,7 +220,7 @@ func (c *controller) prepare() error {
 			return err
 		}
 	}
-	c.hooks, err = last.orderHooks(append(c.stepHooks(), c.opts.Hooks...))
+	c.hooks, err = last.orderHooks(slices.Concat(c.stepHooks(), c.walkHook(), c.opts.Hooks))
 	return err
 }
 

@@ -3,6 +3,7 @@ package staticscan
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"diagnose/evidence"
 	"diagnose/image"
@@ -15,6 +16,8 @@ type CallSite struct {
 	// To is the function, behind the stubs of the dynamic linker; 0: the stopped
 	// process does not tell.
 	To evidence.Addr
+	// Library is what the program calls it, if it is no function of the program's own.
+	Library string
 	// Tail: a jump, which leaves no frame of the function that made it.
 	Tail bool
 }
@@ -54,7 +57,51 @@ func (s *slice) callSite() (CallSite, bool) {
 	if to, known := s.calledAddress(); known && s.process.ModuleAt(to) != nil {
 		c.To = to
 	}
+	target := c.To
+	if inst.HasTarget {
+		target = evidence.Addr(inst.Target)
+	}
+	if name, ok := s.stubName(target); ok {
+		c.Library = name
+	} else if c.To != 0 && s.isLibrary(c.To) {
+		sym, _ := s.process.SymbolAt(c.To)
+		c.Library = plainName(sym.Name)
+	}
 	return c, true
+}
+
+// stubName is the function of a library that a stub of the dynamic linker is for; ok is
+// false for other code, and for functions of the program's own objects.
+func (w *world) stubName(stub evidence.Addr) (name string, ok bool) {
+	sym, found := w.process.SymbolAt(stub)
+	name, isStub := strings.CutSuffix(sym.Name, "@plt")
+	if !found || !isStub || stub >= sym.Addr+evidence.Addr(max(sym.Size, 1)) && stub != sym.Addr {
+		return "", false
+	}
+	if to := w.callee(stub); w.process.ModuleAt(to) != nil && w.process.ModuleAt(to) != sym.Module {
+		return plainName(name), w.isLibrary(to)
+	}
+	// It is bound when it is called first.
+	for _, m := range w.process.Modules {
+		if m == sym.Module || m.Object == nil || image.RuntimeModule(m.Path) {
+			continue
+		}
+		if def, ok := m.Object.SymbolNamed(name); ok && def.Value != 0 {
+			return "", false
+		}
+	}
+	return plainName(name), true
+}
+
+// LibraryAt reports whether the code at an address, which a jump leads to, is a library's
+// function or the stub for one.
+func LibraryAt(p *image.Process, to evidence.Addr) bool {
+	w := &world{process: p, memory: p}
+	if sym, ok := p.SymbolAt(to); ok && sym.Addr == to && strings.HasSuffix(sym.Name, "@plt") {
+		_, ok := w.stubName(to)
+		return ok
+	}
+	return w.isLibrary(to)
 }
 
 // maxTailCalls bounds how many functions in a row may have jumped on.
@@ -179,4 +226,15 @@ func StoredByCall(in Input, addr evidence.Addr, opts OriginOptions) (Store, erro
 	}
 	st.throughCall(s, name)
 	return st.result(), nil
+}
+
+// Behind is the address behind the instruction at pc; 0 if there is none that is known.
+func Behind(p *image.Process, pc evidence.Addr) evidence.Addr {
+	const longest = 15
+	code, _ := readCode(p, p.ModuleAt(pc), pc, longest)
+	inst, err := x86.Decode(code, uint64(pc))
+	if err != nil {
+		return 0
+	}
+	return pc + evidence.Addr(inst.Len)
 }

@@ -22,6 +22,9 @@ func (c *chain) cause() *evidence.Cause {
 	}
 	first, last := &c.links[0], &c.links[len(c.links)-1]
 	out := &evidence.Cause{Kind: c.kind(), Variable: c.victim.name, Site: last.seen.Site, Proof: evidence.Replayed}
+	if last.returned != nil {
+		out.Site = last.returned.site
+	}
 	if last.bounds != "" {
 		out.Variable = last.victim.name // what was overwritten, and not where that led
 	}
@@ -69,6 +72,8 @@ func (c *chain) kind() evidence.CauseKind {
 		return c.victim.kind
 	case last.bounds != "":
 		return last.kind
+	case last.returned != nil && !c.unwritten:
+		return last.returned.kind
 	case c.unwritten:
 		return evidence.CauseUninitialised
 	case c.given || c.fromInput(last):
@@ -124,6 +129,8 @@ func (c *chain) summary(out *evidence.Cause) string {
 		return text
 	case last.bounds != "":
 		return fmt.Sprintf("%s %s %s, which is %s", where(&last.seen), overwrites(last), last.victim.name, last.bounds)
+	case c.hasReturned():
+		return c.returnedSummary()
 	case out.Kind == evidence.CauseBadInput:
 		return fmt.Sprintf("the bad value of %s is input, which %s stored", c.victim.name, where(&last.seen))
 	}
@@ -230,6 +237,10 @@ func (c *chain) story() []evidence.CauseStep {
 	}
 	for i := range slices.Backward(c.links) {
 		l := &c.links[i]
+		if l.returned != nil {
+			steps = append(steps, l.returned.step())
+			continue
+		}
 		steps = append(steps, evidence.CauseStep{Text: l.text(), Access: &l.seen, Proof: evidence.Replayed})
 	}
 	return steps

@@ -336,6 +336,8 @@ func (c *chain) changes() []change {
 	for i := range slices.Backward(c.links) {
 		l := &c.links[i]
 		switch {
+		case l.returned != nil:
+			list = append(list, c.replaced(l.returned)...)
 		case c.victim.damaged() && i > 0: // what came behind the damage
 		case l.idle && len(c.links) == 1:
 			list = append(list, c.valueReplaced()...)

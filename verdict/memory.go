@@ -16,7 +16,14 @@ import (
 // memory goes back from the memory that the case names to who stored there.
 func (w *work) memory() error {
 	const most = 4 // one defect may damage any number of objects
-	for i, v := range w.victims() {
+	victims := w.victims()
+	var result *start
+	if len(victims) == 0 {
+		if result = w.failingStart(); result != nil {
+			victims = []victim{w.resultVictim(result)}
+		}
+	}
+	for i, v := range victims {
 		if i == most {
 			break
 		}
@@ -24,7 +31,7 @@ func (w *work) memory() error {
 			break
 		}
 		c := &chain{work: w, victim: v}
-		err := c.follow()
+		err := c.follow(result)
 		switch {
 		case err != nil && w.over("the way back from "+v.name):
 			c.end = w.ended().Error()
@@ -82,12 +89,23 @@ type link struct {
 	call *heapCall
 	plan *watchtrace.Plan
 	log  *evidence.AccessLog
+	// frames are the thread's behind the store.
+	frames []unwind.Frame
+	// returned is what a call returned: then it is no store.
+	returned *returned
 }
 
-// follow makes the chain, a trace and a visit a hop.
-func (c *chain) follow() error {
+// follow makes the chain, a trace and a visit a hop. It begins at the victim, or at the
+// call whose result the failing instruction had.
+func (c *chain) follow(result *start) error {
 	v := c.victim
 	var after *link
+	if result != nil {
+		var goes bool
+		if v, goes = c.intoCalls(result); !goes {
+			return nil
+		}
+	}
 	for hop := range c.Hops {
 		c.text = v.text()
 		next, made, err := c.hop(hop, v, after)
@@ -104,7 +122,7 @@ func (c *chain) follow() error {
 			c.neverWritten(&v)
 			return nil
 		}
-		if hop == 0 && c.leftOver(next) {
+		if hop == 0 && result == nil && c.leftOver(next) {
 			c.unwritten = true
 			c.end = fmt.Sprintf("what is in %s was left there by %s, which had returned before", v.name, where(&next.seen))
 			return nil
@@ -112,6 +130,9 @@ func (c *chain) follow() error {
 		c.links = append(c.links, *next)
 		var goes bool
 		if v, goes = c.goesOn(next); !goes {
+			v, goes = c.intoCalls(c.storedStart(next))
+		}
+		if !goes {
 			return nil
 		}
 		after = next
@@ -132,11 +153,14 @@ func (c *chain) hop(n int, v victim, after *link) (store, made *link, err error)
 	if err != nil {
 		return nil, nil, err
 	}
-	before := v.readBy(log, c.rec.Manifest.Outcome.Thread)
+	before := v.readBy(log, len(log.Accesses), c.rec.Manifest.Outcome.Thread)
 	if after != nil {
 		before = slices.IndexFunc(log.Accesses, func(a evidence.Access) bool { return sameAccess(&a, &after.access) })
 		if before < 0 {
 			return nil, nil, fmt.Errorf("verdict: the store to %s at %v is not in a second pass", after.victim.name, after.access.PC)
+		}
+		if v.readPC != 0 {
+			before = v.readBy(log, before, after.access.Thread)
 		}
 	}
 	base, culprit := v.stores(log, before)
@@ -235,6 +259,7 @@ func (c *chain) inspect(l *link, hit *replay.Hit, p *image.Process) error {
 	}
 	const frames = 64
 	in := staticscan.Input{Process: p, Thread: thread, Frames: unwind.New(p).Walk(thread, frames).Frames}
+	l.frames = in.Frames
 	if l.access.By == evidence.ByHeap {
 		if err := c.heapCallOf(l, in, hit); err != nil && l.victim.finding != nil {
 			c.limit(err.Error()) // else it may be the engine's, before the program began

@@ -68,7 +68,7 @@ func namesOf(victims []victim) string {
 func (v *victim) places(log *evidence.AccessLog, thread uint32) []int {
 	var list []int
 	seen := map[evidence.Addr]bool{}
-	for i := v.readBy(log, thread) - 1; i >= 0 && len(list) < mostStores; i-- {
+	for i := v.readBy(log, len(log.Accesses), thread) - 1; i >= 0 && len(list) < mostStores; i-- {
 		a := &log.Accesses[i]
 		if !writesMemory(a.Kind) || a.By != evidence.ByProgram || seen[a.PC] || !v.concerns(log, a) || !v.changes(log, a) {
 			continue

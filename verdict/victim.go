@@ -23,6 +23,8 @@ type victim struct {
 	value   *uint64
 	makes   func(*evidence.Access) bool
 	finding *evidence.Finding
+	// readPC is the instruction that read the value there; 0: it is not known.
+	readPC evidence.Addr
 }
 
 // findingKinds are the findings that tell of damaged memory.
@@ -374,18 +376,19 @@ func (v *victim) target() watchtrace.Target {
 	return watchtrace.Target{Name: v.name, Type: v.typ, Addr: v.start, Size: v.size, Writes: v.damaged() || v.value == nil}
 }
 
-// readBy is behind the last time that a thread read the bad value there: what was
-// stored later is none of its. All accesses, if it was not seen to.
-func (v *victim) readBy(log *evidence.AccessLog, thread uint32) int {
+// readBy is behind the last time, of so many accesses, that a thread read the bad value
+// there: what was stored later is none of its. All of them, if it was not seen to.
+func (v *victim) readBy(log *evidence.AccessLog, before int, thread uint32) int {
 	if v.damaged() || v.value == nil || !v.isWord() {
-		return len(log.Accesses)
+		return before
 	}
-	for i := len(log.Accesses) - 1; i >= 0; i-- {
-		if a := &log.Accesses[i]; a.Kind == evidence.CodeRead && a.Thread == thread && a.New == *v.value && v.concerns(log, a) {
+	for i := before - 1; i >= 0; i-- {
+		a := &log.Accesses[i]
+		if a.Kind == evidence.CodeRead && a.Thread == thread && a.New == *v.value && v.concerns(log, a) && (v.readPC == 0 || a.PC == v.readPC) {
 			return i + 1
 		}
 	}
-	return len(log.Accesses)
+	return before
 }
 
 // changes reports whether an access changed bytes of the victim.
@@ -466,4 +469,17 @@ func sameCall(log *evidence.AccessLog, a, b *evidence.Access) bool {
 func (v *victim) concerns(log *evidence.AccessLog, a *evidence.Access) bool {
 	word := log.Variables[a.Variable].Address + evidence.Addr(a.Offset)
 	return word < v.end() && word+evidence.Addr(a.Size) > v.start
+}
+
+// resultVictim is what the failing instruction had from a call and from no memory.
+func (w *work) resultVictim(s *start) victim {
+	name := w.Case.Failure.Pointer
+	if !isName(name) {
+		name = "the bad value"
+	}
+	v := victim{kind: evidence.CauseBadValue, name: name, size: wordSize, value: s.want}
+	if w.Blame.Role == staticscan.RoleIndex || w.Blame.Role == staticscan.RoleDivisor {
+		v.size = wordSize / 2
+	}
+	return v
 }

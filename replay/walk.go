@@ -1,0 +1,282 @@
+package replay
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/internal/ptrace"
+	"diagnose/internal/x86"
+)
+
+// Walk goes along one call of a function, an instruction at a time, at some 20 us
+// each; what that calls itself is passed at full speed. The replay ends with it.
+type Walk struct {
+	// At is where a thread is about to call the function, or to jump to it.
+	At evidence.Moment
+	// Into are the calls that the way leads into from there, the outermost first: each
+	// is the number, from 0, of an instruction that the function before executed.
+	Into []int
+	// Most bounds how many instructions are gone along, of all functions together.
+	Most int
+	// Over reports whether a function is passed as a whole that the code jumps to; it is
+	// asked once for each place. nil: none is.
+	Over func(*Stopped, evidence.Addr) bool
+	// On is called before each instruction of the functions. level is how many of Into
+	// it lies behind.
+	On func(s *Stopped, level int, regs *image.Registers) error
+	// Done is called where the innermost function has returned to.
+	Done func(*Stopped, *image.Registers) error
+
+	levels []walkLevel
+	passed int
+	// waits is where the thread comes back to from a function that is passed, with this
+	// stack pointer.
+	waits, waitsSP uint64
+	spans          []walkSpan
+	instructions   map[uint64]*x86.Inst
+	over           map[uint64]bool
+}
+
+// walkLevel is a function that is gone along.
+type walkLevel struct {
+	index int    // of the instruction that comes next
+	sp    uint64 // what the stack pointer is when it has returned
+}
+
+// walkSpan is the code of an object.
+type walkSpan struct {
+	span
+	path string
+}
+
+// WalkError says why a Walk did not come to the return of its function.
+type WalkError struct{ Reason string }
+
+func (e *WalkError) Error() string { return "replay: the way through the function: " + e.Reason }
+
+// walkHook makes a hook of where the walk begins.
+func (c *controller) walkHook() []Hook {
+	w := c.opts.Walk
+	if w == nil {
+		return nil
+	}
+	w.levels, w.passed, w.waits, w.spans = nil, 0, 0, nil
+	w.instructions, w.over = map[uint64]*x86.Inst{}, map[uint64]bool{}
+	return []Hook{{At: w.At, walk: w}}
+}
+
+// walkOn is for a thread at the walk's beginning, or back from a function that was
+// passed. more: the threads are to go on.
+func (c *controller) walkOn(t *thread, w *Walk) (more bool, err error) {
+	s, err := c.stopped(t)
+	if err != nil {
+		return false, err
+	}
+	defer s.close()
+	s.Moment = w.At
+	c.attempt.hooked = true
+	c.watch.pause()
+	defer c.watch.resume()
+	regs, err := ptrace.GetRegisters(t.tid)
+	if err != nil {
+		return false, err
+	}
+	if w.levels == nil {
+		if err := c.beginWalk(t, w, &regs); err != nil {
+			return false, err
+		}
+	} else if regs.Rsp < w.waitsSP { // a call of the same code further in
+		return true, c.placer.breakAt(t, evidence.Addr(w.waits), 1)
+	}
+	for {
+		waits, err := c.walkStep(t, w, s, &regs)
+		switch {
+		case errors.Is(err, ErrEnough):
+			c.end = &end{kind: EndMoment, thread: t}
+			return false, nil
+		case err != nil:
+			return false, err
+		case waits:
+			return true, c.placer.breakAt(t, evidence.Addr(w.waits), 1)
+		}
+	}
+}
+
+// beginWalk notes where the function will have returned to. The events that come
+// while it is passed by are none of the hook's.
+func (c *controller) beginWalk(t *thread, w *Walk, regs *ptrace.Registers) error {
+	inst := c.walkedInstruction(w, regs.Rip)
+	if inst == nil || inst.Flow != x86.FlowCall && inst.Flow != x86.FlowJump {
+		return &WalkError{fmt.Sprintf("the instruction at %v calls nothing", w.At)}
+	}
+	sp := regs.Rsp
+	if inst.Flow == x86.FlowJump {
+		sp += wordBytes
+	}
+	w.levels = []walkLevel{{sp: sp}}
+	if err := c.stopAt(0, ^uint64(0)); err != nil {
+		return err
+	}
+	return c.executeOne(t, regs)
+}
+
+const wordBytes = 8
+
+func (c *controller) walkedInstruction(w *Walk, pc uint64) *x86.Inst {
+	inst, known := w.instructions[pc]
+	if !known {
+		reader := newCodeReader(c)
+		defer reader.close()
+		inst = reader.decode(pc)
+		w.instructions[pc] = inst
+	}
+	return inst
+}
+
+// walkStep executes an instruction. waits: the thread is to go on to Walk.waits.
+func (c *controller) walkStep(t *thread, w *Walk, s *Stopped, regs *ptrace.Registers) (waits bool, err error) {
+	at := &w.levels[len(w.levels)-1]
+	if regs.Rsp >= at.sp {
+		if len(w.levels) <= len(w.Into) {
+			return false, &WalkError{"it returned before the call that was looked for"}
+		}
+		if err := w.Done(s, imageRegisters(regs)); err != nil {
+			return false, err
+		}
+		return false, ErrEnough
+	}
+	if w.passed++; w.passed > w.Most {
+		return false, &WalkError{fmt.Sprintf("it executed more than %d instructions", w.Most)}
+	}
+	level := len(w.levels) - 1
+	if err := w.On(s, level, imageRegisters(regs)); err != nil {
+		return false, err
+	}
+	index := at.index
+	at.index++
+	inst := c.walkedInstruction(w, regs.Rip)
+	if inst == nil {
+		return false, &WalkError{fmt.Sprintf("the instruction at %#x is not known", regs.Rip)}
+	}
+	next := regs.Rip + uint64(inst.Len)
+	switch inst.Flow {
+	case x86.FlowSyscall:
+		w.waits, w.waitsSP = next, regs.Rsp
+		return true, nil
+	case x86.FlowCall:
+		if level < len(w.Into) && index == w.Into[level] {
+			w.levels = append(w.levels, walkLevel{sp: regs.Rsp})
+			break
+		}
+		w.waits, w.waitsSP = next, regs.Rsp
+		return true, nil
+	case x86.FlowJump:
+		if inst.HasTarget {
+			if waits, err = c.passes(w, s, inst.Target, regs); waits || err != nil {
+				return waits, err
+			}
+			break
+		}
+		from := regs.Rip
+		if err := c.executeOne(t, regs); err != nil || c.sameObject(w, from, regs.Rip) {
+			return false, err
+		}
+		return c.passes(w, s, regs.Rip, regs)
+	}
+	return false, c.executeOne(t, regs)
+}
+
+// passes is for a jump: what it leads to may be passed as a whole.
+func (c *controller) passes(w *Walk, s *Stopped, to uint64, regs *ptrace.Registers) (waits bool, err error) {
+	if w.Over == nil {
+		return false, nil
+	}
+	over, known := w.over[to]
+	if !known {
+		over = w.Over(s, evidence.Addr(to))
+		w.over[to] = over
+	}
+	if !over {
+		return false, nil
+	}
+	var word [wordBytes]byte
+	if _, err := c.memory.ReadAt(word[:], int64(regs.Rsp)); err != nil {
+		return false, &WalkError{err.Error()}
+	}
+	w.waits, w.waitsSP = binary.LittleEndian.Uint64(word[:]), regs.Rsp+wordBytes
+	return true, nil
+}
+
+// sameObject reports whether two pieces of code are of one file.
+func (c *controller) sameObject(w *Walk, a, b uint64) bool {
+	path := func(pc uint64) (string, bool) {
+		for _, x := range w.spans {
+			if pc >= x.start && pc < x.end {
+				return x.path, true
+			}
+		}
+		return "", false
+	}
+	x, known := path(a)
+	y, also := path(b)
+	if known && also {
+		return x == y
+	}
+	maps, err := readMaps(c.pid)
+	if err != nil {
+		return false
+	}
+	w.spans = nil
+	for i := range maps {
+		if m := &maps[i]; m.perms[2] == 'x' {
+			w.spans = append(w.spans, walkSpan{m.span, m.path})
+		}
+	}
+	x, known = path(a)
+	y, also = path(b)
+	return known && also && x == y
+}
+
+// executeOne is a single step; the registers are those behind it.
+func (c *controller) executeOne(t *thread, regs *ptrace.Registers) error {
+	before := regs.Rip
+	if err := ptrace.Step(t.tid, 0); err != nil {
+		return err
+	}
+	stop, err := ptrace.WaitFor(t.tid)
+	if err != nil {
+		return err
+	}
+	if stop.Kind != ptrace.SignalStop || stop.Signal != unix.SIGTRAP {
+		return &WalkError{fmt.Sprintf("it ended at %#x", before)}
+	}
+	*regs, err = ptrace.GetRegisters(t.tid)
+	return err
+}
+
+// SetRegister gives a general register of the thread that was waited for, which is in
+// no call of the kernel's, another value. The process leaves the recorded way there.
+func (s *Stopped) SetRegister(r image.Register, value uint64) error {
+	if s.thread == nil {
+		return errors.New("replay: no thread was waited for")
+	}
+	regs, err := ptrace.GetRegisters(s.thread.tid)
+	if err != nil {
+		return err
+	}
+	switch r {
+	case image.RAX:
+		regs.Rax = value
+	case image.RDX:
+		regs.Rdx = value
+	default:
+		return inputf("replay: %v does not return a value", r)
+	}
+	regs.Orig_rax = ^uint64(0)
+	return ptrace.SetRegisters(s.thread.tid, &regs)
+}
