@@ -35,6 +35,7 @@ var allowed = map[string]string{
 	"internal/gocore":     "",
 	"internal/instrument": "",
 	"internal/driver":     "agent image image/object image/debuginfo image/value unwind canary quarantine staticscan failure internal/gocore record verdict",
+	"corpus":              "evidence/signature record",
 	"reports":             "evidence/signature",
 	"cmd/diagnose":        "agent explore image internal/driver internal/instrument record replay reports watchtrace verdict",
 

@@ -21,9 +21,12 @@ type Signature struct {
 
 // Of returns the signature of a failure. It depends on nothing but the Case.
 func Of(c *evidence.Case) Signature {
-	s := Signature{StackLines: stackLines(c), CauseLines: causeLines(c)}
-	s.Stack, s.Cause = digest(s.StackLines), digest(s.CauseLines)
-	return s
+	return Restore(stackLines(c), causeLines(c))
+}
+
+// Restore returns the signature of lines that were kept.
+func Restore(stack, cause []string) Signature {
+	return Signature{Stack: digest(stack), Cause: digest(cause), StackLines: stack, CauseLines: cause}
 }
 
 // Cluster is the digest that failures are grouped by: two stacks of one cause are

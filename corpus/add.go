@@ -1,0 +1,333 @@
+package corpus
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/record"
+)
+
+// AddOptions say how something is added.
+type AddOptions struct {
+	// Labels are given to the entry, to one that is there already as well.
+	Labels map[string]string
+	// Move removes what was added from where it was, once it is safe.
+	Move bool
+	// Bytes bounds the entry's size, holes included; 0 is 64 GiB.
+	Bytes int64
+}
+
+// Added says what came of an addition.
+type Added struct {
+	// ID names the entry; Existed says that it was there already.
+	ID      string `json:"id"`
+	Existed bool   `json:"existed"`
+}
+
+// The kinds of entry.
+const (
+	KindRecording = "recording"
+	KindCore      = "core"
+)
+
+// coreName is the file of an entry that is a core.
+const coreName = "core"
+
+// Add copies a recording's directory, or a core, into the corpus. The error is an
+// *InputError if it is neither.
+func (c *Corpus) Add(ctx context.Context, name string, opts AddOptions) (Added, error) {
+	if c.owner == nil {
+		return Added{}, errors.New("corpus: it is open for reading")
+	}
+	if err := checkLabels(opts.Labels); err != nil {
+		return Added{}, err
+	}
+	a, err := c.addition(ctx, name, opts)
+	if err != nil {
+		return Added{}, fmt.Errorf("%s: %w", name, err)
+	}
+	if opts.Move {
+		if err := os.RemoveAll(name); err != nil {
+			return a, fmt.Errorf("it is in the corpus now, and could not be removed where it was: %w", err)
+		}
+	}
+	return a, nil
+}
+
+func (c *Corpus) addition(ctx context.Context, name string, opts AddOptions) (Added, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return Added{}, &InputError{err}
+	}
+	source, err := filepath.Abs(name)
+	if err != nil {
+		return Added{}, err
+	}
+	stage, err := c.newStage()
+	if err != nil {
+		return Added{}, err
+	}
+	defer stage.discard()
+	k := newCopier(opts.Bytes)
+	e := Entry{Kind: KindCore, Source: source, AddedAt: time.Now(), Labels: opts.Labels}
+	if info.IsDir() {
+		e.Kind = KindRecording
+		err = stage.recording(name, k, &e)
+	} else {
+		err = stage.core(name, k, &e)
+	}
+	if err != nil {
+		return Added{}, explain(err)
+	}
+	e.Bytes = k.onDisk
+	return c.keep(ctx, stage, &e, k.files)
+}
+
+// explain says of a full disk that it is the corpus's.
+func explain(err error) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return fmt.Errorf("there is no room in the corpus, and nothing was added: %w", err)
+	}
+	return err
+}
+
+// stage is a directory of incoming in which an entry is put together.
+type stage struct {
+	dir  string
+	root *os.Root
+}
+
+func (c *Corpus) newStage() (*stage, error) {
+	dir := filepath.Join(c.Dir, incomingName, c.owner.stage())
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, explain(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &stage{dir, root}, nil
+}
+
+func (s *stage) discard() {
+	s.root.Close()
+	os.RemoveAll(s.dir)
+}
+
+func (s *stage) recording(name string, k *copier, e *Entry) error {
+	rec, err := record.Open(name)
+	if err != nil {
+		return &InputError{err}
+	}
+	live := rec.Live()
+	rec.Close()
+	if live {
+		return inputf("it is still being recorded")
+	}
+	from, err := os.OpenRoot(name)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	if err := k.tree(from, s.root, ".", 0); err != nil {
+		return err
+	}
+	return describe(s.dir, e)
+}
+
+// describe takes from a recording what lists show of it.
+func describe(dir string, e *Entry) error {
+	rec, err := record.Open(dir)
+	if err != nil {
+		return &InputError{err}
+	}
+	defer rec.Close()
+	culprit, err := failing(rec, ".", 0)
+	if err != nil {
+		return err
+	}
+	failed := rec
+	if culprit != "." {
+		if failed, err = record.Open(filepath.Join(dir, filepath.FromSlash(culprit))); err != nil {
+			return &InputError{err}
+		}
+		defer failed.Close()
+	}
+	m := failed.Manifest
+	e.Culprit, e.Program, e.BuildID = culprit, strings.ToValidUTF8(string(m.Program.Path), "\uFFFD"), m.Program.BuildID
+	e.Outcome, e.Ended = m.Outcome.String(), ended(&m.Outcome)
+	e.Passed = e.Ended == "passed"
+	e.FailedAt = m.Times.Started
+	if m.Times.Ended != nil {
+		e.FailedAt = *m.Times.Ended
+	}
+	e.likeness = strings.Join([]string{path.Base(e.Program), e.Ended, place(&m.Outcome)}, "\n")
+	return nil
+}
+
+// mostChildren bounds the search for the process that failed.
+const mostChildren = 16
+
+// failing is the recording, of a process or of one of its children, that is to be
+// diagnosed: the first that failed. One where nothing failed is its own.
+func failing(rec *record.Recording, at string, depth int) (string, error) {
+	o := &rec.Manifest.Outcome
+	if depth == mostChildren || o.Kind != record.OutcomeExec && (o.Kind != record.OutcomePassed || o.Evidence != "") {
+		return at, nil
+	}
+	for _, link := range rec.Manifest.Children {
+		child, err := rec.Child(link)
+		if err != nil {
+			return "", &InputError{err}
+		}
+		found, err := failing(child, path.Join(at, link.Path), depth+1)
+		passed := child.Manifest.Outcome.Kind == record.OutcomePassed && child.Manifest.Outcome.Evidence == ""
+		exec := child.Manifest.Outcome.Kind == record.OutcomeExec
+		child.Close()
+		if err != nil {
+			return "", err
+		}
+		if found != path.Join(at, link.Path) || !passed && !exec {
+			return found, nil
+		}
+	}
+	return at, nil
+}
+
+// ended is how a run ended, in one word.
+func ended(o *record.Outcome) string {
+	switch {
+	case o.Kind == record.OutcomeSignal:
+		if name := unix.SignalName(syscall.Signal(o.Signal)); name != "" {
+			return name
+		}
+		return fmt.Sprintf("signal-%d", o.Signal)
+	case o.Kind == record.OutcomeExit:
+		return fmt.Sprintf("exit-%d", o.Status)
+	case o.Kind == record.OutcomePassed && o.Evidence != "":
+		return "heap"
+	}
+	return string(o.Kind)
+}
+
+func place(o *record.Outcome) string {
+	if o.PC == nil {
+		return ""
+	}
+	return o.PC.String()
+}
+
+func (s *stage) core(name string, k *copier, e *Entry) error {
+	in, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return &InputError{err}
+	}
+	defer in.Close()
+	if err := isCore(in); err != nil {
+		return err
+	}
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	e.FailedAt, e.Outcome = info.ModTime(), "core"
+	e.likeness = strings.Join([]string{filepath.Base(name), "core"}, "\n")
+	return k.copy(in, s.root, coreName)
+}
+
+// compressed are the magics of what 'diagnose crash' unpacks: zst, lz4, gz, xz.
+var compressed = []string{"\x28\xb5\x2f\xfd", "\x04\x22\x4d\x18", "\x1f\x8b", "\xfd7zXZ\x00"}
+
+// isCore refuses what cannot be a core. Whether it is one that can be read shows when
+// it is diagnosed.
+func isCore(in *os.File) error {
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return inputf("it is neither a recording nor a file")
+	}
+	var head [18]byte
+	n, err := in.ReadAt(head[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	const typeOffset, etCore = 16, 4 // e_type of the ELF header
+	if n == len(head) && bytes.HasPrefix(head[:], []byte("\x7fELF")) && binary.LittleEndian.Uint16(head[typeOffset:]) == etCore {
+		return nil
+	}
+	for _, magic := range compressed {
+		if bytes.HasPrefix(head[:n], []byte(magic)) {
+			return nil
+		}
+	}
+	return inputf("it is neither a recording nor a core")
+}
+
+// keep moves what was staged to its place, in the transaction that writes its rows.
+func (c *Corpus) keep(ctx context.Context, s *stage, e *Entry, files []file) (Added, error) {
+	e.ID = identity(e.Kind, files)
+	a := Added{ID: e.ID}
+	if err := syncRoot(s.root, "."); err != nil {
+		return a, explain(err)
+	}
+	err := c.change(ctx, func(tx *sql.Tx) error {
+		var dropped sql.NullInt64
+		err := tx.QueryRowContext(ctx, "SELECT dropped_at FROM entries WHERE id = ?", e.ID).Scan(&dropped)
+		if a.Existed = err == nil && !dropped.Valid; a.Existed {
+			return setLabels(ctx, tx, e.ID, e.Labels)
+		}
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		// Without rows that say otherwise it is what an addition left that did not
+		// get to its end.
+		if err := os.RemoveAll(c.EntryDir(e.ID)); err != nil {
+			return err
+		}
+		if err := insert(ctx, tx, e, files); err != nil {
+			return err
+		}
+		if err := os.Rename(s.dir, c.EntryDir(e.ID)); err != nil {
+			return err
+		}
+		return syncDirectory(filepath.Join(c.Dir, entriesName))
+	})
+	if err != nil {
+		return a, explain(err)
+	}
+	return a, nil
+}
+
+func insert(ctx context.Context, tx *sql.Tx, e *Entry, files []file) error {
+	// Of an entry that was dropped the diagnoses stay.
+	_, err := tx.ExecContext(ctx, `INSERT INTO entries (id, kind, program, build_id, outcome, ended, likeness, culprit, passed, failed_at, added_at, bytes, source)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET dropped_at = NULL, bytes = excluded.bytes`,
+		e.ID, e.Kind, e.Program, e.BuildID, e.Outcome, e.Ended, e.likeness, e.Culprit, e.Passed, e.FailedAt.UnixNano(), e.AddedAt.UnixNano(), e.Bytes, e.Source)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if _, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO files (entry, name, size, sha256) VALUES (?, ?, ?, ?)", e.ID, f.Name, f.Size, f.SHA256); err != nil {
+			return err
+		}
+	}
+	if err := setLabels(ctx, tx, e.ID, e.Labels); err != nil {
+		return err
+	}
+	return note(ctx, tx, e.ID, "added", e.Source)
+}

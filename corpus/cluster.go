@@ -1,0 +1,209 @@
+package corpus
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Cluster is failures with one cause, or, where no cause is known, with one stack.
+type Cluster struct {
+	// Digest is the signature; ByCause says that it is a cause's.
+	Digest  string `json:"digest"`
+	ByCause bool   `json:"by_cause"`
+	// Kind, Proof, Summary and Program are of Example, the newest failure.
+	Kind    string `json:"kind"`
+	Proof   string `json:"proof"`
+	Summary string `json:"summary"`
+	Program string `json:"program"`
+	Example string `json:"example"`
+	// Lines are what the signature is of.
+	Lines []string `json:"lines"`
+	// Stacks counts the different ones.
+	Stacks int `json:"stacks"`
+	// Count is the number of failures, First and Last when they were.
+	Count int       `json:"count"`
+	First time.Time `json:"first"`
+	Last  time.Time `json:"last"`
+	// Reported is when a summary had it first; Fixed when it was marked as fixed,
+	// with a Note; Returned when a summary first had it as back. Nil: never.
+	Reported *time.Time `json:"reported,omitempty"`
+	Fixed    *time.Time `json:"fixed,omitempty"`
+	Note     string     `json:"note,omitempty"`
+	Returned *time.Time `json:"returned,omitempty"`
+	// Back is the first failure since the fix, of a build that had not failed so
+	// before it; empty: there is none.
+	Back string `json:"back,omitempty"`
+	// Entries are its failures, the newest first.
+	Entries []Entry `json:"-"`
+}
+
+// Clusters groups the failures that have a diagnosis, most frequent first.
+func (c *Corpus) Clusters(ctx context.Context) ([]Cluster, error) {
+	entries, err := c.List(ctx, Filter{Dropped: true})
+	if err != nil {
+		return nil, err
+	}
+	groups := map[string]*Cluster{}
+	for _, e := range entries {
+		if e.Diagnosis == nil || e.Diagnosis.Cluster() == "" {
+			continue
+		}
+		digest := e.Diagnosis.Cluster()
+		g := groups[digest]
+		if g == nil {
+			g = &Cluster{Digest: digest}
+			groups[digest] = g
+		}
+		g.Entries = append(g.Entries, e)
+	}
+	list := make([]Cluster, 0, len(groups))
+	for _, g := range groups {
+		g.describe()
+		if err := c.recall(ctx, g); err != nil {
+			return nil, fmt.Errorf("corpus: %w", err)
+		}
+		list = append(list, *g)
+	}
+	slices.SortFunc(list, func(a, b Cluster) int {
+		if a.Count != b.Count {
+			return b.Count - a.Count
+		}
+		return strings.Compare(a.Digest, b.Digest)
+	})
+	return list, nil
+}
+
+// describe fills in what follows from the entries.
+func (g *Cluster) describe() {
+	newest := g.Entries[0]
+	d := newest.Diagnosis
+	g.ByCause, g.Kind, g.Proof, g.Summary = d.Cause != "", d.Kind, d.Proof, d.Summary
+	g.Program, g.Example = newest.Name(), newest.ID
+	g.Count, g.Last, g.First = len(g.Entries), newest.FailedAt, g.Entries[len(g.Entries)-1].FailedAt
+	stacks := map[string]bool{}
+	for i := range g.Entries {
+		stacks[g.Entries[i].Diagnosis.Stack] = true
+	}
+	g.Stacks = len(stacks)
+}
+
+// recall fills in what the corpus remembers of a cluster.
+func (c *Corpus) recall(ctx context.Context, g *Cluster) error {
+	var err error
+	if g.Lines, err = c.Lines(ctx, g.Digest); err != nil {
+		return err
+	}
+	rows, err := c.db.QueryContext(ctx, "SELECT reported_at, fixed_at, note, returned_at FROM clusters WHERE digest = ?", g.Digest)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if rows.Next() {
+		var reported, fixed, returned sql.NullInt64
+		if err := rows.Scan(&reported, &fixed, &g.Note, &returned); err != nil {
+			return err
+		}
+		g.Reported, g.Fixed, g.Returned = moment(reported), moment(fixed), moment(returned)
+	}
+	g.Back = g.back()
+	return rows.Err()
+}
+
+func moment(n sql.NullInt64) *time.Time {
+	if !n.Valid {
+		return nil
+	}
+	t := time.Unix(0, n.Int64).UTC()
+	return &t
+}
+
+// back is the first failure since the fix. Machines that still run a build from
+// before it go on failing, which is no regression.
+func (g *Cluster) back() string {
+	if g.Fixed == nil {
+		return ""
+	}
+	old := map[string]bool{}
+	for i := range g.Entries {
+		if e := &g.Entries[i]; !e.FailedAt.After(*g.Fixed) && e.BuildID != "" {
+			old[e.BuildID] = true
+		}
+	}
+	for i := len(g.Entries) - 1; i >= 0; i-- {
+		if e := &g.Entries[i]; e.FailedAt.After(*g.Fixed) && !old[e.BuildID] {
+			return e.ID
+		}
+	}
+	return ""
+}
+
+// FindCluster returns the cluster whose digest begins with a prefix.
+func (c *Corpus) FindCluster(ctx context.Context, prefix string) (Cluster, error) {
+	list, err := c.Clusters(ctx)
+	if err != nil {
+		return Cluster{}, err
+	}
+	found := slices.DeleteFunc(list, func(g Cluster) bool { return !strings.HasPrefix(g.Digest, prefix) })
+	switch {
+	case len(found) == 0 || prefix == "":
+		return Cluster{}, inputf("the corpus has no cluster %q", prefix)
+	case len(found) > 1:
+		return Cluster{}, inputf("%q is not clear: %d clusters begin so", prefix, len(found))
+	}
+	return found[0], nil
+}
+
+// Fixed marks a cluster as fixed at a time.
+func (c *Corpus) Fixed(ctx context.Context, digest string, at time.Time, text string) error {
+	return c.mark(ctx, digest, "fixed", text, "fixed_at = ?, returned_at = NULL, note = ?", at.UnixNano(), text)
+}
+
+// Reopened takes the mark back.
+func (c *Corpus) Reopened(ctx context.Context, digest, text string) error {
+	return c.mark(ctx, digest, "reopened", text, "fixed_at = NULL, returned_at = NULL, note = ?", text)
+}
+
+func (c *Corpus) mark(ctx context.Context, digest, what, detail, set string, args ...any) error {
+	return c.change(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO clusters (digest) VALUES (?)", digest); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, "UPDATE clusters SET "+set+" WHERE digest = ?", append(args, digest)...); err != nil {
+			return err
+		}
+		return note(ctx, tx, digest, what, detail)
+	})
+}
+
+// Reported notes that a summary had clusters as new, and others as back, at a time.
+// What an earlier one had stays its.
+func (c *Corpus) Reported(ctx context.Context, at time.Time, fresh, back []string) error {
+	return c.change(ctx, func(tx *sql.Tx) error {
+		for column, list := range map[string][]string{"reported_at": fresh, "returned_at": back} {
+			for _, digest := range list {
+				if _, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO clusters (digest) VALUES (?)", digest); err != nil {
+					return err
+				}
+				done, err := tx.ExecContext(ctx, "UPDATE clusters SET "+column+" = ? WHERE digest = ? AND "+column+" IS NULL", at.UnixNano(), digest)
+				if err != nil {
+					return err
+				}
+				if n, err := done.RowsAffected(); err != nil || n == 0 {
+					if err != nil {
+						return err
+					}
+					continue
+				}
+				what := map[string]string{"reported_at": "reported", "returned_at": "came back"}[column]
+				if err := note(ctx, tx, digest, what, ""); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}

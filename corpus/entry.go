@@ -1,0 +1,243 @@
+package corpus
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Entry is a failure of the corpus.
+type Entry struct {
+	// ID is a digest of its files, in hexadecimal; Kind is recording or core.
+	ID   string `json:"id"`
+	Kind string `json:"kind"`
+	// Program is the path of the executable, BuildID its build-id; both are empty
+	// of a core that was not diagnosed.
+	Program string `json:"program,omitempty"`
+	BuildID string `json:"build_id,omitempty"`
+	// Outcome is how it ended in words, Ended in one (SIGSEGV, exit-1, passed).
+	Outcome string `json:"outcome"`
+	Ended   string `json:"ended,omitempty"`
+	// Passed says that it is of a run that did not fail, which those that did are
+	// compared with.
+	Passed bool `json:"passed,omitempty"`
+	// Culprit is the directory in a recording of the process that failed, "." for
+	// the first.
+	Culprit string `json:"culprit,omitempty"`
+	// FailedAt is when the run ended, of a core the time of its file; AddedAt when
+	// it came here.
+	FailedAt time.Time `json:"failed_at"`
+	AddedAt  time.Time `json:"added_at"`
+	// DroppedAt is when its files were removed by gc; nil: they are there.
+	DroppedAt *time.Time `json:"dropped_at,omitempty"`
+	// Bytes is what it takes on the disk, Source where it was added from.
+	Bytes  int64             `json:"bytes"`
+	Source string            `json:"source"`
+	Labels map[string]string `json:"labels,omitempty"`
+	// Diagnosis is the last one; nil before the first.
+	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
+
+	// likeness is equal for what looks alike before it is diagnosed.
+	likeness string
+}
+
+// Name is what lists call the program.
+func (e *Entry) Name() string {
+	if e.Program == "" {
+		return e.Kind
+	}
+	return e.Program[strings.LastIndexByte(e.Program, '/')+1:]
+}
+
+// Likeness is equal for entries that look alike before they are diagnosed: of one
+// program that ended in one way at one place.
+func (e *Entry) Likeness() string { return e.likeness }
+
+// Diagnosis is what one version of diagnose made of an entry.
+type Diagnosis struct {
+	// Version is that of diagnose.
+	Version string `json:"version"`
+	// Diagnosed says that there is a report; else Reason says why there is none.
+	// With a report, Reason says what it lacks.
+	Diagnosed bool   `json:"diagnosed"`
+	Reason    string `json:"reason,omitempty"`
+	// Stack and Cause are the signatures' digests.
+	Stack string `json:"stack,omitempty"`
+	Cause string `json:"cause,omitempty"`
+	// Kind, Proof and Summary are of the first cause, or of the failure where no
+	// cause is known.
+	Kind    string `json:"kind,omitempty"`
+	Proof   string `json:"proof,omitempty"`
+	Summary string `json:"summary,omitempty"`
+	// Started and Took are of the analysis, CPU is its processor time and Memory
+	// the most that its processes had resident at once, in bytes.
+	Started time.Time     `json:"started"`
+	Took    time.Duration `json:"took_ns"`
+	CPU     time.Duration `json:"cpu_ns"`
+	Memory  int64         `json:"memory_bytes,omitempty"`
+}
+
+// Cluster is the digest by which failures are grouped: the cause's where there is
+// one.
+func (d *Diagnosis) Cluster() string {
+	if d.Cause != "" {
+		return d.Cause
+	}
+	return d.Stack
+}
+
+// Filter chooses entries. Fields that are not set choose all.
+type Filter struct {
+	// Labels must all be there.
+	Labels map[string]string
+	// Program is the base name of the executable, Cluster a signature or its
+	// beginning, IDs the entries' names.
+	Program, Cluster string
+	IDs              []string
+	// Since leaves out what failed before.
+	Since time.Time
+	// Dropped asks for those as well of which the files are gone.
+	Dropped bool
+}
+
+func (f *Filter) takes(e *Entry) bool {
+	if e.DroppedAt != nil && !f.Dropped || f.Program != "" && e.Name() != f.Program || e.FailedAt.Before(f.Since) {
+		return false
+	}
+	for k, v := range f.Labels {
+		if have, ok := e.Labels[k]; !ok || have != v {
+			return false
+		}
+	}
+	if f.Cluster != "" && (e.Diagnosis == nil || !strings.HasPrefix(e.Diagnosis.Cause, f.Cluster) && !strings.HasPrefix(e.Diagnosis.Stack, f.Cluster)) {
+		return false
+	}
+	if len(f.IDs) == 0 {
+		return true
+	}
+	for _, id := range f.IDs {
+		if id == e.ID {
+			return true
+		}
+	}
+	return false
+}
+
+// List returns the entries that a filter takes, the newest failure first.
+func (c *Corpus) List(ctx context.Context, f Filter) ([]Entry, error) {
+	// One transaction would lock writers out while it lasts; a statement sees one
+	// state as well.
+	rows, err := c.db.QueryContext(ctx, `SELECT e.id, e.kind, e.program, e.build_id, e.outcome, e.ended, e.likeness, e.culprit, e.passed, e.failed_at, e.added_at, e.bytes, e.source, e.dropped_at,
+		(SELECT group_concat(key || char(31) || value, char(30)) FROM labels WHERE entry = e.id),
+		d.version, d.status, d.reason, d.stack, d.cause, d.kind, d.proof, d.summary, d.started_at, d.took_ns, d.cpu_ns, d.rss_bytes
+		FROM entries e LEFT JOIN diagnoses d ON d.id = (SELECT max(id) FROM diagnoses WHERE entry = e.id)
+		WHERE e.failed_at >= ? ORDER BY e.failed_at DESC, e.id`, nanoseconds(f.Since))
+	if err != nil {
+		return nil, fmt.Errorf("corpus: %w", err)
+	}
+	defer rows.Close()
+	var list []Entry
+	for rows.Next() {
+		e, err := scanEntry(rows)
+		if err != nil {
+			return nil, fmt.Errorf("corpus: %w", err)
+		}
+		if f.takes(&e) {
+			list = append(list, e)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("corpus: %w", err)
+	}
+	return list, nil
+}
+
+func nanoseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return -1 << 63
+	}
+	return t.UnixNano()
+}
+
+func scanEntry(rows *sql.Rows) (Entry, error) {
+	var e Entry
+	var d Diagnosis
+	var failed, added int64
+	var dropped, started, took, cpu, memory sql.NullInt64
+	var labels, version, status, reason, stack, cause, kind, proof, summary sql.NullString
+	err := rows.Scan(&e.ID, &e.Kind, &e.Program, &e.BuildID, &e.Outcome, &e.Ended, &e.likeness, &e.Culprit, &e.Passed, &failed, &added, &e.Bytes, &e.Source, &dropped,
+		&labels, &version, &status, &reason, &stack, &cause, &kind, &proof, &summary, &started, &took, &cpu, &memory)
+	if err != nil {
+		return e, err
+	}
+	e.FailedAt, e.AddedAt = time.Unix(0, failed).UTC(), time.Unix(0, added).UTC()
+	if dropped.Valid {
+		at := time.Unix(0, dropped.Int64).UTC()
+		e.DroppedAt = &at
+	}
+	if labels.Valid {
+		e.Labels = map[string]string{}
+		for _, pair := range strings.Split(labels.String, "\x1e") {
+			k, v, _ := strings.Cut(pair, "\x1f")
+			e.Labels[k] = v
+		}
+	}
+	if !version.Valid {
+		return e, nil
+	}
+	d = Diagnosis{version.String, status.String == statusDiagnosed, reason.String, stack.String, cause.String, kind.String, proof.String, summary.String,
+		time.Unix(0, started.Int64).UTC(), time.Duration(took.Int64), time.Duration(cpu.Int64), memory.Int64}
+	e.Diagnosis = &d
+	return e, nil
+}
+
+// Find returns the entry whose name begins with a prefix.
+func (c *Corpus) Find(ctx context.Context, prefix string) (Entry, error) {
+	list, err := c.List(ctx, Filter{Dropped: true})
+	if err != nil {
+		return Entry{}, err
+	}
+	var found []Entry
+	for i := range list {
+		if strings.HasPrefix(list[i].ID, prefix) {
+			found = append(found, list[i])
+		}
+	}
+	switch {
+	case len(found) == 0 || prefix == "":
+		return Entry{}, inputf("the corpus has no entry %q", prefix)
+	case len(found) > 1:
+		return Entry{}, inputf("%q is not clear: %d entries begin so", prefix, len(found))
+	}
+	return found[0], nil
+}
+
+// Event is a line of an entry's history.
+type Event struct {
+	At time.Time `json:"at"`
+	// What happened: added, diagnosed, dropped, ...; Detail says more.
+	What   string `json:"what"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// History is what happened to an entry, or to a cluster, the earliest first.
+func (c *Corpus) History(ctx context.Context, id string) ([]Event, error) {
+	rows, err := c.db.QueryContext(ctx, "SELECT at, what, detail FROM history WHERE entry = ? ORDER BY id", id)
+	if err != nil {
+		return nil, fmt.Errorf("corpus: %w", err)
+	}
+	defer rows.Close()
+	list := []Event{}
+	for rows.Next() {
+		var e Event
+		var at int64
+		if err := rows.Scan(&at, &e.What, &e.Detail); err != nil {
+			return nil, fmt.Errorf("corpus: %w", err)
+		}
+		e.At = time.Unix(0, at).UTC()
+		list = append(list, e)
+	}
+	return list, rows.Err()
+}

@@ -1,0 +1,208 @@
+package corpus
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// changing are the system calls that change files.
+var changing = map[uint64]bool{
+	unix.SYS_WRITE: true, unix.SYS_PWRITE64: true, unix.SYS_FSYNC: true, unix.SYS_FDATASYNC: true, unix.SYS_FTRUNCATE: true,
+	unix.SYS_RENAME: true, unix.SYS_RENAMEAT: true, unix.SYS_RENAMEAT2: true, unix.SYS_UNLINK: true, unix.SYS_UNLINKAT: true, unix.SYS_RMDIR: true,
+	unix.SYS_MKDIR: true, unix.SYS_MKDIRAT: true, unix.SYS_OPENAT: true, unix.SYS_FLOCK: true, unix.SYS_FCHMOD: true,
+}
+
+// killedAt runs a command and kills it at its n-th system call that changes files,
+// before that is done. It returns false if the command ended by itself.
+func killedAt(t *testing.T, cmd *exec.Cmd, n int) bool {
+	t.Helper()
+	runtime.LockOSThread() // who traces is a thread
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := cmd.Process.Pid
+	var status unix.WaitStatus
+	if _, err := unix.Wait4(pid, &status, unix.WALL, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.PtraceSetOptions(pid, unix.PTRACE_O_TRACESYSGOOD|unix.PTRACE_O_TRACECLONE|unix.PTRACE_O_EXITKILL); err != nil {
+		t.Fatal(err)
+	}
+	inside, killed, tid, signal := map[int]bool{}, false, pid, 0
+	for {
+		if err := unix.PtraceSyscall(tid, signal); err != nil && !errors.Is(err, unix.ESRCH) {
+			t.Fatal(err)
+		}
+		var err error
+		if tid, err = unix.Wait4(-1, &status, unix.WALL|unix.WNOTHREAD, nil); err != nil {
+			t.Fatal(err)
+		}
+		signal = 0
+		switch {
+		case status.Exited() || status.Signaled():
+			if tid != pid {
+				continue // a thread's end: the next PtraceSyscall finds it gone
+			}
+			if !killed && status.ExitStatus() != 0 {
+				t.Fatalf("%v failed by itself: %v", cmd.Args, status)
+			}
+			return killed
+		case status.Stopped() && status.StopSignal() == unix.SIGTRAP|0x80:
+			inside[tid] = !inside[tid]
+			var regs unix.PtraceRegs
+			if !inside[tid] || unix.PtraceGetRegs(tid, &regs) != nil || !changing[regs.Orig_rax] ||
+				regs.Orig_rax == unix.SYS_OPENAT && regs.Rdx&(unix.O_CREAT|unix.O_TRUNC) == 0 {
+				continue
+			}
+			if n--; n == 0 {
+				killed = true
+				if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+			}
+		case status.Stopped() && status.StopSignal() != unix.SIGTRAP && status.StopSignal() != unix.SIGSTOP:
+			signal = int(status.StopSignal())
+		}
+	}
+}
+
+// mostCalls is more than an addition makes.
+const mostCalls = 2000
+
+// An addition that is killed before any of its system calls leaves the corpus whole,
+// with the entry or without it, and the next one adds it.
+func TestKilledWhileAdding(t *testing.T) {
+	stride := 1
+	if testing.Short() {
+		stride = 7
+	}
+	from, dir := t.TempDir(), filepath.Join(t.TempDir(), "corpus")
+	before, name := recording(t, filepath.Join(from, "before"), 0), recording(t, filepath.Join(from, "r"), 1)
+	c, err := Create(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := add(t, c, before)
+	c.Close()
+	with, without := 0, 0
+	n := 1
+	for ; n < mostCalls && killedAt(t, adder(dir, name), n); n += stride {
+		c, err := Change(t.Context(), dir)
+		if err != nil {
+			t.Fatalf("killed at call %d: %v", n, err)
+		}
+		switch entries := whole(t, c); {
+		case len(entries) == 1 && entries[0].ID == first:
+			without++
+			add(t, c, name)
+		case len(entries) == 2:
+			with++
+		default:
+			t.Fatalf("killed at call %d: %+v", n, entries)
+		}
+		entries := whole(t, c)
+		if len(entries) != 2 || entries[0].Labels["host"] != "" && entries[0].Labels["host"] != "ci-1" {
+			t.Fatalf("killed at call %d and added again: %+v", n, entries)
+		}
+		if err := c.Remove(t.Context(), entries[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		if t.Failed() {
+			t.Fatalf("killed at call %d", n)
+		}
+	}
+	if n == mostCalls || without < 10/stride || with == 0 {
+		t.Errorf("killed at %d calls: %d without the entry, %d with it", n, without, with)
+	}
+	t.Logf("killed at %d calls: %d without the entry, %d with it", n-1, without, with)
+}
+
+// So does the very first one, which makes the corpus.
+func TestKilledWhileCreating(t *testing.T) {
+	stride := 5
+	if testing.Short() {
+		stride = 19
+	}
+	name := recording(t, filepath.Join(t.TempDir(), "r"), 1)
+	above := t.TempDir()
+	for n := 1; ; n += stride {
+		dir := filepath.Join(above, "corpus")
+		if !killedAt(t, adder(dir, name), n) {
+			if n < 3*stride {
+				t.Errorf("it took %d calls", n)
+			}
+			return
+		}
+		c, err := Create(t.Context(), dir)
+		if err != nil {
+			t.Fatalf("killed at call %d: %v", n, err)
+		}
+		whole(t, c)
+		add(t, c, name)
+		if entries := whole(t, c); len(entries) != 1 || t.Failed() {
+			t.Fatalf("killed at call %d and added again: %+v", n, entries)
+		}
+		c.Close()
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A full disk costs the addition and nothing else.
+func TestFullDisk(t *testing.T) {
+	small := t.TempDir()
+	if err := unix.Mount("none", small, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("no file system can be mounted here: %v", err)
+	}
+	defer unix.Unmount(small, unix.MNT_DETACH)
+	c, err := Create(t.Context(), filepath.Join(small, "corpus"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	from := t.TempDir()
+	first := add(t, c, recording(t, filepath.Join(from, "first"), 0))
+	large := recording(t, filepath.Join(from, "large"), 1)
+	data := make([]byte, 4<<20)
+	for i := range data {
+		data[i] = 1
+	}
+	if err := os.WriteFile(filepath.Join(large, "data"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Add(t.Context(), large, AddOptions{Move: true}); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(filepath.Join(large, "data")); err != nil {
+		t.Errorf("what was not added was moved: %v", err)
+	}
+	if e := whole(t, c); len(e) != 1 || e[0].ID != first {
+		t.Errorf("%+v", e)
+	}
+	// Where not even the database has room it stays as it was.
+	full := filepath.Join(small, "full")
+	if err := os.WriteFile(full, data, 0o600); !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("%v", err)
+	}
+	if _, err := c.Add(t.Context(), recording(t, filepath.Join(from, "second"), 2), AddOptions{}); err == nil {
+		t.Error("added to a full disk")
+	}
+	if err := os.Remove(full); err != nil {
+		t.Fatal(err)
+	}
+	add(t, c, recording(t, filepath.Join(from, "second"), 2))
+	if n := len(whole(t, c)); n != 2 {
+		t.Errorf("%d entries", n)
+	}
+}
