@@ -49,6 +49,8 @@ func (w *waiter) sentence(wt *wait, object string) string {
 	switch {
 	case owner != nil && wt.what == "thread exit":
 		fmt.Fprintf(&b, "waits for the end of thread %d", owner.Ref.Number)
+	case wt.joined != 0:
+		fmt.Fprintf(&b, "waits for the end of the recording's thread %d", wt.joined)
 	case owner != nil:
 		fmt.Fprintf(&b, "waits for %s held by thread %d", object, owner.Ref.Number)
 	case wt.owner != 0:

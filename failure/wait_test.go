@@ -273,6 +273,7 @@ func TestWaitText(t *testing.T) {
 		"waits for the end of thread 2":                 {what: "thread exit", owner: 101},
 		"waits for thread exit 0x0 held by thread id 7": {what: "thread exit", owner: 7},
 		"waits for thread exit 0x0":                     {what: "thread exit"},
+		"waits for the end of the recording's thread 5": {what: "thread exit", joined: 5, name: "dg_facts[5].ended"},
 	} {
 		if got := w.text(wt); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -2,6 +2,7 @@ package failure
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -24,6 +25,8 @@ type wait struct {
 	// note says why there is no owner, or what is odd about it.
 	note string
 	site *evidence.Site
+	// joined is the number in its recording of the thread whose end is waited for.
+	joined int
 	// timed waits end by themselves.
 	timed bool
 }
@@ -93,6 +96,9 @@ func (w *waiter) waitOf(i int) *wait {
 		out.what = kind
 	}
 	out.name = w.objectName(out.object)
+	if out.what == "thread exit" {
+		w.joinInEngine(out)
+	}
 	out.site = programSite(sites)
 	return out
 }
@@ -290,6 +296,25 @@ func (w *waiter) join(out *wait, word evidence.Addr, expected uint32) {
 		out.note = "whose descriptor changed meanwhile"
 	default:
 		w.setOwner(out, uint64(tid))
+	}
+}
+
+// joinInEngine is join for a process that is recorded, where threads sleep on a word
+// of the engine's: it is 0 until the thread with that index has ended
+// (agent/src/engine_thread.c, struct dg_fact).
+func (w *waiter) joinInEngine(out *wait) {
+	if n, err := fmt.Sscanf(out.name, "dg_facts[%d].ended", &out.joined); n != 1 || err != nil {
+		return
+	}
+	out.owner, out.note = 0, ""
+	if ended, err := image.Uint32(w, out.object); err != nil || ended != 0 {
+		out.note = "which has ended at this moment"
+		return
+	}
+	for i := range w.threads {
+		if ref := w.threads[i].Ref; ref.Recorded == out.joined {
+			out.owner = uint64(ref.TID)
+		}
 	}
 }
 
