@@ -69,10 +69,12 @@ type verbatim []line
 // gap is an empty line where the format has none by itself.
 type gap struct{}
 
-// grid is a table.
+// grid is a table. Where columns are read beside each other, fit has the text form
+// break their cells so that a row is no longer than a line.
 type grid struct {
 	header []string
 	rows   [][]string
+	fit    bool
 }
 
 // Clean makes text from the target fit for a terminal and for one line:

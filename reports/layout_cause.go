@@ -189,7 +189,7 @@ func interleaving(i *evidence.Interleaving) []block {
 	}
 	list = append(list, fact{"seen in", say(plain, seenIn(i))},
 		fact{"score", say(plain, fmt.Sprintf("%.2f", i.Score)).and(faint, ": "+i.Measure)})
-	table := grid{header: []string{"#", "failing run", "passing run"}}
+	table := grid{header: []string{"#", "failing run", "passing run"}, fit: true}
 	if len(i.Passing) == 0 {
 		table.header = table.header[:2]
 	}

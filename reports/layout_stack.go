@@ -2,6 +2,7 @@ package reports
 
 import (
 	"fmt"
+	"path"
 	"strings"
 
 	"diagnose/evidence"
@@ -95,6 +96,9 @@ func frameLine(f evidence.Frame) line {
 		l = l.and(faint, fmt.Sprintf("%-18s ", "  inlined"))
 	}
 	l = l.and(name, functionOf(f.Site))
+	if library := ownLibrary(&f.Site); library != "" {
+		return l.and(plain, "()").and(faint, " of "+library).and(caveat, guess(f.Trust))
+	}
 	if f.Args != nil || f.Site.File != "" {
 		l = l.and(plain, "("+argumentList(f.Args)+")")
 	}
@@ -105,6 +109,19 @@ func frameLine(f evidence.Frame) line {
 		l = l.and(faint, fmt.Sprintf(" in %s+%v", f.Site.Module, f.Site.ModuleOffset))
 	}
 	return l.and(caveat, guess(f.Trust))
+}
+
+// ownLibrary names the library of ours that a frame is of, by the path that its
+// sources are compiled under; empty for the program's and others. Where the call
+// stands in those sources tells a user nothing.
+func ownLibrary(s *evidence.Site) string {
+	if !strings.HasPrefix(s.File, "/diagnose/agent/") {
+		return ""
+	}
+	if path.Base(s.Module) == "libdiagnose-record.so" {
+		return "the recording library"
+	}
+	return "the agent"
 }
 
 func guess(t evidence.Trust) string {

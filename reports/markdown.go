@@ -80,7 +80,7 @@ func markdownTable(w io.Writer, g grid) error {
 			rows[i][j] = markdownText(cell)
 		}
 	}
-	return fill(table, grid{g.header, rows})
+	return fill(table, grid{header: g.header, rows: rows})
 }
 
 func markdownLine(l line) string {

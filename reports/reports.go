@@ -39,6 +39,9 @@ type Options struct {
 	Format Format
 	// Color asks for ANSI colours; only the text format has any.
 	Color bool
+	// Width is that of the terminal in characters, for the text format; 0 if it is
+	// not for one.
+	Width int
 	// ShowSecrets leaves passwords, tokens and keys as they are.
 	ShowSecrets bool
 	// Version is the tool's own, for the JSON document and the text's title.
@@ -96,5 +99,5 @@ func writeBlocks(w io.Writer, blocks []block, opts Options) error {
 	if opts.Format == Markdown {
 		return writeMarkdown(w, blocks)
 	}
-	return writeText(w, blocks, opts.Color)
+	return writeText(w, blocks, opts)
 }

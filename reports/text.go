@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/renderer"
@@ -20,13 +21,18 @@ var ansi = map[style]string{
 	caveat: "35",
 }
 
+// usualWidth is that of columns where the width of the terminal is not known.
+const usualWidth = 100
+
 type textWriter struct {
 	*bufio.Writer
 	color bool
+	// width is the terminal's in characters; 0: there is none.
+	width int
 }
 
-func writeText(w io.Writer, blocks []block, color bool) error {
-	out := &textWriter{bufio.NewWriter(w), color}
+func writeText(w io.Writer, blocks []block, opts Options) error {
+	out := &textWriter{bufio.NewWriter(w), opts.Color, opts.Width}
 	for i, b := range blocks {
 		if err := out.block(b, i == 0); err != nil {
 			return err
@@ -100,6 +106,12 @@ func (w *textWriter) grid(g grid) error {
 		tablewriter.WithRowAutoWrap(tw.WrapNone),
 		tablewriter.WithHeaderAutoWrap(tw.WrapNone),
 	)
+	switch {
+	case w.width > 0:
+		g = g.fitted(w.width)
+	case g.fit:
+		g = g.fitted(usualWidth)
+	}
 	if err := fill(table, g); err != nil {
 		return err
 	}
@@ -115,4 +127,78 @@ func fill(table *tablewriter.Table, g grid) error {
 		return err
 	}
 	return table.Render()
+}
+
+// fitted breaks cells into several rows so that rows are no longer than width
+// characters, if columns can be made as narrow as that. The widest give way, but
+// short words, an address say, stay whole.
+func (g grid) fitted(width int) grid {
+	const shortWord, between = 20, 2
+	widths, least := make([]int, len(g.header)), make([]int, len(g.header))
+	for _, row := range append([][]string{g.header}, g.rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			for word := range strings.FieldsSeq(cell) {
+				least[i] = max(least[i], min(utf8.RuneCountInString(word), shortWord))
+			}
+		}
+	}
+	total := 0
+	for _, n := range widths {
+		total += n + between
+	}
+	for ; total > width; total-- {
+		widest := -1
+		for i := range widths {
+			if widths[i] > least[i] && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		widths[widest]--
+	}
+	out := grid{header: g.header}
+	for _, row := range g.rows {
+		out.rows = append(out.rows, broken(row, widths)...)
+	}
+	return out
+}
+
+// broken is a row as several, none of whose cells is longer than its width.
+func broken(row []string, widths []int) [][]string {
+	var rows [][]string
+	for i, cell := range row {
+		for n, part := range wrapped(cell, widths[i]) {
+			if n == len(rows) {
+				rows = append(rows, make([]string, len(row)))
+			}
+			rows[n][i] = part
+		}
+	}
+	return rows
+}
+
+// wrapped breaks text at spaces, and within words that are longer than a line.
+func wrapped(text string, width int) []string {
+	var lines []string
+	var line []rune
+	for _, field := range strings.Fields(text) {
+		word := []rune(field)
+		if len(line) > 0 && len(line)+1+len(word) > width {
+			lines, line = append(lines, string(line)), nil
+		}
+		if len(line) > 0 {
+			line = append(line, ' ')
+		}
+		for len(line)+len(word) > width { // then the line is empty
+			lines, word = append(lines, string(word[:width])), word[width:]
+		}
+		line = append(line, word...)
+	}
+	if len(line) > 0 || lines == nil {
+		lines = append(lines, string(line))
+	}
+	return lines
 }

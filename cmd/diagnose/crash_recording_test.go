@@ -149,7 +149,17 @@ int main(void)
 	if got.status != exitOK || !strings.Contains(first, `thread 3 "second"`) || !strings.Contains(got.stdout, `thread 2 "first"`) || strings.Contains(got.stdout, "of the recording") {
 		t.Errorf("status %d: %s%s", got.status, got.stdout, got.stderr)
 	}
-	if got := diagnose(t, nil, "crash", "--core", filepath.Join(dir, "core")); !strings.Contains(got.stdout, `thread 1 "second"`) {
+	// Main sleeps in the recording library, and that is what is seen of it.
+	for _, want := range []string{"waits for the end of thread 2\n", " pthread_join() of the recording library\n"} {
+		if !strings.Contains(got.stdout, want) || strings.Contains(got.stdout, "dg_facts") || strings.Contains(got.stdout, "wrap_thread.c") {
+			t.Errorf("%q is missing, or the library's inside is told:\n%s", want, got.stdout)
+		}
+	}
+	got = diagnose(t, nil, "crash", "--core", filepath.Join(dir, "core"))
+	if want := "waits for the end of the recording's thread 2\n"; !strings.Contains(got.stdout, want) {
+		t.Errorf("%q is missing:\n%s", want, got.stdout)
+	}
+	if !strings.Contains(got.stdout, `thread 1 "second"`) {
 		t.Errorf("the core's own numbers are the recording's, the test shows nothing: %s", got.stdout)
 	}
 }

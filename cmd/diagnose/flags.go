@@ -10,6 +10,7 @@ import (
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
 	"diagnose/internal/driver"
@@ -81,7 +82,7 @@ func (f *commonFlags) emit(c *cobra.Command, timings []evidence.Timing, write fu
 	if err != nil {
 		root = "" // it was removed: files are named by their whole path
 	}
-	err = write(&report, reports.Options{Format: reports.Format(f.format), Color: f.color(), ShowSecrets: f.showSecrets, Version: version(), SourceRoot: root})
+	err = write(&report, reports.Options{Format: reports.Format(f.format), Color: f.color(), Width: f.width(), ShowSecrets: f.showSecrets, Version: version(), SourceRoot: root})
 	if err != nil {
 		return err
 	}
@@ -99,6 +100,21 @@ func (f *commonFlags) emit(c *cobra.Command, timings []evidence.Timing, write fu
 
 // color: on a terminal only, and not where NO_COLOR is set (no-color.org).
 func (f *commonFlags) color() bool {
-	return !f.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" &&
-		toStandardOutput(f.output) && isatty.IsTerminal(os.Stdout.Fd())
+	return !f.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && f.onTerminal()
+}
+
+func (f *commonFlags) onTerminal() bool {
+	return toStandardOutput(f.output) && isatty.IsTerminal(os.Stdout.Fd())
+}
+
+// width is that of the terminal, 0 where the report is not for one.
+func (f *commonFlags) width() int {
+	if !f.onTerminal() {
+		return 0
+	}
+	size, err := unix.IoctlGetWinsize(int(os.Stdout.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	return int(size.Col)
 }
