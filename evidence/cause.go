@@ -153,6 +153,9 @@ type Diagnosis struct {
 	Passing   int    `json:"passing"`
 	// Causes are ranked, the likeliest first; empty: unknown.
 	Causes []Cause `json:"causes,omitempty"`
+	// Schedule is what replays need to fail as recorded; nil: nothing beside the
+	// recorded order, or it is not known.
+	Schedule *Schedule `json:"schedule,omitempty"`
 	// Excluded are what was looked at and is not the cause, with the reason.
 	Excluded []Fact    `json:"excluded,omitempty"`
 	Watched  []Watched `json:"watched,omitempty"`
@@ -177,6 +180,9 @@ type Unknown struct {
 
 // Check reports what makes the diagnosis unusable.
 func (d *Diagnosis) Check() error {
+	if err := d.Schedule.check(); err != nil {
+		return err
+	}
 	for i, c := range d.Causes {
 		if c.Kind == "" || c.Summary == "" || !c.Proof.Valid() {
 			return fmt.Errorf("cause %d (%s) has no kind, no summary or no proof level", i, c.Kind)

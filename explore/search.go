@@ -37,6 +37,11 @@ type Progress struct {
 	Window        Window
 }
 
+// String is a line for who waits.
+func (p Progress) String() string {
+	return fmt.Sprintf("searching, attempt %d, furthest event %d of %d, events %d to %d, %s", p.Attempts+1, p.Events, p.Total, p.Window.From, p.Window.To, p.Level)
+}
+
 // Tried is one attempt: it came to so many events and ended with Err, or at the
 // recorded end.
 type Tried struct {
@@ -240,16 +245,19 @@ func (s *search) attempt(ctx context.Context, p plan, level Level) (*outcome, er
 	return o, err
 }
 
+// sleeping is how long all threads of a replay may wait.
+const sleeping = 2 * time.Second
+
 // patience is how long a replay may go without an event while a thread computes:
 // spinning on a variable is the usual reason.
-func (s *search) patience() time.Duration {
-	times := s.rec.Manifest.Times
+func patience(rec *record.Recording) time.Duration {
+	times := rec.Manifest.Times
 	return time.Second + 5*time.Duration(times.UserNS+times.SystemNS)
 }
 
 func (s *search) replay(ctx context.Context, p plan) (*outcome, error) {
 	o := &outcome{plan: p}
-	options := replay.Options{Timing: p.timing, Preemptions: p.list, Image: s.opts.Image, Sleeping: 2 * time.Second, Computing: s.patience(),
+	options := replay.Options{Timing: p.timing, Preemptions: p.list, Image: s.opts.Image, Sleeping: sleeping, Computing: patience(s.rec),
 		AtEnd: func(at *replay.Stopped) error { return o.look(at) }}
 	if p.list == nil {
 		options.Preemptions = []record.Preemption{}
@@ -369,10 +377,5 @@ func Worth(rec *record.Recording, err error) bool {
 	} else if !errors.As(err, &stuck) {
 		return false
 	}
-	for e := range rec.Log.Ordered() {
-		if e != nil && e.Kind == record.KindCreate && e.Result == 0 {
-			return true
-		}
-	}
-	return false
+	return threaded(rec)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"diagnose/explore"
+	"diagnose/image"
 	"diagnose/internal/recordtest"
 	"diagnose/record"
 	"diagnose/replay"
@@ -188,6 +189,22 @@ func found(t *testing.T, rec *record.Recording, r *explore.Result, least int) {
 	plain, err := replay.Run(t.Context(), rec, replay.Options{Preemptions: []record.Preemption{}})
 	if plain == nil || err == nil {
 		t.Errorf("without it: %+v, %v", plain, err)
+	}
+	needs, failed, runs, err := explore.Needs(t.Context(), rec, image.Options{}, 1, time.Now().Add(searchBudget))
+	if err != nil || len(needs) != len(r.Preemptions) || failed != 0 || runs != 1 {
+		t.Errorf("needed: %+v; %d of %d failed without, %v", needs, failed, runs, err)
+	}
+	// One that is not needed is left only where there was no time to try without it.
+	if !slices.ContainsFunc(needs, func(n explore.Need) bool { return n.Runs > 0 && n.Failed == 0 }) {
+		t.Errorf("none is needed: %+v", needs)
+	}
+	for _, n := range needs {
+		if n.Runs != 1 || n.At == 0 || n.Last == nil || (n.Behind == "") != (n.Class == record.PointPC) {
+			t.Errorf("needed: %+v", n)
+		}
+	}
+	if r, err := explore.Prepare(t.Context(), rec, explore.Options{}); r != nil || err != nil {
+		t.Errorf("a recording with a schedule was searched: %+v, %v", r, err)
 	}
 	again, err := explore.Search(t.Context(), rec, explore.Options{Attempts: 2})
 	if err != nil || again.Reproduced || again.Attempts != 2 || again.Unexplored == "" {

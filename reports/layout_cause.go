@@ -17,12 +17,13 @@ func causes(c *evidence.Case) []block {
 		return nil
 	}
 	if len(d.Causes) == 0 {
-		return append(unknown(d.Unknown), excluded(d.Excluded)...)
+		return slices.Concat(unknown(d.Unknown), schedule(d.Schedule), excluded(d.Excluded))
 	}
 	var blocks []block
 	for i := range d.Causes {
 		blocks = append(blocks, cause(&d.Causes[i], i)...)
 	}
+	blocks = append(blocks, schedule(d.Schedule)...)
 	return append(blocks, excluded(d.Excluded)...)
 }
 

@@ -30,10 +30,10 @@ type Input struct {
 	// Hops is how many stores a bad value is followed back through, Replays how
 	// often each experiment is made; 0: DefaultHops, DefaultReplays.
 	Hops, Replays int
-	// Time bounds the passes and experiments together, Hits is watchtrace.Options';
-	// 0: no bound, the usual number.
-	Time time.Duration
-	Hits uint64
+	// Time bounds the passes and experiments together, with what was Spent before;
+	// Hits is watchtrace.Options'; 0: no bound, the usual number.
+	Time, Spent time.Duration
+	Hits        uint64
 	// Object tells of the heap object at an address of the core, nil if there is
 	// none.
 	Object func(evidence.Addr) *evidence.HeapObject
@@ -125,7 +125,7 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 		out: &evidence.Diagnosis{Recording: in.Failing[0].Dir, Failing: len(in.Failing), Passing: len(in.Passing)}}
 	if in.Time > 0 {
 		var cancel context.CancelFunc
-		w.ctx, cancel = context.WithTimeoutCause(ctx, in.Time, errTime)
+		w.ctx, cancel = context.WithTimeoutCause(ctx, in.Time-in.Spent, errTime)
 		defer cancel()
 	}
 	started := time.Now()

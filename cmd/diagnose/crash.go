@@ -41,7 +41,10 @@ that came from; and, beside recordings of runs that passed, the accesses that ca
 in an order which only the failing ones have. Experiments on the replay prove it:
 the failure goes away without the store, or with the order forbidden. That may
 take a hundred replays: --time bounds it, and Ctrl-C ends it with a report of what
-was found until then; a second one ends at once, without a report.
+was found until then; a second one ends at once, without a report. Where a replay
+leaves the recorded way, a schedule that leads to the recorded end is searched
+first, as 'diagnose replay' does, and the report has the places where threads must
+wait for it.
 
 Statements carry their proof level: "proved" by such an experiment, "replayed" was
 seen on the replay, "from core" was read from the process, "inferred" follows from

@@ -47,7 +47,8 @@ func (f *replayFlags) searches(rec *record.Recording, result *replay.Result, err
 // the replay's.
 func (f *replayFlags) search(ctx context.Context, rec *record.Recording, progress *progress, first *replay.Result, failed error) (*replaySearch, error) {
 	r, err := explore.Search(ctx, rec, explore.Options{Budget: f.budget, Resume: f.resume, Progress: func(p explore.Progress) {
-		progress.say(fmt.Sprintf("searching, attempt %d, furthest event %d of %d, events %d to %d, %s", p.Attempts+1, max(p.Events, first.Events), p.Total, p.Window.From, p.Window.To, p.Level))
+		p.Events = max(p.Events, first.Events)
+		progress.say(p.String())
 	}})
 	progress.clear()
 	if err != nil {

@@ -89,7 +89,7 @@ func analyse(ctx context.Context, req Request, replays chan<- struct{}) (*eviden
 		{"canary", a.stackGuards},
 		{"scan", a.scan},
 		{"damage", a.heapFindings},
-		{"replays", func() error { return a.diagnose(ctx, replays) }},
+		{"replays", func() error { return a.replay(ctx, replays) }},
 	})
 	if err != nil {
 		return nil, err
@@ -118,6 +118,7 @@ func (a *analysis) stages(ctx context.Context, list []stage) error {
 type analysis struct {
 	req     Request
 	result  *evidence.Case
+	started time.Time // of the replays
 	process *image.Process
 	// failing and passing are the recordings of runs that the request names.
 	failing, passing []*record.Recording

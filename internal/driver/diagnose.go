@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"diagnose/evidence"
 	"diagnose/image"
@@ -67,15 +68,27 @@ func (a *analysis) closeRecordings() {
 	}
 }
 
-// diagnose goes on from what the core tells to the cause, by replays, and closes
-// begun before the first.
-func (a *analysis) diagnose(ctx context.Context, begun chan<- struct{}) error {
+// replay is all that replays are for: the schedule with which they fail, the cause,
+// and what is needed of the schedule. It closes begun before the first.
+func (a *analysis) replay(ctx context.Context, begun chan<- struct{}) error {
 	if len(a.failing) == 0 {
 		return nil
 	}
 	close(begun)
+	a.started = time.Now()
+	if err := a.search(ctx); err != nil {
+		a.limit(evidence.Limit{Text: err.Error()})
+	}
+	if err := a.diagnose(ctx); err != nil {
+		return err
+	}
+	return a.schedule(ctx)
+}
+
+// diagnose goes on from what the core tells to the cause.
+func (a *analysis) diagnose(ctx context.Context) error {
 	d, err := verdict.Diagnose(ctx, verdict.Input{Case: a.result, Process: a.process, Blame: a.blame, Failing: a.failing, Passing: a.passing,
-		Hops: a.req.Hops, Replays: a.req.Replays, Time: a.req.Time, Hits: a.req.Hits, Object: a.objectAt, Image: a.imageOptions(), Progress: a.req.Progress})
+		Hops: a.req.Hops, Replays: a.req.Replays, Time: a.req.Time, Spent: time.Since(a.started), Hits: a.req.Hits, Object: a.objectAt, Image: a.imageOptions(), Progress: a.req.Progress})
 	if err != nil {
 		return err
 	}
