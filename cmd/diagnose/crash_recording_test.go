@@ -146,7 +146,7 @@ int main(void)
 	dir := recordedAt(t, crashtest.Compile(t, crashtest.Program{Source: "numbers.c", Text: text, Flags: []string{"-O0", "-pthread"}}))
 	got := diagnose(t, nil, "crash", "--recording", dir, "--time", "1ns")
 	first, _, _ := strings.Cut(got.stdout, "\n")
-	if got.status != exitOK || !strings.Contains(first, `thread 3 "second"`) || !strings.Contains(got.stdout, `thread 2 "first"`) || strings.Contains(got.stdout, "of the recording") {
+	if got.status != exitOK || !strings.Contains(first, `thread 3 "second"`) || !strings.Contains(got.stdout, `thread 2 "first"`) || strings.Contains(got.stdout, "of the recording)") {
 		t.Errorf("status %d: %s%s", got.status, got.stdout, got.stderr)
 	}
 	// Main sleeps in the recording library, and that is what is seen of it.
