@@ -44,8 +44,17 @@ type htmlHold struct {
 	Title        string
 }
 
-// htmlArrow leads from an access to the next one in time.
-type htmlArrow struct{ X1, Y1, X2, Y2 int }
+// htmlArrow leads from an access to the next one in time, by a bend that keeps
+// clear of what is written to the right of both.
+type htmlArrow struct{ X1, Y1, BendX, BendY, X2, Y2 int }
+
+func arrow(from, to *htmlMark) htmlArrow {
+	a := htmlArrow{from.X, from.Y, from.X, to.Y, to.X, to.Y}
+	if to.X < from.X {
+		a.BendX, a.BendY = to.X, from.Y
+	}
+	return a
+}
 
 // htmlMark is an access. Write and Read say how it is drawn; Alone marks the
 // access of the other thread between two that belong together.
@@ -72,14 +81,14 @@ type htmlAccess struct {
 }
 
 const (
-	laneWidth  = 230
+	laneWidth  = 208
 	laneTop    = 44
 	rowHeight  = 62
 	markIndent = 26
 	// maxTimeline bounds the accesses drawn of one run.
 	maxTimeline = 60
 	// labelRunes is how many characters of a label fit beside a mark.
-	labelRunes = 27
+	labelRunes = 26
 )
 
 // htmlInterleaving shows an interleaving: the facts of the other formats, the
@@ -130,8 +139,7 @@ func timeline(id, title, verdict string, failing bool, list []evidence.SeenAcces
 		a := &list[i]
 		t.Marks = append(t.Marks, markOf(id, i, a, lanes[a.Thread.Number]*laneWidth+markIndent, severalVariables(list)))
 		if i > 0 {
-			before := t.Marks[i-1]
-			t.Steps = append(t.Steps, htmlArrow{before.X, before.Y, t.Marks[i].X, t.Marks[i].Y})
+			t.Steps = append(t.Steps, arrow(&t.Marks[i-1], &t.Marks[i]))
 		}
 	}
 	t.Holds, t.Kept = holds(list, t.Marks)
