@@ -71,7 +71,7 @@ func (f *crashFlags) register(c *cobra.Command) {
 	flags.IntVar(&f.Thread, "thread", 0, "look at this thread (`number` or TID) instead of the failing one")
 	flags.BoolVar(&f.AllThreads, "all-threads", false, "show every thread by itself, with its variables")
 	flags.IntVar(&f.Depth, "depth", 0, "`levels` of callers, and of their callees, that the static scan adds")
-	flags.StringArrayVar(&f.Functions, "function", nil, "scan this `function` instead of the failing one; may be repeated")
+	flags.StringArrayVar(&f.Functions, "function", nil, "scan this `function` instead of the failing one, as in push or Queue::push; may be repeated")
 	flags.StringVar(&f.Message, "message", "", "scan the functions that refer to this `text`, such as an error message")
 	flags.StringArrayVar(&f.Recordings, "recording", nil, "`directory` with the recording of a run that failed; may be repeated")
 	flags.StringArrayVar(&f.Passing, "passing", nil, "`directory` with the recording of a run that passed; may be repeated")

@@ -314,7 +314,7 @@ func (a *analysis) scan() error {
 		return nil
 	}
 	in := staticscan.Input{Process: a.process, Thread: a.thread, Signal: a.result.Failure.Signal}
-	opts := staticscan.Options{Depth: a.req.Depth, Functions: a.req.Functions, Message: a.req.Message}
+	opts := staticscan.Options{Depth: a.req.Depth, Functions: a.functions(), Message: a.req.Message}
 	if f.Kind == evidence.ExitStatus && f.Site != nil && f.Site.Function == "main" && !asked {
 		opts.Functions = []string{"main"} // it may have returned, and has no frame then
 	}

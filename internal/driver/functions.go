@@ -1,0 +1,211 @@
+package driver
+
+import (
+	"cmp"
+	"debug/elf"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"diagnose/evidence"
+	"diagnose/image"
+)
+
+// mostFunctions bounds the functions that one name stands for.
+const mostFunctions = 16
+
+// functions are those that the request names, as the symbols have them: a user
+// may leave out parameters, template arguments and the scopes in front. A name
+// that fits nothing is said at the top of the report, with those that are like it.
+func (a *analysis) functions() []string {
+	var list []string
+	for _, name := range a.req.Functions {
+		if a.isFunction(name) {
+			list = append(list, name)
+			continue
+		}
+		found, like := a.functionsLike(name)
+		switch {
+		case len(found) > mostFunctions:
+			a.limit(evidence.Limit{Severe: true, Text: fmt.Sprintf("--function %s: %d functions have this name, the first %d are scanned; give more of its name, as in %s",
+				name, len(found), mostFunctions, found[0].full)})
+			found = found[:mostFunctions]
+		case len(found) == 0 && len(like) > 0:
+			a.limit(evidence.Limit{Severe: true, Text: fmt.Sprintf("--function %s: no function has this name; like it are %s", name, strings.Join(like, ", "))})
+		case len(found) == 0:
+			a.limit(evidence.Limit{Severe: true, Text: fmt.Sprintf("--function %s: no function has this name", name)})
+		}
+		for _, f := range found {
+			list = append(list, f.linkage)
+		}
+	}
+	return list
+}
+
+// isFunction reports whether the static scan knows the name as it is.
+func (a *analysis) isFunction(name string) bool {
+	for _, g := range a.stacks {
+		for i := range g.stack.Frames {
+			for _, c := range g.stack.Frames[i].Calls {
+				if c.Site.Function == name || c.Site.LinkageName == name {
+					return true
+				}
+			}
+		}
+	}
+	_, found := a.process.SymbolNamed(name)
+	return found
+}
+
+// function is a symbol: full is demangled.
+type function struct{ linkage, full string }
+
+// functionsLike are the functions that a name stands for, and, if there are none,
+// the plain names of some that are like it.
+func (a *analysis) functionsLike(name string) (found []function, like []string) {
+	all := a.programFunctions()
+	for _, f := range all {
+		if stands(name, f.full) && !slices.ContainsFunc(found, func(x function) bool { return x.linkage == f.linkage }) {
+			found = append(found, f)
+		}
+	}
+	if found != nil {
+		return found, nil
+	}
+	asked := strings.ToLower(lastName(plainFunction(name)))
+	near := map[string]int{}
+	for _, f := range all {
+		plain := plainFunction(f.full)
+		last := strings.ToLower(lastName(plain))
+		d := editDistance(asked, last)
+		if len(asked) > 2 && strings.Contains(last, asked) {
+			d = min(d, 2)
+		}
+		if d <= max(2, len(asked)/3) && !strings.HasPrefix(plain, "_") {
+			near[plain] = d
+		}
+	}
+	for plain := range near {
+		like = append(like, plain)
+	}
+	slices.SortFunc(like, func(x, y string) int { return cmp.Or(cmp.Compare(near[x], near[y]), cmp.Compare(x, y)) })
+	const most = 3
+	return nil, like[:min(len(like), most)]
+}
+
+// programFunctions are the functions of the program's objects and of those in its
+// stacks that have no symbol of their own, for they are inlined.
+func (a *analysis) programFunctions() []function {
+	var list []function
+	for _, g := range a.stacks {
+		for i := range g.stack.Frames {
+			for _, c := range g.stack.Frames[i].Calls {
+				if c.Site.Function != "" && !image.RuntimeModule(c.Site.Module) {
+					list = append(list, function{c.Site.Function, c.Site.Function})
+				}
+			}
+		}
+	}
+	for _, m := range a.process.Modules {
+		if image.RuntimeModule(m.Path) || m.File == "" {
+			continue
+		}
+		for _, path := range []string{m.File, m.DebugFile()} {
+			for _, s := range functionSymbols(path) {
+				if full, ok := a.process.SymbolAt(m.Addr(s.Value)); ok {
+					list = append(list, function{s.Name, full.Name})
+				}
+			}
+		}
+	}
+	return list
+}
+
+// functionSymbols are those of a file; none if it cannot be read, which the
+// module's own limits tell.
+func functionSymbols(path string) []elf.Symbol {
+	if path == "" {
+		return nil
+	}
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	static, _ := f.Symbols()
+	dynamic, _ := f.DynamicSymbols()
+	isFunction := func(s elf.Symbol) bool {
+		return elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Section != elf.SHN_UNDEF && s.Name != ""
+	}
+	var list []elf.Symbol
+	for _, s := range append(static, dynamic...) {
+		if isFunction(s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// stands reports whether a user may mean the function full by name: all of it, or
+// its end from a scope on, without what stands in parentheses or brackets.
+func stands(name, full string) bool {
+	for _, of := range []string{evidence.ShortName(full), plainFunction(full)} {
+		if of == name || strings.HasSuffix(of, "::"+name) || strings.HasSuffix(of, " "+name) {
+			return true
+		}
+	}
+	return false
+}
+
+// rustHash ends the names of Rust's older symbols (rustc's legacy mangling), and
+// clone those of copies that gcc makes of a function.
+var (
+	rustHash = regexp.MustCompile(`::h[0-9a-f]{16}$`)
+	clone    = regexp.MustCompile(`\.(constprop|part|isra|cold|lto_priv|llvm)\.?[.0-9]*$`)
+)
+
+// plainFunction leaves of a demangled name the scopes and the name.
+func plainFunction(full string) string {
+	name := clone.ReplaceAllString(rustHash.ReplaceAllString(evidence.ShortName(full), ""), "")
+	if i := strings.Index(name, "operator"); i >= 0 {
+		return name[strings.LastIndexByte(name[:i], ' ')+1:]
+	}
+	var b strings.Builder
+	depth := 0
+	for _, r := range name {
+		switch {
+		case r == '<':
+			depth++
+		case r == '>':
+			depth--
+		case depth == 0:
+			b.WriteRune(r)
+		}
+	}
+	plain := strings.TrimPrefix(strings.ReplaceAll(b.String(), "::::", "::"), "::")
+	return plain[strings.LastIndexByte(plain, ' ')+1:] // without the type that a template returns
+}
+
+func lastName(plain string) string { return plain[strings.LastIndexByte(plain, ':')+1:] }
+
+// editDistance is how many insertions, deletions and replacements of a byte make
+// one text of another (Levenshtein).
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			same := 1
+			if a[i] == b[j] {
+				same = 0
+			}
+			before, row[j+1] = row[j+1], min(before+same, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
