@@ -196,7 +196,11 @@ const (
 	HuntDecisions    = 32768
 	HuntPlanAt       = 4096
 	HuntMadeAt       = 0x100000
-	HuntBytes        = 0x200000
+	HuntTrailAt      = 0x1c0000
+	HuntSitesAt      = 0x200000
+	HuntSites        = 32767
+	HuntAreas        = 8
+	HuntBytes        = 0x400000
 	DecisionPreempts = 1
 )
 
@@ -229,6 +233,23 @@ type RawHunt struct {
 	Unused    uint32
 	MostReady uint32 `c:"most_ready"`
 	State     uint64
+	Sites     uint32
+	SitesDone uint32 `c:"sites_done"`
+	SitesSet  uint32 `c:"sites_set"`
+	Areas     uint32
+	AreaLow   [HuntAreas]uint64 `c:"area_low"`
+	AreaHigh  [HuntAreas]uint64 `c:"area_high"`
+}
+
+// RawPointSite is struct dg_point_site.
+type RawPointSite struct {
+	At       uint64
+	Insn     uint64
+	Length   uint8
+	Relative uint8
+	Behind   uint8
+	Reserved [5]uint8
+	Bytes    [16]uint8
 }
 
 // Why a replay differs: enum dg_reason.
@@ -484,6 +505,7 @@ type RawRThread struct {
 	Points        uint64
 	PointsStart   uint64 `c:"points_start"`
 	Infos         [8][128]uint8
+	Stub          [3]uint64
 }
 
 // RawSignalState is struct dg_signal_state.

@@ -32,6 +32,10 @@ type HuntOptions struct {
 	Budget, Timeout time.Duration
 	// Jobs is how many run at a time, 1 if it is 0.
 	Jobs int
+	// NoGlobals has threads preempted nowhere but at their operations, and at the points
+	// that a program was built with; without it, where its own code accesses variables
+	// that all threads see as well.
+	NoGlobals bool
 	// FailIf: a run whose output matches has failed, however it ended.
 	FailIf *regexp.Regexp
 	// FirstOnly: a schedule that fails is not made smaller, and not recorded.
@@ -94,9 +98,12 @@ type HuntResult struct {
 	Distinct int `json:"distinct"`
 	// Ready is how many threads could go on at one time, at most; one is nothing to
 	// choose from.
-	Ready int     `json:"ready"`
-	Steps uint64  `json:"steps"` // of the plain run
-	Time  float64 `json:"seconds"`
+	Ready int    `json:"ready"`
+	Steps uint64 `json:"steps"` // of the plain run
+	// Globals says how many of the instructions that access shared variables threads can
+	// be preempted at; nil: none.
+	Globals *record.GlobalPoints `json:"global_points,omitempty"`
+	Time    float64              `json:"seconds"`
 	// Minimal is nil unless one was found.
 	Minimal *Minimal `json:"minimal,omitempty"`
 }
@@ -108,9 +115,11 @@ const (
 	// mostHuntSteps is how many times the plain run's a run may have before it is said to
 	// make no progress, and leastHuntSteps how many any may.
 	mostHuntSteps, leastHuntSteps = 50, 200000
-	// codeChance is how often a thread is preempted at a point of the code: one of so
-	// many.
-	codeChance = 64
+	// At points of the code a thread is preempted with a chance that makes codePreemptions
+	// of it in a run as long as the plain one, but leastChance at least, and at most
+	// mostChance, of allChances.
+	codePreemptions                     = 8
+	leastChance, mostChance, allChances = 1024, 16384, 65536
 )
 
 func (o *HuntOptions) setDefaults() {
@@ -152,6 +161,8 @@ func Hunt(ctx context.Context, o HuntOptions) (*HuntResult, error) {
 		result.Length = max(plain.hunted.Steps, 1)
 	}
 	h.length = result.Length
+	h.chance = chanceOf(plain.hunted.Points)
+	result.Globals = plain.hunted.Globals
 	failed := plain
 	if plain.failure == nil {
 		if failed, err = h.search(bounded); err != nil {
@@ -175,6 +186,11 @@ func Hunt(ctx context.Context, o HuntOptions) (*HuntResult, error) {
 	return result, err
 }
 
+// chanceOf is Hunt.Chance for a program that comes to so many points of its code.
+func chanceOf(points uint64) int {
+	return int(min(max(codePreemptions*allChances/max(points, 1), leastChance), mostChance))
+}
+
 // NoEndError says that a program comes to no end when its threads run one at a
 // time.
 type NoEndError struct{ Timeout time.Duration }
@@ -189,6 +205,7 @@ type hunt struct {
 	started time.Time
 	length  uint64
 	most    uint64
+	chance  int
 
 	mu        sync.Mutex
 	schedules int
@@ -220,7 +237,7 @@ func (h *hunt) plain(ctx context.Context) (*ran, error) {
 	if err != nil {
 		return nil, err
 	}
-	plain, err := r.run(ctx, &record.Hunt{Strategy: record.HuntPlan, Most: 1 << 32})
+	plain, err := r.run(ctx, &record.Hunt{Strategy: record.HuntPlan, Most: 1 << 32, Globals: !h.options.NoGlobals})
 	if err != nil {
 		return nil, err
 	}
@@ -306,7 +323,8 @@ func (h *hunt) work(ctx context.Context, r *runner, s *seeds) error {
 
 // schedule is a seed's.
 func (h *hunt) schedule(seed uint64) *record.Hunt {
-	return &record.Hunt{Strategy: h.options.Strategy, Seed: seed, Depth: h.options.Depth, Length: h.length, Most: h.most, Chance: 65536 / codeChance}
+	return &record.Hunt{Strategy: h.options.Strategy, Seed: seed, Depth: h.options.Depth, Length: h.length, Most: h.most,
+		Chance: h.chance, Globals: !h.options.NoGlobals}
 }
 
 // seeds are handed out in their order.

@@ -31,7 +31,8 @@ func (o *HuntOptions) statePath() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("explore: %w", err)
 	}
-	key := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %d %s %d", o.Record.Path, o.Record.Args, info.Size(), info.ModTime().UnixNano(), o.Strategy, o.Depth))
+	key := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %d %s %d %v", o.Record.Path, o.Record.Args, info.Size(), info.ModTime().UnixNano(), o.Strategy, o.Depth,
+		o.NoGlobals))
 	return filepath.Join(o.Record.Output, ".hunt-"+hex.EncodeToString(key[:8])), nil
 }
 

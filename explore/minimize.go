@@ -58,10 +58,10 @@ func Minimize(ctx context.Context, rec *record.Recording, o HuntOptions) (*HuntR
 	if m.Missing > 0 {
 		return nil, fmt.Errorf("explore: %d decisions of its schedule found no room in the recording", m.Missing)
 	}
-	o.Strategy, o.Depth, o.Length = m.Strategy, m.Depth, m.Length
+	o.Strategy, o.Depth, o.Length, o.NoGlobals = m.Strategy, m.Depth, m.Length, !m.Hunt.Globals
 	o.setDefaults()
 	started := time.Now()
-	h := &hunt{options: o, started: started, seen: map[uint64]bool{}, length: m.Length, ready: m.Ready}
+	h := &hunt{options: o, started: started, seen: map[uint64]bool{}, length: m.Length, chance: m.Chance, ready: m.Ready}
 	r, err := h.runner(0)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func Minimize(ctx context.Context, rec *record.Recording, o HuntOptions) (*HuntR
 	}
 	failed.hunted = &m.Hunted
 	result := &HuntResult{Strategy: m.Strategy, Depth: m.Depth, Length: m.Length, Seed: m.Seed, Found: true, Failure: failed.failure, Schedules: 1,
-		Steps: m.Steps, Ready: m.Ready}
+		Steps: m.Steps, Ready: m.Ready, Globals: m.Hunted.Globals}
 	result.Minimal, err = h.minimise(ctx, failed)
 	result.Time = time.Since(started).Seconds()
 	return result, err
@@ -84,7 +84,7 @@ func Minimize(ctx context.Context, rec *record.Recording, o HuntOptions) (*HuntR
 
 // plan is the schedule of a list of decisions.
 func (h *hunt) plan(list []record.Decision) *record.Hunt {
-	return &record.Hunt{Strategy: record.HuntPlan, Length: h.length, Most: h.most, Plan: list}
+	return &record.Hunt{Strategy: record.HuntPlan, Length: h.length, Most: h.most, Plan: list, Globals: !h.options.NoGlobals}
 }
 
 // minimiser makes a schedule smaller that fails.

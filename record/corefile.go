@@ -41,6 +41,8 @@ type CoreOptions struct {
 	// Skip are address ranges whose contents are left out, such as the
 	// engine's log.
 	Skip []Range
+	// Omit are ranges that are not in it at all.
+	Omit []Range
 }
 
 // Range is from Start to before End.
@@ -120,7 +122,9 @@ func (w *coreWriter) write() error {
 		return err
 	}
 	// The recording's own log is mapped there, which is not the program's.
-	areas = slices.DeleteFunc(areas, func(a area) bool { return a.Start >= agent.EngineLog && a.End <= agent.EngineImage })
+	areas = slices.DeleteFunc(areas, func(a area) bool {
+		return a.Start >= agent.EngineLog && a.End <= agent.EngineStacks || within(a.Range, w.options.Omit)
+	})
 	notes, err := w.notes(areas)
 	if err != nil {
 		return err

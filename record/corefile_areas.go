@@ -144,7 +144,7 @@ func (w *coreWriter) segments(areas []area) ([]coreSegment, error) {
 		}
 		s := coreSegment{Range: a.Range, flags: a.elfFlags()}
 		kept := a.keep()
-		if w.skipped(a.Range) {
+		if within(a.Range, w.options.Skip) {
 			kept = keepNothing
 		}
 		switch kept {
@@ -165,8 +165,8 @@ func (w *coreWriter) segments(areas []area) ([]coreSegment, error) {
 	return list, nil
 }
 
-func (w *coreWriter) skipped(r Range) bool {
-	for _, s := range w.options.Skip {
+func within(r Range, list []Range) bool {
+	for _, s := range list {
 		if s.Start <= r.Start && r.End <= s.End {
 			return true
 		}

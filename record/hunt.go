@@ -47,6 +47,9 @@ type Hunt struct {
 	Most uint64 `json:"most,omitempty"`
 	// Chance is HuntRandom's of a preemption at a point of the code, of 65,536.
 	Chance int `json:"chance,omitempty"`
+	// Globals: threads are preempted as well where the program's own code accesses
+	// variables that all threads see, unless it was built with points of its own.
+	Globals bool `json:"globals,omitempty"`
 	// Plan is HuntPlan's.
 	Plan []Decision `json:"plan,omitempty"`
 	// Quiet runs leave no recording.
@@ -96,6 +99,8 @@ type Hunted struct {
 	Missing   int        `json:"missing,omitempty"`
 	// Unused decisions of the plan were not to be had.
 	Unused int `json:"unused,omitempty"`
+	// Globals says of Hunt.Globals how much of the code it is; nil: none.
+	Globals *GlobalPoints `json:"global_points,omitempty"`
 }
 
 // HuntedRun is a Hunt and what came of it, as a manifest has it.
@@ -197,8 +202,7 @@ func (h *Hunt) begin(tid int, memory *ptrace.Memory) error {
 	return err
 }
 
-// readHunted is what a process has come to so far.
-func readHunted(memory *ptrace.Memory) (*Hunted, error) {
+func readHunt(memory *ptrace.Memory) (*agent.RawHunt, error) {
 	var r agent.RawHunt
 	p := make([]byte, binary.Size(&r))
 	if _, err := memory.ReadAt(p, agent.EngineHunt); err != nil {
@@ -207,9 +211,18 @@ func readHunted(memory *ptrace.Memory) (*Hunted, error) {
 	if _, err := binary.Decode(p, binary.LittleEndian, &r); err != nil {
 		return nil, fmt.Errorf("its schedule: %w", err)
 	}
+	return &r, nil
+}
+
+// readHunted is what a process has come to so far.
+func readHunted(memory *ptrace.Memory) (*Hunted, error) {
+	r, err := readHunt(memory)
+	if err != nil {
+		return nil, err
+	}
 	h := &Hunted{Steps: r.Steps, Points: r.Points, Switches: r.Switches, Ready: int(r.MostReady), Missing: int(r.Missing), Unused: int(r.Unused)}
 	made := make([]agent.RawDecision, min(r.Made, agent.HuntDecisions))
-	p = make([]byte, binary.Size(made))
+	p := make([]byte, binary.Size(made))
 	if _, err := memory.ReadAt(p, agent.EngineHunt+agent.HuntMadeAt); err != nil {
 		return nil, fmt.Errorf("its schedule: %w", err)
 	}

@@ -290,6 +290,10 @@ type recording struct {
 	cut          bool  // the engine ended it before the process did
 	broken       bool  // could not be written; said once
 	hunt         *Hunt // nil: the process's threads run as the kernel has them
+	// pointsIn are the mappings of code whose points were told; pointsOf is how many
+	// instructions might have been points.
+	pointsIn map[uint64]bool
+	pointsOf int
 }
 
 func (r *recording) path() string { return filepath.Join(r.run.dir, filepath.FromSlash(r.dir)) }

@@ -286,6 +286,9 @@ func (r *recording) writeCore(x *tracee, signal int, info *ptrace.Siginfo) {
 			threads = append(threads, CoreThread{TID: other.tid})
 		}
 	}
+	if err := r.hidePoints(); err != nil {
+		r.limit("core", err.Error())
+	}
 	f, err := os.OpenFile(filepath.Join(r.path(), CoreName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		r.run.problem(fmt.Errorf("the core of process %d: %w", x.process.pid, err))
@@ -293,7 +296,7 @@ func (r *recording) writeCore(x *tracee, signal int, info *ptrace.Siginfo) {
 	}
 	defer f.Close()
 	written, err := WriteCore(f, CoreOptions{PID: x.process.pid, Threads: threads, Source: asRegsets{},
-		Skip: []Range{{Start: agent.EngineLog, End: agent.EngineImage}}})
+		Skip: []Range{{Start: agent.EngineLog, End: agent.EngineStacks}}, Omit: r.stubs()})
 	if err != nil {
 		os.Remove(f.Name()) // there is nothing to compare an end with
 		r.limit("core", err.Error())

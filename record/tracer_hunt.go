@@ -23,7 +23,10 @@ func (r *recording) beginHunt(tid int, memory *ptrace.Memory, forked bool) error
 		return nil
 	}
 	r.control.Hunt = agent.EngineHunt
-	return h.begin(tid, memory)
+	if err := h.begin(tid, memory); err != nil {
+		return err
+	}
+	return r.addPoints(tid, memory)
 }
 
 // share has the calling thread, which ends with the run, stay on the processor of the
@@ -46,6 +49,9 @@ func (r *recording) noteHunted() {
 	if err != nil {
 		r.limit("hunt", err.Error())
 		return
+	}
+	if raw, err := readHunt(r.memory); err == nil && r.hunt.Globals && r.pointsOf > 0 {
+		hunted.Globals = &GlobalPoints{Points: int(raw.SitesSet), Of: r.pointsOf}
 	}
 	r.manifest.Hunt.Hunted = *hunted
 }

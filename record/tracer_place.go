@@ -22,8 +22,9 @@ type whereabouts int
 
 const (
 	inProgram whereabouts = iota
-	// inTransit is in the library outside of its engine, or in the stub that makes
-	// a thread, where a register has a number that the kernel gives anew.
+	// inTransit is in the library outside of its engine, in the stub of a point, or in
+	// the one that makes a thread, where a register has a number that the kernel gives
+	// anew.
 	inTransit
 	inEngine
 )
@@ -63,7 +64,7 @@ func (r *recording) standing(x *tracee) (standing, error) {
 	switch {
 	case inside || pc >= r.control.TextLow && pc < r.control.TextHigh:
 		s.whereabouts = inEngine
-	case cloning || pc >= r.text.start && pc < r.text.end:
+	case cloning || pc >= r.text.start && pc < r.text.end || r.inStub(pc):
 		s.whereabouts = inTransit
 	}
 	return s, nil

@@ -142,6 +142,9 @@ func (t *tracer) objects(x *tracee, r *recording) error {
 	if err := r.addPatches(x.tid, memory); err != nil {
 		return err
 	}
+	if err := r.addPoints(x.tid, memory); err != nil {
+		return err
+	}
 	count := binary.LittleEndian.AppendUint32(nil, r.control.PatchCount)
 	if _, err := memory.WriteAt(count, int64(r.controlAt+uint64(unsafe.Offsetof(r.control.PatchCount)))); err != nil {
 		return err

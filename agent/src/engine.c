@@ -18,6 +18,7 @@ DG_ASSERT_AT(dg_rthread, engine_sp, 24);
 DG_ASSERT_AT(dg_rthread, inside, 32);
 DG_ASSERT_AT(dg_rthread, raw, 92);
 DG_ASSERT_AT(dg_rthread, pending, 168);
+DG_ASSERT_AT(dg_rthread, stub, 1312);
 DG_ASSERT_AT(dg_frame, rax, 0);
 DG_ASSERT_AT(dg_frame, r15, 112);
 DG_ASSERT_AT(dg_frame, rip, 120);

@@ -45,7 +45,7 @@ struct dg_hunt_thread {
 	uint64_t streak;   /* steps in a row */
 	uint64_t steps;
 	uint64_t ordinal;  /* of its last event, */
-	uint64_t since;    /* and points of the code that it has come to since */
+	uint64_t since;    /* and points that the code calls that it has come to since */
 	int64_t priority;
 	bool ranked;
 	uint32_t plan, plan_end; /* its decisions of the plan that are still to come */
@@ -80,6 +80,7 @@ static bool dg_hunt_ready(const struct dg_rthread *t)
 	return dg_wait_over(&x->wait);
 }
 
+#include "engine_hunt_site.c"
 #include "engine_hunt_choice.c"
 
 /* ---- nobody is ready ---- */
@@ -108,6 +109,11 @@ static bool dg_hunt_any_away(void)
 		if (dg_hunt_threads[i].away && dg_wait_stands(dg_rthread_number(i)))
 			return true;
 	return false;
+}
+
+static bool dg_hunt_alone(void)
+{
+	return !dg_hunt_any_away();
 }
 
 /* Whose time is up first; NULL: nobody waits for a time. */
@@ -347,6 +353,7 @@ static void dg_hunt_point(struct dg_frame *f)
 {
 	struct dg_rthread *me = dg_me;
 	struct dg_hunt_thread *x = dg_hunt_of(me);
+	const struct dg_point_stub *stub = (const struct dg_point_stub *)f->again_rax;
 	struct dg_rthread *next;
 	struct dg_event *e;
 
@@ -358,8 +365,8 @@ static void dg_hunt_point(struct dg_frame *f)
 		dg_hunt_lend(me, next);
 		e = dg_event_begin(DG_EV_POINT, f->origin, 0, 2, 0);
 		if (e) {
-			dg_event_args(e)[0] = DG_POINT_CODE;
-			dg_event_args(e)[1] = x->since;
+			dg_event_args(e)[0] = stub ? DG_POINT_PC : DG_POINT_CODE;
+			dg_event_args(e)[1] = stub ? dg_point_arrival(me, stub) : x->since;
 			dg_event_commit(e);
 		}
 	}

@@ -22,12 +22,16 @@ static void dg_hunt_forked(void);
 /* The calling thread comes to an event, which is made when it returns: others may
  * have gone on meanwhile. */
 static void dg_hunt_arrive(enum dg_kind kind, uint64_t object);
+/* No other thread is in the kernel, so nobody else changes the program's memory. */
+static bool dg_hunt_alone(void);
 /* A new thread's first event. */
 static void dg_hunt_begin(void);
 /* Behind a thread's last one: it must not touch anything of the engine's. */
 static void dg_hunt_end(void);
 /* The calling thread has got a signal, which is an event. */
 static void dg_hunt_signalled(void);
+/* Puts points at the instructions that the tracer has told since: engine_hunt_site.c. */
+static void dg_point_sites(void);
 /* At a point of the code: dg_rthread.points is used up. */
 static void dg_hunt_point(struct dg_frame *f);
 

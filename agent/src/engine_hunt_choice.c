@@ -283,10 +283,10 @@ static struct dg_hunt_thread *dg_hunt_waiter(const void *word)
 static void dg_hunt_passed(struct dg_rthread *me, bool at_one)
 {
 	struct dg_hunt_thread *x = dg_hunt_of(me);
-	uint64_t passed = me->points_start - me->points;
+	uint64_t passed = me->points_start - me->points, sites = dg_point_passed_by(me, passed);
 
 	me->points = me->points_start;
-	x->since += passed;
+	x->since += passed - sites;
 	if (dg_live == 1 || !passed)
 		return;
 	passed -= at_one;
@@ -327,8 +327,10 @@ static void dg_hunt_goes_on(struct dg_rthread *me)
 	struct dg_hunt_thread *x = dg_hunt_of(me);
 	bool alone = dg_live == 1;
 
-	if (x->ordinal != me->ordinal)
+	if (x->ordinal != me->ordinal) {
 		x->since = 0;
+		dg_point_forget(me);
+	}
 	x->ordinal = me->ordinal;
 	me->budget = me->budget_start = alone ? DG_BUDGET : 0;
 	me->points = me->points_start = alone ? DG_POINTS : dg_hunt_stretch(me);

@@ -295,4 +295,5 @@ static void dg_op_objects(struct dg_frame *f)
 	}
 	dg_trap(DG_TRAP_OBJECTS, 0, 0);
 	dg_patch_sites();
+	dg_point_sites();
 }

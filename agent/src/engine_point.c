@@ -73,7 +73,7 @@ static void dg_point_hold(struct dg_rthread *me)
 /* The controller looks for the instruction from now on. */
 static void dg_point_upcoming(struct dg_rthread *me)
 {
-	const struct dg_event *e = dg_points && !me->fresh && !dg_free() ? dg_point_next(DG_POINT_PC) : NULL;
+	const struct dg_event *e = !me->fresh && !dg_free() ? dg_point_next(DG_POINT_PC) : NULL;
 
 	if (e)
 		dg_trap(DG_TRAP_ARM, me->index, (uint64_t)e);
@@ -85,7 +85,8 @@ static bool dg_point_leave(struct dg_rthread *me)
 {
 	bool fresh = me->fresh;
 
-	if (!dg_points || dg_mode != DG_MODE_REPLAY || dg_free() || dg_thread_creates() || !dg_point_of(dg_event_peek()))
+	if (dg_mode != DG_MODE_REPLAY || dg_free() || dg_thread_creates() || !dg_point_of(dg_event_peek()) ||
+	    !(dg_points || dg_point_next(DG_POINT_PC)))
 		return false;
 	me->fresh = 0;
 	if (dg_point_next(DG_POINT_EVENT))

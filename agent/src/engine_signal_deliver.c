@@ -30,7 +30,7 @@ static struct dg_event *dg_signal_log(const struct dg_delivery *d, const struct 
 
 	if (d->place == DG_SIGNAL_ASYNC) {
 		ranges.range[ranges.count++] = dg_live_stack(me, uc->context.registers[DG_REG_RSP]);
-		if (DG_CONTROL->threads == 1)
+		if (DG_CONTROL->threads == 1 || (dg_hunting() && dg_hunt_alone()))
 			dg_data_ranges(&ranges);
 		digests[0] = dg_state_digest(&d->state, uc);
 		digests[1] = dg_digest((const void *)ranges.range[0].address, ranges.range[0].length, 0);

@@ -115,14 +115,17 @@ static void dg_deliver_kept(struct dg_rthread *me, struct dg_ucontext *uc, uint6
 }
 
 /* An operation without an event (a release, a point where the thread may go on) is no place for a replay: the event
- * before it is elsewhere in the program. The kernel gives the signals once more,
- * where the thread goes on, and there they are asynchronous. */
+ * before it is elsewhere in the program. Nor is a point at an instruction, where a
+ * replay has the thread come to its event from outside of the engine. The kernel
+ * gives the signals once more, where the thread goes on, and there they are
+ * asynchronous. */
 static bool dg_given_back(struct dg_rthread *me, const struct dg_frame *f, struct dg_ucontext *uc)
 {
 	uint8_t *area = (uint8_t *)uc->context.fpstate;
+	bool at_instruction = f->kind == DG_ENTRY_POINT && f->again_rax;
 
 	if (dg_mode != DG_MODE_RECORD || (f->kind != DG_ENTRY_CALL && f->kind != DG_ENTRY_POINT) ||
-	    dg_kept_behind[me->index] != me->ordinal)
+	    (!at_instruction && dg_kept_behind[me->index] != me->ordinal))
 		return false;
 	for (uint32_t i = 0; i < me->pending; i++)
 		if (DG_RAISED & DG_BIT(dg_info_word(me->infos[i], 0)))

@@ -1,6 +1,6 @@
 /* What a signal that came between two events interrupted, so that a replay can
  * tell the same place again: registers, the live stack and, while the process
- * has one thread, the program's writable data. From equal state the run goes on
+ * has one thread, or runs one at a time, the program's writable data. From equal state the run goes on
  * equally, so the first place in a replay with equal digests will do. */
 #include "engine.h"
 #include "layout.h"

@@ -343,6 +343,7 @@ static void dg_op_start(struct dg_frame *f)
 	dg_first_event(dg_me);
 	dg_counter_start();
 	dg_patch_sites();
+	dg_point_sites();
 	if (dg_counter_traps)
 		dg_counter_follow();
 	dg_wakes_here = c->mode == DG_MODE_REPLAY;

@@ -19,6 +19,7 @@
 #define R_INSIDE 32
 #define R_RAW 92
 #define R_PENDING 168
+#define R_STUB 1312
 
 #define F_RAX 0
 #define F_RBX 8
@@ -54,6 +55,10 @@
 #define STUB_RESUME 8
 #define STUB_KIND 32
 #define STUB_AFTER 2
+
+#define POINT_AT 0
+#define POINT_GO 8
+#define POINT_PASS 16
 
 #define TRAP_FLAG 0x100
 #define RED_ZONE 128
@@ -433,6 +438,59 @@ dg_entry_insn:
 	ENTRY_FOR_POINT dg_entry_point, 0
 	ENTRY_FOR_POINT dg_entry_point_within, 8
 
+/* From the stub of a point at an instruction: rcx is the address of its struct
+ * dg_point_stub, the program's rcx is dg_point_saved, and its rax in the thread's
+ * struct dg_rthread. No flag is touched before they are saved. */
+	.globl	dg_entry_point_stub
+	.hidden	dg_entry_point_stub
+	.type	dg_entry_point_stub, @function
+	.balign	64
+	.cfi_startproc
+	.cfi_undefined rip
+/* The thread is not the engine's. */
+.Lpoint_pass:
+	movq	R_STUB + 8(%rax), %r11
+	movq	R_STUB + 16(%rax), %rcx
+	jmp	*POINT_PASS(%rcx)
+	.cfi_endproc
+dg_entry_point_stub:
+	.cfi_startproc
+	.cfi_def_cfa_offset 0
+	.cfi_undefined rip
+	ME	%rax
+	movq	%r11, R_STUB + 8(%rax)
+	movq	%rcx, R_STUB + 16(%rax)
+	movl	R_RAW(%rax), %ecx
+	jrcxz	1f
+	jmp	.Lpoint_pass
+1:	movl	dg_mode(%rip), %ecx
+	jrcxz	.Lpoint_pass
+	movq	dg_point_saved@gottpoff(%rip), %r11
+	movq	%fs:(%r11), %rcx
+	movq	$0, %fs:(%r11)
+	movq	R_ENGINE_SP(%rax), %r11
+	leaq	-FRAME(%r11), %r11
+	movq	R_STUB(%rax), %rax
+	SAVE_GENERAL
+	movq	%rsp, F_RSP(%r11)
+	movq	%rsp, F_AGAIN_RSP(%r11)
+	movq	%r11, %rsp
+	SAVE_FLAGS
+	ME	%rax
+	movq	R_STUB + 8(%rax), %rcx
+	movq	%rcx, F_R11(%rsp)
+	movq	R_STUB + 16(%rax), %rcx
+	movq	%rcx, F_AGAIN_RAX(%rsp)
+	movq	POINT_AT(%rcx), %rcx
+	movq	%rcx, F_RIP(%rsp)
+	movq	%rcx, F_ORIGIN(%rsp)
+	movq	$ENTRY_POINT, F_KIND(%rsp)
+	CFI_FRAME F_RIP
+	ENTER	dg_point_entered
+	jmp	dg_exit_check
+	.cfi_endproc
+	.size	dg_entry_point_stub, .-dg_entry_point_stub
+
 /* The way out. From the check on, nothing is taken from a register. */
 	.globl	dg_exit_check, dg_exit_end
 	.hidden	dg_exit_check, dg_exit_end
@@ -496,6 +554,9 @@ dg_exit_check:
 /* The flags are those that the program has where the engine was not entered. A
  * debugger's trap flag stays, which iretq would take away. */
 .Lexit_point:
+	movq	F_AGAIN_RAX(%rsp), %rcx
+	testq	%rcx, %rcx
+	jnz	.Lexit_stub
 	movq	F_RSP(%rsp), %r11
 	movq	F_RIP(%rsp), %rax
 	cmpq	%rax, -8(%r11)
@@ -515,6 +576,22 @@ dg_exit_check:
 	movq	%cs, %r11
 	pushq	%r11
 	pushq	32 + F_RIP(%rsp)
+	movq	40 + F_R11(%rsp), %r11
+	iretq
+/* To the stub, with all that the program has, unless it goes on elsewhere. */
+.Lexit_stub:
+	movq	F_RIP(%rsp), %rax
+	cmpq	%rax, F_ORIGIN(%rsp)
+	jne	.Lexit_all
+	movq	%ss, %r11
+	pushq	%r11
+	pushq	8 + F_RSP(%rsp)
+	pushq	16 + F_RFLAGS(%rsp)
+	movq	%cs, %r11
+	pushq	%r11
+	pushq	POINT_GO(%rcx)
+	movq	40 + F_RAX(%rsp), %rax
+	movq	40 + F_RCX(%rsp), %rcx
 	movq	40 + F_R11(%rsp), %r11
 	iretq
 dg_exit_end:

@@ -320,7 +320,11 @@ struct dg_decision {
 #define DG_HUNT_DECISIONS 32768u /* of either list */
 #define DG_HUNT_PLAN_AT 4096u    /* struct dg_decision[], from struct dg_hunt on */
 #define DG_HUNT_MADE_AT 0x100000u
-#define DG_HUNT_BYTES 0x200000u
+#define DG_HUNT_TRAIL_AT 0x1c0000u /* uint16_t[65536]: numbers of the points that were last come to, by struct dg_rthread.points */
+#define DG_HUNT_SITES_AT 0x200000u /* struct dg_point_site[] */
+#define DG_HUNT_SITES 32767u       /* of these, at most: each has two numbers, and 0 is none */
+#define DG_HUNT_AREAS 8u
+#define DG_HUNT_BYTES 0x400000u
 
 /* At DG_ENGINE_HUNT. */
 struct dg_hunt {
@@ -343,8 +347,27 @@ struct dg_hunt {
 	uint32_t unused;   /* decisions of the plan that were not to be had */
 	uint32_t most_ready; /* threads at one time */
 	uint64_t state;    /* of the random numbers */
+	/* Points at instructions of the program's, which a jump to a stub stands for */
+	uint32_t sites, sites_done; /* of the table: told by the tracer, seen to by the engine */
+	uint32_t sites_set;         /* those that have their jump */
+	uint32_t areas;             /* where the stubs are: */
+	uint64_t area_low[DG_HUNT_AREAS], area_high[DG_HUNT_AREAS];
 };
 _Static_assert(sizeof(struct dg_decision) == 24, "decision");
+
+/* An instruction of the program's that accesses memory which threads share, of five
+ * bytes or more. It is executed in a stub, behind a point; a replay has no stubs, and
+ * finds the point by its pc (DG_POINT_PC). */
+struct dg_point_site {
+	uint64_t at;
+	uint64_t insn; /* where it is executed; 0: it has no jump */
+	uint8_t length;
+	uint8_t relative; /* offset of its displacement from the next instruction; 0: it has none */
+	uint8_t behind;   /* 1: there is a point behind it as well */
+	uint8_t reserved[5];
+	uint8_t bytes[16]; /* as the program has it */
+};
+_Static_assert(sizeof(struct dg_point_site) == 40, "point");
 
 struct dg_divergence {
 	uint32_t thread;
@@ -494,6 +517,7 @@ struct dg_rthread {
 	uint64_t points;
 	uint64_t points_start; /* value of points after the last event */
 	uint8_t infos[8][128]; /* siginfo_t */
+	uint64_t stub[3]; /* recording: rax, r11 and the struct dg_point_stub on the way in from one of a point */
 };
 
 enum dg_rstate { DG_R_NONE = 0, DG_R_STARTING = 1, DG_R_RUNNING = 2, DG_R_WAITING = 3, DG_R_ENDED = 4 };
@@ -504,7 +528,7 @@ struct dg_frame {
 	uint64_t rip, rsp, rflags; /* where it goes on */
 	/* What to execute if the call must be made again: the stub or the function's entry. DG_ENTRY_POINT: the program's pc */
 	uint64_t origin;
-	uint64_t again_rax, again_rsp; /* rax and rsp for that */
+	uint64_t again_rax, again_rsp; /* rax and rsp for that. DG_ENTRY_POINT: the struct dg_point_stub, 0: a call of the program's */
 	uint64_t kind;   /* enum dg_entry */
 };
 

@@ -25,7 +25,7 @@ type huntFlags struct {
 	seeds, depth, jobs               int
 	first, length                    uint64
 	budget, timeout                  time.Duration
-	diagnose, resume                 bool
+	diagnose, resume, globals        bool
 }
 
 func newHunt() *cobra.Command {
@@ -59,9 +59,10 @@ over when no thread has anything else to do. So a test with sleeps in it is quic
 and says the same each time. Random numbers that the kernel gives are the same in
 each run, and so are addresses.
 
-Threads are preempted between their operations only, not between two accesses to
-memory: build the program with 'diagnose cc' or 'diagnose c++' to have it done there,
-too. A thread that waits by looking at a variable again and again, without a call,
+Threads are preempted at their operations, and where the program's own code names a
+global variable. Between accesses through pointers they are not: build the program
+with 'diagnose cc' or 'diagnose c++' to have it done there, too. A thread that waits
+by looking again and again, without a call, at a variable that it has a pointer to
 keeps the others from running unless it was built so; such a run is ended after
 --timeout, and counted. The program must not depend on what is outside of it, other
 processes and files that change above all; it has no input, and its output is not
@@ -92,6 +93,7 @@ Exit status:
 	flags.IntVar(&f.depth, "depth", 3, "`N` of pct (one more than preemptions) and delay (delays)")
 	flags.Uint64Var(&f.first, "first-seed", 1, "begin with `seed`")
 	flags.Uint64Var(&f.length, "length", 0, "take a run to have so many `steps`; without, as many as one without preemptions has")
+	flags.BoolVar(&f.globals, "globals", true, "preempt threads where the program's own code accesses global variables, too")
 	flags.BoolVar(&f.resume, "resume", false, "go on with the seeds where the last hunt of the same program stopped")
 	f.register(c)
 	complete(c, "strategy", cobra.FixedCompletions(explore.Strategies(), cobra.ShellCompDirectiveNoFileComp))
@@ -120,7 +122,7 @@ func (f *huntFlags) register(c *cobra.Command) {
 // options are those of a command line; of the program only if there is one.
 func (f *huntFlags) options(c *cobra.Command, args []string) (explore.HuntOptions, error) {
 	o := explore.HuntOptions{Strategy: record.HuntStrategy(f.strategy), Depth: f.depth, First: f.first, Seeds: f.seeds, Length: f.length,
-		Budget: f.budget, Timeout: f.timeout, Jobs: f.jobs}
+		Budget: f.budget, Timeout: f.timeout, Jobs: f.jobs, NoGlobals: !f.globals}
 	if err := f.check(c); err != nil {
 		return o, err
 	}

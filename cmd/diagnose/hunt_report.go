@@ -74,6 +74,9 @@ func (r *huntReport) figures(line func(name, format string, args ...any)) {
 		rate = fmt.Sprintf(" in %.1f s", r.Time)
 	}
 	line("schedules", "%d%s, %d of them different, of some %d steps", r.Schedules, rate, r.Distinct, r.Steps)
+	if g := r.Globals; g != nil {
+		line("points", "%d of %d instructions that access global variables", g.Points, g.Of)
+	}
 	if r.Hung > 0 {
 		line("", "%d came to no end in time: a thread computed, or looked at a variable again and again, and nobody else went on", r.Hung)
 	}
@@ -119,6 +122,9 @@ func preemptions(n int) string {
 // command is the one that made the report, as far as it decides what is run.
 func (r *huntReport) command(f *huntFlags) string {
 	text := fmt.Sprintf("diagnose hunt --strategy %s --depth %d", r.Strategy, r.Depth)
+	if !f.globals {
+		text += " --globals=false"
+	}
 	if f.failIf != "" {
 		text += " --fail-if " + shellQuote(f.failIf)
 	}
