@@ -40,6 +40,18 @@ func (p *Profile) Span(variable int32, place Place, writes bool) (Span, bool) {
 	return Span{int(u.first), int(u.last)}, true
 }
 
+// Variables are those that are accessed at a place, by number.
+func (p *Profile) Variables(place Place) []int32 {
+	var list []int32
+	for u := range p.uses {
+		if u.place == place && !slices.Contains(list, u.variable) {
+			list = append(list, u.variable)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
 // usage is what one run does at a place.
 type usage struct {
 	first, last int32

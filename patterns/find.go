@@ -88,6 +88,7 @@ func Find(d *delta.Delta, opts Options) *Result {
 	if f.opts.Most <= 0 {
 		f.opts.Most = DefaultMost
 	}
+	f.tellUntold()
 	f.scan()
 	f.collect()
 	f.collectNever()
@@ -106,8 +107,10 @@ type finder struct {
 	opts             Options
 	failing, passing []*scanner
 	known            map[key]int32 // numbers the patterns of the failing runs
-	entries          []entry       // the likeliest, and the last
-	result           *Result
+	// untold are the variables that a passing run says nothing of, with the reason.
+	untold  []map[int32]string
+	entries []entry // the likeliest, and the last
+	result  *Result
 }
 
 // entry is a candidate before it is known whether it is among the likeliest:
@@ -122,7 +125,7 @@ type entry struct {
 	ring     *ring
 	locking  locking
 
-	failing, passing                int32
+	failing, passing, passingOf     int32
 	class                           class
 	score                           float64
 	closeness, distance             int32
@@ -193,7 +196,7 @@ func (f *finder) collect() {
 			}
 			f.add(entry{
 				key: k, run: int32(i), seen: *seen, accesses: int32(k.shape.accesses()),
-				failing: present(f.failing, k), passing: f.passingWith(k),
+				failing: present(f.failing, k), passing: f.passingWith(k), passingOf: f.tracedIn(k),
 			})
 		}
 	}
@@ -206,7 +209,7 @@ const someEntries = 1024
 // has it as of the failing ones.
 func (f *finder) add(e entry) {
 	f.result.Seen++
-	if len(f.passing) > 0 && int(e.failing)*len(f.passing) <= int(e.passing)*len(f.failing) {
+	if of := int(e.passingOf); of > 0 && int(e.failing)*of <= int(e.passing)*len(f.failing) {
 		f.result.Common++
 		return
 	}
@@ -249,7 +252,7 @@ func (f *finder) passingHas(run int, k key) bool {
 func (f *finder) candidate(e *entry) Candidate {
 	c := Candidate{
 		Pattern: kinds[e.key.shape], Run: int(e.run), PassingRun: -1, key: e.key, class: e.class,
-		FailingRuns: int(e.failing), FailingOf: len(f.failing), PassingRuns: int(e.passing), PassingOf: len(f.passing),
+		FailingRuns: int(e.failing), FailingOf: len(f.failing), PassingRuns: int(e.passing), PassingOf: int(e.passingOf),
 		Score: e.score, Distance: int(e.distance), Closeness: int(e.closeness), Apart: e.apart, Late: e.late, Reversed: e.reversed, Unset: e.unset,
 	}
 	if e.ring != nil {
@@ -307,6 +310,8 @@ func (f *finder) keyText(k key) string {
 // belong together, and how far they are from the failure.
 func (f *finder) judge(e *entry) {
 	run, scanner := f.runs.Failing[e.run], f.failing[e.run]
+	// What no passing run tells of explains less than what all passing runs lack.
+	e.vague = len(f.passing) > 0 && e.passingOf == 0
 	log, all := run.Log, len(scanner.accesses)
 	indices := e.seen.last[:e.accesses]
 	e.distance = int32(all) - slices.Max(indices)

@@ -35,7 +35,7 @@ func (f *finder) collectLockOrders() {
 		for k, r := range rings {
 			if !done[k] {
 				done[k] = true
-				f.add(entry{ring: r, run: int32(i), seen: sighting{free: true}, failing: count(failing, k), passing: count(passing, k)})
+				f.add(entry{ring: r, run: int32(i), seen: sighting{free: true}, failing: count(failing, k), passing: count(passing, k), passingOf: int32(len(f.passing))})
 			}
 		}
 	}

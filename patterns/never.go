@@ -76,7 +76,7 @@ func readFirst(k key) key {
 // never makes the entry, if failing runs read there and have no such write
 // before.
 func (f *finder) never(k key) (entry, bool) {
-	e := entry{key: readFirst(k), reversed: true}
+	e := entry{key: readFirst(k), reversed: true, passingOf: int32(len(f.passing))}
 	for i := range f.failing {
 		accesses, n := f.unwritten(i, k)
 		if n == 0 {

@@ -101,7 +101,7 @@ func (f *finder) insteadTwo(c *Candidate, v *visit) {
 			there, missing = last, c.key.places[0]
 		}
 		c.PassingRun, c.Passing = v.number, there[:1]
-		c.Instead = "in passing runs the access of " + f.runs.PlaceText(missing) + " does not happen"
+		c.Instead = f.absence(c, missing, v.number)
 		return
 	}
 	c.PassingRun = v.number
@@ -223,10 +223,14 @@ func (f *finder) without(c *Candidate) {
 	}
 	absent := slices.DeleteFunc(slices.Clone(c.steps()), func(p delta.Place) bool { return f.visited(c, p) })
 	if len(absent) > 0 {
-		c.Instead = "in passing runs no access to it is seen of " + f.runs.PlaceText(absent[0])
+		c.Instead = f.absence(c, absent[0], -1)
 		return
 	}
 	c.Instead = "in passing runs these accesses are in another order"
+	if c.PassingOf == 0 {
+		c.Instead = f.absence(c, c.steps()[0], -1)
+		return
+	}
 	if c.PassingRuns > 0 {
 		c.Instead = fmt.Sprintf("%d of %s that passed %s it too", c.PassingRuns, runs(c.PassingOf), has(c.PassingRuns))
 	}

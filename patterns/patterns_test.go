@@ -145,3 +145,31 @@ func TestHeapBelongsToNothing(t *testing.T) {
 		t.Errorf("%d patterns have it in the middle, want 1", n)
 	}
 }
+
+// TestAbsence: that no access is seen in passing runs has a reason, and a run that does
+// not tell is not counted among those that lack a pattern.
+func TestAbsence(t *testing.T) {
+	const (
+		head  = "main t1\nt1 create t2 worker\n"
+		fails = "run failed\n" + head + "t1 W x 0->1 @5\nt2 R x 1 @20\n"
+	)
+	for _, c := range []struct {
+		name, passes, instead string
+		of                    int
+	}{
+		{"it is not there", head + "untraced x it has no such object\n", "passing runs do not tell: it has no such object", 0},
+		{"another is accessed", head + "t1 W x 0->1 @5\nt2 R y 1 @20\n", "worker at a.c:20 accesses y, and never it", 1},
+		{"none is", head + "t1 W x 0->1 @5\n", "worker at a.c:20 never accesses it", 1},
+		{"nothing at all", head + "t1 W y 0->1 @5\nt2 R y 1 @21\n", "accesses y, and never it", 1},
+	} {
+		r := find(t, nil, fails, c.passes)
+		if len(r.Candidates) == 0 {
+			t.Errorf("%s: no candidate", c.name)
+			continue
+		}
+		got := &r.Candidates[0]
+		if !strings.Contains(got.Instead, c.instead) || got.PassingOf != c.of {
+			t.Errorf("%s: %q, of %d passing runs; want %q of %d", c.name, got.Instead, got.PassingOf, c.instead, c.of)
+		}
+	}
+}

@@ -24,7 +24,7 @@ func (w *work) scope(level int, seen []string) []watchtrace.Target {
 	var list []watchtrace.Target
 	add := func(targets []watchtrace.Target) {
 		for _, t := range targets {
-			t = w.static(t)
+			t = w.members(w.static(t))
 			same := func(o watchtrace.Target) bool { return o.Name == t.Name || o.Addr == t.Addr && o.Size == t.Size }
 			if !stream[t.Name] && !w.foreign(t) && !slices.ContainsFunc(list, same) {
 				list = append(list, t)
@@ -74,6 +74,32 @@ func (w *work) static(t watchtrace.Target) watchtrace.Target {
 	}
 	if found := watchtrace.Around(w.Process, t.Addr, 1); len(found) == 1 && found[0].Addr == t.Addr && found[0].Size == t.Size {
 		return found[0]
+	}
+	return t
+}
+
+// members leaves of an array, of whose elements one member is meant and the index is not
+// known, that member of each: the others are other variables.
+func (w *work) members(t watchtrace.Target) watchtrace.Target {
+	array, member, vague := strings.Cut(t.Name, "[...]")
+	if !vague || member == "" || strings.Contains(member, "[...]") {
+		return t
+	}
+	const most = 64 // members of two elements
+	var first *watchtrace.Target
+	for _, x := range watchtrace.Around(w.Process, t.Addr, most) {
+		_, same, element := strings.Cut(strings.TrimPrefix(x.Name, array), "]")
+		if !element || !strings.HasPrefix(x.Name, array+"[") || same != member {
+			continue
+		}
+		if first == nil {
+			first = &x
+			continue
+		}
+		if first.Addr == t.Addr && int(x.Addr-first.Addr) < t.Size {
+			t.Stride, t.Part = int(x.Addr-first.Addr), x.Size
+		}
+		break
 	}
 	return t
 }

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"diagnose/evidence"
 	"diagnose/image"
@@ -74,8 +75,9 @@ func (w *work) traceAll(rec *record.Recording, targets []watchtrace.Target, opts
 	return plan, log, nil
 }
 
-// resolved finds the targets where another run has them. Globals stay where
-// they are; what was reached through pointers may lie elsewhere.
+// resolved finds the targets where another run has them. Globals stay where they are, a
+// heap object is that of the same allocation; what else was reached through pointers is
+// where these lead at the other run's end. What is not there is not traced there.
 func (w *work) resolved(rec *record.Recording, targets []watchtrace.Target) []watchtrace.Target {
 	path, err := rec.Core()
 	if err != nil {
@@ -87,12 +89,46 @@ func (w *work) resolved(rec *record.Recording, targets []watchtrace.Target) []wa
 		return targets
 	}
 	defer p.Close()
+	here, err := watchtrace.NewAllocations(w.Process)
+	if err != nil {
+		here = nil // no object is known then
+	}
+	there, errThere := watchtrace.NewAllocations(p)
 	list := make([]watchtrace.Target, len(targets))
 	for i, t := range targets {
 		list[i] = t
-		if found, err := watchtrace.Resolve(p, t.Name); err == nil && len(found) == 1 && found[0].Size == t.Size {
-			list[i].Addr = found[0].Addr
+		o := w.objectOf(t)
+		switch {
+		case o != nil && here != nil && errThere == nil:
+			addr, err := here.Same(o, there)
+			if list[i].Addr = addr + (t.Addr - o.Addr); err != nil {
+				list[i].Absent = fmt.Sprintf("%s: %v", filepath.Base(rec.Dir), err)
+			}
+		case w.Process.ModuleAt(t.Addr) == nil:
+			found, err := watchtrace.Resolve(p, t.Name)
+			switch {
+			case err != nil && p.MappingAt(t.Addr) != nil:
+				// Stacks, and what has no name, lie where they do in each run.
+			case err != nil:
+				list[i].Absent = fmt.Sprintf("%s: %v", filepath.Base(rec.Dir), err)
+			case len(found) != 1 || found[0].Size != t.Size:
+				list[i].Absent = fmt.Sprintf("%s: %s is something else there", filepath.Base(rec.Dir), t.Name)
+			default:
+				list[i].Addr = found[0].Addr
+			}
 		}
 	}
 	return list
+}
+
+// objectOf is the heap object that a target is in; nil: none.
+func (w *work) objectOf(t watchtrace.Target) *evidence.HeapObject {
+	if w.Object == nil || w.Process.ModuleAt(t.Addr) != nil {
+		return nil
+	}
+	o := w.Object(t.Addr)
+	if o == nil || t.Addr < o.Addr || t.Addr >= o.Addr+evidence.Addr(o.Size) {
+		return nil
+	}
+	return o
 }

@@ -62,7 +62,10 @@ func NewPlan(rec *record.Recording, targets []Target, opts Options) (*Plan, erro
 	p.opts.setDefaults()
 	for _, t := range targets {
 		w := evidence.Watched{Name: t.Name, Type: t.Type, Address: t.Addr, Size: t.Size}
-		if t.Size <= 0 || uint64(t.Addr)+uint64(t.Size) > 1<<47 {
+		switch {
+		case t.Absent != "":
+			w.Untraced = t.Absent
+		case t.Size <= 0 || uint64(t.Addr)+uint64(t.Size) > 1<<47:
 			w.Untraced = fmt.Sprintf("%d bytes at %v are no memory of a program's", t.Size, t.Addr)
 		}
 		p.Variables = append(p.Variables, w)
@@ -165,9 +168,17 @@ func cut(t Target, variable int) []word {
 	const most = 4096 // bytes: far more than are ever watched
 	var list []word
 	for offset := 0; offset < min(t.Size, most); {
+		end := t.Size
+		if t.Stride > 0 {
+			begin := offset / t.Stride * t.Stride
+			if end = min(begin+t.Part, t.Size); offset >= end {
+				offset = begin + t.Stride
+				continue
+			}
+		}
 		at := uint64(t.Addr) + uint64(offset)
 		size := 8
-		for at%uint64(size) != 0 || offset+size > t.Size {
+		for at%uint64(size) != 0 || offset+size > end {
 			size /= 2
 		}
 		list = append(list, word{replay.Watch{Addr: evidence.Addr(at), Size: size, Writes: t.Writes}, variable, offset})

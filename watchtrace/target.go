@@ -15,8 +15,14 @@ type Target struct {
 	Name, Type string
 	Addr       evidence.Addr
 	Size       int
+	// Stride, if it is not 0, says that only the first Part bytes of every so many belong to
+	// it: a member of the elements of an array.
+	Stride, Part int
 	// Writes leaves reads out.
 	Writes bool
+	// Absent says why it is not in this recording, though in others; it is not traced
+	// then, and its Addr says nothing. Empty: it is there.
+	Absent string
 	// Group, if it is not empty, is equal for targets that belong together: they
 	// share a pass where they fit into one.
 	Group string

@@ -14,6 +14,7 @@
 //	t1 join t2
 //	t1 event                # any other event
 //	t1 W x 0->1 @12 by heap # or: by call
+//	untraced x it is gone   # nothing is known of x, for that reason
 package accesslog
 
 import (
@@ -88,6 +89,9 @@ func (p *parser) step(fields []string) error {
 	switch {
 	case fields[0] == "run" && len(fields) == 2:
 		p.out.Log.Failed = fields[1] == "failed"
+		return nil
+	case fields[0] == "untraced" && len(fields) > 2:
+		p.out.Log.Variables[p.variable(fields[1])].Untraced = strings.Join(fields[2:], " ")
 		return nil
 	case fields[0] == "main" && len(fields) == 2:
 		return p.start(fields[1], "main")

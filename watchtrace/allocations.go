@@ -1,0 +1,71 @@
+package watchtrace
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/image"
+)
+
+// Allocations are a recording's heap objects by where they were allocated: the same object
+// of another run may lie elsewhere, or another one in its place.
+type Allocations struct {
+	process *image.Process
+	heap    *agent.Heap
+	lines   map[string][]agent.Object
+}
+
+// NewAllocations is of a recording's end. The error says why nothing is known of the heap.
+func NewAllocations(p *image.Process) (*Allocations, error) {
+	heap, err := openHeap(p)
+	if err != nil {
+		return nil, err
+	}
+	return &Allocations{process: p, heap: heap, lines: map[string][]agent.Object{}}, nil
+}
+
+// at are the objects that a line allocated, by address, freed ones that are in memory
+// still among them.
+func (a *Allocations) at(s *evidence.Site) ([]agent.Object, error) {
+	key := fmt.Sprintf("%s:%d", s.File, s.Line)
+	if list, known := a.lines[key]; known {
+		return list, nil
+	}
+	list, _, err := allocatedAt(a.process, a.heap, s.File, s.Line)
+	if err != nil {
+		return nil, err
+	}
+	a.lines[key] = list
+	return list, nil
+}
+
+// Same is where another run has an object of this one: the object of the same line that
+// has the same number among them, by address, which is the order in which one thread
+// allocates while nothing is used again. The error says why there is none.
+func (a *Allocations) Same(o *evidence.HeapObject, there *Allocations) (evidence.Addr, error) {
+	if o.Allocated == nil || o.Allocated.Site == nil || o.Allocated.Site.File == "" {
+		return 0, fmt.Errorf("where the heap object at %v was allocated is not known", o.Addr)
+	}
+	here, err := a.at(o.Allocated.Site)
+	if err != nil {
+		return 0, err
+	}
+	others, err := there.at(o.Allocated.Site)
+	if err != nil {
+		return 0, err
+	}
+	n := slices.IndexFunc(here, func(x agent.Object) bool { return x.Addr == o.Addr })
+	if n < 0 {
+		return 0, fmt.Errorf("the heap object at %v is not among those of its line", o.Addr)
+	}
+	switch {
+	case n >= len(others):
+		return 0, fmt.Errorf("it has no such object: %d that %s:%d allocated are in its memory at the end", len(others), filepath.Base(o.Allocated.Site.File), o.Allocated.Site.Line)
+	case others[n].Size != o.Size:
+		return 0, fmt.Errorf("its object of that number has %d bytes and not %d", others[n].Size, o.Size)
+	}
+	return others[n].Addr, nil
+}
