@@ -157,9 +157,13 @@ type Diagnosis struct {
 	// recorded order, or it is not known.
 	Schedule *Schedule `json:"schedule,omitempty"`
 	// Excluded are what was looked at and is not the cause, with the reason.
-	Excluded []Fact    `json:"excluded,omitempty"`
-	Watched  []Watched `json:"watched,omitempty"`
-	Coverage Coverage  `json:"coverage"`
+	Excluded []Fact `json:"excluded,omitempty"`
+	// Differences are what failing runs do to the variables that were traced and passing
+	// ones do not, or the other way round, the most telling first: sentences without a
+	// final stop. They explain nothing by themselves.
+	Differences []string  `json:"differences,omitempty"`
+	Watched     []Watched `json:"watched,omitempty"`
+	Coverage    Coverage  `json:"coverage"`
 	// Unknown says why there is no cause; nil if there is one.
 	Unknown *Unknown `json:"unknown,omitempty"`
 	// Interrupted: the user had enough before all was done; Coverage.Limits say

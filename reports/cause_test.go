@@ -47,7 +47,8 @@ func overflowCause() evidence.Cause {
 func diagnosed(causes ...evidence.Cause) *evidence.Case {
 	c := sample()
 	c.Diagnosis = &evidence.Diagnosis{Recording: "rec/failed-1", Failing: 2, Passing: 3, Causes: causes,
-		Excluded: []evidence.Fact{{Name: "audit_count", Text: "its accesses come in the same order in passing runs"}},
+		Differences: []string{"deposit reads balance at bank.c:31 (deposit): in the failing run it sees what withdraw wrote at bank.c:44 (withdraw), never in passing ones"},
+		Excluded:    []evidence.Fact{{Name: "audit_count", Text: "its accesses come in the same order in passing runs"}},
 		Watched: []evidence.Watched{{Name: "balance", Address: 0x404040, Size: 8, Hits: 12, Pass: 1},
 			{Name: "balance", Address: 0x404040, Size: 8, Hits: 3, Pass: 2},
 			{Name: "total", Address: 0x404048, Size: 8, Hits: 9, Pass: 2, Instructions: 4, Unseen: 1},

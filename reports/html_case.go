@@ -56,7 +56,7 @@ func htmlCauses(c *evidence.Case) []*htmlSection {
 		}
 		list = append(list, sections...)
 	}
-	return append(list, sectionsOf("excluded", false, excluded(d.Excluded))...)
+	return append(list, sectionsOf("excluded", false, ruledOut(d))...)
 }
 
 // htmlStep is one step of a story.

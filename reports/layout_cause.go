@@ -17,14 +17,14 @@ func causes(c *evidence.Case) []block {
 		return nil
 	}
 	if len(d.Causes) == 0 {
-		return slices.Concat(unknown(d.Unknown), schedule(d.Schedule), excluded(d.Excluded))
+		return slices.Concat(unknown(d.Unknown), schedule(d.Schedule), ruledOut(d))
 	}
 	var blocks []block
 	for i := range d.Causes {
 		blocks = append(blocks, cause(&d.Causes[i], i)...)
 	}
 	blocks = append(blocks, schedule(d.Schedule)...)
-	return append(blocks, excluded(d.Excluded)...)
+	return append(blocks, ruledOut(d)...)
 }
 
 // unknown says why there is no cause, and how to go on.
@@ -229,6 +229,19 @@ func accessCell(a *evidence.SeenAccess) string {
 		}
 	}
 	return Clean(text + "; " + lockWords(a.Locks))
+}
+
+// ruledOut is what differs between the runs, and what of it was looked at in vain.
+func ruledOut(d *evidence.Diagnosis) []block {
+	var blocks []block
+	if len(d.Differences) > 0 {
+		var lines verbatim
+		for _, text := range d.Differences {
+			lines = append(lines, say(plain, "- "+Clean(text)))
+		}
+		blocks = append(blocks, heading{"What differs between failing and passing runs"}, lines)
+	}
+	return append(blocks, excluded(d.Excluded)...)
 }
 
 func excluded(list []evidence.Fact) []block {

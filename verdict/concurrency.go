@@ -482,8 +482,28 @@ func signalName(n uint8) string {
 	return fmt.Sprintf("signal %d", n)
 }
 
+// mostDifferences is how many of what differs between runs are told.
+const mostDifferences = 6
+
+// differences says what failing runs do and passing ones do not. Who is read from, and
+// what, tells more than what the one kind of run did not come to.
+func (r *race) differences() {
+	d := r.found.Delta
+	for _, kind := range []delta.Kind{delta.Order, delta.Values, delta.OnlyFailing, delta.OnlyPassing} {
+		for i := range d.Differences {
+			if x := &d.Differences[i]; x.Kind == kind && len(r.out.Differences) < mostDifferences {
+				r.out.Differences = append(r.out.Differences, x.Text)
+			}
+		}
+	}
+	for _, l := range d.Limits {
+		r.limit(l)
+	}
+}
+
 // exclude says what was looked at and is not the cause.
 func (r *race) exclude() {
+	r.differences()
 	r.out.Excluded = append(r.out.Excluded, r.excluded...)
 	n := r.found
 	if n.Common > 0 {
