@@ -83,6 +83,8 @@ type Result struct {
 	Traces   int
 	// Level is the finest that was needed.
 	Level Level
+	// Remembered counts what was not tried because an earlier search had.
+	Remembered int
 	// CacheHits counts divergences that were got over as an earlier one was.
 	CacheHits int
 	// Events is how far the furthest replay came, of Total; Window is the part of
@@ -107,7 +109,7 @@ const defaultBudget = 5 * time.Minute
 // found is none.
 func Search(ctx context.Context, rec *record.Recording, opts Options) (*Result, error) {
 	started := time.Now()
-	s := &search{rec: rec, opts: opts, result: &Result{ByLevel: map[Level]int{}, Level: LevelPlain}, known: cache{}, tried: map[string]*outcome{}, traced: map[string]traced{}}
+	s := &search{rec: rec, opts: opts, result: &Result{ByLevel: map[Level]int{}, Level: LevelPlain}, known: cache{}, attempts: map[string]*outcome{}, traced: map[string]traced{}}
 	if s.opts.Budget == 0 {
 		s.opts.Budget = defaultBudget
 	}
@@ -138,12 +140,13 @@ type search struct {
 	order    *order
 	result   *Result
 	known    cache
-	tried    map[string]*outcome // by the plan's key
+	attempts map[string]*outcome // by the plan's key
 	traced   map[string]traced
 	best     *outcome
 	// looked is what was tried and is left to be tried, in words.
 	looked string
 	before int // attempts of earlier searches
+	memory
 	// cut: a window was too long to be traced.
 	cut bool
 }
@@ -216,13 +219,14 @@ func (s *search) resume(ctx context.Context) (*outcome, error) {
 		return nil, err
 	}
 	s.before = f.Attempts
+	s.recall(f)
 	return s.attempt(ctx, plan{timing: f.Timing, list: f.Preemptions}, LevelCoarse)
 }
 
 // attempt is one replay, unless it was made before. The budget is looked at before
 // it.
 func (s *search) attempt(ctx context.Context, p plan, level Level) (*outcome, error) {
-	if o := s.tried[p.key()]; o != nil {
+	if o := s.attempts[p.key()]; o != nil {
 		return o, nil
 	}
 	if time.Now().After(s.deadline) || s.opts.Attempts > 0 && s.result.Attempts >= s.opts.Attempts {
@@ -241,7 +245,8 @@ func (s *search) attempt(ctx context.Context, p plan, level Level) (*outcome, er
 	if s.opts.Tried != nil && err == nil {
 		s.opts.Tried(Tried{level, p.timing, p.list, o.events, o.same, o.err})
 	}
-	s.tried[p.key()] = o
+	s.attempts[p.key()] = o
+	s.note(o)
 	return o, err
 }
 
@@ -331,10 +336,12 @@ func (s *search) finish(ctx context.Context) (*Result, error) {
 			r.Unexplored += fmt.Sprintf("; of windows with more than %d instructions, only the first were looked at", mostSteps)
 		}
 		complete, err := s.rec.Found()
-		if len(r.Preemptions) == 0 || complete != nil || err != nil {
+		if complete != nil || err != nil {
 			return r, err
 		}
-		return r, s.rec.SetFound(s.found(r, true))
+		f := s.found(r, true)
+		f.Tried = s.tried()
+		return r, s.rec.SetFound(f)
 	}
 	if len(r.Preemptions) == 0 {
 		if r.Timing == record.TimingEager {

@@ -134,6 +134,10 @@ func (n *node) try(ctx context.Context, list []candidate, level Level, neutral *
 		n.result.Window = Window{n.window.from(), n.window.to()}
 		n.looked = fmt.Sprintf("%d of %d orders at the %s level between the events %d and %d, and what is behind them",
 			len(list)-i, len(list), level, n.window.from(), n.window.to())
+		if n.useless(c.plan, from, neutral != nil) {
+			n.result.Remembered++
+			continue
+		}
 		o, err := n.attempt(ctx, c.plan, level)
 		if err != nil {
 			return nil, err

@@ -129,6 +129,43 @@ func TestSearchGoesOn(t *testing.T) {
 	})
 }
 
+// What an earlier search tried in vain is not tried again.
+func TestSearchRemembers(t *testing.T) {
+	const attempts = 6 // two without preemptions, and a few of a first window
+	eachFailing(t, "apache", func(rec *record.Recording) bool {
+		tried := map[string]int{}
+		options := explore.Options{Attempts: attempts, Budget: searchBudget, Tried: func(x explore.Tried) {
+			if x.Preemptions != nil {
+				tried[fmt.Sprint(x.Timing, x.Preemptions)]++
+			}
+		}}
+		first, err := explore.Search(t.Context(), rec, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(first.Preemptions) > 0 || first.Reproduced {
+			return false // the next goes on from there, and has nothing to leave out
+		}
+		options.Resume = true
+		second, err := explore.Search(t.Context(), rec, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for plan, n := range tried {
+			if n > 1 {
+				t.Errorf("%s was tried %d times", plan, n)
+			}
+		}
+		if second.Remembered < attempts-2 || second.Attempts != attempts || len(tried) != 2*(attempts-2) {
+			t.Errorf("%d left out, %d attempts, %d plans", second.Remembered, second.Attempts, len(tried))
+		}
+		if f, err := rec.Searched(); err != nil || f == nil || len(f.Tried) < len(tried) || f.Attempts != first.Attempts+second.Attempts {
+			t.Errorf("written: %+v, %v", f, err)
+		}
+		return true
+	})
+}
+
 // cutShort is a search that came to something and not to the end; nil: no number of
 // attempts that is tried gives one.
 func cutShort(t *testing.T, rec *record.Recording) *explore.Result {

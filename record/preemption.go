@@ -221,6 +221,8 @@ type Found struct {
 	By       string `json:"by"`
 	Attempts int    `json:"attempts"`
 	Level    string `json:"level"`
+	// Tried are of a Partial one what need not be tried again, the last MostTried.
+	Tried TriedPlans `json:"tried,omitempty"`
 }
 
 const (

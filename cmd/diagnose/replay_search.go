@@ -20,6 +20,8 @@ type replaySearch struct {
 	Attempts int                   `json:"attempts"`
 	ByLevel  map[explore.Level]int `json:"attempts_by_level"`
 	Traces   int                   `json:"traces"`
+	// Remembered counts what was not tried because an earlier search had.
+	Remembered int `json:"remembered,omitempty"`
 	// Level is the finest that was needed; CacheHits counts divergences that were got
 	// over as an earlier one was.
 	Level     explore.Level `json:"level"`
@@ -54,7 +56,7 @@ func (f *replayFlags) search(ctx context.Context, rec *record.Recording, progres
 	if err != nil {
 		return nil, err
 	}
-	return &replaySearch{Reproduced: r.Reproduced, Attempts: r.Attempts, ByLevel: r.ByLevel, Traces: r.Traces, Level: r.Level, CacheHits: r.CacheHits,
+	return &replaySearch{Reproduced: r.Reproduced, Attempts: r.Attempts, ByLevel: r.ByLevel, Traces: r.Traces, Remembered: r.Remembered, Level: r.Level, CacheHits: r.CacheHits,
 		Events: r.Events, From: r.Window.From, To: r.Window.To, Preemptions: r.Preemptions, Unexplored: r.Unexplored, Seconds: r.Time.Seconds()}, failed
 }
 
@@ -90,6 +92,9 @@ func (s *replaySearch) text(line func(name, format string, args ...any)) {
 	}
 	line("search", "%s: %d attempts (%d plain, %d coarse, %d fine, %d traces) in %.1f s", what, s.Attempts,
 		s.ByLevel[explore.LevelPlain], s.ByLevel[explore.LevelCoarse], s.ByLevel[explore.LevelFine], s.Traces, s.Seconds)
+	if s.Remembered > 0 {
+		line("", "%d were left out, which an earlier search had tried", s.Remembered)
+	}
 	if s.Reproduced {
 		for i, p := range s.Preemptions {
 			place := ""
