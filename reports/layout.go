@@ -168,6 +168,15 @@ func functionOf(s evidence.Site) string {
 	return evidence.ShortName(s.Function)
 }
 
+// placeName is functionOf for a sentence, which has nothing else to tell where it
+// is: without a function it is MODULE+OFFSET.
+func placeName(s evidence.Site) string {
+	if s.Function == "" && s.Module != "" {
+		return fmt.Sprintf("%s+%v", path.Base(s.Module), s.ModuleOffset)
+	}
+	return functionOf(s)
+}
+
 // position is FILE:LINE:COLUMN, as far as it is known.
 func position(s evidence.Site) string {
 	text := s.File

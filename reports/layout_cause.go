@@ -223,7 +223,7 @@ func seenIn(i *evidence.Interleaving) string {
 func accessCell(a *evidence.SeenAccess) string {
 	text := accessWords(a)
 	if a.Site != nil {
-		text += " in " + functionOf(*a.Site)
+		text += " in " + placeName(*a.Site)
 		if a.Site.File != "" {
 			text += fmt.Sprintf(" at %s:%d", path.Base(a.Site.File), a.Site.Line)
 		}

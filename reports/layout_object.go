@@ -43,7 +43,7 @@ func allocatedIn(o *evidence.HeapObject) string {
 		return ""
 	}
 	s := *o.Allocated.Site
-	text := ", allocated in " + functionOf(s)
+	text := ", allocated in " + placeName(s)
 	if s.File != "" {
 		text += " at " + position(s)
 	}

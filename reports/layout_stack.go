@@ -76,6 +76,12 @@ func stackLines(s evidence.Stack) verbatim {
 		if s.Omitted > 0 && i == s.OmittedAt {
 			lines = append(lines, say(caveat, fmt.Sprintf("     ... %d frames left out ...", s.Omitted)))
 		}
+		if inside := insideOurs(s.Frames[i:]); inside != "" {
+			if i == 0 || insideOurs(s.Frames[i-1:]) != inside || s.Omitted > 0 && i == s.OmittedAt {
+				lines = append(lines, say(faint, "     ... "+inside+" ..."))
+			}
+			continue
+		}
 		lines = append(lines, frameLine(f))
 		lines = append(lines, variableLines(f)...)
 	}
@@ -109,6 +115,16 @@ func frameLine(f evidence.Frame) line {
 		l = l.and(faint, fmt.Sprintf(" in %s+%v", f.Site.Module, f.Site.ModuleOffset))
 	}
 	return l.and(caveat, guess(f.Trust))
+}
+
+// insideOurs names the library of ours that the first of the frames is inside of;
+// empty for those that stand for the program's own calls, such as pthread_join.
+func insideOurs(frames []evidence.Frame) string {
+	s := &frames[0].Site
+	if !strings.HasPrefix(s.Function, "dg_") {
+		return ""
+	}
+	return ownLibrary(s)
 }
 
 // ownLibrary names the library of ours that a frame is of, by the path that its

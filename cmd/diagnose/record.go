@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -209,6 +210,8 @@ func (r *recorder) summary(result *record.Result) string {
 	where := shellQuote(relative(filepath.Join(result.Dir, result.Culprit)))
 	text := how + "; to see it again: diagnose replay " + where
 	switch {
+	case unrecorded(filepath.Join(result.Dir, result.Culprit)):
+		text = fmt.Sprintf("%s; of its recording, %s: %s", how, where, driver.ExecutedUnrecorded)
 	case result.Empty:
 		text = fmt.Sprintf("%s; its recording, %s, has no events", how, where)
 	case result.Cut:
@@ -218,6 +221,19 @@ func (r *recorder) summary(result *record.Result) string {
 		text += fmt.Sprintf("; it left %s still recorded", plural(result.Running, "process"))
 	}
 	return text
+}
+
+// unrecorded reports whether a recording ends where its process executed another
+// program that was not recorded.
+func unrecorded(dir string) bool {
+	rec, err := record.Open(dir)
+	if err != nil {
+		return false // its reader will say why
+	}
+	defer rec.Close()
+	m := rec.Manifest
+	return m.Outcome.Kind == record.OutcomeExec &&
+		!slices.ContainsFunc(m.Children, func(c record.Child) bool { return c.Exec && c.PID == m.PID })
 }
 
 // sayCause says how to go on from a run that failed, if it can be gone on from.

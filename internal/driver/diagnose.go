@@ -46,11 +46,20 @@ func (a *analysis) openRecordings() error {
 		if i := slices.IndexFunc(m.Limits, func(l record.Limit) bool { return l.Kind == "core" }); i >= 0 {
 			why = " (" + m.Limits[i].Text + ")"
 		}
+		if m.Outcome.Kind == record.OutcomeExec {
+			return fmt.Errorf("recording %s: %s", a.failing[0].Dir, ExecutedUnrecorded)
+		}
 		return fmt.Errorf("recording %s: it has no core%s, so what failed is not known; its run: %v", a.failing[0].Dir, why, &m.Outcome)
 	}
 	a.req.Core = core
 	return err
 }
+
+// ExecutedUnrecorded says why a recording ends where its process executed another
+// program of which there is no recording. The recording library comes into a program
+// by LD_PRELOAD.
+const ExecutedUnrecorded = "it ends where its process executed another program, which was not recorded; " +
+	"if it was started by env or a script with another LD_PRELOAD, record that program itself"
 
 // exited takes from the recording that the process ended with a status, which its
 // core does not tell.
