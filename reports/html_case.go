@@ -10,7 +10,7 @@ import (
 // its parts say the same, and some of them as pictures.
 func htmlCase(c *evidence.Case, opts Options) *htmlPage {
 	page := &htmlPage{Title: Clean(c.Failure.Sentence), Version: opts.Version,
-		Lead: htmlLineOf(say(alarm, c.Failure.Sentence)), Warnings: htmlNodes(severeLimits(c.Limits))}
+		Lead: htmlLineOf(say(alarm, c.Failure.Sentence)), Warnings: htmlNodes(append(interrupted(c.Diagnosis), severeLimits(c.Limits)...))}
 	add := func(s ...*htmlSection) { page.Sections = append(page.Sections, s...) }
 	add(&htmlSection{ID: "summary", Title: "Summary", Nodes: htmlNodes([]block{summary(c, opts)})})
 	add(htmlCauses(c)...)
@@ -56,6 +56,7 @@ func htmlCauses(c *evidence.Case) []*htmlSection {
 		}
 		list = append(list, sections...)
 	}
+	list = append(list, sectionsOf("schedule", false, schedule(d.Schedule))...)
 	return append(list, sectionsOf("excluded", false, ruledOut(d))...)
 }
 

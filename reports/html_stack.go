@@ -23,6 +23,7 @@ type htmlFrame struct {
 	Line      htmlLine
 	Variables []htmlLine
 	Note      htmlLine
+	site      evidence.Site
 }
 
 // framesShown is how many frames of a stack are seen when it is opened.
@@ -34,7 +35,13 @@ func htmlStackOf(title line, s evidence.Stack, open bool) *htmlStack {
 		if s.Omitted > 0 && i == s.OmittedAt {
 			x.Frames = append(x.Frames, htmlFrame{Note: htmlLineOf(say(caveat, fmt.Sprintf("... %d frames left out ...", s.Omitted)))})
 		}
-		frame := htmlFrame{Line: htmlLineOf(frameLine(f))}
+		if inside := insideOurs(s.Frames[i:]); inside != "" {
+			if i == 0 || insideOurs(s.Frames[i-1:]) != inside || s.Omitted > 0 && i == s.OmittedAt {
+				x.Frames = append(x.Frames, htmlFrame{Note: htmlLineOf(say(faint, "... "+inside+" ..."))})
+			}
+			continue
+		}
+		frame := htmlFrame{Line: htmlLineOf(frameLine(f)), site: f.Site}
 		for _, l := range variableLines(f) {
 			frame.Variables = append(frame.Variables, htmlLineOf(l))
 		}
@@ -51,13 +58,10 @@ func htmlStackOf(title line, s evidence.Stack, open bool) *htmlStack {
 
 // foldInner folds what the program's own code at that place called before it
 // failed: the way from free to abort, say.
-func (x *htmlStack) foldInner(s evidence.Stack, own *evidence.Site) {
+func (x *htmlStack) foldInner(own *evidence.Site) {
 	const few = 2
-	for i, f := range s.Frames {
-		if own == nil || i >= len(x.Frames) || s.Omitted > 0 && i >= s.OmittedAt {
-			return
-		}
-		if f.Site == *own && i > few {
+	for i := range x.Frames {
+		if own != nil && x.Frames[i].site == *own && i > few {
 			x.Inner, x.Frames = x.Frames[:i], x.Frames[i:]
 			return
 		}
@@ -71,7 +75,7 @@ func htmlStacks(c *evidence.Case) []*htmlSection {
 		for _, g := range c.Stacks {
 			x := htmlStackOf(groupLine(g), g.Stack, g.Failing)
 			if g.Failing {
-				x.foldInner(g.Stack, c.Failure.Site)
+				x.foldInner(c.Failure.Site)
 			}
 			s.Nodes = append(s.Nodes, htmlNode{Stack: x})
 		}

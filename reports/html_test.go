@@ -19,6 +19,14 @@ func htmlCases() map[string]*evidence.Case {
 		"deep": deep, "freed": withSources(freed), "hostile": hostileCase(hostileText), "bare": bareCase()}
 }
 
+// interruptedCase is one that came to no end, and that has no cause.
+func interruptedCase() *evidence.Case {
+	c := diagnosed()
+	c.Diagnosis.Interrupted = true
+	c.Diagnosis.Unknown = &evidence.Unknown{Why: "it was interrupted", Because: []string{"there was no time"}, Next: "diagnose replay rec/failed-1", NextWhy: "to see it again"}
+	return c
+}
+
 func bareCase() *evidence.Case {
 	return &evidence.Case{Failure: evidence.Failure{Kind: evidence.UnknownFailure, Sentence: "nothing is known", Proof: evidence.Inferred}, Stacks: []evidence.ThreadGroup{}}
 }
@@ -192,7 +200,7 @@ func TestPagePolicy(t *testing.T) {
 
 // The page says all that the text says.
 func TestPageSaysWhatTheTextSays(t *testing.T) {
-	for name, c := range map[string]*evidence.Case{"sample": sample(), "race": withSources(diagnosed(raceCause(), overflowCause())), "unknown": diagnosed()} {
+	for name, c := range map[string]*evidence.Case{"sample": sample(), "race": withSources(diagnosed(raceCause(), overflowCause())), "unknown": diagnosed(), "interrupted": interruptedCase()} {
 		page := plainText(render(t, c, Options{Format: HTML, Version: "1.2"}))
 		text := render(t, c, Options{Format: Text, Version: "1.2"})
 		for _, l := range strings.Split(text, "\n") {
@@ -234,7 +242,7 @@ func TestTimeline(t *testing.T) {
 		}
 	}
 	i.Failing = append(i.Failing, i.Failing[0])
-	x := timeline("t", "Failing run", "", true, i.Failing)
+	x := timeline("t", "Failing run", "", true, i.Failing, wordsFor(i))
 	if len(x.Lanes) != 2 || len(x.Marks) != 4 || len(x.Steps) != 3 {
 		t.Fatalf("%d lanes, %d marks, %d steps", len(x.Lanes), len(x.Marks), len(x.Steps))
 	}
@@ -249,13 +257,18 @@ func TestTimeline(t *testing.T) {
 			t.Errorf("mark %d is not below the one before it", n)
 		}
 	}
+	i.Failing = i.Failing[:3]
+	i.Failing[1].Thread, i.Failing[1].Handler = i.Failing[0].Thread, "SIGALRM"
+	if x := timeline("t", "Failing run", "", true, i.Failing, wordsFor(i)); len(x.Lanes) != 2 || x.Lanes[1].Label != "SIGALRM in thread 2" || !x.Marks[1].Between {
+		t.Errorf("with a signal's handler: %+v", x)
+	}
 	var many []evidence.SeenAccess
 	for n := range 500 {
 		a := i.Failing[n%3]
 		a.Thread.Number = n % 40
 		many = append(many, a)
 	}
-	if x := timeline("t", "", "", true, many); len(x.Marks) != maxTimeline || x.More != 500-maxTimeline {
+	if x := timeline("t", "", "", true, many, wordsFor(i)); len(x.Marks) != maxTimeline || x.More != 500-maxTimeline {
 		t.Errorf("%d marks and %d more", len(x.Marks), x.More)
 	}
 }

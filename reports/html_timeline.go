@@ -81,14 +81,14 @@ type htmlAccess struct {
 }
 
 const (
-	laneWidth  = 208
+	laneWidth  = 228
 	laneTop    = 44
 	rowHeight  = 62
 	markIndent = 26
 	// maxTimeline bounds the accesses drawn of one run.
 	maxTimeline = 60
 	// labelRunes is how many characters of a label fit beside a mark.
-	labelRunes = 26
+	labelRunes = 25
 )
 
 // htmlInterleaving shows an interleaving: the facts of the other formats, the
@@ -101,7 +101,7 @@ func htmlInterleaving(id string, i *evidence.Interleaving, sources []evidence.So
 	t := &htmlTimelines{}
 	add := func(name, title, verdict string, failing bool, list []evidence.SeenAccess) {
 		run := fmt.Sprintf("%s-%s", id, name)
-		t.Runs = append(t.Runs, timeline(run, title, verdict, failing, list))
+		t.Runs = append(t.Runs, timeline(run, title, verdict, failing, list, wordsFor(i)))
 		for n := range list[:min(len(list), maxTimeline)] {
 			t.Accesses = append(t.Accesses, htmlAccessOf(fmt.Sprintf("%s-%d", run, n+1), title, n+1, &list[n], sources))
 		}
@@ -118,26 +118,32 @@ func htmlInterleaving(id string, i *evidence.Interleaving, sources []evidence.So
 	return append(nodes, code...)
 }
 
-func timeline(id, title, verdict string, failing bool, list []evidence.SeenAccess) htmlTimeline {
+func timeline(id, title, verdict string, failing bool, list []evidence.SeenAccess, verbs func(*evidence.SeenAccess) string) htmlTimeline {
 	t := htmlTimeline{ID: id, Title: title, Verdict: verdict, Failing: failing, More: max(0, len(list)-maxTimeline)}
 	list = list[:len(list)-t.More]
-	lanes := map[int]int{}
-	var threads []evidence.ThreadRef
+	lanes := map[lane]int{}
+	var order []lane
+	labels := map[lane]string{}
 	for i := range list {
-		if ref := list[i].Thread; !seenThread(lanes, ref.Number) {
-			lanes[ref.Number] = len(threads)
-			threads = append(threads, ref)
+		l := laneOf(&list[i])
+		if _, seen := lanes[l]; !seen {
+			lanes[l] = len(order)
+			order = append(order, l)
+			labels[l] = list[i].Thread.Label()
+			if l.handler != "" {
+				labels[l] = fmt.Sprintf("%s in thread %d", l.handler, l.thread)
+			}
 		}
 	}
-	t.Width = max(1, len(threads)) * laneWidth
+	t.Width = max(1, len(order)) * laneWidth
 	t.Height = laneTop + len(list)*rowHeight + 8
-	for n, ref := range threads {
+	for n, l := range order {
 		t.Lanes = append(t.Lanes, htmlLane{X: n*laneWidth + markIndent, Top: laneTop - 12, Bottom: t.Height - 4,
-			Label: Clean(brief(ref.Label(), labelRunes)), Title: Clean(ref.Label())})
+			Label: Clean(brief(labels[l], labelRunes)), Title: Clean(labels[l])})
 	}
 	for i := range list {
 		a := &list[i]
-		t.Marks = append(t.Marks, markOf(id, i, a, lanes[a.Thread.Number]*laneWidth+markIndent, severalVariables(list)))
+		t.Marks = append(t.Marks, markOf(id, i, a, lanes[laneOf(a)]*laneWidth+markIndent, verbs))
 		if i > 0 {
 			t.Steps = append(t.Steps, arrow(&t.Marks[i-1], &t.Marks[i]))
 		}
@@ -149,48 +155,59 @@ func timeline(id, title, verdict string, failing bool, list []evidence.SeenAcces
 	return t
 }
 
-func seenThread(lanes map[int]int, number int) bool {
-	_, seen := lanes[number]
-	return seen
+// lane is what one lane is of: a thread, or the handler of a signal that came to
+// it.
+type lane struct {
+	thread  int
+	handler string
 }
 
-// markOf draws an access; named says to write which variable it is to.
-func markOf(id string, i int, a *evidence.SeenAccess, x int, named bool) htmlMark {
+func laneOf(a *evidence.SeenAccess) lane { return lane{a.Thread.Number, a.Handler} }
+
+// markOf draws an access; words say what it did.
+func markOf(id string, i int, a *evidence.SeenAccess, x int, words func(*evidence.SeenAccess) string) htmlMark {
 	m := htmlMark{ID: fmt.Sprintf("%s-mark-%d", id, i+1), Target: fmt.Sprintf("%s-%d", id, i+1),
 		X: x, Y: laneTop + i*rowHeight + rowHeight/2 - 8, Number: i + 1,
 		Read: a.Kind != evidence.Write, Write: a.Kind == evidence.Write || a.Kind == evidence.ReadWrite}
-	m.What = Clean(brief(valueWords(a, named), labelRunes))
+	m.What = Clean(brief(words(a), labelRunes))
 	function, at := placeWords(a.Site)
 	m.Function, m.Where = Clean(brief(function, labelRunes)), Clean(brief(at, labelRunes))
 	m.Title = fmt.Sprintf("%d: %s", i+1, cutSpan(accessCell(a)))
 	return m
 }
 
-func severalVariables(list []evidence.SeenAccess) bool {
-	for i := range list {
-		if list[i].Variable != list[0].Variable {
-			return true
-		}
+// wordsFor says how the marks of an interleaving are labelled: by values, or by
+// variables where there are several.
+func wordsFor(i *evidence.Interleaving) func(*evidence.SeenAccess) string {
+	switch {
+	case i.Pattern == evidence.PatternLockOrder:
+		return func(a *evidence.SeenAccess) string { return "asks for " + a.Variable }
+	case len(i.Variables) > 1:
+		return func(a *evidence.SeenAccess) string { return accessVerb(a) + " " + a.Variable }
 	}
-	return false
+	return valueWords
+}
+
+func accessVerb(a *evidence.SeenAccess) string {
+	if a.Kind == evidence.Read {
+		return "reads"
+	}
+	return "writes"
 }
 
 // valueWords is what an access did, short enough for a picture.
-func valueWords(a *evidence.SeenAccess, named bool) string {
-	verb, value := "writes", a.New
+func valueWords(a *evidence.SeenAccess) string {
+	value := a.New
 	if a.Kind == evidence.Read {
-		verb, value = "reads", a.Old
-	}
-	if named { // values are in the description
-		return verb + " " + a.Variable
+		value = a.Old
 	}
 	if a.Kind != evidence.Read && a.Old != "" && len(a.Old)+len(a.New) < labelRunes-12 {
 		value = a.Old + " \u2192 " + a.New
 	}
 	if value == "" {
-		return verb
+		return accessVerb(a)
 	}
-	return verb + " " + value
+	return accessVerb(a) + " " + value
 }
 
 // placeWords are the function and the line of a place, as far as they are known.
@@ -231,12 +248,12 @@ func holds(list []evidence.SeenAccess, marks []htmlMark) (held, kept []htmlHold)
 	return held, kept
 }
 
-// markBetween marks the accesses that another thread made between two of one
-// thread.
+// markBetween marks the accesses that another thread, or a signal's handler, made
+// between two of one thread.
 func markBetween(list []evidence.SeenAccess, marks []htmlMark) {
 	for i := 1; i+1 < len(list); i++ {
-		own := list[i].Thread.Number
-		before, after := list[i-1].Thread.Number, list[i+1].Thread.Number
+		own := laneOf(&list[i])
+		before, after := laneOf(&list[i-1]), laneOf(&list[i+1])
 		marks[i].Between = own != before && before == after
 	}
 }
