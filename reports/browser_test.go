@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,10 +15,15 @@ import (
 	"time"
 )
 
-// noBrowserError says that this machine has no browser to look at pages with.
+// noBrowserError says that this machine has no browser to look at pages with, or
+// does not let it run.
 type noBrowserError struct{ err error }
 
 func (e *noBrowserError) Error() string { return "no Chromium: " + e.err.Error() }
+
+// browserNames are the commands that may be a Chromium. (Ubuntu's
+// chromium-browser is none: it asks for a snap.)
+var browserNames = []string{"chromium", "google-chrome"}
 
 // browser is a headless Chromium, spoken to by the protocol of its developer
 // tools over a pipe: a line of JSON that ends in a zero byte, each way.
@@ -55,7 +61,7 @@ func startBrowser(t *testing.T) (*browser, error) {
 	t.Helper()
 	var exe string
 	var err error
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+	for _, name := range browserNames {
 		if exe, err = exec.LookPath(name); err == nil {
 			break
 		}
@@ -96,6 +102,9 @@ func startBrowser(t *testing.T) (*browser, error) {
 			time.Sleep(50 * time.Millisecond)
 		}
 	})
+	if err := b.greet(); err != nil {
+		return nil, err
+	}
 	var target struct {
 		ID string `json:"targetId"`
 	}
@@ -109,6 +118,25 @@ func startBrowser(t *testing.T) (*browser, error) {
 		b.call(domain+".enable", nil, nil)
 	}
 	return b, nil
+}
+
+// greet sees whether the browser answers; one that ends instead cannot run here.
+func (b *browser) greet() error {
+	b.t.Helper()
+	hello := []byte(`{"id": 0, "method": "Browser.getVersion"}` + "\x00")
+	if _, err := b.to.Write(hello); err == nil {
+		if err := b.pipe.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			b.t.Fatal(err)
+		}
+		_, err := b.from.ReadBytes(0)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, io.EOF) {
+			b.t.Fatalf("the browser does not answer: %v", err)
+		}
+	}
+	return &noBrowserError{fmt.Errorf("%s ended at its start", b.cmd.Path)}
 }
 
 // call sends a command and reads until its answer comes.
