@@ -8,10 +8,11 @@ import (
 )
 
 // edits change the strings of a report: source those of source lines, secret
-// those of variables with a secret's name, text all others; and the bytes of
-// damaged memory.
+// those of variables with a secret's name, value those of values where it is set,
+// text all others; and the bytes of damaged memory.
 type edits struct {
 	text, secret, source func(string) string
+	value                func(string) string
 	damage               func(evidence.Damage) evidence.Damage
 }
 
@@ -71,6 +72,10 @@ func (e edits) within(v reflect.Value) edits {
 	switch x := v.Interface().(type) {
 	case evidence.SourceLine:
 		e.text = e.source
+	case evidence.Value:
+		if e.value != nil {
+			e.text = e.value
+		}
 	case evidence.Variable:
 		name = x.Name
 	case evidence.Suspect:

@@ -165,7 +165,7 @@ func functionOf(s evidence.Site) string {
 	if s.Function == "" {
 		return "??"
 	}
-	return evidence.ShortName(s.Function)
+	return shortArguments(evidence.ShortName(s.Function))
 }
 
 // placeName is functionOf for a sentence, which has nothing else to tell where it

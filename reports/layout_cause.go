@@ -65,8 +65,17 @@ func cause(c *evidence.Cause, rank int) []block {
 	if c.Object != nil {
 		list = append(list, fact{"object", say(plain, objectText(c.Object)+allocatedIn(c.Object))})
 	}
-	for i := range c.Experiments {
-		list = append(list, fact{"experiment", experimentLine(&c.Experiments[i])})
+	for i := 0; i < len(c.Experiments); {
+		n := 1
+		for i+n < len(c.Experiments) && c.Experiments[i+n] == c.Experiments[i] {
+			n++
+		}
+		l := experimentLine(&c.Experiments[i])
+		if n > 1 {
+			l = l.and(plain, fmt.Sprintf(" (%d experiments alike, each with another store)", n))
+		}
+		list = append(list, fact{"experiment", l})
+		i += n
 	}
 	d = append(d, list)
 	if c.Interleaving != nil { // its accesses are the story
@@ -95,7 +104,8 @@ func experimentLine(e *evidence.Experiment) line {
 
 func story(steps []evidence.CauseStep) []block {
 	var d []block
-	for i, s := range steps {
+	for i := 0; i < len(steps); i++ {
+		s := &steps[i]
 		lines := verbatim{say(strong, fmt.Sprintf("%d. ", i+1)).and(plain, s.Text).and(faint, proofMark(s.Proof))}
 		if a := s.Access; a != nil {
 			lines = append(lines, say(plain, "   ").and(plain, accessWords(a)).and(faint, "  at moment "+a.Moment.String()))
@@ -105,8 +115,30 @@ func story(steps []evidence.CauseStep) []block {
 		}
 		d = append(d, lines)
 		d = append(d, sourceLines(s.Source)...)
+		// A loop's stores are told by the first and the last of them.
+		if n := alike(steps[i:]); n > 3 {
+			d = append(d, verbatim{say(faint, fmt.Sprintf("   ... %d more by the same instruction ...", n-2))})
+			i += n - 2
+		}
 	}
 	return d
+}
+
+// alike counts the steps that are by the same instruction with the same callers, from
+// the first on.
+func alike(steps []evidence.CauseStep) int {
+	n := 1
+	for n < len(steps) && sameCode(steps[0].Access, steps[n].Access) {
+		n++
+	}
+	return n
+}
+
+func sameCode(a, b *evidence.SeenAccess) bool {
+	if a == nil || b == nil || a.Variable != b.Variable || a.Thread.Number != b.Thread.Number {
+		return false
+	}
+	return slices.EqualFunc(a.Stack.Frames, b.Stack.Frames, func(x, y evidence.Frame) bool { return x.Site.PC == y.Site.PC })
 }
 
 // sourceLines are those of a step, without a heading.
@@ -149,6 +181,13 @@ func untilStart(s evidence.Stack) evidence.Stack {
 		n--
 	}
 	s.Frames = s.Frames[:n]
+	rust := n
+	for rust > 1 && ofRustStart(s.Frames[rust-1].Site.Function) {
+		rust--
+	}
+	if slices.ContainsFunc(s.Frames[rust:], func(f evidence.Frame) bool { return strings.HasPrefix(f.Site.Function, rustStart) }) {
+		s.Frames = s.Frames[:rust]
+	}
 	return s
 }
 
@@ -156,6 +195,22 @@ func untilStart(s evidence.Stack) evidence.Stack {
 // program's first one.
 var starts = map[string]bool{"_start": true, "__libc_start_main": true, "__libc_start_main_impl": true, "__libc_start_call_main": true,
 	"start_thread": true, "clone": true, "__clone": true, "clone3": true, "__clone3": true}
+
+// rustStart begins the names of what calls main in Rust. It is called by the C
+// library's main, and calls through closures and what catches panics.
+const rustStart = "std::rt::lang_start"
+
+func ofRustStart(function string) bool {
+	if function == "main" {
+		return true
+	}
+	for _, prefix := range []string{"std::rt::", "std::panicking::", "std::panic::", "std::sys::", "core::ops::function::FnOnce::", "<&dyn core::ops::function::Fn"} {
+		if strings.HasPrefix(function, prefix) {
+			return true
+		}
+	}
+	return false
+}
 
 func lockWords(locks []evidence.Lock) string {
 	if len(locks) == 0 {
@@ -261,6 +316,9 @@ func coverage(d *evidence.Diagnosis) []block {
 		return nil
 	}
 	c := &d.Coverage
+	if c.Passes == 0 && len(d.Watched) == 0 && c.Limits == nil {
+		return nil
+	}
 	summary := fmt.Sprintf("%s over %s, %d accesses seen", plural(c.Passes, "replay"), d.Recording, c.Hits)
 	if c.Lost > 0 {
 		summary += fmt.Sprintf(", %d lost", c.Lost)

@@ -1,8 +1,10 @@
 package reports
 
 import (
+	"cmp"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"diagnose/evidence"
@@ -55,6 +57,7 @@ func recordedAs(t evidence.ThreadRef) string {
 // numberRanges is "2, 4-9, 12".
 func numberRanges(threads []evidence.ThreadRef) string {
 	var parts []string
+	threads = slices.SortedFunc(slices.Values(threads), func(a, b evidence.ThreadRef) int { return cmp.Compare(a.Number, b.Number) })
 	for i := 0; i < len(threads); {
 		j := i
 		for j+1 < len(threads) && threads[j+1].Number == threads[j].Number+1 {

@@ -66,7 +66,7 @@ func Write(w io.Writer, c *evidence.Case, opts Options) error {
 	case SARIF:
 		return writeJSON(w, sarifCase(c, open, opts))
 	}
-	return writeBlocks(w, layout(c, opts), opts)
+	return writeBlocks(w, layout(copied(c, plainNaming), opts), opts)
 }
 
 // WriteHeap writes the summary of a heap, which must pass its own Check.
@@ -83,7 +83,7 @@ func WriteHeap(w io.Writer, h *evidence.Heap, opts Options) error {
 	case SARIF:
 		return writeJSON(w, sarifHeap(h, opts))
 	}
-	return writeBlocks(w, heapLayout(h, opts), opts)
+	return writeBlocks(w, heapLayout(copied(h, plainNaming), opts), opts)
 }
 
 func (o *Options) edits() edits {

@@ -116,7 +116,7 @@ func (a *analysis) suspect() string {
 		return ""
 	}
 	for _, s := range a.result.Scan.Suspects {
-		if s.Kind == evidence.SuspectGlobal && s.Proof == evidence.FromCore {
+		if s.Kind == evidence.SuspectGlobal && s.Proof == evidence.FromCore && s.Type != "" && !strings.HasPrefix(s.Name, "__") { // those are the C library's
 			return s.Name
 		}
 	}
