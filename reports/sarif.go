@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"unicode/utf8"
 
 	"diagnose/evidence"
 )
@@ -76,6 +77,7 @@ type (
 	sarifPhysical struct {
 		Artifact *sarifArtifactLocation `json:"artifactLocation,omitempty"`
 		Region   *sarifRegion           `json:"region,omitempty"`
+		Context  *sarifRegion           `json:"contextRegion,omitempty"`
 	}
 	sarifArtifactLocation struct {
 		URI       string `json:"uri"`
@@ -155,8 +157,7 @@ func sarifTextPointer(text string) *sarifMessage {
 	return &m
 }
 
-// sarifPlace is a place in the code. root is the directory that paths are told
-// relative to, if they are below it; "" is none.
+// place is a place in the code, with what is to be said of it.
 func (b *sarifBuilder) place(s *evidence.Site, text string) sarifLocation {
 	l := sarifLocation{Message: sarifTextPointer(text)}
 	if s == nil {
@@ -166,8 +167,11 @@ func (b *sarifBuilder) place(s *evidence.Site, text string) sarifLocation {
 		l.Physical = &sarifPhysical{Artifact: b.artifact(s.File)}
 		if s.Line > 0 {
 			l.Physical.Region = &sarifRegion{StartLine: s.Line, StartColumn: max(s.Column, 0)}
-			if line, found := b.c.SourceLine(s.File, s.Line); found {
-				l.Physical.Region.Snippet = &sarifSnippet{cutSpan(Clean(expandTabs(line)))}
+			// A region's snippet is the whole of it, which here begins in the middle of
+			// the line (3.30.13).
+			if text, found := b.c.SourceLine(s.File, s.Line); found {
+				l.Physical.Region.StartColumn = codePoint(text, s.Column)
+				l.Physical.Context = &sarifRegion{StartLine: s.Line, Snippet: &sarifSnippet{snippet(text)}}
 			}
 		}
 	} else if s.Module != "" {
@@ -178,6 +182,25 @@ func (b *sarifBuilder) place(s *evidence.Site, text string) sarifLocation {
 			Decorated: cutSpan(Clean(s.LinkageName)), Kind: "function"}}
 	}
 	return l
+}
+
+// codePoint is the column that a byte of a line is in, counted in code points;
+// debug information counts bytes. 0 is unknown.
+func codePoint(text string, column int) int {
+	if column <= 0 || column > len(text)+1 {
+		return max(column, 0)
+	}
+	return utf8.RuneCountInString(text[:column-1]) + 1
+}
+
+// snippet is a line as it stands in its file, but for what would act on a
+// terminal.
+func snippet(text string) string {
+	parts := strings.Split(text, "\t")
+	for i := range parts {
+		parts[i] = Clean(parts[i])
+	}
+	return cutSpan(strings.Join(parts, "\t"))
 }
 
 // artifact is a file's URI (3.10): relative to the root if it is below it.

@@ -182,6 +182,22 @@ func TestSARIFPaths(t *testing.T) {
 	}
 }
 
+// Columns count code points, and a line's text is the file's own.
+func TestSARIFRegions(t *testing.T) {
+	b := &sarifBuilder{c: &evidence.Case{Sources: []evidence.Source{{File: "/a.c", Lines: []evidence.SourceLine{{Number: 3, Text: "\t\u00e9\x1b = f(x);"}}}}}}
+	p := b.place(&evidence.Site{File: "/a.c", Line: 3, Column: 6}, "").Physical // the equals sign is byte 6
+	if p.Region.StartLine != 3 || p.Region.StartColumn != 5 || p.Region.Snippet != nil {
+		t.Errorf("region %+v", p.Region)
+	}
+	if want := "\t\u00e9\\x1b = f(x);"; p.Context == nil || p.Context.Snippet.Text != want {
+		t.Errorf("context %+v, want %q", p.Context, want)
+	}
+	p = b.place(&evidence.Site{File: "/a.c", Line: 4, Column: 6}, "").Physical
+	if p.Region.StartColumn != 6 || p.Context != nil {
+		t.Errorf("of a line whose text is not known: %+v, %+v", p.Region, p.Context)
+	}
+}
+
 // A message of the target can be neither a placeholder nor a link.
 func TestSARIFMessages(t *testing.T) {
 	for in, want := range map[string]string{
