@@ -37,7 +37,8 @@ var allowed = map[string]string{
 	"internal/driver":     "agent image image/object image/debuginfo image/value unwind canary quarantine staticscan failure internal/gocore explore record verdict",
 	"corpus":              "evidence/signature record",
 	"reports":             "evidence/signature",
-	"cmd/diagnose":        "agent explore image internal/driver internal/instrument record replay reports watchtrace verdict",
+	"nightly":             "corpus evidence/signature reports",
+	"cmd/diagnose":        "agent corpus explore image internal/driver internal/instrument nightly record replay reports watchtrace verdict",
 
 	// Tools and test support: nothing above imports them outside its tests.
 	"internal/schema":       "",

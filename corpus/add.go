@@ -331,3 +331,16 @@ func insert(ctx context.Context, tx *sql.Tx, e *Entry, files []file) error {
 	}
 	return note(ctx, tx, e.ID, "added", e.Source)
 }
+
+// Scratch makes a directory for what this process does with the corpus. It is
+// removed by discard, or by others when the process has died.
+func (c *Corpus) Scratch() (dir string, discard func(), err error) {
+	if c.owner == nil {
+		return "", nil, errors.New("corpus: it is open for reading")
+	}
+	s, err := c.newStage()
+	if err != nil {
+		return "", nil, fmt.Errorf("corpus: %w", err)
+	}
+	return s.dir, s.discard, nil
+}

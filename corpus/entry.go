@@ -33,8 +33,9 @@ type Entry struct {
 	// DroppedAt is when its files were removed by gc; nil: they are there.
 	DroppedAt *time.Time `json:"dropped_at,omitempty"`
 	// Bytes is what it takes on the disk, Source where it was added from.
-	Bytes  int64             `json:"bytes"`
-	Source string            `json:"source"`
+	Bytes  int64  `json:"bytes"`
+	Source string `json:"source"`
+	// Labels are those that people gave it.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Diagnosis is the last one; nil before the first.
 	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
@@ -216,6 +217,7 @@ func (c *Corpus) Find(ctx context.Context, prefix string) (Entry, error) {
 
 // Event is a line of an entry's history.
 type Event struct {
+	// At is when it happened.
 	At time.Time `json:"at"`
 	// What happened: added, diagnosed, dropped, ...; Detail says more.
 	What   string `json:"what"`

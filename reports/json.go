@@ -48,6 +48,10 @@ type Tool struct {
 	Version string `json:"version"`
 }
 
+// WriteJSON writes a document as the reports' are written: what its strings hold acts
+// on no terminal.
+func WriteJSON(w io.Writer, document any) error { return writeJSON(w, document) }
+
 func writeJSON(w io.Writer, document any) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"diagnose/corpus"
 	"diagnose/internal/driver"
 	"diagnose/record"
 	"diagnose/replay"
@@ -27,6 +28,8 @@ const (
 	exitNotReplayed = 4
 	// exitFailingSchedule is for a hunt that found what it looked for.
 	exitFailingSchedule = 4
+	// exitNewCause is for a night that found something new.
+	exitNewCause = 4
 	// exitInterrupted is what a shell reports for a program that SIGINT ended.
 	exitInterrupted = 130
 )
@@ -65,6 +68,10 @@ func run(args []string) int {
 	if errors.As(err, &differs) {
 		return exitNotReplayed
 	}
+	var news *newCauseError
+	if errors.As(err, &news) {
+		return exitNewCause
+	}
 	// Errors name files and programs of the target's choice.
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		fmt.Fprintln(os.Stderr, "diagnose:", reports.Clean(line))
@@ -81,10 +88,11 @@ func exitStatus(err error) int {
 	var input *driver.InputError
 	var usage *usageError
 	var recording *replay.InputError
+	var kept *corpus.InputError
 	switch {
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.As(err, &input), errors.As(err, &recording):
+	case errors.As(err, &input), errors.As(err, &recording), errors.As(err, &kept):
 		return exitInput
 	case errors.Is(err, context.Canceled), errors.Is(err, errInterrupted):
 		return exitInterrupted

@@ -80,7 +80,7 @@ proves that by experiments on replays.
 		SuggestionsMinimumDistance: 2,
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newCrash(), newHeap(), newRun(), newRecord(), newReplay(), newHunt(), newMinimize(), newTrace(), newRecording(),
+	root.AddCommand(newCrash(), newHeap(), newRun(), newRecord(), newReplay(), newHunt(), newMinimize(), newTrace(), newRecording(), newCorpus(), newNightly(),
 		newCompile(instrument.C), newCompile(instrument.CXX), newAgent(), newMan())
 	trimCompletion(root)
 	return root

@@ -12,6 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"diagnose/internal/schema"
+	"diagnose/nightly"
 	"diagnose/record"
 )
 
@@ -31,6 +32,8 @@ var documents = []schema.Document{
 	{Value: &shown{}, Name: "recording", Title: "description of a recording", Version: shownVersion},
 	{Value: &shownEvent{}, Name: "event", Title: "event of a recording, one a line", Version: shownVersion},
 	{Value: &shownTrace{}, Name: "trace", Title: "trace", Version: traceVersion},
+	{Value: &shownCorpus{}, Name: "corpus", Title: "list of a corpus's failures or clusters", Version: corpusVersion},
+	{Value: &nightly.Summary{}, Name: "nightly", Title: "summary of a night", Version: nightly.SummaryVersion},
 }
 
 func schemaPath(name string) string { return filepath.Join("../../reports/schema", name+"-1.json") }
@@ -39,7 +42,7 @@ func schemaPath(name string) string { return filepath.Join("../../reports/schema
 // member.
 func TestSchemas(t *testing.T) {
 	text.OneOf[1].Properties.Set("base64", &generator.Schema{Type: "string"})
-	docs, err := schema.Load("diagnose/evidence", "diagnose/record", "diagnose/replay", "diagnose/cmd/diagnose")
+	docs, err := schema.Load("diagnose/evidence", "diagnose/record", "diagnose/replay", "diagnose/corpus", "diagnose/nightly", "diagnose/cmd/diagnose")
 	if err != nil {
 		t.Fatal(err)
 	}

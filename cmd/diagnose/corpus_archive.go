@@ -1,0 +1,169 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"diagnose/corpus"
+	"diagnose/reports"
+)
+
+func newCorpusExport() *cobra.Command {
+	f := &corpusListFlags{}
+	var output string
+	c := &cobra.Command{
+		Use:   "export [ENTRY...]",
+		Short: "Write failures to an archive",
+		Long: `export writes failures with all that is known of them to an archive, which
+'diagnose corpus import' reads on another machine: those that are named, or those
+that the flags choose, or all.
+
+An archive holds what was in the memory of the processes, and the environments of
+recorded programs: secrets are not removed from it.
+` + corpusExitHelp,
+		Example: `  diagnose corpus export --since 7d --output week.tar.zst
+  diagnose corpus export 1f3a9c --output one.tar.zst`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, args []string) error {
+			filter, err := f.chosen()
+			if err != nil {
+				return err
+			}
+			if output == "" {
+				return usagef("--output is missing: give a file, or - for standard output (see '%s --help')", c.CommandPath())
+			}
+			return f.with(c, corpus.Open, func(store *corpus.Corpus) error {
+				for _, a := range args {
+					e, err := store.Find(c.Context(), a)
+					if err != nil {
+						return err
+					}
+					filter.IDs = append(filter.IDs, e.ID)
+				}
+				return exportTo(c, store, filter, output)
+			})
+		},
+	}
+	f.register(c)
+	f.registerFilter(c)
+	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write, which only you can read; - is standard output")
+	return c
+}
+
+func exportTo(c *cobra.Command, store *corpus.Corpus, filter corpus.Filter, output string) error {
+	write := func(w io.Writer) error {
+		n, err := store.Export(c.Context(), w, filter)
+		if err == nil {
+			say(fmt.Sprintf("%d entries were written", n))
+		}
+		return err
+	}
+	if output == "-" {
+		if isatty.IsTerminal(os.Stdout.Fd()) {
+			return usagef("an archive is nothing for a terminal: give a file by --output")
+		}
+		return write(c.OutOrStdout())
+	}
+	if err := checkOutput(output); err != nil {
+		return err
+	}
+	if !replaceable(output) {
+		file, err := os.OpenFile(output, os.O_WRONLY, 0o600)
+		if err != nil {
+			return fmt.Errorf("--output: %w", err)
+		}
+		return errors.Join(write(file), file.Close())
+	}
+	temp, err := os.CreateTemp(filepath.Dir(output), ".diagnose-*")
+	if err != nil {
+		return fmt.Errorf("--output: %w", err)
+	}
+	defer os.Remove(temp.Name())
+	if err := errors.Join(write(temp), temp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), output)
+}
+
+func newCorpusImport() *cobra.Command {
+	f := &corpusFlags{}
+	room := int64(64)
+	c := &cobra.Command{
+		Use:   "import ARCHIVE...",
+		Short: "Add the failures of archives",
+		Long: `import adds what 'diagnose corpus export' wrote; - is standard input. Entries that
+are there already are left as they are. Each is compared with its digest before it
+is taken, and an archive that was cut off is taken as far as it goes: importing it
+again completes it.
+` + corpusExitHelp,
+		Example: "  diagnose corpus import week.tar.zst",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("import takes archives (see '%s --help')", c.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if room < 1 || room > 1<<20 {
+				return usagef("--max-size takes a number of GiB from 1 on, not %d", room)
+			}
+			if err := f.checkFormat(c); err != nil {
+				return err
+			}
+			return f.with(c, corpus.Create, func(store *corpus.Corpus) error { return f.importAll(c, store, args, room<<30) })
+		},
+	}
+	f.register(c)
+	c.Flags().Int64Var(&room, "max-size", room, "refuse entries that are larger than so many `GiB`, holes included")
+	complete(c, "max-size", cobra.NoFileCompletions)
+	f.registerFormat(c)
+	return c
+}
+
+func (f *corpusFlags) importAll(c *cobra.Command, store *corpus.Corpus, args []string, room int64) error {
+	var all corpus.Imported
+	for _, name := range args {
+		done, err := importFrom(c, store, name, room)
+		all.Added, all.Existed = all.Added+done.Added, all.Existed+done.Existed
+		if err != nil {
+			return fmt.Errorf("%s: %w; %d entries were added before", name, err, all.Added)
+		}
+	}
+	if f.format == string(reports.JSON) {
+		return reports.WriteJSON(c.OutOrStdout(), all)
+	}
+	_, err := fmt.Fprintf(c.OutOrStdout(), "%d entries were added, %d were there\n", all.Added, all.Existed)
+	return err
+}
+
+func importFrom(c *cobra.Command, store *corpus.Corpus, name string, room int64) (corpus.Imported, error) {
+	in := io.Reader(os.Stdin)
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return corpus.Imported{}, &corpus.InputError{Err: err}
+		}
+		defer file.Close()
+		in = file
+	}
+	return store.Import(c.Context(), in, room)
+}
+
+// readDocument reads a report that the corpus has.
+func readDocument(text []byte) (*reports.Document, error) {
+	var doc reports.Document
+	if err := json.Unmarshal(text, &doc); err != nil {
+		return nil, err
+	}
+	if doc.Case == nil {
+		return nil, errors.New("it has no case")
+	}
+	return &doc, nil
+}

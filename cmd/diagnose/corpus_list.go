@@ -1,0 +1,343 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"diagnose/corpus"
+	"diagnose/reports"
+)
+
+// corpusVersion is that of the JSON of list and show; reports/schema/corpus-1.json
+// describes it.
+const corpusVersion = "1.0"
+
+// shownCorpus is the JSON of list and show.
+type shownCorpus struct {
+	// Version of this form, MAJOR.MINOR.
+	Version string `json:"version"`
+	// Corpus is its directory.
+	Corpus string `json:"corpus"`
+	// Entries are failures, the newest first; Clusters those with one cause, the most
+	// frequent first. One of the two is asked for.
+	Entries  []shownEntry     `json:"entries,omitempty"`
+	Clusters []corpus.Cluster `json:"clusters,omitempty"`
+}
+
+// shownEntry is an entry with what show adds.
+type shownEntry struct {
+	corpus.Entry
+	// Path is where its files are.
+	Path string `json:"path"`
+	// Diagnoses are all, the earliest first; History what happened to it. Of show
+	// alone.
+	Diagnoses []corpus.Diagnosis `json:"diagnoses,omitempty"`
+	History   []corpus.Event     `json:"history,omitempty"`
+}
+
+type corpusListFlags struct {
+	corpusFlags
+	filter   corpus.Filter
+	since    days
+	clusters bool
+}
+
+func newCorpusList() *cobra.Command {
+	f := &corpusListFlags{}
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the failures, or the clusters with one cause",
+		Long: `list shows the failures of the corpus, the newest first, with what is known of
+each. --clusters shows what they have in common instead: failures that replays
+found one cause of, whatever their stacks, or that failed with one stack where no
+cause is known.
+` + corpusExitHelp,
+		Example: `  diagnose corpus list --since 7d --label host=ci-7
+  diagnose corpus list --clusters
+  diagnose corpus list --cluster 9a4f20c1`,
+		Args:              noArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(c *cobra.Command, _ []string) error { return f.run(c) },
+	}
+	f.register(c)
+	f.registerFilter(c)
+	c.Flags().BoolVar(&f.filter.Dropped, "all", false, "those as well whose files gc has removed")
+	c.Flags().BoolVar(&f.clusters, "clusters", false, "list clusters")
+	f.registerFormat(c)
+	return c
+}
+
+func (f *corpusListFlags) registerFilter(c *cobra.Command) {
+	f.registerLabels(c, "`key=value` that entries must have; may be repeated")
+	flags := c.Flags()
+	flags.StringVar(&f.filter.Program, "program", "", "`name` of the executable")
+	flags.StringVar(&f.filter.Cluster, "cluster", "", "`cluster` that they belong to, or a beginning of its name")
+	flags.Var(&f.since, "since", "what failed within this `time`, as in 12h or 7d")
+	for _, name := range []string{"program", "cluster", "since"} {
+		complete(c, name, cobra.NoFileCompletions)
+	}
+}
+
+// chosen is the filter that the flags describe.
+func (f *corpusListFlags) chosen() (corpus.Filter, error) {
+	var err error
+	f.filter.Labels, err = f.parsedLabels()
+	if f.since > 0 {
+		f.filter.Since = time.Now().Add(-time.Duration(f.since))
+	}
+	return f.filter, err
+}
+
+func (f *corpusListFlags) run(c *cobra.Command) error {
+	filter, err := f.chosen()
+	if err == nil {
+		err = f.checkFormat(c)
+	}
+	if err == nil && f.clusters && (len(f.labels) > 0 || filter.Program != "" || filter.Cluster != "" || f.since > 0) {
+		err = usagef("--clusters lists all of them, and goes with no other choice (see '%s --help')", c.CommandPath())
+	}
+	if err != nil {
+		return err
+	}
+	return f.with(c, corpus.Open, func(store *corpus.Corpus) error {
+		shown := shownCorpus{Version: corpusVersion, Corpus: store.Dir}
+		if f.clusters {
+			shown.Clusters, err = store.Clusters(c.Context())
+			return f.emit(c, &shown, err, clusterTable)
+		}
+		entries, err := store.List(c.Context(), filter)
+		for _, e := range entries {
+			shown.Entries = append(shown.Entries, shownEntry{Entry: e, Path: store.EntryDir(e.ID)})
+		}
+		return f.emit(c, &shown, err, entryTable)
+	})
+}
+
+func (f *corpusFlags) emit(c *cobra.Command, shown *shownCorpus, err error, text func(*bytes.Buffer, *shownCorpus) error) error {
+	if err != nil {
+		return err
+	}
+	if f.format == string(reports.JSON) {
+		return reports.WriteJSON(c.OutOrStdout(), shown)
+	}
+	var b bytes.Buffer
+	if err := text(&b, shown); err != nil {
+		return err
+	}
+	_, err = b.WriteTo(c.OutOrStdout())
+	return err
+}
+
+// shortID is how much of a name lists show.
+const shortID = 12
+
+func entryTable(b *bytes.Buffer, shown *shownCorpus) error {
+	var rows [][]string
+	for i := range shown.Entries {
+		e := &shown.Entries[i]
+		state, cluster := "not diagnosed yet", ""
+		switch d := e.Diagnosis; {
+		case e.Passed:
+			state = "passed"
+		case d == nil:
+		case d.Diagnosed:
+			state, cluster = d.Kind+", "+d.Proof, d.Cluster()[:min(shortID, len(d.Cluster()))]
+		default:
+			state = "not diagnosed: " + d.Reason
+		}
+		rows = append(rows, []string{e.ID[:min(shortID, len(e.ID))], e.FailedAt.Local().Format(time.DateTime), e.Name(), e.Ended, cluster, cut(state), labelText(e.Labels)})
+	}
+	if len(rows) == 0 {
+		b.WriteString("no failures\n")
+		return nil
+	}
+	return table(b, []string{"Entry", "Failed", "Program", "Ended", "Cluster", "State", "Labels"}, rows)
+}
+
+func cut(text string) string {
+	const most = 70
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-3]) + "..."
+	}
+	return text
+}
+
+func labelText(labels map[string]string) string {
+	var list []string
+	for k, v := range labels {
+		list = append(list, k+"="+v)
+	}
+	slices.Sort(list)
+	return strings.Join(list, " ")
+}
+
+func clusterTable(b *bytes.Buffer, shown *shownCorpus) error {
+	var rows [][]string
+	for i := range shown.Clusters {
+		g := &shown.Clusters[i]
+		by, state := "stack", ""
+		if g.ByCause {
+			by = "cause"
+		}
+		switch {
+		case g.Back != "":
+			state = "back"
+		case g.Fixed != nil:
+			state = "fixed"
+		}
+		rows = append(rows, []string{g.Digest[:min(shortID, len(g.Digest))], strconv.Itoa(g.Count), by, state, g.Last.Local().Format(time.DateTime), g.Program, cut(g.Kind + ": " + g.Summary)})
+	}
+	if len(rows) == 0 {
+		b.WriteString("no clusters: nothing was diagnosed yet\n")
+		return nil
+	}
+	return table(b, []string{"Cluster", "Failures", "By", "State", "Last", "Program", "Cause"}, rows)
+}
+
+type corpusShowFlags struct {
+	corpusFlags
+	report bool
+}
+
+func newCorpusShow() *cobra.Command {
+	f := &corpusShowFlags{}
+	c := &cobra.Command{
+		Use:   "show ENTRY|CLUSTER",
+		Short: "Show what is known of a failure or of a cluster",
+		Long: `show tells of a failure how it ended, where its files are, its labels, diagnoses
+and history; of a cluster what its failures have in common. --report shows the
+report of the last diagnosis.
+` + corpusExitHelp,
+		Example: `  diagnose corpus show 1f3a9c
+  diagnose corpus show 1f3a9c --report`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("show takes one entry or cluster, not %d (see '%s --help')", len(args), c.CommandPath())
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+	}
+	f.register(c)
+	c.Flags().BoolVar(&f.report, "report", false, "show the report of its last diagnosis")
+	f.registerFormat(c)
+	return c
+}
+
+func (f *corpusShowFlags) run(c *cobra.Command, name string) error {
+	if err := f.checkFormat(c); err != nil {
+		return err
+	}
+	return f.with(c, corpus.Open, func(store *corpus.Corpus) error {
+		e, err := store.Find(c.Context(), name)
+		var input *corpus.InputError
+		if errors.As(err, &input) {
+			if g, other := store.FindCluster(c.Context(), name); other == nil {
+				return f.cluster(c, store, g)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if f.report {
+			return f.showReport(c, store, e.ID)
+		}
+		shown := shownEntry{Entry: e, Path: store.EntryDir(e.ID)}
+		if shown.Diagnoses, err = store.Diagnoses(c.Context(), e.ID); err != nil {
+			return err
+		}
+		if shown.History, err = store.History(c.Context(), e.ID); err != nil {
+			return err
+		}
+		return f.emit(c, &shownCorpus{Version: corpusVersion, Corpus: store.Dir, Entries: []shownEntry{shown}}, nil, entryText)
+	})
+}
+
+func (f *corpusShowFlags) cluster(c *cobra.Command, store *corpus.Corpus, g corpus.Cluster) error {
+	if f.report {
+		return f.showReport(c, store, g.Example)
+	}
+	return f.emit(c, &shownCorpus{Version: corpusVersion, Corpus: store.Dir, Clusters: []corpus.Cluster{g}}, nil, clusterText)
+}
+
+func (f *corpusShowFlags) showReport(c *cobra.Command, store *corpus.Corpus, id string) error {
+	text, err := store.Report(c.Context(), id)
+	if err != nil {
+		return err
+	}
+	doc, err := readDocument(text)
+	if err != nil {
+		return fmt.Errorf("the report of %s: %w", id, err)
+	}
+	return reports.Write(c.OutOrStdout(), doc.Case, reports.Options{Format: reports.Format(f.format), Version: doc.Tool.Version})
+}
+
+func entryText(b *bytes.Buffer, shown *shownCorpus) error {
+	e := &shown.Entries[0]
+	line := liner(b)
+	line("entry", "%s, %s", e.ID, e.Kind)
+	line("program", "%s", e.Program)
+	line("build-id", "%s", e.BuildID)
+	line("outcome", "%s", e.Outcome)
+	line("failed", "%s", e.FailedAt.Local().Format(time.DateTime))
+	line("files", "%s, %d KiB", e.Path, e.Bytes>>10)
+	if e.DroppedAt != nil {
+		line("dropped", "%s: its files are gone", e.DroppedAt.Local().Format(time.DateTime))
+	}
+	if len(e.Labels) > 0 {
+		line("labels", "%s", labelText(e.Labels))
+	}
+	for _, d := range e.Diagnoses {
+		text := fmt.Sprintf("%s, %s: %s", d.Kind, d.Proof, d.Summary)
+		if !d.Diagnosed {
+			text = "not diagnosed: " + d.Reason
+		} else if d.Reason != "" {
+			text += " (" + d.Reason + ")"
+		}
+		line("diagnosis", "by diagnose %s in %v: %s", d.Version, d.Took.Round(time.Millisecond), text)
+	}
+	if d := e.Diagnosis; d != nil && d.Stack != "" {
+		line("stack", "%s", d.Stack)
+		line("cause", "%s", d.Cause)
+	}
+	for _, h := range e.History {
+		line("history", "%s  %s %s", h.At.Local().Format(time.DateTime), h.What, h.Detail)
+	}
+	return nil
+}
+
+func liner(b *bytes.Buffer) func(name, format string, args ...any) {
+	return func(name, format string, args ...any) {
+		if text := reports.Clean(fmt.Sprintf(format, args...)); text != "" {
+			fmt.Fprintf(b, "%-12s%s\n", name+":", text)
+		}
+	}
+}
+
+func clusterText(b *bytes.Buffer, shown *shownCorpus) error {
+	g := &shown.Clusters[0]
+	line := liner(b)
+	line("cluster", "%s", g.Digest)
+	line("kind", "%s, %s", g.Kind, g.Proof)
+	line("cause", "%s", g.Summary)
+	line("failures", "%d with %d stacks, first %s, last %s", g.Count, g.Stacks, g.First.Local().Format(time.DateTime), g.Last.Local().Format(time.DateTime))
+	line("example", "%s", g.Example)
+	if g.Fixed != nil {
+		line("fixed", "%s %s", g.Fixed.Local().Format(time.DateTime), g.Note)
+	}
+	if g.Back != "" {
+		line("back", "since %s", g.Back)
+	}
+	for _, l := range g.Lines {
+		line("known by", "%s", l)
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"diagnose/corpus"
+	"diagnose/nightly"
+	"diagnose/reports"
+)
+
+// newCauseError is for a night that found a new cause, or one that is back: its
+// summary was printed.
+type newCauseError struct{}
+
+func (*newCauseError) Error() string { return "there are new causes" }
+
+type nightlyFlags struct {
+	corpusFlags
+	since, budget, time days
+	jobs                int
+	memory              int64
+	out                 string
+	retry               bool
+}
+
+func newNightly() *cobra.Command {
+	f := &nightlyFlags{since: days(24 * time.Hour), time: days(10 * time.Minute)}
+	c := &cobra.Command{
+		Use:   "nightly",
+		Short: "Diagnose what is new in a corpus, and sum it up",
+		Long: `nightly diagnoses all failures of a corpus that this version of diagnose has not
+diagnosed yet, new and frequent ones first: each in a process of its own, under a
+budget of time and of memory, so that no recording can stop the night. Then it
+tells which causes are new, which were fixed and are back, which known ones failed
+how often, and what could not be diagnosed and why.
+
+A night that was killed is gone on with by the next one: nothing is done twice. Two
+nights at once share the work.
+
+What the summary calls new was in no summary before. --since is the time that it
+looks at; the counts are compared with those of as long a time before.
+
+The corpus is the directory that --corpus names, or else the environment's
+` + corpusVariable + `, or else ./corpus.
+
+Exit status:
+
+      0  no cause is new or back
+      1  the tool itself failed
+      2  the command line is wrong
+      3  there is no such corpus
+      4  there is a new cause, or one that was fixed is back
+    130  it was interrupted; another night goes on`,
+		Example: `  diagnose nightly --corpus /srv/failures --budget 2h --out /srv/failures-report
+  diagnose nightly --since 7d --jobs 4 --format json`,
+		Args:              noArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(c *cobra.Command, _ []string) error { return f.run(c) },
+	}
+	f.register(c)
+	flags := c.Flags()
+	flags.Var(&f.since, "since", "`time` that the summary looks at, as in 24h or 7d")
+	flags.IntVar(&f.jobs, "jobs", max(1, runtime.NumCPU()/2), "failures that are diagnosed at `once`")
+	flags.Var(&f.budget, "budget", "bound the `time` of the night, as in 2h; what is left is for the next one")
+	flags.Var(&f.time, "time", "bound the `time` of each failure")
+	flags.Int64Var(&f.memory, "memory", 4096, "bound the memory of each failure's processes, in `MiB`")
+	flags.BoolVar(&f.retry, "retry", false, "try again what this version could not diagnose")
+	flags.StringVar(&f.out, "out", "", "`directory` for the summary in all forms, and the reports of what is new or back")
+	must(c.MarkFlagDirname("out"))
+	f.registerFormat(c)
+	for _, name := range []string{"since", "jobs", "budget", "time", "memory"} {
+		complete(c, name, cobra.NoFileCompletions)
+	}
+	return c
+}
+
+func (f *nightlyFlags) run(c *cobra.Command) error {
+	if err := f.check(c); err != nil {
+		return err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if f.out != "" { // before the night is spent for nothing
+		if err := os.MkdirAll(filepath.Join(f.out, causesName), 0o700); err != nil {
+			return usagef("--out: %w", err)
+		}
+	}
+	return f.with(c, corpus.Change, func(store *corpus.Corpus) error {
+		tell := newNightProgress(os.Stderr)
+		run, err := nightly.Diagnose(c.Context(), nightly.Options{Corpus: store, Version: version(), Command: []string{exe}, Since: time.Duration(f.since),
+			Jobs: f.jobs, Budget: time.Duration(f.budget), Time: time.Duration(f.time), Memory: f.memory << 20, Retry: f.retry, Progress: tell.step})
+		tell.clear()
+		if err != nil {
+			return err
+		}
+		summary, err := nightly.Summarize(c.Context(), store, run, time.Duration(f.since))
+		if err != nil {
+			return err
+		}
+		return f.hand(c, store, summary)
+	})
+}
+
+func (f *nightlyFlags) check(c *cobra.Command) error {
+	switch {
+	case f.jobs < 1:
+		return usagef("--jobs takes a whole number from 1 on, not %d", f.jobs)
+	case f.memory < 16 || f.memory > 1<<30:
+		return usagef("--memory takes a number of MiB from 16 on, not %d", f.memory)
+	case f.time <= 0 || f.since <= 0:
+		return usagef("--time and --since take a time above zero, as in 90s or 5m")
+	}
+	return f.checkFormat(c)
+}
+
+// hand gives the summary to whoever is to have it, and notes then that it was given.
+func (f *nightlyFlags) hand(c *cobra.Command, store *corpus.Corpus, s *nightly.Summary) error {
+	if f.out != "" {
+		if err := writeNight(c.Context(), store, s, f.out); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+	}
+	var err error
+	if f.format == string(reports.JSON) {
+		err = reports.WriteJSON(c.OutOrStdout(), s)
+	} else {
+		err = s.WriteText(c.OutOrStdout())
+	}
+	if err == nil {
+		err = s.Told(c.Context(), store)
+	}
+	if err == nil && s.Alarming() {
+		err = &newCauseError{}
+	}
+	return err
+}
+
+// causesName is the directory in --out of reports, one for each cause that is new or
+// back.
+const causesName = "causes"
+
+func writeNight(ctx context.Context, store *corpus.Corpus, s *nightly.Summary, dir string) error {
+	for _, list := range [][]nightly.Group{s.New, s.Back} {
+		for i := range list {
+			if err := writeCause(ctx, store, &list[i], filepath.Join(dir, causesName)); err != nil {
+				return err
+			}
+		}
+	}
+	var text, doc bytes.Buffer
+	if err := errors.Join(s.WriteText(&text), reports.WriteJSON(&doc, s)); err != nil {
+		return err
+	}
+	if err := writeWhole(filepath.Join(dir, "summary.txt"), text.Bytes()); err != nil {
+		return err
+	}
+	return writeWhole(filepath.Join(dir, "summary.json"), doc.Bytes())
+}
+
+// writeCause writes the report of a cluster's example, in Markdown and as it is kept.
+func writeCause(ctx context.Context, store *corpus.Corpus, g *nightly.Group, dir string) error {
+	text, err := store.Report(ctx, g.Example)
+	if err != nil {
+		return err
+	}
+	doc, err := readDocument(text)
+	if err != nil {
+		return fmt.Errorf("the report of %s: %w", g.Example, err)
+	}
+	var markdown bytes.Buffer
+	if err := reports.Write(&markdown, doc.Case, reports.Options{Format: reports.Markdown, Version: doc.Tool.Version}); err != nil {
+		return err
+	}
+	if err := writeWhole(filepath.Join(dir, g.Digest+".json"), text); err != nil {
+		return err
+	}
+	return writeWhole(filepath.Join(dir, g.Digest+".md"), markdown.Bytes())
+}
+
+// nightProgress is one line on a terminal, and elsewhere a line for each failure.
+type nightProgress struct {
+	*progress
+	plain *os.File
+}
+
+func newNightProgress(file *os.File) *nightProgress {
+	p := &nightProgress{progress: newProgress(file)}
+	if !isatty.IsTerminal(file.Fd()) {
+		p.plain = file
+	}
+	return p
+}
+
+func (p *nightProgress) step(s nightly.Progress) {
+	text := fmt.Sprintf("%d of %d", s.Done, s.Total)
+	left := ""
+	if s.Left > 0 && s.Done < s.Total {
+		left = fmt.Sprintf(", about %v left", roughly(s.Left))
+	}
+	name := fmt.Sprintf("%s %s %s", s.Entry.Name(), s.Entry.Ended, s.Entry.ID[:min(shortID, len(s.Entry.ID))])
+	if s.Result == nil {
+		p.say(text + left + ": " + name)
+		return
+	}
+	if p.plain == nil {
+		return
+	}
+	what := s.Result.Kind + ", " + s.Result.Proof
+	if !s.Result.Diagnosed {
+		what = "not diagnosed: " + s.Result.Reason
+	}
+	fmt.Fprintln(p.plain, "diagnose:", reports.Clean(fmt.Sprintf("%s: %s: %s, in %v%s", text, name, what, s.Result.Took.Round(10*time.Millisecond), left)))
+}
+
+// roughly is a time as precise as an estimate can be.
+func roughly(d time.Duration) time.Duration {
+	switch {
+	case d > time.Hour:
+		return d.Round(10 * time.Minute)
+	case d > time.Minute:
+		return d.Round(time.Minute)
+	}
+	return d.Round(time.Second)
+}

@@ -1,0 +1,594 @@
+package nightly
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"diagnose/corpus"
+	"diagnose/evidence"
+	"diagnose/record"
+	"diagnose/reports"
+)
+
+// The test binary is a night as well, which can be killed, and the diagnose that it
+// runs.
+func TestMain(m *testing.M) {
+	switch {
+	case os.Getenv("NIGHTLY_TEST_DIAGNOSE") != "":
+		os.Exit(fakeDiagnose(os.Args[1:]))
+	case os.Getenv("NIGHTLY_TEST_NIGHT") != "":
+		if err := fakeNight(os.Getenv("NIGHTLY_TEST_NIGHT"), os.Args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// logName is a file that each analysis writes a line to.
+const logName = "NIGHTLY_TEST_LOG"
+
+func fakeNight(dir, summary string) error {
+	c, err := corpus.Change(context.Background(), dir)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	run, err := Diagnose(context.Background(), options(c))
+	if err != nil {
+		return err
+	}
+	s, err := Summarize(context.Background(), c, run, 24*time.Hour)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(summary, text, 0o600)
+}
+
+func options(c *corpus.Corpus) Options {
+	return Options{Corpus: c, Version: "v1", Command: []string{os.Args[0]}, Environ: []string{"NIGHTLY_TEST_DIAGNOSE=1"},
+		Since: 24 * time.Hour, Jobs: 2, Time: time.Minute, Memory: 1 << 30}
+}
+
+// fakeDiagnose does what the arguments of the recorded program say.
+func fakeDiagnose(args []string) int {
+	flag := func(name string) string {
+		if i := slices.Index(args, name); i >= 0 {
+			return args[i+1]
+		}
+		return ""
+	}
+	dir := flag("--recording")
+	if dir == "" {
+		dir = filepath.Dir(flag("--core"))
+	}
+	m, err := record.ReadManifest(dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "diagnose:", err)
+		return 3
+	}
+	if f, err := os.OpenFile(os.Getenv(logName), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600); err == nil {
+		fmt.Fprintf(f, "%s %d\n", filepath.Base(dir), os.Getpid())
+		f.Close()
+	}
+	what, cause := string(m.Program.Args[1]), string(m.Program.Args[2])
+	if os.Getenv("NIGHTLY_TEST_SLOW") != "" {
+		time.Sleep(20 * time.Millisecond)
+	}
+	switch {
+	case what == "hang":
+		child := exec.Command("sleep", "600")
+		child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		child.Start()
+		fmt.Fprintf(os.Stderr, "child %d\n", child.Process.Pid)
+		os.WriteFile(os.Getenv(logName)+".child", fmt.Append(nil, child.Process.Pid), 0o600)
+		time.Sleep(10 * time.Minute)
+	case what == "eat":
+		var all [][]byte
+		for range 4096 {
+			b := make([]byte, 1<<20)
+			for i := 0; i < len(b); i += 4096 {
+				b[i] = 1
+			}
+			all = append(all, b)
+			time.Sleep(time.Millisecond)
+		}
+		fmt.Fprintln(os.Stderr, len(all))
+	case what == "die":
+		syscall.Kill(os.Getpid(), syscall.SIGSEGV)
+		time.Sleep(time.Minute)
+	case what == "garbage":
+		os.WriteFile(flag("--output"), []byte("{"), 0o600)
+		return 0
+	case what == "refuse" && flag("--recording") != "":
+		fmt.Fprintln(os.Stderr, "diagnose: the program was built anew \x1b[2J")
+		return 3
+	case what == "alone" && slices.Contains(args, "--passing"):
+		fmt.Fprintln(os.Stderr, "diagnose: the passing recording is of another program")
+		return 3
+	}
+	if cause == "compared" && !slices.Contains(args, "--passing") {
+		cause = "not compared"
+	}
+	return report(flag("--output"), cause, flag("--recording") != "")
+}
+
+func report(name, cause string, replayed bool) int {
+	c := &evidence.Case{Program: evidence.Program{Exe: "/srv/bin/bank", BuildID: "00ff"}, Stacks: []evidence.ThreadGroup{},
+		Failure: evidence.Failure{Kind: evidence.Abort, Sentence: "abort in withdraw", Proof: evidence.FromCore,
+			Signal: &evidence.Signal{Number: 6, Name: "SIGABRT"}, Site: &evidence.Site{PC: 1, Module: "/srv/bin/bank", Function: "withdraw"}}}
+	if replayed {
+		c.Diagnosis = &evidence.Diagnosis{Causes: []evidence.Cause{{Kind: evidence.CauseHeapOverflow, Summary: cause + " overflows", Proof: evidence.Replayed,
+			Site: &evidence.Site{Function: cause, File: "bank.c", Line: 7}}}}
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err == nil {
+		err = reports.Write(f, c, reports.Options{Format: reports.JSON, Version: "v1"})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "diagnose:", err)
+		return 1
+	}
+	return 0
+}
+
+// failure is a recording that is diagnosed as what says.
+type failure struct {
+	what, cause string
+	ago         time.Duration
+	core        bool
+	passed      bool
+}
+
+// filled makes a corpus of failures, and returns it with their names.
+func filled(t testing.TB, list ...failure) (*corpus.Corpus, []string) {
+	t.Helper()
+	c, err := corpus.Create(t.Context(), filepath.Join(t.TempDir(), "corpus"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	t.Setenv(logName, filepath.Join(t.TempDir(), "log"))
+	var ids []string
+	for i, x := range list {
+		ids = append(ids, put(t, c, i, x))
+	}
+	return c, ids
+}
+
+func put(t testing.TB, c *corpus.Corpus, i int, x failure) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "r")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().Add(-x.ago - time.Duration(i)*time.Millisecond)
+	o := record.Outcome{Kind: record.OutcomeSignal, Signal: 6}
+	if x.passed {
+		o = record.Outcome{Kind: record.OutcomePassed}
+	}
+	m := record.Manifest{PID: 4711, Outcome: o, Times: record.Times{Started: at, Ended: &at},
+		Program: record.Program{Path: "/srv/bin/bank", Args: []record.Text{"bank", record.Text(x.what), record.Text(x.cause)}, BuildID: "00ff"}}
+	if err := m.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	if x.core {
+		if err := os.WriteFile(filepath.Join(dir, "core"), fmt.Append(nil, i), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, err := c.Add(t.Context(), dir, corpus.AddOptions{Move: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.ID
+}
+
+func night1(t testing.TB, o Options) *Run {
+	t.Helper()
+	run, err := Diagnose(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+func summary(t testing.TB, c *corpus.Corpus, run *Run) *Summary {
+	t.Helper()
+	s, err := Summarize(t.Context(), c, run, 24*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// analyses are the names that analyses were begun of, in their order.
+func analyses(t testing.TB) []string {
+	t.Helper()
+	text, err := os.ReadFile(os.Getenv(logName))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	var list []string
+	for line := range strings.Lines(string(text)) {
+		id, _, _ := strings.Cut(line, " ")
+		list = append(list, id)
+	}
+	return list
+}
+
+func TestNight(t *testing.T) {
+	c, ids := filled(t, failure{what: "ok", cause: "copy"}, failure{what: "ok", cause: "parse"}, failure{what: "ok", cause: "copy", ago: 30 * time.Hour},
+		failure{what: "refuse", core: true}, failure{what: "refuse"}, failure{what: "garbage"}, failure{what: "die"}, failure{what: "alone", cause: "alone"},
+		failure{what: "ok", cause: "compared"}, failure{what: "ok", passed: true})
+	var done []Progress
+	o := options(c)
+	o.Progress = func(p Progress) { done = append(done, p) }
+	run := night1(t, o)
+	if run.Diagnosed != 6 || run.Undiagnosed != 3 || run.NotReached != 0 || run.CPU <= 0 || run.PerCoreHour <= 0 {
+		t.Errorf("%+v", run)
+	}
+	if last := done[len(done)-1]; len(done) != 18 || last.Done != 9 || last.Total != 9 || last.Result == nil {
+		t.Errorf("%d steps, the last one %+v", len(done), last)
+	}
+	s := summary(t, c, run)
+	causes := map[string]int{}
+	for _, g := range s.New {
+		causes[g.Summary] = g.Count
+	}
+	want := map[string]int{"copy overflows": 2, "parse overflows": 1, "alone overflows": 1, "compared overflows": 1, "abort in withdraw": 1}
+	if fmt.Sprint(causes) != fmt.Sprint(want) || len(s.Known)+len(s.Back) != 0 || s.Failures != 8 || s.FailuresBefore != 1 || !s.Alarming() {
+		t.Errorf("%v, want %v\n%+v", causes, want, s)
+	}
+	reasons := map[string]string{}
+	for _, m := range append(s.Undiagnosed, s.Partial...) {
+		reasons[m.Entry] = m.Reason
+	}
+	for i, says := range map[int]string{3: "from the core alone: the program was built anew", 4: "built anew", 5: "its report", 6: "SIGSEGV: segmentation violation",
+		7: "not compared with runs that passed"} {
+		if !strings.Contains(reasons[ids[i]], says) {
+			t.Errorf("%d: %q, want %q", i, reasons[ids[i]], says)
+		}
+	}
+	if len(reasons) != 5 {
+		t.Errorf("%v", reasons)
+	}
+	var text bytes.Buffer
+	if err := s.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, says := range []string{"8 failures since", "5 new causes, 0 back, 0 known", "copy overflows", "Not diagnosed: 3", "Diagnosed in part: 2", `built anew \x1b[2J`} {
+		if !strings.Contains(text.String(), says) {
+			t.Errorf("%q is not in:\n%s", says, text.String())
+		}
+	}
+	// A second night has nothing to do, and nothing is new once it was told.
+	before := len(analyses(t))
+	if err := s.Told(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	again := night1(t, options(c))
+	if got := summary(t, c, again); again.Diagnosed+again.Undiagnosed != 0 || len(got.New) != 0 || len(got.Known) != 5 || got.Alarming() || len(analyses(t)) != before {
+		t.Errorf("%+v\n%+v", again, got)
+	}
+	// What came to nothing is tried again if that is asked for, and all by a later version.
+	o = options(c)
+	o.Retry = true
+	if run := night1(t, o); run.Undiagnosed != 3 || run.Diagnosed != 0 {
+		t.Errorf("%+v", run)
+	}
+	o.Version = "v2"
+	if run := night1(t, o); run.Undiagnosed != 3 || run.Diagnosed != 6 {
+		t.Errorf("%+v", run)
+	}
+}
+
+// What hangs or eats memory costs its own time and nothing more, and nothing of it
+// is left.
+func TestBudgets(t *testing.T) {
+	c, ids := filled(t, failure{what: "hang"}, failure{what: "eat"}, failure{what: "ok", cause: "copy"})
+	o := options(c)
+	o.Time, o.Memory = 5*time.Second, 256<<20
+	if run := night1(t, o); run.Diagnosed != 1 || run.Undiagnosed != 2 {
+		t.Errorf("%+v", run)
+	}
+	for i, says := range []string{"longer than 5s", "more than 256 MiB"} {
+		if e, err := c.Find(t.Context(), ids[i]); err != nil || !strings.Contains(e.Diagnosis.Reason, says) {
+			t.Errorf("%+v, %v, want %q", e.Diagnosis, err, says)
+		}
+	}
+	text, err := os.ReadFile(os.Getenv(logName) + ".child")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var child int
+	if _, err := fmt.Sscan(string(text), &child); err != nil {
+		t.Fatal(err)
+	}
+	if s, there := processes()[child]; there && s.state != 'Z' {
+		syscall.Kill(child, syscall.SIGKILL)
+		t.Errorf("its child process %d is left", child)
+	}
+	if left, _ := os.ReadDir(filepath.Join(c.Dir, "incoming")); len(left) != 0 {
+		t.Errorf("%v is left", left)
+	}
+}
+
+// The night's end is no fault of the failure that it meets.
+func TestTheNightEnds(t *testing.T) {
+	c, ids := filled(t, failure{what: "hang"})
+	o := options(c)
+	o.Budget = time.Second
+	if run := night1(t, o); run.NotReached != 1 || run.Diagnosed+run.Undiagnosed != 0 {
+		t.Errorf("%+v", run)
+	}
+	if e, err := c.Find(t.Context(), ids[0]); err != nil || e.Diagnosis != nil {
+		t.Errorf("%+v, %v", e.Diagnosis, err)
+	}
+	if set, err := c.Claimed(t.Context()); err != nil || len(set) != 0 {
+		t.Errorf("%v, %v", set, err)
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	c, ids := filled(t, failure{what: "hang"})
+	ctx, cancel := context.WithCancel(t.Context())
+	o := options(c)
+	o.Progress = func(Progress) { cancel() }
+	if _, err := Diagnose(ctx, o); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if e, err := c.Find(t.Context(), ids[0]); err != nil || e.Diagnosis != nil {
+		t.Errorf("%+v, %v", e.Diagnosis, err)
+	}
+}
+
+// A command that cannot be run is nothing that a failure is to blame for.
+func TestNoCommand(t *testing.T) {
+	c, ids := filled(t, failure{what: "ok"})
+	o := options(c)
+	o.Command = []string{filepath.Join(t.TempDir(), "missing")}
+	if _, err := Diagnose(t.Context(), o); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	if e, err := c.Find(t.Context(), ids[0]); err != nil || e.Diagnosis != nil {
+		t.Errorf("%+v, %v", e.Diagnosis, err)
+	}
+}
+
+// many are failures of a few causes, some of which cannot be diagnosed.
+func many(n int) []failure {
+	var list []failure
+	for i := range n {
+		x := failure{what: "ok", cause: fmt.Sprintf("cause%d", i%5)}
+		if i%7 == 6 {
+			x = failure{what: "refuse"}
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
+// result is what of a summary does not depend on which run did what.
+func result(s *Summary) string {
+	c := *s
+	c.Run, c.Since, c.Before = Run{}, time.Time{}, time.Time{}
+	text, err := json.Marshal(&c)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// Two nights at once do everything, and nothing twice; both tell the same.
+func TestTwoNights(t *testing.T) {
+	c, ids := filled(t, many(20)...)
+	t.Setenv("NIGHTLY_TEST_SLOW", "1")
+	var group sync.WaitGroup
+	out := t.TempDir()
+	for i := range 2 {
+		group.Go(func() {
+			if text, err := nightProcess(c.Dir, filepath.Join(out, fmt.Sprint(i))).CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, text)
+			}
+		})
+	}
+	group.Wait()
+	done := analyses(t)
+	slices.Sort(done)
+	slices.Sort(ids)
+	if !slices.Equal(done, ids) {
+		t.Errorf("%d analyses of %d failures: %q", len(done), len(ids), done)
+	}
+	var told [2]string
+	for i := range told {
+		told[i] = result(readSummary(t, filepath.Join(out, fmt.Sprint(i))))
+	}
+	if told[0] != told[1] || !strings.Contains(told[0], "cause4 overflows") {
+		t.Errorf("%s\n%s", told[0], told[1])
+	}
+}
+
+func nightProcess(dir, summary string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], summary)
+	cmd.Env = append(os.Environ(), "NIGHTLY_TEST_NIGHT="+dir)
+	return cmd
+}
+
+func readSummary(t testing.TB, name string) *Summary {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s Summary
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	return &s
+}
+
+// A night that is killed again and again comes to what one does that is not: what was
+// written is not done again, and no analysis outlives its night.
+func TestKilledNights(t *testing.T) {
+	c, ids := filled(t, many(40)...)
+	t.Setenv("NIGHTLY_TEST_SLOW", "1")
+	out := filepath.Join(t.TempDir(), "summary")
+	random := rand.New(rand.NewPCG(7, 7))
+	written := map[string]bool{} // diagnosed by the end of an earlier night
+	kills, limit := 0, 50
+	if testing.Short() {
+		limit = 5
+	}
+	for {
+		before := len(analyses(t))
+		cmd := nightProcess(c.Dir, out)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		// Where it is killed is of no matter to what is tested; the last one is let go on.
+		wait := time.Hour
+		if kills < limit {
+			wait = time.Duration(20+random.IntN(250)) * time.Millisecond
+		}
+		finished := false
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatalf("%v: %s", err, stderr.String())
+			}
+			finished = true
+		case <-time.After(wait):
+			cmd.Process.Kill()
+			<-ended
+			kills++
+		}
+		for _, id := range analyses(t)[before:] {
+			if written[id] {
+				t.Errorf("%s was diagnosed again", id)
+			}
+		}
+		for _, id := range ids {
+			e, err := c.Find(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			written[id] = e.Diagnosis != nil
+		}
+		if finished {
+			break
+		}
+	}
+	other, _ := filled(t, many(40)...)
+	want := summary(t, other, night1(t, options(other)))
+	got := readSummary(t, out)
+	if a, b := outline(got), outline(want); a != b {
+		t.Errorf("after %d kills:\n%s, want\n%s", kills, a, b)
+	}
+	t.Logf("killed %d times, %d analyses for %d failures", kills, len(analyses(t)), len(ids))
+}
+
+// outline leaves out what differs between two corpora: names and times.
+func outline(s *Summary) string {
+	var b strings.Builder
+	for _, list := range [][]Group{s.New, s.Back, s.Known} {
+		for _, g := range list {
+			fmt.Fprintln(&b, g.Digest, g.Kind, g.Summary, g.Count, g.Recent, g.Stacks)
+		}
+	}
+	fmt.Fprintln(&b, s.Failures, len(s.Undiagnosed), len(s.Partial))
+	return b.String()
+}
+
+func TestRegressions(t *testing.T) {
+	c, _ := filled(t, failure{what: "ok", cause: "copy", ago: 40 * time.Hour})
+	s := summary(t, c, night1(t, options(c)))
+	if err := s.Told(t.Context(), c); err != nil || len(s.New) != 1 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if err := c.Fixed(t.Context(), s.New[0].Digest, time.Now().Add(-35*time.Hour), "in 1.4"); err != nil {
+		t.Fatal(err)
+	}
+	// The recordings' build is 00ff, which had failed before the fix.
+	put(t, c, 1, failure{what: "ok", cause: "copy", ago: time.Hour})
+	if s = summary(t, c, night1(t, options(c))); len(s.Back) != 0 || len(s.Known) != 1 {
+		t.Errorf("an old build is a regression: %+v", s)
+	}
+	dir := filepath.Join(t.TempDir(), "r")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().Add(-time.Minute)
+	m := record.Manifest{PID: 1, Outcome: record.Outcome{Kind: record.OutcomeSignal, Signal: 6}, Times: record.Times{Started: at, Ended: &at},
+		Program: record.Program{Path: "/srv/bin/bank", Args: []record.Text{"bank", "ok", "copy"}, BuildID: "11ff"}}
+	if err := m.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	a, err := c.Add(t.Context(), dir, corpus.AddOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = summary(t, c, night1(t, options(c)))
+	if len(s.Back) != 1 || s.Back[0].Back != a.ID || s.Back[0].Recent != 2 || s.Back[0].Trend != "rising" || !s.Alarming() {
+		t.Fatalf("%+v", s)
+	}
+	var text bytes.Buffer
+	if err := s.WriteText(&text); err != nil || !strings.Contains(text.String(), "Fixed, and back") || !strings.Contains(text.String(), "(in 1.4)") {
+		t.Errorf("%s%v", text.String(), err)
+	}
+	if err := s.Told(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if s = summary(t, c, night1(t, options(c))); len(s.Back) != 0 || len(s.Known) != 1 || s.Alarming() {
+		t.Errorf("told twice: %+v", s)
+	}
+}
+
+// New and frequent ones come first, and of each kind one before the second of any.
+func TestOrder(t *testing.T) {
+	c, ids := filled(t, failure{what: "ok", cause: "old"})
+	night1(t, options(c))
+	entry := func(id, program string, ago time.Duration, diagnosis *corpus.Diagnosis) corpus.Entry {
+		return corpus.Entry{ID: id, Program: program, FailedAt: time.Unix(1e9, 0).Add(-ago), Diagnosis: diagnosis}
+	}
+	known := &corpus.Diagnosis{Cause: "c1"}
+	todo := []corpus.Entry{entry("k1", "a", 0, known), entry("k2", "a", 1, known), entry("n1", "b", 0, nil)}
+	var got []string
+	for _, e := range order(todo, todo, time.Unix(0, 0)) {
+		got = append(got, e.ID)
+	}
+	if want := []string{"n1", "k1", "k2"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	// Entries of a corpus: three that look alike, one of which is diagnosed.
+	put(t, c, 5, failure{what: "ok", cause: "x"})
+	list, err := c.Undiagnosed(t.Context(), "v2")
+	if err != nil || len(list) != 2 {
+		t.Fatal(list, err)
+	}
+	if out := order(list, list, time.Unix(0, 0)); len(out) != 2 || !slices.ContainsFunc(out, func(e corpus.Entry) bool { return e.ID == ids[0] }) {
+		t.Errorf("%+v", out)
+	}
+}

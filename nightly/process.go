@@ -1,0 +1,253 @@
+package nightly
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// process is a command with budgets, in a process group of its own.
+type process struct {
+	args, environ []string
+	// dir is a directory for what it leaves.
+	dir    string
+	time   time.Duration
+	memory int64 // bytes, of it and of what it starts
+}
+
+// ending is how it ended.
+type ending struct {
+	status int
+	how    string // "exit status 3", "signal: killed"
+	stderr string // the end of it
+	// tooLong and tooLarge say that a budget ended it.
+	tooLong, tooLarge bool
+	cpu               time.Duration
+	memory            int64 // the most seen, in bytes
+}
+
+const (
+	// watchEvery is how often its memory is looked at: a limit of the address space
+	// would stop a Go program, and the replayed one, which reserve more than they use.
+	watchEvery = 100 * time.Millisecond
+	// mostStderr is what is kept of what it says.
+	mostStderr = 64 << 10
+)
+
+// run runs it to its end, and sees that nothing of it is left. The error is the
+// context's, or that it cannot be started.
+func (p *process) run(ctx context.Context) (*ending, error) {
+	stderr, err := os.Create(filepath.Join(p.dir, "stderr"))
+	if err != nil {
+		return nil, fmt.Errorf("nightly: %w", err)
+	}
+	defer stderr.Close()
+	cmd := exec.Command(p.args[0], p.args[1:]...)
+	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = p.environ, p.dir, stderr, stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	// The signal of the parent's death is that of the thread that starts it, which
+	// therefore has to stay.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("nightly: %w", err)
+	}
+	family := newFamily(cmd.Process.Pid)
+	end := &ending{}
+	stop, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		p.watch(ctx, family, end, stop)
+	}()
+	// Until it is waited for, its number and its group's are nobody else's.
+	for errors.Is(unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+	}
+	close(stop)
+	<-watched
+	family.kill()
+	err = cmd.Wait()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return nil, fmt.Errorf("nightly: %w", err)
+	}
+	end.status, end.how = cmd.ProcessState.ExitCode(), cmd.ProcessState.String()
+	end.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	end.stderr = tail(stderr)
+	return end, nil
+}
+
+// watch kills the process when a budget or the night is over.
+func (p *process) watch(ctx context.Context, f *family, end *ending, stop chan struct{}) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	limit := time.NewTimer(p.time)
+	defer limit.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-ctx.Done():
+			f.kill()
+		case <-limit.C:
+			end.tooLong = true
+			f.kill()
+		case <-tick.C:
+			size := f.look()
+			end.memory = max(end.memory, size)
+			if size > p.memory && !end.tooLong {
+				end.tooLarge = true
+				f.kill()
+			}
+			continue
+		}
+		<-stop
+		return
+	}
+}
+
+func tail(f *os.File) string {
+	info, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	at := max(0, info.Size()-mostStderr)
+	text, err := io.ReadAll(io.NewSectionReader(f, at, info.Size()-at))
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// family is a process with all that it started, also what has a process group of its
+// own: replayed programs have.
+type family struct {
+	leader  int
+	members map[int]uint64 // start times, by which a number that is used again is known
+}
+
+// newFamily is of a process that was not waited for yet.
+func newFamily(leader int) *family {
+	return &family{leader, map[int]uint64{leader: processes()[leader].started}}
+}
+
+// look takes in who is there, and returns how much memory they have that is theirs
+// alone, in bytes.
+func (f *family) look() int64 {
+	list := processes()
+	for changed := true; changed; {
+		changed = false
+		for pid, p := range list {
+			if _, known := f.members[pid]; known {
+				continue
+			}
+			parent, there := list[p.parent]
+			started, member := f.members[p.parent]
+			if there && member && started == parent.started || p.group == f.leader {
+				f.members[pid] = p.started
+				changed = true
+			}
+		}
+	}
+	var total int64
+	for pid, started := range f.members {
+		if p, there := list[pid]; there && p.started == started {
+			total += resident(pid)
+		}
+	}
+	return total
+}
+
+// kill ends all of them, and those that they start meanwhile. It is for before the
+// leader is waited for.
+func (f *family) kill() {
+	const rounds = 200
+	for range rounds {
+		f.look()
+		list, any := processes(), false
+		for pid, started := range f.members {
+			if p, there := list[pid]; there && p.started == started && p.state != 'Z' {
+				any = true
+				unix.Kill(pid, unix.SIGKILL)
+			}
+		}
+		if !any {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// status is of a process, from /proc/PID/stat (proc_pid_stat(5)).
+type status struct {
+	parent, group int
+	state         byte
+	started       uint64
+}
+
+func processes() map[int]status {
+	list := map[int]status{}
+	names, err := os.ReadDir("/proc")
+	if err != nil {
+		return list
+	}
+	for _, e := range names {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if text, err := os.ReadFile("/proc/" + e.Name() + "/stat"); err == nil {
+			if s, ok := parseStat(text); ok {
+				list[pid] = s
+			}
+		}
+	}
+	return list
+}
+
+// parseStat reads what stands behind the name, which may have spaces and brackets.
+func parseStat(text []byte) (status, bool) {
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	const state, parent, group, started = 0, 1, 2, 19
+	if len(fields) <= started || len(fields[state]) != 1 {
+		return status{}, false
+	}
+	s := status{state: fields[state][0]}
+	var err1, err2, err3 error
+	s.parent, err1 = strconv.Atoi(string(fields[parent]))
+	s.group, err2 = strconv.Atoi(string(fields[group]))
+	s.started, err3 = strconv.ParseUint(string(fields[started]), 10, 64)
+	return s, err1 == nil && err2 == nil && err3 == nil
+}
+
+// resident is what a process has in memory besides what it shares with files; 0 for
+// one that has gone.
+func resident(pid int) int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(text)
+	if len(fields) < 3 {
+		return 0
+	}
+	all, err1 := strconv.ParseInt(string(fields[1]), 10, 64)
+	shared, err2 := strconv.ParseInt(string(fields[2]), 10, 64)
+	if err1 != nil || err2 != nil {
+		return 0
+	}
+	return (all - shared) * int64(os.Getpagesize())
+}

@@ -1,0 +1,170 @@
+package nightly
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"diagnose/corpus"
+)
+
+// SummaryVersion is that of Summary's JSON, MAJOR.MINOR; reports/schema/nightly-1.json
+// describes it.
+const SummaryVersion = "1.0"
+
+// Summary is what a night tells.
+type Summary struct {
+	// SchemaVersion is MAJOR.MINOR.
+	SchemaVersion string `json:"schema_version"`
+	// Corpus is its directory, Run what this run did.
+	Corpus string `json:"corpus"`
+	Run    Run    `json:"run"`
+	// Since is the beginning of the time that is looked at, which ends with the run's
+	// start; Before that of a time as long before it, which it is compared with.
+	Since  time.Time `json:"since"`
+	Before time.Time `json:"before"`
+	// Failures counts those since then, FailuresBefore those of the time before.
+	Failures       int `json:"failures"`
+	FailuresBefore int `json:"failures_before"`
+	// New are causes that no earlier summary had; Back those that were fixed and
+	// failed since in a build that had not; Known the others that failed since.
+	New   []Group `json:"new"`
+	Back  []Group `json:"back"`
+	Known []Group `json:"known"`
+	// Quiet counts the known causes that did not fail since.
+	Quiet int `json:"quiet"`
+	// Undiagnosed are failures of which this version of diagnose could tell nothing;
+	// Partial those of which it could tell less than it might.
+	Undiagnosed []Missed `json:"undiagnosed"`
+	Partial     []Missed `json:"partial"`
+}
+
+// Group is a cluster with its numbers.
+type Group struct {
+	corpus.Cluster
+	// Recent counts the failures since, Earlier those of the time before.
+	Recent  int `json:"recent"`
+	Earlier int `json:"earlier"`
+	// Trend is rising, falling or steady.
+	Trend string `json:"trend"`
+	// Times are the failures in each of the last fourteen times as long as the one
+	// looked at, the latest last.
+	Times []int `json:"times"`
+}
+
+// Missed is a failure that was not diagnosed, or not as it might have been.
+type Missed struct {
+	// Entry is its name in the corpus, Program the executable's, Ended how it ended in
+	// one word, At when.
+	Entry   string    `json:"entry"`
+	Program string    `json:"program"`
+	Ended   string    `json:"ended,omitempty"`
+	At      time.Time `json:"failed_at"`
+	// Reason is why, or what is missing.
+	Reason string `json:"reason"`
+}
+
+// times are how many spans a trend is told with.
+const times = 14
+
+// Summarize tells what a corpus has come to, with what a run did.
+func Summarize(ctx context.Context, c *corpus.Corpus, run *Run, since time.Duration) (*Summary, error) {
+	s := &Summary{SchemaVersion: SummaryVersion, Corpus: c.Dir, Run: *run, Since: run.Started.Add(-since), Before: run.Started.Add(-2 * since),
+		New: []Group{}, Back: []Group{}, Known: []Group{}, Undiagnosed: []Missed{}, Partial: []Missed{}}
+	entries, err := c.List(ctx, corpus.Filter{Dropped: true})
+	if err != nil {
+		return nil, err
+	}
+	for i := range entries {
+		s.count(&entries[i])
+	}
+	clusters, err := c.Clusters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range clusters {
+		s.place(s.group(&clusters[i], since))
+	}
+	for _, list := range [][]Group{s.New, s.Back, s.Known} {
+		slices.SortStableFunc(list, func(a, b Group) int { return b.Recent - a.Recent }) // they come by all that there are
+	}
+	return s, nil
+}
+
+func (s *Summary) count(e *corpus.Entry) {
+	if e.Passed {
+		return
+	}
+	if !e.FailedAt.Before(s.Since) {
+		s.Failures++
+	} else if !e.FailedAt.Before(s.Before) {
+		s.FailuresBefore++
+	}
+	d := e.Diagnosis
+	if d == nil || d.Version != s.Run.Version || d.Reason == "" {
+		return
+	}
+	m := Missed{e.ID, e.Name(), e.Ended, e.FailedAt, d.Reason}
+	if d.Diagnosed {
+		s.Partial = append(s.Partial, m)
+	} else {
+		s.Undiagnosed = append(s.Undiagnosed, m)
+	}
+}
+
+func (s *Summary) group(c *corpus.Cluster, since time.Duration) Group {
+	g := Group{Cluster: *c, Times: make([]int, times)}
+	for i := range c.Entries {
+		at := c.Entries[i].FailedAt
+		span := 0 // what failed while the night went on is of the latest
+		if at.Before(s.Run.Started) {
+			span = int((s.Run.Started.Sub(at) - 1) / since)
+		}
+		if span < times {
+			g.Times[times-1-span]++
+		}
+	}
+	g.Recent, g.Earlier = g.Times[times-1], g.Times[times-2]
+	switch {
+	case g.Recent > g.Earlier:
+		g.Trend = "rising"
+	case g.Recent < g.Earlier:
+		g.Trend = "falling"
+	default:
+		g.Trend = "steady"
+	}
+	return g
+}
+
+// place puts a group where it belongs. What was reported since the run began, by
+// another one beside it, is as new to this one.
+func (s *Summary) place(g Group) {
+	fresh := func(at *time.Time) bool { return at == nil || !at.Before(s.Run.Started) }
+	switch {
+	case g.Back != "" && fresh(g.Returned):
+		s.Back = append(s.Back, g)
+	case fresh(g.Reported):
+		s.New = append(s.New, g)
+	case g.Recent > 0:
+		s.Known = append(s.Known, g)
+	default:
+		s.Quiet++
+	}
+}
+
+// Alarming reports whether somebody should look: there is a new cause, or one is back.
+func (s *Summary) Alarming() bool { return len(s.New)+len(s.Back) > 0 }
+
+// Told notes in the corpus what the summary has as new and as back, once it was
+// handed over. Killed before, the night tells it again.
+func (s *Summary) Told(ctx context.Context, c *corpus.Corpus) error {
+	digests := func(list []Group) []string {
+		var out []string
+		for i := range list {
+			out = append(out, list[i].Digest)
+		}
+		return out
+	}
+	// A cause that comes back was reported, whoever did so.
+	return c.Reported(ctx, time.Now(), digests(slices.Concat(s.New, s.Back)), digests(s.Back))
+}
