@@ -63,6 +63,9 @@ func (b *breakpoints) setProbe(t *thread, p *place) (*probe, error) {
 			return nil, errNoProbe
 		}
 	}
+	if err := b.c.breaksGiveWay(w); err != nil {
+		return nil, err
+	}
 	page, err := b.c.mapNear(t, w.start, probePages*pageSize)
 	if err != nil {
 		return nil, err

@@ -145,6 +145,8 @@ type controller struct {
 	// hooks are those to come; hookArmed: the first one's event has been.
 	hooks     []Hook
 	hookArmed bool
+	// breaks are those of Options.Breaks; nil: none.
+	breaks *breaks
 }
 
 // end is why the replay is over.

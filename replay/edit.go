@@ -83,19 +83,29 @@ func (f *free) planEdits(rec *record.Recording, opts *Options) error {
 	if inspect == nil {
 		inspect = map[uint64]func(*Hit, *Stopped) error{}
 	}
+	stores := map[evidence.Moment][]Edit{} // a thread comes to a Moment once
 	for _, e := range f.edits {
 		switch {
 		case e.Kind == EditDelaySignal:
 			if err := f.planDelay(rec, &e); err != nil {
 				return err
 			}
-		case e.OnHit && e.Kind != EditUndo:
+		case e.OnHit && e.Kind != EditUndo && e.Kind != EditStore:
 			return inputf("replay: %q cannot be done at a hit of a watch", e.Kind)
 		case e.OnHit:
 			if len(opts.Watches) == 0 {
 				return inputf("replay: %q needs the watch whose hit it is about", e.Kind)
 			}
-			inspect[e.Hit] = undoHit(inspect[e.Hit])
+			do := undoHit
+			if e.Kind == EditStore {
+				do = e.storeHit
+			}
+			inspect[e.Hit] = do(inspect[e.Hit])
+		case e.Kind == EditStore:
+			if stores[e.At] = append(stores[e.At], e); len(stores[e.At]) == 1 {
+				do := func(s *Stopped) error { return storeAll(s, stores[e.At]) }
+				opts.Hooks = append(opts.Hooks[:len(opts.Hooks):len(opts.Hooks)], Hook{At: e.At, Do: do})
+			}
 		default:
 			do, err := e.hook()
 			if err != nil {
@@ -126,6 +136,27 @@ func undoHit(before func(*Hit, *Stopped) error) func(*Hit, *Stopped) error {
 	}
 }
 
+// storeHit stores in a watched word, right behind a hit of it.
+func (e Edit) storeHit(before func(*Hit, *Stopped) error) func(*Hit, *Stopped) error {
+	return func(h *Hit, s *Stopped) error {
+		if before != nil {
+			if err := before(h, s); err != nil {
+				return err
+			}
+		}
+		if err := store(s, e.Addr, e.Value, e.Size); err != nil {
+			return err
+		}
+		w := &s.c.opts.Watches[h.Watch]
+		var word [8]byte
+		if _, err := s.c.memory.ReadAt(word[:w.Size], int64(w.Addr)); err != nil {
+			return fmt.Errorf("replay: store at hit %d: %w", h.Number, err)
+		}
+		s.c.tracing.known[h.Watch] = le.Uint64(word[:])
+		return nil
+	}
+}
+
 // hook is what an edit at a Moment does there.
 func (e Edit) hook() (func(*Stopped) error, error) {
 	switch e.Kind {
@@ -135,8 +166,6 @@ func (e Edit) hook() (func(*Stopped) error, error) {
 		return func(s *Stopped) error { return pad(s, e.Bytes) }, nil
 	case EditUndo:
 		return undoStore, nil
-	case EditStore:
-		return func(s *Stopped) error { return store(s, e.Addr, e.Value, e.Size) }, nil
 	}
 	return nil, inputf("replay: no such edit: %q", e.Kind)
 }
@@ -154,6 +183,15 @@ func skipCall(s *Stopped) error {
 	regs.Rip, regs.Rsp, regs.Rax = le.Uint64(back[:]), regs.Rsp+8, 0
 	regs.Orig_rax = ^uint64(0)
 	return ptrace.SetRegisters(s.TID(), &regs)
+}
+
+func storeAll(s *Stopped, edits []Edit) error {
+	for _, e := range edits {
+		if err := store(s, e.Addr, e.Value, e.Size); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // store puts a value into memory.
@@ -218,10 +256,7 @@ func undoStore(s *Stopped) error {
 	if _, err := s.ReadMemory(at, before); err != nil {
 		return fmt.Errorf("replay: undo the store at %v: %w", s.Moment, err)
 	}
-	if err := ptrace.Step(s.TID(), 0); err != nil {
-		return err
-	}
-	if _, err := ptrace.WaitFor(s.TID()); err != nil {
+	if err := s.step(); err != nil {
 		return err
 	}
 	_, err = s.c.memory.WriteAt(before, int64(at))

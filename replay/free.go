@@ -63,7 +63,7 @@ func runFree(ctx context.Context, rec *record.Recording, opts Options) (*Result,
 	if timing == "" {
 		timing = firstTiming
 	}
-	f := &free{schedule: opts.Schedule, changed: opts.Schedule != nil || len(opts.Edits) > 0, edits: opts.Edits}
+	f := &free{schedule: opts.Schedule, changed: opts.Schedule != nil || len(opts.Edits) > 0 || slices.ContainsFunc(opts.Breaks, func(b Break) bool { return b.Changes }), edits: opts.Edits}
 	if err := f.plan(rec, &opts); err != nil {
 		return nil, err
 	}

@@ -121,6 +121,9 @@ func (c *controller) signalled(t *thread, stop ptrace.Stop) error {
 			return err
 		}
 	}
+	if done, err := c.breakTrap(t, &s); done || err != nil {
+		return err
+	}
 	switch {
 	case c.isTrap(&s):
 		return c.trapped(t, &s)

@@ -61,8 +61,10 @@ type Options struct {
 	// Free lets the process go on where it leaves the recorded way: events that
 	// the log does not have are made up from it, in a fixed order of the threads.
 	// Edits are what is changed to make it leave.
-	Free  bool
-	Edits []Edit
+	// Breaks are instructions at which something is looked at, or changed as by an edit.
+	Free   bool
+	Edits  []Edit
+	Breaks []Break
 	// Step executes parts of the replay one instruction at a time.
 	Step *Stepping
 	// Walk goes along one call of a function.
@@ -132,6 +134,9 @@ type Result struct {
 	Unseen   []uint64
 	Unprobed []evidence.Addr
 	Stops    uint64
+	// Unbroken are those of Options.Breaks that were taken back, as they were in the way
+	// of what the replay itself needs.
+	Unbroken []evidence.Addr
 	// Left is where a free replay left the recorded way; nil: nowhere. MadeUp
 	// counts the calls whose results were not in the log.
 	Left   *DivergenceError
@@ -169,7 +174,7 @@ func Run(ctx context.Context, rec *record.Recording, opts Options) (*Result, err
 	if opts.Free {
 		return runFree(ctx, rec, opts)
 	}
-	if len(opts.Edits) > 0 {
+	if len(opts.Edits) > 0 || len(opts.Breaks) > 0 {
 		return nil, inputf("replay: what is edited leaves the recorded way, which it may not here")
 	}
 	if opts.Timing == "" {
@@ -262,6 +267,9 @@ func (c *controller) serve() error {
 	}
 	defer c.kill()
 	c.placer = newPlacer(c)
+	if len(c.opts.Breaks) > 0 {
+		c.breaks = newBreaks(c.opts.Breaks)
+	}
 	c.watch = startWatchdog(c)
 	defer c.watch.stop()
 	first := c.threads[c.pid]
@@ -278,6 +286,9 @@ func (c *controller) serve() error {
 	}
 	c.watch.stop()
 	if err := c.stopAll(); err != nil {
+		return err
+	}
+	if err := c.removeBreaks(); err != nil {
 		return err
 	}
 	c.result.Times.Run = time.Since(started)

@@ -22,6 +22,9 @@ func (c *controller) trapped(t *thread, s *signalStop) error {
 		if err == nil {
 			err = c.installProbes(t, s)
 		}
+		if err == nil {
+			err = c.placeBreaks()
+		}
 		if err != nil {
 			return err
 		}
@@ -43,6 +46,9 @@ func (c *controller) trapped(t *thread, s *signalStop) error {
 			return err
 		}
 		if err := c.installProbes(t, s); err != nil {
+			return err
+		}
+		if err := c.placeBreaks(); err != nil {
 			return err
 		}
 		return c.answer(t, s, uint64(control.PatchCount))
