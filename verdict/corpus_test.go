@@ -91,7 +91,7 @@ func diagnose(t *testing.T, c *causetest.Case) row {
 	if len(d.Causes) > 0 {
 		r.cause = &d.Causes[0]
 		for _, e := range r.cause.Experiments {
-			t.Logf("%s: %d of %d failed %s", e.What, e.Failed, e.Runs, e.Undecided)
+			t.Logf("%s: %d of %d failed (%s) %s", e.What, e.Failed, e.Runs, e.Outcome, e.Undecided)
 		}
 	}
 	if r.verdict = judge(c, r.cause); r.verdict != "" {
@@ -142,6 +142,12 @@ func judge(c *causetest.Case, cause *evidence.Cause) string {
 	}
 	if with, without := replaysOf(cause, true), replaysOf(cause, false); with == 0 || without == 0 {
 		say("%d replays failed with it, %d passed without", with, without)
+	}
+	for _, e := range cause.Experiments {
+		// A deadlock's process may wait for more input than there was.
+		if !e.Expect && e.Agrees() && e.Outcome != "exit status 0" && cause.Kind != evidence.CauseDeadlock {
+			say("%q counts, after which the run came to %q", e.What, e.Outcome)
+		}
 	}
 	return strings.Join(wrong, "; ")
 }

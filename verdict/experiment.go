@@ -12,6 +12,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/internal/x86"
 	"diagnose/record"
 	"diagnose/replay"
 	"diagnose/unwind"
@@ -25,22 +26,56 @@ type trial struct {
 	// elsewhere says why a run that did not fail as recorded did not go well either;
 	// empty: it did, as far as can be told.
 	elsewhere string
+	// reached is how often it came to the place of the failure, events how many
+	// events it made, of so many in the recording.
+	reached, events, total uint64
+	unbroken               []evidence.Addr
 }
 
-// experiment replays some times with a change and says whether the failure came.
+// experiment replays some times with a change and says whether the failure came. A
+// run without it has to go well, and to come as far as the recorded one: one that ends
+// elsewhere may have stopped too soon, or because of the change.
 func (w *work) experiment(what string, rec *record.Recording, opts replay.Options, expect bool) evidence.Experiment {
-	return w.repeat(what, expect, func() trial { return w.try(rec, opts) })
+	return w.repeat(what, expect, func() trial { return w.once(rec, opts, expect) })
 }
 
 // without is experiment for a change with which the recorded run has not to fail.
 func (w *work) without(x *change) evidence.Experiment {
 	return w.repeat(x.what, false, func() trial {
-		t := w.try(w.rec, x.options)
-		if x.strict && !t.failed && t.undecided == "" {
-			t.undecided = t.elsewhere
+		opts := x.options
+		if x.breaks != nil {
+			opts.Breaks = x.breaks()
 		}
-		return t
+		return w.once(w.rec, opts, false)
 	})
+}
+
+// once makes one replay, and judges one that went well.
+func (w *work) once(rec *record.Recording, opts replay.Options, expect bool) trial {
+	own := rec == w.rec
+	var reached uint64
+	if r := w.reaching(); own && r.pc != 0 {
+		most := uint64(mostReached)
+		if r.recorded > 0 {
+			most = r.recorded
+		}
+		opts.Breaks = append([]replay.Break{r.counter(&reached, most)}, opts.Breaks...)
+	}
+	t := w.try(rec, opts)
+	t.reached = reached
+	switch {
+	case t.undecided != "":
+	case expect:
+		if own && t.failed && len(opts.Edits) == 0 && opts.Schedule == nil && !slices.Contains(t.unbroken, w.reaching().pc) {
+			w.reaching().recorded = reached
+		}
+	case t.failed:
+	case t.elsewhere != "":
+		t.undecided = t.elsewhere
+	case own:
+		t.undecided = w.soFar(&t)
+	}
+	return t
 }
 
 func (w *work) repeat(what string, expect bool, try func() trial) evidence.Experiment {
@@ -82,6 +117,9 @@ func (w *work) try(rec *record.Recording, opts replay.Options) trial {
 	opts.Computing = trialLeast + trialTimes*time.Duration(times.UserNS+times.SystemNS)
 	opts.AtEnd = func(s *replay.Stopped) error { return w.compare(&t, s) }
 	result, err := replay.Run(w.ctx, rec, opts)
+	if result != nil {
+		t.events, t.total, t.unbroken = result.Events, result.Total, result.Unbroken
+	}
 	var diverged *replay.DivergenceError
 	var stuck *replay.StuckError
 	ended := w.rec.Manifest.Outcome.Signal == 0 // by itself
@@ -116,7 +154,7 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 		same := recorded.Signal == 0 && s.Status == recorded.Status
 		t.failed = same && w.stillDamaged(s)
 		if !same && !w.passes(s.Status) {
-			t.elsewhere = fmt.Sprintf("it ended by %s, by which no run that passes does", t.outcome)
+			t.elsewhere = fmt.Sprintf("the run then ended by %s, by which no run that passes does", t.outcome)
 		}
 		return nil
 	}
@@ -138,8 +176,8 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 		return err
 	}
 	if !t.failed {
+		t.elsewhere = "the run then failed elsewhere: " + t.outcome
 		t.outcome = otherwise + t.outcome
-		t.elsewhere = "it " + t.outcome
 	}
 	return nil
 }
@@ -316,10 +354,8 @@ func (w *work) prove(c *chain, cause *evidence.Cause) {
 type change struct {
 	what    string
 	options replay.Options
-	// strict: the run has to go well with it. It changes a value that others may have
-	// been made of, so one that ends elsewhere may have stopped too soon, or because of
-	// the change.
-	strict bool
+	// breaks makes those of one replay; nil: it has none.
+	breaks func() []replay.Break
 }
 
 // changes are the experiments that a chain suggests, the gentlest first.
@@ -339,16 +375,17 @@ func (c *chain) changes() []change {
 		case l.returned != nil:
 			list = append(list, c.replaced(l.returned)...)
 		case c.victim.damaged() && i > 0: // what came behind the damage
-		case l.idle && len(c.links) == 1:
-			list = append(list, c.valueReplaced()...)
-		case l.idle || l.access.By == evidence.ByHeap || c.firstValue(l):
+		case l.idle || l.access.By == evidence.ByHeap:
+		case c.firstValue(l):
+			list = append(list, c.otherStored(l)...)
 		default:
-			x := l.undone(i == len(c.links)-1 || c.victim.damaged())
-			x.strict = !c.victim.damaged()
-			list = append(list, x)
+			list = append(list, l.undone(i == len(c.links)-1 || c.victim.damaged()))
+			if x := c.confined(l); x != nil && (c.victim.damaged() || l.bounds != "") {
+				list = append(list, *x)
+			}
 		}
 	}
-	return append(list, c.heapChanges()...)
+	return append(append(list, c.heapChanges()...), c.valueReplaced()...)
 }
 
 // undone takes back what a store put there. last: it is the one that the chain ends at.
@@ -378,31 +415,100 @@ func (c *chain) heapChanges() []change {
 		return nil
 	}
 	is, what, edit := releases(f.Object.Addr), "the free withheld", replay.Edit{Kind: replay.EditSkipCall}
+	do, all := (*replay.Stopped).SkipCall, "each free made there withheld"
 	switch c.victim.kind {
-	case evidence.CauseHeapOverflow, evidence.CauseHeapUnderflow:
+	case evidence.CauseHeapUnderflow:
+		return nil // there is no room to be had before an object
+	case evidence.CauseHeapOverflow:
 		is, what, edit = c.made.call.asks(f.Object.Size), "the object padded", replay.Edit{Kind: replay.EditPad, Bytes: padding}
+		do, all = func(s *replay.Stopped) error { return s.Pad(padding) }, "each object allocated there padded"
 	}
+	var list []change
 	at, err := c.moment(*c.made.call, is)
-	if err != nil {
+	if err == nil {
+		edit.At = at
+		list = append(list, change{what: what, options: replay.Options{Free: true, Edits: []replay.Edit{edit}}})
+	} else {
 		c.limit(err.Error())
-		return nil
 	}
-	edit.At = at
-	return []change{{what: what, options: replay.Options{Free: true, Edits: []replay.Edit{edit}}}}
+	if c.made.seen.Site != nil {
+		list = append(list, change{what: all, options: replay.Options{Free: true}, breaks: func() []replay.Break { return c.eachCall(do) }})
+	}
+	return list
 }
 
-// valueReplaced gives a pointer that nobody set the address of readable zeros,
-// right before the last time that it is read.
+// eachCall does something at each call of the heap's function that the link's place
+// makes.
+func (c *chain) eachCall(do func(*replay.Stopped) error) []replay.Break {
+	const most = 5000 // each time the stack is walked
+	calls := 0
+	return []replay.Break{{PC: c.made.call.entry, Changes: true, Do: func(s *replay.Stopped) error {
+		if calls++; calls > most {
+			return fmt.Errorf("verdict: %s is called more than %d times", c.made.call.name, most)
+		}
+		p, err := s.Process()
+		if err != nil {
+			return err
+		}
+		site, err := ownPlace(p)
+		if err != nil || site == nil || *site != (place{c.made.seen.Site.File, c.made.seen.Site.Function, c.made.seen.Site.Line}) {
+			return err
+		}
+		return do(s)
+	}}}
+}
+
+// place is a line of the program's.
+type place struct {
+	file, function string
+	line           int
+}
+
+// ownPlace is where the stopped thread is in the program's own code; nil if it is not
+// known.
+func ownPlace(p *image.Process) (*place, error) {
+	thread := p.FailingThread()
+	if thread == nil {
+		return nil, errNoThread
+	}
+	const frames = 64
+	u := unwind.New(p)
+	stack := u.Walk(thread, frames)
+	u.Symbolize(stack.Frames)
+	for _, f := range stack.Frames {
+		for _, call := range f.Calls {
+			if s := &call.Site; !image.LibraryCode(s) {
+				return &place{s.File, s.Function, s.Line}, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// valueReplaced gives the bad value's memory another value, right before the last time
+// that it is read. What passing runs read there is what should be there. Where that is
+// a pointer to what another run has, any that can be read, or called, shows that the
+// failure is of the pointer alone; that it was another one's to set, passing runs show.
 func (c *chain) valueReplaced() []change {
-	if c.Blame == nil || c.Blame.Loaded.PC == 0 || c.victim.size != wordSize {
+	if c.Blame == nil || c.Blame.Loaded.PC == 0 || c.victim.damaged() {
 		return nil
 	}
-	what, value, ok := "the address of readable zeros", evidence.Addr(0), false
-	if c.calledValue() {
-		what = "the address of a function that returns at once"
-		value, ok = c.returns()
-	} else {
-		value, ok = c.readableZeros()
+	good, err := c.passingValue(c.Blame.Loaded.PC)
+	if err != nil {
+		c.limit(err.Error())
+	}
+	if good == nil {
+		return nil
+	}
+	what, value, ok := "that of a passing run", good.value, c.usable(good)
+	if !ok && good.size == wordSize && good.mapped {
+		if c.calledValue() {
+			what = "the address of a function that returns at once"
+			value, ok = c.returns()
+		} else {
+			what = "the address of readable zeros"
+			value, ok = c.readableZeros()
+		}
 	}
 	if !ok {
 		return nil
@@ -412,11 +518,11 @@ func (c *chain) valueReplaced() []change {
 		c.limit(err.Error())
 		return nil
 	}
-	if found.addr != c.victim.start {
+	if found.addr != c.victim.start || found.size != good.size {
 		return nil
 	}
-	edit := replay.Edit{Kind: replay.EditStore, At: found.at, Addr: c.victim.start, Value: uint64(value), Size: wordSize}
-	return []change{{what: "the value replaced by " + what, strict: c.calledValue(), options: replay.Options{Free: true, Edits: []replay.Edit{edit}}}}
+	edit := replay.Edit{Kind: replay.EditStore, At: found.at, Addr: found.addr, Value: value, Size: found.size}
+	return []change{{what: "the value replaced by " + what, options: replay.Options{Free: true, Edits: []replay.Edit{edit}}}}
 }
 
 // calledValue reports that the program went to the bad value as to code.
@@ -431,7 +537,7 @@ func (w *work) calledValue() bool {
 
 // returns is the address of a return instruction of the program's, near where it would
 // have come back to.
-func (w *work) returns() (evidence.Addr, bool) {
+func (w *work) returns() (uint64, bool) {
 	word, ok := w.word(w.Process.FailingThread().Registers.SP(), wordSize)
 	if !ok {
 		return 0, false
@@ -440,16 +546,26 @@ func (w *work) returns() (evidence.Addr, bool) {
 	if m := w.Process.MappingAt(from); m == nil || !m.Executable() {
 		return 0, false
 	}
-	const near, ret = 4096, 0xc3
+	const near = 4096
 	code := make([]byte, near)
 	n, _ := w.Process.ReadMemory(from, code) // as far as it goes
-	at := bytes.IndexByte(code[:n], ret)
-	return from + evidence.Addr(max(at, 0)), at >= 0
+	return firstReturn(code[:n], word)
+}
+
+// firstReturn is the first return in code that takes nothing else off the stack.
+func firstReturn(code []byte, pc uint64) (uint64, bool) {
+	list, _ := x86.Function(code, pc)
+	for i := range list {
+		if in := &list[i]; in.Flow == x86.FlowReturn && !slices.ContainsFunc(in.Operands, func(o x86.Operand) bool { return o.IsImm }) {
+			return in.PC, true
+		}
+	}
+	return 0, false
 }
 
 // readableZeros is the lower end of the failing thread's stack, which nothing has
 // used yet.
-func (w *work) readableZeros() (evidence.Addr, bool) {
+func (w *work) readableZeros() (uint64, bool) {
 	p, thread := w.Process, w.Process.FailingThread()
 	if thread == nil {
 		return 0, false
@@ -463,7 +579,7 @@ func (w *work) readableZeros() (evidence.Addr, bool) {
 	if n, err := p.ReadMemory(m.Start, page); err != nil || n != size || bytes.ContainsFunc(page, func(r rune) bool { return r != 0 }) {
 		return 0, false
 	}
-	return m.Start, true
+	return uint64(m.Start), true
 }
 
 // takenBack gives the words of a link's victim the values back that they had before

@@ -3,16 +3,20 @@ package verdict
 import (
 	"slices"
 
+	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/watchtrace"
 )
 
-// firstValue reports that a store gave a local variable its first value. To undo it
-// would leave there what other calls happened to leave, by which a run may go well or
-// fail in any way: that proves nothing about the value.
+// firstValue reports that a store gave a local variable, or a part of an object of the
+// heap, its first value. To undo it would leave there what others happened to leave, by
+// which a run may go well or fail in any way: that proves nothing about the value.
 func (c *chain) firstValue(l *link) bool {
 	if c.victim.damaged() || l.bounds != "" {
 		return false
+	}
+	if heap, err := agent.Open(c.Process, 0); err == nil && heap.InObjects(l.victim.start) {
+		return firstOfObject(&l.victim, l.log, &l.access)
 	}
 	owner := c.ownerOf(l)
 	if owner == nil {
@@ -24,6 +28,26 @@ func (c *chain) firstValue(l *link) bool {
 		return true
 	}
 	return first
+}
+
+// firstOfObject looks whether the heap was the last to do something to a part of an
+// object before a store: none is known before the object's first.
+func firstOfObject(v *victim, log *evidence.AccessLog, store *evidence.Access) bool {
+	at := slices.IndexFunc(log.Accesses, func(a evidence.Access) bool { return sameAccess(&a, store) })
+	for i := at - 1; i >= 0; i-- {
+		a := &log.Accesses[i]
+		if !writesMemory(a.Kind) || !v.concerns(log, a) || sameStore(log, a, store) {
+			continue
+		}
+		return a.By == evidence.ByHeap
+	}
+	return true
+}
+
+// sameStore reports whether two accesses are of one store, of which several instructions,
+// or repetitions of one, each make a part.
+func sameStore(log *evidence.AccessLog, a, b *evidence.Access) bool {
+	return a.By == b.By && a.Thread == b.Thread && a.Position == b.Position && (a.PC == b.PC && a.Offset != b.Offset || sameCall(log, a, b))
 }
 
 // ownerOf is the frame, at the store, that the link's victim lies in; nil if in none.

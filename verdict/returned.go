@@ -572,7 +572,7 @@ func (c *chain) replaced(r *returned) []change {
 	var list []change
 	add := func(what string, value uint64) {
 		hook := replay.Hook{At: at, Do: func(s *replay.Stopped) error { return s.SetRegister(image.RAX, value) }}
-		list = append(list, change{what: what, strict: true, options: replay.Options{Free: true, Hooks: []replay.Hook{hook}}})
+		list = append(list, change{what: what, options: replay.Options{Free: true, Hooks: []replay.Hook{hook}}})
 	}
 	for _, v := range earlier[:min(len(earlier), mostEarlier)] {
 		add(fmt.Sprintf("%s made to return %s, as it did before", r.function, valueText(v)), v)

@@ -2,10 +2,12 @@ package verdict
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"path/filepath"
 
 	"diagnose/evidence"
+	"diagnose/record"
 	"diagnose/replay"
 )
 
@@ -45,20 +47,10 @@ func (w *work) startText(addr evidence.Addr) string {
 	if first == 0 || uint64(addr) <= first || uint64(addr) >= last {
 		return ""
 	}
-	const most = 1 << 17 // MAX_ARG_STRLEN
-	before := make([]byte, min(uint64(addr)-first, most))
-	if n, err := p.ReadMemory(addr-evidence.Addr(len(before)), before); err != nil || n != len(before) {
+	start, text := w.argumentAt(addr)
+	if start == 0 {
 		return ""
 	}
-	before = before[bytes.LastIndexByte(before, 0)+1:]
-	rest := make([]byte, min(last-uint64(addr), most))
-	if n, err := p.ReadMemory(addr, rest); err != nil || n != len(rest) {
-		return ""
-	}
-	if i := bytes.IndexByte(rest, 0); i >= 0 {
-		rest = rest[:i]
-	}
-	text := string(before) + string(rest)
 	for i, a := range w.rec.Manifest.Program.Args {
 		if string(a) == text {
 			return fmt.Sprintf("argument %d of the command line", i)
@@ -70,15 +62,72 @@ func (w *work) startText(addr evidence.Addr) string {
 	return "the command line or the environment"
 }
 
+// argumentAt is the whole of one of those texts, and where it begins; 0 if it cannot be
+// read.
+func (w *work) argumentAt(addr evidence.Addr) (evidence.Addr, string) {
+	p := w.Process
+	first, last := p.Auxv[auxRandom], p.Auxv[auxExecFn]
+	if first == 0 || uint64(addr) <= first || uint64(addr) >= last {
+		return 0, ""
+	}
+	const most = 1 << 17 // MAX_ARG_STRLEN
+	before := make([]byte, min(uint64(addr)-first, most))
+	if n, err := p.ReadMemory(addr-evidence.Addr(len(before)), before); err != nil || n != len(before) {
+		return 0, ""
+	}
+	before = before[bytes.LastIndexByte(before, 0)+1:]
+	rest := make([]byte, min(last-uint64(addr), most))
+	if n, err := p.ReadMemory(addr, rest); err != nil || n != len(rest) {
+		return 0, ""
+	}
+	if i := bytes.IndexByte(rest, 0); i >= 0 {
+		rest = rest[:i]
+	}
+	return addr - evidence.Addr(len(before)), string(before) + string(rest)
+}
+
 // textReplaced gives a text that was there from the beginning, and of which a
 // number was made, another one.
 func (c *chain) textReplaced() []change {
 	if !c.given || c.text == 0 {
 		return nil
 	}
-	const one = "1\x00"
-	edit := replay.Edit{Kind: replay.EditStore, At: evidence.Moment{Thread: 1, Ordinal: 1}, Addr: c.text, Value: uint64(one[0]), Size: len(one)}
-	return []change{{what: `the text replaced by "1"`, options: replay.Options{Free: true, Edits: []replay.Edit{edit}}}}
+	var list []change
+	if start, text := c.argumentAt(c.text); start != 0 {
+		for _, rec := range c.Passing {
+			if other := c.sameArgument(rec, text); other != "" {
+				list = append(list, change{what: fmt.Sprintf("the argument replaced by %q, which a passing run had", other), options: textStored(start, other)})
+				break
+			}
+		}
+	}
+	return append(list, change{what: `the text replaced by "1"`, options: textStored(c.text, "1")})
+}
+
+// textStored stores a text, as the program begins.
+func textStored(at evidence.Addr, text string) replay.Options {
+	opts := replay.Options{Free: true}
+	for rest := append([]byte(text), 0); len(rest) > 0; {
+		n := min(len(rest), wordSize)
+		word := make([]byte, wordSize)
+		copy(word, rest[:n])
+		opts.Edits = append(opts.Edits, replay.Edit{Kind: replay.EditStore, At: evidence.Moment{Thread: 1, Ordinal: 1},
+			Addr: at, Value: binary.LittleEndian.Uint64(word), Size: n})
+		at, rest = at+evidence.Addr(n), rest[n:]
+	}
+	return opts
+}
+
+// sameArgument is what a passing run had in the place of an argument; empty if it had
+// none, the same, or one for which there is no room.
+func (w *work) sameArgument(rec *record.Recording, text string) string {
+	own, others := w.rec.Manifest.Program.Args, rec.Manifest.Program.Args
+	for i := 1; i < min(len(own), len(others)); i++ {
+		if string(own[i]) == text && string(others[i]) != text && len(others[i]) <= len(text) {
+			return string(others[i])
+		}
+	}
+	return ""
 }
 
 // givenCause is for a bad value that came in with the program's start, and that no

@@ -121,7 +121,7 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	if in.Replays <= 0 {
 		in.Replays = DefaultReplays
 	}
-	w := &work{ctx: ctx, Input: in, rec: in.Failing[0], undone: new([]string),
+	w := &work{ctx: ctx, Input: in, rec: in.Failing[0], undone: new([]string), reached: new(reach),
 		out: &evidence.Diagnosis{Recording: in.Failing[0].Dir, Failing: len(in.Failing), Passing: len(in.Passing)}}
 	if in.Time > 0 {
 		var cancel context.CancelFunc
@@ -162,6 +162,8 @@ type work struct {
 	out *evidence.Diagnosis
 	// undone is what was not done any more when ctx had ended.
 	undone *[]string
+	// reached is shared by all copies of the work.
+	reached *reach
 }
 
 func (w *work) say(format string, args ...any) {

@@ -1,0 +1,162 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/record"
+	"diagnose/replay"
+	"diagnose/staticscan"
+	"diagnose/unwind"
+)
+
+// reach tells whether a run came as far as the recorded one, by how often a place is
+// reached that the recorded run was at when it failed.
+type reach struct {
+	once sync.Once
+	pc   evidence.Addr // 0: no such place is known
+	name string
+	// recorded is how often the recorded run came there; 0: that was not seen.
+	recorded uint64
+	// passing are the counts of the passing runs, once somebody asked; err is why
+	// there are none.
+	passing []uint64
+	counted bool
+	err     error
+}
+
+// mostReached bounds how often a place is counted: each time costs a stop.
+const mostReached = 5000
+
+// counter makes a break that counts, up to as many as tell.
+func (r *reach) counter(n *uint64, most uint64) replay.Break {
+	return replay.Break{PC: r.pc, Do: func(*replay.Stopped) error {
+		if *n++; *n >= most {
+			return replay.ErrBreakOver
+		}
+		return nil
+	}}
+}
+
+// reaching is the work's reach.
+func (w *work) reaching() *reach {
+	r := w.reached
+	r.once.Do(func() { r.pc, r.name = w.failedAt() })
+	return r
+}
+
+// failedAt is where the failing thread's own code was. An instruction that faulted is
+// it, or the call that led to where the failure was found. Code that gives up, and the
+// check of a stack's guard, are what a good run does not come to: there it is the
+// function's entry.
+func (w *work) failedAt() (evidence.Addr, string) {
+	thread := w.Process.FailingThread()
+	if thread == nil {
+		return 0, ""
+	}
+	const frames = 64
+	u := unwind.New(w.Process)
+	in := staticscan.Input{Process: w.Process, Thread: thread, Frames: u.Walk(thread, frames).Frames}
+	u.Symbolize(in.Frames)
+	own := slices.IndexFunc(in.Frames, func(f unwind.Frame) bool {
+		n := len(f.Calls)
+		return n > 0 && f.Calls[n-1].Site.Function != "" && !image.LibraryCode(&f.Calls[n-1].Site)
+	})
+	if own < 0 {
+		return 0, ""
+	}
+	at := in.Frames[own].LookupPC()
+	name := ""
+	if calls := in.Frames[own].Calls; len(calls) > 0 {
+		name = siteText(&calls[0].Site)
+	}
+	if !w.gaveUp() && !w.smashed() {
+		if own == 0 {
+			return in.Frames[0].PC(), name
+		}
+		if call, ok := staticscan.CallOf(in, own); ok {
+			return call.PC, name
+		}
+	}
+	if s, ok := w.Process.SymbolAt(at); ok {
+		return s.Addr, evidence.ShortName(s.Name)
+	}
+	return 0, ""
+}
+
+// smashed reports that the failure was found at the end of a function, by its stack
+// guard.
+func (w *work) smashed() bool {
+	for i := range w.Case.Findings {
+		if w.Case.Findings[i].Kind == evidence.FindingStackGuard {
+			return true
+		}
+	}
+	return false
+}
+
+// soFar reports why a run that did not fail need not have come as far as the recorded
+// one; empty: it did, or passing runs end without coming there as often. A failure with
+// none of the program's own code on the stack was behind main. Where the place is known
+// and was not seen, in an object that was loaded late, the number of events has to do.
+func (w *work) soFar(t *trial) string {
+	r, count := w.reaching(), t.reached
+	if r.pc == 0 {
+		return ""
+	}
+	if r.recorded == 0 || slices.Contains(t.unbroken, r.pc) {
+		if t.events < t.total {
+			return fmt.Sprintf("it ended too soon to tell: it made %d events, and the recorded run %d", t.events, t.total)
+		}
+		return ""
+	}
+	if count >= r.recorded {
+		return ""
+	}
+	if w.countPassing(); r.err != nil {
+		return fmt.Sprintf("how often passing runs come to %s is not known: %v", r.name, r.err)
+	}
+	for _, n := range r.passing {
+		if n <= count {
+			return ""
+		}
+	}
+	return fmt.Sprintf("it ended too soon to tell: it came to %s %s, and the recorded run %s", r.name, timesText(count), timesText(r.recorded))
+}
+
+func timesText(n uint64) string {
+	switch n {
+	case 0:
+		return "never"
+	case 1:
+		return "once"
+	case mostReached:
+		return fmt.Sprintf("%d times or more", n)
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// countPassing counts in the passing runs, as they were recorded.
+func (w *work) countPassing() {
+	r := w.reaching()
+	if r.counted {
+		return
+	}
+	r.counted = true
+	for _, rec := range w.Passing {
+		n, err := w.countIn(rec)
+		if err != nil {
+			r.err = err
+			return
+		}
+		r.passing = append(r.passing, n)
+	}
+}
+
+func (w *work) countIn(rec *record.Recording) (n uint64, err error) {
+	_, err = replay.Run(w.ctx, rec, replay.Options{Image: w.Image, Free: true, Breaks: []replay.Break{w.reaching().counter(&n, mostReached)}})
+	return n, err
+}
