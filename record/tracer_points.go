@@ -23,6 +23,7 @@ import (
 // GlobalPoints says how many instructions access variables that all threads see, and
 // how many of them threads can be preempted at.
 type GlobalPoints struct {
+	// Points counts those that threads can be preempted at, Of all of them.
 	Points int `json:"points"`
 	Of     int `json:"of"`
 }
