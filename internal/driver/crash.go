@@ -76,6 +76,12 @@ func analyse(ctx context.Context, req Request, replays chan<- struct{}) (*eviden
 	if err := a.openRecordings(); err != nil {
 		return nil, &InputError{err}
 	}
+	if a.cut {
+		if err := a.atCut(ctx); err != nil {
+			return nil, err
+		}
+		return a.result, nil
+	}
 	if err := a.open(); err != nil {
 		return nil, err
 	}
@@ -124,6 +130,8 @@ type analysis struct {
 	failing, passing []*record.Recording
 	// exit is how the recorded process ended, if it ended itself with a status.
 	exit *record.Outcome
+	// cut: there is no core of the recorded process's end.
+	cut bool
 
 	unwinder *unwind.Unwinder
 	// thread is the one under judgement; nil when none failed and none was

@@ -73,7 +73,7 @@ func (a *analysis) next(cut bool) (command, why string) {
 	case slices.ContainsFunc(d.Coverage.Limits, outOfTime):
 		return a.again(max(time.Minute, 4*a.req.Time)), "has more time"
 	case cut:
-		return "diagnose record --output DIRECTORY -- " + commandLine(rec), "records it anew, in a directory on a disk with more room"
+		return recordAnew(rec)
 	case slices.ContainsFunc(d.Coverage.Limits, endedEarly):
 		return "diagnose replay " + ShellQuote(rec.Dir), "says where the replay leaves the recorded way and searches for a schedule that does not; what it finds is used here"
 	case len(a.passing) == 0 && len(a.process.Threads) > 1:
@@ -83,6 +83,10 @@ func (a *analysis) next(cut bool) (command, why string) {
 		return "diagnose trace --recording " + ShellQuote(rec.Dir) + " --watch " + ShellQuote(name), "lists who accessed it, when"
 	}
 	return "diagnose replay " + ShellQuote(rec.Dir) + " --gdb", "stands at the failure"
+}
+
+func recordAnew(rec *record.Recording) (command, why string) {
+	return "diagnose record --output DIRECTORY -- " + commandLine(rec), "records it anew, in a directory on a disk with more room"
 }
 
 // again is the command line of this analysis.
