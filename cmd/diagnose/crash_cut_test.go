@@ -18,7 +18,7 @@ static int rounds;
 __attribute__((noinline)) static void count_on(int line) { rounds++; write(1, &line, 0); }
 int main(int argc, char **argv)
 {
-	for (int i = 0; i < 6000; i++)
+	for (int i = 0; i < 20000; i++)
 		count_on(i);
 	if (argc > 1)
 		kill(getpid(), SIGKILL);
