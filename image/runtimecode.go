@@ -55,7 +55,7 @@ var libraryPrefixes = []string{
 // toolchainPaths are where compilers keep the sources that they put into a
 // program by inlining and instantiation.
 var toolchainPaths = []string{
-	"/rustc/", "/usr/include/", "/usr/lib/gcc/", "/usr/lib/llvm", "/usr/lib/rustlib/", "/build/glibc", "/build/gcc",
+	"/rustc/", "/rust/deps/", "/usr/include/", "/usr/lib/gcc/", "/usr/lib/llvm", "/usr/lib/rustlib/", "/build/glibc", "/build/gcc",
 }
 
 // RuntimeModule reports whether an object serves every program: a failure

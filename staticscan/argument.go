@@ -322,6 +322,9 @@ func (t *trail) nameArgument(s *slice, arg *node) {
 	if b.Role != RolePointer {
 		return
 	}
+	if bad, role := s.badTerm(arg, b.Role); role == RoleIndex {
+		t.bad = bad // the sum on the way back is followed into the index
+	}
 	b.Accessed, b.AccessedType = "*"+e.text, ""
 	if e.typ != nil {
 		b.AccessedType = typeName(e.typ.Elem())

@@ -238,3 +238,19 @@ func Behind(p *image.Process, pc evidence.Addr) evidence.Addr {
 	}
 	return pc + evidence.Addr(inst.Len)
 }
+
+// Returns are the instructions by which the function at a place returns.
+func Returns(p *image.Process, pc evidence.Addr) []evidence.Addr {
+	f, err := functionAt(p, pc)
+	if err != nil {
+		return nil
+	}
+	insts, _ := f.decode(p)
+	var list []evidence.Addr
+	for i := range insts {
+		if insts[i].Flow == x86.FlowReturn {
+			list = append(list, evidence.Addr(insts[i].PC))
+		}
+	}
+	return list
+}

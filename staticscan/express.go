@@ -290,6 +290,9 @@ func (s *slice) calledName(d int) string {
 	if !in.HasTarget {
 		return ""
 	}
+	if name, ok := s.stubName(evidence.Addr(in.Target)); ok {
+		return name // and not the variant that was chosen for this processor
+	}
 	to := s.callee(evidence.Addr(in.Target))
 	if sym, ok := s.process.SymbolAt(to); ok {
 		return sym.Name

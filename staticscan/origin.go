@@ -288,7 +288,9 @@ func (t *trail) cellStep(s *slice, n *node) {
 		step.Cell = &addr
 		step.Text += fmt.Sprintf(" at %v", addr)
 		t.judgeCell(&step, n, e.typ)
-		t.keepCell(s, n, step, e.typ)
+		if n.at.kind != stack || t.in.isOwn(s.frame) { // else a library put an argument aside there
+			t.keepCell(s, n, step, e.typ)
+		}
 	} else {
 		step.Text += ", whose address the dead process no longer tells"
 	}

@@ -132,9 +132,80 @@ type Condition struct {
 // stands behind the return.
 func ResultOf(in Input, w *Course, r image.Register) Given {
 	t := &taken{world: newWorld(&in), in: &in}
-	g := t.follow(w, len(w.Steps), x86.Reg(r))
+	g := t.follow(w, len(w.Steps), spot{reg: x86.Reg(r), size: 8})
 	t.judge(w, &g)
 	return g
+}
+
+// HeldBy goes back from what a register held before the last instruction of a way.
+func HeldBy(in Input, w *Course, r image.Register) Given {
+	t := &taken{world: newWorld(&in), in: &in}
+	return t.follow(w, len(w.Steps)-1, spot{reg: x86.Reg(r), size: 8})
+}
+
+// TestedLast goes back from what the last conditional jump of a way, before its last
+// instruction, was about; ok is false if it compared nothing with a constant.
+func TestedLast(in Input, w *Course) (g Given, ok bool) {
+	t := &taken{world: newWorld(&in), in: &in}
+	i := len(w.Steps) - 1
+	for i >= 0 && t.flowAt(w, i) != x86.FlowBranch {
+		i--
+	}
+	for i >= 0 {
+		t.chosen = -1
+		if g, ok = t.comparedBefore(w, i); !ok || g.Kind != evidence.OriginConstant && g.Kind != evidence.OriginUnknown {
+			return g, ok
+		}
+		if t.chosen >= i {
+			break
+		}
+		i = t.chosen // it was one of two by another condition
+	}
+	return g, ok
+}
+
+func (t *taken) flowAt(w *Course, i int) x86.Flow {
+	inst, err := w.inst(t.memory, w.Steps[i].Registers.PC())
+	if err != nil {
+		return x86.FlowNext
+	}
+	return inst.Flow
+}
+
+// comparedBefore goes back from what was compared with a constant right before an
+// instruction.
+func (t *taken) comparedBefore(w *Course, i int) (g Given, ok bool) {
+	const near = 6
+	for j := i - 1; j >= max(i-near, 0); j-- {
+		inst, err := w.inst(t.memory, w.Steps[j].Registers.PC())
+		if err != nil || inst.Flow != x86.FlowNext {
+			return g, false
+		}
+		if inst.Op != "cmp" && inst.Op != "test" {
+			continue
+		}
+		first, _ := explicit(inst, 0)
+		second, two := explicit(inst, 1)
+		if !two || !second.IsImm && !sameRegister(first, second) || guardCheck(inst) {
+			return g, false
+		}
+		at, known := spot{reg: first.Reg, size: 8}, first.Reg.General()
+		if first.IsMemory {
+			var addr evidence.Addr
+			addr, known = operandAddress(first, &w.Steps[j].Registers)
+			at = spot{memory: true, addr: addr, size: min(first.Size, 8), value: w.Steps[j].Read}
+			if known && t.definition(w, j, &at) < 0 {
+				g := t.cell(w, j, &at)
+				g.Course, g.Step, g.Site = w, j, t.ownSite(w.Steps[j].Registers.PC())
+				return g, true
+			}
+		}
+		if !known {
+			return g, false
+		}
+		return t.follow(w, j, at), true
+	}
+	return g, false
 }
 
 // LedTo is the last conditional jump of the program's own before an instruction of a way
@@ -207,6 +278,9 @@ func (t *taken) decides(w *Course, branch, step int) bool {
 type taken struct {
 	*world
 	in *Input
+	// chosen is the first instruction on the way back that gave one of two values by a
+	// condition; -1: there was none.
+	chosen int
 }
 
 // spot is what is looked for: a register, a part of a vector register, or memory.
@@ -223,8 +297,7 @@ type spot struct {
 // mostMoves bounds how often a value is followed from one place to another.
 const mostMoves = 10_000
 
-func (t *taken) follow(w *Course, before int, r x86.Reg) Given {
-	at := spot{reg: r, size: 8}
+func (t *taken) follow(w *Course, before int, at spot) Given {
 	outward := 0
 	for range mostMoves {
 		i := t.definition(w, before, &at)
@@ -325,7 +398,11 @@ func (t *taken) gave(w *Course, i int, at *spot) (Given, *spot) {
 		return lostGiven(fmt.Sprintf("it was computed by %q", in.Text())), nil
 	case in.Op == "mov" || in.Op == "movabs" || in.Op == "movzx" || in.Op == "movsx" || in.Op == "movsxd" || in.Op == "movq" || in.Op == "movd":
 		return t.operand(w, i, src, 0)
+	case strings.HasPrefix(in.Op, "set"):
+		t.choice(i)
+		return lostGiven("a condition gave it"), nil
 	case strings.HasPrefix(in.Op, "cmov") && two:
+		t.choice(i)
 		old, _ := regs.Get(image.Register(dst.Reg))
 		if v, known := t.value(w, i, src); known && v == after(w, i, at.reg) && v != old {
 			return t.operand(w, i, src, 0)
@@ -339,10 +416,24 @@ func (t *taken) gave(w *Course, i int, at *spot) (Given, *spot) {
 		return t.constant(after(w, i, at.reg)), nil
 	case in.Op == "lea":
 		return t.addressed(w, i, src)
+	case two && in.Op == "add" && !src.IsMemory && src.Reg.General():
+		return t.indexed(w, i, dst.Reg, src.Reg)
+	case in.Op == "imul" && two && !src.IsImm:
+		if factor, three := explicit(in, 2); three && factor.IsImm {
+			return t.operand(w, i, src, 0)
+		}
+		return lostGiven("it was computed of two values"), nil
 	case two && src.IsImm, in.Op == "inc", in.Op == "dec", in.Op == "neg", in.Op == "not":
 		return Given{}, &spot{reg: at.reg, size: at.size} // moved on by a constant
 	}
 	return lostGiven(fmt.Sprintf("it was computed by %q", in.Text())), nil
+}
+
+// choice notes an instruction that gave a value by a condition.
+func (t *taken) choice(i int) {
+	if t.chosen < 0 {
+		t.chosen = i
+	}
 }
 
 func lostGiven(why string) Given {
@@ -502,6 +593,10 @@ func (t *taken) addressed(w *Course, i int, src *x86.Operand) (Given, *spot) {
 	switch {
 	case m.Base == x86.RIP || m.Absolute:
 		return t.constant(m.Target), nil
+	case m.Base.General() && m.Index.General():
+		return t.indexed(w, i, m.Base, m.Index)
+	case m.Index.General() && m.Base == x86.RegNone:
+		return Given{}, &spot{reg: m.Index, size: 8}
 	case m.Base.General() && m.Index == x86.RegNone && m.Base != x86.RSP && m.Base != x86.RBP:
 		return Given{}, &spot{reg: m.Base, size: 8}
 	}
@@ -510,6 +605,22 @@ func (t *taken) addressed(w *Course, i int, src *x86.Operand) (Given, *spot) {
 		g.Value = uint64(at)
 	}
 	return g, nil
+}
+
+// indexed goes on with the one of two summands that is no place in the program's data:
+// what an array in it was indexed by.
+func (t *taken) indexed(w *Course, i int, a, b x86.Reg) (Given, *spot) {
+	static := func(r x86.Reg) bool {
+		v, known := w.Steps[i].Registers.Get(image.Register(r))
+		return known && (t.isDataOrTLS(v) || t.process.ModuleAt(evidence.Addr(v)) != nil)
+	}
+	switch x, y := static(a), static(b); {
+	case x && !y:
+		return Given{}, &spot{reg: b, size: 8}
+	case y && !x:
+		return Given{}, &spot{reg: a, size: 8}
+	}
+	return lostGiven("it was computed of two values"), nil
 }
 
 // gaveMemory is for an instruction that stored the value in memory.
@@ -736,8 +847,11 @@ func (t *taken) compared(w *Course, i int, in *x86.Inst) string {
 		return left
 	case in.Op == "cmp":
 		right, known := t.operandText(s, w, i, second)
-		if !known || right == "" {
+		switch {
+		case !known || right == "":
 			return left
+		case second.IsImm:
+			return fmt.Sprintf("%s, compared with %d", left, second.Imm)
 		}
 		return left + " and " + right
 	}
@@ -751,7 +865,7 @@ func (t *taken) operandText(s *slice, w *Course, i int, op *x86.Operand) (string
 		return "", false
 	}
 	if op.IsImm {
-		return fmt.Sprintf("the constant %d", op.Imm), true
+		return fmt.Sprint(op.Imm), true
 	}
 	var e expression
 	ok := false

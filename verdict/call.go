@@ -102,11 +102,11 @@ func (w *work) readAt(at evidence.Moment) (found read, err error) {
 		if !ok {
 			return nil
 		}
-		found = read{addr: addr, size: size, name: name, at: at}
 		var b [wordSize]byte
-		if n, err := s.ReadMemory(addr, b[:min(size, wordSize)]); err == nil && n == min(size, wordSize) {
-			found.value = binary.LittleEndian.Uint64(b[:])
+		if n, err := s.ReadMemory(addr, b[:min(size, wordSize)]); err != nil || n != min(size, wordSize) {
+			return nil // it fails there
 		}
+		found = read{addr: addr, size: size, name: name, at: at, value: binary.LittleEndian.Uint64(b[:])}
 		return nil
 	})
 	return found, err

@@ -229,6 +229,9 @@ func (c *chain) story() []evidence.CauseStep {
 			s := &c.links[n-1].store.Steps[len(c.links[n-1].store.Steps)-1]
 			step.Site, step.Proof = s.Site, s.Proof
 		}
+		if c.origin != nil {
+			step = c.endStep()
+		}
 		steps = append(steps, step)
 	}
 	if c.made != nil {
@@ -329,5 +332,5 @@ func (c *chain) unwrittenCause() *evidence.Cause {
 	}
 	return &evidence.Cause{Kind: evidence.CauseUninitialised, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed,
 		Summary: fmt.Sprintf("%s was never given a value: %s", c.victim.name, c.end),
-		Story:   []evidence.CauseStep{{Text: c.end, Proof: evidence.Replayed}}}
+		Story:   []evidence.CauseStep{c.endStep()}}
 }

@@ -34,7 +34,7 @@ var signatures = map[string]string{
 	"setlocale": "ds:p", "dlopen": "sd:p", "dlsym": "ps:p", "getpwnam": "s:pe", "getpwuid": "u:pe", "getgrnam": "s:pe", "gethostbyname": "s:p", "ttyname": "d:pe",
 	"getlogin": ":pe", "mmap": "puuddu:pe", "bsearch": "ppuup:p", "atoi": "s:", "atol": "s:", "strtol": "spd:", "strtoul": "spd:", "strtok_r": "ssp:p", "strsep": "ps:p",
 	"read": "dpu:e", "recv": "dpu:e", "write": "dpu:e", "fread": "puup:", "fgetc": "p:", "getc": "p:", "getchar": ":", "getline": "ppp:e", "strspn": "ss:", "strcspn": "ss:",
-	"strlen": "s:", "strcmp": "ss:", "inet_ntop": "dppu:pe", "shmat": "dpd:pe",
+	"strlen": "s:", "strcmp": "ss:", "inet_ntop": "dppu:pe", "shmat": "dpd:pe", "dynamic_cast": ":p",
 }
 
 // meaning says why a function of the C library returns no result.
@@ -44,12 +44,15 @@ var meaning = map[string]string{
 	"strstr": "the text does not contain the other one", "strcasestr": "the text does not contain the other one", "strpbrk": "the text has none of these characters",
 	"strtok": "there is no further part", "strtok_r": "there is no further part", "strsep": "there is no further part",
 	"fgets": "the input was at its end, or could not be read", "bsearch": "no element is equal", "readdir": "the directory has no further entry, or could not be read",
-	"dlsym": "there is no such symbol", "getpwnam": "there is no such user", "getpwuid": "there is no such user", "getgrnam": "there is no such group",
+	"dlsym": "there is no such symbol", "getpwnam": "there is no such user", "getpwuid": "there is no such user", "getgrnam": "there is no such group", "dynamic_cast": "the object is of another class",
 }
 
 // outside are functions whose results come from outside of the program.
 var outside = map[string]bool{"fopen": true, "fopen64": true, "freopen": true, "open": true, "open64": true, "opendir": true, "readdir": true, "popen": true,
 	"secure_getenv": true, "dlopen": true, "getpwnam": true, "getpwuid": true, "getgrnam": true, "gethostbyname": true, "getlogin": true, "realpath": true, "ttyname": true, "gets": true}
+
+// opaque are functions whose results only other functions of the library can use.
+var opaque = map[string]bool{"fopen": true, "fopen64": true, "freopen": true, "fdopen": true, "popen": true, "tmpfile": true, "opendir": true, "dlopen": true}
 
 // calledFunctionOf describes the function that a call leads to, with the registers at
 // the call.
@@ -109,7 +112,7 @@ func argumentText(m image.Memory, kind byte, v uint64) string {
 
 // text is the call as the program would write it.
 func (f *calledFunction) text() string {
-	if _, known := signatures[f.name]; !known {
+	if _, known := signatures[f.name]; !known || f.name == "dynamic_cast" {
 		return f.name
 	}
 	return f.name + "(" + strings.Join(f.arguments, ", ") + ")"
@@ -119,6 +122,7 @@ func (f *calledFunction) text() string {
 func (k *walk) fromLibrary(c *chain, x *courses, out *returned) (*returned, error) {
 	f := &x.call
 	out.function, out.site, out.back, out.sp = f.text(), f.site, f.back, f.sp
+	out.library, out.opaque = true, opaque[f.name] || allocators[f.name]
 	failed, known := k.libraryReturn(c, x, out)
 	if !known && k.want != nil {
 		out.value, failed = *k.want, unix.Errno(0)

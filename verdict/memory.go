@@ -17,10 +17,10 @@ import (
 func (w *work) memory() error {
 	const most = 4 // one defect may damage any number of objects
 	victims := w.victims()
-	var result *start
+	var from beginning
 	if len(victims) == 0 {
-		if result = w.failingStart(); result != nil {
-			victims = []victim{w.resultVictim(result)}
+		if from = w.begin(); from.known() {
+			victims = []victim{w.resultVictim(from.result)}
 		}
 	}
 	for i, v := range victims {
@@ -31,14 +31,18 @@ func (w *work) memory() error {
 			break
 		}
 		c := &chain{work: w, victim: v}
-		err := c.follow(result)
+		err := c.follow(from)
 		switch {
 		case err != nil && w.over("the way back from "+v.name):
 			c.end = w.ended().Error()
 		case err != nil:
 			return err
 		}
-		if cause := c.cause(); cause != nil && !w.known(cause) {
+		cause := c.cause()
+		if cause == nil {
+			cause = c.endOfTree()
+		}
+		if cause != nil && !w.known(cause) {
 			w.prove(c, cause)
 			w.out.Causes = append(w.out.Causes, *cause)
 		}
@@ -62,6 +66,8 @@ type chain struct {
 	// a free, a function's entry.
 	links []link
 	made  *link
+	// origin is the allocation of the last memory, if nothing wrote to that since.
+	origin *link
 	// end says why the chain goes no further back; unwritten: nothing wrote the
 	// last victim at all; given: the process had it from its start. text is the
 	// text that a number was made of, if that is where the chain is.
@@ -95,15 +101,41 @@ type link struct {
 	returned *returned
 }
 
-// follow makes the chain, a trace and a visit a hop. It begins at the victim, or at the
-// call whose result the failing instruction had.
-func (c *chain) follow(result *start) error {
+// beginning is where a chain begins that begins at no memory: the call whose result the
+// failing instruction had, or what the functions executed whose frames are there.
+type beginning struct {
+	result *start
+	frames *inFrames
+}
+
+func (b beginning) known() bool { return b.result != nil || b.frames != nil }
+
+// begin is for a failure that names no memory.
+func (w *work) begin() beginning {
+	if s := w.failingStart(); s != nil {
+		return beginning{result: s}
+	}
+	return beginning{frames: w.failingFrames()}
+}
+
+// follow makes the chain, a trace and a visit a hop. It begins at the victim, if not
+// elsewhere.
+func (c *chain) follow(from beginning) error {
 	v := c.victim
 	var after *link
-	if result != nil {
-		var goes bool
-		if v, goes = c.intoCalls(result); !goes {
+	var goes bool
+	switch {
+	case from.result != nil:
+		if v, goes = c.intoCalls(from.result); !goes {
 			return nil
+		}
+	case from.frames != nil:
+		if v, goes = from.frames.follow(c); !goes {
+			return nil
+		}
+		if len(c.links) == 0 {
+			v.name = c.nameFor(&v)
+			c.victim = v
 		}
 	}
 	for hop := range c.Hops {
@@ -118,17 +150,19 @@ func (c *chain) follow(result *start) error {
 		if next == nil && c.victim.freed() {
 			return nil
 		}
+		if next != nil && next.call != nil && !v.damaged() {
+			next, made = nil, next
+		}
 		if next == nil {
-			c.neverWritten(&v)
+			c.allocated(&v, made)
 			return nil
 		}
-		if hop == 0 && result == nil && c.leftOver(next) {
+		if hop == 0 && !from.known() && c.leftOver(next) {
 			c.unwritten = true
 			c.end = fmt.Sprintf("what is in %s was left there by %s, which had returned before", v.name, where(&next.seen))
 			return nil
 		}
 		c.links = append(c.links, *next)
-		var goes bool
 		if v, goes = c.goesOn(next); !goes {
 			v, goes = c.intoCalls(c.storedStart(next))
 		}
@@ -193,7 +227,7 @@ func (c *chain) leftOver(l *link) bool {
 		return false
 	}
 	owner := c.frameOf(c.victim.start)
-	if owner == nil {
+	if owner == nil || image.LibraryCode(&owner.Site) { // whose frames the stacks leave out
 		return false
 	}
 	for _, f := range l.seen.Stack.Frames {
@@ -285,9 +319,18 @@ func (c *chain) inspect(l *link, hit *replay.Hit, p *image.Process) error {
 	if err != nil {
 		c.limit(err.Error())
 	}
+	if allocators[libraryName(l.store.Through)] {
+		// What it clears is what it hands out.
+		l.call = &heapCall{name: l.store.Through}
+		return nil
+	}
 	c.judgeBounds(l)
 	return nil
 }
+
+// allocators are the functions of the C library that store to the memory that they hand
+// out, as the program sees it.
+var allocators = map[string]bool{"calloc": true, "malloc": true, "realloc": true, "reallocarray": true, "memalign": true, "aligned_alloc": true, "posix_memalign": true}
 
 // judgeBounds compares what the code means with where it stored.
 func (c *chain) judgeBounds(l *link) {

@@ -32,6 +32,13 @@ type returned struct {
 	// with the value.
 	ledBy, later *staticscan.Condition
 	kind         evidence.CauseKind
+	// returns are the function's instructions that return; opaque: nothing but what it
+	// made itself can be in place of its result.
+	returns []evidence.Addr
+	opaque  bool
+	// library: it is no function of the program's own; shared: a template or a generic of
+	// a library, called at site.
+	library, shared bool
 	// back is where it returned to, with this stack pointer; thread and before say when.
 	back, sp evidence.Addr
 	when     arrivals
@@ -169,10 +176,17 @@ func (c *chain) firstCall(s *start) (*walk, error) {
 		a.is = func(r *image.Registers) bool { return r.SP() == s.sp }
 	}
 	at, err := c.lastNear(a)
+	if err == nil && at.Count == 0 {
+		a.events = frameEvents
+		at, err = c.last(a)
+	}
 	if err != nil || at.Count == 0 {
 		return nil, err
 	}
-	return &walk{start: *s, at: at}, nil
+	k := &walk{start: *s, at: at}
+	// What else is looked for came soon behind.
+	k.ordinal = min(k.ordinal, at.Ordinal+farEvents-1)
+	return k, nil
 }
 
 // errLibrary ends a walk at a call of a library.
@@ -357,15 +371,33 @@ func (k *walk) judge(c *chain, x *courses, s *replay.Stopped, regs *image.Regist
 		}
 	}
 	g := staticscan.ResultOf(in, way, image.RAX)
+	if len(way.Steps) > 0 {
+		out.returns = staticscan.Returns(p, way.Steps[len(way.Steps)-1].Registers.PC())
+	}
 	out.function, out.value, out.back, out.sp = x.call.name, value, regs.PC(), regs.SP()
 	k.describe(c, in, x, &g, out)
 	if out.site.Line == 0 || image.LibraryCode(out.site) {
-		switch {
-		case out.ledBy != nil:
+		if out.ledBy != nil && !image.LibraryCode(&out.ledBy.Site) {
 			out.site = &out.ledBy.Site
-		case !image.LibraryCode(x.call.site):
-			out.site = x.call.site
+		} else if s := x.callSite(p); s != nil {
+			out.site, out.shared = s, true
 		}
+	}
+	return nil
+}
+
+// callSite is the innermost place in the program's own code from which the way led into
+// the function; nil if there is none.
+func (x *courses) callSite(p *image.Process) *evidence.Site {
+	for level := len(x.into) - 1; level >= 0; level-- {
+		if steps := x.levels[level].Steps; len(steps) > 0 {
+			if s := ownSite(p, steps[len(steps)-1].Registers.PC()); s.Line != 0 && !image.LibraryCode(s) {
+				return s
+			}
+		}
+	}
+	if s := ownSite(p, x.at.PC); s.Line != 0 && !image.LibraryCode(s) {
+		return s
 	}
 	return nil
 }
@@ -407,6 +439,7 @@ func (k *walk) describe(c *chain, in staticscan.Input, x *courses, g *staticscan
 			readPC: g.Course.Steps[g.Step].Registers.PC()}
 	case evidence.OriginResult:
 		out.how = fmt.Sprintf("returned %s, which a call at %s had returned", valueText(out.value), lineText(out.site))
+		out.ledBy, out.later = nil, nil
 		into := append(slices.Clone(k.into[:level-g.Outward]), g.Step)
 		value := out.value
 		k.next = &walk{start: k.start, at: k.at, into: into}
@@ -493,6 +526,9 @@ func sourceLine(file string, line int) (string, bool) {
 // text is what was returned in a sentence.
 func (r *returned) text() string {
 	text := r.function
+	if inner := r.inner(); inner != "" {
+		text = inner
+	}
 	if r.site != nil && r.site.Line != 0 {
 		text += " (" + lineText(r.site) + ")"
 	}
@@ -504,6 +540,18 @@ func (r *returned) text() string {
 		text += "; what led there was the condition at " + conditionText(r.ledBy)
 	}
 	return text
+}
+
+// inner is the function that set the value, where that is another one than was called: it
+// was inlined there, or jumped to. Empty: it is that one.
+func (r *returned) inner() string {
+	if r.site == nil || r.library || r.shared || image.LibraryCode(r.site) {
+		return ""
+	}
+	if name := evidence.ShortName(r.site.Function); name != "" && name != r.function {
+		return fmt.Sprintf("%s, for %s,", name, r.function)
+	}
+	return ""
 }
 
 func conditionText(c *staticscan.Condition) string {
@@ -560,7 +608,7 @@ func (c *chain) replaced(r *returned) []change {
 		}
 		return false
 	}
-	at, err := c.last(arrivals{pc: a.pc, thread: a.thread, ordinal: a.ordinal, events: farEvents, before: a.before, is: a.is})
+	at, err := c.last(arrivals{pc: a.pc, thread: a.thread, ordinal: a.ordinal, events: 2 * farEvents, before: a.before, is: a.is})
 	if err != nil {
 		c.limit(err.Error())
 		return nil
@@ -571,8 +619,23 @@ func (c *chain) replaced(r *returned) []change {
 	slices.Reverse(earlier)
 	var list []change
 	add := func(what string, value uint64) {
-		hook := replay.Hook{At: at, Do: func(s *replay.Stopped) error { return s.SetRegister(image.RAX, value) }}
+		// What follows may ask the same again, until there is another event.
+		hook := replay.Hook{At: at, Every: true, Do: func(s *replay.Stopped) error {
+			regs, err := s.Registers()
+			if err != nil {
+				return err
+			}
+			if now, _ := regs.Get(image.RAX); now != r.value {
+				return nil
+			}
+			return s.SetRegister(image.RAX, value)
+		}}
 		list = append(list, change{what: what, options: replay.Options{Free: true, Hooks: []replay.Hook{hook}}})
+	}
+	for _, v := range c.otherResults(r, at) {
+		if !slices.Contains(earlier, v) {
+			earlier = append(earlier, v)
+		}
 	}
 	for _, v := range earlier[:min(len(earlier), mostEarlier)] {
 		add(fmt.Sprintf("%s made to return %s, as it did before", r.function, valueText(v)), v)
@@ -580,11 +643,38 @@ func (c *chain) replaced(r *returned) []change {
 	for _, v := range c.passingResults(r.back, r.value) {
 		add(fmt.Sprintf("%s made to return %s, as in a run that passed", r.function, valueText(v)), v)
 	}
-	if zeros, ok := c.readableZeros(); ok && r.value == 0 && c.victim.size == wordSize {
+	if r.value != 0 || c.victim.size != wordSize || r.opaque {
+		return list
+	}
+	if c.calledValue() {
+		if value, ok := c.returns(); ok {
+			add(r.function+" made to return the address of a function that returns at once", uint64(value))
+		}
+	} else if zeros, ok := c.readableZeros(); ok {
 		add(r.function+" made to return the address of readable zeros", uint64(zeros))
 	}
 	return list
 }
+
+// otherResults are what calls of the function from elsewhere returned before.
+func (c *chain) otherResults(r *returned, at evidence.Moment) []uint64 {
+	var found []uint64
+	for _, pc := range r.returns[:min(len(r.returns), mostReturns)] {
+		_, err := c.last(arrivals{pc: pc, thread: r.when.thread, ordinal: at.Ordinal, events: farEvents, before: r.when.before, is: func(regs *image.Registers) bool {
+			if v, known := regs.Get(image.RAX); known && c.otherThan(r.value, v) && !slices.Contains(found, v) && len(found) < mostEarlier {
+				found = append(found, v)
+			}
+			return false
+		}})
+		if err != nil {
+			c.limit(err.Error())
+		}
+	}
+	return found
+}
+
+// mostReturns bounds the return instructions of a function that are looked at.
+const mostReturns = 4
 
 // otherThan reports whether a value may stand for another one that is bad: instead of a
 // null pointer nothing near to one does.

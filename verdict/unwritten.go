@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"diagnose/evidence"
 	"diagnose/record"
@@ -16,6 +17,27 @@ const (
 	auxRandom = 25
 	auxExecFn = 31
 )
+
+// allocated ends a chain at memory that nothing wrote to since it was allocated: what is
+// there the heap put there, or left there.
+func (c *chain) allocated(v *victim, made *link) {
+	if made == nil || made.call == nil || c.onStack(v.start) || v.damaged() {
+		c.neverWritten(v)
+		return
+	}
+	name := libraryName(strings.TrimPrefix(made.call.name, "__libc_"))
+	if name == "" {
+		name = "the allocator"
+	}
+	if name == "calloc" {
+		c.unwritten = len(c.links) == 0 // else it may be meant
+		c.end = fmt.Sprintf("%s is 0 since %s allocated it by calloc, and nothing wrote to it before it was read", v.name, where(&made.seen))
+	} else {
+		c.unwritten = true
+		c.end = fmt.Sprintf("%s is uninitialised heap memory: nothing wrote to it since %s allocated it by %s", v.name, where(&made.seen), name)
+	}
+	c.origin = made
+}
 
 // neverWritten ends a chain at memory that nothing in the recording wrote to: what
 // is there, it had from the beginning.
@@ -165,4 +187,14 @@ func (w *work) fromOrigin() {
 	w.out.Causes = append(w.out.Causes, evidence.Cause{Kind: evidence.CauseBadValue, Variable: name, Site: last.Site, Proof: evidence.Inferred,
 		Summary: fmt.Sprintf("%s comes from %s: %s", name, siteText(last.Site), last.Text),
 		Story:   []evidence.CauseStep{{Text: last.Text, Site: last.Site, Proof: evidence.Inferred}}})
+}
+
+// endStep is the end of a chain as a part of the story, with the allocation of the memory
+// if the chain ends there.
+func (c *chain) endStep() evidence.CauseStep {
+	step := evidence.CauseStep{Text: c.end, Proof: evidence.Replayed}
+	if c.origin != nil {
+		step.Access = &c.origin.seen
+	}
+	return step
 }

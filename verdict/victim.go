@@ -474,12 +474,29 @@ func (v *victim) concerns(log *evidence.AccessLog, a *evidence.Access) bool {
 // resultVictim is what the failing instruction had from a call and from no memory.
 func (w *work) resultVictim(s *start) victim {
 	name := w.Case.Failure.Pointer
-	if !isName(name) {
+	switch {
+	case w.Case.Failure.Kind == evidence.RustPanic:
+		name = "the value that was unwrapped"
+	case w.Case.Failure.Kind == evidence.AssertionFailure:
+		name = "the value that was tested"
+	case !isName(name):
 		name = "the bad value"
 	}
-	v := victim{kind: evidence.CauseBadValue, name: name, size: wordSize, value: s.want}
-	if w.Blame.Role == staticscan.RoleIndex || w.Blame.Role == staticscan.RoleDivisor {
+	v := victim{kind: evidence.CauseBadValue, name: name, size: wordSize}
+	if s != nil {
+		v.value = s.want
+	}
+	if b := w.Blame; b != nil && (b.Role == staticscan.RoleIndex || b.Role == staticscan.RoleDivisor) {
 		v.size = wordSize / 2
 	}
 	return v
+}
+
+// nameFor is what the failing code calls the value that was loaded from a victim, if it
+// has a name for it, or else the victim's.
+func (c *chain) nameFor(v *victim) string {
+	if !isName(v.name) {
+		return c.victim.name
+	}
+	return v.name
 }

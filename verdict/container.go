@@ -1,0 +1,77 @@
+package verdict
+
+import (
+	"fmt"
+
+	"diagnose/evidence"
+	"diagnose/image"
+)
+
+// A node of std::map and std::set, and the header of the tree, which stands for its end
+// (libstdc++, bits/stl_tree.h, _Rb_tree_node_base). The header has no element; it lies
+// behind the comparison in the container, and the number of elements lies behind it.
+const (
+	treeParent  = 8
+	treeLeft    = 16
+	treeRight   = 24
+	treeElement = 32
+	treeBlack   = 1
+	// treeLargest bounds how far in an element a value is looked for.
+	treeLargest = 512
+)
+
+// endOfTree is for a bad value that was read where the end of a std::map or std::set would
+// have its element; nil if it was not.
+func (c *chain) endOfTree() *evidence.Cause {
+	if c.victim.damaged() || c.victim.start == 0 || len(c.links) > 0 {
+		return nil
+	}
+	first := c.victim.start &^ (wordSize - 1)
+	for at := first - treeElement; at+treeLargest > first; at -= wordSize {
+		if !c.treeHeader(at) {
+			continue
+		}
+		count, ok := c.word(at+treeElement, wordSize)
+		if !ok {
+			return nil
+		}
+		name := fmt.Sprintf("the std::map or std::set at %v", at-wordSize)
+		if s, ok := c.Process.SymbolAt(at - wordSize); ok && at-wordSize-s.Addr < evidence.Addr(max(s.Size, 1)) {
+			name = evidence.ShortName(s.Name)
+		}
+		out := &evidence.Cause{Kind: evidence.CauseBadValue, Variable: name + ".end()", Site: c.Case.Failure.Site, Proof: evidence.FromCore}
+		out.Summary = fmt.Sprintf("the value was read through the end() of %s, which is no element: what was looked for is not among its %s", name, countText(count))
+		out.Story = []evidence.CauseStep{{Text: out.Summary, Site: out.Site, Proof: evidence.FromCore}}
+		return out
+	}
+	return nil
+}
+
+func countText(n uint64) string {
+	if n == 1 {
+		return "1 element"
+	}
+	return fmt.Sprintf("%d elements", n)
+}
+
+// treeHeader reports whether a header of a tree lies at an address: it is red and its
+// parent, the root, which is black, has it as parent; without elements it has itself to
+// both sides.
+func (c *chain) treeHeader(at evidence.Addr) bool {
+	colour, ok := c.word(at, 4)
+	if !ok || colour != 0 {
+		return false
+	}
+	root, err := image.Uint64(c.Process, at+treeParent)
+	if err != nil {
+		return false
+	}
+	if root == 0 {
+		left, err := image.Uint64(c.Process, at+treeLeft)
+		right, also := image.Uint64(c.Process, at+treeRight)
+		return err == nil && also == nil && left == uint64(at) && right == uint64(at)
+	}
+	parent, err := image.Uint64(c.Process, evidence.Addr(root)+treeParent)
+	black, ok := c.word(evidence.Addr(root), 4)
+	return err == nil && ok && parent == uint64(at) && black == treeBlack
+}

@@ -1,0 +1,171 @@
+package verdict
+
+import (
+	"errors"
+	"fmt"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/replay"
+	"diagnose/staticscan"
+	"diagnose/unwind"
+)
+
+// mostFrames bounds how many callers a value is followed into, a replay each.
+const mostFrames = 8
+
+// frameEvents is behind how many of its events a thread may have called a function that
+// it is still in.
+const frameEvents = 20_000
+
+// inFrames goes back from the failing instruction along what the functions really
+// executed whose frames are there, where their code alone leaves several ways. A frame's
+// function is gone along from its call.
+type inFrames struct {
+	frames []unwind.Frame
+	// first is the frame to begin in, register what held the value there; RIP: what the
+	// last condition was about.
+	first    int
+	register image.Register
+}
+
+// failingFrames is where the failing instruction's bad value is looked for; nil if there
+// is none.
+func (w *work) failingFrames() *inFrames {
+	thread := w.Process.FailingThread()
+	if thread == nil {
+		return nil
+	}
+	const most = 64
+	f := &inFrames{frames: unwind.New(w.Process).Walk(thread, most).Frames, register: image.RIP}
+	if b := w.Blame; b != nil && b.Role != "" && w.Case.Failure.Fault != nil {
+		for r := image.RAX; r <= image.R15; r++ {
+			if b.Register == r.String() {
+				f.register = r
+			}
+		}
+		if f.register == image.RIP {
+			return nil
+		}
+		return f
+	}
+	if !w.foundWrong() {
+		return nil
+	}
+	empty := false
+	for f.first < len(f.frames) {
+		site := evidence.Site{}
+		if calls := w.Process.Symbolize(f.frames[f.first].PC(), f.frames[f.first].Lookup); len(calls) > 0 {
+			site = calls[len(calls)-1].Site
+		}
+		empty = empty || site.Function == "core::option::unwrap_failed" || site.Function == "core::option::expect_failed"
+		if !image.Machinery(&site) {
+			if w.Case.Failure.Kind == evidence.RustPanic && !empty {
+				return nil // it was no Option without a value
+			}
+			return f
+		}
+		f.first++
+	}
+	return nil
+}
+
+// foundWrong reports that the program ended itself because of one value that it tested,
+// which only it can have changed: it had one thread.
+func (w *work) foundWrong() bool {
+	schedule, err := w.rec.Log.Schedule()
+	if err != nil || len(schedule.Events()) != 1 {
+		return false
+	}
+	return w.Case.Failure.Kind == evidence.RustPanic || w.Case.Failure.Kind == evidence.AssertionFailure
+}
+
+// follow goes back through the frames. goes: the memory that the value was loaded from
+// comes next.
+func (f *inFrames) follow(c *chain) (next victim, goes bool) {
+	in := staticscan.Input{Process: c.Process, Thread: c.Process.FailingThread()}
+	register := f.register
+	for k := f.first; k+1 < len(f.frames) && k < f.first+mostFrames; k++ {
+		way, a, err := f.course(c, k)
+		if err != nil || way == nil {
+			c.noWay(err)
+			return victim{}, false
+		}
+		var g staticscan.Given
+		if register == image.RIP {
+			var ok bool
+			if g, ok = staticscan.TestedLast(in, way); !ok {
+				return victim{}, false
+			}
+		} else {
+			g = staticscan.HeldBy(in, way, register)
+		}
+		switch g.Kind {
+		case evidence.OriginArgument:
+			register = g.Register
+			continue
+		case evidence.OriginResult:
+			at := way.Steps[g.Step].Registers
+			a.pc = at.PC()
+			return c.intoCalls(&start{arrivals: a, sp: at.SP()})
+		case evidence.OriginCell:
+			name := g.Name
+			if !isName(name) {
+				name = c.nameOf(g.Cell)
+			}
+			value := g.Value
+			return victim{kind: evidence.CauseBadValue, name: name, typ: g.Type, start: g.Cell, size: max(1, min(g.Size, wordSize)), value: &value,
+				readPC: way.Steps[g.Step].Registers.PC()}, true
+		case evidence.OriginConstant:
+			site := g.Site
+			out := &returned{function: evidence.ShortName(site.Function), site: &site, kind: evidence.CauseBadValue, value: g.Value,
+				how: "set it to " + valueText(g.Value), ledBy: staticscan.LedTo(in, way, g.Step), later: staticscan.LastCondition(in, way, g.Step)}
+			c.links = append(c.links, link{victim: c.victim, returned: out})
+		}
+		return victim{}, false
+	}
+	return victim{}, false
+}
+
+// course is what a frame's function executed, up to where the frame stands.
+func (f *inFrames) course(c *chain, k int) (*staticscan.Course, arrivals, error) {
+	a, err := c.failingArrivals()
+	if err != nil {
+		return nil, a, err
+	}
+	caller := &f.frames[k+1]
+	call, ok := staticscan.CallOf(staticscan.Input{Process: c.Process, Thread: c.Process.FailingThread(), Frames: f.frames}, k+1)
+	if !ok {
+		return nil, a, nil
+	}
+	from := a
+	from.pc = call.PC
+	from.is = func(r *image.Registers) bool { return r.SP() == caller.Registers.SP() }
+	at, err := c.lastNear(from)
+	if err == nil && at.Count == 0 {
+		from.events = frameEvents
+		at, err = c.last(from)
+	}
+	if err != nil || at.Count == 0 {
+		return nil, a, err
+	}
+	way := &staticscan.Course{}
+	c.out.Coverage.Passes++
+	w := &replay.Walk{At: at, Most: mostWalked,
+		On:   func(s *replay.Stopped, _ int, regs *image.Registers) error { return way.Take(s, regs) },
+		Done: func(*replay.Stopped, *image.Registers) error { return &replay.WalkError{Reason: "it returned"} }}
+	_, err = replay.Run(c.ctx, c.rec, replay.Options{Image: c.Image, Walk: w})
+	var walk *replay.WalkError
+	var moment *replay.MomentError
+	if len(way.Steps) == 0 || err != nil && !errors.As(err, &walk) && !errors.As(err, &moment) {
+		return nil, a, err
+	}
+	// It ends in the failure, or in the call that did not return.
+	last := way.Steps[len(way.Steps)-1].Registers
+	frame := &f.frames[k]
+	if last.PC() != frame.PC() && staticscan.Behind(c.Process, last.PC()) != frame.PC() {
+		return nil, a, &replay.WalkError{Reason: fmt.Sprintf("it ended at %v, and not at %v", last.PC(), frame.PC())}
+	}
+	way.SP = frame.CFA
+	return way, a, nil
+}
