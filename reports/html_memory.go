@@ -206,6 +206,10 @@ func segments(list []stretch, marked [][2]evidence.Addr, what string) []htmlSegm
 // byteRows is the dump of the other formats as a table.
 func byteRows(f *evidence.Finding) []htmlByteRow {
 	cells, start, end := dumpCells(f)
+	inside := "inside"
+	if o := f.Object; o != nil && o.State != evidence.HeapLive {
+		inside = "inside gone"
+	}
 	var rows []htmlByteRow
 	for at := 0; at < len(cells); at += bytesPerRow {
 		row := htmlByteRow{Address: (start + evidence.Addr(at)).String()}
@@ -221,7 +225,7 @@ func byteRows(f *evidence.Finding) []htmlByteRow {
 				b.Class, w.Hex, damaged = "damaged", c.want, true
 				b.Title = "overwritten; " + c.want + " was expected"
 			case end >= 0 && at+i < end:
-				b.Class = "inside"
+				b.Class = inside
 			}
 			if c.hex != "" && at+i == end {
 				b.Class += " end"

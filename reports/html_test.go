@@ -114,8 +114,8 @@ func TestHostileTextInEveryFormat(t *testing.T) {
 	}
 }
 
-// A symbol of a megabyte leaves every format but JSON, which has it whole, in a
-// size that opens.
+// With symbols of a megabyte every format can be written. Pages and SARIF stay
+// in a size that opens, and JSON has the names whole.
 func TestVeryLongNames(t *testing.T) {
 	const size = 1 << 20
 	c := sample()
@@ -129,6 +129,11 @@ func TestVeryLongNames(t *testing.T) {
 			t.Errorf("%s has %d bytes", format, len(text))
 		} else if !strings.Contains(text, "std::vector") || !strings.Contains(text, "more bytes in the JSON form") {
 			t.Errorf("%s does not say that it cut a name", format)
+		}
+	}
+	for _, format := range []Format{Text, Markdown} {
+		if text := render(t, c, Options{Format: format, Width: 80}); !utf8.ValidString(text) || !strings.Contains(text, "std::vector") {
+			t.Errorf("%s with long names is not what it was", format)
 		}
 	}
 	if text := render(t, c, Options{Format: JSON}); len(text) < size {
