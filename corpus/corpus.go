@@ -75,6 +75,8 @@ func emptyDirectory(dir string) error {
 	}
 	for _, e := range list {
 		switch name := e.Name(); {
+		case name == databaseName: // of another process that makes it just now
+			return nil
 		case name == entriesName, name == incomingName, name == ownersName, name == databaseName+"-journal", strings.HasPrefix(name, hiddenOwner):
 		default:
 			return inputf("%s is no corpus, and not empty: it has %s", dir, name)

@@ -30,7 +30,9 @@ func causeLines(c *evidence.Case) []string {
 }
 
 // memoryLines are the kind, where the object was allocated, and the store; nil if
-// no place is known, for then every defect of that kind would be one.
+// no place is known, for then every defect of that kind would be one. The variable
+// does not count: as which of those that it went through a bad value is told depends
+// on what the compiler kept.
 func memoryLines(c *evidence.Case, cause *evidence.Cause) []string {
 	store := cause.Site
 	for i := 0; store == nil && i < len(cause.Story); i++ {
@@ -42,8 +44,6 @@ func memoryLines(c *evidence.Case, cause *evidence.Cause) []string {
 	lines := []string{"program " + oneLine(base(c.Program.Exe, c.Program.Command)), "kind " + oneLine(string(cause.Kind))}
 	if o := cause.Object; o != nil && o.Allocated != nil && o.Allocated.Site != nil {
 		lines = append(lines, "allocated "+place(c, o.Allocated.Site))
-	} else if cause.Variable != "" {
-		lines = append(lines, "variable "+variable(cause.Variable))
 	}
 	return append(lines, "at "+place(c, store))
 }

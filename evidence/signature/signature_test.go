@@ -160,6 +160,19 @@ func TestMemoryErrors(t *testing.T) {
 	}
 }
 
+// A bad value is told as whichever of the variables that it went through.
+func TestTheVariableOfABadValue(t *testing.T) {
+	var causes []string
+	for _, name := range []string{"w->last", "j->quota"} {
+		c := failed()
+		c.Diagnosis = &evidence.Diagnosis{Causes: []evidence.Cause{{Kind: evidence.CauseBadValue, Proof: evidence.Proved, Variable: name, Site: site("defaults", 12)}}}
+		causes = append(causes, Of(c).Cause)
+	}
+	if causes[0] != causes[1] || causes[0] == "" {
+		t.Errorf("%q", causes)
+	}
+}
+
 // A cause of which no place is known would be one with each other of its kind.
 func TestNoPlaceNoCause(t *testing.T) {
 	c := failed()
