@@ -87,6 +87,8 @@ func TestSoFar(t *testing.T) {
 		{"a failure behind main", behind, trial{events: 1, total: 9}, ""},
 		{"a place that was not seen, fewer events", at(0), trial{events: 8, total: 9}, "it made 8 events, and the recorded run 9"},
 		{"a place that was not seen, as many events", at(0), trial{events: 9, total: 9}, ""},
+		{"more often than is counted, fewer events", at(mostReached), trial{reached: mostReached, events: 8, total: 9}, "8 events"},
+		{"more often than is counted", at(mostReached), trial{reached: mostReached, events: 9, total: 9}, ""},
 		{"a place that could not be kept", at(3), trial{reached: 1, events: 8, total: 9, unbroken: []evidence.Addr{0x10}}, "8 events"},
 	} {
 		if got := x.w.soFar(&x.t); x.says == "" && got != "" || !strings.Contains(got, x.says) {

@@ -101,21 +101,27 @@ func (w *work) smashed() bool {
 // soFar reports why a run that did not fail need not have come as far as the recorded
 // one; empty: it did, or passing runs end without coming there as often. A failure with
 // none of the program's own code on the stack was behind main. Where the place is known
-// and was not seen, in an object that was loaded late, the number of events has to do.
+// and was not seen, in an object that was loaded late, or seen more often than is
+// counted, the number of events has to do.
 func (w *work) soFar(t *trial) string {
 	r, count := w.reaching(), t.reached
 	if r.pc == 0 {
 		return ""
 	}
-	if r.recorded == 0 || slices.Contains(t.unbroken, r.pc) {
-		if t.events < t.total {
-			return fmt.Sprintf("it ended too soon to tell: it made %d events, and the recorded run %d", t.events, t.total)
-		}
-		return ""
+	seen := r.recorded > 0 && !slices.Contains(t.unbroken, r.pc)
+	if seen && count < r.recorded {
+		return w.asSoon(count)
 	}
-	if count >= r.recorded {
-		return ""
+	if (!seen || count == mostReached) && t.events < t.total {
+		return fmt.Sprintf("it ended too soon to tell: it made %d events, and the recorded run %d", t.events, t.total)
 	}
+	return ""
+}
+
+// asSoon reports why no passing run comes as seldom to the place of the failure; empty:
+// one does.
+func (w *work) asSoon(count uint64) string {
+	r := w.reaching()
 	if w.countPassing(); r.err != nil {
 		return fmt.Sprintf("how often passing runs come to %s is not known: %v", r.name, r.err)
 	}
