@@ -4,7 +4,7 @@ FUZZTIME ?= 20s
 
 GOBUILD = $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release demo test stress matrix race identity causes schedules schedules-hunt fuzz bench bench-delta bench-heap bench-points bench-record bench-trace lint generate man setup-test clean
+.PHONY: build release demo test stress matrix race identity causes schedules schedules-hunt fuzz bench bench-delta bench-heap bench-hunt bench-points bench-record bench-trace lint generate man setup-test clean
 
 build: bin/diagnose
 
@@ -60,9 +60,9 @@ schedules: setup-test
 	DIAGNOSE_SCHEDULES=$(CURDIR)/docs/schedules.md $(GO) test -timeout 60m -count 1 -run TestCorpus ./explore
 
 # How soon hunting finds the bugs of the concurrency programs, against running them
-# again and again.
-schedules-hunt:
-	$(GO) run ./bench/schedule -table docs/schedules-hunt.md
+# again and again: docs/schedules.md, a quarter of an hour.
+schedules-hunt: build
+	$(GO) run ./bench/schedule -table docs/schedules.md
 
 lint:
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "not formatted: $$unformatted"; exit 1; }
@@ -91,6 +91,10 @@ bench-record:
 # What points of instrumented programs cost: a minute.
 bench-points: build
 	$(GO) run ./bench/points
+
+# Schedules per second of a hunt: half a minute.
+bench-hunt:
+	$(GO) run ./bench/schedule
 
 # What tracing accesses costs, beside gdb: it takes some minutes.
 bench-trace: build

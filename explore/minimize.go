@@ -53,7 +53,7 @@ const (
 func Minimize(ctx context.Context, rec *record.Recording, o HuntOptions) (*HuntResult, error) {
 	m := rec.Manifest.Hunt
 	if m == nil {
-		return nil, errors.New("explore: its threads ran as the kernel had them, so there are no decisions to take away; 'diagnose hunt' makes recordings that have some")
+		return nil, &NoScheduleError{rec.Dir, "its threads ran as the kernel had them; 'diagnose hunt' makes recordings that have a schedule"}
 	}
 	if m.Missing > 0 {
 		return nil, fmt.Errorf("explore: %d decisions of its schedule found no room in the recording", m.Missing)
@@ -155,7 +155,7 @@ func (h *hunt) minimise(ctx context.Context, failed *ran) (*Minimal, error) {
 
 // reduce takes away what is not needed: delta debugging (Zeller and Hildebrandt
 // 2002, ddmin), to a list of which each is needed.
-func reduce(list []record.Decision, fails func([]record.Decision) (bool, error)) ([]record.Decision, error) {
+func reduce[T any](list []T, fails func([]T) (bool, error)) ([]T, error) {
 	if len(list) == 0 {
 		return list, nil
 	}
@@ -183,14 +183,14 @@ func reduce(list []record.Decision, fails func([]record.Decision) (bool, error))
 }
 
 // reduceOnce tries the parts of a list, and the list without each; nil: none fails.
-func reduceOnce(list []record.Decision, parts int, fails func([]record.Decision) (bool, error)) ([]record.Decision, error) {
+func reduceOnce[T any](list []T, parts int, fails func([]T) (bool, error)) ([]T, error) {
 	cut := func(i int) int { return i * len(list) / parts }
 	for _, alone := range []bool{true, false} {
 		if alone && parts > 2 || !alone && parts == 2 {
 			continue // the other half, or a part that was a complement's
 		}
 		for i := range parts {
-			var try []record.Decision
+			var try []T
 			if alone {
 				try = list[cut(i):cut(i+1)]
 			} else {

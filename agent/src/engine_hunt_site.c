@@ -245,12 +245,14 @@ static void dg_point_cluster(struct dg_point_site *p, uint32_t first, uint32_t c
 	a = (struct dg_area){ .start = start + DG_POINT_GAP, .end = start + DG_POINT_GAP + size, .slot = start + DG_POINT_GAP };
 	((uint64_t *)a.slot)[2] = (uint64_t)dg_entry_point_stub;
 	a.at = a.start + 64;
+	dg_texts_open(p, sizeof(*p), count);
 	for (uint32_t i = 0; i < count && a.at + DG_POINT_STUB_MOST <= a.end; i++) {
 		if (dg_point_set(&a, p + i, first + i))
 			h->sites_set++;
 		else
 			p[i].insn = 0;
 	}
+	dg_texts_close();
 	dg_sys3(SYS_mprotect, a.start, size, PROT_READ | PROT_EXEC);
 }
 

@@ -122,11 +122,65 @@ static uint64_t dg_stub_make_tsc(struct dg_area *a, const struct dg_site_patch *
 }
 
 /* The process's own memory as a file, which writes where the program could not.
- * Taking the protection off and putting it back costs eight times as much, and
- * there are hundreds of sites. -1: there is none (a chroot, or a kernel told so). */
+ * Taking the protection off and putting it back costs eight times as much, where it is
+ * not done for many at once. -1: there is none (a chroot, or a kernel told so). */
 static int dg_text_fd = -1;
 
 static int dg_open_high(const char *path, int flags); /* where the program does not meet it */
+
+#define DG_TEXTS 16u
+#define DG_TEXT_MANY 16u /* sites, from which on a mapping's protection is taken off for all at once */
+
+static struct dg_range dg_texts[DG_TEXTS]; /* text that can be written to for now */
+static uint32_t dg_text_count;
+
+/* Mappings that have many of the sites, which lie `stride` bytes apart in their table and
+ * begin with their address. */
+static void dg_texts_open(const void *sites, uint64_t stride, uint32_t count)
+{
+	struct dg_maps_reader maps = { .fd = -1 };
+	struct dg_map_line line = { 0 };
+	char text[320];
+
+	if (count >= DG_TEXT_MANY)
+		maps.fd = dg_sys3(SYS_open, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+	if (maps.fd < 0)
+		return;
+	while (dg_text_count < DG_TEXTS && dg_maps_line(&maps, text, sizeof(text)) && dg_map_parse(text, &line)) {
+		const char *permissions = text;
+		uint32_t within = 0;
+
+		while (*permissions && *permissions != ' ')
+			permissions++;
+		if (!dg_starts(permissions, " r-xp"))
+			continue;
+		for (uint32_t i = 0; i < count; i++) {
+			uint64_t at = *(const uint64_t *)((const uint8_t *)sites + i * stride);
+
+			within += at >= line.start && at < line.end;
+		}
+		if (within >= DG_TEXT_MANY && !dg_sys3(SYS_mprotect, line.start, line.end - line.start, PROT_READ | PROT_WRITE | PROT_EXEC))
+			dg_texts[dg_text_count++] = (struct dg_range){ line.start, line.end - line.start };
+	}
+	dg_sys1(SYS_close, maps.fd);
+}
+
+static void dg_texts_close(void)
+{
+	while (dg_text_count) {
+		const struct dg_range *t = &dg_texts[--dg_text_count];
+
+		dg_sys3(SYS_mprotect, t->address, t->length, PROT_READ | PROT_EXEC);
+	}
+}
+
+static bool dg_text_is_open(uint64_t at, uint64_t count)
+{
+	for (uint32_t i = 0; i < dg_text_count; i++)
+		if (at >= dg_texts[i].address && at + count <= dg_texts[i].address + dg_texts[i].length)
+			return true;
+	return false;
+}
 
 /* The text stays executable meanwhile: other threads, and this code's own calls,
  * may be in it. */
@@ -134,6 +188,10 @@ static bool dg_text_write(uint64_t at, const uint8_t *bytes, uint64_t count)
 {
 	uint64_t page = at & ~(DG_PAGE_BYTES - 1), length = ((at + count + DG_PAGE_BYTES - 1) & ~(DG_PAGE_BYTES - 1)) - page;
 
+	if (dg_text_is_open(at, count)) {
+		dg_copy((void *)at, bytes, count);
+		return true;
+	}
 	if (dg_text_fd >= 0 && dg_sys4(SYS_pwrite64, dg_text_fd, bytes, count, at) == (long)count)
 		return true;
 	if (dg_sys3(SYS_mprotect, page, length, PROT_READ | PROT_WRITE | PROT_EXEC))
@@ -247,6 +305,7 @@ static void dg_patch_cluster(const struct dg_site_patch *p, uint32_t count)
 		a.at = a.start + 64;
 		a.end = a.start + size;
 	}
+	dg_texts_open(p, sizeof(*p), count);
 	for (uint32_t i = 0; i < count; i++) {
 		if (!dg_patch_sound(p + i))
 			continue;
@@ -258,6 +317,7 @@ static void dg_patch_cluster(const struct dg_site_patch *p, uint32_t count)
 		else
 			dg_patch_trap(p + i);
 	}
+	dg_texts_close();
 	if (a.start)
 		dg_sys3(SYS_mprotect, a.start, size, PROT_READ | PROT_EXEC);
 }

@@ -3,7 +3,7 @@
 // testdata/cause, against running them again and again. It prints Markdown.
 //
 //	go run ./bench/schedule                 how many per second, with 1 and 2 jobs
-//	go run ./bench/schedule -table FILE     the table of the programs
+//	go run ./bench/schedule -table FILE     the table of the programs, in a document
 package main
 
 import (
@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"diagnose/agent"
 	"diagnose/explore"
 	"diagnose/record"
@@ -26,16 +28,18 @@ type settings struct {
 	table, dir   string
 	only         string
 	budget       time.Duration
+	alone        time.Duration
 }
 
 func main() {
 	record.Init()
 	var s settings
-	flag.IntVar(&s.seeds, "seeds", 400, "schedules of the speed's measurement, and most of a hunt of the table's")
+	flag.IntVar(&s.seeds, "seeds", 300, "schedules of the speed's measurement, and most of a hunt of the table's")
 	flag.IntVar(&s.tries, "tries", 20, "hunts, each with seeds of its own, of which the table has the median")
-	flag.StringVar(&s.table, "table", "", "write the table of programs to this file")
+	flag.StringVar(&s.table, "table", "", "write the table of programs to this document")
 	flag.StringVar(&s.only, "only", "", "of the programs, only this one")
-	flag.DurationVar(&s.budget, "budget", 20*time.Second, "time for a hunt of the table's, and for running again and again")
+	flag.DurationVar(&s.budget, "budget", 20*time.Second, "time for a hunt of the table's")
+	flag.DurationVar(&s.alone, "alone", 10*time.Second, "time for running a program by itself again and again, at least")
 	flag.StringVar(&s.dir, "work", "bench/work/schedule", "directory for programs")
 	flag.Parse()
 	if err := s.run(context.Background()); err != nil {
@@ -56,15 +60,30 @@ func (s *settings) run(ctx context.Context) error {
 
 // build compiles a program.
 func (s *settings) build(source string) (string, error) {
-	compiler := "cc"
+	return s.compile(source, "")
+}
+
+// buildWithPoints compiles it with `diagnose cc`.
+func (s *settings) buildWithPoints(source string) (string, error) {
+	return s.compile(source, "bin/diagnose")
+}
+
+func (s *settings) compile(source, tool string) (string, error) {
+	compiler := []string{"cc"}
 	if filepath.Ext(source) == ".cc" {
-		compiler = "c++"
+		compiler = []string{"c++"}
 	}
-	exe, err := filepath.Abs(filepath.Join(s.dir, strings.TrimSuffix(filepath.Base(source), filepath.Ext(source))))
+	name := strings.TrimSuffix(filepath.Base(source), filepath.Ext(source))
+	if tool != "" {
+		name += "-points"
+		compiler = append([]string{tool}, compiler...)
+	}
+	exe, err := filepath.Abs(filepath.Join(s.dir, name))
 	if err != nil {
 		return "", err
 	}
-	if out, err := exec.Command(compiler, "-g", "-O1", "-w", "-pthread", "-o", exe, source).CombinedOutput(); err != nil {
+	args := append(compiler, "-g", "-O1", "-w", "-pthread", "-o", exe, source)
+	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", source, err, out)
 	}
 	return exe, nil
@@ -86,7 +105,7 @@ func (s *settings) speed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("| Jobs | Strategy | Schedules | Steps of each | Per second |\n| ---: | --- | ---: | ---: | ---: |")
+	fmt.Println("| Jobs | Strategy | Schedules | Steps of each | Per second | Processor time of each, ms |\n| ---: | --- | ---: | ---: | ---: | ---: |")
 	for _, jobs := range []int{1, 2} {
 		for _, strategy := range []record.HuntStrategy{record.HuntPCT, record.HuntRandom, record.HuntDelay} {
 			o, err := s.options(ctx, exe, nil)
@@ -94,12 +113,26 @@ func (s *settings) speed(ctx context.Context) error {
 				return err
 			}
 			o.Jobs, o.Strategy, o.Budget = jobs, strategy, 10*time.Minute
+			before := processorTime()
 			r, err := explore.Hunt(ctx, o)
 			if err != nil {
 				return err
 			}
-			fmt.Printf("| %d | %s | %d | %d | %.0f |\n", jobs, strategy, r.Schedules, r.Steps, float64(r.Schedules)/r.Time)
+			each := (processorTime() - before).Seconds() * 1000 / float64(r.Schedules)
+			fmt.Printf("| %d | %s | %d | %d | %.0f | %.2f |\n", jobs, strategy, r.Schedules, r.Steps, float64(r.Schedules)/r.Time, each)
 		}
 	}
 	return nil
+}
+
+// processorTime is what this process and those that it waited for have used, which
+// says more than the clock does where others use the machine.
+func processorTime() (sum time.Duration) {
+	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
+		var u unix.Rusage
+		if unix.Getrusage(who, &u) == nil {
+			sum += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		}
+	}
+	return sum
 }

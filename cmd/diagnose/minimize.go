@@ -1,35 +1,46 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"diagnose/explore"
+	"diagnose/image"
 	"diagnose/internal/driver"
 	"diagnose/record"
+	"diagnose/reports"
 )
 
 func newMinimize() *cobra.Command {
 	f := &huntFlags{}
 	c := &cobra.Command{
 		Use:   "minimize RECORDING",
-		Short: "Find the fewest preemptions with which a hunted program still fails",
+		Short: "Find the fewest preemptions with which a program still fails",
 		Long: `minimize takes away from the schedule of a recording that 'diagnose hunt' made
 whatever the failure does not need, by running the program again and again with
 less of it. What is left is shown: the threads that are preempted, and where. Two
 recordings are kept, of the smallest schedule that fails, and of the nearest that
-passes.
+passes. The program runs for real, as in a hunt: with the recorded arguments and
+environment, in the directory that this command is started in.
 
-The program and its libraries must still be those that were recorded. They run
-for real, as in a hunt: with the recorded arguments and environment, in the
-directory that this command is started in.
+Of any other recording it takes away from the preemptions that 'diagnose replay'
+has found for it, by replays, so nothing of the program is done again. What is left
+is written into the recording. The nearest schedule that passes is one of these
+preemptions less, from which a replay goes on by itself.
+
+The program and its libraries must still be those that were recorded.
 
 Exit status:
 
       0  the schedule was made as small as possible
       1  the tool itself failed
       2  the command line is wrong
-      3  the recording cannot be used: it was not made by a hunt, the program
-         changed, or does not fail any more
+      3  the recording cannot be used: it has no schedule, or the program changed
+         or does not fail any more
     130  it was interrupted`,
 		Example: `  diagnose minimize recordings/bank-0001-SIGABRT`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -56,6 +67,9 @@ func (f *huntFlags) minimize(c *cobra.Command, dir string) error {
 	if err := unchanged(rec); err != nil {
 		return &driver.InputError{Err: err}
 	}
+	if rec.Manifest.Hunt == nil {
+		return f.minimizeFound(c, rec, dir)
+	}
 	o, err := f.options(c, nil)
 	if err != nil {
 		return err
@@ -81,4 +95,66 @@ func (f *huntFlags) minimize(c *cobra.Command, dir string) error {
 	}
 	f.then(c, result)
 	return nil
+}
+
+// minimizeFound is for a recording that was not hunted.
+func (f *huntFlags) minimizeFound(c *cobra.Command, rec *record.Recording, dir string) error {
+	if err := f.check(c); err != nil {
+		return err
+	}
+	m, err := explore.MinimizeFound(c.Context(), rec, 0, image.Options{})
+	if err != nil && c.Context().Err() == nil {
+		return &driver.InputError{Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	r := &foundReport{Version: huntReportVersion, Recording: dir, FoundMinimal: m}
+	if f.format == string(reports.JSON) {
+		e := json.NewEncoder(c.OutOrStdout())
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	}
+	if _, err := io.WriteString(c.OutOrStdout(), r.text()); err != nil {
+		return err
+	}
+	if !f.diagnose {
+		return nil
+	}
+	return runAnother(c.Context(), c, []string{"crash", "--recording", dir})
+}
+
+// foundReport is what minimize tells of a recording that was not hunted, and the form
+// of its JSON.
+type foundReport struct {
+	Version   string `json:"version"`
+	Recording string `json:"recording"`
+	*explore.FoundMinimal
+}
+
+func (r *foundReport) text() string {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-10s %s\n", name, reports.Clean(fmt.Sprintf(format, args...)))
+	}
+	line("needed", "%s; %d of %d are left, after %d replays", preemptions(len(r.Preemptions)), len(r.Preemptions), r.Before, r.Replays)
+	for _, p := range r.Preemptions[:min(len(r.Preemptions), mostShownDecisions)] {
+		line("", "%v", p)
+	}
+	if n := len(r.Preemptions) - mostShownDecisions; n > 0 {
+		line("", "and %d more", n)
+	}
+	if r.Passes {
+		line("passes", "without the one of %v", *r.Without)
+	} else {
+		line("passes", "with no preemption less")
+		for _, text := range r.Otherwise {
+			line("", "%s", text)
+		}
+	}
+	if r.LeftOut != "" {
+		line("", "%s", r.LeftOut)
+	}
+	line("cause", "diagnose crash --recording %s", shellQuote(relative(r.Recording)))
+	return b.String()
 }

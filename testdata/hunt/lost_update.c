@@ -1,5 +1,7 @@
 // Two threads count, and may lose what the other one counted.
 // ENDS: exit 0
+// CAUSE kind=atomicity-violation variable=counter
+// RUNS pass:
 #include <pthread.h>
 #include <stdlib.h>
 
