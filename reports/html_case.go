@@ -36,7 +36,7 @@ func htmlCauses(c *evidence.Case) []*htmlSection {
 		return nil
 	}
 	if len(d.Causes) == 0 {
-		return sectionsOf("cause", false, causes(c))
+		return append(sectionsOf("cause", false, causes(c)), scheduleCode(d.Schedule, c.Sources)...)
 	}
 	var list []*htmlSection
 	for i := range d.Causes {
@@ -56,8 +56,28 @@ func htmlCauses(c *evidence.Case) []*htmlSection {
 		}
 		list = append(list, sections...)
 	}
-	list = append(list, sectionsOf("schedule", false, schedule(d.Schedule))...)
+	list = append(list, htmlSchedule(d.Schedule, c.Sources)...)
 	return append(list, sectionsOf("excluded", false, ruledOut(d))...)
+}
+
+// htmlSchedule is what replays need to fail, with the code where threads wait.
+func htmlSchedule(s *evidence.Schedule, sources []evidence.Source) []*htmlSection {
+	return append(sectionsOf("schedule", false, schedule(s)), scheduleCode(s, sources)...)
+}
+
+func scheduleCode(s *evidence.Schedule, sources []evidence.Source) []*htmlSection {
+	if s == nil {
+		return nil
+	}
+	sites := make([]*evidence.Site, len(s.Preemptions))
+	for i := range s.Preemptions {
+		sites[i] = s.Preemptions[i].Site
+	}
+	code := numberedSources(sites, sources)
+	if len(code) == 0 {
+		return nil
+	}
+	return []*htmlSection{{ID: "waits", Title: "Where the threads are made to wait", Nodes: code}}
 }
 
 // htmlStep is one step of a story.

@@ -73,17 +73,25 @@ func sourceAround(s evidence.Site, sources []evidence.Source) *evidence.Source {
 	return nil
 }
 
-// accessSources are the lines of an interleaving's accesses, one source a file,
-// marked with the numbers of the accesses.
+// accessSources are the lines of an interleaving's accesses.
 func accessSources(list []evidence.SeenAccess, sources []evidence.Source) []htmlNode {
+	sites := make([]*evidence.Site, len(list))
+	for i := range list {
+		sites[i] = list[i].Site
+	}
+	return numberedSources(sites, sources)
+}
+
+// numberedSources are the lines of places, one source a file, marked with the
+// places' numbers from 1; places may be unknown.
+func numberedSources(sites []*evidence.Site, sources []evidence.Source) []htmlNode {
 	type marked struct {
 		source *evidence.Source
 		marks  map[int]string
 	}
 	files := map[string]*marked{}
 	var order []string
-	for i := range list {
-		s := list[i].Site
+	for i, s := range sites {
 		if s == nil {
 			continue
 		}

@@ -16,7 +16,18 @@ func htmlCases() map[string]*evidence.Case {
 	deep.Stacks[0].Stack = deepStack(200)
 	freed := diagnosed(freedCause())
 	return map[string]*evidence.Case{"sample": sample(), "race": withSources(diagnosed(raceCause(), overflowCause())), "unknown": diagnosed(),
-		"deep": deep, "freed": withSources(freed), "hostile": hostileCase(hostileText), "bare": bareCase()}
+		"deep": deep, "freed": withSources(freed), "hostile": hostileCase(hostileText), "bare": bareCase(),
+		"schedule": scheduledCase(), "interrupted": interruptedCase()}
+}
+
+// scheduledCase is one that fails when a thread is made to wait.
+func scheduledCase() *evidence.Case {
+	c := withSources(diagnosed(raceCause()))
+	race := raceCause().Interleaving.Failing
+	c.Diagnosis.Schedule = &evidence.Schedule{By: "search", Attempts: 19, Runs: 3, Preemptions: []evidence.Preemption{
+		{Thread: race[0].Thread, Event: 14, Site: race[0].Site, Until: 46, Last: "mutex", LastThread: race[1].Thread, LastSite: race[1].Site, Runs: 3},
+		{Thread: race[1].Thread, Event: 9, Until: 50, Runs: 3}}}
+	return c
 }
 
 // interruptedCase is one that came to no end, and that has no cause.
@@ -205,7 +216,7 @@ func TestPagePolicy(t *testing.T) {
 
 // The page says all that the text says.
 func TestPageSaysWhatTheTextSays(t *testing.T) {
-	for name, c := range map[string]*evidence.Case{"sample": sample(), "race": withSources(diagnosed(raceCause(), overflowCause())), "unknown": diagnosed(), "interrupted": interruptedCase()} {
+	for name, c := range map[string]*evidence.Case{"sample": sample(), "race": withSources(diagnosed(raceCause(), overflowCause())), "unknown": diagnosed(), "interrupted": interruptedCase(), "schedule": scheduledCase()} {
 		page := plainText(render(t, c, Options{Format: HTML, Version: "1.2"}))
 		text := render(t, c, Options{Format: Text, Version: "1.2"})
 		for _, l := range strings.Split(text, "\n") {
@@ -235,6 +246,16 @@ func plainText(page string) string {
 		text += "\n" + m[1]
 	}
 	return strings.NewReplacer("&lt;", "<", "&gt;", ">", "&#34;", `"`, "&#39;", "'", "&#43;", "+", "&amp;", "&").Replace(text)
+}
+
+// The code where threads are made to wait is marked with the preemptions'
+// numbers.
+func TestPageOfASchedule(t *testing.T) {
+	_, code, found := strings.Cut(render(t, scheduledCase(), Options{Format: HTML}), `id="waits"`)
+	code, _, _ = strings.Cut(code, "</section>")
+	if want := `<tr class="marked"><td class="mark">1</td><td class="number">31</td>`; !found || !strings.Contains(code, want) || strings.Count(code, `class="marked"`) != 1 {
+		t.Errorf("%s is not the one mark of %s", want, code)
+	}
 }
 
 // Locks are drawn where they were held, and what is between two accesses is no

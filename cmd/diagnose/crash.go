@@ -55,6 +55,7 @@ unless --show-secrets is given.
   diagnose crash --core core.zst --exe ./server --format markdown --output report.md
   diagnose crash --pid 4711
   diagnose crash --recording recordings/server-0001-SIGSEGV
+  diagnose crash --recording recordings/server-0001-SIGSEGV --format html --output report.html
   diagnose crash --recording recordings/bank-0003-SIGABRT --passing recordings/bank-0002-passed
   zstdcat core.zst | diagnose crash --core - --format json`,
 		Args:              noStrayFile,

@@ -89,6 +89,12 @@ func sourcePlaces(c *evidence.Case) []evidence.Site {
 			}
 		}
 	}
+	if c.Diagnosis != nil && c.Diagnosis.Schedule != nil {
+		for i := range c.Diagnosis.Schedule.Preemptions {
+			add(c.Diagnosis.Schedule.Preemptions[i].Site)
+			add(c.Diagnosis.Schedule.Preemptions[i].LastSite)
+		}
+	}
 	for i := range c.Findings {
 		f := &c.Findings[i]
 		add(f.Site)

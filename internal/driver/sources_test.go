@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,9 +56,11 @@ func TestSourcePlaces(t *testing.T) {
 			{Site: at(2), Object: object(3), Story: []evidence.CauseStep{{Site: at(5)}, {Access: &evidence.SeenAccess{Site: at(6)}}, {}}},
 			{Interleaving: &evidence.Interleaving{Failing: []evidence.SeenAccess{{Site: at(7)}, {Site: at(2)}}, Passing: []evidence.SeenAccess{{Site: at(8)}, {}}}}}},
 		Findings: []evidence.Finding{{Site: at(9), Object: object(10), Beyond: object(12), Call: call(14), Wait: []evidence.WaitEdge{{Site: at(15)}, {Site: &evidence.Site{File: "b.c"}}}}}}
+	c.Diagnosis.Schedule = &evidence.Schedule{Preemptions: []evidence.Preemption{{Site: at(16), LastSite: at(17)}, {}}}
 	list := sourcePlaces(c)
-	if len(list) != 15 {
-		t.Errorf("%d places, want 15: %v", len(list), list)
+	slices.SortFunc(list, func(x, y evidence.Site) int { return x.Line - y.Line })
+	if len(list) != 17 {
+		t.Errorf("%d places, want 17: %v", len(list), list)
 	}
 	for i, s := range list {
 		if s.Line != i+1 {
