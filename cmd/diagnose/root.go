@@ -42,7 +42,8 @@ Exit status:
       2  the command line is wrong
       3  the input cannot be used: not a core, another architecture,
          no such process, for heap: no agent in it
-    130  it was interrupted; a live process goes on`
+    130  it was interrupted; a live process goes on, and of a recording
+         what was found until then is reported`
 
 	environmentHelp = `
 Environment:

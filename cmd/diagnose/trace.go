@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -191,7 +192,7 @@ func (f *traceFlags) targets(ctx context.Context, rec *record.Recording) ([]watc
 		for _, expr := range f.watches {
 			list, err := watchtrace.Resolve(p, expr)
 			if err != nil {
-				return err
+				return withoutNames(err, p)
 			}
 			targets = append(targets, list...)
 			for _, t := range list {
@@ -213,6 +214,20 @@ func (f *traceFlags) targets(ctx context.Context, rec *record.Recording) ([]watc
 		targets[i].Writes = f.writes
 	}
 	return targets, err
+}
+
+// withoutNames adds to a name that was not found that the program has none.
+func withoutNames(err error, p *image.Process) error {
+	var name *watchtrace.NameError
+	if !errors.As(err, &name) || len(p.Modules) == 0 {
+		return err
+	}
+	m := p.Modules[0]
+	if m.Object == nil || m.DebugFile() != "" || m.Object.HasDWARF() {
+		return err
+	}
+	return &watchtrace.NameError{Expr: name.Expr, Problem: fmt.Sprintf("%s; %s has no debug information, so few of its variables have names: compile it with -g, install its debug symbols, or give ADDRESS:LENGTH",
+		name.Problem, filepath.Base(m.Path))}
 }
 
 func (f *traceFlags) write(w io.Writer, report *traceReport) error {

@@ -149,3 +149,16 @@ func TestTraceRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A program without debug information is said to be one, for its variables are looked
+// for in vain.
+func TestTraceWithoutDebugInformation(t *testing.T) {
+	dir := recordedAt(t, crashtest.Compile(t, crashtest.Program{Source: "plain.c", Flags: []string{"-O1", "-s", "-g0"},
+		Text: "static int total; int main(int n, char **v) { total += n; return *(volatile int *)(long)(n - 1) + total; }\n"}))
+	got := diagnose(t, nil, "trace", "--recording", dir, "--watch", "total")
+	for _, want := range []string{"--watch total: there is no global total; ", " has no debug information", "compile it with -g", "ADDRESS:LENGTH"} {
+		if got.status != exitUsage || !strings.Contains(got.stderr, want) {
+			t.Errorf("status %d, %q is missing in %s", got.status, want, got.stderr)
+		}
+	}
+}
