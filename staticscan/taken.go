@@ -146,7 +146,10 @@ func HeldBy(in Input, w *Course, r image.Register) Given {
 // TestedLast goes back from what the last conditional jump of a way, before its last
 // instruction, was about; ok is false if it compared nothing with a constant.
 func TestedLast(in Input, w *Course) (g Given, ok bool) {
-	t := &taken{world: newWorld(&in), in: &in}
+	return (&taken{world: newWorld(&in), in: &in}).tested(w)
+}
+
+func (t *taken) tested(w *Course) (g Given, ok bool) {
 	i := len(w.Steps) - 1
 	for i >= 0 && t.flowAt(w, i) != x86.FlowBranch {
 		i--
