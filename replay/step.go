@@ -117,11 +117,21 @@ func (c *controller) beginSteps(t *thread, hook Hook) error {
 	if err != nil {
 		return err
 	}
-	t.steps = &steps{to: hook.step.To, low: r.StackLow, top: r.StackHigh}
+	t.steps = &steps{to: hook.step.To, low: stackLow(r), top: r.StackHigh}
 	if err := c.runSteps(t, regs.Rip); err != nil {
 		return err
 	}
 	return c.nextHook(t, evidence.Moment{})
+}
+
+// stackLow is where a thread's stack ends: the first thread's grows as far as the
+// engine lets it (dg_stack_low).
+func stackLow(r *agent.RawRThread) uint64 {
+	const most = 128 << 20
+	if r.StackLow == 0 && r.StackHigh > most {
+		return r.StackHigh - most
+	}
+	return r.StackLow
 }
 
 // stepEvent is for a thread that comes out of the library.

@@ -50,6 +50,8 @@ type WaitingThread struct {
 	ObjectName, At string
 	Stack          []string
 	Ended          bool
+	// Spins is what it reads in a loop that does nothing else, if it computes.
+	Spins []Spun
 	// Next is its next event in the recording, in words; empty: none.
 	Next string
 }
@@ -87,6 +89,15 @@ func (w *WaitingThread) text() string {
 		return "a thread that the engine does not know is" + inAt(w.At)
 	case w.Ended:
 		return text + "has ended"
+	case len(w.Spins) > 0:
+		text += "turns in a loop that reads "
+		for i := range w.Spins {
+			if i > 0 {
+				text += " and "
+			}
+			text += w.Spins[i].text()
+		}
+		text += ","
 	case w.Waits == "":
 		text += "runs"
 	default:
@@ -131,6 +142,11 @@ func (c *controller) stuck(t *thread, computing bool) error {
 		w, err := c.waiting(t, p)
 		if err != nil {
 			return err
+		}
+		if computing && t.index != 0 && w.Waits == "" && !w.Ended {
+			if w.Spins, err = c.spins(t, p); err != nil {
+				return err
+			}
 		}
 		e.Threads = append(e.Threads, w)
 	}

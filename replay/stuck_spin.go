@@ -1,0 +1,155 @@
+package replay
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/internal/ptrace"
+)
+
+// Spun is memory that a thread reads again and again, and does not write.
+type Spun struct {
+	Addr evidence.Addr
+	Size int
+	// Name says what it is; empty: it has no name. Value is what it holds.
+	Name  string
+	Value uint64
+}
+
+func (s *Spun) text() string {
+	name := s.Name
+	if name == "" {
+		name = "memory"
+	}
+	return fmt.Sprintf("%s at %v, which holds %#x", name, s.Addr, s.Value)
+}
+
+const (
+	spinSteps = 4096 // instructions in which it has to have come back, so often:
+	spinTurns = 4
+	mostSpun  = 4
+)
+
+// spins finds what a thread waits for that computes without an end: it is executed
+// instruction by instruction until it has come back to where it was with the same
+// accesses. nil: it does something else each time, or reads nothing but its own stack.
+func (c *controller) spins(t *thread, p *image.Process) ([]Spun, error) {
+	r, err := c.rthread(t.index)
+	if err != nil || r.Inside != 0 || t.final != nil || t.deferred != nil {
+		return nil, err
+	}
+	low := stackLow(r)
+	turn, err := c.turn(t, func(addr uint64) bool { return addr < low || addr >= r.StackHigh })
+	if err != nil {
+		return nil, err
+	}
+	var list []Spun
+	for x := range turn {
+		if x.written || turn[spinAccess{x.addr, x.size, true}] {
+			continue
+		}
+		word := make([]byte, 8)
+		if x.size > len(word) {
+			continue
+		}
+		if _, err := c.memory.ReadAt(word[:x.size], int64(x.addr)); err != nil {
+			return nil, fmt.Errorf("replay: what thread %d spins on: %w", t.index, err)
+		}
+		s := Spun{Addr: evidence.Addr(x.addr), Size: x.size, Value: binary.LittleEndian.Uint64(word)}
+		if p != nil {
+			s.Name = p.Place(s.Addr).Text
+		}
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b Spun) int { return cmp.Compare(a.Addr, b.Addr) })
+	return list[:min(len(list), mostSpun)], nil
+}
+
+type spinAccess struct {
+	addr    uint64
+	size    int
+	written bool
+}
+
+// turn are the accesses beside a thread's stack between two arrivals at an
+// instruction, if several turns had the same; an exchange that is repeated counts as
+// a read of what it finds. Constants are not among them.
+func (c *controller) turn(t *thread, beside func(uint64) bool) (map[spinAccess]bool, error) {
+	if err := c.placer.steps(t, true); err != nil {
+		return nil, err
+	}
+	code := newCodeReader(c)
+	defer code.close()
+	maps, err := readMaps(c.pid)
+	if err != nil {
+		return nil, err
+	}
+	var start uint64
+	var last, now map[spinAccess]bool
+	same := 0
+	for range spinSteps {
+		regs, err := ptrace.GetRegisters(t.tid)
+		if err != nil {
+			return nil, err
+		}
+		if regs.Rip == start || start == 0 {
+			if same++; now == nil || !sameKeys(last, now) {
+				same = 0
+			}
+			if same == spinTurns {
+				return now, nil
+			}
+			start, last, now = regs.Rip, now, map[spinAccess]bool{}
+		}
+		inst := code.decode(regs.Rip)
+		if inst == nil {
+			return nil, nil
+		}
+		for i := range inst.Operands {
+			o := &inst.Operands[i]
+			if !o.IsMemory || o.Access == "" || o.Size == 0 {
+				continue
+			}
+			addr, known := addressBefore(o, &regs)
+			if m := maps.at(addr); !known || !beside(addr) || m == nil || m.perms[1] != 'w' && m.perms[3] != 's' {
+				continue
+			}
+			// Whoever finds a lock taken has put there what it found.
+			now[spinAccess{addr, int(o.Size), o.Access == evidence.Write}] = true
+		}
+		if ended, err := c.stepOnce(t); ended || err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// stepOnce executes one instruction of a thread that is stopped. ended: it came to
+// something else.
+func (c *controller) stepOnce(t *thread) (ended bool, err error) {
+	const signals = 8 // that were on their way
+	for range signals {
+		if err := ptrace.Step(t.tid, 0); err != nil {
+			return true, err
+		}
+		stop, err := ptrace.WaitFor(t.tid)
+		if err != nil {
+			return true, err
+		}
+		switch {
+		case stop.Kind == ptrace.SignalStop && stop.Signal == unix.SIGTRAP:
+			return false, nil
+		case stop.Kind == ptrace.SignalStop && !faults[stop.Signal], stop.Kind == ptrace.Interrupted:
+			continue
+		}
+		t.stopped = stop.Kind != ptrace.Ended
+		return true, nil
+	}
+	return true, nil
+}
