@@ -147,8 +147,9 @@ type search struct {
 	looked string
 	before int // attempts of earlier searches
 	memory
-	// cut: a window was too long to be traced.
-	cut bool
+	// cut: a window was too long to be traced; untraced is why one was not at all.
+	cut      bool
+	untraced error
 }
 
 // outcome is what came of a replay.
@@ -333,7 +334,10 @@ func (s *search) finish(ctx context.Context) (*Result, error) {
 	if !r.Reproduced {
 		r.Unexplored = s.looked
 		if s.cut {
-			r.Unexplored += fmt.Sprintf("; of windows with more than %d instructions, only the first were looked at", mostSteps)
+			r.Unexplored += fmt.Sprintf("; of windows with more than %d instructions, only the first of each thread were looked at", mostSteps)
+		}
+		if s.untraced != nil {
+			r.Unexplored += fmt.Sprintf("; a window could not be traced (%v)", s.untraced)
 		}
 		complete, err := s.rec.Found()
 		if complete != nil || err != nil {

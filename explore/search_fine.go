@@ -15,6 +15,9 @@ import (
 const (
 	// mostSteps bounds how many instructions of a window are looked at one by one.
 	mostSteps = 400_000
+	// mostShares is into how many parts that is divided: one that computes for long must
+	// not leave the others without.
+	mostShares = 8
 	// mostFine is how many orders of accesses a window has, mostPoints how many
 	// places behind a release or the like.
 	mostFine, mostPoints = 160, 32
@@ -54,7 +57,7 @@ func (s *search) trace(ctx context.Context, o *outcome, w *window) (*trace, erro
 	known := s.functions()
 	held := holders{order: s.order, of: map[uint32]*holder{}}
 	options := replay.Options{Timing: o.plan.timing, Preemptions: o.plan.list, Image: s.opts.Image, Sleeping: 10 * time.Second, Computing: time.Minute,
-		Step: &replay.Stepping{Windows: windows, Most: mostSteps, On: func(x *replay.Stepped) {
+		Step: &replay.Stepping{Windows: windows, Most: mostSteps, Share: mostSteps / uint64(min(max(len(windows), 2), mostShares)), On: func(x *replay.Stepped) {
 			h := held.at(x)
 			switch {
 			case x.Called != 0:
@@ -74,7 +77,7 @@ func (s *search) trace(ctx context.Context, o *outcome, w *window) (*trace, erro
 	s.result.Traces++
 	inTime, cancel := context.WithDeadline(ctx, s.deadline)
 	defer cancel()
-	r, _ := replay.Run(inTime, s.rec, options)
+	r, err := replay.Run(inTime, s.rec, options)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -82,9 +85,10 @@ func (s *search) trace(ctx context.Context, o *outcome, w *window) (*trace, erro
 		return nil, errSpent
 	}
 	if r == nil {
+		s.untraced = err // other windows may be traced
 		return t, nil
 	}
-	if r.End == replay.EndMoment {
+	if r.End == replay.EndMoment || options.Step.Cut {
 		s.cut = true
 	}
 	return t, nil

@@ -18,8 +18,10 @@ type Stepping struct {
 	// Windows are the parts, by thread.
 	Windows map[uint32]StepWindow
 	// Most is how many instructions are executed so, of all threads; with the next
-	// the replay ends there, as at a Moment.
-	Most uint64
+	// the replay ends there, as at a Moment. Share is how many of a thread between
+	// two events, 0: all; it does the rest at full speed, and Cut is set.
+	Most, Share uint64
+	Cut         bool
 	// On is called for each access, in order, and for each return from a function of
 	// the recording library.
 	On func(*Stepped)
@@ -60,6 +62,7 @@ type steps struct {
 	ordinal  uint64
 	position uint64
 	behind   int
+	done     uint64 // instructions since the event
 	counts   map[uint64]uint64
 	last     uint64 // pc
 	pending  []Stepped
@@ -101,7 +104,10 @@ func (c *controller) stepHooks() []Hook {
 	c.stepper = &stepper{Stepping: c.opts.Step, left: c.opts.Step.Most, instructions: map[uint64]*x86.Inst{}}
 	var hooks []Hook
 	for thread, w := range c.opts.Step.Windows {
-		hooks = append(hooks, Hook{At: evidence.Moment{Thread: thread, Ordinal: w.From}, step: &w})
+		// At each event, for the step before may not have been stepped to its end.
+		for ordinal := w.From; ordinal <= w.To && (ordinal == w.From || c.stepper.Share > 0); ordinal++ {
+			hooks = append(hooks, Hook{At: evidence.Moment{Thread: thread, Ordinal: ordinal}, step: &w})
+		}
 	}
 	return hooks
 }
@@ -109,6 +115,9 @@ func (c *controller) stepHooks() []Hook {
 // beginSteps is for a thread in the engine that has done the event before its
 // window.
 func (c *controller) beginSteps(t *thread, hook Hook) error {
+	if t.steps != nil {
+		return c.nextHook(t, evidence.Moment{})
+	}
 	regs, err := c.programRegisters(t)
 	if err != nil {
 		return err
@@ -149,7 +158,7 @@ func (c *controller) stepEvent(t *thread) error {
 	if r.Ordinal == s.ordinal {
 		return nil
 	}
-	s.ordinal, s.behind, s.counts = r.Ordinal, 0, map[uint64]uint64{}
+	s.ordinal, s.behind, s.done, s.counts = r.Ordinal, 0, 0, map[uint64]uint64{}
 	if r.Ordinal > s.to {
 		t.steps = nil
 	}
@@ -185,6 +194,9 @@ func (c *controller) stepped(t *thread, regs *ptrace.Registers) error {
 		c.end = &end{kind: EndMoment, thread: t}
 		return nil
 	}
+	if t.steps.done++; t.steps.done == c.stepper.Share {
+		return c.leaveStep(t)
+	}
 	inside := c.inLibrary(regs.Rip)
 	t.steps.within = t.steps.within && inside
 	if inside {
@@ -196,6 +208,17 @@ func (c *controller) stepped(t *thread, regs *ptrace.Registers) error {
 		if err := c.leaveLoop(t); err != nil {
 			return err
 		}
+	}
+	return c.cont(t, 0)
+}
+
+// leaveStep lets a thread do the rest of a long step at full speed.
+func (c *controller) leaveStep(t *thread) error {
+	c.stepper.Cut = true
+	c.deliver(t.steps, 0, 0)
+	t.steps = nil
+	if err := c.placer.resumeAt(t); err != nil {
+		return err
 	}
 	return c.cont(t, 0)
 }
@@ -260,8 +283,14 @@ func (c *controller) enterLibrary(t *thread, regs *ptrace.Registers) error {
 		if _, err := c.memory.ReadAt(word[:], int64(regs.Rsp)); err != nil {
 			return err
 		}
-		s.called, s.first = regs.Rip, regs.Rdi
 		back := []uint64{binary.LittleEndian.Uint64(word[:])}
+		if maps, err := readMaps(c.pid); err != nil {
+			return err
+		} else if !maps.executable(back[0]) {
+			s.within = true // it was not called, and is stepped to where it is left
+			return nil
+		}
+		s.called, s.first = regs.Rip, regs.Rdi
 		if r, err := c.rthread(t.index); err == nil && r.Start != 0 && !s.started {
 			back = append(back, r.Start) // the thread's own function, which the library calls
 			s.started = true

@@ -139,3 +139,33 @@ func TestSteppingLeavesLoopsWithPlaces(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// Of a step that is longer than its share the rest is not told, and of those behind it
+// the beginning is.
+func TestSteppingShares(t *testing.T) {
+	p, err := recordtest.Read("../testdata/schedule/apache.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Ends = ""
+	rec, err := record.Open(p.Record(t).Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	const share = 60 // less than a loop takes to be noticed
+	steps := map[uint32]map[uint64]bool{2: {}, 3: {}}
+	step := &replay.Stepping{Windows: map[uint32]replay.StepWindow{2: {From: 4, To: 8}, 3: {From: 4, To: 8}}, Most: 1 << 17, Share: share, On: func(s *replay.Stepped) {
+		steps[s.Thread][s.Ordinal] = true
+		if s.Count > share && s.Count < 1<<62 {
+			t.Errorf("arrival %d of %d instructions: %+v", s.Count, share, s)
+		}
+	}}
+	r, _ := replay.Run(t.Context(), rec, replay.Options{Timing: record.TimingEager, Preemptions: []record.Preemption{}, Step: step})
+	if r == nil || r.End == replay.EndMoment || !step.Cut {
+		t.Fatalf("%+v, cut %v", r, step.Cut)
+	}
+	if len(steps[2]) < 2 || len(steps[3]) < 2 {
+		t.Errorf("steps that are told of: %v", steps)
+	}
+}
