@@ -4,7 +4,7 @@ FUZZTIME ?= 20s
 
 GOBUILD = $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release demo test stress matrix race identity causes schedules schedules-hunt fuzz bench bench-delta bench-heap bench-hunt bench-points bench-record bench-trace lint generate man setup-test clean
+.PHONY: build release demo test stress matrix race identity causes schedules schedules-hunt clusters fuzz bench bench-delta bench-heap bench-hunt bench-points bench-record bench-trace lint generate man setup-test clean
 
 build: bin/diagnose
 
@@ -58,6 +58,11 @@ causes: setup-test
 # The search of schedules on programs whose threads meet in memory: docs/schedules.md.
 schedules: setup-test
 	DIAGNOSE_SCHEDULES=$(CURDIR)/docs/schedules.md $(GO) test -timeout 60m -count 1 -run TestCorpus ./explore
+
+# Failures of the programs with known causes, grouped, and the groups scored against
+# the causes: docs/clusters.md.
+clusters: setup-test
+	DIAGNOSE_CLUSTERS=$(CURDIR)/docs/clusters.md $(GO) test -timeout 120m -count 1 -v -run TestClusters ./bench/nightly
 
 # How soon hunting finds the bugs of the concurrency programs, against running them
 # again and again: docs/schedules.md, a quarter of an hour.

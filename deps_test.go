@@ -52,6 +52,7 @@ var allowed = map[string]string{
 	"bench/load":            "",
 	"bench/delta":           "delta patterns",
 	"bench/heap":            "agent bench/load",
+	"bench/nightly":         "",
 	"bench/points":          "",
 	"bench/schedule":        "agent explore record",
 	"bench/record":          "bench/load record",
