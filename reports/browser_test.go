@@ -83,7 +83,7 @@ func startBrowser(t *testing.T) (*browser, error) {
 		"--disable-background-networking", "--disable-component-update", "--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+profile)
 	b.cmd.ExtraFiles = []*os.File{fromUs, toUs} // its descriptors 3 and 4
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	b.cmd.Env = append(os.Environ(), "HOME="+profile, "DBUS_SESSION_BUS_ADDRESS=disabled:")
+	b.cmd.Env = append(os.Environ(), "HOME="+profile, "TMPDIR="+profile, "DBUS_SESSION_BUS_ADDRESS=disabled:")
 	if err := b.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
