@@ -58,6 +58,8 @@ type Candidate struct {
 	// is first; of patterns of three it was released in between. Missing is the
 	// lock that one side has not, or that Guard which is released.
 	Guard, Missing string
+	// Reading: Missing is held at all of them, but for reading only.
+	Reading bool
 	// Ordered says what makes the order what it is; empty: it could be another.
 	Ordered string
 	// Apart: the accesses of the one context are not of one pass through its code, but of
@@ -268,7 +270,7 @@ func (f *finder) candidate(e *entry) Candidate {
 		c.Variables = f.pairNames(e.key, c.Run, c.Accesses)
 	}
 	l := &e.locking
-	c.Guard, c.Missing = lockName(l.guard), lockName(l.missing)
+	c.Guard, c.Missing, c.Reading = lockName(l.guard), lockName(l.missing), l.reading
 	switch {
 	case !e.seen.free:
 		c.Ordered = "the program itself orders these accesses"

@@ -20,8 +20,10 @@ type locking struct {
 	released bool
 	// never: the pattern cannot be, for the guard was held all the time.
 	never bool
-	// missing is held at some accesses and not at others.
+	// missing is held at some accesses and not at others; reading: at all of them, but
+	// for reading only.
 	missing *evidence.Lock
+	reading bool
 }
 
 // lockingOf judges the accesses of a pattern, in the order of the pattern; the
@@ -55,6 +57,10 @@ func lockingOf(run *delta.Run, accesses []int32) locking {
 	if l.guard == nil {
 		l.missing = missingLock(sets)
 	}
+	if l.guard == nil && l.missing == nil {
+		l.missing = readingLock(sets)
+		l.reading = l.missing != nil
+	}
 	return l
 }
 
@@ -70,6 +76,22 @@ func everywhere(sets [][]evidence.Lock, lock evidence.Addr) bool {
 		shared = shared && l.Shared
 	}
 	return !shared
+}
+
+// readingLock is one that is held at all accesses, and for reading only: it does not keep
+// those apart that write.
+func readingLock(sets [][]evidence.Lock) *evidence.Lock {
+	for i := range sets[0] {
+		everywhere := true
+		for _, set := range sets {
+			l := held(set, sets[0][i].Address)
+			everywhere = everywhere && l != nil && l.Shared
+		}
+		if everywhere {
+			return &sets[0][i]
+		}
+	}
+	return nil
 }
 
 // missingLock is one that is held at one access and not at another; that of the

@@ -173,3 +173,40 @@ func TestAbsence(t *testing.T) {
 		}
 	}
 }
+
+// TestReadingOnly: a lock that all hold for reading keeps nobody apart; one that the
+// other holds for writing does.
+func TestReadingOnly(t *testing.T) {
+	const head = "run failed\nmain t1\nt1 create t2 a\nt1 create t3 b\n"
+	for _, x := range []struct {
+		first, other string
+		missing      string
+		reading      bool
+	}{
+		{"rdlock", "rdlock", "L", true},
+		{"lock", "rdlock", "", false},
+	} {
+		text := head + "t2 " + x.first + " L\nt2 R x 1 @20\nt2 event\n"
+		if x.first == "lock" {
+			text += "t2 unlock L\n"
+		}
+		text += "t3 " + x.other + " L\nt3 W x 1->2 @30\nt3 unlock L\n"
+		if x.first == "lock" {
+			text += "t2 lock L\n"
+		}
+		text += "t2 W x 2->2 @21\n"
+		found := false
+		for _, c := range find(t, nil, text).Candidates {
+			if len(c.Accesses) != 3 {
+				continue
+			}
+			found = true
+			if c.Reading != x.reading || x.reading && c.Missing != x.missing {
+				t.Errorf("%s and %s: missing %q, for reading only: %v", x.first, x.other, c.Missing, c.Reading)
+			}
+		}
+		if !found {
+			t.Errorf("%s and %s: no pattern of three", x.first, x.other)
+		}
+	}
+}

@@ -214,7 +214,7 @@ func ofRustStart(function string) bool {
 
 func lockWords(locks []evidence.Lock) string {
 	if len(locks) == 0 {
-		return "no lock held"
+		return "no pthread lock held"
 	}
 	var names []string
 	for _, l := range locks {

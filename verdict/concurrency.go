@@ -129,6 +129,9 @@ func (w *work) race(targets []watchtrace.Target) (*race, error) {
 	for _, l := range found.Limits {
 		w.limit(l)
 	}
+	if _, rust := w.Process.SymbolNamed("rust_eh_personality"); rust {
+		w.limit("the locks of Rust's standard library (Mutex, RwLock) are no pthread locks: who holds them is not known")
+	}
 	return &race{work: w, failing: failing, passing: passing, found: found}, nil
 }
 

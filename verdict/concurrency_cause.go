@@ -206,6 +206,9 @@ func (r *race) summaryOf(c *patterns.Candidate, i *evidence.Interleaving) string
 		if c.Guard != "" {
 			return text + fmt.Sprintf("; %s is released in between", i.Missing)
 		}
+		if c.Reading {
+			return text + fmt.Sprintf("; %s is held for reading only", i.Missing)
+		}
 		text += fmt.Sprintf("; one side does not hold %s", i.Missing)
 	}
 	return text

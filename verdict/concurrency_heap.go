@@ -60,11 +60,26 @@ func (w *work) pointee(name string) debuginfo.Type {
 	for _, qualifier := range []string{"const ", "volatile ", "_Atomic "} {
 		name = strings.TrimPrefix(name, qualifier)
 	}
-	if !pointer || name == "" || name == "void" || strings.HasSuffix(name, "*") {
+	if name == "" || name == "void" || strings.HasSuffix(name, "*") {
 		return nil
+	}
+	if !pointer {
+		return held(watchtrace.TypeNamed(w.Process, name))
 	}
 	if t := watchtrace.TypeNamed(w.Process, name); t != nil && t.Size() > 0 {
 		return t
+	}
+	return nil
+}
+
+// held is what the one pointer points to that a type is, as std::unique_ptr and what that
+// is made of; nil: it is no such type.
+func held(t debuginfo.Type) debuginfo.Type {
+	if t == nil || t.Size() != wordSize {
+		return nil
+	}
+	if _, leaf, ok := value.Path(t, 0, wordSize); ok && leaf.Kind() == debuginfo.KindPointer {
+		return leaf.Elem()
 	}
 	return nil
 }

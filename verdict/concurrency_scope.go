@@ -62,7 +62,8 @@ func (w *work) scope(level int, seen []string) []watchtrace.Target {
 // that it is a part of: other code has other pointers to it. What lies before where
 // the pointer points is no element of that: the heap knows what it is.
 func (w *work) static(t watchtrace.Target) watchtrace.Target {
-	if strings.Contains(t.Name, "[-") && w.Object != nil {
+	// So it does of what only an operand names.
+	if (strings.Contains(t.Name, "[-") || strings.HasPrefix(t.Name, "[")) && w.Object != nil {
 		if o := w.Object(t.Addr); o != nil && t.Addr >= o.Addr {
 			t.Group = objectName(o)
 			t.Name = fmt.Sprintf("%s+%#x", t.Group, uint64(t.Addr-o.Addr))

@@ -110,8 +110,8 @@ func (n *namer) lock(addr evidence.Addr) string {
 		return ""
 	}
 	name := nameOf(n.process, addr)
-	// The first member of glibc's types.
-	for _, inside := range []string{".__data.__lock", ".__data.__readers", ".__data"} {
+	// The first member of glibc's types, and what libstdc++'s locks have them in.
+	for _, inside := range []string{".__data.__lock", ".__data.__readers", ".__data", "._M_impl._M_rwlock", "._M_rwlock", "._M_mutex"} {
 		name = strings.TrimSuffix(name, inside)
 	}
 	return name

@@ -1,6 +1,6 @@
 // Seats whose number each method looks at under the lock: two clerks see the same
 // last seat, as each leaves the lock between asking and taking.
-// CAUSE kind=atomicity-violation variable=hall.seats pattern=RWR|RWW missing=hall.lock._M_mutex
+// CAUSE kind=atomicity-violation variable=hall.seats pattern=RWR|RWW missing=hall.lock
 // FAILS signal=SIGABRT says="seats left"
 // RUNS fail: 5 15
 // RUNS fail: 15 5
