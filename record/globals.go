@@ -134,15 +134,22 @@ func (s *globalSearch) search(found *globalSites) {
 	}
 }
 
-// parts are what decodes from end to end: functions that unwinding tables name
-// or, where there are none, sections.
+// parts are what decodes from end to end: the functions that unwinding tables name or,
+// of a section of which they name less than half, all of it.
 func (s *globalSearch) parts() (list []function) {
-	if len(s.functions) == 0 {
-		for _, r := range s.sections() {
-			list = append(list, function{r[0], r[1]})
+	for _, r := range s.sections() {
+		var named []function
+		covered := 0
+		for _, f := range slices.Compact(slices.Clone(s.functions)) {
+			if f.start >= r[0] && f.end <= r[1] {
+				named = append(named, f)
+				covered += f.end - f.start
+			}
 		}
-	} else {
-		list = slices.Compact(slices.Clone(s.functions))
+		if 2*covered < r[1]-r[0] {
+			named = []function{{r[0], r[1]}}
+		}
+		list = append(list, named...)
 	}
 	return slices.DeleteFunc(list, func(f function) bool { return !s.walk(f, func(*x86.Inst) {}) })
 }
