@@ -224,7 +224,11 @@ func table(list []failure, scores map[string]score, run *nightly.Run) string {
 			caused++
 		}
 	}
-	b.WriteString("# Clusters against true causes\n\nWritten by `make clusters`; [corpus.md](corpus.md) says what signatures are.\n\n")
+	b.WriteString("# Clusters against true causes\n\nWritten by `make clusters`")
+	if step := os.Getenv(stepVariable); step != "" {
+		b.WriteString(" with `" + stepVariable + "=" + step + "`")
+	}
+	b.WriteString("; [corpus.md](corpus.md) says what signatures are.\n\n")
 	fmt.Fprintf(&b, "%d failures of %d causes, from the programs of `testdata/cause`, compiled with -O0 and -O2 and recorded twice each. "+
 		"A night diagnosed %d of them, with a cause that replays showed %d; %.0f for each hour of a processor.\n\n", len(list), len(causes), run.Diagnosed, caused, run.PerCoreHour)
 	b.WriteString("| Grouped by | Precision | Recall |\n| --- | --- | --- |\n")
