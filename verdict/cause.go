@@ -330,7 +330,7 @@ func (c *chain) unwrittenCause() *evidence.Cause {
 	if c.victim.damaged() || !c.unwritten {
 		return nil
 	}
-	return &evidence.Cause{Kind: evidence.CauseUninitialised, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed,
+	return &evidence.Cause{Kind: evidence.CauseUninitialised, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed, Object: c.never,
 		Summary: fmt.Sprintf("%s was never given a value: %s", c.victim.name, c.end),
 		Story:   []evidence.CauseStep{c.endStep()}}
 }

@@ -68,6 +68,8 @@ type chain struct {
 	made  *link
 	// origin is the allocation of the last memory, if nothing wrote to that since.
 	origin *link
+	// never is the heap object that nothing wrote to there.
+	never *evidence.HeapObject
 	// end says why the chain goes no further back; unwritten: nothing wrote the
 	// last victim at all; given: the process had it from its start. text is the
 	// text that a number was made of, if that is where the chain is.

@@ -590,7 +590,7 @@ func (r *returned) step() evidence.CauseStep {
 const mostEarlier = 2
 
 // replaced are the experiments that give a call another result: one that it had before,
-// or in a run that passed, or, of a pointer, the address of readable zeros.
+// or in a run that passed, or, where it was a pointer there, the address of readable zeros.
 func (c *chain) replaced(r *returned) []change {
 	if r.back == 0 {
 		return nil
@@ -640,10 +640,12 @@ func (c *chain) replaced(r *returned) []change {
 	for _, v := range earlier[:min(len(earlier), mostEarlier)] {
 		add(fmt.Sprintf("%s made to return %s, as it did before", r.function, valueText(v)), v)
 	}
-	for _, v := range c.passingResults(r.back, r.value) {
+	passing := c.passingResults(r.back, r.value)
+	for _, v := range passing {
 		add(fmt.Sprintf("%s made to return %s, as in a run that passed", r.function, valueText(v)), v)
 	}
-	if r.value != 0 || c.victim.size != wordSize || r.opaque {
+	// That it was the call's to return another one, only a run that passes shows.
+	if r.value != 0 || c.victim.size != wordSize || r.opaque || len(passing) == 0 {
 		return list
 	}
 	if c.calledValue() {

@@ -57,6 +57,13 @@ func (c *chain) neverWritten(v *victim) {
 	default:
 		c.unwritten = true
 		c.end = fmt.Sprintf("nothing wrote to %s before", v.name)
+		if c.onStack(v.start) || c.Object == nil {
+			return
+		}
+		if o := c.Object(v.start); o != nil && v.start >= o.Addr && v.start < o.Addr+evidence.Addr(o.Size) && o.Allocated != nil && o.Allocated.Site != nil {
+			c.never = o
+			c.end = fmt.Sprintf("%s is uninitialised heap memory: nothing wrote to it since %s allocated it", v.name, siteText(o.Allocated.Site))
+		}
 	}
 }
 
