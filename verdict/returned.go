@@ -197,9 +197,7 @@ type courses struct {
 	*walk
 	levels []*staticscan.Course
 	call   calledFunction
-	passed int // instructions of the level at hand
 	level  int
-	jumped bool
 }
 
 // along goes along the call once, and says what it returned.
