@@ -3,6 +3,7 @@ module diagnose
 go 1.26.8
 
 require (
+	github.com/agnivade/levenshtein v1.2.2
 	github.com/cilium/ebpf v0.22.0
 	github.com/go-delve/delve v1.26.3
 	github.com/google/go-cmp v0.7.0

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
+
 	"diagnose/image"
 )
 
@@ -49,7 +51,7 @@ func nearest(name string, names []string) []string {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	far := func(other string) int {
-		d := distance(strings.ToLower(name), strings.ToLower(other))
+		d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(other))
 		if len(name) > 2 && strings.Contains(strings.ToLower(other), strings.ToLower(name)) {
 			d = min(d, 2)
 		}
@@ -63,25 +65,4 @@ func nearest(name string, names []string) []string {
 	}
 	slices.SortStableFunc(like, func(a, b string) int { return cmp.Compare(far(a), far(b)) })
 	return like[:min(len(like), most)]
-}
-
-// distance is how many insertions, deletions and replacements of a byte make one
-// text of another (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			same := 1
-			if a[i] == b[j] {
-				same = 0
-			}
-			before, row[j+1] = row[j+1], min(before+same, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

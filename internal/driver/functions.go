@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
+
 	"diagnose/evidence"
 	"diagnose/image"
 )
@@ -78,7 +80,7 @@ func (a *analysis) functionsLike(name string) (found []function, like []string) 
 	for _, f := range all {
 		plain := plainFunction(f.full)
 		last := strings.ToLower(lastName(plain))
-		d := editDistance(asked, last)
+		d := levenshtein.ComputeDistance(asked, last)
 		if len(asked) > 2 && strings.Contains(last, asked) {
 			d = min(d, 2)
 		}
@@ -188,24 +190,3 @@ func plainFunction(full string) string {
 }
 
 func lastName(plain string) string { return plain[strings.LastIndexByte(plain, ':')+1:] }
-
-// editDistance is how many insertions, deletions and replacements of a byte make
-// one text of another (Levenshtein).
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			same := 1
-			if a[i] == b[j] {
-				same = 0
-			}
-			before, row[j+1] = row[j+1], min(before+same, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}
