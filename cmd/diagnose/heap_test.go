@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -102,15 +103,20 @@ func TestHeapOfCore(t *testing.T) {
 // before the damage, and are shown if they are asked for.
 func checkPassword(t *testing.T, core string) {
 	t.Helper()
-	const secret = "68756e74657232" // hunter2
-	plain := strings.NewReplacer(" ", "", "[", "", "|", "")
+	const secret = "68756e74657232"               // hunter2
+	marks := regexp.MustCompile(`<[^>]*>|[ \[|]`) // of a page's table, and of the text's
+	plain := func(text string) string { return marks.ReplaceAllString(text, "") }
 	for _, format := range reports.Formats() {
 		for _, command := range []string{"heap", "crash"} {
 			text := diagnose(t, nil, command, "--core", core, "--format", format).stdout
-			if strings.Contains(text, "hunter2") || strings.Contains(plain.Replace(text), secret) {
+			if strings.Contains(text, "hunter2") || strings.Contains(plain(text), secret) {
 				t.Errorf("%s --format %s shows the password:\n%s", command, format, text)
 			}
-			if open := diagnose(t, nil, command, "--core", core, "--format", format, "--show-secrets").stdout; !strings.Contains(plain.Replace(open), secret) {
+			// SARIF has no memory in it.
+			if format == string(reports.SARIF) {
+				continue
+			}
+			if open := diagnose(t, nil, command, "--core", core, "--format", format, "--show-secrets").stdout; !strings.Contains(plain(open), secret) {
 				t.Errorf("%s --format %s hides what was asked for", command, format)
 			}
 		}
