@@ -162,7 +162,7 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"crash", "--recording", "no-such-directory"}, exitInput, "no-such-directory"},
 		{[]string{"crash", "--core", "x", "--pid", "1"}, exitUsage, "--core and --pid exclude each other"},
 		{[]string{"crash", "--core", ""}, exitUsage, "the name of the file is empty"},
-		{[]string{"crash", "--core", "x", "--format", "xml"}, exitUsage, `unknown format "xml": it is one of [text markdown json]`},
+		{[]string{"crash", "--core", "x", "--format", "xml"}, exitUsage, `unknown format "xml": it is one of [text markdown json html sarif]`},
 		{[]string{"crash", "--pid", "0"}, exitUsage, "--pid takes a whole number from 1 on, not 0"},
 		{[]string{"crash", "--pid", "init"}, exitUsage, `--pid takes a whole number, not "init"`},
 		{[]string{"crash", "--core", "x", "--depth", "-1"}, exitUsage, "--depth takes a whole number from 0 on, not -1"},
@@ -228,7 +228,7 @@ func TestCompletion(t *testing.T) {
 	// What the scripts ask the command; the last line is what else the shell
 	// may offer: 0 is files, 4 nothing, 16 directories.
 	for _, x := range []struct{ typed, want string }{
-		{"crash --format ", "text\nmarkdown\njson\n:4\n"},
+		{"crash --format ", "text\nmarkdown\njson\nhtml\nsarif\n:4\n"},
 		{"crash --core ", ":0\n"},
 		{"crash --pid ", ":4\n"},
 		{"crash --sysroot ", ":16\n"},
