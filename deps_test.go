@@ -37,6 +37,7 @@ var allowed = map[string]string{
 	"internal/driver":     "agent image image/object image/debuginfo image/value unwind canary quarantine staticscan failure internal/gocore explore record verdict watchtrace",
 	"corpus":              "evidence/signature record",
 	"reports":             "evidence/signature",
+	"reports/tracker":     "reports",
 	"nightly":             "corpus evidence/signature reports",
 	"cmd/diagnose":        "agent corpus explore image internal/driver internal/instrument nightly record replay reports watchtrace verdict",
 

@@ -1,0 +1,75 @@
+package tracker
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Kind is why a tracker did not do something.
+type Kind string
+
+// The kinds.
+const (
+	// Down: it is not there, answers too late, breaks off, is out of order, or wants
+	// no more requests for now. Another night may have more luck.
+	Down Kind = "down"
+	// Denied: the token is missing, wrong, or not allowed to do that.
+	Denied Kind = "denied"
+	// Missing: there is no such project or issue, or none that the token may see.
+	Missing Kind = "missing"
+	// Refused: it does not take the request, and would not the next time.
+	Refused Kind = "refused"
+)
+
+// Error is what went wrong with a tracker. It holds no token.
+type Error struct {
+	Kind Kind
+	// Tracker is its name.
+	Tracker string
+	// Status is that of HTTP; 0: there was no answer.
+	Status int
+	// Code is the tracker's own, 0 without one.
+	Code int
+	// Until is when it may be asked again, zero if it did not say so.
+	Until time.Time
+	Err   error
+
+	// unsure: the request may have been carried out all the same.
+	unsure bool
+}
+
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%s: %v", e.Tracker, e.Err)
+	if !e.Until.IsZero() {
+		text += ", to be asked again after " + moment(e.Until)
+	}
+	return text
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Final reports whether there is no point in telling the tracker anything else now.
+func Final(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Kind != Refused
+}
+
+func kindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return ""
+}
+
+func unsure(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.unsure
+}
+
+func asError(err error) *Error {
+	var e *Error
+	errors.As(err, &e)
+	return e
+}

@@ -1,0 +1,186 @@
+package tracker
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// gitLab speaks version 4 of GitLab's REST API (https://docs.gitlab.com/api/issues,
+// /api/notes, /api/project_markdown_uploads).
+type gitLab struct {
+	*client
+	listed
+	project string
+}
+
+func newGitLab(c *client, project string) api {
+	if !c.secret.Empty() {
+		c.header.Set("Private-Token", c.secret.text)
+	}
+	c.message = messageField
+	return &gitLab{client: c, project: project}
+}
+
+type gitLabIssue struct {
+	IID         int64      `json:"iid"`
+	WebURL      string     `json:"web_url"`
+	State       string     `json:"state"`
+	Description string     `json:"description"`
+	ClosedAt    *time.Time `json:"closed_at"`
+	MovedTo     int64      `json:"moved_to_id"`
+	Links       struct {
+		ClosedAs string `json:"closed_as_duplicate_of"`
+	} `json:"_links"`
+}
+
+func (i *gitLabIssue) issue() issue {
+	is := issue{number: i.IID, name: itoa(i.IID), url: i.WebURL, open: i.State != "closed", key: keyOf(i.Description),
+		duplicate: i.State == "closed" && (i.Links.ClosedAs != "" || i.MovedTo != 0)}
+	if i.ClosedAt != nil {
+		is.closed = *i.ClosedAt
+	}
+	return is
+}
+
+func (g *gitLab) path(parts ...any) string {
+	return route(append([]any{"projects", g.project, "issues"}, parts...)...)
+}
+
+// find asks for the word in descriptions, and for what was opened lately: the search
+// may be an index's that lags behind.
+func (g *gitLab) find(ctx context.Context, key string) ([]issue, error) {
+	set := issueSet{key: key}
+	since := g.clock().Add(-fresh).UTC().Format(time.RFC3339)
+	for _, filter := range []url.Values{{"search": {key}, "in": {"description"}}, {"created_after": {since}}} {
+		for page := 1; page <= mostPages; page++ {
+			query := url.Values{"scope": {"all"}, "state": {"all"}, "per_page": number(pageSize), "page": number(page)}
+			for k, v := range filter {
+				query[k] = v
+			}
+			var list []gitLabIssue
+			if _, err := g.do(ctx, get(g.path(), query), &list); err != nil {
+				return nil, err
+			}
+			for i := range list {
+				set.put(list[i].issue())
+			}
+			if len(list) < pageSize {
+				break
+			}
+		}
+	}
+	return set.list, nil
+}
+
+func (g *gitLab) get(ctx context.Context, name string) (issue, error) {
+	var i gitLabIssue
+	if _, err := g.do(ctx, get(g.path(name), nil), &i); err != nil {
+		return issue{}, err
+	}
+	return i.issue(), nil
+}
+
+func (g *gitLab) create(ctx context.Context, key, title, body string) (issue, error) {
+	var i gitLabIssue
+	if _, err := g.do(ctx, post(g.path(), map[string]any{"title": title, "description": commandless(body)}), &i); err != nil {
+		return issue{}, err
+	}
+	is := i.issue()
+	is.key = key
+	return is, nil
+}
+
+// slashed are lines that GitLab would take for commands (/close, /assign), wherever a
+// text of the failing program's begins one.
+var slashed = regexp.MustCompile(`(?m)^([ \t>]*)/`)
+
+// commandless is a text without commands. In a block of code, where an entity would be
+// seen as it is, the sign is moved from the beginning of its line by a character.
+func commandless(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	fence := ""
+	for i, l := range lines {
+		mark := l[:len(l)-len(strings.TrimLeft(l, "`"))]
+		switch {
+		case fence == "" && len(mark) >= 3:
+			fence = mark
+		case fence != "" && strings.TrimRight(l, "\n") == fence:
+			fence = ""
+		case fence != "":
+			lines[i] = slashed.ReplaceAllString(l, "$1| /")
+		default:
+			lines[i] = slashed.ReplaceAllString(l, "$1&#47;")
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+var uploaded = regexp.MustCompile(`^/uploads/[0-9a-f]+/[A-Za-z0-9_.-]+$`)
+
+// attach uploads a file to the project and links it in a comment.
+func (g *gitLab) attach(ctx context.Context, is issue, name string, text []byte) (bool, error) {
+	r, err := upload(route("projects", g.project, "uploads"), "file", name, text)
+	if err != nil {
+		return true, err
+	}
+	var file struct {
+		URL string `json:"url"`
+	}
+	if _, err := g.do(ctx, r, &file); err != nil {
+		return true, err
+	}
+	if !uploaded.MatchString(file.URL) {
+		return true, &Error{Kind: Refused, Tracker: g.name, Err: g.clean("it gives a file the address " + file.URL)}
+	}
+	return true, g.comment(ctx, is, "The whole report: ["+name+"]("+file.URL+")")
+}
+
+func (g *gitLab) comment(ctx context.Context, is issue, text string) error {
+	_, err := g.do(ctx, post(g.path(is.name, "notes"), map[string]any{"body": text}), nil)
+	return err
+}
+
+func (g *gitLab) commented(ctx context.Context, is issue, since time.Time, key string) (bool, error) {
+	for page := 1; page <= mostPages; page++ {
+		var list []struct {
+			Body      string    `json:"body"`
+			CreatedAt time.Time `json:"created_at"`
+		}
+		query := url.Values{"sort": {"desc"}, "order_by": {"created_at"}, "per_page": number(pageSize), "page": number(page)}
+		if _, err := g.do(ctx, get(g.path(is.name, "notes"), query), &list); err != nil {
+			return false, err
+		}
+		for _, one := range list {
+			if one.CreatedAt.Before(since) {
+				return false, nil
+			}
+			if keyOf(one.Body) == key {
+				return true, nil
+			}
+		}
+		if len(list) < pageSize {
+			break
+		}
+	}
+	return false, nil
+}
+
+func (g *gitLab) event(ctx context.Context, is issue, event string) error {
+	_, err := g.do(ctx, request{method: http.MethodPut, path: g.path(is.name), body: map[string]any{"state_event": event}}, nil)
+	return err
+}
+
+func (g *gitLab) reopen(ctx context.Context, is issue) error { return g.event(ctx, is, "reopen") }
+
+// closeAs gives the command that links the two and closes one, and closes it for those
+// who may not give it.
+func (g *gitLab) closeAs(ctx context.Context, is, of issue) error {
+	if err := g.comment(ctx, is, "The same cause as #"+of.name+".\n\n/duplicate #"+of.name); err != nil && !unsure(err) {
+		return err
+	}
+	return g.event(ctx, is, "close")
+}

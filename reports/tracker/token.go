@@ -1,0 +1,106 @@
+package tracker
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The environment's names for the token, for a file that has it, and for the account
+// that it belongs to, which Jira's cloud asks for.
+const (
+	TokenVariable     = "DIAGNOSE_TRACKER_TOKEN"
+	TokenFileVariable = "DIAGNOSE_TRACKER_TOKEN_FILE"
+	UserVariable      = "DIAGNOSE_TRACKER_USER"
+)
+
+// Secret is a token. It is shown nowhere.
+type Secret struct{ text string }
+
+func (Secret) String() string   { return "[token]" }
+func (Secret) GoString() string { return "[token]" }
+
+// MarshalText keeps it out of documents.
+func (Secret) MarshalText() ([]byte, error) { return []byte("[token]"), nil }
+
+// Empty reports whether there is none.
+func (s Secret) Empty() bool { return s.text == "" }
+
+// Token reads a token from a file, if one is named, or else from the environment,
+// from which it is removed: what is started later does not get it. Without any, it is
+// empty. A file must be a regular one that others than its owner and group cannot
+// read, owned by this user or by root.
+func Token(file string) (Secret, error) {
+	text := os.Getenv(TokenVariable)
+	os.Unsetenv(TokenVariable)
+	if file == "" && text == "" {
+		file = os.Getenv(TokenFileVariable)
+	}
+	if file == "" {
+		s, err := secret(text)
+		if err != nil {
+			return Secret{}, fmt.Errorf("tracker: %s: %w", TokenVariable, err)
+		}
+		return s, nil
+	}
+	s, err := tokenFile(file)
+	if err != nil {
+		return Secret{}, fmt.Errorf("tracker: the file of the token: %w", err)
+	}
+	return s, nil
+}
+
+const mostToken = 4096
+
+func tokenFile(name string) (Secret, error) {
+	// A pipe would wait for whoever writes to it.
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return Secret{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return Secret{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return Secret{}, fmt.Errorf("%s is no regular file", name)
+	}
+	if mode := info.Mode().Perm(); mode&0o027 != 0 {
+		return Secret{}, fmt.Errorf("%s can be read by everybody or changed by others (mode %#o); chmod 600 makes it safe", name, mode)
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Uid != 0 && int(st.Uid) != os.Geteuid() {
+		return Secret{}, fmt.Errorf("%s belongs to another user", name)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, mostToken+2))
+	if err != nil {
+		return Secret{}, err
+	}
+	s, err := secret(string(text))
+	if err == nil && s.Empty() {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		return Secret{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return s, nil
+}
+
+// secret takes what fits into a header. Its errors do not show it.
+func secret(text string) (Secret, error) {
+	text = strings.TrimSpace(text)
+	if len(text) > mostToken {
+		return Secret{}, fmt.Errorf("it has more than %d bytes", mostToken)
+	}
+	for _, c := range []byte(text) {
+		if c <= ' ' || c > '~' {
+			return Secret{}, errors.New("it has spaces, line feeds or other characters that no token has")
+		}
+	}
+	return Secret{text}, nil
+}

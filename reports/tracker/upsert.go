@@ -1,0 +1,256 @@
+package tracker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"diagnose/reports"
+)
+
+// issue is one as a tracker has it.
+type issue struct {
+	// number orders the issues of a project: the lower is the earlier. name is what
+	// requests call it.
+	number int64
+	name   string
+	url    string
+	open   bool
+	closed time.Time // zero: it is open, or that is not known
+	// duplicate and refused are why it is closed.
+	duplicate, refused bool
+	key                string
+	// foreign: create found that another host had just made it.
+	foreign bool
+}
+
+// api is what a tracker on the network does.
+type api interface {
+	// find returns the issues that bear a key, closed ones too, whether or not the
+	// tracker's index has them already if they are not older than a day.
+	find(ctx context.Context, key string) ([]issue, error)
+	// get returns one; the error is Missing if there is none.
+	get(ctx context.Context, name string) (issue, error)
+	create(ctx context.Context, key, title, body string) (issue, error)
+	// attach adds a file. It returns false where there are no files.
+	attach(ctx context.Context, is issue, name string, text []byte) (bool, error)
+	comment(ctx context.Context, is issue, text string) error
+	// commented reports whether one of the comments since a time bears a key.
+	commented(ctx context.Context, is issue, since time.Time, key string) (bool, error)
+	reopen(ctx context.Context, is issue) error
+	// rivals returns issues with the key of one that was just made, and with lower
+	// numbers, that find may not know yet.
+	rivals(ctx context.Context, is issue) ([]issue, error)
+	// closeAs closes an issue as the duplicate of another.
+	closeAs(ctx context.Context, is, of issue) error
+}
+
+// night is how long a comment counts as this night's.
+const night = 20 * time.Hour
+
+// settleTime is how long is waited after an issue was made, before it is seen whether
+// another host has made one as well: a lower number may be given out earlier and seen
+// later.
+const settleTime = 2 * time.Second
+
+// hosted is a tracker on the network.
+type hosted struct {
+	api
+	*client
+	opts reports.IssueOptions
+	dry  bool
+}
+
+func (h *hosted) Name() string { return h.name }
+
+func (h *hosted) Upsert(ctx context.Context, r *Report) (Result, error) {
+	if err := r.check(); err != nil {
+		return Result{}, err
+	}
+	list, err := h.look(ctx, r)
+	if err != nil {
+		return Result{}, err
+	}
+	if len(list) == 0 {
+		return h.open(ctx, r)
+	}
+	return h.again(ctx, r, list)
+}
+
+// look returns the issues of a cause. The one that an earlier night noted needs no
+// search, unless it was closed as a duplicate or is no longer what it was.
+func (h *hosted) look(ctx context.Context, r *Report) ([]issue, error) {
+	if r.Issue != "" {
+		is, err := h.get(ctx, r.Issue)
+		if err == nil && is.key == Key(r.Digest) && !is.duplicate {
+			return []issue{is}, nil
+		}
+		if err != nil && kindOf(err) != Missing {
+			return nil, err
+		}
+	}
+	return h.find(ctx, Key(r.Digest))
+}
+
+// winner is the issue that counts: the lowest that nobody closed as a duplicate. It is
+// false if all of them are closed so, as duplicates of one that has no key.
+func winner(list []issue) (issue, bool) {
+	list = slices.DeleteFunc(slices.Clone(list), func(is issue) bool { return is.duplicate })
+	if len(list) == 0 {
+		return issue{}, false
+	}
+	return slices.MinFunc(list, func(a, b issue) int { return int(max(-1, min(1, a.number-b.number))) }), true
+}
+
+// open makes an issue and sees then that it is the only one.
+func (h *hosted) open(ctx context.Context, r *Report) (Result, error) {
+	title, body, err := r.write(h.opts)
+	if err != nil {
+		return Result{}, err
+	}
+	if h.dry {
+		return Result{Action: Opened}, nil
+	}
+	mine, err := h.create(ctx, Key(r.Digest), title, body)
+	if err != nil && !unsure(err) {
+		return Result{}, err
+	}
+	const together = "another host opened it at the same time"
+	if mine.foreign {
+		return Result{Action: Quiet, Issue: mine.name, URL: mine.url, Attached: true, Note: together}, nil
+	}
+	failed := err
+	if err := h.sleep(ctx, settleTime); err != nil {
+		return Result{}, err
+	}
+	list, err := h.find(ctx, Key(r.Digest))
+	if err == nil && failed == nil {
+		var more []issue
+		more, err = h.rivals(ctx, mine)
+		list = append(list, more...)
+	}
+	if err != nil && failed == nil {
+		// The next night sees whether there are two.
+		return h.fill(ctx, r, Result{Action: Opened, Note: "whether another host opened one as well could not be seen: " + err.Error()}, mine)
+	}
+	if err != nil {
+		return Result{}, failed
+	}
+	if failed == nil && !slices.ContainsFunc(list, func(is issue) bool { return is.name == mine.name }) {
+		list = append(list, mine)
+	}
+	first, ok := winner(list)
+	if !ok {
+		return Result{}, failed // it was not made, and another night tries again
+	}
+	if failed == nil && first.name == mine.name {
+		return h.fill(ctx, r, Result{Action: Opened}, mine)
+	}
+	if failed != nil {
+		// Whose it is cannot be told; it says what this host had to say.
+		return h.fill(ctx, r, Result{Action: Opened, Note: "the answer to its opening was lost: " + failed.Error()}, first)
+	}
+	if err := h.closeAs(ctx, mine, first); err != nil {
+		return Result{}, fmt.Errorf("%s is a duplicate of %s and cannot be closed: %w", mine.name, first.name, err)
+	}
+	return Result{Action: Quiet, Issue: first.name, URL: first.url, Attached: true, Duplicates: []string{mine.name},
+		Note: together}, nil
+}
+
+// fill attaches the report to an issue that is there.
+func (h *hosted) fill(ctx context.Context, r *Report, done Result, is issue) (Result, error) {
+	done.Issue, done.URL = is.name, is.url
+	text, err := r.attachment()
+	if err != nil {
+		return done, err
+	}
+	_, err = h.attach(ctx, is, attachmentName, text)
+	switch {
+	case err == nil, kindOf(err) == Refused, kindOf(err) == Denied, kindOf(err) == Missing:
+		done.Attached = true // or it never will be
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return done, context.Cause(ctx)
+		}
+		done.Note = joined(done.Note, "the whole report could not be attached: "+err.Error())
+	}
+	return done, nil
+}
+
+func joined(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}
+
+// again adds to the issue of a cause.
+func (h *hosted) again(ctx context.Context, r *Report, list []issue) (Result, error) {
+	is, ok := winner(list)
+	if !ok {
+		return Result{Action: LeftClosed, Issue: list[0].name, URL: list[0].url, Attached: true}, nil
+	}
+	done := Result{Issue: is.name, URL: is.url, Attached: r.Attached}
+	for _, other := range list {
+		if other.name == is.name || !other.open {
+			continue
+		}
+		if !h.dry {
+			if err := h.closeAs(ctx, other, is); err != nil {
+				return done, err
+			}
+		}
+		done.Duplicates = append(done.Duplicates, other.name)
+	}
+	if r.Issue == is.name && !r.Attached && !h.dry {
+		var err error
+		if done, err = h.fill(ctx, r, done, is); err != nil {
+			return done, err
+		}
+	} else if r.Issue != is.name {
+		done.Attached = true // whoever opened it saw to that
+	}
+	back := ""
+	if !is.open {
+		if back = r.BackSince(is.closed); back == "" || is.refused {
+			done.Action = LeftClosed
+			return done, nil
+		}
+		done.Action = Reopened
+		if !h.dry {
+			if err := h.reopen(ctx, is); err != nil {
+				return done, err
+			}
+		}
+	} else {
+		said, err := h.commented(ctx, is, h.clock().Add(-night), Key(r.Digest))
+		if err != nil {
+			return done, err
+		}
+		if said {
+			done.Action = Quiet
+			return done, nil
+		}
+		done.Action = Commented
+	}
+	if h.dry {
+		return done, nil
+	}
+	return done, h.say(ctx, r, is, back)
+}
+
+// say comments. If the answer is lost, it looks whether the comment is there.
+func (h *hosted) say(ctx context.Context, r *Report, is issue, back string) error {
+	began := h.clock()
+	err := h.comment(ctx, is, r.comment(back))
+	if err == nil || !unsure(err) {
+		return err
+	}
+	said, seen := h.commented(ctx, is, began.Add(-time.Minute), Key(r.Digest))
+	if seen == nil && said {
+		return nil
+	}
+	return err
+}
