@@ -41,11 +41,23 @@ func (s *slice) findCulprit(sig *evidence.Signal) (culprit, bool) {
 	if op == nil || s.targetIsBad(in, op) {
 		return target(in)
 	}
-	if at := s.a.addrs[s.now]; at.kind == stack && !at.varies || op.Memory.Base == x86.RSP && op.Implicit {
+	if at := s.a.addrs[s.now]; at.kind == stack && !at.varies && !s.overwritten(op) || op.Memory.Base == x86.RSP && op.Implicit {
 		// The stack is full, or its pointer is bad: no operand is to blame.
 		return culprit{}, false
 	}
 	return s.badPart(op)
+}
+
+// overwritten reports that a pointer that the code has from the stack's addresses led
+// somewhere else: another's store changed the variable that it was kept in.
+func (s *slice) overwritten(op *x86.Operand) bool {
+	if op.Memory.Base == x86.RSP || op.Memory.Base == x86.RBP {
+		return false
+	}
+	const far = 1 << 32 // no stack is as large
+	addr, ok := op.Memory.Address(s.known)
+	sp, known := s.known(x86.RSP)
+	return ok && known && max(addr, sp)-min(addr, sp) > far
 }
 
 func divisor(in *x86.Inst) (culprit, bool) {
