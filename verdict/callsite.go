@@ -113,6 +113,36 @@ func (l *link) jumpedFrom(p *image.Process, at callSite) {
 	l.seen.Stack.Frames, l.seen.Site = frames, &frames[0].Site
 }
 
+// handedTo is the memory that the program had a value from which a library's function was
+// handed and kept in its own part of the stack; nil if that is not known, or if two of its
+// arguments have the value.
+func (c *chain) handedTo(l *link, in staticscan.Input) (*victim, error) {
+	if l.victim.damaged() || l.victim.value == nil || l.victim.size != wordSize {
+		return nil, nil
+	}
+	var held []image.Register
+	for _, r := range arguments {
+		if v, known := in.Thread.Registers.Get(r); known && v == *l.victim.value {
+			held = append(held, r)
+		}
+	}
+	if len(held) != 1 {
+		return nil, nil
+	}
+	b, err := staticscan.Passed(in, held[0])
+	if err != nil || b.Cell == nil {
+		return nil, err
+	}
+	v := &victim{kind: evidence.CauseBadValue, name: b.CellName, typ: b.CellType, start: *b.Cell, size: max(1, min(b.CellSize, wordSize)), readPC: b.Loaded.PC}
+	if !isName(v.name) {
+		v.name = c.nameOf(v.start)
+	}
+	if v.size == wordSize {
+		v.value = l.victim.value
+	}
+	return v, nil
+}
+
 // storedByCall asks the code at the call what a library was told to store, where
 // what the call left in the registers does not tell.
 func (c *chain) storedByCall(l *link, in staticscan.Input, hit *replay.Hit, addr evidence.Addr) (staticscan.Store, error) {
@@ -138,7 +168,13 @@ func (c *chain) storedByCall(l *link, in staticscan.Input, hit *replay.Hit, addr
 		const frames = 64
 		in := staticscan.Input{Process: p, Thread: t, Frames: unwind.New(p).Walk(t, frames).Frames}
 		var err error
-		store, err = staticscan.StoredByCall(in, addr, staticscan.OriginOptions{})
+		if store, err = staticscan.StoredByCall(in, addr, staticscan.OriginOptions{}); err != nil {
+			return err
+		}
+		if sp := t.Registers.SP(); l.access.By == evidence.ByProgram && addr < sp && sp-addr <= maxFrame {
+			l.inner = true
+			l.handed, err = c.handedTo(l, in)
+		}
 		return err
 	})
 	l.jumpedFrom(in.Process, at)

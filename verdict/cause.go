@@ -15,6 +15,10 @@ func (c *chain) cause() *evidence.Cause {
 	switch {
 	case c.victim.freed() && c.made != nil:
 		return c.freedCause()
+	case c.dead:
+		return c.deadCause()
+	case len(c.links) == 0 && c.beside != nil:
+		return c.besideCause()
 	case len(c.links) == 0 && c.given:
 		return c.givenCause()
 	case len(c.links) == 0:
@@ -24,6 +28,11 @@ func (c *chain) cause() *evidence.Cause {
 	out := &evidence.Cause{Kind: c.kind(), Variable: c.victim.name, Site: last.seen.Site, Proof: evidence.Replayed}
 	if last.returned != nil {
 		out.Site = last.returned.site
+	}
+	if i := c.counted(); i > 0 && out.Kind == evidence.CauseBadValue {
+		out.Site = c.links[i-1].seen.Site // what was made of the count, and not where it began
+	} else if i == 0 {
+		out.Site = first.seen.Site
 	}
 	if last.bounds != "" {
 		out.Variable = last.victim.name // what was overwritten, and not where that led
@@ -138,6 +147,9 @@ func (c *chain) summary(out *evidence.Cause) string {
 	if first.seen.New != "" {
 		text += " " + first.seen.New
 	}
+	if i := c.counted(); i > 0 {
+		return text + fmt.Sprintf(", made of %s, which %s counted up or down", c.links[i].victim.name, where(&c.links[i].seen))
+	}
 	if s := c.constantSite(); s != nil && (len(c.links) > 1 || s.Line != last.seen.Site.Line) {
 		text += fmt.Sprintf(", which %s set", siteText(s))
 	} else if len(c.links) > 1 {
@@ -146,12 +158,22 @@ func (c *chain) summary(out *evidence.Cause) string {
 	return text
 }
 
+// counted is the first link at which a loop had counted up the value that it ends with;
+// -1: the chain leads through none, or on to where something else came in.
+func (c *chain) counted() int {
+	last := &c.links[len(c.links)-1]
+	if c.unwritten || c.given || last.bounds != "" || last.returned != nil || c.fromInput(last) {
+		return -1
+	}
+	return slices.IndexFunc(c.links, func(l link) bool { return l.times > 0 })
+}
+
 // constantSite is the program's own code where the chain ends because the value
 // stands there; nil if it does not.
 func (c *chain) constantSite() *evidence.Site {
 	last := &c.links[len(c.links)-1]
 	n := len(last.store.Steps)
-	if c.victim.damaged() || last.bounds != "" || n == 0 || last.seen.Site == nil {
+	if c.victim.damaged() || last.bounds != "" || n == 0 || last.seen.Site == nil || c.counted() >= 0 {
 		return nil
 	}
 	step := &last.store.Steps[n-1]
@@ -289,6 +311,9 @@ func (l *link) text() string {
 		}
 	case l.access.By == evidence.ByCall && l.seen.Call != "":
 		text += ", by the call " + l.seen.Call
+	}
+	if l.times > 0 {
+		text += fmt.Sprintf("; the same instruction had made it of %s, in %d steps", valueText(l.from), l.times)
 	}
 	if l.bounds != "" {
 		text += "; this is " + l.bounds

@@ -361,6 +361,8 @@ type change struct {
 // changes are the experiments that a chain suggests, the gentlest first.
 func (c *chain) changes() []change {
 	switch {
+	case c.dead:
+		return nil // what passes there is chance
 	case c.unwritten && len(c.links) == 0:
 		return c.valueReplaced()
 	case c.given && len(c.links) == 0:
@@ -375,7 +377,7 @@ func (c *chain) changes() []change {
 		case l.returned != nil:
 			list = append(list, c.replaced(l.returned)...)
 		case c.victim.damaged() && i > 0: // what came behind the damage
-		case l.idle || l.access.By == evidence.ByHeap:
+		case l.idle || l.inner || l.access.By == evidence.ByHeap:
 		case c.firstValue(l):
 			list = append(list, c.otherStored(l)...)
 		default:

@@ -68,14 +68,17 @@ type chain struct {
 	made  *link
 	// origin is the allocation of the last memory, if nothing wrote to that since.
 	origin *link
-	// never is the heap object that nothing wrote to there.
-	never *evidence.HeapObject
+	// never is the heap object that nothing wrote to there; beside the one behind which
+	// the memory lies.
+	never, beside *evidence.HeapObject
 	// end says why the chain goes no further back; unwritten: nothing wrote the
 	// last victim at all; given: the process had it from its start. text is the
 	// text that a number was made of, if that is where the chain is.
 	end              string
 	unwritten, given bool
 	text             evidence.Addr
+	// dead: the victim lies in the frame of a function that had returned.
+	dead bool
 }
 
 // link is one store.
@@ -101,6 +104,14 @@ type link struct {
 	frames []unwind.Frame
 	// returned is what a call returned: then it is no store.
 	returned *returned
+	// inner: a library's function stored in its own part of the stack. handed is the
+	// memory that the program had the value from that it gave it; nil: not known.
+	inner  bool
+	handed *victim
+	// times is how often in succession the same instruction made the value of the one
+	// before, beginning with from; 0: not more than once.
+	times int
+	from  uint64
 }
 
 // beginning is where a chain begins that begins at no memory: the call whose result the
@@ -164,7 +175,25 @@ func (c *chain) follow(from beginning) error {
 			c.end = fmt.Sprintf("what is in %s was left there by %s, which had returned before", v.name, where(&next.seen))
 			return nil
 		}
+		if next.handed != nil && len(c.links) == 0 {
+			// What the library did with its argument says nothing of the program.
+			v = *next.handed
+			c.victim, c.made = v, nil
+			continue
+		}
 		c.links = append(c.links, *next)
+		if hop == 0 && !from.known() && c.deadFrame(&v) {
+			c.dead = true
+			return nil
+		}
+		if first := c.links[len(c.links)-1].counted(); first != nil {
+			// One loop's steps are one hop.
+			counter := *next
+			counter.access = *first
+			v.value = &first.Old
+			after = &counter
+			continue
+		}
 		if v, goes = c.goesOn(next); !goes {
 			v, goes = c.intoCalls(c.storedStart(next))
 		}
@@ -305,11 +334,7 @@ func (c *chain) inspect(l *link, hit *replay.Hit, p *image.Process) error {
 		}
 		return nil
 	}
-	at := l.victim.start
-	word := l.log.Variables[l.access.Variable].Address + evidence.Addr(l.access.Offset)
-	if word > at {
-		at = word
-	}
+	at, word := l.stored(), l.word()
 	var err error
 	switch own := staticscan.OwnFrame(in); {
 	case own > 0:
@@ -326,8 +351,58 @@ func (c *chain) inspect(l *link, hit *replay.Hit, p *image.Process) error {
 		l.call = &heapCall{name: l.store.Through}
 		return nil
 	}
-	c.judgeBounds(l)
+	if !l.inner {
+		c.judgeBounds(l)
+	}
 	return nil
+}
+
+// counted looks for the stores right before this one by which the same instruction made
+// the word's value of the one that it had, and is the first of them; nil if it was alone.
+func (l *link) counted() *evidence.Access {
+	if !l.store.Again || l.victim.damaged() || l.bounds != "" || l.access.By != evidence.ByProgram || !l.victim.isWord() {
+		return nil
+	}
+	at := slices.IndexFunc(l.log.Accesses, func(a evidence.Access) bool { return sameAccess(&a, &l.access) })
+	first, times := at, 1
+	for i := at - 1; i >= 0; i-- {
+		a := &l.log.Accesses[i]
+		if !writesMemory(a.Kind) || !l.victim.concerns(l.log, a) {
+			continue
+		}
+		if a.PC != l.access.PC || a.Thread != l.access.Thread || a.Size != l.access.Size || a.Variable != l.access.Variable || a.New != l.log.Accesses[first].Old {
+			break
+		}
+		first, times = i, times+1
+	}
+	if times < 2 {
+		return nil
+	}
+	l.times, l.from = times, l.log.Accesses[first].Old
+	return &l.log.Accesses[first]
+}
+
+// word is where the word begins that the access was seen in.
+func (l *link) word() evidence.Addr {
+	return l.log.Variables[l.access.Variable].Address + evidence.Addr(l.access.Offset)
+}
+
+// stored is the victim's first byte that the access stored: the others of its word may
+// be another store's. Where nothing changed, it is the first in the word.
+func (l *link) stored() evidence.Addr {
+	word := l.word()
+	first := max(word, l.victim.start)
+	for at := first; at < min(word+evidence.Addr(l.access.Size), l.victim.end()); at++ {
+		changed := (l.access.Old^l.access.New)>>(8*(at-word))&0xff != 0
+		switch width := evidence.Addr(l.store.Width); {
+		case !changed:
+		case width > 0 && width <= wordSize && width&(width-1) == 0:
+			return max(first, at&^(width-1)) // what it stored there before was the same
+		default:
+			return at
+		}
+	}
+	return first
 }
 
 // allocators are the functions of the C library that store to the memory that they hand
@@ -340,7 +415,7 @@ func (c *chain) judgeBounds(l *link) {
 	if st.From == nil {
 		return
 	}
-	from, at := *st.From, l.victim.start
+	from, at := *st.From, l.stored()
 	if size := evidence.Addr(st.MeantSize); size > 0 {
 		switch {
 		case at >= from+size:
@@ -383,6 +458,8 @@ func (c *chain) goesOn(l *link) (victim, bool) {
 	case l.victim.damaged() || l.bounds != "":
 		c.end = ""
 		return victim{}, false
+	case l.handed != nil:
+		return *l.handed, true
 	case l.access.By == evidence.ByCall:
 		c.end = "the value is input"
 		return victim{}, false

@@ -21,6 +21,10 @@ const (
 // allocated ends a chain at memory that nothing wrote to since it was allocated: what is
 // there the heap put there, or left there.
 func (c *chain) allocated(v *victim, made *link) {
+	if o := c.objectBefore(v); o != nil {
+		c.beside, c.origin = o, made
+		return
+	}
 	if made == nil || made.call == nil || c.onStack(v.start) || v.damaged() {
 		c.neverWritten(v)
 		return
@@ -37,6 +41,40 @@ func (c *chain) allocated(v *victim, made *link) {
 		c.end = fmt.Sprintf("%s is uninitialised heap memory: nothing wrote to it since %s allocated it by %s", v.name, where(&made.seen), name)
 	}
 	c.origin = made
+}
+
+// objectBefore is the heap object behind whose end the failing instruction's value lay;
+// nil if there is none: what is there belongs to nobody, and needs no writer.
+func (c *chain) objectBefore(v *victim) *evidence.HeapObject {
+	if len(c.links) > 0 || v.damaged() || c.Object == nil || c.onStack(v.start) {
+		return nil
+	}
+	o := c.Object(v.start)
+	if o == nil || v.start < o.Addr+evidence.Addr(o.Size) {
+		return nil
+	}
+	return o
+}
+
+// besideCause is for a value that was read behind the end of an object.
+func (c *chain) besideCause() *evidence.Cause {
+	o := c.beside
+	out := &evidence.Cause{Kind: evidence.CauseHeapOverflow, Variable: c.victim.name, Site: c.Case.Failure.Site, Object: o, Proof: evidence.Replayed}
+	object := "an object of " + evidence.SizeText(o.Size)
+	if a := o.Allocated; a != nil && a.Site != nil {
+		object += " allocated in " + siteText(a.Site)
+	}
+	text := fmt.Sprintf("reads %s, which is %s the end of %s", c.victim.name, distance(uint64(c.victim.start-o.Addr)-o.Size, "behind"), object)
+	if out.Site != nil {
+		text = siteText(out.Site) + " " + text
+	}
+	out.Summary = text
+	step := evidence.CauseStep{Text: "nothing of the program's is there: what was read is the heap's, or what was left there", Site: out.Site, Proof: evidence.Replayed}
+	if c.origin != nil {
+		step.Access = &c.origin.seen
+	}
+	out.Story = []evidence.CauseStep{step}
+	return out
 }
 
 // neverWritten ends a chain at memory that nothing in the recording wrote to: what
