@@ -18,7 +18,7 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 		out.Proof = evidence.Proved
 	}
 	i := &evidence.Interleaving{
-		Pattern: c.Pattern, Variables: c.Variables, Missing: c.Missing, Instead: c.Instead,
+		Pattern: c.Pattern, Variables: c.Variables, Missing: c.Missing, Instead: insteadText(c),
 		FailingRuns: c.FailingRuns, FailingOf: c.FailingOf, PassingRuns: c.PassingRuns, PassingOf: c.PassingOf,
 		Score: c.Score, Measure: r.found.Measure,
 	}
@@ -47,7 +47,20 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 	if r.detector(c) {
 		out.Summary += "; " + ordersItself
 	}
+	if further := r.unfinished(c); further != "" && out.Kind == evidence.CauseOrder {
+		out.Summary += "; " + further
+	}
 	return &out, nil
+}
+
+// insteadText is what passing runs do; of an order that some of them have as well, those
+// that do not.
+func insteadText(c *patterns.Candidate) string {
+	rest, is := strings.CutPrefix(c.Instead, "in passing runs ")
+	if !is || c.PassingRuns == 0 {
+		return c.Instead
+	}
+	return fmt.Sprintf("in %d of %d passing runs %s", c.PassingOf-c.PassingRuns, c.PassingOf, rest)
 }
 
 // named are the variables as the accesses name them: the element, where a whole
@@ -209,9 +222,35 @@ func (r *race) summaryOf(c *patterns.Candidate, i *evidence.Interleaving) string
 		if c.Reading {
 			return text + fmt.Sprintf("; %s is held for reading only", i.Missing)
 		}
+		if apart := apartText(i); apart != "" {
+			return text + "; " + apart
+		}
 		text += fmt.Sprintf("; one side does not hold %s", i.Missing)
 	}
 	return text
+}
+
+// apartText is of an interleaving in which everybody holds a lock, and none that the
+// others hold: that one of these locks is missing would be half of it.
+func apartText(i *evidence.Interleaving) string {
+	var missing, other *evidence.SeenAccess
+	for n := range i.Failing {
+		s := &i.Failing[n]
+		holds := slices.ContainsFunc(s.Locks, func(l evidence.Lock) bool { return lockText(&l) == i.Missing })
+		switch {
+		case len(s.Locks) == 0:
+			return ""
+		case holds && missing == nil:
+			missing = s
+		case !holds && other == nil:
+			other = s
+		}
+	}
+	if missing == nil || other == nil || missing.Site == nil || other.Site == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s holds %s and %s holds %s, which are different locks", siteText(missing.Site), i.Missing,
+		siteText(other.Site), lockText(&other.Locks[len(other.Locks)-1]))
 }
 
 func verb(s *evidence.SeenAccess) string {
