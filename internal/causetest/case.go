@@ -88,22 +88,6 @@ func Cases(t testing.TB, dir string) []*Case {
 	return list
 }
 
-// Some is every third case, or all of them unless the tests are short.
-func Some(list []*Case) []*Case {
-	if !testing.Short() {
-		return list
-	}
-	return third(list)
-}
-
-func third(list []*Case) []*Case {
-	var some []*Case
-	for i := 0; i < len(list); i += 3 {
-		some = append(some, list[i])
-	}
-	return some
-}
-
 func (c *Case) inMatrix() []*Case {
 	if FullMatrix() {
 		return c.variants(c.levels, c.compilers)
