@@ -44,7 +44,7 @@ func faults(t testing.TB) int {
 }
 
 // faultLimit is for one run or replay, on a machine under load.
-const faultLimit = time.Minute
+const faultLimit = 3 * time.Minute
 
 // tool builds the command, whose processes can be killed one by one, and the
 // library, for which a test may leave no room.

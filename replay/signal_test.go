@@ -128,7 +128,7 @@ func loggedState(t *testing.T, e *record.Event) (state agent.RawSignalState) {
 // first instruction and at the end.
 func replayTo(t *testing.T, rec *record.Recording, at evidence.Moment, names []string) (found interruption, end map[string]uint64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	look := func(s *replay.Stopped) (err error) {
 		found, err = interrupted(s, names)

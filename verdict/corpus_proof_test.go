@@ -32,7 +32,7 @@ func TestNotProved(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.Level = x.level
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			result, err := driver.Crash(ctx, driver.Request{Recordings: []string{c.Failing(t).Dir}, Replays: 1})
 			if err != nil {

@@ -72,7 +72,7 @@ func diagnose(t *testing.T, c *causetest.Case) row {
 	for _, p := range c.Passing(t, passingRuns) {
 		req.Passing = append(req.Passing, p.Dir)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	started := time.Now()
 	result, err := driver.Crash(ctx, req)

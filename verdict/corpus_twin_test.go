@@ -127,7 +127,7 @@ func named(t *testing.T, c *causetest.Case, failing string, passing []*record.Re
 	for _, p := range passing {
 		req.Passing = append(req.Passing, p.Dir)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	result, err := driver.Crash(ctx, req)
 	if err != nil {

@@ -69,7 +69,7 @@ func TestRecordTracerKilled(t *testing.T) {
 // of a machine that is stuck.
 func awaitRecording(t *testing.T, cmd *exec.Cmd, name string) {
 	t.Helper()
-	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
+	for limit := time.Now().Add(3 * time.Minute); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
 		if _, err := os.Stat(filepath.Join(cmd.Dir, "recordings", name)); err == nil {
 			return
 		}
@@ -125,7 +125,7 @@ func TestRecordDaemon(t *testing.T) {
 				awaitRecording(t, cmd, want)
 				return
 			}
-			for limit := time.Now().Add(time.Minute); len(recordings(t, cmd)) > 0; time.Sleep(5 * time.Millisecond) {
+			for limit := time.Now().Add(3 * time.Minute); len(recordings(t, cmd)) > 0; time.Sleep(5 * time.Millisecond) {
 				if time.Now().After(limit) {
 					t.Fatalf("recordings %q are left", recordings(t, cmd))
 				}

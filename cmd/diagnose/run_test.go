@@ -29,7 +29,7 @@ func runCommand(t *testing.T, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limit, cancel := context.WithTimeout(t.Context(), time.Minute)
+	limit, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(limit, exe, append([]string{"run"}, args...)...)
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) } // the program, too

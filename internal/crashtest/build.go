@@ -88,7 +88,7 @@ func (f *Fixture) Passes(t testing.TB, v Variant) {
 	exe := f.Build(t, BuildOptions{Variant: v, Fixed: true})
 	cmd := exec.Command(exe, f.runArgs(exe)...)
 	cmd.Dir = t.TempDir()
-	timer := time.AfterFunc(30*time.Second, func() { cmd.Process.Kill() })
+	timer := time.AfterFunc(2*time.Minute, func() { cmd.Process.Kill() })
 	defer timer.Stop()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("the fixed twin of %s: %v\n%s", f.Name, err, out)

@@ -48,7 +48,7 @@ func (f *Fixture) ExitUnder(t testing.TB, o BuildOptions, env []string) Exit {
 	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	timer := time.AfterFunc(30*time.Second, func() { cmd.Process.Kill() })
+	timer := time.AfterFunc(2*time.Minute, func() { cmd.Process.Kill() })
 	defer timer.Stop()
 	err := cmd.Run()
 	return Exit{stdout.String(), stderr.String(), err}

@@ -143,7 +143,7 @@ type Recorded struct {
 }
 
 // runLimit is more than any test's program needs, on a machine under load.
-const runLimit = time.Minute
+const runLimit = 3 * time.Minute
 
 // Record builds and records the program, and sees that it ended as it says.
 func (p *Program) Record(t testing.TB) *Recorded {
