@@ -38,8 +38,8 @@ var allowed = map[string]string{
 	"corpus":              "evidence/signature record",
 	"reports":             "evidence/signature",
 	"reports/tracker":     "reports",
-	"nightly":             "corpus evidence/signature reports",
-	"cmd/diagnose":        "agent corpus explore image internal/driver internal/instrument nightly record replay reports watchtrace verdict",
+	"nightly":             "corpus evidence/signature reports reports/tracker",
+	"cmd/diagnose":        "agent corpus explore image internal/driver internal/instrument nightly record replay reports reports/tracker watchtrace verdict",
 
 	// Tools and test support: nothing above imports them outside its tests.
 	"internal/schema":       "",

@@ -109,7 +109,9 @@ func (c *Corpus) recall(ctx context.Context, g *Cluster) error {
 		}
 		g.Reported, g.Fixed, g.Returned = moment(reported), moment(fixed), moment(returned)
 	}
-	g.Back = g.back()
+	if g.Fixed != nil {
+		g.Back = g.BackSince(*g.Fixed)
+	}
 	return rows.Err()
 }
 
@@ -121,20 +123,18 @@ func moment(n sql.NullInt64) *time.Time {
 	return &t
 }
 
-// back is the first failure since the fix. Machines that still run a build from
-// before it go on failing, which is no regression.
-func (g *Cluster) back() string {
-	if g.Fixed == nil {
-		return ""
-	}
+// BackSince names the first failure since a fix, of a build that had not failed so
+// before it; "" for none. Machines that still run a build from before it go on failing,
+// which is no regression.
+func (g *Cluster) BackSince(fixed time.Time) string {
 	old := map[string]bool{}
 	for i := range g.Entries {
-		if e := &g.Entries[i]; !e.FailedAt.After(*g.Fixed) && e.BuildID != "" {
+		if e := &g.Entries[i]; !e.FailedAt.After(fixed) && e.BuildID != "" {
 			old[e.BuildID] = true
 		}
 	}
 	for i := len(g.Entries) - 1; i >= 0; i-- {
-		if e := &g.Entries[i]; e.FailedAt.After(*g.Fixed) && !old[e.BuildID] {
+		if e := &g.Entries[i]; e.FailedAt.After(fixed) && !old[e.BuildID] {
 			return e.ID
 		}
 	}

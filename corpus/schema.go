@@ -8,7 +8,7 @@ import (
 
 // schemaVersion is that of the tables, in PRAGMA user_version. A database of a later
 // one is refused; steps leads from each to the next.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // applicationID tells a corpus from other databases (PRAGMA application_id).
 const applicationID = 0x64676e63 // "dgnc"
@@ -94,6 +94,19 @@ CREATE TABLE history (
 	detail TEXT NOT NULL
 ) STRICT;
 CREATE INDEX history_by_entry ON history(entry);
+`, `
+CREATE TABLE tracked (
+	tracker  TEXT NOT NULL,
+	digest   TEXT NOT NULL,
+	owner    TEXT NOT NULL,               -- who tells it just now, '' for nobody
+	issue    TEXT NOT NULL DEFAULT '',    -- '' if nothing was told yet
+	url      TEXT NOT NULL DEFAULT '',
+	attached INTEGER NOT NULL DEFAULT 0,
+	count    INTEGER NOT NULL DEFAULT 0,  -- failures that it was told of
+	last     INTEGER NOT NULL DEFAULT 0,  -- when the newest of them was
+	at       INTEGER NOT NULL DEFAULT 0,  -- when it was told
+	PRIMARY KEY (tracker, digest)
+) STRICT, WITHOUT ROWID;
 `}
 
 // prepare brings a database to the schema of this version. It is atomic, so of two

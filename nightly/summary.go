@@ -10,7 +10,7 @@ import (
 
 // SummaryVersion is that of Summary's JSON, MAJOR.MINOR; reports/schema/nightly-1.json
 // describes it.
-const SummaryVersion = "1.0"
+const SummaryVersion = "1.1"
 
 // Summary is what a night tells.
 type Summary struct {
@@ -37,6 +37,8 @@ type Summary struct {
 	// Partial those of which it could tell less than it might.
 	Undiagnosed []Missed `json:"undiagnosed"`
 	Partial     []Missed `json:"partial"`
+	// Tracking is what a bug tracker was told; nil if none was to be.
+	Tracking *Tracking `json:"tracking,omitempty"`
 }
 
 // Group is a cluster with its numbers.

@@ -24,6 +24,7 @@ func (s *Summary) WriteText(w io.Writer) error {
 	}
 	t.missed("Not diagnosed", s.Undiagnosed)
 	t.missed("Diagnosed in part", s.Partial)
+	t.tracking(s.Tracking)
 	_, err := io.WriteString(w, t.String())
 	return err
 }
@@ -94,6 +95,44 @@ func (t *texter) missed(title string, list []Missed) {
 	}
 	if len(list) > mostMissed {
 		t.say("  and %d more", len(list)-mostMissed)
+	}
+}
+
+func (t *texter) tracking(k *Tracking) {
+	if k == nil {
+		return
+	}
+	title := "Told to " + k.Tracker
+	if k.DryRun {
+		title = "What would be told to " + k.Tracker
+	}
+	t.say("\n%s", title)
+	for _, i := range k.Issues {
+		text := fmt.Sprintf("%s %s", i.Kind, i.Digest[:min(12, len(i.Digest))])
+		if i.Error != "" {
+			t.say("  %s: %s", text, i.Error)
+			continue
+		}
+		at := i.URL
+		if at == "" {
+			at = i.Issue
+		}
+		t.say("  %s: %s %s", text, string(i.Action), at)
+		for _, d := range i.Duplicates {
+			t.say("    its duplicate %s is closed", d)
+		}
+		if i.Note != "" {
+			t.say("    %s", i.Note)
+		}
+	}
+	if len(k.Issues) == 0 && k.Error == "" {
+		t.say("  nothing new")
+	}
+	if k.Later > 0 {
+		t.say("  %s left for another night, as enough were opened in this one", plural(k.Later, "cause"))
+	}
+	if k.Error != "" {
+		t.say("  The rest was not told, and is by the next night: %s", k.Error)
 	}
 }
 

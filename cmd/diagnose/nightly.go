@@ -16,6 +16,7 @@ import (
 	"diagnose/corpus"
 	"diagnose/nightly"
 	"diagnose/reports"
+	"diagnose/reports/tracker"
 )
 
 // newCauseError is for a night that found a new cause, or one that is back: its
@@ -31,6 +32,9 @@ type nightlyFlags struct {
 	memory              int64
 	out                 string
 	retry               bool
+	tracker, tokenFile  string
+	issues              int
+	dryRun              bool
 }
 
 func newNightly() *cobra.Command {
@@ -50,6 +54,13 @@ nights at once share the work.
 What the summary calls new was in no summary before. --since is the time that it
 looks at; the counts are compared with those of as long a time before.
 
+--tracker has an issue opened for each cause, or commented on, or reopened. It takes
+dir:PATH, github:OWNER/REPO, gitlab:GROUP/PROJECT, gitea:https://HOST/OWNER/REPO,
+jira:https://HOST/PROJECT, bugzilla:https://HOST/PRODUCT/COMPONENT or none. Without
+it, --out has a directory of issues. The token is in the environment's
+` + tracker.TokenVariable + `, or in a file that others cannot read. A tracker that
+does not answer is told by the next night; the exit status does not depend on it.
+
 The corpus is the directory that --corpus names, or else the environment's
 ` + corpusVariable + `, or else ./corpus.
 
@@ -62,7 +73,8 @@ Exit status:
       4  there is a new cause, or one that was fixed is back
     130  it was interrupted; another night goes on`,
 		Example: `  diagnose nightly --corpus /srv/failures --budget 2h --out /srv/failures-report
-  diagnose nightly --since 7d --jobs 4 --format json`,
+  diagnose nightly --since 7d --jobs 4 --format json
+  diagnose nightly --tracker gitlab:group/project --tracker-token-file ~/.token --dry-run`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(c *cobra.Command, _ []string) error { return f.run(c) },
@@ -77,8 +89,13 @@ Exit status:
 	flags.BoolVar(&f.retry, "retry", false, "try again what this version could not diagnose")
 	flags.StringVar(&f.out, "out", "", "`directory` for the summary in all forms, and the reports of what is new or back")
 	must(c.MarkFlagDirname("out"))
+	flags.StringVar(&f.tracker, "tracker", "", "where causes get `issues`; without it, a directory in that of --out")
+	flags.StringVar(&f.tokenFile, "tracker-token-file", "", "`file` with the tracker's token")
+	flags.IntVar(&f.issues, "tracker-new", 25, "open so `many` issues in a night at most")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "diagnose, and say what the tracker would be told, without telling it")
+	must(c.MarkFlagFilename("tracker-token-file"))
 	f.registerFormat(c)
-	for _, name := range []string{"since", "jobs", "budget", "time", "memory"} {
+	for _, name := range []string{"since", "jobs", "budget", "time", "memory", "tracker", "tracker-new"} {
 		complete(c, name, cobra.NoFileCompletions)
 	}
 	return c
@@ -89,6 +106,10 @@ func (f *nightlyFlags) run(c *cobra.Command) error {
 		return err
 	}
 	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	track, err := f.openTracker()
 	if err != nil {
 		return err
 	}
@@ -109,8 +130,40 @@ func (f *nightlyFlags) run(c *cobra.Command) error {
 		if err != nil {
 			return err
 		}
+		if track != nil {
+			err := summary.Track(c.Context(), store, nightly.TrackOptions{Tracker: track, New: f.issues, DryRun: f.dryRun})
+			if err != nil {
+				return err
+			}
+		}
 		return f.hand(c, store, summary)
 	})
+}
+
+// issuesName is the directory in --out of issues, where no other tracker is named.
+const issuesName = "issues"
+
+// openTracker takes the token out of the environment, which what is started inherits.
+func (f *nightlyFlags) openTracker() (tracker.Tracker, error) {
+	token, err := tracker.Token(f.tokenFile)
+	if err != nil {
+		return nil, usagef("--tracker: %w", err)
+	}
+	spec := f.tracker
+	switch {
+	case spec == "none", spec == "" && f.out == "":
+		if f.dryRun {
+			return nil, usagef("--dry-run is about a tracker; name one with --tracker")
+		}
+		return nil, nil
+	case spec == "":
+		spec = "dir:" + filepath.Join(f.out, issuesName)
+	}
+	t, err := tracker.Open(spec, tracker.Options{Token: token, User: os.Getenv(tracker.UserVariable), DryRun: f.dryRun})
+	if err != nil {
+		return nil, usagef("--tracker: %w", err)
+	}
+	return t, nil
 }
 
 func (f *nightlyFlags) check(c *cobra.Command) error {
@@ -119,6 +172,8 @@ func (f *nightlyFlags) check(c *cobra.Command) error {
 		return usagef("--jobs takes a whole number from 1 on, not %d", f.jobs)
 	case f.memory < 16 || f.memory > 1<<30:
 		return usagef("--memory takes a number of MiB from 16 on, not %d", f.memory)
+	case f.issues < 0:
+		return usagef("--tracker-new takes a whole number, not %d", f.issues)
 	case f.time <= 0 || f.since <= 0:
 		return usagef("--time and --since take a time above zero, as in 90s or 5m")
 	}
@@ -138,7 +193,7 @@ func (f *nightlyFlags) hand(c *cobra.Command, store *corpus.Corpus, s *nightly.S
 	} else {
 		err = s.WriteText(c.OutOrStdout())
 	}
-	if err == nil {
+	if err == nil && !f.dryRun {
 		err = s.Told(c.Context(), store)
 	}
 	if err == nil && s.Alarming() {
