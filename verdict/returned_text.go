@@ -1,0 +1,197 @@
+package verdict
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/staticscan"
+)
+
+// describe puts what gave the value into words, and says how to go on.
+func (k *walk) describe(c *chain, in staticscan.Input, x *courses, g *staticscan.Given, out *returned) {
+	level := len(k.into)
+	site := g.Site
+	out.site = &site
+	if g.Course != nil && g.Outward == 0 {
+		out.ledBy = staticscan.LedTo(in, g.Course, g.Step)
+		out.later = staticscan.LastCondition(in, g.Course, g.Step)
+	}
+	switch g.Kind {
+	case evidence.OriginConstant:
+		out.how = "returned " + valueText(out.value)
+		if g.Name != "" {
+			out.how += " (" + g.Name + ")"
+		}
+	case evidence.OriginCell:
+		name := g.Name
+		if !isName(name) {
+			name = c.nameOf(g.Cell)
+		}
+		out.how = fmt.Sprintf("returned %s, which it had from %s", valueText(out.value), name)
+		if g.Tested != nil && (g.Again || !handsOn(in.Process, g)) {
+			// The search came to an end; the function knew what it returned.
+			out.how = "returned " + valueText(out.value)
+			out.ledBy, out.later = g.Tested, nil
+			if last := staticscan.LastCondition(in, g.Course, g.Tested.Step); g.Tested.Inlined && last != nil {
+				out.ledBy = last
+			}
+			tested := out.ledBy.Site
+			out.site = &tested
+			return
+		}
+		value := g.Value
+		out.cell = &victim{kind: evidence.CauseBadValue, name: name, typ: g.Type, start: g.Cell, size: max(1, min(g.Size, wordSize)), value: &value,
+			readPC: g.Course.Steps[g.Step].Registers.PC()}
+	case evidence.OriginResult:
+		out.how = fmt.Sprintf("returned %s, which a call at %s had returned", valueText(out.value), lineText(out.site))
+		out.ledBy, out.later = nil, nil
+		into := append(slices.Clone(k.into[:level-g.Outward]), g.Step)
+		value := out.value
+		k.next = &walk{start: k.start, at: k.at, into: into}
+		k.next.want = &value
+	case evidence.OriginArgument:
+		out.how = fmt.Sprintf("returned %s, which it was handed", valueText(out.value))
+		out.site = x.call.site
+		k.argument = &g.Register
+	default:
+		out.how = fmt.Sprintf("returned %s", valueText(out.value))
+		c.end = g.Text
+	}
+}
+
+// valueText is a value in words.
+func valueText(v uint64) string {
+	const small = 4096
+	switch {
+	case v == 0:
+		return "0"
+	case v < small:
+		return fmt.Sprint(v)
+	case int64(v) < 0 && int64(v) > -small:
+		return fmt.Sprint(int64(v))
+	case v>>32 == 0 && int32(v) < 0 && int32(v) > -small:
+		return fmt.Sprint(int32(v))
+	}
+	return fmt.Sprintf("%#x", v)
+}
+
+func lineText(s *evidence.Site) string {
+	if s == nil || s.File == "" {
+		return "a place without a line"
+	}
+	return fmt.Sprintf("%s:%d", s.File[strings.LastIndexByte(s.File, '/')+1:], s.Line)
+}
+
+// literal is a return of what stands in the code.
+var literal = regexp.MustCompile(`\breturn\s*(?:\(\s*)?(?:NULL|nullptr|0[xX]?0*[uUlL]*|-\s*\d+|\d+|false|None|\{\s*\}|std::nullopt)?\s*\)?\s*;`)
+var anyReturn = regexp.MustCompile(`\breturn\b`)
+
+// handsOn reports whether the source says, at a line that the function came by behind
+// the condition, that it returns something else than a constant. Compilers return what
+// they know to be 0 where the source has the constant.
+func handsOn(p *image.Process, g *staticscan.Given) bool {
+	seen := map[int]bool{}
+	found := false
+	for i := g.Tested.Step + 1; i < len(g.Course.Steps); i++ {
+		s := ownSite(p, g.Course.Steps[i].Registers.PC())
+		if s.Line == 0 || s.File == "" || seen[s.Line] {
+			continue
+		}
+		seen[s.Line] = true
+		text, ok := sourceLine(s.File, s.Line)
+		switch {
+		case !ok || !anyReturn.MatchString(text):
+		case literal.MatchString(text):
+			return false
+		default:
+			found = true
+		}
+	}
+	return found
+}
+
+// sourceLine reads a line of a source file where the compiler saw it.
+func sourceLine(file string, line int) (string, bool) {
+	const most = 16 << 20
+	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > most {
+		return "", false
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", false
+	}
+	lines := strings.Split(string(b), "\n")
+	if line > len(lines) {
+		return "", false
+	}
+	return lines[line-1], true
+}
+
+// text is what was returned in a sentence.
+func (r *returned) text() string {
+	text := r.function
+	if inner := r.inner(); inner != "" {
+		text = inner
+	}
+	if r.site != nil && r.site.Line != 0 {
+		text += " (" + lineText(r.site) + ")"
+	}
+	text += " " + r.how
+	switch {
+	case r.later != nil:
+		text += "; the last condition behind that was at " + conditionText(r.later)
+	case r.ledBy != nil && (r.site == nil || r.ledBy.Site.Line != r.site.Line || r.ledBy.Text != ""):
+		text += "; what led there was the condition at " + conditionText(r.ledBy)
+	}
+	return text
+}
+
+// inner is the function that set the value, where that is another one than was called: it
+// was inlined there, or jumped to. Empty: it is that one.
+func (r *returned) inner() string {
+	if r.site == nil || r.library || r.shared || image.LibraryCode(r.site) {
+		return ""
+	}
+	if name := evidence.ShortName(r.site.Function); name != "" && name != r.function {
+		return fmt.Sprintf("%s, for %s,", name, r.function)
+	}
+	return ""
+}
+
+func conditionText(c *staticscan.Condition) string {
+	text := lineText(&c.Site)
+	if c.Text != "" {
+		text += ", where " + c.Text
+	}
+	return text
+}
+
+// hasReturned reports whether the chain leads through what calls returned.
+func (c *chain) hasReturned() bool {
+	return slices.ContainsFunc(c.links, func(l link) bool { return l.returned != nil })
+}
+
+// returnedSummary is the cause in a sentence.
+func (c *chain) returnedSummary() string {
+	var last *returned
+	for i := range c.links {
+		if r := c.links[i].returned; r != nil {
+			last = r
+		}
+	}
+	if strings.HasPrefix(c.victim.name, "the result of ") {
+		return last.text()
+	}
+	return fmt.Sprintf("%s is bad because %s", c.victim.name, last.text())
+}
+
+// step is the link as a part of the story.
+func (r *returned) step() evidence.CauseStep {
+	return evidence.CauseStep{Text: r.text(), Site: r.site, Proof: evidence.Replayed}
+}
