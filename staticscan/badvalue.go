@@ -2,6 +2,8 @@ package staticscan
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -77,8 +79,8 @@ func (n *node) origin() *node {
 // was added to it; an index that leads away from memory which is there.
 func (s *slice) badTerm(n *node, role Role) (*node, Role) {
 	terms, offset := linear(n)
-	if role == RoleIndex && len(terms) == 1 {
-		return terms[0].node, role
+	if i := dominant(n, terms, offset); role == RoleIndex && i >= 0 {
+		return terms[i].node, role
 	}
 	if i := s.beyondStatic(terms, offset); i >= 0 && role == RolePointer {
 		return terms[i].node, RoleIndex
@@ -104,6 +106,38 @@ func (s *slice) badTerm(n *node, role Role) (*node, Role) {
 		}
 	}
 	return n, role
+}
+
+// dominant is the summand of n beside which the others, taken together, hardly count;
+// -1 if there is none. One whose value is not known is what the others leave.
+func dominant(n *node, terms []term, offset int64) int {
+	if len(terms) == 1 {
+		return 0
+	}
+	const hardly = 16
+	total, known := n.best()
+	left, unknown := int64(total)-offset, -1
+	sizes := make([]float64, len(terms))
+	for i, t := range terms {
+		v, ok := t.node.best()
+		if !ok && (unknown >= 0 || !known) {
+			return -1
+		}
+		if !ok {
+			unknown = i
+			continue
+		}
+		left -= int64(v) * t.factor
+		sizes[i] = math.Abs(float64(int64(v)) * float64(t.factor))
+	}
+	if unknown >= 0 {
+		sizes[unknown] = math.Abs(float64(left))
+	}
+	sum := 0.0
+	for _, size := range sizes {
+		sum += size
+	}
+	return slices.IndexFunc(sizes, func(size float64) bool { return size > 0 && size >= hardly*(sum-size) })
 }
 
 // beyondStatic is the only summand that by itself leads out of the static variable

@@ -221,3 +221,25 @@ int main(int argc, char **argv) {
 		}
 	})
 }
+
+// Of two indices the one is told that leads away, whichever stands last.
+func TestTwoIndices(t *testing.T) {
+	const source = `
+#include <stdlib.h>
+int grid[16][16];
+__attribute__((noinline)) static int pick(long row, long column) { return grid[row][column]; }
+int main(int argc, char **argv) { return pick(atol(argv[1]), atol(argv[2])); }`
+	for _, v := range []struct{ compiler, flags string }{{"gcc", "-O0"}, {"gcc", "-O2"}, {"clang", "-O0"}} {
+		exe := crashtest.Compile(t, crashtest.Program{Source: "grid.c", Text: source, Compiler: v.compiler, Flags: []string{v.flags}})
+		for name, args := range map[string][2]string{"row": {"90000000", "3"}, "column": {"3", "-9000000000"}} {
+			value := args[0]
+			if name == "column" {
+				value = args[1]
+			}
+			b, _ := both(t, opened(t, crashtest.Core(t, exe, crashtest.Run{Args: args[:]})), staticscan.Options{})
+			if b.Role != staticscan.RoleIndex || b.Pointer != name || b.Index != "" && b.Index != value {
+				t.Errorf("%s %s: %s", v.compiler, v.flags, describe(b))
+			}
+		}
+	}
+}
