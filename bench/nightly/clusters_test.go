@@ -30,7 +30,7 @@ const (
 )
 
 // few are what a short test takes: of one thread, so that no delay has to be kept.
-var few = []string{"heap_memcpy", "carried_value"}
+var few = []string{"heap_memcpy", "overwritten_global"}
 
 // failure is one of the corpus, with its true cause and the clusters that it is in by
 // each way to group.
