@@ -181,7 +181,7 @@ func (p *probes) about(x *probeSite, regs *ptrace.Registers) (map[int]touch, err
 		if o.Repeated && regs.Rcx == 0 {
 			continue
 		}
-		addr, known := operandAddress(o, regs)
+		addr, known := p.address(o, regs)
 		if !known || !p.touches(addr, uint64(o.Size)) {
 			continue
 		}
@@ -203,19 +203,12 @@ func (p *probes) about(x *probeSite, regs *ptrace.Registers) (map[int]touch, err
 	return touches, nil
 }
 
-// operandAddress is where an operand is that has not been accessed yet.
-func operandAddress(o *x86.Operand, regs *ptrace.Registers) (uint64, bool) {
-	values := generalOf(regs)
-	addr, known := o.Memory.Address(func(r x86.Reg) (uint64, bool) {
-		if !r.General() {
-			return 0, false
-		}
-		return values[r], true
-	})
-	if o.Memory.Segment == x86.SegFS {
-		addr += regs.Fs_base
-	}
-	return addr, known
+// address is where an operand is that has not been accessed yet. %gs leads to the
+// tool's own block while there are probes; the program's base is zero.
+func (p *probes) address(o *x86.Operand, regs *ptrace.Registers) (uint64, bool) {
+	own := *regs
+	own.Gs_base = 0
+	return operandAddress(o, &own)
 }
 
 // stepped makes hits of what was touched.
@@ -283,7 +276,7 @@ func compares(inst *x86.Inst) bool {
 func (p *probes) next(x *probeSite, regs *ptrace.Registers) uint64 {
 	least := int64(regs.Rcx)
 	for _, o := range x.operands {
-		addr, known := operandAddress(o, regs)
+		addr, known := p.address(o, regs)
 		if !known || !o.Repeated {
 			continue
 		}

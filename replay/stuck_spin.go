@@ -116,7 +116,7 @@ func (c *controller) turn(t *thread, beside func(uint64) bool) (map[spinAccess]b
 			if !o.IsMemory || o.Access == "" || o.Size == 0 {
 				continue
 			}
-			addr, known := addressBefore(o, &regs)
+			addr, known := operandAddress(o, &regs)
 			if m := maps.at(addr); !known || !beside(addr) || m == nil || m.perms[1] != 'w' && m.perms[3] != 's' {
 				continue
 			}

@@ -258,6 +258,18 @@ func addressOf(inst *x86.Inst, o *x86.Operand, regs *ptrace.Registers) (uint64, 
 	return addr + segmentBase(o, regs), known
 }
 
+// operandAddress is the same from the registers before the instruction.
+func operandAddress(o *x86.Operand, regs *ptrace.Registers) (uint64, bool) {
+	values := generalOf(regs)
+	addr, known := o.Memory.Address(func(r x86.Reg) (uint64, bool) {
+		if !r.General() {
+			return 0, false
+		}
+		return values[r], true
+	})
+	return addr + segmentBase(o, regs), known
+}
+
 func segmentBase(o *x86.Operand, regs *ptrace.Registers) uint64 {
 	switch o.Memory.Segment {
 	case x86.SegFS:

@@ -227,8 +227,9 @@ static bool dg_point_set(struct dg_area *a, struct dg_point_site *p, uint32_t in
 	return dg_text_write(p->at, bytes, p->length);
 }
 
-static void dg_point_cluster(struct dg_point_site *p, uint32_t first, uint32_t count)
+static void dg_point_cluster(uint32_t first, uint32_t count)
 {
+	struct dg_point_site *p = (struct dg_point_site *)(DG_ENGINE_HUNT + DG_HUNT_SITES_AT) + first;
 	uint64_t size = (count * (uint64_t)DG_POINT_STUB_MOST + 2 * DG_POINT_GAP) & ~(DG_POINT_GAP - 1), start;
 	struct dg_hunt *h = DG_HUNT;
 	struct dg_area a;
@@ -256,29 +257,14 @@ static void dg_point_cluster(struct dg_point_site *p, uint32_t first, uint32_t c
 	dg_sys3(SYS_mprotect, a.start, size, PROT_READ | PROT_EXEC);
 }
 
-/* The table is sorted by address, piece by piece, as the one of system calls. */
 static void dg_point_sites(void)
 {
-	struct dg_point_site *p = (struct dg_point_site *)(DG_ENGINE_HUNT + DG_HUNT_SITES_AT);
 	struct dg_hunt *h = DG_HUNT;
-	uint32_t from, to;
+	uint32_t to;
 
 	if (DG_CONTROL->mode != DG_MODE_RECORD || DG_CONTROL->hunt != DG_ENGINE_HUNT)
 		return;
-	from = h->sites_done;
 	to = h->sites < DG_HUNT_SITES ? h->sites : DG_HUNT_SITES;
-	if (from < to)
-		dg_text_fd = dg_open_high("/proc/self/mem", O_RDWR);
-	while (from < to) {
-		uint32_t end = from + 1;
-
-		while (end < to && p[end].at >= p[end - 1].at && p[end].at - p[from].at < DG_CLUSTER)
-			end++;
-		dg_point_cluster(p + from, from, end - from);
-		from = end;
-	}
+	dg_clusters((const void *)(DG_ENGINE_HUNT + DG_HUNT_SITES_AT), sizeof(struct dg_point_site), h->sites_done, to, dg_point_cluster);
 	h->sites_done = to;
-	if (dg_text_fd >= 0)
-		dg_sys1(SYS_close, dg_text_fd);
-	dg_text_fd = -1;
 }

@@ -134,6 +134,12 @@ static int dg_open_high(const char *path, int flags); /* where the program does 
 static struct dg_range dg_texts[DG_TEXTS]; /* text that can be written to for now */
 static uint32_t dg_text_count;
 
+/* The address that an entry of a table begins with, whose entries are `stride` bytes apart. */
+static uint64_t dg_site_at(const void *sites, uint64_t stride, uint32_t i)
+{
+	return *(const uint64_t *)((const uint8_t *)sites + i * stride);
+}
+
 /* Mappings that have many of the sites, which lie `stride` bytes apart in their table and
  * begin with their address. */
 static void dg_texts_open(const void *sites, uint64_t stride, uint32_t count)
@@ -155,7 +161,7 @@ static void dg_texts_open(const void *sites, uint64_t stride, uint32_t count)
 		if (!dg_starts(permissions, " r-xp"))
 			continue;
 		for (uint32_t i = 0; i < count; i++) {
-			uint64_t at = *(const uint64_t *)((const uint8_t *)sites + i * stride);
+			uint64_t at = dg_site_at(sites, stride, i);
 
 			within += at >= line.start && at < line.end;
 		}
@@ -293,8 +299,32 @@ static uint64_t dg_area_place(uint64_t low, uint64_t high, uint64_t size)
 	return at;
 }
 
-static void dg_patch_cluster(const struct dg_site_patch *p, uint32_t count)
+/* Calls `cluster` for each run of the table's entries from..to that lie close to each other, with
+ * the text open for writing. The table is sorted by address, piece by piece. */
+static void dg_clusters(const void *sites, uint64_t stride, uint32_t from, uint32_t to, void (*cluster)(uint32_t first, uint32_t count))
 {
+	if (from < to)
+		dg_text_fd = dg_open_high("/proc/self/mem", O_RDWR);
+	while (from < to) {
+		uint64_t start = dg_site_at(sites, stride, from), last = start, at;
+		uint32_t end = from + 1;
+
+		for (; end < to; end++, last = at) {
+			at = dg_site_at(sites, stride, end);
+			if (at < last || at - start >= DG_CLUSTER)
+				break;
+		}
+		cluster(from, end - from);
+		from = end;
+	}
+	if (dg_text_fd >= 0)
+		dg_sys1(SYS_close, dg_text_fd);
+	dg_text_fd = -1;
+}
+
+static void dg_patch_cluster(uint32_t first, uint32_t count)
+{
+	const struct dg_site_patch *p = (const struct dg_site_patch *)DG_CONTROL->patches + first;
 	uint64_t size = (count * (uint64_t)DG_STUB_MOST + 2 * DG_PAGE_BYTES) & ~(DG_PAGE_BYTES - 1);
 	struct dg_area a = { .start = dg_area_place(p[0].at, p[count - 1].resume, size) };
 
@@ -322,27 +352,13 @@ static void dg_patch_cluster(const struct dg_site_patch *p, uint32_t count)
 		dg_sys3(SYS_mprotect, a.start, size, PROT_READ | PROT_EXEC);
 }
 
-/* The table is sorted by address, piece by piece. */
 static void dg_patch_sites(void)
 {
 	struct dg_control *c = DG_CONTROL;
-	const struct dg_site_patch *p = (const struct dg_site_patch *)c->patches;
-	uint32_t from = c->patches_done, to = c->patch_count;
+	uint32_t to = c->patch_count;
 
-	if (from < to)
-		dg_text_fd = dg_open_high("/proc/self/mem", O_RDWR);
-	while (from < to) {
-		uint32_t end = from + 1;
-
-		while (end < to && p[end].at >= p[end - 1].at && p[end].at - p[from].at < DG_CLUSTER)
-			end++;
-		dg_patch_cluster(p + from, end - from);
-		from = end;
-	}
+	dg_clusters((const void *)c->patches, sizeof(struct dg_site_patch), c->patches_done, to, dg_patch_cluster);
 	c->patches_done = to;
-	if (dg_text_fd >= 0)
-		dg_sys1(SYS_close, dg_text_fd);
-	dg_text_fd = -1;
 }
 
 /* Argument: 1 before objects are loaded that nobody will tell of, else 0 behind. */

@@ -72,6 +72,16 @@
 	movq	%fs:(\register), \register
 .endm
 
+/* A function's first lines. */
+.macro BEGIN name
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+	.balign	64
+\name:
+	.cfi_startproc
+.endm
+
 /* With the frame's address in r11: what the kernel, too, leaves as it is. */
 .macro SAVE_GENERAL
 	movq	%rax, F_RAX(%r11)
@@ -325,12 +335,7 @@ dg_entry_insn:
  * free: it has stored the instruction's address 136 bytes below rsp, subtracted
  * 136 from rsp, set rip to here, changed nothing else and dropped the signal. */
 .macro ENTRY_FOR_TSC name, function
-	.globl	\name
-	.hidden	\name
-	.type	\name, @function
-	.balign	64
-\name:
-	.cfi_startproc
+	BEGIN	\name
 	.cfi_def_cfa_offset RED_ZONE + 8
 	.cfi_offset rip, -(RED_ZONE + 8)
 	pushfq
@@ -406,12 +411,7 @@ dg_entry_insn:
 /* From wrap_point.c, with the thread's struct dg_rthread in r11: as if that had
  * returned. site: where in the stack the point's pc is. */
 .macro ENTRY_FOR_POINT name, site
-	.globl	\name
-	.hidden	\name
-	.type	\name, @function
-	.balign	64
-\name:
-	.cfi_startproc
+	BEGIN	\name
 	movq	R_ENGINE_SP(%r11), %r11
 	leaq	-FRAME(%r11), %r11
 	SAVE_GENERAL
