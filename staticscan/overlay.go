@@ -11,6 +11,8 @@ type Overwritten struct {
 	Data []byte
 }
 
+func (o *Overwritten) end() evidence.Addr { return o.Addr + evidence.Addr(len(o.Data)) }
+
 // overlay is a process's memory with what was overwritten put back.
 type overlay struct {
 	image.Memory

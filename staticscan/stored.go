@@ -52,10 +52,12 @@ func newStoreTrail(in *Input, addr evidence.Addr, opts OriginOptions) *storeTrai
 	}
 	t := &trail{in: in, world: newWorld(in), hops: opts.Hops}
 	t.blame.Role = RoleValue
+	st := &storeTrail{trail: t, addr: addr}
 	if opts.Before != nil {
 		t.memory = &overlay{in.Process, *opts.Before}
+		st.word = *opts.Before
 	}
-	return &storeTrail{trail: t, addr: addr}
+	return st
 }
 
 func (t *storeTrail) result() Store {
@@ -68,6 +70,8 @@ type storeTrail struct {
 	*trail
 	Store
 	addr evidence.Addr
+	// word is what the store overwrote, as far as it is looked at; empty: not known.
+	word Overwritten
 }
 
 func (t *storeTrail) start() error {
@@ -128,16 +132,30 @@ func (t *storeTrail) byInstruction(s *slice) {
 		t.describeValue(s, n, RoleValue)
 		t.walkBack(s, n)
 	default:
-		offset := 0
-		if at, known := to.Memory.Address(s.known); known && uint64(t.addr) > at {
-			offset = int(uint64(t.addr) - at)
-		}
-		if n := s.inVector(s.now, from.RegName, offset); n != nil {
+		offset, size := t.partOf(s, to)
+		if n := s.inVector(s.now, from.RegName, offset, size); n != nil {
 			t.copied(s, n)
 			return
 		}
 		t.lose("it was in a vector register, whose value is not followed", s, s.now)
 	}
+}
+
+// partOf is where the word that is looked at lies in what an instruction stored, and how
+// much of it. The byte that the store changed first is no element's beginning.
+func (t *storeTrail) partOf(s *slice, to *x86.Operand) (offset, size int) {
+	start, end := t.addr, t.addr+vectorHalf
+	if t.word.Addr <= t.addr && t.addr < t.word.end() {
+		start, end = t.word.Addr, t.word.end()
+	}
+	if at, known := to.Memory.Address(s.known); known {
+		start, end = max(start, evidence.Addr(at)), min(end, evidence.Addr(at)+evidence.Addr(to.Size))
+		offset = int(start - evidence.Addr(at))
+	}
+	for size = vectorHalf; size > 1 && evidence.Addr(size) > end-start; {
+		size /= 2
+	}
+	return offset, size
 }
 
 func (t *storeTrail) againStep(s *slice) {

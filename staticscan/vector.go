@@ -10,10 +10,10 @@ import (
 // compilers put two words together right before they store them.
 const maxBeforeVector = 32
 
-// inVector is the word that lies offset bytes into a vector register before the
-// instruction at pos, as far as the instructions right before it tell; nil: they do
+// inVector is the word of size bytes that lies offset bytes into a vector register before
+// the instruction at pos, as far as the instructions right before it tell; nil: they do
 // not.
-func (s *slice) inVector(pos int, register string, offset int) *node {
+func (s *slice) inVector(pos int, register string, offset, size int) *node {
 	insts := s.a.flow.insts
 	for i := pos - 1; i >= 0 && i >= pos-maxBeforeVector; i-- {
 		in := &insts[i]
@@ -24,7 +24,7 @@ func (s *slice) inVector(pos int, register string, offset int) *node {
 		if !ok || to.IsMemory || to.IsImm || vectorNumber(to.RegName) != vectorNumber(register) || !writes(to.Access) {
 			continue
 		}
-		return s.vectorWord(i, in, offset)
+		return s.vectorWord(i, in, offset, size)
 	}
 	return nil
 }
@@ -42,7 +42,7 @@ const vectorHalf = 8
 
 // vectorWord is a word of what an instruction put into a vector register. The
 // encodings with three operands (VEX) keep nothing of the first.
-func (s *slice) vectorWord(i int, in *x86.Inst, offset int) *node {
+func (s *slice) vectorWord(i int, in *x86.Inst, offset, size int) *node {
 	low, _ := explicit(in, 0)
 	high, ok := explicit(in, 1)
 	if !ok {
@@ -54,17 +54,17 @@ func (s *slice) vectorWord(i int, in *x86.Inst, offset int) *node {
 	}
 	switch op {
 	case "movdqa", "movdqu", "movaps", "movups", "movapd", "movupd", "lddqu", "movdqa64", "movdqu64", "movdqu8":
-		return s.vectorOperand(i, high, offset)
+		return s.vectorOperand(i, high, offset, size)
 	case "movq", "movd":
 		if offset >= high.Size {
 			return constNode(0, i)
 		}
-		return s.vectorOperand(i, high, offset)
+		return s.vectorOperand(i, high, offset, size)
 	case "punpcklqdq", "unpcklpd", "movlhps", "movhps", "movhpd", "pinsrq":
 		if offset < vectorHalf {
-			return s.vectorOperand(i, low, offset)
+			return s.vectorOperand(i, low, offset, size)
 		}
-		return s.vectorOperand(i, high, offset-vectorHalf)
+		return s.vectorOperand(i, high, offset-vectorHalf, size)
 	case "pxor", "xorps", "xorpd":
 		if !low.IsMemory && !high.IsMemory && low.RegName == high.RegName {
 			return constNode(0, i)
@@ -74,7 +74,7 @@ func (s *slice) vectorWord(i int, in *x86.Inst, offset int) *node {
 }
 
 // vectorOperand is the word at an offset of an operand.
-func (s *slice) vectorOperand(i int, op *x86.Operand, offset int) *node {
+func (s *slice) vectorOperand(i int, op *x86.Operand, offset, size int) *node {
 	switch {
 	case op.IsMemory:
 		m := op.Memory
@@ -82,11 +82,11 @@ func (s *slice) vectorOperand(i int, op *x86.Operand, offset int) *node {
 		if m.Base == x86.RIP || m.Absolute {
 			m.Target += uint64(offset)
 		}
-		return s.load(i, m, min(max(op.Size-offset, 1), vectorHalf), false, 0)
+		return s.load(i, m, min(max(op.Size-offset, 1), size), false, 0)
 	case op.IsImm:
 		return nil
 	case op.Reg.General():
 		return s.register(i, op.Reg, 0)
 	}
-	return s.inVector(i, op.RegName, offset)
+	return s.inVector(i, op.RegName, offset, size)
 }

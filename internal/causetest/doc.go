@@ -14,6 +14,8 @@
 //	// FILE pass: a line                              of the file whose path is {file} in RUNS
 //	// FLAGS: -fstack-protector-strong                for the compiler, besides -g and the level
 //	// LEVELS: O0                                     the only ones that it has its bug in
+//	// SHORT: O2                               the levels that tests take when not all are wanted, if the
+//	//                                         name is not to choose
 //	// COMPILERS: gcc clang                           if not gcc alone
 //	// SEARCH: why                                    no recording orders its accesses
 //

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	directivePattern = regexp.MustCompile(`^// (CAUSE|FAILS|RUNS|INPUT|FILE|FLAGS|LEVELS|COMPILERS|SEARCH)(?: (fail|pass))?:? ?(.*)$`)
+	directivePattern = regexp.MustCompile(`^// (CAUSE|FAILS|RUNS|INPUT|FILE|FLAGS|LEVELS|SHORT|COMPILERS|SEARCH)(?: (fail|pass))?:? ?(.*)$`)
 	markPattern      = regexp.MustCompile(`\S.*// (BUG|HOP|OBJECT)((?: \d+)*)$`)
 	valuePattern     = regexp.MustCompile(`^([a-z]+)=("[^"]*"|\S+)\s*`)
 )
@@ -65,6 +65,8 @@ func (c *Case) directive(key string, kind runKind, value string) error {
 	case key == "LEVELS":
 		c.levels = strings.Fields(value)
 		c.Level = c.levels[0]
+	case key == "SHORT":
+		c.short = strings.Fields(value)
 	case key == "COMPILERS":
 		c.compilers = strings.Fields(value)
 		c.Compiler = c.compilers[0]
@@ -169,6 +171,11 @@ func (c *Case) check() error {
 	for _, level := range c.levels {
 		if !slices.Contains(Levels, level) {
 			return fmt.Errorf("unknown level %q", level)
+		}
+	}
+	for _, level := range c.short {
+		if !slices.Contains(c.levels, level) {
+			return fmt.Errorf("level %q is not one of %v", level, c.levels)
 		}
 	}
 	for _, compiler := range c.compilers {

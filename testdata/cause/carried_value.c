@@ -4,6 +4,7 @@
 // FAILS signal=SIGSEGV says="fault at"
 // RUNS fail: bulk
 // RUNS pass: mail
+// SHORT: O0 O2
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
