@@ -98,22 +98,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// request is one to be made, perhaps several times.
-type request struct {
-	method string
-	// path is below the base, each part of it escaped.
-	path  string
-	query url.Values
-	// body is JSON of a value, or else raw of a kind.
-	body any
-	raw  []byte
-	kind string
-	// header is added.
-	header http.Header
-}
-
-func (r *request) changes() bool { return r.method != http.MethodGet }
-
 // do makes a request and reads the answer's JSON into out, unless it is nil. What only
 // reads, or sets what would be set again, is tried again when it fails; what makes
 // something is tried again only if it cannot have been made.
@@ -325,13 +309,4 @@ func (c *client) until(h http.Header) time.Time {
 		}
 	}
 	return time.Time{}
-}
-
-// route escapes the parts of a path.
-func route(parts ...any) string {
-	var b strings.Builder
-	for _, p := range parts {
-		b.WriteString("/" + url.PathEscape(fmt.Sprint(p)))
-	}
-	return b.String()
 }

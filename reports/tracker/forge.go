@@ -3,7 +3,6 @@ package tracker
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"net/url"
 	"time"
 )
@@ -19,15 +18,101 @@ const mostPages = 10
 // pageSize keeps a page of the longest issues well below mostAnswer.
 const pageSize = 50
 
-func number(n int) []string { return []string{itoa(int64(n))} }
-
-func get(path string, query url.Values) request {
-	return request{method: http.MethodGet, path: path, query: query}
+// forge is what GitHub, GitLab and Gitea have in common: issues below a project, and
+// comments below issues. W is an issue as the API has it.
+type forge[W wireIssue] struct {
+	*client
+	// project is the route to it; text is the field of an issue's text, comments the
+	// last part of the route to those of an issue, size the parameter for how much a
+	// page has, and change the method that changes an issue.
+	project, text, comments, size, change string
+	// smallPages: a server may have smaller pages than it is asked for.
+	smallPages bool
 }
 
-func post(path string, body any) request {
-	return request{method: http.MethodPost, path: path, body: body}
+type wireIssue interface{ issue() issue }
+
+func (f *forge[W]) path(parts ...any) string { return f.project + "/issues" + route(parts...) }
+
+func (f *forge[W]) get(ctx context.Context, name string) (issue, error) {
+	var w W
+	if _, err := f.do(ctx, get(f.path(name), nil), &w); err != nil {
+		return issue{}, err
+	}
+	return w.issue(), nil
 }
+
+// list reads the issues that a query asks for, page by page, until they end or take
+// has enough.
+func (f *forge[W]) list(ctx context.Context, query url.Values, take func(page []W) (enough bool)) error {
+	return pages(ctx, f.client, f.path(), f.size, query, func(page []W) bool {
+		// Only an empty page is the last where the server's may be smaller than those
+		// that were asked for.
+		return take(page) || len(page) == 0 || len(page) < pageSize && !f.smallPages
+	})
+}
+
+// pages reads a list until take says that there is no more to be had.
+func pages[T any](ctx context.Context, c *client, path, size string, query url.Values, take func(page []T) (last bool)) error {
+	query.Set(size, itoa(pageSize))
+	for n := 1; n <= mostPages; n++ {
+		query.Set("page", itoa(int64(n)))
+		var page []T
+		if _, err := c.do(ctx, get(path, query), &page); err != nil {
+			return err
+		}
+		if take(page) {
+			break
+		}
+	}
+	return nil
+}
+
+func (f *forge[W]) create(ctx context.Context, key, title, body string) (issue, error) {
+	var w W
+	if _, err := f.do(ctx, post(f.path(), map[string]any{"title": title, f.text: body}), &w); err != nil {
+		return issue{}, err
+	}
+	is := w.issue()
+	is.key = key
+	return is, nil
+}
+
+// update sets fields of an issue.
+func (f *forge[W]) update(ctx context.Context, is issue, fields map[string]any) error {
+	_, err := f.do(ctx, request{method: f.change, path: f.path(is.name), body: fields}, nil)
+	return err
+}
+
+func (f *forge[W]) comment(ctx context.Context, is issue, text string) error {
+	_, err := f.do(ctx, post(f.path(is.name, f.comments), map[string]any{"body": text}), nil)
+	return err
+}
+
+// said reports whether one of the comments that a query asks for bears a key and was
+// made since a time; last says that no page after this one can have it.
+func (f *forge[W]) said(ctx context.Context, is issue, query url.Values, since time.Time, key string, last func(page []forgeComment) bool) (found bool, err error) {
+	err = pages(ctx, f.client, f.path(is.name, f.comments), f.size, query, func(page []forgeComment) bool {
+		for _, c := range page {
+			// One that is older, and was changed since, may be among them.
+			found = found || keyOf(c.Body) == key && !c.CreatedAt.Before(since)
+		}
+		return found || len(page) < pageSize || last(page)
+	})
+	return found, err
+}
+
+type forgeComment struct {
+	Body      string    `json:"body"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+func sinceQuery(since time.Time) url.Values {
+	return url.Values{"since": {since.UTC().Format(time.RFC3339)}}
+}
+
+// rivals are none: find sees the database.
+func (f *forge[W]) rivals(context.Context, issue) ([]issue, error) { return nil, nil }
 
 // messageField reads the words of an error from {"message": "..."}; GitHub adds what
 // is wrong with which field, GitLab has a list or an object in its place.
@@ -63,8 +148,3 @@ func flat(v any) string {
 	}
 	return string(text)
 }
-
-// listed is for trackers of which find sees the database.
-type listed struct{}
-
-func (listed) rivals(context.Context, issue) ([]issue, error) { return nil, nil }

@@ -11,18 +11,15 @@ import (
 
 // gitLab speaks version 4 of GitLab's REST API (https://docs.gitlab.com/api/issues,
 // /api/notes, /api/project_markdown_uploads).
-type gitLab struct {
-	*client
-	listed
-	project string
-}
+type gitLab struct{ forge[gitLabIssue] }
 
 func newGitLab(c *client, project string) api {
 	if !c.secret.Empty() {
 		c.header.Set("Private-Token", c.secret.text)
 	}
 	c.message = messageField
-	return &gitLab{client: c, project: project}
+	return &gitLab{forge[gitLabIssue]{client: c, project: route("projects", project), text: "description", comments: "notes", size: "per_page",
+		change: http.MethodPut}}
 }
 
 type gitLabIssue struct {
@@ -37,7 +34,7 @@ type gitLabIssue struct {
 	} `json:"_links"`
 }
 
-func (i *gitLabIssue) issue() issue {
+func (i gitLabIssue) issue() issue {
 	is := issue{number: i.IID, name: itoa(i.IID), url: i.WebURL, open: i.State != "closed", key: keyOf(i.Description),
 		duplicate: i.State == "closed" && (i.Links.ClosedAs != "" || i.MovedTo != 0)}
 	if i.ClosedAt != nil {
@@ -46,52 +43,29 @@ func (i *gitLabIssue) issue() issue {
 	return is
 }
 
-func (g *gitLab) path(parts ...any) string {
-	return route(append([]any{"projects", g.project, "issues"}, parts...)...)
-}
-
 // find asks for the word in descriptions, and for what was opened lately: the search
 // may be an index's that lags behind.
 func (g *gitLab) find(ctx context.Context, key string) ([]issue, error) {
 	set := issueSet{key: key}
 	since := g.clock().Add(-fresh).UTC().Format(time.RFC3339)
-	for _, filter := range []url.Values{{"search": {key}, "in": {"description"}}, {"created_after": {since}}} {
-		for page := 1; page <= mostPages; page++ {
-			query := url.Values{"scope": {"all"}, "state": {"all"}, "per_page": number(pageSize), "page": number(page)}
-			for k, v := range filter {
-				query[k] = v
+	for _, query := range []url.Values{{"search": {key}, "in": {"description"}}, {"created_after": {since}}} {
+		query.Set("scope", "all")
+		query.Set("state", "all")
+		err := g.list(ctx, query, func(page []gitLabIssue) bool {
+			for _, i := range page {
+				set.put(i.issue())
 			}
-			var list []gitLabIssue
-			if _, err := g.do(ctx, get(g.path(), query), &list); err != nil {
-				return nil, err
-			}
-			for i := range list {
-				set.put(list[i].issue())
-			}
-			if len(list) < pageSize {
-				break
-			}
+			return false
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	return set.list, nil
 }
 
-func (g *gitLab) get(ctx context.Context, name string) (issue, error) {
-	var i gitLabIssue
-	if _, err := g.do(ctx, get(g.path(name), nil), &i); err != nil {
-		return issue{}, err
-	}
-	return i.issue(), nil
-}
-
 func (g *gitLab) create(ctx context.Context, key, title, body string) (issue, error) {
-	var i gitLabIssue
-	if _, err := g.do(ctx, post(g.path(), map[string]any{"title": title, "description": commandless(body)}), &i); err != nil {
-		return issue{}, err
-	}
-	is := i.issue()
-	is.key = key
-	return is, nil
+	return g.forge.create(ctx, key, title, commandless(body))
 }
 
 // slashed are lines that GitLab would take for commands (/close, /assign), wherever a
@@ -123,7 +97,7 @@ var uploaded = regexp.MustCompile(`^/uploads/[0-9a-f]+/[A-Za-z0-9_.-]+$`)
 
 // attach uploads a file to the project and links it in a comment.
 func (g *gitLab) attach(ctx context.Context, is issue, name string, text []byte) (bool, error) {
-	r, err := upload(route("projects", g.project, "uploads"), "file", name, text)
+	r, err := upload(g.project+"/uploads", "file", name, text)
 	if err != nil {
 		return true, err
 	}
@@ -139,39 +113,13 @@ func (g *gitLab) attach(ctx context.Context, is issue, name string, text []byte)
 	return true, g.comment(ctx, is, "The whole report: ["+name+"]("+file.URL+")")
 }
 
-func (g *gitLab) comment(ctx context.Context, is issue, text string) error {
-	_, err := g.do(ctx, post(g.path(is.name, "notes"), map[string]any{"body": text}), nil)
-	return err
-}
-
 func (g *gitLab) commented(ctx context.Context, is issue, since time.Time, key string) (bool, error) {
-	for page := 1; page <= mostPages; page++ {
-		var list []struct {
-			Body      string    `json:"body"`
-			CreatedAt time.Time `json:"created_at"`
-		}
-		query := url.Values{"sort": {"desc"}, "order_by": {"created_at"}, "per_page": number(pageSize), "page": number(page)}
-		if _, err := g.do(ctx, get(g.path(is.name, "notes"), query), &list); err != nil {
-			return false, err
-		}
-		for _, one := range list {
-			if one.CreatedAt.Before(since) {
-				return false, nil
-			}
-			if keyOf(one.Body) == key {
-				return true, nil
-			}
-		}
-		if len(list) < pageSize {
-			break
-		}
-	}
-	return false, nil
+	newest := url.Values{"sort": {"desc"}, "order_by": {"created_at"}}
+	return g.said(ctx, is, newest, since, key, func(page []forgeComment) bool { return page[len(page)-1].CreatedAt.Before(since) })
 }
 
 func (g *gitLab) event(ctx context.Context, is issue, event string) error {
-	_, err := g.do(ctx, request{method: http.MethodPut, path: g.path(is.name), body: map[string]any{"state_event": event}}, nil)
-	return err
+	return g.update(ctx, is, map[string]any{"state_event": event})
 }
 
 func (g *gitLab) reopen(ctx context.Context, is issue) error { return g.event(ctx, is, "reopen") }

@@ -46,6 +46,25 @@ type api interface {
 	closeAs(ctx context.Context, is, of issue) error
 }
 
+// issueSet collects those that bear a key, each once.
+type issueSet struct {
+	key  string
+	list []issue
+}
+
+func (s *issueSet) put(is issue) {
+	if is.key != s.key {
+		return
+	}
+	for i := range s.list {
+		if s.list[i].name == is.name {
+			s.list[i] = is // what came later is from the database
+			return
+		}
+	}
+	s.list = append(s.list, is)
+}
+
 // night is how long a comment counts as this night's.
 const night = 20 * time.Hour
 

@@ -1,0 +1,66 @@
+package tracker
+
+import (
+	"bytes"
+	"fmt"
+	"mime/multipart"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// request is one to be made, perhaps several times.
+type request struct {
+	method string
+	// path is below the base, each part of it escaped.
+	path  string
+	query url.Values
+	// body is JSON of a value, or else raw of a kind.
+	body any
+	raw  []byte
+	kind string
+	// header is added.
+	header http.Header
+}
+
+func (r *request) changes() bool { return r.method != http.MethodGet }
+
+func get(path string, query url.Values) request {
+	return request{method: http.MethodGet, path: path, query: query}
+}
+
+func post(path string, body any) request {
+	return request{method: http.MethodPost, path: path, body: body}
+}
+
+// upload is a form with one file.
+func upload(path, field, name string, text []byte) (request, error) {
+	var b bytes.Buffer
+	form := multipart.NewWriter(&b)
+	h := textproto.MIMEHeader{}
+	h.Set("Content-Disposition", `form-data; name="`+field+`"; filename="`+name+`"`)
+	h.Set("Content-Type", "text/markdown; charset=utf-8")
+	part, err := form.CreatePart(h)
+	if err == nil {
+		_, err = part.Write(text)
+	}
+	if err == nil {
+		err = form.Close()
+	}
+	return request{method: http.MethodPost, path: path, raw: b.Bytes(), kind: form.FormDataContentType()}, err
+}
+
+// route escapes the parts of a path.
+func route(parts ...any) string {
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteString("/" + url.PathEscape(fmt.Sprint(p)))
+	}
+	return b.String()
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+func number(n int) []string { return []string{itoa(int64(n))} }
