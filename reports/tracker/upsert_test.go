@@ -1,0 +1,201 @@
+package tracker
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// From the first night on: opened, commented once a night, left closed, reopened.
+func TestContractLife(t *testing.T) {
+	each(t, func(t *testing.T, s *fakeTracker) {
+		h, _ := s.tracker(false)
+		r := testReport()
+		first := upsert(t, h, r, Opened)
+		if !first.Attached || first.Note != "" || !strings.HasPrefix(first.URL, s.URL) {
+			t.Errorf("%+v", first)
+		}
+		is := s.issues[0]
+		if !strings.Contains(is.body, "3 failures so far") || keyOf(is.body) != Key(testDigest) || is.title != "abort in withdraw" || strings.Contains(is.body+strings.Join(is.files, ""), "hunter2") {
+			t.Errorf("%q: %q", is.title, is.body)
+		}
+		if s.kind != "github" && (len(is.files) != 1 || s.kind != "gitlab" && !strings.Contains(is.files[0], "abort in withdraw")) {
+			t.Errorf("files %q", is.files)
+		}
+		r.Issue, r.Attached = first.Issue, true
+		upsert(t, h, r, Commented)
+		upsert(t, h, r, Quiet)
+		r.Issue = "" // a corpus that knows nothing of it
+		upsert(t, h, r, Quiet)
+		last := is.comments[len(is.comments)-1].body
+		if !strings.Contains(last, "2 failures since") || !strings.Contains(last, "3 in all") {
+			t.Errorf("%q", last)
+		}
+		is.set(false, "")
+		was := is.closed
+		upsert(t, h, r, LeftClosed)
+		r.BackSince = func(closed time.Time) string {
+			if d := closed.Sub(was); d > time.Second || d < -time.Second {
+				t.Errorf("closed at %v, want %v", closed, was)
+			}
+			return "e7"
+		}
+		if got := upsert(t, h, r, Reopened); !is.open || got.Issue != first.Issue {
+			t.Errorf("%+v", got)
+		}
+		if last := is.comments[len(is.comments)-1].body; !strings.Contains(last, "It is back") || !strings.Contains(last, "e7") {
+			t.Errorf("%q", last)
+		}
+		upsert(t, h, r, Quiet)
+		if len(s.issues) != 1 {
+			t.Errorf("%d issues", len(s.issues))
+		}
+	})
+}
+
+func TestContractClosedForGood(t *testing.T) {
+	each(t, func(t *testing.T, s *fakeTracker) {
+		h, _ := s.tracker(false)
+		r := testReport()
+		upsert(t, h, r, Opened)
+		r.BackSince = func(time.Time) string { return "e7" }
+		reasons := []string{"duplicate", "not_planned"}
+		switch s.kind {
+		case "gitea": // it has no reasons
+			return
+		case "gitlab":
+			reasons = reasons[:1]
+		}
+		for _, reason := range reasons {
+			s.issues[0].open, s.issues[0].reason, s.issues[0].closed = false, reason, time.Now()
+			upsert(t, h, r, LeftClosed)
+			if s.issues[0].open {
+				t.Errorf("%s: it is open", reason)
+			}
+		}
+	})
+}
+
+// While the index does not have the issue yet, there is one all the same.
+func TestContractSearchLag(t *testing.T) {
+	each(t, func(t *testing.T, s *fakeTracker) {
+		s.lag = true
+		for range 70 { // the issue is not on the first page, later
+			s.add("another", "Key: none")
+		}
+		h, _ := s.tracker(false)
+		upsert(t, h, testReport(), Opened)
+		other, _ := s.tracker(false)
+		r := testReport()
+		if s.kind == "jira" {
+			if got := upsert(t, other, r, Quiet); len(got.Duplicates) != 1 {
+				t.Errorf("%+v", got)
+			}
+		} else {
+			for range 60 {
+				s.add("another", "Key: none")
+			}
+			upsert(t, other, r, Commented)
+		}
+		ours := 0
+		for _, is := range s.issues {
+			if is.open && keyOf(is.body) == Key(testDigest) {
+				ours++
+			}
+		}
+		if ours != 1 {
+			t.Errorf("%d issues are open", ours)
+		}
+	})
+}
+
+// Two hosts that both saw no issue open one each; one stays.
+func TestContractTwoHosts(t *testing.T) {
+	each(t, func(t *testing.T, s *fakeTracker) {
+		s.lag = s.kind == "jira"
+		var both sync.WaitGroup
+		both.Add(2)
+		var once sync.Map
+		s.answer(func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.Method == "POST" {
+				if _, seen := once.LoadOrStore(r.Header.Get("X-Host"), true); !seen {
+					both.Done()
+					both.Wait()
+				}
+			}
+			return false
+		})
+		var group sync.WaitGroup
+		results := make([]Result, 2)
+		for i := range results {
+			h, _ := s.tracker(false)
+			h.header.Set("X-Host", fmt.Sprint(i))
+			group.Go(func() {
+				var err error
+				if results[i], err = h.Upsert(context.Background(), testReport()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if open := s.opened(); len(open) != 1 || open[0] != 1 {
+			t.Errorf("open: %v; %+v", open, results)
+		}
+		if results[0].Issue != results[1].Issue || (results[0].Action == Opened) == (results[1].Action == Opened) {
+			t.Errorf("%+v", results)
+		}
+		want := 2
+		if s.kind == "bugzilla" { // whose aliases are unique
+			want = 1
+		}
+		if len(s.issues) != want {
+			t.Errorf("%d issues were made", len(s.issues))
+		}
+		s.lag = false
+		s.answer(nil)
+		h, _ := s.tracker(false)
+		if got := upsert(t, h, testReport(), Commented); got.Issue != results[0].Issue {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A host that died between opening and looking leaves two; the next night closes one.
+func TestContractLeftOverDuplicate(t *testing.T) {
+	each(t, func(t *testing.T, s *fakeTracker) {
+		for range 2 {
+			is := s.add("x", "text\n\nKey: "+Key(testDigest)+"\n")
+			is.labels = []string{Key(testDigest)}
+		}
+		h, _ := s.tracker(false)
+		if got := upsert(t, h, testReport(), Commented); len(got.Duplicates) != 1 {
+			t.Errorf("%+v", got)
+		}
+		if open := s.opened(); len(open) != 1 || open[0] != 1 {
+			t.Errorf("open: %v", open)
+		}
+	})
+}
+
+func TestContractDryRun(t *testing.T) {
+	each(t, func(t *testing.T, s *fakeTracker) {
+		h, _ := s.tracker(true)
+		if got := upsert(t, h, testReport(), Opened); got.Issue != "" {
+			t.Errorf("%+v", got)
+		}
+		is := s.add("x", "Key: "+Key(testDigest))
+		is.labels = []string{Key(testDigest)}
+		upsert(t, h, testReport(), Commented)
+		is.set(false, "")
+		r := testReport()
+		r.BackSince = func(time.Time) string { return "e7" }
+		upsert(t, h, r, Reopened)
+		if posts(s) != 0 || is.open || len(is.comments) != 0 {
+			t.Errorf("it changed something: %q", s.log)
+		}
+	})
+}
