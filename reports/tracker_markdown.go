@@ -36,15 +36,16 @@ type IssueOptions struct {
 	Version     string
 }
 
-// The bounds of the trackers: GitHub's issues have 65,536 characters, GitLab's
-// descriptions 1,048,576, Jira's fields 32,767, Bugzilla's comments 65,535; Gitea
-// has no bound of its own, and gets GitHub's. GitLab's is not used up, as nobody
-// reads that much.
+// The bounds of the trackers, in characters: GitHub's issues have 65,536 and GitLab's
+// descriptions 1,048,576, which is not used up, as nobody reads that much; Jira's fields
+// 32,767 unless an administrator set another number, and its summaries less than 255;
+// Bugzilla's comments 65,535; Gitea has no bound for the text, and gets GitHub's.
+// docs/trackers.md has the sources.
 var (
 	GitHubIssue   = IssueOptions{Markup: MarkupGitHub, MaxTitle: 256, MaxBody: 65536}
 	GitLabIssue   = IssueOptions{Markup: MarkupGitHub, MaxTitle: 255, MaxBody: 262144}
 	GiteaIssue    = IssueOptions{Markup: MarkupGitHub, MaxTitle: 255, MaxBody: 65536}
-	JiraIssue     = IssueOptions{Markup: MarkupJira, MaxTitle: 255, MaxBody: 32767}
+	JiraIssue     = IssueOptions{Markup: MarkupJira, MaxTitle: 254, MaxBody: 32767}
 	BugzillaIssue = IssueOptions{Markup: MarkupPlain, MaxTitle: 255, MaxBody: 65535}
 )
 

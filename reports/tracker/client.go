@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -269,6 +270,7 @@ func (c *client) judge(r *request, answer *http.Response, body []byte) error {
 		e.Kind, e.Until = Missing, time.Time{}
 	default:
 		e.Kind, e.Until = Refused, time.Time{}
+		e.tooLong = status == http.StatusRequestEntityTooLarge || lengthWords.MatchString(said)
 	}
 	what := fmt.Sprintf("it answers %s with status %d", r.method, status)
 	if limited {
@@ -280,6 +282,11 @@ func (c *client) judge(r *request, answer *http.Response, body []byte) error {
 	e.Err = c.clean(what)
 	return e
 }
+
+// lengthWords are how a text is refused that is too long: "body is too long (maximum is
+// 65536 characters)" by GitHub, "is too long" by GitLab, "The entered text is too long."
+// by Jira, "Comments cannot be longer than 65535 characters." by Bugzilla.
+var lengthWords = regexp.MustCompile(`(?i)\btoo (long|large)\b|\blonger than\b`)
 
 // until is when a tracker wants to be asked again. Retry-After has seconds or a date
 // (RFC 9110, 10.2.3); the resets are seconds since 1970 (GitHub, GitLab) or a time as

@@ -37,6 +37,8 @@ type Error struct {
 
 	// unsure: the request may have been carried out all the same.
 	unsure bool
+	// tooLong: a text of it is longer than the tracker takes.
+	tooLong bool
 }
 
 func (e *Error) Error() string {
@@ -66,6 +68,11 @@ func kindOf(err error) Kind {
 func unsure(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.unsure
+}
+
+func tooLong(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.tooLong
 }
 
 func asError(err error) *Error {

@@ -124,14 +124,10 @@ func winner(list []issue) (issue, bool) {
 
 // open makes an issue and sees then that it is the only one.
 func (h *hosted) open(ctx context.Context, r *Report) (Result, error) {
-	title, body, err := r.write(h.opts)
-	if err != nil {
-		return Result{}, err
-	}
-	if h.dry {
+	mine, note, err := h.write(ctx, r)
+	if h.dry && err == nil {
 		return Result{Action: Opened}, nil
 	}
-	mine, err := h.create(ctx, Key(r.Digest), title, body)
 	if err != nil && !unsure(err) {
 		return Result{}, err
 	}
@@ -151,7 +147,8 @@ func (h *hosted) open(ctx context.Context, r *Report) (Result, error) {
 	}
 	if err != nil && failed == nil {
 		// The next night sees whether there are two.
-		return h.fill(ctx, r, Result{Action: Opened, Note: "whether another host opened one as well could not be seen: " + err.Error()}, mine)
+		note = joined(note, "whether another host opened one as well could not be seen: "+err.Error())
+		return h.fill(ctx, r, Result{Action: Opened, Note: note}, mine)
 	}
 	if err != nil {
 		return Result{}, failed
@@ -164,7 +161,7 @@ func (h *hosted) open(ctx context.Context, r *Report) (Result, error) {
 		return Result{}, failed // it was not made, and another night tries again
 	}
 	if failed == nil && first.name == mine.name {
-		return h.fill(ctx, r, Result{Action: Opened}, mine)
+		return h.fill(ctx, r, Result{Action: Opened, Note: note}, mine)
 	}
 	if failed != nil {
 		// Whose it is cannot be told; it says what this host had to say.
@@ -175,6 +172,37 @@ func (h *hosted) open(ctx context.Context, r *Report) (Result, error) {
 	}
 	return Result{Action: Quiet, Issue: first.name, URL: first.url, Attached: true, Duplicates: []string{mine.name},
 		Note: together}, nil
+}
+
+// A server may take less than its kind of tracker is known to: an administrator sets
+// Jira's bound, and what counts there may be another form of the text. So a text that is
+// refused for its length is tried once more, with a quarter of it, though not less than
+// what says something.
+const (
+	shorterBody  = 3 << 10
+	shorterTitle = 100
+)
+
+// write makes an issue of a report; note says that it had to be a shorter one. A dry run
+// only sees that there is something to be written.
+func (h *hosted) write(ctx context.Context, r *Report) (made issue, note string, err error) {
+	title, body, err := r.write(h.opts)
+	if err != nil || h.dry {
+		return issue{}, "", err
+	}
+	made, err = h.create(ctx, Key(r.Digest), title, body)
+	if !tooLong(err) {
+		return made, "", err
+	}
+	opts := h.opts
+	opts.MaxTitle, opts.MaxBody = min(opts.MaxTitle, shorterTitle), max(len(body)/4, shorterBody)
+	shortTitle, short, no := r.write(opts)
+	if no != nil || len(short) >= len(body) && shortTitle == title {
+		return made, "", err
+	}
+	note = fmt.Sprintf("it refused a text of %d bytes and got one of %d: %v", len(body), len(short), err)
+	made, err = h.create(ctx, Key(r.Digest), shortTitle, short)
+	return made, note, err
 }
 
 // fill attaches the report to an issue that is there.

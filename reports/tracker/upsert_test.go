@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"diagnose/evidence"
 )
 
 // From the first night on: opened, commented once a night, left closed, reopened.
@@ -196,6 +198,56 @@ func TestContractDryRun(t *testing.T) {
 		upsert(t, h, r, Reopened)
 		if posts(s) != 0 || is.open || len(is.comments) != 0 {
 			t.Errorf("it changed something: %q", s.log)
+		}
+	})
+}
+
+// What is refused for its length is tried once more, shorter.
+func TestContractTooLong(t *testing.T) {
+	// The words are those of the trackers themselves.
+	refusals := map[string]struct {
+		status int
+		text   string
+	}{
+		"github":   {422, `{"message": "Validation Failed", "errors": [{"resource": "Issue", "code": "custom", "field": "body", "message": "body is too long (maximum is 65536 characters)"}]}`},
+		"gitlab":   {400, `{"message": {"description": ["is too long (maximum is 1048576 characters)"]}}`},
+		"gitea":    {413, `{"message": "no"}`},
+		"jira":     {400, `{"errorMessages": [], "errors": {"description": "The entered text is too long. It exceeds the allowed limit of 32,767 characters."}}`},
+		"bugzilla": {400, `{"error": true, "code": 114, "message": "Comments cannot be longer than 65535 characters."}`},
+	}
+	each(t, func(t *testing.T, s *fakeTracker) {
+		limit, refused := 8000, 0
+		s.answer(func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method != "POST" || r.ContentLength <= int64(limit) || strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") || strings.HasSuffix(r.URL.Path, "/attachment") {
+				return false
+			}
+			refused++
+			w.WriteHeader(refusals[s.kind].status)
+			fmt.Fprint(w, refusals[s.kind].text)
+			return true
+		})
+		r := testReport()
+		frames := make([]evidence.Frame, 120)
+		for i := range frames {
+			frames[i] = evidence.Frame{Index: i, Kind: evidence.Physical, Trust: evidence.TrustCFI, Site: evidence.Site{Function: fmt.Sprintf("a_function_with_a_name_that_is_long_enough_%d", i), File: "/src/server/withdraw.c", Line: i + 1}}
+		}
+		r.Case.Stacks = []evidence.ThreadGroup{{Threads: []evidence.ThreadRef{{Number: 1, TID: 7}}, Stack: evidence.Stack{Frames: frames}}}
+		h, _ := s.tracker(false)
+		got := upsert(t, h, r, Opened)
+		if refused != 1 || len(s.issues) != 1 || !strings.Contains(got.Note, "refused a text of") {
+			t.Fatalf("%d refusals, %d issues, %+v", refused, len(s.issues), got)
+		}
+		if body := s.issues[0].body; len(body) >= limit || keyOf(body) != Key(testDigest) || !strings.Contains(body, "Left out or cut") || !strings.Contains(body, "abort in withdraw") {
+			t.Errorf("%q", body)
+		}
+		limit, refused, s.issues = 100, 0, nil
+		if _, err := h.Upsert(context.Background(), r); kindOf(err) != Refused || refused != 2 || len(s.issues) != 0 {
+			t.Errorf("%v after %d refusals", err, refused)
+		}
+		r = testReport() // which is as short as it can be
+		refused = 0
+		if _, err := h.Upsert(context.Background(), r); kindOf(err) != Refused || refused != 1 {
+			t.Errorf("%v after %d refusals", err, refused)
 		}
 	})
 }
