@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -33,7 +32,7 @@ func (k *walk) describe(c *chain, in staticscan.Input, x *courses, g *staticscan
 			name = c.nameOf(g.Cell)
 		}
 		out.how = fmt.Sprintf("returned %s, which it had from %s", valueText(out.value), name)
-		if g.Tested != nil && (g.Again || !handsOn(in.Process, g)) {
+		if g.Tested != nil && (g.Again || !c.handsOn(in.Process, g)) {
 			// The search came to an end; the function knew what it returned.
 			out.how = "returned " + valueText(out.value)
 			out.ledBy, out.later = g.Tested, nil
@@ -94,7 +93,10 @@ var anyReturn = regexp.MustCompile(`\breturn\b`)
 // handsOn reports whether the source says, at a line that the function came by behind
 // the condition, that it returns something else than a constant. Compilers return what
 // they know to be 0 where the source has the constant.
-func handsOn(p *image.Process, g *staticscan.Given) bool {
+func (w *work) handsOn(p *image.Process, g *staticscan.Given) bool {
+	if w.SourceLine == nil {
+		return false
+	}
 	seen := map[int]bool{}
 	found := false
 	for i := g.Tested.Step + 1; i < len(g.Course.Steps); i++ {
@@ -103,7 +105,7 @@ func handsOn(p *image.Process, g *staticscan.Given) bool {
 			continue
 		}
 		seen[s.Line] = true
-		text, ok := sourceLine(s.File, s.Line)
+		text, ok := w.SourceLine(s)
 		switch {
 		case !ok || !anyReturn.MatchString(text):
 		case literal.MatchString(text):
@@ -113,24 +115,6 @@ func handsOn(p *image.Process, g *staticscan.Given) bool {
 		}
 	}
 	return found
-}
-
-// sourceLine reads a line of a source file where the compiler saw it.
-func sourceLine(file string, line int) (string, bool) {
-	const most = 16 << 20
-	info, err := os.Stat(file)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > most {
-		return "", false
-	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return "", false
-	}
-	lines := strings.Split(string(b), "\n")
-	if line > len(lines) {
-		return "", false
-	}
-	return lines[line-1], true
 }
 
 // text is what was returned in a sentence.

@@ -37,7 +37,10 @@ type Input struct {
 	// Object tells of the heap object at an address of the core, nil if there is
 	// none.
 	Object func(evidence.Addr) *evidence.HeapObject
-	Image  image.Options
+	// SourceLine is the text of a place's line, ok is false where its source cannot be
+	// read; nil: no source can.
+	SourceLine func(*evidence.Site) (text string, ok bool)
+	Image      image.Options
 	// Progress, if set, is told what is being done.
 	Progress func(string)
 }

@@ -47,6 +47,15 @@ func (a *analysis) readSources() {
 	}
 }
 
+// sourceLine is the text of one line.
+func (a *analysis) sourceLine(site *evidence.Site) (string, bool) {
+	src := failure.SourceLines(*site, 0, a.sourcePaths(site))
+	if src == nil {
+		return "", false
+	}
+	return src.Lines[0].Text, true
+}
+
 // sourcePlaces are the lines that the failure, its causes and its findings
 // name, in this order and each once.
 func sourcePlaces(c *evidence.Case) []evidence.Site {

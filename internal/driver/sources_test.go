@@ -2,11 +2,14 @@ package driver
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/internal/crashtest"
 )
 
@@ -72,5 +75,29 @@ func TestSourcePlaces(t *testing.T) {
 	}
 	if list := sourcePlaces(c); len(list) != maxPlaces {
 		t.Errorf("%d places of very many, want %d", len(list), maxPlaces)
+	}
+}
+
+// What causes are judged by is a line of a source file, and of no other file that debug
+// information may name.
+func TestSourceLine(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"real.c", "id_rsa"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("one\ntwo\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("id_rsa", filepath.Join(dir, "key.c")); err != nil {
+		t.Fatal(err)
+	}
+	a := &analysis{process: &image.Process{}}
+	for _, test := range []struct {
+		name, want string
+		line       int
+	}{{"real.c", "two", 2}, {"real.c", "", 4}, {"real.c", "", 0}, {"id_rsa", "", 1}, {"key.c", "", 1}, {"missing.c", "", 1}} {
+		got, ok := a.sourceLine(&evidence.Site{File: filepath.Join(dir, test.name), Line: test.line})
+		if got != test.want || ok != (test.want != "") {
+			t.Errorf("line %d of %s: %q, %t, want %q", test.line, test.name, got, ok, test.want)
+		}
 	}
 }
