@@ -275,7 +275,7 @@ func TestNight(t *testing.T) {
 	if err := s.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, says := range []string{"8 failures since", "5 new causes, 0 back, 0 known", "copy overflows", "Not diagnosed: 3", "Diagnosed in part: 2", `built anew \x1b[2J`} {
+	for _, says := range []string{"failures: 8 since", "5 new causes, 0 back, 0 known", "copy overflows", "Not diagnosed: 3", "Diagnosed in part: 2", `built anew \x1b[2J`} {
 		if !strings.Contains(text.String(), says) {
 			t.Errorf("%q is not in:\n%s", says, text.String())
 		}

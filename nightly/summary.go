@@ -10,7 +10,7 @@ import (
 
 // SummaryVersion is that of Summary's JSON, MAJOR.MINOR; reports/schema/nightly-1.json
 // describes it.
-const SummaryVersion = "1.1"
+const SummaryVersion = "1.2"
 
 // Summary is what a night tells.
 type Summary struct {
@@ -26,13 +26,18 @@ type Summary struct {
 	// Failures counts those since then, FailuresBefore those of the time before.
 	Failures       int `json:"failures"`
 	FailuresBefore int `json:"failures_before"`
+	// Times are the failures in each of the last fourteen times as long as the one
+	// looked at, the latest last.
+	Times []int `json:"times"`
 	// New are causes that no earlier summary had; Back those that were fixed and
 	// failed since in a build that had not; Known the others that failed since.
 	New   []Group `json:"new"`
 	Back  []Group `json:"back"`
 	Known []Group `json:"known"`
-	// Quiet counts the known causes that did not fail since.
-	Quiet int `json:"quiet"`
+	// Fixed are causes that were marked as fixed and did not fail since, the latest fix
+	// first; Quiet counts the other known causes that did not fail since.
+	Fixed []Group `json:"fixed"`
+	Quiet int     `json:"quiet"`
 	// Undiagnosed are failures of which this version of diagnose could tell nothing;
 	// Partial those of which it could tell less than it might.
 	Undiagnosed []Missed `json:"undiagnosed"`
@@ -72,13 +77,13 @@ const times = 14
 // Summarize tells what a corpus has come to, with what a run did.
 func Summarize(ctx context.Context, c *corpus.Corpus, run *Run, since time.Duration) (*Summary, error) {
 	s := &Summary{SchemaVersion: SummaryVersion, Corpus: c.Dir, Run: *run, Since: run.Started.Add(-since), Before: run.Started.Add(-2 * since),
-		New: []Group{}, Back: []Group{}, Known: []Group{}, Undiagnosed: []Missed{}, Partial: []Missed{}}
+		Times: make([]int, times), New: []Group{}, Back: []Group{}, Known: []Group{}, Fixed: []Group{}, Undiagnosed: []Missed{}, Partial: []Missed{}}
 	entries, err := c.List(ctx, corpus.Filter{Dropped: true})
 	if err != nil {
 		return nil, err
 	}
 	for i := range entries {
-		s.count(&entries[i])
+		s.count(&entries[i], since)
 	}
 	clusters, err := c.Clusters(ctx)
 	if err != nil {
@@ -90,12 +95,16 @@ func Summarize(ctx context.Context, c *corpus.Corpus, run *Run, since time.Durat
 	for _, list := range [][]Group{s.New, s.Back, s.Known} {
 		slices.SortStableFunc(list, func(a, b Group) int { return b.Recent - a.Recent }) // they come by all that there are
 	}
+	slices.SortStableFunc(s.Fixed, func(a, b Group) int { return b.Fixed.Compare(*a.Fixed) })
 	return s, nil
 }
 
-func (s *Summary) count(e *corpus.Entry) {
+func (s *Summary) count(e *corpus.Entry, since time.Duration) {
 	if e.Passed {
 		return
+	}
+	if n := s.span(e.FailedAt, since); n >= 0 {
+		s.Times[n]++
 	}
 	if !e.FailedAt.Before(s.Since) {
 		s.Failures++
@@ -114,16 +123,20 @@ func (s *Summary) count(e *corpus.Entry) {
 	}
 }
 
+// span is in which of the times a failure was; -1: before all of them.
+func (s *Summary) span(at time.Time, since time.Duration) int {
+	back := 0 // what failed while the night went on is of the latest
+	if at.Before(s.Run.Started) {
+		back = int((s.Run.Started.Sub(at) - 1) / since)
+	}
+	return max(-1, times-1-back)
+}
+
 func (s *Summary) group(c *corpus.Cluster, since time.Duration) Group {
 	g := Group{Cluster: *c, Times: make([]int, times)}
 	for i := range c.Entries {
-		at := c.Entries[i].FailedAt
-		span := 0 // what failed while the night went on is of the latest
-		if at.Before(s.Run.Started) {
-			span = int((s.Run.Started.Sub(at) - 1) / since)
-		}
-		if span < times {
-			g.Times[times-1-span]++
+		if n := s.span(c.Entries[i].FailedAt, since); n >= 0 {
+			g.Times[n]++
 		}
 	}
 	g.Recent, g.Earlier = g.Times[times-1], g.Times[times-2]
@@ -149,6 +162,8 @@ func (s *Summary) place(g Group) {
 		s.New = append(s.New, g)
 	case g.Recent > 0:
 		s.Known = append(s.Known, g)
+	case g.Fixed != nil && g.Back == "":
+		s.Fixed = append(s.Fixed, g)
 	default:
 		s.Quiet++
 	}

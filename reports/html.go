@@ -20,10 +20,8 @@ var htmlFiles embed.FS
 // their digest, so that nothing else of the page can be style or script,
 // whatever the target managed to have written there (CSP level 3, 6.7.3.3).
 var (
-	htmlStyle  = mustAsset("html/report.css")
-	htmlScript = mustAsset("html/report.js")
-	htmlPolicy = "default-src 'none'; script-src '" + sourceHash(htmlScript) + "'; style-src '" + sourceHash(htmlStyle) +
-		"'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
+	htmlStyle    = mustAsset("html/report.css")
+	htmlScript   = mustAsset("html/report.js")
 	htmlTemplate = template.Must(template.New("").Funcs(template.FuncMap{"cut": cutSpan}).ParseFS(htmlFiles, "html/*.tmpl"))
 )
 
@@ -34,6 +32,11 @@ func mustAsset(name string) string {
 		panic(err)
 	}
 	return string(data)
+}
+
+func htmlPolicy(style string) string {
+	return "default-src 'none'; script-src '" + sourceHash(htmlScript) + "'; style-src '" + sourceHash(style) +
+		"'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
 }
 
 func sourceHash(text string) string {
@@ -62,7 +65,7 @@ type htmlPage struct {
 	Title    string
 	Version  string
 	Policy   string
-	Style    template.CSS
+	Style    template.CSS // what a Page adds, before the page is written
 	Script   template.JS
 	Lead     htmlLine
 	Warnings []htmlNode
@@ -83,6 +86,7 @@ type htmlNode struct {
 	Text      htmlLine
 	Facts     []htmlFact
 	Pre       []htmlLine
+	Body      template.HTML // of a Page
 	Grid      *htmlGrid
 	Source    *htmlSource
 	Stack     *htmlStack
@@ -188,7 +192,9 @@ func isHeading(b block) bool {
 }
 
 func writeHTML(w io.Writer, page *htmlPage) error {
-	page.Policy, page.Style, page.Script = htmlPolicy, template.CSS(htmlStyle), template.JS(htmlScript)
+	style := htmlStyle + string(page.Style)
+	page.Policy, page.Style, page.Script = htmlPolicy(style), template.CSS(style), template.JS(htmlScript)
+	page.Version = Clean(page.Version)
 	if err := htmlTemplate.ExecuteTemplate(w, "report", page); err != nil {
 		return fmt.Errorf("reports: HTML: %w", err)
 	}

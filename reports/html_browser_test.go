@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"diagnose/internal/browsertest"
 )
 
 // shownPages are the pages that are looked at in the browser, and those that
@@ -16,7 +18,7 @@ func shownPages(t *testing.T) map[string]string {
 		pages[name] = render(t, c, Options{Format: HTML, Version: "1.2"})
 	}
 	pages["heap"] = renderHeap(t, sampleHeap(), Options{Format: HTML})
-	if dir := os.Getenv(screenshotVariable); dir != "" {
+	if dir := os.Getenv(browsertest.ScreenshotVariable); dir != "" {
 		files, err := filepath.Glob(filepath.Join(dir, "*.html"))
 		if err != nil {
 			t.Fatal(err)
@@ -34,14 +36,14 @@ func shownPages(t *testing.T) map[string]string {
 
 // TestPages looks at the pages in one browser, whose start takes seconds.
 func TestPages(t *testing.T) {
-	b := withBrowser(t)
+	b := browsertest.New(t)
 	for _, x := range []struct {
 		name string
-		test func(*testing.T, *browser)
+		test func(*testing.T, *browsertest.Browser)
 	}{{"load", pagesLoad}, {"keyboard", timelineByKeyboard}, {"pointer", timelineByPointer}, {"paper", pagesOnPaper},
 		{"printing", printingUnfolds}, {"no script", pageWithoutScript}} {
 		t.Run(x.name, func(t *testing.T) {
-			b.t = t
+			b.T = t
 			x.test(t, b)
 		})
 	}
@@ -50,12 +52,12 @@ func TestPages(t *testing.T) {
 // Every page loads without a complaint and without anything from elsewhere, its
 // script runs, no window is too narrow for it, and its text can be read in both
 // colours.
-func pagesLoad(t *testing.T, b *browser) {
+func pagesLoad(t *testing.T, b *browsertest.Browser) {
 	for name, page := range shownPages(t) {
-		b.size(1200, 900)
-		b.media("screen", "light")
-		b.open(page)
-		for _, c := range b.complaints() {
+		b.Size(1200, 900)
+		b.Media("screen", "light")
+		b.Open(page)
+		for _, c := range b.Complaints() {
 			t.Errorf("%s: %s", name, c)
 		}
 		var seen struct {
@@ -64,68 +66,30 @@ func pagesLoad(t *testing.T, b *browser) {
 			Scripts, Parts int
 			Images         int
 		}
-		b.eval(`({Ran: !document.querySelector(".controls").hidden, Title: document.title, Scripts: document.scripts.length,
+		b.Eval(`({Ran: !document.querySelector(".controls").hidden, Title: document.title, Scripts: document.scripts.length,
 			Parts: document.querySelectorAll("main .part").length, Images: document.querySelectorAll("img, iframe, object, link").length})`, &seen)
 		if !seen.Ran || seen.Scripts != 1 || seen.Images != 0 || seen.Title == "owned" || seen.Parts == 0 {
 			t.Errorf("%s: %+v", name, seen)
 		}
 		for _, colors := range []string{"light", "dark"} {
-			b.media("screen", colors)
-			b.eval(`document.querySelectorAll("details").forEach(d => { d.open = false; })`, nil)
-			b.eval(`document.querySelectorAll("main details[open], main .stack").forEach((d, i) => { if (i < 2) d.open = true; })`, nil)
-			b.screenshot(name + "-" + colors)
-			b.eval(`document.querySelectorAll("details").forEach(d => { d.open = true; })`, nil)
-			var pale []string
-			b.eval(paleText, &pale)
-			for _, p := range pale {
+			b.Media("screen", colors)
+			b.Eval(`document.querySelectorAll("details").forEach(d => { d.open = false; })`, nil)
+			b.Eval(`document.querySelectorAll("main details[open], main .stack").forEach((d, i) => { if (i < 2) d.open = true; })`, nil)
+			b.Screenshot(name + "-" + colors)
+			b.Eval(`document.querySelectorAll("details").forEach(d => { d.open = true; })`, nil)
+			for _, p := range b.Pale() {
 				t.Errorf("%s: too little contrast in %s: %s", name, colors, p)
 			}
 		}
 		for _, width := range []int{1200, 800, 360} {
-			b.size(width, 800)
-			var over []string
-			b.eval(wideParts, &over)
-			for _, p := range over {
+			b.Size(width, 800)
+			for _, p := range b.Wide() {
 				t.Errorf("%s: wider than %d pixels: %s", name, width, p)
 			}
 		}
-		b.screenshot(name + "-narrow")
+		b.Screenshot(name + "-narrow")
 	}
 }
-
-// paleText lists the texts whose contrast to what is behind them is below 4.5
-// (WCAG 2.1, 1.4.3).
-const paleText = `(() => {
-	const light = c => { const v = c.map(x => (x /= 255) <= .03928 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4); return .2126 * v[0] + .7152 * v[1] + .0722 * v[2]; };
-	const rgb = text => { const m = text.match(/[\d.]+/g).map(Number); return m.length > 3 && m[3] === 0 ? null : m.slice(0, 3); };
-	const behind = e => {
-		if (e instanceof SVGTextElement) {
-			const box = e.getBoundingClientRect();
-			for (const s of [...e.parentElement.children].reverse()) {
-				if (!(s instanceof SVGRectElement) && !(s instanceof SVGCircleElement)) continue;
-				const at = s.getBoundingClientRect(), c = rgb(getComputedStyle(s).fill === "none" ? "rgba(0, 0, 0, 0)" : getComputedStyle(s).fill);
-				if (c && at.left <= box.left + 2 && at.right >= box.right - 2 && at.top <= box.top + 6 && at.bottom >= box.bottom - 6) return c;
-			}
-		}
-		for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c) return c; }
-		return [255, 255, 255];
-	};
-	const list = new Set();
-	for (const e of document.body.querySelectorAll("*")) {
-		if (![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) || !e.getClientRects().length || ["SCRIPT", "title"].includes(e.tagName)) continue;
-		const style = getComputedStyle(e), color = rgb(e instanceof SVGElement ? style.fill : style.color);
-		const [a, c] = [light(color), light(behind(e))].sort((x, y) => y - x);
-		if ((a + .05) / (c + .05) < 4.5) list.add(e.tagName + "." + (e.getAttribute("class") || "") + ": " + e.textContent.slice(0, 40));
-	}
-	return [...list];
-})()`
-
-// wideParts lists what makes the page wider than its window.
-const wideParts = `(() => {
-	if (document.documentElement.scrollWidth <= innerWidth) return [];
-	return [...document.querySelectorAll("main *, header *, nav *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll"))
-		.slice(0, 3).map(e => e.tagName + "." + e.className + ": " + e.textContent.slice(0, 60)).concat("scrolls to " + document.documentElement.scrollWidth);
-})()`
 
 // peekState is what the page shows of the access under the pointer or focus.
 type peekState struct {
@@ -139,18 +103,18 @@ const peekScript = `(() => { const p = document.getElementById("peek"), r = p.ge
 
 // The timelines can be walked by keyboard: focus shows an access with its value
 // and its stack, and Enter leads to its description.
-func timelineByKeyboard(t *testing.T, b *browser) {
-	b.size(1200, 900)
-	b.open(render(t, withSources(diagnosed(raceCause())), Options{Format: HTML}))
+func timelineByKeyboard(t *testing.T, b *browsertest.Browser) {
+	b.Size(1200, 900)
+	b.Open(render(t, withSources(diagnosed(raceCause())), Options{Format: HTML}))
 	var p peekState
 	state := func() peekState {
 		t.Helper()
 		p = peekState{}
-		b.eval(peekScript, &p)
+		b.Eval(peekScript, &p)
 		return p
 	}
 	for range 100 {
-		b.press("Tab")
+		b.Press("Tab")
 		if strings.Contains(state().Mark, "-mark-") {
 			break
 		}
@@ -166,103 +130,103 @@ func timelineByKeyboard(t *testing.T, b *browser) {
 	if p.Left < 0 || p.Right > p.Width {
 		t.Errorf("it is shown outside of the window: %+v", p)
 	}
-	b.press("ArrowDown")
+	b.Press("ArrowDown")
 	if state(); p.Mark != "cause-1-failing-mark-2" || p.Hidden || !strings.Contains(p.Text, "100 -> 20") {
 		t.Errorf("the next mark: %+v", p)
 	}
-	b.press("ArrowUp")
+	b.Press("ArrowUp")
 	if state(); p.Mark != "cause-1-failing-mark-1" {
 		t.Errorf("back: %+v", p)
 	}
-	b.press("Escape")
+	b.Press("Escape")
 	if state(); !p.Hidden {
 		t.Error("Escape does not hide it")
 	}
-	b.press("Enter")
+	b.Press("Enter")
 	var open bool
-	b.eval(`new Promise(done => setTimeout(() => done(document.getElementById("cause-1-failing-1").open && location.hash === "#cause-1-failing-1"), 0))`, &open)
+	b.Eval(`new Promise(done => setTimeout(() => done(document.getElementById("cause-1-failing-1").open && location.hash === "#cause-1-failing-1"), 0))`, &open)
 	if !open {
 		t.Error("Enter does not lead to the access")
 	}
 }
 
 // What the pointer is over is shown, and goes when it goes.
-func timelineByPointer(t *testing.T, b *browser) {
-	b.open(render(t, withSources(diagnosed(raceCause())), Options{Format: HTML}))
+func timelineByPointer(t *testing.T, b *browsertest.Browser) {
+	b.Open(render(t, withSources(diagnosed(raceCause())), Options{Format: HTML}))
 	for _, width := range []int{1200, 400} {
-		b.size(width, 900)
+		b.Size(width, 900)
 		var at struct{ X, Y float64 }
-		b.eval(`(() => { const m = document.getElementById("cause-1-failing-mark-2"); m.scrollIntoView({block: "center", inline: "center"});
+		b.Eval(`(() => { const m = document.getElementById("cause-1-failing-mark-2"); m.scrollIntoView({block: "center", inline: "center"});
 			const r = m.querySelector("circle").getBoundingClientRect(); return {X: (r.left + r.right) / 2, Y: (r.top + r.bottom) / 2}; })()`, &at)
-		b.pointAt(at.X, at.Y)
+		b.PointAt(at.X, at.Y)
 		var p peekState
-		b.eval(peekScript, &p)
+		b.Eval(peekScript, &p)
 		if p.Hidden || !strings.Contains(p.Text, "100 -> 20") || p.Left < 0 || p.Right > p.Width {
 			t.Errorf("at %d pixels: %+v", width, p)
 		}
-		b.screenshot(map[int]string{1200: "hover-wide", 400: "hover-narrow"}[width])
-		b.pointAt(1, 1)
-		if b.eval(peekScript, &p); !p.Hidden {
+		b.Screenshot(map[int]string{1200: "hover-wide", 400: "hover-narrow"}[width])
+		b.PointAt(1, 1)
+		if b.Eval(peekScript, &p); !p.Hidden {
 			t.Error("it stays when the pointer goes")
 		}
 	}
 }
 
 // On paper everything is unfolded, and nothing is cut off at the right.
-func pagesOnPaper(t *testing.T, b *browser) {
+func pagesOnPaper(t *testing.T, b *browsertest.Browser) {
 	for name, page := range shownPages(t) {
-		b.size(1000, 900)
-		b.media("screen", "dark")
-		b.open(page)
+		b.Size(1000, 900)
+		b.Media("screen", "dark")
+		b.Open(page)
 		const folded = `[...document.querySelectorAll("main details > :not(summary)")].filter(e => e.textContent.trim() && !e.checkVisibility()).map(e => e.textContent.slice(0, 60))`
 		var onScreen []string
-		if b.eval(folded, &onScreen); len(onScreen) == 0 && name != "bare" {
+		if b.Eval(folded, &onScreen); len(onScreen) == 0 && name != "bare" {
 			t.Errorf("%s: nothing is folded on the screen", name)
 		}
-		b.media("print", "dark")
+		b.Media("print", "dark")
 		var seen struct {
 			Folded, Wide []string
 			Paper        string
 			Navigation   bool
 		}
-		b.eval(`({Folded: `+folded+`.slice(0, 3),
+		b.Eval(`({Folded: `+folded+`.slice(0, 3),
 			Wide: [...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName + "." + (e.getAttribute("class") || "") + ": " + e.textContent.slice(0, 60)).slice(0, 3),
 			Paper: getComputedStyle(document.body).backgroundColor, Navigation: document.querySelector("nav").checkVisibility()})`, &seen)
 		if len(seen.Folded) > 0 || len(seen.Wide) > 0 || seen.Navigation || seen.Paper != "rgb(255, 255, 255)" {
 			t.Errorf("%s: %+v", name, seen)
 		}
-		b.screenshot(name + "-print")
+		b.Screenshot(name + "-print")
 	}
 }
 
 // Printing unfolds the page in browsers that unfold nothing by style, and leaves
 // it as it was.
-func printingUnfolds(t *testing.T, b *browser) {
-	b.open(render(t, withSources(diagnosed(raceCause())), Options{Format: HTML}))
-	b.eval(`addEventListener("beforeprint", () => { window.folded = document.querySelectorAll("main details:not([open])").length; })`, nil)
+func printingUnfolds(t *testing.T, b *browsertest.Browser) {
+	b.Open(render(t, withSources(diagnosed(raceCause())), Options{Format: HTML}))
+	b.Eval(`addEventListener("beforeprint", () => { window.folded = document.querySelectorAll("main details:not([open])").length; })`, nil)
 	var before, during, after int
-	b.eval(`document.querySelectorAll("main details:not([open])").length`, &before)
+	b.Eval(`document.querySelectorAll("main details:not([open])").length`, &before)
 	var pdf struct {
 		Data string `json:"data"`
 	}
-	b.call("Page.printToPDF", map[string]any{"printBackground": true}, &pdf)
-	b.eval(`window.folded ?? -1`, &during)
-	b.eval(`document.querySelectorAll("main details:not([open])").length`, &after)
+	b.Call("Page.printToPDF", map[string]any{"printBackground": true}, &pdf)
+	b.Eval(`window.folded ?? -1`, &during)
+	b.Eval(`document.querySelectorAll("main details:not([open])").length`, &after)
 	if before == 0 || during != 0 || after != before || len(pdf.Data) < 4000 {
 		t.Errorf("%d parts are folded before, %d while, and %d after printing to %d bytes", before, during, after, len(pdf.Data))
 	}
 }
 
 // Without its script the page lacks nothing but comfort.
-func pageWithoutScript(t *testing.T, b *browser) {
-	b.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
-	b.open(render(t, withSources(diagnosed(raceCause())), Options{Format: HTML}))
+func pageWithoutScript(t *testing.T, b *browsertest.Browser) {
+	b.Call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
+	b.Open(render(t, withSources(diagnosed(raceCause())), Options{Format: HTML}))
 	var seen struct {
 		Controls bool
 		Marks    int
 		Folds    int
 	}
-	b.eval(`({Controls: document.querySelector(".controls").checkVisibility(), Marks: document.querySelectorAll("a.mark[href^='#']").length, Folds: document.querySelectorAll("main details").length})`, &seen)
+	b.Eval(`({Controls: document.querySelector(".controls").checkVisibility(), Marks: document.querySelectorAll("a.mark[href^='#']").length, Folds: document.querySelectorAll("main details").length})`, &seen)
 	if seen.Controls || seen.Marks != 5 || seen.Folds == 0 {
 		t.Errorf("%+v", seen)
 	}

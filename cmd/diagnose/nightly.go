@@ -1,21 +1,16 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
 	"diagnose/corpus"
 	"diagnose/nightly"
-	"diagnose/reports"
 	"diagnose/reports/tracker"
 )
 
@@ -46,7 +41,8 @@ func newNightly() *cobra.Command {
 diagnosed yet, new and frequent ones first: each in a process of its own, under a
 budget of time and of memory, so that no recording can stop the night. Then it
 tells which causes are new, which were fixed and are back, which known ones failed
-how often, and what could not be diagnosed and why.
+how often, and what could not be diagnosed and why. --out has it as text, JSON and a
+page, with a report of each of these causes, which the page leads to.
 
 A night that was killed is gone on with by the next one: nothing is done twice. Two
 nights at once share the work.
@@ -74,6 +70,7 @@ Exit status:
     130  it was interrupted; another night goes on`,
 		Example: `  diagnose nightly --corpus /srv/failures --budget 2h --out /srv/failures-report
   diagnose nightly --since 7d --jobs 4 --format json
+  diagnose nightly --format html >night.html
   diagnose nightly --tracker gitlab:group/project --tracker-token-file ~/.token --dry-run`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -87,14 +84,14 @@ Exit status:
 	flags.Var(&f.time, "time", "bound the `time` of each failure")
 	flags.Int64Var(&f.memory, "memory", 4096, "bound the memory of each failure's processes, in `MiB`")
 	flags.BoolVar(&f.retry, "retry", false, "try again what this version could not diagnose")
-	flags.StringVar(&f.out, "out", "", "`directory` for the summary in all forms, and the reports of what is new or back")
+	flags.StringVar(&f.out, "out", "", "`directory` for the summary in all forms, and the reports of its causes")
 	must(c.MarkFlagDirname("out"))
 	flags.StringVar(&f.tracker, "tracker", "", "`tracker` where causes get issues; without it, a directory in that of --out")
 	flags.StringVar(&f.tokenFile, "tracker-token-file", "", "`file` with the tracker's token")
 	flags.IntVar(&f.issues, "tracker-new", 25, "open so `many` issues in a night at most")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "diagnose, and say what the tracker would be told, without telling it")
 	must(c.MarkFlagFilename("tracker-token-file"))
-	f.registerFormat(c)
+	f.registerNightFormat(c)
 	for _, name := range []string{"since", "jobs", "budget", "time", "memory", "tracker", "tracker-new"} {
 		complete(c, name, cobra.NoFileCompletions)
 	}
@@ -177,115 +174,8 @@ func (f *nightlyFlags) check(c *cobra.Command) error {
 	case f.time <= 0 || f.since <= 0:
 		return usagef("--time and --since take a time above zero, as in 90s or 5m")
 	}
-	return f.checkFormat(c)
-}
-
-// hand gives the summary to whoever is to have it, and notes then that it was given.
-func (f *nightlyFlags) hand(c *cobra.Command, store *corpus.Corpus, s *nightly.Summary) error {
-	if f.out != "" {
-		if err := writeNight(c.Context(), store, s, f.out); err != nil {
-			return fmt.Errorf("--out: %w", err)
-		}
+	if !slices.Contains(nightFormats, f.format) {
+		return usagef("--format takes text, json or html, not %q (see '%s --help')", f.format, c.CommandPath())
 	}
-	var err error
-	if f.format == string(reports.JSON) {
-		err = reports.WriteJSON(c.OutOrStdout(), s)
-	} else {
-		err = s.WriteText(c.OutOrStdout())
-	}
-	if err == nil && !f.dryRun {
-		err = s.Told(c.Context(), store)
-	}
-	if err == nil && s.Alarming() {
-		err = &newCauseError{}
-	}
-	return err
-}
-
-// causesName is the directory in --out of reports, one for each cause that is new or
-// back.
-const causesName = "causes"
-
-func writeNight(ctx context.Context, store *corpus.Corpus, s *nightly.Summary, dir string) error {
-	for _, list := range [][]nightly.Group{s.New, s.Back} {
-		for i := range list {
-			if err := writeCause(ctx, store, &list[i], filepath.Join(dir, causesName)); err != nil {
-				return err
-			}
-		}
-	}
-	var text, doc bytes.Buffer
-	if err := errors.Join(s.WriteText(&text), reports.WriteJSON(&doc, s)); err != nil {
-		return err
-	}
-	if err := writeWhole(filepath.Join(dir, "summary.txt"), text.Bytes()); err != nil {
-		return err
-	}
-	return writeWhole(filepath.Join(dir, "summary.json"), doc.Bytes())
-}
-
-// writeCause writes the report of a cluster's example, in Markdown and as it is kept.
-func writeCause(ctx context.Context, store *corpus.Corpus, g *nightly.Group, dir string) error {
-	text, err := store.Report(ctx, g.Example)
-	if err != nil {
-		return err
-	}
-	doc, err := readDocument(text)
-	if err != nil {
-		return fmt.Errorf("the report of %s: %w", g.Example, err)
-	}
-	var markdown bytes.Buffer
-	if err := reports.Write(&markdown, doc.Case, reports.Options{Format: reports.Markdown, Version: doc.Tool.Version}); err != nil {
-		return err
-	}
-	if err := writeWhole(filepath.Join(dir, g.Digest+".json"), text); err != nil {
-		return err
-	}
-	return writeWhole(filepath.Join(dir, g.Digest+".md"), markdown.Bytes())
-}
-
-// nightProgress is one line on a terminal, and elsewhere a line for each failure.
-type nightProgress struct {
-	*progress
-	plain *os.File
-}
-
-func newNightProgress(file *os.File) *nightProgress {
-	p := &nightProgress{progress: newProgress(file)}
-	if !isatty.IsTerminal(file.Fd()) {
-		p.plain = file
-	}
-	return p
-}
-
-func (p *nightProgress) step(s nightly.Progress) {
-	text := fmt.Sprintf("%d of %d", s.Done, s.Total)
-	left := ""
-	if s.Left > 0 && s.Done < s.Total {
-		left = fmt.Sprintf(", about %v left", roughly(s.Left))
-	}
-	name := fmt.Sprintf("%s %s %s", s.Entry.Name(), s.Entry.Ended, s.Entry.ID[:min(shortID, len(s.Entry.ID))])
-	if s.Result == nil {
-		p.say(text + left + ": " + name)
-		return
-	}
-	if p.plain == nil {
-		return
-	}
-	what := s.Result.Kind + ", " + s.Result.Proof
-	if !s.Result.Diagnosed {
-		what = "not diagnosed: " + s.Result.Reason
-	}
-	fmt.Fprintln(p.plain, "diagnose:", reports.Clean(fmt.Sprintf("%s: %s: %s, in %v%s", text, name, what, s.Result.Took.Round(10*time.Millisecond), left)))
-}
-
-// roughly is a time as precise as an estimate can be.
-func roughly(d time.Duration) time.Duration {
-	switch {
-	case d > time.Hour:
-		return d.Round(10 * time.Minute)
-	case d > time.Minute:
-		return d.Round(time.Minute)
-	}
-	return d.Round(time.Second)
+	return nil
 }

@@ -95,13 +95,30 @@ func TestNightly(t *testing.T) {
 	if login.Count != 1 || login.ByCause || login.Kind != "null-pointer" || login.Program != "login" {
 		t.Errorf("a core: %+v", login)
 	}
+	read := func(name string) string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(out, name))
+		if err != nil || len(text) == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+		return string(text)
+	}
 	for _, name := range []string{"summary.txt", "summary.json", "causes/" + overflow.Digest + ".md", "causes/" + login.Digest + ".json"} {
-		if text, err := os.ReadFile(filepath.Join(out, name)); err != nil || len(text) == 0 {
-			t.Errorf("%v", err)
+		read(name)
+	}
+	page := read("summary.html")
+	for _, g := range s.New {
+		to := "causes/" + g.Digest + ".html"
+		if !strings.Contains(page, `href="`+to+`"`) || !strings.Contains(read(to), g.Program) {
+			t.Errorf("the page does not lead to the report of %s", g.Kind)
 		}
 	}
 	if text := ok(exitOK, "nightly", "--since", "3650d"); !strings.Contains(text, "0 new causes, 0 back, 2 known") || !strings.Contains(text, "nothing was left") {
 		t.Error(text)
+	}
+	if page := ok(exitOK, "nightly", "--since", "3650d", "--format", "html"); !strings.HasPrefix(page, "<!DOCTYPE html>") || strings.Contains(page, `href="causes/`) ||
+		!strings.Contains(page, "diagnose corpus show "+overflow.Example+" --report") {
+		t.Errorf("%s", page)
 	}
 
 	fits(t, "corpus", ok(exitOK, "corpus", "list", "--format", "json"))
@@ -172,6 +189,7 @@ func TestCorpusExitStatus(t *testing.T) {
 		"corpus export":                                                     {exitUsage, "--output"},
 		"corpus fix abc --at noon":                                          {exitUsage, "--at"},
 		"nightly --jobs 0":                                                  {exitUsage, "--jobs"},
+		"nightly --format sarif":                                            {exitUsage, "text, json or html"},
 		"nightly --time 0s":                                                 {exitUsage, "--time"},
 		"nightly x":                                                         {exitUsage, "unexpected argument"},
 		"nightly --out " + text + " --jobs 1":                               {exitUsage, "--out"},

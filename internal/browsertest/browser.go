@@ -1,4 +1,5 @@
-package reports
+// Package browsertest looks at pages in a headless Chromium, for tests.
+package browsertest
 
 import (
 	"bufio"
@@ -15,20 +16,21 @@ import (
 	"time"
 )
 
-// noBrowserError says that this machine has no browser to look at pages with, or
+// missingError says that this machine has no browser to look at pages with, or
 // does not let it run.
-type noBrowserError struct{ err error }
+type missingError struct{ err error }
 
-func (e *noBrowserError) Error() string { return "no Chromium: " + e.err.Error() }
+func (e *missingError) Error() string { return "no Chromium: " + e.err.Error() }
 
 // browserNames are the commands that may be a Chromium. (Ubuntu's
 // chromium-browser is none: it asks for a snap.)
 var browserNames = []string{"chromium", "google-chrome"}
 
-// browser is a headless Chromium, spoken to by the protocol of its developer
+// Browser is a headless Chromium, spoken to by the protocol of its developer
 // tools over a pipe: a line of JSON that ends in a zero byte, each way.
-type browser struct {
-	t       *testing.T
+type Browser struct {
+	// T is the test that complains.
+	T       *testing.T
 	cmd     *exec.Cmd
 	to      *os.File
 	from    *bufio.Reader
@@ -57,7 +59,7 @@ type browserError struct {
 // machine takes.
 const patience = 2 * time.Minute
 
-func startBrowser(t *testing.T) (*browser, error) {
+func startBrowser(t *testing.T) (*Browser, error) {
 	t.Helper()
 	var exe string
 	var err error
@@ -67,7 +69,7 @@ func startBrowser(t *testing.T) (*browser, error) {
 		}
 	}
 	if err != nil {
-		return nil, &noBrowserError{err}
+		return nil, &missingError{err}
 	}
 	fromUs, to, err := os.Pipe()
 	if err != nil {
@@ -77,7 +79,7 @@ func startBrowser(t *testing.T) (*browser, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &browser{t: t, to: to, pipe: from, from: bufio.NewReader(from)}
+	b := &Browser{T: t, to: to, pipe: from, from: bufio.NewReader(from)}
 	profile := t.TempDir()
 	b.cmd = exec.Command(exe, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
 		"--disable-background-networking", "--disable-component-update", "--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+profile)
@@ -108,40 +110,40 @@ func startBrowser(t *testing.T) (*browser, error) {
 	var target struct {
 		ID string `json:"targetId"`
 	}
-	b.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	b.Call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
 	var session struct {
 		ID string `json:"sessionId"`
 	}
-	b.call("Target.attachToTarget", map[string]any{"targetId": target.ID, "flatten": true}, &session)
+	b.Call("Target.attachToTarget", map[string]any{"targetId": target.ID, "flatten": true}, &session)
 	b.session = session.ID
 	for _, domain := range []string{"Page", "Runtime", "Log", "Network"} {
-		b.call(domain+".enable", nil, nil)
+		b.Call(domain+".enable", nil, nil)
 	}
 	return b, nil
 }
 
 // greet sees whether the browser answers; one that ends instead cannot run here.
-func (b *browser) greet() error {
-	b.t.Helper()
+func (b *Browser) greet() error {
+	b.T.Helper()
 	hello := []byte(`{"id": 0, "method": "Browser.getVersion"}` + "\x00")
 	if _, err := b.to.Write(hello); err == nil {
 		if err := b.pipe.SetReadDeadline(time.Now().Add(patience)); err != nil {
-			b.t.Fatal(err)
+			b.T.Fatal(err)
 		}
 		_, err := b.from.ReadBytes(0)
 		if err == nil {
 			return nil
 		}
 		if !errors.Is(err, io.EOF) {
-			b.t.Fatalf("the browser does not answer: %v", err)
+			b.T.Fatalf("the browser does not answer: %v", err)
 		}
 	}
-	return &noBrowserError{fmt.Errorf("%s ended at its start", b.cmd.Path)}
+	return &missingError{fmt.Errorf("%s ended at its start", b.cmd.Path)}
 }
 
-// call sends a command and reads until its answer comes.
-func (b *browser) call(method string, params map[string]any, result any) {
-	b.t.Helper()
+// Call sends a command and reads until its answer comes.
+func (b *Browser) Call(method string, params map[string]any, result any) {
+	b.T.Helper()
 	b.last++
 	if params == nil {
 		params = map[string]any{}
@@ -152,37 +154,37 @@ func (b *browser) call(method string, params map[string]any, result any) {
 	}
 	text, err := json.Marshal(command)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	if _, err := b.to.Write(append(text, 0)); err != nil {
-		b.t.Fatalf("%s: %v", method, err)
+		b.T.Fatalf("%s: %v", method, err)
 	}
 	id := b.last
 	answer := b.until(method, func(e *browserEvent) bool { return e.ID == id })
 	if answer.Error != nil {
-		b.t.Fatalf("%s: %s", method, answer.Error.Message)
+		b.T.Fatalf("%s: %s", method, answer.Error.Message)
 	}
 	if result != nil {
 		if err := json.Unmarshal(answer.Result, result); err != nil {
-			b.t.Fatalf("%s: %v in %s", method, err, answer.Result)
+			b.T.Fatalf("%s: %v in %s", method, err, answer.Result)
 		}
 	}
 }
 
 // until reads what the browser says up to the first event of that sort.
-func (b *browser) until(what string, found func(*browserEvent) bool) *browserEvent {
-	b.t.Helper()
+func (b *Browser) until(what string, found func(*browserEvent) bool) *browserEvent {
+	b.T.Helper()
 	if err := b.pipe.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	for {
 		text, err := b.from.ReadBytes(0)
 		if err != nil {
-			b.t.Fatalf("%s: the browser says no more: %v", what, err)
+			b.T.Fatalf("%s: the browser says no more: %v", what, err)
 		}
 		var e browserEvent
 		if err := json.Unmarshal(text[:len(text)-1], &e); err != nil {
-			b.t.Fatalf("%s: %v in %s", what, err, text)
+			b.T.Fatalf("%s: %v in %s", what, err, text)
 		}
 		if e.Method != "" {
 			b.events = append(b.events, e)
@@ -193,28 +195,40 @@ func (b *browser) until(what string, found func(*browserEvent) bool) *browserEve
 	}
 }
 
-// open loads a page from a file, as its reader does.
-func (b *browser) open(page string) {
-	b.t.Helper()
-	file := filepath.Join(b.t.TempDir(), "report.html")
+// Open loads a page from a file, as its reader does.
+func (b *Browser) Open(page string) {
+	b.T.Helper()
+	file := filepath.Join(b.T.TempDir(), "report.html")
 	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
+	b.OpenFile(file)
+}
+
+// OpenFile loads a page that lies among what it leads to.
+func (b *Browser) OpenFile(file string) {
+	b.T.Helper()
 	// From one page to the same one with another fragment nothing would be loaded.
 	b.navigate("about:blank")
 	b.events = nil
 	b.navigate("file://" + file)
 }
 
-func (b *browser) navigate(url string) {
-	b.t.Helper()
+// Loaded waits for the page that a link leads to.
+func (b *Browser) Loaded() {
+	b.T.Helper()
+	b.until("load", func(e *browserEvent) bool { return e.Method == "Page.loadEventFired" })
+}
+
+func (b *Browser) navigate(url string) {
+	b.T.Helper()
 	var to struct {
 		Error string `json:"errorText"`
 	}
 	n := len(b.events)
-	b.call("Page.navigate", map[string]any{"url": url}, &to)
+	b.Call("Page.navigate", map[string]any{"url": url}, &to)
 	if to.Error != "" {
-		b.t.Fatalf("%s: %s", url, to.Error)
+		b.T.Fatalf("%s: %s", url, to.Error)
 	}
 	for _, e := range b.events[n:] {
 		if e.Method == "Page.loadEventFired" {
@@ -224,10 +238,10 @@ func (b *browser) navigate(url string) {
 	b.until("load", func(e *browserEvent) bool { return e.Method == "Page.loadEventFired" })
 }
 
-// eval runs a script in the page. Text that is code of the developer tools is
+// Eval runs a script in the page. Text that is code of the developer tools is
 // not held to the page's policy.
-func (b *browser) eval(script string, result any) {
-	b.t.Helper()
+func (b *Browser) Eval(script string, result any) {
+	b.T.Helper()
 	var answer struct {
 		Result struct {
 			Value json.RawMessage `json:"value"`
@@ -239,31 +253,31 @@ func (b *browser) eval(script string, result any) {
 			} `json:"exception"`
 		} `json:"exceptionDetails"`
 	}
-	b.call("Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true, "awaitPromise": true}, &answer)
+	b.Call("Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true, "awaitPromise": true}, &answer)
 	if answer.Exception != nil {
-		b.t.Fatalf("%s: %s %s", script, answer.Exception.Text, answer.Exception.Exception.Description)
+		b.T.Fatalf("%s: %s %s", script, answer.Exception.Text, answer.Exception.Exception.Description)
 	}
 	if result != nil {
 		if err := json.Unmarshal(answer.Result.Value, result); err != nil {
-			b.t.Fatalf("%s: %v in %q", script, err, answer.Result.Value)
+			b.T.Fatalf("%s: %v in %q", script, err, answer.Result.Value)
 		}
 	}
 }
 
-func (b *browser) size(width, height int) {
-	b.t.Helper()
-	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
+func (b *Browser) Size(width, height int) {
+	b.T.Helper()
+	b.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
 }
 
-// media sets what the page is shown on, "screen" or "print", and the colours
+// Media sets what the page is shown on, "screen" or "print", and the colours
 // that its reader prefers, "light" or "dark".
-func (b *browser) media(media, colors string) {
-	b.t.Helper()
-	b.call("Emulation.setEmulatedMedia", map[string]any{"media": media, "features": []map[string]string{{"name": "prefers-color-scheme", "value": colors}}}, nil)
+func (b *Browser) Media(media, colors string) {
+	b.T.Helper()
+	b.Call("Emulation.setEmulatedMedia", map[string]any{"media": media, "features": []map[string]string{{"name": "prefers-color-scheme", "value": colors}}}, nil)
 }
 
-func (b *browser) press(key string) {
-	b.t.Helper()
+func (b *Browser) Press(key string) {
+	b.T.Helper()
 	codes := map[string]int{"Tab": 9, "Enter": 13, "Escape": 27, "ArrowUp": 38, "ArrowDown": 40}
 	params := map[string]any{"key": key, "code": key, "windowsVirtualKeyCode": codes[key]}
 	if key == "Enter" {
@@ -271,44 +285,44 @@ func (b *browser) press(key string) {
 	}
 	for _, kind := range []string{"keyDown", "keyUp"} {
 		params["type"] = kind
-		b.call("Input.dispatchKeyEvent", params, nil)
+		b.Call("Input.dispatchKeyEvent", params, nil)
 	}
 }
 
-func (b *browser) pointAt(x, y float64) {
-	b.t.Helper()
-	b.call("Input.dispatchMouseEvent", map[string]any{"type": "mouseMoved", "x": x, "y": y}, nil)
+func (b *Browser) PointAt(x, y float64) {
+	b.T.Helper()
+	b.Call("Input.dispatchMouseEvent", map[string]any{"type": "mouseMoved", "x": x, "y": y}, nil)
 }
 
-// screenshotVariable is a directory that the pages' pictures are put into, for
+// ScreenshotVariable is a directory that the pages' pictures are put into, for
 // people to look at.
-const screenshotVariable = "DIAGNOSE_SCREENSHOTS"
+const ScreenshotVariable = "DIAGNOSE_SCREENSHOTS"
 
-// screenshot keeps a picture of the whole page, if that is asked for.
-func (b *browser) screenshot(name string) {
-	b.t.Helper()
-	dir := os.Getenv(screenshotVariable)
+// Screenshot keeps a picture of the whole page, if that is asked for.
+func (b *Browser) Screenshot(name string) {
+	b.T.Helper()
+	dir := os.Getenv(ScreenshotVariable)
 	if dir == "" {
 		return
 	}
 	var picture struct {
 		Data string `json:"data"`
 	}
-	b.call("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}, &picture)
+	b.Call("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}, &picture)
 	data, err := base64.StdEncoding.DecodeString(picture.Data)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, name+".png"), data, 0o644); err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 }
 
-// complaints are the errors, warnings and refusals that the page led to, and
+// Complaints are the errors, warnings and refusals that the page led to, and
 // what it loaded beside itself.
-func (b *browser) complaints() []string {
-	b.t.Helper()
-	b.eval("new Promise(done => setTimeout(done, 0))", nil) // what is under way gets said
+func (b *Browser) Complaints() []string {
+	b.T.Helper()
+	b.Eval("new Promise(done => setTimeout(done, 0))", nil) // what is under way gets said
 	var list []string
 	documents := 0
 	for _, e := range b.events {
@@ -327,11 +341,11 @@ func (b *browser) complaints() []string {
 	return list
 }
 
-// withBrowser runs a test with a browser; without one it is skipped.
-func withBrowser(t *testing.T) *browser {
+// New runs a test with a browser; without one it is skipped.
+func New(t *testing.T) *Browser {
 	t.Helper()
 	b, err := startBrowser(t)
-	var none *noBrowserError
+	var none *missingError
 	if errors.As(err, &none) {
 		t.Skip(none)
 	}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"diagnose/corpus"
+	"diagnose/nightly"
+	"diagnose/reports"
+)
+
+// nightFormats are the forms of a summary.
+var nightFormats = []string{string(reports.Text), string(reports.JSON), string(reports.HTML)}
+
+func (f *nightlyFlags) registerNightFormat(c *cobra.Command) {
+	c.Flags().StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of what is shown: text, json, html")
+	complete(c, "format", cobra.FixedCompletions(nightFormats, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// hand gives the summary to whoever is to have it, and notes then that it was given.
+func (f *nightlyFlags) hand(c *cobra.Command, store *corpus.Corpus, s *nightly.Summary) error {
+	if f.out != "" {
+		if err := writeNight(c.Context(), store, s, f.out); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+	}
+	err := writeSummary(c.OutOrStdout(), s, f.format)
+	if err == nil && !f.dryRun {
+		err = s.Told(c.Context(), store)
+	}
+	if err == nil && s.Alarming() {
+		err = &newCauseError{}
+	}
+	return err
+}
+
+func writeSummary(w io.Writer, s *nightly.Summary, format string) error {
+	switch reports.Format(format) {
+	case reports.JSON:
+		return reports.WriteJSON(w, s)
+	case reports.HTML: // of which nobody knows where it will be: it leads to no file
+		return s.WriteHTML(w, nightly.PageOptions{})
+	}
+	return s.WriteText(w)
+}
+
+// causesName is the directory in --out of reports, one for each cause.
+const causesName = "causes"
+
+func writeNight(ctx context.Context, store *corpus.Corpus, s *nightly.Summary, dir string) error {
+	page := nightly.PageOptions{Reports: map[string]string{}, Missing: map[string]string{}}
+	for _, g := range slices.Concat(s.New, s.Back, s.Known, s.Fixed) {
+		forms, err := causeForms(ctx, store, &g)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			// One report that cannot be shown must not keep the others from being so.
+			page.Missing[g.Digest] = "its report cannot be shown: " + err.Error()
+			fmt.Fprintln(os.Stderr, "diagnose:", reports.Clean(fmt.Sprintf("the report of cluster %s cannot be shown: %v", g.Digest, err)))
+			continue
+		}
+		for suffix, text := range forms {
+			if err := writeWhole(filepath.Join(dir, causesName, g.Digest+suffix), text); err != nil {
+				return err
+			}
+		}
+		page.Reports[g.Digest] = path.Join(causesName, g.Digest+".html")
+	}
+	var text, doc, html bytes.Buffer
+	if err := errors.Join(s.WriteText(&text), reports.WriteJSON(&doc, s), s.WriteHTML(&html, page)); err != nil {
+		return err
+	}
+	for name, form := range map[string]*bytes.Buffer{"summary.txt": &text, "summary.json": &doc, "summary.html": &html} {
+		if err := writeWhole(filepath.Join(dir, name), form.Bytes()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// causeForms is the report of a cluster's example in each form, by the ending of its
+// file's name.
+func causeForms(ctx context.Context, store *corpus.Corpus, g *nightly.Group) (map[string][]byte, error) {
+	text, err := store.Report(ctx, g.Example)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := readDocument(text)
+	if err != nil {
+		return nil, fmt.Errorf("the report of %s: %w", g.Example, err)
+	}
+	forms := map[string][]byte{}
+	for suffix, format := range map[string]reports.Format{".json": reports.JSON, ".md": reports.Markdown, ".html": reports.HTML} {
+		var form bytes.Buffer
+		if err := reports.Write(&form, doc.Case, reports.Options{Format: format, Version: doc.Tool.Version}); err != nil {
+			return nil, err
+		}
+		forms[suffix] = form.Bytes()
+	}
+	return forms, nil
+}

@@ -1,0 +1,108 @@
+package nightly
+
+import (
+	"fmt"
+	"time"
+)
+
+// The words that the text and the page have in common.
+
+// fact is a named line about the night as a whole.
+type fact struct {
+	name, text string
+	alarm      bool
+}
+
+// headline says in one line what there is to look at.
+func (s *Summary) headline() string {
+	return fmt.Sprintf("%s, %d back, %d known", plural(len(s.New), "new cause"), len(s.Back), len(s.Known))
+}
+
+func (s *Summary) facts() []fact {
+	r := &s.Run
+	list := []fact{
+		{name: "failures", text: fmt.Sprintf("%d since %s, %d in as long a time before", s.Failures, s.Since.Local().Format(time.DateTime), s.FailuresBefore)},
+		{name: "corpus", text: s.Corpus},
+	}
+	if done := r.Diagnosed + r.Undiagnosed; done > 0 {
+		list = append(list, fact{name: "diagnosed", text: fmt.Sprintf("%d of %d in %v by diagnose %s, %.0f for each hour of a processor",
+			r.Diagnosed, done, r.Ended.Sub(r.Started).Round(time.Second), r.Version, r.PerCoreHour)})
+	} else {
+		list = append(list, fact{name: "diagnosed", text: "nothing was left to be diagnosed by diagnose " + r.Version})
+	}
+	if r.NotReached > 0 {
+		list = append(list, fact{name: "not reached", text: fmt.Sprintf("the budget was over before %s; another night goes on with them", plural(r.NotReached, "failure")), alarm: true})
+	}
+	if s.Quiet > 0 {
+		list = append(list, fact{name: "quiet", text: plural(s.Quiet, "known cause") + " did not fail in this time"})
+	}
+	return list
+}
+
+// known says how a group is known to be one.
+func (g *Group) known() string {
+	if g.ByCause {
+		return g.Proof
+	}
+	return "no cause is known, grouped by stack"
+}
+
+func (g *Group) counts() string {
+	return fmt.Sprintf("%d now, %d before, %d in all", g.Recent, g.Earlier, g.Count)
+}
+
+func (g *Group) notes() []string {
+	var list []string
+	if g.Stacks > 1 {
+		list = append(list, fmt.Sprintf("%d different stacks", g.Stacks))
+	}
+	if g.Fixed != nil {
+		note := ""
+		if g.Note != "" {
+			note = " (" + g.Note + ")"
+		}
+		list = append(list, "marked as fixed "+day(*g.Fixed)+note)
+	}
+	if g.Back != "" {
+		list = append(list, "back since "+g.Back)
+	}
+	return list
+}
+
+func (k *Tracking) title() string {
+	if k.DryRun {
+		return "What would be told to " + k.Tracker
+	}
+	return "Told to " + k.Tracker
+}
+
+// later says what is left for another night; "" if nothing is.
+func (k *Tracking) later() string {
+	if k.Later == 0 {
+		return ""
+	}
+	return plural(k.Later, "cause") + " left for another night, as enough were opened in this one"
+}
+
+func (t *Tracked) remarks() []string {
+	var list []string
+	for _, d := range t.Duplicates {
+		list = append(list, "its duplicate "+d+" is closed")
+	}
+	if t.Note != "" {
+		list = append(list, t.Note)
+	}
+	return list
+}
+
+// shortDigest is as much of a digest as tells clusters apart.
+func shortDigest(digest string) string { return digest[:min(12, len(digest))] }
+
+func day(at time.Time) string { return at.Local().Format("2006-01-02 15:04") }
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
