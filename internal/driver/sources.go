@@ -86,6 +86,9 @@ func sourcePlaces(c *evidence.Case) []evidence.Site {
 				add(x.Story[j].Site)
 				if access := x.Story[j].Access; access != nil {
 					add(access.Site)
+					for k, frames := 1, access.Stack.Frames; k < len(frames) && frames[k-1].Kind == evidence.Inlined; k++ {
+						add(&frames[k].Site) // who called what was inlined
+					}
 				}
 			}
 			if x.Interleaving == nil {

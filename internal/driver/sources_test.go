@@ -54,16 +54,18 @@ func TestSourcePlaces(t *testing.T) {
 	object := func(line int) *evidence.HeapObject {
 		return &evidence.HeapObject{Allocated: call(line), Freed: call(line + 1)}
 	}
+	inlined := evidence.Stack{Frames: []evidence.Frame{{Kind: evidence.Inlined, Site: *at(6)}, {Kind: evidence.Inlined, Site: *at(18)}, {Kind: evidence.Physical, Site: *at(19)},
+		{Kind: evidence.Physical, Site: *at(99)}}}
 	c := &evidence.Case{Failure: evidence.Failure{Site: at(1)},
 		Diagnosis: &evidence.Diagnosis{Causes: []evidence.Cause{
-			{Site: at(2), Object: object(3), Story: []evidence.CauseStep{{Site: at(5)}, {Access: &evidence.SeenAccess{Site: at(6)}}, {}}},
+			{Site: at(2), Object: object(3), Story: []evidence.CauseStep{{Site: at(5)}, {Access: &evidence.SeenAccess{Site: at(6), Stack: inlined}}, {}}},
 			{Interleaving: &evidence.Interleaving{Failing: []evidence.SeenAccess{{Site: at(7)}, {Site: at(2)}}, Passing: []evidence.SeenAccess{{Site: at(8)}, {}}}}}},
 		Findings: []evidence.Finding{{Site: at(9), Object: object(10), Beyond: object(12), Call: call(14), Wait: []evidence.WaitEdge{{Site: at(15)}, {Site: &evidence.Site{File: "b.c"}}}}}}
 	c.Diagnosis.Schedule = &evidence.Schedule{Preemptions: []evidence.Preemption{{Site: at(16), LastSite: at(17)}, {}}}
 	list := sourcePlaces(c)
 	slices.SortFunc(list, func(x, y evidence.Site) int { return x.Line - y.Line })
-	if len(list) != 17 {
-		t.Errorf("%d places, want 17: %v", len(list), list)
+	if len(list) != 19 {
+		t.Errorf("%d places, want 19: %v", len(list), list)
 	}
 	for i, s := range list {
 		if s.Line != i+1 {
