@@ -9,27 +9,29 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"diagnose/reports/tracker/trackertest"
 )
 
 // What a tracker says no to: the right kind, once, and without the token.
 func TestContractNo(t *testing.T) {
-	each(t, func(t *testing.T, s *fakeTracker) {
+	each(t, func(t *testing.T, s *trackertest.Server) {
 		for status, want := range map[int]Kind{400: Refused, 401: Denied, 403: Denied, 404: Missing, 409: Refused, 410: Missing, 422: Refused} {
-			s.answer(func(w http.ResponseWriter, r *http.Request) bool {
+			s.Answer(func(w http.ResponseWriter, r *http.Request) bool {
 				if r.Method == "GET" {
 					return false
 				}
 				w.WriteHeader(status)
-				fmt.Fprintf(w, `{"error": true, "message": "no\u001b[2J: %s", "errorMessages": ["no: %s"]}`, testToken, testToken)
+				fmt.Fprintf(w, `{"error": true, "message": "no\u001b[2J: %s", "errorMessages": ["no: %s"]}`, trackertest.Token, trackertest.Token)
 				return true
 			})
-			s.log = nil
-			h, _ := s.tracker(false)
+			s.Log = nil
+			h, _ := opened(t, s, false)
 			_, err := h.Upsert(context.Background(), testReport())
-			if kindOf(err) != want || Final(err) != (want != Refused) || posts(s) != 1 {
-				t.Errorf("%d: %v after %d requests, want %s", status, err, posts(s), want)
+			if kindOf(err) != want || Final(err) != (want != Refused) || s.Changes() != 1 {
+				t.Errorf("%d: %v after %d requests, want %s", status, err, s.Changes(), want)
 			}
-			if text := fmt.Sprintf("%v %+v %#v", err, err, h.secret); strings.Contains(text, testToken) || strings.ContainsRune(err.Error(), 0x1b) || !strings.Contains(text, "no") {
+			if text := fmt.Sprintf("%v %+v %#v", err, err, h.secret); strings.Contains(text, trackertest.Token) || strings.ContainsRune(err.Error(), 0x1b) || !strings.Contains(text, "no") {
 				t.Errorf("%d: %q", status, text)
 			}
 		}
@@ -38,8 +40,7 @@ func TestContractNo(t *testing.T) {
 
 // Limits are waited for as long as the tracker says, and 5xx with growing pauses.
 func TestContractWaits(t *testing.T) {
-	now := time.Now() // it stands still: a busy machine takes nothing off the waits
-	reset := now.Add(90 * time.Second)
+	reset := time.Now().Add(90 * time.Second)
 	for name, c := range map[string]struct {
 		status    int
 		header    map[string]string
@@ -55,9 +56,9 @@ func TestContractWaits(t *testing.T) {
 		"out of order":          {502, nil, "<html>", 400 * time.Millisecond, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newFake(t, "github")
+			s := trackertest.New(t, "github")
 			left := 1
-			s.answer(func(w http.ResponseWriter, r *http.Request) bool {
+			s.Answer(func(w http.ResponseWriter, r *http.Request) bool {
 				if left--; left < 0 {
 					return false
 				}
@@ -68,8 +69,7 @@ func TestContractWaits(t *testing.T) {
 				fmt.Fprint(w, c.body)
 				return true
 			})
-			h, waits := s.tracker(false)
-			h.clock = func() time.Time { return now }
+			h, waits := opened(t, s, false)
 			upsert(t, h, testReport(), Opened)
 			if len(*waits) == 0 || (*waits)[0] < c.low || (*waits)[0] > c.high {
 				t.Errorf("waits %v, want the first from %v to %v", *waits, c.low, c.high)
@@ -80,22 +80,22 @@ func TestContractWaits(t *testing.T) {
 
 // What lasts longer than the budget is given up, with the time from which it may do.
 func TestContractDown(t *testing.T) {
-	each(t, func(t *testing.T, s *fakeTracker) {
-		s.answer(func(w http.ResponseWriter, r *http.Request) bool {
+	each(t, func(t *testing.T, s *trackertest.Server) {
+		s.Answer(func(w http.ResponseWriter, r *http.Request) bool {
 			w.Header().Set("Retry-After", "86400")
 			w.WriteHeader(429)
 			return true
 		})
-		h, waits := s.tracker(false)
+		h, waits := opened(t, s, false)
 		_, err := h.Upsert(context.Background(), testReport())
 		var e *Error
-		if !errors.As(err, &e) || e.Kind != Down || time.Until(e.Until) < 23*time.Hour || len(*waits) != 0 || len(s.log) != 1 {
-			t.Errorf("%v, after waits %v and %q", err, *waits, s.log)
+		if !errors.As(err, &e) || e.Kind != Down || time.Until(e.Until) < 23*time.Hour || len(*waits) != 0 || len(s.Log) != 1 {
+			t.Errorf("%v, after waits %v and %q", err, *waits, s.Log)
 		}
-		s.answer(func(w http.ResponseWriter, r *http.Request) bool { w.WriteHeader(500); return true })
-		s.log = nil
-		if _, err := h.Upsert(context.Background(), testReport()); kindOf(err) != Down || len(s.log) != mostTries || len(*waits) != mostTries-1 {
-			t.Errorf("%v after %d requests and waits %v", err, len(s.log), *waits)
+		s.Answer(func(w http.ResponseWriter, r *http.Request) bool { w.WriteHeader(500); return true })
+		s.Log = nil
+		if _, err := h.Upsert(context.Background(), testReport()); kindOf(err) != Down || len(s.Log) != mostTries || len(*waits) != mostTries-1 {
+			t.Errorf("%v after %d requests and waits %v", err, len(s.Log), *waits)
 		}
 		s.Close()
 		if _, err := h.Upsert(context.Background(), testReport()); kindOf(err) != Down || !Final(err) {
@@ -106,9 +106,9 @@ func TestContractDown(t *testing.T) {
 
 // An issue whose answer is lost was made, and is not made again.
 func TestContractLostAnswer(t *testing.T) {
-	each(t, func(t *testing.T, s *fakeTracker) {
+	each(t, func(t *testing.T, s *trackertest.Server) {
 		lose := true
-		s.after = func(w http.ResponseWriter, r *http.Request) bool {
+		s.After = func(w http.ResponseWriter, r *http.Request) bool {
 			if !lose || r.Method != "POST" {
 				return false
 			}
@@ -118,39 +118,39 @@ func TestContractLostAnswer(t *testing.T) {
 			w.Write([]byte(`{"number": 1, "id`))
 			return true // the connection is cut
 		}
-		h, _ := s.tracker(false)
+		h, _ := opened(t, s, false)
 		got := upsert(t, h, testReport(), Opened)
-		if len(s.issues) != 1 || got.Issue == "" || got.Note == "" {
-			t.Errorf("%d issues, %+v", len(s.issues), got)
+		if len(s.Issues) != 1 || got.Issue == "" || got.Note == "" {
+			t.Errorf("%d issues, %+v", len(s.Issues), got)
 		}
 		lose = true // that of a comment
 		r := testReport()
 		r.Issue, r.Attached = got.Issue, true
-		n := len(s.issues[0].comments)
+		n := len(s.Issues[0].Comments)
 		upsert(t, h, r, Commented)
-		if len(s.issues[0].comments) != n+1 {
-			t.Errorf("%d comments were made", len(s.issues[0].comments)-n)
+		if len(s.Issues[0].Comments) != n+1 {
+			t.Errorf("%d comments were made", len(s.Issues[0].Comments)-n)
 		}
 	})
 }
 
 func TestContractSlowAndHuge(t *testing.T) {
-	s := newFake(t, "github")
+	s := trackertest.New(t, "github")
 	release := make(chan bool)
-	s.answer(func(w http.ResponseWriter, r *http.Request) bool {
+	s.Answer(func(w http.ResponseWriter, r *http.Request) bool {
 		select {
 		case <-release:
 		case <-r.Context().Done():
 		}
 		return true
 	})
-	h, _ := s.tracker(false)
+	h, _ := opened(t, s, false)
 	h.http.Timeout = 20 * time.Millisecond
 	if _, err := h.Upsert(context.Background(), testReport()); kindOf(err) != Down {
 		t.Errorf("%v", err)
 	}
 	close(release)
-	s.answer(func(w http.ResponseWriter, r *http.Request) bool {
+	s.Answer(func(w http.ResponseWriter, r *http.Request) bool {
 		part := []byte(strings.Repeat(" ", 1<<20))
 		for range mostAnswer>>20 + 1 {
 			if _, err := w.Write(part); err != nil {
@@ -163,7 +163,7 @@ func TestContractSlowAndHuge(t *testing.T) {
 	if _, err := h.Upsert(context.Background(), testReport()); kindOf(err) != Refused || !strings.Contains(err.Error(), "bytes") {
 		t.Errorf("%v", err)
 	}
-	s.answer(func(w http.ResponseWriter, r *http.Request) bool { fmt.Fprint(w, "<html>sign in</html>"); return true })
+	s.Answer(func(w http.ResponseWriter, r *http.Request) bool { fmt.Fprint(w, "<html>sign in</html>"); return true })
 	if _, err := h.Upsert(context.Background(), testReport()); kindOf(err) != Down {
 		t.Errorf("%v", err)
 	}
@@ -179,23 +179,23 @@ func TestContractRedirects(t *testing.T) {
 	visits := 0
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visits++ }))
 	defer other.Close()
-	each := func(method string, target func(s *fakeTracker) string) error {
-		s := newFake(t, "github")
-		s.answer(func(w http.ResponseWriter, r *http.Request) bool {
+	each := func(method string, target func(s *trackertest.Server) string) error {
+		s := trackertest.New(t, "github")
+		s.Answer(func(w http.ResponseWriter, r *http.Request) bool {
 			if r.Method != method || strings.HasPrefix(r.URL.Path, "/moved") {
 				return false
 			}
 			http.Redirect(w, r, target(s), http.StatusMovedPermanently)
 			return true
 		})
-		h, _ := s.tracker(false)
+		h, _ := opened(t, s, false)
 		_, err := h.Upsert(context.Background(), testReport())
 		return err
 	}
-	if err := each("GET", func(*fakeTracker) string { return other.URL }); kindOf(err) != Refused || visits != 0 {
+	if err := each("GET", func(*trackertest.Server) string { return other.URL }); kindOf(err) != Refused || visits != 0 {
 		t.Errorf("%v; %d visits", err, visits)
 	}
-	if err := each("POST", func(s *fakeTracker) string { return s.URL + "/api/v3/repos/o/r/issues" }); kindOf(err) != Refused {
+	if err := each("POST", func(s *trackertest.Server) string { return s.URL + "/api/v3/repos/o/r/issues" }); kindOf(err) != Refused {
 		t.Errorf("%v", err)
 	}
 }

@@ -6,13 +6,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"diagnose/reports/tracker/trackertest"
 )
 
 // Servers and data centers of Jira have no /search/jql, and tokens without an account.
 func TestContractJiraServer(t *testing.T) {
-	s := newFake(t, "jira")
-	s.answer(func(w http.ResponseWriter, r *http.Request) bool {
-		if r.Header.Get("Authorization") != "Bearer "+testToken {
+	s := trackertest.New(t, "jira")
+	s.Answer(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("Authorization") != "Bearer "+trackertest.Token {
 			t.Errorf("authorization %q", r.Header.Get("Authorization"))
 		}
 		r.Header.Set("Authorization", "Basic bWVAZXhhbXBsZS5vcmc6dG9rLTRmOWErc2VjcmV0Lzc=")
@@ -25,7 +27,7 @@ func TestContractJiraServer(t *testing.T) {
 		}
 		return false
 	})
-	tr, err := Open(s.spec(), Options{Token: Secret{testToken}})
+	tr, err := Open(s.Spec(), Options{Token: Secret{trackertest.Token}})
 	if err != nil {
 		t.Fatal(err)
 	}

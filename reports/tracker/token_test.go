@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"diagnose/reports/tracker/trackertest"
 )
 
 func TestToken(t *testing.T) {
@@ -17,23 +19,23 @@ func TestToken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(testToken+"\n", 0o600)
+	write(trackertest.Token+"\n", 0o600)
 	t.Setenv(TokenVariable, "other")
-	if s, err := Token(file); err != nil || s.text != testToken {
+	if s, err := Token(file); err != nil || s.text != trackertest.Token {
 		t.Errorf("%v", err)
 	}
 	if _, set := os.LookupEnv(TokenVariable); set {
 		t.Error("the token is still in the environment")
 	}
-	os.Setenv(TokenVariable, testToken)
-	if s, err := Token(""); err != nil || s.text != testToken || strings.Contains(fmt.Sprintf("%v %+v %#v %s", s, s, s, s), testToken) {
+	os.Setenv(TokenVariable, trackertest.Token)
+	if s, err := Token(""); err != nil || s.text != trackertest.Token || strings.Contains(fmt.Sprintf("%v %+v %#v %s", s, s, s, s), trackertest.Token) {
 		t.Errorf("%v", err)
 	}
 	t.Setenv(TokenFileVariable, file)
-	if s, err := Token(""); err != nil || s.text != testToken {
+	if s, err := Token(""); err != nil || s.text != trackertest.Token {
 		t.Errorf("%v", err)
 	}
-	for text, mode := range map[string]os.FileMode{testToken: 0o644, testToken + "\nmore": 0o600, "": 0o600, testToken + testToken: 0o620, strings.Repeat("x", 9999): 0o600} {
+	for text, mode := range map[string]os.FileMode{trackertest.Token: 0o644, trackertest.Token + "\nmore": 0o600, "": 0o600, trackertest.Token + trackertest.Token: 0o620, strings.Repeat("x", 9999): 0o600} {
 		write(text, mode)
 		if s, err := Token(file); err == nil || !s.Empty() || text != "" && strings.Contains(err.Error(), text) {
 			t.Errorf("%v %.9q is taken, or in %v", mode, text, err)

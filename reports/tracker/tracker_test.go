@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"diagnose/evidence"
+	"diagnose/reports/tracker/trackertest"
 )
 
 const testDigest = "0123456789abcdef0123456789abcdef"
@@ -19,10 +20,26 @@ func testReport() *Report {
 		BackSince: func(time.Time) string { return "" }}
 }
 
-func each(t *testing.T, f func(t *testing.T, s *fakeTracker)) {
-	for _, kind := range kinds {
-		t.Run(kind, func(t *testing.T) { t.Parallel(); f(t, newFake(t, kind)) })
+func each(t *testing.T, f func(t *testing.T, s *trackertest.Server)) {
+	for _, kind := range trackertest.Kinds {
+		t.Run(kind, func(t *testing.T) { t.Parallel(); f(t, trackertest.New(t, kind)) })
 	}
+}
+
+// opened opens the tracker of a server; waits are counted, not done.
+func opened(t *testing.T, s *trackertest.Server, dry bool) (*hosted, *[]time.Duration) {
+	t.Helper()
+	tr, err := Open(s.Spec(), Options{Token: Secret{trackertest.Token}, User: trackertest.User, DryRun: dry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := tr.(*hosted)
+	var waits []time.Duration
+	h.sleep = func(_ context.Context, d time.Duration) error {
+		waits = append(waits, d)
+		return nil
+	}
+	return h, &waits
 }
 
 func upsert(t *testing.T, tr Tracker, r *Report, want Action) Result {
@@ -35,17 +52,6 @@ func upsert(t *testing.T, tr Tracker, r *Report, want Action) Result {
 		t.Fatalf("%+v, want %s", got, want)
 	}
 	return got
-}
-
-func posts(s *fakeTracker) (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range s.log {
-		if !strings.HasPrefix(l, "GET ") {
-			n++
-		}
-	}
-	return n
 }
 
 func TestKeys(t *testing.T) {

@@ -1,4 +1,4 @@
-package tracker
+package trackertest
 
 import (
 	"encoding/base64"
@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-func (f *fakeTracker) bugzilla(r *http.Request, in map[string]any) (int, any) {
+func (f *Server) bugzilla(r *http.Request, in map[string]any) (int, any) {
 	bad := func(status, code int, text string) (int, any) {
 		return status, map[string]any{"error": true, "code": code, "message": text}
 	}
-	show := func(is *fakeIssue) map[string]any {
-		m := map[string]any{"id": is.number, "is_open": is.open, "status": "CONFIRMED", "resolution": "", "alias": []string{is.alias}, "last_change_time": time.Now().UTC().Format(time.RFC3339)}
-		if !is.open {
-			m["status"], m["resolution"] = "RESOLVED", map[string]string{"duplicate": "DUPLICATE", "not_planned": "WONTFIX", "": "FIXED"}[is.reason]
+	show := func(is *Issue) map[string]any {
+		m := map[string]any{"id": is.Number, "is_open": is.Open, "status": "CONFIRMED", "resolution": "", "alias": []string{is.alias}, "last_change_time": time.Now().UTC().Format(time.RFC3339)}
+		if !is.Open {
+			m["status"], m["resolution"] = "RESOLVED", map[string]string{"duplicate": "DUPLICATE", "not_planned": "WONTFIX", "": "FIXED"}[is.Reason]
 		}
 		return m
 	}
@@ -25,9 +25,9 @@ func (f *fakeTracker) bugzilla(r *http.Request, in map[string]any) (int, any) {
 	switch {
 	case path == "/bug" && r.Method == "GET":
 		out := []any{}
-		for _, is := range f.issues {
+		for _, is := range f.Issues {
 			if alias := q.Get("alias"); alias != "" && alias == is.alias ||
-				q.Get("f1") == "longdesc" && q.Get("o1") == "substring" && q.Get("product") == "Prod uct" && strings.Contains(is.body, q.Get("v1")) {
+				q.Get("f1") == "longdesc" && q.Get("o1") == "substring" && q.Get("product") == "Prod uct" && strings.Contains(is.Body, q.Get("v1")) {
 				out = append(out, show(is))
 			}
 		}
@@ -37,14 +37,14 @@ func (f *fakeTracker) bugzilla(r *http.Request, in map[string]any) (int, any) {
 			return bad(400, 50, "a field is missing")
 		}
 		alias, _ := in["alias"].(string)
-		for _, is := range f.issues {
+		for _, is := range f.Issues {
 			if alias != "" && is.alias == alias {
-				return bad(400, badAlias, "the alias is taken")
+				return bad(400, 103, "the alias is taken")
 			}
 		}
-		is := f.add(in["summary"].(string), in["description"].(string))
+		is := f.Add(in["summary"].(string), in["description"].(string))
 		is.alias = alias
-		return 200, map[string]any{"id": is.number}
+		return 200, map[string]any{"id": is.Number}
 	case path == "/field/bug/bug_status":
 		value := func(name string, open bool, to ...string) map[string]any {
 			ways := []any{}
@@ -65,31 +65,31 @@ func (f *fakeTracker) bugzilla(r *http.Request, in map[string]any) (int, any) {
 	case len(part) == 2 && r.Method == "GET":
 		return 200, map[string]any{"bugs": []any{show(is)}}
 	case len(part) == 2:
-		if of, ok := in["dupe_of"]; ok && of != float64(is.number) {
-			is.set(false, "duplicate")
+		if of, ok := in["dupe_of"]; ok && of != float64(is.Number) {
+			is.Set(false, "duplicate")
 		} else {
-			is.set(in["status"] == "CONFIRMED", "")
+			is.Set(in["status"] == "CONFIRMED", "")
 		}
 		return 200, map[string]any{"bugs": []any{}}
 	case part[2] == "history":
-		return 200, map[string]any{"bugs": []any{map[string]any{"id": is.number, "history": []any{
-			map[string]any{"when": stamp(is.closed), "changes": []any{map[string]any{"field_name": "status", "added": "RESOLVED", "removed": "CONFIRMED"}}}}}}}
+		return 200, map[string]any{"bugs": []any{map[string]any{"id": is.Number, "history": []any{
+			map[string]any{"when": stamp(is.Closed), "changes": []any{map[string]any{"field_name": "status", "added": "RESOLVED", "removed": "CONFIRMED"}}}}}}}
 	case part[2] == "attachment":
 		text, err := base64.StdEncoding.DecodeString(in["data"].(string))
 		if err != nil {
 			return bad(400, 606, "no base64")
 		}
-		is.files = append(is.files, string(text))
+		is.Files = append(is.Files, string(text))
 		return 201, map[string]any{"ids": []int{1}}
 	case part[2] == "comment" && r.Method == "POST":
-		is.say(in["comment"].(string))
+		is.Say(in["comment"].(string))
 		return 201, map[string]any{"id": 1}
 	case part[2] == "comment":
 		out := []any{}
 		since, _ := time.Parse(time.RFC3339, q.Get("new_since"))
-		for i, c := range append([]fakeComment{{is.body, is.created}}, is.comments...) {
-			if c.at.After(since) {
-				out = append(out, map[string]any{"count": i, "text": c.body, "creation_time": c.at.UTC().Format(time.RFC3339Nano)})
+		for i, c := range append([]Comment{{is.Body, is.Created}}, is.Comments...) {
+			if c.At.After(since) {
+				out = append(out, map[string]any{"count": i, "text": c.Body, "creation_time": c.At.UTC().Format(time.RFC3339Nano)})
 			}
 		}
 		return 200, map[string]any{"bugs": map[string]any{part[1]: map[string]any{"comments": out}}, "comments": map[string]any{}}

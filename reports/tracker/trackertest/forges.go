@@ -1,4 +1,4 @@
-package tracker
+package trackertest
 
 import (
 	"fmt"
@@ -10,11 +10,11 @@ import (
 )
 
 // page is a page of a list, newest first.
-func page(list []*fakeIssue, q url.Values, size string) []*fakeIssue {
+func page(list []*Issue, q url.Values, size string) []*Issue {
 	n, _ := strconv.Atoi(q.Get(size))
 	p, _ := strconv.Atoi(q.Get("page"))
 	p = max(p, 1)
-	var out []*fakeIssue
+	var out []*Issue
 	for i := len(list) - 1; i >= 0; i-- {
 		out = append(out, list[i])
 	}
@@ -24,15 +24,15 @@ func page(list []*fakeIssue, q url.Values, size string) []*fakeIssue {
 
 var missing = map[string]any{"message": "Not Found"}
 
-func (f *fakeTracker) github(r *http.Request, in map[string]any) (int, any) {
-	show := func(is *fakeIssue) map[string]any {
-		m := map[string]any{"number": is.number, "html_url": fmt.Sprintf("%s/o/r/issues/%d", f.URL, is.number), "state": "open", "state_reason": nil, "body": is.body, "created_at": is.created, "closed_at": nil}
-		if !is.open {
-			m["state"], m["state_reason"], m["closed_at"] = "closed", is.reason, is.closed
+func (f *Server) github(r *http.Request, in map[string]any) (int, any) {
+	show := func(is *Issue) map[string]any {
+		m := map[string]any{"number": is.Number, "html_url": fmt.Sprintf("%s/o/r/issues/%d", f.URL, is.Number), "state": "open", "state_reason": nil, "body": is.Body, "created_at": is.Created, "closed_at": nil}
+		if !is.Open {
+			m["state"], m["state_reason"], m["closed_at"] = "closed", is.Reason, is.Closed
 		}
 		return m
 	}
-	all := func(list []*fakeIssue) []any {
+	all := func(list []*Issue) []any {
 		out := []any{}
 		for _, is := range list {
 			out = append(out, show(is))
@@ -40,14 +40,14 @@ func (f *fakeTracker) github(r *http.Request, in map[string]any) (int, any) {
 		return out
 	}
 	prefix, size := "/api/v3", "per_page"
-	if f.kind == "gitea" {
+	if f.Kind == "gitea" {
 		prefix, size = "/api/v1", "limit"
 	}
 	q, path := r.URL.Query(), strings.TrimPrefix(r.URL.Path, prefix)
-	if path == "/search/issues" && f.kind == "github" {
-		var found []*fakeIssue
-		for _, is := range f.issues {
-			if word := strings.Split(q.Get("q"), `"`)[1]; !f.lag && strings.Contains(is.body, word) && strings.Contains(q.Get("q"), "repo:o/r") {
+	if path == "/search/issues" && f.Kind == "github" {
+		var found []*Issue
+		for _, is := range f.Issues {
+			if word := strings.Split(q.Get("q"), `"`)[1]; !f.Lag && strings.Contains(is.Body, word) && strings.Contains(q.Get("q"), "repo:o/r") {
 				found = append(found, is)
 			}
 		}
@@ -61,17 +61,17 @@ func (f *fakeTracker) github(r *http.Request, in map[string]any) (int, any) {
 	switch {
 	case rest == "" && r.Method == "GET":
 		if word := q.Get("q"); word != "" {
-			var found []*fakeIssue
-			for _, is := range f.issues {
-				if !f.lag && strings.Contains(is.body, word) {
+			var found []*Issue
+			for _, is := range f.Issues {
+				if !f.Lag && strings.Contains(is.Body, word) {
 					found = append(found, is)
 				}
 			}
 			return 200, all(page(found, q, size))
 		}
-		return 200, all(page(f.issues, q, size))
+		return 200, all(page(f.Issues, q, size))
 	case rest == "" && r.Method == "POST":
-		return 201, show(f.add(in["title"].(string), in["body"].(string)))
+		return 201, show(f.Add(in["title"].(string), in["body"].(string)))
 	}
 	is := f.by(part[0])
 	switch {
@@ -81,10 +81,10 @@ func (f *fakeTracker) github(r *http.Request, in map[string]any) (int, any) {
 		return 200, show(is)
 	case len(part) == 1 && r.Method == "PATCH":
 		reason, _ := in["state_reason"].(string)
-		is.set(in["state"] == "open", reason)
+		is.Set(in["state"] == "open", reason)
 		return 200, show(is)
 	case part[1] == "comments" && r.Method == "POST":
-		is.say(in["body"].(string))
+		is.Say(in["body"].(string))
 		return 201, map[string]any{"id": 1}
 	case part[1] == "comments":
 		since, err := time.Parse(time.RFC3339, q.Get("since"))
@@ -92,26 +92,26 @@ func (f *fakeTracker) github(r *http.Request, in map[string]any) (int, any) {
 			f.t.Errorf("since: %v", err)
 		}
 		out := []any{}
-		for _, c := range is.comments {
-			if n, _ := strconv.Atoi(q.Get("page")); n == 1 && !c.at.Before(since) {
-				out = append(out, map[string]any{"body": c.body, "created_at": c.at})
+		for _, c := range is.Comments {
+			if n, _ := strconv.Atoi(q.Get("page")); n == 1 && !c.At.Before(since) {
+				out = append(out, map[string]any{"body": c.Body, "created_at": c.At})
 			}
 		}
 		return 200, out
-	case part[1] == "assets" && f.kind == "gitea" && strings.Contains(in["form"].(string), `name="attachment"; filename="report.md"`):
-		is.files = append(is.files, in["form"].(string))
+	case part[1] == "assets" && f.Kind == "gitea" && strings.Contains(in["form"].(string), `name="attachment"; filename="report.md"`):
+		is.Files = append(is.Files, in["form"].(string))
 		return 201, map[string]any{"id": 1}
 	}
 	return 404, missing
 }
 
-func (f *fakeTracker) gitlab(r *http.Request, in map[string]any) (int, any) {
-	show := func(is *fakeIssue) map[string]any {
-		m := map[string]any{"id": 1000 + is.number, "iid": is.number, "web_url": fmt.Sprintf("%s/g/sub/p/-/issues/%d", f.URL, is.number), "state": "opened",
-			"description": is.body, "closed_at": nil, "moved_to_id": nil, "_links": map[string]any{"closed_as_duplicate_of": nil}}
-		if !is.open {
-			m["state"], m["closed_at"] = "closed", is.closed
-			if is.reason == "duplicate" {
+func (f *Server) gitlab(r *http.Request, in map[string]any) (int, any) {
+	show := func(is *Issue) map[string]any {
+		m := map[string]any{"id": 1000 + is.Number, "iid": is.Number, "web_url": fmt.Sprintf("%s/g/sub/p/-/issues/%d", f.URL, is.Number), "state": "opened",
+			"description": is.Body, "closed_at": nil, "moved_to_id": nil, "_links": map[string]any{"closed_as_duplicate_of": nil}}
+		if !is.Open {
+			m["state"], m["closed_at"] = "closed", is.Closed
+			if is.Reason == "duplicate" {
 				m["_links"] = map[string]any{"closed_as_duplicate_of": f.URL + "/api/v4/projects/1/issues/1"}
 			}
 		}
@@ -128,11 +128,11 @@ func (f *fakeTracker) gitlab(r *http.Request, in map[string]any) (int, any) {
 	part := strings.Split(strings.Trim(rest, "/"), "/")
 	switch {
 	case len(part) == 1 && r.Method == "GET":
-		list := f.issues
+		list := f.Issues
 		if word := q.Get("search"); word != "" {
 			list = nil
-			for _, is := range f.issues {
-				if !f.lag && strings.Contains(is.body, word) && q.Get("in") == "description" {
+			for _, is := range f.Issues {
+				if !f.Lag && strings.Contains(is.Body, word) && q.Get("in") == "description" {
 					list = append(list, is)
 				}
 			}
@@ -143,31 +143,31 @@ func (f *fakeTracker) gitlab(r *http.Request, in map[string]any) (int, any) {
 		}
 		return 200, out
 	case len(part) == 1:
-		return 201, show(f.add(in["title"].(string), in["description"].(string)))
+		return 201, show(f.Add(in["title"].(string), in["description"].(string)))
 	}
 	is := f.by(part[1])
 	switch {
 	case is == nil:
 		return 404, map[string]any{"message": "404 Not found"}
 	case len(part) == 2 && r.Method == "PUT":
-		is.set(in["state_event"] == "reopen", is.reason)
+		is.Set(in["state_event"] == "reopen", is.Reason)
 		return 200, show(is)
 	case len(part) == 2:
 		return 200, show(is)
 	case r.Method == "POST":
 		text := in["body"].(string)
 		if strings.Contains(text, "\n/duplicate #") {
-			is.set(false, "duplicate")
+			is.Set(false, "duplicate")
 		}
 		if strings.Contains(text, "](/uploads/") {
-			is.files = append(is.files, text)
+			is.Files = append(is.Files, text)
 		}
-		is.say(text)
+		is.Say(text)
 		return 201, map[string]any{"id": 1}
 	}
 	out := []any{}
-	for i := len(is.comments) - 1; i >= 0 && q.Get("sort") == "desc"; i-- {
-		out = append(out, map[string]any{"body": is.comments[i].body, "created_at": is.comments[i].at})
+	for i := len(is.Comments) - 1; i >= 0 && q.Get("sort") == "desc"; i-- {
+		out = append(out, map[string]any{"body": is.Comments[i].Body, "created_at": is.Comments[i].At})
 	}
 	return 200, out
 }

@@ -1,0 +1,187 @@
+// Package trackertest has servers that speak what the documents of the trackers' APIs
+// describe. They are what clients are held to where no real tracker can be had.
+package trackertest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Token is what every server wants to see, and User the account that it is Jira's of.
+const (
+	Token = "tok-4f9a+secret/7"
+	User  = "me@example.org"
+)
+
+// Kinds of servers.
+var Kinds = []string{"github", "gitlab", "gitea", "jira", "bugzilla"}
+
+// Comment is one of an issue.
+type Comment struct {
+	Body string
+	At   time.Time
+}
+
+// Issue is one that a server keeps, as a test sees it or makes it.
+type Issue struct {
+	Number      int64
+	Title, Body string
+	Open        bool
+	Reason      string // duplicate, not_planned
+	Labels      []string
+	Created     time.Time
+	Closed      time.Time
+	Comments    []Comment
+	Files       []string
+
+	alias string
+}
+
+// Server keeps issues and answers as a tracker of its kind. Its fields are a test's to
+// read and set while no request is under way.
+type Server struct {
+	*httptest.Server
+	Kind   string
+	Issues []*Issue
+	// Lag: the search finds nothing, as if its index were late.
+	Lag bool
+	// Log has the method and path of every request, in their order.
+	Log []string
+	// After is called when an answer is ready, and loses it if it returns true.
+	After func(w http.ResponseWriter, r *http.Request) bool
+
+	t    testing.TB
+	mu   sync.Mutex
+	hook func(w http.ResponseWriter, r *http.Request) bool
+}
+
+// New starts a server until the test ends.
+func New(t testing.TB, kind string) *Server {
+	f := &Server{t: t, Kind: kind}
+	serve := map[string]func(*http.Request, map[string]any) (int, any){
+		"github": f.github, "gitea": f.github, "gitlab": f.gitlab, "jira": f.jira, "bugzilla": f.bugzilla}[kind]
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		f.mu.Lock()
+		f.Log = append(f.Log, r.Method+" "+r.URL.Path)
+		hook := f.hook
+		f.mu.Unlock()
+		if hook != nil && hook(w, r) {
+			return
+		}
+		if !f.authorized(r) {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, `{"message": "Bad credentials", "errorMessages": ["Bad credentials"]}`)
+			return
+		}
+		var in map[string]any
+		if strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") && len(body) > 0 {
+			if err := json.Unmarshal(body, &in); err != nil {
+				t.Errorf("%s %s: %v", r.Method, r.URL, err)
+			}
+		}
+		if strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
+			in = map[string]any{"form": string(body)}
+		}
+		f.mu.Lock()
+		status, answer := serve(r, in)
+		f.mu.Unlock()
+		if f.After != nil && f.After(w, r) {
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		json.NewEncoder(w).Encode(answer)
+	}))
+	t.Cleanup(f.Close)
+	return f
+}
+
+// Answer has requests answered in the server's place, where the function returns true.
+func (f *Server) Answer(hook func(w http.ResponseWriter, r *http.Request) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hook = hook
+}
+
+func (f *Server) authorized(r *http.Request) bool {
+	switch f.Kind {
+	case "github":
+		return r.Header.Get("Authorization") == "Bearer "+Token && r.Header.Get("X-GitHub-Api-Version") != ""
+	case "gitea":
+		return r.Header.Get("Authorization") == "token "+Token
+	case "gitlab":
+		return r.Header.Get("PRIVATE-TOKEN") == Token
+	case "jira":
+		return r.Header.Get("Authorization") == "Basic "+base64.StdEncoding.EncodeToString([]byte(User+":"+Token))
+	}
+	return r.Header.Get("X-BUGZILLA-API-KEY") == Token
+}
+
+// Spec names the server's project as the command takes it.
+func (f *Server) Spec() string {
+	return f.Kind + ":" + f.URL + map[string]string{"github": "/o/r", "gitea": "/o/r", "gitlab": "/g/sub/p", "jira": "/PRJ", "bugzilla": "/Prod%20uct/Comp"}[f.Kind]
+}
+
+// Add makes an issue.
+func (f *Server) Add(title, body string) *Issue {
+	is := &Issue{Number: int64(len(f.Issues) + 1), Title: title, Body: body, Open: true, Created: time.Now()}
+	f.Issues = append(f.Issues, is)
+	return is
+}
+
+// Opened are the numbers of the issues that are open.
+func (f *Server) Opened() (open []int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, is := range f.Issues {
+		if is.Open {
+			open = append(open, is.Number)
+		}
+	}
+	return open
+}
+
+// Changes counts the requests that were to change something.
+func (f *Server) Changes() (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range f.Log {
+		if !strings.HasPrefix(l, "GET ") {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *Server) by(number string) *Issue {
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 1 || n > int64(len(f.Issues)) {
+		return nil
+	}
+	return f.Issues[n-1]
+}
+
+// Set opens or closes an issue, for a reason.
+func (is *Issue) Set(open bool, reason string) {
+	if is.Open != open {
+		is.Open, is.Reason, is.Closed = open, reason, time.Now()
+	}
+}
+
+// Say comments.
+func (is *Issue) Say(text string) {
+	is.Comments = append(is.Comments, Comment{text, time.Now()})
+}
