@@ -44,6 +44,7 @@ var allowed = map[string]string{
 	// Tools and test support: nothing above imports them outside its tests.
 	"internal/schema":       "",
 	"internal/schemagen":    "internal/schema reports",
+	"internal/browsertest":  "",
 	"internal/crashtest":    "",
 	"internal/realprograms": "",
 	"internal/recordtest":   "agent record replay",
