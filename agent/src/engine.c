@@ -57,6 +57,7 @@ DG_ASSERT_AT(dg_stub, kind, 32);
 #include "engine_parts.c"
 #include "engine_memory.c"
 #include "engine_patch.c"
+#include "engine_unseen.c"
 #include "engine_call.c"
 
 #include "engine_futex.c"

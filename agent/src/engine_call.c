@@ -424,7 +424,10 @@ static inline long dg_call_make(const struct dg_frame *f, const struct dg_call *
 
 	if (dg_clock_at_hand(c) && dg_clock_read(f, c, &result))
 		return result;
-	return dg_blocking(c->nr, c->args, &dg_me->pending);
+	result = dg_blocking(c->nr, c->args, &dg_me->pending);
+	if (__builtin_expect(result == -EINTR || dg_wrote_part(c, result), 0))
+		result = dg_go_on(c, result);
+	return result;
 }
 
 /* Most calls, and with them most small reads. False: not one of these. */
