@@ -160,7 +160,8 @@ func runCompiler(ctx context.Context, command, args []string, dir string) error 
 	cmd.WaitDelay = time.Second
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Run(); err != nil {
+	// A process that a wrapper left behind may hold its output: what ended well did.
+	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

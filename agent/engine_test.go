@@ -30,7 +30,7 @@ func engineRun(t *testing.T, program, input string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "timeout", append([]string{"-s", "KILL", "60", program}, args...)...)
 	cmd.Stdin = strings.NewReader(input)
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = time.Minute
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)

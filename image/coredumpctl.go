@@ -54,7 +54,8 @@ func coredumpctlInput(program, name string, pid int, opts *Options) (*coreInput,
 	input, readErr := spool(name, out, opts)
 	out.Close() // ends one that still writes
 	waitErr := cmd.Wait()
-	if readErr == nil && waitErr == nil {
+	// ErrWaitDelay: it ended well, and a process that it left holds its standard error.
+	if readErr == nil && (waitErr == nil || errors.Is(waitErr, exec.ErrWaitDelay)) {
 		return input, nil
 	}
 	if input != nil {

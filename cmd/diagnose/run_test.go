@@ -36,7 +36,7 @@ func runCommand(t *testing.T, args ...string) *exec.Cmd {
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(os.Environ(), "DIAGNOSE_TEST_MAIN=1", "DIAGNOSE_OPTIONS=", "LD_PRELOAD=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = time.Minute
 	return cmd
 }
 
