@@ -10,6 +10,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image/debuginfo"
 	"diagnose/image/value"
+	"diagnose/record"
 	"diagnose/watchtrace"
 )
 
@@ -121,6 +122,42 @@ func (w *work) heapObjects(from []watchtrace.Target) []watchtrace.Target {
 			list = append(list, part.target)
 			if part.target.Size == wordSize {
 				pointers = append(pointers, typedPointer{w.pointerAt(part.target.Addr), part.pointee})
+			}
+		}
+	}
+	return list
+}
+
+// tidy reports that the process came to its end by itself and that none of the targets is
+// on the heap: then it has freed what its threads shared there, and no pointer leads to it.
+func (w *work) tidy(targets []watchtrace.Target) bool {
+	if o := w.rec.Manifest.Outcome.Kind; o != record.OutcomeExit && o != record.OutcomePassed || w.Object == nil {
+		return false
+	}
+	return !slices.ContainsFunc(targets, func(t watchtrace.Target) bool { return w.Object(t.Addr) != nil })
+}
+
+// allocated are the parts of the heap objects that the program's own lines allocated,
+// freed ones that are in memory still among them.
+func (w *work) allocated() []watchtrace.Target {
+	heap, err := watchtrace.NewAllocations(w.Process)
+	if err != nil {
+		return nil // the program ran without the agent
+	}
+	objects, err := heap.Own()
+	if err != nil {
+		w.limit(err.Error())
+		return nil
+	}
+	if n := len(objects); n > mostObjects {
+		w.limit(fmt.Sprintf("of the %d heap objects of the program the first %d, by address, were looked at", n, mostObjects))
+		objects = objects[:mostObjects]
+	}
+	var list []watchtrace.Target
+	for _, addr := range objects {
+		if o := w.Object(addr); o != nil {
+			for _, part := range partsOf(o, typedPointer{to: addr}) {
+				list = append(list, part.target)
 			}
 		}
 	}

@@ -46,6 +46,9 @@ func (w *work) scope(level int, seen []string) []watchtrace.Target {
 		if callers := w.callers(level); len(callers) > 0 {
 			add(w.scanned(t, staticscan.Options{Functions: callers, Depth: 1, Handed: true}))
 		}
+		if w.Case.Scan != nil && len(w.Case.Scan.Functions) > 0 {
+			add(w.scanned(t, staticscan.Options{Functions: w.Case.Scan.Functions, Handed: true}))
+		}
 		add(w.heapObjects(list))
 	}
 	if level > 1 {
@@ -54,6 +57,9 @@ func (w *work) scope(level int, seen []string) []watchtrace.Target {
 				add(w.scanned(&p.Threads[i], staticscan.Options{Depth: 1}))
 			}
 		}
+	}
+	if level == widest && w.tidy(list) {
+		add(w.allocated())
 	}
 	return list
 }

@@ -42,6 +42,17 @@ func (a *Allocations) at(s *evidence.Site) ([]agent.Object, error) {
 	return list, nil
 }
 
+// Own are the objects that lines of the program's own allocated, by address, freed ones
+// that are in memory still among them.
+func (a *Allocations) Own() ([]evidence.Addr, error) {
+	objects, _, err := allocatedBy(a.process, a.heap, func(line string) bool { return line != "" })
+	var list []evidence.Addr
+	for i := range objects {
+		list = append(list, objects[i].Addr)
+	}
+	return list, err
+}
+
 // Same is where another run has an object of this one: the object of the same line that
 // has the same number among them, by address, which is the order in which one thread
 // allocates while nothing is used again. The error says why there is none.

@@ -3,6 +3,7 @@ package watchtrace_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,6 +63,15 @@ func TestSame(t *testing.T) {
 	}
 	if !moved {
 		t.Error("the objects lie where they did: nothing was shown")
+	}
+	own, err := here.Own()
+	if err != nil || !slices.IsSorted(own) {
+		t.Errorf("the program's own objects: %v, %v", own, err)
+	}
+	for n := range 3 {
+		if !slices.Contains(own, item(one, n)) {
+			t.Errorf("item %d at %v is none of the program's own objects %v", n, item(one, n), own)
+		}
 	}
 	last := &evidence.HeapObject{Addr: item(one, 2), Size: 16, Allocated: &evidence.HeapCall{Site: site}}
 	if got, err := here.Same(last, few); err == nil || !strings.Contains(err.Error(), "no such object: 2") {

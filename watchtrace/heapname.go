@@ -92,6 +92,13 @@ func openHeap(p *image.Process) (*agent.Heap, error) {
 // allocatedAt are the objects of a line in the order of their addresses; lines
 // are those that have others.
 func allocatedAt(p *image.Process, h *agent.Heap, file string, line int) (objects []agent.Object, lines []string, err error) {
+	wanted := fmt.Sprintf("%s:%d", file, line)
+	return allocatedBy(p, h, func(at string) bool { return at == wanted || strings.HasSuffix(at, "/"+wanted) })
+}
+
+// allocatedBy are the objects of the lines wanted, in the order of their addresses; lines
+// are those that have any.
+func allocatedBy(p *image.Process, h *agent.Heap, wanted func(line string) bool) (objects []agent.Object, lines []string, err error) {
 	var mu sync.Mutex
 	sites := map[uint32]string{}
 	siteOf := func(n uint32) string {
@@ -104,14 +111,13 @@ func allocatedAt(p *image.Process, h *agent.Heap, file string, line int) (object
 		}
 		return text
 	}
-	wanted := fmt.Sprintf("%s:%d", file, line)
 	gaps := h.Scan(0, func(_ int, b *agent.Batch) error {
 		for i := range b.Len() {
 			call := b.Call(i)
 			if !call.Known() {
 				continue
 			}
-			if at := siteOf(call.Site); at == wanted || strings.HasSuffix(at, "/"+wanted) {
+			if wanted(siteOf(call.Site)) {
 				o := b.Object(i)
 				mu.Lock()
 				objects = append(objects, o)
