@@ -129,7 +129,7 @@ func (n *night) try(ctx context.Context, a attempt, r *corpus.Result) (string, e
 	if left := time.Until(n.deadline); !n.deadline.IsZero() && left < p.time {
 		p.time, over = max(left, 0), true
 	}
-	end, err := p.run(ctx)
+	end, err := n.bounded(ctx, p)
 	if err != nil {
 		return "", err
 	}
@@ -142,10 +142,46 @@ func (n *night) try(ctx context.Context, a attempt, r *corpus.Result) (string, e
 		return fmt.Sprintf("it took longer than %v", n.Time), nil
 	case end.tooLarge:
 		return fmt.Sprintf("it needed more than %d MiB of memory", n.Memory>>20), nil
+	case end.starved:
+		return "the kernel ended it for want of memory, though it was within its budget", nil
 	case end.status != 0:
 		return why(end), nil
 	}
 	return take(report, r), nil
+}
+
+// bounded runs a process in a control group of its own, or without one where there can
+// be none.
+func (n *night) bounded(ctx context.Context, p process) (*ending, error) {
+	groups := n.groups.Load()
+	if groups == nil {
+		return p.run(ctx)
+	}
+	group, err := groups.new(p.memory)
+	if err == nil {
+		defer group.close()
+		p.group = group
+		var end *ending
+		var start *startError
+		if end, err = p.run(ctx); !errors.As(err, &start) {
+			return end, err
+		}
+		p.group = nil
+	}
+	end, again := p.run(ctx)
+	var start *startError
+	if !errors.As(again, &start) { // it was the group's fault
+		n.poll(err)
+	}
+	return end, again
+}
+
+// poll goes on without control groups.
+func (n *night) poll(why error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.groups.Store(nil)
+	n.run.MemoryBy, n.run.MemoryWhy = MemoryPolled, why.Error()
 }
 
 // why is what an analysis that failed said: its error, or what the runtime said when

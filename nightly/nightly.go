@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"diagnose/corpus"
@@ -59,6 +60,12 @@ type Run struct {
 	Diagnosed   int `json:"diagnosed"`
 	Undiagnosed int `json:"undiagnosed"`
 	NotReached  int `json:"not_reached"`
+	// Memory is the budget of each failure's processes, in bytes. MemoryBy says how it was
+	// kept: "cgroup" by the kernel, "polling" by looking ten times a second, and then
+	// MemoryWhy says why no control group could be used.
+	Memory    int64  `json:"memory_bytes"`
+	MemoryBy  string `json:"memory_by"`
+	MemoryWhy string `json:"memory_why,omitempty"`
 	// CPU is the processor time of the analyses, in nanoseconds.
 	CPU time.Duration `json:"cpu_ns"`
 	// PerCoreHour is how many failures an hour of one processor suffices for; 0: none
@@ -66,10 +73,17 @@ type Run struct {
 	PerCoreHour float64 `json:"failures_per_core_hour"`
 }
 
+// The ways to keep a budget of memory.
+const (
+	MemoryGrouped = "cgroup"
+	MemoryPolled  = "polling"
+)
+
 // night is a run that goes on.
 type night struct {
 	Options
-	deadline time.Time // zero: there is none
+	deadline time.Time                     // zero: there is none
+	groups   atomic.Pointer[controlGroups] // nil: memory is polled
 
 	mu      sync.Mutex
 	run     Run
@@ -89,7 +103,7 @@ func Diagnose(ctx context.Context, opts Options) (*Run, error) {
 		return nil, errors.New("nightly: jobs, time, memory, command or version is not set")
 	}
 	n := &night{Options: opts}
-	n.run = Run{Version: opts.Version, Started: time.Now().UTC()}
+	n.run = Run{Version: opts.Version, Started: time.Now().UTC(), Memory: opts.Memory, MemoryBy: MemoryGrouped}
 	if opts.Budget > 0 {
 		n.deadline = n.run.Started.Add(opts.Budget)
 	}
@@ -97,6 +111,12 @@ func Diagnose(ctx context.Context, opts Options) (*Run, error) {
 		if _, err := opts.Corpus.Forget(ctx, opts.Version); err != nil {
 			return nil, err
 		}
+	}
+	if groups, err := openControlGroups(); err == nil {
+		defer groups.close()
+		n.groups.Store(groups)
+	} else {
+		n.poll(err)
 	}
 	inner, cancel := context.WithCancel(ctx)
 	n.cancel = cancel

@@ -27,6 +27,8 @@ import (
 // runs.
 func TestMain(m *testing.M) {
 	switch {
+	case os.Getenv("NIGHTLY_TEST_USE") != "":
+		os.Exit(useMemory(os.Getenv("NIGHTLY_TEST_USE")))
 	case os.Getenv("NIGHTLY_TEST_DIAGNOSE") != "":
 		os.Exit(fakeDiagnose(os.Args[1:]))
 	case os.Getenv("NIGHTLY_TEST_NIGHT") != "":
@@ -102,16 +104,7 @@ func fakeDiagnose(args []string) int {
 		os.WriteFile(os.Getenv(logName)+".child", fmt.Append(nil, child.Process.Pid), 0o600)
 		time.Sleep(10 * time.Minute)
 	case what == "eat":
-		var all [][]byte
-		for range 4096 {
-			b := make([]byte, 1<<20)
-			for i := 0; i < len(b); i += 4096 {
-				b[i] = 1
-			}
-			all = append(all, b)
-			time.Sleep(time.Millisecond)
-		}
-		fmt.Fprintln(os.Stderr, len(all))
+		useMemory(what)
 	case what == "die":
 		syscall.Kill(os.Getpid(), syscall.SIGSEGV)
 		time.Sleep(time.Minute)
@@ -129,6 +122,24 @@ func fakeDiagnose(args []string) int {
 		cause = "not compared"
 	}
 	return report(flag("--output"), cause, flag("--recording") != "")
+}
+
+// useMemory touches four gigabytes, if it is let.
+func useMemory(what string) int {
+	var all [][]byte
+	for range 4096 {
+		if what != "eat" {
+			break
+		}
+		b := make([]byte, 1<<20)
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+		all = append(all, b)
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Fprintln(os.Stderr, len(all))
+	return 7
 }
 
 func report(name, cause string, replayed bool) int {
@@ -301,14 +312,16 @@ func TestNight(t *testing.T) {
 	}
 }
 
-// What eats memory costs nothing but itself.
+// What eats memory costs nothing but itself, whichever way its budget is kept.
 func TestMemory(t *testing.T) {
 	c, ids := filled(t, failure{what: "eat"}, failure{what: "ok", cause: "copy"})
 	o := options(c)
 	o.Memory = 256 << 20
-	if run := night1(t, o); run.Diagnosed != 1 || run.Undiagnosed != 1 {
+	run := night1(t, o)
+	if run.Diagnosed != 1 || run.Undiagnosed != 1 || run.Memory != o.Memory || (run.MemoryBy == MemoryGrouped) != (run.MemoryWhy == "") {
 		t.Errorf("%+v", run)
 	}
+	t.Logf("%s %s", run.MemoryBy, run.MemoryWhy)
 	e, err := c.Find(t.Context(), ids[0])
 	if err != nil || !strings.Contains(e.Diagnosis.Reason, "more than 256 MiB") || e.Diagnosis.Memory < 256<<20 {
 		t.Errorf("%+v, %v", e.Diagnosis, err)

@@ -24,6 +24,8 @@ type process struct {
 	dir    string
 	time   time.Duration
 	memory int64 // bytes, of it and of what it starts
+	// group keeps the memory's budget; nil: it is looked at here.
+	group *controlGroup
 }
 
 // ending is how it ended.
@@ -33,13 +35,17 @@ type ending struct {
 	stderr string // the end of it
 	// tooLong and tooLarge say that a budget ended it.
 	tooLong, tooLarge bool
-	cpu               time.Duration
-	memory            int64 // the most seen, in bytes
+	// starved says that the kernel ended a process of it for want of memory outside of
+	// its budget.
+	starved bool
+	cpu     time.Duration
+	memory  int64 // the most seen, in bytes
 }
 
 const (
-	// watchEvery is how often its memory is looked at: a limit of the address space
-	// would stop a Go program, and the replayed one, which reserve more than they use.
+	// watchEvery is how often its memory is looked at without a control group: a limit
+	// of the address space would stop a Go program, and the replayed one, which reserve
+	// more than they use.
 	watchEvery = 100 * time.Millisecond
 	// mostStderr is what is kept of what it says.
 	mostStderr = 64 << 10
@@ -56,12 +62,15 @@ func (p *process) run(ctx context.Context) (*ending, error) {
 	cmd := exec.Command(p.args[0], p.args[1:]...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = p.environ, p.dir, stderr, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if p.group != nil {
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(p.group.fd.Fd())
+	}
 	// The signal of the parent's death is that of the thread that starts it, which
 	// therefore has to stay.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("nightly: %w", err)
+		return nil, &startError{err}
 	}
 	family := newFamily(cmd.Process.Pid)
 	end := &ending{}
@@ -87,8 +96,25 @@ func (p *process) run(ctx context.Context) (*ending, error) {
 	end.status, end.how = cmd.ProcessState.ExitCode(), cmd.ProcessState.String()
 	end.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	end.stderr = tail(stderr)
+	if p.group == nil {
+		return end, nil
+	}
+	budget, outside, err := p.group.killed()
+	if err != nil {
+		return nil, fmt.Errorf("nightly: %w", err)
+	}
+	if budget && !end.tooLong {
+		end.tooLarge, end.memory = true, max(end.memory, p.memory)
+	}
+	end.starved = outside && !end.tooLong
 	return end, nil
 }
+
+// startError is of a process that could not be started.
+type startError struct{ err error }
+
+func (e *startError) Error() string { return "nightly: " + e.err.Error() }
+func (e *startError) Unwrap() error { return e.err }
 
 // watch kills the process when a budget or the night is over.
 func (p *process) watch(ctx context.Context, f *family, end *ending, stop chan struct{}) {
@@ -108,7 +134,7 @@ func (p *process) watch(ctx context.Context, f *family, end *ending, stop chan s
 		case <-tick.C:
 			size := f.look()
 			end.memory = max(end.memory, size)
-			if size > p.memory && !end.tooLong {
+			if p.group == nil && size > p.memory && !end.tooLong {
 				end.tooLarge = true
 				f.kill()
 			}

@@ -30,6 +30,15 @@ func (s *Summary) facts() []fact {
 	} else {
 		list = append(list, fact{name: "diagnosed", text: "nothing was left to be diagnosed by diagnose " + r.Version})
 	}
+	if r.Memory > 0 {
+		text := fmt.Sprintf("at most %d MiB for each failure, ", r.Memory>>20)
+		if r.MemoryBy == MemoryGrouped {
+			text += "kept by the kernel (a control group each)"
+		} else {
+			text += "looked at ten times a second, for " + r.MemoryWhy
+		}
+		list = append(list, fact{name: "memory", text: text})
+	}
 	if r.NotReached > 0 {
 		list = append(list, fact{name: "not reached", text: fmt.Sprintf("the budget was over before %s; another night goes on with them", plural(r.NotReached, "failure")), alarm: true})
 	}
