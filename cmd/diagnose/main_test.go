@@ -30,12 +30,23 @@ type outcome struct {
 
 func diagnose(t *testing.T, stdin []byte, args ...string) outcome {
 	t.Helper()
+	return diagnoseFed(t, stdin, nil, args...)
+}
+
+// diagnoseWith runs it with further variables in its environment.
+func diagnoseWith(t *testing.T, environ []string, args ...string) outcome {
+	t.Helper()
+	return diagnoseFed(t, nil, environ, args...)
+}
+
+func diagnoseFed(t *testing.T, stdin []byte, environ []string, args ...string) outcome {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(exe, args...)
-	cmd.Env = append(os.Environ(), "DIAGNOSE_TEST_MAIN=1")
+	cmd.Env = append(append(os.Environ(), "DIAGNOSE_TEST_MAIN=1"), environ...)
 	cmd.Stdin = bytes.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

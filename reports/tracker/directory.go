@@ -50,7 +50,7 @@ func (d *directory) Upsert(ctx context.Context, r *Report) (Result, error) {
 	case !errors.Is(err, os.ErrNotExist):
 		return Result{}, d.failed(err)
 	case d.dry:
-		return Result{Action: Opened}, nil
+		return r.wouldOpen(reports.GitLabIssue)
 	}
 	made, err := d.open(r, path)
 	if err != nil {

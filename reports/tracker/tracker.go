@@ -118,6 +118,15 @@ func (r *Report) write(opts reports.IssueOptions) (title, body string, err error
 	return issue.Title, issue.Body + foot, nil
 }
 
+// wouldOpen is what a dry run says of an issue that is not there.
+func (r *Report) wouldOpen(opts reports.IssueOptions) (Result, error) {
+	title, body, err := r.write(opts)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Action: Opened, Note: fmt.Sprintf("it would be called %q, with %d bytes of text", title, len(body))}, nil
+}
+
 // comment makes a comment's text. Nothing in it is the failing program's.
 func (r *Report) comment(back string) string {
 	var b strings.Builder

@@ -124,10 +124,10 @@ func winner(list []issue) (issue, bool) {
 
 // open makes an issue and sees then that it is the only one.
 func (h *hosted) open(ctx context.Context, r *Report) (Result, error) {
-	mine, note, err := h.write(ctx, r)
-	if h.dry && err == nil {
-		return Result{Action: Opened}, nil
+	if h.dry {
+		return r.wouldOpen(h.opts)
 	}
+	mine, note, err := h.write(ctx, r)
 	if err != nil && !unsure(err) {
 		return Result{}, err
 	}
@@ -183,11 +183,10 @@ const (
 	shorterTitle = 100
 )
 
-// write makes an issue of a report; note says that it had to be a shorter one. A dry run
-// only sees that there is something to be written.
+// write makes an issue of a report; note says that it had to be a shorter one.
 func (h *hosted) write(ctx context.Context, r *Report) (made issue, note string, err error) {
 	title, body, err := r.write(h.opts)
-	if err != nil || h.dry {
+	if err != nil {
 		return issue{}, "", err
 	}
 	made, err = h.create(ctx, Key(r.Digest), title, body)
