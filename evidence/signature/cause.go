@@ -45,16 +45,20 @@ func memoryLines(c *evidence.Case, cause *evidence.Cause) []string {
 	if o := cause.Object; o != nil && o.Allocated != nil && o.Allocated.Site != nil {
 		lines = append(lines, "allocated "+place(c, o.Allocated.Site))
 	}
-	return append(lines, "at "+place(c, store))
+	return append(lines, valueLines(c, cause, store)...)
 }
 
 // interleavingLines are the variables, the class of the pattern and the places, in
 // an order that does not depend on which thread came first.
 func interleavingLines(c *evidence.Case, cause *evidence.Cause) []string {
 	x := cause.Interleaving
+	accesses, names := x.Failing, x.Variables
+	if class(x.Pattern) == inBetween {
+		accesses, names = broken(x)
+	}
 	var places []string
-	for i := range x.Failing {
-		if s := x.Failing[i].Site; s != nil {
+	for i := range accesses {
+		if s := accesses[i].Site; s != nil {
 			places = append(places, "at "+place(c, s))
 		}
 	}
@@ -65,12 +69,16 @@ func interleavingLines(c *evidence.Case, cause *evidence.Cause) []string {
 		return nil
 	}
 	var variables []string
-	for _, v := range x.Variables {
+	for _, v := range names {
 		variables = append(variables, "variable "+variable(v))
 	}
 	lines := []string{"program " + oneLine(base(c.Program.Exe, c.Program.Command)), "pattern " + class(x.Pattern)}
 	return slices.Concat(lines, unique(variables), unique(places))
 }
+
+// inBetween is the class of patterns in which one context's accesses belong together
+// and another one's come in between.
+const inBetween = "in between"
 
 // class is what a pattern is evidence of. A line that reads and writes in one
 // (n -= x) is seen as either, so the letters are not the cause's but the run's.
@@ -78,10 +86,31 @@ func class(p evidence.PatternKind) string {
 	switch p {
 	case evidence.PatternRW, evidence.PatternWR, evidence.PatternWW:
 		return "two accesses"
-	case evidence.PatternRWR, evidence.PatternRWW, evidence.PatternWWR, evidence.PatternWRW:
-		return "three accesses"
+	case evidence.PatternRWR, evidence.PatternRWW, evidence.PatternWWR, evidence.PatternWRW, evidence.PatternPair:
+		return inBetween
 	}
 	return oneLine(string(p))
+}
+
+// broken are the access that something began with, those of others to the same variable
+// that broke into it, and the variable. By which access, and in which second variable,
+// the first context met what they had done, depends on what the compiler kept in
+// registers.
+func broken(x *evidence.Interleaving) ([]evidence.SeenAccess, []string) {
+	if len(x.Failing) == 0 {
+		return nil, x.Variables
+	}
+	first := &x.Failing[0]
+	list := []evidence.SeenAccess{*first}
+	for _, a := range x.Failing[1:] {
+		if a.Variable == first.Variable && (a.Thread != first.Thread || a.Handler != first.Handler) {
+			list = append(list, a)
+		}
+	}
+	if len(list) == 1 {
+		return x.Failing, x.Variables
+	}
+	return list, []string{first.Variable}
 }
 
 func unique(list []string) []string {
@@ -124,7 +153,9 @@ func sourceText(c *evidence.Case, s *evidence.Site) string {
 
 var (
 	// An address differs by run, an element by what was worked on, and a line's
-	// number by build; what an offset in an object is of has fewer digits.
+	// number by build; what an offset in an object is of has fewer digits. Whether it is
+	// known which member of a heap object it is depends on the compiler: the places tell.
+	members   = regexp.MustCompile(`(\(0x[0-9a-f]+\))(?:->|\+|\.).*`)
 	addresses = regexp.MustCompile(`\s*\(0x[0-9a-f]+\)|0x[0-9a-f]{6,16}`)
 	elements  = regexp.MustCompile(`\[\d+\]`)
 	numbers   = regexp.MustCompile(`(\.[A-Za-z+]+):\d+`)
@@ -132,7 +163,7 @@ var (
 
 // variable is a variable's name, or an object's, without what differs between runs.
 func variable(name string) string {
-	name = addresses.ReplaceAllString(name, "")
+	name = addresses.ReplaceAllString(members.ReplaceAllString(name, "$1"), "")
 	name = elements.ReplaceAllString(name, "[]")
 	return oneLine(numbers.ReplaceAllString(name, "$1"))
 }

@@ -221,8 +221,18 @@ func TestRecursionAndHugeNames(t *testing.T) {
 	}
 }
 
+// normal sees that a function makes of each text what stands beside it.
+func normal(t *testing.T, f func(string) string, wanted map[string]string) {
+	t.Helper()
+	for text, want := range wanted {
+		if got := f(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestStatement(t *testing.T) {
-	for text, want := range map[string]string{
+	normal(t, statement, map[string]string{
 		"\tn -=  m; // why":             "n -= m;",
 		"a = b /* c */ + d;":            "a = b + d;",
 		`puts("// no comment"); // one`: `puts("// no comment");`,
@@ -234,29 +244,23 @@ func TestStatement(t *testing.T) {
 		"// only a comment":             "",
 		`s = "open`:                     `s = "open`,
 		`s = "\`:                        `s = "\`,
-	} {
-		if got := statement(text); got != want {
-			t.Errorf("statement(%q) = %q, want %q", text, got, want)
-		}
-	}
+	})
 }
 
 func TestVariable(t *testing.T) {
-	for name, want := range map[string]string{
+	normal(t, variable, map[string]string{
 		"accounts[12].balance":                             "accounts[].balance",
-		"malloc at begin.c:29 (0x208000050060)+0x8":        "malloc at begin.c+0x8",
+		"malloc at begin.c:29 (0x208000050060)+0x8":        "malloc at begin.c",
+		"malloc at begin.c:29 (0x208000050060)->a[2].b":    "malloc at begin.c",
+		"shown->references":                                "shown->references",
 		"0x7ffff7a00010:8":                                 ":8",
 		"ns::table.rows[3][4]":                             "ns::table.rows[][]",
-		"operator new at seat_booking.cc:12 (0x2080)+0x10": "operator new at seat_booking.cc+0x10",
-	} {
-		if got := variable(name); got != want {
-			t.Errorf("variable(%q) = %q, want %q", name, got, want)
-		}
-	}
+		"operator new at seat_booking.cc:12 (0x2080)+0x10": "operator new at seat_booking.cc",
+	})
 }
 
 func TestFunctionNames(t *testing.T) {
-	for name, want := range map[string]string{
+	normal(t, functionName, map[string]string{
 		"withdraw":                        "withdraw",
 		"bank::account::draw(int) const":  "bank::account::draw",
 		"counter::add::h0123456789abcdef": "counter::add",
@@ -264,9 +268,5 @@ func TestFunctionNames(t *testing.T) {
 		"memcpy@GLIBC_2.14":               "memcpy",
 		"f(int) [clone .constprop.0]":     "f",
 		"counter::hash::hfff":             "counter::hash::hfff",
-	} {
-		if got := functionName(name); got != want {
-			t.Errorf("functionName(%q) = %q, want %q", name, got, want)
-		}
-	}
+	})
 }
