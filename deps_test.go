@@ -34,7 +34,7 @@ var allowed = map[string]string{
 	"verdict":             "agent delta image image/debuginfo image/value internal/x86 patterns record replay staticscan unwind watchtrace",
 	"internal/gocore":     "",
 	"internal/instrument": "",
-	"internal/driver":     "agent image image/object image/debuginfo image/value unwind canary quarantine staticscan failure internal/gocore explore record verdict watchtrace",
+	"internal/driver":     "agent image image/object image/debuginfo image/value unwind canary quarantine staticscan failure internal/gocore explore record replay verdict watchtrace",
 	"corpus":              "evidence/signature record",
 	"reports":             "evidence/signature",
 	"reports/tracker":     "reports",

@@ -21,7 +21,8 @@ type TracedThread struct {
 	// General is a struct user_regs_struct of sys/user.h; Floating begins as
 	// FXSAVE's area does and may be nil.
 	General, Floating []byte
-	Signal            *evidence.Signal
+	// Siginfo is the siginfo_t of the signal that the thread stopped for; nil: none.
+	Siginfo []byte
 }
 
 // OpenTraced reads a process that the caller holds stopped, which it must do
@@ -47,7 +48,11 @@ func openTraced(traced Traced, opts Options) (*Process, error) {
 			return nil, fmt.Errorf("thread %d: %w", t.TID, err)
 		}
 		regs.Vector = parseFXSave(t.Floating)
-		p.Threads = append(p.Threads, Thread{Ref: evidence.ThreadRef{Number: i + 1, TID: t.TID, Name: threadName(pid, t.TID)}, Registers: regs, Signal: t.Signal})
+		thread := Thread{Ref: evidence.ThreadRef{Number: i + 1, TID: t.TID, Name: threadName(pid, t.TID)}, Registers: regs}
+		if s, ok := parseSiginfo(t.Siginfo); ok {
+			thread.Signal = &s
+		}
+		p.Threads = append(p.Threads, thread)
 	}
 	reader := traced.Threads[0].TID
 	file, err := p.openMemory(reader)

@@ -43,6 +43,8 @@ type finalState struct {
 	regs   ptrace.Registers
 	inside uint64 // its frame in the engine, 0 if it was not there
 	signal int    // that ended the process, if this thread got it
+	// info is the signal's, if an instruction raised it.
+	info *ptrace.Siginfo
 }
 
 // placer brings threads to places that no event names, by breakpoints in the

@@ -115,7 +115,7 @@ func (c *controller) signalled(t *thread, stop ptrace.Stop) error {
 	if err != nil {
 		return err
 	}
-	s := signalStop{signal: stop.Signal, code: siCode(&info), regs: regs}
+	s := signalStop{signal: stop.Signal, code: siCode(&info), info: info, regs: regs}
 	if c.tracing != nil && c.tracing.probes != nil {
 		if done, err := c.tracing.probes.in.stop(t, &s); done || err != nil {
 			return err
@@ -200,6 +200,7 @@ func (c *controller) redirect(t *thread, s *signalStop) (bool, error) {
 type signalStop struct {
 	signal syscall.Signal
 	code   int32
+	info   ptrace.Siginfo
 	regs   ptrace.Registers
 }
 
@@ -273,6 +274,17 @@ func (c *controller) endsWith(t *thread, signal syscall.Signal) bool {
 	return c.last() && outcome.Signal == int(signal) && (outcome.Thread == t.index || outcome.Thread == 0)
 }
 
+// endsShort reports whether the process went on behind the last event, and how it
+// ended is not known, or may be behind what the log has lost.
+func (c *controller) endsShort() bool {
+	rec := c.stage().rec
+	switch rec.Manifest.Outcome.Kind {
+	case record.OutcomeCut, record.OutcomeRunning:
+		return c.last()
+	}
+	return c.last() && c.core == nil && rec.Log.Cut() != nil
+}
+
 // fault: an instruction of the program raised a signal. Either the log has it,
 // or the recording ended with it, or the replay left the recorded way.
 func (c *controller) fault(t *thread, s *signalStop) error {
@@ -294,8 +306,12 @@ func (c *controller) fault(t *thread, s *signalStop) error {
 	if next != nil && next.Kind == agent.EvSignal && next.Object == uint64(s.signal) {
 		return c.cont(t, s.signal)
 	}
-	if next == nil && c.endsWith(t, s.signal) {
-		return c.park(t, &s.regs, int(s.signal))
+	if next == nil && (c.endsWith(t, s.signal) || c.endsShort()) {
+		f := &finalState{regs: s.regs}
+		if c.endsWith(t, s.signal) || record.Fatal(t.tid, s.signal) {
+			f.signal, f.info = int(s.signal), &s.info
+		} // or else its handler runs, of which the log has nothing
+		return c.parkFor(t, f, agent.ParkedEnd)
 	}
 	return c.diverge(t, &DivergenceError{Reason: DiffersFault, Signal: int(s.signal), PC: evidence.Addr(s.regs.Rip)})
 }

@@ -101,6 +101,7 @@ const (
 	EndExit     EndKind = "exit"     // to the recorded end of the process
 	EndExec     EndKind = "exec"     // to where the process executed another program
 	EndLog      EndKind = "log"      // to the last event of a recording that was cut off
+	EndFault    EndKind = "fault"    // to an instruction that failed behind the last event of one
 	EndMoment   EndKind = "moment"   // to a Moment, where a Hook ended it
 	EndDiverged EndKind = "diverged" // it left the recorded way
 	EndStuck    EndKind = "stuck"    // it made no progress

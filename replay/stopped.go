@@ -177,7 +177,11 @@ func (c *controller) process(failing *thread) (*image.Process, error) {
 		if t == failing {
 			traced.Failing = len(traced.Threads)
 		}
-		traced.Threads = append(traced.Threads, image.TracedThread{TID: t.tid, General: general, Floating: floating})
+		x := image.TracedThread{TID: t.tid, General: general, Floating: floating}
+		if t.final != nil && t.final.info != nil {
+			x.Siginfo = t.final.info[:]
+		}
+		traced.Threads = append(traced.Threads, x)
 		numbers = append(numbers, int(t.index))
 	}
 	p, err := image.OpenTraced(traced, c.opts.Image)

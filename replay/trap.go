@@ -143,8 +143,16 @@ func (c *controller) finished(t *thread) error {
 		c.end.failure.(*StuckError).Cause = StuckCause(fmt.Sprintf("all threads rest, as at the recording's end, with %d of its events left", left))
 		return nil
 	}
+	if dead := c.dead(); dead != nil && c.endsShort() {
+		c.end = &end{kind: EndFault, thread: dead, signal: dead.final.signal}
+		return nil
+	}
 	o := &c.stage().rec.Manifest.Outcome
-	switch o.Kind {
+	kind := o.Kind
+	if c.endsShort() {
+		kind = record.OutcomeCut
+	}
+	switch kind {
 	case record.OutcomeSignal:
 		failing := c.byIndex(o.Thread)
 		if failing == nil {

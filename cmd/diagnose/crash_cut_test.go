@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,5 +88,124 @@ func TestCrashOfAnEmptyRecording(t *testing.T) {
 	got := diagnose(t, nil, "crash", "--recording", dir)
 	if got.status != exitInput || !strings.Contains(got.stderr, "it has no core and no events, so what failed is not known; its run: SIGSEGV") {
 		t.Errorf("status %d: %s%s", got.status, got.stdout, got.stderr)
+	}
+}
+
+const faulting = `
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+static sigjmp_buf back;
+int *volatile slot;
+static void leave(int signal) { siglongjmp(back, signal); }
+__attribute__((noinline)) static int *lookup(int n) { return n > 5 ? NULL : calloc(1, 4); }
+__attribute__((noinline)) static void store(int n) { *slot = n; }
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		signal(SIGSEGV, leave);
+	write(1, "", 0);
+	if (sigsetjmp(back, 1))
+		abort();
+	for (int i = argc; i < argc + 6; i++) {
+		slot = lookup(i);
+		store(i);
+	}
+	return 0;
+}
+`
+
+// cutBefore makes a recording one that lost its core and what its log has from the first
+// event of a kind on, and whose end is not known but for the outcome. It returns the
+// process's number.
+func cutBefore(t *testing.T, dir string, kind record.Kind, outcome *record.Outcome) int {
+	t.Helper()
+	rec, err := record.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	if err := os.Remove(filepath.Join(dir, "core")); err != nil {
+		t.Fatal(err)
+	}
+	if outcome != nil {
+		rec.Manifest.Outcome = *outcome
+	}
+	if err := rec.Manifest.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.Create(filepath.Join(dir, "cut"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	err = record.WriteLog(log, uint32(rec.Manifest.PID), func(yield func(*record.Event, error) bool) {
+		for e, err := range rec.Log.Ordered() {
+			if err == nil && e.Kind == kind || !yield(e, err) {
+				return
+			}
+		}
+	})
+	if err == nil {
+		err = os.Rename(log.Name(), filepath.Join(dir, "log"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec.Manifest.PID
+}
+
+// Where a replay of a recording that ends before the failure comes to it all the same,
+// it is diagnosed like any other, with experiments.
+func TestCrashBehindTheLastEvent(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "faulting.c", Text: faulting, Flags: []string{"-O1"}})
+	for _, x := range []struct {
+		name    string
+		outcome *record.Outcome
+		limit   string
+		replay  string
+	}{
+		{"full disk", &record.Outcome{Kind: record.OutcomeCut, Text: "not all was recorded; the process died of SIGSEGV"},
+			"how the recorded process ended is not in its recording (unknown, the recording ended before the program; not all was recorded; the process died of SIGSEGV); the failure is what a replay comes to behind the last event",
+			"came to SIGSEGV behind the last event; the recording was cut off there"},
+		{"killed recorder", &record.Outcome{Kind: record.OutcomeRunning},
+			"the failure is what a replay comes to behind the last event", "came to SIGSEGV behind the last event"},
+		{"core removed", nil, "the recording has no core; what one tells was read from a replay", "reached the recorded failure, SIGSEGV"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			dir := recordedAt(t, exe)
+			pid := cutBefore(t, dir, record.KindSignal, x.outcome)
+			got := diagnose(t, nil, "crash", "--recording", dir)
+			for _, want := range []string{"null pointer write of *slot in store: slot is null\n", "SIGSEGV (SEGV_MAPERR)", "lookup (faulting.c:9) returned 0", "[proved]",
+				"0 of 3 replays failed as recorded", fmt.Sprintf("(process %d, 1 thread)", pid), x.limit} {
+				if !strings.Contains(got.stdout, want) {
+					t.Errorf("%q is missing in\n%s%s", want, got.stdout, got.stderr)
+				}
+			}
+			if got.status != exitOK {
+				t.Errorf("status %d", got.status)
+			}
+			if got := diagnose(t, nil, "replay", dir); got.status != exitOK || !strings.Contains(got.stdout, x.replay) {
+				t.Errorf("replay: status %d, %q is missing in\n%s%s", got.status, x.replay, got.stdout, got.stderr)
+			}
+		})
+	}
+}
+
+// Behind the last event an instruction faults whose signal the program handles: what
+// comes of that is not known.
+func TestCrashBeforeAHandlerThatIsCutOff(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "faulting.c", Text: faulting, Flags: []string{"-O1"}})
+	dir := recordedAt(t, exe, "handled")
+	cutBefore(t, dir, record.KindSignal, &record.Outcome{Kind: record.OutcomeRunning})
+	got := diagnose(t, nil, "crash", "--recording", dir)
+	for _, want := range []string{"how the process ended is not known; what follows is the process where its recording ends\n", "unknown: the recording does not have the failure\n", " store("} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("%q is missing in\n%s%s", want, got.stdout, got.stderr)
+		}
+	}
+	if got.status != exitOK || strings.Contains(got.stdout, "null pointer") {
+		t.Errorf("status %d, or a failure is told that is not known:\n%s", got.status, got.stdout)
 	}
 }

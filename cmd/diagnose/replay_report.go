@@ -240,6 +240,8 @@ func (r *replayReport) headline() string {
 		return "reached the recorded end, where the process executed another program"
 	case replay.EndLog:
 		return "reached the last event; the recording was cut off there"
+	case replay.EndFault:
+		return "came to " + r.Signal + " behind the last event; the recording was cut off there"
 	case replay.EndMoment:
 		return "stopped at the moment"
 	case replay.EndDiverged:

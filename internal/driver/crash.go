@@ -77,7 +77,7 @@ func analyse(ctx context.Context, req Request, replays chan<- struct{}) (*eviden
 		return nil, &InputError{err}
 	}
 	if a.cut {
-		if err := a.atCut(ctx); err != nil {
+		if err := a.atCut(ctx, replays); err != nil {
 			return nil, err
 		}
 		return a.result, nil
@@ -86,6 +86,14 @@ func analyse(ctx context.Context, req Request, replays chan<- struct{}) (*eviden
 		return nil, err
 	}
 	defer a.process.Close()
+	if err := a.whole(ctx, replays); err != nil {
+		return nil, err
+	}
+	return a.result, nil
+}
+
+// whole is the analysis of a process that is open.
+func (a *analysis) whole(ctx context.Context, replays chan<- struct{}) error {
 	err := a.stages(ctx, []stage{
 		{"unwind", a.unwind},
 		{"classify", a.classify},
@@ -97,11 +105,10 @@ func analyse(ctx context.Context, req Request, replays chan<- struct{}) (*eviden
 		{"damage", a.heapFindings},
 		{"replays", func() error { return a.replay(ctx, replays) }},
 	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		a.finish()
 	}
-	a.finish()
-	return a.result, nil
+	return err
 }
 
 // stage is a part of an analysis.

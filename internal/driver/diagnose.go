@@ -6,16 +6,12 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/record"
 	"diagnose/verdict"
-	"diagnose/watchtrace"
 )
 
 // openRecordings opens those that the request names, and takes the core from the
@@ -49,20 +45,6 @@ func (a *analysis) openRecordings() error {
 	}
 	a.req.Core = core
 	return err
-}
-
-// withoutCore has the end of the recording replayed, if there is anything to be
-// replayed.
-func (a *analysis) withoutCore() error {
-	rec := a.failing[0]
-	switch {
-	case rec.Manifest.Outcome.Kind == record.OutcomeExec:
-		return fmt.Errorf("recording %s: %s", rec.Dir, ExecutedUnrecorded)
-	case len(rec.Log.Threads()) == 0:
-		return fmt.Errorf("recording %s: it has no core and no events, so what failed is not known; its run: %v", rec.Dir, &rec.Manifest.Outcome)
-	}
-	a.cut = true
-	return nil
 }
 
 // ExecutedUnrecorded says why a recording ends where its process executed another
@@ -183,66 +165,4 @@ func (a *analysis) objectAt(addr evidence.Addr) *evidence.HeapObject {
 		return nil
 	}
 	return a.heap.object(&near.Object)
-}
-
-// atCut analyses the process as a replay has it, at the end of a recording that has no
-// core: it was cut off, or the signal that ended the process leaves none.
-func (a *analysis) atCut(ctx context.Context) error {
-	rec := a.failing[0]
-	a.say("replaying up to where the recording ends")
-	err := watchtrace.AtEnd(ctx, rec, a.imageOptions(), func(p *image.Process) error {
-		a.process = p
-		if err := a.chooseThread(); err != nil {
-			return &InputError{err}
-		}
-		if err := a.stages(ctx, []stage{{"unwind", a.unwind}, {"classify", a.classify}, {"values", a.values}}); err != nil {
-			return err
-		}
-		f := &a.result.Failure
-		*f = evidence.Failure{Kind: evidence.NoFailure, Proof: evidence.Inferred, Sentence: cutSentence(&rec.Manifest.Outcome), Site: f.Site, Source: f.Source}
-		a.result.Diagnosis = &evidence.Diagnosis{Recording: rec.Dir, Failing: len(a.failing), Passing: len(a.passing), Unknown: a.cutUnknown()}
-		a.finish()
-		// It stands there as all others do.
-		a.result.Registers = nil
-		for i := range a.result.Stacks {
-			a.result.Stacks[i].Failing = false
-		}
-		return nil
-	})
-	var input *InputError
-	if err != nil && !errors.As(err, &input) {
-		return &InputError{fmt.Errorf("recording %s: it has no core, and the replay does not come to where it ends: %w; its run: %v", rec.Dir, err, &rec.Manifest.Outcome)}
-	}
-	return err
-}
-
-func cutSentence(o *record.Outcome) string {
-	const here = "; what follows is the process where its recording ends"
-	switch o.Kind {
-	case record.OutcomeSignal:
-		return "the process died of " + unix.SignalName(unix.Signal(o.Signal)) + " and left no core" + here
-	case record.OutcomeRunning:
-		return "the recorder was killed, or it still records: how the process ended is not known" + here
-	}
-	if o.Text != "" {
-		return o.Text + here
-	}
-	return "the recording ended before the program: how that ended is not known" + here
-}
-
-// cutUnknown says what a recording without a core and its end lacks.
-func (a *analysis) cutUnknown() *evidence.Unknown {
-	rec := a.failing[0]
-	u := &evidence.Unknown{Why: "the recording does not have the failure"}
-	if cut := rec.Log.Cut(); cut != nil {
-		u.Because = append(u.Because, strings.TrimPrefix(cut.Error(), "record: "))
-	}
-	for _, l := range rec.Manifest.Limits {
-		u.Because = append(u.Because, l.Text)
-	}
-	u.Next, u.NextWhy = "diagnose replay "+ShellQuote(rec.Dir)+" --gdb", "stands where the recording ends, with all variables"
-	if rec.Manifest.Outcome.Kind == record.OutcomeCut {
-		u.Next, u.NextWhy = recordAnew(rec)
-	}
-	return u
 }
