@@ -236,6 +236,7 @@ func (t *tracer) mainEnded(status syscall.WaitStatus, outcome Outcome) error {
 		}
 	} else {
 		if len(t.processes) == 0 || r.kept() {
+			t.awaitOpening()
 			if err := r.settle(); err != nil {
 				r.problem(err)
 			}
@@ -265,6 +266,37 @@ func (t *tracer) mainEnded(status syscall.WaitStatus, outcome Outcome) error {
 	}
 	t.link.tell(notice{Ended: &result, Dir: Text(dir)})
 	return nil
+}
+
+// longestOpening is how long the name of a run waits for a process to open its files: as
+// long as a busy machine takes, for one that a signal or somebody has stopped there
+// would not come to it at all.
+const longestOpening = 10 * time.Second
+
+// awaitOpening waits for processes that were told where their files are and have not
+// opened them: after the run got its name they are elsewhere.
+func (t *tracer) awaitOpening() {
+	for until := time.Now().Add(longestOpening); t.opening() && time.Now().Before(until); {
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+func (t *tracer) opening() bool {
+	for _, p := range t.processes {
+		if p.recording != nil && p.recording.opening() {
+			return true
+		}
+	}
+	return false
+}
+
+// opening: a process that is gone, or goes on without a recording, opens nothing.
+func (r *recording) opening() bool {
+	if r.run.quiet() {
+		return false
+	}
+	c, err := readControl(r.memory, r.controlAt)
+	return err == nil && c.Mode == agent.ModeRecord && c.Stopped == 0 && (c.LogFD < 0 || c.DataFD < 0)
 }
 
 // problem tells the user of a recording that is not as it should be. The
