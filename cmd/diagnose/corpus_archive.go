@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,10 +112,7 @@ again completes it.
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			if room < 1 || room > 1<<20 {
-				return usagef("--max-size takes a number of GiB from 1 on, not %d", room)
-			}
-			if err := f.checkFormat(c); err != nil {
+			if err := cmp.Or(checkRoom(room), f.checkFormat(c)); err != nil {
 				return err
 			}
 			return f.with(c, corpus.Create, func(store *corpus.Corpus) error { return f.importAll(c, store, args, room<<30) })

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"diagnose/corpus"
+	"diagnose/reports"
+)
+
+type corpusAddFlags struct {
+	corpusFlags
+	move bool
+	room int64
+}
+
+func newCorpusAdd() *cobra.Command {
+	f := &corpusAddFlags{}
+	c := &cobra.Command{
+		Use:   "add RECORDING|CORE...",
+		Short: "Add recordings and cores",
+		Long: `add copies recordings and cores into the corpus, which is made if it is not there
+yet, and prints their names in it. A recording of a run that passed is taken as
+well: what failed is compared with it.
+
+Symbolic links, devices and whatever else is no regular file are refused, and so
+is a recording that is still being written. What cannot be added is told, and the
+others are added.
+` + corpusExitHelp,
+		Example: `  diagnose corpus add recordings/server-0001-SIGSEGV --label host=ci-7
+  diagnose corpus add --move recordings/*`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("add takes recordings or cores (see '%s --help')", c.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args) },
+	}
+	f.register(c)
+	f.registerLabels(c, "`key=value` that the entries get; may be repeated")
+	c.Flags().BoolVar(&f.move, "move", false, "remove what was added from where it was")
+	c.Flags().Int64Var(&f.room, "max-size", 64, "refuse what is larger than so many `GiB`, holes included")
+	complete(c, "max-size", cobra.NoFileCompletions)
+	f.registerFormat(c)
+	return c
+}
+
+// shownAdded is the JSON of add.
+type shownAdded struct {
+	// Path is what was given, ID its name in the corpus.
+	Path string `json:"path"`
+	ID   string `json:"id,omitempty"`
+	// Existed says that it was there already; Error why it was not added.
+	Existed bool   `json:"existed"`
+	Error   string `json:"error,omitempty"`
+}
+
+func (f *corpusAddFlags) run(c *cobra.Command, args []string) error {
+	labels, err := f.parsedLabels()
+	if err = cmp.Or(err, f.checkFormat(c), checkRoom(f.room)); err != nil {
+		return err
+	}
+	open := corpus.Create
+	if !slices.ContainsFunc(args, exists) {
+		open = corpus.Change // no corpus is made for nothing
+	}
+	return f.with(c, open, func(store *corpus.Corpus) error {
+		var list []shownAdded
+		var failed []error
+		for _, name := range args {
+			added, err := store.Add(c.Context(), name, corpus.AddOptions{Labels: labels, Move: f.move, Bytes: f.room << 30})
+			shown := shownAdded{Path: name, ID: added.ID, Existed: added.Existed}
+			if err != nil {
+				shown.Error = err.Error()
+				failed = append(failed, err)
+			}
+			list = append(list, shown)
+			if f.format == string(reports.Text) && err == nil {
+				what := "added"
+				if added.Existed {
+					what = "was there"
+				}
+				fmt.Fprintf(c.OutOrStdout(), "%s  %s  %s\n", added.ID, what, reports.Clean(name))
+			}
+			if c.Context().Err() != nil {
+				break
+			}
+		}
+		if f.format == string(reports.JSON) {
+			failed = append(failed, reports.WriteJSON(c.OutOrStdout(), list))
+		}
+		return errors.Join(failed...)
+	})
+}
+
+// checkRoom is about --max-size, in GiB.
+func checkRoom(room int64) error {
+	if room < 1 || room > 1<<20 {
+		return usagef("--max-size takes a number of GiB from 1 on, not %d", room)
+	}
+	return nil
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
