@@ -142,14 +142,17 @@ type search struct {
 	known    cache
 	attempts map[string]*outcome // by the plan's key
 	traced   map[string]traced
+	library  map[evidence.Addr]function
+	locks    map[evidence.Addr]bool // words of what synchronises
 	best     *outcome
 	// looked is what was tried and is left to be tried, in words.
 	looked string
 	before int // attempts of earlier searches
 	memory
-	// cut: a window was too long to be traced; untraced is why one was not at all.
-	cut      bool
-	untraced error
+	// cut: a window was too long to be stepped to its end; unwatched: not all words that
+	// change in one were watched; untraced is why one was not traced at all.
+	cut, unwatched bool
+	untraced       error
 }
 
 // outcome is what came of a replay.
@@ -334,7 +337,10 @@ func (s *search) finish(ctx context.Context) (*Result, error) {
 	if !r.Reproduced {
 		r.Unexplored = s.looked
 		if s.cut {
-			r.Unexplored += fmt.Sprintf("; of windows with more than %d instructions, only the first of each thread were looked at", mostSteps)
+			r.Unexplored += fmt.Sprintf("; of windows with more than %d instructions, only the first of each thread were looked at, and those that access words which change", mostSteps)
+		}
+		if s.unwatched {
+			r.Unexplored += fmt.Sprintf(", of which there were more than %d in one", mostWatched)
 		}
 		if s.untraced != nil {
 			r.Unexplored += fmt.Sprintf("; a window could not be traced (%v)", s.untraced)

@@ -86,14 +86,47 @@ func (n *node) search(ctx context.Context) (*outcome, error) {
 	if n.from.plan.timing != record.TimingEager {
 		return nil, nil
 	}
-	points, accesses, err := n.fine(ctx, n.from, n.window, nil)
+	calls, err := n.called(ctx, n.from, n.window)
 	if err != nil {
 		return nil, err
 	}
-	if found, err := n.try(ctx, points, LevelCoarse, nil); found != nil || err != nil {
+	if found, err := n.try(ctx, calls, LevelCoarse, nil); found != nil || err != nil {
 		return found, err
 	}
-	return n.races(ctx, accesses)
+	few, err := n.fine(ctx, n.from, n.window, fewSteps, nil)
+	if err != nil {
+		return nil, err
+	}
+	if !few.cut {
+		return n.stepped(ctx, few)
+	}
+	// It is long: what threads tell each other in it may be anywhere.
+	if found, err := n.try(ctx, few.points, LevelCoarse, nil); found != nil || err != nil {
+		return found, err
+	}
+	shared, err := n.shared(ctx, n.from, n.window)
+	if err != nil {
+		return nil, err
+	}
+	if found, err := n.try(ctx, shared[:min(len(shared), n.effort.races)], LevelFine, nil); found != nil || err != nil {
+		return found, err
+	}
+	if n.cut && !n.alike {
+		return n.races(ctx, few.accesses) // stepping was in vain before
+	}
+	all, err := n.fine(ctx, n.from, n.window, mostSteps, nil)
+	if err != nil {
+		return nil, err
+	}
+	return n.stepped(ctx, all)
+}
+
+// stepped tries what stepping gave.
+func (n *node) stepped(ctx context.Context, x traced) (*outcome, error) {
+	if found, err := n.try(ctx, x.points, LevelCoarse, nil); found != nil || err != nil {
+		return found, err
+	}
+	return n.races(ctx, x.accesses)
 }
 
 // races reverses races one by one. Where no single one is enough, those that come
@@ -110,10 +143,11 @@ func (n *node) races(ctx context.Context, list []candidate) (*outcome, error) {
 		known[c.race] = true
 	}
 	for _, o := range neutral[:min(len(neutral), n.neutral)] {
-		_, accesses, err := n.fine(ctx, o, n.window, known)
+		x, err := n.fine(ctx, o, n.window, mostSteps, known)
 		if err != nil {
 			return nil, err
 		}
+		accesses := x.accesses
 		for _, c := range accesses {
 			known[c.race] = true
 		}

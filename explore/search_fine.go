@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"diagnose/evidence"
-	"diagnose/record"
 	"diagnose/replay"
 )
 
 const (
-	// mostSteps bounds how many instructions of a window are looked at one by one.
+	// mostSteps bounds how many instructions of a window are looked at one by one;
+	// fewSteps how many before the accesses of a longer one are looked for at full speed.
 	mostSteps = 400_000
+	fewSteps  = 40_000
 	// mostShares is into how many parts that is divided: one that computes for long must
 	// not leave the others without.
 	mostShares = 8
@@ -31,37 +32,28 @@ type trace struct {
 	accesses []replay.Stepped
 	locks    []lockset        // that the threads had then
 	calls    []replay.Stepped // of functions that synchronise
+	cut      bool             // there are more
 }
 
 // traced is what a trace gave.
-type traced struct{ points, accesses []candidate }
+type traced struct {
+	points, accesses []candidate
+	cut              bool // there are more accesses
+}
 
-// trace replays once more, the window step by step.
-func (s *search) trace(ctx context.Context, o *outcome, w *window) (*trace, error) {
-	if time.Now().After(s.deadline) {
-		return nil, errSpent
-	}
+// trace replays once more, so many instructions of the window step by step.
+func (s *search) trace(ctx context.Context, o *outcome, w *window, most uint64) (*trace, error) {
 	t := &trace{}
-	windows := map[uint32]replay.StepWindow{}
-	add := func(st step) {
-		x, known := windows[st.thread]
-		if !known {
-			x.From = st.ordinal
-		}
-		windows[st.thread] = replay.StepWindow{From: min(x.From, st.ordinal), To: max(x.To, st.ordinal)}
-	}
-	for _, st := range slices.Concat(w.own, w.others) {
-		add(st)
-	}
+	windows := w.threads()
 	skip := s.skipped()
 	known := s.functions()
 	held := holders{order: s.order, of: map[uint32]*holder{}}
-	options := replay.Options{Timing: o.plan.timing, Preemptions: o.plan.list, Image: s.opts.Image, Sleeping: 10 * time.Second, Computing: time.Minute,
-		Step: &replay.Stepping{Windows: windows, Most: mostSteps, Share: mostSteps / uint64(min(max(len(windows), 2), mostShares)), On: func(x *replay.Stepped) {
+	options := replay.Options{Timing: o.plan.timing, Preemptions: o.plan.list, Sleeping: 10 * time.Second, Computing: time.Minute,
+		Step: &replay.Stepping{Windows: windows, Most: most, Share: most / uint64(min(max(len(windows), 2), mostShares)), On: func(x *replay.Stepped) {
 			h := held.at(x)
 			switch {
 			case x.Called != 0:
-				does := known[x.Called]
+				does := known[x.Called].does
 				h.call(does, x.First)
 				if does != nothing || len(known) == 0 {
 					t.calls = append(t.calls, *x)
@@ -71,27 +63,9 @@ func (s *search) trace(ctx context.Context, o *outcome, w *window) (*trace, erro
 				t.locks = append(t.locks, h.locks)
 			}
 		}}}
-	if options.Preemptions == nil {
-		options.Preemptions = []record.Preemption{}
-	}
-	s.result.Traces++
-	inTime, cancel := context.WithDeadline(ctx, s.deadline)
-	defer cancel()
-	r, err := replay.Run(inTime, s.rec, options)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if inTime.Err() != nil {
-		return nil, errSpent
-	}
-	if r == nil {
-		s.untraced = err // other windows may be traced
-		return t, nil
-	}
-	if r.End == replay.EndMoment || options.Step.Cut {
-		s.cut = true
-	}
-	return t, nil
+	r, err := s.replayTraced(ctx, options)
+	t.cut = r != nil && (r.End == replay.EndMoment || options.Step.Cut)
+	return t, err
 }
 
 // skipped tells code of the dynamic linker: what it writes is the same whoever
@@ -113,22 +87,30 @@ func (s *search) skipped() func(evidence.Addr) bool {
 // between two operations on locks, which are no event where a thread releases one;
 // then single accesses.
 // Races that are known are left out.
-func (s *search) fine(ctx context.Context, o *outcome, w *window, known map[racePlace]bool) (points, accesses []candidate, err error) {
-	key := fmt.Sprint(o.plan.key(), w.from(), w.to(), len(known))
-	if x, found := s.traced[key]; found {
-		return x.points, x.accesses, nil
-	}
-	defer func() {
-		if err == nil {
-			s.traced[key] = traced{points, accesses}
+func (s *search) fine(ctx context.Context, o *outcome, w *window, most uint64, known map[racePlace]bool) (x traced, err error) {
+	return s.remember(fmt.Sprint("steps ", most, o.plan.key(), w.from(), w.to(), len(known)), func() (traced, error) {
+		s.looked = fmt.Sprintf("the accesses between the events %d and %d", w.from(), w.to())
+		t, err := s.trace(ctx, o, w, most)
+		if err != nil {
+			return traced{}, err
 		}
-	}()
-	s.looked = fmt.Sprintf("the accesses between the events %d and %d", w.from(), w.to())
-	t, err := s.trace(ctx, o, w)
-	if err != nil {
-		return nil, nil, err
+		if t.cut && most == mostSteps {
+			s.cut = true
+		}
+		return traced{s.points(o, t), s.reversals(o, t, known), t.cut}, nil
+	})
+}
+
+// remember makes each trace once.
+func (s *search) remember(key string, trace func() (traced, error)) (traced, error) {
+	if x, found := s.traced[key]; found {
+		return x, nil
 	}
-	return s.points(o, t), s.reversals(o, t, known), nil
+	x, err := trace()
+	if err == nil {
+		s.traced[key] = x
+	}
+	return x, err
 }
 
 // points are preemptions behind what was released, the last first.

@@ -5,6 +5,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/record"
 	"diagnose/replay"
 )
 
@@ -18,31 +19,44 @@ const (
 	signals // others may go on behind it
 )
 
-var functions = map[string]does{
-	"pthread_mutex_lock": takes, "pthread_mutex_unlock": gives, "pthread_spin_lock": takes, "pthread_spin_unlock": gives,
-	"mtx_lock": takes, "mtx_unlock": gives, "pthread_mutex_trylock": signals, "pthread_rwlock_unlock": signals,
-	"pthread_rwlock_rdlock": signals, "pthread_rwlock_wrlock": signals, "pthread_cond_signal": signals,
-	"pthread_cond_broadcast": signals, "cnd_signal": signals, "cnd_broadcast": signals, "sem_post": signals,
+// function is one of the recording library's that synchronises, and the kind of event
+// that it is where it is one.
+type function struct {
+	does does
+	kind record.Kind
+}
+
+var functions = map[string]function{
+	"pthread_mutex_lock": {takes, record.KindMutex}, "pthread_mutex_unlock": {gives, record.KindMutex},
+	"pthread_spin_lock": {takes, record.KindSpin}, "pthread_spin_unlock": {gives, record.KindSpin},
+	"mtx_lock": {takes, record.KindMutex}, "mtx_unlock": {gives, record.KindMutex}, "pthread_mutex_trylock": {signals, record.KindMutex},
+	"pthread_rwlock_unlock": {signals, record.KindRWLock}, "pthread_rwlock_rdlock": {signals, record.KindRWLock},
+	"pthread_rwlock_wrlock": {signals, record.KindRWLock}, "pthread_cond_signal": {signals, record.KindCond},
+	"pthread_cond_broadcast": {signals, record.KindCond}, "cnd_signal": {signals, record.KindCond},
+	"cnd_broadcast": {signals, record.KindCond}, "sem_post": {signals, record.KindSem},
 }
 
 // functions are by their addresses; none where the recording's end is not known.
-func (s *search) functions() map[evidence.Addr]does {
-	known := map[evidence.Addr]does{}
+func (s *search) functions() map[evidence.Addr]function {
+	if s.library != nil {
+		return s.library
+	}
+	s.library = map[evidence.Addr]function{}
 	path, err := s.rec.Core()
 	if err != nil {
-		return known
+		return s.library
 	}
 	core, err := image.OpenCore(path, s.opts.Image)
 	if err != nil {
-		return known
+		return s.library
 	}
 	defer core.Close()
-	for name, what := range functions {
+	for name, f := range functions {
 		if symbol, found := core.SymbolNamed(name); found {
-			known[symbol.Addr] = what
+			s.library[symbol.Addr] = f
 		}
 	}
-	return known
+	return s.library
 }
 
 // lockset is which locks a thread has, in no order. It is not changed once it was

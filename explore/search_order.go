@@ -2,9 +2,11 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 
 	"diagnose/evidence"
 	"diagnose/record"
+	"diagnose/replay"
 )
 
 // logged is what a search needs of an event.
@@ -103,6 +105,19 @@ type window struct {
 func (w *window) from() uint64 { return w.own[len(w.own)-1].begin }
 
 func (w *window) to() uint64 { return w.own[0].end }
+
+// threads is what of each thread is in the window.
+func (w *window) threads() map[uint32]replay.StepWindow {
+	windows := map[uint32]replay.StepWindow{}
+	for _, st := range slices.Concat(w.own, w.others) {
+		x, known := windows[st.thread]
+		if !known {
+			x.From = st.ordinal
+		}
+		windows[st.thread] = replay.StepWindow{From: min(x.From, st.ordinal), To: max(x.To, st.ordinal)}
+	}
+	return windows
+}
 
 // window is the one of the last steps, so many, up to the one behind an event of a
 // thread.

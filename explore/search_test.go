@@ -100,6 +100,26 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// A race is found in a window of which stepping sees a small part: by the words that
+// change in it.
+func TestSearchLongWindow(t *testing.T) {
+	eachFailing(t, "long", func(rec *record.Recording) bool {
+		if r, err := replay.Run(t.Context(), rec, replay.Options{Preemptions: []record.Preemption{}}); err == nil {
+			t.Logf("a replay needs no preemption: %+v", r)
+			return false
+		}
+		r, reached := search(t, rec)
+		if !reached {
+			return false
+		}
+		if r.Level != explore.LevelFine {
+			t.Errorf("it is found at the level %s", r.Level)
+		}
+		found(t, rec, r, 1)
+		return true
+	})
+}
+
 // A search that is cut short leaves what it came to, which no replay uses and
 // another search goes on from.
 func TestSearchGoesOn(t *testing.T) {

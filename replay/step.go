@@ -25,6 +25,10 @@ type Stepping struct {
 	// On is called for each access, in order, and for each return from a function of
 	// the recording library.
 	On func(*Stepped)
+	// Calls, if there are any, are functions of the recording library: nothing is
+	// stepped, and On is called for returns from those alone, of which there may be as
+	// many as there are debug registers to spare, the first of them.
+	Calls []evidence.Addr
 }
 
 // StepWindow is what a thread does behind its event From, up to the event behind
@@ -310,6 +314,9 @@ func (c *controller) enterLibrary(t *thread, regs *ptrace.Registers) error {
 
 // cameBack is for a thread that stands where it was to be stepped again.
 func (c *controller) cameBack(t *thread, regs *ptrace.Registers) error {
+	if len(c.stepper.Calls) > 0 {
+		return c.cameToCall(t, regs)
+	}
 	s := t.steps
 	called := s.called
 	s.called = 0
@@ -350,7 +357,7 @@ func (c *controller) observe(t *thread, regs *ptrace.Registers, arrives bool) {
 		if !o.IsMemory || o.Access == "" || o.Size == 0 {
 			continue
 		}
-		addr, known := operandAddress(o, regs)
+		addr, known := addressBefore(o, regs)
 		if !known {
 			continue
 		}
@@ -384,11 +391,15 @@ func (c *controller) stepUnparked(t *thread, regs *ptrace.Registers) error {
 	if err := c.stepEvent(t); err != nil || t.steps == nil {
 		return err
 	}
+	t.steps.behind++
+	t.steps.counts, t.steps.loop = map[uint64]uint64{}, loop{}
+	if len(c.stepper.Calls) > 0 {
+		t.steps.called = 0
+		return c.awaitCalls(t)
+	}
 	if err := c.stepOn(t); err != nil {
 		return err
 	}
-	t.steps.behind++
-	t.steps.counts, t.steps.loop = map[uint64]uint64{}, loop{}
 	c.observe(t, regs, false)
 	return nil
 }
@@ -423,4 +434,17 @@ func repeatsItself(inst *x86.Inst) bool {
 		}
 	}
 	return false
+}
+
+// addressBefore is where a memory operand is, from the registers before the
+// instruction.
+func addressBefore(o *x86.Operand, regs *ptrace.Registers) (uint64, bool) {
+	general := generalOf(regs)
+	addr, known := o.Memory.Address(func(r x86.Reg) (uint64, bool) {
+		if !r.General() {
+			return 0, false
+		}
+		return general[r], true
+	})
+	return addr + segmentBase(o, regs), known
 }

@@ -1,0 +1,69 @@
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+)
+
+// Touched are the parts of a process's private writable memory that are not surely
+// zero, whole pages, in ascending order. What the recording engine and the heap have for
+// themselves, and the mappings of this library, are left out.
+func Touched(pid int, library string) ([]Range, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		return nil, err
+	}
+	var list []Range
+	own := []Range{{agent.EngineBase, agent.EngineStacks}}
+	for i := range evidence.Addr(agent.Tries) {
+		base := agent.Base + i*agent.Step
+		own = append(own, Range{base, base + agent.OffObjects})
+	}
+	s := bufio.NewScanner(bytes.NewReader(text))
+	s.Buffer(nil, len(text)+1)
+	for s.Scan() {
+		a, err := parseArea(s.Text())
+		if err != nil {
+			return nil, fmt.Errorf("maps: %w", err)
+		}
+		if a.permissions[:2] != "rw" || a.permissions[3] != 'p' || library != "" && a.path == library || within(a.Range, own) {
+			continue
+		}
+		touched, err := touchedRanges(pid, a.Range)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, touched...)
+	}
+	return list, s.Err()
+}
+
+// Part is what of a recorded process's memory an address is of.
+type Part int
+
+// The parts, by how likely threads are to talk through them without an event.
+const (
+	PartProgram Part = iota // the program's own variables
+	PartHeap
+	PartOther // libraries' variables, the first thread's stack, what was mapped
+	PartStack // of the other threads
+)
+
+// PartOf tells it by where the engine has programs' memory.
+func PartOf(addr evidence.Addr) Part {
+	const mapped = 0x700000000000 // arch_get_mmap_base: libraries and stack, without randomisation
+	switch {
+	case addr >= agent.EngineStacks && addr < agent.EngineEnd:
+		return PartStack
+	case addr >= agent.Base && addr < agent.EngineStacks:
+		return PartHeap
+	case addr >= mapped:
+		return PartOther
+	}
+	return PartProgram
+}

@@ -1,0 +1,81 @@
+package replay_test
+
+import (
+	"testing"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/internal/recordtest"
+	"diagnose/record"
+	"diagnose/replay"
+)
+
+// Calls that are no event are told at full speed, with the arrival at where they
+// return to: a preemption there is between two of them.
+func TestSteppingCalls(t *testing.T) {
+	const times = 5 // TIMES of relocks.c
+	p, err := recordtest.Read("../testdata/schedule/relocks.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := record.Open(p.Record(t).Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	core, err := image.OpenCore(rec.Dir+"/"+record.CoreName, image.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer core.Close()
+	lock, unlock, mutex := symbol(t, core, "pthread_mutex_lock"), symbol(t, core, "pthread_mutex_unlock"), symbol(t, core, "mutex")
+	var taken uint64
+	for e, err := range rec.Log.Ordered() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == record.KindMutex && e.Object == uint64(mutex) {
+			taken = e.Ordinal
+		}
+	}
+	calls := func(list []record.Preemption) map[evidence.Addr][]replay.Stepped {
+		told := map[evidence.Addr][]replay.Stepped{}
+		step := &replay.Stepping{Windows: map[uint32]replay.StepWindow{2: {From: 1, To: 1000}}, Calls: []evidence.Addr{unlock, lock}, On: func(s *replay.Stepped) {
+			if s.First == uint64(mutex) {
+				told[s.Called] = append(told[s.Called], *s)
+			}
+		}}
+		r, err := replay.Run(t.Context(), rec, replay.Options{Timing: record.TimingEager, Preemptions: list, Verify: true, Step: step})
+		if err != nil || r.End != replay.EndFailure {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if text := recordtest.Differences(r); text != "" {
+			t.Error(text)
+		}
+		return told
+	}
+	told := calls([]record.Preemption{})
+	// The first lock is the event.
+	if taken == 0 || len(told[lock]) != times-1 || len(told[unlock]) != times {
+		t.Fatalf("event %d: %+v", taken, told)
+	}
+	for i, s := range told[unlock] {
+		if s.Thread != 2 || s.Ordinal != taken || s.Count != uint64(i)+1 || s.Behind != 0 || core.ModuleAt(s.PC) != core.ModuleAt(mutex) {
+			t.Errorf("unlock %d: %+v", i, s)
+		}
+	}
+	for i, s := range told[lock] {
+		if s.Ordinal != taken || s.Count != uint64(i)+2 {
+			t.Errorf("lock %d: %+v", i+2, s)
+		}
+	}
+	// Behind a preemption arrivals are counted from there.
+	third := told[unlock][2]
+	told = calls([]record.Preemption{{Thread: 2, Ordinal: taken, Class: record.PointPC, PC: third.PC, Count: third.Count, Until: third.Position}})
+	if len(told[unlock]) != times {
+		t.Fatalf("preempted: %+v", told)
+	}
+	if s := told[unlock][3]; s.Behind != 1 || s.Count != 1 {
+		t.Errorf("behind the preemption: %+v", s)
+	}
+}
