@@ -29,6 +29,8 @@
 #define DG_HUNT_VAIN 3u         /* after so many, others go first */
 #define DG_HUNT_LOOKS 20u       /* the same of clocks */
 #define DG_HUNT_STREAK 5000u    /* steps of one thread while others are ready */
+#define DG_HUNT_LOOK_FROM 8u    /* of them, where is looked whether it spins: the first time, then eight times as far on each */
+#define DG_HUNT_SPIN_LOOKS 6u   /* points in a row that are looked at */
 #define DG_HUNT_GRACE_MS 20     /* of real time, for what comes from outside before a time is up */
 
 struct dg_probe;
@@ -44,6 +46,10 @@ struct dg_hunt_thread {
 	uint32_t looks;    /* at the clock */
 	uint64_t streak;   /* steps in a row */
 	uint64_t steps;
+	uint64_t due;      /* the step at which the strategy has a say */
+	uint64_t looked[DG_HUNT_SPIN_LOOKS]; /* its states at the last points */
+	uint32_t looked_at;
+	bool spins;
 	uint64_t ordinal;  /* of its last event, */
 	uint64_t since;    /* and points that the code calls that it has come to since */
 	int64_t priority;
@@ -349,6 +355,26 @@ static void dg_hunt_signalled(void)
 	dg_hunt_goes_on(dg_me);
 }
 
+/* A thread that comes to a point in the state that it had there before spins: only
+ * another one can end that. */
+static bool dg_hunt_spins(const struct dg_frame *f)
+{
+	struct dg_hunt_thread *x = dg_hunt_of(dg_me);
+	uint64_t from = dg_hunt_look_from(x->streak + 1), state;
+
+	if (!from)
+		return false;
+	if (from == x->streak + 1)
+		x->looked_at = 0;
+	state = dg_hunt_state(f);
+	for (uint32_t i = 0; i < x->looked_at; i++)
+		if (x->looked[i] == state)
+			return true;
+	if (x->looked_at < DG_HUNT_SPIN_LOOKS)
+		x->looked[x->looked_at++] = state;
+	return false;
+}
+
 static void dg_hunt_point(struct dg_frame *f)
 {
 	struct dg_rthread *me = dg_me;
@@ -360,6 +386,14 @@ static void dg_hunt_point(struct dg_frame *f)
 	me->waits_for = DG_EV_POINT;
 	me->waits_object = f->origin;
 	dg_hunt_passed(me, true);
+	x->spins = dg_live > 1 && dg_hunt_spins(f);
+	if (x->spins) {
+		DG_HUNT->clock += DG_HUNT_YIELD_NS;
+		dg_hunt_passes(true);
+	} else if (dg_live > 1 && x->steps + 1 < x->due) {
+		dg_hunt_counts(me);
+		return;
+	}
 	next = dg_live > 1 ? dg_hunt_next(me, false) : me;
 	if (next != me) {
 		dg_hunt_lend(me, next);

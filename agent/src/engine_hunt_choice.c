@@ -244,7 +244,8 @@ static struct dg_rthread *dg_hunt_decide(struct dg_rthread *me, bool yields)
 
 	dg_hunt_collect();
 	x->steps++;
-	forced = ++x->streak > DG_HUNT_STREAK;
+	forced = ++x->streak > DG_HUNT_STREAK || x->spins;
+	x->spins = false;
 	stays = !yields && !forced && dg_hunt_ready(me);
 	plain = stays ? me->index : dg_hunt_behind(me);
 	next = dg_hunt_strategy(me, stays, plain);
@@ -320,6 +321,68 @@ static uint64_t dg_hunt_stretch(const struct dg_rthread *me)
 	return most < n ? most : n;
 }
 
+/* Where a series of looks begins that the thread's step is of, of those in a row; 0:
+ * the step is of none. The same steps are looked at whatever the strategy, for a plan
+ * must come to the same. */
+static uint64_t dg_hunt_look_from(uint64_t streak)
+{
+	for (uint64_t from = DG_HUNT_LOOK_FROM; from <= streak; from *= 8)
+		if (streak < from + DG_HUNT_SPIN_LOOKS)
+			return from;
+	return 0;
+}
+
+/* How many points it may come to until it is looked at. */
+static uint64_t dg_hunt_look_in(uint64_t streak)
+{
+	uint64_t from = DG_HUNT_LOOK_FROM;
+
+	if (dg_hunt_look_from(streak + 1))
+		return 1;
+	while (from <= streak)
+		from *= 8;
+	return from - streak;
+}
+
+/* FNV-1a. */
+static uint64_t dg_hunt_digest(uint64_t digest, const uint64_t *words, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		digest = (digest ^ words[i]) * 0x100000001b3ull;
+	return digest;
+}
+
+/* Registers and the function's own variables. */
+static uint64_t dg_hunt_state(const struct dg_frame *f)
+{
+	const uint64_t red_zone = 128, most = 4096, frame = f->rbp - f->rsp;
+	uint64_t low = (f->rsp - red_zone) & ~7ull, high = frame < most ? f->rbp : f->rsp;
+	uint64_t digest = dg_hunt_digest(0xcbf29ce484222325ull, &f->rax, 15);
+
+	digest = dg_hunt_digest(dg_hunt_digest(digest, &f->origin, 1), &f->rsp, 1);
+	return dg_hunt_digest(digest, (const uint64_t *)low, (high - low) / sizeof(uint64_t));
+}
+
+/* The step is none at which anything is decided; the engine is asked again where
+ * something is, or where the thread is looked at. */
+static void dg_hunt_asks(struct dg_rthread *me)
+{
+	const struct dg_hunt_thread *x = dg_hunt_of(me);
+	uint64_t n = x->due > x->steps ? x->due - x->steps : 1, look = dg_hunt_look_in(x->streak);
+
+	me->points = me->points_start = n < look ? n : look;
+}
+
+static void dg_hunt_counts(struct dg_rthread *me)
+{
+	struct dg_hunt_thread *x = dg_hunt_of(me);
+
+	x->steps++;
+	x->streak++;
+	DG_HUNT->steps++;
+	dg_hunt_asks(me);
+}
+
 /* The thread leaves the engine: how far it may go. With one thread there is nothing
  * to decide. */
 static void dg_hunt_goes_on(struct dg_rthread *me)
@@ -333,5 +396,10 @@ static void dg_hunt_goes_on(struct dg_rthread *me)
 	}
 	x->ordinal = me->ordinal;
 	me->budget = me->budget_start = alone ? DG_BUDGET : 0;
-	me->points = me->points_start = alone ? DG_POINTS : dg_hunt_stretch(me);
+	if (alone) {
+		me->points = me->points_start = DG_POINTS;
+		return;
+	}
+	x->due = x->steps + dg_hunt_stretch(me);
+	dg_hunt_asks(me);
 }
