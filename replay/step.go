@@ -357,7 +357,7 @@ func (c *controller) observe(t *thread, regs *ptrace.Registers, arrives bool) {
 		if !o.IsMemory || o.Access == "" || o.Size == 0 {
 			continue
 		}
-		addr, known := addressBefore(o, regs)
+		addr, known := operandAddress(o, regs)
 		if !known {
 			continue
 		}
@@ -434,17 +434,4 @@ func repeatsItself(inst *x86.Inst) bool {
 		}
 	}
 	return false
-}
-
-// addressBefore is where a memory operand is, from the registers before the
-// instruction.
-func addressBefore(o *x86.Operand, regs *ptrace.Registers) (uint64, bool) {
-	general := generalOf(regs)
-	addr, known := o.Memory.Address(func(r x86.Reg) (uint64, bool) {
-		if !r.General() {
-			return 0, false
-		}
-		return general[r], true
-	})
-	return addr + segmentBase(o, regs), known
 }
