@@ -4,7 +4,7 @@ FUZZTIME ?= 20s
 
 GOBUILD = $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release demo test stress matrix race identity causes schedules schedules-hunt clusters fuzz bench bench-delta bench-heap bench-hunt bench-points bench-record bench-trace lint generate man setup-test clean
+.PHONY: build release demo test stress matrix race identity causes schedules schedules-hunt clusters gitea fuzz bench bench-delta bench-heap bench-hunt bench-points bench-record bench-trace lint generate man setup-test clean
 
 build: bin/diagnose
 
@@ -63,6 +63,11 @@ schedules: setup-test
 # the causes: docs/clusters.md.
 clusters: setup-test
 	DIAGNOSE_CLUSTERS=$(CURDIR)/docs/clusters.md $(GO) test -timeout 120m -count 1 -v -run TestClusters ./bench/nightly
+
+# Nights that tell a real Gitea, which is built first: docs/trackers.md.
+gitea: setup-test
+	scripts/gitea bin/gitea
+	DIAGNOSE_GITEA=$(CURDIR)/bin/gitea $(GO) test -timeout 10m -count 1 -v -run TestNightlyGitea ./cmd/diagnose
 
 # How soon hunting finds the bugs of the concurrency programs, against running them
 # again and again: docs/schedules.md, a quarter of an hour.
