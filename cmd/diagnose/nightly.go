@@ -32,10 +32,12 @@ type nightlyFlags struct {
 	dryRun              bool
 }
 
+const nightlyName = "nightly"
+
 func newNightly() *cobra.Command {
 	f := &nightlyFlags{since: days(24 * time.Hour), time: days(10 * time.Minute)}
 	c := &cobra.Command{
-		Use:   "nightly",
+		Use:   nightlyName,
 		Short: "Diagnose what is new in a corpus, and sum it up",
 		Long: `nightly diagnoses all failures of a corpus that this version of diagnose has not
 diagnosed yet, new and frequent ones first: each in a process of its own, under a

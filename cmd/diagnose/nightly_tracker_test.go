@@ -301,3 +301,20 @@ func TestNightlyTrackerUsage(t *testing.T) {
 		}
 	}
 }
+
+// A program that is recorded where the token is set does not get it.
+func TestTrackerTokenNotRecorded(t *testing.T) {
+	cmd := recordCommand(t, "--output", "recordings", "--", "/bin/sh", "-c", `echo "token: $`+tracker.TokenVariable+`, user: $`+tracker.UserVariable+`"; kill -SEGV $$`)
+	cmd.Env = append(cmd.Env, tracker.TokenVariable+"="+trackertest.Token, tracker.UserVariable+"="+trackertest.User)
+	var stdout bytes.Buffer
+	cmd.Stdout = &stdout
+	cmd.Run() // it dies of a signal
+	if got := stdout.String(); got != "token: , user: "+trackertest.User+"\n" {
+		t.Errorf("the program sees %q", got)
+	}
+	n := &nights{t: t, dir: cmd.Dir, out: filepath.Join(cmd.Dir, "recordings"), token: trackertest.Token}
+	n.hides()
+	if names := recordings(t, cmd); len(names) != 1 {
+		t.Errorf("recordings %q", names)
+	}
+}

@@ -15,6 +15,7 @@ import (
 
 	"diagnose/internal/instrument"
 	"diagnose/record"
+	"diagnose/reports/tracker"
 )
 
 // release is the version that the Makefile links in; a plain go build falls
@@ -77,6 +78,7 @@ proves that by experiments on replays.
 		DisableAutoGenTag: true, // man pages that are made anew must not differ
 		Args:              knownCommand,
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
+		PersistentPreRun:  hideToken,
 
 		SuggestionsMinimumDistance: 2,
 	}
@@ -85,6 +87,14 @@ proves that by experiments on replays.
 		newCompile(instrument.C), newCompile(instrument.CXX), newAgent(), newMan())
 	trimCompletion(root)
 	return root
+}
+
+// hideToken keeps a tracker's token from programs that are recorded, whose recordings
+// have their environment. The night takes it out on its own.
+func hideToken(c *cobra.Command, _ []string) {
+	if c.Name() != nightlyName {
+		os.Unsetenv(tracker.TokenVariable)
+	}
 }
 
 // flagError says in words what a flag takes.
