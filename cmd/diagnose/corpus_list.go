@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,7 +114,28 @@ func (f *corpusListFlags) run(c *cobra.Command) error {
 		for _, e := range entries {
 			shown.Entries = append(shown.Entries, shownEntry{Entry: e, Path: store.EntryDir(e.ID)})
 		}
+		if err == nil && len(entries) == 0 {
+			return f.nothing(c, store, &shown)
+		}
 		return f.emit(c, &shown, err, entryTable)
+	})
+}
+
+// nothing says of a choice that no failure is of what there is to be chosen.
+func (f *corpusListFlags) nothing(c *cobra.Command, store *corpus.Corpus, shown *shownCorpus) error {
+	all, err := store.List(c.Context(), corpus.Filter{Dropped: true})
+	return f.emit(c, shown, err, func(b *bytes.Buffer, _ *shownCorpus) error {
+		b.WriteString("no failures")
+		if len(all) > 0 {
+			var programs []string
+			for i := range all {
+				programs = append(programs, reports.Clean(all[i].Name()))
+			}
+			slices.Sort(programs)
+			fmt.Fprintf(b, " are as chosen; the corpus has %d, of %s", len(all), cut(strings.Join(slices.Compact(programs), ", ")))
+		}
+		b.WriteString("\n")
+		return nil
 	})
 }
 
@@ -150,10 +172,6 @@ func entryTable(b *bytes.Buffer, shown *shownCorpus) error {
 			state = "not diagnosed: " + d.Reason
 		}
 		rows = append(rows, []string{e.ID[:min(shortID, len(e.ID))], e.FailedAt.Local().Format(time.DateTime), e.Name(), e.Ended, cluster, cut(state), labelText(e.Labels)})
-	}
-	if len(rows) == 0 {
-		b.WriteString("no failures\n")
-		return nil
 	}
 	return table(b, []string{"Entry", "Failed", "Program", "Ended", "Cluster", "State", "Labels"}, rows)
 }

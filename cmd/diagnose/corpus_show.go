@@ -51,9 +51,11 @@ func (f *corpusShowFlags) run(c *cobra.Command, name string) error {
 		e, err := store.Find(c.Context(), name)
 		var input *corpus.InputError
 		if errors.As(err, &input) {
-			if g, other := store.FindCluster(c.Context(), name); other == nil {
+			g, other := store.FindCluster(c.Context(), name)
+			if other == nil {
 				return f.cluster(c, store, g)
 			}
+			err = fmt.Errorf("%w; %w", err, other)
 		}
 		if err != nil {
 			return err
@@ -76,7 +78,11 @@ func (f *corpusShowFlags) cluster(c *cobra.Command, store *corpus.Corpus, g corp
 	if f.report {
 		return f.showReport(c, store, g.Example)
 	}
-	return f.emit(c, &shownCorpus{Version: corpusVersion, Corpus: store.Dir, Clusters: []corpus.Cluster{g}}, nil, clusterText)
+	members, err := store.List(c.Context(), corpus.Filter{Cluster: g.Digest, Dropped: true})
+	return f.emit(c, &shownCorpus{Version: corpusVersion, Corpus: store.Dir, Clusters: []corpus.Cluster{g}}, err, func(b *bytes.Buffer, shown *shownCorpus) error {
+		clusterText(b, shown, members)
+		return nil
+	})
 }
 
 func (f *corpusShowFlags) showReport(c *cobra.Command, store *corpus.Corpus, id string) error {
@@ -116,6 +122,7 @@ func entryText(b *bytes.Buffer, shown *shownCorpus) error {
 		line("diagnosis", "by diagnose %s in %v: %s", d.Version, d.Took.Round(time.Millisecond), text)
 	}
 	if d := e.Diagnosis; d != nil && d.Stack != "" {
+		line("cluster", "%s", d.Cluster())
 		line("stack", "%s", d.Stack)
 		line("cause", "%s", d.Cause)
 	}
@@ -133,13 +140,20 @@ func liner(b *bytes.Buffer) func(name, format string, args ...any) {
 	}
 }
 
-func clusterText(b *bytes.Buffer, shown *shownCorpus) error {
+// mostMembers are the failures of a cluster that are shown with it, the newest ones.
+const mostMembers = 5
+
+func clusterText(b *bytes.Buffer, shown *shownCorpus, members []corpus.Entry) {
 	g := &shown.Clusters[0]
 	line := liner(b)
 	line("cluster", "%s", g.Digest)
 	line("kind", "%s, %s", g.Kind, g.Proof)
 	line("cause", "%s", g.Summary)
-	line("failures", "%d with %d stacks, first %s, last %s", g.Count, g.Stacks, g.First.Local().Format(time.DateTime), g.Last.Local().Format(time.DateTime))
+	stacks := "1 stack"
+	if g.Stacks != 1 {
+		stacks = fmt.Sprintf("%d stacks", g.Stacks)
+	}
+	line("failures", "%d with %s, first %s, last %s", g.Count, stacks, g.First.Local().Format(time.DateTime), g.Last.Local().Format(time.DateTime))
 	line("example", "%s", g.Example)
 	if g.Fixed != nil {
 		line("fixed", "%s %s", g.Fixed.Local().Format(time.DateTime), g.Note)
@@ -150,5 +164,17 @@ func clusterText(b *bytes.Buffer, shown *shownCorpus) error {
 	for _, l := range g.Lines {
 		line("known by", "%s", l)
 	}
-	return nil
+	told := 0
+	for i := range members {
+		e := &members[i]
+		if e.Diagnosis.Cluster() != g.Digest { // it has the stack, and a cause of its own
+			continue
+		}
+		if told++; told <= mostMembers {
+			line("failure", "%s  %s  %s", e.ID[:min(shortID, len(e.ID))], e.FailedAt.Local().Format(time.DateTime), labelText(e.Labels))
+		}
+	}
+	if told > mostMembers {
+		line("failure", "... and %d more: diagnose corpus list --cluster %s", told-mostMembers, g.Digest[:min(shortID, len(g.Digest))])
+	}
 }
