@@ -23,6 +23,9 @@ func valueLines(c *evidence.Case, cause *evidence.Cause, site *evidence.Site) []
 		return append([]string{"returned by " + functionName(first.Site.Function)}, receiver(c, cause))
 	case first.Proof == evidence.FromCore && len(cause.Story) > 1:
 		site = handedOver(c, site, cause.Story[1].Access)
+	case first.Proof == evidence.Inferred:
+		// The way back broke off, perhaps where values of many origins come by.
+		return []string{"at " + place(c, site), usedIn(c)}
 	}
 	return []string{"at " + place(c, site)}
 }
@@ -61,8 +64,13 @@ func receiver(c *evidence.Case, cause *evidence.Cause) string {
 			return "at " + place(c, a.Site)
 		}
 	}
+	return usedIn(c)
+}
+
+// usedIn is the function that failed.
+func usedIn(c *evidence.Case) string {
 	if own := ownFrames(c); len(own) > 0 {
-		return "used in " + oneLine(functionName(own[0].Site.Function))
+		return "used in " + oneLine(frameName(&own[0].Site))
 	}
 	return "used somewhere"
 }

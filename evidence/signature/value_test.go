@@ -56,7 +56,7 @@ func causeOf(t *testing.T, c *evidence.Case) string {
 // Of a function that returned nothing, one level of optimisation tells the return and
 // another the loop in front of it, and a variable of the caller is stored or not.
 func TestReturnedValues(t *testing.T) {
-	want := "kind bad-value; returned by find; used in withdraw"
+	want := "kind bad-value; returned by find; used in bank withdraw"
 	plain := bad(evidence.Proved, from(evidence.Replayed, site("find", 12)), onTheStack(stored("a", site("withdraw", 60))))
 	for name, c := range map[string]*evidence.Case{
 		"as it stands":        plain,
@@ -74,13 +74,13 @@ func TestReturnedValues(t *testing.T) {
 		c    *evidence.Case
 		want string
 	}{
-		"another caller fails":     {elsewhere, "kind bad-value; returned by find; used in deposit"},
+		"another caller fails":     {elsewhere, "kind bad-value; returned by find; used in bank deposit"},
 		"kept on the heap":         {bad(evidence.Proved, from(evidence.Replayed, site("find", 12)), stored("current", site("open", 40))), "kind bad-value; returned by find; at open: current = find(name);"},
 		"kept elsewhere":           {bad(evidence.Proved, from(evidence.Replayed, site("find", 10)), stored("other", site("open", 41))), "kind bad-value; returned by find; at open: other = find(name);"},
 		"something is returned":    {bad(evidence.Proved, from(evidence.Replayed, site("find", 13))), "kind bad-value; at find: return -1;"},
 		"a library returned it":    {bad(evidence.Proved, from(evidence.Replayed, site("open", 40)), stored("current", site("open", 40))), "kind bad-value; at open: current = find(name);"},
 		"a library, and no store":  {bad(evidence.Proved, from(evidence.Replayed, site("withdraw", 40))), "kind bad-value; at withdraw: current = find(name);"},
-		"it is of unknown origin":  {bad(evidence.Replayed, from(evidence.Inferred, site("find", 12)), stored("current", site("open", 40))), "kind bad-value; at find: return NULL;"},
+		"it is of unknown origin":  {bad(evidence.Replayed, from(evidence.Inferred, site("find", 12)), stored("current", site("open", 40))), "kind bad-value; at find: return NULL;; used in bank withdraw"},
 		"the function has no name": {bad(evidence.Proved, from(evidence.Replayed, &evidence.Site{PC: 0x1010, Module: module, ModuleOffset: 0x10})), "kind bad-value; at bank +0x10"},
 	} {
 		if got := causeOf(t, x.c); got != x.want {
