@@ -43,7 +43,8 @@ func TestStuckTellsSpinning(t *testing.T) {
 	var addr evidence.Addr
 	for range mostRecordings {
 		rec = open(t, p.Record(t).Dir)
-		if stuck, addr = spun(rec); stuck != nil {
+		// On a busy machine the program's start alone may take as long as it may compute.
+		if stuck, addr = spun(rec); stuck != nil && strings.Contains(stuck.Error(), "await (spins.c:") {
 			break
 		}
 	}
