@@ -3,6 +3,7 @@ package explore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -106,6 +107,16 @@ func eventsOf(t *testing.T, dir string) []event {
 	return list
 }
 
+// apart says where two lists of events part.
+func apart(a, b []event) string {
+	i := 0
+	for i < len(a) && i < len(b) && a[i] == b[i] {
+		i++
+	}
+	around := func(list []event) []event { return list[max(0, min(i-3, len(list))):min(i+4, len(list))] }
+	return fmt.Sprintf("%d and %d of them, from number %d on %+v and %+v", len(a), len(b), i, around(a), around(b))
+}
+
 var strategies = []record.HuntStrategy{record.HuntPCT, record.HuntRandom, record.HuntDelay}
 
 // Hunted recordings are replayed by the ordinary replay, whatever the program does.
@@ -138,8 +149,9 @@ func TestHuntedAgain(t *testing.T) {
 		first := hunted(t, o, h)
 		events := eventsOf(t, first.Dir)
 		for range 9 {
-			if again := hunted(t, o, h); !slices.Equal(events, eventsOf(t, again.Dir)) {
-				t.Fatalf("%s: the same seed had another order of events", strategy)
+			again := hunted(t, o, h)
+			if other := eventsOf(t, again.Dir); !slices.Equal(events, other) {
+				t.Fatalf("%s: the same seed had another order of events: %s; it ended %s", strategy, apart(events, other), again.Outcome.String())
 			}
 		}
 		planned := hunted(t, o, record.Hunt{Strategy: record.HuntPlan, Plan: first.Hunted.Decisions, Processor: -1})
