@@ -52,6 +52,9 @@ type Blame struct {
 	CellTyped debuginfo.Type
 	// CellHolds says that the cell still holds the value.
 	CellHolds bool
+	// Outside says that Cell lies outside of the array that was read there, Beyond that
+	// the failing instruction's memory does; nil: they do not, as far as is known.
+	Outside, Beyond *Outside
 	// Loaded is the instruction that loaded it.
 	Loaded evidence.Site
 	// Ways are the instructions that may have given the value, where the way back

@@ -56,6 +56,8 @@ type trail struct {
 	named    bool
 	// bad is the summand of an address that is to blame.
 	bad *node
+	// index: it is the way back of an array's index.
+	index bool
 }
 
 func (t *trail) start() error {
@@ -120,6 +122,13 @@ func (t *trail) describeFailure(s *slice, c culprit) {
 	}
 	if t.blame.Through != "" {
 		t.forgetLibraryNames(c)
+	} else if c.operand != nil && t.blame.Role == RoleIndex {
+		if addr, known := c.operand.Memory.Address(s.known); known {
+			t.blame.Beyond = t.outside(s, s.now, s.addressOf(s.now, &c.operand.Memory, 0), evidence.Addr(addr), c.operand.Size)
+			if t.blame.Beyond != nil {
+				t.blame.Beyond.Writes = writes(c.operand.Access)
+			}
+		}
 	}
 }
 
@@ -337,6 +346,7 @@ func (t *trail) keepCell(s *slice, n *node, step evidence.OriginStep, typ debugi
 		b.Loaded = *step.Site
 	}
 	t.offStack = !onStack
+	b.Outside = t.outside(s, n.def, n.a, *step.Cell, n.size)
 }
 
 // madeStep says which instruction made the value, of what.

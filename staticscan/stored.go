@@ -406,28 +406,3 @@ func AtStore(in Input, pc evidence.Addr) Input {
 	in.Frames = frames
 	return in
 }
-
-// Read is the memory that the innermost frame's instruction is about to read, and
-// what the program calls it, as far as it has words; ok is false if it reads none,
-// or it is not known where.
-func Read(in Input) (addr evidence.Addr, size int, name string, ok bool) {
-	if in.Process == nil || len(in.Frames) == 0 {
-		return 0, 0, "", false
-	}
-	s, err := newWorld(&in).newSlice(&in, 0, in.Frames[0].Registers)
-	if err != nil || s.now < 0 {
-		return 0, 0, "", false
-	}
-	inst := &s.a.flow.insts[s.now]
-	for n := range inst.Operands {
-		op := &inst.Operands[n]
-		if !op.IsMemory || op.Access != evidence.Read && op.Access != evidence.ReadWrite || op.Memory.Segment != x86.SegNone {
-			continue
-		}
-		if at, known := op.Memory.Address(s.known); known {
-			e, _ := s.describePlace(s.addressOf(s.now, &op.Memory, 0), op.Size, s.now, 0)
-			return evidence.Addr(at), op.Size, e.text, true
-		}
-	}
-	return 0, 0, "", false
-}

@@ -83,6 +83,8 @@ type read struct {
 	name  string
 	value uint64
 	at    evidence.Moment
+	// outside: it lies outside of the array that the code means.
+	outside *staticscan.Outside
 }
 
 // lastRead stands at an instruction of the failing thread again, the last time
@@ -98,15 +100,15 @@ func (w *work) lastRead(pc evidence.Addr) (read, error) {
 // readAt stands at an instruction, and says which memory it reads.
 func (w *work) readAt(at evidence.Moment) (found read, err error) {
 	err = w.standAt(at, func(s *replay.Stopped, p *image.Process, t *image.Thread) error {
-		addr, size, name, ok := staticscan.Read(staticscan.Input{Process: p, Thread: t, Frames: unwind.New(p).Walk(t, 1).Frames})
+		r, ok := staticscan.Read(staticscan.Input{Process: p, Thread: t, Frames: unwind.New(p).Walk(t, 1).Frames})
 		if !ok {
 			return nil
 		}
 		var b [wordSize]byte
-		if n, err := s.ReadMemory(addr, b[:min(size, wordSize)]); err != nil || n != min(size, wordSize) {
+		if n, err := s.ReadMemory(r.Addr, b[:min(r.Size, wordSize)]); err != nil || n != min(r.Size, wordSize) {
 			return nil // it fails there
 		}
-		found = read{addr: addr, size: size, name: name, at: at, value: binary.LittleEndian.Uint64(b[:])}
+		found = read{addr: r.Addr, size: r.Size, name: r.Name, outside: r.Outside, at: at, value: binary.LittleEndian.Uint64(b[:])}
 		return nil
 	})
 	return found, err

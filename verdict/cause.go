@@ -19,6 +19,8 @@ func (c *chain) cause() *evidence.Cause {
 		return c.deadCause()
 	case len(c.links) == 0 && c.beside != nil:
 		return c.besideCause()
+	case len(c.links) == 0 && c.outside != nil:
+		return c.outsideCause()
 	case len(c.links) == 0 && c.given:
 		return c.givenCause()
 	case len(c.links) == 0:
@@ -53,6 +55,9 @@ func (c *chain) cause() *evidence.Cause {
 		out.Site = s
 	}
 	out.Summary = c.summary(out)
+	if c.outside != nil {
+		out.Summary = outsideText(c.outside) + ": " + out.Summary
+	}
 	out.Story = c.story()
 	return out
 }

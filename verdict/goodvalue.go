@@ -61,12 +61,13 @@ func (c *chain) passingValue(pc evidence.Addr) (*goodValue, error) {
 		if t == nil {
 			return nil, errNoThread
 		}
-		addr, size, _, ok := staticscan.Read(staticscan.Input{Process: p, Thread: t, Frames: unwind.New(p).Walk(t, 1).Frames})
+		r, ok := staticscan.Read(staticscan.Input{Process: p, Thread: t, Frames: unwind.New(p).Walk(t, 1).Frames})
+		size := r.Size
 		if !ok || size < 1 || size > wordSize {
 			return nil, nil
 		}
 		var b [wordSize]byte
-		if n, err := s.ReadMemory(addr, b[:size]); err != nil || n != size {
+		if n, err := s.ReadMemory(r.Addr, b[:size]); err != nil || n != size {
 			return nil, nil // it may fault there: a handler may do the rest
 		}
 		v := goodValue{value: binary.LittleEndian.Uint64(b[:]), size: size}

@@ -77,6 +77,8 @@ type chain struct {
 	end              string
 	unwritten, given bool
 	text             evidence.Addr
+	// outside is the access outside of an array by which the value came; nil: none is known.
+	outside *staticscan.Outside
 	// dead: the victim lies in the frame of a function that had returned.
 	dead bool
 }
@@ -137,6 +139,16 @@ func (c *chain) follow(from beginning) error {
 	v := c.victim
 	var after *link
 	var goes bool
+	if !v.damaged() {
+		c.outside = c.beyond()
+	}
+	if v.outside != nil {
+		c.outside = v.outside
+		if v, goes = c.indexVictim(v.outside); !goes {
+			return nil
+		}
+		c.victim = v
+	}
 	switch {
 	case from.result != nil:
 		if v, goes = c.intoCalls(from.result); !goes {
@@ -469,7 +481,14 @@ func (c *chain) goesOn(l *link) (victim, bool) {
 	if text := c.convertedBy(l); text != nil {
 		return *text, true
 	}
+	if o := st.Outside; o != nil {
+		return c.outsideOf(l, o)
+	}
 	if cell := c.cellOf(l); cell != nil {
+		if cell.outside != nil {
+			c.outside = cell.outside
+			return c.indexVictim(cell.outside)
+		}
 		return *cell, true
 	}
 	c.end = lastStep(st)

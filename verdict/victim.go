@@ -25,6 +25,9 @@ type victim struct {
 	finding *evidence.Finding
 	// readPC is the instruction that read the value there; 0: it is not known.
 	readPC evidence.Addr
+	// outside: it lies outside of the array that was read there, so that it is the index
+	// that matters, and no store to it.
+	outside *staticscan.Outside
 }
 
 // findingKinds are the findings that tell of damaged memory.
@@ -59,6 +62,9 @@ func (w *work) victims() []victim {
 		return list
 	}
 	c := w.returnAddress()
+	if o := w.readOutside(); c == nil && o != nil {
+		c = &victim{kind: evidence.CauseBadValue, name: o.Array, outside: o}
+	}
 	if c == nil {
 		c = w.cell()
 	}
@@ -262,7 +268,7 @@ func (w *work) victimOf(found read, name string, want *uint64) *victim {
 	if found.size <= 0 || want != nil && (found.value^*want)<<(8*max(wordSize-found.size, 0)) != 0 {
 		return nil
 	}
-	v := &victim{kind: evidence.CauseBadValue, name: name, start: found.addr, size: min(found.size, wordSize), value: &found.value}
+	v := &victim{kind: evidence.CauseBadValue, name: name, start: found.addr, size: min(found.size, wordSize), value: &found.value, outside: found.outside}
 	if !isName(v.name) {
 		v.name = found.name
 	}

@@ -1,0 +1,93 @@
+package verdict
+
+import (
+	"fmt"
+
+	"diagnose/evidence"
+	"diagnose/staticscan"
+)
+
+// beyond is the failing instruction's access, if it lies outside of the array that its
+// code means.
+func (w *work) beyond() *staticscan.Outside {
+	if w.Blame == nil || w.Blame.Role == "" || w.Case.Failure.Fault == nil {
+		return nil
+	}
+	return w.Blame.Beyond
+}
+
+// readOutside is the read outside of an array that the failing instruction's bad value
+// came by; nil: there is none.
+func (w *work) readOutside() *staticscan.Outside {
+	if w.Blame == nil || w.Blame.Role == "" || w.Case.Failure.Fault == nil {
+		return nil
+	}
+	return w.Blame.Outside
+}
+
+// indexVictim is the memory that the index of an access came from; ok is false if it was
+// in none, as far as is known.
+func (c *chain) indexVictim(o *staticscan.Outside) (v victim, ok bool) {
+	b := &o.Index
+	if b.Cell == nil || b.Value == nil {
+		c.end = "the index was in no memory, as far as is known"
+		return victim{}, false
+	}
+	v = victim{kind: evidence.CauseBadValue, name: b.CellName, typ: b.CellType, start: *b.Cell, size: max(1, min(b.CellSize, wordSize)), readPC: b.Loaded.PC}
+	if !isName(v.name) {
+		v.name = c.nameOf(v.start)
+	}
+	if b.CellHolds {
+		value := uint64(*b.Value)
+		if v.size < wordSize {
+			value &= 1<<(8*v.size) - 1
+		}
+		v.value = &value
+	}
+	return v, true
+}
+
+// outsideOf goes on from a store of what was read outside of an array: what the program
+// keeps there has nothing to do with it, the index has.
+func (c *chain) outsideOf(l *link, o *staticscan.Outside) (victim, bool) {
+	c.outside = o
+	index := *l
+	index.store.Blame = o.Index
+	if cell := c.cellOf(&index); cell != nil {
+		return *cell, true
+	}
+	c.end = "the index was in no memory, as far as is known"
+	return victim{}, false
+}
+
+// outsideText is the access in a sentence.
+func outsideText(o *staticscan.Outside) string {
+	verb := "reads"
+	if o.Writes {
+		verb = "writes"
+	}
+	if n, ok := o.Number(); ok {
+		return fmt.Sprintf("%s %s %s[%d], and %s has %d elements", siteText(&o.Site), verb, o.Array, n, o.Array, o.Size/o.Element)
+	}
+	far := distance(uint64(o.From-o.Addr)-1, "before the start")
+	if o.Addr >= o.From {
+		far = distance(uint64(o.Addr-o.From)-o.Size, "behind the end")
+	}
+	return fmt.Sprintf("%s %s memory %s of %s, which has %s", siteText(&o.Site), verb, far, o.Array, evidence.SizeText(o.Size))
+}
+
+// outsideCause is for an access outside of an array whose index comes from no memory that
+// anything was stored to.
+func (c *chain) outsideCause() *evidence.Cause {
+	site := c.outside.Site
+	out := &evidence.Cause{Kind: evidence.CauseBadValue, Variable: c.outside.Array, Site: &site, Proof: evidence.Replayed, Summary: outsideText(c.outside)}
+	if c.outside.Index.Pointer != "" {
+		out.Variable = c.outside.Index.Pointer
+	}
+	text := "what is there belongs to no element"
+	if c.end != "" {
+		text = c.end
+	}
+	out.Story = []evidence.CauseStep{{Text: text, Site: &site, Proof: evidence.Inferred}}
+	return out
+}
