@@ -109,7 +109,7 @@ const defaultBudget = 5 * time.Minute
 // found is none.
 func Search(ctx context.Context, rec *record.Recording, opts Options) (*Result, error) {
 	started := time.Now()
-	s := &search{rec: rec, opts: opts, result: &Result{ByLevel: map[Level]int{}, Level: LevelPlain}, known: cache{}, attempts: map[string]*outcome{}, traced: map[string]traced{}}
+	s := &search{rec: rec, opts: opts, result: &Result{ByLevel: map[Level]int{}, Level: LevelPlain}, known: newCache(), attempts: map[string]*outcome{}, traced: map[string]traced{}}
 	if s.opts.Budget == 0 {
 		s.opts.Budget = defaultBudget
 	}

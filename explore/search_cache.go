@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"slices"
 
 	"diagnose/evidence"
@@ -57,27 +58,44 @@ type shape struct {
 }
 
 // cache has what got over which divergence: Lee et al., section 5.
-type cache map[signature][]shape
+type cache struct {
+	of map[signature][]shape
+	// at are the instructions of what got over any; inside and whole count how often
+	// that was a preemption at one, and right behind an event.
+	at            map[evidence.Addr]bool
+	inside, whole int
+}
+
+func newCache() cache { return cache{of: map[signature][]shape{}, at: map[evidence.Addr]bool{}} }
 
 // add notes what helped, and reports whether it was known.
-func (c cache) add(d signature, s shape) bool {
-	known := slices.Contains(c[d], s)
+func (c *cache) add(d signature, s shape) bool {
+	known := slices.Contains(c.of[d], s)
 	if !known {
-		c[d] = append(c[d], s)
+		c.of[d] = append(c.of[d], s)
+	}
+	if s.pc != 0 {
+		c.at[s.pc] = true
+		c.inside++
+	} else {
+		c.whole++
 	}
 	return known
 }
 
-// first puts what helped before in front.
-func (c cache) first(d signature, list []candidate) []candidate {
-	known := c[d]
-	if len(known) == 0 {
+// insideFirst reports whether preemptions at instructions have helped more often.
+func (c *cache) insideFirst() bool { return c.inside > c.whole }
+
+// first puts what helped before in front: with the same divergence, then at the same
+// instruction.
+func (c *cache) first(d signature, list []candidate) []candidate {
+	known := c.of[d]
+	if len(known) == 0 && len(c.at) == 0 {
 		return list
 	}
+	rank := func(x *candidate) int { return -2*b2i(slices.Contains(known, x.shape)) - b2i(c.at[x.shape.pc]) }
 	sorted := slices.Clone(list)
-	slices.SortStableFunc(sorted, func(a, b candidate) int {
-		return b2i(slices.Contains(known, b.shape)) - b2i(slices.Contains(known, a.shape))
-	})
+	slices.SortStableFunc(sorted, func(a, b candidate) int { return cmp.Compare(rank(&a), rank(&b)) })
 	return sorted
 }
 

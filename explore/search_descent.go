@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"diagnose/record"
 )
@@ -80,18 +81,21 @@ type node struct {
 }
 
 func (n *node) search(ctx context.Context) (*outcome, error) {
-	if found, err := n.try(ctx, n.coarse(n.from, n.window), LevelCoarse, nil); found != nil || err != nil {
-		return found, err
+	lists := []func(context.Context) ([]candidate, error){n.wholeSteps, n.calls}
+	if n.known.insideFirst() {
+		slices.Reverse(lists)
+	}
+	for _, list := range lists {
+		candidates, err := list(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if found, err := n.try(ctx, candidates, LevelCoarse, nil); found != nil || err != nil {
+			return found, err
+		}
 	}
 	if n.from.plan.timing != record.TimingEager {
 		return nil, nil
-	}
-	calls, err := n.called(ctx, n.from, n.window)
-	if err != nil {
-		return nil, err
-	}
-	if found, err := n.try(ctx, calls, LevelCoarse, nil); found != nil || err != nil {
-		return found, err
 	}
 	few, err := n.fine(ctx, n.from, n.window, fewSteps, nil)
 	if err != nil {
@@ -111,14 +115,26 @@ func (n *node) search(ctx context.Context) (*outcome, error) {
 	if found, err := n.try(ctx, shared[:min(len(shared), n.effort.races)], LevelFine, nil); found != nil || err != nil {
 		return found, err
 	}
-	if n.cut && !n.alike {
-		return n.races(ctx, few.accesses) // stepping was in vain before
+	if !n.alike {
+		return n.races(ctx, few.accesses) // the rest costs more than all before
 	}
 	all, err := n.fine(ctx, n.from, n.window, mostSteps, nil)
 	if err != nil {
 		return nil, err
 	}
 	return n.stepped(ctx, all)
+}
+
+func (n *node) wholeSteps(context.Context) ([]candidate, error) {
+	return n.coarse(n.from, n.window), nil
+}
+
+// calls are of eager replays alone.
+func (n *node) calls(ctx context.Context) ([]candidate, error) {
+	if n.from.plan.timing != record.TimingEager {
+		return nil, nil
+	}
+	return n.called(ctx, n.from, n.window)
 }
 
 // stepped tries what stepping gave.

@@ -101,7 +101,7 @@ func TestPlans(t *testing.T) {
 }
 
 func TestCache(t *testing.T) {
-	c := cache{}
+	c := newCache()
 	d := signature{reason: "kind", expected: 1, got: 2}
 	list := []candidate{{shape: shape{back: 0}}, {shape: shape{back: 1}}, {shape: shape{back: 2}}}
 	if got := c.first(d, list); got[0].shape.back != 0 {
@@ -115,6 +115,89 @@ func TestCache(t *testing.T) {
 	}
 	if got := c.first(signature{reason: "site"}, list); got[0].shape.back != 0 {
 		t.Error("another divergence")
+	}
+	if c.insideFirst() {
+		t.Error("behind events helped more often")
+	}
+	at := []candidate{{shape: shape{pc: 7}}, {shape: shape{pc: 9, with: 1}}, {shape: shape{back: 2}}, {shape: shape{pc: 9}}}
+	for range 3 {
+		c.add(signature{reason: "site"}, shape{pc: 9})
+	}
+	if got := c.first(d, at); got[0].shape.back != 2 || got[1].shape.with != 1 || got[2].shape.pc != 9 || got[3].shape.pc != 7 {
+		t.Errorf("what helped with another divergence at the same instruction: %+v", got)
+	}
+	if !c.insideFirst() {
+		t.Error("at instructions helped more often")
+	}
+}
+
+// Of the accesses to a word the first of a step, the last, and ones ever farther apart
+// are kept, in their order.
+func TestWatched(t *testing.T) {
+	const word, pc = 0x100, 0x40
+	x := &watched{windows: map[uint32]replay.StepWindow{2: {From: 3, To: 4}}, locks: []uint64{0x99, 0x77}, of: map[evidence.Addr]*wordAccesses{}}
+	hit := func(thread uint32, ordinal uint64, by evidence.By) {
+		x.hit(word, &replay.Hit{Thread: thread, Ordinal: ordinal, Position: 9, PC: pc, Kind: evidence.CodeRead, By: by, Held: 2})
+	}
+	for range 100 {
+		hit(2, 3, evidence.ByProgram)
+	}
+	hit(2, 5, evidence.ByProgram) // behind the window
+	hit(1, 3, evidence.ByProgram) // of none of its threads
+	hit(2, 4, evidence.ByCall)    // the kernel's
+	hit(2, 4, evidence.ByProgram)
+	tr := x.trace()
+	var counts []uint64
+	for i, a := range tr.accesses {
+		counts = append(counts, a.Count)
+		if a.PC != pc || a.Addr != word || a.Kind != evidence.Read || !slices.Equal(tr.locks[i], lockset{0x77}) {
+			t.Errorf("%+v, locks %v", a, tr.locks[i])
+		}
+	}
+	if want := []uint64{1, 2, 4, 8, 16, 32, 64, 100, 1}; !slices.Equal(counts, want) {
+		t.Errorf("arrivals %v, not %v", counts, want)
+	}
+	for range mostArrivals {
+		hit(2, 4, evidence.ByProgram)
+	}
+	tr = x.trace()
+	if last := tr.accesses[len(tr.accesses)-1]; last.Count != 0 {
+		t.Errorf("a thread would be preempted at arrival %d", last.Count)
+	}
+}
+
+// What changes is told by the words; pages with many are left out, and the program's own
+// variables come first.
+func TestChanges(t *testing.T) {
+	const own, heap, full = 0x404000, 0x208000001000, 0x404000 + 2*page
+	c := &changes{before: map[evidence.Addr][]byte{}, pages: map[evidence.Addr]map[evidence.Addr]bool{}}
+	step := func(write func(at evidence.Addr, p []byte)) {
+		for _, at := range []evidence.Addr{heap, own, full} {
+			p := slices.Clone(c.before[at])
+			if p == nil {
+				p = make([]byte, page)
+			}
+			write(at, p)
+			c.compare(at, p)
+		}
+		c.seen = true
+	}
+	step(func(_ evidence.Addr, p []byte) { p[0] = 1 })
+	if len(c.pages) != 0 {
+		t.Fatalf("the first look: %v", c.pages)
+	}
+	step(func(at evidence.Addr, p []byte) {
+		p[17], p[800] = 1, 1
+		for i := range p {
+			if at == full {
+				p[i]++
+			}
+		}
+	})
+	step(func(_ evidence.Addr, p []byte) { p[17] = 2 })
+	list, all := c.words(func(word evidence.Addr) bool { return word == own+800 })
+	if want := []evidence.Addr{own + 16, heap + 16, heap + 800}; !slices.Equal(list, want) || all {
+		t.Errorf("changed: %v, all of them %v; want %v", list, all, want)
 	}
 }
 
