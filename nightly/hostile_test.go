@@ -125,3 +125,34 @@ func TestVeryLongNames(t *testing.T) {
 		}
 	}
 }
+
+// What a user asks to be replaced is in no form of a summary.
+func TestRedactedSummary(t *testing.T) {
+	r, err := reports.ParseRedaction([]string{"home", "environment", "/cust-[0-9]+/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sampleSummary()
+	digests := []string{s.New[0].Digest, s.Back[0].Back, s.Known[0].Example}
+	private := hostileText + ` /home/alice/src "GREETING=hello world" cust-58213 password=hunter2`
+	for _, text := range []*string{&s.Corpus, &s.Run.MemoryWhy, &s.New[0].Summary, &s.New[0].Program, &s.Known[0].Summary, &s.Fixed[0].Summary, &s.Back[0].Note,
+		&s.Undiagnosed[0].Reason, &s.Undiagnosed[0].Program, &s.Partial[0].Reason, &s.Tracking.Tracker, &s.Tracking.Error, &s.Tracking.Issues[0].URL, &s.Tracking.Issues[1].Note, &s.Tracking.Issues[2].Error} {
+		*text = private
+	}
+	s.New[0].Lines[1] = `at load: open("/home/alice/cust-58213"); token = next(input);`
+	s.Run.Memory = 1 << 30
+	s.Redact(r)
+	for form, text := range forms(t, s) {
+		for _, secret := range []string{"alice", "hello world", "58213", "hunter2"} {
+			if i := strings.Index(text, secret); i >= 0 {
+				t.Errorf("%s shows %q: %q", form, secret, text[max(0, i-60):i+len(secret)])
+			}
+		}
+		if !strings.Contains(text, "[redacted]") || form == "html" && !strings.Contains(text, "token = next(input);") {
+			t.Errorf("%s is not what it was", form)
+		}
+	}
+	if s.New[0].Digest != digests[0] || s.Back[0].Back != digests[1] || s.Known[0].Example != digests[2] {
+		t.Errorf("names of the corpus were changed: %+v", s.New[0])
+	}
+}

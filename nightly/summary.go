@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"diagnose/corpus"
+	"diagnose/reports"
 )
 
 // SummaryVersion is that of Summary's JSON, MAJOR.MINOR; reports/schema/nightly-1.json
@@ -95,8 +96,41 @@ func Summarize(ctx context.Context, c *corpus.Corpus, run *Run, since time.Durat
 	for _, list := range [][]Group{s.New, s.Back, s.Known} {
 		slices.SortStableFunc(list, func(a, b Group) int { return b.Recent - a.Recent }) // they come by all that there are
 	}
+	s.Redact(nil)
 	slices.SortStableFunc(s.Fixed, func(a, b Group) int { return b.Fixed.Compare(*a.Fixed) })
 	return s, nil
+}
+
+// Redact replaces secrets, and what r says, in all that comes from failing programs, from
+// what their analyses said, and from where things are.
+func (s *Summary) Redact(r *reports.Redaction) {
+	each := func(list ...*string) {
+		for _, text := range list {
+			*text = r.Text(*text)
+		}
+	}
+	each(&s.Corpus, &s.Run.MemoryWhy)
+	for _, list := range [][]Group{s.New, s.Back, s.Known, s.Fixed} {
+		for i := range list {
+			g := &list[i]
+			each(&g.Summary, &g.Program, &g.Note)
+			g.Lines = slices.Clone(g.Lines)
+			for k := range g.Lines {
+				g.Lines[k] = r.Source(g.Lines[k])
+			}
+		}
+	}
+	for _, list := range [][]Missed{s.Undiagnosed, s.Partial} {
+		for i := range list {
+			each(&list[i].Program, &list[i].Reason)
+		}
+	}
+	if k := s.Tracking; k != nil {
+		each(&k.Tracker, &k.Error)
+		for i := range k.Issues {
+			each(&k.Issues[i].Issue, &k.Issues[i].URL, &k.Issues[i].Note, &k.Issues[i].Error)
+		}
+	}
 }
 
 func (s *Summary) count(e *corpus.Entry, since time.Duration) {

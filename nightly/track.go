@@ -18,6 +18,8 @@ type TrackOptions struct {
 	Tracker tracker.Tracker
 	// New bounds how many issues are opened.
 	New int
+	// Redact is what is replaced in issues besides secrets.
+	Redact *reports.Redaction
 	// DryRun changes neither the tracker nor what the corpus knows of it.
 	DryRun bool
 }
@@ -131,7 +133,7 @@ func (s *Summary) tell(ctx context.Context, c *corpus.Corpus, g *Group, opts Tra
 	}
 	var done tracker.Result
 	if err == nil {
-		done, err = opts.Tracker.Upsert(ctx, &tracker.Report{Digest: g.Digest, Case: doc.Case, Version: doc.Tool.Version, Count: g.Count, Recent: g.Recent, Earlier: g.Earlier,
+		done, err = opts.Tracker.Upsert(ctx, &tracker.Report{Digest: g.Digest, Case: opts.Redact.Case(doc.Case), Version: doc.Tool.Version, Count: g.Count, Recent: g.Recent, Earlier: g.Earlier,
 			First: g.First, Last: g.Last, Since: s.Since, Example: g.Example, Issue: was.Issue, Attached: was.Attached, BackSince: g.BackSince})
 	}
 	var no *tracker.Error

@@ -88,4 +88,4 @@ var secretLiteral = regexp.MustCompile(`(?i)` + secretWord + `(?:\[\d*\])?["']?\
 func redactSource(text string) string { return redactPattern(secretLiteral, text) }
 
 // redacting replaces secrets.
-var redacting = edits{text: redactText, secret: redactQuoted, source: redactSource, damage: redactDamage}
+var redacting = edits{text: redactText, secret: redactQuoted, source: redactSource, damage: redactDamage, bytes: secretBytes}

@@ -15,39 +15,51 @@ const (
 	hiddenCharacter = '*'
 )
 
-// redactDamage takes the secrets out of memory that is shown as bytes: a name
-// and its value may lie in the object and behind its end.
-func redactDamage(d evidence.Damage) evidence.Damage {
+// redactDamage takes the secrets out of memory that is shown as bytes.
+func redactDamage(d evidence.Damage) evidence.Damage { return hideDamage(d, secretBytes) }
+
+// hideDamage takes what the marks say out of memory that is shown as bytes: a name and
+// its value may lie in the object and behind its end.
+func hideDamage(d evidence.Damage, marks ...func(text string, hidden []bool)) evidence.Damage {
 	before, errBefore := hex.DecodeString(d.Before)
 	found, errFound := hex.DecodeString(d.Bytes)
 	if errBefore != nil || errFound != nil {
-		return d // no bytes; its strings were edited as text
+		return d // no bytes; its strings are edited as text
 	}
 	data := slices.Concat(before, found)
-	hidden := secretBytes(data)
+	hidden := make([]bool, len(data))
+	for _, mark := range marks {
+		if mark != nil {
+			mark(memoryText(data), hidden)
+		}
+	}
 	n := len(before)
 	d.Before, d.Bytes = hexWithout(before, hidden[:n]), hexWithout(found, hidden[n:])
 	d.Text = textWithout(found, hidden[n:])
 	return d
 }
 
-// secretBytes marks the bytes that belong to secrets.
-func secretBytes(data []byte) []bool {
+// memoryText has a line feed in place of what is no text: it ends a value, as the zero
+// byte behind a string does.
+func memoryText(data []byte) string {
 	text := make([]byte, len(data))
 	for i, c := range data {
 		if text[i] = c; c < ' ' || c > '~' {
-			text[i] = '\n' // ends a value, as the zero byte behind a string does
+			text[i] = '\n'
 		}
 	}
-	hidden := make([]bool, len(data))
+	return string(text)
+}
+
+// secretBytes marks the bytes that belong to secrets.
+func secretBytes(text string, hidden []bool) {
 	for _, p := range secretPatterns {
-		for _, s := range secretsOf(p, string(text)) {
+		for _, s := range secretsOf(p, text) {
 			for i := s[0]; i < s[1]; i++ {
 				hidden[i] = true
 			}
 		}
 	}
-	return hidden
 }
 
 func hexWithout(data []byte, hidden []bool) string {

@@ -44,6 +44,8 @@ type Options struct {
 	Width int
 	// ShowSecrets leaves passwords, tokens and keys as they are.
 	ShowSecrets bool
+	// Redact is what is replaced besides.
+	Redact *Redaction
 	// Version is the tool's own, for the JSON document and the text's title.
 	Version string
 	// SourceRoot is the directory that SARIF names the files below it relative to,
@@ -57,7 +59,7 @@ func Write(w io.Writer, c *evidence.Case, opts Options) error {
 		return fmt.Errorf("reports: the case contradicts itself: %w", err)
 	}
 	open := c
-	c = copied(c, opts.edits())
+	c, opts.SourceRoot = copied(c, opts.edits()), opts.edits().text(opts.SourceRoot)
 	switch opts.Format {
 	case JSON:
 		return writeJSON(w, Document{SchemaVersion: SchemaVersion, Tool: opts.tool(), Case: c})
@@ -74,7 +76,7 @@ func WriteHeap(w io.Writer, h *evidence.Heap, opts Options) error {
 	if err := h.Check(); err != nil {
 		return fmt.Errorf("reports: the heap's summary contradicts itself: %w", err)
 	}
-	h = copied(h, opts.edits())
+	h, opts.SourceRoot = copied(h, opts.edits()), opts.edits().text(opts.SourceRoot)
 	switch opts.Format {
 	case JSON:
 		return writeJSON(w, HeapDocument{SchemaVersion: HeapSchemaVersion, Tool: opts.tool(), Heap: h})
@@ -88,9 +90,9 @@ func WriteHeap(w io.Writer, h *evidence.Heap, opts Options) error {
 
 func (o *Options) edits() edits {
 	if o.ShowSecrets {
-		return asIs
+		return o.Redact.over(asIs)
 	}
-	return redacting
+	return o.Redact.over(redacting)
 }
 
 func (o *Options) tool() Tool { return Tool{Name: "diagnose", Version: o.Version} }

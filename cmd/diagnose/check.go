@@ -19,6 +19,9 @@ func (f *commonFlags) check(c *cobra.Command, numbers ...atLeast) error {
 	if _, err := reports.ParseFormat(f.format); err != nil {
 		return &usageError{err}
 	}
+	if err := f.checkRedact(); err != nil {
+		return err
+	}
 	if err := f.checkSource(c); err != nil {
 		return err
 	}

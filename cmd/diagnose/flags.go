@@ -24,7 +24,8 @@ type commonFlags struct {
 	format, output string
 	noColor        bool
 	showSecrets    bool
-	timings        bool
+	redactFlag
+	timings bool
 }
 
 func (f *commonFlags) registerInput(c *cobra.Command) {
@@ -52,7 +53,28 @@ func (f *commonFlags) registerOutput(c *cobra.Command) {
 	flags.BoolVar(&f.NoDemangle, "no-demangle", false, "show linkage names")
 	flags.BoolVar(&f.noColor, "no-color", false, "no colours; they are used on a terminal only, and not with NO_COLOR set")
 	flags.BoolVar(&f.showSecrets, "show-secrets", false, "do not replace passwords, tokens and keys")
+	f.registerRedact(c)
 	flags.BoolVar(&f.timings, "timings", false, "print to standard error how long each stage took")
+}
+
+// redactFlag is what users have replaced in reports besides secrets.
+type redactFlag struct {
+	redact    []string
+	redaction *reports.Redaction
+}
+
+func (f *redactFlag) registerRedact(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.redact, "redact", nil, "replace `what` as well: "+reports.RedactHelp+"; may be repeated")
+	complete(c, "redact", cobra.FixedCompletions([]string{"home", "environment"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// checkRedact reads what the flags say.
+func (f *redactFlag) checkRedact() error {
+	var err error
+	if f.redaction, err = reports.ParseRedaction(f.redact); err != nil {
+		return usagef("--redact: %w", err)
+	}
+	return nil
 }
 
 // complete tells the shells what stands behind a flag. A flag without
@@ -82,7 +104,7 @@ func (f *commonFlags) emit(c *cobra.Command, timings []evidence.Timing, write fu
 	if err != nil {
 		root = "" // it was removed: files are named by their whole path
 	}
-	err = write(&report, reports.Options{Format: reports.Format(f.format), Color: f.color(), Width: f.width(), ShowSecrets: f.showSecrets, Version: version(), SourceRoot: root})
+	err = write(&report, reports.Options{Format: reports.Format(f.format), Color: f.color(), Width: f.width(), ShowSecrets: f.showSecrets, Redact: f.redaction, Version: version(), SourceRoot: root})
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ func (*newCauseError) Error() string { return "there are new causes" }
 
 type nightlyFlags struct {
 	corpusFlags
+	redactFlag
 	since, budget, time days
 	jobs                int
 	memory              int64
@@ -51,6 +52,10 @@ nights at once share the work.
 
 What the summary calls new was in no summary before. --since is the time that it
 looks at; the counts are compared with those of as long a time before.
+
+Secrets that reports recognise are replaced in all that leaves the corpus, and what
+--redact says as well. What the corpus keeps is what 'diagnose crash' writes: the
+signatures of causes do not depend on --redact.
 
 --tracker has an issue opened for each cause, or commented on, or reopened. It takes
 dir:PATH, github:OWNER/REPO, gitlab:GROUP/PROJECT, gitea:https://HOST/OWNER/REPO,
@@ -93,6 +98,7 @@ Exit status:
 	flags.IntVar(&f.issues, "tracker-new", 25, "open so `many` issues in a night at most")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "diagnose, and say what the tracker would be told, without telling it")
 	must(c.MarkFlagFilename("tracker-token-file"))
+	f.registerRedact(c)
 	f.registerNightFormat(c)
 	for _, name := range []string{"since", "jobs", "budget", "time", "memory", "tracker", "tracker-new"} {
 		complete(c, name, cobra.NoFileCompletions)
@@ -118,7 +124,7 @@ func (f *nightlyFlags) run(c *cobra.Command) error {
 		}
 	}
 	return f.with(c, corpus.Change, func(store *corpus.Corpus) error {
-		tell := newNightProgress(os.Stderr)
+		tell := newNightProgress(os.Stderr, f.redaction)
 		run, err := nightly.Diagnose(c.Context(), nightly.Options{Corpus: store, Version: version(), Command: []string{exe}, Since: time.Duration(f.since),
 			Jobs: f.jobs, Budget: time.Duration(f.budget), Time: time.Duration(f.time), Memory: f.memory << 20, Retry: f.retry, Progress: tell.step})
 		tell.clear()
@@ -130,11 +136,12 @@ func (f *nightlyFlags) run(c *cobra.Command) error {
 			return err
 		}
 		if track != nil {
-			err := summary.Track(c.Context(), store, nightly.TrackOptions{Tracker: track, New: f.issues, DryRun: f.dryRun})
+			err := summary.Track(c.Context(), store, nightly.TrackOptions{Tracker: track, New: f.issues, DryRun: f.dryRun, Redact: f.redaction})
 			if err != nil {
 				return err
 			}
 		}
+		summary.Redact(f.redaction)
 		return f.hand(c, store, summary)
 	})
 }
@@ -179,5 +186,5 @@ func (f *nightlyFlags) check(c *cobra.Command) error {
 	if !slices.Contains(nightFormats, f.format) {
 		return usagef("--format takes text, json or html, not %q (see '%s --help')", f.format, c.CommandPath())
 	}
-	return nil
+	return f.checkRedact()
 }

@@ -29,7 +29,7 @@ func (f *nightlyFlags) registerNightFormat(c *cobra.Command) {
 // hand gives the summary to whoever is to have it, and notes then that it was given.
 func (f *nightlyFlags) hand(c *cobra.Command, store *corpus.Corpus, s *nightly.Summary) error {
 	if f.out != "" {
-		if err := writeNight(c.Context(), store, s, f.out); err != nil {
+		if err := writeNight(c.Context(), store, s, f.out, f.redaction); err != nil {
 			return fmt.Errorf("--out: %w", err)
 		}
 	}
@@ -56,17 +56,17 @@ func writeSummary(w io.Writer, s *nightly.Summary, format string) error {
 // causesName is the directory in --out of reports, one for each cause.
 const causesName = "causes"
 
-func writeNight(ctx context.Context, store *corpus.Corpus, s *nightly.Summary, dir string) error {
+func writeNight(ctx context.Context, store *corpus.Corpus, s *nightly.Summary, dir string, redact *reports.Redaction) error {
 	page := nightly.PageOptions{Reports: map[string]string{}, Missing: map[string]string{}}
 	for _, g := range slices.Concat(s.New, s.Back, s.Known, s.Fixed) {
-		forms, err := causeForms(ctx, store, &g)
+		forms, err := causeForms(ctx, store, &g, redact)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if err != nil {
 			// One report that cannot be shown must not keep the others from being so.
-			page.Missing[g.Digest] = "its report cannot be shown: " + err.Error()
-			fmt.Fprintln(os.Stderr, "diagnose:", reports.Clean(fmt.Sprintf("the report of cluster %s cannot be shown: %v", g.Digest, err)))
+			page.Missing[g.Digest] = "its report cannot be shown: " + redact.Text(err.Error())
+			fmt.Fprintln(os.Stderr, "diagnose:", reports.Clean(fmt.Sprintf("the report of cluster %s cannot be shown: %s", g.Digest, redact.Text(err.Error()))))
 			continue
 		}
 		for suffix, text := range forms {
@@ -90,7 +90,7 @@ func writeNight(ctx context.Context, store *corpus.Corpus, s *nightly.Summary, d
 
 // causeForms is the report of a cluster's example in each form, by the ending of its
 // file's name.
-func causeForms(ctx context.Context, store *corpus.Corpus, g *nightly.Group) (map[string][]byte, error) {
+func causeForms(ctx context.Context, store *corpus.Corpus, g *nightly.Group, redact *reports.Redaction) (map[string][]byte, error) {
 	text, err := store.Report(ctx, g.Example)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func causeForms(ctx context.Context, store *corpus.Corpus, g *nightly.Group) (ma
 	forms := map[string][]byte{}
 	for suffix, format := range map[string]reports.Format{".json": reports.JSON, ".md": reports.Markdown, ".html": reports.HTML} {
 		var form bytes.Buffer
-		if err := reports.Write(&form, doc.Case, reports.Options{Format: format, Version: doc.Tool.Version}); err != nil {
+		if err := reports.Write(&form, doc.Case, reports.Options{Format: format, Redact: redact, Version: doc.Tool.Version}); err != nil {
 			return nil, err
 		}
 		forms[suffix] = form.Bytes()

@@ -14,11 +14,12 @@ import (
 // nightProgress is one line on a terminal, and elsewhere a line for each failure.
 type nightProgress struct {
 	*progress
-	plain *os.File
+	plain  *os.File
+	redact *reports.Redaction
 }
 
-func newNightProgress(file *os.File) *nightProgress {
-	p := &nightProgress{progress: newProgress(file)}
+func newNightProgress(file *os.File, redact *reports.Redaction) *nightProgress {
+	p := &nightProgress{progress: newProgress(file), redact: redact}
 	if !isatty.IsTerminal(file.Fd()) {
 		p.plain = file
 	}
@@ -31,7 +32,7 @@ func (p *nightProgress) step(s nightly.Progress) {
 	if s.Left > 0 && s.Done < s.Total {
 		left = fmt.Sprintf(", about %v left", roughly(s.Left))
 	}
-	name := fmt.Sprintf("%s %s %s", s.Entry.Name(), s.Entry.Ended, s.Entry.ID[:min(shortID, len(s.Entry.ID))])
+	name := fmt.Sprintf("%s %s %s", p.redact.Text(s.Entry.Name()), s.Entry.Ended, s.Entry.ID[:min(shortID, len(s.Entry.ID))])
 	if s.Result == nil {
 		p.say(text + left + ": " + name)
 		return
@@ -41,7 +42,7 @@ func (p *nightProgress) step(s nightly.Progress) {
 	}
 	what := s.Result.Kind + ", " + s.Result.Proof
 	if !s.Result.Diagnosed {
-		what = "not diagnosed: " + s.Result.Reason
+		what = "not diagnosed: " + p.redact.Text(s.Result.Reason)
 	}
 	fmt.Fprintln(p.plain, "diagnose:", reports.Clean(fmt.Sprintf("%s: %s: %s, in %v%s", text, name, what, s.Result.Took.Round(10*time.Millisecond), left)))
 }
