@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"diagnose/corpus"
+	"diagnose/evidence"
 	"diagnose/evidence/signature"
 	"diagnose/internal/causetest"
 	"diagnose/nightly"
@@ -26,11 +27,17 @@ const (
 	tableVariable = "DIAGNOSE_CLUSTERS"
 	// stepVariable takes every so many of the programs.
 	stepVariable = "DIAGNOSE_CLUSTERS_STEP"
+	// keepVariable names a directory in which the corpus stays, to be looked at.
+	keepVariable = "DIAGNOSE_CLUSTERS_CORPUS"
 	labelKey     = "cause"
 )
 
+// programs are where programs with one bug each are: those with known causes, and some
+// that differ in nothing but their bugs.
+var programs = []string{"../../testdata/cause", "testdata/twins"}
+
 // few are what a short test takes: of one thread, so that no delay has to be kept.
-var few = []string{"heap_memcpy", "overwritten_global"}
+var few = []string{"heap_memcpy", "stock_length", "stock_shelf"}
 
 // failure is one of the corpus, with its true cause and the clusters that it is in by
 // each way to group.
@@ -38,7 +45,6 @@ type failure struct {
 	label, by string // by: the case that it is of
 	clusters  map[string]string
 	caused    bool
-	reason    string
 }
 
 // The ways to group. Every program has a name of its own, which makes it easy: so one
@@ -50,19 +56,10 @@ const (
 )
 
 func TestClusters(t *testing.T) {
-	exe := filepath.Join(t.TempDir(), "diagnose")
-	if out, err := exec.Command("go", "build", "-o", exe, "diagnose/cmd/diagnose").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	store, err := corpus.Create(t.Context(), filepath.Join(t.TempDir(), "corpus"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
 	path := os.Getenv(tableVariable)
+	store := create(t, os.Getenv(keepVariable))
 	fill(t, store, path != "")
-	run, err := nightly.Diagnose(t.Context(), nightly.Options{Corpus: store, Version: "bench", Command: []string{exe}, Since: 24 * time.Hour,
-		Jobs: 2, Time: 5 * time.Minute, Memory: 4 << 30})
+	run, err := nightly.Diagnose(t.Context(), options(t, store, "bench"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,42 +69,80 @@ func TestClusters(t *testing.T) {
 		scores[way] = rate(list, way)
 		t.Logf("%s: %v", way, scores[way])
 	}
-	if s := scores[byCause]; s.precision() < 1 || s.recall() < 0.95 {
-		t.Errorf("%v, want a precision of 1 and a recall of 0.95\n%s", s, mistakes(list, byCause))
-	}
 	if path != "" {
-		if err := os.WriteFile(path, []byte(table(list, scores, run)), 0o644); err != nil {
-			t.Fatal(err)
+		write(t, path, "", table(list, scores, run))
+	}
+	for _, way := range []string{byCause, nameless} {
+		if s := scores[way]; s.precision() < 1 || s.recall() < 0.95 {
+			t.Errorf("%s: %v, want a precision of 1 and a recall of 0.95\n%s", way, s, mistakes(list, way))
 		}
 	}
 }
 
-// fill adds two failures of each program at each level, and a run that passed; of a few
-// programs one.
+// create makes a corpus in a directory, or if that is empty in one that goes.
+func create(t *testing.T, dir string) *corpus.Corpus {
+	t.Helper()
+	if dir == "" {
+		dir = filepath.Join(t.TempDir(), "corpus")
+	}
+	store, err := corpus.Create(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return store
+}
+
+// options are those of a night with a diagnose that is built for it.
+func options(t *testing.T, store *corpus.Corpus, version string) nightly.Options {
+	t.Helper()
+	exe := filepath.Join(t.TempDir(), "diagnose")
+	if out, err := exec.Command("go", "build", "-o", exe, "diagnose/cmd/diagnose").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return nightly.Options{Corpus: store, Version: version, Command: []string{exe}, Since: 24 * time.Hour, Jobs: 2, Time: 5 * time.Minute, Memory: 4 << 30}
+}
+
+// fill adds two failures of each program at each level and by each of its compilers,
+// the second one with another environment, and other arguments if the program has
+// several that it fails with, and a run that passed; of a few programs one.
 func fill(t *testing.T, store *corpus.Corpus, all bool) {
 	t.Helper()
-	t.Setenv("DIAGNOSE_MATRIX", "full") // each at each level
 	step, each, seen := 1, 1, map[string]bool{}
 	if all {
 		each = 2
 	}
 	fmt.Sscan(os.Getenv(stepVariable), &step)
-	for _, c := range causetest.Cases(t, "../../testdata/cause") {
-		if c.Search != "" || !all && !slices.Contains(few, c.Name) || strings.HasSuffix(c.String(), "-clang") {
+	for _, c := range cases(t) {
+		if c.Search != "" || !all && !slices.Contains(few, c.Name) {
 			continue
 		}
 		if seen[c.Name] = true; len(seen)%step != 0 {
 			continue
 		}
 		t.Run("record/"+c.String(), func(t *testing.T) {
-			for _, r := range c.AllFailing(t, each) {
-				add(t, store, r.Dir, c)
+			for i := range each {
+				t.Setenv("CLUSTERS_PADDING", strings.Repeat("x", i*1000)) // which moves the stack
+				for _, r := range c.AllFailing(t, i+1) {
+					add(t, store, r.Dir, c)
+				}
 			}
-			if c.Pattern != "" {
+			if c.Pattern != "" || c.Kind == evidence.CauseAtomicity {
 				add(t, store, c.Passing(t, 1)[0].Dir, c)
 			}
 		})
 	}
+}
+
+// cases are all programs at all levels.
+func cases(t *testing.T) []*causetest.Case {
+	t.Helper()
+	t.Setenv("DIAGNOSE_MATRIX", "full") // each at each level
+	var list []*causetest.Case
+	for _, dir := range programs {
+		list = append(list, causetest.Cases(t, dir)...)
+	}
+	return list
 }
 
 func add(t *testing.T, store *corpus.Corpus, dir string, c *causetest.Case) {
@@ -132,7 +167,7 @@ func failures(t *testing.T, store *corpus.Corpus) []failure {
 		if d == nil {
 			t.Fatalf("%s was not diagnosed", e.ID)
 		}
-		f := failure{label: e.Labels[labelKey], by: e.Labels["case"], caused: d.Cause != "", reason: d.Reason,
+		f := failure{label: e.Labels[labelKey], by: e.Labels["case"], caused: d.Cause != "",
 			clusters: map[string]string{byStack: d.Stack, byCause: d.Cluster(), nameless: e.ID}}
 		if d.Diagnosed {
 			f.clusters[nameless] = withoutName(t, store, e.ID)
@@ -159,96 +194,4 @@ func withoutName(t *testing.T, store *corpus.Corpus, id string) string {
 		lines = s.StackLines
 	}
 	return strings.ReplaceAll(strings.Join(lines, "\n"), name, "")
-}
-
-// score counts pairs: true positives are of one cause and in one cluster.
-type score struct{ both, cluster, cause int }
-
-func rate(list []failure, way string) score {
-	var s score
-	for i := range list {
-		for j := range i {
-			same, one := list[i].label == list[j].label, list[i].clusters[way] == list[j].clusters[way]
-			if same {
-				s.cause++
-			}
-			if one {
-				s.cluster++
-			}
-			if same && one {
-				s.both++
-			}
-		}
-	}
-	return s
-}
-
-func (s score) precision() float64 { return float64(s.both) / float64(max(1, s.cluster)) }
-func (s score) recall() float64    { return float64(s.both) / float64(max(1, s.cause)) }
-
-func (s score) String() string {
-	return fmt.Sprintf("precision %.3f, recall %.3f (%d pairs of one cause, %d in one cluster, %d both)", s.precision(), s.recall(), s.cause, s.cluster, s.both)
-}
-
-// mistakes are the causes that are in several clusters, and the clusters with several
-// causes.
-func mistakes(list []failure, way string) string {
-	clusters, causes := map[string][]string{}, map[string][]string{}
-	for _, f := range list {
-		clusters[f.label] = append(clusters[f.label], f.clusters[way])
-		causes[f.clusters[way]] = append(causes[f.clusters[way]], f.label)
-	}
-	var out []string
-	for label, names := range clusters {
-		slices.Sort(names)
-		if names = slices.Compact(names); len(names) > 1 {
-			out = append(out, fmt.Sprintf("%s is in %d clusters", label, len(names)))
-		}
-	}
-	for _, labels := range causes {
-		slices.Sort(labels)
-		if labels = slices.Compact(labels); len(labels) > 1 {
-			out = append(out, "one cluster has "+strings.Join(labels, ", "))
-		}
-	}
-	slices.Sort(out)
-	return strings.Join(out, "\n")
-}
-
-func table(list []failure, scores map[string]score, run *nightly.Run) string {
-	var b strings.Builder
-	caused, causes := 0, map[string]bool{}
-	for _, f := range list {
-		causes[f.label] = true
-		if f.caused {
-			caused++
-		}
-	}
-	b.WriteString("# Clusters against true causes\n\nWritten by `make clusters`")
-	if step := os.Getenv(stepVariable); step != "" {
-		b.WriteString(" with `" + stepVariable + "=" + step + "`")
-	}
-	b.WriteString("; [corpus.md](corpus.md) says what signatures are.\n\n")
-	fmt.Fprintf(&b, "%d failures of %d causes, from the programs of `testdata/cause`, compiled with -O0 and -O2 and recorded twice each. "+
-		"A night diagnosed %d of them, with a cause that replays showed %d; %.0f for each hour of a processor.\n\n", len(list), len(causes), run.Diagnosed, caused, run.PerCoreHour)
-	b.WriteString("| Grouped by | Precision | Recall |\n| --- | --- | --- |\n")
-	for _, way := range []string{byStack, byCause, nameless} {
-		fmt.Fprintf(&b, "| %s | %.3f | %.3f |\n", way, scores[way].precision(), scores[way].recall())
-	}
-	b.WriteString("\nOf pairs of failures: precision is how many in one cluster have one cause, recall how many of one cause are in one cluster.\n")
-	if wrong := mistakes(list, byCause); wrong != "" {
-		b.WriteString("\nWhat is wrong by cause:\n\n")
-		for line := range strings.Lines(wrong) {
-			b.WriteString("- " + line)
-		}
-		b.WriteString("\n")
-	}
-	if wrong := mistakes(list, nameless); wrong != "" {
-		b.WriteString("\nWithout the program's name:\n\n")
-		for line := range strings.Lines(wrong) {
-			b.WriteString("- " + line)
-		}
-		b.WriteString("\n")
-	}
-	return b.String()
 }
