@@ -4,7 +4,7 @@ FUZZTIME ?= 20s
 
 GOBUILD = $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release demo test stress matrix race identity causes schedules schedules-hunt clusters gitea fuzz bench bench-delta bench-heap bench-hunt bench-points bench-record bench-trace lint generate man setup-test clean
+.PHONY: build release demo test stress matrix race identity causes schedules schedules-hunt clusters gitea fuzz bench bench-delta bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate man setup-test clean
 
 build: bin/diagnose
 
@@ -62,7 +62,12 @@ schedules: setup-test
 # Failures of the programs with known causes, grouped, and the groups scored against
 # the causes: docs/clusters.md.
 clusters: setup-test
-	DIAGNOSE_CLUSTERS=$(CURDIR)/docs/clusters.md $(GO) test -timeout 120m -count 1 -v -run TestClusters ./bench/nightly
+	DIAGNOSE_CLUSTERS=$(CURDIR)/docs/clusters.md $(GO) test -timeout 120m -count 1 -v -run 'TestClusters$$' ./bench/nightly
+
+# What a corpus and a night over it take as the corpus grows, on its own: docs/clusters.md,
+# at most ten minutes.
+bench-nightly: setup-test
+	DIAGNOSE_GROWTH=$(CURDIR)/docs/clusters.md $(GO) test -timeout 60m -count 1 -v -run 'TestGrowth$$' ./bench/nightly
 
 # Nights that tell a real Gitea, which is built first: docs/trackers.md.
 gitea: setup-test
