@@ -279,6 +279,10 @@ func (c *client) judge(r *request, answer *http.Response, body []byte) error {
 	if said != "" {
 		what += ": " + said
 	}
+	if c.secret.Empty() && (e.Kind == Denied || e.Kind == Missing) {
+		// Who may not see a project is told by most that there is none.
+		what = "there is no token (" + TokenVariable + "), and " + what
+	}
 	e.Err = c.clean(what)
 	return e
 }

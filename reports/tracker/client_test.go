@@ -199,3 +199,22 @@ func TestContractRedirects(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Where the token was forgotten, that is said, and not where there is one.
+func TestContractNoToken(t *testing.T) {
+	each(t, func(t *testing.T, s *trackertest.Server) {
+		for _, status := range []int{401, 403, 404, 400} {
+			s.Answer(func(w http.ResponseWriter, r *http.Request) bool { w.WriteHeader(status); return true })
+			for token, want := range map[string]bool{"": status != 400, trackertest.Token: false} {
+				tr, err := Open(s.Spec(), Options{Token: Secret{token}, User: trackertest.User})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = tr.Upsert(context.Background(), testReport())
+				if err == nil || strings.Contains(err.Error(), TokenVariable) != want {
+					t.Errorf("status %d, token %q: %v", status, token, err)
+				}
+			}
+		}
+	})
+}

@@ -26,8 +26,9 @@ type forge[W wireIssue] struct {
 	// last part of the route to those of an issue, size the parameter for how much a
 	// page has, and change the method that changes an issue.
 	project, text, comments, size, change string
-	// smallPages: a server may have smaller pages than it is asked for.
-	smallPages bool
+	// smallPages: a server may have smaller pages than it is asked for. allComments: the
+	// comments of an issue come at once.
+	smallPages, allComments bool
 }
 
 type wireIssue interface{ issue() issue }
@@ -52,16 +53,19 @@ func (f *forge[W]) list(ctx context.Context, query url.Values, take func(page []
 	})
 }
 
-// pages reads a list until take says that there is no more to be had.
+// pages reads a list until take says that there is no more to be had, or at once where
+// there is no size of pages.
 func pages[T any](ctx context.Context, c *client, path, size string, query url.Values, take func(page []T) (last bool)) error {
-	query.Set(size, itoa(pageSize))
 	for n := 1; n <= mostPages; n++ {
-		query.Set("page", itoa(int64(n)))
+		if size != "" {
+			query.Set(size, itoa(pageSize))
+			query.Set("page", itoa(int64(n)))
+		}
 		var page []T
 		if _, err := c.do(ctx, get(path, query), &page); err != nil {
 			return err
 		}
-		if take(page) {
+		if take(page) || size == "" {
 			break
 		}
 	}
@@ -92,7 +96,11 @@ func (f *forge[W]) comment(ctx context.Context, is issue, text string) error {
 // said reports whether one of the comments that a query asks for bears a key and was
 // made since a time; last says that no page after this one can have it.
 func (f *forge[W]) said(ctx context.Context, is issue, query url.Values, since time.Time, key string, last func(page []forgeComment) bool) (found bool, err error) {
-	err = pages(ctx, f.client, f.path(is.name, f.comments), f.size, query, func(page []forgeComment) bool {
+	size := f.size
+	if f.allComments {
+		size = ""
+	}
+	err = pages(ctx, f.client, f.path(is.name, f.comments), size, query, func(page []forgeComment) bool {
 		for _, c := range page {
 			// One that is older, and was changed since, may be among them.
 			found = found || keyOf(c.Body) == key && !c.CreatedAt.Before(since)

@@ -17,7 +17,7 @@ func newGitea(c *client, owner, repo string) api {
 	}
 	c.message = messageField
 	return &gitea{forge[gitHubIssue]{client: c, project: route("repos", owner, repo), text: "body", comments: "comments", size: "limit",
-		change: http.MethodPatch, smallPages: true}}
+		change: http.MethodPatch, smallPages: true, allComments: true}}
 }
 
 // find asks the index, which a queue fills, and the list of what was changed lately,
@@ -44,7 +44,6 @@ func (g *gitea) attach(ctx context.Context, is issue, name string, text []byte) 
 }
 
 func (g *gitea) commented(ctx context.Context, is issue, since time.Time, key string) (bool, error) {
-	// All comments since a time come at once.
 	return g.said(ctx, is, sinceQuery(since), since, key, func([]forgeComment) bool { return true })
 }
 

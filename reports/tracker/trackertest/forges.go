@@ -26,9 +26,15 @@ var missing = map[string]any{"message": "Not Found"}
 
 func (f *Server) github(r *http.Request, in map[string]any) (int, any) {
 	show := func(is *Issue) map[string]any {
-		m := map[string]any{"number": is.Number, "html_url": fmt.Sprintf("%s/o/r/issues/%d", f.URL, is.Number), "state": "open", "state_reason": nil, "body": is.Body, "created_at": is.Created, "closed_at": nil}
+		m := map[string]any{"number": is.Number, "html_url": fmt.Sprintf("%s/o/r/issues/%d", f.URL, is.Number), "state": "open", "body": is.Body, "created_at": is.Created, "closed_at": nil}
 		if !is.Open {
-			m["state"], m["state_reason"], m["closed_at"] = "closed", is.Reason, is.Closed
+			m["state"], m["closed_at"] = "closed", is.Closed
+		}
+		if f.Kind == "github" {
+			m["state_reason"] = nil
+			if !is.Open && is.Reason != "" {
+				m["state_reason"] = is.Reason
+			}
 		}
 		return m
 	}
@@ -82,6 +88,9 @@ func (f *Server) github(r *http.Request, in map[string]any) (int, any) {
 	case len(part) == 1 && r.Method == "PATCH":
 		reason, _ := in["state_reason"].(string)
 		is.Set(in["state"] == "open", reason)
+		if f.Kind == "gitea" {
+			return 201, show(is)
+		}
 		return 200, show(is)
 	case part[1] == "comments" && r.Method == "POST":
 		is.Say(in["body"].(string))
@@ -93,7 +102,7 @@ func (f *Server) github(r *http.Request, in map[string]any) (int, any) {
 		}
 		out := []any{}
 		for _, c := range is.Comments {
-			if n, _ := strconv.Atoi(q.Get("page")); n == 1 && !c.At.Before(since) {
+			if n, _ := strconv.Atoi(q.Get("page")); (n == 1 || f.Kind == "gitea") && !c.At.Before(since) {
 				out = append(out, map[string]any{"body": c.Body, "created_at": c.At})
 			}
 		}

@@ -67,6 +67,7 @@ type Server struct {
 // New starts a server until the test ends.
 func New(t testing.TB, kind string) *Server {
 	f := &Server{t: t, Kind: kind}
+	operations := published(t, kind)
 	serve := map[string]func(*http.Request, map[string]any) (int, any){
 		"github": f.github, "gitea": f.github, "gitlab": f.gitlab, "jira": f.jira, "bugzilla": f.bugzilla}[kind]
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -98,6 +99,11 @@ func New(t testing.TB, kind string) *Server {
 		f.mu.Lock()
 		status, answer := serve(r, in)
 		f.mu.Unlock()
+		if operations != nil {
+			if err := held(operations, r, in, status, answer); err != nil {
+				t.Errorf("against the published API: %v", err)
+			}
+		}
 		if f.After != nil && f.After(w, r) {
 			return
 		}
