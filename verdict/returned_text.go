@@ -169,10 +169,23 @@ func (c *chain) returnedSummary() string {
 			last = r
 		}
 	}
+	text := last.text() + c.unchecked(last)
 	if strings.HasPrefix(c.victim.name, "the result of ") {
-		return last.text()
+		return text
 	}
-	return fmt.Sprintf("%s is bad because %s", c.victim.name, last.text())
+	return fmt.Sprintf("%s is bad because %s", c.victim.name, text)
+}
+
+// unchecked says where a null pointer that a library's function returned is used.
+func (c *chain) unchecked(r *returned) string {
+	f := &c.Case.Failure
+	if !r.library || r.value != 0 || f.Kind != evidence.NullPointer || f.Site == nil || f.Site.Line == 0 {
+		return ""
+	}
+	if r.site != nil && r.site.File == f.Site.File && r.site.Line == f.Site.Line {
+		return "; it is used there unchecked"
+	}
+	return fmt.Sprintf("; %s uses it unchecked", siteText(f.Site))
 }
 
 // step is the link as a part of the story.

@@ -25,6 +25,7 @@ func TestValues(t *testing.T) {
 		{name: "printed_number", kind: evidence.CauseBadValue, proof: evidence.Replayed},
 		{name: "read_behind", kind: evidence.CauseHeapOverflow, proof: evidence.Replayed, summary: "8 bytes behind the end of an object of 128 bytes allocated in main"},
 		{name: "read_outside", variable: "i", kind: evidence.CauseBadValue, proof: evidence.Replayed, summary: "reads cells[4], and cells has 4 elements"},
+		{name: "unchecked_result", kind: evidence.CauseBadValue, summary: "returned NULL; add (unchecked_result.c:25) uses it unchecked"},
 		{name: "dead_frame", variable: "current->counter", kind: evidence.CauseBadValue, proof: evidence.Replayed, summary: "from the stack below its own frame"},
 		{name: "counted_index", kind: evidence.CauseBadValue, hops: verdict.DefaultHops - 1},
 	} {
