@@ -228,17 +228,6 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-func TestNightProgress(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "corpus")
-	if got := diagnose(t, nil, "corpus", "add", crashed(t), "--corpus", dir); got.status != exitOK {
-		t.Fatalf("%+v", got)
-	}
-	// A quick night shows nothing on a terminal, a slow one a line that it takes back.
-	if text, status := onTerminal(t, nil, "nightly", "--corpus", dir, "--since", "3650d"); status != exitNewCause || strings.Contains(text, "diagnose: 1 of 1") {
-		t.Errorf("status %d: %q", status, text)
-	}
-}
-
 func TestDays(t *testing.T) {
 	for text, want := range map[string]string{"30d": "720h0m0s", "90s": "1m30s", "1h30m": "1h30m0s", "0s": "0s"} {
 		var d days
