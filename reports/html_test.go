@@ -349,3 +349,21 @@ func TestCutSpan(t *testing.T) {
 		t.Error("a short name was cut")
 	}
 }
+
+// The same holds for the summary of a heap, in which every text is hostile.
+func TestHostileHeapInEveryFormat(t *testing.T) {
+	all := func(string) string { return hostileText }
+	h := copied(sampleHeap(), edits{text: all, secret: all, source: all, damage: same[evidence.Damage]})
+	for _, name := range Formats() {
+		text := renderHeap(t, h, Options{Format: Format(name), Version: "1.2"})
+		if i := strings.IndexAny(text, "\x1b\x07\x7f\u009b\u202e\U000e0041"); i >= 0 || !utf8.ValidString(text) {
+			t.Errorf("%s holds %q", name, text[max(0, i):min(len(text), i+20)])
+		}
+		if strings.Contains(text, "\n# b") || !strings.Contains(text, "owned") {
+			t.Errorf("%s: hostile text broke out of its line, or is not shown", name)
+		}
+		if name == string(HTML) && (strings.Count(text, "<script") != 1 || strings.Contains(text, "<img") || strings.Contains(text, "onerror=alert(1)>")) {
+			t.Error("the page holds markup of the program")
+		}
+	}
+}
