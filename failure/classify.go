@@ -56,6 +56,7 @@ func newScene(in Input, thread *image.Thread) *scene {
 		threads:  in.Process.Threads,
 		frames:   in.Stack.Frames,
 		stack:    in.Stack,
+		pid:      in.Process.Program.PID,
 	}
 }
 
@@ -85,8 +86,15 @@ func (s *scene) classify(pid int) evidence.Failure {
 	}
 	f.Signal = completeSignal(*s.thread.Signal)
 	s.handled(&f)
+	inferred := s.raisedAgain(&f)
 	s.addInstruction(&f)
 	s.bySignal(&f, pid)
+	if inferred {
+		f.Proof = evidence.Inferred
+		if f.Fault != nil {
+			f.Fault.Proof = evidence.Inferred
+		}
+	}
 	if !byInstruction(f.Kind) {
 		f.Instruction = nil // the one that happened to be next when the signal came
 	}

@@ -104,6 +104,44 @@ int main() { std::exception_ptr p = std::make_exception_ptr(std::logic_error("ke
 	{"joinable.cc", `#include <thread>
 #include <unistd.h>
 int main() { std::thread t([] { for (;;) pause(); }); }`, []string{"-pthread"}, evidence.CxxTerminate, "joinable std::thread was destroyed"},
+	{"divided_again.c", `
+#include <signal.h>
+static volatile int zero;
+static void on_fault(int sig) { signal(sig, SIG_DFL); raise(sig); }
+int main(int argc, char **argv) { signal(SIGFPE, on_fault); return 1000 * argc / zero; }`, nil, evidence.DivisionByZero, "in main"},
+	{"jumped_again.c", `
+#include <signal.h>
+#include <unistd.h>
+static char room[65536];
+static void on_fault(int sig) { signal(sig, SIG_DFL); kill(getpid(), sig); }
+int main(void)
+{
+	stack_t stack = {.ss_sp = room, .ss_size = sizeof(room)};
+	struct sigaction action = {.sa_handler = on_fault, .sa_flags = SA_ONSTACK};
+	sigaltstack(&stack, NULL);
+	sigaction(SIGSEGV, &action, NULL);
+	((void (*)(void))0x123456789)();
+	return 0;
+}`, []string{"-w"}, evidence.WildPointer, "0x123456789"},
+	{"sent.c", `
+#include <signal.h>
+#include <unistd.h>
+int main(void) { return kill(getpid(), SIGSEGV); }`, nil, evidence.KilledBySignal, "the process sent SIGSEGV to itself"},
+	{"sent_after_a_fault.c", `
+#include <setjmp.h>
+#include <signal.h>
+#include <unistd.h>
+static sigjmp_buf back;
+static int *volatile none;
+static void on_fault(int sig) { siglongjmp(back, sig); }
+int main(void)
+{
+	signal(SIGSEGV, on_fault);
+	if (!sigsetjmp(back, 1))
+		return *none;
+	signal(SIGSEGV, SIG_DFL);
+	return kill(getpid(), SIGSEGV);
+}`, nil, evidence.KilledBySignal, "the process sent SIGSEGV to itself"},
 	{"inactive.cc", `#include <exception>
 int main() { std::terminate(); }`, nil, evidence.CxxTerminate, "terminate called without an active exception"},
 	{"noexcept.cc", `#include <stdexcept>

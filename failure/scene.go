@@ -39,6 +39,8 @@ type scene struct {
 	// inst is the instruction under judgement; nil when its bytes cannot be
 	// read or decoded.
 	inst *x86.Inst
+	// pid is the process's own number.
+	pid int
 }
 
 func (s *scene) limit(subject, text string) {

@@ -160,6 +160,7 @@ static bool dg_disposed(struct dg_rthread *me, struct dg_ucontext *uc, const str
 		dg_mask_set(DG_ALL | (uc->mask & DG_RAISED)); /* or it came back here at once */
 		dg_requeue(d->signal, d->info);
 	} else if (handler == (uint64_t)SIG_DFL) {
+		dg_mask_set(DG_ALL | (DG_BIT(d->signal) & DG_RAISED)); /* it comes where the program goes on, with its registers */
 		dg_requeue(d->signal, d->info);
 	}
 	return true;

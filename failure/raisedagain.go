@@ -1,0 +1,136 @@
+package failure
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/unwind"
+
+	"golang.org/x/sys/unix"
+)
+
+// Offsets in the kernel's frame, from the address of its ucontext on (handler.go), and
+// how far below the interrupted stack pointer that may be: the red zone, the extended
+// state, of which AMX alone has 8 KiB, and the frame.
+const (
+	frameRegisters = 40
+	frameBytes     = frameInfo + 128
+	frameBelow     = 32 << 10
+)
+
+// frameOrder are the registers in a struct sigcontext (uapi/asm/sigcontext.h).
+var frameOrder = []image.Register{image.R8, image.R9, image.R10, image.R11, image.R12, image.R13, image.R14, image.R15, image.RDI,
+	image.RSI, image.RBP, image.RBX, image.RDX, image.RAX, image.RCX, image.RSP, image.RIP}
+
+// raisedAgain is for a handler of a fault that sent the signal once more, with its default
+// action, and returned: while it ran the signal was blocked, so the process dies at the
+// instruction that faulted, of a signal that it sent to itself. The fault is told by the
+// frame that the kernel left below the stack pointer. Where that is on a stack for
+// handlers, it is inferred from what the instruction accesses.
+func (s *scene) raisedAgain(f *evidence.Failure) (inferred bool) {
+	number := unix.Signal(f.Signal.Number)
+	if !slices.Contains([]unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL}, number) || s.cut > 0 ||
+		!sentByProcess(f.Signal.Code) || s.pid == 0 || f.Signal.SenderPID != s.pid {
+		return false
+	}
+	inner := *s
+	inner.inst, _ = inner.decode(inner.pc())
+	if sig, found := inner.returned(number); found {
+		f.Signal = sig
+		return false
+	}
+	sig := inner.refused(number)
+	if sig == nil {
+		return false
+	}
+	f.Signal = sig
+	return true
+}
+
+// returned looks for the frame of a handler that has returned to where the thread stands.
+func (s *scene) returned(number unix.Signal) (*evidence.Signal, bool) {
+	const align = 16
+	sp := s.registers().SP()
+	low := (uint64(sp) - frameBelow) &^ (align - 1)
+	if uint64(sp) < frameBelow {
+		return nil, false
+	}
+	area := make([]byte, uint64(sp)-low)
+	// What is not mapped, far below, is no reason not to look at the rest.
+	n := len(area)
+	for at := 0; at < n; at += pageSize {
+		page := area[at:min(at+pageSize, n)]
+		if _, err := s.ReadMemory(evidence.Addr(low+uint64(at)), page); err != nil {
+			clear(page)
+		}
+	}
+	for at := len(area) - frameBytes; at >= 0; at-- {
+		if (low+uint64(at))%align != 0 || !s.interruptedHere(area[at:]) {
+			continue
+		}
+		inner := *s
+		frame := unwind.Frame{Kind: evidence.SignalFrame}
+		frame.Registers.Set(image.RSP, low+uint64(at))
+		inner.frames = append([]unwind.Frame{frame}, s.frames...)
+		if sig, ok := inner.interruption(0); ok && sig.Number == int(number) {
+			return sig, true
+		}
+	}
+	return nil, false
+}
+
+// interruptedHere reports whether a ucontext has all general registers as they are.
+func (s *scene) interruptedHere(uc []byte) bool {
+	regs := s.registers()
+	for i, r := range frameOrder {
+		have, known := regs.Get(r)
+		if known && binary.LittleEndian.Uint64(uc[frameRegisters+8*i:]) != have {
+			return false
+		}
+	}
+	return true
+}
+
+// refused is the signal that the instruction under judgement cannot but raise, whatever
+// came before it; nil if it need not.
+func (s *scene) refused(number unix.Signal) *evidence.Signal {
+	sig := evidence.Signal{Number: int(number), Code: segvMapErr, HasAddr: true, Addr: s.pc()}
+	switch number {
+	case unix.SIGSEGV:
+		if m := s.MappingAt(s.pc()); m == nil {
+			return completeSignal(sig)
+		}
+		if s.inst == nil {
+			return nil
+		}
+		for i := range s.inst.Operands {
+			op := &s.inst.Operands[i]
+			addr, known := s.effective(&op.Memory)
+			if !op.IsMemory || op.Access == "" || op.Repeated || !known {
+				continue
+			}
+			switch m := s.MappingAt(addr); {
+			case !addr.Canonical():
+				sig.Code, sig.HasAddr, sig.Addr = siKernel, false, 0
+			case m == nil:
+				sig.Addr = addr
+			default:
+				continue
+			}
+			return completeSignal(sig)
+		}
+	case unix.SIGFPE:
+		if s.divides() {
+			sig.Code = fpeIntDiv
+			return completeSignal(sig)
+		}
+	case unix.SIGILL:
+		if s.inst != nil && s.inst.Op == "ud2" {
+			sig.Code = illOperand
+			return completeSignal(sig)
+		}
+	}
+	return nil
+}
