@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,7 +63,13 @@ func startSession(t *testing.T, args ...string) *session {
 	s.cmd.Env = append(os.Environ(), "DIAGNOSE_TEST_MAIN=1", "TERM=xterm")
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = slave, &s.stdout, slave
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
-	if err := s.cmd.Start(); err != nil {
+	// Where the tests run in the background, a shell has them ignore the key, and what
+	// they start: a handler of theirs is none of what they start.
+	ignored := make(chan os.Signal, 1)
+	signal.Notify(ignored, syscall.SIGINT)
+	err = s.cmd.Start()
+	signal.Stop(ignored)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.cmd.Process.Kill() })
