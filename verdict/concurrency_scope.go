@@ -46,7 +46,7 @@ func (w *work) scope(level int, seen []string) []watchtrace.Target {
 		if callers := w.callers(level); len(callers) > 0 {
 			add(w.scanned(t, staticscan.Options{Functions: callers, Depth: 1, Handed: true}))
 		}
-		if w.Case.Scan != nil && len(w.Case.Scan.Functions) > 0 {
+		if w.Case.Scan != nil && len(w.Case.Scan.Functions) > 0 && len(list) == 0 {
 			add(w.scanned(t, staticscan.Options{Functions: w.Case.Scan.Functions, Handed: true}))
 		}
 		add(w.heapObjects(list))
