@@ -156,11 +156,11 @@ func (c *Case) happens(log []marked, failed bool) bool {
 		if !c.is(log[i], 0) {
 			continue
 		}
-		k := i + 1 + slices.IndexFunc(log[i+1:], func(a marked) bool { return a.context == log[i].context })
-		if c.Pattern == evidence.PatternPair {
-			k = c.find(log, 2, i+1)
-		}
-		if k <= i || log[k].context != log[i].context || !c.is(log[k], 2) {
+		last := len(c.Accesses) - 1 // of two variables, it is not always the third
+		k := i + 1 + slices.IndexFunc(log[i+1:], func(a marked) bool {
+			return a.context == log[i].context && (c.Pattern != evidence.PatternPair || c.is(a, last))
+		})
+		if k <= i || !c.is(log[k], last) {
 			continue
 		}
 		if slices.ContainsFunc(log[i+1:k], func(a marked) bool { return a.context != log[i].context && c.is(a, 1) }) {

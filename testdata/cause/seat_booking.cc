@@ -32,13 +32,11 @@ public:
 	void take()
 	{
 		std::lock_guard<std::recursive_mutex> hold(lock);
-		int left = seats - 1; // BUG 3
-
-		if (left < 0) {
-			std::fprintf(stderr, "%d seats left\n", left);
+		if (seats < 1) { // BUG 3
+			std::fprintf(stderr, "%d seats left\n", seats);
 			std::abort();
 		}
-		seats = left; // BUG 2
+		seats--; // BUG 2
 	}
 
 #ifdef FIXED
