@@ -59,18 +59,30 @@ func TestClusters(t *testing.T) {
 	path := os.Getenv(tableVariable)
 	store := create(t, os.Getenv(keepVariable))
 	fill(t, store, path != "")
-	run, err := nightly.Diagnose(t.Context(), options(t, store, "bench"))
+	opts := options(t, store, "bench")
+	began := time.Now()
+	run, err := nightly.Diagnose(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
+	took := time.Since(began)
 	list := failures(t, store)
 	scores := map[string]score{}
 	for _, way := range []string{byStack, byCause, nameless} {
 		scores[way] = rate(list, way)
 		t.Logf("%s: %v", way, scores[way])
 	}
+	kills := 3
 	if path != "" {
-		write(t, path, "", table(list, scores, run))
+		kills = 50
+	}
+	again := killed(t, store, opts.Command[0], kills, took)
+	t.Log(again)
+	if len(again.twice)+len(again.elsewhere) > 0 {
+		t.Errorf("diagnosed twice: %q; in another cluster: %q", again.twice, again.elsewhere)
+	}
+	if path != "" {
+		write(t, path, "", table(list, scores, run)+"\n"+again.String()+"\n")
 	}
 	for _, way := range []string{byCause, nameless} {
 		if s := scores[way]; s.precision() < 1 || s.recall() < 0.95 {
