@@ -166,6 +166,9 @@ func (r *resolver) primary() (place, error) {
 		}
 		name = name[:dot]
 	}
+	if s, found := r.process.SymbolNamed(name); found && r.isCode(s.Addr) {
+		return place{}, r.problem(name + " is a function; what is watched is data: a variable, a heap object by where it was allocated, or ADDRESS:LENGTH")
+	}
 	return place{}, r.problem("there is no global "+name, nearestGlobals(r.process, name)...)
 }
 
@@ -193,10 +196,15 @@ func (r *resolver) global(name string) (place, bool) {
 		}
 		return x, true
 	}
-	if s, found := r.process.SymbolNamed(name); found && s.Module != nil {
+	if s, found := r.process.SymbolNamed(name); found && s.Module != nil && !r.isCode(s.Addr) {
 		return place{text: name, root: name, addr: s.Addr, size: int64(s.Size)}, true
 	}
 	return place{}, false
+}
+
+func (r *resolver) isCode(addr evidence.Addr) bool {
+	m := r.process.MappingAt(addr)
+	return m != nil && m.Executable()
 }
 
 // pointee is what a pointer, or an array, has at an index.

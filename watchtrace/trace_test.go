@@ -97,6 +97,7 @@ func TestNamesThatAreNone(t *testing.T) {
 	_, core := recorded(t, "names")
 	for expr, want := range map[string]string{
 		"gaurded":                              "there is no global gaurded; there is guarded",
+		"main":                                 "main is a function",
 		"cfg.worker[1]":                        "has no member worker; there is workers",
 		"cfg.workers[3].state":                 "has the elements 0 to 2",
 		"head->next->next->":                   "a member's name is missing",
