@@ -310,6 +310,10 @@ type row struct {
 	what                  string
 }
 
+// longest bounds the recordings and searches of one program, of which a search that finds
+// nothing takes two minutes.
+const longest = 10 * time.Minute
+
 // TestCorpus records each program until it fails, so many times, and searches.
 func TestCorpus(t *testing.T) {
 	path := os.Getenv(corpusVariable)
@@ -348,7 +352,7 @@ func TestCorpus(t *testing.T) {
 func corpusRow(t *testing.T, name string, times int) row {
 	p := build(t, name)
 	r := row{name: name}
-	for started := time.Now(); r.recordings < times && time.Since(started) < 5*time.Minute; {
+	for started := time.Now(); r.recordings < times && time.Since(started) < longest; {
 		rec, runs := p.fail(t, mostRuns)
 		r.runs += runs
 		if rec == nil {
