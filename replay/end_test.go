@@ -31,6 +31,9 @@ func recordBasic(t *testing.T, name string) *recordtest.Recorded {
 	return p.Record(t)
 }
 
+// mostRecordings bounds how often a program is recorded until it does what is looked at.
+const mostRecordings = 50
+
 func open(t *testing.T, dir string) *record.Recording {
 	t.Helper()
 	rec, err := record.Open(dir)

@@ -37,7 +37,6 @@ func TestStuckTellsSpinning(t *testing.T) {
 		return stuck, 0
 	}
 	// Where the other thread's call came before the first looked, it need not wait.
-	const mostRecordings = 50
 	var rec *record.Recording
 	var stuck *replay.StuckError
 	var addr evidence.Addr
