@@ -44,6 +44,17 @@ func open(t *testing.T, dir string) *record.Recording {
 	return rec
 }
 
+// coreOf is the process as it was at the recording's end.
+func coreOf(t *testing.T, rec *record.Recording) *image.Process {
+	t.Helper()
+	core, err := image.OpenCore(rec.Dir+"/"+record.CoreName, image.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { core.Close() })
+	return core
+}
+
 // findCall returns the first event of a system call.
 func findCall(t *testing.T, rec *record.Recording, number uint64) record.Event {
 	t.Helper()

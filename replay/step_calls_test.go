@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"diagnose/evidence"
-	"diagnose/image"
 	"diagnose/internal/recordtest"
 	"diagnose/record"
 	"diagnose/replay"
@@ -18,16 +17,8 @@ func TestSteppingCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec, err := record.Open(p.Record(t).Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rec.Close()
-	core, err := image.OpenCore(rec.Dir+"/"+record.CoreName, image.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer core.Close()
+	rec := open(t, p.Record(t).Dir)
+	core := coreOf(t, rec)
 	lock, unlock, mutex := symbol(t, core, "pthread_mutex_lock"), symbol(t, core, "pthread_mutex_unlock"), symbol(t, core, "mutex")
 	var taken uint64
 	for e, err := range rec.Log.Ordered() {

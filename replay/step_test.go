@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"diagnose/evidence"
-	"diagnose/image"
 	"diagnose/internal/recordtest"
 	"diagnose/record"
 	"diagnose/replay"
@@ -14,11 +13,7 @@ import (
 // where the trace says.
 func TestStepping(t *testing.T) {
 	m := recordMarks(t)
-	core, err := image.OpenCore(m.rec.Dir+"/"+record.CoreName, image.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer core.Close()
+	core := coreOf(t, m.rec)
 	at := symbol(t, core, "at")
 	windows := map[uint32]replay.StepWindow{}
 	for _, s := range m.steps[0] {
@@ -79,11 +74,7 @@ func TestSteppingLeavesLoops(t *testing.T) {
 	windows := map[uint32]replay.StepWindow{2: {From: 4, To: 1000}, 3: {From: 4, To: 1000}}
 	most := uint64(1 << 17)
 	seen := map[uint32]int{}
-	core, err := image.OpenCore(rec.Dir+"/"+record.CoreName, image.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer core.Close()
+	core := coreOf(t, rec)
 	main := core.ModuleAt(symbol(t, core, "main"))
 	step := &replay.Stepping{Windows: windows, Most: most, On: func(s *replay.Stepped) {
 		if s.Called == 0 && s.Addr >= main.Start && s.Addr < main.End {
@@ -106,16 +97,8 @@ func TestSteppingLeavesLoopsWithPlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec, err := record.Open(p.Record(t).Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rec.Close()
-	core, err := image.OpenCore(rec.Dir+"/"+record.CoreName, image.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer core.Close()
+	rec := open(t, p.Record(t).Dir)
+	core := coreOf(t, rec)
 	turning, seen, last := symbol(t, core, "turning"), 0, uint64(0)
 	for e := range rec.Log.Ordered() {
 		if e != nil && e.Thread == 2 {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"diagnose/evidence"
-	"diagnose/image"
 	"diagnose/internal/recordtest"
 	"diagnose/record"
 	"diagnose/replay"
@@ -50,11 +49,7 @@ func TestStuckTellsSpinning(t *testing.T) {
 	if stuck == nil {
 		t.Fatalf("in %d recordings no thread waited", mostRecordings)
 	}
-	core, err := image.OpenCore(rec.Dir+"/"+record.CoreName, image.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer core.Close()
+	core := coreOf(t, rec)
 	if addr != symbol(t, core, "ready") {
 		t.Errorf("it spins on %v: %v", addr, stuck)
 	}
