@@ -23,7 +23,7 @@ func (s *search) called(ctx context.Context, o *outcome, w *window) ([]candidate
 	x, err := s.remember(fmt.Sprint("calls ", o.plan.key(), w.from(), w.to()), func() (traced, error) {
 		s.looked = fmt.Sprintf("the calls between the events %d and %d", w.from(), w.to())
 		t := &trace{}
-		_, err := s.replayTraced(ctx, replay.Options{Timing: o.plan.timing, Preemptions: o.plan.list, Sleeping: sleeping, Computing: patience(s.rec),
+		_, err := s.replayTraced(ctx, o.plan, replay.Options{Sleeping: sleeping, Computing: patience(s.rec),
 			Step: &replay.Stepping{Windows: w.threads(), Calls: functions, On: func(x *replay.Stepped) { t.calls = append(t.calls, *x) }}})
 		if err != nil {
 			return traced{}, err
@@ -33,12 +33,12 @@ func (s *search) called(ctx context.Context, o *outcome, w *window) ([]candidate
 	return x.points, err
 }
 
-// replayTraced is a replay that only looks.
-func (s *search) replayTraced(ctx context.Context, options replay.Options) (*replay.Result, error) {
+// replayTraced is a replay by a plan that only looks.
+func (s *search) replayTraced(ctx context.Context, p plan, options replay.Options) (*replay.Result, error) {
 	if time.Now().After(s.deadline) {
 		return nil, errSpent
 	}
-	options.Image = s.opts.Image
+	options.Image, options.Timing, options.Preemptions = s.opts.Image, p.timing, p.list
 	if options.Preemptions == nil {
 		options.Preemptions = []record.Preemption{}
 	}

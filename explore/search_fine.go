@@ -48,7 +48,7 @@ func (s *search) trace(ctx context.Context, o *outcome, w *window, most uint64) 
 	skip := s.skipped()
 	known := s.functions()
 	held := holders{order: s.order, of: map[uint32]*holder{}}
-	options := replay.Options{Timing: o.plan.timing, Preemptions: o.plan.list, Sleeping: 10 * time.Second, Computing: time.Minute,
+	options := replay.Options{Sleeping: 10 * time.Second, Computing: time.Minute,
 		Step: &replay.Stepping{Windows: windows, Most: most, Share: most / uint64(min(max(len(windows), 2), mostShares)), On: func(x *replay.Stepped) {
 			h := held.at(x)
 			switch {
@@ -63,7 +63,7 @@ func (s *search) trace(ctx context.Context, o *outcome, w *window, most uint64) 
 				t.locks = append(t.locks, h.locks)
 			}
 		}}}
-	r, err := s.replayTraced(ctx, options)
+	r, err := s.replayTraced(ctx, o.plan, options)
 	t.cut = r != nil && (r.End == replay.EndMoment || options.Step.Cut)
 	return t, err
 }

@@ -128,7 +128,7 @@ func (s *search) changed(ctx context.Context, o *outcome, w *window) ([]evidence
 		for _, st := range steps {
 			hooks = append(hooks, replay.Hook{At: evidence.Moment{Thread: st.thread, Ordinal: st.ordinal}, Do: c.look})
 		}
-		_, err := s.replayTraced(ctx, replay.Options{Timing: o.plan.timing, Preemptions: o.plan.list, Sleeping: sleeping, Computing: patience(s.rec), Hooks: hooks, AtEnd: c.look})
+		_, err := s.replayTraced(ctx, o.plan, replay.Options{Sleeping: sleeping, Computing: patience(s.rec), Hooks: hooks, AtEnd: c.look})
 		// A call that makes several events does not come back between them.
 		var missed *replay.MomentError
 		if !errors.As(err, &missed) {
@@ -190,7 +190,7 @@ func (s *search) watch(ctx context.Context, o *outcome, w *window) (*trace, erro
 		for _, word := range part {
 			watches = append(watches, replay.Watch{Addr: word, Size: wordSize})
 		}
-		if _, err := s.replayTraced(ctx, replay.Options{Timing: o.plan.timing, Preemptions: o.plan.list, Sleeping: sleeping, Computing: patience(s.rec),
+		if _, err := s.replayTraced(ctx, o.plan, replay.Options{Sleeping: sleeping, Computing: patience(s.rec),
 			Watches: watches, Locks: owners, OnHit: func(h *replay.Hit) error { seen.hit(part[h.Watch], h); return nil }}); err != nil {
 			return nil, err
 		}
