@@ -1,7 +1,6 @@
 package nightly
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -156,124 +154,4 @@ func tail(f *os.File) string {
 		return ""
 	}
 	return string(text)
-}
-
-// family is a process with all that it started, also what has a process group of its
-// own: replayed programs have.
-type family struct {
-	leader  int
-	members map[int]uint64 // start times, by which a number that is used again is known
-}
-
-// newFamily is of a process that was not waited for yet.
-func newFamily(leader int) *family {
-	return &family{leader, map[int]uint64{leader: processes()[leader].started}}
-}
-
-// look takes in who is there, and returns how much memory they have that is theirs
-// alone, in bytes.
-func (f *family) look() int64 {
-	list := processes()
-	for changed := true; changed; {
-		changed = false
-		for pid, p := range list {
-			if _, known := f.members[pid]; known {
-				continue
-			}
-			parent, there := list[p.parent]
-			started, member := f.members[p.parent]
-			if there && member && started == parent.started || p.group == f.leader {
-				f.members[pid] = p.started
-				changed = true
-			}
-		}
-	}
-	var total int64
-	for pid, started := range f.members {
-		if p, there := list[pid]; there && p.started == started {
-			total += resident(pid)
-		}
-	}
-	return total
-}
-
-// kill ends all of them, and those that they start meanwhile. It is for before the
-// leader is waited for.
-func (f *family) kill() {
-	const rounds = 200
-	for range rounds {
-		f.look()
-		list, any := processes(), false
-		for pid, started := range f.members {
-			if p, there := list[pid]; there && p.started == started && p.state != 'Z' {
-				any = true
-				unix.Kill(pid, unix.SIGKILL)
-			}
-		}
-		if !any {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// status is of a process, from /proc/PID/stat (proc_pid_stat(5)).
-type status struct {
-	parent, group int
-	state         byte
-	started       uint64
-}
-
-func processes() map[int]status {
-	list := map[int]status{}
-	names, err := os.ReadDir("/proc")
-	if err != nil {
-		return list
-	}
-	for _, e := range names {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		if text, err := os.ReadFile("/proc/" + e.Name() + "/stat"); err == nil {
-			if s, ok := parseStat(text); ok {
-				list[pid] = s
-			}
-		}
-	}
-	return list
-}
-
-// parseStat reads what stands behind the name, which may have spaces and brackets.
-func parseStat(text []byte) (status, bool) {
-	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	const state, parent, group, started = 0, 1, 2, 19
-	if len(fields) <= started || len(fields[state]) != 1 {
-		return status{}, false
-	}
-	s := status{state: fields[state][0]}
-	var err1, err2, err3 error
-	s.parent, err1 = strconv.Atoi(string(fields[parent]))
-	s.group, err2 = strconv.Atoi(string(fields[group]))
-	s.started, err3 = strconv.ParseUint(string(fields[started]), 10, 64)
-	return s, err1 == nil && err2 == nil && err3 == nil
-}
-
-// resident is what a process has in memory besides what it shares with files; 0 for
-// one that has gone.
-func resident(pid int) int64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	if err != nil {
-		return 0
-	}
-	fields := bytes.Fields(text)
-	if len(fields) < 3 {
-		return 0
-	}
-	all, err1 := strconv.ParseInt(string(fields[1]), 10, 64)
-	shared, err2 := strconv.ParseInt(string(fields[2]), 10, 64)
-	if err1 != nil || err2 != nil {
-		return 0
-	}
-	return (all - shared) * int64(os.Getpagesize())
 }
