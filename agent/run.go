@@ -51,15 +51,25 @@ const (
 	rseqTunable      = "glibc.pthread.rseq"
 )
 
+// bindVariable has ld.so bind all functions before the program starts. Binding one
+// at its first call saves the vector registers on the program's stack by XSAVEC,
+// which writes those alone that the processor says are in use: what a context switch
+// makes of that is in no recording, and it stays on the stack for later frames.
+const bindVariable = "LD_BIND_NOW"
+
 // RecordEnvironment returns environ for a program that shall be recorded, with
-// RecordLibrary's library. A replay gets what the recording got.
+// RecordLibrary's library. A replay gets what the recording got. Who sets LD_BIND_NOW,
+// to nothing as well, has that kept.
 func RecordEnvironment(environ []string, library string, settings Options) []string {
 	var kept, tunables []string
+	bind := bindVariable + "=1"
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		switch name {
 		case tunablesVariable:
 			tunables = strings.Split(value, ":")
+		case bindVariable:
+			bind = entry
 		case RecordVariable:
 		default:
 			kept = append(kept, entry)
@@ -69,7 +79,7 @@ func RecordEnvironment(environ []string, library string, settings Options) []str
 		return t == "" || strings.HasPrefix(t, rseqTunable+"=")
 	})
 	tunables = append(tunables, rseqTunable+"=0")
-	kept = append(kept, tunablesVariable+"="+strings.Join(tunables, ":"), RecordVariable+"=1")
+	kept = append(kept, bind, tunablesVariable+"="+strings.Join(tunables, ":"), RecordVariable+"=1")
 	return Environment(kept, library, settings)
 }
 

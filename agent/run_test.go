@@ -31,6 +31,19 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+func TestRecordEnvironment(t *testing.T) {
+	const added = "DIAGNOSE_RECORD=1 LD_PRELOAD=/c/libdiagnose.so"
+	for _, x := range []struct{ environ, want string }{
+		{"A=b", "A=b LD_BIND_NOW=1 GLIBC_TUNABLES=glibc.pthread.rseq=0 " + added},
+		{"LD_BIND_NOW= DIAGNOSE_RECORD=0", "LD_BIND_NOW= GLIBC_TUNABLES=glibc.pthread.rseq=0 " + added},
+		{"GLIBC_TUNABLES=a.b=1:glibc.pthread.rseq=1", "LD_BIND_NOW=1 GLIBC_TUNABLES=a.b=1:glibc.pthread.rseq=0 " + added},
+	} {
+		if got := strings.Join(RecordEnvironment(strings.Fields(x.environ), "/c/libdiagnose.so", nil), " "); got != x.want {
+			t.Errorf("%q: %q, want %q", x.environ, got, x.want)
+		}
+	}
+}
+
 // What the linker makes of the environment: the agent first, then the others.
 func TestPreload(t *testing.T) {
 	needCompiler(t, "gcc")

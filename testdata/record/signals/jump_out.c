@@ -20,7 +20,7 @@ static void on_timer(int signal)
 int main(void)
 {
 	struct sigaction action = { .sa_handler = on_timer };
-	struct itimerval once = { { 0, 0 }, { 0, 1000 } };
+	struct itimerval once = { { 0, 0 }, { 0, 200 } };
 	char text[32];
 	int ends[2];
 
