@@ -549,3 +549,6 @@ type RawFrame struct {
 	AgainRSP uint64 `c:"again_rsp"`
 	Kind     uint64
 }
+
+// RThreadAddress is where the engine has what it keeps of a thread, by its number.
+func RThreadAddress(index uint32) uint64 { return EngineThreads + uint64(index)*ThreadSlot }

@@ -109,7 +109,7 @@ func (m *foundMinimiser) reaches(list []record.Preemption) (bool, error) {
 		return false, nil
 	}
 	m.replays++
-	o, err := m.search.replay(m.ctx, plan{timing: m.found.Timing, list: list})
+	o, err := m.search.replay(m.ctx, plan{timing: m.found.Timing, list: list}, true)
 	if err != nil {
 		return false, err
 	}

@@ -165,10 +165,10 @@ type outcome struct {
 	// thread and ordinal are of the event behind which it went another way.
 	thread  uint32
 	ordinal uint64
-	// stuck: the thread computes without an end, at pc.
-	stuck bool
-	pc    evidence.Addr
-	why   signature
+	// stuck: the thread computes without an end, at pc; endless: that is no guess.
+	stuck, endless bool
+	pc             evidence.Addr
+	why            signature
 }
 
 // run searches with the timing that comes further, then with the other.
@@ -245,7 +245,7 @@ func (s *search) attempt(ctx context.Context, p plan, level Level) (*outcome, er
 	}
 	s.result.Attempts++
 	s.result.ByLevel[level]++
-	o, err := s.replay(ctx, p)
+	o, err := s.replay(ctx, p, true)
 	if s.opts.Tried != nil && err == nil {
 		s.opts.Tried(Tried{level, p.timing, p.list, o.events, o.same, o.err})
 	}
@@ -257,16 +257,17 @@ func (s *search) attempt(ctx context.Context, p plan, level Level) (*outcome, er
 // sleeping is how long all threads of a replay may wait.
 const sleeping = 2 * time.Second
 
-// patience is how long a replay may go without an event while a thread computes:
-// spinning on a variable is the usual reason.
+// patience is how long a replay may go without an event while a thread computes, if
+// nothing else says that it spins.
 func patience(rec *record.Recording) time.Duration {
 	times := rec.Manifest.Times
 	return time.Second + 5*time.Duration(times.UserNS+times.SystemNS)
 }
 
-func (s *search) replay(ctx context.Context, p plan) (*outcome, error) {
+// replay is one. Names are for those whose error is told.
+func (s *search) replay(ctx context.Context, p plan, unnamed bool) (*outcome, error) {
 	o := &outcome{plan: p}
-	options := replay.Options{Timing: p.timing, Preemptions: p.list, Image: s.opts.Image, Sleeping: sleeping, Computing: patience(s.rec),
+	options := replay.Options{Timing: p.timing, Preemptions: p.list, Image: s.opts.Image, Sleeping: sleeping, Computing: patience(s.rec), Unnamed: unnamed,
 		AtEnd: func(at *replay.Stopped) error { return o.look(at) }}
 	if p.list == nil {
 		options.Preemptions = []record.Preemption{}
@@ -292,7 +293,7 @@ func (o *outcome) look(at *replay.Stopped) error {
 		if err != nil {
 			return err
 		}
-		o.stuck, o.pc = true, pc
+		o.stuck, o.endless, o.pc = true, e.Endless, pc
 	}
 	return nil
 }
@@ -330,6 +331,10 @@ func (s *search) finish(ctx context.Context) (*Result, error) {
 	r := s.result
 	if s.best.same && len(s.best.plan.list) > 0 {
 		s.reduce(ctx)
+	} else if !s.best.same {
+		if named, err := s.replay(ctx, s.best.plan, false); err == nil && named.events == s.best.events {
+			s.best = named
+		}
 	}
 	r.Level = s.best.plan.level()
 	r.Reproduced, r.Replay, r.Err = s.best.same, s.best.result, s.best.err
@@ -373,7 +378,7 @@ func (s *search) reduce(ctx context.Context) {
 	for i := len(s.best.plan.list) - 1; i >= 0 && time.Now().Before(until); i-- {
 		s.result.Attempts++
 		s.result.ByLevel[s.best.plan.level()]++
-		o, err := s.replay(ctx, s.best.plan.without(i))
+		o, err := s.replay(ctx, s.best.plan.without(i), true)
 		if err == nil && o.same {
 			s.best = o
 		}

@@ -38,7 +38,7 @@ func (s *search) replayTraced(ctx context.Context, p plan, options replay.Option
 	if time.Now().After(s.deadline) {
 		return nil, errSpent
 	}
-	options.Image, options.Timing, options.Preemptions = s.opts.Image, p.timing, p.list
+	options.Image, options.Timing, options.Preemptions, options.Unnamed = s.opts.Image, p.timing, p.list, true
 	if options.Preemptions == nil {
 		options.Preemptions = []record.Preemption{}
 	}

@@ -32,6 +32,12 @@ func (s *search) coarse(o *outcome, w *window) []candidate {
 	for i, own := range w.own {
 		c.between(own, shape{who: whoSelf, back: i})
 	}
+	if o.stuck {
+		// What it waits for was done between two steps of whoever is ahead of it here.
+		for i, other := range w.others {
+			c.between(other, shape{who: s.siteOf(other), back: i})
+		}
+	}
 	return c.list
 }
 

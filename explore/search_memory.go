@@ -30,9 +30,10 @@ func (m *memory) recall(f *record.Found) {
 }
 
 // note is told of an attempt. How far one came that was ended because a thread
-// computed for so long depends on the machine: another search may try it again.
+// computed for so long, and perhaps not for good, depends on the machine: another search
+// may try it again.
 func (m *memory) note(o *outcome) {
-	if o == nil || o.stuck || o.same {
+	if o == nil || o.stuck && !o.endless || o.same {
 		return
 	}
 	hash := o.plan.hash()

@@ -24,7 +24,7 @@ func Prepare(ctx context.Context, rec *record.Recording, opts Options) (*Result,
 	started := time.Now()
 	inTime, cancel := context.WithTimeout(ctx, opts.Budget)
 	defer cancel()
-	first, err := replay.Run(inTime, rec, replay.Options{Image: opts.Image, Sleeping: sleeping, Computing: patience(rec)})
+	first, err := replay.Run(inTime, rec, replay.Options{Image: opts.Image, Sleeping: sleeping, Computing: patience(rec), Unnamed: true})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -72,7 +72,7 @@ func Needs(ctx context.Context, rec *record.Recording, opts image.Options, times
 	whole := plan{timing: found.Timing, list: found.Preemptions}
 	try := func(p plan) (failed, runs int, err error) {
 		for ; runs < times && time.Now().Before(deadline); runs++ {
-			o, err := s.replay(ctx, p)
+			o, err := s.replay(ctx, p, true)
 			if err != nil {
 				return 0, 0, err
 			}

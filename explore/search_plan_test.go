@@ -230,3 +230,38 @@ func TestPairs(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Whoever spins waits for what another did at any time of its step, not at its end alone.
+func TestCoarseOfSpinning(t *testing.T) {
+	s := &search{order: orderOf(1, 2, 1, 1, 1, 2)}
+	o := &outcome{plan: plan{timing: record.TimingEager}, thread: 1, ordinal: 3, pc: 0x10}
+	held := func() (until []uint64) {
+		for _, c := range s.coarse(o, s.order.window(1, 3, 1)) {
+			if p := c.plan.list; len(p) == 1 && p[0].Thread == 2 && p[0].Ordinal == 1 && p[0].Class == record.PointEvent {
+				until = append(until, p[0].Until)
+			}
+		}
+		return until
+	}
+	if got := slices.Compact(held()); !slices.Equal(got, []uint64{5}) {
+		t.Errorf("of one that goes another way: until %v", got)
+	}
+	o.stuck = true
+	if got := slices.Compact(held()); !slices.Equal(got, []uint64{5, 4, 3}) {
+		t.Errorf("of one that spins: until %v", got)
+	}
+}
+
+// That a thread turns in a loop for good is the same in each replay; that it computed for
+// long is not.
+func TestNoteOfSpinning(t *testing.T) {
+	var m memory
+	m.note(&outcome{stuck: true})
+	if len(m.list) != 0 {
+		t.Errorf("one that computed is remembered: %v", m.list)
+	}
+	m.note(&outcome{stuck: true, endless: true})
+	if len(m.list) != 1 {
+		t.Errorf("one without an end is not: %v", m.list)
+	}
+}

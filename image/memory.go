@@ -54,6 +54,20 @@ func Uint32(m Memory, addr evidence.Addr) (uint32, error) {
 	return binary.LittleEndian.Uint32(b[:]), nil
 }
 
+// Struct reads a little-endian structure of numbers, without padding, as encoding/binary
+// has it.
+func Struct[T any](m Memory, addr evidence.Addr) (*T, error) {
+	v := new(T)
+	b := make([]byte, binary.Size(v))
+	if _, err := m.ReadMemory(addr, b); err != nil {
+		return nil, err
+	}
+	if _, err := binary.Decode(b, binary.LittleEndian, v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
 // CString reads a NUL-terminated string of at most limit bytes. whole is
 // false when no NUL was found among them.
 func CString(m Memory, addr evidence.Addr, limit int) (s string, whole bool, err error) {

@@ -49,7 +49,7 @@ func TestEntriesOfThreads(t *testing.T) {
 	const self, other = 1, 2
 	text := ownPages(t, 0, pageSize, unix.PROT_READ|unix.PROT_EXEC)
 	frame := ownPages(t, 0, pageSize, unix.PROT_READ|unix.PROT_WRITE)
-	slot := ownPages(t, rthreadAddress(self), pageSize, unix.PROT_READ|unix.PROT_WRITE)
+	slot := ownPages(t, agent.RThreadAddress(self), pageSize, unix.PROT_READ|unix.PROT_WRITE)
 	// add %rax, %rdx; cmp %rdx, %rcx, over and over
 	write(text, bytes.Repeat([]byte{0x48, 0x01, 0xc2, 0x48, 0x39, 0xd1}, pageSize/6))
 	pc := text + 300*6

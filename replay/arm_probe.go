@@ -274,7 +274,8 @@ func (b *breakpoints) whileStopped(tid int, do func(tid int) error) error {
 	if err != nil {
 		return err
 	}
-	if stop.Kind != ptrace.Interrupted {
+	asked := stop.Kind == ptrace.SignalStop && stop.Signal == unix.SIGSTOP // by the watchdog: the interruption follows
+	if stop.Kind != ptrace.Interrupted && !asked {
 		return fmt.Errorf("replay: thread %d came to %v while it was waited for", tid, stop)
 	}
 	if err := do(tid); err != nil {

@@ -125,6 +125,7 @@ type controller struct {
 	pid      int
 	memory   *processMemory
 	mapped   []span       // by the tool, for code and data of its own
+	library  []span       // the recording library's code, once somebody asked for it
 	detached bool         // the process was handed over
 	may      *unix.CPUSet // the processors that were theirs before pin; nil: all still are
 	threads  map[int]*thread
@@ -181,11 +182,7 @@ func (c *controller) readControl() (*agent.RawControl, error) {
 
 // rthread reads what the engine keeps of a thread.
 func (c *controller) rthread(index uint32) (*agent.RawRThread, error) {
-	return readStruct[agent.RawRThread](c.memory, rthreadAddress(index))
-}
-
-func rthreadAddress(index uint32) uint64 {
-	return agent.EngineThreads + uint64(index)*agent.ThreadSlot
+	return readStruct[agent.RawRThread](c.memory, agent.RThreadAddress(index))
 }
 
 // identify finds a thread's index.
@@ -241,7 +238,7 @@ func (c *controller) parkFor(t *thread, f *finalState, why uint64) error {
 	}
 	const room = 512 // an engine stack that is in use is left as it is
 	top := r.EngineSP
-	if slot := rthreadAddress(t.index); f.regs.Rsp > slot && f.regs.Rsp < slot+agent.ThreadSlot {
+	if slot := agent.RThreadAddress(t.index); f.regs.Rsp > slot && f.regs.Rsp < slot+agent.ThreadSlot {
 		top = f.regs.Rsp - room
 	}
 	f.inside = r.Inside

@@ -221,6 +221,9 @@ func (c *controller) name(t *thread, e *DivergenceError) error {
 	if e.Expected == nil {
 		e.outcome = outcomeText(&c.stage().rec.Manifest.Outcome)
 	}
+	if c.opts.Unnamed {
+		return nil
+	}
 	p, err := c.process(t)
 	if err != nil {
 		return nil // without names it is a divergence all the same

@@ -7,3 +7,6 @@ func Write(s *Stopped, addr evidence.Addr, p []byte) error {
 	_, err := s.c.memory.WriteAt(p, int64(addr))
 	return err
 }
+
+// Looks is how often a thread was stepped that computed without an event.
+func Looks(r *Result) int { return r.looks }

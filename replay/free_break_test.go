@@ -200,7 +200,7 @@ func TestStoresOfOneMoment(t *testing.T) {
 	rec := experiment(t, "overflow")
 	name := addressOf(t, rec, "node")
 	buffer := wordAt(t, rec, addressOf(t, rec, "buffer"))
-	at := behindCall(t, rec, "strlen", unix.SYS_GETPPID)
+	at := behindCall(t, rec, "length", unix.SYS_GETPPID)
 	var seen [2]evidence.Addr
 	opts := replay.Options{Free: true, AtEnd: func(s *replay.Stopped) error {
 		for i := range seen {

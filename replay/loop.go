@@ -66,6 +66,9 @@ func (c *controller) handle(stop ptrace.Stop) error {
 	if t.stopped && c.watch.woke() {
 		return c.woken(t)
 	}
+	if q := c.watch.question.Load(); q != nil && stop.Kind == ptrace.SignalStop && stop.Signal == unix.SIGSTOP {
+		return c.looked(t, q)
+	}
 	switch stop.Kind {
 	case ptrace.Ended:
 		delete(c.threads, stop.TID)

@@ -36,7 +36,8 @@ type Options struct {
 	AtEnd func(*Stopped) error
 	// Sleeping and Computing are how long there may be no event while all
 	// threads sleep, and while one computes: 10 seconds, and a minute more than
-	// five times what the recorded process computed in all.
+	// five times what the recorded process computed in all. A thread that is found to
+	// turn in a loop without an end is not waited for so long.
 	Sleeping, Computing time.Duration
 	// Timing says when code between two events of a thread runs. Programs whose
 	// threads look at variables that no event orders (flags, counts) may need
@@ -71,6 +72,9 @@ type Options struct {
 	Walk *Walk
 	// Image says how the files of the process are found.
 	Image image.Options
+	// Unnamed leaves addresses in errors without names, and threads without stacks: names
+	// take longer than many a replay.
+	Unnamed bool
 	// Progress, if set, is told now and then how far the replay is.
 	Progress func(done, total uint64)
 }
@@ -148,6 +152,8 @@ type Result struct {
 	// compared.
 	Limits []string
 	Times  Times
+	// looks is how often a thread was stepped that computed without an event.
+	looks int
 }
 
 // Times are how long the parts of a replay took.

@@ -30,17 +30,17 @@ func (w *watchdog) sight(s *watchState) string {
 	return b.String()
 }
 
-// sleeps reports whether each thread waits for another one, or has ended. One that
-// could run has no processor, and one in a stop of ptrace is waited for itself: by
-// the tracing thread, which may be late.
-func (p *watched) sleeps() bool {
-	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.pid))
+// threadsSleep reports whether each thread, but for one (0: each), waits for another
+// one, or has ended. One that could run has no processor, and one in a stop of ptrace
+// is waited for itself: by the tracing thread, which may be late.
+func threadsSleep(pid, butFor int) bool {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
 		return true
 	}
 	for _, task := range tasks {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/stat", p.pid, task.Name()))
-		if err != nil {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/stat", pid, task.Name()))
+		if err != nil || task.Name() == strconv.Itoa(butFor) {
 			continue // it has ended
 		}
 		_, rest, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))

@@ -214,7 +214,7 @@ func skippedAtEnd(core *image.Process) map[uint32]uint64 {
 	}
 	skipped := map[uint32]uint64{}
 	for i := range coreThreads(core) {
-		if r, err := decodeAt[agent.RawRThread](core, rthreadAddress(i)); err == nil {
+		if r, err := image.Struct[agent.RawRThread](core, evidence.Addr(agent.RThreadAddress(i))); err == nil {
 			skipped[i] = r.BudgetStart - r.Budget
 		}
 	}
@@ -314,16 +314,4 @@ func checkFile(rec *record.Recording, path record.Text, id string, recorded *rec
 		}
 	}
 	return err
-}
-
-// decodeAt reads one of agent's Raw types from a core.
-func decodeAt[T any](p *image.Process, addr uint64) (*T, error) {
-	return readStruct[T](memoryAt{p}, addr)
-}
-
-// memoryAt reads a core's memory as a file is read.
-type memoryAt struct{ p *image.Process }
-
-func (m memoryAt) ReadAt(b []byte, at int64) (int, error) {
-	return m.p.ReadMemory(evidence.Addr(at), b)
 }

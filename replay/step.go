@@ -97,7 +97,6 @@ type stepper struct {
 	*Stepping
 	left         uint64
 	instructions map[uint64]*x86.Inst
-	library      []span
 }
 
 // stepHooks makes a hook of where each window begins.
@@ -201,7 +200,10 @@ func (c *controller) stepped(t *thread, regs *ptrace.Registers) error {
 	if t.steps.done++; t.steps.done == c.stepper.Share {
 		return c.leaveStep(t)
 	}
-	inside := c.inLibrary(regs.Rip)
+	inside, err := c.inLibrary(regs.Rip)
+	if err != nil {
+		return err
+	}
 	t.steps.within = t.steps.within && inside
 	if inside {
 		if err := c.enterLibrary(t, regs); err != nil {
@@ -246,26 +248,25 @@ func (c *controller) leaveLoop(t *thread) error {
 }
 
 // inLibrary reports whether a pc is the recording library's.
-func (c *controller) inLibrary(pc uint64) bool {
-	s := c.stepper
-	if s.library == nil {
+func (c *controller) inLibrary(pc uint64) (bool, error) {
+	if c.library == nil {
 		maps, err := readMaps(c.pid)
 		if err != nil {
-			return false
+			return false, err
 		}
 		library := string(c.rec.Manifest.Agent.Path)
 		for i := range maps {
 			if m := &maps[i]; m.path == library && m.perms[2] == 'x' {
-				s.library = append(s.library, m.span)
+				c.library = append(c.library, m.span)
 			}
 		}
 	}
-	for _, x := range s.library {
+	for _, x := range c.library {
 		if pc >= x.start && pc < x.end {
-			return true
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
 // enterLibrary lets the thread go on at full speed to where it comes back. In the
@@ -327,7 +328,9 @@ func (c *controller) cameBack(t *thread, regs *ptrace.Registers) error {
 	if err := c.stepEvent(t); err != nil || t.steps == nil {
 		return err
 	}
-	if c.inLibrary(regs.Rip) { // from the engine into a function that called it
+	if inside, err := c.inLibrary(regs.Rip); err != nil {
+		return err
+	} else if inside { // from the engine into a function that called it
 		s.within = true
 		return nil
 	}

@@ -16,6 +16,9 @@ type loop struct {
 	body, now     map[uint64]bool
 	shared, other map[loopAccess]bool
 	same, since   int // iterations, and instructions since the head
+	// inner is where jumps back led since the head was executed, turns times in a row.
+	inner uint64
+	turns int
 }
 
 type loopAccess struct {
@@ -37,7 +40,7 @@ func (l *loop) next(pc uint64, inst *x86.Inst, decode func(uint64) *x86.Inst, ac
 		*l = loop{} // it is over
 	}
 	if pc == l.head && l.now != nil {
-		l.since = 0
+		l.since, l.turns = 0, 0
 		if sameKeys(l.body, l.now) && sameKeys(l.shared, l.other) {
 			l.same++
 		} else {
@@ -63,8 +66,13 @@ func (l *loop) next(pc uint64, inst *x86.Inst, decode func(uint64) *x86.Inst, ac
 	}
 	// The innermost loop that goes on is the one that is looked at: its head is
 	// where a jump back leads.
-	if inst != nil && inst.HasTarget && inst.Target <= pc && pc-inst.Target < loopSpan && inst.Flow != x86.FlowCall && (l.head == 0 || !l.now[l.head] && inst.Target != l.head) {
-		*l = loop{head: inst.Target}
+	if inst != nil && inst.HasTarget && inst.Target <= pc && pc-inst.Target < loopSpan && inst.Flow != x86.FlowCall && inst.Target != l.head {
+		if l.inner != inst.Target {
+			l.inner, l.turns = inst.Target, 0
+		}
+		if l.turns++; l.head == 0 || !l.now[l.head] || l.turns > loopSame {
+			*l = loop{head: inst.Target}
+		}
 	}
 	if len(l.now) > loopBody {
 		*l = loop{}

@@ -16,6 +16,9 @@ type StuckError struct {
 	// Computing: a thread computes, and came to no event all that time.
 	Computing bool
 	After     time.Duration
+	// Endless: it came back to an instruction with the registers and memory that it had
+	// there before, so that it turns in a loop for good.
+	Endless bool
 	// Events were done, of Total.
 	Events, Total uint64
 	// Holder is the thread that may run, Due the one whose event is next; 0:
@@ -62,10 +65,14 @@ func (e *StuckError) Error() string {
 	if e.Computing {
 		what = "a thread computes"
 	}
+	after := e.After.Round(time.Second)
+	if e.Endless {
+		what, after = "a thread turns in a loop that it cannot leave", e.After.Round(time.Millisecond)
+	}
 	if e.Cause != "" {
 		fmt.Fprintf(&b, "the replay cannot go on: %s (after %d events, the recording has %d)", e.Cause, e.Events, e.Total)
 	} else {
-		fmt.Fprintf(&b, "the replay makes no progress: no event for %v while %s (%d of %d events)", e.After.Round(time.Second), what, e.Events, e.Total)
+		fmt.Fprintf(&b, "the replay makes no progress: no event for %v while %s (%d of %d events)", after, what, e.Events, e.Total)
 	}
 	switch {
 	case e.Holder != 0 && e.Due != 0 && e.Holder != e.Due:
@@ -126,9 +133,12 @@ func (c *controller) stuck(t *thread, computing bool) error {
 	if err := c.stopAll(); err != nil {
 		return err
 	}
-	p, err := c.process(t)
-	if err == nil {
-		defer p.Close()
+	var p *image.Process
+	if !c.opts.Unnamed {
+		var err error
+		if p, err = c.process(t); err == nil {
+			defer p.Close()
+		}
 	}
 	if c.control != 0 {
 		control, err := c.readControl()
@@ -143,7 +153,7 @@ func (c *controller) stuck(t *thread, computing bool) error {
 		if err != nil {
 			return err
 		}
-		if computing && t.index != 0 && w.Waits == "" && !w.Ended {
+		if computing && !c.opts.Unnamed && t.index != 0 && w.Waits == "" && !w.Ended {
 			if w.Spins, err = c.spins(t, p); err != nil {
 				return err
 			}

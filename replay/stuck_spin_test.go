@@ -1,10 +1,13 @@
 package replay_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
 	"diagnose/internal/recordtest"
@@ -20,7 +23,7 @@ func TestStuckTellsSpinning(t *testing.T) {
 		t.Fatal(err)
 	}
 	spun := func(rec *record.Recording) (*replay.StuckError, evidence.Addr) {
-		_, err := replay.Run(t.Context(), rec, replay.Options{Timing: record.TimingEager, Preemptions: []record.Preemption{}, Computing: 300 * time.Millisecond})
+		_, err := replay.Run(t.Context(), rec, replay.Options{Timing: record.TimingEager, Preemptions: []record.Preemption{}})
 		var stuck *replay.StuckError
 		if err == nil {
 			return nil, 0
@@ -53,7 +56,10 @@ func TestStuckTellsSpinning(t *testing.T) {
 	if addr != symbol(t, core, "ready") {
 		t.Errorf("it spins on %v: %v", addr, stuck)
 	}
-	for _, want := range []string{"thread 1", "turns in a loop that reads", "ready", "which holds 0x0", "await (spins.c:"} {
+	if !stuck.Endless || stuck.After >= time.Minute {
+		t.Errorf("that it turns for good was not seen: %v", stuck)
+	}
+	for _, want := range []string{"a loop that it cannot leave", "thread 1", "turns in a loop that reads", "ready", "which holds 0x0", "await (spins.c:"} {
 		if !strings.Contains(stuck.Error(), want) {
 			t.Errorf("%q is missing in %v", want, stuck)
 		}
@@ -61,4 +67,40 @@ func TestStuckTellsSpinning(t *testing.T) {
 	if stuck, addr := spun(open(t, recordBasic(t, "compute").Dir)); addr != 0 {
 		t.Errorf("one that computes: %v", stuck)
 	}
+}
+
+// A replay goes on as if nobody had looked where a thread is found to compute: to the
+// recorded memory, and with all arrivals at a place counted.
+func TestLookDisturbsNothing(t *testing.T) {
+	p, err := recordtest.Read("../testdata/schedule/counts.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const arrivals = 50_000 // each a trap, so that it takes long enough to be looked at
+	rec := open(t, p.Record(t).Dir)
+	core := coreOf(t, rec)
+	for range mostRecordings {
+		var count [4]byte
+		options := replay.Options{Timing: record.TimingEager, Hooks: []replay.Hook{{
+			At: evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSyscall, unix.SYS_GETPPID)[0], PC: symbol(t, core, "arrive"), Count: arrivals},
+			Do: func(s *replay.Stopped) error {
+				_, err := s.ReadMemory(symbol(t, core, "count"), count[:])
+				return err
+			},
+		}}, Verify: true}
+		r, err := replay.Run(t.Context(), rec, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := binary.LittleEndian.Uint32(count[:]); got != arrivals {
+			t.Errorf("at arrival %d, after %d looks, the count is %d", arrivals, replay.Looks(r), got)
+		}
+		if !r.Comparison.Identical() {
+			t.Errorf("after %d looks: %s", replay.Looks(r), recordtest.Differences(r))
+		}
+		if replay.Looks(r) > 0 {
+			return
+		}
+	}
+	t.Error("it was never looked at")
 }

@@ -124,7 +124,7 @@ type coreThread struct {
 // the engine has written down.
 func coreThreads(core *image.Process) map[uint32]*coreThread {
 	found := map[uint32]*coreThread{}
-	control, err := decodeAt[agent.RawControl](core, agent.EngineControl)
+	control, err := image.Struct[agent.RawControl](core, agent.EngineControl)
 	if err != nil {
 		return found
 	}
@@ -133,7 +133,7 @@ func coreThreads(core *image.Process) map[uint32]*coreThread {
 		byID[core.Threads[i].Ref.TID] = &core.Threads[i]
 	}
 	for i := uint32(1); i <= min(control.Threads, agent.RThreads-1); i++ {
-		raw, err := decodeAt[agent.RawRThread](core, rthreadAddress(i))
+		raw, err := image.Struct[agent.RawRThread](core, evidence.Addr(agent.RThreadAddress(i)))
 		if err != nil || raw.State == agent.RNone || raw.State == agent.REnded {
 			continue
 		}
@@ -145,7 +145,7 @@ func coreThreads(core *image.Process) map[uint32]*coreThread {
 			continue
 		}
 		if raw.Inside != 0 {
-			t.frame, _ = decodeAt[agent.RawFrame](core, raw.Inside)
+			t.frame, _ = image.Struct[agent.RawFrame](core, evidence.Addr(raw.Inside))
 		}
 		t.failed = core.Failing >= 0 && &core.Threads[core.Failing] == t.Thread
 		found[i] = t

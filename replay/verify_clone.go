@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/internal/ptrace"
 )
 
@@ -42,7 +44,7 @@ func (v *verifier) settleClone(want *coreThread, t *thread, w *ptrace.Registers,
 // one that the recorded process was about to make, or had made so shortly before
 // its end that it had not said its number.
 func (v *verifier) starting(index uint32) bool {
-	want, err := decodeAt[agent.RawRThread](v.c.core, rthreadAddress(index))
+	want, err := image.Struct[agent.RawRThread](v.c.core, evidence.Addr(agent.RThreadAddress(index)))
 	if err != nil || want.State != agent.RStarting {
 		return false
 	}
@@ -79,12 +81,12 @@ func (v *verifier) startingIDs() []exclusion {
 // DG_EV_CREATE: the engine maps the stack before that in a recording, and behind
 // it in a replay.
 func (v *verifier) newStacks() []exclusion {
-	control, err := decodeAt[agent.RawControl](v.c.core, agent.EngineControl)
+	control, err := image.Struct[agent.RawControl](v.c.core, agent.EngineControl)
 	if err != nil {
 		return nil
 	}
 	next := control.Threads + 1
-	if raw, err := decodeAt[agent.RawRThread](v.c.core, rthreadAddress(next)); err != nil || raw.Index != next || raw.State != agent.RStarting {
+	if raw, err := image.Struct[agent.RawRThread](v.c.core, evidence.Addr(agent.RThreadAddress(next))); err != nil || raw.Index != next || raw.State != agent.RStarting {
 		return nil
 	}
 	var list []exclusion

@@ -6,17 +6,19 @@ import (
 	"strings"
 
 	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/image"
 )
 
 // ended are the threads that ended in the recording.
 func (v *verifier) ended() []*agent.RawRThread {
 	list := slices.Clone(v.ending)
-	control, err := decodeAt[agent.RawControl](v.c.core, agent.EngineControl)
+	control, err := image.Struct[agent.RawControl](v.c.core, agent.EngineControl)
 	if err != nil {
 		return list
 	}
 	for i := uint32(1); i <= min(control.Threads, agent.RThreads-1); i++ {
-		if raw, err := decodeAt[agent.RawRThread](v.c.core, rthreadAddress(i)); err == nil && raw.State == agent.REnded {
+		if raw, err := image.Struct[agent.RawRThread](v.c.core, evidence.Addr(agent.RThreadAddress(i))); err == nil && raw.State == agent.REnded {
 			list = append(list, raw)
 		}
 	}
@@ -91,7 +93,7 @@ func (v *verifier) linkerCount() []exclusion {
 
 // words are the recorded and the replayed word at an address.
 func (v *verifier) words(at uint64) (want, have uint32, ok bool) {
-	w, err := decodeAt[uint32](v.c.core, at)
+	w, err := image.Struct[uint32](v.c.core, evidence.Addr(at))
 	if err != nil {
 		return 0, 0, false
 	}

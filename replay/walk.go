@@ -245,10 +245,7 @@ func (c *controller) sameObject(w *Walk, a, b uint64) bool {
 // executeOne is a single step; the registers are those behind it.
 func (c *controller) executeOne(t *thread, regs *ptrace.Registers) error {
 	before := regs.Rip
-	if err := ptrace.Step(t.tid, 0); err != nil {
-		return err
-	}
-	stop, err := ptrace.WaitFor(t.tid)
+	stop, err := ptrace.StepQuietly(t.tid)
 	if err != nil {
 		return err
 	}

@@ -19,9 +19,9 @@ import (
 const (
 	defaultSleeping  = 10 * time.Second
 	defaultComputing = 60 * time.Second
-	// watchInterval is how often is looked: seldom, for the replay needs the
-	// processor.
-	watchInterval = 200 * time.Millisecond
+	// watchInterval is how often is looked, for some 30 us: seldom, for the replay needs
+	// the processor.
+	watchInterval = 10 * time.Millisecond
 )
 
 // watchdog sees to it that a replay ends. It looks at the process from another
@@ -42,6 +42,10 @@ type watchdog struct {
 	wake atomic.Int32
 	// saw is what was seen then; it is set before wake.
 	saw string
+	// question is of the thread that computes, and was stopped for it; nil: none.
+	question atomic.Pointer[question]
+	// asks: such questions are asked.
+	asks bool
 	// hits counts accesses to watched words: a program that makes many of them
 	// comes on, if slowly.
 	hits atomic.Uint64
@@ -61,7 +65,7 @@ const (
 )
 
 func startWatchdog(c *controller) *watchdog {
-	w := &watchdog{sleeping: c.opts.Sleeping, computing: c.opts.Computing, done: c.ctx.Done(), tracer: unix.Gettid(), quit: make(chan struct{})}
+	w := &watchdog{asks: !c.opts.Free, sleeping: c.opts.Sleeping, computing: c.opts.Computing, done: c.ctx.Done(), tracer: unix.Gettid(), quit: make(chan struct{})}
 	if w.sleeping == 0 {
 		w.sleeping = defaultSleeping
 	}
@@ -107,13 +111,15 @@ func (w *watchdog) run() {
 			}
 			s.look(now)
 			p := w.process.Load()
-			s.see(now, p.consumed(), processorTime(p.pid))
+			if s.see(now, p.consumed(), processorTime(p.pid)) {
+				w.question.Store(nil) // the signal came too late for that
+			}
 			s.hit(now, w.hits.Load())
 			if w.progress != nil {
 				w.progress(s.consumed)
 			}
 			switch {
-			case now.Sub(s.moved) > w.sleeping && !p.sleeps():
+			case now.Sub(s.moved) > w.sleeping && !threadsSleep(p.pid, 0):
 				// It waits for a processor, a disk, or this process.
 				s.moved = now
 			case now.Sub(s.moved) > w.sleeping:
@@ -124,6 +130,8 @@ func (w *watchdog) run() {
 				w.saw = w.sight(&s)
 				w.rouse(wakeComputing)
 				return
+			case w.asks && w.question.Load() == nil && s.asks():
+				w.ask(p, &s, now)
 			}
 		}
 	}
@@ -139,10 +147,15 @@ type watchState struct {
 	event    time.Time // of the last event seen
 	used     uint64    // processor time then
 	moved    time.Time // of the last sign of life
+	// came and since are the time of the last event and the processor time then, without
+	// regard to hits; ask is after how much more of it the next question comes.
+	came       time.Time
+	since, ask uint64
 }
 
 func (s *watchState) start(now time.Time) {
 	s.looked, s.event, s.moved, s.used = now, now, now, s.time
+	s.came, s.since, s.ask = now, s.time, firstAsk
 }
 
 // look leaves out of account what passed while this process could not look: it was
@@ -155,15 +168,50 @@ func (s *watchState) look(now time.Time) {
 	s.looks++
 }
 
-func (s *watchState) see(now time.Time, consumed, time uint64) {
+// see takes what there is to see. came: there was an event.
+func (s *watchState) see(now time.Time, consumed, time uint64) (came bool) {
 	if time < s.time { // of another process
-		s.used = time
+		s.used, s.since = time, time
 	}
-	if consumed != s.consumed {
+	if came = consumed != s.consumed; came {
 		s.consumed, s.event, s.used, s.moved = consumed, now, time, now
+		s.came, s.since, s.ask = now, time, firstAsk
 	}
 	if time != s.time {
 		s.time, s.moved = time, now
+	}
+	return came
+}
+
+const (
+	// firstAsk is the processor time, in ticks, after which it is asked whether a loop
+	// has an end; each other question comes after twice as much.
+	firstAsk = 3
+	// stepsPerTick is how many instructions are stepped for it: at 20 us each, a
+	// twentieth of the time.
+	stepsPerTick = 25
+)
+
+// asks reports whether it is time for a question.
+func (s *watchState) asks() bool {
+	used := s.time - s.since
+	if used < s.ask {
+		return false
+	}
+	s.ask = 2 * used
+	return true
+}
+
+// ask stops the thread that has the right to run. It is the watchdog's own question
+// to which the thread's next SIGSTOP is put.
+func (w *watchdog) ask(p *watched, s *watchState, now time.Time) {
+	tid := p.holder()
+	if tid == 0 {
+		return
+	}
+	w.question.Store(&question{after: now.Sub(s.came), steps: int(s.time-s.since) * stepsPerTick})
+	if unix.Tgkill(p.pid, tid, unix.SIGSTOP) != nil {
+		w.question.Store(nil) // it has ended
 	}
 }
 
@@ -203,10 +251,28 @@ func (p *watched) consumed() uint64 {
 	if p.control == 0 {
 		return 0
 	}
+	return p.word(p.control + uint64(unsafe.Offsetof(agent.RawControl{}.Consumed)))
+}
+
+// holder is the kernel's number of the thread that has the right to run; 0: it
+// cannot be told.
+func (p *watched) holder() int {
+	if p.control == 0 {
+		return 0
+	}
+	index := uint32(p.word(p.control + uint64(unsafe.Offsetof(agent.RawControl{}.Holder))))
+	if index == 0 || index >= agent.RThreads {
+		return 0
+	}
+	return int(uint32(p.word(agent.RThreadAddress(index) + uint64(unsafe.Offsetof(agent.RawRThread{}.RealTID)))))
+}
+
+// word reads 8 bytes; 0 where there are none.
+func (p *watched) word(addr uint64) uint64 {
 	var b [8]byte
-	local := []unix.Iovec{{Base: &b[0], Len: 8}}
-	remote := []unix.RemoteIovec{{Base: uintptr(p.control) + unsafe.Offsetof(agent.RawControl{}.Consumed), Len: 8}}
-	if n, err := unix.ProcessVMReadv(p.pid, local, remote, 0); err != nil || n != 8 {
+	local := []unix.Iovec{{Base: &b[0], Len: uint64(len(b))}}
+	remote := []unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}
+	if n, err := unix.ProcessVMReadv(p.pid, local, remote, 0); err != nil || n != len(b) {
 		return 0
 	}
 	return binary.LittleEndian.Uint64(b[:])

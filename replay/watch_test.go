@@ -86,7 +86,7 @@ func TestSleeps(t *testing.T) {
 	defer cmd.Process.Kill()
 	p := &watched{pid: cmd.Process.Pid}
 	becomes := func(want bool) {
-		for end := time.Now().Add(time.Minute); p.sleeps() != want; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); threadsSleep(p.pid, 0) != want; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("process %d sleeps: %v; %s", p.pid, !want, kernelState(p.pid, strconv.Itoa(p.pid)))
 			}

@@ -105,7 +105,7 @@ func (tr *tracing) look(s *sighting, known bool) error {
 	var slot [threadBytes]byte
 	if known {
 		pieces = append(pieces, wanted{addr: tr.c.control + consumedOffset, size: 8, into: consumed[:]},
-			wanted{addr: rthreadAddress(s.index), size: threadBytes, into: slot[:]})
+			wanted{addr: agent.RThreadAddress(s.index), size: threadBytes, into: slot[:]})
 	}
 	tr.gathered.pieces = pieces
 	have := tr.gather(pieces)

@@ -3,9 +3,7 @@ package watchtrace
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"slices"
-	"unsafe"
 
 	"diagnose/agent"
 	"diagnose/evidence"
@@ -59,7 +57,7 @@ func (p *Plan) atEnd(s *replay.Stopped) ([]waiting, error) {
 		return nil, err
 	}
 	for index := range p.history.threads {
-		r, err := slotOf(s, index)
+		r, err := image.Struct[agent.RawRThread](s, evidence.Addr(agent.RThreadAddress(index)))
 		if err != nil || r.State == agent.REnded || r.State == agent.RNone {
 			continue
 		}
@@ -79,17 +77,6 @@ func (p *Plan) atEnd(s *replay.Stopped) ([]waiting, error) {
 	}
 	slices.SortFunc(list, func(a, b waiting) int { return cmp.Compare(a.thread, b.thread) })
 	return list, nil
-}
-
-// slotOf reads what the engine keeps of a thread.
-func slotOf(m image.Memory, index uint32) (*agent.RawRThread, error) {
-	var r agent.RawRThread
-	p := make([]byte, unsafe.Sizeof(r))
-	if _, err := m.ReadMemory(evidence.Addr(agent.EngineThreads+uint64(index)*agent.ThreadSlot), p); err != nil {
-		return nil, err
-	}
-	_, err := binary.Decode(p, binary.LittleEndian, &r)
-	return &r, err
 }
 
 // standingAt is the innermost place of the program's own where a thread is.

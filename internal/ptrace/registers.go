@@ -151,10 +151,7 @@ func stepWith(tid int, regs *Registers) (Registers, error) {
 	if err := SetRegisters(tid, regs); err != nil {
 		return Registers{}, err
 	}
-	if err := Step(tid, 0); err != nil {
-		return Registers{}, err
-	}
-	stop, err := WaitFor(tid)
+	stop, err := StepQuietly(tid)
 	if err != nil {
 		return Registers{}, err
 	}

@@ -59,6 +59,20 @@ func Step(tid int, signal syscall.Signal) error {
 	return request("SINGLESTEP", unix.PTRACE_SINGLESTEP, tid, 0, uintptr(signal))
 }
 
+// StepQuietly is Step, and WaitFor, for a thread that a SIGSTOP may be on its way to,
+// which it is not given.
+func StepQuietly(tid int) (Stop, error) {
+	for {
+		if err := Step(tid, 0); err != nil {
+			return Stop{}, err
+		}
+		stop, err := WaitFor(tid)
+		if err != nil || stop.Kind != SignalStop || stop.Signal != unix.SIGSTOP {
+			return stop, err
+		}
+	}
+}
+
 // Detach lets go of a stopped thread, which goes on with a signal.
 func Detach(tid int, signal syscall.Signal) error {
 	return request("DETACH", unix.PTRACE_DETACH, tid, 0, uintptr(signal))

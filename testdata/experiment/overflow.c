@@ -20,6 +20,11 @@ static void fill(char *at, int n)
 		at[i] = 'A';
 }
 
+static long length(const char *of)
+{
+	return (long)strlen(of);
+}
+
 int main(void)
 {
 	/* Both of one size class, side by side. */
@@ -29,7 +34,7 @@ int main(void)
 	node->name = strdup("node");
 	node->count = 0;
 	fill(buffer, 40);
-	node->count += (long)strlen(node->name);
+	node->count += length(node->name);
 	printf("%ld\n", node->count);
 	return 0;
 }

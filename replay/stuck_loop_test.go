@@ -1,0 +1,116 @@
+package replay
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/internal/ptrace"
+	"diagnose/internal/x86"
+)
+
+// lookAtLoop steps through one of the loops of testdata/schedule/loops.c; then gets the program as it stands behind that.
+func lookAtLoop(t *testing.T, exe, name string, most int, then func(l *loopLook, endless bool, other *ptrace.Stop)) {
+	t.Helper()
+	err := ptrace.OnThread(func() error {
+		cmd := exec.Command(exe, name)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		pid := cmd.Process.Pid
+		defer cmd.Wait()
+		defer cmd.Process.Kill()
+		for _, want := range []string{"its exec", "the trap before the loop"} {
+			stop, err := ptrace.WaitFor(pid)
+			if err != nil {
+				return err
+			}
+			if stop.Kind != ptrace.SignalStop || stop.Signal != unix.SIGTRAP {
+				return fmt.Errorf("%v in place of %s", stop, want)
+			}
+			if want == "its exec" {
+				err = ptrace.Cont(pid, 0)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		memory, err := openMemory(pid)
+		if err != nil {
+			return err
+		}
+		defer memory.Close()
+		c := &controller{pid: pid, memory: memory, library: []span{}}
+		l := &loopLook{c: c, t: &thread{tid: pid, stopped: true}, code: newCodeReader(c), instructions: map[uint64]*x86.Inst{}}
+		endless, other, err := l.turns(most)
+		if err == nil {
+			then(l, endless, other)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+}
+
+func buildLoops(t *testing.T) string {
+	t.Helper()
+	exe := filepath.Join(t.TempDir(), "loops")
+	if out, err := exec.Command("gcc", "-O1", "-msse4.1", "-o", exe, "../testdata/schedule/loops.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return exe
+}
+
+// A loop that the thread cannot leave by itself is told after a few turns.
+func TestLoopWithoutEnd(t *testing.T) {
+	exe := buildLoops(t)
+	for _, name := range []string{"load", "exchange", "compare_exchange", "both", "calls", "backs_off"} {
+		lookAtLoop(t, exe, name, 2000, func(_ *loopLook, endless bool, other *ptrace.Stop) {
+			if !endless || other != nil {
+				t.Errorf("%s: %v, %v", name, endless, other)
+			}
+		})
+	}
+	lookAtLoop(t, exe, "backs_off", 100, func(_ *loopLook, endless bool, _ *ptrace.Stop) {
+		if endless {
+			t.Error("a loop was told of which no turn was seen")
+		}
+	})
+}
+
+// One that ends is none, nor one whose end depends on more than its own state; the
+// program goes on to its end as it does by itself.
+func TestLoopWithEnd(t *testing.T) {
+	exe := buildLoops(t)
+	for _, name := range []string{"counter", "few", "memory", "vectors", "string", "clock", "kernel", "flags"} {
+		lookAtLoop(t, exe, name, 2000, func(l *loopLook, endless bool, other *ptrace.Stop) {
+			if endless || other != nil {
+				t.Errorf("%s: %v, %v", name, endless, other)
+				return
+			}
+			if err := ptrace.Cont(l.t.tid, 0); err != nil {
+				t.Error(err)
+				return
+			}
+			if stop, err := ptrace.WaitFor(l.t.tid); err != nil || stop.Kind != ptrace.Ended || stop.Status.ExitStatus() != 7 {
+				t.Errorf("%s: it came to %v, %v", name, stop, err)
+			}
+		})
+	}
+	lookAtLoop(t, exe, "with_others", 2000, func(_ *loopLook, endless bool, other *ptrace.Stop) {
+		if endless || other != nil {
+			t.Errorf("memory that another process may write: %v, %v", endless, other)
+		}
+	})
+	lookAtLoop(t, exe, "fails", 2000, func(_ *loopLook, endless bool, other *ptrace.Stop) {
+		if endless || other == nil || other.Signal != unix.SIGSEGV {
+			t.Errorf("an instruction that fails: %v, %v", endless, other)
+		}
+	})
+}
