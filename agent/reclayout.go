@@ -165,6 +165,7 @@ const (
 	TrapFatal    = 11
 	TrapStuck    = 12
 	TrapUnpark   = 13
+	TrapReady    = 14
 )
 
 // Whether a replay may leave the recorded way, or has: enum dg_free.

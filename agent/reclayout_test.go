@@ -156,6 +156,7 @@ var recordConstants = map[string]uint64{
 	"DG_TRAP_FATAL":        agent.TrapFatal,
 	"DG_TRAP_STUCK":        agent.TrapStuck,
 	"DG_TRAP_UNPARK":       agent.TrapUnpark,
+	"DG_TRAP_READY":        agent.TrapReady,
 	"DG_FREE_NOT":          agent.FreeNot,
 	"DG_FREE_MAY":          agent.FreeMay,
 	"DG_FREE_IS":           agent.FreeIs,

@@ -148,6 +148,7 @@ func Hunt(ctx context.Context, o HuntOptions) (*HuntResult, error) {
 	o.setDefaults()
 	started := time.Now()
 	h := &hunt{options: o, started: started, seen: map[uint64]bool{}}
+	defer h.close()
 	result := &HuntResult{Strategy: o.Strategy, Depth: o.Depth, Next: o.First}
 	defer func() { result.Time = time.Since(started).Seconds() }()
 	bounded, cancel := context.WithTimeout(ctx, o.Budget)
@@ -229,6 +230,13 @@ func (h *hunt) runner(n int) (*runner, error) {
 		h.runners = append(h.runners, r)
 	}
 	return h.runners[n], nil
+}
+
+// close ends its runners.
+func (h *hunt) close() {
+	for _, r := range h.runners {
+		r.close()
+	}
 }
 
 // plain is the run in which nobody is preempted.

@@ -145,3 +145,26 @@ func TestHuntPlainRace(t *testing.T) {
 		}
 	}
 }
+
+// Bugs beside a call that is no event there, behind a release and before a wait, are
+// found where no instruction names a variable.
+func TestHuntCalls(t *testing.T) {
+	for _, name := range []string{"hunt/lost_signal.c", "hunt/used_behind.c"} {
+		for _, strategy := range strategies {
+			o := huntOptions(optionsOf(t, huntProgram(t, name)))
+			o.Strategy, o.NoGlobals = strategy, true
+			r, err := explore.Hunt(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !r.Found || r.Plain || r.Minimal == nil || r.Minimal.FailingDir == "" || r.Minimal.PassingDir == "" {
+				t.Fatalf("%s, %s: %+v, %+v", name, strategy, r, r.Minimal)
+			}
+			if count, _ := preempted(t, r.Minimal.FailingDir); count == 0 {
+				t.Errorf("%s, %s: nothing is preempted beside a call: %+v", name, strategy, r.Minimal)
+			}
+			identical(t, r.Minimal.FailingDir)
+			identical(t, r.Minimal.PassingDir)
+		}
+	}
+}

@@ -18,6 +18,7 @@ type runner struct {
 	options   *HuntOptions
 	processor int
 	files     []*os.File // the program's standard streams
+	hunter    *record.Hunter
 }
 
 // mostOutput is what is looked at of a program's output.
@@ -29,16 +30,35 @@ func newRunner(o *HuntOptions, number int) (*runner, error) {
 		return nil, fmt.Errorf("explore: %w", err)
 	}
 	r := &runner{options: o, processor: processor(number), files: []*os.File{null, null, null}}
-	if o.FailIf == nil {
-		return r, nil
+	if o.FailIf != nil {
+		if err := r.keepOutput(); err != nil {
+			return nil, err
+		}
 	}
+	run := o.Record
+	run.All, run.Prepared, run.Signals = true, nil, nil
+	r.hunter = record.NewHunter(run, r.files)
+	return r, nil
+}
+
+// keepOutput has the program write to memory.
+func (r *runner) keepOutput() error {
 	fd, err := unix.MemfdCreate("output", unix.MFD_CLOEXEC)
 	if err != nil {
-		return nil, fmt.Errorf("explore: memory for the program's output: %w", err)
+		return fmt.Errorf("explore: memory for the program's output: %w", err)
 	}
 	out := os.NewFile(uintptr(fd), "output")
 	r.files[1], r.files[2] = out, out
-	return r, nil
+	return nil
+}
+
+// close ends what stands by for the next run.
+func (r *runner) close() {
+	r.hunter.Close()
+	r.files[0].Close()
+	if r.options.FailIf != nil {
+		r.files[1].Close()
+	}
 }
 
 // processor is the n-th that this process may run on; -1 if there are not so many.
@@ -84,12 +104,10 @@ func (r *runner) make(ctx context.Context, h *record.Hunt) (*ran, error) {
 	limit, cancel := context.WithTimeout(ctx, r.options.Timeout)
 	defer cancel()
 	h.Processor = r.processor
-	o := r.options.Record
-	o.All, o.Hunt, o.Prepared, o.Signals = true, h, nil, nil
 	if err := r.files[1].Truncate(0); err == nil {
 		r.files[1].Seek(0, io.SeekStart)
 	}
-	result, err := record.RunHunted(limit, o, r.files)
+	result, err := r.hunter.Run(limit, h)
 	if err != nil {
 		return nil, err
 	}

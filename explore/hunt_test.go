@@ -169,6 +169,29 @@ func TestHuntedAgain(t *testing.T) {
 	}
 }
 
+// A process's id may be a number that is elsewhere in its thread's control block: 0x7fff
+// is the upper half of the address of a stack.
+func TestHuntedWithAnyID(t *testing.T) {
+	const id, last = 0x7fff, "/proc/sys/kernel/ns_last_pid"
+	o := optionsOf(t, huntProgram(t, "hunt/races.c"))
+	for range 50 {
+		if err := os.WriteFile(last, []byte(fmt.Sprint(id-1)), 0); err != nil {
+			t.Skip(err)
+		}
+		r := hunted(t, o, record.Hunt{Strategy: record.HuntPCT, Seed: 3, Depth: 4, Length: 200, Processor: -1})
+		if r.PID != id { // another process was made meanwhile
+			os.RemoveAll(r.Dir)
+			continue
+		}
+		if r.Outcome.Status != 7 {
+			t.Fatalf("it ended as %v", r.Outcome.String())
+		}
+		identical(t, r.Dir)
+		return
+	}
+	t.Skip("no process had the id")
+}
+
 // Sleeps take no time, and who waits by trying gets what he waits for.
 func TestHuntedPatience(t *testing.T) {
 	for _, name := range []string{"hunt/patient.c", "hunt/outside.c"} {

@@ -62,6 +62,7 @@ func Minimize(ctx context.Context, rec *record.Recording, o HuntOptions) (*HuntR
 	o.setDefaults()
 	started := time.Now()
 	h := &hunt{options: o, started: started, seen: map[uint64]bool{}, length: m.Length, chance: m.Chance, ready: m.Ready}
+	defer h.close()
 	r, err := h.runner(0)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -199,6 +200,22 @@ func (h *Hunt) begin(tid int, memory *ptrace.Memory) error {
 		return fmt.Errorf("memory for its schedule: %w", unix.Errno(-got))
 	}
 	_, err = memory.WriteAt(raw, agent.EngineHunt)
+	return err
+}
+
+// tell has a process that was told of another Hunt follow this one. What the engine
+// has written beside it stays.
+func (h *Hunt) tell(memory *ptrace.Memory) error {
+	raw, err := h.raw()
+	if err != nil {
+		return err
+	}
+	if _, err := memory.WriteAt(raw[:unsafe.Offsetof(agent.RawHunt{}.Steps)], agent.EngineHunt); err != nil {
+		return err
+	}
+	if plan := raw[agent.HuntPlanAt:]; len(plan) > 0 {
+		_, err = memory.WriteAt(plan, agent.EngineHunt+agent.HuntPlanAt)
+	}
 	return err
 }
 

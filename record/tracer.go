@@ -26,6 +26,10 @@ type tracer struct {
 	main      *process
 	// streams are the program's in a hunt; nil: this process's.
 	streams []uintptr
+	// serves: the program is to become a fork server, as soon as it can; server is the
+	// one that there is.
+	serves bool
+	server *forkServer
 }
 
 // tracee is a traced thread.
@@ -74,9 +78,10 @@ func trace(o *order, l *link) (err error) {
 		return err
 	}
 	t.run.warn = func(text string) { l.tell(notice{Warning: text}) }
-	return t.trace()
+	return ptrace.OnThread(t.trace)
 }
 
+// trace is for ptrace.OnThread.
 func (t *tracer) trace() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -86,15 +91,13 @@ func (t *tracer) trace() (err error) {
 			t.run.abandon()
 		}
 	}()
-	return ptrace.OnThread(func() error {
-		if err := t.start(); err != nil {
-			return err
-		}
-		if h := t.order.Hunt; h != nil && t.streams != nil {
-			h.share()
-		}
-		return t.loop()
-	})
+	if err := t.start(); err != nil {
+		return err
+	}
+	if h := t.order.Hunt; h != nil && t.streams != nil {
+		h.share()
+	}
+	return t.loop()
 }
 
 // holdSignals: what is sent to all processes (a shutdown) is for the program
@@ -113,6 +116,9 @@ func holdSignals(ignored []int) {
 }
 
 func (t *tracer) start() error {
+	if t.server != nil {
+		return t.startFork()
+	}
 	launch := &Launch{Path: string(t.order.Path), Args: Strings(t.order.Args), Environ: Strings(t.order.Environ), Random: t.run.random,
 		Files: []uintptr{0, 1, 2}, Options: tracingOptions}
 	begin := t.apart
@@ -179,6 +185,9 @@ func closeStreams() error {
 
 func (t *tracer) loop() error {
 	for {
+		if t.server != nil && t.server.stands && len(t.processes) == 0 && len(t.threads) == 0 {
+			return t.run.finish()
+		}
 		stop, err := t.wait()
 		if errors.Is(err, unix.ECHILD) {
 			return t.run.finish()
@@ -223,6 +232,9 @@ func (t *tracer) proceed(x *tracee, s syscall.Signal) error {
 
 // handle deals with one stop.
 func (t *tracer) handle(stop ptrace.Stop) error {
+	if t.server != nil && stop.TID == t.server.pid {
+		return t.serverStopped(stop)
+	}
 	x := t.threads[stop.TID]
 	if stop.Kind == ptrace.Ended {
 		return t.ended(x, stop)

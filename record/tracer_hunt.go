@@ -1,10 +1,6 @@
 package record
 
 import (
-	"context"
-	"errors"
-	"os"
-
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
@@ -72,64 +68,4 @@ func (t *tracer) stuck(x *tracee, regs *ptrace.Registers) error {
 		r.writeCore(x, int(unix.SIGABRT), &info)
 		return unix.Kill(x.process.pid, unix.SIGKILL)
 	})
-}
-
-// RunHunted is Run for Options.Hunt, traced by this process, as many of them at the
-// same time as there are callers. The program has the given files as its first
-// descriptors, and does not outlive this process; what it leaves behind is ended
-// with it.
-func RunHunted(ctx context.Context, o Options, files []*os.File) (Result, error) {
-	work, err := o.order()
-	if err != nil {
-		return Result{}, err
-	}
-	if o.Hunt == nil {
-		return Result{}, errors.New("record: a hunt without a schedule")
-	}
-	h := &hunted{ctx: ctx, warn: o.Warn}
-	t := &tracer{order: work, link: &link{hear: h.hear}, threads: map[int]*tracee{}, processes: map[int]*process{}}
-	for _, f := range files {
-		t.streams = append(t.streams, f.Fd())
-	}
-	if t.run, err = newRun(work); err != nil {
-		return Result{}, err
-	}
-	t.run.warn = h.warn
-	h.tracer = t
-	err = t.trace()
-	if h.stop != nil {
-		h.stop()
-	}
-	if err == nil && h.result == nil {
-		err = errors.New("record: the program's end was not seen")
-	}
-	if err != nil {
-		return Result{}, err
-	}
-	return *h.result, nil
-}
-
-// hunted is the launcher's side of RunHunted.
-type hunted struct {
-	ctx    context.Context
-	tracer *tracer
-	warn   func(string)
-	stop   func() bool
-	result *Result
-}
-
-// hear is called by the tracer's thread.
-func (h *hunted) hear(n notice) {
-	switch {
-	case n.Started != 0:
-		h.stop = context.AfterFunc(h.ctx, func() { unix.Kill(n.Started, unix.SIGKILL) })
-	case n.Warning != "" && h.warn != nil:
-		h.warn(n.Warning)
-	case n.Ended != nil:
-		n.Ended.Dir = string(n.Dir)
-		h.result = n.Ended
-		for pid := range h.tracer.processes {
-			unix.Kill(pid, unix.SIGKILL)
-		}
-	}
 }

@@ -38,6 +38,8 @@ func (t *tracer) trapped(x *tracee, regs *ptrace.Registers) error {
 		return t.answer(x, regs, count)
 	case agent.TrapExit:
 		return t.exits(x, regs)
+	case agent.TrapReady:
+		return t.ready(x, regs)
 	case agent.TrapStuck:
 		if p.recording != nil && p.recording.hunt != nil {
 			return t.stuck(x, regs)

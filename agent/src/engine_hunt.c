@@ -42,6 +42,7 @@ struct dg_hunt_thread {
 	bool brief;        /* the wait is a sleep that may be over at once */
 	bool away;         /* in a call that the kernel alone ends */
 	bool back;         /* and out of it */
+	bool held;         /* its signals wait until it comes to the engine again */
 	uint32_t vain;     /* tries in a row */
 	uint32_t looks;    /* at the clock */
 	uint64_t streak;   /* steps in a row */
@@ -375,13 +376,69 @@ static bool dg_hunt_spins(const struct dg_frame *f)
 	return false;
 }
 
+static bool dg_hunt_holds(const struct dg_rthread *me)
+{
+	return dg_hunting() && dg_hunt_of(me)->held;
+}
+
+static void dg_hunt_holds_no_more(struct dg_rthread *me)
+{
+	if (!dg_hunt_of(me)->held)
+		return;
+	dg_hunt_of(me)->held = false;
+	dg_mask_set(dg_kernel_mask(me->mask));
+}
+
+/* The thread stands at a point; whether another went on there. */
+static bool dg_hunt_preempted(struct dg_rthread *me)
+{
+	struct dg_rthread *next = dg_live > 1 ? dg_hunt_next(me, false) : me;
+
+	dg_hunt_lend(me, next);
+	return next != me;
+}
+
+/* Class and count tell a replay where the thread stands. */
+static void dg_hunt_point_event(const struct dg_rthread *me, enum dg_point class, uint64_t count)
+{
+	struct dg_event *e = dg_event_begin(DG_EV_POINT, me->waits_object, 0, 2, 0);
+
+	if (!e)
+		return;
+	dg_event_args(e)[0] = class;
+	dg_event_args(e)[1] = count;
+	dg_event_commit(e);
+}
+
+/* A point beside a call that is no event there: behind one that releases or signals, or
+ * at one that is about to wait and gives a mutex away. A replay finds it by the pc,
+ * which the thread comes to once: each such call is behind an event, or is one. Returns
+ * whether the thread was preempted. */
+static bool dg_hunt_call_point(struct dg_rthread *me, uint64_t pc)
+{
+	struct dg_hunt_thread *x = dg_hunt_of(me);
+
+	if (dg_live == 1 || !pc || dg_in_library(pc) || dg_point_jumps(pc))
+		return false;
+	me->waits_for = DG_EV_POINT;
+	me->waits_object = pc;
+	DG_HUNT->points++;
+	/* A lot is drawn as at any operation: these are as many as those that take what is released. */
+	if (x->steps + 1 < x->due && DG_HUNT->strategy != DG_HUNT_RANDOM) {
+		dg_hunt_counts(me);
+		return false;
+	}
+	if (!dg_hunt_preempted(me))
+		return false;
+	dg_hunt_point_event(me, DG_POINT_PC, 1);
+	return true;
+}
+
 static void dg_hunt_point(struct dg_frame *f)
 {
 	struct dg_rthread *me = dg_me;
 	struct dg_hunt_thread *x = dg_hunt_of(me);
 	const struct dg_point_stub *stub = (const struct dg_point_stub *)f->again_rax;
-	struct dg_rthread *next;
-	struct dg_event *e;
 
 	me->waits_for = DG_EV_POINT;
 	me->waits_object = f->origin;
@@ -394,16 +451,8 @@ static void dg_hunt_point(struct dg_frame *f)
 		dg_hunt_counts(me);
 		return;
 	}
-	next = dg_live > 1 ? dg_hunt_next(me, false) : me;
-	if (next != me) {
-		dg_hunt_lend(me, next);
-		e = dg_event_begin(DG_EV_POINT, f->origin, 0, 2, 0);
-		if (e) {
-			dg_event_args(e)[0] = stub ? DG_POINT_PC : DG_POINT_CODE;
-			dg_event_args(e)[1] = stub ? dg_point_arrival(me, stub) : x->since;
-			dg_event_commit(e);
-		}
-	}
+	if (dg_hunt_preempted(me))
+		dg_hunt_point_event(me, stub ? DG_POINT_PC : DG_POINT_CODE, stub ? dg_point_arrival(me, stub) : x->since);
 	dg_hunt_goes_on(me);
 }
 

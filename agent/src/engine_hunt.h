@@ -30,6 +30,9 @@ static void dg_hunt_begin(void);
 static void dg_hunt_end(void);
 /* The calling thread has got a signal, which is an event. */
 static void dg_hunt_signalled(void);
+/* Whether its signals wait until it comes to the engine again, and that they do no more. */
+static bool dg_hunt_holds(const struct dg_rthread *me);
+static void dg_hunt_holds_no_more(struct dg_rthread *me);
 /* Puts points at the instructions that the tracer has told since: engine_hunt_site.c. */
 static void dg_point_sites(void);
 /* At a point of the code: dg_rthread.points is used up. */

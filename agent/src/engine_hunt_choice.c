@@ -286,6 +286,7 @@ static void dg_hunt_passed(struct dg_rthread *me, bool at_one)
 	struct dg_hunt_thread *x = dg_hunt_of(me);
 	uint64_t passed = me->points_start - me->points, sites = dg_point_passed_by(me, passed);
 
+	dg_hunt_holds_no_more(me);
 	me->points = me->points_start;
 	x->since += passed - sites;
 	if (dg_live == 1 || !passed)

@@ -112,6 +112,25 @@ static uint64_t dg_point_arrival(const struct dg_rthread *me, const struct dg_po
 	return dg_point_epoch[me->index] && a->epoch == dg_point_epoch[me->index] ? a->count : 0;
 }
 
+/* Whether a point's jump stands at a pc of code that is executed, so that it is a point
+ * already. */
+static bool dg_point_jumps(uint64_t pc)
+{
+	uint8_t jump[DG_JUMP_BYTES];
+	uint64_t to;
+	int32_t distance;
+
+	if (!DG_HUNT->sites_set || *(const uint8_t *)pc != 0xe9)
+		return false;
+	dg_copy(jump, (const void *)pc, sizeof(jump));
+	dg_copy(&distance, jump + 1, sizeof(distance));
+	to = pc + sizeof(jump) + (uint64_t)(int64_t)distance;
+	for (uint32_t i = 0; i < DG_HUNT->areas; i++)
+		if (to >= DG_HUNT->area_low[i] && to < DG_HUNT->area_high[i])
+			return true;
+	return false;
+}
+
 /* ---- stubs ---- */
 
 static void dg_emit_word(struct dg_area *a, const void *opcode, uint64_t count, uint64_t word)

@@ -122,17 +122,20 @@ static void dg_deliver_kept(struct dg_rthread *me, struct dg_ucontext *uc, uint6
 static bool dg_given_back(struct dg_rthread *me, const struct dg_frame *f, struct dg_ucontext *uc)
 {
 	uint8_t *area = (uint8_t *)uc->context.fpstate;
-	bool at_instruction = f->kind == DG_ENTRY_POINT && f->again_rax;
+	bool at_instruction = f->kind == DG_ENTRY_POINT && (f->again_rax || dg_hunt_holds(me));
 
 	if (dg_mode != DG_MODE_RECORD || (f->kind != DG_ENTRY_CALL && f->kind != DG_ENTRY_POINT) ||
 	    (!at_instruction && dg_kept_behind[me->index] != me->ordinal))
+		return false;
+	/* Behind the log's end no event is counted: a wait that is made again for its signal would be so for ever. */
+	if (!at_instruction && __atomic_load_n(&DG_CONTROL->stopped, __ATOMIC_RELAXED))
 		return false;
 	for (uint32_t i = 0; i < me->pending; i++)
 		if (DG_RAISED & DG_BIT(dg_info_word(me->infos[i], 0)))
 			return false; /* not blocked, so it would come back here */
 	for (uint32_t i = 0; i < me->pending; i++)
 		dg_requeue(dg_info_word(me->infos[i], 0), me->infos[i]);
-	uc->mask = dg_kernel_mask(me->mask);
+	uc->mask = dg_hunt_holds(me) ? DG_ALL : dg_kernel_mask(me->mask);
 	/* With the vectors that a replay has there. */
 	dg_xstate_save(area);
 	dg_xstate_seal(area);

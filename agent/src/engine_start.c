@@ -3,6 +3,7 @@
 #include "engine.h"
 #include "engine_hunt.h"
 #include "syscall.h"
+#include "tid.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -124,8 +125,7 @@ static void dg_rthread_events(struct dg_rthread *t)
 }
 
 /* glibc keeps the thread's id in its control block, and writes it into mutexes.
- * So a replay has the recorded one there. Its place differs between versions;
- * it is told by the value. */
+ * So a replay has the recorded one there. */
 static uint32_t dg_tcb_tid;
 
 static uint32_t *dg_tcb(uint32_t at)
@@ -135,15 +135,7 @@ static uint32_t *dg_tcb(uint32_t at)
 
 static void dg_tcb_learn(uint32_t tid)
 {
-	uint32_t found = 0, times = 0;
-
-	for (uint32_t at = 0; at < DG_TCB; at += 4)
-		if (*dg_tcb(at) == tid) {
-			found = at;
-			times++;
-		}
-	if (times == 1)
-		dg_tcb_tid = found;
+	dg_tcb_tid = dg_tid_offset((uint64_t)__builtin_thread_pointer(), DG_TCB, tid);
 }
 
 static void dg_tcb_write(uint32_t tid)

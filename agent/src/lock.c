@@ -7,6 +7,7 @@
 #include "agent.h"
 #include "hot.h"
 #include "syscall.h"
+#include "tid.h"
 
 #include <linux/futex.h>
 
@@ -54,18 +55,10 @@ static uint32_t dg_tid(void)
 	return dg_own_tid;
 }
 
-/* In the main thread. Two words of that value teach nothing. */
+/* In the main thread. */
 static void dg_tid_learn(void)
 {
-	uint32_t tid = dg_kernel_tid(), found = 0, times = 0;
-
-	for (uint32_t at = 0; at < DG_CONTROL_BLOCK; at += 4)
-		if (*dg_control_block(at) == tid) {
-			found = at;
-			times++;
-		}
-	if (times == 1)
-		dg_tid_field = found;
+	dg_tid_field = dg_tid_offset((uint64_t)dg_control_block(0), DG_CONTROL_BLOCK, dg_kernel_tid());
 }
 
 /* The words of the locks that are not in the layout. */

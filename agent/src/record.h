@@ -283,6 +283,8 @@ enum dg_trap {
 	DG_TRAP_FATAL = 11,   /* rdi: thread's index, rsi: the signal that it ends the process with */
 	DG_TRAP_STUCK = 12,   /* rsi: enum dg_stuck. No answer is expected */
 	DG_TRAP_UNPARK = 13,  /* rdi: thread's index; it goes on from where it was parked */
+	DG_TRAP_READY = 14,   /* a quiet hunt's, before the program's first instruction. Answer 1: a fork of the process goes on, with
+			       * what struct dg_hunt says by then, and this one asks again; 0: it goes on itself */
 };
 
 /* control.free */

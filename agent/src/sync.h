@@ -283,6 +283,7 @@ struct dg_cond_wait {
 	uint32_t step;                /* enum dg_cond_step */
 	uint32_t nested;              /* of a recursive mutex that stays taken */
 	int32_t result;
+	uint32_t polls;               /* 1: one of the short waits that a call makes */
 };
 
 enum dg_cond_step {

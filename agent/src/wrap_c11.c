@@ -57,7 +57,7 @@ DG_EXPORT int mtx_unlock(mtx_t *mutex)
 
 DG_EXPORT int cnd_wait(cnd_t *cond, mtx_t *mutex)
 {
-	struct dg_cond_wait w = { (struct dg_cond *)cond, (struct dg_mutex *)mutex, DG_SITE(), NULL, 0, 0, 0 };
+	struct dg_cond_wait w = { (struct dg_cond *)cond, (struct dg_mutex *)mutex, DG_SITE(), NULL, 0, 0, 0, 0 };
 
 	return dg_thrd(dg_cond_wait(&w));
 }

@@ -141,7 +141,7 @@ static int dg_cond_poll(const struct dg_cond_wait *w)
 {
 	struct dg_cond nobody = { .flags = 0 };
 	struct dg_until soon = { .clock = w->until ? w->until->clock : CLOCK_MONOTONIC };
-	struct dg_cond_wait poll = { &nobody, w->mutex, w->site, &soon, 0, w->nested, 0 };
+	struct dg_cond_wait poll = { &nobody, w->mutex, w->site, &soon, 0, w->nested, 0, 1 };
 	bool last;
 	int result;
 
@@ -185,7 +185,7 @@ static clockid_t dg_cond_clock(const struct dg_cond *c)
 
 DG_EXPORT int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 {
-	struct dg_cond_wait w = { (struct dg_cond *)cond, (struct dg_mutex *)mutex, DG_SITE(), NULL, 0, 0, 0 };
+	struct dg_cond_wait w = { (struct dg_cond *)cond, (struct dg_mutex *)mutex, DG_SITE(), NULL, 0, 0, 0, 0 };
 
 	return dg_cond_wait(&w);
 }
@@ -194,7 +194,7 @@ static int dg_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, uint
 			      const struct timespec *at)
 {
 	struct dg_until until;
-	struct dg_cond_wait w = { (struct dg_cond *)cond, (struct dg_mutex *)mutex, site, &until, 0, 0, 0 };
+	struct dg_cond_wait w = { (struct dg_cond *)cond, (struct dg_mutex *)mutex, site, &until, 0, 0, 0, 0 };
 
 	return dg_until_set(&until, clock, at) ? dg_cond_wait(&w) : EINVAL;
 }

@@ -39,7 +39,7 @@ func main() {
 	flag.StringVar(&s.table, "table", "", "write the table of programs to this document")
 	flag.StringVar(&s.only, "only", "", "of the programs, only this one")
 	flag.DurationVar(&s.budget, "budget", 20*time.Second, "time for a hunt of the table's")
-	flag.DurationVar(&s.alone, "alone", 10*time.Second, "time for running a program by itself again and again, at least")
+	flag.DurationVar(&s.alone, "alone", 3*time.Second, "time for running a program by itself, one run behind the other, at least")
 	flag.StringVar(&s.dir, "work", "bench/work/schedule", "directory for programs")
 	flag.Parse()
 	if err := s.run(context.Background()); err != nil {

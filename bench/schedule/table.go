@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"diagnose/explore"
@@ -225,7 +226,8 @@ func (c *cell) text() string {
 	}
 }
 
-// native is what came of running a program again and again.
+// native is what came of running a program again and again: each run takes so many
+// seconds where nothing else runs.
 type native struct {
 	runs, failed int
 	seconds      float64
@@ -249,9 +251,9 @@ func row(name, kind string, cells []cell, own native) string {
 		if own.failed == 0 {
 			more = "> "
 		}
-		failures := float64(max(own.failed, 1))
-		fewer = more + ratio(float64(own.runs)/failures/float64(schedules))
-		faster = more + ratio(own.seconds/failures/seconds)
+		runs := float64(own.runs) / float64(max(own.failed, 1)) // up to a failure
+		fewer = more + ratio(runs/float64(schedules))
+		faster = more + ratio(runs*own.seconds/seconds)
 	}
 	return fmt.Sprintf("| %s | %s | %s | %s | %d of %d | %s | %s |\n", name, strings.ReplaceAll(kind, "|", " or "), strings.Join(texts, " | "), took,
 		own.failed, own.runs, fewer, faster)
@@ -264,17 +266,56 @@ func ratio(x float64) string {
 	return fmt.Sprintf("%.0f", x)
 }
 
-// alone runs the program as it is, for so long.
+const (
+	// rareRuns of which none failed say that fewer than one in 1,000 do, with a
+	// confidence of 95 percent; enoughFailures say how many do.
+	rareRuns       = 3000
+	enoughFailures = 30
+	// sideBySide programs run at a time: most of them sleep. That they disturb each
+	// other is in favour of failures.
+	sideBySide = 48
+	aloneLimit = 10 * time.Second // what takes longer hangs, so it failed
+)
+
+// alone runs the program as it is, without any other for so long, which says how long
+// a run takes, and then side by side with itself until it is known how seldom it fails.
 func alone(ctx context.Context, exe string, args []string, budget time.Duration) native {
 	var n native
+	run := func() bool {
+		limit, cancel := context.WithTimeout(ctx, aloneLimit)
+		defer cancel()
+		return exec.CommandContext(limit, exe, args...).Run() != nil
+	}
 	started := time.Now()
 	for ; time.Since(started) < budget && ctx.Err() == nil; n.runs++ {
-		limit, cancel := context.WithTimeout(ctx, 10*time.Second)
-		if exec.CommandContext(limit, exe, args...).Run() != nil {
+		if run() {
 			n.failed++
 		}
-		cancel()
 	}
-	n.seconds = time.Since(started).Seconds()
+	n.seconds = time.Since(started).Seconds() / float64(n.runs)
+	var mu sync.Mutex
+	// next counts a run as made before it is, so that what hangs is not left out.
+	next := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if n.runs >= rareRuns || n.failed >= enoughFailures || ctx.Err() != nil {
+			return false
+		}
+		n.runs++
+		return true
+	}
+	var all sync.WaitGroup
+	for range sideBySide {
+		all.Go(func() {
+			for next() {
+				if run() {
+					mu.Lock()
+					n.failed++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	all.Wait()
 	return n
 }
