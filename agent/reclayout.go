@@ -502,7 +502,7 @@ type RawRThread struct {
 	Fresh         uint32
 	Behind        uint32
 	CounterTraps  uint32 `c:"counter_traps"`
-	Reserved3     uint32
+	CondSequence  uint32 `c:"cond_sequence"`
 	Points        uint64
 	PointsStart   uint64 `c:"points_start"`
 	Infos         [8][128]uint8

@@ -21,6 +21,8 @@ type Input struct {
 	Exit *int
 	// Findings of Deadlocks make a hung process's failure a deadlock.
 	Findings []evidence.Finding
+	// Blocked makes a process none of whose threads can go on a deadlock; nil if some can.
+	Blocked *Blocked
 }
 
 // Classify says what failed, and what stood in the way of knowing more. All
@@ -34,6 +36,7 @@ func Classify(in Input) (evidence.Failure, []evidence.Limit) {
 	if thread == nil {
 		f := evidence.Failure{Kind: evidence.NoFailure, Proof: evidence.FromCore}
 		hung(&f, in.Findings)
+		blocked(&f, in.Blocked)
 		f.Sentence = Sentence(f, Names{Threads: len(in.Process.Threads)})
 		return f, nil
 	}
@@ -43,6 +46,7 @@ func Classify(in Input) (evidence.Failure, []evidence.Limit) {
 		s.exited(&f, &in)
 	}
 	hung(&f, in.Findings)
+	blocked(&f, in.Blocked)
 	f.Sentence = Sentence(f, Names{Threads: len(s.threads)})
 	return f, s.limits
 }

@@ -9,24 +9,54 @@ import (
 	"diagnose/unwind"
 )
 
-// Deadlocks finds the cycles of threads that wait for each other, from the
-// stacks of the process's threads (in the order of Process.Threads, their
-// frames symbolized). Waits whose object records no owner make no edge, so a
-// cycle through them is not found.
-func Deadlocks(p *image.Process, stacks []unwind.Stack) []evidence.Finding {
-	w := &waiter{target: p, threads: p.Threads, stacks: stacks}
-	return w.cycles(w.waits())
+// Waits is what the threads of a process wait for.
+type Waits struct {
+	waiter waiter
+	list   []*wait // by thread; nil: it waits for nothing that is understood
 }
 
-// Waiting says for each of the process's threads what it waits for:
+// WaitOptions are what is known from elsewhere.
+type WaitOptions struct {
+	// Words, by thread, are what threads sleep on in the recording library where that
+	// lets one run at a time: their futexes are its own then. 0: it is not known.
+	Words []evidence.Addr
+	// Calls, by thread, are the calls in which threads of a replay rest that has no event
+	// left for them. Where there is none, nothing is known.
+	Calls []WaitingCall
+	// NameOf names what is in no global; nil, or empty: it has no name.
+	NameOf func(evidence.Addr) string
+}
+
+// WaitingCall is a call that returns when what it waits for happens.
+type WaitingCall struct {
+	// What it is about is as in evidence.WaitEdge; empty: there is no such call.
+	What   string
+	Object evidence.Addr
+	// Joined is the number in its recording of the thread whose end is waited for.
+	Joined int
+	Timed  bool // it ends by itself
+	Came   bool // what it waits for has come, though the thread has not gone on
+}
+
+// WaitsOf reads them from the stacks of the process's threads (in the order of
+// Process.Threads, their frames symbolized).
+func WaitsOf(p *image.Process, stacks []unwind.Stack, opts WaitOptions) *Waits {
+	w := waiter{target: p, threads: p.Threads, stacks: stacks, opts: opts}
+	return &Waits{waiter: w, list: w.waits()}
+}
+
+// Deadlocks are the cycles of threads that wait for each other. Waits whose object records
+// no owner make no edge, so a cycle through them is not found.
+func (w *Waits) Deadlocks() []evidence.Finding { return w.waiter.cycles(w.list) }
+
+// Texts say for each of the process's threads what it waits for:
 // "waits for mutex 0x4040 `a` held by thread 2"; "" for one that does not
 // wait, or for what is not understood.
-func Waiting(p *image.Process, stacks []unwind.Stack) []string {
-	w := &waiter{target: p, threads: p.Threads, stacks: stacks}
-	out := make([]string, len(p.Threads))
-	for i, wt := range w.waits() {
+func (w *Waits) Texts() []string {
+	out := make([]string, len(w.list))
+	for i, wt := range w.list {
 		if wt != nil {
-			out[i] = w.text(wt)
+			out[i] = w.waiter.text(wt)
 		}
 	}
 	return out

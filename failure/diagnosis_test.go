@@ -40,7 +40,8 @@ func diagnose(t *testing.T, core, exe string) diagnosis {
 		stacks[i] = u.WalkEnds(&p.Threads[i], unwind.EndsOptions{Limit: 1 << 20, Top: 64, Bottom: 8})
 		u.Symbolize(stacks[i].Frames)
 	}
-	d := diagnosis{process: p, findings: failure.Deadlocks(p, stacks), waiting: failure.Waiting(p, stacks)}
+	waits := failure.WaitsOf(p, stacks, failure.WaitOptions{})
+	d := diagnosis{process: p, findings: waits.Deadlocks(), waiting: waits.Texts()}
 	in := failure.Input{Process: p, Findings: d.findings}
 	if p.Failing >= 0 {
 		in.Stack = stacks[p.Failing]

@@ -202,7 +202,7 @@ func TestWaitInEngine(t *testing.T) {
 		owner uint64
 	}{
 		"dg_op_rwlock":     {0, "rwlock", 101},
-		"dg_op_cond_wait":  {engineSequence, "condition variable", 0},
+		"dg_op_cond_wait":  {CondSequence, "condition variable", 0},
 		"dg_op_sem":        {0, "semaphore", 0},
 		"dg_op_mutex_lock": {0, "mutex", 0},
 	} {
@@ -293,5 +293,127 @@ func TestConditionVariable(t *testing.T) {
 	frames[2].Registers.Set(image.R13, word-40)
 	if got := conditionVariable(frames, word); got != word-40 {
 		t.Errorf("got %v, want %v", got, evidence.Addr(word-40))
+	}
+}
+
+// blockedBy makes a process whose first thread joins its second, and whose second waits in
+// a function.
+func blockedBy(function string, change func(joined, waits *image.Thread, f *fake)) *Waits {
+	f := newFake(nil)
+	f.symbols = []image.Symbol{{Name: "news", Addr: dataAt, Size: 48}}
+	f.put(dataAt, make([]byte, 56))
+	f.put(dataAt+64, []byte{101, 0, 0, 0})
+	main, mainStack := waitingIn(100, dataAt+64, 101, "__pthread_clockjoin_ex")
+	other, otherStack := waitingIn(101, dataAt+CondSequence, 0, function)
+	otherStack.Frames[2].Calls[0].Site.Function = "serve"
+	if change != nil {
+		change(&main, &other, f)
+	}
+	w := waiter{target: f, threads: []image.Thread{main, other}, stacks: []unwind.Stack{mainStack, otherStack}}
+	return &Waits{waiter: w, list: w.waits()}
+}
+
+// All threads wait, and nobody is left to signal: a deadlock without a cycle of owners.
+func TestBlocked(t *testing.T) {
+	const text = "thread 1 waits for the end of thread 2, thread 2 waits for condition variable `news`; no thread is left to end that"
+	for stuck, proof := range map[bool]evidence.Proof{false: evidence.Inferred, true: evidence.FromCore} {
+		b := blockedBy("dg_op_cond_wait", nil).Blocked(stuck)
+		if b == nil || b.Text != text || b.Thread.Number != 2 || b.Site == nil || b.Site.Function != "serve" || b.Proof != proof {
+			t.Errorf("stuck %v: %+v", stuck, b)
+		}
+		f := evidence.Failure{Kind: evidence.NoFailure}
+		blocked(&f, b)
+		if want := "deadlock in serve: " + text; f.Kind != evidence.Deadlock || Sentence(f, Names{Threads: 2}) != want {
+			t.Errorf("%s, kind %s", Sentence(f, Names{Threads: 2}), f.Kind)
+		}
+		crash := evidence.Failure{Kind: evidence.NullPointer}
+		if blocked(&crash, b); crash.Kind != evidence.NullPointer {
+			t.Errorf("a crash became a %s", crash.Kind)
+		}
+	}
+}
+
+// What may end by itself, or by what no thread does, is no deadlock; where it is known that
+// nobody can go on, only a wait for a limited time speaks against it.
+func TestNotBlocked(t *testing.T) {
+	for what, x := range map[string]struct {
+		function string
+		change   func(joined, waits *image.Thread, f *fake)
+		stuck    bool // it is blocked if that is known
+	}{
+		"a semaphore":         {function: "dg_op_sem", stuck: true},
+		"a bare futex":        {function: "read", stuck: true},
+		"a limited time":      {"dg_op_cond_wait", func(_, waits *image.Thread, _ *fake) { waits.Registers.Set(image.R10, dataAt) }, false},
+		"a running thread":    {"dg_op_cond_wait", func(_, waits *image.Thread, _ *fake) { waits.Registers.OrigRAX = unix.SYS_READ }, false},
+		"a thread that ended": {"dg_op_cond_wait", func(_, _ *image.Thread, f *fake) { f.put(dataAt+64, make([]byte, 4)) }, true},
+	} {
+		if b := blockedBy(x.function, x.change).Blocked(false); b != nil {
+			t.Errorf("%s: %s", what, b.Text)
+		}
+		if b := blockedBy(x.function, x.change).Blocked(true); (b != nil) != x.stuck {
+			t.Errorf("%s, and nobody goes on: %+v", what, b)
+		}
+	}
+	if b := (&Waits{}).Blocked(true); b != nil {
+		t.Errorf("of no thread: %+v", b)
+	}
+}
+
+// Where one thread runs at a time, threads sleep on words of the recording library's: what
+// they wait for is what it has noted.
+func TestNotedWaits(t *testing.T) {
+	w := blockedBy("dg_op_cond_wait", nil).waiter
+	w.threads[1].Registers.Set(image.RDI, dataAt+100)
+	w.threads[0].Registers.OrigRAX = unix.SYS_GETPID
+	w.opts = WaitOptions{Words: []evidence.Addr{0, dataAt + CondSequence}, NameOf: func(evidence.Addr) string { return "main's news" }}
+	if wt := w.waitOf(1); wt == nil || wt.object != dataAt || wt.name != "news" {
+		t.Errorf("%+v", wt)
+	}
+	w.opts.Words[1] = dataAt + 8 + CondSequence + 1000
+	if wt := w.waitOf(1); wt == nil || wt.name != "main's news" {
+		t.Errorf("of no global: %+v", wt)
+	}
+	if wt := w.waitOf(0); wt != nil {
+		t.Errorf("a thread in no futex: %+v", wt)
+	}
+}
+
+// The calls in which a replay's threads rest are known with what they wait for, whatever
+// their stacks look like. One that is over for one of the threads lets it go on.
+func TestBlockedInCalls(t *testing.T) {
+	waits := func(change func(calls []WaitingCall, f *fake)) *Waits {
+		f := newFake(nil)
+		f.symbols = []image.Symbol{{Name: "news", Addr: dataAt, Size: 48}}
+		calls := []WaitingCall{{What: "thread exit", Joined: 2}, {What: "condition variable", Object: dataAt}, {What: "condition variable", Object: dataAt}}
+		change(calls, f)
+		w := waiter{target: f, opts: WaitOptions{Calls: calls}}
+		for tid := range len(calls) {
+			thread, stack := waitingIn(100+tid, 0, 0, "read")
+			thread.Ref.Recorded = thread.Ref.Number
+			w.threads, w.stacks = append(w.threads, thread), append(w.stacks, stack)
+		}
+		return &Waits{waiter: w, list: w.waits()}
+	}
+	barrier := func(came byte) func([]WaitingCall, *fake) {
+		return func(calls []WaitingCall, f *fake) {
+			calls[1], calls[2] = WaitingCall{What: "barrier", Object: dataAt + 64}, WaitingCall{What: "barrier", Object: dataAt + 64}
+			f.put(dataAt+64, []byte{came, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0})
+		}
+	}
+	for name, x := range map[string]struct {
+		change func([]WaitingCall, *fake)
+		want   string
+	}{
+		"nobody signals": {func([]WaitingCall, *fake) {}, "threads 2 and 3 each wait for condition variable `news`"},
+		"one too few":    {barrier(2), "threads 2 and 3 each wait for barrier"},
+		"all came":       {barrier(3), ""},
+		"signalled":      {func(calls []WaitingCall, _ *fake) { calls[2].Came = true }, ""},
+		"timed":          {func(calls []WaitingCall, _ *fake) { calls[2].Timed = true }, ""},
+		"no call":        {func(calls []WaitingCall, _ *fake) { calls[2].What = "" }, ""},
+	} {
+		b := waits(x.change).Blocked(false)
+		if (b != nil) != (x.want != "") || b != nil && (!strings.Contains(b.Text, x.want) || !strings.Contains(b.Text, "thread 1 waits for the end of thread 2")) {
+			t.Errorf("%s: %+v, want %q", name, b, x.want)
+		}
 	}
 }

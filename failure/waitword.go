@@ -29,6 +29,8 @@ type wait struct {
 	joined int
 	// timed waits end by themselves.
 	timed bool
+	// came: it is over, though the thread has not gone on.
+	came bool
 }
 
 // futex(2) operations, without their flags.
@@ -67,13 +69,25 @@ type waiter struct {
 	target
 	threads []image.Thread
 	stacks  []unwind.Stack
+	opts    WaitOptions
+}
+
+// sleeps returns what futexCall does, of a thread by its index.
+func (w *waiter) sleeps(i int) (word evidence.Addr, expected uint32, timed, ok bool) {
+	if i < len(w.opts.Words) && w.opts.Words[i] != 0 {
+		return w.opts.Words[i], 0, false, true
+	}
+	return futexCall(&w.threads[i])
 }
 
 // waitOf says what a thread waits for; nil when it waits for nothing that is
 // understood.
 func (w *waiter) waitOf(i int) *wait {
+	if i < len(w.opts.Calls) && w.opts.Calls[i].What != "" && i < len(w.stacks) {
+		return w.waitIn(i, &w.opts.Calls[i])
+	}
 	t := &w.threads[i]
-	word, expected, timed, ok := futexCall(t)
+	word, expected, timed, ok := w.sleeps(i)
 	if !ok || i >= len(w.stacks) {
 		return nil
 	}
@@ -90,17 +104,53 @@ func (w *waiter) waitOf(i int) *wait {
 	case "condition variable":
 		out.what, out.object = kind, conditionVariable(w.stacks[i].Frames, word)
 		if inEngine(sites) {
-			out.object = word - engineSequence
+			out.object = word - CondSequence
 		}
 	default:
 		out.what = kind
 	}
-	out.name = w.objectName(out.object)
+	w.nameObject(out)
 	if out.what == "thread exit" {
 		w.joinInEngine(out)
 	}
 	out.site = programSite(sites)
 	return out
+}
+
+func (w *waiter) nameObject(out *wait) {
+	if out.name = w.objectName(out.object); out.name == "" && w.opts.NameOf != nil {
+		out.name = w.opts.NameOf(out.object)
+	}
+}
+
+// waitIn is waitOf where the call is known.
+func (w *waiter) waitIn(i int, c *WaitingCall) *wait {
+	out := &wait{thread: &w.threads[i], what: c.What, object: c.Object, timed: c.Timed, came: c.Came}
+	if c.Came {
+		out.note = "which came meanwhile"
+	}
+	out.site = programSite(sitesOfFrames(w.stacks[i].Frames, w.bareSite))
+	switch c.What {
+	case "mutex":
+		w.mutex(out)
+	case "rwlock":
+		w.rwlock(out)
+	case "thread exit":
+		w.joined(out, c.Joined)
+		return out
+	}
+	w.nameObject(out)
+	return out
+}
+
+// joined is for a wait for the end of a thread by its number in the recording.
+func (w *waiter) joined(out *wait, number int) {
+	out.joined = number
+	for i := range w.threads {
+		if ref := w.threads[i].Ref; ref.Recorded == number {
+			out.owner = uint64(ref.TID)
+		}
+	}
 }
 
 // signalWords are where glibc's pthread_cond_t has the words that its waiters
@@ -157,9 +207,9 @@ var waitFunctions = []struct{ part, what string }{
 	{"dg_op_guard", "initialisation of a static variable"},
 }
 
-// engineSequence is where the recording library's waiters sleep in a
+// CondSequence is where the recording library's waiters sleep in a
 // pthread_cond_t (agent/src/sync.h, struct dg_cond).
-const engineSequence = 40
+const CondSequence = 40
 
 // inEngine reports whether the thread waits in the recording library, whose
 // operations are called dg_op_ something, and not in glibc.
@@ -311,11 +361,7 @@ func (w *waiter) joinInEngine(out *wait) {
 		out.note = "which has ended at this moment"
 		return
 	}
-	for i := range w.threads {
-		if ref := w.threads[i].Ref; ref.Recorded == out.joined {
-			out.owner = uint64(ref.TID)
-		}
-	}
+	w.joined(out, out.joined)
 }
 
 func (w *waiter) bareSite(fr *unwind.Frame) evidence.Site {

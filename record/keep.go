@@ -286,6 +286,7 @@ type recording struct {
 	copied       map[Text]bool // files in a portable recording
 	evidence     string
 	ending       *Outcome // what the process came to before it ended
+	relocked     map[uint32]uint64
 	closed       bool
 	cut          bool  // the engine ended it before the process did
 	broken       bool  // could not be written; said once

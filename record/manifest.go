@@ -189,6 +189,9 @@ type Outcome struct {
 	Evidence string `json:"evidence,omitempty"`
 	// Stuck says why no thread could go on, of a recording that hunts: it ended so.
 	Stuck Stuck `json:"stuck,omitempty"`
+	// Relocked counts, by thread, the mutexes that it had taken without an event since its
+	// last one, of a process that a signal ended which leaves no core.
+	Relocked map[uint32]uint64 `json:"relocked,omitempty"`
 	// Text says more where there is more to say.
 	Text string `json:"text,omitempty"`
 }

@@ -125,6 +125,9 @@ func (p *process) outcome(status syscall.WaitStatus) Outcome {
 		o = *e
 	}
 	o.Evidence = r.evidence
+	if o.Kind == OutcomeSignal {
+		o.Relocked = r.relocked
+	}
 	return o
 }
 

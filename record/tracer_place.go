@@ -77,7 +77,7 @@ func (r *recording) inEngine(x *tracee) (inside, cloning bool) {
 	p := make([]byte, unsafe.Offsetof(raw.CloningNr))
 	le := binary.LittleEndian
 	read := func() bool {
-		_, err := r.memory.ReadAt(p, int64(agent.EngineThreads+uint64(x.index)*agent.ThreadSlot))
+		_, err := r.memory.ReadAt(p, int64(agent.RThreadAddress(x.index)))
 		return err == nil && le.Uint32(p[unsafe.Offsetof(raw.RealTID):]) == uint32(x.tid) &&
 			le.Uint32(p[unsafe.Offsetof(raw.State):]) != agent.REnded
 	}
@@ -91,16 +91,12 @@ func (r *recording) inEngine(x *tracee) (inside, cloning bool) {
 
 // number finds the engine's numbers of a process's threads, all at once.
 func (r *recording) number(p *process) {
-	c, err := readControl(r.memory, r.controlAt)
-	if err != nil {
-		return
-	}
-	for i := uint32(1); i <= min(c.Threads, agent.RThreads-1); i++ {
-		word, err := r.memory.Word(agent.EngineThreads + uint64(i)*agent.ThreadSlot + uint64(unsafe.Offsetof(agent.RawRThread{}.RealTID)))
-		if x := p.threads[int(uint32(word))]; err == nil && x != nil {
+	r.eachThread(func(i uint32, raw *agent.RawRThread) bool {
+		if x := p.threads[int(raw.RealTID)]; x != nil {
 			x.index = i // of two, the younger: the other one has ended
 		}
-	}
+		return true
+	})
 }
 
 // addresses are from start to before end.
@@ -152,7 +148,7 @@ func (r *recording) endsLast(x *tracee) {
 	if err != nil || index == 0 || c.Stopped != 0 {
 		return
 	}
-	at, err := r.memory.Word(agent.EngineThreads + uint64(index)*agent.ThreadSlot + uint64(unsafe.Offsetof(agent.RawRThread{}.At)))
+	at, err := r.memory.Word(agent.RThreadAddress(index) + uint64(unsafe.Offsetof(agent.RawRThread{}.At)))
 	if err != nil {
 		return
 	}

@@ -40,10 +40,14 @@ func (t *tracer) signalled(x *tracee, s syscall.Signal) error {
 
 // give passes a signal on, which may end the process.
 func (t *tracer) give(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
-	if x.process.recording == nil || !dumps(s) || !isFatal(x.tid, s) {
-		return t.proceed(x, s)
+	switch r := x.process.recording; {
+	case r == nil || !isFatal(x.tid, s):
+	case dumps(s):
+		return t.fatal(x, s, info)
+	case ends(s):
+		r.noteRelocked()
 	}
-	return t.fatal(x, s, info)
+	return t.proceed(x, s)
 }
 
 // faulted is for what an instruction raised: one of the engine's, or of a step,
@@ -101,6 +105,14 @@ func dumps(s syscall.Signal) bool {
 	return slices.Contains([]syscall.Signal{unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE,
 		unix.SIGSEGV, unix.SIGSYS, unix.SIGXCPU, unix.SIGXFSZ}, s)
 }
+
+// ends: signal(7) calls the action Term. SIGKILL is not told of.
+func ends(s syscall.Signal) bool {
+	return slices.Contains([]syscall.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGPIPE, unix.SIGALRM, unix.SIGTERM, unix.SIGUSR1,
+		unix.SIGUSR2, unix.SIGIO, unix.SIGPROF, unix.SIGVTALRM, unix.SIGSTKFLT, unix.SIGPWR}, s) || s >= firstRealTime
+}
+
+const firstRealTime = 32 // the kernel's
 
 // isFatal reports whether nobody handles or ignores the signal. A fault whose
 // signal is blocked or ignored has the default action by the time of its stop.

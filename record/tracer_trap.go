@@ -233,25 +233,39 @@ func (p *process) ancestorOf(x *tracee) *ancestor {
 // place is the engine's index of a thread, and the ordinal of its last event;
 // 0, 0 if it does not know the thread.
 func (r *recording) place(tid int) (index uint32, ordinal uint64) {
-	memory, err := ptrace.OpenMemory(tid)
+	r.eachThread(func(i uint32, raw *agent.RawRThread) bool {
+		if raw.RealTID != uint32(tid) || raw.State == agent.REnded {
+			return true
+		}
+		index, ordinal = i, raw.Ordinal
+		return false
+	})
+	return index, ordinal
+}
+
+// noteRelocked keeps what a replay must know of the process's end that has no core. Threads
+// that still run may take more meanwhile, which the replay then does not come to.
+func (r *recording) noteRelocked() {
+	r.relocked = map[uint32]uint64{}
+	r.eachThread(func(i uint32, raw *agent.RawRThread) bool {
+		if raw.State != agent.REnded {
+			r.relocked[i] = raw.BudgetStart - raw.Budget
+		}
+		return true
+	})
+}
+
+// eachThread shows what the engine has of its threads, until show wants no more.
+func (r *recording) eachThread(show func(index uint32, raw *agent.RawRThread) bool) {
+	c, err := readControl(r.memory, r.controlAt)
 	if err != nil {
-		return 0, 0
-	}
-	defer memory.Close()
-	c, err := readControl(memory, r.controlAt)
-	if err != nil {
-		return 0, 0
+		return
 	}
 	for i := uint32(1); i <= min(c.Threads, agent.RThreads-1); i++ {
-		var raw agent.RawRThread
-		p := make([]byte, unsafe.Offsetof(raw.BudgetStart))
-		if _, err := memory.ReadAt(p, int64(agent.EngineThreads+uint64(i)*agent.ThreadSlot)); err != nil {
-			continue
-		}
-		le := binary.LittleEndian
-		if le.Uint32(p[unsafe.Offsetof(raw.RealTID):]) == uint32(tid) && le.Uint32(p[unsafe.Offsetof(raw.State):]) != agent.REnded {
-			return i, le.Uint64(p[unsafe.Offsetof(raw.Ordinal):])
+		var raw agent.RawRThread // of this machine, as it is
+		bytes := (*[unsafe.Sizeof(raw)]byte)(unsafe.Pointer(&raw))
+		if _, err := r.memory.ReadAt(bytes[:], int64(agent.RThreadAddress(i))); err == nil && !show(i, &raw) {
+			return
 		}
 	}
-	return 0, 0
 }

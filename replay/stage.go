@@ -90,7 +90,7 @@ func (s *stage) prepare(core *image.Process, preemptions []record.Preemption, ti
 	if s.image, err = unlinked(); err != nil {
 		return err
 	}
-	if s.layout, err = s.rec.Log.WriteImage(s.image, s.schedule, record.ImageOptions{Skipped: skippedAtEnd(core), Preemptions: s.preemptions}); err != nil {
+	if s.layout, err = s.rec.Log.WriteImage(s.image, s.schedule, record.ImageOptions{Skipped: s.skippedAtEnd(core), Preemptions: s.preemptions}); err != nil {
 		return inputf("replay: %w", err)
 	}
 	s.events = s.layout.Events
@@ -206,11 +206,10 @@ func (s *stage) trapsAt(pc uint64) bool {
 // siteSize is sizeof(struct dg_site_patch).
 const siteSize = 32
 
-// skippedAtEnd is how many mutexes the threads of a core took without an event
-// since their last one.
-func skippedAtEnd(core *image.Process) map[uint32]uint64 {
+// skippedAtEnd is how many mutexes threads took without an event since their last one.
+func (s *stage) skippedAtEnd(core *image.Process) map[uint32]uint64 {
 	if core == nil {
-		return nil
+		return s.rec.Manifest.Outcome.Relocked
 	}
 	skipped := map[uint32]uint64{}
 	for i := range coreThreads(core) {

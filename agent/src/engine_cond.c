@@ -71,9 +71,12 @@ static bool dg_cond_replay(struct dg_cond_wait *w, uint64_t how)
 	const struct dg_event *e;
 
 	if (w->step == DG_COND_HOLDS) {
-		dg_free_waits(dg_cond_sequence(w->cond));
+		dg_me->cond_sequence = dg_cond_sequence(w->cond);
+		dg_free_waits(dg_me->cond_sequence);
 		dg_turn_released(w->mutex);
 		dg_cond_release(w);
+	} else {
+		dg_me->cond_sequence = 0; /* which none has: the wait is over */
 	}
 	if (!w->nested)
 		dg_mutex_await(DG_EV_COND, w->cond, w->mutex);

@@ -514,7 +514,7 @@ struct dg_rthread {
 	uint32_t fresh; /* has taken an event, and has not left the engine since */
 	uint32_t behind; /* what comes behind its last event has still to be run */
 	uint32_t counter_traps; /* rdtsc traps for it */
-	uint32_t reserved3;
+	uint32_t cond_sequence; /* replay: of a condition variable (sync.h), when the thread began to wait for it */
 	/* Points of the code (DG_POINT_CODE) to be passed before the engine is entered; counts down */
 	uint64_t points;
 	uint64_t points_start; /* value of points after the last event */

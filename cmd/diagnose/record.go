@@ -76,6 +76,9 @@ const recordEnvironment = `Environment:
 
     DIAGNOSE_OPTIONS    options of the agent, see 'diagnose run'
     LD_PRELOAD          other libraries to load; the agent is put before them
+    LD_BIND_NOW         if set to nothing, functions are bound at their first calls
+                        and not before the program starts: for programs that do
+                        not start otherwise
     CC                  the compiler that builds the agent, if it is not cc
     XDG_CACHE_HOME      where the agent is kept, ~/.cache unless it is set
 `
@@ -242,10 +245,14 @@ func sayCause(failed, passed *record.Result) {
 		return
 	}
 	dir := filepath.Join(failed.Dir, failed.Culprit)
+	question := "to find the cause"
 	if _, err := os.Stat(filepath.Join(dir, record.CoreName)); err != nil {
-		return // a signal that leaves no core, or no room for one
+		if failed.Outcome.Relocked == nil {
+			return // killed, or there was no room for a core
+		}
+		question = "if it hung, to find out why"
 	}
-	text := "to find the cause: diagnose crash --recording " + shellQuote(relative(dir))
+	text := question + ": diagnose crash --recording " + shellQuote(relative(dir))
 	if passed != nil && passed.Dir != "" && failed.Culprit == "" {
 		text += " --passing " + shellQuote(relative(passed.Dir))
 	}

@@ -94,9 +94,20 @@ func analyse(ctx context.Context, req Request, replays chan<- struct{}) (*eviden
 
 // whole is the analysis of a process that is open.
 func (a *analysis) whole(ctx context.Context, replays chan<- struct{}) error {
+	if err := a.judge(ctx); err != nil {
+		return err
+	}
+	return a.explain(ctx, replays)
+}
+
+// judge says what failed.
+func (a *analysis) judge(ctx context.Context) error {
+	return a.stages(ctx, []stage{{"unwind", a.unwind}, {"classify", a.classify}})
+}
+
+// explain looks for why that failed which is judged.
+func (a *analysis) explain(ctx context.Context, replays chan<- struct{}) error {
 	err := a.stages(ctx, []stage{
-		{"unwind", a.unwind},
-		{"classify", a.classify},
 		{"heap", a.heapFailure},
 		{"goroutines", a.goroutines},
 		{"values", a.values},
@@ -264,11 +275,12 @@ func (a *analysis) chooseThread() error {
 
 // classify judges the failure, with the deadlocks that explain a hung process.
 func (a *analysis) classify() error {
-	a.result.Findings = append(a.result.Findings, failure.Deadlocks(a.process, a.walked)...)
-	a.waiting = failure.Waiting(a.process, a.walked)
+	waits := failure.WaitsOf(a.process, a.walked, failure.WaitOptions{Words: a.notedWaits(), Calls: a.waitingCalls(), NameOf: a.stackVariable})
+	a.result.Findings = append(a.result.Findings, waits.Deadlocks()...)
+	a.waiting = waits.Texts()
 	a.passEngine()
 	a.unfold()
-	in := failure.Input{Process: a.process, Thread: a.thread, Findings: a.result.Findings}
+	in := failure.Input{Process: a.process, Thread: a.thread, Findings: a.result.Findings, Blocked: waits.Blocked(a.stuck())}
 	if a.thread != nil {
 		in.Stack = a.stacks[0].stack
 	}

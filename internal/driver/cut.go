@@ -50,6 +50,13 @@ func (a *analysis) atCut(ctx context.Context, replays chan<- struct{}) error {
 			a.ended(t)
 			return a.whole(ctx, replays)
 		}
+		if err := a.judge(ctx); err != nil {
+			return err
+		}
+		if a.result.Failure.Kind == evidence.Deadlock {
+			a.hung()
+			return a.explain(ctx, replays)
+		}
 		return a.standing(ctx)
 	})
 	var input *InputError
@@ -91,7 +98,7 @@ func (a *analysis) asRecorded() error {
 func (a *analysis) ended(t *image.Thread) {
 	rec := a.failing[0]
 	o := &rec.Manifest.Outcome
-	text := "the recording has no core; what one tells was read from a replay"
+	text := noCore
 	if o.Kind != record.OutcomeSignal {
 		text = fmt.Sprintf("how the recorded process ended is not in its recording (%v); the failure is what a replay comes to behind the last event", o)
 		pc := t.Registers.PC()
@@ -103,10 +110,26 @@ func (a *analysis) ended(t *image.Thread) {
 	a.limit(evidence.Limit{Subject: rec.Dir, Text: text})
 }
 
-// standing tells how a process stands of whose end its recording has nothing.
+// hung completes the recording's outcome, in memory alone, by what the replay came to: its
+// threads wait for each other, and whoever ended the process, or the recorder, came behind
+// that.
+func (a *analysis) hung() {
+	rec := a.failing[0]
+	o := &rec.Manifest.Outcome
+	f := &a.result.Failure
+	f.Sentence += "; " + strings.TrimSuffix(cutSentence(o), here)
+	o.Stuck, o.Thread, o.TID = record.StuckBlocked, 0, 0
+	if slices.ContainsFunc(a.result.Findings, func(f evidence.Finding) bool { return f.Kind == evidence.FindingDeadlock }) {
+		o.Stuck = record.StuckCycle
+	}
+	a.limit(evidence.Limit{Subject: rec.Dir, Text: noCore})
+}
+
+// standing tells how a process stands of whose end its recording has nothing, and in
+// which no threads wait for each other.
 func (a *analysis) standing(ctx context.Context) error {
 	rec := a.failing[0]
-	if err := a.stages(ctx, []stage{{"unwind", a.unwind}, {"classify", a.classify}, {"values", a.values}}); err != nil {
+	if err := a.stages(ctx, []stage{{"values", a.values}}); err != nil {
 		return err
 	}
 	f := &a.result.Failure
@@ -121,8 +144,12 @@ func (a *analysis) standing(ctx context.Context) error {
 	return nil
 }
 
+const (
+	here   = "; what follows is the process where its recording ends"
+	noCore = "the recording has no core; what one tells was read from a replay"
+)
+
 func cutSentence(o *record.Outcome) string {
-	const here = "; what follows is the process where its recording ends"
 	switch o.Kind {
 	case record.OutcomeSignal:
 		return "the process died of " + unix.SignalName(unix.Signal(o.Signal)) + " and left no core" + here

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"diagnose/internal/crashtest"
+	"diagnose/record"
+)
+
+// hanging ends by a signal that leaves no core, a second behind where it hangs.
+const hanging = `
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t news = PTHREAD_COND_INITIALIZER;
+static pthread_barrier_t met;
+static int count;
+
+static void *there(void *limit)
+{
+	struct timespec later;
+
+	pthread_mutex_lock(&first);
+	pthread_barrier_wait(&met);
+	if (!limit) {
+		pthread_mutex_lock(&second);
+		return NULL;
+	}
+	clock_gettime(CLOCK_REALTIME, &later);
+	later.tv_sec += 3600;
+	if (*(char *)limit == 't')
+		pthread_cond_timedwait(&news, &first, &later);
+	else
+		pthread_cond_wait(&news, &first);
+	return NULL;
+}
+
+static void *back(void *unused)
+{
+	for (int i = 0; i < 1000; i++) { /* without an event, but for the first */
+		pthread_mutex_lock(&second);
+		count++;
+		pthread_mutex_unlock(&second);
+	}
+	pthread_mutex_lock(&second);
+	pthread_barrier_wait(&met);
+	pthread_mutex_lock(&first);
+	return unused;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t threads[2];
+
+	pthread_barrier_init(&met, NULL, argc > 1 ? 2 : 3);
+	pthread_create(&threads[0], NULL, there, argc > 1 ? argv[1] : NULL);
+	if (argc == 1)
+		pthread_create(&threads[1], NULL, back, NULL);
+	pthread_barrier_wait(&met);
+	alarm(1);
+	pthread_join(threads[0], NULL);
+	return 0;
+}
+`
+
+type hangReport struct {
+	Case struct {
+		Failure   struct{ Kind, Sentence, Proof string }
+		Diagnosis struct{ Causes []struct{ Kind string } }
+	}
+}
+
+// TestCrashOfAHang: a program that hung, and was ended by hand, is diagnosed from its
+// recording, though that has no core. A wait that ends by itself is no hang.
+func TestCrashOfAHang(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "hanging.c", Text: hanging, Flags: []string{"-O1", "-pthread"}})
+	for _, x := range []struct{ name, argument, kind, proof, sentence string }{
+		{"mutexes", "", "deadlock", "from core",
+			"thread 2 waits for mutex `second` held by thread 3, thread 3 waits for mutex `first` held by thread 2; the process died of SIGALRM and left no core"},
+		{"condition", "for good", "deadlock", "inferred",
+			"thread 1 waits for the end of thread 2, thread 2 waits for condition variable `news`; no thread is left to end that; the process died of SIGALRM and left no core"},
+		{"limited", "timed", "no-failure", "inferred", "the process died of SIGALRM and left no core"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			program := []string{exe}
+			if x.argument != "" {
+				program = append(program, x.argument)
+			}
+			var report hangReport
+			// A machine may be so busy that a thread is not there within the second.
+			for range 5 {
+				report = hangReport{}
+				o := diagnose(t, nil, "crash", "--format", "json", "--recording", recordedAt(t, program...))
+				if err := json.Unmarshal([]byte(o.stdout), &report); err != nil {
+					t.Fatalf("status %d, %v: %s", o.status, err, o.stderr)
+				}
+				if report.Case.Failure.Kind == x.kind {
+					break
+				}
+			}
+			f := report.Case.Failure
+			if f.Kind != x.kind || f.Proof != x.proof || !strings.Contains(f.Sentence, x.sentence) {
+				t.Errorf("kind %s [%s]: %s", f.Kind, f.Proof, f.Sentence)
+			}
+			causes := report.Case.Diagnosis.Causes
+			if cycle := x.name == "mutexes"; cycle != (len(causes) == 1 && causes[0].Kind == "deadlock") {
+				t.Errorf("causes %v", causes)
+			}
+		})
+	}
+}
+
+const pingPong = `
+#include <pthread.h>
+#include <sys/time.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t turned = PTHREAD_COND_INITIALIZER;
+static long turn;
+
+static void *play(void *me)
+{
+	for (;;) {
+		pthread_mutex_lock(&lock);
+		while (turn != (long)me)
+			pthread_cond_wait(&turned, &lock);
+		turn = !turn;
+		pthread_mutex_unlock(&lock);
+		pthread_cond_signal(&turned);
+	}
+	return me;
+}
+
+int main(void)
+{
+	struct itimerval end = { .it_value.tv_usec = 20000 };
+	pthread_t threads[2];
+
+	pthread_create(&threads[0], NULL, play, (void *)0);
+	pthread_create(&threads[1], NULL, play, (void *)1);
+	setitimer(ITIMER_REAL, &end, NULL);
+	pthread_join(threads[0], NULL);
+}
+`
+
+// TestCrashOfNoHang: threads that were ended while each waited for the other in turn, and
+// would have gone on, are not said to be stuck, wherever the signal came.
+func TestCrashOfNoHang(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "pingpong.c", Text: pingPong, Flags: []string{"-O1", "-pthread"}})
+	for range 10 {
+		var report hangReport
+		o := diagnose(t, nil, "crash", "--format", "json", "--recording", recordedAt(t, exe))
+		if err := json.Unmarshal([]byte(o.stdout), &report); err != nil {
+			t.Fatalf("status %d, %v: %s", o.status, err, o.stderr)
+		}
+		if f := report.Case.Failure; f.Kind != "no-failure" {
+			t.Fatalf("kind %s [%s]: %s", f.Kind, f.Proof, f.Sentence)
+		}
+	}
+}
+
+const relocking = `
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static volatile int done;
+
+static void *relock(void *unused)
+{
+	for (int i = 0; i < 1000; i++) {
+		pthread_mutex_lock(&lock);
+		pthread_mutex_unlock(&lock);
+	}
+	__atomic_store_n(&done, 1, __ATOMIC_RELEASE);
+	pause();
+	return unused;
+}
+
+int main(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, relock, NULL);
+	while (!done)
+		;
+	raise(SIGTERM);
+}
+`
+
+// TestRelockedAtTheEnd: of a process that leaves no core, the manifest has how many mutexes
+// its threads took behind their last events, or a replay would not know where to stop.
+func TestRelockedAtTheEnd(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "relocking.c", Text: relocking, Flags: []string{"-O1", "-pthread"}})
+	rec, err := record.Open(recordedAt(t, exe))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	const behindTheFirst = 999
+	if o := &rec.Manifest.Outcome; o.Relocked[2] != behindTheFirst {
+		t.Errorf("%s: relocked %v", o, o.Relocked)
+	}
+}

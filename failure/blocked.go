@@ -1,0 +1,111 @@
+package failure
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"diagnose/evidence"
+	"diagnose/image"
+)
+
+// Blocked says that all threads of a process wait for what only another one of them could
+// do, without a cycle of owners: a condition that nobody is left to signal.
+type Blocked struct {
+	// Text is who waits for what.
+	Text string
+	// Thread waits for what has no owner, at Site; the others wait for it, or as it does.
+	Thread evidence.ThreadRef
+	Site   *evidence.Site
+	Proof  evidence.Proof
+}
+
+// byThreads are the waits that end by what another thread of the process does, as those for
+// a semaphore need not: signal handlers may post one.
+var byThreads = map[string]bool{"mutex": true, "rwlock": true, "thread exit": true, "condition variable": true, "barrier": true,
+	"once initialisation": true, "initialisation of a static variable": true, "Rust mutex": true, "Rust rwlock": true,
+	"Rust condition variable": true}
+
+// Blocked is how all threads wait; nil if one does not, or for a limited time, or for what
+// may come from elsewhere. stuck: it is known that no thread can go on.
+func (w *Waits) Blocked(stuck bool) *Blocked {
+	out := &Blocked{Proof: evidence.Inferred}
+	if stuck {
+		out.Proof = evidence.FromCore
+	}
+	var root *wait
+	for _, wt := range w.list {
+		switch {
+		case wt == nil || wt.timed || wt.came:
+			return nil
+		case !stuck && (!byThreads[wt.what] || w.mayGoOn(wt)):
+			return nil
+		case root == nil || root.owner != 0 && wt.owner == 0:
+			root = wt
+		}
+	}
+	if root == nil {
+		return nil
+	}
+	out.Thread, out.Site, out.Text = root.thread.Ref, root.site, w.blockedText()
+	return out
+}
+
+// mayGoOn reports whether what a thread waits for is free, or held by nobody who is known.
+func (w *Waits) mayGoOn(wt *wait) bool {
+	switch wt.what {
+	case "mutex", "rwlock", "thread exit":
+		return threadNumbered(w.waiter.threads, wt.owner) == nil
+	case "barrier":
+		return w.waiter.allArrived(wt.object)
+	}
+	return false
+}
+
+// allArrived reads a pthread_barrier_t, as glibc (nptl/pthread_barrier_wait.c) and the
+// recording library (agent/src/sync.h) have it: how many came, and how many are to come.
+func (w *waiter) allArrived(barrier evidence.Addr) bool {
+	const count = 8
+	in, err := image.Uint32(w, barrier)
+	all, err2 := image.Uint32(w, barrier+count)
+	return err != nil || err2 != nil || in >= all
+}
+
+// blockedText tells the waits, equal ones together.
+func (w *Waits) blockedText() string {
+	const most = 6 // different waits
+	var texts []string
+	threads := map[string][]string{}
+	list := slices.SortedFunc(slices.Values(w.list), func(a, b *wait) int { return cmp.Compare(a.thread.Ref.Number, b.thread.Ref.Number) })
+	for _, wt := range list {
+		text := w.waiter.sentence(wt, shortObject(wt))
+		if len(threads[text]) == 0 {
+			texts = append(texts, text)
+		}
+		threads[text] = append(threads[text], fmt.Sprint(wt.thread.Ref.Number))
+	}
+	var parts []string
+	for _, text := range texts[:min(len(texts), most)] {
+		list := threads[text]
+		who, verb := "thread "+list[0], text
+		if n := len(list) - 1; n > 0 {
+			who, verb = fmt.Sprintf("threads %s and %s", strings.Join(list[:n], ", "), list[n]), "each "+strings.Replace(text, "waits", "wait", 1)
+		}
+		parts = append(parts, who+" "+verb)
+	}
+	if n := len(texts) - len(parts); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d more wait", n))
+	}
+	return strings.Join(parts, ", ") + "; no thread is left to end that"
+}
+
+// blocked turns a process that did not fail by itself, and none of whose threads can go on,
+// into a deadlock.
+func blocked(f *evidence.Failure, b *Blocked) {
+	if b == nil || f.Kind != evidence.NoFailure && f.Kind != evidence.KilledBySignal {
+		return
+	}
+	ref := b.Thread
+	f.Kind, f.Proof, f.Message, f.Site, f.Thread, f.Instruction = evidence.Deadlock, b.Proof, b.Text, b.Site, &ref, nil
+}

@@ -1,0 +1,79 @@
+package driver
+
+import (
+	"slices"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/failure"
+	"diagnose/image"
+	"diagnose/record"
+	"diagnose/unwind"
+)
+
+// waitingCalls are the calls in which the threads rest of a replay that has no event left.
+// Each has done all that it could: what would let another one go on, a release or a signal
+// to a condition, needs no event. Whoever is let go on, though, stays where it is. Those
+// that try, or are no waits, are left empty, and initialisations, of which it is not
+// looked up whether they are over.
+func (a *analysis) waitingCalls() []failure.WaitingCall {
+	if !a.cut || !a.ofRecording() {
+		return nil
+	}
+	calls := make([]failure.WaitingCall, len(a.process.Threads))
+	for i := range calls {
+		r, err := image.Struct[agent.RawRThread](a.process, evidence.Addr(agent.RThreadAddress(uint32(a.process.Threads[i].Ref.Recorded))))
+		if err != nil || r.Inside == 0 || i >= len(a.walked) {
+			continue
+		}
+		if f, err := image.Struct[agent.RawFrame](a.process, evidence.Addr(r.Inside)); err == nil && f.Kind == agent.EntryCall {
+			calls[i] = a.waitingCall(r, f, &a.walked[i])
+		}
+	}
+	return calls
+}
+
+// waitingCall is the call that a thread made with the registers of f: the operation's
+// number, its variable, and how (agent/src/wrap_sync.c and its neighbours).
+func (a *analysis) waitingCall(r *agent.RawRThread, f *agent.RawFrame, s *unwind.Stack) failure.WaitingCall {
+	c := failure.WaitingCall{Object: evidence.Addr(r.WaitsObject)}
+	how := record.Sync(f.RCX)
+	switch record.Kind(r.WaitsFor) {
+	case record.KindMutex:
+		c.What = "mutex"
+	case record.KindRWLock:
+		c.What = "rwlock"
+	case record.KindSem:
+		c.What = "semaphore"
+	case record.KindJoin:
+		const waits, timed = 0, 2 // enum dg_join; 1 tries
+		if how := f.RDX & 0xff; how == waits || how == timed {
+			c.What, c.Joined, c.Timed = "thread exit", int(r.WaitsObject), how == timed
+		}
+		return c
+	case record.KindCond:
+		now, err := image.Uint32(a.process, c.Object+failure.CondSequence)
+		if err == nil {
+			c.What, c.Timed, c.Came = "condition variable", !calls(s, "pthread_cond_wait"), now != r.CondSequence
+		}
+		return c
+	case record.KindBarrier:
+		c.What = "barrier"
+		return c
+	}
+	switch how {
+	case record.SyncLock, record.SyncRead, record.SyncWait:
+	case record.SyncTimed, record.SyncTimedRead, record.SyncTimedWait:
+		c.Timed = true
+	default:
+		return failure.WaitingCall{}
+	}
+	return c
+}
+
+// calls reports whether a function of that name is on a stack.
+func calls(s *unwind.Stack, name string) bool {
+	return slices.ContainsFunc(s.Frames, func(f unwind.Frame) bool {
+		return slices.ContainsFunc(f.Calls, func(c image.SymbolizedCall) bool { return c.Site.Function == name })
+	})
+}
