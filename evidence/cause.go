@@ -58,6 +58,11 @@ type SeenAccess struct {
 	Kind     AccessKind `json:"access"`
 	Old      string     `json:"old,omitempty"`
 	New      string     `json:"new,omitempty"`
+	// Object is the heap object that Address is in, as the failing run left it; nil: none
+	// is known.
+	Object *HeapObject `json:"object,omitempty"`
+	// ByHeap says that the heap made it, at the call of malloc or free at Site.
+	ByHeap bool `json:"by_heap,omitempty"`
 	// Stack begins with the program's own code that is responsible, at Site.
 	Stack Stack `json:"stack"`
 	Site  *Site `json:"site,omitempty"`
@@ -66,6 +71,21 @@ type SeenAccess struct {
 	// Call is the system call that made it.
 	Call  string `json:"call,omitempty"`
 	Locks []Lock `json:"locks,omitempty"`
+}
+
+// Caller is the place of the call by which the function at Site was come to; nil: it is
+// not known. A compiler may have made two of one function, of which one calls the other:
+// those are passed over, and so is a recursion.
+func (a *SeenAccess) Caller() *Site {
+	inside := false
+	for i := range a.Stack.Frames {
+		s := &a.Stack.Frames[i].Site
+		if inside && s.Function != a.Site.Function {
+			return s
+		}
+		inside = inside || a.Site != nil && s.PC == a.Site.PC && s.Function == a.Site.Function
+	}
+	return nil
 }
 
 // CauseStep is one numbered sentence of the story, oldest first.

@@ -37,10 +37,36 @@ func (w *work) concurrency() error {
 			Text: "the program had one thread, and no signal interrupted it: no order of accesses could have been another"})
 		return nil
 	}
-	known := 0
-	var found []evidence.Cause
+	found, last, known, err := w.races()
+	if err != nil {
+		return err
+	}
+	if last != nil {
+		last.exclude()
+	}
+	if known == 0 && len(w.out.Causes) > 0 {
+		return nil
+	}
+	if known == 0 {
+		return errors.New("verdict: the scan names no shared memory near the failure (--depth, --function or --message widen it)")
+	}
+	if found, err = w.withoutPassing(found); err != nil {
+		return err
+	}
+	if proved(found) {
+		// A bad value that was followed back, or freed memory, may be what the
+		// order leads to.
+		w.out.Causes = append(found, w.out.Causes...)
+		return nil
+	}
+	w.out.Causes = append(w.out.Causes, found...)
+	return nil
+}
+
+// races looks for orders in one scope after the other: the causes, what was compared
+// last, and how many targets there were.
+func (w *work) races() (found []evidence.Cause, last *race, known int, err error) {
 	var seen []string
-	var last *race
 	for level := range widest + 1 {
 		targets := w.scope(level, seen)
 		if len(targets) == known {
@@ -52,11 +78,11 @@ func (w *work) concurrency() error {
 			break
 		}
 		if err != nil {
-			return err
+			return nil, nil, known, err
 		}
 		causes, err := r.try()
 		if err != nil {
-			return err
+			return nil, nil, known, err
 		}
 		if better(causes, found) {
 			found = causes
@@ -66,23 +92,31 @@ func (w *work) concurrency() error {
 		}
 		seen = r.functions()
 	}
-	if last != nil {
-		last.exclude()
+	return found, last, known, nil
+}
+
+// proved reports whether the first of causes, which are ranked, is.
+func proved(causes []evidence.Cause) bool {
+	return len(causes) > 0 && causes[0].Proof == evidence.Proved
+}
+
+// withoutPassing looks once more, where threads wait for each other and nothing is proved,
+// without the runs that passed: in one of them the same accesses may have come in the same
+// order, and the wait, which is none, before them. What is found is for experiments to
+// prove, as ever.
+func (w *work) withoutPassing(found []evidence.Cause) ([]evidence.Cause, error) {
+	if proved(found) || w.rec.Manifest.Outcome.Stuck == "" || len(w.Passing) == 0 {
+		return found, nil
 	}
-	if known == 0 && len(w.out.Causes) > 0 {
-		return nil
+	passing := w.Passing
+	w.Passing = nil
+	defer func() { w.Passing = passing }()
+	causes, _, _, err := w.races()
+	if err != nil || !proved(causes) {
+		return found, err
 	}
-	if known == 0 {
-		return errors.New("verdict: the scan names no shared memory near the failure (--depth, --function or --message widen it)")
-	}
-	if len(found) > 0 && found[0].Proof == evidence.Proved {
-		// A bad value that was followed back, or freed memory, may be what the
-		// order leads to.
-		w.out.Causes = append(found, w.out.Causes...)
-		return nil
-	}
-	w.out.Causes = append(w.out.Causes, found...)
-	return nil
+	w.limit("no order of accesses is in failing runs alone, for what passing runs do otherwise is to wait before or behind them; they were left out then")
+	return causes, nil
 }
 
 // alone reports whether the failing run had one thread and no signal came to it
@@ -109,11 +143,10 @@ func better(wide, narrow []evidence.Cause) bool {
 	if len(wide) == 0 || len(narrow) == 0 {
 		return len(narrow) == 0
 	}
-	proved := func(c *evidence.Cause) bool { return c.Proof == evidence.Proved }
-	if proved(&wide[0]) != proved(&narrow[0]) {
-		return proved(&wide[0])
+	if proved(wide) != proved(narrow) {
+		return proved(wide)
 	}
-	return proved(&wide[0]) && wide[0].Kind == evidence.CauseAtomicity && len(wide[0].Interleaving.Variables) == 1 && narrow[0].Kind == evidence.CauseOrder
+	return proved(wide) && wide[0].Kind == evidence.CauseAtomicity && len(wide[0].Interleaving.Variables) == 1 && narrow[0].Kind == evidence.CauseOrder
 }
 
 // race traces the targets and finds the candidates.
@@ -255,6 +288,8 @@ func (r *race) try() ([]evidence.Cause, error) {
 			if best == nil || r.contradicted(best) && !r.contradicted(t) {
 				best = t
 			}
+		case t.refuted && r.inDeadlock(c):
+			// The deadlock is told, with experiments of its own.
 		case t.refuted:
 			r.excluded = append(r.excluded, evidence.Fact{Name: namesText(c.Variables),
 				Text: fmt.Sprintf("%s at %s: the failure stays without that order", c.Pattern, r.placesText(c))})

@@ -8,6 +8,7 @@ import (
 	"diagnose/delta"
 	"diagnose/evidence"
 	"diagnose/patterns"
+	"diagnose/watchtrace"
 )
 
 // report makes a cause of a candidate, with the accesses in full.
@@ -25,6 +26,9 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 	var err error
 	if i.Failing, err = r.seen(&r.failing[c.Run], c.Accesses); err != nil {
 		return nil, err
+	}
+	for j := range i.Failing {
+		i.Failing[j].Object = r.objectOf(watchtrace.Target{Addr: i.Failing[j].Address})
 	}
 	if len(c.Passing) > 0 {
 		if i.Passing, err = r.seen(&r.passing[c.PassingRun], c.Passing); err != nil {
@@ -151,6 +155,7 @@ func (r *race) complete(s *evidence.SeenAccess, log *evidence.AccessLog, index i
 		site := log.Contexts[a.Context].Site
 		s.Site = &site
 	}
+	s.ByHeap = a.By == evidence.ByHeap
 	if s.Handler == "" && a.Handler != 0 {
 		s.Handler = signalName(a.Handler)
 	}
@@ -183,12 +188,15 @@ func acquired(log *evidence.AccessLog, index int) evidence.SeenAccess {
 
 func namesText(names []string) string { return strings.Join(names, " and ") }
 
-// placesText is where the accesses of a candidate are.
+// placesText is where the accesses of a candidate are, or a ring's locks are taken.
 func (r *race) placesText(c *patterns.Candidate) string {
 	log := r.failing[c.Run].log
 	var parts []string
 	for _, i := range c.Accesses {
 		parts = append(parts, delta.SiteText(&log.Contexts[log.Accesses[i].Context]))
+	}
+	for _, i := range c.Acquisitions {
+		parts = append(parts, delta.SiteText(&log.Contexts[log.Acquisitions[i].Context]))
 	}
 	return strings.Join(parts, ", ")
 }

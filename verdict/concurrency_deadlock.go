@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/patterns"
 	"diagnose/record"
 	"diagnose/replay"
 	"diagnose/watchtrace"
@@ -31,6 +32,16 @@ func (w *work) deadlocks() error {
 		}
 	}
 	return nil
+}
+
+// inDeadlock reports whether a ring of locks is a deadlock that the core shows.
+func (r *race) inDeadlock(c *patterns.Candidate) bool {
+	log := r.failing[c.Run].log
+	return len(c.Acquisitions) > 0 && slices.ContainsFunc(r.Case.Findings, func(f evidence.Finding) bool {
+		return f.Kind == evidence.FindingDeadlock && !slices.ContainsFunc(c.Acquisitions, func(i int) bool {
+			return !slices.ContainsFunc(f.Wait, func(e evidence.WaitEdge) bool { return e.Object == log.Acquisitions[i].Lock.Address })
+		})
+	})
 }
 
 // waiter is a thread of the ring: it has held a lock since an event, and waits

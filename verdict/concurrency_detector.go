@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/patterns"
@@ -75,6 +76,9 @@ func atomic(m image.Memory, pc evidence.Addr) bool {
 // foreign reports whether a target is no variable of the program: the insides of
 // locks, and what is the agent's.
 func (w *work) foreign(t watchtrace.Target) bool {
+	if t.Addr >= agent.EngineBase && t.Addr < agent.EngineStacks {
+		return true
+	}
 	m := w.Process.ModuleAt(t.Addr)
 	return insideLock(t) || m != nil && strings.HasPrefix(path.Base(m.Path), "libdiagnose-")
 }

@@ -51,6 +51,15 @@ func (w *work) scope(level int, seen []string) []watchtrace.Target {
 		}
 		add(w.heapObjects(list))
 	}
+	if level > 0 {
+		stack := w.stackParts()
+		add(stack)
+		// What containers have on the heap comes after the variable itself, which says more. A
+		// run that passes has freed it: with one, orders of it are not to be compared.
+		if level > 1 && len(w.Passing) == 0 {
+			add(w.heapObjects(stack))
+		}
+	}
 	if level > 1 {
 		for i := range p.Threads {
 			if i != p.Failing && i < mostThreadsScanned {

@@ -165,9 +165,7 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 	if function != "" {
 		t.outcome += " in " + function
 	}
-	site := w.Case.Failure.Site
-	t.failed = s.Signal == recorded.Signal && (w.Case.Failure.Fault == nil || pc == w.failingPC()) &&
-		(site == nil || function == "" || evidence.ShortName(site.Function) == function)
+	t.failed = s.Signal == recorded.Signal && (w.Case.Failure.Fault == nil || pc == w.failingPC()) && w.samePlace(function)
 	if err := w.compareError(t, s); err != nil {
 		return err
 	}
@@ -179,6 +177,27 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 		t.outcome = otherwise + t.outcome
 	}
 	return nil
+}
+
+// samePlace reports whether the recorded run failed in a function, as far as both are known.
+// Of a process none of whose threads could go on, it is where the thread was that found
+// that out; what the report is headed by is another one's place.
+func (w *work) samePlace(function string) bool {
+	site := w.Case.Failure.Site
+	if site == nil || function == "" {
+		return true
+	}
+	recorded := &w.rec.Manifest.Outcome
+	if recorded.Stuck == "" {
+		return evidence.ShortName(site.Function) == function
+	}
+	for i := range w.Process.Threads {
+		if t := &w.Process.Threads[i]; t.Ref.TID == recorded.TID {
+			found := placeOf(w.Process, t)
+			return found == "" || found == function
+		}
+	}
+	return true
 }
 
 // passes reports whether a run that ends with a status is known to have passed.
@@ -321,16 +340,21 @@ func (w *work) failingPlace(s *replay.Stopped) (function string, pc evidence.Add
 	if thread == nil {
 		return "", 0, nil
 	}
-	pc = thread.Registers.PC()
+	return placeOf(p, thread), thread.Registers.PC(), nil
+}
+
+// placeOf is the innermost function of the program's own that a thread is in; empty: it is
+// in none.
+func placeOf(p *image.Process, thread *image.Thread) string {
 	u := unwind.New(p)
 	stack := u.Walk(thread, 64)
 	u.Symbolize(stack.Frames)
 	for _, f := range stack.Frames {
 		for _, call := range f.Calls {
 			if !image.LibraryCode(&call.Site) {
-				return evidence.ShortName(call.Site.Function), pc, nil
+				return evidence.ShortName(call.Site.Function)
 			}
 		}
 	}
-	return "", pc, nil
+	return ""
 }

@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"diagnose/evidence"
 	"diagnose/image"
@@ -52,6 +53,8 @@ func (w *work) traceOne(what string, rec *record.Recording, targets []watchtrace
 	if t.plan, t.log, err = w.traceAll(rec, targets, opts); err != nil {
 		return t, err
 	}
+	w.ofFrames(t.log)
+	w.nameLocks(rec, t.log)
 	for e, err := range rec.Log.Events(rec.Manifest.Outcome.Thread) {
 		if err != nil {
 			break // what is missing is behind all that is known
@@ -76,17 +79,21 @@ func (w *work) traceAll(rec *record.Recording, targets []watchtrace.Target, opts
 }
 
 // resolved finds the targets where another run has them. Globals stay where they are, a
-// heap object is that of the same allocation; what else was reached through pointers is
+// heap object is that of the same allocation, a variable on a stack that of the same
+// function's frame; what else was reached through pointers is
 // where these lead at the other run's end. What is not there is not traced there.
 func (w *work) resolved(rec *record.Recording, targets []watchtrace.Target) []watchtrace.Target {
+	list := slices.Clone(targets)
 	path, err := rec.Core()
 	if err != nil {
-		return targets
+		w.placeOnStacks(list, rec, nil, err)
+		return list
 	}
 	p, err := image.OpenCore(path, w.Image)
 	if err != nil {
 		w.limit(fmt.Sprintf("%s: %v", rec.Dir, err))
-		return targets
+		w.placeOnStacks(list, rec, nil, err)
+		return list
 	}
 	defer p.Close()
 	here, err := watchtrace.NewAllocations(w.Process)
@@ -94,11 +101,10 @@ func (w *work) resolved(rec *record.Recording, targets []watchtrace.Target) []wa
 		here = nil // no object is known then
 	}
 	there, errThere := watchtrace.NewAllocations(p)
-	list := make([]watchtrace.Target, len(targets))
 	for i, t := range targets {
-		list[i] = t
 		o := w.objectOf(t)
-		switch {
+		switch _, onStack := w.stackPlaces[t.Name]; {
+		case onStack:
 		case o != nil && here != nil && errThere == nil:
 			addr, err := here.Same(o, there)
 			if list[i].Addr = addr + (t.Addr - o.Addr); err != nil {
@@ -117,6 +123,10 @@ func (w *work) resolved(rec *record.Recording, targets []watchtrace.Target) []wa
 				list[i].Addr = found[0].Addr
 			}
 		}
+	}
+	if len(w.stackPlaces) > 0 { // or the whole log would be read for nothing
+		frames, err := outermostFrames(p, rec)
+		w.placeOnStacks(list, rec, frames, err)
 	}
 	return list
 }

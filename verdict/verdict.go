@@ -124,7 +124,7 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	if in.Replays <= 0 {
 		in.Replays = DefaultReplays
 	}
-	w := &work{ctx: ctx, Input: in, rec: in.Failing[0], undone: new([]string), reached: new(reach),
+	w := &work{ctx: ctx, Input: in, rec: in.Failing[0], undone: new([]string), reached: new(reach), stackPlaces: map[string]stackPlace{}, stackLocks: new([]watchtrace.Target),
 		out: &evidence.Diagnosis{Recording: in.Failing[0].Dir, Failing: len(in.Failing), Passing: len(in.Passing)}}
 	if in.Time > 0 {
 		var cancel context.CancelFunc
@@ -167,6 +167,9 @@ type work struct {
 	undone *[]string
 	// reached is shared by all copies of the work.
 	reached *reach
+	// stackPlaces says of targets on stacks, by their names, where they lie.
+	stackPlaces map[string]stackPlace
+	stackLocks  *[]watchtrace.Target
 }
 
 func (w *work) say(format string, args ...any) {

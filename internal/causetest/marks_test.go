@@ -48,6 +48,9 @@ func TestMarks(t *testing.T) {
 		if slices.Contains(values, c.Kind) || c.Search != "" || len(c.Accesses) == 0 || c.Variable == "" || strings.Contains(c.Variable, "*") || c.Pattern == evidence.PatternLockOrder {
 			continue
 		}
+		if strings.Contains(c.Variable, "'s ") {
+			continue // on a stack, which no watch expression leads to
+		}
 		t.Run(c.String(), func(t *testing.T) {
 			var log []marked
 			for _, rec := range c.AllFailing(t, len(c.runs[failing])) {

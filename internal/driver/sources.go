@@ -99,6 +99,11 @@ func sourcePlaces(c *evidence.Case) []evidence.Site {
 					add(accesses[j].Site)
 				}
 			}
+			for j := range x.Interleaving.Failing {
+				access := &x.Interleaving.Failing[j]
+				object(access.Object)
+				add(access.Caller())
+			}
 		}
 	}
 	if c.Diagnosis != nil && c.Diagnosis.Schedule != nil {
