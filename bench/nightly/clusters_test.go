@@ -25,8 +25,12 @@ const (
 	// tableVariable names a file to write the scores of all programs to; without it
 	// a few are taken.
 	tableVariable = "DIAGNOSE_CLUSTERS"
-	// stepVariable takes every so many of the programs.
+	// stepVariable takes every so many of the programs; onlyVariable names those to take,
+	// with commas between them, whose nights are not killed; eachVariable is how often each
+	// of them is to fail.
 	stepVariable = "DIAGNOSE_CLUSTERS_STEP"
+	onlyVariable = "DIAGNOSE_CLUSTERS_ONLY"
+	eachVariable = "DIAGNOSE_CLUSTERS_EACH"
 	// keepVariable names a directory in which the corpus stays, to be looked at.
 	keepVariable = "DIAGNOSE_CLUSTERS_CORPUS"
 	labelKey     = "cause"
@@ -58,7 +62,7 @@ const (
 func TestClusters(t *testing.T) {
 	path := os.Getenv(tableVariable)
 	store := create(t, os.Getenv(keepVariable))
-	fill(t, store, path != "")
+	fill(t, store, chosen(path != ""))
 	opts := options(t, store, "bench")
 	began := time.Now()
 	run, err := nightly.Diagnose(t.Context(), opts)
@@ -72,23 +76,33 @@ func TestClusters(t *testing.T) {
 		scores[way] = rate(list, way)
 		t.Logf("%s: %v", way, scores[way])
 	}
-	kills := 3
-	if path != "" {
-		kills = 50
-	}
-	again := killed(t, store, opts.Command[0], kills, took)
-	t.Log(again)
-	if len(again.twice)+len(again.elsewhere) > 0 {
-		t.Errorf("diagnosed twice: %q; in another cluster: %q", again.twice, again.elsewhere)
-	}
-	if path != "" {
-		write(t, path, "", table(list, scores, run)+"\n"+again.String()+"\n")
+	t.Log(split(t, store, list))
+	if only := os.Getenv(onlyVariable); only == "" {
+		resumed := killedNights(t, store, opts.Command[0], path != "", took)
+		if path != "" {
+			write(t, path, "", table(list, scores, run)+"\n"+resumed.String()+"\n")
+		}
 	}
 	for _, way := range []string{byCause, nameless} {
 		if s := scores[way]; s.precision() < 1 || s.recall() < 0.95 {
 			t.Errorf("%s: %v, want a precision of 1 and a recall of 0.95\n%s", way, s, mistakes(list, way))
 		}
 	}
+}
+
+// killedNights has nights over a corpus killed, and sees that nothing comes of that.
+func killedNights(t *testing.T, store *corpus.Corpus, exe string, all bool, took time.Duration) *resumed {
+	t.Helper()
+	kills := 3
+	if all {
+		kills = 50
+	}
+	again := killed(t, store, exe, kills, took)
+	t.Log(again)
+	if len(again.twice)+len(again.elsewhere) > 0 {
+		t.Errorf("diagnosed twice: %q; in another cluster: %q", again.twice, again.elsewhere)
+	}
+	return again
 }
 
 // create makes a corpus in a directory, or if that is empty in one that goes.
@@ -115,25 +129,42 @@ func options(t *testing.T, store *corpus.Corpus, version string) nightly.Options
 	return nightly.Options{Corpus: store, Version: version, Command: []string{exe}, Since: 24 * time.Hour, Jobs: 2, Time: 5 * time.Minute, Memory: 4 << 30}
 }
 
-// fill adds two failures of each program at each level and by each of its compilers,
-// the second one with another environment, and other arguments if the program has
-// several that it fails with, and a run that passed; of a few programs one.
-func fill(t *testing.T, store *corpus.Corpus, all bool) {
-	t.Helper()
-	step, each, seen := 1, 1, map[string]bool{}
+// choice is which programs fail, and how often.
+type choice struct {
+	names []string // nil: all, each step-th
+	step  int
+	each  int // of each case
+}
+
+// chosen are all programs, or a few, or those that the environment names.
+func chosen(all bool) choice {
+	c := choice{names: few, step: 1, each: 1}
 	if all {
-		each = 2
+		c.names, c.each = nil, 2
 	}
-	fmt.Sscan(os.Getenv(stepVariable), &step)
+	if only := os.Getenv(onlyVariable); only != "" {
+		c.names = strings.Split(only, ",")
+	}
+	fmt.Sscan(os.Getenv(stepVariable), &c.step)
+	fmt.Sscan(os.Getenv(eachVariable), &c.each)
+	return c
+}
+
+// fill adds failures of programs at each level and by each of its compilers, each one
+// with another environment, and other arguments if the program has several that it fails
+// with, and a run that passed.
+func fill(t *testing.T, store *corpus.Corpus, choice choice) {
+	t.Helper()
+	seen := map[string]bool{}
 	for _, c := range cases(t) {
-		if c.Search != "" || !all && !slices.Contains(few, c.Name) {
+		if c.Search != "" || choice.names != nil && !slices.Contains(choice.names, c.Name) {
 			continue
 		}
-		if seen[c.Name] = true; len(seen)%step != 0 {
+		if seen[c.Name] = true; len(seen)%choice.step != 0 {
 			continue
 		}
 		t.Run("record/"+c.String(), func(t *testing.T) {
-			for i := range each {
+			for i := range choice.each {
 				t.Setenv("CLUSTERS_PADDING", strings.Repeat("x", i*1000)) // which moves the stack
 				for _, r := range c.AllFailing(t, i+1) {
 					add(t, store, r.Dir, c)

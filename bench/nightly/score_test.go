@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"diagnose/corpus"
 	"diagnose/nightly"
 )
 
@@ -62,6 +63,33 @@ func mistakes(list []failure, way string) string {
 	}
 	slices.Sort(out)
 	return strings.Join(out, "\n")
+}
+
+// split says of each cause that is in several clusters by what these differ.
+func split(t *testing.T, store *corpus.Corpus, list []failure) string {
+	t.Helper()
+	clusters := map[string]map[string][]string{} // the cases, by cause and cluster
+	for _, f := range list {
+		if clusters[f.label] == nil {
+			clusters[f.label] = map[string][]string{}
+		}
+		clusters[f.label][f.clusters[byCause]] = append(clusters[f.label][f.clusters[byCause]], f.by)
+	}
+	var b strings.Builder
+	for label, of := range clusters {
+		if len(of) == 1 {
+			continue
+		}
+		fmt.Fprintf(&b, "%s is in %d clusters:\n", label, len(of))
+		for digest, by := range of {
+			lines, err := store.Lines(t.Context(), digest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, "  %v: %q\n", by, lines)
+		}
+	}
+	return b.String()
 }
 
 func table(list []failure, scores map[string]score, run *nightly.Run) string {

@@ -52,9 +52,15 @@ func memoryLines(c *evidence.Case, cause *evidence.Cause) []string {
 // an order that does not depend on which thread came first.
 func interleavingLines(c *evidence.Case, cause *evidence.Cause) []string {
 	x := cause.Interleaving
+	lines := []string{"program " + oneLine(base(c.Program.Exe, c.Program.Command))}
+	if freed, used := freedInUse(x); freed != nil {
+		return append(lines, freedLines(c, freed, used)...)
+	}
 	accesses, names := x.Failing, x.Variables
+	var within []string
 	if class(x.Pattern) == inBetween {
 		accesses, names = broken(x)
+		within = between(c, x)
 	}
 	var places []string
 	for i := range accesses {
@@ -70,10 +76,79 @@ func interleavingLines(c *evidence.Case, cause *evidence.Cause) []string {
 	}
 	var variables []string
 	for _, v := range names {
-		variables = append(variables, "variable "+variable(v))
+		variables = append(variables, "variable "+variableOf(c, x, v))
 	}
-	lines := []string{"program " + oneLine(base(c.Program.Exe, c.Program.Command)), "pattern " + class(x.Pattern)}
-	return slices.Concat(lines, unique(variables), unique(places))
+	return slices.Concat(lines, []string{"pattern " + class(x.Pattern)}, unique(variables), unique(places), within)
+}
+
+// variableOf is a variable, or where the heap object was allocated that it is a part of:
+// by which pointer that was found, and whether the member is known, depends on what the
+// compiler kept.
+func variableOf(c *evidence.Case, x *evidence.Interleaving, name string) string {
+	for i := range x.Failing {
+		a := &x.Failing[i]
+		if o := a.Object; a.Variable == name && o != nil && o.Allocated != nil && o.Allocated.Site != nil {
+			return "allocated " + place(c, o.Allocated.Site)
+		}
+	}
+	return variable(name)
+}
+
+// freedInUse are the free of a heap object and another context's access to it behind
+// that; nil: there are none among the accesses. Which other accesses are told with them
+// depends on what the compiler kept.
+func freedInUse(x *evidence.Interleaving) (freed, used *evidence.SeenAccess) {
+	for i := range x.Failing {
+		a := &x.Failing[i]
+		if o := a.Object; !a.ByHeap || a.Site == nil || o == nil || o.State == evidence.HeapLive {
+			continue
+		}
+		for j := i + 1; j < len(x.Failing); j++ {
+			b := &x.Failing[j]
+			if b.Object != nil && b.Object.Addr == a.Object.Addr && b.Site != nil && otherContext(a, b) {
+				return a, b
+			}
+		}
+	}
+	return nil, nil
+}
+
+// freedLines are where the object was allocated and freed, and where it was used and by
+// which function that was called.
+func freedLines(c *evidence.Case, freed, used *evidence.SeenAccess) []string {
+	lines := []string{"pattern freed in use"}
+	if o := freed.Object; o.Allocated != nil && o.Allocated.Site != nil {
+		lines = append(lines, "allocated "+place(c, o.Allocated.Site))
+	}
+	lines = append(lines, "freed "+place(c, freed.Site), "used "+place(c, used.Site))
+	if by := used.Caller(); by != nil && by.Function != "" && !ofLibrary(by) {
+		lines = append(lines, "called by "+oneLine(functionName(by.Function)))
+	}
+	return lines
+}
+
+// between is where the function was called in which an interleaving began, if that
+// function's lock was given back before the interleaving's end: what belongs together is
+// the caller's then, and the place that of all its callers.
+func between(c *evidence.Case, x *evidence.Interleaving) []string {
+	if len(x.Failing) == 0 {
+		return nil
+	}
+	first := &x.Failing[0]
+	last := first
+	for i := range x.Failing {
+		if a := &x.Failing[i]; !otherContext(first, a) {
+			last = a
+		}
+	}
+	by := first.Caller()
+	if last == first || by == nil || by.Function == "" || ofLibrary(by) || len(first.Locks) == 0 {
+		return nil
+	}
+	if slices.ContainsFunc(last.Locks, func(l evidence.Lock) bool { return slices.Contains(first.Locks, l) }) {
+		return nil // all of it is in one critical section
+	}
+	return []string{"called " + place(c, by)}
 }
 
 // inBetween is the class of patterns in which one context's accesses belong together
@@ -103,7 +178,7 @@ func broken(x *evidence.Interleaving) ([]evidence.SeenAccess, []string) {
 	first := &x.Failing[0]
 	list := []evidence.SeenAccess{*first}
 	for _, a := range x.Failing[1:] {
-		if a.Variable == first.Variable && (a.Thread != first.Thread || a.Handler != first.Handler) {
+		if a.Variable == first.Variable && otherContext(first, &a) {
 			list = append(list, a)
 		}
 	}
@@ -111,6 +186,10 @@ func broken(x *evidence.Interleaving) ([]evidence.SeenAccess, []string) {
 		return x.Failing, x.Variables
 	}
 	return list, []string{first.Variable}
+}
+
+func otherContext(a, b *evidence.SeenAccess) bool {
+	return a.Thread != b.Thread || a.Handler != b.Handler
 }
 
 func unique(list []string) []string {

@@ -270,3 +270,106 @@ func TestFunctionNames(t *testing.T) {
 		"counter::hash::hfff":             "counter::hash::hfff",
 	})
 }
+
+// called is an access of a thread in a function that another one called.
+func called(thread int, kind evidence.AccessKind, variable string, at, by *evidence.Site, locks ...evidence.Lock) evidence.SeenAccess {
+	a := evidence.SeenAccess{Thread: evidence.ThreadRef{Number: thread}, Variable: variable, Kind: kind, Site: at, Locks: locks}
+	a.Stack.Frames = []evidence.Frame{{Site: *at}, {Site: *by}}
+	return a
+}
+
+// interleaved is the cause's lines of accesses without those of the program and pattern.
+func interleaved(pattern evidence.PatternKind, variables []string, accesses ...evidence.SeenAccess) []string {
+	c := failed()
+	c.Diagnosis = &evidence.Diagnosis{Causes: []evidence.Cause{{Kind: evidence.CauseAtomicity, Proof: evidence.Proved,
+		Interleaving: &evidence.Interleaving{Pattern: pattern, Variables: variables, Failing: accesses}}}}
+	return Of(c).CauseLines[1:]
+}
+
+// Where functions lock for themselves, what belongs together is their caller's.
+func TestWhoCallsWhatLocks(t *testing.T) {
+	lines := func(by *evidence.Site, last evidence.Lock) []string {
+		first := evidence.Lock{Address: 0x40, Name: "till", Taken: 3}
+		return interleaved(evidence.PatternRWW, []string{"cash"}, called(1, evidence.Read, "cash", site("get", 5), by, first),
+			called(2, evidence.Write, "cash", site("set", 9), site("sale", 24), evidence.Lock{Address: 0x40, Name: "till", Taken: 4}),
+			called(1, evidence.Write, "cash", site("set", 9), site("sale", 24), last))
+	}
+	again := evidence.Lock{Address: 0x40, Name: "till", Taken: 6}
+	want := []string{"pattern in between", "variable cash", "at get bank.c:5", "at set bank.c:9", "called sale bank.c:20"}
+	if got := lines(site("sale", 20), again); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := lines(site("refund", 30), again); slices.Equal(got, want) || !slices.Contains(got, "called refund bank.c:30") {
+		t.Errorf("another caller: %q", got)
+	}
+	if got := lines(site("sale", 20), evidence.Lock{Address: 0x40, Name: "till", Taken: 3}); !slices.Equal(got, want[:4]) {
+		t.Errorf("in one critical section: %q, want %q", got, want[:4])
+	}
+	parts := called(1, evidence.Read, "cash", site("sale", 20), site("sale", 2))
+	library := frame(0x7f03, "/lib/libc.so.6", "start_thread").Site
+	parts.Stack.Frames = append(parts.Stack.Frames, evidence.Frame{Site: library})
+	if by := parts.Caller(); by == nil || by.Function != "start_thread" {
+		t.Errorf("the caller of a function of which the compiler made two is %+v", by)
+	}
+	if got := lines(&library, again); !slices.Equal(got, want[:4]) {
+		t.Errorf("called by a library: %q, want %q", got, want[:4])
+	}
+}
+
+// A part of a heap object is known by where that was allocated, however it is called.
+func TestHeapVariables(t *testing.T) {
+	lines := func(variable string, allocated int) []string {
+		a := called(1, evidence.ReadWrite, variable, site("change", 5), site("look", 20))
+		a.Object = &evidence.HeapObject{Addr: 0x208000050060, State: evidence.HeapLive, Allocated: &evidence.HeapCall{Site: site("show", allocated)}}
+		return interleaved(evidence.PatternRW, []string{variable}, a)
+	}
+	want := []string{"pattern two accesses", "variable allocated show bank.c:54", "at change bank.c:5"}
+	for _, name := range []string{"shown->references", "malloc at bank.c:54 (0x208000050060)->references", "malloc at bank.c:54 (0x208000050060)+0x8"} {
+		if got := lines(name, 54); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if got := lines("shown->references", 55); slices.Equal(got, want) {
+		t.Errorf("of another allocation: %q", got)
+	}
+}
+
+// A free between a thread and its object is that, with whichever accesses it is told.
+func TestFreedInUse(t *testing.T) {
+	object := &evidence.HeapObject{Addr: 0x208000170010, State: evidence.HeapQuarantined, Allocated: &evidence.HeapCall{Site: site("add", 54)}}
+	free := called(3, evidence.Write, "l.name", site("add", 57), site("main", 80))
+	free.ByHeap, free.Object = true, object
+	use := func(by string) evidence.SeenAccess {
+		a := called(2, evidence.Read, "l.name", site("send", 34), site(by, 48))
+		a.Object = object
+		return a
+	}
+	begin := called(2, evidence.Read, "listeners.first", site("tell", 47), site("main", 64))
+	moved := called(3, evidence.Write, "listeners.first", site("add", 58), site("main", 65))
+	want := []string{"pattern freed in use", "allocated add bank.c:54", "freed add bank.c:57", "used send bank.c:34", "called by tell"}
+	for name, got := range map[string][]string{
+		"alone":            interleaved(evidence.PatternWR, []string{"l.name"}, free, use("tell")),
+		"of two variables": interleaved(evidence.PatternPair, []string{"listeners.first", "l.name"}, begin, free, moved, use("tell")),
+	} {
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if got := interleaved(evidence.PatternWR, []string{"l.name"}, free, use("tally")); slices.Equal(got, want) {
+		t.Errorf("another one uses it: %q", got)
+	}
+	// What is used first, or by the thread that frees it, or not the heap's to free, is not.
+	own, live := use("tell"), free
+	own.Thread = free.Thread
+	live.Object = &evidence.HeapObject{Addr: object.Addr, State: evidence.HeapLive, Allocated: object.Allocated}
+	for name, got := range map[string][]string{
+		"used first":     interleaved(evidence.PatternRW, []string{"l.name"}, use("tell"), free),
+		"its own":        interleaved(evidence.PatternWR, []string{"l.name"}, free, own),
+		"not freed":      interleaved(evidence.PatternWR, []string{"l.name"}, live, use("tell")),
+		"by the program": interleaved(evidence.PatternWR, []string{"l.name"}, moved, use("tell")),
+	} {
+		if got[0] != "pattern two accesses" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
