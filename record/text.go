@@ -31,6 +31,9 @@ type TextOptions struct {
 	// Short cuts payloads after so many bytes, which cannot be read again; 0
 	// shows them whole.
 	Short int
+	// Edit, if set, gives the bytes that are shown for those of a payload, as many. The
+	// text cannot be read again then.
+	Edit func(data []byte) []byte
 }
 
 // WriteText writes the events in the order of their tickets. Where that ends
@@ -51,7 +54,7 @@ func (l *Log) WriteText(w io.Writer, o TextOptions) error {
 			}
 			return err
 		}
-		line = append(e.appendText(line[:0], o.Short), '\n')
+		line = append(e.appendText(line[:0], o), '\n')
 		if _, err := out.Write(line); err != nil {
 			return fmt.Errorf("record: text: %w", err)
 		}
@@ -63,9 +66,9 @@ func (l *Log) WriteText(w io.Writer, o TextOptions) error {
 }
 
 // String is the event's line of the text form.
-func (e *Event) String() string { return string(e.appendText(nil, 0)) }
+func (e *Event) String() string { return string(e.appendText(nil, TextOptions{})) }
 
-func (e *Event) appendText(b []byte, short int) []byte {
+func (e *Event) appendText(b []byte, o TextOptions) []byte {
 	b = fmt.Appendf(b, "%d t%d %v %s(", e.Ticket, e.Thread, e.Kind, e.objectText())
 	for i, v := range e.Args {
 		if i > 0 {
@@ -87,7 +90,7 @@ func (e *Event) appendText(b []byte, short int) []byte {
 	}
 	b = e.Flags.appendText(b)
 	for i := range e.Payloads {
-		b = e.Payloads[i].appendText(b, short)
+		b = e.Payloads[i].appendText(b, o)
 	}
 	return b
 }
@@ -159,7 +162,7 @@ func appendNumber(b []byte, v uint64) []byte {
 // text must not ask its reader for memory without end.
 const mostZeros = 4096
 
-func (p *Payload) appendText(b []byte, short int) []byte {
+func (p *Payload) appendText(b []byte, o TextOptions) []byte {
 	b = fmt.Appendf(b, " %v %v:", p.Kind, p.Addr)
 	if p.Kind == PayloadFile {
 		if m, ok := p.Mapped(); ok {
@@ -167,8 +170,11 @@ func (p *Payload) appendText(b []byte, short int) []byte {
 		}
 	}
 	data := p.Data
-	if short > 0 && len(data) > short {
-		return fmt.Appendf(p.appendData(b, data[:short]), "...%d", len(p.Data))
+	if o.Edit != nil {
+		data = o.Edit(data)
+	}
+	if o.Short > 0 && len(data) > o.Short {
+		return fmt.Appendf(p.appendData(b, data[:o.Short]), "...%d", len(data))
 	}
 	zeros := 0
 	for zeros < min(len(data), mostZeros) && data[len(data)-1-zeros] == 0 {

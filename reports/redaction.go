@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -163,6 +164,22 @@ func (r *Redaction) Text(text string) string {
 // code.
 func (r *Redaction) Source(text string) string {
 	return r.over(redacting).source(text)
+}
+
+// Bytes is a copy of what a program read or wrote, in which secrets, and what r says, are
+// asterisks.
+func (r *Redaction) Bytes(data []byte) []byte {
+	out, text, hidden := bytes.Clone(data), memoryText(data), make([]bool, len(data))
+	secretBytes(text, hidden)
+	if r != nil {
+		r.bytes(text, hidden)
+	}
+	for i := range out {
+		if hidden[i] {
+			out[i] = hiddenCharacter
+		}
+	}
+	return out
 }
 
 // Case returns a copy in which what r says is replaced, but not secrets.

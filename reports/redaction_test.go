@@ -146,3 +146,19 @@ func TestRedactionSpoilsNothing(t *testing.T) {
 		t.Error("a pattern that fits digits keeps secrets in memory from being found")
 	}
 }
+
+func TestRedactionBytes(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                                       "",
+		"\xffPASSWORD=hunter2\x00LANG=C\x00zeno": "\xffPASSWORD=*******\x00LANG=*\x00****",
+		"GET /?token=t0k3n&x=1 HTTP/1.1\r\n":     "GET /?token=*****&x=1 HTTP/1.1\r\n",
+	} {
+		data := []byte(in)
+		if got := redactionOf(t, "environment", "/zeno/").Bytes(data); string(got) != want || string(data) != in {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+	if got := (*Redaction)(nil).Bytes([]byte("password=hunter2")); string(got) != "password=*******" {
+		t.Errorf("%q", got)
+	}
+}

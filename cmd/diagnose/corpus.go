@@ -31,6 +31,7 @@ Exit status:
 type corpusFlags struct {
 	dir, format string
 	labels      []string
+	redactFlag
 }
 
 func newCorpus() *cobra.Command {
@@ -66,6 +67,7 @@ func (f *corpusFlags) register(c *cobra.Command) {
 func (f *corpusFlags) registerFormat(c *cobra.Command) {
 	c.Flags().StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of what is shown: text, json")
 	complete(c, "format", cobra.FixedCompletions([]string{string(reports.Text), string(reports.JSON)}, cobra.ShellCompDirectiveNoFileComp))
+	f.registerLocalRedact(c)
 }
 
 func (f *corpusFlags) registerLabels(c *cobra.Command, usage string) {
@@ -77,7 +79,7 @@ func (f *corpusFlags) checkFormat(c *cobra.Command) error {
 	if f.format != string(reports.Text) && f.format != string(reports.JSON) {
 		return usagef("--format takes text or json, not %q (see '%s --help')", f.format, c.CommandPath())
 	}
-	return nil
+	return f.checkRedact()
 }
 
 func (f *corpusFlags) parsedLabels() (map[string]string, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -143,15 +144,18 @@ func (f *corpusFlags) emit(c *cobra.Command, shown *shownCorpus, err error, text
 	if err != nil {
 		return err
 	}
-	if f.format == string(reports.JSON) {
-		return reports.WriteJSON(c.OutOrStdout(), shown)
-	}
-	var b bytes.Buffer
-	if err := text(&b, shown); err != nil {
+	asJSON := f.format == string(reports.JSON)
+	return f.show(c.OutOrStdout(), asJSON, func(w io.Writer) error {
+		if asJSON {
+			return reports.WriteJSON(w, shown)
+		}
+		var b bytes.Buffer
+		if err := text(&b, shown); err != nil {
+			return err
+		}
+		_, err := b.WriteTo(w)
 		return err
-	}
-	_, err = b.WriteTo(c.OutOrStdout())
-	return err
+	})
 }
 
 // shortID is how much of a name lists show.

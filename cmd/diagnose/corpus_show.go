@@ -94,7 +94,7 @@ func (f *corpusShowFlags) showReport(c *cobra.Command, store *corpus.Corpus, id 
 	if err != nil {
 		return fmt.Errorf("the report of %s: %w", id, err)
 	}
-	return reports.Write(c.OutOrStdout(), doc.Case, reports.Options{Format: reports.Format(f.format), Version: doc.Tool.Version})
+	return reports.Write(c.OutOrStdout(), doc.Case, reports.Options{Format: reports.Format(f.format), Redact: f.redaction, Version: doc.Tool.Version})
 }
 
 func entryText(b *bytes.Buffer, shown *shownCorpus) error {

@@ -57,26 +57,6 @@ func (f *commonFlags) registerOutput(c *cobra.Command) {
 	flags.BoolVar(&f.timings, "timings", false, "print to standard error how long each stage took")
 }
 
-// redactFlag is what users have replaced in reports besides secrets.
-type redactFlag struct {
-	redact    []string
-	redaction *reports.Redaction
-}
-
-func (f *redactFlag) registerRedact(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.redact, "redact", nil, "replace `what` as well: "+reports.RedactHelp+"; may be repeated")
-	complete(c, "redact", cobra.FixedCompletions([]string{"home", "environment"}, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// checkRedact reads what the flags say.
-func (f *redactFlag) checkRedact() error {
-	var err error
-	if f.redaction, err = reports.ParseRedaction(f.redact); err != nil {
-		return usagef("--redact: %w", err)
-	}
-	return nil
-}
-
 // complete tells the shells what stands behind a flag. A flag without
 // completions takes a file.
 func complete(c *cobra.Command, flag string, f cobra.CompletionFunc) {

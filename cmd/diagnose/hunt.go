@@ -26,6 +26,7 @@ type huntFlags struct {
 	first, length                    uint64
 	budget, timeout                  time.Duration
 	diagnose, resume, globals        bool
+	redactFlag
 }
 
 func newHunt() *cobra.Command {
@@ -59,10 +60,11 @@ over when no thread has anything else to do. So a test with sleeps in it is quic
 and says the same each time. Random numbers that the kernel gives are the same in
 each run, and so are addresses.
 
-Threads are preempted at their operations, and where the program's own code names a
-global variable. Between accesses through pointers they are not: build the program
-with 'diagnose cc' or 'diagnose c++' to have it done there, too. A thread that waits
-by looking again and again, without a call, at a variable that it has a pointer to
+Threads are preempted at their operations, behind what releases or signals, before a
+wait on a condition variable, and where the program's own code names a global
+variable. Between accesses through pointers they are not: build the program with
+'diagnose cc' or 'diagnose c++' to have it done there, too. A thread that waits by
+looking again and again, without a call, at a variable that it has a pointer to
 keeps the others from running unless it was built so; such a run is ended after
 --timeout, and counted. The program must not depend on what is outside of it, other
 processes and files that change above all; it has no input, and its output is not
@@ -113,6 +115,7 @@ func (f *huntFlags) register(c *cobra.Command) {
 	flags.StringVarP(&f.output, "output", "o", "recordings", "`directory` that recordings are made in; it is created")
 	flags.StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of the result: text, json")
 	complete(c, "format", cobra.FixedCompletions([]string{string(reports.Text), string(reports.JSON)}, cobra.ShellCompDirectiveNoFileComp))
+	f.registerLocalRedact(c)
 	must(c.MarkFlagDirname("output"))
 	for _, name := range []string{"fail-if", "timeout"} {
 		complete(c, name, cobra.NoFileCompletions)
@@ -177,7 +180,7 @@ func (f *huntFlags) check(c *cobra.Command) error {
 	case f.diagnose && f.format == string(reports.JSON):
 		return usagef("--diagnose writes the report of 'diagnose crash', so --format json is that command's %s", help)
 	}
-	return nil
+	return f.checkRedact()
 }
 
 func (f *huntFlags) hunt(c *cobra.Command, args []string) error {
@@ -249,7 +252,7 @@ func (f *huntFlags) then(c *cobra.Command, r *explore.HuntResult) error {
 		if r.Minimal.PassingDir != "" {
 			args = append(args, "--passing", r.Minimal.PassingDir)
 		}
-		if err := runAnother(c.Context(), c, args); err != nil {
+		if err := runAnother(c.Context(), c, append(args, f.redactArgs()...)); err != nil {
 			return err
 		}
 	}

@@ -26,14 +26,21 @@ type huntReport struct {
 const huntReportVersion = "1.0"
 
 func (f *huntFlags) tell(c *cobra.Command, r *huntReport) error {
-	out := c.OutOrStdout()
-	if f.format == string(reports.JSON) {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
-	}
-	_, err := io.WriteString(out, r.text(f))
-	return err
+	return f.emit(c, r, r.text(f))
+}
+
+// emit writes a report, or the text of it.
+func (f *huntFlags) emit(c *cobra.Command, r any, text string) error {
+	asJSON := f.format == string(reports.JSON)
+	return f.show(c.OutOrStdout(), asJSON, func(w io.Writer) error {
+		if asJSON {
+			e := json.NewEncoder(w)
+			e.SetIndent("", "  ")
+			return e.Encode(r)
+		}
+		_, err := io.WriteString(w, text)
+		return err
+	})
 }
 
 func (r *huntReport) text(f *huntFlags) string {

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -110,18 +108,13 @@ func (f *huntFlags) minimizeFound(c *cobra.Command, rec *record.Recording, dir s
 		return err
 	}
 	r := &foundReport{Version: huntReportVersion, Recording: dir, FoundMinimal: m}
-	if f.format == string(reports.JSON) {
-		e := json.NewEncoder(c.OutOrStdout())
-		e.SetIndent("", "  ")
-		return e.Encode(r)
-	}
-	if _, err := io.WriteString(c.OutOrStdout(), r.text()); err != nil {
+	if err := f.emit(c, r, r.text()); err != nil {
 		return err
 	}
 	if !f.diagnose {
 		return nil
 	}
-	return runAnother(c.Context(), c, []string{"crash", "--recording", dir})
+	return runAnother(c.Context(), c, append([]string{"crash", "--recording", dir}, f.redactArgs()...))
 }
 
 // foundReport is what minimize tells of a recording that was not hunted, and the form

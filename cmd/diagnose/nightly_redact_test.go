@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -60,5 +61,24 @@ func TestRedactFlag(t *testing.T) {
 	// The corpus has it as it was, so that nothing changes clusters.
 	if got := night(); got.status != exitOK || !strings.Contains(got.stdout, function) {
 		t.Errorf("%+v", got)
+	}
+	testRedactedEntry(t, store, function)
+}
+
+// testRedactedEntry shows the only entry of a corpus, which is diagnosed.
+func testRedactedEntry(t *testing.T, store, function string) {
+	var list shownCorpus
+	got := diagnose(t, nil, "corpus", "list", "--corpus", store, "--format", "json")
+	if err := json.Unmarshal([]byte(got.stdout), &list); err != nil || len(list.Entries) != 1 {
+		t.Fatalf("%v: %+v", err, got)
+	}
+	for _, more := range [][]string{nil, {"--report"}} {
+		for _, format := range []string{"text", "json"} {
+			args := append([]string{"corpus", "show", list.Entries[0].ID, "--corpus", store, "--format", format}, more...)
+			open, got := diagnose(t, nil, args...), diagnose(t, nil, append(args, "--redact", "/"+function+"/")...)
+			if open.status != exitOK || !strings.Contains(open.stdout, function) || got.status != exitOK || strings.Contains(got.stdout, function) || !strings.Contains(got.stdout, "[redacted]") {
+				t.Errorf("%q: %+v", args, got)
+			}
+		}
 	}
 }

@@ -25,6 +25,7 @@ type showFlags struct {
 	thread uint32
 	full   bool
 	format string
+	redactFlag
 }
 
 func newRecordingShow() *cobra.Command {
@@ -59,6 +60,7 @@ Exit status:
 	flags.BoolVar(&f.full, "full", false, "list all bytes of the events")
 	flags.StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of what is shown: text, json")
 	complete(c, "format", cobra.FixedCompletions([]string{string(reports.Text), string(reports.JSON)}, cobra.ShellCompDirectiveNoFileComp))
+	f.registerLocalRedact(c)
 	complete(c, "thread", cobra.NoFileCompletions)
 	return c
 }
@@ -69,6 +71,9 @@ func (f *showFlags) run(c *cobra.Command, dir string) error {
 	}
 	if (f.thread != 0 || f.full) && !f.events {
 		return usagef("--thread and --full go with --events (see '%s --help')", c.CommandPath())
+	}
+	if err := f.checkRedact(); err != nil {
+		return err
 	}
 	rec, err := openRecording(dir)
 	if err != nil {
@@ -82,18 +87,21 @@ func (f *showFlags) run(c *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
-	if f.format == string(reports.JSON) {
-		e := json.NewEncoder(c.OutOrStdout())
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		return e.Encode(shown)
-	}
-	var b bytes.Buffer
-	if err := shown.text(&b); err != nil {
+	asJSON := f.format == string(reports.JSON)
+	return f.show(c.OutOrStdout(), asJSON, func(w io.Writer) error {
+		if asJSON {
+			e := json.NewEncoder(w)
+			e.SetEscapeHTML(false)
+			e.SetIndent("", "  ")
+			return e.Encode(shown)
+		}
+		var b bytes.Buffer
+		if err := shown.text(&b); err != nil {
+			return err
+		}
+		_, err = b.WriteTo(w)
 		return err
-	}
-	_, err = b.WriteTo(c.OutOrStdout())
-	return err
+	})
 }
 
 // shortPayload is how many bytes of a payload --events shows.
@@ -111,10 +119,13 @@ func (f *showFlags) showEvents(w io.Writer, rec *record.Recording) error {
 		if f.full {
 			o.Short = 0
 		}
-		err = rec.Log.WriteText(w, o)
+		if f.redaction != nil {
+			o.Edit = f.redaction.Bytes
+		}
+		err = f.show(w, false, func(w io.Writer) error { return rec.Log.WriteText(w, o) })
 	}
 	if record.Damaged(err) {
-		say("the events end here: " + err.Error())
+		say("the events end here: " + f.redacted(err.Error()))
 		return nil
 	}
 	return err
@@ -194,6 +205,9 @@ func (f *showFlags) event(e *record.Event) *shownEvent {
 	}
 	for _, p := range e.Payloads {
 		data := p.Data
+		if f.redaction != nil {
+			data = f.redaction.Bytes(data)
+		}
 		if !f.full {
 			data = data[:min(len(data), shortPayload)]
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,7 +26,8 @@ type replayFlags struct {
 	wait              time.Duration
 	timing, format    string
 	noSearch, resume  bool
-	budget            time.Duration
+	redactFlag
+	budget time.Duration
 }
 
 const timingAuto = "auto"
@@ -94,6 +96,7 @@ Exit status:
 	flags.DurationVar(&f.wait, "wait", 0, "give up after so much `time` without an event; 10s while all threads sleep and at least 1m while one computes, unless it is set")
 	flags.StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of the result: text, json")
 	complete(c, "format", cobra.FixedCompletions([]string{string(reports.Text), string(reports.JSON)}, cobra.ShellCompDirectiveNoFileComp))
+	f.registerLocalRedact(c)
 	flags.StringVar(&f.timing, "timing", timingAuto, "`when` code between two events runs: eager, lazy, or auto for what works")
 	complete(c, "timing", cobra.FixedCompletions([]string{timingAuto, string(record.TimingEager), string(record.TimingLazy)}, cobra.ShellCompDirectiveNoFileComp))
 	flags.BoolVar(&f.noSearch, "no-search", false, "do not search for preemptions with which the recorded end is reached")
@@ -122,6 +125,12 @@ func (f *replayFlags) run(c *cobra.Command, dir string) error {
 	}
 	if f.verify && f.until != "" {
 		return usagef("--verify and --until exclude each other: only the end was recorded")
+	}
+	if err := f.checkRedact(); err != nil {
+		return err
+	}
+	if f.echo && f.redaction != nil {
+		return usagef("--redact and --echo exclude each other: what the program writes is shown as it is")
 	}
 	rec, err := openRecording(dir)
 	if err != nil {
@@ -152,7 +161,7 @@ func (f *replayFlags) run(c *cobra.Command, dir string) error {
 		return err
 	}
 	report.fill(result, err)
-	if err := report.write(c.OutOrStdout(), f.format); err != nil {
+	if err := f.show(c.OutOrStdout(), f.format == string(reports.JSON), func(w io.Writer) error { return report.write(w, f.format) }); err != nil {
 		return err
 	}
 	if err == nil && report.identical() {

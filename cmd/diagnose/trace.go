@@ -28,6 +28,7 @@ type traceFlags struct {
 	hits                               uint64
 	// nowhere are expressions of memory that is none at the recording's end.
 	nowhere []string
+	redactFlag
 }
 
 // The forms of a trace.
@@ -106,6 +107,7 @@ func (f *traceFlags) register(c *cobra.Command) {
 	flags.IntVar(&f.passes, "passes", watchtrace.DefaultPasses, "replay at most so `many` times")
 	flags.Uint64Var(&f.hits, "hits", watchtrace.DefaultHits, "log at most so `many` accesses in a pass")
 	flags.IntVar(&f.limit, "limit", 1000, "show at most so `many` accesses in a table, the last ones; 0: all")
+	f.registerLocalRedact(c)
 	must(c.MarkFlagDirname("recording"))
 	complete(c, "format", cobra.FixedCompletions([]string{traceTable, traceJSON, traceChrome}, cobra.ShellCompDirectiveNoFileComp))
 	complete(c, "backend", cobra.FixedCompletions(traceBackends, cobra.ShellCompDirectiveNoFileComp))
@@ -134,6 +136,9 @@ func (f *traceFlags) check(c *cobra.Command) error {
 		return usagef("nothing to trace: give a variable with --watch (%s)", hint)
 	case f.words < 1 || f.passes < 1 || f.hits < 1 || f.limit < 0:
 		return usagef("--words, --passes and --hits take numbers from 1 on, --limit from 0 on (%s)", hint)
+	}
+	if err := f.checkRedact(); err != nil {
+		return err
 	}
 	return checkOutput(f.output)
 }
@@ -169,7 +174,7 @@ func (f *traceFlags) run(c *cobra.Command) error {
 		return err
 	}
 	if why := report.short(); why != "" {
-		say(why)
+		say(f.redacted(why))
 		return &notReplayedError{}
 	}
 	return nil
@@ -232,16 +237,8 @@ func withoutNames(err error, p *image.Process) error {
 
 func (f *traceFlags) write(w io.Writer, report *traceReport) error {
 	var b bytes.Buffer
-	var err error
-	switch f.format {
-	case traceJSON:
-		err = report.json(&b)
-	case traceChrome:
-		err = report.chrome(&b)
-	default:
-		err = report.table(&b)
-	}
-	if err != nil {
+	form := map[string]func(io.Writer) error{traceTable: report.table, traceJSON: report.json, traceChrome: report.chrome}[f.format]
+	if err := f.show(&b, f.format != traceTable, form); err != nil {
 		return err
 	}
 	if toStandardOutput(f.output) {
