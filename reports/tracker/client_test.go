@@ -47,13 +47,14 @@ func TestContractWaits(t *testing.T) {
 		body      string
 		low, high time.Duration
 	}{
-		"Retry-After":           {429, map[string]string{"Retry-After": "7"}, "", 6 * time.Second, 8 * time.Second},
-		"date":                  {503, map[string]string{"Retry-After": reset.UTC().Format(http.TimeFormat)}, "", 80 * time.Second, 92 * time.Second},
-		"GitHub's limit":        {403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": fmt.Sprint(reset.Unix())}, "", 80 * time.Second, 92 * time.Second},
-		"GitLab's limit":        {429, map[string]string{"RateLimit-Remaining": "0", "RateLimit-Reset": fmt.Sprint(reset.Unix())}, "", 80 * time.Second, 92 * time.Second},
-		"Jira's limit":          {429, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset.UTC().Format("2006-01-02T15:04Z")}, "", 20 * time.Second, 92 * time.Second},
-		"GitHub's second limit": {403, nil, `{"message": "You have exceeded a secondary rate limit."}`, 59 * time.Second, 62 * time.Second},
-		"out of order":          {502, nil, "<html>", 400 * time.Millisecond, time.Second},
+		"Retry-After":                     {429, map[string]string{"Retry-After": "7"}, "", 6 * time.Second, 8 * time.Second},
+		"date":                            {503, map[string]string{"Retry-After": reset.UTC().Format(http.TimeFormat)}, "", 80 * time.Second, 92 * time.Second},
+		"GitHub's limit":                  {403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": fmt.Sprint(reset.Unix())}, "", 80 * time.Second, 92 * time.Second},
+		"GitLab's limit":                  {429, map[string]string{"RateLimit-Remaining": "0", "RateLimit-Reset": fmt.Sprint(reset.Unix())}, "", 80 * time.Second, 92 * time.Second},
+		"GitLab's of one kind of request": {429, map[string]string{"RateLimit-Remaining": "595", "RateLimit-Reset": fmt.Sprint(reset.Unix())}, `{"message":{"error":"This endpoint has been requested too many times. Try again later."}}`, 59 * time.Second, 62 * time.Second},
+		"Jira's limit":                    {429, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset.UTC().Format("2006-01-02T15:04Z")}, "", 20 * time.Second, 92 * time.Second},
+		"GitHub's second limit":           {403, nil, `{"message": "You have exceeded a secondary rate limit."}`, 59 * time.Second, 62 * time.Second},
+		"out of order":                    {502, nil, "<html>", 400 * time.Millisecond, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := trackertest.New(t, "github")
@@ -206,7 +207,7 @@ func TestContractNoToken(t *testing.T) {
 		for _, status := range []int{401, 403, 404, 400} {
 			s.Answer(func(w http.ResponseWriter, r *http.Request) bool { w.WriteHeader(status); return true })
 			for token, want := range map[string]bool{"": status != 400, trackertest.Token: false} {
-				tr, err := Open(s.Spec(), Options{Token: Secret{token}, User: trackertest.User})
+				tr, err := Open(s.Spec(), Options{Token: Secret{token}, User: s.User()})
 				if err != nil {
 					t.Fatal(err)
 				}

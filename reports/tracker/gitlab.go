@@ -43,12 +43,12 @@ func (i gitLabIssue) issue() issue {
 	return is
 }
 
-// find asks for the word in descriptions, and for what was opened lately: the search
-// may be an index's that lags behind.
+// find asks for the word, and for what was opened lately: the search may be an index's
+// that lags behind.
 func (g *gitLab) find(ctx context.Context, key string) ([]issue, error) {
 	set := issueSet{key: key}
 	since := g.clock().Add(-fresh).UTC().Format(time.RFC3339)
-	for _, query := range []url.Values{{"search": {key}, "in": {"description"}}, {"created_after": {since}}} {
+	for _, query := range []url.Values{{"search": {key}}, {"created_after": {since}}} {
 		query.Set("scope", "all")
 		query.Set("state", "all")
 		err := g.list(ctx, query, func(page []gitLabIssue) bool {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -136,19 +137,40 @@ func (j *jira) find(ctx context.Context, key string) ([]issue, error) {
 }
 
 func (j *jira) search(ctx context.Context, jql string) ([]jiraIssue, error) {
-	var found struct {
-		Issues []jiraIssue `json:"issues"`
-	}
 	query := url.Values{"jql": {jql}, "fields": {jiraFields}, "maxResults": number(pageSize)}
 	if !j.old {
-		_, err := j.do(ctx, get("/search/jql", query), &found)
+		list, err := j.enhanced(ctx, query)
 		if kindOf(err) != Missing {
-			return found.Issues, err
+			return list, err
 		}
 		j.old = true
 	}
+	var found struct {
+		Issues []jiraIssue `json:"issues"`
+	}
 	_, err := j.do(ctx, get("/search", query), &found)
 	return found.Issues, err
+}
+
+// enhanced is the cloud's search, which may have fewer issues on a page than it is asked
+// for, and none, although there are more.
+func (j *jira) enhanced(ctx context.Context, query url.Values) (list []jiraIssue, err error) {
+	query = maps.Clone(query)
+	for range mostPages {
+		var found struct {
+			Issues []jiraIssue `json:"issues"`
+			Next   string      `json:"nextPageToken"`
+		}
+		if _, err := j.do(ctx, get("/search/jql", query), &found); err != nil {
+			return nil, err
+		}
+		list = append(list, found.Issues...)
+		if found.Next == "" {
+			break
+		}
+		query.Set("nextPageToken", found.Next)
+	}
+	return list, nil
 }
 
 func (j *jira) get(ctx context.Context, name string) (issue, error) {

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ func testReport() *Report {
 }
 
 func each(t *testing.T, f func(t *testing.T, s *trackertest.Server)) {
-	for _, kind := range trackertest.Kinds {
+	for _, kind := range append(slices.Clone(trackertest.Kinds), trackertest.JiraServer) {
 		t.Run(kind, func(t *testing.T) { t.Parallel(); f(t, trackertest.New(t, kind)) })
 	}
 }
@@ -29,7 +30,7 @@ func each(t *testing.T, f func(t *testing.T, s *trackertest.Server)) {
 // opened opens the tracker of a server; waits are counted, not done.
 func opened(t *testing.T, s *trackertest.Server, dry bool) (*hosted, *[]time.Duration) {
 	t.Helper()
-	tr, err := Open(s.Spec(), Options{Token: Secret{trackertest.Token}, User: trackertest.User, DryRun: dry})
+	tr, err := Open(s.Spec(), Options{Token: Secret{trackertest.Token}, User: s.User(), DryRun: dry})
 	if err != nil {
 		t.Fatal(err)
 	}

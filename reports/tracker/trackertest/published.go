@@ -5,122 +5,239 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // published are the parts of the trackers' own descriptions of their APIs that are used
-// here: of each operation the parameters in the address, the fields of the body, each
-// with the values that it may have or null, and the fields of the answers. Their sources
-// are named in them.
+// here. Their sources are named in them.
 //
 //go:embed published
 var publishedFiles embed.FS
 
+// description is that of one tracker's API.
+type description struct {
+	// Headers are those that every request has to have, with the values that they may
+	// have or null for any.
+	Headers    values      `json:"headers"`
+	Operations []operation `json:"operations"`
+}
+
+// values are what names may stand for: null is anything, and a word in angle brackets a
+// type, as fits has them.
+type values map[string][]string
+
+// operation is one of an API. The names of fields that are within others have those
+// before them, with dots: "fields.summary"; lists count as what is in them, and a star
+// is any name. What is within a field is looked at only if a name with a dot is listed.
 type operation struct {
-	Method   string              `json:"method"`
-	Path     string              `json:"path"`
-	Query    map[string][]string `json:"query"`
-	Body     map[string][]string `json:"body"`
-	Required []string            `json:"required"`
-	// Answers have the fields of an answer, or of each in a list, by its status.
+	Method string `json:"method"`
+	Path   string `json:"path"`
+	// Headers are those that it has to have besides those of all.
+	Headers values `json:"headers"`
+	Query   values `json:"query"`
+	// Form is the name of the file in a form, and Body the fields of a body in JSON.
+	Form     string   `json:"form"`
+	Body     values   `json:"body"`
+	Required []string `json:"required"`
+	// Answers have the fields of an answer by its status.
 	Answers map[string][]string `json:"answers"`
 }
 
-// published returns a kind's operations, none where there is no description.
-func published(t testing.TB, kind string) []operation {
+func published(t testing.TB, kind string) *description {
 	t.Helper()
 	text, err := publishedFiles.ReadFile("published/" + kind + ".json")
 	if err != nil {
-		return nil
+		t.Fatal(err)
 	}
-	var d struct {
-		Operations []operation `json:"operations"`
-	}
-	if err := json.Unmarshal(text, &d); err != nil || len(d.Operations) == 0 {
+	d := &description{}
+	if err := json.Unmarshal(text, d); err != nil || len(d.Operations) == 0 {
 		t.Fatalf("%s: %d operations, %v", kind, len(d.Operations), err)
 	}
-	return d.Operations
+	return d
 }
 
 // held holds a request and its answer to the API.
-func held(list []operation, r *http.Request, body map[string]any, status int, answer any) error {
-	o := find(list, r.Method, r.URL.Path)
+func (d *description) held(r *http.Request, body map[string]any, status int, answer any) error {
+	o := d.find(r.Method, r.URL.EscapedPath())
 	if o == nil {
-		return fmt.Errorf("there is no %s %s", r.Method, r.URL.Path)
+		return fmt.Errorf("there is no %s %s", r.Method, r.URL.EscapedPath())
 	}
-	if strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
-		body = nil // a form is no JSON
+	err := o.asked(r, d.Headers, body)
+	if err == nil && status < 300 {
+		err = o.answered(status, answer)
 	}
-	if err := o.asked(r.URL.Query(), body); err != nil || status >= 300 {
-		return err
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", o.Method, o.Path, err)
 	}
-	return o.answered(status, answer)
+	return nil
 }
 
 // find is the operation of a request, nil if the API has none.
-func find(list []operation, method, path string) *operation {
-	for i := range list {
-		want, got := strings.Split(list[i].Path, "/"), strings.Split(path, "/")
-		same := list[i].Method == method && len(want) == len(got)
+func (d *description) find(method, path string) *operation {
+	for i := range d.Operations {
+		o := &d.Operations[i]
+		want, got := strings.Split(o.Path, "/"), strings.Split(path, "/")
+		same := o.Method == method && len(want) == len(got)
 		for k := range want {
 			same = same && (want[k] == got[k] || strings.HasPrefix(want[k], "{") && got[k] != "")
 		}
 		if same {
-			return &list[i]
+			return o
 		}
 	}
 	return nil
 }
 
 // asked says what of a request the API does not have.
-func (o *operation) asked(query url.Values, body map[string]any) error {
-	for name := range query {
-		values, known := o.Query[name]
-		if !known || values != nil && !slices.Contains(values, query.Get(name)) {
-			return fmt.Errorf("%s %s takes no %s=%s", o.Method, o.Path, name, query.Get(name))
+func (o *operation) asked(r *http.Request, headers values, body map[string]any) error {
+	for _, list := range []values{headers, o.Headers} {
+		for name, values := range list {
+			if v := r.Header.Get(name); v == "" || !fits(values, v) {
+				return fmt.Errorf("it wants the header %s, which is %q", name, v)
+			}
 		}
 	}
-	for name, value := range body {
-		values, known := o.Body[name]
-		text, _ := value.(string)
-		if !known || values != nil && !slices.Contains(values, text) {
-			return fmt.Errorf("%s %s takes no field %s with %v", o.Method, o.Path, name, value)
+	for name, list := range r.URL.Query() {
+		for _, v := range list {
+			if values, known := o.Query[name]; !known || !fits(values, v) {
+				return fmt.Errorf("it takes no %s=%s", name, v)
+			}
 		}
 	}
+	if o.Form != "" {
+		if form, _ := body["form"].(string); !strings.Contains(form, `name="`+o.Form+`"; filename=`) {
+			return fmt.Errorf("it wants a form with a file %s", o.Form)
+		}
+		return nil
+	}
+	return o.told(body)
+}
+
+// told says what of a body the API does not have.
+func (o *operation) told(body map[string]any) error {
+	seen := map[string]bool{}
+	err := walk(body, "", o.Body.within, func(name string, v any) error {
+		name, known := o.Body.match(name)
+		if !known || !fits(o.Body[name], v) {
+			return fmt.Errorf("it takes no field %s with %v", name, v)
+		}
+		seen[name] = true
+		return nil
+	})
 	for _, name := range o.Required {
-		if body[name] == nil {
-			return fmt.Errorf("%s %s lacks the field %s", o.Method, o.Path, name)
+		if err == nil && !seen[name] {
+			err = fmt.Errorf("it lacks the field %s", name)
 		}
 	}
-	return nil
+	return err
 }
 
 // answered says what of an answer the API would not give.
 func (o *operation) answered(status int, answer any) error {
-	fields, known := o.Answers[fmt.Sprint(status)]
+	names, known := o.Answers[strconv.Itoa(status)]
 	if !known {
-		return fmt.Errorf("%s %s does not answer with status %d", o.Method, o.Path, status)
+		return fmt.Errorf("it does not answer with status %d", status)
 	}
 	text, err := json.Marshal(answer)
 	if err != nil {
 		return err
 	}
-	var list []map[string]any
-	if json.Unmarshal(text, &list) != nil {
-		list = make([]map[string]any, 1)
-		if err := json.Unmarshal(text, &list[0]); err != nil {
-			return err
-		}
+	var v any
+	if err := json.Unmarshal(text, &v); err != nil {
+		return err
 	}
-	for _, one := range list {
-		for name := range one {
-			if !slices.Contains(fields, name) {
-				return fmt.Errorf("%s %s has no field %s in its answer", o.Method, o.Path, name)
+	fields := values{}
+	for _, name := range names {
+		fields[name] = nil
+	}
+	return walk(v, "", fields.within, func(name string, _ any) error {
+		if name, known := fields.match(name); !known {
+			return fmt.Errorf("it has no field %s in its answer", name)
+		}
+		return nil
+	})
+}
+
+// walk visits the fields of a value, and those within them of which within says so.
+func walk(v any, at string, within func(name string) bool, visit func(name string, v any) error) error {
+	switch v := v.(type) {
+	case []any:
+		for _, one := range v {
+			if err := walk(one, at, within, visit); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for name, one := range v {
+			name = at + name
+			if err := visit(name, one); err != nil {
+				return err
+			}
+			if !within(name) {
+				continue
+			}
+			if err := walk(one, name+".", within, visit); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// match is the name under which one is listed, which may have stars.
+func (v values) match(name string) (string, bool) {
+	if _, known := v[name]; known {
+		return name, true
+	}
+	parts := strings.Split(name, ".")
+	for known := range v {
+		if slices.EqualFunc(strings.Split(known, "."), parts, func(a, b string) bool { return a == "*" || a == b }) {
+			return known, true
+		}
+	}
+	return name, false
+}
+
+// within says whether names within one are listed.
+func (v values) within(name string) bool {
+	listed, known := v.match(name)
+	for other := range v {
+		if known && strings.HasPrefix(other, listed+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// fits says whether a value, of JSON or the text of a parameter, is one of those that
+// there may be.
+func fits(list []string, v any) bool {
+	text, isText := v.(string)
+	return list == nil || slices.ContainsFunc(list, func(one string) bool {
+		switch one {
+		case "<string>":
+			return isText
+		case "<integer>":
+			n, isNumber := v.(float64)
+			_, err := strconv.Atoi(text)
+			return isNumber && n == float64(int64(n)) || isText && err == nil
+		case "<datetime>":
+			_, err := time.Parse(time.RFC3339, text)
+			return isText && err == nil
+		case "<boolean>":
+			_, is := v.(bool)
+			return is
+		case "<array>":
+			_, is := v.([]any)
+			return is
+		case "<object>":
+			_, is := v.(map[string]any)
+			return is
+		}
+		return isText && one == text
+	})
 }

@@ -22,8 +22,12 @@ const (
 	User  = "me@example.org"
 )
 
-// Kinds of servers.
+// Kinds of servers. JiraServer is one more: a server or data center of Jira, whose search
+// and whose tokens are others than the cloud's.
 var Kinds = []string{"github", "gitlab", "gitea", "jira", "bugzilla"}
+
+// JiraServer is a kind of server whose Kind is "jira".
+const JiraServer = "jira-server"
 
 // Comment is one of an issue.
 type Comment struct {
@@ -59,60 +63,90 @@ type Server struct {
 	// After is called when an answer is ready, and loses it if it returns true.
 	After func(w http.ResponseWriter, r *http.Request) bool
 
-	t    testing.TB
-	mu   sync.Mutex
-	hook func(w http.ResponseWriter, r *http.Request) bool
+	t          testing.TB
+	mu         sync.Mutex
+	hook       func(w http.ResponseWriter, r *http.Request) bool
+	api        *description
+	dataCenter bool // of Jira
 }
 
 // New starts a server until the test ends.
 func New(t testing.TB, kind string) *Server {
-	f := &Server{t: t, Kind: kind}
-	operations := published(t, kind)
-	serve := map[string]func(*http.Request, map[string]any) (int, any){
-		"github": f.github, "gitea": f.github, "gitlab": f.gitlab, "jira": f.jira, "bugzilla": f.bugzilla}[kind]
-	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return
-		}
-		f.mu.Lock()
-		f.Log = append(f.Log, r.Method+" "+r.URL.Path)
-		hook := f.hook
-		f.mu.Unlock()
-		if hook != nil && hook(w, r) {
-			return
-		}
-		if !f.authorized(r) {
-			w.WriteHeader(http.StatusUnauthorized)
-			fmt.Fprint(w, `{"message": "Bad credentials", "errorMessages": ["Bad credentials"]}`)
-			return
-		}
-		var in map[string]any
-		if strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") && len(body) > 0 {
-			if err := json.Unmarshal(body, &in); err != nil {
-				t.Errorf("%s %s: %v", r.Method, r.URL, err)
-			}
-		}
-		if strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
-			in = map[string]any{"form": string(body)}
-		}
-		f.mu.Lock()
-		status, answer := serve(r, in)
-		f.mu.Unlock()
-		if operations != nil {
-			if err := held(operations, r, in, status, answer); err != nil {
-				t.Errorf("against the published API: %v", err)
-			}
-		}
-		if f.After != nil && f.After(w, r) {
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		json.NewEncoder(w).Encode(answer)
-	}))
+	f := &Server{t: t, Kind: kind, dataCenter: kind == JiraServer}
+	if f.dataCenter {
+		f.Kind = "jira"
+	}
+	f.api = published(t, f.Kind)
+	f.Server = httptest.NewServer(http.HandlerFunc(f.serve))
 	t.Cleanup(f.Close)
 	return f
+}
+
+// User is the account that the server's token belongs to, "" where it says that itself.
+func (f *Server) User() string {
+	if f.dataCenter {
+		return ""
+	}
+	return User
+}
+
+func (f *Server) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	f.mu.Lock()
+	f.Log = append(f.Log, r.Method+" "+r.URL.Path)
+	hook := f.hook
+	f.mu.Unlock()
+	if hook != nil && hook(w, r) {
+		return
+	}
+	if !f.authorized(r) {
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprint(w, `{"message": "Bad credentials", "errorMessages": ["Bad credentials"]}`)
+		return
+	}
+	status, answer := f.answer(r, f.read(r, body))
+	if f.After != nil && f.After(w, r) {
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(answer)
+}
+
+// read is a body of JSON, or a form as the field of that name.
+func (f *Server) read(r *http.Request, body []byte) (in map[string]any) {
+	switch kind := r.Header.Get("Content-Type"); {
+	case strings.HasPrefix(kind, "multipart/"):
+		in = map[string]any{"form": string(body)}
+	case strings.HasPrefix(kind, "application/json") && len(body) > 0:
+		if err := json.Unmarshal(body, &in); err != nil {
+			f.t.Errorf("%s %s: %v", r.Method, r.URL, err)
+		}
+	}
+	return in
+}
+
+// answer carries a request out, and holds it and its answer to the published API.
+func (f *Server) answer(r *http.Request, in map[string]any) (status int, answer any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch f.Kind {
+	case "github", "gitea":
+		status, answer = f.github(r, in)
+	case "gitlab":
+		status, answer = f.gitlab(r, in)
+	case "jira":
+		status, answer = f.jira(r, in)
+	default:
+		status, answer = f.bugzilla(r, in)
+	}
+	if err := f.api.held(r, in, status, answer); err != nil {
+		f.t.Errorf("against the published API: %v", err)
+	}
+	return status, answer
 }
 
 // Answer has requests answered in the server's place, where the function returns true.
@@ -131,6 +165,9 @@ func (f *Server) authorized(r *http.Request) bool {
 	case "gitlab":
 		return r.Header.Get("PRIVATE-TOKEN") == Token
 	case "jira":
+		if f.dataCenter {
+			return r.Header.Get("Authorization") == "Bearer "+Token
+		}
 		return r.Header.Get("Authorization") == "Basic "+base64.StdEncoding.EncodeToString([]byte(User+":"+Token))
 	}
 	return r.Header.Get("X-BUGZILLA-API-KEY") == Token
