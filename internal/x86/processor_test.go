@@ -1,6 +1,7 @@
 package x86
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"os/exec"
@@ -277,6 +278,7 @@ func (p *processor) fillVectors() {
 		e := evexCode{opmap: map0F, pp: ppF3, w: 1, l: 2, opcode: 0x6f, reg: n, mod: 2, rm: 3, disp32: int32(64 * n)}
 		if s := p.step(e.bytes(), &p.regs); s != unix.SIGTRAP {
 			p.t.Logf("no AVX-512 here (%v): its instructions are not validated", s)
+			p.fillHalves()
 			break
 		}
 	}
@@ -285,4 +287,16 @@ func (p *processor) fillVectors() {
 		p.step([]byte{0xc4, 0xe1, 0xf8, 0x90, byte(n<<3 | 6)}, &p.regs)
 	}
 	p.vector = p.xstate(unix.PTRACE_GETREGSET, make([]byte, 16384))
+}
+
+// fillHalves fills what a processor without AVX-512 has.
+func (p *processor) fillHalves() {
+	for n := range 16 {
+		// vmovdqu ymm(n), [rbx+64*n]
+		code := []byte{0xc4, 0xe1 &^ byte(n>>3<<7), 0x7e, 0x6f, byte(0x83 | n&7<<3)}
+		code = binary.LittleEndian.AppendUint32(code, uint32(64*n))
+		if s := p.step(code, &p.regs); s != unix.SIGTRAP {
+			p.t.Skipf("not supported here: AVX (%v)", s)
+		}
+	}
 }
