@@ -114,10 +114,11 @@ func (l *Launch) fork() (int, error) {
 		return 0, err
 	}
 	defer restore()
-	pid, err := syscall.ForkExec(l.Path, l.Args, &syscall.ProcAttr{
-		Dir: l.Directory, Env: l.Environ, Files: l.Files,
-		Sys: &syscall.SysProcAttr{Ptrace: true},
-	})
+	attributes := syscall.SysProcAttr{Ptrace: true}
+	if l.Options&ptrace.ExitKill != 0 { // which begins with seize: a tracer that ends before would leave it stopped
+		attributes.Pdeathsig = unix.SIGKILL
+	}
+	pid, err := syscall.ForkExec(l.Path, l.Args, &syscall.ProcAttr{Dir: l.Directory, Env: l.Environ, Files: l.Files, Sys: &attributes})
 	switch {
 	case errors.Is(err, unix.EPERM) && tracingForbidden():
 		return 0, &UnsupportedError{"processes may not be traced here (ptrace, see yama's ptrace_scope, or the container's rules)", err}

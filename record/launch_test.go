@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -128,6 +129,42 @@ func TestLaunchNormalises(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A tracer may end when it has let go of the process and has not seized it yet.
+func TestLaunchedEndsWithItsTracer(t *testing.T) {
+	l := Launch{Path: "/bin/true", Args: []string{"true"}, Files: []uintptr{0, 1, 2}, Options: ptrace.ExitKill}
+	var pid int
+	err := ptrace.OnThread(func() (err error) {
+		if pid, err = l.fork(); err != nil {
+			return err
+		}
+		if err := expect(pid, ptrace.SignalStop, unix.SIGTRAP, ptrace.WaitFor); err != nil {
+			return err
+		}
+		if err := ptrace.Detach(pid, unix.SIGSTOP); err != nil {
+			return err
+		}
+		return expect(pid, ptrace.JobStop, unix.SIGSTOP, ptrace.WaitJob)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var status unix.WaitStatus
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if got, err := unix.Wait4(pid, &status, unix.WNOHANG, nil); err != nil {
+			t.Fatal(err)
+		} else if got == pid {
+			break
+		}
+		if time.Now().After(end) {
+			unix.Kill(pid, unix.SIGKILL)
+			t.Fatal("it is left behind, stopped")
+		}
+	}
+	if !status.Signaled() || status.Signal() != unix.SIGKILL {
+		t.Errorf("it ended by %#x, want SIGKILL", status)
 	}
 }
 

@@ -121,9 +121,7 @@ func processesOf(program string) []string {
 func (s *session) leavesNothing(t *testing.T, program string) {
 	t.Helper()
 	await(t, "the replayed processes end", func() bool { return len(processesOf(program)) == 0 })
-	if err := syscall.Kill(-s.cmd.Process.Pid, 0); err != syscall.ESRCH {
-		t.Errorf("the process group is still there: %v", err)
-	}
+	await(t, "the process group ends", func() bool { return syscall.Kill(-s.cmd.Process.Pid, 0) == syscall.ESRCH })
 }
 
 // Ctrl-C ends the experiments and not the report.
