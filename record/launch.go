@@ -69,8 +69,7 @@ func (l *Launch) Start() (started int, err error) {
 	}
 	defer func() {
 		if err != nil { // started is 0 then, by which kill(2) means all of the process group
-			unix.Kill(pid, unix.SIGKILL)
-			ptrace.WaitFor(pid) // a second wait only says that it is gone
+			discard(pid)
 		}
 	}()
 	if err := expect(pid, ptrace.SignalStop, unix.SIGTRAP, ptrace.WaitFor); err != nil {
@@ -83,6 +82,12 @@ func (l *Launch) Start() (started int, err error) {
 		return 0, err
 	}
 	return pid, nil
+}
+
+// discard ends a traced process whose end nobody else waits for.
+func discard(pid int) {
+	unix.Kill(pid, unix.SIGKILL)
+	ptrace.WaitFor(pid) // a second wait only says that it is gone
 }
 
 // ownProc: in a PID namespace without a /proc of its own, /proc/PID is another
@@ -171,8 +176,7 @@ func tracingForbidden() bool {
 	err := ptrace.OnThread(func() error {
 		pid, err := syscall.ForkExec("/proc/self/exe", []string{"diagnose", "--version"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{Ptrace: true}})
 		if err == nil {
-			unix.Kill(pid, unix.SIGKILL)
-			ptrace.WaitFor(pid)
+			discard(pid)
 		}
 		return err
 	})

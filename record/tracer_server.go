@@ -78,8 +78,7 @@ func (t *tracer) startFork() error {
 func (t *tracer) forked(pid int) error {
 	r, err := t.server.recordingOf(t.run, pid)
 	if err != nil {
-		unix.Kill(pid, unix.SIGKILL)
-		ptrace.WaitFor(pid) // a second wait only says that it is gone
+		discard(pid)
 		return err
 	}
 	t.main = t.newProcess(pid, &ancestor{})

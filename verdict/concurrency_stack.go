@@ -155,10 +155,11 @@ func outermostFrames(p *image.Process, rec *record.Recording) ([]outermostFrame,
 	for _, t := range summary.Threads {
 		numbers[int(t.TID)] = t.Index
 	}
+	u := unwind.New(p)
 	var list []outermostFrame
 	for i := range p.Threads[:min(len(p.Threads), mostThreadsScanned)] {
 		t := &p.Threads[i]
-		f, ok := outermostOf(p, unwind.New(p).Walk(t, mostFramesWalked))
+		f, ok := outermostOf(p, u.Walk(t, mostFramesWalked))
 		if f.thread = numbers[t.Ref.TID]; !ok || f.thread == 0 {
 			continue
 		}
