@@ -66,7 +66,7 @@ func (p *Plan) know(pass Pass, variable int, s *seen) {
 func (t *tracer) known(ctx context.Context, i int) (*seen, error) {
 	t.mu.Lock()
 	x := &t.plan.Passes[i]
-	x.instructions = t.instructions(x)
+	x.instructions = t.instructions(i)
 	pass := *x
 	t.mu.Unlock()
 	var s *seen
@@ -95,9 +95,10 @@ func (t *tracer) known(ctx context.Context, i int) (*seen, error) {
 	return s, nil
 }
 
-// instructions are those that are known to access the words of a pass. Of what
-// another pass saw all are.
-func (t *tracer) instructions(x *Pass) []evidence.Addr {
+// instructions are those that are known to access the words of the pass with this
+// index. Of what another pass saw all are. It is called with mu held.
+func (t *tracer) instructions(pass int) []evidence.Addr {
+	x := &t.plan.Passes[pass]
 	list := slices.Clone(x.seen)
 	if t.names.process == nil {
 		return list
@@ -108,7 +109,7 @@ func (t *tracer) instructions(x *Pass) []evidence.Addr {
 	}
 	found, left := staticscan.Accessors(t.names.process, ranges, mostKnown)
 	if left > 0 {
-		t.plan.limits = append(t.plan.limits, fmt.Sprintf("%d further instructions may access what the instructions of pass %d do", left, slices.IndexFunc(t.plan.Passes, func(p Pass) bool { return &p.Watches[0] == &x.Watches[0] })+1))
+		t.limit(fmt.Sprintf("%d further instructions may access what the instructions of pass %d do", left, pass+1))
 	}
 	for _, pc := range found {
 		if !slices.Contains(list, pc) {

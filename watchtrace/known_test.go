@@ -117,6 +117,33 @@ func TestKnownBusy(t *testing.T) {
 	}
 }
 
+// TestKnownPlaces: a variable that too many instructions access leaves its pass,
+// which then may have no words. The limit of its new pass names that pass, and is
+// said once.
+func TestKnownPlaces(t *testing.T) {
+	rec, core := recorded(t, "places")
+	for name, c := range map[string]struct {
+		before, after []string // of the variable
+		pass          int
+	}{
+		"alone":           {nil, nil, 2},
+		"with another":    {nil, []string{"other"}, 2},
+		"in another pass": {[]string{"wide"}, nil, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			targets := resolve(t, core, slices.Concat(c.before, []string{"counter"}, c.after)...)
+			_, log := traceKnown(t, rec, targets, watchtrace.Options{Known: true, Hits: 500})
+			if v := &log.Variables[len(c.before)]; v.Pass != c.pass || v.Untraced != "" || v.Instructions == 0 || v.Hits == 0 {
+				t.Errorf("%+v", v)
+			}
+			limits := slices.DeleteFunc(slices.Clone(log.Limits), func(limit string) bool { return !strings.Contains(limit, "further instructions may access") })
+			if len(limits) != 1 || !strings.HasSuffix(limits[0], fmt.Sprintf("of pass %d do", c.pass)) {
+				t.Errorf("limits %q", log.Limits)
+			}
+		})
+	}
+}
+
 // TestKnownCalls: what system calls do to variables that probes watch is in the log,
 // and can be visited.
 func TestKnownCalls(t *testing.T) {

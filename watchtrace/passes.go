@@ -225,7 +225,7 @@ func (t *tracer) drop(i int, s *seen) {
 	t.plan.Passes[i] = passOf(words)
 	t.plan.Passes[i].locks = locks
 	if locks {
-		t.plan.limits = append(t.plan.limits, fmt.Sprintf("the lock at %v is taken too often for its order to be traced", t.plan.history.locks[hot].addr))
+		t.limit(fmt.Sprintf("the lock at %v is taken too often for its order to be traced", t.plan.history.locks[hot].addr))
 		return
 	}
 	v := &t.plan.Variables[hot]
@@ -238,6 +238,14 @@ func (t *tracer) drop(i int, s *seen) {
 		where = fmt.Sprintf(" up to event %d of %d", s.hits[n-1].Position, t.plan.history.events)
 	}
 	v.Untraced = fmt.Sprintf("it is accessed too often: more than %d times%s", t.plan.opts.Hits/2, where)
+}
+
+// limit adds a limit once, for the passes may run in two timings. It is called with
+// mu held.
+func (t *tracer) limit(text string) {
+	if !slices.Contains(t.plan.limits, text) {
+		t.plan.limits = append(t.plan.limits, text)
+	}
 }
 
 // replay runs a pass, the first of which also looks at the end.

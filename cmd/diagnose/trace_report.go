@@ -218,7 +218,11 @@ func (r *traceReport) summary(w io.Writer) {
 		}
 	}
 	c := &r.log.Coverage
-	fmt.Fprintf(w, "%s by %s, %s, %d lost, in %v\n", counted(uint64(c.Passes), "pass", "passes"), c.Backend, counted(c.Hits, "access", "accesses"), c.Lost, time.Duration(c.Nanoseconds).Round(time.Millisecond))
+	passes := counted(uint64(c.Passes), "pass", "passes")
+	if c.Backend != "" {
+		passes += " by " + c.Backend
+	}
+	fmt.Fprintf(w, "%s, %s, %d lost, in %v\n", passes, counted(c.Hits, "access", "accesses"), c.Lost, time.Duration(c.Nanoseconds).Round(time.Millisecond))
 	for _, l := range c.Limits {
 		fmt.Fprintln(w, "limit: "+clean(l))
 	}
