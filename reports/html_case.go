@@ -2,6 +2,7 @@ package reports
 
 import (
 	"fmt"
+	"slices"
 
 	"diagnose/evidence"
 )
@@ -9,8 +10,9 @@ import (
 // htmlCase is the page of a case, in the order of the other formats (layout):
 // its parts say the same, and some of them as pictures.
 func htmlCase(c *evidence.Case, opts Options) *htmlPage {
-	page := &htmlPage{Title: Clean(c.Failure.Sentence), Version: opts.Version,
-		Lead: htmlLineOf(say(alarm, c.Failure.Sentence)), Warnings: htmlNodes(append(interrupted(c.Diagnosis), severeLimits(c.Limits)...))}
+	h := headlineOf(c)
+	page := &htmlPage{Title: h.text(), Version: opts.Version, Lead: htmlLineOf(h.lead()),
+		Warnings: htmlNodes(slices.Concat(h.symptom(), interrupted(c.Diagnosis), severeLimits(c.Limits)))}
 	add := func(s ...*htmlSection) { page.Sections = append(page.Sections, s...) }
 	add(&htmlSection{ID: "summary", Title: "Summary", Nodes: htmlNodes([]block{summary(c, opts)})})
 	add(htmlCauses(c)...)

@@ -17,7 +17,7 @@ import (
 // SchemaVersion is the version of the JSON document. Its first number changes
 // when a reader of the old form could misread the new one, the second when
 // something is added. schema/case-1.json describes it.
-const SchemaVersion = "1.6"
+const SchemaVersion = "1.7"
 
 // HeapSchemaVersion is the same for the summary of a heap, which
 // schema/heap-1.json describes.
@@ -28,8 +28,20 @@ type Document struct {
 	// SchemaVersion is MAJOR.MINOR.
 	SchemaVersion string `json:"schema_version"`
 	Tool          Tool   `json:"tool"`
+	// Headline is the first line of the other formats.
+	Headline Headline `json:"headline"`
 	// Case is the failure.
 	Case *evidence.Case `json:"case"`
+}
+
+// Headline says what made the program fail, if that is proved, or else how it
+// failed.
+type Headline struct {
+	// Text is a sentence without a final stop, Proof its level.
+	Text  string         `json:"text"`
+	Proof evidence.Proof `json:"proof"`
+	// OfCause says that Text is that of the first cause, and not of the failure.
+	OfCause bool `json:"of_cause"`
 }
 
 // HeapDocument is the JSON form of a heap's summary.

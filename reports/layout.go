@@ -8,13 +8,15 @@ import (
 	"diagnose/evidence"
 )
 
-// layout builds the document of a case, in reading order: what happened, what
-// the recordings tell of its cause, how that is known, what was found, the
-// stacks, the suspects. Limits that may
-// falsify the rest come first, the others last.
+// layout builds the document of a case, in reading order: the headline, the
+// failure, what the recordings tell of its cause, how that is known, what was
+// found, the stacks, the suspects. Limits that may falsify the rest come first,
+// the others last.
 func layout(c *evidence.Case, opts Options) []block {
 	var d []block
-	d = append(d, prose{say(alarm, c.Failure.Sentence)})
+	h := headlineOf(c)
+	d = append(d, prose{h.lead()})
+	d = append(d, h.symptom()...)
 	d = append(d, interrupted(c.Diagnosis)...)
 	d = append(d, severeLimits(c.Limits)...)
 	d = append(d, summary(c, opts))

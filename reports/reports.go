@@ -62,7 +62,7 @@ func Write(w io.Writer, c *evidence.Case, opts Options) error {
 	c, opts.SourceRoot = copied(c, opts.edits()), opts.edits().text(opts.SourceRoot)
 	switch opts.Format {
 	case JSON:
-		return writeJSON(w, Document{SchemaVersion: SchemaVersion, Tool: opts.tool(), Case: c})
+		return writeJSON(w, Document{SchemaVersion: SchemaVersion, Tool: opts.tool(), Headline: headlineOf(c).document(), Case: c})
 	case HTML:
 		return writeHTML(w, htmlCase(c, opts))
 	case SARIF:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -51,7 +52,7 @@ var (
 
 // Issue is a report as a bug tracker takes it.
 type Issue struct {
-	// Title is one line of plain text: the cause, or else the failure.
+	// Title is one line of plain text: the cause if it is proved, or else the failure.
 	Title string
 	Body  string
 	// LeftOut are the titles of the parts that did not fit, or not whole.
@@ -79,16 +80,9 @@ func WriteIssue(c *evidence.Case, opts IssueOptions) (Issue, error) {
 	issue := Issue{Signature: signature.Of(c)}
 	o := Options{ShowSecrets: opts.ShowSecrets, Version: opts.Version}
 	c = copied(c, o.edits())
-	issue.Title = cutTo(issueTitle(c), opts.MaxTitle)
+	issue.Title = cutTo(headlineOf(c).text(), opts.MaxTitle)
 	err = issue.fill(w, issueParts(c, o), opts)
 	return issue, err
-}
-
-func issueTitle(c *evidence.Case) string {
-	if c.Diagnosis != nil && len(c.Diagnosis.Causes) > 0 {
-		return Clean(c.Diagnosis.Causes[0].Summary)
-	}
-	return Clean(c.Failure.Sentence)
 }
 
 // cutTo cuts a text to a number of bytes.
@@ -112,8 +106,8 @@ type issuePart struct {
 }
 
 func issueParts(c *evidence.Case, opts Options) []issuePart {
-	lead := append([]block{prose{say(alarm, c.Failure.Sentence)}}, interrupted(c.Diagnosis)...)
-	lead = append(lead, severeLimits(c.Limits)...)
+	h := headlineOf(c)
+	lead := slices.Concat([]block{prose{h.lead()}}, h.symptom(), interrupted(c.Diagnosis), severeLimits(c.Limits))
 	list := []issuePart{{"", false, append(lead, summary(c, opts))}}
 	add := func(title string, folded bool, blocks []block) {
 		if len(blocks) == 0 {
