@@ -25,12 +25,12 @@ var allowed = map[string]string{
 	"quarantine":          "agent",
 	"staticscan":          "image image/debuginfo image/value unwind internal/x86",
 	"failure":             "image image/debuginfo unwind internal/x86",
-	"record":              "agent image/object internal/ptrace internal/x86",
+	"record":              "agent image/object internal/privatefile internal/ptrace internal/x86",
 	"replay":              "agent image image/object internal/ptrace internal/x86 record unwind",
 	"watchtrace":          "agent image image/debuginfo image/value internal/x86 record replay staticscan unwind",
 	"delta":               "",
 	"patterns":            "delta",
-	"explore":             "image record replay",
+	"explore":             "image internal/privatefile record replay",
 	"verdict":             "agent delta image image/debuginfo image/value internal/x86 patterns record replay staticscan unwind watchtrace",
 	"internal/gocore":     "",
 	"internal/instrument": "",
@@ -39,7 +39,9 @@ var allowed = map[string]string{
 	"reports":             "evidence/signature",
 	"reports/tracker":     "reports",
 	"nightly":             "corpus evidence/signature reports reports/tracker",
-	"cmd/diagnose":        "agent corpus explore image internal/driver internal/instrument nightly record replay reports reports/tracker watchtrace verdict",
+	"cmd/diagnose":        "agent corpus explore image internal/driver internal/instrument internal/privatefile nightly record replay reports reports/tracker watchtrace verdict",
+
+	"internal/privatefile": "",
 
 	// Tools and test support: nothing above imports them outside its tests.
 	"internal/schema":       "",

@@ -60,7 +60,34 @@ func Create(ctx context.Context, dir string) (*Corpus, error) {
 			return nil, fmt.Errorf("corpus: %w", err)
 		}
 	}
+	if err := makePrivate(filepath.Join(dir, databaseName)); err != nil {
+		return nil, err
+	}
 	return open(ctx, dir, true)
+}
+
+// makePrivate makes the database's file if there is none, for it has reports and is
+// for its owner alone; the journal gets the same mode. A symbolic link is refused. A
+// file that is there is not opened: to close it would end the locks that this process
+// has on it.
+func makePrivate(name string) error {
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		return file.Close()
+	}
+	if !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("corpus: %w", err)
+	}
+	info, err := os.Lstat(name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("corpus: %w", err)
+	case !info.Mode().IsRegular():
+		return inputf("%s is no regular file", name)
+	case info.Mode().Perm()&0o077 != 0:
+		os.Chmod(name, 0o600) // not every file system has modes
+	}
+	return nil
 }
 
 // emptyDirectory refuses one that holds something else: a mistaken --corpus must not

@@ -243,3 +243,35 @@ func TestReading(t *testing.T) {
 		t.Errorf("%v", owners)
 	}
 }
+
+// TestPrivate: the database is for its owner alone, also where the directory is not and
+// where it was readable by others, and a symbolic link is not followed.
+func TestPrivate(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "corpus.db")
+	for range 2 {
+		c, err := Create(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		if info, err := os.Lstat(name); err != nil || info.Mode() != 0o600 {
+			t.Errorf("%v, %v", info, err)
+		}
+		if err := os.Chmod(name, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := filepath.Join(t.TempDir(), "other")
+	dir = t.TempDir()
+	if err := os.Symlink(other, filepath.Join(dir, "corpus.db")); err != nil {
+		t.Fatal(err)
+	}
+	var input *InputError
+	if _, err := Create(t.Context(), dir); !errors.As(err, &input) {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(other); err == nil {
+		t.Error("the link was followed")
+	}
+}

@@ -6,10 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
+	"diagnose/internal/privatefile"
 	"diagnose/record"
 )
 
@@ -43,14 +47,11 @@ func (o *HuntOptions) Resume() error {
 	if err != nil {
 		return err
 	}
-	data, err := os.ReadFile(path)
+	data, err := readState(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	var s huntState
-	if err == nil && len(data) > mostState {
-		err = fmt.Errorf("%d bytes", len(data))
-	}
 	if err == nil {
 		err = json.Unmarshal(data, &s)
 	}
@@ -65,6 +66,23 @@ func (o *HuntOptions) Resume() error {
 		o.Length = s.Length
 	}
 	return nil
+}
+
+// readState reads the file, and nothing that has its name and is none.
+func readState(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(errors.New("it is no regular file"), err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, mostState+1))
+	if err == nil && len(data) > mostState {
+		err = fmt.Errorf("it is larger than %d bytes", mostState)
+	}
+	return data, err
 }
 
 // Stopped writes down where a hunt stopped that found nothing; after one that did,
@@ -85,7 +103,7 @@ func (o *HuntOptions) Stopped(r *HuntResult) error {
 		err = os.MkdirAll(o.Record.Output, 0o700)
 	}
 	if err == nil {
-		err = os.WriteFile(path, data, 0o600)
+		err = privatefile.Write(path, data)
 	}
 	if err != nil {
 		return fmt.Errorf("explore: where the hunt stopped: %w", err)

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"diagnose/internal/privatefile"
 )
 
 // TimingName is the file of a recording that says how it is replayed. It is
@@ -98,16 +100,7 @@ func (r *Recording) readSmall(name string, limit int64) ([]byte, error) {
 
 // writeWhole writes a file whole or not at all, in the place of an earlier one.
 func writeWhole(dir, name string, data []byte) error {
-	f, err := os.CreateTemp(dir, "."+name+"-*") // mode 0600
-	if err != nil {
-		return fmt.Errorf("record: %w", err)
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(data)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("record: %w", err)
-	}
-	if err := os.Rename(f.Name(), filepath.Join(dir, name)); err != nil {
+	if err := privatefile.Write(filepath.Join(dir, name), data); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
 	return nil

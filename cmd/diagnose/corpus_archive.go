@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
@@ -75,22 +74,7 @@ func exportTo(c *cobra.Command, store *corpus.Corpus, filter corpus.Filter, outp
 	if err := checkOutput(output); err != nil {
 		return err
 	}
-	if !replaceable(output) {
-		file, err := os.OpenFile(output, os.O_WRONLY, 0o600)
-		if err != nil {
-			return fmt.Errorf("--output: %w", err)
-		}
-		return errors.Join(write(file), file.Close())
-	}
-	temp, err := os.CreateTemp(filepath.Dir(output), ".diagnose-*")
-	if err != nil {
-		return fmt.Errorf("--output: %w", err)
-	}
-	defer os.Remove(temp.Name())
-	if err := errors.Join(write(temp), temp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), output)
+	return writeOutput(output, write)
 }
 
 func newCorpusImport() *cobra.Command {

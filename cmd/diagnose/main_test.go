@@ -123,33 +123,6 @@ func TestOutputFile(t *testing.T) {
 	}
 }
 
-// What is not a regular file is written through, never replaced.
-func TestOutputThroughSymbolicLink(t *testing.T) {
-	core, dir := crashed(t), t.TempDir()
-	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
-	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(file, link); err != nil {
-		t.Fatal(err)
-	}
-	if got := diagnose(t, nil, "crash", "--core", core, "--output", link); got.status != exitOK {
-		t.Fatalf("status %d, stderr %q", got.status, got.stderr)
-	}
-	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
-		t.Errorf("the link became %v, %v", info, err)
-	}
-	if text, err := os.ReadFile(file); err != nil || !bytes.HasPrefix(text, []byte("null pointer read")) {
-		t.Errorf("the link's file holds %.40q, %v", text, err)
-	}
-	if got := diagnose(t, nil, "crash", "--core", core, "--output", "/dev/stdout"); !strings.HasPrefix(got.stdout, "null pointer read") {
-		t.Errorf("/dev/stdout: status %d, stdout %.40q, stderr %q", got.status, got.stdout, got.stderr)
-	}
-	if info, err := os.Lstat("/dev/stdout"); err != nil || info.Mode()&os.ModeSymlink == 0 {
-		t.Errorf("/dev/stdout became %v, %v", info, err)
-	}
-}
-
 func TestExitStatus(t *testing.T) {
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty")

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -119,7 +121,7 @@ func (f *nightlyFlags) run(c *cobra.Command) error {
 		return err
 	}
 	if f.out != "" { // before the night is spent for nothing
-		if err := os.MkdirAll(filepath.Join(f.out, causesName), 0o700); err != nil {
+		if err := makeNight(f.out); err != nil {
 			return usagef("--out: %w", err)
 		}
 	}
@@ -144,6 +146,19 @@ func (f *nightlyFlags) run(c *cobra.Command) error {
 		summary.Redact(f.redaction)
 		return f.hand(c, store, summary)
 	})
+}
+
+// makeNight makes the directories of --out. That of the reports is no symbolic link,
+// which could lead them anywhere.
+func makeNight(dir string) error {
+	causes := filepath.Join(dir, causesName)
+	if err := os.MkdirAll(causes, 0o700); err != nil {
+		return err
+	}
+	if info, err := os.Lstat(causes); err != nil || !info.IsDir() {
+		return errors.Join(fmt.Errorf("%s is no directory", causes), err)
+	}
+	return nil
 }
 
 // issuesName is the directory in --out of issues, where no other tracker is named.

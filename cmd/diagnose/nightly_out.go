@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"diagnose/corpus"
+	"diagnose/internal/privatefile"
 	"diagnose/nightly"
 	"diagnose/reports"
 )
@@ -70,7 +71,7 @@ func writeNight(ctx context.Context, store *corpus.Corpus, s *nightly.Summary, d
 			continue
 		}
 		for suffix, text := range forms {
-			if err := writeWhole(filepath.Join(dir, causesName, g.Digest+suffix), text); err != nil {
+			if err := privatefile.Write(filepath.Join(dir, causesName, g.Digest+suffix), text); err != nil {
 				return err
 			}
 		}
@@ -81,7 +82,7 @@ func writeNight(ctx context.Context, store *corpus.Corpus, s *nightly.Summary, d
 		return err
 	}
 	for name, form := range map[string]*bytes.Buffer{"summary.txt": &text, "summary.json": &doc, "summary.html": &html} {
-		if err := writeWhole(filepath.Join(dir, name), form.Bytes()); err != nil {
+		if err := privatefile.Write(filepath.Join(dir, name), form.Bytes()); err != nil {
 			return err
 		}
 	}

@@ -1,11 +1,18 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"diagnose/internal/privatefile"
 )
 
 // toStandardOutput reports whether the report needs no file of its own.
@@ -29,10 +36,23 @@ func checkOutput(path string) error {
 	if toStandardOutput(path) {
 		return nil
 	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return usagef("--output: %s is a directory, give a file in it", path)
+	number, own := descriptor(path)
+	if own {
+		if _, err := unix.FcntlInt(uintptr(number), unix.F_GETFL, 0); err != nil {
+			return usagef("--output: %s: %w", path, err)
+		}
+		return nil
 	}
-	if !replaceable(path) {
+	info, err := os.Stat(path)
+	switch link, linkErr := os.Lstat(path); {
+	case err == nil && info.IsDir():
+		return usagef("--output: %s is a directory, give a file in it", path)
+	case linkErr != nil && !errors.Is(linkErr, fs.ErrNotExist):
+		return usagef("--output: %w", linkErr)
+	case linkErr == nil && link.Mode().Type() == fs.ModeSymlink && err == nil && !info.Mode().IsRegular():
+		// A file in place of /dev/log would take that from every program of the machine.
+		return usagef("--output: %s is a symbolic link to something that is no file: name that itself", path)
+	case linkErr == nil && special(link):
 		return nil
 	}
 	dir := filepath.Dir(path)
@@ -42,51 +62,82 @@ func checkOutput(path string) error {
 	return nil
 }
 
-// replaceable reports whether path is a regular file or nothing yet. Anything
-// else must be written through: to put a file in place of /dev/stderr, which
-// is a symbolic link, would take it from every program of the machine.
-func replaceable(path string) bool {
-	info, err := os.Lstat(path)
-	return err != nil || info.Mode().IsRegular()
+// special reports whether a name is of a device, pipe or socket, which is written to
+// and never replaced.
+func special(info fs.FileInfo) bool {
+	return info.Mode().Type()&(fs.ModeDevice|fs.ModeNamedPipe|fs.ModeSocket) != 0
+}
+
+// descriptor returns the number of the open descriptor of this process that a path
+// names. To open such a path would follow it, and empty the file it leads to.
+func descriptor(path string) (int, bool) {
+	path = filepath.Clean(path)
+	for name, number := range map[string]int{"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2} {
+		if path == name {
+			return number, true
+		}
+	}
+	for _, dir := range []string{"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/", fmt.Sprintf("/proc/%d/fd/", os.Getpid())} {
+		if name, found := strings.CutPrefix(path, dir); found {
+			number, err := strconv.ParseUint(name, 10, 31)
+			return int(number), err == nil
+		}
+	}
+	return 0, false
 }
 
 // writeFile puts a report file in place whole or not at all, readable by its
 // owner only: a report holds what was in the process's memory.
 func writeFile(path string, report []byte) error {
-	write := writeWhole
-	if !replaceable(path) {
-		write = writeThrough
+	return writeOutput(path, func(w io.Writer) error {
+		_, err := w.Write(report)
+		return err
+	})
+}
+
+// writeOutput has write make what the user wants in a file: a private one in place of
+// what had the name (see privatefile), or a descriptor or device, which is written to.
+func writeOutput(path string, write func(io.Writer) error) error {
+	var file *os.File
+	var err error
+	if number, own := descriptor(path); own {
+		file, err = openDescriptor(path, number)
+	} else if info, statErr := os.Lstat(path); statErr == nil && special(info) {
+		file, err = openSpecial(path)
+	} else {
+		err = privatefile.Replace(path, write)
 	}
-	if err := write(path, report); err != nil {
+	if err == nil && file != nil {
+		err = errors.Join(write(file), file.Close())
+	}
+	if err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
 	return nil
 }
 
-func writeWhole(path string, report []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), ".diagnose-*")
+func openDescriptor(path string, number int) (*os.File, error) {
+	own, err := unix.FcntlInt(uintptr(number), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	defer os.Remove(temp.Name())
-	_, err = temp.Write(report)
-	if closeErr := temp.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), path)
+	return os.NewFile(uintptr(own), path), nil
 }
 
-func writeThrough(path string, report []byte) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+// openSpecial opens a device, pipe or socket, and not a file or link that has taken its
+// place since.
+func openSpecial(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_WRONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = file.Write(report)
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
+	info, err := file.Stat()
+	if err == nil && !special(info) {
+		err = fmt.Errorf("%s was replaced", path)
 	}
-	return err
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
 }
