@@ -90,15 +90,15 @@ type htmlNode struct {
 	Grid      *htmlGrid
 	Source    *htmlSource
 	Stack     *htmlStack
-	Steps     []htmlStep
 	Timelines *htmlTimelines
 	Memory    *htmlMemory
 }
 
 type htmlLine []htmlSpan
 
-// htmlSpan is a piece of text; Class is that of its style.
-type htmlSpan struct{ Class, Text string }
+// htmlSpan is a piece of text; Class is that of its style. Link is the id of a part
+// of the page.
+type htmlSpan struct{ Class, Text, Link string }
 
 type htmlFact struct {
 	Name string
@@ -117,7 +117,7 @@ func htmlLineOf(l line) htmlLine {
 	var list htmlLine
 	for _, s := range l {
 		if s.text != "" {
-			list = append(list, htmlSpan{styleClasses[s.style], s.text})
+			list = append(list, htmlSpan{Class: styleClasses[s.style], Text: s.text})
 		}
 	}
 	return list

@@ -227,7 +227,7 @@ func pageWithoutScript(t *testing.T, b *browsertest.Browser) {
 		Folds    int
 	}
 	b.Eval(`({Controls: document.querySelector(".controls").checkVisibility(), Marks: document.querySelectorAll("a.mark[href^='#']").length, Folds: document.querySelectorAll("main details").length})`, &seen)
-	if seen.Controls || seen.Marks != 5 || seen.Folds == 0 {
+	if seen.Controls || seen.Marks != 6 || seen.Folds == 0 {
 		t.Errorf("%+v", seen)
 	}
 }

@@ -15,9 +15,12 @@ func htmlCase(c *evidence.Case, opts Options) *htmlPage {
 		Warnings: htmlNodes(slices.Concat(h.symptom(), interrupted(c.Diagnosis), severeLimits(c.Limits)))}
 	add := func(s ...*htmlSection) { page.Sections = append(page.Sections, s...) }
 	add(&htmlSection{ID: "summary", Title: "Summary", Nodes: htmlNodes([]block{summary(c, opts)})})
-	add(htmlCauses(c)...)
-	if s := htmlSourceOf(c.Failure.Source, nil); s != nil {
-		add(&htmlSection{ID: "source", Title: "Source", Nodes: []htmlNode{{Source: s}}})
+	code := &htmlCode{sources: c.Sources}
+	code.markFailed(c.Failure.Site, c.Failure.Source)
+	add(htmlCauses(c, code)...)
+	add(code.section()...)
+	if d := c.Diagnosis; d != nil && len(d.Causes) > 0 {
+		add(sectionsOf("excluded", false, ruledOut(d))...)
 	}
 	add(sectionsOf("instruction", false, instruction(c.Failure.Instruction))...)
 	add(sectionsOf("origin", false, origin(c.Failure.Origin))...)
@@ -31,90 +34,53 @@ func htmlCase(c *evidence.Case, opts Options) *htmlPage {
 	return page
 }
 
-// htmlCauses are a section for each cause, with its timelines or its story.
-func htmlCauses(c *evidence.Case) []*htmlSection {
+// htmlCauses are a section for each cause, with its timelines.
+func htmlCauses(c *evidence.Case, code *htmlCode) []*htmlSection {
 	d := c.Diagnosis
 	if d == nil {
 		return nil
 	}
 	if len(d.Causes) == 0 {
-		return append(sectionsOf("cause", false, causes(c)), scheduleCode(d.Schedule, c.Sources)...)
+		markSchedule(d.Schedule, code)
+		return sectionsOf("cause", false, causes(c))
 	}
 	var list []*htmlSection
 	for i := range d.Causes {
-		id := fmt.Sprintf("cause-%d", i+1)
+		id, prefix := fmt.Sprintf("cause-%d", i+1), ""
+		if i > 0 {
+			prefix = fmt.Sprintf("%d.", i+1)
+		}
 		x := &d.Causes[i]
 		plainCause := *x
 		plainCause.Story, plainCause.Interleaving = nil, nil // shown as pictures here
-		sections := sectionsOf(id, false, cause(&plainCause, i))
+		blocks := cause(&plainCause, i)
+		if headlineOf(c).cause == x { // the page begins with its summary
+			blocks = slices.Delete(blocks, 1, 2)
+		}
+		sections := sectionsOf(id, false, blocks)
 		s := sections[0]
 		if x.Interleaving != nil {
-			s.Nodes = append(s.Nodes, htmlInterleaving(id, x.Interleaving, c.Sources)...)
-		} else {
-			s.Nodes = append(s.Nodes, htmlNode{Steps: htmlSteps(id, x.Story, c.Sources)})
+			s.Nodes = append(s.Nodes, htmlInterleaving(id, prefix, x.Interleaving, &c.Failure, code)...)
+		} else if story := ofStory(x, &c.Failure); len(story) > 0 {
+			s.Nodes = append(s.Nodes, htmlNode{Timelines: timelinesOf(id, code, prefix, story, nil)})
 		}
 		if m := causeMemory(x); m != nil {
 			s.Nodes = append(s.Nodes, htmlNode{Memory: m})
 		}
 		list = append(list, sections...)
 	}
-	list = append(list, htmlSchedule(d.Schedule, c.Sources)...)
-	return append(list, sectionsOf("excluded", false, ruledOut(d))...)
+	markSchedule(d.Schedule, code)
+	return append(list, sectionsOf("schedule", false, schedule(d.Schedule))...)
 }
 
-// htmlSchedule is what replays need to fail, with the code where threads wait.
-func htmlSchedule(s *evidence.Schedule, sources []evidence.Source) []*htmlSection {
-	return append(sectionsOf("schedule", false, schedule(s)), scheduleCode(s, sources)...)
-}
-
-func scheduleCode(s *evidence.Schedule, sources []evidence.Source) []*htmlSection {
+// markSchedule marks the lines where the threads of a schedule wait.
+func markSchedule(s *evidence.Schedule, code *htmlCode) {
 	if s == nil {
-		return nil
+		return
 	}
-	sites := make([]*evidence.Site, len(s.Preemptions))
 	for i := range s.Preemptions {
-		sites[i] = s.Preemptions[i].Site
+		code.mark(s.Preemptions[i].Site, fmt.Sprintf("wait %d", i+1))
 	}
-	code := numberedSources(sites, sources)
-	if len(code) == 0 {
-		return nil
-	}
-	return []*htmlSection{{ID: "waits", Title: "Where the threads are made to wait", Nodes: code}}
-}
-
-// htmlStep is one step of a story.
-type htmlStep struct {
-	ID    string
-	Text  htmlLine
-	Parts []htmlNode
-}
-
-func htmlSteps(id string, steps []evidence.CauseStep, sources []evidence.Source) []htmlStep {
-	var list []htmlStep
-	for i, s := range steps {
-		x := htmlStep{ID: fmt.Sprintf("%s-step-%d", id, i+1), Text: htmlLineOf(say(plain, s.Text).and(faint, proofMark(s.Proof)))}
-		place := s.Site
-		if a := s.Access; a != nil {
-			x.Parts = append(x.Parts, htmlNode{Text: htmlLineOf(say(plain, accessWords(a)).and(faint, "  at moment "+a.Moment.String()))})
-			if a.Site != nil {
-				place = a.Site
-			}
-		} else if place != nil {
-			x.Parts = append(x.Parts, htmlNode{Text: htmlLineOf(siteLine(*place))})
-		}
-		text := s.Source
-		if text == nil && place != nil {
-			text = sourceAround(*place, sources)
-		}
-		if shown := htmlSourceOf(text, nil); shown != nil {
-			x.Parts = append(x.Parts, htmlNode{Source: shown})
-		}
-		if a := s.Access; a != nil && len(a.Stack.Frames) > 0 {
-			x.Parts = append(x.Parts, htmlNode{Stack: htmlStackOf(say(strong, "Stack"), untilStart(a.Stack), false)})
-		}
-		list = append(list, x)
-	}
-	return list
 }
 
 // htmlFindings are those of a case or of a heap, with pictures of the memory.

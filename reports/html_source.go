@@ -2,6 +2,8 @@ package reports
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"diagnose/evidence"
 )
@@ -14,8 +16,9 @@ type htmlSource struct {
 }
 
 // htmlSourceLine is a line, or, with Gap, the place of lines left out. Mark is
-// what stands before a marked one.
+// written before a marked one, which other parts of the page link to by its ID.
 type htmlSourceLine struct {
+	ID     string
 	Number int
 	Text   string
 	Mark   string
@@ -25,22 +28,14 @@ type htmlSourceLine struct {
 // failedMark stands before the line that failed, in every format.
 const failedMark = "=>"
 
-// htmlSourceOf shows source lines; marks, if not nil, are by line number and
-// stand in place of the mark of the failed line.
+// htmlSourceOf shows source lines with marks by line number.
 func htmlSourceOf(s *evidence.Source, marks map[int]string) *htmlSource {
-	if s == nil || len(s.Lines) == 0 {
-		return nil
-	}
 	x := &htmlSource{File: Clean(s.File), Stale: s.Stale}
 	for i, l := range s.Lines {
 		if i > 0 && l.Number > s.Lines[i-1].Number+1 {
 			x.Lines = append(x.Lines, htmlSourceLine{Gap: true})
 		}
-		mark := marks[l.Number]
-		if marks == nil && l.Failed {
-			mark = failedMark
-		}
-		x.Lines = append(x.Lines, htmlSourceLine{Number: l.Number, Text: Clean(expandTabs(l.Text)), Mark: mark})
+		x.Lines = append(x.Lines, htmlSourceLine{Number: l.Number, Text: Clean(expandTabs(l.Text)), Mark: marks[l.Number]})
 	}
 	return x
 }
@@ -73,50 +68,101 @@ func sourceAround(s evidence.Site, sources []evidence.Source) *evidence.Source {
 	return nil
 }
 
-// accessSources are the lines of an interleaving's accesses.
-func accessSources(list []evidence.SeenAccess, sources []evidence.Source) []htmlNode {
-	sites := make([]*evidence.Site, len(list))
-	for i := range list {
-		sites[i] = list[i].Site
-	}
-	return numberedSources(sites, sources)
+// htmlCode is the program's text as far as a page names it. Every line is shown
+// once, with the marks of all that happens there.
+type htmlCode struct {
+	sources []evidence.Source
+	files   []*codeFile
 }
 
-// numberedSources are the lines of places, one source a file, marked with the
-// places' numbers from 1; places may be unknown.
-func numberedSources(sites []*evidence.Site, sources []evidence.Source) []htmlNode {
-	type marked struct {
-		source *evidence.Source
-		marks  map[int]string
+// codeFile are the lines of a file that are shown, with their marks.
+type codeFile struct {
+	source evidence.Source
+	marks  map[int]string
+}
+
+// mark adds a place with its mark and the lines around it, and returns the id of
+// its line; "" if its text is not known.
+func (c *htmlCode) mark(s *evidence.Site, mark string) string {
+	if s == nil {
+		return ""
 	}
-	files := map[string]*marked{}
-	var order []string
-	for i, s := range sites {
-		if s == nil {
-			continue
-		}
-		near := sourceAround(*s, sources)
-		if near == nil {
-			continue
-		}
-		m := files[s.File]
-		if m == nil {
-			m = &marked{source: &evidence.Source{File: near.File, Stale: near.Stale}, marks: map[int]string{}}
-			files[s.File] = m
-			order = append(order, s.File)
-		}
-		m.source.Lines = mergeLines(m.source.Lines, near.Lines)
-		number := fmt.Sprint(i + 1)
-		if before := m.marks[s.Line]; before != "" {
-			number = before + "," + number
-		}
-		m.marks[s.Line] = number
+	near := sourceAround(*s, c.sources)
+	if near == nil {
+		return ""
 	}
-	var nodes []htmlNode
-	for _, name := range order {
-		nodes = append(nodes, htmlNode{Source: htmlSourceOf(files[name].source, files[name].marks)})
+	c.add(near, s.Line, mark)
+	return c.place(s)
+}
+
+// markFailed marks the line that failed; text is what the analysis read around it,
+// for a case without the sources of its places.
+func (c *htmlCode) markFailed(s *evidence.Site, text *evidence.Source) {
+	if c.mark(s, failedMark) != "" || text == nil {
+		return
 	}
-	return nodes
+	for _, l := range text.Lines {
+		if l.Failed {
+			c.add(text, l.Number, failedMark)
+		}
+	}
+}
+
+func (c *htmlCode) add(near *evidence.Source, number int, mark string) {
+	f := c.file(near.File)
+	if f == nil {
+		f = &codeFile{source: evidence.Source{File: near.File, Stale: near.Stale}, marks: map[int]string{}}
+		c.files = append(c.files, f)
+	}
+	f.source.Lines = mergeLines(f.source.Lines, near.Lines)
+	if before := f.marks[number]; before != "" && !slices.Contains(strings.Split(before, ","), mark) {
+		mark = before + "," + mark
+	} else if before != "" {
+		return
+	}
+	f.marks[number] = mark
+}
+
+func (c *htmlCode) file(name string) *codeFile {
+	for _, f := range c.files {
+		if f.source.File == name {
+			return f
+		}
+	}
+	return nil
+}
+
+// place is the id of a place's line; "" if that is not marked.
+func (c *htmlCode) place(s *evidence.Site) string {
+	if s == nil {
+		return ""
+	}
+	for i, f := range c.files {
+		if f.source.File == s.File && f.marks[s.Line] != "" {
+			return lineID(i, s.Line)
+		}
+	}
+	return ""
+}
+
+func lineID(file, line int) string { return fmt.Sprintf("code-%d-%d", file+1, line) }
+
+// section is the source with all marks; none if no text is known.
+func (c *htmlCode) section() []*htmlSection {
+	if len(c.files) == 0 {
+		return nil
+	}
+	s := &htmlSection{ID: "source", Title: "Source"}
+	for i, f := range c.files {
+		x := htmlSourceOf(&f.source, f.marks)
+		for n := range x.Lines {
+			if l := &x.Lines[n]; l.Mark != "" {
+				l.ID = lineID(i, l.Number)
+			}
+		}
+		s.Nodes = append(s.Nodes, htmlNode{Source: x})
+	}
+	return []*htmlSection{s}
 }
 
 // mergeLines merges two ordered lists of lines of one file.

@@ -2,6 +2,7 @@ package reports
 
 import (
 	"fmt"
+	"strings"
 
 	"diagnose/evidence"
 )
@@ -18,11 +19,13 @@ type htmlStack struct {
 	Note htmlLine
 }
 
-// htmlFrame is a frame with its variables, or, without a Line, a note.
+// htmlFrame is a frame with its variables, or, without a Line, a note, under which
+// frames may be folded.
 type htmlFrame struct {
 	Line      htmlLine
 	Variables []htmlLine
 	Note      htmlLine
+	Folded    []htmlFrame
 	site      evidence.Site
 }
 
@@ -47,6 +50,7 @@ func htmlStackOf(title line, s evidence.Stack, open bool) *htmlStack {
 		}
 		x.Frames = append(x.Frames, frame)
 	}
+	x.Frames = foldLibraries(x.Frames)
 	if len(x.Frames) > framesShown+4 { // a few more need no fold of their own
 		x.Frames, x.Rest = x.Frames[:framesShown], x.Frames[framesShown:]
 	}
@@ -54,6 +58,47 @@ func htmlStackOf(title line, s evidence.Stack, open bool) *htmlStack {
 		x.Note = htmlLineOf(say(caveat, "the stack ends here: "+s.Stopped))
 	}
 	return x
+}
+
+// foldLibraries folds neighbours of one language's library, such as the functions of
+// a container and its iterators: what the program did with it is said by the frame
+// that called the outermost of them.
+func foldLibraries(frames []htmlFrame) []htmlFrame {
+	var list []htmlFrame
+	for i := 0; i < len(frames); {
+		n := 1
+		library := languageLibrary(&frames[i])
+		for library != "" && i+n < len(frames) && languageLibrary(&frames[i+n]) == library {
+			n++
+		}
+		if library == "" || n == 1 {
+			list = append(list, frames[i:i+n]...)
+		} else {
+			list = append(list, htmlFrame{Note: htmlLineOf(say(faint, fmt.Sprintf("%d frames of %s", n, library))), Folded: frames[i : i+n]})
+		}
+		i += n
+	}
+	return list
+}
+
+// languageLibrary names the library that a frame is of, by the paths that compilers
+// give to its sources, or else by its namespaces; empty for the program's frames.
+func languageLibrary(f *htmlFrame) string {
+	if len(f.Line) == 0 {
+		return ""
+	}
+	file, function := f.site.File, evidence.ShortName(f.site.Function)
+	switch {
+	case strings.Contains(file, "/include/c++/"):
+		return "the C++ library"
+	case strings.HasPrefix(file, "/rustc/"), strings.Contains(file, "/rustlib/src/rust/library/"):
+		return "Rust's library"
+	case file != "":
+		return ""
+	case strings.HasPrefix(function, "std::__"), strings.HasPrefix(function, "__gnu_cxx::"):
+		return "the C++ library"
+	}
+	return ""
 }
 
 // foldInner folds what the program's own code at that place called before it

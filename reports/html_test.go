@@ -251,9 +251,9 @@ func plainText(page string) string {
 // The code where threads are made to wait is marked with the preemptions'
 // numbers.
 func TestPageOfASchedule(t *testing.T) {
-	_, code, found := strings.Cut(render(t, scheduledCase(), Options{Format: HTML}), `id="waits"`)
+	_, code, found := strings.Cut(render(t, scheduledCase(), Options{Format: HTML}), `id="source"`)
 	code, _, _ = strings.Cut(code, "</section>")
-	if want := `<tr class="marked"><td class="mark">1</td><td class="number">31</td>`; !found || !strings.Contains(code, want) || strings.Count(code, `class="marked"`) != 1 {
+	if want := `<td class="mark">1,wait 1</td><td class="number">31</td>`; !found || !strings.Contains(code, want) || strings.Count(code, "wait 1") != 1 {
 		t.Errorf("%s is not the one mark of %s", want, code)
 	}
 }
@@ -268,7 +268,7 @@ func TestTimeline(t *testing.T) {
 		}
 	}
 	i.Failing = append(i.Failing, i.Failing[0])
-	x := timeline("t", "Failing run", "", true, i.Failing, wordsFor(i))
+	x := timeline("t", "Failing run", "", true, ofInterleaving(i, i.Failing))
 	if len(x.Lanes) != 2 || len(x.Marks) != 4 || len(x.Steps) != 3 {
 		t.Fatalf("%d lanes, %d marks, %d steps", len(x.Lanes), len(x.Marks), len(x.Steps))
 	}
@@ -276,7 +276,7 @@ func TestTimeline(t *testing.T) {
 		t.Errorf("holds %+v, kept %+v", x.Holds, x.Kept)
 	}
 	for n, m := range x.Marks {
-		if m.Between != (n == 1) || m.Number != n+1 || m.Write != (n == 1 || n == 2) {
+		if m.Between != (n == 1) || m.Number != n+1 || (m.Kind == happensWrite) != (n == 1 || n == 2) {
 			t.Errorf("mark %d: %+v", n, m)
 		}
 		if n > 0 && m.Y <= x.Marks[n-1].Y {
@@ -285,7 +285,7 @@ func TestTimeline(t *testing.T) {
 	}
 	i.Failing = i.Failing[:3]
 	i.Failing[1].Thread, i.Failing[1].Handler = i.Failing[0].Thread, "SIGALRM"
-	if x := timeline("t", "Failing run", "", true, i.Failing, wordsFor(i)); len(x.Lanes) != 2 || x.Lanes[1].Label != "SIGALRM in thread 2" || !x.Marks[1].Between {
+	if x := timeline("t", "Failing run", "", true, ofInterleaving(i, i.Failing)); len(x.Lanes) != 2 || x.Lanes[1].Title != "SIGALRM in thread 2" || !x.Marks[1].Between {
 		t.Errorf("with a signal's handler: %+v", x)
 	}
 	var many []evidence.SeenAccess
@@ -294,7 +294,7 @@ func TestTimeline(t *testing.T) {
 		a.Thread.Number = n % 40
 		many = append(many, a)
 	}
-	if x := timeline("t", "", "", true, many, wordsFor(i)); len(x.Marks) != maxTimeline || x.More != 500-maxTimeline {
+	if x := timeline("t", "", "", true, ofInterleaving(i, many)); len(x.Marks) != maxTimeline || x.More != 500-maxTimeline {
 		t.Errorf("%d marks and %d more", len(x.Marks), x.More)
 	}
 }
@@ -364,6 +364,33 @@ func TestHostileHeapInEveryFormat(t *testing.T) {
 		}
 		if name == string(HTML) && (strings.Count(text, "<script") != 1 || strings.Contains(text, "<img") || strings.Contains(text, "onerror=alert(1)>")) {
 			t.Error("the page holds markup of the program")
+		}
+	}
+}
+
+// The frames of a container are folded, and the program's own around them are not.
+func TestLibraryFramesAreFolded(t *testing.T) {
+	const vector, own = "/usr/include/c++/12/bits/stl_vector.h", "/src/events.cc"
+	frame := func(function, file string) evidence.Frame {
+		return evidence.Frame{Kind: evidence.Physical, Trust: evidence.TrustCFI, Site: site(function, file, 7, 0)}
+	}
+	s := evidence.Stack{Frames: []evidence.Frame{frame("std::vector<int>::operator[]", vector), frame("read_event", own),
+		frame("std::_Function_handler<int ()>::_M_invoke", "/usr/include/c++/12/bits/std_function.h"), frame("std::function<int ()>::operator()", vector),
+		frame("core::ops::function::FnOnce::call_once", "/rustc/9fc6b431/library/core/src/ops/function.rs"), frame("main", own)}}
+	x := htmlStackOf(nil, s, true)
+	var got []int
+	for _, f := range x.Frames {
+		got = append(got, len(f.Folded))
+	}
+	if want := []int{0, 0, 2, 0, 0}; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("folded %v, want %v", got, want)
+	}
+	c := sample()
+	c.Stacks[0].Stack = s
+	page := plainText(render(t, c, Options{Format: HTML}))
+	for _, want := range []string{"2 frames of the C++ library", "_M_invoke", "read_event"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is missing", want)
 		}
 	}
 }

@@ -25,13 +25,25 @@
   });
   addEventListener("afterprint", () => { closed.forEach(d => { d.open = false; }); });
 
-  // The access of a mark that is pointed at or has the focus stands beside it.
+  // The description of a mark that is pointed at or has the focus is shown beside it.
   const peek = document.getElementById("peek");
   let shown = null;
   const hide = () => {
     if (shown) shown.removeAttribute("aria-describedby");
     shown = null;
     peek.hidden = true;
+  };
+  // The lines of the source around the one that an access links to.
+  const linesOf = access => {
+    const link = access.querySelector("a[href^='#code-']");
+    const row = link && document.getElementById(link.getAttribute("href").slice(1));
+    if (!row) return [];
+    const rows = [...row.parentElement.children], at = rows.indexOf(row);
+    const table = document.createElement("table"), box = document.createElement("div");
+    table.append(...rows.slice(Math.max(0, at - 2), at + 3).map(r => r.cloneNode(true)));
+    box.className = "code scroll";
+    box.append(table);
+    return [box];
   };
   const show = mark => {
     const access = document.getElementById(mark.getAttribute("href").slice(1));
@@ -44,14 +56,14 @@
       if (child.tagName === "SUMMARY") title.append(...child.cloneNode(true).childNodes);
       else rest.push(child.cloneNode(true));
     }
-    peek.replaceChildren(title, ...rest);
+    peek.replaceChildren(title, ...linesOf(access), ...rest);
     peek.querySelectorAll("[id], [tabindex]").forEach(x => { x.removeAttribute("id"); x.removeAttribute("tabindex"); });
     peek.querySelectorAll("summary").forEach(x => { x.tabIndex = -1; });
     peek.hidden = false;
     mark.setAttribute("aria-describedby", "peek");
     const at = mark.querySelector("circle").getBoundingClientRect();
     const width = peek.offsetWidth, height = peek.offsetHeight;
-    let left = at.right + 190, top = at.top - 10;
+    let left = at.right + 290, top = at.top - 10;
     if (left + width > innerWidth - 8) left = at.left - width - 14;
     if (left < 8) { left = Math.max(8, innerWidth - width - 16); top = at.bottom + 24; }
     if (top + height > innerHeight - 8) top = Math.max(8, left < at.right && left + width > at.left ? at.top - height - 12 : innerHeight - height - 8);
