@@ -126,6 +126,7 @@ const (
 	LimitPlace   = 6
 	LimitTracer  = 7
 	LimitStart   = 8
+	LimitTraced  = 9
 )
 
 // What a payload has: enum dg_payload_kind.
@@ -166,6 +167,7 @@ const (
 	TrapStuck    = 12
 	TrapUnpark   = 13
 	TrapReady    = 14
+	TrapTraced   = 15
 )
 
 // Whether a replay may leave the recorded way, or has: enum dg_free.

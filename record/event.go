@@ -172,11 +172,12 @@ const (
 	LimitPlace   LimitKind = agent.LimitPlace
 	LimitTracer  LimitKind = agent.LimitTracer
 	LimitStart   LimitKind = agent.LimitStart
+	LimitTraced  LimitKind = agent.LimitTraced
 )
 
 var limitNames = map[LimitKind]string{
 	LimitDisk: "disk", LimitSyscall: "syscall", LimitShared: "shared", LimitSite: "site",
-	LimitPlace: "place", LimitTracer: "tracer", LimitStart: "start",
+	LimitPlace: "place", LimitTracer: "tracer", LimitStart: "start", LimitTraced: "traced",
 }
 
 // String returns a name, "limit-99" if there is none.

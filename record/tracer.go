@@ -30,6 +30,9 @@ type tracer struct {
 	// one that there is.
 	serves bool
 	server *forkServer
+	// toldTraced: the user knows that the program traces a process of its own;
+	// toldUntraced: and that it could not.
+	toldTraced, toldUntraced bool
 }
 
 // tracee is a traced thread.
@@ -64,6 +67,8 @@ type process struct {
 	from *ancestor
 	// ending is set while the process is stopped for its core.
 	ending *ending
+	// leaving is set while the process is let go.
+	leaving *leaving
 }
 
 // tracingOptions: the program is to outlive the tracer, so there is no
@@ -134,6 +139,10 @@ func (t *tracer) start() error {
 	if err != nil {
 		return err
 	}
+	if err := refuseRandomised(pid); err != nil {
+		discard(pid)
+		return err
+	}
 	// The program's streams are its own: a pipe ends when it closes them.
 	if t.streams == nil {
 		if err := closeStreams(); err != nil {
@@ -144,6 +153,22 @@ func (t *tracer) start() error {
 	t.threads[pid].stopped = true
 	t.link.tell(notice{Started: pid})
 	return t.proceed(t.threads[pid], 0)
+}
+
+// refuseRandomised is for a program that has been started and has executed nothing.
+func refuseRandomised(pid int) error {
+	why, err := randomised(pid)
+	if err != nil {
+		return fmt.Errorf("record: process %d: %w", pid, err)
+	}
+	if why == "" {
+		return nil
+	}
+	name, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	return &StartError{fmt.Errorf("record: %s %s", name, why)}
 }
 
 // apart starts the program in the launcher's process group and leaves the session
@@ -251,6 +276,9 @@ func (t *tracer) handle(stop ptrace.Stop) error {
 	}
 	if stop.Kind == ptrace.EventStop && stop.Event == unix.PTRACE_EVENT_VFORK_DONE {
 		x.vforking = false
+	}
+	if x.process.leaving != nil {
+		return t.leave(x, stop)
 	}
 	if e := x.process.ending; e != nil && x != e.thread {
 		return t.hold(x, stop)
@@ -384,10 +412,18 @@ func (t *tracer) ended(x *tracee, stop ptrace.Stop) error {
 	p := x.process
 	delete(p.threads, x.tid)
 	if x.tid != p.pid {
-		if e := p.ending; e != nil {
+		switch {
+		case p.leaving != nil:
+			return t.maybeLeft(p)
+		case p.ending != nil:
 			return t.maybeCore(p)
 		}
 		return nil
+	}
+	if p.leaving != nil {
+		if err := t.keepAfterAll(p); err != nil {
+			return err
+		}
 	}
 	delete(t.processes, p.pid)
 	outcome := p.outcome(stop.Status)

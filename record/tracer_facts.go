@@ -299,6 +299,11 @@ func unrecordable(pid int) string {
 			return name + " gains rights when it is run"
 		}
 	}
+	if why, err := randomised(pid); why != "" {
+		return fmt.Sprintf("%s %s", name, why)
+	} else if err != nil {
+		return err.Error()
+	}
 	f, err := elf.Open(exe)
 	if err != nil {
 		return fmt.Sprintf("%s: %v", name, err)
@@ -318,6 +323,29 @@ func unrecordable(pid int) string {
 		return fmt.Sprintf("%s was started without %s in its environment", filepath.Base(name), agent.RecordVariable)
 	}
 	return ""
+}
+
+// randomised says why a process that has just executed a program has random addresses,
+// though its launcher had switched that off; empty if it has not. The kernel switches it
+// on again where the file is set-user-ID or set-group-ID, whoever runs it
+// (PER_CLEAR_ON_SETID, bprm_fill_uid of fs/exec.c).
+func randomised(pid int) (string, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/personality", pid))
+	if err != nil {
+		return "", fmt.Errorf("its personality: %w", err)
+	}
+	bits, err := strconv.ParseUint(strings.TrimSpace(string(text)), 16, 64)
+	if err != nil {
+		return "", fmt.Errorf("its personality: %w", err)
+	}
+	if bits&addrNoRandomize != 0 {
+		return "", nil
+	}
+	info, err := os.Stat(fmt.Sprintf("/proc/%d/exe", pid))
+	if err == nil && info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 {
+		return "is set-user-ID or set-group-ID: the kernel loads it at random addresses, which no replay can repeat; record a copy without that bit, as cp makes one", nil
+	}
+	return "is loaded at random addresses, which no replay can repeat: address space randomisation was switched on for it (personality)", nil
 }
 
 const auxSecure = 23

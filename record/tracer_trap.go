@@ -40,6 +40,8 @@ func (t *tracer) trapped(x *tracee, regs *ptrace.Registers) error {
 		return t.exits(x, regs)
 	case agent.TrapReady:
 		return t.ready(x, regs)
+	case agent.TrapTraced:
+		return t.traced(x, regs)
 	case agent.TrapStuck:
 		if p.recording != nil && p.recording.hunt != nil {
 			return t.stuck(x, regs)

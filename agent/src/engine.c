@@ -69,6 +69,7 @@ DG_ASSERT_AT(dg_stub, kind, 32);
 #include "engine_hunt_futex.c"
 #include "engine_hunt_call.c"
 #include "engine_hunt_operation.c"
+#include "engine_ptrace.c"
 #include "engine_syscall.c"
 
 static dg_operation *const dg_call_table[DG_OPS] = {

@@ -251,6 +251,50 @@ static void dg_ipc(struct dg_pieces *s, long nr, uint64_t command, uint64_t argu
 	}
 }
 
+/* Requests of ptrace that bring something: address and data are its third and fourth
+ * argument. Source: the kernel's ptrace_request and arch_ptrace. */
+static void dg_ptrace_pieces(struct dg_pieces *s, uint64_t request, uint64_t address, uint64_t data, uint64_t result)
+{
+	const struct iovec *set = (const struct iovec *)data;
+
+	switch (request) {
+	case 1: case 2: case 3: /* PTRACE_PEEKTEXT, PEEKDATA, PEEKUSER */
+	case 0x4201: /* PTRACE_GETEVENTMSG */
+		dg_piece_out(s, data, 8);
+		return;
+	case 12: /* PTRACE_GETREGS: struct user_regs_struct */
+		dg_piece_out(s, data, 27 * 8);
+		return;
+	case 14: /* PTRACE_GETFPREGS: struct user_fpregs_struct */
+		dg_piece_out(s, data, 512);
+		return;
+	case 0x4202: /* PTRACE_GETSIGINFO */
+		dg_piece_out(s, data, 128);
+		return;
+	case 0x4204: /* PTRACE_GETREGSET: the length is what was stored */
+		dg_piece_out(s, data, sizeof(*set));
+		dg_piece_out(s, (uint64_t)set->iov_base, set->iov_len);
+		return;
+	case 0x4209: /* PTRACE_PEEKSIGINFO */
+		dg_piece_out(s, data, result * 128);
+		return;
+	case 0x420a: /* PTRACE_GETSIGMASK */
+		dg_piece_out(s, data, address);
+		return;
+	case 0x420e: /* PTRACE_GET_SYSCALL_INFO */
+	case 0x420f: /* PTRACE_GET_RSEQ_CONFIGURATION */
+		dg_piece_out(s, data, dg_least(address, result));
+		return;
+	case 18:     /* PTRACE_GETFPXREGS */
+	case 25:     /* PTRACE_GET_THREAD_AREA */
+	case 30:     /* PTRACE_ARCH_PRCTL */
+	case 0x420c: /* PTRACE_SECCOMP_GET_FILTER */
+	case 0x420d: /* PTRACE_SECCOMP_GET_METADATA */
+		s->unknown = true;
+		return;
+	}
+}
+
 /* ---- a row's parts ---- */
 
 static void dg_part_out(struct dg_pieces *s, const struct dg_call *c, const struct dg_part *p, long result)
@@ -311,6 +355,10 @@ static void dg_part_out(struct dg_pieces *s, const struct dg_call *c, const stru
 	case DG_OUT_PRCTL:
 		if (result >= 0)
 			dg_prctl_pieces(s, a[0], at);
+		return;
+	case DG_OUT_PTRACE:
+		if (result >= 0)
+			dg_ptrace_pieces(s, a[0], count, at, (uint64_t)result);
 		return;
 	case DG_OUT_IPC:
 		if (result >= 0)

@@ -216,6 +216,7 @@ static bool dg_image_open(struct dg_control *c)
 struct dg_initial_facts {
 	bool wanted; /* DIAGNOSE_RECORD=1 */
 	bool secure;
+	bool vdso; /* the recorder hides it from what it starts (record.Normalise) */
 	uint64_t stack_high;
 };
 
@@ -238,6 +239,8 @@ static struct dg_initial_facts dg_initial_facts(void)
 	for (const Elf64_auxv_t *a = (const Elf64_auxv_t *)(p + 1); a->a_type != AT_NULL; a++)
 		if (a->a_type == AT_SECURE)
 			facts.secure = a->a_un.a_val;
+		else if (a->a_type == AT_SYSINFO_EHDR)
+			facts.vdso = true;
 	return facts;
 }
 
@@ -384,7 +387,8 @@ __attribute__((noinline)) static void dg_engine_begin(void)
 	struct dg_control *c = DG_CONTROL;
 	int tracer;
 
-	if (!facts.wanted || facts.secure)
+	/* A tracer that has not hidden the vDSO is a debugger of the program's. */
+	if (!facts.wanted || facts.secure || facts.vdso)
 		return;
 	tracer = dg_traced_by();
 	if (tracer <= 0)

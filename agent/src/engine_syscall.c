@@ -121,6 +121,9 @@ static void dg_special(struct dg_frame *f, const struct dg_call *c)
 	case SYS_arch_prctl:
 		dg_arch_prctl(f, c);
 		return;
+	case SYS_ptrace:
+		dg_ptrace(f, c);
+		return;
 	default:
 		dg_futex_call(f, c);
 	}

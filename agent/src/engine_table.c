@@ -382,7 +382,7 @@ static const struct dg_row dg_rows[DG_ROWS] = {
 	/* The machine */
 	ROW(103, syslog, EMULATE, RECORDABLE, 3, RES(1, 2)),
 	ROW(318, getrandom, EMULATE, RECORDABLE, 3, RES(0, 1)),
-	ROW(101, ptrace, LIMIT, NONE, 4, NONE),
+	ROW(101, ptrace, SPECIAL, IRREVOCABLE, 4, HOW(DG_OUT_PTRACE, 3, 2)),
 	ROW(134, uselib, REFUSE, NONE, 1, NONE),
 	ROW(139, sysfs, LIMIT, NONE, 3, NONE),
 	ROW(153, vhangup, EMULATE, IRREVOCABLE, 0, NONE),

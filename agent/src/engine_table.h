@@ -46,6 +46,7 @@ enum dg_part_how {
 	DG_OUT_TIMEOUT,  /* size bytes of time left, unless the arguments were wrong */
 	DG_OUT_MSGRCV,   /* result bytes behind a long */
 	DG_OUT_IOCTL, DG_OUT_FCNTL, DG_OUT_PRCTL, DG_OUT_IPC, DG_OUT_CAPABILITIES, DG_OUT_RESIDENT, DG_OUT_HANDLE,
+	DG_OUT_PTRACE,
 	DG_IN,           /* this and what follows is read by the kernel, if the call succeeds */
 	DG_IN_FIXED = DG_IN,
 	DG_IN_TEXT,      /* a path, NUL-terminated; read before most errors, too */

@@ -158,6 +158,7 @@ enum dg_limit {
 	DG_LIMIT_PLACE = 6,   /* a signal where no replay finds its place: the recording ends here */
 	DG_LIMIT_TRACER = 7,  /* the recorder is gone: the recording ends here */
 	DG_LIMIT_START = 8,   /* the engine could not start */
+	DG_LIMIT_TRACED = 9,  /* the program traces this process itself: the recording ends here */
 };
 
 /* Flags of an event. What a thread waits for ends later than the code before it: of
@@ -285,6 +286,8 @@ enum dg_trap {
 	DG_TRAP_UNPARK = 13,  /* rdi: thread's index; it goes on from where it was parked */
 	DG_TRAP_READY = 14,   /* a quiet hunt's, before the program's first instruction. Answer 1: a fork of the process goes on, with
 			       * what struct dg_hunt says by then, and this one asks again; 0: it goes on itself */
+	DG_TRAP_TRACED = 15,  /* the program is about to trace a process of its own; rdi: the thread's id, 0: the calling process.
+			       * Answer 1: the recorder has let the process go; 0: it has not */
 };
 
 /* control.free */

@@ -50,9 +50,10 @@ secrets as well, and only you may read it. Child processes have recordings of
 their own in it. Those that outlive the program, as daemons do, are recorded
 until they end, while record ends with the program.
 
-Programs that are statically linked, or gain rights when they are run, cannot
-be recorded. As child processes they run unrecorded. A program that is set-user-ID
-gains no rights while it is recorded, unless by root.
+Programs that are statically linked, gain rights when they are run, or are
+set-user-ID cannot be recorded: of the latter a copy without that bit can. As
+child processes they run unrecorded. A program that is set-user-ID gains no
+rights while it is recorded, unless by root.
 
 ` + recordEnvironment + `
 Exit status: that of the program, 128 and the number of the signal that ended

@@ -381,6 +381,47 @@ func TestRecordOfAProgramWithoutTheLibrary(t *testing.T) {
 	}
 }
 
+// The kernel loads a set-user-ID program at random addresses even for the user whose
+// rights it has. It is refused before it has executed anything; as a child process it
+// runs, and the recording says that it is not in it.
+func TestRecordOfASetUserIDProgram(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "greets.c", Text: `#include <unistd.h>
+int main(void) { return write(1, "ran\n", 4) != 4; }`})
+	if err := os.Chmod(exe, 0o755|os.ModeSetuid); err != nil {
+		t.Fatal(err)
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(exe, &fs); err != nil || fs.Flags&unix.ST_NOSUID != 0 {
+		t.Skip(&crashtest.UnsupportedError{What: "the file system ignores set-user-ID"})
+	}
+	cmd := recordCommand(t, "--", exe)
+	status, stdout, stderr := ended(t, cmd)
+	if status.ExitStatus() != exitInput || stdout != "" || !strings.Contains(stderr, "is set-user-ID or set-group-ID") {
+		t.Errorf("%v, %q, %s", status, stdout, stderr)
+	}
+	if names := recordings(t, cmd); len(names) != 0 {
+		t.Errorf("recordings: %v", names)
+	}
+	cmd = recordCommand(t, "--all", "--", "sh", "-c", exe+"; exit 0")
+	if _, stdout, stderr := ended(t, cmd); stdout != "ran\n" {
+		t.Errorf("%q, %s", stdout, stderr)
+	}
+	shell := recordingNamed(t, cmd, "sh-0001-passed")
+	child, err := shell.Child(shell.Manifest.Children[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer child.Close()
+	expectLimit(t, child, "child", "is set-user-ID or set-group-ID")
+	if err := os.Chmod(exe, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd = recordCommand(t, "--all", "--", exe)
+	if _, _, stderr := ended(t, cmd); len(recordings(t, cmd)) != 1 {
+		t.Errorf("the program without the bit is not recorded: %s", stderr)
+	}
+}
+
 // noPtrace is a container's rule: ptrace fails with EPERM.
 const noPtrace = `
 #include <errno.h>
