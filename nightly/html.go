@@ -61,7 +61,7 @@ func (s *Summary) issues() map[string]*pageIssue {
 	for i := range s.Tracking.Issues {
 		t := &s.Tracking.Issues[i]
 		if t.Issue != "" {
-			list[t.Digest] = &pageIssue{t.Issue, webAddress(t.URL)}
+			list[t.Digest] = &pageIssue{issueLabel(t.Issue, t.Digest), webAddress(t.URL)}
 		}
 	}
 	return list
@@ -111,6 +111,7 @@ type (
 	pageCause struct {
 		Group
 		ID, Known, Counts, When string
+		Change                  string
 		Rising                  bool
 		Trend                   pageTrend
 		Now, Before, All        int
@@ -175,7 +176,7 @@ func (p *pager) table(id, title string, list []Group) {
 }
 
 func (p *pager) cause(g *Group) pageCause {
-	return pageCause{Group: *g, ID: shortDigest(g.Digest), Known: g.known(), Counts: g.counts(), When: fmt.Sprintf("first %s, last %s", day(g.First), day(g.Last)),
+	return pageCause{Group: *g, ID: shortDigest(g.Digest), Known: g.known(), Counts: g.counts(), Change: g.trend(), When: fmt.Sprintf("first %s, last %s", day(g.First), day(g.Last)),
 		Rising: g.Recent > g.Earlier, Trend: trendOf(g.Times, p.s.Run.Started.Sub(p.s.Since)), Now: g.Recent, Before: g.Earlier, All: g.Count,
 		First: day(g.First), Last: day(g.Last), Notes: g.notes(), Report: p.opts.Reports[g.Digest], Missing: p.opts.Missing[g.Digest], Issue: p.issues[g.Digest]}
 }
@@ -202,7 +203,7 @@ func (p *pager) tracking(k *Tracking) {
 	var rows []pageTracked
 	for i := range k.Issues {
 		t := &k.Issues[i]
-		row := pageTracked{ID: shortDigest(t.Digest), Kind: t.Kind, Action: string(t.Action), Name: t.Issue, URL: webAddress(t.URL), Remarks: t.remarks()}
+		row := pageTracked{ID: shortDigest(t.Digest), Kind: t.Kind, Action: string(t.Action), Name: issueLabel(t.Issue, t.Digest), URL: webAddress(t.URL), Remarks: t.remarks()}
 		if t.Error != "" {
 			row.Remarks = append(row.Remarks, t.Error)
 		}

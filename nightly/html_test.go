@@ -73,6 +73,26 @@ func TestPageSaysWhatTheTextSays(t *testing.T) {
 	}
 }
 
+// No digest of 32 digits is shown, also where a tracker names its issues by them; and
+// a trend has its numbers.
+func TestPageIsForReaders(t *testing.T) {
+	s := sampleSummary()
+	digest := strings.Repeat("0123456789abcdef", 2)
+	s.New[0].Digest, s.Tracking.Issues[0].Digest, s.Tracking.Issues[0].Issue, s.Tracking.Issues[0].URL = digest, digest, digest, "/srv/issues"
+	shown := pageTags.ReplaceAllString(pageOf(t, s, PageOptions{}), " ")
+	if long := regexp.MustCompile(`[0-9a-f]{32}`).FindString(shown); long != "" || !strings.Contains(shown, "Issue "+digest[:12]) {
+		t.Errorf("the page shows %q, or no short name of the issue", long)
+	}
+	for _, says := range []string{"rising from 0 to 4, 9 in all", "falling from 5 to 2", "steady at 3"} {
+		if !strings.Contains(shown, says) {
+			t.Errorf("%q is missing in %s", says, shown)
+		}
+	}
+	if bare := regexp.MustCompile(`(rising|falling)[^ ]| (rising|falling) [^f]`).FindString(shown); bare != "" {
+		t.Errorf("a trend without numbers: %q", bare)
+	}
+}
+
 // A table that would be too long for a reader says what it lacks.
 func TestLongPage(t *testing.T) {
 	s := sampleSummary()

@@ -53,7 +53,7 @@ func (t *texter) groups(title string, list []Group) {
 		g := &list[i]
 		t.say("\n  %s in %s (%s)", g.Kind, g.Program, g.known())
 		t.say("    %s", g.Summary)
-		t.say("    %s, %s; first %s, last %s", g.counts(), g.Trend, day(g.First), day(g.Last))
+		t.say("    %s; first %s, last %s", g.counts(), day(g.First), day(g.Last))
 		for _, note := range g.notes() {
 			t.say("    %s", note)
 		}
@@ -102,7 +102,7 @@ func (t *texter) tracking(k *Tracking) {
 		}
 		at := i.URL
 		if at == "" {
-			at = i.Issue
+			at = issueLabel(i.Issue, i.Digest)
 		}
 		t.say("  %s: %s %s", text, string(i.Action), at)
 		for _, r := range i.remarks() {

@@ -56,9 +56,18 @@ func (g *Group) known() string {
 	return "no cause is known, grouped by stack"
 }
 
-func (g *Group) counts() string {
-	return fmt.Sprintf("%d now, %d before, %d in all", g.Recent, g.Earlier, g.Count)
+// trend is how often the group failed, now and in as long a time before.
+func (g *Group) trend() string {
+	switch {
+	case g.Recent > g.Earlier:
+		return fmt.Sprintf("rising from %d to %d", g.Earlier, g.Recent)
+	case g.Recent < g.Earlier:
+		return fmt.Sprintf("falling from %d to %d", g.Earlier, g.Recent)
+	}
+	return fmt.Sprintf("steady at %d", g.Recent)
 }
+
+func (g *Group) counts() string { return fmt.Sprintf("%s, %d in all", g.trend(), g.Count) }
 
 func (g *Group) notes() []string {
 	var list []string
@@ -106,6 +115,15 @@ func (t *Tracked) remarks() []string {
 
 // shortDigest is as much of a digest as tells clusters apart.
 func shortDigest(digest string) string { return digest[:min(12, len(digest))] }
+
+// issueLabel is how people name an issue. A tracker that names issues by the digests
+// of their clusters gets what tells clusters apart.
+func issueLabel(issue, digest string) string {
+	if issue == digest {
+		return shortDigest(digest)
+	}
+	return issue
+}
 
 func day(at time.Time) string { return at.Local().Format("2006-01-02 15:04") }
 
