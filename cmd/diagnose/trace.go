@@ -68,7 +68,9 @@ thousand at most: what libraries do is not seen then, nor is who else there
 may be.
 
 table is for people, json for programs, chrome is the Trace Event Format that
-chrome://tracing and https://ui.perfetto.dev open: threads are its lanes.
+chrome://tracing and https://ui.perfetto.dev open: threads are its lanes, with the
+accesses, what the thread waited for, its calls and its signal handlers; the locks
+that accesses were made under have lanes of their own. Time is the order of events.
 
 Exit status:
 
@@ -169,7 +171,7 @@ func (f *traceFlags) run(c *cobra.Command) error {
 		return err
 	}
 	progress.clear()
-	report := &traceReport{log: log, calls: calls, limit: f.limit}
+	report := &traceReport{log: log, calls: calls, limit: f.limit, events: rec.Log}
 	if err := f.write(c.OutOrStdout(), report); err != nil {
 		return err
 	}

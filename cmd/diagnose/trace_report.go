@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
+	"diagnose/record"
 	"diagnose/reports"
 	"diagnose/watchtrace"
 )
@@ -23,6 +24,8 @@ type traceReport struct {
 	log   *evidence.AccessLog
 	calls map[watchtrace.CallKey]string
 	limit int
+	// events are the recording's, for a form that shows what threads waited for.
+	events *record.Log
 }
 
 // short says which pass did not come to the recorded end; empty if all did.
@@ -233,38 +236,4 @@ func counted(n uint64, one, several string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, several)
-}
-
-// chromeEvent is one of the Trace Event Format's (Google's document of that
-// name): ph i is an instant, C a counter, M metadata; ts is in microseconds.
-type chromeEvent struct {
-	Name  string         `json:"name"`
-	Phase string         `json:"ph"`
-	Time  float64        `json:"ts"`
-	PID   int            `json:"pid"`
-	TID   uint32         `json:"tid"`
-	Scope string         `json:"s,omitempty"`
-	Args  map[string]any `json:"args,omitempty"`
-}
-
-// chrome: a replay has no clock, so time is the order of accesses, one a
-// microsecond.
-func (r *traceReport) chrome(w io.Writer) error {
-	events := []chromeEvent{{Name: "process_name", Phase: "M", PID: 1, Args: map[string]any{"name": filepath.Base(r.log.Recording)}}}
-	for n, t := range r.log.Threads {
-		events = append(events, chromeEvent{Name: "thread_name", Phase: "M", PID: 1, TID: n, Args: map[string]any{"name": t.Label()}})
-	}
-	for i := range r.log.Accesses {
-		x := r.access(&r.log.Accesses[i])
-		at := float64(i)
-		events = append(events, chromeEvent{Name: x.Access + " " + x.Variable, Phase: "i", Time: at, PID: 1, TID: x.Thread, Scope: "t", Args: map[string]any{
-			"value": valueText(&x), "where": x.where(), "event": x.Event, "position": x.Position, "pc": x.PC.String(), "locks": strings.Join(x.Locks, ", "),
-		}})
-		if x.Access != string(evidence.Read) {
-			events = append(events, chromeEvent{Name: x.Variable, Phase: "C", Time: at, PID: 1, Args: map[string]any{"value": float64(x.New)}})
-		}
-	}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e.Encode(map[string]any{"traceEvents": events, "otherData": map[string]any{"recording": r.log.Recording}})
 }

@@ -87,8 +87,20 @@ func checkChrome(t *testing.T, text []byte, accesses int) {
 		t.Fatal(err)
 	}
 	instants, lanes, before := 0, map[uint32]bool{}, -1.0
+	durations, holds := map[string]int{}, map[string]float64{}
 	for _, e := range file.Events {
 		switch e.Phase {
+		case "X":
+			durations[e.Category]++
+			if e.Duration < 1 || !lanes[e.TID] {
+				t.Errorf("%+v", e)
+			}
+		case "b":
+			holds[e.ID] = e.Time
+		case "e":
+			if from, begun := holds[e.ID]; !begun || e.Time < from {
+				t.Errorf("a lock's hold ends at %v, and begins at %v: %+v", e.Time, from, e)
+			}
 		case "M":
 			lanes[e.TID] = lanes[e.TID] || e.Name == "thread_name"
 		case "C":
@@ -105,6 +117,108 @@ func checkChrome(t *testing.T, text []byte, accesses int) {
 	if instants != accesses {
 		t.Errorf("%d instants, want %d", instants, accesses)
 	}
+	if durations["lock"] == 0 || durations["call"] == 0 || len(holds) == 0 {
+		t.Errorf("durations %v, %d holds of locks", durations, len(holds))
+	}
+	checkNested(t, file.Events)
+}
+
+// checkNested sees that the durations of a thread are within one another, or apart:
+// viewers draw no others.
+func checkNested(t *testing.T, events []chromeEvent) {
+	t.Helper()
+	for i := range events {
+		for k := range events[:i] {
+			a, b := &events[i], &events[k]
+			if a.Phase != "X" || b.Phase != "X" || a.TID != b.TID {
+				continue
+			}
+			if a.Time > b.Time {
+				a, b = b, a
+			}
+			if end := a.Time + a.Duration; b.Time < end && b.Time+b.Duration > end {
+				t.Errorf("durations overlap: %+v, %+v", a, b)
+			}
+		}
+	}
+}
+
+// What a thread waited for, a call that it waited in and a signal's handler are
+// durations.
+func TestChromeDurations(t *testing.T) {
+	const text = `#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static int total, come[2], go[2];
+static void on_signal(int s) { char c = (char)s; total += write(go[1], &c, 1); }
+static void *adder(void *arg)
+{
+	char c = 1;
+	if (write(come[1], &c, 1) != 1) abort();
+	pthread_mutex_lock(&guard);
+	total += 7;
+	pthread_mutex_unlock(&guard);
+	return arg;
+}
+int main(void)
+{
+	char c;
+	pthread_t t;
+	signal(SIGUSR1, on_signal);
+	if (pipe(come) || pipe(go)) return 1;
+	pthread_mutex_lock(&guard);
+	pthread_create(&t, NULL, adder, NULL);
+	if (read(come[0], &c, 1) != 1) return 1;
+	usleep(50000); /* the thread waits for the lock now */
+	total = 5;
+	raise(SIGUSR1);
+	pthread_mutex_unlock(&guard);
+	pthread_join(t, NULL);
+	abort();
+}
+`
+	program := crashtest.Compile(t, crashtest.Program{Source: "waits.c", Text: text, Flags: []string{"-O0", "-pthread"}})
+	const tries = 10 // the thread may be late for the lock
+	for n := range tries {
+		longest, waited := chromeDurations(t, program)
+		if longest["handles SIGUSR1"] < 2 || longest["join"] < 1 || longest["read"] < 1 || longest["mutex guard"] < 1 {
+			t.Fatalf("durations %v", longest)
+		}
+		if waited["mutex guard"] && longest["mutex guard"] >= 2 {
+			return
+		}
+		t.Logf("try %d: the thread did not wait for the lock", n+1)
+	}
+	t.Errorf("no wait for the lock in %d tries", tries)
+}
+
+// chromeDurations records a program that aborts, and returns the longest duration of
+// each name in the trace of its variable total, and which were waits.
+func chromeDurations(t *testing.T, program string) (longest map[string]float64, waited map[string]bool) {
+	t.Helper()
+	cmd := recordCommand(t, "--", program)
+	ended(t, cmd)
+	got := diagnose(t, nil, "trace", "--recording", filepath.Join(cmd.Dir, "recordings", "waits-0001-SIGABRT"), "--watch", "total", "--format", "chrome")
+	if got.status != exitOK {
+		t.Fatalf("status %d\n%s", got.status, got.stderr)
+	}
+	var file struct {
+		Events []chromeEvent `json:"traceEvents"`
+	}
+	if err := json.Unmarshal([]byte(got.stdout), &file); err != nil {
+		t.Fatal(err)
+	}
+	checkNested(t, file.Events)
+	longest, waited = map[string]float64{}, map[string]bool{}
+	for _, e := range file.Events {
+		longest[e.Name] = max(longest[e.Name], e.Duration)
+		if e.Args["waited"] == true {
+			waited[e.Name] = true
+		}
+	}
+	return longest, waited
 }
 
 // Memory that is none, and code that runs when main has returned.
