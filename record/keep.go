@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -36,11 +37,12 @@ type run struct {
 	library    File
 	recordings []*recording
 	settled    bool
-	failure    string // how it is called if it failed
-	culprit    string // the directory in it of the recording that shows it
-	why        string
-	warn       func(text string)
-	madeOutput bool // the directory for recordings was not there before
+	// main is the process of the program that was started, mainOutcome how it ended;
+	// nil: it has not.
+	main        int
+	mainOutcome *Outcome
+	warn        func(text string)
+	madeOutput  bool // the directory for recordings was not there before
 }
 
 func newRun(o *order) (*run, error) {
@@ -165,38 +167,76 @@ func fileSum(name string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// note takes an end of the main process, or of another, into what the run is
-// called. of is its recording, if it has one.
-func (r *run) note(o *Outcome, pid int, main bool, of *recording) {
-	name, why := "", ""
-	switch {
-	case o.Kind == OutcomeSignal:
-		signal := unix.Signal(o.Signal)
-		if !main && !dumps(signal) {
-			return // scripts kill their helpers
-		}
-		name, why = signalName(signal), "died of "+signalName(signal)
-		if o.Stuck != "" {
-			name, why = o.Stuck.name(), o.Stuck.words()
-		}
-	case o.Kind == OutcomeExit && main:
-		name, why = fmt.Sprintf("exit-%d", o.Status), fmt.Sprintf("exited with status %d", o.Status)
-	case o.Evidence != "":
-		name, why = "heap", "passed, but "+o.Evidence
-	default:
-		return
+// family is the run's processes as far as they have ended.
+func (r *run) family() *Family {
+	f := &Family{}
+	index := map[*recording]int{}
+	if len(r.recordings) == 0 || r.recordings[0].manifest.PID != r.main {
+		f.Processes = append(f.Processes, Process{PID: r.main, Parent: -1, Unrecorded: true})
 	}
-	if !main {
-		if r.failure != "" {
-			return
+	for _, x := range r.recordings {
+		parent := -1
+		if x.parent != nil {
+			parent = index[x.parent]
 		}
-		r.failure, r.why = "child-"+name, fmt.Sprintf("its child process %d %s", pid, why)
-	} else {
-		r.failure, r.why = name, "the program "+why
+		index[x] = f.add(&x.manifest, path.Join(".", x.dir), parent)
 	}
-	if of != nil {
-		r.culprit = of.dir
+	if r.mainOutcome != nil {
+		f.Processes[0].Outcome = *r.mainOutcome
 	}
+	return f
+}
+
+// failure says what a run's failure is.
+type failure struct {
+	// name is how the run is called, why says in words who did what.
+	name, why string
+	// culprit is the directory in the run's of the recording that shows it; empty for
+	// the first.
+	culprit string
+	// others are the processes that failed as well, in the order of their ends.
+	others []FailedProcess
+}
+
+// failure of a run; nil if it did not fail, as far as is known. A run of which no
+// recording came about fails as its program does.
+func (r *run) failure() *failure {
+	f := r.family()
+	blamed := f.Blamed()
+	if blamed < 0 {
+		return nil
+	}
+	p := &f.Processes[blamed]
+	o := &p.Outcome
+	x := &failure{name: o.word(), why: "the program " + o.Deed(), culprit: p.culprit()}
+	if blamed > 0 {
+		x.name, x.why = "child-"+o.word(), "its "+p.child()+" "+o.Deed()
+		if m := &f.Processes[0].Outcome; m.failed() {
+			x.why = "the program " + m.Deed() + ", and " + x.why
+		}
+	}
+	for _, i := range f.Failed() {
+		if i != 0 && i != blamed {
+			p := &f.Processes[i]
+			x.others = append(x.others, FailedProcess{PID: p.PID, Program: p.Program, Deed: p.Outcome.Deed(), Dir: p.culprit(), Unrecorded: p.Unrecorded})
+		}
+	}
+	return x
+}
+
+func (p *Process) culprit() string {
+	if p.Dir == "." {
+		return ""
+	}
+	return p.Dir
+}
+
+// child names a child process: "child process 4711 (sort)".
+func (p *Process) child() string {
+	if p.Program == "" {
+		return fmt.Sprintf("child process %d", p.PID)
+	}
+	return fmt.Sprintf("child process %d (%s)", p.PID, path.Base(string(p.Program)))
 }
 
 func signalName(s unix.Signal) string {
@@ -210,7 +250,7 @@ func signalName(s unix.Signal) string {
 func (r *run) quiet() bool { return r.order.Hunt != nil && r.order.Hunt.Quiet }
 
 // kept reports whether the recording stays, as far as is known.
-func (r *run) kept() bool { return r.failure != "" || r.order.All }
+func (r *run) kept() bool { return r.order.All || r.failure() != nil }
 
 // settle gives the recording its name, or removes it.
 func (r *run) settle() error {
@@ -221,13 +261,14 @@ func (r *run) settle() error {
 	if r.quiet() {
 		return nil
 	}
-	if !r.kept() {
+	failed := r.failure()
+	if failed == nil && !r.order.All {
 		return r.drop()
 	}
 	os.Remove(filepath.Join(r.dir, spareName))
-	ending := r.failure
-	if ending == "" {
-		ending = "passed"
+	ending := "passed"
+	if failed != nil {
+		ending = failed.name
 	}
 	for {
 		final := filepath.Join(string(r.order.Output), fmt.Sprintf("%s-%04d-%s", r.name, r.number, ending))
@@ -357,6 +398,21 @@ func (r *recording) addChild(c Child) {
 		r.store()
 	}
 }
+
+// addUnrecorded notes the end of a process that executed what is not recorded.
+func (r *recording) addUnrecorded(u Unrecorded) {
+	now := time.Now().UTC()
+	u.Ended = &now
+	if len(r.manifest.Unrecorded) < mostUnrecorded {
+		r.manifest.Unrecorded = append(r.manifest.Unrecorded, u)
+	}
+	if r.closed {
+		r.store()
+	}
+}
+
+// mostUnrecorded bounds the list in a manifest.
+const mostUnrecorded = 1000
 
 // remove is for a recording that did not come about.
 func (r *recording) remove() {

@@ -53,7 +53,7 @@ func TestRunDirectories(t *testing.T) {
 	if err := os.Mkdir(taken, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	first.note(&Outcome{Kind: OutcomeSignal, Signal: int(unix.SIGABRT)}, 1, true, nil)
+	first.mainOutcome = &Outcome{Kind: OutcomeSignal, Signal: int(unix.SIGABRT)}
 	if err := first.settle(); err != nil || filepath.Base(first.dir) != "prog-0015-SIGABRT" {
 		t.Errorf("%s, %v", first.dir, err)
 	}
@@ -68,7 +68,7 @@ func TestRunDirectories(t *testing.T) {
 	}
 }
 
-func TestRunNote(t *testing.T) {
+func TestRunFailure(t *testing.T) {
 	signal := func(s unix.Signal) *Outcome { return &Outcome{Kind: OutcomeSignal, Signal: int(s)} }
 	for _, x := range []struct {
 		name        string
@@ -84,18 +84,26 @@ func TestRunNote(t *testing.T) {
 		{"child's status", &Outcome{Kind: OutcomeExit, Status: 1}, &Outcome{Kind: OutcomePassed}, ""},
 		{"killed child", signal(unix.SIGTERM), &Outcome{Kind: OutcomePassed}, ""},
 		{"child's heap", &Outcome{Kind: OutcomePassed, Evidence: "1"}, &Outcome{Kind: OutcomePassed}, "child-heap"},
-		{"both", signal(unix.SIGBUS), &Outcome{Kind: OutcomeExit, Status: 1}, "exit-1"},
+		{"child's crash and a status", signal(unix.SIGBUS), &Outcome{Kind: OutcomeExit, Status: 1}, "child-SIGBUS"},
+		{"child's status and a status", &Outcome{Kind: OutcomeExit, Status: 2}, &Outcome{Kind: OutcomeExit, Status: 1}, "exit-1"},
+		{"both crashed", signal(unix.SIGBUS), signal(unix.SIGSEGV), "SIGSEGV"},
+		{"child's crash, then interrupted", signal(unix.SIGBUS), signal(unix.SIGINT), "child-SIGBUS"},
+		{"cut child", &Outcome{Kind: OutcomeCut, Cut: signal(unix.SIGBUS)}, &Outcome{Kind: OutcomePassed}, "child-SIGBUS"},
 	} {
-		r := &run{}
+		main := &recording{manifest: Manifest{PID: 1}}
+		r := &run{main: 1, recordings: []*recording{main}, mainOutcome: x.main}
 		if x.child != nil {
-			r.note(x.child, 2, false, &recording{dir: "children/2-1"})
+			r.recordings = append(r.recordings, &recording{parent: main, dir: "children/2-1", manifest: Manifest{PID: 2, Outcome: *x.child}})
 		}
-		r.note(x.main, 1, true, &recording{})
-		if r.failure != x.want {
-			t.Errorf("%s: called %q, want %q", x.name, r.failure, x.want)
+		name, culprit := "", ""
+		if f := r.failure(); f != nil {
+			name, culprit = f.name, f.culprit
 		}
-		if child := strings.HasPrefix(x.want, "child-"); child != (r.culprit == "children/2-1") {
-			t.Errorf("%s: the recording to see it in is %q", x.name, r.culprit)
+		if name != x.want {
+			t.Errorf("%s: called %q, want %q", x.name, name, x.want)
+		}
+		if child := strings.HasPrefix(x.want, "child-"); child != (culprit == "children/2-1") {
+			t.Errorf("%s: the recording to see it in is %q", x.name, culprit)
 		}
 	}
 }

@@ -38,14 +38,16 @@ type Manifest struct {
 	Start    Start   `json:"start"`
 	// PID is the recorded process; Parent is nil if it is not another
 	// recording's child.
-	PID      int      `json:"pid"`
-	Parent   *Parent  `json:"parent,omitempty"`
-	Children []Child  `json:"children,omitempty"`
-	Outcome  Outcome  `json:"outcome"`
-	Limits   []Limit  `json:"limits,omitempty"`
-	Times    Times    `json:"times"`
-	Sizes    Sizes    `json:"sizes"`
-	Portable []Object `json:"portable,omitempty"`
+	PID      int     `json:"pid"`
+	Parent   *Parent `json:"parent,omitempty"`
+	Children []Child `json:"children,omitempty"`
+	// Unrecorded are child processes that failed without a recording of what they did.
+	Unrecorded []Unrecorded `json:"unrecorded,omitempty"`
+	Outcome    Outcome      `json:"outcome"`
+	Limits     []Limit      `json:"limits,omitempty"`
+	Times      Times        `json:"times"`
+	Sizes      Sizes        `json:"sizes"`
+	Portable   []Object     `json:"portable,omitempty"`
 	// Hunt is nil unless the recording's threads ran in an order of the recorder's.
 	Hunt *HuntedRun `json:"hunt,omitempty"`
 }
@@ -153,6 +155,16 @@ type Child struct {
 	Exec    bool   `json:"exec,omitempty"` // as Parent.Exec
 }
 
+// Unrecorded is a process that ended with another status than 0, or by a signal, and of
+// which there is no recording of its end: it executed a program that was not recorded. One
+// with the recording's own PID is the recorded process, after its recording ended.
+type Unrecorded struct {
+	PID     int        `json:"pid"`
+	Program Text       `json:"program,omitempty"` // the executable, if it is known
+	Outcome Outcome    `json:"outcome"`
+	Ended   *time.Time `json:"ended,omitempty"`
+}
+
 // OutcomeKind is how a recording ended.
 type OutcomeKind string
 
@@ -181,6 +193,9 @@ type Outcome struct {
 	// Thread is the index of the thread that failed, TID its kernel id.
 	Thread uint32 `json:"thread,omitempty"`
 	TID    int    `json:"tid,omitempty"`
+	// Sender is the process that sent the signal (si_pid); 0: the kernel did, as for a
+	// fault, or it is not known.
+	Sender int `json:"sender,omitempty"`
 	// PC is where the thread stood; FaultAddr is the siginfo's address of a
 	// signal that has one.
 	PC        *evidence.Addr `json:"pc,omitempty"`
@@ -192,6 +207,8 @@ type Outcome struct {
 	// Relocked counts, by thread, the mutexes that it had taken without an event since its
 	// last one, of a process that a signal ended which leaves no core.
 	Relocked map[uint32]uint64 `json:"relocked,omitempty"`
+	// Cut is how the process ended, of a recording that ended before it; nil: not known.
+	Cut *Outcome `json:"cut,omitempty"`
 	// Text says more where there is more to say.
 	Text string `json:"text,omitempty"`
 }

@@ -51,7 +51,23 @@ func (m *Manifest) checkStart() error {
 }
 
 func (m *Manifest) checkOutcome() error {
-	o := &m.Outcome
+	if err := m.Outcome.check("outcome"); err != nil {
+		return err
+	}
+	if m.Outcome.Cut != nil {
+		if err := m.Outcome.Cut.check("outcome.cut"); err != nil {
+			return err
+		}
+	}
+	for i := range m.Unrecorded {
+		if err := m.Unrecorded[i].Outcome.check(fmt.Sprintf("unrecorded[%d].outcome", i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *Outcome) check(field string) error {
 	bad := ""
 	switch o.Kind {
 	case OutcomeSignal:
@@ -71,7 +87,7 @@ func (m *Manifest) checkOutcome() error {
 		bad = fmt.Sprintf("has the kind %q", o.Kind)
 	}
 	if bad != "" {
-		return &ManifestError{"outcome", bad}
+		return &ManifestError{field, bad}
 	}
 	return nil
 }

@@ -59,6 +59,9 @@ func faultAddress(s syscall.Signal, info *ptrace.Siginfo) *evidence.Addr {
 // failed notes the signal that thread x is about to die of.
 func (r *recording) failed(x *tracee, s syscall.Signal, info *ptrace.Siginfo) {
 	o := &Outcome{Kind: OutcomeSignal, Signal: int(s), TID: x.tid, FaultAddr: faultAddress(s, info)}
+	if info != nil {
+		o.Sender = sender(info)
+	}
 	o.Thread, _ = r.place(x.tid)
 	if regs, err := ptrace.GetRegisters(x.tid); err == nil {
 		pc := evidence.Addr(regs.Rip)
@@ -141,9 +144,6 @@ func (t *tracer) close(r *recording, o Outcome, usage syscall.Rusage) {
 	if r.run.quiet() {
 		r.closed = true
 		r.memory.Close()
-		if o.Kind != OutcomeExec {
-			r.run.note(&o, m.PID, t.main != nil && m.PID == t.main.pid, r)
-		}
 		return
 	}
 	m.Sizes = Sizes{Log: r.size(LogName), Data: r.size(DataName), Core: r.size(CoreName)}
@@ -152,15 +152,12 @@ func (t *tracer) close(r *recording, o Outcome, usage syscall.Rusage) {
 		r.limit("disk", "nothing was recorded: the library could not write the log")
 	}
 	if r.cut {
-		m.Outcome = Outcome{Kind: OutcomeCut, Text: "not all was recorded; " + o.ending()}
+		m.Outcome = Outcome{Kind: OutcomeCut, Text: "not all was recorded; " + o.ending(), Cut: &o}
 	}
 	r.closed = true
 	r.memory.Close()
 	r.store()
 	r.lock.Close()
-	if o.Kind != OutcomeExec {
-		r.run.note(&o, m.PID, t.main != nil && m.PID == t.main.pid, r)
-	}
 }
 
 // empty: what has no events has nothing but the log's first extent, the header.
@@ -224,7 +221,7 @@ func (r *recording) size(name string) int64 {
 func (t *tracer) mainEnded(status syscall.WaitStatus, outcome Outcome) error {
 	r := t.run
 	pid := t.main.pid
-	r.note(&outcome, pid, true, nil)
+	r.mainOutcome = &outcome
 	if len(r.recordings) == 0 {
 		why := t.main.from.untraced
 		if why == "" {
@@ -245,12 +242,15 @@ func (t *tracer) mainEnded(status syscall.WaitStatus, outcome Outcome) error {
 			}
 		}
 	}
-	result := Result{PID: pid, Status: status, Outcome: outcome, Failed: r.failure != "", Why: r.why, Culprit: r.culprit, Running: len(t.processes)}
+	result := Result{PID: pid, Status: status, Outcome: outcome, Running: len(t.processes)}
+	if f := r.failure(); f != nil {
+		result.Failed, result.Why, result.Culprit, result.Others = true, f.why, f.culprit, f.others
+	}
 	for _, x := range r.recordings {
 		if h := x.manifest.Hunt; h != nil && x.manifest.PID == pid {
 			result.Hunted = &h.Hunted
 		}
-		if x.closed && x.dir == r.culprit && !r.quiet() {
+		if x.closed && x.dir == result.Culprit && !r.quiet() {
 			result.Cut, result.Empty = x.cut, x.empty()
 		}
 	}
@@ -260,7 +260,7 @@ func (t *tracer) mainEnded(status syscall.WaitStatus, outcome Outcome) error {
 	}
 	dir := r.dir
 	// A directory that was removed meanwhile may be there again with what came late.
-	culprit := filepath.Join(dir, filepath.FromSlash(r.culprit))
+	culprit := filepath.Join(dir, filepath.FromSlash(result.Culprit))
 	if _, err := os.Stat(filepath.Join(culprit, LogName)); err != nil {
 		result.Empty = true
 		if _, err := os.Stat(culprit); err != nil {

@@ -64,6 +64,8 @@ type Result struct {
 	// Culprit is where in Dir the recording of the process is that failed; empty
 	// if it is the one of the program as it was started.
 	Culprit string
+	// Others are child processes that failed as well, in the order of their ends.
+	Others []FailedProcess
 	// Cut: that recording ends before the process did; Empty: it has no events.
 	Cut, Empty bool
 	// Running is the number of processes that the program left behind and that
@@ -73,6 +75,18 @@ type Result struct {
 	// Hunted is what came of Options.Hunt; nil if the program's process ended
 	// without a word.
 	Hunted *Hunted
+}
+
+// FailedProcess is a child process that crashed, or ended with a status other than 0 or
+// by a signal.
+type FailedProcess struct {
+	PID     int
+	Program Text   // its executable; empty if it is not known
+	Deed    string // what it did, as Outcome.Deed has it
+	// Dir is where in Result.Dir its recording is. Unrecorded: what it executed last was
+	// not recorded; Dir, unless empty, is of what it did before.
+	Dir        string
+	Unrecorded bool
 }
 
 // Run records a run of a program that has the standard streams of this process,

@@ -63,6 +63,8 @@ type process struct {
 	threads map[int]*tracee
 	// recording is nil while the process is not recorded.
 	recording *recording
+	// program is what it executed last while it was not recorded; empty: nothing.
+	program Text
 	// from is the recording that this one's will be a child of.
 	from *ancestor
 	// ending is set while the process is stopped for its core.
@@ -150,6 +152,7 @@ func (t *tracer) start() error {
 		}
 	}
 	t.main = t.newProcess(pid, &ancestor{})
+	t.run.main = t.main.pid
 	t.threads[pid].stopped = true
 	t.link.tell(notice{Started: pid})
 	return t.proceed(t.threads[pid], 0)
@@ -378,6 +381,9 @@ func (t *tracer) executed(x *tracee) error {
 			return err
 		}
 	}
+	if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.pid)); err == nil {
+		p.program = Text(exe)
+	}
 	if why := unrecordable(p.pid); why != "" {
 		return t.letGo(x, why)
 	}
@@ -429,6 +435,8 @@ func (t *tracer) ended(x *tracee, stop ptrace.Stop) error {
 	outcome := p.outcome(stop.Status)
 	if p.recording != nil {
 		t.close(p.recording, outcome, stop.Usage)
+	} else if r := p.from.recording; r != nil && outcome.failed() {
+		r.addUnrecorded(Unrecorded{PID: p.pid, Program: p.program, Outcome: outcome})
 	}
 	if err := t.adoptAll(p.pid); err != nil {
 		return err

@@ -82,6 +82,7 @@ func (t *tracer) forked(pid int) error {
 		return err
 	}
 	t.main = t.newProcess(pid, &ancestor{})
+	t.run.main = pid
 	t.main.recording = r
 	t.link.tell(notice{Started: pid})
 	return nil

@@ -1,0 +1,251 @@
+package record
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Process is one process of a recorded run, from its start or fork to its end,
+// whatever programs it executed.
+type Process struct {
+	PID int
+	// Parent is the index in Family.Processes of the process that made this one; -1 for
+	// the first.
+	Parent int
+	// Program is the last executable of the process; empty if it is not known.
+	Program Text
+	// Dir is the recording of its last program, relative to the first process's, with
+	// slashes; "." is the first one's own. Unrecorded: that recording ends before the
+	// process does, because what the process executed then was not recorded.
+	Dir        string
+	Unrecorded bool
+	// Outcome is how the process ended, also where its recording was cut off before that.
+	Outcome Outcome
+	// Ended is nil if the process was not seen to end.
+	Ended *time.Time
+}
+
+// Family is the processes of a run, parents before their children. The first is the one
+// that was started.
+type Family struct {
+	Processes []Process
+	// Unread is why some recordings of children are left out; nil: none is.
+	Unread error
+}
+
+// mostProcesses bounds what is read of a run: the kernel's usual limit of processes.
+const mostProcesses = 1 << 15
+
+// ReadFamily reads the manifests of a recording and of those of its child processes.
+func ReadFamily(rec *Recording) *Family {
+	f := &Family{}
+	f.read(rec, ".", -1)
+	return f
+}
+
+func (f *Family) read(rec *Recording, dir string, parent int) {
+	at := f.add(rec.Manifest, dir, parent)
+	for _, link := range rec.Manifest.Children {
+		if len(f.Processes) >= mostProcesses {
+			f.Unread = errors.Join(f.Unread, errors.New("record: the run has too many processes"))
+			return
+		}
+		child, err := rec.manifestOf(link)
+		if err != nil {
+			f.Unread = err
+			continue
+		}
+		f.read(child, path.Join(dir, link.Path), at)
+	}
+}
+
+// manifestOf is Child without the child's log.
+func (r *Recording) manifestOf(c Child) (*Recording, error) {
+	if err := r.checkChild(c.Path); err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(r.Dir, filepath.FromSlash(c.Path))
+	m, err := ReadManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Recording{Dir: dir, Manifest: m}, nil
+}
+
+// add takes in a recording and returns the index of its process.
+func (f *Family) add(m *Manifest, dir string, parent int) int {
+	p := Process{PID: m.PID, Parent: parent, Program: m.Program.Path, Dir: dir, Outcome: *m.Outcome.final(), Ended: m.Times.Ended}
+	at := len(f.Processes)
+	if parent >= 0 && m.Parent != nil && m.Parent.Exec && f.Processes[parent].PID == m.PID {
+		at = parent
+		p.Parent = f.Processes[at].Parent
+		f.Processes[at] = p
+	} else {
+		f.Processes = append(f.Processes, p)
+	}
+	for i := range m.Unrecorded {
+		f.addUnrecorded(&m.Unrecorded[i], at)
+	}
+	return at
+}
+
+func (f *Family) addUnrecorded(u *Unrecorded, parent int) {
+	p := Process{PID: u.PID, Parent: parent, Program: u.Program, Unrecorded: true, Outcome: u.Outcome, Ended: u.Ended}
+	if of := &f.Processes[parent]; of.PID == u.PID {
+		p.Parent, p.Dir = of.Parent, of.Dir
+		*of = p
+		return
+	}
+	f.Processes = append(f.Processes, p)
+}
+
+// Blamed returns the index of the process whose failure explains the run's; -1 if no
+// process failed. A crash explains a status: of several crashed processes it is the one
+// whose signal the first process's status passes on, as shells have it, or else the
+// first that ended. The crash of the first process itself is its own, unless that sent
+// itself the signal of which a descendant had died.
+func (f *Family) Blamed() int {
+	if len(f.Processes) == 0 {
+		return -1
+	}
+	crashed := f.crashed()
+	main := &f.Processes[0].Outcome
+	switch {
+	case slices.Contains(crashed, 0):
+		return 0
+	case len(crashed) == 0 && main.failed():
+		return 0
+	case len(crashed) == 0:
+		return -1
+	}
+	for _, i := range slices.Backward(crashed) {
+		if o := &f.Processes[i].Outcome; o.Kind == OutcomeSignal && main.Kind == OutcomeExit && main.Status == shellSignal+o.Signal {
+			return i
+		}
+	}
+	return crashed[0]
+}
+
+// shellSignal is what a shell adds to the number of the signal that ended a command
+// (POSIX, Shell Command Language, 2.8.2).
+const shellSignal = 128
+
+// crashed returns the indexes of the processes that crashed, in the order of their ends.
+func (f *Family) crashed() []int {
+	var list []int
+	for i := range f.Processes {
+		if f.Processes[i].Outcome.Crashed() && !f.passedOn(i) {
+			list = append(list, i)
+		}
+	}
+	f.sortByEnd(list)
+	return list
+}
+
+func (f *Family) sortByEnd(list []int) {
+	slices.SortStableFunc(list, func(a, b int) int {
+		x, y := f.Processes[a].Ended, f.Processes[b].Ended
+		if x == nil || y == nil {
+			return cmp.Compare(a, b)
+		}
+		return x.Compare(*y)
+	})
+}
+
+// passedOn reports whether a process sent itself the signal of which a descendant had
+// died, as timeout(1) does.
+func (f *Family) passedOn(of int) bool {
+	p := &f.Processes[of]
+	if p.Outcome.Kind != OutcomeSignal || p.Outcome.Sender != p.PID {
+		return false
+	}
+	return slices.ContainsFunc(f.Processes, func(x Process) bool {
+		return x.Outcome.Kind == OutcomeSignal && x.Outcome.Signal == p.Outcome.Signal && f.descends(x.Parent, of) &&
+			x.Ended != nil && p.Ended != nil && x.Ended.Before(*p.Ended)
+	})
+}
+
+// descends reports whether process i is another one or one of its descendants.
+func (f *Family) descends(i, from int) bool {
+	for ; i >= 0; i = f.Processes[i].Parent {
+		if i == from {
+			return true
+		}
+	}
+	return false
+}
+
+// Failed returns the indexes of all processes that crashed, in the order of their ends; if
+// the first process failed also of those that ended with a status other than 0 or by a
+// signal. Beside a first process that passed those are usual: scripts look for files, and
+// stop what they started.
+func (f *Family) Failed() []int {
+	if len(f.Processes) == 0 {
+		return nil
+	}
+	all := f.Processes[0].Outcome.failed()
+	var list []int
+	for i := range f.Processes {
+		if o := &f.Processes[i].Outcome; o.Crashed() || all && o.failed() {
+			list = append(list, i)
+		}
+	}
+	f.sortByEnd(list)
+	return list
+}
+
+// Crashed reports whether the process died of a signal that leaves a core, found that
+// none of its threads can continue, or has evidence of damage to its heap.
+func (o *Outcome) Crashed() bool {
+	return o.Evidence != "" || o.Stuck != "" || o.Kind == OutcomeSignal && dumps(syscall.Signal(o.Signal))
+}
+
+func (o *Outcome) failed() bool {
+	return o.Crashed() || o.Kind == OutcomeSignal || o.Kind == OutcomeExit
+}
+
+// final is how the process ended, where its recording ended before that.
+func (o *Outcome) final() *Outcome {
+	if o.Kind == OutcomeCut && o.Cut != nil {
+		return o.Cut
+	}
+	return o
+}
+
+// word is how a run is called in which a process ended so; empty if it passed.
+func (o *Outcome) word() string {
+	switch {
+	case o.Kind == OutcomeSignal && o.Stuck != "":
+		return o.Stuck.name()
+	case o.Kind == OutcomeSignal:
+		return signalName(unix.Signal(o.Signal))
+	case o.Kind == OutcomeExit:
+		return fmt.Sprintf("exit-%d", o.Status)
+	case o.Evidence != "":
+		return "heap"
+	}
+	return ""
+}
+
+// Deed says what a process did that ended so: "died of SIGSEGV".
+func (o *Outcome) Deed() string {
+	switch {
+	case o.Kind == OutcomeSignal && o.Stuck != "":
+		return o.Stuck.words()
+	case o.Kind == OutcomeSignal:
+		return "died of " + signalName(unix.Signal(o.Signal))
+	case o.Kind == OutcomeExit, o.Kind == OutcomePassed && o.Evidence == "":
+		return fmt.Sprintf("exited with status %d", o.Status)
+	case o.Kind == OutcomePassed:
+		return "passed, but " + o.Evidence
+	}
+	return "ended in a way that is not known"
+}
