@@ -75,6 +75,9 @@ type Case struct {
 	// Goroutines of a Go program, the failing one first.
 	Goroutines []Goroutine `json:"goroutines,omitempty"`
 	Scan       *Scan       `json:"scan,omitempty"`
+	// Run is the processes of the recorded run that failed; nil where that is only the one
+	// that was started.
+	Run *Run `json:"run,omitempty"`
 	// Diagnosis is what recordings of the run tell; nil if there is none.
 	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
 	// Registers of the failing thread.

@@ -15,6 +15,7 @@ func htmlCase(c *evidence.Case, opts Options) *htmlPage {
 		Warnings: htmlNodes(slices.Concat(h.symptom(), interrupted(c.Diagnosis), severeLimits(c.Limits)))}
 	add := func(s ...*htmlSection) { page.Sections = append(page.Sections, s...) }
 	add(&htmlSection{ID: "summary", Title: "Summary", Nodes: htmlNodes([]block{summary(c, opts)})})
+	add(sectionsOf("processes", false, run(c.Run))...)
 	code := &htmlCode{sources: c.Sources}
 	code.markFailed(c.Failure.Site, c.Failure.Source)
 	add(htmlCauses(c, code)...)
