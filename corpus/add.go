@@ -155,7 +155,7 @@ func describe(dir string, e *Entry) error {
 		return &InputError{err}
 	}
 	defer rec.Close()
-	culprit, err := failing(rec, ".", 0)
+	culprit, err := failing(rec)
 	if err != nil {
 		return err
 	}
@@ -178,33 +178,17 @@ func describe(dir string, e *Entry) error {
 	return nil
 }
 
-// mostChildren bounds the search for the process that failed.
-const mostChildren = 16
-
 // failing is the recording, of a process or of one of its children, that is to be
-// diagnosed: the first that failed. One where nothing failed is its own.
-func failing(rec *record.Recording, at string, depth int) (string, error) {
-	o := &rec.Manifest.Outcome
-	if depth == mostChildren || o.Kind != record.OutcomeExec && (o.Kind != record.OutcomePassed || o.Evidence != "") {
-		return at, nil
+// diagnosed. One where nothing failed is its own.
+func failing(rec *record.Recording) (string, error) {
+	family := record.ReadFamily(rec)
+	if family.Unread != nil {
+		return "", &InputError{family.Unread}
 	}
-	for _, link := range rec.Manifest.Children {
-		child, err := rec.Child(link)
-		if err != nil {
-			return "", &InputError{err}
-		}
-		found, err := failing(child, path.Join(at, link.Path), depth+1)
-		passed := child.Manifest.Outcome.Kind == record.OutcomePassed && child.Manifest.Outcome.Evidence == ""
-		exec := child.Manifest.Outcome.Kind == record.OutcomeExec
-		child.Close()
-		if err != nil {
-			return "", err
-		}
-		if found != path.Join(at, link.Path) || !passed && !exec {
-			return found, nil
-		}
+	if p := &family.Processes[max(family.Blamed(), 0)]; p.Dir != "" {
+		return p.Dir, nil
 	}
-	return at, nil
+	return ".", nil
 }
 
 // ended is how a run ended, in one word.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -19,7 +18,10 @@ import (
 )
 
 // crashFlags are what the command line of crash says.
-type crashFlags struct{ commonFlags }
+type crashFlags struct {
+	commonFlags
+	process int
+}
 
 func newCrash() *cobra.Command {
 	f := &crashFlags{}
@@ -45,6 +47,11 @@ was found until then; a second one ends at once, without a report. Where a repla
 leaves the recorded way, a schedule that leads to the recorded end is searched
 first, as 'diagnose replay' does, and the report has the places where threads must
 wait for it.
+
+Of a run whose child process crashed, a test script's say, the crash is diagnosed,
+whatever the status of the script: of several the one whose signal the status
+passes on, or else the first. The report lists all processes that failed;
+--process chooses another one.
 
 Statements carry their proof level: "proved" by such an experiment, "replayed" was
 seen on the replay, "from core" was read from the process, "inferred" follows from
@@ -76,6 +83,7 @@ func (f *crashFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.Message, "message", "", "scan the functions that refer to this `text`, such as an error message")
 	flags.StringArrayVar(&f.Recordings, "recording", nil, "`directory` with the recording of a run that failed; may be repeated")
 	flags.StringArrayVar(&f.Passing, "passing", nil, "`directory` with the recording of a run that passed; may be repeated")
+	flags.IntVar(&f.process, "process", 0, "diagnose this `process` of the recorded run, instead of the one whose failure explains the run's")
 	flags.IntVar(&f.Hops, "hops", verdict.DefaultHops, "`stores` that a bad value is followed back through")
 	flags.IntVar(&f.Replays, "experiments", verdict.DefaultReplays, "`replays` for each experiment")
 	flags.DurationVar(&f.Time, "time", 0, "bound the `time` of all replays together, as in 90s or 5m; the report says what was not done")
@@ -84,20 +92,20 @@ func (f *crashFlags) register(c *cobra.Command) {
 	for _, name := range []string{"recording", "passing"} {
 		must(c.MarkFlagDirname(name))
 	}
-	for _, name := range []string{"thread", "depth", "function", "message", "hops", "experiments", "time", "hits"} {
+	for _, name := range []string{"thread", "depth", "function", "message", "process", "hops", "experiments", "time", "hits"} {
 		complete(c, name, cobra.NoFileCompletions)
 	}
 }
 
 func (f *crashFlags) run(c *cobra.Command) error {
-	if err := f.check(c, atLeast{"thread", f.Thread, 1}, atLeast{"depth", f.Depth, 0},
+	if err := f.check(c, atLeast{"thread", f.Thread, 1}, atLeast{"depth", f.Depth, 0}, atLeast{"process", f.process, 1},
 		atLeast{"hops", f.Hops, 1}, atLeast{"experiments", f.Replays, 1}); err != nil {
 		return err
 	}
 	if err := f.checkBounds(c); err != nil {
 		return err
 	}
-	if err := f.usable(); err != nil {
+	if err := f.resolve(); err != nil {
 		return err
 	}
 	defer context.AfterFunc(c.Context(), secondEnds)()
@@ -116,7 +124,7 @@ func (f *crashFlags) run(c *cobra.Command) error {
 // nothing to replay.
 func (f *crashFlags) checkBounds(c *cobra.Command) error {
 	flags := c.Flags()
-	for _, name := range []string{"hops", "experiments", "time", "hits"} {
+	for _, name := range []string{"process", "hops", "experiments", "time", "hits"} {
 		if flags.Changed(name) && len(f.Recordings) == 0 {
 			return usagef("--%s is about replays: give a recording by --recording (see '%s --help')", name, c.CommandPath())
 		}
@@ -130,27 +138,67 @@ func (f *crashFlags) checkBounds(c *cobra.Command) error {
 	return nil
 }
 
-// usable refuses directories that are no recordings, recordings whose program
-// was built anew since, and those of processes that passed while one of their
-// children failed: that one's are meant.
-func (f *crashFlags) usable() error {
-	for i, dir := range slices.Concat(f.Recordings, f.Passing) {
+// resolve replaces the recordings of runs by those of the processes in them that are to be
+// diagnosed, and refuses directories that are no recordings and recordings whose program was
+// built anew since.
+func (f *crashFlags) resolve() error {
+	for i, dir := range f.Recordings {
+		blamed, err := f.blamed(dir)
+		if err != nil {
+			return err
+		}
+		f.Recordings[i] = blamed
+	}
+	var passing []string
+	for _, dir := range f.Passing {
+		counterpart, err := f.counterpart(dir)
+		switch {
+		case err != nil:
+			return err
+		case counterpart == "":
+			say(fmt.Sprintf("warning: %s is not compared: it has no process of the same program that passed", dir))
+		default:
+			passing = append(passing, counterpart)
+		}
+	}
+	f.Passing = passing
+	for _, dir := range slices.Concat(f.Recordings, f.Passing) {
 		rec, err := openRecording(dir)
 		if err != nil {
 			return err
 		}
-		if i < len(f.Recordings) {
-			err = blameChild(rec)
-		}
-		if err == nil {
-			err = unchanged(rec)
-		}
+		err = unchanged(rec)
 		rec.Close()
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (f *crashFlags) blamed(dir string) (string, error) {
+	rec, err := openRecording(dir)
+	if err != nil {
+		return "", err
+	}
+	defer rec.Close()
+	return driver.Blamed(rec, f.process)
+}
+
+// counterpart is the process of a passing run that is compared with the first failing one;
+// empty if there is none.
+func (f *crashFlags) counterpart(dir string) (string, error) {
+	passing, err := openRecording(dir)
+	if err != nil || len(f.Recordings) == 0 {
+		return dir, err
+	}
+	defer passing.Close()
+	failing, err := openRecording(f.Recordings[0])
+	if err != nil {
+		return "", err
+	}
+	defer failing.Close()
+	return driver.Counterpart(failing, passing), nil
 }
 
 // unchanged refuses a recording that cannot be replayed any more. Without its
@@ -164,39 +212,4 @@ func unchanged(rec *record.Recording) error {
 		err = fmt.Errorf("%w; what its core alone tells: diagnose crash --core %s", err, shellQuote(core))
 	}
 	return err
-}
-
-func blameChild(rec *record.Recording) error {
-	o := &rec.Manifest.Outcome
-	if passed := o.Kind == record.OutcomePassed && o.Evidence == ""; !passed && o.Kind != record.OutcomeExec {
-		return nil
-	}
-	child := failedChild(rec)
-	if child == nil {
-		return nil
-	}
-	defer child.Close()
-	return &replay.InputError{Err: fmt.Errorf("%s is of a process that did not fail itself (%v); its child process %d did (%v): --recording %s",
-		rec.Dir, o, child.Manifest.PID, &child.Manifest.Outcome, shellQuote(child.Dir))}
-}
-
-// failedChild opens the first recording in rec of a process that a signal or
-// damage to its heap ended; nil if there is none. One that does not open is
-// somebody else's to report ('diagnose recording check').
-func failedChild(rec *record.Recording) *record.Recording {
-	for _, c := range rec.Manifest.Children {
-		child, err := record.Open(filepath.Join(rec.Dir, filepath.FromSlash(c.Path)))
-		if err != nil {
-			continue
-		}
-		if o := &child.Manifest.Outcome; o.Kind == record.OutcomeSignal || o.Evidence != "" {
-			return child
-		}
-		found := failedChild(child)
-		child.Close()
-		if found != nil {
-			return found
-		}
-	}
-	return nil
 }

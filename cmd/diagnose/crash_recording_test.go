@@ -25,7 +25,7 @@ func TestCrashNamesTheRecordingMeant(t *testing.T) {
 		status int
 		says   []string
 	}{
-		{[]string{"--recording", dir}, exitInput, []string{"did not fail itself", "--recording " + filepath.Join(dir, "children")}},
+		{[]string{"--recording", dir, "--process", "1"}, exitInput, []string{dir + " has no process 1"}},
 		{[]string{"--recording", above}, exitInput, []string{"is no recording; there are some in it: " + dir}},
 		{[]string{"--recording", t.TempDir()}, exitInput, []string{"is no recording: it has no manifest.json"}},
 		{[]string{dir}, exitUsage, []string{"did you mean --recording " + dir + "?"}},

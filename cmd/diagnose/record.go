@@ -41,7 +41,11 @@ if it ran by itself. At the end a line on standard error says what was kept, and
 another one how to find the cause of a failure. By default the recording of a run
 is kept that failed: that a signal ended, that exited with a status other than 0,
 or whose heap holds evidence of a corruption. Others are dropped. A run has
-failed, too, if one of its child processes crashed.
+failed, too, if one of its child processes crashed, whatever status the program
+itself ends with: a signal that leaves cores ended it, or its heap was damaged.
+That is the failure then, and the last lines name that process and its recording.
+Child processes that ended with a status other than 0 are named as well, where the
+run failed; alone they are no failure, as most scripts have some.
 
 A recording is a directory, DIR/PROGRAM-0001-SIGSEGV: the name says how the
 program ended (SIGABRT, exit-1, heap, child-SIGSEGV, passed). While the program
@@ -137,6 +141,7 @@ func (f *recordFlags) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	say(r.summary(&result))
+	sayOthers(&result)
 	sayCause(&result, nil)
 	return &endedError{result.Status}
 }
@@ -240,6 +245,33 @@ func unrecorded(dir string) bool {
 		!slices.ContainsFunc(m.Children, func(c record.Child) bool { return c.Exec && c.PID == m.PID })
 }
 
+// mostOthers bounds the lines about child processes that failed.
+const mostOthers = 3
+
+// sayOthers names the child processes that failed beside the one that is told of, the last
+// ones: what failed last is nearest to the failure of the run.
+func sayOthers(failed *record.Result) {
+	if failed.Dir == "" || !failed.Failed {
+		return
+	}
+	list := failed.Others
+	if more := len(list) - mostOthers; more > 0 {
+		say(fmt.Sprintf("%d more child processes failed before the following; 'diagnose crash --recording' lists them", more))
+		list = list[more:]
+	}
+	for _, p := range list {
+		where := "it was not recorded to its end"
+		if !p.Unrecorded {
+			where = "its recording is " + shellQuote(relative(filepath.Join(failed.Dir, p.Dir)))
+		}
+		who := fmt.Sprintf("child process %d", p.PID)
+		if p.Program != "" {
+			who += fmt.Sprintf(" (%s)", filepath.Base(string(p.Program)))
+		}
+		say(fmt.Sprintf("%s %s; %s", who, p.Deed, where))
+	}
+}
+
 // sayCause says how to go on from a run that failed, if it can be gone on from.
 func sayCause(failed, passed *record.Result) {
 	if failed.Dir == "" || !failed.Failed || failed.Cut || failed.Empty {
@@ -254,7 +286,7 @@ func sayCause(failed, passed *record.Result) {
 		question = "if it hung, to find out why"
 	}
 	text := question + ": diagnose crash --recording " + shellQuote(relative(dir))
-	if passed != nil && passed.Dir != "" && failed.Culprit == "" {
+	if passed != nil && passed.Dir != "" {
 		text += " --passing " + shellQuote(relative(passed.Dir))
 	}
 	say(text)

@@ -103,6 +103,7 @@ func (r *recorder) report(t *tally) error {
 	}
 	switch {
 	case t.first != nil:
+		sayOthers(t.first)
 		sayCause(t.first, t.last)
 		return &endedError{t.first.Status}
 	case t.last != nil:

@@ -404,6 +404,9 @@ func nowhere(kind evidence.FailureKind) bool {
 // finish fills what does not belong to a stage.
 func (a *analysis) finish() {
 	c, p := a.result, a.process
+	if c.Diagnosis != nil && c.Run == nil {
+		a.processes()
+	}
 	c.Program = p.Program
 	c.Program.Threads = len(p.Threads)
 	if a.thread != nil {

@@ -94,6 +94,7 @@ func (a *analysis) diagnose(ctx context.Context) error {
 		return err
 	}
 	a.result.Diagnosis = d
+	a.processes()
 	if len(d.Causes) == 0 {
 		d.Unknown = a.unknown()
 	}

@@ -68,6 +68,8 @@ func (a *analysis) next(cut bool) (command, why string) {
 	switch {
 	case a.killed():
 		return "diagnose replay " + ShellQuote(rec.Dir) + " --gdb", "shows what it was doing"
+	case a.failedChild() != "":
+		return "diagnose crash --recording " + ShellQuote(a.failedChild()), "diagnoses the child process that failed last"
 	case d.Interrupted:
 		return a.again(0), "does all of it"
 	case slices.ContainsFunc(d.Coverage.Limits, outOfTime):

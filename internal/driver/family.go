@@ -1,0 +1,182 @@
+package driver
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
+	"diagnose/record"
+)
+
+// Blamed returns the directory of the recording that a diagnosis of rec has to be of: its
+// own, or that of a child process whose failure explains the run's. Unless pid is 0 it is
+// that process's. The error is an *InputError.
+func Blamed(rec *record.Recording, pid int) (string, error) {
+	family := record.ReadFamily(rec)
+	at := family.Blamed()
+	if pid != 0 {
+		at = slices.IndexFunc(family.Processes, func(p record.Process) bool { return p.PID == pid })
+		if at < 0 {
+			return "", &InputError{fmt.Errorf("%s has no process %d", rec.Dir, pid)}
+		}
+	}
+	if at < 0 {
+		at = 0 // whether it passed is for its reader to say
+	}
+	p := &family.Processes[at]
+	if p.Dir == "" {
+		return "", &InputError{fmt.Errorf("recording %s: child process %d (%s) %s, and was not recorded to its end: %s", rec.Dir, p.PID, p.Program, p.Outcome.Deed(), ExecutedUnrecorded)}
+	}
+	return filepath.Join(rec.Dir, filepath.FromSlash(p.Dir)), nil
+}
+
+// Counterpart returns the directory, in the recording of a run that passed, of the process
+// that corresponds to the one of failing: passing's own, or where failing is the recording of
+// a child process, that of the same program with the same number among those that execute it,
+// or else the first. It is empty where no such process passed.
+func Counterpart(failing, passing *record.Recording) string {
+	if failing.Manifest.Parent == nil || passing.Manifest.Parent != nil {
+		return passing.Dir
+	}
+	program := failing.Manifest.Program.Path
+	number := numberAmong(failing, program)
+	found, count := "", 0
+	for _, p := range record.ReadFamily(passing).Processes {
+		if p.Program != program {
+			continue
+		}
+		if usable := p.Outcome.Kind == record.OutcomePassed && p.Outcome.Evidence == "" && !p.Unrecorded; usable && (found == "" || count == number) {
+			found = filepath.Join(passing.Dir, filepath.FromSlash(p.Dir))
+		}
+		count++
+	}
+	return found
+}
+
+// numberAmong counts the processes of a run before that of rec that execute the same program.
+func numberAmong(rec *record.Recording, program record.Text) int {
+	top := topOf(rec)
+	defer closeUnless(top, rec)
+	here, n := relativeTo(top, rec), 0
+	for _, p := range record.ReadFamily(top).Processes {
+		if p.Dir == here {
+			break
+		}
+		if p.Program == program {
+			n++
+		}
+	}
+	return n
+}
+
+// topOf is the recording of the process that was started; rec itself if it is that, or was
+// taken away from it.
+func topOf(rec *record.Recording) *record.Recording {
+	top := rec
+	for {
+		above, err := top.Parent()
+		if err != nil {
+			return top
+		}
+		closeUnless(top, rec)
+		top = above
+	}
+}
+
+func closeUnless(r, keep *record.Recording) {
+	if r != keep {
+		r.Close()
+	}
+}
+
+// relativeTo is where rec is in the directory of top, as record.Process.Dir has it.
+func relativeTo(top, rec *record.Recording) string {
+	if top == rec {
+		return "."
+	}
+	dir, err := filepath.Abs(rec.Dir)
+	if err != nil {
+		return ""
+	}
+	inside, err := filepath.Rel(top.Dir, dir)
+	if err != nil {
+		return ""
+	}
+	return filepath.ToSlash(inside)
+}
+
+// mostEnded bounds how many processes a report lists that failed without a crash.
+const mostEnded = 10
+
+// processes tells of the other processes of the run that failed.
+func (a *analysis) processes() {
+	if a.process.Program.PID != a.failing[0].Manifest.PID {
+		return
+	}
+	rec := a.failing[0]
+	top := topOf(rec)
+	defer closeUnless(top, rec)
+	here := relativeTo(top, rec)
+	shown := strings.TrimSuffix(strings.TrimSuffix(filepath.Clean(rec.Dir), filepath.FromSlash(here)), "/")
+	if here == "." {
+		shown = rec.Dir
+	}
+	family := record.ReadFamily(top)
+	if family.Unread != nil {
+		a.limit(evidence.Limit{Subject: top.Dir, Text: "recordings of child processes cannot be read: " + family.Unread.Error()})
+	}
+	run := &evidence.Run{}
+	failed := family.Failed()
+	for n, i := range failed {
+		p := runProcess(family, i)
+		p.Here = family.Processes[i].Dir == here && !p.Unrecorded
+		if family.Processes[i].Dir != "" {
+			p.Recording = filepath.Join(shown, filepath.FromSlash(family.Processes[i].Dir))
+		}
+		if !p.Here && !p.First && !family.Processes[i].Outcome.Crashed() && len(failed)-n > mostEnded {
+			run.Omitted++
+			continue
+		}
+		run.Processes = append(run.Processes, p)
+	}
+	if len(run.Processes) > 1 || len(run.Processes) == 1 && here != family.Processes[0].Dir {
+		a.result.Run = run
+	}
+}
+
+func runProcess(family *record.Family, i int) evidence.RunProcess {
+	p := &family.Processes[i]
+	o := &p.Outcome
+	x := evidence.RunProcess{PID: p.PID, Program: string(p.Program), First: i == 0, Status: o.Status, Heap: o.Evidence, Unrecorded: p.Unrecorded}
+	if p.Parent >= 0 {
+		x.Parent = family.Processes[p.Parent].PID
+	}
+	switch o.Kind {
+	case record.OutcomeSignal:
+		if x.Signal = unix.SignalName(unix.Signal(o.Signal)); x.Signal == "" {
+			x.Signal = fmt.Sprintf("signal %d", o.Signal)
+		}
+	case record.OutcomeExit, record.OutcomePassed:
+	default:
+		x.Unknown = true
+	}
+	return x
+}
+
+// failedChild is the recording of the last child process that failed before this one, which
+// exited with a status; empty if there is none.
+func (a *analysis) failedChild() string {
+	if a.exit == nil || a.result.Run == nil {
+		return ""
+	}
+	for _, p := range slices.Backward(a.result.Run.Processes) {
+		if !p.Here && !p.First && !p.Unrecorded && p.Recording != "" {
+			return p.Recording
+		}
+	}
+	return ""
+}
