@@ -78,6 +78,9 @@ type Case struct {
 	// Run is the processes of the recorded run that failed; nil where that is only the one
 	// that was started.
 	Run *Run `json:"run,omitempty"`
+	// Ending is what a program wrote and tried before it ended itself; nil unless a
+	// recording tells it.
+	Ending *Ending `json:"ending,omitempty"`
 	// Diagnosis is what recordings of the run tell; nil if there is none.
 	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
 	// Registers of the failing thread.
@@ -133,6 +136,11 @@ func (c *Case) Check() error {
 	}
 	if c.Diagnosis != nil {
 		if err := c.Diagnosis.Check(); err != nil {
+			return err
+		}
+	}
+	if c.Ending != nil {
+		if err := c.Ending.check(); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ func htmlCase(c *evidence.Case, opts Options) *htmlPage {
 	add := func(s ...*htmlSection) { page.Sections = append(page.Sections, s...) }
 	add(&htmlSection{ID: "summary", Title: "Summary", Nodes: htmlNodes([]block{summary(c, opts)})})
 	add(sectionsOf("processes", false, run(c.Run))...)
+	add(sectionsOf("ending", false, lastWords(c.Ending))...)
 	code := &htmlCode{sources: c.Sources}
 	code.markFailed(c.Failure.Site, c.Failure.Source)
 	add(htmlCauses(c, code)...)

@@ -21,6 +21,7 @@ func layout(c *evidence.Case, opts Options) []block {
 	d = append(d, severeLimits(c.Limits)...)
 	d = append(d, summary(c, opts))
 	d = append(d, run(c.Run)...)
+	d = append(d, lastWords(c.Ending)...)
 	d = append(d, causes(c)...)
 	d = append(d, instruction(c.Failure.Instruction)...)
 	d = append(d, source(c.Failure.Source)...)

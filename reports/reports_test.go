@@ -89,11 +89,24 @@ func sample() *evidence.Case {
 			Suspects: []evidence.Suspect{{Kind: evidence.SuspectGlobal, Name: "cfg.workers[3].state", Type: "enum state", Address: 0x4c0100, Size: 4,
 				Value: evidence.Value{Text: "BUSY|DIRTY (3)"}, Access: evidence.ReadWrite, Proof: evidence.FromCore,
 				Lines: []evidence.SuspectUse{{Access: evidence.Read, Site: at}, {Access: evidence.Write, Site: site("handle_login", "server.c", 44, 2)}}}}},
+		Ending: &evidence.Ending{EarlierMessages: 2, EarlierCalls: 1,
+			Messages: []evidence.Message{{Stream: evidence.StandardError, Text: "login of joe\nfailed: token=abc123\n", Omitted: 12,
+				Seen: seenCall(15, evidence.Moment{Thread: 3, Ordinal: 7}, worker, at)}},
+			Calls: []evidence.FailedCall{{Call: `openat(AT_FDCWD, "/srv/users", 0, 0)`, Error: "ENOENT", Meaning: "no such file or directory", Times: 3,
+				Seen: seenCall(12, evidence.Moment{Thread: 3, Ordinal: 4}, worker, at)}},
+			Panic: &evidence.Panic{Language: evidence.Rust, Text: "no user", File: "login.rs", Line: 3, Function: "login", Proof: evidence.Replayed}},
 		Registers: []evidence.Register{{Name: "rax", Value: 0}, {Name: "rbx", Value: 1}, {Name: "rcx", Value: 2}, {Name: "rdx", Value: 3}, {Name: "rip", Value: 0x401136}},
 		Modules:   []evidence.Module{{Path: "/srv/bin/server", BuildID: "8a5f", Start: 0x400000, End: 0x4c1000, Symbols: "dwarf"}},
 		Limits: []evidence.Limit{{Subject: "/lib/libfoo.so", Text: "no debug information"},
 			{Text: "core truncated at 12.3 MiB of 80.1 MiB", Severe: true}},
 	}
+}
+
+// seenCall is a system call by code at a place.
+func seenCall(position uint64, moment evidence.Moment, thread evidence.ThreadRef, at evidence.Site) evidence.Seen {
+	return evidence.Seen{Moment: moment, Position: position, Thread: thread, Site: &at, Proof: evidence.Replayed, Stack: evidence.Stack{Frames: []evidence.Frame{
+		{Index: 0, Kind: evidence.Physical, Trust: evidence.TrustContext, Site: evidence.Site{PC: 0x7f0002, Module: "/lib/libc.so.6", Function: "write"}},
+		{Index: 1, Kind: evidence.Physical, Trust: evidence.TrustCFI, Site: at}}}}
 }
 
 // heapCall is a call of malloc or free by a thread that ended, or by ref.

@@ -175,6 +175,7 @@ func (b *sarifBuilder) cause(i int) sarifResult {
 		r.Related = append(r.Related, b.place(b.c.Failure.Site, "the failure: "+b.c.Failure.Sentence))
 	}
 	r.Related = append(r.Related, b.objectPlaces(x.Object, "the object")...)
+	r.Related = append(r.Related, b.lastWords()...)
 	number(r.Related)
 	r.Stacks = b.stacks()
 	if n := x.Interleaving; n != nil {
@@ -222,8 +223,20 @@ func (b *sarifBuilder) failure() sarifResult {
 			r.Related = append(r.Related, b.place(s.Site, s.Text))
 		}
 	}
+	r.Related = append(r.Related, b.lastWords()...)
 	number(r.Related)
 	return r
+}
+
+// lastWords are the places where the program wrote its last messages and made the calls
+// that failed.
+func (b *sarifBuilder) lastWords() (list []sarifLocation) {
+	for _, x := range lastWordsOf(b.c.Ending) {
+		if x.seen.Site != nil {
+			list = append(list, b.place(x.seen.Site, x.what.String()+"; "+strings.Join(x.text, "; ")))
+		}
+	}
+	return list
 }
 
 func (b *sarifBuilder) finding(f *evidence.Finding) sarifResult {

@@ -118,6 +118,7 @@ func issueParts(c *evidence.Case, opts Options) []issuePart {
 		}
 		list = append(list, issuePart{title, folded, blocks})
 	}
+	add("Before the end", false, lastWords(c.Ending))
 	add("Cause", false, causes(c))
 	add("Source", false, source(c.Failure.Source))
 	add("Where the bad value came from", true, origin(c.Failure.Origin))

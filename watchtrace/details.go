@@ -245,36 +245,11 @@ func (p *Plan) callOf(a *evidence.Access) string {
 // stackAt is the stack of a thread that stands behind an access, from the
 // program's own code that is responsible on.
 func stackAt(process *image.Process, s *replay.Stopped, h *replay.Hit) (evidence.Stack, *evidence.Site) {
-	const most = 200
-	stack := evidence.Stack{Frames: []evidence.Frame{}}
-	thread := process.Failing
-	if thread < 0 || thread >= len(process.Threads) {
-		stack.Stopped = "the thread is not known"
-		return stack, nil
+	at := evidence.Addr(0)
+	if h.By != evidence.ByCall {
+		at = h.PC
 	}
-	u := unwind.New(process)
-	walked := u.Walk(&process.Threads[thread], most)
-	u.Symbolize(walked.Frames)
-	if len(walked.Frames) > 0 && h.By != evidence.ByCall && sameFunction(process, h.PC, walked.Frames[0].PC()) {
-		// It stands behind the instruction, which may be of another line.
-		walked.Frames[0].Calls = process.Symbolize(h.PC, image.AtInstruction)
-	}
-	stack.Stopped = walked.Stopped
-	own := -1
-	for i := range walked.Frames {
-		f := &walked.Frames[i]
-		for j, call := range f.Calls {
-			frame := evidence.Frame{Kind: f.Kind, Trust: f.Trust, Site: call.Site, CFA: f.CFA}
-			if call.Inlined {
-				frame.Kind = evidence.Inlined
-			}
-			stub := h.By == evidence.ByCall && call.Site.Module == "" // it leaves the call by code of the recorder's
-			if own < 0 && !stub && f.Kind != evidence.SignalFrame && !image.LibraryCode(&f.Calls[j].Site) {
-				own = len(stack.Frames)
-			}
-			stack.Frames = append(stack.Frames, frame)
-		}
-	}
+	stack, own := walkedStack(process, at)
 	if own < 0 {
 		return stack, nil
 	}
@@ -286,6 +261,57 @@ func stackAt(process *image.Process, s *replay.Stopped, h *replay.Hit) (evidence
 		stack.Frames[i].Index = i
 	}
 	return stack, &stack.Frames[own].Site
+}
+
+// StackAfterCall is the stack of the failing thread of a process that a replay has
+// stopped right after a system call, and the innermost place of the program's own code in
+// it; nil if there is none.
+func StackAfterCall(process *image.Process) (evidence.Stack, *evidence.Site) {
+	stack, own := walkedStack(process, 0)
+	for i := range stack.Frames {
+		stack.Frames[i].Index = i
+	}
+	if own < 0 {
+		return stack, nil
+	}
+	return stack, &stack.Frames[own].Site
+}
+
+// walkedStack is the whole stack of the failing thread, and the index of the innermost
+// frame that is of the program's own code; -1 if there is none. at is the instruction of
+// the program's that the thread has just executed; 0: a system call.
+func walkedStack(process *image.Process, at evidence.Addr) (stack evidence.Stack, own int) {
+	const most = 200
+	stack = evidence.Stack{Frames: []evidence.Frame{}}
+	thread := process.Failing
+	if thread < 0 || thread >= len(process.Threads) {
+		stack.Stopped = "the thread is not known"
+		return stack, -1
+	}
+	u := unwind.New(process)
+	walked := u.Walk(&process.Threads[thread], most)
+	u.Symbolize(walked.Frames)
+	if len(walked.Frames) > 0 && at != 0 && sameFunction(process, at, walked.Frames[0].PC()) {
+		// It stands behind the instruction, which may be of another line.
+		walked.Frames[0].Calls = process.Symbolize(at, image.AtInstruction)
+	}
+	stack.Stopped = walked.Stopped
+	own = -1
+	for i := range walked.Frames {
+		f := &walked.Frames[i]
+		for j, call := range f.Calls {
+			frame := evidence.Frame{Kind: f.Kind, Trust: f.Trust, Site: call.Site, CFA: f.CFA}
+			if call.Inlined {
+				frame.Kind = evidence.Inlined
+			}
+			stub := at == 0 && call.Site.Module == "" // it leaves the call by code of the recorder's
+			if own < 0 && !stub && f.Kind != evidence.SignalFrame && !image.LibraryCode(&f.Calls[j].Site) {
+				own = len(stack.Frames)
+			}
+			stack.Frames = append(stack.Frames, frame)
+		}
+	}
+	return stack, own
 }
 
 func sameFunction(p *image.Process, a, b evidence.Addr) bool {

@@ -69,8 +69,8 @@ func (a *analysis) closeRecordings() {
 	}
 }
 
-// replay is all that replays are for: the schedule with which they fail, the cause,
-// and what is needed of the schedule. It closes begun before the first.
+// replay is all that replays are for: the schedule with which they fail, what the program
+// wrote before it ended, the cause, and what is needed of the schedule. It closes begun before the first.
 func (a *analysis) replay(ctx context.Context, begun chan<- struct{}) error {
 	if len(a.failing) == 0 {
 		return nil
@@ -78,6 +78,9 @@ func (a *analysis) replay(ctx context.Context, begun chan<- struct{}) error {
 	close(begun)
 	a.started = time.Now()
 	if err := a.search(ctx); err != nil {
+		a.limit(evidence.Limit{Text: err.Error()})
+	}
+	if err := a.lastWords(ctx); err != nil {
 		a.limit(evidence.Limit{Text: err.Error()})
 	}
 	if err := a.diagnose(ctx); err != nil {

@@ -1,0 +1,112 @@
+package ending
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/record"
+	"diagnose/replay"
+	"diagnose/watchtrace"
+)
+
+// The bounds of what is told.
+const (
+	mostMessages = 8    // of one stream
+	mostCalls    = 8    // that failed
+	mostProbes   = 2    // of these, that only asked whether a file is there
+	mostText     = 2048 // bytes of one message
+	mostFrames   = 24   // of one stack
+)
+
+// The bounds of what is looked at: several writes may be one message, and equal calls are
+// told once.
+const (
+	mostWrites  = 512 // of one stream
+	mostFailed  = 64
+	mostWritten = 16 << 10 // bytes of one write
+)
+
+// Of finds what a recorded program wrote and what failed before it ended. Where a replay
+// does not reach the end, what it did not reach is told without stacks and texts, and the
+// error is the replay's.
+//
+// The recording is replayed twice: texts are read at little cost and say which writes are
+// told, and only there and at failed calls the stacks are walked.
+func Of(ctx context.Context, rec *record.Recording, opts image.Options) (*evidence.Ending, error) {
+	f, err := scan(rec.Log)
+	if err != nil {
+		return nil, err
+	}
+	v := &visitor{ctx: ctx, rec: rec, opts: opts}
+	err = v.visit(f.writes, func(c *call, s *replay.Stopped) error {
+		c.text = c.written(s)
+		return nil
+	})
+	messages := f.messages()
+	f.choose(reportsOf(messages))
+	if err == nil {
+		stacks := slices.Clone(f.failed)
+		for i := range messages {
+			stacks = append(stacks, messages[i].first())
+		}
+		err = v.visit(stacks, lookAt)
+	}
+	return f.told(messages), err
+}
+
+// visitor stops replays after calls.
+type visitor struct {
+	ctx  context.Context
+	rec  *record.Recording
+	opts image.Options
+}
+
+// visit calls do after each of the calls, in their order. The error is of a replay that
+// did not come to all of them.
+func (v *visitor) visit(list []*call, do func(*call, *replay.Stopped) error) error {
+	if len(list) == 0 {
+		return nil
+	}
+	left := len(list)
+	var hooks []replay.Hook
+	for _, c := range list {
+		hooks = append(hooks, replay.Hook{At: c.moment, Do: func(s *replay.Stopped) error {
+			if err := do(c, s); err != nil {
+				return err
+			}
+			if left--; left == 0 {
+				return replay.ErrEnough
+			}
+			return nil
+		}})
+	}
+	_, err := replay.Run(v.ctx, v.rec, replay.Options{Image: v.opts, Hooks: hooks})
+	if err == nil {
+		return nil
+	}
+	var diverged *replay.DivergenceError
+	var stuck *replay.StuckError
+	if errors.As(err, &diverged) || errors.As(err, &stuck) {
+		return fmt.Errorf("ending: a replay did not reach all writes and failed system calls before the end, and their texts or stacks are missing: %w", err)
+	}
+	return fmt.Errorf("ending: %w", err)
+}
+
+// lookAt notes who made a call.
+func lookAt(c *call, s *replay.Stopped) error {
+	c.nameAddress(s)
+	p, err := s.Process()
+	if err != nil {
+		return err
+	}
+	c.seen = true
+	c.stack, c.site = watchtrace.StackAfterCall(p)
+	if n := len(c.stack.Frames); n > mostFrames {
+		c.stack.Frames, c.stack.Stopped = c.stack.Frames[:mostFrames], fmt.Sprintf("%d outer frames are left out", n-mostFrames)
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+package ending
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"diagnose/evidence"
+)
+
+// mostSaid bounds the text of a panic, in bytes.
+const mostSaid = 500
+
+// report is what the runtime of a language wrote to standard error when it gave up.
+type report struct {
+	panic  evidence.Panic
+	writes []*call
+}
+
+func reportsOf(messages []*message) (list []*report) {
+	for _, m := range messages {
+		if m.report != nil {
+			list = append(list, m.report)
+		}
+	}
+	return list
+}
+
+// joinReports makes one message of those that are a report together.
+func joinReports(list []*message) []*message {
+	var out []*message
+	for i := 0; i < len(list); i++ {
+		m := list[i]
+		if m.stream() != evidence.StandardError || !beginsReport.Match(m.writes[0].text) {
+			out = append(out, m)
+			continue
+		}
+		p, n := reported(list[i:])
+		if p == nil {
+			out = append(out, m)
+			continue
+		}
+		joined := &message{report: &report{panic: *p}}
+		for j := range n {
+			if x := list[i+j]; x.sameWriter(m) {
+				joined.writes = append(joined.writes, x.writes...)
+			} else {
+				out = append(out, x) // another thread, or the other stream
+			}
+		}
+		joined.report.writes = joined.writes
+		out = append(out, joined)
+		i += n - 1
+	}
+	return out
+}
+
+func (m *message) sameWriter(o *message) bool {
+	return m.stream() == o.stream() && m.writes[0].moment.Thread == o.writes[0].moment.Thread
+}
+
+// reported reads the report that begins with the first of some messages, and says how
+// many of them it has; nil if they are none.
+func reported(list []*message) (*evidence.Panic, int) {
+	var text strings.Builder
+	ends := make([]int, len(list)) // of the text, by message
+	for i, m := range list {
+		if m.sameWriter(list[0]) {
+			for _, c := range m.writes {
+				text.Write(c.text)
+			}
+		}
+		ends[i] = text.Len()
+	}
+	for _, form := range []func(string) (*evidence.Panic, int){rustPanic, goPanic, pythonError} {
+		p, size := form(text.String())
+		if p == nil {
+			continue
+		}
+		p.Text = p.Text[:min(len(p.Text), mostSaid)]
+		p.Text = strings.ToValidUTF8(p.Text, "")
+		n := slices.IndexFunc(ends, func(end int) bool { return end >= size })
+		return p, max(n, 0) + 1
+	}
+	return nil, 0
+}
+
+// beginsReport finds what one of the reports may begin with.
+var beginsReport = regexp.MustCompile(`^\n?(?:thread '|panic: |fatal error: |Traceback \(most recent call last\):)`)
+
+// The hook that reports Rust's panics by default (library/std/src/panicking.rs,
+// default_hook): first as it is since Rust 1.73, then as it was. The backtrace follows.
+var (
+	rustReport    = regexp.MustCompile(`^\n?thread '[^'\n]*'(?: \(\d+\))? panicked at ([^\n]+?):(\d+):\d+:\n([^\n]*)\n`)
+	rustOldReport = regexp.MustCompile(`(?s)^thread '[^'\n]*' panicked at '(.*?)', ([^\n]+?):(\d+):\d+\n`)
+	rustMore      = regexp.MustCompile(`^(?:(?:[ \t][^\n]*|stack backtrace:|note: [^\n]*)\n)*`)
+)
+
+func rustPanic(text string) (*evidence.Panic, int) {
+	p := &evidence.Panic{Language: evidence.Rust}
+	size := 0
+	if m := rustReport.FindStringSubmatch(text); m != nil {
+		p.Text, p.File, p.Line, size = m[3], m[1], number(m[2]), len(m[0])
+	} else if m := rustOldReport.FindStringSubmatch(text); m != nil {
+		p.Text, p.File, p.Line, size = m[1], m[2], number(m[3]), len(m[0])
+	} else {
+		return nil, 0
+	}
+	if p.Text == "" {
+		p.Text = "a panic without a message"
+	}
+	return p, size + len(rustMore.FindString(text[size:]))
+}
+
+// goReport is how the Go runtime reports a panic or an error of its own
+// (runtime/panic.go, printpanics and fatalthrow; runtime/traceback.go). The process ends
+// after it.
+var (
+	goReport = regexp.MustCompile(`^(?:panic|fatal error): ([^\n]*)\n`)
+	goFrame  = regexp.MustCompile(`(?m)^([^\s(][^\n]*)\([^\n]*\)\n\t([^\n]+):(\d+)`)
+)
+
+func goPanic(text string) (*evidence.Panic, int) {
+	m := goReport.FindStringSubmatch(text)
+	if m == nil || !strings.Contains(text, "\ngoroutine ") {
+		return nil, 0
+	}
+	p := &evidence.Panic{Language: evidence.Go, Text: m[1]}
+	for _, f := range goFrame.FindAllStringSubmatch(text[len(m[0]):], -1) {
+		if name := f[1]; name != "panic" && !strings.HasPrefix(name, "runtime.") {
+			p.Function, p.File, p.Line = name, f[2], number(f[3])
+			break
+		}
+	}
+	return p, len(text)
+}
+
+// pythonFrame is a line of a Python traceback (CPython, Python/traceback.c), and
+// pythonEnd the line that it ends with.
+var (
+	pythonFrame = regexp.MustCompile(`(?m)^  File "([^"\n]*)", line (\d+)(?:, in ([^\n]*))?$`)
+	pythonEnd   = regexp.MustCompile(`(?m)^[^ \n][^\n]*\n?`)
+)
+
+func pythonError(text string) (*evidence.Panic, int) {
+	head := strings.IndexByte(text, '\n') + 1
+	if !strings.HasPrefix(text, "Traceback (most recent call last):\n") {
+		return nil, 0
+	}
+	end := pythonEnd.FindStringIndex(text[head:])
+	if end == nil {
+		return nil, 0
+	}
+	frames := pythonFrame.FindAllStringSubmatch(text[:head+end[0]], -1)
+	if len(frames) == 0 {
+		return nil, 0
+	}
+	m := frames[len(frames)-1]
+	p := &evidence.Panic{Language: evidence.Python, Text: strings.TrimSpace(text[head+end[0] : head+end[1]]), Function: m[3], File: m[1], Line: number(m[2])}
+	return p, head + end[1]
+}
+
+func number(digits string) int {
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		return 0
+	}
+	return n
+}

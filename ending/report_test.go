@@ -1,0 +1,141 @@
+package ending
+
+import (
+	"strings"
+	"testing"
+
+	"diagnose/evidence"
+	"diagnose/record"
+)
+
+// writes are a thread's writes to standard error.
+func writes(texts ...string) *found {
+	f := &found{}
+	for i, text := range texts {
+		f.writes = append(f.writes, &call{moment: evidence.Moment{Thread: 1, Ordinal: uint64(i + 1)}, position: uint64(i + 1), stream: evidence.StandardError,
+			text: []byte(text), result: int64(len(text))})
+	}
+	return f
+}
+
+func TestReports(t *testing.T) {
+	for _, x := range []struct {
+		name   string
+		writes []string
+		want   *evidence.Panic // Message is where the report is
+		others []string
+	}{
+		{"rust", []string{"ready\n", "\nthread 'main' (12) panicked at src/main.rs:9:53:\ncalled `Option::unwrap()`\nnote: run with\n"},
+			&evidence.Panic{Language: evidence.Rust, Text: "called `Option::unwrap()`", File: "src/main.rs", Line: 9, Message: 1}, []string{"ready\n"}},
+		{"rust in pieces", []string{"thread 'w' panicked at a.rs:1:2:\n", "assertion failed\n", "  left: 1\n", " right: 2\n", "stack backtrace:\n", "   0: f\n", "note: x\n", "joined\n"},
+			&evidence.Panic{Language: evidence.Rust, Text: "assertion failed", File: "a.rs", Line: 1, Message: 0}, []string{"joined\n"}},
+		{"old rust", []string{"thread 'main' panicked at 'no\nport', src/a.rs:3:4\n", "bye\n"},
+			&evidence.Panic{Language: evidence.Rust, Text: "no\nport", File: "src/a.rs", Line: 3, Message: 0}, []string{"bye\n"}},
+		{"go", []string{"panic: ", "boom", "\n", "\n", "goroutine 1 [running]:\n", "panic({0x1, 0x2})\n\t/go/panic.go:9 +0x1\n", "main.f(0x1)\n\t/src/m.go:7 +0x2\n"},
+			&evidence.Panic{Language: evidence.Go, Text: "boom", Function: "main.f", File: "/src/m.go", Line: 7, Message: 0}, nil},
+		{"python", []string{"Traceback (most recent call last):\n", "  File \"a.py\", line 8, in <module>\n", "    main()\n", "  File \"b.py\", line 3, in load\n", "KeyError: 'port'\n", "bye\n"},
+			&evidence.Panic{Language: evidence.Python, Text: "KeyError: 'port'", Function: "load", File: "b.py", Line: 3, Message: 0}, []string{"bye\n"}},
+		{"no report", []string{"panic: said a program\n", "Traceback (most recent call last):\n", "thread 'a' was stopped\n"}, nil,
+			[]string{"panic: said a program\n", "Traceback (most recent call last):\n", "thread 'a' was stopped\n"}},
+	} {
+		f := writes(x.writes...)
+		e := f.told(f.messages())
+		switch {
+		case (e.Panic == nil) != (x.want == nil):
+			t.Errorf("%s: %+v, want %+v", x.name, e.Panic, x.want)
+		case e.Panic != nil:
+			x.want.Proof = evidence.Replayed
+			if *e.Panic != *x.want {
+				t.Errorf("%s: %+v, want %+v", x.name, e.Panic, x.want)
+			}
+		}
+		var others []string
+		for i, m := range e.Messages {
+			if e.Panic == nil || e.Panic.Message != i {
+				others = append(others, m.Text)
+			}
+		}
+		if strings.Join(others, "|") != strings.Join(x.others, "|") {
+			t.Errorf("%s: besides the report %q, want %q", x.name, others, x.others)
+		}
+	}
+}
+
+// What is left out is counted, and of a long text no part of a word is kept whose
+// beginning is gone.
+func TestBounds(t *testing.T) {
+	var texts []string
+	for range mostMessages + 3 {
+		texts = append(texts, "part of ", "a line\n")
+	}
+	texts = append(texts, "password="+strings.Repeat("x", mostText+10)+" for all\n")
+	f := writes(texts...)
+	e := f.told(f.messages())
+	if len(e.Messages) != mostMessages || e.EarlierMessages != 2*4 {
+		t.Errorf("%d messages, %d earlier writes", len(e.Messages), e.EarlierMessages)
+	}
+	last := e.Messages[len(e.Messages)-1]
+	if last.Text != "for all\n" || last.Omitted != mostText+10+len("password= ") {
+		t.Errorf("%q, %d bytes left out", last.Text, last.Omitted)
+	}
+	if m := e.Messages[0]; m.Text != "part of a line\n" || m.Moment.Ordinal != 9 {
+		t.Errorf("%+v", m)
+	}
+	if text, omitted := cutFront(strings.Repeat("x", mostText+1)); text != "" || omitted != mostText+1 {
+		t.Errorf("%d bytes of a word are kept", len(text))
+	}
+}
+
+func TestFailedCalls(t *testing.T) {
+	const open, stat, futex, ioctl = 2, 4, 202, 16
+	event := func(number uint64, result int64) *record.Event {
+		return &record.Event{Kind: record.KindSyscall, Thread: 1, Object: number, Result: result, Args: []uint64{3, 4, 5}}
+	}
+	for _, x := range []struct {
+		number uint64
+		result int64
+		want   bool
+	}{{open, -2, true}, {open, 3, false}, {open, -11, false}, {futex, -110, false}, {ioctl, -25, false}, {open, -512, false}, {open, -5000, false}} {
+		if got := tells(event(x.number, x.result)); got != x.want {
+			t.Errorf("call %d with result %d: %v", x.number, x.result, got)
+		}
+	}
+	r := &recent{most: mostFailed}
+	for i := range 5 {
+		r.addOnce(newCall(event(open, -2), uint64(i), evidence.ThreadRef{}, ""))
+	}
+	for i := range 5 {
+		e := event(stat, -2)
+		e.Args[0] = uint64(i)
+		r.addOnce(newCall(e, uint64(10+i), evidence.ThreadRef{}, ""))
+	}
+	f := &found{}
+	for i := range r.list {
+		f.failed = append(f.failed, &r.list[i])
+	}
+	f.choose(nil)
+	if len(f.failed) != 1+mostProbes || f.failed[0].times != 5 || f.failed[0].position != 4 || f.earlierFailed != 3 {
+		t.Errorf("%d calls, the first %d times, %d earlier ones", len(f.failed), f.failed[0].times, f.earlierFailed)
+	}
+	within := &report{writes: []*call{{moment: evidence.Moment{Thread: 1}, position: 0}, {moment: evidence.Moment{Thread: 1}, position: 100}}}
+	if f.failed[0].moment.Thread = 1; f.failed[0].moment.Thread == 1 {
+		f.choose([]*report{within})
+	}
+	if len(f.failed) != 0 {
+		t.Errorf("%d calls of the runtime's report are told", len(f.failed))
+	}
+}
+
+func TestSocketAddress(t *testing.T) {
+	for want, b := range map[string][]byte{
+		"127.0.0.1:80":   {2, 0, 0, 80, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0},
+		"[::1]:5432":     append([]byte{10, 0, 0x15, 0x38, 0, 0, 0, 0}, append(make([]byte, 15), 1)...),
+		`"/run/db.sock"`: append([]byte{1, 0}, "/run/db.sock\x00rest"...),
+		`"@name"`:        append([]byte{1, 0, 0}, "name"...),
+		"":               {2},
+	} {
+		if got := socketAddress(b); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package ending
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
+	"diagnose/record"
+)
+
+// call is a system call of interest: one that wrote to a standard stream, or one that
+// failed.
+type call struct {
+	moment evidence.Moment
+	// position counts the events of all threads up to it.
+	position uint64
+	thread   evidence.ThreadRef
+	number   uint64
+	args     []uint64
+	result   int64
+	// stream is what it wrote to. If it is empty the call failed, with errno; words is
+	// the call as a C expression, and times counts equal ones.
+	stream evidence.Stream
+	errno  unix.Errno
+	words  string
+	times  int
+
+	// text is what it wrote, as a replay had it. seen: a replay stopped there to look at
+	// the stack.
+	text  []byte
+	seen  bool
+	stack evidence.Stack
+	site  *evidence.Site
+}
+
+func newCall(e *record.Event, position uint64, thread evidence.ThreadRef, stream evidence.Stream) call {
+	c := call{moment: evidence.Moment{Thread: e.Thread, Ordinal: e.Ordinal}, position: position, thread: thread, number: e.Object,
+		args: slices.Clone(e.Args), result: e.Result, stream: stream, times: 1}
+	if stream == "" {
+		c.errno, c.words = unix.Errno(-e.Result), strings.Replace(e.CallText(), "(-100, ", "(AT_FDCWD, ", 1)
+	}
+	return c
+}
+
+// found are the calls of interest, the writes and the failed ones each in the order of the
+// events.
+type found struct {
+	writes, failed []*call
+	// earlier counts the writes and the failed calls that are left out.
+	earlierWrites, earlierFailed int
+}
+
+// scan reads the log.
+func scan(log *record.Log) (*found, error) {
+	out, errs, failed := &recent{most: mostWrites}, &recent{most: mostWrites}, &recent{most: mostFailed}
+	threads := map[uint32]evidence.ThreadRef{}
+	position := uint64(0)
+	for e, err := range log.Ordered() {
+		position++
+		if err != nil {
+			if record.Damaged(err) {
+				break // a replay ends there as well
+			}
+			return nil, err
+		}
+		if e.Kind == record.KindStart && len(e.Args) >= 2 {
+			threads[e.Thread] = evidence.ThreadRef{Number: int(e.Thread), TID: int(e.Args[1]), Recorded: int(e.Thread)}
+		}
+		switch stream := streamOf(e); {
+		case stream == evidence.StandardOutput:
+			out.add(newCall(e, position, threads[e.Thread], stream))
+		case stream == evidence.StandardError:
+			errs.add(newCall(e, position, threads[e.Thread], stream))
+		case tells(e):
+			failed.addOnce(newCall(e, position, threads[e.Thread], ""))
+		}
+	}
+	for _, r := range []*recent{out, errs, failed} {
+		r.trim()
+	}
+	f := &found{earlierWrites: out.dropped + errs.dropped, earlierFailed: failed.dropped}
+	for _, list := range [][]call{out.list, errs.list} {
+		for i := range list {
+			f.writes = append(f.writes, &list[i])
+		}
+	}
+	for i := range failed.list {
+		f.failed = append(f.failed, &failed.list[i])
+	}
+	slices.SortFunc(f.writes, func(a, b *call) int { return cmp.Compare(a.position, b.position) })
+	return f, nil
+}
+
+// The calls that write to a descriptor (arch/x86/entry/syscalls/syscall_64.tbl).
+const (
+	callWrite  = unix.SYS_WRITE
+	callWritev = unix.SYS_WRITEV
+)
+
+// streamOf is the standard stream that an event wrote to; empty if it wrote to none.
+func streamOf(e *record.Event) evidence.Stream {
+	if e.Kind != record.KindSyscall || e.Object != callWrite && e.Object != callWritev || e.Result <= 0 || len(e.Args) < 3 {
+		return ""
+	}
+	switch int(int32(e.Args[0])) {
+	case unix.Stdout:
+		return evidence.StandardOutput
+	case unix.Stderr:
+		return evidence.StandardError
+	}
+	return ""
+}
+
+// tells reports whether a call failed in a way that may matter. What a program is told
+// by these errors in its usual course is no failure: to come again, that a descriptor is
+// no terminal or cannot seek, that the kernel lacks a call.
+func tells(e *record.Event) bool {
+	const lastErrno = 4095 // MAX_ERRNO, include/linux/err.h
+	if e.Kind != record.KindSyscall || e.Result >= 0 || e.Result < -lastErrno {
+		return false
+	}
+	switch unix.Errno(-e.Result) {
+	case unix.EAGAIN, unix.EINTR, unix.EINPROGRESS, unix.ENOSYS:
+		return false
+	case unix.ENOTTY:
+		return e.Object != unix.SYS_IOCTL
+	case unix.ESPIPE:
+		return e.Object != unix.SYS_LSEEK
+	case unix.ETIMEDOUT:
+		return e.Object != unix.SYS_FUTEX
+	}
+	return unix.ErrnoName(unix.Errno(-e.Result)) != "" // the kernel's own restarts have no name
+}
+
+// recent keeps the last calls of a kind.
+type recent struct {
+	most, dropped int
+	list          []call
+}
+
+func (r *recent) add(c call) {
+	if r.list = append(r.list, c); len(r.list) > 2*r.most { // so that few are moved
+		r.trim()
+	}
+}
+
+func (r *recent) trim() {
+	if n := len(r.list) - r.most; n > 0 {
+		for i := range r.list[:n] {
+			r.dropped += r.list[i].times
+		}
+		r.list = slices.Clone(r.list[n:])
+	}
+}
+
+// addOnce counts a call that is equal to one of the list with that.
+func (r *recent) addOnce(c call) {
+	for i := range r.list {
+		if o := &r.list[i]; o.number == c.number && o.errno == c.errno && o.words == c.words {
+			c.times += o.times
+			r.list = slices.Delete(r.list, i, i+1)
+			break
+		}
+	}
+	r.add(c)
+}
+
+// probes are calls that ask whether something is there: programs make many that fail by
+// right.
+var probes = map[uint64]bool{unix.SYS_STAT: true, unix.SYS_LSTAT: true, unix.SYS_NEWFSTATAT: true, unix.SYS_STATX: true, unix.SYS_ACCESS: true,
+	unix.SYS_FACCESSAT: true, unix.SYS_FACCESSAT2: true, unix.SYS_READLINK: true, unix.SYS_READLINKAT: true}
+
+// choose leaves the failed calls that are told: not those that a runtime made while it
+// reported a failure, and few of those that only probe.
+func (f *found) choose(reports []*report) {
+	var kept []*call
+	probing := 0
+	for i := range slices.Backward(f.failed) {
+		c := f.failed[i]
+		within := slices.ContainsFunc(reports, func(r *report) bool {
+			return c.moment.Thread == r.writes[0].moment.Thread && c.position > r.writes[0].position && c.position < r.writes[len(r.writes)-1].position
+		})
+		switch {
+		case within:
+			continue
+		case len(kept) == mostCalls, probes[c.number] && probing == mostProbes:
+			f.earlierFailed += c.times
+			continue
+		case probes[c.number]:
+			probing++
+		}
+		kept = append(kept, c)
+	}
+	slices.Reverse(kept)
+	f.failed = kept
+}

@@ -1,0 +1,82 @@
+package ending
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
+	"diagnose/image"
+)
+
+// written is the text that a write handed to the kernel, of which it took c.result bytes.
+func (c *call) written(m image.Memory) []byte {
+	left := uint64(min(c.result, mostWritten))
+	if c.number == callWrite {
+		return readText(m, c.args[1], left)
+	}
+	const most, size = 64, 16 // struct iovec: address and length (readv(2))
+	var text []byte
+	for i := uint64(0); i < min(c.args[2], most) && left > 0; i++ {
+		var v [size]byte
+		if n, err := m.ReadMemory(evidence.Addr(c.args[1]+i*size), v[:]); err != nil || n != size {
+			break
+		}
+		part := readText(m, binary.LittleEndian.Uint64(v[:]), min(left, binary.LittleEndian.Uint64(v[8:])))
+		text, left = append(text, part...), left-uint64(len(part))
+	}
+	return text
+}
+
+// readText reads as much of a text as can be read.
+func readText(m image.Memory, at, size uint64) []byte {
+	b := make([]byte, size)
+	n, _ := m.ReadMemory(evidence.Addr(at), b)
+	return b[:max(n, 0)]
+}
+
+// endsLine reports whether what follows a write begins a line. A write of which not
+// everything was read is taken for one that does.
+func (c *call) endsLine() bool {
+	return len(c.text) == 0 || int64(len(c.text)) < c.result || bytes.HasSuffix(c.text, []byte("\n"))
+}
+
+// nameAddress puts the address that a connect(2) or bind(2) was given into its words.
+func (c *call) nameAddress(m image.Memory) {
+	if c.number != unix.SYS_CONNECT && c.number != unix.SYS_BIND || len(c.args) < 3 {
+		return
+	}
+	const most = 110 // sizeof(struct sockaddr_un)
+	b := make([]byte, min(c.args[2], most))
+	if n, err := m.ReadMemory(evidence.Addr(c.args[1]), b); err != nil || n != len(b) {
+		return
+	}
+	if text := socketAddress(b); text != "" {
+		c.words = fmt.Sprintf("%s(%d, %s)", c.words[:strings.IndexByte(c.words, '(')], int32(c.args[0]), text)
+	}
+}
+
+// socketAddress is a struct sockaddr in words: 127.0.0.1:80, [::1]:80 or a quoted path;
+// empty for other families (ip(7), ipv6(7), unix(7)).
+func socketAddress(b []byte) string {
+	if len(b) < 2 {
+		return ""
+	}
+	switch family := binary.LittleEndian.Uint16(b); {
+	case family == unix.AF_INET && len(b) >= 8:
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), binary.BigEndian.Uint16(b[2:])).String()
+	case family == unix.AF_INET6 && len(b) >= 24:
+		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(b[8:24])), binary.BigEndian.Uint16(b[2:])).String()
+	case family == unix.AF_UNIX && len(b) > 2:
+		path, _, _ := bytes.Cut(b[2:], []byte{0})
+		if b[2] == 0 { // an abstract name
+			return fmt.Sprintf("%q", "@"+string(b[3:]))
+		}
+		return fmt.Sprintf("%q", path)
+	}
+	return ""
+}

@@ -1,0 +1,144 @@
+package ending
+
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
+)
+
+// message is what writes in a row wrote to a stream.
+type message struct {
+	writes []*call
+	// report is what a language's runtime says in it; nil if it is no such report.
+	report *report
+}
+
+func (m *message) stream() evidence.Stream { return m.writes[0].stream }
+
+// first is the write that the message is told by: the one that began its last line, or a
+// report.
+func (m *message) first() *call {
+	if m.report != nil {
+		return m.writes[0]
+	}
+	at := len(m.writes) - 1
+	for at > 0 && !m.writes[at-1].endsLine() {
+		at--
+	}
+	return m.writes[at]
+}
+
+// messages are the last messages of each stream, in the order of their beginnings: lines
+// that were begun by one write, and the reports of runtimes.
+func (f *found) messages() []*message {
+	open := map[evidence.Stream]*message{}
+	var list []*message
+	for _, c := range f.writes {
+		if len(c.text) == 0 {
+			continue // no replay reached it
+		}
+		m := open[c.stream]
+		if m == nil || m.writes[len(m.writes)-1].endsLine() || m.writes[0].moment.Thread != c.moment.Thread {
+			m = &message{}
+			open[c.stream] = m
+			list = append(list, m)
+		}
+		m.writes = append(m.writes, c)
+	}
+	list = joinReports(list)
+	counts := map[evidence.Stream]int{}
+	var kept []*message
+	for _, m := range slices.Backward(list) {
+		if counts[m.stream()]++; counts[m.stream()] > mostMessages && m.report == nil {
+			f.earlierWrites += len(m.writes)
+			continue
+		}
+		kept = append(kept, m)
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
+// told makes the report.
+func (f *found) told(messages []*message) *evidence.Ending {
+	out := &evidence.Ending{EarlierMessages: f.earlierWrites, EarlierCalls: f.earlierFailed}
+	for _, c := range f.failed {
+		out.Calls = append(out.Calls, c.told())
+	}
+	for i := 0; i < len(messages); {
+		n := 1
+		for i+n < len(messages) && together(messages[i+n-1], messages[i+n]) {
+			n++
+		}
+		out.Messages = append(out.Messages, told(messages[i:i+n]))
+		if r := messages[i].report; r != nil {
+			r.panic.Message, r.panic.Proof = len(out.Messages)-1, evidence.Replayed
+			out.Panic = &r.panic // the last one, if there are several
+		}
+		i += n
+	}
+	return out
+}
+
+// together reports whether the same code of the program's own, in the same calls, wrote
+// two messages in a row.
+func together(a, b *message) bool {
+	x, y := a.first(), b.first()
+	return a.report == nil && b.report == nil && a.stream() == b.stream() && x.moment.Thread == y.moment.Thread && x.seen && y.seen &&
+		slices.EqualFunc(ownFrames(x), ownFrames(y), func(f, g evidence.Frame) bool { return f.Site.PC == g.Site.PC && f.CFA == g.CFA })
+}
+
+// ownFrames are those from the program's own code on, or all if there is none.
+func ownFrames(c *call) []evidence.Frame {
+	if c.site == nil {
+		return c.stack.Frames
+	}
+	i := slices.IndexFunc(c.stack.Frames, func(f evidence.Frame) bool { return f.Site == *c.site })
+	return c.stack.Frames[max(i, 0):]
+}
+
+// told makes one message of several. It is told by the last of them.
+func told(list []*message) evidence.Message {
+	var text strings.Builder
+	for _, m := range list {
+		for _, c := range m.writes {
+			text.Write(c.text)
+		}
+	}
+	last := list[len(list)-1]
+	out := evidence.Message{Stream: last.stream(), Text: strings.ToValidUTF8(text.String(), "\uFFFD"), Seen: last.first().by()}
+	if last.report == nil {
+		out.Text, out.Omitted = cutFront(out.Text)
+	} else if n := len(out.Text) - mostText; n > 0 { // it begins with what matters
+		out.Text, out.Omitted = strings.ToValidUTF8(out.Text[:mostText], ""), n
+	}
+	return out
+}
+
+func (c *call) by() evidence.Seen {
+	return evidence.Seen{Moment: c.moment, Position: c.position, Thread: c.thread, Stack: c.stack, Site: c.site, Proof: evidence.Replayed}
+}
+
+func (c *call) told() evidence.FailedCall {
+	return evidence.FailedCall{Call: c.words, Error: evidence.ErrorName(unix.ErrnoName(c.errno)), Meaning: c.errno.Error(), Times: c.times, Seen: c.by()}
+}
+
+// cutFront keeps the end of a text, which tells more than its beginning.
+func cutFront(text string) (kept string, omitted int) {
+	if len(text) <= mostText {
+		return text, 0
+	}
+	n := len(text) - mostText
+	// The rest of a word could be that of a secret, whose name is gone.
+	end := strings.IndexByte(text[n:], '\n')
+	if end < 0 || end > mostText/2 {
+		end = strings.IndexAny(text[n:], " \t\n")
+	}
+	if end < 0 {
+		return "", len(text)
+	}
+	return text[n+end+1:], n + end + 1
+}
