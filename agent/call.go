@@ -103,6 +103,8 @@ type Error struct {
 	// as far as it was kept.
 	Damage, DamageEnd evidence.Addr
 	Bytes             []byte
+	// Guard is the word that the damaged guard was made of; 0 for another kind.
+	Guard uint64
 	// API is the interface of the call.
 	API API
 	// Stack has the return addresses of the call, innermost first.
@@ -137,7 +139,7 @@ func (raw *RawError) decode() Error {
 	e := Error{
 		Kind: int(raw.Kind), When: int(raw.When), Thread: raw.Thread, TID: int(raw.TID),
 		Pointer: evidence.Addr(raw.Pointer), Damage: evidence.Addr(raw.Damage), DamageEnd: evidence.Addr(raw.DamageEnd),
-		Bytes: raw.Bytes[:min(int(raw.BytesLength), len(raw.Bytes))], API: API(raw.API),
+		Bytes: raw.Bytes[:min(int(raw.BytesLength), len(raw.Bytes))], API: API(raw.API), Guard: raw.Guard,
 		Stack: addresses(raw.PC[:], raw.Frames), Fatal: raw.Fatal != 0,
 	}
 	if raw.WordValid != 0 {

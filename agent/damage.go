@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 
 	"diagnose/evidence"
 )
@@ -72,8 +73,34 @@ func (h *Heap) Fill(o *Object) Range {
 	return Range{o.Addr, o.Addr + evidence.Addr(min(n, uint64(o.SlotEnd-o.Addr)))}
 }
 
-// CanaryWord is what a canary has at an address that is a multiple of 8.
-func (h *Heap) CanaryWord() uint64 { return h.root.Options.Canary }
+// canaryWord is what the canaries of slot i have at addresses that are
+// multiples of 8.
+func (s *Span) canaryWord(secret uint64, i int) uint64 {
+	if s.Large() {
+		return CanaryWord(secret, LargeNumber(s.raw.Words))
+	}
+	return CanaryWord(secret, SlotNumber(s.raw.Words+8*uint64(i)))
+}
+
+// CanaryWordOf is what the canaries of an object have at addresses that are
+// multiples of 8. The error says why its span could not be read.
+func (h *Heap) CanaryWordOf(o *Object) (uint64, error) {
+	s, err := h.spanAt(o.Slot)
+	if err != nil {
+		return 0, err
+	}
+	if s != nil {
+		if slot, ok := s.slotOf(o.Slot); ok {
+			return s.canaryWord(h.root.Options.Canary, slot), nil
+		}
+	}
+	return 0, fmt.Errorf("agent: no slot is at %v any more", o.Slot)
+}
+
+// CanaryWord is what the canaries of slot i of the batch have.
+func (b *Batch) CanaryWord(h *Heap, i int) uint64 {
+	return b.Span.canaryWord(h.root.Options.Canary, b.First+i)
+}
 
 // FillWordOf is what a freed object is filled with.
 func (h *Heap) FillWordOf(o *Object) uint64 { return FillWord(h.root.Objects.Start, uint64(o.Addr)) }

@@ -7,7 +7,7 @@ package agent
 // Magic and Version are the first words of the root.
 const (
 	Magic   = 0x65736f6e67616964
-	Version = 1
+	Version = 2
 )
 
 // Where the root is, and the windows as offsets from it.
@@ -81,8 +81,16 @@ const (
 	OnErrorContinue = 2
 )
 
-// DefaultCanary is the canary unless an option changes it.
-const DefaultCanary = 0xa7d3c1f5e9b38b95
+// How guards are made.
+const (
+	CanaryShift      = 3
+	CanaryLargeShift = 7
+	CanaryHigh       = 0x8080808080808080
+	CanaryFactor     = 0x54fa20e28c919e87
+
+	// DefaultCanary is the secret where the kernel gave no random bytes.
+	DefaultCanary = 0xa7d3c1f5e9b38b95
+)
 
 // RawSpan is struct dg_span.
 type RawSpan struct {
@@ -197,6 +205,7 @@ type RawError struct {
 	Object      uint64
 	Size        uint64
 	Word        uint64
+	Guard       uint64
 	Slot        uint64
 	SlotEnd     uint64 `c:"slot_end"`
 	Damage      uint64
@@ -257,6 +266,18 @@ type RawRoot struct {
 	LargeQuarantined uint64 `c:"large_quarantined"`
 	LargeBudget      uint64 `c:"large_budget"`
 }
+
+// CanaryWord is the guard of the slot with a number, which SlotNumber and
+// LargeNumber make: the byte at address a is word >> (a % 8 * 8).
+func CanaryWord(secret, number uint64) uint64 {
+	return secret ^ number*CanaryFactor | CanaryHigh
+}
+
+// SlotNumber is that of the slot whose word is at an address.
+func SlotNumber(word uint64) uint64 { return word >> CanaryShift }
+
+// LargeNumber is that of the large object whose word is at an address.
+func LargeNumber(word uint64) uint64 { return word >> CanaryLargeShift }
 
 // FillWord is the word that a freed object at object is filled with.
 func FillWord(objectsStart, object uint64) uint64 {

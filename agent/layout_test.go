@@ -48,6 +48,8 @@ var constants = map[string]uint64{
 	"DG_AT_EXIT": agent.AtExit, "DG_AT_SIZE": agent.AtSize,
 	"DG_ABORT": agent.OnErrorAbort, "DG_LOG": agent.OnErrorLog, "DG_CONTINUE": agent.OnErrorContinue,
 	"DG_FILL_TAG": agent.FillTag, "DG_FILL_LOW": agent.FillLow, "DG_DEFAULT_CANARY": agent.DefaultCanary,
+	"DG_CANARY_SHIFT": agent.CanaryShift, "DG_CANARY_LARGE_SHIFT": agent.CanaryLargeShift,
+	"DG_CANARY_HIGH": agent.CanaryHigh, "DG_CANARY_FACTOR": agent.CanaryFactor,
 }
 
 // cName is the C name of a field.
@@ -61,7 +63,7 @@ func cName(f reflect.StructField) string {
 // layoutDigest is of the sizes, offsets and constants of this Version. A core
 // outlives the tool that could read it: whoever changes the layout gives it
 // another version, and the reader refuses cores that it would misread.
-const layoutDigest = "0742a3204dfc44b673d10a6d35b920160d2647af483a854da5941dec8711b53a"
+const layoutDigest = "e41ee495aa64fe19bf47d22b9a5c8ca5f5d85929cb804556a33f4082401a1652"
 
 func TestLayout(t *testing.T) {
 	var program, want strings.Builder
@@ -90,6 +92,10 @@ func TestLayout(t *testing.T) {
 	const start, object = 0x280000000000, 0x280012345670
 	fmt.Fprintf(&program, "C(DG_FILL_WORD(%#xull, %#xull));\n", start, object)
 	fmt.Fprintf(&want, "DG_FILL_WORD(%#xull, %#xull) %d\n", start, object, agent.FillWord(start, object))
+	for _, number := range []uint64{0, 127, 128, 0x402000001ff, 0x400c0000} {
+		fmt.Fprintf(&program, "C(DG_CANARY_WORD(%#xull, %#xull));\n", uint64(agent.DefaultCanary), number)
+		fmt.Fprintf(&want, "DG_CANARY_WORD(%#xull, %#xull) %d\n", uint64(agent.DefaultCanary), number, agent.CanaryWord(agent.DefaultCanary, number))
+	}
 	for _, size := range []uint64{0, 1, 15, 16, 17, 112, 113, 127, 128, 129, 1 << 40} {
 		fmt.Fprintf(&program, "C(DG_FILLED(%dull, 128));\n", size)
 		fmt.Fprintf(&want, "DG_FILLED(%dull, 128) %d\n", size, agent.Filled(size, 128))
@@ -143,7 +149,7 @@ func TestLayoutIsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := regexp.MustCompile(`(?s)/\*.*?\*/`).ReplaceAllString(string(header), "")
-	macros := map[string]bool{"DG_LAYOUT_H": true, "DG_FILL_WORD": true, "DG_FILLED": true}
+	macros := map[string]bool{"DG_LAYOUT_H": true, "DG_FILL_WORD": true, "DG_CANARY_WORD": true, "DG_FILLED": true}
 	found := 0
 	for _, m := range regexp.MustCompile(`\bDG_[A-Z0-9_]+\b`).FindAllString(text, -1) {
 		found++

@@ -193,9 +193,33 @@ func TestSupportCheck(t *testing.T) {
 	}
 }
 
+// A guard or a fill that is copied over another object's is damage, with any
+// secret.
+func TestSupportCopy(t *testing.T) {
+	for _, compiler := range []string{"gcc", "clang"} {
+		library, program := supportAgent(t, compiler), supportBuild(t, compiler, "-O1", "support_copy.c")
+		for _, secret := range []string{"", ":canary=01", ":canary=a7d3c1f5e9b38b95"} {
+			got := supportStart(t, library, "on_error=continue:exitcode=66:quarantine_mb=64"+secret, program)
+			got.check(t, 0)
+			if got.stdout != "ok\n" {
+				t.Errorf("%s%s: %s%s", compiler, secret, got.stdout, got.stderr)
+			}
+		}
+	}
+}
+
+// The secret of the guards differs from process to process.
+func TestSupportSecret(t *testing.T) {
+	library, program := supportAgent(t, "gcc"), supportBuild(t, "gcc", "support_options.c")
+	first, second := supportStart(t, library, "", program), supportStart(t, library, "", program)
+	if first.stdout == second.stdout || !strings.Contains(first.stdout, "canary=") {
+		t.Errorf("two processes say %s%s", first.stdout, second.stdout)
+	}
+}
+
 func TestSupportOptions(t *testing.T) {
 	library, program := supportAgent(t, "gcc"), supportBuild(t, "gcc", "support_options.c")
-	const defaults = "on_error=0 stacks=8 fill_bytes=128 exitcode=0 check_interval_ms=0 quarantine=1048576 canary=a7d3c1f5e9b38b95"
+	const defaults = "on_error=0 stacks=8 fill_bytes=128 exitcode=0 check_interval_ms=0 quarantine=1048576 canary=SECRET"
 	const unknown, unusable = "unknown option", "unusable value"
 	long := strings.Repeat("x", 5000)
 	for _, x := range []struct {
@@ -250,6 +274,9 @@ func TestSupportOptions(t *testing.T) {
 		}
 		got := supportStart(t, library, x.options, program)
 		got.check(t, 0)
+		if strings.Contains(want, "SECRET") {
+			got.stdout = regexp.MustCompile(`canary=[0-9a-f]{1,16}\b`).ReplaceAllString(got.stdout, "canary=SECRET")
+		}
 		if got.stdout != want+"\n" || got.stderr != warnings.String() {
 			t.Errorf("%.200q:\n%s%s, want\n%s\n%s", x.options, got.stdout, got.stderr, want, &warnings)
 		}

@@ -38,7 +38,7 @@ func CheckHeap(h *agent.Heap, options HeapOptions) *HeapResult {
 	}
 	workers := make([]heapWorker, agent.Workers(options.Workers))
 	for i := range workers {
-		workers[i] = heapWorker{heap: h, reader: h.NewReader(), word: h.CanaryWord(), Tally: agent.Tally{Damaged: agent.Lowest{Limit: options.Limit}}}
+		workers[i] = heapWorker{heap: h, reader: h.NewReader(), Tally: agent.Tally{Damaged: agent.Lowest{Limit: options.Limit}}}
 	}
 	gaps := h.Scan(len(workers), func(i int, b *agent.Batch) error { return workers[i].visit(b) })
 	all := &workers[0].Tally
@@ -73,7 +73,6 @@ func limits(gaps agent.Gaps, unread uint64) []evidence.Limit {
 type heapWorker struct {
 	heap   *agent.Heap
 	reader *agent.Reader
-	word   uint64
 	agent.Tally
 }
 
@@ -96,7 +95,7 @@ func (w *heapWorker) visit(b *agent.Batch) error {
 	}
 	unread, readErr := w.reader.Slots(b, choose, func(i int, at evidence.Addr, p []byte) {
 		w.Checked++
-		if !agent.Stands(at, p, w.word) && (i > 0 || !front) {
+		if !agent.Stands(at, p, b.CanaryWord(w.heap, i)) && (i > 0 || !front) {
 			w.Damaged.Add(b.Object(i))
 		}
 	})
@@ -116,7 +115,7 @@ func (w *heapWorker) frontGuard(b *agent.Batch) (damaged bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if agent.Stands(guard.Start, p, w.word) {
+	if agent.Stands(guard.Start, p, b.CanaryWord(w.heap, 0)) {
 		return false, nil
 	}
 	w.Damaged.Add(b.Object(0))
@@ -134,7 +133,7 @@ func (w *heapWorker) large(b *agent.Batch) error {
 			break
 		}
 		var p []byte
-		if p, err = w.reader.Read(guard); err == nil && !agent.Stands(guard.Start, p, w.word) {
+		if p, err = w.reader.Read(guard); err == nil && !agent.Stands(guard.Start, p, b.CanaryWord(w.heap, 0)) {
 			w.Damaged.Add(o)
 			break
 		}

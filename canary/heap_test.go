@@ -1,6 +1,7 @@
 package canary_test
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"reflect"
@@ -118,7 +119,8 @@ func TestHeapDamageIsShown(t *testing.T) {
 	b, slot := row()
 	b.Memory.Write(slot(1)+8, []byte("0123456789abcdef!\n\xff"))
 	r := checkHeap(t, b, canary.HeapOptions{})
-	want := evidence.Damage{Start: slot(1) + 24, End: slot(1) + 27, Offset: 24, Overwritten: 3, Bytes: "210aff", Text: "!..", Expected: "958bb3",
+	guard := binary.LittleEndian.AppendUint64(nil, b.CanaryWord(slot(1)))
+	want := evidence.Damage{Start: slot(1) + 24, End: slot(1) + 27, Offset: 24, Overwritten: 3, Bytes: "210aff", Text: "!..", Expected: hex.EncodeToString(guard[:3]),
 		Before: hex.EncodeToString([]byte("\x00\x00\x00\x00\x00\x00\x00\x000123456789abcdef"))}
 	if len(r.Damages) != 1 || r.Damages[0].Damage != want {
 		t.Errorf("got %+v, want %+v", r.Damages, want)
@@ -141,7 +143,7 @@ func TestHeapDamageIsCut(t *testing.T) {
 // A byte that is overwritten with what stood there is no damage.
 func TestHeapSameByte(t *testing.T) {
 	b, slot := row()
-	b.Memory.Write(slot(1)+24, []byte{0x95})
+	b.Memory.Write(slot(1)+24, []byte{byte(b.CanaryWord(slot(1)))})
 	if r := checkHeap(t, b, canary.HeapOptions{}); len(r.Damages) != 0 {
 		t.Errorf("got %+v", r.Damages)
 	}

@@ -44,12 +44,16 @@ func describe(h *agent.Heap, o *agent.Object) ([]Damage, error) {
 	if err != nil {
 		return nil, err
 	}
+	word, err := h.CanaryWordOf(o)
+	if err != nil {
+		return nil, err
+	}
 	var list []Damage
 	for _, guard := range []struct {
 		side Side
 		agent.Range
 	}{{Before, before}, {Behind, behind}} {
-		d, err := h.Damage(o, guard.Range, h.CanaryWord())
+		d, err := h.Damage(o, guard.Range, word)
 		if err != nil {
 			return list, err
 		}
@@ -116,5 +120,9 @@ func behindOf(h *agent.Heap, o *agent.Object) (*evidence.Damage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.Damage(o, behind, h.CanaryWord())
+	word, err := h.CanaryWordOf(o)
+	if err != nil {
+		return nil, err
+	}
+	return h.Damage(o, behind, word)
 }

@@ -73,13 +73,30 @@ func (h *Heap) meta(n int) uint64 {
 	return at
 }
 
-// canary writes canary bytes.
-func (h *Heap) canary(start, end evidence.Addr) {
+// canary writes the canary bytes of the slot whose word is given.
+func (h *Heap) canary(start, end evidence.Addr, word uint64) {
 	p := make([]byte, end-start)
 	for i := range p {
-		p[i] = byte(h.Root.Options.Canary >> ((start + evidence.Addr(i)) % 8 * 8))
+		p[i] = byte(word >> ((start + evidence.Addr(i)) % 8 * 8))
 	}
 	h.Memory.Write(start, p)
+}
+
+// CanaryWord is the word of which the guards of an object are made.
+func (h *Heap) CanaryWord(object evidence.Addr) uint64 {
+	number := agent.LargeNumber(h.Span(object).Words)
+	if h.Span(object).Kind == agent.SpanSmall {
+		number = agent.SlotNumber(h.wordAt(object))
+	}
+	return agent.CanaryWord(h.Root.Options.Canary, number)
+}
+
+// Slot is where the slot of an object begins.
+func (h *Heap) Slot(object evidence.Addr) evidence.Addr {
+	if h.Span(object).Kind == agent.SpanSmall {
+		return object
+	}
+	return h.start(object)
 }
 
 func (h *Heap) put64(addr, v uint64) {
@@ -139,7 +156,7 @@ func (h *Heap) Small(slot, slots int) evidence.Addr {
 	h.spans[unit] = agent.RawSpan{Kind: agent.SpanSmall, Units: uint32(units), Slot: uint32(slot), First: uint32(first), Slots: uint32(slots),
 		Carved: uint32(slots), Words: h.meta(8 * slots), Bitmap: h.meta((slots + 63) / 64 * 8)}
 	start := h.unit(unit)
-	h.canary(start, start+evidence.Addr(first))
+	h.canary(start, start+evidence.Addr(first), h.CanaryWord(start+evidence.Addr(first)))
 	return start + evidence.Addr(first)
 }
 
@@ -149,7 +166,7 @@ func (h *Heap) Alloc(slot evidence.Addr, size int, by agent.Call, api agent.API)
 	if size+agent.MinCanary > int(raw.Slot) {
 		panic("the object does not fit the slot")
 	}
-	h.canary(slot+evidence.Addr(size), slot+evidence.Addr(min(int(raw.Slot), (size+7)&^7+agent.MaxCanary)))
+	h.canary(slot+evidence.Addr(size), slot+evidence.Addr(min(int(raw.Slot), (size+7)&^7+agent.MaxCanary)), h.CanaryWord(slot))
 	h.SetWord(slot, word(uint64(size), by, agent.Live, api))
 	return slot
 }
@@ -227,8 +244,8 @@ func (h *Heap) Large(offset, size, rest int, by agent.Call, guarded bool) eviden
 		h.spans[unit].Flags = agent.SpanGuarded
 		h.Memory.Unmap(end, pageSize)
 	}
-	h.canary(object-evidence.Addr(min(offset, agent.LargeCanary)), object)
-	h.canary(object+evidence.Addr(size), object+evidence.Addr(size+min(rest, agent.LargeCanary)))
+	h.canary(object-evidence.Addr(min(offset, agent.LargeCanary)), object, h.CanaryWord(object))
+	h.canary(object+evidence.Addr(size), object+evidence.Addr(size+min(rest, agent.LargeCanary)), h.CanaryWord(object))
 	h.SetWord(object, word(0, by, agent.Live, agent.APIMalloc))
 	return object
 }

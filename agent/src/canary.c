@@ -18,11 +18,22 @@ static inline uint64_t dg_get8(uint64_t at)
 	return value;
 }
 
-/* The canary as a word at an address that need not be aligned. */
-static inline uint64_t dg_canary_word(uint64_t at)
+/* The guard word k of the slot with this word. */
+static DG_HOT uint64_t dg_canary_of(const uint64_t *word)
+{
+	return DG_CANARY_WORD(dg_hot.canary, (uint64_t)word >> DG_CANARY_SHIFT);
+}
+
+/* The same for a span's large object. */
+static inline uint64_t dg_canary_of_large(const struct dg_span *s)
+{
+	return DG_CANARY_WORD(dg_hot.canary, (uint64_t)&s->reserved[0] >> DG_CANARY_LARGE_SHIFT);
+}
+
+/* The guard k as a word at an address that need not be aligned. */
+static inline uint64_t dg_canary_word(uint64_t k, uint64_t at)
 {
 	uint32_t bits = (uint32_t)at * 8;
-	uint64_t k = dg_hot.canary;
 
 	return k >> (bits & 63) | k << (-bits & 63);
 }
@@ -33,28 +44,28 @@ static inline uint64_t dg_up8(uint64_t n)
 }
 
 /* [start, end) of at least 8 bytes, end a multiple of 8. */
-static void dg_canary_run(uint64_t start, uint64_t end)
+static void dg_canary_run(uint64_t start, uint64_t end, uint64_t k)
 {
-	__m128i k = _mm_set1_epi64x((long long)dg_hot.canary);
+	__m128i pair = _mm_set1_epi64x((long long)k);
 	uint64_t at = dg_up8(start);
 
-	dg_put8(start, dg_canary_word(start));
+	dg_put8(start, dg_canary_word(k, start));
 	for (; at + 16 <= end; at += 16)
-		_mm_storeu_si128((__m128i *)at, k);
+		_mm_storeu_si128((__m128i *)at, pair);
 	if (at < end)
-		dg_put8(at, dg_hot.canary);
+		dg_put8(at, k);
 }
 
-static bool dg_canary_run_stands(uint64_t start, uint64_t end)
+static bool dg_canary_run_stands(uint64_t start, uint64_t end, uint64_t k)
 {
-	__m128i k = _mm_set1_epi64x((long long)dg_hot.canary), d = _mm_setzero_si128();
-	uint64_t differ = dg_get8(start) ^ dg_canary_word(start);
+	__m128i pair = _mm_set1_epi64x((long long)k), d = _mm_setzero_si128();
+	uint64_t differ = dg_get8(start) ^ dg_canary_word(k, start);
 	uint64_t at = dg_up8(start);
 
 	for (; at + 16 <= end; at += 16)
-		d = _mm_or_si128(d, _mm_xor_si128(_mm_loadu_si128((const __m128i *)at), k));
+		d = _mm_or_si128(d, _mm_xor_si128(_mm_loadu_si128((const __m128i *)at), pair));
 	if (at < end)
-		differ |= dg_get8(at) ^ dg_hot.canary;
+		differ |= dg_get8(at) ^ k;
 	return !differ && _mm_movemask_epi8(_mm_cmpeq_epi8(d, _mm_setzero_si128())) == 0xffff;
 }
 
@@ -76,28 +87,27 @@ static DG_HOT uint64_t dg_canary_end(uint64_t object, uint64_t size, uint64_t sl
  * mispredicted. */
 #define DG_CANARY_WORDS 24
 
-static DG_HOT void dg_canary_put(uint64_t object, uint64_t size, uint64_t slot)
+static DG_HOT void dg_canary_put(uint64_t object, uint64_t size, uint64_t slot, uint64_t k)
 {
 	uint64_t middle = dg_most(dg_up8(size), slot - 16);
 
 	if (DG_UNLIKELY(slot - size > DG_CANARY_WORDS)) {
-		dg_canary_run(object + size, dg_canary_end(object, size, slot));
+		dg_canary_run(object + size, dg_canary_end(object, size, slot), k);
 		return;
 	}
-	dg_put8(object + size, dg_canary_word(size));
-	dg_put8(object + middle, dg_hot.canary);
-	dg_put8(object + slot - 8, dg_hot.canary);
+	dg_put8(object + size, dg_canary_word(k, size));
+	dg_put8(object + middle, k);
+	dg_put8(object + slot - 8, k);
 }
 
-static DG_HOT bool dg_canary_stands(uint64_t object, uint64_t size, uint64_t slot)
+static DG_HOT bool dg_canary_stands(uint64_t object, uint64_t size, uint64_t slot, uint64_t k)
 {
 	uint64_t middle = dg_most(dg_up8(size), slot - 16);
 
 	if (DG_UNLIKELY(slot - size > DG_CANARY_WORDS))
-		return dg_canary_run_stands(object + size, dg_canary_end(object, size, slot));
-	return !((dg_get8(object + size) ^ dg_canary_word(size)) |
-		 (dg_get8(object + middle) ^ dg_hot.canary) |
-		 (dg_get8(object + slot - 8) ^ dg_hot.canary));
+		return dg_canary_run_stands(object + size, dg_canary_end(object, size, slot), k);
+	return !((dg_get8(object + size) ^ dg_canary_word(k, size)) |
+		 (dg_get8(object + middle) ^ k) | (dg_get8(object + slot - 8) ^ k));
 }
 
 static inline __m128i dg_fill_pair(uint64_t object)
@@ -186,7 +196,7 @@ static DG_HOT bool dg_fill_stands(uint64_t object, uint64_t n)
 }
 
 /* The damaged bytes of [start, end): false if there are none. A fill is
- * compared with the object's word, a canary with dg_hot.canary. */
+ * compared with the object's fill word, a canary with the slot's guard word. */
 static DG_COLD bool dg_damage(uint64_t start, uint64_t end, uint64_t word, uint64_t *first,
 			      uint64_t *last)
 {

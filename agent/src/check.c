@@ -66,6 +66,7 @@ static DG_COLD void dg_accuse(const struct dg_suspect *s, uint32_t when)
 	e.object = s->object;
 	e.size = s->size;
 	e.word = s->value;
+	e.guard = s->kind == DG_ERROR_USE_AFTER_FREE ? 0 : s->pattern;
 	e.slot = s->slot;
 	e.slot_end = s->slot_end;
 	e.free_site = s->freed.site;
@@ -79,7 +80,7 @@ static bool dg_suspect_canary(struct dg_suspect *s, uint64_t from, uint64_t to, 
 
 	s->from = from;
 	s->to = to;
-	s->pattern = dg_hot.canary;
+	s->pattern = s->span->kind == DG_SPAN_SMALL ? dg_canary_of(s->word) : dg_canary_of_large(s->span);
 	s->kind = kind;
 	return dg_damaged(s, &first, &last);
 }
@@ -113,7 +114,7 @@ static bool dg_check_slot(struct dg_suspect *s, struct dg_span *span, uint64_t i
 		return false;
 	switch (dg_state(s->value)) {
 	case DG_LIVE:
-		return !dg_canary_stands(s->object, s->size, span->slot) &&
+		return !dg_canary_stands(s->object, s->size, span->slot, dg_canary_of(s->word)) &&
 		       dg_suspect_canary(s, s->object + s->size,
 					 dg_canary_end(s->object, s->size, span->slot),
 					 DG_ERROR_OVERFLOW);
@@ -127,9 +128,9 @@ static bool dg_check_front(struct dg_suspect *s, struct dg_span *span)
 {
 	uint64_t start = dg_span_start(span);
 
-	if (dg_canary_run_stands(start, start + span->first))
-		return false;
 	dg_suspect_slot(s, span, 0);
+	if (dg_canary_run_stands(start, start + span->first, dg_canary_of(s->word)))
+		return false;
 	/* A word that says fresh has to stay 0. */
 	return dg_unreported(s->value) && dg_state(s->value) != DG_FRESH &&
 	       dg_suspect_canary(s, start, start + span->first, DG_ERROR_UNDERFLOW);

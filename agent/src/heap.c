@@ -85,7 +85,7 @@ static void *dg_reuse(uint64_t object, uint64_t size, uint64_t word, const uint6
 		dg_report_fill(object, w, NULL, DG_AT_EVICTION, slot);
 	*w = dg_with_state(*w, DG_QUARANTINED);
 	DG_ORDER();
-	dg_canary_put(object, size, s->slot);
+	dg_canary_put(object, size, s->slot, dg_canary_of(w));
 	DG_ORDER();
 	*w = word | size;
 	return (void *)object;
@@ -97,7 +97,7 @@ static DG_HOT void *dg_bump(struct dg_bin *bin, uint64_t size, uint64_t word)
 
 	bin->bump = object + bin->slot;
 	bin->bump_word = (uint64_t)(w + 1);
-	dg_canary_put(object, size, bin->slot);
+	dg_canary_put(object, size, bin->slot, dg_canary_of(w));
 	DG_ORDER();
 	*w = word | size;
 	return (void *)object;
@@ -186,7 +186,7 @@ static DG_HOT void *dg_pop(struct dg_heap *h, struct dg_bin *bin, uint64_t size,
 	bin->ring.head = head + 1;
 	h->quarantined -= bin->slot;
 	DG_ORDER();
-	dg_canary_put(object, size, bin->slot);
+	dg_canary_put(object, size, bin->slot, dg_canary_of(w));
 	DG_ORDER();
 	*w = word | size;
 	return (void *)object;

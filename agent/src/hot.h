@@ -12,7 +12,7 @@ static struct {
 	uint64_t objects;       /* start of the objects' window */
 	uint64_t bytes;         /* of it that is in use */
 	struct dg_span *spans;
-	uint64_t canary;
+	uint64_t canary;        /* the secret of the guards */
 	uint64_t fill;          /* options.fill_bytes */
 	struct dg_heap *shared; /* heap 0 */
 } dg_hot __attribute__((aligned(64)));

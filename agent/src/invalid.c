@@ -162,7 +162,7 @@ static DG_COLD void dg_bad_pointer(uint64_t p, uint32_t when, const uint64_t *sl
 static DG_COLD void dg_judge_live(const struct dg_found *f, uint32_t when, uint32_t api,
 				  const uint64_t *slot)
 {
-	uint64_t k = dg_hot.canary, before, behind;
+	uint64_t k, before, behind;
 	struct dg_error e;
 
 	memset(&e, 0, sizeof(e));
@@ -170,9 +170,11 @@ static DG_COLD void dg_judge_live(const struct dg_found *f, uint32_t when, uint3
 	e.pointer = f->object;
 	e.api = api;
 	dg_describe(&e, f);
+	k = dg_canary_of(f->word);
 	before = f->object;
 	behind = dg_canary_end(f->object, f->size, f->span->slot);
 	if (f->span->kind != DG_SPAN_SMALL) {
+		k = dg_canary_of_large(f->span);
 		before = dg_before(f->span, f->object);
 		behind = dg_behind(f->object, f->size, f->span->end);
 	} else if (f->object == dg_span_start(f->span) + f->span->first) {
@@ -187,11 +189,12 @@ static DG_COLD void dg_judge_live(const struct dg_found *f, uint32_t when, uint3
 	if (e.kind) {
 		*f->word |= 1ull << DG_WORD_REPORTED;
 		e.word = *f->word;
+		e.guard = k;
 		dg_error(&e, slot);
 	}
 	if ((*f->word >> DG_WORD_API & 3) == api)
 		return;
 	e.kind = DG_ERROR_MISMATCH;
-	e.damage = e.damage_end = 0;
+	e.damage = e.damage_end = e.guard = 0;
 	dg_error(&e, slot);
 }

@@ -77,10 +77,10 @@ static uint64_t dg_behind(uint64_t object, uint64_t size, uint64_t end)
 
 static bool dg_large_stands(const struct dg_span *s)
 {
-	uint64_t before = dg_before(s, s->object);
+	uint64_t before = dg_before(s, s->object), k = dg_canary_of_large(s);
 
-	return (before == s->object || dg_canary_run_stands(before, s->object)) &&
-	       dg_canary_run_stands(s->object + s->size, dg_behind(s->object, s->size, s->end));
+	return (before == s->object || dg_canary_run_stands(before, s->object, k)) &&
+	       dg_canary_run_stands(s->object + s->size, dg_behind(s->object, s->size, s->end), k);
 }
 
 /* Bytes of a run that are resident, about: the size of its largest object. */
@@ -300,7 +300,7 @@ static void dg_large_guard(struct dg_span *s)
 /* The rest of a span with a live large object, and its canaries. */
 static void dg_large_set(struct dg_span *s, uint64_t object, uint64_t size, uint64_t word)
 {
-	uint64_t before;
+	uint64_t before, k = dg_canary_of_large(s);
 
 	s->object = object;
 	s->size = size;
@@ -311,8 +311,8 @@ static void dg_large_set(struct dg_span *s, uint64_t object, uint64_t size, uint
 	s->bitmap = s->magic = s->next = s->prev = 0;
 	before = dg_before(s, object);
 	if (before != object)
-		dg_canary_run(before, object);
-	dg_canary_run(object + size, dg_behind(object, size, s->end));
+		dg_canary_run(before, object, k);
+	dg_canary_run(object + size, dg_behind(object, size, s->end), k);
 	DG_ORDER();
 	s->reserved[0] = word;
 	s->kind = DG_SPAN_LARGE;
@@ -490,7 +490,7 @@ static bool dg_large_resize(struct dg_span *s, uint64_t size, uint64_t word)
 {
 	if (s->object + size + DG_MIN_CANARY > s->end || size < s->size / 2)
 		return false;
-	dg_canary_run(s->object + size, dg_behind(s->object, size, s->end));
+	dg_canary_run(s->object + size, dg_behind(s->object, size, s->end), dg_canary_of_large(s));
 	DG_ORDER();
 	s->size = size;
 	s->reserved[0] = word;

@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define DG_MAGIC 0x65736f6e67616964ull /* "diagnose" in memory order */
-#define DG_VERSION 1u
+#define DG_VERSION 2u
 
 /* Below 0x2aaaaaaab000, from where the kernel maps upwards when the stack is
  * unlimited, and away from what it hands out otherwise (mmap_base is just
@@ -239,6 +239,7 @@ struct dg_error {
 	uint64_t object;     /* the object concerned and its requested size */
 	uint64_t size;
 	uint64_t word; /* its slot's word at that time */
+	uint64_t guard; /* its slot's DG_CANARY_WORD, for an overflow or an underflow; 0 otherwise */
 	uint64_t slot; /* start and end of its slot */
 	uint64_t slot_end;
 	uint64_t damage;        /* address of the first damaged byte */
@@ -264,7 +265,7 @@ struct dg_options {
 	uint32_t check_interval_ms; /* 0: never */
 	uint32_t reserved;
 	uint64_t quarantine; /* bytes a thread */
-	uint64_t canary;     /* byte at address a is canary >> (a % 8 * 8) */
+	uint64_t canary;     /* the secret of which every guard is made (DG_CANARY_WORD) */
 };
 
 /* A window's mapped part is [start, start + mapped); used counts its elements
@@ -315,7 +316,26 @@ struct dg_root {
 #define DG_FILLED(size, fill_bytes) \
 	((size) < (fill_bytes) ? ((size) + 15) & ~(uint64_t)15 : (uint64_t)(fill_bytes))
 
-#define DG_DEFAULT_CANARY 0xa7d3c1f5e9b38b95ull /* no byte is 0, ASCII or repeated */
+/* The guard of a slot: the byte at address a is word >> (a % 8 * 8), and word is
+ * DG_CANARY_WORD of the process's secret and the slot's number: the address of
+ * the slot's word / 8, of a large object's / 128. So a guard that is copied over
+ * another one is seen. With this factor, found by search (the test units.c says
+ * it again), guards whose numbers differ by less than 109 differ in every byte,
+ * and by less than 2^47 in one byte at least; farther apart two bytes are equal
+ * by chance, once in 128. All bytes have their high bit set: none ends a string
+ * or is ASCII, and as a pointer the word is not canonical. The front guard of a
+ * span is that of its first slot. */
+#define DG_CANARY_SHIFT 3
+#define DG_CANARY_LARGE_SHIFT 7
+#define DG_CANARY_HIGH 0x8080808080808080ull
+#define DG_CANARY_FACTOR 0x54fa20e28c919e87ull
+
+#define DG_CANARY_WORD(secret, number) (((secret) ^ (number) * DG_CANARY_FACTOR) | DG_CANARY_HIGH)
+
+/* The secret is made of the 16 random bytes that the kernel gives a process
+ * (AT_RANDOM), so that a replay has the same one, unless options.canary names
+ * it. This is what it is without such bytes. */
+#define DG_DEFAULT_CANARY 0xa7d3c1f5e9b38b95ull
 
 _Static_assert(sizeof(struct dg_span) == 128, "span");
 _Static_assert(sizeof(struct dg_ring) == 24, "ring");

@@ -6,7 +6,7 @@
  *   on_error=abort|log|continue   what happens when evidence is found
  *   log_path=FILE                 where lines go; default: standard error
  *   quarantine_mb=N               freed memory kept back, MiB a thread
- *   canary=HEX                    the guard pattern, up to 16 digits; none of its bytes may be 0
+ *   canary=HEX                    the secret of which guards are made, 2 or 16 digits; none of its bytes may be 0
  *   fill_bytes=N                  how much of a freed object is filled, a multiple of 16
  *   stacks=N                      frames kept of an allocation site
  *   check_interval_ms=N           check the whole heap that often; 0: never
@@ -83,7 +83,8 @@ static int dg_hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Strings end with a byte of 0, so a canary with one would not see them. */
+/* A byte of 0 is as refused as it was when this was the guard itself; and 0 is
+ * what no option says. */
 static bool dg_parse_canary(const struct dg_option *o, uint64_t *out)
 {
 	const char *s = o->value;
@@ -225,7 +226,6 @@ static void dg_options(struct dg_options *options, const char *text)
 		.stacks = DG_DEFAULT_STACKS,
 		.fill_bytes = DG_DEFAULT_FILL,
 		.quarantine = (uint64_t)DG_DEFAULT_QUARANTINE_MB << 20,
-		.canary = DG_DEFAULT_CANARY,
 	};
 	while (text && *text) {
 		struct dg_option o = { .name = text };

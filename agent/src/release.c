@@ -39,7 +39,8 @@ static DG_HOT bool dg_live_slot(uint64_t p, uint32_t api, struct dg_slot *found)
 	if (DG_UNLIKELY(index - 1 >= s->carved - 1u))
 		/* The first slot, behind the front guard, or no slot. */
 		if (index || s->first < DG_MIN_CANARY ||
-		    !dg_canary_run_stands(dg_span_start(s), dg_span_start(s) + s->first))
+		    !dg_canary_run_stands(dg_span_start(s), dg_span_start(s) + s->first,
+					  dg_canary_of((uint64_t *)s->words)))
 			return false;
 	if (DG_UNLIKELY(index * s->slot != in))
 		return false;
@@ -51,7 +52,7 @@ static DG_HOT bool dg_live_slot(uint64_t p, uint32_t api, struct dg_slot *found)
 		return false;
 	found->value = word;
 	found->size = word & DG_SIZE_MASK;
-	return DG_LIKELY(dg_canary_stands(p, found->size, s->slot));
+	return DG_LIKELY(dg_canary_stands(p, found->size, s->slot, dg_canary_of(found->word)));
 }
 
 static DG_HOT bool dg_ring_full(const struct dg_ring *r)
@@ -184,7 +185,7 @@ static inline bool dg_resize(struct dg_slot *found, uint64_t p, uint64_t size, u
 	if (size + DG_MIN_CANARY > found->slot ||
 	    (size + DG_MIN_CANARY <= found->slot / 2 && found->slot > 64))
 		return false;
-	dg_canary_put(p, size, found->slot);
+	dg_canary_put(p, size, found->slot, dg_canary_of(found->word));
 	DG_ORDER();
 	*found->word = word | size;
 	return true;

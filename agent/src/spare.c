@@ -45,7 +45,7 @@ static DG_COLD void dg_spare_provide(void)
 
 static void *dg_spare_from(uint64_t *spare, uint64_t size, uint64_t align, uint64_t word)
 {
-	uint64_t seen = __atomic_load_n(spare, __ATOMIC_ACQUIRE), object;
+	uint64_t seen = __atomic_load_n(spare, __ATOMIC_ACQUIRE), object, *w;
 	struct dg_span *s;
 
 	do {
@@ -59,9 +59,10 @@ static void *dg_spare_from(uint64_t *spare, uint64_t size, uint64_t align, uint6
 	if (dg_spare_low(seen))
 		__atomic_store_n(&dg_spare_lacks, true, __ATOMIC_RELAXED);
 	object = dg_span_start(s) + s->first + (uint64_t)(uint32_t)seen * s->slot;
-	dg_canary_put(object, size, s->slot);
+	w = (uint64_t *)s->words + (uint32_t)seen;
+	dg_canary_put(object, size, s->slot, dg_canary_of(w));
 	DG_ORDER();
-	((uint64_t *)s->words)[(uint32_t)seen] = word | size;
+	*w = word | size;
 	return (void *)object;
 }
 

@@ -8,6 +8,7 @@
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* ld.so's: where the kernel put argc. Set before ld.so calls anybody. */
@@ -21,6 +22,7 @@ static int dg_start_state;
 struct dg_initial {
 	const char *options; /* NULL: not set */
 	bool secure;         /* set-user-ID and the like: the environment is not to be trusted */
+	const uint8_t *random; /* 16 bytes from the kernel; NULL: none */
 };
 
 static const char *dg_value_of(const char *entry, const char *name)
@@ -45,7 +47,24 @@ static struct dg_initial dg_read_initial(void)
 	for (const Elf64_auxv_t *a = (const Elf64_auxv_t *)(p + 1); a->a_type != AT_NULL; a++)
 		if (a->a_type == AT_SECURE)
 			initial.secure = a->a_un.a_val;
+		else if (a->a_type == AT_RANDOM)
+			initial.random = (const uint8_t *)a->a_un.a_val;
 	return initial;
+}
+
+/* The kernel's random bytes are also libc's stack guard and pointer guard: of
+ * both only a mixture is used, so that a guard that leaks tells neither. */
+static uint64_t dg_secret(const uint8_t *random)
+{
+	uint64_t half[2], x;
+
+	if (!random)
+		return DG_DEFAULT_CANARY;
+	memcpy(half, random, sizeof(half));
+	x = half[0] ^ (half[1] << 32 | half[1] >> 32);
+	x = (x ^ x >> 32) * DG_CANARY_FACTOR;
+	x ^= x >> 29;
+	return x ? x : DG_DEFAULT_CANARY;
 }
 
 static DG_COLD bool dg_start_once(void)
@@ -57,6 +76,8 @@ static DG_COLD bool dg_start_once(void)
 #ifdef DG_RECORD
 	options.check_interval_ms = 0; /* beside the other threads, at a time of the clock's choosing: it would not come again */
 #endif
+	if (!options.canary)
+		options.canary = dg_secret(initial.random);
 	if (!dg_map_root())
 		return false;
 	dg_root->options = options;

@@ -291,7 +291,7 @@ static struct dg_span *dg_span_new(uint32_t heap, uint32_t c)
 	s->words = words;
 	s->bitmap = words + slots * 8ull;
 	s->object = s->size = s->end = s->next = s->prev = 0;
-	dg_canary_run(dg_span_start(s), dg_span_start(s) + first);
+	dg_canary_run(dg_span_start(s), dg_span_start(s) + first, dg_canary_of((uint64_t *)words));
 	dg_interior(s, units);
 	DG_ORDER();
 	s->kind = DG_SPAN_SMALL;

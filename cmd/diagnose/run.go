@@ -79,7 +79,7 @@ const optionsHelp = `    on_error=WORD           abort, log or continue; abort u
     quarantine_mb=N         freed memory that is kept back, in MiB a thread; 1
     fill_bytes=N            how much of a freed object is filled, in bytes; 128
     stacks=N                callers kept of every allocation and free; 8
-    canary=HEX              the pattern of the guards, 1 or 8 bytes
+    canary=HEX              secret of which the guards are made, 1 or 8 bytes; random
     check_interval_ms=N     check the whole heap that often; 0 is never
     exitcode=N              exit status if something was found, instead of 0
 `

@@ -64,8 +64,8 @@ func (s *scene) error(kind, when uint32, object evidence.Addr, pointer evidence.
 	return e
 }
 
-// canaryWord is the canary of the heap under test, taken for a pointer.
-const canaryWord = evidence.Addr(agent.DefaultCanary)
+// canaryWord is the guard of the live object, taken for a pointer.
+func canaryWord(s *scene) evidence.Addr { return evidence.Addr(s.CanaryWord(s.live)) }
 
 const madeWords = `allocated by thread 1 "worker" at 0x401010`
 const lifeOfFreed = "freed by a thread that ended (LWP 101) at 0x402010, " + madeWords
@@ -104,6 +104,7 @@ func TestEndedByAgent(t *testing.T) {
 			s.Memory.Write(s.live+40, []byte("xyz"))
 			e := s.error(agent.ErrorOverflow, agent.AtFree, s.live, s.live)
 			e.Damage, e.DamageEnd, e.BytesLength = uint64(s.live+40), uint64(s.live+43), 3
+			e.Guard = s.CanaryWord(s.live)
 			copy(e.Bytes[:], "xyz")
 			return e
 		}, evidence.HeapOverflow, `heap overflow found, thread 1 "worker": 3 bytes past the end of a 40-byte object at LIVE were overwritten, seen when it was freed; ` + madeWords},
@@ -215,11 +216,11 @@ func TestHeapFault(t *testing.T) {
 			"use after free by a write: WORD was read from freed memory at FREED, which is a 40-byte object by now; " + madeWords,
 			[]evidence.FindingKind{evidence.FindingUseAfterFree}},
 		{"canary word", func(s *scene) evidence.Failure {
-			return fault(evidence.NonCanonical, canaryWord+16, canaryWord)
+			return fault(evidence.NonCanonical, canaryWord(s)+16, canaryWord(s))
 		}, evidence.HeapOverflow, evidence.Inferred,
-			"heap overflow by a write: CANARY was read from beside an object, where the agent's canary lies", nil},
+			"heap overflow by a write: CANARY is the agent's guard of a 40-byte object at LIVE; " + madeWords, nil},
 		{"canary word far away", func(s *scene) evidence.Failure {
-			return fault(evidence.NonCanonical, canaryWord+4096, canaryWord+4096)
+			return fault(evidence.NonCanonical, canaryWord(s)+4096, canaryWord(s)+4096)
 		}, evidence.NonCanonical, evidence.FromCore, "", nil},
 		{"guard page", func(s *scene) evidence.Failure {
 			return fault(evidence.ProtectedPage, s.large+largeSize+16, s.large+largeSize+16)
@@ -276,7 +277,7 @@ func TestHeapFault(t *testing.T) {
 			if got.Kind != x.kind || got.Proof != x.proof {
 				t.Errorf("kind %s [%s], want %s [%s]", got.Kind, got.Proof, x.kind, x.proof)
 			}
-			names := strings.NewReplacer(canaryWord.String(), "CANARY", (word(s.freed) + 24).String(), "WORD+24", word(s.freed).String(), "WORD", s.freed.String(), "FREED",
+			names := strings.NewReplacer(canaryWord(s).String(), "CANARY", (word(s.freed) + 24).String(), "WORD+24", word(s.freed).String(), "WORD", s.freed.String(), "FREED",
 				(s.large + largeSize + 16).String(), "END+16", s.large.String(), "LARGE",
 				(s.live + 40 + 1<<30).String(), "LIVE+40+2^30", s.live.String(), "LIVE")
 			if text := names.Replace(got.Sentence); x.sentence != "" && text != x.sentence {
@@ -300,7 +301,7 @@ func TestHeapFault(t *testing.T) {
 func TestBlameGuard(t *testing.T) {
 	for _, holds := range []bool{true, false} {
 		s := newScene()
-		value := canaryWord
+		value := canaryWord(s)
 		a := s.analysis(t, fault(evidence.NonCanonical, value+16, value))
 		if err := a.heapFault(); err != nil {
 			t.Fatal(err)

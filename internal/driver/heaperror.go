@@ -178,7 +178,7 @@ func (h *agentHeap) tell(e *agent.Error, f *evidence.Finding, v judgement) {
 // recordedDamage is the damage as the agent kept it; where the process ended
 // there, as it stands in memory, which has all of it.
 func (h *agentHeap) recordedDamage(e *agent.Error) *evidence.Damage {
-	o, word := e.Object, h.CanaryWord()
+	o, word := e.Object, e.Guard
 	if e.Kind == agent.ErrorUseAfterFree {
 		word = h.FillWordOf(o)
 	}

@@ -12,31 +12,32 @@ import (
 // from where an object has ended.
 type guardWord struct {
 	pointer pointer
+	// object is the one whose guard the word is.
+	object agent.Object
 	// offset is what was added to the word.
 	offset int64
 }
 
-// memberRange bounds what is taken for a member's offset.
-const memberRange = 4096
-
 // readFromGuard recognises a pointer that was read from the canary beside an
-// object. A pattern that repeats one byte may be the program's own.
+// object. Each slot has a guard of its own, so the word names the object.
 func (a *analysis) readFromGuard(pointers []pointer) bool {
-	word := a.heap.CanaryWord()
-	if word == uint64(byte(word))*0x0101010101010101 {
-		return false
-	}
 	for _, p := range pointers {
-		offset := int64(uint64(p.addr) - word)
-		if offset <= -memberRange || offset >= memberRange {
+		o, offset, found, gaps := a.heap.GuardWord(uint64(p.addr))
+		if gaps.Count > 0 {
+			a.limit(evidence.Limit{Text: fmt.Sprintf("the guards of the heap were not all compared with the pointer: %v", gaps.First[0])})
+		}
+		if !found {
 			continue
+		}
+		if err := a.heap.findFrees(&o); err != nil {
+			a.limit(evidence.Limit{Text: err.Error()})
 		}
 		f := &a.result.Failure
 		f.Kind, f.Proof = evidence.HeapOverflow, evidence.Inferred
-		a.guarded = &guardWord{p, offset}
+		a.guarded = &guardWord{p, o, offset}
 		f.Fault.Place.Text = "not canonical: the agent's canary, which lies beside objects" + added(int64(f.Fault.Addr-p.addr)+offset)
-		a.heapWords = &failure.HeapWords{What: "heap overflow", Why: fmt.Sprintf(
-			"%v was read from beside an object, where the agent's canary lies%s", p.addr, added(offset))}
+		a.heapWords = &failure.HeapWords{What: "heap overflow", Why: joined(fmt.Sprintf(
+			"%v is the agent's guard of %s at %v%s", p.addr, sized(&o), o.Addr, added(offset)), lifeWords(a.heap.object(&o)))}
 		a.resay()
 		return true
 	}

@@ -68,25 +68,53 @@ static uint8_t room[4096 + 64] __attribute__((aligned(64)));
 /* Every byte of a canary is written and compared, and no other one. */
 static void test_canary(uint64_t slot, uint64_t size)
 {
-	uint64_t at = (uint64_t)room + 16, end = dg_up8(size) + DG_MAX_CANARY, i;
+	uint64_t at = (uint64_t)room + 16, end = dg_up8(size) + DG_MAX_CANARY, i, k = DG_CANARY_WORD(DG_DEFAULT_CANARY, size);
 
 	if (end > slot)
 		end = slot;
 	CHECK(dg_canary_end(at, size, slot) == at + end, "slot %lu size %lu", slot, size);
 	memset(room, 0, sizeof(room));
-	dg_canary_put(at, size, slot);
+	dg_canary_put(at, size, slot, k);
 	for (i = 0; i < size + 16; i++)
 		CHECK(room[i] == 0, "slot %lu size %lu: byte %lu before the canary", slot, size, i);
 	for (i = size; i < end; i++)
-		CHECK(room[16 + i] == (uint8_t)(DG_DEFAULT_CANARY >> ((at + i) % 8 * 8)),
+		CHECK(room[16 + i] == (uint8_t)(k >> ((at + i) % 8 * 8)),
 		      "slot %lu size %lu: byte %lu", slot, size, i);
 	CHECK(room[16 + end] == 0, "slot %lu size %lu: byte behind", slot, size);
-	CHECK(dg_canary_stands(at, size, slot), "slot %lu size %lu", slot, size);
+	CHECK(dg_canary_stands(at, size, slot, k), "slot %lu size %lu", slot, size);
 	for (i = 0; i <= slot; i++) {
 		room[16 + i] ^= 0x40;
-		CHECK(dg_canary_stands(at, size, slot) == (i < size || i >= end),
+		CHECK(dg_canary_stands(at, size, slot, k) == (i < size || i >= end),
 		      "slot %lu size %lu: byte %lu changed", slot, size, i);
 		room[16 + i] ^= 0x40;
+	}
+}
+
+/* What layout.h says of the factor: no byte of a guard is that of one of the
+ * 108 slots on either side, and all guards differ. */
+static void test_guards_differ(void)
+{
+	uint64_t number, near, v, inverse = DG_CANARY_FACTOR;
+	int64_t far;
+	unsigned i, digits;
+
+	for (number = 0x402000000ull; number < 0x402000000ull + (1 << 20); number += 127)
+		for (near = number + 1; near < number + 109; near++)
+			for (i = 0; i < 64; i += 8)
+				CHECK((DG_CANARY_WORD(dg_hot.canary, number) ^ DG_CANARY_WORD(dg_hot.canary, near)) >> i & 0xff,
+				      "%lx and %lx: byte %u", number, near, i / 8);
+	for (i = 0; i < 6; i++)
+		inverse *= 2 - DG_CANARY_FACTOR * inverse;
+	CHECK(inverse * DG_CANARY_FACTOR == 1, "%lx", inverse);
+	/* Guards are equal if their products differ in high bits of bytes only: by
+	 * a sum of -0x80, 0 or 0x80 for each byte. */
+	for (digits = 1; digits < 6561; digits++) {
+		unsigned rest = digits;
+
+		for (i = 0, v = 0; i < 64; i += 8, rest /= 3)
+			v += (rest % 3 * 0x80ull - 0x80) << i;
+		far = (int64_t)(v * inverse);
+		CHECK(!far || far >= 1ll << 47 || far <= -(1ll << 47), "numbers %ld apart", far);
 	}
 }
 
@@ -292,11 +320,12 @@ int main(void)
 	uint64_t n;
 
 	free(malloc(1)); /* the agent starts */
-	CHECK(dg_hot.canary == DG_DEFAULT_CANARY, "options are set");
+	CHECK(dg_hot.canary && dg_hot.canary == dg_root->options.canary, "options are set");
 	test_classes();
 	test_magic();
 	test_alignment();
 	test_canaries();
+	test_guards_differ();
 	for (n = 16; n <= 512; n += 16)
 		test_fill(n);
 	test_runs();
