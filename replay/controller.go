@@ -132,6 +132,7 @@ type controller struct {
 	early    *ptrace.Stop // the first stop of a process whose parent has not told of it yet
 	control  uint64       // address of the control; 0 before DG_TRAP_HELLO
 	trapPC   uint64
+	loading  *loading // until DG_TRAP_HELLO
 	placer   placer
 	watch    *watchdog
 	end      *end
@@ -269,7 +270,10 @@ func (c *controller) goes(t *thread, signal syscall.Signal, steps bool) error {
 		}
 	}
 	t.stopped = false
-	if steps {
+	switch {
+	case c.loading != nil:
+		return ptrace.ContToCall(t.tid, signal)
+	case steps:
 		return ptrace.Step(t.tid, signal)
 	}
 	return ptrace.Cont(t.tid, signal)

@@ -61,6 +61,11 @@ func (c *controller) handle(stop ptrace.Stop) error {
 		c.threads[stop.TID] = t
 	}
 	t.stopped = stop.Kind != ptrace.Ended
+	if stop.Kind == ptrace.CallStop && c.loading != nil {
+		if err := c.loading.call(t); err != nil {
+			return err
+		}
+	}
 	// The watchdog's SIGSTOP may be far behind what a thread stops for all the
 	// time.
 	if t.stopped && c.watch.woke() {
@@ -94,6 +99,9 @@ func (c *controller) handle(stop ptrace.Stop) error {
 func (c *controller) gone(stop *ptrace.Stop) error {
 	if stop == nil {
 		return fmt.Errorf("replay: process %d has vanished", c.pid)
+	}
+	if c.loading != nil {
+		return inputf("replay: the program came to %v before the recorder started in it", stop)
 	}
 	return fmt.Errorf("replay: process %d came to %v outside of the replay", c.pid, stop)
 }
@@ -292,7 +300,7 @@ func (c *controller) endsShort() bool {
 // or the recording ended with it, or the replay left the recorded way.
 func (c *controller) fault(t *thread, s *signalStop) error {
 	if c.control == 0 {
-		return fmt.Errorf("replay: %s at %#x before the engine had started", unix.SignalName(s.signal), s.regs.Rip)
+		return inputf("replay: %s at %#x before the recorder started in the program", unix.SignalName(s.signal), s.regs.Rip)
 	}
 	if err := c.identify(t); err != nil {
 		return err

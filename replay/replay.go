@@ -269,10 +269,10 @@ func (c *controller) close() {
 // serve is the replay, on the tracing thread.
 func (c *controller) serve() error {
 	started := time.Now()
+	defer c.kill()
 	if err := c.start(); err != nil {
 		return err
 	}
-	defer c.kill()
 	c.placer = newPlacer(c)
 	if len(c.opts.Breaks) > 0 {
 		c.breaks = newBreaks(c.opts.Breaks)
@@ -357,7 +357,7 @@ func (c *controller) finish() error {
 
 // kill ends the process, and waits until it is gone.
 func (c *controller) kill() {
-	if c.detached {
+	if c.detached || c.pid == 0 {
 		return
 	}
 	unix.Kill(c.pid, unix.SIGKILL)
@@ -367,7 +367,9 @@ func (c *controller) kill() {
 			break
 		}
 	}
-	c.memory.Close()
+	if c.memory != nil {
+		c.memory.Close()
+	}
 }
 
 // momentOf is where a thread stands.

@@ -301,7 +301,7 @@ func checkFile(rec *record.Recording, path record.Text, id string, recorded *rec
 	switch {
 	case err != nil:
 		err = inputf("replay: %s, which was recorded: %w", path, err)
-	case recorded.Size != 0 && (info.Size != recorded.Size || info.Mtim.Nano() != recorded.MTimeNS):
+	case recorded.Size == 0 || info.Size != recorded.Size || info.Mtim.Nano() != recorded.MTimeNS:
 		err = sameBuild(string(path), id)
 	}
 	if err == nil {

@@ -33,7 +33,7 @@ func (c *controller) start() error {
 		Path: path, Args: args, Environ: record.Strings(m.Program.Environ),
 		Directory: string(m.Program.Directory), StackLimit: m.Program.StackLimit,
 		Files:   []uintptr{null.Fd(), null.Fd(), null.Fd()},
-		Options: ptrace.ExitKill | ptrace.TraceClone | ptrace.TraceFork | ptrace.TraceVFork | ptrace.TraceExec,
+		Options: ptrace.ExitKill | ptrace.TraceSysGood | ptrace.TraceClone | ptrace.TraceFork | ptrace.TraceVFork | ptrace.TraceExec,
 	}
 	umask := int(m.Program.Umask)
 	l.Umask = &umask
@@ -50,8 +50,11 @@ func (c *controller) start() error {
 	if c.stages[0].severalThreads() {
 		c.pin()
 	}
-	c.memory, err = openMemory(c.pid)
-	return err
+	if c.memory, err = openMemory(c.pid); err != nil {
+		return err
+	}
+	c.loading = newLoading(c)
+	return c.loading.executed()
 }
 
 // hello answers DG_TRAP_HELLO, and DG_TRAP_FORKED in a child whose recording
@@ -106,6 +109,7 @@ func (c *controller) hello(s *signalStop, forked bool) (answer uint64, err error
 		return 0, err
 	}
 	c.watch.look(c.pid, c.control)
+	c.loading = nil
 	return 1, c.writeStruct(c.control, control)
 }
 

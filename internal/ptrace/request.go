@@ -17,6 +17,8 @@ const (
 	TraceVForkDone = unix.PTRACE_O_TRACEVFORKDONE
 	TraceExit      = unix.PTRACE_O_TRACEEXIT
 	ExitKill       = unix.PTRACE_O_EXITKILL
+	// TraceSysGood is for threads that go on by ContToCall.
+	TraceSysGood = unix.PTRACE_O_TRACESYSGOOD
 )
 
 // Requests do not wait for anything, so the scheduler need not know of them.
@@ -57,6 +59,38 @@ func Cont(tid int, signal syscall.Signal) error {
 // Step is Cont for one instruction.
 func Step(tid int, signal syscall.Signal) error {
 	return request("SINGLESTEP", unix.PTRACE_SINGLESTEP, tid, 0, uintptr(signal))
+}
+
+// ContToCall is Cont up to the beginning or the end of the next system call: a stop of
+// kind CallStop.
+func ContToCall(tid int, signal syscall.Signal) error {
+	return request("SYSCALL", unix.PTRACE_SYSCALL, tid, 0, uintptr(signal))
+}
+
+// Call is the system call that a thread in a CallStop makes: struct
+// ptrace_syscall_info of linux/ptrace.h (Linux 5.3).
+type Call struct {
+	Op   uint8 // CallEntry or CallExit
+	_    [3]uint8
+	Arch uint32 // AUDIT_ARCH_... of linux/audit.h: how the call is made
+	_    [2]uint64
+	// Number and Args are the call's at its entry. At its exit they are none.
+	Number uint64
+	Args   [6]uint64
+	_      [2]uint32
+}
+
+// What a CallStop is: PTRACE_SYSCALL_INFO_ENTRY and EXIT.
+const (
+	CallEntry = 1
+	CallExit  = 2
+)
+
+// GetCall returns the system call of a thread in a CallStop.
+func GetCall(tid int) (*Call, error) {
+	c := new(Call)
+	err := requestMemory("GET_SYSCALL_INFO", unix.PTRACE_GET_SYSCALL_INFO, tid, unsafe.Sizeof(*c), unsafe.Pointer(c))
+	return c, err
 }
 
 // StepQuietly is Step, and WaitFor, for a thread that a SIGSTOP may be on its way to,

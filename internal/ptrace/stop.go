@@ -25,6 +25,9 @@ const (
 	Interrupted
 	// EventStop: Event is one of unix.PTRACE_EVENT_...; Cont with 0.
 	EventStop
+	// CallStop: a system call begins or has ended, of a thread that went on by
+	// ContToCall; GetCall says which.
+	CallStop
 	// JobStop: a process that is not traced was stopped by Signal.
 	JobStop
 )
@@ -47,6 +50,8 @@ func (s Stop) String() string {
 			return "its end by " + unix.SignalName(s.Status.Signal())
 		}
 		return fmt.Sprintf("its end with status %d", s.Status.ExitStatus())
+	case CallStop:
+		return "a system call"
 	case EventStop:
 		return fmt.Sprintf("event %d", s.Event)
 	case Interrupted:
@@ -95,6 +100,9 @@ func wait(tid, flags int) (Stop, error) {
 	}
 }
 
+// callSignal is what a CallStop has in the place of its signal (PTRACE_O_TRACESYSGOOD).
+const callSignal = unix.SIGTRAP | 0x80
+
 // classify: the event is in the third byte of the status; PTRACE_EVENT_STOP is
 // a group stop if the signal is one that stops (ptrace(2), "Group-stop").
 func classify(tid int, status syscall.WaitStatus, untraced bool) Stop {
@@ -113,6 +121,8 @@ func classify(tid int, status syscall.WaitStatus, untraced bool) Stop {
 		s.Kind = Interrupted
 	case event != 0:
 		s.Kind, s.Event = EventStop, event
+	case s.Signal == callSignal:
+		s.Kind, s.Signal = CallStop, unix.SIGTRAP
 	case untraced:
 		s.Kind = JobStop
 	default:

@@ -1,0 +1,269 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/internal/ptrace"
+	"diagnose/record"
+)
+
+// loading guards a process from its exec until its engine starts (DG_TRAP_HELLO).
+// Until then the system calls of the dynamic linker are made for real, and what they
+// do follows from the recorded environment: LD_AUDIT, LD_PRELOAD and LD_LIBRARY_PATH
+// name code to load, LD_DEBUG_OUTPUT and LD_PROFILE_OUTPUT files to write. A recording
+// may be somebody else's. So every call is looked at, whatever made the process make
+// it: files are opened for reading alone, code is mapped from files that the recorded
+// start has mapped, and what has an effect beyond the process is refused. A program
+// that does not load the engine, as the manifest says, cannot do anything either.
+//
+// That is before the process has a second thread, so what a call's arguments point
+// to does not change under it.
+type loading struct {
+	c *controller
+	// objects are the recorded start's, by path.
+	objects map[string]*record.Mapping
+	// trusted are the files that were found to be among them.
+	trusted map[fileID]bool
+	// opened: the call that ends next was one to open a file for writing. rdi is what
+	// the thread had in that register.
+	opened bool
+	rdi    uint64
+}
+
+// fileID tells files apart while they are open.
+type fileID struct{ device, inode uint64 }
+
+func newLoading(c *controller) *loading {
+	m := c.stages[0].rec.Manifest
+	l := &loading{c: c, objects: map[string]*record.Mapping{}, trusted: map[fileID]bool{}}
+	for i := range m.Start.Mappings {
+		x := &m.Start.Mappings[i]
+		if len(x.Path) > 0 && x.Path[0] == '/' && l.objects[string(x.Path)] == nil {
+			l.objects[string(x.Path)] = x
+		}
+	}
+	return l
+}
+
+// executed looks at what execve(2) made, before its first instruction: the program,
+// and the dynamic linker that it asks for.
+func (l *loading) executed() error {
+	want := string(l.c.stages[0].rec.Manifest.Program.Path)
+	if len(l.objects) == 0 {
+		return inputf("replay: the recording ended before its start was written down")
+	}
+	if got, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", l.c.pid)); err != nil {
+		return fmt.Errorf("replay: %w", err)
+	} else if got != want {
+		return inputf("replay: what the recording says was executed is %s, not the recorded program %s", got, want)
+	}
+	maps, err := readMaps(l.c.pid)
+	if err != nil {
+		return err
+	}
+	return l.allRecorded(maps, 0, ^uint64(0))
+}
+
+// allRecorded sees that the files that are mapped in a range are recorded ones.
+func (l *loading) allRecorded(maps mappings, from, to uint64) error {
+	for i := range maps {
+		if m := &maps[i]; m.start < to && from < m.end && strings.HasPrefix(m.path, "/") {
+			if err := l.recorded(m.path, m.path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// recorded sees that a file is one that the recorded start has mapped. path is its
+// name, and open a name to open it by.
+func (l *loading) recorded(path, open string) error {
+	var info unix.Stat_t
+	if err := unix.Stat(open, &info); err != nil {
+		return inputf("replay: %s: %w", path, err)
+	}
+	id := fileID{info.Dev, info.Ino}
+	if l.trusted[id] {
+		return nil
+	}
+	x := l.objects[path]
+	if x == nil {
+		return l.refuse("to load code from %s, which the recorded process had not loaded", path)
+	}
+	if in := broughtBy(path); in != "" {
+		return l.refuse("to load code from %s: files that come with recordings are not executed (%s)", path, in)
+	}
+	same := x.File != nil && x.File.Size != 0 && info.Size == x.File.Size && info.Mtim.Nano() == x.File.MTimeNS
+	if !same {
+		if err := sameBuild(open, x.BuildID); err != nil {
+			var input *InputError
+			errors.As(err, &input)
+			return inputf("%s: %w", path, err)
+		}
+	}
+	l.trusted[id] = true
+	return nil
+}
+
+// broughtBy returns the recording or corpus that a file is in; empty: none. Whatever is
+// there may have come from elsewhere.
+func broughtBy(path string) string {
+	there := func(dir, name string) bool {
+		info, err := os.Lstat(filepath.Join(dir, name))
+		return err == nil && info.Mode().IsRegular()
+	}
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if there(dir, record.ManifestName) && there(dir, record.LogName) || there(dir, "corpus.db") {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
+}
+
+// refuse says what a process wanted, and which variables may be why.
+func (l *loading) refuse(format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	var names []string
+	for _, r := range l.c.stages[0].rec.Manifest.EnvironmentRisks() {
+		names = append(names, r.Variable)
+	}
+	if len(names) > 0 {
+		text += "; its recorded environment has " + strings.Join(names, ", ")
+	}
+	return inputf("replay: before the recorder starts in it, the program wants %s", text)
+}
+
+// call looks at a system call that begins, and ends what was changed of one.
+func (l *loading) call(t *thread) error {
+	call, err := ptrace.GetCall(t.tid)
+	switch {
+	case errors.Is(err, unix.EIO):
+		return &record.UnsupportedError{What: "the kernel does not tell a tracer of system calls (PTRACE_GET_SYSCALL_INFO, Linux 5.3)", Err: err}
+	case err != nil:
+		return err
+	case call.Op == ptrace.CallExit:
+		return l.ended(t)
+	}
+	err = l.allowed(t, call)
+	if err != nil { // the call must not be made when the process is killed either
+		if regs, e := ptrace.GetRegisters(t.tid); e == nil {
+			regs.Orig_rax = ^uint64(0)
+			ptrace.SetRegisters(t.tid, &regs)
+		}
+	}
+	return err
+}
+
+const archX8664 = 0xc000003e // AUDIT_ARCH_X86_64 of linux/audit.h
+
+// harmless are calls that change nothing beyond the process, and of which the
+// arguments do not matter: those of dynamic linkers, and of the engine's before it
+// starts.
+var harmless = []uint64{
+	unix.SYS_READ, unix.SYS_PREAD64, unix.SYS_READV, unix.SYS_PREADV, unix.SYS_LSEEK, unix.SYS_CLOSE, unix.SYS_DUP,
+	unix.SYS_STAT, unix.SYS_LSTAT, unix.SYS_FSTAT, unix.SYS_NEWFSTATAT, unix.SYS_STATX, unix.SYS_STATFS, unix.SYS_FSTATFS,
+	unix.SYS_ACCESS, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_READLINK, unix.SYS_READLINKAT, unix.SYS_GETCWD, unix.SYS_GETDENTS64,
+	unix.SYS_BRK, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MADVISE, unix.SYS_MINCORE,
+	unix.SYS_ARCH_PRCTL, unix.SYS_SET_TID_ADDRESS, unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ, unix.SYS_FUTEX, unix.SYS_SCHED_YIELD,
+	unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN, unix.SYS_SIGALTSTACK,
+	unix.SYS_GETPID, unix.SYS_GETTID, unix.SYS_GETPPID, unix.SYS_GETUID, unix.SYS_GETEUID, unix.SYS_GETGID, unix.SYS_GETEGID,
+	unix.SYS_UNAME, unix.SYS_SYSINFO, unix.SYS_GETRANDOM, unix.SYS_GETRLIMIT, unix.SYS_GETRUSAGE, unix.SYS_SCHED_GETAFFINITY,
+	unix.SYS_TIME, unix.SYS_GETTIMEOFDAY, unix.SYS_CLOCK_GETTIME, unix.SYS_CLOCK_GETRES,
+	unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
+	// Descriptors that can be written to are of the null device, or what Options.Echo is.
+	unix.SYS_WRITE, unix.SYS_WRITEV, unix.SYS_PWRITE64,
+}
+
+func (l *loading) allowed(t *thread, call *ptrace.Call) error {
+	if call.Arch != archX8664 {
+		return l.refuse("to make a system call of another architecture")
+	}
+	switch a := &call.Args; call.Number {
+	case unix.SYS_OPEN:
+		return l.open(t, a[1])
+	case unix.SYS_OPENAT:
+		return l.open(t, a[2])
+	case unix.SYS_MMAP:
+		if a[2]&unix.PROT_EXEC != 0 && a[3]&unix.MAP_ANONYMOUS == 0 {
+			return l.mapped(uint32(a[4]))
+		}
+		return nil
+	case unix.SYS_MPROTECT:
+		if a[2]&unix.PROT_EXEC == 0 {
+			return nil
+		}
+		maps, err := readMaps(l.c.pid)
+		if err != nil {
+			return err
+		}
+		return l.allRecorded(maps, a[0], a[0]+a[1])
+	case unix.SYS_FCNTL:
+		if slices.Contains([]uint64{unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL}, a[1]) {
+			return nil
+		}
+	case unix.SYS_PRLIMIT64:
+		if a[2] == 0 {
+			return nil
+		}
+	case unix.SYS_PRCTL:
+		if slices.Contains([]uint64{unix.PR_SET_VMA, unix.PR_GET_NAME, unix.PR_GET_DUMPABLE, unix.PR_GET_TID_ADDRESS, unix.PR_GET_THP_DISABLE}, a[0]) {
+			return nil
+		}
+	}
+	if slices.Contains(harmless, call.Number) {
+		return nil
+	}
+	return l.refuse("to make the system call %s(%#x)", record.SyscallName(call.Number), call.Args[0])
+}
+
+// mapped sees that a file that code is mapped from is a recorded one.
+func (l *loading) mapped(fd uint32) error {
+	link := fmt.Sprintf("/proc/%d/fd/%d", l.c.pid, fd)
+	path, err := os.Readlink(link)
+	if err != nil {
+		return nil // there is none: the call fails
+	}
+	return l.recorded(path, link)
+}
+
+// open lets files be opened for reading. In the place of one that is opened for
+// writing the process gets the null device: a recorded one that had LD_DEBUG_OUTPUT
+// in its environment has a descriptor there, and goes the same way.
+func (l *loading) open(t *thread, flags uint64) error {
+	const effects = unix.O_ACCMODE | unix.O_CREAT | unix.O_TRUNC
+	if flags&effects == unix.O_RDONLY {
+		return nil
+	}
+	regs, err := ptrace.GetRegisters(t.tid)
+	if err != nil {
+		return err
+	}
+	l.opened, l.rdi = true, regs.Rdi
+	regs.Orig_rax, regs.Rdi = unix.SYS_DUP, 0
+	return ptrace.SetRegisters(t.tid, &regs)
+}
+
+// ended puts the register back that open has changed: the kernel leaves those of
+// arguments as they are.
+func (l *loading) ended(t *thread) error {
+	if !l.opened {
+		return nil
+	}
+	l.opened = false
+	regs, err := ptrace.GetRegisters(t.tid)
+	if err != nil {
+		return err
+	}
+	regs.Rdi = l.rdi
+	return ptrace.SetRegisters(t.tid, &regs)
+}

@@ -1,0 +1,221 @@
+package replay_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"diagnose/agent"
+	"diagnose/internal/recordtest"
+	"diagnose/record"
+	"diagnose/replay"
+)
+
+// built compiles C to a library, or a program if name has no ending.
+func built(t *testing.T, name, text string, flags ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	source, out := filepath.Join(dir, "source.c"), filepath.Join(dir, name)
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if filepath.Ext(name) == ".so" {
+		flags = append(flags, "-shared", "-fPIC")
+	}
+	if text, err := exec.Command("cc", append([]string{"-g", "-O1", "-o", out, source}, flags...)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return out
+}
+
+// touching is code that leaves a file, as early as a library's code can.
+func touching(file string) string {
+	return `
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+__attribute__((constructor(101))) static void begin(void) { close(open("` + file + `", O_WRONLY | O_CREAT, 0600)); mkdir("` + file + `-dir", 0700); }
+unsigned la_version(unsigned v) { begin(); return v; }
+int touching_value = 1;
+`
+}
+
+const crashing = `
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv) { puts(argv[0]); abort(); }
+`
+
+// TestForeignEnvironment: variables that the recorded start does not confirm neither
+// load code nor write files.
+func TestForeignEnvironment(t *testing.T) {
+	program := built(t, "crashing", crashing)
+	dir := recordtest.RecordProgram(t, program, nil, "", "SIGABRT").Dir
+	marks := t.TempDir()
+	mark := filepath.Join(marks, "mark")
+	evil := built(t, "evil.so", touching(mark))
+	libraries := t.TempDir()
+	if err := os.Symlink(evil, filepath.Join(libraries, "libc.so.6")); err != nil {
+		t.Fatal(err)
+	}
+	brought := filepath.Join(dir, "objects", "evil.so")
+	if err := errors.Join(os.Mkdir(filepath.Dir(brought), 0o700), copyFile(evil, brought)); err != nil {
+		t.Fatal(err)
+	}
+	m, err := record.ReadManifest(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		environ []string
+		says    string // empty: it is replayed
+	}{
+		"audit":             {[]string{"LD_AUDIT=" + evil}, "LD_AUDIT"},
+		"audit beside":      {[]string{"LD_AUDIT=" + brought}, "LD_AUDIT"},
+		"library path":      {[]string{"LD_LIBRARY_PATH=" + libraries}, "LD_LIBRARY_PATH"},
+		"debug output":      {[]string{"LD_DEBUG=all", "LD_DEBUG_OUTPUT=" + mark}, ""},
+		"profile":           {[]string{"LD_PROFILE=libc.so.6", "LD_PROFILE_OUTPUT=" + marks, "LD_BIND_NOW="}, ""},
+		"malloc trace":      {[]string{"MALLOC_TRACE=" + mark}, ""},
+		"converters":        {[]string{"GCONV_PATH=" + libraries}, ""},
+		"locales, messages": {[]string{"LOCPATH=" + libraries, "NLSPATH=" + libraries + "/%N"}, ""},
+		"the agent's log":   {[]string{"DIAGNOSE_OPTIONS=log_path=" + mark + ":no=1"}, ""},
+		"show auxv":         {[]string{"LD_SHOW_AUXV=1"}, ""},
+		"traced objects":    {[]string{"LD_TRACE_LOADED_OBJECTS=1"}, "before the recorder started"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			foreign := *m
+			foreign.Program.Environ = slices.Clone(m.Program.Environ)
+			replaceVariables(&foreign, c.environ)
+			err := replayedAs(t, dir, &foreign)
+			var input *replay.InputError
+			switch {
+			case c.says == "" && errors.As(err, &input) && !strings.Contains(err.Error(), "starts otherwise"):
+				t.Error(err)
+			case c.says != "" && (!errors.As(err, &input) || !strings.Contains(err.Error(), c.says)):
+				t.Errorf("%v, want %q", err, c.says)
+			}
+			if list, err := os.ReadDir(marks); err != nil || len(list) > 0 {
+				t.Errorf("left behind: %v, %v", list, err)
+				os.RemoveAll(mark)
+				os.RemoveAll(mark + "-dir")
+			}
+		})
+	}
+}
+
+// TestForeignProgram: a manifest that names another program, or one that does not load
+// the recorder, makes that do nothing.
+func TestForeignProgram(t *testing.T) {
+	program := built(t, "crashing", crashing)
+	dir := recordtest.RecordProgram(t, program, nil, "", "SIGABRT").Dir
+	marks := t.TempDir()
+	mark := filepath.Join(marks, "mark")
+	m, err := record.ReadManifest(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := built(t, "other", touching(mark)+"int main(void) { begin(); }")
+	static := built(t, "static", touching(mark)+"int main(void) { begin(); }", "-static")
+	unnamed := func(x *record.Manifest, path string) {
+		x.Program.Path, x.Program.BuildID, x.Program.File = record.Text(path), "", record.File{}
+	}
+	for name, change := range map[string]func(x *record.Manifest){
+		"another program executed": func(x *record.Manifest) { x.Program.Executed = record.Text(other) },
+		"another program":          func(x *record.Manifest) { unnamed(x, other) },
+		"no recorder":              func(x *record.Manifest) { x.Program.Environ = nil },
+		"statically linked": func(x *record.Manifest) {
+			unnamed(x, static)
+			x.Start.Mappings = append([]record.Mapping{{Start: 0x400000, End: 0x401000, Permissions: "r-xp", Path: record.Text(static)}}, x.Start.Mappings...)
+		},
+		"the recording's own file": func(x *record.Manifest) {
+			own := filepath.Join(dir, "objects", "other")
+			if err := errors.Join(os.MkdirAll(filepath.Dir(own), 0o700), copyFile(other, own)); err != nil {
+				t.Fatal(err)
+			}
+			unnamed(x, own)
+		},
+		"no mappings": func(x *record.Manifest) { x.Start.Mappings = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			foreign := *m
+			change(&foreign)
+			var input *replay.InputError
+			if err := replayedAs(t, dir, &foreign); !errors.As(err, &input) {
+				t.Errorf("%v, want an *InputError", err)
+			}
+			if list, err := os.ReadDir(marks); err != nil || len(list) > 0 {
+				t.Errorf("left behind: %v, %v", list, err)
+			}
+		})
+	}
+}
+
+// TestOwnEnvironment: recordings of programs that were run with such variables replay
+// to the same memory.
+func TestOwnEnvironment(t *testing.T) {
+	marks := t.TempDir()
+	library := built(t, "libvalue.so", "int touching_value = 1;")
+	auditor := built(t, "auditor.so", "unsigned la_version(unsigned v) { return v; }")
+	program := built(t, "program", "extern int touching_value;\n"+strings.Replace(crashing, "abort()", "if (touching_value) abort()", 1),
+		library, "-Wl,--disable-new-dtags")
+	plain := built(t, "plain", crashing)
+	for name, c := range map[string]struct {
+		program string
+		environ []string
+	}{
+		"library path": {program, []string{"LD_LIBRARY_PATH=" + t.TempDir() + ":" + filepath.Dir(library)}},
+		"preload":      {plain, []string{"LD_PRELOAD=" + library}},
+		"audit":        {plain, []string{"LD_AUDIT=" + auditor}},
+		"debug output": {plain, []string{"LD_DEBUG=libs", "LD_DEBUG_OUTPUT=" + filepath.Join(marks, "debug")}},
+		"malloc trace": {plain, []string{"MALLOC_TRACE=" + filepath.Join(marks, "trace"), "LOCPATH=/nowhere"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorded := record.Options{Path: c.program, Args: []string{c.program}, Library: recordtest.Library(t), Output: t.TempDir(), All: true}
+			recorded.Environ = agent.RecordEnvironment(append(os.Environ(), c.environ...), recorded.Library, nil)
+			r, err := record.Run(t.Context(), recorded)
+			if err != nil || r.Dir == "" {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			before, _ := os.ReadDir(marks)
+			recordtest.Identical(t, r.Dir, 2)
+			if after, _ := os.ReadDir(marks); len(after) != len(before) {
+				t.Errorf("files before the replays %v, after them %v", before, after)
+			}
+		})
+	}
+}
+
+func copyFile(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o700)
+}
+
+// replaceVariables sets variables of the recorded environment.
+func replaceVariables(m *record.Manifest, environ []string) {
+	for _, v := range environ {
+		name, _, _ := strings.Cut(v, "=")
+		m.Program.Environ = slices.DeleteFunc(m.Program.Environ, func(x record.Text) bool { return strings.HasPrefix(string(x), name+"=") })
+		m.Program.Environ = append(m.Program.Environ, record.Text(v))
+	}
+}
+
+// replayedAs replays a recording with another manifest. What comes after its start may
+// diverge.
+func replayedAs(t *testing.T, dir string, m *record.Manifest) error {
+	t.Helper()
+	rec, err := record.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	rec.Manifest = m
+	_, err = replay.Run(t.Context(), rec, replay.Options{Timing: record.TimingEager})
+	return err
+}
