@@ -33,6 +33,14 @@ type Checked struct {
 	Problems   []Problem
 	// More counts the problems that are left out of a long list.
 	More int
+	// Risks are variables of the recorded environments that a replay does not obey.
+	Risks []Risk
+}
+
+// Risk is a variable of the environment that the recording in Dir has.
+type Risk struct {
+	Dir string
+	EnvironmentRisk
 }
 
 const mostProblems = 1000
@@ -92,6 +100,11 @@ func (c *Checked) check(ctx context.Context, dir string, from *Child) error {
 		k.problem(ScheduleName, err)
 	}
 	k.link(from)
+	for _, risk := range r.Manifest.EnvironmentRisks() {
+		if len(c.Risks) < mostProblems {
+			c.Risks = append(c.Risks, Risk{dir, risk})
+		}
+	}
 	for i := range r.Manifest.Children {
 		child := &r.Manifest.Children[i]
 		name := filepath.FromSlash(child.Path)

@@ -57,7 +57,7 @@ Statements carry their proof level: "proved" by such an experiment, "replayed" w
 seen on the replay, "from core" was read from the process, "inferred" follows from
 a rule. Secrets that the report recognises (passwords, tokens, keys) are replaced
 unless --show-secrets is given.
-` + environmentHelp + exitHelp,
+` + foreignHelp + environmentHelp + exitHelp,
 		Example: `  diagnose crash --core core.123
   diagnose crash --core core.zst --exe ./server --format markdown --output report.md
   diagnose crash --pid 4711

@@ -54,6 +54,10 @@ recording brings along.
 A recording that was cut off, by a crash, a kill or a full disk, can be shown
 and replayed up to where it ends; check says where that is.
 
+It warns of variables of the recorded environment that load code or write files
+(LD_AUDIT, LD_DEBUG_OUTPUT and others) where the recorded process loaded nothing
+by them, as in a recording that was tampered with. A replay does not obey them.
+
 Exit status:
 
       0  the recording is whole
@@ -97,6 +101,9 @@ func writeChecked(w io.Writer, dir string, c *record.Checked) error {
 	if c.More > 0 {
 		fmt.Fprintf(&b, "and %d problems more\n", c.More)
 	}
+	for _, r := range c.Risks {
+		fmt.Fprintf(&b, "warning: %s\n", reports.Clean(riskText(&r)))
+	}
 	children := ""
 	if c.Recordings > 1 {
 		children = fmt.Sprintf(" in %d recordings", c.Recordings)
@@ -116,6 +123,32 @@ func writeChecked(w io.Writer, dir string, c *record.Checked) error {
 		return errors.New("the recording is " + verdict)
 	}
 	return nil
+}
+
+// foreignHelp says what it means to replay a recording; every command that does has it.
+const foreignHelp = `
+A replay runs the recorded program, natively. What loads it may only read files and
+load what the recorded process had loaded, whatever the recorded environment says;
+after that its system calls are answered from the recording. That is no sandbox: who
+makes a recording by hand chooses what the program computes. Replay recordings that
+come from elsewhere only where you would run a program of their sender's, in a
+container or virtual machine else; see docs/recording.md.
+`
+
+// mostPaths bounds the paths that a warning names.
+const mostPaths = 3
+
+func riskText(r *record.Risk) string {
+	paths := record.Strings(r.Paths[:min(len(r.Paths), mostPaths)])
+	more := ""
+	if n := len(r.Paths) - len(paths); n > 0 {
+		more = fmt.Sprintf(" and %d others", n)
+	}
+	text := fmt.Sprintf("%s/%s: the environment has %s (%s%s), which %s", r.Dir, record.ManifestName, r.Variable, strings.Join(paths, ", "), more, r.Effect)
+	if r.Effect == record.LoadsCode {
+		text += "; the recorded process had loaded nothing from there when it started"
+	}
+	return text
 }
 
 // table prints rows under a header, numbers to the right. Cells are cleaned.

@@ -63,7 +63,7 @@ end is written into the recording, too. --budget limits the time of that.
 A MOMENT is THREAD:EVENT[:PC[:COUNT]]: the thread's number, the number of its
 last event, and there the address PC when it is reached for the COUNT-th time.
 Reports name moments, and 'diagnose recording show --events' lists the events.
-
+` + foreignHelp + `
 Exit status:
 
       0  the replay came to the recorded end, or to the moment; with --verify
