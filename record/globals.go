@@ -50,9 +50,9 @@ func findGlobals(f *object.File) (globalSites, error) {
 		if _, err := f.ReadAddr(code, segment.Vaddr); err != nil {
 			return globalSites{}, err
 		}
-		s := globalSearch{siteSearch: siteSearch{file: f, code: code, base: segment.Vaddr, targets: map[uint64]bool{}}, shared: shared,
-			fixed: f.Type() == uint16(elf.ET_EXEC)}
+		s := globalSearch{siteSearch: newSiteSearch(f, code, segment.Vaddr), shared: shared, fixed: f.Type() == uint16(elf.ET_EXEC)}
 		s.search(&found)
+		s.close()
 	}
 	slices.SortFunc(found.sites, func(a, b globalSite) int { return int(int64(a.at - b.at)) })
 	return found, nil
@@ -119,13 +119,13 @@ type globalSearch struct {
 
 func (s *globalSearch) search(found *globalSites) {
 	for _, at := range s.findFunctions() {
-		s.targets[s.base+uint64(at)] = true
+		s.targets.add(s.base + uint64(at))
 	}
 	parts := s.parts()
 	for _, p := range parts {
-		s.walk(p, func(inst *x86.Inst) {
-			if inst.HasTarget {
-				s.targets[inst.Target] = true
+		s.outline(p, func(o *x86.Outline) {
+			if o.HasTarget {
+				s.targets.add(o.Target)
 			}
 		})
 	}
@@ -140,7 +140,7 @@ func (s *globalSearch) parts() (list []function) {
 	for _, r := range s.sections() {
 		var named []function
 		covered := 0
-		for _, f := range slices.Compact(slices.Clone(s.functions)) {
+		for _, f := range slices.Compact(slices.Clone(s.extents())) {
 			if f.start >= r[0] && f.end <= r[1] {
 				named = append(named, f)
 				covered += f.end - f.start
@@ -151,20 +151,29 @@ func (s *globalSearch) parts() (list []function) {
 		}
 		list = append(list, named...)
 	}
-	return slices.DeleteFunc(list, func(f function) bool { return !s.walk(f, func(*x86.Inst) {}) })
+	return slices.DeleteFunc(list, func(f function) bool { return !s.outline(f, func(*x86.Outline) {}) })
 }
 
-// walk decodes a part; false: it does not decode.
-func (s *globalSearch) walk(f function, each func(*x86.Inst)) bool {
+// outline goes through the instructions of a part; false: it does not decode.
+func (s *globalSearch) outline(f function, each func(*x86.Outline)) bool {
 	for at := f.start; at < f.end; {
-		inst, err := x86.Decode(s.code[at:f.end], s.base+uint64(at))
+		o, err := s.outliner.Next(s.code[at:f.end], s.base+uint64(at))
 		if err != nil {
 			return false
 		}
+		each(&o)
+		at += o.Len
+	}
+	return true
+}
+
+// walk decodes a part that is known to decode.
+func (s *globalSearch) walk(f function, each func(*x86.Inst)) {
+	for at := f.start; at < f.end; {
+		inst := s.decode(at, f.end)
 		each(&inst)
 		at += inst.Len
 	}
-	return true
 }
 
 // pick takes the instructions of a part.
@@ -176,7 +185,7 @@ func (s *globalSearch) pick(f function, found *globalSites) {
 			open = -1
 		} else if open >= 0 && follows(inst) {
 			site := &found.sites[open]
-			site.behind = !s.targets[site.at+uint64(len(site.code))]
+			site.behind = !s.targets.has(site.at + uint64(len(site.code)))
 			open = -1
 		}
 		if o == nil {

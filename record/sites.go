@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"diagnose/image/object"
 	"diagnose/internal/x86"
@@ -94,8 +95,9 @@ func FindSites(f *object.File) (ObjectSites, error) {
 			return ObjectSites{}, fmt.Errorf("code of %s: %w", f.Path(), err)
 		}
 		if slices.ContainsFunc(soughtBytes, func(b []byte) bool { return bytes.Contains(code, b) }) {
-			s := siteSearch{file: f, code: code, base: segment.Vaddr, targets: map[uint64]bool{}}
+			s := newSiteSearch(f, code, segment.Vaddr)
 			s.run(&found)
+			s.close()
 		}
 	}
 	slices.SortFunc(found.Sites, func(a, b Site) int { return cmp.Compare(a.At, b.At) })
@@ -113,15 +115,31 @@ type siteSearch struct {
 	calls, counters []decodedCall
 	random          uint64
 	// targets are where functions begin, and direct jumps and calls lead.
-	targets map[uint64]bool
+	targets *addressSet
+	// outliner finds the instructions that need no closer look.
+	outliner *x86.Outliner
+	// table is what .eh_frame_hdr has of the functions that begin in this segment.
+	table []functionEntry
+	// sought are the offsets of the bytes of calls, counters and chance.
+	sought []int
 	// gaps: there were bytes that are no instruction. Then there is data among
 	// the code, and data may look like a call.
 	gaps bool
 	// decoded marks candidates that were seen as instructions, or inside of one.
 	decoded map[uint64]bool
-	// functions are those whose ends are known, by their starts.
+	// functions are those whose ends are known, by their starts; nil until extents
+	// was called.
 	functions []function
 }
+
+// outliners are large, and know more the longer they are used.
+var outliners = sync.Pool{New: func() any { return &x86.Outliner{} }}
+
+func newSiteSearch(f *object.File, code []byte, base uint64) siteSearch {
+	return siteSearch{file: f, code: code, base: base, targets: newAddressSet(base, uint64(len(code))), outliner: outliners.Get().(*x86.Outliner)}
+}
+
+func (s *siteSearch) close() { outliners.Put(s.outliner) }
 
 type decodedCall struct {
 	before, after []x86.Inst // nearest first; position independent, none a jump
@@ -131,9 +149,10 @@ type decodedCall struct {
 
 func (s *siteSearch) run(found *ObjectSites) {
 	s.decoded = map[uint64]bool{}
+	s.sought = occurrences(s.code, append([][]byte{chanceBytes}, soughtBytes...))
 	starts := s.findFunctions()
 	for _, at := range starts {
-		s.targets[s.base+uint64(at)] = true
+		s.targets.add(s.base + uint64(at))
 	}
 	for _, r := range s.ranges(starts) {
 		s.sweep(r[0], r[1])
@@ -220,32 +239,32 @@ func (s *siteSearch) findFunctions() []int {
 		return nil
 	}
 	count := int(binary.LittleEndian.Uint32(b[8:]))
+	address := func(at int) uint64 { return header.Vaddr + uint64(int64(int32(binary.LittleEndian.Uint32(b[at:])))) }
 	var starts []int
 	for i := 0; i < count && 12+8*i+8 <= len(b); i++ {
-		at := header.Vaddr + uint64(int64(int32(binary.LittleEndian.Uint32(b[12+8*i:])))) - s.base
+		at := address(12+8*i) - s.base
 		if at >= uint64(len(s.code)) {
 			continue
 		}
 		starts = append(starts, int(at))
-		if f, ok := s.extent(int(at), header.Vaddr+uint64(int64(int32(binary.LittleEndian.Uint32(b[16+8*i:]))))); ok {
-			s.functions = append(s.functions, f)
-		}
+		s.table = append(s.table, functionEntry{int(at), address(16 + 8*i)})
 	}
 	slices.Sort(starts)
-	slices.SortFunc(s.functions, func(a, b function) int { return a.start - b.start })
 	return starts
 }
 
 // window is how many instructions before and behind a call are looked at.
 const window = 3
 
-// sweep decodes [start, end) from its start.
+// sweep goes through the instructions of [start, end), and decodes those that have
+// bytes that are sought, and their neighbours.
 func (s *siteSearch) sweep(start, end int) {
-	var recent []x86.Inst // the instructions before, newest last; none across a gap
+	var recent []int      // offsets of the instructions before, newest last; none across a gap
 	var open *decodedCall // whose followers are being collected
 	undecoded := -1       // where bytes that are no instruction were last seen
+	sought, _ := slices.BinarySearch(s.sought, start)
 	for at := start; at < end; {
-		inst, err := x86.Decode(s.code[at:end], s.base+uint64(at))
+		outline, err := s.outliner.Next(s.code[at:end], s.base+uint64(at))
 		if err != nil {
 			var bad *x86.DecodeError
 			s.gaps, undecoded, recent, open = true, at, recent[:0], nil
@@ -255,29 +274,53 @@ func (s *siteSearch) sweep(start, end int) {
 			}
 			continue
 		}
-		s.note(&inst, at, undecoded)
-		if inst.HasTarget {
-			s.targets[inst.Target] = true
+		if outline.HasTarget {
+			s.targets.add(outline.Target)
 		}
-		if list := s.listFor(&inst); list != nil {
-			call := decodedCall{inst: inst, number: numberBefore(recent)}
-			for i := len(recent) - 1; i >= 0 && movable(&recent[i]); i-- {
-				call.before = append(call.before, recent[i])
-			}
-			*list = append(*list, call)
-			open = &(*list)[len(*list)-1]
-		} else if open != nil {
-			if movable(&inst) && len(open.after) < window {
-				open.after = append(open.after, inst)
-			} else {
-				open = nil
-			}
+		for sought < len(s.sought) && s.sought[sought] < at {
+			sought++
 		}
-		if recent = append(recent, inst); len(recent) > window {
+		contains := sought < len(s.sought) && s.sought[sought] < at+outline.Len
+		if contains || open != nil {
+			inst := s.decode(at, end)
+			if contains {
+				s.note(&inst, at, undecoded)
+			}
+			open = s.look(&inst, recent, open, end)
+		}
+		if recent = append(recent, at); len(recent) > window {
 			recent = append(recent[:0], recent[1:]...)
 		}
-		at += inst.Len
+		at += outline.Len
 	}
+}
+
+// decode decodes an instruction that is known to be one.
+func (s *siteSearch) decode(at, end int) x86.Inst {
+	inst, _ := x86.Decode(s.code[at:end], s.base+uint64(at)) // the outliner has found it to decode
+	return inst
+}
+
+// look takes an instruction that asks the engine, or one that follows such a one, which is
+// open; it returns the call that is open after it.
+func (s *siteSearch) look(inst *x86.Inst, recent []int, open *decodedCall, end int) *decodedCall {
+	if list := s.listFor(inst); list != nil {
+		before := make([]x86.Inst, len(recent))
+		for i, at := range recent {
+			before[i] = s.decode(at, end)
+		}
+		call := decodedCall{inst: *inst, number: numberBefore(before)}
+		for i := len(before) - 1; i >= 0 && movable(&before[i]); i-- {
+			call.before = append(call.before, before[i])
+		}
+		*list = append(*list, call)
+		return &(*list)[len(*list)-1]
+	}
+	if open == nil || !movable(inst) || len(open.after) == window {
+		return nil
+	}
+	open.after = append(open.after, *inst)
+	return open
 }
 
 // listFor is where an instruction belongs that asks the engine; nil: nowhere.
@@ -374,7 +417,7 @@ func span(insts []x86.Inst) (n uint32) {
 // entered reports whether a jump leads into [from, to).
 func (s *siteSearch) entered(from, to uint64) bool {
 	for at := from; at < to; at++ {
-		if s.targets[at] {
+		if s.targets.has(at) {
 			return true
 		}
 	}

@@ -10,6 +10,10 @@ import (
 // soughtBytes are of the instructions that ask the engine.
 var soughtBytes = [][]byte{syscallBytes, rdtsc, rdtscp}
 
+// chanceBytes are of the instructions that bring chance, among others (SDM volume 2,
+// RDRAND and RDSEED).
+var chanceBytes = []byte{0x0f, 0xc7}
+
 // occurrences are the offsets of any of the patterns, sorted.
 func occurrences(code []byte, patterns [][]byte) []int {
 	var found []int

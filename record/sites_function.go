@@ -14,6 +14,27 @@ import (
 // function is a part of the code that an entry of .eh_frame covers, as offsets.
 type function struct{ start, end int }
 
+// functionEntry is an entry of .eh_frame_hdr's table: the offset of a function in
+// the code, and the address of what describes it.
+type functionEntry struct {
+	start int
+	fde   uint64
+}
+
+// extents are the functions whose ends are known, by their starts.
+func (s *siteSearch) extents() []function {
+	if s.functions == nil {
+		s.functions = make([]function, 0, len(s.table))
+		for _, e := range s.table {
+			if f, ok := s.extent(e.start, e.fde); ok {
+				s.functions = append(s.functions, f)
+			}
+		}
+		slices.SortFunc(s.functions, func(a, b function) int { return a.start - b.start })
+	}
+	return s.functions
+}
+
 // extent reads the length of the function at a start from its FDE, whose
 // pointers are as all assemblers write them (DW_EH_PE_pcrel | DW_EH_PE_sdata4).
 // That they are is seen by the first one, which must be the start.
@@ -33,14 +54,15 @@ func (s *siteSearch) extent(start int, fde uint64) (function, bool) {
 // instructionAt says whether an instruction begins at an offset. sure is false
 // where there is no function around it, or one that does not decode.
 func (s *siteSearch) instructionAt(at int) (begins, sure bool) {
-	i, exact := slices.BinarySearchFunc(s.functions, at, func(f function, at int) int { return f.start - at })
+	functions := s.extents()
+	i, exact := slices.BinarySearchFunc(functions, at, func(f function, at int) int { return f.start - at })
 	if !exact {
 		i--
 	}
-	if i < 0 || at >= s.functions[i].end {
+	if i < 0 || at >= functions[i].end {
 		return false, false
 	}
-	f := s.functions[i]
+	f := functions[i]
 	for next := f.start; next < f.end; {
 		inst, err := x86.Decode(s.code[next:f.end], s.base+uint64(next))
 		if err != nil {
