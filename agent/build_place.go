@@ -163,17 +163,26 @@ func makePrivate(dir string) (string, error) {
 	return real, nil
 }
 
+// MakePrivate makes a directory for what only this user may put there, and returns
+// its path without symbolic links. It is an error if others could put something there,
+// or replace it.
+func MakePrivate(dir string) (string, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", err
+	}
+	return real, checkPrivate(real)
+}
+
 // checkPlace refuses a directory, given without symbolic links, into which
 // somebody else could put a library for us to load, and one from which the
 // dynamic linker cannot load it.
 func checkPlace(dir string) error {
-	for parent := dir; ; parent = filepath.Dir(parent) {
-		if err := checkDirectory(parent, parent == dir); err != nil {
-			return err
-		}
-		if parent == filepath.Dir(parent) {
-			break
-		}
+	if err := checkPrivate(dir); err != nil {
+		return err
 	}
 	// ld.so(8): the list is separated by spaces or colons, and there is no way
 	// to escape them; $ORIGIN and the like are replaced.
@@ -188,6 +197,19 @@ func checkPlace(dir string) error {
 		return errors.New("its file system is mounted noexec")
 	}
 	return nil
+}
+
+// checkPrivate refuses a directory, given without symbolic links, into which somebody
+// else could put files.
+func checkPrivate(dir string) error {
+	for parent := dir; ; parent = filepath.Dir(parent) {
+		if err := checkDirectory(parent, parent == dir); err != nil {
+			return err
+		}
+		if parent == filepath.Dir(parent) {
+			return nil
+		}
+	}
 }
 
 // checkDirectory: whoever may write to a directory may replace what is in it,

@@ -37,7 +37,7 @@ func TestGlobals(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			calls, err := FindSites(f)
+			calls, err := FindSites(t.Context(), f)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -42,7 +42,9 @@ type run struct {
 	main        int
 	mainOutcome *Outcome
 	warn        func(text string)
-	madeOutput  bool // the directory for recordings was not there before
+	// tellAnalysis, unless nil, is told of an analysis that takes long.
+	tellAnalysis func(Analysis)
+	madeOutput   bool // the directory for recordings was not there before
 }
 
 func newRun(o *order) (*run, error) {

@@ -47,6 +47,9 @@ type Options struct {
 	Producer string
 	// Warn is told, in a line, what the user should know; it may be nil.
 	Warn func(text string)
+	// Progress is told how far an analysis of the program's libraries is that takes
+	// long; it may be nil.
+	Progress func(Analysis)
 }
 
 // Result is how a recorded run ended.
@@ -197,7 +200,7 @@ func (p *Prepared) start() (net.Conn, error) {
 }
 
 // follow does what the tracer's notices ask for until the program ended.
-func (r *runner) follow(ctx context.Context, conn io.Reader) (Result, error) {
+func (r *runner) follow(ctx context.Context, conn io.ReadWriter) (Result, error) {
 	notices := make(chan notice)
 	go func() {
 		defer close(notices)
@@ -236,6 +239,13 @@ func (r *runner) follow(ctx context.Context, conn io.Reader) (Result, error) {
 				}
 			case n.Warning != "" && r.options.Warn != nil:
 				r.options.Warn(n.Warning)
+			case n.Analysing != nil:
+				if r.options.Progress != nil {
+					r.options.Progress(*n.Analysing)
+				}
+				if n.Analysing.Ended() {
+					conn.Write([]byte{'\n'}) // the tracer waits for it
+				}
 			case n.Stopped != 0:
 				stopped = syscall.Signal(n.Stopped)
 			}

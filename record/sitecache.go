@@ -2,57 +2,256 @@ package record
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
+	"debug/elf"
 	"encoding/binary"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"sync"
+	"time"
 
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
 	"diagnose/image/object"
 )
 
-// siteCacheVersion changes with what FindSites finds.
-const siteCacheVersion = 4
+// siteCacheVersion changes with what FindSites finds, and with how it is encoded.
+const siteCacheVersion = 5
 
-// CachedSites is FindSites, which takes a tenth of a second for the C library,
-// with what it found before kept in the user's cache under the object's
-// build-id. A cache that cannot be used or written is done without.
-func CachedSites(f *object.File) (ObjectSites, error) {
-	path := siteCachePath(f.BuildID())
-	if path != "" {
-		if b, err := os.ReadFile(path); err == nil {
-			if found, ok := decodeSites(b); ok && found.fit(f) {
-				return found, nil
-			}
-		}
-	}
-	found, err := FindSites(f)
-	if err == nil && path != "" {
-		keepSites(path, encodeSites(found))
-	}
-	return found, err
+// objectCode is what is kept of an object file: its build-id, where its code is loaded,
+// and the system calls in it.
+type objectCode struct {
+	buildID  string
+	segments []codeSegment
+	ObjectSites
 }
 
-func siteCachePath(buildID string) string {
-	dir, err := os.UserCacheDir()
-	if err != nil || len(buildID) < 16 {
+// codeSegment is an executable segment.
+type codeSegment struct{ Vaddr, Offset uint64 }
+
+// siteCache keeps what was found in object files, in this process and in the user's
+// cache directory, where a file has two names. One is the digest of the object's
+// contents: the same library at another path is not looked through again. The other
+// is the digest of what the kernel says of the object file (fileIdentity), so that the
+// next start reads no library at all. Neither name can be had by a file with other
+// contents; a build-id is no such name, since anybody can write any build-id into a
+// file. The cache is not used if others may write to it. A cache that cannot be used
+// or written is done without.
+type siteCache struct {
+	dir   func() string // empty: there is none
+	files sync.Map      // fileIdentity: *objectCode
+}
+
+var knownSites = &siteCache{dir: sync.OnceValue(siteCacheDir)}
+
+func siteCacheDir() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
 		return ""
 	}
-	return filepath.Join(dir, "diagnose", "sites", fmt.Sprintf("%s.%d", buildID, siteCacheVersion))
+	dir, err := agent.MakePrivate(filepath.Join(cache, "diagnose", "sites"))
+	if err != nil {
+		return ""
+	}
+	return dir
 }
 
-// keepSites writes a file that is whole or is not there.
-func keepSites(path string, b []byte) {
-	dir := filepath.Dir(path)
-	if os.MkdirAll(dir, 0o700) != nil {
+// fileIdentity is what changes whenever a file's contents do. Nobody but the kernel
+// sets the time of the last change of the inode; the type of the file system is there
+// because a file system in user space may say anything.
+type fileIdentity struct {
+	Device, Inode  uint64
+	Size           int64
+	MTime, CTime   int64 // ns
+	FileSystemType int64
+}
+
+// settleTime is longer than a tick of the clock that file times are taken from. A
+// file may have been changed again within the tick of its last change.
+const settleTime = 2 * time.Second
+
+// largestHashed bounds the files that are read as a whole. What is larger, which is
+// debug information mostly, is known by its identity alone.
+const largestHashed = 256 << 20
+
+func identityOf(path string) (fileIdentity, error) {
+	var stat unix.Stat_t
+	if err := unix.Stat(path, &stat); err != nil {
+		return fileIdentity{}, &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		return fileIdentity{}, fmt.Errorf("%s is not a regular file", path)
+	}
+	var system unix.Statfs_t
+	if err := unix.Statfs(path, &system); err != nil {
+		return fileIdentity{}, &os.PathError{Op: "statfs", Path: path, Err: err}
+	}
+	return fileIdentity{stat.Dev, stat.Ino, stat.Size, stat.Mtim.Nano(), stat.Ctim.Nano(), system.Type}, nil
+}
+
+// settled: the file has this identity with no other contents.
+func (i fileIdentity) settled() bool {
+	return time.Since(time.Unix(0, max(i.CTime, i.MTime))) > settleTime
+}
+
+// lookup returns what is known of a file; nil: nothing.
+func (c *siteCache) lookup(identity fileIdentity) *objectCode {
+	if code, ok := c.files.Load(identity); ok {
+		return code.(*objectCode)
+	}
+	if !identity.settled() {
+		return nil
+	}
+	code := c.read(identity.name())
+	if code != nil {
+		c.files.Store(identity, code)
+	}
+	return code
+}
+
+// analyse finds out what lookup does not know. It stops with ctx.
+func (c *siteCache) analyse(ctx context.Context, path string, identity fileIdentity) (*objectCode, error) {
+	f, name, err := openContents(path, identity)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	code := (*objectCode)(nil)
+	if name != "" {
+		if code = c.read(name); code != nil && !code.fit(f) {
+			code = nil
+		}
+	}
+	if code == nil {
+		if code, err = findCode(ctx, f); err != nil {
+			return nil, err
+		}
+		if name != "" {
+			c.write(name, code)
+		}
+	}
+	if again, err := identityOf(path); err != nil || again != identity || !identity.settled() {
+		return code, nil // it is being changed
+	}
+	c.files.Store(identity, code)
+	switch dir := c.dir(); {
+	case dir == "":
+	case name == "":
+		c.write(identity.name(), code)
+	case os.Link(filepath.Join(dir, name), filepath.Join(dir, identity.name())) != nil:
+		c.write(identity.name(), code) // the file system has no links, or what is there is damaged
+	}
+	return code, nil
+}
+
+// openContents reads an object file, so that what is looked through is what the name
+// is the digest of. There is no name for a large file.
+func openContents(path string, identity fileIdentity) (f *object.File, name string, err error) {
+	if identity.Size > largestHashed {
+		f, err = object.Open(path)
+		return f, "", err
+	}
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, "", err
+	}
+	defer file.Close()
+	data := make([]byte, identity.Size)
+	if _, err := io.ReadFull(file, data); err != nil {
+		return nil, "", fmt.Errorf("%s: %w", path, err)
+	}
+	if f, err = object.FromBytes(path, data); err != nil {
+		return nil, "", err
+	}
+	sum := sha256.Sum256(data)
+	return f, fmt.Sprintf("content-%s.%d", hex.EncodeToString(sum[:]), siteCacheVersion), nil
+}
+
+func findCode(ctx context.Context, f *object.File) (*objectCode, error) {
+	found, err := FindSites(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return &objectCode{f.BuildID(), codeSegments(f), found}, nil
+}
+
+// CachedSites is FindSites for an object that was opened by its path, with what was
+// found before.
+func CachedSites(f *object.File) (ObjectSites, error) {
+	identity, err := identityOf(f.Path())
+	if err != nil {
+		return ObjectSites{}, err
+	}
+	code := knownSites.lookup(identity)
+	if code == nil || !code.fit(f) {
+		if code, err = findCode(context.Background(), f); err != nil {
+			return ObjectSites{}, err
+		}
+	}
+	return code.ObjectSites, nil
+}
+
+func codeSegments(f *object.File) (list []codeSegment) {
+	for _, s := range f.Segments() {
+		if s.Flags&uint32(elf.PF_X) != 0 {
+			list = append(list, codeSegment{s.Vaddr, s.Offset})
+		}
+	}
+	return list
+}
+
+func (i fileIdentity) name() string {
+	h := sha256.New()
+	binary.Write(h, binary.LittleEndian, i) // fixed size: it cannot fail
+	return fmt.Sprintf("file-%s.%d", hex.EncodeToString(h.Sum(nil)), siteCacheVersion)
+}
+
+// largestEntry is more than any object's system calls take.
+const largestEntry = 64 << 20
+
+func (c *siteCache) read(name string) *objectCode {
+	dir := c.dir()
+	if dir == "" {
+		return nil
+	}
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() > largestEntry {
+		return nil
+	}
+	b := make([]byte, info.Size())
+	if _, err := io.ReadFull(f, b); err != nil {
+		return nil
+	}
+	code, err := decodeCode(b)
+	if err != nil {
+		return nil
+	}
+	return code
+}
+
+// write writes a file that is whole or is not there.
+func (c *siteCache) write(name string, code *objectCode) {
+	dir := c.dir()
+	if dir == "" {
 		return
 	}
-	f, err := os.CreateTemp(dir, ".new-*")
+	f, err := os.CreateTemp(dir, ".new-*") // for the user alone
 	if err != nil {
 		return
 	}
-	_, err = f.Write(b)
-	if closeErr := f.Close(); err != nil || closeErr != nil || os.Rename(f.Name(), path) != nil {
+	_, err = f.Write(encodeCode(code))
+	if closeErr := f.Close(); err != nil || closeErr != nil || os.Rename(f.Name(), filepath.Join(dir, name)) != nil {
 		os.Remove(f.Name())
 	}
 }
@@ -68,41 +267,55 @@ func (o ObjectSites) fit(f *object.File) bool {
 	return true
 }
 
-// encodeSites is the numbers of both, the sites, the undecided, how many
-// instructions bring chance, and a digest of all that; everything little-endian.
-func encodeSites(o ObjectSites) []byte {
-	b := binary.LittleEndian.AppendUint64(nil, uint64(len(o.Sites)))
-	b = binary.LittleEndian.AppendUint64(b, uint64(len(o.Undecided)))
-	for _, s := range o.Sites {
-		b, _ = binary.Append(b, binary.LittleEndian, s) // fixed size: it cannot fail
+// codeHeader is the start of an encoded objectCode: how many bytes of the build-id,
+// segments, sites and undecided addresses follow. A digest of all that is at the end;
+// everything is little-endian.
+type codeHeader struct{ BuildID, Segments, Sites, Undecided, Random uint64 }
+
+func encodeCode(o *objectCode) []byte {
+	header := codeHeader{uint64(len(o.buildID)), uint64(len(o.segments)), uint64(len(o.Sites)), uint64(len(o.Undecided)), o.Random}
+	var b []byte
+	for _, part := range []any{header, []byte(o.buildID), o.segments, o.Sites, o.Undecided} {
+		b, _ = binary.Append(b, binary.LittleEndian, part) // fixed sizes: it cannot fail
 	}
-	for _, at := range o.Undecided {
-		b = binary.LittleEndian.AppendUint64(b, at)
-	}
-	b = binary.LittleEndian.AppendUint64(b, o.Random)
 	sum := sha256.Sum256(b)
 	return append(b, sum[:]...)
 }
 
-func decodeSites(b []byte) (o ObjectSites, ok bool) {
-	if len(b) < 24+sha256.Size {
-		return o, false
+var errDamaged = errors.New("a damaged file of the cache")
+
+func decodeCode(b []byte) (*objectCode, error) {
+	var header codeHeader
+	size := binary.Size(header)
+	if len(b) < size+sha256.Size {
+		return nil, errDamaged
 	}
 	body := b[:len(b)-sha256.Size]
 	if sum := sha256.Sum256(body); !bytes.Equal(sum[:], b[len(body):]) {
-		return o, false
+		return nil, errDamaged
 	}
-	sites, undecided := binary.LittleEndian.Uint64(body), binary.LittleEndian.Uint64(body[8:])
-	o.Random = binary.LittleEndian.Uint64(body[len(body)-8:])
-	body = body[16 : len(body)-8]
-	size := uint64(binary.Size(Site{}))
-	if sites > uint64(len(body))/size || undecided != (uint64(len(body))-sites*size)/8 {
-		return o, false
+	if _, err := binary.Decode(body, binary.LittleEndian, &header); err != nil {
+		return nil, errDamaged
 	}
-	o.Sites, o.Undecided = make([]Site, sites), make([]uint64, undecided)
-	r := bytes.NewReader(body)
-	if binary.Read(r, binary.LittleEndian, o.Sites) != nil || binary.Read(r, binary.LittleEndian, o.Undecided) != nil {
-		return ObjectSites{}, false
+	left := uint64(len(body) - size)
+	counts := [...]uint64{header.BuildID, header.Segments, header.Sites, header.Undecided}
+	for i, each := range [...]int{1, binary.Size(codeSegment{}), binary.Size(Site{}), 8} {
+		if counts[i] > left/uint64(each) {
+			return nil, errDamaged
+		}
+		left -= counts[i] * uint64(each)
 	}
-	return o, true
+	if left != 0 {
+		return nil, errDamaged
+	}
+	body = body[size:]
+	o := &objectCode{buildID: string(body[:header.BuildID]), segments: make([]codeSegment, header.Segments), ObjectSites: ObjectSites{
+		Sites: make([]Site, header.Sites), Undecided: make([]uint64, header.Undecided), Random: header.Random}}
+	r := bytes.NewReader(body[header.BuildID:])
+	for _, part := range []any{o.segments, o.Sites, o.Undecided} {
+		if err := binary.Read(r, binary.LittleEndian, part); err != nil {
+			return nil, errDamaged
+		}
+	}
+	return o, nil
 }

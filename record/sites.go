@@ -3,6 +3,7 @@ package record
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -83,8 +84,9 @@ var syscallBytes = []byte{0x0f, 0x05}
 // used as fork is. clone3 is used in one function only, which has no symbol.
 var cloners = []string{"clone", "__clone"}
 
-// FindSites finds the system calls in an object's code.
-func FindSites(f *object.File) (ObjectSites, error) {
+// FindSites finds the system calls in an object's code. The error is ctx's if ctx is
+// done before that.
+func FindSites(ctx context.Context, f *object.File) (ObjectSites, error) {
 	var found ObjectSites
 	for _, segment := range f.Segments() {
 		if segment.Flags&uint32(elf.PF_X) == 0 {
@@ -96,8 +98,11 @@ func FindSites(f *object.File) (ObjectSites, error) {
 		}
 		if slices.ContainsFunc(soughtBytes, func(b []byte) bool { return bytes.Contains(code, b) }) {
 			s := newSiteSearch(f, code, segment.Vaddr)
-			s.run(&found)
+			err := s.run(ctx, &found)
 			s.close()
+			if err != nil {
+				return ObjectSites{}, err
+			}
 		}
 	}
 	slices.SortFunc(found.Sites, func(a, b Site) int { return cmp.Compare(a.At, b.At) })
@@ -147,7 +152,7 @@ type decodedCall struct {
 	number        int64 // -1: not known
 }
 
-func (s *siteSearch) run(found *ObjectSites) {
+func (s *siteSearch) run(ctx context.Context, found *ObjectSites) error {
 	s.decoded = map[uint64]bool{}
 	s.sought = occurrences(s.code, append([][]byte{chanceBytes}, soughtBytes...))
 	starts := s.findFunctions()
@@ -155,7 +160,9 @@ func (s *siteSearch) run(found *ObjectSites) {
 		s.targets.add(s.base + uint64(at))
 	}
 	for _, r := range s.ranges(starts) {
-		s.sweep(r[0], r[1])
+		if err := s.sweep(ctx, r[0], r[1]); err != nil {
+			return err
+		}
 	}
 	for _, call := range s.calls {
 		if call.number == sysSigreturn {
@@ -179,6 +186,7 @@ func (s *siteSearch) run(found *ObjectSites) {
 	}
 	s.addCounters(found)
 	found.Random += s.random
+	return nil
 }
 
 // ranges are the parts of the code to decode, as offsets.
@@ -258,12 +266,19 @@ const window = 3
 
 // sweep goes through the instructions of [start, end), and decodes those that have
 // bytes that are sought, and their neighbours.
-func (s *siteSearch) sweep(start, end int) {
-	var recent []int      // offsets of the instructions before, newest last; none across a gap
-	var open *decodedCall // whose followers are being collected
-	undecoded := -1       // where bytes that are no instruction were last seen
+func (s *siteSearch) sweep(ctx context.Context, start, end int) error {
+	const stride = 1 << 20 // bytes between looks at ctx: some 10 ms
+	var recent []int       // offsets of the instructions before, newest last; none across a gap
+	var open *decodedCall  // whose followers are being collected
+	undecoded := -1        // where bytes that are no instruction were last seen
 	sought, _ := slices.BinarySearch(s.sought, start)
-	for at := start; at < end; {
+	for at, look := start, start; at < end; {
+		if at >= look {
+			look += stride
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
 		outline, err := s.outliner.Next(s.code[at:end], s.base+uint64(at))
 		if err != nil {
 			var bad *x86.DecodeError
@@ -293,6 +308,7 @@ func (s *siteSearch) sweep(start, end int) {
 		}
 		at += outline.Len
 	}
+	return nil
 }
 
 // decode decodes an instruction that is known to be one.

@@ -62,8 +62,8 @@ func TestChanceIsCounted(t *testing.T) {
 	if found.Random != 2 {
 		t.Errorf("%d instructions that bring chance, want 2", found.Random)
 	}
-	again, ok := decodeSites(encodeSites(found))
-	if !ok || fmt.Sprint(again) != fmt.Sprint(found) {
-		t.Errorf("from the cache: %v %v, want %v", again, ok, found)
+	again, err := decodeCode(encodeCode(&objectCode{ObjectSites: found}))
+	if err != nil || fmt.Sprint(again.ObjectSites) != fmt.Sprint(found) {
+		t.Errorf("from the cache: %v %v, want %v", again, err, found)
 	}
 }

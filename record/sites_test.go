@@ -30,7 +30,7 @@ func findSites(t *testing.T, path string) (*object.File, ObjectSites) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	found, err := FindSites(f)
+	found, err := FindSites(t.Context(), f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func BenchmarkSitesOfLibc(b *testing.B) {
 		if err != nil {
 			b.Skip(err)
 		}
-		if _, err := FindSites(f); err != nil {
+		if _, err := FindSites(b.Context(), f); err != nil {
 			b.Fatal(err)
 		}
 		f.Close()

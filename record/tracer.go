@@ -85,6 +85,7 @@ func trace(o *order, l *link) (err error) {
 		return err
 	}
 	t.run.warn = func(text string) { l.tell(notice{Warning: text}) }
+	t.run.tellAnalysis = l.analysing
 	return ptrace.OnThread(t.trace)
 }
 

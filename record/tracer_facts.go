@@ -112,6 +112,11 @@ func statFile(path string) (File, error) {
 }
 
 func buildID(path string) string {
+	if identity, err := identityOf(path); err == nil {
+		if code := knownSites.lookup(identity); code != nil {
+			return code.buildID
+		}
+	}
 	var magic [4]byte
 	f, err := os.Open(path)
 	if err != nil {

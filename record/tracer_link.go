@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"runtime/debug"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,7 +42,9 @@ type notice struct {
 	Ended   *Result `json:",omitempty"`
 	Dir     Text    `json:",omitempty"` // Ended's
 	Warning string  `json:",omitempty"`
-	Failed  *failed `json:",omitempty"` // nothing follows
+	// Analysing: the launcher answers the end of it with a byte.
+	Analysing *Analysis `json:",omitempty"`
+	Failed    *failed   `json:",omitempty"` // nothing follows
 }
 
 // failed is an error on its way between processes.
@@ -119,7 +121,7 @@ func serve(file *os.File) int {
 
 // link is the tracer's side. A launcher that is gone is no error.
 type link struct {
-	conn    io.Closer
+	conn    net.Conn
 	encoder *json.Encoder
 	// hear, unless nil, is a launcher's in this process.
 	hear func(notice)
@@ -131,6 +133,19 @@ func (l *link) tell(n notice) {
 		return
 	}
 	l.encoder.Encode(n)
+}
+
+// analysing returns, at the end of an analysis, when the launcher has cleared its
+// line: what the program writes comes after that.
+func (l *link) analysing(a Analysis) {
+	l.tell(notice{Analysing: &a})
+	if !a.Ended() {
+		return
+	}
+	const patience = 300 * time.Millisecond
+	l.conn.SetReadDeadline(time.Now().Add(patience))
+	l.conn.Read(make([]byte, 1)) // a launcher that is gone, or stopped, has no line to clear
+	l.conn.SetReadDeadline(time.Time{})
 }
 
 func (l *link) warn(format string, args ...any) {

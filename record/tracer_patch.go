@@ -2,7 +2,6 @@ package record
 
 import (
 	"bytes"
-	"debug/elf"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -14,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
-	"diagnose/image/object"
 	"diagnose/internal/ptrace"
 )
 
@@ -37,11 +35,13 @@ func (r *recording) addPatches(tid int, memory *ptrace.Memory) error {
 		}
 	}
 	var table bytes.Buffer
-	for _, m := range list {
-		if m.Permissions[2] != 'x' || m.Path == "" || m.Path[0] != '/' || r.isAgent(&m) {
-			continue
-		}
-		patches, random, err := patchesOf(tid, &m, memory)
+	files, err := r.codeOf(tid, list)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		m := file.mapping
+		patches, random, err := file.patches(memory)
 		if err != nil {
 			r.limit("site", fmt.Sprintf("the system calls of %s are not intercepted: %v", m.Path, err))
 			continue
@@ -116,31 +116,23 @@ func knownRandom(path string) bool {
 	return strings.HasPrefix(name, "libstdc++.") || strings.HasPrefix(name, "libcrypto.")
 }
 
-// patchesOf are the patches for one mapping of code, and how many instructions
-// in it bring chance. None are told of a mapping that has been patched.
-func patchesOf(tid int, m *Mapping, memory *ptrace.Memory) (patches []agent.RawSitePatch, random uint64, err error) {
-	path := string(m.Path)
-	f, err := object.Open(path)
-	if os.IsNotExist(err) { // replaced since, or in another mount name space
-		f, err = object.Open(fmt.Sprintf("/proc/%d/map_files/%x-%x", tid, uint64(m.Start), uint64(m.End)))
+// patches are those for one mapping of code, and how many instructions in it bring
+// chance. None are told of a mapping that has been patched.
+func (c *mappedCode) patches(memory *ptrace.Memory) (patches []agent.RawSitePatch, random uint64, err error) {
+	if c.err != nil {
+		return nil, 0, c.err
 	}
-	if err != nil {
-		return nil, 0, err
-	}
-	defer f.Close()
-	bias, ok := loadBias(f, m)
+	m := c.mapping
+	bias, ok := loadBias(c.code.segments, m)
 	if !ok {
-		return nil, 0, nil // a file that is no object, or not loaded as one
+		return nil, 0, nil // not loaded as an object
 	}
-	found, err := CachedSites(f)
-	if err != nil {
-		return nil, 0, err
-	}
+	found := c.code
 	checked := false // whether it has been patched
 	for _, s := range found.Sites {
 		// The dynamic linker reads the counter when it starts, before the engine
 		// does, and keeps that for its statistics.
-		if s.Kind == SiteCounterTrap && strings.HasPrefix(filepath.Base(path), "ld-linux") {
+		if s.Kind == SiteCounterTrap && strings.HasPrefix(filepath.Base(string(m.Path)), "ld-linux") {
 			continue
 		}
 		at := s.At + bias
@@ -164,10 +156,10 @@ func patchesOf(tid int, m *Mapping, memory *ptrace.Memory) (patches []agent.RawS
 
 // loadBias is what a loaded object's addresses differ by from those in its
 // file.
-func loadBias(f *object.File, m *Mapping) (uint64, bool) {
+func loadBias(segments []codeSegment, m *Mapping) (uint64, bool) {
 	const page = 4096
-	for _, s := range f.Segments() {
-		if s.Flags&uint32(elf.PF_X) != 0 && s.Offset/page*page == uint64(m.Offset) {
+	for _, s := range segments {
+		if s.Offset/page*page == uint64(m.Offset) {
 			return uint64(m.Start) - s.Vaddr/page*page, true
 		}
 	}

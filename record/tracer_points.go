@@ -114,7 +114,7 @@ func (t *pointTable) add(m *Mapping, memory *ptrace.Memory) error {
 		return err
 	}
 	defer f.Close()
-	bias, ok := loadBias(f, m)
+	bias, ok := loadBias(codeSegments(f), m)
 	if !ok {
 		return nil
 	}

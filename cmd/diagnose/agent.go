@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -79,16 +78,11 @@ func noArguments(c *cobra.Command, args []string) error {
 // buildAgent returns the path of the library, and tells the user if it is not
 // where it should be.
 func buildAgent(c *cobra.Command, options agent.BuildOptions) (string, error) {
-	progress, said := newProgress(os.Stderr), make(chan struct{})
-	timer := time.AfterFunc(progressDelay, func() {
-		progress.say("compiling the agent, once")
-		close(said)
+	var built agent.Built
+	var err error
+	newUnexpected(os.Stderr).during("compiling the agent's library, once for this compiler", func() {
+		built, err = agent.Build(c.Context(), options)
 	})
-	built, err := agent.Build(c.Context(), options)
-	if !timer.Stop() {
-		<-said
-		progress.clear()
-	}
 	if err != nil {
 		return "", err
 	}

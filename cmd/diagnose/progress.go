@@ -54,6 +54,58 @@ func (p *progress) cut(text string) string {
 	return text
 }
 
+// plainDelay is when work that nobody expects is told of where there is no terminal.
+const plainDelay = time.Second
+
+// unexpected is progress of work that is done at a first use. On a terminal it is a line
+// as progress is; elsewhere it is one line for all, if it takes a second.
+type unexpected struct {
+	*progress
+	plain *os.File
+	mutex sync.Mutex
+}
+
+func newUnexpected(file *os.File) *unexpected {
+	u := &unexpected{progress: newProgress(file)}
+	if u.progress.file == nil {
+		u.plain = file
+	}
+	return u
+}
+
+// step says how far the work is, and to a log what is done.
+func (u *unexpected) step(far, what string) {
+	u.say(far)
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	if u.plain != nil && time.Since(u.start) >= plainDelay {
+		fmt.Fprintln(u.plain, "diagnose:", reports.Clean(what))
+		u.plain = nil
+	}
+}
+
+// during says what is done while work runs.
+func (u *unexpected) during(text string, work func()) {
+	ended := make(chan struct{})
+	var said sync.WaitGroup
+	said.Go(func() {
+		tick := time.NewTicker(progressDelay)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				u.step(text, text)
+			case <-ended:
+				return
+			}
+		}
+	})
+	work()
+	close(ended)
+	said.Wait()
+	u.clear()
+}
+
 func (p *progress) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

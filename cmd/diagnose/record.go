@@ -130,6 +130,7 @@ func (f *recordFlags) run(c *cobra.Command, args []string) error {
 		Path: target.Path, Args: args, Environ: agent.RecordEnvironment(os.Environ(), library, settings), Library: library,
 		Output: f.output, Portable: f.portable, All: f.all || f.again(), MaxSize: int64(f.maxSize) << 20,
 		Ignored: ignored, Prepared: prepared, Producer: version(), Warn: func(text string) { say("warning: " + text) },
+		Progress: sayAnalysis(),
 	}}
 	stop := r.catch()
 	defer stop()
@@ -144,6 +145,24 @@ func (f *recordFlags) run(c *cobra.Command, args []string) error {
 	sayOthers(&result)
 	sayCause(&result, nil)
 	return &endedError{result.Status}
+}
+
+// sayAnalysis returns what tells the user why the program does not start yet.
+func sayAnalysis() func(record.Analysis) {
+	var u *unexpected
+	return func(a record.Analysis) {
+		if u == nil {
+			u = newUnexpected(os.Stderr)
+			u.start = u.start.Add(-progressDelay) // it has taken that long when it is told of
+		}
+		if a.Ended() {
+			u.clear()
+			u = nil
+			return
+		}
+		what := fmt.Sprintf("looking for system calls in %d files, once for each", a.Total)
+		u.step(fmt.Sprintf("%s: %d done, %s", what, a.Done, filepath.Base(string(a.Path))), what)
+	}
 }
 
 // again reports whether there may be more than one run.
