@@ -8,6 +8,7 @@
 //	go run ./bench/record -programs real
 //	go run ./bench/record -only lock-own,read -runs 3
 //	go run ./bench/record -share 5                        # does everything work?
+//	go run ./bench/record -programs first                 # the first run of a program
 //
 // A ratio is the median of the ratios within each round, which drift of the
 // machine's speed does not touch; behind it stands half the distance between
@@ -45,7 +46,7 @@ func main() {
 	flag.IntVar(&s.runs, "runs", 5, "rounds in which every program runs once each way")
 	flag.IntVar(&s.share, "share", 100, "percent of their whole work that our own programs do")
 	flag.StringVar(&only, "only", "", "comma-separated programs")
-	flag.StringVar(&s.programs, "programs", "all", "own, real or all")
+	flag.StringVar(&s.programs, "programs", "all", "own, real or all; or first: what the first recording of a program costs, and later ones")
 	flag.StringVar(&s.diagnose, "diagnose", "", "the command to measure; built if empty")
 	flag.BoolVar(&s.markdown, "markdown", false, "print the tables alone")
 	flag.StringVar(&s.dir, "work", "bench/work/record", "directory for programs, inputs and recordings; kept between runs")
@@ -58,12 +59,15 @@ func main() {
 }
 
 func run(s settings) error {
-	if s.runs < 1 || s.share < 1 || s.programs != "own" && s.programs != "real" && s.programs != "all" {
-		return fmt.Errorf("-runs and -share are at least 1, and -programs is own, real or all")
+	if s.runs < 1 || s.share < 1 || s.programs != "own" && s.programs != "real" && s.programs != "all" && s.programs != "first" {
+		return fmt.Errorf("-runs and -share are at least 1, and -programs is own, real, all or first")
 	}
 	l, err := prepare(&s)
 	if err != nil {
 		return err
+	}
+	if s.programs == "first" {
+		return firstRuns(l, s)
 	}
 	programs, err := selected(s)
 	if err != nil {
@@ -119,6 +123,9 @@ func prepare(s *settings) (*launcher, error) {
 	}
 	if l.cache, err = os.UserCacheDir(); err != nil {
 		return nil, err
+	}
+	if s.programs == "first" { // which removes what it has
+		l.cache = filepath.Join(s.dir, "cache")
 	}
 	if err := os.Setenv("PATH", load.SearchPath); err != nil {
 		return nil, err
