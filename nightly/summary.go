@@ -104,9 +104,16 @@ func Summarize(ctx context.Context, c *corpus.Corpus, run *Run, since time.Durat
 // Redact replaces secrets, and what r says, in all that comes from failing programs, from
 // what their analyses said, and from where things are.
 func (s *Summary) Redact(r *reports.Redaction) {
+	d := r.Redactor()
+	s.eachText(func(text string) string { d.Learn(text); return text }, func(line string) string { d.LearnSource(line); return line })
+	s.eachText(d.Text, d.Source)
+}
+
+// eachText edits all texts, and all lines of source.
+func (s *Summary) eachText(text, source func(string) string) {
 	each := func(list ...*string) {
-		for _, text := range list {
-			*text = r.Text(*text)
+		for _, t := range list {
+			*t = text(*t)
 		}
 	}
 	each(&s.Corpus, &s.Run.MemoryWhy)
@@ -116,7 +123,7 @@ func (s *Summary) Redact(r *reports.Redaction) {
 			each(&g.Summary, &g.Program, &g.Note)
 			g.Lines = slices.Clone(g.Lines)
 			for k := range g.Lines {
-				g.Lines[k] = r.Source(g.Lines[k])
+				g.Lines[k] = source(g.Lines[k])
 			}
 		}
 	}

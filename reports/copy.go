@@ -8,19 +8,21 @@ import (
 	"diagnose/evidence"
 )
 
-// edits change the strings of a report: source those of source lines, secret
-// those of variables with a secret's name, value those of values where it is set,
-// text all others, but words of a fixed set; and the bytes of damaged memory, of which
-// bytes marks those that damage hides.
+// edits change the strings of a report: source those of lines of source, which are
+// separated by line feeds; named those of variables whose name is a secret's, where it
+// is set and returns an edit; value those of values where it is set; text all others, but
+// words of a fixed set; and the bytes of damaged memory, of which bytes marks those that
+// damage hides.
 type edits struct {
-	text, secret, source func(string) string
-	value                func(string) string
-	damage               func(evidence.Damage) evidence.Damage
-	bytes                func(text string, hidden []bool)
+	text, source func(string) string
+	named        func(name string) func(string) string
+	value        func(string) string
+	damage       func(evidence.Damage) evidence.Damage
+	bytes        func(data []byte, hidden []bool)
 }
 
 // asIs leaves everything as it is.
-var asIs = edits{text: same[string], secret: same[string], source: same[string], damage: same[evidence.Damage]}
+var asIs = edits{text: same[string], source: same[string], damage: same[evidence.Damage]}
 
 func same[T any](v T) T { return v }
 
@@ -55,8 +57,15 @@ func (e edits) copyOf(v reflect.Value) reflect.Value {
 		e.within(v).copyFields(out, v)
 		// Bytes are no text: a pattern that fits some of their digits would spoil them,
 		// and what is in them could not be found.
-		if d, ok := v.Interface().(evidence.Damage); ok && hasBytes(&d) {
-			out.Set(reflect.ValueOf(e.damage(d)))
+		switch x := v.Interface().(type) {
+		case evidence.Damage:
+			if hasBytes(&x) {
+				out.Set(reflect.ValueOf(e.damage(x)))
+			}
+		case evidence.Source:
+			if len(x.Lines) > 0 {
+				out.FieldByName("Lines").Set(reflect.ValueOf(e.editSource(x.Lines)))
+			}
 		}
 	default:
 		return v
@@ -89,6 +98,10 @@ func (e edits) within(v reflect.Value) edits {
 	switch x := v.Interface().(type) {
 	case evidence.SourceLine:
 		e.text = e.source
+	case evidence.Source:
+		if len(x.Lines) > 0 {
+			e.source = same // editSource has them all at once
+		}
 	case evidence.Value:
 		if e.value != nil {
 			e.text = e.value
@@ -104,8 +117,10 @@ func (e edits) within(v reflect.Value) edits {
 	case evidence.Fact:
 		name = x.Name
 	}
-	if secretName.MatchString(name) {
-		e.text = e.secret
+	if e.named != nil && name != "" {
+		if edit := e.named(name); edit != nil {
+			e.text = edit
+		}
 	}
 	return e
 }

@@ -353,7 +353,7 @@ func TestCutSpan(t *testing.T) {
 // The same holds for the summary of a heap, in which every text is hostile.
 func TestHostileHeapInEveryFormat(t *testing.T) {
 	all := func(string) string { return hostileText }
-	h := copied(sampleHeap(), edits{text: all, secret: all, source: all, damage: same[evidence.Damage]})
+	h := copied(sampleHeap(), edits{text: all, source: all, damage: same[evidence.Damage]})
 	for _, name := range Formats() {
 		text := renderHeap(t, h, Options{Format: Format(name), Version: "1.2"})
 		if i := strings.IndexAny(text, "\x1b\x07\x7f\u009b\u202e\U000e0041"); i >= 0 || !utf8.ValidString(text) {

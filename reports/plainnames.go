@@ -8,7 +8,7 @@ import (
 
 // plainNaming is for people: the names of C++ are as a program has them, without
 // what its library adds. Values and source lines stay as they are.
-var plainNaming = edits{text: plainNames, secret: plainNames, source: same[string], value: same[string], damage: same[evidence.Damage]}
+var plainNaming = edits{text: plainNames, source: same[string], value: same[string], damage: same[evidence.Damage]}
 
 // defaultArguments are template arguments that a program seldom writes.
 var defaultArguments = []string{", std::char_traits<", ", std::allocator<", ", std::less<", ", std::hash<", ", std::equal_to<", ", std::default_delete<"}

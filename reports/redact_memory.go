@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/internal/secrets"
 )
 
 // hiddenByte stands for a byte of a secret in hexadecimal, hiddenCharacter in
@@ -15,12 +16,9 @@ const (
 	hiddenCharacter = '*'
 )
 
-// redactDamage takes the secrets out of memory that is shown as bytes.
-func redactDamage(d evidence.Damage) evidence.Damage { return hideDamage(d, secretBytes) }
-
 // hideDamage takes what the marks say out of memory that is shown as bytes: a name and
 // its value may lie in the object and behind its end.
-func hideDamage(d evidence.Damage, marks ...func(text string, hidden []bool)) evidence.Damage {
+func hideDamage(d evidence.Damage, marks ...func(data []byte, hidden []bool)) evidence.Damage {
 	before, errBefore := hex.DecodeString(d.Before)
 	found, errFound := hex.DecodeString(d.Bytes)
 	if errBefore != nil || errFound != nil {
@@ -30,7 +28,7 @@ func hideDamage(d evidence.Damage, marks ...func(text string, hidden []bool)) ev
 	hidden := make([]bool, len(data))
 	for _, mark := range marks {
 		if mark != nil {
-			mark(memoryText(data), hidden)
+			mark(data, hidden)
 		}
 	}
 	n := len(before)
@@ -52,10 +50,10 @@ func memoryText(data []byte) string {
 }
 
 // secretBytes marks the bytes that belong to secrets.
-func secretBytes(text string, hidden []bool) {
-	for _, p := range secretPatterns {
-		for _, s := range secretsOf(p, text) {
-			for i := s[0]; i < s[1]; i++ {
+func secretBytes(f *secrets.Finder) func(data []byte, hidden []bool) {
+	return func(data []byte, hidden []bool) {
+		for _, s := range f.Memory(data) {
+			for i := s.Start; i < s.End; i++ {
 				hidden[i] = true
 			}
 		}

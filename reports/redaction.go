@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/internal/secrets"
 )
 
 // RedactHelp says what ParseRedaction takes.
@@ -156,23 +157,41 @@ func replaceAll(patterns []*regexp.Regexp, text string) string {
 }
 
 // Text replaces secrets, and what r says, in a text of one line or more.
-func (r *Redaction) Text(text string) string {
-	return r.over(redacting).text(text)
+func (r *Redaction) Text(text string) string { return r.Redactor().Text(text) }
+
+// Redactor returns what replaces the same in the texts of one document.
+func (r *Redaction) Redactor() *Redactor { return &Redactor{redaction: r} }
+
+// Redactor replaces secrets, and what a Redaction says, in the texts of one document. What
+// one of them shows to be a secret is replaced in those after it.
+type Redactor struct {
+	redaction *Redaction
+	finder    secrets.Finder
+}
+
+// Learn reads a text for the secrets that it shows.
+func (d *Redactor) Learn(text string) { d.finder.Text(text) }
+
+// LearnSource does so with lines of source code.
+func (d *Redactor) LearnSource(text string) { d.finder.Source(text) }
+
+// Text replaces secrets in a text of one line or more.
+func (d *Redactor) Text(text string) string {
+	return d.redaction.over(redacting(&d.finder)).text(text)
 }
 
 // Source is the same for a line of source code, where names of secrets are followed by
 // code.
-func (r *Redaction) Source(text string) string {
-	return r.over(redacting).source(text)
+func (d *Redactor) Source(text string) string {
+	return d.redaction.over(redacting(&d.finder)).source(text)
 }
 
-// Bytes is a copy of what a program read or wrote, in which secrets, and what r says, are
-// asterisks.
-func (r *Redaction) Bytes(data []byte) []byte {
-	out, text, hidden := bytes.Clone(data), memoryText(data), make([]bool, len(data))
-	secretBytes(text, hidden)
-	if r != nil {
-		r.bytes(text, hidden)
+// Bytes is a copy of what a program read or wrote, in which secrets are asterisks.
+func (d *Redactor) Bytes(data []byte) []byte {
+	out, hidden := bytes.Clone(data), make([]bool, len(data))
+	secretBytes(&d.finder)(data, hidden)
+	if d.redaction != nil {
+		d.redaction.bytes(data, hidden)
 	}
 	for i := range out {
 		if hidden[i] {
@@ -206,13 +225,30 @@ func (r *Redaction) over(base edits) edits {
 		}
 	}
 	text := func(x *redactionRule) []*regexp.Regexp { return x.text }
-	return edits{text: then(base.text, text), secret: then(base.secret, text),
-		source: then(base.source, func(x *redactionRule) []*regexp.Regexp { return x.source }),
-		damage: func(d evidence.Damage) evidence.Damage { return hideDamage(d, base.bytes, r.bytes) }, bytes: base.bytes}
+	source := then(same[string], func(x *redactionRule) []*regexp.Regexp { return x.source })
+	out := edits{text: then(base.text, text), bytes: base.bytes,
+		source: func(lines string) string {
+			list := strings.Split(base.source(lines), "\n")
+			for i := range list {
+				list[i] = source(list[i])
+			}
+			return strings.Join(list, "\n")
+		},
+		damage: func(d evidence.Damage) evidence.Damage { return hideDamage(d, base.bytes, r.bytes) }}
+	if base.named != nil {
+		out.named = func(name string) func(string) string {
+			if edit := base.named(name); edit != nil {
+				return then(edit, text)
+			}
+			return nil
+		}
+	}
+	return out
 }
 
 // bytes marks what r says to replace in memory.
-func (r *Redaction) bytes(text string, hidden []bool) {
+func (r *Redaction) bytes(data []byte, hidden []bool) {
+	text := memoryText(data)
 	for i := range r.rules {
 		for _, p := range r.rules[i].bytes {
 			for _, m := range p.FindAllStringSubmatchIndex(text, -1) {

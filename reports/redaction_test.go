@@ -2,6 +2,7 @@ package reports
 
 import (
 	"encoding/hex"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -154,11 +155,70 @@ func TestRedactionBytes(t *testing.T) {
 		"GET /?token=t0k3n&x=1 HTTP/1.1\r\n":     "GET /?token=*****&x=1 HTTP/1.1\r\n",
 	} {
 		data := []byte(in)
-		if got := redactionOf(t, "environment", "/zeno/").Bytes(data); string(got) != want || string(data) != in {
+		if got := redactionOf(t, "environment", "/zeno/").Redactor().Bytes(data); string(got) != want || string(data) != in {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
-	if got := (*Redaction)(nil).Bytes([]byte("password=hunter2")); string(got) != "password=*******" {
+	if got := (*Redaction)(nil).Redactor().Bytes([]byte("password=hunter2")); string(got) != "password=*******" {
 		t.Errorf("%q", got)
+	}
+}
+
+// What one part of a document shows to be a secret is replaced in all of it, in memory as
+// well, and in its issue.
+func TestSecretsOfAllParts(t *testing.T) {
+	c := sample()
+	c.Failure.Sentence = `parse: cannot read "Zeno-77x"`
+	c.Findings[1].Damage.Bytes = hex.EncodeToString([]byte("\x00Zeno-77x!"))
+	c.Stacks[0].Stack.Frames[0].Locals = []evidence.Variable{{Name: "copy", Value: evidence.Value{Text: `0x10 "Zeno-77x\", \"n\""`}},
+		{Name: "conn", Value: evidence.Value{Text: "{...}", Fields: []evidence.Variable{{Name: "db_password", Value: evidence.Value{Text: `"Zeno-77x"`}}}}}}
+	texts := map[string]string{}
+	for _, name := range Formats() {
+		texts[name] = render(t, c, Options{Format: Format(name)})
+	}
+	for _, o := range []IssueOptions{GitHubIssue, GitLabIssue, GiteaIssue, JiraIssue, BugzillaIssue} {
+		issue, err := WriteIssue(c, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts["issue of "+string(o.Markup)] = issue.Title + "\n" + issue.Body
+	}
+	for name, text := range texts {
+		for _, secret := range []string{"Zeno", hex.EncodeToString([]byte("Zeno")), "5a 65 6e 6f"} {
+			if i := strings.Index(text, secret); i >= 0 {
+				t.Errorf("%s shows %q: %q", name, secret, text[max(0, i-40):i+len(secret)])
+			}
+		}
+	}
+}
+
+// A key over several lines of source is replaced in each, and the lines stay.
+func TestSecretOfSeveralLines(t *testing.T) {
+	c := sample()
+	c.Failure.Source = &evidence.Source{File: "k.c", Lines: []evidence.SourceLine{{Number: 1, Text: `k = "-----BEGIN PRIVATE KEY-----\n"`}, {Number: 2, Text: `    "TUlJRXZn\n"`},
+		{Number: 3, Text: `    "-----END PRIVATE KEY-----";`, Failed: true}, {Number: 4, Text: "use(k);"}}}
+	out, _ := withoutSecrets(c, nil)
+	want := []string{`k = "[redacted]"`, `    "[redacted]"`, `    "-----END PRIVATE KEY-----";`, "use(k);"}
+	for i, l := range out.Failure.Source.Lines {
+		if l.Text != want[i] || l.Number != i+1 || l.Failed != (i == 2) {
+			t.Errorf("%+v, want %q", l, want[i])
+		}
+	}
+}
+
+// What replacing secrets adds to a report: compare with "shown".
+func BenchmarkSecrets(b *testing.B) {
+	c := hostileCase(hostileText)
+	for _, x := range []struct {
+		name string
+		show bool
+	}{{"shown", true}, {"replaced", false}} {
+		b.Run(x.name, func(b *testing.B) {
+			for b.Loop() {
+				if err := Write(io.Discard, c, Options{Format: Text, ShowSecrets: x.show}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -59,7 +59,7 @@ func Write(w io.Writer, c *evidence.Case, opts Options) error {
 		return fmt.Errorf("reports: the case contradicts itself: %w", err)
 	}
 	open := c
-	c, opts.SourceRoot = copied(c, opts.edits()), opts.edits().text(opts.SourceRoot)
+	c, opts.SourceRoot = edited(c, &opts)
 	switch opts.Format {
 	case JSON:
 		return writeJSON(w, Document{SchemaVersion: SchemaVersion, Tool: opts.tool(), Headline: headlineOf(c).document(), Case: c})
@@ -76,7 +76,7 @@ func WriteHeap(w io.Writer, h *evidence.Heap, opts Options) error {
 	if err := h.Check(); err != nil {
 		return fmt.Errorf("reports: the heap's summary contradicts itself: %w", err)
 	}
-	h, opts.SourceRoot = copied(h, opts.edits()), opts.edits().text(opts.SourceRoot)
+	h, opts.SourceRoot = edited(h, &opts)
 	switch opts.Format {
 	case JSON:
 		return writeJSON(w, HeapDocument{SchemaVersion: HeapSchemaVersion, Tool: opts.tool(), Heap: h})
@@ -88,11 +88,14 @@ func WriteHeap(w io.Writer, h *evidence.Heap, opts Options) error {
 	return writeBlocks(w, heapLayout(copied(h, plainNaming), opts), opts)
 }
 
-func (o *Options) edits() edits {
+// edited are a document and the root of its sources without what is not to be shown.
+func edited[T any](v *T, o *Options) (*T, string) {
 	if o.ShowSecrets {
-		return o.Redact.over(asIs)
+		e := o.Redact.over(asIs)
+		return copied(v, e), e.text(o.SourceRoot)
 	}
-	return o.Redact.over(redacting)
+	out, e := withoutSecrets(v, o.Redact)
+	return out, e.text(o.SourceRoot)
 }
 
 func (o *Options) tool() Tool { return Tool{Name: "diagnose", Version: o.Version} }

@@ -16,6 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"diagnose/evidence"
+	"diagnose/internal/secrets"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -304,8 +305,8 @@ func TestRedactText(t *testing.T) {
 		{"double free or corruption (!prev)", "double free or corruption (!prev)"},
 		{"server.c:42: parse: Assertion `token != 0' failed.", "server.c:42: parse: Assertion `token != 0' failed."},
 	} {
-		if got := redactText(x.in); got != x.want {
-			t.Errorf("redactText(%q) = %q, want %q", x.in, got, x.want)
+		if got := redacting(&secrets.Finder{}).text(x.in); got != x.want {
+			t.Errorf("text(%q) = %q, want %q", x.in, got, x.want)
 		}
 	}
 }
@@ -317,8 +318,8 @@ func TestRedactSource(t *testing.T) {
 		{`	password = read_password(session->token);`, `	password = read_password(session->token);`},
 		{`	if (token == NULL) printf("no token");`, `	if (token == NULL) printf("no token");`},
 	} {
-		if got := redactSource(x.in); got != x.want {
-			t.Errorf("redactSource(%q) = %q, want %q", x.in, got, x.want)
+		if got := redacting(&secrets.Finder{}).source(x.in); got != x.want {
+			t.Errorf("source(%q) = %q, want %q", x.in, got, x.want)
 		}
 	}
 }
@@ -354,7 +355,7 @@ func fillStrings(v reflect.Value, text string) (n int) {
 func TestEveryStringIsRedacted(t *testing.T) {
 	var c evidence.Case
 	n := fillStrings(reflect.ValueOf(&c).Elem(), `password="hunter2"`) - len(c.Timings) // which are in no format
-	text, err := json.Marshal(copied(&c, redacting))
+	text, err := json.Marshal(copied(&c, redacting(&secrets.Finder{})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -453,7 +454,7 @@ func TestDump(t *testing.T) {
 // taken out on both sides, and in the text.
 func TestRedactDamage(t *testing.T) {
 	const text = "api_key=abcdefgh"
-	d := redactDamage(evidence.Damage{Before: hex.EncodeToString([]byte(text[:10])), Bytes: hex.EncodeToString([]byte(text[10:] + "\x00x")),
+	d := redacting(&secrets.Finder{}).damage(evidence.Damage{Before: hex.EncodeToString([]byte(text[:10])), Bytes: hex.EncodeToString([]byte(text[10:] + "\x00x")),
 		Expected: "0101", Text: text[10:] + ".x"})
 	want := evidence.Damage{Before: hex.EncodeToString([]byte(text[:8])) + "xxxx", Bytes: "xxxxxxxxxxxx0078", Expected: "0101", Text: "******.x"}
 	if diff := cmp.Diff(want, d); diff != "" {

@@ -119,8 +119,8 @@ func (f *showFlags) showEvents(w io.Writer, rec *record.Recording) error {
 		if f.full {
 			o.Short = 0
 		}
-		if f.redaction != nil {
-			o.Edit = f.redaction.Bytes
+		if f.redactor != nil {
+			o.Edit = f.redactor.Bytes
 		}
 		err = f.show(w, false, func(w io.Writer) error { return rec.Log.WriteText(w, o) })
 	}
@@ -205,8 +205,8 @@ func (f *showFlags) event(e *record.Event) *shownEvent {
 	}
 	for _, p := range e.Payloads {
 		data := p.Data
-		if f.redaction != nil {
-			data = f.redaction.Bytes(data)
+		if f.redactor != nil {
+			data = f.redactor.Bytes(data)
 		}
 		if !f.full {
 			data = data[:min(len(data), shortPayload)]

@@ -19,6 +19,8 @@ import (
 type redactFlag struct {
 	redact    []string
 	redaction *reports.Redaction
+	// redactor is for what the command shows with the flag; nil without it.
+	redactor *reports.Redactor
 }
 
 // registerRedact is for commands whose reports never have secrets.
@@ -42,6 +44,9 @@ func (f *redactFlag) checkRedact() error {
 	if f.redaction, err = reports.ParseRedaction(f.redact); err != nil {
 		return usagef("--redact: %w", err)
 	}
+	if f.redaction != nil {
+		f.redactor = f.redaction.Redactor()
+	}
 	return nil
 }
 
@@ -55,62 +60,92 @@ func (f *redactFlag) redactArgs() (args []string) {
 
 // redacted is a text without what the flags say; without the flag it is as it was.
 func (f *redactFlag) redacted(text string) string {
-	if f.redaction == nil {
+	if f.redactor == nil {
 		return text
 	}
-	return f.redaction.Text(text)
+	return f.redactor.Text(text)
 }
 
 // show has write make an output, as JSON or as text, and replaces what the flags say in
 // each line of the text, or in each value of JSON that is a string. Without the flag
 // all is as it was recorded.
 func (f *redactFlag) show(w io.Writer, asJSON bool, write func(io.Writer) error) error {
-	if f.redaction == nil {
+	if f.redactor == nil {
 		return write(w)
 	}
 	if !asJSON {
-		lines := &lineRedactor{w: w, redaction: f.redaction}
+		lines := &lineRedactor{w: w, redactor: f.redactor}
 		return cmp.Or(write(lines), lines.flush())
 	}
 	var b bytes.Buffer
 	if err := write(&b); err != nil {
 		return err
 	}
-	out, err := redactJSON(b.Bytes(), f.redaction)
+	out, err := redactJSON(b.Bytes(), f.redaction, f.redactor)
 	if err == nil {
 		_, err = w.Write(out)
 	}
 	return err
 }
 
-// lineRedactor replaces what is to be replaced in each line that is written to it.
+// lineRedactor replaces what is to be replaced in each line that is written to it. It holds
+// back the first lines, so that what is known as a secret by one of them is replaced in
+// those before it as well.
 type lineRedactor struct {
-	w         io.Writer
-	redaction *reports.Redaction
-	rest      []byte
+	w        io.Writer
+	redactor *reports.Redactor
+	rest     []byte
+	through  bool // lines are held back no longer
 }
+
+// mostHeld bounds what is held back.
+const mostHeld = 4 << 20
 
 func (l *lineRedactor) Write(p []byte) (int, error) {
 	l.rest = append(l.rest, p...)
+	if !l.through && len(l.rest) < mostHeld {
+		return len(p), nil
+	}
 	end := bytes.LastIndexByte(l.rest, '\n') + 1
-	for line := range strings.Lines(string(l.rest[:end])) {
-		if _, err := io.WriteString(l.w, l.redaction.Text(strings.TrimSuffix(line, "\n"))+"\n"); err != nil {
-			return 0, err
-		}
+	if err := l.writeLines(string(l.rest[:end])); err != nil {
+		return 0, err
 	}
 	l.rest = append(l.rest[:0], l.rest[end:]...)
 	return len(p), nil
 }
 
-// flush writes a last line that has no end.
-func (l *lineRedactor) flush() error {
-	_, err := io.WriteString(l.w, l.redaction.Text(string(l.rest)))
-	return err
+func (l *lineRedactor) writeLines(text string) error {
+	if !l.through {
+		l.through = true
+		for line := range strings.Lines(text) {
+			l.redactor.Learn(strings.TrimSuffix(line, "\n"))
+		}
+	}
+	for line := range strings.Lines(text) {
+		alone, ended := strings.CutSuffix(line, "\n")
+		if alone = l.redactor.Text(alone); ended {
+			alone += "\n"
+		}
+		if _, err := io.WriteString(l.w, alone); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// flush writes what is held back, and a last line that has no end.
+func (l *lineRedactor) flush() error { return l.writeLines(string(l.rest)) }
 
 // redactJSON replaces what is to be replaced in the strings of a document, but not in its
 // keys, and leaves all else as it is written.
-func redactJSON(text []byte, redaction *reports.Redaction) ([]byte, error) {
+func redactJSON(text []byte, redaction *reports.Redaction, redactor *reports.Redactor) ([]byte, error) {
+	if _, err := redactStrings(text, redaction, redactor); err != nil { // learns
+		return nil, err
+	}
+	return redactStrings(text, redaction, redactor)
+}
+
+func redactStrings(text []byte, redaction *reports.Redaction, redactor *reports.Redactor) ([]byte, error) {
 	var out bytes.Buffer
 	key, before, last := "", "", 0
 	for {
@@ -134,9 +169,9 @@ func redactJSON(text []byte, redaction *reports.Redaction) ([]byte, error) {
 		case between != ",": // it is the first of its list, or no part of one
 			before = ""
 		}
-		edited := redactValue(value, before, redaction)
+		edited := redactValue(value, before, redaction, redactor)
 		if key == "base64" && between == ":" {
-			edited = redactBase64(value, redaction)
+			edited = redactBase64(value, redactor)
 		}
 		before = value
 		if edited == value {
@@ -173,22 +208,24 @@ var variable = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*=)[^\x00]`)
 // in a list. Where a name alone decides, all that it names is replaced: a word of a
 // command behind the option that it is of, and a variable of the environment, whose
 // value may have spaces.
-func redactValue(value, before string, redaction *reports.Redaction) string {
-	const probe, hidden = "value", "[redacted]"
+func redactValue(value, before string, redaction *reports.Redaction, redactor *reports.Redactor) string {
+	const probe, hidden = "v4lue", "[redacted]" // no word of a sentence
 	if strings.HasPrefix(before, "-") && redaction.Text(before+" "+probe) == redaction.Text(before)+" "+hidden {
+		redactor.Learn(before + " " + value)
 		return hidden
 	}
 	if m := variable.FindStringSubmatch(value); m != nil && redaction.Text(`"`+m[1]+probe+`"`) == `"`+m[1]+hidden+`"` {
+		redactor.Learn(value)
 		return m[1] + hidden
 	}
-	return redaction.Text(value)
+	return redactor.Text(value)
 }
 
 // redactBase64 is for what is no UTF-8.
-func redactBase64(value string, redaction *reports.Redaction) string {
+func redactBase64(value string, redactor *reports.Redactor) string {
 	data, err := base64.StdEncoding.DecodeString(value)
 	if err != nil {
-		return redaction.Text(value)
+		return redactor.Text(value)
 	}
-	return base64.StdEncoding.EncodeToString(redaction.Bytes(data))
+	return base64.StdEncoding.EncodeToString(redactor.Bytes(data))
 }

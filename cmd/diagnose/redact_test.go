@@ -22,6 +22,10 @@ func redactionOf(t *testing.T, list ...string) *reports.Redaction {
 	return r
 }
 
+func redactedJSON(text string, r *reports.Redaction) ([]byte, error) {
+	return redactJSON([]byte(text), r, r.Redactor())
+}
+
 func TestRedactJSON(t *testing.T) {
 	secret := base64.StdEncoding.EncodeToString([]byte("\xff password=hunter2"))
 	hidden := base64.StdEncoding.EncodeToString([]byte("\xff password=*******"))
@@ -36,16 +40,16 @@ func TestRedactJSON(t *testing.T) {
 		{"{\n  \"a\": 1.50,\n  \"b\": [ ]\n}\n", "{\n  \"a\": 1.50,\n  \"b\": [ ]\n}\n"},
 		{`{"a": "\u003ckept\u003e"}`, `{"a": "\u003ckept\u003e"}`},
 	} {
-		got, err := redactJSON([]byte(c.in), redactionOf(t, "/zeno/"))
+		got, err := redactedJSON(c.in, redactionOf(t, "/zeno/"))
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s: %s, %v; want %s", c.in, got, err, c.want)
 		}
 	}
-	if got, err := redactJSON([]byte(`["LANG=C UTF"]`), redactionOf(t, "environment")); err != nil || string(got) != `["LANG=[redacted]"]` {
+	if got, err := redactedJSON(`["LANG=C UTF"]`, redactionOf(t, "environment")); err != nil || string(got) != `["LANG=[redacted]"]` {
 		t.Errorf("%s, %v", got, err)
 	}
 	for _, broken := range []string{`"x`, `{"a": "\u00zz"}`, `"\`} {
-		if got, err := redactJSON([]byte(broken), redactionOf(t, "/zeno/")); err == nil {
+		if got, err := redactedJSON(broken, redactionOf(t, "/zeno/")); err == nil {
 			t.Errorf("%s: %s", broken, got)
 		}
 	}
@@ -53,7 +57,7 @@ func TestRedactJSON(t *testing.T) {
 
 func TestRedactedLines(t *testing.T) {
 	var b strings.Builder
-	f := redactFlag{redaction: redactionOf(t, "/zeno/")}
+	f := redactFlag{redaction: redactionOf(t, "/zeno/"), redactor: redactionOf(t, "/zeno/").Redactor()}
 	err := f.show(&b, false, func(w io.Writer) error {
 		for _, part := range []string{"one ze", "no\nzeno", " password=x\n", "ze", "no"} {
 			if _, err := w.Write([]byte(part)); err != nil {
