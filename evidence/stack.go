@@ -91,8 +91,9 @@ type Stack struct {
 
 // ThreadRef names a thread.
 type ThreadRef struct {
-	// Number counts the process's threads from 1 in the order of the core, or is
-	// the one that they have in its recording; TID is the kernel's id.
+	// Number counts the process's threads from 1 in the order in which they were
+	// created. Of a recorded process threads that ended count too. TID is the
+	// kernel's id.
 	Number int `json:"number"`
 	TID    int `json:"tid"`
 	// Name is the kernel's name of the thread; a core does not hold it for
@@ -100,8 +101,8 @@ type ThreadRef struct {
 	// started with, "main" for the first.
 	Name  string `json:"name,omitempty"`
 	Start string `json:"start,omitempty"`
-	// Recorded is the thread's number in the recording that the case's causes and
-	// moments are of; 0: there is none.
+	// Recorded is the thread's number in its recording, which causes and moments are
+	// told with; 0: it was not recorded, or the number is not known.
 	Recorded int `json:"recorded,omitempty"`
 }
 

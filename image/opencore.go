@@ -1,9 +1,11 @@
 package image
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"diagnose/evidence"
@@ -103,8 +105,9 @@ func (c *elfCore) noThreads(notes *coreNotes) error {
 // thread, with signal 0 where there was none.
 func (p *Process) setThreads(notes *coreNotes) {
 	p.Threads = make([]Thread, len(notes.threads))
+	numbers := threadNumbers(notes)
 	for i, t := range notes.threads {
-		ref := evidence.ThreadRef{Number: i + 1, TID: t.tid}
+		ref := evidence.ThreadRef{Number: numbers[i], TID: t.tid}
 		if t.tid == notes.pid {
 			ref.Name = notes.name
 		}
@@ -122,6 +125,28 @@ func (p *Process) setThreads(notes *coreNotes) {
 		s := signalOf(first.cursig)
 		p.Threads[0].Signal = &s
 	}
+}
+
+// threadNumbers counts the threads from 1 in the order in which they were created, as
+// live processes and recordings do: a core has the failing thread first. The
+// kernel hands out ids in ascending order and begins again at the lowest
+// (kernel/pid.c, alloc_pid), and the process's own is that of its first thread.
+func threadNumbers(notes *coreNotes) []int {
+	first := notes.pid
+	if !slices.ContainsFunc(notes.threads, func(t coreThread) bool { return t.tid == first }) {
+		first = 0 // the first thread ended, or its id is not known
+	}
+	order := make([]int, len(notes.threads))
+	for i := range order {
+		order[i] = i
+	}
+	began := func(i int) uint32 { return uint32(notes.threads[i].tid - first) } // wraps around below the first
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(began(a), began(b)) })
+	numbers := make([]int, len(order))
+	for n, i := range order {
+		numbers[i] = n + 1
+	}
+	return numbers
 }
 
 // findFailing picks the thread that the fatal signal was for. The kernel

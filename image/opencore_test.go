@@ -58,7 +58,13 @@ func checkThreads(t *testing.T, p *Process, exe string) {
 	local := tlsOffset(t, exe, "local")
 	for i := range p.Threads {
 		thread := &p.Threads[i]
-		if thread.Ref.Number != i+1 || thread.Registers.Vector == nil {
+		older := 0 // threads that were created before it
+		for k := range p.Threads {
+			if p.Threads[k].Ref.TID < thread.Ref.TID {
+				older++
+			}
+		}
+		if thread.Ref.Number != older+1 || thread.Registers.Vector == nil {
 			t.Errorf("thread %d: %+v", i, thread.Ref)
 		}
 		block, err := p.ThreadLocal(thread, p.Exe)
@@ -518,6 +524,29 @@ func TestCountMissing(t *testing.T) {
 		p.countMissing(c.core)
 		if told := len(p.Limits) > 0; told != c.told {
 			t.Errorf("%s: limits %v", c.name, p.Limits)
+		}
+	}
+}
+
+// Threads are counted in the order in which they were created, also where the
+// kernel's ids began again at the lowest in between.
+func TestThreadNumbers(t *testing.T) {
+	for _, x := range []struct {
+		pid  int
+		tids []int
+		want []int
+	}{
+		{100, []int{102, 100, 101}, []int{3, 1, 2}},
+		{4194000, []int{310, 4194000, 300, 4194001}, []int{4, 1, 3, 2}},
+		{50, []int{103, 101}, []int{2, 1}}, // the first thread ended
+		{0, []int{7}, []int{1}},
+	} {
+		notes := &coreNotes{pid: x.pid}
+		for _, tid := range x.tids {
+			notes.threads = append(notes.threads, coreThread{tid: tid})
+		}
+		if got := threadNumbers(notes); !slices.Equal(got, x.want) {
+			t.Errorf("threads %v of process %d have the numbers %v, want %v", x.tids, x.pid, got, x.want)
 		}
 	}
 }

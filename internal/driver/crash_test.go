@@ -161,7 +161,7 @@ func TestOtherThread(t *testing.T) {
 			continue
 		}
 		c := crash(t, driver.Request{Core: x.Core, Thread: g.Threads[0].TID})
-		if c.Failure.Kind != evidence.NoFailure || !strings.Contains(c.Failure.Sentence, "when thread 1 failed") {
+		if c.Failure.Kind != evidence.NoFailure || !strings.Contains(c.Failure.Sentence, "when thread 3 failed") {
 			t.Errorf("thread %d: %s: %s", g.Threads[0].TID, c.Failure.Kind, c.Failure.Sentence)
 		}
 		if c.Stacks[0].Failing || c.Stacks[0].Threads[0].TID != g.Threads[0].TID {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/record"
@@ -105,30 +106,54 @@ func (a *analysis) diagnose(ctx context.Context) error {
 	return nil
 }
 
-// numberThreads gives the core's threads the numbers that they have in the
-// recording, which moments and experiments are told with. A core of another
-// process keeps its own.
+// numberThreads gives the threads of a recorded process the numbers that they have
+// in its recording, which moments and experiments are told with. Without the
+// recording they are read from the process's memory, so that a core alone is
+// told with the same numbers.
 func (a *analysis) numberThreads() error {
-	if len(a.failing) == 0 || a.process.Program.PID != a.failing[0].Manifest.PID {
-		return nil
-	}
-	summary, err := a.failing[0].Log.Summarize()
-	if err != nil {
-		return fmt.Errorf("recording %s: %w", a.failing[0].Dir, err)
-	}
 	recorded := map[int]int{}
-	for _, t := range summary.Threads {
-		recorded[int(t.TID)] = int(t.Index)
+	switch {
+	case len(a.failing) == 0:
+		recorded = recordedNumbers(a.process)
+	case a.process.Program.PID == a.failing[0].Manifest.PID:
+		summary, err := a.failing[0].Log.Summarize()
+		if err != nil {
+			return fmt.Errorf("recording %s: %w", a.failing[0].Dir, err)
+		}
+		for _, t := range summary.Threads {
+			recorded[int(t.TID)] = int(t.Index)
+		}
 	}
 	threads := a.process.Threads
 	if slices.ContainsFunc(threads, func(t image.Thread) bool { return recorded[t.Ref.TID] == 0 }) {
-		return nil // the log was cut off before one of them began
+		return nil // it is no recorded process, or the log was cut off before one of them began
 	}
 	for i := range threads {
 		ref := &threads[i].Ref
 		ref.Number, ref.Recorded = recorded[ref.TID], recorded[ref.TID]
 	}
 	return nil
+}
+
+// recordedNumbers reads the numbers of a process's threads from what the recording
+// library keeps of them (agent/src/record.h, dg_rthread), by their ids; what is not
+// found there is missing. The memory is a target's: a number counts only where it is
+// that of its place, and the first failed read ends the search.
+func recordedNumbers(p *image.Process) map[int]int {
+	numbers, ours := map[int]int{}, map[int]bool{}
+	for i := range p.Threads {
+		ours[p.Threads[i].Ref.TID] = true
+	}
+	for index := uint32(1); index < agent.RThreads && len(numbers) < len(ours); index++ {
+		t, err := image.Struct[agent.RawRThread](p, evidence.Addr(agent.RThreadAddress(index)))
+		if err != nil {
+			break
+		}
+		if tid := int(t.TID); t.Index == index && ours[tid] && numbers[tid] == 0 {
+			numbers[tid] = int(index)
+		}
+	}
+	return numbers
 }
 
 // nameThreads gives the threads of causes the names that the core has for them.
