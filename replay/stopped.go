@@ -38,6 +38,18 @@ func (s *Stopped) TID() int {
 	return s.thread.tid
 }
 
+// Ordinal is that of the last event of the thread that was waited for; 0 if there was none.
+func (s *Stopped) Ordinal() (uint64, error) {
+	if s.thread == nil || s.thread.index == 0 {
+		return 0, nil
+	}
+	r, err := s.c.rthread(s.thread.index)
+	if err != nil {
+		return 0, err
+	}
+	return r.Ordinal, nil
+}
+
 // ReadMemory implements image.Memory. Unlike the rest, it may be called by
 // several goroutines.
 func (s *Stopped) ReadMemory(addr evidence.Addr, p []byte) (int, error) {

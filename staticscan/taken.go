@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"diagnose/evidence"
 	"diagnose/image"
@@ -152,6 +153,36 @@ func (t *taken) tested(w *Course) (g Given, ok bool) {
 	for i >= 0 && t.flowAt(w, i) != x86.FlowBranch {
 		i--
 	}
+	return t.testedBy(w, i)
+}
+
+// DecidedBy is the condition that decided that a thread came to an instruction of a way,
+// as LedTo finds it, and goes back from what that tested. c is nil if there is none; ok is
+// false if it compared nothing with a constant.
+func DecidedBy(in Input, w *Course, step int) (c *Condition, g Given, ok bool) {
+	if c = LedTo(in, w, step); c == nil {
+		return nil, g, false
+	}
+	g, ok = (&taken{world: newWorld(&in), in: &in}).testedBy(w, c.Step)
+	return c, g, ok
+}
+
+// ChosenBy goes back from what was compared with a constant right before an instruction
+// that made a value of the flags (setcc, cmovcc); ok is false for others.
+func ChosenBy(in Input, w *Course, step int) (g Given, ok bool) {
+	t := &taken{world: newWorld(&in), in: &in, chosen: -1}
+	if step < 0 || step >= len(w.Steps) {
+		return g, false
+	}
+	inst, err := w.inst(t.memory, w.Steps[step].Registers.PC())
+	if err != nil || !strings.HasPrefix(inst.Op, "set") && !strings.HasPrefix(inst.Op, "cmov") {
+		return g, false
+	}
+	return t.comparedBefore(w, step)
+}
+
+// testedBy goes back from what the conditional jump at an instruction was about.
+func (t *taken) testedBy(w *Course, i int) (g Given, ok bool) {
 	for i >= 0 {
 		t.chosen = -1
 		if g, ok = t.comparedBefore(w, i); !ok || g.Kind != evidence.OriginConstant && g.Kind != evidence.OriginUnknown {

@@ -21,6 +21,8 @@ func (c *chain) cause() *evidence.Cause {
 		return c.besideCause()
 	case len(c.links) == 0 && c.outside != nil:
 		return c.outsideCause()
+	case c.statusAlone():
+		return nil
 	case len(c.links) == 0 && c.given:
 		return c.givenCause()
 	case len(c.links) == 0:
@@ -41,6 +43,9 @@ func (c *chain) cause() *evidence.Cause {
 	}
 	if c.victim.damaged() {
 		out.Variable = variableOf(first)
+	}
+	if stored := c.firstStored(); stored != nil && c.ofStatus() {
+		out.Variable = stored.victim.name
 	}
 	if f := c.victim.finding; f != nil {
 		out.Object = f.Object
@@ -143,6 +148,8 @@ func (c *chain) summary(out *evidence.Cause) string {
 		return text
 	case last.bounds != "":
 		return fmt.Sprintf("%s %s %s, which is %s", where(&last.seen), overwrites(last), last.victim.name, last.bounds)
+	case c.hasReturned() && last.returned == nil && c.ofStatus():
+		return c.storedSummary()
 	case c.hasReturned():
 		return c.returnedSummary()
 	case out.Kind == evidence.CauseBadInput:

@@ -27,6 +27,10 @@ type inFrames struct {
 	// last condition was about.
 	first    int
 	register image.Register
+	// ended: the program ended itself there by a status. until is when the frames were
+	// there; nil: at the failure.
+	ended bool
+	until *arrivals
 }
 
 // failingFrames is where the failing instruction's bad value is looked for; nil if there
@@ -36,8 +40,7 @@ func (w *work) failingFrames() *inFrames {
 	if thread == nil {
 		return nil
 	}
-	const most = 64
-	f := &inFrames{frames: unwind.New(w.Process).Walk(thread, most).Frames, register: image.RIP}
+	f := &inFrames{frames: unwind.New(w.Process).Walk(thread, mostWalkedFrames).Frames, register: image.RIP, ended: w.Case.Failure.Kind == evidence.ExitStatus}
 	if b := w.Blame; b != nil && b.Role != "" && w.Case.Failure.Fault != nil {
 		for r := image.RAX; r <= image.R15; r++ {
 			if b.Register == r.String() {
@@ -52,6 +55,21 @@ func (w *work) failingFrames() *inFrames {
 	if !w.foundWrong() {
 		return nil
 	}
+	if m := w.rustReport(); m != nil {
+		f = w.reportingFrames(m)
+	}
+	if f == nil || !f.beginAtOwn(w) {
+		return nil
+	}
+	return f
+}
+
+// mostWalkedFrames bounds the stacks that are walked for the functions' frames.
+const mostWalkedFrames = 64
+
+// beginAtOwn goes out to the first frame of the program's own code. It reports false
+// where there is none, and for a Rust panic that is not about an Option without a value.
+func (f *inFrames) beginAtOwn(w *work) bool {
 	empty := false
 	for f.first < len(f.frames) {
 		site := evidence.Site{}
@@ -59,15 +77,39 @@ func (w *work) failingFrames() *inFrames {
 			site = calls[len(calls)-1].Site
 		}
 		empty = empty || site.Function == "core::option::unwrap_failed" || site.Function == "core::option::expect_failed"
-		if !image.Machinery(&site) {
-			if w.Case.Failure.Kind == evidence.RustPanic && !empty {
-				return nil // it was no Option without a value
-			}
-			return f
+		reporting := f.until != nil && !empty && image.LibraryCode(&site)
+		if !reporting && !image.Machinery(&site) {
+			panicked := w.Case.Failure.Kind == evidence.RustPanic || w.rustReport() != nil
+			return empty || !panicked
 		}
 		f.first++
 	}
-	return nil
+	return false
+}
+
+// rustReport is the message in which a program that ended by a status had reported a
+// panic of Rust's; nil if there is none.
+func (w *work) rustReport() *evidence.Message {
+	e := w.Case.Ending
+	if w.Case.Failure.Kind != evidence.ExitStatus || e == nil || e.Panic == nil || e.Panic.Language != evidence.Rust {
+		return nil
+	}
+	return &e.Messages[e.Panic.Message]
+}
+
+// reportingFrames are those of the thread that reported a panic, when it did; nil if no
+// replay came there.
+func (w *work) reportingFrames(m *evidence.Message) *inFrames {
+	var f *inFrames
+	err := w.standAt(m.Moment, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
+		f = &inFrames{frames: unwind.New(p).Walk(t, mostWalkedFrames).Frames, register: image.RIP,
+			until: &arrivals{thread: m.Moment.Thread, ordinal: m.Moment.Ordinal - 1}}
+		return nil
+	})
+	if err != nil {
+		w.limit(err.Error())
+	}
+	return f
 }
 
 // foundWrong reports that the program ended itself because of one value that it tested,
@@ -77,7 +119,11 @@ func (w *work) foundWrong() bool {
 	if err != nil || len(schedule.Events()) != 1 {
 		return false
 	}
-	return w.Case.Failure.Kind == evidence.RustPanic || w.Case.Failure.Kind == evidence.AssertionFailure
+	switch w.Case.Failure.Kind {
+	case evidence.RustPanic, evidence.AssertionFailure, evidence.ExitStatus:
+		return true
+	}
+	return false
 }
 
 // follow goes back through the frames. goes: the memory that the value was loaded from
@@ -92,12 +138,23 @@ func (f *inFrames) follow(c *chain) (next victim, goes bool) {
 			return victim{}, false
 		}
 		var g staticscan.Given
-		if register == image.RIP {
+		switch {
+		case register == image.RIP && f.ended:
+			var condition *staticscan.Condition
+			var ok bool
+			if condition, g, ok = staticscan.DecidedBy(in, way, len(way.Steps)-1); condition == nil {
+				continue // it ends the process whatever it is called with
+			}
+			if !ok {
+				c.decided(condition)
+				return victim{}, false
+			}
+		case register == image.RIP:
 			var ok bool
 			if g, ok = staticscan.TestedLast(in, way); !ok {
 				return victim{}, false
 			}
-		} else {
+		default:
 			g = staticscan.HeldBy(in, way, register)
 		}
 		switch g.Kind {
@@ -132,6 +189,9 @@ func (f *inFrames) course(c *chain, k int) (*staticscan.Course, arrivals, error)
 	a, err := c.failingArrivals()
 	if err != nil {
 		return nil, a, err
+	}
+	if f.until != nil {
+		a = *f.until
 	}
 	caller := &f.frames[k+1]
 	call, ok := staticscan.CallOf(staticscan.Input{Process: c.Process, Thread: c.Process.FailingThread(), Frames: f.frames}, k+1)

@@ -130,6 +130,9 @@ func (w *work) begin() beginning {
 	if s := w.failingStart(); s != nil {
 		return beginning{result: s}
 	}
+	if s := w.statusStart(); s != nil {
+		return beginning{result: s}
+	}
 	return beginning{frames: w.failingFrames()}
 }
 

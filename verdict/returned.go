@@ -36,6 +36,8 @@ type returned struct {
 	// library: it is no function of the program's own; shared: a template or a generic of
 	// a library, called at site.
 	library, shared bool
+	// status: it was followed because it ended the program.
+	status bool
 	// back is where it returned to, with this stack pointer; thread and before say when.
 	back, sp evidence.Addr
 	when     arrivals
@@ -46,6 +48,9 @@ type start struct {
 	arrivals
 	sp   evidence.Addr // at the call; 0: not known
 	want *uint64
+	// status: the value ended the program, and a constant in it says that something was
+	// found wrong. So what the condition tested comes next that led to the constant.
+	status bool
 }
 
 // startOf is the call that the last of some steps names, in one of the frames; nil if
@@ -193,15 +198,17 @@ var errLibrary = errors.New("verdict: a call of a library")
 type courses struct {
 	*walk
 	levels []*staticscan.Course
-	call   calledFunction
-	level  int
+	// ordinals are those of the thread's last event before each instruction, by level.
+	ordinals [][]uint64
+	call     calledFunction
+	level    int
 }
 
 // along goes along the call once, and says what it returned.
 func (k *walk) along(c *chain) (*returned, error) {
 	x := &courses{walk: k, level: -1}
 	c.out.Coverage.Passes++
-	out := &returned{kind: evidence.CauseBadValue, when: k.arrivals}
+	out := &returned{kind: evidence.CauseBadValue, when: k.arrivals, status: k.status}
 	if len(k.into) == 0 {
 		err := c.standAt(k.at, func(s *replay.Stopped, p *image.Process, t *image.Thread) error {
 			return x.look(s, p, t, &t.Registers)
@@ -267,7 +274,7 @@ func (x *courses) on(s *replay.Stopped, level int, regs *image.Registers) error 
 	if level != x.level {
 		x.level = level
 		for len(x.levels) <= level {
-			x.levels = append(x.levels, &staticscan.Course{})
+			x.levels, x.ordinals = append(x.levels, &staticscan.Course{}), append(x.ordinals, nil)
 		}
 		if level > 0 {
 			x.levels[level].Outer = x.levels[level-1]
@@ -277,6 +284,11 @@ func (x *courses) on(s *replay.Stopped, level int, regs *image.Registers) error 
 	if err := way.Take(s, regs); err != nil {
 		return &replay.WalkError{Reason: err.Error()}
 	}
+	ordinal, err := s.Ordinal()
+	if err != nil {
+		return err
+	}
+	x.ordinals[level] = append(x.ordinals[level], ordinal)
 	if n := len(x.into); n > 0 && level == n-1 && len(way.Steps)-1 == x.into[n-1] {
 		p, err := s.Process()
 		if err != nil {

@@ -26,6 +26,9 @@ func (k *walk) describe(c *chain, in staticscan.Input, x *courses, g *staticscan
 		if g.Name != "" {
 			out.how += " (" + g.Name + ")"
 		}
+		if k.status && g.Course != nil && g.Outward == 0 {
+			k.decided(c, in, x, g, out)
+		}
 	case evidence.OriginCell:
 		name := g.Name
 		if !isName(name) {
@@ -49,10 +52,8 @@ func (k *walk) describe(c *chain, in staticscan.Input, x *courses, g *staticscan
 	case evidence.OriginResult:
 		out.how = fmt.Sprintf("returned %s, which a call at %s had returned", valueText(out.value), lineText(out.site))
 		out.ledBy, out.later = nil, nil
-		into := append(slices.Clone(k.into[:level-g.Outward]), g.Step)
 		value := out.value
-		k.next = &walk{start: k.start, at: k.at, into: into}
-		k.next.want = &value
+		k.inside(x, level-g.Outward, g.Step, &value)
 	case evidence.OriginArgument:
 		out.how = fmt.Sprintf("returned %s, which it was handed", valueText(out.value))
 		out.site = x.call.site
@@ -60,6 +61,12 @@ func (k *walk) describe(c *chain, in staticscan.Input, x *courses, g *staticscan
 	default:
 		out.how = fmt.Sprintf("returned %s", valueText(out.value))
 		c.end = g.Text
+		if k.status && g.Course != nil && g.Outward == 0 {
+			if tested, ok := staticscan.ChosenBy(in, g.Course, g.Step); ok {
+				c.end = ""
+				k.tests(c, x, &tested, out)
+			}
+		}
 	}
 }
 

@@ -481,10 +481,12 @@ func (v *victim) concerns(log *evidence.AccessLog, a *evidence.Access) bool {
 func (w *work) resultVictim(s *start) victim {
 	name := w.Case.Failure.Pointer
 	switch {
-	case w.Case.Failure.Kind == evidence.RustPanic:
+	case w.Case.Failure.Kind == evidence.RustPanic || w.rustReport() != nil:
 		name = "the value that was unwrapped"
 	case w.Case.Failure.Kind == evidence.AssertionFailure:
 		name = "the value that was tested"
+	case w.Case.Failure.Kind == evidence.ExitStatus:
+		name = "the value that decided the exit"
 	case !isName(name):
 		name = "the bad value"
 	}
