@@ -299,9 +299,9 @@ func (c *Corpus) keep(ctx context.Context, s *stage, e *Entry, files []file) (Ad
 
 func insert(ctx context.Context, tx *sql.Tx, e *Entry, files []file) error {
 	// Of an entry that was dropped the diagnoses stay.
-	_, err := tx.ExecContext(ctx, `INSERT INTO entries (id, kind, program, build_id, outcome, ended, likeness, culprit, passed, failed_at, added_at, bytes, source)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET dropped_at = NULL, bytes = excluded.bytes`,
-		e.ID, e.Kind, e.Program, e.BuildID, e.Outcome, e.Ended, e.likeness, e.Culprit, e.Passed, e.FailedAt.UnixNano(), e.AddedAt.UnixNano(), e.Bytes, e.Source)
+	_, err := tx.ExecContext(ctx, `INSERT INTO entries (id, kind, program, build_id, outcome, ended, likeness, culprit, passed, failed_at, added_at, bytes, source, imported)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET dropped_at = NULL, bytes = excluded.bytes`,
+		e.ID, e.Kind, e.Program, e.BuildID, e.Outcome, e.Ended, e.likeness, e.Culprit, e.Passed, e.FailedAt.UnixNano(), e.AddedAt.UnixNano(), e.Bytes, e.Source, e.Imported)
 	if err != nil {
 		return err
 	}

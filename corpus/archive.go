@@ -318,7 +318,7 @@ func (k *copier) unpack(t *tar.Reader, s *stage, id string, f file) error {
 
 // entry is what can be told from the files, and of the rest what the archive says.
 func (p *packed) entry(s *stage) (Entry, error) {
-	e := Entry{Kind: p.Entry.Kind, Source: p.Entry.Source, Labels: p.Entry.Labels, AddedAt: time.Now(), FailedAt: p.Entry.FailedAt}
+	e := Entry{Kind: p.Entry.Kind, Source: p.Entry.Source, Imported: true, Labels: p.Entry.Labels, AddedAt: time.Now(), FailedAt: p.Entry.FailedAt}
 	if e.Kind == KindRecording {
 		return e, describe(s.dir, &e)
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -45,7 +46,10 @@ func TestExportAndImport(t *testing.T) {
 	want, got := whole(t, from), whole(t, c)
 	for i := range want {
 		w, g := want[i], got[i]
-		w.AddedAt, g.AddedAt = start, start
+		if w.Imported || !g.Imported {
+			t.Errorf("imported: %v, %v", w.Imported, g.Imported)
+		}
+		w.AddedAt, g.AddedAt, w.Imported = start, start, true
 		a, _ := json.Marshal(w)
 		b, _ := json.Marshal(g)
 		if !bytes.Equal(a, b) || w.likeness != g.likeness {
@@ -67,6 +71,36 @@ func TestExportAndImport(t *testing.T) {
 		whole(t, cut)
 		if got, err := cut.Import(t.Context(), bytes.NewReader(archive), 0); err != nil || got.Added+got.Existed != 2 {
 			t.Errorf("%+v, %v", got, err)
+		}
+	}
+}
+
+// TestImportedBefore: of a corpus of an earlier version, what was diagnosed before it
+// was added is known to be imported.
+func TestImportedBefore(t *testing.T) {
+	archive, _ := exported(t)
+	c := create(t)
+	if _, err := c.Import(t.Context(), bytes.NewReader(archive), 0); err != nil {
+		t.Fatal(err)
+	}
+	own := add(t, c, recording(t, filepath.Join(t.TempDir(), "own"), 3))
+	if err := c.Claim(t.Context(), own, "v1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Finish(t.Context(), own, Result{Diagnosis: Diagnosis{Version: "v1", Reason: "none", Started: time.Now()}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.db.Exec("ALTER TABLE entries DROP COLUMN imported; PRAGMA user_version = 2"); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	var input *InputError
+	if _, err := Open(t.Context(), c.Dir); !errors.As(err, &input) {
+		t.Errorf("opened for reading: %v", err)
+	}
+	for _, e := range listed(t, opened(t, c.Dir), Filter{}) {
+		if known := e.Diagnosis != nil && e.ID != own; e.Imported != known {
+			t.Errorf("%+v", e)
 		}
 	}
 }

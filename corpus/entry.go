@@ -35,6 +35,9 @@ type Entry struct {
 	// Bytes is what it takes on the disk, Source where it was added from.
 	Bytes  int64  `json:"bytes"`
 	Source string `json:"source"`
+	// Imported says that it came in an archive: to replay it is to run what its
+	// sender chose.
+	Imported bool `json:"imported,omitempty"`
 	// Labels are those that people gave it.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Diagnosis is the last one; nil before the first.
@@ -130,7 +133,7 @@ func (f *Filter) takes(e *Entry) bool {
 func (c *Corpus) List(ctx context.Context, f Filter) ([]Entry, error) {
 	// One transaction would lock writers out while it lasts; a statement sees one
 	// state as well.
-	rows, err := c.db.QueryContext(ctx, `SELECT e.id, e.kind, e.program, e.build_id, e.outcome, e.ended, e.likeness, e.culprit, e.passed, e.failed_at, e.added_at, e.bytes, e.source, e.dropped_at,
+	rows, err := c.db.QueryContext(ctx, `SELECT e.id, e.kind, e.program, e.build_id, e.outcome, e.ended, e.likeness, e.culprit, e.passed, e.failed_at, e.added_at, e.bytes, e.source, e.imported, e.dropped_at,
 		(SELECT group_concat(key || char(31) || value, char(30)) FROM labels WHERE entry = e.id),
 		d.version, d.status, d.reason, d.stack, d.cause, d.kind, d.proof, d.summary, d.started_at, d.took_ns, d.cpu_ns, d.rss_bytes
 		FROM entries e LEFT JOIN diagnoses d ON d.id = (SELECT max(id) FROM diagnoses WHERE entry = e.id)
@@ -168,7 +171,7 @@ func scanEntry(rows *sql.Rows) (Entry, error) {
 	var failed, added int64
 	var dropped, started, took, cpu, memory sql.NullInt64
 	var labels, version, status, reason, stack, cause, kind, proof, summary sql.NullString
-	err := rows.Scan(&e.ID, &e.Kind, &e.Program, &e.BuildID, &e.Outcome, &e.Ended, &e.likeness, &e.Culprit, &e.Passed, &failed, &added, &e.Bytes, &e.Source, &dropped,
+	err := rows.Scan(&e.ID, &e.Kind, &e.Program, &e.BuildID, &e.Outcome, &e.Ended, &e.likeness, &e.Culprit, &e.Passed, &failed, &added, &e.Bytes, &e.Source, &e.Imported, &dropped,
 		&labels, &version, &status, &reason, &stack, &cause, &kind, &proof, &summary, &started, &took, &cpu, &memory)
 	if err != nil {
 		return e, err

@@ -8,7 +8,7 @@ import (
 
 // schemaVersion is that of the tables, in PRAGMA user_version. A database of a later
 // one is refused; steps leads from each to the next.
-const schemaVersion = 2
+const schemaVersion = 3
 
 // applicationID tells a corpus from other databases (PRAGMA application_id).
 const applicationID = 0x64676e63 // "dgnc"
@@ -107,6 +107,11 @@ CREATE TABLE tracked (
 	at       INTEGER NOT NULL DEFAULT 0,  -- when it was told
 	PRIMARY KEY (tracker, digest)
 ) STRICT, WITHOUT ROWID;
+`, `
+ALTER TABLE entries ADD COLUMN imported INTEGER NOT NULL DEFAULT 0; -- it came in an archive
+-- Earlier versions did not note it. What was diagnosed before it was added was
+-- diagnosed elsewhere.
+UPDATE entries SET imported = 1 WHERE EXISTS (SELECT 1 FROM diagnoses d WHERE d.entry = entries.id AND d.started_at < entries.added_at);
 `}
 
 // prepare brings a database to the schema of this version. It is atomic, so of two

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,9 @@ type Options struct {
 	Memory int64
 	// Retry tries again what this version could not diagnose.
 	Retry bool
+	// TrustImported has recordings replayed that came in archives. Replays are no
+	// sandboxes: whoever made a recording chooses what they execute.
+	TrustImported bool
 	// Progress is called, one call at a time, when a failure is begun and when it is
 	// done; nil is allowed.
 	Progress func(Progress)
@@ -60,6 +64,8 @@ type Run struct {
 	Diagnosed   int `json:"diagnosed"`
 	Undiagnosed int `json:"undiagnosed"`
 	NotReached  int `json:"not_reached"`
+	// NotTrusted counts the recordings that were left alone because they were imported.
+	NotTrusted int `json:"not_trusted,omitempty"`
 	// Memory is the budget of each failure's processes, in bytes. MemoryBy says how it was
 	// kept: "cgroup" by the kernel, "polling" by looking ten times a second, and then
 	// MemoryWhy says why no control group could be used.
@@ -185,10 +191,18 @@ func (n *night) left(ctx context.Context) ([]corpus.Entry, error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	found := len(todo)
+	todo = slices.DeleteFunc(todo, func(e corpus.Entry) bool { return !n.trusts(&e) })
+	n.run.NotTrusted = found - len(todo)
 	// What others do meanwhile is done as well.
 	n.total = max(n.total, n.done+len(todo))
 	n.done = max(n.done, n.total-len(todo))
 	return order(todo, all, n.run.Started.Add(-n.Since)), nil
+}
+
+// trusts reports whether an entry may be replayed, or is not replayed at all.
+func (n *night) trusts(e *corpus.Entry) bool {
+	return n.TrustImported || !e.Imported || e.Kind != corpus.KindRecording
 }
 
 // round gives the failures to as many workers as there are jobs. It reports whether

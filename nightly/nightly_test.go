@@ -309,3 +309,41 @@ func TestNight(t *testing.T) {
 		t.Errorf("%+v", run)
 	}
 }
+
+// TestNightImported: recordings that came in an archive are replayed only where that
+// was asked for, neither for themselves nor beside others; cores are read.
+func TestNightImported(t *testing.T) {
+	from, _ := filled(t, failure{what: "ok", cause: "copy", core: true}, failure{what: "ok", passed: true})
+	var archive bytes.Buffer
+	if _, err := from.Export(t.Context(), &archive, corpus.Filter{}); err != nil {
+		t.Fatal(err)
+	}
+	c, ids := filled(t, failure{what: "ok", cause: "compared"})
+	if _, err := c.Import(t.Context(), &archive, 0); err != nil {
+		t.Fatal(err)
+	}
+	run := night1(t, options(c))
+	if run.Diagnosed != 1 || run.NotTrusted != 1 || !slices.Equal(analyses(t), ids) {
+		t.Errorf("%+v, %q", run, analyses(t))
+	}
+	s := summary(t, c, run)
+	if len(s.New) != 1 || s.New[0].Summary != "not compared overflows" {
+		t.Errorf("%+v", s.New)
+	}
+	var text bytes.Buffer
+	if err := s.WriteText(&text); err != nil || !strings.Contains(text.String(), "not replayed: 1 recording came in archives") {
+		t.Errorf("%s, %v", text.String(), err)
+	}
+	o := options(c)
+	o.TrustImported = true
+	if run := night1(t, o); run.Diagnosed != 1 || run.NotTrusted != 0 || len(analyses(t)) != 2 {
+		t.Errorf("%+v, %q", run, analyses(t))
+	}
+	o.Version = "v2"
+	if run := night1(t, o); run.Diagnosed != 2 {
+		t.Errorf("%+v", run)
+	}
+	if s := summary(t, c, run); !slices.ContainsFunc(s.New, func(g Group) bool { return g.Summary == "compared overflows" }) {
+		t.Errorf("%+v", s.New)
+	}
+}

@@ -11,7 +11,7 @@ import (
 
 // SummaryVersion is that of Summary's JSON, MAJOR.MINOR; reports/schema/nightly-1.json
 // describes it.
-const SummaryVersion = "1.2"
+const SummaryVersion = "1.3"
 
 // Summary is what a night tells.
 type Summary struct {

@@ -42,6 +42,9 @@ func (s *Summary) facts() []fact {
 	if r.NotReached > 0 {
 		list = append(list, fact{name: "not reached", text: fmt.Sprintf("the budget was over before %s; another night goes on with them", plural(r.NotReached, "failure")), alarm: true})
 	}
+	if r.NotTrusted > 0 {
+		list = append(list, fact{name: "not replayed", text: plural(r.NotTrusted, "recording") + " came in archives: to replay one is to run what its sender chose (--trust-imported does)"})
+	}
 	if s.Quiet > 0 {
 		list = append(list, fact{name: "quiet", text: plural(s.Quiet, "known cause") + " did not fail in this time"})
 	}

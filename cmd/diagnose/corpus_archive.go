@@ -87,7 +87,10 @@ func newCorpusImport() *cobra.Command {
 are there already are left as they are. Each is compared with its digest before it
 is taken, and an archive that was cut off is taken as far as it goes: importing it
 again completes it.
-` + corpusExitHelp,
+
+Nothing of an archive is executed by import. The entries are kept as imported, and
+'diagnose nightly' does not replay the recordings among them unless it is told to.
+` + foreignHelp + corpusExitHelp,
 		Example: "  diagnose corpus import week.tar.zst",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -18,7 +18,7 @@ import (
 
 // corpusVersion is that of the JSON of list and show; reports/schema/corpus-1.json
 // describes it.
-const corpusVersion = "1.0"
+const corpusVersion = "1.1"
 
 // shownCorpus is the JSON of list and show.
 type shownCorpus struct {

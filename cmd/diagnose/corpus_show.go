@@ -106,6 +106,9 @@ func entryText(b *bytes.Buffer, shown *shownCorpus) error {
 	line("outcome", "%s", e.Outcome)
 	line("failed", "%s", e.FailedAt.Local().Format(time.DateTime))
 	line("files", "%s, %d KiB", e.Path, e.Bytes>>10)
+	if e.Imported {
+		line("imported", "it came in an archive, from %s there", e.Source)
+	}
 	if e.DroppedAt != nil {
 		line("dropped", "%s: its files are gone", e.DroppedAt.Local().Format(time.DateTime))
 	}

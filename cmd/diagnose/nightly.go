@@ -30,6 +30,7 @@ type nightlyFlags struct {
 	memory              int64
 	out                 string
 	retry               bool
+	trust               bool
 	tracker, tokenFile  string
 	issues              int
 	dryRun              bool
@@ -52,6 +53,10 @@ page, with a report of each of these causes, which the page leads to.
 A night that was killed is gone on with by the next one: nothing is done twice. Two
 nights at once share the work.
 
+Recordings that came by 'diagnose corpus import' are left alone, and counted, unless
+--trust-imported is given: a night would run what their sender chose. Imported cores
+are read, and nothing of them is executed.
+` + foreignHelp + `
 What the summary calls new was in no summary before. --since is the time that it
 looks at; the counts are compared with those of as long a time before.
 
@@ -93,6 +98,7 @@ Exit status:
 	flags.Var(&f.time, "time", "bound the `time` of each failure")
 	flags.Int64Var(&f.memory, "memory", 4096, "bound the memory of each failure's processes, in `MiB`")
 	flags.BoolVar(&f.retry, "retry", false, "try again what this version could not diagnose")
+	flags.BoolVar(&f.trust, "trust-imported", false, "replay recordings too that 'diagnose corpus import' brought")
 	flags.StringVar(&f.out, "out", "", "`directory` for the summary in all forms, and the reports of its causes")
 	must(c.MarkFlagDirname("out"))
 	flags.StringVar(&f.tracker, "tracker", "", "`tracker` where causes get issues; without it, a directory in that of --out")
@@ -128,7 +134,7 @@ func (f *nightlyFlags) run(c *cobra.Command) error {
 	return f.with(c, corpus.Change, func(store *corpus.Corpus) error {
 		tell := newNightProgress(os.Stderr, f.redaction)
 		run, err := nightly.Diagnose(c.Context(), nightly.Options{Corpus: store, Version: version(), Command: []string{exe}, Since: time.Duration(f.since),
-			Jobs: f.jobs, Budget: time.Duration(f.budget), Time: time.Duration(f.time), Memory: f.memory << 20, Retry: f.retry, Progress: tell.step})
+			Jobs: f.jobs, Budget: time.Duration(f.budget), Time: time.Duration(f.time), Memory: f.memory << 20, Retry: f.retry, TrustImported: f.trust, Progress: tell.step})
 		tell.clear()
 		if err != nil {
 			return err
