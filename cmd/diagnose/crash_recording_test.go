@@ -125,18 +125,22 @@ int main(int argc, char **argv)
 	}
 }
 
-// The core has the failing thread first; a report with a recording has the
-// recording's numbers, which its moments are of.
+// A thread has one number in every report of a failure: with the recording, which
+// moments are told with, and of its core alone, whose first thread is the failing
+// one. A thread that ended is counted.
 func TestCrashNumbersThreadsAsRecorded(t *testing.T) {
 	const text = `
 #include <pthread.h>
 static pthread_barrier_t both;
+static void *brief(void *p) { return p; }
 static void *first(void *p) { pthread_barrier_wait(&both); pthread_barrier_wait(&both); return p; }
 static void *second(void *p) { pthread_barrier_wait(&both); *(volatile int *)p = 1; return p; }
 int main(void)
 {
 	pthread_t a, b;
 	pthread_barrier_init(&both, 0, 2);
+	pthread_create(&a, 0, brief, 0);
+	pthread_join(a, 0);
 	pthread_create(&a, 0, first, 0);
 	pthread_create(&b, 0, second, 0);
 	pthread_join(a, 0);
@@ -144,22 +148,17 @@ int main(void)
 }
 `
 	dir := recordedAt(t, crashtest.Compile(t, crashtest.Program{Source: "numbers.c", Text: text, Flags: []string{"-O0", "-pthread"}}))
-	got := diagnose(t, nil, "crash", "--recording", dir, "--time", "1ns")
-	first, _, _ := strings.Cut(got.stdout, "\n")
-	if got.status != exitOK || !strings.Contains(first, `thread 3 "second"`) || !strings.Contains(got.stdout, `thread 2 "first"`) || strings.Contains(got.stdout, "of the recording)") {
-		t.Errorf("status %d: %s%s", got.status, got.stdout, got.stderr)
-	}
-	// Main sleeps in the recording library, and that is what is seen of it.
-	for _, want := range []string{"waits for the end of thread 2\n", " pthread_join() of the recording library\n"} {
-		if !strings.Contains(got.stdout, want) || strings.Contains(got.stdout, "dg_facts") || strings.Contains(got.stdout, "wrap_thread.c") {
-			t.Errorf("%q is missing, or the library's inside is told:\n%s", want, got.stdout)
+	for name, args := range map[string][]string{"recording": {"--recording", dir, "--time", "1ns"}, "core": {"--core", filepath.Join(dir, "core")}} {
+		got := diagnose(t, nil, append([]string{"crash"}, args...)...)
+		first, _, _ := strings.Cut(got.stdout, "\n")
+		if got.status != exitOK || !strings.Contains(first, `thread 4 "second"`) || !strings.Contains(got.stdout, `thread 3 "first"`) || strings.Contains(got.stdout, "of the recording)") {
+			t.Errorf("%s: status %d: %s%s", name, got.status, got.stdout, got.stderr)
 		}
-	}
-	got = diagnose(t, nil, "crash", "--core", filepath.Join(dir, "core"))
-	if want := "waits for the end of the recording's thread 2\n"; !strings.Contains(got.stdout, want) {
-		t.Errorf("%q is missing:\n%s", want, got.stdout)
-	}
-	if !strings.Contains(got.stdout, `thread 1 "second"`) {
-		t.Errorf("the core's own numbers are the recording's, the test shows nothing: %s", got.stdout)
+		// Main sleeps in the recording library, and that is what is seen of it.
+		for _, want := range []string{"waits for the end of thread 3\n", " pthread_join() of the recording library\n"} {
+			if !strings.Contains(got.stdout, want) || strings.Contains(got.stdout, "dg_facts") || strings.Contains(got.stdout, "wrap_thread.c") {
+				t.Errorf("%s: %q is missing, or the library's inside is told:\n%s", name, want, got.stdout)
+			}
+		}
 	}
 }

@@ -50,7 +50,7 @@ func TestFormatsOfCores(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !bytes.HasPrefix(text, []byte("<!DOCTYPE html>")) || !bytes.HasSuffix(bytes.TrimSpace(text), []byte("</html>")) || !bytes.Contains(text, []byte(`<tr class="marked">`)) {
+			if !bytes.HasPrefix(text, []byte("<!DOCTYPE html>")) || !bytes.HasSuffix(bytes.TrimSpace(text), []byte("</html>")) || !bytes.Contains(text, []byte(`<tr class="marked" id="code-1-`)) {
 				t.Errorf("no page with a marked line: %s", text)
 			}
 		})
