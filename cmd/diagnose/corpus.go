@@ -66,20 +66,13 @@ func (f *corpusFlags) register(c *cobra.Command) {
 
 func (f *corpusFlags) registerFormat(c *cobra.Command) {
 	c.Flags().StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of what is shown: text, json")
-	complete(c, "format", cobra.FixedCompletions([]string{string(reports.Text), string(reports.JSON)}, cobra.ShellCompDirectiveNoFileComp))
+	choices(c, "format", string(reports.Text), string(reports.JSON))
 	f.registerLocalRedact(c)
 }
 
 func (f *corpusFlags) registerLabels(c *cobra.Command, usage string) {
 	c.Flags().StringArrayVar(&f.labels, "label", nil, usage)
 	complete(c, "label", cobra.NoFileCompletions)
-}
-
-func (f *corpusFlags) checkFormat(c *cobra.Command) error {
-	if f.format != string(reports.Text) && f.format != string(reports.JSON) {
-		return usagef("--format takes text or json, not %q (see '%s --help')", f.format, c.CommandPath())
-	}
-	return f.checkRedact()
 }
 
 func (f *corpusFlags) parsedLabels() (map[string]string, error) {

@@ -63,7 +63,7 @@ type shownAdded struct {
 
 func (f *corpusAddFlags) run(c *cobra.Command, args []string) error {
 	labels, err := f.parsedLabels()
-	if err = cmp.Or(err, f.checkFormat(c), checkRoom(f.room)); err != nil {
+	if err = cmp.Or(err, f.checkRedact(), checkRoom(f.room)); err != nil {
 		return err
 	}
 	open := corpus.Create

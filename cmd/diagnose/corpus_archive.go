@@ -99,7 +99,7 @@ Nothing of an archive is executed by import. The entries are kept as imported, a
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := cmp.Or(checkRoom(room), f.checkFormat(c)); err != nil {
+			if err := cmp.Or(checkRoom(room), f.checkRedact()); err != nil {
 				return err
 			}
 			return f.with(c, corpus.Create, func(store *corpus.Corpus) error { return f.importAll(c, store, args, room<<30) })

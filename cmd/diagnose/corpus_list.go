@@ -98,7 +98,7 @@ func (f *corpusListFlags) chosen() (corpus.Filter, error) {
 
 func (f *corpusListFlags) run(c *cobra.Command) error {
 	filter, err := f.chosen()
-	err = cmp.Or(err, f.checkFormat(c))
+	err = cmp.Or(err, f.checkRedact())
 	if err == nil && f.clusters && (len(f.labels) > 0 || filter.Program != "" || filter.Cluster != "" || f.since > 0) {
 		err = usagef("--clusters lists all of them, and goes with no other choice (see '%s --help')", c.CommandPath())
 	}

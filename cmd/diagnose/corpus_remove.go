@@ -65,7 +65,7 @@ right. Failures that were not diagnosed yet are kept.
 			if opts.Examples < 0 {
 				return usagef("--examples takes a whole number from 0 on, not %d", opts.Examples)
 			}
-			if err := f.checkFormat(c); err != nil {
+			if err := f.checkRedact(); err != nil {
 				return err
 			}
 			opts.Before = time.Now().Add(-time.Duration(keep))

@@ -44,7 +44,7 @@ report of the last diagnosis.
 }
 
 func (f *corpusShowFlags) run(c *cobra.Command, name string) error {
-	if err := f.checkFormat(c); err != nil {
+	if err := f.checkRedact(); err != nil {
 		return err
 	}
 	return f.with(c, corpus.Open, func(store *corpus.Corpus) error {

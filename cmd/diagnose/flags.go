@@ -39,7 +39,7 @@ func (f *commonFlags) registerInput(c *cobra.Command) {
 	flags.StringArrayVar(&f.DebugDirs, "debug-dir", nil, "`directory` with separate debug files, searched before /usr/lib/debug; may be repeated")
 	flags.StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of the report: "+strings.Join(reports.Formats(), ", "))
 	flags.StringVarP(&f.output, "output", "o", "", "write the report to `file`, which only you can read, instead of standard output")
-	complete(c, "format", cobra.FixedCompletions(reports.Formats(), cobra.ShellCompDirectiveNoFileComp))
+	choices(c, "format", reports.Formats()...)
 	for _, name := range []string{"sysroot", "debug-dir"} {
 		must(c.MarkFlagDirname(name))
 	}

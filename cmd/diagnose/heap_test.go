@@ -152,7 +152,7 @@ func TestHeapErrors(t *testing.T) {
 		{[]string{"heap", "--core", core}, exitInput, "LD_PRELOAD=$(diagnose agent path)"},
 		{[]string{"heap", "--core", core, "--sites", "-1"}, exitUsage, "--sites takes a whole number from 0 on, not -1"},
 		{[]string{"heap", "--core", core, "--json", "--format", "text"}, exitUsage, "--json and --format text exclude each other"},
-		{[]string{"heap", "--core", core, "--format", "xml"}, exitUsage, `unknown format "xml"`},
+		{[]string{"heap", "--core", core, "--format", "xml"}, exitUsage, `--format takes text, markdown, json, html or sarif, not "xml"`},
 		{[]string{"heap", core}, exitUsage, "did you mean --core " + core},
 	} {
 		if got := diagnose(t, nil, x.args...); got.status != x.status || !strings.Contains(got.stderr, x.says) || got.stdout != "" {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"regexp"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -98,7 +97,7 @@ Exit status:
 	flags.BoolVar(&f.globals, "globals", true, "preempt threads where the program's own code accesses global variables, too")
 	flags.BoolVar(&f.resume, "resume", false, "go on with the seeds where the last hunt of the same program stopped")
 	f.register(c)
-	complete(c, "strategy", cobra.FixedCompletions(explore.Strategies(), cobra.ShellCompDirectiveNoFileComp))
+	choices(c, "strategy", explore.Strategies()...)
 	for _, name := range []string{"seeds", "budget", "jobs", "depth", "first-seed", "length"} {
 		complete(c, name, cobra.NoFileCompletions)
 	}
@@ -114,7 +113,7 @@ func (f *huntFlags) register(c *cobra.Command) {
 	flags.BoolVar(&f.diagnose, "diagnose", false, "find the cause at once, as 'diagnose crash' does")
 	flags.StringVarP(&f.output, "output", "o", "recordings", "`directory` that recordings are made in; it is created")
 	flags.StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of the result: text, json")
-	complete(c, "format", cobra.FixedCompletions([]string{string(reports.Text), string(reports.JSON)}, cobra.ShellCompDirectiveNoFileComp))
+	choices(c, "format", string(reports.Text), string(reports.JSON))
 	f.registerLocalRedact(c)
 	must(c.MarkFlagDirname("output"))
 	for _, name := range []string{"fail-if", "timeout"} {
@@ -156,17 +155,13 @@ func (f *huntFlags) options(c *cobra.Command, args []string) (explore.HuntOption
 	}
 	settings := agent.ParseOptions(os.Getenv(agent.OptionsVariable))
 	o.Record.Path, o.Record.Args = target.Path, args
-	o.Record.Environ = agent.RecordEnvironment(os.Environ(), library, settings)
+	o.Record.Environ = agent.RecordEnvironment(target.Environ(os.Environ()), library, settings)
 	return o, nil
 }
 
 func (f *huntFlags) check(c *cobra.Command) error {
 	help := fmt.Sprintf("(see '%s --help')", c.CommandPath())
 	switch {
-	case f.format != string(reports.Text) && f.format != string(reports.JSON):
-		return usagef("--format takes text or json, not %q %s", f.format, help)
-	case c.Flags().Lookup("strategy") != nil && !slices.Contains(explore.Strategies(), f.strategy):
-		return usagef("--strategy takes pct, random or delay, not %q %s", f.strategy, help)
 	case f.seeds < 0 || f.jobs < 0:
 		return usagef("--seeds and --jobs take no negative numbers %s", help)
 	case c.Flags().Lookup("depth") != nil && (f.depth < 1 || f.depth > 64):

@@ -24,7 +24,7 @@ var nightFormats = []string{string(reports.Text), string(reports.JSON), string(r
 
 func (f *nightlyFlags) registerNightFormat(c *cobra.Command) {
 	c.Flags().StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of what is shown: text, json, html")
-	complete(c, "format", cobra.FixedCompletions(nightFormats, cobra.ShellCompDirectiveNoFileComp))
+	choices(c, "format", nightFormats...)
 }
 
 // hand gives the summary to whoever is to have it, and notes then that it was given.

@@ -59,16 +59,13 @@ Exit status:
 	flags.Uint32Var(&f.thread, "thread", 0, "list the events of one thread, by its `number`")
 	flags.BoolVar(&f.full, "full", false, "list all bytes of the events")
 	flags.StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of what is shown: text, json")
-	complete(c, "format", cobra.FixedCompletions([]string{string(reports.Text), string(reports.JSON)}, cobra.ShellCompDirectiveNoFileComp))
+	choices(c, "format", string(reports.Text), string(reports.JSON))
 	f.registerLocalRedact(c)
 	complete(c, "thread", cobra.NoFileCompletions)
 	return c
 }
 
 func (f *showFlags) run(c *cobra.Command, dir string) error {
-	if f.format != string(reports.Text) && f.format != string(reports.JSON) {
-		return usagef("--format takes text or json, not %q (see '%s --help')", f.format, c.CommandPath())
-	}
 	if (f.thread != 0 || f.full) && !f.events {
 		return usagef("--thread and --full go with --events (see '%s --help')", c.CommandPath())
 	}

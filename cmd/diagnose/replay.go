@@ -95,10 +95,10 @@ Exit status:
 	flags.BoolVar(&f.gdb, "gdb", false, "leave the process to gdb, at the moment or at the end")
 	flags.DurationVar(&f.wait, "wait", 0, "give up after so much `time` without an event; 10s while all threads sleep and at least 1m while one computes, unless it is set")
 	flags.StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of the result: text, json")
-	complete(c, "format", cobra.FixedCompletions([]string{string(reports.Text), string(reports.JSON)}, cobra.ShellCompDirectiveNoFileComp))
+	choices(c, "format", string(reports.Text), string(reports.JSON))
 	f.registerLocalRedact(c)
 	flags.StringVar(&f.timing, "timing", timingAuto, "`when` code between two events runs: eager, lazy, or auto for what works")
-	complete(c, "timing", cobra.FixedCompletions([]string{timingAuto, string(record.TimingEager), string(record.TimingLazy)}, cobra.ShellCompDirectiveNoFileComp))
+	choices(c, "timing", timingAuto, string(record.TimingEager), string(record.TimingLazy))
 	flags.BoolVar(&f.noSearch, "no-search", false, "do not search for preemptions with which the recorded end is reached")
 	flags.BoolVar(&f.resume, "resume", false, "go on from where an earlier search came to")
 	flags.DurationVar(&f.budget, "budget", 5*time.Minute, "search for no more than so much `time`")
@@ -109,14 +109,6 @@ Exit status:
 }
 
 func (f *replayFlags) run(c *cobra.Command, dir string) error {
-	if f.format != string(reports.Text) && f.format != string(reports.JSON) {
-		return usagef("--format takes text or json, not %q (see '%s --help')", f.format, c.CommandPath())
-	}
-	switch record.Timing(f.timing) {
-	case timingAuto, record.TimingEager, record.TimingLazy:
-	default:
-		return usagef("--timing takes auto, eager or lazy, not %q (see '%s --help')", f.timing, c.CommandPath())
-	}
 	if f.wait < 0 {
 		return usagef("--wait takes a time such as 30s, not %v", f.wait)
 	}

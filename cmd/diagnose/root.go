@@ -1,21 +1,17 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
-	"github.com/spf13/pflag"
 
 	"diagnose/internal/instrument"
 	"diagnose/record"
-	"diagnose/reports/tracker"
 )
 
 // release is the version that the Makefile links in; a plain go build falls
@@ -78,39 +74,13 @@ proves that by experiments on replays.
 		DisableAutoGenTag: true, // man pages that are made anew must not differ
 		Args:              knownCommand,
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
-		PersistentPreRun:  hideToken,
-
-		SuggestionsMinimumDistance: 2,
+		PersistentPreRunE: prepare,
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newCrash(), newHeap(), newRun(), newRecord(), newReplay(), newHunt(), newMinimize(), newTrace(), newRecording(), newCorpus(), newNightly(),
 		newCompile(instrument.C), newCompile(instrument.CXX), newAgent(), newMan())
 	trimCompletion(root)
 	return root
-}
-
-// hideToken keeps a tracker's token from programs that are recorded, whose recordings
-// have their environment. The night takes it out on its own.
-func hideToken(c *cobra.Command, _ []string) {
-	if c.Name() != nightlyName {
-		os.Unsetenv(tracker.TokenVariable)
-	}
-}
-
-// flagError says in words what a flag takes.
-func flagError(c *cobra.Command, err error) error {
-	var invalid *pflag.InvalidValueError
-	if !errors.As(err, &invalid) {
-		return usagef("%w (see '%s --help')", err, c.CommandPath())
-	}
-	takes := "a whole number"
-	switch invalid.GetFlag().Value.Type() {
-	case "bool":
-		takes = "true or false"
-	case "duration":
-		takes = "a time, as in 90s or 5m"
-	}
-	return usagef("--%s takes %s, not %q (see '%s --help')", invalid.GetFlag().Name, takes, invalid.GetValue(), c.CommandPath())
 }
 
 // trimCompletion makes cobra's command refuse a shell that it does not know,
@@ -129,18 +99,6 @@ func trimCompletion(root *cobra.Command) {
 			}
 		}
 	}
-}
-
-// knownCommand refuses what is left when no command of that name was found.
-func knownCommand(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	text := fmt.Sprintf("unknown command %q", args[0])
-	if like := c.SuggestionsFor(args[0]); len(like) > 0 {
-		text += ", did you mean " + strings.Join(like, " or ") + "?"
-	}
-	return usagef("%s (see '%s --help')", text, c.CommandPath())
 }
 
 // noStrayFile refuses arguments, and helps those who leave out --core or --pid.

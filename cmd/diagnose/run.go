@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -54,7 +55,7 @@ Environment:
     LD_PRELOAD          other libraries to load; the agent is put before them
     CC                  the compiler that builds the agent, if it is not cc
     XDG_CACHE_HOME      where the agent is kept, ~/.cache unless it is set
-
+` + runtimesHelp + `
 Exit status: that of the program, 128 and the number of the signal that ended
 it, or
 
@@ -72,6 +73,13 @@ it, or
 	f.register(c)
 	return c
 }
+
+// runtimesHelp says what is special about programs in some languages.
+const runtimesHelp = `    PYTHONMALLOC        malloc unless it is set, if the program is Python or linked
+                        with it: its own allocator would hide its objects
+    GOTRACEBACK         crash has a Go program leave a core after a panic; otherwise
+                        it exits with status 2
+`
 
 // optionsHelp describes what --option takes.
 const optionsHelp = `    on_error=WORD           abort, log or continue; abort unless it is set
@@ -94,7 +102,7 @@ func (f *runFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.stacks, "stacks", "", "`number` of callers to keep of every allocation and free")
 	flags.StringArrayVar(&f.options, "option", nil, "`name=value` for the agent; may be repeated")
 	flags.BoolVar(&f.exec, "exec", false, "become the program instead of waiting for it")
-	complete(c, "on-error", cobra.FixedCompletions([]string{"abort", "log", "continue"}, cobra.ShellCompDirectiveNoFileComp))
+	choices(c, "on-error", "abort", "log", "continue")
 	complete(c, "quarantine", cobra.NoFileCompletions)
 	complete(c, "stacks", cobra.NoFileCompletions)
 	var names []string
@@ -126,13 +134,13 @@ func (f *runFlags) run(c *cobra.Command, args []string) error {
 	if err := c.Context().Err(); err != nil {
 		return err // interrupted before there was a program to pass it to
 	}
-	environ := agent.Environment(os.Environ(), library, settings)
+	environ := agent.Environment(target.Environ(os.Environ()), library, settings)
 	ignored := keepIgnored()
 	if f.exec {
 		err := unix.Exec(target.Path, args, environ)
 		return &driver.InputError{Err: fmt.Errorf("%s cannot be run: %w", target.Path, err)}
 	}
-	return supervise(target.Path, args, environ, ignored)
+	return supervise(&target, args, environ, ignored)
 }
 
 // settings are the environment's options and the flags, which count more.
@@ -144,7 +152,11 @@ func (f *runFlags) settings(c *cobra.Command) (agent.Options, error) {
 			return nil, usagef("--option takes NAME=VALUE, not %q (see '%s --help')", option, c.CommandPath())
 		}
 		if err := setOption(&settings, name, value); err != nil {
-			return nil, usagef("--option: %w", err)
+			like := ""
+			if !slices.Contains(agent.OptionNames(), name) {
+				like = didYouMean(name, agent.OptionNames(), "")
+			}
+			return nil, usagef("--option: %w%s", err, like)
 		}
 	}
 	for _, x := range []struct{ flag, option, value string }{

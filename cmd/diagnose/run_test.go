@@ -353,7 +353,7 @@ func TestRunRefuses(t *testing.T) {
 	}{
 		{nil, exitUsage, "nothing to run: give a program"},
 		{[]string{"--"}, exitUsage, "nothing to run"},
-		{[]string{"--on-error", "stop", "true"}, exitUsage, `--on-error: it is one of abort, log, continue, not "stop"`},
+		{[]string{"--on-error", "stop", "true"}, exitUsage, `--on-error takes abort, log or continue, not "stop"`},
 		{[]string{"--stacks", "many", "true"}, exitUsage, `--stacks: it takes a whole number from 1 to 12, not "many"`},
 		{[]string{"--quarantine", "-1", "true"}, exitUsage, `--quarantine: it takes a whole number from 0 to 65536, not "-1"`},
 		{[]string{"--log", log, "true"}, exitUsage, "--log: write " + log + ": no such file or directory"},

@@ -111,8 +111,8 @@ func (f *traceFlags) register(c *cobra.Command) {
 	flags.IntVar(&f.limit, "limit", 1000, "show at most so `many` accesses in a table, the last ones; 0: all")
 	f.registerLocalRedact(c)
 	must(c.MarkFlagDirname("recording"))
-	complete(c, "format", cobra.FixedCompletions([]string{traceTable, traceJSON, traceChrome}, cobra.ShellCompDirectiveNoFileComp))
-	complete(c, "backend", cobra.FixedCompletions(traceBackends, cobra.ShellCompDirectiveNoFileComp))
+	choices(c, "format", traceTable, traceJSON, traceChrome)
+	choices(c, "backend", traceBackends...)
 	for _, name := range []string{"watch", "words", "passes", "hits", "limit"} {
 		complete(c, name, cobra.NoFileCompletions)
 	}
@@ -120,18 +120,7 @@ func (f *traceFlags) register(c *cobra.Command) {
 
 func (f *traceFlags) check(c *cobra.Command) error {
 	hint := fmt.Sprintf("see '%s --help'", c.CommandPath())
-	switch f.format {
-	case traceTable, traceJSON, traceChrome:
-	default:
-		return usagef("--format takes table, json or chrome, not %q (%s)", f.format, hint)
-	}
-	known := false
-	for _, b := range traceBackends {
-		known = known || b == f.backend
-	}
 	switch {
-	case !known:
-		return usagef("--backend takes one of %s, not %q (%s)", strings.Join(traceBackends, ", "), f.backend, hint)
 	case f.recording == "":
 		return usagef("trace needs --recording (%s)", hint)
 	case len(f.watches) == 0:
