@@ -17,6 +17,10 @@ type Target struct {
 	Path string
 	// File is the ELF file that runs: Path, or the interpreter of that script.
 	File string
+	// Python: Path or File is Python's interpreter by name, or File has it as a library.
+	Python bool
+	// Go: File was built by Go's compiler.
+	Go bool
 	// Warnings say what evidence will be missing.
 	Warnings []string
 }
@@ -86,6 +90,7 @@ func (t *Target) inspect() error {
 	if err := t.checkPrivilege(); err != nil {
 		return err
 	}
+	t.Python, t.Go = isPython(t.Path, t.File, f), isGo(f)
 	return t.checkAllocator(f)
 }
 

@@ -168,6 +168,7 @@ func (f *crashFlags) resolve() error {
 			return err
 		}
 		err = unchanged(rec)
+		advisePanic(rec)
 		rec.Close()
 		if err != nil {
 			return err

@@ -86,7 +86,7 @@ const recordEnvironment = `Environment:
                         not start otherwise
     CC                  the compiler that builds the agent, if it is not cc
     XDG_CACHE_HOME      where the agent is kept, ~/.cache unless it is set
-`
+` + runtimesHelp
 
 func (f *recordFlags) register(c *cobra.Command) {
 	flags := c.Flags()
@@ -127,7 +127,7 @@ func (f *recordFlags) run(c *cobra.Command, args []string) error {
 	}
 	settings := agent.ParseOptions(os.Getenv(agent.OptionsVariable))
 	r := &recorder{flags: f, options: record.Options{
-		Path: target.Path, Args: args, Environ: agent.RecordEnvironment(os.Environ(), library, settings), Library: library,
+		Path: target.Path, Args: args, Environ: agent.RecordEnvironment(target.Environ(os.Environ()), library, settings), Library: library,
 		Output: f.output, Portable: f.portable, All: f.all || f.again(), MaxSize: int64(f.maxSize) << 20,
 		Ignored: ignored, Prepared: prepared, Producer: version(), Warn: func(text string) { say("warning: " + text) },
 		Progress: sayAnalysis(),
@@ -144,6 +144,9 @@ func (f *recordFlags) run(c *cobra.Command, args []string) error {
 	say(r.summary(&result))
 	sayOthers(&result)
 	sayCause(&result, nil)
+	if !hasCore(&result) { // at its exit what Go's runtime knows of the panic is still there
+		sayPanic(target.File, result.Status)
+	}
 	return &endedError{result.Status}
 }
 
@@ -309,6 +312,15 @@ func sayCause(failed, passed *record.Result) {
 		text += " --passing " + shellQuote(relative(passed.Dir))
 	}
 	say(text)
+}
+
+// hasCore reports whether the recording of a run that failed has a core.
+func hasCore(result *record.Result) bool {
+	if result.Dir == "" {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(result.Dir, result.Culprit, record.CoreName))
+	return err == nil
 }
 
 func plural(n int, noun string) string {

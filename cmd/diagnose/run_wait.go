@@ -22,7 +22,8 @@ import (
 //
 // A waiting parent is the default, and not exec, because after a crash a user
 // needs the core's path, which only somebody who is left can look for.
-func supervise(path string, args, environ []string, ignored []os.Signal) error {
+func supervise(target *agent.Target, args, environ []string, ignored []os.Signal) error {
+	path := target.Path
 	cmd := &exec.Cmd{Path: path, Args: args, Env: environ, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, forwarded(ignored)...)
@@ -47,6 +48,7 @@ func supervise(path string, args, environ []string, ignored []os.Signal) error {
 		death.PID, death.Status = cmd.ProcessState.Pid(), status
 		explain(death, path)
 	}
+	sayPanic(target.File, status)
 	return &endedError{status}
 }
 

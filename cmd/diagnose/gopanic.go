@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"diagnose/agent"
+	"diagnose/record"
+)
+
+// panicStatus is what Go's runtime exits with after a panic or a fatal error
+// (runtime/panic.go), and what many programs exit with after a wrong command line.
+const panicStatus = 2
+
+// crashSetting has Go's runtime end the process by SIGABRT instead.
+const crashSetting = "GOTRACEBACK=crash"
+
+// panicAdvice is what to do about a Go program that may have panicked and left no core;
+// empty for others.
+func panicAdvice(program string, status int) string {
+	if status != panicStatus || !agent.IsGoProgram(program) {
+		return ""
+	}
+	return fmt.Sprintf("%s is a Go program, which exits with status %d after a panic and leaves no core; with %s in its environment it leaves one",
+		program, panicStatus, crashSetting)
+}
+
+// advisePanic is sayPanic for a recording without a core.
+func advisePanic(rec *record.Recording) {
+	m := rec.Manifest
+	if _, err := os.Stat(filepath.Join(rec.Dir, record.CoreName)); err == nil || m.Outcome.Kind != record.OutcomeExit ||
+		slices.Contains(record.Strings(m.Program.Environ), crashSetting) {
+		return
+	}
+	if text := panicAdvice(string(m.Program.Path), m.Outcome.Status); text != "" {
+		say(text)
+	}
+}
+
+// sayPanic gives that advice, unless it was followed.
+func sayPanic(program string, status syscall.WaitStatus) {
+	if !status.Exited() || os.Getenv("GOTRACEBACK") == "crash" {
+		return
+	}
+	if text := panicAdvice(program, status.ExitStatus()); text != "" {
+		say(text)
+	}
+}
