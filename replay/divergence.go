@@ -2,7 +2,9 @@ package replay
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -97,7 +99,7 @@ func (e *DivergenceError) replayed() string {
 	case DiffersSkipped:
 		return fmt.Sprintf("the replay took %d uncontended mutexes before it, not %d%s", e.Have, e.Want, calledAt(e.GotAt))
 	case DiffersMapping:
-		return fmt.Sprintf("in the replay the memory at %#x cannot be had (%v)", e.Want, errnoOf(e.Have))
+		return e.mapping()
 	case DiffersState:
 		return fmt.Sprintf("in the replay the variable is in another state (%#x, not %#x)%s", e.Have, e.Want, calledAt(e.GotAt))
 	case DiffersLog:
@@ -109,6 +111,33 @@ func (e *DivergenceError) replayed() string {
 		return "the replay went on" + inAt(e.GotAt)
 	}
 	return "the replay came to " + eventText(e.Got) + calledAt(e.GotAt)
+}
+
+// mapping says why a replay could not map what was mapped: Place is that of
+// dg_diverge in agent/src/engine_memory.c.
+func (e *DivergenceError) mapping() string {
+	file := "the file"
+	if e.Expected != nil {
+		for i := range e.Expected.Payloads {
+			if m, ok := e.Expected.Payloads[i].Mapped(); ok && m.Path != "" {
+				file = strconv.Quote(m.Path)
+			}
+		}
+	}
+	switch e.Place {
+	case 1:
+		return fmt.Sprintf("and %s cannot be opened now: %v", file, errnoOf(e.Have))
+	case 2:
+		return fmt.Sprintf("and %s changed since: it had %d bytes and has %d", file, e.Want, e.Have)
+	case 3:
+		return fmt.Sprintf("and %s changed since: it is of %s and was of %s", file, instant(e.Have), instant(e.Want))
+	}
+	return fmt.Sprintf("in the replay the memory at %#x cannot be had (%v)", e.Want, errnoOf(e.Have))
+}
+
+// instant is a time in nanoseconds since 1970, for people.
+func instant(ns uint64) string {
+	return time.Unix(0, int64(ns)).UTC().Format(time.DateTime)
 }
 
 func errnoOf(v uint64) error {

@@ -16,6 +16,7 @@
 #define DG_COPY_WINDOW (1ull << 20)
 #define DG_DATA_MOST (4ull << 30) /* bytes of mapped files that a recording keeps */
 #define DG_SEGMENTS_MOST 64u
+#define DG_INSTALLED_LEAST (64ll << 10) /* smaller files are kept as they are */
 
 static struct dg_event *dg_call_begin(const struct dg_call *c, uint64_t payload_bytes);
 static void dg_call_done(struct dg_event *e, long result);
@@ -103,6 +104,26 @@ static bool dg_is_object(int fd, uint64_t prot)
 	if (prot & PROT_EXEC)
 		return true;
 	return dg_sys4(SYS_pread64, fd, &magic, sizeof(magic), 0) == sizeof(magic) && magic == 0x464c457f;
+}
+
+static bool dg_starts_with(const char *text, const char *with)
+{
+	while (*with)
+		if (*text++ != *with++)
+			return false;
+	return true;
+}
+
+/* A file that only an installation changes: it is below /usr, which holds data that
+ * programs do not write (Filesystem Hierarchy Standard 3.0, 4.1), root alone may
+ * write it, and it was opened to be read. Such files are large (a JDK has 128 MB of
+ * classes in one) and are known again by size and time, as objects are. */
+static bool dg_is_installed(const char *path, int fd, const struct stat *st)
+{
+	long flags = dg_sys2(SYS_fcntl, fd, F_GETFL);
+
+	return dg_starts_with(path, "/usr/") && st->st_uid == 0 && !(st->st_mode & (S_IWGRP | S_IWOTH)) && st->st_size >= DG_INSTALLED_LEAST &&
+	       !dg_failed(flags) && (flags & O_ACCMODE) == O_RDONLY;
 }
 
 /* Room in `data`, or UINT64_MAX. */
@@ -202,19 +223,11 @@ static void dg_mapped_file(struct dg_mapped *m, const struct dg_call *c)
 		m->data = m->length = 0;
 		return;
 	}
-	if (path && dg_is_object(fd, c->args[2]) && !dg_failed(dg_sys2(SYS_stat, m->path, &by_path)) &&
+	if (path && (dg_is_object(fd, c->args[2]) || dg_is_installed(m->path, fd, &st)) && !dg_failed(dg_sys2(SYS_stat, m->path, &by_path)) &&
 	    by_path.st_dev == st.st_dev && by_path.st_ino == st.st_ino)
 		return;
 	/* The last page is there as a whole. */
 	dg_data_keep(m, fd, c->args[5], dg_pages(c->args[1]));
-}
-
-static bool dg_starts_with(const char *text, const char *with)
-{
-	while (*with)
-		if (*text++ != *with++)
-			return false;
-	return true;
 }
 
 /* ---- Recording ---- */
