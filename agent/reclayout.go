@@ -31,6 +31,7 @@ const (
 	EventInterrupted = 1
 	EventSoft        = 2
 	EventExtra       = 8
+	EventRaised      = 16
 	EventArrived     = 4
 	TrapMagic        = 0x646961676e6f7365
 )
@@ -423,7 +424,8 @@ type RawControl struct {
 	LogLimit    uint64     `c:"log_limit"`
 	Lazy        uint32
 	PointAble   uint32 `c:"point_able"`
-	Reserved4   [4]uint64
+	Raised      uint64
+	Reserved4   [3]uint64
 	ClockPC     uint64 `c:"clock_pc"`
 	Free        uint32
 	FreeFirst   uint32 `c:"free_first"`

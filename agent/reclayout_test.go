@@ -89,6 +89,7 @@ var recordConstants = map[string]uint64{
 	"DG_PARKED_END":        agent.ParkedEnd,
 	"DG_PARKED_POINT":      agent.ParkedPoint,
 	"DG_EVENT_EXTRA":       agent.EventExtra,
+	"DG_EVENT_RAISED":      agent.EventRaised,
 	"DG_EV_SYSCALL":        agent.EvSyscall,
 	"DG_EV_TSC":            agent.EvTSC,
 	"DG_EV_FORK":           agent.EvFork,

@@ -34,6 +34,8 @@ type thread struct {
 	final *finalState
 	// watched: its debug registers have the watches.
 	watched bool
+	// raise is a signal that it gets when it goes on; nil: none.
+	raise *raising
 	// steps is what is known of a thread that is stepped; nil: it is not.
 	steps *steps
 }
@@ -266,6 +268,12 @@ func (c *controller) cont(t *thread, signal syscall.Signal) error {
 func (c *controller) goes(t *thread, signal syscall.Signal, steps bool) error {
 	if c.stepper != nil {
 		if err := c.placer.steps(t, steps); err != nil {
+			return err
+		}
+	}
+	if t.raise != nil && signal == 0 {
+		var err error
+		if signal, err = c.raised(t); err != nil {
 			return err
 		}
 	}

@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
 	"diagnose/evidence"
+	"diagnose/internal/ptrace"
 	"diagnose/record"
 )
 
@@ -17,6 +21,8 @@ type signalMove struct {
 	thread uint32
 	blocks []eventBlock // in the order of the log
 	until  uint64       // behind which they come; 0: never
+	// raised: their events are behind until, and are skipped until Stopped.Raise.
+	raised bool
 }
 
 // eventBlock are the ordinals of a signal and of its handler's end.
@@ -66,6 +72,15 @@ func (f *free) planDelay(rec *record.Recording, e *Edit) error {
 			}
 		}
 	}
+	if e.Raised && ordinal >= block.first {
+		if block.last == 0 {
+			block.last = ordinal
+		}
+		if e.Until == 0 || e.Until >= block.first && e.Until <= block.last || e.Until > ordinal {
+			return inputf("replay: the signal that is event %d of thread %d cannot be raised after event %d", block.first, e.At.Thread, e.Until)
+		}
+		return f.addMove(e, block)
+	}
 	switch {
 	case ordinal < block.first:
 		return inputf("replay: thread %d has %d events, and no signal as its event %d", e.At.Thread, ordinal, block.first)
@@ -84,10 +99,10 @@ func (f *free) planDelay(rec *record.Recording, e *Edit) error {
 func (f *free) addMove(e *Edit, block eventBlock) error {
 	m := f.move
 	if m == nil {
-		m = &signalMove{thread: e.At.Thread, until: e.Until}
+		m = &signalMove{thread: e.At.Thread, until: e.Until, raised: e.Raised}
 		f.move = m
 	}
-	if m.thread != e.At.Thread || m.until != e.Until {
+	if m.thread != e.At.Thread || m.until != e.Until || m.raised != e.Raised {
 		return inputf("replay: signals can be delayed in one thread, and until one event")
 	}
 	if n := len(m.blocks); n > 0 && m.blocks[n-1].last >= block.first {
@@ -161,7 +176,11 @@ func (m *signalMove) apply(s *stage) error {
 	var moved []byte
 	for _, block := range m.blocks {
 		signal := append([]byte(nil), b[offsets[block.first-1]:offsets[block.last]]...)
-		if err := behindEvent(signal); err != nil {
+		change := behindEvent
+		if m.raised {
+			change = whenRaised
+		}
+		if err := change(signal); err != nil {
 			return err
 		}
 		moved = append(moved, signal...)
@@ -205,6 +224,68 @@ func behindEvent(b []byte) error {
 	}
 	le.PutUint64(b[header:], signalEvent)
 	return nil
+}
+
+// whenRaised marks the events of b as those of a signal that the controller raises.
+func whenRaised(b []byte) error {
+	const flags = 5 // of struct dg_event
+	offsets, err := offsetsOf(b)
+	if err != nil {
+		return err
+	}
+	for _, at := range offsets[:len(offsets)-1] {
+		b[at+flags] |= agent.EventRaised
+	}
+	return nil
+}
+
+// raising is a signal that a thread gets when it goes on.
+type raising struct {
+	signal syscall.Signal
+	info   ptrace.Siginfo
+}
+
+// Raise gives the thread that was waited for a signal, before the instruction that it
+// is about to execute. The signal is an event of this recording, which an Edit with
+// Raised has taken from its place, or of another one. Only a Hook or a Break may raise. The error says that the
+// program has no handler for it, or blocks it, there.
+func (s *Stopped) Raise(e *record.Event) error {
+	if s.thread == nil || !s.c.free() {
+		return inputf("replay: a signal can be raised in a thread of a free replay only")
+	}
+	if e.Kind != record.KindSignal || len(e.Payloads) == 0 || len(e.Payloads[0].Data) != len(ptrace.Siginfo{}) {
+		return inputf("replay: event %d of thread %d is no signal", e.Ordinal, e.Thread)
+	}
+	if s.c.attempt.free.able < ableToRaise {
+		return inputf("replay: the library that recorded %s cannot raise signals: record it again", s.c.rec.Dir)
+	}
+	signal := syscall.Signal(e.Object)
+	caught, err := catches(s.thread.tid, signal)
+	if err != nil {
+		return err
+	}
+	if !caught {
+		return &ExperimentError{What: fmt.Sprintf("%s is blocked there, or has no handler", unix.SignalName(signal)), Moment: s.Moment}
+	}
+	r := &raising{signal: signal}
+	copy(r.info[:], e.Payloads[0].Data)
+	s.thread.raise, s.c.attempt.free.changed = r, true
+	return nil
+}
+
+// raised tells the engine that the signal a thread goes on with is the controller's.
+func (c *controller) raised(t *thread) (syscall.Signal, error) {
+	r := t.raise
+	t.raise = nil
+	control, err := c.readControl()
+	if err != nil {
+		return 0, err
+	}
+	control.Raised = uint64(t.index)
+	if err := c.writeStruct(c.control, control); err != nil {
+		return 0, err
+	}
+	return r.signal, ptrace.SetSiginfo(t.tid, r.info)
 }
 
 // shorten writes where the thread's events end.

@@ -73,8 +73,11 @@ type Edit struct {
 	Hit   uint64
 	// Bytes is how much larger the object is made (EditPad); Until is the event
 	// of the thread behind which a delayed signal comes (EditDelaySignal); 0: never.
-	Bytes uint64
-	Until uint64
+	// With Raised it comes when Stopped.Raise says so, and its handler's events are
+	// looked for behind Until, which may be before the signal's own.
+	Bytes  uint64
+	Until  uint64
+	Raised bool
 	// Addr, Value and Size are what EditStore stores; Size is 1 to 8.
 	Addr  evidence.Addr
 	Value uint64

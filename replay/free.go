@@ -42,13 +42,19 @@ type free struct {
 	changed bool
 	move    *signalMove // nil: none
 	edits   []Edit
-	// able: the engine of the recorded process can leave its log.
-	able bool
+	// able is what the engine of the recorded process can: control.free_able.
+	able uint32
 }
 
 // eventsOver is how many events a process may make, beside twice as many as the
 // recording has, when it has left that.
 const eventsOver = 1 << 17
+
+// What an engine can, in a free replay: struct dg_control's free_able.
+const (
+	ableToLeave = 1 + iota // leave its log
+	ableToRaise            // get signals that the controller raises
+)
 
 // runFree makes one replay, with the timing that is known to be right for the
 // recording: another would be another experiment.
@@ -159,13 +165,13 @@ func (c *controller) helloFree(control *agent.RawControl, forked bool) error {
 		return nil
 	}
 	if !forked {
-		f.able = control.FreeAble == 1
+		f.able = control.FreeAble
 	}
 	control.Free = agent.FreeNot
 	if !c.last() {
 		return nil
 	}
-	if !f.able {
+	if f.able < ableToLeave {
 		return inputf("replay: the library that recorded %s cannot leave its log: record it again", c.rec.Dir)
 	}
 	control.Free, control.FreeFirst = agent.FreeMay, c.rec.Manifest.Outcome.Thread

@@ -42,6 +42,16 @@ func newBreaks(list []Break) *breaks {
 
 var trapInstruction = []byte{0xcc} // int3
 
+// AddBreak adds a break from here on.
+func (s *Stopped) AddBreak(x Break) error {
+	if s.c.breaks == nil {
+		s.c.breaks = newBreaks(nil)
+	}
+	pc := uint64(x.PC)
+	s.c.breaks.at[pc] = append(s.c.breaks.at[pc], x)
+	return s.c.placeBreaks()
+}
+
 // placeBreaks puts the traps there for which there is text by now: objects may be
 // loaded later.
 func (c *controller) placeBreaks() error {

@@ -207,6 +207,9 @@ func TestExperiments(t *testing.T) {
 			return replay.Options{Free: true, Edits: []replay.Edit{{Kind: replay.EditDelaySignal,
 				At: evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSignal, 0)[0]}}}}
 		}, passes},
+		{"handler_between", "raised before", func(t *testing.T, rec *record.Recording) replay.Options {
+			return raisedAt(t, rec, ordinals(t, rec, 1, record.KindSyscall, unix.SYS_SETITIMER)[0])
+		}, passes},
 		{"handlers_between", "later", func(t *testing.T, rec *record.Recording) replay.Options {
 			o := replay.Options{Free: true}
 			for _, at := range ordinals(t, rec, 1, record.KindSignal, 0) {
@@ -357,4 +360,22 @@ func TestFaultElsewhere(t *testing.T) {
 	if err != nil || r.End != replay.EndFailure || r.Signal != int(unix.SIGSEGV) || r.Moment.PC != spin {
 		t.Errorf("free: %+v, %v, want SIGSEGV at %v", r, err, spin)
 	}
+}
+
+// raisedAt raises the first signal of a recording when its thread has done an event.
+func raisedAt(t *testing.T, rec *record.Recording, ordinal uint64) replay.Options {
+	t.Helper()
+	at := ordinals(t, rec, 1, record.KindSignal, 0)[0]
+	for e, err := range rec.Log.Events(1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Ordinal == at {
+			return replay.Options{Free: true,
+				Edits: []replay.Edit{{Kind: replay.EditDelaySignal, At: evidence.Moment{Thread: 1, Ordinal: at}, Until: ordinal, Raised: true}},
+				Hooks: []replay.Hook{{At: evidence.Moment{Thread: 1, Ordinal: ordinal}, Do: func(s *replay.Stopped) error { return s.Raise(e) }}}}
+		}
+	}
+	t.Fatalf("no event %d", at)
+	return replay.Options{}
 }

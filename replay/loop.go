@@ -223,6 +223,9 @@ func siCode(info *ptrace.Siginfo) int32 {
 var faults = map[syscall.Signal]bool{unix.SIGSEGV: true, unix.SIGBUS: true, unix.SIGFPE: true, unix.SIGILL: true,
 	unix.SIGTRAP: true, unix.SIGSYS: true}
 
+// IsFault reports whether a signal is one that instructions raise.
+func IsFault(s syscall.Signal) bool { return faults[s] }
+
 const siKernel = 0x80 // SI_KERNEL: int3
 
 // isTrap tells the engine's questions from traps of the program.

@@ -44,6 +44,7 @@ struct dg_free_thread {
 	/* Signals that it is to get on leaving the engine: an event of the log, then
 	 * those that the process sent. */
 	uint64_t late;
+	uint64_t raised; /* the first signal passed that the controller raises */
 	const struct dg_event *delivers;
 	uint32_t sent[DG_FREE_SENT], sents;
 	/* The event that dg_free_await found, or made up. */

@@ -24,7 +24,7 @@ static bool dg_free_used(const struct dg_event *e)
 /* What an event is about that an operation does not come to by itself. */
 static bool dg_free_aside(const struct dg_event *e)
 {
-	return dg_free_used(e) || e->kind == DG_EV_LIMIT || e->kind == DG_EV_POINT || (e->flags & DG_EVENT_SOFT);
+	return dg_free_used(e) || e->kind == DG_EV_LIMIT || e->kind == DG_EV_POINT || (e->flags & (DG_EVENT_SOFT | DG_EVENT_RAISED));
 }
 
 /* What brings something in, which others must not pass. */
@@ -104,7 +104,9 @@ static void dg_free_advance(struct dg_rthread *me, const struct dg_event *to)
 
 		if ((uint64_t)e > (uint64_t)to && !dg_free_aside(e))
 			break;
-		if (e != to && e->kind == DG_EV_SIGNAL && !dg_free_used(e))
+		if (e != to && e->kind == DG_EV_SIGNAL && e->flags & DG_EVENT_RAISED)
+			x->raised = x->raised ? x->raised : (uint64_t)e;
+		else if (e != to && e->kind == DG_EV_SIGNAL && !dg_free_used(e))
 			x->late = (uint64_t)e;
 		me->next += e->length;
 		if (e->flags & DG_EVENT_EXTRA)

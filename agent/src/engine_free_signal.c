@@ -131,6 +131,59 @@ static bool dg_free_signal_fits(const struct dg_event *e, const struct dg_delive
 	       dg_logged_args(e)[0] == d->place && dg_logged_args(e)[1] == pc;
 }
 
+/* The signal of the log that the controller raises now, with the events of its
+ * handler, which can be found from here on; NULL: the log has none. */
+static const struct dg_event *dg_free_raised(struct dg_rthread *me, int signal)
+{
+	struct dg_free_thread *x = dg_free_of(me);
+	const struct dg_event *e = x->raised ? (const struct dg_event *)x->raised : dg_event_peek(), *found = NULL;
+	uint32_t depth = 0;
+
+	x->raised = 0;
+	for (; e; e = dg_free_behind(me, e)) {
+		if (!(e->flags & DG_EVENT_RAISED)) {
+			if (found || !dg_free_aside(e))
+				break;
+			continue;
+		}
+		if (!found && (e->kind != DG_EV_SIGNAL || e->object != (uint64_t)signal))
+			break;
+		if (!found)
+			found = e;
+		((struct dg_event *)(uint64_t)e)->flags &= (uint8_t)~DG_EVENT_RAISED;
+		depth += e->kind == DG_EV_SIGNAL;
+		if (e->kind == DG_EV_SIGNAL_END && --depth == 0)
+			break;
+	}
+	return found;
+}
+
+/* Of a thread that the controller raises a signal in. What the program is told is the
+ * log's, if that has the signal. */
+static void dg_free_raise_here(struct dg_delivery *d, uint64_t pc)
+{
+	struct dg_rthread *me = dg_me;
+	struct dg_free_thread *x = dg_free_of(me);
+	struct dg_event came = { .kind = DG_EV_SIGNAL, .object = (uint64_t)d->signal, .site = pc };
+	const struct dg_event *e;
+
+	DG_CONTROL->raised = 0;
+	dg_free_begin();
+	dg_free_note(DG_DIFFERS_ARGUMENT, dg_event_peek(), 1, 0, pc, &came);
+	dg_free_turn();
+	e = dg_free_raised(me, d->signal);
+	dg_free_count(me);
+	if (e && dg_free_signal_logged(d, e)) {
+		x->found = e;
+		x->passed = 0;
+		x->far = false;
+		dg_free_use(me, e);
+	} else {
+		dg_free_unlogged(me);
+	}
+	dg_signal_upcoming();
+}
+
 /* One that came by itself (an instruction raised it, or the controller placed it)
  * is the log's if that has one of its number next. */
 static bool dg_free_signal(struct dg_delivery *d, const struct dg_ucontext *uc)
@@ -142,6 +195,10 @@ static bool dg_free_signal(struct dg_delivery *d, const struct dg_ucontext *uc)
 
 	if (!DG_CONTROL->free)
 		return false;
+	if (d->place == DG_SIGNAL_ASYNC && DG_CONTROL->raised == dg_me->index) {
+		dg_free_raise_here(d, pc);
+		return true;
+	}
 	if (x->delivers) {
 		dg_free_signal_logged(d, x->delivers);
 		return true;

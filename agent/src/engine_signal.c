@@ -156,13 +156,14 @@ static void dg_again(struct dg_frame *f)
 }
 
 /* The thread's next event, if that is a signal. A futex call that a replay may not
- * have is no place: what comes behind it is looked for at once. */
+ * have is no place: what comes behind it is looked for at once. So is what comes
+ * after a signal that the controller raises. */
 static const struct dg_event *dg_signal_next(void)
 {
 	struct dg_rthread *me = dg_me;
 	const struct dg_event *e = dg_event_peek();
 
-	while (e && (e->flags & DG_EVENT_SOFT) && (uint64_t)e + e->length < me->next_end) {
+	while (e && (e->flags & (DG_EVENT_SOFT | DG_EVENT_RAISED)) && (uint64_t)e + e->length < me->next_end) {
 		e = (const struct dg_event *)((uint64_t)e + e->length);
 		if (!dg_event_sound(e, me->next_end))
 			return NULL;
@@ -178,7 +179,7 @@ static void dg_signal_passed(const struct dg_event *e)
 	struct dg_rthread *me = dg_me;
 	struct dg_frame *f = (struct dg_frame *)me->inside;
 
-	if (e->kind != DG_EV_SIGNAL || e->args < DG_SIGNAL_ARGS || dg_logged_args(e)[0] != DG_SIGNAL_EVENT || !f ||
+	if (e->kind != DG_EV_SIGNAL || e->flags & DG_EVENT_RAISED || e->args < DG_SIGNAL_ARGS || dg_logged_args(e)[0] != DG_SIGNAL_EVENT || !f ||
 	    (f->kind != DG_ENTRY_CALL && f->kind != DG_ENTRY_SYSCALL && f->kind != DG_ENTRY_INSN))
 		return;
 	dg_again(f);

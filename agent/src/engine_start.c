@@ -271,7 +271,8 @@ static void dg_control_fill(struct dg_control *c, uint32_t tracer)
 	c->log_end = DG_EXTENT;
 	c->stop_at = c->fork_at = UINT64_MAX;
 	c->ticket = 1;
-	c->free_able = c->point_able = 1;
+	c->free_able = 2;
+	c->point_able = 1;
 	c->magic = DG_RECORD_MAGIC;
 }
 

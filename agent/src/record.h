@@ -167,6 +167,7 @@ enum dg_limit {
 #define DG_EVENT_EXTRA 8u       /* in an image alone, a point: no event of the log; neither ordinals nor control.consumed count it */
 #define DG_EVENT_INTERRUPTED 1u /* did not happen: a signal came first; the call is made again */
 #define DG_EVENT_ARRIVED 4u     /* has that argument */
+#define DG_EVENT_RAISED 16u     /* in an image alone, of a free replay: a signal that comes when the controller raises it, or an event of its handler */
 #define DG_EVENT_SOFT 2u        /* futex: a replay may have it where the log does not, and the other way round */
 
 struct dg_event {
@@ -438,14 +439,15 @@ struct dg_control {
 	uint64_t log_limit; /* recording: bytes that the log may have; 0: no limit */
 	uint32_t lazy;      /* replay: code between two events runs as late as it may, not as early: engine_turn.c */
 	uint32_t point_able; /* replay: 1: this engine knows points */
-	uint64_t reserved4[4];
+	uint64_t raised;     /* free replay: index of the thread that the controller raises a signal in; the engine clears it */
+	uint64_t reserved4[3];
 	uint64_t clock_pc;  /* recording: the vDSO's clock_gettime, which is hidden from the program; 0: none */
 	uint32_t free;       /* replay: enum dg_free */
 	uint32_t free_first; /* where the log is over, this thread goes first: the one that failed */
 	uint64_t free_most;  /* value of consumed that is not passed; 0: no limit */
 	uint64_t made_up;    /* results of calls that the log does not have */
 	uint32_t free_order; /* the schedule is not the recorded one, so what it relies on is looked at */
-	uint32_t free_able;  /* 1: this engine can */
+	uint32_t free_able;  /* 1: this engine can; 2: it knows raised as well */
 	uint64_t hunt;       /* recording: address of struct dg_hunt; 0: threads run as the kernel has them */
 };
 
