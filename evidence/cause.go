@@ -61,6 +61,9 @@ type SeenAccess struct {
 	// Object is the heap object that Address is in, as the failing run left it; nil: none
 	// is known.
 	Object *HeapObject `json:"object,omitempty"`
+	// Unreached says that the run ended before this access: a replay made it in which the
+	// signal came later. Moment and the values are not known.
+	Unreached bool `json:"unreached,omitempty"`
 	// ByHeap says that the heap made it, at the call of malloc or free at Site.
 	ByHeap bool `json:"by_heap,omitempty"`
 	// Stack begins with the program's own code that is responsible, at Site.

@@ -64,7 +64,9 @@ func ofAccess(a *evidence.SeenAccess, words func(*evidence.SeenAccess) string) h
 	if a.Handler != "" {
 		h.thread = fmt.Sprintf("%s in thread %d", a.Handler, a.Thread.Number)
 	}
-	h.facts = facts{{"locks", say(plain, lockWords(a.Locks))}, {"moment", say(faint, a.Moment.String())}}
+	if !a.Unreached {
+		h.facts = facts{{"locks", say(plain, lockWords(a.Locks))}, {"moment", say(faint, a.Moment.String())}}
+	}
 	return h
 }
 

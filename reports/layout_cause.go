@@ -171,6 +171,9 @@ func accessWords(a *evidence.SeenAccess) string {
 	if a.Call != "" {
 		text += ", by the call " + a.Call
 	}
+	if a.Unreached {
+		text += ", which the failing run did not reach: a replay with the signal delayed did"
+	}
 	return text
 }
 
@@ -262,8 +265,11 @@ func interleaving(i *evidence.Interleaving) []block {
 	d := []block{list, table}
 	for n := range i.Failing {
 		a := &i.Failing[n]
-		d = append(d, append(verbatim{say(strong, fmt.Sprintf("failing run, %d: ", n+1)).and(plain, accessWords(a)).
-			and(faint, "  at moment "+a.Moment.String())}, stackLines(untilStart(a.Stack))...))
+		head := say(strong, fmt.Sprintf("failing run, %d: ", n+1)).and(plain, accessWords(a))
+		if !a.Unreached {
+			head = head.and(faint, "  at moment "+a.Moment.String())
+		}
+		d = append(d, append(verbatim{head}, stackLines(untilStart(a.Stack))...))
 	}
 	return d
 }
@@ -282,6 +288,9 @@ func accessCell(a *evidence.SeenAccess) string {
 		if a.Site.File != "" {
 			text += fmt.Sprintf(" at %s:%d", path.Base(a.Site.File), a.Site.Line)
 		}
+	}
+	if a.Unreached {
+		return Clean(text)
 	}
 	return Clean(text + "; " + lockWords(a.Locks))
 }
