@@ -133,7 +133,9 @@ type entry struct {
 	closeness, distance             int32
 	apart, reversed, changed, vague bool
 	late                            bool
-	unset                           bool // nothing but zeros was there yet
+	// handled: a signal's handler interrupted the code that made the other accesses.
+	handled bool
+	unset   bool // nothing but zeros was there yet
 }
 
 // scan goes over the failing runs, and then over the passing ones for what they
@@ -329,6 +331,7 @@ func (f *finder) judge(e *entry) {
 	if len(indices) < 2 {
 		return
 	}
+	e.handled = interrupted(log, indices)
 	e.locking = lockingOf(run, indices)
 	if len(indices) == 2 {
 		e.reversed = e.reversed || f.reversed(e.key)
@@ -338,6 +341,21 @@ func (f *finder) judge(e *entry) {
 	e.apart = apart(log, &log.Accesses[indices[0]], &log.Accesses[indices[len(indices)-1]])
 	middle := &log.Accesses[indices[1]]
 	e.changed = middle.Kind == evidence.CodeRead || middle.Old != middle.New
+}
+
+// interrupted reports whether accesses are of one thread, and some of them of a signal's
+// handler. Which of the others belong together a replay tells that has the signal elsewhere.
+func interrupted(log *evidence.AccessLog, indices []int32) bool {
+	first := &log.Accesses[indices[0]]
+	other := false
+	for _, i := range indices {
+		a := &log.Accesses[i]
+		if a.Thread != first.Thread {
+			return false
+		}
+		other = other || a.Handler != first.Handler
+	}
+	return other
 }
 
 // vagueIndex is in the name of an array of which the scan does not know the

@@ -50,7 +50,8 @@ const (
 	classReversed
 	classTwo
 	classApart
-	classWeak // without a passing run: what correct programs do as well
+	classInterrupted // without a passing run: a handler's, of which an experiment has to tell
+	classWeak        // without a passing run: what correct programs do as well
 	classOrdered
 )
 
@@ -62,6 +63,8 @@ func (e *entry) classOf(withPassing bool) class {
 		return classWeak
 	case !e.seen.free || e.locking.never:
 		return classOrdered
+	case !withPassing && e.handled && (e.apart || e.accesses == 2):
+		return classInterrupted
 	case !withPassing && (e.apart || e.accesses == 2):
 		return classWeak
 	case e.apart:
@@ -80,7 +83,11 @@ func (e *entry) classOf(withPassing bool) class {
 
 // Suspicious reports whether the order may be the cause for all that is known:
 // it is not enforced, and not what correct programs do as well.
-func (c *Candidate) Suspicious() bool { return c.class < classWeak }
+func (c *Candidate) Suspicious() bool { return c.class < classInterrupted }
+
+// Tentative reports whether correct programs have the order as well, and an experiment can tell
+// whether it is the cause: a signal can come at any other place.
+func (c *Candidate) Tentative() bool { return c.class == classInterrupted }
 
 // scoreOf is how likely an entry explains the failure, but for what keepLikeliest
 // looks at besides.
