@@ -33,8 +33,7 @@ func (w *work) concurrency() error {
 	if alone, err := w.alone(); err != nil {
 		return err
 	} else if alone {
-		w.out.Excluded = append(w.out.Excluded, evidence.Fact{Name: "interleavings",
-			Text: "the program had one thread, and no signal interrupted it: no order of accesses could have been another"})
+		w.out.Excluded = append(w.out.Excluded, w.noInterleaving())
 		return nil
 	}
 	found, last, known, err := w.races()
@@ -100,12 +99,14 @@ func proved(causes []evidence.Cause) bool {
 	return len(causes) > 0 && causes[0].Proof == evidence.Proved
 }
 
-// withoutPassing looks once more, where threads wait for each other and nothing is proved,
-// without the runs that passed: in one of them the same accesses may have come in the same
-// order, and the wait, which is none, before them. What is found is for experiments to
+// withoutPassing looks once more, where threads wait for each other, or a handler interrupted
+// the one thread, and nothing is proved, without the runs that passed: in one of them the same
+// accesses may have come in the same order, and the wait, which is none, before them, or in
+// another call of the function that a handler interrupted. What is found is for experiments to
 // prove, as ever.
 func (w *work) withoutPassing(found []evidence.Cause) ([]evidence.Cause, error) {
-	if proved(found) || w.rec.Manifest.Outcome.Stuck == "" || len(w.Passing) == 0 {
+	stuck := w.rec.Manifest.Outcome.Stuck != ""
+	if proved(found) || !stuck && len(w.handlers()) == 0 || len(w.Passing) == 0 {
 		return found, nil
 	}
 	passing := w.Passing
@@ -115,26 +116,12 @@ func (w *work) withoutPassing(found []evidence.Cause) ([]evidence.Cause, error) 
 	if err != nil || !proved(causes) {
 		return found, err
 	}
-	w.limit("no order of accesses is in failing runs alone, for what passing runs do otherwise is to wait before or behind them; they were left out then")
+	if stuck {
+		w.limit("no order of accesses is in failing runs alone, for what passing runs do otherwise is to wait before or behind them; they were left out then")
+	} else {
+		w.limit("passing runs have the orders of accesses that the failing one has, at the same lines; they were left out then, and the orders tried by experiment")
+	}
 	return causes, nil
-}
-
-// alone reports whether the failing run had one thread and no signal came to it
-// from outside of its code. A fault's handler could not have come at another time.
-func (w *work) alone() (bool, error) {
-	if !slices.Equal(w.rec.Log.Threads(), []uint32{1}) {
-		return false, nil
-	}
-	for e, err := range w.rec.Log.Events(1) {
-		if err != nil {
-			break // what is missing may have had more
-		}
-		fault := e.Kind == record.KindSignal && len(e.Args) > 0 && record.SignalPlace(e.Args[0]) == record.PlaceFault
-		if e.Kind == record.KindCreate || e.Kind == record.KindSignal && !fault {
-			return false, nil
-		}
-	}
-	return w.rec.Log.Cut() == nil, w.ctx.Err()
 }
 
 // better reports whether causes of a wider scope are worth more than those of a
@@ -221,6 +208,9 @@ type tested struct {
 	// stayed: the failure came without the order. forced: it came with the order
 	// in a passing run, and passes: not without it.
 	stayed, forced, passes bool
+	// unreached is an access of the pattern that the failing run ended before, as a replay saw it;
+	// nil: there is none.
+	unreached *seenHit
 	// doubtful: what an experiment showed speaks against it, without deciding it.
 	doubtful bool
 }
@@ -262,7 +252,7 @@ func (r *race) try() ([]evidence.Cause, error) {
 	tried := 0
 	for i := range r.found.Candidates {
 		c := &r.found.Candidates[i]
-		if tried == mostTried || !c.Suspicious() || r.over("experiments") {
+		if tried == mostTried || !c.Suspicious() && !c.Tentative() || r.over("experiments") {
 			break
 		}
 		// The first that is cured may be a consequence: who is first with one
@@ -290,6 +280,8 @@ func (r *race) try() ([]evidence.Cause, error) {
 			}
 		case t.refuted && r.inDeadlock(c):
 			// The deadlock is told, with experiments of its own.
+		case c.Tentative() && !t.refuted:
+			r.unsettled(t)
 		case t.refuted:
 			r.excluded = append(r.excluded, evidence.Fact{Name: namesText(c.Variables),
 				Text: fmt.Sprintf("%s at %s: the failure stays without that order", c.Pattern, r.placesText(c))})
@@ -310,6 +302,17 @@ func (r *race) try() ([]evidence.Cause, error) {
 		open = open[:1]
 	}
 	return r.reports(open...)
+}
+
+// unsettled tells of an order that correct programs have as well, and that no experiment decided.
+func (r *race) unsettled(t *tested) {
+	for i := range t.experiments {
+		if e := &t.experiments[i]; e.Undecided != "" {
+			r.limit(fmt.Sprintf("%s of %s at %s may be the cause or not: %s: %s", t.candidate.Pattern, namesText(t.candidate.Variables),
+				r.placesText(t.candidate), e.What, e.Undecided))
+			return
+		}
+	}
 }
 
 // undecided tells of likelier candidates than the one that is proved, of which the
@@ -381,6 +384,15 @@ func (r *race) freed(c *patterns.Candidate) bool {
 
 // test makes the experiments on a candidate. The first look is one replay each.
 func (r *race) test(c *patterns.Candidate) (*tested, error) {
+	if interrupts(c, r.failing[c.Run].log) {
+		return r.testInterruption(c)
+	}
+	if r.missed(c) {
+		return r.testMissed(c)
+	}
+	if r.early(c) {
+		return r.testEarly(c)
+	}
 	t := &tested{candidate: c}
 	var passing *run
 	if c.PassingRun >= 0 && c.PassingRun < len(r.passing) {
@@ -389,16 +401,9 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 	orders, err := plan(c, r.run(&r.failing[c.Run]), passing)
 	if err != nil {
 		t.experiments = append(t.experiments, evidence.Experiment{What: "another order", Undecided: err.Error()})
-		if err := r.ctx.Err(); err != nil && !r.over("experiments") {
-			return nil, err
-		}
-		return t, nil
+		return t, r.halted()
 	}
-	if r.again == nil {
-		e := r.experiment("the recorded run again", r.failing[0].rec, replay.Options{Free: true}, true)
-		r.again = &e
-	}
-	t.experiments = append(t.experiments, *r.again)
+	t.experiments = append(t.experiments, *r.unchanged())
 	for _, o := range orders {
 		if len(c.Accesses) > 2 && (o.control || o.expect) && !t.cured {
 			continue // both ways to change the order left the failure
@@ -424,6 +429,23 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 	return t, nil
 }
 
+// unchanged is the recorded run as it was.
+func (r *race) unchanged() *evidence.Experiment {
+	if r.again == nil {
+		e := r.experiment("the recorded run again", r.failing[0].rec, replay.Options{Free: true}, true)
+		r.again = &e
+	}
+	return r.again
+}
+
+// halted is why the search cannot continue, other than by its bound of time.
+func (r *race) halted() error {
+	if err := r.ctx.Err(); err != nil && !r.over("experiments") {
+		return err
+	}
+	return nil
+}
+
 // judge adds an experiment to what is known of a candidate.
 func (r *race) judge(t *tested, o order, e evidence.Experiment) {
 	if !e.Expect && e.Agrees() && strings.HasPrefix(e.Outcome, "SIG") {
@@ -442,9 +464,6 @@ func (r *race) judge(t *tested, o order, e evidence.Experiment) {
 	case agrees:
 		t.cured = true
 		t.cures++
-	case decided && o.weak:
-		t.doubtful = true
-		e.Undecided = "more is changed than the order"
 	case decided && t.cured:
 		t.onlyBehind = t.onlyBehind || o.first
 		e.Undecided = otherWay
@@ -460,7 +479,7 @@ func (r *race) make(c *patterns.Candidate, o order, times int) (evidence.Experim
 	if !o.failing {
 		t = &r.passing[c.PassingRun]
 	}
-	opts := replay.Options{Free: true, Edits: o.delays}
+	opts := replay.Options{Free: true}
 	if len(o.holds) > 0 {
 		schedule, err := t.rec.Log.Schedule()
 		if len(schedule) == 0 {
@@ -480,37 +499,11 @@ func (r *race) make(c *patterns.Candidate, o order, times int) (evidence.Experim
 // the usual one, as for the replays themselves.
 func (r *race) run(t *traced) *run {
 	timing, _ := t.rec.Timing()
-	out := &run{log: t.log, signals: r.signals(t.rec), lazy: timing == record.TimingLazy}
+	out := &run{log: t.log, lazy: timing == record.TimingLazy}
 	if t.log.Failed {
 		out.failing, out.last = t.rec.Manifest.Outcome.Thread, t.last
 	}
 	return out
-}
-
-// signals looks for the arrivals of a handler's signal in a recording.
-func (r *race) signals(rec *record.Recording) signals {
-	return func(a *evidence.Access) (arrivals []uint64, last uint64) {
-		depth, own := 0, 0 // of handlers, and that of the signal's own; 0: not in it
-		for e, err := range rec.Log.Events(a.Thread) {
-			if err != nil {
-				break
-			}
-			last = e.Ordinal
-			switch e.Kind {
-			case record.KindSignal:
-				depth++
-				if own == 0 && e.Object == uint64(a.Handler) {
-					arrivals, own = append(arrivals, e.Ordinal), depth
-				}
-			case record.KindSignalEnd:
-				if own == depth {
-					own = 0
-				}
-				depth--
-			}
-		}
-		return arrivals, last
-	}
 }
 
 func signalName(n uint8) string {

@@ -7,6 +7,7 @@ import (
 
 	"diagnose/delta"
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/patterns"
 	"diagnose/watchtrace"
 )
@@ -17,6 +18,8 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 	out := evidence.Cause{Kind: r.kindOf(c), Variable: c.Variables[0], Experiments: t.experiments, Proof: evidence.Replayed}
 	if t.cured && !r.contradicted(t) && !r.detector(c) {
 		out.Proof = evidence.Proved
+	} else if out.Kind == evidence.CauseSignalHandler {
+		out.Proof = evidence.Inferred // no experiment had the accesses in another order
 	}
 	i := &evidence.Interleaving{
 		Pattern: c.Pattern, Variables: c.Variables, Missing: c.Missing, Instead: insteadText(c),
@@ -26,6 +29,9 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 	var err error
 	if i.Failing, err = r.seen(&r.failing[c.Run], c.Accesses); err != nil {
 		return nil, err
+	}
+	if t.unreached != nil {
+		i.Failing = append(i.Failing, r.unreachedAccess(c, t.unreached))
 	}
 	for j := range i.Failing {
 		i.Failing[j].Object = r.objectOf(watchtrace.Target{Addr: i.Failing[j].Address})
@@ -104,7 +110,7 @@ func (r *race) kindOf(c *patterns.Candidate) evidence.CauseKind {
 	switch {
 	case c.Pattern == evidence.PatternLockOrder:
 		return evidence.CauseDeadlock
-	case slices.ContainsFunc(c.Accesses, handler):
+	case slices.ContainsFunc(c.Accesses, handler), r.missed(c):
 		return evidence.CauseSignalHandler
 	case len(c.Accesses) > 2:
 		return evidence.CauseAtomicity
@@ -134,6 +140,24 @@ func (r *race) seen(t *traced, indices []int) ([]evidence.SeenAccess, error) {
 		r.complete(&list[j], t.log, i)
 	}
 	return list, nil
+}
+
+// unreachedAccess is an access that the failing run ended before.
+func (r *race) unreachedAccess(c *patterns.Candidate, h *seenHit) evidence.SeenAccess {
+	log := r.failing[c.Run].log
+	a := &log.Accesses[c.Accesses[0]]
+	s := evidence.SeenAccess{Thread: log.Threads[a.Thread], Variable: c.Variables[0], Kind: h.kind.Kind(), Unreached: true,
+		Address: log.Variables[a.Variable].Address + evidence.Addr(a.Offset), Size: int(a.Size), Stack: evidence.Stack{Frames: []evidence.Frame{}}}
+	calls := r.Process.Symbolize(h.pc, image.AtInstruction)
+	for i := range calls {
+		frame := evidence.Frame{Index: i, Kind: evidence.Inlined, Trust: evidence.TrustContext, Site: calls[i].Site}
+		if !calls[i].Inlined {
+			frame.Kind = evidence.Physical
+		}
+		s.Stack.Frames = append(s.Stack.Frames, frame)
+	}
+	s.Site = &calls[0].Site
+	return s
 }
 
 // complete fills in from the log what is missing.
@@ -204,10 +228,18 @@ func (r *race) placesText(c *patterns.Candidate) string {
 // summaryOf is the cause in a sentence.
 func (r *race) summaryOf(c *patterns.Candidate, i *evidence.Interleaving) string {
 	at := func(n int) string {
-		if n < len(i.Failing) && i.Failing[n].Site != nil {
-			return siteText(i.Failing[n].Site)
+		if n >= len(i.Failing) || i.Failing[n].Site == nil {
+			return "code without a name"
 		}
-		return "code without a name"
+		text := siteText(i.Failing[n].Site)
+		// One function may make both accesses, for two callers.
+		for m := range i.Failing {
+			other := &i.Failing[m]
+			if caller := i.Failing[n].Caller(); m != n && caller != nil && other.Site != nil && siteText(other.Site) == text {
+				return text + ", called by " + siteText(caller)
+			}
+		}
+		return text
 	}
 	names := namesText(i.Variables)
 	text := ""
@@ -218,6 +250,9 @@ func (r *race) summaryOf(c *patterns.Candidate, i *evidence.Interleaving) string
 		text = fmt.Sprintf("%s are taken as belonging together by %s and %s, and %s comes between", names, at(0), at(last), at(1))
 	case len(i.Failing) == 3:
 		text = fmt.Sprintf("%s %s %s between the accesses of %s and %s, which belong together", at(1), verb(&i.Failing[1]), names, at(0), at(2))
+	case c.Never && r.missed(c) && len(i.Passing) > 0 && i.Passing[0].Site != nil:
+		text = fmt.Sprintf("%s %s %s before %s, the handler of %s, writes it", at(0), verb(&i.Failing[0]), names,
+			siteText(i.Passing[0].Site), i.Passing[0].Handler)
 	case c.Never:
 		text = fmt.Sprintf("%s %s %s before it is written", at(0), verb(&i.Failing[0]), names)
 	case last == 1:

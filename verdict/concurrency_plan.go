@@ -18,10 +18,8 @@ type order struct {
 	// candidate's passing one.
 	failing bool
 	holds   []replay.Hold
-	delays  []replay.Edit
 	// control: a passing run as it is, without which a forced order says nothing.
-	// weak: that the failure stays says nothing, as more was changed than the order.
-	control, weak bool
+	control bool
 	// first: the other context's accesses come before all of the interrupted one's. If that does
 	// not help, it is not that the two were interleaved.
 	first bool
@@ -137,15 +135,9 @@ func contextName(log *evidence.AccessLog, a *evidence.Access) string {
 	return t.Label()
 }
 
-// signals are the arrivals of the signal in whose handler an access was made, as events
-// of its thread, and how many events the thread has. Those within a handler of that
-// signal are left out.
-type signals func(a *evidence.Access) (arrivals []uint64, last uint64)
-
 // run is what a plan needs of a recording.
 type run struct {
-	log     *evidence.AccessLog
-	signals signals
+	log *evidence.AccessLog
 	// lazy: code between two events runs right before the second.
 	lazy bool
 	// failing is the thread whose failure ended the run, with its last event; 0: none is
@@ -182,9 +174,6 @@ func plan(c *patterns.Candidate, failing, passing *run) ([]order, error) {
 	}
 	if two == nil {
 		return nil, fmt.Errorf("verdict: all accesses of %s are of one context", c.Key)
-	}
-	if one.thread == two.thread {
-		return planHandler(c, failing, passing)
 	}
 	back := order{
 		what: fmt.Sprintf("%s kept back until %s is past its accesses", one.name, two.name), failing: true, first: true,
@@ -280,9 +269,6 @@ func apartIn(log *evidence.AccessLog, accesses []int) (own, other []int) {
 func planNever(c *patterns.Candidate, failing *run) ([]order, error) {
 	log := failing.log
 	a := &log.Accesses[c.Accesses[0]]
-	if a.Handler != 0 {
-		return delayed(a, 0, failing.signals)
-	}
 	one, _ := sides(log, c.Accesses)
 	var list []order
 	for _, thread := range threadsOf(log) {
@@ -307,82 +293,6 @@ func threadsOf(log *evidence.AccessLog) []uint32 {
 		}
 	}
 	return list
-}
-
-// planHandler lets the signal come behind the accesses that it came between. If
-// it came behind the other access, it cannot come before: a passing run in which it
-// did is made to be as late.
-func planHandler(c *patterns.Candidate, failing, passing *run) ([]order, error) {
-	handled, until := handlerPart(failing.log, c.Accesses)
-	if len(c.Accesses) > 2 || failing.log.Accesses[c.Accesses[1]].Handler != handled.Handler {
-		return delayed(handled, until, failing.signals)
-	}
-	list, err := delayed(handled, 0, failing.signals)
-	if err != nil {
-		return nil, err
-	}
-	list[0].weak = true
-	if passing == nil || len(c.Passing) != 2 || passing.log.Accesses[c.Passing[0]].Handler != handled.Handler {
-		return list, nil
-	}
-	handled, until = handlerPart(passing.log, c.Passing)
-	forced, err := delayed(handled, until, passing.signals)
-	if err != nil || forced[0].delays[0].Until == 0 {
-		return list, nil
-	}
-	forced[0].what, forced[0].failing, forced[0].expect = "the passing run, with "+forced[0].what, false, true
-	return append(list, unchanged, forced[0]), nil
-}
-
-// handlerPart is the access in a handler, and the event behind all others.
-func handlerPart(log *evidence.AccessLog, accesses []int) (handled *evidence.Access, until uint64) {
-	one, two := sides(log, accesses)
-	inner, outer := one, two
-	if inner.handler == 0 {
-		inner, outer = two, one
-	}
-	for _, i := range accesses {
-		if a := &log.Accesses[i]; a.Handler == inner.handler && handled == nil {
-			handled = a
-		}
-	}
-	return handled, outer.until + 1
-}
-
-// delayed is that a signal comes behind another event of its thread, however often it
-// came before that: the next one would do the same. Until 0: the one never comes.
-func delayed(a *evidence.Access, until uint64, at signals) ([]order, error) {
-	arrivals, last := at(a)
-	first := -1
-	for i, event := range arrivals {
-		if event <= a.Ordinal {
-			first = i
-		}
-	}
-	if first < 0 {
-		return nil, fmt.Errorf("verdict: the arrival of %s in thread %d is not in the log", signalName(a.Handler), a.Thread)
-	}
-	arrivals = arrivals[first:]
-	n := 1
-	for n < len(arrivals) && arrivals[n] < until {
-		n++
-	}
-	move := func(until uint64) (edits []replay.Edit) {
-		for _, event := range arrivals[:n] {
-			edits = append(edits, replay.Edit{Kind: replay.EditDelaySignal, At: evidence.Moment{Thread: a.Thread, Ordinal: event}, Until: until})
-		}
-		return edits
-	}
-	name := signalName(a.Handler)
-	if n > 1 {
-		name += fmt.Sprintf(", which came %d times,", n)
-	}
-	never := order{what: name + " withheld", failing: true, delays: move(0)}
-	if until == 0 || until > last || until <= arrivals[n-1] {
-		return []order{never}, nil
-	}
-	later := order{what: name + " delayed until the accesses that it came between are done", failing: true, delays: move(until)}
-	return []order{later, never}, nil
 }
 
 // planLocks lets one of the threads take and leave all its locks first.

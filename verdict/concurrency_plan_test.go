@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"diagnose/delta"
@@ -26,17 +25,7 @@ func planned(t *testing.T, fails, passes string) []order {
 	}
 	var list []*run
 	for _, text := range texts {
-		list = append(list, &run{log: text.Log, signals: func(a *evidence.Access) (arrivals []uint64, last uint64) {
-			for _, e := range text.Events {
-				if e.Thread != a.Thread {
-					continue
-				}
-				if last = e.Ordinal; e.What == "signal" {
-					arrivals = append(arrivals, e.Ordinal)
-				}
-			}
-			return arrivals, last
-		}})
+		list = append(list, &run{log: text.Log})
 	}
 	orders, err := plan(&found.Candidates[0], list[0], list[1])
 	if err != nil {
@@ -99,24 +88,5 @@ func TestPlanBetween(t *testing.T) {
 		if last.failing || !last.expect || !slices.Equal(last.holds, x.want) || !orders[len(orders)-2].control {
 			t.Errorf("%+v, want %+v", last, x.want)
 		}
-	}
-}
-
-// TestPlanSignals: a signal comes behind the accesses that it came between. One
-// that came too late is made to come as late in the passing run.
-func TestPlanSignals(t *testing.T) {
-	orders := planned(t, "main t1\nt1 R x 1 @10\nt1 signal 14\nt1 W x 1->2 @30\nt1 return\nt1 R x 2 @11\nt1 event\n",
-		"main t1\nt1 R x 1 @10\nt1 R x 1 @11\nt1 signal 14\nt1 W x 1->2 @30\nt1 return\n")
-	if d := orders[0].delays; len(d) != 1 || d[0].At.Ordinal != 2 || d[0].Until != 4 || orders[0].expect {
-		t.Errorf("%+v", orders[0])
-	}
-	orders = planned(t, "main t1\nt1 R x 1 @10\nt1 signal 14\nt1 W x 1->2 @30\nt1 return\n",
-		"main t1\nt1 signal 14\nt1 W x 1->2 @30\nt1 return\nt1 event\nt1 R x 2 @10\nt1 event\n")
-	last := orders[len(orders)-1]
-	if last.failing || !last.expect || len(last.delays) != 1 || last.delays[0].At.Ordinal != 2 || last.delays[0].Until != 5 || !strings.Contains(last.what, "passing run") {
-		t.Errorf("%+v", last)
-	}
-	if !orders[0].weak || !orders[1].control {
-		t.Errorf("%+v", orders[:2])
 	}
 }

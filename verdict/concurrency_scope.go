@@ -7,6 +7,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/record"
 	"diagnose/staticscan"
 	"diagnose/unwind"
 	"diagnose/watchtrace"
@@ -31,6 +32,7 @@ func (w *work) scope(level int, seen []string) []watchtrace.Target {
 			}
 		}
 	}
+	add(w.handlerTargets())
 	if w.Case.Scan != nil {
 		add(watchtrace.Suspects(w.Case.Scan))
 	}
@@ -72,6 +74,53 @@ func (w *work) scope(level int, seen []string) []watchtrace.Target {
 	}
 	return list
 }
+
+// handlerTargets are what the handlers write of the signals that came to a program of one
+// thread: nothing else can have come between its own accesses.
+func (w *work) handlerTargets() []watchtrace.Target {
+	p := w.Process
+	names := w.handlers()
+	if len(names) == 0 || p.Failing < 0 || p.Failing >= len(p.Threads) {
+		return nil
+	}
+	thread := &p.Threads[p.Failing]
+	frames := unwind.New(p).Walk(thread, 64).Frames
+	scan, _, err := staticscan.Run(staticscan.Input{Process: p, Thread: thread, Frames: frames},
+		staticscan.Options{Functions: names, Depth: 1, Handed: true})
+	if err != nil {
+		return nil // code without frames of the program's own has no suspects
+	}
+	scan.Suspects = slices.DeleteFunc(scan.Suspects, func(s evidence.Suspect) bool { return s.Access == evidence.Read })
+	return watchtrace.Suspects(&scan)
+}
+
+// handlers are the functions that ran for signals which no instruction raised, in any of the
+// recordings; none if there are several threads.
+func (w *work) handlers() []string {
+	const most = 8
+	var names []string
+	for _, rec := range append([]*record.Recording{w.rec}, w.Passing...) {
+		if !slices.Equal(rec.Log.Threads(), []uint32{1}) {
+			return nil
+		}
+		for e, err := range rec.Log.Events(1) {
+			if err != nil {
+				break // those until then are enough
+			}
+			if !sent(e) || len(e.Args) <= argHandler || len(names) == most {
+				continue
+			}
+			s, ok := w.Process.SymbolAt(evidence.Addr(e.Args[argHandler]))
+			if name := evidence.ShortName(s.Name); ok && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// argHandler is where the event of a signal has the handler: dg_signal_log.
+const argHandler = 6
 
 // static gives a target that was reached through a pointer the name of the variable
 // that it is a part of: other code has other pointers to it. What lies before where

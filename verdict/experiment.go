@@ -22,6 +22,8 @@ type trial struct {
 	failed    bool
 	outcome   string
 	undecided string
+	// endless: it was after the failure and went on without an end.
+	endless bool
 	// elsewhere says why a run that did not fail as recorded did not go well either;
 	// empty: it did, as far as can be told.
 	elsewhere string
@@ -128,7 +130,7 @@ func (w *work) try(rec *record.Recording, opts replay.Options) trial {
 	case errors.As(err, &stuck) && stuck.Cause == replay.StuckEvents && ended:
 		t.undecided = "it went on far behind the recorded end, at which the failure showed"
 	case errors.As(err, &stuck) && stuck.Cause == replay.StuckEvents:
-		t.failed, t.outcome = false, "it went on far behind the recorded end without failing"
+		t.failed, t.outcome, t.endless = false, "it went on far behind the recorded end without failing", true
 	case errors.As(err, &stuck):
 		t.undecided = "the process came to no end: " + err.Error()
 	case errors.As(err, &diverged):
