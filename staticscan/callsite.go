@@ -22,6 +22,15 @@ type CallSite struct {
 	Tail bool
 }
 
+// OwnFrames are the indexes of the innermost frames of the program's own, at most
+// so many.
+func OwnFrames(in Input, most int) []int {
+	if in.Process == nil {
+		return nil
+	}
+	return in.ownFrames(most)
+}
+
 // OwnFrame is the index of the innermost frame of the program's own, -1 if there
 // is none.
 func OwnFrame(in Input) int {

@@ -15,7 +15,12 @@ import (
 
 // memory goes back from the memory that the case names to who stored there.
 func (w *work) memory() error {
-	const most = 4 // one defect may damage any number of objects
+	uses := w.uses()
+	if len(uses) > 0 {
+		if err := w.back(uses, beginning{}); err != nil || len(w.out.Causes) > 0 {
+			return err
+		}
+	}
 	victims := w.victims()
 	var from beginning
 	if len(victims) == 0 {
@@ -23,6 +28,12 @@ func (w *work) memory() error {
 			victims = []victim{w.resultVictim(from.result)}
 		}
 	}
+	return w.back(victims, from)
+}
+
+// back makes the chains of victims, and keeps the causes that they end at.
+func (w *work) back(victims []victim, from beginning) error {
+	const most = 4 // one defect may damage any number of objects
 	for i, v := range victims {
 		if i == most {
 			break
@@ -44,10 +55,21 @@ func (w *work) memory() error {
 		}
 		if cause != nil && !w.known(cause) {
 			w.prove(c, cause)
+			if v.use && refuted(cause) {
+				continue
+			}
 			w.out.Causes = append(w.out.Causes, *cause)
 		}
 	}
 	return nil
+}
+
+// refuted reports whether the run failed as it did without what the cause says, in
+// each replay of an experiment.
+func refuted(cause *evidence.Cause) bool {
+	return cause.Proof != evidence.Proved && slices.ContainsFunc(cause.Experiments, func(e evidence.Experiment) bool {
+		return !e.Expect && e.Undecided == "" && e.Runs > 0 && e.Failed == e.Runs
+	})
 }
 
 // known reports whether the same code is the cause of other damage already.

@@ -25,6 +25,8 @@ type victim struct {
 	finding *evidence.Finding
 	// readPC is the instruction that read the value there; 0: it is not known.
 	readPC evidence.Addr
+	// use: the failing code used the freed object, and failed by something else.
+	use bool
 	// outside: it lies outside of the array that was read there, so that it is the index
 	// that matters, and no store to it.
 	outside *staticscan.Outside
@@ -52,6 +54,7 @@ func (w *work) victims() []victim {
 		case !ok:
 		case f.Damage != nil:
 			list = append(list, victim{kind: kind, name: damagedName(f), start: f.Damage.Start, size: int(min(f.Damage.End-f.Damage.Start, 2*wordSize)), finding: f})
+		case w.onlyUsed(f):
 		case f.Object != nil && (kind == evidence.CauseUseAfterFree || kind == evidence.CauseDoubleFree):
 			list = append(list, victim{kind: kind, name: "the freed object", start: f.Object.Addr, size: wordSize, finding: f})
 		case kind == evidence.CauseStackSmashing && f.Addr != 0:
@@ -76,6 +79,28 @@ func (w *work) victims() []victim {
 	}
 	if c != nil {
 		list = append(list, *c)
+	}
+	return list
+}
+
+// onlyUsed reports whether a finding is that the failing code used a freed object,
+// while it failed by something else: that may be for another reason.
+func (w *work) onlyUsed(f *evidence.Finding) bool {
+	return f.Kind == evidence.FindingUseAfterFree && f.Damage == nil && f.Object != nil && w.Case.Failure.Kind != evidence.UseAfterFree
+}
+
+// uses are the freed objects that the failing code used, in a process that has no
+// damaged memory.
+func (w *work) uses() []victim {
+	var list []victim
+	for i := range w.Case.Findings {
+		f := &w.Case.Findings[i]
+		switch _, ok := findingKinds[f.Kind]; {
+		case w.onlyUsed(f):
+			list = append(list, victim{kind: evidence.CauseUseAfterFree, name: "the freed object", start: f.Object.Addr, size: wordSize, finding: f, use: true})
+		case ok:
+			return nil
+		}
 	}
 	return list
 }

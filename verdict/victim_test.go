@@ -130,3 +130,42 @@ func TestHitsOfOneCall(t *testing.T) {
 		}
 	}
 }
+
+// A freed object that the failing code used is a cause only if the run does not
+// fail without the free, where it failed by something else.
+func TestUses(t *testing.T) {
+	object := &evidence.HeapObject{Addr: 0x5000, Size: 24}
+	use := evidence.Finding{Kind: evidence.FindingUseAfterFree, Object: object}
+	damage := evidence.Finding{Kind: evidence.FindingHeapOverflow, Object: object, Damage: &evidence.Damage{Start: 0x5018, End: 0x5020}}
+	for _, test := range []struct {
+		failure  evidence.FailureKind
+		findings []evidence.Finding
+		uses     int
+	}{
+		{evidence.Abort, []evidence.Finding{use, use}, 2},
+		{evidence.Abort, []evidence.Finding{use, damage}, 0},
+		{evidence.UseAfterFree, []evidence.Finding{use}, 0},
+		{evidence.Abort, nil, 0},
+	} {
+		w := &work{Input: Input{Case: &evidence.Case{Failure: evidence.Failure{Kind: test.failure}, Findings: test.findings}}}
+		if got := w.uses(); len(got) != test.uses || len(got) > 0 && (!got[0].use || !got[0].freed()) {
+			t.Errorf("%s with %d findings: %+v", test.failure, len(test.findings), got)
+		}
+	}
+	again := evidence.Experiment{Runs: 3, Failed: 3, Expect: true}
+	for _, test := range []struct {
+		name  string
+		cause evidence.Cause
+		want  bool
+	}{
+		{"it fails without", evidence.Cause{Experiments: []evidence.Experiment{again, {Runs: 3, Failed: 3}}}, true},
+		{"it does not", evidence.Cause{Proof: evidence.Proved, Experiments: []evidence.Experiment{again, {Runs: 3}}}, false},
+		{"one of two proves it", evidence.Cause{Proof: evidence.Proved, Experiments: []evidence.Experiment{again, {Runs: 3, Failed: 3}, {Runs: 3}}}, false},
+		{"undecided", evidence.Cause{Experiments: []evidence.Experiment{again, {Runs: 3, Failed: 3, Undecided: "it left the recorded way"}}}, false},
+		{"no experiment", evidence.Cause{Experiments: []evidence.Experiment{again}}, false},
+	} {
+		if got := refuted(&test.cause); got != test.want {
+			t.Errorf("%s: refuted is %v", test.name, got)
+		}
+	}
+}
