@@ -53,6 +53,9 @@ type tracee struct {
 	// process is at its end.
 	delay    *delay
 	settling *settling
+	// handed is what the engine's handler of a signal was given last that somebody sent, for
+	// which the program may have none.
+	handed *ptrace.Siginfo
 	// parent is the process's, of one whose maker has not been heard of.
 	parent int
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"encoding/binary"
 	"syscall"
 	"time"
@@ -61,6 +62,9 @@ func (t *tracer) delays(x *tracee, s syscall.Signal, info ptrace.Siginfo) (bool,
 		x.delay.add(s, info)
 		return true, t.proceed(x, 0)
 	}
+	if x.refused(s, &info) {
+		return false, nil
+	}
 	at, err := r.standing(x)
 	if err != nil || at.allows(x, s, &info) {
 		return false, err
@@ -68,6 +72,16 @@ func (t *tracer) delays(x *tracee, s syscall.Signal, info ptrace.Siginfo) (bool,
 	x.delay = &delay{since: time.Now()}
 	x.delay.add(s, info)
 	return true, t.proceed(x, 0)
+}
+
+// refused reports whether a signal is one that the engine's handler was given and has sent
+// again with the default action, as the program has no handler (engine_signal.c): it ends the
+// process where the thread was when it came.
+func (x *tracee) refused(s syscall.Signal, info *ptrace.Siginfo) bool {
+	const said = 24 // si_signo, si_errno, si_code, si_pid, si_uid
+	handed := x.handed
+	x.handed = nil
+	return handed != nil && bytes.Equal(handed[:said], info[:said]) && isFatal(x.tid, s)
 }
 
 // allows reports whether a replay finds the thread again that gets the signal

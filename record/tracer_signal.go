@@ -41,7 +41,11 @@ func (t *tracer) signalled(x *tracee, s syscall.Signal) error {
 // give passes a signal on, which may end the process.
 func (t *tracer) give(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 	switch r := x.process.recording; {
-	case r == nil || !isFatal(x.tid, s):
+	case r == nil:
+	case !isFatal(x.tid, s):
+		if s == unix.SIGSEGV || s == unix.SIGILL || s == unix.SIGTRAP { // the engine's in any case
+			x.handed = &info
+		}
 	case dumps(s):
 		return t.fatal(x, s, info)
 	case ends(s):
