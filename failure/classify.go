@@ -19,6 +19,9 @@ type Input struct {
 	// Exit is the status that the thread ended its process with; nil if it did
 	// not, or if that is not known.
 	Exit *int
+	// Handled are the signals whose handlers the thread was in when it ended, the outermost
+	// first, as a recording has them; nil: only the stack tells.
+	Handled []evidence.Signal
 	// Findings of Deadlocks make a hung process's failure a deadlock.
 	Findings []evidence.Finding
 	// Blocked makes a process none of whose threads can go on a deadlock; nil if some can.
@@ -61,6 +64,8 @@ func newScene(in Input, thread *image.Thread) *scene {
 		frames:   in.Stack.Frames,
 		stack:    in.Stack,
 		pid:      in.Process.Program.PID,
+		recorded: in.Handled,
+		exit:     in.Exit,
 	}
 }
 
@@ -71,26 +76,35 @@ func Frames(in Input) []unwind.Frame {
 	if thread == nil {
 		thread = in.Process.FailingThread()
 	}
-	if thread == nil || thread.Signal == nil {
+	if thread == nil {
 		return in.Stack.Frames
 	}
 	s := newScene(in, thread)
-	s.handled(&evidence.Failure{Signal: completeSignal(*thread.Signal)})
+	switch {
+	case thread.Signal != nil:
+		s.handled(&evidence.Failure{Signal: completeSignal(*thread.Signal)})
+	case in.Exit != nil:
+		s.exitedInHandler(&evidence.Failure{}, *in.Exit)
+	}
 	return s.frames
 }
 
 func (s *scene) classify(pid int) evidence.Failure {
 	ref := s.thread.Ref
 	f := evidence.Failure{Kind: evidence.UnknownFailure, Thread: &ref, Proof: evidence.FromCore}
-	if s.thread.Signal == nil || s.thread.Signal.Number == 0 {
+	inferred := false
+	switch {
+	case s.thread.Signal != nil && s.thread.Signal.Number != 0:
+		f.Signal = completeSignal(*s.thread.Signal)
+		s.handled(&f)
+		inferred = s.raisedAgain(&f)
+	case s.exit != nil && s.exitedInHandler(&f, *s.exit):
+	default:
 		f.Kind = evidence.NoFailure
 		s.addInstruction(&f)
 		f.Site = s.site()
 		return f
 	}
-	f.Signal = completeSignal(*s.thread.Signal)
-	s.handled(&f)
-	inferred := s.raisedAgain(&f)
 	s.addInstruction(&f)
 	s.bySignal(&f, pid)
 	if inferred {
@@ -165,9 +179,15 @@ func (s *scene) killed(f *evidence.Failure, pid int) {
 		return
 	}
 	f.Kind = evidence.KilledBySignal
-	if pid != 0 && f.Signal.SenderPID == pid && f.Message == "" {
-		f.Message = "the process sent " + f.Signal.Name + " to itself"
+	sender := ""
+	switch {
+	case f.Signal.SenderPID == 0:
+	case f.Signal.SenderPID == pid:
+		sender = "the process sent " + f.Signal.Name + " to itself"
+	case f.Message != "":
+		sender = senderText(f.Signal)
 	}
+	f.Message = joinClauses(sender, f.Message)
 }
 
 // hung turns a process that did not fail by itself, and whose threads wait

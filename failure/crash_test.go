@@ -40,7 +40,7 @@ int main(void) {
 #include <signal.h>
 #include <unistd.h>
 int main(void) { if (fork() == 0) { kill(getppid(), SIGQUIT); _exit(0); } for (;;) pause(); }`,
-		nil, evidence.KilledBySignal, "killed by SIGQUIT (SI_USER) in main: process "},
+		nil, evidence.KilledBySignal, "killed by SIGQUIT (SI_USER) in main: sent by process "},
 	{"aborted.c", `
 #include <signal.h>
 #include <unistd.h>

@@ -12,6 +12,11 @@ import (
 // the program called exit; main, when it has returned, has no frame any more.
 func (s *scene) exited(f *evidence.Failure, in *Input) {
 	f.Kind, f.Status, f.Instruction = evidence.ExitStatus, *in.Exit, nil
+	if names := s.functions(); cxxTerminating(names) { // a handler of std::terminate
+		s.terminate(f, names)
+		f.Site = s.site()
+		return
+	}
 	f.Site = s.site()
 	if !s.mainReturned() {
 		return

@@ -2,6 +2,7 @@ package failure
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 
 	"diagnose/evidence"
@@ -52,7 +53,7 @@ func (s *scene) handled(f *evidence.Failure) {
 			continue
 		}
 		if f.Signal.Number == int(unix.SIGABRT) && s.abortedAt(i+1) {
-			s.frames, s.cut = s.frames[i+1:], s.cut+i+1
+			s.frames, s.cut, s.cutHandlers = s.frames[i+1:], s.cut+i+1, s.cutHandlers+1
 			s.handled(f)
 			return
 		}
@@ -60,12 +61,33 @@ func (s *scene) handled(f *evidence.Failure) {
 		if !ok {
 			continue
 		}
-		if inner.Number != f.Signal.Number {
+		if inner.Number != f.Signal.Number || sentByProcess(inner.Code) {
 			f.Message = "the handler of " + inner.Name + " raised " + f.Signal.Name
 		}
 		f.Signal, s.frames, s.cut = inner, s.frames[i+1:], s.cut+i+1
 		return
 	}
+}
+
+// exitedInHandler is handled for a process that a handler ended with a status: of a fault,
+// or of the SIGABRT of an abort. It reports whether there is such a handler on the stack.
+func (s *scene) exitedInHandler(f *evidence.Failure, status int) bool {
+	for i := range s.frames {
+		if s.frames[i].Kind != evidence.SignalFrame || i+1 >= len(s.frames) {
+			continue
+		}
+		inner, ok := s.interruption(i)
+		if !ok && s.abortedAt(i+1) {
+			inner, ok = completeSignal(evidence.Signal{Number: int(unix.SIGABRT), Code: siTkill, SenderPID: s.pid}), true
+		}
+		if !ok {
+			continue
+		}
+		f.Message = fmt.Sprintf("the handler of %s ended the process with status %d", inner.Name, status)
+		f.Signal, f.Status, s.frames, s.cut = inner, status, s.frames[i+1:], s.cut+i+1
+		return true
+	}
+	return false
 }
 
 // raising is how many frames there may be in the C library from where abort
@@ -88,9 +110,36 @@ func (s *scene) abortedAt(frame int) bool {
 	return false
 }
 
-// interruption reads which fault of the program a handler was called for.
-// ok is false when the signal came from elsewhere.
+// handledAt is the signal, as recorded, whose handler a frame interrupted something for; nil
+// if that is not known.
+func (s *scene) handledAt(frame int) *evidence.Signal {
+	inner := 0
+	for i := range frame {
+		if s.frames[i].Kind == evidence.SignalFrame {
+			inner++
+		}
+	}
+	// Those of frames that were cut off are the innermost.
+	at := len(s.recorded) - 1 - s.cutHandlers - inner
+	if at < 0 {
+		return nil
+	}
+	return completeSignal(s.recorded[at])
+}
+
+// isFault reports whether an instruction may raise a signal. What handlers of others do is
+// the program's own: they may stop it in good order, or fail themselves.
+func isFault(number int) bool {
+	return slices.Contains([]unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL}, unix.Signal(number))
+}
+
+// interruption reads which fault of the program a handler was called for, or which signal
+// of a fault that a process sent, where a recording tells. ok is false when the signal came
+// from elsewhere.
 func (s *scene) interruption(frame int) (*evidence.Signal, bool) {
+	if sig := s.handledAt(frame); sig != nil {
+		return sig, isFault(sig.Number) || sig.Number == int(unix.SIGSYS) && !sentByProcess(sig.Code)
+	}
 	var b [frameInfoTop]byte
 	if _, err := s.ReadMemory(s.frames[frame].Registers.SP(), b[:]); err != nil {
 		return nil, false

@@ -33,12 +33,18 @@ type scene struct {
 	frames   []unwind.Frame
 	// stack is what the walk says of the frames as a whole, and cut how many
 	// of its innermost frames are not in frames.
-	stack  unwind.Stack
-	cut    int
-	limits []evidence.Limit
+	stack unwind.Stack
+	cut   int
+	// cutHandlers counts the signal frames of handlers of SIGABRT among those.
+	cutHandlers int
+	limits      []evidence.Limit
 	// inst is the instruction under judgement; nil when its bytes cannot be
 	// read or decoded.
 	inst *x86.Inst
+	// recorded are the signals whose handlers the thread was in, the outermost first.
+	recorded []evidence.Signal
+	// exit is the status that the thread ended its process with; nil if it did not.
+	exit *int
 	// pid is the process's own number.
 	pid int
 }

@@ -95,9 +95,20 @@ func killedPhrase(f *evidence.Failure) (head, tail string) {
 		return head, f.Message
 	}
 	if f.Signal.SenderPID != 0 {
-		tail = fmt.Sprintf("process %d of user %d sent it", f.Signal.SenderPID, f.Signal.SenderUID)
+		tail = senderText(f.Signal)
 	}
 	return head, tail
+}
+
+func senderText(sig *evidence.Signal) string {
+	return fmt.Sprintf("sent by process %d of user %d", sig.SenderPID, sig.SenderUID)
+}
+
+func joinClauses(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
 }
 
 func signalText(sig *evidence.Signal) string {

@@ -60,7 +60,7 @@ func TestSentence(t *testing.T) {
 		{evidence.Failure{Kind: evidence.HeapCorruption, Message: "double free or corruption (fasttop)"}, Names{},
 			"heap corruption found by the allocator in handle_login: double free or corruption (fasttop)"},
 		{evidence.Failure{Kind: evidence.KilledBySignal, Signal: &evidence.Signal{Name: "SIGQUIT", CodeName: "SI_USER", SenderPID: 7, SenderUID: 8}}, Names{},
-			"killed by SIGQUIT (SI_USER) in handle_login: process 7 of user 8 sent it"},
+			"killed by SIGQUIT (SI_USER) in handle_login: sent by process 7 of user 8"},
 		{evidence.Failure{Kind: evidence.StackOverflow, Recursion: &evidence.Recursion{Turns: 9, AtLeast: true, Cycle: []evidence.Site{{Function: "even"}, {Function: "odd"}}}}, Names{},
 			"stack overflow in handle_login: even -> odd -> even call each other, at least 9 times"},
 		{evidence.Failure{Kind: evidence.NoFailure}, Names{}, "the process had not failed when it was stopped"},

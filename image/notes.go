@@ -165,7 +165,7 @@ func (n *coreNotes) vector(desc []byte) {
 }
 
 func (n *coreNotes) signal(desc []byte) {
-	s, ok := parseSiginfo(desc)
+	s, ok := ParseSiginfo(desc)
 	if !ok {
 		n.problem("NT_SIGINFO has %d bytes", len(desc))
 		return

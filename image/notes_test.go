@@ -111,7 +111,7 @@ func TestSiginfo(t *testing.T) {
 		{siginfoBytes(70, 0, 0), evidence.Signal{Number: 70, Name: "signal 70", CodeName: "SI_USER"}},
 		{sender, evidence.Signal{Number: 6, Name: "SIGABRT", Code: -6, CodeName: "SI_TKILL", SenderPID: 4242, SenderUID: 1000}},
 	} {
-		if got, ok := parseSiginfo(c.bytes); !ok || got != c.want {
+		if got, ok := ParseSiginfo(c.bytes); !ok || got != c.want {
 			t.Errorf("got %+v, want %+v", got, c.want)
 		}
 	}

@@ -14,13 +14,14 @@ const (
 	siKernel    = 0x80 // SI_KERNEL of asm-generic/siginfo.h
 )
 
-// parseSiginfo reads a siginfo_t of x86-64 (asm-generic/siginfo.h).
-func parseSiginfo(b []byte) (evidence.Signal, bool) {
+// ParseSiginfo reads a siginfo_t of x86-64 (asm-generic/siginfo.h). ok is false where b is too
+// short for one.
+func ParseSiginfo(b []byte) (s evidence.Signal, ok bool) {
 	if len(b) < 32 {
 		return evidence.Signal{}, false
 	}
 	le := binary.LittleEndian
-	s := signalOf(int(int32(le.Uint32(b))))
+	s = signalOf(int(int32(le.Uint32(b))))
 	s.Code = int(int32(le.Uint32(b[8:])))
 	s.CodeName = codeName(unix.Signal(s.Number), s.Code)
 	switch {

@@ -49,7 +49,7 @@ func openTraced(traced Traced, opts Options) (*Process, error) {
 		}
 		regs.Vector = parseFXSave(t.Floating)
 		thread := Thread{Ref: evidence.ThreadRef{Number: i + 1, TID: t.TID, Name: threadName(pid, t.TID)}, Registers: regs}
-		if s, ok := parseSiginfo(t.Siginfo); ok {
+		if s, ok := ParseSiginfo(t.Siginfo); ok {
 			thread.Signal = &s
 		}
 		p.Threads = append(p.Threads, thread)

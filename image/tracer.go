@@ -245,7 +245,7 @@ func (t *tracer) pendingSiginfo(tid int) *evidence.Signal {
 	if ptraceRead(ptraceGetSiginfo, tid, 0, unsafe.Pointer(&b[0])) != nil {
 		return nil
 	}
-	if s, ok := parseSiginfo(b[:]); ok {
+	if s, ok := ParseSiginfo(b[:]); ok {
 		return &s
 	}
 	return nil
