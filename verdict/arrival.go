@@ -5,6 +5,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/record"
 	"diagnose/replay"
 	"diagnose/watchtrace"
 )
@@ -98,7 +99,15 @@ func (w *work) lastOfFailing(pc evidence.Addr) (evidence.Moment, error) {
 	if err != nil && len(schedule) == 0 {
 		return evidence.Moment{}, err
 	}
-	return w.lastNear(arrivals{pc: pc, thread: thread, ordinal: schedule.Events()[thread]})
+	return w.lastNear(arrivals{pc: pc, thread: thread, ordinal: w.lastEvent(schedule)})
+}
+
+// lastEvent is the failing thread's last event before it failed.
+func (w *work) lastEvent(schedule record.Schedule) uint64 {
+	if w.Handled != nil {
+		return w.Handled.Ordinal - 1
+	}
+	return schedule.Events()[w.rec.Manifest.Outcome.Thread]
 }
 
 // lastNear looks behind the last event, then behind more.

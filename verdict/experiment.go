@@ -153,6 +153,13 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 	if s.Signal == 0 {
 		t.outcome = fmt.Sprintf("exit status %d", s.Status)
 		same := recorded.Signal == 0 && s.Status == recorded.Status
+		if same && w.Ending != nil {
+			function, _, err := w.failingPlace(s)
+			if err != nil {
+				return err
+			}
+			same = w.samePlace(function)
+		}
 		t.failed = same && w.stillDamaged(s)
 		if !same && !w.passes(s.Status) {
 			t.elsewhere = fmt.Sprintf("the run then ended by %s, by which no run that passes does", t.outcome)
@@ -167,7 +174,7 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 	if function != "" {
 		t.outcome += " in " + function
 	}
-	t.failed = s.Signal == recorded.Signal && (w.Case.Failure.Fault == nil || pc == w.failingPC()) && w.samePlace(function)
+	t.failed = s.Signal == recorded.Signal && w.sameInstruction(pc) && w.samePlace(function)
 	if err := w.compareError(t, s); err != nil {
 		return err
 	}
@@ -185,6 +192,10 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 // Of a process none of whose threads could go on, it is where the thread was that found
 // that out; what the report is headed by is another one's place.
 func (w *work) samePlace(function string) bool {
+	if w.Ending != nil {
+		t := w.Ending.FailingThread()
+		return t == nil || placeOf(w.Ending, t) == function
+	}
 	site := w.Case.Failure.Site
 	if site == nil || function == "" {
 		return true
@@ -323,12 +334,19 @@ func (w *work) stillDamaged(s *replay.Stopped) bool {
 	return true
 }
 
-// failingPC is where an instruction of the recorded run faulted; 0 if none did.
-func (w *work) failingPC() evidence.Addr {
-	if thread := w.Process.FailingThread(); thread != nil {
-		return thread.Registers.PC()
+// sameInstruction reports whether the recorded run ended at an instruction, if it was one
+// that faulted. A handler of the fault that sent a signal did so by a call, whose place is
+// the recording library's.
+func (w *work) sameInstruction(pc evidence.Addr) bool {
+	p := w.Process
+	if w.Ending != nil {
+		p = w.Ending
 	}
-	return 0
+	thread := p.FailingThread()
+	if w.Case.Failure.Fault == nil || w.Ending != nil && thread != nil && thread.Signal != nil && thread.Signal.Code <= 0 {
+		return true
+	}
+	return thread != nil && thread.Registers.PC() == pc
 }
 
 // failingPlace is where the thread ended, and the innermost function of the

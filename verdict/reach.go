@@ -21,6 +21,9 @@ type reach struct {
 	name string
 	// recorded is how often the recorded run came there; 0: that was not seen.
 	recorded uint64
+	// again is how many of them are the instruction once more, after a handler of its fault had
+	// returned: a run that does not fault comes there as many times less.
+	again uint64
 	// passing are the counts of the passing runs, once somebody asked; err is why
 	// there are none.
 	passing []uint64
@@ -44,8 +47,31 @@ func (r *reach) counter(n *uint64, most uint64) replay.Break {
 // reaching is the work's reach.
 func (w *work) reaching() *reach {
 	r := w.reached
-	r.once.Do(func() { r.pc, r.name = w.failedAt() })
+	r.once.Do(func() {
+		r.pc, r.name = w.failedAt()
+		r.again = w.refaults(r.pc)
+	})
 	return r
+}
+
+// refaults counts the faults of an instruction whose handlers returned to it. Of a log that
+// cannot be read it finds none, so that more arrivals are asked for than need be.
+func (w *work) refaults(pc evidence.Addr) (n uint64) {
+	var open []bool // of handlers, whether they are of such a fault
+	for e, err := range w.rec.Log.Events(w.rec.Manifest.Outcome.Thread) {
+		switch {
+		case err != nil:
+			return n
+		case e.Kind == record.KindSignal:
+			open = append(open, len(e.Args) > 1 && record.SignalPlace(e.Args[0]) == record.PlaceFault && e.Args[1] == uint64(pc))
+		case e.Kind == record.KindSignalEnd && len(open) > 0:
+			if open[len(open)-1] {
+				n++
+			}
+			open = open[:len(open)-1]
+		}
+	}
+	return n
 }
 
 // failedAt is where the failing thread's own code was. An instruction that faulted is
@@ -109,7 +135,7 @@ func (w *work) soFar(t *trial) string {
 		return ""
 	}
 	seen := r.recorded > 0 && !slices.Contains(t.unbroken, r.pc)
-	if seen && count < r.recorded {
+	if seen && count < r.recorded-min(r.again, r.recorded) {
 		return w.asSoon(count)
 	}
 	if (!seen || count == mostReached) && t.events < t.total {

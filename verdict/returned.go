@@ -101,7 +101,7 @@ func (w *work) failingArrivals() (arrivals, error) {
 	if err != nil && len(schedule) == 0 {
 		return arrivals{}, err
 	}
-	return arrivals{thread: thread, ordinal: schedule.Events()[thread]}, nil
+	return arrivals{thread: thread, ordinal: w.lastEvent(schedule)}, nil
 }
 
 // storedStart is the call whose result a store put into memory; nil if it was no such

@@ -22,6 +22,10 @@ type Input struct {
 	// core.
 	Case    *evidence.Case
 	Process *image.Process
+	// Ending is the process as it ended, where Process is what it was when the signal Handled
+	// came, whose handler did not return; nil otherwise.
+	Ending  *image.Process
+	Handled *record.HandledSignal
 	// Blame is what the static scan makes of the failing instruction; nil if there
 	// is none.
 	Blame *staticscan.Blame

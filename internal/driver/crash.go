@@ -97,12 +97,15 @@ func (a *analysis) whole(ctx context.Context, replays chan<- struct{}) error {
 	if err := a.judge(ctx); err != nil {
 		return err
 	}
+	if at, jumped := a.explanation(); at != nil {
+		return a.explainHandled(ctx, at, jumped, replays)
+	}
 	return a.explain(ctx, replays)
 }
 
 // judge says what failed.
 func (a *analysis) judge(ctx context.Context) error {
-	return a.stages(ctx, []stage{{"unwind", a.unwind}, {"classify", a.classify}})
+	return a.stages(ctx, []stage{{"unwind", a.unwind}, {"signals", a.readHandled}, {"classify", a.classify}})
 }
 
 // explain looks for why that failed which is judged.
@@ -148,6 +151,12 @@ type analysis struct {
 	failing, passing []*record.Recording
 	// exit is how the recorded process ended, if it ended itself with a status.
 	exit *record.Outcome
+	// handled are the signals of the failing thread whose handlers did not return, by the
+	// recording. ending is the process as it ended, where the process that is judged is the
+	// one at signalAt; nil otherwise.
+	handled  []record.HandledSignal
+	signalAt *record.HandledSignal
+	ending   *image.Process
 	// cut: there is no core of the recorded process's end.
 	cut bool
 
@@ -280,13 +289,8 @@ func (a *analysis) classify() error {
 	a.waiting = waits.Texts()
 	a.passEngine()
 	a.unfold()
-	in := failure.Input{Process: a.process, Thread: a.thread, Findings: a.result.Findings, Blocked: waits.Blocked(a.stuck())}
-	if a.thread != nil {
-		in.Stack = a.stacks[0].stack
-	}
-	if a.exit != nil {
-		in.Exit = &a.exit.Status
-	}
+	in := a.judged()
+	in.Findings, in.Blocked = a.result.Findings, waits.Blocked(a.stuck())
 	f, limits := failure.Classify(in)
 	a.limit(limits...)
 	if f.Site != nil {
@@ -297,6 +301,18 @@ func (a *analysis) classify() error {
 		a.describeBystander()
 	}
 	return nil
+}
+
+// judged is what the end of the thread under judgement is judged by.
+func (a *analysis) judged() failure.Input {
+	in := failure.Input{Process: a.process, Thread: a.thread, Handled: a.handledSignals()}
+	if a.thread != nil {
+		in.Stack = a.stacks[0].stack
+	}
+	if a.exit != nil {
+		in.Exit = &a.exit.Status
+	}
+	return in
 }
 
 // bystander reports whether the thread under judgement is one that was asked
@@ -346,7 +362,7 @@ func (a *analysis) scan() error {
 		opts.Functions = []string{"main"} // it may have returned, and has no frame then
 	}
 	if a.thread != nil {
-		in.Frames = failure.Frames(failure.Input{Process: a.process, Thread: a.thread, Stack: a.stacks[0].stack})
+		in.Frames = failure.Frames(a.judged())
 		a.assertion(in)
 		var blame staticscan.Blame
 		if f.Kind != evidence.ExitStatus {

@@ -1,0 +1,76 @@
+package watchtrace
+
+import (
+	"context"
+	"fmt"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/record"
+	"diagnose/replay"
+)
+
+// signalRegisters is the order of record.HandledSignal.Registers, as far as image has them.
+var signalRegisters = []image.Register{image.R8, image.R9, image.R10, image.R11, image.R12, image.R13, image.R14, image.R15, image.RDI,
+	image.RSI, image.RBP, image.RBX, image.RDX, image.RAX, image.RCX, image.RSP, image.RIP}
+
+// AtSignal calls use with the process as a replay has it where a signal came that a handler
+// took: before the handler, with that signal as the thread's. It knows the places of faults,
+// and of signals that come by a call, as abort(3) sends one. It is an error of type
+// *NoSignalError if the replay does not come there.
+func AtSignal(ctx context.Context, rec *record.Recording, at *record.HandledSignal, opts image.Options, use func(*image.Process) error) error {
+	signal, ok := image.ParseSiginfo(at.Info)
+	if !ok || at.Place == record.PlaceAsync || at.Ordinal < 2 || at.Place == record.PlaceEvent && at.Ordinal < 3 {
+		return &NoSignalError{at}
+	}
+	used := false
+	look := func(s *replay.Stopped) error {
+		if at.Place == record.PlaceFault {
+			if regs, err := s.Registers(); err != nil || !isAt(&regs, at) {
+				return err
+			}
+		}
+		p, err := s.Process()
+		if err != nil {
+			return err
+		}
+		t := p.FailingThread()
+		if t == nil {
+			return &NoSignalError{at}
+		}
+		used = true
+		t.Signal = &signal
+		if err := use(p); err != nil {
+			return err
+		}
+		return replay.ErrEnough
+	}
+	// The thread does not stand at a signal that its own call sent, so it is stopped before
+	// that call, right after the event before it.
+	hook := replay.Hook{At: evidence.Moment{Thread: at.Thread, Ordinal: at.Ordinal - 2}, Do: look}
+	if at.Place == record.PlaceFault {
+		hook.At, hook.Every = evidence.Moment{Thread: at.Thread, Ordinal: at.Ordinal - 1, PC: at.PC, Count: 1}, true
+	}
+	_, err := replay.Run(ctx, rec, replay.Options{Image: opts, Hooks: []replay.Hook{hook}})
+	if err == nil && !used {
+		err = &NoSignalError{at}
+	}
+	return err
+}
+
+// isAt reports whether a thread has the registers that the signal interrupted.
+func isAt(regs *image.Registers, at *record.HandledSignal) bool {
+	for i, r := range signalRegisters {
+		if have, known := regs.Get(r); known && have != at.Registers[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// NoSignalError says that a replay did not come to a signal of the recording.
+type NoSignalError struct{ At *record.HandledSignal }
+
+func (e *NoSignalError) Error() string {
+	return fmt.Sprintf("watchtrace: the replay did not come to the signal at %v after event %d of thread %d", e.At.PC, e.At.Ordinal-1, e.At.Thread)
+}
