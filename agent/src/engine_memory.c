@@ -256,7 +256,16 @@ static void dg_attach_record(struct dg_mapped *m, const struct dg_call *c, uint6
 		m->length = m->size;
 	else
 		m->data = UINT64_MAX;
-	dg_limit(DG_LIMIT_SHARED, c->site, "System V shared memory: what other processes write there is not recorded", NULL);
+}
+
+/* What is mapped is memory that other processes write; NULL: it is not. */
+static const char *dg_shared_with_others(const struct dg_call *c, const struct dg_mapped *m)
+{
+	if (c->nr == SYS_shmat)
+		return "System V shared memory: what other processes write there is not recorded";
+	if (c->args[3] & MAP_SHARED && dg_starts_with(m->path, "/dev/shm/"))
+		return "shared memory: what other processes write there is not recorded";
+	return NULL;
 }
 
 /* An object's code is known; other code, nobody has seen. */
@@ -292,8 +301,6 @@ static void dg_memory_record(struct dg_frame *f, const struct dg_call *c)
 		dg_mapped_file(&m, c);
 	else if (file)
 		dg_attach_record(&m, c, (uint64_t)result);
-	if (file && c->nr == SYS_mmap && c->args[3] & MAP_SHARED && dg_starts_with(m.path, "/dev/shm/"))
-		dg_limit(DG_LIMIT_SHARED, c->site, "shared memory: what other processes write there is not recorded", NULL);
 	if (c->nr == SYS_mmap && !dg_failed(result) && c->args[3] & MAP_SHARED && c->args[3] & MAP_ANONYMOUS)
 		dg_memory_shared = true;
 	e = dg_call_begin(c, file ? sizeof(struct dg_payload) + sizeof(m) : 0);
@@ -303,6 +310,9 @@ static void dg_memory_record(struct dg_frame *f, const struct dg_call *c)
 	if (file)
 		dg_event_payload(e, DG_PAYLOAD_FILE, (uint64_t)result, &m, sizeof(m));
 	dg_call_done(e, result);
+	/* An event of its own, whose ticket must come after this one's. */
+	if (file && dg_shared_with_others(c, &m))
+		dg_limit(DG_LIMIT_SHARED, c->site, dg_shared_with_others(c, &m), NULL);
 }
 
 /* ---- Replay ---- */

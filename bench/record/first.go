@@ -12,8 +12,9 @@ import (
 	"diagnose/bench/load"
 )
 
-// manyLibraries are programs that do nothing but load what they are linked with.
-var manyLibraries = [][]string{{"/bin/true"}, {"git", "--version"}, {"python3", "-c", "pass"}, {"ffmpeg", "-version"}}
+// manyLibraries are programs that do nothing but load what they are linked with;
+// java maps its classes, too.
+var manyLibraries = [][]string{{"/bin/true"}, {"git", "--version"}, {"python3", "-c", "pass"}, {"ffmpeg", "-version"}, {"java", "-version"}}
 
 // firstRuns prints what the first recording of a program costs, when nothing is kept of
 // its libraries, and what later ones cost beside the program by itself.
