@@ -81,7 +81,7 @@ func (c *Corpus) addition(ctx context.Context, name string, opts AddOptions) (Ad
 		return Added{}, err
 	}
 	defer stage.discard()
-	k := newCopier(opts.Bytes)
+	k := newCopier(ctx, opts.Bytes)
 	e := Entry{Kind: KindCore, Source: source, AddedAt: time.Now(), Labels: opts.Labels}
 	if info.IsDir() {
 		e.Kind = KindRecording

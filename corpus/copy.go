@@ -1,6 +1,7 @@
 package corpus
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -36,17 +37,18 @@ const (
 
 // copier copies the files of an entry.
 type copier struct {
+	ctx    context.Context // a hole of any size is read from end to end
 	files  []file
 	room   int64  // bytes that it may still copy
 	onDisk int64  // bytes that are no holes
 	buffer []byte // zeros stay in it only between uses
 }
 
-func newCopier(room int64) *copier {
+func newCopier(ctx context.Context, room int64) *copier {
 	if room <= 0 {
 		room = mostBytes
 	}
-	return &copier{room: room, buffer: make([]byte, 256<<10)}
+	return &copier{ctx: ctx, room: room, buffer: make([]byte, 256<<10)}
 }
 
 // tree copies a directory. Nothing in it is followed that leads elsewhere.
@@ -56,12 +58,12 @@ func (k *copier) tree(from, to *os.Root, dir string, depth int) error {
 	}
 	f, err := from.Open(dir)
 	if err != nil {
-		return err
+		return &InputError{err}
 	}
 	list, err := f.ReadDir(-1)
 	f.Close()
 	if err != nil {
-		return err
+		return &InputError{err}
 	}
 	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	for _, e := range list {
@@ -96,7 +98,7 @@ func printable(name string) bool {
 func (k *copier) one(from, to *os.Root, name string) error {
 	in, err := from.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return err
+		return &InputError{err}
 	}
 	defer in.Close()
 	return k.copy(in, to, name)
@@ -165,10 +167,12 @@ func (k *copier) extents(in, out *os.File, size int64, sum hash.Hash) error {
 			data, err = at, nil // the file system knows no holes
 		}
 		if err != nil {
-			return err
+			return &InputError{err}
 		}
 		data = min(data, size)
-		k.zeros(sum, data-at)
+		if err := k.zeros(sum, data-at); err != nil {
+			return err
+		}
 		if at = data; at == size {
 			return nil
 		}
@@ -185,19 +189,26 @@ func (k *copier) extents(in, out *os.File, size int64, sum hash.Hash) error {
 }
 
 // zeros digests n bytes of a hole.
-func (k *copier) zeros(sum hash.Hash, n int64) {
+func (k *copier) zeros(sum hash.Hash, n int64) error {
 	clear(k.buffer)
 	for ; n > 0; n -= int64(len(k.buffer)) {
+		if err := k.ctx.Err(); err != nil {
+			return err
+		}
 		sum.Write(k.buffer[:min(n, int64(len(k.buffer)))])
 	}
+	return nil
 }
 
 // span copies n bytes to an offset. Blocks of zeros become holes.
 func (k *copier) span(in io.Reader, out *os.File, at, n int64, sum hash.Hash) error {
 	for n > 0 {
 		b := k.buffer[:min(n, int64(len(k.buffer)))]
-		if _, err := io.ReadFull(in, b); err != nil {
+		if err := k.ctx.Err(); err != nil {
 			return err
+		}
+		if _, err := io.ReadFull(in, b); err != nil {
+			return &InputError{err}
 		}
 		sum.Write(b)
 		if err := k.blocks(out, b, at); err != nil {

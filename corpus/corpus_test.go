@@ -129,7 +129,7 @@ func whole(t testing.TB, c *Corpus) []Entry {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k := newCopier(0)
+		k := newCopier(t.Context(), 0)
 		if err := k.tree(root, scratch, ".", 0); err != nil {
 			t.Fatal(err)
 		}

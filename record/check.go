@@ -92,7 +92,9 @@ func (c *Checked) check(ctx context.Context, dir string, from *Child) error {
 	k.sizes()
 	k.sites()
 	k.core()
-	k.objects()
+	if err := k.objects(ctx); err != nil {
+		return err
+	}
 	if _, err := r.Timing(); err != nil {
 		k.problem(TimingName, err)
 	}
@@ -338,8 +340,9 @@ func checkCore(f *os.File) error {
 	return nil
 }
 
-// objects compares what a portable recording brings along with its digests.
-func (k *recordingCheck) objects() {
+// objects compares what a portable recording brings along with its digests. The error
+// is the context's: a file may be a terabyte of nothing.
+func (k *recordingCheck) objects(ctx context.Context) error {
 	for _, o := range k.r.Manifest.Portable {
 		f, err := k.r.File(o.Stored)
 		if err != nil {
@@ -347,8 +350,11 @@ func (k *recordingCheck) objects() {
 			continue
 		}
 		hash := sha256.New()
-		_, err = io.Copy(hash, f)
+		_, err = io.Copy(hash, &untilDone{ctx, f})
 		f.Close()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if got := hex.EncodeToString(hash.Sum(nil)); err == nil && got != o.SHA256 {
 			err = &CorruptError{o.Stored, 0, fmt.Sprintf("its SHA-256 is %s, not %s", got, o.SHA256)}
 		}
@@ -356,6 +362,20 @@ func (k *recordingCheck) objects() {
 			k.problem(o.Stored, err)
 		}
 	}
+	return nil
+}
+
+// untilDone reads until its context is done.
+type untilDone struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (r *untilDone) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.from.Read(p)
 }
 
 // link compares what a child and its parent say of each other.

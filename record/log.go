@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
+
+	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
 )
@@ -68,7 +71,7 @@ func ReadLog(name string, file io.ReaderAt, size, wanted int64) (*Log, error) {
 	l := &Log{name: name, file: file, size: size, cut: size < wanted, threads: map[uint32]*logThread{}}
 	var header [logHeaderSize]byte
 	if n, err := file.ReadAt(header[:min(size, logHeaderSize)], 0); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("record: %s: %w", name, err)
+		return nil, &InputError{fmt.Errorf("%s: %w", name, err)}
 	} else if n < len(header) {
 		l.cut = true
 		return l, nil
@@ -99,12 +102,14 @@ func (l *Log) findExtents() error {
 		var header [extentHeaderSize]byte
 		n, err := l.file.ReadAt(header[:min(l.size-at, extentHeaderSize)], at)
 		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("record: %s: %w", l.name, err)
+			return &InputError{fmt.Errorf("%s: %w", l.name, err)}
 		}
 
 		magic := le.Uint64(header[:])
 		if n < len(header) || magic == 0 {
-			at += extentSize
+			if at, err = l.nextExtent(at); err != nil {
+				return err
+			}
 			continue
 		}
 		e := extent{offset: at, size: int64(le.Uint64(header[16:])), sequence: le.Uint32(header[12:])}
@@ -127,6 +132,44 @@ func (l *Log) findExtents() error {
 	}
 	slices.Sort(l.indices)
 	return nil
+}
+
+// sparse is a file that knows where it has data.
+type sparse interface {
+	// nextData returns where data begins from an offset on, at most the file's size.
+	nextData(at int64) (int64, error)
+}
+
+// nextExtent is where the next extent may be after one that has no header. What a file
+// does not have is passed over: a log may be a terabyte of nothing.
+func (l *Log) nextExtent(at int64) (int64, error) {
+	at += extentSize
+	f, ok := l.file.(sparse)
+	if !ok || at >= l.size {
+		return at, nil
+	}
+	data, err := f.nextData(at)
+	if err != nil {
+		return 0, &InputError{fmt.Errorf("%s: %w", l.name, err)}
+	}
+	return max(at, data-data%extentSize), nil
+}
+
+// logFile is the file of a log.
+type logFile struct {
+	*os.File
+	size int64
+}
+
+func (f logFile) nextData(at int64) (int64, error) {
+	data, err := unix.Seek(int(f.Fd()), at, unix.SEEK_DATA)
+	switch {
+	case errors.Is(err, unix.ENXIO):
+		return f.size, nil
+	case errors.Is(err, unix.EINVAL): // the file system knows no holes
+		return at, nil
+	}
+	return data, err
 }
 
 func (l *Log) add(thread uint32, e extent) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -388,5 +390,62 @@ func TestEventDecode(t *testing.T) {
 	}
 	if _, _, err := DecodeEvent(nil); err == nil || err == io.EOF {
 		t.Errorf("nothing: %v", err)
+	}
+}
+
+// emptyLog is a log of that size of which nothing but the head is there, and counts the
+// reads.
+type emptyLog struct {
+	head []byte
+	size int64
+	read int
+}
+
+func (l *emptyLog) ReadAt(p []byte, at int64) (int, error) {
+	l.read++
+	clear(p)
+	if at < int64(len(l.head)) {
+		copy(p, l.head[at:])
+	}
+	return len(p), nil
+}
+
+func (l *emptyLog) nextData(at int64) (int64, error) {
+	if at < int64(len(l.head)) {
+		return at, nil
+	}
+	return l.size, nil
+}
+
+// TestSparseLog: holes are passed over, whatever their size.
+func TestSparseLog(t *testing.T) {
+	head := logBytes(t, sampleEvents())
+	whole := mustReadLog(t, head)
+	log := &emptyLog{head: head, size: 1 << 40}
+	l, err := ReadLog(LogName, log, log.size, int64(len(head)))
+	if err != nil || !slices.Equal(l.Threads(), whole.Threads()) {
+		t.Fatalf("threads %v, %v", l.Threads(), err)
+	}
+	if most := len(head)/extentSize + 3; log.read > most {
+		t.Errorf("%d reads, want at most %d", log.read, most)
+	}
+	want, _ := collect(whole.Ordered())
+	if got, err := collect(l.Ordered()); err != nil || len(got) != len(want) {
+		t.Errorf("%d events, want %d: %v", len(got), len(want), err)
+	}
+
+	// The same of a file: where data is comes from the file system.
+	name := filepath.Join(t.TempDir(), LogName)
+	if err := errors.Join(os.WriteFile(name, head, 0o600), os.Truncate(name, 1<<40)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	file := logFile{f, 1 << 40}
+	if at, err := file.nextData(1 << 30); err != nil || at != 1<<40 && at != 1<<30 {
+		t.Errorf("data at %#x, %v", at, err)
 	}
 }

@@ -35,7 +35,7 @@ func Open(dir string) (*Recording, error) {
 	}
 	info, err := r.file.Stat()
 	if err == nil {
-		r.Log, err = ReadLog(LogName, r.file, info.Size(), m.Sizes.Log)
+		r.Log, err = ReadLog(LogName, logFile{r.file, info.Size()}, info.Size(), m.Sizes.Log)
 	}
 	if err != nil {
 		r.file.Close()
@@ -82,16 +82,16 @@ func (r *Recording) checkChild(path string) error {
 	}
 	root, err := os.OpenRoot(r.Dir)
 	if err != nil {
-		return fmt.Errorf("record: %w", err)
+		return &InputError{err}
 	}
 	defer root.Close()
 	for _, name := range []string{ChildrenName, path} {
 		info, err := root.Lstat(name)
 		if err != nil {
-			return fmt.Errorf("record: %s: %w", r.Dir, err)
+			return &InputError{fmt.Errorf("%s: %w", r.Dir, err)}
 		}
 		if !info.IsDir() {
-			return fmt.Errorf("record: %s: %s is not a directory", r.Dir, name)
+			return &InputError{fmt.Errorf("%s: %s is not a directory", r.Dir, name)}
 		}
 	}
 	return nil
