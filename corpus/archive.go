@@ -186,7 +186,7 @@ func (c *Corpus) Import(ctx context.Context, r io.Reader, room int64) (Imported,
 		return done, inputf("the archive: %w", err)
 	}
 	defer z.Close()
-	t := tar.NewReader(z)
+	t := &archiveReader{tar.NewReader(z)}
 	var head archiveHead
 	if err := readJSON(t, headName, &head, 1<<10); err != nil {
 		return done, inputf("it is no archive of a corpus: %w", err)
@@ -217,7 +217,7 @@ func (c *Corpus) Import(ctx context.Context, r io.Reader, room int64) (Imported,
 	}
 }
 
-func (c *Corpus) importEntry(ctx context.Context, t *tar.Reader, h *tar.Header, room int64) (Added, error) {
+func (c *Corpus) importEntry(ctx context.Context, t *archiveReader, h *tar.Header, room int64) (Added, error) {
 	id, found := strings.CutSuffix(h.Name, "/"+entryName)
 	if !found || !isID(id) {
 		return Added{}, inputf("an entry is expected here")
@@ -234,7 +234,7 @@ func (c *Corpus) importEntry(ctx context.Context, t *tar.Reader, h *tar.Header, 
 		return Added{}, err
 	}
 	defer stage.discard()
-	k := newCopier(room)
+	k := newCopier(ctx, room)
 	for _, f := range p.Files {
 		if err := k.unpack(t, stage, id, f); err != nil {
 			return Added{}, err
@@ -291,7 +291,7 @@ func (p *packed) signed() bool {
 
 // unpack writes a file, which must be the next one of the archive and what was
 // announced.
-func (k *copier) unpack(t *tar.Reader, s *stage, id string, f file) error {
+func (k *copier) unpack(t *archiveReader, s *stage, id string, f file) error {
 	h, err := t.Next()
 	if err != nil {
 		return inputf("%s is missing: %w", f.Name, err)
@@ -363,7 +363,29 @@ func isID(id string) bool {
 	return len(id) == 2*idBytes && strings.Trim(id, "0123456789abcdef") == ""
 }
 
-func readJSON(t *tar.Reader, name string, value any, most int64) error {
+// archiveReader reads an archive. That it cannot be read is the archive's fault, other than
+// that what it has cannot be written.
+type archiveReader struct{ tar *tar.Reader }
+
+func (a *archiveReader) Next() (*tar.Header, error) {
+	h, err := a.tar.Next()
+	return h, unreadable(err)
+}
+
+func (a *archiveReader) Read(p []byte) (int, error) {
+	n, err := a.tar.Read(p)
+	return n, unreadable(err)
+}
+
+// unreadable makes an *InputError of what a reader returns, unless it is the end.
+func unreadable(err error) error {
+	if err == nil || err == io.EOF {
+		return err
+	}
+	return &InputError{err}
+}
+
+func readJSON(t *archiveReader, name string, value any, most int64) error {
 	h, err := t.Next()
 	if err != nil {
 		return err
@@ -374,7 +396,7 @@ func readJSON(t *tar.Reader, name string, value any, most int64) error {
 	return decode(t, h, value, most)
 }
 
-func decode(t *tar.Reader, h *tar.Header, value any, most int64) error {
+func decode(t *archiveReader, h *tar.Header, value any, most int64) error {
 	if h.Typeflag != tar.TypeReg || h.Size < 0 || h.Size > most {
 		return inputf("it is no file, or has %d bytes", h.Size)
 	}

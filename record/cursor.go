@@ -181,7 +181,7 @@ func (c *Cursor) bytes(n int64) ([]byte, error) {
 		if err == nil || errors.Is(err, io.EOF) {
 			return nil, &CutError{c.log.name, c.at + int64(got), "the file shrank while it was read"}
 		}
-		return nil, fmt.Errorf("record: %s: %w", c.log.name, err)
+		return nil, &InputError{fmt.Errorf("%s: %w", c.log.name, err)}
 	}
 	c.buffer = c.buffer[:got]
 	return c.buffer[:n], nil

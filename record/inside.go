@@ -7,18 +7,25 @@ import (
 	"syscall"
 )
 
+// InputError says that a file or directory of a recording cannot be opened or read. It
+// wraps the system's error, such as os.ErrNotExist.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string { return "record: " + e.Err.Error() }
+func (e *InputError) Unwrap() error { return e.Err }
+
 // openInside opens a regular file of a recording for reading. A name never
 // leads out of the directory, whatever symbolic links are in there; and a pipe
 // in a file's place is refused, where to open it would wait for a writer.
 func openInside(dir, name string) (*os.File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("record: %w", err)
+		return nil, &InputError{err}
 	}
 	defer root.Close()
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("record: %s: %w", dir, err)
+		return nil, &InputError{fmt.Errorf("%s: %w", dir, err)}
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -26,7 +33,7 @@ func openInside(dir, name string) (*os.File, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("record: %w", err)
+		return nil, &InputError{err}
 	}
 	return f, nil
 }

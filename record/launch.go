@@ -127,8 +127,10 @@ func (l *Launch) fork() (int, error) {
 	switch {
 	case errors.Is(err, unix.EPERM) && tracingForbidden():
 		return 0, &UnsupportedError{"processes may not be traced here (ptrace, see yama's ptrace_scope, or the container's rules)", err}
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOMEM):
+		return 0, fmt.Errorf("%s: fork: %w", l.Path, err)
 	case err != nil:
-		return 0, fmt.Errorf("%s cannot be run: %w", l.Path, err)
+		return 0, &StartError{fmt.Errorf("%s cannot be run: %w", l.Path, err)}
 	}
 	return pid, nil
 }

@@ -79,7 +79,7 @@ func ReadManifest(dir string) (*Manifest, error) {
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
 	if err != nil {
-		return nil, fmt.Errorf("record: %w", err)
+		return nil, &InputError{err}
 	}
 	if len(data) > maxManifest {
 		return nil, &ManifestError{What: fmt.Sprintf("is larger than %d MiB", maxManifest>>20)}

@@ -93,7 +93,7 @@ func (r *Recording) readSmall(name string, limit int64) ([]byte, error) {
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, limit))
 	if err != nil {
-		return nil, fmt.Errorf("record: %w", err)
+		return nil, &InputError{err}
 	}
 	return data, nil
 }

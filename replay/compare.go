@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"io"
 	"math/bits"
 	"runtime"
@@ -155,7 +154,7 @@ func (c *comparer) work(ctx context.Context) {
 		n := int(p.size())
 		if _, err := c.core.ReadAt(want[:n], p.offset); err != nil {
 			c.mu.Lock()
-			c.err = fmt.Errorf("replay: the recording's core at %#x: %w", p.offset, err)
+			c.err = inputf("replay: the recording's core at %#x: %w", p.offset, err)
 			c.mu.Unlock()
 			return
 		}

@@ -3,6 +3,7 @@ package replay
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -43,7 +44,12 @@ func (c *controller) start() error {
 	if _, err := hex.Decode(l.Random[:], []byte(m.Start.Random)); err != nil {
 		return inputf("replay: the recording's random bytes: %w", err)
 	}
-	if c.pid, err = l.Start(); err != nil {
+	c.pid, err = l.Start()
+	var cannot *record.StartError
+	switch {
+	case errors.As(err, &cannot):
+		return inputf("replay: in the directory %s: %w", m.Program.Directory, err)
+	case err != nil:
 		return fmt.Errorf("replay: %w", err)
 	}
 	c.threads[c.pid] = &thread{tid: c.pid, stopped: true}

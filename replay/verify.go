@@ -359,7 +359,7 @@ func appendSpan(list []permissionSpan, s permissionSpan) []permissionSpan {
 func (v *verifier) compareMemory() error {
 	file, err := os.Open(v.c.core.CoreFile())
 	if err != nil {
-		return fmt.Errorf("replay: the recording's core: %w", err)
+		return inputf("replay: the recording's core: %w", err)
 	}
 	defer file.Close()
 	pieces, err := corePieces(file)

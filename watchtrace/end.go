@@ -19,7 +19,7 @@ func AtEnd(ctx context.Context, rec *record.Recording, opts image.Options, use f
 	if err == nil {
 		p, err := image.OpenCore(path, opts)
 		if err != nil {
-			return fmt.Errorf("watchtrace: %w", err)
+			return &replay.InputError{Err: fmt.Errorf("watchtrace: the recording's core: %w", err)}
 		}
 		defer p.Close()
 		return use(p)

@@ -34,7 +34,7 @@ func newNamer(rec *record.Recording, opts image.Options) (*namer, error) {
 	}
 	p, err := image.OpenCore(path, opts)
 	if err != nil {
-		return nil, fmt.Errorf("watchtrace: %w", err)
+		return nil, &replay.InputError{Err: fmt.Errorf("watchtrace: the recording's core: %w", err)}
 	}
 	return &namer{p}, nil
 }

@@ -11,10 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"diagnose/corpus"
-	"diagnose/internal/driver"
 	"diagnose/record"
-	"diagnose/replay"
 	"diagnose/reports"
 )
 
@@ -82,23 +79,6 @@ func run(args []string) int {
 // secondEnds has another interrupt end this process as if nobody caught it. The
 // kernel ends replayed processes with their tracer (ptrace(2), PTRACE_O_EXITKILL).
 func secondEnds() { signal.Reset(os.Interrupt, syscall.SIGTERM) }
-
-// exitStatus tells the user's mistakes from unusable input and from ours.
-func exitStatus(err error) int {
-	var input *driver.InputError
-	var usage *usageError
-	var recording *replay.InputError
-	var kept *corpus.InputError
-	switch {
-	case errors.As(err, &usage):
-		return exitUsage
-	case errors.As(err, &input), errors.As(err, &recording), errors.As(err, &kept):
-		return exitInput
-	case errors.Is(err, context.Canceled), errors.Is(err, errInterrupted):
-		return exitInterrupted
-	}
-	return exitInternal
-}
 
 // errInterrupted is of work whose report was written before it was done.
 var errInterrupted = errors.New("interrupted; the report has what was found until then")

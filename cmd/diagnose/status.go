@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"diagnose/corpus"
+	"diagnose/internal/driver"
+	"diagnose/record"
+	"diagnose/replay"
+)
+
+// exitStatus tells the user's mistakes from unusable input and from ours. It is the
+// only place that maps types of errors to statuses.
+func exitStatus(err error) int {
+	var usage *usageError
+	switch {
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.Is(err, context.Canceled), errors.Is(err, errInterrupted): // reading the input, perhaps
+		return exitInterrupted
+	case unusable(err):
+		return exitInput
+	}
+	return exitInternal
+}
+
+// unusable reports whether an error is about what was given: it is damaged, of another
+// kind, cannot be read, or does not fit this machine any more.
+func unusable(err error) bool {
+	return is[*driver.InputError](err) || is[*replay.InputError](err) || is[*corpus.InputError](err) ||
+		is[*record.InputError](err) || is[*record.ManifestError](err) || is[*record.VersionError](err) ||
+		is[*record.CutError](err) || is[*record.CorruptError](err)
+}
+
+func is[T error](err error) bool {
+	var t T
+	return errors.As(err, &t)
+}
