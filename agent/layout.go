@@ -229,7 +229,7 @@ type RawOptions struct {
 	FillBytes       uint32 `c:"fill_bytes"`
 	Exitcode        uint32
 	CheckIntervalMS uint32 `c:"check_interval_ms"`
-	Reserved        uint32
+	OnKinds         uint32 `c:"on_kinds"`
 	Quarantine      uint64
 	Canary          uint64
 }
@@ -265,6 +265,7 @@ type RawRoot struct {
 	Large            RawRing
 	LargeQuarantined uint64 `c:"large_quarantined"`
 	LargeBudget      uint64 `c:"large_budget"`
+	Mismatches       uint64
 }
 
 // CanaryWord is the guard of the slot with a number, which SlotNumber and

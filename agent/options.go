@@ -79,9 +79,25 @@ func (o Options) String() string {
 	return strings.Join(parts, ":")
 }
 
+// errorKinds are the kinds of errors that on_error can name, as src/options.c has
+// them.
+var errorKinds = []string{"overflow", "underflow", "use-after-free", "double-free", "free-middle", "free-wild",
+	"free-stack", "free-global", "free-foreign", "mismatch"}
+
+// checkOnError: WORD for all kinds of errors, KIND=WORD for one, separated by
+// commas.
 func checkOnError(value string) error {
-	if words := []string{"abort", "log", "continue"}; !slices.Contains(words, value) {
-		return fmt.Errorf("it is one of %s, not %q", strings.Join(words, ", "), value)
+	words := []string{"abort", "log", "continue"}
+	for part := range strings.SplitSeq(value, ",") {
+		kind, word, found := strings.Cut(part, "=")
+		if !found {
+			word = kind
+		} else if !slices.Contains(errorKinds, kind) {
+			return fmt.Errorf("%q is no kind of error: it is one of %s", kind, strings.Join(errorKinds, ", "))
+		}
+		if !slices.Contains(words, word) {
+			return fmt.Errorf("it is one of %s, not %q", strings.Join(words, ", "), word)
+		}
 	}
 	return nil
 }

@@ -219,7 +219,7 @@ func TestSupportSecret(t *testing.T) {
 
 func TestSupportOptions(t *testing.T) {
 	library, program := supportAgent(t, "gcc"), supportBuild(t, "gcc", "support_options.c")
-	const defaults = "on_error=0 stacks=8 fill_bytes=128 exitcode=0 check_interval_ms=0 quarantine=1048576 canary=SECRET"
+	const defaults = "on_error=0 on_kinds=0 stacks=8 fill_bytes=128 exitcode=0 check_interval_ms=0 quarantine=1048576 canary=SECRET"
 	const unknown, unusable = "unknown option", "unusable value"
 	long := strings.Repeat("x", 5000)
 	for _, x := range []struct {
@@ -233,6 +233,9 @@ func TestSupportOptions(t *testing.T) {
 		{"on_error=log", "on_error=1", nil},
 		{"on_error=continue", "on_error=2", nil},
 		{"on_error=log:on_error=abort", "", nil},
+		{"on_error=log,mismatch=continue,double-free=abort", "on_error=1 on_kinds=300100", nil},
+		{"on_error=mismatch=log:on_error=log", "on_error=1", nil},
+		{"on_error=log,mismatch=none:on_error=abort,nothing=log:on_error=log,", "", []string{unusable + " on_error log,mismatch=none", unusable + " on_error abort,nothing=log", unusable + " on_error log,"}},
 		{"on_error=Log", "", []string{unusable + " on_error Log"}},
 		{"on_error=", "", []string{unusable + " on_error "}},
 		{"on_error", "", []string{unusable + " on_error "}},

@@ -328,6 +328,7 @@ type recording struct {
 	counterTraps bool
 	copied       map[Text]bool // files in a portable recording
 	evidence     string
+	misuse       uint64   // mismatched frees
 	ending       *Outcome // what the process came to before it ended
 	relocked     map[uint32]uint64
 	closed       bool

@@ -202,6 +202,9 @@ type Outcome struct {
 	FaultAddr *evidence.Addr `json:"fault_address,omitempty"`
 	// Evidence is what the agent's heap found, as one line; empty: nothing.
 	Evidence string `json:"evidence,omitempty"`
+	// Mismatched counts the frees by another interface than that of the allocation
+	// (new[] and delete, malloc and delete), which the process survived.
+	Mismatched uint64 `json:"mismatched_frees,omitempty"`
 	// Stuck says why no thread could go on, of a recording that hunts: it ended so.
 	Stuck Stuck `json:"stuck,omitempty"`
 	// Relocked counts, by thread, the mutexes that it had taken without an event since its

@@ -94,13 +94,29 @@ func (r *recording) takeEvidence(pid int) {
 		}
 		return
 	}
-	switch n := heap.Root().ErrorCount; n {
-	case 0:
-	case 1:
+	r.misuse = heap.Root().Mismatches
+	n, err := corruptions(heap)
+	switch {
+	case err != nil:
+		r.limit("heap", err.Error())
+	case n == 1:
 		r.evidence = "1 corruption of the heap was found"
-	default:
+	case n > 1:
 		r.evidence = fmt.Sprintf("%d corruptions of the heap were found", n)
 	}
+}
+
+// corruptions counts what the agent found, less the mismatched frees that the
+// process survived: without the agent they would have done no harm.
+func corruptions(heap *agent.Heap) (int, error) {
+	list, more, err := heap.Errors()
+	n := more
+	for i := range list {
+		if list[i].Kind != agent.ErrorMismatch || list[i].Fatal {
+			n++
+		}
+	}
+	return n, err
 }
 
 // asImage is a process's memory as the readers of heaps want it.
@@ -127,7 +143,7 @@ func (p *process) outcome(status syscall.WaitStatus) Outcome {
 	if e := r.ending; e != nil && (e.Stuck != "" || e.Kind == o.Kind && e.Signal == o.Signal && e.Status == o.Status) {
 		o = *e
 	}
-	o.Evidence = r.evidence
+	o.Evidence, o.Mismatched = r.evidence, r.misuse
 	if o.Kind == OutcomeSignal {
 		o.Relocked = r.relocked
 	}

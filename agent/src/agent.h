@@ -92,6 +92,7 @@ static DG_COLD void dg_spare_provide(void);
  * program may go on. The caller fills what it knows; pointer, object and
  * damage decide what is copied. */
 static DG_COLD void dg_error(struct dg_error *e, const uint64_t *slot);
+static bool dg_ended; /* an error has ended the process, or is about to */
 
 /* check.c: every canary and every fill, from any thread, at any time. Damage
  * is reported once (DG_WORD_REPORTED). */

@@ -33,20 +33,6 @@
 #define DG_LINE_BYTES 32
 #define DG_LINE_FRAMES 16
 
-static const char *const dg_error_names[] = {
-	[DG_ERROR_NONE] = "unknown",
-	[DG_ERROR_OVERFLOW] = "overflow",
-	[DG_ERROR_UNDERFLOW] = "underflow",
-	[DG_ERROR_USE_AFTER_FREE] = "use-after-free",
-	[DG_ERROR_DOUBLE_FREE] = "double-free",
-	[DG_ERROR_FREE_MIDDLE] = "free-middle",
-	[DG_ERROR_FREE_WILD] = "free-wild",
-	[DG_ERROR_FREE_STACK] = "free-stack",
-	[DG_ERROR_FREE_GLOBAL] = "free-global",
-	[DG_ERROR_FREE_FOREIGN] = "free-foreign",
-	[DG_ERROR_MISMATCH] = "mismatch",
-};
-
 static const char *const dg_when_names[] = {
 	"unknown", "free", "realloc", "eviction", "check", "exit", "size",
 };
@@ -200,12 +186,37 @@ static __attribute__((noinline)) void dg_log_line(struct dg_text *t)
 		dg_sys1(SYS_close, fd);
 }
 
+/* A mismatch that the process survives may come at every free: it must not use
+ * up the room for what ends it. */
+#define DG_MISMATCHES 16
+
+/* Whether the same call has freed an object of the same allocation so before, or
+ * enough others have. */
+static bool dg_met(const struct dg_error *e, uint32_t n)
+{
+	const struct dg_error *known = (const struct dg_error *)dg_root->errors;
+	uint32_t met = 0;
+
+	for (uint32_t i = 0; i < n && i < DG_ERRORS; i++, known++) {
+		if (known->kind != DG_ERROR_MISMATCH)
+			continue;
+		if (++met == DG_MISMATCHES || (known->pc[0] == e->pc[0] && !((known->word ^ e->word) >> DG_WORD_SITE & DG_SITE_MASK)))
+			return true;
+	}
+	return false;
+}
+
 static void dg_record(const struct dg_error *e)
 {
 	uint32_t n = dg_root->error_count;
 
-	if (n < DG_ERRORS) {
-		memcpy((struct dg_error *)dg_root->errors + n, e, sizeof(*e));
+	if (e->kind == DG_ERROR_MISMATCH) {
+		dg_root->mismatches++;
+		if (!e->fatal && dg_met(e, n))
+			return;
+	}
+	if (n < DG_ERRORS || e->fatal) {
+		memcpy((struct dg_error *)dg_root->errors + (n < DG_ERRORS ? n : DG_ERRORS - 1), e, sizeof(*e));
 		DG_ORDER();
 	}
 	if (n != UINT32_MAX)
@@ -227,7 +238,7 @@ static void dg_abandon_call(void)
 
 static DG_COLD void dg_error(struct dg_error *e, const uint64_t *slot)
 {
-	uint32_t on_error = dg_root->options.on_error;
+	uint32_t on_error = DG_ON_KIND(&dg_root->options, e->kind);
 
 	e->tid = dg_tid();
 	e->thread = dg_number;
@@ -248,6 +259,8 @@ static DG_COLD void dg_error(struct dg_error *e, const uint64_t *slot)
 		}
 		dg_let_go(DG_LEVEL_ERROR);
 	}
+	if (on_error == DG_ABORT)
+		__atomic_store_n(&dg_ended, true, __ATOMIC_RELAXED);
 	/* As glibc does it for what it finds: the program's own handler runs, and
 	 * if it returns the process dies with a core. */
 	if (on_error == DG_ABORT) {

@@ -257,13 +257,19 @@ struct dg_error {
 
 enum dg_on_error { DG_ABORT = 0, DG_LOG = 1, DG_CONTINUE = 2 };
 
+/* What on_error says of a kind of error: of options.on_kinds the two bits from
+ * 2 * kind on, less one; where they are 0, options.on_error. */
+#define DG_ON_KIND(options, kind)                                        \
+	((options)->on_kinds >> 2 * (kind) & 3 ? ((options)->on_kinds >> 2 * (kind) & 3) - 1 \
+					       : (options)->on_error)
+
 struct dg_options {
 	uint32_t on_error;
 	uint32_t stacks; /* frames kept of a site, 1..DG_FRAMES */
 	uint32_t fill_bytes;
 	uint32_t exitcode; /* exit status when errors were found and the program would exit with 0; 0: unchanged */
 	uint32_t check_interval_ms; /* 0: never */
-	uint32_t reserved;
+	uint32_t on_kinds; /* on_error for single kinds: DG_ON_KIND */
 	uint64_t quarantine; /* bytes a thread */
 	uint64_t canary;     /* the secret of which every guard is made (DG_CANARY_WORD) */
 };
@@ -287,13 +293,15 @@ struct dg_root {
 	struct dg_window heaps, threads, sites, spans, meta, objects;
 	uint64_t boundary; /* objects' window: units are handed out up to this address */
 	uint64_t errors;   /* address of struct dg_error[DG_ERRORS] */
-	uint32_t error_count; /* found in all; the first DG_ERRORS are kept */
+	uint32_t error_count; /* found in all but repeated mismatches; the first DG_ERRORS are kept, the last
+			       * one of them giving way to one that ends the process */
 	uint32_t lock;        /* the super-heap's; 0 free, else the holder's tid, bit 31: others wait */
 	uint32_t fallback;    /* 1: DG_BASE was taken */
 	uint32_t lost;        /* blocks skipped because somebody else was there */
 	struct dg_ring large; /* freed large objects, oldest first */
 	uint64_t large_quarantined;
 	uint64_t large_budget;
+	uint64_t mismatches; /* DG_ERROR_MISMATCH found in all; one of each place and allocation is kept, of the first */
 };
 
 /* The fill of a freed object: 8-byte words from its start, all of them

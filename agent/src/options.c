@@ -3,7 +3,9 @@
  * must not fail to start because of a typing error, and must not run silently
  * with something else than was asked for.
  *
- *   on_error=abort|log|continue   what happens when evidence is found
+ *   on_error=abort|log|continue   what happens when evidence is found; behind commas
+ *                                 what happens for single kinds, named as in the lines of
+ *                                 error.c: on_error=abort,mismatch=log
  *   log_path=FILE                 where lines go; default: standard error
  *   quarantine_mb=N               freed memory kept back, MiB a thread
  *   canary=HEX                    the secret of which guards are made, 2 or 16 digits; none of its bytes may be 0
@@ -111,16 +113,71 @@ static bool dg_parse_canary(const struct dg_option *o, uint64_t *out)
 	return true;
 }
 
-static bool dg_parse_on_error(const struct dg_option *o, uint32_t *out)
+/* Kinds of errors, as the lines of error.c and on_error name them. */
+static const char *const dg_error_names[] = {
+	[DG_ERROR_NONE] = "unknown",
+	[DG_ERROR_OVERFLOW] = "overflow",
+	[DG_ERROR_UNDERFLOW] = "underflow",
+	[DG_ERROR_USE_AFTER_FREE] = "use-after-free",
+	[DG_ERROR_DOUBLE_FREE] = "double-free",
+	[DG_ERROR_FREE_MIDDLE] = "free-middle",
+	[DG_ERROR_FREE_WILD] = "free-wild",
+	[DG_ERROR_FREE_STACK] = "free-stack",
+	[DG_ERROR_FREE_GLOBAL] = "free-global",
+	[DG_ERROR_FREE_FOREIGN] = "free-foreign",
+	[DG_ERROR_MISMATCH] = "mismatch",
+};
+
+static bool dg_parse_deed(const char *text, size_t length, uint32_t *out)
 {
 	static const char words[][9] = { "abort", "log", "continue" };
 
 	for (uint32_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (dg_is(o->value, o->length, words[i])) {
+		if (dg_is(text, length, words[i])) {
 			*out = i;
 			return true;
 		}
 	return false;
+}
+
+/* WORD is for all kinds, KIND=WORD for one. */
+static bool dg_parse_kind(const char *text, size_t length, struct dg_options *options)
+{
+	uint32_t deed, kind;
+	size_t name = 0;
+
+	while (name < length && text[name] != '=')
+		name++;
+	if (name == length) {
+		options->on_kinds = 0;
+		return dg_parse_deed(text, length, &options->on_error);
+	}
+	if (!dg_parse_deed(text + name + 1, length - name - 1, &deed))
+		return false;
+	for (kind = DG_ERROR_OVERFLOW; kind <= DG_ERROR_MISMATCH; kind++)
+		if (dg_is(text, name, dg_error_names[kind])) {
+			options->on_kinds &= ~(3u << 2 * kind);
+			options->on_kinds |= (deed + 1) << 2 * kind;
+			return true;
+		}
+	return false;
+}
+
+static bool dg_parse_on_error(const struct dg_option *o, struct dg_options *options)
+{
+	struct dg_options parsed = *options;
+	const char *p = o->value, *end = o->value + o->length;
+	size_t length;
+
+	do {
+		for (length = 0; p + length < end && p[length] != ',';)
+			length++;
+		if (!dg_parse_kind(p, length, &parsed))
+			return false;
+		p += length + 1;
+	} while (p <= end);
+	*options = parsed;
+	return true;
 }
 
 /* Whether the file can be written, or made where it is not there yet. */
@@ -176,7 +233,7 @@ static bool dg_apply(struct dg_options *options, const struct dg_option *o, bool
 	*known = true;
 #define DG_NAME(text) dg_is(o->name, o->name_length, text)
 	if (DG_NAME("on_error"))
-		return dg_parse_on_error(o, &options->on_error);
+		return dg_parse_on_error(o, options);
 	if (DG_NAME("log_path"))
 		return dg_parse_log_path(o);
 	if (DG_NAME("canary"))
@@ -223,6 +280,10 @@ static void dg_options(struct dg_options *options, const char *text)
 {
 	*options = (struct dg_options){
 		.on_error = DG_ABORT,
+#ifdef DG_RECORD
+		/* Harmless without the agent: the failure that the recording is for comes later. */
+		.on_kinds = (uint32_t)(DG_CONTINUE + 1) << 2 * DG_ERROR_MISMATCH,
+#endif
 		.stacks = DG_DEFAULT_STACKS,
 		.fill_bytes = DG_DEFAULT_FILL,
 		.quarantine = (uint64_t)DG_DEFAULT_QUARANTINE_MB << 20,

@@ -125,7 +125,7 @@ static void dg_at_exit(int status, void *unused)
 		return;
 	/* Where an error ends the process, its thread may be at a check, and its
 	 * handler wait for this one. */
-	if (dg_root->options.on_error != DG_ABORT || !dg_root->error_count)
+	if (!__atomic_load_n(&dg_ended, __ATOMIC_RELAXED))
 		dg_check_all(DG_AT_EXIT);
 	if (status || !dg_root->options.exitcode || !dg_root->error_count)
 		return;

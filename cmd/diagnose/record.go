@@ -142,6 +142,7 @@ func (f *recordFlags) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	say(r.summary(&result))
+	sayMismatched(&result)
 	sayOthers(&result)
 	sayCause(&result, nil)
 	if !hasCore(&result) { // at its exit what Go's runtime knows of the panic is still there
@@ -269,6 +270,20 @@ func unrecorded(dir string) bool {
 
 // mostOthers bounds the lines about child processes that failed.
 const mostOthers = 3
+
+// sayMismatched tells of misuse of the heap that the program survived.
+func sayMismatched(result *record.Result) {
+	n := result.Outcome.Mismatched
+	if n == 0 {
+		return
+	}
+	calls := "1 mismatched free was"
+	if n > 1 {
+		calls = fmt.Sprintf("%d mismatched frees were", n)
+	}
+	say("warning: " + calls + " recorded: another interface released the memory than allocated it, as delete for new[]; " +
+		"with DIAGNOSE_OPTIONS=on_error=abort the program ends there")
+}
 
 // sayOthers names the child processes that failed beside the one that is told of, the last
 // ones: what failed last is nearest to the failure of the run.

@@ -82,7 +82,8 @@ const runtimesHelp = `    PYTHONMALLOC        malloc unless it is set, if the pr
 `
 
 // optionsHelp describes what --option takes.
-const optionsHelp = `    on_error=WORD           abort, log or continue; abort unless it is set
+const optionsHelp = `    on_error=WORD           abort, log or continue; abort unless it is set. Of single
+                            kinds of errors: on_error=abort,mismatch=log
     log_path=FILE           where on_error=log writes, instead of standard error
     quarantine_mb=N         freed memory that is kept back, in MiB a thread; 1
     fill_bytes=N            how much of a freed object is filled, in bytes; 128
