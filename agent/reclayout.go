@@ -128,6 +128,8 @@ const (
 	LimitTracer  = 7
 	LimitStart   = 8
 	LimitTraced  = 9
+	LimitFiles   = 10
+	LimitSize    = 11
 )
 
 // What a payload has: enum dg_payload_kind.
@@ -169,6 +171,7 @@ const (
 	TrapUnpark   = 13
 	TrapReady    = 14
 	TrapTraced   = 15
+	TrapRefused  = 16
 )
 
 // Whether a replay may leave the recorded way, or has: enum dg_free.

@@ -91,7 +91,9 @@ type Case struct {
 	// files that could not be read is missing.
 	Sources []Source `json:"sources,omitempty"`
 	Limits  []Limit  `json:"limits,omitempty"`
-	Timings []Timing `json:"-"`
+	// Refused are system calls that the recorder of the failing run refused.
+	Refused []RefusedCall `json:"refused_calls,omitempty"`
+	Timings []Timing      `json:"-"`
 }
 
 // SourceLine returns the text of a line of Sources; false if it is not there.
@@ -133,6 +135,11 @@ func (c *Case) Check() error {
 	}
 	if failing > 1 {
 		return fmt.Errorf("%d thread groups are marked as failing", failing)
+	}
+	for i := range c.Refused {
+		if err := c.Refused[i].check(); err != nil {
+			return err
+		}
 	}
 	if c.Diagnosis != nil {
 		if err := c.Diagnosis.Check(); err != nil {

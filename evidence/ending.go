@@ -44,6 +44,8 @@ type FailedCall struct {
 	Call    string    `json:"call"`
 	Error   ErrorName `json:"error"`
 	Meaning string    `json:"meaning,omitempty"`
+	// ByRecorder: the recorder refused it, and not the kernel.
+	ByRecorder bool `json:"by_recorder,omitempty"`
 	// Times counts equal calls that failed equally; the rest is of the last one.
 	Times int `json:"times"`
 	Seen

@@ -173,11 +173,14 @@ const (
 	LimitTracer  LimitKind = agent.LimitTracer
 	LimitStart   LimitKind = agent.LimitStart
 	LimitTraced  LimitKind = agent.LimitTraced
+	LimitFiles   LimitKind = agent.LimitFiles
+	LimitSize    LimitKind = agent.LimitSize
 )
 
 var limitNames = map[LimitKind]string{
 	LimitDisk: "disk", LimitSyscall: "syscall", LimitShared: "shared", LimitSite: "site",
 	LimitPlace: "place", LimitTracer: "tracer", LimitStart: "start", LimitTraced: "traced",
+	LimitFiles: "files", LimitSize: "size",
 }
 
 // String returns a name, "limit-99" if there is none.

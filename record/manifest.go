@@ -45,9 +45,11 @@ type Manifest struct {
 	Unrecorded []Unrecorded `json:"unrecorded,omitempty"`
 	Outcome    Outcome      `json:"outcome"`
 	Limits     []Limit      `json:"limits,omitempty"`
-	Times      Times        `json:"times"`
-	Sizes      Sizes        `json:"sizes"`
-	Portable   []Object     `json:"portable,omitempty"`
+	// Refused are the system calls that were not passed on to the kernel, each once.
+	Refused  []Refused `json:"refused,omitempty"`
+	Times    Times     `json:"times"`
+	Sizes    Sizes     `json:"sizes"`
+	Portable []Object  `json:"portable,omitempty"`
 	// Hunt is nil unless the recording's threads ran in an order of the recorder's.
 	Hunt *HuntedRun `json:"hunt,omitempty"`
 }
@@ -159,10 +161,10 @@ type Child struct {
 // which there is no recording of its end: it executed a program that was not recorded. One
 // with the recording's own PID is the recorded process, after its recording ended.
 type Unrecorded struct {
-	PID     int        `json:"pid"`
+	PID     int        `json:"pid"`               // as the kernel had it
 	Program Text       `json:"program,omitempty"` // the executable, if it is known
 	Outcome Outcome    `json:"outcome"`
-	Ended   *time.Time `json:"ended,omitempty"`
+	Ended   *time.Time `json:"ended,omitempty"` // when it was seen to end
 }
 
 // OutcomeKind is how a recording ended.

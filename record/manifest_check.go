@@ -59,6 +59,11 @@ func (m *Manifest) checkOutcome() error {
 			return err
 		}
 	}
+	for i := range m.Refused {
+		if err := m.Refused[i].check(fmt.Sprintf("refused[%d]", i)); err != nil {
+			return err
+		}
+	}
 	for i := range m.Unrecorded {
 		if err := m.Unrecorded[i].Outcome.check(fmt.Sprintf("unrecorded[%d].outcome", i)); err != nil {
 			return err

@@ -190,9 +190,18 @@ func (o *Outcome) ending() string {
 	return fmt.Sprintf("the process exited with status %d", o.Status)
 }
 
-// whyStopped says why an engine has ended its recording before the process did.
-func whyStopped(k LimitKind) string {
+// whyStopped says why the engine of a process has ended its recording before the process
+// did.
+func whyStopped(k LimitKind, pid int) string {
 	switch k {
+	case LimitFiles:
+		var limit unix.Rlimit
+		if err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, nil, &limit); err != nil {
+			return "the process's limit on the size of files (RLIMIT_FSIZE, 'ulimit -f') has no room for its log"
+		}
+		return "its log reached a limit of the process: " + fileLimitText(limit.Cur)
+	case LimitSize:
+		return "its log has the size that --max-size allows, or all that a log can have"
 	case LimitDisk:
 		return "there was no more room for it"
 	case LimitPlace:
@@ -220,7 +229,7 @@ func (r *recording) checkStopped(pid int) {
 	}
 	r.cut = true
 	kind := LimitKind(c.Stopped)
-	why := whyStopped(kind)
+	why := whyStopped(kind, pid)
 	r.limit(kind.String(), "the recording ended early: "+why)
 	r.run.problem(fmt.Errorf("the recording ended early, for %s: what process %d did afterwards is missing", why, pid))
 }
@@ -267,7 +276,7 @@ func (t *tracer) mainEnded(status syscall.WaitStatus, outcome Outcome) error {
 			result.Hunted = &h.Hunted
 		}
 		if x.closed && x.dir == result.Culprit && !r.quiet() {
-			result.Cut, result.Empty = x.cut, x.empty()
+			result.Cut, result.Empty, result.Refused = x.cut, x.empty(), x.manifest.Refused
 		}
 	}
 	if r.quiet() {
@@ -322,7 +331,7 @@ func (r *recording) opening() bool {
 // program is not concerned.
 func (r *run) problem(err error) {
 	if r.warn != nil {
-		r.warn(err.Error())
+		r.warn(withFileLimit(err).Error())
 	}
 }
 
@@ -350,7 +359,7 @@ func (r *recording) writeCore(x *tracee, signal int, info *ptrace.Siginfo) {
 		Skip: []Range{{Start: agent.EngineLog, End: agent.EngineStacks}}, Omit: r.stubs()})
 	if err != nil {
 		os.Remove(f.Name()) // there is nothing to compare an end with
-		r.limit("core", err.Error())
+		r.limit("core", withFileLimit(err).Error())
 		r.run.problem(fmt.Errorf("the core of process %d: %w", x.process.pid, err))
 		return
 	}

@@ -71,6 +71,8 @@ type Result struct {
 	Others []FailedProcess
 	// Cut: that recording ends before the process did; Empty: it has no events.
 	Cut, Empty bool
+	// Refused are the system calls that the recorder refused that process.
+	Refused []Refused
 	// Running is the number of processes that the program left behind and that
 	// are recorded further. The recording is in Dir, and may be dropped or
 	// renamed when they end.

@@ -79,6 +79,10 @@ func TestSyscallsAgainstTheEngine(t *testing.T) {
 			continue
 		}
 		seen[name] = true
+		const refuse = 7 // DG_CALL_REFUSE
+		if known := refusedWhy[name] != "" || lacking[name]; class == refuse && !known || class != refuse && lacking[name] {
+			t.Errorf("%s has class %d, and refused.go says %q, %t", name, class, refusedWhy[name], lacking[name])
+		}
 		if form.args != args {
 			t.Errorf("%s has %d arguments, the engine logs %d", name, form.args, args)
 		}

@@ -33,6 +33,8 @@ type tracer struct {
 	// toldTraced: the user knows that the program traces a process of its own;
 	// toldUntraced: and that it could not.
 	toldTraced, toldUntraced bool
+	// toldFilter: and that a filter for system calls is not enforced.
+	toldFilter bool
 }
 
 // tracee is a traced thread.

@@ -21,7 +21,7 @@ func (t *tracer) trapped(x *tracee, regs *ptrace.Registers) error {
 	case agent.TrapHello, agent.TrapForked:
 		answer := uint64(1)
 		if err := t.hello(x, regs); err != nil {
-			t.link.warn("process %d is not recorded: %v", p.pid, err)
+			t.link.warn("process %d is not recorded: %v", p.pid, withFileLimit(err))
 			p.from.refused = true
 			answer = 0
 		}
@@ -42,6 +42,8 @@ func (t *tracer) trapped(x *tracee, regs *ptrace.Registers) error {
 		return t.ready(x, regs)
 	case agent.TrapTraced:
 		return t.traced(x, regs)
+	case agent.TrapRefused:
+		return t.refused(x, regs)
 	case agent.TrapStuck:
 		if p.recording != nil && p.recording.hunt != nil {
 			return t.stuck(x, regs)

@@ -60,6 +60,7 @@ DG_ASSERT_AT(dg_stub, kind, 32);
 #include "engine_unseen.c"
 #include "engine_call.c"
 
+#include "engine_refuse.c"
 #include "engine_futex.c"
 #include "engine_fork.c"
 #include "engine_wait.c"

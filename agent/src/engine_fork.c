@@ -428,7 +428,7 @@ static void dg_thread_call(struct dg_frame *f, const struct dg_call *c)
 	if (k.flags & CLONE_VM && !(k.flags & CLONE_VFORK && !k.stack)) {
 		if (DG_CONTROL->mode == DG_MODE_RECORD)
 			dg_limit(DG_LIMIT_SITE, c->site, "a thread made past libc is refused", c);
-		dg_call_answer(f, c, -ENOSYS);
+		dg_call_refuse(f, c, -ENOSYS);
 		return;
 	}
 	k.args[DG_CLONE_FLAGS] &= ~(uint64_t)CLONE_VM;

@@ -280,20 +280,30 @@ static void dg_log_stop(enum dg_limit limit, const char *why)
 	dg_log_tell();
 }
 
-/* Takes a piece of the file. 0: the log has its limit. The program's own limit
- * on files would bring it a SIGXFSZ. */
-static uint64_t dg_log_take(uint64_t size)
+/* Why there is no room for an event. */
+struct dg_no_room {
+	enum dg_limit limit;
+	const char *text;
+};
+
+static const struct dg_no_room dg_log_limit = { DG_LIMIT_SIZE, "the log has reached its limit" },
+			       dg_log_files = { DG_LIMIT_FILES, "the process's limit on the size of files (RLIMIT_FSIZE)" },
+			       dg_log_full = { DG_LIMIT_DISK, "no room on disk for the log" },
+			       dg_log_unmapped = { DG_LIMIT_DISK, "the log cannot be mapped" };
+
+/* Takes a piece of the file. The program's own limit on files would bring it a
+ * SIGXFSZ. */
+static const struct dg_no_room *dg_log_take(uint64_t size, uint64_t *offset)
 {
 	struct dg_control *c = DG_CONTROL;
-	uint64_t offset = __atomic_fetch_add(&c->log_end, size, __ATOMIC_RELAXED), end = offset + size;
+	uint64_t end = (*offset = __atomic_fetch_add(&c->log_end, size, __ATOMIC_RELAXED)) + size;
 	struct rlimit files = { RLIM_INFINITY, RLIM_INFINITY };
 
 	dg_sys4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &files);
-	return end <= DG_LOG_WINDOW && end <= files.rlim_cur && (!c->log_limit || end <= c->log_limit) ? offset : 0;
+	if (end > DG_LOG_WINDOW || (c->log_limit && end > c->log_limit))
+		return &dg_log_limit;
+	return end > files.rlim_cur ? &dg_log_files : NULL;
 }
-
-static const char dg_log_limit[] = "the log has reached its limit", dg_log_full[] = "no room on disk for the log",
-		  dg_log_unmapped[] = "the log cannot be mapped";
 
 static void dg_extent_use(struct dg_rthread *me, struct dg_extent *x, uint64_t size)
 {
@@ -312,19 +322,20 @@ static void dg_extent_use(struct dg_rthread *me, struct dg_extent *x, uint64_t s
 
 /* A new extent in the place of the one in use, which stays as it is in the file.
  * Returns why not. */
-static const char *dg_extent_map(struct dg_rthread *me, uint64_t size)
+static const struct dg_no_room *dg_extent_map(struct dg_rthread *me, uint64_t size)
 {
-	uint64_t offset = dg_log_take(size), last = me->extent, last_size = me->extent_size;
+	uint64_t offset, last = me->extent, last_size = me->extent_size;
+	const struct dg_no_room *why = dg_log_take(size, &offset);
 	struct dg_extent *x;
 
-	if (!offset)
-		return dg_log_limit;
+	if (why)
+		return why;
 	if (dg_log_room(offset, size))
-		return dg_log_full;
+		return &dg_log_full;
 	x = (struct dg_extent *)dg_sys(SYS_mmap, (long)(DG_ENGINE_LOG + offset), (long)size, PROT_READ | PROT_WRITE,
 				       MAP_SHARED | MAP_FIXED, DG_CONTROL->log_fd, (long)offset);
 	if ((uint64_t)x != DG_ENGINE_LOG + offset)
-		return dg_log_unmapped;
+		return &dg_log_unmapped;
 	dg_extent_use(me, x, size);
 	if (last)
 		dg_sys2(SYS_munmap, last, last_size);
@@ -332,24 +343,25 @@ static const char *dg_extent_map(struct dg_rthread *me, uint64_t size)
 }
 
 /* Writes what the home has to where it stays. Returns why not. */
-static const char *dg_home_empty(struct dg_rthread *me)
+static const struct dg_no_room *dg_home_empty(struct dg_rthread *me)
 {
 	struct dg_extent *home = (struct dg_extent *)me->home;
-	uint64_t offset = dg_log_take(DG_HOME_BYTES);
+	uint64_t offset;
+	const struct dg_no_room *why = dg_log_take(DG_HOME_BYTES, &offset);
 
-	if (!offset)
-		return dg_log_limit;
+	if (why)
+		return why;
 	if (dg_log_room(offset, DG_HOME_BYTES) || dg_log_write(home, DG_HOME_BYTES, offset))
-		return dg_log_full;
+		return &dg_log_full;
 	__atomic_store_n(&home->magic, DG_EXTENT_IDLE, __ATOMIC_RELEASE);
 	me->extent = 0;
 	return NULL;
 }
 
 /* An event that fits nowhere else has an extent to itself. */
-static const char *dg_extent_large(struct dg_rthread *me, uint64_t need)
+static const struct dg_no_room *dg_extent_large(struct dg_rthread *me, uint64_t need)
 {
-	const char *why = dg_extent_map(me, (need + DG_EXTENT - 1) & ~(uint64_t)(DG_EXTENT - 1));
+	const struct dg_no_room *why = dg_extent_map(me, (need + DG_EXTENT - 1) & ~(uint64_t)(DG_EXTENT - 1));
 
 	if (why && !me->extent && me->home)
 		dg_extent_use(me, (struct dg_extent *)me->home, DG_HOME_BYTES);
@@ -358,9 +370,9 @@ static const char *dg_extent_large(struct dg_rthread *me, uint64_t need)
 
 /* The first extent is small, for most threads write little; the second is the
  * home. */
-static const char *dg_extent_next(struct dg_rthread *me, uint64_t need)
+static const struct dg_no_room *dg_extent_next(struct dg_rthread *me, uint64_t need)
 {
-	const char *why = NULL;
+	const struct dg_no_room *why = NULL;
 
 	need += sizeof(struct dg_extent) + DG_EXTENT_SPARE;
 	if (me->extent && me->extent == me->home)
@@ -384,10 +396,10 @@ static const char *dg_extent_next(struct dg_rthread *me, uint64_t need)
 
 static bool dg_extent_new(struct dg_rthread *me, uint64_t need)
 {
-	const char *why = dg_extent_next(me, need);
+	const struct dg_no_room *why = dg_extent_next(me, need);
 
 	if (why)
-		dg_log_stop(DG_LIMIT_DISK, why);
+		dg_log_stop(why->limit, why->text);
 	return !why;
 }
 
@@ -403,7 +415,7 @@ static struct dg_event *dg_event_begin(enum dg_kind kind, uint64_t object, uint6
 		return NULL;
 	}
 	if (need > UINT32_MAX) {
-		dg_log_stop(DG_LIMIT_DISK, "an event is larger than the log can say");
+		dg_log_stop(DG_LIMIT_SIZE, "an event is larger than the log can say");
 		return NULL;
 	}
 	if (me->at + need > me->end && !dg_extent_new(me, need))

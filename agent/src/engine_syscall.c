@@ -69,6 +69,7 @@ static void dg_seccomp(struct dg_frame *f, const struct dg_call *c)
 	}
 	if (DG_CONTROL->mode == DG_MODE_RECORD)
 		dg_limit(DG_LIMIT_SYSCALL, c->site, "answered, but the filter was not set", c);
+	dg_refusal_tell(c, 0);
 	dg_call_answer(f, c, 0);
 }
 
@@ -85,7 +86,7 @@ static void dg_prctl(struct dg_frame *f, const struct dg_call *c)
 		dg_call_answer(f, c, 0);
 		return;
 	case 59: /* PR_SET_SYSCALL_USER_DISPATCH */
-		dg_call_answer(f, c, -EINVAL);
+		dg_call_refuse(f, c, -EINVAL);
 		return;
 	default:
 		dg_emulate(f, c);
@@ -98,7 +99,7 @@ static void dg_arch_prctl(struct dg_frame *f, const struct dg_call *c)
 	    c->args[0] == ARCH_GET_GS)
 		dg_call_again(f, c);
 	else if (c->args[0] == 0x1012 /* ARCH_SET_CPUID */)
-		dg_call_answer(f, c, -ENODEV);
+		dg_call_refuse(f, c, -ENODEV);
 	else
 		dg_call_limit(f, c);
 }
@@ -156,7 +157,7 @@ static void dg_call_rare(struct dg_frame *f, const struct dg_call *c)
 		dg_special(f, c);
 		return;
 	case DG_CALL_REFUSE:
-		dg_call_answer(f, c, -ENOSYS);
+		dg_call_refuse(f, c, -ENOSYS);
 		return;
 	default:
 		dg_call_limit(f, c);

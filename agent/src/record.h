@@ -159,6 +159,8 @@ enum dg_limit {
 	DG_LIMIT_TRACER = 7,  /* the recorder is gone: the recording ends here */
 	DG_LIMIT_START = 8,   /* the engine could not start */
 	DG_LIMIT_TRACED = 9,  /* the program traces this process itself: the recording ends here */
+	DG_LIMIT_FILES = 10,  /* the process's limit on the size of files (RLIMIT_FSIZE): the recording ends here */
+	DG_LIMIT_SIZE = 11,   /* the log has the size that the user allows, or all that it can have: the recording ends here */
 };
 
 /* Flags of an event. What a thread waits for ends later than the code before it: of
@@ -289,6 +291,8 @@ enum dg_trap {
 			       * what struct dg_hunt says by then, and this one asks again; 0: it goes on itself */
 	DG_TRAP_TRACED = 15,  /* the program is about to trace a process of its own; rdi: the thread's id, 0: the calling process.
 			       * Answer 1: the recorder has let the process go; 0: it has not */
+	DG_TRAP_REFUSED = 16, /* a call is not passed on to the kernel; rdi: its number, and << 32 the errno that it is answered
+			       * with, 0 if it is answered as done; rsi: the ordinal of its event, and << 48 the thread's index */
 };
 
 /* control.free */

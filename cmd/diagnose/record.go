@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -311,6 +312,9 @@ func sayOthers(failed *record.Result) {
 
 // sayCause says how to go on from a run that failed, if it can be gone on from.
 func sayCause(failed, passed *record.Result) {
+	if failed.Failed && failed.Dir != "" {
+		sayRefused(failed.Refused)
+	}
 	if failed.Dir == "" || !failed.Failed || failed.Cut || failed.Empty {
 		return
 	}
@@ -336,6 +340,30 @@ func hasCore(result *record.Result) bool {
 	}
 	_, err := os.Stat(filepath.Join(result.Dir, result.Culprit, record.CoreName))
 	return err == nil
+}
+
+// sayRefused names the system calls that the recorder refused to a program that failed.
+func sayRefused(list []record.Refused) {
+	const most = 4
+	var calls []string
+	why := ""
+	for i := range list {
+		if list[i].Filter() {
+			continue // it was told when it was set
+		}
+		if why == "" {
+			why = list[i].Why()
+		}
+		calls = append(calls, fmt.Sprintf("%s (%s, first at moment %d:%d)", list[i].Call, list[i].Error, list[i].Thread, list[i].Ordinal))
+	}
+	if len(calls) == 0 {
+		return
+	}
+	if more := len(calls) - most; more > 0 {
+		calls = append(calls[:most], fmt.Sprintf("%d more", more))
+	}
+	say(fmt.Sprintf("the recorder refused %s: %s. If the program needs that, it failed for this reason, and not because of a mistake of its own: "+
+		"have it do without, if it has a setting for that", strings.Join(calls, ", "), why))
 }
 
 func plural(n int, noun string) string {

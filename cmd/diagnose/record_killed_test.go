@@ -207,9 +207,11 @@ func TestRecordDiskFull(t *testing.T) {
 	for _, x := range []struct {
 		name string
 		args []string
+		kind string
+		says string
 	}{
-		{"disk full", []string{"--output", full}},
-		{"limit", []string{"--max-size", "1"}},
+		{"disk full", []string{"--output", full}, "disk", "no more room"},
+		{"limit", []string{"--max-size", "1"}, "size", "--max-size"},
 	} {
 		cmd := recordCommand(t, append(x.args, "--", exe, "2000")...)
 		status, stdout, stderr := ended(t, cmd)
@@ -226,7 +228,7 @@ func TestRecordDiskFull(t *testing.T) {
 		}
 		limits := fmt.Sprint(r.Manifest.Limits)
 		r.Close()
-		if !strings.Contains(limits, "disk") || !strings.Contains(stderr, "recording ended early") {
+		if !strings.Contains(limits, x.kind) || !strings.Contains(stderr, "recording ended early") || !strings.Contains(stderr, x.says) {
 			t.Errorf("%s: limits %s, said %s", x.name, limits, stderr)
 		}
 	}

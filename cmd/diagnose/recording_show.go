@@ -215,7 +215,7 @@ func (f *showFlags) event(e *record.Event) *shownEvent {
 
 // shownVersion is that of shown and shownEvent; reports/schema/recording-1.json
 // and event-1.json describe them.
-const shownVersion = "1.0"
+const shownVersion = "1.1"
 
 // shown is what show tells, and the form of its JSON. Fields are added and
 // never change their meaning.
@@ -370,7 +370,18 @@ func (s *shown) text(b *bytes.Buffer) error {
 	for _, limit := range s.Limits {
 		line("limit", "%s: %s", limit.Kind, limit.Text)
 	}
+	for i := range m.Refused {
+		r := &m.Refused[i]
+		line("refused", "%s", refusedText(r))
+	}
 	return s.tables(b)
+}
+
+func refusedText(r *record.Refused) string {
+	if r.Filter() {
+		return fmt.Sprintf("the filter for system calls that %s set at moment %d:%d was not enforced", r.Call, r.Thread, r.Ordinal)
+	}
+	return fmt.Sprintf("%s, with %s, first at moment %d:%d: %s", r.Call, r.Error, r.Thread, r.Ordinal, r.Why())
 }
 
 func (s *shown) tables(b *bytes.Buffer) error {

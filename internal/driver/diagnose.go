@@ -40,6 +40,7 @@ func (a *analysis) openRecordings() error {
 		return nil
 	}
 	a.exited()
+	a.refused()
 	core, err := a.failing[0].Core()
 	if errors.Is(err, os.ErrNotExist) {
 		return a.withoutCore()
