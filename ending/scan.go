@@ -25,8 +25,10 @@ type call struct {
 	// the call as a C expression, and times counts equal ones.
 	stream evidence.Stream
 	errno  unix.Errno
-	words  string
-	times  int
+	// refused: by the recorder, not by the kernel.
+	refused bool
+	words   string
+	times   int
 
 	// text is what it wrote, as a replay had it. seen: a replay stopped there to look at
 	// the stack.
@@ -40,6 +42,7 @@ func newCall(e *record.Event, position uint64, thread evidence.ThreadRef, stream
 	c := call{moment: evidence.Moment{Thread: e.Thread, Ordinal: e.Ordinal}, position: position, thread: thread, number: e.Object,
 		args: slices.Clone(e.Args), result: e.Result, stream: stream, times: 1}
 	if stream == "" {
+		c.refused = e.RefusedByRecorder()
 		c.errno, c.words = unix.Errno(-e.Result), strings.Replace(e.CallText(), "(-100, ", "(AT_FDCWD, ", 1)
 	}
 	return c
@@ -121,6 +124,9 @@ func tells(e *record.Event) bool {
 	const lastErrno = 4095 // MAX_ERRNO, include/linux/err.h
 	if e.Kind != record.KindSyscall || e.Result >= 0 || e.Result < -lastErrno {
 		return false
+	}
+	if e.RefusedByRecorder() {
+		return true
 	}
 	switch unix.Errno(-e.Result) {
 	case unix.EAGAIN, unix.EINTR, unix.EINPROGRESS, unix.ENOSYS:

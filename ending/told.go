@@ -123,7 +123,7 @@ func (c *call) by() evidence.Seen {
 }
 
 func (c *call) told() evidence.FailedCall {
-	return evidence.FailedCall{Call: c.words, Error: evidence.ErrorName(unix.ErrnoName(c.errno)), Meaning: c.errno.Error(), Times: c.times, Seen: c.by()}
+	return evidence.FailedCall{Call: c.words, Error: evidence.ErrorName(unix.ErrnoName(c.errno)), Meaning: c.errno.Error(), ByRecorder: c.refused, Times: c.times, Seen: c.by()}
 }
 
 // cutFront keeps the end of a text, which tells more than its beginning.

@@ -39,6 +39,9 @@ func lastWordsOf(e *evidence.Ending) []lastWord {
 		if c.Meaning != "" {
 			l = l.and(plain, " ("+c.Meaning+")")
 		}
+		if c.ByRecorder {
+			l = l.and(caveat, ", refused by the recorder, not by the kernel")
+		}
 		if c.Times > 1 {
 			l = l.and(faint, fmt.Sprintf(", %d times, the last time", c.Times))
 		}

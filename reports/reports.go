@@ -60,9 +60,11 @@ func Write(w io.Writer, c *evidence.Case, opts Options) error {
 	}
 	open := c
 	c, opts.SourceRoot = edited(c, &opts)
-	switch opts.Format {
-	case JSON:
+	if opts.Format == JSON {
 		return writeJSON(w, Document{SchemaVersion: SchemaVersion, Tool: opts.tool(), Headline: headlineOf(c).document(), Case: c})
+	}
+	c = withRefused(c)
+	switch opts.Format {
 	case HTML:
 		return writeHTML(w, htmlCase(c, opts))
 	case SARIF:

@@ -80,6 +80,7 @@ func WriteIssue(c *evidence.Case, opts IssueOptions) (Issue, error) {
 	issue := Issue{Signature: signature.Of(c)}
 	o := Options{ShowSecrets: opts.ShowSecrets, Version: opts.Version}
 	c, _ = edited(c, &o)
+	c = withRefused(c)
 	issue.Title = cutTo(headlineOf(c).text(), opts.MaxTitle)
 	err = issue.fill(w, issueParts(c, o), opts)
 	return issue, err

@@ -1,0 +1,38 @@
+package reports
+
+import (
+	"fmt"
+
+	"diagnose/evidence"
+)
+
+// withRefused is a case whose limits say which system calls the recorder refused, first
+// of all where the program ended itself, which may be because of that.
+func withRefused(c *evidence.Case) *evidence.Case {
+	if len(c.Refused) == 0 {
+		return c
+	}
+	out := *c
+	out.Limits = nil
+	for i := range c.Refused {
+		out.Limits = append(out.Limits, refusedLimit(&c.Refused[i], endedItself[c.Failure.Kind]))
+	}
+	out.Limits = append(out.Limits, c.Limits...)
+	return &out
+}
+
+func refusedLimit(r *evidence.RefusedCall, ended bool) evidence.Limit {
+	if r.Error == "" {
+		return evidence.Limit{Subject: "recording", Severe: ended, Text: fmt.Sprintf("the filter for system calls that the program set (%s, at moment %s) was not enforced: %s, so what it forbids succeeded",
+			r.Call, r.Moment, r.Why)}
+	}
+	text := fmt.Sprintf("the recorder, not the kernel, refused %s with %s, first at moment %s: %s", r.Call, r.Error, r.Moment, r.Why)
+	if ended {
+		text += "; the program may have failed because of that alone, and not fail unrecorded"
+	}
+	return evidence.Limit{Subject: "recording", Severe: ended, Text: text}
+}
+
+// endedItself are the failures with which programs end that miss something they need.
+var endedItself = map[evidence.FailureKind]bool{evidence.ExitStatus: true, evidence.Abort: true, evidence.AssertionFailure: true,
+	evidence.CxxTerminate: true, evidence.RustPanic: true, evidence.GoPanic: true, evidence.BadSystemCall: true, evidence.TrapInsn: true}
