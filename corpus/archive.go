@@ -188,7 +188,11 @@ func (c *Corpus) Import(ctx context.Context, r io.Reader, room int64) (Imported,
 	defer z.Close()
 	t := &archiveReader{tar.NewReader(z)}
 	var head archiveHead
-	if err := readJSON(t, headName, &head, 1<<10); err != nil {
+	err = readJSON(t, headName, &head, 1<<10)
+	if ctx.Err() != nil {
+		return done, context.Cause(ctx)
+	}
+	if err != nil {
 		return done, inputf("it is no archive of a corpus: %w", err)
 	}
 	if head.Version < 1 || head.Version > archiveVersion {

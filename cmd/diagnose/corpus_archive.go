@@ -129,14 +129,13 @@ func (f *corpusFlags) importAll(c *cobra.Command, store *corpus.Corpus, args []s
 }
 
 func importFrom(c *cobra.Command, store *corpus.Corpus, name string, room int64) (corpus.Imported, error) {
-	in := io.Reader(os.Stdin)
+	in := newPipeReader(c.Context(), os.Stdin)
 	if name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
+		var err error
+		if in, err = openPipe(c.Context(), name); err != nil {
 			return corpus.Imported{}, &corpus.InputError{Err: err}
 		}
-		defer file.Close()
-		in = file
+		defer in.Close()
 	}
 	return store.Import(c.Context(), in, room)
 }
