@@ -142,6 +142,7 @@ const (
 	PayloadRegisters = 6
 	PayloadRanges    = 7
 	PayloadWords     = 8
+	PayloadWritten   = 9
 )
 
 // How a system call is made to ask the engine: enum dg_patch.
@@ -428,7 +429,9 @@ type RawControl struct {
 	Lazy        uint32
 	PointAble   uint32 `c:"point_able"`
 	Raised      uint64
-	Reserved4   [3]uint64
+	KeepOutput  uint32 `c:"keep_output"`
+	Reserved5   uint32
+	Reserved4   [2]uint64
 	ClockPC     uint64 `c:"clock_pc"`
 	Free        uint32
 	FreeFirst   uint32 `c:"free_first"`

@@ -140,6 +140,7 @@ var recordConstants = map[string]uint64{
 	"DG_PAYLOAD_REGISTERS": agent.PayloadRegisters,
 	"DG_PAYLOAD_RANGES":    agent.PayloadRanges,
 	"DG_PAYLOAD_WORDS":     agent.PayloadWords,
+	"DG_PAYLOAD_WRITTEN":   agent.PayloadWritten,
 	"DG_SIGNAL_STACK_AT":   agent.SignalStackAt,
 	"DG_SIGNAL_STACK":      agent.SignalStack,
 	"DG_PATCH_JUMP":        agent.PatchJump,

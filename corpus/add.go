@@ -203,6 +203,8 @@ func ended(o *record.Outcome) string {
 		return fmt.Sprintf("exit-%d", o.Status)
 	case o.Kind == record.OutcomePassed && o.Evidence != "":
 		return "heap"
+	case o.Declared != nil:
+		return "failed-" + string(o.Declared.Rule)
 	}
 	return string(o.Kind)
 }

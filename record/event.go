@@ -108,11 +108,13 @@ const (
 	PayloadRegisters PayloadKind = agent.PayloadRegisters
 	PayloadRanges    PayloadKind = agent.PayloadRanges
 	PayloadWords     PayloadKind = agent.PayloadWords
+	// PayloadWritten is what was written to descriptor 1 or 2, of a recording that keeps it.
+	PayloadWritten PayloadKind = agent.PayloadWritten
 )
 
 var payloadNames = map[PayloadKind]string{
 	PayloadOut: "out", PayloadDigest: "digest", PayloadText: "text", PayloadFile: "file", PayloadInfo: "info",
-	PayloadRegisters: "registers", PayloadRanges: "ranges", PayloadWords: "words",
+	PayloadRegisters: "registers", PayloadRanges: "ranges", PayloadWords: "words", PayloadWritten: "written",
 }
 
 // String returns the name that the text form has, "payload-7" if it has none.

@@ -231,6 +231,8 @@ func (o *Outcome) word() string {
 		return fmt.Sprintf("exit-%d", o.Status)
 	case o.Evidence != "":
 		return "heap"
+	case o.Declared != nil:
+		return "failed-" + string(o.Declared.Rule)
 	}
 	return ""
 }
@@ -242,6 +244,8 @@ func (o *Outcome) Deed() string {
 		return o.Stuck.words()
 	case o.Kind == OutcomeSignal:
 		return "died of " + signalName(unix.Signal(o.Signal))
+	case o.Declared != nil:
+		return o.Declared.Words()
 	case o.Kind == OutcomeExit, o.Kind == OutcomePassed && o.Evidence == "":
 		return fmt.Sprintf("exited with status %d", o.Status)
 	case o.Kind == OutcomePassed:

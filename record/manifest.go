@@ -216,6 +216,8 @@ type Outcome struct {
 	Cut *Outcome `json:"cut,omitempty"`
 	// Text says more where there is more to say.
 	Text string `json:"text,omitempty"`
+	// Declared is why the run failed though its processes ended well; nil: it is not said.
+	Declared *Declared `json:"declared,omitempty"`
 }
 
 // Limit is something that the recording cannot bring back.

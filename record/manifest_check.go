@@ -91,6 +91,9 @@ func (o *Outcome) check(field string) error {
 	default:
 		bad = fmt.Sprintf("has the kind %q", o.Kind)
 	}
+	if d := o.Declared; bad == "" && d != nil {
+		bad = d.wrong()
+	}
 	if bad != "" {
 		return &ManifestError{field, bad}
 	}

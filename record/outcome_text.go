@@ -32,6 +32,9 @@ func (o *Outcome) String() string {
 	if o.PC != nil && o.Kind == OutcomeSignal {
 		fmt.Fprintf(&b, ", pc %v", *o.PC)
 	}
+	if o.Declared != nil {
+		b.WriteString("; " + o.Declared.Words())
+	}
 	for _, text := range []string{o.Evidence, o.Text} {
 		if text != "" {
 			b.WriteString("; " + text)

@@ -35,6 +35,9 @@ type Options struct {
 	// MaxSize bounds a process's log and data, in bytes each; 0 is no bound. A
 	// recording ends there and the program goes on.
 	MaxSize int64
+	// KeepOutput has what the program writes to its standard output and standard error in
+	// the log, for Rules.
+	KeepOutput bool
 	// Ignored are signals that the program is to start with ignored.
 	Ignored []os.Signal
 	// Signals are passed on to the program.
@@ -129,7 +132,7 @@ func (o *Options) order() (*order, error) {
 		return nil, fmt.Errorf("record: %w", err)
 	}
 	w := &order{Path: Text(o.Path), Library: Text(o.Library), Output: Text(base), Args: Texts(o.Args),
-		Environ: Texts(o.Environ), Group: unix.Getpgrp(), Portable: o.Portable, All: o.All,
+		Environ: Texts(o.Environ), Group: unix.Getpgrp(), Portable: o.Portable, All: o.All, KeepOutput: o.KeepOutput,
 		MaxSize: o.MaxSize, Producer: o.Producer, Hunt: o.Hunt}
 	for _, s := range o.Ignored {
 		if n, ok := s.(syscall.Signal); ok {

@@ -29,6 +29,7 @@ type order struct {
 	// Ignored are the signals that the program starts with ignored.
 	Ignored       []int
 	Portable, All bool
+	KeepOutput    bool
 	MaxSize       int64
 	Hunt          *Hunt
 	Producer      string

@@ -121,6 +121,10 @@ func (t *tracer) introduce(x *tracee, r *recording, memory *ptrace.Memory, forke
 	}
 	c.Mode, c.PID, c.Tracer = agent.ModeRecord, uint32(x.process.pid), uint32(unix.Getpid())
 	c.LogLimit = uint64(t.order.MaxSize)
+	c.KeepOutput = 0
+	if t.order.KeepOutput {
+		c.KeepOutput = 1
+	}
 	clear(c.LogPath[:])
 	clear(c.DataPath[:])
 	copy(c.LogPath[:], log)

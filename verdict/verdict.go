@@ -102,12 +102,12 @@ func Check(failing, passing []*record.Recording) error {
 		}
 	}
 	for _, r := range failing {
-		if r.Manifest.Outcome.Kind == record.OutcomePassed && r.Manifest.Outcome.Evidence == "" {
+		if r.Manifest.Outcome.Passed() {
 			return &OutcomeError{Recording: r.Dir, Outcome: r.Manifest.Outcome.String()}
 		}
 	}
 	for _, r := range passing {
-		if o := &r.Manifest.Outcome; o.Kind != record.OutcomePassed || o.Evidence != "" {
+		if o := &r.Manifest.Outcome; !o.Passed() {
 			return &OutcomeError{Recording: r.Dir, Outcome: o.String(), Passing: true}
 		}
 	}

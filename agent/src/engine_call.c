@@ -261,11 +261,35 @@ static uint32_t dg_pieces_overflow(const struct dg_call *c, const struct dg_piec
 	return from;
 }
 
+/* What was written to a standard stream, for whoever asks whether a run failed by its
+ * output. Of a vector it is the first part, as stdio has it but for large writes. */
+#define DG_WRITTEN_MOST 65536u
+
+static uint64_t dg_written_of(const struct dg_call *c, long result, uint64_t *address)
+{
+	uint64_t length = result > 0 ? (uint64_t)result : 0;
+
+	if (!DG_CONTROL->keep_output || (c->args[0] != 1 && c->args[0] != 2) || (c->nr != SYS_write && c->nr != SYS_writev))
+		return 0;
+	*address = c->args[1];
+	if (c->nr == SYS_writev && length) {
+		const struct dg_vector_at {
+			uint64_t base, length;
+		} *v = (const struct dg_vector_at *)c->args[1];
+
+		while (!v->length)
+			v++;
+		*address = v->base;
+		length = dg_least(length, v->length);
+	}
+	return dg_least(length, DG_WRITTEN_MOST);
+}
+
 static void dg_call_log(const struct dg_call *c, const struct dg_pieces *s, long result, uint32_t flags, uint64_t ticket)
 {
-	uint64_t digest[2], address = 0;
+	uint64_t digest[2], address = 0, text = 0, written = dg_written_of(c, result, &text);
 	uint32_t from = s->count > DG_PAYLOADS_MOST ? dg_pieces_overflow(c, s) : 0;
-	struct dg_event *e = dg_call_begin(c, s->count ? dg_pieces_room(s, from, s->count) : 0);
+	struct dg_event *e = dg_call_begin(c, (s->count ? dg_pieces_room(s, from, s->count) : 0) + (written ? DG_PAYLOAD_ROOM(written) : 0));
 
 	if (!e)
 		return;
@@ -274,6 +298,8 @@ static void dg_call_log(const struct dg_call *c, const struct dg_pieces *s, long
 	dg_pieces_log(e, s, from, s->count);
 	if (s->count && dg_digest_in(s, digest, &address))
 		dg_copy_short(dg_event_payload(e, DG_PAYLOAD_DIGEST, address, NULL, sizeof(digest)), digest, sizeof(digest));
+	if (written)
+		dg_event_payload(e, DG_PAYLOAD_WRITTEN, text, (const void *)text, written);
 	dg_call_done(e, result);
 }
 

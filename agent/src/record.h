@@ -226,6 +226,7 @@ enum dg_payload_kind {
 	DG_PAYLOAD_REGISTERS = 6, /* struct dg_signal_state */
 	DG_PAYLOAD_RANGES = 7, /* struct dg_range[]: the live stack, then the data, of the digests */
 	DG_PAYLOAD_WORDS = 8,  /* the first bytes of such ranges, as they were: a replay tells by them sooner */
+	DG_PAYLOAD_WRITTEN = 9, /* for people: what was written to descriptor 1 or 2, if the control says keep_output */
 };
 
 /* What a signal interrupted. */
@@ -444,7 +445,9 @@ struct dg_control {
 	uint32_t lazy;      /* replay: code between two events runs as late as it may, not as early: engine_turn.c */
 	uint32_t point_able; /* replay: 1: this engine knows points */
 	uint64_t raised;     /* free replay: index of the thread that the controller raises a signal in; the engine clears it */
-	uint64_t reserved4[3];
+	uint32_t keep_output; /* recording: the log has the bytes that are written to descriptors 1 and 2 */
+	uint32_t reserved5;
+	uint64_t reserved4[2];
 	uint64_t clock_pc;  /* recording: the vDSO's clock_gettime, which is hidden from the program; 0: none */
 	uint32_t free;       /* replay: enum dg_free */
 	uint32_t free_first; /* where the log is over, this thread goes first: the one that failed */

@@ -26,6 +26,7 @@ type recordFlags struct {
 	repeat    int
 	untilFail bool
 	maxSize   int
+	rules     failRules
 }
 
 func newRecord() *cobra.Command {
@@ -48,6 +49,12 @@ That is the failure then, and the last lines name that process and its recording
 Child processes that ended with a status other than 0 are named as well, where the
 run failed; alone they are no failure, as most scripts have some.
 
+A program that ends well may have failed all the same: it wrote what is wrong, or
+lost data. --fail-if, --fail-if-file and --check say how that is seen; each may be
+repeated, and the first that applies counts. The recording has it, and 'diagnose
+crash' begins there. (For a recording that was made without them there is 'diagnose
+crash --failed-at'.)
+
 A recording is a directory, DIR/PROGRAM-0001-SIGSEGV: the name says how the
 program ended (SIGABRT, exit-1, heap, child-SIGSEGV, passed). While the program
 runs it is DIR/.PROGRAM-0001-running. It holds all that the program read,
@@ -62,14 +69,18 @@ rights while it is recorded, unless by root.
 
 ` + recordEnvironment + `
 Exit status: that of the program, 128 and the number of the signal that ended
-it; with --repeat, that of the first run that failed, or else of the last; or
+it; with --repeat, that of the first run that failed, or else of the last; 1 where a
+run ended with status 0 and failed by --fail-if, --fail-if-file or --check; or
 
       1  the tool itself failed
       2  the command line is wrong
       3  the program cannot be run, or cannot be recorded here`,
 		Example: `  diagnose record -- ./server --port 8080
   diagnose record --output /var/tmp/recordings --all -- make check
-  diagnose record --repeat 1000 --until-fail -- ./flaky`,
+  diagnose record --repeat 1000 --until-fail -- ./flaky
+  diagnose record --until-fail --fail-if 'total: [^0]' -- ./ledger
+  diagnose record --fail-if-file out.txt=expected.txt -- ./convert out.txt
+  diagnose record --check 'sqlite3 app.db "pragma integrity_check" | grep -qx ok' -- ./app`,
 		Args:              aProgram,
 		ValidArgsFunction: programArgs,
 		RunE:              f.run,
@@ -98,9 +109,10 @@ func (f *recordFlags) register(c *cobra.Command) {
 	flags.BoolVar(&f.all, "all", false, "keep the recordings of runs that passed as well")
 	flags.IntVar(&f.repeat, "repeat", 0, "run `N` times; keep the first recording that failed and the last that passed")
 	flags.BoolVar(&f.untilFail, "until-fail", false, "with --repeat: stop at the first run that fails; without: repeat until then")
+	f.rules.register(flags)
 	flags.IntVar(&f.maxSize, "max-size", 0, "end the recording of a process at so many `MiB` of log; the program goes on")
 	must(c.MarkFlagDirname("output"))
-	for _, name := range []string{"repeat", "max-size"} {
+	for _, name := range []string{"repeat", "max-size", "fail-if", "check"} {
 		complete(c, name, cobra.NoFileCompletions)
 	}
 }
@@ -108,6 +120,9 @@ func (f *recordFlags) register(c *cobra.Command) {
 func (f *recordFlags) run(c *cobra.Command, args []string) error {
 	if f.repeat < 0 || f.maxSize < 0 {
 		return usagef("--repeat and --max-size take no negative numbers (see '%s --help')", c.CommandPath())
+	}
+	if err := f.rules.compile(); err != nil {
+		return err
 	}
 	ignored := keepIgnored() // the tracer starts with the same
 	prepared := record.Prepare()
@@ -129,7 +144,7 @@ func (f *recordFlags) run(c *cobra.Command, args []string) error {
 	settings := agent.ParseOptions(os.Getenv(agent.OptionsVariable))
 	r := &recorder{flags: f, options: record.Options{
 		Path: target.Path, Args: args, Environ: agent.RecordEnvironment(target.Environ(os.Environ()), library, settings), Library: library,
-		Output: f.output, Portable: f.portable, All: f.all || f.again(), MaxSize: int64(f.maxSize) << 20,
+		Output: f.output, Portable: f.portable, All: f.all || f.again() || f.rules.any(), KeepOutput: len(f.rules.patterns) > 0, MaxSize: int64(f.maxSize) << 20,
 		Ignored: ignored, Prepared: prepared, Producer: version(), Warn: func(text string) { say("warning: " + text) },
 		Progress: sayAnalysis(),
 	}}
@@ -142,6 +157,12 @@ func (f *recordFlags) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if f.rules.any() && !f.all && !result.Failed && result.Running == 0 {
+		if err := drop(&result); err != nil {
+			return err
+		}
+		result.Dir, r.options.All = "", false
+	}
 	say(r.summary(&result))
 	sayMismatched(&result)
 	sayOthers(&result)
@@ -149,7 +170,7 @@ func (f *recordFlags) run(c *cobra.Command, args []string) error {
 	if !hasCore(&result) { // at its exit what Go's runtime knows of the panic is still there
 		sayPanic(target.File, result.Status)
 	}
-	return &endedError{result.Status}
+	return &endedError{statusOf(&result)}
 }
 
 // sayAnalysis returns what tells the user why the program does not start yet.
@@ -215,11 +236,15 @@ func (r *recorder) catch() (stop func()) {
 
 // once: an interruption is the program's matter.
 func (r *recorder) once() (record.Result, error) {
+	before := r.flags.rules.before()
 	result, err := record.Run(context.Background(), r.options)
 	var start *record.StartError
 	var unsupported *record.UnsupportedError
 	if errors.As(err, &start) || errors.As(err, &unsupported) {
 		err = &driver.InputError{Err: err}
+	}
+	if err == nil {
+		err = r.flags.rules.judge(&result, before)
 	}
 	return result, err
 }

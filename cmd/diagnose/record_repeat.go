@@ -105,7 +105,7 @@ func (r *recorder) report(t *tally) error {
 	case t.first != nil:
 		sayOthers(t.first)
 		sayCause(t.first, t.last)
-		return &endedError{t.first.Status}
+		return &endedError{statusOf(t.first)}
 	case t.last != nil:
 		return &endedError{t.last.Status}
 	}

@@ -49,7 +49,7 @@ func Counterpart(failing, passing *record.Recording) string {
 		if p.Program != program {
 			continue
 		}
-		if usable := p.Outcome.Kind == record.OutcomePassed && p.Outcome.Evidence == "" && !p.Unrecorded; usable && (found == "" || count == number) {
+		if usable := p.Outcome.Passed() && !p.Unrecorded; usable && (found == "" || count == number) {
 			found = filepath.Join(passing.Dir, filepath.FromSlash(p.Dir))
 		}
 		count++

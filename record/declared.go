@@ -1,0 +1,267 @@
+package record
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// DeclaredRule is by what a run is said to have failed that ended well.
+type DeclaredRule string
+
+// The rules.
+const (
+	// RuleOutput: a line that the program wrote matches a regular expression.
+	RuleOutput DeclaredRule = "output"
+	// RuleFile: a file is there after the run, or is not what it should be.
+	RuleFile DeclaredRule = "file"
+	// RuleCheck: a command that was run afterwards ended with another status than 0.
+	RuleCheck DeclaredRule = "check"
+	// RulePlace: the user says at which place the run failed. No manifest has it.
+	RulePlace DeclaredRule = "place"
+)
+
+// Declared says why a run failed whose processes ended well.
+type Declared struct {
+	Rule DeclaredRule `json:"rule"`
+	// Pattern is the regular expression of RuleOutput, Path the file of RuleFile, Command
+	// that of RuleCheck, Place that of RulePlace.
+	Pattern Text `json:"pattern,omitempty"`
+	Path    Text `json:"path,omitempty"`
+	Command Text `json:"command,omitempty"`
+	Place   Text `json:"place,omitempty"`
+	// Line is the line that matched, which was written to Descriptor by the event Ordinal
+	// of Thread.
+	Line       Text   `json:"line,omitempty"`
+	Descriptor int    `json:"descriptor,omitempty"`
+	Thread     uint32 `json:"thread,omitempty"`
+	Ordinal    uint64 `json:"ordinal,omitempty"`
+	// Expected is the file that Path was compared with; empty: Path should not be there.
+	Expected Text `json:"expected,omitempty"`
+	// Missing: Path is not there, and Expected is. Offset is of the first byte in which the
+	// two differ.
+	Missing bool  `json:"missing,omitempty"`
+	Offset  int64 `json:"offset,omitempty"`
+	// Status is the command's, 128 and the number of a signal that ended it.
+	Status int `json:"status,omitempty"`
+}
+
+// Words say it: `wrote "total 1999", which matches 'total 1'`.
+func (d *Declared) Words() string {
+	switch d.Rule {
+	case RuleOutput:
+		return fmt.Sprintf("wrote %q, which matches '%s' (--fail-if)", string(d.Line), string(d.Pattern))
+	case RuleFile:
+		switch {
+		case d.Expected == "":
+			return fmt.Sprintf("left %s (--fail-if-file)", string(d.Path))
+		case d.Missing:
+			return fmt.Sprintf("did not leave %s (--fail-if-file)", string(d.Path))
+		}
+		return fmt.Sprintf("left %s, which differs from %s at byte %d (--fail-if-file)", string(d.Path), string(d.Expected), d.Offset)
+	case RulePlace:
+		return fmt.Sprintf("came to %s (--failed-at)", string(d.Place))
+	}
+	return fmt.Sprintf("did not pass the check '%s', which ended with status %d (--check)", string(d.Command), d.Status)
+}
+
+// wrong says what contradicts itself; empty: nothing.
+func (d *Declared) wrong() string {
+	ok := false
+	switch d.Rule {
+	case RuleOutput:
+		ok = d.Pattern != "" && d.Thread != 0 && d.Ordinal != 0 && (d.Descriptor == unix.Stdout || d.Descriptor == unix.Stderr)
+	case RuleFile:
+		ok = d.Path != ""
+	case RuleCheck:
+		ok = d.Command != "" && d.Status != 0
+	}
+	if !ok {
+		return fmt.Sprintf("is declared a failure by the rule %q, without what that needs", d.Rule)
+	}
+	return ""
+}
+
+// Passed reports whether the process ended well, and nothing says that it failed.
+func (o *Outcome) Passed() bool {
+	return o.Kind == OutcomePassed && o.Evidence == "" && o.Declared == nil
+}
+
+// mostLine bounds a line that is matched, in bytes.
+const mostLine = 64 << 10
+
+// mostKept bounds the text of a line that a manifest keeps.
+const mostKept = 500
+
+// MatchOutput finds the first line that the process wrote to its standard output or
+// standard error and that a pattern matches; nil if there is none. The recording is one
+// with the output in its log (Options.KeepOutput).
+func (r *Recording) MatchOutput(pattern *regexp.Regexp) (*Declared, error) {
+	lines := map[int][]byte{} // what was begun, by descriptor
+	ends := map[int]Event{}   // the last writes
+	match := func(fd int, e *Event, line []byte) *Declared {
+		if !pattern.Match(line) {
+			return nil
+		}
+		kept := strings.ToValidUTF8(string(line[:min(len(line), mostKept)]), "\uFFFD")
+		return &Declared{Rule: RuleOutput, Pattern: Text(pattern.String()), Line: Text(kept), Descriptor: fd, Thread: e.Thread, Ordinal: e.Ordinal}
+	}
+	for e, err := range r.Log.Ordered() {
+		if Damaged(err) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		text, found := e.Written()
+		if !found {
+			continue
+		}
+		fd := int(int32(e.Args[0]))
+		for len(text) > 0 {
+			part, rest, whole := bytes.Cut(text, []byte("\n"))
+			line := append(lines[fd], part...)
+			if whole || len(line) > mostLine {
+				if d := match(fd, e, line); d != nil {
+					return d, nil
+				}
+				line = line[:0]
+			}
+			lines[fd], text = line, rest
+		}
+		ends[fd] = Event{Thread: e.Thread, Ordinal: e.Ordinal}
+	}
+	for fd, line := range lines {
+		if len(line) > 0 {
+			e := ends[fd]
+			if d := match(fd, &e, line); d != nil {
+				return d, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// Written is what the event of a write to standard output or standard error has of it;
+// false for other events, and where the recording does not keep it.
+func (e *Event) Written() ([]byte, bool) {
+	if e.Kind != KindSyscall || len(e.Args) < 3 {
+		return nil, false
+	}
+	for _, p := range e.Payloads {
+		if p.Kind == PayloadWritten {
+			return p.Data, true
+		}
+	}
+	return nil, false
+}
+
+// MatchFile compares what a run left with what it should be; nil if that is equal. With
+// expected empty, the file should not be there, unless it was before and the run did not
+// change it. At most 1 GiB is compared.
+func MatchFile(path, expected string, before os.FileInfo) (*Declared, error) {
+	d := &Declared{Rule: RuleFile, Path: Text(path), Expected: Text(expected)}
+	if expected == "" {
+		info, err := os.Lstat(path)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return nil, nil
+		case err != nil:
+			return nil, err
+		case before != nil && os.SameFile(before, info) && before.ModTime().Equal(info.ModTime()) && before.Size() == info.Size():
+			return nil, nil
+		}
+		return d, nil
+	}
+	want, err := os.Open(expected)
+	if err != nil {
+		return nil, err
+	}
+	defer want.Close()
+	got, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		d.Missing = true
+		return d, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer got.Close()
+	for _, f := range []*os.File{want, got} {
+		if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+			return nil, errors.Join(err, fmt.Errorf("%s is no regular file", f.Name()))
+		}
+	}
+	offset, differ, err := firstDifference(want, got)
+	if err != nil || !differ {
+		return nil, err
+	}
+	d.Offset = offset
+	return d, nil
+}
+
+// firstDifference is where two files differ first.
+func firstDifference(a, b *os.File) (offset int64, differ bool, err error) {
+	const most = 1 << 30
+	x, y := make([]byte, 1<<16), make([]byte, 1<<16)
+	for offset < most {
+		n, err := a.ReadAt(x, offset)
+		if err != nil && n == 0 && !errors.Is(err, io.EOF) {
+			return 0, false, err
+		}
+		m, err := b.ReadAt(y, offset)
+		if err != nil && m == 0 && !errors.Is(err, io.EOF) {
+			return 0, false, err
+		}
+		for i := range min(n, m) {
+			if x[i] != y[i] {
+				return offset + int64(i), true, nil
+			}
+		}
+		if n != m {
+			return offset + int64(min(n, m)), true, nil
+		}
+		if n == 0 {
+			return 0, false, nil
+		}
+		offset += int64(n)
+	}
+	return 0, false, fmt.Errorf("%s is larger than %d bytes", a.Name(), int64(most))
+}
+
+// Declare writes into the recording of a run that ended well why it failed, and gives the
+// run's directory the name of a run that failed so. culprit is the recording's directory
+// in result.Dir, empty for that of the program as it was started.
+func Declare(result *Result, culprit string, d *Declared) error {
+	dir := filepath.Join(result.Dir, filepath.FromSlash(culprit))
+	r, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	m := *r.Manifest
+	m.Outcome.Declared = d
+	if err := m.Write(dir); err != nil {
+		return err
+	}
+	result.Failed, result.Culprit, result.Outcome = true, culprit, m.Outcome
+	result.Why = "the program " + d.Words()
+	if culprit != "" {
+		result.Why = fmt.Sprintf("its child process %d %s", m.PID, d.Words())
+	}
+	if base, passed := strings.CutSuffix(result.Dir, "-passed"); passed && result.Running == 0 {
+		named := base + "-failed-" + string(d.Rule)
+		if err := os.Rename(result.Dir, named); err != nil {
+			return fmt.Errorf("record: %w", err)
+		}
+		result.Dir = named
+	}
+	return nil
+}
