@@ -39,7 +39,10 @@ const (
 	KilledBySignal   FailureKind = "killed-by-signal"
 	ExitStatus       FailureKind = "exit-status"
 	NoFailure        FailureKind = "no-failure"
-	UnknownFailure   FailureKind = "unknown"
+	// DeclaredFailure is of a run that ended well, and of which a rule or the user says
+	// that it failed.
+	DeclaredFailure FailureKind = "declared-failure"
+	UnknownFailure  FailureKind = "unknown"
 )
 
 // Signal is the signal that ended the process, as the kernel recorded it.
@@ -200,9 +203,11 @@ type Failure struct {
 	// Message is what the program or its libraries said when they gave up.
 	Message string `json:"message,omitempty"`
 	// Status is that of an ExitStatus, which only a recording tells.
-	Status    int        `json:"status,omitempty"`
-	Exception *Exception `json:"exception,omitempty"`
-	Recursion *Recursion `json:"recursion,omitempty"`
+	Status int `json:"status,omitempty"`
+	// Declared is the rule of a DeclaredFailure; nil for others.
+	Declared  *Declaration `json:"declared,omitempty"`
+	Exception *Exception   `json:"exception,omitempty"`
+	Recursion *Recursion   `json:"recursion,omitempty"`
 	// Proof is the level of Kind.
 	Proof Proof `json:"proof"`
 }

@@ -45,7 +45,7 @@ func Classify(in Input) (evidence.Failure, []evidence.Limit) {
 	}
 	s := newScene(in, thread)
 	f := s.classify(in.Process.Program.PID)
-	if f.Kind == evidence.NoFailure && f.Signal == nil && in.Exit != nil && *in.Exit != 0 {
+	if f.Kind == evidence.NoFailure && f.Signal == nil && in.Exit != nil {
 		s.exited(&f, &in)
 	}
 	hung(&f, in.Findings)

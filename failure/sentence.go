@@ -82,6 +82,8 @@ func phrase(f *evidence.Failure, names Names) (head, tail string) {
 		return "deadlock", f.Message
 	case evidence.ExitStatus:
 		return exitPhrase(f)
+	case evidence.DeclaredFailure:
+		return "the run failed", f.Message
 	case evidence.NoFailure:
 		return "the process had not failed when it was stopped", ""
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
 )
 
 // DeclaredRule is by what a run is said to have failed that ended well.
@@ -43,6 +45,8 @@ type Declared struct {
 	Descriptor int    `json:"descriptor,omitempty"`
 	Thread     uint32 `json:"thread,omitempty"`
 	Ordinal    uint64 `json:"ordinal,omitempty"`
+	// Address is where the line, or what that write has of it, began in memory.
+	Address evidence.Addr `json:"address,omitempty"`
 	// Expected is the file that Path was compared with; empty: Path should not be there.
 	Expected Text `json:"expected,omitempty"`
 	// Missing: Path is not there, and Expected is. Offset is of the first byte in which the
@@ -104,14 +108,14 @@ const mostKept = 500
 // standard error and that a pattern matches; nil if there is none. The recording is one
 // with the output in its log (Options.KeepOutput).
 func (r *Recording) MatchOutput(pattern *regexp.Regexp) (*Declared, error) {
-	lines := map[int][]byte{} // what was begun, by descriptor
-	ends := map[int]Event{}   // the last writes
-	match := func(fd int, e *Event, line []byte) *Declared {
+	lines := map[int][]byte{}                                // what was begun, by descriptor
+	ends, begins := map[int]Event{}, map[int]evidence.Addr{} // the last writes to them
+	match := func(fd int, e *Event, at evidence.Addr, line []byte) *Declared {
 		if !pattern.Match(line) {
 			return nil
 		}
 		kept := strings.ToValidUTF8(string(line[:min(len(line), mostKept)]), "\uFFFD")
-		return &Declared{Rule: RuleOutput, Pattern: Text(pattern.String()), Line: Text(kept), Descriptor: fd, Thread: e.Thread, Ordinal: e.Ordinal}
+		return &Declared{Rule: RuleOutput, Pattern: Text(pattern.String()), Line: Text(kept), Descriptor: fd, Thread: e.Thread, Ordinal: e.Ordinal, Address: at}
 	}
 	for e, err := range r.Log.Ordered() {
 		if Damaged(err) {
@@ -120,7 +124,7 @@ func (r *Recording) MatchOutput(pattern *regexp.Regexp) (*Declared, error) {
 		if err != nil {
 			return nil, err
 		}
-		text, found := e.Written()
+		text, at, found := e.Written()
 		if !found {
 			continue
 		}
@@ -129,19 +133,20 @@ func (r *Recording) MatchOutput(pattern *regexp.Regexp) (*Declared, error) {
 			part, rest, whole := bytes.Cut(text, []byte("\n"))
 			line := append(lines[fd], part...)
 			if whole || len(line) > mostLine {
-				if d := match(fd, e, line); d != nil {
+				if d := match(fd, e, at, line); d != nil {
 					return d, nil
 				}
 				line = line[:0]
 			}
+			ends[fd], begins[fd] = Event{Thread: e.Thread, Ordinal: e.Ordinal}, at
+			at += evidence.Addr(len(text) - len(rest))
 			lines[fd], text = line, rest
 		}
-		ends[fd] = Event{Thread: e.Thread, Ordinal: e.Ordinal}
 	}
 	for fd, line := range lines {
 		if len(line) > 0 {
 			e := ends[fd]
-			if d := match(fd, &e, line); d != nil {
+			if d := match(fd, &e, begins[fd], line); d != nil {
 				return d, nil
 			}
 		}
@@ -149,18 +154,18 @@ func (r *Recording) MatchOutput(pattern *regexp.Regexp) (*Declared, error) {
 	return nil, nil
 }
 
-// Written is what the event of a write to standard output or standard error has of it;
-// false for other events, and where the recording does not keep it.
-func (e *Event) Written() ([]byte, bool) {
+// Written is what the event of a write to standard output or standard error has of it,
+// and where that was; ok is false for other events, and where the recording does not keep it.
+func (e *Event) Written() (text []byte, at evidence.Addr, ok bool) {
 	if e.Kind != KindSyscall || len(e.Args) < 3 {
-		return nil, false
+		return nil, 0, false
 	}
 	for _, p := range e.Payloads {
 		if p.Kind == PayloadWritten {
-			return p.Data, true
+			return p.Data, p.Addr, true
 		}
 	}
-	return nil, false
+	return nil, 0, false
 }
 
 // MatchFile compares what a run left with what it should be; nil if that is equal. With

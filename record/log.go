@@ -36,6 +36,7 @@ type Log struct {
 	file    io.ReaderAt
 	size    int64
 	cut     bool
+	most    uint64 // events that the order of all threads has; 0: all
 	threads map[uint32]*logThread
 	indices []uint32
 }

@@ -14,6 +14,8 @@ type Recording struct {
 	Log      *Log
 
 	file *os.File
+	// part: it ends before the recording does (Until).
+	part bool
 }
 
 // Open opens a recording. One that was cut off opens as far as it goes:
@@ -58,6 +60,9 @@ func (r *Recording) File(name string) (*os.File, error) { return openInside(r.Di
 // Core returns the path of the core of the process's end. The error is
 // os.ErrNotExist if none was written.
 func (r *Recording) Core() (string, error) {
+	if err := r.coreOfPart(); err != nil {
+		return "", err
+	}
 	f, err := openInside(r.Dir, CoreName)
 	if err != nil {
 		return "", err

@@ -30,6 +30,7 @@ type Schedule []Turn
 // *CorruptError, and so are events of a thread that none before them creates.
 func (l *Log) Ordered() iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
+		done := uint64(0)
 		q, unread, err := l.cursors()
 		created := map[uint32]bool{}
 		if len(q) > 0 {
@@ -44,6 +45,9 @@ func (l *Log) Ordered() iter.Seq2[*Event, error] {
 			}
 			c := q[0]
 			if !yield(&c.event, nil) {
+				return
+			}
+			if done++; done == l.most {
 				return
 			}
 			if err = l.checkCreated(&c.event, unread); err != nil {

@@ -89,7 +89,7 @@ func ownStackLines(s *evidence.Seen) verbatim {
 	}
 	stack.Frames = stack.Frames[max(0, own-1):]
 	if n := len(stack.Frames) - maxSeenFrames; n > 0 {
-		stack.Frames, stack.Stopped = stack.Frames[:maxSeenFrames], fmt.Sprintf("%s are left out", plural(n, "outer frame"))
+		stack.Frames, stack.Stopped = stack.Frames[:maxSeenFrames], "left out: "+plural(n, "outer frame")
 	}
 	return stackLines(stack)
 }

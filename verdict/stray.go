@@ -82,7 +82,7 @@ func (v *victim) places(log *evidence.AccessLog, thread uint32) []int {
 // gaveUp: the program itself ended the process, for a reason of its own.
 func (w *work) gaveUp() bool {
 	switch w.Case.Failure.Kind {
-	case evidence.Abort, evidence.AssertionFailure, evidence.ExitStatus, evidence.CxxTerminate, evidence.RustPanic:
+	case evidence.Abort, evidence.AssertionFailure, evidence.ExitStatus, evidence.DeclaredFailure, evidence.CxxTerminate, evidence.RustPanic:
 		return true
 	}
 	return false

@@ -85,7 +85,8 @@ func (e *OutcomeError) Error() string {
 	if e.Passing {
 		return fmt.Sprintf("%s is no recording of a run that passed (%s)", e.Recording, e.Outcome)
 	}
-	return fmt.Sprintf("%s is no recording of a run that failed (%s)", e.Recording, e.Outcome)
+	return fmt.Sprintf("%s is no recording of a run that failed (%s); if it failed all the same, say where: 'diagnose crash --failed-at FUNCTION|FILE:LINE|MOMENT', "+
+		"or record it with a rule that says so: 'diagnose record --fail-if REGEXP', --fail-if-file PATH or --check COMMAND", e.Recording, e.Outcome)
 }
 
 // Check refuses recordings that cannot be used together. The error is a

@@ -53,6 +53,10 @@ whatever the status of the script: of several the one whose signal the status
 passes on, or else the first. The report lists all processes that failed;
 --process chooses another one.
 
+A recording of a run that ended well is diagnosed where it failed all the same: at
+the write that matched --fail-if of 'diagnose record', at its end where
+--fail-if-file or --check said so, or where --failed-at says.
+
 Statements carry their proof level: "proved" by such an experiment, "replayed" was
 seen on the replay, "from core" was read from the process, "inferred" follows from
 a rule. Secrets that the report recognises (passwords, tokens, keys) are replaced
@@ -64,6 +68,7 @@ unless --show-secrets is given.
   diagnose crash --recording recordings/server-0001-SIGSEGV
   diagnose crash --recording recordings/server-0001-SIGSEGV --format html --output report.html
   diagnose crash --recording recordings/bank-0003-SIGABRT --passing recordings/bank-0002-passed
+  diagnose crash --recording recordings/ledger-0001-passed --failed-at ledger.c:120
   zstdcat core.zst | diagnose crash --core - --format json`,
 		Args:              noStrayFile,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -84,6 +89,7 @@ func (f *crashFlags) register(c *cobra.Command) {
 	flags.StringArrayVar(&f.Recordings, "recording", nil, "`directory` with the recording of a run that failed; may be repeated")
 	flags.StringArrayVar(&f.Passing, "passing", nil, "`directory` with the recording of a run that passed; may be repeated")
 	flags.IntVar(&f.process, "process", 0, "diagnose this `process` of the recorded run, instead of the one whose failure explains the run's")
+	flags.StringVar(&f.FailedAt, "failed-at", "", "the run failed at this `place`, though it ended well: FUNCTION or FILE:LINE (the last time that it comes there), or the moment THREAD:EVENT[:PC[:COUNT]]")
 	flags.IntVar(&f.Hops, "hops", verdict.DefaultHops, "`stores` that a bad value is followed back through")
 	flags.IntVar(&f.Replays, "experiments", verdict.DefaultReplays, "`replays` for each experiment")
 	flags.DurationVar(&f.Time, "time", 0, "bound the `time` of all replays together, as in 90s or 5m; the report says what was not done")
@@ -92,7 +98,7 @@ func (f *crashFlags) register(c *cobra.Command) {
 	for _, name := range []string{"recording", "passing"} {
 		must(c.MarkFlagDirname(name))
 	}
-	for _, name := range []string{"thread", "depth", "function", "message", "process", "hops", "experiments", "time", "hits"} {
+	for _, name := range []string{"thread", "depth", "function", "message", "failed-at", "process", "hops", "experiments", "time", "hits"} {
 		complete(c, name, cobra.NoFileCompletions)
 	}
 }
@@ -124,7 +130,7 @@ func (f *crashFlags) run(c *cobra.Command) error {
 // nothing to replay.
 func (f *crashFlags) checkBounds(c *cobra.Command) error {
 	flags := c.Flags()
-	for _, name := range []string{"process", "hops", "experiments", "time", "hits"} {
+	for _, name := range []string{"failed-at", "process", "hops", "experiments", "time", "hits"} {
 		if flags.Changed(name) && len(f.Recordings) == 0 {
 			return usagef("--%s is about replays: give a recording by --recording (see '%s --help')", name, c.CommandPath())
 		}

@@ -76,6 +76,12 @@ func analyse(ctx context.Context, req Request, replays chan<- struct{}) (*eviden
 	if err := a.openRecordings(); err != nil {
 		return nil, &InputError{err}
 	}
+	if a.atMoment() {
+		if err := a.atDeclared(ctx, replays); err != nil {
+			return nil, err
+		}
+		return a.result, nil
+	}
 	if a.cut {
 		if err := a.atCut(ctx, replays); err != nil {
 			return nil, err
@@ -157,6 +163,11 @@ type analysis struct {
 	handled  []record.HandledSignal
 	signalAt *record.HandledSignal
 	ending   *image.Process
+	// run is the whole recording of which failing has a part, up to moment; nil: failing
+	// has the recordings as they are.
+	run *record.Recording
+	// moment is where the run is said to have failed; nil: at its end, or it failed by itself.
+	moment *evidence.Moment
 	// cut: there is no core of the recorded process's end.
 	cut bool
 
@@ -293,6 +304,7 @@ func (a *analysis) classify() error {
 	in.Findings, in.Blocked = a.result.Findings, waits.Blocked(a.stuck())
 	f, limits := failure.Classify(in)
 	a.limit(limits...)
+	a.declareFailure(&f)
 	if f.Site != nil {
 		f.Source = failure.SourceLines(*f.Site, sourceContext, a.sourcePaths(f.Site))
 	}

@@ -33,8 +33,12 @@ func (a *analysis) openRecordings() error {
 	if len(a.failing) == 0 {
 		return nil
 	}
+	a.declare()
 	if err := verdict.Check(a.failing, a.passing); err != nil {
 		return err
+	}
+	if a.atMoment() {
+		return nil
 	}
 	if a.req.Core != "" {
 		return nil
@@ -58,7 +62,7 @@ const ExecutedUnrecorded = "it ends where its process executed another program, 
 // exited takes from the recording that the process ended with a status, which its
 // core does not tell.
 func (a *analysis) exited() {
-	if o := &a.failing[0].Manifest.Outcome; o.Kind == record.OutcomeExit {
+	if o := &a.failing[0].Manifest.Outcome; o.Kind == record.OutcomeExit || o.Declared != nil {
 		a.exit = o
 	}
 }

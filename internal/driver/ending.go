@@ -12,11 +12,15 @@ import (
 // lastWords are what a program wrote and which of its system calls failed before it ended
 // itself, by the recording.
 func (a *analysis) lastWords(ctx context.Context) error {
-	if a.exit == nil {
+	if a.exit == nil && a.declared() == nil {
 		return nil
 	}
 	a.say("replaying what the program wrote last")
-	e, err := ending.Of(ctx, a.failing[0], a.imageOptions())
+	rec := a.failing[0]
+	if a.run != nil {
+		rec = a.run
+	}
+	e, err := ending.Of(ctx, rec, a.imageOptions())
 	if e == nil {
 		return err
 	}

@@ -28,6 +28,9 @@ func (a *analysis) functions() []string {
 			continue
 		}
 		found, like := a.functionsLike(name)
+		if len(found) == 0 {
+			found = a.inlining(name)
+		}
 		switch {
 		case len(found) > mostFunctions:
 			a.limit(evidence.Limit{Severe: true, Text: fmt.Sprintf("--function %s: %d functions have this name, the first %d are scanned; give more of its name, as in %s",
@@ -40,6 +43,17 @@ func (a *analysis) functions() []string {
 		}
 		for _, f := range found {
 			list = append(list, f.linkage)
+		}
+	}
+	return list
+}
+
+// inlining are the functions that a function was inlined into which has no code of its own.
+func (a *analysis) inlining(name string) (list []function) {
+	for _, pc := range a.inlinedAt(name) {
+		s, ok := a.process.SymbolAt(pc)
+		if f := (function{s.Name, s.Name}); ok && !slices.Contains(list, f) {
+			list = append(list, f)
 		}
 	}
 	return list

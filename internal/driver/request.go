@@ -21,6 +21,9 @@ type Request struct {
 	// Recordings are of runs that failed, Passing of runs that did not. The core
 	// of the first is analysed unless one of the four is given.
 	Recordings, Passing []string
+	// FailedAt is the place or the moment at which the first of Recordings failed, of a run
+	// that ended well: FUNCTION, FILE:LINE or THREAD:EVENT[:PC[:COUNT]].
+	FailedAt string
 	// Hops is how many stores a bad value is followed back through, Replays how
 	// often each experiment is made; 0 is the usual number.
 	Hops, Replays int
