@@ -161,10 +161,12 @@ type Child struct {
 // which there is no recording of its end: it executed a program that was not recorded. One
 // with the recording's own PID is the recorded process, after its recording ended.
 type Unrecorded struct {
-	PID     int        `json:"pid"`               // as the kernel had it
-	Program Text       `json:"program,omitempty"` // the executable, if it is known
-	Outcome Outcome    `json:"outcome"`
-	Ended   *time.Time `json:"ended,omitempty"` // when it was seen to end
+	// PID is as the kernel had it; Program is the executable, if it is known.
+	PID     int     `json:"pid"`
+	Program Text    `json:"program,omitempty"`
+	Outcome Outcome `json:"outcome"`
+	// Ended is when it was seen to end.
+	Ended *time.Time `json:"ended,omitempty"`
 }
 
 // OutcomeKind is how a recording ended.
