@@ -283,7 +283,7 @@ func testEngineLog(t *testing.T, program string) {
 func testEngineLogEnds(t *testing.T, program string) {
 	const limit = 3 << 20
 	path, said := writeLog(t, program, 4, 3000, fmt.Sprint(limit))
-	if !strings.HasPrefix(said, fmt.Sprintf("stopped %d ", agent.LimitDisk)) {
+	if !strings.HasPrefix(said, fmt.Sprintf("stopped %d ", agent.LimitSize)) {
 		t.Fatalf("it did not stop: %s", said)
 	}
 	if info, err := os.Stat(path); err != nil || info.Size() > limit {
@@ -296,7 +296,7 @@ func testEngineLogEnds(t *testing.T, program string) {
 			limits = append(limits, e)
 		}
 	}
-	if len(limits) != 1 || limits[0].Object != agent.LimitDisk || !bytes.Contains(limits[0].payloads[0], []byte("limit")) {
+	if len(limits) != 1 || limits[0].Object != agent.LimitSize || !bytes.Contains(limits[0].payloads[0], []byte("limit")) {
 		t.Errorf("%+v", limits)
 	}
 	checkTickets(t, events)

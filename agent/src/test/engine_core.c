@@ -14,10 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* sys/ptrace.h has as enumerators what the engine has from linux/ptrace.h. */
+long ptrace(int request, ...);
 
 void dg_identify(void)
 {
