@@ -178,7 +178,11 @@ func readProgram(pid int) (Program, error) {
 		return Texts(strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00"))
 	}
 	p.Path, p.Directory = link("exe"), link("cwd")
-	p.Args, p.Environ = list("cmdline"), list("environ")
+	p.Args = list("cmdline")
+	var err error
+	if p.Environ, err = readEnviron(pid); err != nil { // a program may have written to its pointers before it forked
+		p.Environ = list("environ")
+	}
 	if problems != nil {
 		return p, problems
 	}

@@ -171,6 +171,7 @@ func TestOwnEnvironment(t *testing.T) {
 		"preload":      {plain, []string{"LD_PRELOAD=" + library}},
 		"audit":        {plain, []string{"LD_AUDIT=" + auditor}},
 		"debug output": {plain, []string{"LD_DEBUG=libs", "LD_DEBUG_OUTPUT=" + filepath.Join(marks, "debug")}},
+		"tunables":     {plain, []string{"GLIBC_TUNABLES=glibc.malloc.check=3:glibc.malloc.tcache_count=5"}},
 		"malloc trace": {plain, []string{"MALLOC_TRACE=" + filepath.Join(marks, "trace"), "LOCPATH=/nowhere"}},
 	} {
 		t.Run(name, func(t *testing.T) {
