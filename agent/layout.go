@@ -265,6 +265,11 @@ type RawRoot struct {
 	Large            RawRing
 	LargeQuarantined uint64 `c:"large_quarantined"`
 	LargeBudget      uint64 `c:"large_budget"`
+	Failures         uint64
+	FailedSize       uint64 `c:"failed_size"`
+	FailedAfter      uint64 `c:"failed_after"`
+	FailedSite       uint32 `c:"failed_site"`
+	FailedThread     uint32 `c:"failed_thread"`
 	Mismatches       uint64
 }
 

@@ -26,6 +26,9 @@ const (
 	// FindingHeapObject says in, before or behind which object of the heap the
 	// failing access or one of its pointers lies.
 	FindingHeapObject FindingKind = "heap-object"
+	// FindingOutOfMemory says that an allocation failed shortly before, and what the
+	// memory is used for.
+	FindingOutOfMemory FindingKind = "out-of-memory"
 )
 
 // Fact is one line of a finding's detail.

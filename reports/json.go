@@ -21,7 +21,7 @@ const SchemaVersion = "1.9"
 
 // HeapSchemaVersion is the same for the summary of a heap, which
 // schema/heap-1.json describes.
-const HeapSchemaVersion = "1.0"
+const HeapSchemaVersion = "1.1"
 
 // Document is the JSON form of a report.
 type Document struct {

@@ -94,6 +94,9 @@ static DG_COLD void dg_spare_provide(void);
 static DG_COLD void dg_error(struct dg_error *e, const uint64_t *slot);
 static bool dg_ended; /* an error has ended the process, or is about to */
 
+/* error.c: notes an allocation that fails for lack of memory. */
+static DG_COLD void dg_failed(const struct dg_heap *h, uint64_t size, const uint64_t *slot);
+
 /* check.c: every canary and every fill, from any thread, at any time. Damage
  * is reported once (DG_WORD_REPORTED). */
 static DG_COLD void dg_check_all(uint32_t when);

@@ -236,6 +236,18 @@ static void dg_abandon_call(void)
 		dg_let_go(DG_LEVEL_CHECK);
 }
 
+static DG_COLD void dg_failed(const struct dg_heap *h, uint64_t size, const uint64_t *slot)
+{
+	if (!dg_root || !dg_hold(DG_LEVEL_ERROR))
+		return;
+	dg_root->failed_size = size;
+	dg_root->failed_after = h ? h->allocations : 0;
+	dg_root->failed_site = dg_site_met(slot);
+	dg_root->failed_thread = dg_number;
+	dg_root->failures++;
+	dg_let_go(DG_LEVEL_ERROR);
+}
+
 static DG_COLD void dg_error(struct dg_error *e, const uint64_t *slot)
 {
 	uint32_t on_error = DG_ON_KIND(&dg_root->options, e->kind);

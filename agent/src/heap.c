@@ -243,8 +243,10 @@ static DG_COLD void *dg_allocate_slow(uint64_t size, uint64_t align, uint32_t ap
 
 	if (!h) {
 		p = dg_spare(NULL, size, align, api, slot);
-		if (!p)
+		if (!p) {
+			dg_failed(NULL, size, slot);
 			errno = ENOMEM;
+		}
 		return p;
 	}
 	word = dg_new_word(h, api, slot);
@@ -255,10 +257,12 @@ static DG_COLD void *dg_allocate_slow(uint64_t size, uint64_t align, uint32_t ap
 		p = dg_obtain(h, c, size, align, word, slot, &zero);
 	if (DG_UNLIKELY(!p))
 		p = dg_spare(h, size, align, api, slot);
-	if (p)
+	if (p) {
 		h->allocations++;
-	else
+	} else {
+		dg_failed(h, size, slot);
 		errno = ENOMEM;
+	}
 	if (clean)
 		*clean = zero;
 	dg_leave(h);
@@ -277,10 +281,12 @@ static DG_COLD void *dg_allocate_rest(struct dg_heap *h, uint64_t size, uint32_t
 		p = dg_take(h, c, size, word, slot);
 	if (DG_UNLIKELY(!p))
 		p = dg_spare(h, size, 16, api, slot);
-	if (p)
+	if (p) {
 		h->allocations++;
-	else
+	} else {
+		dg_failed(h, size, slot);
 		errno = ENOMEM;
+	}
 	dg_leave(h);
 	return p;
 }

@@ -301,6 +301,10 @@ struct dg_root {
 	struct dg_ring large; /* freed large objects, oldest first */
 	uint64_t large_quarantined;
 	uint64_t large_budget;
+	uint64_t failures; /* allocations that failed for lack of memory, of which the last: */
+	uint64_t failed_size; /* asked for so many bytes; UINT64_MAX: more than a number holds */
+	uint64_t failed_after; /* allocations of its thread's heap before it */
+	uint32_t failed_site, failed_thread;
 	uint64_t mismatches; /* DG_ERROR_MISMATCH found in all; one of each place and allocation is kept, of the first */
 };
 

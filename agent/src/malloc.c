@@ -35,8 +35,10 @@ DG_EXPORT void *calloc(size_t count, size_t each)
 	size_t size;
 	void *p;
 
-	if (DG_UNLIKELY(__builtin_mul_overflow(count, each, &size)))
+	if (DG_UNLIKELY(__builtin_mul_overflow(count, each, &size))) {
+		dg_failed(dg_self, UINT64_MAX, DG_RETURN_SLOT());
 		return dg_or_enomem(NULL);
+	}
 	if (size > DG_SMALL_MAX - DG_MIN_CANARY)
 		p = dg_allocate_slow(size, 16, DG_API_MALLOC, DG_RETURN_SLOT(), &clean);
 	else
@@ -65,8 +67,10 @@ DG_EXPORT void *reallocarray(void *p, size_t count, size_t each)
 {
 	size_t size;
 
-	if (__builtin_mul_overflow(count, each, &size))
+	if (__builtin_mul_overflow(count, each, &size)) {
+		dg_failed(dg_self, UINT64_MAX, DG_RETURN_SLOT());
 		return dg_or_enomem(NULL);
+	}
 	return dg_realloc(p, size, DG_RETURN_SLOT());
 }
 

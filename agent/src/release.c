@@ -230,8 +230,10 @@ static void *dg_reallocate_in(struct dg_heap *h, uint64_t p, uint64_t size, cons
 		return NULL;
 	}
 	/* Sums with what is larger may overflow. */
-	if (size > DG_OBJECTS_LIMIT)
+	if (size > DG_OBJECTS_LIMIT) {
+		dg_failed(h, size, slot);
 		return NULL;
+	}
 	if (f.span->kind == DG_SPAN_LARGE) {
 		if (!dg_large_stands(f.span) || *f.word >> DG_WORD_API & 3)
 			dg_judge_live(&f, DG_AT_REALLOC, DG_API_MALLOC, slot);
@@ -251,8 +253,10 @@ static void *dg_reallocate_in(struct dg_heap *h, uint64_t p, uint64_t size, cons
 	to = dg_move(h, &f, old, size, word, slot);
 	if (DG_UNLIKELY(!to))
 		to = dg_move_hard(h, &f, old, size, word, slot);
-	if (!to)
+	if (!to) {
+		dg_failed(h, size, slot);
 		return NULL;
+	}
 	h->allocations++;
 	if (f.span->kind == DG_SPAN_LARGE) {
 		dg_large_free(f.span, dg_site_at(h, slot), h->thread);

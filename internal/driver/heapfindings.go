@@ -50,7 +50,7 @@ func (a *analysis) heapFindings() error {
 	c := &collection{heap: a.heap, near: a.relatedAddresses()}
 	err := c.collect()
 	if a.thread != nil && !a.bystander() {
-		err = first(err, c.pointed(a), c.usedFreedInFrames(a))
+		err = first(err, c.pointed(a), c.usedFreedInFrames(a), c.outOfMemory(a))
 	}
 	list := c.finish(shownFindings)
 	a.limit(c.limits...)
