@@ -45,6 +45,7 @@ type run struct {
 	// tellAnalysis, unless nil, is told of an analysis that takes long.
 	tellAnalysis func(Analysis)
 	madeOutput   bool // the directory for recordings was not there before
+	buildIDs     map[fileAt]string
 }
 
 func newRun(o *order) (*run, error) {
@@ -106,6 +107,9 @@ func (r *run) spare() {
 // drop removes the recording, and the directory for recordings if it was made for
 // this one and has no other.
 func (r *run) drop() error {
+	for _, x := range r.recordings {
+		x.later.cancel()
+	}
 	err := os.RemoveAll(r.dir)
 	if r.madeOutput {
 		os.Remove(string(r.order.Output))
@@ -268,6 +272,7 @@ func (r *run) settle() error {
 		return r.drop()
 	}
 	os.Remove(filepath.Join(r.dir, spareName))
+	r.flush() // before the directory has another name
 	ending := "passed"
 	if failed != nil {
 		ending = failed.name
@@ -294,11 +299,16 @@ func (r *run) settle() error {
 }
 
 // finish is for the end of the last process.
-func (r *run) finish() error { return r.settle() }
+func (r *run) finish() error {
+	err := r.settle()
+	r.flush()
+	return err
+}
 
 // abandon is for a tracer that failed: what there is stays, if there is
 // anything.
 func (r *run) abandon() {
+	r.flush()
 	for _, x := range r.recordings {
 		if !x.closed {
 			x.manifest.Outcome = Outcome{Kind: OutcomeCut, Text: "the recorder failed"}
@@ -332,9 +342,10 @@ type recording struct {
 	ending       *Outcome // what the process came to before it ended
 	relocked     map[uint32]uint64
 	closed       bool
-	cut          bool  // the engine ended it before the process did
-	broken       bool  // could not be written; said once
-	hunt         *Hunt // nil: the process's threads run as the kernel has them
+	cut          bool   // the engine ended it before the process did
+	broken       bool   // could not be written; said once
+	later        *later // writes the manifest of a process that has just begun
+	hunt         *Hunt  // nil: the process's threads run as the kernel has them
 	// pointsIn are the mappings of code whose points were told; pointsOf is how many
 	// instructions might have been points.
 	pointsIn map[uint64]bool
@@ -365,7 +376,12 @@ func (r *run) open(p *process, forked bool) (*recording, error) {
 		x.parent.children++
 		name := path.Join(ChildrenName, fmt.Sprintf("%d-%d", p.pid, x.parent.children))
 		x.dir = path.Join(x.parent.dir, name)
-		if err := os.MkdirAll(x.path(), 0o700); err != nil {
+		if err := os.Mkdir(x.path(), 0o700); errors.Is(err, os.ErrNotExist) { // the first child
+			err = os.MkdirAll(x.path(), 0o700)
+			if err != nil {
+				return nil, err
+			}
+		} else if err != nil {
 			return nil, err
 		}
 		x.parent.addChild(Child{Path: name, PID: p.pid, Thread: link.Thread, Ordinal: link.Ordinal, Exec: link.Exec})
@@ -380,14 +396,12 @@ func (r *run) open(p *process, forked bool) (*recording, error) {
 		// child of; there is one directory for what has no parent.
 		return nil, errors.New("it comes from a process that was not recorded")
 	}
-	for _, name := range []string{LogName, DataName} {
-		f, err := os.OpenFile(filepath.Join(x.path(), name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		if err := f.Close(); err != nil {
-			return nil, err
-		}
+	f, err := os.OpenFile(filepath.Join(x.path(), LogName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
 	}
 	x.lock = lockDirectory(x.path())
 	r.recordings = append(r.recordings, x)
@@ -398,7 +412,7 @@ func (r *run) open(p *process, forked bool) (*recording, error) {
 func (r *recording) addChild(c Child) {
 	r.manifest.Children = append(r.manifest.Children, c)
 	if r.closed {
-		r.store()
+		r.storeEnd()
 	}
 }
 
@@ -446,7 +460,16 @@ func (r *recording) limit(kind, text string) {
 	}
 	r.manifest.Limits = append(r.manifest.Limits, Limit{Kind: kind, Text: text})
 	if r.closed {
+		r.storeEnd()
+	}
+}
+
+// storeEnd writes the manifest of a process that has ended.
+func (r *recording) storeEnd() {
+	if r.parent == nil {
 		r.store()
+	} else {
+		r.storeLater(endDelay)
 	}
 }
 
@@ -456,6 +479,7 @@ func (r *recording) store() {
 	if r.run.quiet() {
 		return
 	}
+	r.later.cancel()
 	err := r.manifest.Write(r.path())
 	if errors.Is(err, unix.ENOSPC) && os.Remove(filepath.Join(r.run.dir, spareName)) == nil {
 		err = r.manifest.Write(r.path())

@@ -35,13 +35,41 @@ func (r *recording) begin(pid int) error {
 	if m.Start.Mappings, err = readMappings(pid); err != nil {
 		return err
 	}
-	identify(m.Start.Mappings)
+	r.run.identify(m.Start.Mappings)
 	if err := r.saveStart(pid); err != nil {
 		return err
 	}
 	m.Times.Started = time.Now().UTC()
 	r.copyObjects(pid)
+	if r.parent != nil {
+		r.storeLater(beginDelay)
+		return nil
+	}
 	return m.Write(r.path())
+}
+
+// beginForked is begin for a fork's child. It executes what its parent does, and its
+// replay begins with its parent's, so there is nothing else of its start to save.
+func (r *recording) beginForked(pid int) error {
+	if r.run.quiet() {
+		return nil
+	}
+	m := &r.manifest
+	m.Program = r.parent.manifest.Program
+	if err := m.Program.readInherited(pid); err != nil {
+		return err
+	}
+	m.Start = r.parent.manifest.Start
+	m.Start.TID = pid
+	var err error
+	if m.Start.Mappings, err = readMappings(pid); err != nil {
+		return err
+	}
+	r.run.identify(m.Start.Mappings)
+	m.Times.Started = time.Now().UTC()
+	r.copyObjects(pid)
+	r.storeLater(beginDelay)
+	return nil
 }
 
 // faultAddress: signal(7)'s faults have an address in their siginfo_t.
@@ -81,13 +109,8 @@ func (r *recording) exiting(x *tracee, status int) {
 }
 
 // takeEvidence asks the agent's heap whether it found anything.
-func (r *recording) takeEvidence(pid int) {
-	memory, err := ptrace.OpenMemory(pid)
-	if err != nil {
-		return
-	}
-	defer memory.Close()
-	heap, err := agent.Open(asImage{memory}, 0)
+func (r *recording) takeEvidence() {
+	heap, err := agent.Open(asImage{r.memory}, 0)
 	if err != nil {
 		if !errors.Is(err, agent.ErrAbsent) {
 			r.limit("heap", err.Error())
@@ -172,7 +195,7 @@ func (t *tracer) close(r *recording, o Outcome, usage syscall.Rusage) {
 	}
 	r.closed = true
 	r.memory.Close()
-	r.store()
+	r.storeEnd()
 	r.lock.Close()
 }
 
@@ -218,12 +241,7 @@ func (r *recording) checkStopped(pid int) {
 	if r.run.quiet() {
 		return // from the start
 	}
-	memory, err := ptrace.OpenMemory(pid)
-	if err != nil {
-		return
-	}
-	defer memory.Close()
-	c, err := readControl(memory, r.controlAt)
+	c, err := readControl(r.memory, r.controlAt)
 	if err != nil || c.Stopped == 0 {
 		return
 	}
@@ -324,7 +342,7 @@ func (r *recording) opening() bool {
 		return false
 	}
 	c, err := readControl(r.memory, r.controlAt)
-	return err == nil && c.Mode == agent.ModeRecord && c.Stopped == 0 && (c.LogFD < 0 || c.DataFD < 0)
+	return err == nil && c.Mode == agent.ModeRecord && c.Stopped == 0 && c.LogFD < 0
 }
 
 // problem tells the user of a recording that is not as it should be. The

@@ -80,7 +80,7 @@ func parseMapping(line string) (Mapping, error) {
 
 // identify completes the mappings' files by their size and time, and the
 // objects' build-ids.
-func identify(maps []Mapping) {
+func (r *run) identify(maps []Mapping) {
 	known := map[Text]*Mapping{}
 	for i := range maps {
 		m := &maps[i]
@@ -95,8 +95,28 @@ func identify(maps []Mapping) {
 		if file, err := statFile(string(m.Path)); err == nil && file.Inode == m.File.Inode {
 			m.File = &file
 		}
-		m.BuildID = buildID(string(m.Path))
+		m.BuildID = r.buildID(m)
 	}
+}
+
+// buildID is that of a mapping's file, which most processes of a run have.
+func (r *run) buildID(m *Mapping) string {
+	key := fileAt{m.Path, *m.File}
+	id, known := r.buildIDs[key]
+	if !known {
+		id = buildID(string(m.Path))
+		if r.buildIDs == nil {
+			r.buildIDs = map[fileAt]string{}
+		}
+		r.buildIDs[key] = id
+	}
+	return id
+}
+
+// fileAt is a file as it was found.
+type fileAt struct {
+	path Text
+	file File
 }
 
 func statFile(path string) (File, error) {
@@ -177,7 +197,7 @@ func readProgram(pid int) (Program, error) {
 		}
 		return Texts(strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00"))
 	}
-	p.Path, p.Directory = link("exe"), link("cwd")
+	p.Path = link("exe")
 	p.Args = list("cmdline")
 	var err error
 	if p.Environ, err = readEnviron(pid); err != nil { // a program may have written to its pointers before it forked
@@ -193,13 +213,23 @@ func readProgram(pid int) (Program, error) {
 	p.File, problems = statFile(base + "exe")
 	p.BuildID = buildID(base + "exe")
 	p.Personality = addrNoRandomize
+	return p, errors.Join(problems, p.readInherited(pid))
+}
+
+// readInherited reads what a process hands on to its children and may change.
+func (p *Program) readInherited(pid int) error {
+	directory, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+	if err != nil {
+		return err
+	}
+	p.Directory = Text(directory)
 	var limit unix.Rlimit
 	if err := unix.Prlimit(pid, unix.RLIMIT_STACK, nil, &limit); err != nil {
-		return p, err
+		return err
 	}
 	p.StackLimit = limit.Cur
 	p.Umask = umaskOf(pid)
-	return p, problems
+	return nil
 }
 
 // executed is the file name that the process was executed by.

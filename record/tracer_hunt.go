@@ -63,7 +63,7 @@ func (t *tracer) stuck(x *tracee, regs *ptrace.Registers) error {
 		r.failed(x, unix.SIGABRT, &info)
 		r.ending.Stuck = stuckReasons[regs.Rsi]
 		r.ending.Text = "the program " + r.ending.Stuck.words()
-		r.takeEvidence(x.process.pid)
+		r.takeEvidence()
 		r.checkStopped(x.process.pid)
 		r.writeCore(x, int(unix.SIGABRT), &info)
 		return unix.Kill(x.process.pid, unix.SIGKILL)

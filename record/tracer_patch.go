@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -27,7 +28,7 @@ func (r *recording) addPatches(tid int, memory *ptrace.Memory) error {
 		return err
 	}
 	var key string
-	if r.run.quiet() && r.control.PatchCount == 0 {
+	if r.control.PatchCount == 0 {
 		if key = codeKey(list); key != "" {
 			if known, ok := knownPatches.Load(key); ok {
 				return r.repeat(tid, memory, known.(*patchTable))
@@ -35,6 +36,7 @@ func (r *recording) addPatches(tid int, memory *ptrace.Memory) error {
 		}
 	}
 	var table bytes.Buffer
+	before := len(r.manifest.Limits)
 	files, err := r.codeOf(tid, list)
 	if err != nil {
 		return err
@@ -65,21 +67,29 @@ func (r *recording) addPatches(tid int, memory *ptrace.Memory) error {
 		}
 	}
 	if key != "" {
-		knownPatches.Store(key, &patchTable{table.Bytes(), maps.Clone(r.traps), r.counterTraps})
+		if knownTables.Add(1) <= mostKnownTables {
+			knownPatches.Store(key, &patchTable{table.Bytes(), maps.Clone(r.traps), r.counterTraps, r.manifest.Limits[before:]})
+		}
 	}
 	return r.storePatches(tid, memory, table.Bytes())
 }
 
 // patchTable is what a process was told whose code was the same, at the same
-// addresses: one schedule of a hunt after another.
+// addresses: one schedule of a hunt, or one run of a program, after another.
 type patchTable struct {
 	table        []byte
 	traps        map[uint64]bool
 	counterTraps bool
+	limits       []Limit
 }
 
-// knownPatches has them by codeKey.
-var knownPatches sync.Map
+// knownPatches has them by codeKey. A table has some 20 KB.
+var (
+	knownPatches sync.Map
+	knownTables  atomic.Int32
+)
+
+const mostKnownTables = 256
 
 // codeKey says which code a process has, and where; empty: not known.
 func codeKey(list []Mapping) string {
@@ -101,6 +111,9 @@ func codeKey(list []Mapping) string {
 // repeat tells a process what another one was told.
 func (r *recording) repeat(tid int, memory *ptrace.Memory, known *patchTable) error {
 	r.traps, r.counterTraps = maps.Clone(known.traps), known.counterTraps
+	for _, l := range known.limits {
+		r.limit(l.Kind, l.Text)
+	}
 	return r.storePatches(tid, memory, known.table)
 }
 

@@ -41,7 +41,7 @@ func (t *tracer) signalled(x *tracee, s syscall.Signal) error {
 // give passes a signal on, which may end the process.
 func (t *tracer) give(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 	switch r := x.process.recording; {
-	case r == nil:
+	case r == nil || !dumps(s) && !ends(s):
 	case !isFatal(x.tid, s):
 		if s == unix.SIGSEGV || s == unix.SIGILL || s == unix.SIGTRAP { // the engine's in any case
 			x.handed = &info
@@ -94,14 +94,8 @@ func isQuestion(tid int, s syscall.Signal, info *ptrace.Siginfo, regs *ptrace.Re
 }
 
 func isBreakpoint(tid int, at uint64) bool {
-	memory, err := ptrace.OpenMemory(tid)
-	if err != nil {
-		return false
-	}
-	defer memory.Close()
-	var code [1]byte
-	_, err = memory.ReadAt(code[:], int64(at))
-	return err == nil && code[0] == 0xcc
+	code, err := ptrace.Peek(tid, at)
+	return err == nil && byte(code) == 0xcc
 }
 
 // dumps: signal(7) calls the action Core.
@@ -161,7 +155,7 @@ func (t *tracer) fatal(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 		r.noteUnsettled(x.process)
 		r.noteHunted()
 		r.failed(x, s, &info)
-		r.takeEvidence(x.process.pid)
+		r.takeEvidence()
 		r.checkStopped(x.process.pid)
 		r.writeCore(x, int(s), &info)
 		return t.proceed(x, s)

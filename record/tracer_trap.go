@@ -1,7 +1,6 @@
 package record
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"path/filepath"
@@ -88,7 +87,9 @@ func (t *tracer) hello(x *tracee, regs *ptrace.Registers) error {
 		return err
 	}
 	r.control, r.controlAt, r.memory = control, at, memory
-	if r.text, err = libraryText(p.pid, control.TextLow); err != nil {
+	if regs.Rax == agent.TrapForked {
+		r.text = r.parent.text
+	} else if r.text, err = libraryText(p.pid, control.TextLow); err != nil {
 		return err
 	}
 	if err := t.introduce(x, r, memory, regs.Rax == agent.TrapForked); err != nil {
@@ -109,7 +110,11 @@ func (t *tracer) introduce(x *tracee, r *recording, memory *ptrace.Memory, forke
 			return err
 		}
 	}
-	if err := r.begin(x.process.pid); err != nil {
+	begin := r.begin
+	if forked {
+		begin = r.beginForked
+	}
+	if err := begin(x.process.pid); err != nil {
 		return err
 	}
 	if r.run.quiet() {
@@ -171,7 +176,7 @@ func (t *tracer) exits(x *tracee, regs *ptrace.Registers) error {
 	}
 	status := int(regs.Rdi) & 0xff
 	r.noteHunted()
-	r.takeEvidence(x.process.pid)
+	r.takeEvidence()
 	if status == 0 && r.evidence == "" && !t.order.All {
 		r.checkStopped(x.process.pid)
 		r.exiting(x, status)
@@ -193,11 +198,7 @@ func (t *tracer) exits(x *tracee, regs *ptrace.Registers) error {
 
 func readControl(memory *ptrace.Memory, at uint64) (agent.RawControl, error) {
 	var c agent.RawControl
-	p := make([]byte, binary.Size(&c))
-	if _, err := memory.ReadAt(p, int64(at)); err != nil {
-		return c, fmt.Errorf("its control page: %w", err)
-	}
-	if _, err := binary.Decode(p, binary.LittleEndian, &c); err != nil {
+	if _, err := memory.ReadAt(controlBytes(&c), int64(at)); err != nil {
 		return c, fmt.Errorf("its control page: %w", err)
 	}
 	if c.Magic != agent.RecordMagic || c.Version != agent.RecordVersion {
@@ -207,12 +208,13 @@ func readControl(memory *ptrace.Memory, at uint64) (agent.RawControl, error) {
 }
 
 func writeControl(memory *ptrace.Memory, at uint64, c *agent.RawControl) error {
-	var b bytes.Buffer
-	if err := binary.Write(&b, binary.LittleEndian, c); err != nil {
-		return fmt.Errorf("its control page: %w", err)
-	}
-	_, err := memory.WriteAt(b.Bytes(), int64(at))
+	_, err := memory.WriteAt(controlBytes(c), int64(at))
 	return err
+}
+
+// controlBytes is a control page as a process of this machine has it.
+func controlBytes(c *agent.RawControl) []byte {
+	return (*[unsafe.Sizeof(*c)]byte)(unsafe.Pointer(c))[:]
 }
 
 // ancestor is what a process comes from.

@@ -165,7 +165,7 @@ static void dg_rthread_events(struct dg_rthread *t); /* replay: a new thread's e
 static void dg_tcb_write(uint32_t tid); /* replay: gives the calling thread's control block the recorded tid */
 /* In a fork's child, on the engine's stack: a recording (or an image) of its
  * own. False: it goes on without, dg_mode being DG_MODE_OFF. */
-static bool dg_engine_forked(void);
+static bool dg_engine_forked(bool shares);
 /* engine_patch.c: patches control.patches from patches_done to patch_count. */
 static void dg_patch_sites(void);
 void dg_identify(void) DG_HIDDEN; /* wrap_start.c: gives the heap the recorded pid and tid */

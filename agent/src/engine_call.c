@@ -15,8 +15,9 @@
 /* What a thread gives away (bytes that another reads, a connection that another
  * finds closed) is there for others before the call returns, so such a call has
  * its ticket from before. Whoever takes something has his from behind the call,
- * which may have waited. */
-enum { DG_CALL_GIVES = 1, DG_CALL_WAITS = 2 };
+ * which may have waited. After a call that departs the process may not reach its
+ * recording any more. */
+enum { DG_CALL_GIVES = 1, DG_CALL_WAITS = 2, DG_CALL_DEPARTS = 3 };
 
 static const uint8_t dg_call_ways[DG_ROWS] = {
 	[SYS_write] = DG_CALL_GIVES, [SYS_pwrite64] = DG_CALL_GIVES, [SYS_writev] = DG_CALL_GIVES,
@@ -35,17 +36,30 @@ static const uint8_t dg_call_ways[DG_ROWS] = {
 	[SYS_accept] = DG_CALL_WAITS, [SYS_accept4] = DG_CALL_WAITS, [SYS_connect] = DG_CALL_WAITS,
 	[SYS_recvfrom] = DG_CALL_WAITS, [SYS_recvmsg] = DG_CALL_WAITS, [SYS_recvmmsg] = DG_CALL_WAITS,
 	[SYS_msgrcv] = DG_CALL_WAITS, [SYS_semop] = DG_CALL_WAITS, [SYS_semtimedop] = DG_CALL_WAITS,
+	[SYS_setuid] = DG_CALL_DEPARTS, [SYS_setreuid] = DG_CALL_DEPARTS, [SYS_setresuid] = DG_CALL_DEPARTS,
+	[SYS_setfsuid] = DG_CALL_DEPARTS, [SYS_setgid] = DG_CALL_DEPARTS, [SYS_setregid] = DG_CALL_DEPARTS,
+	[SYS_setresgid] = DG_CALL_DEPARTS, [SYS_setfsgid] = DG_CALL_DEPARTS, [SYS_setgroups] = DG_CALL_DEPARTS,
+	[SYS_capset] = DG_CALL_DEPARTS, [SYS_chroot] = DG_CALL_DEPARTS, [SYS_pivot_root] = DG_CALL_DEPARTS,
+	[SYS_unshare] = DG_CALL_DEPARTS, [SYS_setns] = DG_CALL_DEPARTS, [SYS_mount] = DG_CALL_DEPARTS,
+	[SYS_umount2] = DG_CALL_DEPARTS, [SYS_landlock_restrict_self] = DG_CALL_DEPARTS,
 	[SYS_flock] = DG_CALL_WAITS, [SYS_futex] = DG_CALL_WAITS, [DG_FUTEX_WAIT2] = DG_CALL_WAITS,
 };
 
-/* Recording. With one thread there is nobody to be in order with. */
+static inline uint8_t dg_call_way_of(const struct dg_call *c)
+{
+	return (uint64_t)c->nr < DG_ROWS ? dg_call_ways[c->nr] : 0;
+}
+
+/* Recording. With one thread there is no other to be in order with. */
 static inline void dg_call_way(struct dg_call *c)
 {
-	uint8_t way = dg_many && (uint64_t)c->nr < DG_ROWS ? dg_call_ways[c->nr] : 0;
+	uint8_t way = dg_call_way_of(c);
 
-	if (way == DG_CALL_GIVES)
+	if (way == DG_CALL_DEPARTS)
+		dg_data_open();
+	else if (way == DG_CALL_GIVES && dg_many)
 		c->ticket = dg_ticket();
-	else if (way == DG_CALL_WAITS)
+	else if (way == DG_CALL_WAITS && dg_many)
 		c->arrived = dg_ticket();
 }
 

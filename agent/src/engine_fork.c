@@ -118,7 +118,7 @@ static void dg_fork_child(struct dg_frame *f, const struct dg_call *c, const str
 	f->rax = 0;
 	if (k->stack)
 		f->rsp = k->stack;
-	if (!dg_engine_forked())
+	if (!dg_engine_forked(k->flags & CLONE_FILES))
 		return;
 	if (DG_CONTROL->mode == DG_MODE_RECORD) {
 		dg_fork_event(c, k, 0, 0);

@@ -479,6 +479,7 @@ static void dg_free_special(struct dg_frame *f, const struct dg_call *c)
 	case SYS_dup3:
 	case SYS_close_range:
 	case SYS_seccomp:
+	case SYS_ptrace:
 		dg_free_emulate(f, c);
 		return;
 	default:

@@ -245,6 +245,8 @@ static void dg_call_rare(struct dg_frame *f, const struct dg_call *c);
 
 static void dg_hunt_make(struct dg_frame *f, const struct dg_call *c)
 {
+	if (dg_call_way_of(c) == DG_CALL_DEPARTS)
+		dg_data_open();
 	if (c->row->class_ != DG_CALL_EMULATE)
 		dg_call_rare(f, c);
 	else if (!dg_simple_record(f, c))

@@ -336,6 +336,9 @@ static const struct dg_no_room *dg_extent_map(struct dg_rthread *me, uint64_t si
 				       MAP_SHARED | MAP_FIXED, DG_CONTROL->log_fd, (long)offset);
 	if ((uint64_t)x != DG_ENGINE_LOG + offset)
 		return &dg_log_unmapped;
+	/* Reading ahead clears pages that most threads never come to. */
+	if (size == DG_EXTENT)
+		dg_sys3(SYS_madvise, x, size, MADV_RANDOM);
 	dg_extent_use(me, x, size);
 	if (last)
 		dg_sys2(SYS_munmap, last, last_size);

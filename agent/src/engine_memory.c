@@ -126,12 +126,39 @@ static bool dg_is_installed(const char *path, int fd, const struct stat *st)
 	       !dg_failed(flags) && (flags & O_ACCMODE) == O_RDONLY;
 }
 
+/* The file `data` is made when there is something for it: most processes that forks
+ * make have nothing. It is beside the log, whatever the directory is called by now. */
+static void dg_data_open(void)
+{
+	static const char log[] = "log";
+	struct dg_control *c = DG_CONTROL;
+	char path[sizeof(c->log_path)];
+	int32_t none = -1;
+	long length, fd;
+	int high;
+
+	if (__atomic_load_n(&c->data_fd, __ATOMIC_ACQUIRE) >= 0 || c->log_fd < 0)
+		return;
+	length = dg_path_of(c->log_fd, path, sizeof(path));
+	if (length < (long)sizeof(log) || length + 1 >= (long)sizeof(path) || !dg_same(path + length - 3, log))
+		return;
+	dg_copy(path + length - 3, "data", 5);
+	fd = dg_sys4(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return;
+	dg_sys2(SYS_fchmod, fd, 0600); /* the program's mask of modes is not for it */
+	high = dg_fd_high(fd);
+	if (high >= 0 && !__atomic_compare_exchange_n(&c->data_fd, &none, high, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		dg_sys1(SYS_close, high);
+}
+
 /* Room in `data`, or UINT64_MAX. */
 static uint64_t dg_data_room(uint64_t length)
 {
 	struct dg_control *c = DG_CONTROL;
 	uint64_t at;
 
+	dg_data_open();
 	if (c->data_fd < 0 || __atomic_load_n(&c->stopped, __ATOMIC_RELAXED) ||
 	    __atomic_load_n(&c->data_end, __ATOMIC_RELAXED) + length > DG_DATA_MOST)
 		return UINT64_MAX;

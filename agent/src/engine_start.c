@@ -173,13 +173,28 @@ static int dg_open_high(const char *path, int flags)
 	return dg_fd_high(dg_sys4(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0));
 }
 
-static bool dg_recording_open(struct dg_control *c)
+/* Opens a file at the descriptor fd of another one; -1: at a new one. */
+static int dg_open_instead(const char *path, int32_t fd)
+{
+	long opened, at;
+
+	if (fd < 0)
+		return dg_open_high(path, O_RDWR);
+	opened = dg_sys4(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
+	if (opened < 0)
+		return -1;
+	at = dg_sys3(SYS_dup3, opened, fd, O_CLOEXEC);
+	dg_sys1(SYS_close, opened);
+	return at < 0 ? -1 : (int)at;
+}
+
+/* parents: the descriptor of the parent's log in a fork's child, else -1. */
+static bool dg_recording_open(struct dg_control *c, int32_t parents)
 {
 	struct dg_log_header header = { .magic = DG_RECORD_MAGIC, .version = DG_RECORD_VERSION, .pid = c->pid };
 
-	c->log_fd = dg_open_high(c->log_path, O_RDWR);
-	c->data_fd = dg_open_high(c->data_path, O_RDWR);
-	return c->log_fd >= 0 && c->data_fd >= 0 &&
+	c->log_fd = dg_open_instead(c->log_path, parents);
+	return c->log_fd >= 0 &&
 	       dg_sys4(SYS_pwrite64, c->log_fd, &header, sizeof(header), 0) == sizeof(header);
 }
 
@@ -319,12 +334,12 @@ static bool dg_first_thread(struct dg_control *c, uint64_t stack_high)
 	return true;
 }
 
-static bool dg_mode_start(struct dg_control *c)
+static bool dg_mode_start(struct dg_control *c, int32_t parents)
 {
 	if (c->mode == DG_MODE_RECORD && c->stopped)
 		return true; /* without a log */
 	if (c->mode == DG_MODE_RECORD)
-		return dg_recording_open(c);
+		return dg_recording_open(c, parents);
 	return c->mode == DG_MODE_REPLAY && dg_image_open(c);
 }
 
@@ -401,7 +416,7 @@ __attribute__((noinline)) static void dg_engine_begin(void)
 	dg_control_fill(c, (uint32_t)tracer);
 	if (!dg_trap(DG_TRAP_HELLO, DG_ENGINE_CONTROL, 0))
 		return;
-	if (!dg_mode_start(c) || !dg_first_thread(c, facts.stack_high) || !dg_sync_start()) {
+	if (!dg_mode_start(c, -1) || !dg_first_thread(c, facts.stack_high) || !dg_sync_start()) {
 		dg_engine_off(c);
 		dg_me = NULL;
 		return;
@@ -430,10 +445,6 @@ static void dg_forget_parent(struct dg_control *c)
 	}
 	if (c->image)
 		dg_sys2(SYS_munmap, DG_ENGINE_IMAGE, dg_image_size);
-	if (c->log_fd >= 0)
-		dg_sys1(SYS_close, c->log_fd);
-	if (c->data_fd >= 0)
-		dg_sys1(SYS_close, c->data_fd);
 	c->image = 0;
 	c->log_fd = c->data_fd = -1;
 	c->stopped = c->hunt && DG_HUNT->quiet ? DG_LIMIT_START : 0;
@@ -445,11 +456,16 @@ static void dg_forget_parent(struct dg_control *c)
 }
 
 /* Called in the child, on the engine's stack of the thread that forked. The
- * child keeps that thread's index. False: it goes on unrecorded. */
-static bool dg_engine_forked(void)
+ * child keeps that thread's index. shares: its table of descriptors is its parent's.
+ * False: it goes on unrecorded. */
+static bool dg_engine_forked(bool shares)
 {
 	struct dg_control *c = DG_CONTROL;
 	struct dg_rthread *me = dg_me;
+	int32_t parents = shares ? -1 : c->log_fd;
+
+	if (!shares && c->data_fd >= 0)
+		dg_sys1(SYS_close, c->data_fd);
 
 	dg_mode = DG_MODE_OFF;
 	dg_wakes_here = 0;
@@ -468,7 +484,9 @@ static bool dg_engine_forked(void)
 		 * looks like one: the parent's log is not to be written to. */
 		c->log_path[0] = c->data_path[0] = 0;
 	}
-	if (!dg_trap(DG_TRAP_FORKED, DG_ENGINE_CONTROL, 0) || !dg_mode_start(c)) {
+	if (!dg_trap(DG_TRAP_FORKED, DG_ENGINE_CONTROL, 0) || !dg_mode_start(c, parents)) {
+		if (parents >= 0)
+			dg_sys1(SYS_close, parents);
 		dg_engine_off(c);
 		return false;
 	}

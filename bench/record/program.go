@@ -52,6 +52,10 @@ var worst = []struct {
 	{"malloc/4", "tasks", []string{"malloc"}, 2_000_000, program{checked: true, replayed: 20}},
 	{"create", "tasks", []string{"create"}, 2_000, program{checked: true, replayed: 100}},
 	{"fork", "tasks", []string{"fork"}, 200, program{checked: true, replayed: 100, alone: true}},
+	{"spawn", "tasks", []string{"spawn"}, 200, program{replayed: 100, alone: true}},
+	{"fork-exit", "tasks", []string{"exit"}, 1_000, program{goal: 10, replayed: 100, alone: true}},
+	{"fork-exit/32", "tasks", []string{"exit-threads"}, 1_000, program{goal: 10, replayed: 100, alone: true}},
+	{"fork-exit, 256 MB", "tasks", []string{"exit-heap"}, 300, program{goal: 10, replayed: 100, alone: true}},
 	// ThreadSanitizer keeps signals back until a thread blocks, which this one
 	// never does.
 	{"signal", "tasks", []string{"signal"}, 1_000, program{replayed: 20}},

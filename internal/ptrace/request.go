@@ -39,6 +39,13 @@ func requestMemory(name string, number, tid int, addr uintptr, data unsafe.Point
 	return nil
 }
 
+// Peek reads a word of a stopped thread's memory.
+func Peek(tid int, at uint64) (uint64, error) {
+	var word uint64 // the system call, unlike the function of libc, stores it
+	err := requestMemory("PEEKTEXT", unix.PTRACE_PEEKTEXT, tid, uintptr(at), unsafe.Pointer(&word))
+	return word, err
+}
+
 // Seize attaches to a thread without stopping it.
 func Seize(tid, options int) error {
 	return request("SEIZE", unix.PTRACE_SEIZE, tid, 0, uintptr(options))

@@ -1,8 +1,9 @@
-/* tasks malloc|create|fork|signal COUNT: threads that allocate, threads and
- * processes that come and go, signals that arrive at any instruction. */
+/* tasks malloc|create|fork|spawn|exit|exit-threads|exit-heap|signal COUNT: threads that
+ * allocate, threads and processes that come and go, signals that arrive at any instruction. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 4, LIVE = 1000 };
+enum { THREADS = 4, LIVE = 1000, SLEEPERS = 32, BLOCKS = 4096, BLOCK = 65536 };
+
+extern char **environ;
 
 static long count;
 
@@ -75,6 +78,65 @@ static int forks(void)
 	return 0;
 }
 
+static int spawns(void)
+{
+	char *args[] = { "true", NULL };
+	int status;
+	pid_t pid;
+
+	for (long i = 0; i < count; i++)
+		if (posix_spawn(&pid, "/bin/true", NULL, NULL, args, environ) || waitpid(pid, &status, 0) != pid || status)
+			return 1;
+	return 0;
+}
+
+/* Processes that execute nothing. */
+static int exits(void)
+{
+	int status;
+
+	for (long i = 0; i < count; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(0);
+		if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+			return 1;
+	}
+	return 0;
+}
+
+static void *sleeps(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+/* The same beside threads that do nothing. */
+static int exits_threads(void)
+{
+	pthread_t t;
+
+	for (int i = 0; i < SLEEPERS; i++)
+		if (pthread_create(&t, NULL, sleeps, NULL))
+			return 1;
+	return exits();
+}
+
+/* The same with memory whose page tables are to be copied. */
+static int exits_heap(void)
+{
+	for (int i = 0; i < BLOCKS; i++) {
+		char *block = malloc(BLOCK);
+
+		if (!block)
+			return 1;
+		memset(block, 1, BLOCK);
+	}
+	return exits();
+}
+
 static volatile sig_atomic_t ticks;
 
 static void tick(int signal) { ticks += signal > 0; }
@@ -104,5 +166,13 @@ int main(int argc, char **argv)
 		return creations();
 	if (!strcmp(argv[1], "fork"))
 		return forks();
+	if (!strcmp(argv[1], "spawn"))
+		return spawns();
+	if (!strcmp(argv[1], "exit"))
+		return exits();
+	if (!strcmp(argv[1], "exit-threads"))
+		return exits_threads();
+	if (!strcmp(argv[1], "exit-heap"))
+		return exits_heap();
 	return signals();
 }

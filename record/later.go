@@ -1,0 +1,78 @@
+package record
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// beginDelay is how long a child process is without a manifest. Many end sooner, and
+	// are written once.
+	beginDelay = 10 * time.Millisecond
+	// endDelay is how long the manifest of one that has ended waits. In a run that passes
+	// it is dropped then, and else the program does not wait for it.
+	endDelay = 5 * time.Second
+)
+
+// A tracer that is killed leaves no manifest of the children whose delay has not passed.
+
+// later writes something once, after a delay, unless it is cancelled. A nil one has
+// nothing to write.
+type later struct {
+	mu    sync.Mutex
+	write func() error // nil: it has succeeded, or is not to be called
+	timer *time.Timer
+}
+
+// oneLater keeps the writing of many to one thread.
+var oneLater sync.Mutex
+
+// after has write called by another goroutine. If it fails, it is still waiting.
+func after(delay time.Duration, write func() error) *later {
+	l := &later{write: write}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timer = time.AfterFunc(delay, func() {
+		oneLater.Lock()
+		defer oneLater.Unlock()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.write != nil && l.write() == nil {
+			l.write = nil
+		}
+	})
+	return l
+}
+
+// cancel reports whether it was still waiting. When it returns, nothing is being
+// written, and nothing will be.
+func (l *later) cancel() (waited bool) {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timer.Stop()
+	waited = l.write != nil
+	l.write = nil
+	return waited
+}
+
+// storeLater is store, after a delay, with the manifest as it is now.
+func (r *recording) storeLater(delay time.Duration) {
+	if r.run.quiet() {
+		return
+	}
+	r.later.cancel()
+	manifest, path := r.manifest, r.path()
+	r.later = after(delay, func() error { return manifest.Write(path) })
+}
+
+// flush stores what waits to be stored.
+func (r *run) flush() {
+	for _, x := range r.recordings {
+		if x.later.cancel() {
+			x.store()
+		}
+	}
+}
