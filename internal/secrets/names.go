@@ -176,12 +176,12 @@ func restOfLine(text string, at int) []Span {
 	return []Span{{at, end}}
 }
 
-// quotedNext is a string that comes next.
+// quotedNext is a string of SQL that comes next.
 func quotedNext(text string, at int) []Span {
 	for at < len(text) && text[at] == ' ' {
 		at++
 	}
-	if at >= len(text) || strings.IndexByte("\"'`", text[at]) < 0 {
+	if at >= len(text) || text[at] != '\'' {
 		return nil
 	}
 	return nonEmpty(Span{at + 1, endOfQuoted(text, at)})

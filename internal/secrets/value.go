@@ -14,11 +14,11 @@ const longestValue = 16 << 10
 // options (--password x), and what std::pair and Kubernetes have.
 var (
 	assigned = lazily("^(?:\\[\\d*\\])?[\"'`]?\\]?[ \t]*(=>|:=|[=:>])")
-	paired   = lazily("^([\"'`])[ \t]*,[ \t\n]*(?:\"?(?:second|value)\"?[ \t]*[=:][ \t]*)?")
+	paired   = lazily("^([\"'])[ \t]*,[ \t\n]*(?:\"?(?:second|value)\"?[ \t]*[=:][ \t]*)?")
 	spaced   = lazily(`^[ \t]+`)
 	// prelude is what a debugger, or a program, writes before a string: an address, a
 	// type, a constructor, a prefix.
-	prelude = lazily("^(?:\\([^()\"'\n]{0,60}\\)[ \t]*)?(?:0x[0-9a-f]+[ \t]*(?:<[^<>\"\n]{0,200}>[ \t]*)?(?:->[ \t]*)?)?(?:(?:[A-Za-z_][\\w:]{0,60})?[({\\[][ \t]*)?(?:L|u8|u|U|b|r|R)?([\"'`])")
+	prelude = lazily("^(?:\\([^()\"'\n]{0,60}\\)[ \t]*)?(?:0x[0-9a-f]+[ \t]*(?:<[^<>\"\n]{0,200}>[ \t]*)?(?:->[ \t]*)?)?(?:(?:[A-Za-z_][\\w:]{0,60})?[({\\[][ \t]*)?(?:L|u8|u|U|b|r|R)?([\"'])")
 	braced  = lazily(`^(?:0x[0-9a-f]+[ \t]*(?:<[^<>"\n]{0,200}>[ \t]*)?(?:->[ \t]*)?)?\{`)
 )
 
@@ -54,7 +54,7 @@ func assignedValue(text string, n name, at int, by byte, inQuotes bool) []Span {
 	if m := prelude().FindStringSubmatchIndex(window); m != nil {
 		s := Span{at + m[3], endOfQuoted(text, at+m[2])}
 		content := text[s.Start:s.End]
-		if tellsNothing(content) || n.strength == weak && !inQuotes && !looksRandom(content) {
+		if tellsNothing(content) || n.strength == weak && !inQuotes && !looksRandom(content) || n.word == "pwd" && isPath(content) {
 			return nil
 		}
 		return nonEmpty(s)
@@ -73,6 +73,8 @@ func assignedValue(text string, n name, at int, by byte, inQuotes bool) []Span {
 	s.End = withoutClosing(text, s)
 	value := text[s.Start:s.End]
 	switch {
+	case by == '>' && !strings.HasPrefix(text[s.End:], "</"):
+		return nil // no element of XML
 	case value == "" || tellsNothing(value) || isCode(value), isPath(value) && (n.word == "pwd" || strings.Contains(n.word, "key") || by == ':'):
 		return nil
 	case n.strength == weak && by != '>' && at > start && !looksRandom(value):
