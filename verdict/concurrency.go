@@ -360,6 +360,9 @@ func (r *race) reports(list ...*tested) ([]evidence.Cause, error) {
 // better is the order violation, where a pattern of three or of two variables was
 // not about what interrupts but about who is first, or about what has no value yet.
 func (r *race) better(t *tested) *tested {
+	if t.interleaved() && r.kindOf(t.candidate) == evidence.CauseSignalHandler {
+		return t // the signal may come first, and last: who is first does not matter
+	}
 	for i := range r.found.Candidates {
 		c := &r.found.Candidates[i]
 		if len(c.Accesses) != 2 || !c.Reversed || !c.Suspicious() || !slices.Contains(t.candidate.Variables, c.Variables[0]) {

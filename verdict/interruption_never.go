@@ -25,7 +25,7 @@ func (r *race) testMissed(c *patterns.Candidate) (*tested, error) {
 	r.force(t, in)
 	t.stayed = early == effectFailed
 	t.cured = (early == effectCured || t.forced && t.passes) && !t.stayed && r.again.Agrees()
-	t.refuted = !t.cured && t.stayed
+	t.refuted = !t.cured && (t.stayed || t.doubtful)
 	return t, r.halted()
 }
 
@@ -38,6 +38,7 @@ func (r *race) force(t *tested, in *interruption) {
 	forced, _, _ := in.sure(p)
 	t.experiments = append(t.experiments, control, forced)
 	t.forced, t.passes = forced.Agrees(), control.Agrees()
+	t.doubtful = control.Undecided == "" && control.Failed > 0 // it fails in the good order as well
 }
 
 // missed reports whether a pattern is of a handler's write that the failing run ended before.

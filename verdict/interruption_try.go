@@ -170,8 +170,11 @@ func (r *race) testInterruption(c *patterns.Candidate) (*tested, error) {
 	t.experiments = append(t.experiments, list...)
 	if early == effectNone && late == effectNone {
 		e, _, what := x.sure(x.withheld())
-		if what != effectNone {
+		switch what {
+		case effectCured:
 			e.Undecided = "more is changed than the order"
+		case effectFailed:
+			t.stayed = true // without the handler there is no order with it
 		}
 		t.experiments = append(t.experiments, e)
 	}
@@ -213,6 +216,9 @@ func (r *race) concludes(t *tested, x *interruption, first int, early, late effe
 func (x *interruption) asSeen(c *patterns.Candidate, first int, early, late effect, m *moved, unreached **seenHit) *patterns.Candidate {
 	seen := *c
 	seen.Apart, seen.Late = false, false
+	if c.Pattern == evidence.PatternPair { // of two words, which stay those that they are
+		return &seen
+	}
 	var own, after *seenHit
 	hitOf := func(i int) *seenHit { a := x.at(i); return &seenHit{pc: a.PC, kind: a.Kind} }
 	seen.Accesses = []int{x.list[x.handled]}
