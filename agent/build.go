@@ -32,6 +32,15 @@ var linkFlags = []string{
 	"-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--no-undefined",
 }
 
+// oldVersions: glibc.h says which.
+var oldVersions = []string{"-include", "glibc.h"}
+
+// oldestFlags are for the libraries of a release. Programs on a glibc before 2.34 may not
+// have loaded the libraries in which it has threads and the dynamic linker's functions.
+// Since then these are there and empty. Their names for linking are not installed, so the
+// files are named that programs are run with.
+var oldestFlags = []string{"-Wl,--no-as-needed", "-l:libpthread.so.0", "-l:libdl.so.2"}
+
 // systemLibraries were not part of libc before glibc 2.34; since then nothing
 // is needed.
 var systemLibraries = []string{"-Wl,--as-needed", "-lpthread", "-ldl"}
@@ -72,6 +81,7 @@ type BuildOptions struct {
 	Places []string
 
 	runtime  bool // of instrumented programs: Runtime
+	release  bool // for glibc of other versions than this machine's
 	prebuilt *prebuilt
 }
 
@@ -184,9 +194,19 @@ func (o *BuildOptions) maker() (maker, error) {
 		return maker{}, err
 	}
 	put := func(ctx context.Context, dir string) error {
-		return product.compile(ctx, compiler.command, o.Sources, dir)
+		if !o.release {
+			return product.compile(ctx, compiler.command, nil, o.Sources, dir)
+		}
+		if err := product.compile(ctx, compiler.command, oldestFlags, o.Sources, dir); err != nil {
+			return err
+		}
+		return dropWeakVersions(filepath.Join(dir, product.name))
 	}
-	return product.maker(key(sources, compiler.identity), put), nil
+	identity := compiler.identity
+	if o.release {
+		identity += " without weak versions"
+	}
+	return product.maker(key(sources, identity), put), nil
 }
 
 func key(parts ...string) string {
@@ -269,7 +289,7 @@ func Export(ctx context.Context, dir string) error {
 	}
 	for _, recording := range []bool{false, true} {
 		// What the release is built from must not be what an older one brought.
-		o := BuildOptions{Recording: recording, prebuilt: &prebuilt{}}
+		o := BuildOptions{Recording: recording, prebuilt: &prebuilt{}, release: true}
 		if err := export(ctx, dir, o); err != nil {
 			return err
 		}

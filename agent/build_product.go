@@ -45,7 +45,7 @@ func (p product) maker(key string, put func(ctx context.Context, dir string) err
 var heapProduct = product{
 	name: LibraryName,
 	commands: func() [][]string {
-		return [][]string{arguments(codeFlags, linkFlags, []string{
+		return [][]string{arguments(codeFlags, oldVersions, linkFlags, []string{
 			"-Wl,--version-script=agent.map", "-Wl,-soname," + LibraryName, "agent.c",
 		}, systemLibraries, []string{"-o", LibraryName})}
 	},
@@ -59,7 +59,7 @@ var heapProduct = product{
 var recordProduct = product{
 	name: RecordLibraryName,
 	commands: func() [][]string {
-		code := arguments(codeFlags, []string{"-DDG_RECORD", "-c"})
+		code := arguments(codeFlags, oldVersions, []string{"-DDG_RECORD", "-c"})
 		return [][]string{
 			arguments(code, []string{"agent.c", "-o", "agent.o"}),
 			arguments(code, []string{"-mgeneral-regs-only", "engine.c", "-o", "engine.o"}),
@@ -128,8 +128,8 @@ func (p product) eachSource(sources fs.FS, do func(name string, text []byte) err
 }
 
 // compile writes the sources into a directory that nobody else may write to,
-// and the library beside them.
-func (p product) compile(ctx context.Context, command []string, sources fs.FS, dir string) error {
+// and the library beside them, which is linked with further arguments.
+func (p product) compile(ctx context.Context, command, linked []string, sources fs.FS, dir string) error {
 	err := p.eachSource(sources, func(name string, text []byte) error {
 		return os.WriteFile(filepath.Join(dir, name), text, 0o600)
 	})
@@ -145,7 +145,10 @@ func (p product) compile(ctx context.Context, command []string, sources fs.FS, d
 	if err != nil {
 		return &placeError{dir, err}
 	}
-	for _, args := range p.commands() {
+	commands := p.commands()
+	last := len(commands) - 1
+	commands[last] = arguments(commands[last], linked)
+	for _, args := range commands {
 		if err := runCompiler(ctx, command, args, dir); err != nil {
 			return err
 		}

@@ -26,8 +26,8 @@ static struct {
 	void (*guard_abort)(uint64_t *);
 } dg_real;
 
-/* The first constructor after the engine's. Nothing that these stand for is
- * called earlier: what ld.so itself needs it looks up in libc alone. */
+/* The first constructor after the engine's. Of what these stand for only pthread_once
+ * is called earlier: what ld.so itself needs it looks up in libc alone. */
 __attribute__((constructor(102))) static void dg_real_resolve(void)
 {
 #define DG_REAL_RESOLVE(name) dg_real.name = (__typeof__(&name))dlsym(RTLD_NEXT, #name);

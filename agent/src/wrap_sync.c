@@ -452,6 +452,16 @@ DG_EXPORT int pthread_once(pthread_once_t *control, void (*initialise)(void))
 	uint32_t *word = (uint32_t *)control;
 	bool mine;
 
+	/* glibc's dlsym before 2.34 comes here while dg_real is looked up by it, and again
+	 * out of its initialiser, which creates a key. There is one thread then. */
+	if (!dg_sync_ours && !dg_real.pthread_once) {
+		bool first = *word != DG_ONCE_DONE;
+
+		*word = DG_ONCE_DONE;
+		if (first)
+			initialise();
+		return 0;
+	}
 	if (!dg_sync_ours)
 		return dg_real.pthread_once(control, initialise);
 	if (__atomic_load_n(word, __ATOMIC_ACQUIRE) != DG_ONCE_DONE) {
