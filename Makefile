@@ -4,7 +4,7 @@ FUZZTIME ?= 20s
 
 GOBUILD = $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release demo test stress matrix race identity causes schedules schedules-hunt clusters gitea fuzz bench bench-delta bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate man setup-test clean
+.PHONY: build release release-check demo test stress matrix race identity causes schedules schedules-hunt clusters gitea fuzz bench bench-delta bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate man setup-test clean
 
 build: bin/diagnose
 
@@ -12,19 +12,28 @@ build: bin/diagnose
 bin/diagnose:
 	$(GOBUILD) -o $@ ./cmd/diagnose
 
-# A static binary that brings the agent's library along, for hosts without a
-# compiler. The library needs a glibc at least as new as this machine's.
+# A tarball with a static binary that brings the agent's libraries along: for any x86-64
+# Linux with glibc 2.18 or newer, without a compiler.
+RELEASE = diagnose-$(VERSION)-linux-x86_64
 release:
 	scripts/setup release
-	$(MAKE) --no-print-directory build
+	$(MAKE) --no-print-directory build man
 	bin/diagnose agent export agent/prebuilt
-	CGO_ENABLED=0 $(GOBUILD) -tags embedagent -o bin/release/diagnose ./cmd/diagnose
+	rm -rf bin/release
+	mkdir -p bin/release/$(RELEASE)
+	CGO_ENABLED=0 $(GOBUILD) -tags embedagent -o bin/release/$(RELEASE)/diagnose ./cmd/diagnose
+	cp -r README.md docs bin/man bin/release/$(RELEASE)
+	tar -C bin/release -czf bin/release/$(RELEASE).tar.gz $(RELEASE)
+
+# The release in roots of Debian 11, 12, 13 and Ubuntu 22.04, which debootstrap makes.
+release-check: release
+	scripts/release-check bin/release/$(RELEASE).tar.gz
 
 # Crashes the shipped example for real and prints its report.
 demo:
 	scripts/setup demo
-	$(MAKE) --no-print-directory build
-	scripts/demo
+	$(GOBUILD) -tags nocorpus -o bin/demo/diagnose ./cmd/diagnose
+	scripts/demo bin/demo/diagnose
 
 setup-test:
 	scripts/setup test

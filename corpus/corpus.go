@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
 // The names in a corpus's directory.
@@ -151,6 +150,9 @@ func open(ctx context.Context, dir string, change bool) (*Corpus, error) {
 	query := url.Values{"mode": {mode}, "_txlock": {"immediate"}, "_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", patience.Milliseconds()), "foreign_keys(1)", "synchronous(FULL)", "journal_mode(DELETE)", "trusted_schema(0)"}}
 	name := url.URL{Scheme: "file", Path: filepath.Join(abs, databaseName), RawQuery: query.Encode()}
+	if !hasDatabase {
+		return nil, errors.New("corpus: this build has no database (tag nocorpus, as for make demo): make build makes one that has")
+	}
 	db, err := sql.Open("sqlite", name.String())
 	if err != nil {
 		return nil, fmt.Errorf("corpus %s: %w", dir, err)

@@ -1,0 +1,7 @@
+//go:build nocorpus
+
+package corpus
+
+// hasDatabase: compiling the database takes a quarter of the time of a first build, and
+// the demo needs no corpus.
+const hasDatabase = false
