@@ -139,6 +139,8 @@ type AccessLog struct {
 	// Acquisitions are those made by a thread that held another lock, and those
 	// that never ended, in order.
 	Acquisitions []Acquisition
+	// Cut says that a pass ended before the recording did, so that accesses are missing.
+	Cut bool
 	Coverage
 }
 

@@ -367,6 +367,10 @@ func (c *chain) unwrittenCause() *evidence.Cause {
 	if c.victim.damaged() || !c.unwritten {
 		return nil
 	}
+	if c.neverStored {
+		return &evidence.Cause{Kind: evidence.CauseUninitialised, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed,
+			Summary: c.end, Story: []evidence.CauseStep{c.endStep()}}
+	}
 	return &evidence.Cause{Kind: evidence.CauseUninitialised, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed, Object: c.never,
 		Summary: fmt.Sprintf("%s was never given a value: %s", c.victim.name, c.end),
 		Story:   []evidence.CauseStep{c.endStep()}}

@@ -98,7 +98,13 @@ type chain struct {
 	// text that a number was made of, if that is where the chain is.
 	end              string
 	unwritten, given bool
-	text             evidence.Addr
+	// neverStored: it is known that nothing stored to the victim, a global variable, in the
+	// whole run.
+	neverStored bool
+	// partial: not all accesses to the memory that was looked at last are known to have
+	// been seen, so that nobody else wrote there does not follow.
+	partial bool
+	text    evidence.Addr
 	// outside is the access outside of an array by which the value came; nil: none is known.
 	outside *staticscan.Outside
 	// dead: the victim lies in the frame of a function that had returned.
@@ -255,6 +261,7 @@ func (c *chain) hop(n int, v victim, after *link) (store, made *link, err error)
 	if err != nil {
 		return nil, nil, err
 	}
+	c.partial = log.Cut || slices.ContainsFunc(log.Variables, func(w evidence.Watched) bool { return w.Partial() })
 	before := v.readBy(log, len(log.Accesses), c.rec.Manifest.Outcome.Thread)
 	if after != nil {
 		before = slices.IndexFunc(log.Accesses, func(a evidence.Access) bool { return sameAccess(&a, &after.access) })

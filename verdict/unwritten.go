@@ -25,6 +25,10 @@ func (c *chain) allocated(v *victim, made *link) {
 		c.beside, c.origin = o, made
 		return
 	}
+	if c.partial {
+		c.end = fmt.Sprintf("no store to %s was seen, but not all accesses to it were", v.name)
+		return
+	}
 	if made == nil || made.call == nil || c.onStack(v.start) || v.damaged() {
 		c.neverWritten(v)
 		return
@@ -87,6 +91,14 @@ func (c *chain) neverWritten(v *victim) {
 		c.end = fmt.Sprintf("%s is in %s", v.name, c.startText(v.start))
 	case m == nil:
 		c.end = fmt.Sprintf("where the value came from is not known: nothing is mapped at %v, which %s would be at", v.start, v.name)
+	case module != nil && len(c.links) == 0 && m.Writable() && c.seenWhole():
+		c.unwritten, c.neverStored = true, true
+		name := filepath.Base(module.Path)
+		value := ""
+		if v.value != nil {
+			value = "it is " + valueText(*v.value) + " as it was when " + name + " was loaded; "
+		}
+		c.end = fmt.Sprintf("nothing ever stored to %s: %sno instruction and no system call wrote there from before the first initialiser of %s until the failure", v.name, value, name)
 	case module != nil:
 		c.end = fmt.Sprintf("%s has been so since %s was loaded: nothing wrote to it before", v.name, filepath.Base(module.Path))
 	case m.Path != "" && m.Path[0] != '[':
@@ -103,6 +115,28 @@ func (c *chain) neverWritten(v *victim) {
 			c.end = fmt.Sprintf("%s is uninitialised heap memory: nothing wrote to it since %s allocated it", v.name, siteText(o.Allocated.Site))
 		}
 	}
+}
+
+// unseenWriters are the limits of a recording by which memory may have been written that
+// no pass sees: by other processes, and by system calls that are not known or not
+// intercepted.
+var unseenWriters = map[string]bool{record.LimitShared.String(): true, record.LimitSyscall.String(): true, record.LimitSite.String(): true}
+
+// seenWhole reports whether replays see the whole run as it was: one leaves every byte as
+// the core has it, and nothing wrote to memory that the recording does not know of.
+func (c *chain) seenWhole() bool {
+	_, limits, err := c.rec.Log.ScheduleAndLimits()
+	if err != nil {
+		return false
+	}
+	for _, l := range append(limits, c.rec.Manifest.Limits...) {
+		if unseenWriters[l.Kind] {
+			return false
+		}
+	}
+	c.out.Coverage.Passes++
+	result, err := replay.Run(c.ctx, c.rec, replay.Options{Image: c.Image, Verify: true})
+	return err == nil && result.Comparison != nil && result.Comparison.Identical()
 }
 
 // startText says which argument or variable of the environment an address is in;

@@ -44,6 +44,7 @@ func newMerger(p *Plan, names *namer) *merger {
 // add takes over the hits of a pass.
 func (m *merger) add(pass int, s *seen) error {
 	m.log.Passes++
+	m.log.Cut = m.log.Cut || s.result == nil || s.err != nil
 	if s.result == nil {
 		return nil
 	}
