@@ -173,6 +173,7 @@ const (
 	TrapReady    = 14
 	TrapTraced   = 15
 	TrapRefused  = 16
+	TrapShared   = 17
 )
 
 // Whether a replay may leave the recorded way, or has: enum dg_free.

@@ -164,6 +164,7 @@ var recordConstants = map[string]uint64{
 	"DG_TRAP_READY":        agent.TrapReady,
 	"DG_TRAP_TRACED":       agent.TrapTraced,
 	"DG_TRAP_REFUSED":      agent.TrapRefused,
+	"DG_TRAP_SHARED":       agent.TrapShared,
 	"DG_FREE_NOT":          agent.FreeNot,
 	"DG_FREE_MAY":          agent.FreeMay,
 	"DG_FREE_IS":           agent.FreeIs,

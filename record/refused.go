@@ -82,6 +82,16 @@ func (t *tracer) refused(x *tracee, regs *ptrace.Registers) error {
 	return t.answer(x, regs, 0)
 }
 
+// shared answers agent.TrapShared. What other processes write is not recorded, which a
+// user has to know before a long run and not after it.
+func (t *tracer) shared(x *tracee, regs *ptrace.Registers) error {
+	if r := x.process.recording; r != nil && !t.toldShared && !r.run.quiet() {
+		t.toldShared = true
+		t.link.warn("process %d shares memory with other processes: what they write there is not recorded, so a replay may leave the recorded way", x.process.pid)
+	}
+	return t.answer(x, regs, 0)
+}
+
 func (r *Refused) check(field string) error {
 	if r.Call == "" || len(r.Call) > 64 || len(r.Error) > 32 {
 		return &ManifestError{field, fmt.Sprintf("is %q, answered with %q", r.Call, r.Error)}

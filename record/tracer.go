@@ -35,6 +35,8 @@ type tracer struct {
 	toldTraced, toldUntraced bool
 	// toldFilter: and that a filter for system calls is not enforced.
 	toldFilter bool
+	// toldShared: and that a process shares memory with others.
+	toldShared bool
 }
 
 // tracee is a traced thread.

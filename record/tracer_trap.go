@@ -43,6 +43,8 @@ func (t *tracer) trapped(x *tracee, regs *ptrace.Registers) error {
 		return t.traced(x, regs)
 	case agent.TrapRefused:
 		return t.refused(x, regs)
+	case agent.TrapShared:
+		return t.shared(x, regs)
 	case agent.TrapStuck:
 		if p.recording != nil && p.recording.hunt != nil {
 			return t.stuck(x, regs)

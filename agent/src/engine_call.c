@@ -181,6 +181,8 @@ static char *dg_put_call(char *to, const struct dg_call *c)
 	return dg_put_text(to, ")", 1);
 }
 
+static void dg_shared_tell(void);
+
 /* c: the call that the text is about, or NULL. */
 static void dg_limit(enum dg_limit limit, uint64_t site, const char *text, const struct dg_call *c)
 {
@@ -195,6 +197,8 @@ static void dg_limit(enum dg_limit limit, uint64_t site, const char *text, const
 		return;
 	dg_event_payload(e, DG_PAYLOAD_TEXT, 0, line, (uint32_t)(end - line));
 	dg_event_commit(e);
+	if (limit == DG_LIMIT_SHARED)
+		dg_shared_tell();
 }
 
 /* ---- what a call brought, into the log ---- */

@@ -28,6 +28,16 @@ static void dg_refusal_tell(const struct dg_call *c, uint64_t error)
 	dg_trap(DG_TRAP_REFUSED, nr | error << 32, (uint64_t)dg_me->index << 48 | (dg_me->ordinal + 1));
 }
 
+/* The tracer is told once of a process that shares memory, and not again of its
+ * children: they have it from there. */
+static void dg_shared_tell(void)
+{
+	static bool told;
+
+	if (DG_CONTROL->mode == DG_MODE_RECORD && !__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+		dg_trap(DG_TRAP_SHARED, 0, 0);
+}
+
 static void dg_call_refuse(struct dg_frame *f, const struct dg_call *c, long error)
 {
 	dg_refusal_tell(c, (uint64_t)-error);

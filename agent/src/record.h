@@ -292,6 +292,7 @@ enum dg_trap {
 			       * what struct dg_hunt says by then, and this one asks again; 0: it goes on itself */
 	DG_TRAP_TRACED = 15,  /* the program is about to trace a process of its own; rdi: the thread's id, 0: the calling process.
 			       * Answer 1: the recorder has let the process go; 0: it has not */
+	DG_TRAP_SHARED = 17,  /* the process has memory that others write, of which a recording has nothing */
 	DG_TRAP_REFUSED = 16, /* a call is not passed on to the kernel; rdi: its number, and << 32 the errno that it is answered
 			       * with, 0 if it is answered as done; rsi: the ordinal of its event, and << 48 the thread's index */
 };

@@ -158,3 +158,33 @@ int main(int argc, char **argv) { for (long i = atol(argv[1]); i; i--) getppid()
 		}
 	}
 }
+
+// That processes share memory is said once for a run, while it runs.
+func TestRecordOfSharedMemory(t *testing.T) {
+	const program = `
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	int flags = atoi(argv[1]) ? MAP_SHARED : MAP_PRIVATE;
+	int *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+	for (int i = 0; i < 3; i++)
+		if (!fork()) {
+			*p = i;
+			_exit(0);
+		}
+	while (wait(NULL) > 0)
+		;
+	return argc != 2;
+}
+`
+	exe := crashtest.Compile(t, crashtest.Program{Source: "shares.c", Text: program})
+	for arg, want := range map[string]int{"1": 1, "0": 0} {
+		_, _, stderr := ended(t, recordCommand(t, "--all", "--", exe, arg))
+		if n := strings.Count(stderr, "shares memory with other processes: what they write there is not recorded"); n != want {
+			t.Errorf("with %s it is said %d times, want %d: %s", arg, n, want, stderr)
+		}
+	}
+}
