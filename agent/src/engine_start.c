@@ -231,7 +231,8 @@ static bool dg_image_open(struct dg_control *c)
 struct dg_initial_facts {
 	bool wanted; /* DIAGNOSE_RECORD=1 */
 	bool secure;
-	bool vdso; /* the recorder hides it from what it starts (record.Normalise) */
+	bool vdso;   /* the recorder hides it from what it starts (record.Normalise): */
+	bool hidden; /* an AT_IGNORE is in its place */
 	uint64_t stack_high;
 };
 
@@ -256,6 +257,8 @@ static struct dg_initial_facts dg_initial_facts(void)
 			facts.secure = a->a_un.a_val;
 		else if (a->a_type == AT_SYSINFO_EHDR)
 			facts.vdso = true;
+		else if (a->a_type == AT_IGNORE)
+			facts.hidden = true;
 	return facts;
 }
 
@@ -410,7 +413,10 @@ __attribute__((noinline)) static void dg_engine_begin(void)
 	if (tracer <= 0)
 		return;
 	if (!dg_map_private(DG_ENGINE_CONTROL, dg_control_bytes()) || !dg_map_private(DG_ENGINE_SITES, DG_SITES_BYTES)) {
-		dg_int3(DG_TRAP_HELLO, 0, 0, 0); /* the tracer says what is wrong */
+		/* An emulator hands LD_PRELOAD on to the program that it runs within its own
+		 * process, whose vector is the emulator's making: that process is recorded. */
+		if (facts.hidden)
+			dg_int3(DG_TRAP_HELLO, 0, 0, 0); /* the tracer says what is wrong */
 		return;
 	}
 	dg_control_fill(c, (uint32_t)tracer);

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -87,4 +88,19 @@ func TestRecordOfADebugger(t *testing.T) {
 	if !strings.Contains(stdout, "received signal SIGSEGV") || strings.Contains(stdout, "received signal SIGTRAP") {
 		t.Errorf("%s\n%s", stdout, stderr)
 	}
+}
+
+// An emulator hands the environment, and the library in it, on to the program that it
+// runs in its own process.
+func TestRecordOfAnEmulator(t *testing.T) {
+	if _, err := exec.LookPath("qemu-x86_64"); err != nil {
+		t.Skip(&crashtest.UnsupportedError{What: err.Error()})
+	}
+	exe := crashtest.Compile(t, crashtest.Program{Source: "guest.c", Text: "#include <stdio.h>\nint main(void) { puts(\"guest\"); return 3; }"})
+	cmd := recordCommand(t, "--", "qemu-x86_64", exe)
+	status, stdout, stderr := ended(t, cmd)
+	if status.ExitStatus() != 3 || stdout != "guest\n" {
+		t.Fatalf("%v, %q, %s", status, stdout, stderr)
+	}
+	expectRecorded(t, recordingNamed(t, cmd, "qemu-x86_64-0001-exit-3"))
 }
