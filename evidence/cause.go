@@ -41,6 +41,9 @@ const (
 	CauseSignalHandler CauseKind = "signal-handler-race"
 	CauseDeadlock      CauseKind = "deadlock"
 	CauseDoubleFree    CauseKind = "double-free"
+	// CauseMissingWakeup: threads wait for what was signalled, or posted, before they waited, or
+	// not often enough, or never.
+	CauseMissingWakeup CauseKind = "missing-wakeup"
 )
 
 // SeenAccess is an access as a report shows it.

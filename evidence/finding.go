@@ -78,6 +78,14 @@ type WaitEdge struct {
 	Site *Site `json:"site,omitempty"`
 }
 
+// What of a WaitEdge that its readers tell apart.
+const (
+	WaitCondition = "condition variable"
+	WaitSemaphore = "semaphore"
+	// WaitPrivateFutex is a futex call with FUTEX_PRIVATE_FLAG, of the program's own.
+	WaitPrivateFutex = "private futex"
+)
+
 // Check reports what makes the finding unusable: a missing summary, an
 // unknown proof level, a deadlock that names fewer waits than threads.
 func (f *Finding) Check() error {

@@ -27,6 +27,10 @@ var byThreads = map[string]bool{"mutex": true, "rwlock": true, "thread exit": tr
 	"once initialisation": true, "initialisation of a static variable": true, "Rust mutex": true, "Rust rwlock": true,
 	"Rust condition variable": true}
 
+// byHandlers are the waits that also a handler of a signal may end: what does is safe to call
+// there (signal-safety(7)). They are of memory that is the process's alone.
+var byHandlers = map[string]bool{evidence.WaitSemaphore: true, evidence.WaitPrivateFutex: true}
+
 // Blocked is how all threads wait; nil if one does not, or for a limited time, or for what
 // may come from elsewhere. stuck: it is known that no thread can go on.
 func (w *Waits) Blocked(stuck bool) *Blocked {
@@ -39,7 +43,7 @@ func (w *Waits) Blocked(stuck bool) *Blocked {
 		switch {
 		case wt == nil || wt.timed || wt.came:
 			return nil
-		case !stuck && (!byThreads[wt.what] || w.mayGoOn(wt)):
+		case !stuck && (!w.endsByThreads(wt) || w.mayGoOn(wt)):
 			return nil
 		case root == nil || root.owner != 0 && wt.owner == 0:
 			root = wt
@@ -52,6 +56,12 @@ func (w *Waits) Blocked(stuck bool) *Blocked {
 	return out
 }
 
+// endsByThreads reports whether nothing but another thread can end a wait. Of a semaphore only
+// the recording library knows that no other process has it.
+func (w *Waits) endsByThreads(wt *wait) bool {
+	return byThreads[wt.what] || wt.called && w.waiter.opts.Unhandled && byHandlers[wt.what]
+}
+
 // mayGoOn reports whether what a thread waits for is free, or held by nobody who is known.
 func (w *Waits) mayGoOn(wt *wait) bool {
 	switch wt.what {
@@ -59,6 +69,9 @@ func (w *Waits) mayGoOn(wt *wait) bool {
 		return threadNumbered(w.waiter.threads, wt.owner) == nil
 	case "barrier":
 		return w.waiter.allArrived(wt.object)
+	case "semaphore":
+		value, err := image.Uint32(w.waiter, wt.object)
+		return err != nil || value != 0
 	}
 	return false
 }

@@ -23,6 +23,9 @@ type WaitOptions struct {
 	// Calls, by thread, are the calls in which threads of a replay rest that has no event
 	// left for them. Where there is none, nothing is known.
 	Calls []WaitingCall
+	// Unhandled: the process has no handlers of signals, of which one could post a semaphore or
+	// wake a futex.
+	Unhandled bool
 	// NameOf names what is in no global; nil, or empty: it has no name.
 	NameOf func(evidence.Addr) string
 }
@@ -48,6 +51,26 @@ func WaitsOf(p *image.Process, stacks []unwind.Stack, opts WaitOptions) *Waits {
 // Deadlocks are the cycles of threads that wait for each other. Waits whose object records
 // no owner make no edge, so a cycle through them is not found.
 func (w *Waits) Deadlocks() []evidence.Finding { return w.waiter.cycles(w.list) }
+
+// Edges are the waits of the process's threads that are understood.
+func (w *Waits) Edges() []evidence.WaitEdge {
+	var list []evidence.WaitEdge
+	for _, wt := range w.list {
+		if wt != nil {
+			list = append(list, w.waiter.edge(wt))
+		}
+	}
+	return list
+}
+
+func (w *waiter) edge(wt *wait) evidence.WaitEdge {
+	edge := evidence.WaitEdge{Waiter: wt.thread.Ref, What: wt.what, Object: wt.object, Name: wt.name, Site: wt.site}
+	if owner := threadNumbered(w.threads, wt.owner); owner != nil {
+		ref := owner.Ref
+		edge.Owner = &ref
+	}
+	return edge
+}
 
 // Texts say for each of the process's threads what it waits for:
 // "waits for mutex 0x4040 `a` held by thread 2"; "" for one that does not
@@ -145,12 +168,7 @@ func (w *waiter) finding(waits []*wait, cycle []int) evidence.Finding {
 	var steps []string
 	for _, i := range cycle {
 		wt := waits[i]
-		edge := evidence.WaitEdge{Waiter: wt.thread.Ref, What: wt.what, Object: wt.object, Name: wt.name, Site: wt.site}
-		if owner := threadNumbered(w.threads, wt.owner); owner != nil {
-			ref := owner.Ref
-			edge.Owner = &ref
-		}
-		f.Wait = append(f.Wait, edge)
+		f.Wait = append(f.Wait, w.edge(wt))
 		f.Threads = append(f.Threads, wt.thread.Ref)
 		if wt.timed {
 			f.Facts = append(f.Facts, evidence.Fact{Name: wt.thread.Ref.Label(), Text: "waits for a limited time only"})

@@ -29,6 +29,8 @@ type wait struct {
 	joined int
 	// timed waits end by themselves.
 	timed bool
+	// called: it is known from the call, as in WaitOptions.Calls.
+	called bool
 	// came: it is over, though the thread has not gone on.
 	came bool
 }
@@ -125,7 +127,7 @@ func (w *waiter) nameObject(out *wait) {
 
 // waitIn is waitOf where the call is known.
 func (w *waiter) waitIn(i int, c *WaitingCall) *wait {
-	out := &wait{thread: &w.threads[i], what: c.What, object: c.Object, timed: c.Timed, came: c.Came}
+	out := &wait{thread: &w.threads[i], what: c.What, object: c.Object, timed: c.Timed, came: c.Came, called: true}
 	if c.Came {
 		out.note = "which came meanwhile"
 	}

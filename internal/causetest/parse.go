@@ -151,7 +151,7 @@ func (m *marks) finish(c *Case) error {
 var (
 	allKinds = []evidence.CauseKind{evidence.CauseHeapOverflow, evidence.CauseHeapUnderflow, evidence.CauseUseAfterFree, evidence.CauseStackSmashing,
 		evidence.CauseOverwritten, evidence.CauseBadValue, evidence.CauseUninitialised, evidence.CauseBadInput, evidence.CauseAtomicity,
-		evidence.CauseOrder, evidence.CauseSignalHandler, evidence.CauseDeadlock, evidence.CauseDoubleFree}
+		evidence.CauseOrder, evidence.CauseSignalHandler, evidence.CauseDeadlock, evidence.CauseDoubleFree, evidence.CauseMissingWakeup}
 	allPatterns = []evidence.PatternKind{evidence.PatternRW, evidence.PatternWR, evidence.PatternWW, evidence.PatternRWR, evidence.PatternRWW,
 		evidence.PatternWWR, evidence.PatternWRW, evidence.PatternPair, evidence.PatternLockOrder}
 )
