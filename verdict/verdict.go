@@ -26,6 +26,8 @@ type Input struct {
 	// came, whose handler did not return; nil otherwise.
 	Ending  *image.Process
 	Handled *record.HandledSignal
+	// Waits are what the threads of a process that hangs wait for.
+	Waits []evidence.WaitEdge
 	// Blame is what the static scan makes of the failing instruction; nil if there
 	// is none.
 	Blame *staticscan.Blame
@@ -140,7 +142,7 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	for _, part := range []struct {
 		name string
 		run  func() error
-	}{{"memory errors", w.memory}, {"deadlocks", w.deadlocks}, {"orders of accesses", w.concurrency}, {"stray stores", w.stray}} {
+	}{{"memory errors", w.memory}, {"deadlocks", w.deadlocks}, {"wakeups", w.wakeups}, {"orders of accesses", w.concurrency}, {"stray stores", w.stray}} {
 		if w.over(part.name) {
 			continue
 		}

@@ -178,9 +178,11 @@ type analysis struct {
 	// walked holds the threads' stacks, by their index in the process.
 	walked []unwind.Stack
 	// stacks holds the thread groups, that of thread first; waiting says what
-	// each thread waits for, by its index in the process.
+	// each thread waits for, by its index in the process, waits the same for those of which
+	// it is known.
 	stacks  []*group
 	waiting []string
+	waits   []evidence.WaitEdge
 
 	// blame is what the scan makes of the failing instruction; nil before.
 	blame *staticscan.Blame
@@ -295,9 +297,9 @@ func (a *analysis) chooseThread() error {
 
 // classify judges the failure, with the deadlocks that explain a hung process.
 func (a *analysis) classify() error {
-	waits := failure.WaitsOf(a.process, a.walked, failure.WaitOptions{Words: a.notedWaits(), Calls: a.waitingCalls(), NameOf: a.stackVariable})
+	waits := failure.WaitsOf(a.process, a.walked, failure.WaitOptions{Words: a.notedWaits(), Calls: a.waitingCalls(), Unhandled: a.unhandled(), NameOf: a.stackVariable})
 	a.result.Findings = append(a.result.Findings, waits.Deadlocks()...)
-	a.waiting = waits.Texts()
+	a.waiting, a.waits = waits.Texts(), waits.Edges()
 	a.passEngine()
 	a.unfold()
 	in := a.judged()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -82,6 +83,11 @@ func (a *analysis) asRecorded() error {
 		return fmt.Errorf("recording %s: %w", rec.Dir, err)
 	}
 	a.process.Program.PID = rec.Manifest.PID
+	if a.process.Program.Command == "" {
+		// The kernel keeps 15 bytes of it (TASK_COMM_LEN).
+		name := filepath.Base(string(rec.Manifest.Program.Path))
+		a.process.Program.Command = name[:min(len(name), 15)]
+	}
 	for i := range a.process.Threads {
 		ref := &a.process.Threads[i].Ref
 		for _, t := range summary.Threads {

@@ -97,7 +97,7 @@ func (a *analysis) replay(ctx context.Context, begun chan<- struct{}) error {
 
 // diagnose goes on from what the core tells to the cause.
 func (a *analysis) diagnose(ctx context.Context) error {
-	d, err := verdict.Diagnose(ctx, verdict.Input{Case: a.result, Process: a.process, Ending: a.ending, Handled: a.signalAt, Blame: a.blame, Failing: a.failing, Passing: a.passing,
+	d, err := verdict.Diagnose(ctx, verdict.Input{Case: a.result, Process: a.process, Ending: a.ending, Handled: a.signalAt, Waits: a.waits, Blame: a.blame, Failing: a.failing, Passing: a.passing,
 		Hops: a.req.Hops, Replays: a.req.Replays, Time: a.req.Time, Spent: time.Since(a.started), Hits: a.req.Hits, Object: a.objectAt, SourceLine: a.sourceLine, Image: a.imageOptions(), Progress: a.req.Progress})
 	if err != nil {
 		return err

@@ -3,6 +3,8 @@ package driver
 import (
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/failure"
@@ -26,8 +28,13 @@ func (a *analysis) waitingCalls() []failure.WaitingCall {
 		if err != nil || r.Inside == 0 || i >= len(a.walked) {
 			continue
 		}
-		if f, err := image.Struct[agent.RawFrame](a.process, evidence.Addr(r.Inside)); err == nil && f.Kind == agent.EntryCall {
+		f, err := image.Struct[agent.RawFrame](a.process, evidence.Addr(r.Inside))
+		switch {
+		case err != nil:
+		case f.Kind == agent.EntryCall:
 			calls[i] = a.waitingCall(r, f, &a.walked[i])
+		case f.Kind == agent.EntrySyscall && f.RAX == unix.SYS_FUTEX:
+			calls[i] = a.waitingFutex(f)
 		}
 	}
 	return calls
@@ -69,6 +76,39 @@ func (a *analysis) waitingCall(r *agent.RawRThread, f *agent.RawFrame, s *unwind
 		return failure.WaitingCall{}
 	}
 	return c
+}
+
+// waitingFutex is a futex call that the program made itself, with the registers of f.
+func (a *analysis) waitingFutex(f *agent.RawFrame) failure.WaitingCall {
+	const private, command, wait, waitBitset = 128, 0x7f, 0, 9 // linux/futex.h
+	if op := f.RSI & command; op != wait && op != waitBitset || f.RSI&private == 0 {
+		return failure.WaitingCall{}
+	}
+	c := failure.WaitingCall{What: evidence.WaitPrivateFutex, Object: evidence.Addr(f.RDI), Timed: f.R10 != 0}
+	value, err := image.Uint32(a.process, c.Object)
+	if err != nil {
+		return failure.WaitingCall{}
+	}
+	c.Came = value != uint32(f.RDX)
+	return c
+}
+
+// unhandled reports whether the program has no handlers of signals, as the recording library
+// keeps them (dg_actions, agent/src/engine_signal_action.c). The C library's own, SIGCANCEL
+// and SIGSETXID (glibc, sysdeps/unix/sysv/linux/internal-signals.h), end no waits.
+func (a *analysis) unhandled() bool {
+	actions, found := a.process.SymbolNamed("dg_actions")
+	const signals, size, ignore, cancel, setxid = 64, 32, 1, 32, 33
+	if !found || actions.Size != (signals+1)*size {
+		return false
+	}
+	for n := 1; n <= signals; n++ {
+		handler, err := image.Uint64(a.process, actions.Addr+evidence.Addr(n*size))
+		if err != nil || handler > ignore && n != cancel && n != setxid {
+			return false
+		}
+	}
+	return true
 }
 
 // calls reports whether a function of that name is on a stack.

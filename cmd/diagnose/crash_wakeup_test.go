@@ -1,0 +1,179 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/internal/crashtest"
+)
+
+// waiting is a program whose worker waits for what loader has done before, in one of several
+// ways. An alarm ends it, or whoever runs it.
+const waiting = `
+#include <linux/futex.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t ready = PTHREAD_COND_INITIALIZER;
+static sem_t filled;
+static int config, word;
+
+static void *loader(void *p)
+{
+#if defined CONDITION
+	config = 42;
+	pthread_cond_broadcast(&ready);
+#elif defined SEMAPHORE
+	sem_post(&filled);
+#elif defined FUTEX
+	config = 42;
+	syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+#endif
+	return p;
+}
+
+static void *worker(void *p)
+{
+#ifdef FIXED
+	if (config)
+		return p;
+#endif
+#if defined SEMAPHORE
+	sem_wait(&filled);
+#ifndef FIXED
+	sem_wait(&filled);
+#endif
+#elif defined FUTEX
+	syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, 0, 0, 0);
+#else
+	pthread_mutex_lock(&lock);
+	pthread_cond_wait(&ready, &lock);
+	pthread_mutex_unlock(&lock);
+#endif
+	return p;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t l, w;
+
+	if (argc > 1)
+		alarm(2);
+	pthread_create(&l, 0, loader, 0);
+	pthread_join(l, 0);
+	pthread_create(&w, 0, worker, 0);
+	puts("ready");
+	fflush(stdout);
+	pthread_join(w, 0);
+	return argv == 0;
+}
+`
+
+func TestCrashWakeups(t *testing.T) {
+	for _, x := range []struct {
+		name, way, compiler string
+		says                string
+	}{
+		{"condition", "CONDITION", "clang", `lost wakeup: ready was signalled by thread 2 "loader" before thread 3 "worker" waited for it, and no thread signals it afterwards`},
+		{"never", "NOTHING", "", `thread 3 "worker" waits for ready, and no thread ever signals it`},
+		{"semaphore", "SEMAPHORE", "", `thread 3 "worker" waits for filled, which was waited for 2 times and posted once; no thread posts it afterwards`},
+		{"futex", "FUTEX", "", `lost wakeup: word was woken by thread 2 "loader" before thread 3 "worker" waited for it, and no thread wakes it afterwards`},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			program := crashtest.Program{Source: "waiting.c", Text: waiting, Compiler: x.compiler, Flags: []string{"-O1", "-pthread", "-D" + x.way}}
+			cmd := recordCommand(t, "--", crashtest.Compile(t, program), "x")
+			if status, _, stderr := ended(t, cmd); !status.Signaled() || status.Signal() != unix.SIGALRM {
+				t.Fatalf("%v: %s", status, stderr)
+			}
+			got := diagnose(t, nil, "crash", "--recording", filepath.Join(cmd.Dir, "recordings", "waiting-0001-SIGALRM"), "--experiments", "1")
+			for _, says := range []string{x.says, "missing-wakeup", "deadlock in worker", "[replayed]"} {
+				if got.status != exitOK || !strings.Contains(got.stdout, says) {
+					t.Errorf("%q is not told: %s%s", says, got.stdout, got.stderr)
+				}
+			}
+			if x.way == "NOTHING" {
+				return
+			}
+			program.Flags = append(program.Flags, "-DFIXED")
+			twin := recordCommand(t, "--", crashtest.Compile(t, program), "x")
+			if status, _, stderr := ended(t, twin); status.ExitStatus() != 0 {
+				t.Errorf("the twin: %v: %s", status, stderr)
+			}
+		})
+	}
+}
+
+// A run of several that hangs and is interrupted at the terminal is kept, and what its
+// threads wait for is said.
+func TestRecordRepeatInterrupted(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "waiting.c", Text: waiting, Flags: []string{"-O1", "-pthread", "-DCONDITION"}})
+	cmd := recordCommand(t, "--repeat", "5", "--", exe)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	var said strings.Builder
+	cmd.Stderr = &said
+	lines := startLines(t, cmd)
+	if !lines.Scan() {
+		t.Fatal("no output")
+	}
+	awaitAsleep(t, "waiting", cmd)
+	if err := unix.Kill(-cmd.Process.Pid, unix.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() {
+	}
+	cmd.Wait()
+	for _, says := range []string{"run 1 was interrupted: the program died of SIGINT", "deadlock in worker: ", "waits for condition variable `ready`",
+		"diagnose crash --recording recordings/waiting-0001-SIGINT"} {
+		if !strings.Contains(said.String(), says) {
+			t.Errorf("%q is not said: %s", says, said.String())
+		}
+	}
+	recordingNamed(t, cmd, "waiting-0001-SIGINT")
+}
+
+// awaitAsleep gives the program's threads the time to come to where they wait, which no
+// event shows: all of them sleep in a futex call.
+func awaitAsleep(t *testing.T, name string, cmd *exec.Cmd) {
+	t.Helper()
+	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
+		if asleep(t, name, cmd) {
+			return
+		}
+	}
+	t.Fatal("the program's threads do not wait")
+}
+
+func asleep(t *testing.T, name string, cmd *exec.Cmd) bool {
+	t.Helper()
+	threads, err := filepath.Glob("/proc/[0-9]*/task/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, path := range threads {
+		stat, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(stat), "("+name+")") {
+			continue
+		}
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		if len(fields) < 4 || fields[3] != fmt.Sprint(cmd.Process.Pid) { // its session
+			continue
+		}
+		if found++; fields[0] != "S" {
+			return false
+		}
+	}
+	return found == 2
+}
