@@ -55,6 +55,9 @@ repeated, and the first that applies counts. The recording has it, and 'diagnose
 crash' begins there. (For a recording that was made without them there is 'diagnose
 crash --failed-at'.)
 
+With --repeat, Ctrl-C ends the run that is under way and keeps its recording: if it
+hung, the last lines say what its threads waited for.
+
 A recording is a directory, DIR/PROGRAM-0001-SIGSEGV: the name says how the
 program ended (SIGABRT, exit-1, heap, child-SIGSEGV, passed). While the program
 runs it is DIR/.PROGRAM-0001-running. It holds all that the program read,

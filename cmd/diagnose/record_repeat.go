@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/internal/driver"
 	"diagnose/record"
 )
 
@@ -15,6 +19,8 @@ type tally struct {
 	runs, failures int
 	// last is of the last run that passed, first of the first that failed.
 	last, first *record.Result
+	// interrupted is of the run that the user ended; nil: none was running.
+	interrupted *record.Result
 }
 
 // repeat records runs until there were enough.
@@ -28,7 +34,11 @@ func (r *recorder) repeat() error {
 			return err
 		}
 		if r.stopped(&result) {
-			drop(&result)
+			if result.Empty {
+				drop(&result) // it had hardly begun
+			} else {
+				t.interrupted = &result
+			}
 			break
 		}
 		if err := t.add(&result); err != nil {
@@ -101,6 +111,9 @@ func (r *recorder) report(t *tally) error {
 		}
 		say(text)
 	}
+	if t.interrupted != nil {
+		r.reportInterrupted(t)
+	}
 	switch {
 	case t.first != nil:
 		sayOthers(t.first)
@@ -109,6 +122,36 @@ func (r *recorder) report(t *tally) error {
 	case t.last != nil:
 		return &endedError{t.last.Status}
 	}
+	if t.interrupted != nil {
+		return &endedError{t.interrupted.Status}
+	}
 	say("no run was completed")
 	return &endedError{syscall.WaitStatus(unix.SIGINT)}
+}
+
+// hangReplay bounds the replay that tells what the threads of an interrupted run waited for.
+const hangReplay = 20 * time.Second
+
+// reportInterrupted says what was kept of the run that the user ended, and, as it may have
+// hung, what its threads waited for.
+func (r *recorder) reportInterrupted(t *tally) {
+	text := fmt.Sprintf("run %d was interrupted: %s", t.runs+1, r.summary(t.interrupted))
+	if t.first == nil && t.last == nil {
+		text = "no run was completed; " + text
+	}
+	say(text)
+	sayOthers(t.interrupted)
+	dir := filepath.Join(t.interrupted.Dir, t.interrupted.Culprit)
+	if t.interrupted.Dir != "" {
+		ctx, cancel := context.WithTimeout(context.Background(), hangReplay)
+		defer cancel()
+		waits, err := driver.Waits(ctx, dir)
+		if err != nil {
+			say("what its threads waited for is not known: " + err.Error())
+		}
+		for _, text := range waits {
+			say(text)
+		}
+	}
+	sayCause(t.interrupted, t.last)
 }
