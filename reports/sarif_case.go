@@ -35,7 +35,7 @@ var ruleTexts = map[string]string{
 	string(evidence.CauseSignalHandler): "A signal's handler came between accesses that belong together",
 	string(evidence.CauseDeadlock):      "Threads wait for each other's locks",
 	string(evidence.CauseDoubleFree):    "An object of the heap was freed twice",
-	string(evidence.CauseMissingWakeup):    "A thread waits for what no thread signals afterwards",
+	string(evidence.CauseMissingWakeup): "A thread waits for what no thread signals afterwards",
 }
 
 // rule returns the index of a rule. Its id is that of a kind of cause, finding or
