@@ -104,7 +104,7 @@ func TestRecordingShowJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.stdout), &s); err != nil || got.status != exitOK {
 		t.Fatalf("status %d, %v\n%s", got.status, err, got.stdout)
 	}
-	if s.Version != "1.0" || s.Events != 8 || len(s.Threads) != 2 || s.Calls[0].Name != "read" || s.Manifest.PID != 4711 || len(s.Limits) != 2 ||
+	if s.Version != "1.1" || s.Events != 8 || len(s.Threads) != 2 || s.Calls[0].Name != "read" || s.Manifest.PID != 4711 || len(s.Limits) != 2 ||
 		s.Manifest.Program.Path != "/bin/\x1b[2Jprog" {
 		t.Errorf("%+v", s)
 	}
