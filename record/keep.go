@@ -46,10 +46,12 @@ type run struct {
 	tellAnalysis func(Analysis)
 	madeOutput   bool // the directory for recordings was not there before
 	buildIDs     map[fileAt]string
+	// memoryKills is what the kernel's counter had when the run began.
+	memoryKills uint64
 }
 
 func newRun(o *order) (*run, error) {
-	r := &run{order: o, name: runName(Strings(o.Args), string(o.Path))}
+	r := &run{order: o, name: runName(Strings(o.Args), string(o.Path)), memoryKills: memoryKills()}
 	if _, err := rand.Read(r.random[:]); err != nil {
 		return nil, err
 	}

@@ -216,6 +216,9 @@ type Outcome struct {
 	Relocked map[uint32]uint64 `json:"relocked,omitempty"`
 	// Cut is how the process ended, of a recording that ended before it; nil: not known.
 	Cut *Outcome `json:"cut,omitempty"`
+	// MemoryKills is how many processes the kernel killed for lack of memory between the
+	// run's start and the end of this one by SIGKILL; the kernel does not say which.
+	MemoryKills uint64 `json:"memory_kills,omitempty"`
 	// Text says more where there is more to say.
 	Text string `json:"text,omitempty"`
 	// Declared is why the run failed though its processes ended well; nil: it is not said.

@@ -166,7 +166,7 @@ func (p *process) outcome(status syscall.WaitStatus) Outcome {
 	if e := r.ending; e != nil && (e.Stuck != "" || e.Kind == o.Kind && e.Signal == o.Signal && e.Status == o.Status) {
 		o = *e
 	}
-	o.Evidence, o.Mismatched = r.evidence, r.misuse
+	o.Evidence, o.Mismatched, o.MemoryKills = r.evidence, r.misuse, r.run.killedMeanwhile(&o)
 	if o.Kind == OutcomeSignal {
 		o.Relocked = r.relocked
 	}

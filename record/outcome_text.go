@@ -35,7 +35,7 @@ func (o *Outcome) String() string {
 	if o.Declared != nil {
 		b.WriteString("; " + o.Declared.Words())
 	}
-	for _, text := range []string{o.Evidence, o.Text} {
+	for _, text := range []string{o.MemoryWords(), o.Evidence, o.Text} {
 		if text != "" {
 			b.WriteString("; " + text)
 		}

@@ -135,7 +135,8 @@ func (a *analysis) hung() {
 // which no threads wait for each other.
 func (a *analysis) standing(ctx context.Context) error {
 	rec := a.failing[0]
-	if err := a.stages(ctx, []stage{{"values", a.values}}); err != nil {
+	stages := []stage{{"values", a.values}, {"memory", func() error { return a.killedForMemory(&rec.Manifest.Outcome) }}}
+	if err := a.stages(ctx, stages); err != nil {
 		return err
 	}
 	f := &a.result.Failure
@@ -158,7 +159,11 @@ const (
 func cutSentence(o *record.Outcome) string {
 	switch o.Kind {
 	case record.OutcomeSignal:
-		return "the process died of " + unix.SignalName(unix.Signal(o.Signal)) + " and left no core" + here
+		text := "the process died of " + unix.SignalName(unix.Signal(o.Signal)) + " and left no core"
+		if why := o.MemoryWords(); why != "" {
+			text += ": " + why
+		}
+		return text + here
 	case record.OutcomeRunning:
 		return "the recorder was killed, or it still records: how the process ended is not known" + here
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/record"
 )
 
 const (
@@ -30,8 +31,7 @@ func (c *collection) outOfMemory(a *analysis) error {
 	if err != nil || by.TID != a.thread.Ref.TID {
 		return err
 	}
-	s := &summary{analysis: a, opts: HeapOptions{Sites: largestSites}}
-	err = first(s.count(), s.sites())
+	use, err := a.heapUse()
 	f := &heapFinding{ready: true, rank: rankFailure}
 	f.Kind, f.Proof, f.Call = evidence.FindingOutOfMemory, evidence.FromCore, a.heap.call(failed.By)
 	size := fmt.Sprintf("an allocation of %s", count(failed.Size, "byte"))
@@ -44,20 +44,44 @@ func (c *collection) outOfMemory(a *analysis) error {
 			f.Summary += " " + siteWords(f.Site)
 		}
 	}
-	f.Facts = append(f.Facts, evidence.Fact{Name: "live", Text: fmt.Sprintf("%s in %s", count(s.heap.LiveBytes, "byte"), count(s.heap.LiveObjects, "object"))})
+	f.Facts = use
 	if failed.Failures > 1 {
 		f.Facts = append(f.Facts, evidence.Fact{Name: "failed before", Text: count(failed.Failures-1, "allocation")})
 	}
+	c.list = append(c.list, f)
+	return err
+}
+
+// killedForMemory adds what the heap held, of a process that the kernel may have killed
+// for lack of memory. It reads a replay, which stands where the recording ends.
+func (a *analysis) killedForMemory(o *record.Outcome) error {
+	why := o.MemoryWords()
+	if why == "" {
+		return nil
+	}
+	if err := a.heapFailure(); err != nil || a.heap == nil {
+		return err
+	}
+	use, err := a.heapUse()
+	a.result.Findings = append(a.result.Findings, evidence.Finding{Kind: evidence.FindingOutOfMemory, Proof: evidence.Inferred, Facts: use,
+		Summary: "out of memory: " + why + ", and it died of SIGKILL"})
+	return err
+}
+
+// heapUse is what the heap's memory is used for: the sites with most live bytes.
+func (a *analysis) heapUse() ([]evidence.Fact, error) {
+	s := &summary{analysis: a, opts: HeapOptions{Sites: largestSites}}
+	err := first(s.count(), s.sites())
+	list := []evidence.Fact{{Name: "live", Text: fmt.Sprintf("%s in %s", count(s.heap.LiveBytes, "byte"), count(s.heap.LiveObjects, "object"))}}
 	for i := range s.heap.Sites {
 		site := &s.heap.Sites[i]
 		if site.LiveBytes == 0 {
 			break
 		}
-		f.Facts = append(f.Facts, evidence.Fact{Name: fmt.Sprintf("largest %d", i+1), Text: fmt.Sprintf("%s in %s, allocated %s",
+		list = append(list, evidence.Fact{Name: fmt.Sprintf("largest %d", i+1), Text: fmt.Sprintf("%s in %s, allocated %s",
 			count(site.LiveBytes, "byte"), count(site.LiveObjects, "object"), callersWords(&site.Allocated))})
 	}
-	c.list = append(c.list, f)
-	return err
+	return list, err
 }
 
 // callersWords names the innermost frames of a call: "in grow at x.c:3, called in

@@ -1,0 +1,61 @@
+package record
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// memoryKills is how many processes the kernel has killed for lack of memory since it
+// started, those in control groups among them (oom_kill of /proc/vmstat, Linux 4.13 on).
+// It is 0 where the kernel does not say.
+func memoryKills() uint64 {
+	f, err := os.Open("/proc/vmstat")
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	return readMemoryKills(f)
+}
+
+func readMemoryKills(vmstat io.Reader) uint64 {
+	lines := bufio.NewScanner(vmstat)
+	for lines.Scan() {
+		if value, found := strings.CutPrefix(lines.Text(), "oom_kill "); found {
+			n, err := strconv.ParseUint(value, 10, 64)
+			if err != nil {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+// killedMeanwhile is how many processes the kernel killed for lack of memory since the run
+// began, if a process of it died as such ones do. Which processes those were the kernel
+// does not say.
+func (r *run) killedMeanwhile(o *Outcome) uint64 {
+	if o.Kind != OutcomeSignal || syscall.Signal(o.Signal) != unix.SIGKILL {
+		return 0
+	}
+	return memoryKills() - r.memoryKills
+}
+
+// MemoryWords says that the kernel may have killed the process for lack of memory; empty
+// if nothing points to that.
+func (o *Outcome) MemoryWords() string {
+	switch o.MemoryKills {
+	case 0:
+		return ""
+	case 1:
+		return "the kernel killed a process for lack of memory while it ran"
+	}
+	return fmt.Sprintf("the kernel killed %d processes for lack of memory while it ran", o.MemoryKills)
+}
