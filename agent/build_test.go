@@ -24,6 +24,7 @@ func standIn(text string) fs.FS {
 		"agent.c":   {Data: []byte("#include \"agent.h\"\n" + text)},
 		"agent.h":   {Data: []byte("#include <stdint.h>\n__attribute__((visibility(\"default\"))) uint64_t diagnose_agent_root = 17;\n")},
 		"agent.map": {Data: []byte("{ global: diagnose_agent_root; local: *; };\n")},
+		"glibc.h":   {},
 	}
 }
 
@@ -409,7 +410,7 @@ func TestForeignLibrary(t *testing.T) {
 		t.Errorf("nonsense was taken for the agent: %+v", got)
 	}
 	needCompiler(t, "gcc")
-	sources := fstest.MapFS{"agent.c": {Data: []byte("int x;")}, "agent.map": {Data: []byte("{ global: *; };")}}
+	sources := fstest.MapFS{"agent.c": {Data: []byte("int x;")}, "agent.map": {Data: []byte("{ global: *; };")}, "glibc.h": {}}
 	_, err := Build(t.Context(), BuildOptions{Sources: sources, Compiler: "gcc", Places: []string{place}})
 	if err == nil || !strings.Contains(err.Error(), "does not define diagnose_agent_root") {
 		t.Errorf("another library: %v", err)

@@ -47,8 +47,8 @@ func TestOpenElsewhere(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	for want, spoil := range map[string]func(r *agent.RawRoot){
-		"version 2":                    func(r *agent.RawRoot) { r.Version = 2 },
-		"bytes where version 1 has":    func(r *agent.RawRoot) { r.Size-- },
+		"version 3":                    func(r *agent.RawRoot) { r.Version = 3 },
+		"bytes where version 2 has":    func(r *agent.RawRoot) { r.Size-- },
 		"had not finished its start":   func(r *agent.RawRoot) { r.Ready = 0 },
 		"implausible base":             func(r *agent.RawRoot) { r.Base++ },
 		"window of the sites is at":    func(r *agent.RawRoot) { r.Sites.Start++ },

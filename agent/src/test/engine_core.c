@@ -164,7 +164,7 @@ static void child_log(char **argv)
 {
 	start_engine(DG_MODE_RECORD, argv[0]);
 	DG_CONTROL->log_limit = strtoull(argv[3], NULL, 0);
-	check(dg_mode_start(DG_CONTROL), "open the log");
+	check(dg_mode_start(DG_CONTROL, -1), "open the log");
 	check(dg_first_thread(DG_CONTROL, 0), "the first thread");
 	in_threads((uint32_t)atoi(argv[1]), write_events, (void *)strtoull(argv[2], NULL, 0));
 	printf("stopped %u ticket %lu\n", DG_CONTROL->stopped, DG_CONTROL->ticket);
@@ -175,7 +175,7 @@ static void child_log(char **argv)
 static void child_turn(char **argv)
 {
 	start_engine(DG_MODE_REPLAY, argv[0]);
-	if (!dg_mode_start(DG_CONTROL)) {
+	if (!dg_mode_start(DG_CONTROL, -1)) {
 		printf("refused\n");
 		exit(0);
 	}
