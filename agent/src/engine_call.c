@@ -41,7 +41,7 @@ static const uint8_t dg_call_ways[DG_ROWS] = {
 	[SYS_setresgid] = DG_CALL_DEPARTS, [SYS_setfsgid] = DG_CALL_DEPARTS, [SYS_setgroups] = DG_CALL_DEPARTS,
 	[SYS_capset] = DG_CALL_DEPARTS, [SYS_chroot] = DG_CALL_DEPARTS, [SYS_pivot_root] = DG_CALL_DEPARTS,
 	[SYS_unshare] = DG_CALL_DEPARTS, [SYS_setns] = DG_CALL_DEPARTS, [SYS_mount] = DG_CALL_DEPARTS,
-	[SYS_umount2] = DG_CALL_DEPARTS, [SYS_landlock_restrict_self] = DG_CALL_DEPARTS,
+	[SYS_umount2] = DG_CALL_DEPARTS, [446 /* landlock_restrict_self, which older headers lack */] = DG_CALL_DEPARTS,
 	[SYS_flock] = DG_CALL_WAITS, [SYS_futex] = DG_CALL_WAITS, [DG_FUTEX_WAIT2] = DG_CALL_WAITS,
 };
 

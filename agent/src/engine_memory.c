@@ -128,16 +128,13 @@ static bool dg_is_installed(const char *path, int fd, const struct stat *st)
 
 /* The file `data` is made when there is something for it: most processes that forks
  * make have nothing. It is beside the log, whatever the directory is called by now. */
-static void dg_data_open(void)
+static void dg_data_make(struct dg_control *c)
 {
 	static const char log[] = "log";
-	struct dg_control *c = DG_CONTROL;
 	char path[sizeof(c->log_path)];
-	int32_t none = -1;
 	long length, fd;
-	int high;
 
-	if (__atomic_load_n(&c->data_fd, __ATOMIC_ACQUIRE) >= 0 || c->log_fd < 0)
+	if (c->data_fd >= 0)
 		return;
 	length = dg_path_of(c->log_fd, path, sizeof(path));
 	if (length < (long)sizeof(log) || length + 1 >= (long)sizeof(path) || !dg_same(path + length - 3, log))
@@ -147,9 +144,19 @@ static void dg_data_open(void)
 	if (fd < 0)
 		return;
 	dg_sys2(SYS_fchmod, fd, 0600); /* the program's mask of modes is not for it */
-	high = dg_fd_high(fd);
-	if (high >= 0 && !__atomic_compare_exchange_n(&c->data_fd, &none, high, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		dg_sys1(SYS_close, high);
+	__atomic_store_n(&c->data_fd, dg_fd_high(fd), __ATOMIC_RELEASE);
+}
+
+/* One thread at a time: dg_fd_high changes a limit of the process, and changes it back. */
+static void dg_data_open(void)
+{
+	struct dg_control *c = DG_CONTROL;
+
+	if (__atomic_load_n(&c->data_fd, __ATOMIC_ACQUIRE) >= 0 || c->log_fd < 0)
+		return;
+	dg_memory_lock();
+	dg_data_make(c);
+	dg_memory_unlock();
 }
 
 /* Room in `data`, or UINT64_MAX. */

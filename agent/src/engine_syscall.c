@@ -35,8 +35,8 @@ static long dg_close_range(const uint64_t args[6])
 		own[1] = higher;
 	}
 	for (uint32_t i = 0; i < 2 && !result; i++) {
-		if (own[i] < from || own[i] > to)
-			continue;
+		if (own[i] > INT32_MAX || own[i] < from || own[i] > to)
+			continue; /* not open, or not among them */
 		if (own[i] > from)
 			result = dg_sys3(SYS_close_range, from, own[i] - 1, args[2]);
 		from = own[i] + 1;
