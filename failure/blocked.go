@@ -69,7 +69,7 @@ func (w *Waits) mayGoOn(wt *wait) bool {
 		return threadNumbered(w.waiter.threads, wt.owner) == nil
 	case "barrier":
 		return w.waiter.allArrived(wt.object)
-	case "semaphore":
+	case evidence.WaitSemaphore:
 		value, err := image.Uint32(w.waiter, wt.object)
 		return err != nil || value != 0
 	}

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/evidence"
 	"diagnose/internal/ptrace"
 )
 
@@ -19,6 +20,11 @@ type Refused struct {
 	// is not known.
 	Thread  uint32 `json:"thread"`
 	Ordinal uint64 `json:"ordinal,string"`
+}
+
+// Moment is the first such call's; its ordinal is 0 if that is not known.
+func (r *Refused) Moment() evidence.Moment {
+	return evidence.Moment{Thread: r.Thread, Ordinal: r.Ordinal}
 }
 
 // Filter says that it set a filter for system calls, which is not enforced.

@@ -19,6 +19,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/image/object"
+	"diagnose/internal/privatefile"
 )
 
 // siteCacheVersion changes with what FindSites finds, and with how it is encoded.
@@ -40,7 +41,7 @@ type codeSegment struct{ Vaddr, Offset uint64 }
 // contents: the same library at another path is not looked through again. The other
 // is the digest of what the kernel says of the object file (fileIdentity), so that the
 // next start reads no library at all. Neither name can be had by a file with other
-// contents; a build-id is no such name, since anybody can write any build-id into a
+// contents; a build-id is no such name, since any user can write any build-id into a
 // file. The cache is not used if others may write to it. A cache that cannot be used
 // or written is done without.
 type siteCache struct {
@@ -62,7 +63,7 @@ func siteCacheDir() string {
 	return dir
 }
 
-// fileIdentity is what changes whenever a file's contents do. Nobody but the kernel
+// fileIdentity is what changes whenever a file's contents do. Only the kernel
 // sets the time of the last change of the inode; the type of the file system is there
 // because a file system in user space may say anything.
 type fileIdentity struct {
@@ -246,14 +247,7 @@ func (c *siteCache) write(name string, code *objectCode) {
 	if dir == "" {
 		return
 	}
-	f, err := os.CreateTemp(dir, ".new-*") // for the user alone
-	if err != nil {
-		return
-	}
-	_, err = f.Write(encodeCode(code))
-	if closeErr := f.Close(); err != nil || closeErr != nil || os.Rename(f.Name(), filepath.Join(dir, name)) != nil {
-		os.Remove(f.Name())
-	}
+	_ = privatefile.Write(filepath.Join(dir, name), encodeCode(code)) // a cache that cannot be written is done without
 }
 
 // fit checks the sites against the object: a patch in the wrong place would

@@ -15,8 +15,13 @@ import (
 // (runtime/panic.go), and what many programs exit with after a wrong command line.
 const panicStatus = 2
 
-// crashSetting has Go's runtime end the process by SIGABRT instead.
-const crashSetting = "GOTRACEBACK=crash"
+// tracebackVariable, set to tracebackCrash, has Go's runtime end the process by SIGABRT
+// instead.
+const (
+	tracebackVariable = "GOTRACEBACK"
+	tracebackCrash    = "crash"
+	crashSetting      = tracebackVariable + "=" + tracebackCrash
+)
 
 // panicAdvice is what to do about a Go program that may have panicked and left no core;
 // empty for others.
@@ -42,7 +47,7 @@ func advisePanic(rec *record.Recording) {
 
 // sayPanic gives that advice, unless it was followed.
 func sayPanic(program string, status syscall.WaitStatus) {
-	if !status.Exited() || os.Getenv("GOTRACEBACK") == "crash" {
+	if !status.Exited() || os.Getenv(tracebackVariable) == tracebackCrash {
 		return
 	}
 	if text := panicAdvice(program, status.ExitStatus()); text != "" {

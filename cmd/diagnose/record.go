@@ -65,10 +65,10 @@ secrets as well, and only you may read it. Child processes have recordings of
 their own in it. Those that outlive the program, as daemons do, are recorded
 until they end, while record ends with the program.
 
-Programs that are statically linked, gain rights when they are run, or are
-set-user-ID cannot be recorded: of the latter a copy without that bit can. As
-child processes they run unrecorded. A program that is set-user-ID gains no
-rights while it is recorded, unless by root.
+Statically linked programs, and programs with file capabilities or a set-user-ID
+or set-group-ID bit, cannot be recorded; a copy without that bit can. As child
+processes they run unrecorded, and a set-user-ID program gains no rights unless
+root records.
 
 ` + recordEnvironment + `
 Exit status: that of the program, 128 and the number of the signal that ended
@@ -382,7 +382,7 @@ func sayRefused(list []record.Refused) {
 		if why == "" {
 			why = list[i].Why()
 		}
-		calls = append(calls, fmt.Sprintf("%s (%s, first at moment %d:%d)", list[i].Call, list[i].Error, list[i].Thread, list[i].Ordinal))
+		calls = append(calls, fmt.Sprintf("%s (%s, first at moment %v)", list[i].Call, list[i].Error, list[i].Moment()))
 	}
 	if len(calls) == 0 {
 		return

@@ -379,9 +379,9 @@ func (s *shown) text(b *bytes.Buffer) error {
 
 func refusedText(r *record.Refused) string {
 	if r.Filter() {
-		return fmt.Sprintf("the filter for system calls that %s set at moment %d:%d was not enforced", r.Call, r.Thread, r.Ordinal)
+		return fmt.Sprintf("the filter for system calls that %s set at moment %v was not enforced", r.Call, r.Moment())
 	}
-	return fmt.Sprintf("%s, with %s, first at moment %d:%d: %s", r.Call, r.Error, r.Thread, r.Ordinal, r.Why())
+	return fmt.Sprintf("%s, with %s, first at moment %v: %s", r.Call, r.Error, r.Moment(), r.Why())
 }
 
 func (s *shown) tables(b *bytes.Buffer) error {

@@ -77,7 +77,7 @@ it, or
 // runtimesHelp says what is special about programs in some languages.
 const runtimesHelp = `    PYTHONMALLOC        malloc unless it is set, if the program is Python or linked
                         with it: its own allocator would hide its objects
-    GOTRACEBACK         crash has a Go program leave a core after a panic; otherwise
+    ` + tracebackVariable + `         ` + tracebackCrash + ` has a Go program leave a core after a panic; otherwise
                         it exits with status 2
 `
 

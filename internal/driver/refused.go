@@ -13,7 +13,6 @@ func (a *analysis) refused() {
 		if r.Filter() {
 			why = "the recorder's own calls would be filtered"
 		}
-		a.result.Refused = append(a.result.Refused, evidence.RefusedCall{Call: r.Call, Error: evidence.ErrorName(r.Error), Why: why,
-			Moment: evidence.Moment{Thread: r.Thread, Ordinal: r.Ordinal}})
+		a.result.Refused = append(a.result.Refused, evidence.RefusedCall{Call: r.Call, Error: evidence.ErrorName(r.Error), Why: why, Moment: r.Moment()})
 	}
 }

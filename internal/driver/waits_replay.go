@@ -51,7 +51,7 @@ func (a *analysis) waitingCall(r *agent.RawRThread, f *agent.RawFrame, s *unwind
 	case record.KindRWLock:
 		c.What = "rwlock"
 	case record.KindSem:
-		c.What = "semaphore"
+		c.What = evidence.WaitSemaphore
 	case record.KindJoin:
 		const waits, timed = 0, 2 // enum dg_join; 1 tries
 		if how := f.RDX & 0xff; how == waits || how == timed {
