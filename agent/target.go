@@ -17,7 +17,7 @@ type Target struct {
 	Path string
 	// File is the ELF file that runs: Path, or the interpreter of that script.
 	File string
-	// Python: Path or File is Python's interpreter by name, or File has it as a library.
+	// Python: the program is the Python interpreter, or is linked with libpython.
 	Python bool
 	// Go: File was built by Go's compiler.
 	Go bool

@@ -13,7 +13,7 @@ import (
 	"diagnose/watchtrace"
 )
 
-// The bounds of what is told.
+// The bounds of what is reported.
 const (
 	mostMessages = 8    // of one stream
 	mostCalls    = 8    // that failed
@@ -23,7 +23,7 @@ const (
 )
 
 // The bounds of what is looked at: several writes may be one message, and equal calls are
-// told once.
+// reported once.
 const (
 	mostWrites  = 512 // of one stream
 	mostFailed  = 64
@@ -31,11 +31,11 @@ const (
 )
 
 // Of finds what a recorded program wrote and what failed before it ended. Where a replay
-// does not reach the end, what it did not reach is told without stacks and texts, and the
+// does not reach the end, what it did not reach is reported without stacks and texts, and the
 // error is the replay's.
 //
 // The recording is replayed twice: texts are read at little cost and say which writes are
-// told, and only there and at failed calls the stacks are walked.
+// reported, and only there and at failed calls the stacks are walked.
 func Of(ctx context.Context, rec *record.Recording, opts image.Options) (*evidence.Ending, error) {
 	f, err := scan(rec.Log)
 	if err != nil {
@@ -96,7 +96,7 @@ func (v *visitor) visit(list []*call, do func(*call, *replay.Stopped) error) err
 	return fmt.Errorf("ending: %w", err)
 }
 
-// lookAt notes who made a call.
+// lookAt notes the code that made the call.
 func lookAt(c *call, s *replay.Stopped) error {
 	c.nameAddress(s)
 	p, err := s.Process()

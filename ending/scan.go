@@ -179,7 +179,7 @@ func (r *recent) addOnce(c call) {
 var probes = map[uint64]bool{unix.SYS_STAT: true, unix.SYS_LSTAT: true, unix.SYS_NEWFSTATAT: true, unix.SYS_STATX: true, unix.SYS_ACCESS: true,
 	unix.SYS_FACCESSAT: true, unix.SYS_FACCESSAT2: true, unix.SYS_READLINK: true, unix.SYS_READLINKAT: true}
 
-// choose leaves the failed calls that are told: not those that a runtime made while it
+// choose leaves the failed calls that are reported: not those that a runtime made while it
 // reported a failure, and few of those that only probe.
 func (f *found) choose(reports []*report) {
 	var kept []*call

@@ -18,7 +18,7 @@ type message struct {
 
 func (m *message) stream() evidence.Stream { return m.writes[0].stream }
 
-// first is the write that the message is told by: the one that began its last line, or a
+// first is the write that the message is reported by: the one that began its last line, or a
 // report.
 func (m *message) first() *call {
 	if m.report != nil {
@@ -100,7 +100,7 @@ func ownFrames(c *call) []evidence.Frame {
 	return c.stack.Frames[max(i, 0):]
 }
 
-// told makes one message of several. It is told by the last of them.
+// told makes one message of several. It is reported by the last of them.
 func told(list []*message) evidence.Message {
 	var text strings.Builder
 	for _, m := range list {

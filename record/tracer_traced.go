@@ -67,7 +67,7 @@ func (t *tracer) mustKeep(p *process, x *tracee) string {
 	case t.order.Hunt != nil, p == t.main, p.leaving != nil, p.ending != nil:
 		return traced
 	case p == x.process && t.processes[parentOf(p.pid)] == nil:
-		return traced // nobody of the program's would trace it
+		return traced // no process of the program would trace it
 	}
 	for _, other := range p.threads {
 		if other.vforking || other != x && other.stopped {

@@ -34,7 +34,7 @@ type thread struct {
 	final *finalState
 	// watched: its debug registers have the watches.
 	watched bool
-	// raise is a signal that it gets when it goes on; nil: none.
+	// raise is a signal that it gets when it is resumed; nil: none.
 	raise *raising
 	// steps is what is known of a thread that is stepped; nil: it is not.
 	steps *steps

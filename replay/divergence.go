@@ -26,7 +26,7 @@ const (
 	DiffersArgument Reason = "argument" // another argument
 	DiffersData     Reason = "data"     // other bytes were written
 	DiffersSkipped  Reason = "skipped"  // more or fewer mutexes taken in between
-	DiffersMapping  Reason = "mapping"  // memory cannot be had where it was
+	DiffersMapping  Reason = "mapping"  // memory cannot be mapped where it was
 	DiffersState    Reason = "state"    // the variable cannot be taken as it was
 	DiffersThread   Reason = "thread"   // a thread could not be created
 	DiffersLog      Reason = "log"      // the recording contradicts itself
@@ -132,7 +132,7 @@ func (e *DivergenceError) mapping() string {
 	case 3:
 		return fmt.Sprintf("and %s changed since: it is of %s and was of %s", file, instant(e.Have), instant(e.Want))
 	}
-	return fmt.Sprintf("in the replay the memory at %#x cannot be had (%v)", e.Want, errnoOf(e.Have))
+	return fmt.Sprintf("in the replay the memory at %#x cannot be mapped (%v)", e.Want, errnoOf(e.Have))
 }
 
 // instant is a time in nanoseconds since 1970, for people.

@@ -20,8 +20,8 @@ import (
 type signalMove struct {
 	thread uint32
 	blocks []eventBlock // in the order of the log
-	until  uint64       // behind which they come; 0: never
-	// raised: their events are behind until, and are skipped until Stopped.Raise.
+	until  uint64       // after which they come; 0: never
+	// raised: their events are after until, and are skipped until Stopped.Raise.
 	raised bool
 }
 
@@ -239,7 +239,7 @@ func whenRaised(b []byte) error {
 	return nil
 }
 
-// raising is a signal that a thread gets when it goes on.
+// raising is a signal that a thread gets when it is resumed.
 type raising struct {
 	signal syscall.Signal
 	info   ptrace.Siginfo
@@ -273,7 +273,7 @@ func (s *Stopped) Raise(e *record.Event) error {
 	return nil
 }
 
-// raised tells the engine that the signal a thread goes on with is the controller's.
+// raised tells the engine that the signal with which a thread is resumed is the controller's.
 func (c *controller) raised(t *thread) (syscall.Signal, error) {
 	r := t.raise
 	t.raise = nil

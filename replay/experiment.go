@@ -62,7 +62,7 @@ type Hit struct {
 	Held uint64
 }
 
-// Edit changes the run at one point: an experiment. What the process does behind
+// Edit changes the run at one point: an experiment. What the process does after
 // it is no longer what was recorded, so Options.Free must be set.
 type Edit struct {
 	Kind EditKind
@@ -72,9 +72,9 @@ type Edit struct {
 	OnHit bool
 	Hit   uint64
 	// Bytes is how much larger the object is made (EditPad); Until is the event
-	// of the thread behind which a delayed signal comes (EditDelaySignal); 0: never.
+	// of the thread after which a delayed signal comes (EditDelaySignal); 0: never.
 	// With Raised it comes when Stopped.Raise says so, and its handler's events are
-	// looked for behind Until, which may be before the signal's own.
+	// looked for after Until, which may be before the signal's own.
 	Bytes  uint64
 	Until  uint64
 	Raised bool

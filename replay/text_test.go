@@ -30,7 +30,7 @@ func TestDivergenceText(t *testing.T) {
 		{DivergenceError{Reason: DiffersFault, Expected: write, Signal: 11, GotAt: "f (a.c:1)"},
 			"thread 3, event 1204: the recording has write(1, 0x7fffffffe000, 12), the replay came to SIGSEGV at f (a.c:1)"},
 		{DivergenceError{Reason: DiffersMapping, Expected: write, Want: 0x7000, Have: ^uint64(16)},
-			"thread 3, event 1204: the recording has write(1, 0x7fffffffe000, 12), in the replay the memory at 0x7000 cannot be had (file exists)"},
+			"thread 3, event 1204: the recording has write(1, 0x7fffffffe000, 12), in the replay the memory at 0x7000 cannot be mapped (file exists)"},
 	} {
 		c.e.Moment = at
 		if got := c.e.Error(); got != c.want {

@@ -117,7 +117,7 @@ func (w *work) withoutPassing(found []evidence.Cause) ([]evidence.Cause, error) 
 		return found, err
 	}
 	if stuck {
-		w.limit("no order of accesses is in failing runs alone, for what passing runs do otherwise is to wait before or behind them; they were left out then")
+		w.limit("no order of accesses occurs in failing runs alone: in passing runs the wait comes before or after the same accesses; passing runs were left out of this search")
 	} else {
 		w.limit("passing runs have the orders of accesses that the failing one has, at the same lines; they were left out then, and the orders tried by experiment")
 	}

@@ -10,7 +10,7 @@ import (
 	"diagnose/unwind"
 )
 
-// firstEvents is behind how many of its events the main thread is looked for at main.
+// firstEvents is the number of the main thread's first events among which main is looked for.
 const firstEvents = 64
 
 // statusStart is the call of main, where what that returned ended the process; nil if
@@ -63,7 +63,7 @@ func (k *walk) inside(x *courses, level, step int, want *uint64) {
 	k.next = next
 }
 
-// decided goes on from a constant that was returned because something was found wrong: to
+// decided continues from a constant that was returned because something was found wrong: to
 // what the condition tested that led to it.
 func (k *walk) decided(c *chain, in staticscan.Input, x *courses, g *staticscan.Given, out *returned) {
 	if condition, tested, ok := staticscan.DecidedBy(in, g.Course, g.Step); condition != nil && ok && tested.Course == g.Course {
@@ -71,7 +71,7 @@ func (k *walk) decided(c *chain, in staticscan.Input, x *courses, g *staticscan.
 	}
 }
 
-// tests goes on from what was tested: the result of a call, or memory.
+// tests continues from what was tested: the result of a call, or memory.
 func (k *walk) tests(c *chain, x *courses, tested *staticscan.Given, out *returned) {
 	switch tested.Kind {
 	case evidence.OriginResult:

@@ -68,9 +68,9 @@ func isAt(regs *image.Registers, at *record.HandledSignal) bool {
 	return true
 }
 
-// NoSignalError says that a replay did not come to a signal of the recording.
+// NoSignalError says that a replay did not reach a signal of the recording.
 type NoSignalError struct{ At *record.HandledSignal }
 
 func (e *NoSignalError) Error() string {
-	return fmt.Sprintf("watchtrace: the replay did not come to the signal at %v after event %d of thread %d", e.At.PC, e.At.Ordinal-1, e.At.Thread)
+	return fmt.Sprintf("watchtrace: the replay did not reach the signal at %v after event %d of thread %d", e.At.PC, e.At.Ordinal-1, e.At.Thread)
 }

@@ -156,7 +156,7 @@ static void dg_again(struct dg_frame *f)
 }
 
 /* The thread's next event, if that is a signal. A futex call that a replay may not
- * have is no place: what comes behind it is looked for at once. So is what comes
+ * have is no place: what follows it is looked for at once. So is what comes
  * after a signal that the controller raises. */
 static const struct dg_event *dg_signal_next(void)
 {

@@ -463,7 +463,7 @@ static void dg_forget_parent(struct dg_control *c)
 
 /* Called in the child, on the engine's stack of the thread that forked. The
  * child keeps that thread's index. shares: its table of descriptors is its parent's.
- * False: it goes on unrecorded. */
+ * False: it runs unrecorded. */
 static bool dg_engine_forked(bool shares)
 {
 	struct dg_control *c = DG_CONTROL;

@@ -3,7 +3,7 @@
  * must not fail to start because of a typing error, and must not run silently
  * with something else than was asked for.
  *
- *   on_error=abort|log|continue   what happens when evidence is found; behind commas
+ *   on_error=abort|log|continue   what happens when evidence is found; after commas
  *                                 what happens for single kinds, named as in the lines of
  *                                 error.c: on_error=abort,mismatch=log
  *   log_path=FILE                 where lines go; default: standard error

@@ -54,7 +54,7 @@ func (p *progress) cut(text string) string {
 	return text
 }
 
-// plainDelay is when work that nobody expects is told of where there is no terminal.
+// plainDelay is how long unexpected work runs before a line says so, where there is no terminal.
 const plainDelay = time.Second
 
 // unexpected is progress of work that is done at a first use. On a terminal it is a line

@@ -129,10 +129,10 @@ func writeChecked(w io.Writer, dir string, c *record.Checked) error {
 const foreignHelp = `
 A replay runs the recorded program, natively. What loads it may only read files and
 load what the recorded process had loaded, whatever the recorded environment says;
-after that its system calls are answered from the recording. That is no sandbox: who
-makes a recording by hand chooses what the program computes. Replay recordings that
-come from elsewhere only where you would run a program of their sender's, in a
-container or virtual machine else; see docs/recording.md.
+after that its system calls are answered from the recording. That is no sandbox: a
+recording made by hand can make the program compute anything. Replay a recording from
+elsewhere only if you would run its sender's programs; otherwise use a container or a
+virtual machine. See docs/recording.md.
 `
 
 // mostPaths bounds the paths that a warning names.

@@ -84,7 +84,7 @@ func (a *analysis) atDeclared(ctx context.Context, replays chan<- struct{}) erro
 	if err == nil || errors.As(err, &input) || ctx.Err() != nil {
 		return err
 	}
-	return &InputError{fmt.Errorf("recording %s: the replay does not come to where the run failed (%v): %w", whole.Dir, at, err)}
+	return &InputError{fmt.Errorf("recording %s: the replay does not reach the failure (%v): %w", whole.Dir, at, err)}
 }
 
 // errBuffered says that a write was of a buffer, which others had filled.
@@ -114,7 +114,7 @@ func buffered(p *image.Process, thread uint32) bool {
 }
 
 // composed calls use with the process where the line was put into the buffer that was
-// written later: behind the last store to its first bytes. at becomes that moment. Where
+// written later: after the last store to its first bytes. at becomes that moment. Where
 // no store is seen it is the write.
 func (a *analysis) composed(ctx context.Context, whole *record.Recording, at *evidence.Moment, use func(*image.Process) error) error {
 	part, d := a.failing[0], a.declared()
@@ -166,7 +166,7 @@ func (a *analysis) at(ctx context.Context, rec *record.Recording, at evidence.Mo
 }
 
 // declareFailure heads the report with the rule, and with the program's own code where
-// the process stands.
+// the process is.
 func (a *analysis) declareFailure(f *evidence.Failure) {
 	d := a.declared()
 	if d == nil {

@@ -92,9 +92,9 @@ func (a *analysis) accessUse(t *staticscan.Touch, o agent.Object) freedUse {
 	if calls := a.process.Symbolize(t.PC, image.AtInstruction); len(calls) > 0 {
 		u.site = &calls[0].Site
 	}
-	who, verb, name := "the failing code", "has read", t.Name
+	function, verb, name := "the failing code", "has read", t.Name
 	if u.site != nil && u.site.Function != "" {
-		who = evidence.ShortName(u.site.Function)
+		function = evidence.ShortName(u.site.Function)
 	}
 	if t.Held {
 		u.proof = evidence.Inferred
@@ -105,7 +105,7 @@ func (a *analysis) accessUse(t *staticscan.Touch, o agent.Object) freedUse {
 	if name == "" {
 		name = t.Addr.String()
 	}
-	u.summary = fmt.Sprintf("use after free: %s %s %s, which is %s", who, verb, name, offsetWords(t.Addr, &o))
+	u.summary = fmt.Sprintf("use after free: %s %s %s, which is %s", function, verb, name, offsetWords(t.Addr, &o))
 	u.facts = append(u.facts, evidence.Fact{Name: "order", Text: "the access is on every way to the failure, and after the free"})
 	return u
 }

@@ -17,7 +17,7 @@ const (
 	TraceVForkDone = unix.PTRACE_O_TRACEVFORKDONE
 	TraceExit      = unix.PTRACE_O_TRACEEXIT
 	ExitKill       = unix.PTRACE_O_EXITKILL
-	// TraceSysGood is for threads that go on by ContToCall.
+	// TraceSysGood is for threads that are resumed by ContToCall.
 	TraceSysGood = unix.PTRACE_O_TRACESYSGOOD
 )
 

@@ -25,7 +25,7 @@ const (
 	Interrupted
 	// EventStop: Event is one of unix.PTRACE_EVENT_...; Cont with 0.
 	EventStop
-	// CallStop: a system call begins or has ended, of a thread that went on by
+	// CallStop: a system call begins or has ended, of a thread that was resumed by
 	// ContToCall; GetCall says which.
 	CallStop
 	// JobStop: a process that is not traced was stopped by Signal.
