@@ -1,13 +1,17 @@
 package verdict
 
 import (
+	"encoding/binary"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/record"
 	"diagnose/replay"
 )
@@ -56,23 +60,72 @@ func (w *work) noInterleaving() evidence.Fact {
 	return f
 }
 
-// awaited are the signals that the failing run set a handler for, but those of faults.
+// awaited are the signals that the failing run had a handler for at any time, but those of
+// faults. A signal that it ignored, or left to the kernel, has none.
 func (w *work) awaited() []string {
-	var names []string
-	for e, err := range w.rec.Log.Events(1) {
+	process := w.Ending
+	if process == nil {
+		process = w.Process
+	}
+	return awaitedOf(w.rec.Log.Events(1), func(number uint64) (uint64, bool) { return handlerAtEnd(process, number) })
+}
+
+// awaitedOf reads the calls of rt_sigaction. A call's own action is not in the log: the next call
+// for that signal returns it as the old one, and the handler after the last call is what atEnd
+// says. A handler that neither tells counts as one.
+func awaitedOf(events iter.Seq2[*record.Event, error], atEnd func(number uint64) (uint64, bool)) (names []string) {
+	set := map[uint64]bool{} // signals with a call whose action is not known yet
+	add := func(number, handler uint64, known bool) {
+		const ignore = 1 // SIG_IGN, after SIG_DFL (include/uapi/asm-generic/signal-defs.h)
+		if name := signalName(uint8(number)); (!known || handler > ignore) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for e, err := range events {
 		if err != nil {
 			break // what was set until then is enough
 		}
-		if e.Kind != record.KindSyscall || e.Object != unix.SYS_RT_SIGACTION || len(e.Args) < 2 || e.Args[1] == 0 || e.Result != 0 {
+		if e.Kind != record.KindSyscall || e.Object != unix.SYS_RT_SIGACTION || len(e.Args) < 3 || e.Result != 0 {
 			continue
 		}
 		number := e.Args[0]
 		if number == 0 || number > 64 || replay.IsFault(unix.Signal(number)) {
 			continue
 		}
-		if name := signalName(uint8(number)); !slices.Contains(names, name) {
-			names = append(names, name)
+		if handler, known := oldHandler(e); set[number] && (known || e.Args[1] != 0) {
+			add(number, handler, known)
+			delete(set, number)
+		}
+		if e.Args[1] != 0 {
+			set[number] = true
 		}
 	}
+	for _, number := range slices.Sorted(maps.Keys(set)) {
+		handler, known := atEnd(number)
+		add(number, handler, known)
+	}
 	return names
+}
+
+// oldHandler is the handler that a call of rt_sigaction replaced or asked for: the first word of
+// struct sigaction (Linux, include/linux/signal_types.h).
+func oldHandler(e *record.Event) (uint64, bool) {
+	for i := range e.Payloads {
+		if p := &e.Payloads[i]; p.Kind == record.PayloadOut && uint64(p.Addr) == e.Args[2] && len(p.Data) >= 8 {
+			return binary.LittleEndian.Uint64(p.Data), true
+		}
+	}
+	return 0, false
+}
+
+// handlerAtEnd is the handler of a signal as the recording library keeps it (dg_actions,
+// agent/src/engine_signal_action.c).
+func handlerAtEnd(p *image.Process, number uint64) (uint64, bool) {
+	const signals, size = 64, 32
+	actions, found := p.SymbolNamed("dg_actions")
+	if !found || actions.Size != (signals+1)*size {
+		return 0, false
+	}
+	handler, err := image.Uint64(p, actions.Addr+evidence.Addr(number*size))
+	return handler, err == nil
 }
