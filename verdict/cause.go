@@ -368,7 +368,11 @@ func (c *chain) unwrittenCause() *evidence.Cause {
 		return nil
 	}
 	if c.neverStored {
-		return &evidence.Cause{Kind: evidence.CauseUninitialised, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed,
+		kind := evidence.CauseUninitialised
+		if c.initialised {
+			kind = evidence.CauseBadValue
+		}
+		return &evidence.Cause{Kind: kind, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed,
 			Summary: c.end, Story: []evidence.CauseStep{c.endStep()}}
 	}
 	return &evidence.Cause{Kind: evidence.CauseUninitialised, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed, Object: c.never,

@@ -101,10 +101,15 @@ type chain struct {
 	// neverStored: it is known that nothing stored to the victim, a global variable, in the
 	// whole run.
 	neverStored bool
+	// initialised: the victim has the value that its module's file gives it.
+	initialised bool
 	// partial: not all accesses to the memory that was looked at last are known to have
 	// been seen, so that nobody else wrote there does not follow.
 	partial bool
-	text    evidence.Addr
+	// stored: an access of the log stored to the memory that was looked at last, at whatever
+	// time.
+	stored bool
+	text   evidence.Addr
 	// outside is the access outside of an array by which the value came; nil: none is known.
 	outside *staticscan.Outside
 	// dead: the victim lies in the frame of a function that had returned.
@@ -262,6 +267,9 @@ func (c *chain) hop(n int, v victim, after *link) (store, made *link, err error)
 		return nil, nil, err
 	}
 	c.partial = log.Cut || slices.ContainsFunc(log.Variables, func(w evidence.Watched) bool { return w.Partial() })
+	c.stored = slices.ContainsFunc(log.Accesses, func(a evidence.Access) bool {
+		return writesMemory(a.Kind) && a.By != evidence.ByHeap && v.concerns(log, &a)
+	})
 	before := v.readBy(log, len(log.Accesses), c.rec.Manifest.Outcome.Thread)
 	if after != nil {
 		before = slices.IndexFunc(log.Accesses, func(a evidence.Access) bool { return sameAccess(&a, &after.access) })

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/record"
 	"diagnose/replay"
 )
@@ -91,16 +92,9 @@ func (c *chain) neverWritten(v *victim) {
 		c.end = fmt.Sprintf("%s is in %s", v.name, c.startText(v.start))
 	case m == nil:
 		c.end = fmt.Sprintf("where the value came from is not known: nothing is mapped at %v, which %s would be at", v.start, v.name)
-	case module != nil && len(c.links) == 0 && m.Writable() && c.seenWhole():
-		c.unwritten, c.neverStored = true, true
-		name := filepath.Base(module.Path)
-		value := ""
-		if v.value != nil {
-			value = "it is " + valueText(*v.value) + " as it was when " + name + " was loaded; "
-		}
-		c.end = fmt.Sprintf("nothing ever stored to %s: %sno instruction and no system call wrote there from before the first initialiser of %s until the failure", v.name, value, name)
+	case module != nil && m.Writable() && c.neverStoredTo(v, module):
 	case module != nil:
-		c.end = fmt.Sprintf("%s has been so since %s was loaded: nothing wrote to it before", v.name, filepath.Base(module.Path))
+		c.end = fmt.Sprintf("%s had its value since %s was loaded: nothing wrote to it before it was read", v.name, filepath.Base(module.Path))
 	case m.Path != "" && m.Path[0] != '[':
 		c.given = true
 		c.end = fmt.Sprintf("%s is in the mapped file %s", v.name, filepath.Base(m.Path))
@@ -115,6 +109,59 @@ func (c *chain) neverWritten(v *victim) {
 			c.end = fmt.Sprintf("%s is uninitialised heap memory: nothing wrote to it since %s allocated it", v.name, siteText(o.Allocated.Site))
 		}
 	}
+}
+
+// neverStoredTo ends a chain at a global variable that nothing stored to in the whole run,
+// and reports whether that is known. A variable that decided an exit is often a setting
+// that is as it should be: then this says nothing of the cause.
+func (c *chain) neverStoredTo(v *victim, module *image.Module) bool {
+	if len(c.links) > 0 || c.stored || c.Case.Failure.Kind == evidence.ExitStatus {
+		return false
+	}
+	from, known := startValue(v, module)
+	if !known || !c.seenWhole() {
+		return false
+	}
+	name := filepath.Base(module.Path)
+	c.unwritten, c.neverStored, c.initialised = true, true, from == fromFile
+	value := ""
+	switch {
+	case v.value != nil && c.initialised:
+		value = "it is " + valueText(*v.value) + ", which is its initialiser; "
+	case v.value != nil:
+		value = "it is " + valueText(*v.value) + " as it was when " + name + " was loaded; "
+	}
+	c.end = fmt.Sprintf("nothing ever stored to %s: %sno instruction and no system call wrote there from before the first initialiser of %s until the failure", v.name, value, name)
+	return true
+}
+
+// startOfValue is where a global variable has its first value from.
+type startOfValue int
+
+const (
+	fromFile  startOfValue = iota // the module's file holds it
+	zeroedMem                     // the file has no bytes of it (.bss)
+)
+
+// startValue tells from a module's segments where a variable had its first value from. It is
+// not known without the file, and where the file holds another value than was read.
+func startValue(v *victim, module *image.Module) (from startOfValue, known bool) {
+	if module.Object == nil || v.size < 1 || v.size > wordSize {
+		return 0, false
+	}
+	at := module.LinkAddr(v.start)
+	for _, s := range module.Object.Segments() {
+		if at < s.Vaddr || at-s.Vaddr >= s.Memsz {
+			continue
+		}
+		if at-s.Vaddr >= s.Filesz {
+			return zeroedMem, true
+		}
+		var b [wordSize]byte
+		n, err := module.Object.ReadAddr(b[:v.size], at)
+		return fromFile, err == nil && n == v.size && (v.value == nil || binary.LittleEndian.Uint64(b[:]) == *v.value)
+	}
+	return 0, false
 }
 
 // unseenWriters are the limits of a recording by which memory may have been written that
