@@ -44,6 +44,7 @@ func (a *analysis) placeMoment(ctx context.Context, rec *record.Recording) (evid
 		return evidence.Moment{}, fmt.Errorf("--failed-at %s: %w", a.req.FailedAt, err)
 	}
 	var last evidence.Moment
+	counts := moments{}
 	arrivals := 0
 	var breaks []replay.Break
 	for _, pc := range pcs {
@@ -51,12 +52,7 @@ func (a *analysis) placeMoment(ctx context.Context, rec *record.Recording) (evid
 			if arrivals++; arrivals > mostArrivals {
 				return fmt.Errorf("it is reached more than %d times; give a moment THREAD:EVENT:PC", mostArrivals)
 			}
-			at := s.Moment
-			at.PC, at.Count = pc, 1
-			if last.Thread == at.Thread && last.Ordinal == at.Ordinal && last.PC == at.PC {
-				at.Count = last.Count + 1
-			}
-			last = at
+			last = counts.arrive(s.Moment, pc)
 			return nil
 		}})
 	}
@@ -68,6 +64,19 @@ func (a *analysis) placeMoment(ctx context.Context, rec *record.Recording) (evid
 		return last, fmt.Errorf("--failed-at %s: the run does not come there", a.req.FailedAt)
 	}
 	return last, nil
+}
+
+// moments counts how often threads came to addresses since their last events. Other
+// addresses and threads may come between two arrivals.
+type moments map[evidence.Moment]uint64
+
+// arrive counts one more arrival at an address, of the thread and after the event that at
+// has, and returns the moment of it.
+func (m moments) arrive(at evidence.Moment, pc evidence.Addr) evidence.Moment {
+	at.PC, at.Count = pc, 0
+	m[at]++
+	at.Count = m[at]
+	return at
 }
 
 // placesNamed are the addresses of FILE:LINE or of a function.
