@@ -206,3 +206,41 @@ func TestRelockedAtTheEnd(t *testing.T) {
 		t.Errorf("%s: relocked %v", o, o.Relocked)
 	}
 }
+
+// Of threads that wait in system calls it is said what for, and what the descriptor is. The
+// process ends a second after its other threads, so they have come to their calls, or else
+// are still before them.
+func TestCrashNamesWaitsInCalls(t *testing.T) {
+	const text = `
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int ends[2], counter;
+static void *reader(void *arg) { char c; return read(ends[0], &c, 1) == 1 ? arg : NULL; }
+static void *counted(void *arg) { eventfd_t n; return eventfd_read(counter, &n) ? NULL : arg; }
+static void *parent(void *arg) { return wait(NULL) > 0 ? arg : NULL; }
+int main(void)
+{
+	pthread_t t;
+	pid_t child;
+	if (pipe(ends) || (counter = eventfd(0, 0)) < 0 || (child = fork()) < 0) return 1;
+	if (!child) { prctl(PR_SET_PDEATHSIG, SIGKILL); for (;;) pause(); }
+	pthread_create(&t, NULL, reader, NULL);
+	pthread_create(&t, NULL, counted, NULL);
+	pthread_create(&t, NULL, parent, NULL);
+	sleep(1);
+	raise(SIGTERM);
+	return 0;
+}
+`
+	exe := crashtest.Compile(t, crashtest.Program{Source: "waits.c", Text: text, Flags: []string{"-O1", "-pthread"}})
+	o := diagnose(t, nil, "crash", "--recording", recordedAt(t, exe))
+	for _, want := range []string{`"reader"`, ", a pipe (read)", ", an event counter (eventfd) (read)", "waits for a child process (wait4)"} {
+		if !strings.Contains(o.stdout, want) {
+			t.Errorf("status %d: %q is missing in\n%s%s", o.status, want, o.stdout, o.stderr)
+		}
+	}
+}

@@ -300,6 +300,9 @@ func (a *analysis) classify() error {
 	waits := failure.WaitsOf(a.process, a.walked, failure.WaitOptions{Words: a.notedWaits(), Calls: a.waitingCalls(), Unhandled: a.unhandled(), NameOf: a.stackVariable})
 	a.result.Findings = append(a.result.Findings, waits.Deadlocks()...)
 	a.waiting, a.waits = waits.Texts(), waits.Edges()
+	if err := a.nameCallWaits(); err != nil {
+		a.limit(evidence.Limit{Text: "which system calls threads wait in is not known: " + err.Error()})
+	}
 	a.passEngine()
 	a.unfold()
 	in := a.judged()

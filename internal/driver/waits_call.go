@@ -1,0 +1,137 @@
+package driver
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/record"
+)
+
+// callWait is what a thread waits for in a system call; of a descriptor, which is the first
+// argument, if so.
+type callWait struct {
+	what         string
+	ofDescriptor bool
+}
+
+var callWaits = map[uint64]callWait{
+	unix.SYS_READ: {"data from", true}, unix.SYS_READV: {"data from", true}, unix.SYS_RECVFROM: {"data from", true}, unix.SYS_RECVMSG: {"data from", true},
+	unix.SYS_WRITE: {"room in", true}, unix.SYS_WRITEV: {"room in", true}, unix.SYS_SENDTO: {"room in", true}, unix.SYS_SENDMSG: {"room in", true},
+	unix.SYS_ACCEPT: {"a connection to", true}, unix.SYS_ACCEPT4: {"a connection to", true}, unix.SYS_CONNECT: {"the connection of", true},
+	unix.SYS_EPOLL_WAIT: {"events of", true}, unix.SYS_EPOLL_PWAIT: {"events of", true}, unix.SYS_FLOCK: {"the lock of", true},
+	unix.SYS_POLL: {"one of several descriptors", false}, unix.SYS_PPOLL: {"one of several descriptors", false},
+	unix.SYS_SELECT: {"one of several descriptors", false}, unix.SYS_PSELECT6: {"one of several descriptors", false},
+	unix.SYS_WAIT4: {"a child process", false}, unix.SYS_WAITID: {"a child process", false},
+	unix.SYS_PAUSE: {"a signal", false}, unix.SYS_RT_SIGSUSPEND: {"a signal", false}, unix.SYS_RT_SIGTIMEDWAIT: {"a signal", false},
+	unix.SYS_NANOSLEEP: {"a time to pass", false}, unix.SYS_CLOCK_NANOSLEEP: {"a time to pass", false},
+	unix.SYS_MSGRCV: {"a message", false}, unix.SYS_SEMOP: {"a System V semaphore", false},
+}
+
+// nameCallWaits says of threads whose wait is not one for another thread in which system
+// call they rest, at the end of a replay.
+func (a *analysis) nameCallWaits() error {
+	if !a.cut || !a.ofRecording() {
+		return nil
+	}
+	var kinds map[uint32]string
+	for i := range a.waiting {
+		if a.waiting[i] != "" {
+			continue
+		}
+		r, err := image.Struct[agent.RawRThread](a.process, evidence.Addr(agent.RThreadAddress(uint32(a.process.Threads[i].Ref.Recorded))))
+		if err != nil || r.Inside == 0 {
+			continue
+		}
+		f, err := image.Struct[agent.RawFrame](a.process, evidence.Addr(r.Inside))
+		if err != nil || f.Kind != agent.EntrySyscall {
+			continue
+		}
+		wait, known := callWaits[f.RAX]
+		if !known {
+			continue
+		}
+		if kinds == nil {
+			if kinds, err = descriptorKinds(a.failing[0].Log); err != nil {
+				return err
+			}
+		}
+		a.waiting[i] = "waits for " + wait.text(uint32(f.RDI), kinds) + " (" + record.SyscallName(f.RAX) + ")"
+	}
+	return nil
+}
+
+func (w *callWait) text(descriptor uint32, kinds map[uint32]string) string {
+	if !w.ofDescriptor {
+		return w.what
+	}
+	text := fmt.Sprintf("%s descriptor %d", w.what, descriptor)
+	if kind := kinds[descriptor]; kind != "" {
+		text += ", " + kind
+	}
+	return text
+}
+
+// descriptorKinds are the descriptors that a recording's process had at its end, by what
+// they were made as; those from before its start are not known.
+func descriptorKinds(log *record.Log) (map[uint32]string, error) {
+	kinds := map[uint32]string{0: "standard input"}
+	for e, err := range log.Ordered() {
+		var cut *record.CutError
+		if errors.As(err, &cut) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if e.Kind == record.KindSyscall && e.Result >= 0 {
+			noteDescriptors(kinds, e)
+		}
+	}
+	return kinds, nil
+}
+
+func noteDescriptors(kinds map[uint32]string, e *record.Event) {
+	made := uint32(e.Result)
+	switch e.Object {
+	case unix.SYS_PIPE, unix.SYS_PIPE2, unix.SYS_SOCKETPAIR:
+		kind := "a pipe"
+		if e.Object == unix.SYS_SOCKETPAIR {
+			kind = "a socket"
+		}
+		for i := range e.Payloads {
+			if d := e.Payloads[i].Data; e.Payloads[i].Kind == record.PayloadOut && len(d) >= 8 {
+				kinds[binary.LittleEndian.Uint32(d)], kinds[binary.LittleEndian.Uint32(d[4:])] = kind, kind
+			}
+		}
+	case unix.SYS_SOCKET, unix.SYS_ACCEPT, unix.SYS_ACCEPT4:
+		kinds[made] = "a socket"
+	case unix.SYS_EVENTFD, unix.SYS_EVENTFD2:
+		kinds[made] = "an event counter (eventfd)"
+	case unix.SYS_SIGNALFD, unix.SYS_SIGNALFD4:
+		kinds[made] = "a queue of signals (signalfd)"
+	case unix.SYS_TIMERFD_CREATE:
+		kinds[made] = "a timer (timerfd)"
+	case unix.SYS_OPEN, unix.SYS_OPENAT:
+		kinds[made] = "a file"
+		for i := range e.Payloads {
+			if e.Payloads[i].Kind == record.PayloadText {
+				kinds[made] = strconv.Quote(string(e.Payloads[i].Data))
+			}
+		}
+	case unix.SYS_DUP, unix.SYS_DUP2, unix.SYS_DUP3:
+		if len(e.Args) > 0 {
+			kinds[made] = kinds[uint32(e.Args[0])]
+		}
+	case unix.SYS_CLOSE:
+		if len(e.Args) > 0 {
+			delete(kinds, uint32(e.Args[0]))
+		}
+	}
+}
