@@ -55,7 +55,11 @@ func Of(ctx context.Context, rec *record.Recording, opts image.Options) (*eviden
 		}
 		err = v.visit(stacks, lookAt)
 	}
-	return f.told(messages), err
+	out := f.told(messages)
+	if out != nil && !explains(out, rec.Manifest.Outcome) {
+		out.Panic = nil
+	}
+	return out, err
 }
 
 // visitor stops replays after calls.

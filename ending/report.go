@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/record"
 )
 
 // mostSaid bounds the text of a panic, in bytes.
@@ -84,6 +85,25 @@ func reported(list []*message) (*evidence.Panic, int) {
 		return p, max(n, 0) + 1
 	}
 	return nil, 0
+}
+
+// statuses are those with which a process exits because of a failure that the runtime
+// reported: Rust's (library/std/src/rt.rs, lang_start), Go's (runtime/panic.go,
+// fatalpanic), and CPython's (Modules/main.c, pymain_run_python).
+var statuses = map[evidence.Language]int{evidence.Rust: 101, evidence.Go: 2, evidence.Python: 1}
+
+// explains reports whether the process may have ended because of the reported panic. A
+// program in Rust or Python may catch what was reported, and end later for another reason.
+func explains(e *evidence.Ending, o record.Outcome) bool {
+	p := e.Panic
+	if p == nil || o.Status != statuses[p.Language] {
+		return false
+	}
+	if p.Language == evidence.Go {
+		return true // its runtime ends the process after the report
+	}
+	later := slices.ContainsFunc(e.Messages[p.Message+1:], func(m evidence.Message) bool { return m.Stream == evidence.StandardError })
+	return !later && e.Messages[p.Message].Moment.Thread == o.Thread
 }
 
 // beginsReport finds what one of the reports may begin with.

@@ -139,3 +139,31 @@ func TestSocketAddress(t *testing.T) {
 		}
 	}
 }
+
+// A report explains an exit only with the runtime's status, by the thread that exits, and
+// where nothing was said after it.
+func TestExplains(t *testing.T) {
+	said := func(stream evidence.Stream, thread uint32) evidence.Message {
+		return evidence.Message{Stream: stream, Seen: evidence.Seen{Moment: evidence.Moment{Thread: thread}}}
+	}
+	for _, x := range []struct {
+		language evidence.Language
+		status   int
+		reported uint32
+		later    evidence.Stream
+		want     bool
+	}{
+		{evidence.Rust, 101, 1, "", true}, {evidence.Rust, 101, 1, evidence.StandardOutput, true}, {evidence.Rust, 101, 1, evidence.StandardError, false},
+		{evidence.Rust, 101, 2, "", false}, {evidence.Rust, 2, 1, "", false},
+		{evidence.Go, 2, 3, evidence.StandardError, true}, {evidence.Go, 1, 1, "", false},
+		{evidence.Python, 1, 1, "", true}, {evidence.Python, 3, 1, "", false}, {evidence.Python, 1, 2, "", false},
+	} {
+		e := &evidence.Ending{Messages: []evidence.Message{said(evidence.StandardError, x.reported)}, Panic: &evidence.Panic{Language: x.language}}
+		if x.later != "" {
+			e.Messages = append(e.Messages, said(x.later, 1))
+		}
+		if got := explains(e, record.Outcome{Status: x.status, Thread: 1}); got != x.want {
+			t.Errorf("%+v: %v", x, got)
+		}
+	}
+}

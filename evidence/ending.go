@@ -14,7 +14,8 @@ type Ending struct {
 	// older ones that are left out.
 	Calls        []FailedCall `json:"failed_calls,omitempty"`
 	EarlierCalls int          `json:"earlier_failed_calls,omitempty"`
-	// Panic is what the runtime of a language reported when it gave up; nil: nothing.
+	// Panic is what the runtime of a language reported when it gave up; nil: nothing, or
+	// the process did not end because of it.
 	Panic *Panic `json:"panic,omitempty"`
 }
 
