@@ -18,6 +18,10 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 	out := evidence.Cause{Kind: r.kindOf(c), Variable: c.Variables[0], Experiments: t.experiments, Proof: evidence.Replayed}
 	if t.cured && !r.contradicted(t) && !r.detector(c) {
 		out.Proof = evidence.Proved
+		if others := r.movedWith(c); len(others) > 0 {
+			out.Proof = evidence.Replayed
+			r.limit(fmt.Sprintf("the handler also writes %s: a signal that comes elsewhere changes the order of those accesses as well, so which variable matters is not proved", namesText(others)))
+		}
 	} else if out.Kind == evidence.CauseSignalHandler {
 		out.Proof = evidence.Inferred // no experiment had the accesses in another order
 	}
