@@ -52,11 +52,12 @@ func WaitsOf(p *image.Process, stacks []unwind.Stack, opts WaitOptions) *Waits {
 // no owner make no edge, so a cycle through them is not found.
 func (w *Waits) Deadlocks() []evidence.Finding { return w.waiter.cycles(w.list) }
 
-// Edges are the waits of the process's threads that are understood.
+// Edges are the waits of the process's threads that are understood and do not end by
+// themselves: those with a time limit do, and so do those for what has come.
 func (w *Waits) Edges() []evidence.WaitEdge {
 	var list []evidence.WaitEdge
 	for _, wt := range w.list {
-		if wt != nil {
+		if wt != nil && !wt.timed && !wt.came {
 			list = append(list, w.waiter.edge(wt))
 		}
 	}

@@ -18,6 +18,7 @@ import (
 // wakeCall is a call of a thread to a condition variable or a semaphore.
 type wakeCall struct {
 	wakes    bool // it signals or posts; else it waits
+	woke     bool // a thread waited: of a futex the kernel says so, of the others it is not known
 	object   evidence.Addr
 	thread   uint32
 	ordinal  uint64        // the thread's last event before the call
@@ -44,7 +45,7 @@ func (w *work) wakeups() error {
 			edges = append(edges, &w.Waits[i])
 		}
 	}
-	if len(edges) == 0 || w.Case.Failure.Kind != evidence.Deadlock {
+	if len(edges) == 0 || w.Case.Failure.Kind != evidence.Deadlock || w.ringOfLocks() {
 		return nil
 	}
 	calls, err := w.wakeCalls(edges)
@@ -60,6 +61,15 @@ func (w *work) wakeups() error {
 		}
 	}
 	return w.ctx.Err()
+}
+
+// ringOfLocks reports whether threads wait for each other's locks, or one for its own. Then
+// a worker that idles at a condition variable is no cause, and a change of the order of
+// threads may end the deadlock for another reason.
+func (w *work) ringOfLocks() bool {
+	return slices.ContainsFunc(w.Case.Findings, func(f evidence.Finding) bool {
+		return f.Kind == evidence.FindingDeadlock || f.Kind == evidence.FindingSelfLock
+	})
 }
 
 // wakeCalls are all calls of a replay to what is waited for, in its order.
@@ -162,7 +172,7 @@ func (w *work) futexCalls(edges []*evidence.WaitEdge) ([]wakeCall, error) {
 		}
 		switch e.Args[1] & command {
 		case wake, wakeBitset:
-			calls = append(calls, wakeCall{wakes: true, object: evidence.Addr(e.Args[0]), thread: e.Thread, ordinal: e.Ordinal - 1, returnTo: e.Site})
+			calls = append(calls, wakeCall{wakes: true, woke: e.Result != 0, object: evidence.Addr(e.Args[0]), thread: e.Thread, ordinal: e.Ordinal - 1, returnTo: e.Site})
 		case 3, 4, 5: // FUTEX_REQUEUE, FUTEX_CMP_REQUEUE, FUTEX_WAKE_OP wake others as well
 			return nil, errors.New("futexes are requeued")
 		}
@@ -255,7 +265,7 @@ func (w *work) lostWakeup(e *evidence.WaitEdge, edges []*evidence.WaitEdge, call
 	default:
 		out.Site = waitSite
 		// Where some thread had waited by then, the signal may have woken it.
-		lost := !slices.ContainsFunc(calls[:wakeAt], func(c wakeCall) bool { return !c.wakes })
+		lost := !wake.woke && !slices.ContainsFunc(calls[:wakeAt], func(c wakeCall) bool { return !c.wakes })
 		kind, again := "lost wakeup: ", ""
 		if !lost {
 			kind, again = "", " again"
@@ -264,14 +274,16 @@ func (w *work) lostWakeup(e *evidence.WaitEdge, edges []*evidence.WaitEdge, call
 		step(fmt.Sprintf("%s %s %s", w.threadText(wake.thread), verb, out.Variable), w.siteBefore(wake.returnTo))
 		step(waited, waitSite)
 		step(fmt.Sprintf("no thread %s it after that, up to the end of the recording", verb), nil)
-		if lost {
+		if lost && e.What == evidence.WaitCondition {
 			w.proveWakeup(&out, wake, &calls[last])
 		}
 	}
 	w.out.Causes = append(w.out.Causes, out)
 }
 
-// proveWakeup holds back the thread that signalled until the other one waits.
+// proveWakeup holds back the thread that signalled until the other one waits. That the
+// failure is gone then proves the cause only if the wait was seen to end: the new order
+// may have helped for another reason.
 func (w *work) proveWakeup(out *evidence.Cause, wake, wait *wakeCall) {
 	schedule, err := w.rec.Log.Schedule()
 	if len(schedule) == 0 || wake.thread == wait.thread {
@@ -281,9 +293,17 @@ func (w *work) proveWakeup(out *evidence.Cause, wake, wait *wakeCall) {
 		return
 	}
 	again := w.experiment("the recorded run again", w.rec, replay.Options{Free: true}, true)
+	returned := false
+	see := func(s *replay.Stopped) error {
+		returned = returned || s.Moment.Thread == wait.thread
+		return nil
+	}
 	e := w.experiment(fmt.Sprintf("%s kept back before that until %s waits", w.threadText(wake.thread), w.threadText(wait.thread)),
-		w.rec, replay.Options{Free: true, Schedule: replay.Reorder(schedule, replay.Hold{
+		w.rec, replay.Options{Free: true, Breaks: []replay.Break{{PC: wait.returnTo, Do: see}}, Schedule: replay.Reorder(schedule, replay.Hold{
 			Thread: wake.thread, Ordinal: wake.ordinal, Until: replay.EventOf{Thread: wait.thread, Ordinal: replay.AsFarAsItCan}})}, false)
+	if e.Agrees() && !returned {
+		e.Undecided = "the wait was not seen to end"
+	}
 	out.Experiments = append(out.Experiments, again, e)
 	if again.Agrees() && e.Agrees() {
 		out.Proof = evidence.Proved
