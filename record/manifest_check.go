@@ -64,6 +64,9 @@ func (m *Manifest) checkOutcome() error {
 			return err
 		}
 	}
+	if n := len(m.Unrecorded); n > mostUnrecorded {
+		return &ManifestError{"unrecorded", fmt.Sprintf("has %d processes, more than the %d that a recorder writes", n, mostUnrecorded)}
+	}
 	for i := range m.Unrecorded {
 		if err := m.Unrecorded[i].Outcome.check(fmt.Sprintf("unrecorded[%d].outcome", i)); err != nil {
 			return err

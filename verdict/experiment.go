@@ -158,11 +158,10 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 		t.outcome = fmt.Sprintf("exit status %d", s.Status)
 		same := recorded.Signal == 0 && s.Status == recorded.Status
 		if same && w.Ending != nil {
-			function, _, err := w.failingPlace(s)
-			if err != nil {
+			var err error
+			if same, err = w.sameHandled(s); err != nil {
 				return err
 			}
-			same = w.samePlace(function)
 		}
 		t.failed = same && w.stillDamaged(s)
 		if !same && !w.passes(s.Status) {
@@ -179,6 +178,11 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 		t.outcome += " in " + function
 	}
 	t.failed = s.Signal == recorded.Signal && w.sameInstruction(pc) && w.samePlace(function)
+	if t.failed && w.Ending != nil {
+		if t.failed, err = w.sameHandled(s); err != nil {
+			return err
+		}
+	}
 	if err := w.compareError(t, s); err != nil {
 		return err
 	}
@@ -190,6 +194,35 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 		t.outcome = otherwise + t.outcome
 	}
 	return nil
+}
+
+// sameHandled reports whether a run that ended in a handler of a fault, or after one, did so
+// for the recorded fault. The end alone does not say: a handler ends the process in the
+// same way for each fault. Where the recorded handler was left by a jump, or the signal was
+// raised by a call such as abort, nothing of a fault is on the stack, and the place of the
+// end has to do.
+func (w *work) sameHandled(s *replay.Stopped) (bool, error) {
+	p, err := s.Process()
+	if err != nil {
+		return false, err
+	}
+	ending, fault, thread := w.Ending.FailingThread(), w.Process.FailingThread(), p.FailingThread()
+	if w.Case.Failure.Fault == nil || ending == nil || fault == nil || thread == nil || len(faultsHandled(w.Ending, ending)) == 0 {
+		return thread == nil || w.samePlace(placeOf(p, thread)), nil
+	}
+	return slices.Contains(faultsHandled(p, thread), fault.Registers.PC()), nil
+}
+
+// faultsHandled are the instructions at which the signals came whose handlers a thread is in.
+func faultsHandled(p *image.Process, thread *image.Thread) []evidence.Addr {
+	var list []evidence.Addr
+	frames := unwind.New(p).Walk(thread, 64).Frames
+	for i := range frames {
+		if frames[i].Kind == evidence.SignalFrame && i+1 < len(frames) {
+			list = append(list, frames[i].PC(), frames[i+1].PC())
+		}
+	}
+	return list
 }
 
 // samePlace reports whether the recorded run failed in a function, as far as both are known.

@@ -135,13 +135,23 @@ func (w *work) soFar(t *trial) string {
 		return ""
 	}
 	seen := r.recorded > 0 && !slices.Contains(t.unbroken, r.pc)
-	if seen && count < r.recorded-min(r.again, r.recorded) {
+	if seen && count < r.least() {
 		return w.asSoon(count)
 	}
 	if (!seen || count == mostReached) && t.events < t.total {
 		return fmt.Sprintf("it ended too soon to tell: it made %d events, and the recorded run %d", t.events, t.total)
 	}
 	return ""
+}
+
+// least is how often a run without the faults that return comes to the place, if it comes as
+// far as the recorded one. Where there are more arrivals than are counted, none is taken
+// off; it comes there once at least.
+func (r *reach) least() uint64 {
+	if r.recorded >= mostReached || r.again >= r.recorded {
+		return max(r.recorded, 1)
+	}
+	return r.recorded - r.again
 }
 
 // asSoon reports why no passing run comes as seldom to the place of the failure; empty:

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 
 	"diagnose/internal/driver"
 	"diagnose/record"
@@ -84,7 +85,7 @@ func (r *failRules) judge(result *record.Result, before map[string]os.FileInfo) 
 		return err
 	}
 	if result.Dir == "" {
-		result.Failed, result.Why = true, "the program "+d.Words()
+		result.Failed, result.Why, result.Outcome.Declared = true, "the program "+d.Words(), d
 		return nil
 	}
 	return record.Declare(result, culprit, d)
@@ -175,10 +176,14 @@ func checkStatus(command string) (int, error) {
 	case !errors.As(err, &exit):
 		return 0, fmt.Errorf("--check '%s': %w", command, err)
 	}
-	if status := exit.Sys().(syscall.WaitStatus); status.Signaled() {
-		return 128 + int(status.Signal()), nil
+	status := exit.ExitCode()
+	if w := exit.Sys().(syscall.WaitStatus); w.Signaled() {
+		status = 128 + int(w.Signal())
 	}
-	return exit.ExitCode(), nil
+	if status == 128+int(unix.SIGINT) { // Ctrl-C, which the shell and what it runs get as well
+		return 0, fmt.Errorf("--check '%s': it was interrupted, so whether the run failed is not known", command)
+	}
+	return status, nil
 }
 
 // statusOf is what the command ends with after a run.
