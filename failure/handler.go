@@ -127,9 +127,10 @@ func (s *scene) handledAt(frame int) *evidence.Signal {
 	return completeSignal(s.recorded[at])
 }
 
-// isFault reports whether an instruction may raise a signal. What handlers of others do is
-// the program's own: they may stop it in good order, or fail themselves.
-func isFault(number int) bool {
+// IsFault reports whether a signal is one that a failing instruction raises: SIGSEGV,
+// SIGBUS, SIGFPE or SIGILL. What handlers of other signals do is the program's own: they
+// may stop it in good order, or fail themselves.
+func IsFault(number int) bool {
 	return slices.Contains([]unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL}, unix.Signal(number))
 }
 
@@ -138,7 +139,7 @@ func isFault(number int) bool {
 // from elsewhere.
 func (s *scene) interruption(frame int) (*evidence.Signal, bool) {
 	if sig := s.handledAt(frame); sig != nil {
-		return sig, isFault(sig.Number) || sig.Number == int(unix.SIGSYS) && !sentByProcess(sig.Code)
+		return sig, IsFault(sig.Number) || sig.Number == int(unix.SIGSYS) && !sentByProcess(sig.Code)
 	}
 	var b [frameInfoTop]byte
 	if _, err := s.ReadMemory(s.frames[frame].Registers.SP(), b[:]); err != nil {

@@ -18,7 +18,7 @@ import (
 // Until then the system calls of the dynamic linker are made for real, and what they
 // do follows from the recorded environment: LD_AUDIT, LD_PRELOAD and LD_LIBRARY_PATH
 // name code to load, LD_DEBUG_OUTPUT and LD_PROFILE_OUTPUT files to write. A recording
-// may be somebody else's. So every call is looked at, whatever made the process make
+// may come from another person. So every call is looked at, whatever made the process make
 // it: files are opened for reading alone, code is mapped from files that the recorded
 // start has mapped, and what has an effect beyond the process is refused. A program
 // that does not load the engine, as the manifest says, cannot do anything either.

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
+	"diagnose/failure"
 	"diagnose/image"
 	"diagnose/record"
 	"diagnose/replay"
@@ -59,7 +60,7 @@ func (a *analysis) explanation() (at *record.HandledSignal, jumped bool) {
 	}
 	f := &a.result.Failure
 	switch {
-	case at.Place == record.PlaceFault && isFault(sig.Number) && a.exit != nil && a.handlers() == 0:
+	case at.Place == record.PlaceFault && failure.IsFault(sig.Number) && a.exit != nil && a.handlers() == 0:
 		if !a.gaveUpAfter(at) {
 			return nil, false
 		}
@@ -104,14 +105,6 @@ func (a *analysis) gaveUpAfter(at *record.HandledSignal) bool {
 		events = e.Ordinal
 	}
 	return events-at.Ordinal <= mostAfterJump
-}
-
-func isFault(signal int) bool {
-	switch unix.Signal(signal) {
-	case unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL:
-		return true
-	}
-	return false
 }
 
 // explainHandled explains the failure of a process that a handler ended, by the process as
