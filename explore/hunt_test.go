@@ -20,7 +20,7 @@ import (
 
 func huntProgram(t *testing.T, name string) *recordtest.Program {
 	t.Helper()
-	p, err := recordtest.Read(filepath.Join("../testdata", name))
+	p, err := recordtest.Read(filepath.Join("../internal/testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}

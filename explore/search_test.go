@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { recordtest.Main(m) }
 
-// program is one of testdata/schedule, built.
+// program is one of internal/testdata/schedule, built.
 type program struct {
 	*recordtest.Program
 	exe string
@@ -28,7 +28,7 @@ type program struct {
 
 func build(t *testing.T, name string) *program {
 	t.Helper()
-	p, err := recordtest.Read("../testdata/schedule/" + name + ".c")
+	p, err := recordtest.Read("../internal/testdata/schedule/" + name + ".c")
 	if err != nil {
 		t.Fatal(err)
 	}

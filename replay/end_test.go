@@ -24,7 +24,7 @@ import (
 
 func recordBasic(t *testing.T, name string) *recordtest.Recorded {
 	t.Helper()
-	p, err := recordtest.Read(filepath.Join("../testdata/record/basic", name+".c"))
+	p, err := recordtest.Read(filepath.Join("../internal/testdata/record/basic", name+".c"))
 	if err != nil {
 		t.Fatal(err)
 	}

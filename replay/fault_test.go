@@ -103,7 +103,7 @@ func busyOutput() string {
 // goes.
 func TestKilled(t *testing.T) {
 	diagnose := tool(t)
-	p, err := recordtest.Read("../testdata/record/faults/busy.c")
+	p, err := recordtest.Read("../internal/testdata/record/faults/busy.c")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func hasEvents(rec *record.Recording) bool {
 // TestMany has a thousand threads with a million events in one recording.
 func TestMany(t *testing.T) {
 	const threads, rounds = 1000, 1000
-	p, err := recordtest.Read("../testdata/record/faults/many.c")
+	p, err := recordtest.Read("../internal/testdata/record/faults/many.c")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +316,7 @@ func TestMany(t *testing.T) {
 // TestPassedWait replays a signal that came in a futex call which the replay does
 // not make.
 func TestPassedWait(t *testing.T) {
-	p, err := recordtest.Read("../testdata/record/faults/passed_wait.c")
+	p, err := recordtest.Read("../internal/testdata/record/faults/passed_wait.c")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 
 // TestSignalFrame compares a frame that the engine made with the kernel's.
 func TestSignalFrame(t *testing.T) {
-	p, err := recordtest.Read("../testdata/record/signals/frame.c")
+	p, err := recordtest.Read("../internal/testdata/record/signals/frame.c")
 	if err != nil {
 		t.Fatal(err)
 	}

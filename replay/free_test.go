@@ -17,10 +17,10 @@ import (
 	"diagnose/replay"
 )
 
-// experiment records one of testdata/experiment.
+// experiment records one of internal/testdata/experiment.
 func experiment(t *testing.T, name string) *record.Recording {
 	t.Helper()
-	p, err := recordtest.Read(filepath.Join("../testdata/experiment", name+".c"))
+	p, err := recordtest.Read(filepath.Join("../internal/testdata/experiment", name+".c"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func experiment(t *testing.T, name string) *record.Recording {
 // TestFreeAsRecorded: what may leave the recorded way and has no reason to does
 // not.
 func TestFreeAsRecorded(t *testing.T) {
-	for _, p := range recordtest.Programs(t, "../testdata/experiment") {
+	for _, p := range recordtest.Programs(t, "../internal/testdata/experiment") {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
 			rec := open(t, p.Record(t).Dir)

@@ -30,7 +30,7 @@ func replays(t *testing.T) int {
 // TestIdentity records each program and replays it several times.
 func TestIdentity(t *testing.T) {
 	times := replays(t)
-	for _, p := range recordtest.Programs(t, "../testdata/record") {
+	for _, p := range recordtest.Programs(t, "../internal/testdata/record") {
 		t.Run(p.Name, func(t *testing.T) {
 			if p.Never != "" {
 				t.Skip(p.Never)

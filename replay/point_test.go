@@ -20,9 +20,9 @@ import (
 	"diagnose/replay"
 )
 
-const marks = 4 // of testdata/schedule/marks.c
+const marks = 4 // of internal/testdata/schedule/marks.c
 
-// marked is a recording of testdata/schedule/marks.c.
+// marked is a recording of internal/testdata/schedule/marks.c.
 type marked struct {
 	rec         *record.Recording
 	mark, order evidence.Addr
@@ -43,7 +43,7 @@ type markStep struct {
 // machine under load may prevent.
 func recordMarks(t *testing.T) *marked {
 	t.Helper()
-	p, err := recordtest.Read("../testdata/schedule/marks.c")
+	p, err := recordtest.Read("../internal/testdata/schedule/marks.c")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func TestMomentsBesidePreemptions(t *testing.T) {
 // Preemptions stand beside signals that come at an instruction, which the same
 // thread is looked for.
 func TestPreemptionsBesideSignals(t *testing.T) {
-	p, err := recordtest.Read("../testdata/schedule/interrupted.c")
+	p, err := recordtest.Read("../internal/testdata/schedule/interrupted.c")
 	if err != nil {
 		t.Fatal(err)
 	}

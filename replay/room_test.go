@@ -26,7 +26,7 @@ import (
 // program is not to notice.
 func TestNoRoom(t *testing.T) {
 	diagnose := tool(t)
-	p, err := recordtest.Read("../testdata/record/faults/busy.c")
+	p, err := recordtest.Read("../internal/testdata/record/faults/busy.c")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestEndsEarly(t *testing.T) {
 // said of what there is has to be so.
 func TestDiskFull(t *testing.T) {
 	diagnose := tool(t)
-	p, err := recordtest.Read("../testdata/record/faults/many.c")
+	p, err := recordtest.Read("../internal/testdata/record/faults/many.c")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func TestSignalMoment(t *testing.T) {
 			func(v map[string]uint64) bool { return v["width"] == 132 || v["width"] == 80 }},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			p, err := recordtest.Read(filepath.Join("../testdata/record/signals", x.name+".c"))
+			p, err := recordtest.Read(filepath.Join("../internal/testdata/record/signals", x.name+".c"))
 			if err != nil {
 				t.Fatal(err)
 			}

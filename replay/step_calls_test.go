@@ -13,7 +13,7 @@ import (
 // return to: a preemption there is between two of them.
 func TestSteppingCalls(t *testing.T) {
 	const times = 5 // TIMES of relocks.c
-	p, err := recordtest.Read("../testdata/schedule/relocks.c")
+	p, err := recordtest.Read("../internal/testdata/schedule/relocks.c")
 	if err != nil {
 		t.Fatal(err)
 	}

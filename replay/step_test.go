@@ -61,7 +61,7 @@ func TestStepping(t *testing.T) {
 
 // Loops are not stepped to their end, and what is behind them is.
 func TestSteppingLeavesLoops(t *testing.T) {
-	p, err := recordtest.Read("../testdata/schedule/apache.c")
+	p, err := recordtest.Read("../internal/testdata/schedule/apache.c")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestSteppingLeavesLoops(t *testing.T) {
 // A loop that a place is in is one as others are: what finds the place is not
 // stepped, nor told of.
 func TestSteppingLeavesLoopsWithPlaces(t *testing.T) {
-	p, err := recordtest.Read("../testdata/schedule/turning.c")
+	p, err := recordtest.Read("../internal/testdata/schedule/turning.c")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestSteppingLeavesLoopsWithPlaces(t *testing.T) {
 // Of a step that is longer than its share the rest is not told, and of those behind it
 // the beginning is.
 func TestSteppingShares(t *testing.T) {
-	p, err := recordtest.Read("../testdata/schedule/apache.c")
+	p, err := recordtest.Read("../internal/testdata/schedule/apache.c")
 	if err != nil {
 		t.Fatal(err)
 	}

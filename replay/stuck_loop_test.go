@@ -13,7 +13,7 @@ import (
 	"diagnose/internal/x86"
 )
 
-// lookAtLoop steps through one of the loops of testdata/schedule/loops.c; then gets the program as it stands behind that.
+// lookAtLoop steps through one of the loops of internal/testdata/schedule/loops.c; then gets the program as it stands behind that.
 func lookAtLoop(t *testing.T, exe, name string, most int, then func(l *loopLook, endless bool, other *ptrace.Stop)) {
 	t.Helper()
 	err := ptrace.OnThread(func() error {
@@ -61,7 +61,7 @@ func lookAtLoop(t *testing.T, exe, name string, most int, then func(l *loopLook,
 func buildLoops(t *testing.T) string {
 	t.Helper()
 	exe := filepath.Join(t.TempDir(), "loops")
-	if out, err := exec.Command("gcc", "-O1", "-msse4.1", "-o", exe, "../testdata/schedule/loops.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-O1", "-msse4.1", "-o", exe, "../internal/testdata/schedule/loops.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return exe

@@ -18,7 +18,7 @@ import (
 // A thread that waits in a loop is told with what it reads there; one that computes is
 // not.
 func TestStuckTellsSpinning(t *testing.T) {
-	p, err := recordtest.Read("../testdata/schedule/spins.c")
+	p, err := recordtest.Read("../internal/testdata/schedule/spins.c")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestStuckTellsSpinning(t *testing.T) {
 // A replay goes on as if nobody had looked where a thread is found to compute: to the
 // recorded memory, and with all arrivals at a place counted.
 func TestLookDisturbsNothing(t *testing.T) {
-	p, err := recordtest.Read("../testdata/schedule/counts.c")
+	p, err := recordtest.Read("../internal/testdata/schedule/counts.c")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func callIn(t *testing.T, core *image.Process, from, to string) evidence.Addr {
 // A walk goes along a call, and into one that it makes; what that calls is passed.
 func TestWalk(t *testing.T) {
 	exe := filepath.Join(t.TempDir(), "got_null_deep")
-	if out, err := exec.Command("gcc", "-g", "-O0", "-o", exe, "../testdata/cause/got_null_deep.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-g", "-O0", "-o", exe, "../internal/testdata/cause/got_null_deep.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	rec, err := record.Open(recordtest.RecordProgram(t, exe, []string{"depth", "colour"}, "", "SIGSEGV").Dir)

@@ -17,7 +17,7 @@ import (
 	"diagnose/replay"
 )
 
-// watched is a program of testdata/trace, recorded, with what its comments say:
+// watched is a program of internal/testdata/trace, recorded, with what its comments say:
 //
 //	// WATCH: word 8, buffer+8 4    what to watch
 //	// LEAST: 60                    there are at least so many accesses
@@ -33,7 +33,7 @@ type watched struct {
 
 func recordWatched(t *testing.T, name string) *watched {
 	t.Helper()
-	source := filepath.Join("..", "testdata", "trace", name+".c")
+	source := filepath.Join("..", "internal", "testdata", "trace", name+".c")
 	p, err := recordtest.Read(source)
 	if err != nil {
 		t.Fatal(err)

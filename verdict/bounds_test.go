@@ -14,7 +14,7 @@ import (
 // Wherever the time is used up, what was found until then is told, nothing is proved
 // by half an experiment, and what is missing is said.
 func TestTimeIsUsedUp(t *testing.T) {
-	cases := causetest.Cases(t, "../testdata/cause")
+	cases := causetest.Cases(t, "../internal/testdata/cause")
 	i := slices.IndexFunc(cases, func(c *causetest.Case) bool { return c.Name == "exit_cash_book" })
 	dir := cases[i].Failing(t).Dir
 	const bound = time.Second

@@ -27,7 +27,7 @@ func TestNotProved(t *testing.T) {
 		{"uninitialised_stack", "O0", ""},
 	} {
 		t.Run(x.program, func(t *testing.T) {
-			c, err := causetest.Read("../testdata/cause/" + x.program + ".c")
+			c, err := causetest.Read("../internal/testdata/cause/" + x.program + ".c")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -35,7 +35,7 @@ type row struct {
 // that it names first must be the one that stands beside the bug, and proved by
 // replays that fail and replays that do not.
 func TestCorpus(t *testing.T) {
-	cases := causetest.Cases(t, "../testdata/cause")
+	cases := causetest.Cases(t, "../internal/testdata/cause")
 	path := os.Getenv(tableVariable)
 	var mu sync.Mutex
 	var rows []row

@@ -51,7 +51,7 @@ func TestTwins(t *testing.T) {
 // racing are the cases whose cause is an order: those in C without optimisation, with
 // the whole matrix those in C++ and Rust, and with it, as well.
 func racing(t *testing.T) []*causetest.Case {
-	return slices.DeleteFunc(causetest.Cases(t, "../testdata/cause"), func(c *causetest.Case) bool {
+	return slices.DeleteFunc(causetest.Cases(t, "../internal/testdata/cause"), func(c *causetest.Case) bool {
 		plain := filepath.Ext(c.Source) == ".c" && c.Level == "O0"
 		return c.Pattern == "" || c.Search != "" || c.Compiler != "gcc" || !plain && !causetest.FullMatrix()
 	})

@@ -11,7 +11,7 @@ import (
 // TestFirstValue: that a program goes well with what the stack had before a variable's
 // first value is no proof that this value is the cause.
 func TestFirstValue(t *testing.T) {
-	p, err := recordtest.Read("../testdata/experiment/first_value.c")
+	p, err := recordtest.Read("../internal/testdata/experiment/first_value.c")
 	if err != nil {
 		t.Fatal(err)
 	}

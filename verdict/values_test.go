@@ -30,7 +30,7 @@ func TestValues(t *testing.T) {
 		{name: "counted_index", kind: evidence.CauseBadValue, hops: verdict.DefaultHops - 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p, err := recordtest.Read("../testdata/values/" + test.name + ".c")
+			p, err := recordtest.Read("../internal/testdata/values/" + test.name + ".c")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,7 +17,7 @@ import (
 // TestSame: an object of another run is that of the same allocation, wherever it lies;
 // and none, if the run allocated fewer.
 func TestSame(t *testing.T) {
-	p, err := recordtest.Read(filepath.Join("..", "testdata", "trace", "objects.c"))
+	p, err := recordtest.Read(filepath.Join("..", "internal", "testdata", "trace", "objects.c"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func TestProbedReplays(t *testing.T) {
 	for _, name := range []string{"signals/frame", "signals/altstack", "signals/jump_out", "faults/abort_threads",
 		"faults/in_handler", "faults/overflow", "threads/storm", "threads/families", "threads/cancel"} {
 		t.Run(name, func(t *testing.T) {
-			p, err := recordtest.Read(filepath.Join("..", "testdata", "record", name+".c"))
+			p, err := recordtest.Read(filepath.Join("..", "internal", "testdata", "record", name+".c"))
 			if err != nil {
 				t.Fatal(err)
 			}

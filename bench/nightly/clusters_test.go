@@ -38,7 +38,7 @@ const (
 
 // programs are where programs with one bug each are: those with known causes, and some
 // that differ in nothing but their bugs.
-var programs = []string{"../../testdata/cause", "testdata/twins"}
+var programs = []string{"../../internal/testdata/cause", "testdata/twins"}
 
 // few are what a short test takes: of one thread, so that no delay has to be kept.
 var few = []string{"heap_memcpy", "stock_length", "stock_shelf"}

@@ -106,7 +106,7 @@ func table(list []failure, scores map[string]score, run *nightly.Run) string {
 		b.WriteString(" with `" + stepVariable + "=" + step + "`")
 	}
 	b.WriteString("; [corpus.md](corpus.md) says what signatures are.\n\n")
-	fmt.Fprintf(&b, "%d failures of %d causes: each program of `testdata/cause`, and of `bench/nightly/testdata/twins` those that differ in nothing but "+
+	fmt.Fprintf(&b, "%d failures of %d causes: each program of `internal/testdata/cause`, and of `bench/nightly/testdata/twins` those that differ in nothing but "+
 		"their bugs, compiled with -O0 and with -O2 (some by clang as well), run twice each to fail, with environments of different sizes and where they have "+
 		"them with different arguments. A night diagnosed %d of them; of %d the cause was seen on replays.\n\n", len(list), len(causes), run.Diagnosed, caused)
 	b.WriteString("| Grouped by | Precision | Recall |\n| --- | --- | --- |\n")

@@ -87,7 +87,7 @@ func TestCrashRefusesRecordings(t *testing.T) {
 
 // Without a passing run a race is found by what no serial order gives.
 func TestCrashWithoutPassingRuns(t *testing.T) {
-	text, err := os.ReadFile("../../testdata/cause/exit_turnstile.c")
+	text, err := os.ReadFile("../../internal/testdata/cause/exit_turnstile.c")
 	if err != nil {
 		t.Fatal(err)
 	}

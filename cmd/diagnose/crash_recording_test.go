@@ -49,7 +49,7 @@ func TestCrashOfAProgramBuiltAnew(t *testing.T) {
 			exe = strings.TrimSpace(name)
 		}
 	}
-	if out, err := exec.Command("cc", "-g", "-O2", "-pthread", "-o", exe, "../../testdata/trace/names.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-g", "-O2", "-pthread", "-o", exe, "../../internal/testdata/trace/names.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	got = diagnose(t, nil, "crash", "--recording", dir)

@@ -15,7 +15,7 @@ import (
 // has what replays need to fail. A race is recorded until it does so, of which few
 // runs on a busy machine do: so many are tried, of which one has to be found.
 func TestCrashSearches(t *testing.T) {
-	source, err := os.ReadFile("../../testdata/schedule/control.c")
+	source, err := os.ReadFile("../../internal/testdata/schedule/control.c")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func TestHuntBlocked(t *testing.T) {
 // The run that passes has the same accesses in the same order, as the wait lies before
 // them: the cause is found without it.
 func TestHuntBlockedCause(t *testing.T) {
-	text, err := os.ReadFile("../../testdata/hunt/lost_signal.c")
+	text, err := os.ReadFile("../../internal/testdata/hunt/lost_signal.c")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 // lockOrder fails with one preemption in the right place.
 func lockOrder(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../testdata/hunt/lock_order.c")
+	text, err := os.ReadFile("../../internal/testdata/hunt/lock_order.c")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 // begins with so many empty lines, as if it were of a later version.
 func overflowing(t *testing.T, lines int) string {
 	t.Helper()
-	text, err := os.ReadFile("../../testdata/cause/heap_memcpy.c")
+	text, err := os.ReadFile("../../internal/testdata/cause/heap_memcpy.c")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// traceable records testdata/trace/names.c, which ends with SIGABRT.
+// traceable records internal/testdata/trace/names.c, which ends with SIGABRT.
 func traceable(t *testing.T) string {
 	t.Helper()
 	cc, err := exec.LookPath("cc")
@@ -19,7 +19,7 @@ func traceable(t *testing.T) string {
 		t.Skip(err)
 	}
 	exe := filepath.Join(t.TempDir(), "names")
-	if out, err := exec.Command(cc, "-g", "-O1", "-pthread", "-o", exe, "../../testdata/trace/names.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command(cc, "-g", "-O1", "-pthread", "-o", exe, "../../internal/testdata/trace/names.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	cmd := recordCommand(t, "--output", "recordings", "--", exe)

@@ -27,7 +27,7 @@ type marked struct {
 // some is every third case, or all of them for the whole matrix: what unchanged
 // programs do and what their marks say does not change.
 func some(t *testing.T) []*Case {
-	list := Cases(t, "../../testdata/cause")
+	list := Cases(t, "../testdata/cause")
 	if FullMatrix() {
 		return list
 	}

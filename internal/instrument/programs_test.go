@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const programs = "../../testdata/instrument"
+const programs = "../testdata/instrument"
 
 // compilers are those of this machine, C and C++.
 func compilers(t *testing.T) map[string][2]string {
