@@ -19,10 +19,10 @@ import (
 	"diagnose/reports/tracker"
 )
 
-// example reads a file of examples/nightly.
+// example reads a file of docs/examples/nightly.
 func example(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../examples/nightly", name))
+	text, err := os.ReadFile(filepath.Join("../../docs/examples/nightly", name))
 	if err != nil {
 		t.Fatal(err)
 	}
