@@ -9,9 +9,9 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/debuginfo"
+	"diagnose/image/unwind"
 	"diagnose/image/value"
 	"diagnose/internal/crashtest"
-	"diagnose/unwind"
 )
 
 // check reads the failing thread of a crash and checks its stack.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"diagnose/evidence"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // Code is a range of a function's machine code.

@@ -1,7 +1,7 @@
 package canary
 
 import (
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // origin says what a known register is an offset from.

@@ -3,7 +3,7 @@ package canary
 import (
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // resolve turns the slot's position into an address in this frame. now is

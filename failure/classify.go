@@ -3,7 +3,7 @@ package failure
 import (
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/unwind"
+	"diagnose/image/unwind"
 
 	"golang.org/x/sys/unix"
 )

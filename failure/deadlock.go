@@ -6,7 +6,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/unwind"
+	"diagnose/image/unwind"
 )
 
 // Waits is what the threads of a process wait for.

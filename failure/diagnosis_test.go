@@ -6,8 +6,8 @@ import (
 	"diagnose/evidence"
 	"diagnose/failure"
 	"diagnose/image"
+	"diagnose/image/unwind"
 	"diagnose/internal/crashtest"
-	"diagnose/unwind"
 )
 
 func TestMain(m *testing.M) { crashtest.Main(m) }

@@ -3,7 +3,7 @@ package failure
 import (
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // followSteps bounds a function that is followed; the ones of interest have

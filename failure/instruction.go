@@ -7,7 +7,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // addInstruction disassembles the instruction under judgement and reads what

@@ -6,7 +6,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/unwind"
+	"diagnose/image/unwind"
 
 	"golang.org/x/sys/unix"
 )

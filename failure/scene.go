@@ -3,8 +3,8 @@ package failure
 import (
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/x86"
-	"diagnose/unwind"
+	"diagnose/image/unwind"
+	"diagnose/image/x86"
 )
 
 // target is what this package asks of a process; *image.Process is one.

@@ -3,7 +3,7 @@ package failure
 import (
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/unwind"
+	"diagnose/image/unwind"
 )
 
 // site is the innermost place in the program's own code, or else the innermost

@@ -2,7 +2,7 @@ package image
 
 import (
 	"diagnose/evidence"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // Register is a register by its DWARF number.

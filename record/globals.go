@@ -9,7 +9,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/image/object"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // globalSite is an instruction of an object that accesses a variable which all

@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"diagnose/image/object"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // SiteKind says how a system call instruction is made to ask the engine

@@ -3,7 +3,7 @@ package record
 import (
 	"slices"
 
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // Where data stands among the code, two bytes that look like an instruction may

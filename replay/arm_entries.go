@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"diagnose/agent"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // entrySearch collects where something may lead inside of spans, their first byte

@@ -3,7 +3,7 @@ package replay
 import (
 	"strings"
 
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // flagsReach is how far code is looked at for what becomes of the flags.

@@ -1,8 +1,8 @@
 package replay
 
 import (
+	"diagnose/image/x86"
 	"diagnose/internal/ptrace"
-	"diagnose/internal/x86"
 )
 
 // at is the instruction of the program's that a thread executed last which

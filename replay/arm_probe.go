@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/image/x86"
 	"diagnose/internal/ptrace"
-	"diagnose/internal/x86"
 )
 
 // probe compares a thread's registers with a place's inside of the process:

@@ -3,7 +3,7 @@ package replay
 import (
 	"slices"
 
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // window is code that a probe's jump replaces: whole instructions, one of them

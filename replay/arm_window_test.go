@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // windowBase is where the tests' code lies.

@@ -11,8 +11,8 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/unwind"
 	"diagnose/record"
-	"diagnose/unwind"
 )
 
 // Reason says how a replay left the recorded way.

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/image/x86"
 	"diagnose/internal/ptrace"
-	"diagnose/internal/x86"
 	"diagnose/record"
 )
 

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
+	"diagnose/image/x86"
 	"diagnose/internal/ptrace"
-	"diagnose/internal/x86"
 )
 
 // inlined runs code of ours at instructions of the program's, inside of the

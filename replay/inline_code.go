@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // inlineAssembler writes the code of an arena.

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	"diagnose/agent"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // A thread's own memory, which %gs leads to while probes are there.

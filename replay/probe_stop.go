@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
+	"diagnose/image/x86"
 	"diagnose/internal/ptrace"
-	"diagnose/internal/x86"
 )
 
 // watchByProbes is the back end that sees the accesses of known instructions.

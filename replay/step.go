@@ -6,8 +6,8 @@ import (
 
 	"diagnose/agent"
 	"diagnose/evidence"
+	"diagnose/image/x86"
 	"diagnose/internal/ptrace"
-	"diagnose/internal/x86"
 )
 
 // Stepping executes a part of a replay one instruction at a time and tells what

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"diagnose/evidence"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // loop notices that a thread repeats itself: the same instructions, with the same

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"diagnose/evidence"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // A loop is left that turns inside of another one's iteration.

@@ -9,8 +9,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/x86"
 	"diagnose/internal/ptrace"
-	"diagnose/internal/x86"
 )
 
 // Walk goes along one call of a function, an instruction at a time, at some 20 us

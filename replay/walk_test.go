@@ -8,8 +8,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/x86"
 	"diagnose/internal/recordtest"
-	"diagnose/internal/x86"
 	"diagnose/record"
 	"diagnose/replay"
 )

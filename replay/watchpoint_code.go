@@ -7,9 +7,9 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/unwind"
+	"diagnose/image/x86"
 	"diagnose/internal/ptrace"
-	"diagnose/internal/x86"
-	"diagnose/unwind"
 )
 
 // codeReader says which instruction made an access, of what kind, on whose

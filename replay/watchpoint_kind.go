@@ -6,8 +6,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/x86"
 	"diagnose/internal/ptrace"
-	"diagnose/internal/x86"
 )
 
 // longestInstruction in bytes (Intel SDM volume 2, 2.3.11).

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
+	"diagnose/image/x86"
 	"diagnose/internal/ptrace"
-	"diagnose/internal/x86"
 	"diagnose/record"
 	"diagnose/replay"
 )

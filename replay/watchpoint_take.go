@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"diagnose/evidence"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // take makes hits of a sighting. t is nil where the thread has run on.

@@ -2,8 +2,8 @@ package replay
 
 import (
 	"diagnose/evidence"
+	"diagnose/image/x86"
 	"diagnose/internal/ptrace"
-	"diagnose/internal/x86"
 )
 
 // toldValue is the value of a watched word as the instruction that accessed it

@@ -2,7 +2,7 @@ package staticscan
 
 import (
 	"diagnose/evidence"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // access is a memory operand that an instruction reads or writes.

@@ -8,8 +8,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/x86"
-	"diagnose/unwind"
+	"diagnose/image/unwind"
+	"diagnose/image/x86"
 )
 
 // argumentStep goes on in the caller, with the register that the value came

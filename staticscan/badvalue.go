@@ -9,7 +9,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image/debuginfo"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // describeValue names the bad value; an index by what was scaled.

@@ -4,7 +4,7 @@ import (
 	"encoding/hex"
 	"testing"
 
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // BenchmarkFlow is the data flow over a function of 10,000 instructions that

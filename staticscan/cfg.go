@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sort"
 
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // block is a run of instructions with one entrance: insts[first:end].

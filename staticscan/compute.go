@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // computedBy reads an instruction as a formula for register r.

@@ -9,9 +9,9 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/unwind"
 	"diagnose/internal/crashtest"
 	"diagnose/staticscan"
-	"diagnose/unwind"
 )
 
 // opened is a real core, walked.

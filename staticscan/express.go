@@ -6,7 +6,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image/debuginfo"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // expression is a value in the program's terms. Its typ is nil without

@@ -5,7 +5,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // surroundings is what the flow asks of the process.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 func text(v value) string {

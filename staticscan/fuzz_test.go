@@ -6,8 +6,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/x86"
-	"diagnose/unwind"
+	"diagnose/image/unwind"
+	"diagnose/image/x86"
 )
 
 func seed(f *testing.F, more ...any) {

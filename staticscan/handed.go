@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // handed is memory that a function of the C library works on, by a pointer that it

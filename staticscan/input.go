@@ -3,7 +3,7 @@ package staticscan
 import (
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/unwind"
+	"diagnose/image/unwind"
 )
 
 // Input is the stopped process and the thread that failed.

@@ -5,7 +5,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // liveOperands gives the addresses of operands whose registers still had the

@@ -8,7 +8,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // Section flags and types (ELF gABI, sh_flags, sh_type).

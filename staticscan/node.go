@@ -3,8 +3,8 @@ package staticscan
 import (
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/x86"
-	"diagnose/unwind"
+	"diagnose/image/unwind"
+	"diagnose/image/x86"
 )
 
 // op is how a node's value came about.

@@ -3,7 +3,7 @@ package staticscan
 import (
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // Signal numbers and codes of x86-64 Linux (asm-generic/signal.h,

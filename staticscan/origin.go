@@ -7,7 +7,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image/debuginfo"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // OriginOptions bounds the way back.

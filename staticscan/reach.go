@@ -2,8 +2,8 @@ package staticscan
 
 import (
 	"diagnose/image"
-	"diagnose/internal/x86"
-	"diagnose/unwind"
+	"diagnose/image/unwind"
+	"diagnose/image/x86"
 )
 
 // Where a backward walk ended without finding an instruction.

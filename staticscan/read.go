@@ -2,7 +2,7 @@ package staticscan
 
 import (
 	"diagnose/evidence"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // Reading is memory that an instruction is about to read.

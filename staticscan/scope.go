@@ -3,8 +3,8 @@ package staticscan
 import (
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/x86"
-	"diagnose/unwind"
+	"diagnose/image/unwind"
+	"diagnose/image/x86"
 )
 
 // maxLibraryFrames bounds the frames of one call into library code that was

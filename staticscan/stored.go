@@ -9,7 +9,7 @@ import (
 	"diagnose/image"
 	"diagnose/image/debuginfo"
 	typed "diagnose/image/value"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // RoleValue is the part of a value that a store put into memory.

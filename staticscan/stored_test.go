@@ -3,7 +3,7 @@ package staticscan
 import (
 	"testing"
 
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // What a store writes, and which operand has the value. The bytes were assembled

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"diagnose/evidence"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // copies are the functions of the C library that copy from their second

@@ -9,7 +9,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // scanOf is a scan of one function that failed at its instruction at.

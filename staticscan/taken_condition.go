@@ -6,7 +6,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // judge finds a condition that has found a loaded 0 to be one.

@@ -5,7 +5,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // step is an instruction that was executed: where, and the registers that count.

@@ -2,7 +2,7 @@ package staticscan
 
 import (
 	"diagnose/evidence"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // Touch is an access to memory that a frame's function has made for certain, in

@@ -2,7 +2,7 @@ package staticscan
 
 import (
 	"diagnose/evidence"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // callerSaved are the registers a callee is free to change (System V ABI,

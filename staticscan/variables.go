@@ -7,7 +7,7 @@ import (
 	"diagnose/image"
 	"diagnose/image/debuginfo"
 	typed "diagnose/image/value"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // variable is a DWARF variable and where it is.

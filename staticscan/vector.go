@@ -3,7 +3,7 @@ package staticscan
 import (
 	"strings"
 
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // maxBeforeVector is how far before its use a vector register's value is looked for:

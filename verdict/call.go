@@ -10,9 +10,9 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/unwind"
 	"diagnose/replay"
 	"diagnose/staticscan"
-	"diagnose/unwind"
 )
 
 var errNoThread = errors.New("verdict: the thread is not in the stopped process")

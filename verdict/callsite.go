@@ -5,9 +5,9 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/unwind"
 	"diagnose/replay"
 	"diagnose/staticscan"
-	"diagnose/unwind"
 )
 
 // callEvents is behind how many events a call may have been made that a library was

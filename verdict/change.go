@@ -7,9 +7,9 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/x86"
+	"diagnose/image/unwind"
+	"diagnose/image/x86"
 	"diagnose/replay"
-	"diagnose/unwind"
 )
 
 // prove makes the experiments on a memory error: the failure must go away

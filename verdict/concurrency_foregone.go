@@ -5,7 +5,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // gaveUp are the failures that the program itself decided on. What it reads behind that

@@ -7,9 +7,9 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/unwind"
 	"diagnose/record"
 	"diagnose/staticscan"
-	"diagnose/unwind"
 	"diagnose/watchtrace"
 )
 

@@ -11,9 +11,9 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/debuginfo"
+	"diagnose/image/unwind"
 	"diagnose/image/value"
 	"diagnose/record"
-	"diagnose/unwind"
 	"diagnose/watchtrace"
 )
 

@@ -6,7 +6,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // deadBelow bounds how far below the stack pointer the variables of functions are looked

@@ -5,9 +5,9 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/unwind"
 	"diagnose/replay"
 	"diagnose/staticscan"
-	"diagnose/unwind"
 )
 
 // firstEvents is the number of the main thread's first events among which main is looked for.

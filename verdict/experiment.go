@@ -12,9 +12,9 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/unwind"
 	"diagnose/record"
 	"diagnose/replay"
-	"diagnose/unwind"
 )
 
 // trial is one replay's end, compared with the recorded failure.

@@ -7,7 +7,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 // TestFirstReturn: a byte of another instruction is none, nor is a return that takes

@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 
 	"diagnose/evidence"
+	"diagnose/image/unwind"
 	"diagnose/record"
 	"diagnose/replay"
 	"diagnose/staticscan"
-	"diagnose/unwind"
 )
 
 // goodValue is what a passing run had in the place of the bad value.

@@ -7,10 +7,10 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/unwind"
 	"diagnose/record"
 	"diagnose/replay"
 	"diagnose/staticscan"
-	"diagnose/unwind"
 )
 
 // reach tells whether a run came as far as the recorded one, by how often a place is

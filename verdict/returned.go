@@ -8,9 +8,9 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/unwind"
 	"diagnose/replay"
 	"diagnose/staticscan"
-	"diagnose/unwind"
 )
 
 // mostWalked bounds how many instructions are gone along in one replay.

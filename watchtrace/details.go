@@ -11,11 +11,11 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/debuginfo"
+	"diagnose/image/unwind"
 	"diagnose/image/value"
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 	"diagnose/record"
 	"diagnose/replay"
-	"diagnose/unwind"
 )
 
 // Visit replays the passes once more that saw these accesses of the log (indices

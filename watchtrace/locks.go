@@ -8,9 +8,9 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/unwind"
 	"diagnose/record"
 	"diagnose/replay"
-	"diagnose/unwind"
 )
 
 // waiting is a thread that stood at a lock when the recording ended.

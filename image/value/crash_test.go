@@ -11,9 +11,9 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/unwind"
 	"diagnose/image/value"
 	"diagnose/internal/crashtest"
-	"diagnose/unwind"
 )
 
 // scope is one level of a crashed program's inline chains, with the variables

@@ -14,9 +14,9 @@ import (
 	"diagnose/failure"
 	"diagnose/image"
 	"diagnose/image/object"
+	"diagnose/image/unwind"
 	"diagnose/record"
 	"diagnose/staticscan"
-	"diagnose/unwind"
 )
 
 // Crash analyses a dead or stopped process. The errors are *InputError for

@@ -10,9 +10,9 @@ import (
 	"diagnose/evidence"
 	"diagnose/failure"
 	"diagnose/image"
+	"diagnose/image/unwind"
 	"diagnose/record"
 	"diagnose/replay"
-	"diagnose/unwind"
 	"diagnose/watchtrace"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/image"
-	"diagnose/unwind"
+	"diagnose/image/unwind"
 )
 
 // passEngine takes the innermost frames of threads that stand in a call that

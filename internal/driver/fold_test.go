@@ -6,7 +6,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/unwind"
+	"diagnose/image/unwind"
 )
 
 func stackOfPCs(pcs ...uint64) unwind.Stack {

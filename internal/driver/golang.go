@@ -5,7 +5,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/failure"
-	"diagnose/internal/gocore"
+	"diagnose/image/gocore"
 )
 
 // goroutines adds what a Go program's runtime says; it knows more of its end

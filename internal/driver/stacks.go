@@ -12,7 +12,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/unwind"
+	"diagnose/image/unwind"
 )
 
 // ends bounds the physical frames that are walked and those that are kept of a

@@ -6,7 +6,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/unwind"
+	"diagnose/image/unwind"
 )
 
 // TestEndsOfManyThreads bounds all walks together, but for the thread under

@@ -7,8 +7,8 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/debuginfo"
+	"diagnose/image/unwind"
 	"diagnose/image/value"
-	"diagnose/unwind"
 )
 
 // Bounds of the values that are read: arguments for the frames near the top,

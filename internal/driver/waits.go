@@ -7,9 +7,9 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/debuginfo"
+	"diagnose/image/unwind"
 	"diagnose/image/value"
 	"diagnose/record"
-	"diagnose/unwind"
 )
 
 // stuck reports whether the process was ended because none of its threads could go on.

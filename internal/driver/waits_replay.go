@@ -9,8 +9,8 @@ import (
 	"diagnose/evidence"
 	"diagnose/failure"
 	"diagnose/image"
+	"diagnose/image/unwind"
 	"diagnose/record"
-	"diagnose/unwind"
 )
 
 // waitingCalls are the calls in which the threads rest of a replay that has no event left.

@@ -3,7 +3,7 @@ package unwind
 import (
 	"testing"
 
-	"diagnose/internal/x86"
+	"diagnose/image/x86"
 )
 
 func TestEndsInCall(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"diagnose/image"
+	"diagnose/image/unwind"
 	"diagnose/internal/crashtest"
-	"diagnose/unwind"
 )
 
 // openCrash crashes a fixture and opens its core.

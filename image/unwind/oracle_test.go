@@ -12,8 +12,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/unwind"
 	"diagnose/internal/crashtest"
-	"diagnose/unwind"
 )
 
 func TestMain(m *testing.M) { crashtest.Main(m) }
