@@ -66,7 +66,7 @@ causes: setup-test
 
 # The search of schedules on programs whose threads meet in memory: docs/schedules.md.
 schedules: setup-test
-	DIAGNOSE_SCHEDULES=$(CURDIR)/docs/schedules.md $(GO) test -timeout 60m -count 1 -run TestCorpus ./explore
+	DIAGNOSE_SCHEDULES=$(CURDIR)/docs/schedules.md $(GO) test -timeout 60m -count 1 -run TestCorpus ./replay/explore
 
 # Failures of the programs with known causes, grouped, and the groups scored against
 # the causes: docs/clusters.md.

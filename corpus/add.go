@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // AddOptions say how something is added.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 func TestAddListShow(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // exported is an archive of two recordings, one with a child, and its corpus.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"diagnose/evidence/signature"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 func TestClusters(t *testing.T) {

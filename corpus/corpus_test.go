@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"diagnose/evidence"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // The test binary adds to a corpus as well, so that it can be killed at it.

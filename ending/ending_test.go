@@ -12,7 +12,7 @@ import (
 	"diagnose/image"
 	"diagnose/internal/crashtest"
 	"diagnose/internal/recordtest"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 func TestMain(m *testing.M) { recordtest.Main(m) }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // mostSaid bounds the text of a panic, in bytes.

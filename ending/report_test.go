@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"diagnose/evidence"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // writes are a thread's writes to standard error.

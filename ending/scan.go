@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // call is a system call of interest: one that wrote to a standard stream, or one that

@@ -17,7 +17,7 @@ import (
 
 	"diagnose/corpus"
 	"diagnose/evidence"
-	"diagnose/record"
+	"diagnose/replay/record"
 	"diagnose/reports"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"diagnose/corpus"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 func TestRegressions(t *testing.T) {

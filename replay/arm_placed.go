@@ -2,7 +2,7 @@ package replay
 
 import (
 	"diagnose/image/x86"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // at is the instruction of the program's that a thread executed last which

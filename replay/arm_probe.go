@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/image/x86"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // probe compares a thread's registers with a place's inside of the process:

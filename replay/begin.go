@@ -3,7 +3,7 @@ package replay
 import (
 	"diagnose/agent"
 	"diagnose/image"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // begin is for a new thread that has not run yet. Where the recording ended

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"diagnose/agent"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // damage is a change of one field, of so many bytes at an offset.

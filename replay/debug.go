@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // debugRegisters is how many breakpoints and watchpoints a thread can have.

@@ -12,7 +12,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // Reason says how a replay left the recorded way.

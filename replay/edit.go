@@ -10,8 +10,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image/x86"
-	"diagnose/internal/ptrace"
-	"diagnose/record"
+	"diagnose/replay/ptrace"
+	"diagnose/replay/record"
 )
 
 var le = binary.LittleEndian

@@ -11,8 +11,8 @@ import (
 
 	"diagnose/agent"
 	"diagnose/evidence"
-	"diagnose/internal/ptrace"
-	"diagnose/record"
+	"diagnose/replay/ptrace"
+	"diagnose/replay/record"
 )
 
 // signalMove takes asynchronous signals out of their places in a thread's log, each

@@ -18,8 +18,8 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/internal/recordtest"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 func recordBasic(t *testing.T, name string) *recordtest.Recorded {

@@ -19,8 +19,8 @@ import (
 
 	"diagnose/agent"
 	"diagnose/internal/recordtest"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // faultsVariable says how often each fault is tried, in percent of what is to

@@ -14,8 +14,8 @@ import (
 
 	"diagnose/agent"
 	"diagnose/evidence"
-	"diagnose/internal/ptrace"
-	"diagnose/record"
+	"diagnose/replay/ptrace"
+	"diagnose/replay/record"
 )
 
 // ExperimentError says that a free replay cannot be carried on, for a reason

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // Break is an instruction of the program's at which a replay stops whichever thread

@@ -9,8 +9,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // mostCounted bounds what a loop that waits may cost.

@@ -13,8 +13,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/internal/recordtest"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // experiment records one of internal/testdata/experiment.

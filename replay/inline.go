@@ -12,7 +12,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/image/x86"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // inlined runs code of ours at instructions of the program's, inside of the

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // original is where in the program's text a thread stands that is at one of its

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // processMemory is the process's memory. What is read of it is the program's,

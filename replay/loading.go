@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"diagnose/internal/ptrace"
-	"diagnose/record"
+	"diagnose/replay/ptrace"
+	"diagnose/replay/record"
 )
 
 // loading guards a process from its exec until its engine starts (DG_TRAP_HELLO).

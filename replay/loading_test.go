@@ -11,8 +11,8 @@ import (
 
 	"diagnose/agent"
 	"diagnose/internal/recordtest"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // built compiles C to a library, or a program if name has no ending.

@@ -12,8 +12,8 @@ import (
 
 	"diagnose/agent"
 	"diagnose/evidence"
-	"diagnose/internal/ptrace"
-	"diagnose/record"
+	"diagnose/replay/ptrace"
+	"diagnose/replay/record"
 )
 
 // loop serves the process until the replay is over.

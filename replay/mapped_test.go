@@ -9,8 +9,8 @@ import (
 
 	"diagnose/internal/crashtest"
 	"diagnose/internal/recordtest"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 const mappingText = `#include <fcntl.h>

@@ -12,7 +12,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image/object"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // mapping is a line of /proc/PID/maps.

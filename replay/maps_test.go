@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"diagnose/evidence"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 const sampleMaps = `200000000000-20000000a000 rw-p 00000000 00:00 0

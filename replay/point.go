@@ -5,8 +5,8 @@ import (
 
 	"diagnose/agent"
 	"diagnose/evidence"
-	"diagnose/internal/ptrace"
-	"diagnose/record"
+	"diagnose/replay/ptrace"
+	"diagnose/replay/record"
 )
 
 // point is an instruction at which a thread is preempted, to be reached so many

@@ -16,8 +16,8 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/internal/recordtest"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 const marks = 4 // of internal/testdata/schedule/marks.c

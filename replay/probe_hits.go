@@ -7,7 +7,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/evidence"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // drain takes what the ring has. t stands behind the last of it, if it is not nil.

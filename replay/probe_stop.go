@@ -8,7 +8,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image/x86"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // watchByProbes is the back end that sees the accesses of known instructions.

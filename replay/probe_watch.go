@@ -14,7 +14,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image/x86"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // probes is the back end for any number of words: code at the instructions that

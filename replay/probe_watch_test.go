@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"diagnose/evidence"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // instructionsOf are those that made accesses: to a replay that has them all,

@@ -13,8 +13,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/ptrace"
-	"diagnose/record"
+	"diagnose/replay/ptrace"
+	"diagnose/replay/record"
 )
 
 // Options of a replay. The zero value replays to the recorded end, in silence.

@@ -19,7 +19,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/internal/recordtest"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // TestNoRoom records where there is no room for all, or no more soon. The

@@ -18,8 +18,8 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/internal/recordtest"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // interruption is what a handler finds at its first instruction.

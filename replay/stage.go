@@ -17,7 +17,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // stage is one process of a replay: the one asked for, or one from which it was

@@ -13,8 +13,8 @@ import (
 
 	"diagnose/agent"
 	"diagnose/image/object"
-	"diagnose/internal/ptrace"
-	"diagnose/record"
+	"diagnose/replay/ptrace"
+	"diagnose/replay/record"
 )
 
 // start starts the oldest process of the replay as it was recorded. It stands

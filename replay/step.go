@@ -7,7 +7,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image/x86"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // Stepping executes a part of a replay one instruction at a time and tells what

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"diagnose/evidence"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // awaitCalls lets a thread go on at full speed to the next call of a function that

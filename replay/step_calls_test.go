@@ -5,8 +5,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/internal/recordtest"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // Calls that are no event are told at full speed, with the arrival at where they

@@ -1,6 +1,6 @@
 package replay
 
-import "diagnose/internal/ptrace"
+import "diagnose/replay/ptrace"
 
 // steps implements placer. A thread that is stepped is to execute the program's own
 // instructions, where the program has them, and not a probe's: a loop that a probe is

@@ -5,8 +5,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/internal/recordtest"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // Every access is told with the arrival at its instruction: a preemption there is

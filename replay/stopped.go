@@ -10,7 +10,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // Stopped is the replayed process with all its threads stopped. It is for the

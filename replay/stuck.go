@@ -8,7 +8,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // StuckError says that a replay makes no progress, and who waits for what.

@@ -9,7 +9,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image/x86"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // question is what the watchdog wants to know of a thread that computes: whether it

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/image/x86"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // lookAtLoop steps through one of the loops of internal/testdata/schedule/loops.c; then gets the program as it stands behind that.

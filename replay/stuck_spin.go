@@ -10,7 +10,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // Spun is memory that a thread reads again and again, and does not write.

@@ -11,8 +11,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/internal/recordtest"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // A thread that waits in a loop is told with what it reads there; one that computes is

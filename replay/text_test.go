@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"diagnose/evidence"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 func TestDivergenceText(t *testing.T) {

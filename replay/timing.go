@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"diagnose/internal/ptrace"
-	"diagnose/record"
+	"diagnose/replay/ptrace"
+	"diagnose/replay/record"
 )
 
 // firstTiming is tried first where nothing is known of a recording.

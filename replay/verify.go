@@ -13,7 +13,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // Comparison is of a replay's end with the recorded one.

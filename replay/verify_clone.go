@@ -6,7 +6,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // A thread that makes another is out of the engine from behind DG_EV_CREATE, or

@@ -10,7 +10,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/x86"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // Walk goes along one call of a function, an instruction at a time, at some 20 us

@@ -10,8 +10,8 @@ import (
 	"diagnose/image"
 	"diagnose/image/x86"
 	"diagnose/internal/recordtest"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // callIn is the first call of one function by another.

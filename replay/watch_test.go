@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 func TestWatchState(t *testing.T) {

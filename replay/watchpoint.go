@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"time"
 
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // tracing makes Hits of what a back end saw of the watches.

@@ -17,7 +17,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/evidence"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // UnsupportedError says that this machine does not have what a back end needs.

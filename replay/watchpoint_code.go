@@ -9,7 +9,7 @@ import (
 	"diagnose/image"
 	"diagnose/image/unwind"
 	"diagnose/image/x86"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // codeReader says which instruction made an access, of what kind, on whose

@@ -7,7 +7,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/x86"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // longestInstruction in bytes (Intel SDM volume 2, 2.3.11).

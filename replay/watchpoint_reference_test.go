@@ -11,9 +11,9 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image/x86"
-	"diagnose/internal/ptrace"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/ptrace"
+	"diagnose/replay/record"
 )
 
 // seenHit is an access as both sources have it.

@@ -13,7 +13,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/image"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // sighting is what a back end saw: a thread right behind an instruction that

@@ -13,8 +13,8 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/internal/recordtest"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // watched is a program of internal/testdata/trace, recorded, with what its comments say:

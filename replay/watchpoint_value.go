@@ -3,7 +3,7 @@ package replay
 import (
 	"diagnose/evidence"
 	"diagnose/image/x86"
-	"diagnose/internal/ptrace"
+	"diagnose/replay/ptrace"
 )
 
 // toldValue is the value of a watched word as the instruction that accessed it

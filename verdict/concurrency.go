@@ -11,8 +11,8 @@ import (
 	"diagnose/delta"
 	"diagnose/evidence"
 	"diagnose/patterns"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 	"diagnose/watchtrace"
 )
 

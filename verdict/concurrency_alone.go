@@ -12,8 +12,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // alone reports whether all runs had one thread and no signal came to it from outside of

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // TestAwaited: a signal that is ignored or left to the kernel has no handler that could run.

@@ -10,7 +10,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image/debuginfo"
 	"diagnose/image/value"
-	"diagnose/record"
+	"diagnose/replay/record"
 	"diagnose/watchtrace"
 )
 

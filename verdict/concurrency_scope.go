@@ -8,7 +8,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
-	"diagnose/record"
+	"diagnose/replay/record"
 	"diagnose/staticscan"
 	"diagnose/watchtrace"
 )

@@ -13,7 +13,7 @@ import (
 	"diagnose/image/debuginfo"
 	"diagnose/image/unwind"
 	"diagnose/image/value"
-	"diagnose/record"
+	"diagnose/replay/record"
 	"diagnose/watchtrace"
 )
 

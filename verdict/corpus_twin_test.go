@@ -16,7 +16,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/internal/causetest"
 	"diagnose/internal/driver"
-	"diagnose/record"
+	"diagnose/replay/record"
 	"diagnose/verdict"
 )
 

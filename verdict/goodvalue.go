@@ -5,8 +5,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image/unwind"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 	"diagnose/staticscan"
 )
 

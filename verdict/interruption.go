@@ -6,8 +6,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/patterns"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 	"diagnose/watchtrace"
 )
 

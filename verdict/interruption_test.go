@@ -6,7 +6,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/internal/accesslog"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // interrupted is an order in a log: the indices of its accesses in time.

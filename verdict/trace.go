@@ -7,7 +7,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/record"
+	"diagnose/replay/record"
 	"diagnose/watchtrace"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/record"
+	"diagnose/replay/record"
 	"diagnose/staticscan"
 	"diagnose/watchtrace"
 )

@@ -11,8 +11,8 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // wakeCall is a call of a thread to a condition variable or a semaphore.

@@ -10,7 +10,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/internal/recordtest"
-	"diagnose/record"
+	"diagnose/replay/record"
 	"diagnose/watchtrace"
 )
 

@@ -14,8 +14,8 @@ import (
 	"diagnose/image/unwind"
 	"diagnose/image/value"
 	"diagnose/image/x86"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // Visit replays the passes once more that saw these accesses of the log (indices

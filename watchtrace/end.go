@@ -8,8 +8,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // AtEnd calls use with the process as it is at a recording's end: its core, or,

@@ -7,8 +7,8 @@ import (
 	"sort"
 
 	"diagnose/evidence"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // history is what the log says around accesses: what its threads order, which

@@ -8,8 +8,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 	"diagnose/staticscan"
 	"diagnose/watchtrace"
 )

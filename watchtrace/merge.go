@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"diagnose/evidence"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // merger makes one log of what the passes saw.

@@ -8,8 +8,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // contextKey is what a pass knows of the code that made an access.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"diagnose/evidence"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // seen is what one pass saw.

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"diagnose/evidence"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // Plan says which words are watched in which pass.

@@ -6,8 +6,8 @@ import (
 
 	"diagnose/image"
 	"diagnose/internal/recordtest"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 	"diagnose/staticscan"
 )
 

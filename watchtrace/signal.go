@@ -6,8 +6,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // signalRegisters is the order of record.HandledSignal.Registers, as far as image has them.

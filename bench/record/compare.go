@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"diagnose/bench/load"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // pair is one round: a way's run and the program by itself on the same work.

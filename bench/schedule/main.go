@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
-	"diagnose/explore"
-	"diagnose/record"
+	"diagnose/replay/explore"
+	"diagnose/replay/record"
 )
 
 type settings struct {

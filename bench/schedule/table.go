@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"diagnose/explore"
-	"diagnose/record"
+	"diagnose/replay/explore"
+	"diagnose/replay/record"
 )
 
 // subject is a program whose bug needs a schedule.

@@ -32,8 +32,8 @@ import (
 	"diagnose/bench/load"
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 	"diagnose/staticscan"
 	"diagnose/watchtrace"
 )

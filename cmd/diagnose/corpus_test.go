@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"diagnose/corpus"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // recorded is the recording of a run of bank, without what happened in it.

@@ -10,8 +10,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/internal/driver"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 	"diagnose/reports"
 	"diagnose/verdict"
 	"diagnose/watchtrace"

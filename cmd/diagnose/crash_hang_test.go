@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"diagnose/internal/crashtest"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // hanging ends by a signal that leaves no core, a second behind where it hangs.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"diagnose/internal/crashtest"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // noticed ends as it is told to: by a wrong total, or well.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"diagnose/internal/crashtest"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // A program whose output is wrong, unless its argument is 3 or less.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"diagnose/agent"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // panicStatus is what Go's runtime exits with after a panic or a fatal error

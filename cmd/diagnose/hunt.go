@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"diagnose/agent"
-	"diagnose/explore"
 	"diagnose/internal/driver"
-	"diagnose/record"
+	"diagnose/replay/explore"
+	"diagnose/replay/record"
 	"diagnose/reports"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"diagnose/explore"
+	"diagnose/replay/explore"
 	"diagnose/reports"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"diagnose/record"
+	"diagnose/replay/record"
 	"diagnose/reports"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"diagnose/internal/crashtest"
-	"diagnose/record"
+	"diagnose/replay/record"
 	"diagnose/reports"
 )
 

@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"diagnose/explore"
 	"diagnose/image"
 	"diagnose/internal/driver"
-	"diagnose/record"
+	"diagnose/replay/explore"
+	"diagnose/replay/record"
 	"diagnose/reports"
 )
 

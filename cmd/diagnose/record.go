@@ -15,7 +15,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/internal/driver"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // recordFlags are what the command line of record says.

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/internal/crashtest"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // departs makes a child that gives its rights away before it maps a file.

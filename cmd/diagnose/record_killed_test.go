@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/internal/crashtest"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // Whoever is killed, the program goes on; and a recording stays as long as the

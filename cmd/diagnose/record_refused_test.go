@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"diagnose/internal/crashtest"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // needsCall makes a system call that the recorder refuses, and ends by itself when it

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/internal/driver"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // tally is what runs have come to.

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/internal/driver"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // failRules say when a run has failed that ended well.

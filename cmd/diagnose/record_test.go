@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/internal/crashtest"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // mayTrace is what keeps this machine from tracing, "" if nothing does.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"diagnose/internal/crashtest"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // traces traces a child, and does not look at what ptrace answers.

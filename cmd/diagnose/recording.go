@@ -13,8 +13,8 @@ import (
 	"github.com/olekukonko/tablewriter/tw"
 	"github.com/spf13/cobra"
 
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 	"diagnose/reports"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"diagnose/evidence"
-	"diagnose/record"
+	"diagnose/replay/record"
 	"diagnose/reports"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/internal/crashtest"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 const recordedLog = `log 1 pid 4711

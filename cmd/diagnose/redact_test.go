@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"diagnose/record"
+	"diagnose/replay/record"
 	"diagnose/reports"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"diagnose/evidence"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 	"diagnose/reports"
 )
 

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 	"diagnose/reports"
 )
 

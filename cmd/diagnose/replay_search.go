@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"diagnose/explore"
 	"diagnose/image"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/explore"
+	"diagnose/replay/record"
 )
 
 // replaySearch is what a search for a schedule came to.

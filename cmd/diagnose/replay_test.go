@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // replayable records a shell that ends with status 3.

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"diagnose/internal/instrument"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // release is the version that the Makefile links in; a plain go build falls

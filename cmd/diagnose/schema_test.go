@@ -13,7 +13,7 @@ import (
 
 	"diagnose/internal/schema"
 	"diagnose/nightly"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 //go:generate go test -run TestSchemas -update .
@@ -42,7 +42,7 @@ func schemaPath(name string) string { return filepath.Join("../../reports/schema
 // member.
 func TestSchemas(t *testing.T) {
 	text.OneOf[1].Properties.Set("base64", &generator.Schema{Type: "string"})
-	docs, err := schema.Load("diagnose/evidence", "diagnose/record", "diagnose/replay", "diagnose/corpus", "diagnose/nightly", "diagnose/cmd/diagnose")
+	docs, err := schema.Load("diagnose/evidence", "diagnose/replay/record", "diagnose/replay", "diagnose/corpus", "diagnose/nightly", "diagnose/cmd/diagnose")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,8 @@ import (
 
 	"diagnose/corpus"
 	"diagnose/internal/driver"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // exitStatus tells the user's mistakes from unusable input and from ours. It is the

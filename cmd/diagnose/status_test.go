@@ -18,8 +18,8 @@ import (
 	"diagnose/corpus"
 	"diagnose/internal/crashtest"
 	"diagnose/internal/driver"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 func TestStatusOfErrors(t *testing.T) {

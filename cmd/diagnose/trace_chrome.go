@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // chromeEvent is one of the Trace Event Format's (Google's document of that

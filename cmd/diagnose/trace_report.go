@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
-	"diagnose/record"
+	"diagnose/replay/record"
 	"diagnose/reports"
 	"diagnose/watchtrace"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"diagnose/internal/recordtest"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 func TestMain(m *testing.M) { Main(m) }

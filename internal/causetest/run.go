@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/internal/recordtest"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // attempts bounds how often a run is repeated that came out the other way: the

@@ -15,7 +15,7 @@ import (
 	"diagnose/image"
 	"diagnose/image/object"
 	"diagnose/image/unwind"
-	"diagnose/record"
+	"diagnose/replay/record"
 	"diagnose/staticscan"
 )
 

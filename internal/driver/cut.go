@@ -12,8 +12,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 	"diagnose/watchtrace"
 )
 

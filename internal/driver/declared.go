@@ -11,8 +11,8 @@ import (
 	"diagnose/failure"
 	"diagnose/image"
 	"diagnose/image/unwind"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 	"diagnose/watchtrace"
 )
 

@@ -11,7 +11,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/record"
+	"diagnose/replay/record"
 	"diagnose/verdict"
 )
 

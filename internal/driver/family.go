@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // Blamed returns the directory of the recording that a diagnosis of rec has to be of: its

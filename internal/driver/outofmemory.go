@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"diagnose/evidence"
-	"diagnose/explore"
 	"diagnose/image"
+	"diagnose/replay/explore"
 	"diagnose/verdict"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"diagnose/evidence"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // unknown says why the recordings name no cause, and what to do next.

@@ -9,7 +9,7 @@ import (
 	"diagnose/image/debuginfo"
 	"diagnose/image/unwind"
 	"diagnose/image/value"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // stuck reports whether the process was ended because none of its threads could go on.

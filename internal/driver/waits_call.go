@@ -11,7 +11,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // callWait is what a thread waits for in a system call; of a descriptor, which is the first

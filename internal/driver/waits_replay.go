@@ -10,7 +10,7 @@ import (
 	"diagnose/failure"
 	"diagnose/image"
 	"diagnose/image/unwind"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // waitingCalls are the calls in which the threads rest of a replay that has no event left.

@@ -8,7 +8,7 @@ import (
 	"diagnose/agent"
 	"diagnose/image"
 	"diagnose/internal/recordtest"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // TestHunted has every strategy preempt threads at points of the code: each finds

@@ -14,7 +14,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/internal/instrument"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 func TestMain(m *testing.M) {

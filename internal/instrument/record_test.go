@@ -13,8 +13,8 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/internal/recordtest"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // passed reads how many points each thread came to since its last event.

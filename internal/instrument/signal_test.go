@@ -7,7 +7,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/internal/recordtest"
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // TestSignalsAtPoints interrupts code with points, and hunts at the same time, where

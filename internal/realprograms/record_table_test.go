@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"diagnose/record"
+	"diagnose/replay/record"
 )
 
 // tableRow is a line of the table in docs/recording-identity.md.

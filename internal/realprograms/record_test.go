@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"diagnose/internal/recordtest"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // identity is a real program that is recorded to a failure and replayed.

@@ -29,8 +29,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
-	"diagnose/record"
 	"diagnose/replay"
+	"diagnose/replay/record"
 )
 
 // Main runs the tests of a package that records. Call it from TestMain.

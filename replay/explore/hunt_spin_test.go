@@ -1,0 +1,51 @@
+package explore_test
+
+import (
+	"testing"
+
+	"diagnose/replay/explore"
+	"diagnose/replay/record"
+)
+
+// Who spins lets others go on, and a sleep that it waits for is soon over, in virtual
+// time; a plan comes to the same, and so does a replay.
+func TestHuntedSpin(t *testing.T) {
+	o := optionsOf(t, huntProgram(t, "hunt/spinner.c"))
+	h := globals(record.HuntPlan, 0)
+	const most = 2000 // a spin of the longest that is not noticed has 5,000
+	if r := hunted(t, o, h); r.Failed || r.Hunted.Steps > most {
+		t.Fatalf("%d steps: %s", r.Hunted.Steps, r.Why)
+	}
+	for _, strategy := range strategies {
+		h := globals(strategy, 1)
+		h.Depth, h.Length = 3, 100
+		first := hunted(t, o, h)
+		if first.Hunted.Steps > most {
+			t.Errorf("%s: %d steps", strategy, first.Hunted.Steps)
+		}
+		identical(t, first.Dir)
+		h.Strategy, h.Plan = record.HuntPlan, first.Hunted.Decisions
+		planned := hunted(t, o, h)
+		if planned.Failed != first.Failed || planned.Hunted.Steps != first.Hunted.Steps || planned.Hunted.Unused != 0 {
+			t.Errorf("%s: %+v, as planned %+v", strategy, first.Hunted, planned.Hunted)
+		}
+	}
+}
+
+// Where threads spin, few preemptions are enough: they are not spent in the loops. The
+// seeds are the same each time, and so is what comes of them.
+func TestHuntSpin(t *testing.T) {
+	const seeds = 400 // some tens are needed
+	o := huntOptions(optionsOf(t, huntProgram(t, "hunt/spinner.c")))
+	o.Seeds, o.FirstOnly = seeds, true
+	for _, o.Strategy = range []record.HuntStrategy{record.HuntPCT, record.HuntDelay, record.HuntRandom} {
+		r, err := explore.Hunt(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !r.Found || r.Plain || r.Hung > 0 {
+			t.Errorf("%s: after %d schedules, %d of them without an end, %+v", o.Strategy, r.Schedules, r.Hung, r.Failure)
+		}
+		t.Logf("%s: %d schedules of some %d steps", o.Strategy, r.Schedules, r.Steps)
+	}
+}

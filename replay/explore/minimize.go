@@ -1,0 +1,329 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"diagnose/replay/record"
+)
+
+// Minimal is a schedule that fails with as few decisions as were found to do: each
+// of them is needed. What is left is where the bug is.
+type Minimal struct {
+	// Decisions are those of the schedule that fails; of them Preemptions let
+	// another thread go on though the first one could have.
+	Decisions   []record.Decision `json:"decisions"`
+	Preemptions int               `json:"preemptions"`
+	// Before is how many there were; Runs how many schedules were tried to get here.
+	Before int `json:"before"`
+	Runs   int `json:"runs"`
+	// Passing is the nearest schedule that passes: of those of the failing one.
+	Passing []record.Decision `json:"passing"`
+	passes  bool
+	// Left out says what was not done, and why; empty: all was.
+	LeftOut string `json:"left_out,omitempty"`
+	// FailingDir and PassingDir are recordings of both; empty: there is none.
+	FailingDir string `json:"failing_recording,omitempty"`
+	PassingDir string `json:"passing_recording,omitempty"`
+	// Failure is how the recorded run failed.
+	Failure Failure `json:"failure"`
+}
+
+const (
+	// mostMinimising bounds the runs, and longestMinimising the time, of making a
+	// schedule smaller.
+	mostMinimising    = 3000
+	longestMinimising = 2 * time.Minute
+	// recordTries is how often a run is recorded until it ends as it did before: what
+	// depends on the outside may differ.
+	recordTries = 5
+	// mostAlone bounds the decisions that are tried alone, mostPlaces those of all that
+	// a program could make.
+	mostAlone, mostPlaces = 16, 400
+	// passingSeeds are tried where no decision less makes the program pass.
+	passingSeeds = 500
+)
+
+// Minimize finds the fewest decisions with which the run of a recording that was
+// hunted still fails.
+func Minimize(ctx context.Context, rec *record.Recording, o HuntOptions) (*HuntResult, error) {
+	m := rec.Manifest.Hunt
+	if m == nil {
+		return nil, &NoScheduleError{rec.Dir, "its threads ran as the kernel had them; 'diagnose hunt' makes recordings that have a schedule"}
+	}
+	if m.Missing > 0 {
+		return nil, fmt.Errorf("explore: %d decisions of its schedule found no room in the recording", m.Missing)
+	}
+	o.Strategy, o.Depth, o.Length, o.NoGlobals = m.Strategy, m.Depth, m.Length, !m.Hunt.Globals
+	o.setDefaults()
+	started := time.Now()
+	h := &hunt{options: o, started: started, seen: map[uint64]bool{}, length: m.Length, chance: m.Chance, ready: m.Ready}
+	defer h.close()
+	r, err := h.runner(0)
+	if err != nil {
+		return nil, err
+	}
+	h.most = max(mostHuntSteps*m.Steps, leastHuntSteps)
+	failed, err := r.run(ctx, h.plan(m.Decisions))
+	if err != nil {
+		return nil, err
+	}
+	if failed.failure == nil {
+		return nil, errors.New("explore: the program does not fail any more with the recording's schedule: it depends on what is outside of it, or was built anew")
+	}
+	failed.hunted = &m.Hunted
+	result := &HuntResult{Strategy: m.Strategy, Depth: m.Depth, Length: m.Length, Seed: m.Seed, Found: true, Failure: failed.failure, Schedules: 1,
+		Steps: m.Steps, Ready: m.Ready, Globals: m.Hunted.Globals}
+	result.Minimal, err = h.minimise(ctx, failed)
+	result.Time = time.Since(started).Seconds()
+	return result, err
+}
+
+// plan is the schedule of a list of decisions.
+func (h *hunt) plan(list []record.Decision) *record.Hunt {
+	return &record.Hunt{Strategy: record.HuntPlan, Length: h.length, Most: h.most, Plan: list, Globals: !h.options.NoGlobals}
+}
+
+// minimiser makes a schedule smaller that fails.
+type minimiser struct {
+	*hunt
+	ctx     context.Context
+	runner  *runner
+	failure Failure
+	runs    int
+	until   time.Time
+	// full is set once the bounds are reached.
+	full bool
+}
+
+// fails reports whether the decisions lead to the failure. Without an answer they
+// do not.
+func (m *minimiser) fails(list []record.Decision) (bool, error) {
+	if m.full = m.full || m.runs >= mostMinimising || time.Now().After(m.until); m.full {
+		return false, nil
+	}
+	m.runs++
+	m.mu.Lock()
+	m.tell(HuntProgress{Schedules: m.schedules + m.runs, Hung: m.hung, Minimising: true, Left: len(list)})
+	m.mu.Unlock()
+	x, err := m.runner.run(m.ctx, m.plan(list))
+	if err != nil {
+		return false, err
+	}
+	return x.failure != nil && x.failure.same(m.failure), m.ctx.Err()
+}
+
+// minimise is for a run that failed. The recordings of the smallest failing
+// schedule and of the nearest that passes are made at the end.
+func (h *hunt) minimise(ctx context.Context, failed *ran) (*Minimal, error) {
+	r, err := h.runner(0)
+	if err != nil {
+		return nil, err
+	}
+	m := &minimiser{hunt: h, ctx: ctx, runner: r, failure: *failed.failure, until: time.Now().Add(longestMinimising)}
+	list := failed.hunted.Decisions
+	out := &Minimal{Before: len(list), Failure: *failed.failure}
+	same := false
+	if failed.hunted.Missing == 0 {
+		if same, err = m.fails(list); err != nil {
+			return nil, err
+		}
+	}
+	if !same {
+		out.LeftOut = "the schedule's decisions alone do not make the program fail again, so none were taken away"
+		out.Decisions = list
+		return out, h.keep(ctx, m, out, h.schedule(failed.seed))
+	}
+	if list, err = reduce(list, m.fails); err != nil {
+		return nil, err
+	}
+	if list, err = m.alone(list); err != nil {
+		return nil, err
+	}
+	out.Decisions = list
+	if out.Passing, out.passes, err = m.passing(list); err != nil {
+		return nil, err
+	}
+	if m.full {
+		out.LeftOut = fmt.Sprintf("after %d runs decisions were left that may not be needed", m.runs)
+	}
+	return out, h.keep(ctx, m, out, h.plan(list))
+}
+
+// reduce takes away what is not needed: delta debugging (Zeller and Hildebrandt
+// 2002, ddmin), to a list of which each is needed.
+func reduce[T any](list []T, fails func([]T) (bool, error)) ([]T, error) {
+	if len(list) == 0 {
+		return list, nil
+	}
+	if without, err := fails(nil); err != nil || without {
+		return nil, err
+	}
+	for parts := 2; len(list) >= 2; {
+		smaller, err := reduceOnce(list, parts, fails)
+		switch {
+		case err != nil:
+			return nil, err
+		case smaller != nil:
+			parts = max(parts-1, 2)
+			if len(smaller)*parts <= len(list) { // one part alone
+				parts = 2
+			}
+			list = smaller
+		case parts >= len(list):
+			return list, nil
+		default:
+			parts = min(2*parts, len(list))
+		}
+	}
+	return list, nil
+}
+
+// reduceOnce tries the parts of a list, and the list without each; nil: none fails.
+func reduceOnce[T any](list []T, parts int, fails func([]T) (bool, error)) ([]T, error) {
+	cut := func(i int) int { return i * len(list) / parts }
+	for _, alone := range []bool{true, false} {
+		if alone && parts > 2 || !alone && parts == 2 {
+			continue // the other half, or a part that was a complement's
+		}
+		for i := range parts {
+			var try []T
+			if alone {
+				try = list[cut(i):cut(i+1)]
+			} else {
+				try = slices.Concat(list[:cut(i)], list[cut(i+1):])
+			}
+			if fails, err := fails(try); err != nil || fails {
+				return slices.Clone(try), err
+			}
+		}
+	}
+	return nil, nil
+}
+
+// alone looks for one decision that does what several do: at the place of one of
+// them, for whatever thread, or, of a short program, anywhere. That each of several
+// is needed does not say that there are no fewer, for some make up for others.
+func (m *minimiser) alone(list []record.Decision) ([]record.Decision, error) {
+	if len(list) < 2 {
+		return list, nil
+	}
+	var threads uint32
+	for _, d := range list {
+		threads = max(threads, d.Thread, d.To)
+	}
+	places := slices.Clone(list[:min(len(list), mostAlone)])
+	if steps := m.length; steps*uint64(threads*threads) <= mostPlaces {
+		for step := range steps {
+			for thread := range threads {
+				places = append(places, record.Decision{Thread: thread + 1, Step: step + 1})
+			}
+		}
+	}
+	for _, d := range places {
+		for to := range threads {
+			if d.To = to + 1; d.To == d.Thread {
+				continue
+			}
+			if fails, err := m.fails([]record.Decision{d}); err != nil || fails {
+				return []record.Decision{d}, err
+			}
+		}
+	}
+	return list, nil
+}
+
+// passing is the schedule nearest to one that fails that passes: without the last
+// decision, or another, that it needs. Where nothing is left to take away, it is one
+// that passes with as few decisions as do.
+func (m *minimiser) passing(list []record.Decision) (nearest []record.Decision, ok bool, err error) {
+	for i := len(list) - 1; i >= 0; i-- {
+		try := slices.Concat(list[:i], list[i+1:])
+		if passes, err := m.passes(m.plan(try)); err != nil || passes != nil {
+			return try, passes != nil, err
+		}
+	}
+	if m.ready < 2 { // all schedules are one
+		return nil, false, nil
+	}
+	for seed := m.options.First; seed < m.options.First+passingSeeds && time.Now().Before(m.until); seed++ {
+		x, err := m.passes(m.schedule(seed))
+		if err != nil {
+			return nil, false, err
+		}
+		if x == nil || x.hunted == nil || x.hunted.Missing > 0 {
+			continue
+		}
+		nearest, err = reduce(x.hunted.Decisions, func(list []record.Decision) (bool, error) {
+			x, err := m.passes(m.plan(list))
+			return x != nil, err
+		})
+		if x, again := m.passes(m.plan(nearest)); err != nil || again != nil || x != nil {
+			return nearest, x != nil, errors.Join(err, again)
+		}
+	}
+	return nil, false, nil
+}
+
+// passes runs a schedule; nil: it does not pass.
+func (m *minimiser) passes(h *record.Hunt) (*ran, error) {
+	m.runs++
+	x, err := m.runner.run(m.ctx, h)
+	if err != nil || m.ctx.Err() != nil {
+		return nil, errors.Join(err, m.ctx.Err())
+	}
+	if x.failure != nil || x.hung {
+		return nil, nil
+	}
+	return x, nil
+}
+
+// keep records the failing run, and the passing one if there is one.
+func (h *hunt) keep(ctx context.Context, m *minimiser, out *Minimal, failing *record.Hunt) error {
+	out.Runs = m.runs
+	x, err := h.kept(ctx, m.runner, failing, func(x *ran) bool { return x.failure != nil && x.failure.same(m.failure) })
+	if err != nil {
+		return err
+	}
+	if x == nil {
+		return errors.New("explore: the failing schedule passes when it is recorded: the program depends on what is outside of it")
+	}
+	out.FailingDir, out.Failure = x.dir, *x.failure
+	if x.hunted != nil { // as the engine says, which knows who could have gone on
+		out.Decisions = x.hunted.Decisions
+	}
+	for _, d := range out.Decisions {
+		if d.Preempts {
+			out.Preemptions++
+		}
+	}
+	if !out.passes {
+		return nil
+	}
+	x, err = h.kept(ctx, m.runner, h.plan(out.Passing), func(x *ran) bool { return x.failure == nil && !x.hung })
+	if err == nil && x != nil {
+		out.PassingDir = x.dir
+	}
+	return err
+}
+
+// kept records a schedule until it ends as wanted; nil: it never did.
+func (h *hunt) kept(ctx context.Context, r *runner, schedule *record.Hunt, wanted func(*ran) bool) (*ran, error) {
+	for range recordTries {
+		x, err := r.record(ctx, schedule)
+		if err != nil || ctx.Err() != nil {
+			return nil, errors.Join(err, ctx.Err())
+		}
+		if wanted(x) {
+			return x, nil
+		}
+		if x.dir != "" {
+			os.RemoveAll(x.dir)
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,403 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/replay"
+	"diagnose/replay/record"
+)
+
+// Options of a search.
+type Options struct {
+	// Budget is how long it may take, 5 minutes if it is 0; Attempts how many
+	// replays, as many as there is time for if it is 0.
+	Budget   time.Duration
+	Attempts int
+	// Resume goes on from what an earlier search came to that did not reach the
+	// recorded end.
+	Resume bool
+	// Progress, if set, is told before each attempt.
+	Progress func(Progress)
+	// Tried, if set, is told what came of each.
+	Tried func(Tried)
+	// Image says how the files of the process are found.
+	Image image.Options
+}
+
+// Progress is how far a search is.
+type Progress struct {
+	Attempts      int
+	Events, Total uint64 // of the furthest replay
+	Level         Level
+	Window        Window
+}
+
+// String is a line for who waits.
+func (p Progress) String() string {
+	return fmt.Sprintf("searching, attempt %d, furthest event %d of %d, events %d to %d, %s", p.Attempts+1, p.Events, p.Total, p.Window.From, p.Window.To, p.Level)
+}
+
+// Tried is one attempt: it came to so many events and ended with Err, or at the
+// recorded end.
+type Tried struct {
+	Level       Level
+	Timing      record.Timing
+	Preemptions []record.Preemption
+	Events      uint64
+	Same        bool
+	Err         error
+}
+
+// Level is how finely a search looks.
+type Level string
+
+// The levels.
+const (
+	LevelPlain  Level = "plain"  // nothing is preempted
+	LevelCoarse Level = "coarse" // threads are preempted behind events
+	LevelFine   Level = "fine"   // right before an access to memory, or while they spin
+)
+
+// Window is the part of the order that is looked at, by positions.
+type Window struct{ From, To uint64 }
+
+// Result is what came of a search.
+type Result struct {
+	// Reproduced: the recorded end is reached, and the same failure.
+	Reproduced bool
+	// Timing and Preemptions are those of the furthest replay, Replay and Err what
+	// came of it.
+	Timing      record.Timing
+	Preemptions []record.Preemption
+	Replay      *replay.Result
+	Err         error
+	// Attempts counts replays, ByLevel those of each level and Traces those that
+	// only looked which memory is accessed.
+	Attempts int
+	ByLevel  map[Level]int
+	Traces   int
+	// Level is the finest that was needed.
+	Level Level
+	// Remembered counts what was not tried because an earlier search had.
+	Remembered int
+	// CacheHits counts divergences that were got over as an earlier one was.
+	CacheHits int
+	// Events is how far the furthest replay came, of Total; Window is the part of
+	// the order that was looked at last.
+	Events, Total uint64
+	Window        Window
+	// Unexplored is what was not tried when the search ended without success.
+	Unexplored string
+	Time       time.Duration
+}
+
+const defaultBudget = 5 * time.Minute
+
+// Search looks for the preemptions with which a replay comes to the recorded end,
+// and writes them into the recording. The source is Lee et al., Infrastructure-Free
+// Logging and Replay of Concurrent Execution on Multiple Cores, ECOOP 2014, sections
+// 2, 4 and 5: where a replay leaves the recorded way, the code beside the place is
+// run in another order, first by whole steps between two events, then by single
+// accesses; what gets further is kept.
+//
+// The error is of what prevents a replay at all, or of the context. That nothing was
+// found is none.
+func Search(ctx context.Context, rec *record.Recording, opts Options) (*Result, error) {
+	started := time.Now()
+	s := &search{rec: rec, opts: opts, result: &Result{ByLevel: map[Level]int{}, Level: LevelPlain}, known: newCache(), attempts: map[string]*outcome{}, traced: map[string]traced{}}
+	if s.opts.Budget == 0 {
+		s.opts.Budget = defaultBudget
+	}
+	s.deadline = started.Add(s.opts.Budget)
+	var err error
+	if s.order, err = readOrder(rec.Log); err != nil {
+		return nil, err
+	}
+	s.result.Total = s.order.total()
+	err = s.run(ctx)
+	if errors.Is(err, errSpent) {
+		err = nil
+	}
+	s.result.Time = time.Since(started)
+	if err != nil || s.best == nil {
+		return nil, err
+	}
+	return s.finish(ctx)
+}
+
+// errSpent ends a search whose budget is used up.
+var errSpent = errors.New("explore: the budget is spent")
+
+type search struct {
+	rec      *record.Recording
+	opts     Options
+	deadline time.Time
+	order    *order
+	result   *Result
+	known    cache
+	attempts map[string]*outcome // by the plan's key
+	traced   map[string]traced
+	library  map[evidence.Addr]function
+	locks    map[evidence.Addr]bool // words of what synchronises
+	best     *outcome
+	// looked is what was tried and is left to be tried, in words.
+	looked string
+	before int // attempts of earlier searches
+	memory
+	// cut: a window was too long to be stepped to its end; unwatched: not all words that
+	// change in one were watched; untraced is why one was not traced at all.
+	cut, unwatched bool
+	untraced       error
+}
+
+// outcome is what came of a replay.
+type outcome struct {
+	plan   plan
+	result *replay.Result
+	err    error
+	same   bool // the recorded end and failure
+	events uint64
+	// thread and ordinal are of the event behind which it went another way.
+	thread  uint32
+	ordinal uint64
+	// stuck: the thread computes without an end, at pc; endless: that is no guess.
+	stuck, endless bool
+	pc             evidence.Addr
+	why            signature
+}
+
+// run searches with the timing that comes further, then with the other.
+func (s *search) run(ctx context.Context) error {
+	var bases []*outcome
+	for _, timing := range []record.Timing{record.TimingEager, record.TimingLazy} {
+		o, err := s.attempt(ctx, plan{timing: timing}, LevelPlain)
+		if err != nil {
+			return err
+		}
+		if o.same {
+			s.best = o
+			return nil
+		}
+		bases = append(bases, o)
+	}
+	// Single accesses can be ordered in an eager replay alone, so a lazy one comes
+	// first only where it is further on the way, and not at its end.
+	if lazy := bases[1]; lazy.events > bases[0].events && lazy.events < s.result.Total {
+		bases[0], bases[1] = bases[1], bases[0]
+	}
+	if earlier, err := s.resume(ctx); err != nil {
+		return err
+	} else if earlier != nil && earlier.events >= bases[0].events {
+		bases = append([]*outcome{earlier}, bases...)
+	}
+	if s.best = bases[0]; s.best.same {
+		return nil
+	}
+	for _, e := range efforts {
+		for _, base := range bases {
+			if base.events > s.best.events {
+				s.best = base
+			}
+			d := &descent{s, e, map[string]bool{}}
+			if found, err := d.beyond(ctx, base); found != nil || err != nil {
+				return err
+			}
+		}
+	}
+	s.looked = "nothing is left that is looked at"
+	return nil
+}
+
+// resume is where an earlier search came to; nil: there is none.
+func (s *search) resume(ctx context.Context) (*outcome, error) {
+	if !s.opts.Resume {
+		return nil, nil
+	}
+	f, err := s.rec.Searched()
+	if f == nil || err != nil {
+		return nil, err
+	}
+	s.before = f.Attempts
+	s.recall(f)
+	return s.attempt(ctx, plan{timing: f.Timing, list: f.Preemptions}, LevelCoarse)
+}
+
+// attempt is one replay, unless it was made before. The budget is looked at before
+// it.
+func (s *search) attempt(ctx context.Context, p plan, level Level) (*outcome, error) {
+	if o := s.attempts[p.key()]; o != nil {
+		return o, nil
+	}
+	if time.Now().After(s.deadline) || s.opts.Attempts > 0 && s.result.Attempts >= s.opts.Attempts {
+		return nil, errSpent
+	}
+	if s.opts.Progress != nil {
+		at := Progress{Attempts: s.result.Attempts, Total: s.result.Total, Level: level, Window: s.result.Window}
+		if s.best != nil {
+			at.Events = s.best.events
+		}
+		s.opts.Progress(at)
+	}
+	s.result.Attempts++
+	s.result.ByLevel[level]++
+	o, err := s.replay(ctx, p, true)
+	if s.opts.Tried != nil && err == nil {
+		s.opts.Tried(Tried{level, p.timing, p.list, o.events, o.same, o.err})
+	}
+	s.attempts[p.key()] = o
+	s.note(o)
+	return o, err
+}
+
+// sleeping is how long all threads of a replay may wait.
+const sleeping = 2 * time.Second
+
+// patience is how long a replay may go without an event while a thread computes, if
+// nothing else says that it spins.
+func patience(rec *record.Recording) time.Duration {
+	times := rec.Manifest.Times
+	return time.Second + 5*time.Duration(times.UserNS+times.SystemNS)
+}
+
+// replay is one. Names are for those whose error is told.
+func (s *search) replay(ctx context.Context, p plan, unnamed bool) (*outcome, error) {
+	o := &outcome{plan: p}
+	options := replay.Options{Timing: p.timing, Preemptions: p.list, Image: s.opts.Image, Sleeping: sleeping, Computing: patience(s.rec), Unnamed: unnamed,
+		AtEnd: func(at *replay.Stopped) error { return o.look(at) }}
+	if p.list == nil {
+		options.Preemptions = []record.Preemption{}
+	}
+	o.result, o.err = replay.Run(ctx, s.rec, options)
+	if o.result == nil {
+		// Orders that nobody thought of may be too much for the tool.
+		var unusable *replay.InputError
+		if p.list == nil || ctx.Err() != nil || errors.As(o.err, &unusable) {
+			return nil, o.err
+		}
+		return o, nil
+	}
+	o.events = o.result.Events
+	o.judge(&s.rec.Manifest.Outcome)
+	return o, nil
+}
+
+// look notes where threads are that compute without an end.
+func (o *outcome) look(at *replay.Stopped) error {
+	if e := at.Stuck(); e != nil && e.Computing {
+		pc, err := at.ThreadPC(e.Holder)
+		if err != nil {
+			return err
+		}
+		o.stuck, o.endless, o.pc = true, e.Endless, pc
+	}
+	return nil
+}
+
+// judge tells where the replay went another way.
+func (o *outcome) judge(recorded *record.Outcome) {
+	var d *replay.DivergenceError
+	var stuck *replay.StuckError
+	switch {
+	case errors.As(o.err, &d):
+		o.thread, o.ordinal = d.Moment.Thread, d.Moment.Ordinal-1
+		o.why = signatureOf(d)
+	case errors.As(o.err, &stuck):
+		o.thread = stuck.Due
+		if stuck.Computing {
+			o.thread = stuck.Holder
+		}
+		for _, t := range stuck.Threads {
+			if t.Thread == o.thread {
+				o.ordinal = t.Ordinal
+				o.why = signature{reason: "stuck", got: evidence.Addr(o.pc)}
+			}
+		}
+	case o.err == nil:
+		m := o.result.Moment
+		// A signal that was sent came to the thread in the engine.
+		o.same = recorded.FaultAddr == nil || recorded.PC == nil || *recorded.PC == m.PC
+		o.thread, o.ordinal = m.Thread, m.Ordinal
+		o.why = signature{reason: "elsewhere", got: m.PC}
+	}
+}
+
+// finish leaves out what is not needed, and writes down what was found.
+func (s *search) finish(ctx context.Context) (*Result, error) {
+	r := s.result
+	if s.best.same && len(s.best.plan.list) > 0 {
+		s.reduce(ctx)
+	} else if !s.best.same {
+		if named, err := s.replay(ctx, s.best.plan, false); err == nil && named.events == s.best.events {
+			s.best = named
+		}
+	}
+	r.Level = s.best.plan.level()
+	r.Reproduced, r.Replay, r.Err = s.best.same, s.best.result, s.best.err
+	r.Timing, r.Preemptions, r.Events = s.best.plan.timing, s.best.plan.list, s.best.events
+	if !r.Reproduced {
+		r.Unexplored = s.looked
+		if s.cut {
+			r.Unexplored += fmt.Sprintf("; of windows with more than %d instructions, only the first of each thread were looked at, and those that access words which change", mostSteps)
+		}
+		if s.unwatched {
+			r.Unexplored += fmt.Sprintf(", of which there were more than %d in one", mostWatched)
+		}
+		if s.untraced != nil {
+			r.Unexplored += fmt.Sprintf("; a window could not be traced (%v)", s.untraced)
+		}
+		complete, err := s.rec.Found()
+		if complete != nil || err != nil {
+			return r, err
+		}
+		f := s.found(r, true)
+		f.Tried = s.tried()
+		return r, s.rec.SetFound(f)
+	}
+	if len(r.Preemptions) == 0 {
+		if r.Timing == record.TimingEager {
+			return r, nil
+		}
+		return r, s.rec.SetTiming(r.Timing)
+	}
+	return r, s.rec.SetFound(s.found(r, false))
+}
+
+func (s *search) found(r *Result, partial bool) *record.Found {
+	return &record.Found{Timing: r.Timing, Preemptions: r.Preemptions, Partial: partial, By: "search", Attempts: s.before + r.Attempts, Level: string(r.Level)}
+}
+
+// reduce tries to do without each preemption. It takes no longer than a part of what
+// the search took.
+func (s *search) reduce(ctx context.Context) {
+	until := time.Now().Add(max(s.opts.Budget/10, time.Second))
+	for i := len(s.best.plan.list) - 1; i >= 0 && time.Now().Before(until); i-- {
+		s.result.Attempts++
+		s.result.ByLevel[s.best.plan.level()]++
+		o, err := s.replay(ctx, s.best.plan.without(i), true)
+		if err == nil && o.same {
+			s.best = o
+		}
+	}
+}
+
+// Worth reports whether a replay that ended with this error may come further with
+// other preemptions: it left the recorded way or is stuck, the program has threads,
+// and neither files nor the log are the reason.
+func Worth(rec *record.Recording, err error) bool {
+	var d *replay.DivergenceError
+	var stuck *replay.StuckError
+	if errors.As(err, &d) {
+		switch d.Reason {
+		case replay.DiffersMapping, replay.DiffersLog, replay.DiffersThread:
+			return false
+		}
+	} else if !errors.As(err, &stuck) {
+		return false
+	}
+	return threaded(rec)
+}

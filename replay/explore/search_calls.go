@@ -1,0 +1,83 @@
+package explore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"diagnose/evidence"
+	"diagnose/replay"
+	"diagnose/replay/record"
+)
+
+// called are the preemptions behind calls of functions that synchronise and are no
+// event. They are found at full speed, so the window may be as long as it likes.
+func (s *search) called(ctx context.Context, o *outcome, w *window) ([]candidate, error) {
+	functions := s.synchronising()
+	if len(functions) == 0 {
+		return nil, nil
+	}
+	x, err := s.remember(fmt.Sprint("calls ", o.plan.key(), w.from(), w.to()), func() (traced, error) {
+		s.looked = fmt.Sprintf("the calls between the events %d and %d", w.from(), w.to())
+		t := &trace{}
+		_, err := s.replayTraced(ctx, o.plan, replay.Options{Sleeping: sleeping, Computing: patience(s.rec),
+			Step: &replay.Stepping{Windows: w.threads(), Calls: functions, On: func(x *replay.Stepped) { t.calls = append(t.calls, *x) }}})
+		if err != nil {
+			return traced{}, err
+		}
+		return traced{points: s.points(o, t)}, nil
+	})
+	return x.points, err
+}
+
+// replayTraced is a replay by a plan that only looks.
+func (s *search) replayTraced(ctx context.Context, p plan, options replay.Options) (*replay.Result, error) {
+	if time.Now().After(s.deadline) {
+		return nil, errSpent
+	}
+	options.Image, options.Timing, options.Preemptions, options.Unnamed = s.opts.Image, p.timing, p.list, true
+	if options.Preemptions == nil {
+		options.Preemptions = []record.Preemption{}
+	}
+	s.result.Traces++
+	inTime, cancel := context.WithDeadline(ctx, s.deadline)
+	defer cancel()
+	r, err := replay.Run(inTime, s.rec, options)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case inTime.Err() != nil:
+		return nil, errSpent
+	case r == nil:
+		var missed *replay.MomentError
+		if errors.As(err, &missed) {
+			return nil, missed
+		}
+		s.untraced = err // other windows may be traced
+	}
+	return r, nil
+}
+
+// synchronising are the functions whose calls are looked for, the first first: there
+// are few debug registers. Of a kind that the log has no event of, none is.
+func (s *search) synchronising() []evidence.Addr {
+	used := map[record.Kind]bool{}
+	for i := range s.order.events {
+		used[s.order.events[i].kind] = true
+	}
+	library := s.functions()
+	var list []evidence.Addr
+	for addr, f := range library {
+		if used[f.kind] {
+			list = append(list, addr)
+		}
+	}
+	rank := map[does]int{gives: 1, takes: 2, signals: 3}
+	slices.SortFunc(list, func(a, b evidence.Addr) int {
+		return cmp.Or(cmp.Compare(rank[library[a].does], rank[library[b].does]), cmp.Compare(a, b))
+	})
+	return list
+}

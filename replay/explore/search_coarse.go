@@ -1,0 +1,115 @@
+package explore
+
+import (
+	"slices"
+
+	"diagnose/replay/record"
+)
+
+// mostCoarse is how many orders of whole steps a window has.
+const mostCoarse = 48
+
+// coarse are the orders of whole steps in a window, the ones that are likely to
+// matter first: the diverging thread's own step later, then those of others, the
+// latest first, then all of them. Where steps run as late as they may, they are made early instead.
+func (s *search) coarse(o *outcome, w *window) []candidate {
+	c := &coarseList{s: s, o: o}
+	if o.stuck {
+		// Whoever spins waits for what another does.
+		c.spin(w)
+	}
+	if o.plan.timing == record.TimingLazy {
+		c.early(w)
+		return c.list
+	}
+	for i, own := range w.own {
+		c.hold(own, own.end, shape{who: whoSelf, back: i, until: untilLast})
+	}
+	for i, other := range w.others {
+		c.hold(other, other.end, shape{who: s.siteOf(other), back: i, until: untilLast})
+	}
+	c.late(w)
+	for i, own := range w.own {
+		c.between(own, shape{who: whoSelf, back: i})
+	}
+	if o.stuck {
+		// What it waits for was done between two steps of whoever is ahead of it here.
+		for i, other := range w.others {
+			c.between(other, shape{who: s.siteOf(other), back: i})
+		}
+	}
+	return c.list
+}
+
+type coarseList struct {
+	s    *search
+	o    *outcome
+	list []candidate
+}
+
+func (c *coarseList) add(p plan, how shape) {
+	if len(c.list) < mostCoarse {
+		c.list = append(c.list, candidate{plan: p, shape: how})
+	}
+}
+
+func (c *coarseList) hold(st step, until uint64, how shape) {
+	if c.s.order.holdable(st) && until > st.begin {
+		c.add(c.o.plan.hold(st, until), how)
+	}
+}
+
+// between holds a step back behind each event of others that it may come behind,
+// the latest first.
+func (c *coarseList) between(st step, how shape) {
+	const most = 8
+	for until, n := st.end-1, 0; until > st.begin && n < most; until, n = until-1, n+1 {
+		e := c.s.order.at(until)
+		how.until = until4(e)
+		c.hold(st, until, how)
+	}
+}
+
+// late holds back all steps of the window, as a lazy replay does.
+func (c *coarseList) late(w *window) {
+	p := c.o.plan
+	for _, st := range slices.Concat(w.own, w.others) {
+		if c.s.order.holdable(st) {
+			p = p.hold(st, st.end)
+		}
+	}
+	c.add(p, shape{until: untilAll})
+}
+
+// early makes steps run behind their events that run before their next else.
+func (c *coarseList) early(w *window) {
+	for i, own := range w.own {
+		c.add(c.o.plan.hold(own, own.begin), shape{who: whoSelf, back: i, until: untilFirst})
+	}
+	for i, other := range w.others {
+		if c.s.order.holdable(other) {
+			c.add(c.o.plan.hold(other, other.begin), shape{who: c.s.siteOf(other), back: i, until: untilFirst})
+		}
+	}
+	for i, own := range w.own {
+		c.between(own, shape{who: whoSelf, back: i})
+	}
+}
+
+// spun is the arrival at an instruction of a loop that spins which is surely one
+// of the loop's, and not of code before.
+const spun = 50
+
+// spin preempts a thread where it was found to spin.
+func (c *coarseList) spin(w *window) {
+	own := w.own[0]
+	at := place{thread: own.thread, ordinal: own.ordinal, pc: c.o.pc, count: spun, behind: c.o.plan.points(own)}
+	for until, n := own.end, 0; until > own.begin && n < 8; until, n = until-1, n+1 {
+		if p, ok := c.o.plan.preempt(at, until); ok {
+			c.add(p, shape{who: whoSelf, pc: c.o.pc, until: until4(c.s.order.at(until))})
+		}
+	}
+}
+
+// siteOf tells a step by the code that made its event.
+func (s *search) siteOf(st step) who { return who(s.order.at(st.begin).site) }

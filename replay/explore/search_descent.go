@@ -1,0 +1,225 @@
+package explore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"diagnose/replay/record"
+)
+
+// effort is how hard is looked for what gets over a divergence. With little effort
+// all that came further is followed to where it ends before more is tried.
+type effort struct {
+	windows []int // steps of the diverging thread that a window has
+	races   int   // orders of accesses that are tried of a window
+	neutral int   // orders that came as far as the one before which are looked into in turn
+	alike   bool  // what diverges as another did is followed, too
+}
+
+var efforts = []effort{
+	{[]int{1}, 48, 8, false},
+	{[]int{1, 2, 4}, 96, 16, true},
+	{[]int{1, 2, 4, 8, 16}, mostFine, 48, true},
+}
+
+// candidate is another order to try.
+type candidate struct {
+	plan  plan
+	shape shape
+	race  racePlace
+}
+
+// descent is a search with one effort.
+type descent struct {
+	*search
+	effort
+	visited map[string]bool // plans
+}
+
+// diverged is where a replay went another way.
+type diverged struct {
+	thread  uint32
+	ordinal uint64
+	events  uint64
+	why     signature
+}
+
+func (o *outcome) diverged() diverged { return diverged{o.thread, o.ordinal, o.events, o.why} }
+
+// beyond follows what comes further than this replay, depth first; nil: the recorded
+// end is not reached so.
+func (d *descent) beyond(ctx context.Context, o *outcome) (*outcome, error) {
+	key := o.plan.key()
+	if d.visited[key] {
+		return nil, nil
+	}
+	d.visited[key] = true
+	at := &node{descent: d, from: o, seen: map[diverged]bool{}}
+	for _, steps := range d.windows {
+		w := d.order.window(o.thread, o.ordinal, steps)
+		if w == nil {
+			return nil, nil
+		}
+		at.window = w
+		if found, err := at.search(ctx); found != nil || err != nil {
+			return found, err
+		}
+		if uint64(steps) >= o.ordinal {
+			break // it is the thread's beginning
+		}
+	}
+	return nil, nil
+}
+
+// node is a replay that another one is to come further than.
+type node struct {
+	*descent
+	from   *outcome
+	window *window
+	seen   map[diverged]bool
+}
+
+func (n *node) search(ctx context.Context) (*outcome, error) {
+	lists := []func(context.Context) ([]candidate, error){n.wholeSteps, n.calls}
+	if n.known.insideFirst() {
+		slices.Reverse(lists)
+	}
+	for _, list := range lists {
+		candidates, err := list(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if found, err := n.try(ctx, candidates, LevelCoarse, nil); found != nil || err != nil {
+			return found, err
+		}
+	}
+	if n.from.plan.timing != record.TimingEager {
+		return nil, nil
+	}
+	few, err := n.fine(ctx, n.from, n.window, fewSteps, nil)
+	if err != nil {
+		return nil, err
+	}
+	if !few.cut {
+		return n.stepped(ctx, few)
+	}
+	// It is long: what threads tell each other in it may be anywhere.
+	if found, err := n.try(ctx, few.points, LevelCoarse, nil); found != nil || err != nil {
+		return found, err
+	}
+	shared, err := n.shared(ctx, n.from, n.window)
+	if err != nil {
+		return nil, err
+	}
+	if found, err := n.try(ctx, shared[:min(len(shared), n.effort.races)], LevelFine, nil); found != nil || err != nil {
+		return found, err
+	}
+	if !n.alike {
+		return n.races(ctx, few.accesses) // the rest costs more than all before
+	}
+	all, err := n.fine(ctx, n.from, n.window, mostSteps, nil)
+	if err != nil {
+		return nil, err
+	}
+	return n.stepped(ctx, all)
+}
+
+func (n *node) wholeSteps(context.Context) ([]candidate, error) {
+	return n.coarse(n.from, n.window), nil
+}
+
+// calls are of eager replays alone.
+func (n *node) calls(ctx context.Context) ([]candidate, error) {
+	if n.from.plan.timing != record.TimingEager {
+		return nil, nil
+	}
+	return n.called(ctx, n.from, n.window)
+}
+
+// stepped tries what stepping gave.
+func (n *node) stepped(ctx context.Context, x traced) (*outcome, error) {
+	if found, err := n.try(ctx, x.points, LevelCoarse, nil); found != nil || err != nil {
+		return found, err
+	}
+	return n.races(ctx, x.accesses)
+}
+
+// races reverses races one by one. Where no single one is enough, those that come
+// as far and run other code are looked into: it may have the race that counts.
+func (n *node) races(ctx context.Context, list []candidate) (*outcome, error) {
+	var neutral []*outcome
+	list = list[:min(len(list), n.effort.races)]
+	found, err := n.try(ctx, list, LevelFine, &neutral)
+	if found != nil || err != nil {
+		return found, err
+	}
+	known := map[racePlace]bool{}
+	for _, c := range list {
+		known[c.race] = true
+	}
+	for _, o := range neutral[:min(len(neutral), n.neutral)] {
+		x, err := n.fine(ctx, o, n.window, mostSteps, known)
+		if err != nil {
+			return nil, err
+		}
+		accesses := x.accesses
+		for _, c := range accesses {
+			known[c.race] = true
+		}
+		accesses = accesses[:min(len(accesses), n.effort.races)]
+		if found, err := n.try(ctx, accesses, LevelFine, nil); found != nil || err != nil {
+			return found, err
+		}
+	}
+	return nil, nil
+}
+
+// try replays candidates and follows those that come further, first those that were
+// right where another thread diverged alike. neutral, if it is not nil, gets those
+// that come as far and end in the same thread.
+func (n *node) try(ctx context.Context, list []candidate, level Level, neutral *[]*outcome) (*outcome, error) {
+	from := n.from
+	for i, c := range n.known.first(from.why, list) {
+		n.result.Window = Window{n.window.from(), n.window.to()}
+		n.looked = fmt.Sprintf("%d of %d orders at the %s level between the events %d and %d, and what is behind them",
+			len(list)-i, len(list), level, n.window.from(), n.window.to())
+		if n.useless(c.plan, from, neutral != nil) {
+			n.result.Remembered++
+			continue
+		}
+		o, err := n.attempt(ctx, c.plan, level)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case o.same || o.events > from.events:
+			if n.known.add(from.why, c.shape) {
+				n.result.CacheHits++
+			}
+			found, err := n.follow(ctx, o)
+			if found != nil || err != nil {
+				return found, err
+			}
+		case neutral != nil && o.events == from.events && o.thread == from.thread && o.ordinal == from.ordinal:
+			*neutral = append(*neutral, o)
+		}
+	}
+	return nil, nil
+}
+
+// follow goes on from a replay that came further.
+func (n *node) follow(ctx context.Context, o *outcome) (*outcome, error) {
+	if o.same || o.events > n.best.events {
+		n.best = o
+	}
+	if o.same {
+		return o, nil
+	}
+	at := o.diverged()
+	if n.seen[at] && !n.alike {
+		return nil, nil
+	}
+	n.seen[at] = true
+	return n.beyond(ctx, o)
+}

@@ -1,0 +1,132 @@
+package explore
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/replay"
+	"diagnose/replay/record"
+)
+
+// Prepare sees that replays of a recording come to its end: where one does not, it
+// searches. nil without an error: no search was needed, or none is of use. The error
+// is Search's.
+func Prepare(ctx context.Context, rec *record.Recording, opts Options) (*Result, error) {
+	if found, err := rec.Found(); found != nil || err != nil || !threaded(rec) {
+		return nil, err
+	}
+	if opts.Budget == 0 {
+		opts.Budget = defaultBudget
+	}
+	started := time.Now()
+	inTime, cancel := context.WithTimeout(ctx, opts.Budget)
+	defer cancel()
+	first, err := replay.Run(inTime, rec, replay.Options{Image: opts.Image, Sleeping: sleeping, Computing: patience(rec), Unnamed: true})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	left := opts.Budget - time.Since(started)
+	if first == nil || left <= 0 || !Worth(rec, err) {
+		return nil, nil // whoever replays it next is told why
+	}
+	opts.Budget = left
+	return Search(ctx, rec, opts)
+}
+
+// Need is a preemption of a recording, and what comes of replays without it.
+type Need struct {
+	record.Preemption
+	// At is the instruction, or behind an event the site of its call; Behind is that
+	// event's text, empty at an instruction.
+	At     evidence.Addr
+	Behind string
+	// Last is the last event that is done before the thread goes on; nil: there is none.
+	Last *Done
+	// Failed of Runs replays without it, and with the others, failed as recorded.
+	Failed, Runs int
+}
+
+// Done is an event that was done.
+type Done struct {
+	Thread uint32
+	What   string
+	Site   evidence.Addr
+}
+
+// Needs are the preemptions with which a recording is replayed, in the order of the
+// threads' events; failed of runs replays without any of them failed as recorded. nil:
+// it is replayed without. times is how often the replay without each is made; none
+// begins after the deadline, so Runs may be fewer.
+func Needs(ctx context.Context, rec *record.Recording, opts image.Options, times int, deadline time.Time) (list []Need, failed, runs int, err error) {
+	found, err := rec.Found()
+	if found == nil || len(found.Preemptions) == 0 || err != nil {
+		return nil, 0, 0, err
+	}
+	s := &search{rec: rec, opts: Options{Image: opts}, result: &Result{}}
+	if s.order, err = readOrder(rec.Log); err != nil {
+		return nil, 0, 0, err
+	}
+	whole := plan{timing: found.Timing, list: found.Preemptions}
+	try := func(p plan) (failed, runs int, err error) {
+		for ; runs < times && time.Now().Before(deadline); runs++ {
+			o, err := s.replay(ctx, p, true)
+			if err != nil {
+				return 0, 0, err
+			}
+			if o.same {
+				failed++
+			}
+		}
+		return failed, runs, nil
+	}
+	if failed, runs, err = try(plan{timing: found.Timing}); err != nil {
+		return nil, 0, 0, err
+	}
+	for i, p := range found.Preemptions {
+		n := s.describe(p)
+		if len(found.Preemptions) == 1 {
+			n.Failed, n.Runs = failed, runs
+		} else if n.Failed, n.Runs, err = try(whole.without(i)); err != nil {
+			return nil, 0, 0, err
+		}
+		list = append(list, n)
+	}
+	slices.SortStableFunc(list, func(a, b Need) int {
+		return int(int64(s.order.position(a.Thread, a.Ordinal)) - int64(s.order.position(b.Thread, b.Ordinal)))
+	})
+	return list, failed, runs, nil
+}
+
+// describe says where a preemption is, without replays.
+func (s *search) describe(p record.Preemption) Need {
+	n := Need{Preemption: p, At: p.PC}
+	if at := s.order.position(p.Thread, p.Ordinal); at != 0 && p.Class != record.PointPC {
+		n.At, n.Behind = s.order.at(at).site, s.order.at(at).text()
+	}
+	if until := min(p.Until, s.order.total()); until > 0 {
+		e := s.order.at(until)
+		n.Last = &Done{e.thread, e.text(), e.site}
+	}
+	return n
+}
+
+// text is an event as a phrase names it: "getuid()", "mutex".
+func (e *logged) text() string {
+	if e.kind == record.KindSyscall {
+		return record.SyscallName(e.object) + "()"
+	}
+	return e.kind.String()
+}
+
+// threaded reports whether the recorded program had threads.
+func threaded(rec *record.Recording) bool {
+	for e := range rec.Log.Ordered() {
+		if e != nil && e.Kind == record.KindCreate && e.Result == 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,162 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+
+	"diagnose/evidence"
+	"diagnose/replay"
+	"diagnose/replay/record"
+)
+
+// logged is what a search needs of an event.
+type logged struct {
+	thread  uint32
+	ordinal uint64
+	kind    record.Kind
+	flags   record.EventFlags
+	object  uint64
+	taken   bool // a lock, by this event
+	real    bool // glibc's own function did it
+	site    evidence.Addr
+}
+
+// order are the events of a log in the order of all. The position of one is how
+// many there are up to it.
+type order struct {
+	events []logged
+	of     map[uint32][]uint64 // positions by thread and ordinal
+}
+
+func readOrder(l *record.Log) (*order, error) {
+	o := &order{of: map[uint32][]uint64{}}
+	for e, err := range l.Ordered() {
+		if err != nil && len(o.events) > 0 {
+			break // a replay goes as far
+		}
+		if err != nil {
+			return nil, fmt.Errorf("explore: %w", err)
+		}
+		real := e.Kind >= record.KindMutex && e.Kind <= record.KindGuard && len(e.Args) > 0 && e.Args[0] == uint64(record.SyncReal)
+		taken := e.Result == 0 && e.Flags&record.FlagInterrupted == 0 && (e.Kind == record.KindMutex || e.Kind == record.KindSpin)
+		o.events = append(o.events, logged{e.Thread, e.Ordinal, e.Kind, e.Flags, e.Object, taken, real, e.Site})
+		o.of[e.Thread] = append(o.of[e.Thread], uint64(len(o.events)))
+	}
+	return o, nil
+}
+
+func (o *order) total() uint64 { return uint64(len(o.events)) }
+
+// position is of a thread's event; 0: it has no such.
+func (o *order) position(thread uint32, ordinal uint64) uint64 {
+	if list := o.of[thread]; ordinal > 0 && ordinal <= uint64(len(list)) {
+		return list[ordinal-1]
+	}
+	return 0
+}
+
+func (o *order) at(position uint64) *logged { return &o.events[position-1] }
+
+// step is an event of a thread and the code behind it.
+type step struct {
+	thread  uint32
+	ordinal uint64
+	// begin is the position of the event, end the last one before the thread's
+	// next event: how long the code can be held back.
+	begin, end uint64
+}
+
+// step is the one behind a thread's event.
+func (o *order) step(thread uint32, ordinal uint64) (step, bool) {
+	begin := o.position(thread, ordinal)
+	if begin == 0 {
+		return step{}, false
+	}
+	end := o.total()
+	if next := o.position(thread, ordinal+1); next != 0 {
+		end = next - 1
+	}
+	return step{thread, ordinal, begin, end}, true
+}
+
+// holdable reports whether a thread can be kept right behind an event. It cannot
+// where the event's call is not over yet: the thread has a lock of libc's or of
+// the heap's, or is about to make another.
+func (o *order) holdable(s step) bool {
+	switch e := o.at(s.begin); e.kind {
+	case record.KindOrder, record.KindHeap, record.KindCreate, record.KindExit, record.KindEnd, record.KindExec, record.KindFork:
+		return false
+	default:
+		return !e.real && s.end > s.begin
+	}
+}
+
+// window is where a search looks for what made a replay differ: per thread, from
+// the last event that the log has before a part of the diverging thread's way to
+// the first that it has behind it (Lee et al., ECOOP 2014, 4.1).
+type window struct {
+	// own are the steps of the thread that diverged, the last of them first;
+	// others those of all other threads that may have run beside them, the
+	// latest first.
+	own, others []step
+}
+
+// from is the position at which the window begins.
+func (w *window) from() uint64 { return w.own[len(w.own)-1].begin }
+
+func (w *window) to() uint64 { return w.own[0].end }
+
+// threads is what of each thread is in the window.
+func (w *window) threads() map[uint32]replay.StepWindow {
+	windows := map[uint32]replay.StepWindow{}
+	for _, st := range slices.Concat(w.own, w.others) {
+		x, known := windows[st.thread]
+		if !known {
+			x.From = st.ordinal
+		}
+		windows[st.thread] = replay.StepWindow{From: min(x.From, st.ordinal), To: max(x.To, st.ordinal)}
+	}
+	return windows
+}
+
+// window is the one of the last steps, so many, up to the one behind an event of a
+// thread.
+func (o *order) window(thread uint32, ordinal uint64, steps int) *window {
+	w := &window{}
+	for ; ordinal > 0 && len(w.own) < steps; ordinal-- {
+		if s, ok := o.step(thread, ordinal); ok {
+			w.own = append(w.own, s)
+		}
+	}
+	if len(w.own) == 0 {
+		return nil
+	}
+	w.others = o.beside(thread, w.from(), w.to())
+	return w
+}
+
+// beside are the steps of other threads between two positions, by their events
+// backward; the first of each thread's may have begun before.
+func (o *order) beside(thread uint32, from, to uint64) []step {
+	var list []step
+	seen := map[uint32]bool{thread: true}
+	add := func(position uint64) {
+		e := o.at(position)
+		if s, ok := o.step(e.thread, e.ordinal); ok && e.thread != thread && e.kind != record.KindExit {
+			list = append(list, s)
+		}
+	}
+	at := min(to, o.total())
+	for ; at >= from && at > 0; at-- {
+		add(at)
+	}
+	// The one that each thread was in then.
+	for left := len(o.of) - 1; at > 0 && left > 0; at-- {
+		if e := o.at(at); !seen[e.thread] {
+			seen[e.thread] = true
+			left--
+			add(at)
+		}
+	}
+	return list
+}

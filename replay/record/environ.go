@@ -1,0 +1,92 @@
+package record
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"diagnose/replay/ptrace"
+)
+
+// readEnviron returns the environment that a process was started with, as the pointers
+// on its stack have it. /proc/PID/environ is the memory that the kernel put the strings
+// into, and the dynamic linker writes to that: until glibc 2.38 it ends the tunables of
+// GLIBC_TUNABLES by zeros there, and lets the pointer lead to a copy
+// (elf/dl-tunables.c). A replay needs the variable whole.
+func readEnviron(pid int) ([]Text, error) {
+	stack, end, err := startStack(pid)
+	if err != nil {
+		return nil, err
+	}
+	memory, err := ptrace.OpenMemory(pid)
+	if err != nil {
+		return nil, err
+	}
+	defer memory.Close()
+	whole := make([]byte, end-stack)
+	if _, err := memory.ReadAt(whole, int64(stack)); err != nil {
+		return nil, fmt.Errorf("record: the environment of process %d: %w", pid, err)
+	}
+	if len(whole) < 8 || le.Uint64(whole) > maxVector {
+		return nil, fmt.Errorf("record: process %d has no arguments on its stack", pid)
+	}
+	var list []Text
+	for at := 8 * (le.Uint64(whole) + 2); at+8 <= uint64(len(whole)); at += 8 {
+		p := le.Uint64(whole[at:])
+		if p == 0 {
+			return list, nil
+		}
+		var text []byte
+		if p >= stack && p < end {
+			text, _, _ = bytes.Cut(whole[p-stack:], []byte{0})
+		} else if text, err = readString(memory, p); err != nil {
+			return nil, fmt.Errorf("record: the environment of process %d: %w", pid, err)
+		}
+		list = append(list, Text(text))
+	}
+	return nil, fmt.Errorf("record: the environment of process %d has no end", pid)
+}
+
+// startStack is where the stack was at the exec, and where the environment's strings
+// above it end: startstack and env_end of proc_pid_stat(5).
+func startStack(pid int) (start, end uint64, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, 0, fmt.Errorf("record: %w", err)
+	}
+	// The name, in parentheses, may have spaces and parentheses in it; field 3 follows.
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	const startField, endField = 28 - 3, 51 - 3
+	if len(fields) > endField {
+		start, err = strconv.ParseUint(string(fields[startField]), 10, 64)
+		if err == nil {
+			end, err = strconv.ParseUint(string(fields[endField]), 10, 64)
+		}
+	}
+	const most = 16 << 20 // twice what the kernel takes of strings and pointers
+	if err != nil || start == 0 || end <= start || end-start > most {
+		return 0, 0, errors.Join(fmt.Errorf("record: /proc/%d/stat does not say where the environment is", pid), err)
+	}
+	return start, end, nil
+}
+
+// longestString is MAX_ARG_STRLEN of the kernel's binfmts.h.
+const longestString = 32 * 4096
+
+// readString reads up to a zero byte.
+func readString(memory *ptrace.Memory, at uint64) ([]byte, error) {
+	var text []byte
+	for len(text) < longestString {
+		part := make([]byte, 4096-at%4096) // not beyond the page, which may be the last
+		if _, err := memory.ReadAt(part, int64(at)); err != nil {
+			return nil, err
+		}
+		if end := bytes.IndexByte(part, 0); end >= 0 {
+			return append(text, part[:end]...), nil
+		}
+		text, at = append(text, part...), at+uint64(len(part))
+	}
+	return nil, fmt.Errorf("the string at %#x has no end", at)
+}

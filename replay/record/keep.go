@@ -1,0 +1,493 @@
+package record
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/replay/ptrace"
+)
+
+// run is the directory of a run's recording, with those of its processes.
+//
+// While the program runs it has a hidden name (.NAME-0001-running); at the end
+// it gets one that says how the program ended (NAME-0001-SIGSEGV), or is
+// removed.
+type run struct {
+	order      *order
+	dir        string // absolute; it changes at the end
+	name       string
+	number     int
+	random     [16]byte
+	machine    Machine
+	agent      func() (Agent, error)
+	library    File
+	recordings []*recording
+	settled    bool
+	// main is the process of the program that was started, mainOutcome how it ended;
+	// nil: it has not.
+	main        int
+	mainOutcome *Outcome
+	warn        func(text string)
+	// tellAnalysis, unless nil, is told of an analysis that takes long.
+	tellAnalysis func(Analysis)
+	madeOutput   bool // the directory for recordings was not there before
+	buildIDs     map[fileAt]string
+	// memoryKills is what the kernel's counter had when the run began.
+	memoryKills uint64
+}
+
+func newRun(o *order) (*run, error) {
+	r := &run{order: o, name: runName(Strings(o.Args), string(o.Path)), memoryKills: memoryKills()}
+	if _, err := rand.Read(r.random[:]); err != nil {
+		return nil, err
+	}
+	if o.Hunt != nil {
+		r.random = huntRandom
+	}
+	var err error
+	if r.library, err = statFile(string(o.Library)); err != nil {
+		return nil, fmt.Errorf("the library: %w", err)
+	}
+	if r.quiet() {
+		return r, nil
+	}
+	r.machine = readMachine()
+	// It takes as long as the program's start.
+	r.agent = sync.OnceValues(func() (Agent, error) {
+		sum, err := fileSum(string(o.Library))
+		return Agent{Path: o.Library, SHA256: sum}, err
+	})
+	go r.agent()
+	_, missing := os.Lstat(string(o.Output))
+	if err := os.MkdirAll(string(o.Output), 0o700); err != nil {
+		return nil, fmt.Errorf("recordings cannot be written: %w", err)
+	}
+	r.madeOutput = missing != nil
+	for {
+		if r.number, err = nextNumber(string(o.Output), r.name, r.number); err != nil {
+			return nil, fmt.Errorf("recordings cannot be written: %w", err)
+		}
+		r.dir = filepath.Join(string(o.Output), fmt.Sprintf(".%s-%04d-running", r.name, r.number))
+		err := os.Mkdir(r.dir, 0o700)
+		if err == nil {
+			r.spare()
+			return r, nil
+		}
+		if !errors.Is(err, os.ErrExist) {
+			return nil, fmt.Errorf("recordings cannot be written: %w", err)
+		}
+	}
+}
+
+// spareName is a file that holds room for the last manifests on a disk that the
+// logs have filled.
+const spareName, spareSize = ".spare", 256 << 10
+
+func (r *run) spare() {
+	f, err := os.OpenFile(filepath.Join(r.dir, spareName), os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	unix.Fallocate(int(f.Fd()), 0, 0, spareSize) // without it there is one safety less
+}
+
+// drop removes the recording, and the directory for recordings if it was made for
+// this one and has no other.
+func (r *run) drop() error {
+	for _, x := range r.recordings {
+		x.later.cancel()
+	}
+	err := os.RemoveAll(r.dir)
+	if r.madeOutput {
+		os.Remove(string(r.order.Output))
+	}
+	return err
+}
+
+// runName makes of a program's name one that is short and harmless in a shell.
+func runName(args []string, file string) string {
+	name := filepath.Base(file)
+	if len(args) > 0 && args[0] != "" {
+		name = strings.TrimLeft(filepath.Base(args[0]), "-.")
+	}
+	const longest = 64
+	name = strings.Map(func(r rune) rune {
+		if r < 0x80 && (r == '.' || r == '_' || r == '+' || r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z') {
+			return r
+		}
+		return '_'
+	}, name)
+	if name = name[:min(len(name), longest)]; name == "" {
+		return "program"
+	}
+	return name
+}
+
+var numbered = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\.?(.*)-(\d{4,9})-[^/]*$`) })
+
+// nextNumber is larger than all numbers that the directory has for a name, and
+// than last.
+func nextNumber(dir, name string, last int) (int, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range entries {
+		if !strings.Contains(e.Name(), name) {
+			continue
+		}
+		m := numbered().FindStringSubmatch(e.Name())
+		if m == nil || m[1] != name {
+			continue
+		}
+		if n, err := strconv.Atoi(m[2]); err == nil {
+			last = max(last, n)
+		}
+	}
+	return last + 1, nil
+}
+
+func fileSum(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// family is the run's processes as far as they have ended.
+func (r *run) family() *Family {
+	f := &Family{}
+	index := map[*recording]int{}
+	if len(r.recordings) == 0 || r.recordings[0].manifest.PID != r.main {
+		f.Processes = append(f.Processes, Process{PID: r.main, Parent: -1, Unrecorded: true})
+	}
+	for _, x := range r.recordings {
+		parent := -1
+		if x.parent != nil {
+			parent = index[x.parent]
+		}
+		index[x] = f.add(&x.manifest, path.Join(".", x.dir), parent)
+	}
+	if r.mainOutcome != nil {
+		f.Processes[0].Outcome = *r.mainOutcome
+	}
+	return f
+}
+
+// failure says what a run's failure is.
+type failure struct {
+	// name is how the run is called, why says in words who did what.
+	name, why string
+	// culprit is the directory in the run's of the recording that shows it; empty for
+	// the first.
+	culprit string
+	// others are the processes that failed as well, in the order of their ends.
+	others []FailedProcess
+}
+
+// failure of a run; nil if it did not fail, as far as is known. A run of which no
+// recording came about fails as its program does.
+func (r *run) failure() *failure {
+	f := r.family()
+	blamed := f.Blamed()
+	if blamed < 0 {
+		return nil
+	}
+	p := &f.Processes[blamed]
+	o := &p.Outcome
+	x := &failure{name: o.word(), why: "the program " + o.Deed(), culprit: p.culprit()}
+	if blamed > 0 {
+		x.name, x.why = "child-"+o.word(), "its "+p.child()+" "+o.Deed()
+		if m := &f.Processes[0].Outcome; m.failed() {
+			x.why = "the program " + m.Deed() + ", and " + x.why
+		}
+	}
+	for _, i := range f.Failed() {
+		if i != 0 && i != blamed {
+			p := &f.Processes[i]
+			x.others = append(x.others, FailedProcess{PID: p.PID, Program: p.Program, Deed: p.Outcome.Deed(), Dir: p.culprit(), Unrecorded: p.Unrecorded})
+		}
+	}
+	return x
+}
+
+func (p *Process) culprit() string {
+	if p.Dir == "." {
+		return ""
+	}
+	return p.Dir
+}
+
+// child names a child process: "child process 4711 (sort)".
+func (p *Process) child() string {
+	if p.Program == "" {
+		return fmt.Sprintf("child process %d", p.PID)
+	}
+	return fmt.Sprintf("child process %d (%s)", p.PID, path.Base(string(p.Program)))
+}
+
+func signalName(s unix.Signal) string {
+	if name := unix.SignalName(s); name != "" {
+		return name
+	}
+	return fmt.Sprintf("signal-%d", int(s))
+}
+
+// quiet: nothing is kept, nor written.
+func (r *run) quiet() bool { return r.order.Hunt != nil && r.order.Hunt.Quiet }
+
+// kept reports whether the recording stays, as far as is known.
+func (r *run) kept() bool { return r.order.All || r.failure() != nil }
+
+// settle gives the recording its name, or removes it.
+func (r *run) settle() error {
+	if r.settled {
+		return nil
+	}
+	r.settled = true
+	if r.quiet() {
+		return nil
+	}
+	failed := r.failure()
+	if failed == nil && !r.order.All {
+		return r.drop()
+	}
+	os.Remove(filepath.Join(r.dir, spareName))
+	r.flush() // before the directory has another name
+	ending := "passed"
+	if failed != nil {
+		ending = failed.name
+	}
+	for {
+		final := filepath.Join(string(r.order.Output), fmt.Sprintf("%s-%04d-%s", r.name, r.number, ending))
+		err := unix.Renameat2(unix.AT_FDCWD, r.dir, unix.AT_FDCWD, final, unix.RENAME_NOREPLACE)
+		if errors.Is(err, unix.EINVAL) { // the file system has no such flag
+			err = os.Rename(r.dir, final)
+		}
+		switch {
+		case err == nil:
+			r.dir = final
+			return nil
+		case errors.Is(err, os.ErrNotExist):
+			return fmt.Errorf("record: the recording is gone: %w", err)
+		case !errors.Is(err, os.ErrExist) && !errors.Is(err, unix.ENOTEMPTY):
+			return fmt.Errorf("record: the recording stays in %s: %w", r.dir, err)
+		}
+		if r.number, err = nextNumber(string(r.order.Output), r.name, r.number); err != nil {
+			return fmt.Errorf("record: %w", err)
+		}
+	}
+}
+
+// finish is for the end of the last process.
+func (r *run) finish() error {
+	err := r.settle()
+	r.flush()
+	return err
+}
+
+// abandon is for a tracer that failed: what there is stays, if there is
+// anything.
+func (r *run) abandon() {
+	r.flush()
+	for _, x := range r.recordings {
+		if !x.closed {
+			x.manifest.Outcome = Outcome{Kind: OutcomeCut, Text: "the recorder failed"}
+			x.store()
+		}
+	}
+	if len(r.recordings) == 0 && !r.settled && !r.quiet() {
+		r.drop()
+	}
+}
+
+// recording is the recording of one process, from its start or its fork to its
+// exec or its end.
+type recording struct {
+	run       *run
+	parent    *recording
+	dir       string // relative to the run's, with slashes
+	children  int
+	manifest  Manifest
+	control   agentControl
+	controlAt uint64
+	memory    *ptrace.Memory  // of the process, while it is recorded
+	text      addresses       // of the library's code
+	lock      *os.File        // tells readers that it is still written; nil: it could not be had
+	traps     map[uint64]bool // addresses of ud2 in the place of system calls
+	// counterTraps: the table says that rdtsc traps.
+	counterTraps bool
+	copied       map[Text]bool // files in a portable recording
+	evidence     string
+	misuse       uint64   // mismatched frees
+	ending       *Outcome // what the process came to before it ended
+	relocked     map[uint32]uint64
+	closed       bool
+	cut          bool   // the engine ended it before the process did
+	broken       bool   // could not be written; said once
+	later        *later // writes the manifest of a process that has just begun
+	hunt         *Hunt  // nil: the process's threads run as the kernel has them
+	// pointsIn are the mappings of code whose points were told; pointsOf is how many
+	// instructions might have been points.
+	pointsIn map[uint64]bool
+	pointsOf int
+}
+
+func (r *recording) path() string { return filepath.Join(r.run.dir, filepath.FromSlash(r.dir)) }
+
+func (r *recording) isTrap(pc uint64) bool { return r.traps[pc] }
+
+// open makes the directory of a process's recording.
+func (r *run) open(p *process, forked bool) (*recording, error) {
+	if r.quiet() {
+		x := &recording{run: r, parent: p.from.recording, traps: map[uint64]bool{}}
+		x.manifest.PID = p.pid
+		r.recordings = append(r.recordings, x)
+		return x, nil
+	}
+	library, err := r.agent()
+	if err != nil {
+		return nil, fmt.Errorf("the library: %w", err)
+	}
+	x := &recording{run: r, parent: p.from.recording, traps: map[uint64]bool{}, copied: map[Text]bool{}}
+	x.manifest = Manifest{PID: p.pid, Producer: r.order.Producer, Agent: library, Machine: r.machine, Outcome: Outcome{Kind: OutcomeRunning}}
+	if x.parent != nil {
+		link := p.from.link
+		x.manifest.Parent = &link
+		x.parent.children++
+		name := path.Join(ChildrenName, fmt.Sprintf("%d-%d", p.pid, x.parent.children))
+		x.dir = path.Join(x.parent.dir, name)
+		if err := os.Mkdir(x.path(), 0o700); errors.Is(err, os.ErrNotExist) { // the first child
+			err = os.MkdirAll(x.path(), 0o700)
+			if err != nil {
+				return nil, err
+			}
+		} else if err != nil {
+			return nil, err
+		}
+		x.parent.addChild(Child{Path: name, PID: p.pid, Thread: link.Thread, Ordinal: link.Ordinal, Exec: link.Exec})
+		if forked {
+			x.counterTraps = x.parent.counterTraps
+			for at := range x.parent.traps {
+				x.traps[at] = true
+			}
+		}
+	} else if len(r.recordings) > 0 {
+		// An earlier program of the main process left no recording to be a
+		// child of; there is one directory for what has no parent.
+		return nil, errors.New("it comes from a process that was not recorded")
+	}
+	f, err := os.OpenFile(filepath.Join(x.path(), LogName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	x.lock = lockDirectory(x.path())
+	r.recordings = append(r.recordings, x)
+	return x, nil
+}
+
+// addChild links a child. A parent that has ended is written again.
+func (r *recording) addChild(c Child) {
+	r.manifest.Children = append(r.manifest.Children, c)
+	if r.closed {
+		r.storeEnd()
+	}
+}
+
+// addUnrecorded notes the end of a process that executed what is not recorded.
+func (r *recording) addUnrecorded(u Unrecorded) {
+	now := time.Now().UTC()
+	u.Ended = &now
+	if len(r.manifest.Unrecorded) < mostUnrecorded {
+		r.manifest.Unrecorded = append(r.manifest.Unrecorded, u)
+	}
+	if r.closed {
+		r.store()
+	}
+}
+
+// mostUnrecorded bounds the list in a manifest.
+const mostUnrecorded = 1000
+
+// remove is for a recording that did not come about.
+func (r *recording) remove() {
+	if r.run.quiet() {
+		r.run.recordings = r.run.recordings[:len(r.run.recordings)-1]
+		return
+	}
+	r.lock.Close()
+	if r.parent == nil {
+		for _, name := range []string{LogName, DataName, SitesName, ManifestName} {
+			os.Remove(filepath.Join(r.path(), name))
+		}
+	} else {
+		os.RemoveAll(r.path())
+		if n := len(r.parent.manifest.Children); n > 0 {
+			r.parent.manifest.Children = r.parent.manifest.Children[:n-1]
+		}
+	}
+	r.run.recordings = r.run.recordings[:len(r.run.recordings)-1]
+}
+
+// limit notes what the recording cannot bring back.
+func (r *recording) limit(kind, text string) {
+	for _, l := range r.manifest.Limits {
+		if l.Kind == kind && l.Text == text {
+			return
+		}
+	}
+	r.manifest.Limits = append(r.manifest.Limits, Limit{Kind: kind, Text: text})
+	if r.closed {
+		r.storeEnd()
+	}
+}
+
+// storeEnd writes the manifest of a process that has ended.
+func (r *recording) storeEnd() {
+	if r.parent == nil {
+		r.store()
+	} else {
+		r.storeLater(endDelay)
+	}
+}
+
+// store writes the manifest. A recording that cannot be written is no reason
+// to disturb the program.
+func (r *recording) store() {
+	if r.run.quiet() {
+		return
+	}
+	r.later.cancel()
+	err := r.manifest.Write(r.path())
+	if errors.Is(err, unix.ENOSPC) && os.Remove(filepath.Join(r.run.dir, spareName)) == nil {
+		err = r.manifest.Write(r.path())
+	}
+	if err != nil && !r.broken {
+		r.broken = true
+		r.run.problem(err)
+	}
+}

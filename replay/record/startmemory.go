@@ -1,0 +1,145 @@
+package record
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"diagnose/evidence"
+	"diagnose/replay/ptrace"
+)
+
+// StartName is the file with what the dynamic linker had written to its own
+// memory when the engine started. It runs before the engine, and keeps there
+// how long it took, by the time-stamp counter, and on which processor it was
+// (init_cpu_features in glibc's sysdeps/x86/cpu-features.c). A replay has it
+// copied over its own.
+const StartName = "start"
+
+// StartPage is a page of the memory at the start.
+type StartPage struct {
+	Addr evidence.Addr
+	Data [startPageSize]byte
+}
+
+const (
+	startPageSize = 4096
+	// mostStartPages is more than any dynamic linker has.
+	mostStartPages = 1024
+)
+
+// auxBase is AT_BASE of elf.h, where the dynamic linker is.
+const auxBase = 7
+
+// saveStart writes the pages of the dynamic linker that are not as in its file.
+func (r *recording) saveStart(pid int) error {
+	pages, err := startPages(pid, &r.manifest.Start)
+	if err != nil {
+		return fmt.Errorf("the dynamic linker's memory: %w", err)
+	}
+	var b bytes.Buffer
+	for i := range pages {
+		b.Write(le.AppendUint64(nil, uint64(pages[i].Addr)))
+		b.Write(pages[i].Data[:])
+	}
+	return os.WriteFile(filepath.Join(r.path(), StartName), b.Bytes(), 0o600)
+}
+
+func startPages(pid int, s *Start) ([]StartPage, error) {
+	path := s.linker()
+	if path == "" {
+		return nil, nil
+	}
+	memory, err := ptrace.OpenMemory(pid)
+	if err != nil {
+		return nil, err
+	}
+	defer memory.Close()
+	file, err := os.Open(fmt.Sprintf("/proc/%d/root%s", pid, path))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var pages []StartPage
+	for i := range s.Mappings {
+		m := &s.Mappings[i]
+		if m.Path != path || m.Permissions[2] == 'x' {
+			continue
+		}
+		for at := m.Start; at < m.End; at += startPageSize {
+			page := StartPage{Addr: at}
+			if _, err := memory.ReadAt(page.Data[:], int64(at)); err != nil {
+				return nil, err
+			}
+			var original [startPageSize]byte
+			_, err := file.ReadAt(original[:], int64(m.Offset+at-m.Start))
+			if err != nil && !errors.Is(err, io.EOF) {
+				return nil, err
+			}
+			if page.Data != original && len(pages) < mostStartPages {
+				pages = append(pages, page)
+			}
+		}
+	}
+	return pages, nil
+}
+
+// linker is the dynamic linker's path; empty if there is none.
+func (s *Start) linker() Text {
+	for _, a := range s.Auxv {
+		if a.Type != auxBase {
+			continue
+		}
+		for i := range s.Mappings {
+			if m := &s.Mappings[i]; a.Value >= m.Start && a.Value < m.End {
+				return m.Path
+			}
+		}
+	}
+	return ""
+}
+
+// StartPages are the pages of StartName; none if the recording has no such
+// file. They lie in the dynamic linker's mappings of the manifest.
+func (r *Recording) StartPages() ([]StartPage, error) {
+	f, err := r.File(StartName)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	path := r.Manifest.Start.linker()
+	var pages []StartPage
+	for len(pages) < mostStartPages {
+		var b [8 + startPageSize]byte
+		switch _, err := io.ReadFull(f, b[:]); {
+		case err == io.EOF:
+			return pages, nil
+		case err != nil:
+			return nil, &CorruptError{StartName, int64(len(pages) * len(b)), "it ends within a page"}
+		}
+		page := StartPage{Addr: evidence.Addr(le.Uint64(b[:]))}
+		copy(page.Data[:], b[8:])
+		if !r.Manifest.Start.maps(path, page.Addr) {
+			return nil, &CorruptError{StartName, int64(len(pages) * len(b)), fmt.Sprintf("the dynamic linker has no page at %v", page.Addr)}
+		}
+		pages = append(pages, page)
+	}
+	return nil, &CorruptError{StartName, 0, "it has too many pages"}
+}
+
+// maps reports whether a page is a part of a file's mappings.
+func (s *Start) maps(path Text, addr evidence.Addr) bool {
+	for i := range s.Mappings {
+		m := &s.Mappings[i]
+		if path != "" && m.Path == path && addr%startPageSize == 0 && addr >= m.Start && addr < m.End {
+			return true
+		}
+	}
+	return false
+}

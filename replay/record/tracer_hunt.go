@@ -1,0 +1,71 @@
+package record
+
+import (
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/replay/ptrace"
+)
+
+// beginHunt tells a process whose threads are to run in an order of the engine's.
+// A fork's child has its parent's memory, and so what its parent was told.
+func (r *recording) beginHunt(tid int, memory *ptrace.Memory, forked bool) error {
+	h := r.run.order.Hunt
+	if h == nil {
+		return nil
+	}
+	r.hunt, r.manifest.Hunt = h, &HuntedRun{Hunt: *h}
+	if forked {
+		return nil
+	}
+	r.control.Hunt = agent.EngineHunt
+	if err := h.begin(tid, memory); err != nil {
+		return err
+	}
+	return r.addPoints(tid, memory)
+}
+
+// share has the calling thread, which ends with the run, stay on the processor of the
+// program's threads: of those one runs at a time, and none while it looks.
+func (h *Hunt) share() {
+	if h.Processor < 0 {
+		return
+	}
+	var set unix.CPUSet
+	set.Set(h.Processor)
+	unix.SchedSetaffinity(0, &set) // without it the run takes longer
+}
+
+// noteHunted takes over what the process has come to.
+func (r *recording) noteHunted() {
+	if r.hunt == nil {
+		return
+	}
+	hunted, err := readHunted(r.memory)
+	if err != nil {
+		r.limit("hunt", err.Error())
+		return
+	}
+	if raw, err := readHunt(r.memory); err == nil && r.hunt.Globals && r.pointsOf > 0 {
+		hunted.Globals = &GlobalPoints{Points: int(raw.SitesSet), Of: r.pointsOf}
+	}
+	r.manifest.Hunt.Hunted = *hunted
+}
+
+// stuck is for a process none of whose threads can go on. It ends as one would
+// that somebody made leave a core.
+func (t *tracer) stuck(x *tracee, regs *ptrace.Registers) error {
+	return t.stopAll(x, func() error {
+		r := x.process.recording
+		var info ptrace.Siginfo
+		r.noteHunted()
+		r.noteUnsettled(x.process)
+		r.failed(x, unix.SIGABRT, &info)
+		r.ending.Stuck = stuckReasons[regs.Rsi]
+		r.ending.Text = "the program " + r.ending.Stuck.words()
+		r.takeEvidence()
+		r.checkStopped(x.process.pid)
+		r.writeCore(x, int(unix.SIGABRT), &info)
+		return unix.Kill(x.process.pid, unix.SIGKILL)
+	})
+}

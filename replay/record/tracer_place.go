@@ -1,0 +1,167 @@
+package record
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/replay/ptrace"
+)
+
+// Where a signal finds a thread, and where the end does, has to be a place that
+// a replay comes to again. In the program it is told by the thread's state, in
+// the engine by the event that the thread is at. What the library does outside of
+// its engine depends on what other threads do at the time: which way a lock is
+// taken, who wakes whom. A thread that is found there goes on until it is out:
+// tracer_delay.go for signals, tracer_settle.go for the end.
+
+// whereabouts is in whose code a thread stands.
+type whereabouts int
+
+const (
+	inProgram whereabouts = iota
+	// inTransit is in the library outside of its engine, in the stub of a point, or in
+	// the one that makes a thread, where a register has a number that the kernel gives
+	// anew.
+	inTransit
+	inEngine
+)
+
+// standing is where a stopped thread is.
+type standing struct {
+	whereabouts
+	regs ptrace.Registers
+	// asleep: in a system call that waits.
+	asleep bool
+}
+
+// The kernel's results of calls that a stop interrupted (linux/errno.h), which it
+// makes again or, with EINTR, leaves to the program.
+const (
+	errRestartSys      = 512
+	errRestartNoIntr   = 513
+	errRestartNoHand   = 514
+	errRestartRestarts = 516
+)
+
+// standing looks where a stopped thread of a recorded process stands.
+func (r *recording) standing(x *tracee) (standing, error) {
+	var s standing
+	var err error
+	if s.regs, err = ptrace.GetRegisters(x.tid); err != nil {
+		return s, err
+	}
+	if int64(s.regs.Orig_rax) >= 0 {
+		switch -int64(s.regs.Rax) {
+		case errRestartSys, errRestartNoIntr, errRestartNoHand, errRestartRestarts, int64(unix.EINTR):
+			s.asleep = true
+		}
+	}
+	inside, cloning := r.inEngine(x)
+	pc := s.regs.Rip
+	switch {
+	case inside || pc >= r.control.TextLow && pc < r.control.TextHigh:
+		s.whereabouts = inEngine
+	case cloning || pc >= r.text.start && pc < r.text.end || r.inStub(pc):
+		s.whereabouts = inTransit
+	}
+	return s, nil
+}
+
+// inEngine is what the engine says of a thread; nothing of one that it does not
+// know (yet, any more).
+func (r *recording) inEngine(x *tracee) (inside, cloning bool) {
+	var raw agent.RawRThread
+	p := make([]byte, unsafe.Offsetof(raw.CloningNr))
+	le := binary.LittleEndian
+	read := func() bool {
+		_, err := r.memory.ReadAt(p, int64(agent.RThreadAddress(x.index)))
+		return err == nil && le.Uint32(p[unsafe.Offsetof(raw.RealTID):]) == uint32(x.tid) &&
+			le.Uint32(p[unsafe.Offsetof(raw.State):]) != agent.REnded
+	}
+	if x.index == 0 || !read() {
+		if x.index, _ = r.place(x.tid); x.index == 0 || !read() {
+			return false, false
+		}
+	}
+	return le.Uint64(p[unsafe.Offsetof(raw.Inside):]) != 0, le.Uint32(p[unsafe.Offsetof(raw.Cloning):]) != 0
+}
+
+// number finds the engine's numbers of a process's threads, all at once.
+func (r *recording) number(p *process) {
+	r.eachThread(func(i uint32, raw *agent.RawRThread) bool {
+		if x := p.threads[int(raw.RealTID)]; x != nil {
+			x.index = i // of two, the younger: the other one has ended
+		}
+		return true
+	})
+}
+
+// addresses are from start to before end.
+type addresses struct{ start, end uint64 }
+
+// libraryText is the mapping of the library's code, which the engine's entries
+// are part of.
+func libraryText(pid int, entry uint64) (addresses, error) {
+	maps, err := readMappings(pid)
+	if err != nil {
+		return addresses{}, err
+	}
+	for i := range maps {
+		if m := &maps[i]; uint64(m.Start) <= entry && entry < uint64(m.End) {
+			return addresses{uint64(m.Start), uint64(m.End)}, nil
+		}
+	}
+	return addresses{}, nil
+}
+
+// crawls reports whether a single step would not do at a pc: the system call
+// there may wait, or the instruction repeats, a step for each repetition.
+func (r *recording) crawls(pc uint64) bool {
+	var code [4]byte
+	if _, err := r.memory.ReadAt(code[:], int64(pc)); err != nil {
+		return false
+	}
+	if code[0] == 0x0f && code[1] == 0x05 {
+		return true
+	}
+	repeats := false
+	for _, c := range code {
+		switch {
+		case c == 0xf2 || c == 0xf3:
+			repeats = true
+		case c >= 0x40 && c <= 0x4f || c == 0x66:
+		default:
+			return repeats && (c >= 0xa4 && c <= 0xa7 || c >= 0xaa && c <= 0xaf)
+		}
+	}
+	return false
+}
+
+// endsLast makes the event of the process's end, the last one of its thread, the
+// last of all. What others did until they stood still is before it.
+func (r *recording) endsLast(x *tracee) {
+	c, err := readControl(r.memory, r.controlAt)
+	index, _ := r.place(x.tid)
+	if err != nil || index == 0 || c.Stopped != 0 {
+		return
+	}
+	at, err := r.memory.Word(agent.RThreadAddress(index) + uint64(unsafe.Offsetof(agent.RawRThread{}.At)))
+	if err != nil {
+		return
+	}
+	var raw agent.RawEvent
+	p := make([]byte, binary.Size(&raw))
+	event := at - uint64(len(p)) // it has neither arguments nor payloads
+	if _, err := r.memory.ReadAt(p, int64(event)); err != nil {
+		return
+	}
+	if _, err := binary.Decode(p, binary.LittleEndian, &raw); err != nil || raw.Kind != agent.EvEnd || int(raw.Length) != len(p) {
+		return
+	}
+	if r.memory.SetWord(event+uint64(unsafe.Offsetof(raw.Ticket)), c.Ticket) == nil {
+		r.memory.SetWord(r.controlAt+uint64(unsafe.Offsetof(c.Ticket)), c.Ticket+1)
+	}
+}

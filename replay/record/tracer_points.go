@@ -1,0 +1,246 @@
+package record
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/image/object"
+	"diagnose/replay/ptrace"
+)
+
+// Points at instructions (struct dg_point_site): the tracer finds them, and hides
+// what the engine makes of them. Where a thread stands in a stub it is in transit;
+// a fault of the instruction there is given to the program as one at its own
+// address; and a core has neither jumps nor stubs, nor does a replay.
+
+// GlobalPoints says how many instructions access variables that all threads see, and
+// how many of them threads can be preempted at.
+type GlobalPoints struct {
+	// Points counts those that threads can be preempted at, Of all of them.
+	Points int `json:"points"`
+	Of     int `json:"of"`
+}
+
+// pointTable is what is told of the code at known addresses.
+type pointTable struct {
+	raw    []byte
+	count  int
+	all    int
+	limits []string
+}
+
+// knownPoints has them by codeKey.
+var knownPoints sync.Map
+
+const pointSize = int(unsafe.Sizeof(agent.RawPointSite{}))
+
+// addPoints tells a process that hunts of the instructions in its code that it has
+// not been told of.
+func (r *recording) addPoints(tid int, memory *ptrace.Memory) error {
+	if r.hunt == nil || !r.hunt.Globals {
+		return nil
+	}
+	list, err := readMappings(tid)
+	if err != nil {
+		return err
+	}
+	var table *pointTable
+	key := codeKey(list)
+	if known, ok := knownPoints.Load(key); ok && key != "" && r.pointsIn == nil {
+		table = known.(*pointTable)
+	} else if table, err = r.points(tid, list, memory); err != nil {
+		return err
+	} else if key != "" && r.pointsIn == nil {
+		knownPoints.Store(key, table)
+	}
+	for _, text := range table.limits {
+		r.limit("hunt", text)
+	}
+	if r.pointsIn == nil {
+		r.pointsIn = map[uint64]bool{}
+	}
+	for i := range list {
+		if list[i].Permissions[2] == 'x' {
+			r.pointsIn[uint64(list[i].Start)] = true
+		}
+	}
+	return r.tellPoints(memory, table)
+}
+
+// points makes the table for the mappings that were not there before.
+func (r *recording) points(tid int, list []Mapping, memory *ptrace.Memory) (*pointTable, error) {
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", tid))
+	if err != nil {
+		return nil, err
+	}
+	table := &pointTable{}
+	for i := range list {
+		m := &list[i]
+		if m.Permissions[2] != 'x' || r.pointsIn[uint64(m.Start)] || r.isAgent(m) || string(m.Path) != exe && !ownCode(string(m.Path)) {
+			continue
+		}
+		if err := table.add(m, memory); err != nil {
+			table.limits = append(table.limits, fmt.Sprintf("threads are not preempted where %s accesses its variables: %v", m.Path, err))
+		}
+	}
+	return table, nil
+}
+
+// ownCode tells the program's libraries from the system's, whose variables are behind
+// locks of theirs.
+func ownCode(path string) bool {
+	if !strings.HasPrefix(path, "/") {
+		return false
+	}
+	for _, system := range []string{"/lib/", "/lib64/", "/lib32/", "/usr/lib/", "/usr/lib64/", "/usr/lib32/", "/usr/libexec/"} {
+		if strings.HasPrefix(path, system) {
+			return false
+		}
+	}
+	return true
+}
+
+// add adds an object's code.
+func (t *pointTable) add(m *Mapping, memory *ptrace.Memory) error {
+	f, err := object.Open(string(m.Path))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	bias, ok := loadBias(codeSegments(f), m)
+	if !ok {
+		return nil
+	}
+	found, err := findGlobals(f)
+	if err != nil {
+		return err
+	}
+	patched, err := CachedSites(f)
+	if err != nil {
+		return err
+	}
+	t.all += found.all
+	text := make([]byte, m.End-m.Start)
+	if _, err := memory.ReadAt(text, int64(m.Start)); err != nil {
+		return err
+	}
+	for _, s := range found.apart(patched.Sites) {
+		at := s.at + bias - uint64(m.Start)
+		if s.at+bias < uint64(m.Start) || at+uint64(len(s.code)) > uint64(len(text)) || !bytes.Equal(text[at:at+uint64(len(s.code))], s.code) {
+			continue // not as in the file
+		}
+		raw := s.raw(bias)
+		if t.raw, err = binary.Append(t.raw, binary.LittleEndian, &raw); err != nil {
+			return err
+		}
+		t.count++
+	}
+	return nil
+}
+
+// tellPoints appends a table to the process's.
+func (r *recording) tellPoints(memory *ptrace.Memory, t *pointTable) error {
+	const at = agent.EngineHunt + uint64(unsafe.Offsetof(agent.RawHunt{}.Sites))
+	word, err := memory.Word(at)
+	if err != nil {
+		return fmt.Errorf("its points: %w", err)
+	}
+	r.pointsOf += t.all
+	sites, done := uint32(word), word>>32
+	count := min(t.count, agent.HuntSites-int(sites))
+	if count <= 0 {
+		return nil
+	}
+	if _, err := memory.WriteAt(t.raw[:count*pointSize], int64(agent.EngineHunt+agent.HuntSitesAt)+int64(sites)*int64(pointSize)); err != nil {
+		return fmt.Errorf("its points: %w", err)
+	}
+	if err := memory.SetWord(at, done<<32|uint64(sites+uint32(count))); err != nil {
+		return fmt.Errorf("its points: %w", err)
+	}
+	return nil
+}
+
+// stubs are where the engine has made the stubs of points.
+func (r *recording) stubs() []Range {
+	if r.hunt == nil || !r.hunt.Globals {
+		return nil
+	}
+	raw, err := readHunt(r.memory)
+	if err != nil {
+		return nil
+	}
+	var list []Range
+	for i := range min(raw.Areas, agent.HuntAreas) {
+		list = append(list, Range{evidence.Addr(raw.AreaLow[i]), evidence.Addr(raw.AreaHigh[i])})
+	}
+	return list
+}
+
+// inStub reports whether a pc is in the stub of a point.
+func (r *recording) inStub(pc uint64) bool {
+	for _, s := range r.stubs() {
+		if pc >= uint64(s.Start) && pc < uint64(s.End) {
+			return true
+		}
+	}
+	return false
+}
+
+// eachPoint calls f with those that have their jumps.
+func (r *recording) eachPoint(f func(*agent.RawPointSite) (more bool, err error)) error {
+	raw, err := readHunt(r.memory)
+	if err != nil {
+		return err
+	}
+	table := make([]byte, int(min(raw.SitesDone, agent.HuntSites))*pointSize)
+	if _, err := r.memory.ReadAt(table, agent.EngineHunt+agent.HuntSitesAt); err != nil {
+		return fmt.Errorf("its points: %w", err)
+	}
+	for ; len(table) > 0; table = table[pointSize:] {
+		var p agent.RawPointSite
+		if _, err := binary.Decode(table[:pointSize], binary.LittleEndian, &p); err != nil {
+			return err
+		}
+		if p.Insn == 0 || int(p.Length) > len(p.Bytes) {
+			continue
+		}
+		if more, err := f(&p); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// atOwn takes a thread that stands at an instruction in a stub to where the program
+// has it.
+func (r *recording) atOwn(tid int, regs *ptrace.Registers) error {
+	if !r.inStub(regs.Rip) {
+		return nil
+	}
+	return r.eachPoint(func(p *agent.RawPointSite) (bool, error) {
+		if regs.Rip != p.Insn {
+			return true, nil
+		}
+		regs.Rip, regs.Orig_rax = p.At, ^uint64(0)
+		return false, ptrace.SetRegisters(tid, regs)
+	})
+}
+
+// hidePoints puts the program's own code back, in a process that stands still and
+// ends.
+func (r *recording) hidePoints() error {
+	if len(r.stubs()) == 0 {
+		return nil
+	}
+	return r.eachPoint(func(p *agent.RawPointSite) (bool, error) {
+		_, err := r.memory.WriteAt(p.Bytes[:p.Length], int64(p.At))
+		return true, err
+	})
+}

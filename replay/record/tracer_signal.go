@@ -1,0 +1,163 @@
+package record
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/replay/ptrace"
+)
+
+const siKernel = 0x80 // si_code of int3, and of faults that have no address
+
+func siCode(info *ptrace.Siginfo) int32 { return int32(binary.LittleEndian.Uint32(info[8:])) }
+
+// signalled is for a thread that is about to be given a signal. All but those
+// that are meant for the tracer are passed on as they are, perhaps a little later.
+func (t *tracer) signalled(x *tracee, s syscall.Signal) error {
+	if x.process.recording == nil && s != unix.SIGTRAP {
+		return t.proceed(x, s)
+	}
+	info, err := ptrace.GetSiginfo(x.tid)
+	if err != nil {
+		return err
+	}
+	if isFault(s, &info) {
+		return t.faulted(x, s, info)
+	}
+	if waits, err := t.delays(x, s, info); err != nil || waits {
+		return err
+	}
+	return t.give(x, s, info)
+}
+
+// give passes a signal on, which may end the process.
+func (t *tracer) give(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
+	switch r := x.process.recording; {
+	case r == nil || !dumps(s) && !ends(s):
+	case !isFatal(x.tid, s):
+		if s == unix.SIGSEGV || s == unix.SIGILL || s == unix.SIGTRAP { // the engine's in any case
+			x.handed = &info
+		}
+	case dumps(s):
+		return t.fatal(x, s, info)
+	case ends(s):
+		r.noteRelocked()
+	}
+	return t.proceed(x, s)
+}
+
+// faulted is for what an instruction raised: one of the engine's, or of a step,
+// or the program's own.
+func (t *tracer) faulted(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
+	if step, given := isStep(&info); step && s == unix.SIGTRAP && x.delay != nil {
+		return t.stepped(x, given)
+	}
+	regs, err := ptrace.GetRegisters(x.tid)
+	if err != nil {
+		return err
+	}
+	if isQuestion(x.tid, s, &info, &regs) {
+		return t.trapped(x, &regs)
+	}
+	if r := x.process.recording; r != nil {
+		if err := r.atOwn(x.tid, &regs); err != nil {
+			return err
+		}
+		redirected, err := redirect(r.memory, x.tid, s, &regs, &r.control, r.isTrap)
+		if err != nil {
+			return err
+		}
+		if redirected {
+			return t.proceed(x, 0)
+		}
+	}
+	return t.give(x, s, info)
+}
+
+// isFault tells signals of an instruction from those that are sent, as the
+// engine does.
+func isFault(s syscall.Signal, info *ptrace.Siginfo) bool {
+	return siCode(info) > 0 && slices.Contains([]syscall.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP}, s)
+}
+
+// isQuestion reports whether a signal is a question of the engine's.
+func isQuestion(tid int, s syscall.Signal, info *ptrace.Siginfo, regs *ptrace.Registers) bool {
+	return s == unix.SIGTRAP && siCode(info) == siKernel && regs.Rbx == agent.TrapMagic && isBreakpoint(tid, regs.Rip-1)
+}
+
+func isBreakpoint(tid int, at uint64) bool {
+	code, err := ptrace.Peek(tid, at)
+	return err == nil && byte(code) == 0xcc
+}
+
+// dumps: signal(7) calls the action Core.
+func dumps(s syscall.Signal) bool {
+	return slices.Contains([]syscall.Signal{unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE,
+		unix.SIGSEGV, unix.SIGSYS, unix.SIGXCPU, unix.SIGXFSZ}, s)
+}
+
+// ends: signal(7) calls the action Term. SIGKILL is not told of.
+func ends(s syscall.Signal) bool {
+	return slices.Contains([]syscall.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGPIPE, unix.SIGALRM, unix.SIGTERM, unix.SIGUSR1,
+		unix.SIGUSR2, unix.SIGIO, unix.SIGPROF, unix.SIGVTALRM, unix.SIGSTKFLT, unix.SIGPWR}, s) || s >= firstRealTime
+}
+
+const firstRealTime = 32 // the kernel's
+
+// isFatal reports whether nobody handles or ignores the signal. A fault whose
+// signal is blocked or ignored has the default action by the time of its stop.
+func isFatal(tid int, s syscall.Signal) bool {
+	caught, ignored, err := dispositions(tid)
+	bit := uint64(1) << (s - 1)
+	return err == nil && (caught|ignored)&bit == 0
+}
+
+// dispositions are the sets of signals that a thread's process handles and
+// ignores; bit 0 is signal 1.
+func dispositions(tid int) (caught, ignored uint64, err error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.SplitSeq(string(status), "\n") {
+		name, value, _ := strings.Cut(line, ":")
+		set := &caught
+		switch name {
+		case "SigIgn":
+			set = &ignored
+		case "SigCgt":
+		default:
+			continue
+		}
+		if *set, err = strconv.ParseUint(strings.TrimSpace(value), 16, 64); err != nil {
+			return 0, 0, fmt.Errorf("record: %s of thread %d: %w", name, tid, err)
+		}
+	}
+	return caught, ignored, nil
+}
+
+// fatal is for a signal that ends the process: its state is written before the
+// kernel takes it down.
+func (t *tracer) fatal(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
+	return t.stopAll(x, func() error {
+		if !isFatal(x.tid, s) {
+			return t.release(x, s) // another thread came before with a handler
+		}
+		r := x.process.recording
+		r.noteUnsettled(x.process)
+		r.noteHunted()
+		r.failed(x, s, &info)
+		r.takeEvidence()
+		r.checkStopped(x.process.pid)
+		r.writeCore(x, int(s), &info)
+		return t.proceed(x, s)
+	})
+}

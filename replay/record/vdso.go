@@ -1,0 +1,35 @@
+package record
+
+import (
+	"diagnose/image/object"
+	"diagnose/replay/ptrace"
+)
+
+// vdsoClock is the address of the vDSO's clock_gettime in a process, 0 if there
+// is none. The program does not know of it; the engine reads clocks with it,
+// which takes a tenth of the time that the kernel's call does.
+func vdsoClock(tid int, memory *ptrace.Memory) uint64 {
+	const largest = 1 << 20
+	maps, err := readMappings(tid)
+	if err != nil {
+		return 0
+	}
+	for _, m := range maps {
+		if m.Path != "[vdso]" || m.End-m.Start > largest {
+			continue
+		}
+		data := make([]byte, m.End-m.Start)
+		if _, err := memory.ReadAt(data, int64(m.Start)); err != nil {
+			return 0
+		}
+		f, err := object.FromBytes("[vdso]", data)
+		if err != nil {
+			return 0
+		}
+		defer f.Close()
+		if s, ok := f.SymbolNamed("__vdso_clock_gettime"); ok && s.Value < uint64(len(data)) {
+			return uint64(m.Start) + s.Value // it is linked at 0
+		}
+	}
+	return 0
+}
