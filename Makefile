@@ -62,7 +62,7 @@ bench-delta:
 
 # The programs with known causes, all of them at each level: docs/causes-programs.md.
 causes: setup-test
-	DIAGNOSE_MATRIX=full DIAGNOSE_CAUSES=$(CURDIR)/docs/causes-programs.md $(GO) test -timeout 60m -count 1 -run TestCorpus ./verdict
+	DIAGNOSE_MATRIX=full DIAGNOSE_CAUSES=$(CURDIR)/docs/causes-programs.md $(GO) test -timeout 60m -count 1 -run TestCorpus ./diagnosis/verdict
 
 # The search of schedules on programs whose threads meet in memory: docs/schedules.md.
 schedules: setup-test

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
-	"diagnose/internal/driver"
+	"diagnose/diagnosis/driver"
 	"diagnose/internal/instrument"
 )
 

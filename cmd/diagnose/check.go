@@ -9,7 +9,7 @@ import (
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
-	"diagnose/internal/driver"
+	"diagnose/diagnosis/driver"
 	"diagnose/reports"
 )
 

@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"diagnose/diagnosis/driver"
+	"diagnose/diagnosis/verdict"
 	"diagnose/evidence"
-	"diagnose/internal/driver"
 	"diagnose/replay"
 	"diagnose/replay/record"
 	"diagnose/reports"
-	"diagnose/verdict"
 	"diagnose/watchtrace"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"diagnose/diagnosis/driver"
 	"diagnose/evidence"
-	"diagnose/internal/driver"
 	"diagnose/reports"
 )
 

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"diagnose/diagnosis/driver"
 	"diagnose/evidence"
-	"diagnose/internal/driver"
 	"diagnose/reports"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"diagnose/agent"
-	"diagnose/internal/driver"
+	"diagnose/diagnosis/driver"
 	"diagnose/replay/explore"
 	"diagnose/replay/record"
 	"diagnose/reports"

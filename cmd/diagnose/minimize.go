@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"diagnose/diagnosis/driver"
 	"diagnose/image"
-	"diagnose/internal/driver"
 	"diagnose/replay/explore"
 	"diagnose/replay/record"
 	"diagnose/reports"

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
-	"diagnose/internal/driver"
+	"diagnose/diagnosis/driver"
 	"diagnose/replay/record"
 )
 

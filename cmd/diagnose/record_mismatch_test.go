@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"diagnose/diagnosis/driver"
 	"diagnose/evidence"
 	"diagnose/internal/crashtest"
-	"diagnose/internal/driver"
 )
 
 // mismatched frees memory in ways that are harmless natively, before it fails by

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"diagnose/internal/driver"
+	"diagnose/diagnosis/driver"
 	"diagnose/replay/record"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
-	"diagnose/internal/driver"
+	"diagnose/diagnosis/driver"
 	"diagnose/replay/record"
 )
 

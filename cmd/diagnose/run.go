@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
-	"diagnose/internal/driver"
+	"diagnose/diagnosis/driver"
 	"diagnose/reports"
 )
 

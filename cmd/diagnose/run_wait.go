@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
-	"diagnose/internal/driver"
+	"diagnose/diagnosis/driver"
 )
 
 // supervise runs a program and waits for it. The error is an *endedError

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"diagnose/corpus"
-	"diagnose/internal/driver"
+	"diagnose/diagnosis/driver"
 	"diagnose/replay"
 	"diagnose/replay/record"
 )

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/corpus"
+	"diagnose/diagnosis/driver"
 	"diagnose/internal/crashtest"
-	"diagnose/internal/driver"
 	"diagnose/replay"
 	"diagnose/replay/record"
 )

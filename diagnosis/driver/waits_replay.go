@@ -1,0 +1,119 @@
+package driver
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/diagnosis/failure"
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/image/unwind"
+	"diagnose/replay/record"
+)
+
+// waitingCalls are the calls in which the threads rest of a replay that has no event left.
+// Each has done all that it could: what would let another one go on, a release or a signal
+// to a condition, needs no event. Whoever is let go on, though, stays where it is. Those
+// that try, or are no waits, are left empty, and initialisations, of which it is not
+// looked up whether they are over.
+func (a *analysis) waitingCalls() []failure.WaitingCall {
+	if !a.cut || !a.ofRecording() {
+		return nil
+	}
+	calls := make([]failure.WaitingCall, len(a.process.Threads))
+	for i := range calls {
+		r, err := image.Struct[agent.RawRThread](a.process, evidence.Addr(agent.RThreadAddress(uint32(a.process.Threads[i].Ref.Recorded))))
+		if err != nil || r.Inside == 0 || i >= len(a.walked) {
+			continue
+		}
+		f, err := image.Struct[agent.RawFrame](a.process, evidence.Addr(r.Inside))
+		switch {
+		case err != nil:
+		case f.Kind == agent.EntryCall:
+			calls[i] = a.waitingCall(r, f, &a.walked[i])
+		case f.Kind == agent.EntrySyscall && f.RAX == unix.SYS_FUTEX:
+			calls[i] = a.waitingFutex(f)
+		}
+	}
+	return calls
+}
+
+// waitingCall is the call that a thread made with the registers of f: the operation's
+// number, its variable, and how (agent/src/wrap_sync.c and its neighbours).
+func (a *analysis) waitingCall(r *agent.RawRThread, f *agent.RawFrame, s *unwind.Stack) failure.WaitingCall {
+	c := failure.WaitingCall{Object: evidence.Addr(r.WaitsObject)}
+	how := record.Sync(f.RCX)
+	switch record.Kind(r.WaitsFor) {
+	case record.KindMutex:
+		c.What = "mutex"
+	case record.KindRWLock:
+		c.What = "rwlock"
+	case record.KindSem:
+		c.What = evidence.WaitSemaphore
+	case record.KindJoin:
+		const waits, timed = 0, 2 // enum dg_join; 1 tries
+		if how := f.RDX & 0xff; how == waits || how == timed {
+			c.What, c.Joined, c.Timed = "thread exit", int(r.WaitsObject), how == timed
+		}
+		return c
+	case record.KindCond:
+		now, err := image.Uint32(a.process, c.Object+failure.CondSequence)
+		if err == nil {
+			c.What, c.Timed, c.Came = "condition variable", !calls(s, "pthread_cond_wait"), now != r.CondSequence
+		}
+		return c
+	case record.KindBarrier:
+		c.What = "barrier"
+		return c
+	}
+	switch how {
+	case record.SyncLock, record.SyncRead, record.SyncWait:
+	case record.SyncTimed, record.SyncTimedRead, record.SyncTimedWait:
+		c.Timed = true
+	default:
+		return failure.WaitingCall{}
+	}
+	return c
+}
+
+// waitingFutex is a futex call that the program made itself, with the registers of f.
+func (a *analysis) waitingFutex(f *agent.RawFrame) failure.WaitingCall {
+	const private, command, wait, waitBitset = 128, 0x7f, 0, 9 // linux/futex.h
+	if op := f.RSI & command; op != wait && op != waitBitset || f.RSI&private == 0 {
+		return failure.WaitingCall{}
+	}
+	c := failure.WaitingCall{What: evidence.WaitPrivateFutex, Object: evidence.Addr(f.RDI), Timed: f.R10 != 0}
+	value, err := image.Uint32(a.process, c.Object)
+	if err != nil {
+		return failure.WaitingCall{}
+	}
+	c.Came = value != uint32(f.RDX)
+	return c
+}
+
+// unhandled reports whether the program has no handlers of signals, as the recording library
+// keeps them (dg_actions, agent/src/engine_signal_action.c). The C library's own, SIGCANCEL
+// and SIGSETXID (glibc, sysdeps/unix/sysv/linux/internal-signals.h), end no waits.
+func (a *analysis) unhandled() bool {
+	actions, found := a.process.SymbolNamed("dg_actions")
+	const signals, size, ignore, cancel, setxid = 64, 32, 1, 32, 33
+	if !found || actions.Size != (signals+1)*size {
+		return false
+	}
+	for n := 1; n <= signals; n++ {
+		handler, err := image.Uint64(a.process, actions.Addr+evidence.Addr(n*size))
+		if err != nil || handler > ignore && n != cancel && n != setxid {
+			return false
+		}
+	}
+	return true
+}
+
+// calls reports whether a function of that name is on a stack.
+func calls(s *unwind.Stack, name string) bool {
+	return slices.ContainsFunc(s.Frames, func(f unwind.Frame) bool {
+		return slices.ContainsFunc(f.Calls, func(c image.SymbolizedCall) bool { return c.Site.Function == name })
+	})
+}

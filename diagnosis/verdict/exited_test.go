@@ -1,0 +1,155 @@
+package verdict_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"diagnose/diagnosis/driver"
+	"diagnose/evidence"
+	"diagnose/internal/recordtest"
+)
+
+// The cause of an exit is what the condition tested that led to it, through the functions
+// that only hand on that something was wrong, and past what decides nothing.
+func TestCausesOfExits(t *testing.T) {
+	programs := map[string]string{"die.c": `
+#include <stdio.h>
+#include <stdlib.h>
+static int verbose; static FILE *log_file;
+struct config { int workers, limit; };
+__attribute__((noinline)) static void die(const char *why, int n)
+{
+	if (log_file)
+		fputs(why, log_file);
+	fprintf(stderr, "%s: %d\n", why, n);
+	exit(2);
+}
+__attribute__((noinline)) static void check(struct config *c)
+{
+	if (c->workers > c->limit) { // CAUSE
+		if (verbose)
+			puts("sizes are checked");
+		die("too many workers", c->workers);
+	}
+}
+int main(int argc, char **argv)
+{
+	struct config c = { .limit = 8 };
+	verbose = argc > 3;
+	c.workers = atoi(argv[1]) * 4;
+	check(&c);
+	return 0;
+}
+`, "code.c": `
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((noinline)) static int load(const char *path)
+{
+	int code = -1, fd = open(path, O_RDONLY); // CAUSE
+	if (fd < 0)
+		goto out;
+	code = close(fd);
+out:
+	return code;
+}
+int main(int argc, char **argv)
+{
+	int code = load(argv[1]);
+	if (code) {
+		fprintf(stderr, "load failed with %d\n", code);
+		return 3;
+	}
+	return 0;
+}
+`, "count.cc": `
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+struct Item { std::string name; int size; };
+static int errors;
+__attribute__((noinline)) static void verify(const std::vector<Item> &items)
+{
+	for (auto &i : items)
+		if (i.size <= 0) {
+			std::fprintf(stderr, "bad size of %s\n", i.name.c_str());
+			errors++; // CAUSE
+		}
+}
+int main(int argc, char **argv)
+{
+	std::vector<Item> items;
+	for (int i = 0; i < 6; i++)
+		items.push_back({"item" + std::to_string(i), i == 4 ? std::atoi(argv[1]) : i + 1});
+	verify(items);
+	return errors ? 1 : 0;
+}
+`, "seat.rs": `
+use std::collections::HashMap;
+struct Plan { seats: HashMap<u32, u32> }
+impl Plan {
+    #[inline(never)]
+    fn price(&self, seat: u32) -> u32 {
+        *self.seats.get(&seat).expect("every seat has a price") // CAUSE
+    }
+}
+fn main() {
+    let plan = Plan { seats: (1..9u32).map(|n| (n, n * 10)).collect() };
+    println!("{}", plan.price(std::env::args().nth(1).unwrap().parse().unwrap()));
+}
+`}
+	for _, x := range []struct {
+		source, compiler, level, argument string
+		status                            int
+		says                              string
+		proof                             evidence.Proof
+	}{
+		{"die.c", "gcc", "-O0", "3", 2, "where c->workers was 12 and c->limit was 8", evidence.Replayed},
+		{"die.c", "clang", "-O2", "5", 2, "was 20 and", evidence.Replayed},
+		{"code.c", "gcc", "-O2", "/nonexistent/a", 3, `open("/nonexistent/a", 0) (code.c:7) returned -1: ENOENT`, evidence.Replayed},
+		{"code.c", "clang", "-O0", "/nonexistent/b", 3, "load (code.c:7) returned -1; the last condition behind that was at code.c:8, where fd was -1", evidence.Replayed},
+		{"count.cc", "g++", "-O0", "0", 1, "gave errors the value 1, which decided the exit", evidence.Proved},
+		{"count.cc", "g++", "-O2", "-4", 1, "gave errors the value 1, which decided the exit", evidence.Proved},
+		{"seat.rs", "rustc", "", "12", 101, "the value that was unwrapped is bad because", evidence.Replayed},
+	} {
+		t.Run(x.source+x.level, func(t *testing.T) {
+			compiler, err := exec.LookPath(x.compiler)
+			if err != nil {
+				t.Skip(err)
+			}
+			dir := t.TempDir()
+			source, exe := filepath.Join(dir, x.source), filepath.Join(dir, "program")
+			if err := os.WriteFile(source, []byte(programs[x.source]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			args := []string{"-g", "-o", exe, source}
+			if x.level != "" {
+				args = append(args, x.level)
+			}
+			if out, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			recorded := recordtest.RecordProgram(t, exe, []string{x.argument}, "", fmt.Sprintf("exit %d", x.status))
+			result, err := driver.Crash(t.Context(), driver.Request{Recordings: []string{recorded.Dir}, Replays: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := result.Check(); err != nil {
+				t.Error(err)
+			}
+			if len(result.Diagnosis.Causes) == 0 {
+				t.Fatalf("no cause: %+v, %v", result.Diagnosis.Unknown, result.Limits)
+			}
+			c := &result.Diagnosis.Causes[0]
+			before, _, _ := strings.Cut(programs[x.source], "// CAUSE")
+			if line := strings.Count(before, "\n") + 1; c.Site == nil || c.Site.Line != line || c.Proof != x.proof || !strings.Contains(c.Summary, x.says) {
+				t.Errorf("%q at %+v (%s), want %q at line %d (%s)", c.Summary, c.Site, c.Proof, x.says, line, x.proof)
+			}
+		})
+	}
+}
