@@ -4,5 +4,5 @@
 // Text and Markdown come from one document of blocks (document.go), so that
 // they cannot say different things. Every string that came from the target is
 // cleaned of control characters before it is laid out, and secrets are
-// replaced before any format sees them (redact.go, internal/secrets).
+// replaced before any format sees them (redact.go, reports/secrets).
 package reports

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
-	"diagnose/internal/secrets"
+	"diagnose/reports/secrets"
 )
 
 const redactedMark = "[redacted]"

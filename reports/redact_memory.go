@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
-	"diagnose/internal/secrets"
+	"diagnose/reports/secrets"
 )
 
 // hiddenByte stands for a byte of a secret in hexadecimal, hiddenCharacter in

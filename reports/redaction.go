@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
-	"diagnose/internal/secrets"
+	"diagnose/reports/secrets"
 )
 
 // RedactHelp says what ParseRedaction takes.

@@ -16,7 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"diagnose/evidence"
-	"diagnose/internal/secrets"
+	"diagnose/reports/secrets"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

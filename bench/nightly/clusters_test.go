@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"diagnose/corpus"
+	"diagnose/corpus/nightly"
 	"diagnose/evidence"
 	"diagnose/evidence/signature"
 	"diagnose/internal/causetest"
-	"diagnose/nightly"
 	"diagnose/reports"
 )
 

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/corpus"
-	"diagnose/nightly"
+	"diagnose/corpus/nightly"
 )
 
 // growthVariable names a file to write to how the corpus's size changes what is done

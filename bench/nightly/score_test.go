@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"diagnose/corpus"
-	"diagnose/nightly"
+	"diagnose/corpus/nightly"
 )
 
 // score counts pairs: true positives are of one cause and in one cluster.

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"diagnose/corpus"
-	"diagnose/nightly"
+	"diagnose/corpus/nightly"
 	"diagnose/reports/tracker"
 )
 

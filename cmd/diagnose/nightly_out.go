@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"diagnose/corpus"
+	"diagnose/corpus/nightly"
 	"diagnose/internal/privatefile"
-	"diagnose/nightly"
 	"diagnose/reports"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/mattn/go-isatty"
 
-	"diagnose/nightly"
+	"diagnose/corpus/nightly"
 	"diagnose/reports"
 )
 

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/corpus"
-	"diagnose/nightly"
+	"diagnose/corpus/nightly"
 )
 
 // A quick night shows nothing on a terminal but its summary, in plain lines.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"diagnose/nightly"
+	"diagnose/corpus/nightly"
 )
 
 // overflowing records a program that writes behind an object of its heap. The source

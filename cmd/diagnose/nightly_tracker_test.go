@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"diagnose/corpus"
+	"diagnose/corpus/nightly"
 	"diagnose/internal/crashtest"
-	"diagnose/nightly"
 	"diagnose/reports/tracker"
 	"diagnose/reports/tracker/trackertest"
 )

@@ -11,8 +11,8 @@ import (
 	generator "github.com/invopop/jsonschema"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"diagnose/corpus/nightly"
 	"diagnose/internal/schema"
-	"diagnose/nightly"
 	"diagnose/replay/record"
 )
 
@@ -42,7 +42,7 @@ func schemaPath(name string) string { return filepath.Join("../../reports/schema
 // member.
 func TestSchemas(t *testing.T) {
 	text.OneOf[1].Properties.Set("base64", &generator.Schema{Type: "string"})
-	docs, err := schema.Load("diagnose/evidence", "diagnose/replay/record", "diagnose/replay", "diagnose/corpus", "diagnose/nightly", "diagnose/cmd/diagnose")
+	docs, err := schema.Load("diagnose/evidence", "diagnose/replay/record", "diagnose/replay", "diagnose/corpus", "diagnose/corpus/nightly", "diagnose/cmd/diagnose")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-//go:generate go run diagnose/internal/secrets/rulegen
+//go:generate go run diagnose/reports/secrets/rulegen
 
 // form is a rule that finds secrets by how they look.
 type form struct {
