@@ -21,7 +21,7 @@ const rootSymbol = "diagnose_agent_root"
 // default and must not be in an allocator is switched off: stack protectors run
 // before their guard is set up.
 var codeFlags = []string{
-	"-std=gnu11", "-O2", "-g", "-pipe", "-fPIC",
+	"-std=gnu11", "-O2", "-g", "-pipe", "-fPIC", "-iquote", ".",
 	"-fvisibility=hidden", "-ftls-model=initial-exec",
 	"-fno-builtin-malloc", "-fno-builtin-calloc", "-fno-builtin-realloc", "-fno-builtin-free",
 	"-fno-stack-protector", "-U_FORTIFY_SOURCE", "-fasynchronous-unwind-tables",
@@ -70,8 +70,8 @@ func RecordLibrary(ctx context.Context) (string, error) {
 type BuildOptions struct {
 	// Recording asks for the library that records and replays as well.
 	Recording bool
-	// Sources has the C files, the headers and the version maps at its root; nil
-	// is Sources().
+	// Sources has agent.c, engine.c and the version maps at its root, the parts in
+	// folders; nil is Sources().
 	Sources fs.FS
 	// Compiler is a command and its first arguments; "" is what CC says, or
 	// else the first of cc, gcc and clang that is installed.
@@ -258,7 +258,7 @@ func findCompiler(command string) (compiler, error) {
 	return compiler{append([]string{path}, words[1:]...), identity}, nil
 }
 
-// checkLibrary refuses what is not the agent: the compiler may be one for
+// checkLibrary refuses a file that is not the agent: the compiler may be one for
 // another machine, and a file may have been cut short.
 func checkLibrary(path string) error {
 	f, err := elf.Open(path)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -29,11 +30,11 @@ type product struct {
 	commands func() [][]string
 	// has says which sources are its own.
 	has func(source string) bool
-	// copies are sources that are kept beside it, by the name that they have there.
+	// copies are sources that are kept in its directory, by the name that they have there.
 	copies map[string]string
 	// check refuses a file that is not what it should be.
 	check func(path string) error
-	// beside are the names of what is made with it.
+	// beside are the names of the files that are made with it.
 	beside []string
 }
 
@@ -53,7 +54,7 @@ var heapProduct = product{
 	check: checkLibrary,
 }
 
-// recordProduct has the engine beside that, which may use general registers
+// recordProduct has the engine in addition, which may use general registers
 // only: whoever makes a system call expects the others to stay. Its constructor
 // comes before those of all other objects (-z initfirst).
 var recordProduct = product{
@@ -63,7 +64,7 @@ var recordProduct = product{
 		return [][]string{
 			arguments(code, []string{"agent.c", "-o", "agent.o"}),
 			arguments(code, []string{"-mgeneral-regs-only", "engine.c", "-o", "engine.o"}),
-			arguments(code, []string{"entry.S", "-o", "entry.o"}),
+			arguments(code, []string{"engine/entry.S", "-o", "entry.o"}),
 			arguments(linkFlags, []string{
 				"-Wl,--version-script=record.map", "-Wl,-soname," + RecordLibraryName, "-Wl,-z,initfirst",
 				"agent.o", "engine.o", "entry.o",
@@ -74,10 +75,12 @@ var recordProduct = product{
 	check: checkLibrary,
 }
 
-// ofRecording tells the sources that only the recording library has.
+// ofRecording tells the sources that only the recording library has: engine.c, the folders
+// engine, hunt and wrap, record.h and record.map.
 func ofRecording(source string) bool {
-	return strings.HasPrefix(source, "engine") || strings.HasPrefix(source, "wrap_") ||
-		strings.HasPrefix(source, "record.") || source == "entry.S" || source == "sync.h" || source == "thread.h"
+	first, _, _ := strings.Cut(source, "/")
+	first = strings.TrimSuffix(first, filepath.Ext(first))
+	return slices.Contains([]string{"engine", "hunt", "wrap", "record"}, first)
 }
 
 func arguments(lists ...[]string) []string {
@@ -108,30 +111,27 @@ func (p product) digest(sources fs.FS) (string, error) {
 }
 
 func (p product) eachSource(sources fs.FS, do func(name string, text []byte) error) error {
-	entries, err := fs.ReadDir(sources, ".")
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.IsDir() || !p.has(e.Name()) {
-			continue
+	return fs.WalkDir(sources, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !p.has(name) {
+			return err
 		}
-		text, err := fs.ReadFile(sources, e.Name())
+		text, err := fs.ReadFile(sources, name)
 		if err != nil {
 			return err
 		}
-		if err := do(e.Name(), text); err != nil {
-			return err
-		}
-	}
-	return nil
+		return do(name, text)
+	})
 }
 
-// compile writes the sources into a directory that nobody else may write to,
-// and the library beside them, which is linked with further arguments.
+// compile writes the sources into a directory that no other user may write to,
+// and the library next to them, which is linked with further arguments.
 func (p product) compile(ctx context.Context, command, linked []string, sources fs.FS, dir string) error {
 	err := p.eachSource(sources, func(name string, text []byte) error {
-		return os.WriteFile(filepath.Join(dir, name), text, 0o600)
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		return os.WriteFile(path, text, 0o600)
 	})
 	for name, source := range p.copies {
 		var text []byte
@@ -163,7 +163,7 @@ func runCompiler(ctx context.Context, command, args []string, dir string) error 
 	cmd.WaitDelay = time.Second
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	// A process that a wrapper left behind may hold its output: what ended well did.
+	// A process that outlives a wrapper may hold its output: a good end is a good end.
 	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		if ctx.Err() != nil {
 			return ctx.Err()

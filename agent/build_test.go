@@ -89,7 +89,7 @@ func TestBuildOnce(t *testing.T) {
 				}
 			}
 			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(first.Path), ".*")); len(left) > 0 {
-				t.Errorf("left behind: %v", left)
+				t.Errorf("left over: %v", left)
 			}
 		})
 	}
@@ -154,7 +154,7 @@ func TestProducts(t *testing.T) {
 		return both
 	}
 	before := digests()
-	for _, name := range []string{"engine.c", "engine_x.c", "engine.h", "wrap_x.c", "record.h", "record.map", "entry.S", "sync.h", "thread.h"} {
+	for _, name := range []string{"engine.c", "engine/x.c", "engine/engine.h", "wrap/x.c", "hunt/x.c", "record.h", "record.map"} {
 		sources[name] = &fstest.MapFile{Data: []byte("changed")}
 		after := digests()
 		if after[0] != before[0] || after[1] == before[1] {
@@ -248,7 +248,7 @@ func TestBuildConcurrently(t *testing.T) {
 	}
 	hidden, err := filepath.Glob(filepath.Join(place, "*", ".*"))
 	if err != nil || len(hidden) != 0 {
-		t.Errorf("%v, %v: want nothing left behind", hidden, err)
+		t.Errorf("%v, %v: want nothing left over", hidden, err)
 	}
 }
 
@@ -265,9 +265,9 @@ func TestPoisonedPlaces(t *testing.T) {
 		{"sticky directory", func(_ *testing.T, dir, _ string) error { return os.Chmod(dir, 0o777|fs.ModeSticky) }, "can be written to by others (mode 0777)"},
 		{"directory for the group", func(_ *testing.T, dir, _ string) error { return os.Chmod(dir, 0o770) }, "can be written to by others (mode 0770)"},
 		{"directory above, for everybody", func(_ *testing.T, dir, _ string) error { return os.Chmod(filepath.Dir(dir), 0o777) }, "can be written to by others (mode 0777)"},
-		{"somebody's library", func(t *testing.T, _, library string) error { return giveAway(t, library) }, "belongs to user 65534"},
-		{"somebody's directory", func(t *testing.T, dir, _ string) error { return giveAway(t, dir) }, "belongs to user 65534"},
-		{"somebody's directory above", func(t *testing.T, dir, _ string) error { return giveAway(t, filepath.Dir(dir)) }, "belongs to user 65534"},
+		{"another user's library", func(t *testing.T, _, library string) error { return giveAway(t, library) }, "belongs to user 65534"},
+		{"another user's directory", func(t *testing.T, dir, _ string) error { return giveAway(t, dir) }, "belongs to user 65534"},
+		{"another user's directory above", func(t *testing.T, dir, _ string) error { return giveAway(t, filepath.Dir(dir)) }, "belongs to user 65534"},
 		{"link to another library", func(t *testing.T, dir, library string) error {
 			other := filepath.Join(t.TempDir(), LibraryName)
 			return errors.Join(os.Rename(library, other), os.Symlink(other, library))
@@ -388,7 +388,7 @@ func TestCompilerErrors(t *testing.T) {
 		}
 	}
 	if left, _ := filepath.Glob(filepath.Join(place, "*", ".*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("left over: %v", left)
 	}
 	_, err = Build(t.Context(), BuildOptions{Sources: fstest.MapFS{}, Compiler: "gcc"})
 	if err == nil || !strings.Contains(err.Error(), "there are none") {

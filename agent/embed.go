@@ -5,7 +5,7 @@ import (
 	"io/fs"
 )
 
-//go:embed src/*.c src/*.S src/*.h src/*.map
+//go:embed src/*.c src/*.h src/*.map src/heap src/engine src/hunt src/wrap
 var embedded embed.FS
 
 // Sources is the libraries' source: C files, assembly, headers and the version

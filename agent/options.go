@@ -20,7 +20,7 @@ type Setting struct{ Name, Value string }
 // one name the last one counts.
 type Options []Setting
 
-// knownOptions is what src/options.c takes.
+// knownOptions is what src/heap/options.c takes.
 var knownOptions = map[string]func(value string) error{
 	"on_error":          checkOnError,
 	"log_path":          checkLogPath,
@@ -79,7 +79,7 @@ func (o Options) String() string {
 	return strings.Join(parts, ":")
 }
 
-// errorKinds are the kinds of errors that on_error can name, as src/options.c has
+// errorKinds are the kinds of errors that on_error can name, as src/heap/options.c has
 // them.
 var errorKinds = []string{"overflow", "underflow", "use-after-free", "double-free", "free-middle", "free-wild",
 	"free-stack", "free-global", "free-foreign", "mismatch"}

@@ -74,7 +74,7 @@ func TestOptionsAreMerged(t *testing.T) {
 
 // The agent and this package must know the same names.
 func TestOptionNamesAreTheAgents(t *testing.T) {
-	text, err := fs.ReadFile(Sources(), "options.c")
+	text, err := fs.ReadFile(Sources(), "heap/options.c")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestOptionNamesAreTheAgents(t *testing.T) {
 	}
 	slices.Sort(names)
 	if !slices.Equal(names, OptionNames()) {
-		t.Errorf("src/options.c takes %q, Set takes %q", names, OptionNames())
+		t.Errorf("src/heap/options.c takes %q, Set takes %q", names, OptionNames())
 	}
 }
 

@@ -52,7 +52,7 @@ func supportBuild(t *testing.T, compiler string, args ...string) string {
 			args[i] = filepath.Join("src/test", arg)
 		}
 	}
-	args = append([]string{"-g", "-Wall", "-Wextra", "-Werror", "-Isrc/test", "-pthread", "-o", out}, args...)
+	args = append([]string{"-g", "-Wall", "-Wextra", "-Werror", "-iquote", "src", "-Isrc/test", "-pthread", "-o", out}, args...)
 	if text, err := exec.CommandContext(t.Context(), compiler, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s %q: %v\n%s", compiler, args, err, text)
 	}
@@ -286,7 +286,7 @@ func TestSupportOptions(t *testing.T) {
 	}
 }
 
-// supportKeys are the keys of a line, in the order that src/error.c documents.
+// supportKeys are the keys of a line, in the order that src/heap/error.c documents.
 var supportKeys = strings.Fields("error when pid tid pointer api object size damage damage_end bytes " +
 	"allocated_by allocated_api allocated_at freed_by freed_at stack")
 

@@ -15,7 +15,7 @@ func syncProgram(t *testing.T, compiler string) string {
 	if err := os.Rename(engine, object); err != nil {
 		t.Fatal(err)
 	}
-	return supportBuild(t, compiler, append([]string{"-D_GNU_SOURCE", "src/test/sync_units.c", "src/entry.S", object}, flags...)...)
+	return supportBuild(t, compiler, append([]string{"-D_GNU_SOURCE", "src/test/sync_units.c", "src/engine/entry.S", object}, flags...)...)
 }
 
 // Threads meet at every kind of variable, and none waits for good, none is let

@@ -10,7 +10,7 @@
 
 #include "layout.h"
 #ifdef DG_RECORD
-#include "engine.h"
+#include "engine/engine.h"
 #endif
 
 #define DG_EXPORT __attribute__((visibility("default")))

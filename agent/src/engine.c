@@ -1,18 +1,18 @@
 /* The engine: what records and replays. One translation unit of its own,
- * beside agent.c, because it may use general registers only: see engine.h. */
+ * beside agent.c, because it may use general registers only: see engine/engine.h. */
 #define DG_ENGINE_UNIT 1
 #define _GNU_SOURCE
 
-#include "engine.h"
-#include "engine_free.h"
-#include "engine_hunt.h"
+#include "engine/engine.h"
+#include "engine/free.h"
+#include "hunt/hunt.h"
 #include "syscall.h"
 
 __thread struct dg_rthread *dg_me __attribute__((tls_model("initial-exec")));
 uint32_t dg_mode;
 uint32_t dg_wakes_here;
 
-/* The numbers in entry.S. */
+/* The numbers in engine/entry.S. */
 #define DG_ASSERT_AT(type, member, at) _Static_assert(offsetof(struct type, member) == (at), #member)
 DG_ASSERT_AT(dg_rthread, engine_sp, 24);
 DG_ASSERT_AT(dg_rthread, inside, 32);
@@ -33,45 +33,45 @@ DG_ASSERT_AT(dg_stub, go, 0);
 DG_ASSERT_AT(dg_stub, resume, 8);
 DG_ASSERT_AT(dg_stub, kind, 32);
 
-#include "engine_small.c"
-#include "engine_log.c"
-#include "engine_image.c"
-#include "engine_turn.c"
-#include "engine_lazy.c"
-#include "engine_point.c"
-#include "engine_counter.c"
+#include "engine/small.c"
+#include "engine/log.c"
+#include "engine/image.c"
+#include "engine/turn.c"
+#include "engine/lazy.c"
+#include "engine/point.c"
+#include "engine/counter.c"
 
 /* The parts, in the order in which they build on each other. An include takes
  * the place of what stands in for the part. */
 
-#include "engine_signal.c"
-#include "engine_sync.c"
-#include "engine_start.c"
-#include "engine_gate.c"
-#include "engine_stack.c"
-#include "engine_thread.c"
-#include "engine_join.c"
-#include "engine_order.c"
+#include "engine/signal.c"
+#include "engine/sync.c"
+#include "engine/start.c"
+#include "engine/gate.c"
+#include "engine/stack.c"
+#include "engine/thread.c"
+#include "engine/join.c"
+#include "engine/order.c"
 
-#include "engine_table.c"
-#include "engine_parts.c"
-#include "engine_memory.c"
-#include "engine_patch.c"
-#include "engine_unseen.c"
-#include "engine_call.c"
+#include "engine/table.c"
+#include "engine/parts.c"
+#include "engine/memory.c"
+#include "engine/patch.c"
+#include "engine/unseen.c"
+#include "engine/call.c"
 
-#include "engine_refuse.c"
-#include "engine_futex.c"
-#include "engine_fork.c"
-#include "engine_wait.c"
-#include "engine_free.c"
-#include "engine_hunt.c"
-#include "engine_hunt_outside.c"
-#include "engine_hunt_futex.c"
-#include "engine_hunt_call.c"
-#include "engine_hunt_operation.c"
-#include "engine_ptrace.c"
-#include "engine_syscall.c"
+#include "engine/refuse.c"
+#include "engine/futex.c"
+#include "engine/fork.c"
+#include "engine/wait.c"
+#include "engine/free.c"
+#include "hunt/hunt.c"
+#include "hunt/outside.c"
+#include "hunt/futex.c"
+#include "hunt/call.c"
+#include "hunt/operation.c"
+#include "engine/ptrace.c"
+#include "engine/syscall.c"
 
 static dg_operation *const dg_call_table[DG_OPS] = {
 	[DG_OP_START] = dg_op_start,
@@ -94,7 +94,7 @@ static dg_operation *const dg_call_table[DG_OPS] = {
 	[DG_OP_CANCEL] = dg_op_cancel,
 };
 
-/* Called by entry.S for dg_engine. */
+/* Called by engine/entry.S for dg_engine. */
 void dg_call(struct dg_frame *f) DG_HIDDEN;
 void dg_call(struct dg_frame *f)
 {

@@ -6,7 +6,7 @@
  * file in steps of DG_EXTENT bytes. An extent belongs to one thread and holds
  * whole events, one behind the other; an event with length 0 ends it. Extents
  * of a thread follow each other by their sequence; of two with the same one the
- * one at the lower offset counts (engine_log.c). An event's length is stored
+ * one at the lower offset counts (engine/log.c). An event's length is stored
  * last, so whatever kills the process leaves a log that ends between events.
  *
  * Every event has a ticket, from one counter of the process. For whatever
@@ -443,7 +443,7 @@ struct dg_control {
 	char log_path[1024];  /* recording: created by the tracer, opened by the engine. Replay: the image */
 	char data_path[1024];
 	uint64_t log_limit; /* recording: bytes that the log may have; 0: no limit */
-	uint32_t lazy;      /* replay: code between two events runs as late as it may, not as early: engine_turn.c */
+	uint32_t lazy;      /* replay: code between two events runs as late as it may, not as early: engine/turn.c */
 	uint32_t point_able; /* replay: 1: this engine knows points */
 	uint64_t raised;     /* free replay: index of the thread that the controller raises a signal in; the engine clears it */
 	uint32_t keep_output; /* recording: the log has the bytes that are written to descriptors 1 and 2 */
@@ -486,7 +486,7 @@ struct dg_run {
 
 /* What a thread of the program has; at DG_ENGINE_THREADS + index * DG_THREAD_SLOT. */
 struct dg_rthread {
-	uint64_t budget;   /* mutexes that may be taken without an event; counts down, see wrap_mutex.c */
+	uint64_t budget;   /* mutexes that may be taken without an event; counts down, see wrap/mutex.c */
 	uint32_t index;
 	uint32_t tid;      /* the recorded one */
 	uint32_t real_tid; /* the kernel's */
@@ -513,13 +513,13 @@ struct dg_rthread {
 	uint32_t pending;   /* how many */
 	uint32_t delivering;
 	uint64_t pending_mask;
-	/* What the program set; the kernel has something else, see engine_signal.c */
+	/* What the program set; the kernel has something else, see engine/signal.c */
 	uint64_t mask;               /* signals that it blocks */
 	uint64_t alt_low, alt_size;  /* its stack for handlers */
 	uint32_t alt_flags;
 	uint32_t yields;             /* replay: it looks for a change that no event orders */
 	uint64_t carried;            /* replay: `skipped` of futex events that it passed over */
-	uint32_t cloning, cloning_nr; /* what the stub of a clone is about to make, and by which call: engine_fork.c */
+	uint32_t cloning, cloning_nr; /* what the stub of a clone is about to make, and by which call: engine/fork.c */
 	uint64_t home;               /* recording: the extent that is used again and again */
 	uint64_t arrived; /* recording: the ticket for DG_EVENT_ARRIVED of an operation that it is in; 0: it did not wait */
 	/* Replay, control.lazy */

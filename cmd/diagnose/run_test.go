@@ -376,7 +376,7 @@ func TestRunRefuses(t *testing.T) {
 
 // The help says what the agent does by default.
 func TestRunHelpDefaults(t *testing.T) {
-	text, err := fs.ReadFile(agent.Sources(), "options.c")
+	text, err := fs.ReadFile(agent.Sources(), "heap/options.c")
 	if err != nil {
 		t.Fatal(err)
 	}

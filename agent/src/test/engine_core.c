@@ -25,7 +25,7 @@ void dg_identify(void)
 {
 }
 
-/* A place in wrap_mutex.c, which is not here: no thread is ever there. */
+/* A place in wrap/mutex.c, which is not here: no thread is ever there. */
 __asm__(".text\n.globl dg_wake_took\n.hidden dg_wake_took\ndg_wake_took: ud2");
 
 static void check(bool ok, const char *what)
@@ -241,7 +241,7 @@ WAY("step_stub", 1,
     "jmp dg_entry_syscall\n.globl step_stub_go\nstep_stub_go:\n");
 WAY("step_counter", 1, ".globl step_counter_at\nstep_counter_at: rdtsc\n");
 
-/* Instead of engine_signal_leave.c's. */
+/* Instead of engine/signal_leave.c's. */
 void dg_leave(struct dg_frame *f)
 {
 	check((uint64_t)f == dg_me->inside, "the frame of a signal");
@@ -344,7 +344,7 @@ static bool step_to(pid_t pid, long count, struct user_regs_struct *r)
 	}
 }
 
-/* What engine_signal.c's handler does with a signal that finds the thread here. */
+/* What engine/signal.c's handler does with a signal that finds the thread here. */
 static void signal_here(pid_t pid, struct user_regs_struct *r)
 {
 	uint64_t *word = (uint64_t *)((uint64_t)dg_rthread_number(1) + offsetof(struct dg_rthread, pending));

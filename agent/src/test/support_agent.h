@@ -10,7 +10,7 @@
 #ifdef __cplusplus
 #define _Static_assert static_assert
 #endif
-#include "../layout.h"
+#include "layout.h"
 
 static inline struct dg_root *agent_root(void)
 {

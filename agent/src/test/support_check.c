@@ -1,6 +1,6 @@
 /* dg_check_all in a thread of its own beside threads that allocate and free:
  * nothing is accused falsely, and planted damage is found, once. */
-#include "../agent.c"
+#include "agent.c"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* The agent inside the test program itself, with its inner functions made
  * callable. */
-#include "../agent.c"
+#include "agent.c"
 
 #include "support_probe.h"
 

@@ -1,18 +1,18 @@
 /* The implementation of synchronisation without a tracer: threads that meet. Its
  * functions take the place of libc's in this program. */
 #include "agent.h"
-#include "sync.h"
+#include "engine/sync.h"
 
 static uint32_t dg_tid(void)
 {
 	return (uint32_t)dg_sys0(SYS_gettid);
 }
 
-#include "wrap_real.c"
-#include "wrap_mutex.c"
-#include "wrap_lock.c"
-#include "wrap_sync.c"
-#include "wrap_c11.c"
+#include "wrap/real.c"
+#include "wrap/mutex.c"
+#include "wrap/lock.c"
+#include "wrap/sync.c"
+#include "wrap/c11.c"
 
 #include <stdio.h>
 #include <stdlib.h>

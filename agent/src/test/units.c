@@ -1,7 +1,7 @@
 /* The allocator's arithmetic, each function over all of its inputs or all of
  * its edges. The agent is part of this program, which therefore runs on it.
  * Prints how many checks were made. */
-#include "../agent.c"
+#include "agent.c"
 
 #include <stdio.h>
 #include <sys/resource.h>
