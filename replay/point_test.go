@@ -20,9 +20,9 @@ import (
 	"diagnose/replay/record"
 )
 
-const marks = 4 // of internal/testdata/schedule/marks.c
+const marks = 4 // of testdata/schedule/marks.c
 
-// marked is a recording of internal/testdata/schedule/marks.c.
+// marked is a recording of testdata/schedule/marks.c.
 type marked struct {
 	rec         *record.Recording
 	mark, order evidence.Addr

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { recordtest.Main(m) }
 
-// recorded makes a recording of a program of internal/testdata/trace.
+// recorded makes a recording of a program of testdata/trace.
 func recorded(t *testing.T, name string) (*record.Recording, *image.Process) {
 	t.Helper()
 	p, err := recordtest.Read(filepath.Join("..", "internal", "testdata", "trace", name+".c"))

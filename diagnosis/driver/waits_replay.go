@@ -41,7 +41,7 @@ func (a *analysis) waitingCalls() []failure.WaitingCall {
 }
 
 // waitingCall is the call that a thread made with the registers of f: the operation's
-// number, its variable, and how (agent/src/wrap_sync.c and its neighbours).
+// number, its variable, and how (agent/src/wrap/sync.c and its neighbours).
 func (a *analysis) waitingCall(r *agent.RawRThread, f *agent.RawFrame, s *unwind.Stack) failure.WaitingCall {
 	c := failure.WaitingCall{Object: evidence.Addr(r.WaitsObject)}
 	how := record.Sync(f.RCX)

@@ -49,7 +49,7 @@ func (c *chain) heapCallOf(l *link, in staticscan.Input, hit *replay.Hit) error 
 	return fmt.Errorf("verdict: the heap's store at %v is in no call of it", hit.PC)
 }
 
-// heapName is what programs call a function of the agent's (agent/src/cxx.c).
+// heapName is what programs call a function of the agent's (agent/src/heap/cxx.c).
 func heapName(symbol string) string {
 	name := strings.TrimPrefix(symbol, "dg_own")
 	for prefix, called := range map[string]string{"_Znwm": "operator new", "_Znam": "operator new[]", "_ZdlPv": "operator delete", "_ZdaPv": "operator delete[]"} {

@@ -119,7 +119,7 @@ func oldHandler(e *record.Event) (uint64, bool) {
 }
 
 // handlerAtEnd is the handler of a signal as the recording library keeps it (dg_actions,
-// agent/src/engine_signal_action.c).
+// agent/src/engine/signal_action.c).
 func handlerAtEnd(p *image.Process, number uint64) (uint64, bool) {
 	const signals, size = 64, 32
 	actions, found := p.SymbolNamed("dg_actions")

@@ -140,7 +140,7 @@ func storing(value *uint64) func(*evidence.Access) bool {
 
 // returnAddress is the word of the stack that a return took its bad address from.
 func (w *work) returnAddress() *victim {
-	// How the thread came to where there is no code (failure/execute.go). A stale 0
+	// How the thread came to where there is no code (diagnosis/failure/execute.go). A stale 0
 	// may stand below the stack pointer behind a call, too.
 	const byReturn = "return"
 	f, thread := &w.Case.Failure, w.Process.FailingThread()

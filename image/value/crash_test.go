@@ -101,14 +101,14 @@ var programs = []struct {
 	// gdb shows as zero.
 	gdbWrong string
 }{
-	{"C -O0", crashtest.Program{Source: "internal/testdata/values.c", Flags: []string{"-O0"}}, 80, ""},
-	{"C -O2", crashtest.Program{Source: "internal/testdata/values.c", Flags: []string{"-O2"}}, 50, ""},
-	{"C -O2 clang", crashtest.Program{Source: "internal/testdata/values.c", Compiler: "clang", Flags: []string{"-O2"}}, 40, "outer\twhere.y"},
-	{"C -O2 no-pie", crashtest.Program{Source: "internal/testdata/values.c", Flags: []string{"-O2", "-no-pie", "-gdwarf-4"}}, 50, ""},
-	{"C++ -O0", crashtest.Program{Source: "internal/testdata/values.cc", Flags: []string{"-O0"}}, 10, ""},
-	{"C++ -O2", crashtest.Program{Source: "internal/testdata/values.cc", Flags: []string{"-O2"}}, 2, ""},
-	{"Rust -O0", crashtest.Program{Source: "internal/testdata/values.rs"}, 15, ""},
-	{"Rust -O2", crashtest.Program{Source: "internal/testdata/values.rs", Flags: []string{"-O"}}, 3, ""},
+	{"C -O0", crashtest.Program{Source: "testdata/values.c", Flags: []string{"-O0"}}, 80, ""},
+	{"C -O2", crashtest.Program{Source: "testdata/values.c", Flags: []string{"-O2"}}, 50, ""},
+	{"C -O2 clang", crashtest.Program{Source: "testdata/values.c", Compiler: "clang", Flags: []string{"-O2"}}, 40, "outer\twhere.y"},
+	{"C -O2 no-pie", crashtest.Program{Source: "testdata/values.c", Flags: []string{"-O2", "-no-pie", "-gdwarf-4"}}, 50, ""},
+	{"C++ -O0", crashtest.Program{Source: "testdata/values.cc", Flags: []string{"-O0"}}, 10, ""},
+	{"C++ -O2", crashtest.Program{Source: "testdata/values.cc", Flags: []string{"-O2"}}, 2, ""},
+	{"Rust -O0", crashtest.Program{Source: "testdata/values.rs"}, 15, ""},
+	{"Rust -O2", crashtest.Program{Source: "testdata/values.rs", Flags: []string{"-O"}}, 3, ""},
 }
 
 func TestAgainstGDB(t *testing.T) {

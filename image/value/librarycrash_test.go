@@ -14,7 +14,7 @@ func TestLibraryValuesOfCrashes(t *testing.T) {
 		crashtest.Program
 		want map[string]string // patterns by variable of inspect
 	}{
-		{crashtest.Program{Source: "internal/testdata/values.cc", Flags: []string{"-O0"}}, map[string]string{
+		{crashtest.Program{Source: "testdata/values.cc", Flags: []string{"-O0"}}, map[string]string{
 			"title":   `@0x[0-9a-f]+: "a title"`,
 			"brief":   `"short"`,
 			"longer":  `"a title and a good deal more than fits into fifteen bytes"`,
@@ -31,7 +31,7 @@ func TestLibraryValuesOfCrashes(t *testing.T) {
 			"table":   `{size 1}`,
 			"pair":    `{first = 5, second = -5}`,
 		}},
-		{crashtest.Program{Source: "internal/testdata/values.rs"}, map[string]string{
+		{crashtest.Program{Source: "testdata/values.rs"}, map[string]string{
 			"text":      `"héllo"`,
 			"numbers":   `Vec of length 3 {1, 2, 3}`,
 			"slice":     `slice of length 2 {2, 3}`,

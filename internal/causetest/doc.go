@@ -1,4 +1,4 @@
-// Package causetest builds, runs and records the programs of internal/testdata/cause, each
+// Package causetest builds, runs and records the programs of testdata/cause, each
 // of which has one bug, for the tests of whoever looks for causes.
 //
 // A program is one source file, with a twin that lacks the bug (-DFIXED, in Rust

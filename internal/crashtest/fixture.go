@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Fixture is a crash program of internal/testdata/crash or internal/testdata/heap with one bug.
+// Fixture is a crash program of testdata/crash or testdata/heap with one bug.
 //
 // The source says how it is to be treated in comments of the form
 // `// KEY: value`:
@@ -19,12 +19,12 @@ import (
 //	          exactly one
 //	HEAP      a finding, see HeapWant; or "nothing": the bug leaves no evidence,
 //	          the program exits with status 0, and there is no WANT. Programs
-//	          of internal/testdata/heap have one or more
+//	          of testdata/heap have one or more
 //	OPTIONS   DIAGNOSE_OPTIONS of the run under the agent
 //	FLAGS     compiler flags for every variant
 //	ARGS      arguments of the run; {dir} is the directory of the executable
 //	VARIANTS  the names of the only variants that make sense
-//	LIBRARY   a source in internal/testdata/crash/lib that becomes a stripped shared
+//	LIBRARY   a source in testdata/crash/lib that becomes a stripped shared
 //	          library, linked to the program
 //	PLUGIN    the same, not stripped and not linked, for dlopen
 //	KERNEL    gdb's core of the program does not serve, see NeedKernelCores
@@ -94,14 +94,14 @@ func HeapFixtures(t testing.TB) []*Fixture {
 	return list
 }
 
-// Named returns one fixture of internal/testdata/crash by its name, the source's file
+// Named returns one fixture of testdata/crash by its name, the source's file
 // name without its ending.
 func Named(t testing.TB, name string) *Fixture {
 	t.Helper()
 	return named(t, Fixtures(t), name)
 }
 
-// HeapNamed returns one fixture of internal/testdata/heap by its name.
+// HeapNamed returns one fixture of testdata/heap by its name.
 func HeapNamed(t testing.TB, name string) *Fixture {
 	t.Helper()
 	return named(t, HeapFixtures(t), name)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// compiled builds a program of internal/testdata/record and returns its path.
+// compiled builds a program of testdata/record and returns its path.
 func compiled(t testing.TB, source string, flags ...string) string {
 	t.Helper()
 	compiler := map[string]string{".c": "gcc", ".cc": "g++"}[filepath.Ext(source)]
@@ -141,7 +141,7 @@ for worker in $(cat /proc/$(cat pid)/task/*/children); do kill -ABRT $worker; br
 			need(t, "rustc")
 		}
 		program := filepath.Join(t.TempDir(), "threads")
-		if out, err := exec.Command(rustc, "-O", "-o", program, "internal/testdata/record/threads.rs").CombinedOutput(); err != nil {
+		if out, err := exec.Command(rustc, "-O", "-o", program, "testdata/record/threads.rs").CombinedOutput(); err != nil {
 			t.Fatalf("rustc: %v\n%s", err, out)
 		}
 		for argument, never := range map[string]string{

@@ -304,7 +304,7 @@ var buildPlant = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "plant.so")
-	out, err := exec.Command("gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", path, "internal/testdata/record/plant.c").CombinedOutput()
+	out, err := exec.Command("gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", path, "testdata/record/plant.c").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("plant.c: %w\n%s", err, out)
 	}

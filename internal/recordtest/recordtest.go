@@ -1,7 +1,7 @@
 // Package recordtest builds small programs, records them and replays the
 // recordings, for the tests of whoever takes part in that.
 //
-// A program is a C or C++ file under internal/testdata/record. Comments in it say how it is
+// A program is a C or C++ file under testdata/record. Comments in it say how it is
 // built and run:
 //
 //	// FLAGS: -O0 -lm     for the compiler, besides -g -O2 -pthread

@@ -40,7 +40,7 @@ func (r *Refused) Why() string {
 
 const writesAtWill = "the kernel would write the program's memory at times of its own choosing"
 
-// refusedWhy has the calls of class REFUSE in agent/src/engine_table.c that Linux has.
+// refusedWhy has the calls of class REFUSE in agent/src/engine/table.c that Linux has.
 var refusedWhy = map[string]string{
 	"io_uring_setup": writesAtWill, "io_uring_enter": writesAtWill, "io_uring_register": writesAtWill,
 	"io_setup": writesAtWill, "io_destroy": writesAtWill, "io_getevents": writesAtWill, "io_submit": writesAtWill, "io_cancel": writesAtWill, "io_pgetevents": writesAtWill,

@@ -11,11 +11,10 @@ import (
 	"diagnose/agent"
 )
 
-// tableProgram prints the engine's table: number, name, arguments, and which of
-// them are texts.
+// tableProgram prints the engine's table: number, name, arguments, and which of them are texts.
 const tableProgram = `
 #include <stdio.h>
-#include "engine_table.c"
+#include "engine/table.c"
 
 int main(void)
 {
@@ -34,7 +33,7 @@ int main(void)
 }
 `
 
-// engineTable is what the C table says, as tableProgram prints it.
+// engineTable returns the C table, as tableProgram prints it.
 func engineTable(t *testing.T) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -48,7 +47,7 @@ func engineTable(t *testing.T) []string {
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skip(err)
 	}
-	if out, err := exec.Command("cc", "-o", exe, source).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-iquote", dir, "-o", exe, source).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	out, err := exec.Command(exe).Output()
@@ -92,7 +91,7 @@ func TestSyscallsAgainstTheEngine(t *testing.T) {
 				t.Errorf("%s: argument %c is a text for the engine", name, digit)
 			}
 		}
-		// execve's path is in an event of its own.
+		// The path of execve is in its own event.
 		if len(form.texts) != want && !strings.HasPrefix(name, "execve") {
 			t.Errorf("%s: %d texts, the engine has %d", name, len(form.texts), want)
 		}

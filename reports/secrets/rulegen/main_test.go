@@ -17,6 +17,6 @@ func TestGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("gitleaks_rules.go is not made from gitleaks.toml: go generate ./internal/secrets")
+		t.Error("gitleaks_rules.go is not made from gitleaks.toml: go generate ./reports/secrets")
 	}
 }
