@@ -68,8 +68,8 @@ func TestSeedCore(t *testing.T) {
 	exercise(p)
 }
 
-// FuzzCore reads bytes as a core file. A file it names would be opened if
-// there were one, which no seed asks for.
+// FuzzCore reads bytes as a core file. It would open existing files that the
+// core names; the seeds name none.
 func FuzzCore(f *testing.F) {
 	seed := seedCore()
 	f.Add(seed)

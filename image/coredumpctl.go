@@ -36,7 +36,7 @@ func OpenCoredumpctl(pid int, opts Options) (*Process, error) {
 }
 
 // coredumpctlInput takes the core from coredumpctl's standard output, so that
-// no file of it can be left behind.
+// no temporary file remains.
 func coredumpctlInput(program, name string, pid int, opts *Options) (*coreInput, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), coredumpctlLimit)
 	defer cancel()
@@ -54,7 +54,7 @@ func coredumpctlInput(program, name string, pid int, opts *Options) (*coreInput,
 	input, readErr := spool(name, out, opts)
 	out.Close() // ends one that still writes
 	waitErr := cmd.Wait()
-	// ErrWaitDelay: it ended well, and a process that it left holds its standard error.
+	// ErrWaitDelay: it succeeded, but a child of it keeps its standard error open.
 	if readErr == nil && (waitErr == nil || errors.Is(waitErr, exec.ErrWaitDelay)) {
 		return input, nil
 	}
@@ -64,7 +64,8 @@ func coredumpctlInput(program, name string, pid int, opts *Options) (*coreInput,
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return nil, fmt.Errorf("%s: coredumpctl had not finished after %v", name, coredumpctlLimit)
 	}
-	// It complains with a status of its own; one that we cut short dies of SIGPIPE.
+	// Its own errors come with an exit status; if we stop reading early,
+	// SIGPIPE kills it.
 	var status *exec.ExitError
 	if said := lastLine(complaint.String()); errors.As(waitErr, &status) && status.Exited() && said != "" {
 		return nil, fmt.Errorf("%s: coredumpctl: %s", name, said)

@@ -56,8 +56,8 @@ func (m *coreMemory) readPiece(addr evidence.Addr, p []byte) (int, error) {
 
 func clip(p []byte, n uint64) []byte { return p[:min(uint64(len(p)), n)] }
 
-// outside reads what no segment covers: files that the core does not even
-// list as segments.
+// outside reads addresses that no segment covers, such as files that the core
+// does not list as segments.
 func (m *coreMemory) outside(addr evidence.Addr, p []byte) (int, error) {
 	if mapping := m.process.MappingAt(addr); mapping != nil {
 		return m.fromObject(addr, clip(p, uint64(mapping.End-addr)), false)
@@ -92,8 +92,8 @@ func (m *coreMemory) fromObject(addr evidence.Addr, p []byte, unchanged bool) (i
 	return module.Object.ReadAddr(p, module.LinkAddr(addr))
 }
 
-// keeps reports whether the page of addr is as the object's file has it: it
-// belongs to segments that nobody may write, before relocation either.
+// keeps reports whether the page of addr is the same as in the object's file:
+// its segments are never writable, not even during relocation.
 func (m *Module) keeps(addr evidence.Addr) bool {
 	page := pageDown(m.LinkAddr(addr))
 	held := false
@@ -109,10 +109,11 @@ func (m *Module) keeps(addr evidence.Addr) bool {
 	return held
 }
 
-// findDumpsWritten tells by the anonymous memory whether the core has what
-// the process has written. The kernel's filter has one bit for both, and
-// leaves private file mappings out that were never written (vma_dump_size in
-// fs/coredump.c, core(5)).
+// findDumpsWritten sets dumpsWritten if the core holds writable anonymous
+// memory: then it holds all memory that the process has written. The kernel's
+// filter has one bit for anonymous memory and for written private file
+// mappings, and leaves out private file mappings that were never written
+// (vma_dump_size in fs/coredump.c, core(5)).
 func (c *elfCore) findDumpsWritten(mappings []Mapping) {
 	next := 0
 	for i := range c.loads {

@@ -10,8 +10,8 @@ import (
 	"diagnose/evidence"
 )
 
-// twoLoads is a core of two segments, the first only in half, and the second
-// right behind it.
+// twoLoads is a core of two adjacent segments. Only half of the first is in the
+// file.
 func twoLoads() *coreMemory {
 	core := &elfCore{data: append(bytes.Repeat([]byte{1}, 0x10), bytes.Repeat([]byte{2}, 0x10)...), loads: []programHeader{
 		{vaddr: 0x1000, memsz: 0x20, offset: 0, filesz: 0x10},
@@ -20,8 +20,8 @@ func twoLoads() *coreMemory {
 	return &coreMemory{core: core, process: &Process{Mappings: []Mapping{{Start: 0x1000, End: 0x1030, Perms: "rw-"}}}}
 }
 
-// What the core does not hold is an error from its first byte on, never bytes
-// of something else.
+// Memory that the core does not hold is an error from its first byte on, never
+// other bytes.
 func TestReadCore(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -67,8 +67,8 @@ func TestInCore(t *testing.T) {
 	}
 }
 
-// Only writable anonymous memory that is there as a whole shows that the core
-// has what was written.
+// Only writable anonymous memory that the core holds completely shows that the
+// core has the written memory.
 func TestDumpsWritten(t *testing.T) {
 	for name, c := range map[string]struct {
 		mapping Mapping
@@ -88,7 +88,7 @@ func TestDumpsWritten(t *testing.T) {
 	}
 }
 
-// put is memory of single words, at addresses that are multiples of 8.
+// put is memory of single words at multiples of 8.
 type put map[evidence.Addr]uint64
 
 func (m put) ReadMemory(addr evidence.Addr, p []byte) (int, error) {
@@ -159,8 +159,9 @@ func TestInBigChunk(t *testing.T) {
 	}
 }
 
-// TestStackAt: of the stacks in one mapping the one whose stack pointer is the
-// nearest below; below it only where the mapping is nothing but the stack.
+// TestStackAt: of the stacks in one mapping, the one with the nearest stack
+// pointer below. Addresses below all stack pointers count only if the whole
+// mapping is the stack.
 func TestStackAt(t *testing.T) {
 	p := &Process{Mappings: []Mapping{{Start: 0x10000, End: 0x20000, Perms: "rw-"}, {Start: 0x30000, End: 0x40000, Perms: "rw-"}}}
 	threads := []Thread{{}, {}, {}}

@@ -3,9 +3,9 @@ package image
 import "diagnose/image/object"
 
 // DebugObject returns the file that holds the module's DWARF, which may be
-// Object itself; nil when none was found. Its DWARF is not opened for that.
+// Object itself; nil when none was found. It does not open the DWARF.
 func (m *Module) DebugObject() *object.File {
-	// Why there is none is Debug's to say.
+	// Debug returns the error.
 	_ = m.findDebugFile()
 	return m.debugFile
 }

@@ -135,13 +135,13 @@ func privateFile() (*os.File, error) {
 	return f, nil
 }
 
-// outputError is trouble with the copy and not with what is copied.
+// outputError is an error of writing the copy, not of the data.
 type outputError struct{ err error }
 
 func (e *outputError) Error() string { return e.err.Error() }
 
-// sparseWriter writes a core with holes for its zero pages, within the space
-// that the disk has.
+// sparseWriter writes a core with holes for its zero pages. It is bounded by
+// the free space of the disk.
 type sparseWriter struct {
 	file *os.File
 	name string

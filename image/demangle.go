@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// longestMangled bounds what is handed to the demangler, whose output,
-	// and time, may grow exponentially with the input's substitutions;
-	// 1<<longestNamePower bounds the output.
+	// longestMangled bounds the demangler's input: its output and time may grow
+	// exponentially with the substitutions. 1<<longestNamePower bounds the
+	// output.
 	longestMangled   = 16 << 10
 	longestNamePower = 14
 	longestName      = 1 << longestNamePower
@@ -46,7 +46,7 @@ func mangled(name string) bool {
 		strings.HasPrefix(name, "__Z") || strings.HasPrefix(name, "_GLOBAL_")
 }
 
-// printable escapes what could act on a terminal and cuts what is too long.
+// printable escapes bytes that could control a terminal, and cuts a long name.
 func printable(name string) string {
 	cut := false
 	if len(name) > longestName {

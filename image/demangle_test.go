@@ -38,8 +38,8 @@ func TestDemangledAgreesWithCxxfilt(t *testing.T) {
 	}
 }
 
-// TestDemangledRust has no hashes, with which c++filt ends and fills names:
-// they say nothing to a reader and rustc's own messages leave them out.
+// TestDemangledRust: names have no hashes, unlike those of c++filt. They say
+// nothing to a reader, and rustc's messages omit them.
 func TestDemangledRust(t *testing.T) {
 	for name, want := range rustNames {
 		if got := demangled(name); got != want {
@@ -55,7 +55,7 @@ var rustNames = map[string]string{
 	"_RNvXs_CslDx0CHmLJc_4demoNtB4_5PointNtNtCsjNbdVZTV0T_4core3fmt7Display3fmt": "<demo::Point as core::fmt::Display>::fmt",
 }
 
-// bomb makes a name whose substitutions double with each step.
+// bomb makes a name whose substitutions double in length with each step.
 func bomb(steps int) string {
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	name := "_Z1fSt4pairIiiE"

@@ -26,7 +26,7 @@ type programHeader struct {
 	offset, vaddr, filesz, memsz, alignm uint64
 }
 
-// end is the first address behind the segment; it saturates.
+// end is the first address past the segment; it saturates.
 func (h *programHeader) end() uint64 { return addSaturated(h.vaddr, h.memsz) }
 
 func addSaturated(a, b uint64) uint64 {
@@ -51,14 +51,14 @@ type elfCore struct {
 	// loads are in address order and do not overlap; notes in file order.
 	loads, notes []programHeader
 	// wanted is the size of the file that the headers describe; headersCut
-	// counts the program headers behind the file's end.
+	// counts the program headers past the file's end.
 	wanted     uint64
 	headersCut int
 	// dumpsWritten says that private memory which the core leaves out was
 	// never written.
 	dumpsWritten bool
-	// byDebugger says that a debugger wrote the core: it gives sections to its
-	// segments (BFD), the kernel one at most, for their number.
+	// byDebugger says that a debugger wrote the core: BFD writes a section per
+	// segment, the kernel at most one, which holds their number.
 	byDebugger bool
 }
 
@@ -150,8 +150,8 @@ func (c *elfCore) addHeader(h programHeader) {
 	}
 }
 
-// sortLoads brings the segments into address order and cuts overlaps, of
-// which the lower segment wins, so that lookups may search by halves.
+// sortLoads brings the segments into address order and cuts overlaps, in favour
+// of the lower segment, so that lookups can use binary search.
 func (c *elfCore) sortLoads() {
 	byAddr := func(i, j int) bool { return c.loads[i].vaddr < c.loads[j].vaddr }
 	if !sort.SliceIsSorted(c.loads, byAddr) {

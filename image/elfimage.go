@@ -15,10 +15,9 @@ const (
 	// mostHeaders bounds the program headers of an object; real ones have
 	// about a dozen.
 	mostHeaders = 128
-	// mostNoteSegments bounds the PT_NOTE segments of an object that are
-	// looked at.
+	// mostNoteSegments bounds the PT_NOTE segments that are read of an object.
 	mostNoteSegments = 8
-	// canonicalEnd is the first address behind user space.
+	// canonicalEnd is the first address past user space.
 	canonicalEnd = 1 << 47
 )
 

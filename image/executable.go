@@ -37,8 +37,8 @@ func (p *Process) findExe() *Module {
 	return nil
 }
 
-// execName is the path that the program was started by; may be relative, or
-// empty when memory has lost it.
+// execName is the path that the program was started by. It may be relative, and
+// is empty when memory no longer holds it.
 func (p *Process) execName() string {
 	const longest = 4096 // PATH_MAX
 	addr := p.Auxv[auxExecFn]
@@ -87,8 +87,8 @@ func (p *Process) exeFromAuxv(source *fileSource) *Module {
 	if table == 0 {
 		return nil
 	}
-	// Where memory is lost the file's own headers serve: they are in its
-	// first page.
+	// If memory no longer holds them, the file's headers are used: they are in
+	// its first page.
 	m.fileStart = evidence.Addr(pageDown(table))
 	image, err := readProgramHeaders(p.memory, evidence.Addr(table), int(min(p.Auxv[auxPHNUM], mostHeaders)))
 	if err != nil || len(image.loads) == 0 {

@@ -8,7 +8,7 @@ import (
 )
 
 // deletedSuffix is what the kernel appends to the path of a mapped file that
-// has no name any more (d_path in fs/d_path.c).
+// was unlinked (d_path in fs/d_path.c).
 const deletedSuffix = " (deleted)"
 
 // fileSource finds the files that a process had mapped.

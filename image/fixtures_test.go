@@ -13,7 +13,7 @@ import (
 )
 
 // threadsSource crashes in one of three threads. local holds another value in
-// each thread; marker is where a test finds its way in memory.
+// each thread; marker is a known value that tests look for in memory.
 const threadsSource = `
 #include <pthread.h>
 #include <unistd.h>
@@ -49,7 +49,7 @@ func threadsProgram(t testing.TB, flags ...string) string {
 	return crashtest.Compile(t, crashtest.Program{Source: "threads.c", Text: threadsSource, Flags: append(flags, "-pthread")})
 }
 
-// tinySource makes the smallest core there is: no libraries, one thread.
+// tinySource makes the smallest possible core: no libraries, one thread.
 const tinySource = `
 int marker = 0x5eed;
 void _start(void) { *(volatile int *)8 = marker; }
@@ -163,7 +163,7 @@ func copyFile(t testing.TB, from, to string) {
 	}
 }
 
-// exercise asks a process everything, for what it answers and for panics.
+// exercise calls every method of a process, to find panics.
 func exercise(p *Process) {
 	for i := range p.Threads {
 		t := &p.Threads[i]

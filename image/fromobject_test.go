@@ -9,9 +9,9 @@ import (
 	"diagnose/image/object"
 )
 
-// What a core leaves out is taken from the object's file only where the
-// process cannot have written: a relocated constant of the file would be false
-// evidence.
+// Memory that a core omits is read from the object's file only if the process
+// cannot have written it: the file's copy of a relocated constant would be
+// false evidence.
 func TestFromObject(t *testing.T) {
 	exe := compileText(t, "relocated.c", `
 const char *const relocated[600] = {"x"};

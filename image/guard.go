@@ -8,9 +8,9 @@ import (
 	"diagnose/evidence"
 )
 
-// guarded runs f, which touches memory-mapped files. Where a file was cut
-// underneath its mapping the kernel raises SIGBUS (mmap(2)); that becomes an
-// error here, and every other panic stays one.
+// guarded runs f, which touches memory-mapped files. If a mapped file is
+// truncated the kernel raises SIGBUS (mmap(2)). That becomes an error; every
+// other panic stays a panic.
 func guarded(f func() error) (err error) {
 	old := debug.SetPanicOnFault(true)
 	defer func() {

@@ -13,7 +13,7 @@ import (
 	"diagnose/evidence"
 )
 
-// TestNotesOfManySegments has a core's 60,000 note segments name the same
+// TestNotesOfManySegments: 60,000 note segments of a core name the same
 // thousand threads.
 func TestNotesOfManySegments(t *testing.T) {
 	note := noteBytes("CORE", notePrstatus, prstatusBytes(1, 11, 0x10000, 0x20000))
@@ -33,7 +33,7 @@ func TestNotesOfManySegments(t *testing.T) {
 	}
 }
 
-// TestTooManyNotes reads what a hole of a sparse file holds: notes without a
+// TestTooManyNotes reads the contents of a sparse file's hole: notes without a
 // name, a type or contents.
 func TestTooManyNotes(t *testing.T) {
 	var n coreNotes
@@ -70,8 +70,8 @@ func TestTooManyModules(t *testing.T) {
 	wantLimit(t, p, true, "more than")
 }
 
-// TestOverlappingSegments has many objects claim all of the address space a
-// hundred times each.
+// TestOverlappingSegments: many objects claim the whole address space a hundred
+// times each.
 func TestOverlappingSegments(t *testing.T) {
 	list := make([]Mapping, 60_000)
 	for i := range list {
@@ -95,8 +95,8 @@ func TestOverlappingSegments(t *testing.T) {
 	}
 }
 
-// TestThreadNamesArePrintable: a process may name itself as it likes, and the
-// name stands in errors.
+// TestThreadNamesArePrintable: a process chooses its name freely, and errors
+// contain the name.
 func TestThreadNamesArePrintable(t *testing.T) {
 	runtime.LockOSThread() // the thread ends with its name
 	name := append([]byte("a\x1b[2Jb"), 0)

@@ -14,7 +14,7 @@ import (
 
 // coreInput is a core file in memory.
 type coreInput struct {
-	// name stands for the input in errors.
+	// name is the input's name in errors.
 	name   string
 	data   []byte
 	limits []evidence.Limit
@@ -67,11 +67,11 @@ func fileInput(name string, f *os.File, opts *Options) (*coreInput, error) {
 	return mapInput(name, f)
 }
 
-// forget gives the pages that were looked at back to the kernel; reading them
-// again brings them back. A refusal costs memory, nothing else.
+// forget returns the pages that were read to the kernel; another read loads
+// them again. A failure costs memory, nothing else.
 func (in *coreInput) forget() { _ = unix.Madvise(in.data, unix.MADV_DONTNEED) }
 
-// mapInput maps a whole file; its pages are read when they are looked at.
+// mapInput maps a whole file; its pages are read on first access.
 func mapInput(name string, f *os.File) (*coreInput, error) {
 	info, err := f.Stat()
 	if err != nil {

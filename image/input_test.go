@@ -53,7 +53,7 @@ func TestCompressedCore(t *testing.T) {
 	t.Setenv("TMPDIR", temp)
 	for format := range compressors {
 		t.Run(format, func(t *testing.T) {
-			// The name says nothing: the contents do.
+			// The contents decide, not the name.
 			file := filepath.Join(filepath.Dir(core), "compressed")
 			if err := os.WriteFile(file, compressed(t, format, data), 0o600); err != nil {
 				t.Fatal(err)
@@ -110,7 +110,8 @@ func TestCompressedGarbage(t *testing.T) {
 	wantFormatError(t, err, "no ELF header")
 }
 
-// TestXZDictionary: a file of a few bytes may not have gigabytes allocated.
+// TestXZDictionary: a file of a few bytes must not cause gigabytes to be
+// allocated.
 func TestXZDictionary(t *testing.T) {
 	data := compressed(t, "xz", make([]byte, 100))
 	const block = 12 // behind the stream's header

@@ -7,7 +7,7 @@ import (
 	"diagnose/evidence"
 )
 
-// limit records what stands in the way of the analysis, once.
+// limit records a limit of the analysis, once.
 func (p *Process) limit(l evidence.Limit) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -16,8 +16,8 @@ func (p *Process) limit(l evidence.Limit) {
 	}
 }
 
-// AllLimits returns Limits and those found since: while symbolizing, and in
-// what has been read of the objects and their debug information.
+// AllLimits returns Limits and those found since: by symbolizing, and in the
+// parts of objects and debug information read so far.
 func (p *Process) AllLimits() []evidence.Limit {
 	p.mu.Lock()
 	list := append(slices.Clone(p.Limits), p.found...)
@@ -28,8 +28,8 @@ func (p *Process) AllLimits() []evidence.Limit {
 	return list
 }
 
-// damage says what of the module's object and of its debug information, as
-// far as it was opened, could not be read.
+// damage returns the parts of the module's object and of its opened debug
+// information that could not be read.
 func (m *Module) damage() []evidence.Limit {
 	const most = 3
 	var problems []error

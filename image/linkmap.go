@@ -9,7 +9,7 @@ import (
 
 const (
 	// mostLinks bounds the dynamic linker's list, mostDynamic an object's
-	// dynamic section; memory that is being corrupted may loop.
+	// dynamic section; in corrupt memory the list may loop.
 	mostLinks   = mostModules
 	mostDynamic = 1024
 	longestPath = 4096
@@ -62,7 +62,7 @@ func walkLinks(m Memory, node evidence.Addr) []linkEntry {
 	return list
 }
 
-// dynamicValue looks an entry of a dynamic section up.
+// dynamicValue looks up an entry of a dynamic section.
 func dynamicValue(m Memory, addr evidence.Addr, tag uint64) (uint64, bool) {
 	for i := range mostDynamic {
 		var b [16]byte
@@ -79,8 +79,8 @@ func dynamicValue(m Memory, addr evidence.Addr, tag uint64) (uint64, bool) {
 	return 0, false
 }
 
-// orderModules fills loadOrder and the thread-local indices, which the
-// dynamic linker gives out in load order to objects with a PT_TLS segment.
+// orderModules fills loadOrder and the thread-local indices, which the dynamic
+// linker assigns in load order to objects with a PT_TLS segment.
 func (p *Process) orderModules() {
 	p.tls.nodes = map[*Module]evidence.Addr{}
 	placed := map[*Module]bool{}

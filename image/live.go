@@ -12,10 +12,10 @@ import (
 	"diagnose/evidence"
 )
 
-// OpenLive stops every thread of a process and reads it in place. Close lets
-// it go on in the state it was found in: a stopped process stays stopped, and
-// a signal that was on its way arrives. The same happens when this process
-// ends without Close.
+// OpenLive stops every thread of a process and reads it in place. Close resumes
+// it in the state it was found in: a stopped process stays stopped, and a
+// pending signal is delivered. The same happens when this process ends without
+// Close.
 //
 // The errors say whether the process exists, may be traced, is traced
 // already, and has anything to read.
@@ -37,7 +37,8 @@ func OpenLive(pid int, opts Options) (*Process, error) {
 	return p, nil
 }
 
-// checkLive refuses what cannot be read before anything is stopped.
+// checkLive rejects a process that cannot be read, before any thread is
+// stopped.
 func checkLive(pid int) (procStatus, error) {
 	if pid <= 0 {
 		return procStatus{}, fmt.Errorf("%d is no process id", pid)
@@ -67,7 +68,7 @@ func checkLive(pid int) (procStatus, error) {
 	return s, nil
 }
 
-// runsOn reports whether another thread runs on after the first has ended.
+// runsOn reports whether other threads still run after the first has ended.
 func runsOn(pid int) bool {
 	tids, _ := listTasks(pid)
 	for _, tid := range tids {
@@ -98,7 +99,8 @@ func openStopped(t *tracer, status *procStatus, opts Options) (*Process, error) 
 	p := &Process{options: opts, Failing: -1, stackLimit: stackLimitOf(pid)}
 	p.Program = evidence.Program{Source: evidence.SourceLive, PID: pid, Command: status.name, Args: readCommandLine(pid)}
 	p.setTracees(t)
-	// The memory is that of a thread that stands, for the first may have ended.
+	// Memory is read through a stopped thread, because the first may have
+	// ended.
 	reader := t.threads[0].tid
 	file, err := p.openMemory(reader)
 	if err != nil {
@@ -108,8 +110,8 @@ func openStopped(t *tracer, status *procStatus, opts Options) (*Process, error) 
 	return p, nil
 }
 
-// openMemory reads what a thread that stands tells of its process. The file is
-// what is read from then on.
+// openMemory reads a process through one of its stopped threads. The file is
+// the source of later reads.
 func (p *Process) openMemory(reader int) (file *os.File, err error) {
 	if p.Mappings, err = readMaps(reader); err != nil {
 		return nil, err
@@ -137,7 +139,7 @@ func (p *Process) setTracees(t *tracer) {
 	p.Limits = append(p.Limits, t.stragglers()...)
 }
 
-// liveFiles returns the ways to a mapped file that do not need its name: the
+// liveFiles returns paths to a mapped file that do not depend on its name: the
 // executable's link, the process's own root, and the links of its mappings
 // (proc_pid_map_files(5), root only).
 func liveFiles(pid int) func(m *Module) []string {

@@ -78,8 +78,7 @@ func stateOf(t testing.TB, pid int) byte {
 	return s.state[0]
 }
 
-// waitState waits until a process is in a state; the kernel takes a moment
-// to get it there.
+// waitState waits until a process is in a state; the change takes a moment.
 func waitState(t testing.TB, pid int, want byte) {
 	t.Helper()
 	for range 2000 {
@@ -118,7 +117,7 @@ func TestLiveStoppedStaysStopped(t *testing.T) {
 	running.answers(t)
 }
 
-// TestLiveFailedAnalysis lets the process go after an error, too.
+// TestLiveFailedAnalysis: the process is resumed after an error, too.
 func TestLiveFailedAnalysis(t *testing.T) {
 	running := startWaiting(t)
 	tr := newTracer(running.cmd.Process.Pid)
@@ -238,7 +237,7 @@ func TestLiveErrors(t *testing.T) {
 	}
 }
 
-// TestLiveOfAnotherUser is refused with a reason.
+// TestLiveOfAnotherUser: the error gives the reason.
 func TestLiveOfAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("not supported here: only root can become another user")
@@ -319,8 +318,8 @@ int main(void)
 	running.expect(t, strconv.Itoa(rounds))
 }
 
-// TestPendingSignalOutlivesTracer ends the tracing thread without letting
-// anything go, as the death of the whole program does.
+// TestPendingSignalOutlivesTracer ends the tracing thread without detaching, as
+// the death of the whole program does.
 func TestPendingSignalOutlivesTracer(t *testing.T) {
 	exe := compileText(t, "usr1.c", `
 #include <stdio.h>
@@ -387,8 +386,8 @@ func TestParseMaps(t *testing.T) {
 	}
 }
 
-// TestLiveUninterruptible is about a parent that waits in vfork, which no
-// signal and no debugger stops.
+// TestLiveUninterruptible: a parent that waits in vfork cannot be stopped by
+// signals or debuggers.
 func TestLiveUninterruptible(t *testing.T) {
 	exe := compileText(t, "vforks.c", `
 #include <stdio.h>
@@ -427,8 +426,8 @@ int main(void)
 	running.expect(t, "after")
 }
 
-// TestLiveWithoutFirstThread attaches to what runs on after main's thread
-// has ended.
+// TestLiveWithoutFirstThread attaches to the threads that still run after
+// main's thread has ended.
 func TestLiveWithoutFirstThread(t *testing.T) {
 	exe := compileText(t, "ended.c", `
 #include <pthread.h>
@@ -496,7 +495,7 @@ func TestLive32Bit(t *testing.T) {
 	}
 }
 
-// What to do about it differs: root is not told to become root.
+// The advice differs: root is not told to become root.
 func TestAttachErrorSaysWhatToDo(t *testing.T) {
 	err := attachError(4711, new(procStatus), unix.EPERM)
 	want := "run as its owner or as root"

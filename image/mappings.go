@@ -10,8 +10,8 @@ import (
 // unknownPerms stands for permissions that the core does not record.
 const unknownPerms = "???"
 
-// maybeReadable stands for what a debugger's core tells of memory that may be
-// neither written nor executed: gdb marks every segment as readable
+// maybeReadable stands for the permissions of memory that a debugger's core
+// shows as neither writable nor executable: gdb marks every segment as readable
 // (gdb/gcore.c, make_output_phdrs).
 const maybeReadable = "?--"
 
@@ -41,8 +41,8 @@ func sortFiles(files []fileMapping) []fileMapping {
 }
 
 // coreMappings joins the segments, which have permissions, with the files,
-// which have names. Both are in address order without overlaps. byDebugger
-// says who wrote the core.
+// which have names. Both are in address order without overlaps. byDebugger says
+// that a debugger wrote the core.
 func coreMappings(loads []programHeader, files []fileMapping, byDebugger bool) []Mapping {
 	list := make([]Mapping, 0, len(loads)+8)
 	next := 0 // the first file that ends behind pos
@@ -89,8 +89,8 @@ func fileOffset(f fileMapping, addr uint64) uint64 {
 }
 
 // permissionsFromObjects completes the mappings that a debugger's core only
-// names: gdb's gcore gives what was never written no segment. The object of
-// the same build-id says how the dynamic linker mapped it.
+// names: gdb's gcore writes no segment for memory that was never written. The
+// permissions are those of the segments of the object with the same build-id.
 func (p *Process) permissionsFromObjects() {
 	for i := range p.Mappings {
 		m := &p.Mappings[i]

@@ -20,7 +20,7 @@ type Memory interface {
 type MemoryError struct {
 	Addr evidence.Addr
 	// Reason completes "memory at ADDR ...": "is not mapped", "is not in the
-	// core", "lies behind the end of the truncated core".
+	// core", "is past the end of the truncated core".
 	Reason string
 	// Unmapped tells addresses that the process itself could not have read
 	// from those that only we cannot.
@@ -54,8 +54,8 @@ func Uint32(m Memory, addr evidence.Addr) (uint32, error) {
 	return binary.LittleEndian.Uint32(b[:]), nil
 }
 
-// Struct reads a little-endian structure of numbers, without padding, as encoding/binary
-// has it.
+// Struct reads a little-endian structure of numbers, without padding, like
+// encoding/binary.
 func Struct[T any](m Memory, addr evidence.Addr) (*T, error) {
 	v := new(T)
 	b := make([]byte, binary.Size(v))

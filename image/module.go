@@ -14,13 +14,13 @@ import (
 
 // Module is an object mapped into a process.
 type Module struct {
-	// Path as the process had it; File is what was opened for it, "" if
-	// nothing was.
+	// Path is the process's; File is the file that was opened for it, "" if
+	// none was.
 	Path, File string
-	// BuildID is what the process's memory says, or the file if memory has
-	// lost it.
+	// BuildID is read from the process's memory, or from the file if memory
+	// does not hold it.
 	BuildID string
-	// Bias is what to add to the object's link-time addresses.
+	// Bias is added to the object's link-time addresses.
 	Bias uint64
 	// Start and End span its mappings, which may have holes.
 	Start, End evidence.Addr
@@ -32,7 +32,7 @@ type Module struct {
 	TLSID int
 
 	process *Process
-	// ranges are the mappings and the .bss behind them, in address order.
+	// ranges are the mappings and the .bss after them, in address order.
 	ranges []addrRange
 	image  *elfImage
 	// fileStart is where the file's fileOffset is mapped.
@@ -47,15 +47,15 @@ type Module struct {
 	debugOnce sync.Once
 	debug     *debuginfo.Info
 	debugErr  error
-	// opened is debug for those who do not want to open it.
+	// opened is debug, once opened, for code that must not open it.
 	opened atomic.Pointer[debuginfo.Info]
-	// toldDebug and toldOther keep limits to one a module.
+	// toldDebug and toldOther limit the limits to one per module.
 	toldDebug, toldOther sync.Once
 }
 
 type addrRange struct{ start, end evidence.Addr }
 
-// Contains reports whether addr lies in one of the module's mappings.
+// Contains reports whether addr is in one of the module's mappings.
 func (m *Module) Contains(addr evidence.Addr) bool {
 	if m.ranges == nil {
 		return addr >= m.Start && addr < m.End
@@ -64,7 +64,7 @@ func (m *Module) Contains(addr evidence.Addr) bool {
 	return i < len(m.ranges) && addr >= m.ranges[i].start
 }
 
-// name is the module's name in sentences.
+// name is the module's name in messages.
 func (m *Module) name() string { return printable(filepath.Base(m.Path)) }
 
 // Debug returns the module's DWARF, opened at the first call; nil without an
@@ -106,9 +106,9 @@ func (m *Module) finder() *object.Finder {
 	return &m.process.options.Finder
 }
 
-// DebugFile returns the path of the separate file that the module's DWARF
-// and symbols come from; "" when they are in the object itself, there are
-// none, or nobody has asked for them yet.
+// DebugFile returns the path of the separate file that the module's DWARF and
+// symbols come from; "" when they are in the object itself, there are none, or
+// they were not needed yet.
 func (m *Module) DebugFile() string {
 	if f := m.separate.Load(); f != nil {
 		return f.Path()
@@ -116,8 +116,8 @@ func (m *Module) DebugFile() string {
 	return ""
 }
 
-// LinkAddr turns an address of the process into one of the object.
+// LinkAddr converts an address of the process to one of the object.
 func (m *Module) LinkAddr(addr evidence.Addr) uint64 { return uint64(addr) - m.Bias }
 
-// Addr turns an address of the object into one of the process.
+// Addr converts an address of the object to one of the process.
 func (m *Module) Addr(link uint64) evidence.Addr { return evidence.Addr(link + m.Bias) }

@@ -22,7 +22,7 @@ const (
 const mostModules = 1 << 14
 
 // loadModules finds the objects in the mappings, opens their files and puts
-// them in order. memory must serve what the process's source itself holds.
+// them in order. memory must already serve reads from the process's source.
 func (p *Process) loadModules(source *fileSource) {
 	p.Modules = groupMappings(p.memory, p.Mappings, p)
 	exe := p.findExe()
@@ -76,8 +76,8 @@ func groupMappings(m Memory, mappings []Mapping, p *Process) []*Module {
 	return kept
 }
 
-// newModule begins a module at a mapping; nil when it holds no ELF header.
-// Where the header cannot be read, an executable mapping is a module too.
+// newModule begins a module at a mapping; nil when it holds no ELF header. If
+// the header cannot be read, an executable mapping is a module too.
 func newModule(m Memory, mapping *Mapping, p *Process) *Module {
 	module := &Module{Path: mapping.Path, process: p, fileStart: mapping.Start, fileOffset: mapping.Offset}
 	if mapping.Offset != 0 {
@@ -125,12 +125,12 @@ func (m *Module) mappedToRun(mappings []Mapping) bool {
 	return false
 }
 
-// placeModules fixes each module's bias and ranges, and drops those that no
-// headers describe and no file was found for.
+// placeModules sets each module's bias and ranges. It drops modules with
+// neither headers nor a file.
 func (p *Process) placeModules() []*Module {
 	kept := p.Modules[:0]
-	// Objects do not overlap, so together they look at little more than every
-	// mapping once; headers that overlap must not multiply that.
+	// Objects do not overlap, so all together they visit each mapping little
+	// more than once. Overlapping headers must not multiply that.
 	visits := 4 * len(p.Mappings)
 	for _, m := range p.Modules {
 		if m.image == nil && m.Object != nil {
@@ -152,8 +152,8 @@ func (p *Process) placeModules() []*Module {
 }
 
 // addUnnamedParts adds the mappings without a name that the segments cover:
-// .bss, and everything when the core names no files. It looks at no more
-// mappings than visits, and returns what is left of them.
+// .bss, and everything when the core names no files. It visits at most that
+// many mappings, and returns how many visits remain.
 func (m *Module) addUnnamedParts(mappings []Mapping, visits int) int {
 	if m.image == nil {
 		return visits
@@ -197,7 +197,7 @@ func joinRanges(list []addrRange) []addrRange {
 	return joined
 }
 
-// indexModules makes ModuleAt a binary search.
+// indexModules sorts the ranges for the binary search of ModuleAt.
 func (p *Process) indexModules() {
 	for _, m := range p.Modules {
 		for _, r := range m.ranges {

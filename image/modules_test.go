@@ -7,8 +7,8 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// TestFilesMappedToBeRead keeps an object apart from copies of its file that
-// the program mapped as data, as a symbolizer in it does.
+// TestFilesMappedToBeRead: an object is distinguished from mappings of its file
+// as data, such as those of a symbolizer in the program.
 func TestFilesMappedToBeRead(t *testing.T) {
 	exe := compileText(t, "reader.c", `
 #include <fcntl.h>

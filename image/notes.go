@@ -63,15 +63,15 @@ type coreNotes struct {
 	name, args string
 	// seen counts the notes.
 	seen int
-	// problems says what was wrong in single notes.
+	// problems describes notes that could not be read.
 	problems []string
-	// cut says that the notes end within one.
+	// cut says that the last note is incomplete.
 	cut bool
 }
 
-// parse reads the notes of one PT_NOTE segment, as many as there are. The
-// notes that follow a PRSTATUS belong to its thread (elf_core_dump in the
-// kernel's fs/binfmt_elf.c; gdb's gcore keeps that order).
+// parse reads the notes of one PT_NOTE segment. The notes that follow a
+// PRSTATUS belong to its thread (elf_core_dump in the kernel's fs/binfmt_elf.c;
+// gdb's gcore keeps that order).
 func (n *coreNotes) parse(b []byte) {
 	for len(b) >= noteHeaderSize {
 		if n.seen++; n.seen > mostNotes || len(n.threads) > mostThreads {
@@ -95,7 +95,7 @@ func (n *coreNotes) parse(b []byte) {
 	n.cut = n.cut || len(b) > 0
 }
 
-// overflow ends the reading of a core with more notes than any real one.
+// overflow stops the reading of a core that has more notes than any real one.
 func (n *coreNotes) overflow() {
 	n.threads = n.threads[:min(len(n.threads), mostThreads)]
 	n.seen = mostNotes
@@ -208,10 +208,10 @@ func parseAuxv(b []byte) map[uint64]uint64 {
 	return auxv
 }
 
-// parseFileNote reads NT_FILE: a count, the unit of the offsets, start, end
-// and offset of each mapping, and then as many names (fill_files_note in the
-// kernel's fs/binfmt_elf.c). What is whole in a cut note is returned with the
-// error.
+// parseFileNote reads NT_FILE: a count, the unit of the offsets, start, end and
+// offset of each mapping, and then as many names (fill_files_note in the
+// kernel's fs/binfmt_elf.c). The complete entries of a truncated note are
+// returned with the error.
 func parseFileNote(b []byte) ([]fileMapping, error) {
 	if len(b) < 16 {
 		return nil, fmt.Errorf("%d bytes, no header", len(b))

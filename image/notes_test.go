@@ -42,7 +42,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestCutNotes reads the threads until the cut, at every byte.
+// TestCutNotes truncates the notes at every byte, and reads the threads before
+// the cut.
 func TestCutNotes(t *testing.T) {
 	whole := sampleNotes()
 	second := len(whole) - 336 - 20
@@ -62,8 +63,7 @@ func TestCutNotes(t *testing.T) {
 	}
 }
 
-// Notes that are not the kernel's own, and a second one of a kind, change
-// nothing.
+// Notes that are not the kernel's, and a second note of a kind, change nothing.
 func TestForeignNotes(t *testing.T) {
 	var n coreNotes
 	n.parse(slices.Concat(sampleNotes(), noteBytes("OTHER", notePrstatus, prstatusBytes(9, 11, 1, 2)),

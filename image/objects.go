@@ -9,8 +9,8 @@ import (
 	"diagnose/image/object"
 )
 
-// openObjects opens each module's file, several at a time: a program with
-// hundreds of libraries spends most of its start here.
+// openObjects opens each module's file, several at a time: for a program with
+// hundreds of libraries this is most of the time of opening it.
 func (p *Process) openObjects(source *fileSource) {
 	type result struct {
 		file   *object.File
@@ -45,7 +45,7 @@ func (p *Process) openObjects(source *fileSource) {
 	p.tellAbsent(absent, reason)
 }
 
-// tellAbsent says which objects have no file, in one limit.
+// tellAbsent adds one limit that names the objects without a file.
 func (p *Process) tellAbsent(absent []*Module, reason error) {
 	if len(absent) == 0 {
 		return
@@ -72,9 +72,9 @@ func (p *Process) tellAbsent(absent []*Module, reason error) {
 	p.Limits = append(p.Limits, evidence.Limit{Subject: absent[0].Path, Text: text, Severe: severe})
 }
 
-// open returns the first candidate that is what the process had mapped. If
-// there is none, limits tell of files that do not match, and err why no other
-// was found.
+// open returns the first candidate that is the file the process had mapped. If
+// there is none, limits describe the files that do not match, and err says why
+// no other was found.
 func (s *fileSource) open(m *Module, exe bool) (file *object.File, limits []evidence.Limit, err error) {
 	var mismatch []evidence.Limit
 	tried := map[string]bool{}
@@ -103,8 +103,8 @@ func (s *fileSource) open(m *Module, exe bool) (file *object.File, limits []evid
 	return nil, nil, err
 }
 
-// compare says why a file is not what the process had mapped, "" if it is;
-// doubt says what could not be compared.
+// compare says why a file is not the one that the process had mapped, "" if it
+// is; doubt says what could not be compared.
 func (m *Module) compare(f *object.File) (reason string, doubt []evidence.Limit) {
 	const off = "; its symbols and bytes are not used"
 	id := f.BuildID()

@@ -15,8 +15,8 @@ import (
 // OpenCore reads a core file of x86-64 Linux. A compressed one (zst, lz4, gz,
 // xz) is unpacked into a private temporary file. path "-" is standard input.
 //
-// What cannot be used at all is an *object.FormatError or an error of the
-// file system; a truncated core is a Process with a severe limit.
+// The error for an unusable file is an *object.FormatError or one of the file
+// system. A truncated core is a Process with a severe limit.
 func OpenCore(path string, opts Options) (*Process, error) {
 	input, err := openInput(path, &opts)
 	if err != nil {
@@ -42,8 +42,8 @@ func openFrom(input *coreInput, path string, opts Options) (*Process, error) {
 	return p, nil
 }
 
-// readCore makes a process of a core file's bytes; name stands for the file
-// in errors, and the executable may lie beside it.
+// readCore makes a process from a core file's bytes. name is the file's name in
+// errors; its folder may hold the executable.
 func readCore(name string, data []byte, opts Options) (*Process, error) {
 	core, err := parseCore(name, data)
 	if err != nil {
@@ -72,8 +72,8 @@ func readCore(name string, data []byte, opts Options) (*Process, error) {
 	return p, nil
 }
 
-// readNotes parses no more bytes than the file has: any number of segments
-// may name the same ones.
+// readNotes parses no more bytes than the file has, because any number of
+// segments may cover the same ones.
 func (c *elfCore) readNotes() *coreNotes {
 	notes := new(coreNotes)
 	left := uint64(len(c.data))
@@ -102,7 +102,7 @@ func (c *elfCore) noThreads(notes *coreNotes) error {
 }
 
 // setThreads converts the threads. gdb's gcore writes a siginfo for each
-// thread, with signal 0 where there was none.
+// thread, with signal 0 if there was none.
 func (p *Process) setThreads(notes *coreNotes) {
 	p.Threads = make([]Thread, len(notes.threads))
 	numbers := threadNumbers(notes)
@@ -128,9 +128,9 @@ func (p *Process) setThreads(notes *coreNotes) {
 }
 
 // threadNumbers counts the threads from 1 in the order in which they were created, as
-// live processes and recordings do: a core has the failing thread first. The
-// kernel hands out ids in ascending order and begins again at the lowest
-// (kernel/pid.c, alloc_pid), and the process's own is that of its first thread.
+// live processes and recordings do: a core has the failing thread first. The kernel
+// assigns ids in ascending order and wraps around to the lowest (kernel/pid.c,
+// alloc_pid); the process id is that of the first thread.
 func threadNumbers(notes *coreNotes) []int {
 	first := notes.pid
 	if !slices.ContainsFunc(notes.threads, func(t coreThread) bool { return t.tid == first }) {
@@ -149,9 +149,9 @@ func threadNumbers(notes *coreNotes) []int {
 	return numbers
 }
 
-// findFailing picks the thread that the fatal signal was for. The kernel
-// gives every thread that signal's number in pr_cursig, and a siginfo to the
-// first thread only, which is the one (fs/binfmt_elf.c).
+// findFailing picks the thread that got the fatal signal. The kernel writes the
+// signal's number into pr_cursig of every thread, but a siginfo only for the
+// first thread, which is the failing one (fs/binfmt_elf.c).
 func (p *Process) findFailing(notes *coreNotes) {
 	for i := range p.Threads {
 		s := p.Threads[i].Signal
@@ -162,8 +162,8 @@ func (p *Process) findFailing(notes *coreNotes) {
 	}
 }
 
-// debuggerStop tells a debugger's SIGTRAP, in whose cores nothing failed,
-// from a trap instruction of the program.
+// debuggerStop reports whether a debugger caused a SIGTRAP, so that nothing
+// failed. A trap instruction of the program is a failure.
 func (p *Process) debuggerStop(t *Thread) bool {
 	const sigtrap, int3 = 5, 0xcc
 	if t.Signal.Number != sigtrap || t.Signal.CodeName == "" && t.Signal.Code == 0 {
@@ -177,7 +177,7 @@ func (p *Process) debuggerStop(t *Thread) bool {
 	return err == nil && b[0] != int3 // a debugger puts pc back to its breakpoint
 }
 
-// truncation says what a cut core has lost.
+// truncation adds a limit that says what a truncated core lacks.
 func (p *Process) truncation(core *elfCore, notes *coreNotes) {
 	severe := func(format string, args ...any) {
 		p.Limits = append(p.Limits, evidence.Limit{Subject: p.Program.Path, Text: fmt.Sprintf(format, args...), Severe: true})
@@ -228,8 +228,8 @@ func (p *Process) nameStack() {
 	}
 }
 
-// countMissing fills Mapping.Missing and tells what the core should hold and
-// does not.
+// countMissing fills Mapping.Missing, and adds a limit for memory that the core
+// should hold and does not.
 func (p *Process) countMissing(core *elfCore) {
 	const named = 4
 	var names []string
@@ -258,9 +258,9 @@ func (p *Process) countMissing(core *elfCore) {
 	}
 }
 
-// untouched reports whether the core leaves a mapping out because nobody has
-// written to it: the kernel dumps anonymous memory from the first write on
-// (vma_dump_size in fs/coredump.c). What the program asked to be left out
+// untouched reports whether the core leaves a mapping out because it was never
+// written: the kernel dumps anonymous memory once it has been written
+// (vma_dump_size in fs/coredump.c). Memory that the program excluded
 // (MADV_DONTDUMP) looks the same.
 func (m *Mapping) untouched(core *elfCore) bool {
 	return core.dumpsWritten && !core.truncated() && m.Path == "" && m.Writable() && m.Missing == m.size()

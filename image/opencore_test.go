@@ -97,7 +97,7 @@ func checkNames(t *testing.T, p *Process, exe string) {
 	if v := global(t, p, "marker"); v != 0x5eed {
 		t.Errorf("marker is %#x", v)
 	}
-	// The core leaves the code out: this is read from the file.
+	// The core omits the code: this is read from the file.
 	inMemory := make([]byte, 2)
 	if _, err := p.ReadMemory(pc, inMemory); err != nil {
 		t.Fatal(err)
@@ -238,7 +238,7 @@ func TestGcore(t *testing.T) {
 	if v := global(t, p, "marker"); v != 0x5eed {
 		t.Errorf("marker is %#x", v)
 	}
-	// gdb leaves out code that nobody wrote to, and with it its permissions.
+	// gdb leaves out code that was never written, and so its permissions.
 	for i := range p.Threads {
 		pc := p.Threads[i].Registers.PC()
 		if m := p.MappingAt(pc); m == nil || m.Perms != "r-x" {
@@ -250,9 +250,9 @@ func TestGcore(t *testing.T) {
 	}
 }
 
-// TestReadableByDebugger: of memory that may not be written a debugger's core
-// does not tell whether it may be read; the kernel's core does. Sections tell
-// them apart, but one may be there to count the segments.
+// TestReadableByDebugger: a debugger's core does not show whether memory that
+// is not writable is readable; the kernel's core does. A debugger's core has
+// sections. The kernel's may have one, which counts the segments.
 func TestReadableByDebugger(t *testing.T) {
 	loads := []programHeader{
 		{kind: 1, flags: 4, vaddr: 0x10000, memsz: 0x1000}, {kind: 1, flags: 6, vaddr: 0x20000, memsz: 0x1000},
@@ -281,7 +281,7 @@ func TestReadableByDebugger(t *testing.T) {
 	}
 }
 
-// hideNote gives the notes of one kind another kind.
+// hideNote changes the type of the notes of one type.
 func hideNote(t *testing.T, core string, kind uint32) string {
 	t.Helper()
 	data, err := os.ReadFile(core)
@@ -448,8 +448,7 @@ func unwrapAll(err error) error {
 	}
 }
 
-// TestShrinkingCore cuts the file under the mapping: a read there raises
-// SIGBUS.
+// TestShrinkingCore truncates the mapped file: a read there raises SIGBUS.
 func TestShrinkingCore(t *testing.T) {
 	core := crashtest.Core(t, threadsProgram(t), crashtest.Run{})
 	p := open(t, core, Options{})
@@ -503,8 +502,8 @@ func BenchmarkOpenCore(b *testing.B) {
 	}
 }
 
-// Memory that nobody wrote to is not in a core, and nothing is amiss; what is
-// there in part is told.
+// Memory that was never written is not in a core, and that is no limit. Memory
+// that is partly there is one.
 func TestCountMissing(t *testing.T) {
 	core := &elfCore{dumpsWritten: true}
 	anonymous := Mapping{Start: 0x10000, End: 0x12000, Perms: "rw-"}
@@ -528,8 +527,8 @@ func TestCountMissing(t *testing.T) {
 	}
 }
 
-// Threads are counted in the order in which they were created, also where the
-// kernel's ids began again at the lowest in between.
+// Threads are counted in the order in which they were created, even if the
+// kernel's ids wrapped around in between.
 func TestThreadNumbers(t *testing.T) {
 	for _, x := range []struct {
 		pid  int

@@ -19,7 +19,7 @@ const (
 	stackGuardGap     = 256 * pageSize
 )
 
-// Place says what an address is.
+// Place describes an address.
 func (p *Process) Place(addr evidence.Addr) evidence.Place {
 	place := evidence.Place{Addr: addr, Proof: evidence.FromCore}
 	m := p.MappingAt(addr)
@@ -101,7 +101,7 @@ func (p *Process) inModule(place *evidence.Place, mapping *Mapping, m *Module) {
 	p.nameSymbol(place)
 }
 
-// nameSymbol puts the covering symbol into a place's text.
+// nameSymbol adds the covering symbol to a place's text.
 func (p *Process) nameSymbol(place *evidence.Place) {
 	s, ok := p.SymbolAt(place.Addr)
 	if !ok || place.Addr < s.Addr {
@@ -141,8 +141,8 @@ func byteCount(n uint64) string {
 	return fmt.Sprintf("%#x bytes", n)
 }
 
-// inaccessible tells the guard below a stack from other mappings without any
-// permission.
+// inaccessible distinguishes the guard below a stack from other mappings
+// without permissions.
 func (p *Process) inaccessible(place *evidence.Place) {
 	i := p.mappingIndex(place.Addr)
 	for _, s := range p.memoryRegions().stacks {
@@ -242,7 +242,7 @@ func (p *Process) unmapped(place *evidence.Place) {
 }
 
 // belowMainStack recognises the gap that the kernel keeps below the first
-// thread's stack and that a stack at its limit runs into.
+// thread's stack. A stack that overflows reaches this gap.
 func (p *Process) belowMainStack(place *evidence.Place) bool {
 	for _, s := range p.memoryRegions().stacks {
 		if !s.main {

@@ -93,8 +93,8 @@ func TestGuardBelow(t *testing.T) {
 	}
 }
 
-// TestHeapBehindExecutable: without a name or a program break the heap is what
-// follows the executable within the kernel's gap.
+// TestHeapBehindExecutable: without a name or a program break the heap is the
+// mapping that follows the executable within the kernel's gap.
 func TestHeapBehindExecutable(t *testing.T) {
 	for gap, found := range map[evidence.Addr]bool{0x1000: true, 32<<20 - 0x1000: true, 32 << 20: false} {
 		start := 0x402000 + gap

@@ -135,7 +135,7 @@ func checkFixedPlaces(t *testing.T, p *Process) {
 	}
 }
 
-// TestPlaceOfStackOverflow is about the addresses at which stacks end.
+// TestPlaceOfStackOverflow tests the addresses at which stacks end.
 func TestPlaceOfStackOverflow(t *testing.T) {
 	crashtest.NeedKernelCores(t)
 	const source = `
@@ -161,7 +161,7 @@ int main(int argc, char **argv)
 	}
 }
 
-// TestPlaceOnSignalStack keeps the thread's own stack known while its stack
+// TestPlaceOnSignalStack: the thread's own stack is known even while its stack
 // pointer is elsewhere.
 func TestPlaceOnSignalStack(t *testing.T) {
 	crashtest.NeedKernelCores(t)

@@ -8,14 +8,14 @@ import (
 	"diagnose/image/object"
 )
 
-// Options says how a process's files are found.
+// Options says how to find a process's files.
 type Options struct {
 	// Exe overrides the executable's path; "" is what the process names.
 	Exe    string
 	Finder object.Finder
 	// NoDemangle leaves linkage names as they are.
 	NoDemangle bool
-	// Progress, if set, is told about slow steps.
+	// Progress, if set, is called with a line about each slow step.
 	Progress func(string)
 }
 
@@ -29,8 +29,8 @@ func (o *Options) progress(text string) {
 type Mapping struct {
 	Start, End evidence.Addr
 	// Perms is "rwx" with dashes; "???" for a file that a core lists without
-	// its segment, "?--" for what a debugger's core does not tell from memory
-	// without any permission.
+	// its segment, "?--" if a debugger's core does not show whether the memory
+	// was readable.
 	Perms string
 	// Path is the mapped file or a name in brackets ("[stack]", "[heap]",
 	// "[vdso]"), Offset the file offset of Start. Cores name files only; the
@@ -41,7 +41,7 @@ type Mapping struct {
 	Missing uint64
 }
 
-// Contains reports whether addr lies in the mapping.
+// Contains reports whether addr is in the mapping.
 func (m *Mapping) Contains(addr evidence.Addr) bool { return addr >= m.Start && addr < m.End }
 
 // Readable, Writable and Executable read Perms.
@@ -65,7 +65,8 @@ type Thread struct {
 // Process is a dead or stopped process. It is safe for concurrent use once
 // opened.
 type Process struct {
-	// Program is filled but for the number of threads in a truncated core.
+	// Program is complete, except for the number of threads in a truncated
+	// core.
 	Program evidence.Program
 	// Threads in the order of the core; the kernel writes the failing one
 	// first. Failing is its index, -1 when no thread failed.
@@ -78,7 +79,7 @@ type Process struct {
 	Exe     *Module
 	// Auxv holds the auxiliary vector by AT_ type.
 	Auxv map[uint64]uint64
-	// Limits are what the process's source lacks.
+	// Limits describe what the process's source lacks.
 	Limits []evidence.Limit
 
 	memory  Memory
@@ -124,7 +125,7 @@ func (p *Process) MappingAt(addr evidence.Addr) *Mapping {
 	return &p.Mappings[i]
 }
 
-// mappingBehind returns the index of the first mapping that ends behind addr.
+// mappingBehind returns the index of the first mapping that ends past addr.
 func (p *Process) mappingBehind(addr evidence.Addr) int {
 	return sort.Search(len(p.Mappings), func(i int) bool { return p.Mappings[i].End > addr })
 }
@@ -150,17 +151,16 @@ func (p *Process) ModuleAt(addr evidence.Addr) *Module {
 // until Close; "" for a live process.
 func (p *Process) CoreFile() string { return p.coreFile }
 
-// ForgetPages gives the memory back that reading the core has taken so far:
-// each stack that is looked at brings in sixteen pages (mm/memory.c,
-// do_fault_around), of which a walk needs one or two. What is read again
-// comes back.
+// ForgetPages releases the memory that reading the core has used so far: each
+// stack that is read maps sixteen pages (mm/memory.c, do_fault_around), of
+// which a walk needs one or two. Another read loads them again.
 func (p *Process) ForgetPages() {
 	if p.forget != nil {
 		p.forget()
 	}
 }
 
-// Close lets go of everything; a live process runs on. Nothing obtained from
+// Close releases everything and resumes a live process. Nothing obtained from
 // the process may be used afterwards.
 func (p *Process) Close() error {
 	var first error

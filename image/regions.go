@@ -7,8 +7,8 @@ import (
 	"diagnose/evidence"
 )
 
-// regionCache holds what the mappings without a file are for, found at the
-// first question.
+// regionCache holds the purposes of mappings without a file, found on first
+// use.
 type regionCache struct {
 	once   sync.Once
 	stacks []threadStack
@@ -16,23 +16,23 @@ type regionCache struct {
 	heap addrRange
 }
 
-// threadStack is the mapping that a thread's stack lies in.
+// threadStack is the mapping that holds a thread's stack.
 type threadStack struct {
 	thread *Thread
 	// mapping indexes Process.Mappings.
 	mapping int
 	main    bool
-	// whole says that the mapping is nothing but the stack, as glibc and the
-	// kernel make them; otherwise only the part above sp is known to be.
+	// whole says that the whole mapping is the stack, as glibc and the kernel
+	// make them. Otherwise only the part above sp is known to be the stack.
 	whole bool
-	// sp is the stack pointer, 0 when it is not on this stack but, say, on
-	// the one that signal handlers were given.
+	// sp is the stack pointer, 0 when it is not on this stack but, for example,
+	// on an alternate signal stack.
 	sp evidence.Addr
 }
 
 const (
-	// nearStack is how far below its stack's mapping a stack pointer may have
-	// run for the stack still to be known as its own.
+	// nearStack is how far below a mapping a stack pointer may be for the
+	// mapping still to count as its stack.
 	nearStack = 1 << 20
 	// redZone is what a function may use below the stack pointer (psABI 3.2.2).
 	redZone = 128
@@ -48,9 +48,9 @@ func (p *Process) memoryRegions() *regionCache {
 	return &p.regions
 }
 
-// stacksOf finds the stack that a thread's stack pointer is on, and the one
-// that it was made with if that is another: glibc keeps a thread's control
-// block at the top of its stack, the kernel names the first thread's.
+// stacksOf finds the stack that a thread's stack pointer is on, and the stack
+// that the thread was created with if that is another: glibc keeps a thread's
+// control block at the top of its stack, the kernel names the first thread's.
 func (p *Process) stacksOf(t *Thread) []threadStack {
 	var list []threadStack
 	first := t.Ref.TID == p.Program.PID
@@ -72,8 +72,8 @@ func (p *Process) stacksOf(t *Thread) []threadStack {
 	return list
 }
 
-// stackMapping returns the index of the writable mapping that a stack
-// pointer is on or has just run out of, -1 if there is none.
+// stackMapping returns the index of the writable mapping that a stack pointer
+// is on or has just left, -1 if there is none.
 func (p *Process) stackMapping(sp evidence.Addr) int {
 	const most = 16 // a guard or two lie between
 	first := p.mappingBehind(sp)
@@ -200,9 +200,9 @@ const (
 	mostBigChunks = 256
 )
 
-// inArena reports whether addr lies in a heap of a glibc arena, by the
-// heap_info at its start: the arena's address, the previous heap, the size in
-// use and the size made accessible.
+// inArena reports whether addr is in a heap of a glibc arena, by the heap_info
+// at its start: the arena's address, the previous heap, the size in use and the
+// size made accessible.
 func (p *Process) inArena(addr evidence.Addr) bool {
 	base := addr &^ (arenaSize - 1)
 	var word [4]uint64
@@ -219,8 +219,8 @@ func (p *Process) inArena(addr evidence.Addr) bool {
 		size > 0 && size <= accessible && accessible <= arenaSize && uint64(addr-base) < accessible
 }
 
-// inBigChunk returns the block that malloc mapped for itself around addr,
-// known by the chunk headers from the mapping's start on. The kernel joins
+// inBigChunk returns the block that malloc mapped for itself around addr, found
+// by following the chunk headers from the mapping's start. The kernel merges
 // neighbouring blocks into one mapping.
 func (p *Process) inBigChunk(m *Mapping, addr evidence.Addr) (addrRange, bool) {
 	at := m.Start

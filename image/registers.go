@@ -32,7 +32,7 @@ const (
 )
 
 // Registers are the registers of a frame. In callers some are not known,
-// because a callee was free to change them.
+// because callees may change them.
 type Registers struct {
 	value [generalRegisters]uint64
 	known uint32 // bit per register
@@ -79,8 +79,7 @@ func (r *Registers) PC() evidence.Addr { return evidence.Addr(r.value[RIP]) }
 // SP returns the stack pointer; 0 when it is not known.
 func (r *Registers) SP() evidence.Addr { return evidence.Addr(r.value[RSP]) }
 
-// General returns the known general registers in the order of their names'
-// usual listing, rip last.
+// General returns the known general registers in their usual order, rip last.
 func (r *Registers) General() []evidence.Register {
 	order := []Register{RAX, RBX, RCX, RDX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15, RIP}
 	var list []evidence.Register

@@ -18,8 +18,8 @@ var runtimeModules = []string{
 	"libasan.", "libubsan.", "libtsan.", "libdiagnose.", "libdiagnose-record.",
 }
 
-// machineryFunctions raise, abort, assert, unwind, panic and start threads,
-// wherever they are linked into.
+// machineryFunctions raise, abort, assert, unwind, panic and start threads, in
+// whatever object they are linked.
 var machineryFunctions = map[string]bool{
 	"abort": true, "raise": true, "gsignal": true, "pthread_kill": true, "__pthread_kill": true,
 	"__pthread_kill_implementation": true, "__pthread_kill_internal": true, "__restore_rt": true,
@@ -32,9 +32,9 @@ var machineryFunctions = map[string]bool{
 	"__clang_call_terminate": true, "__gxx_personality_v0": true, "_Unwind_RaiseException": true, "_Unwind_Resume": true,
 }
 
-// machineryPrefixes are demangled names of the C++ and Rust machinery between
-// a failure and the signal that reports it, and of what compilers call in place of
-// an instruction.
+// machineryPrefixes are demangled names of the C++ and Rust machinery between a
+// failure and the signal that reports it, and of functions that compilers call
+// in place of an instruction.
 var machineryPrefixes = []string{
 	"std::terminate", "__gnu_cxx::__verbose_terminate", "__cxxabiv1::", "std::__throw_",
 	"core::panicking::", "std::panicking::", "std::panic::", "std::sys::", "std::sys_common::", "std::process::abort",
@@ -59,14 +59,14 @@ var toolchainPaths = []string{
 }
 
 // RuntimeModule reports whether an object serves every program: a failure
-// inside it is one of the program's frame that called it.
+// inside it is attributed to the program's frame that called it.
 func RuntimeModule(module string) bool {
 	return module != "" && hasPrefix(filepath.Base(module), runtimeModules)
 }
 
-// Machinery reports whether a place is what runs when a program gives up or
-// starts: its object is a runtime's, or its function one of those that raise,
-// abort, assert, throw, unwind and panic.
+// Machinery reports whether a place is code that runs when a program aborts or
+// starts: its object is a runtime's, or its function raises, aborts, asserts,
+// throws, unwinds or panics.
 func Machinery(site *evidence.Site) bool {
 	if RuntimeModule(site.Module) {
 		return true
@@ -76,8 +76,8 @@ func Machinery(site *evidence.Site) bool {
 }
 
 // LibraryCode reports whether a place is not the program's own: Machinery, or
-// code of the standard libraries of C++ and Rust that the compiler put into
-// the program, known by its namespace or by where its source lies.
+// code of the standard libraries of C++ and Rust that the compiler put into the
+// program, known by its namespace or by the path of its source.
 func LibraryCode(site *evidence.Site) bool {
 	return Machinery(site) || hasPrefix(site.File, toolchainPaths) ||
 		strings.Contains(site.File, "/rustlib/src/rust/library/") ||
@@ -93,9 +93,9 @@ func hasPrefix(text string, prefixes []string) bool {
 	return false
 }
 
-// CanonicalName is a function's name as rules about names know it: demangled
-// even when the user wants linkage names, without parameters of those, without
-// version, and without the alias that glibc gives its own functions.
+// CanonicalName is a function's name in the form that rules about names use:
+// demangled even when the user wants linkage names, then without parameters;
+// without version, and without the alias that glibc gives its own functions.
 func CanonicalName(name string) string {
 	if strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R") {
 		if plain, err := demangle.ToString(name, demangle.NoParams, demangle.NoTemplateParams); err == nil {

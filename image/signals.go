@@ -14,8 +14,8 @@ const (
 	siKernel    = 0x80 // SI_KERNEL of asm-generic/siginfo.h
 )
 
-// ParseSiginfo reads a siginfo_t of x86-64 (asm-generic/siginfo.h). ok is false where b is too
-// short for one.
+// ParseSiginfo reads a siginfo_t of x86-64 (asm-generic/siginfo.h). ok is false if b is too
+// short.
 func ParseSiginfo(b []byte) (s evidence.Signal, ok bool) {
 	if len(b) < 32 {
 		return evidence.Signal{}, false
@@ -82,7 +82,7 @@ func codeName(s unix.Signal, code int) string {
 }
 
 // endsProcess reports whether a signal's default action ends the process
-// (signal(7)); those with which debuggers stop one do not.
+// (signal(7)). The signals by which debuggers stop a process do not count.
 func endsProcess(number int) bool {
 	switch unix.Signal(number) {
 	case 0, unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGCONT, unix.SIGCHLD,

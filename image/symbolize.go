@@ -15,12 +15,12 @@ const (
 	// AtInstruction: pc is the instruction itself (the innermost frame, and
 	// one that a signal interrupted).
 	AtInstruction Lookup = iota
-	// ReturnAddress: pc is behind a call; the call is what is looked up.
+	// ReturnAddress: pc is after a call; the call is looked up.
 	ReturnAddress
 )
 
-// Address is the address that stands for the instruction at pc: a return
-// address may be the first one behind its function.
+// Address is the address to look up for pc: a return address may be the first
+// address past its function.
 func (l Lookup) Address(pc evidence.Addr) evidence.Addr {
 	if l == ReturnAddress && pc > 0 {
 		return pc - 1
@@ -34,8 +34,8 @@ type SymbolizedCall struct {
 	Inlined bool
 }
 
-// nameCache keeps what was symbolized: threads that wait stand in the same
-// few functions.
+// nameCache keeps results: waiting threads are mostly in the same few
+// functions.
 type nameCache struct {
 	mu    sync.Mutex
 	calls map[nameKey][]SymbolizedCall // guarded by mu
@@ -50,9 +50,9 @@ type nameKey struct {
 const mostNames = 1 << 16
 
 // Symbolize names a pc: the inline chain, innermost first, the physical
-// function last. There is always at least one site, if only with its pc.
-// What stood in the way of better names goes to the process's limits, once
-// for each module. The result is shared: it must not be changed.
+// function last. There is always at least one site, if only with its pc. The
+// reasons for missing names are added to the process's limits, once per module.
+// The result is shared: it must not be changed.
 func (p *Process) Symbolize(pc evidence.Addr, how Lookup) []SymbolizedCall {
 	key := nameKey{pc, how}
 	p.names.mu.Lock()
@@ -137,7 +137,8 @@ func (p *Process) functionName(name, linkage string) string {
 	return demangled(linkage)
 }
 
-// symbolName is an ELF symbol's name as the options want it.
+// symbolName is an ELF symbol's name, demangled unless the options say
+// otherwise.
 func (p *Process) symbolName(name string) string {
 	if p.options.NoDemangle {
 		return printable(name)
@@ -163,7 +164,7 @@ func (p *Process) symbolSite(site evidence.Site, m *Module, link uint64) evidenc
 	return site
 }
 
-// tellDebug records once how well a module's code can be named.
+// tellDebug records once, as a limit, why a module's code cannot be named well.
 func (m *Module) tellDebug(info *debuginfo.Info, err error) {
 	if info != nil || m.Object == nil || m.Path == "[vdso]" {
 		return
@@ -192,8 +193,8 @@ func (m *Module) tellOnce(topic, text string) {
 	once.Do(func() { m.process.limit(evidence.Limit{Subject: m.Path, Text: text}) })
 }
 
-// Prefetch looks addresses up in the debug information of the modules that
-// they lie in, side by side, so that symbolizing them later waits for nothing.
+// Prefetch looks addresses up in the debug information of their modules, in
+// parallel, so that symbolizing them later does not wait.
 func (p *Process) Prefetch(pcs []evidence.Addr) {
 	links := map[*Module][]uint64{}
 	for _, pc := range pcs {
@@ -205,7 +206,7 @@ func (p *Process) Prefetch(pcs []evidence.Addr) {
 	for m, list := range links {
 		wait.Go(func() {
 			if info, err := m.Debug(); err == nil && info != nil {
-				// An error is found again, and told, by whoever needs the name.
+				// Symbolizing the name meets the same error, and reports it.
 				_ = recovered(func() error {
 					return guarded(func() error { info.Prepare(list); return nil })
 				})

@@ -27,7 +27,7 @@ func (p *Process) SymbolAt(addr evidence.Addr) (Symbol, bool) {
 	return p.symbol(m, s), true
 }
 
-// SymbolNamed looks an ELF symbol up by its mangled name in all modules, in
+// SymbolNamed looks up an ELF symbol by its mangled name in all modules, in
 // load order. Thread-local symbols have no address and are not found.
 func (p *Process) SymbolNamed(name string) (Symbol, bool) {
 	for _, m := range p.loadOrder {

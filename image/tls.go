@@ -25,9 +25,9 @@ const (
 	dtvUnallocated = ^uint64(0)
 )
 
-// ThreadLocal returns the address of a thread's copy of a module's
-// thread-local block, by way of the dynamic thread vector (Drepper, "ELF
-// Handling For Thread-Local Storage", section 3).
+// ThreadLocal returns the address of a thread's copy of a module's thread-local
+// block, found through the dynamic thread vector (Drepper, "ELF Handling For
+// Thread-Local Storage", section 3).
 func (p *Process) ThreadLocal(t *Thread, m *Module) (evidence.Addr, error) {
 	addr, err := p.threadLocal(t, m)
 	if err != nil {
@@ -93,9 +93,9 @@ func (p *Process) dynamicBlock(tcb evidence.Addr, index uint64) (evidence.Addr, 
 	return evidence.Addr(block), nil
 }
 
-// tlsIndex asks the dynamic linker's own record, whose place glibc tells
-// debuggers (nptl_db's _thread_db_link_map_l_tls_modid), and else takes the
-// order of loading.
+// tlsIndex reads the dynamic linker's record, whose offset glibc publishes for
+// debuggers (nptl_db's _thread_db_link_map_l_tls_modid). Without that it takes
+// the order of loading.
 func (p *Process) tlsIndex(m *Module) (uint64, error) {
 	p.tls.once.Do(func() { p.tls.offset = p.tlsIndexOffset() })
 	node := p.tls.nodes[m]

@@ -14,8 +14,8 @@ type Traced struct {
 	Failing int
 }
 
-// TracedThread is one of its threads, with the registers that the caller wants
-// it to be seen with.
+// TracedThread is one of its threads, with the registers that the process shows
+// for it.
 type TracedThread struct {
 	TID int
 	// General is a struct user_regs_struct of sys/user.h; Floating begins as
@@ -25,7 +25,7 @@ type TracedThread struct {
 	Siginfo []byte
 }
 
-// OpenTraced reads a process that the caller holds stopped, which it must do
+// OpenTraced reads a process that the caller has stopped and keeps stopped
 // until Close.
 func OpenTraced(traced Traced, opts Options) (p *Process, err error) {
 	err = guarded(func() (err error) {

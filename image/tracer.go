@@ -27,7 +27,7 @@ const (
 	regsetPrstatus = notePrstatus
 	regsetFP       = noteFPRegs
 	// stopLimit is how long a thread may take to stop, mostListings how often
-	// new threads may turn up meanwhile.
+	// new threads may appear meanwhile.
 	stopLimit    = 5 * time.Second
 	mostListings = 50
 )
@@ -48,8 +48,8 @@ type tracer struct {
 // tracee is a stopped thread.
 type tracee struct {
 	tid int
-	// pending is the signal that the thread was about to be given; it is
-	// given when the thread goes on.
+	// pending is the signal that the thread was about to receive; it is
+	// delivered when the thread resumes.
 	pending int
 	siginfo *evidence.Signal
 	regs    Registers
@@ -64,10 +64,11 @@ func newTracer(pid int) *tracer {
 	return t
 }
 
-// serve makes the calls. As the goroutine ends locked, so does its kernel
-// thread, and the kernel lets go of whatever that still traces. The process's
-// first thread would not end: another goroutine takes over then, which cannot
-// be given that thread while this one holds it.
+// serve makes the calls. The goroutine ends while locked to its kernel thread,
+// so that thread ends too and the kernel detaches from everything that it still
+// traces. The process's first thread would not end. So if this goroutine is on
+// it, another goroutine serves, which cannot get the first thread while this
+// one is locked to it.
 func (t *tracer) serve(started chan struct{}) {
 	runtime.LockOSThread()
 	if unix.Gettid() == os.Getpid() {
@@ -108,7 +109,7 @@ func ptraceRead(request, tid int, addr uintptr, data unsafe.Pointer) error {
 }
 
 // stopAll stops every thread. New ones may be made while others still run, so
-// the list is read until it holds nothing new.
+// the list is read until it has no new thread.
 func (t *tracer) stopAll() error {
 	known := map[int]bool{}
 	for range mostListings {
@@ -156,8 +157,8 @@ func (t *tracer) seize(tid int) (bool, error) {
 	return false, attachError(tid, &status, err)
 }
 
-// await waits until the threads stand. Those that do not within the limit,
-// as in an uninterruptible sleep, are left out.
+// await waits until the threads stop. Threads that do not within the limit,
+// such as those in an uninterruptible sleep, are left out.
 func (t *tracer) await(tids []int) {
 	deadline := time.Now().Add(t.limit)
 	pause := 20 * time.Microsecond
@@ -181,8 +182,7 @@ func (t *tracer) await(tids []int) {
 	}
 }
 
-// poll takes note of a thread's stop; true when there is nothing more to
-// wait for.
+// poll records a thread's stop; true when there is nothing more to wait for.
 func (t *tracer) poll(tid int) bool {
 	status, stopped, err := waitStop(tid)
 	switch {
@@ -203,9 +203,9 @@ func (t *tracer) poll(tid int) bool {
 	return true
 }
 
-// waitStop asks for a thread's stop without taking the news of it: once that
-// is taken, the kernel forgets the signal that the thread is about to be given
-// should this process die before it lets the thread go (wait_task_stopped in
+// waitStop polls for a thread's stop without consuming it (WNOWAIT). Once it is
+// consumed, and this process dies before it detaches, the kernel loses the
+// signal that the thread was about to receive (wait_task_stopped in
 // kernel/exit.c, ptrace_stop in kernel/signal.c). status is the signal with the
 // ptrace event above it, or not 0 for a thread that has ended.
 func waitStop(tid int) (status int, stopped bool, err error) {
@@ -280,8 +280,8 @@ func regset(tid, kind, size int) ([]byte, error) {
 	return b[:iov.Len], nil
 }
 
-// detach lets every thread go on as it was: with the signal that it was about
-// to be given, or stopped if the process was.
+// detach resumes every thread as it was: with the signal that it was about to
+// receive, or stopped if the process was.
 func (t *tracer) detach() error {
 	err := t.do(func() error {
 		var first error

@@ -5,7 +5,7 @@ import (
 	"diagnose/image/object"
 )
 
-// addVDSO reads the kernel's own object out of memory, for it has no file.
+// addVDSO reads the vDSO from memory, because it has no file.
 func (p *Process) addVDSO() {
 	const largest = 1 << 20
 	addr := evidence.Addr(p.Auxv[auxSysinfoEHDR])

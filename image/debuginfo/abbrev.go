@@ -10,16 +10,16 @@ type field struct {
 	implicit int64
 }
 
-// abbrev is one declaration of .debug_abbrev (DWARF 5 section 7.5.3), with
-// what lets a walk pass over a DIE without looking at its values.
+// abbrev is one declaration of .debug_abbrev (DWARF 5 section 7.5.3), with the
+// sizes that let a walk skip a DIE without reading its values.
 type abbrev struct {
 	code     uint64
 	tag      dwarf.Tag
 	children bool
 	fields   []field
-	// size is that of all values together, -1 when it varies.
+	// size is the total size of all values, -1 if it varies.
 	size int
-	// notable DIEs take part in the unit's table.
+	// notable DIEs are entered into the unit's table.
 	notable bool
 }
 
@@ -109,7 +109,7 @@ func readAbbrev(r *reader, wide bool, version uint16) (a abbrev, ok bool) {
 	return a, true
 }
 
-// skipAbbrev passes over a declaration; false is the end of the table.
+// skipAbbrev skips a declaration; false is the end of the table.
 func skipAbbrev(r *reader) bool {
 	if r.uleb() == 0 {
 		return false

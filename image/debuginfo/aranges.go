@@ -13,8 +13,8 @@ type arange struct {
 }
 
 // readAranges reads .debug_aranges (DWARF 5 section 6.1.2), in which gcc and
-// the assembler list all code of their units; clang and rustc write none
-// unless asked. From the first malformed set on it is not believed.
+// the assembler list all code of their units; clang and rustc write none by
+// default. From the first malformed set on it is ignored.
 func (i *Info) readAranges() []arange {
 	data, err := i.main.section(secAranges)
 	if err != nil {
@@ -38,7 +38,7 @@ func (i *Info) readAranges() []arange {
 	return list
 }
 
-// readArangeSet adds the ranges of one unit and stands behind them.
+// readArangeSet adds the ranges of one unit and moves the reader past them.
 func (s *source) readArangeSet(r *reader, list []arange) ([]arange, error) {
 	start := r.pos
 	length, wide := r.length()
@@ -57,7 +57,8 @@ func (s *source) readArangeSet(r *reader, list []arange) ([]arange, error) {
 		set.skip(uint64(16 - odd))
 	}
 	for set.left() >= 16 {
-		// What the linker dropped starts at 0, and the end is a pair of zeros.
+		// Ranges that the linker dropped start at 0; a pair of zeros ends the
+		// set.
 		low, size := set.u64(), set.u64()
 		if low != 0 && size != 0 && low+size > low {
 			list = append(list, arange{low: low, high: low + size, unit: unit})
@@ -68,7 +69,7 @@ func (s *source) readArangeSet(r *reader, list []arange) ([]arange, error) {
 
 // listedAt returns the units that .debug_aranges and their own entries say
 // cover pc, in the order of the section. None means that all units have to be
-// looked at, which costs decompressing and reading everything.
+// searched, which requires decompressing and reading everything.
 func (i *Info) listedAt(pc uint64) []*unit {
 	offsets := unitOffsets(i.aranges(), pc)
 	var list []*unit

@@ -13,7 +13,7 @@ import (
 )
 
 // mixedProgram links units of gcc, which .debug_aranges lists, with one of
-// clang, which it does not, the latter ahead of or behind the former.
+// clang, which it does not, in either order.
 func mixedProgram(t *testing.T, flags ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath("clang"); err != nil {
@@ -82,8 +82,7 @@ func wantFunction(t *testing.T, info *Info, pc uint64, want string) {
 	}
 }
 
-// TestLyingAranges: a list that says other than the units themselves is not
-// followed.
+// TestLyingAranges: a list that contradicts the units is ignored.
 func TestLyingAranges(t *testing.T) {
 	seed := seedSections(t, "gcc", "-O2")
 	le := binary.LittleEndian

@@ -25,8 +25,8 @@ func (t *dieType) dimensions() []int64 {
 	return list
 }
 
-// elements returns a subrange's number of elements. A bound that an
-// expression or a variable holds is not known here.
+// elements returns a subrange's number of elements. A bound given by an
+// expression or a variable is not known here.
 func (e *entry) elements() int64 {
 	if v, ok := e.attr(dwarf.AttrCount); ok {
 		if !v.isConstant() || v.number > 1<<48 {
@@ -53,8 +53,8 @@ func (e *entry) elements() int64 {
 	return high - lower + 1
 }
 
-// bound reads an upper bound, which is unsigned but for the -1 of an empty
-// array, however wide that was written.
+// bound reads an upper bound. It is unsigned, except for the -1 of an empty
+// array, which may have any width.
 func (v value) bound() int64 {
 	if v.form == formData4 && v.number == 1<<32-1 || v.form == formData8 && v.number == 1<<64-1 {
 		return -1

@@ -45,9 +45,9 @@ func (u *unit) blockTree(die uint64) (*blockTree, error) {
 	return tree, nil
 }
 
-// buildBlocks walks a function. A lexical block without addresses stands for
-// nothing, and its children are its parent's; an inlined call without them
-// has no code, and its children none either.
+// buildBlocks walks a function. A lexical block without addresses is left out,
+// and its children become its parent's. An inlined call without addresses has
+// no code, and neither have its children.
 func (u *unit) buildBlocks(die uint64) (*blockTree, error) {
 	w, err := u.walk(die)
 	if err != nil {

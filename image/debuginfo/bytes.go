@@ -5,19 +5,19 @@ import (
 	"encoding/binary"
 )
 
-// reader takes values off a section. Past the end, or at a malformed number,
-// it turns bad, stands at the end and yields zeros, so a loop over it ends
-// and needs one check.
+// reader reads values from a section. Past the end, or at a malformed number,
+// it sets bad, moves to the end and returns zeros, so that a loop over it ends
+// and one check suffices.
 type reader struct {
 	data []byte
 	pos  int
 	bad  bool
-	// more, if set, returns the section's first bytes, at least so many: of a
-	// compressed one data holds no more than was needed so far.
+	// more, if set, returns at least the section's first n bytes: of a
+	// compressed section data holds only as much as was needed so far.
 	more func(n uint64) ([]byte, error)
 }
 
-// has reports whether n more bytes are there, and fetches them if need be.
+// has reports whether n more bytes exist, and decompresses them if needed.
 func (r *reader) has(n uint64) bool {
 	if n <= uint64(r.left()) {
 		return true

@@ -11,12 +11,12 @@ type Unit struct {
 
 // Function is a subprogram with code.
 type Function struct {
-	// Name as DWARF has it, qualified by namespaces and classes in C++ and
-	// Rust; Linkage is the mangled name or "". A C function with a Linkage
-	// has its symbol's name there (an alias made with asm).
+	// Name as in the DWARF, qualified by namespaces and classes in C++ and
+	// Rust; Linkage is the mangled name or "". A C function with a Linkage has
+	// its symbol's name there (an alias made with asm).
 	Name, Linkage string
-	// Entry is the address the function is entered at; Ranges are [low, high).
-	// An abstract function, of an inlined call, has neither.
+	// Entry is the address at which the function is entered; Ranges are [low,
+	// high). An abstract function, of an inlined call, has neither.
 	Entry  uint64
 	Ranges [][2]uint64
 	// File and Line are where it was declared.
@@ -41,8 +41,8 @@ type Call struct {
 	Function *Function // for an inlined call, the abstract function
 	Inlined  bool
 	// Position is, for the innermost level, the line of the address; for an
-	// outer level, the place of the inlined call within it. It is zero where
-	// the DWARF does not say.
+	// outer level, the place of the inlined call within it. It is zero if the
+	// DWARF does not say.
 	Position Position
 
 	unit  *unit
@@ -66,7 +66,7 @@ func (i *Info) PositionAt(pc uint64) (Position, bool, error) {
 	if p.home == nil {
 		return Position{}, false, err
 	}
-	// the line table is readable whatever else of the unit is not
+	// the line table may be readable even if the rest of the unit is not
 	return p.home.position(pc)
 }
 
@@ -112,8 +112,8 @@ func (i *Info) CallsAt(pc uint64) ([]Call, error) {
 	return calls, nil
 }
 
-// callPosition is where an inlined call was made. gdb takes a call without a
-// line to have no place at all.
+// callPosition is where an inlined call was made. As in gdb, a call without a
+// line has no position.
 func (e *entry) callPosition() Position {
 	line, ok := e.attr(dwarf.AttrCallLine)
 	if !ok || line.number == 0 {

@@ -4,9 +4,8 @@ import "strings"
 
 // canonical spells the integer types in a C++ name as the demangler does
 // ("unsigned long" for "long unsigned int"), so that a function without a
-// linkage name compares equal to one with. What else differs is left alone.
-// gdb's parser of names does not get through those with a lambda, and leaves
-// them as they are.
+// linkage name compares equal to one with. Other differences are left alone.
+// gdb cannot parse names with a lambda, and leaves them unchanged.
 func canonical(name string) string {
 	if !strings.Contains(name, "int") && !strings.Contains(name, "unsigned") || strings.Contains(name, "<lambda") {
 		return name

@@ -7,7 +7,7 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// source texts of the programs that the tests compile. Between them they use
+// source texts of the programs that the tests compile. Together they use
 // inlined calls, lexical blocks, nested templates, and every kind of type.
 const cText = `
 #include <stddef.h>

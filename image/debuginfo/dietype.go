@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// typeKey names a type: a DIE, the dimension of an array from which it
-// counts, and the language that asks, since shared units have none.
+// typeKey names a type: a DIE, the dimension of an array from which it counts,
+// and the language of the user, since shared units have none.
 type typeKey struct {
 	unit      *unit
 	off       uint64
@@ -14,16 +14,16 @@ type typeKey struct {
 	language  int64
 }
 
-// dieType is a Type over a DIE. What it needs is read when asked for.
+// dieType is a Type over a DIE, which is read on demand.
 type dieType struct {
 	key  typeKey
 	info *Info
 	die  entry
 	once sync.Once
 	name string
-	// bare is the type behind typedefs and qualifiers. core is the same with
-	// its definition in place of a declaration, which may have to be searched
-	// for in all units: what bare can answer must not ask core.
+	// bare is the type without typedefs and qualifiers. core is the same type,
+	// but its definition where bare is a declaration. Finding it may need a
+	// search of all units, so core is used only where bare does not suffice.
 	bare, core  func() *dieType
 	members     func() []Member
 	enumerators func() map[uint64]string
@@ -44,7 +44,7 @@ const (
 	ateASCII        = 0x12
 )
 
-// maxTypes bounds the cache of types; beyond it types are made anew.
+// maxTypes bounds the cache of types; beyond it types are not cached.
 const maxTypes = 1 << 18
 
 // typeOf returns the type at a DIE. An unreadable DIE yields an unknown type.
@@ -118,7 +118,7 @@ func (t *dieType) next() *dieType {
 	return next
 }
 
-// isAlias tells typedefs and qualifiers.
+// isAlias reports typedefs and qualifiers.
 func isAlias(tag dwarf.Tag) bool {
 	switch tag {
 	case dwarf.TagTypedef, dwarf.TagConstType, dwarf.TagVolatileType, dwarf.TagRestrictType,
@@ -313,7 +313,7 @@ func (t *dieType) size(depth int) int64 {
 	return 0
 }
 
-// positive turns a size that no object has into an unknown one.
+// positive returns 0, not known, for a size that no object can have.
 func positive(n uint64) int64 {
 	if n > 1<<62 {
 		return 0

@@ -45,8 +45,8 @@ func (u *unit) walk(from uint64) (*walker, error) {
 	return &walker{unit: u, r: reader{data: data, pos: int(from)}, table: table}, nil
 }
 
-// next reads the entry at hand and stands behind its values. It returns
-// false at the unit's end or at an error, which is in err.
+// next reads the next entry and moves past its values. It returns false at the
+// unit's end or at an error, which is in err.
 func (w *walker) next(e *entry) bool {
 	if w.r.pos >= len(w.r.data) || w.err != nil {
 		return false
@@ -90,7 +90,7 @@ func (w *walker) failed(e *entry) bool {
 	return w.err != nil
 }
 
-// skipChildren stands behind the children of the entry that next returned.
+// skipChildren moves past the children of the entry that next returned.
 func (w *walker) skipChildren(e *entry) bool {
 	if !e.abbrev.children {
 		return true
@@ -200,8 +200,8 @@ func (e *entry) origin() (entry, bool, error) {
 	return entry{}, false, nil
 }
 
-// inherited returns an attribute of the entry, or of the entries it is an
-// instance or a completion of (DWARF 5 sections 2.13.2 and 3.3.8.2).
+// inherited returns an attribute of the entry, or of the entries that it
+// instantiates or completes (DWARF 5 sections 2.13.2 and 3.3.8.2).
 func (e *entry) inherited(attr dwarf.Attr) (value, bool, error) {
 	at := *e
 	for range maxHops {

@@ -2,8 +2,8 @@ package debuginfo
 
 import "diagnose/image/object"
 
-// UnsupportedError says which construct of the DWARF this package cannot
-// follow, or which file it would need. What depends on it is unknown, not
+// UnsupportedError names a DWARF construct that this package does not support,
+// or a file that it would need. Everything that depends on it is unknown, not
 // absent.
 type UnsupportedError struct {
 	File string

@@ -6,7 +6,7 @@ import (
 )
 
 // portable returns an expression that can be evaluated outside its unit:
-// operations that index .debug_addr are replaced by those that hold the
+// operations that index .debug_addr are replaced by operations that contain the
 // address. References to types remain; Variable.BaseType resolves them.
 func (u *unit) portable(expr []byte) ([]byte, error) {
 	return u.rewrite(expr, 0)
@@ -107,7 +107,7 @@ const (
 	opGNUVariable     = 0xfd
 )
 
-// skipOperands passes over an operation's operands (DWARF 5 section 7.7.1).
+// skipOperands skips an operation's operands (DWARF 5 section 7.7.1).
 func (u *unit) skipOperands(r *reader, op uint8) error {
 	offset := uint64(4)
 	if u.wide {
@@ -147,7 +147,7 @@ func (u *unit) skipOperands(r *reader, op uint8) error {
 	return nil
 }
 
-// skipPlain passes over the operations that the ranges of codes cover.
+// skipPlain skips the operands of operations that ranges of codes cover.
 func (u *unit) skipPlain(r *reader, op uint8) error {
 	switch {
 	case op >= opBreg0 && op <= opBreg31:

@@ -86,7 +86,7 @@ func formSize(f form, wide bool, version uint16) int {
 	return -1
 }
 
-// skipForm passes over a value whose size formSize does not tell.
+// skipForm skips a value whose size formSize does not know.
 func skipForm(r *reader, f form, wide bool, version uint16) {
 	switch f {
 	case formSdata, formUdata, formRefUdata, formStrx, formAddrx, formLoclistx, formRnglistx,

@@ -10,7 +10,7 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// fake makes an Info of sections alone.
+// fake makes an Info from sections alone.
 func fake(sections map[sectionID][]byte) *Info {
 	i := newInfo(&object.File{}, nil)
 	for id := range sectionCount {
@@ -41,8 +41,8 @@ func seedSections(f testing.TB, compiler string, flags ...string) map[sectionID]
 	return sections
 }
 
-// FuzzInfo feeds the readers of DIEs damaged sections of a real program; the
-// damage is data put over a section at an offset.
+// FuzzInfo gives the readers of DIEs damaged sections of a real program; the
+// damage is data that overwrites a section at an offset.
 func FuzzInfo(f *testing.F) {
 	seeds := []map[sectionID][]byte{
 		seedSections(f, "gcc", "-O2"),
@@ -67,8 +67,8 @@ func FuzzInfo(f *testing.F) {
 	})
 }
 
-// exercise asks everything of an Info. Nothing may panic or hang, and every
-// error must say where.
+// exercise calls every method of an Info. Nothing may panic or hang, and every
+// error must give its location.
 func exercise(t *testing.T, i *Info) {
 	deadline := time.Now().Add(20 * time.Second)
 	check := func(err error) {

@@ -121,7 +121,7 @@ func compareWithGDB(t *testing.T, info *Info, exe string, pcs []uint64) {
 	}
 }
 
-// difference compares a chain with gdb's, which goes on into the functions
+// difference compares a chain with gdb's, which continues with the functions
 // around a nested one.
 func difference(calls []Call, want []string) string {
 	if len(want) < len(calls) || len(calls) == 0 && len(want) > 0 {

@@ -8,8 +8,8 @@ import (
 )
 
 // GlobalAt returns the variable with static storage that starts at addr (a
-// link-time address, as the symbol table gives it); hint names a pc whose
-// unit is tried first. ok is false when DWARF knows none.
+// link-time address, as in the symbol table); hint is a pc whose unit is tried
+// first. ok is false when the DWARF has none.
 func (i *Info) GlobalAt(addr, hint uint64) (v Variable, ok bool, err error) {
 	if addr == 0 {
 		return Variable{}, false, nil
@@ -18,7 +18,8 @@ func (i *Info) GlobalAt(addr, hint uint64) (v Variable, ok bool, err error) {
 	if v, ok, err := i.hinted(statics, addr, hint); ok || err != nil {
 		return v, ok, err
 	}
-	// The units of the stacks are at hand; all others have to be searched for.
+	// The units of the stacks are already read; all others have to be searched
+	// for.
 	if v, ok, err := firstStatic(i.main.found(), statics, addr); ok || err != nil {
 		return v, ok, err
 	}
@@ -80,8 +81,8 @@ func (i *Info) GlobalNamed(name string, hint uint64) (v Variable, ok bool, err e
 	return v, ok, err
 }
 
-// globalOf returns the variable of a DIE if it has the name: the DIE's own,
-// or, where that is a declaration in a namespace or class, the one it
+// globalOf returns the variable of a DIE if it has the name: the DIE's own, or,
+// if that is a declaration in a namespace or class, the variable that it
 // declares.
 func (i *Info) globalOf(e *entry, name string) (Variable, bool) {
 	full, err := e.displayName(e.unit.describe().Language)
@@ -102,7 +103,7 @@ func (i *Info) globalOf(e *entry, name string) (Variable, bool) {
 	return e.unit.globalNamed(name)
 }
 
-// globalNamed looks through the unit's own variables with static storage.
+// globalNamed searches the unit's own variables with static storage.
 func (u *unit) globalNamed(name string) (Variable, bool) {
 	table, err := u.table()
 	if err != nil {
@@ -140,7 +141,7 @@ func (i *Info) GlobalsAt(pc uint64) ([]Variable, error) {
 	return list, nil
 }
 
-// hinted looks a static up in the unit that covers the hint.
+// hinted looks up a static in the unit that covers the hint.
 func (i *Info) hinted(list func(*unitTable) []static, addr, hint uint64) (Variable, bool, error) {
 	p, err := i.placeAt(hint)
 	if err != nil || p.unit == nil {
@@ -191,7 +192,7 @@ func (e *entry) global() (Variable, bool, error) {
 // static address.
 type rawStatic struct{ addr, at uint64 }
 
-// staticCandidates returns the units that seem to place a variable at addr.
+// staticCandidates returns the units that may have a variable at addr.
 func (i *Info) staticCandidates(addr uint64) ([]*unit, error) {
 	index, err := i.rawStatics()
 	if err != nil {
@@ -237,8 +238,9 @@ func (i *Info) staticCandidates(addr uint64) ([]*unit, error) {
 	return list, nil
 }
 
-// locates tells the location of a variable from other expressions that hold
-// an address, such as the value of a call's parameter.
+// locates reports whether an expression is the location of a variable, and not
+// another one that contains an address, such as the value of a call's
+// parameter.
 func (u *unit) locates(at uint64) bool {
 	const reach = 64 // of the location from the start of its DIE
 	e, ok := u.entryWith(dwarf.AttrLocation, at, reach, func(f form) bool { return f == formExprloc || f == formBlock1 })

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// unitIndex is what is known of a source's units. The chain of their headers
-// is followed as far as somebody asks; units that were found by an address
-// are known ahead of it.
+// unitIndex holds the known units of a source. The chain of unit headers is
+// followed on demand; units that were found by an address are known before the
+// chain reaches them.
 type unitIndex struct {
 	mu         sync.Mutex
 	chains     map[sectionID]*unitChain // of .debug_info and .debug_types
@@ -34,9 +34,9 @@ func (x *unitIndex) init() {
 // maxAbbrevWork bounds the part of .debug_abbrev that the budget follows.
 const maxAbbrevWork = 16 << 20
 
-// extend follows the chain of a section up to an offset. A unit that cannot
-// be read is kept with its error; a broken chain of headers ends where it
-// breaks. The caller holds mu.
+// extend follows the chain of a section up to an offset. A unit that cannot be
+// read is kept with its error; a broken chain of headers ends at the break. The
+// caller holds mu.
 func (s *source) extend(id sectionID, limit uint64) *unitChain {
 	c := s.index.chains[id]
 	for !c.ended && c.next < limit {
@@ -83,7 +83,7 @@ func (s *source) readUnit(u *unit) {
 	}
 }
 
-// probe tells why a source has no units at all.
+// probe returns the reason why a source has no units at all.
 func (s *source) probe() error {
 	s.index.mu.Lock()
 	defer s.index.mu.Unlock()
@@ -119,8 +119,8 @@ func (s *source) typeUnit(signature uint64) (*unit, error) {
 	return s.index.signatures[signature], nil
 }
 
-// unitAt returns the unit of .debug_info that holds an offset behind its
-// header; nil if none does.
+// unitAt returns the unit of .debug_info that holds an offset past its header;
+// nil if none does.
 func (s *source) unitAt(offset uint64) (*unit, error) {
 	s.index.mu.Lock()
 	defer s.index.mu.Unlock()
@@ -179,8 +179,8 @@ func (u *unit) covers(pc uint64) bool {
 	return err == nil && slices.ContainsFunc(ranges, func(r [2]uint64) bool { return pc >= r[0] && pc < r[1] })
 }
 
-// known returns the unit that starts at an offset; known is true where the
-// chain of headers, or an address, has led already.
+// known returns the unit that starts at an offset; known is true if the chain
+// of headers or an address has already reached it.
 func (s *source) known(offset uint64) (u *unit, known bool) {
 	s.index.mu.Lock()
 	defer s.index.mu.Unlock()
@@ -195,8 +195,7 @@ func (s *source) known(offset uint64) (u *unit, known bool) {
 	return nil, c.ended || offset < c.next
 }
 
-// found returns the units that were found by an address, or the split units
-// that they stand for.
+// found returns the units that were found by an address, or their split units.
 func (s *source) found() []*unit {
 	s.index.mu.Lock()
 	list := slices.Clone(s.index.direct)
@@ -209,7 +208,7 @@ func (s *source) found() []*unit {
 	return list
 }
 
-// directAt returns the place of an offset among the direct units.
+// directAt returns the index of an offset among the direct units.
 func (x *unitIndex) directAt(offset uint64) (i int, found bool) {
 	return slices.BinarySearchFunc(x.direct, offset, func(u *unit, offset uint64) int { return cmp.Compare(u.offset, offset) })
 }

@@ -13,9 +13,10 @@ import (
 type Info struct {
 	finder *object.Finder
 	main   *source
-	// aranges is what .debug_aranges says of addresses.
+	// aranges are the entries of .debug_aranges.
 	aranges func() []arange
-	// coverage is made of all units, for addresses of which aranges knows nothing.
+	// coverage is built from all units, for addresses that aranges does not
+	// list.
 	coverage func() (*coverage, error)
 	// rawStatics are places that look like a variable's static address.
 	rawStatics func() ([]rawStatic, error)
@@ -30,8 +31,8 @@ type Info struct {
 	named    map[string]*typeLookup
 }
 
-// coverage maps addresses to units; unranged units tell their addresses only
-// by their functions.
+// coverage maps addresses to units; the addresses of unranged units are known
+// only from their functions.
 type coverage struct {
 	ranges   []unitRange // by low
 	unranged []*unit
@@ -46,8 +47,8 @@ type unitRange struct {
 
 // Open reads the DWARF of debug, found by finder, which also resolves dwz
 // alternate and split files; nil leaves them unresolved. Errors are
-// *object.FormatError, or those of reading the sections. What is unreadable
-// in DWARF that is otherwise usable is told by Problems.
+// *object.FormatError, or those of reading the sections. Problems lists the
+// unreadable parts of DWARF that is otherwise usable.
 func Open(debug *object.File, finder *object.Finder) (*Info, error) {
 	i := newInfo(debug, finder)
 	if err := i.main.probe(); err != nil {
@@ -66,9 +67,9 @@ func newInfo(debug *object.File, finder *object.Finder) *Info {
 	return i
 }
 
-// prefetch reads the sections that looking through all units needs, side by
-// side: decompression is most of what that costs. The function returned waits
-// for them, as the caller may close the object later.
+// prefetch reads, in parallel, the sections that a search of all units needs:
+// most of the cost is decompression. The function returned waits for them, as
+// the caller may close the object later.
 func (i *Info) prefetch() (wait func()) {
 	var group sync.WaitGroup
 	for _, id := range []sectionID{secAbbrev, secRanges, secRnglists, secLine, secStr, secLineStr, secLoclists, secLoc} {
@@ -77,15 +78,15 @@ func (i *Info) prefetch() (wait func()) {
 	return group.Wait
 }
 
-// Problems returns what was found unreadable so far: units that are missing
-// from the index, for one.
+// Problems returns the parts that were found unreadable so far, such as units
+// that are missing from the index.
 func (i *Info) Problems() []error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return append([]error(nil), i.problems...)
 }
 
-// maxProblems bounds what a hostile file can make us remember.
+// maxProblems bounds the errors kept for a hostile file.
 const maxProblems = 100
 
 func (i *Info) problem(err error) {
@@ -117,7 +118,7 @@ func (i *Info) Close() error {
 // maxCovered bounds the ranges of all units together.
 const maxCovered = 1 << 22
 
-// hasCode tells units that functions are looked for in.
+// hasCode reports whether the unit may have functions.
 func (u *unit) hasCode() bool {
 	return u.broken == nil && u.section == secInfo && (u.kind == utCompile || u.kind == utSkeleton)
 }
@@ -171,9 +172,9 @@ func (u *unit) rootRanges() ([][2]uint64, error) {
 const maxOverlap = 64
 
 // unitsAt returns the units that say they cover pc, in the order of the
-// section. The linker keeps one copy of a template's function, but may let
-// the debug information of the copies it dropped point to that one; gdb
-// takes the first unit that claims an address.
+// section. The linker keeps one copy of a template's function, but the debug
+// information of the dropped copies may point to it too. gdb takes the first
+// unit that claims an address.
 func (c *coverage) unitsAt(pc uint64) []*unit {
 	var list []*unit
 	n := sort.Search(len(c.ranges), func(n int) bool { return c.ranges[n].low > pc })

@@ -28,7 +28,7 @@ type lineHeader struct {
 // lineFile is an entry of the file table and its full path.
 type lineFile struct{ path string }
 
-// lineTable is a unit's line program: its files, and its rows when asked for.
+// lineTable is a unit's line program: its files, and on demand its rows.
 type lineTable struct {
 	header *lineHeader
 	rows   func() ([]subfile, error)
@@ -139,7 +139,7 @@ func (h *lineHeader) readOldTables(r *reader) error {
 }
 
 // addFile adds a file of versions 2 to 4, whose directory, time and length r
-// holds.
+// reads.
 func (h *lineHeader) addFile(name string, r *reader) {
 	dir := r.uleb()
 	r.skipLEB()
@@ -149,8 +149,8 @@ func (h *lineHeader) addFile(name string, r *reader) {
 
 func (h *lineHeader) compDir() string { return h.unit.describe().CompDir }
 
-// join makes a file's path as the compiler recorded its parts. Nothing is
-// cleaned: "a/../b" is another file than "b" where a is a link.
+// join builds a file's path from the parts that the compiler recorded. Nothing
+// is cleaned: "a/../b" is another file than "b" where a is a link.
 func (h *lineHeader) join(name string, dir uint64) string {
 	if path.IsAbs(name) {
 		return name
@@ -209,7 +209,7 @@ func (h *lineHeader) readEntries(r *reader, add func(name string, dir uint64)) e
 	if count > uint64(r.left()) || count > 0 && len(formats) == 0 {
 		return h.bad(r.pos, fmt.Sprintf("file table with %d entries", count))
 	}
-	// the forms are read as the line program's own format says
+	// the forms are read in the line program's own format
 	u := &unit{src: h.unit.src, section: secLine, wide: h.wide, version: h.version, root: h.unit.root}
 	for range count {
 		var name string

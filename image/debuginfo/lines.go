@@ -23,9 +23,8 @@ type subfile struct {
 const maxSubfiles = 1 << 16
 
 // lineMachine runs a line program (DWARF 5 section 6.2.2) and keeps the rows
-// that gdb 13 would keep (its dwarf2/read.c, lnp_state_machine, and
-// buildsym.c, record_line), because two debuggers that pick different rows
-// of one address disagree about the line.
+// that gdb 13 would keep (its dwarf2/read.c, lnp_state_machine, and buildsym.c,
+// record_line), so that both show the same line for an address.
 type lineMachine struct {
 	h        *lineHeader
 	subfiles []subfile
@@ -86,8 +85,8 @@ func (m *lineMachine) reset() {
 	m.startFile()
 }
 
-// startFile makes the file register's subfile the current one; a register
-// that names no file leaves it.
+// startFile makes the file register's subfile the current one; if it names no
+// file, nothing changes.
 func (m *lineMachine) startFile() bool {
 	if !m.validFile() {
 		return false
@@ -213,9 +212,9 @@ func (m *lineMachine) extended(r *reader) error {
 	return nil
 }
 
-// record takes the machine's row, or its end of sequence. A row that changes
-// the file ends the claim of the file before; a row without is_stmt at an
-// address that has a statement does not.
+// record adds the machine's row, or its end of sequence. A row that changes the
+// file ends the claim of the file before; a row without is_stmt at an address
+// that has a statement does not.
 func (m *lineMachine) record(end bool) {
 	if m.validFile() {
 		changed := m.last != m.current
@@ -236,8 +235,8 @@ func (m *lineMachine) record(end bool) {
 	m.stmtAtAddress = m.stmtAtAddress || m.stmt
 }
 
-// keep appends a row. An end removes the rows of its own address, which
-// cover nothing, and is itself nothing without a row before it.
+// keep appends a row. An end removes the rows of its own address, which cover
+// nothing. Without a row before it, it is dropped.
 func (m *lineMachine) keep(file int, row lineRow) {
 	if file < 0 || m.dropped {
 		return
@@ -260,7 +259,7 @@ func (m *lineMachine) keep(file int, row lineRow) {
 	m.subfiles[file].rows = append(rows, row)
 }
 
-// at returns the row that covers pc, as gdb's find_pc_sect_line chooses it:
+// positionAt returns the row that covers pc, as gdb's find_pc_sect_line chooses it:
 // the nearest one at or before pc among those that no later row or end of
 // their file supersedes, a statement before a non-statement at one address.
 func (t *lineTable) at(pc uint64) (Position, bool, error) {

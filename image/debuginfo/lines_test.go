@@ -61,7 +61,7 @@ func TestLineProgram(t *testing.T) {
 	}
 }
 
-// TestRangesLeaveOut what the linker dropped and what is empty.
+// TestRangesLeaveOut ranges that the linker dropped and empty ranges.
 func TestRangesLeaveOut(t *testing.T) {
 	u := &unit{src: fake(nil).main, version: 5}
 	addr := func(n uint64) value { return value{unit: u, form: formAddr, number: n} }
@@ -78,8 +78,8 @@ func TestRangesLeaveOut(t *testing.T) {
 	}
 }
 
-// TestLocationEnds: an entry holds up to its end and not at it; the default
-// holds where no other does.
+// TestLocationEnds: an entry is valid up to its end, exclusive; the default is
+// valid where no other is.
 func TestLocationEnds(t *testing.T) {
 	le := binary.LittleEndian
 	five := append(le.AppendUint64([]byte{lleStartLength}, 0x1000), 0x10, 1, 0x50, lleDefault, 1, 0x51, 0)

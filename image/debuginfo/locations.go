@@ -18,8 +18,8 @@ const (
 // maxLocations bounds one location list.
 const maxLocations = 1 << 18
 
-// locationAt returns the expression that holds at pc, ready to be evaluated
-// outside its unit; nil when there is none.
+// locationAt returns the expression that is valid at pc, in a form that can be
+// evaluated outside its unit; nil when there is none.
 func locationAt(v value, pc uint64) ([]byte, error) {
 	var expr []byte
 	var err error
@@ -137,7 +137,7 @@ func (u *unit) gnuSplitList(offset, pc uint64) ([]byte, error) {
 	return nil, nil
 }
 
-// newList reads .debug_loclists. The default entry holds where no other does
+// newList reads .debug_loclists. The default entry is valid where no other is
 // (DWARF 5 section 2.6.2).
 func (u *unit) newList(offset, base, pc uint64) ([]byte, error) {
 	r, err := u.listReader(secLoclists, offset)

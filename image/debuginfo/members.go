@@ -37,8 +37,8 @@ func (t *dieType) membersOf(die *entry) []Member {
 	return list
 }
 
-// member reads one member; ok is false for static ones and for those whose
-// place is not fixed.
+// member reads one member; ok is false for static members and those without a
+// fixed offset.
 func (t *dieType) member(e *entry) (m Member, ok bool) {
 	if e.flag(dwarf.AttrExternal) || e.flag(dwarf.AttrDeclaration) {
 		return m, false
@@ -66,8 +66,8 @@ func (t *dieType) member(e *entry) (m Member, ok bool) {
 	return m, true
 }
 
-// memberOffset reads a place within a record: a constant, or what DWARF 2
-// wrote as DW_OP_plus_uconst. Anything else asks the object.
+// memberOffset reads an offset within a record: a constant, or DWARF 2's
+// DW_OP_plus_uconst. Anything else depends on the object.
 func (v value) memberOffset() (int64, bool) {
 	if v.isConstant() || v.isOffset() {
 		return positive(v.number), v.number <= 1<<62
@@ -80,9 +80,9 @@ func (v value) memberOffset() (int64, bool) {
 	return positive(n), !r.bad && r.left() == 0 && n <= 1<<62
 }
 
-// setBits places a bit field. DW_AT_data_bit_offset counts from the start of
-// the record; the older DW_AT_bit_offset from the most significant bit of
-// the storage unit (DWARF 4 section 5.5.6).
+// setBits sets the position of a bit field. DW_AT_data_bit_offset counts from
+// the start of the record; the older DW_AT_bit_offset from the most significant
+// bit of the storage unit (DWARF 4 section 5.5.6).
 func (m *Member) setBits(e *entry) {
 	size, ok := e.attr(dwarf.AttrBitSize)
 	if !ok || size.number == 0 || size.number > 1<<16 {
@@ -184,8 +184,8 @@ func (t *dieType) chooseVariant(part *entry, variants []entry, read func(Member)
 	return fallback, hasFallback
 }
 
-// payload names a variant. rustc gives it one member, named as the variant
-// is and of a struct type that holds the fields.
+// payload returns a variant's name and fields. rustc gives the variant one
+// member of the same name, whose struct type holds the fields.
 func (t *dieType) payload(variant *entry) (string, []Member) {
 	members := t.membersOf(variant)
 	if len(members) != 1 {

@@ -39,8 +39,8 @@ func (e *entry) qualified(nesting int) (string, error) {
 	return prefix + "::" + name, nil
 }
 
-// declared returns the DIE at the end of the chain of origins: the one that
-// stands in the scope it was declared in.
+// declared returns the DIE at the end of the chain of origins: the one within
+// the scope of its declaration.
 func (e *entry) declared() (entry, error) {
 	at := *e
 	for range maxHops {
@@ -114,5 +114,5 @@ func (e *entry) linkageName() (string, error) {
 	return "", nil
 }
 
-// attrMIPSLinkageName is what producers of DWARF 2 and 3 used.
+// attrMIPSLinkageName is the attribute that producers of DWARF 2 and 3 used.
 const attrMIPSLinkageName dwarf.Attr = 0x2007

@@ -9,10 +9,10 @@ import (
 // mostPrepared bounds the addresses that Prepare looks up.
 const mostPrepared = 256
 
-// Prepare looks up addresses that will be asked for, so that a compressed
-// object is decompressed on one processor while another reads what is there
-// already: in the order of the units, since decompression goes through the
-// section from its start. What stands in the way is told to those who ask.
+// Prepare looks up addresses that will be needed, so that one processor
+// decompresses a compressed object while another reads the decompressed part.
+// It works in the order of the units, because a section is decompressed from
+// its start. Errors are left to the later lookups, which meet them again.
 func (i *Info) Prepare(pcs []uint64) {
 	type request struct{ pc, unit uint64 }
 	var list []request

@@ -23,8 +23,8 @@ const (
 // maxRanges bounds one range list.
 const maxRanges = 1 << 18
 
-// ranges returns the addresses that the entry covers; none for an entry
-// without code. What the linker dropped, which starts at 0, is left out.
+// ranges returns the addresses that the entry covers; none for an entry without
+// code. Ranges that the linker dropped, which start at 0, are left out.
 func (e *entry) ranges() ([][2]uint64, error) {
 	if v, ok := e.attr(dwarf.AttrRanges); ok {
 		return rangeList(v)
@@ -81,8 +81,8 @@ func rangeList(v value) ([][2]uint64, error) {
 	return u.newRanges(offset, base)
 }
 
-// listOffset looks an index up in the table of offsets that precedes the
-// lists of .debug_rnglists or .debug_loclists.
+// listOffset looks up an index in the table of offsets that precedes the lists
+// of .debug_rnglists or .debug_loclists.
 func (u *unit) listOffset(id sectionID, base, index uint64) (uint64, error) {
 	size := uint64(4)
 	if u.wide {
@@ -156,8 +156,8 @@ func (u *unit) newRanges(offset, base uint64) ([][2]uint64, error) {
 	}
 }
 
-// rangeEntry reads one entry's operands; location lists share the codes up
-// to rleOffsetPair, and differ behind it.
+// rangeEntry reads one entry's operands; location lists share the codes up to
+// rleOffsetPair, and differ above it.
 func (u *unit) rangeEntry(r *reader, kind uint8, base *uint64) (low, high uint64, pair bool, err error) {
 	switch kind {
 	case rleBaseAddrx:

@@ -121,7 +121,8 @@ func (u *unit) indexedAddr(index uint64) (uint64, error) {
 	return binary.LittleEndian.Uint64(data[off:]), nil
 }
 
-// isConstant tells constants from offsets and blocks.
+// isConstant reports whether a value is a constant, and not an offset or a
+// block.
 func (v value) isConstant() bool {
 	switch v.form {
 	case formData1, formData2, formData4, formData8, formSdata, formUdata, formImplicitConst, formFlag, formFlagPresent:
@@ -130,14 +131,14 @@ func (v value) isConstant() bool {
 	return false
 }
 
-// isOffset tells an offset into another section; in DWARF 2 and 3 it looks
-// like a constant.
+// isOffset reports whether a value is an offset into another section; in DWARF
+// 2 and 3 it looks like a constant.
 func (v value) isOffset() bool {
 	return v.form == formSecOffset || v.unit != nil && v.unit.version < 4 && (v.form == formData4 || v.form == formData8)
 }
 
-// signed returns a constant as a signed number, taking the plain data forms
-// as their width says.
+// signed returns a constant as a signed number; the plain data forms are
+// sign-extended from their width.
 func (v value) signed() int64 {
 	switch v.form {
 	case formData1:

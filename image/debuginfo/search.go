@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// maxCandidates bounds how many places are looked at for one name.
+// maxCandidates bounds the positions examined for one name.
 const maxCandidates = 1 << 18
 
 // nameSearch finds DIEs by name without an index: it looks for the string in
 // the string sections, for references to it in the raw bytes of the DIEs, and
-// confirms what it finds by reading the unit.
+// confirms each match by reading the unit.
 type nameSearch struct {
 	name string
 	// accept is called with each DIE of that name until it returns true.
@@ -43,13 +43,13 @@ func (i *Info) searchName(name string, accept func(e *entry) bool) error {
 	return nil
 }
 
-// maxSearched bounds how many bytes of DIEs are searched for names in all: a
-// small object can be searched for every name, one of hundreds of megabytes a
+// maxSearched bounds the bytes of DIEs searched for names in total: a small
+// object can be searched for every name, an object of hundreds of megabytes a
 // few times.
 const maxSearched = 1 << 30
 
-// searchFrom looks in the unit hint first, and in its file if that is a split
-// one; nil is no hint.
+// searchFrom searches the unit hint first, and its file if that is a split one;
+// nil is no hint.
 func (i *Info) searchFrom(hint *unit, name string, accept func(e *entry) bool) error {
 	n := &nameSearch{name: name, accept: accept, left: maxCandidates}
 	if hint != nil {
@@ -71,8 +71,9 @@ func (i *Info) searchFrom(hint *unit, name string, accept func(e *entry) bool) e
 	return i.searchName(name, accept)
 }
 
-// maxStrings bounds the places of a name in the string section: the linker
-// lets a string share the tail of a longer one, so each may be meant.
+// maxStrings bounds the occurrences of a name in the string section. The linker
+// merges a string with the tail of a longer one, so references to any
+// occurrence may exist.
 const maxStrings = 1 << 14
 
 func (n *nameSearch) in(s *source) (done bool, err error) {
@@ -132,7 +133,7 @@ func offsetFinder(offsets []uint32, size int) func([]byte) int {
 	}
 }
 
-// raw looks for the values of a name of one form in a section of DIEs.
+// raw searches a section of DIEs for names of one form.
 func (n *nameSearch) raw(s *source, id sectionID, data []byte, f form, find func([]byte) int) bool {
 	const reach = 12 // of the name from the start of its DIE
 	for at := 0; n.left > 0; at++ {
@@ -181,7 +182,7 @@ func (u *unit) entryWith(attr dwarf.Attr, at, reach uint64, fits func(form) bool
 	return entry{}, false
 }
 
-// fieldPosition returns where an attribute has its value, and its form.
+// fieldPosition returns the position and the form of an attribute's value.
 func (e *entry) fieldPosition(attr dwarf.Attr) (uint64, form, bool) {
 	data, err := e.unit.data()
 	if err != nil {
@@ -225,7 +226,7 @@ func (u *unit) startsEntry(off uint64) bool {
 	return false
 }
 
-// indexed looks through the units that refer to a string by index.
+// indexed searches the units that refer to a string by index.
 func (n *nameSearch) indexed(s *source, str uint64) (bool, error) {
 	data, err := s.section(secStrOffsets)
 	if err != nil || len(data) == 0 {
@@ -280,7 +281,7 @@ func (s *source) unitsByBase(at uint64, base func(*unit) uint64) ([]*unit, error
 	return list, err
 }
 
-// inUnit offers the types and variables of that name in a unit.
+// inUnit passes the unit's types and variables of that name to accept.
 func (n *nameSearch) inUnit(u *unit) bool {
 	names, err := u.types()
 	if err != nil {
@@ -345,7 +346,7 @@ func (s *source) unitOf(id sectionID, offset uint64) (*unit, error) {
 	return nil, err
 }
 
-// typeLookup is the remembered outcome of a search for a definition.
+// typeLookup is the cached result of a search for a definition.
 type typeLookup struct {
 	found *dieType
 	err   error
@@ -386,7 +387,7 @@ func (i *Info) definition(name string, tag dwarf.Tag, hint *unit, language int64
 	return known.found, known.found != nil, known.err
 }
 
-// recordTag takes struct and class for the same, as C++ does.
+// recordTag treats struct and class as the same, as C++ does.
 func recordTag(tag dwarf.Tag) dwarf.Tag {
 	if tag == dwarf.TagClassType {
 		return dwarf.TagStructType

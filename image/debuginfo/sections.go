@@ -35,7 +35,7 @@ var sectionNames = [sectionCount]string{".debug_info", ".debug_types", ".debug_a
 	".debug_rnglists", ".debug_loc", ".debug_loclists", ".debug_aranges", ".debug_cu_index", ".debug_tu_index"}
 
 // source is one file of DWARF: the object's own, a dwz alternate file, or a
-// split one, whose sections bear the suffix .dwo.
+// split one, whose sections have the suffix .dwo.
 type source struct {
 	info  *Info
 	file  *object.File
@@ -43,8 +43,8 @@ type source struct {
 	// load holds each section's contents, read and decompressed at the first
 	// use; a section that is absent is empty without an error.
 	load [sectionCount]func() ([]byte, error)
-	// sections are those that can be read in part; nil where there is none or
-	// several make one.
+	// sections are those that can be read in part; nil if there is none or
+	// several are joined.
 	sections  [sectionCount]*object.Section
 	index     unitIndex
 	alternate func() (*source, error)
@@ -103,7 +103,7 @@ func (s *source) read(id sectionID) ([]byte, error) {
 
 func (s *source) section(id sectionID) ([]byte, error) { return s.load[id]() }
 
-// upTo returns the first n bytes of a section or more; less only if it ends.
+// upTo returns the first n bytes of a section or more; fewer only if it ends.
 func (s *source) upTo(id sectionID, n uint64) ([]byte, error) {
 	if s.sections[id] == nil {
 		return s.section(id)
@@ -115,8 +115,8 @@ func (s *source) upTo(id sectionID, n uint64) ([]byte, error) {
 	return data, nil
 }
 
-// sizeOf returns a section's size, which its header claims if it is
-// compressed and not all of it was needed.
+// sizeOf returns a section's size; for one that is only partly decompressed,
+// the size that its header claims.
 func (s *source) sizeOf(id sectionID) uint64 {
 	if s.sections[id] != nil {
 		return s.sections[id].Size
@@ -125,8 +125,8 @@ func (s *source) sizeOf(id sectionID) uint64 {
 	return uint64(len(data))
 }
 
-// reader returns a reader of a section from an offset on, which must lie in
-// it; what stands for what it is to read, in the error.
+// reader returns a reader of a section from an offset, which must be in it;
+// errors use what as the name of the data to read.
 func (s *source) reader(id sectionID, offset uint64, what string) (reader, error) {
 	if offset < s.sizeOf(id) {
 		data, err := s.upTo(id, offset+1)
@@ -143,7 +143,7 @@ func (s *source) reader(id sectionID, offset uint64, what string) (reader, error
 	return reader{}, s.bad(id, offset, what+" beyond the section")
 }
 
-// openAlternate opens the file that dwz moved shared DIEs to.
+// openAlternate opens the file to which dwz moved shared DIEs.
 func (s *source) openAlternate() (*source, error) {
 	if s.info.finder == nil {
 		return nil, s.unsupported("its dwz alternate file is needed and was not looked for")

@@ -5,8 +5,7 @@ import (
 	"path"
 )
 
-// openSplit returns the unit in a .dwo file that a skeleton stands for; nil
-// for other units.
+// openSplit returns a skeleton's unit in its .dwo file; nil for other units.
 func (u *unit) openSplit() (*unit, error) {
 	if u.kind != utSkeleton || u.src.split {
 		return nil, nil

@@ -6,9 +6,8 @@ import (
 	"sort"
 )
 
-// unitTable is what one walk over a unit's DIEs finds: the functions with
-// code, the variables with a static address, and the scopes that qualify
-// names.
+// unitTable is the result of one walk over a unit's DIEs: the functions with
+// code, the variables with a static address, and the scopes that qualify names.
 type unitTable struct {
 	functions []functionRange // by low
 	statics   []static        // by addr
@@ -25,7 +24,7 @@ type static struct {
 	addr, die uint64
 }
 
-// scope is a DIE whose children's names it qualifies.
+// scope is a DIE that qualifies the names of its children.
 type scope struct {
 	start, end uint64
 	die        uint64
@@ -83,7 +82,7 @@ func (u *unit) buildTable() (*unitTable, error) {
 	return b.table, nil
 }
 
-// skippable DIEs hold nothing that the table wants.
+// skippable DIEs hold nothing for the table.
 func skippable(e *entry) bool {
 	switch e.abbrev.tag {
 	case dwarf.TagArrayType, dwarf.TagSubroutineType, dwarf.TagEnumerationType, dwarf.TagCallSite, tagGNUCallSite:
@@ -163,8 +162,8 @@ const (
 	opGNUConstIndex  = 0xfc
 )
 
-// staticAddress reads a location that is nothing but a static address, or an
-// offset in the thread-local block.
+// staticAddress reads a location that consists only of a static address, or of
+// an offset in the thread-local block.
 func staticAddress(v value) (addr uint64, tls, ok bool) {
 	b := v.block
 	if len(b) < 2 || v.isOffset() {
@@ -201,7 +200,7 @@ func (b *tableBuilder) finish() {
 }
 
 // functionAt returns the DIE of the function whose range covers pc: the one
-// that starts nearest, which is the inner one of nested functions.
+// with the highest start, which is the innermost of nested functions.
 func (t *unitTable) functionAt(pc uint64) (uint64, bool) {
 	n := sort.Search(len(t.functions), func(i int) bool { return t.functions[i].low > pc })
 	// ranges of functions hardly overlap; the bound is for hostile tables

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// maxNameParts bounds how many types go into one type's name, and
-// maxNameLength how long it gets.
+// maxNameParts bounds the types in one type's name, and maxNameLength its
+// length.
 const (
 	maxNameParts  = 1000
 	maxNameLength = 4096
@@ -27,8 +27,8 @@ func (t *dieType) Name() string {
 	return t.name
 }
 
-// declare writes a declaration of inner with the type, in C's syntax, where
-// what is declared stands in the middle: "int (*inner)[4]".
+// declare writes a declaration of inner with the type, in C's syntax, which may
+// put inner in the middle: "int (*inner)[4]".
 func (t *dieType) declare(inner string, n *namer) string {
 	if t == nil {
 		return spaced("void", inner)
@@ -74,8 +74,7 @@ func spaced(name, inner string) string {
 	return name + " " + inner
 }
 
-// ownName is a name that the DIE bears itself, or that stands for one that a
-// record lacks.
+// ownName is the DIE's own name, or a substitute for a record without one.
 func (t *dieType) ownName() string {
 	tag := t.die.tag()
 	if tag == dwarf.TagSubprogram || tag == dwarf.TagSubroutineType {
@@ -117,8 +116,8 @@ func (t *dieType) ownName() string {
 	return keyword + " " + name
 }
 
-// declarePointer puts a pointer's sign before inner, in parentheses where
-// the target's own declaration would otherwise bind stronger.
+// declarePointer puts a pointer's sign before inner, in parentheses if the
+// target's declaration would otherwise bind more tightly.
 func (t *dieType) declarePointer(sign, inner string, n *namer) string {
 	switch {
 	case t != nil && t.ownName() == "" && (t.die.tag() == dwarf.TagArrayType || t.die.tag() == dwarf.TagSubroutineType):
@@ -133,8 +132,7 @@ func (t *dieType) declarePointer(sign, inner string, n *namer) string {
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
 
-// declareQualified puts a qualifier before a name, but behind a pointer's
-// sign.
+// declareQualified puts a qualifier before a name, but after a pointer's sign.
 func (t *dieType) declareQualified(qualifier, inner string, n *namer) string {
 	if t != nil && t.ownName() == "" {
 		switch t.die.tag() {

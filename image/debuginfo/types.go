@@ -21,8 +21,8 @@ const (
 	KindFunc
 )
 
-// Type is a type as the program declared it. Members and elements are
-// resolved when asked for, so cyclic types cost nothing.
+// Type is a type as the program declared it. Members and elements are resolved
+// on demand, so cyclic types are no problem.
 type Type interface {
 	// Name as written in C or C++: "struct session *", "const char [16]".
 	Name() string
@@ -34,16 +34,17 @@ type Type interface {
 	// Count is an array's number of elements, -1 when not known.
 	Count() int64
 	// Members of a struct or union, base classes among them, in layout order.
-	// Virtual base classes are left out: where they are only the object knows.
+	// Virtual base classes are left out: their offset is stored in the object.
 	Members() []Member
 	// Enumerator returns the name of an enumeration's value.
 	Enumerator(value int64) (string, bool)
 	// Reference reports whether a pointer is a C++ reference.
 	Reference() bool
 	// Variant returns the name of a Rust enum's active variant and the members
-	// of its payload, with offsets in the enum; discriminant is called to
-	// read the member that tells. ok is false for types without variants; name
-	// is empty when the discriminant could not be read or names none.
+	// of its payload, with offsets in the enum; discriminant is called to read
+	// the member that selects the variant. ok is false for types without
+	// variants; name is empty when the discriminant could not be read or names
+	// none.
 	Variant(discriminant func(Member) (uint64, error)) (name string, members []Member, ok bool)
 }
 

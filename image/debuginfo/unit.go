@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Unit types of DWARF 5 (section 7.5.1); older versions tell them by section
-// and attributes.
+// Unit types of DWARF 5 (section 7.5.1); older versions distinguish them by
+// section and attributes.
 const (
 	utCompile      = 1
 	utType         = 2
@@ -60,7 +60,7 @@ type rootAttrs struct {
 	hasRnglistsBase, hasLoclistsB bool
 }
 
-// budget bounds the work that the number of units multiplies.
+// budget bounds the work that grows with the number of units.
 type budget struct{ left int }
 
 // readHeader reads a unit's header and returns where the next one is. The
@@ -97,7 +97,7 @@ func (s *source) readHeader(id sectionID, offset uint64) (u *unit, next uint64, 
 	return u, u.end, nil
 }
 
-// maxHeader is more than a unit's header takes behind its length.
+// maxHeader is more than the size of a unit's header after its length.
 const maxHeader = 64
 
 func (s *source) readHeaderFields(h *reader, u *unit) (addrSize uint8) {
@@ -151,9 +151,9 @@ func (u *unit) readData() ([]byte, error) {
 	return data[:u.end:u.end], nil
 }
 
-// readRoot reads the root DIE. It looks its abbreviation up by itself,
-// because parsing the whole table of every unit would cost more than all
-// the rest of the index.
+// readRoot reads the root DIE. It looks up only the abbreviation of that DIE,
+// because parsing the whole table of every unit would cost more than the rest
+// of the index.
 func (u *unit) readRoot(work *budget) error {
 	data, err := u.data()
 	if err != nil {
@@ -240,8 +240,8 @@ func (a *rootAttrs) set(attr dwarf.Attr, v value, u *unit) {
 	}
 }
 
-// setDefaults fills in the bases of a split unit, which are right behind the
-// section's first header (DWARF 5 section 7.26 to 7.29, and section E.2).
+// setDefaults fills in the bases of a split unit, which follow the section's
+// first header (DWARF 5 section 7.26 to 7.29, and section E.2).
 func (a *rootAttrs) setDefaults(u *unit) {
 	list, strs := uint64(12), uint64(8)
 	if u.wide {
@@ -270,7 +270,7 @@ const (
 	attrGNUAddrBase      dwarf.Attr = 0x2133
 )
 
-// describe returns the unit's public face.
+// describe returns the unit as a public Unit.
 func (u *unit) describe() *Unit {
 	u.once.Do(func() {
 		from := u.root
@@ -298,7 +298,8 @@ func (v value) text() string {
 	return s
 }
 
-// home is the unit whose bases for .debug_addr, line table and low_pc hold.
+// home is the unit whose bases for .debug_addr, line table and low_pc are
+// valid.
 func (u *unit) home() *unit {
 	if u.skeleton != nil {
 		return u.skeleton

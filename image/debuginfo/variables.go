@@ -12,8 +12,8 @@ type Variable struct {
 	Type Type
 	// Linkage is the mangled name of a variable with static storage, or "".
 	Linkage string
-	// Parameter tells arguments from locals; Artificial marks what the
-	// compiler made ("this").
+	// Parameter is set for arguments, not for locals; Artificial for variables
+	// that the compiler made ("this").
 	Parameter, Artificial bool
 	// Location is the DWARF expression valid at the address asked for; nil
 	// when the variable has none there. Const is DW_AT_const_value.
@@ -125,8 +125,8 @@ type scopeReader struct {
 	frameBase          []byte
 	seen               map[dieKey]bool // abstract variables that have an instance
 	parameters, locals declared
-	// order places the variables of abstract functions: compilers write those
-	// of an instance in any order, and in other blocks.
+	// order places the variables of abstract functions: compilers write the
+	// variables of an instance in any order, and in other blocks.
 	order map[dieKey]int
 }
 
@@ -140,8 +140,8 @@ func (d *declared) add(v Variable, die dieKey) {
 	d.list, d.dies = append(d.list, v), append(d.dies, die)
 }
 
-// byDeclaration sorts variables as the program declares them. Those without a
-// place in that order come last.
+// byDeclaration sorts variables as the program declares them. Variables without
+// a place in that order come last.
 type byDeclaration struct {
 	*declared
 	order map[dieKey]int
@@ -172,8 +172,8 @@ func (s *scopeReader) readFrameBase() error {
 	return err
 }
 
-// readAbstract adds what a block's instance left out as it was optimized away:
-// the abstract function still knows that it was there.
+// readAbstract adds variables that were optimized away, so that a block's
+// instance lacks them: the abstract function still declares them.
 func (s *scopeReader) readAbstract(block *entry, depth int) error {
 	origin, ok := block.attr(dwarf.AttrAbstractOrigin)
 	if !ok {
@@ -197,8 +197,8 @@ func (s *scopeReader) readAbstract(block *entry, depth int) error {
 	return s.readChildren(&abstract, depth, 0)
 }
 
-// readChildren takes the variables of a block, and those of lexical blocks
-// in it that have no addresses and so are no blocks of their own.
+// readChildren adds the variables of a block, and those of its lexical blocks
+// without addresses, which are no blocks of their own.
 func (s *scopeReader) readChildren(block *entry, depth, nesting int) error {
 	var failed error
 	err := block.children(func(child *entry) bool {
@@ -254,8 +254,8 @@ func (s *scopeReader) add(e *entry, depth int) error {
 	return nil
 }
 
-// variable reads a variable's DIE. ok is false for one without a name, and
-// for a mere declaration.
+// variable reads a variable's DIE. ok is false for one without a name, and for
+// a declaration.
 func (e *entry) variable(pc uint64, language int64) (v Variable, ok bool, err error) {
 	if v.Name, err = e.name(); err != nil || v.Name == "" {
 		return v, false, err
@@ -293,7 +293,7 @@ func (e *entry) variable(pc uint64, language int64) (v Variable, ok bool, err er
 	return v, true, nil
 }
 
-// constBytes returns a constant as the bytes the variable would have.
+// constBytes returns a constant as the bytes of the variable.
 func constBytes(v value, t Type) []byte {
 	if !v.isConstant() {
 		if v.block != nil {

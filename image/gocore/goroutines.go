@@ -15,7 +15,7 @@ var statuses = map[uint64]string{
 	9: "preempted", 10: "leaked",
 }
 
-// scanBit is set while the garbage collector looks at a goroutine.
+// scanBit is set while the garbage collector scans a goroutine.
 const scanBit = 0x1000
 
 func (r *reader) goroutines() error {
@@ -108,8 +108,8 @@ func (r *reader) site(f *proc.Stackframe) evidence.Site {
 	return site
 }
 
-// loadWaitReasons reads the texts from the process, since their numbers change
-// from one version of the runtime to the next.
+// loadWaitReasons reads the texts from the process, because their numbers
+// differ between versions of the runtime.
 func (r *reader) loadWaitReasons() {
 	v, err := r.eval(r.target.CurrentThread(), "runtime.waitReasonStrings")
 	if err != nil {
@@ -127,8 +127,8 @@ var endings = map[string]bool{
 	"runtime.dieFromSignal": true,
 }
 
-// markFailing puts the goroutine that ended the process first: the one in the
-// runtime's last functions, or else that of the thread that got the signal.
+// markFailing puts the goroutine that ended the process first: the one in a
+// function of endings, or else that of the thread that got the signal.
 func (r *reader) markFailing() {
 	at := -1
 	for i := range r.Goroutines {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loading bounds what is read of a value.
+// loading bounds the parts of a value that are read.
 var loading = proc.LoadConfig{
 	FollowPointers: true, MaxVariableRecurse: 2, MaxStringLen: 4096, MaxArrayValues: 512, MaxStructFields: 32,
 }
@@ -99,8 +99,8 @@ func (r *reader) mainGoroutine() *evidence.Goroutine {
 }
 
 // panicValue reads the innermost panic of the thread's goroutine. The runtime
-// has turned an error or Stringer into its text by then (preprintpanics), and
-// its type is lost with that.
+// has already replaced an error or Stringer by its text (preprintpanics), so
+// the type is lost.
 func (r *reader) panicValue(thread proc.Thread) *evidence.Exception {
 	arg, err := r.eval(thread, "runtime.curg._panic.arg")
 	if err != nil || len(arg.Children) == 0 {
@@ -139,8 +139,8 @@ func shown(v *proc.Variable) string {
 	return "{" + strings.Join(fields, ", ") + "}"
 }
 
-// fatalError reads the last line that the runtime printed before it gave up,
-// from the ring that it keeps for the readers of cores (runtime/print.go,
+// fatalError reads the last line that the runtime printed before it aborted,
+// from the ring buffer that it keeps for debuggers (runtime/print.go,
 // printBacklog).
 func (r *reader) fatalError(thread proc.Thread) *evidence.Exception {
 	ring, err := r.eval(thread, "runtime.printBacklog")
@@ -185,7 +185,7 @@ func (r *reader) signal(thread proc.Thread) *evidence.Signal {
 	return sig
 }
 
-// sentence says the failure as failure.Sentence says those of threads.
+// sentence describes the failure like failure.Sentence does for threads.
 func sentence(f *evidence.Failure, g *evidence.Goroutine) string {
 	text := "panic"
 	switch {

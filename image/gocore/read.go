@@ -23,7 +23,7 @@ type Options struct {
 	Goroutines, Depth int
 }
 
-// Result is what a Go core tells beyond its threads.
+// Result is the Go-specific content of a core.
 type Result struct {
 	// Version is the toolchain's, "go1.26.8".
 	Version string
@@ -46,8 +46,8 @@ func IsGo(exe string) bool {
 	return f.Section(".go.buildinfo") != nil
 }
 
-// Read lists the goroutines of a core and finds what ended it. An error means
-// that nothing could be read; what is merely missing is a limit.
+// Read lists the goroutines of a core and finds the failure that ended the
+// process. An error means that nothing could be read; missing parts are limits.
 func Read(opts Options) (*Result, error) {
 	if opts.Goroutines <= 0 {
 		opts.Goroutines = 1000
@@ -66,7 +66,7 @@ func Read(opts Options) (*Result, error) {
 	return result, nil
 }
 
-// guarded turns a panic of delve, which hostile files provoke, into an error.
+// guarded turns a panic of delve, which hostile files can cause, into an error.
 func guarded(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -76,8 +76,8 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// version checks that delve knows the toolchain, and that it will find DWARF:
-// without any it prints a warning of its own.
+// version checks that delve supports the toolchain, and that it will find
+// DWARF: without DWARF it prints a warning.
 func (r *Result) version(exe string) error {
 	info, err := buildinfo.ReadFile(exe)
 	if err != nil {

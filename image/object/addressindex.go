@@ -6,7 +6,7 @@ import (
 )
 
 // addressIndex lists the addressable symbols of a table by value. It holds
-// numbers only: names are looked at when one is asked for.
+// numbers only; names are read on lookup.
 type addressIndex struct {
 	starts []uint64
 	refs   []uint32 // the symbol's index in its table
@@ -65,8 +65,8 @@ func (x *addressIndex) sort() {
 	}
 }
 
-// maxWalk bounds the symbols looked at for one address: hostile tables may
-// nest them all.
+// maxWalk bounds the symbols examined for one address: in a hostile table they
+// may all be nested.
 const maxWalk = 1 << 14
 
 // match is what one table knows of an address.
@@ -75,8 +75,8 @@ type match struct {
 	// cover is the innermost symbol whose extent holds the address.
 	cover    rawSymbol
 	hasCover bool
-	// mark is the nearest preceding symbol without a size, if no symbol with
-	// one starts behind it.
+	// mark is the nearest preceding symbol without a size, if no sized symbol
+	// starts after it.
 	mark    rawSymbol
 	hasMark bool
 	// sized is the start of the nearest preceding symbol with a size.
@@ -119,8 +119,8 @@ func (t *symbolTable) lookup(addr uint64) match {
 	return m
 }
 
-// prefer replaces best by s if s has a name that sorts behind it. Labels that
-// start with a dot are the assembler's and annobin's own.
+// prefer replaces best by s if the name of s sorts after it. Labels that start
+// with a dot belong to the assembler and annobin.
 func (t *symbolTable) prefer(best *rawSymbol, has *bool, s rawSymbol) {
 	name := t.rawName(&s)
 	if len(name) == 0 || s.size == 0 && name[0] == '.' {

@@ -20,7 +20,7 @@ func (f *File) BuildID() string { return f.buildID() }
 // debug file describe the object it was made from.
 func (f *File) findBuildID() string {
 	id := ""
-	// Unreadable notes are as good as none.
+	// Unreadable notes count as none.
 	_ = f.guard("", func() {
 		for i := range f.sections {
 			s := &f.sections[i]
@@ -46,7 +46,8 @@ func (f *File) findBuildID() string {
 
 // BuildIDNote searches the bytes of a note section or segment for a build-id
 // and returns it in lower-case hexadecimal, "" if there is none. The notes'
-// fields are padded to four bytes, or to eight where the segment is aligned so.
+// fields are padded to four bytes, or to eight if the segment has that
+// alignment.
 func BuildIDNote(b []byte, align uint64) string {
 	if align != 8 {
 		align = 4

@@ -25,9 +25,9 @@ const (
 	badPacking // the header is cut off or names an unknown method
 )
 
-// A claimed size is believed up to freeSize; above it only up to
-// maxRatio times what is stored, so that a small hostile file cannot ask for
-// all memory. Debug sections compress three- to twentyfold.
+// A claimed size is accepted up to freeSize, and above it only up to maxRatio
+// times the stored size, so that a small hostile file cannot claim all memory.
+// Debug sections compress three- to twentyfold.
 const (
 	freeSize = 64 << 20
 	maxRatio = 64
@@ -37,7 +37,8 @@ func plausible(claimed, stored uint64) bool {
 	return claimed <= freeSize || claimed/maxRatio <= stored
 }
 
-// decode runs a decompressor, whose panic on hostile bytes becomes an error.
+// decode runs a decompressor, and turns its panics on hostile bytes into
+// errors.
 func decode(run func() ([]byte, error)) (data []byte, err error) {
 	defer func() {
 		switch p := recover().(type) {
@@ -52,7 +53,7 @@ func decode(run func() ([]byte, error)) (data []byte, err error) {
 }
 
 // unpacker opens the stream of a section's decompressed bytes; w is nil for
-// those that go to memory.
+// bytes that stay in memory.
 func (p packing) unpacker(packed *bytes.Reader, w *spool) (io.ReadCloser, error) {
 	switch {
 	case p.method == zlibPacked && w != nil:
@@ -60,8 +61,8 @@ func (p packing) unpacker(packed *bytes.Reader, w *spool) (io.ReadCloser, error)
 	case p.method == zlibPacked:
 		return zlib.NewReader(packed)
 	}
-	// The window must not exceed what the section may be; the decoder's least
-	// memory is one block.
+	// The window must not exceed the section's maximum size; the decoder's
+	// minimum is one block.
 	r, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1),
 		zstd.WithDecoderMaxMemory(max(p.size, 1<<20)), zstd.WithDecoderMaxWindow(1<<30))
 	if err != nil {
@@ -79,7 +80,7 @@ func readExactly(r io.Reader, size uint64) ([]byte, error) {
 	return data, expectEnd(r, size)
 }
 
-// expectEnd reads on to where decompressors compare their checksums.
+// expectEnd reads to the end, where decompressors compare their checksums.
 func expectEnd(r io.Reader, size uint64) error {
 	var extra [1]byte
 	n, err := io.ReadFull(r, extra[:])

@@ -65,7 +65,7 @@ func comparePacked(t *testing.T, plain, packed *File) (compressed int) {
 	return compressed
 }
 
-// TestCompressionLies changes the claimed size, or the stream.
+// TestCompressionLies corrupts the claimed size, or the stream.
 func TestCompressionLies(t *testing.T) {
 	for _, method := range []string{"zlib-gabi", "zstd"} {
 		path := filepath.Join(t.TempDir(), "packed")

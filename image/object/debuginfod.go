@@ -16,11 +16,11 @@ import (
 const (
 	// defaultTimeout is DEBUGINFOD_TIMEOUT's default.
 	defaultTimeout = 90 * time.Second
-	// maxDownload bounds a response. The largest debug files there are
-	// (browsers) have some 4 GiB.
+	// maxDownload bounds a response. The largest known debug files (browsers)
+	// have about 4 GiB.
 	maxDownload = 8 << 30
-	// missLifetime is how long an empty file in the cache stands for a "not
-	// found" (debuginfod_find_debuginfo(3), cache_miss_s).
+	// missLifetime is how long an empty file in the cache means "not found"
+	// (debuginfod_find_debuginfo(3), cache_miss_s).
 	missLifetime = 10 * time.Minute
 )
 
@@ -28,7 +28,7 @@ const (
 var errNotServed = errors.New("no debuginfod server has it")
 
 // silent remembers servers that could not be reached in time, so that each of a
-// hundred modules does not wait for the time-out anew.
+// hundred modules does not wait for the timeout again.
 var silent sync.Map // URL -> error
 
 // debuginfod tries the cache and the servers.
@@ -47,13 +47,13 @@ func (s *search) debuginfod(id string) {
 	before := len(s.errs)
 	s.host(path)
 	if s.found == nil && len(s.errs) > before {
-		// What is not the file must not be found again.
+		// A wrong file must not be found again.
 		os.Remove(path)
 	}
 }
 
-// download returns the path in the cache of the debug file with a build-id.
-// The layout is that of debuginfod's own client, so both share a cache.
+// download returns the path in the cache of the debug file with a build-id. The
+// layout is that of debuginfod's client, so both share a cache.
 func (d *Finder) download(id string) (string, error) {
 	cache, err := d.cacheDir()
 	if err != nil {
@@ -154,8 +154,8 @@ func copyBounded(w io.Writer, body io.Reader, url string, limit int64) error {
 	return nil
 }
 
-// writeAtomically gives path its contents at once or not at all, readable by
-// the user alone.
+// writeAtomically creates path with all its contents or not at all, readable by
+// the user only.
 func writeAtomically(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".download-*")
 	if err != nil {

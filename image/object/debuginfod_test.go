@@ -30,8 +30,8 @@ func serve(t *testing.T, answer http.HandlerFunc) *server {
 	return s
 }
 
-// download is a stripped object, the path its debug file is asked by, and
-// where it is kept.
+// download is a stripped object, the path by which its debug file is requested,
+// and the path where it is cached.
 type download struct {
 	separate
 	id, path, cache string
@@ -110,7 +110,7 @@ func TestDebuginfodNegativeCache(t *testing.T) {
 	ask(2)
 }
 
-// TestDebuginfodBadAnswers: what is not the file is an error, and is not kept.
+// TestDebuginfodBadAnswers: a wrong file is an error, and is not kept.
 func TestDebuginfodBadAnswers(t *testing.T) {
 	d := downloadable(t)
 	other := stripped(t, "-Wl,--build-id=0x11223344")
@@ -139,8 +139,8 @@ func TestDebuginfodBadAnswers(t *testing.T) {
 	}
 }
 
-// TestDebuginfodTimeout: a server that does not answer costs one time-out,
-// not one for each object.
+// TestDebuginfodTimeout: a server that does not answer costs one timeout, not
+// one for each object.
 func TestDebuginfodTimeout(t *testing.T) {
 	d := downloadable(t)
 	release := make(chan struct{})

@@ -38,14 +38,14 @@ func (f *File) debugLink() (name string, crc uint32, ok bool, err error) {
 	if fault != nil {
 		return "", 0, true, fault
 	}
-	// The name is one in the object's directory, not a way out of it.
+	// The name must be a file in the object's directory.
 	if err == nil && (name == "" || name == "." || name == ".." || strings.Contains(name, "/")) {
 		err = s.errorAt(0, "%.80q is no file name", name)
 	}
 	return name, crc, true, err
 }
 
-// debugLink tries the places where .gnu_debuglink may lead.
+// debugLink tries the directories in which a .gnu_debuglink is looked up.
 func (s *search) debugLink(f *File) {
 	if s.found != nil {
 		return
@@ -67,15 +67,15 @@ func (s *search) debugLink(f *File) {
 		s.sibling(f, filepath.Join(dir, ".debug", name))
 		s.inDebugDirs(filepath.Join(dir, name))
 	}
-	// A directory that the user names may hold nothing but the debug files.
+	// A directory given by the user may contain only the debug files.
 	for _, dir := range s.finder.DebugDirs {
 		s.host(filepath.Join(dir, name))
 	}
 	s.accept = byID
 }
 
-// acceptLinked says why a file that f's debug link leads to is not f's. Equal
-// build-ids suffice, and spare the reading of the whole file (elfutils,
+// acceptLinked says why a file found by f's debug link does not belong to f.
+// Equal build-ids suffice, so that the file need not be read (elfutils,
 // dwfl_standard_find_debuginfo does the same).
 func acceptLinked(c, f *File, crc uint32) error {
 	if have, want := c.BuildID(), f.BuildID(); have != "" && want != "" {
@@ -117,8 +117,8 @@ func (f *File) altLink() (path, id string, ok bool, err error) {
 }
 
 // Alternate returns the dwz file that debug's .gnu_debugaltlink names, checked
-// by its build-id; (nil, nil) when debug names none. That it names one which
-// is not found is an error.
+// by its build-id; (nil, nil) when debug names none. If the named file is not
+// found that is an error.
 func (d *Finder) Alternate(debug *File) (*File, error) {
 	path, id, ok, err := debug.altLink()
 	if !ok || err != nil {

@@ -46,7 +46,7 @@ func (f *File) dynamicTags() map[elf.DynTag]uint64 {
 	if !ok {
 		return tags
 	}
-	// Real tables have some thirty entries.
+	// Real tables have about thirty entries.
 	const most = 1024
 	for i := 0; i < most && len(b) >= 16; i++ {
 		tag := elf.DynTag(binary.LittleEndian.Uint64(b))

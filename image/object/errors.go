@@ -2,7 +2,7 @@ package object
 
 import "fmt"
 
-// FormatError says that a file is not what it should be, and where.
+// FormatError says that a file is malformed, and where.
 type FormatError struct {
 	File    string
 	Section string // may be empty

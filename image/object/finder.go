@@ -21,15 +21,15 @@ type Finder struct {
 	Timeout time.Duration
 	// CacheDir keeps downloads; "" is $XDG_CACHE_HOME/debuginfod_client.
 	CacheDir string
-	// Progress, if set, is told about slow steps.
+	// Progress, if set, is called with a line about each slow step.
 	Progress func(string)
 }
 
 // systemDebugDir is where distributions install debug files.
 const systemDebugDir = "/usr/lib/debug"
 
-// Open opens an object by the path that the process has it by, beneath
-// Sysroot: symbolic links and ".." do not lead out of it.
+// Open opens an object by the process's path, beneath Sysroot. Symbolic links
+// and ".." do not leave Sysroot.
 func (d *Finder) Open(path string) (*File, error) {
 	if d.Sysroot == "" {
 		return Open(path)
@@ -39,9 +39,10 @@ func (d *Finder) Open(path string) (*File, error) {
 
 // Debug returns the file that holds f's DWARF: f itself, or a separate file
 // found by build-id, .gnu_debuglink or debuginfod, checked to belong to f. A
-// separate file without DWARF is returned for its symbols; HasDWARF tells.
-// (nil, nil) means that there is none; err says what was found but unusable.
-// The caller closes the result unless it is f.
+// separate file without DWARF is returned for its symbols; HasDWARF
+// distinguishes them. (nil, nil) means that there is none; err describes files
+// that were found but are unusable. The caller closes the result unless it is
+// f.
 func (d *Finder) Debug(f *File) (*File, error) {
 	if f.HasDWARF() {
 		return f, nil
@@ -61,16 +62,16 @@ func (f *File) checkBuildID(id string) error {
 	return nil
 }
 
-// search tries places until one holds the file that is looked for.
+// search tries paths until one is the wanted file.
 type search struct {
 	finder *Finder
-	// accept says why a file is not the one that is looked for.
+	// accept says why a file is not the wanted one.
 	accept func(*File) error
 	found  *File
 	errs   []error
 }
 
-// result returns the file, or what was wrong with all that were found.
+// result returns the file, or the errors of all that were found.
 func (s *search) result() (*File, error) {
 	if s.found != nil {
 		return s.found, nil
@@ -78,8 +79,7 @@ func (s *search) result() (*File, error) {
 	return nil, errors.Join(s.errs...)
 }
 
-// try opens a file unless one is found already. That there is none is no
-// error.
+// try opens a file unless one is found already. A missing file is no error.
 func (s *search) try(open func() (*File, error)) {
 	if s.found != nil {
 		return
@@ -91,7 +91,7 @@ func (s *search) try(open func() (*File, error)) {
 		}
 		return
 	}
-	// A truncated debug file has lost its section table, and so everything.
+	// A truncated debug file has no section table, and so nothing of use.
 	err = c.Damage()
 	if err == nil {
 		err = s.accept(c)
@@ -113,8 +113,8 @@ func (s *search) target(path string) {
 	s.try(func() (*File, error) { return s.finder.Open(path) })
 }
 
-// sibling tries a path in the world that f was found in: beneath the sysroot,
-// which is not to be left, or on this machine.
+// sibling tries a path in the root that f was found in: strictly beneath the
+// sysroot, or on this machine.
 func (s *search) sibling(f *File, path string) {
 	if f.root == "" {
 		s.host(path)
@@ -143,9 +143,8 @@ func (s *search) buildID(id string) {
 	}
 }
 
-// dirs returns the directories that f is in, as the process and this machine
-// name them: with a merged /usr they differ. An object that comes from memory
-// is in none.
+// dirs returns the directory of f, by the process's path and by this machine's:
+// with a merged /usr they differ. An object from memory has none.
 func (f *File) dirs() []string {
 	if !filepath.IsAbs(f.target) {
 		return nil

@@ -137,8 +137,8 @@ func TestTruncatedDebugFile(t *testing.T) {
 	}
 }
 
-// TestLinkOfMemory: an object without a place has no directory to search,
-// least of all the working directory.
+// TestLinkOfMemory: an object without a path has no directory to search, least
+// of all the working directory.
 func TestLinkOfMemory(t *testing.T) {
 	s := stripped(t, "-Wl,--build-id=none")
 	b, err := os.ReadFile(s.object)
@@ -199,7 +199,7 @@ func TestSysrootByLink(t *testing.T) {
 	debug.Close()
 }
 
-// TestSysrootHolds: neither ".." nor links lead out of a sysroot.
+// TestSysrootHolds: neither ".." nor links leave a sysroot.
 func TestSysrootHolds(t *testing.T) {
 	outer := t.TempDir()
 	root := filepath.Join(outer, "root")
@@ -233,7 +233,7 @@ func TestSysrootHolds(t *testing.T) {
 	}
 }
 
-// TestSysrootWithoutOpenat2 takes the way of old kernels.
+// TestSysrootWithoutOpenat2 uses the code for old kernels.
 func TestSysrootWithoutOpenat2(t *testing.T) {
 	outer := t.TempDir()
 	root := filepath.Join(outer, "root")

@@ -75,7 +75,7 @@ var packedZeros = []byte{
 	0x00, 0x01, 0x59, 0x5a,
 }
 
-// section is a section to be put into a made object.
+// section is a section of a made object.
 type section struct {
 	name  string
 	kind  uint32

@@ -20,8 +20,8 @@ type slot struct {
 	called bool // it is in .rela.plt: stubs jump through it
 }
 
-// findSlots reads the relocations, and gives the stubs that push an index the
-// word that the relocation with the index fills.
+// findSlots reads the relocations. To a stub that pushes an index it assigns
+// the word that the relocation of that index fills.
 func (t *linkage) findSlots(f *File) {
 	plt := f.relocations(".rela.plt")
 	t.addSlots(plt, true)
@@ -90,7 +90,7 @@ func (t *linkage) target(k slot) (string, bool) {
 }
 
 // wordAt names the word of the global offset table at addr: "read@got.plt"
-// (gdb's name) where stubs jump through it, "environ@got" where code reads it.
+// (gdb's name) if stubs jump through it, "environ@got" if code reads it.
 func (t *linkage) wordAt(addr uint64) (Symbol, bool) {
 	k, ok := t.slotAt(addr &^ (slotSize - 1))
 	if !ok {

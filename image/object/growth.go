@@ -17,9 +17,9 @@ const (
 	forgetSeam = 64 << 10
 )
 
-// growth is a compressed section's contents as far as they are needed. The
-// stream goes on from where it stands; those who need more take turns at it,
-// step by step, so that one who needs little does not wait for much.
+// growth is the part of a compressed section that was needed so far. The stream
+// continues from its current position. Goroutines that need more take turns,
+// step by step, so that one that needs little does not wait long.
 type growth struct {
 	section *Section
 
@@ -34,7 +34,7 @@ type growth struct {
 	err              error // why it cannot go on
 	spool            *spool
 
-	// What follows belongs to whoever made busy true.
+	// The fields below belong to the goroutine that set busy.
 
 	packed []byte
 	input  *bytes.Reader
@@ -50,7 +50,8 @@ func newGrowth(s *Section) *growth {
 	return g
 }
 
-// upTo returns the first n bytes or more; all are checked for their end.
+// upTo returns at least the first n bytes. If it returns all, their end was
+// checked.
 func (g *growth) upTo(n uint64) ([]byte, error) {
 	size := g.section.packing.size
 	n = min(n, size)
@@ -64,7 +65,7 @@ func (g *growth) upTo(n uint64) ([]byte, error) {
 		}
 		g.grow()
 	}
-	// What is on its way must not outlive the file's Close.
+	// Pending writes must not outlive the file's Close.
 	for g.err != nil && g.spool != nil && g.spool.running {
 		g.turn.Wait()
 	}
@@ -74,7 +75,7 @@ func (g *growth) upTo(n uint64) ([]byte, error) {
 	return g.data[:g.filled:g.filled], nil
 }
 
-// grow decompresses a step. The caller holds mu, which is let go meanwhile.
+// grow decompresses a step. The caller holds mu, which is released meanwhile.
 func (g *growth) grow() {
 	g.busy = true
 	from := g.produced
@@ -93,7 +94,8 @@ func (g *growth) grow() {
 	g.turn.Broadcast()
 }
 
-// guarded runs a step, whose errors and faults become the section's.
+// guarded runs a step, and turns its errors and faults into errors of the
+// section.
 func (g *growth) guarded(from uint64) (chunk []byte, err error) {
 	s := g.section
 	fault := s.file.guard(s.Name, func() {
@@ -113,8 +115,8 @@ func (s *Section) decompressionError(err error) error {
 	return &FormatError{File: s.file.path, Section: s.Name, Offset: s.packing.start, Reason: "decompression failed", Err: err}
 }
 
-// step decompresses what follows on the bytes that were produced, and expects
-// the end of the stream behind the last.
+// step decompresses the bytes that follow those produced. After the last it
+// expects the end of the stream.
 func (g *growth) step(from uint64) (chunk []byte, err error) {
 	if g.stream == nil {
 		if err := g.start(); err != nil {
@@ -133,7 +135,7 @@ func (g *growth) step(from uint64) (chunk []byte, err error) {
 	}
 	end := from+n == size
 	if consumed := len(g.packed) - g.input.Len(); end || (from+n)%forgetStep == 0 {
-		// the page at the seam was not given back the last time
+		// the page at the seam was not released the last time
 		g.section.file.forget(g.packed[max(0, g.forgotten-forgetSeam):consumed])
 		g.forgotten = consumed
 	}
@@ -147,7 +149,7 @@ func (g *growth) step(from uint64) (chunk []byte, err error) {
 	return chunk, g.spool.finish(g.input)
 }
 
-// start opens the stream and makes room for what comes out of it.
+// start opens the stream and allocates its output.
 func (g *growth) start() error {
 	s, p := g.section, g.section.packing
 	stored, err := s.stored()
@@ -164,7 +166,7 @@ func (g *growth) start() error {
 	g.input = bytes.NewReader(g.packed)
 	var spooled *spool
 	if p.size >= spillSize {
-		// Without room on the disk memory has to do.
+		// Without space on the disk it stays in memory.
 		if file, err := newSpill(s.file, p.size); err == nil {
 			spooled = newSpool(file)
 		}

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// noise is text of four letters that repeats nowhere.
+// noise is text of four letters without repetitions.
 func noise(size int) []byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	b := make([]byte, size+8)
@@ -52,8 +52,8 @@ func storedSection(f *File, stored []byte) *Section {
 	return s
 }
 
-// TestPrefixThenRest: a prefix is served without the rest, and never more
-// than was decompressed.
+// TestPrefixThenRest: a prefix is returned without decompressing the rest, and
+// never beyond the decompressed bytes.
 func TestPrefixThenRest(t *testing.T) {
 	for name, size := range map[string]int{"memory": 3 << 20, "file": spillSize + 3} {
 		t.Run(name, func(t *testing.T) {
@@ -105,8 +105,8 @@ func TestPrefixConcurrently(t *testing.T) {
 	wait.Wait()
 }
 
-// TestPrefixOfDamage: what lies ahead of the damage is served until the
-// damage is known.
+// TestPrefixOfDamage: the bytes before the damage are returned until the damage
+// is found.
 func TestPrefixOfDamage(t *testing.T) {
 	for _, size := range []int{3 << 20, spillSize + 100} {
 		want := noise(size)
@@ -135,7 +135,7 @@ func TestPrefixOfDamage(t *testing.T) {
 	}
 }
 
-// TestFullDisk: where the file takes no more, memory takes the rest.
+// TestFullDisk: if the file cannot grow, memory holds the rest.
 func TestFullDisk(t *testing.T) {
 	want := noise(spillSize + 1)
 	s := packedSection(t, want, uint64(len(want)))
@@ -157,8 +157,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestPrefixOfLies: a size that the stream does not have fails where the
-// claim and the stream part.
+// TestPrefixOfLies: a wrong claimed size fails where claim and stream differ.
 func TestPrefixOfLies(t *testing.T) {
 	want := noise(1 << 20)
 	for _, claimed := range []uint64{0, 1<<20 - 1, 1<<20 + 1, 40 << 20, 1 << 50} {

@@ -16,8 +16,8 @@ const (
 	chdrSize    = 24
 )
 
-// maxSections bounds what section headers may cost. Compilers' own limit is
-// the 32-bit index; linked objects have below a thousand.
+// maxSections bounds the cost of section headers. Compilers allow a 32-bit
+// index; linked objects have less than a thousand.
 const maxSections = 1 << 18
 
 // maxSectionName bounds the copies of section names.
@@ -30,8 +30,8 @@ type program struct {
 	memsz, align          uint64
 }
 
-// parse reads the headers. Only what makes the file no x86-64 object at all
-// is an error; the rest goes to f.damage.
+// parse reads the headers. It is an error only if the file is no x86-64 object
+// at all; other defects are stored in f.damage.
 func (f *File) parse() error {
 	h, ok := f.bytes(0, headerSize)
 	if !ok {

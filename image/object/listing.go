@@ -10,7 +10,8 @@ func (f *File) Sections() []*Section {
 }
 
 // ThreadLocalAt returns the thread-local symbol that covers an offset in the
-// object's thread-local block. Tables are scanned in full: few are asked.
+// object's thread-local block. Tables are scanned in full, because lookups are
+// rare.
 func (f *File) ThreadLocalAt(offset uint64) (s Symbol, ok bool) {
 	if f.guard("", func() { s, ok = f.threadLocalAt(offset) }) != nil {
 		return Symbol{}, false

@@ -6,7 +6,7 @@ import "debug/elf"
 // symbols that .dynsym lacks (Fedora, Features/MiniDebugInfo).
 const miniSection = ".gnu_debugdata"
 
-// findMiniSymbols unpacks MiniDebugInfo; nil without any that is sound.
+// findMiniSymbols unpacks MiniDebugInfo; nil if there is none or it is damaged.
 func (f *File) findMiniSymbols() *symbolTable {
 	mini, err := f.miniDebugInfo()
 	if mini == nil || err != nil {

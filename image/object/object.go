@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File is one ELF object. It is safe for concurrent use, but for Close.
+// File is one ELF object. It is safe for concurrent use, except Close.
 type File struct {
 	path string
-	// target is the path as the process has it, beneath root; root is "" for
-	// a file that was opened as one of this machine.
+	// target is the process's path, beneath root; root is "" for a file that
+	// was opened as one of this machine.
 	target, root string
 	data         []byte
 	mapped       bool
@@ -32,7 +32,7 @@ type File struct {
 	sections []Section
 	// hollow: a debug file whose loaded sections have headers but no bytes.
 	hollow bool
-	// damage is what Open could not read but can do without.
+	// damage describes parts that Open could not read and does not need.
 	damage error
 
 	buildID  func() string
@@ -43,8 +43,8 @@ type File struct {
 	attach   sync.Mutex
 }
 
-// Open maps an x86-64 ELF object. The errors are *FormatError for what is
-// not one, and those of the file system.
+// Open maps an x86-64 ELF object. The error is a *FormatError for a file that
+// is not one, or one of the file system.
 func Open(path string) (*File, error) {
 	target, err := filepath.Abs(path)
 	if err != nil {
@@ -60,7 +60,7 @@ func openBeneath(root, path string) (*File, error) {
 	return openFile(f, fileBeneath(root, path))
 }
 
-// openFile maps and reads the file that f has the path of.
+// openFile maps and reads the file at f's path.
 func openFile(f *File, open opener) (*File, error) {
 	data, err := mapFile(f.path, open)
 	if err != nil {
@@ -74,8 +74,8 @@ func openFile(f *File, open opener) (*File, error) {
 	return f, nil
 }
 
-// FromBytes reads an object from memory, such as the vDSO; name stands for
-// it in errors. data must not change afterwards.
+// FromBytes reads an object from memory, such as the vDSO; name is used in
+// errors. data must not change afterwards.
 func FromBytes(name string, data []byte) (*File, error) {
 	f := &File{path: name, target: name, data: data}
 	if err := f.read(); err != nil {
@@ -84,7 +84,7 @@ func FromBytes(name string, data []byte) (*File, error) {
 	return f, nil
 }
 
-// read reads the headers and prepares what is read on demand.
+// read reads the headers, and sets up the parts that are read on demand.
 func (f *File) read() error {
 	f.buildID = sync.OnceValue(f.findBuildID)
 	f.own = sync.OnceValue(f.findSymbols)
@@ -116,11 +116,11 @@ func (f *File) Path() string { return f.path }
 // Type returns elf.ET_EXEC, elf.ET_DYN, ...
 func (f *File) Type() uint16 { return f.kind }
 
-// Damage returns what of the object's headers could not be read, such as a
-// section table behind the end of a truncated file; nil for a sound object.
+// Damage describes the headers that could not be read, such as a section table
+// past the end of a truncated file; nil for a sound object.
 func (f *File) Damage() error { return f.damage }
 
-// bytes returns part of the file; ok is false when it lies outside.
+// bytes returns part of the file; ok is false when it is outside.
 func (f *File) bytes(offset, size uint64) (b []byte, ok bool) {
 	if n := uint64(len(f.data)); offset > n || size > n-offset {
 		return nil, false
@@ -132,8 +132,8 @@ func (f *File) formatError(section string, offset uint64, reason string, args ..
 	return &FormatError{File: f.path, Section: section, Offset: offset, Reason: fmt.Sprintf(reason, args...)}
 }
 
-// guard runs read, which looks at mapped bytes. A file that was truncated
-// after it was mapped gives SIGBUS there (mmap(2)), which becomes an error.
+// guard runs read, which accesses mapped bytes. If the file was truncated after
+// it was mapped, the kernel raises SIGBUS (mmap(2)), which becomes an error.
 func (f *File) guard(section string, read func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -160,7 +160,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestOpenSpecialFiles: a FIFO would hang whoever opens it plainly.
+// TestOpenSpecialFiles: a plain open of a FIFO would hang.
 func TestOpenSpecialFiles(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -182,7 +182,7 @@ func TestOpenSpecialFiles(t *testing.T) {
 	}
 }
 
-// TestTruncatedUnderneath cuts the file after it was mapped.
+// TestTruncatedUnderneath truncates the file after it was mapped.
 func TestTruncatedUnderneath(t *testing.T) {
 	path := copyFile(t, systemLibc(t), filepath.Join(t.TempDir(), "libc"))
 	f := open(t, path)
@@ -225,7 +225,7 @@ func TestCutFiles(t *testing.T) {
 	}
 }
 
-// walk asks an object for everything it has.
+// walk calls every method of an object.
 func walk(f *File) {
 	f.BuildID()
 	f.SymbolSource()

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// opener opens one and the same file with different flags.
+// opener opens the same file with different flags.
 type opener func(flags int) (fd int, err error)
 
 // hostFile opens a path of this machine.
@@ -18,9 +18,9 @@ func hostFile(path string) opener {
 	return func(flags int) (int, error) { return unix.Open(path, flags, 0) }
 }
 
-// fileBeneath opens a path of another root. Symbolic links, absolute ones
-// and ".." among them, are resolved as chroot(2) would, so that a hostile
-// tree cannot name files outside of it.
+// fileBeneath opens a path of another root. Symbolic links, absolute ones and
+// ".." among them, are resolved as chroot(2) would, so that a hostile tree
+// cannot name files outside.
 func fileBeneath(root, path string) opener {
 	relative := strings.TrimPrefix(filepath.Clean("/"+path), "/")
 	return func(flags int) (int, error) {
@@ -44,8 +44,8 @@ func fileBeneath(root, path string) opener {
 	}
 }
 
-// openInRoot serves kernels before 5.6 and sandboxes without openat2. It
-// refuses absolute links where openat2 follows them.
+// openInRoot is for kernels before 5.6 and sandboxes without openat2. Unlike
+// openat2 it rejects absolute links.
 func openInRoot(root, relative string, flags int) (int, error) {
 	r, err := os.OpenRoot(root)
 	if err != nil {
@@ -61,8 +61,8 @@ func openInRoot(root, relative string, flags int) (int, error) {
 	return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 }
 
-// openRegular opens a file only if it is a regular one: a core may name a
-// FIFO, which would hang, or a device, whose mere opening has effects.
+// openRegular opens a file only if it is a regular one: a core may name a FIFO,
+// which would hang, or a device, which has effects when opened.
 func openRegular(path string, open opener) (fd int, size int64, err error) {
 	probe, err := open(unix.O_PATH | unix.O_CLOEXEC)
 	if err != nil {
@@ -108,7 +108,7 @@ func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
 }
 
-// mapFile opens and maps a file; path stands for it in errors.
+// mapFile opens and maps a file; path is used in errors.
 func mapFile(path string, open opener) ([]byte, error) {
 	fd, size, err := openRegular(path, open)
 	if err != nil {

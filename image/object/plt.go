@@ -10,7 +10,7 @@ import (
 
 // pltSections are those with stubs, in the order in which SymbolNamed prefers
 // them: with -z ibtplt both .plt and .plt.sec have a stub for a function, and
-// it is the one in .plt.sec that is called.
+// code calls the one in .plt.sec.
 var pltSections = []string{".plt.sec", ".plt.bnd", ".plt.got", ".plt"}
 
 // maxStubs bounds the stubs of one section.
@@ -38,7 +38,7 @@ type linkage struct {
 
 func (f *File) findLinkage() *linkage {
 	t := &linkage{dynamic: f.own().dynamic}
-	// Stubs that a fault leaves unread have no names.
+	// Stubs that cannot be read because of a fault have no names.
 	_ = f.guard(".plt", func() {
 		for _, name := range pltSections {
 			if s := f.Section(name); s != nil {
@@ -55,8 +55,8 @@ func (f *File) findLinkage() *linkage {
 	return t
 }
 
-// pltStubs decodes a section of stubs, which are 16 bytes long but for those
-// of .plt.got without branch protection.
+// pltStubs decodes a section of stubs, which are 16 bytes long, except in
+// .plt.got without branch protection.
 func (s *Section) pltStubs() []stub {
 	code, err := s.Data()
 	if err != nil {

@@ -1,7 +1,7 @@
 package object
 
-// ReadOffset reads the file at an offset. Mapped pages hold more of the file
-// than the segments in them.
+// ReadOffset reads the file at an offset. Mapped pages may hold more of the
+// file than their segments.
 func (f *File) ReadOffset(p []byte, offset uint64) (n int, err error) {
 	if f.hollow {
 		return 0, f.formatError("", offset, "a debug file holds no loaded contents")

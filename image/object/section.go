@@ -27,9 +27,8 @@ type Section struct {
 	growth    *growth // of a compressed section
 }
 
-// Data returns the section's contents, decompressed if need be. The slice
-// must not be written to. What was decompressed is kept. SHT_NOBITS is an
-// error.
+// Data returns the section's contents, decompressed if needed. The slice must
+// not be written to. Decompressed contents are kept. SHT_NOBITS is an error.
 //
 // Contents that are not compressed are the mapped file itself: reading them
 // faults, with SIGBUS, if the file is truncated meanwhile, and after Close.
@@ -39,9 +38,9 @@ func (s *Section) Data() ([]byte, error) {
 
 // Prefix returns at least the first n bytes of the section's contents, all of
 // them if there are no more, and decompresses no more than that takes. The
-// slice ends where decompression stands, so what is not there yet cannot be
-// taken for zeros. Damage further on is not seen, and the checksum is compared
-// when all is asked for; once damage is known, every prefix is that error.
+// slice ends with the decompressed bytes, so that missing bytes cannot be taken
+// for zeros. Later damage is not seen, and the checksum is compared only when
+// all bytes are requested. Once damage is found, every call returns that error.
 func (s *Section) Prefix(n uint64) ([]byte, error) {
 	if s.packing.method == notPacked {
 		return s.stored()
@@ -73,7 +72,7 @@ func (s *Section) errorAt(offset uint64, reason string, args ...any) *FormatErro
 	return s.file.formatError(name, offset, reason, args...)
 }
 
-// findPacking notes how the section is compressed, and its true size.
+// findPacking finds how the section is compressed, and its decompressed size.
 func (s *Section) findPacking() {
 	legacy := strings.HasPrefix(s.Name, ".zdebug_")
 	if s.Type == uint32(elf.SHT_NOBITS) || s.Flags&uint64(elf.SHF_COMPRESSED) == 0 && !legacy {
@@ -113,8 +112,9 @@ func headerPacking(b []byte) packing {
 	return p
 }
 
-// legacyPacking reads what GNU tools wrote before SHF_COMPRESSED: "ZLIB" and
-// the size in big-endian order. Without it the section is not compressed.
+// legacyPacking reads the header that GNU tools wrote before SHF_COMPRESSED:
+// "ZLIB" and the size in big-endian order. Without it the section is not
+// compressed.
 func legacyPacking(b []byte) packing {
 	if len(b) < 12 || string(b[:4]) != "ZLIB" {
 		return packing{}
@@ -140,7 +140,7 @@ func (f *File) SectionAt(vaddr uint64) *Section {
 		if s.Flags&uint64(elf.SHF_ALLOC) == 0 || vaddr < s.Addr || vaddr-s.Addr >= s.Size {
 			continue
 		}
-		// .tbss has an address but takes no room there.
+		// .tbss has an address but occupies no memory there.
 		if s.Type == uint32(elf.SHT_NOBITS) && s.Flags&uint64(elf.SHF_TLS) != 0 {
 			continue
 		}

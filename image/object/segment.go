@@ -59,8 +59,8 @@ func (f *File) ReadAddr(p []byte, vaddr uint64) (int, error) {
 	return done, nil
 }
 
-// loadedAt returns the file's bytes from a link-time address to the end of
-// what its segment has in the file; never an empty slice without an error.
+// loadedAt returns the file's bytes from a link-time address to the end of its
+// segment's part of the file; never an empty slice without an error.
 func (f *File) loadedAt(vaddr uint64) ([]byte, error) {
 	for i := range f.loads {
 		s := &f.loads[i]

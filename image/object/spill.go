@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spillSize is from which size on a decompressed section lives in a file.
+// spillSize is the size from which a decompressed section is stored in a file.
 const spillSize = 16 << 20
 
 // spill is a private temporary file without a name, mapped whole. The mapping
-// is read only as far as the file was written.
+// is read only up to the end of the written part.
 type spill struct {
 	file *os.File // nil for memory
 	data []byte
 }
 
-// newSpill makes room for a section of that size; f's Close gives it back.
+// newSpill creates space for a section of that size; f's Close releases it.
 func newSpill(f *File, size uint64) (*spill, error) {
 	file, err := os.CreateTemp("", "diagnose-section-*") // mode 0600, in $TMPDIR
 	if err != nil {
@@ -36,9 +36,9 @@ func newSpill(f *File, size uint64) (*spill, error) {
 	return s, nil
 }
 
-// newRoom makes memory for a section of that size, outside of the collector's
-// heap if it can be given back by f's Close: what was not decompressed takes
-// none, and must not have the collector think that much is in use.
+// newRoom allocates memory for a section of that size, outside the Go heap if
+// f's Close can release it: pages without decompressed bytes take no memory,
+// and the garbage collector must not count them as used.
 func newRoom(f *File, size uint64) []byte {
 	if !f.mapped || size == 0 {
 		return make([]byte, size)
@@ -51,15 +51,15 @@ func newRoom(f *File, size uint64) []byte {
 	return data
 }
 
-// adopt has Close give a section's contents back.
+// adopt makes Close release a section's contents.
 func (f *File) adopt(s *spill) {
 	f.spillMutex.Lock()
 	defer f.spillMutex.Unlock()
 	f.spilled = append(f.spilled, s)
 }
 
-// forget lets the kernel take back the pages within b, a part of the mapped
-// file; reading them again brings them back.
+// forget lets the kernel reclaim the pages within b, a part of the mapped file;
+// another read loads them again.
 func (f *File) forget(b []byte) {
 	if !f.mapped || len(b) == 0 {
 		return
@@ -67,7 +67,7 @@ func (f *File) forget(b []byte) {
 	page := uintptr(os.Getpagesize())
 	skip := -uintptr(unsafe.Pointer(&b[0])) & (page - 1)
 	if size := uintptr(len(b)); size >= skip+page {
-		// A refusal costs memory, nothing else.
+		// A failure costs memory, nothing else.
 		_ = unix.Madvise(b[skip:skip+(size-skip)/page*page], unix.MADV_DONTNEED)
 	}
 }

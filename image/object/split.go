@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 )
 
-// Split opens the .dwo of a skeleton unit; compDir and name are the
-// skeleton's attributes, and id its DWO id, 0 for not known. An id that
-// differs from that of a DWARF 5 file is an error. A .dwp beside the
-// executable is a *UnsupportedError; no file at all is fs.ErrNotExist.
+// Split opens the .dwo of a skeleton unit; compDir and name are the skeleton's
+// attributes, and id its DWO id, 0 for not known. An id that differs from that
+// of a DWARF 5 file is an error. For a .dwp next to the executable the error is
+// an *UnsupportedError; for no file at all, fs.ErrNotExist.
 func (d *Finder) Split(debug *File, compDir, name string, id uint64) (*File, error) {
 	if name == "" {
 		return nil, debug.formatError(".debug_info", 0, "a skeleton unit without a file name")
@@ -39,8 +39,8 @@ func (d *Finder) Split(debug *File, compDir, name string, id uint64) (*File, err
 	return nil, &fs.PathError{Op: "find split DWARF", Path: path, Err: fs.ErrNotExist}
 }
 
-// checkSplitID compares the DWO id in the header of the first unit, where
-// DWARF 5 has it (section 7.5.1.2).
+// checkSplitID compares the DWO id in the header of the first unit, where DWARF
+// 5 stores it (section 7.5.1.2).
 func (f *File) checkSplitID(id uint64) error {
 	s := f.Section(".debug_info.dwo")
 	if s == nil {

@@ -11,18 +11,18 @@ import (
 	"github.com/klauspost/compress/zlib"
 )
 
-// spool takes what is decompressed to its file, and adds up its checksum,
+// spool writes decompressed chunks to their file, and adds up their checksum,
 // while the next step is decompressed.
 type spool struct {
 	file *spill
 	free chan []byte // buffers of growStep
 
-	// What follows is guarded by the growth's mu.
+	// The fields below are guarded by the growth's mu.
 
 	running bool
 	pending [][]byte
 
-	// What follows belongs to the writer.
+	// The fields below belong to the writer.
 
 	memory []byte // in place of a file that could not be written
 	sum    hash.Hash32
@@ -54,7 +54,7 @@ func (w *spool) add(g *growth, chunk []byte) {
 	}
 }
 
-// write takes what is pending to its place until there is no more.
+// write stores pending chunks until none is left.
 func (w *spool) write(g *growth) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -81,7 +81,8 @@ func (w *spool) write(g *growth) {
 	g.turn.Broadcast()
 }
 
-// put writes a chunk where it belongs and returns the section as it is then.
+// put writes a chunk at its offset and returns the section as decompressed so
+// far.
 func (w *spool) put(chunk []byte, from, size uint64) []byte {
 	w.sum.Write(chunk)
 	if w.memory == nil {
@@ -120,7 +121,7 @@ func (w *spool) deflated(packed io.Reader) (io.ReadCloser, error) {
 	return flate.NewReader(packed), nil
 }
 
-// finish reads the checksum behind the stream.
+// finish reads the checksum after the stream.
 func (w *spool) finish(packed io.Reader) error {
 	if !w.bare {
 		return nil

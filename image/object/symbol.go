@@ -9,7 +9,7 @@ import (
 // SymbolKind is the kind of a symbol.
 type SymbolKind uint8
 
-// The symbol kinds that the analysis tells apart. SymbolFunc includes
+// The symbol kinds that the analysis distinguishes. SymbolFunc includes
 // STT_GNU_IFUNC, whose value is the resolver.
 const (
 	SymbolOther SymbolKind = iota
@@ -43,7 +43,8 @@ type rawSymbol struct {
 
 func (s *rawSymbol) kind() elf.SymType { return elf.ST_TYPE(s.info) }
 
-// defined tells symbols with an address from imports and from plain numbers.
+// defined reports whether the symbol has an address: it is neither an import
+// nor a plain number.
 func (s *rawSymbol) defined() bool {
 	return s.section != uint16(elf.SHN_UNDEF) && s.section != uint16(elf.SHN_ABS) && s.section != uint16(elf.SHN_COMMON)
 }
@@ -151,7 +152,7 @@ func (t *symbolTable) named(name string) (Symbol, bool) {
 	if t.hash != nil {
 		return t.hashed(name)
 	}
-	// A search of the strings alone settles most names that are not there.
+	// A search of the string table alone excludes most missing names.
 	if !bytes.Contains(t.names, []byte(name)) {
 		return Symbol{}, false
 	}

@@ -99,7 +99,8 @@ func (h sysvHash) find(name string, count int, visit func(int)) {
 	buckets, chains := le.Uint32(h), le.Uint32(h[4:])
 	next := h[8+4*uint64(buckets):]
 	i := le.Uint32(h[8+4*uint64(sysvHashOf(name)%buckets):])
-	// A hostile chain may be a circle: it has at most as many links as symbols.
+	// A hostile chain may be a cycle: a chain has at most as many links as
+	// there are symbols.
 	for range chains {
 		if i == 0 || i >= chains || uint64(i) >= uint64(count) {
 			return

@@ -13,7 +13,7 @@ type ownSymbols struct {
 }
 
 func (f *File) findSymbols() (own ownSymbols) {
-	// What a fault leaves unread has no symbols.
+	// Tables that cannot be read because of a fault have no symbols.
 	_ = f.guard("", func() {
 		own.static = f.tableOf(elf.SHT_SYMTAB)
 		own.dynamic = f.tableOf(elf.SHT_DYNSYM)
@@ -86,9 +86,9 @@ func (f *File) AddSymbols(debug *File) {
 	f.attached.Store(&tables)
 }
 
-// shiftOf returns what to add to the addresses of a debug file made before
-// prelink(8) moved the object. Segments do not tell: patchelf puts new ones in
-// front.
+// shiftOf returns the distance to add to the addresses of a debug file made
+// before prelink(8) moved the object. Segments cannot tell it, because patchelf
+// inserts new ones in front.
 func (f *File) shiftOf(debug *File) uint64 {
 	moved, from := f.Section(".text"), debug.Section(".text")
 	if moved == nil || from == nil {
@@ -161,7 +161,7 @@ func (f *File) linkageAt(section *Section, vaddr uint64) (Symbol, bool) {
 	return Symbol{}, false
 }
 
-// merge returns the better of what two tables know of the same address.
+// merge returns the better of two tables' matches for the same address.
 func (m match) merge(o match) match {
 	switch {
 	case m.table == nil:
@@ -187,7 +187,7 @@ func (m match) merge(o match) match {
 // later returns the match whose symbol starts later. Of equal starts, one in
 // the object itself goes before one in a separate table (gdb's minsyms.c,
 // lookup_minimal_symbol_by_pc_section, takes the first file's: "wcschr", not
-// "wcschr_ifunc"), then the name that sorts behind.
+// "wcschr_ifunc"), then the name that sorts last.
 func later(m, o match, a, b rawSymbol) match {
 	start, other := a.value+m.table.shift, b.value+o.table.shift
 	if other != start {

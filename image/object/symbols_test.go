@@ -70,8 +70,8 @@ func TestSymbolKinds(t *testing.T) {
 	}
 }
 
-// TestDefaultVersion: libc has had memcpy twice, and the default one is not
-// the first of the chain everywhere.
+// TestDefaultVersion: libc has two versions of memcpy, and the default one is
+// not always the first of the chain.
 func TestDefaultVersion(t *testing.T) {
 	source := `
 int old(void) { return 1; }
@@ -162,8 +162,8 @@ func TestAgainstGDB(t *testing.T) {
 	compareWithGDB(t, systemLibc(t), "/usr/lib/debug")
 }
 
-// compareWithGDB has gdb look for separate debug files in debugDir, and us
-// too unless it does not exist.
+// compareWithGDB makes gdb search debugDir for separate debug files, and our
+// finder too if debugDir exists.
 func compareWithGDB(t *testing.T, path, debugDir string) {
 	t.Helper()
 	if _, err := exec.LookPath("gdb"); err != nil {
@@ -237,9 +237,9 @@ func compareAnswers(t *testing.T, f *File, addrs []uint64, out string) {
 	}
 }
 
-// sameAnswer forgives quirks of gdb: it takes names such as "f.part.0" and
-// "f@got.plt" for Ada's and rewrites them, and of versions of a symbol with
-// different sizes it may miss the one that covers.
+// sameAnswer allows for quirks of gdb: it treats names such as "f.part.0" and
+// "f@got.plt" as Ada's and rewrites them, and of versions of a symbol with
+// different sizes it may miss the one that covers the address.
 func sameAnswer(ours, gdbs string) bool {
 	gdbs = strings.Replace(gdbs, "@got[plt]", "@got.plt", 1)
 	if ours == gdbs || strings.HasPrefix(ours, "sys_") || strings.HasPrefix(ours, "_sys_") {

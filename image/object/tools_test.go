@@ -11,9 +11,9 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// testProgram has what the tests look for: imports called and taken the address
-// of, thread-local data, zeroed and filled data, and enough strings for its
-// debug sections to be worth compressing.
+// testProgram has everything that the tests need: imports that are called or
+// whose address is taken, thread-local data, zeroed and filled data, and enough
+// strings for its debug sections to be worth compressing.
 const testProgram = `
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,8 +40,8 @@ func build(t testing.TB, flags ...string) string {
 	return crashtest.Compile(t, crashtest.Program{Source: "program.c", Text: testProgram, Flags: flags})
 }
 
-// tool runs a program of the toolchain and returns what it prints. The test
-// is skipped where it is not installed.
+// tool runs a program of the toolchain and returns what it prints. The test is
+// skipped if it is not installed.
 func tool(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {

@@ -137,8 +137,8 @@ func (k xzBlock) decode(b []byte, check byte) ([]byte, error) {
 	return data, xzVerify(data, b[sum:], check)
 }
 
-// CheckXZ refuses an xz stream, of which b is the start, whose first block
-// claims a dictionary that nobody uses: the library would allocate it.
+// CheckXZ rejects an xz stream, of which b is the start, if its first block
+// claims an absurdly large dictionary: the library would allocate it.
 func CheckXZ(b []byte) error {
 	if len(b) <= xzHeader || b[xzHeader] == 0 {
 		return nil // it ends before its first block, or has none
@@ -151,7 +151,7 @@ func CheckXZ(b []byte) error {
 }
 
 // xzBlockHeader returns a block header's size and its LZMA2 dictionary's
-// (section 3.1); other filters are not in use for debug information.
+// (section 3.1); other filters are not used for debug information.
 func xzBlockHeader(b []byte) (size int, dict uint64, err error) {
 	if len(b) < 8 || b[0] == 0 {
 		return 0, 0, errXZ
@@ -177,8 +177,8 @@ func xzBlockHeader(b []byte) (size int, dict uint64, err error) {
 	return size, uint64(capacity), err
 }
 
-// xzVerify compares the checksums in use (SHA-256 is an option of xz that
-// nobody takes for debug information; it is not compared).
+// xzVerify compares the checksums in use (SHA-256 is an option of xz that is
+// not used for debug information; it is not compared).
 func xzVerify(data, stored []byte, check byte) error {
 	same := true
 	switch check {

@@ -11,8 +11,8 @@ import (
 	"diagnose/image"
 )
 
-// TestScanOfHoles scans a section of nothing but terminators, as the holes of
-// a sparse file read.
+// TestScanOfHoles scans a section that consists only of terminators, like the
+// holes of a sparse file.
 func TestScanOfHoles(t *testing.T) {
 	a := &fileArea{title: "holes", data: make([]byte, 4*(maxScanned+16))}
 	spans, err := scanSection(a, ehFrame, 0, uint64(len(a.data)))
@@ -21,8 +21,8 @@ func TestScanOfHoles(t *testing.T) {
 	}
 }
 
-// TestInitialInstructionsAreBounded: all FDEs repeat those of their CIE, so
-// that a small section could demand any amount of memory.
+// TestInitialInstructionsAreBounded: all FDEs repeat those of their CIE, so a
+// small section could require any amount of memory.
 func TestInitialInstructionsAreBounded(t *testing.T) {
 	c := cie{codeAlign: 1, dataAlign: -8, ra: uint64(image.RIP), initial: make([]byte, maxInitial+1)}
 	if _, err := rewrite(&fde{cie: &c, begin: 0, end: 1}, 0); err == nil {
@@ -46,8 +46,8 @@ func TestFunctionsAreForgotten(t *testing.T) {
 	}
 }
 
-// TestRowsDoNotKeepPrograms: a row that is kept must not hold on to the 64 KiB
-// that its expression is a part of.
+// TestRowsDoNotKeepPrograms: a cached row must not keep alive the 64 KiB that
+// contain its expression.
 func TestRowsDoNotKeepPrograms(t *testing.T) {
 	program := bytes.Repeat([]byte{0x30}, maxProgram)
 	r, err := compileRule(image.RBX, frame.DWRule{Rule: frame.RuleExpression, Expression: program})
@@ -62,8 +62,8 @@ func TestRowsDoNotKeepPrograms(t *testing.T) {
 	}
 }
 
-// TestTablesInMemoryAreBounded: a core maps one file's bytes in any number of
-// places, each of which may claim to be a table.
+// TestTablesInMemoryAreBounded: a core may map one file's bytes at any number
+// of addresses, each of which may claim to be a table.
 func TestTablesInMemoryAreBounded(t *testing.T) {
 	p := openThreads(t)
 	m := p.Modules[len(p.Modules)-1]
@@ -76,7 +76,8 @@ func TestTablesInMemoryAreBounded(t *testing.T) {
 }
 
 // TestEffortIsBounded: an unwinder that has done more work than any real
-// program asks for neither runs programs nor expressions nor reads prologues.
+// program needs runs no more programs or expressions and reads no more
+// prologues.
 func TestEffortIsBounded(t *testing.T) {
 	u := &Unwinder{process: newFake(callCode(8), nil)}
 	if _, ok := u.prologue(0x400010, image.AtInstruction); !ok {

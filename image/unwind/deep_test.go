@@ -60,7 +60,8 @@ func TestWalkEnds(t *testing.T) {
 	}
 }
 
-// TestWalkEndsShort keeps a short stack whole, whatever the two ends are.
+// TestWalkEndsShort keeps a short stack complete, for any lengths of the two
+// ends.
 func TestWalkEndsShort(t *testing.T) {
 	p := openCrash(t, "tail_calls", "O0")
 	u := unwind.New(p)
@@ -85,7 +86,7 @@ func TestWalkEndsShort(t *testing.T) {
 	}
 }
 
-// BenchmarkWalk walks a stack of some 90,000 frames.
+// BenchmarkWalk walks a stack of about 90,000 frames.
 func BenchmarkWalk(b *testing.B) {
 	p := openCrash(b, "stack_overflow", "O0")
 	u := unwind.New(p)
@@ -97,7 +98,7 @@ func BenchmarkWalk(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(depth), "ns/frame")
 }
 
-// BenchmarkThreads walks 201 threads with an unwinder that knows nothing yet.
+// BenchmarkThreads walks 201 threads with a new unwinder.
 func BenchmarkThreads(b *testing.B) {
 	p := openCrash(b, "threads_200", "O2")
 	b.ReportAllocs()

@@ -7,11 +7,13 @@ import (
 
 const (
 	// maxEffort bounds the bytes of call frame instructions, of expressions and
-	// of prologues that an unwinder interprets in all: some seconds' work. Real
-	// programs come to a few megabytes, for what was learnt of a pc is kept; a
-	// stack made of a million different return addresses could ask for hours.
+	// of prologues that an unwinder interprets in total: a few seconds of work.
+	// Real programs need a few megabytes, because the results for a pc are
+	// cached. A hostile stack of a million different return addresses could
+	// take hours.
 	maxEffort = 256 << 20
-	// expressionCost is what evaluating an expression costs beside its bytes.
+	// expressionCost is the fixed cost of evaluating an expression, added to
+	// its bytes.
 	expressionCost = 8
 )
 
@@ -20,8 +22,8 @@ type effort struct{ bytes atomic.Int64 }
 
 var errEffort = errors.New("the stacks take more work than any real program's")
 
-// spend adds to the effort; the error says that it has become too much. A nil
-// effort is not counted.
+// spend adds to the effort; the error says that the bound is exceeded. A nil
+// effort counts nothing.
 func (e *effort) spend(bytes int) error {
 	if e != nil && e.bytes.Add(int64(bytes)) > maxEffort {
 		return errEffort

@@ -12,19 +12,19 @@ type EndsOptions struct {
 	Limit, Top, Bottom int
 }
 
-// Cycle is a recursion: a sequence of pcs that repeats itself.
+// Cycle is a recursion: a repeating sequence of pcs.
 type Cycle struct {
 	// First is the index of its first frame, Period the frames of one turn.
 	First, Period int
-	// Turns counts the whole turns that follow each other without a change.
+	// Turns counts the complete, identical turns in sequence.
 	Turns int
 	// PCs are those of the innermost turn, innermost first.
 	PCs []evidence.Addr
 }
 
 const (
-	// maxPeriod bounds the frames in one turn of a recursion, maxLeaf how many
-	// frames may stand on it: what the recursion called when the stack ended.
+	// maxPeriod bounds the frames in one turn of a recursion, maxLeaf the
+	// frames above it: the functions that the recursion called last.
 	maxPeriod = 256
 	maxLeaf   = 128
 	// minTurns is how often a sequence must repeat to be called a recursion.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// maxEntry bounds the size of a CIE or FDE. The largest of big programs are
-// some tens of KiB.
+// maxEntry bounds the size of a CIE or FDE. The largest of big programs have
+// tens of KiB.
 const maxEntry = 1 << 20
 
 // columns counts the columns of the call frame table that matter: the general
@@ -19,7 +19,7 @@ const columns = 17
 type area interface {
 	// bytes returns n bytes at addr.
 	bytes(addr, n uint64) ([]byte, error)
-	// name is what errors call it.
+	// name is used in errors.
 	name() string
 }
 
@@ -27,7 +27,7 @@ type area interface {
 type entry struct {
 	addr uint64 // of the length field
 	size uint64 // with the length field
-	// id is the CIE pointer or CIE id field, which lies at idAddr.
+	// id is the CIE pointer or CIE id field, which is at idAddr.
 	id, idAddr uint64
 	dwarf64    bool
 	body       []byte // behind the id field
@@ -82,7 +82,7 @@ type cie struct {
 	ra        uint64 // return address column
 	// encoding of the addresses in FDEs, a DW_EH_PE value.
 	encoding uint8
-	// augmented: FDEs carry augmentation data, whose length stands before it.
+	// augmented: FDEs have augmentation data, preceded by its length.
 	augmented bool
 	// signal marks the frame as one that a signal interrupted ('S').
 	signal  bool
@@ -98,7 +98,7 @@ type fde struct {
 
 func (f *fde) covers(pc uint64) bool { return pc >= f.begin && pc < f.end }
 
-// format tells .eh_frame from .debug_frame.
+// format distinguishes .eh_frame and .debug_frame.
 type format uint8
 
 const (
@@ -117,7 +117,7 @@ func (e *entry) isCIE(f format) bool {
 	return e.id == 0xffffffff
 }
 
-// cieAddr is where an FDE's CIE lies; base is the section's start.
+// cieAddr is the address of an FDE's CIE; base is the section's start.
 func (e *entry) cieAddr(f format, base uint64) uint64 {
 	if f == ehFrame {
 		return e.idAddr - e.id
@@ -187,8 +187,8 @@ func (c *cie) augment(r *reader, augmentation string) error {
 			c.signal = true
 		case 'B', 'G': // AArch64 only, no data
 		default:
-			// The length is known, so what follows can be passed over, but it
-			// may change the meaning of the table.
+			// The length is known, so the data could be skipped, but it may
+			// change the meaning of the table.
 			return fmt.Errorf("unknown augmentation %q", augmentation)
 		}
 	}

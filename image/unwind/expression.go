@@ -15,13 +15,12 @@ import (
 // libc are below 20 bytes.
 const maxExpression = 512
 
-// expression is a DWARF expression of a call frame table and what it works
-// on.
+// expression is a DWARF expression of a call frame table, and its inputs.
 type expression struct {
 	code []byte
 	regs *image.Registers
-	// pushCFA puts the CFA on the stack first, which register rules demand
-	// and the CFA's own rule forbids (DWARF 5 section 6.4.2.3).
+	// pushCFA pushes the CFA first, which register rules require and the CFA's
+	// own rule forbids (DWARF 5 section 6.4.2.3).
 	pushCFA bool
 	cfa     evidence.Addr
 	bias    uint64
@@ -61,10 +60,10 @@ func (e *expression) evaluate(stack *stackReader) (v uint64, err error) {
 	return v, err
 }
 
-// vetExpression refuses expressions that call frame information must not hold
-// (DWARF 5 section 6.4.2), those that delve's interpreter would allocate any
-// amount of memory for, and loops, which it leaves after a while with a value
-// as if it were the result.
+// vetExpression rejects operations that are not allowed in call frame
+// information (DWARF 5 section 6.4.2), expressions for which delve's
+// interpreter would allocate unbounded memory, and loops: the interpreter
+// leaves them after a while and returns a value as if it were the result.
 func vetExpression(code []byte) error {
 	if len(code) == 0 || len(code) > maxExpression {
 		return fmt.Errorf("expression of %d bytes", len(code))

@@ -24,7 +24,7 @@ func framePointerRow() row {
 	}
 }
 
-// plausible refuses a guessed caller that no call can have come from.
+// plausible rejects a guessed caller that cannot have made the call.
 func (w *walk) plausible(caller *image.Registers, cfa evidence.Addr, how *way) error {
 	sp := w.frame.Registers.SP()
 	if cfa <= sp || cfa&7 != 0 {
@@ -68,8 +68,8 @@ func (w *walk) scan(failed error) step {
 	return step{stopped: w.whyStopped(failed, fmt.Errorf("no return address in %d bytes of stack", 8*scanWords))}
 }
 
-// scannedCaller keeps of a frame's registers what the caller of a scanned
-// frame may still have: a frame pointer that points further out.
+// scannedCaller keeps the only register that may still be valid in the caller
+// of a scanned frame: a frame pointer that points further out.
 func scannedCaller(regs *image.Registers, cfa evidence.Addr, pc uint64) image.Registers {
 	caller := *regs
 	for n := image.RAX; n <= image.RIP; n++ {
@@ -91,7 +91,7 @@ func (w *walk) whyStopped(failed, last error) string {
 	return fmt.Sprintf("%v; %v", failed, last)
 }
 
-// followsCall reports whether pc is in executable memory, behind a call
+// followsCall reports whether pc is in executable memory, right after a call
 // instruction.
 func (u *Unwinder) followsCall(pc evidence.Addr) bool {
 	if pc < 0x1000 || !pc.Canonical() {
@@ -140,12 +140,11 @@ func callLength(c []byte) int {
 	return length
 }
 
-// maxPrologue bounds how far behind a function's entry its prologue is
-// followed.
+// maxPrologue bounds how far after a function's entry its prologue is followed.
 const maxPrologue = 64 << 10
 
 // prologue follows the instructions of a function without call frame
-// information from its entry to pc, and makes a row of what they did to the
+// information from its entry to pc, and makes a row from their effects on the
 // stack and frame pointers.
 func (u *Unwinder) prologue(pc evidence.Addr, lookup image.Lookup) (row, bool) {
 	symbol, ok := u.process.SymbolAt(pc)
@@ -155,8 +154,8 @@ func (u *Unwinder) prologue(pc evidence.Addr, lookup image.Lookup) (row, bool) {
 	if u.modules.spent.spend(int(pc-symbol.Addr)) != nil {
 		return row{}, false
 	}
-	// For a return address, the call itself has been passed; calls leave the
-	// stack as it was.
+	// For a return address, the call itself is included; calls leave the stack
+	// unchanged.
 	code := make([]byte, pc-symbol.Addr)
 	if _, err := u.process.ReadMemory(symbol.Addr, code); err != nil {
 		return row{}, false
@@ -176,7 +175,8 @@ func (u *Unwinder) prologue(pc evidence.Addr, lookup image.Lookup) (row, bool) {
 			body = s
 		}
 		if inst.Flow == x86.FlowReturn || inst.Flow == x86.FlowJump || inst.Flow == x86.FlowTrap {
-			// What follows is reached from the body, not from this epilogue.
+			// The code that follows is reached from the body, not from this
+			// epilogue.
 			s = body
 		}
 	}
@@ -196,7 +196,7 @@ type frameState struct {
 
 func newFrameState() frameState { return frameState{depth: 8} }
 
-// apply follows one instruction; true if it was one of a prologue.
+// apply follows one instruction; true if it belongs to a prologue.
 func (s *frameState) apply(inst *x86.Inst) bool {
 	switch inst.Op {
 	case "push":

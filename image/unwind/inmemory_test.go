@@ -22,8 +22,8 @@ func openThreads(t *testing.T) *image.Process {
 	return p
 }
 
-// TestTableInMemory finds the same rows by the program headers in memory as
-// by the sections of the file, as it has to for the vDSO and deleted files.
+// TestTableInMemory finds the same rows by the program headers in memory as by
+// the sections of the file. The vDSO and deleted files need this.
 func TestTableInMemory(t *testing.T) {
 	p := openThreads(t)
 	u := New(p)

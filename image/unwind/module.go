@@ -37,8 +37,8 @@ func (c *moduleCache) of(memory image.Memory, m *image.Module) *moduleCFI {
 	return cfi
 }
 
-// Limits returns, for each module that the walks so far went through and whose
-// call frame information is missing or damaged, what that means.
+// Limits returns a limit for each module that was part of a walk and whose call
+// frame information is missing or damaged.
 func (u *Unwinder) Limits() []evidence.Limit {
 	u.modules.mutex.Lock()
 	defer u.modules.mutex.Unlock()
@@ -55,8 +55,8 @@ func (u *Unwinder) Limits() []evidence.Limit {
 	return list
 }
 
-// moduleCFI is the call frame information of one module. Its methods are to
-// be called with mutex held. All addresses are link-time addresses.
+// moduleCFI is the call frame information of one module. Its methods must be
+// called with mutex held. All addresses are link-time addresses.
 type moduleCFI struct {
 	mutex  sync.Mutex
 	module *image.Module
@@ -93,7 +93,7 @@ type functionKey struct {
 	addr   uint64
 }
 
-// function is an FDE made ready for delve's interpreter.
+// function is an FDE prepared for delve's interpreter.
 type function struct {
 	fde   *fde
 	entry *frame.FrameDescriptionEntry
@@ -135,7 +135,7 @@ func (m *moduleCFI) row(pc evidence.Addr) (r row, ok bool, err error) {
 	return r, true, nil
 }
 
-// find returns the FDE that covers pc: by the binary search table, else by a
+// functionAt returns the FDE that covers pc: by the binary search table, else by a
 // scan of .eh_frame, else from .debug_frame. nil when none does.
 func (m *moduleCFI) find(pc uint64) (*function, error) {
 	m.open()
@@ -155,8 +155,8 @@ func (m *moduleCFI) find(pc uint64) (*function, error) {
 	return nil, err
 }
 
-// findInTable asks the binary search table. conclusive says that the table is
-// sound and has no function there, so that a scan would find none.
+// findInTable looks up pc in the binary search table. conclusive says that the
+// table is sound and has no function there, so that a scan would find none.
 func (m *moduleCFI) findInTable(pc uint64) (fn *function, conclusive bool, err error) {
 	if m.table == nil || m.table.len() == 0 {
 		return nil, false, nil
@@ -204,8 +204,8 @@ func (m *moduleCFI) findInDebugFrame(pc uint64) (*function, error) {
 	return m.function(debugFrame, s.addr)
 }
 
-// function returns the FDE at addr; the error is of its header, an error in
-// its instructions is the function's own.
+// function returns the FDE at addr; the error is one of its header; an error in
+// its instructions is stored in the function.
 func (m *moduleCFI) function(f format, addr uint64) (*function, error) {
 	key := functionKey{f, addr}
 	if fn, ok := m.functions[key]; ok {
@@ -285,7 +285,7 @@ func (m *moduleCFI) openFile(o *object.File) {
 	}
 }
 
-// openDebugFrame takes .debug_frame from the object or its debug file.
+// openDebugFrame opens .debug_frame of the object or its debug file.
 func (m *moduleCFI) openDebugFrame() {
 	if m.module.Object == nil {
 		return

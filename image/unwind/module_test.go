@@ -11,9 +11,9 @@ import (
 	"diagnose/image"
 )
 
-// section builds .eh_frame at ehAddr and .eh_frame_hdr at hdrAddr for
-// functions at 0x1000, 0x1100, ... that grow their frame by 8 bytes a
-// function after one byte.
+// section builds .eh_frame at ehAddr and .eh_frame_hdr at hdrAddr for functions
+// at 0x1000, 0x1100, ... The n-th function grows its frame by n*8 bytes after
+// one byte.
 const (
 	hdrAddr = 0x8000
 	ehAddr  = 0x9000
@@ -140,7 +140,7 @@ func TestDamagedEntries(t *testing.T) {
 	}
 }
 
-// TestReturnToZero ends at a return address of 0 that a table led to, as at
+// TestReturnToZero: a return address of 0 found by a table ends the stack like
 // an undefined one.
 func TestReturnToZero(t *testing.T) {
 	fake := newFake(callCode(16), words(7, 0, 0, 0))
@@ -159,7 +159,7 @@ func TestReturnToZero(t *testing.T) {
 	}
 }
 
-// TestLimits names the module whose tables are of no use, and no other.
+// TestLimits: only the module with unusable tables is named.
 func TestLimits(t *testing.T) {
 	u := &Unwinder{process: newFake(callCode(8), words(1, 2, 0x400020, 3))}
 	if got := u.Limits(); len(got) != 0 {
@@ -178,7 +178,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// FuzzEHFrame feeds hostile sections to the lookup and the interpreter.
+// FuzzEHFrame gives hostile sections to the lookup and the interpreter.
 func FuzzEHFrame(f *testing.F) {
 	hdr, eh := buildFrames(3)
 	f.Add(hdr, eh, uint64(0x1001))
@@ -313,8 +313,8 @@ func TestWalkGuesses(t *testing.T) {
 	}
 }
 
-// FuzzWalk walks random stacks over random code from random registers: it has
-// to end, below the limit or at it, and say why.
+// FuzzWalk walks random stacks over random code from random registers: it must
+// end within the limit, and say why.
 func FuzzWalk(f *testing.F) {
 	f.Add(callCode(4), words(1, 2, 0x7ff000000030, 0x400020, 3, 4, 0, 0x400030), uint64(0x400015), uint64(0), uint64(16))
 	f.Add([]byte("\x55\x48\x89\xe5\xe8\x00\x00\x00\x00\x90\xc9\xc3"), words(0x400009), uint64(0x400000), uint64(0), uint64(0))

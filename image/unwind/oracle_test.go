@@ -88,10 +88,10 @@ func compareWithGDB(t *testing.T, c crashtest.Crash) {
 	}
 }
 
-// knownDifference is a place where gdb is wrong or gives up, and why.
+// knownDifference is a case in which gdb is wrong or gives up, and the reason.
 type knownDifference struct {
 	// after is the function whose callers may differ; reach, if set, the one
-	// that our stack has to arrive at.
+	// that our stack must reach.
 	after, reach string
 	reason       string
 }
@@ -222,8 +222,8 @@ func difference(o *ourFrame, g *gdbFrame) string {
 	return ""
 }
 
-// sameFunction compares linkage names where both have one, and else the
-// demangled names without their parameters, which gdb leaves out.
+// sameFunction compares linkage names if both have one, otherwise the demangled
+// names without their parameters, which gdb omits.
 func sameFunction(o *evidence.Site, g *gdbFrame) bool {
 	if o.LinkageName != "" && g.Linkage != "" && o.LinkageName == g.Linkage {
 		return true

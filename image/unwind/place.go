@@ -10,19 +10,20 @@ import (
 	"diagnose/image"
 )
 
-// way is one way to step out of a frame, by a row and where that came from.
+// way is one way to step out of a frame: a row and its source.
 type way struct {
 	row    row
 	trust  evidence.Trust
 	source string // for errors
 }
 
-// place is what is known of a pc, whatever thread is there.
+// place is what the unwinder knows about a pc, for any thread.
 type place struct {
-	// ways are to be tried in order. A row of CFI is believed, the others have
-	// to lead to a plausible caller.
+	// ways are tried in order. A row of CFI is trusted; the others must lead to
+	// a plausible caller.
 	ways []way
-	// signal says that the pc is in the trampoline behind a signal handler.
+	// signal says that the pc is in the trampoline to which a signal handler
+	// returns.
 	signal bool
 	// stopped says why no frame can be further out, "" if one can.
 	stopped string
@@ -35,8 +36,8 @@ type placeKey struct {
 	lookup image.Lookup
 }
 
-// maxPlaces bounds the places that are kept: a stack of a million frames has
-// few different pcs unless somebody made it so.
+// maxPlaces bounds the places that are kept: even a stack of a million frames
+// has few different pcs, unless it is hostile.
 const maxPlaces = 1 << 14
 
 type placeCache struct {
@@ -44,7 +45,7 @@ type placeCache struct {
 	known map[placeKey]*place
 }
 
-// place returns what is known of the frame's pc.
+// place returns the place of the frame's pc, cached.
 func (u *Unwinder) place(f *Frame) *place {
 	key := placeKey{f.PC(), f.Lookup}
 	u.places.mutex.RLock()
@@ -110,8 +111,8 @@ func (p *place) addTable(u *Unwinder, f *Frame, module *image.Module, trampoline
 	p.ways = append(p.ways, way{row: r, trust: evidence.TrustCFI, source: "call frame information"})
 }
 
-// executable reports whether code can run at pc, as far as the mappings tell.
-// A core may lack the permissions of a file's mapping.
+// executable reports whether code can run at pc, according to the mappings. A
+// core may lack the permissions of a file's mapping.
 func (u *Unwinder) executable(pc evidence.Addr, module *image.Module) bool {
 	m := u.process.MappingAt(pc)
 	if m == nil || strings.HasPrefix(m.Perms, "?") {
@@ -120,9 +121,9 @@ func (u *Unwinder) executable(pc evidence.Addr, module *image.Module) bool {
 	return m.Executable()
 }
 
-// badPlace is a pc where no code can be. If the thread stopped there it jumped
-// or called through a bad pointer, and the call, if it was one, has left the
-// return address at the stack pointer.
+// badPlace is a pc where no code can be. A thread that stopped there jumped or
+// called through a bad pointer. If it was a call, the return address is at the
+// stack pointer.
 func badPlace(f *Frame) *place {
 	if f.Lookup == image.ReturnAddress {
 		return &place{stopped: fmt.Sprintf("the return address %v is not in executable memory", f.PC())}
@@ -164,7 +165,7 @@ func sigreturnRow() row {
 }
 
 // isPLT reports whether pc is in a procedure linkage table, whose stubs have
-// pushed nothing but for the first one.
+// pushed nothing, except the first one.
 func isPLT(module *image.Module, pc evidence.Addr) bool {
 	if module == nil || module.Object == nil {
 		return false

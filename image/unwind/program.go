@@ -12,7 +12,7 @@ import (
 const (
 	// maxInitial bounds the call frame instructions of a CIE, which all its
 	// FDEs repeat; compilers write some ten bytes. maxProgram bounds those of
-	// an FDE, maxRemembered the states they may keep at a time.
+	// an FDE, maxRemembered the states they may remember at a time.
 	maxInitial    = 1 << 10
 	maxProgram    = 1 << 16
 	maxRemembered = 64
@@ -24,8 +24,8 @@ const (
 	cfaGNUNegativeExtended = 0x2f
 )
 
-// program rewrites the call frame instructions of a CIE and an FDE into ones
-// that delve's interpreter gets right. The interpreter
+// program rewrites the call frame instructions of a CIE and an FDE into
+// instructions that delve's interpreter handles correctly. The interpreter
 //   - turns DW_CFA_restore into "undefined", as it never notes the CIE's rules;
 //   - lets FDE instructions overwrite the expressions of the CIE;
 //   - forgets the data alignment of DW_CFA_val_offset;
@@ -108,7 +108,7 @@ func (p *program) instruction(r *reader, addr uint64) error {
 	return p.register(r, opcode)
 }
 
-// location rewrites the instructions that move on to another pc.
+// location rewrites the instructions that advance to another pc.
 func (p *program) location(r *reader, opcode byte, addr uint64) error {
 	switch opcode {
 	case frame.DW_CFA_advance_loc1:
@@ -189,7 +189,7 @@ func (p *program) frameAddress(r *reader, opcode byte) error {
 	return r.err
 }
 
-// checked reads a register that the CFA is computed from.
+// checked reads a register from which the CFA is computed.
 func (p *program) checked(r *reader) uint64 {
 	n := r.uleb()
 	if r.err == nil && n >= columns {
@@ -244,8 +244,8 @@ func (p *program) offset(n uint64, factored int64) {
 	p.keep(n, start)
 }
 
-// keep drops the instruction emitted since start if it concerns a register
-// that is not followed, and notes it if it is a CIE's.
+// keep drops the instruction emitted since start if it concerns a register that
+// is not followed, and records it if it is a CIE's.
 func (p *program) keep(n uint64, start int) {
 	switch {
 	case n >= columns:
@@ -255,8 +255,8 @@ func (p *program) keep(n uint64, start int) {
 	}
 }
 
-// restore gives register n the rule that the CIE gave it, or else the ABI's:
-// stack pointer and preserved registers have a value, the others have none.
+// restore gives register n the CIE's rule, or else the ABI's: stack pointer and
+// preserved registers have a value, the others have none.
 func (p *program) restore(n uint64) {
 	switch {
 	case n >= columns:
@@ -301,8 +301,8 @@ func (b *byteAppender) WriteByte(c byte) error {
 	return nil
 }
 
-// interpreter returns delve's form of the FDE, made from a section that holds
-// nothing but its CIE and the FDE with the rewritten program.
+// interpreter returns delve's form of the FDE, parsed from a section that holds
+// only its CIE and the FDE with the rewritten program.
 func interpreter(f *fde, code []byte) (*frame.FrameDescriptionEntry, error) {
 	le := binary.LittleEndian
 	var p program

@@ -85,8 +85,8 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// TestExpressionOfCIE has FDE instructions that are shorter than the CIE's,
-// which delve's buffer would write over the CIE's expression.
+// TestExpressionOfCIE has FDE instructions that are shorter than the CIE's: in
+// delve's buffer they would overwrite the CIE's expression.
 func TestExpressionOfCIE(t *testing.T) {
 	c := usualCIE
 	c.initial = append([]byte{0x10, 3, 2, 0x77, 40}, c.initial...) // rbx saved at rsp+40

@@ -7,7 +7,7 @@ import (
 )
 
 // reader reads little-endian data and keeps its first error; after one, it
-// returns zeros that the caller must not use without asking for the error.
+// returns zeros that the caller must not use before checking the error.
 type reader struct {
 	data []byte
 	pos  int
@@ -115,8 +115,8 @@ func (r *reader) cstring() string {
 	return ""
 }
 
-// recovered runs f and turns a panic of a library, or a fault on a mapped
-// file that was cut meanwhile, into an error.
+// recovered runs f and turns a panic of a library, or a fault on a mapped file
+// that was truncated meanwhile, into an error.
 func recovered(what string, f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

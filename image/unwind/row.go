@@ -35,8 +35,8 @@ type rule struct {
 
 // row is the row of the call frame table for one pc: how to find the CFA and
 // the caller's registers. Registers without a rule follow the ABI: the stack
-// pointer is the CFA, what a callee has to preserve keeps its value, and the
-// others are not known.
+// pointer is the CFA, registers that a callee must preserve keep their values,
+// and the others are not known.
 type row struct {
 	cfa       rule
 	rules     []rule
@@ -74,7 +74,7 @@ func compileRow(ctx *frame.FrameContext, f *fde) (row, error) {
 		return row{}, errors.New("no rule for the canonical frame address")
 	}
 	hasReturn := false
-	// The registers in their order, so that equal tables give equal rows.
+	// The registers in order, so that equal tables give equal rows.
 	for n := range uint64(columns) {
 		d, ok := ctx.Regs[n]
 		if !ok {
@@ -176,9 +176,9 @@ func (r *row) apply(regs *image.Registers, stack *stackReader) (image.Registers,
 	return caller, cfa, nil
 }
 
-// shortened copies an expression, so that a row does not keep the whole
-// program alive that holds it; of those that are too long to be evaluated,
-// as much as shows that.
+// shortened copies an expression, so that a row does not keep the whole program
+// alive. Of an expression that is too long to be evaluated it copies just
+// enough to show that.
 func shortened(code []byte) []byte {
 	return bytes.Clone(code[:min(len(code), maxExpression+1)])
 }

@@ -10,8 +10,8 @@ import (
 
 const fakeStack = 0x7ff000000000
 
-// TestApply: what cannot be read is not known in the caller, and without the
-// return address or the stack pointer there is none.
+// TestApply: a register that cannot be read is not known in the caller, and
+// without the return address or the stack pointer there is no caller.
 func TestApply(t *testing.T) {
 	const far = 1 << 30
 	at := rule{of: image.RIP, kind: ruleOffset, offset: -8}
@@ -68,8 +68,8 @@ func callerAt(sp uint64, trust evidence.Trust) *step {
 	return s
 }
 
-// TestStackSwitches: only tables may lead to another stack further down, and
-// only so often.
+// TestStackSwitches: only tables may lead to another stack at a lower address,
+// and only a bounded number of times.
 func TestStackSwitches(t *testing.T) {
 	const other = 0x500000000000
 	fake := newFake(callCode(8), words(1, 2, 3, 4))
@@ -124,7 +124,7 @@ func TestInterruptedLookup(t *testing.T) {
 	}
 }
 
-// TestPlausible refuses guesses that no call can have made.
+// TestPlausible rejects guesses that no call can have made.
 func TestPlausible(t *testing.T) {
 	code := []byte("\xe8\x00\x00\x00\x00\x90\x90\x90\x90\x90\xff\xd0\x90\x90\x90\x90")
 	fake := newFake(code, append(words(1, 2, 3), "\x90\x90\x90\x90\x90\xff\xd0\x90"...))

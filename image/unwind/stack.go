@@ -9,8 +9,8 @@ import (
 
 const stackWindow = 4096
 
-// stackReader reads words through a window of one page, since the words that
-// a walk wants lie close together. It belongs to one walk.
+// stackReader reads words through a window of one page, because the words that
+// a walk reads are close together. It belongs to one walk.
 type stackReader struct {
 	memory image.Memory
 	spent  *effort
@@ -25,8 +25,8 @@ func (s *stackReader) word(addr evidence.Addr) (uint64, error) {
 		return v, nil
 	}
 	s.base = addr &^ (stackWindow - 1)
-	// A page may be readable in part; what lies behind is an error only for
-	// those who ask for it.
+	// A page may be readable in part. A failure is an error only for a read
+	// beyond that part.
 	s.size, _ = s.memory.ReadMemory(s.base, s.data[:])
 	if v, ok := s.windowed(addr); ok {
 		return v, nil

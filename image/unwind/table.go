@@ -21,7 +21,7 @@ type searchTable struct {
 // linkers use for the table.
 const encodingTable = 0x3b
 
-// parseHeader reads .eh_frame_hdr, which lies at addr.
+// parseHeader reads .eh_frame_hdr, which is at addr.
 func parseHeader(data []byte, addr uint64) (*searchTable, error) {
 	r := reader{data: data}
 	version, ptrEncoding, countEncoding, tableEncoding := r.u8(), r.u8(), r.u8(), r.u8()
@@ -71,8 +71,8 @@ func (t *searchTable) find(pc uint64) (begin, fdeAddr uint64, ok bool) {
 	return begin, fdeAddr, true
 }
 
-// sorted reports whether the table is in order, without which a search that
-// finds nothing means nothing. It looks at the whole table once.
+// sorted reports whether the table is in order; otherwise a failed search
+// proves nothing. It checks the whole table once.
 func (t *searchTable) sorted() bool {
 	if !t.checked {
 		t.checked, t.inOrder = true, true
@@ -91,9 +91,8 @@ type span struct{ begin, end, addr uint64 }
 // ones among them: the holes of a sparse file are full of terminators.
 const maxScanned = 1 << 22
 
-// scanSection lists the FDEs of a section of which no table is at hand, by
-// their first address. What stands behind a damaged entry is lost, and the
-// error says so.
+// scanSection lists the FDEs of a section without a search table, by their
+// first address. Entries after a damaged one are lost, and the error says so.
 func scanSection(a area, f format, start, size uint64) ([]span, error) {
 	var list []span
 	var failed error
@@ -145,7 +144,7 @@ func sortSpans(list []span) []span {
 // findSpan returns the FDE that covers pc.
 func findSpan(list []span, pc uint64) (span, bool) {
 	i := sort.Search(len(list), func(i int) bool { return list[i].begin > pc })
-	// Functions do not overlap in sound sections; a few steps back do for
+	// Functions do not overlap in sound sections; a few steps back suffice for
 	// zero-sized and duplicate ones.
 	for back := 1; back <= 4 && i-back >= 0; back++ {
 		if s := list[i-back]; pc < s.end {

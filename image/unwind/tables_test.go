@@ -29,7 +29,7 @@ func readelfRows(t *testing.T, path string, nth int) []readelfRow {
 	}
 	out, err := exec.Command("readelf", "--wide", "--debug-dump=frames-interp", path).Output()
 	if len(out) == 0 {
-		// The exit status is not 0 for mere warnings.
+		// The exit status is not 0 even for warnings.
 		t.Fatalf("readelf %s: %v", path, err)
 	}
 	var rows []readelfRow
@@ -60,7 +60,7 @@ func readelfRows(t *testing.T, path string, nth int) []readelfRow {
 	return rows
 }
 
-// cell shows a rule as readelf does; "" for one it does not show.
+// cell formats a rule as readelf does; "" for one that it does not show.
 func (c *rule) cell() string {
 	switch c.kind {
 	case ruleOffset:

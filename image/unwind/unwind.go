@@ -43,15 +43,15 @@ type Stack struct {
 	Cycle *Cycle
 }
 
-// Unwinder walks the stacks of one process; it caches what it learns of each
-// pc. It is safe for concurrent use.
+// Unwinder walks the stacks of one process; it caches its results for each pc.
+// It is safe for concurrent use.
 type Unwinder struct {
 	process process
 	places  placeCache
 	modules moduleCache
 }
 
-// process is what a walk needs of an *image.Process.
+// process is the part of *image.Process that a walk uses.
 type process interface {
 	image.Memory
 	MappingAt(addr evidence.Addr) *image.Mapping
@@ -66,8 +66,9 @@ func New(p *image.Process) *Unwinder {
 }
 
 // Walk returns at most limit frames of a thread. The frames' Calls are not
-// filled: Symbolize does that, for the frames that will be shown. A frame is
-// about 250 bytes; for a stack overflow, WalkEnds keeps only what is shown.
+// filled: Symbolize does that, for the frames that will be shown. A frame takes
+// about 250 bytes; for a stack overflow, WalkEnds keeps only the frames that
+// are shown.
 func (u *Unwinder) Walk(t *image.Thread, limit int) Stack {
 	var s Stack
 	end := u.walkFunc(t, limit, func(f *Frame) bool {
@@ -78,9 +79,10 @@ func (u *Unwinder) Walk(t *image.Thread, limit int) Stack {
 	return s
 }
 
-// Visit walks a stack of the process from registers on, by what memory has of it,
-// which may be a copy of its top, and calls visit with each frame, innermost
-// first, until that returns false or the stack ends. The Frame is reused.
+// Visit walks a stack of the process, starting at regs. It reads the stack from
+// memory, which may be a copy of its top, and calls visit with each frame,
+// innermost first, until that returns false or the stack ends. The Frame is
+// reused.
 func (u *Unwinder) Visit(memory image.Memory, regs *image.Registers, limit int, visit func(*Frame) bool) {
 	u.walkOn(memory, regs, limit, visit)
 }

@@ -18,7 +18,7 @@ type ending struct {
 	truncated bool
 }
 
-// maxStackSwitches bounds how often a stack may go on at a lower address:
+// maxStackSwitches bounds how often a stack may continue at a lower address:
 // alternate signal stacks, coroutines, split stacks.
 const maxStackSwitches = 64
 
@@ -32,7 +32,7 @@ type walk struct {
 
 // walkFunc calls visit with each frame of a thread, innermost first, until it
 // returns false, limit frames were visited, or the stack ends. The Frame is
-// reused: what is kept of it must be copied.
+// reused: visit must copy what it keeps.
 func (u *Unwinder) walkFunc(t *image.Thread, limit int, visit func(*Frame) bool) ending {
 	return u.walkOn(u.process, &t.Registers, limit, visit)
 }
@@ -62,7 +62,7 @@ func (u *Unwinder) walkOn(stack image.Memory, regs *image.Registers, limit int, 
 	}
 }
 
-// step is the way from a frame to its caller.
+// step is the step from a frame to its caller.
 type step struct {
 	caller    image.Registers
 	trust     evidence.Trust
@@ -76,7 +76,7 @@ func (w *walk) step() step {
 	p := w.unwinder.place(f)
 	if p.signal {
 		// The trampoline was reached by the handler's return, not by a call
-		// from before it, so its pc is looked up as it is.
+		// before it, so its pc is looked up unchanged.
 		f.Kind, f.Lookup = evidence.SignalFrame, image.AtInstruction
 	}
 	if p.stopped != "" {
@@ -107,8 +107,8 @@ func (w *walk) step() step {
 	return w.scan(failed)
 }
 
-// advance makes the caller the current frame. The result says why that cannot
-// be.
+// advance makes the caller the current frame. The result says why that is
+// impossible.
 func (w *walk) advance(s *step) string {
 	f := &w.frame
 	if s.caller.PC() == 0 {
@@ -125,8 +125,8 @@ func (w *walk) advance(s *step) string {
 	return ""
 }
 
-// checkGrowth refuses callers that do not lie further out on the stack, which
-// would make the walk run in circles, but for a change of stacks.
+// checkGrowth rejects callers that are not further out on the stack, unless the
+// stack changes: otherwise the walk might loop.
 func (w *walk) checkGrowth(s *step) string {
 	f := &w.frame
 	from, to := f.Registers.SP(), s.caller.SP()

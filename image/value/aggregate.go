@@ -15,11 +15,11 @@ const (
 	minRepeat = 4
 	// maxElement bounds the size of an element, which keeps offsets small.
 	maxElement = 1 << 40
-	// maxArrayBytes bounds how far equal elements are looked for.
+	// maxArrayBytes bounds the bytes that are searched for equal elements.
 	maxArrayBytes = 1 << 16
 )
 
-// array formats count elements of type elem that lie at o.
+// array formats count elements of type elem at o.
 func (w *formatter) array(o object, elem debuginfo.Type, count int64, depth int) evidence.Value {
 	if elem == nil || elem.Size() <= 0 || count < 0 {
 		return evidence.Value{Unavailable: "an array of unknown length"}
@@ -103,8 +103,8 @@ func repeats(data []byte, size, i int64) int64 {
 }
 
 // charArray formats an array of characters as a string up to its NUL. ok is
-// false for bytes that are no text: unsigned ones with others behind the NUL
-// or with unprintable ones before it.
+// false for bytes that are not text: unsigned ones that are nonzero after the
+// NUL or unprintable before it.
 func (w *formatter) charArray(o object, elem debuginfo.Type, count int64) (v evidence.Value, ok bool) {
 	if count == 0 {
 		return evidence.Value{Text: `""`}, true
@@ -131,7 +131,8 @@ func (w *formatter) charArray(o object, elem debuginfo.Type, count int64) (v evi
 	return v, true
 }
 
-// notText reports what text in any encoding that extends ASCII does not hold.
+// notText reports characters that do not occur in text of any encoding that
+// extends ASCII.
 func notText(r rune) bool {
 	return r < 0x20 && r != '\n' && r != '\t' && r != '\r' || r == 0x7f || r == 0xfffd
 }
@@ -255,7 +256,7 @@ func (w *formatter) pointer(o object, t debuginfo.Type, depth int) evidence.Valu
 }
 
 // charPointer adds the string that a character pointer points to. Pointers to
-// unsigned characters often point to bytes that are none.
+// unsigned characters often point to bytes that are not characters.
 func (w *formatter) charPointer(v evidence.Value, text bool) evidence.Value {
 	s, err := w.cString(*v.Address)
 	switch {
@@ -267,7 +268,8 @@ func (w *formatter) charPointer(v evidence.Value, text bool) evidence.Value {
 	return v
 }
 
-// reference shows the thing referred to, which in the source is the variable.
+// reference shows the object referred to, because in the source the reference's
+// name denotes it.
 func (w *formatter) reference(v evidence.Value, elem debuginfo.Type, depth int) evidence.Value {
 	if depth > w.opts.Depth {
 		return v

@@ -2,9 +2,9 @@ package value
 
 import "diagnose/image/debuginfo"
 
-// Bytes are those of a variable in the frame, as far as `most` says, lowest
-// address first. The error is an *UnavailableError when the variable has no
-// value there, and otherwise says what could not be read.
+// Bytes returns at most `most` bytes of a variable in the frame, lowest address
+// first. The error is an *UnavailableError when the variable has no value
+// there, and otherwise says what could not be read.
 func Bytes(f *Frame, v debuginfo.Variable, most int64) ([]byte, error) {
 	if v.Type == nil {
 		return nil, unavailable("its type is not known")

@@ -97,7 +97,7 @@ var programs = []struct {
 	crashtest.Program
 	// least is how many scalars must agree with gdb.
 	least int
-	// gdbWrong is a part that the debug information says nothing of and that
+	// gdbWrong is a part that the debug information does not describe and that
 	// gdb shows as zero.
 	gdbWrong string
 }{
@@ -190,13 +190,13 @@ func repeated(name string) (from, to int, ok bool) {
 	return from, to, true
 }
 
-// scalar is what gdb says of one scalar.
+// scalar is gdb's value of one scalar.
 type scalar struct{ kind, text string }
 
 func gdbScalars(t *testing.T, exe, core string) map[string]scalar {
 	t.Helper()
-	// gdb 13 aborts on some variables of optimized C++; what it wrote until then
-	// counts, and the test's least number guards against too little.
+	// gdb 13 aborts on some variables of optimized C++; what it wrote until
+	// then counts, and the test's least number guards against too few.
 	out, err := exec.Command("gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off",
 		"-ex", "source testdata/flatten.py", exe, core).CombinedOutput()
 	if bytes.Contains(out, []byte("not supported in this copy of GDB")) {
@@ -222,7 +222,7 @@ func gdbScalars(t *testing.T, exe, core string) map[string]scalar {
 // compare returns how our value differs from gdb's; "" if it does not.
 func (s scalar) compare(v evidence.Value) string {
 	if v.Unavailable != "" {
-		// gdb takes registers that calls may change to be unchanged.
+		// gdb assumes that registers that calls may change are unchanged.
 		if s.kind == "lost" || s.kind == "error" || strings.Contains(v.Unavailable, "not kept across the call") ||
 			strings.Contains(v.Unavailable, "not known in this frame") || strings.Contains(v.Unavailable, "must have jumped") {
 			return ""
@@ -253,7 +253,7 @@ func (s scalar) compare(v evidence.Value) string {
 
 var numberPattern = regexp.MustCompile(`^(?:-?\d+|.*\((-?\d+|0x[0-9a-f]+)\)$)`)
 
-// number takes the number out of the texts of integers, characters,
+// number extracts the number from the texts of integers, characters,
 // enumerations and booleans.
 func number(text string) string {
 	if _, referred, ok := strings.Cut(text, ": "); ok && text[0] == '@' {

@@ -47,7 +47,7 @@ func (w *formatter) cxxString(o object, t debuginfo.Type, _ int) (evidence.Value
 		return evidence.Value{}, false
 	}
 	pointer, length := evidence.Addr(values[0]), values[1]
-	// Short strings lie within the object, longer ones behind a capacity that
+	// Short strings are stored in the object. For longer ones the capacity
 	// shares the memory of the local buffer.
 	capacity := uint64(15)
 	local, found := find(t, "_M_local_buf", nil)

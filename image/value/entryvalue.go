@@ -53,8 +53,8 @@ func (e *evaluator) entryValue(block []byte) (uint64, error) {
 	return v, nil
 }
 
-// entryRegister returns the register that an entry value asks for. Entry
-// values of memory cannot be told from a dead process.
+// entryRegister returns the register whose entry value is needed. Entry values
+// of memory cannot be recovered from a dead process.
 func entryRegister(block []byte) (uint64, error) {
 	list, err := scan(block)
 	if err != nil {
@@ -72,8 +72,8 @@ func entryRegister(block []byte) (uint64, error) {
 }
 
 // directCall reports why the frame's function may not be the one that the
-// caller called: behind an indirect call, or one to another function that
-// went on with a tail call, the caller's arguments are not this frame's.
+// caller called: after an indirect call, or a call of another function that
+// made a tail call, the caller's arguments may not be this frame's.
 func (e *evaluator) directCall(caller *Frame) error {
 	f := e.frame
 	memory := f.readable()
@@ -112,8 +112,8 @@ func callTarget(m image.Memory, back evidence.Addr) (evidence.Addr, bool) {
 	return back + evidence.Addr(int64(int32(binary.LittleEndian.Uint32(b[1:])))), true
 }
 
-// stubTarget follows a PLT stub, "jmp *disp32(%rip)" behind an optional
-// endbr64 and bnd prefix, to the function that its slot was bound to.
+// stubTarget follows a PLT stub, "jmp *disp32(%rip)" after an optional endbr64
+// and bnd prefix, to the function that its slot was bound to.
 func stubTarget(m image.Memory, stub evidence.Addr) (evidence.Addr, bool) {
 	code := make([]byte, 11)
 	n, _ := m.ReadMemory(stub, code)

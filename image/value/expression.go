@@ -15,12 +15,12 @@ import (
 // maxPiece bounds the size of one piece of a variable.
 const maxPiece = maxObject
 
-// maxEntryValues bounds how many frames outward an entry value is chased.
+// maxEntryValues bounds how many frames outward an entry value is followed.
 const maxEntryValues = 4
 
-// evaluator evaluates DWARF expressions against one frame. Arithmetic is left
-// to delve's op package; what that lacks is rewritten into operations that it
-// has, so that a variable is either evaluated right or not at all.
+// evaluator evaluates DWARF expressions against one frame. delve's op package
+// does the arithmetic. Operations that it lacks are rewritten into operations
+// that it has, so that a variable is evaluated correctly or not at all.
 type evaluator struct {
 	frame     *Frame
 	frameBase []byte
@@ -31,7 +31,7 @@ type evaluator struct {
 	nesting int
 }
 
-// locate evaluates a location description to its pieces, at least one.
+// locate evaluates a location description to one or more pieces.
 func (e *evaluator) locate(expr []byte) ([]piece, error) {
 	list, err := scan(expr)
 	if err != nil {

@@ -117,7 +117,7 @@ func structOf(name string, size int64, members ...debuginfo.Member) *fakeType {
 	return &fakeType{name: name, kind: debuginfo.KindStruct, size: size, members: members}
 }
 
-// words lays 64-bit numbers out in memory.
+// words lays out 64-bit numbers in memory.
 func words(values ...uint64) []byte {
 	var data []byte
 	for _, v := range values {
@@ -126,7 +126,7 @@ func words(values ...uint64) []byte {
 	return data
 }
 
-// show formats data, which lies at 0x1000, as one object of type t.
+// show formats data, at address 0x1000, as one object of type t.
 func show(t *testing.T, data []byte, typ debuginfo.Type) evidence.Value {
 	t.Helper()
 	m := &fakeMemory{ranges: map[evidence.Addr][]byte{

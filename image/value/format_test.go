@@ -128,7 +128,7 @@ func TestReadFailureIsNotAZero(t *testing.T) {
 			t.Errorf("%s: %+v", typ.Name(), got)
 		}
 	}
-	// The second member lies behind the readable bytes.
+	// The second member is past the readable bytes.
 	got := At(m, 0x1000, workerType, Options{})
 	if want := "{id = 1, state = <memory at 0x1008 is not mapped>}"; got.Text != want {
 		t.Errorf("got %q, want %q", got.Text, want)

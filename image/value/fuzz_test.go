@@ -10,8 +10,8 @@ import (
 	"diagnose/image/debuginfo"
 )
 
-// typeMaker makes a type from random bytes, without cycles but as deep,
-// large and contradictory as they say.
+// typeMaker makes a type from random bytes, without cycles, but as deep, large
+// and contradictory as the bytes say.
 type typeMaker struct{ data []byte }
 
 func (m *typeMaker) next() byte {

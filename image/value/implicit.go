@@ -7,8 +7,8 @@ import (
 	"diagnose/image/debuginfo"
 )
 
-// implicitPointer is the error for a pointer that the compiler dropped while
-// it still knows what it points to (DW_OP_implicit_pointer, DWARF 5 section
+// implicitPointer is the error for a pointer that the compiler removed, but
+// whose target it describes (DW_OP_implicit_pointer, DWARF 5 section
 // 2.6.1.1.4). target is the offset of the variable pointed to, offset the
 // distance from its start.
 type implicitPointer struct {
@@ -20,7 +20,7 @@ func (*implicitPointer) Error() string {
 	return "optimized out: a pointer to a variable that is not in memory"
 }
 
-// throughImplicit shows the variable that a dropped pointer points to.
+// throughImplicit shows the variable that a removed pointer points to.
 func throughImplicit(f *Frame, v *debuginfo.Variable, err error, opts Options) (evidence.Value, bool) {
 	var p *implicitPointer
 	if !errors.As(err, &p) || p.offset != 0 || f.Module == nil {

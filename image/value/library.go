@@ -11,9 +11,9 @@ import (
 // maxLibraryString is more than any string of a real program.
 const maxLibraryString = 1 << 40
 
-// library formats what the C++ and Rust standard libraries define by what it
-// means: libstdc++'s layout with the C++11 ABI, and Rust's. They are told by
-// their members, because a typedef may have hidden the name.
+// library formats types of the C++ and Rust standard libraries by their
+// meaning: libstdc++'s layout with the C++11 ABI, and Rust's. The types are
+// recognised by their members, because a typedef may hide the name.
 func (w *formatter) library(o object, t debuginfo.Type, members []debuginfo.Member, depth int) (evidence.Value, bool) {
 	if len(members) == 0 || len(members) > 8 {
 		return evidence.Value{}, false
@@ -27,8 +27,8 @@ func (w *formatter) library(o object, t debuginfo.Type, members []debuginfo.Memb
 	return evidence.Value{}, false
 }
 
-// libraryFormat formats a library type; ok is false when its layout is not
-// the one expected, and its members are to be shown instead.
+// libraryFormat formats a library type; ok is false when the layout is not the
+// expected one; then the members are shown instead.
 type libraryFormat func(w *formatter, o object, t debuginfo.Type, depth int) (v evidence.Value, ok bool)
 
 // part is a member found within a structure.

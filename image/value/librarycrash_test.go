@@ -7,8 +7,8 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// The library types are compared with what the programs put into them, since
-// gdb shows their members.
+// The library types are compared with the values that the programs store,
+// because gdb shows their members.
 func TestLibraryValuesOfCrashes(t *testing.T) {
 	for _, test := range []struct {
 		crashtest.Program

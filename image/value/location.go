@@ -11,7 +11,7 @@ import (
 
 // Location is where a variable's bytes are.
 type Location struct {
-	// InMemory tells a memory location (Addr) from a register (Register).
+	// InMemory says that the location is Addr, and not Register.
 	InMemory bool
 	Addr     evidence.Addr
 	Register image.Register
@@ -22,7 +22,7 @@ type Location struct {
 }
 
 // String is "rbx", "0x7ffe3c10", "2 pieces", or "" for a value that the
-// compiler described without keeping it anywhere.
+// compiler describes but does not store.
 func (l Location) String() string {
 	switch {
 	case l.InMemory:
@@ -135,7 +135,7 @@ func (l Location) object(f *Frame, size int64) (object, error) {
 	return object{source: s}, nil
 }
 
-// read returns exactly size bytes, or why there are none.
+// read returns exactly size bytes, or an error.
 func (p *piece) read(f *Frame, size int64) ([]byte, error) {
 	switch p.kind {
 	case pieceMemory:

@@ -169,7 +169,7 @@ func (r *operandReader) sleb() uint64 {
 	return v
 }
 
-// leb returns the value and how many bits were given for it, at least 7.
+// leb returns the value and the number of its encoded bits, at least 7.
 func (r *operandReader) leb() (v uint64, bits uint) {
 	for {
 		b := r.bytes(1)

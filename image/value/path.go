@@ -9,13 +9,12 @@ import (
 // maxPath bounds how deep types may nest.
 const maxPath = 32
 
-// Path names the part of an object of type t that an access of size bytes
-// (0 counts as 1) at a byte offset touches, to be put behind the object's
-// name: ".workers[3].state". Of a union the first member that holds the
-// access is named; base classes are passed through without a name. An access
-// that covers several members or elements is named by what it starts at. leaf
-// is the type of the part. ok is false when the access starts in padding or
-// outside the object.
+// Path names the part of an object of type t that an access of size bytes (0
+// counts as 1) at a byte offset touches, as a suffix of the object's name:
+// ".workers[3].state". Of a union the first member that holds the access is
+// named; base classes add no name. An access that covers several members or
+// elements is named by the first of them. leaf is the type of the part. ok is
+// false when the access starts in padding or outside the object.
 func Path(t debuginfo.Type, offset int64, size int) (path string, leaf debuginfo.Type, ok bool) {
 	length := int64(max(size, 1))
 	for range maxPath {

@@ -11,10 +11,10 @@ import (
 	"diagnose/image"
 )
 
-// program is a stack program in delve's terms: every operation that asks for
-// a register, an address or the caller is replaced by the constant it yields
-// in this frame, because delve takes what it does not know for zero in places
-// and lacks some operations altogether.
+// program is a stack program in delve's terms: every operation that needs a
+// register, an address or the caller is replaced by its constant result in this
+// frame, because delve treats some unknown values as zero and lacks some
+// operations.
 type program struct {
 	code []byte
 	// moved maps the offset of each operation in the original expression to
@@ -139,8 +139,8 @@ func (e *evaluator) translate(p *program, o operation) error {
 }
 
 // translateTLS turns the offset on top of the stack into the address in the
-// thread's copy of the module's block. The prefix is run to learn the offset,
-// which is sound only if nothing jumps over it.
+// thread's copy of the module's block. The operations before it are run to find
+// the offset, which is correct only if no branch crosses this point.
 func (e *evaluator) translateTLS(p *program) error {
 	if len(p.branches) > 0 {
 		return errors.New("location expression: branches before a thread-local address")
@@ -164,7 +164,7 @@ func (e *evaluator) translateTLS(p *program) error {
 	return nil
 }
 
-// translateDeref reads a value of a type of its own.
+// translateDeref reads a value whose type the operation gives.
 func (e *evaluator) translateDeref(p *program, o operation) error {
 	t, err := e.stackTypeOf(o.args[1])
 	if err != nil {
@@ -194,7 +194,7 @@ func (e *evaluator) translateConstant(p *program, o operation) (pushes bool, err
 	return true, nil
 }
 
-// constantType returns the type of what a constant operation pushes.
+// constantType returns the type of the value that a constant operation pushes.
 func (e *evaluator) constantType(o operation) (stackType, error) {
 	switch o.code {
 	case opRegvalType, opGNURegvalType:

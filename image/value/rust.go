@@ -105,8 +105,8 @@ func (w *formatter) rustString(o object, t debuginfo.Type, _ int) (evidence.Valu
 	return w.counted(pointer, length), true
 }
 
-// rustVec shows a Vec's elements. Since Rust 1.80 its pointer is one to bytes,
-// and the element's type is left only in the marker beside it.
+// rustVec shows a Vec's elements. Since Rust 1.80 its pointer points to bytes,
+// and only the marker member next to it has the element's type.
 func (w *formatter) rustVec(o object, t debuginfo.Type, depth int) (evidence.Value, bool) {
 	pointer, length, elem, v, ok := w.rustParts(o, t)
 	if !ok || v.Unavailable != "" {
@@ -124,7 +124,7 @@ func (w *formatter) rustVec(o object, t debuginfo.Type, depth int) (evidence.Val
 	return w.sequence(title, pointer, elem, length, depth), true
 }
 
-// parameterized is a type that tells the types it was instantiated with.
+// parameterized is a type that knows its type parameters.
 type parameterized interface {
 	TypeParameters() []debuginfo.Type
 }

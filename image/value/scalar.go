@@ -102,9 +102,9 @@ func intText(data []byte, signed bool) string {
 // signed is implemented by types that know their signedness.
 type signed interface{ Signed() bool }
 
-// isSigned tells the signedness of an integer, character or enumeration type.
-// For characters that do not know it is told by the name; plain char is
-// signed on x86-64 (System V ABI, figure 3.1), other widths are not.
+// isSigned returns the signedness of an integer, character or enumeration type.
+// For characters that do not know it, the name decides: plain char is signed on
+// x86-64 (System V ABI, figure 3.1), other widths are not.
 func isSigned(t debuginfo.Type) bool {
 	if s, ok := t.(signed); ok {
 		return s.Signed()
@@ -179,8 +179,8 @@ func extendedText(data []byte) string {
 	return sign + v.Text('g', 18)
 }
 
-// enumText names an enumeration's value; a value without a name is taken
-// apart into named bits when they make it up completely.
+// enumText names an enumeration's value; a value without a name is split into
+// named bits if they make it up completely.
 func enumText(data []byte, t debuginfo.Type) string {
 	if len(data) > 8 {
 		return "0x" + hexBytes(data)

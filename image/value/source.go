@@ -13,7 +13,7 @@ const maxObject = 1 << 20
 // source yields the bytes of one variable, from offset 0.
 type source interface {
 	read(offset, size int64) ([]byte, error)
-	// address returns where the byte at offset lies in the target's memory.
+	// address returns the address of the byte at offset in the target's memory.
 	address(offset int64) (evidence.Addr, bool)
 }
 

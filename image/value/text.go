@@ -10,8 +10,9 @@ import (
 	"diagnose/image"
 )
 
-// quote writes a string of the target as a C literal: what could move a
-// terminal's cursor, reorder text or is not UTF-8 is escaped.
+// quote writes a string of the target as a C literal. It escapes characters
+// that could move a terminal's cursor or reorder text, and bytes that are not
+// UTF-8.
 func quote(s []byte) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -59,8 +60,8 @@ func writeRune(b *strings.Builder, r rune, raw []byte, delimiter rune) {
 	}
 }
 
-// cString reads and quotes the NUL-terminated string at addr. whole is false
-// when it goes on behind the bound.
+// cString reads and quotes the NUL-terminated string at addr. It is cut at the
+// bound.
 func (w *formatter) cString(addr evidence.Addr) (text string, err error) {
 	if w.memory == nil {
 		return "", unavailable("there is no memory to read")

@@ -8,8 +8,8 @@ import (
 
 // stackType is the type of an entry of the expression stack (DWARF 5 section
 // 2.5.1). The zero value is the generic type. Integers of fewer than 8 bytes
-// are kept extended to 8 as their signedness says, so that arithmetic on 64
-// bits followed by another extension gives what the type would.
+// are kept sign- or zero-extended to 8, so that 64-bit arithmetic followed by
+// another extension gives the result of the type.
 type stackType struct {
 	size            int64
 	signed, isFloat bool
@@ -47,8 +47,7 @@ func (e *evaluator) stackTypeOf(offset uint64) (stackType, error) {
 	return s, nil
 }
 
-// push and pop follow the types as the program runs; an underflow is left for
-// delve to find.
+// push and pop track the types as the program runs; delve detects an underflow.
 func (p *program) push(t stackType) {
 	p.typed = p.typed || !t.generic()
 	p.types = append(p.types, t)
@@ -71,7 +70,8 @@ func (p *program) nth(n int) stackType {
 	return p.types[len(p.types)-1-n]
 }
 
-// extend appends what brings the top of the stack into the type's range.
+// extend appends operations that bring the top of the stack into the type's
+// range.
 func (p *program) extend(t stackType) {
 	if t.isFloat || t.size == 0 || t.size >= 8 {
 		return
@@ -99,8 +99,8 @@ func (p *program) convert(to stackType, reinterpret bool) error {
 	return nil
 }
 
-// apply follows the types through an operator, whose code is already
-// appended, and extends its result.
+// apply tracks the types through an operator, whose code is already appended,
+// and extends its result.
 func (p *program) apply(o operation) error {
 	switch o.code {
 	case op.DW_OP_dup:
@@ -137,8 +137,8 @@ func (p *program) apply(o operation) error {
 	return nil
 }
 
-// shift is right on extended values: a logical shift of a negative narrow
-// integer and an arithmetic one of an unsigned integer are not.
+// shift rejects shifts that are wrong on extended values: logical ones of a
+// narrow signed integer, and arithmetic ones of an unsigned integer.
 func (p *program) shift(code op.Opcode) error {
 	by, t := p.pop(), p.pop()
 	narrowNegative := code == op.DW_OP_shr && t.signed && t.size < 8
@@ -150,7 +150,7 @@ func (p *program) shift(code op.Opcode) error {
 	return nil
 }
 
-// combine is for operators of two operands, which must be of one type.
+// combine is for operators of two operands, which must have the same type.
 func (p *program) combine(code op.Opcode) error {
 	b, a := p.pop(), p.pop()
 	if a != b || a.isFloat {

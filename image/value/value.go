@@ -8,19 +8,19 @@ import (
 	"diagnose/image/debuginfo"
 )
 
-// Frame is what a location expression is evaluated against.
+// Frame is the frame in which a location expression is evaluated.
 type Frame struct {
 	Process   *image.Process
 	Thread    *image.Thread
 	Module    *image.Module
 	Registers image.Registers
 	CFA       evidence.Addr
-	// Lookup tells a return address from the pc of an instruction.
+	// Lookup says whether the pc is a return address.
 	Lookup image.Lookup
 	// Caller resolves DW_OP_entry_value; nil when the caller is not known.
 	Caller *Frame
 
-	// memory stands for the process's in tests.
+	// memory replaces the process's in tests.
 	memory image.Memory
 }
 
@@ -37,16 +37,16 @@ func (f *Frame) readable() image.Memory {
 	return f.Process
 }
 
-// Options bounds what is shown. A zero field takes its value from Defaults.
+// Options bounds the output. A zero field takes its value from Defaults.
 type Options struct {
 	// Depth is how many levels of members and pointers are followed,
 	// Elements how many of an array, StringBytes how much of a string.
 	Depth, Elements, StringBytes int
-	// Values is how many values one variable may expand to in all, and
-	// TextBytes how long the short form of an aggregate may grow.
+	// Values bounds the values that one variable expands to, and TextBytes the
+	// length of the short form of an aggregate.
 	Values, TextBytes int
-	// Shallow leaves out what pointers point to, which may have to be searched
-	// for in all of the debug information.
+	// Shallow leaves out the targets of pointers, which may need a search of
+	// all debug information.
 	Shallow bool
 }
 
@@ -100,7 +100,8 @@ func Read(f *Frame, v debuginfo.Variable, opts Options) evidence.Variable {
 }
 
 // At formats the object of the given type at an address. When m also names
-// addresses, as *image.Process does, pointers carry the symbols they point to.
+// addresses, as *image.Process does, pointers show the symbols that they point
+// to.
 func At(m image.Memory, addr evidence.Addr, t debuginfo.Type, opts Options) evidence.Value {
 	if t == nil {
 		return evidence.Value{Unavailable: "its type is not known"}

@@ -31,8 +31,7 @@ func (a action) kind() evidence.AccessKind {
 	return ""
 }
 
-// implicit is a register or a stack slot that an instruction uses without
-// saying so.
+// implicit is an implicit operand: a register or a stack slot.
 type implicit struct {
 	name string // "rax", "eax", "al"; "a" and "d" at operand size; "push", "pop", ...
 	reg  Reg
@@ -40,7 +39,7 @@ type implicit struct {
 	act  action
 }
 
-// behaviour is what is known of all instructions with one mnemonic.
+// behaviour describes all instructions with one mnemonic.
 type behaviour struct {
 	known    bool
 	actions  [6]action // of the explicit operands
@@ -49,10 +48,10 @@ type behaviour struct {
 	size     int // of the memory operand, where x86asm does not say
 }
 
-// The table: mnemonics as x86asm names them, what they do with their
-// operands from left to right (r reads, w writes, m modifies, - neither, ? may
-// not happen, ~ near that address), and what they use without saying so.
-// Sources: Intel SDM volume 2, AMD volumes 3 to 5.
+// The table: mnemonics as x86asm names them, what they do with their operands
+// from left to right (r reads, w writes, m modifies, - neither, ? may not
+// happen, ~ near that address), and their implicit operands. Sources: Intel SDM
+// volume 2, AMD volumes 3 to 5.
 var behaviours = []struct{ actions, implicit, ops string }{
 	// General.
 	{"w r", "", "mov movzx movsx movsxd movbe movnti rdfsbase rdgsbase lzcnt tzcnt popcnt"},
@@ -128,7 +127,7 @@ var behaviours = []struct{ actions, implicit, ops string }{
 	{"m r", "", "fadd faddp fmul fmulp fsub fsubp fsubr fsubrp fdiv fdivp fdivr fdivrp fcmovb fcmovbe fcmove fcmovnb fcmovnbe fcmovne fcmovnu fcmovu"},
 	{"r", "", "fiadd fimul fisub fisubr fidiv fidivr"},
 	{"", "", "f2xm1 fabs fchs fcompp fcos fdecstp fincstp fld1 fldl2e fldl2t fldlg2 fldln2 fldpi fldz fpatan fprem fprem1 fptan frndint fscale fsin fsincos fsqrt ftst fucompp fxam fxtract fyl2x fyl2xp1"},
-	// MMX and SSE: "m r r" unless it is here.
+	// MMX and SSE: "m r r" unless listed here.
 	{"w r r", "", "cvtdq2pd cvtdq2ps cvtpd2dq cvtpd2pi cvtpd2ps cvtps2dq cvtps2pd cvtps2pi cvtsd2si cvtss2si cvttpd2dq cvttpd2pi cvttps2dq cvttps2pi cvttsd2si cvttss2si extractps lddqu movapd movaps movd movddup movdq2q movdqa movdqu movmskpd movmskps movntdq movntdqa movntpd movntps movntq movntsd movntss movq movq2dq movshdup movsldup movupd movups pabsb pabsd pabsw pextrb pextrd pextrq pextrw phminposuw pmovmskb pmovsxbd pmovsxbq pmovsxbw pmovsxdq pmovsxwd pmovsxwq pmovzxbd pmovzxbq pmovzxbw pmovzxdq pmovzxwd pmovzxwq pshufd pshufhw pshuflw pshufw rcpps roundpd roundps rsqrtps sqrtpd sqrtps aesimc aeskeygenassist"},
 	{"r r", "", "comisd comiss ucomisd ucomiss ptest"},
 	{"r r", "ecx=w", "pcmpistri"},
@@ -136,7 +135,7 @@ var behaviours = []struct{ actions, implicit, ops string }{
 	{"r r", "", "pcmpistrm"},
 	{"r r", "eax=r edx=r", "pcmpestrm"},
 	{"r r", "maskmov=w?", "maskmovdqu maskmovq vmaskmovdqu"},
-	// VEX and EVEX: "w r r r" unless it is here.
+	// VEX and EVEX: "w r r r" unless listed here.
 	{"w w r", "d=r", "mulx"},
 	{"r r r", "", "kortestb kortestd kortestq kortestw ktestb ktestd ktestq ktestw vcomisd vcomiss vcomish vcomisbf16 vcomxsd vcomxsh vcomxss vucomisd vucomiss vucomish vucomxsd vucomxsh vucomxss vptest vtestpd vtestps"},
 	{"r r r", "ecx=w", "vpcmpistri vpcmpistri64"},
@@ -149,7 +148,7 @@ var behaviours = []struct{ actions, implicit, ops string }{
 	{"m r r r", "", "vdpbf16ps vdpphps vfixupimmpd vfixupimmps vfixupimmsd vfixupimmss vp4dpwssd vp4dpwssds vpdpbssd vpdpbssds vpdpbsud vpdpbsuds vpdpbusd vpdpbusds vpdpbuud vpdpbuuds vpdpwssd vpdpwssds vpdpwsud vpdpwsuds vpdpwusd vpdpwusds vpdpwuud vpdpwuuds vpermi2b vpermi2d vpermi2pd vpermi2ps vpermi2q vpermi2w vpermt2b vpermt2d vpermt2pd vpermt2ps vpermt2q vpermt2w vpmadd52huq vpmadd52luq vpshldvd vpshldvq vpshldvw vpshrdvd vpshrdvq vpshrdvw vpternlogd vpternlogq v4fmaddps v4fmaddss v4fnmaddps v4fnmaddss"},
 }
 
-// memorySizes are those that x86asm leaves open or has wrong.
+// memorySizes are the operand sizes that x86asm does not give or gives wrong.
 var memorySizes = map[string]int{
 	"fxsave": 512, "fxsave64": 512, "fxrstor": 512, "fxrstor64": 512,
 	"fnsave": 108, "frstor": 108, "fnstenv": 28, "fldenv": 28,
@@ -188,7 +187,7 @@ type knowledge struct {
 	behaviours []behaviour
 }
 
-// known is made at the first use: most runs of the tool decode nothing.
+// known is built on first use: most runs of the tool decode nothing.
 var known = sync.OnceValue(newKnowledge)
 
 func newKnowledge() *knowledge {

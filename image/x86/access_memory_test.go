@@ -17,7 +17,7 @@ func (c *check) memory(regs unix.PtraceRegs) {
 	}
 }
 
-// address is where the operand lies.
+// address is the operand's address.
 func address(o *Operand, regs *unix.PtraceRegs) (uint64, bool) {
 	m := o.Memory
 	if m.Index == RegVector { // all its elements are 0 here
@@ -34,7 +34,7 @@ func address(o *Operand, regs *unix.PtraceRegs) (uint64, bool) {
 	return addr, ok
 }
 
-// overlaps reports whether another memory operand lies near.
+// overlaps reports whether another memory operand is near.
 func (c *check) overlaps(i int, addr uint64, regs *unix.PtraceRegs) bool {
 	for j := range c.inst.Operands {
 		o := &c.inst.Operands[j]
@@ -92,8 +92,8 @@ func describe(anyAccess, write bool) string {
 var (
 	// mayMiss are those whose load a watchpoint need not see.
 	mayMiss = map[string]bool{"clflush": true, "clflushopt": true, "clwb": true}
-	// readsHalf are those of which the manuals let the processor fetch less
-	// than the operand (SDM volume 2, UNPCKLPS: "may fetch only the
+	// readsHalf are those for which the manuals allow the processor to fetch
+	// less than the operand (SDM volume 2, UNPCKLPS: "may fetch only the
 	// appropriate 64 bits"), or leave a reserved end alone (FXSAVE).
 	readsHalf = map[string]bool{
 		"unpcklps": true, "unpcklpd": true, "punpcklbw": true, "punpcklwd": true, "punpckldq": true,

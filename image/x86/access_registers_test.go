@@ -21,7 +21,7 @@ func changed(before, after *unix.PtraceRegs) (set regSet) {
 // perturbations are exclusive-ored into registers.
 var perturbations = []uint64{^uint64(0), 1, 0x0101010101010101, 0x42, 0x8000, 3, 0x1000, 0x80000080, 0x00ff00ff00000000, 0x40}
 
-// influences finds the registers whose value makes a difference.
+// influences finds the registers whose value matters.
 func (c *check) influences(regs unix.PtraceRegs, base *state) (set regSet) {
 	if noisy[c.inst.Op] {
 		return readSet(&c.inst)
@@ -52,8 +52,8 @@ func readSet(i *Inst) (set regSet) {
 	return set
 }
 
-// perturb changes the registers in which and returns those that had an
-// influence; when several were changed at once it looks for each.
+// perturb changes the registers in which, and returns those that had an
+// influence; if several were changed at once it tests each.
 func (c *check) perturb(regs unix.PtraceRegs, base *state, which regSet, x uint64) regSet {
 	p := regs
 	values := generalRegisters(&p)
@@ -81,8 +81,8 @@ func (c *check) perturb(regs unix.PtraceRegs, base *state, which regSet, x uint6
 	return set
 }
 
-// difference is where two runs from different states differ beyond what the
-// states did: registers that were left alone in both runs do not count.
+// difference is the difference of two runs' results beyond that of their start
+// states: registers that both runs left unchanged do not count.
 type difference struct {
 	regs  regSet
 	other bool
@@ -137,8 +137,8 @@ func (c *check) compareRegisters() {
 	}
 }
 
-// unnamed reports whether only the encoding is known, of which the answer is
-// that everything may happen.
+// unnamed reports whether only the encoding is known; then Decode says that
+// everything may happen.
 func (c *check) unnamed() bool { return strings.Contains(c.inst.Op, ".") }
 
 // hint reports whether the instruction only names an address, or compares a
@@ -160,7 +160,7 @@ func names(set regSet) string {
 }
 
 var (
-	// mayIgnore are instructions whose sources had no influence on what can be seen.
+	// mayIgnore are instructions whose sources had no visible influence.
 	mayIgnore = map[string]bool{"lar": true, "lsl": true, "verr": true, "verw": true, "cpuid": true,
 		"monitorx": true, "mwaitx": true, "xrstor": true, "xrstor64": true, "xsave": true, "xsave64": true, "xsavec": true, "xsavec64": true,
 		"xsaveopt": true, "xsaveopt64": true}

@@ -32,7 +32,7 @@ func (r *report) skip(reason, op string) {
 }
 
 // TestAccessOnProcessor executes every encoding that the generator makes and
-// compares what the processor does with what Decode says.
+// compares the processor's effects with Decode's result.
 func TestAccessOnProcessor(t *testing.T) {
 	p := newProcessor(t)
 	p.prepare()
@@ -83,7 +83,7 @@ func invalidShape(code []byte) string {
 	return reason + string([]byte{byte(l.enc), l.opmap, l.opcode, l.pp, l.mod / 3, l.reg})
 }
 
-// shape tells instructions apart that could behave differently.
+// shape distinguishes instructions that could behave differently.
 func shape(i *Inst) string {
 	if strings.Contains(i.Op, ".0f") {
 		return i.Op
@@ -147,8 +147,8 @@ type check struct {
 	code []byte
 	inst Inst
 	err  error
-	// good counts the runs that came to an end, written are the registers
-	// that changed in any, influence those that made a difference.
+	// good counts the runs that ended, written are the registers that changed
+	// in any, influence those that made a difference.
 	good               int
 	written, influence regSet
 }
@@ -164,7 +164,7 @@ func (c *check) usesGeneral() bool {
 	return c.inst.Flow != FlowNext
 }
 
-// dangerous instructions would make the child leave: they enter the kernel.
+// dangerous instructions must not run in the child: they enter the kernel.
 func (c *check) dangerous() bool {
 	switch c.inst.Op {
 	case "syscall", "sysenter", "int", "int1", "int3", "vmmcall":
@@ -208,8 +208,8 @@ func (c *check) all() {
 	}
 }
 
-// sameButAddress reports whether another encoding differs in nothing but how
-// the memory operand is addressed.
+// sameButAddress reports whether another encoding differs only in the
+// addressing of the memory operand.
 func (c *check) sameButAddress() bool {
 	var l layout
 	return l.parse(c.code, codeAt) == "" && l.hasMem &&
@@ -292,7 +292,7 @@ func (c *check) matchComparison(regs *unix.PtraceRegs) {
 	}
 }
 
-// invalid checks that what Decode refuses is refused by the processor too.
+// invalid checks that the processor also rejects what Decode rejects.
 func (c *check) invalid() {
 	var e *DecodeError
 	if !errors.As(c.err, &e) || e.Len < 1 {
@@ -318,7 +318,7 @@ func hexBytes(b []byte) string {
 	return string(bytes.TrimSpace(out))
 }
 
-// length checks where the instruction pointer went.
+// length checks the instruction pointer after the instruction.
 func (c *check) length(s *state) bool {
 	next := codeAt + uint64(c.inst.Len)
 	rip := s.regs.Rip

@@ -6,12 +6,12 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// DecodeError says that bytes are no instruction that is known.
+// DecodeError says that bytes are no known instruction.
 type DecodeError struct {
 	PC     uint64
 	Bytes  []byte
 	Reason string
-	// Len is where to go on.
+	// Len is the number of bytes to skip.
 	Len int
 }
 
@@ -19,13 +19,13 @@ func (e *DecodeError) Error() string {
 	return fmt.Sprintf("x86: bytes % x at %#x: %s", e.Bytes, e.PC, e.Reason)
 }
 
-// Decode decodes the instruction at the start of code, which lies at pc.
-// The error is a *DecodeError; the length in it is a best guess to go on at,
-// never 0.
+// Decode decodes the instruction at the start of code, which is at address pc.
+// The error is a *DecodeError. Its length is the best guess of where decoding
+// can continue, never 0.
 //
-// An instruction with VEX or EVEX that is not known is no error: its name is
-// that of its encoding ("vex.66.0f38.e0"), and whatever its fields can name
-// counts as possibly read and written.
+// An unknown instruction with VEX or EVEX is no error: its name is that of its
+// encoding ("vex.66.0f38.e0"), and everything that its fields can name counts
+// as possibly read and written.
 func Decode(code []byte, pc uint64) (Inst, error) {
 	var scratch [maxOperands]Operand
 	d := decoder{slab: scratch[:0:len(scratch)]}
@@ -35,11 +35,11 @@ func Decode(code []byte, pc uint64) (Inst, error) {
 	return inst, err
 }
 
-// decoder decodes instructions one after the other and cuts their operands
-// out of one slab.
+// decoder decodes instructions one after the other and allocates their operands
+// from one slab.
 type decoder struct {
 	slab []Operand
-	// The instruction at hand.
+	// The current instruction.
 	l     layout
 	x     x86asm.Inst
 	code  []byte
@@ -78,7 +78,7 @@ func decodeError(code []byte, pc uint64, reason string, size int) *DecodeError {
 	return &DecodeError{PC: pc, Bytes: code[:min(len(code), max(size, 8))], Reason: reason, Len: size}
 }
 
-// finish hands the operands over and notes what Text needs.
+// finish sets the instruction's operands and the style for Text.
 func (d *decoder) finish() {
 	d.inst.Operands = d.slab[d.first:len(d.slab):len(d.slab)]
 	d.inst.style.set(d)

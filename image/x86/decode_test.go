@@ -9,8 +9,8 @@ import (
 	"diagnose/evidence"
 )
 
-// describeOperands writes what Decode says of the operands, the implicit in
-// parentheses: "ecx=write 4".
+// describeOperands formats Decode's operands, the implicit ones in parentheses:
+// "ecx=write 4".
 func describeOperands(i *Inst) string {
 	var parts []string
 	for n := range i.Operands {
@@ -39,8 +39,8 @@ func describeOperands(i *Inst) string {
 	return strings.Join(parts, " ")
 }
 
-// TestDecode holds one instruction of each kind that a stage depends on, and
-// each fault of x86asm that is mended here.
+// TestDecode has one instruction of each kind that a stage depends on, and one
+// for each fault of x86asm that is corrected here.
 func TestDecode(t *testing.T) {
 	for _, c := range []struct{ code, text, operands string }{
 		{"f30f1efa", "endbr64", ""},

@@ -59,12 +59,12 @@ func (e *evexCode) bytes() []byte {
 	return out
 }
 
-// tail is what follows: an immediate, or an address in the data.
+// tail holds the following bytes: an immediate, or an address in the data.
 var tail = []byte{0x15, 0x15, 0, 0x20, 0, 0, 0, 0}
 
 var pps = [][]byte{nil, {0x66}, {0xf3}, {0xf2}}
 
-// groups are the opcodes of 0F xx whose meaning ModRM.reg chooses.
+// groups are the opcodes of 0F xx whose meaning ModRM.reg selects.
 var groups = []int{0x00, 0x01, 0x0d, 0x18, 0x1c, 0x1e, 0x71, 0x72, 0x73, 0xae, 0xba, 0xc7}
 
 // encodings yields the encodings that are tried on the processor: each opcode

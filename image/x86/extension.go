@@ -8,18 +8,18 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// The instructions that x86asm does not know or takes for another one.
+// The instructions that x86asm does not know or mistakes for others.
 //
 // The first column is the opcode, the mandatory prefix (np, 66, f3, f2, or
-// any), then what ModRM must be: /digit, m for memory, r for a register, =xx
-// for the whole byte, a dot for anything; VEX in front means that encoding.
-// The third column are the explicit operands as the opcode map abbreviates
-// them (SDM volume 2, A.2): E is r/m, M memory, R the register of r/m, G the
-// reg field, B VEX.vvvv, V and W vectors; then b, w, d, q, x (16 bytes), s (64),
-// 0 (no fixed size), y (4 or 8 by REX.W) and v (2 too). I is an immediate byte,
-// J the whole immediate, 1 the number, C is cl, S a register of the x87.
+// any), then the required ModRM: /digit, m for memory, r for a register, =xx
+// for the whole byte, a dot for anything; VEX in front means that encoding. The
+// third column are the explicit operands as the opcode map abbreviates them
+// (SDM volume 2, A.2): E is r/m, M memory, R the register of r/m, G the reg
+// field, B VEX.vvvv, V and W vectors; then b, w, d, q, x (16 bytes), s (64), 0
+// (no fixed size), y (4 or 8 by REX.W) and v (2 too). I is an immediate byte, J
+// the whole immediate, 1 the number, C is cl, S a register of the x87.
 var extensions = []struct{ encoding, name, operands, implicit string }{
-	// Encodings beside the usual ones that the processor takes alike.
+	// Unusual encodings that the processor treats like the usual ones.
 	{"c0 any /6.", "shl", "Eb=m I", ""},
 	{"c1 any /6.", "shl", "Ev=m I", ""},
 	{"d0 any /6.", "shl", "Eb=m 1", ""},
@@ -287,7 +287,8 @@ func (r *rule) matches(l *layout, modrm byte) bool {
 	return false
 }
 
-// extension decodes what x86asm does not know or takes for something else.
+// extension decodes instructions that x86asm does not know or mistakes for
+// others.
 func (d *decoder) extension() bool {
 	l := &d.l
 	if l.opmap > map0F3A || l.enc > encVEX || !hasRule[l.opmap][l.opcode] {

@@ -3,11 +3,11 @@ package x86
 import "errors"
 
 // Function decodes code from its entry to its end. Undecodable bytes are
-// skipped and counted. The instructions refer to code, and take some 100 bytes
-// for each byte of it: callers bound what they pass.
+// skipped and counted. The instructions refer to code, and take about 100 bytes
+// per byte of code: callers bound its length.
 func Function(code []byte, pc uint64) (insts []Inst, undecodable int) {
-	// Compiled code has about 4 bytes an instruction; what claims to be a
-	// function may be a whole file.
+	// Compiled code has about 4 bytes per instruction; a claimed function may
+	// be a whole file.
 	insts = make([]Inst, 0, min(len(code)/3+1, 1<<14))
 	d := decoder{}
 	for at := 0; at < len(code); {

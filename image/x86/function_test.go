@@ -33,8 +33,8 @@ func TestLibcDecodes(t *testing.T) {
 	t.Logf("%s: %d instructions", path, len(insts))
 }
 
-// TestInStepWithObjdump compares where instructions begin with objdump's
-// opinion, in windows spread over the C library.
+// TestInStepWithObjdump compares instruction starts with objdump's, in windows
+// spread over the C library.
 func TestInStepWithObjdump(t *testing.T) {
 	if _, err := exec.LookPath("objdump"); err != nil {
 		t.Skip("not supported here: objdump is not installed")

@@ -6,9 +6,10 @@ import (
 	"testing"
 )
 
-// FuzzDecode checks what must hold for any bytes: no panic, a length within
-// the bytes and within the processor's limit, an error with a place to go on,
-// accesses that contradict nothing, and that bytes behind do not matter.
+// FuzzDecode checks what must hold for any bytes: no panic, a length within the
+// bytes and within the processor's limit, an error with a position to continue
+// at, consistent accesses, and that the bytes after the instruction do not
+// matter.
 func FuzzDecode(f *testing.F) {
 	n := 0
 	encodings(func(code []byte) bool {

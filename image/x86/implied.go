@@ -7,7 +7,7 @@ func stackSlot(disp int64) Memory {
 	return Memory{Base: RSP, Index: RegNone, Disp: disp}
 }
 
-// addImplicit adds what the table says an instruction uses unsaid.
+// addImplicit adds an implicit operand of the table.
 func (d *decoder) addImplicit(im *implicit) {
 	first := len(d.slab)
 	switch im.name {
@@ -55,8 +55,8 @@ func (d *decoder) addImplicit(im *implicit) {
 	}
 }
 
-// operandSize is the size of the first explicit operand, or that which the
-// prefixes choose.
+// operandSize is the size of the first explicit operand, or the one that the
+// prefixes select.
 func (d *decoder) operandSize() int {
 	if ops := d.operands(); len(ops) > 0 && !ops[0].IsImm && ops[0].Size != 0 {
 		return ops[0].Size
@@ -83,7 +83,7 @@ func (d *decoder) addStringRegister(n uint8, act action) {
 	}
 }
 
-// hasDestination reports whether the table names rdi too.
+// hasDestination reports whether the instruction also uses rdi.
 func (d *decoder) hasDestination() bool {
 	for i := range known().behaviours[d.x.Op].implicit {
 		if known().behaviours[d.x.Op].implicit[i].name == "di" {
@@ -136,7 +136,7 @@ func (d *decoder) addStack(im *implicit) {
 	d.addRegister(registerNames["rsp"], actRead|actWrite)
 }
 
-// special adds what depends on more than the mnemonic.
+// special adds accesses that depend on more than the mnemonic.
 func (d *decoder) special(b *behaviour) {
 	ops := d.operands()
 	switch d.x.Op {

@@ -2,7 +2,7 @@ package x86
 
 import "encoding/binary"
 
-// maxLen is the longest instruction the processor takes (Intel SDM volume 2,
+// maxLen is the length of the longest valid instruction (Intel SDM volume 2,
 // 2.3.11).
 const maxLen = 15
 
@@ -35,8 +35,8 @@ const (
 	ppF2
 )
 
-// layout is where the parts of one instruction lie and what the fields that
-// all instructions share say.
+// layout holds the positions of an instruction's parts and the values of the
+// common fields.
 type layout struct {
 	enc     encoding
 	opmap   uint8
@@ -81,8 +81,8 @@ func (l *layout) rmField() uint8 {
 	return l.rm | l.b
 }
 
-// reader takes bytes from an instruction; after the end all bytes are 0 and
-// short is set.
+// reader reads an instruction's bytes; past the end it returns 0 and sets
+// short.
 type reader struct {
 	code  []byte
 	pos   int
@@ -118,8 +118,8 @@ func (r *reader) int32() int64 {
 	return int64(v)
 }
 
-// parse reads the layout of the instruction at pc. The reason is empty when
-// it is well-formed; that an opcode exists is not checked here.
+// parse reads the layout of the instruction at pc. The reason is empty when it
+// is well-formed; whether the opcode exists is not checked here.
 func (l *layout) parse(code []byte, pc uint64) (reason string) {
 	long := len(code) > maxLen
 	if long {
@@ -183,7 +183,7 @@ func (l *layout) parseMap(r *reader) {
 	}
 }
 
-// parsePrefixes takes the legacy prefixes and REX and returns the byte behind
+// parsePrefixes reads the legacy prefixes and REX and returns the byte after
 // them. A REX that is not the last prefix has no effect (SDM volume 2, 2.2.1).
 func (l *layout) parsePrefixes(r *reader) byte {
 	for {
@@ -306,8 +306,8 @@ func (l *layout) parseModRM(r *reader) {
 	m := r.next()
 	l.hasModRM = true
 	l.mod, l.reg, l.rm = m>>6, m>>3&7, m&7
-	// Moves to and from control and debug registers take any mod for 3
-	// (SDM volume 2, MOV-Move to/from Control Registers).
+	// Moves to and from control and debug registers treat any mod as 3 (SDM
+	// volume 2, MOV-Move to/from Control Registers).
 	if l.mod == 3 || l.enc == encLegacy && l.opmap == map0F && l.opcode >= 0x20 && l.opcode <= 0x23 {
 		l.mod = 3
 		return
@@ -334,7 +334,7 @@ func (l *layout) parseModRM(r *reader) {
 	l.mem = mem
 }
 
-// parseSIB reports whether a 32-bit displacement stands for the base.
+// parseSIB reports whether a 32-bit displacement replaces the base.
 func (l *layout) parseSIB(sib byte, mem *Memory) (disp32 bool) {
 	l.hasSIB = true
 	index := sib>>3&7 | l.x
@@ -353,7 +353,7 @@ func (l *layout) parseSIB(sib byte, mem *Memory) (disp32 bool) {
 	return false
 }
 
-// finishMemory computes what depends on the instruction's length.
+// finishMemory computes the fields that depend on the instruction's length.
 func (l *layout) finishMemory(pc uint64) {
 	switch m := &l.mem; {
 	case !l.hasMem:
@@ -386,7 +386,7 @@ func (l *layout) immediate(code []byte) int64 {
 	return 0
 }
 
-// encodedReg turns the processor's register number into ours (DWARF's).
+// encodedReg converts the processor's register number to DWARF's.
 func encodedReg(n uint8) Reg {
 	return [16]Reg{RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15}[n&15]
 }

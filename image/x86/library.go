@@ -35,9 +35,9 @@ func (d *decoder) tryLibrary(code []byte) bool {
 	return (x.Len == len(code) || d.l.noOperands()) && known().behaviours[x.Op].known
 }
 
-// tryIgnored decodes again with the vector length or W cleared: x86asm wants
-// them clear where the processor ignores them (LIG and WIG in the manuals).
-// The length goes first: W of scalar instructions chooses their type.
+// tryIgnored decodes again with the vector length or W cleared: x86asm expects
+// them clear where the processor ignores them (LIG and WIG in the manuals). The
+// length is cleared first, because W of scalar instructions selects their type.
 func (d *decoder) tryIgnored(code []byte) bool {
 	var buf [maxLen]byte
 	variant := buf[:copy(buf[:], code)]
@@ -63,13 +63,13 @@ func (d *decoder) tryIgnored(code []byte) bool {
 }
 
 // noOperands recognises vzeroupper and vzeroall, for which x86asm takes the
-// next byte for a ModRM.
+// next byte as ModRM.
 func (l *layout) noOperands() bool {
 	return l.enc == encVEX && l.opmap == map0F && l.opcode == 0x77
 }
 
 // guardedDecode calls x86asm, which indexes its prefix array by positions in
-// hostile input, and turns a panic into an error.
+// hostile input, and turns its panics into errors.
 func guardedDecode(x *x86asm.Inst, code []byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -77,7 +77,7 @@ func guardedDecode(x *x86asm.Inst, code []byte) (err error) {
 		}
 	}()
 	if code[0] == 0xc4 || code[0] == 0xc5 {
-		// It demands a byte behind the opcode even where there is none.
+		// It needs a byte after the opcode, even if there is none.
 		var padded [maxLen + 1]byte
 		code = padded[:copy(padded[:maxLen], code)+1]
 	}
@@ -85,7 +85,7 @@ func guardedDecode(x *x86asm.Inst, code []byte) (err error) {
 	return err
 }
 
-// fromLibrary makes the operands of what x86asm decoded.
+// fromLibrary converts the operands that x86asm decoded.
 func (d *decoder) fromLibrary() {
 	x, l := &d.x, &d.l
 	b := &known().behaviours[x.Op]
@@ -120,7 +120,7 @@ func (d *decoder) fromLibrary() {
 	}
 }
 
-// actions are what the table says, corrected where the form matters.
+// actions returns the table's actions, corrected where the form matters.
 func (d *decoder) actions(b *behaviour) [6]action {
 	actions := b.actions
 	args := &d.x.Args
@@ -156,8 +156,8 @@ func (d *decoder) actions(b *behaviour) [6]action {
 	return actions
 }
 
-// isMask recognises the argument that stands for EVEX's mask. It comes
-// second, or first where there is no destination.
+// isMask recognises the argument for EVEX's mask. It is the second, or the
+// first if there is no destination.
 func (d *decoder) isMask(r x86asm.Reg, n int) bool {
 	if d.l.enc != encEVEX || d.l.mask == 0 || n > 1 {
 		return false
@@ -235,8 +235,8 @@ func isString(op x86asm.Op) bool {
 	return false
 }
 
-// applyMask makes the accesses depend on the mask: what it excludes is not
-// touched, and does not fault (SDM volume 1, 15.6).
+// applyMask makes the accesses conditional on the mask: excluded elements are
+// not accessed and do not fault (SDM volume 1, 15.6).
 func (d *decoder) applyMask() {
 	ops := d.operands()
 	for i := range ops {

@@ -87,8 +87,8 @@ func generalRegister(n uint8, size int, rex bool) register {
 	return registers[int(x86asm.RAX)+int(n)]
 }
 
-// lowByte is the distance of a low-byte register from AL in x86asm's
-// numbers, where the four high bytes stand in between.
+// lowByte is the distance of a low-byte register from AL in x86asm's numbers,
+// which has the four high bytes in between.
 func lowByte(n uint8) int {
 	if n < 4 {
 		return int(n)

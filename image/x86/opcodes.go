@@ -1,6 +1,6 @@
 package x86
 
-// opClass says what follows an opcode: a ModRM byte and immediates.
+// opClass says which ModRM byte and immediates follow an opcode.
 type opClass uint16
 
 const (
@@ -9,8 +9,8 @@ const (
 	imm16            // two bytes
 	immZ             // 2 with a 16-bit operand, else 4
 	immV             // 2, 4, or 8 with REX.W (mov reg, imm)
-	// Relative branches have 4 whatever the operand size. AMD's processors
-	// take 2 behind a prefix 0x66; no compiler makes that.
+	// Relative branches have 4 whatever the operand size. AMD's processors take
+	// 2 after a prefix 0x66; no compiler emits that.
 	imm32
 	immAddress // 8, or 4 with a 32-bit address (mov moffs)
 	immGroup3  // imm8 or immZ, for /0 and /1 only (test)

@@ -10,8 +10,9 @@ func (d *decoder) addRegister(r register, a action) {
 	})
 }
 
-// addImmediate takes x86asm's value, which is not sign-extended in all forms
-// of 16 and 32 bits. Two-byte immediates of ret and enter have no sign.
+// addImmediate sign-extends x86asm's value, because x86asm does not do so in
+// all forms of 16 and 32 bits. Two-byte immediates of ret and enter have no
+// sign.
 func (d *decoder) addImmediate(v int64) {
 	switch {
 	case d.l.immLen == 4:

@@ -2,7 +2,7 @@ package x86
 
 import "encoding/binary"
 
-// Outline is what a scan of much code needs of an instruction.
+// Outline is the part of an instruction that a scan of large code needs.
 type Outline struct {
 	Len int
 	// Target is the destination of a direct jump, branch or call.
@@ -10,12 +10,12 @@ type Outline struct {
 	HasTarget bool
 }
 
-// An Outliner finds out where instructions end and where they lead, some twenty
-// times as fast as Decode, and with the same results. It computes the length from
-// the opcode maps. Whether an instruction exists depends on its prefixes, opcode and
-// ModRM alone, so it asks Decode once for each combination of these, and remembers
-// the answer. The zero value is ready for use; it takes half a megabyte, and is
-// not safe for concurrent use.
+// An Outliner finds the lengths and targets of instructions, about twenty times as
+// fast as Decode, and with the same results. It computes the length from the opcode
+// maps. Whether an instruction exists depends on its prefixes, opcode and ModRM
+// alone, so it asks Decode once for each combination of these, and remembers the
+// answer. The zero value is ready for use; it takes half a megabyte, and is not safe
+// for concurrent use.
 type Outliner struct {
 	// heads holds the answer for a head, as answer<<answerShift | the head's key,
 	// at the hash of the key. A head with the same hash replaces it.
@@ -31,8 +31,8 @@ const (
 	answerShift = 60
 )
 
-// What is known of a head. Unknown ones, such as those that Decode refuses, are
-// left to Decode each time.
+// The answers for a head. Unknown heads, such as those that Decode rejects, are
+// passed to Decode each time.
 const (
 	answerNone = iota
 	answerPlain
@@ -55,7 +55,7 @@ func (o *Outliner) Next(code []byte, pc uint64) (Outline, error) {
 	return Outline{inst.Len, inst.Target, inst.HasTarget}, nil
 }
 
-// quick is Next for the usual encodings. It takes maxLen+1 bytes, so that no
+// quick is Next for the usual encodings. It needs maxLen+1 bytes, so that no
 // instruction is cut off.
 func (o *Outliner) quick(code []byte, pc uint64) (Outline, bool) {
 	var h head
@@ -83,7 +83,7 @@ func (o *Outliner) quick(code []byte, pc uint64) (Outline, bool) {
 	return Outline{}, false
 }
 
-// answer is what Decode says of instructions with this head.
+// answer is Decode's result for instructions with this head.
 func (o *Outliner) answer(code []byte, h *head) int {
 	if h.len > maxHead {
 		return answerDecode
@@ -114,7 +114,8 @@ type head struct {
 	vector    bool
 }
 
-// parse reports false for what is rare or no instruction: Decode sees to it.
+// parse returns false for rare encodings and invalid bytes, which are left to
+// Decode.
 func (h *head) parse(code []byte) bool {
 	at, data16, wide := 0, false, false
 	for at < maxHead && quickPrefix[code[at]] {
@@ -188,7 +189,7 @@ func (h *head) parseVector(code []byte, l *layout) bool {
 	return true
 }
 
-// finish adds what follows the opcode, which ends at offset at.
+// finish adds the parts after the opcode, which ends at offset at.
 func (h *head) finish(code []byte, at int, l *layout) {
 	class := l.class()
 	h.len = at

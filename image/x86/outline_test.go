@@ -23,8 +23,8 @@ func sameOutline(t *testing.T, o *Outliner, code []byte, pc uint64) int {
 	return inst.Len
 }
 
-// TestOutlineOfLibrary takes the C library from its start, where the scan finds
-// instructions, and from within them, where it finds anything.
+// TestOutlineOfLibrary scans the C library from its start, where it finds
+// instructions, and from within instructions, where it finds arbitrary bytes.
 func TestOutlineOfLibrary(t *testing.T) {
 	code, addr, _ := libcText(t)
 	code = code[:min(len(code), 300_000)]
@@ -46,8 +46,8 @@ func TestOutlineOfLibrary(t *testing.T) {
 	}
 }
 
-// TestOutlineOfEncodings has each opcode with each prefix and ModRM, followed by
-// bytes that would be seen if a length were wrong.
+// TestOutlineOfEncodings has each opcode with each prefix and ModRM, followed
+// by bytes that reveal a wrong length.
 func TestOutlineOfEncodings(t *testing.T) {
 	o := &Outliner{}
 	n := 0

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where the processor's memory is. Distances between the registers' areas
-// exceed every access.
+// Addresses of the processor's memory. The distances between the registers'
+// areas exceed every access.
 const (
 	codeBase = 0x10000000
 	dataBase = 0x20000000
@@ -40,7 +40,7 @@ type processor struct {
 	armed  bool
 }
 
-// state is what an instruction leaves behind.
+// state is the state after an instruction.
 type state struct {
 	signal unix.Signal
 	regs   unix.PtraceRegs
@@ -241,9 +241,9 @@ func generalRegisters(regs *unix.PtraceRegs) [16]*uint64 {
 }
 
 // prepare makes the starting point: registers that serve as addresses in the
-// data, others that suit divisions, shifts and counts; memory whose bytes
-// differ from place to place; vectors whose elements all have the sign bit,
-// as masks demand, but for number 4, an index; masks of all ones.
+// data, others that suit divisions, shifts and counts; memory of varying bytes;
+// vectors whose elements all have the sign bit, as masks require, except number
+// 4, an index; masks of all ones.
 func (p *processor) prepare() {
 	p.must(unix.PtraceGetRegs(p.pid, &p.regs))
 	r := &p.regs
@@ -289,7 +289,7 @@ func (p *processor) fillVectors() {
 	p.vector = p.xstate(unix.PTRACE_GETREGSET, make([]byte, 16384))
 }
 
-// fillHalves fills what a processor without AVX-512 has.
+// fillHalves fills the registers of a processor without AVX-512.
 func (p *processor) fillHalves() {
 	for n := range 16 {
 		// vmovdqu ymm(n), [rbx+64*n]

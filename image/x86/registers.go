@@ -70,9 +70,9 @@ func (s regSet) list() []Reg {
 func reads(k evidence.AccessKind) bool  { return k == evidence.Read || k == evidence.ReadWrite }
 func writes(k evidence.AccessKind) bool { return k == evidence.Write || k == evidence.ReadWrite }
 
-// Written returns the full-width general registers that the instruction
-// writes or may write, in the order of their numbers. A call's callee and a
-// system call's kernel are not looked into.
+// Written returns the full-width general registers that the instruction writes
+// or may write, in the order of their numbers. The effects of a call's callee
+// and of the kernel are not included.
 func (i *Inst) Written() []Reg {
 	var set regSet
 	for n := range i.Operands {
@@ -83,10 +83,10 @@ func (i *Inst) Written() []Reg {
 	return set.list()
 }
 
-// Read returns the full-width general registers whose value has an influence,
-// in the order of their numbers: sources, parts of addresses, and the
-// destinations of 8- and 16-bit writes, which leave the rest as it was
-// (a 32-bit write clears the upper half: Intel SDM volume 1, 3.4.1.1).
+// Read returns the full-width general registers whose value matters, in the
+// order of their numbers: sources, parts of addresses, and the destinations of
+// 8- and 16-bit writes, which leave the rest unchanged (a 32-bit write clears
+// the upper half: Intel SDM volume 1, 3.4.1.1).
 func (i *Inst) Read() []Reg {
 	var set regSet
 	for n := range i.Operands {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// style is what Text needs beyond the operands.
+// style is the information that Text needs in addition to the operands.
 type style struct {
 	prefix    prefix
 	rounding  rounding
@@ -89,8 +89,9 @@ func (s *style) setEVEX(d *decoder) {
 	}
 }
 
-// hasRounding reports whether EVEX.b of a register form chooses a rounding;
-// else it only suppresses exceptions (SDM volume 2, 2.7.8 and table 2-36).
+// hasRounding reports whether EVEX.b of a register form selects a rounding
+// mode; otherwise it only suppresses exceptions (SDM volume 2, 2.7.8 and table
+// 2-36).
 func hasRounding(op string) bool {
 	for _, p := range [...]string{"vadd", "vsub", "vmul", "vdiv", "vsqrt", "vscalef", "vfm", "vfnm"} {
 		if strings.HasPrefix(op, p) {

@@ -1,12 +1,11 @@
-// Package x86 decodes x86-64 instructions and says what they read and write.
+// Package x86 decodes x86-64 instructions and reports what they read and write.
 //
-// It stands on golang.org/x/arch/x86/x86asm and mends its known faults:
-// endbr64, RIP-relative VEX and EVEX operands, displacements that are not
-// sign extended, the length of vzeroupper, and the instructions it does not
-// know. Lengths and memory operands come from this package's own reading of
-// the encoding (Intel SDM volume 2, chapter 2). The table of which operands
-// are read and which written is this package's own too and is validated on
-// the processor by the tests.
+// It uses golang.org/x/arch/x86/x86asm and corrects its known faults: endbr64,
+// RIP-relative VEX and EVEX operands, displacements that are not sign extended,
+// the length of vzeroupper, and the instructions it does not know. This package
+// decodes lengths and memory operands itself (Intel SDM volume 2, chapter 2).
+// It also has its own table of which operands are read and written, which the
+// tests validate on the processor.
 package x86
 
 import "diagnose/evidence"
@@ -14,7 +13,8 @@ import "diagnose/evidence"
 // Segment overrides that matter: FS and GS address thread-local storage.
 type Segment uint8
 
-// The segments; in 64-bit mode the others have base 0 and are not told apart.
+// The segments; in 64-bit mode the others have base 0 and are not
+// distinguished.
 const (
 	SegNone Segment = iota
 	SegFS
@@ -25,8 +25,8 @@ const (
 // RIP-relative operand has Base RIP and Disp relative to the next
 // instruction; Target is then its absolute address.
 //
-// The address is the one that is accessed, computed from the registers as
-// they are before the instruction: push's slot is [rsp-8].
+// The address is the accessed one, computed from the registers before the
+// instruction: push's slot is [rsp-8].
 type Memory struct {
 	Segment     Segment
 	Base, Index Reg // RegNone if absent; Index is RegVector for a gather
@@ -34,9 +34,9 @@ type Memory struct {
 	Absolute    bool // neither base nor index
 	// Addr32 says that the address is truncated to 32 bits.
 	Addr32 bool
-	// Inexact says that the access is at a distance from this address that
-	// another operand holds: bt with a bit offset in a register, gather and
-	// scatter, xlat, an unknown EVEX displacement.
+	// Inexact says that another operand holds the distance of the access from
+	// this address: bt with a bit offset in a register, gather and scatter,
+	// xlat, an unknown EVEX displacement.
 	Inexact     bool
 	vectorIndex uint8 // number and size of the index of a gather, for Text
 	Disp        int64
@@ -85,20 +85,20 @@ type Operand struct {
 	// Repeated: accessed a number of times that a register holds (rep), or
 	// at the addresses that a vector holds (gather, scatter).
 	Repeated bool
-	// Conditional: may not happen, or may leave the old value: a masked
-	// store, cmpxchg's store (which a watchpoint sees all the same), the
-	// destination of cmov. A cmov's load always happens.
+	// Conditional: may not happen, or may leave the old value: a masked store,
+	// cmpxchg's store (which a watchpoint sees in any case), the destination of
+	// cmov. A cmov's load always happens.
 	Conditional bool
-	// Size in bytes of what is accessed; 0 when not fixed (xsave, bt with a
+	// Size in bytes of the access; 0 when not fixed (xsave, bt with a
 	// register).
 	Size int
 	// Access is empty for an immediate, for an address that is only computed
-	// (lea, nop) and for a source that has no influence (xor eax, eax).
+	// (lea, nop) and for a source that does not matter (xor eax, eax).
 	Access evidence.AccessKind
 	// RegName is the name as written, "eax".
 	RegName string
-	// Imm is sign-extended; where the destination is 32 bits wide the upper
-	// half does not count. For a direct branch it is the target.
+	// Imm is sign-extended; if the destination is 32 bits wide the upper half
+	// is ignored. For a direct branch it is the target.
 	Imm    int64
 	Memory Memory
 }
