@@ -1,6 +1,6 @@
 package record
 
-// addressSet is a set of addresses of [base, base+size); others are not taken.
+// addressSet is a set of addresses in [base, base+size). Other addresses are not added.
 type addressSet struct {
 	base, size uint64
 	bits       []uint64

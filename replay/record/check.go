@@ -16,12 +16,12 @@ import (
 	"diagnose/agent"
 )
 
-// Problem is something that is wrong in a recording.
+// Problem is a defect in a recording.
 type Problem struct {
-	// Dir is the recording, which may be a child of the one that is checked, and
-	// File the name of a file in it.
+	// Dir is the recording, which may be a child of the checked one. File is the name of a file
+	// in it.
 	Dir, File string
-	// Cut says that something is missing at the end; else what is there is wrong.
+	// Cut is set if data is missing at the end. Otherwise the data is wrong.
 	Cut bool
 	Err error
 }
@@ -37,7 +37,7 @@ type Checked struct {
 	Risks []Risk
 }
 
-// Risk is a variable of the environment that the recording in Dir has.
+// Risk is a variable of the environment of the recording in Dir.
 type Risk struct {
 	Dir string
 	EnvironmentRisk
@@ -45,16 +45,16 @@ type Risk struct {
 
 const mostProblems = 1000
 
-// Damaged tells what is wrong in a file, a *CutError or a *CorruptError, from a
-// failure to read it.
+// Damaged reports whether a failed read of a file means that the file is damaged: a *CutError
+// or a *CorruptError.
 func Damaged(err error) bool {
 	var cut *CutError
 	var corrupt *CorruptError
 	return errors.As(err, &cut) || errors.As(err, &corrupt)
 }
 
-// Check reads all of a recording and of its children. The error is of the
-// context, or of a directory that cannot be read.
+// Check reads a recording and its children completely. It fails if the context ends or a
+// directory cannot be read, and with a *VersionError if a newer version made the recording.
 func Check(ctx context.Context, dir string) (*Checked, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -130,8 +130,8 @@ type recordingCheck struct {
 
 func (k *recordingCheck) problem(file string, err error) { k.Checked.problem(k.r.Dir, file, err) }
 
-// log reads every event in the order of all, and what the order does not
-// reach by thread.
+// log reads every event in the global order, and by thread the events that the order does not
+// reach.
 func (k *recordingCheck) log(ctx context.Context) error {
 	k.data = k.size(DataName)
 	l := k.r.Log
@@ -154,7 +154,7 @@ func (k *recordingCheck) log(ctx context.Context) error {
 	return nil
 }
 
-// rest says what is wrong behind the end of the order, which err is.
+// rest reports the problems after the end of the order. err is the error that ended it.
 func (k *recordingCheck) rest(err error) error {
 	var cut *CutError
 	known := k.r.Log.Cut() != nil
@@ -173,7 +173,7 @@ func (k *recordingCheck) rest(err error) error {
 	return nil
 }
 
-// payloadSizes are those of payloads that have always the same.
+// payloadSizes has the sizes of the payloads of a fixed size.
 var payloadSizes = map[PayloadKind]int{PayloadDigest: 16, PayloadInfo: 128, PayloadFile: mappedSize}
 
 func (k *recordingCheck) event(e *Event) {
@@ -200,7 +200,7 @@ func (k *recordingCheck) event(e *Event) {
 	}
 }
 
-// size is that of a file, 0 if it is not there.
+// size returns the size of a file, 0 if it does not exist.
 func (k *recordingCheck) size(name string) int64 {
 	f, err := k.r.File(name)
 	if err != nil {
@@ -231,8 +231,8 @@ func (k *recordingCheck) outcome() {
 	}
 }
 
-// sizes compares with what the recorder saw at the end. That the log is
-// shorter is known by Cut.
+// sizes compares the sizes of the files with those that the recorder saw at the end. Cut
+// reports a log that is shorter.
 func (k *recordingCheck) sizes() {
 	sizes := &k.r.Manifest.Sizes
 	if k.data < sizes.Data {
@@ -293,7 +293,7 @@ func badSite(b []byte) string {
 	return ""
 }
 
-// core sees that the core has threads and that its contents are there.
+// core checks that the core has threads and that the file has its contents.
 func (k *recordingCheck) core() {
 	f, err := k.r.File(CoreName)
 	if errors.Is(err, os.ErrNotExist) {
@@ -340,8 +340,8 @@ func checkCore(f *os.File) error {
 	return nil
 }
 
-// objects compares what a portable recording brings along with its digests. The error
-// is the context's: a file may be a terabyte of nothing.
+// objects compares the files in a portable recording with their digests. It fails only with the
+// error of the context: a file may be a hole of a terabyte.
 func (k *recordingCheck) objects(ctx context.Context) error {
 	for _, o := range k.r.Manifest.Portable {
 		f, err := k.r.File(o.Stored)
@@ -378,7 +378,7 @@ func (r *untilDone) Read(p []byte) (int, error) {
 	return r.from.Read(p)
 }
 
-// link compares what a child and its parent say of each other.
+// link compares what a child and its parent record of each other.
 func (k *recordingCheck) link(from *Child) {
 	parent := k.r.Manifest.Parent
 	switch {

@@ -155,7 +155,7 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
-// A recording whose recorder was killed opens, with what was written.
+// A recording whose recorder was killed opens, with the events that were written.
 func TestOpenUnfinished(t *testing.T) {
 	dir := writeRecording(t)
 	m, err := ReadManifest(dir)
@@ -237,7 +237,7 @@ func TestSummary(t *testing.T) {
 	if len(s.Limits) != 1 || s.Limits[0] != (Limit{Kind: "syscall", Text: "bpf\n\xff", Thread: 2, Ordinal: 6}) {
 		t.Errorf("limits %+v", s.Limits)
 	}
-	// Behind a broken event of one thread the others still count.
+	// After a broken event of one thread the other threads still count.
 	events, _ := collect(mustReadLog(t, b).Ordered())
 	b[events[1].Offset] = 3
 	s, err = mustReadLog(t, b).Summarize()
@@ -266,7 +266,7 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// What a replayed process finds in the image is what the log has.
+// A replayed process finds in the image what the log holds.
 func TestImage(t *testing.T) {
 	l := mustReadLog(t, logBytes(t, sampleEvents()))
 	s, _ := l.Schedule()
@@ -344,7 +344,7 @@ func TestImageLayout(t *testing.T) {
 
 func sizeOf[T any](v T) int { return binary.Size(v) }
 
-// Behind the end of the order the threads are read one by one.
+// After the end of the order the threads are read one by one.
 func TestCheckBehindTheOrder(t *testing.T) {
 	dir := writeRecording(t)
 	path := filepath.Join(dir, LogName)

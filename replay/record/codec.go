@@ -9,9 +9,8 @@ import (
 
 var le = binary.LittleEndian
 
-// DecodeEvent reads one event as it is in a log and in a replay's image, and
-// returns its length. Thread, Ordinal and Offset are not part of it. The
-// payloads refer to b.
+// DecodeEvent decodes an event as a log and a replay's image store it, and returns its length.
+// It does not set Thread, Ordinal and Offset. The payloads refer to b.
 func DecodeEvent(b []byte) (*Event, int, error) {
 	if len(b) < eventHeaderSize {
 		return nil, 0, fmt.Errorf("record: %d bytes are no event", len(b))
@@ -27,8 +26,7 @@ func DecodeEvent(b []byte) (*Event, int, error) {
 	return e, length, nil
 }
 
-// decode reads an event that has all of b. It leaves Thread, Ordinal and
-// Offset.
+// decode decodes an event that fills b. It does not set Thread, Ordinal and Offset.
 func (e *Event) decode(b []byte) error {
 	kind, args, payloads := Kind(b[4]), int(b[6]), int(b[7])
 	if _, ok := kindNames[kind]; !ok {
@@ -59,7 +57,8 @@ func (e *Event) decode(b []byte) error {
 			return fmt.Errorf("payload %d has kind %d", i+1, p.Kind)
 		}
 		e.Payloads = append(e.Payloads, p)
-		// The padding is within b, whose length is a multiple of 8 as all before is.
+		// The padding is within b: the length of b is a multiple of 8, and so is that of
+		// everything before.
 		rest = rest[payloadHeader+pad8(n):]
 	}
 	if len(rest) > 0 {
@@ -70,7 +69,7 @@ func (e *Event) decode(b []byte) error {
 
 func pad8(n int64) int64 { return (n + 7) &^ 7 }
 
-// Encode appends the event as it is in a log.
+// Encode appends the event in the format of the log.
 func (e *Event) Encode(b []byte) ([]byte, error) {
 	if len(e.Args) > 255 || len(e.Payloads) > 255 {
 		return nil, fmt.Errorf("record: event with %d arguments and %d payloads", len(e.Args), len(e.Payloads))

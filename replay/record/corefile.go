@@ -14,50 +14,49 @@ import (
 	"diagnose/evidence"
 )
 
-// CoreThread is a thread of the process that a core is written of.
+// CoreThread is a thread of the process whose core is written.
 type CoreThread struct {
 	TID int
-	// Signal is the signal that the thread is about to be given, 0 for none;
-	// Info is its siginfo_t.
+	// Signal is the signal that the thread is about to receive, 0 for none. Info is its
+	// siginfo_t.
 	Signal int
 	Info   *[128]byte
 }
 
-// CoreSource is what the writer of cores needs of the tracer.
+// CoreSource gives the writer of cores the tracer's view of the process.
 type CoreSource interface {
-	// Regset is PTRACE_GETREGSET of a stopped thread for a note type of
-	// linux/elf.h: NT_PRSTATUS, NT_PRFPREG, NT_X86_XSTATE. An error of the last
-	// two leaves the note out.
+	// Regset returns the registers of a stopped thread for a note type of linux/elf.h:
+	// NT_PRSTATUS, NT_PRFPREG, NT_X86_XSTATE (PTRACE_GETREGSET). If it fails for one of the
+	// last two, the core lacks that note.
 	Regset(tid int, note uint32) ([]byte, error)
 }
 
-// CoreOptions say what a core is written of.
+// CoreOptions describe the process whose core is written.
 type CoreOptions struct {
 	PID int
-	// Threads are all threads, all of them in a ptrace stop; the one that failed
-	// is first.
+	// Threads are all threads, each in a ptrace stop. The thread that failed is first.
 	Threads []CoreThread
 	Source  CoreSource
 	// Skip are address ranges whose contents are left out, such as the
 	// engine's log.
 	Skip []Range
-	// Omit are ranges that are not in it at all.
+	// Omit are ranges that the core does not mention.
 	Omit []Range
 }
 
-// Range is from Start to before End.
+// Range is the range [Start, End).
 type Range struct{ Start, End evidence.Addr }
 
-// CoreResult says what became of a core.
+// CoreResult describes a written core.
 type CoreResult struct {
-	// Size is the file's; Bytes is what it holds of memory, the rest is holes.
+	// Size is the size of the file. Bytes is how much memory it stores; the rest is holes.
 	Size, Bytes int64
-	// Missing are the parts of the memory that could not be read. No segment
-	// of the core has contents for them.
+	// Missing are the parts of the memory that could not be read. No segment of the core has
+	// contents for them.
 	Missing []MissingMemory
 }
 
-// MissingMemory is memory that a core should have and has not.
+// MissingMemory is memory that the core should have and does not have.
 type MissingMemory struct {
 	Range
 	Err error
@@ -65,9 +64,9 @@ type MissingMemory struct {
 
 const (
 	corePage = 4096
-	// coreChunk is how much is read at once.
+	// coreChunk is the size of one read.
 	coreChunk = 1 << 20
-	// spareHeaders is room for segments that unreadable pages cut in pieces.
+	// spareHeaders is the number of spare headers for segments that unreadable pages split.
 	spareHeaders = 64
 	elfHeader    = 64
 	elfProgram   = 56
@@ -81,16 +80,16 @@ type coreSegment struct {
 	flags  uint32
 	offset int64
 	size   uint64 // of the contents, from the start on
-	// touched are the parts that are not surely zero; nil stands for all.
+	// touched are the parts that may be other than zero; nil stands for all.
 	touched []Range
 }
 
-// WriteCore writes an ELF core of a process that stands still under ptrace. It
-// has what the kernel's would have with the default filter (core(5)), and
-// anonymous memory that was never touched as zeros: holes of the file.
+// WriteCore writes an ELF core of a process that is stopped under ptrace. The core has what the
+// kernel's core would have with the default filter (core(5)). Anonymous memory that was never
+// touched is zeros: holes of the file.
 //
-// The process's memory is read through /proc, so any thread may call it, but
-// for what o.Source does. The file must be empty.
+// It reads the process's memory through /proc. So any thread may call it, except for what
+// o.Source does. The file must be empty.
 func WriteCore(f *os.File, o CoreOptions) (*CoreResult, error) {
 	w := &coreWriter{file: f, options: o, result: new(CoreResult)}
 	if err := w.write(); err != nil {
@@ -112,7 +111,7 @@ func (w *coreWriter) write() error {
 		return errors.New("no threads")
 	}
 	var err error
-	// The first thread of a process may have ended, its memory with it.
+	// The first thread of a process may have ended, and its memory with it.
 	if w.memory, err = os.Open(fmt.Sprintf("/proc/%d/mem", w.options.Threads[0].TID)); err != nil {
 		return err
 	}
@@ -121,7 +120,7 @@ func (w *coreWriter) write() error {
 	if err != nil {
 		return err
 	}
-	// The recording's own log is mapped there, which is not the program's.
+	// The recording's own log is mapped there. It is not the program's.
 	areas = slices.DeleteFunc(areas, func(a area) bool {
 		return a.Start >= agent.EngineLog && a.End <= agent.EngineStacks || within(a.Range, w.options.Omit)
 	})
@@ -182,8 +181,8 @@ func (w *coreWriter) contents(s *coreSegment) error {
 	return nil
 }
 
-// read fills the buffer with whole pages from at on, none if the first page
-// cannot be read.
+// read fills the buffer with whole pages from at on. It returns an error if it cannot read the
+// first page.
 func (w *coreWriter) read(at evidence.Addr, n uint64) (int, error) {
 	got, err := w.memory.ReadAt(w.buffer[:n], int64(at))
 	got &^= corePage - 1
@@ -210,7 +209,7 @@ func (w *coreWriter) miss(at evidence.Addr, err error) {
 
 var zeroPage [corePage]byte
 
-// copyPages writes the pages that are not zero, neighbours at once.
+// copyPages writes the pages that are not zero, adjacent pages in one write.
 func (w *coreWriter) copyPages(b []byte, at int64) error {
 	for start := 0; start < len(b); {
 		if [corePage]byte(b[start:]) == zeroPage {
@@ -230,8 +229,8 @@ func (w *coreWriter) copyPages(b []byte, at int64) error {
 	return nil
 }
 
-// withoutMissing cuts the segments where memory could not be read. Where the
-// room for headers does not suffice, the rest of a segment goes as well.
+// withoutMissing cuts the segments where memory could not be read. Where there are too few
+// headers, the rest of a segment is dropped as well.
 func (w *coreWriter) withoutMissing(segments []coreSegment) []coreSegment {
 	missing, room := w.result.Missing, spareHeaders
 	var out []coreSegment
@@ -258,7 +257,7 @@ func (w *coreWriter) withoutMissing(segments []coreSegment) []coreSegment {
 	return out
 }
 
-// coreHeaders is the ELF header, the section header 0 and the program headers.
+// coreHeaders returns the ELF header, section header 0 and the program headers.
 func coreHeaders(segments []coreSegment, notesAt, notesSize int64) []byte {
 	count := len(segments) + 1
 	b := append([]byte(elf.ELFMAG), byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT))

@@ -93,7 +93,7 @@ func (a *area) elfFlags() uint32 {
 	return uint32(f)
 }
 
-// keep is what a core has of an area.
+// keep says which part of an area a core has.
 type keep int
 
 const (
@@ -103,9 +103,9 @@ const (
 	keepAll
 )
 
-// keep is vma_dump_size of the kernel's fs/coredump.c for the default filter,
-// but for anonymous memory that the program may use and has not touched: that
-// it is zero is known, and the kernel's core does not have it.
+// keep is vma_dump_size of the kernel's fs/coredump.c for the default filter, except for
+// anonymous memory that the program may use and has not touched. That memory is known to be
+// zero, and the kernel's core does not have it.
 func (a *area) keep() keep {
 	shared := a.permissions[3] == 's' || a.has("sh")
 	switch {
@@ -134,7 +134,7 @@ func (a *area) keep() keep {
 	return keepNothing
 }
 
-// segments says which memory the core has. Their offsets are not known yet.
+// segments returns the memory that the core has. The offsets are not known yet.
 func (w *coreWriter) segments(areas []area) ([]coreSegment, error) {
 	var list []coreSegment
 	for i := range areas {
@@ -174,7 +174,8 @@ func within(r Range, list []Range) bool {
 	return false
 }
 
-// headerSize is a page if an ELF header is there, which tells what was mapped.
+// headerSize is the size of a page if the memory begins with an ELF header, which identifies
+// the mapped object.
 func (w *coreWriter) headerSize(at evidence.Addr) uint64 {
 	var magic [len(elf.ELFMAG)]byte
 	if _, err := w.memory.ReadAt(magic[:], int64(at)); err != nil || string(magic[:]) != elf.ELFMAG {
@@ -183,7 +184,7 @@ func (w *coreWriter) headerSize(at evidence.Addr) uint64 {
 	return corePage
 }
 
-// untouchedGap is memory that gets no contents, not even as a hole: a
+// untouchedGap is the size of untouched memory that gets no contents, not even a hole: a
 // reservation of terabytes would make a file of terabytes.
 const untouchedGap = 1 << 30
 
@@ -232,8 +233,8 @@ const (
 	pageIsZeroFrame = 1 << 5
 )
 
-// touchedRanges says which pages of anonymous memory are not surely zero. The
-// kernel's scan (since 6.7) passes over empty page tables at once.
+// touchedRanges returns the pages of anonymous memory that may be other than zero. The kernel's
+// scan (since 6.7) skips empty page tables at once.
 func touchedRanges(pid int, r Range) ([]Range, error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/pagemap", pid))
 	if err != nil {
@@ -269,7 +270,7 @@ func touchedRanges(pid int, r Range) ([]Range, error) {
 	return list, nil
 }
 
-// readPagemap does the same by an entry of 8 bytes for every page.
+// readPagemap does the same with an entry of 8 bytes for every page.
 func readPagemap(f io.ReaderAt, r Range) ([]Range, error) {
 	const present, swapped = 1 << 63, 1 << 62
 	var list []Range
@@ -289,7 +290,7 @@ func readPagemap(f io.ReaderAt, r Range) ([]Range, error) {
 	return list, nil
 }
 
-// join appends a range, which may go on where the last ends.
+// join appends a range, and merges it with the last one if it begins where that ends.
 func join(list []Range, r Range) []Range {
 	if last := len(list) - 1; last >= 0 && list[last].End == r.Start {
 		list[last].End = r.End

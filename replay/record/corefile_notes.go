@@ -46,7 +46,7 @@ type prpsinfo struct {
 	args                 [80]byte
 }
 
-// notes are in the kernel's order: readers give the notes that follow a
+// notes returns the notes in the kernel's order: readers assign the notes that follow a
 // PRSTATUS to its thread (elf_core_dump in fs/binfmt_elf.c).
 func (w *coreWriter) notes(areas []area) ([]byte, error) {
 	var b []byte
@@ -126,8 +126,8 @@ func (w *coreWriter) threadStatus(tid, signal int) ([]byte, error) {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&s)), unsafe.Sizeof(s)), nil
 }
 
-// processInfo says 'R' for the state, as the kernel does, in which the process
-// runs while it writes its core.
+// processInfo reports the state 'R', as the kernel does: there the process runs while it writes
+// its core.
 func processInfo(pid, tid int) ([]byte, error) {
 	stat, err := readStat(pid, tid)
 	if err != nil {
@@ -181,7 +181,7 @@ type procStat struct {
 	fields []string // from the third on
 }
 
-// readStat reads a thread's; the first thread's counts the times of all.
+// readStat reads the file of a thread. That of the first thread counts the times of all.
 func readStat(pid, tid int) (*procStat, error) {
 	path := fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid)
 	if pid == tid {
@@ -209,7 +209,7 @@ func (s *procStat) long(field int) int64 {
 
 func (s *procStat) number(field int) int32 { return int32(s.long(field)) }
 
-// time is a number of ticks as a struct timeval. USER_HZ is 100 on x86.
+// time converts a number of ticks to a struct timeval. USER_HZ is 100 on x86.
 func (s *procStat) time(field int) [2]int64 {
 	ticks := s.long(field)
 	return [2]int64{ticks / 100, ticks % 100 * 10000}
@@ -236,7 +236,7 @@ func signalMasks(tid int) (masks, error) {
 	return m, nil
 }
 
-// The compiler's view of the two structs is the kernel's.
+// The compiler gives the two structs the kernel's sizes.
 var (
 	_ [336 - unsafe.Sizeof(prstatus{})]struct{}
 	_ [unsafe.Sizeof(prstatus{}) - 336]struct{}

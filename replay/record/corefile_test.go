@@ -25,8 +25,8 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// coreProgram has every kind of memory that the rules of cores tell apart, and
-// crashes when it is told to.
+// coreProgram has every kind of memory that the rules of cores distinguish. It crashes when it
+// is told to.
 const coreProgram = `
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
 }
 `
 
-// crashed is a process in the stop of its fatal signal.
+// crashed is a process stopped at its fatal signal.
 type crashed struct {
 	pid     int
 	exe     string
@@ -103,8 +103,7 @@ func (testRegsets) Regset(tid int, note uint32) ([]byte, error) {
 	return ptrace.GetRegset(tid, int(note))
 }
 
-// startCrashing starts the program and seizes all its threads; it is for
-// ptrace.OnThread.
+// startCrashing starts the program and seizes all its threads. Call it in ptrace.OnThread.
 func startCrashing(exe, dir string) (*crashed, error) {
 	cmd := exec.Command(exe, filepath.Join(dir, "file"))
 	cmd.Dir = dir
@@ -173,13 +172,13 @@ func (c *crashed) stopAtSignal() error {
 	return nil
 }
 
-// die lets the kernel have the signal. The other threads die in their stops,
-// so that their registers and what the kernel writes for them stay.
+// die passes the signal on to the kernel. The other threads die in their stops, so their
+// registers and the kernel's notes for them do not change.
 func (c *crashed) die() error {
 	if err := ptrace.Cont(c.pid, syscall.SIGSEGV); err != nil {
 		return err
 	}
-	// The end of the process is reported when those of its threads were taken.
+	// The end of the process is reported after the ends of its threads.
 	for _, t := range slices.Backward(c.threads) {
 		if err := waitEnd(t.TID); err != nil {
 			return err
@@ -196,8 +195,7 @@ func waitEnd(tid int) error {
 	}
 }
 
-// bothCores crashes the program and returns our core and the kernel's of the
-// same moment.
+// bothCores crashes the program and returns our core and the kernel's core of the same moment.
 func bothCores(t *testing.T) (ours, kernel string, result *CoreResult, c *crashed) {
 	crashtest.NeedKernelCores(t)
 	dir := t.TempDir()
@@ -240,7 +238,7 @@ func TestCoreAgainstKernel(t *testing.T) {
 	if held := disk.Blocks * 512; result.Bytes == 0 || held > result.Bytes+1<<20 || result.Size != disk.Size {
 		t.Errorf("%d bytes of memory, %d on disk, %d long: %+v", result.Bytes, held, disk.Size, result)
 	}
-	// The file behind two of the mappings became shorter under them.
+	// The file of two of the mappings was truncated after it was mapped.
 	dirty := c.marks["dirty"]
 	if m := result.Missing; len(m) != 1 || m[0].Range != (Range{dirty + 4*corePage, dirty + 8*corePage}) || !errors.Is(m[0].Err, unix.EIO) {
 		t.Errorf("missing: %v, want the end of the mapping at %v", m, dirty)
@@ -256,7 +254,7 @@ func openELF(t *testing.T, path string) *elf.File {
 	return f
 }
 
-// compareLoads: whatever the kernel's core has is in ours.
+// compareLoads: everything in the kernel's core is in ours.
 func compareLoads(t *testing.T, ours, kernel *elf.File) {
 	t.Helper()
 	compared, whole := int64(0), 0
@@ -337,8 +335,8 @@ func notesOf(t *testing.T, f *elf.File) []coreNote {
 	return list
 }
 
-// compareNotes: threads other than the first may be in another order, and
-// processor times go on.
+// compareNotes: threads other than the first may be in another order, and processor times
+// advance.
 func compareNotes(t *testing.T, ours, kernel *elf.File) {
 	t.Helper()
 	byThread := func(list []coreNote) map[string][]byte {
@@ -425,7 +423,7 @@ func TestCoreForReaders(t *testing.T) {
 	}
 }
 
-// toolSays is what a tool prints, with the threads in the order of their ids.
+// toolSays returns the output of a tool, with the threads in the order of their ids.
 func toolSays(t *testing.T, tool []string, core string) string {
 	out, err := exec.Command(tool[0], append(slices.Clone(tool[1:]), core)...).Output()
 	if err != nil {
@@ -442,7 +440,7 @@ func toolSays(t *testing.T, tool []string, core string) string {
 	return strings.Join(append(head, parts[1:]...), "\n")
 }
 
-// Where the kernel has no scan of page tables, the entries say the same.
+// Where the kernel has no scan of page tables, the entries of the page map agree.
 func TestTouchedRanges(t *testing.T) {
 	const pages = 3000
 	b, err := unix.Mmap(-1, 0, pages*corePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
@@ -478,8 +476,8 @@ func TestTouchedRanges(t *testing.T) {
 	}
 }
 
-// Unreadable parts are cut out of the segments as long as there is room for
-// headers; then segments end at them.
+// Unreadable parts are cut out of the segments as long as there are spare headers. Then
+// segments end at them.
 func TestCoreWithoutMissing(t *testing.T) {
 	w := &coreWriter{result: new(CoreResult)}
 	const n = spareHeaders + 10
@@ -531,7 +529,7 @@ func TestCoreManySegments(t *testing.T) {
 	}
 }
 
-// A process that is gone has no core, and what was read of it is none.
+// A process that has ended has no core, and memory read before that does not make one.
 func TestCoreOfTheDead(t *testing.T) {
 	dir := t.TempDir()
 	exe := crashtest.Compile(t, crashtest.Program{Source: "memory.c", Text: coreProgram, Flags: []string{"-pthread"}})

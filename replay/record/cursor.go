@@ -9,10 +9,10 @@ import (
 	"diagnose/agent"
 )
 
-// firstBuffer is how much of a log a cursor holds, unless an event is larger.
+// firstBuffer is how many bytes of a log a cursor buffers, unless an event is larger.
 const firstBuffer = 16384
 
-// Cursor goes over the events of one thread.
+// Cursor iterates over the events of one thread.
 type Cursor struct {
 	log    *Log
 	thread *logThread
@@ -26,11 +26,11 @@ type Cursor struct {
 	limit  int64 // where the extent ends, in the file
 	buffer []byte
 	start  int64 // of the buffer, in the file
-	// bases are those of the extent that short events have referred to, by offset.
+	// bases are the events of the extent that short events have referred to, by offset.
 	bases map[int64]*Event
 }
 
-// Cursor returns one that stands before a thread's first event.
+// Cursor returns a cursor before a thread's first event.
 func (l *Log) Cursor(thread uint32) *Cursor {
 	c := &Cursor{log: l, thread: l.threads[thread], extent: -1}
 	c.event.Thread = thread
@@ -40,8 +40,8 @@ func (l *Log) Cursor(thread uint32) *Cursor {
 	return c
 }
 
-// Events iterates over the events of a thread. An event and what it refers to
-// are valid until the next. The last pair has the error, if there is one.
+// Events iterates over the events of a thread. An event and its data are valid until the next.
+// The last pair has the error, if there is one.
 func (l *Log) Events(thread uint32) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
 		for c := l.Cursor(thread); ; {
@@ -56,10 +56,9 @@ func (l *Log) Events(thread uint32) iter.Seq2[*Event, error] {
 	}
 }
 
-// Next returns the thread's next event, which is valid until the next call.
-// The error is io.EOF behind the last event of a log that is whole, a
-// *CutError where the file ends too early, a *CorruptError where it holds
-// nothing that a recorder wrote; it stays.
+// Next returns the thread's next event, which is valid until the next call. The error is io.EOF
+// after the last event of a complete log, a *CutError where the log ends too early, and a
+// *CorruptError where no recorder can have written the data. Later calls return the same error.
 func (c *Cursor) Next() (*Event, error) {
 	if c.err != nil {
 		return nil, c.err
@@ -85,7 +84,7 @@ func (c *Cursor) read() error {
 	}
 }
 
-// head is the first word of the event at the cursor, 0 if the extent has no more.
+// head returns the first word of the event at the cursor, 0 if the extent has no more.
 func (c *Cursor) head() (uint32, error) {
 	if c.limit-c.at < shortHeader {
 		return 0, nil
@@ -118,7 +117,7 @@ func (c *Cursor) take(head uint32) error {
 	return nil
 }
 
-// decode reads the event at the cursor; a short one's base is at an offset of the
+// decode decodes the event at the cursor. The base of a short event is at an offset of the
 // extent.
 func (c *Cursor) decode(length, base int64) error {
 	b, err := c.bytes(length)
@@ -162,7 +161,7 @@ func (c *Cursor) end() error {
 	return io.EOF
 }
 
-// bytes returns that many at the cursor, which lie within the extent.
+// bytes returns n bytes at the cursor. They are within the extent.
 func (c *Cursor) bytes(n int64) ([]byte, error) {
 	if n > c.log.size-c.at {
 		return nil, &CutError{c.log.name, c.log.size, fmt.Sprintf("in event %d of thread %d", c.event.Ordinal+1, c.event.Thread)}

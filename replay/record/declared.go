@@ -15,49 +15,49 @@ import (
 	"diagnose/evidence"
 )
 
-// DeclaredRule is by what a run is said to have failed that ended well.
+// DeclaredRule is the rule by which a run that ended normally failed.
 type DeclaredRule string
 
 // The rules.
 const (
-	// RuleOutput: a line that the program wrote matches a regular expression.
+	// RuleOutput: a line of the program's output matches a regular expression.
 	RuleOutput DeclaredRule = "output"
-	// RuleFile: a file is there after the run, or is not what it should be.
+	// RuleFile: a file exists after the run, or differs from the expected one.
 	RuleFile DeclaredRule = "file"
-	// RuleCheck: a command that was run afterwards ended with another status than 0.
+	// RuleCheck: a command that was run afterwards ended with a status other than 0.
 	RuleCheck DeclaredRule = "check"
 	// RulePlace: the user says at which place the run failed. No manifest has it.
 	RulePlace DeclaredRule = "place"
 )
 
-// Declared says why a run failed whose processes ended well.
+// Declared says why a run failed whose processes ended normally.
 type Declared struct {
 	Rule DeclaredRule `json:"rule"`
-	// Pattern is the regular expression of RuleOutput, Path the file of RuleFile, Command
-	// that of RuleCheck, Place that of RulePlace.
+	// Pattern is the regular expression of RuleOutput, Path the file of RuleFile, Command the
+	// command of RuleCheck, Place the place of RulePlace.
 	Pattern Text `json:"pattern,omitempty"`
 	Path    Text `json:"path,omitempty"`
 	Command Text `json:"command,omitempty"`
 	Place   Text `json:"place,omitempty"`
-	// Line is the line that matched, which was written to Descriptor by the event Ordinal
-	// of Thread.
+	// Line is the line that matched. The event Ordinal of Thread wrote it to Descriptor.
 	Line       Text   `json:"line,omitempty"`
 	Descriptor int    `json:"descriptor,omitempty"`
 	Thread     uint32 `json:"thread,omitempty"`
 	Ordinal    uint64 `json:"ordinal,omitempty"`
-	// Address is where the line, or what that write has of it, began in memory.
+	// Address is the address of the line in memory, or of the part of it that the last write
+	// wrote.
 	Address evidence.Addr `json:"address,omitempty"`
 	// Expected is the file that Path was compared with; empty: Path should not be there.
 	Expected Text `json:"expected,omitempty"`
-	// Missing: Path is not there, and Expected is. Offset is of the first byte in which the
-	// two differ.
+	// Missing: Path does not exist, and Expected does. Offset is that of the first byte in
+	// which the two differ.
 	Missing bool  `json:"missing,omitempty"`
 	Offset  int64 `json:"offset,omitempty"`
-	// Status is the command's, 128 and the number of a signal that ended it.
+	// Status is the status of the command, or 128 plus the number of the signal that ended it.
 	Status int `json:"status,omitempty"`
 }
 
-// Words say it: `wrote "total 1999", which matches 'total 1'`.
+// Words describes it: `wrote "total 1999", which matches 'total 1'`.
 func (d *Declared) Words() string {
 	switch d.Rule {
 	case RuleOutput:
@@ -76,7 +76,7 @@ func (d *Declared) Words() string {
 	return fmt.Sprintf("did not pass the check '%s', which ended with status %d (--check)", string(d.Command), d.Status)
 }
 
-// wrong says what contradicts itself; empty: nothing.
+// wrong returns the contradiction in it; empty: none.
 func (d *Declared) wrong() string {
 	ok := false
 	switch d.Rule {
@@ -93,20 +93,20 @@ func (d *Declared) wrong() string {
 	return ""
 }
 
-// Passed reports whether the process ended well, and nothing says that it failed.
+// Passed reports whether the process ended normally and there is no sign of a failure.
 func (o *Outcome) Passed() bool {
 	return o.Kind == OutcomePassed && o.Evidence == "" && o.Declared == nil
 }
 
-// mostLine bounds a line that is matched, in bytes.
+// mostLine is the maximum length of a line that is matched, in bytes.
 const mostLine = 64 << 10
 
-// mostKept bounds the text of a line that a manifest keeps.
+// mostKept is the maximum length of a line that a manifest keeps, in bytes.
 const mostKept = 500
 
-// MatchOutput finds the first line that the process wrote to its standard output or
-// standard error and that a pattern matches; nil if there is none. The recording is one
-// with the output in its log (Options.KeepOutput).
+// MatchOutput finds the first line of the standard output or standard error of the process that
+// a pattern matches; nil if there is none. The log of the recording must hold the output
+// (Options.KeepOutput).
 func (r *Recording) MatchOutput(pattern *regexp.Regexp) (*Declared, error) {
 	lines := map[int][]byte{}                                // what was begun, by descriptor
 	ends, begins := map[int]Event{}, map[int]evidence.Addr{} // the last writes to them
@@ -154,8 +154,9 @@ func (r *Recording) MatchOutput(pattern *regexp.Regexp) (*Declared, error) {
 	return nil, nil
 }
 
-// Written is what the event of a write to standard output or standard error has of it,
-// and where that was; ok is false for other events, and where the recording does not keep it.
+// Written returns the data that the event of a write to standard output or standard error
+// wrote, and its address. ok is false for other events, and if the recording does not keep the
+// data.
 func (e *Event) Written() (text []byte, at evidence.Addr, ok bool) {
 	if e.Kind != KindSyscall || len(e.Args) < 3 {
 		return nil, 0, false
@@ -168,8 +169,8 @@ func (e *Event) Written() (text []byte, at evidence.Addr, ok bool) {
 	return nil, 0, false
 }
 
-// MatchFile compares what a run left with what it should be; nil if that is equal. With
-// expected empty, the file should not be there, unless it was before and the run did not
+// MatchFile compares a file that a run left with the expected one; nil if they are equal. If
+// expected is empty, the file should not exist, unless it existed before and the run did not
 // change it. At most 1 GiB is compared.
 func MatchFile(path, expected string, before os.FileInfo) (*Declared, error) {
 	d := &Declared{Rule: RuleFile, Path: Text(path), Expected: Text(expected)}
@@ -212,7 +213,7 @@ func MatchFile(path, expected string, before os.FileInfo) (*Declared, error) {
 	return d, nil
 }
 
-// firstDifference is where two files differ first.
+// firstDifference returns the offset at which two files first differ.
 func firstDifference(a, b *os.File) (offset int64, differ bool, err error) {
 	const most = 1 << 30
 	x, y := make([]byte, 1<<16), make([]byte, 1<<16)
@@ -241,9 +242,9 @@ func firstDifference(a, b *os.File) (offset int64, differ bool, err error) {
 	return 0, false, fmt.Errorf("%s is larger than %d bytes", a.Name(), int64(most))
 }
 
-// Declare writes into the recording of a run that ended well why it failed, and gives the
-// run's directory the name of a run that failed so. culprit is the recording's directory
-// in result.Dir, empty for that of the program as it was started.
+// Declare writes to the recording of a run that ended normally why it failed, and renames the
+// run's directory as for a failed run. culprit is the recording's directory in result.Dir,
+// empty for that of the program as it was started.
 func Declare(result *Result, culprit string, d *Declared) error {
 	dir := filepath.Join(result.Dir, filepath.FromSlash(culprit))
 	r, err := Open(dir)

@@ -10,11 +10,10 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// readEnviron returns the environment that a process was started with, as the pointers
-// on its stack have it. /proc/PID/environ is the memory that the kernel put the strings
-// into, and the dynamic linker writes to that: until glibc 2.38 it ends the tunables of
-// GLIBC_TUNABLES by zeros there, and lets the pointer lead to a copy
-// (elf/dl-tunables.c). A replay needs the variable whole.
+// readEnviron returns the environment that a process was started with, as the pointers on its
+// stack have it. /proc/PID/environ is the memory into which the kernel copied the strings, and
+// the dynamic linker writes there: until glibc 2.38 it splits GLIBC_TUNABLES with zeros and
+// makes the pointer refer to a copy (elf/dl-tunables.c). A replay needs the whole variable.
 func readEnviron(pid int) ([]Text, error) {
 	stack, end, err := startStack(pid)
 	if err != nil {
@@ -49,14 +48,14 @@ func readEnviron(pid int) ([]Text, error) {
 	return nil, fmt.Errorf("record: the environment of process %d has no end", pid)
 }
 
-// startStack is where the stack was at the exec, and where the environment's strings
-// above it end: startstack and env_end of proc_pid_stat(5).
+// startStack returns the address of the stack at the exec, and the end of the environment's
+// strings above it: startstack and env_end of proc_pid_stat(5).
 func startStack(pid int) (start, end uint64, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, 0, fmt.Errorf("record: %w", err)
 	}
-	// The name, in parentheses, may have spaces and parentheses in it; field 3 follows.
+	// The name, in parentheses, may contain spaces and parentheses. Field 3 follows.
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	const startField, endField = 28 - 3, 51 - 3
 	if len(fields) > endField {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// EnvironmentEffect is what a variable makes the dynamic linker, libc or the recorder
-// do before or beside the program.
+// EnvironmentEffect is what a variable makes the dynamic linker, libc or the recorder do before
+// the program runs or while it runs.
 type EnvironmentEffect string
 
 // The effects.
@@ -17,12 +17,12 @@ const (
 	ReadsFiles  EnvironmentEffect = "reads files" // of formats that trust whoever made them
 )
 
-// EnvironmentRisk is a variable of the recorded environment with such an effect that the
-// recorded start does not confirm: nothing was mapped from the files that it names.
+// EnvironmentRisk is a variable of the recorded environment with such an effect, if the
+// recorded start does not confirm the effect: nothing was mapped from the files that it names.
 type EnvironmentRisk struct {
 	Variable string
 	Effect   EnvironmentEffect
-	// Paths are those that it names and that are not confirmed; empty: it names none.
+	// Paths are the files that it names and that are not confirmed; empty: it names none.
 	Paths []Text
 }
 
@@ -36,8 +36,8 @@ var environmentEffects = map[string]EnvironmentEffect{
 	"RES_OPTIONS": ReadsFiles, "RESOLV_HOST_CONF": ReadsFiles, "TZDIR": ReadsFiles,
 }
 
-// EnvironmentRisks returns the variables that the recorded start does not confirm, by
-// name. A replay does not depend on them: it looks at what the process does.
+// EnvironmentRisks returns the variables whose effect the recorded start does not confirm, by
+// name. A replay does not depend on them: it follows what the process did.
 func (m *Manifest) EnvironmentRisks() []EnvironmentRisk {
 	var list []EnvironmentRisk
 	for _, v := range m.Program.Environ {
@@ -77,8 +77,8 @@ func logPath(options string) string {
 	return file
 }
 
-// loadedFrom reports whether the recorded start has mapped the file that a variable
-// names, or one in the directory that it names.
+// loadedFrom reports whether the recorded start mapped the file that a variable names, or a
+// file in the directory that it names.
 func (m *Manifest) loadedFrom(name, variable string) bool {
 	directory := variable != "LD_AUDIT" && variable != "LD_PRELOAD"
 	full := name

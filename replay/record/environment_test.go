@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestEnvironmentRisks: what the recorded mappings confirm is no risk.
+// TestEnvironmentRisks: a variable whose effect the recorded mappings confirm is no risk.
 func TestEnvironmentRisks(t *testing.T) {
 	m := &Manifest{Program: Program{Directory: "/work"}}
 	for _, path := range []Text{"/usr/bin/x", "/opt/app/lib/libapp.so", "/opt/app/glibc-hwcaps/x86-64-v3/libfast.so", "/cache/libdiagnose-record.so", "/work/audit.so"} {

@@ -7,14 +7,14 @@ import (
 	"diagnose/evidence"
 )
 
-// Event is one event of a thread: struct dg_event of agent/src/record.h, which
-// says what object, result and arguments mean for each kind.
+// Event is one event of a thread: struct dg_event of agent/src/record.h, which defines object,
+// result and arguments for each kind.
 type Event struct {
 	// Thread is the index of the thread; 1 is the main one.
 	Thread uint32
 	// Ordinal counts the thread's events from 1.
 	Ordinal uint64
-	// Offset is where the event is in the log.
+	// Offset is the offset of the event in the log.
 	Offset int64
 
 	Kind   Kind
@@ -23,21 +23,21 @@ type Event struct {
 	Object uint64
 	Site   evidence.Addr
 	Result int64
-	// Skipped counts the mutexes that the thread took without an event since
-	// the one before.
+	// Skipped counts the mutexes that the thread took without an event since the previous
+	// event.
 	Skipped  uint64
 	Args     []uint64
 	Payloads []Payload
 }
 
-// Payload is bytes that belong to an event: struct dg_payload.
+// Payload is data that belongs to an event: struct dg_payload.
 type Payload struct {
 	Addr evidence.Addr
 	Kind PayloadKind
 	Data []byte
 }
 
-// Kind is what an event is about: enum dg_kind.
+// Kind is the kind of an event: enum dg_kind.
 type Kind uint8
 
 // The kinds of event.
@@ -80,7 +80,7 @@ var kindNames = map[Kind]string{
 	KindSignal: "signal", KindSignalEnd: "signal-end", KindLimit: "limit", KindEnd: "end",
 }
 
-// String returns the name that the text form has, "kind-20" if it has none.
+// String returns the name of the text form, "kind-20" if it has none.
 func (k Kind) String() string { return nameOf(kindNames, k, "kind-") }
 
 // EventFlags are bits of an event.
@@ -90,12 +90,12 @@ type EventFlags uint8
 const (
 	FlagInterrupted EventFlags = agent.EventInterrupted
 	FlagSoft        EventFlags = agent.EventSoft
-	// FlagArrived: the last argument is the ticket of when the thread came to
-	// where it waited.
+	// FlagArrived: the last argument is the ticket of the time at which the thread began to
+	// wait.
 	FlagArrived EventFlags = agent.EventArrived
 )
 
-// PayloadKind is what a payload's bytes are: enum dg_payload_kind.
+// PayloadKind is the meaning of a payload's bytes: enum dg_payload_kind.
 type PayloadKind uint32
 
 // The kinds of payload.
@@ -108,7 +108,7 @@ const (
 	PayloadRegisters PayloadKind = agent.PayloadRegisters
 	PayloadRanges    PayloadKind = agent.PayloadRanges
 	PayloadWords     PayloadKind = agent.PayloadWords
-	// PayloadWritten is what was written to descriptor 1 or 2, of a recording that keeps it.
+	// PayloadWritten is the data written to descriptor 1 or 2, if the recording keeps it.
 	PayloadWritten PayloadKind = agent.PayloadWritten
 )
 
@@ -117,13 +117,13 @@ var payloadNames = map[PayloadKind]string{
 	PayloadRegisters: "registers", PayloadRanges: "ranges", PayloadWords: "words", PayloadWritten: "written",
 }
 
-// String returns the name that the text form has, "payload-7" if it has none.
+// String returns the name of the text form, "payload-7" if it has none.
 func (k PayloadKind) String() string { return nameOf(payloadNames, k, "payload-") }
 
-// Sync is args[0] of an event of synchronisation: enum dg_sync.
+// Sync is args[0] of a synchronisation event: enum dg_sync.
 type Sync uint64
 
-// The operations of synchronisation.
+// The synchronisation operations.
 const (
 	SyncLock      Sync = agent.SyncLock
 	SyncTry       Sync = agent.SyncTry
@@ -150,7 +150,7 @@ func (s Sync) String() string { return nameOf(syncNames, s, "sync-") }
 // SignalPlace is args[0] of a signal's event: enum dg_signal_place.
 type SignalPlace uint64
 
-// Where a signal came.
+// The places at which a signal arrives.
 const (
 	PlaceEvent SignalPlace = agent.SignalEvent
 	PlaceAsync SignalPlace = agent.SignalAsync
@@ -165,7 +165,7 @@ func (p SignalPlace) String() string { return nameOf(placeNames, p, "place-") }
 // LimitKind is the object of a limit's event: enum dg_limit.
 type LimitKind uint64
 
-// What a recording cannot bring back.
+// The limits: what a replay cannot reproduce.
 const (
 	LimitDisk    LimitKind = agent.LimitDisk
 	LimitSyscall LimitKind = agent.LimitSyscall
@@ -195,7 +195,7 @@ func nameOf[K ~uint8 | ~uint32 | ~uint64](names map[K]string, k K, prefix string
 	return fmt.Sprintf("%s%d", prefix, uint64(k))
 }
 
-// CorruptError says that a file of a recording cannot be what a recorder wrote.
+// CorruptError says that a file of a recording has contents that no recorder writes.
 type CorruptError struct {
 	File   string // name in the recording
 	Offset int64

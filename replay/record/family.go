@@ -17,31 +17,31 @@ import (
 // whatever programs it executed.
 type Process struct {
 	PID int
-	// Parent is the index in Family.Processes of the process that made this one; -1 for
-	// the first.
+	// Parent is the index in Family.Processes of the process that created this one; -1 for the
+	// first.
 	Parent int
 	// Program is the last executable of the process; empty if it is not known.
 	Program Text
-	// Dir is the recording of its last program, relative to the first process's, with
-	// slashes; "." is the first one's own. Unrecorded: that recording ends before the
-	// process does, because what the process executed then was not recorded.
+	// Dir is the recording of its last program, relative to the first process's, with slashes;
+	// "." is that of the first process. Unrecorded: that recording ends before the process
+	// does, because the program that it executed then was not recorded.
 	Dir        string
 	Unrecorded bool
-	// Outcome is how the process ended, also where its recording was cut off before that.
+	// Outcome is how the process ended, even if its recording was cut off before that.
 	Outcome Outcome
 	// Ended is nil if the process was not seen to end.
 	Ended *time.Time
 }
 
-// Family is the processes of a run, parents before their children. The first is the one
+// Family is the processes of a run, parents before their children. The first is the process
 // that was started.
 type Family struct {
 	Processes []Process
-	// Unread is why some recordings of children are left out; nil: none is.
+	// Unread is why some recordings of children are left out; nil: none is left out.
 	Unread error
 }
 
-// mostProcesses bounds what is read of a run: the kernel's usual limit of processes.
+// mostProcesses is the maximum number of processes that are read: the kernel's usual limit.
 const mostProcesses = 1 << 15
 
 // ReadFamily reads the manifests of a recording and of those of its child processes.
@@ -107,11 +107,11 @@ func (f *Family) addUnrecorded(u *Unrecorded, parent int) {
 	f.Processes = append(f.Processes, p)
 }
 
-// Blamed returns the index of the process whose failure explains the run's; -1 if no
-// process failed. A crash explains a status: of several crashed processes it is the one
-// whose signal the first process's status passes on, as shells have it, or else the
-// first that ended. The crash of the first process itself is its own, unless that sent
-// itself the signal of which a descendant had died.
+// Blamed returns the index of the process whose failure explains the failure of the run; -1 if
+// no process failed. A crash explains a status. If several processes crashed, it is the process
+// whose signal the status of the first process passes on, as in shells; otherwise it is the
+// process that ended first. A crash of the first process explains itself, unless it sent itself
+// the signal that a descendant died of.
 func (f *Family) Blamed() int {
 	if len(f.Processes) == 0 {
 		return -1
@@ -134,7 +134,7 @@ func (f *Family) Blamed() int {
 	return crashed[0]
 }
 
-// shellSignal is what a shell adds to the number of the signal that ended a command
+// shellSignal is the number that a shell adds to the number of the signal that ended a command
 // (POSIX, Shell Command Language, 2.8.2).
 const shellSignal = 128
 
@@ -160,8 +160,8 @@ func (f *Family) sortByEnd(list []int) {
 	})
 }
 
-// passedOn reports whether a process sent itself the signal of which a descendant had
-// died, as timeout(1) does.
+// passedOn returns the indexes of the processes that sent themselves the signal that a
+// descendant had died of, as timeout(1) does.
 func (f *Family) passedOn(of int) bool {
 	p := &f.Processes[of]
 	if p.Outcome.Kind != OutcomeSignal || p.Outcome.Sender != p.PID {
@@ -202,8 +202,8 @@ func (f *Family) Failed() []int {
 	return list
 }
 
-// Crashed reports whether the process died of a signal that leaves a core, found that
-// none of its threads can continue, or has evidence of damage to its heap.
+// Crashed reports whether the process died of a signal that leaves a core, had no thread that
+// could continue, or has evidence of damage to its heap.
 func (o *Outcome) Crashed() bool {
 	return o.Evidence != "" || o.Stuck != "" || o.Kind == OutcomeSignal && dumps(syscall.Signal(o.Signal))
 }
@@ -212,7 +212,7 @@ func (o *Outcome) failed() bool {
 	return o.Crashed() || o.Kind == OutcomeSignal || o.Kind == OutcomeExit
 }
 
-// final is how the process ended, where its recording ended before that.
+// final is how the process ended, even if its recording ended earlier.
 func (o *Outcome) final() *Outcome {
 	if o.Kind == OutcomeCut && o.Cut != nil {
 		return o.Cut
@@ -220,7 +220,7 @@ func (o *Outcome) final() *Outcome {
 	return o
 }
 
-// word is how a run is called in which a process ended so; empty if it passed.
+// word is the name of a run in which a process ended this way; empty if it passed.
 func (o *Outcome) word() string {
 	switch {
 	case o.Kind == OutcomeSignal && o.Stuck != "":
@@ -237,7 +237,7 @@ func (o *Outcome) word() string {
 	return ""
 }
 
-// Deed says what a process did that ended so: "died of SIGSEGV".
+// Deed describes how the process ended: "died of SIGSEGV".
 func (o *Outcome) Deed() string {
 	switch {
 	case o.Kind == OutcomeSignal && o.Stuck != "":

@@ -53,7 +53,8 @@ func TestFamilyBlamed(t *testing.T) {
 	}
 }
 
-// A process that executes other programs is one, and ends as the last of them does.
+// A manifest of very many children, each of which died of a signal that it sent itself, is read
+// fast, and only up to the limit.
 func TestFamilyOfPrograms(t *testing.T) {
 	var f Family
 	first := f.add(&Manifest{PID: 7, Program: Program{Path: "/bin/env"}, Outcome: Outcome{Kind: OutcomeExec}}, ".", -1)

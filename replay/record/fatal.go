@@ -2,5 +2,5 @@ package record
 
 import "syscall"
 
-// Fatal reports whether nobody in a thread's process handles or ignores a signal.
+// Fatal reports whether a thread's process neither handles nor ignores a signal.
 func Fatal(tid int, s syscall.Signal) bool { return isFatal(tid, s) }

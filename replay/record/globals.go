@@ -12,30 +12,30 @@ import (
 	"diagnose/image/x86"
 )
 
-// globalSite is an instruction of an object that accesses a variable which all
-// threads see, at its link-time address.
+// globalSite is an instruction of an object that accesses a variable shared by all threads, at
+// its link-time address.
 type globalSite struct {
 	at       uint64
 	code     []byte
 	relative uint8 // offset of its displacement from the next instruction; 0: it has none
-	// behind: what follows uses what the instruction loaded before the next such
-	// instruction comes, so others may come between there, too.
+	// behind: later instructions use the address or value that this one loads, before the next
+	// global site. So another thread may also run right after it.
 	behind bool
 }
 
-// globalSites are those of an object that a jump can stand for, by address; all
-// is how many there are.
+// globalSites are the global sites of an object that a jump can replace, by address. all counts
+// every one.
 type globalSites struct {
 	sites []globalSite
 	all   int
 }
 
-// instrumentedMark is in objects that call points of their own: agent/tsan/start.c.
+// instrumentedMark is in objects that call their own points: agent/tsan/start.c.
 var instrumentedMark = []byte("diagnose_point_within\x00")
 
-// findGlobals looks through an object's functions. A jump takes five bytes, and an
-// instruction with the address of a variable in it has six at least, so none
-// is too short; one that something jumps into is left out.
+// findGlobals searches an object's functions. A jump takes five bytes. An instruction with the
+// address of a variable in it has at least six, so none is too short. An instruction that is
+// the target of a jump to its middle is left out.
 func findGlobals(f *object.File) (globalSites, error) {
 	var found globalSites
 	shared := sharedRanges(f)
@@ -58,8 +58,8 @@ func findGlobals(f *object.File) (globalSites, error) {
 	return found, nil
 }
 
-// sharedRanges are the link-time addresses of an object's variables: what is
-// writable once it is loaded, without the linker's own tables.
+// sharedRanges are the link-time addresses of an object's variables: memory that is writable
+// after loading, without the linker's own tables.
 func sharedRanges(f *object.File) (list []addresses) {
 	var out []addresses
 	if relro, ok := f.Program(elf.PT_GNU_RELRO); ok {
@@ -110,7 +110,7 @@ func instrumented(f *object.File) bool {
 	return false
 }
 
-// globalSearch is the search in one segment.
+// globalSearch searches one segment.
 type globalSearch struct {
 	siteSearch
 	shared []addresses
@@ -134,8 +134,8 @@ func (s *globalSearch) search(found *globalSites) {
 	}
 }
 
-// parts are what decodes from end to end: the functions that unwinding tables name or,
-// of a section of which they name less than half, all of it.
+// parts returns the code that decodes from end to end: the functions that unwinding tables name
+// or, if they name less than half of a section, the whole section.
 func (s *globalSearch) parts() (list []function) {
 	for _, r := range s.sections() {
 		var named []function
@@ -154,7 +154,7 @@ func (s *globalSearch) parts() (list []function) {
 	return slices.DeleteFunc(list, func(f function) bool { return !s.outline(f, func(*x86.Outline) {}) })
 }
 
-// outline goes through the instructions of a part; false: it does not decode.
+// outline visits the instructions of a part. It returns false if the part does not decode.
 func (s *globalSearch) outline(f function, each func(*x86.Outline)) bool {
 	for at := f.start; at < f.end; {
 		o, err := s.outliner.Next(s.code[at:f.end], s.base+uint64(at))
@@ -176,7 +176,7 @@ func (s *globalSearch) walk(f function, each func(*x86.Inst)) {
 	}
 }
 
-// pick takes the instructions of a part.
+// pick adds the global sites of a part.
 func (s *globalSearch) pick(f function, found *globalSites) {
 	open := -1 // the site whose followers are being looked at
 	s.walk(f, func(inst *x86.Inst) {
@@ -201,7 +201,7 @@ func (s *globalSearch) pick(f function, found *globalSites) {
 	})
 }
 
-// global is an instruction's operand that is a shared variable; nil: it has none.
+// global returns the operand of an instruction that is a shared variable; nil: it has none.
 func (s *globalSearch) global(inst *x86.Inst) *x86.Operand {
 	if inst.Flow != x86.FlowNext {
 		return nil // what jumps through memory is the linker's table, or code's
@@ -227,8 +227,8 @@ func (s *globalSearch) global(inst *x86.Inst) *x86.Operand {
 	return nil
 }
 
-// follows reports whether an instruction may access what the one before has
-// loaded the address of, or calls what may.
+// follows reports whether an instruction may access the variable whose address the previous one
+// loaded, or calls a function that may.
 func follows(inst *x86.Inst) bool {
 	if inst.Flow == x86.FlowCall {
 		return true
@@ -239,8 +239,8 @@ func follows(inst *x86.Inst) bool {
 	})
 }
 
-// displacement is where in an instruction the distance of its operand stands; 0 if
-// the operand does not depend on where the instruction lies.
+// displacement is the offset in an instruction of the displacement of its operand; 0 if the
+// operand does not depend on the instruction's address.
 func displacement(inst *x86.Inst, o *x86.Operand) (at uint8, ok bool) {
 	if o.Memory.Base != x86.RIP {
 		return 0, true
@@ -259,7 +259,7 @@ func displacement(inst *x86.Inst, o *x86.Operand) (at uint8, ok bool) {
 	return at, at != 0
 }
 
-// apart leaves out what shares bytes with a system call's patch.
+// apart leaves out sites that share bytes with the patch of a system call.
 func (g *globalSites) apart(patched []Site) []globalSite {
 	return slices.DeleteFunc(slices.Clone(g.sites), func(s globalSite) bool {
 		return slices.ContainsFunc(patched, func(p Site) bool {
@@ -268,7 +268,7 @@ func (g *globalSites) apart(patched []Site) []globalSite {
 	})
 }
 
-// raw is what the engine is told of a site in an object that was loaded with a bias.
+// raw is the site as the engine expects it, in an object loaded with a bias.
 func (s *globalSite) raw(bias uint64) agent.RawPointSite {
 	r := agent.RawPointSite{At: s.at + bias, Length: uint8(len(s.code)), Relative: s.relative}
 	copy(r.Bytes[:], s.code)

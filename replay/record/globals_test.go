@@ -8,8 +8,8 @@ import (
 	"diagnose/image/object"
 )
 
-// TestGlobals has instructions that name variables: in each form, and those that are
-// none, or where a jump cannot be.
+// TestGlobals has instructions that name variables: each form, forms that do not count, and
+// places where a jump is impossible.
 func TestGlobals(t *testing.T) {
 	const data = "\n.data\nv: .quad 1,2,3,4\n.bss\n.balign 8\nw: .zero 8\n.section .rodata\nr: .quad 5\n"
 	for _, c := range []struct{ name, text, want string }{
@@ -60,7 +60,7 @@ func TestGlobals(t *testing.T) {
 	}
 }
 
-// What calls points of its own is left alone.
+// An object that calls its own points is left alone.
 func TestGlobalsInstrumented(t *testing.T) {
 	const code = ".text\nf: mov v(%rip),%rax\n ret\n.data\nv: .quad 1\n.section .rodata\n.asciz \"NAME\"\n"
 	for name, want := range map[string]int{"diagnose_point": 1, "diagnose_point_within": 0} {

@@ -8,10 +8,10 @@ import (
 	"diagnose/evidence"
 )
 
-// HandledSignal is a signal that came to a thread and whose handler did not return: the
-// thread was in it when its log ended, or had left it by a jump.
+// HandledSignal is a signal that a thread received and whose handler did not return: the thread
+// was in it when its log ended, or had left it by a jump.
 type HandledSignal struct {
-	// Thread and Ordinal are the event's.
+	// Thread and Ordinal identify the event.
 	Thread  uint32
 	Ordinal uint64
 	Place   SignalPlace
@@ -19,13 +19,13 @@ type HandledSignal struct {
 	PC evidence.Addr
 	// Info is the siginfo_t that the kernel gave.
 	Info []byte
-	// Registers are the general ones that it interrupted: r8 to r15, rdi, rsi, rbp, rbx, rdx,
-	// rax, rcx, rsp, rip, flags.
+	// Registers are the interrupted general registers: r8 to r15, rdi, rsi, rbp, rbx, rdx, rax,
+	// rcx, rsp, rip, flags.
 	Registers [18]uint64
 }
 
-// Handled returns the signals of a thread whose handlers did not return, the outermost
-// first. A log that was cut off is read as far as it goes.
+// Handled returns the signals of a thread whose handlers did not return, the outermost first.
+// A log that was cut off is read up to that point.
 func (l *Log) Handled(thread uint32) ([]HandledSignal, error) {
 	var list []HandledSignal
 	for e, err := range l.Events(thread) {

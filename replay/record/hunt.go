@@ -15,7 +15,7 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// HuntStrategy says who runs next in a recording that hunts.
+// HuntStrategy selects the thread that runs next in a recording that hunts.
 type HuntStrategy string
 
 // The strategies.
@@ -25,56 +25,56 @@ const (
 	// times among Length steps the running thread's becomes the lowest (Burckhardt
 	// et al. 2010).
 	HuntPCT HuntStrategy = "pct"
-	// HuntDelay lets a thread run until it waits; Depth times among Length steps
-	// the next one's turn comes (Emmi et al. 2011).
+	// HuntDelay lets a thread run until it waits. At Depth of Length steps the next thread runs
+	// (Emmi et al. 2011).
 	HuntDelay HuntStrategy = "delay"
-	// HuntPlan lets a thread run until it waits, but where the plan says otherwise.
+	// HuntPlan lets a thread run until it waits, except where the plan says otherwise.
 	HuntPlan HuntStrategy = "plan"
 )
 
 var huntStrategies = map[HuntStrategy]uint32{HuntRandom: agent.HuntRandom, HuntPCT: agent.HuntPCT, HuntDelay: agent.HuntDelay, HuntPlan: agent.HuntPlan}
 
-// Hunt makes a recording one whose threads run one at a time, in an order that
-// follows from what is in here: the same each time, as far as the program does not
-// depend on what is outside of it. Nothing that it says is left to chance.
+// Hunt runs the threads of a recorded program one at a time, in an order that follows from
+// these fields. The order is the same each time, as far as the program does not depend on
+// anything outside of it. Nothing in it is left to chance.
 type Hunt struct {
 	Strategy HuntStrategy `json:"strategy"`
-	// Seed is what the lots are drawn from, Depth the strategy's.
+	// Seed is the seed of the random choices, Depth the parameter of the strategy.
 	Seed  uint64 `json:"seed"`
 	Depth int    `json:"depth,omitempty"`
-	// Length is how many steps a run has, about.
+	// Length is the approximate number of steps of a run.
 	Length uint64 `json:"length,omitempty"`
-	// Most, unless 0, ends a run with more steps: it makes no progress.
+	// Most, unless 0, is the number of steps after which a run ends, as it makes no progress.
 	Most uint64 `json:"most,omitempty"`
-	// Chance is HuntRandom's of a preemption at a point of the code, of 65,536.
+	// Chance is the probability, in 65,536ths, with which HuntRandom preempts at a point of the
+	// code.
 	Chance int `json:"chance,omitempty"`
-	// Globals: threads are preempted as well where the program's own code accesses
-	// variables that all threads see, unless it was built with points of its own.
+	// Globals: threads are also preempted where the program's own code accesses variables
+	// shared by all threads, unless it was built with its own points.
 	Globals bool `json:"globals,omitempty"`
-	// Plan is HuntPlan's.
+	// Plan is the plan of HuntPlan.
 	Plan []Decision `json:"plan,omitempty"`
 	// Quiet runs leave no recording.
 	Quiet bool `json:"-"`
-	// Processor is the only one that the threads run on; -1 is any.
+	// Processor is the only processor that the threads run on; -1 is any.
 	Processor int `json:"-"`
 }
 
-// Decision is one of who runs next: at a step of its own a thread is followed by
-// another.
+// Decision selects the thread that runs next at a step of a thread.
 type Decision struct {
-	// Thread gives the right to run To another, or keeps it.
+	// Thread gives the right to run To another thread, or keeps it.
 	Thread uint32 `json:"thread"`
-	// Step is the thread's, from 1: of its arrivals at events, waits, and points of
-	// the code.
+	// Step is the number of the thread's step, from 1. Arrivals at events, waits, and points of
+	// the code are steps.
 	Step uint64 `json:"step"`
 	To   uint32 `json:"to"` // the thread that runs next
-	// At is what the thread stood at.
+	// At is the kind of event that the thread was at.
 	At Kind `json:"at"`
-	// Preempts: the thread could have gone on.
+	// Preempts: the thread could have continued.
 	Preempts bool `json:"preempts,omitempty"`
 }
 
-// String says it in words: "thread 2 is preempted at mutex, its step 17, for thread 3".
+// String describes it: "thread 2 is preempted at its step 17 (mutex) for thread 3".
 func (d Decision) String() string {
 	if d.To == d.Thread {
 		return fmt.Sprintf("thread %d goes on at its step %d (%v), before others", d.Thread, d.Step, d.At)
@@ -85,32 +85,32 @@ func (d Decision) String() string {
 	return fmt.Sprintf("thread %d is followed by thread %d at its step %d (%v)", d.Thread, d.To, d.Step, d.At)
 }
 
-// Hunted is what came of a Hunt.
+// Hunted is the result of a Hunt.
 type Hunted struct {
-	// Steps are all at which somebody could be chosen, Points those of them in the
-	// code between events, Switches how often another thread went on.
+	// Steps counts the steps at which a thread could be chosen, Points those of them in the
+	// code between events, Switches how often another thread ran next.
 	Steps    uint64 `json:"steps"`
 	Points   uint64 `json:"points,omitempty"`
 	Switches uint64 `json:"switches"`
-	// Ready is how many threads could go on at one time, at most.
+	// Ready is the largest number of threads that could run at one time.
 	Ready int `json:"ready"`
-	// Decisions are what a HuntPlan needs to come to the same: where the run differed
-	// from one without preemptions. Missing more were made than there was room for.
+	// Decisions are what a HuntPlan needs for the same result: the places where the run
+	// differed from one without preemptions. Missing counts the decisions that did not fit.
 	Decisions []Decision `json:"decisions"`
 	Missing   int        `json:"missing,omitempty"`
-	// Unused decisions of the plan were not to be had.
+	// Unused counts the decisions of the plan that could not be made.
 	Unused int `json:"unused,omitempty"`
-	// Globals says of Hunt.Globals how much of the code it is; nil: none.
+	// Globals says how many points Hunt.Globals added; nil: none.
 	Globals *GlobalPoints `json:"global_points,omitempty"`
 }
 
-// HuntedRun is a Hunt and what came of it, as a manifest has it.
+// HuntedRun is a Hunt and its result, as stored in a manifest.
 type HuntedRun struct {
 	Hunt
 	Hunted
 }
 
-// Stuck is why no thread of a process could go on.
+// Stuck is why no thread of a process could continue.
 type Stuck string
 
 // The reasons.
@@ -122,7 +122,7 @@ const (
 
 var stuckReasons = map[uint64]Stuck{agent.StuckCycle: StuckCycle, agent.StuckBlocked: StuckBlocked, agent.StuckEvents: StuckNoProgress}
 
-// name is what a recording is called by.
+// name is the name of the reason in the names of recordings.
 func (s Stuck) name() string {
 	if s == StuckNoProgress {
 		return "no-progress"
@@ -130,7 +130,7 @@ func (s Stuck) name() string {
 	return "deadlock"
 }
 
-// words says it in a sentence about the program.
+// words describes it in a sentence about the program.
 func (s Stuck) words() string {
 	switch s {
 	case StuckCycle:
@@ -141,14 +141,14 @@ func (s Stuck) words() string {
 	return "came to a deadlock: every thread waits for another"
 }
 
-// huntStart is what a hunted program's clock says first: any time would do, but the
-// same each time.
+// huntStart is the start time of a hunted program's clock. Any time would do, as long as it is
+// the same each time.
 var huntStart = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // huntRandom are the random bytes of every hunted process.
 var huntRandom = [16]byte([]byte("a schedule's own"))
 
-// Check reports what a Hunt must not say.
+// Check returns an error if the Hunt is invalid.
 func (h *Hunt) Check() error {
 	switch {
 	case huntStrategies[h.Strategy] == 0:
@@ -163,7 +163,7 @@ func (h *Hunt) Check() error {
 	return nil
 }
 
-// raw is what the process is told.
+// raw encodes the Hunt for the process.
 func (h *Hunt) raw() ([]byte, error) {
 	r := agent.RawHunt{Strategy: huntStrategies[h.Strategy], Depth: uint32(h.Depth), Seed: h.Seed, Length: h.Length, Most: h.Most,
 		Clock: uint64(huntStart.UnixNano()), Chance: uint32(h.Chance), Processor: int32(h.Processor), Planned: uint32(len(h.Plan))}
@@ -185,7 +185,7 @@ func (h *Hunt) raw() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// begin makes room for it in a process that starts, and fills it.
+// begin maps memory for the Hunt in a process that starts, and fills it.
 func (h *Hunt) begin(tid int, memory *ptrace.Memory) error {
 	raw, err := h.raw()
 	if err != nil {
@@ -203,8 +203,8 @@ func (h *Hunt) begin(tid int, memory *ptrace.Memory) error {
 	return err
 }
 
-// tell has a process that was told of another Hunt follow this one. What the engine
-// has written beside it stays.
+// tell gives another Hunt to a process that was already given one. The engine's own data there
+// is not changed.
 func (h *Hunt) tell(memory *ptrace.Memory) error {
 	raw, err := h.raw()
 	if err != nil {
@@ -231,7 +231,7 @@ func readHunt(memory *ptrace.Memory) (*agent.RawHunt, error) {
 	return &r, nil
 }
 
-// readHunted is what a process has come to so far.
+// readHunted reads the result of a process so far.
 func readHunted(memory *ptrace.Memory) (*Hunted, error) {
 	r, err := readHunt(memory)
 	if err != nil {

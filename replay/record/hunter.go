@@ -10,10 +10,9 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// RunHunted is Run for Options.Hunt, traced by this process, as many of them at the
-// same time as there are callers. The program has the given files as its first
-// descriptors, and does not outlive this process; what it leaves behind is ended
-// with it.
+// RunHunted is Run for Options.Hunt, traced by this process. Several may run at the same time.
+// The program's first descriptors are the given files. It does not outlive this process, and
+// the processes that it leaves are ended with it.
 func RunHunted(ctx context.Context, o Options, files []*os.File) (Result, error) {
 	h, err := newHunted(ctx, &o, files)
 	if err != nil {
@@ -22,16 +21,16 @@ func RunHunted(ctx context.Context, o Options, files []*os.File) (Result, error)
 	return h.end(ptrace.OnThread(h.tracer.trace))
 }
 
-// Hunter makes one run of a program after another, as RunHunted does. Runs that are
-// Quiet are forks of a process that has the program loaded, where that can be had; what
-// the program's file holds by then is not looked at again. For one caller at a time.
+// Hunter runs a program repeatedly, as RunHunted does. Quiet runs are forks of a process that
+// has loaded the program, where that is possible; later changes of the program's file do not
+// matter to them. A Hunter is for one caller at a time.
 type Hunter struct {
 	options Options
 	files   []*os.File
 	thread  *hunterThread // nil: none yet, or not any more
 }
 
-// NewHunter returns a Hunter for what the options say but for their Hunt. Close ends it.
+// NewHunter returns a Hunter with the options; their Hunt is ignored. Close ends it.
 func NewHunter(o Options, files []*os.File) *Hunter { return &Hunter{options: o, files: files} }
 
 // Run makes a run.
@@ -60,7 +59,7 @@ func (h *Hunter) Run(ctx context.Context, hunt *Hunt) (Result, error) {
 	}
 }
 
-// Close ends what stands by for the next run.
+// Close ends the process that waits for the next run.
 func (h *Hunter) Close() {
 	if h.thread != nil {
 		h.thread.close()
@@ -68,8 +67,8 @@ func (h *Hunter) Close() {
 	}
 }
 
-// hunterThread is where a Hunter's runs are traced: a fork server has one tracer, and
-// that is a thread.
+// hunterThread is the thread that traces a Hunter's runs: a fork server has one tracer, and a
+// tracer is a thread.
 type hunterThread struct {
 	runs  chan *tracer
 	ended chan error
@@ -103,7 +102,7 @@ func (x *hunterThread) run(t *tracer) error {
 	return <-x.ended
 }
 
-// close returns when nothing is left of it.
+// close returns when the thread and its processes have ended.
 func (x *hunterThread) close() {
 	close(x.runs)
 	<-x.ended
@@ -139,7 +138,7 @@ func newHunted(ctx context.Context, o *Options, files []*os.File) (*hunted, erro
 	return h, nil
 }
 
-// end is what came of it, when the tracer came back with err.
+// end returns the result of the run. err is the error of the tracer.
 func (h *hunted) end(err error) (Result, error) {
 	if h.stop != nil {
 		h.stop()

@@ -11,42 +11,42 @@ import (
 	"diagnose/evidence"
 )
 
-// ImageBase is where a replayed process has the image.
+// ImageBase is the address of the image in a replayed process.
 const ImageBase evidence.Addr = agent.EngineImage
 
 const (
 	imageHeaderSize = 56
 	imageThreadSize = 32
 	runSize         = 8
-	// imageLimit is how much the engine's window for it has.
+	// imageLimit is the size of the engine's window for it.
 	imageLimit = agent.EngineStacks - agent.EngineImage
 )
 
-// ImageOptions are what a replay's image has beside the log.
+// ImageOptions say what an image holds in addition to the log.
 type ImageOptions struct {
-	// Skipped says how many mutexes a thread took without an event behind its
-	// last one, where that is known.
+	// Skipped is how many mutexes a thread took without an event after its last one, where that
+	// is known.
 	Skipped map[uint32]uint64
-	// Preemptions are points that the threads' events have beside those of the log.
+	// Preemptions are points that are added to the threads' events.
 	Preemptions []Preemption
 }
 
-// Image says where things are in an image.
+// Image describes where parts of an image are.
 type Image struct {
 	Size   int64
 	Events uint64
 	// Runs is the schedule with the preemptions' events.
 	Runs Schedule
-	// Threads has the address ranges of the threads' events.
+	// Threads has the address range of each thread's events.
 	Threads map[uint32]ImageRange
 }
 
-// ImageRange is from the first event of a thread to behind its last.
+// ImageRange is the range from the first event of a thread to the end of its last.
 type ImageRange struct{ Start, End evidence.Addr }
 
-// WriteImage writes what a replayed process reads: the events of every thread
-// in a row, as many as the schedule has of it, and the schedule (struct
-// dg_replay_header). It fails if the log has fewer events than the schedule.
+// WriteImage writes the data that a replayed process reads: for each thread as many events as
+// the schedule has of it, in a row, and the schedule (struct dg_replay_header). It fails if the
+// log has fewer events than the schedule.
 func (l *Log) WriteImage(w io.WriterAt, s Schedule, o ImageOptions) (*Image, error) {
 	counts := s.Events()
 	runs, err := s.WithPreemptions(o.Preemptions)

@@ -14,9 +14,9 @@ type InputError struct{ Err error }
 func (e *InputError) Error() string { return "record: " + e.Err.Error() }
 func (e *InputError) Unwrap() error { return e.Err }
 
-// openInside opens a regular file of a recording for reading. A name never
-// leads out of the directory, whatever symbolic links are in there; and a pipe
-// in a file's place is refused, where to open it would wait for a writer.
+// openInside opens a regular file of a recording for reading. A name never leads out of the
+// directory, whatever symbolic links it contains. A pipe in place of a file is refused, since
+// opening it would wait for a writer.
 func openInside(dir, name string) (*os.File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -23,9 +23,8 @@ import (
 
 // run is the directory of a run's recording, with those of its processes.
 //
-// While the program runs it has a hidden name (.NAME-0001-running); at the end
-// it gets one that says how the program ended (NAME-0001-SIGSEGV), or is
-// removed.
+// While the program runs the directory has a hidden name (.NAME-0001-running). At the end it is
+// renamed for how the program ended (NAME-0001-SIGSEGV), or removed.
 type run struct {
 	order      *order
 	dir        string // absolute; it changes at the end
@@ -37,12 +36,12 @@ type run struct {
 	library    File
 	recordings []*recording
 	settled    bool
-	// main is the process of the program that was started, mainOutcome how it ended;
-	// nil: it has not.
+	// main is the index of the process that was started, mainOutcome how it ended; nil: it has
+	// not.
 	main        int
 	mainOutcome *Outcome
 	warn        func(text string)
-	// tellAnalysis, unless nil, is told of an analysis that takes long.
+	// tellAnalysis, unless nil, is called for an analysis that takes long.
 	tellAnalysis func(Analysis)
 	madeOutput   bool // the directory for recordings was not there before
 	buildIDs     map[fileAt]string
@@ -93,8 +92,8 @@ func newRun(o *order) (*run, error) {
 	}
 }
 
-// spareName is a file that holds room for the last manifests on a disk that the
-// logs have filled.
+// spareName is a file that reserves disk space for the last manifests if the logs fill the
+// disk.
 const spareName, spareSize = ".spare", 256 << 10
 
 func (r *run) spare() {
@@ -106,8 +105,8 @@ func (r *run) spare() {
 	unix.Fallocate(int(f.Fd()), 0, 0, spareSize) // without it there is one safety less
 }
 
-// drop removes the recording, and the directory for recordings if it was made for
-// this one and has no other.
+// drop removes the recording, and the directory for recordings if it was made for this one and
+// is empty.
 func (r *run) drop() error {
 	for _, x := range r.recordings {
 		x.later.cancel()
@@ -119,7 +118,7 @@ func (r *run) drop() error {
 	return err
 }
 
-// runName makes of a program's name one that is short and harmless in a shell.
+// runName makes a short name from a program's name that is harmless in a shell.
 func runName(args []string, file string) string {
 	name := filepath.Base(file)
 	if len(args) > 0 && args[0] != "" {
@@ -140,8 +139,8 @@ func runName(args []string, file string) string {
 
 var numbered = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\.?(.*)-(\d{4,9})-[^/]*$`) })
 
-// nextNumber is larger than all numbers that the directory has for a name, and
-// than last.
+// nextNumber returns a number larger than last and than all numbers in the directory for a
+// name.
 func nextNumber(dir, name string, last int) (int, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -175,7 +174,7 @@ func fileSum(name string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// family is the run's processes as far as they have ended.
+// family is the processes of the run that have ended.
 func (r *run) family() *Family {
 	f := &Family{}
 	index := map[*recording]int{}
@@ -195,19 +194,19 @@ func (r *run) family() *Family {
 	return f
 }
 
-// failure says what a run's failure is.
+// failure describes the failure of a run.
 type failure struct {
-	// name is how the run is called, why says in words who did what.
+	// name is the name of the run, why describes which process did what.
 	name, why string
-	// culprit is the directory in the run's of the recording that shows it; empty for
-	// the first.
+	// culprit is the directory, in that of the run, of the recording that shows the failure;
+	// empty for the first.
 	culprit string
-	// others are the processes that failed as well, in the order of their ends.
+	// others are the other processes that failed, in the order of their ends.
 	others []FailedProcess
 }
 
-// failure of a run; nil if it did not fail, as far as is known. A run of which no
-// recording came about fails as its program does.
+// failure describes the failure of the run so far; nil if it did not fail. A run without a
+// recording fails as its program does.
 func (r *run) failure() *failure {
 	f := r.family()
 	blamed := f.Blamed()
@@ -257,7 +256,7 @@ func signalName(s unix.Signal) string {
 // quiet: nothing is kept, nor written.
 func (r *run) quiet() bool { return r.order.Hunt != nil && r.order.Hunt.Quiet }
 
-// kept reports whether the recording stays, as far as is known.
+// kept reports whether the recording is kept, as far as is known.
 func (r *run) kept() bool { return r.order.All || r.failure() != nil }
 
 // settle gives the recording its name, or removes it.
@@ -300,15 +299,14 @@ func (r *run) settle() error {
 	}
 }
 
-// finish is for the end of the last process.
+// finish is called at the end of the last process.
 func (r *run) finish() error {
 	err := r.settle()
 	r.flush()
 	return err
 }
 
-// abandon is for a tracer that failed: what there is stays, if there is
-// anything.
+// abandon is called when a tracer failed. The recording stays, if there is one.
 func (r *run) abandon() {
 	r.flush()
 	for _, x := range r.recordings {
@@ -322,8 +320,7 @@ func (r *run) abandon() {
 	}
 }
 
-// recording is the recording of one process, from its start or its fork to its
-// exec or its end.
+// recording is the recording of one process, from its start or fork to its exec or end.
 type recording struct {
 	run       *run
 	parent    *recording
@@ -394,8 +391,8 @@ func (r *run) open(p *process, forked bool) (*recording, error) {
 			}
 		}
 	} else if len(r.recordings) > 0 {
-		// An earlier program of the main process left no recording to be a
-		// child of; there is one directory for what has no parent.
+		// An earlier program of the main process left no recording to be a child of. There is
+		// only one directory for a recording without a parent.
 		return nil, errors.New("it comes from a process that was not recorded")
 	}
 	f, err := os.OpenFile(filepath.Join(x.path(), LogName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -418,7 +415,7 @@ func (r *recording) addChild(c Child) {
 	}
 }
 
-// addUnrecorded notes the end of a process that executed what is not recorded.
+// addUnrecorded notes the end of a process that executed an unrecorded program.
 func (r *recording) addUnrecorded(u Unrecorded) {
 	now := time.Now().UTC()
 	u.Ended = &now
@@ -430,10 +427,10 @@ func (r *recording) addUnrecorded(u Unrecorded) {
 	}
 }
 
-// mostUnrecorded bounds the list in a manifest.
+// mostUnrecorded is the maximum length of the list in a manifest.
 const mostUnrecorded = 1000
 
-// remove is for a recording that did not come about.
+// remove removes a recording that was not completed.
 func (r *recording) remove() {
 	if r.run.quiet() {
 		r.run.recordings = r.run.recordings[:len(r.run.recordings)-1]
@@ -453,7 +450,7 @@ func (r *recording) remove() {
 	r.run.recordings = r.run.recordings[:len(r.run.recordings)-1]
 }
 
-// limit notes what the recording cannot bring back.
+// limit notes something that the recording cannot reproduce.
 func (r *recording) limit(kind, text string) {
 	for _, l := range r.manifest.Limits {
 		if l.Kind == kind && l.Text == text {
@@ -466,7 +463,8 @@ func (r *recording) limit(kind, text string) {
 	}
 }
 
-// storeEnd writes the manifest of a process that has ended.
+// storeEnd writes the manifest of a process that has ended. If the run may be dropped, settle
+// does it.
 func (r *recording) storeEnd() {
 	if r.parent == nil {
 		r.store()
@@ -475,8 +473,7 @@ func (r *recording) storeEnd() {
 	}
 }
 
-// store writes the manifest. A recording that cannot be written is no reason
-// to disturb the program.
+// store writes the manifest. A failure to write it does not disturb the program.
 func (r *recording) store() {
 	if r.run.quiet() {
 		return

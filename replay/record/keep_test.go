@@ -48,7 +48,7 @@ func TestRunDirectories(t *testing.T) {
 	if first.number != 13 || second.number != 14 {
 		t.Errorf("numbers %d, %d, want 13, 14", first.number, second.number)
 	}
-	// The name is taken: the recording gets another number, and nothing is lost.
+	// The name is taken. The recording gets another number, and nothing is lost.
 	taken := filepath.Join(string(o.Output), "prog-0013-SIGABRT")
 	if err := os.Mkdir(taken, 0o700); err != nil {
 		t.Fatal(err)

@@ -6,28 +6,29 @@ import (
 )
 
 const (
-	// beginDelay is how long a child process is without a manifest. Many end sooner, and
-	// are written once.
+	// beginDelay is how long a child process has no manifest. Many end sooner, and are written
+	// once.
 	beginDelay = 10 * time.Millisecond
-	// endDelay is how long the manifest of one that has ended waits. In a run that passes
-	// it is dropped then, and else the program does not wait for it.
+	// endDelay is how long the manifest of an ended process waits. If the run passes in that
+	// time the manifest is dropped. If not, the program does not wait for it.
 	endDelay = 5 * time.Second
 )
 
-// A tracer that is killed leaves no manifest of the children whose delay has not passed.
+// If a tracer is killed, no manifest exists of the children whose delay has not passed, and a
+// main process that passed has only its first one.
 
-// later writes something once, after a delay, unless it is cancelled. A nil one has
-// nothing to write.
+// later writes once, after a delay, unless it is cancelled. A nil later has nothing to write.
 type later struct {
 	mu    sync.Mutex
 	write func() error // nil: it has succeeded, or is not to be called
 	timer *time.Timer
 }
 
-// oneLater keeps the writing of many to one thread.
+// oneLater makes only one goroutine write at a time.
 var oneLater sync.Mutex
 
-// after has write called by another goroutine. If it fails, it is still waiting.
+// after calls write in another goroutine after the delay. If write fails, the later still
+// waits.
 func after(delay time.Duration, write func() error) *later {
 	l := &later{write: write}
 	l.mu.Lock()
@@ -44,7 +45,7 @@ func after(delay time.Duration, write func() error) *later {
 	return l
 }
 
-// cancel reports whether it was still waiting. When it returns, nothing is being
+// cancel reports whether the write was still waiting. When it returns, nothing is being
 // written, and nothing will be.
 func (l *later) cancel() (waited bool) {
 	if l == nil {
@@ -68,7 +69,7 @@ func (r *recording) storeLater(delay time.Duration) {
 	r.later = after(delay, func() error { return manifest.Write(path) })
 }
 
-// flush stores what waits to be stored.
+// flush stores the manifests that wait.
 func (r *run) flush() {
 	for _, x := range r.recordings {
 		if x.later.cancel() {

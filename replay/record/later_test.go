@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What is cancelled is not written, and whoever cancels knows whether it was.
+// A cancelled write does not happen, and cancel reports whether it was waiting.
 func TestLaterCancelled(t *testing.T) {
 	l := after(time.Hour, func() error {
 		t.Error("it was written")
@@ -21,7 +21,7 @@ func TestLaterCancelled(t *testing.T) {
 	}
 }
 
-// What was written does not wait any more; what could not be written does.
+// A write that succeeded does not wait any more. A write that failed does.
 func TestLaterWritten(t *testing.T) {
 	for _, want := range []error{nil, errors.New("no room")} {
 		written := make(chan bool, 1)

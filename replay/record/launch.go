@@ -12,10 +12,10 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// Launch starts a program so that a second start has the same mappings, the
-// same stack and the same bytes wherever the kernel would put chance: address
-// space randomisation is off, the random bytes of AT_RANDOM are given, and the
-// vDSO is hidden, so that the clocks are system calls.
+// Launch starts a program so that a second start has the same mappings, the same stack and the
+// same bytes where the kernel would put random ones. Address space randomisation is off, the
+// random bytes of AT_RANDOM are given, and the vDSO is hidden, so that reads of clocks are
+// system calls.
 type Launch struct {
 	Path    string // handed to execve as it is: AT_EXECFN points to it
 	Args    []string
@@ -23,9 +23,9 @@ type Launch struct {
 	// Directory to start in; empty: this process's.
 	Directory string
 	Random    [16]byte
-	// Files become descriptors 0, 1, 2 and so on; ^0 is closed.
+	// Files become descriptors 0, 1, 2 and so on. ^0 is a closed descriptor.
 	Files []uintptr
-	// Options are ptrace's.
+	// Options are those of ptrace.
 	Options int
 	// StackLimit, unless 0, is the soft RLIMIT_STACK.
 	StackLimit uint64
@@ -53,12 +53,12 @@ func (e *UnsupportedError) Error() string {
 
 func (e *UnsupportedError) Unwrap() error { return e.Err }
 
-// Start starts the program and returns its process, which stands before its
-// first instruction, seized. It is for ptrace.OnThread.
+// Start starts the program and returns its process, seized and stopped before its first
+// instruction. Call it in ptrace.OnThread.
 //
-// The kernel offers a stop at exec to PTRACE_TRACEME alone, whose tracees
-// cannot be left in a stop of job control. So the process is let go with a
-// SIGSTOP, which stops it before it executes anything, and seized then.
+// The kernel stops at exec only for PTRACE_TRACEME, and such a tracee cannot be left in a stop
+// of job control. So Start detaches from the process with a SIGSTOP, which stops it before it
+// executes anything, and then seizes it.
 func (l *Launch) Start() (started int, err error) {
 	if err := ownProc(); err != nil {
 		return 0, err
@@ -84,14 +84,14 @@ func (l *Launch) Start() (started int, err error) {
 	return pid, nil
 }
 
-// discard ends a traced process whose end nobody else waits for.
+// discard kills a traced process and reaps it.
 func discard(pid int) {
 	unix.Kill(pid, unix.SIGKILL)
 	ptrace.WaitFor(pid) // a second wait only says that it is gone
 }
 
-// ownProc: in a PID namespace without a /proc of its own, /proc/PID is another
-// process, whose memory would be written to.
+// ownProc: in a PID namespace without its own /proc, /proc/PID is another process, whose memory
+// would be overwritten.
 func ownProc() error {
 	self, err := os.Readlink("/proc/self")
 	if err == nil && self != strconv.Itoa(os.Getpid()) {
@@ -103,8 +103,8 @@ func ownProc() error {
 	return nil
 }
 
-// fork starts the program up to its exec. What a child inherits from the
-// kernel's thread is set around it.
+// fork starts the program up to its exec. It sets the attributes of this kernel thread that a
+// child inherits, and restores them.
 func (l *Launch) fork() (int, error) {
 	before, err := personality(0xffffffff)
 	if err != nil {
@@ -135,8 +135,8 @@ func (l *Launch) fork() (int, error) {
 	return pid, nil
 }
 
-// setLimits: these two belong to the whole process, so they are put back once
-// the program was started.
+// setLimits: both belong to the whole process, so they are restored after the program was
+// started.
 func (l *Launch) setLimits() (restore func(), err error) {
 	var undo []func()
 	restore = func() {
@@ -164,7 +164,7 @@ func (l *Launch) setLimits() (restore func(), err error) {
 	return restore, nil
 }
 
-// personality is per thread of the kernel, and inherited over fork and exec.
+// personality is a property of a kernel thread, inherited over fork and exec.
 func personality(value uint32) (uint32, error) {
 	old, _, errno := unix.RawSyscall(unix.SYS_PERSONALITY, uintptr(value), 0, 0)
 	if errno != 0 {
@@ -204,8 +204,8 @@ func (l *Launch) seize(pid int) error {
 	if err := ptrace.Cont(pid, 0); err != nil {
 		return err
 	}
-	// First the end of the stop, then SIGCONT itself, unless it is blocked; it
-	// is kept from the program, which natively gets none.
+	// First the end of the stop is reported, then SIGCONT itself, unless it is blocked. The
+	// program does not get the SIGCONT: natively there is none.
 	if err := expect(pid, ptrace.Interrupted, unix.SIGTRAP, ptrace.WaitFor); err != nil {
 		return err
 	}

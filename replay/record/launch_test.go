@@ -132,7 +132,7 @@ func TestLaunchNormalises(t *testing.T) {
 	}
 }
 
-// A tracer may end when it has let go of the process and has not seized it yet.
+// A tracer may end after it has detached from the process and before it has seized it.
 func TestLaunchedEndsWithItsTracer(t *testing.T) {
 	l := Launch{Path: "/bin/true", Args: []string{"true"}, Files: []uintptr{0, 1, 2}, Options: ptrace.ExitKill}
 	var pid int
@@ -178,8 +178,8 @@ func TestLaunchOfNothing(t *testing.T) {
 	}
 }
 
-// A start that fails ends the process that it has made, and nobody else: here the
-// kernel knows no such ptrace options.
+// A start that fails ends the process that it has made, and no other process. Here the kernel
+// does not know the ptrace options.
 func TestLaunchThatFailsEndsItsProcessAlone(t *testing.T) {
 	const inside = "DIAGNOSE_TEST_LAUNCH_FAILS"
 	if os.Getenv(inside) != "" {
@@ -191,7 +191,7 @@ func TestLaunchThatFailsEndsItsProcessAlone(t *testing.T) {
 		fmt.Printf("start: %v; children: %q, %v\n", err, children, readErr)
 		return
 	}
-	// In a group of its own, for by kill(2) the group might be meant.
+	// In its own process group, since kill(2) might kill the group.
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), inside+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

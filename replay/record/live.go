@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockDirectory marks a recording as one that is written to. The kernel takes
-// the mark away with the recorder, however that ends. Where there are no locks
-// there is no mark.
+// lockDirectory marks a recording as being written. The kernel removes the mark when the
+// recorder ends, however that happens. Without locks there is no mark.
 func lockDirectory(dir string) *os.File {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -22,8 +21,8 @@ func lockDirectory(dir string) *os.File {
 	return f
 }
 
-// Live reports whether the recording is still being written: what its threads'
-// logs have is not of one moment then.
+// Live reports whether the recording is still being written. Then the logs of its threads are
+// not of one moment.
 func (r *Recording) Live() bool {
 	if r.Manifest.Outcome.Kind != OutcomeRunning {
 		return false

@@ -26,8 +26,8 @@ const (
 	mainThread       = 1
 )
 
-// Log is the events of a recording, read from the file as they are asked for.
-// It may be used by several goroutines.
+// Log is the events of a recording, read from the file on demand. Several goroutines may use
+// it.
 type Log struct {
 	// PID is the recorded process.
 	PID uint32
@@ -41,10 +41,10 @@ type Log struct {
 	indices []uint32
 }
 
-// logThread is where the events of a thread are.
+// logThread is the extents of a thread's events.
 type logThread struct {
 	extents []extent // by sequence
-	// problem is met behind the last extent.
+	// problem is the error after the last extent.
 	problem error
 }
 
@@ -53,8 +53,8 @@ type extent struct {
 	sequence     uint32
 }
 
-// CutError says that a log ends before the recording did: the file is shorter
-// than it was, or nobody lived to write its header.
+// CutError says that a log ends before the recording did: the file is shorter than it was, or
+// its recorder did not live to write its header.
 type CutError struct {
 	File   string
 	Offset int64
@@ -65,9 +65,9 @@ func (e *CutError) Error() string {
 	return fmt.Sprintf("record: %s is cut off at %#x: %s", e.File, e.Offset, e.What)
 }
 
-// ReadLog finds the extents of a log. wanted is the size that the file had when
-// the recording ended, 0 if it is not known; a shorter file is a log that was
-// cut off, of which the rest is read. Without a header, there is no event.
+// ReadLog finds the extents of a log. wanted is the size of the file at the end of the
+// recording, 0 if it is not known. A shorter file is a log that was cut off; the rest of it is
+// read. A log without a header has no events. If ctx ends, ReadLog fails with its cause.
 func ReadLog(name string, file io.ReaderAt, size, wanted int64) (*Log, error) {
 	l := &Log{name: name, file: file, size: size, cut: size < wanted, threads: map[uint32]*logThread{}}
 	var header [logHeaderSize]byte
@@ -96,8 +96,8 @@ func ReadLog(name string, file io.ReaderAt, size, wanted int64) (*Log, error) {
 	return l, nil
 }
 
-// findExtents goes over the headers of all extents. What has none was taken
-// by a thread that did not live to use it.
+// findExtents reads the headers of all extents. An extent without one belongs to a thread that
+// ended before it used it.
 func (l *Log) findExtents() error {
 	for at := int64(extentSize); at < l.size; {
 		var header [extentHeaderSize]byte
@@ -137,7 +137,7 @@ func (l *Log) findExtents() error {
 
 // sparse is a file that knows where it has data.
 type sparse interface {
-	// nextData returns where data begins from an offset on, at most the file's size.
+	// nextData returns the offset at or after at where data begins, at most the file's size.
 	nextData(at int64) (int64, error)
 }
 
@@ -183,12 +183,12 @@ func (l *Log) add(thread uint32, e extent) {
 	t.extents = append(t.extents, e)
 }
 
-// order sorts a thread's extents and keeps those before the first that is
-// missing or there twice.
+// order sorts a thread's extents and keeps those before the first one that is missing or
+// duplicate.
 func (l *Log) order(t *logThread) {
 	slices.SortStableFunc(t.extents, func(a, b extent) int { return int(int64(a.sequence) - int64(b.sequence)) })
-	// Of an extent that was being copied when the process ended, the copy may
-	// lack something; it is behind the original.
+	// If the process ended while an extent was copied, the copy may be incomplete. It is after
+	// the original in the file.
 	t.extents = slices.CompactFunc(t.extents, func(a, b extent) bool { return a.sequence == b.sequence && a.size == b.size })
 	for i, e := range t.extents {
 		if e.sequence == uint32(i) {
@@ -208,11 +208,10 @@ func (l *Log) order(t *logThread) {
 // order.
 func (l *Log) Threads() []uint32 { return slices.Clone(l.indices) }
 
-// Size is the file's, in bytes.
+// Size is the size of the file in bytes.
 func (l *Log) Size() int64 { return l.size }
 
-// Cut returns an error if the log is known to be shorter than the recording
-// was.
+// Cut returns an error if the log is known to be shorter than the recording was.
 func (l *Log) Cut() error {
 	if !l.cut {
 		return nil

@@ -84,7 +84,7 @@ func sampleEvents() []Event {
 	return list
 }
 
-// clone is an event that outlives its iteration.
+// clone copies an event, which outlives the iteration.
 func clone(e *Event) Event {
 	c := *e
 	c.Args = slices.Clone(e.Args)
@@ -106,7 +106,7 @@ func collect(seq iter.Seq2[*Event, error]) ([]Event, error) {
 	return list, nil
 }
 
-// bare is what an event says of itself, without where it was found.
+// bare returns the events without their places in the log.
 func bare(list []Event) []Event {
 	list = slices.Clone(list)
 	for i := range list {
@@ -152,7 +152,7 @@ func TestLogThreadFromNowhere(t *testing.T) {
 	}
 }
 
-// Events larger than an extent, and more than fill one.
+// Events larger than an extent, and events of more than one extent.
 func TestLogExtents(t *testing.T) {
 	want := []Event{{Thread: 1, Kind: KindCreate, Ticket: 1, Object: 2}, {Thread: 1, Kind: KindCreate, Ticket: 2, Object: 3}}
 	for i := range 90 {
@@ -171,8 +171,8 @@ func TestLogExtents(t *testing.T) {
 	}
 }
 
-// A log may end at any byte. What is there is read, and where it ends is said
-// unless the end cannot be told from one that the program made.
+// A log may end at any byte. The rest is read, and the end is reported unless it looks like the
+// end of a complete log.
 func TestLogCutAnywhere(t *testing.T) {
 	whole := logBytes(t, sampleEvents())
 	all, _ := collect(mustReadLog(t, whole).Ordered())
@@ -203,8 +203,8 @@ func TestLogCutAnywhere(t *testing.T) {
 	}
 }
 
-// Threads that were killed in between leave extents without a header, and an
-// event without a length.
+// Threads killed while they write leave extents without a header, and an event without a
+// length.
 func TestLogHoles(t *testing.T) {
 	list := sampleEvents()
 	b := logBytes(t, list)
@@ -270,7 +270,7 @@ func TestLogCorrupt(t *testing.T) {
 	}
 }
 
-// Whatever byte is wrong, reading ends with what is left.
+// Whatever byte is wrong, the reader returns the rest and ends.
 func TestLogEveryByte(t *testing.T) {
 	good := logBytes(t, sampleEvents())
 	l := mustReadLog(t, good)
@@ -299,7 +299,7 @@ func TestLogEveryByte(t *testing.T) {
 	}
 }
 
-// exerciseLog reads a log in every way there is.
+// exerciseLog calls every reader of a log.
 func exerciseLog(t testing.TB, b []byte) {
 	l, err := readLog(b)
 	if err != nil {
@@ -393,8 +393,7 @@ func TestEventDecode(t *testing.T) {
 	}
 }
 
-// emptyLog is a log of that size of which nothing but the head is there, and counts the
-// reads.
+// emptyLog is a log of which only the head exists, as large as size says. It counts the reads.
 type emptyLog struct {
 	head []byte
 	size int64
@@ -434,7 +433,7 @@ func TestSparseLog(t *testing.T) {
 		t.Errorf("%d events, want %d: %v", len(got), len(want), err)
 	}
 
-	// The same of a file: where data is comes from the file system.
+	// The same for a file: the file system says where it has data.
 	name := filepath.Join(t.TempDir(), LogName)
 	if err := errors.Join(os.WriteFile(name, head, 0o600), os.Truncate(name, 1<<40)); err != nil {
 		t.Fatal(err)

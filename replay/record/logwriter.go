@@ -6,8 +6,8 @@ import (
 	"iter"
 )
 
-// WriteLog writes a log as the engine would, from events in the order of their
-// tickets. It is what makes a log of the text form.
+// WriteLog writes a log as the engine would, from events in the order of their tickets. It
+// converts the text form to a log.
 func WriteLog(w io.WriterAt, pid uint32, events iter.Seq2[*Event, error]) error {
 	lw := &logWriter{w: w, next: extentSize, threads: map[uint32]*writtenThread{}}
 	header := make([]byte, extentSize)
@@ -25,7 +25,7 @@ func WriteLog(w io.WriterAt, pid uint32, events iter.Seq2[*Event, error]) error 
 			return err
 		}
 	}
-	// The last extent is there as a whole, zeros behind its events.
+	// The last extent is complete, with zeros after its events.
 	return lw.write([]byte{0}, lw.next-1)
 }
 
@@ -61,7 +61,7 @@ func (w *logWriter) add(e *Event) error {
 	return err
 }
 
-// extend gives the thread an extent that has room for n bytes.
+// extend gives the thread an extent with room for n bytes.
 func (w *logWriter) extend(thread uint32, t *writtenThread, n int64) error {
 	size := (n + extentHeaderSize + extentSize - 1) / extentSize * extentSize
 	header := le.AppendUint64(nil, extentMagic)

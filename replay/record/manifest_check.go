@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Check reports what a manifest must not say.
+// Check returns an error if the manifest is invalid.
 func (m *Manifest) Check() error {
 	for _, check := range []func() error{m.checkProgram, m.checkStart, m.checkOutcome, m.checkLinks} {
 		if err := check(); err != nil {
@@ -34,8 +34,8 @@ func (m *Manifest) checkProgram() error {
 	return nil
 }
 
-// checkStart: a manifest that was written before the engine started has no
-// mappings yet, and no random bytes.
+// checkStart: a manifest that was written before the engine started has no mappings yet, and no
+// random bytes.
 func (m *Manifest) checkStart() error {
 	if b, err := hex.DecodeString(m.Start.Random); err != nil || len(b) != 16 && len(b) != 0 {
 		return &ManifestError{"start.random", "is not 16 bytes in hexadecimal"}
@@ -123,8 +123,8 @@ func (m *Manifest) checkLinks() error {
 	return nil
 }
 
-// insidePath reports whether a path of a manifest stays in its directory, as
-// far as names tell; openInside sees to symbolic links.
+// insidePath reports whether a path of a manifest stays in its directory, as far as names tell.
+// openInside checks symbolic links.
 func insidePath(p string) bool {
 	return p != "" && p == path.Clean(p) && p[0] != '/' && p != "." && p != ".." && !strings.HasPrefix(p, "../") &&
 		strings.IndexByte(p, 0) < 0

@@ -18,7 +18,7 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("record: %s has version %d, this tool reads up to %d: use a newer diagnose", e.File, e.Got, e.Want)
 }
 
-// ManifestError says what is wrong in a manifest.
+// ManifestError describes an error in a manifest.
 type ManifestError struct {
 	Field string
 	What  string
@@ -31,8 +31,8 @@ func (e *ManifestError) Error() string {
 	return fmt.Sprintf("record: %s: %s %s", ManifestName, e.Field, e.What)
 }
 
-// DecodeManifest reads a manifest from its JSON and checks it. Fields that it
-// does not know are an error, as the version would be another.
+// DecodeManifest decodes a manifest from its JSON and checks it. Unknown fields are an error: a
+// manifest with other fields has another version.
 func DecodeManifest(data []byte) (*Manifest, error) {
 	var head struct {
 		Version *int `json:"version"`
@@ -87,8 +87,8 @@ func ReadManifest(dir string) (*Manifest, error) {
 	return DecodeManifest(data)
 }
 
-// Write puts the manifest into a recording's directory, whole or not at all,
-// in the place of an earlier one. It sets the version.
+// Write writes the manifest to a recording's directory, whole or not at all, and replaces an
+// earlier one. It sets the version.
 func (m *Manifest) Write(dir string) error {
 	m.Version = ManifestVersion
 	if err := m.Check(); err != nil {

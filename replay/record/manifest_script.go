@@ -2,10 +2,10 @@ package record
 
 import "slices"
 
-// Execve returns what to hand to execve(2) so that the process begins as this
-// one did. The kernel has put a script's interpreter and the script's name, as
-// it was executed, in the place of args[0] (binfmt_script.c); what that was is
-// lost, and nobody saw it.
+// Execve returns the arguments for execve(2) that start the process as it was started. The
+// kernel replaced args[0] of a script by its interpreter and the script's name, as it was
+// executed (binfmt_script.c). The original args[0] is lost, but the program did not see it
+// either.
 func (p *Program) Execve() (path string, args []string) {
 	args = Strings(p.Args)
 	if p.Executed == "" {

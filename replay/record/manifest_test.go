@@ -108,7 +108,7 @@ func encoded(t testing.TB, m *Manifest) string {
 	return string(b)
 }
 
-// A recording comes from a stranger: what its names lead to is not read.
+// A recording comes from a stranger: files outside of it that its names lead to are not read.
 func TestOpenInside(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	secret := filepath.Join(outside, "secret")

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text is a string of the program's: any bytes but NUL. In JSON it is a string
-// where it is UTF-8, else {"base64": "..."}, for a replay needs every byte.
+// Text is a string of the program: any bytes but NUL. In JSON it is a string if it is UTF-8,
+// and otherwise {"base64": "..."}, as a replay needs every byte.
 type Text string
 
 type rawText struct {
@@ -34,7 +34,7 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*string)(t))
 }
 
-// Texts makes Text of strings, as of os.Environ.
+// Texts converts strings to Text, as of os.Environ.
 func Texts(list []string) []Text {
 	out := make([]Text, len(list))
 	for i, s := range list {
@@ -43,7 +43,7 @@ func Texts(list []string) []Text {
 	return out
 }
 
-// Strings is the reverse of Texts, for exec.
+// Strings is the inverse of Texts, for exec.
 func Strings(list []Text) []string {
 	out := make([]string, len(list))
 	for i, t := range list {

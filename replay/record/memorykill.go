@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memoryKills is how many processes the kernel has killed for lack of memory since it
-// started, those in control groups among them (oom_kill of /proc/vmstat, Linux 4.13 on).
-// It is 0 where the kernel does not say.
+// memoryKills is how many processes the kernel has killed for lack of memory since it started,
+// including those in control groups (oom_kill of /proc/vmstat, since Linux 4.13). It is 0 if
+// the kernel does not say.
 func memoryKills() uint64 {
 	f, err := os.Open("/proc/vmstat")
 	if err != nil {
@@ -39,8 +39,8 @@ func readMemoryKills(vmstat io.Reader) uint64 {
 }
 
 // killedMeanwhile is how many processes the kernel killed for lack of memory since the run
-// began, if a process of it died as such ones do. Which processes those were the kernel
-// does not say.
+// began, if a process of the run died of SIGKILL. The kernel does not say which processes it
+// killed.
 func (r *run) killedMeanwhile(o *Outcome) uint64 {
 	if o.Kind != OutcomeSignal || syscall.Signal(o.Signal) != unix.SIGKILL {
 		return 0
@@ -48,8 +48,8 @@ func (r *run) killedMeanwhile(o *Outcome) uint64 {
 	return memoryKills() - r.memoryKills
 }
 
-// MemoryWords says that the kernel may have killed the process for lack of memory; empty
-// if nothing points to that.
+// MemoryWords says that the kernel may have killed the process for lack of memory; empty if
+// nothing indicates that.
 func (o *Outcome) MemoryWords() string {
 	switch o.MemoryKills {
 	case 0:

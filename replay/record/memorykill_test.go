@@ -15,7 +15,7 @@ func TestReadMemoryKills(t *testing.T) {
 	}
 }
 
-// Only the signal that the kernel kills with points to a lack of memory.
+// Only the signal that the kernel kills with indicates a lack of memory.
 func TestMemoryWords(t *testing.T) {
 	r := &run{memoryKills: memoryKills()}
 	for _, o := range []Outcome{{Kind: OutcomeSignal, Signal: int(unix.SIGKILL)}, {Kind: OutcomeExit, Status: 137}, {Kind: OutcomeSignal, Signal: int(unix.SIGSEGV)}} {

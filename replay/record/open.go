@@ -7,20 +7,20 @@ import (
 	"path/filepath"
 )
 
-// Recording is a recording's directory, opened for reading.
+// Recording is an open directory of a recording, for reading.
 type Recording struct {
 	Dir      string
 	Manifest *Manifest
 	Log      *Log
 
 	file *os.File
-	// part: it ends before the recording does (Until).
+	// part is set if the recording ends before the directory's does (Until).
 	part bool
 }
 
-// Open opens a recording. One that was cut off opens as far as it goes:
-// Log.Cut and the iterators say where it ends. What cannot be read at all is
-// an error: no manifest, or a log that is of no recorder's making.
+// Open opens a recording. If it was cut off, it opens with the rest: Log.Cut and the iterators
+// report where it ends. It fails if nothing can be read: there is no manifest, or no recorder
+// wrote the log.
 func Open(dir string) (*Recording, error) {
 	m, err := ReadManifest(dir)
 	if err != nil {
@@ -46,7 +46,7 @@ func Open(dir string) (*Recording, error) {
 	return r, nil
 }
 
-// Close ends the use of the recording and its log.
+// Close closes the recording and its log.
 func (r *Recording) Close() error {
 	if r.file == nil {
 		return nil
@@ -57,8 +57,8 @@ func (r *Recording) Close() error {
 // File opens a file of the recording by its name there.
 func (r *Recording) File(name string) (*os.File, error) { return openInside(r.Dir, name) }
 
-// Core returns the path of the core of the process's end. The error is
-// os.ErrNotExist if none was written.
+// Core returns the path of the core of the process's end. The error is os.ErrNotExist if there
+// is none.
 func (r *Recording) Core() (string, error) {
 	if err := r.coreOfPart(); err != nil {
 		return "", err
@@ -71,7 +71,7 @@ func (r *Recording) Core() (string, error) {
 	return filepath.Join(r.Dir, CoreName), nil
 }
 
-// Child opens a recording of a child process, which the manifest names.
+// Child opens the recording of a child process that the manifest names.
 func (r *Recording) Child(c Child) (*Recording, error) {
 	if err := r.checkChild(c.Path); err != nil {
 		return nil, err
@@ -79,8 +79,8 @@ func (r *Recording) Child(c Child) (*Recording, error) {
 	return Open(filepath.Join(r.Dir, filepath.FromSlash(c.Path)))
 }
 
-// checkChild sees that a child's directory lies within this one's. A symbolic
-// link could lead from it to itself.
+// checkChild checks that a child's directory is inside this one's. A symbolic link could lead
+// from it to itself.
 func (r *Recording) checkChild(path string) error {
 	if !insidePath(path) {
 		return &ManifestError{"children", fmt.Sprintf("have the path %q", path)}
@@ -102,9 +102,9 @@ func (r *Recording) checkChild(path string) error {
 	return nil
 }
 
-// Parent opens the recording that this one is a child of: the directory above
-// the directory of children that it lies in. The error is os.ErrNotExist for a
-// recording that has no parent, or was taken away from it.
+// Parent opens the recording that this one is a child of: the directory above the directory of
+// children that contains it. The error is os.ErrNotExist if the recording has no parent, or was
+// moved away from it.
 func (r *Recording) Parent() (*Recording, error) {
 	dir, err := filepath.Abs(r.Dir)
 	if err != nil {

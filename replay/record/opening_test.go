@@ -11,8 +11,8 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// started is a process that was told where its files are: this one, with a control page
-// of its own.
+// started returns a process that was told where its files are: this one, with its own control
+// page.
 func started(t *testing.T) (*process, *agent.RawControl) {
 	t.Helper()
 	memory, err := ptrace.OpenMemory(os.Getpid())
@@ -25,7 +25,7 @@ func started(t *testing.T) (*process, *agent.RawControl) {
 	return &process{pid: os.Getpid(), recording: r}, c
 }
 
-// Who has its files open, or will not open them, is not waited for.
+// A process that has opened its files, or will not open them, is not waited for.
 func TestOpening(t *testing.T) {
 	p, c := started(t)
 	told := *c
@@ -49,8 +49,8 @@ func TestOpening(t *testing.T) {
 	}
 }
 
-// A run gets its name when its processes have opened their files, which would not be
-// where they look for them.
+// A run gets its name after its processes have opened their files. The rename would make the
+// files' names invalid.
 func TestNameWaitsForFiles(t *testing.T) {
 	waiting, c := started(t)
 	x := &tracer{processes: map[int]*process{1: {pid: 1}, 2: waiting}}

@@ -18,7 +18,7 @@ import (
 
 type agentControl = agent.RawControl
 
-// begin writes the manifest of a process that starts to be recorded.
+// begin writes the manifest of a process whose recording starts.
 func (r *recording) begin(pid int) error {
 	if r.run.quiet() {
 		return nil
@@ -48,8 +48,8 @@ func (r *recording) begin(pid int) error {
 	return m.Write(r.path())
 }
 
-// beginForked is begin for a fork's child. It executes what its parent does, and its
-// replay begins with its parent's, so there is nothing else of its start to save.
+// beginForked is begin for the child of a fork. The child executes the parent's program, and
+// its replay begins with the parent's. So there is nothing else to save of its start.
 func (r *recording) beginForked(pid int) error {
 	if r.run.quiet() {
 		return nil
@@ -72,7 +72,7 @@ func (r *recording) beginForked(pid int) error {
 	return nil
 }
 
-// faultAddress: signal(7)'s faults have an address in their siginfo_t.
+// faultAddress: the faults of signal(7) have an address in their siginfo_t.
 func faultAddress(s syscall.Signal, info *ptrace.Siginfo) *evidence.Addr {
 	switch s {
 	case unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP:
@@ -129,8 +129,8 @@ func (r *recording) takeEvidence() {
 	}
 }
 
-// corruptions counts what the agent found, less the mismatched frees that the
-// process survived: without the agent they would have done no harm.
+// corruptions counts the agent's findings, less the mismatched frees that the process survived:
+// without the agent they would have done no harm.
 func corruptions(heap *agent.Heap) (int, error) {
 	list, more, err := heap.Errors()
 	n := more
@@ -142,14 +142,14 @@ func corruptions(heap *agent.Heap) (int, error) {
 	return n, err
 }
 
-// asImage is a process's memory as the readers of heaps want it.
+// asImage is a process's memory for the readers of heaps.
 type asImage struct{ memory *ptrace.Memory }
 
 func (m asImage) ReadMemory(addr evidence.Addr, p []byte) (int, error) {
 	return m.memory.ReadAt(p, int64(addr))
 }
 
-// outcome says how a process ended: by what is known from before, if its
+// outcome returns how a process ended, with the details noted before the end if its
 // status agrees.
 func (p *process) outcome(status syscall.WaitStatus) Outcome {
 	o := Outcome{Kind: OutcomePassed}
@@ -199,10 +199,10 @@ func (t *tracer) close(r *recording, o Outcome, usage syscall.Rusage) {
 	r.lock.Close()
 }
 
-// empty: what has no events has nothing but the log's first extent, the header.
+// empty: a log without events has only the first extent, the header.
 func (r *recording) empty() bool { return r.manifest.Sizes.Log <= agent.ExtentSize }
 
-// ending says in words how the process ended.
+// ending describes how the process ended.
 func (o *Outcome) ending() string {
 	switch o.Kind {
 	case OutcomeSignal:
@@ -213,8 +213,7 @@ func (o *Outcome) ending() string {
 	return fmt.Sprintf("the process exited with status %d", o.Status)
 }
 
-// whyStopped says why the engine of a process has ended its recording before the process
-// did.
+// whyStopped says why the engine of a process ended its recording before the process ended.
 func whyStopped(k LimitKind, pid int) string {
 	switch k {
 	case LimitFiles:
@@ -235,8 +234,8 @@ func whyStopped(k LimitKind, pid int) string {
 	return "the library says: " + k.String()
 }
 
-// checkStopped notes whether the engine had to end the recording, as what comes
-// after that is not part of it.
+// checkStopped notes whether the engine had to end the recording. Later events are not part of
+// it.
 func (r *recording) checkStopped(pid int) {
 	if r.run.quiet() {
 		return // from the start
@@ -260,7 +259,7 @@ func (r *recording) size(name string) int64 {
 	return info.Size()
 }
 
-// mainEnded tells the launcher, which waits for the program alone.
+// mainEnded tells the launcher, which waits only for the program.
 func (t *tracer) mainEnded(status syscall.WaitStatus, outcome Outcome) error {
 	r := t.run
 	pid := t.main.pid
@@ -302,7 +301,7 @@ func (t *tracer) mainEnded(status syscall.WaitStatus, outcome Outcome) error {
 		return nil
 	}
 	dir := r.dir
-	// A directory that was removed meanwhile may be there again with what came late.
+	// A removed directory may exist again, with files that were written late.
 	culprit := filepath.Join(dir, filepath.FromSlash(result.Culprit))
 	if _, err := os.Stat(filepath.Join(culprit, LogName)); err != nil {
 		result.Empty = true
@@ -314,13 +313,13 @@ func (t *tracer) mainEnded(status syscall.WaitStatus, outcome Outcome) error {
 	return nil
 }
 
-// longestOpening is how long the name of a run waits for a process to open its files: as
-// long as a busy machine takes, for one that a signal or somebody has stopped there
-// would not come to it at all.
+// longestOpening is how long the name of a run waits for a process to open its files. A busy
+// machine may need that long. A process that was stopped before that, by a signal or a user,
+// would never open them.
 const longestOpening = 10 * time.Second
 
-// awaitOpening waits for processes that were told where their files are and have not
-// opened them: after the run got its name they are elsewhere.
+// awaitOpening waits for processes that were told where their files are and have not opened
+// them. When the run gets its name the files move.
 func (t *tracer) awaitOpening() {
 	for until := time.Now().Add(longestOpening); t.opening() && time.Now().Before(until); {
 		time.Sleep(100 * time.Microsecond)
@@ -336,7 +335,7 @@ func (t *tracer) opening() bool {
 	return false
 }
 
-// opening: a process that is gone, or goes on without a recording, opens nothing.
+// opening: a process that has ended, or continues without a recording, opens nothing.
 func (r *recording) opening() bool {
 	if r.run.quiet() {
 		return false
@@ -345,15 +344,15 @@ func (r *recording) opening() bool {
 	return err == nil && c.Mode == agent.ModeRecord && c.Stopped == 0 && c.LogFD < 0
 }
 
-// problem tells the user of a recording that is not as it should be. The
-// program is not concerned.
+// problem warns the user of a defect in the recording. The program is not affected.
 func (r *run) problem(err error) {
 	if r.warn != nil {
 		r.warn(withFileLimit(err).Error())
 	}
 }
 
-// writeCore writes the process as it stands. The thread that ends it is first.
+// writeCore writes a core of the process in its present state. The thread that ends it is
+// first.
 func (r *recording) writeCore(x *tracee, signal int, info *ptrace.Siginfo) {
 	if r.cut || r.run.quiet() {
 		return // the core is what a replay's end is compared with

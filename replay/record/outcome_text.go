@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// String says how the run ended, in a line: "SIGSEGV at address 0x8 in thread 2".
+// String describes in a line how the run ended: "SIGSEGV at address 0x8 in thread 2".
 func (o *Outcome) String() string {
 	var b strings.Builder
 	switch o.Kind {

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// copyObjects copies the files that the process has mapped into a portable
-// recording. A file is kept under its build-id, or else under its digest.
+// copyObjects copies the files that the process has mapped into a portable recording. The name
+// of a file is its build-id or, without one, its digest.
 func (r *recording) copyObjects(pid int) {
 	if !r.run.order.Portable {
 		return

@@ -12,26 +12,25 @@ import (
 	"diagnose/evidence"
 )
 
-// Preemption is a place between two events of a thread where it gives the right
-// to run away.
+// Preemption is a place between two events of a thread where it gives up the right to run.
 type Preemption struct {
 	Thread uint32 `json:"thread"` // from 1
-	// Ordinal is of the thread's event before, from 1.
+	// Ordinal is that of the thread's last event before the place, from 1.
 	Ordinal uint64 `json:"ordinal"`
-	// Class says how the place is told.
+	// Class says how the place is identified.
 	Class PointClass `json:"class"`
-	// PC is of PointPC alone.
+	// PC is set for PointPC only.
 	PC evidence.Addr `json:"pc,omitempty"`
-	// Count is the number of the arrival, from 1, since the event or, where that
-	// has several, since the preemption before; 0 of PointEvent.
+	// Count is the number of the arrival, from 1, since the event or, if several preemptions
+	// follow the event, since the previous one; 0 for PointEvent.
 	Count uint64 `json:"count,omitempty"`
-	// Until is how many of the log's events, of all threads, are done when the
-	// thread goes on. Fewer than there are at the event before are as many as those,
-	// and one more than its next event allows is as many as that allows.
+	// Until is how many of the log's events, of all threads, are done when the thread
+	// continues. A smaller number than at the event counts as that of the event. A larger
+	// number than the thread's next event allows counts as the largest that it allows.
 	Until uint64 `json:"until"`
 }
 
-// PointClass says how a place between two events is told: enum dg_point.
+// PointClass says how a place between two events is identified: enum dg_point.
 type PointClass string
 
 // The classes.
@@ -43,8 +42,8 @@ const (
 
 var pointClasses = map[PointClass]uint64{PointEvent: agent.PointEvent, PointCode: agent.PointCode, PointPC: agent.PointPC}
 
-// String says where it is: "thread 3 behind its event 12, at 0x4011f0 for the 2nd
-// time, until event 40".
+// String describes the place: "thread 3 after its event 12, at 0x4011f0 for the 2nd time, until
+// event 40".
 func (p Preemption) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "thread %d behind its event %d", p.Thread, p.Ordinal)
@@ -61,7 +60,7 @@ func (p Preemption) String() string {
 	return b.String()
 }
 
-// Check reports what a preemption must not say.
+// Check returns an error if the preemption is invalid.
 func (p Preemption) Check() error {
 	_, known := pointClasses[p.Class]
 	switch {
@@ -79,7 +78,7 @@ func (p Preemption) Check() error {
 	return nil
 }
 
-// MostPreemptions is how many a schedule can have.
+// MostPreemptions is the maximum number of preemptions of a schedule.
 const MostPreemptions = 1 << 14
 
 func checkPreemptions(list []Preemption) error {
@@ -94,22 +93,22 @@ func checkPreemptions(list []Preemption) error {
 	return nil
 }
 
-// point is the event of an image that a preemption is.
+// point is the event of an image for a preemption.
 func (p Preemption) point() *Event {
 	return &Event{Kind: KindPoint, Flags: agent.EventExtra, Object: uint64(p.PC), Args: []uint64{pointClasses[p.Class], p.Count}}
 }
 
-// between are the positions that a place lies between: behind the event, and
-// before the thread's next.
+// between is the range of positions of a preemption: after its event, and before the thread's
+// next event.
 type between struct {
 	preemption *Preemption
 	low, high  uint64
 	until      uint64
 }
 
-// WithPreemptions is the order of events with one more of a thread for each of
-// its preemptions. Of those that end at the same position, the first of the list
-// ends first. A preemption behind an event that the order does not have is an error.
+// WithPreemptions returns the order of events with one more event of a thread for each of its
+// preemptions. Of preemptions that end at the same position, the first of the list ends first.
+// A preemption after an event that the order does not have is an error.
 func (s Schedule) WithPreemptions(list []Preemption) (Schedule, error) {
 	if len(list) == 0 {
 		return s, nil
@@ -140,7 +139,7 @@ func (s Schedule) WithPreemptions(list []Preemption) (Schedule, error) {
 	return out, nil
 }
 
-// places finds where the preemptions may end.
+// places returns where the preemptions may end.
 func (s Schedule) places(list []Preemption) ([]between, error) {
 	places := make([]between, len(list))
 	of := map[uint32][]*between{}
@@ -173,7 +172,7 @@ func (s Schedule) places(list []Preemption) ([]between, error) {
 		if b.low == 0 {
 			return nil, fmt.Errorf("record: %v: the thread has %d events", b.preemption, done[b.preemption.Thread])
 		}
-		// Several of one step follow each other.
+		// Several preemptions of one step follow each other.
 		of := step{b.preemption.Thread, b.preemption.Ordinal}
 		b.until = max(min(b.preemption.Until, b.high, position), b.low, last[of])
 		last[of] = b.until
@@ -181,7 +180,7 @@ func (s Schedule) places(list []Preemption) ([]between, error) {
 	return places, nil
 }
 
-// sortPreemptions puts those of a thread in the order of its events.
+// sortPreemptions sorts the preemptions of each thread in the order of its events.
 func sortPreemptions(list []Preemption) []Preemption {
 	sorted := slices.Clone(list)
 	slices.SortStableFunc(sorted, func(a, b Preemption) int {
@@ -190,7 +189,7 @@ func sortPreemptions(list []Preemption) []Preemption {
 	return sorted
 }
 
-// preemptionsOf are those of a thread, of a sorted list.
+// preemptionsOf returns the preemptions of a thread in a sorted list.
 func preemptionsOf(list []Preemption, thread uint32) []Preemption {
 	first, _ := slices.BinarySearchFunc(list, thread, func(p Preemption, t uint32) int { return cmp.Compare(p.Thread, t) })
 	last := first
@@ -200,28 +199,27 @@ func preemptionsOf(list []Preemption, thread uint32) []Preemption {
 	return list[first:last]
 }
 
-// ScheduleName is the file of a recording that says which preemptions a replay
-// needs beside the recorded order. It is there if a search found some.
+// ScheduleName is the file of a recording with the preemptions that a replay needs in addition
+// to the recorded order. It exists if a search found some.
 const ScheduleName = "schedule"
 
 // FoundVersion is the version of the file.
 const FoundVersion = 1
 
-// Found is what a search has found out about a recording: how a replay comes to
-// the recorded end.
+// Found is the result of a search: how a replay of the recording reaches the recorded end.
 type Found struct {
 	Version     int          `json:"version"`
 	Timing      Timing       `json:"timing"`
 	Preemptions []Preemption `json:"preemptions"`
-	// Partial: the recorded end was not reached, and no replay uses them, but a search
-	// can go on from there.
+	// Partial: the recorded end was not reached. No replay uses the preemptions, but a search
+	// can continue from them.
 	Partial bool `json:"partial,omitempty"`
-	// By is who found it, Attempts how many replays that took, Level the last
-	// kind of preemption that was needed.
+	// By is what found them, Attempts how many replays that took, Level the last kind of
+	// preemption that was needed.
 	By       string `json:"by"`
 	Attempts int    `json:"attempts"`
 	Level    string `json:"level"`
-	// Tried are of a Partial one what need not be tried again, the last MostTried.
+	// Tried are the plans of a Partial result that need not be tried again, the last MostTried.
 	Tried TriedPlans `json:"tried,omitempty"`
 }
 
@@ -230,7 +228,7 @@ const (
 	mostFoundText = 64
 )
 
-// Check reports what the file must not say.
+// Check returns an error if the file is invalid.
 func (f *Found) Check() error {
 	if f.Timing != TimingEager && f.Timing != TimingLazy {
 		return foundError(fmt.Sprintf("has the timing %q", f.Timing))
@@ -253,7 +251,7 @@ func (f *Found) timing() Timing {
 	return f.Timing
 }
 
-// DecodeFound reads the file and checks it.
+// DecodeFound decodes the file and checks it.
 func DecodeFound(data []byte) (*Found, error) {
 	var head struct {
 		Version int `json:"version"`

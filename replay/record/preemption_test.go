@@ -37,7 +37,7 @@ func TestFoundIsKept(t *testing.T) {
 	if err != nil || !slices.Equal(got.Preemptions, want.Preemptions) || got.By != want.By || got.Attempts != want.Attempts || got.Level != want.Level {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// The timing is the one that was found with them.
+	// The timing is the one that was found with the preemptions.
 	if timing, err := r.Timing(); timing != TimingEager || err != nil {
 		t.Errorf("%s, %v", timing, err)
 	}
@@ -141,7 +141,7 @@ func TestWithPreemptions(t *testing.T) {
 	}
 }
 
-// The points stand behind their events and are no events of the log.
+// The points are after their events, and are no events of the log.
 func TestImageWithPreemptions(t *testing.T) {
 	l := mustReadLog(t, logBytes(t, sampleEvents()))
 	s, _ := l.Schedule()

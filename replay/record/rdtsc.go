@@ -18,12 +18,11 @@ var (
 
 const redZone = 128
 
-// Redirect sends a thread to the engine that was stopped by a fault at an
-// instruction which the engine stands in for: the time-stamp counter, which was
-// made to trap, or a system call that was replaced by ud2. agent/src/entry.S
-// says what the engine expects. It reports whether the fault was one of these:
-// then the signal must not be delivered. The registers are changed with the
-// thread's.
+// Redirect sends a thread to the engine if it was stopped by a fault at an instruction that the
+// engine executes in its place: a read of the time-stamp counter, which traps, or a system call
+// that was replaced by ud2. agent/src/engine/entry.S defines the state that the engine expects.
+// Redirect reports whether the fault was one of these; then the signal must not be delivered.
+// It changes regs and the thread's registers.
 func Redirect(tid int, s syscall.Signal, regs *ptrace.Registers, c *agent.RawControl, isSite func(pc uint64) bool) (bool, error) {
 	memory, err := ptrace.OpenMemory(tid)
 	if err != nil {
@@ -33,15 +32,15 @@ func Redirect(tid int, s syscall.Signal, regs *ptrace.Registers, c *agent.RawCon
 	return redirect(memory, tid, s, regs, c, isSite)
 }
 
-// redirect is Redirect with the process's memory. Some programs read the
-// counter 100,000 times when they start, and each time comes here.
+// redirect is Redirect with the process's memory. Some programs read the counter 100,000 times
+// at their start, and each read calls it.
 func redirect(memory *ptrace.Memory, tid int, s syscall.Signal, regs *ptrace.Registers, c *agent.RawControl, isSite func(pc uint64) bool) (bool, error) {
 	if s != unix.SIGSEGV && s != unix.SIGILL || regs.Rip >= c.TextLow && regs.Rip < c.TextHigh {
 		return false, nil
 	}
 	var code [3]byte
 	if _, err := memory.ReadAt(code[:], int64(regs.Rip)); err != nil {
-		// A jump to where no code is, or the third byte is on a page that is not.
+		// The pc is not in code, or the third byte is on an unmapped page.
 		if _, err := memory.ReadAt(code[:2], int64(regs.Rip)); err != nil {
 			return false, nil
 		}

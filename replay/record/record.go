@@ -22,66 +22,64 @@ type Options struct {
 	// Path is the program's file, Args its arguments with args[0].
 	Path string
 	Args []string
-	// Environ is the program's environment, as agent.RecordEnvironment makes it.
+	// Environ is the program's environment, made by agent.RecordEnvironment.
 	Environ []string
 	// Library is the recording library's path (agent.RecordLibrary).
 	Library string
-	// Output is the directory that the recording's own is made in.
+	// Output is the directory in which the recording's directory is created.
 	Output string
 	// Portable copies the files that the program has mapped into the recording.
 	Portable bool
-	// All keeps recordings of runs that passed.
+	// All keeps the recordings of runs that passed.
 	All bool
-	// MaxSize bounds a process's log and data, in bytes each; 0 is no bound. A
-	// recording ends there and the program goes on.
+	// MaxSize is the maximum size of a process's log and data, in bytes each; 0 is no limit. At
+	// the limit the recording ends and the program continues.
 	MaxSize int64
-	// KeepOutput has what the program writes to its standard output and standard error in
-	// the log, for Rules.
+	// KeepOutput stores in the log what the program writes to its standard output and standard
+	// error, for Rules.
 	KeepOutput bool
-	// Ignored are signals that the program is to start with ignored.
+	// Ignored are signals that are ignored when the program starts.
 	Ignored []os.Signal
 	// Signals are passed on to the program.
 	Signals <-chan os.Signal
-	// Prepared, unless nil, traces this run; of several runs the first.
+	// Prepared, unless nil, traces this run. Of several runs it traces the first.
 	Prepared *Prepared
-	// Hunt, unless nil, has the program's threads run in an order of its own.
+	// Hunt, unless nil, determines the order in which the program's threads run.
 	Hunt *Hunt
 	// Producer is the version of diagnose.
 	Producer string
-	// Warn is told, in a line, what the user should know; it may be nil.
+	// Warn is called with a line that the user should know; it may be nil.
 	Warn func(text string)
-	// Progress is told how far an analysis of the program's libraries is that takes
-	// long; it may be nil.
+	// Progress is called with the progress of a long analysis of the program's libraries; it
+	// may be nil.
 	Progress func(Analysis)
 }
 
 // Result is how a recorded run ended.
 type Result struct {
 	PID int
-	// Status is the program's, as wait(2) has it.
+	// Status is the status of the program, as from wait(2).
 	Status syscall.WaitStatus
 	// Dir is the recording's directory; empty if it was dropped.
 	Dir     string `json:"-"`
 	Outcome Outcome
-	// Failed: the run is one that is kept by default. Why says it in words: who
-	// did what.
+	// Failed: the run is kept by default. Why describes which process did what.
 	Failed bool
 	Why    string
-	// Culprit is where in Dir the recording of the process is that failed; empty
-	// if it is the one of the program as it was started.
+	// Culprit is the path in Dir of the recording of the process that failed; empty if that is
+	// the recording of the program as it was started.
 	Culprit string
-	// Others are child processes that failed as well, in the order of their ends.
+	// Others are other child processes that failed, in the order of their ends.
 	Others []FailedProcess
-	// Cut: that recording ends before the process did; Empty: it has no events.
+	// Cut: the recording ends before the process does. Empty: it has no events.
 	Cut, Empty bool
-	// Refused are the system calls that the recorder refused that process.
+	// Refused are the system calls of that process that the recorder refused.
 	Refused []Refused
-	// Running is the number of processes that the program left behind and that
-	// are recorded further. The recording is in Dir, and may be dropped or
-	// renamed when they end.
+	// Running is the number of processes that the program left and that are still recorded. The
+	// recording is in Dir, and may be removed or renamed when they end.
 	Running int
-	// Hunted is what came of Options.Hunt; nil if the program's process ended
-	// without a word.
+	// Hunted is the result of Options.Hunt; nil if the program's process ended without
+	// reporting it.
 	Hunted *Hunted
 }
 
@@ -97,10 +95,10 @@ type FailedProcess struct {
 	Unrecorded bool
 }
 
-// Run records a run of a program that has the standard streams of this process,
-// and waits for its end. The program's end is no error; an error of type
-// *StartError says that it cannot be run, *UnsupportedError that it cannot be
-// recorded here. If ctx is done the program is killed.
+// Run records a run of a program that has the standard streams of this process, and waits for
+// its end. The program's failure is no error. A *StartError says that the program cannot be
+// run, an *UnsupportedError that it cannot be recorded here. If ctx is done the program is
+// killed.
 func Run(ctx context.Context, o Options) (Result, error) {
 	work, err := o.order()
 	if err != nil {
@@ -150,7 +148,7 @@ type runner struct {
 	early   []os.Signal // came before there was a program
 }
 
-// Prepared is a process that waits to be told what to record.
+// Prepared is a tracer process that waits to be told what to record.
 type Prepared struct {
 	conn   net.Conn
 	tracer *exec.Cmd
@@ -158,25 +156,24 @@ type Prepared struct {
 	used   bool
 }
 
-// Prepare starts the process that traces, which takes as long as this one has
-// taken to come here. Run says what it could not do.
+// Prepare starts the process that traces, which takes as long as this process took to get here.
+// Run reports its errors.
 func Prepare() *Prepared {
 	p := &Prepared{}
 	p.conn, p.err = p.start()
 	return p
 }
 
-// Close ends one that was not used.
+// Close ends a process that was not used.
 func (p *Prepared) Close() {
 	if p.conn != nil {
 		p.conn.Close()
 	}
 }
 
-// start starts it with a process group of its own, so that what a terminal sends
-// does not reach it before it can deal with that (see tracer.apart). The link has
-// whatever descriptor is free: the program inherits those that this process was
-// given, at their numbers.
+// start starts it in its own process group, so that signals from a terminal do not reach it
+// before it can handle them (see tracer.apart). The link has any free descriptor: the program
+// inherits the descriptors that this process was given, with their numbers.
 func (p *Prepared) start() (net.Conn, error) {
 	if !initialised {
 		return nil, errors.New("record: Init was not called")
@@ -204,7 +201,7 @@ func (p *Prepared) start() (net.Conn, error) {
 	return conn, nil
 }
 
-// follow does what the tracer's notices ask for until the program ended.
+// follow handles the tracer's notices until the program has ended.
 func (r *runner) follow(ctx context.Context, conn io.ReadWriter) (Result, error) {
 	notices := make(chan notice)
 	go func() {
@@ -255,8 +252,8 @@ func (r *runner) follow(ctx context.Context, conn io.ReadWriter) (Result, error)
 				stopped = syscall.Signal(n.Stopped)
 			}
 		case <-settled:
-			// The terminal's stop reaches this process as well. When it goes on,
-			// so does the program, and the notice of that is on its way.
+			// The terminal's stop reaches this process as well. When it continues, so does the
+			// program, and the notice about that will follow.
 			if time.Since(since) < 4*stopDelay {
 				unix.Kill(os.Getpid(), stopped)
 				r.resume()
@@ -272,8 +269,8 @@ func (r *runner) follow(ctx context.Context, conn io.ReadWriter) (Result, error)
 	}
 }
 
-// stopDelay is how long a stop of the program's must last until this process
-// stops as well, so that a shell sees it.
+// stopDelay is how long the program must be stopped before this process stops as well, so that
+// a shell sees it.
 const stopDelay = 50 * time.Millisecond
 
 func (r *runner) forward(s os.Signal) {
@@ -284,12 +281,11 @@ func (r *runner) forward(s os.Signal) {
 	}
 }
 
-// resume: whoever let this process go on meant the program. If it was sent to
-// the whole group the program goes on already, and a second SIGCONT is lost.
+// resume: a SIGCONT for this process is meant for the program. If it was sent to the whole
+// group, the program already continues, and a second SIGCONT has no effect.
 func (r *runner) resume() { r.forward(unix.SIGCONT) }
 
-// lost: the tracer is gone without a word, so somebody killed it. The program
-// goes on without it.
+// lost: the tracer ended without a notice, so it was killed. The program continues without it.
 func (r *runner) lost() error {
 	err := r.tracer.Wait()
 	if r.pid == 0 {

@@ -9,28 +9,28 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// Refused is a system call that the recorder did not pass on to the kernel. A program
-// that depends on it fails while it is recorded, and not otherwise.
+// Refused is a system call that the recorder did not pass on to the kernel. A program that
+// depends on it fails only while it is recorded.
 type Refused struct {
-	// Call is its name; Error the symbol of what it was answered with, "ENOSYS", or
-	// empty where it was answered as if it had been done (seccomp filters).
+	// Call is its name. Error is the symbol of the error that was returned, "ENOSYS", or empty
+	// if success was returned (seccomp filters).
 	Call  string `json:"call"`
 	Error string `json:"error,omitempty"`
-	// Thread and Ordinal are of the event of the first such call; Ordinal is 0 if that
-	// is not known.
+	// Thread and Ordinal identify the event of the first such call; Ordinal is 0 if that is not
+	// known.
 	Thread  uint32 `json:"thread"`
 	Ordinal uint64 `json:"ordinal,string"`
 }
 
-// Moment is the first such call's; its ordinal is 0 if that is not known.
+// Moment is the moment of the first such call; its ordinal is 0 if that is not known.
 func (r *Refused) Moment() evidence.Moment {
 	return evidence.Moment{Thread: r.Thread, Ordinal: r.Ordinal}
 }
 
-// Filter says that it set a filter for system calls, which is not enforced.
+// Filter reports whether the call set a filter for system calls, which is not enforced.
 func (r *Refused) Filter() bool { return r.Error == "" }
 
-// Why says in words why the recorder refuses it.
+// Why says why the recorder refuses it.
 func (r *Refused) Why() string {
 	if why := refusedWhy[r.Call]; why != "" {
 		return why
@@ -56,19 +56,19 @@ var refusedWhy = map[string]string{
 
 const madePastLibc = "the thread would be made past the C library, where the recorder does not see it"
 
-// RefusedByRecorder says that the event is a system call that the kernel has, and that the
-// recorder answered with ENOSYS without it.
+// RefusedByRecorder reports whether the event is a system call that the kernel has, and that
+// the recorder answered with ENOSYS itself.
 func (e *Event) RefusedByRecorder() bool {
 	return e.Kind == KindSyscall && e.Result == -int64(unix.ENOSYS) && refusedWhy[SyscallName(e.Object)] != ""
 }
 
-// lacking are the calls of that class that Linux answers with ENOSYS itself, and one that
-// the C library does without by itself.
+// lacking are the calls of that class that Linux itself answers with ENOSYS, and one that the C
+// library replaces by itself.
 var lacking = map[string]bool{"uselib": true, "_sysctl": true, "create_module": true, "get_kernel_syms": true, "query_module": true, "nfsservctl": true,
 	"getpmsg": true, "putpmsg": true, "afs_syscall": true, "tuxcall": true, "security": true, "set_thread_area": true, "get_thread_area": true, "lookup_dcookie": true,
 	"epoll_ctl_old": true, "epoll_wait_old": true, "restart_syscall": true, "vserver": true, "uretprobe": true, "rseq": true}
 
-// mostRefused bounds a manifest's list; each call is told once.
+// mostRefused is the maximum length of a manifest's list. Each call is in it once.
 const mostRefused = 64
 
 // refused answers agent.TrapRefused.
@@ -88,8 +88,8 @@ func (t *tracer) refused(x *tracee, regs *ptrace.Registers) error {
 	return t.answer(x, regs, 0)
 }
 
-// shared answers agent.TrapShared. What other processes write is not recorded, which a
-// user has to know before a long run and not after it.
+// shared answers agent.TrapShared. The writes of other processes are not recorded. The user
+// should know that before a long run.
 func (t *tracer) shared(x *tracee, regs *ptrace.Registers) error {
 	if r := x.process.recording; r != nil && !t.toldShared && !r.run.quiet() {
 		t.toldShared = true

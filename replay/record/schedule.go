@@ -12,22 +12,21 @@ import (
 	"strings"
 )
 
-// Turn says that so many events of a thread come next: struct dg_run.
+// Turn is a number of consecutive events of a thread: struct dg_run.
 type Turn struct {
 	Thread uint32
 	Events uint32
 }
 
-// Schedule is the order of events: who may run, and for how many events.
+// Schedule is the order of events: which thread runs, and for how many events.
 type Schedule []Turn
 
-// Ordered iterates over the events of all threads by ticket, which is an order
-// that agrees with all that the program's threads ordered among themselves. An
-// event is valid until the next.
+// Ordered iterates over the events of all threads by ticket. This order agrees with every order
+// that the program's threads established among themselves. An event is valid until the next.
 //
-// It ends where the first thread's log ends too early, with that error: what
-// came behind may depend on what is not there. Two events of one ticket are a
-// *CorruptError, and so are events of a thread that none before them creates.
+// It ends where the first thread's log ends too early, with that error: later events may depend
+// on missing ones. Two events with one ticket are a *CorruptError, and so are events of a
+// thread that no earlier event creates.
 func (l *Log) Ordered() iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
 		done := uint64(0)
@@ -71,8 +70,8 @@ func (l *Log) Ordered() iter.Seq2[*Event, error] {
 	}
 }
 
-// checkFirst sees that the lowest ticket is there once: were it not, the next
-// one of the heap would be among the first's children.
+// checkFirst checks that the lowest ticket is unique. If it were not, the next cursor would be
+// among the first one's children in the heap.
 func (l *Log) checkFirst(q queue) error {
 	first := &q[0].event
 	for _, c := range q[1:min(3, len(q))] {
@@ -84,8 +83,8 @@ func (l *Log) checkFirst(q queue) error {
 	return nil
 }
 
-// checkBegun sees that a thread with events has been created: a replay cannot give
-// it the right to run else.
+// checkBegun checks that a thread with events has been created. Otherwise a replay cannot give
+// it the right to run.
 func (l *Log) checkBegun(e *Event, created map[uint32]bool) error {
 	if e.Ordinal == 1 && !created[e.Thread] {
 		return &CorruptError{l.name, e.Offset, fmt.Sprintf("thread %d begins, and no event before that creates it", e.Thread)}
@@ -96,8 +95,7 @@ func (l *Log) checkBegun(e *Event, created map[uint32]bool) error {
 	return nil
 }
 
-// checkCreated ends the order where a thread is created whose events are all
-// lost.
+// checkCreated ends the order where a thread is created whose events are all lost.
 func (l *Log) checkCreated(e *Event, unread map[uint32]error) error {
 	if e.Kind != KindCreate || e.Result != 0 || e.Object >= mostThreads {
 		return nil
@@ -109,9 +107,9 @@ func (l *Log) checkCreated(e *Event, unread map[uint32]error) error {
 	return unread[thread]
 }
 
-// cursors stands before the first event of every thread that has one. unread
-// are those whose first event is lost, which ends the order when they are
-// created; the main thread is not.
+// cursors returns a cursor before the first event of every thread that has one. unread are the
+// threads whose first event is lost. The order ends when one of them is created; the main
+// thread is not created.
 func (l *Log) cursors() (q queue, unread map[uint32]error, err error) {
 	unread = map[uint32]error{}
 	for _, thread := range l.indices {
@@ -133,7 +131,7 @@ func (l *Log) cursors() (q queue, unread map[uint32]error, err error) {
 	return q, unread, nil
 }
 
-// queue has the cursors, the one with the lowest ticket first.
+// queue is a heap of the cursors by ticket.
 type queue []*Cursor
 
 func (q queue) Len() int           { return len(q) }
@@ -147,15 +145,15 @@ func (q *queue) Pop() any {
 	return c
 }
 
-// Schedule is the recorded order. With an error of Ordered, it is the order up
-// to there.
+// Schedule returns the recorded order. If Ordered fails, it returns the order up to there and
+// the error.
 func (l *Log) Schedule() (Schedule, error) {
 	s, _, err := l.ScheduleAndLimits()
 	return s, err
 }
 
-// ScheduleAndLimits is Schedule, with the limits that are noted on that way, as
-// many as a Summary has.
+// ScheduleAndLimits returns the schedule and the limits that it passes, at most as many as a
+// Summary has.
 func (l *Log) ScheduleAndLimits() (s Schedule, limits []Limit, err error) {
 	for e, err := range l.Ordered() {
 		if err != nil {
@@ -178,7 +176,7 @@ func (s Schedule) Add(thread uint32) Schedule {
 	return append(s, Turn{thread, 1})
 }
 
-// Events counts the events, by thread.
+// Events returns the number of events by thread.
 func (s Schedule) Events() map[uint32]uint64 {
 	counts := map[uint32]uint64{}
 	for _, r := range s {
@@ -187,7 +185,7 @@ func (s Schedule) Events() map[uint32]uint64 {
 	return counts
 }
 
-// String is the text form: one turn a line, "THREAD EVENTS".
+// String returns the text form: one turn a line, "THREAD EVENTS".
 func (s Schedule) String() string {
 	var b strings.Builder
 	for _, r := range s {
@@ -196,7 +194,7 @@ func (s Schedule) String() string {
 	return b.String()
 }
 
-// ParseSchedule reads the text form. What follows a # is a comment.
+// ParseSchedule parses the text form. The text after a # is a comment.
 func ParseSchedule(text string) (Schedule, error) {
 	var s Schedule
 	number := 0
@@ -239,10 +237,10 @@ func (r Turn) check() error {
 	return nil
 }
 
-// MarshalJSON gives a turn as [thread, events].
+// MarshalJSON encodes a turn as [thread, events].
 func (r Turn) MarshalJSON() ([]byte, error) { return json.Marshal([2]uint32{r.Thread, r.Events}) }
 
-// UnmarshalJSON reads [thread, events].
+// UnmarshalJSON decodes [thread, events].
 func (r *Turn) UnmarshalJSON(data []byte) error {
 	var pair []uint32
 	if err := json.Unmarshal(data, &pair); err != nil {

@@ -11,17 +11,16 @@ import (
 	"diagnose/evidence"
 )
 
-// A short event (struct dg_short of agent/src/record.h) says in what it differs
-// from a full one before it in the same extent, its base.
+// A short event (struct dg_short of agent/src/record.h) stores the differences from a full
+// event before it in the same extent, its base.
 
 const (
 	shortHeader = 16
-	// baseBytes is what a base may have that short events refer to.
+	// baseBytes is how many bytes of a base short events refer to.
 	baseBytes = eventHeaderSize + 8*agent.ShortArgs + payloadHeader
 )
 
-// base returns the full event at an offset of the extent that is read, without
-// its payload's bytes.
+// base returns the full event at an offset of the current extent, without its payload's bytes.
 func (c *Cursor) base(offset int64) (*Event, error) {
 	start := c.thread.extents[c.extent].offset
 	if e := c.bases[offset]; e != nil {
@@ -51,7 +50,7 @@ func (c *Cursor) corrupt(format string, args ...any) error {
 	return &CorruptError{c.log.name, c.at, fmt.Sprintf(format, args...)}
 }
 
-// decodeBase reads the beginning of a full event, as far as short ones need it.
+// decodeBase decodes the part of a full event that short ones need.
 func (e *Event) decodeBase(b []byte) error {
 	length, args, payloads := le.Uint32(b), int(b[6]), int(b[7])
 	need := eventHeaderSize + 8*args + payloadHeader*payloads
@@ -61,14 +60,14 @@ func (e *Event) decodeBase(b []byte) error {
 	if payloads == 0 {
 		return e.decode(b[:need])
 	}
-	// As if the payload were empty.
+	// The payload is decoded as empty.
 	b = slices.Clone(b[:need])
 	le.PutUint32(b[need-payloadHeader+8:], 0)
 	return e.decode(b)
 }
 
-// decodeShort makes of the event before, which e is, the one that b says. What
-// it returns is what is wrong.
+// decodeShort changes e, the event before, to the event that b encodes. It returns an error if
+// b is invalid.
 func (e *Event) decodeShort(b []byte, base *Event) error {
 	args, more, length := b[4], b[5], int64(le.Uint16(b[6:]))
 	if int(args)>>len(base.Args) != 0 || more&^(agent.ShortObject|agent.ShortResult|agent.ShortSkipped) != 0 || length > agent.ShortBytes ||

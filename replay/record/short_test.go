@@ -10,7 +10,7 @@ import (
 	"diagnose/evidence"
 )
 
-// shortEvents are a read's, each much like the one before, and a mutex's.
+// shortEvents returns the events of reads, each similar to the one before, and of a mutex.
 func shortEvents() []Event {
 	read := func(ticket, fd, at uint64, result int64, data string) Event {
 		return Event{Thread: 1, Kind: KindSyscall, Ticket: ticket, Site: 0x401000, Result: result,
@@ -23,7 +23,7 @@ func shortEvents() []Event {
 		read(8, 4, 0x8000, 1, "x"), lock(9, 0xa000, 0, 1<<40), lock(1<<32, 0x9000, 0, -16)}
 }
 
-// shortened is the event by its base, as the engine writes it.
+// shortened encodes the event by its base, as the engine does.
 func shortened(e, base *Event, last uint64, at int64) []byte {
 	var more, args byte
 	var words []uint64
@@ -123,8 +123,8 @@ func TestShortEvents(t *testing.T) {
 	}
 }
 
-// TestShortEventsDamaged changes the third event, which is short, and what it
-// refers to.
+// TestShortEventsDamaged changes the third event, which is short, and the events that it refers
+// to.
 func TestShortEventsDamaged(t *testing.T) {
 	whole := shortLog(t, shortEvents())
 	const first, second = extentSize + extentHeaderSize, extentSize + extentHeaderSize + eventHeaderSize + 24 + payloadHeader + 8
@@ -150,7 +150,7 @@ func TestShortEventsDamaged(t *testing.T) {
 			t.Errorf("%s: %d events, %v", name, len(got), err)
 		}
 	}
-	// Cut off anywhere, it ends there.
+	// If the log is cut off anywhere in it, the events end there.
 	for size := first; size < third+100; size++ {
 		got, err := collect(mustReadLog(t, whole[:size]).Events(1))
 		if err == nil || len(got) > 6 {

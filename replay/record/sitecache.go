@@ -22,11 +22,11 @@ import (
 	"diagnose/internal/privatefile"
 )
 
-// siteCacheVersion changes with what FindSites finds, and with how it is encoded.
+// siteCacheVersion changes with the results of FindSites and with their encoding.
 const siteCacheVersion = 5
 
-// objectCode is what is kept of an object file: its build-id, where its code is loaded,
-// and the system calls in it.
+// objectCode is what the cache stores of an object file: its build-id, the addresses of its
+// code, and the system calls in it.
 type objectCode struct {
 	buildID  string
 	segments []codeSegment
@@ -36,14 +36,13 @@ type objectCode struct {
 // codeSegment is an executable segment.
 type codeSegment struct{ Vaddr, Offset uint64 }
 
-// siteCache keeps what was found in object files, in this process and in the user's
-// cache directory, where a file has two names. One is the digest of the object's
-// contents: the same library at another path is not looked through again. The other
-// is the digest of what the kernel says of the object file (fileIdentity), so that the
-// next start reads no library at all. Neither name can be had by a file with other
-// contents; a build-id is no such name, since any user can write any build-id into a
-// file. The cache is not used if others may write to it. A cache that cannot be used
-// or written is done without.
+// siteCache stores the results of searches in object files, in this process and in the user's
+// cache directory. There a file has two names. One is the digest of the object's contents: the
+// same library at another path is not searched again. The other is the digest of the kernel's
+// data about the object file (fileIdentity), so the next start reads no library at all. No file
+// with other contents can get either name. A build-id would not do, since any user can write
+// any build-id into a file. The cache is not used if others may write to it. If the cache
+// cannot be used or written, it is ignored.
 type siteCache struct {
 	dir   func() string // empty: there is none
 	files sync.Map      // fileIdentity: *objectCode
@@ -63,9 +62,9 @@ func siteCacheDir() string {
 	return dir
 }
 
-// fileIdentity is what changes whenever a file's contents do. Only the kernel
-// sets the time of the last change of the inode; the type of the file system is there
-// because a file system in user space may say anything.
+// fileIdentity is data that changes whenever a file's contents do. Only the kernel sets the
+// time of the last change of the inode. The type of the file system is part of it because a
+// file system in user space may report anything.
 type fileIdentity struct {
 	Device, Inode  uint64
 	Size           int64
@@ -73,12 +72,12 @@ type fileIdentity struct {
 	FileSystemType int64
 }
 
-// settleTime is longer than a tick of the clock that file times are taken from. A
-// file may have been changed again within the tick of its last change.
+// settleTime is longer than a tick of the clock for file times. A file may have been changed
+// again within the tick of its last change.
 const settleTime = 2 * time.Second
 
-// largestHashed bounds the files that are read as a whole. What is larger, which is
-// debug information mostly, is known by its identity alone.
+// largestHashed is the largest size of a file that is read completely. Larger files, mostly
+// debug information, are known by their identity only.
 const largestHashed = 256 << 20
 
 func identityOf(path string) (fileIdentity, error) {
@@ -96,12 +95,12 @@ func identityOf(path string) (fileIdentity, error) {
 	return fileIdentity{stat.Dev, stat.Ino, stat.Size, stat.Mtim.Nano(), stat.Ctim.Nano(), system.Type}, nil
 }
 
-// settled: the file has this identity with no other contents.
+// settled reports whether the file had no other contents with this identity.
 func (i fileIdentity) settled() bool {
 	return time.Since(time.Unix(0, max(i.CTime, i.MTime))) > settleTime
 }
 
-// lookup returns what is known of a file; nil: nothing.
+// lookup returns the cached data of a file; nil: there is none.
 func (c *siteCache) lookup(identity fileIdentity) *objectCode {
 	if code, ok := c.files.Load(identity); ok {
 		return code.(*objectCode)
@@ -116,7 +115,7 @@ func (c *siteCache) lookup(identity fileIdentity) *objectCode {
 	return code
 }
 
-// analyse finds out what lookup does not know. It stops with ctx.
+// analyse searches a file that lookup does not know. It stops with ctx.
 func (c *siteCache) analyse(ctx context.Context, path string, identity fileIdentity) (*objectCode, error) {
 	f, name, err := openContents(path, identity)
 	if err != nil {
@@ -151,8 +150,8 @@ func (c *siteCache) analyse(ctx context.Context, path string, identity fileIdent
 	return code, nil
 }
 
-// openContents reads an object file, so that what is looked through is what the name
-// is the digest of. There is no name for a large file.
+// openContents reads an object file into memory, so that the searched contents are those of the
+// digest that names them. A large file has no name.
 func openContents(path string, identity fileIdentity) (f *object.File, name string, err error) {
 	if identity.Size > largestHashed {
 		f, err = object.Open(path)
@@ -182,8 +181,7 @@ func findCode(ctx context.Context, f *object.File) (*objectCode, error) {
 	return &objectCode{f.BuildID(), codeSegments(f), found}, nil
 }
 
-// CachedSites is FindSites for an object that was opened by its path, with what was
-// found before.
+// CachedSites is FindSites with the cache, for an object that was opened by its path.
 func CachedSites(f *object.File) (ObjectSites, error) {
 	identity, err := identityOf(f.Path())
 	if err != nil {
@@ -213,7 +211,7 @@ func (i fileIdentity) name() string {
 	return fmt.Sprintf("file-%s.%d", hex.EncodeToString(h.Sum(nil)), siteCacheVersion)
 }
 
-// largestEntry is more than any object's system calls take.
+// largestEntry is larger than the entry of any object.
 const largestEntry = 64 << 20
 
 func (c *siteCache) read(name string) *objectCode {
@@ -241,7 +239,7 @@ func (c *siteCache) read(name string) *objectCode {
 	return code
 }
 
-// write writes a file that is whole or is not there.
+// write writes a file whole or not at all.
 func (c *siteCache) write(name string, code *objectCode) {
 	dir := c.dir()
 	if dir == "" {
@@ -250,8 +248,7 @@ func (c *siteCache) write(name string, code *objectCode) {
 	_ = privatefile.Write(filepath.Join(dir, name), encodeCode(code)) // a cache that cannot be written is done without
 }
 
-// fit checks the sites against the object: a patch in the wrong place would
-// destroy the program.
+// fit checks the sites against the object: a patch in the wrong place would break the program.
 func (o ObjectSites) fit(f *object.File) bool {
 	for _, s := range o.Sites {
 		if !s.fits(readObject(f)) {
@@ -261,9 +258,9 @@ func (o ObjectSites) fit(f *object.File) bool {
 	return true
 }
 
-// codeHeader is the start of an encoded objectCode: how many bytes of the build-id,
-// segments, sites and undecided addresses follow. A digest of all that is at the end;
-// everything is little-endian.
+// codeHeader begins an encoded objectCode: the numbers of bytes of the build-id, of segments,
+// sites and undecided addresses that follow. A digest of all of it is at the end. Numbers are
+// little-endian.
 type codeHeader struct{ BuildID, Segments, Sites, Undecided, Random uint64 }
 
 func encodeCode(o *objectCode) []byte {

@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// newTestCache is one that has a directory alone, as every new process finds it.
+// newTestCache returns a cache with only a directory, as in a new process.
 func newTestCache(dir string) *siteCache { return &siteCache{dir: func() string { return dir }} }
 
-// settledLibc is a copy of the C library that was written long enough ago.
+// settledLibc returns a copy of the C library that was written long enough ago.
 func settledLibc(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(libcPath(t))
@@ -76,8 +76,8 @@ func TestSiteCache(t *testing.T) {
 	}
 }
 
-// TestSiteCacheNeedsTheSameContents: a file that claims the build-id of another, and one
-// that was changed in place, are looked through themselves.
+// TestSiteCacheNeedsTheSameContents: a file with the build-id of another, and a file that was
+// changed in place, are searched themselves.
 func TestSiteCacheNeedsTheSameContents(t *testing.T) {
 	dir, path := t.TempDir(), settledLibc(t)
 	want := analysed(t, newTestCache(dir), libcPath(t))
@@ -100,8 +100,8 @@ func TestSiteCacheNeedsTheSameContents(t *testing.T) {
 	}
 }
 
-// TestSiteCacheSharesContents: a copy has what was found in the original, and nothing is
-// kept by the identity of a file that may still be changed within a tick of the clock.
+// TestSiteCacheSharesContents: a copy has the results of the original, and nothing is stored by
+// the identity of a file that may still be changed within a tick of the clock.
 func TestSiteCacheSharesContents(t *testing.T) {
 	dir := t.TempDir()
 	want := analysed(t, newTestCache(dir), libcPath(t))

@@ -15,8 +15,8 @@ import (
 	"diagnose/image/x86"
 )
 
-// SiteKind says how a system call instruction is made to ask the engine
-// instead of the kernel; enum dg_patch of agent/src/record.h.
+// SiteKind says how a system call instruction is changed to call the engine instead of the
+// kernel; enum dg_patch of agent/src/record.h.
 type SiteKind uint32
 
 // The kinds.
@@ -24,37 +24,35 @@ const (
 	SiteJump  SiteKind = 1
 	SiteTrap  SiteKind = 2
 	SiteClone SiteKind = 3
-	// SiteCounter is a rdtsc or rdtscp; SiteCounterTrap is one that stays and
-	// traps, or may be one: bytes that could not be decoded.
+	// SiteCounter is a rdtsc or rdtscp. SiteCounterTrap is one that stays and traps, or bytes
+	// that could not be decoded and may be one.
 	SiteCounter     SiteKind = 4
 	SiteCounterTrap SiteKind = 5
 )
 
-// Site is a system call instruction of an object, or one that reads the
-// time-stamp counter, as link-time addresses, and the bytes around it that a
-// jump to the engine may replace.
+// Site is a system call instruction of an object, or one that reads the time-stamp counter,
+// with the bytes around it that a jump to the engine may replace. Addresses are link-time
+// addresses.
 type Site struct {
-	// At is the first byte replaced, and Length how many.
+	// At is the address of the first replaced byte, and Length their number.
 	At     uint64
 	Length uint32
 	Kind   SiteKind
-	// Resume is the address behind the instruction.
+	// Resume is the address after the instruction.
 	Resume uint64
-	// Before and After are the bytes of whole instructions that are replaced
-	// before and behind it, and executed elsewhere. They do not depend on
-	// where they lie.
+	// Before and After are the bytes of whole instructions that are replaced before and after
+	// it, and executed elsewhere. They do not depend on their address.
 	Before, After uint32
 }
 
 // ObjectSites are the system calls of one object.
 type ObjectSites struct {
-	// Sites, by address. Of SiteCounterTrap there is one at most.
+	// Sites are sorted by address. At most one is a SiteCounterTrap.
 	Sites []Site
-	// Undecided are addresses where the bytes of a system call stand among
-	// others that could not be decoded: code or data.
+	// Undecided are addresses of the bytes of a system call among bytes that could not be
+	// decoded: code or data.
 	Undecided []uint64
-	// Random is how many rdrand and rdseed there are: what they bring, no
-	// recording has.
+	// Random is the number of rdrand and rdseed instructions. No recording has their results.
 	Random uint64
 }
 
@@ -62,16 +60,16 @@ const (
 	syscallLen = 2
 	jumpLen    = 5
 
-	// sysSigreturn is the number of rt_sigreturn. Its instruction stays:
-	// unwinders know a signal's frame by the bytes of it (gcc's
-	// config/i386/linux-unwind.h), and it never returns.
+	// sysSigreturn is the number of rt_sigreturn. Its instruction is not patched: unwinders
+	// recognise a signal's frame by its bytes (gcc's config/i386/linux-unwind.h), and it never
+	// returns.
 	sysSigreturn        = 15
 	sysClone, sysClone3 = 56, 435
-	// lastNumber is more than any system call's.
+	// lastNumber is larger than the number of any system call.
 	lastNumber = 1023
 
-	// sweepLimit is how much code is decoded as a whole. Of larger objects, only
-	// the functions that contain the bytes of a system call are.
+	// sweepLimit is how much code is decoded completely. In a larger object, only the functions
+	// that contain the bytes of a system call are decoded.
 	sweepLimit = 16 << 20
 	// functionLimit is the longest function decoded in a larger object.
 	functionLimit = 1 << 20
@@ -79,13 +77,13 @@ const (
 
 var syscallBytes = []byte{0x0f, 0x05}
 
-// cloners is the function of glibc whose child begins on another stack behind
-// the instruction (sysdeps/unix/sysv/linux/x86_64/clone.S). Elsewhere, clone is
-// used as fork is. clone3 is used in one function only, which has no symbol.
+// cloners is the function of glibc whose child begins on another stack after the instruction
+// (sysdeps/unix/sysv/linux/x86_64/clone.S). Elsewhere, clone is used like fork. clone3 is used
+// in only one function, which has no symbol.
 var cloners = []string{"clone", "__clone"}
 
-// FindSites finds the system calls in an object's code. The error is ctx's if ctx is
-// done before that.
+// FindSites finds the system calls in an object's code. If ctx ends first, it fails with its
+// error.
 func FindSites(ctx context.Context, f *object.File) (ObjectSites, error) {
 	var found ObjectSites
 	for _, segment := range f.Segments() {
@@ -110,34 +108,34 @@ func FindSites(ctx context.Context, f *object.File) (ObjectSites, error) {
 	return found, nil
 }
 
-// siteSearch is the search in one segment.
+// siteSearch searches one segment.
 type siteSearch struct {
 	file *object.File
 	code []byte
 	base uint64
-	// calls are the decoded system calls, each with its neighbours; counters the
-	// reads of the time-stamp counter.
+	// calls are the decoded system calls, each with its neighbours. counters are the reads of
+	// the time-stamp counter.
 	calls, counters []decodedCall
 	random          uint64
-	// targets are where functions begin, and direct jumps and calls lead.
+	// targets are the starts of functions and the targets of direct jumps and calls.
 	targets *addressSet
-	// outliner finds the instructions that need no closer look.
+	// outliner decodes instructions that need no closer look.
 	outliner *x86.Outliner
-	// table is what .eh_frame_hdr has of the functions that begin in this segment.
+	// table has the entries of .eh_frame_hdr for the functions that begin in this segment.
 	table []functionEntry
-	// sought are the offsets of the bytes of calls, counters and chance.
+	// sought are the offsets of the byte patterns of calls, counters and random instructions.
 	sought []int
-	// gaps: there were bytes that are no instruction. Then there is data among
-	// the code, and data may look like a call.
+	// gaps: some bytes did not decode. Then there is data among the code, and data may look
+	// like a call.
 	gaps bool
-	// decoded marks candidates that were seen as instructions, or inside of one.
+	// decoded marks candidates that were decoded as instructions, or are inside of one.
 	decoded map[uint64]bool
-	// functions are those whose ends are known, by their starts; nil until extents
-	// was called.
+	// functions are the functions with known ends, by their starts; nil until extents is
+	// called.
 	functions []function
 }
 
-// outliners are large, and know more the longer they are used.
+// outliners are large, and faster the longer they are used.
 var outliners = sync.Pool{New: func() any { return &x86.Outliner{} }}
 
 func newSiteSearch(f *object.File, code []byte, base uint64) siteSearch {
@@ -189,7 +187,7 @@ func (s *siteSearch) run(ctx context.Context, found *ObjectSites) error {
 	return nil
 }
 
-// ranges are the parts of the code to decode, as offsets.
+// ranges returns the parts of the code to decode, as offsets.
 func (s *siteSearch) ranges(starts []int) [][2]int {
 	if len(s.code) <= sweepLimit {
 		return s.sections()
@@ -215,8 +213,8 @@ func (s *siteSearch) ranges(starts []int) [][2]int {
 	return ranges
 }
 
-// sections are the executable sections, for what lies between them is no code;
-// the whole segment if there is no section table.
+// sections returns the executable sections, as there is no code between them. Without a section
+// table it returns the whole segment.
 func (s *siteSearch) sections() [][2]int {
 	var ranges [][2]int
 	for _, section := range s.file.Sections() {
@@ -261,11 +259,11 @@ func (s *siteSearch) findFunctions() []int {
 	return starts
 }
 
-// window is how many instructions before and behind a call are looked at.
+// window is how many instructions before and after a call are examined.
 const window = 3
 
-// sweep goes through the instructions of [start, end), and decodes those that have
-// bytes that are sought, and their neighbours.
+// sweep visits the instructions of [start, end). It decodes those that contain a sought
+// pattern, and their neighbours.
 func (s *siteSearch) sweep(ctx context.Context, start, end int) error {
 	const stride = 1 << 20 // bytes between looks at ctx: some 10 ms
 	var recent []int       // offsets of the instructions before, newest last; none across a gap
@@ -311,7 +309,7 @@ func (s *siteSearch) sweep(ctx context.Context, start, end int) error {
 	return nil
 }
 
-// decode decodes an instruction that is known to be one.
+// decode decodes an instruction that is known to decode.
 func (s *siteSearch) decode(at, end int) x86.Inst {
 	inst, _ := x86.Decode(s.code[at:end], s.base+uint64(at)) // the outliner has found it to decode
 	return inst
@@ -339,7 +337,7 @@ func (s *siteSearch) look(inst *x86.Inst, recent []int, open *decodedCall, end i
 	return open
 }
 
-// listFor is where an instruction belongs that asks the engine; nil: nowhere.
+// listFor returns the list for an instruction that is to call the engine; nil: it is none.
 func (s *siteSearch) listFor(inst *x86.Inst) *[]decodedCall {
 	switch inst.Op {
 	case "syscall":
@@ -354,15 +352,15 @@ func (s *siteSearch) listFor(inst *x86.Inst) *[]decodedCall {
 	return nil
 }
 
-// note marks the bytes of system calls, and of what else is sought, that the instruction contains. Behind
-// bytes that could not be decoded, nothing is taken for sure until the decoder
-// has found its way again, which it does within a few instructions.
+// note marks the sought patterns that the instruction contains. After bytes that could not be
+// decoded it marks nothing until the decoder has resynchronised, which takes a few
+// instructions.
 func (s *siteSearch) note(inst *x86.Inst, at, undecoded int) {
 	const resynchronised = 64
 	if undecoded >= 0 && at-undecoded < resynchronised {
 		return
 	}
-	// The pair may begin in this instruction's last byte.
+	// The pair of bytes may begin in this instruction's last byte.
 	for i := at; i < at+inst.Len && i+1 < len(s.code); i++ {
 		if s.code[i] == syscallBytes[0] && slices.ContainsFunc(soughtBytes, func(b []byte) bool { return bytes.HasPrefix(s.code[i:], b) }) {
 			s.decoded[s.base+uint64(i)] = true
@@ -370,7 +368,7 @@ func (s *siteSearch) note(inst *x86.Inst, at, undecoded int) {
 	}
 }
 
-// numberBefore is the system call's number, if the instructions before set it.
+// numberBefore returns the number of the system call, if the instructions before set it.
 func numberBefore(recent []x86.Inst) int64 {
 	for i := len(recent) - 1; i >= 0; i-- {
 		inst := &recent[i]
@@ -385,7 +383,7 @@ func numberBefore(recent []x86.Inst) int64 {
 	return -1
 }
 
-// movable reports whether an instruction does the same wherever it lies.
+// movable reports whether an instruction does the same at any address.
 func movable(inst *x86.Inst) bool {
 	if inst.Flow != x86.FlowNext || inst.Op == "rdtsc" || inst.Op == "rdtscp" {
 		return false // the latter have patches of their own
@@ -398,9 +396,9 @@ func movable(inst *x86.Inst) bool {
 	return true
 }
 
-// site decides how a call is patched: with the fewest instructions moved, and
-// rather those before it, for behind the call the program's own text is then
-// where it stands when a debugger looks.
+// site decides how a call is patched: it moves the fewest instructions, and prefers those
+// before the call. Then the program's text after the call is in its place when a debugger
+// looks.
 func (s *siteSearch) site(call decodedCall) Site {
 	own := uint32(call.inst.Len)
 	resume := call.inst.PC + uint64(own)

@@ -7,14 +7,14 @@ import (
 	"diagnose/image/object"
 )
 
-// soughtBytes are of the instructions that ask the engine.
+// soughtBytes are the bytes of the instructions that are to call the engine.
 var soughtBytes = [][]byte{syscallBytes, rdtsc, rdtscp}
 
-// chanceBytes are of the instructions that bring chance, among others (SDM volume 2,
+// chanceBytes begin the instructions that return random numbers, and others (SDM volume 2,
 // RDRAND and RDSEED).
 var chanceBytes = []byte{0x0f, 0xc7}
 
-// occurrences are the offsets of any of the patterns, sorted.
+// occurrences returns the offsets of all patterns, sorted.
 func occurrences(code []byte, patterns [][]byte) []int {
 	var found []int
 	for _, p := range patterns {
@@ -31,10 +31,10 @@ func occurrences(code []byte, patterns [][]byte) []int {
 	return found
 }
 
-// addCounters adds the reads of the time-stamp counter. There is no number as
-// a system call's that confirms one, so where data stands among the code those
-// are patched that are in a function, and what may be one makes all of them
-// trap, which costs a program that reads clocks, or has threads, a great deal.
+// addCounters adds the reads of the time-stamp counter. Unlike a system call, no number
+// confirms such a read. So where there is data among the code, a read inside a function is
+// patched, and a possible read anywhere else makes all of them trap. That is expensive for a
+// program that reads clocks, or has threads.
 func (s *siteSearch) addCounters(found *ObjectSites) {
 	for _, read := range s.counters {
 		at := int(read.inst.PC - s.base)
@@ -67,8 +67,8 @@ func counterTrap(at uint64) Site {
 	return Site{At: at, Length: size, Kind: SiteCounterTrap, Resume: at + uint64(size)}
 }
 
-// keepApart leaves of sites that share bytes the system call, and of those that
-// trap one.
+// keepApart turns counter sites that share bytes with another site into traps, and keeps only
+// one of the traps.
 func (o *ObjectSites) keepApart() {
 	var kept []Site
 	trap := Site{}
@@ -99,8 +99,8 @@ func overlap(a, b *Site) bool {
 	return a.Kind != SiteCounterTrap && b.Kind != SiteCounterTrap && b.At < a.At+uint64(a.Length)
 }
 
-// fits reports whether the bytes of a site's instruction, read by read
-// from link-time addresses, are what its kind says.
+// fits reports whether the bytes at a site match its kind. read reads bytes at link-time
+// addresses.
 func (s *Site) fits(read func(p []byte, at uint64) error) bool {
 	if s.Kind == SiteCounterTrap {
 		return s.Length == uint32(len(rdtsc)) && s.Before == 0 && s.After == 0
@@ -119,7 +119,7 @@ func (s *Site) fits(read func(p []byte, at uint64) error) bool {
 	return s.Kind >= SiteJump && s.Kind <= SiteClone && bytes.Equal(b, syscallBytes)
 }
 
-// readObject is for Site.fits.
+// readObject returns a function for Site.fits.
 func readObject(f *object.File) func(p []byte, at uint64) error {
 	return func(p []byte, at uint64) error {
 		_, err := f.ReadAddr(p, at)

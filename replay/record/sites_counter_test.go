@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// assembled is an object of such code.
+// assembled returns an object with this code.
 func assembled(t *testing.T, text string) string {
 	t.Helper()
 	source := filepath.Join(t.TempDir(), "a.s")
@@ -23,8 +23,8 @@ func assembled(t *testing.T, text string) string {
 	return library
 }
 
-// TestCounterSites has reads of the time-stamp counter that can be patched, that
-// cannot, that share bytes with a system call, and bytes that only look like one.
+// TestCounterSites has reads of the time-stamp counter that can be patched, that cannot, that
+// share bytes with a system call, and bytes that only look like one.
 func TestCounterSites(t *testing.T) {
 	const ret = "\n ret\n"
 	for _, c := range []struct{ name, text, want string }{

@@ -6,22 +6,21 @@ import (
 	"diagnose/image/x86"
 )
 
-// Where data stands among the code, two bytes that look like an instruction may
-// be either. What decides is the function around them: one that unwinding
-// tables name from end to end, and that decodes as a whole, is code, and says
-// where its instructions begin.
+// Where there is data among the code, two bytes that look like an instruction may be either.
+// The function around them decides: if unwinding tables name it from end to end, and it decodes
+// as a whole, it is code, and shows where its instructions begin.
 
-// function is a part of the code that an entry of .eh_frame covers, as offsets.
+// function is a range of code that an entry of .eh_frame covers, as offsets.
 type function struct{ start, end int }
 
-// functionEntry is an entry of .eh_frame_hdr's table: the offset of a function in
-// the code, and the address of what describes it.
+// functionEntry is an entry of .eh_frame_hdr's table: the offset of a function in the code, and
+// the address of its FDE.
 type functionEntry struct {
 	start int
 	fde   uint64
 }
 
-// extents are the functions whose ends are known, by their starts.
+// extents returns the functions with known ends, by their starts.
 func (s *siteSearch) extents() []function {
 	if s.functions == nil {
 		s.functions = make([]function, 0, len(s.table))
@@ -35,9 +34,9 @@ func (s *siteSearch) extents() []function {
 	return s.functions
 }
 
-// extent reads the length of the function at a start from its FDE, whose
-// pointers are as all assemblers write them (DW_EH_PE_pcrel | DW_EH_PE_sdata4).
-// That they are is seen by the first one, which must be the start.
+// extent reads the length of the function at a start from its FDE. The pointers are as all
+// assemblers write them (DW_EH_PE_pcrel | DW_EH_PE_sdata4). The first pointer must be the
+// start, which confirms that.
 func (s *siteSearch) extent(start int, fde uint64) (function, bool) {
 	var b [16]byte
 	if _, err := s.file.ReadAddr(b[:], fde); err != nil {
@@ -51,8 +50,8 @@ func (s *siteSearch) extent(start int, fde uint64) (function, bool) {
 	return function{start, start + int(length)}, true
 }
 
-// instructionAt says whether an instruction begins at an offset. sure is false
-// where there is no function around it, or one that does not decode.
+// instructionAt reports whether an instruction begins at an offset. sure is false if no
+// function covers the offset, or the function does not decode.
 func (s *siteSearch) instructionAt(at int) (begins, sure bool) {
 	functions := s.extents()
 	i, exact := slices.BinarySearchFunc(functions, at, func(f function, at int) int { return f.start - at })
@@ -74,12 +73,12 @@ func (s *siteSearch) instructionAt(at int) (begins, sure bool) {
 	return begins, true
 }
 
-// kernels are instructions that no program may execute.
+// kernels are instructions that a program may not execute.
 var kernels = []string{"in", "insb", "insd", "insw", "out", "outsb", "outsd", "outsw", "hlt", "cli", "sti", "iretw", "iretd", "iretq",
 	"int1", "int", "retf", "rdmsr", "wrmsr", "clts", "invd", "wbinvd", "lgdt", "lidt", "lldt", "ltr", "sysret", "sysexit"}
 
-// refuted reports whether what follows an instruction at an offset cannot be
-// executed, so that it is none.
+// refuted reports whether the instructions after the one at an offset cannot be executed, so
+// that it is no instruction.
 func (s *siteSearch) refuted(at int) bool {
 	const followers = 24
 	for range followers {

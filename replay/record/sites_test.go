@@ -11,7 +11,7 @@ import (
 	"diagnose/image/object"
 )
 
-// libcPath is where the C library of this machine is.
+// libcPath returns the path of this machine's C library.
 func libcPath(t *testing.T) string {
 	t.Helper()
 	for _, path := range []string{"/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6", "/usr/lib/libc.so.6"} {
@@ -37,8 +37,8 @@ func findSites(t *testing.T, path string) (*object.File, ObjectSites) {
 	return f, found
 }
 
-// TestSitesAgainstObjdump has every system call that objdump sees in the C
-// library and the dynamic linker, but for the two that must stay.
+// TestSitesAgainstObjdump expects every system call that objdump finds in the C library and the
+// dynamic linker, except for the two that must stay.
 func TestSitesAgainstObjdump(t *testing.T) {
 	if _, err := exec.LookPath("objdump"); err != nil {
 		t.Skip("objdump is not installed")
@@ -93,8 +93,8 @@ func TestSitesOfLibcNeedNoTraps(t *testing.T) {
 	}
 }
 
-// TestSitesAmongOddCode has what libc does not: a jump to the instruction
-// itself, operands that depend on the place, and bytes that only look like it.
+// TestSitesAmongOddCode has code that libc does not have: a jump to the instruction itself,
+// operands that depend on the address, and bytes that only look like a call.
 func TestSitesAmongOddCode(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "odd.s")
 	text := `.text
@@ -135,8 +135,8 @@ v: .long 39
 	}
 }
 
-// TestSitesDistrustData: where data stands among the code, only a call whose
-// number is known is one.
+// TestSitesDistrustData: where there is data among the code, a call counts only if its number
+// is known.
 func TestSitesDistrustData(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "data.s")
 	text := ".text\nplain: mov $39,%eax\n syscall\n ret\n.byte 0x06,0x06,0x06\n" + strings.Repeat("nop\n", 100) + "looks: add %ecx,%ecx\n syscall\n nop\n nop\n nop\n"

@@ -17,13 +17,12 @@ const (
 	auxSystemInfo = 33 // AT_SYSINFO_EHDR, where the vDSO is
 )
 
-// maxVector bounds a process's arguments and environment: the kernel takes at
-// most 6 MiB of them, and a string has at least a byte and a pointer.
+// maxVector is the maximum number of a process's arguments and environment variables: the
+// kernel accepts at most 6 MiB, and a string has at least a byte and a pointer.
 const maxVector = 6 << 20
 
-// Normalise takes chance out of a process that was stopped at its exec, before
-// its first instruction: its random bytes become the given ones, and the vDSO
-// is hidden.
+// Normalise removes randomness from a process that was stopped at its exec, before its first
+// instruction: it replaces its random bytes by the given ones, and hides the vDSO.
 func Normalise(pid int, random [16]byte) error {
 	memory, err := ptrace.OpenMemory(pid)
 	if err != nil {
@@ -55,8 +54,8 @@ func Normalise(pid int, random [16]byte) error {
 	}
 }
 
-// auxiliary finds the vector on the stack as execve left it: the number of
-// arguments, the arguments, NULL, the environment, NULL.
+// auxiliary finds the vector on the stack as execve left it: the number of arguments, the
+// arguments, NULL, the environment, NULL.
 func auxiliary(pid int, memory *ptrace.Memory) (uint64, error) {
 	regs, err := ptrace.GetRegisters(pid)
 	if err != nil {
@@ -72,7 +71,7 @@ func auxiliary(pid int, memory *ptrace.Memory) (uint64, error) {
 	at := regs.Rsp + 8*(count+2)
 	buffer := make([]byte, 4096)
 	for read := 0; read < 8*maxVector; {
-		// Up to the end of a page, so that no read leaves the stack's top.
+		// It reads up to the end of a page, so that no read crosses the top of the stack.
 		part := buffer[:4096-at%4096]
 		if _, err := memory.ReadAt(part, int64(at)); err != nil {
 			return 0, fmt.Errorf("record: environment on the stack: %w", err)

@@ -12,11 +12,10 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// StartName is the file with what the dynamic linker had written to its own
-// memory when the engine started. It runs before the engine, and keeps there
-// how long it took, by the time-stamp counter, and on which processor it was
-// (init_cpu_features in glibc's sysdeps/x86/cpu-features.c). A replay has it
-// copied over its own.
+// StartName is the file with the dynamic linker's own memory at the start of the engine. The
+// linker runs before the engine. It stores there how long it took, by the time-stamp counter,
+// and on which processor it was (init_cpu_features in glibc's sysdeps/x86/cpu-features.c). A
+// replay overwrites its linker's memory with the file.
 const StartName = "start"
 
 // StartPage is a page of the memory at the start.
@@ -27,14 +26,14 @@ type StartPage struct {
 
 const (
 	startPageSize = 4096
-	// mostStartPages is more than any dynamic linker has.
+	// mostStartPages is larger than any dynamic linker.
 	mostStartPages = 1024
 )
 
-// auxBase is AT_BASE of elf.h, where the dynamic linker is.
+// auxBase is AT_BASE of elf.h, the address of the dynamic linker.
 const auxBase = 7
 
-// saveStart writes the pages of the dynamic linker that are not as in its file.
+// saveStart writes the pages of the dynamic linker that differ from its file.
 func (r *recording) saveStart(pid int) error {
 	pages, err := startPages(pid, &r.manifest.Start)
 	if err != nil {
@@ -87,7 +86,7 @@ func startPages(pid int, s *Start) ([]StartPage, error) {
 	return pages, nil
 }
 
-// linker is the dynamic linker's path; empty if there is none.
+// linker is the path of the dynamic linker; empty if there is none.
 func (s *Start) linker() Text {
 	for _, a := range s.Auxv {
 		if a.Type != auxBase {
@@ -102,8 +101,8 @@ func (s *Start) linker() Text {
 	return ""
 }
 
-// StartPages are the pages of StartName; none if the recording has no such
-// file. They lie in the dynamic linker's mappings of the manifest.
+// StartPages returns the pages of StartName; none if the recording has no such file. They are
+// in the manifest's mappings of the dynamic linker.
 func (r *Recording) StartPages() ([]StartPage, error) {
 	f, err := r.File(StartName)
 	if errors.Is(err, os.ErrNotExist) {
@@ -133,7 +132,7 @@ func (r *Recording) StartPages() ([]StartPage, error) {
 	return nil, &CorruptError{StartName, 0, "it has too many pages"}
 }
 
-// maps reports whether a page is a part of a file's mappings.
+// maps reports whether a page is part of a file's mappings.
 func (s *Start) maps(path Text, addr evidence.Addr) bool {
 	for i := range s.Mappings {
 		m := &s.Mappings[i]

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Summary counts what is in a log. Everything that can be read counts, also
-// behind the place where the order of all threads ends.
+// Summary counts the contents of a log. It counts everything that can be read, including events
+// after the end of the order of all threads.
 type Summary struct {
 	Events  uint64
 	Threads []ThreadSummary // by index
@@ -17,18 +17,18 @@ type Summary struct {
 	Limits  []Limit         // of DG_EV_LIMIT, in the threads' order
 }
 
-// ThreadSummary is what a thread has.
+// ThreadSummary counts the events of a thread.
 type ThreadSummary struct {
 	Index uint32
-	// Parent is the index of the thread that created it, TID its kernel id; 0
-	// if its first event is not there.
+	// Parent is the index of the thread that created it, TID its id in the kernel; 0 if its
+	// first event is missing.
 	Parent uint32
 	TID    uint64
 	Events uint64
 	Bytes  int64
 	// Skipped counts mutexes taken without an event.
 	Skipped uint64
-	// Ended: its last event is its end, or the process's.
+	// Ended: its last event is its end, or that of the process.
 	Ended bool
 	// Err says that its events end too early: a *CutError or a *CorruptError.
 	Err error
@@ -41,7 +41,7 @@ type KindCount struct {
 	Bytes  int64
 }
 
-// CallCount counts a system call.
+// CallCount counts the events of a system call.
 type CallCount struct {
 	Number uint64
 	Events uint64
@@ -49,12 +49,12 @@ type CallCount struct {
 	Bytes  int64
 }
 
-// mostLimits bounds what a summary keeps of limits: a call that the table
-// lacks is one each time it is made.
+// mostLimits is the maximum number of limits in a summary: a call that the table lacks is a
+// limit each time it is made.
 const mostLimits = 1000
 
-// Summarize reads the whole log. A failure to read the file is an error; what
-// is wrong in the file is the threads' Err.
+// Summarize reads the whole log. A failure to read the file is an error. Err of a thread
+// reports damage in the file.
 func (l *Log) Summarize() (*Summary, error) {
 	s := new(Summary)
 	kinds, calls := map[Kind]*KindCount{}, map[uint64]*CallCount{}

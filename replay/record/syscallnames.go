@@ -6,8 +6,8 @@ import (
 )
 
 // The names of x86-64's system calls by number, from the kernel's
-// arch/x86/entry/syscalls/syscall_64.tbl: those from 0 on, and those that all
-// architectures share.
+// arch/x86/entry/syscalls/syscall_64.tbl: those from 0 on, and those that all architectures
+// share.
 const (
 	firstCalls = `
 read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn
@@ -62,7 +62,7 @@ var syscallNames, syscallNumbers = func() (map[uint64]string, map[string]uint64)
 	return names, numbers
 }()
 
-// SyscallName names a system call, by its number where it has no name.
+// SyscallName returns the name of a system call, or a text with its number if it has no name.
 func SyscallName(number uint64) string {
 	if name, ok := syscallNames[number]; ok {
 		return name
@@ -70,7 +70,7 @@ func SyscallName(number uint64) string {
 	return strconv.FormatUint(number, 10)
 }
 
-// SyscallNumber finds a system call by its name.
+// SyscallNumber returns the number of a system call by its name.
 func SyscallNumber(name string) (uint64, bool) {
 	number, ok := syscallNumbers[name]
 	return number, ok

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// syscallArguments has for each system call of agent/src/engine_table.c how many
-// arguments it takes, and which of them, counted from 0, are texts: openat/4:1.
+// syscallArguments has for each system call of agent/src/engine/table.c the number of its
+// arguments, and which of them, counted from 0, are texts: openat/4:1.
 const syscallArguments = `
 read/3 write/3 open/3:0 close/1 stat/2:0 fstat/2 lstat/2:0 poll/3 lseek/3 mmap/6 mprotect/3 munmap/2 brk/1
 rt_sigaction/4 rt_sigprocmask/4 rt_sigreturn/0 ioctl/3 pread64/4 pwrite64/4 readv/3 writev/3 access/2:0 pipe/1
@@ -55,7 +55,7 @@ mseal/3 setxattrat/6:13 getxattrat/6:13 listxattrat/5:1 removexattrat/4:13 open_
 file_setattr/5:1 listns/4
 `
 
-// syscallForm is what is known of a call's arguments.
+// syscallForm describes a call's arguments.
 type syscallForm struct {
 	args  int
 	texts map[int]bool
@@ -101,7 +101,7 @@ func (e *Event) CallText() string {
 	return fmt.Sprintf("%s(%s)", name, strings.Join(args, ", "))
 }
 
-// texts are those that the program handed over, by their addresses.
+// texts are those that the program passed, by their addresses.
 func (e *Event) texts() map[uint64]string {
 	var texts map[uint64]string
 	for _, p := range e.Payloads {
@@ -116,8 +116,8 @@ func (e *Event) texts() map[uint64]string {
 	return texts
 }
 
-// argumentText shows what may be a number, a negative one of 32 or 64 bits
-// among them, or an address.
+// argumentText formats an argument that may be a number, perhaps a negative one of 32 or 64
+// bits, or an address.
 func argumentText(v uint64) string {
 	const small = 1 << 20
 	switch {

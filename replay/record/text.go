@@ -16,28 +16,27 @@ import (
 //
 //	8 t2 syscall write(1 0x404060 3) = 3 at 0x7ffff7e5b1b2 digest 0x404060:xa500+8
 //
-// ticket, thread, kind, object, arguments, result, and where they are not 0
-// the site, the mutexes taken before it, and its flags; then the payloads. It
-// says all that the binary form does; ReadText makes that of it again. What
-// follows a # at the beginning of a line is a comment.
+// ticket, thread, kind, object, arguments, result, and if they are not 0 the site, the number
+// of mutexes taken before it, and its flags; then the payloads. It has all the information of
+// the binary form; ReadText converts it back. A line that begins with # is a comment.
 
-// textVersion changes with what a line says, which the binary form's need not.
+// textVersion changes with the meaning of a line. The binary form may change without it.
 const textVersion = 1
 
 // TextOptions say what a text form shows.
 type TextOptions struct {
 	// Thread is the only one whose events are shown; 0 shows all.
 	Thread uint32
-	// Short cuts payloads after so many bytes, which cannot be read again; 0
-	// shows them whole.
+	// Short cuts payloads after so many bytes, and such a text cannot be read again; 0 shows
+	// them whole.
 	Short int
-	// Edit, if set, gives the bytes that are shown for those of a payload, as many. The
-	// text cannot be read again then.
+	// Edit, if set, returns the bytes to show in place of those of a payload, as many. Such a
+	// text cannot be read again.
 	Edit func(data []byte) []byte
 }
 
-// WriteText writes the events in the order of their tickets. Where that ends
-// too early, the text ends with a comment and the error is returned.
+// WriteText writes the events in the order of their tickets. If the order ends too early, it
+// ends the text with a comment and returns the error.
 func (l *Log) WriteText(w io.Writer, o TextOptions) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	fmt.Fprintf(out, "log %d pid %d\n", textVersion, l.PID)
@@ -65,7 +64,7 @@ func (l *Log) WriteText(w io.Writer, o TextOptions) error {
 	return nil
 }
 
-// String is the event's line of the text form.
+// String returns the event's line of the text form.
 func (e *Event) String() string { return string(e.appendText(nil, TextOptions{})) }
 
 func (e *Event) appendText(b []byte, o TextOptions) []byte {
@@ -111,8 +110,8 @@ func (f EventFlags) appendText(b []byte) []byte {
 	return b
 }
 
-// objectText is the object as its kind has it: a thread's index, a signal's
-// number, a name or an address.
+// objectText formats the object by the event's kind: a thread's index, a signal's number, a
+// name or an address.
 func (e *Event) objectText() string {
 	switch e.Kind {
 	case KindStart, KindExit, KindCreate, KindJoin, KindDetach, KindSignal, KindSignalEnd:
@@ -139,7 +138,7 @@ func (e *Event) appendArgument(b []byte, i int, v uint64) []byte {
 	return appendNumber(b, v)
 }
 
-// operations are the names of a kind's first argument, if it has names.
+// operations returns the names of a kind's first argument, if it has names.
 func (k Kind) operations() func(uint64) (string, bool) {
 	switch k {
 	case KindMutex, KindRWLock, KindSpin, KindCond, KindSem, KindBarrier, KindOnce, KindGuard:
@@ -158,8 +157,8 @@ func appendNumber(b []byte, v uint64) []byte {
 	return strconv.AppendUint(append(b, "0x"...), v, 16)
 }
 
-// mostZeros is how many zeros at a payload's end are only counted: a line of
-// text must not ask its reader for memory without end.
+// mostZeros is how many zeros at a payload's end are written as a count. Without the limit a
+// line of text could make its reader allocate unlimited memory.
 const mostZeros = 4096
 
 func (p *Payload) appendText(b []byte, o TextOptions) []byte {
@@ -187,8 +186,8 @@ func (p *Payload) appendText(b []byte, o TextOptions) []byte {
 	return fmt.Appendf(p.appendData(b, data[:len(data)-zeros]), "+%d", zeros)
 }
 
-// appendData writes a quoted string where most of the bytes are text, else
-// hexadecimal digits behind an x.
+// appendData writes a quoted string if most of the bytes are text, and otherwise hexadecimal
+// digits after an x.
 func (p *Payload) appendData(b, data []byte) []byte {
 	if p.Kind == PayloadText || p.Kind == PayloadOut && mostlyText(data) {
 		return strconv.AppendQuoteToASCII(b, string(data))
@@ -206,10 +205,10 @@ func mostlyText(data []byte) bool {
 	return odd*4 <= len(data)
 }
 
-// Mapped is what the payload of a file's mapping says: struct dg_mapped.
+// Mapped is the payload of a file's mapping: struct dg_mapped.
 type Mapped struct {
-	// Data is where its bytes are in the recording's file of data; NotKept says
-	// that they are not.
+	// Data is the offset of its bytes in the recording's data file. NotKept says that they are
+	// not there.
 	Data    uint64
 	Length  uint64
 	Device  uint64
@@ -219,7 +218,7 @@ type Mapped struct {
 	Path    string
 }
 
-// NotKept in Mapped.Data says that the bytes are those of the path.
+// NotKept in Mapped.Data says that the bytes are those of the file at the path.
 const NotKept = ^uint64(0)
 
 const (
@@ -227,7 +226,7 @@ const (
 	mappedSize    = 8*mappedNumbers + 216
 )
 
-// Mapped decodes the payload; ok is false if it is none of a mapping.
+// Mapped decodes the payload; ok is false if it is not that of a mapping.
 func (p *Payload) Mapped() (m Mapped, ok bool) {
 	if p.Kind != PayloadFile || len(p.Data) != mappedSize {
 		return m, false
@@ -273,8 +272,8 @@ func (m *Mapped) encode() []byte {
 	return b
 }
 
-// ReadText reads the text form. The pid is known when it returns; events are
-// read as they are asked for, and their ordinals are counted.
+// ReadText reads the text form. The pid is known when it returns. Events are read on demand,
+// and their ordinals are counted.
 func ReadText(r io.Reader) (pid uint32, events iter.Seq2[*Event, error], err error) {
 	in := bufio.NewReader(r)
 	number := 0

@@ -25,7 +25,7 @@ func textOf(t testing.TB, l *Log, o TextOptions) string {
 	return b.String()
 }
 
-// throughText makes a log of a log's text form.
+// throughText makes a log from a text form.
 func throughText(t testing.TB, text string) *Log {
 	t.Helper()
 	pid, events, err := ReadText(strings.NewReader(text))
@@ -39,8 +39,8 @@ func throughText(t testing.TB, text string) *Log {
 	return mustReadLog(t, f.b)
 }
 
-// TestTextPairs reads archives of a log in text and of what is made of it:
-// the same again, in short, one thread, the schedule, or an error.
+// TestTextPairs reads archives of a log in text and of the expected results: the same text, a
+// short form, one thread, the schedule, or an error.
 func TestTextPairs(t *testing.T) {
 	files, err := filepath.Glob("testdata/text/*.txtar")
 	if err != nil || len(files) < 4 {
@@ -119,7 +119,7 @@ func TestTextRoundTrip(t *testing.T) {
 	}
 }
 
-// FuzzText: what a log holds is in its text, byte for byte.
+// FuzzText: the text has everything that a log holds, byte for byte.
 func FuzzText(f *testing.F) {
 	for _, e := range sampleEvents() {
 		b, err := e.Encode(nil)
@@ -151,7 +151,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// FuzzParseEvent: what can be read is written so that it reads the same.
+// FuzzParseEvent: an event that can be read is written as text that reads as the same event.
 func FuzzParseEvent(f *testing.F) {
 	for _, e := range sampleEvents() {
 		f.Add(e.String())

@@ -10,8 +10,7 @@ import (
 	"diagnose/evidence"
 )
 
-// lineReader goes over a line. The first error stays, and all that follows is
-// empty.
+// lineReader parses a line. It keeps the first error, and the rest of the line is then empty.
 type lineReader struct {
 	rest string
 	err  error
@@ -24,7 +23,7 @@ func (r *lineReader) fail(format string, args ...any) {
 	}
 }
 
-// accept takes text off the line's front if it is there.
+// accept removes text from the front of the line if the line begins with it.
 func (r *lineReader) accept(text string) bool {
 	rest, ok := strings.CutPrefix(r.rest, text)
 	r.rest = rest
@@ -37,7 +36,7 @@ func (r *lineReader) expect(text string) {
 	}
 }
 
-// word takes what comes before any of the characters.
+// word takes the text before any of the characters.
 func (r *lineReader) word(before string) string {
 	end := strings.IndexAny(r.rest, before)
 	if end < 0 {
@@ -71,7 +70,7 @@ func (r *lineReader) number(before string) uint64 {
 	return v
 }
 
-// ParseEvent reads a line of the text form. Ordinal and Offset are not in it.
+// ParseEvent parses a line of the text form. It does not set Ordinal and Offset.
 func ParseEvent(line string) (*Event, error) {
 	r := &lineReader{rest: line}
 	e := new(Event)
@@ -103,7 +102,7 @@ func ParseEvent(line string) (*Event, error) {
 	return e, r.err
 }
 
-// named finds the value that has the name.
+// named returns the value with the name.
 func named[K ~uint8 | ~uint32 | ~uint64](r *lineReader, names map[K]string, word, what string) K {
 	for k, name := range names {
 		if name == word {
@@ -157,7 +156,7 @@ func (r *lineReader) argument(k Kind, i int) uint64 {
 	return 0
 }
 
-// part is what may follow the result.
+// part parses a part after the result.
 func (r *lineReader) part(e *Event) {
 	word := r.word(" ")
 	switch word {

@@ -11,8 +11,8 @@ import (
 	"diagnose/internal/privatefile"
 )
 
-// TimingName is the file of a recording that says how it is replayed. It is
-// there if a replay found out that the first choice does not do.
+// TimingName is the file of a recording that says how it is replayed. It exists if the first
+// choice failed in a replay.
 const TimingName = "timing"
 
 // Timing says when a replay runs the code between two events of a thread.
@@ -24,7 +24,7 @@ const (
 	TimingLazy  Timing = "lazy"  // right before the second, or when another thread needs it
 )
 
-// Timing is what a replay or a search wrote down; empty: none did.
+// Timing returns the timing that a replay or a search stored; empty: none did.
 func (r *Recording) Timing() (Timing, error) {
 	if found, err := r.Found(); found != nil || err != nil {
 		return found.timing(), err
@@ -41,12 +41,12 @@ func (r *Recording) Timing() (Timing, error) {
 	return "", &CorruptError{TimingName, 0, fmt.Sprintf("says %q", text)}
 }
 
-// SetTiming writes down which timing replays the recording.
+// SetTiming stores the timing that replays the recording.
 func (r *Recording) SetTiming(t Timing) error {
 	return writeWhole(r.Dir, TimingName, []byte(string(t)+"\n"))
 }
 
-// Found is what a search wrote down that reached the recorded end; nil: none did.
+// Found returns the result of a search that reached the recorded end; nil: none did.
 func (r *Recording) Found() (*Found, error) {
 	f, err := r.Searched()
 	if f != nil && f.Partial {
@@ -55,8 +55,8 @@ func (r *Recording) Found() (*Found, error) {
 	return f, err
 }
 
-// Searched is what a search wrote down, whether it reached the recorded end or not;
-// nil: none did.
+// Searched returns the result of a search, whether it reached the recorded end or not; nil:
+// there is none.
 func (r *Recording) Searched() (*Found, error) {
 	data, err := r.readSmall(ScheduleName, mostFound+1)
 	switch {
@@ -68,7 +68,7 @@ func (r *Recording) Searched() (*Found, error) {
 	return DecodeFound(data)
 }
 
-// SetFound writes down how the recording is replayed. It sets the version.
+// SetFound stores how the recording is replayed. It sets the version.
 func (r *Recording) SetFound(f *Found) error {
 	f.Version = FoundVersion
 	if err := f.Check(); err != nil {
@@ -98,7 +98,7 @@ func (r *Recording) readSmall(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// writeWhole writes a file whole or not at all, in the place of an earlier one.
+// writeWhole writes a file whole or not at all, and replaces an earlier one.
 func writeWhole(dir, name string, data []byte) error {
 	if err := privatefile.Write(filepath.Join(dir, name), data); err != nil {
 		return fmt.Errorf("record: %w", err)

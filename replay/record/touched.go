@@ -10,9 +10,9 @@ import (
 	"diagnose/evidence"
 )
 
-// Touched are the parts of a process's private writable memory that are not surely
-// zero, whole pages, in ascending order. What the recording engine and the heap have for
-// themselves, and the mappings of this library, are left out.
+// Touched returns the parts of a process's private writable memory that may be other than zero:
+// whole pages, in ascending order. The memory of the recording engine and of the heap, and the
+// mappings of this library, are left out.
 func Touched(pid int, library string) ([]Range, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
@@ -43,10 +43,10 @@ func Touched(pid int, library string) ([]Range, error) {
 	return list, s.Err()
 }
 
-// Part is what of a recorded process's memory an address is of.
+// Part is the part of a recorded process's memory that an address belongs to.
 type Part int
 
-// The parts, by how likely threads are to talk through them without an event.
+// The parts, by how likely threads are to communicate through them without an event.
 const (
 	PartProgram Part = iota // the program's own variables
 	PartHeap
@@ -54,7 +54,7 @@ const (
 	PartStack // of the other threads
 )
 
-// PartOf tells it by where the engine has programs' memory.
+// PartOf returns the part by the places where the engine puts programs' memory.
 func PartOf(addr evidence.Addr) Part {
 	const mapped = 0x700000000000 // arch_get_mmap_base: libraries and stack, without randomisation
 	switch {

@@ -13,29 +13,27 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// tracer records a program and all processes that come from it. It costs them
-// nothing but where they are given signals, make processes and threads,
-// execute programs, or ask.
+// tracer records a program and all processes that it creates. It stops them only when they
+// receive signals, create processes or threads, execute programs, or ask.
 type tracer struct {
 	order *order
 	link  *link
 	run   *run
-	// threads are those of all processes, by their kernel ids.
+	// threads are those of all processes, by their ids in the kernel.
 	threads   map[int]*tracee
 	processes map[int]*process
 	main      *process
-	// streams are the program's in a hunt; nil: this process's.
+	// streams are the program's streams in a hunt; nil: those of this process.
 	streams []uintptr
-	// serves: the program is to become a fork server, as soon as it can; server is the
-	// one that there is.
+	// serves: the program becomes a fork server as soon as it can. server is the current one.
 	serves bool
 	server *forkServer
-	// toldTraced: the user knows that the program traces a process of its own;
-	// toldUntraced: and that it could not.
+	// toldTraced: the user knows that the program traces one of its own processes.
+	// toldUntraced: that it could not.
 	toldTraced, toldUntraced bool
-	// toldFilter: and that a filter for system calls is not enforced.
+	// toldFilter: the user knows that a filter for system calls is not enforced.
 	toldFilter bool
-	// toldShared: and that a process shares memory with others.
+	// toldShared: the user knows that a process shares memory with others.
 	toldShared bool
 }
 
@@ -43,24 +41,24 @@ type tracer struct {
 type tracee struct {
 	tid     int
 	process *process
-	// stopped: it stands in a stop, and goes on by a request only.
+	// stopped: it is in a ptrace stop, and continues only by a request.
 	stopped bool
-	// interrupted: a stop was asked for that it has not reported.
+	// interrupted: a stop was requested that it has not reported.
 	interrupted bool
 	// vforking: it waits in the kernel for a child of vfork, and cannot stop.
 	vforking bool
-	// held is a stop that is dealt with when the core is written.
+	// held is a stop that is handled when the core is written.
 	held *ptrace.Stop
-	// index is the engine's number of the thread, as far as was looked; 0: none.
+	// index is the engine's number of the thread, if it was looked up; 0: none.
 	index uint32
-	// delay is set while signals wait for it to be elsewhere, settling while its
-	// process is at its end.
+	// delay is set while signals wait for the thread to reach another place, settling while its
+	// process is about to end.
 	delay    *delay
 	settling *settling
-	// handed is what the engine's handler of a signal was given last that somebody sent, for
-	// which the program may have none.
+	// handed is the last signal sent by a process that the engine's handler was given, and for
+	// which the program may have no handler.
 	handed *ptrace.Siginfo
-	// parent is the process's, of one whose maker has not been heard of.
+	// parent is the parent of a process whose creation has not been reported.
 	parent int
 }
 
@@ -70,18 +68,17 @@ type process struct {
 	threads map[int]*tracee
 	// recording is nil while the process is not recorded.
 	recording *recording
-	// program is what it executed last while it was not recorded; empty: nothing.
+	// program is the program that it executed last while it was not recorded; empty: none.
 	program Text
 	// from is the recording that this one's will be a child of.
 	from *ancestor
 	// ending is set while the process is stopped for its core.
 	ending *ending
-	// leaving is set while the process is let go.
+	// leaving is set while the tracer detaches from the process.
 	leaving *leaving
 }
 
-// tracingOptions: the program is to outlive the tracer, so there is no
-// PTRACE_O_EXITKILL.
+// tracingOptions: the program should outlive the tracer, so there is no PTRACE_O_EXITKILL.
 const tracingOptions = ptrace.TraceFork | ptrace.TraceVFork | ptrace.TraceClone | ptrace.TraceExec | ptrace.TraceVForkDone
 
 // trace records a program until it and all its processes have ended.
@@ -96,7 +93,7 @@ func trace(o *order, l *link) (err error) {
 	return ptrace.OnThread(t.trace)
 }
 
-// trace is for ptrace.OnThread.
+// trace is called in ptrace.OnThread.
 func (t *tracer) trace() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -115,9 +112,9 @@ func (t *tracer) trace() (err error) {
 	return t.loop()
 }
 
-// holdSignals: what is sent to all processes (a shutdown) is for the program
-// alone, whose end the tracer waits for. To ignore a signal would be to have
-// the program ignore it.
+// holdSignals: a signal sent to all processes (a shutdown) is for the program alone, and the
+// tracer waits for the program's end. If the tracer ignored the signal, the program would
+// inherit that.
 func holdSignals(ignored []int) {
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGPIPE)
@@ -153,7 +150,7 @@ func (t *tracer) start() error {
 		discard(pid)
 		return err
 	}
-	// The program's streams are its own: a pipe ends when it closes them.
+	// The program's streams must not be open here: a pipe ends when the program closes them.
 	if t.streams == nil {
 		if err := closeStreams(); err != nil {
 			return err
@@ -166,7 +163,7 @@ func (t *tracer) start() error {
 	return t.proceed(t.threads[pid], 0)
 }
 
-// refuseRandomised is for a program that has been started and has executed nothing.
+// refuseRandomised checks a program that has been started and has executed nothing.
 func refuseRandomised(pid int) error {
 	why, err := randomised(pid)
 	if err != nil {
@@ -182,12 +179,12 @@ func refuseRandomised(pid int) error {
 	return &StartError{fmt.Errorf("record: %s %s", name, why)}
 }
 
-// apart starts the program in the launcher's process group and leaves the session
-// then. The kernel counts a parent in another group of the same session as
-// somebody who can let a stopped group go on, and hangs up on the group when the
-// last such one is lost (kernel/exit.c, kill_orphaned_pgrp): for the program it
-// would matter that its parent is this process. Of another session it does not,
-// and what is sent to the group or by the terminal does not come here.
+// apart starts the program in the launcher's process group and then leaves the session. The
+// kernel counts a parent in another group of the same session as a process that can continue a
+// stopped group, and sends SIGHUP to the group when the last such parent ends (kernel/exit.c,
+// kill_orphaned_pgrp). For the program it would matter that its parent is this process. A
+// parent in another session does not count, and signals to the group or from the terminal do
+// not reach it.
 func (t *tracer) apart(start func() (int, error)) (int, error) {
 	if t.order.Group != 0 {
 		if err := unix.Setpgid(0, t.order.Group); err != nil {
@@ -244,8 +241,8 @@ func (t *tracer) newProcess(pid int, from *ancestor) *process {
 	return p
 }
 
-// thread adds a thread to a process. The first stop of a thread may have been
-// reported before the one of who made it, then it has no process yet.
+// thread adds a thread to a process. The first stop of a thread may be reported before that of
+// the thread that made it. Until then it has no process.
 func (t *tracer) thread(tid int, p *process) *tracee {
 	x := t.threads[tid]
 	if x == nil {
@@ -257,7 +254,7 @@ func (t *tracer) thread(tid int, p *process) *tracee {
 	return x
 }
 
-// proceed lets a stopped thread go on, with a signal.
+// proceed continues a stopped thread, with a signal.
 func (t *tracer) proceed(x *tracee, s syscall.Signal) error {
 	x.stopped = false
 	if x.delay != nil {
@@ -266,7 +263,7 @@ func (t *tracer) proceed(x *tracee, s syscall.Signal) error {
 	return ptrace.Cont(x.tid, s)
 }
 
-// handle deals with one stop.
+// handle handles one stop.
 func (t *tracer) handle(stop ptrace.Stop) error {
 	if t.server != nil && stop.TID == t.server.pid {
 		return t.serverStopped(stop)
@@ -276,7 +273,7 @@ func (t *tracer) handle(stop ptrace.Stop) error {
 		return t.ended(x, stop)
 	}
 	if x == nil || x.process == nil {
-		// Its maker's stop comes next, and finds it waiting.
+		// The stop of its maker comes next, and finds it here.
 		x = &tracee{tid: stop.TID, stopped: true, parent: parentOf(stop.TID)}
 		t.threads[stop.TID] = x
 		return t.adopt(x)
@@ -297,7 +294,7 @@ func (t *tracer) handle(stop ptrace.Stop) error {
 	return t.deal(x, stop)
 }
 
-// deal is handle for a thread whose process is not at its end.
+// deal is handle for a thread whose process is not about to end.
 func (t *tracer) deal(x *tracee, stop ptrace.Stop) error {
 	switch stop.Kind {
 	case ptrace.SignalStop:
@@ -339,7 +336,7 @@ func isFork(stop ptrace.Stop) bool {
 	return stop.Event == unix.PTRACE_EVENT_CLONE || stop.Event == unix.PTRACE_EVENT_FORK || isVFork(stop)
 }
 
-// made is for a thread that has made another one, or a process.
+// made handles a thread that has created another thread, or a process.
 func (t *tracer) made(x *tracee) error {
 	message, err := ptrace.EventMessage(x.tid)
 	if err != nil {
@@ -361,8 +358,8 @@ func (t *tracer) made(x *tracee) error {
 	return t.proceed(child, 0)
 }
 
-// executed is for a process that executes another program: of its threads only
-// one is left, whose id is the process's now.
+// executed handles a process that executes another program. Of its threads only one is left,
+// whose id is now that of the process.
 func (t *tracer) executed(x *tracee) error {
 	p := x.process
 	for tid := range p.threads {
@@ -379,7 +376,7 @@ func (t *tracer) executed(x *tracee) error {
 		p.from = &ancestor{recording: r, link: Parent{PID: p.pid, Exec: true}}
 		t.close(r, Outcome{Kind: OutcomeExec}, syscall.Rusage{})
 		p.recording = nil
-		// The engine had the time-stamp counter trap, and that is inherited.
+		// The engine made the time-stamp counter trap, and that is inherited.
 		if _, err := ptrace.SystemCall(x.tid, unix.SYS_PRCTL, unix.PR_SET_TSC, unix.PR_TSC_ENABLE); err != nil {
 			return err
 		}
@@ -417,7 +414,7 @@ func (t *tracer) letGo(x *tracee, why string) error {
 	return ptrace.Detach(x.tid, 0)
 }
 
-// ended is for a thread, or a whole process, that is gone.
+// ended handles a thread, or a whole process, that has ended.
 func (t *tracer) ended(x *tracee, stop ptrace.Stop) error {
 	delete(t.threads, stop.TID)
 	if x == nil || x.process == nil {

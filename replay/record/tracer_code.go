@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mappedCode is a mapping of code in a process, and the object that it is of.
+// mappedCode is a mapping of code in a process, and its object.
 type mappedCode struct {
 	mapping  *Mapping
 	path     string
@@ -24,22 +24,22 @@ type mappedCode struct {
 	err      error
 }
 
-// Analysis says how far the search for system calls in a program's object files is. The
+// Analysis is the progress of the search for system calls in a program's object files. The
 // program waits for it.
 type Analysis struct {
-	// Done of Total files are looked through; at the end all are.
+	// Done of Total files are searched; at the end all are.
 	Done, Total int
 	// Path is the file that was finished last.
 	Path Text
 }
 
-// Ended reports whether nothing more is to be said of the search.
+// Ended reports whether the search is complete.
 func (a Analysis) Ended() bool { return a.Done == a.Total }
 
-// errDying: the process has been sent a signal that ends it as soon as it runs.
+// errDying: the process has received a signal that ends it as soon as it runs.
 var errDying = errors.New("it was ended by a signal while its code was looked through")
 
-// codeOf finds out what the code of a process is, but for the engine's.
+// codeOf searches the code of a process, without the engine's.
 func (r *recording) codeOf(tid int, list []Mapping) ([]*mappedCode, error) {
 	var files, unknown []*mappedCode
 	for i := range list {
@@ -62,8 +62,8 @@ func (r *recording) codeOf(tid int, list []Mapping) ([]*mappedCode, error) {
 	return files, r.analyse(tid, unknown)
 }
 
-// newMappedCode finds the file of a mapping: at its path or, where another file is
-// there since, or in another mount name space, through the kernel.
+// newMappedCode finds the file of a mapping: at its path or, if another file is there now, or
+// in another mount name space, through the kernel.
 func newMappedCode(tid int, m *Mapping) *mappedCode {
 	c := &mappedCode{mapping: m, path: string(m.Path)}
 	c.identity, c.err = identityOf(c.path)
@@ -77,8 +77,8 @@ func newMappedCode(tid int, m *Mapping) *mappedCode {
 	return c
 }
 
-// analyse looks through files, on all processors. The error is errDying if the process
-// that waits for it is about to end.
+// analyse searches files, on all processors. The error is errDying if the process that waits
+// for it is about to end.
 func (r *recording) analyse(tid int, files []*mappedCode) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // whole files are read
 	ctx, stop := context.WithCancel(context.Background())
@@ -104,7 +104,7 @@ func (r *recording) analyse(tid int, files []*mappedCode) error {
 	return r.awaitAnalysis(tid, len(files), done, stop)
 }
 
-// awaitAnalysis takes the files as they are done.
+// awaitAnalysis receives the files as they are done.
 func (r *recording) awaitAnalysis(tid, total int, done <-chan *mappedCode, stop func()) error {
 	const interval, patience = 50 * time.Millisecond, 300 * time.Millisecond
 	tick := time.NewTicker(interval)
@@ -140,8 +140,8 @@ func (r *recording) awaitAnalysis(tid, total int, done <-chan *mappedCode, stop 
 	}
 }
 
-// endsAtOnce reports whether a signal waits for a stopped process that it neither
-// blocks, ignores nor handles, and that ends it (signal(7)); or whether it is gone.
+// endsAtOnce reports whether a stopped process has ended, or has a pending signal that ends it
+// and that it neither blocks, ignores nor handles (signal(7)).
 func endsAtOnce(tid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
 	if err != nil {

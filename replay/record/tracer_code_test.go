@@ -12,7 +12,7 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// stopped is a shell that is stopped after the commands.
+// stopped returns a shell that is stopped after the commands.
 func stopped(t *testing.T, commands string) int {
 	t.Helper()
 	c := exec.Command("sh", "-c", commands+"; echo; kill -STOP $$")
@@ -59,7 +59,8 @@ func TestEndsAtOnce(t *testing.T) {
 	}
 }
 
-// TestAnalysisEndsWithItsProcess: what a signal will end is not waited for.
+// TestAnalysisEndsWithItsProcess: an analysis does not continue for a process that a signal
+// will end.
 func TestAnalysisEndsWithItsProcess(t *testing.T) {
 	pid := stopped(t, ":")
 	if err := unix.Kill(pid, unix.SIGTERM); err != nil {
@@ -77,7 +78,7 @@ func TestAnalysisEndsWithItsProcess(t *testing.T) {
 	}
 }
 
-// TestLongAnalysisIsTold: how far it is, and that it ended.
+// TestLongAnalysisIsTold: the progress and the end are reported.
 func TestLongAnalysisIsTold(t *testing.T) {
 	pid := stopped(t, ":")
 	var told []Analysis

@@ -11,10 +11,9 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// delay is for a thread whose signals wait until it stands where a replay finds
-// it again. It goes on without them, a step at a time: the kernel takes the
-// signal back at such a stop. Where that takes long it runs for a moment, and
-// stands elsewhere then.
+// delay holds the signals of a thread until it is at a place that a replay finds again. The
+// thread continues without them, one step at a time: at such a stop the kernel takes the signal
+// back. If that takes long, the thread runs for a moment, and is then at another place.
 type delay struct {
 	signals []delayedSignal
 	since   time.Time
@@ -28,13 +27,14 @@ type delayedSignal struct {
 }
 
 const (
-	// delayedSteps are taken before a thread runs for a moment.
+	// delayedSteps is the number of steps before a thread runs for a moment.
 	delayedSteps = 400
 	firstRun     = 20 * time.Microsecond
 	longestRun   = time.Millisecond
-	// longestDelay: then the signal is given, and the engine ends its log there.
+	// longestDelay is the time after which the signal is delivered anyway, and the engine ends
+	// its log there.
 	longestDelay = 10 * time.Second
-	// mostDelayed is of signals that queue; the kernel has a limit, too.
+	// mostDelayed is the maximum number of signals that queue; the kernel also has a limit.
 	mostDelayed = 1024
 )
 
@@ -52,7 +52,7 @@ func (d *delay) add(s syscall.Signal, info ptrace.Siginfo) {
 	}
 }
 
-// delays decides whether a signal that somebody sent waits.
+// delays decides whether a sent signal waits.
 func (t *tracer) delays(x *tracee, s syscall.Signal, info ptrace.Siginfo) (bool, error) {
 	r := x.process.recording
 	if r == nil {
@@ -75,8 +75,8 @@ func (t *tracer) delays(x *tracee, s syscall.Signal, info ptrace.Siginfo) (bool,
 }
 
 // refused reports whether a signal is one that the engine's handler was given and has sent
-// again with the default action, as the program has no handler (engine_signal.c): it ends the
-// process where the thread was when it came.
+// again with the default action, because the program has no handler (engine/signal.c). It ends
+// the process where the thread was when it arrived.
 func (x *tracee) refused(s syscall.Signal, info *ptrace.Siginfo) bool {
 	const said = 24 // si_signo, si_errno, si_code, si_pid, si_uid
 	handed := x.handed
@@ -84,10 +84,9 @@ func (x *tracee) refused(s syscall.Signal, info *ptrace.Siginfo) bool {
 	return handed != nil && bytes.Equal(handed[:said], info[:said]) && isFatal(x.tid, s)
 }
 
-// allows reports whether a replay finds the thread again that gets the signal
-// here. In the engine it is kept until the thread leaves, unless it ends the
-// process there; one that the process sent itself comes before the call returns
-// that sent it.
+// allows reports whether a replay can find the place again if the thread receives the signal
+// here. In the engine the signal is kept until the thread leaves, unless it ends the process
+// there. A signal that the process sent itself arrives before the sending call returns.
 func (at *standing) allows(x *tracee, s syscall.Signal, info *ptrace.Siginfo) bool {
 	if at.whereabouts == inEngine {
 		return at.asleep || sender(info) == x.process.pid || !dumps(s) || !isFatal(x.tid, s)
@@ -95,7 +94,7 @@ func (at *standing) allows(x *tracee, s syscall.Signal, info *ptrace.Siginfo) bo
 	return at.whereabouts == inProgram
 }
 
-// sender is the process that sent a signal; 0: none.
+// sender returns the process that sent a signal; 0: none.
 func sender(info *ptrace.Siginfo) int {
 	const user, queued, thread = 0, -1, -6 // SI_USER, SI_QUEUE, SI_TKILL
 	switch siCode(info) {
@@ -105,9 +104,8 @@ func sender(info *ptrace.Siginfo) int {
 	return 0
 }
 
-// isStep reports whether a SIGTRAP is of a single step; given: in a stop in which
-// another signal may take its place, which the one behind the making of a
-// handler's frame is not.
+// isStep reports whether a SIGTRAP is of a single step. given: it is in a stop in which another
+// signal may replace it, unlike the stop after the kernel has made a handler's frame.
 func isStep(info *ptrace.Siginfo) (is, given bool) {
 	const behindCall, trace, notified = 1, 2, int32(unix.SIGTRAP)
 	switch siCode(info) {
@@ -119,7 +117,7 @@ func isStep(info *ptrace.Siginfo) (is, given bool) {
 	return false, false
 }
 
-// stepped is for a thread with signals that wait, behind a step.
+// stepped handles a thread with delayed signals after a step.
 func (t *tracer) stepped(x *tracee, given bool) error {
 	d, r := x.delay, x.process.recording
 	at, err := r.standing(x)
@@ -139,7 +137,7 @@ func (t *tracer) stepped(x *tracee, given bool) error {
 	return t.give(x, next.signal, next.info)
 }
 
-// crawl takes another step, or lets the thread run for a moment.
+// crawl makes the thread take another step, or run for a moment.
 func (t *tracer) crawl(x *tracee, pc uint64) error {
 	d := x.delay
 	if d.steps++; d.steps%delayedSteps != 0 && !x.process.recording.crawls(pc) {

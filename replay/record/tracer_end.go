@@ -13,17 +13,16 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// ending is a process that is stopped for its core to be written. It is not
-// waited for in one place: other processes go on meanwhile, and a thread may
-// depend on them.
+// ending is a process that is stopped so that its core can be written. The tracer does not wait
+// for it in one place: meanwhile other processes continue, and a thread may depend on them.
 type ending struct {
 	thread *tracee // the one that ends the process; it stands in a stop
 	then   func() error
 	done   bool
 }
 
-// stopAll stops all threads of a process but x, which stands in a stop, and
-// calls then. What they report meanwhile is held until release.
+// stopAll stops all threads of a process but x, which is stopped, and then calls the function.
+// The stops that they report meanwhile are held until release.
 func (t *tracer) stopAll(x *tracee, then func() error) error {
 	p := x.process
 	p.ending = &ending{thread: x, then: then}
@@ -37,25 +36,26 @@ func (t *tracer) stopAll(x *tracee, then func() error) error {
 	return t.maybeCore(p)
 }
 
-// interrupt asks a thread to stop.
+// interrupt requests a stop of a thread.
 func (t *tracer) interrupt(x *tracee) {
 	if ptrace.Interrupt(x.tid) == nil { // else it ends just now
 		x.interrupted = true
 	}
 }
 
-// hold keeps what a thread reports while its process is at its end.
+// hold holds the stop of a thread while its process is about to end.
 func (t *tracer) hold(x *tracee, stop ptrace.Stop) error {
 	switch stop.Kind {
 	case ptrace.Interrupted:
 	case ptrace.EventStop:
 		switch {
 		case isExec(stop):
-			// Only this thread is left; the one at its end is no more.
+			// Only this thread is left. The thread that was about to end the process no longer
+			// exists.
 			x.process.ending = nil
 			return t.deal(x, stop)
 		case isFork(stop):
-			// Its child must be stopped as well, if it is of this process.
+			// Its child must also be stopped if it is a thread of this process.
 			x.vforking = isVFork(stop)
 			if err := t.made(x); err != nil {
 				return err
@@ -71,8 +71,8 @@ func (t *tracer) hold(x *tracee, stop ptrace.Stop) error {
 	return t.maybeCore(x.process)
 }
 
-// holdSignal is for a signal to a thread of such a process: behind a step, from
-// the engine, or one that is to be given if the process does not end after all.
+// holdSignal handles a signal to a thread of such a process: after a step, from the engine, or
+// one to deliver if the process does not end after all.
 func (t *tracer) holdSignal(x *tracee, stop *ptrace.Stop) error {
 	info, err := ptrace.GetSiginfo(x.tid)
 	if err != nil {
@@ -103,8 +103,8 @@ func (t *tracer) holdSignal(x *tracee, stop *ptrace.Stop) error {
 	return nil
 }
 
-// maybeCore goes on with the end of a process if all its threads stand where
-// they can be found again.
+// maybeCore continues the end of a process once all its threads are at places that a replay can
+// find again.
 func (t *tracer) maybeCore(p *process) error {
 	e := p.ending
 	if e.done {
@@ -126,8 +126,7 @@ func (t *tracer) maybeCore(p *process) error {
 	return e.then()
 }
 
-// release lets a process go on that does not end after all, thread x with a
-// signal.
+// release continues a process that does not end after all, thread x with a signal.
 func (t *tracer) release(x *tracee, s syscall.Signal) error {
 	p := x.process
 	p.ending = nil
@@ -153,14 +152,14 @@ func (t *tracer) release(x *tracee, s syscall.Signal) error {
 	return nil
 }
 
-// gone reports whether a thread has ended without that its end was reported: a
-// process's first thread, as long as others live.
+// gone reports whether a thread has ended without a report: this is so for a process's first
+// thread as long as others live.
 func gone(tid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", tid))
 	if err != nil {
 		return true
 	}
-	// The state stands behind the name, which is in parentheses and may hold some.
+	// The state follows the name, which is in parentheses and may contain some.
 	i := bytes.LastIndexByte(stat, ')')
 	return i >= 0 && i+2 < len(stat) && (stat[i+2] == 'Z' || stat[i+2] == 'X')
 }

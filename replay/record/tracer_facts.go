@@ -113,7 +113,7 @@ func (r *run) buildID(m *Mapping) string {
 	return id
 }
 
-// fileAt is a file as it was found.
+// fileAt is a file with its state.
 type fileAt struct {
 	path Text
 	file File
@@ -155,7 +155,7 @@ func buildID(path string) string {
 	return o.BuildID()
 }
 
-// maxAuxv is more than the kernel's AT_VECTOR_SIZE in bytes.
+// maxAuxv is larger than the kernel's AT_VECTOR_SIZE in bytes.
 const maxAuxv = 4096
 
 func readAuxv(pid int) ([]Aux, error) {
@@ -179,7 +179,7 @@ func readAuxv(pid int) ([]Aux, error) {
 	return list, nil
 }
 
-// readProgram says what a process executes.
+// readProgram returns what a process executes.
 func readProgram(pid int) (Program, error) {
 	base := fmt.Sprintf("/proc/%d/", pid)
 	var p Program
@@ -216,7 +216,7 @@ func readProgram(pid int) (Program, error) {
 	return p, errors.Join(problems, p.readInherited(pid))
 }
 
-// readInherited reads what a process hands on to its children and may change.
+// readInherited reads the attributes that a process passes on to its children and may change.
 func (p *Program) readInherited(pid int) error {
 	directory, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
 	if err != nil {
@@ -232,7 +232,7 @@ func (p *Program) readInherited(pid int) error {
 	return nil
 }
 
-// executed is the file name that the process was executed by.
+// executed returns the file name by which the process was executed.
 func executed(pid int) (Text, error) {
 	const longest = 4096 // PATH_MAX
 	auxv, err := readAuxv(pid)
@@ -262,8 +262,8 @@ func executed(pid int) (Text, error) {
 	return "", nil
 }
 
-// isScript reports whether the kernel ran an interpreter for the file. A name
-// that is not absolute is relative to the directory, which execve leaves.
+// isScript reports whether the kernel ran an interpreter for the file. A relative name is
+// relative to the working directory, which execve does not change.
 func isScript(pid int, name Text) bool {
 	path := string(name)
 	if !filepath.IsAbs(path) {
@@ -293,7 +293,7 @@ func umaskOf(pid int) uint32 {
 	return uint32(mask)
 }
 
-// readMachine says what this machine is.
+// readMachine describes this machine.
 func readMachine() Machine {
 	m := Machine{CPUs: runtime.NumCPU()}
 	var name unix.Utsname
@@ -321,8 +321,8 @@ func readMachine() Machine {
 
 func hexOf(random [16]byte) string { return hex.EncodeToString(random[:]) }
 
-// unrecordable says why a process that has just executed a program cannot be
-// recorded; empty if it can be.
+// unrecordable says why a process that has just executed a program cannot be recorded; empty if
+// it can be.
 func unrecordable(pid int) string {
 	exe := fmt.Sprintf("/proc/%d/exe", pid)
 	name, err := os.Readlink(exe)
@@ -364,10 +364,10 @@ func unrecordable(pid int) string {
 	return ""
 }
 
-// randomised says why a process that has just executed a program has random addresses,
-// though its launcher had switched that off; empty if it has not. The kernel switches it
-// on again where the file is set-user-ID or set-group-ID, whoever runs it
-// (PER_CLEAR_ON_SETID, bprm_fill_uid of fs/exec.c).
+// randomised says why a process that has just executed a program has random addresses, though
+// its launcher had disabled that; empty if it has not. The kernel enables it again if the file
+// is set-user-ID or set-group-ID, whichever user runs it (PER_CLEAR_ON_SETID, bprm_fill_uid of
+// fs/exec.c).
 func randomised(pid int) (string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/personality", pid))
 	if err != nil {
@@ -389,8 +389,8 @@ func randomised(pid int) (string, error) {
 
 const auxSecure = 23
 
-// hasInterpreter: a program without one is static, but for the dynamic linker
-// when it is run by name.
+// hasInterpreter: a program without an interpreter is static, or it is the dynamic linker run
+// by name.
 func hasInterpreter(f *elf.File) bool {
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {

@@ -7,8 +7,8 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// beginHunt tells a process whose threads are to run in an order of the engine's.
-// A fork's child has its parent's memory, and so what its parent was told.
+// beginHunt sets up the engine's scheduling of threads in a process. A fork's child has its
+// parent's memory, and so the parent's setup.
 func (r *recording) beginHunt(tid int, memory *ptrace.Memory, forked bool) error {
 	h := r.run.order.Hunt
 	if h == nil {
@@ -25,8 +25,8 @@ func (r *recording) beginHunt(tid int, memory *ptrace.Memory, forked bool) error
 	return r.addPoints(tid, memory)
 }
 
-// share has the calling thread, which ends with the run, stay on the processor of the
-// program's threads: of those one runs at a time, and none while it looks.
+// share binds the calling thread, which ends with the run, to the processor of the program's
+// threads: one of those runs at a time, and none while the tracer examines the process.
 func (h *Hunt) share() {
 	if h.Processor < 0 {
 		return
@@ -36,7 +36,7 @@ func (h *Hunt) share() {
 	unix.SchedSetaffinity(0, &set) // without it the run takes longer
 }
 
-// noteHunted takes over what the process has come to.
+// noteHunted stores the result of the hunt in the process.
 func (r *recording) noteHunted() {
 	if r.hunt == nil {
 		return
@@ -52,8 +52,8 @@ func (r *recording) noteHunted() {
 	r.manifest.Hunt.Hunted = *hunted
 }
 
-// stuck is for a process none of whose threads can go on. It ends as one would
-// that somebody made leave a core.
+// stuck handles a process none of whose threads can continue. It ends like a process that was
+// made to leave a core.
 func (t *tracer) stuck(x *tracee, regs *ptrace.Registers) error {
 	return t.stopAll(x, func() error {
 		r := x.process.recording

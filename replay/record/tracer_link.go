@@ -13,18 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tracerName is the name by which a process knows that it is a tracer.
+// tracerName is the process name by which a process knows that it is a tracer.
 const tracerName = "diagnose-tracer"
 
-// order is what the launcher tells the tracer. All that a program inherits
-// from its parent and that is not in here it inherits from the tracer, which
-// has it from the launcher.
+// order is what the launcher tells the tracer. The program inherits all other attributes from
+// the tracer, which has them from the launcher.
 type order struct {
 	Path, Library, Output Text
 	Args, Environ         []Text
-	// Group is the process group of the launcher, and so of the program. It has no
-	// number (0) where its leader is outside of this PID namespace: then the tracer
-	// is in it from its start.
+	// Group is the process group of the launcher, and so of the program. It is 0 if the group's
+	// leader is outside of this PID namespace: then the tracer is in the group from its start.
 	Group int
 	// Ignored are the signals that the program starts with ignored.
 	Ignored       []int
@@ -35,7 +33,7 @@ type order struct {
 	Producer      string
 }
 
-// notice is what the tracer tells the launcher; one of its members is set.
+// notice is a message from the tracer to the launcher; one of its members is set.
 type notice struct {
 	Started int     `json:",omitempty"` // the program's process
 	Stopped int     `json:",omitempty"` // by this signal of job control
@@ -43,12 +41,12 @@ type notice struct {
 	Ended   *Result `json:",omitempty"`
 	Dir     Text    `json:",omitempty"` // Ended's
 	Warning string  `json:",omitempty"`
-	// Analysing: the launcher answers the end of it with a byte.
+	// Analysing: the launcher answers the end of the analysis with a byte.
 	Analysing *Analysis `json:",omitempty"`
 	Failed    *failed   `json:",omitempty"` // nothing follows
 }
 
-// failed is an error on its way between processes.
+// failed is an error that is sent between processes.
 type failed struct {
 	Text        string
 	Unsupported bool
@@ -78,14 +76,12 @@ type StartError struct{ Err error }
 func (e *StartError) Error() string { return e.Err.Error() }
 func (e *StartError) Unwrap() error { return e.Err }
 
-// Init makes this process a tracer if a Run in another process of the same
-// program started it for that; it does not return then. Every program that
-// calls Run calls it first of all in its main.
+// Init makes this process a tracer if a Run in another process of the same program started it
+// for that; then it does not return. Every program that calls Run must call it first in main.
 //
-// The tracer is a process of its own because a program may leave processes
-// behind that are to be recorded further, while whoever waits for the program
-// waits for it alone; and because a recording shall not end with a launcher
-// that is killed.
+// The tracer is a separate process because a program may leave processes that are still
+// recorded, while the caller waits only for the program; and because a recording should not end
+// with a launcher that is killed.
 func Init() {
 	initialised = true
 	if len(os.Args) != 2 || os.Args[0] != tracerName {
@@ -120,11 +116,11 @@ func serve(file *os.File) int {
 	return 0
 }
 
-// link is the tracer's side. A launcher that is gone is no error.
+// link is the tracer's side of the connection. It is no error if the launcher has ended.
 type link struct {
 	conn    net.Conn
 	encoder *json.Encoder
-	// hear, unless nil, is a launcher's in this process.
+	// hear, unless nil, is the function of a launcher in this process.
 	hear func(notice)
 }
 
@@ -136,8 +132,8 @@ func (l *link) tell(n notice) {
 	l.encoder.Encode(n)
 }
 
-// analysing returns, at the end of an analysis, when the launcher has cleared its
-// line: what the program writes comes after that.
+// analysing returns, at the end of an analysis, when the launcher has cleared its line. The
+// program's output comes after that.
 func (l *link) analysing(a Analysis) {
 	l.tell(notice{Analysing: &a})
 	if !a.Ended() {

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A thread that is killed in a fork does not report it, and its child would
-// wait for that report for good: such a child goes on, and is not recorded, as
-// nobody knows at which event it came to be.
+// A thread that is killed in a fork does not report it, and its child would wait for that
+// report for ever. Such a child continues, and is not recorded, since the event that created it
+// is not known.
 
-// adopt lets a process go on whose maker is gone.
+// adopt continues a process whose maker has ended.
 func (t *tracer) adopt(x *tracee) error {
 	parent := parentOf(x.tid)
 	if parent == 0 || parent == x.parent && (t.processes[parent] != nil || t.isOwn(parent)) {
@@ -28,8 +28,8 @@ func (t *tracer) adopt(x *tracee) error {
 	return err
 }
 
-// adoptAll is for a process that has ended, or whose other threads have: none
-// of them is to report anything.
+// adoptAll handles a process that has ended, or whose other threads have: none of them will
+// report anything.
 func (t *tracer) adoptAll(pid int) error {
 	for _, x := range t.threads {
 		if x.process != nil {
@@ -45,14 +45,14 @@ func (t *tracer) adoptAll(pid int) error {
 	return nil
 }
 
-// isOwn: a child of the main process that it made a child of its parent's
-// (CLONE_PARENT) is one of the tracer.
+// isOwn: if the main process creates a child of its parent (CLONE_PARENT), that is a child of
+// the tracer.
 func (t *tracer) isOwn(parent int) bool {
 	return parent == unix.Getpid() && t.processes[t.main.pid] != nil
 }
 
-// parentOf is the parent of a process; 0 for another thread than its first,
-// which ends with the process, and for one that is gone.
+// parentOf returns the parent of a process; 0 for a thread other than its first, which ends
+// with the process, and for one that has ended.
 func parentOf(tid int) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
 	if err != nil {

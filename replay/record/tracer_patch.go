@@ -17,11 +17,11 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// siteRoom is what the patch table may take in the process.
+// siteRoom is the size of the patch table in the process.
 const siteRoom = agent.EngineThreads - agent.EngineSites
 
-// addPatches appends to the table the system calls in the process's code that
-// the engine has not been told of.
+// addPatches appends to the table the system calls in the process's code that the engine does
+// not know yet.
 func (r *recording) addPatches(tid int, memory *ptrace.Memory) error {
 	list, err := readMappings(tid)
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *recording) addPatches(tid int, memory *ptrace.Memory) error {
 	return r.storePatches(tid, memory, table.Bytes())
 }
 
-// patchTable is what a process was told whose code was the same, at the same
+// patchTable is the table of a process, reused for processes with the same code at the same
 // addresses: one schedule of a hunt, or one run of a program, after another.
 type patchTable struct {
 	table        []byte
@@ -83,7 +83,7 @@ type patchTable struct {
 	limits       []Limit
 }
 
-// knownPatches has them by codeKey. A table has some 20 KB.
+// knownPatches has patch tables by codeKey. A table has some 20 KB.
 var (
 	knownPatches sync.Map
 	knownTables  atomic.Int32
@@ -91,7 +91,7 @@ var (
 
 const mostKnownTables = 256
 
-// codeKey says which code a process has, and where; empty: not known.
+// codeKey identifies the code of a process and its addresses; empty: not known.
 func codeKey(list []Mapping) string {
 	var b strings.Builder
 	for i := range list {
@@ -108,7 +108,7 @@ func codeKey(list []Mapping) string {
 	return b.String()
 }
 
-// repeat tells a process what another one was told.
+// repeat gives a process the table of another one.
 func (r *recording) repeat(tid int, memory *ptrace.Memory, known *patchTable) error {
 	r.traps, r.counterTraps = maps.Clone(known.traps), known.counterTraps
 	for _, l := range known.limits {
@@ -121,16 +121,16 @@ func (r *recording) isAgent(m *Mapping) bool {
 	return m.File != nil && m.File.Inode == r.run.library.Inode && m.File.Device == r.run.library.Device
 }
 
-// knownRandom reports whether what an object has from rdrand is in recordings, or
-// never comes to be used: std::random_device is an event, and OpenSSL asks the
-// kernel unless it was built to do otherwise (--with-rand-seed=rdcpu).
+// knownRandom reports whether an object's results of rdrand are in recordings, or are never
+// used: std::random_device is an event, and OpenSSL asks the kernel unless it was built to do
+// otherwise (--with-rand-seed=rdcpu).
 func knownRandom(path string) bool {
 	name := filepath.Base(path)
 	return strings.HasPrefix(name, "libstdc++.") || strings.HasPrefix(name, "libcrypto.")
 }
 
-// patches are those for one mapping of code, and how many instructions in it bring
-// chance. None are told of a mapping that has been patched.
+// patches returns the patches for one mapping of code, and how many random instructions it has.
+// It returns none for a mapping that has been patched.
 func (c *mappedCode) patches(memory *ptrace.Memory) (patches []agent.RawSitePatch, random uint64, err error) {
 	if c.err != nil {
 		return nil, 0, c.err
@@ -143,8 +143,8 @@ func (c *mappedCode) patches(memory *ptrace.Memory) (patches []agent.RawSitePatc
 	found := c.code
 	checked := false // whether it has been patched
 	for _, s := range found.Sites {
-		// The dynamic linker reads the counter when it starts, before the engine
-		// does, and keeps that for its statistics.
+		// The dynamic linker reads the counter when it starts, before the engine does, and
+		// stores the value for its statistics.
 		if s.Kind == SiteCounterTrap && strings.HasPrefix(filepath.Base(string(m.Path)), "ld-linux") {
 			continue
 		}
@@ -167,8 +167,7 @@ func (c *mappedCode) patches(memory *ptrace.Memory) (patches []agent.RawSitePatc
 	return patches, found.Random, nil
 }
 
-// loadBias is what a loaded object's addresses differ by from those in its
-// file.
+// loadBias returns the difference between a loaded object's addresses and those in its file.
 func loadBias(segments []codeSegment, m *Mapping) (uint64, bool) {
 	const page = 4096
 	for _, s := range segments {
@@ -212,8 +211,8 @@ func (r *recording) storePatches(tid int, memory *ptrace.Memory, table []byte) e
 	return err
 }
 
-// mapSites makes room for the table where the engine has none: the rest of a
-// step of 16 MiB, of which pages that nobody writes to cost nothing.
+// mapSites maps memory for the table where the engine has none: the rest of a step of 16 MiB.
+// Its pages cost nothing until they are written.
 func mapSites(tid int, at, length uint64) error {
 	const step, page = 16 << 20, 4096
 	end := (at + length + step - 1) / step * step

@@ -10,21 +10,20 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// Where a signal finds a thread, and where the end does, has to be a place that
-// a replay comes to again. In the program it is told by the thread's state, in
-// the engine by the event that the thread is at. What the library does outside of
-// its engine depends on what other threads do at the time: which way a lock is
-// taken, who wakes whom. A thread that is found there goes on until it is out:
-// tracer_delay.go for signals, tracer_settle.go for the end.
+// The place at which a signal arrives, or the process ends, must be one that a replay reaches
+// again. In the program it is identified by the thread's state, in the engine by the event that
+// the thread is at. The library's actions outside of its engine depend on what other threads do
+// at the time: how a lock is taken, which thread wakes which. A thread that is found there
+// continues until it has left: tracer_delay.go for signals, tracer_settle.go for the end.
 
-// whereabouts is in whose code a thread stands.
+// whereabouts says which code a thread executes.
 type whereabouts int
 
 const (
 	inProgram whereabouts = iota
-	// inTransit is in the library outside of its engine, in the stub of a point, or in
-	// the one that makes a thread, where a register has a number that the kernel gives
-	// anew.
+	// inTransit is in the library outside of its engine, in the stub of a point, or in the stub
+	// that creates a thread, where a register has a number that the kernel assigns again in
+	// each run.
 	inTransit
 	inEngine
 )
@@ -37,8 +36,8 @@ type standing struct {
 	asleep bool
 }
 
-// The kernel's results of calls that a stop interrupted (linux/errno.h), which it
-// makes again or, with EINTR, leaves to the program.
+// The kernel's results of calls that a stop interrupted (linux/errno.h). The kernel restarts
+// the call or, with EINTR, returns to the program.
 const (
 	errRestartSys      = 512
 	errRestartNoIntr   = 513
@@ -46,7 +45,7 @@ const (
 	errRestartRestarts = 516
 )
 
-// standing looks where a stopped thread of a recorded process stands.
+// standing examines where a stopped thread of a recorded process is.
 func (r *recording) standing(x *tracee) (standing, error) {
 	var s standing
 	var err error
@@ -70,8 +69,8 @@ func (r *recording) standing(x *tracee) (standing, error) {
 	return s, nil
 }
 
-// inEngine is what the engine says of a thread; nothing of one that it does not
-// know (yet, any more).
+// inEngine returns the engine's state of a thread; false for a thread that the engine does not
+// know (yet, or any more).
 func (r *recording) inEngine(x *tracee) (inside, cloning bool) {
 	var raw agent.RawRThread
 	p := make([]byte, unsafe.Offsetof(raw.CloningNr))
@@ -89,7 +88,7 @@ func (r *recording) inEngine(x *tracee) (inside, cloning bool) {
 	return le.Uint64(p[unsafe.Offsetof(raw.Inside):]) != 0, le.Uint32(p[unsafe.Offsetof(raw.Cloning):]) != 0
 }
 
-// number finds the engine's numbers of a process's threads, all at once.
+// number looks up the engine's numbers of all threads of a process at once.
 func (r *recording) number(p *process) {
 	r.eachThread(func(i uint32, raw *agent.RawRThread) bool {
 		if x := p.threads[int(raw.RealTID)]; x != nil {
@@ -99,11 +98,10 @@ func (r *recording) number(p *process) {
 	})
 }
 
-// addresses are from start to before end.
+// addresses is the range [start, end).
 type addresses struct{ start, end uint64 }
 
-// libraryText is the mapping of the library's code, which the engine's entries
-// are part of.
+// libraryText is the mapping of the library's code, which contains the engine's entry points.
 func libraryText(pid int, entry uint64) (addresses, error) {
 	maps, err := readMappings(pid)
 	if err != nil {
@@ -117,8 +115,8 @@ func libraryText(pid int, entry uint64) (addresses, error) {
 	return addresses{}, nil
 }
 
-// crawls reports whether a single step would not do at a pc: the system call
-// there may wait, or the instruction repeats, a step for each repetition.
+// crawls reports whether a single step is not possible at a pc: the system call there may wait,
+// or the instruction repeats, with a step for each repetition.
 func (r *recording) crawls(pc uint64) bool {
 	var code [4]byte
 	if _, err := r.memory.ReadAt(code[:], int64(pc)); err != nil {
@@ -140,8 +138,8 @@ func (r *recording) crawls(pc uint64) bool {
 	return false
 }
 
-// endsLast makes the event of the process's end, the last one of its thread, the
-// last of all. What others did until they stood still is before it.
+// endsLast makes the event of the process's end, which is the last one of its thread, the last
+// of all. The events of other threads until they stopped are before it.
 func (r *recording) endsLast(x *tracee) {
 	c, err := readControl(r.memory, r.controlAt)
 	index, _ := r.place(x.tid)

@@ -15,20 +15,20 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// Points at instructions (struct dg_point_site): the tracer finds them, and hides
-// what the engine makes of them. Where a thread stands in a stub it is in transit;
-// a fault of the instruction there is given to the program as one at its own
-// address; and a core has neither jumps nor stubs, nor does a replay.
+// Points at instructions (struct dg_point_site): the tracer finds them, and hides the engine's
+// changes for them. A thread in a stub is in transit. A fault of the instruction in the stub is
+// delivered to the program with the instruction's own address. A core has neither jumps nor
+// stubs, nor does a replay.
 
-// GlobalPoints says how many instructions access variables that all threads see, and
-// how many of them threads can be preempted at.
+// GlobalPoints says how many instructions access variables shared by all threads, and at how
+// many of them threads can be preempted.
 type GlobalPoints struct {
-	// Points counts those that threads can be preempted at, Of all of them.
+	// Points counts the instructions at which threads can be preempted, Of all of them.
 	Points int `json:"points"`
 	Of     int `json:"of"`
 }
 
-// pointTable is what is told of the code at known addresses.
+// pointTable is the table of points for code at known addresses.
 type pointTable struct {
 	raw    []byte
 	count  int
@@ -36,13 +36,12 @@ type pointTable struct {
 	limits []string
 }
 
-// knownPoints has them by codeKey.
+// knownPoints has point tables by codeKey.
 var knownPoints sync.Map
 
 const pointSize = int(unsafe.Sizeof(agent.RawPointSite{}))
 
-// addPoints tells a process that hunts of the instructions in its code that it has
-// not been told of.
+// addPoints gives a process that hunts the points in its code that it does not have yet.
 func (r *recording) addPoints(tid int, memory *ptrace.Memory) error {
 	if r.hunt == nil || !r.hunt.Globals {
 		return nil
@@ -74,7 +73,7 @@ func (r *recording) addPoints(tid int, memory *ptrace.Memory) error {
 	return r.tellPoints(memory, table)
 }
 
-// points makes the table for the mappings that were not there before.
+// points makes the table for the new mappings.
 func (r *recording) points(tid int, list []Mapping, memory *ptrace.Memory) (*pointTable, error) {
 	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", tid))
 	if err != nil {
@@ -93,8 +92,8 @@ func (r *recording) points(tid int, list []Mapping, memory *ptrace.Memory) (*poi
 	return table, nil
 }
 
-// ownCode tells the program's libraries from the system's, whose variables are behind
-// locks of theirs.
+// ownCode reports whether a file is the program's own rather than a system library. The
+// variables of those are protected by their own locks.
 func ownCode(path string) bool {
 	if !strings.HasPrefix(path, "/") {
 		return false
@@ -167,7 +166,7 @@ func (r *recording) tellPoints(memory *ptrace.Memory, t *pointTable) error {
 	return nil
 }
 
-// stubs are where the engine has made the stubs of points.
+// stubs are the ranges of the engine's stubs of points.
 func (r *recording) stubs() []Range {
 	if r.hunt == nil || !r.hunt.Globals {
 		return nil
@@ -193,7 +192,7 @@ func (r *recording) inStub(pc uint64) bool {
 	return false
 }
 
-// eachPoint calls f with those that have their jumps.
+// eachPoint calls f with the points that have their jumps.
 func (r *recording) eachPoint(f func(*agent.RawPointSite) (more bool, err error)) error {
 	raw, err := readHunt(r.memory)
 	if err != nil {
@@ -218,8 +217,7 @@ func (r *recording) eachPoint(f func(*agent.RawPointSite) (more bool, err error)
 	return nil
 }
 
-// atOwn takes a thread that stands at an instruction in a stub to where the program
-// has it.
+// atOwn moves the pc of a thread from an instruction in a stub to that of the program.
 func (r *recording) atOwn(tid int, regs *ptrace.Registers) error {
 	if !r.inStub(regs.Rip) {
 		return nil
@@ -233,8 +231,7 @@ func (r *recording) atOwn(tid int, regs *ptrace.Registers) error {
 	})
 }
 
-// hidePoints puts the program's own code back, in a process that stands still and
-// ends.
+// hidePoints restores the program's own code, in a stopped process that is about to end.
 func (r *recording) hidePoints() error {
 	if len(r.stubs()) == 0 {
 		return nil

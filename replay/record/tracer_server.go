@@ -11,10 +11,10 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// forkServer is a process of a program in which the engine has started and of the
-// program nothing has run (agent.TrapReady). It forks when it is told to, and asks
-// again: so a run costs neither the loading of the program nor the patching of its
-// code. The child is as a process is that was started anew, at the same addresses.
+// forkServer is a process of a program in which the engine has started and nothing of the
+// program has run (agent.TrapReady). It forks on request, and then asks again: so a run does
+// not load the program or patch its code. The child is like a newly started process, at the
+// same addresses.
 type forkServer struct {
 	pid       int
 	recording *recording // the process's own, which those of its forks are copies of
@@ -23,19 +23,19 @@ type forkServer struct {
 	regs   ptrace.Registers
 }
 
-// errServerLost: the next run is to be started as the first one was.
+// errServerLost: the next run must start the program again.
 var errServerLost = errors.New("record: the process that schedules are forks of is gone, or does not fork")
 
-// serverEnded is a fork server's end in a fork.
+// serverEnded is the end of a fork server in a fork.
 type serverEnded struct{ stop ptrace.Stop }
 
 func (e *serverEnded) Error() string { return fmt.Sprintf("record: the fork server met %v", e.stop) }
 
-// errForkRefused: the kernel makes no process; the server asks again.
+// errForkRefused: the kernel does not create a process. The server asks again.
 var errForkRefused = errors.New("record: the fork server cannot fork")
 
-// ready is for a program that could be a fork server from here on. Then a fork of it is
-// the program.
+// ready handles a program that could now become a fork server. If it does, a fork of it is the
+// program.
 func (t *tracer) ready(x *tracee, regs *ptrace.Registers) error {
 	p := x.process
 	if !t.serves || t.server != nil || p != t.main || p.recording == nil || len(t.processes) != 1 {
@@ -73,8 +73,8 @@ func (t *tracer) startFork() error {
 	return nil
 }
 
-// forked takes a server's child for the program. It goes on at its first stop, which
-// is still to be waited for.
+// forked makes a server's child the program. The child continues at its first stop, which has
+// yet to be waited for.
 func (t *tracer) forked(pid int) error {
 	r, err := t.server.recordingOf(t.run, pid)
 	if err != nil {
@@ -88,8 +88,8 @@ func (t *tracer) forked(pid int) error {
 	return nil
 }
 
-// fork has a server that stands make a child that follows a schedule, and returns the
-// child, of which nothing was waited for.
+// fork makes a stopped server create a child that follows a schedule. It returns the child, and
+// has not waited for it.
 func (s *forkServer) fork(h *Hunt) (int, error) {
 	if err := h.tell(s.recording.memory); err != nil {
 		return 0, err
@@ -122,7 +122,7 @@ func (s *forkServer) fork(h *Hunt) (int, error) {
 	}
 }
 
-// asks reports whether the server stands again where it waits for the next run.
+// asks reports whether the server is again stopped where it waits for the next run.
 func (s *forkServer) asks(stop ptrace.Stop) (bool, error) {
 	if stop.Kind != ptrace.SignalStop {
 		return false, nil
@@ -138,8 +138,8 @@ func (s *forkServer) asks(stop ptrace.Stop) (bool, error) {
 	return s.stands, nil
 }
 
-// serverStopped is for a stop of the server's while a fork of it runs. Signals are for
-// the program, which gets those that are sent to its group by itself.
+// serverStopped handles a stop of the server while a fork of it runs. Signals are for the
+// program, which itself receives those sent to its group.
 func (t *tracer) serverStopped(stop ptrace.Stop) error {
 	if stop.Kind == ptrace.Ended {
 		t.server.recording.memory.Close()
@@ -164,7 +164,7 @@ func (s *forkServer) end() {
 	s.recording.memory.Close()
 }
 
-// recordingOf is the recording of a child of the server's, which has its memory.
+// recordingOf is the recording of a child of the server, with the child's memory.
 func (s *forkServer) recordingOf(run *run, pid int) (*recording, error) {
 	memory, err := ptrace.OpenMemory(pid)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// settling is a thread of a process at its end on its way to a place that a
-// replay finds again: in the program, or asleep in the engine before its next
-// event. The thread that ends the process stays where it is. What others log on
-// the way is part of the recording, as if the end had come that much later.
+// settling is a thread of a process that is about to end, until it reaches a place that a
+// replay finds again: in the program, or asleep in the engine before its next event. The thread
+// that ends the process stays where it is. Events of other threads meanwhile are part of the
+// recording, as if the end had come that much later.
 type settling struct {
 	steps   int
 	running time.Duration // how long it ran last
@@ -21,16 +21,16 @@ type settling struct {
 }
 
 const (
-	// settlingSteps are taken between two times that a thread runs.
+	// settlingSteps is the number of steps between two runs of a thread.
 	settlingSteps = 300
-	// longestSettling is for a thread that waits for what the one that ends the
-	// process has, and longestWaiting for one that looks again and again, in the
-	// engine, for what it would get with its next event.
+	// longestSettling is for a thread that waits for something that the ending thread holds.
+	// longestWaiting is for a thread that polls in the engine for what it would get with its
+	// next event.
 	longestSettling = 100 * time.Millisecond
 	longestWaiting  = 5 * time.Millisecond
 )
 
-// rests reports whether the thread goes on no more.
+// rests reports whether the thread does not continue any more.
 func (s *settling) rests(at *standing) bool {
 	switch at.whereabouts {
 	case inEngine:
@@ -41,7 +41,7 @@ func (s *settling) rests(at *standing) bool {
 	return true
 }
 
-// unsettled are the threads of a stopped process that go on, and where they are.
+// unsettled returns the threads of a stopped process that must continue, and where they are.
 func (t *tracer) unsettled(p *process) (map[*tracee]standing, error) {
 	r := p.recording
 	if r == nil {
@@ -68,9 +68,8 @@ func (t *tracer) unsettled(p *process) (map[*tracee]standing, error) {
 	return moving, nil
 }
 
-// settle has threads of a stopped process go on: all by one instruction, so that
-// who waits for another of them gets what he waits for, or for a moment where
-// that would take long.
+// settle continues threads of a stopped process: all by one instruction, so that a thread that
+// waits for another of them gets what it waits for, or for a moment if that would take long.
 func (t *tracer) settle(r *recording, moving map[*tracee]standing) error {
 	var running []*tracee
 	longest := firstRun
@@ -101,7 +100,7 @@ func (t *tracer) settle(r *recording, moving map[*tracee]standing) error {
 	return nil
 }
 
-// noteUnsettled says which threads a replay may have elsewhere.
+// noteUnsettled notes the threads that may be elsewhere in a replay.
 func (r *recording) noteUnsettled(p *process) {
 	for _, x := range p.threads {
 		if x == p.ending.thread || !x.stopped {

@@ -19,8 +19,8 @@ const siKernel = 0x80 // si_code of int3, and of faults that have no address
 
 func siCode(info *ptrace.Siginfo) int32 { return int32(binary.LittleEndian.Uint32(info[8:])) }
 
-// signalled is for a thread that is about to be given a signal. All but those
-// that are meant for the tracer are passed on as they are, perhaps a little later.
+// signalled handles a thread that is about to receive a signal. All signals but those meant for
+// the tracer are passed on unchanged, perhaps a little later.
 func (t *tracer) signalled(x *tracee, s syscall.Signal) error {
 	if x.process.recording == nil && s != unix.SIGTRAP {
 		return t.proceed(x, s)
@@ -38,7 +38,7 @@ func (t *tracer) signalled(x *tracee, s syscall.Signal) error {
 	return t.give(x, s, info)
 }
 
-// give passes a signal on, which may end the process.
+// give passes on a signal, which may end the process.
 func (t *tracer) give(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 	switch r := x.process.recording; {
 	case r == nil || !dumps(s) && !ends(s):
@@ -54,8 +54,8 @@ func (t *tracer) give(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 	return t.proceed(x, s)
 }
 
-// faulted is for what an instruction raised: one of the engine's, or of a step,
-// or the program's own.
+// faulted handles a signal raised by an instruction: one of the engine's, a step, or one of the
+// program's own.
 func (t *tracer) faulted(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 	if step, given := isStep(&info); step && s == unix.SIGTRAP && x.delay != nil {
 		return t.stepped(x, given)
@@ -82,13 +82,12 @@ func (t *tracer) faulted(x *tracee, s syscall.Signal, info ptrace.Siginfo) error
 	return t.give(x, s, info)
 }
 
-// isFault tells signals of an instruction from those that are sent, as the
-// engine does.
+// isFault distinguishes signals of an instruction from those that are sent, as the engine does.
 func isFault(s syscall.Signal, info *ptrace.Siginfo) bool {
 	return siCode(info) > 0 && slices.Contains([]syscall.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP}, s)
 }
 
-// isQuestion reports whether a signal is a question of the engine's.
+// isQuestion reports whether a signal is a question of the engine.
 func isQuestion(tid int, s syscall.Signal, info *ptrace.Siginfo, regs *ptrace.Registers) bool {
 	return s == unix.SIGTRAP && siCode(info) == siKernel && regs.Rbx == agent.TrapMagic && isBreakpoint(tid, regs.Rip-1)
 }
@@ -98,13 +97,14 @@ func isBreakpoint(tid int, at uint64) bool {
 	return err == nil && byte(code) == 0xcc
 }
 
-// dumps: signal(7) calls the action Core.
+// dumps reports whether the default action is Core in signal(7).
 func dumps(s syscall.Signal) bool {
 	return slices.Contains([]syscall.Signal{unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE,
 		unix.SIGSEGV, unix.SIGSYS, unix.SIGXCPU, unix.SIGXFSZ}, s)
 }
 
-// ends: signal(7) calls the action Term. SIGKILL is not told of.
+// ends reports whether the default action is Term in signal(7). SIGKILL is not reported to a
+// tracer.
 func ends(s syscall.Signal) bool {
 	return slices.Contains([]syscall.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGPIPE, unix.SIGALRM, unix.SIGTERM, unix.SIGUSR1,
 		unix.SIGUSR2, unix.SIGIO, unix.SIGPROF, unix.SIGVTALRM, unix.SIGSTKFLT, unix.SIGPWR}, s) || s >= firstRealTime
@@ -112,7 +112,7 @@ func ends(s syscall.Signal) bool {
 
 const firstRealTime = 32 // the kernel's
 
-// isFatal reports whether nobody handles or ignores the signal. A fault whose
+// isFatal reports whether the process neither handles nor ignores the signal. A fault whose
 // signal is blocked or ignored has the default action by the time of its stop.
 func isFatal(tid int, s syscall.Signal) bool {
 	caught, ignored, err := dispositions(tid)
@@ -120,8 +120,8 @@ func isFatal(tid int, s syscall.Signal) bool {
 	return err == nil && (caught|ignored)&bit == 0
 }
 
-// dispositions are the sets of signals that a thread's process handles and
-// ignores; bit 0 is signal 1.
+// dispositions returns the sets of signals that a thread's process handles and ignores; bit 0
+// is signal 1.
 func dispositions(tid int) (caught, ignored uint64, err error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
 	if err != nil {
@@ -144,8 +144,7 @@ func dispositions(tid int) (caught, ignored uint64, err error) {
 	return caught, ignored, nil
 }
 
-// fatal is for a signal that ends the process: its state is written before the
-// kernel takes it down.
+// fatal handles a signal that ends the process: the core is written before the kernel ends it.
 func (t *tracer) fatal(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 	return t.stopAll(x, func() error {
 		if !isFatal(x.tid, s) {

@@ -13,14 +13,14 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// A thread has one tracer (ptrace(2)), which is this one. A process that the program
-// is about to trace itself is let go: its recording ends there, and it runs as if it
-// had never been recorded.
+// A thread has one tracer (ptrace(2)), which is this one. The recorder detaches from a process
+// that the program is about to trace itself: its recording ends there, and it runs as if it had
+// never been recorded.
 
-// leaving is a process that is being let go.
+// leaving is a process from which the tracer is detaching.
 type leaving struct {
-	// asker is the thread that is about to trace the process, or the process's own
-	// that asks to be traced; it is in the stop of its question.
+	// asker is the thread that is about to trace the process, or the process's own thread that
+	// asks to be traced. It is stopped at its question.
 	asker *tracee
 	regs  ptrace.Registers
 }
@@ -57,10 +57,10 @@ func (t *tracer) traced(x *tracee, regs *ptrace.Registers) error {
 	return t.maybeLeft(p)
 }
 
-// mustKeep says why a process that thread x wants to have traced cannot be let go;
-// empty if it can be. The main process's parent is the recorder, and what its
-// recording shows is what the user asked for; so it is for the processes that x's
-// comes from, which have crash handlers that execute debuggers.
+// mustKeep says why the tracer cannot detach from a process that thread x wants to have traced;
+// empty if it can. The recorder is the parent of the main process, and the user asked for that
+// recording. The same applies to the ancestors of x's process: they have crash handlers that
+// execute debuggers.
 func (t *tracer) mustKeep(p *process, x *tracee) string {
 	const traced = "it is recorded, and a process has one tracer"
 	switch {
@@ -83,10 +83,11 @@ func (t *tracer) mustKeep(p *process, x *tracee) string {
 	return ""
 }
 
-// mostGenerations bounds a walk through parents, which end and change meanwhile.
+// mostGenerations is the maximum length of a walk through parents, which end and change
+// meanwhile.
 const mostGenerations = 1000
 
-// refuseTracing says that a ptrace call of thread x fails.
+// refuseTracing notes that a ptrace call of thread x fails.
 func (t *tracer) refuseTracing(p *process, x *tracee, why string) {
 	text := fmt.Sprintf("the program cannot trace process %d (ptrace fails with EPERM): %s", p.pid, why)
 	if r := x.process.recording; r != nil {
@@ -98,7 +99,7 @@ func (t *tracer) refuseTracing(p *process, x *tracee, why string) {
 	}
 }
 
-// leave lets a thread go that has stopped.
+// leave detaches from a thread that has stopped.
 func (t *tracer) leave(x *tracee, stop ptrace.Stop) error {
 	p := x.process
 	signal := syscall.Signal(0)
@@ -131,7 +132,8 @@ func (t *tracer) leave(x *tracee, stop ptrace.Stop) error {
 	return t.maybeLeft(p)
 }
 
-// lastSignal is what a thread is let go with that has stopped for signal s.
+// lastSignal returns the signal with which to detach from a thread that has stopped for signal
+// s.
 func (t *tracer) lastSignal(x *tracee, s syscall.Signal) (syscall.Signal, error) {
 	info, err := ptrace.GetSiginfo(x.tid)
 	if err != nil || !isFault(s, &info) {
@@ -157,8 +159,8 @@ func (t *tracer) lastSignal(x *tracee, s syscall.Signal) (syscall.Signal, error)
 	return s, nil
 }
 
-// maybeLeft ends the recording of a process of which no thread but the asker is
-// traced any more, and answers the asker.
+// maybeLeft ends the recording of a process of which only the asker is still traced, and
+// answers the asker.
 func (t *tracer) maybeLeft(p *process) error {
 	l := p.leaving
 	for _, x := range p.threads {
@@ -189,8 +191,8 @@ func (t *tracer) maybeLeft(p *process) error {
 	return ptrace.Detach(l.asker.tid, 0)
 }
 
-// keepAfterAll is for a process that was to be let go and has executed a program, or
-// has ended, before all of its threads were.
+// keepAfterAll handles a process that has executed a program, or has ended, before the tracer
+// had detached from all of its threads.
 func (t *tracer) keepAfterAll(p *process) error {
 	l := p.leaving
 	p.leaving = nil

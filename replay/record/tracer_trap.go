@@ -12,8 +12,8 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// trapped answers a question of the engine's (enum dg_trap of record.h), which
-// comes as int3 and stands behind it.
+// trapped answers a question of the engine (enum dg_trap of record.h). It arrives as an int3,
+// with the pc after it.
 func (t *tracer) trapped(x *tracee, regs *ptrace.Registers) error {
 	p := x.process
 	switch regs.Rax {
@@ -102,8 +102,7 @@ func (t *tracer) hello(x *tracee, regs *ptrace.Registers) error {
 	return nil
 }
 
-// introduce fills the control page of a process, and what the recording has of
-// its start.
+// introduce fills the control page of a process, and the recording's data about its start.
 func (t *tracer) introduce(x *tracee, r *recording, memory *ptrace.Memory, forked bool) error {
 	c := &r.control
 	if !forked {
@@ -148,7 +147,7 @@ func (t *tracer) introduce(x *tracee, r *recording, memory *ptrace.Memory, forke
 	return writeControl(memory, r.controlAt, c)
 }
 
-// objects appends the system calls of what was loaded since to the table.
+// objects appends the system calls of newly loaded objects to the table.
 func (t *tracer) objects(x *tracee, r *recording) error {
 	memory, err := ptrace.OpenMemory(x.tid)
 	if err != nil {
@@ -170,7 +169,7 @@ func (t *tracer) objects(x *tracee, r *recording) error {
 	return nil
 }
 
-// exits is for a process that is about to end by itself.
+// exits handles a process that is about to exit.
 func (t *tracer) exits(x *tracee, regs *ptrace.Registers) error {
 	r := x.process.recording
 	if r == nil {
@@ -214,12 +213,12 @@ func writeControl(memory *ptrace.Memory, at uint64, c *agent.RawControl) error {
 	return err
 }
 
-// controlBytes is a control page as a process of this machine has it.
+// controlBytes is a control page in the layout of this machine's processes.
 func controlBytes(c *agent.RawControl) []byte {
 	return (*[unsafe.Sizeof(*c)]byte)(unsafe.Pointer(c))[:]
 }
 
-// ancestor is what a process comes from.
+// ancestor is the origin of a process.
 type ancestor struct {
 	recording *recording // nil: none
 	link      Parent
@@ -227,8 +226,7 @@ type ancestor struct {
 	refused   bool   // no recording of it came about, and the user knows why
 }
 
-// ancestorOf says where a child of thread x comes from, which stands in the
-// stop of its fork.
+// ancestorOf returns the origin of a child of thread x, which is in the stop of its fork.
 func (p *process) ancestorOf(x *tracee) *ancestor {
 	r := p.recording
 	if r == nil {
@@ -242,8 +240,8 @@ func (p *process) ancestorOf(x *tracee) *ancestor {
 	return &ancestor{recording: r, link: Parent{PID: p.pid, Thread: index, Ordinal: ordinal}}
 }
 
-// place is the engine's index of a thread, and the ordinal of its last event;
-// 0, 0 if it does not know the thread.
+// place is the engine's index of a thread, and the ordinal of its last event; 0, 0 if the
+// engine does not know the thread.
 func (r *recording) place(tid int) (index uint32, ordinal uint64) {
 	r.eachThread(func(i uint32, raw *agent.RawRThread) bool {
 		if raw.RealTID != uint32(tid) || raw.State == agent.REnded {
@@ -255,8 +253,8 @@ func (r *recording) place(tid int) (index uint32, ordinal uint64) {
 	return index, ordinal
 }
 
-// noteRelocked keeps what a replay must know of the process's end that has no core. Threads
-// that still run may take more meanwhile, which the replay then does not come to.
+// noteRelocked notes what a replay must know about an end without a core. Threads that still
+// run may take more mutexes meanwhile. The replay does not reach those.
 func (r *recording) noteRelocked() {
 	r.relocked = map[uint32]uint64{}
 	r.eachThread(func(i uint32, raw *agent.RawRThread) bool {
@@ -267,7 +265,7 @@ func (r *recording) noteRelocked() {
 	})
 }
 
-// eachThread shows what the engine has of its threads, until show wants no more.
+// eachThread calls show with the engine's data of each thread, until show returns false.
 func (r *recording) eachThread(show func(index uint32, raw *agent.RawRThread) bool) {
 	c, err := readControl(r.memory, r.controlAt)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// leaderInterval is how often is looked for a first thread that is not reported.
+// leaderInterval is how often to look for a first thread that is not reported.
 const leaderInterval = time.Millisecond
 
-// wait waits for the next stop. A process's first thread that leaves by itself
-// is reported behind the others only; if it does so when it was asked to stop,
-// nothing comes of that. So processes at their end are looked at meanwhile.
+// wait waits for the next stop. If a process's first thread ends by itself, that is reported
+// only after the other threads. If it ends when it was asked to stop, nothing is reported. So
+// wait also checks processes that are about to end.
 func (t *tracer) wait() (ptrace.Stop, error) {
 	for {
 		ending := t.ending()
@@ -32,7 +32,7 @@ func (t *tracer) wait() (ptrace.Stop, error) {
 			if leader := p.threads[p.pid]; leader == nil || leader.stopped || !gone(p.pid) {
 				continue
 			}
-			// ESRCH: killed while its core was made, and its end is reported next.
+			// ESRCH: killed while its core was made; its end is reported next.
 			if err := t.maybeCore(p); err != nil && !errors.Is(err, unix.ESRCH) {
 				return ptrace.Stop{}, err
 			}
@@ -40,8 +40,8 @@ func (t *tracer) wait() (ptrace.Stop, error) {
 	}
 }
 
-// ending are the processes whose threads are being stopped for their core, the
-// first thread among them.
+// ending returns the processes whose threads are being stopped for their core, including the
+// first thread.
 func (t *tracer) ending() []*process {
 	return slices.DeleteFunc(slices.Collect(maps.Values(t.processes)), func(p *process) bool {
 		leader := p.threads[p.pid]

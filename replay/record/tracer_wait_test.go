@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestKilledWhileItsCoreIsMade: a process whose first thread is gone, and that is killed
-// while its core is made, ends nothing: its own end, or another's, is what comes next.
-// Any other error of the core is told.
+// TestKilledWhileItsCoreIsMade: a process whose first thread has ended, and that is killed
+// while its core is made, is no error: its own end, or that of another process, is reported
+// next. Any other error of the core is returned.
 func TestKilledWhileItsCoreIsMade(t *testing.T) {
 	dead, err := syscall.ForkExec("/bin/true", []string{"true"}, nil)
 	if err != nil {
@@ -33,7 +33,7 @@ func TestKilledWhileItsCoreIsMade(t *testing.T) {
 			}
 			defer in.Close()
 			defer out.Close()
-			// It lives until the core was asked for: there is an end to wait for then.
+			// It lives until the core was requested: then there is an end to wait for.
 			other, err := syscall.ForkExec("/bin/cat", []string{"cat"}, &syscall.ProcAttr{Files: []uintptr{in.Fd(), 1, 2}})
 			if err != nil {
 				t.Fatal(err)

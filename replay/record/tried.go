@@ -8,21 +8,20 @@ import (
 	"fmt"
 )
 
-// TriedPlan is a list of preemptions that a search tried, and how far a replay with
-// them came.
+// TriedPlan is a list of preemptions that a search tried, and how far a replay with them came.
 type TriedPlan struct {
-	// Hash is of the list, as the search makes it.
+	// Hash is the hash of the list, as computed by the search.
 	Hash uint64
-	// Events is how many were done; Thread went another way behind its event Ordinal.
+	// Events is how many events were done. Thread diverged after its event Ordinal.
 	Events, Ordinal uint64
 	Thread          uint32
 }
 
-// TriedPlans are in a file as base64 of, for each, the hash as 8 bytes (little-endian)
-// and the other three as unsigned LEB128.
+// TriedPlans are stored as base64 of, for each, the hash as 8 bytes (little-endian) and the
+// other three numbers as unsigned LEB128.
 type TriedPlans []TriedPlan
 
-// MostTried is how many a file has.
+// MostTried is the maximum number of plans in a file.
 const MostTried = 1 << 14
 
 // MarshalJSON implements json.Marshaler.

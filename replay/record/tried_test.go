@@ -33,7 +33,7 @@ func TestTriedPlans(t *testing.T) {
 			t.Errorf("%.40s: %v, want %q", bad, err, says)
 		}
 	}
-	// Within the file, which is of a bounded size.
+	// It fits into the file, whose size is limited.
 	f := &Found{Version: FoundVersion, Timing: TimingEager, Partial: true, By: "search", Tried: want}
 	data, err := json.Marshal(f)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"diagnose/evidence"
 )
 
-// Until is the recording as if it had been cut off: with all events up to that of a
-// Moment, which inclusive says whether is one of them. It has no core, shares the files of
-// r, and is closed by closing r.
+// Until returns the recording as if it had been cut off: with all events before that of a
+// Moment, and with that event if inclusive is set. It has no core, shares the files of r, and
+// is closed by closing r.
 func (r *Recording) Until(at evidence.Moment, inclusive bool) (*Recording, error) {
 	events, found := uint64(0), false
 	var tid int

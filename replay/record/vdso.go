@@ -5,9 +5,9 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// vdsoClock is the address of the vDSO's clock_gettime in a process, 0 if there
-// is none. The program does not know of it; the engine reads clocks with it,
-// which takes a tenth of the time that the kernel's call does.
+// vdsoClock is the address of the vDSO's clock_gettime in a process, 0 if there is none. The
+// program does not know it. The engine reads clocks with it, which takes a tenth of the time of
+// the kernel's call.
 func vdsoClock(tid int, memory *ptrace.Memory) uint64 {
 	const largest = 1 << 20
 	maps, err := readMappings(tid)
