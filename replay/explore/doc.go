@@ -1,3 +1,3 @@
-// Package explore looks for schedules: those with which a recording that has
-// data races comes to its recorded end.
+// Package explore searches for schedules: preemptions with which a replay of a racy recording
+// reaches its recorded end, and schedules with which a program fails.
 package explore

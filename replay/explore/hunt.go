@@ -11,63 +11,61 @@ import (
 	"diagnose/replay/record"
 )
 
-// HuntOptions say what to run, and which schedules of it.
+// HuntOptions say what to run, and which schedules to try.
 type HuntOptions struct {
-	// Record has the program, its environment and where recordings are made. What it
-	// says of a Hunt, of streams and signals does not count.
+	// Record has the program, its environment and the directory for recordings. Its Hunt,
+	// streams and signals are ignored.
 	Record record.Options
-	// Strategy is HuntPCT unless it says so; Depth is that of PCT (3 if it is 0) and
-	// the number of delays (3).
+	// Strategy is HuntPCT by default. Depth is the depth of PCT (default 3) and the number of
+	// delays (default 3).
 	Strategy record.HuntStrategy
 	Depth    int
-	// First is the first seed, 1 if it is 0; Seeds how many are tried, as many as
-	// there is time for if it is 0.
+	// First is the first seed (default 1). Seeds is how many are tried; 0: as many as the time
+	// allows.
 	First uint64
 	Seeds int
-	// Length is how many steps a run is taken to have; 0: as many as the run without
-	// preemptions.
+	// Length is the assumed number of steps of a run; 0: that of the run without preemptions.
 	Length uint64
-	// Budget is how long all may take, 5 minutes if it is 0; Timeout how long a run
-	// may, 10 seconds.
+	// Budget is the time limit of the hunt (default 5 minutes), Timeout that of a run (default
+	// 10 seconds).
 	Budget, Timeout time.Duration
-	// Jobs is how many run at a time, 1 if it is 0.
+	// Jobs is the number of concurrent runs (default 1).
 	Jobs int
-	// NoGlobals has threads preempted nowhere but at their operations, and at the points
-	// that a program was built with; without it, where its own code accesses variables
-	// that all threads see as well.
+	// NoGlobals preempts threads only at their operations, and at the points that the program
+	// was built with. Without it threads are also preempted where the program's own code
+	// accesses variables shared by all threads.
 	NoGlobals bool
 	// FailIf: a run whose output matches has failed, however it ended.
 	FailIf *regexp.Regexp
-	// FirstOnly: a schedule that fails is not made smaller, and not recorded.
+	// FirstOnly: a failing schedule is not minimised and not recorded.
 	FirstOnly bool
-	// Progress, if set, is told now and then, by one caller at a time.
+	// Progress, if set, is called from time to time, by one caller at a time.
 	Progress func(HuntProgress)
 }
 
-// HuntProgress is how far a hunt is.
+// HuntProgress is the progress of a hunt.
 type HuntProgress struct {
-	// Schedules that were run, Hung of them to no end.
+	// Schedules were run; Hung of them did not end in time.
 	Schedules, Hung int
-	// Minimising is set once a schedule failed; Left is how many decisions of it are
-	// left.
+	// Minimising is set once a schedule failed. Left is how many of its decisions are left.
 	Minimising bool
 	Left       int
 	Elapsed    time.Duration
 }
 
-// Failure is what a run has failed by: two runs with the same have failed in the
-// same way, as far as a hunt is concerned.
+// Failure describes how a run failed. To a hunt, two runs with equal descriptions failed in the
+// same way.
 type Failure struct {
 	Kind   record.OutcomeKind `json:"kind"`
 	Signal int                `json:"signal,omitempty"`
 	Status int                `json:"status,omitempty"`
 	Stuck  record.Stuck       `json:"stuck,omitempty"`
-	// Heap: the agent's heap found a corruption. Output: HuntOptions.FailIf.
+	// Heap: the agent's heap found a corruption. Output: the output matched HuntOptions.FailIf.
 	Heap   bool `json:"heap,omitempty"`
 	Output bool `json:"output,omitempty"`
 	// Child: a child process crashed.
 	Child bool `json:"child,omitempty"`
-	// Text says it in words.
+	// Text describes the failure.
 	Text string `json:"text"`
 }
 
@@ -76,35 +74,36 @@ func (f Failure) same(other Failure) bool {
 	return f == other
 }
 
-// HuntResult is what came of a hunt. Strategy, Seed, Depth, Length and the program
-// make the run again.
+// HuntResult is the result of a hunt. Strategy, Seed, Depth, Length and the program reproduce
+// the run.
 type HuntResult struct {
 	Strategy record.HuntStrategy `json:"strategy"`
 	Depth    int                 `json:"depth"`
 	Length   uint64              `json:"length"`
-	// Plain is set if the run without a preemption failed already.
+	// Plain is set if the run without preemptions already failed.
 	Found bool `json:"found"`
 	Plain bool `json:"plain,omitempty"`
-	// Seed is the first that failed, by Failure; Schedules how many were run up to
-	// it, that one and the plain run included; with several jobs some more were run.
+	// Seed is the first seed that failed, with Failure. Schedules is how many were run up to
+	// it, including that one and the plain run. With several jobs a few more were run.
 	Seed      uint64   `json:"seed,omitempty"`
 	Failure   *Failure `json:"failure,omitempty"`
 	Schedules int      `json:"schedules"`
-	// Next is the seed to go on with.
+	// Next is the seed to continue with.
 	Next uint64 `json:"next"`
-	// Hung runs came to no end in time: a thread computed, or waited for the outside.
+	// Hung runs did not end in time: a thread computed, or waited for an event outside of the
+	// process.
 	Hung int `json:"hung,omitempty"`
-	// Distinct is how many schedules differed.
+	// Distinct is the number of different schedules.
 	Distinct int `json:"distinct"`
-	// Ready is how many threads could go on at one time, at most; one is nothing to
-	// choose from.
+	// Ready is the largest number of threads that could run at one time. If it is one, there is
+	// no choice.
 	Ready int    `json:"ready"`
 	Steps uint64 `json:"steps"` // of the plain run
-	// Globals says how many of the instructions that access shared variables threads can
-	// be preempted at; nil: none.
+	// Globals says at how many of the instructions that access shared variables threads can be
+	// preempted; nil: at none.
 	Globals *record.GlobalPoints `json:"global_points,omitempty"`
 	Time    float64              `json:"seconds"`
-	// Minimal is nil unless one was found.
+	// Minimal is nil unless a minimal schedule was found.
 	Minimal *Minimal `json:"minimal,omitempty"`
 }
 
@@ -112,12 +111,12 @@ const (
 	huntBudget  = 5 * time.Minute
 	huntTimeout = 10 * time.Second
 	huntDepth   = 3
-	// mostHuntSteps is how many times the plain run's a run may have before it is said to
-	// make no progress, and leastHuntSteps how many any may.
+	// mostHuntSteps is how many times the steps of the plain run a run may have before it
+	// counts as making no progress. leastHuntSteps is how many steps any run may have.
 	mostHuntSteps, leastHuntSteps = 50, 200000
-	// At points of the code a thread is preempted with a chance that makes codePreemptions
-	// of it in a run as long as the plain one, but leastChance at least, and at most
-	// mostChance, of allChances.
+	// The chance of a preemption at a point of the code gives codePreemptions of them in a run
+	// as long as the plain one. It is at least leastChance and at most mostChance, of
+	// allChances.
 	codePreemptions                     = 8
 	leastChance, mostChance, allChances = 1024, 16384, 65536
 )
@@ -141,9 +140,8 @@ func (o *HuntOptions) setDefaults() {
 	o.Jobs = max(o.Jobs, 1)
 }
 
-// Hunt runs a program with one schedule after another until it fails, and finds
-// the fewest decisions with which it still does. A program that did not fail is no
-// error.
+// Hunt runs a program with one schedule after another until it fails, and then finds the fewest
+// decisions with which it still fails. It is no error if the program does not fail.
 func Hunt(ctx context.Context, o HuntOptions) (*HuntResult, error) {
 	o.setDefaults()
 	started := time.Now()
@@ -182,25 +180,24 @@ func Hunt(ctx context.Context, o HuntOptions) (*HuntResult, error) {
 	if o.FirstOnly {
 		return result, nil
 	}
-	// What was found is made smaller even if the budget is used up.
+	// The failing schedule is minimised even if the budget is spent.
 	result.Minimal, err = h.minimise(ctx, failed)
 	return result, err
 }
 
-// chanceOf is Hunt.Chance for a program that comes to so many points of its code.
+// chanceOf returns Hunt.Chance for a program that reaches so many points of its code.
 func chanceOf(points uint64) int {
 	return int(min(max(codePreemptions*allChances/max(points, 1), leastChance), mostChance))
 }
 
-// NoEndError says that a program comes to no end when its threads run one at a
-// time.
+// NoEndError says that a program does not end when its threads run one at a time.
 type NoEndError struct{ Timeout time.Duration }
 
 func (e *NoEndError) Error() string {
 	return fmt.Sprintf("explore: the program comes to no end within %v if its threads run one at a time, each until it waits: one computes, waits for the outside, or looks at a variable again and again, which 'diagnose cc' lets others come between", e.Timeout)
 }
 
-// hunt is a hunt under way.
+// hunt is a running hunt.
 type hunt struct {
 	options HuntOptions
 	started time.Time
@@ -218,7 +215,7 @@ type hunt struct {
 	runners   []*runner
 }
 
-// runner returns the n-th of those that run at the same time.
+// runner returns the n-th of the concurrent runners.
 func (h *hunt) runner(n int) (*runner, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -232,14 +229,14 @@ func (h *hunt) runner(n int) (*runner, error) {
 	return h.runners[n], nil
 }
 
-// close ends its runners.
+// close closes the runners.
 func (h *hunt) close() {
 	for _, r := range h.runners {
 		r.close()
 	}
 }
 
-// plain is the run in which nobody is preempted.
+// plain makes the run without preemptions.
 func (h *hunt) plain(ctx context.Context) (*ran, error) {
 	r, err := h.runner(0)
 	if err != nil {
@@ -262,7 +259,7 @@ func (h *hunt) plain(ctx context.Context) (*ran, error) {
 	return plain, nil
 }
 
-// note takes a run into the figures.
+// note adds a run to the counts.
 func (h *hunt) note(r *ran) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -279,7 +276,7 @@ func (h *hunt) note(r *ran) {
 
 const progressEvery = 200 * time.Millisecond
 
-// tell is for whoever holds the lock.
+// tell calls Progress. The caller must hold the lock.
 func (h *hunt) tell(p HuntProgress) {
 	if h.options.Progress == nil || time.Since(h.told) < progressEvery {
 		return
@@ -288,8 +285,8 @@ func (h *hunt) tell(p HuntProgress) {
 	h.options.Progress(p)
 }
 
-// search tries seeds in their order, several at the same time. Of those that fail
-// the lowest counts, so it does not matter how many.
+// search tries seeds in their order, several concurrently. Of those that fail the lowest
+// counts, so the number of jobs does not matter.
 func (h *hunt) search(ctx context.Context) (*ran, error) {
 	s := &seeds{next: h.options.First, left: h.options.Seeds, bounded: h.options.Seeds > 0}
 	var wait sync.WaitGroup
@@ -329,13 +326,13 @@ func (h *hunt) work(ctx context.Context, r *runner, s *seeds) error {
 	return nil
 }
 
-// schedule is a seed's.
+// schedule returns the schedule of a seed.
 func (h *hunt) schedule(seed uint64) *record.Hunt {
 	return &record.Hunt{Strategy: h.options.Strategy, Seed: seed, Depth: h.options.Depth, Length: h.length, Most: h.most,
 		Chance: h.chance, Globals: !h.options.NoGlobals}
 }
 
-// seeds are handed out in their order.
+// seeds hands out seeds in their order.
 type seeds struct {
 	mu      sync.Mutex
 	next    uint64
@@ -356,7 +353,7 @@ func (s *seeds) take() (uint64, bool) {
 	return s.next - 1, true
 }
 
-// untake is for a seed whose run was given up.
+// untake takes back a seed whose run was abandoned.
 func (s *seeds) untake(seed uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// globals is a schedule with preemptions at accesses of global variables.
+// globals returns a schedule with preemptions at accesses of global variables.
 func globals(strategy record.HuntStrategy, seed uint64) record.Hunt {
 	return record.Hunt{Strategy: strategy, Seed: seed, Depth: 8, Length: 800, Chance: 1 << 13, Globals: true, Processor: -1}
 }
@@ -37,8 +37,8 @@ func preempted(t *testing.T, dir string) (count int, pcs map[uint64]bool) {
 	return count, pcs
 }
 
-// Threads are preempted at accesses of globals, the program does not see it, and an
-// ordinary replay, which has no points there, comes to the same end.
+// Threads are preempted at accesses of globals, and the program does not see it. An ordinary
+// replay, which has no points there, reaches the same end.
 func TestHuntedGlobals(t *testing.T) {
 	o := optionsOf(t, huntProgram(t, "hunt/globals.c"))
 	for i, strategy := range strategies {
@@ -58,8 +58,8 @@ func TestHuntedGlobals(t *testing.T) {
 	}
 }
 
-// The same seed has the same order of events, preemptions at instructions included,
-// and so have its decisions, with a recording or without.
+// The same seed gives the same order of events, including preemptions at instructions. So do
+// its decisions, with a recording or without.
 func TestHuntedGlobalsAgain(t *testing.T) {
 	o := optionsOf(t, huntProgram(t, "hunt/globals.c"))
 	h := globals(record.HuntPCT, 3)
@@ -84,8 +84,8 @@ func TestHuntedGlobalsAgain(t *testing.T) {
 	}
 }
 
-// A fault of an instruction that a jump stands for is one at the program's own
-// address, for the program's handler and in the core.
+// A fault of an instruction that a jump replaces has the program's own address, for the
+// program's handler and in the core.
 func TestHuntedGlobalsFault(t *testing.T) {
 	o := optionsOf(t, huntProgram(t, "hunt/globals_fault.c"))
 	for i, strategy := range strategies {
@@ -110,7 +110,7 @@ func TestHuntedGlobalsFault(t *testing.T) {
 	}
 }
 
-// Signals that come from outside find threads where a replay finds them.
+// Signals from outside reach threads at places that a replay finds.
 func TestHuntedGlobalsSignals(t *testing.T) {
 	o := optionsOf(t, huntProgram(t, "hunt/globals_signal.c"))
 	for seed := range uint64(3) {
@@ -124,7 +124,7 @@ func TestHuntedGlobalsSignals(t *testing.T) {
 	}
 }
 
-// A race between two plain accesses is found in a program that was built as any.
+// A race between two plain accesses is found in a program built in the ordinary way.
 func TestHuntPlainRace(t *testing.T) {
 	for _, strategy := range strategies {
 		o := huntOptions(optionsOf(t, huntProgram(t, "hunt/lost_update.c")))
@@ -146,8 +146,8 @@ func TestHuntPlainRace(t *testing.T) {
 	}
 }
 
-// Bugs beside a call that is no event there, behind a release and before a wait, are
-// found where no instruction names a variable.
+// Bugs next to a call that is no event, after a release and before a wait, are found where no
+// instruction names a variable.
 func TestHuntCalls(t *testing.T) {
 	for _, name := range []string{"hunt/lost_signal.c", "hunt/used_behind.c"} {
 		for _, strategy := range strategies {

@@ -21,7 +21,7 @@ type runner struct {
 	hunter    *record.Hunter
 }
 
-// mostOutput is what is looked at of a program's output.
+// mostOutput is how many bytes of a program's output are examined.
 const mostOutput = 4 << 20
 
 func newRunner(o *HuntOptions, number int) (*runner, error) {
@@ -41,7 +41,7 @@ func newRunner(o *HuntOptions, number int) (*runner, error) {
 	return r, nil
 }
 
-// keepOutput has the program write to memory.
+// keepOutput redirects the program's output to memory.
 func (r *runner) keepOutput() error {
 	fd, err := unix.MemfdCreate("output", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -52,7 +52,7 @@ func (r *runner) keepOutput() error {
 	return nil
 }
 
-// close ends what stands by for the next run.
+// close ends the process that waits for the next run.
 func (r *runner) close() {
 	r.hunter.Close()
 	r.files[0].Close()
@@ -61,8 +61,8 @@ func (r *runner) close() {
 	}
 }
 
-// processor is the n-th that this process may run on; -1 if there are not so many.
-// With one thread at a time, and its tracer, the next one is where the last one was.
+// processor returns the n-th processor that this process may use; -1 if there are fewer. One
+// thread at a time runs, or its tracer, and each runs where the previous one ran.
 func processor(n int) int {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil || n >= set.Count() {
@@ -79,7 +79,7 @@ func processor(n int) int {
 	}
 }
 
-// ran is what came of a run.
+// ran is the result of a run.
 type ran struct {
 	seed    uint64
 	hunted  *record.Hunted
@@ -94,7 +94,7 @@ func (r *runner) run(ctx context.Context, h *record.Hunt) (*ran, error) {
 	return r.make(ctx, h)
 }
 
-// record makes a run that is kept.
+// record makes a run and keeps its recording.
 func (r *runner) record(ctx context.Context, h *record.Hunt) (*ran, error) {
 	h.Quiet = false
 	return r.make(ctx, h)
@@ -121,7 +121,7 @@ func (r *runner) make(ctx context.Context, h *record.Hunt) (*ran, error) {
 	return x, err
 }
 
-// failure is how a run has failed; nil: it has not.
+// failure describes how a run failed; nil: it did not.
 func (r *runner) failure(result *record.Result) (*Failure, error) {
 	f := &Failure{Kind: result.Outcome.Kind, Signal: result.Outcome.Signal, Status: result.Outcome.Status, Stuck: result.Outcome.Stuck,
 		Heap: result.Outcome.Evidence != "", Text: result.Why}
@@ -152,7 +152,7 @@ func (r *runner) output() ([]byte, error) {
 	return text, nil
 }
 
-// digest tells schedules apart.
+// digest returns a hash that identifies a schedule.
 func digest(list []record.Decision) uint64 {
 	h := fnv.New64a()
 	var b [16]byte

@@ -7,8 +7,8 @@ import (
 	"diagnose/replay/record"
 )
 
-// Who spins lets others go on, and a sleep that it waits for is soon over, in virtual
-// time; a plan comes to the same, and so does a replay.
+// A thread that spins lets other threads run, and a sleep that it waits for is short in virtual
+// time. A plan gives the same run, and so does a replay.
 func TestHuntedSpin(t *testing.T) {
 	o := optionsOf(t, huntProgram(t, "hunt/spinner.c"))
 	h := globals(record.HuntPlan, 0)
@@ -32,8 +32,8 @@ func TestHuntedSpin(t *testing.T) {
 	}
 }
 
-// Where threads spin, few preemptions are enough: they are not spent in the loops. The
-// seeds are the same each time, and so is what comes of them.
+// Where threads spin, few preemptions are enough: they are not spent in the loops. The seeds
+// are the same each time, and so are the results.
 func TestHuntSpin(t *testing.T) {
 	const seeds = 400 // some tens are needed
 	o := huntOptions(optionsOf(t, huntProgram(t, "hunt/spinner.c")))

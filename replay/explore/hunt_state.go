@@ -17,18 +17,18 @@ import (
 	"diagnose/replay/record"
 )
 
-// huntState is where a hunt that found nothing stopped.
+// huntState is the state of a hunt that stopped without a failure.
 type huntState struct {
 	Version int    `json:"version"`
 	Next    uint64 `json:"next"`
 	Length  uint64 `json:"length"`
 }
 
-// mostState bounds what is read of the file.
+// mostState is the maximum size of the file in bytes.
 const mostState = 4096
 
-// statePath is the file of a hunt of this program, as it is built now, with these
-// arguments and this strategy.
+// statePath is the file for a hunt of this program, as it is built now, with these arguments
+// and this strategy.
 func (o *HuntOptions) statePath() (string, error) {
 	o.setDefaults()
 	info, err := os.Stat(o.Record.Path)
@@ -40,8 +40,8 @@ func (o *HuntOptions) statePath() (string, error) {
 	return filepath.Join(o.Record.Output, ".hunt-"+hex.EncodeToString(key[:8])), nil
 }
 
-// Resume has a hunt go on where an earlier one stopped, which was of the same
-// program and strategy. Without one it begins.
+// Resume makes a hunt continue where an earlier one of the same program and strategy stopped.
+// Without an earlier one it starts from the beginning.
 func (o *HuntOptions) Resume() error {
 	path, err := o.statePath()
 	if err != nil {
@@ -68,7 +68,7 @@ func (o *HuntOptions) Resume() error {
 	return nil
 }
 
-// readState reads the file, and nothing that has its name and is none.
+// readState reads the file if it is a regular file.
 func readState(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -85,8 +85,8 @@ func readState(path string) ([]byte, error) {
 	return data, err
 }
 
-// Stopped writes down where a hunt stopped that found nothing; after one that did,
-// there is nothing to go on with.
+// Stopped stores where a hunt without a failure stopped. After a hunt with a failure it removes
+// the state.
 func (o *HuntOptions) Stopped(r *HuntResult) error {
 	path, err := o.statePath()
 	if err != nil {
@@ -111,7 +111,7 @@ func (o *HuntOptions) Stopped(r *HuntResult) error {
 	return nil
 }
 
-// Strategies are those of a hunt, for a command's help.
+// Strategies returns the strategies of a hunt, for a command's help.
 func Strategies() []string {
 	return []string{string(record.HuntPCT), string(record.HuntRandom), string(record.HuntDelay)}
 }

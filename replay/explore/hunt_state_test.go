@@ -10,8 +10,8 @@ import (
 	"diagnose/replay/record"
 )
 
-// TestStatePrivate: where a hunt stopped is written to a private file in place of a
-// symbolic link, and is read from a regular file alone.
+// TestStatePrivate: the state is written to a private file that replaces a symbolic link, and
+// is read only from a regular file.
 func TestStatePrivate(t *testing.T) {
 	dir := t.TempDir()
 	exe, err := os.Executable()

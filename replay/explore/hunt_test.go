@@ -37,8 +37,7 @@ func optionsOf(t *testing.T, p *recordtest.Program, args ...string) record.Optio
 
 const runLimit = time.Minute
 
-// hunted runs a program with a schedule. Where programs cannot be recorded the test
-// is skipped.
+// hunted runs a program with a schedule. It skips the test where programs cannot be recorded.
 func hunted(t *testing.T, o record.Options, h record.Hunt) record.Result {
 	t.Helper()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -63,7 +62,7 @@ func hunted(t *testing.T, o record.Options, h record.Hunt) record.Result {
 	return r
 }
 
-// identical replays a recording as a hunt has it: eagerly, without a search.
+// identical replays a recording of a hunt: eagerly, without a search.
 func identical(t *testing.T, dir string) {
 	t.Helper()
 	rec, err := record.Open(dir)
@@ -82,8 +81,8 @@ func identical(t *testing.T, dir string) {
 	}
 }
 
-// event is what two runs of a schedule have in common of an event: ids of processes
-// and threads differ.
+// event is the part of an event that two runs of a schedule share: ids of processes and threads
+// differ.
 type event struct {
 	thread uint32
 	kind   record.Kind
@@ -107,7 +106,7 @@ func eventsOf(t *testing.T, dir string) []event {
 	return list
 }
 
-// apart says where two lists of events part.
+// apart describes where two lists of events first differ.
 func apart(a, b []event) string {
 	i := 0
 	for i < len(a) && i < len(b) && a[i] == b[i] {
@@ -119,7 +118,7 @@ func apart(a, b []event) string {
 
 var strategies = []record.HuntStrategy{record.HuntPCT, record.HuntRandom, record.HuntDelay}
 
-// Hunted recordings are replayed by the ordinary replay, whatever the program does.
+// The ordinary replay replays the recordings of a hunt, whatever the program does.
 func TestHuntedReplays(t *testing.T) {
 	for _, name := range []string{"record/sync/cond.c", "record/sync/deadlock.c", "record/sync/eintr.c", "record/sync/cancel.c", "record/sync/real.c",
 		"record/sync/once.cc", "record/threads/join.c", "record/threads/streams.c", "record/threads/main_leaves.c", "record/syscalls/futexes.c", "hunt/races.c"} {
@@ -140,8 +139,8 @@ func TestHuntedReplays(t *testing.T) {
 	}
 }
 
-// The same seed has the same order of events and the same end, though threads race;
-// other seeds have others; and the decisions of a run make it again.
+// The same seed gives the same order of events and the same end, though threads race. Other
+// seeds give others. The decisions of a run reproduce it.
 func TestHuntedAgain(t *testing.T) {
 	o := optionsOf(t, huntProgram(t, "hunt/races.c"))
 	for _, strategy := range strategies {
@@ -169,8 +168,8 @@ func TestHuntedAgain(t *testing.T) {
 	}
 }
 
-// A process's id may be a number that is elsewhere in its thread's control block: 0x7fff
-// is the upper half of the address of a stack.
+// The id of a process may be a number that also occurs elsewhere in its thread's control block:
+// 0x7fff is the upper half of a stack's address.
 func TestHuntedWithAnyID(t *testing.T) {
 	const id, last = 0x7fff, "/proc/sys/kernel/ns_last_pid"
 	o := optionsOf(t, huntProgram(t, "hunt/races.c"))
@@ -192,7 +191,7 @@ func TestHuntedWithAnyID(t *testing.T) {
 	t.Skip("no process had the id")
 }
 
-// Sleeps take no time, and who waits by trying gets what he waits for.
+// Sleeps take no time, and a thread that polls gets what it waits for.
 func TestHuntedPatience(t *testing.T) {
 	for _, name := range []string{"hunt/patient.c", "hunt/outside.c"} {
 		o := optionsOf(t, huntProgram(t, name))
@@ -221,9 +220,8 @@ func huntOptions(o record.Options) explore.HuntOptions {
 	return explore.HuntOptions{Record: o, Budget: runLimit, Seeds: 300}
 }
 
-// A deadlock is found, made as small as it can be, and recorded as a failure that is
-// replayed; so is the nearest schedule that passes. How many run at a time does not
-// matter.
+// A deadlock is found, minimised, and recorded as a failure that replays. So is the nearest
+// schedule that passes. The number of jobs does not matter.
 func TestHuntDeadlock(t *testing.T) {
 	o := huntOptions(optionsOf(t, huntProgram(t, "hunt/lock_order.c")))
 	var first *explore.HuntResult
@@ -262,7 +260,7 @@ func TestHuntDeadlock(t *testing.T) {
 	}
 }
 
-// What a program writes may be its failure; and a hunt that stops goes on.
+// A program's output may be its failure. A hunt that stops can be continued.
 func TestHuntOutput(t *testing.T) {
 	o := huntOptions(optionsOf(t, huntProgram(t, "hunt/patient.c")))
 	o.FailIf, o.Seeds = regexp.MustCompile("never"), 5

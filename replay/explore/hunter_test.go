@@ -30,7 +30,7 @@ func newHunter(t *testing.T, o record.Options) *record.Hunter {
 	return h
 }
 
-// quiet makes a run that leaves nothing.
+// quiet makes a run without a recording.
 func quiet(t *testing.T, hunter *record.Hunter, h record.Hunt) record.Result {
 	t.Helper()
 	h.Quiet = true
@@ -46,8 +46,8 @@ func quiet(t *testing.T, hunter *record.Hunter, h record.Hunt) record.Result {
 	return r
 }
 
-// children are the processes whose parent is this one, those that are gone and not
-// waited for as well.
+// children returns the processes whose parent is this one, including those that have ended and
+// were not waited for.
 func children(t *testing.T) (list []int) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -69,8 +69,8 @@ func children(t *testing.T) (list []int) {
 	return list
 }
 
-// The forks of a process that has the program loaded do what a program does that was
-// started anew, with every seed; and they need its file no more.
+// Forks of a process that has loaded the program behave as a newly started program does, with
+// every seed. They no longer need the program's file.
 func TestHunterForks(t *testing.T) {
 	for _, globals := range []bool{false, true} {
 		o := optionsOf(t, huntProgram(t, "hunt/races.c"))
@@ -110,8 +110,8 @@ func TestHunterForks(t *testing.T) {
 	}
 }
 
-// A run that was given up, and a process that stands by and is killed, are no harm to
-// the runs that follow; and nothing is left in the end.
+// An abandoned run, and the kill of a waiting process, do not affect later runs. No process is
+// left at the end.
 func TestHunterGoesOn(t *testing.T) {
 	before := children(t)
 	hunter := newHunter(t, optionsOf(t, huntProgram(t, "hunt/livelock.c")))
@@ -147,8 +147,8 @@ func TestHunterGoesOn(t *testing.T) {
 	}
 }
 
-// Programs that make processes, wait for the outside, go on without their first thread, or
-// have threads that signals interrupt, which nothing in a log orders here.
+// These programs create processes, wait for the outside, continue without their first thread,
+// or have threads that signals interrupt; nothing in a log orders those here.
 func TestHunterPrograms(t *testing.T) {
 	for _, name := range []string{"hunt/outside.c", "hunt/patient.c", "record/basic/forks.c", "record/basic/vforks.c", "record/threads/main_leaves.c", "record/sync/cancel.c", "record/sync/eintr.c", "record/threads/join.c"} {
 		t.Run(name, func(t *testing.T) {

@@ -11,22 +11,22 @@ import (
 	"diagnose/replay/record"
 )
 
-// Minimal is a schedule that fails with as few decisions as were found to do: each
-// of them is needed. What is left is where the bug is.
+// Minimal is a failing schedule with as few decisions as were found. Each of them is needed.
+// They are where the bug is.
 type Minimal struct {
-	// Decisions are those of the schedule that fails; of them Preemptions let
-	// another thread go on though the first one could have.
+	// Decisions are those of the failing schedule. Preemptions counts those that preempt a
+	// thread that could have continued.
 	Decisions   []record.Decision `json:"decisions"`
 	Preemptions int               `json:"preemptions"`
-	// Before is how many there were; Runs how many schedules were tried to get here.
+	// Before is the number of decisions at the start. Runs is how many schedules were tried.
 	Before int `json:"before"`
 	Runs   int `json:"runs"`
-	// Passing is the nearest schedule that passes: of those of the failing one.
+	// Passing is the nearest schedule that passes: a part of the failing one.
 	Passing []record.Decision `json:"passing"`
 	passes  bool
-	// Left out says what was not done, and why; empty: all was.
+	// LeftOut says which steps were left out, and why; empty: none.
 	LeftOut string `json:"left_out,omitempty"`
-	// FailingDir and PassingDir are recordings of both; empty: there is none.
+	// FailingDir and PassingDir are the recordings of both; empty: there is none.
 	FailingDir string `json:"failing_recording,omitempty"`
 	PassingDir string `json:"passing_recording,omitempty"`
 	// Failure is how the recorded run failed.
@@ -34,22 +34,21 @@ type Minimal struct {
 }
 
 const (
-	// mostMinimising bounds the runs, and longestMinimising the time, of making a
-	// schedule smaller.
+	// mostMinimising is the maximum number of runs for a minimisation, longestMinimising its
+	// maximum time.
 	mostMinimising    = 3000
 	longestMinimising = 2 * time.Minute
-	// recordTries is how often a run is recorded until it ends as it did before: what
-	// depends on the outside may differ.
+	// recordTries is how many times a run is recorded until it ends as it did before. A run
+	// that depends on the outside may differ.
 	recordTries = 5
-	// mostAlone bounds the decisions that are tried alone, mostPlaces those of all that
-	// a program could make.
+	// mostAlone is how many decisions are tried alone, mostPlaces the largest number of
+	// possible decisions for which all of them are tried.
 	mostAlone, mostPlaces = 16, 400
-	// passingSeeds are tried where no decision less makes the program pass.
+	// passingSeeds is how many seeds are tried if no schedule with one decision less passes.
 	passingSeeds = 500
 )
 
-// Minimize finds the fewest decisions with which the run of a recording that was
-// hunted still fails.
+// Minimize finds the fewest decisions with which the run of a hunted recording still fails.
 func Minimize(ctx context.Context, rec *record.Recording, o HuntOptions) (*HuntResult, error) {
 	m := rec.Manifest.Hunt
 	if m == nil {
@@ -83,12 +82,12 @@ func Minimize(ctx context.Context, rec *record.Recording, o HuntOptions) (*HuntR
 	return result, err
 }
 
-// plan is the schedule of a list of decisions.
+// plan returns the schedule of a list of decisions.
 func (h *hunt) plan(list []record.Decision) *record.Hunt {
 	return &record.Hunt{Strategy: record.HuntPlan, Length: h.length, Most: h.most, Plan: list, Globals: !h.options.NoGlobals}
 }
 
-// minimiser makes a schedule smaller that fails.
+// minimiser reduces a failing schedule.
 type minimiser struct {
 	*hunt
 	ctx     context.Context
@@ -96,12 +95,12 @@ type minimiser struct {
 	failure Failure
 	runs    int
 	until   time.Time
-	// full is set once the bounds are reached.
+	// full is set once a limit is reached.
 	full bool
 }
 
-// fails reports whether the decisions lead to the failure. Without an answer they
-// do not.
+// fails reports whether the decisions lead to the failure. It returns false if a limit is
+// reached.
 func (m *minimiser) fails(list []record.Decision) (bool, error) {
 	if m.full = m.full || m.runs >= mostMinimising || time.Now().After(m.until); m.full {
 		return false, nil
@@ -117,8 +116,8 @@ func (m *minimiser) fails(list []record.Decision) (bool, error) {
 	return x.failure != nil && x.failure.same(m.failure), m.ctx.Err()
 }
 
-// minimise is for a run that failed. The recordings of the smallest failing
-// schedule and of the nearest that passes are made at the end.
+// minimise reduces a run that failed. At the end it records the smallest failing schedule and
+// the nearest that passes.
 func (h *hunt) minimise(ctx context.Context, failed *ran) (*Minimal, error) {
 	r, err := h.runner(0)
 	if err != nil {
@@ -154,8 +153,8 @@ func (h *hunt) minimise(ctx context.Context, failed *ran) (*Minimal, error) {
 	return out, h.keep(ctx, m, out, h.plan(list))
 }
 
-// reduce takes away what is not needed: delta debugging (Zeller and Hildebrandt
-// 2002, ddmin), to a list of which each is needed.
+// reduce removes elements that are not needed: delta debugging (Zeller and Hildebrandt 2002,
+// ddmin). Each element of the result is needed.
 func reduce[T any](list []T, fails func([]T) (bool, error)) ([]T, error) {
 	if len(list) == 0 {
 		return list, nil
@@ -183,7 +182,7 @@ func reduce[T any](list []T, fails func([]T) (bool, error)) ([]T, error) {
 	return list, nil
 }
 
-// reduceOnce tries the parts of a list, and the list without each; nil: none fails.
+// reduceOnce tries the parts of a list, and the list without each; nil: none of them fails.
 func reduceOnce[T any](list []T, parts int, fails func([]T) (bool, error)) ([]T, error) {
 	cut := func(i int) int { return i * len(list) / parts }
 	for _, alone := range []bool{true, false} {
@@ -205,9 +204,9 @@ func reduceOnce[T any](list []T, parts int, fails func([]T) (bool, error)) ([]T,
 	return nil, nil
 }
 
-// alone looks for one decision that does what several do: at the place of one of
-// them, for whatever thread, or, of a short program, anywhere. That each of several
-// is needed does not say that there are no fewer, for some make up for others.
+// alone looks for one decision that has the effect of several: at the place of one of them, for
+// any thread, or, in a short program, anywhere. That each of several is needed does not mean
+// that there is no smaller set, since some compensate for others.
 func (m *minimiser) alone(list []record.Decision) ([]record.Decision, error) {
 	if len(list) < 2 {
 		return list, nil
@@ -237,9 +236,9 @@ func (m *minimiser) alone(list []record.Decision) ([]record.Decision, error) {
 	return list, nil
 }
 
-// passing is the schedule nearest to one that fails that passes: without the last
-// decision, or another, that it needs. Where nothing is left to take away, it is one
-// that passes with as few decisions as do.
+// passing returns the schedule nearest to the failing one that passes: without the last
+// decision, or another that the failure needs. If the failing schedule has none, it is a
+// passing schedule with few decisions.
 func (m *minimiser) passing(list []record.Decision) (nearest []record.Decision, ok bool, err error) {
 	for i := len(list) - 1; i >= 0; i-- {
 		try := slices.Concat(list[:i], list[i+1:])
@@ -282,7 +281,7 @@ func (m *minimiser) passes(h *record.Hunt) (*ran, error) {
 	return x, nil
 }
 
-// keep records the failing run, and the passing one if there is one.
+// keep records the failing run, and the passing run if there is one.
 func (h *hunt) keep(ctx context.Context, m *minimiser, out *Minimal, failing *record.Hunt) error {
 	out.Runs = m.runs
 	x, err := h.kept(ctx, m.runner, failing, func(x *ran) bool { return x.failure != nil && x.failure.same(m.failure) })

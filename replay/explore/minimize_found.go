@@ -12,7 +12,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// NoScheduleError says that a recording has no decisions that could be taken away.
+// NoScheduleError says that a recording has no decisions that could be removed.
 type NoScheduleError struct {
 	Dir string
 	Why string
@@ -22,29 +22,28 @@ func (e *NoScheduleError) Error() string {
 	return fmt.Sprintf("explore: %s has nothing to take away: %s", e.Dir, e.Why)
 }
 
-// FoundMinimal is what is left of the preemptions that a search found for a recording
-// whose threads ran as the kernel had them: each is needed for its replay to come to
-// the recorded end.
+// FoundMinimal is the reduced preemptions that a search found for a recording whose threads
+// were scheduled by the kernel. The replay needs each of them to reach the recorded end.
 type FoundMinimal struct {
 	Preemptions []record.Preemption `json:"preemptions"`
-	// Before is how many there were; Replays how many were tried to get here.
+	// Before is the number of preemptions at the start. Replays is how many replays were tried.
 	Before  int `json:"before"`
 	Replays int `json:"replays"`
-	// Passing are the preemptions of the nearest schedule with which the program passes:
-	// all of these but one, Without. Passes is not set if there is none, and Otherwise
-	// then says what came of those that were tried.
+	// Passing are the preemptions of the nearest schedule with which the program passes: all of
+	// these but one, Without. Passes is false if there is none; then Otherwise says how the
+	// tried ones ended.
 	Passes    bool                `json:"passes"`
 	Passing   []record.Preemption `json:"passing,omitempty"`
 	Without   *record.Preemption  `json:"without,omitempty"`
 	Otherwise []string            `json:"otherwise,omitempty"`
-	// LeftOut says what was not done, and why; empty: all was.
+	// LeftOut says which steps were left out, and why; empty: none.
 	LeftOut string  `json:"left_out,omitempty"`
 	Time    float64 `json:"seconds"`
 }
 
-// MinimizeFound takes away from the preemptions that a search found for a recording
-// (record.Found) what its replay does not need, and writes down what is left. Budget
-// bounds the time; 0 is two minutes. A recording without any is a *NoScheduleError.
+// MinimizeFound removes from the preemptions that a search found for a recording (record.Found)
+// those that its replay does not need, and stores the rest. Budget is the time limit; 0 is two
+// minutes. If the recording has none it fails with a *NoScheduleError.
 func MinimizeFound(ctx context.Context, rec *record.Recording, budget time.Duration, files image.Options) (*FoundMinimal, error) {
 	found, err := rec.Searched()
 	if err != nil {
@@ -103,7 +102,7 @@ type foundMinimiser struct {
 	late    bool
 }
 
-// reaches reports whether a replay with these preemptions comes to the recorded end.
+// reaches reports whether a replay with these preemptions reaches the recorded end.
 func (m *foundMinimiser) reaches(list []record.Preemption) (bool, error) {
 	if m.late = m.late || m.replays > 0 && time.Now().After(m.until); m.late {
 		return false, nil
@@ -116,8 +115,8 @@ func (m *foundMinimiser) reaches(list []record.Preemption) (bool, error) {
 	return o.same, m.ctx.Err()
 }
 
-// passing looks for a preemption without which the program passes. A replay without
-// one leaves the recorded way, and goes on by itself.
+// passing looks for a preemption without which the program passes. A replay without it diverges
+// from the recording, and continues on its own.
 func (m *foundMinimiser) passing(out *FoundMinimal) error {
 	for i := len(out.Preemptions) - 1; i >= 0 && !m.late; i-- {
 		list := slices.Concat([]record.Preemption{}, out.Preemptions[:i], out.Preemptions[i+1:])
@@ -137,7 +136,7 @@ func (m *foundMinimiser) passing(out *FoundMinimal) error {
 	return nil
 }
 
-// ended says how a replay ended that did not pass.
+// ended describes the end of a replay that did not pass.
 func ended(r *replay.Result, err error) string {
 	switch {
 	case err != nil:

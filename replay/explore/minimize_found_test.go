@@ -25,8 +25,8 @@ func minimizeFound(t *testing.T, rec *record.Recording) *explore.FoundMinimal {
 	return m
 }
 
-// What a search found, and what is added to it that nothing needs: that is taken away
-// again, and what is left is needed, each of it.
+// Preemptions are added to those that a search found. The added ones are removed again, and
+// each of the rest is needed.
 func TestMinimizeFound(t *testing.T) {
 	eachFailing(t, "control", func(rec *record.Recording) bool {
 		r, reached := search(t, rec)
@@ -42,7 +42,7 @@ func TestMinimizeFound(t *testing.T) {
 		if err != nil || found == nil || !slices.Equal(found.Preemptions, first.Preemptions) {
 			t.Fatalf("written: %+v, %v", found, err)
 		}
-		// Behind its first event the main thread is alone.
+		// After its first event the main thread is alone.
 		more := *found
 		more.Preemptions = slices.Concat([]record.Preemption{{Thread: 1, Ordinal: 1, Class: record.PointEvent, Until: 1}}, found.Preemptions)
 		if err := rec.SetFound(&more); err != nil {
@@ -55,8 +55,8 @@ func TestMinimizeFound(t *testing.T) {
 	})
 }
 
-// Preemptions that nothing needs are taken away, all of them; and recordings that have
-// none are an error that says what to do.
+// All preemptions that are not needed are removed. A recording without any is an error that
+// says what to do.
 func TestMinimizeFoundNothing(t *testing.T) {
 	p := huntProgram(t, "hunt/lost_update.c")
 	rec, err := record.Open(recordtest.RecordProgram(t, p.Build(t), nil, "", "").Dir)

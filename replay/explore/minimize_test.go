@@ -7,7 +7,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// Each of what is left is needed, and little is asked for that.
+// Each element of the result is needed, and few calls are made.
 func TestReduce(t *testing.T) {
 	var list []record.Decision
 	for i := range 200 {

@@ -14,22 +14,22 @@ import (
 
 // Options of a search.
 type Options struct {
-	// Budget is how long it may take, 5 minutes if it is 0; Attempts how many
-	// replays, as many as there is time for if it is 0.
+	// Budget is the time limit (default 5 minutes). Attempts is the maximum number of replays;
+	// 0: as many as the time allows.
 	Budget   time.Duration
 	Attempts int
-	// Resume goes on from what an earlier search came to that did not reach the
-	// recorded end.
+	// Resume continues from the result of an earlier search that did not reach the recorded
+	// end.
 	Resume bool
-	// Progress, if set, is told before each attempt.
+	// Progress, if set, is called before each attempt.
 	Progress func(Progress)
-	// Tried, if set, is told what came of each.
+	// Tried, if set, is called with the result of each attempt.
 	Tried func(Tried)
-	// Image says how the files of the process are found.
+	// Image says how to find the files of the process.
 	Image image.Options
 }
 
-// Progress is how far a search is.
+// Progress is the progress of a search.
 type Progress struct {
 	Attempts      int
 	Events, Total uint64 // of the furthest replay
@@ -37,13 +37,12 @@ type Progress struct {
 	Window        Window
 }
 
-// String is a line for who waits.
+// String formats a line for the user.
 func (p Progress) String() string {
 	return fmt.Sprintf("searching, attempt %d, furthest event %d of %d, events %d to %d, %s", p.Attempts+1, p.Events, p.Total, p.Window.From, p.Window.To, p.Level)
 }
 
-// Tried is one attempt: it came to so many events and ended with Err, or at the
-// recorded end.
+// Tried is one attempt: it did so many events and ended with Err, or at the recorded end.
 type Tried struct {
 	Level       Level
 	Timing      record.Timing
@@ -53,7 +52,7 @@ type Tried struct {
 	Err         error
 }
 
-// Level is how finely a search looks.
+// Level is the granularity of a search.
 type Level string
 
 // The levels.
@@ -63,50 +62,48 @@ const (
 	LevelFine   Level = "fine"   // right before an access to memory, or while they spin
 )
 
-// Window is the part of the order that is looked at, by positions.
+// Window is the examined part of the order, by positions.
 type Window struct{ From, To uint64 }
 
-// Result is what came of a search.
+// Result is the result of a search.
 type Result struct {
-	// Reproduced: the recorded end is reached, and the same failure.
+	// Reproduced: a replay reaches the recorded end, with the same failure.
 	Reproduced bool
-	// Timing and Preemptions are those of the furthest replay, Replay and Err what
-	// came of it.
+	// Timing and Preemptions are those of the furthest replay, Replay and Err its result.
 	Timing      record.Timing
 	Preemptions []record.Preemption
 	Replay      *replay.Result
 	Err         error
-	// Attempts counts replays, ByLevel those of each level and Traces those that
-	// only looked which memory is accessed.
+	// Attempts counts replays, ByLevel those of each level, and Traces those that only traced
+	// memory accesses.
 	Attempts int
 	ByLevel  map[Level]int
 	Traces   int
-	// Level is the finest that was needed.
+	// Level is the finest level that was needed.
 	Level Level
-	// Remembered counts what was not tried because an earlier search had.
+	// Remembered counts plans that were not tried because an earlier search had tried them.
 	Remembered int
-	// CacheHits counts divergences that were got over as an earlier one was.
+	// CacheHits counts divergences that were passed in the same way as an earlier one.
 	CacheHits int
-	// Events is how far the furthest replay came, of Total; Window is the part of
-	// the order that was looked at last.
+	// Events is how many events the furthest replay did, of Total. Window is the part of the
+	// order that was examined last.
 	Events, Total uint64
 	Window        Window
-	// Unexplored is what was not tried when the search ended without success.
+	// Unexplored says which plans were not tried when the search ended without success.
 	Unexplored string
 	Time       time.Duration
 }
 
 const defaultBudget = 5 * time.Minute
 
-// Search looks for the preemptions with which a replay comes to the recorded end,
-// and writes them into the recording. The source is Lee et al., Infrastructure-Free
-// Logging and Replay of Concurrent Execution on Multiple Cores, ECOOP 2014, sections
-// 2, 4 and 5: where a replay leaves the recorded way, the code beside the place is
-// run in another order, first by whole steps between two events, then by single
-// accesses; what gets further is kept.
+// Search looks for the preemptions with which a replay reaches the recorded end, and writes
+// them to the recording. The source is Lee et al., Infrastructure-Free Logging and Replay of
+// Concurrent Execution on Multiple Cores, ECOOP 2014, sections 2, 4 and 5: where a replay
+// diverges from the recording, the code around that place runs in another order, first by whole
+// steps between two events, then by single accesses. An order that gets further is kept.
 //
-// The error is of what prevents a replay at all, or of the context. That nothing was
-// found is none.
+// The error is that of a replay that is not possible at all, or of the context. It is no error
+// if nothing is found.
 func Search(ctx context.Context, rec *record.Recording, opts Options) (*Result, error) {
 	started := time.Now()
 	s := &search{rec: rec, opts: opts, result: &Result{ByLevel: map[Level]int{}, Level: LevelPlain}, known: newCache(), attempts: map[string]*outcome{}, traced: map[string]traced{}}
@@ -130,7 +127,7 @@ func Search(ctx context.Context, rec *record.Recording, opts Options) (*Result, 
 	return s.finish(ctx)
 }
 
-// errSpent ends a search whose budget is used up.
+// errSpent ends a search whose budget is spent.
 var errSpent = errors.New("explore: the budget is spent")
 
 type search struct {
@@ -145,27 +142,27 @@ type search struct {
 	library  map[evidence.Addr]function
 	locks    map[evidence.Addr]bool // words of what synchronises
 	best     *outcome
-	// looked is what was tried and is left to be tried, in words.
+	// looked describes the tried plans and those left to try.
 	looked string
 	before int // attempts of earlier searches
 	memory
-	// cut: a window was too long to be stepped to its end; unwatched: not all words that
-	// change in one were watched; untraced is why one was not traced at all.
+	// cut: a window was too long to be stepped completely. unwatched: not all words that
+	// changed in one were watched. untraced is why one was not traced at all.
 	cut, unwatched bool
 	untraced       error
 }
 
-// outcome is what came of a replay.
+// outcome is the result of a replay.
 type outcome struct {
 	plan   plan
 	result *replay.Result
 	err    error
 	same   bool // the recorded end and failure
 	events uint64
-	// thread and ordinal are of the event behind which it went another way.
+	// thread and ordinal are of the event after which it diverged.
 	thread  uint32
 	ordinal uint64
-	// stuck: the thread computes without an end, at pc; endless: that is no guess.
+	// stuck: the thread computes without an end, at pc. endless: that is certain.
 	stuck, endless bool
 	pc             evidence.Addr
 	why            signature
@@ -185,8 +182,8 @@ func (s *search) run(ctx context.Context) error {
 		}
 		bases = append(bases, o)
 	}
-	// Single accesses can be ordered in an eager replay alone, so a lazy one comes
-	// first only where it is further on the way, and not at its end.
+	// Only an eager replay can order single accesses. So the lazy timing is first only if it
+	// gets further without reaching the end.
 	if lazy := bases[1]; lazy.events > bases[0].events && lazy.events < s.result.Total {
 		bases[0], bases[1] = bases[1], bases[0]
 	}
@@ -213,7 +210,7 @@ func (s *search) run(ctx context.Context) error {
 	return nil
 }
 
-// resume is where an earlier search came to; nil: there is none.
+// resume returns the result of an earlier search; nil: there is none.
 func (s *search) resume(ctx context.Context) (*outcome, error) {
 	if !s.opts.Resume {
 		return nil, nil
@@ -227,8 +224,7 @@ func (s *search) resume(ctx context.Context) (*outcome, error) {
 	return s.attempt(ctx, plan{timing: f.Timing, list: f.Preemptions}, LevelCoarse)
 }
 
-// attempt is one replay, unless it was made before. The budget is looked at before
-// it.
+// attempt makes one replay, unless it was made before. It checks the budget first.
 func (s *search) attempt(ctx context.Context, p plan, level Level) (*outcome, error) {
 	if o := s.attempts[p.key()]; o != nil {
 		return o, nil
@@ -257,14 +253,14 @@ func (s *search) attempt(ctx context.Context, p plan, level Level) (*outcome, er
 // sleeping is how long all threads of a replay may wait.
 const sleeping = 2 * time.Second
 
-// patience is how long a replay may go without an event while a thread computes, if
-// nothing else says that it spins.
+// patience is how long a replay may run without an event while a thread computes, if there is
+// no other sign that it spins.
 func patience(rec *record.Recording) time.Duration {
 	times := rec.Manifest.Times
 	return time.Second + 5*time.Duration(times.UserNS+times.SystemNS)
 }
 
-// replay is one. Names are for those whose error is told.
+// replay makes one replay. unnamed leaves out names, which only a reported error needs.
 func (s *search) replay(ctx context.Context, p plan, unnamed bool) (*outcome, error) {
 	o := &outcome{plan: p}
 	options := replay.Options{Timing: p.timing, Preemptions: p.list, Image: s.opts.Image, Sleeping: sleeping, Computing: patience(s.rec), Unnamed: unnamed,
@@ -274,7 +270,7 @@ func (s *search) replay(ctx context.Context, p plan, unnamed bool) (*outcome, er
 	}
 	o.result, o.err = replay.Run(ctx, s.rec, options)
 	if o.result == nil {
-		// Orders that nobody thought of may be too much for the tool.
+		// An order that no thread ever ran in may be more than the tool can replay.
 		var unusable *replay.InputError
 		if p.list == nil || ctx.Err() != nil || errors.As(o.err, &unusable) {
 			return nil, o.err
@@ -298,7 +294,7 @@ func (o *outcome) look(at *replay.Stopped) error {
 	return nil
 }
 
-// judge tells where the replay went another way.
+// judge determines where the replay diverged.
 func (o *outcome) judge(recorded *record.Outcome) {
 	var d *replay.DivergenceError
 	var stuck *replay.StuckError
@@ -319,14 +315,14 @@ func (o *outcome) judge(recorded *record.Outcome) {
 		}
 	case o.err == nil:
 		m := o.result.Moment
-		// A signal that was sent came to the thread in the engine.
+		// A sent signal reached the thread in the engine.
 		o.same = recorded.FaultAddr == nil || recorded.PC == nil || *recorded.PC == m.PC
 		o.thread, o.ordinal = m.Thread, m.Ordinal
 		o.why = signature{reason: "elsewhere", got: m.PC}
 	}
 }
 
-// finish leaves out what is not needed, and writes down what was found.
+// finish removes unneeded preemptions, and stores the result.
 func (s *search) finish(ctx context.Context) (*Result, error) {
 	r := s.result
 	if s.best.same && len(s.best.plan.list) > 0 {
@@ -371,8 +367,7 @@ func (s *search) found(r *Result, partial bool) *record.Found {
 	return &record.Found{Timing: r.Timing, Preemptions: r.Preemptions, Partial: partial, By: "search", Attempts: s.before + r.Attempts, Level: string(r.Level)}
 }
 
-// reduce tries to do without each preemption. It takes no longer than a part of what
-// the search took.
+// reduce tries to remove each preemption. It takes at most a part of the search's time.
 func (s *search) reduce(ctx context.Context) {
 	until := time.Now().Add(max(s.opts.Budget/10, time.Second))
 	for i := len(s.best.plan.list) - 1; i >= 0 && time.Now().Before(until); i-- {

@@ -8,8 +8,8 @@ import (
 	"diagnose/replay"
 )
 
-// signature tells a divergence by the code that it happened in, and not by thread
-// or event: another thread that runs the same code diverges alike.
+// signature identifies a divergence by the code in which it happened, not by thread or event:
+// another thread that runs the same code diverges in the same way.
 type signature struct {
 	reason        string
 	expected, got evidence.Addr
@@ -26,7 +26,7 @@ func signatureOf(d *replay.DivergenceError) signature {
 	return s
 }
 
-// who is the thread of a step: the diverging one, or one that made its event at this
+// who identifies the thread of a step: the diverging one, or one that made its event at this
 // site.
 type who uint64
 
@@ -35,8 +35,7 @@ const (
 	whoOther who = 1
 )
 
-// until says when a thread goes on: behind another's event that was made at a
-// site, or:
+// until says when a thread continues: after the event of another thread at a site, or:
 type until uint64
 
 const (
@@ -47,7 +46,7 @@ const (
 
 func until4(e *logged) until { return until(e.site) }
 
-// shape is what a candidate is, relative to the divergence.
+// shape describes a candidate relative to the divergence.
 type shape struct {
 	who      who
 	back     int // how many steps before
@@ -57,11 +56,11 @@ type shape struct {
 	exact bool
 }
 
-// cache has what got over which divergence: Lee et al., section 5.
+// cache has the candidates that passed each divergence: Lee et al., section 5.
 type cache struct {
 	of map[signature][]shape
-	// at are the instructions of what got over any; inside and whole count how often
-	// that was a preemption at one, and right behind an event.
+	// at are the instructions of candidates that passed any divergence. inside counts those
+	// that were preemptions at an instruction, whole those right after an event.
 	at            map[evidence.Addr]bool
 	inside, whole int
 }
@@ -86,8 +85,8 @@ func (c *cache) add(d signature, s shape) bool {
 // insideFirst reports whether preemptions at instructions have helped more often.
 func (c *cache) insideFirst() bool { return c.inside > c.whole }
 
-// first puts what helped before in front: with the same divergence, then at the same
-// instruction.
+// first moves the candidates that helped before to the front: with the same divergence, then at
+// the same instruction.
 func (c *cache) first(d signature, list []candidate) []candidate {
 	known := c.of[d]
 	if len(known) == 0 && len(c.at) == 0 {

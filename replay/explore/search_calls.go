@@ -13,8 +13,8 @@ import (
 	"diagnose/replay/record"
 )
 
-// called are the preemptions behind calls of functions that synchronise and are no
-// event. They are found at full speed, so the window may be as long as it likes.
+// called returns the preemptions after calls of functions that synchronise and are no event.
+// They are found at full speed, so the window may have any length.
 func (s *search) called(ctx context.Context, o *outcome, w *window) ([]candidate, error) {
 	functions := s.synchronising()
 	if len(functions) == 0 {
@@ -61,8 +61,8 @@ func (s *search) replayTraced(ctx context.Context, p plan, options replay.Option
 	return r, nil
 }
 
-// synchronising are the functions whose calls are looked for, the first first: there
-// are few debug registers. Of a kind that the log has no event of, none is.
+// synchronising returns the functions whose calls are traced, the most important first: there
+// are few debug registers. It leaves out functions of a kind that the log has no event of.
 func (s *search) synchronising() []evidence.Addr {
 	used := map[record.Kind]bool{}
 	for i := range s.order.events {

@@ -6,16 +6,16 @@ import (
 	"diagnose/replay/record"
 )
 
-// mostCoarse is how many orders of whole steps a window has.
+// mostCoarse is the maximum number of orders of whole steps for a window.
 const mostCoarse = 48
 
-// coarse are the orders of whole steps in a window, the ones that are likely to
-// matter first: the diverging thread's own step later, then those of others, the
-// latest first, then all of them. Where steps run as late as they may, they are made early instead.
+// coarse returns the orders of whole steps in a window, the most promising first: the diverging
+// thread's own step later, then those of other threads, the latest first, then all of them.
+// Where steps already run as late as possible, they run early instead.
 func (s *search) coarse(o *outcome, w *window) []candidate {
 	c := &coarseList{s: s, o: o}
 	if o.stuck {
-		// Whoever spins waits for what another does.
+		// A thread that spins waits for an action of another.
 		c.spin(w)
 	}
 	if o.plan.timing == record.TimingLazy {
@@ -33,7 +33,7 @@ func (s *search) coarse(o *outcome, w *window) []candidate {
 		c.between(own, shape{who: whoSelf, back: i})
 	}
 	if o.stuck {
-		// What it waits for was done between two steps of whoever is ahead of it here.
+		// That action is between two steps of a thread that is further here.
 		for i, other := range w.others {
 			c.between(other, shape{who: s.siteOf(other), back: i})
 		}
@@ -59,8 +59,8 @@ func (c *coarseList) hold(st step, until uint64, how shape) {
 	}
 }
 
-// between holds a step back behind each event of others that it may come behind,
-// the latest first.
+// between delays a step until after each event of other threads that it may follow, the latest
+// first.
 func (c *coarseList) between(st step, how shape) {
 	const most = 8
 	for until, n := st.end-1, 0; until > st.begin && n < most; until, n = until-1, n+1 {
@@ -70,7 +70,7 @@ func (c *coarseList) between(st step, how shape) {
 	}
 }
 
-// late holds back all steps of the window, as a lazy replay does.
+// late delays all steps of the window, as a lazy replay does.
 func (c *coarseList) late(w *window) {
 	p := c.o.plan
 	for _, st := range slices.Concat(w.own, w.others) {
@@ -81,7 +81,7 @@ func (c *coarseList) late(w *window) {
 	c.add(p, shape{until: untilAll})
 }
 
-// early makes steps run behind their events that run before their next else.
+// early runs steps right after their events that would otherwise run before their next.
 func (c *coarseList) early(w *window) {
 	for i, own := range w.own {
 		c.add(c.o.plan.hold(own, own.begin), shape{who: whoSelf, back: i, until: untilFirst})
@@ -96,8 +96,8 @@ func (c *coarseList) early(w *window) {
 	}
 }
 
-// spun is the arrival at an instruction of a loop that spins which is surely one
-// of the loop's, and not of code before.
+// spun is an arrival at an instruction of a spin loop that is certainly in the loop, and not in
+// code before it.
 const spun = 50
 
 // spin preempts a thread where it was found to spin.
@@ -111,5 +111,5 @@ func (c *coarseList) spin(w *window) {
 	}
 }
 
-// siteOf tells a step by the code that made its event.
+// siteOf identifies a step by the code that made its event.
 func (s *search) siteOf(st step) who { return who(s.order.at(st.begin).site) }

@@ -8,8 +8,8 @@ import (
 	"diagnose/replay/record"
 )
 
-// effort is how hard is looked for what gets over a divergence. With little effort
-// all that came further is followed to where it ends before more is tried.
+// effort limits the search for a way past a divergence. With little effort, every replay that
+// gets further is followed to its end before more is tried.
 type effort struct {
 	windows []int // steps of the diverging thread that a window has
 	races   int   // orders of accesses that are tried of a window
@@ -37,7 +37,7 @@ type descent struct {
 	visited map[string]bool // plans
 }
 
-// diverged is where a replay went another way.
+// diverged is where a replay diverged.
 type diverged struct {
 	thread  uint32
 	ordinal uint64
@@ -47,8 +47,8 @@ type diverged struct {
 
 func (o *outcome) diverged() diverged { return diverged{o.thread, o.ordinal, o.events, o.why} }
 
-// beyond follows what comes further than this replay, depth first; nil: the recorded
-// end is not reached so.
+// beyond follows replays that get further than this one, depth first; nil: none of them reaches
+// the recorded end.
 func (d *descent) beyond(ctx context.Context, o *outcome) (*outcome, error) {
 	key := o.plan.key()
 	if d.visited[key] {
@@ -72,7 +72,7 @@ func (d *descent) beyond(ctx context.Context, o *outcome) (*outcome, error) {
 	return nil, nil
 }
 
-// node is a replay that another one is to come further than.
+// node is a replay that another one should get further than.
 type node struct {
 	*descent
 	from   *outcome
@@ -104,7 +104,7 @@ func (n *node) search(ctx context.Context) (*outcome, error) {
 	if !few.cut {
 		return n.stepped(ctx, few)
 	}
-	// It is long: what threads tell each other in it may be anywhere.
+	// The window is long: threads may communicate anywhere in it.
 	if found, err := n.try(ctx, few.points, LevelCoarse, nil); found != nil || err != nil {
 		return found, err
 	}
@@ -129,7 +129,7 @@ func (n *node) wholeSteps(context.Context) ([]candidate, error) {
 	return n.coarse(n.from, n.window), nil
 }
 
-// calls are of eager replays alone.
+// calls is for eager replays only.
 func (n *node) calls(ctx context.Context) ([]candidate, error) {
 	if n.from.plan.timing != record.TimingEager {
 		return nil, nil
@@ -137,7 +137,7 @@ func (n *node) calls(ctx context.Context) ([]candidate, error) {
 	return n.called(ctx, n.from, n.window)
 }
 
-// stepped tries what stepping gave.
+// stepped tries the candidates of a trace by steps.
 func (n *node) stepped(ctx context.Context, x traced) (*outcome, error) {
 	if found, err := n.try(ctx, x.points, LevelCoarse, nil); found != nil || err != nil {
 		return found, err
@@ -145,8 +145,8 @@ func (n *node) stepped(ctx context.Context, x traced) (*outcome, error) {
 	return n.races(ctx, x.accesses)
 }
 
-// races reverses races one by one. Where no single one is enough, those that come
-// as far and run other code are looked into: it may have the race that counts.
+// races reverses races one by one. If no single reversal is enough, those that get as far and
+// run other code are examined: that code may have the decisive race.
 func (n *node) races(ctx context.Context, list []candidate) (*outcome, error) {
 	var neutral []*outcome
 	list = list[:min(len(list), n.effort.races)]
@@ -175,9 +175,9 @@ func (n *node) races(ctx context.Context, list []candidate) (*outcome, error) {
 	return nil, nil
 }
 
-// try replays candidates and follows those that come further, first those that were
-// right where another thread diverged alike. neutral, if it is not nil, gets those
-// that come as far and end in the same thread.
+// try replays candidates and follows those that get further, first those that helped where
+// another thread diverged in the same way. neutral, unless nil, receives those that get as far
+// and end in the same thread.
 func (n *node) try(ctx context.Context, list []candidate, level Level, neutral *[]*outcome) (*outcome, error) {
 	from := n.from
 	for i, c := range n.known.first(from.why, list) {
@@ -208,7 +208,7 @@ func (n *node) try(ctx context.Context, list []candidate, level Level, neutral *
 	return nil, nil
 }
 
-// follow goes on from a replay that came further.
+// follow continues from a replay that got further.
 func (n *node) follow(ctx context.Context, o *outcome) (*outcome, error) {
 	if o.same || o.events > n.best.events {
 		n.best = o

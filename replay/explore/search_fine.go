@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// mostSteps bounds how many instructions of a window are looked at one by one;
-	// fewSteps how many before the accesses of a longer one are looked for at full speed.
+	// mostSteps is how many instructions of a window are traced one by one. fewSteps is how
+	// many are traced before the accesses of a longer window are traced at full speed.
 	mostSteps = 400_000
 	fewSteps  = 40_000
-	// mostShares is into how many parts that is divided: one that computes for long must
-	// not leave the others without.
+	// mostShares is the number of parts into which that is divided: a thread that computes for
+	// long must leave some for the others.
 	mostShares = 8
-	// mostFine is how many orders of accesses a window has, mostPoints how many
-	// places behind a release or the like.
+	// mostFine is the maximum number of orders of accesses for a window, mostPoints that of
+	// places after a release or the like.
 	mostFine, mostPoints = 160, 32
-	// mostPartners is how many accesses of one step to the same memory are set
-	// against a later one of another thread.
+	// mostPartners is how many accesses of one step to the same memory are paired with a later
+	// one of another thread.
 	mostPartners = 6
 )
 
-// trace is what the threads of a window did.
+// trace is the accesses and calls of the threads in a window.
 type trace struct {
 	accesses []replay.Stepped
 	locks    []lockset        // that the threads had then
@@ -35,13 +35,14 @@ type trace struct {
 	cut      bool             // there are more
 }
 
-// traced is what a trace gave.
+// traced is the candidates from a trace.
 type traced struct {
 	points, accesses []candidate
 	cut              bool // there are more accesses
 }
 
-// trace replays once more, so many instructions of the window step by step.
+// trace makes another replay, in which it steps through at most so many instructions of the
+// window.
 func (s *search) trace(ctx context.Context, o *outcome, w *window, most uint64) (*trace, error) {
 	t := &trace{}
 	windows := w.threads()
@@ -68,8 +69,7 @@ func (s *search) trace(ctx context.Context, o *outcome, w *window, most uint64) 
 	return t, err
 }
 
-// skipped tells code of the dynamic linker: what it writes is the same whoever
-// comes first.
+// skipped reports code of the dynamic linker: it writes the same whichever thread is first.
 func (s *search) skipped() func(evidence.Addr) bool {
 	type span struct{ start, end evidence.Addr }
 	var linker []span
@@ -83,10 +83,9 @@ func (s *search) skipped() func(evidence.Addr) bool {
 	}
 }
 
-// fine are the orders that a trace of the window gives: first whole stretches
-// between two operations on locks, which are no event where a thread releases one;
-// then single accesses.
-// Races that are known are left out.
+// fine returns the orders from a trace of the window: first whole stretches between two
+// operations on locks, where the release of a lock is no event; then single accesses. It leaves
+// out known races.
 func (s *search) fine(ctx context.Context, o *outcome, w *window, most uint64, known map[racePlace]bool) (x traced, err error) {
 	return s.remember(fmt.Sprint("steps ", most, o.plan.key(), w.from(), w.to(), len(known)), func() (traced, error) {
 		s.looked = fmt.Sprintf("the accesses between the events %d and %d", w.from(), w.to())
@@ -113,7 +112,7 @@ func (s *search) remember(key string, trace func() (traced, error)) (traced, err
 	return x, err
 }
 
-// points are preemptions behind what was released, the last first.
+// points returns preemptions after releases, the last first.
 func (s *search) points(o *outcome, t *trace) []candidate {
 	var list []candidate
 	for i := len(t.calls) - 1; i >= 0 && len(list) < mostPoints; i-- {
@@ -137,15 +136,14 @@ func (s *search) whoIs(o *outcome, thread uint32) who {
 	return whoOther
 }
 
-// race is a pair of accesses that the log does not order, in the order in which
-// they were.
+// race is a pair of accesses that the log does not order, in the order in which they happened.
 type race struct {
 	first, second *replay.Stepped
 	end           uint64 // how long the first one's step can be held back
 	own           bool   // one is of the diverging thread
 }
 
-// racePlace tells a race from others of the window.
+// racePlace identifies a race in the window.
 type racePlace struct {
 	first, second evidence.Addr
 	threads       [2]uint32
@@ -157,9 +155,9 @@ func (r *race) place() racePlace {
 	return racePlace{a.PC, b.PC, [2]uint32{a.Thread, b.Thread}, [2]uint64{a.Ordinal, b.Ordinal}}
 }
 
-// reversals reverses one race at a time, the last first, and first those of the thread
-// that diverges: the first access is kept until the other thread's step has been
-// done, or only its access.
+// reversals reverses one race at a time, the last first, and those of the diverging thread
+// before others: the first access is delayed until the other thread's step is done, or only its
+// access.
 func (s *search) reversals(o *outcome, t *trace, known map[racePlace]bool) []candidate {
 	pairs := s.pairs(o, t)
 	var list []candidate
@@ -197,8 +195,8 @@ func (s *search) reversals(o *outcome, t *trace, known map[racePlace]bool) []can
 	return list
 }
 
-// pairs finds races, by the later access backward, those of the diverging thread
-// before others.
+// pairs returns races, by the later access backward, those of the diverging thread before
+// others.
 func (s *search) pairs(o *outcome, t *trace) []race {
 	const granule = 8
 	before := map[evidence.Addr][]int{}
@@ -221,8 +219,8 @@ func (s *search) pairs(o *outcome, t *trace) []race {
 	return append(own, others...)
 }
 
-// against sets an access against earlier ones of other threads to the same memory,
-// the last ones of each step.
+// against pairs an access with earlier ones of other threads to the same memory, the last ones
+// of each step.
 func (s *search) against(o *outcome, t *trace, before []int, at int) []race {
 	b := &t.accesses[at]
 	type key struct {
@@ -247,7 +245,7 @@ func (s *search) against(o *outcome, t *trace, before []int, at int) []race {
 		}
 		list = append(list, race{a, b, st.end, a.Thread == o.thread || b.Thread == o.thread})
 	}
-	// The whole is turned round later.
+	// The whole list is reversed later.
 	slices.Reverse(list)
 	return list
 }

@@ -8,9 +8,9 @@ import (
 	"diagnose/replay/record"
 )
 
-// plan is what a replay is told: when the code between two events runs, and where
-// threads are preempted. The preemptions of a step are in the order in which its
-// thread comes to them.
+// plan is the instructions for a replay: when the code between two events runs, and where
+// threads are preempted. The preemptions of a step are in the order in which its thread reaches
+// them.
 type plan struct {
 	timing record.Timing
 	list   []record.Preemption
@@ -19,8 +19,7 @@ type plan struct {
 
 func (p plan) with(list []record.Preemption) plan { return plan{p.timing, list, p.fine} }
 
-// hold keeps a thread back behind an event, instead of what the plan had there
-// right behind it.
+// hold delays a thread right after an event. It replaces a preemption that the plan had there.
 func (p plan) hold(s step, until uint64) plan {
 	add := record.Preemption{Thread: s.thread, Ordinal: s.ordinal, Class: record.PointEvent, Until: until}
 	list := slices.DeleteFunc(slices.Clone(p.list), func(x record.Preemption) bool {
@@ -34,8 +33,8 @@ func (p plan) hold(s step, until uint64) plan {
 	return p.with(slices.Insert(list, at, add))
 }
 
-// place is an instruction of a step, and which arrival there since the
-// preemption before it, of which the step has so many at instructions.
+// place is an instruction of a step, the number of the arrival there since the previous
+// preemption, and the number of the step's preemptions at instructions before that.
 type place struct {
 	thread  uint32
 	ordinal uint64
@@ -46,7 +45,7 @@ type place struct {
 
 func (p plan) key() string { return fmt.Sprint(p.timing, p.list) }
 
-// level is the finest that the plan needs.
+// level is the finest level that the plan needs.
 func (p plan) level() Level {
 	atInstruction := slices.ContainsFunc(p.list, func(x record.Preemption) bool { return x.Class == record.PointPC })
 	switch {
@@ -58,10 +57,10 @@ func (p plan) level() Level {
 	return LevelPlain
 }
 
-// preempt adds a preemption at an instruction, behind all that the plan has for
-// other threads until the same position. What the plan has of the step behind the
-// place is left out: it was for another way. One that is there ends later. False: the
-// place cannot be told.
+// preempt adds a preemption at an instruction, after all those of other threads that last until
+// the same position. Preemptions after the place in the same step are removed: they were for
+// another path. A preemption that is already there ends later. It returns false if the place
+// cannot be identified.
 func (p plan) preempt(at place, until uint64) (plan, bool) {
 	if at.count == 0 && at.behind > 0 {
 		return p.later(at, until)
@@ -81,7 +80,7 @@ func (p plan) preempt(at place, until uint64) (plan, bool) {
 	return p.with(append(list, add)), true
 }
 
-// later makes a preemption of the plan, at which the place is, end later.
+// later makes the plan's preemption at the place end later.
 func (p plan) later(at place, until uint64) (plan, bool) {
 	own := 0
 	var there *record.Preemption
@@ -101,8 +100,8 @@ func (p plan) later(at place, until uint64) (plan, bool) {
 	return p.with(append(list, *there)), true
 }
 
-// without leaves out one preemption. The count of one behind it in the same step at
-// the same instruction goes on from where the other stood.
+// without removes one preemption. If the next one of the same step is at the same instruction,
+// its count now starts where that of the removed one started.
 func (p plan) without(i int) plan {
 	list := slices.Clone(p.list)
 	gone := list[i]

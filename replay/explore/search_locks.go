@@ -9,7 +9,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// does is what a function of the recording library does with a lock.
+// does is the effect of a function of the recording library on a lock.
 type does uint8
 
 const (
@@ -19,8 +19,8 @@ const (
 	signals // others may go on behind it
 )
 
-// function is one of the recording library's that synchronises, and the kind of event
-// that it is where it is one.
+// function is a synchronisation function of the recording library, and the kind of its event if
+// it has one.
 type function struct {
 	does does
 	kind record.Kind
@@ -36,7 +36,7 @@ var functions = map[string]function{
 	"cnd_broadcast": {signals, record.KindCond}, "sem_post": {signals, record.KindSem},
 }
 
-// functions are by their addresses; none where the recording's end is not known.
+// functions returns them by their addresses; none if the recording's end is not known.
 func (s *search) functions() map[evidence.Addr]function {
 	if s.library != nil {
 		return s.library
@@ -59,16 +59,15 @@ func (s *search) functions() map[evidence.Addr]function {
 	return s.library
 }
 
-// lockset is which locks a thread has, in no order. It is not changed once it was
-// handed on.
+// lockset is the locks of a thread, in no order. It is not changed once it was passed on.
 type lockset []uint64
 
-// meets reports whether two threads have the same one.
+// meets reports whether two threads hold the same lock.
 func (l lockset) meets(other lockset) bool {
 	return slices.ContainsFunc(l, func(lock uint64) bool { return slices.Contains(other, lock) })
 }
 
-// holder is what is known of a thread's locks: those that it took in the window.
+// holder is the known locks of a thread: those that it took in the window.
 type holder struct {
 	ordinal uint64
 	locks   lockset

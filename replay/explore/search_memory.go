@@ -6,11 +6,11 @@ import (
 	"diagnose/replay/record"
 )
 
-// memory is what searches of a recording tried, this one and those before it that
-// did not come to its end.
+// memory is what searches of a recording tried: this search, and earlier ones that did not
+// reach its end.
 type memory struct {
 	list []record.TriedPlan
-	// earlier are those of searches before, by their hash.
+	// earlier are the plans of earlier searches, by their hash.
 	earlier map[uint64]record.TriedPlan
 }
 
@@ -20,7 +20,7 @@ func (p plan) hash() uint64 {
 	return h.Sum64()
 }
 
-// recall takes what an earlier search wrote down.
+// recall loads what an earlier search stored.
 func (m *memory) recall(f *record.Found) {
 	m.earlier = map[uint64]record.TriedPlan{}
 	m.list = append(f.Tried[:len(f.Tried):len(f.Tried)], m.list...)
@@ -29,9 +29,8 @@ func (m *memory) recall(f *record.Found) {
 	}
 }
 
-// note is told of an attempt. How far one came that was ended because a thread
-// computed for so long, and perhaps not for good, depends on the machine: another search
-// may try it again.
+// note adds an attempt. If an attempt was ended because a thread computed for too long, perhaps
+// not endlessly, its progress depends on the machine, and another search may try it again.
 func (m *memory) note(o *outcome) {
 	if o == nil || o.stuck && !o.endless || o.same {
 		return
@@ -43,13 +42,13 @@ func (m *memory) note(o *outcome) {
 	m.list = append(m.list, record.TriedPlan{Hash: hash, Events: o.events, Thread: o.thread, Ordinal: o.ordinal})
 }
 
-// tried is what is written down: the last of them.
+// tried returns the plans to store: the last ones.
 func (m *memory) tried() record.TriedPlans {
 	return m.list[max(0, len(m.list)-record.MostTried):]
 }
 
-// useless reports whether an earlier search tried a plan in vain: it came no further
-// than from, nor, if such are looked into, as far in the same thread.
+// useless reports whether an earlier search tried a plan in vain: it got no further than from.
+// If neutral is set, a plan that got as far in the same thread counts as useful.
 func (m *memory) useless(p plan, from *outcome, neutral bool) bool {
 	x, known := m.earlier[p.hash()]
 	switch {

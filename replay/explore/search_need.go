@@ -11,9 +11,9 @@ import (
 	"diagnose/replay/record"
 )
 
-// Prepare sees that replays of a recording come to its end: where one does not, it
-// searches. nil without an error: no search was needed, or none is of use. The error
-// is Search's.
+// Prepare makes sure that replays of a recording reach its end: if one does not, it searches.
+// It returns nil without an error if no search was needed, or none can help. The error is that
+// of Search.
 func Prepare(ctx context.Context, rec *record.Recording, opts Options) (*Result, error) {
 	if found, err := rec.Found(); found != nil || err != nil || !threaded(rec) {
 		return nil, err
@@ -36,14 +36,14 @@ func Prepare(ctx context.Context, rec *record.Recording, opts Options) (*Result,
 	return Search(ctx, rec, opts)
 }
 
-// Need is a preemption of a recording, and what comes of replays without it.
+// Need is a preemption of a recording, and the results of replays without it.
 type Need struct {
 	record.Preemption
-	// At is the instruction, or behind an event the site of its call; Behind is that
-	// event's text, empty at an instruction.
+	// At is the address of the instruction or, if the preemption is after an event, the site of
+	// its call. Behind is that event's text, empty at an instruction.
 	At     evidence.Addr
 	Behind string
-	// Last is the last event that is done before the thread goes on; nil: there is none.
+	// Last is the last event that is done before the thread continues; nil: there is none.
 	Last *Done
 	// Failed of Runs replays without it, and with the others, failed as recorded.
 	Failed, Runs int
@@ -56,10 +56,10 @@ type Done struct {
 	Site   evidence.Addr
 }
 
-// Needs are the preemptions with which a recording is replayed, in the order of the
-// threads' events; failed of runs replays without any of them failed as recorded. nil:
-// it is replayed without. times is how often the replay without each is made; none
-// begins after the deadline, so Runs may be fewer.
+// Needs returns the preemptions with which a recording is replayed, in the order of the
+// threads' events; nil: it is replayed without. failed of runs replays without any of them
+// failed as recorded. times is how often the replay without each is made. No replay begins
+// after the deadline, so Runs may be smaller.
 func Needs(ctx context.Context, rec *record.Recording, opts image.Options, times int, deadline time.Time) (list []Need, failed, runs int, err error) {
 	found, err := rec.Found()
 	if found == nil || len(found.Preemptions) == 0 || err != nil {
@@ -100,7 +100,7 @@ func Needs(ctx context.Context, rec *record.Recording, opts image.Options, times
 	return list, failed, runs, nil
 }
 
-// describe says where a preemption is, without replays.
+// describe describes the place of a preemption, without replays.
 func (s *search) describe(p record.Preemption) Need {
 	n := Need{Preemption: p, At: p.PC}
 	if at := s.order.position(p.Thread, p.Ordinal); at != 0 && p.Class != record.PointPC {
@@ -113,7 +113,7 @@ func (s *search) describe(p record.Preemption) Need {
 	return n
 }
 
-// text is an event as a phrase names it: "getuid()", "mutex".
+// text names an event in a phrase: "getuid()", "mutex".
 func (e *logged) text() string {
 	if e.kind == record.KindSyscall {
 		return record.SyscallName(e.object) + "()"

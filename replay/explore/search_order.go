@@ -9,7 +9,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// logged is what a search needs of an event.
+// logged is the part of an event that a search needs.
 type logged struct {
 	thread  uint32
 	ordinal uint64
@@ -21,8 +21,8 @@ type logged struct {
 	site    evidence.Addr
 }
 
-// order are the events of a log in the order of all. The position of one is how
-// many there are up to it.
+// order is the events of a log in the global order. The position of an event is the number of
+// events up to it.
 type order struct {
 	events []logged
 	of     map[uint32][]uint64 // positions by thread and ordinal
@@ -47,7 +47,7 @@ func readOrder(l *record.Log) (*order, error) {
 
 func (o *order) total() uint64 { return uint64(len(o.events)) }
 
-// position is of a thread's event; 0: it has no such.
+// position returns the position of a thread's event; 0: the thread has no such event.
 func (o *order) position(thread uint32, ordinal uint64) uint64 {
 	if list := o.of[thread]; ordinal > 0 && ordinal <= uint64(len(list)) {
 		return list[ordinal-1]
@@ -57,16 +57,16 @@ func (o *order) position(thread uint32, ordinal uint64) uint64 {
 
 func (o *order) at(position uint64) *logged { return &o.events[position-1] }
 
-// step is an event of a thread and the code behind it.
+// step is an event of a thread and the code after it.
 type step struct {
 	thread  uint32
 	ordinal uint64
-	// begin is the position of the event, end the last one before the thread's
-	// next event: how long the code can be held back.
+	// begin is the position of the event. end is that of the last event before the thread's
+	// next one, up to which the code can be delayed.
 	begin, end uint64
 }
 
-// step is the one behind a thread's event.
+// step returns the step of a thread's event.
 func (o *order) step(thread uint32, ordinal uint64) (step, bool) {
 	begin := o.position(thread, ordinal)
 	if begin == 0 {
@@ -79,9 +79,9 @@ func (o *order) step(thread uint32, ordinal uint64) (step, bool) {
 	return step{thread, ordinal, begin, end}, true
 }
 
-// holdable reports whether a thread can be kept right behind an event. It cannot
-// where the event's call is not over yet: the thread has a lock of libc's or of
-// the heap's, or is about to make another.
+// holdable reports whether a thread can be delayed right after an event. It cannot if the
+// event's call has not returned: the thread holds a lock of libc or of the heap, or is about to
+// make another event.
 func (o *order) holdable(s step) bool {
 	switch e := o.at(s.begin); e.kind {
 	case record.KindOrder, record.KindHeap, record.KindCreate, record.KindExit, record.KindEnd, record.KindExec, record.KindFork:
@@ -91,13 +91,12 @@ func (o *order) holdable(s step) bool {
 	}
 }
 
-// window is where a search looks for what made a replay differ: per thread, from
-// the last event that the log has before a part of the diverging thread's way to
-// the first that it has behind it (Lee et al., ECOOP 2014, 4.1).
+// window is the part in which a search looks for the reason of a divergence: for each thread,
+// from its last event before a part of the diverging thread's path to its first event after
+// that part (Lee et al., ECOOP 2014, 4.1).
 type window struct {
-	// own are the steps of the thread that diverged, the last of them first;
-	// others those of all other threads that may have run beside them, the
-	// latest first.
+	// own are the steps of the thread that diverged, the last of them first. others are those
+	// of all other threads that may have run at the same time, the latest first.
 	own, others []step
 }
 
@@ -106,7 +105,7 @@ func (w *window) from() uint64 { return w.own[len(w.own)-1].begin }
 
 func (w *window) to() uint64 { return w.own[0].end }
 
-// threads is what of each thread is in the window.
+// threads returns the part of each thread in the window.
 func (w *window) threads() map[uint32]replay.StepWindow {
 	windows := map[uint32]replay.StepWindow{}
 	for _, st := range slices.Concat(w.own, w.others) {
@@ -119,8 +118,7 @@ func (w *window) threads() map[uint32]replay.StepWindow {
 	return windows
 }
 
-// window is the one of the last steps, so many, up to the one behind an event of a
-// thread.
+// window returns the window of the last steps of a thread up to the one after an event.
 func (o *order) window(thread uint32, ordinal uint64, steps int) *window {
 	w := &window{}
 	for ; ordinal > 0 && len(w.own) < steps; ordinal-- {
@@ -135,8 +133,8 @@ func (o *order) window(thread uint32, ordinal uint64, steps int) *window {
 	return w
 }
 
-// beside are the steps of other threads between two positions, by their events
-// backward; the first of each thread's may have begun before.
+// beside returns the steps of other threads between two positions, by their events backward.
+// The first of each thread may have begun before.
 func (o *order) beside(thread uint32, from, to uint64) []step {
 	var list []step
 	seen := map[uint32]bool{thread: true}
@@ -150,7 +148,7 @@ func (o *order) beside(thread uint32, from, to uint64) []step {
 	for ; at >= from && at > 0; at-- {
 		add(at)
 	}
-	// The one that each thread was in then.
+	// The step in which each thread was then.
 	for left := len(o.of) - 1; at > 0 && left > 0; at-- {
 		if e := o.at(at); !seen[e.thread] {
 			seen[e.thread] = true

@@ -9,7 +9,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// orderOf is of events that are given as thread numbers.
+// orderOf returns an order of events, given as thread numbers.
 func orderOf(threads ...uint32) *order {
 	o := &order{of: map[uint32][]uint64{}}
 	for _, t := range threads {
@@ -26,7 +26,7 @@ func TestWindow(t *testing.T) {
 	if w == nil || len(w.own) != 1 || w.own[0] != (step{3, 1, 4, 6}) {
 		t.Fatalf("%+v", w)
 	}
-	// Of thread 2, what is between calls 1 and 8; of thread 1, from call 3 on.
+	// Of thread 2, the part between calls 1 and 8; of thread 1, from call 3 on.
 	want := []step{{1, 4, 6, 8}, {1, 3, 5, 5}, {1, 2, 3, 4}, {2, 1, 1, 7}}
 	if !slices.Equal(w.others, want) {
 		t.Errorf("beside it: %+v, want %+v", w.others, want)
@@ -90,7 +90,8 @@ func TestPlans(t *testing.T) {
 			t.Error(name)
 		}
 	}
-	// What stands behind a preemption at its own instruction goes on from its count.
+	// The count of a later preemption at the same instruction starts from that of the removed
+	// one.
 	same, _ := p.preempt(at(1, 0x10, 2), 15)
 	if q := same.without(0); !slices.Equal(q.list, []record.Preemption{pc(0x10, 3, 15)}) {
 		t.Errorf("without the first: %v", q)
@@ -131,8 +132,8 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// Of the accesses to a word the first of a step, the last, and ones ever farther apart
-// are kept, in their order.
+// Of the accesses to a word, the first of a step, the last, and ones at growing distances are
+// kept, in their order.
 func TestWatched(t *testing.T) {
 	const word, pc = 0x100, 0x40
 	x := &watched{windows: map[uint32]replay.StepWindow{2: {From: 3, To: 4}}, locks: []uint64{0x99, 0x77}, of: map[evidence.Addr]*wordAccesses{}}
@@ -166,8 +167,8 @@ func TestWatched(t *testing.T) {
 	}
 }
 
-// What changes is told by the words; pages with many are left out, and the program's own
-// variables come first.
+// The words identify a change. Pages with many changes are left out, and the program's own
+// variables are first.
 func TestChanges(t *testing.T) {
 	const own, heap, full = 0x404000, 0x208000001000, 0x404000 + 2*page
 	c := &changes{before: map[evidence.Addr][]byte{}, pages: map[evidence.Addr]map[evidence.Addr]bool{}}
@@ -201,8 +202,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// An access of a thread is set against those of others that the log does not order,
-// but for those under the same lock.
+// An access of a thread is paired with those of other threads that the log does not order,
+// unless both are under the same lock.
 func TestPairs(t *testing.T) {
 	o := orderOf(1, 2, 1, 2)
 	o.events[1] = logged{thread: 2, ordinal: 1, kind: record.KindMutex, object: 0x99, taken: true}
@@ -231,7 +232,8 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// Whoever spins waits for what another did at any time of its step, not at its end alone.
+// A spinning thread waits for an action of another at any time of its step, not only at its
+// end.
 func TestCoarseOfSpinning(t *testing.T) {
 	s := &search{order: orderOf(1, 2, 1, 1, 1, 2)}
 	o := &outcome{plan: plan{timing: record.TimingEager}, thread: 1, ordinal: 3, pc: 0x10}
@@ -252,8 +254,7 @@ func TestCoarseOfSpinning(t *testing.T) {
 	}
 }
 
-// That a thread turns in a loop for good is the same in each replay; that it computed for
-// long is not.
+// That a thread loops for ever is the same in each replay. That it computed for long is not.
 func TestNoteOfSpinning(t *testing.T) {
 	var m memory
 	m.note(&outcome{stuck: true})

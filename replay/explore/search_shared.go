@@ -18,15 +18,15 @@ import (
 const (
 	// mostWatched is how many words of a window are watched, four in a replay.
 	mostWatched = 24
-	// mostLooks is how often is looked what has changed.
+	// mostLooks is how many times memory is compared for changes.
 	mostLooks = 16
-	// mostTouched bounds the memory that is compared, in bytes.
+	// mostTouched is how many bytes of memory are compared.
 	mostTouched = 256 << 20
-	// crowded is how many words of a page change that is rather data than what says how
-	// far threads are with it.
+	// crowded is the number of changed words from which a page counts as data rather than as
+	// state that threads share.
 	crowded = 128
-	// mostArrivals is how often a thread may come to an instruction before it is
-	// preempted there: each arrival is a trap.
+	// mostArrivals is how often a thread may reach an instruction before it is preempted there:
+	// each arrival is a trap.
 	mostArrivals = 5000
 	page         = 4096
 	wordSize     = 8
@@ -91,9 +91,9 @@ func (c *changes) compare(at evidence.Addr, now []byte) {
 	}
 }
 
-// words are those that changed, by the part of memory, and of pages with few of them first, for
-// what threads tell each other stands among what does not change. Pages with many are
-// left out.
+// words returns the changed words by the part of memory, those of pages with few changes first:
+// words through which threads communicate are among words that do not change. Pages with many
+// changes are left out.
 func (c *changes) words(left func(evidence.Addr) bool) (list []evidence.Addr, all bool) {
 	all = true
 	for _, words := range c.pages {
@@ -114,7 +114,7 @@ func (c *changes) words(left func(evidence.Addr) bool) (list []evidence.Addr, al
 	return list, all
 }
 
-// changed are the words to watch.
+// changed returns the words to watch.
 func (s *search) changed(ctx context.Context, o *outcome, w *window) ([]evidence.Addr, error) {
 	c := &changes{library: string(s.rec.Manifest.Agent.Path), before: map[evidence.Addr][]byte{}, pages: map[evidence.Addr]map[evidence.Addr]bool{}}
 	var steps []step
@@ -145,8 +145,8 @@ func (s *search) changed(ctx context.Context, o *outcome, w *window) ([]evidence
 	}
 }
 
-// ofLock reports whether a word is of something that synchronises threads: its size is
-// that of the largest (pthread_rwlock_t).
+// ofLock reports whether a word belongs to a synchronisation object. The assumed size is that
+// of the largest (pthread_rwlock_t).
 func (s *search) ofLock(word evidence.Addr) bool {
 	const size = 56
 	if s.locks == nil {
@@ -162,8 +162,8 @@ func (s *search) ofLock(word evidence.Addr) bool {
 	return s.locks[word]
 }
 
-// shared are the orders of accesses to words that change in the window, which
-// watchpoints see at full speed.
+// shared returns the orders of accesses to words that change in the window. Watchpoints trace
+// those at full speed.
 func (s *search) shared(ctx context.Context, o *outcome, w *window) ([]candidate, error) {
 	x, err := s.remember(fmt.Sprint("words ", o.plan.key(), w.from(), w.to()), func() (traced, error) {
 		s.looked = fmt.Sprintf("the words that change between the events %d and %d", w.from(), w.to())
@@ -198,7 +198,7 @@ func (s *search) watch(ctx context.Context, o *outcome, w *window) (*trace, erro
 	return seen.trace(), nil
 }
 
-// ownersIn are the words of mutexes of the window that have the owner, and the mutexes.
+// ownersIn returns the owner words of mutexes of the window that have one, and the mutexes.
 func (s *search) ownersIn(w *window) (words []replay.LockWord, locks []uint64) {
 	const owner = 8 // pthread_mutex_t's __owner
 	for at := min(w.to(), s.order.total()); at >= w.from() && at > 0; at-- {
@@ -211,7 +211,7 @@ func (s *search) ownersIn(w *window) (words []replay.LockWord, locks []uint64) {
 	return words, locks
 }
 
-// watched is what watchpoints saw.
+// watched is the accesses that watchpoints reported.
 type watched struct {
 	plan    plan
 	windows map[uint32]replay.StepWindow
@@ -219,7 +219,7 @@ type watched struct {
 	of      map[evidence.Addr]*wordAccesses
 }
 
-// wordAccesses are those to a word, thinned out.
+// wordAccesses are some of the accesses to a word.
 type wordAccesses struct {
 	kept   []seenAccess
 	counts map[arrivals]uint64
@@ -238,11 +238,11 @@ type seenAccess struct {
 	held lockset
 }
 
-// hit takes an access: of those that an instruction makes in a step, the first ones,
-// each that is twice as far on as the one before, and the last.
+// hit adds an access. Of those that an instruction makes in a step it keeps the first ones,
+// then each that is twice as far as the previous one, and the last.
 func (x *watched) hit(word evidence.Addr, h *replay.Hit) {
 	w, known := x.windows[h.Thread]
-	// What libraries access, and the kernel, has no place to be preempted at.
+	// A thread cannot be preempted at an access of a library or the kernel.
 	if !known || h.Ordinal < w.From || h.Ordinal > w.To || h.PC == 0 || h.Caller != 0 || h.By == evidence.ByCall {
 		return
 	}
@@ -278,7 +278,7 @@ func (x *watched) hit(word evidence.Addr, h *replay.Hit) {
 	a.kept = append(a.kept, s)
 }
 
-// behind is how many preemptions at instructions the step has behind it.
+// behind is how many preemptions at instructions the step has before the access.
 func (x *watched) behind(h *replay.Hit) int {
 	n := 0
 	for _, p := range x.plan.list {
@@ -289,7 +289,8 @@ func (x *watched) behind(h *replay.Hit) int {
 	return n
 }
 
-// trace has the accesses in the order of their positions; of one word, in their own.
+// trace returns the accesses in the order of their positions; those of one word in their own
+// order.
 func (x *watched) trace() *trace {
 	var list []seenAccess
 	for _, a := range x.of {

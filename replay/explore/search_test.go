@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { recordtest.Main(m) }
 
-// program is one of internal/testdata/schedule, built.
+// program is a built program of testdata/schedule.
 type program struct {
 	*recordtest.Program
 	exe string
@@ -35,8 +35,8 @@ func build(t *testing.T, name string) *program {
 	return &program{p, p.Build(t)}
 }
 
-// fail records until the program ends as it says, and returns how many runs that
-// took; nil: it did not in so many.
+// fail records until the program ends as expected, and returns the number of runs; nil: it did
+// not within the limit.
 func (p *program) fail(t *testing.T, most int) (*record.Recording, int) {
 	t.Helper()
 	for run := 1; run <= most; run++ {
@@ -55,20 +55,20 @@ func (p *program) fail(t *testing.T, most int) (*record.Recording, int) {
 	return nil, most
 }
 
-// mostRuns is how often a program is recorded until it fails: on a machine under
-// load, threads seldom run beside each other.
+// mostRuns is how often a program is recorded until it fails: on a machine under load, threads
+// seldom run at the same time.
 const mostRuns = 80
 
-// mostSearched is how many recordings of a race are searched, each for searchBudget,
-// until one is found: of a few the search does not find the way (docs/schedules.md,
-// limits), and a busy machine is slower.
+// mostSearched is how many recordings of a race are searched, each for searchBudget, until one
+// is found. For a few the search finds no schedule (docs/schedules.md, limits), and a busy
+// machine is slower.
 const (
 	mostSearched = 6
 	searchBudget = 45 * time.Second
 )
 
-// eachFailing hands on recordings of a program's failure until one is as the test
-// needs it; those that are not are told in the log. So many that are not are a defect.
+// eachFailing passes recordings of a program's failure to the test until one is suitable; the
+// others are logged. If too many are unsuitable, the test fails.
 func eachFailing(t *testing.T, name string, use func(*record.Recording) (done bool)) {
 	t.Helper()
 	p := build(t, name)
@@ -84,7 +84,7 @@ func eachFailing(t *testing.T, name string, use func(*record.Recording) (done bo
 	t.Errorf("none of %d recordings of %s was found", mostSearched, name)
 }
 
-// A search finds what reaches the recorded failure, and every replay uses it.
+// A search finds preemptions that reach the recorded failure, and every replay uses them.
 func TestSearch(t *testing.T) {
 	for name, least := range map[string]int{"control": 1, "apache": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -100,8 +100,8 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// A race is found in a window of which stepping sees a small part: by the words that
-// change in it.
+// A race is found in a window of which stepping covers a small part: by the words that change
+// in it.
 func TestSearchLongWindow(t *testing.T) {
 	eachFailing(t, "long", func(rec *record.Recording) bool {
 		if r, err := replay.Run(t.Context(), rec, replay.Options{Preemptions: []record.Preemption{}}); err == nil {
@@ -120,8 +120,8 @@ func TestSearchLongWindow(t *testing.T) {
 	})
 }
 
-// A search that is cut short leaves what it came to, which no replay uses and
-// another search goes on from.
+// A search that is cut short stores its state. No replay uses it, and another search continues
+// from it.
 func TestSearchGoesOn(t *testing.T) {
 	eachFailing(t, "apache", func(rec *record.Recording) bool {
 		first := cutShort(t, rec)
@@ -149,7 +149,7 @@ func TestSearchGoesOn(t *testing.T) {
 	})
 }
 
-// What an earlier search tried in vain is not tried again.
+// A plan that an earlier search tried in vain is not tried again.
 func TestSearchRemembers(t *testing.T) {
 	const attempts = 6 // two without preemptions, and a few of a first window
 	eachFailing(t, "apache", func(rec *record.Recording) bool {
@@ -186,8 +186,8 @@ func TestSearchRemembers(t *testing.T) {
 	})
 }
 
-// cutShort is a search that came to something and not to the end; nil: no number of
-// attempts that is tried gives one.
+// cutShort returns the result of a search that made progress and did not reach the end; nil: no
+// tried number of attempts gives one.
 func cutShort(t *testing.T, rec *record.Recording) *explore.Result {
 	t.Helper()
 	for attempts := 10; attempts < 30; attempts += 2 {
@@ -206,7 +206,7 @@ func cutShort(t *testing.T, rec *record.Recording) *explore.Result {
 	return nil
 }
 
-// search reports whether it came to the recorded end.
+// search searches, and reports whether it reached the recorded end.
 func search(t *testing.T, rec *record.Recording) (*explore.Result, bool) {
 	t.Helper()
 	told := 0
@@ -227,8 +227,8 @@ func search(t *testing.T, rec *record.Recording) (*explore.Result, bool) {
 	return r, r.Reproduced
 }
 
-// found sees that the schedule is what reaches the end: without it no replay does,
-// with it each.
+// found checks that the end is reached because of the schedule: no replay without it reaches
+// the end, and every replay with it does.
 func found(t *testing.T, rec *record.Recording, r *explore.Result, least int) {
 	t.Helper()
 	if len(r.Preemptions) < least || r.Attempts < 3 {
@@ -251,7 +251,7 @@ func found(t *testing.T, rec *record.Recording, r *explore.Result, least int) {
 	if err != nil || len(needs) != len(r.Preemptions) || failed != 0 || runs != 1 {
 		t.Errorf("needed: %+v; %d of %d failed without, %v", needs, failed, runs, err)
 	}
-	// One that is not needed is left only where there was no time to try without it.
+	// An unneeded preemption is left only if there was no time to try without it.
 	if !slices.ContainsFunc(needs, func(n explore.Need) bool { return n.Runs > 0 && n.Failed == 0 }) {
 		t.Errorf("none is needed: %+v", needs)
 	}
@@ -269,7 +269,7 @@ func found(t *testing.T, rec *record.Recording, r *explore.Result, least int) {
 	}
 }
 
-// Nothing is searched where the reason is known to be another.
+// Nothing is searched if the reason is known to be another.
 func TestWorth(t *testing.T) {
 	p := build(t, "marks")
 	rec, _ := p.fail(t, 1)
@@ -296,7 +296,7 @@ func TestWorth(t *testing.T) {
 // corpusVariable names the file that the table of all programs is written to.
 const corpusVariable = "DIAGNOSE_SCHEDULES"
 
-// timesVariable is how many recordings of each program the table is of.
+// timesVariable is the number of recordings of each program in the table.
 const timesVariable = "DIAGNOSE_SCHEDULES_TIMES"
 
 // row is a line of the table.
@@ -310,11 +310,12 @@ type row struct {
 	what                  string
 }
 
-// longest bounds the recordings and searches of one program, of which a search that finds
+// longest is the time limit for the recordings and searches of one program. A search that finds
 // nothing takes two minutes.
 const longest = 10 * time.Minute
 
-// TestCorpus records each program until it fails, so many times, and searches.
+// TestCorpus records each program until it fails, a number of times, and searches each
+// recording.
 func TestCorpus(t *testing.T) {
 	path := os.Getenv(corpusVariable)
 	if path == "" {
@@ -395,7 +396,7 @@ const (
 	tableEnd   = "<!-- search: end -->\n"
 )
 
-// writeTable puts the table between its marks, and makes the file if there is none.
+// writeTable replaces the table between its marks, and creates the file if there is none.
 func writeTable(path string, rows []row, times int) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| Program | What it is | Recordings | Direct | Coarse | Fine | Not | Attempts | Preemptions | Seconds |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
@@ -415,7 +416,7 @@ func writeTable(path string, rows []row, times int) error {
 	return os.WriteFile(path, []byte(before+tableBegin+b.String()+tableEnd+after), 0o644)
 }
 
-// spread is the median and the largest.
+// spread formats the median and the maximum.
 func spread[T int | float64](list []T, format string) string {
 	if len(list) == 0 {
 		return "-"

@@ -6,9 +6,8 @@ import (
 	"os"
 )
 
-// Memory is a traced process's memory, by addresses as offsets. Writes reach
-// pages that the process itself may not write to. It is the memory of one
-// program: after an exec it must be opened again.
+// Memory is a traced process's memory; offsets are addresses. Writes also reach pages that the
+// process itself may not write to. After an exec it must be opened again.
 type Memory struct{ file *os.File }
 
 // OpenMemory opens the memory of the process that a thread belongs to.

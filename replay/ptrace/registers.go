@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Registers are the general ones, struct user_regs_struct of sys/user.h.
+// Registers are the general registers, struct user_regs_struct of sys/user.h.
 type Registers = unix.PtraceRegs
 
 // GetRegisters reads the registers of a stopped thread.
@@ -18,13 +18,13 @@ func GetRegisters(tid int) (Registers, error) {
 	return regs, err
 }
 
-// SetRegisters replaces them. A thread that stopped in a system call would be
-// made to repeat it where Orig_rax says one: set it to ^0 after a change of Rip.
+// SetRegisters writes the registers of a stopped thread. A thread that stopped in a system call
+// repeats it if Orig_rax is the call's number: set it to ^0 after a change of Rip.
 func SetRegisters(tid int, regs *Registers) error {
 	return requestMemory("SETREGS", unix.PTRACE_SETREGS, tid, 0, unsafe.Pointer(regs))
 }
 
-// SetGSBase replaces one of them: the base of %gs, an address of the process's.
+// SetGSBase sets the base of %gs, an address in the process.
 func SetGSBase(tid int, base uint64) error {
 	const gsBase = uintptr(unsafe.Offsetof(Registers{}.Gs_base))
 	return request("POKEUSER", unix.PTRACE_POKEUSR, tid, gsBase, uintptr(base))
@@ -37,10 +37,10 @@ const (
 	RegsetXState  = 0x202
 )
 
-// maxRegset is larger than any XSAVE area that a processor has.
+// maxRegset is larger than the XSAVE area of any processor.
 const maxRegset = 64 << 10
 
-// GetRegset reads a register set as a core's notes have it.
+// GetRegset reads a register set in the format of a core's notes.
 func GetRegset(tid, set int) ([]byte, error) {
 	p := make([]byte, maxRegset)
 	iov := unix.Iovec{Base: &p[0], Len: uint64(len(p))}
@@ -135,8 +135,8 @@ func SystemCall(tid int, number uint64, args ...uint64) (result int64, err error
 	}
 	after, err := stepWith(tid, &call)
 	if err == nil && after.Rip == call.Rip {
-		// It stood in a system call, as at an exec, whose result is known only
-		// now, and trapped when it left that.
+		// The thread was in a system call, as at an exec, whose result is known only now. It
+		// trapped when it left that call.
 		saved.Rax = after.Rax
 		after, err = stepWith(tid, &call)
 	}

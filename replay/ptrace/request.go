@@ -21,7 +21,7 @@ const (
 	TraceSysGood = unix.PTRACE_O_TRACESYSGOOD
 )
 
-// Requests do not wait for anything, so the scheduler need not know of them.
+// request makes a ptrace request. Requests do not block, so the scheduler need not be informed.
 func request(name string, number, tid int, addr, data uintptr) error {
 	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, uintptr(number), uintptr(tid), addr, data, 0, 0)
 	if errno != 0 {
@@ -30,7 +30,7 @@ func request(name string, number, tid int, addr, data uintptr) error {
 	return nil
 }
 
-// requestMemory is for requests that read or fill memory of ours.
+// requestMemory makes a request that reads or fills memory of this process.
 func requestMemory(name string, number, tid int, addr uintptr, data unsafe.Pointer) error {
 	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, uintptr(number), uintptr(tid), addr, uintptr(data), 0, 0)
 	if errno != 0 {
@@ -51,14 +51,14 @@ func Seize(tid, options int) error {
 	return request("SEIZE", unix.PTRACE_SEIZE, tid, 0, uintptr(options))
 }
 
-// Interrupt asks a seized thread to stop: a stop of kind Interrupted follows.
+// Interrupt makes a seized thread stop: a stop of kind Interrupted follows.
 func Interrupt(tid int) error { return request("INTERRUPT", unix.PTRACE_INTERRUPT, tid, 0, 0) }
 
-// Listen lets a thread in a GroupStop stay stopped, and report when it goes on.
+// Listen keeps a thread in a GroupStop stopped, but lets it report when it continues.
 func Listen(tid int) error { return request("LISTEN", unix.PTRACE_LISTEN, tid, 0, 0) }
 
-// Cont lets a stopped thread go on, with a signal (0: none). The signal counts
-// only where the stop was a SignalStop.
+// Cont resumes a stopped thread with a signal (0: none). The signal is delivered only if the stop
+// was a SignalStop.
 func Cont(tid int, signal syscall.Signal) error {
 	return request("CONT", unix.PTRACE_CONT, tid, 0, uintptr(signal))
 }
@@ -68,8 +68,7 @@ func Step(tid int, signal syscall.Signal) error {
 	return request("SINGLESTEP", unix.PTRACE_SINGLESTEP, tid, 0, uintptr(signal))
 }
 
-// ContToCall is Cont up to the beginning or the end of the next system call: a stop of
-// kind CallStop.
+// ContToCall is Cont up to the start or the end of the next system call, where a CallStop follows.
 func ContToCall(tid int, signal syscall.Signal) error {
 	return request("SYSCALL", unix.PTRACE_SYSCALL, tid, 0, uintptr(signal))
 }
@@ -81,13 +80,13 @@ type Call struct {
 	_    [3]uint8
 	Arch uint32 // AUDIT_ARCH_... of linux/audit.h: how the call is made
 	_    [2]uint64
-	// Number and Args are the call's at its entry. At its exit they are none.
+	// Number and Args are set at the call's entry only.
 	Number uint64
 	Args   [6]uint64
 	_      [2]uint32
 }
 
-// What a CallStop is: PTRACE_SYSCALL_INFO_ENTRY and EXIT.
+// The kinds of a CallStop: PTRACE_SYSCALL_INFO_ENTRY and EXIT.
 const (
 	CallEntry = 1
 	CallExit  = 2
@@ -100,8 +99,8 @@ func GetCall(tid int) (*Call, error) {
 	return c, err
 }
 
-// StepQuietly is Step, and WaitFor, for a thread that a SIGSTOP may be on its way to,
-// which it is not given.
+// StepQuietly is Step and WaitFor for a thread to which a SIGSTOP may be pending. The SIGSTOP is
+// not delivered.
 func StepQuietly(tid int) (Stop, error) {
 	for {
 		if err := Step(tid, 0); err != nil {
@@ -114,7 +113,7 @@ func StepQuietly(tid int) (Stop, error) {
 	}
 }
 
-// Detach lets go of a stopped thread, which goes on with a signal.
+// Detach detaches from a stopped thread, which resumes with a signal.
 func Detach(tid int, signal syscall.Signal) error {
 	return request("DETACH", unix.PTRACE_DETACH, tid, 0, uintptr(signal))
 }
@@ -124,8 +123,8 @@ func SetOptions(tid, options int) error {
 	return request("SETOPTIONS", unix.PTRACE_SETOPTIONS, tid, 0, uintptr(options))
 }
 
-// EventMessage is what the kernel says beside the last EventStop: the new
-// process or thread of a fork, vfork or clone, the former thread of an exec.
+// EventMessage returns the kernel's data for the last EventStop: the id of the new process or
+// thread of a fork, vfork or clone, or of the former thread of an exec.
 func EventMessage(tid int) (uint64, error) {
 	var message uint64
 	err := requestMemory("GETEVENTMSG", unix.PTRACE_GETEVENTMSG, tid, 0, unsafe.Pointer(&message))
@@ -136,14 +135,15 @@ func EventMessage(tid int) (uint64, error) {
 // first three words of 4 bytes.
 type Siginfo [128]byte
 
-// GetSiginfo returns what a thread in a SignalStop is about to be given.
+// GetSiginfo returns the siginfo of the signal that is about to be delivered to a thread in a
+// SignalStop.
 func GetSiginfo(tid int) (Siginfo, error) {
 	var info Siginfo
 	err := requestMemory("GETSIGINFO", unix.PTRACE_GETSIGINFO, tid, 0, unsafe.Pointer(&info))
 	return info, err
 }
 
-// SetSiginfo replaces it.
+// SetSiginfo replaces that siginfo.
 func SetSiginfo(tid int, info Siginfo) error {
 	return requestMemory("SETSIGINFO", unix.PTRACE_SETSIGINFO, tid, 0, unsafe.Pointer(&info))
 }
@@ -155,10 +155,10 @@ func GetSigmask(tid int) (uint64, error) {
 	return mask, err
 }
 
-// SetSigmask replaces them.
+// SetSigmask replaces the signals that a thread blocks.
 func SetSigmask(tid int, mask uint64) error {
 	return requestMemory("SETSIGMASK", 0x420b, tid, 8, unsafe.Pointer(&mask))
 }
 
-// Signal sends a signal to one thread of a process. It needs no tracer's thread.
+// Signal sends a signal to one thread of a process. It may be called from any kernel thread.
 func Signal(pid, tid int, signal syscall.Signal) error { return unix.Tgkill(pid, tid, signal) }

@@ -8,38 +8,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kind of a stop.
+// Kind is the kind of a stop.
 type Kind int
 
 // The kinds of stops of seized threads (ptrace(2)).
 const (
-	// Ended: the thread, or the process if it is its first thread, is gone.
-	// Status has how. There is nothing to continue.
+	// Ended: the thread, or the process if it is its first thread, has ended. Status says how.
+	// There is nothing to resume.
 	Ended Kind = iota + 1
 	// SignalStop: Signal is about to be delivered; Cont passes it on.
 	SignalStop
-	// GroupStop: job control stopped the process, by Signal; Listen.
+	// GroupStop: job control stopped the process with Signal; call Listen.
 	GroupStop
 	// Interrupted: an Interrupt, the first stop of a new thread or process,
 	// or the end of a group stop; Cont with 0.
 	Interrupted
 	// EventStop: Event is one of unix.PTRACE_EVENT_...; Cont with 0.
 	EventStop
-	// CallStop: a system call begins or has ended, of a thread that was resumed by
-	// ContToCall; GetCall says which.
+	// CallStop: a system call begins or has ended in a thread that was resumed by ContToCall;
+	// GetCall says which.
 	CallStop
 	// JobStop: a process that is not traced was stopped by Signal.
 	JobStop
 )
 
-// Stop is what wait4 reported of a thread.
+// Stop is a stop of a thread as wait4 reports it.
 type Stop struct {
 	TID    int
 	Kind   Kind
 	Signal syscall.Signal
 	Event  int
 	Status syscall.WaitStatus
-	// Usage is what a process has used that Ended.
+	// Usage is the resource usage of a process that has Ended.
 	Usage syscall.Rusage
 }
 
@@ -60,8 +60,8 @@ func (s Stop) String() string {
 	return unix.SignalName(s.Signal)
 }
 
-// Wait waits for any stop of any thread or child of this OnThread. unix.ECHILD
-// says that there are none left.
+// Wait waits for any stop of any thread or child of this OnThread. The error unix.ECHILD says that
+// none is left.
 func Wait() (Stop, error) { return wait(-1, noThread) }
 
 // Poll is Wait without waiting; found is false if there is nothing to report.
@@ -76,8 +76,8 @@ func WaitFor(tid int) (Stop, error) { return wait(tid, 0) }
 // WaitJob waits for a child that is not traced to end or to be stopped.
 func WaitJob(pid int) (Stop, error) { return wait(pid, unix.WUNTRACED) }
 
-// noThread is __WNOTHREAD: children of this process's other threads (os/exec,
-// another OnThread) are theirs to wait for.
+// noThread is __WNOTHREAD: children of this process's other threads (os/exec, another OnThread)
+// are not waited for here.
 const noThread = 0x20000000
 
 func wait(tid, flags int) (Stop, error) {
@@ -100,11 +100,11 @@ func wait(tid, flags int) (Stop, error) {
 	}
 }
 
-// callSignal is what a CallStop has in the place of its signal (PTRACE_O_TRACESYSGOOD).
+// callSignal is the signal that wait4 reports for a CallStop (PTRACE_O_TRACESYSGOOD).
 const callSignal = unix.SIGTRAP | 0x80
 
-// classify: the event is in the third byte of the status; PTRACE_EVENT_STOP is
-// a group stop if the signal is one that stops (ptrace(2), "Group-stop").
+// classify decodes a status. The event is in its third byte; PTRACE_EVENT_STOP is a group stop if
+// the signal is one that stops (ptrace(2), "Group-stop").
 func classify(tid int, status syscall.WaitStatus, untraced bool) Stop {
 	s := Stop{TID: tid, Status: status}
 	if !status.Stopped() {

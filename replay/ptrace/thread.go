@@ -8,13 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OnThread calls f on a kernel thread of its own and returns what f returns.
-// The thread ends with f, and the kernel lets go of whatever it still traces
-// (kills it, with PTRACE_O_EXITKILL).
+// OnThread calls f on a separate kernel thread and returns the result of f. The thread ends with
+// f, and the kernel detaches from the tracees that are left (kills them, with PTRACE_O_EXITKILL).
 //
-// The process's first thread would not end, and Wait would take the children that
-// os/exec started on a thread: another goroutine takes over then, which cannot be
-// given that thread while this one holds it.
+// Some threads are not suitable: the process's first thread would not end, and on a thread on
+// which os/exec started children Wait would take those. Then another goroutine takes over, on
+// another thread, because this one still holds its thread.
 func OnThread(f func() error) error {
 	result := make(chan error, 1)
 	started := make(chan struct{})
@@ -34,7 +33,7 @@ func OnThread(f func() error) error {
 	return <-result
 }
 
-// hasChildren tells whether this thread has children, without waiting for any.
+// hasChildren reports whether this thread has children, without waiting for any.
 func hasChildren() bool {
 	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL|noThread, nil)
 	return !errors.Is(err, unix.ECHILD)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestOnThreadHasNoChildren: processes that others started are theirs to wait for.
+// TestOnThreadHasNoChildren: an OnThread must not wait for processes that others started.
 func TestOnThreadHasNoChildren(t *testing.T) {
 	var all sync.WaitGroup
 	for range 40 {
