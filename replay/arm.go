@@ -15,23 +15,23 @@ import (
 	"diagnose/replay/record"
 )
 
-// breakpoints is the placer. A place that the log has is found by a probe or by
-// a debug register of the thread, a moment by another. A place is told by the
-// state that the recording has of it: from equal state the run goes on equally,
-// so the first stop with that state is it.
+// breakpoints is the placer. It finds a place of the log by a probe or by a debug register of the
+// thread, and a moment by another debug register. The recording identifies a place by the thread's
+// state. Equal states continue equally, so the first stop with the recorded state is the place.
 type breakpoints struct {
 	c       *controller
 	threads map[int]*broken
-	// placedAt are the pcs of placed signals: a handler may return there.
+	// placedAt are the pcs of placed signals: a handler may return to them.
 	placedAt map[placedPC]bool
 	// lifted: no probe is in the text (steps).
 	lifted bool
 }
 
-// broken are the breakpoints of a thread.
+// broken has the breakpoints of a thread.
 type broken struct {
 	place *place // nil: none
-	// moment is where breakAt waits, 0 nowhere, to be reached so many times more.
+	// moment is the pc of breakAt, 0 if there is none; left is the number of arrivals still to
+	// come.
 	moment, left uint64
 	point        point
 	resume       []uint64 // where the thread is stepped again
@@ -100,7 +100,7 @@ func (b *breakpoints) arm(t *thread, event uint64) error {
 	return b.await(t, p)
 }
 
-// await makes trap find the place.
+// await makes trap stop the thread at the place.
 func (b *breakpoints) await(t *thread, p *place) error {
 	x := b.of(t)
 	if old := x.place; old != nil && old.probe != nil {
@@ -129,7 +129,7 @@ func (b *breakpoints) await(t *thread, p *place) error {
 	return x.set(t.tid)
 }
 
-// expose lets a debug register see a pc.
+// expose makes a pc visible to a debug register.
 func (b *breakpoints) expose(pc uint64) error {
 	if in := b.c.inlined(); in != nil {
 		return in.expose(pc)
@@ -347,8 +347,8 @@ func (b *breakpoints) trap(t *thread, regs *ptrace.Registers) (move, error) {
 	}
 	if x.moment != 0 && regs.Rip == x.moment {
 		if x.left--; x.left == 0 {
-			// The kernel has set RF, with which the thread would go past the
-			// other breakpoint here as well.
+			// The kernel has set RF, with which the thread would also pass the other breakpoint at
+			// this pc.
 			if here {
 				again := *regs
 				again.Eflags &^= flagResume
@@ -379,7 +379,7 @@ func (b *breakpoints) trap(t *thread, regs *ptrace.Registers) (move, error) {
 
 const flagResume = 0x10000
 
-// probed is for a thread that a probe has stopped.
+// probed handles a thread that a probe has stopped.
 func (b *breakpoints) probed(t *thread, x *broken, regs *ptrace.Registers) (move, error) {
 	p := x.place
 	at, err := b.probeRegisters(p.probe, regs)
@@ -404,7 +404,7 @@ func (b *breakpoints) probed(t *thread, x *broken, regs *ptrace.Registers) (move
 	return b.arrive(t, x, regs)
 }
 
-// reached is for a thread at the pc of its place.
+// reached handles a thread at the pc of its place.
 func (b *breakpoints) reached(t *thread, x *broken, regs *ptrace.Registers) (move, error) {
 	p := x.place
 	if p.equal(regs, nil) {
@@ -457,7 +457,7 @@ func (b *breakpoints) arrive(t *thread, x *broken, regs *ptrace.Registers) (move
 	if p.signal == 0 {
 		return move{kind: moveHold}, nil
 	}
-	// The handler comes back there.
+	// The handler returns to this pc.
 	if err := b.expose(p.pc); err != nil {
 		return move{}, err
 	}
@@ -530,8 +530,8 @@ func (b *breakpoints) repeat(t *thread, x *broken, regs *ptrace.Registers, lengt
 	return move{}, x.set(t.tid)
 }
 
-// rested is for a thread behind an instruction of which a part was done. With
-// the other part to do, it is back before it.
+// rested handles a thread after the instruction has done these repetitions. The thread is moved
+// back to it with the others left to do.
 func (b *breakpoints) rested(t *thread, x *broken, regs *ptrace.Registers) (move, error) {
 	p := x.place
 	p.rest = 0

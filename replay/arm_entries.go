@@ -155,7 +155,7 @@ func (s *entrySearch) search(c *controller, pcs ...uint64) (text []byte, base ui
 	}
 	for i := range maps {
 		m := &maps[i]
-		// Instructions that the recorder moved lie in memory without a name.
+		// Instructions that the recorder moved are in memory without a name.
 		moved := m.perms[2] == 'x' && m.path == ""
 		if m.perms[0] != 'r' || m.size() > most || m != own && !moved && (m.perms[1] == 'w' || m.path == "" || m.path != own.path) {
 			continue
@@ -181,9 +181,9 @@ func (s *entrySearch) search(c *controller, pcs ...uint64) (text []byte, base ui
 	return text, base, true
 }
 
-// resumed adds where threads go on that are in the engine, and where the
-// handlers of others return. A thread's own handler returns by an event, which
-// does not come before the thread is at its place.
+// resumed adds the addresses where threads in the engine continue, and where the handlers of other
+// threads return. A thread's own handler returns by an event, which does not occur before the
+// thread is at its place.
 func (b *breakpoints) resumed(t *thread, s *entrySearch) error {
 	for p := range b.placedAt {
 		if p.thread != t.index {

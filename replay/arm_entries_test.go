@@ -12,7 +12,7 @@ import (
 	"diagnose/agent"
 )
 
-// ownPages maps pages of the test's process; 0: wherever there is room.
+// ownPages maps pages of the test's process; at 0: at any free address.
 func ownPages(t *testing.T, at, size uint64, protection int) uint64 {
 	t.Helper()
 	flags := unix.MAP_PRIVATE | unix.MAP_ANONYMOUS
@@ -27,9 +27,9 @@ func ownPages(t *testing.T, at, size uint64, protection int) uint64 {
 	return uint64(got)
 }
 
-// TestEntriesOfThreads takes the test's own process for the replayed one: where
-// the thread itself leaves the engine, and another comes back from its handler,
-// no window may hide.
+// TestEntriesOfThreads uses the test's own process as the replayed one. No window may hide the
+// addresses where the thread itself leaves the engine and where another thread returns from its
+// handler.
 func TestEntriesOfThreads(t *testing.T) {
 	memory, err := openMemory(os.Getpid())
 	if err != nil {

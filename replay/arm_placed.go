@@ -5,8 +5,8 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// at is the instruction of the program's that a thread executed last which
-// stands at an address of the page; nil: the probe's own.
+// at returns the program's instruction whose copy in the page a thread at pc has executed last;
+// nil if that was the probe's own code.
 func (x *probe) at(pc uint64) *x86.Inst {
 	for i := 0; i < len(x.placed); i += 2 {
 		if offset := pc - x.page; offset > x.placed[i] && offset <= x.placed[i+1] {
@@ -16,8 +16,8 @@ func (x *probe) at(pc uint64) *x86.Inst {
 	return nil
 }
 
-// faulted implements placer. What the program's handler is told, and where it
-// returns to, is the program's own text, so that is put back.
+// faulted implements placer. The program's handler gets the address of the faulting instruction
+// and returns to it. That must be in the program's own text, so the text is restored.
 func (b *breakpoints) faulted(t *thread, regs *ptrace.Registers) error {
 	for tid, owner := range b.threads {
 		p := owner.place
@@ -36,8 +36,8 @@ func (b *breakpoints) faulted(t *thread, regs *ptrace.Registers) error {
 	return nil
 }
 
-// original takes a thread that stands at one of the moved instructions, or behind it,
-// to where the program has it.
+// original moves a thread at or after one of the moved instructions to the instruction's address
+// in the program.
 func (x *probe) original(regs *ptrace.Registers) bool {
 	for i := 0; i < len(x.placed); i += 2 {
 		start, end := x.page+x.placed[i], x.page+x.placed[i+1]
@@ -55,8 +55,8 @@ func (x *probe) original(regs *ptrace.Registers) bool {
 	return false
 }
 
-// backTo takes a thread from what stands for an instruction, at start, to where the
-// program has it.
+// backTo moves a thread from the replacement of an instruction, which begins at start, to the
+// instruction's address in the program.
 func backTo(inst *x86.Inst, start uint64, regs *ptrace.Registers) {
 	if inst.Flow == x86.FlowCall && regs.Rip > start {
 		regs.Rsp += 8 // which its replacement subtracts first
@@ -71,14 +71,14 @@ func (b *breakpoints) original(regs *ptrace.Registers) {
 	}
 }
 
-// leaveProbe gives a place a debug register instead of its probe, whose memory stays
-// where nobody comes any more: to unmap it, a thread would have to run.
+// leaveProbe gives a place a debug register instead of its probe. The probe's memory stays mapped,
+// although it is no longer reached: to unmap it, a thread would have to run.
 func (b *breakpoints) leaveProbe(p *place) {
 	b.c.mapped = append(b.c.mapped, span{p.probe.page, p.probe.page + probePages*pageSize})
 	p.probe = nil
 }
 
-// moved and compares say of a pc which probe's code it follows.
+// moved and compares look up the probe whose code a pc follows.
 func (b *breakpoints) moved(pc uint64) *x86.Inst {
 	if x := b.probeAt(pc); x != nil {
 		return x.at(pc)

@@ -13,26 +13,26 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// probe compares a thread's registers with a place's inside of the process:
-// the instructions at pc are replaced by a jump to code that compares, stops
-// the thread by int3 if all are equal, and else executes them and goes back. A
-// debug register tells each arrival at pc for thousands of times as much,
-// and serves where the instructions cannot be replaced.
+// probe compares a thread's registers with a place's inside of the process. The instructions at pc
+// are replaced by a jump to code that compares. If all registers are equal, the code stops the
+// thread by int3, else it executes the instructions and jumps back. A debug register stops at each
+// arrival at pc, which costs thousands of times as much. It is used where the instructions cannot
+// be replaced.
 //
-// The code and its data lie in pages of their own, mapped while the probe is
-// there; nothing of the program's is written but the five bytes at pc.
+// The code and its data are in their own pages, mapped while the probe is installed. Of the
+// program's memory only the five bytes at pc are overwritten.
 type probe struct {
 	window
 	pc   uint64 // of the place
 	page uint64
 	// jumps are in the program's text, replaced is what they replaced.
 	jumps, replaced []words
-	// hit is the address behind the int3, from where a thread goes on that is
-	// not at the place after all.
+	// hit is the address after the int3. A thread that is not at the place after all continues
+	// there.
 	hit uint64
-	// checks are words of memory that the probe compares as well.
+	// checks are words of memory that the probe also compares.
 	checks []check
-	// placed is where in the page each of the moved instructions starts and ends.
+	// placed are the offsets in the page where each of the moved instructions starts and ends.
 	placed []uint64
 }
 
@@ -50,8 +50,8 @@ const (
 
 var errNoProbe = errors.New("no probe is possible")
 
-// setProbe puts a probe at the place, for a thread that is stopped. The error
-// is errNoProbe where that cannot be.
+// setProbe installs a probe at the place, through a stopped thread. The error is errNoProbe if
+// none is possible.
 func (b *breakpoints) setProbe(t *thread, p *place) (*probe, error) {
 	w := b.inlinedWindow(t, p.pc)
 	if w == nil {
@@ -81,8 +81,8 @@ func (b *breakpoints) setProbe(t *thread, p *place) (*probe, error) {
 	return x, nil
 }
 
-// inlinedWindow is what a probe's jump replaces where code of inlined stands in the
-// place of the program's; nil: there is none, or another thread's probe has it.
+// inlinedWindow returns the code that a probe's jump replaces where inlined has replaced the
+// program's code; nil: it has not, or another thread's probe is there.
 func (b *breakpoints) inlinedWindow(t *thread, pc uint64) *window {
 	in := b.c.inlined()
 	if in == nil {
@@ -150,7 +150,7 @@ func (b *breakpoints) install(x *probe, p *place, code []byte) error {
 	return b.jump(x)
 }
 
-// mostChecks fit into the page.
+// mostChecks is how many checks fit into the page.
 const mostChecks = 64
 
 // sharpen is for a thread that the probe stopped, and whose memory differs from
@@ -179,8 +179,8 @@ func (b *breakpoints) sharpen(t *thread, p *place, regs *ptrace.Registers) error
 	return ptrace.SetRegisters(t.tid, regs)
 }
 
-// differing finds a word that the place has otherwise than memory now; the data
-// first, where a counter may be.
+// differing finds a word of the place that differs from memory now. It begins with the data, where
+// a counter may be.
 func (b *breakpoints) differing(p *place) (check, bool) {
 	for i := len(p.known) - 1; i >= 0; i-- {
 		k := p.known[i]
@@ -239,9 +239,8 @@ func (b *breakpoints) demote(t *thread, pc uint64) error {
 	return b.expose(pc)
 }
 
-// demoteProbes gives threads whose probes hide a pc a debug register instead. They
-// wait in the engine: the caller's thread runs, whose own registers the caller
-// sets.
+// demoteProbes replaces the probes that hide a pc by debug registers. Their threads wait in the
+// engine. The caller's thread runs, and the caller sets its registers.
 func (b *breakpoints) demoteProbes(t *thread, pc uint64) error {
 	for tid, other := range b.threads {
 		q := other.place
@@ -320,13 +319,13 @@ func (l mappings) overlaps(low, high uint64) bool {
 // resultFlags are carry, parity, adjust, zero, sign and overflow.
 const resultFlags = 0x8d5
 
-// flagWord is what lahf (ah) and seto (al) make of rflags.
+// flagWord is the result of lahf (ah) and seto (al) for rflags.
 func flagWord(flags uint64) uint64 { return flags&0xd5<<8 | 2<<8 | flags>>11&1 }
 
-// flagsOf takes that back.
+// flagsOf is the inverse of flagWord.
 func flagsOf(word uint64) uint64 { return word>>8&0xd5 | word&1<<11 }
 
-// assembler writes the code of a probe, which refers to its data by rip.
+// assembler writes the code of a probe, which addresses its data relative to rip.
 type assembler struct {
 	bytes.Buffer
 	page uint64
@@ -342,20 +341,19 @@ func (a *assembler) data(offset int, code ...byte) {
 
 func (a *assembler) word(v uint64) { a.Write(binary.LittleEndian.AppendUint32(nil, uint32(v))) }
 
-// unless goes to the miss if the comparison before it found a difference.
+// unless jumps to the miss if the comparison before it found a difference.
 func (a *assembler) unless() {
 	a.Write([]byte{0x0f, 0x85}) // jne
 	a.miss = append(a.miss, a.Len())
 	a.word(0)
 }
 
-// contextNumbers are the processor's numbers of the registers that a place
-// has, but for rax, rip and rflags.
+// contextNumbers are the hardware numbers of a place's registers, except for rax, rip and rflags.
 var contextNumbers = map[int]byte{0: 8, 1: 9, 2: 10, 3: 11, 4: 12, 5: 13, 6: 14, 7: 15, 8: 7, 9: 6, 10: 5, 11: 3, 12: 2, 14: 1, 15: 4}
 
 const contextRAX = 13
 
-// assemble makes the code. Flags and rax are in the data while it runs.
+// assemble makes the code. Flags and rax are saved in the data while it runs.
 func (x *probe) assemble(p *place) ([]byte, error) {
 	a := &assembler{page: x.page}
 	at := 0
@@ -414,8 +412,7 @@ func (x *probe) move(a *assembler, i int) error {
 	return err
 }
 
-// move appends an instruction of the program's that does what it did where it
-// was.
+// move appends an instruction of the program with the effect that it has at its own address.
 func (a *assembler) move(inst *x86.Inst) error {
 	code := inst.Bytes
 	switch {
@@ -461,8 +458,8 @@ func (a *assembler) move(inst *x86.Inst) error {
 	return nil
 }
 
-// relative appends the displacement of a target, for an instruction that ends
-// so many bytes behind the displacement's start.
+// relative appends the displacement of a target, for an instruction that ends end bytes after the
+// displacement's start.
 func (a *assembler) relative(target uint64, end int) error {
 	d := int64(target - (a.page + uint64(a.Len()) + uint64(end)))
 	if d != int64(int32(d)) {

@@ -6,9 +6,8 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// begin is for a new thread that has not run yet. Where the recording ended
-// before its first event, nothing but the core says how far it comes: as soon as
-// it runs, it goes on to that event.
+// begin handles a new thread that has not run yet. If the recording ended before its first event,
+// only the core says how far it gets, so its place must be set before it runs to that event.
 func (c *controller) begin(t *thread) error {
 	if err := c.armWatches(t); err != nil {
 		return err

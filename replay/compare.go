@@ -19,21 +19,21 @@ type span struct{ start, end uint64 }
 
 func (s span) size() uint64 { return s.end - s.start }
 
-// exclusion is memory that is not compared, and why.
+// exclusion is memory that is not compared, with the reason.
 type exclusion struct {
 	span
 	what, why string
 	variables bool // of the library: they are compared, and do not count
 }
 
-// piece is memory that the core holds, and where in the file.
+// piece is memory that the core has, and its offset in the file.
 type piece struct {
 	span
 	offset int64
 }
 
-// without cuts the exclusions, which are in order and do not overlap, out of a
-// piece, and tells skipped of what it left out.
+// without cuts the exclusions, which are in order and do not overlap, out of a piece. It reports
+// to skipped what it left out.
 func (p piece) without(list []exclusion, skipped func(i int, bytes uint64)) []piece {
 	var kept []piece
 	at := p.start
@@ -53,8 +53,7 @@ func (p piece) without(list []exclusion, skipped func(i int, bytes uint64)) []pi
 	return kept
 }
 
-// mergeExclusions brings them into order; where two overlap, the first one in
-// the list counts.
+// mergeExclusions sorts exclusions. Where two overlap, the first one in the list counts.
 func mergeExclusions(list []exclusion) []exclusion {
 	slices.SortStableFunc(list, func(a, b exclusion) int { return cmp.Compare(a.start, b.start) })
 	var merged []exclusion
@@ -68,7 +67,7 @@ func mergeExclusions(list []exclusion) []exclusion {
 	return merged
 }
 
-// run is bytes that differ; want and got are the first of them.
+// run is a range of bytes that differ; want and got are the first of them.
 type run struct {
 	span
 	want, got []byte
@@ -77,21 +76,20 @@ type run struct {
 }
 
 const (
-	// compareChunk is what one worker compares in one go.
+	// compareChunk is the size that one worker compares at a time.
 	compareChunk = 1 << 20
-	// joinGap: runs with fewer equal bytes between them are one.
+	// joinGap: runs with fewer equal bytes between them are joined.
 	joinGap = 8
-	// shownBytes are kept of each side of a run.
+	// shownBytes is how many bytes are kept of each side of a run.
 	shownBytes = 16
-	// chunkRuns are kept of a chunk, maxRuns in all; the others are counted.
+	// chunkRuns is how many runs are kept of a chunk, maxRuns in all; the others are only counted.
 	chunkRuns = 64
 	maxRuns   = 1 << 14
 )
 
-// memoryComparison is what compareMemory found.
+// memoryComparison is the result of compareMemory.
 type memoryComparison struct {
-	// same, if set, is asked of the words of each run whether they differ after
-	// all.
+	// same, if set, is asked about the words of each run: it reports whether they count as equal.
 	same func(addr uint64, want, got []byte) bool
 
 	runs        []run // in ascending order; not all if count is larger
@@ -101,9 +99,8 @@ type memoryComparison struct {
 	notReadable uint64
 }
 
-// compareMemory compares the pieces of a core with another memory, on all
-// processors.
-// same may be nil; it is called by several goroutines.
+// compareMemory compares the pieces of a core with another memory, on all processors. same may be
+// nil; several goroutines call it.
 func compareMemory(ctx context.Context, core io.ReaderAt, pieces []piece, memory memoryReader,
 	same func(addr uint64, want, got []byte) bool) (*memoryComparison, error) {
 	var chunks []piece
@@ -162,7 +159,7 @@ func (c *comparer) work(ctx context.Context) {
 	}
 }
 
-// compare compares one chunk. What cannot be read is skipped by the page.
+// compare compares one chunk. Pages that cannot be read are skipped.
 func (c *comparer) compare(p piece, want, got []byte) {
 	const page = 4096
 	part := memoryComparison{same: c.same}
@@ -220,8 +217,8 @@ func (m *memoryComparison) add(addr uint64, want, got []byte) {
 	}
 }
 
-// firstDifference returns the first index from at on where they differ,
-// len(a) if none does.
+// firstDifference returns the first index from at on where the slices differ; len(a) if there is
+// none.
 func firstDifference(a, b []byte, at int) int {
 	for ; at+8 <= len(a); at += 8 {
 		if x := binary.LittleEndian.Uint64(a[at:]) ^ binary.LittleEndian.Uint64(b[at:]); x != 0 {
@@ -233,7 +230,7 @@ func firstDifference(a, b []byte, at int) int {
 	return at
 }
 
-// joinRuns orders the runs, and joins those that chunks or unreadable pages cut.
+// joinRuns sorts the runs, and joins those that chunks or unreadable pages have cut.
 func (m *memoryComparison) joinRuns() {
 	slices.SortFunc(m.runs, func(a, b run) int { return cmp.Compare(a.start, b.start) })
 	joined := m.runs[:0]

@@ -10,7 +10,7 @@ import (
 	"diagnose/evidence"
 )
 
-// fakeMemory is one stretch of memory with a hole.
+// fakeMemory is a range of memory with a hole.
 type fakeMemory struct {
 	start uint64
 	bytes []byte

@@ -24,23 +24,23 @@ type thread struct {
 	tid int
 	// index is its number in the recording; 0 until the engine knows it.
 	index uint32
-	// stopped: it stands in a ptrace stop.
+	// stopped: the thread is in a ptrace stop.
 	stopped bool
-	// deferred is a stop that came while all threads were being stopped for
-	// something else; it is dealt with when they go on.
+	// deferred is a stop that was reported while all threads were being stopped for another
+	// reason. It is handled when they resume.
 	deferred *ptrace.Stop
-	// final are the registers with which it came to its end, before it was
-	// parked in the engine; nil: it was not.
+	// final has the registers at the thread's end, before it was parked in the engine; nil if it
+	// was not parked.
 	final *finalState
-	// watched: its debug registers have the watches.
+	// watched: its debug registers hold the watches.
 	watched bool
-	// raise is a signal that it gets when it is resumed; nil: none.
+	// raise is a signal that it receives when it is resumed; nil: none.
 	raise *raising
-	// steps is what is known of a thread that is stepped; nil: it is not.
+	// steps is the state of a thread that is stepped; nil if it is not.
 	steps *steps
 }
 
-// finalState is what parking changes of a thread.
+// finalState has the state of a thread that parking changes.
 type finalState struct {
 	regs   ptrace.Registers
 	inside uint64 // its frame in the engine, 0 if it was not there
@@ -49,54 +49,52 @@ type finalState struct {
 	info *ptrace.Siginfo
 }
 
-// placer brings threads to places that no event names, by breakpoints in the
-// debug registers. The thread stands in a stop at each call, and all calls are
-// made on the tracing kernel thread.
+// placer stops threads at places that no event names, by breakpoints in the debug registers. The
+// thread is in a stop at each call, and all calls are made on the tracing kernel thread.
 type placer interface {
-	// arm is for DG_TRAP_ARM: the thread's next event, at this address of the
-	// image, is a signal that came between two events, or a preemption.
+	// arm is for DG_TRAP_ARM: the thread's next event, at this address of the image, is a
+	// preemption or a signal that arrived between two events.
 	arm(t *thread, event uint64) error
-	// last is for DG_TRAP_LAST: the thread has done its last event and goes on
-	// to where the core has it. moveHold: it stands there already.
+	// last is for DG_TRAP_LAST: the thread has done its last event and continues to its pc in the
+	// core. moveHold: it is there already.
 	last(t *thread) (move, error)
-	// first is the same for a thread without any event, before it runs.
+	// first does the same for a thread without any event, before it runs.
 	first(t *thread, end *coreThread, regs *ptrace.Registers) (move, error)
-	// trap is called at a SIGTRAP that is not the engine's.
+	// trap is called at a SIGTRAP that is not from the engine.
 	trap(t *thread, regs *ptrace.Registers) (move, error)
-	// breakAt makes trap answer moveArrived when the thread is at pc for the
-	// count-th time from now on; pc 0 takes that back.
+	// breakAt makes trap return moveArrived when the thread is at pc for the count-th time from
+	// now on. pc 0 cancels that.
 	breakAt(t *thread, pc evidence.Addr, count uint64) error
-	// resumeAt stops the thread at the pcs, beside all else, and at none of earlier
-	// calls any more. room is how many that can be.
+	// resumeAt also stops the thread at the pcs, and no longer at those of earlier calls.
+	// freeRegisters returns how many pcs that can be.
 	resumeAt(t *thread, pcs ...uint64) error
 	room(t *thread) int
 	// steps is called before a thread goes on: by one instruction, or at full speed.
 	steps(t *thread, on bool) error
-	// moved is the instruction of the program's that the placer has executed
-	// elsewhere, for a thread that stands behind it there; nil for any other pc.
-	// compares: the pc is behind an instruction of the placer's own.
+	// moved returns the program's instruction that the placer has executed elsewhere, if pc is
+	// right after that copy; nil for any other pc. compares: the pc is after an instruction of the
+	// placer itself.
 	moved(pc uint64) *x86.Inst
 	compares(pc uint64) bool
-	// breaks reports whether a debug register of the thread's is the placer's.
+	// breaks reports whether the placer uses a debug register of the thread.
 	breaks(t *thread) bool
-	// faulted is for a fault of an instruction of the program's: one that the placer
-	// has elsewhere is from then on where the program has it.
+	// faulted is for a fault of the program's instruction. If the placer has a copy of it
+	// elsewhere, the instruction is executed at its original address from then on.
 	faulted(t *thread, regs *ptrace.Registers) error
-	// original makes the registers of a thread at such an instruction, or behind it,
-	// those that it would have in the program's text.
+	// original changes the registers of a thread at or after such a copy to those that it would
+	// have in the program's text.
 	original(regs *ptrace.Registers)
-	// exposed: a window of inlined is no more, nor a jump from its code.
+	// exposed: a window of inlined has been removed, or a jump from its code.
 	exposed(w *inlineWindow) error
 }
 
-// move is what becomes of a thread after a stop.
+// move is what happens to a thread after a stop.
 type move struct {
 	kind moveKind
-	// signal is what the thread is given when it goes on (info: its siginfo);
-	// 0 is nothing.
+	// signal is delivered to the thread when it resumes (info: its siginfo); 0: none.
 	signal int
 	info   *ptrace.Siginfo
-	// step: it goes on for one instruction, then trap is called.
+	// step: the thread executes one instruction, then trap is called.
 	step bool
 }
 
@@ -110,8 +108,7 @@ const (
 	moveForeign                 // the stop is none of the placer's
 )
 
-// controller replays one process. But for memory, nothing of it may be used
-// outside of the tracing kernel thread.
+// controller replays one process. It passes each stop to the part that handles it.
 type controller struct {
 	ctx     context.Context
 	opts    Options
@@ -146,7 +143,7 @@ type controller struct {
 	// mu is held by whoever deals with a stop, or with accesses that need none.
 	mu         sync.Mutex
 	collecting sync.WaitGroup
-	// allStopped: a look at a hit stopped the others, too.
+	// allStopped: the inspection of a hit stopped the other threads, too.
 	allStopped bool
 	// hooks are those to come; hookArmed: the first one's event has been.
 	hooks     []Hook
@@ -166,7 +163,7 @@ type end struct {
 
 var errNoThread = errors.New("replay: the engine does not know the thread")
 
-// readStruct reads one of agent's Raw types.
+// readStruct reads one of the Raw types of package agent.
 func readStruct[T any](m io.ReaderAt, addr uint64) (*T, error) {
 	v := new(T)
 	p := make([]byte, binary.Size(v))

@@ -14,7 +14,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// damage is a change of one field, of so many bytes at an offset.
+// damage is a change of some bytes of one field, at an offset.
 type damage struct {
 	name  string
 	at    int
@@ -28,8 +28,8 @@ func (d *damage) apply(b []byte) {
 	copy(b[d.at:d.at+d.bytes], word[:])
 }
 
-// Fields of struct dg_event, and of a payload behind an event with that many
-// arguments.
+// eventDamages are changes of the fields of struct dg_event, and of a payload after an event with
+// that many arguments.
 func eventDamages(args int) []damage {
 	payload := 48 + 8*args
 	return []damage{
@@ -43,7 +43,7 @@ func eventDamages(args int) []damage {
 	}
 }
 
-// Fields of struct dg_site_patch.
+// siteDamages are changes of the fields of struct dg_site_patch.
 func siteDamages() []damage {
 	return []damage{
 		{"at nowhere", 0, 8, 0x10}, {"at the engine", 0, 8, agent.EngineControl}, {"resume", 8, 8, 0x10},
@@ -51,8 +51,8 @@ func siteDamages() []damage {
 	}
 }
 
-// TestDamagedFields changes one field of each class, and sees that the replay
-// says what is wrong, if anything is: it neither waits nor breaks down.
+// TestDamagedFields changes one field of each class, and checks that the replay reports the
+// damage, if there is any, and neither hangs nor crashes.
 func TestDamagedFields(t *testing.T) {
 	r := recordBasic(t, "wait")
 	event := findOut(t, open(t, r.Dir))
@@ -105,8 +105,8 @@ func checkRefused(t *testing.T, err error) {
 	}
 }
 
-// findOut is the first event with arguments and bytes for the program that is in
-// full in the log.
+// findOut returns the first event that has arguments and bytes for the program and is complete in
+// the log.
 func findOut(t *testing.T, rec *record.Recording) record.Event {
 	t.Helper()
 	log, err := os.ReadFile(filepath.Join(rec.Dir, record.LogName))

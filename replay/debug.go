@@ -10,30 +10,29 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// debugRegisters is how many breakpoints and watchpoints a thread can have.
+// debugRegisters is the number of breakpoints and watchpoints that a thread can have.
 const debugRegisters = 4
 
-// RegisterError says that a replay needs a debug register that the watches
-// occupy: to stand at a Moment, or at the place of a signal where no probe is
-// possible. With fewer watches it would work.
+// RegisterError says that a replay needs a debug register that the watches occupy: to stop at a
+// Moment, or at the place of a signal where no probe is possible. It would work with fewer
+// watches.
 type RegisterError struct{ Watches int }
 
 func (e *RegisterError) Error() string {
 	return fmt.Sprintf("replay: with %d watches no debug register is left for a place that has to be found", e.Watches)
 }
 
-// watchRegisters are the debug registers that watches have, the same in all
-// threads: the last ones, in falling order, so that what is left is as it is
-// without any.
+// watchRegisters are the debug registers of the watches, the same in all threads. They are
+// assigned from the last register down, so the others are used as without watches.
 type watchRegisters struct {
 	addresses [debugRegisters]uint64
 	taken     uint8 // bit per register
 	control   uint64
-	// kernel is how many the kernel has for watches that are perf events.
+	// kernel is the number that the kernel uses for watches that are perf events.
 	kernel int
 }
 
-// watchRegister is the register of a watch.
+// watchRegister returns the register of a watch.
 func watchRegister(watch int) int { return debugRegisters - 1 - watch }
 
 func newWatchRegisters(watches []Watch) watchRegisters {
@@ -54,9 +53,9 @@ func newWatchRegisters(watches []Watch) watchRegisters {
 	return w
 }
 
-// setDebug writes the debug registers of a stopped thread: the watches, and
-// breakpoints for the execution at pcs. A new thread's DR7 reads back as set
-// and is not armed, hence the 0 first.
+// setDebug writes the debug registers of a stopped thread: the watches, and breakpoints for the
+// execution at pcs. A new thread's DR7 reads back as set but is not armed, so 0 is written to it
+// first.
 func setDebug(tid int, w *watchRegisters, pcs ...uint64) error {
 	r := *w
 	for _, pc := range pcs {

@@ -18,7 +18,7 @@ func digestRound(lane, word uint64) uint64 {
 	return bits.RotateLeft64(lane+word*prime2, 31) * prime1
 }
 
-// digest is dg_digest of agent/src/engine_small.c.
+// digest computes dg_digest of agent/src/engine/small.c.
 func digest(p []byte, seed uint64) uint64 {
 	h := seed + prime5
 	length := uint64(len(p))

@@ -15,10 +15,10 @@ import (
 	"diagnose/replay/record"
 )
 
-// Reason says how a replay left the recorded way.
+// Reason says how a replay diverged from the recording.
 type Reason string
 
-// The reasons. The first ones are enum dg_reason's.
+// The reasons. The first ones are those of enum dg_reason.
 const (
 	DiffersKind     Reason = "kind"     // another kind of event
 	DiffersObject   Reason = "object"   // another variable, system call or signal
@@ -40,20 +40,20 @@ var reasons = map[uint32]Reason{
 	agent.DiffersMapping: DiffersMapping, agent.DiffersState: DiffersState, agent.DiffersThread: DiffersThread, agent.DiffersLog: DiffersLog,
 }
 
-// DivergenceError says where and how a replay left the recorded way.
+// DivergenceError says where and how a replay diverged from the recording.
 type DivergenceError struct {
-	// Moment is where the thread was: Ordinal is that of the event that
-	// differs, PC where the replay's program stood.
+	// Moment is where the thread was: Ordinal is that of the differing event, PC the address in
+	// the replayed program.
 	Moment evidence.Moment
 	Reason Reason
-	// Expected is the recording's event, nil if the thread has no more. Got is
-	// what the replay came to, as far as it is known; nil if it is no event.
+	// Expected is the recording's event, nil if the thread has no more. Got is the replay's, as
+	// far as it is known; nil if it is not an event.
 	Expected, Got *record.Event
 	// Place is the argument's number, from 0, or the payload's.
 	Place uint64
-	// Want and Have are what differs, the recording's and the replay's.
+	// Want and Have are the differing values of the recording and of the replay.
 	Want, Have uint64
-	// Signal and Status are of a fault and of an end.
+	// Signal and Status describe a fault and an end.
 	Signal, Status int
 	PC             evidence.Addr
 	// ExpectedAt and GotAt name the sites: "main at main.c:40". Stack is the
@@ -69,7 +69,7 @@ func (e *DivergenceError) Error() string {
 	return where + e.recorded() + ", " + e.replayed()
 }
 
-// recorded is the recording's side.
+// recorded describes the recording's side.
 func (e *DivergenceError) recorded() string {
 	switch {
 	case e.Expected == nil && e.outcome != "":
@@ -80,7 +80,7 @@ func (e *DivergenceError) recorded() string {
 	return "the recording has " + eventText(e.Expected) + calledAt(e.ExpectedAt)
 }
 
-// replayed is the replay's side.
+// replayed describes the replay's side.
 func (e *DivergenceError) replayed() string {
 	switch e.Reason {
 	case DiffersFault:
@@ -113,8 +113,8 @@ func (e *DivergenceError) replayed() string {
 	return "the replay came to " + eventText(e.Got) + calledAt(e.GotAt)
 }
 
-// mapping says why a replay could not map what was mapped: Place is that of
-// dg_diverge in agent/src/engine_memory.c.
+// mapping says why a replay could not map the recorded memory. Place is set by dg_diverge in
+// agent/src/engine/memory.c.
 func (e *DivergenceError) mapping() string {
 	file := "the file"
 	if e.Expected != nil {
@@ -135,7 +135,7 @@ func (e *DivergenceError) mapping() string {
 	return fmt.Sprintf("in the replay the memory at %#x cannot be mapped (%v)", e.Want, errnoOf(e.Have))
 }
 
-// instant is a time in nanoseconds since 1970, for people.
+// instant formats a time in nanoseconds since 1970.
 func instant(ns uint64) string {
 	return time.Unix(0, int64(ns)).UTC().Format(time.DateTime)
 }
@@ -161,7 +161,7 @@ func inAt(site string) string {
 	return " at " + site
 }
 
-// eventText is an event as people write calls.
+// eventText describes an event in the notation of a call.
 func eventText(e *record.Event) string {
 	switch e.Kind {
 	case record.KindSyscall:
@@ -185,7 +185,7 @@ func eventText(e *record.Event) string {
 	return fmt.Sprintf("%v of %#x", e.Kind, e.Object)
 }
 
-// diverged is for DG_TRAP_DIVERGED.
+// diverged handles DG_TRAP_DIVERGED.
 func (c *controller) diverged(t *thread) error {
 	control, err := c.readControl()
 	if err != nil {
@@ -198,7 +198,7 @@ func (c *controller) diverged(t *thread) error {
 	return c.diverge(t, e)
 }
 
-// divergence is what the engine wrote down.
+// divergence returns the divergence that the engine has noted.
 func (c *controller) divergence(t *thread, control *agent.RawControl) (*DivergenceError, error) {
 	d := &control.Divergence
 	// The engine may have refused the log before it made its first thread.
@@ -313,7 +313,7 @@ func callName(calls []image.SymbolizedCall, pc evidence.Addr) string {
 	return s.Function
 }
 
-// shownFrames is how much of a stack is told.
+// shownFrames is how many frames of a stack are reported.
 const shownFrames = 16
 
 // stackOf names the frames of a thread by its number.

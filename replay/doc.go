@@ -1,6 +1,6 @@
-// Package replay runs a recording again, one thread at a time, to the same
-// end. The process itself does the replay (agent/src/engine.h); this package
-// starts it, tells it what the log says, places what has no event of its own
-// (signals that came between two events, where each thread stood at the end),
-// watches that it gets on, and compares what it came to with the recorded end.
+// Package replay runs a recording again, one thread at a time, to the same end. The process itself
+// does the replay (agent/src/engine/engine.h). This package starts it and passes it the log. It
+// finds places that no event names: those of signals between two events, and of each thread at the
+// end. It bounds the time, and compares the end with the recorded one. A Request says what a
+// replay does and observes.
 package replay

@@ -16,12 +16,12 @@ import (
 
 var le = binary.LittleEndian
 
-// AsFarAsItCan is the Ordinal of an event behind whatever a thread does.
+// AsFarAsItCan is the Ordinal of an event after all that a thread does.
 const AsFarAsItCan = 1 << 40
 
-// Hold keeps a thread back: its events from Ordinal on come behind another
-// thread's event. Where the other's log ends before, it has to do so many events
-// more, or to wait for what is kept back, or to end.
+// Hold keeps a thread back: its events from Ordinal on occur after another thread's event Until.
+// If the other thread's log ends before, it must do that many more events, or wait for the thread
+// that is kept back, or end.
 type Hold struct {
 	Thread  uint32
 	Ordinal uint64
@@ -34,8 +34,7 @@ type EventOf struct {
 	Ordinal uint64
 }
 
-// Reorder is the order of events with one thread held back, and everything else
-// in the order of s. For Options.Schedule, with Free.
+// Reorder returns s with one thread held back and all else in its order, for FreeRequest.Schedule.
 func Reorder(s record.Schedule, h Hold) record.Schedule {
 	counts := s.Events()
 	beyond := uint64(0)
@@ -77,7 +76,7 @@ func Reorder(s record.Schedule, h Hold) record.Schedule {
 	return out
 }
 
-// planEdits makes hooks, inspections and changes of the image out of edits.
+// planEdits turns edits into hooks, inspections and changes of the image.
 func (f *free) planEdits(rec *record.Recording, opts *Options) error {
 	inspect := maps.Clone(opts.Inspect)
 	if inspect == nil {
@@ -118,7 +117,7 @@ func (f *free) planEdits(rec *record.Recording, opts *Options) error {
 	return f.planMove(rec)
 }
 
-// undoHit gives a watched word its value of before the hit back.
+// undoHit restores a watched word's value from before the hit.
 func undoHit(before func(*Hit, *Stopped) error) func(*Hit, *Stopped) error {
 	return func(h *Hit, s *Stopped) error {
 		if before != nil {
@@ -136,7 +135,7 @@ func undoHit(before func(*Hit, *Stopped) error) func(*Hit, *Stopped) error {
 	}
 }
 
-// storeHit stores in a watched word, right behind a hit of it.
+// storeHit stores to a watched word, right after a hit of it.
 func (e Edit) storeHit(before func(*Hit, *Stopped) error) func(*Hit, *Stopped) error {
 	return func(h *Hit, s *Stopped) error {
 		if before != nil {
@@ -157,7 +156,7 @@ func (e Edit) storeHit(before func(*Hit, *Stopped) error) func(*Hit, *Stopped) e
 	}
 }
 
-// hook is what an edit at a Moment does there.
+// hook returns the action of an edit at a Moment.
 func (e Edit) hook() (func(*Stopped) error, error) {
 	switch e.Kind {
 	case EditSkipCall:
@@ -170,7 +169,7 @@ func (e Edit) hook() (func(*Stopped) error, error) {
 	return nil, inputf("replay: no such edit: %q", e.Kind)
 }
 
-// skipCall returns from a function at whose first instruction the thread is.
+// skipCall returns from a function at its first instruction.
 func skipCall(s *Stopped) error {
 	regs, err := ptrace.GetRegisters(s.TID())
 	if err != nil {
@@ -194,7 +193,7 @@ func storeAll(s *Stopped, edits []Edit) error {
 	return nil
 }
 
-// store puts a value into memory.
+// store writes a value into memory.
 func store(s *Stopped, addr evidence.Addr, value uint64, size int) error {
 	if size < 1 || size > 8 {
 		return inputf("replay: a store of %d bytes at %v", size, s.Moment)
@@ -205,7 +204,7 @@ func store(s *Stopped, addr evidence.Addr, value uint64, size int) error {
 	return nil
 }
 
-// pad makes an object larger that is asked for.
+// pad makes an allocation larger.
 func pad(s *Stopped, by uint64) error {
 	regs, err := ptrace.GetRegisters(s.TID())
 	if err != nil {
@@ -239,8 +238,7 @@ func pad(s *Stopped, by uint64) error {
 	return ptrace.SetRegisters(s.TID(), &regs)
 }
 
-// undoStore executes the instruction at which the thread is and gives the memory
-// that it writes back what it had.
+// undoStore executes the thread's next instruction and restores the memory that it writes.
 func undoStore(s *Stopped) error {
 	code := newCodeReader(s.c)
 	defer code.close()
@@ -263,7 +261,7 @@ func undoStore(s *Stopped) error {
 	return err
 }
 
-// stores says what memory the instruction at rip writes.
+// stores returns which memory the instruction at rip writes.
 func (r *codeReader) stores(regs *ptrace.Registers) (evidence.Addr, uint64, error) {
 	inst := r.decode(regs.Rip)
 	if inst == nil {

@@ -15,8 +15,8 @@ import (
 	"diagnose/replay/record"
 )
 
-// signalMove takes asynchronous signals out of their places in a thread's log, each
-// with all that its handler did.
+// signalMove takes asynchronous signals out of their places in a thread's log, each with all
+// events of its handler.
 type signalMove struct {
 	thread uint32
 	blocks []eventBlock // in the order of the log
@@ -25,7 +25,7 @@ type signalMove struct {
 	raised bool
 }
 
-// eventBlock are the ordinals of a signal and of its handler's end.
+// eventBlock has the ordinals of a signal and of its handler's end.
 type eventBlock struct{ first, last uint64 }
 
 func (m *signalMove) events() (n uint64) {
@@ -95,7 +95,7 @@ func (f *free) planDelay(rec *record.Recording, e *Edit) error {
 	return f.addMove(e, block)
 }
 
-// addMove joins the signals that come behind one event, in their order.
+// addMove adds a signal. Those that come after one event keep their order.
 func (f *free) addMove(e *Edit, block eventBlock) error {
 	m := f.move
 	if m == nil {
@@ -201,7 +201,7 @@ func (m *signalMove) apply(s *stage) error {
 	return m.shorten(s, r.Start+evidence.Addr(len(out)))
 }
 
-// offsetsOf are where the events in b begin, and where the last ends.
+// offsetsOf returns the offsets at which the events in b begin, and at which the last ends.
 func offsetsOf(b []byte) ([]int, error) {
 	offsets := []int{0}
 	for at := 0; at < len(b); {
@@ -215,8 +215,8 @@ func offsetsOf(b []byte) ([]int, error) {
 	return offsets, nil
 }
 
-// behindEvent makes a signal of the first event of b that comes right behind the
-// event before it.
+// behindEvent changes the signal that is the first event of b into one that arrives right after
+// the event before it.
 func behindEvent(b []byte) error {
 	const header = 48 // sizeof(struct dg_event)
 	if len(b) < header+8 {
@@ -239,16 +239,16 @@ func whenRaised(b []byte) error {
 	return nil
 }
 
-// raising is a signal that a thread gets when it is resumed.
+// raising is a signal that a thread receives when it is resumed.
 type raising struct {
 	signal syscall.Signal
 	info   ptrace.Siginfo
 }
 
-// Raise gives the thread that was waited for a signal, before the instruction that it
-// is about to execute. The signal is an event of this recording, which an Edit with
-// Raised has taken from its place, or of another one. Only a Hook or a Break may raise. The error says that the
-// program has no handler for it, or blocks it, there.
+// Raise delivers a signal to the thread that was waited for, before its next instruction. The
+// signal is an event of another recording, or one of this recording that an Edit with Raised has
+// removed from its place. Only a Hook or a Break may raise. The error is an *ExperimentError if
+// the program has no handler for it or blocks it there.
 func (s *Stopped) Raise(e *record.Event) error {
 	if s.thread == nil || !s.c.free() {
 		return inputf("replay: a signal can be raised in a thread of a free replay only")

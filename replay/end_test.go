@@ -31,7 +31,7 @@ func recordBasic(t *testing.T, name string) *recordtest.Recorded {
 	return p.Record(t)
 }
 
-// mostRecordings bounds how often a program is recorded until it does what is looked at.
+// mostRecordings bounds how often a program is recorded until it shows the behavior under test.
 const mostRecordings = 50
 
 func open(t *testing.T, dir string) *record.Recording {
@@ -44,7 +44,7 @@ func open(t *testing.T, dir string) *record.Recording {
 	return rec
 }
 
-// coreOf is the process as it was at the recording's end.
+// coreOf opens the core of the recording's end.
 func coreOf(t *testing.T, rec *record.Recording) *image.Process {
 	t.Helper()
 	core, err := image.OpenCore(rec.Dir+"/"+record.CoreName, image.Options{})
@@ -113,7 +113,7 @@ func TestMoment(t *testing.T) {
 	}
 }
 
-// Moments at one address behind one event are reached one after the other.
+// Moments at one address after one event are reached one after the other.
 func TestMomentCounts(t *testing.T) {
 	rec := open(t, recordBasic(t, "calls").Dir)
 	path, err := rec.Core()
@@ -172,7 +172,7 @@ func TestMomentNotReached(t *testing.T) {
 	}
 }
 
-// TestDivergence changes what the log has of a call.
+// TestDivergence changes the log of a call.
 func TestDivergence(t *testing.T) {
 	dir := recordBasic(t, "null").Dir
 	write := findCall(t, open(t, dir), unix.SYS_WRITE)
@@ -245,8 +245,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestImpossibleOrder replays main's join before anything that the other thread
-// does.
+// TestImpossibleOrder replays main's join before all events of the other thread.
 func TestImpossibleOrder(t *testing.T) {
 	rec := open(t, recordBasic(t, "wait").Dir)
 	recorded, err := rec.Log.Schedule()
@@ -271,7 +270,8 @@ func TestStuck(t *testing.T) {
 	const inMain = "main (compute.c:"
 	var r *replay.Result
 	var stuck *replay.StuckError
-	// On a busy machine its start alone may take so long, or nobody look while it computes.
+	// On a busy machine the start alone may take that long, or the watchdog may not look while the
+	// program computes.
 	for range 20 {
 		var err error
 		r, err = replay.Run(t.Context(), rec, replay.Options{Computing: 50 * time.Millisecond})
@@ -323,8 +323,8 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestChildren replays recordings of processes that were forked, up to which
-// their ancestors' lead.
+// TestChildren replays recordings of forked processes, with the replays of their ancestors before
+// them.
 func TestChildren(t *testing.T) {
 	dirs := []string{recordBasic(t, "forks").Dir}
 	ends := []replay.EndKind{replay.EndFailure, replay.EndExit, replay.EndFailure}
@@ -368,7 +368,7 @@ func TestVforked(t *testing.T) {
 	}
 }
 
-// TestHandOverAtMoment: what is left behind at a moment is not looked at again.
+// TestHandOverAtMoment: a process that was handed over at a moment is not examined afterwards.
 func TestHandOverAtMoment(t *testing.T) {
 	at := evidence.Moment{Thread: 1, Ordinal: 2}
 	var pid, tid int

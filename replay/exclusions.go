@@ -8,7 +8,7 @@ import (
 	"diagnose/evidence"
 )
 
-// exclusions are what is not compared.
+// exclusions returns the memory that is not compared.
 func (v *verifier) exclusions() []exclusion {
 	list := []exclusion{{span: span{agent.EngineBase, agent.EngineStacks}, what: "the engine's range", why: whyEngine}}
 	for _, m := range v.maps {
@@ -39,7 +39,7 @@ func (v *verifier) ofAgent(m mapping) bool {
 	return module != nil && module.Path == string(v.c.stage().rec.Manifest.Agent.Path)
 }
 
-// sharedMemory is what other processes wrote, if the recording says that there
+// sharedMemory returns the memory that other processes write, if the recording says that there
 // were any.
 func (v *verifier) sharedMemory() []exclusion {
 	if !v.c.stage().shared {
@@ -48,7 +48,7 @@ func (v *verifier) sharedMemory() []exclusion {
 	var list []exclusion
 	for i := range v.c.core.Mappings {
 		m := &v.c.core.Mappings[i]
-		// The kernel's names of it (mm/shmem.c, ipc/shm.c), and shm_open(3)'s.
+		// The kernel's names of shared memory (mm/shmem.c, ipc/shm.c), and shm_open(3)'s.
 		for _, name := range []string{"/dev/zero", "/SYSV", "/dev/shm/"} {
 			if strings.HasPrefix(m.Path, name) {
 				list = append(list, exclusion{span: span{uint64(m.Start), uint64(m.End)}, what: "shared memory", why: "other processes write there, too"})
@@ -58,8 +58,8 @@ func (v *verifier) sharedMemory() []exclusion {
 	return list
 }
 
-// deadStacks are the parts of the threads' stacks below what they use. Signals
-// leave their frames there, whenever they come.
+// deadStacks returns the parts of the threads' stacks below what they use. Signals leave their
+// frames there, whenever they arrive.
 func (v *verifier) deadStacks() []exclusion {
 	var list []exclusion
 	for _, i := range sortedKeys(v.recorded) {
@@ -77,9 +77,9 @@ func (v *verifier) deadStacks() []exclusion {
 	return list
 }
 
-// endedStacks are the stacks of threads that ended, as long as no other thread
-// has them. What the dynamic linker does at the first call of a function, or
-// glibc where a thread waits, leaves different frames there.
+// endedStacks returns the stacks of threads that have ended, if no other thread uses them. The
+// dynamic linker at the first call of a function, or glibc where a thread waits, leaves different
+// frames there.
 func (v *verifier) endedStacks() []exclusion {
 	used := map[uint64]bool{}
 	for _, t := range v.recorded {

@@ -8,5 +8,5 @@ func Write(s *Stopped, addr evidence.Addr, p []byte) error {
 	return err
 }
 
-// Looks is how often a thread was stepped that computed without an event.
+// Looks returns how often a thread that computed without an event was stepped.
 func Looks(r *Result) int { return r.looks }

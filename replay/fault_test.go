@@ -23,8 +23,8 @@ import (
 	"diagnose/replay/record"
 )
 
-// faultsVariable says how often each fault is tried, in percent of what is to
-// be shown at length: 100 kills of each process, 1000 damaged bytes of each file.
+// faultsVariable says how often each fault is tried, in percent of a long run: 100 kills of each
+// process, 1000 damaged bytes of each file.
 const faultsVariable = "DIAGNOSE_FAULTS"
 
 // keepVariable names a directory for recordings that do not replay.
@@ -43,11 +43,11 @@ func faults(t testing.TB) int {
 	return n
 }
 
-// faultLimit is for one run or replay, on a machine under load.
+// faultLimit bounds one run or replay, on a machine under load.
 const faultLimit = 3 * time.Minute
 
-// tool builds the command, whose processes can be killed one by one, and the
-// library, for which a test may leave no room.
+// tool builds the command, whose processes can be killed one by one, and the library, for which a
+// test may leave no room.
 func tool(t *testing.T) string {
 	t.Helper()
 	if _, err := agent.RecordLibrary(t.Context()); err != nil {
@@ -64,7 +64,7 @@ func tool(t *testing.T) string {
 	return path
 }
 
-// childOf is the first child of a process, of whatever thread; 0: there is none.
+// childOf returns the first child of a process, of any of its threads; 0: there is none.
 func childOf(pid int) int {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, task := range tasks {
@@ -97,10 +97,9 @@ func busyOutput() string {
 	return b.String()
 }
 
-// TestKilled kills one process of a recording, at any time: the program, the
-// tracer, or who started it. A program whose tracer or launcher died is not to
-// notice it; whatever was recorded is to open, and to be replayed as far as it
-// goes.
+// TestKilled kills one process of a recording, at any time: the program, the tracer, or the
+// launcher. A program whose tracer or launcher died must not notice it. The recorded part must
+// open, and must replay to its end.
 func TestKilled(t *testing.T) {
 	diagnose := tool(t)
 	p, err := recordtest.Read("../internal/testdata/record/faults/busy.c")
@@ -121,13 +120,13 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// killOne kills the launcher (depth 0), the tracer (1) or the program (2), and
-// returns how many events a replay of the rest came through.
+// killOne kills the launcher (depth 0), the tracer (1) or the program (2), and returns how many
+// events a replay of the recorded part did.
 func killOne(t *testing.T, diagnose, busy string, depth int) uint64 {
 	dir := t.TempDir()
 	output := filepath.Join(dir, "output")
-	// The shell's redirection: a pipe of this process would have it wait for who
-	// is killed instead of for the program.
+	// The shell's redirection is used because with a pipe of this process it would wait for the
+	// killed process instead of for the program.
 	script := `"$0" record --all -o "$1" -- "$2" ` + fmt.Sprintf("%d %d", busyThreads, busyRounds) + ` >"$3"`
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", "exec "+script, diagnose, filepath.Join(dir, "recordings"), busy, output)
 	var stderr bytes.Buffer
@@ -162,7 +161,7 @@ func killOne(t *testing.T, diagnose, busy string, depth int) uint64 {
 		t.Fatal(err)
 	}
 	defer unix.Close(program)
-	// Before the library has begun, the tracer is all that a program has.
+	// Before the library has started, the program depends on the tracer.
 	logs := filepath.Join(dir, "recordings", ".*-running", record.LogName)
 	for {
 		if list, _ := filepath.Glob(logs); len(list) != 0 {
@@ -175,7 +174,7 @@ func killOne(t *testing.T, diagnose, busy string, depth int) uint64 {
 			break
 		}
 	}
-	// Not in the library's own start: of that there is nothing to replay.
+	// The library's own start is skipped: of that there is nothing to replay.
 	time.Sleep(time.Duration(50+rand.IntN(200)) * time.Millisecond)
 	unix.Kill(pids[depth], unix.SIGKILL)
 	poll := []unix.PollFd{{Fd: int32(program), Events: unix.POLLIN}}
@@ -199,7 +198,7 @@ func killOne(t *testing.T, diagnose, busy string, depth int) uint64 {
 	return replayRest(t, filepath.Join(dir, "recordings"), depth == 0)
 }
 
-// replayRest opens what there is in a directory of recordings.
+// replayRest opens and replays the recordings left in a directory.
 func replayRest(t *testing.T, dir string, settles bool) uint64 {
 	t.Helper()
 	rec, err := openRest(dir, settles)
@@ -224,8 +223,7 @@ func replayRest(t *testing.T, dir string, settles bool) uint64 {
 	return r.Events
 }
 
-// checkLeft sees that a replay came through all events, but for those that it may
-// leave.
+// checkLeft checks that a replay did all events except for those that may be left.
 func checkLeft(t *testing.T, rec *record.Recording, r *replay.Result) {
 	t.Helper()
 	may := uint64(0)
@@ -239,7 +237,7 @@ func checkLeft(t *testing.T, rec *record.Recording, r *replay.Result) {
 	}
 }
 
-// keepRest keeps a recording that does not replay where keepVariable says.
+// keepRest keeps a recording that does not replay in the directory that keepVariable names.
 func keepRest(t *testing.T, dir string) string {
 	t.Helper()
 	to := os.Getenv(keepVariable)
@@ -256,8 +254,8 @@ func keepRest(t *testing.T, dir string) string {
 	return to
 }
 
-// openRest opens the one recording of a directory when its tracer, which may be
-// killed or outlive its launcher, is done with it. One that settles gets a name.
+// openRest opens the one recording of a directory when its tracer, which may be killed or outlive
+// its launcher, has finished. A recording that settles gets a name.
 func openRest(dir string, settles bool) (*record.Recording, error) {
 	var rec *record.Recording
 	for deadline := time.Now().Add(faultLimit); ; time.Sleep(10 * time.Millisecond) {
@@ -288,7 +286,7 @@ func hasEvents(rec *record.Recording) bool {
 	return false
 }
 
-// TestMany has a thousand threads with a million events in one recording.
+// TestMany records a thousand threads with a million events in one recording.
 func TestMany(t *testing.T) {
 	const threads, rounds = 1000, 1000
 	p, err := recordtest.Read("../internal/testdata/record/faults/many.c")
@@ -313,8 +311,7 @@ func TestMany(t *testing.T) {
 	t.Logf("%d events; %+v", result.Total, result.Times)
 }
 
-// TestPassedWait replays a signal that came in a futex call which the replay does
-// not make.
+// TestPassedWait replays a signal that arrived in a futex call which the replay does not make.
 func TestPassedWait(t *testing.T) {
 	p, err := recordtest.Read("../internal/testdata/record/faults/passed_wait.c")
 	if err != nil {
@@ -361,7 +358,7 @@ func recordCat(t *testing.T, dir string, stderr io.Writer) (*exec.Cmd, io.WriteC
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// What it wrote back it has read, and so its recording has begun.
+	// It has read what it wrote back, so its recording has begun.
 	if _, err := in.Write([]byte("x")); err != nil {
 		t.Fatal(err)
 	}
@@ -371,7 +368,7 @@ func recordCat(t *testing.T, dir string, stderr io.Writer) (*exec.Cmd, io.WriteC
 	return cmd, in
 }
 
-// TestStillRecorded asks for a replay of what is not at its end.
+// TestStillRecorded requests a replay of a recording that has not ended.
 func TestStillRecorded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "recordings")
 	cmd, in := recordCat(t, dir, nil)
@@ -397,8 +394,8 @@ func TestStillRecorded(t *testing.T) {
 	}
 }
 
-// TestDamaged replays recordings of which a byte was changed or an end cut off.
-// Whatever the damage, a replay ends: with an error, or as recorded.
+// TestDamaged replays recordings with a changed byte or a missing end. Whatever the damage, a
+// replay ends: with an error, or as recorded.
 func TestDamaged(t *testing.T) {
 	r := recordBasic(t, "wait")
 	files := []string{record.LogName, record.ManifestName, record.SitesName, record.StartName, record.CoreName, record.DataName}
@@ -446,7 +443,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// used is the place of a byte that is not one of many zeros.
+// used returns the offset of a byte that is not one of many zeros.
 func used(random *rand.Rand, b []byte) int {
 	for range 1000 {
 		if at := random.IntN(len(b)); b[at] != 0 {

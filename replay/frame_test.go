@@ -7,7 +7,7 @@ import (
 	"diagnose/internal/recordtest"
 )
 
-// TestSignalFrame compares a frame that the engine made with the kernel's.
+// TestSignalFrame compares a signal frame made by the engine with the kernel's.
 func TestSignalFrame(t *testing.T) {
 	p, err := recordtest.Read("../internal/testdata/record/signals/frame.c")
 	if err != nil {

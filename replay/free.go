@@ -18,11 +18,10 @@ import (
 	"diagnose/replay/record"
 )
 
-// ExperimentError says that a free replay cannot be carried on, for a reason
-// that has nothing to do with the program.
+// ExperimentError says that a free replay cannot continue, for a reason outside the program.
 type ExperimentError struct {
 	What string
-	// Moment is where a thread was then; zero: it is not known.
+	// Moment is where a thread was then; zero if it is not known.
 	Moment evidence.Moment
 }
 
@@ -33,31 +32,31 @@ func (e *ExperimentError) Error() string {
 	return fmt.Sprintf("replay: the experiment cannot go on at %v: %s", e.Moment, e.What)
 }
 
-// free is what a replay needs that may leave the recorded way.
+// free is the state of a replay that may diverge from the recording.
 type free struct {
-	// schedule is the whole order, which may have more events of a thread than its
-	// log; nil: the recorded one.
+	// schedule is the whole order, which may have more events of a thread than its log; nil: the
+	// recorded one.
 	schedule record.Schedule
-	// changed: what is recorded of the end need not be so any more.
+	// changed: the process need not end as recorded any more.
 	changed bool
 	move    *signalMove // nil: none
 	edits   []Edit
-	// able is what the engine of the recorded process can: control.free_able.
+	// able is the ability of the recorded process's engine: control.free_able.
 	able uint32
 }
 
-// eventsOver is how many events a process may make, beside twice as many as the
-// recording has, when it has left that.
+// eventsOver bounds the events of a process that has diverged from the recording, in addition to
+// twice the recorded number.
 const eventsOver = 1 << 17
 
-// What an engine can, in a free replay: struct dg_control's free_able.
+// The abilities of an engine in a free replay: free_able of struct dg_control.
 const (
 	ableToLeave = 1 + iota // leave its log
 	ableToRaise            // get signals that the controller raises
 )
 
-// runFree makes one replay, with the timing that is known to be right for the
-// recording: another would be another experiment.
+// runFree makes one replay, with the timing that is known to be right for the recording. Another
+// timing would be another experiment.
 func runFree(ctx context.Context, rec *record.Recording, opts Options) (*Result, error) {
 	timing := opts.Timing
 	if timing == "" {
@@ -78,7 +77,7 @@ func runFree(ctx context.Context, rec *record.Recording, opts Options) (*Result,
 	return a.result, a.err
 }
 
-// plan makes of the options what a stage takes.
+// plan turns the request into the parts that a stage takes.
 func (f *free) plan(rec *record.Recording, opts *Options) error {
 	if err := f.planEdits(rec, opts); err != nil {
 		return err
@@ -90,7 +89,7 @@ func (f *free) plan(rec *record.Recording, opts *Options) error {
 	if len(recorded) == 0 && err != nil {
 		return inputf("replay: %w", err)
 	}
-	// The image has all events before some are taken out.
+	// The image has all events before some are removed.
 	whole := slices.Clone(f.schedule)
 	if m := f.move; m != nil {
 		whole = append(whole, record.Turn{Thread: m.thread, Events: uint32(m.dropped())})
@@ -99,7 +98,7 @@ func (f *free) plan(rec *record.Recording, opts *Options) error {
 	return nil
 }
 
-// clamp leaves out what a schedule has beyond the logs.
+// clamp removes the events of a schedule that the logs do not have.
 func clamp(s record.Schedule, have map[uint32]uint64) record.Schedule {
 	left := map[uint32]uint64{}
 	for thread, n := range have {
@@ -116,7 +115,7 @@ func clamp(s record.Schedule, have map[uint32]uint64) record.Schedule {
 	return known
 }
 
-// prepare changes the image as the experiment wants it.
+// prepare changes the image for the experiment.
 func (f *free) prepare(s *stage) error {
 	if f.move != nil {
 		if err := f.move.apply(s); err != nil {
@@ -129,8 +128,8 @@ func (f *free) prepare(s *stage) error {
 	return f.writeRuns(s)
 }
 
-// writeRuns puts the whole order in the place of the part that the logs have;
-// it is the last of the image.
+// writeRuns writes the whole order over the part that the logs have. It is the last part of the
+// image.
 func (f *free) writeRuns(s *stage) error {
 	header, err := readStruct[agent.RawReplayHeader](s.image, 0)
 	if err != nil {
@@ -154,7 +153,7 @@ func (f *free) writeRuns(s *stage) error {
 	return writeImage(s.image, 0, header)
 }
 
-// free reports whether the process may leave the recorded way, or has.
+// free reports whether the process may diverge from the recording, or has.
 func (c *controller) free() bool { return c.attempt.free != nil && c.last() }
 
 // helloFree says to the engine what it may do.
@@ -182,7 +181,7 @@ func (c *controller) helloFree(control *agent.RawControl, forked bool) error {
 	return nil
 }
 
-// freeTrapped answers the engine's questions that it has only then.
+// freeTrapped answers the engine's requests that only a free replay has.
 func (c *controller) freeTrapped(t *thread, s *signalStop) error {
 	t.index = uint32(s.regs.Rdi)
 	switch s.regs.Rax {
@@ -386,8 +385,8 @@ func (c *controller) freeFault(t *thread, s *signalStop) (bool, error) {
 	return true, c.failed(t, int(s.signal))
 }
 
-// catches reports whether the process has a handler for a signal of a thread's
-// that does not block it: proc_pid_status(5).
+// catches reports whether the process has a handler for a signal and the thread does not block it:
+// proc_pid_status(5).
 func catches(tid int, signal syscall.Signal) (bool, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
 	if err != nil {

@@ -10,23 +10,23 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// Break is an instruction of the program's at which a replay stops whichever thread
-// comes there, each time. A free replay that has left its log has no Moments to name.
-// Any number of them may be at one PC; they are called in their order.
+// Break is an instruction of the program at which a replay stops each thread that reaches it, each
+// time. A free replay that has left its log has no Moments to name. Any number of breaks may be at
+// one PC; they are called in their order.
 type Break struct {
 	PC evidence.Addr
-	// Do is called with all threads stopped, before the instruction is executed.
-	// ErrBreakOver takes the break back; any other error ends the replay.
+	// Do is called with all threads stopped, before the instruction is executed. ErrBreakOver
+	// removes the break; any other error ends the replay.
 	Do func(*Stopped) error
-	// Changes: Do changes something, so that the process need not end as recorded.
+	// Changes: Do makes changes, so the process need not end as recorded.
 	Changes bool
 }
 
-// ErrBreakOver is what Break.Do returns that is not to be called again.
+// ErrBreakOver is returned by a Break.Do that is not to be called again.
 var ErrBreakOver = errors.New("replay: the break is not needed any more")
 
-// breaks are the traps in the program's text for Options.Breaks. A trap serves all
-// threads, those to come as well, where debug registers are of one thread and few.
+// breaks are the traps in the program's text for FreeRequest.Breaks. A trap serves all threads,
+// including new ones, whereas debug registers are few and belong to one thread.
 type breaks struct {
 	at     map[uint64][]Break
 	placed map[uint64]bool
@@ -42,7 +42,7 @@ func newBreaks(list []Break) *breaks {
 
 var trapInstruction = []byte{0xcc} // int3
 
-// AddBreak adds a break from here on.
+// AddBreak adds a break from now on.
 func (s *Stopped) AddBreak(x Break) error {
 	if s.c.breaks == nil {
 		s.c.breaks = newBreaks(nil)
@@ -107,7 +107,7 @@ func (c *controller) removeBreaks() error {
 	return nil
 }
 
-// breakTrap deals with a stop that is of a break.
+// breakTrap handles the stop at a break.
 func (c *controller) breakTrap(t *thread, s *signalStop) (bool, error) {
 	if c.breaks == nil || s.signal != unix.SIGTRAP || s.code != siKernel {
 		return false, nil
@@ -118,7 +118,7 @@ func (c *controller) breakTrap(t *thread, s *signalStop) (bool, error) {
 	}
 	regs := s.regs
 	regs.Rip, regs.Orig_rax = pc, ^uint64(0)
-	// A debug register that is for the same instruction has seen this arrival before.
+	// A debug register for the same instruction has already seen this arrival.
 	regs.Eflags |= flagResume
 	if err := ptrace.SetRegisters(t.tid, &regs); err != nil {
 		return true, err
@@ -145,8 +145,8 @@ func (c *controller) breakTrap(t *thread, s *signalStop) (bool, error) {
 	return true, c.goOn()
 }
 
-// callBreaks calls what is to be done at a pc. Once the thread has been moved from
-// there, the rest has nothing to look at.
+// callBreaks calls the breaks at a pc. Once one of them has moved the thread from there, the rest
+// are not called.
 func (c *controller) callBreaks(t *thread, pc uint64) error {
 	c.watch.pause()
 	defer c.watch.resume()
@@ -206,7 +206,7 @@ func (c *controller) passBreak(t *thread, pc uint64) error {
 	return nil
 }
 
-// stepBreak executes one instruction. The stop is nil if it is of the step alone.
+// stepBreak executes one instruction. The stop is nil if it is only the step's.
 func (c *controller) stepBreak(t *thread) (*ptrace.Stop, error) {
 	if err := ptrace.Step(t.tid, 0); err != nil {
 		return nil, err
@@ -237,8 +237,8 @@ func (c *controller) stepBreak(t *thread) (*ptrace.Stop, error) {
 	return nil, nil
 }
 
-// Stores says which memory the instruction stores to that the thread is about to
-// execute. The error says that it does not store once.
+// Stores returns the address and size of the memory that the thread's next instruction stores to.
+// It is an error if it does not store exactly once.
 func (s *Stopped) Stores() (evidence.Addr, uint64, error) {
 	regs, err := ptrace.GetRegisters(s.TID())
 	if err != nil {
@@ -249,8 +249,8 @@ func (s *Stopped) Stores() (evidence.Addr, uint64, error) {
 	return code.stores(&regs)
 }
 
-// Stored executes that instruction, and says what it stored where: up to 8 bytes. For a
-// free replay.
+// Stored executes that instruction, and returns the address, value and size of its store, up to 8
+// bytes. For a free replay.
 func (s *Stopped) Stored() (addr evidence.Addr, value uint64, size int, err error) {
 	addr, n, err := s.Stores()
 	if err != nil {
@@ -269,7 +269,7 @@ func (s *Stopped) Stored() (addr evidence.Addr, value uint64, size int, err erro
 	return addr, le.Uint64(word[:]), int(n), nil
 }
 
-// step executes the instruction that the thread stands at.
+// step executes the thread's next instruction.
 func (s *Stopped) step() error {
 	if err := ptrace.Step(s.TID(), 0); err != nil {
 		return err
@@ -281,16 +281,16 @@ func (s *Stopped) step() error {
 	return err
 }
 
-// SkipStore executes that instruction and gives the memory that it stores to back
-// what it had. For a free replay.
+// SkipStore executes that instruction and restores the memory that it stores to. For a free
+// replay.
 func (s *Stopped) SkipStore() error { return undoStore(s) }
 
-// SkipCall returns, with 0, from the function at whose first instruction the thread
-// is. For a free replay.
+// SkipCall returns 0 from the function at whose first instruction the thread is. For a free
+// replay.
 func (s *Stopped) SkipCall() error { return skipCall(s) }
 
-// Pad makes the object so many bytes larger that is asked for of the function of the
-// heap's at whose first instruction the thread is. For a free replay.
+// Pad increases the size in a call of the heap's function at whose first instruction the thread
+// is. For a free replay.
 func (s *Stopped) Pad(by uint64) error { return pad(s, by) }
 
 // WriteMemory changes the process's memory. For a free replay.

@@ -13,10 +13,10 @@ import (
 	"diagnose/replay/record"
 )
 
-// mostCounted bounds what a loop that waits may cost.
+// mostCounted bounds the arrivals in a loop that waits.
 const mostCounted = 500
 
-// counting is a break that counts its arrivals by thread.
+// counting returns a break that counts its arrivals by thread.
 func counting(pc evidence.Addr, n map[uint32]int) replay.Break {
 	return replay.Break{PC: pc, Do: func(s *replay.Stopped) error {
 		if s.Moment.PC != pc {
@@ -29,9 +29,8 @@ func counting(pc evidence.Addr, n map[uint32]int) replay.Break {
 	}}
 }
 
-// TestBreaksAsRecorded: breaks that look and change nothing leave a replay as it is,
-// with each thread's arrivals counted: at a function, at the instruction that faults,
-// where a signal came.
+// TestBreaksAsRecorded: breaks that change nothing do not change a replay, and count each thread's
+// arrivals: at a function, at the instruction that faults, where a signal arrived.
 func TestBreaksAsRecorded(t *testing.T) {
 	for _, x := range []struct {
 		program, function string
@@ -77,7 +76,7 @@ func TestBreaksAsRecorded(t *testing.T) {
 	}
 }
 
-// placesOf are the places of the program's at which a signal came.
+// placesOf returns the pcs of the program at which a signal arrived.
 func placesOf(t *testing.T, rec *record.Recording) (list []evidence.Addr) {
 	t.Helper()
 	atEnd(t, rec, func(s *replay.Stopped) error {
@@ -101,7 +100,7 @@ func placesOf(t *testing.T, rec *record.Recording) (list []evidence.Addr) {
 	return list
 }
 
-// TestBreakOver: a break that is taken back is not called again, beside one that is.
+// TestBreakOver: a break that is removed is not called again, while another one at the same pc is.
 func TestBreakOver(t *testing.T) {
 	rec := experiment(t, "overflow")
 	stores := storesOf(t, rec)
@@ -119,7 +118,7 @@ func TestBreakOver(t *testing.T) {
 	}
 }
 
-// storesOf are the stores of an A to the words behind the buffer of the program overflow.
+// storesOf returns the stores of an A to the words after the buffer of the program overflow.
 func storesOf(t *testing.T, rec *record.Recording) []replay.Hit {
 	t.Helper()
 	buffer := wordAt(t, rec, addressOf(t, rec, "buffer"))
@@ -134,8 +133,8 @@ func storesOf(t *testing.T, rec *record.Recording) []replay.Hit {
 	return hits
 }
 
-// TestBreaksThatChange: stores are skipped by where they are to, which no Moment of a
-// run that has left its log could name.
+// TestBreaksThatChange: stores are skipped by their target. No Moment of a run that has left its
+// log could name them.
 func TestBreaksThatChange(t *testing.T) {
 	rec := experiment(t, "overflow")
 	pc := storesOf(t, rec)[0].PC
@@ -165,7 +164,7 @@ func TestBreaksThatChange(t *testing.T) {
 	}
 }
 
-// TestBreakAtCalls: each call of a function is withheld.
+// TestBreakAtCalls: each call of a function is skipped.
 func TestBreakAtCalls(t *testing.T) {
 	rec := experiment(t, "use_after_free")
 	free := addressOf(t, rec, "free")

@@ -17,7 +17,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// experiment records one of internal/testdata/experiment.
+// experiment records a program of testdata/experiment.
 func experiment(t *testing.T, name string) *record.Recording {
 	t.Helper()
 	p, err := recordtest.Read(filepath.Join("../internal/testdata/experiment", name+".c"))
@@ -27,7 +27,7 @@ func experiment(t *testing.T, name string) *record.Recording {
 	return open(t, p.Record(t).Dir)
 }
 
-// TestFreeAsRecorded: what may leave the recorded way and has no reason to does
+// TestFreeAsRecorded: a replay that may diverge from the recording, but has no reason to, does
 // not.
 func TestFreeAsRecorded(t *testing.T) {
 	for _, p := range recordtest.Programs(t, "../internal/testdata/experiment") {
@@ -55,7 +55,7 @@ func TestFreeAsRecorded(t *testing.T) {
 	}
 }
 
-// ordinals are the events of a thread that are of a kind, and of a system call.
+// ordinals returns the ordinals of a thread's events of a kind, or of a system call.
 func ordinals(t *testing.T, rec *record.Recording, thread uint32, kind record.Kind, object uint64) []uint64 {
 	t.Helper()
 	var list []uint64
@@ -73,7 +73,7 @@ func ordinals(t *testing.T, rec *record.Recording, thread uint32, kind record.Ki
 	return list
 }
 
-// reordered is the recorded order with a thread held back.
+// reordered requests the recorded order with a thread held back.
 func reordered(t *testing.T, rec *record.Recording, h replay.Hold) replay.Options {
 	t.Helper()
 	s, err := rec.Log.Schedule()
@@ -83,7 +83,7 @@ func reordered(t *testing.T, rec *record.Recording, h replay.Hold) replay.Option
 	return replay.Options{Free: true, Schedule: replay.Reorder(s, h)}
 }
 
-// atEnd reads something from the process where the recording ended.
+// atEnd reads from the process at the recorded end.
 func atEnd(t *testing.T, rec *record.Recording, read func(*replay.Stopped) error) {
 	t.Helper()
 	if _, err := replay.Run(t.Context(), rec, replay.Options{AtEnd: read}); err != nil {
@@ -91,7 +91,7 @@ func atEnd(t *testing.T, rec *record.Recording, read func(*replay.Stopped) error
 	}
 }
 
-// addressOf is a symbol's, as the program has it.
+// addressOf returns the address of a symbol in the program.
 func addressOf(t *testing.T, rec *record.Recording, name string) (addr evidence.Addr) {
 	t.Helper()
 	atEnd(t, rec, func(s *replay.Stopped) error {
@@ -109,7 +109,7 @@ func addressOf(t *testing.T, rec *record.Recording, name string) (addr evidence.
 	return addr
 }
 
-// wordAt is a pointer of the program's at the recorded end.
+// wordAt returns a pointer of the program at the recorded end.
 func wordAt(t *testing.T, rec *record.Recording, at evidence.Addr) evidence.Addr {
 	t.Helper()
 	var b [8]byte
@@ -120,7 +120,7 @@ func wordAt(t *testing.T, rec *record.Recording, at evidence.Addr) evidence.Addr
 	return evidence.Addr(binary.LittleEndian.Uint64(b[:]))
 }
 
-// hitsOf are the writes to some words.
+// hitsOf returns the writes to some words.
 func hitsOf(t *testing.T, rec *record.Recording, w []replay.Watch) (hits []replay.Hit) {
 	t.Helper()
 	if _, err := replay.Run(t.Context(), rec, replay.Options{Watches: w, OnHit: func(h *replay.Hit) error {
@@ -142,14 +142,13 @@ func fills(h *replay.Hit) bool {
 	return false
 }
 
-// behindCall is the first call of a function behind a system call of the main
-// thread's.
+// behindCall returns the first call of a function after a system call of the main thread.
 func behindCall(t *testing.T, rec *record.Recording, function string, call uint64) evidence.Moment {
 	t.Helper()
 	return evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSyscall, call)[0], PC: addressOf(t, rec, function), Count: 1}
 }
 
-// passes is how each experiment ends that forbids what made the program fail.
+// passes is the end of each experiment that prevents the cause of the failure.
 const passes = "exit 0"
 
 func endText(r *replay.Result, err error) string {
@@ -169,8 +168,7 @@ func endText(r *replay.Result, err error) string {
 
 const times = 10
 
-// TestExperiments changes one thing, and the failure is gone; each time in the
-// same way.
+// TestExperiments changes one thing, and the failure disappears, each time in the same way.
 func TestExperiments(t *testing.T) {
 	const mutex = record.KindMutex
 	experiments := []struct {
@@ -272,7 +270,7 @@ func TestExperiments(t *testing.T) {
 	}
 }
 
-// TestExperimentsThatGoOn: what never ends is ended, and says why.
+// TestExperimentsThatGoOn: a run that would never end is ended, and the reason is reported.
 func TestExperimentsThatGoOn(t *testing.T) {
 	rec := experiment(t, "goes_on")
 	for _, x := range []struct{ how, end string }{
@@ -337,9 +335,9 @@ func TestReorder(t *testing.T) {
 	}
 }
 
-// TestFaultElsewhere: an instruction that faults while a probe has it elsewhere does so
-// where the program has it. The recorded signal came there; what the thread reads is
-// taken from it before.
+// TestFaultElsewhere: an instruction that faults while a probe has a copy of it elsewhere faults at
+// its own address. The recorded signal arrived there. The pointer that the instruction follows is
+// made invalid before.
 func TestFaultElsewhere(t *testing.T) {
 	rec := experiment(t, "spins")
 	signals := ordinals(t, rec, 1, record.KindSignal, 0)
@@ -362,7 +360,7 @@ func TestFaultElsewhere(t *testing.T) {
 	}
 }
 
-// raisedAt raises the first signal of a recording when its thread has done an event.
+// raisedAt raises the first signal of a recording when its thread has done the given event.
 func raisedAt(t *testing.T, rec *record.Recording, ordinal uint64) replay.Options {
 	t.Helper()
 	at := ordinals(t, rec, 1, record.KindSignal, 0)[0]

@@ -15,50 +15,48 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// inlined runs code of ours at instructions of the program's, inside of the
-// process: around each of them there is a window (findWindow) of which the first
-// bytes are a jump to memory of ours, where the window's instructions stand, with
-// our code around those that are meant. What that code does is inlineCode's
-// matter. Where no window is possible, an int3 stands in the instruction's place.
+// inlined runs code of ours at instructions of the program, inside of the process. Around each of
+// them there is a window (patch.FindWindow). Its first bytes are a jump to our memory, which has
+// copies of the window's instructions and our code at those requested. The code itself comes from
+// inlineCode. Where no window is possible, an int3 replaces the instruction.
 //
-// It is put there while one thread alone can be in that code. What reads the
-// process's memory sees the program's own bytes (processMemory).
+// The code is installed while only one thread can be in the text. Reads of the process's memory
+// return the program's own bytes (processMemory).
 type inlined struct {
 	c     *controller
 	code  inlineCode
 	sites map[uint64]*inlineSite
-	// returns are where the program comes to by no jump of its own: handlers of
-	// signals return there.
+	// returns are addresses that the program reaches without a jump of its own: signal handlers
+	// return to them.
 	returns []uint64
 	// windows are in ascending order.
 	windows []*inlineWindow
 	arenas  []*arena
-	// traps are the sites by the address behind an int3 that stops for them.
+	// traps are the sites by the address after the int3 that stops for them.
 	traps map[uint64]*inlineSite
 }
 
-// inlineCode is what runs at instructions.
+// inlineCode makes the code that runs at instructions.
 type inlineCode interface {
-	// shared appends what the sites of one arena have in common, and inline what
-	// stands in the place of a site's instruction; that itself is a.program.
+	// shared appends the code that the sites of an arena share. inline appends the code that
+	// replaces a site's instruction; a.program appends the instruction itself.
 	shared(a *inlineAssembler) error
 	inline(a *inlineAssembler, s *inlineSite) error
-	// trapped is for a thread that an int3 of that code has stopped, or the one in
-	// the instruction's place.
+	// trapped handles a thread that was stopped by an int3 of that code, or by one that replaces
+	// the instruction.
 	trapped(t *thread, s *signalStop, site *inlineSite) error
-	// faulted is for a fault of our own code; false: it is none.
+	// faulted handles a fault in our own code; false: the fault is not from it.
 	faulted(t *thread, s *signalStop) (bool, error)
 }
 
-// inlineSite is an instruction at which code of ours runs.
+// inlineSite is an instruction at which our code runs.
 type inlineSite struct {
 	inst   x86.Inst
 	number int
 	window *inlineWindow // nil: it is an int3
 }
 
-// inlineWindow is a window with the addresses of what stands for each of its
-// instructions.
+// inlineWindow is a window with the addresses of the copies of its instructions.
 type inlineWindow struct {
 	window
 	at    []uint64
@@ -66,10 +64,10 @@ type inlineWindow struct {
 	jumps []words
 }
 
-// arena is memory of ours that jumps from the program's text reach.
+// arena is memory of ours within reach of jumps from the program's text.
 type arena struct {
 	span
-	// placed are the program's instructions that stand in it.
+	// placed are the copies of the program's instructions in it.
 	placed []placedCode
 }
 
@@ -82,8 +80,8 @@ func newInlined(c *controller, code inlineCode) *inlined {
 	return &inlined{c: c, code: code, sites: map[uint64]*inlineSite{}, traps: map[uint64]*inlineSite{}}
 }
 
-// install puts the code at those sites whose objects are loaded, for a thread that
-// is stopped, and returns the others.
+// install puts the code at those sites whose objects are loaded, through a stopped thread, and
+// returns the other sites.
 func (in *inlined) install(t *thread, sites []*inlineSite) (left []*inlineSite, err error) {
 	maps, err := readMaps(in.c.pid)
 	if err != nil {
@@ -108,7 +106,7 @@ func (in *inlined) install(t *thread, sites []*inlineSite) (left []*inlineSite, 
 	return left, nil
 }
 
-// installIn is for sites of one mapping, in ascending order.
+// installIn installs sites of one mapping, in ascending order.
 func (in *inlined) installIn(t *thread, sites []*inlineSite) error {
 	windows := in.chooseWindows(sites)
 	if len(windows) > 0 {
@@ -137,14 +135,14 @@ func (in *inlined) installIn(t *thread, sites []*inlineSite) error {
 	return nil
 }
 
-// trap puts an int3 in an instruction's place.
+// trap replaces an instruction by an int3.
 func (in *inlined) trap(s *inlineSite) error {
 	s.window = nil
 	in.traps[s.inst.PC+1] = s
 	return in.c.memory.replace(s.inst.PC, []byte{0xcc})
 }
 
-// chooseWindows finds windows for sites. One may have several.
+// chooseWindows finds windows for sites. A window may have several sites.
 func (in *inlined) chooseWindows(sites []*inlineSite) []*inlineWindow {
 	pcs := make([]uint64, 0, len(sites))
 	for _, s := range sites {
@@ -165,7 +163,7 @@ func (in *inlined) chooseWindows(sites []*inlineSite) []*inlineWindow {
 		if n := len(list); n > 0 && list[n-1].add(s) {
 			continue
 		}
-		// What another window has must not be part of this one.
+		// Windows must not overlap.
 		border := entries
 		if n := len(list); n > 0 {
 			i, _ := slices.BinarySearch(entries, list[n-1].end)
@@ -183,7 +181,7 @@ func (in *inlined) chooseWindows(sites []*inlineSite) []*inlineWindow {
 	return list
 }
 
-// patched is the text that the engine replaces.
+// patched returns the text that the engine replaces.
 func (in *inlined) patched() []*window {
 	var list []*window
 	for p := range in.c.stage().patches() {
@@ -192,7 +190,7 @@ func (in *inlined) patched() []*window {
 	return list
 }
 
-// add makes a site one of the window's, if its instruction is.
+// add adds a site to the window if its instruction is in it.
 func (w *inlineWindow) add(s *inlineSite) bool {
 	if !slices.ContainsFunc(w.moved, func(inst x86.Inst) bool { return inst.PC == s.inst.PC }) {
 		return false
@@ -202,11 +200,11 @@ func (w *inlineWindow) add(s *inlineSite) bool {
 	return true
 }
 
-// mostInline bounds the code of a site, and of what sites share.
+// mostInline bounds the code of a site, and that shared by sites.
 const mostInline = 1536
 
-// assemble makes the code of windows, in an arena. Those that cannot be made have
-// no jumps.
+// assemble writes the code of windows into an arena. A window whose code is not possible has no
+// jumps.
 func (in *inlined) assemble(t *thread, windows []*inlineWindow) error {
 	count := 1
 	for _, w := range windows {
@@ -244,7 +242,7 @@ func (in *inlined) assemble(t *thread, windows []*inlineWindow) error {
 	return err
 }
 
-// give up a window: its sites are int3.
+// give gives up a window: its sites get an int3.
 func (w *inlineWindow) give() {
 	for _, s := range w.sites {
 		s.window = nil
@@ -290,7 +288,7 @@ func (in *inlined) arenaAt(pc uint64) *arena {
 	return nil
 }
 
-// patches are what the engine does to the program's text.
+// patches yields the engine's patches to the program's text.
 func (s *stage) patches() iter.Seq[agent.RawSitePatch] {
 	return func(yield func(agent.RawSitePatch) bool) {
 		for at := 0; at+siteSize <= len(s.sites); at += siteSize {

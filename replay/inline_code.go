@@ -12,7 +12,7 @@ type inlineAssembler struct {
 	assembler
 	in    *inlined
 	arena *arena
-	// shared are places in the code that sites have in common, by name.
+	// common are the addresses of code that sites share, by name.
 	common map[string]uint64
 	labels map[string]int
 	wanted []wantedLabel
@@ -72,10 +72,10 @@ func (a *inlineAssembler) one(w *inlineWindow, inst *x86.Inst) error {
 	return a.program(inst)
 }
 
-// here is the address of what is appended next.
+// here returns the address of the next instruction to append.
 func (a *inlineAssembler) here() uint64 { return a.page + uint64(a.Len()) }
 
-// program appends an instruction of the program's.
+// program appends a copy of an instruction of the program.
 func (a *inlineAssembler) program(inst *x86.Inst) error {
 	start := a.here()
 	if err := a.move(inst); err != nil {
@@ -118,7 +118,7 @@ func (a *inlineAssembler) resolve() error {
 	return nil
 }
 
-// The registers that our code uses, by the processor's numbers.
+// The registers that our code uses, by hardware number.
 const (
 	hardAX = 0
 	hardCX = 1
@@ -129,11 +129,11 @@ const (
 	hardDI = 7
 )
 
-// hardware are the processor's numbers of the general registers, by DWARF's.
+// hardware maps DWARF's numbers of the general registers to the hardware's.
 var hardware = [16]byte{0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15}
 
-// gs appends an instruction with a register and a word of the thread's own memory,
-// which %gs leads to.
+// gs appends an instruction with a register and a word of the thread's own memory, to which %gs
+// points.
 func (a *inlineAssembler) gs(opcode, reg byte, offset int) {
 	a.Write([]byte{0x65, 0x48, opcode, reg<<3 | 4, 0x25})
 	a.word(uint64(offset))
@@ -146,7 +146,7 @@ const (
 	opCmp   = 0x3b
 )
 
-// at appends an instruction with a register and a word at an offset from another.
+// at appends an instruction with a register and a word at an offset from a base register.
 func (a *inlineAssembler) at(opcode, reg, base byte, offset int) {
 	a.Write([]byte{0x48, opcode, 0x80 | reg<<3 | base})
 	a.word(uint64(offset))
@@ -157,8 +157,8 @@ func (a *inlineAssembler) constant(reg byte, value uint64) {
 	a.Write(binary.LittleEndian.AppendUint64([]byte{0x48, 0xb8 + reg}, value))
 }
 
-// address appends lea operand, %rcx, without the segment's base; the program's
-// registers are as they were.
+// address appends lea operand, %rcx, without the segment's base. The program's registers must be
+// unchanged.
 func (a *inlineAssembler) address(m *x86.Memory) error {
 	switch {
 	case m.Base == x86.RIP:

@@ -10,8 +10,8 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// original is where in the program's text a thread stands that is at one of its
-// instructions in an arena.
+// original sets the pc of a thread at a copied instruction in an arena to the instruction's
+// address in the program's text.
 func (in *inlined) original(regs *ptrace.Registers) bool {
 	x := in.arenaAt(regs.Rip)
 	if x == nil {
@@ -27,7 +27,8 @@ func (in *inlined) original(regs *ptrace.Registers) bool {
 	return false
 }
 
-// windowAt is the window that has an instruction; nil: none has.
+// windowAt returns the window that has an instruction, and the address of its copy; nil if there
+// is none.
 func (in *inlined) windowAt(pc uint64) (w *inlineWindow, at uint64) {
 	for _, w := range in.windows {
 		for i := range w.moved {
@@ -39,7 +40,7 @@ func (in *inlined) windowAt(pc uint64) (w *inlineWindow, at uint64) {
 	return nil, 0
 }
 
-// expose takes back a window that hides a pc, whose sites are int3 from then on.
+// expose removes the window that hides a pc. Its sites get an int3.
 func (in *inlined) expose(pc uint64) error {
 	i := slices.IndexFunc(in.windows, func(w *inlineWindow) bool { return w.hides(pc) })
 	if i < 0 {
@@ -60,7 +61,7 @@ func (in *inlined) expose(pc uint64) error {
 	return in.c.placer.exposed(w)
 }
 
-// remove takes everything back.
+// remove restores all of the program's text.
 func (in *inlined) remove() error {
 	for len(in.c.memory.replaced) > 0 {
 		if err := in.c.memory.restore(in.c.memory.replaced[0].addr); err != nil {
@@ -71,8 +72,7 @@ func (in *inlined) remove() error {
 	return nil
 }
 
-// stop is for a signal of a thread in our code: done says that nothing is left to
-// be done about it.
+// stop handles a signal of a thread in our code. done: nothing is left to do.
 func (in *inlined) stop(t *thread, s *signalStop) (done bool, err error) {
 	if s.signal == unix.SIGTRAP && s.code == siKernel {
 		site := in.traps[s.regs.Rip]
@@ -96,9 +96,9 @@ func (in *inlined) stop(t *thread, s *signalStop) (done bool, err error) {
 	return false, ptrace.SetRegisters(t.tid, &s.regs)
 }
 
-// stepOver lets a stopped thread execute a site's instruction where the program
-// has it; of one that repeats, one repetition. stop is set if something else came
-// of it than the next instruction, and is to be dealt with.
+// stepOver makes a stopped thread execute a site's instruction at its own address. Of an
+// instruction that repeats it executes one repetition. stop is set if another stop occurred, which
+// must be handled.
 func (in *inlined) stepOver(t *thread, site *inlineSite, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
 	err = in.inPlace(t, site, regs, func() error {
 		stop, err = in.until(t, ptrace.Step, trapTrace)
@@ -110,9 +110,9 @@ func (in *inlined) stepOver(t *thread, site *inlineSite, regs *ptrace.Registers)
 	return stop, in.passed(t, stop, regs)
 }
 
-// passed reads the registers of a thread that has stopped. What hides an
-// instruction that something else stopped at is taken back: the thread goes on
-// there, if need be from a handler.
+// passed reads the registers of a thread that has stopped. If another stop occurred at an
+// instruction that a window hides, the window is removed: the thread continues there, perhaps
+// after a handler.
 func (in *inlined) passed(t *thread, stop *ptrace.Stop, regs *ptrace.Registers) (err error) {
 	if stop != nil && stop.Kind == ptrace.Ended {
 		return nil
@@ -123,7 +123,7 @@ func (in *inlined) passed(t *thread, stop *ptrace.Stop, regs *ptrace.Registers) 
 	return in.expose(regs.Rip)
 }
 
-// runOver is stepOver for one that repeats, with all repetitions.
+// runOver is stepOver for an instruction that repeats, with all repetitions.
 func (in *inlined) runOver(t *thread, site *inlineSite, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
 	end := int64(site.inst.PC) + int64(site.inst.Len)
 	err = in.inPlace(t, site, regs, func() error {
@@ -152,8 +152,8 @@ func (in *inlined) runOver(t *thread, site *inlineSite, regs *ptrace.Registers) 
 	return stop, nil
 }
 
-// inPlace takes a thread to a site's instruction, and puts that there while the
-// thread does it. regs are its registers then.
+// inPlace moves a thread to a site's instruction and calls do while the program's text is restored
+// there. regs are the thread's registers.
 func (in *inlined) inPlace(t *thread, site *inlineSite, regs *ptrace.Registers, do func() error) error {
 	jumps := []words{{site.inst.PC, []byte{0xcc}}}
 	if site.window != nil {
@@ -183,8 +183,8 @@ func (in *inlined) inPlace(t *thread, site *inlineSite, regs *ptrace.Registers, 
 	return nil
 }
 
-// until lets a thread go on up to a trap of a code. Signals that somebody sent do
-// not come to the program (controller.sent).
+// until resumes a thread until a trap with this code. Signals that were sent to it are not
+// delivered to the program (controller.sent).
 func (in *inlined) until(t *thread, on func(int, syscall.Signal) error, trap int32) (*ptrace.Stop, error) {
 	for {
 		if err := on(t.tid, 0); err != nil {
@@ -210,8 +210,8 @@ func (in *inlined) until(t *thread, on func(int, syscall.Signal) error, trap int
 	}
 }
 
-// goOn is where in our memory a thread goes on that stands at an instruction of
-// the program's, if that is hidden by a window.
+// goOn moves a thread from an instruction that a window hides to the instruction's copy in our
+// memory.
 func (in *inlined) goOn(t *thread, regs *ptrace.Registers) error {
 	for _, w := range in.windows {
 		if !w.hides(regs.Rip) {

@@ -7,8 +7,8 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// processMemory is the process's memory. What is read of it is the program's,
-// without the jumps and traps that inline puts into its text.
+// processMemory is the process's memory. Reads return the program's own bytes, without the jumps
+// and traps that inlined puts into its text.
 type processMemory struct {
 	*ptrace.Memory
 	// replaced are the program's own bytes, in ascending order.
@@ -42,7 +42,7 @@ func (m *processMemory) ReadAt(p []byte, at int64) (int, error) {
 	return n, err
 }
 
-// replace writes over text that the program has.
+// replace overwrites the program's text.
 func (m *processMemory) replace(at uint64, code []byte) error {
 	original := make([]byte, len(code))
 	if _, err := m.ReadAt(original, int64(at)); err != nil {
@@ -59,7 +59,7 @@ func (m *processMemory) replace(at uint64, code []byte) error {
 	return nil
 }
 
-// restore puts back what replace has written over at an address.
+// restore restores the bytes that replace has overwritten at an address.
 func (m *processMemory) restore(at uint64) error {
 	i, found := m.find(at)
 	if !found {

@@ -14,22 +14,22 @@ import (
 	"diagnose/replay/record"
 )
 
-// loading guards a process from its exec until its engine starts (DG_TRAP_HELLO).
-// Until then the system calls of the dynamic linker are made for real, and what they
-// do follows from the recorded environment: LD_AUDIT, LD_PRELOAD and LD_LIBRARY_PATH
-// name code to load, LD_DEBUG_OUTPUT and LD_PROFILE_OUTPUT files to write. A recording
-// may come from another person. So every call is looked at, whatever made the process make
-// it: files are opened for reading alone, code is mapped from files that the recorded
-// start has mapped, and what has an effect beyond the process is refused. A program
-// that does not load the engine, as the manifest says, cannot do anything either.
+// loading guards a process from its exec until its engine starts (DG_TRAP_HELLO). Until then the
+// system calls of the dynamic linker are really made, and their effects follow from the recorded
+// environment: LD_AUDIT, LD_PRELOAD and LD_LIBRARY_PATH name code to load, LD_DEBUG_OUTPUT and
+// LD_PROFILE_OUTPUT files to write. A recording may come from another person. So every call is
+// checked, whatever caused it. Files are opened only for reading, and no devices or pipes. Code is
+// mapped only from files that the recorded start has mapped. A call with an effect beyond the
+// process is refused. This also confines a program that does not load the engine, although the
+// manifest says so.
 //
-// That is before the process has a second thread, so what a call's arguments point
-// to does not change under it.
+// The process has only one thread then, so the memory that a call's arguments point to does not
+// change during the check.
 type loading struct {
 	c *controller
 	// objects are the recorded start's, by path.
 	objects map[string]*record.Mapping
-	// trusted are the files that were found to be among them.
+	// trusted are the files that were found to be recorded ones.
 	trusted map[fileID]bool
 	// opened: the call that ends next was one to open a file for writing. rdi is what
 	// the thread had in that register.
@@ -37,7 +37,7 @@ type loading struct {
 	rdi    uint64
 }
 
-// fileID tells files apart while they are open.
+// fileID distinguishes files while they are open.
 type fileID struct{ device, inode uint64 }
 
 func newLoading(c *controller) *loading {
@@ -52,8 +52,8 @@ func newLoading(c *controller) *loading {
 	return l
 }
 
-// executed looks at what execve(2) made, before its first instruction: the program,
-// and the dynamic linker that it asks for.
+// executed checks the result of execve(2) before the process's first instruction: the program, and
+// the dynamic linker that it asks for.
 func (l *loading) executed() error {
 	want := string(l.c.stages[0].rec.Manifest.Program.Path)
 	if len(l.objects) == 0 {
@@ -71,7 +71,7 @@ func (l *loading) executed() error {
 	return l.allRecorded(maps, 0, ^uint64(0))
 }
 
-// allRecorded sees that the files that are mapped in a range are recorded ones.
+// allRecorded checks that the files mapped in a range are recorded ones.
 func (l *loading) allRecorded(maps mappings, from, to uint64) error {
 	for i := range maps {
 		if m := &maps[i]; m.start < to && from < m.end && strings.HasPrefix(m.path, "/") {
@@ -83,8 +83,8 @@ func (l *loading) allRecorded(maps mappings, from, to uint64) error {
 	return nil
 }
 
-// recorded sees that a file is one that the recorded start has mapped. path is its
-// name, and open a name to open it by.
+// recorded checks that the recorded start has mapped the file. path is its name, and open a name
+// to open it by.
 func (l *loading) recorded(path, open string) error {
 	var info unix.Stat_t
 	if err := unix.Stat(open, &info); err != nil {
@@ -130,7 +130,7 @@ func broughtBy(path string) string {
 	}
 }
 
-// refuse says what a process wanted, and which variables may be why.
+// refuse returns the error for a refused request, with the variables that may have caused it.
 func (l *loading) refuse(format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 	var names []string
@@ -143,7 +143,7 @@ func (l *loading) refuse(format string, args ...any) error {
 	return inputf("replay: before the recorder starts in it, the program wants %s", text)
 }
 
-// call looks at a system call that begins, and ends what was changed of one.
+// call checks a system call at its start, and reverts changes to it at its end.
 func (l *loading) call(t *thread) error {
 	call, err := ptrace.GetCall(t.tid)
 	switch {
@@ -166,9 +166,8 @@ func (l *loading) call(t *thread) error {
 
 const archX8664 = 0xc000003e // AUDIT_ARCH_X86_64 of linux/audit.h
 
-// harmless are calls that change nothing beyond the process, and of which the
-// arguments do not matter: those of dynamic linkers, and of the engine's before it
-// starts.
+// harmless are calls that change nothing beyond the process whatever their arguments are. Dynamic
+// linkers make them, and the engine before it starts.
 var harmless = []uint64{
 	unix.SYS_READ, unix.SYS_PREAD64, unix.SYS_READV, unix.SYS_PREADV, unix.SYS_LSEEK, unix.SYS_CLOSE, unix.SYS_DUP,
 	unix.SYS_STAT, unix.SYS_LSTAT, unix.SYS_FSTAT, unix.SYS_NEWFSTATAT, unix.SYS_STATX, unix.SYS_STATFS, unix.SYS_FSTATFS,
@@ -180,7 +179,7 @@ var harmless = []uint64{
 	unix.SYS_UNAME, unix.SYS_SYSINFO, unix.SYS_GETRANDOM, unix.SYS_GETRLIMIT, unix.SYS_GETRUSAGE, unix.SYS_SCHED_GETAFFINITY,
 	unix.SYS_TIME, unix.SYS_GETTIMEOFDAY, unix.SYS_CLOCK_GETTIME, unix.SYS_CLOCK_GETRES,
 	unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
-	// Descriptors that can be written to are of the null device, or what Options.Echo is.
+	// Descriptors that can be written to are the null device or Common.Echo.
 	unix.SYS_WRITE, unix.SYS_WRITEV, unix.SYS_PWRITE64,
 }
 
@@ -226,7 +225,7 @@ func (l *loading) allowed(t *thread, call *ptrace.Call) error {
 	return l.refuse("to make the system call %s(%#x)", record.SyscallName(call.Number), call.Args[0])
 }
 
-// mapped sees that a file that code is mapped from is a recorded one.
+// mapped checks that a file that code is mapped from is a recorded one.
 func (l *loading) mapped(fd uint32) error {
 	link := fmt.Sprintf("/proc/%d/fd/%d", l.c.pid, fd)
 	path, err := os.Readlink(link)

@@ -15,7 +15,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// built compiles C to a library, or a program if name has no ending.
+// built compiles C to a library, or to a program if name has no suffix.
 func built(t *testing.T, name, text string, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,7 +32,7 @@ func built(t *testing.T, name, text string, flags ...string) string {
 	return out
 }
 
-// touching is code that leaves a file, as early as a library's code can.
+// touching returns code that creates a file, as early as a library's code can.
 func touching(file string) string {
 	return `
 #include <fcntl.h>
@@ -50,8 +50,8 @@ const crashing = `
 int main(int argc, char **argv) { puts(argv[0]); abort(); }
 `
 
-// TestForeignEnvironment: variables that the recorded start does not confirm neither
-// load code nor write files.
+// TestForeignEnvironment: variables that the recorded start does not confirm neither load code nor
+// write files.
 func TestForeignEnvironment(t *testing.T) {
 	program := built(t, "crashing", crashing)
 	dir := recordtest.RecordProgram(t, program, nil, "", "SIGABRT").Dir
@@ -107,8 +107,8 @@ func TestForeignEnvironment(t *testing.T) {
 	}
 }
 
-// TestForeignProgram: a manifest that names another program, or one that does not load
-// the recorder, makes that do nothing.
+// TestForeignProgram: a program that a manifest names instead of the recorded one, or that does
+// not load the recorder, cannot do anything.
 func TestForeignProgram(t *testing.T) {
 	program := built(t, "crashing", crashing)
 	dir := recordtest.RecordProgram(t, program, nil, "", "SIGABRT").Dir
@@ -207,8 +207,7 @@ func replaceVariables(m *record.Manifest, environ []string) {
 	}
 }
 
-// replayedAs replays a recording with another manifest. What comes after its start may
-// diverge.
+// replayedAs replays a recording with another manifest. The part after its start may diverge.
 func replayedAs(t *testing.T, dir string, m *record.Manifest) error {
 	t.Helper()
 	rec, err := record.Open(dir)

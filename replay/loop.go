@@ -16,7 +16,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// loop serves the process until the replay is over.
+// loop handles the process's stops until the replay is over.
 func (c *controller) loop() error {
 	for c.end == nil {
 		stop, err := ptrace.Wait()
@@ -33,7 +33,7 @@ func (c *controller) loop() error {
 	return nil
 }
 
-// serveStop deals with a stop, and with what was seen before it.
+// serveStop handles a stop, and the accesses that were seen before it.
 func (c *controller) serveStop(stop ptrace.Stop) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,8 +48,7 @@ func (c *controller) serveStop(stop ptrace.Stop) error {
 	return c.handle(stop)
 }
 
-// handle deals with one stop; whatever thread it is of goes on, unless the
-// replay is over.
+// handle handles one stop. Its thread then continues, unless the replay is over.
 func (c *controller) handle(stop ptrace.Stop) error {
 	t := c.threads[stop.TID]
 	if t == nil && stop.Kind != ptrace.Ended && !c.last() && c.another(stop.TID) {
@@ -66,8 +65,7 @@ func (c *controller) handle(stop ptrace.Stop) error {
 			return err
 		}
 	}
-	// The watchdog's SIGSTOP may be far behind what a thread stops for all the
-	// time.
+	// The watchdog's SIGSTOP may be delivered long after other stops of the thread.
 	if t.stopped && c.watch.woke() {
 		return c.woken(t)
 	}
@@ -116,7 +114,7 @@ func (c *controller) event(t *thread, stop ptrace.Stop) error {
 	return c.cont(t, 0)
 }
 
-// signalled is for a signal that a thread is about to be given.
+// signalled handles a signal that is about to be delivered to a thread.
 func (c *controller) signalled(t *thread, stop ptrace.Stop) error {
 	info, err := ptrace.GetSiginfo(t.tid)
 	if err != nil {
@@ -156,9 +154,9 @@ func (c *controller) signalled(t *thread, stop ptrace.Stop) error {
 	return c.sent(t, &s)
 }
 
-// trapSignal is for a SIGTRAP of an instruction.
+// trapSignal handles a SIGTRAP that an instruction caused.
 func (c *controller) trapSignal(t *thread, s *signalStop) error {
-	// Behind a system call the kernel gives the other code.
+	// After a system call the kernel gives the second code.
 	if t.stepping() && (s.code == trapTrace || s.code == trapBreakpoint) {
 		return c.stepped(t, &s.regs)
 	}
@@ -193,8 +191,7 @@ func (c *controller) trapSignal(t *thread, s *signalStop) error {
 	return err
 }
 
-// redirect sends a thread into the engine that stands at an instruction which
-// traps for it.
+// redirect sends a thread into the engine that is at an instruction which traps for the engine.
 func (c *controller) redirect(t *thread, s *signalStop) (bool, error) {
 	if c.control == 0 {
 		return false, nil
@@ -252,9 +249,9 @@ func (c *controller) moved(t *thread, m move, s *signalStop) error {
 	return c.goes(t, syscall.Signal(m.signal), m.step || t.stepping())
 }
 
-// sent is for signals that somebody sent: the engine makes all those that the
-// log has, so none of them may reach the program. But a frame for which the
-// stack has no room ends it, as in the recording.
+// sent handles signals that were sent to the program. The engine raises all signals of the log
+// itself, so none of these may reach the program. But a signal for whose frame the stack has no
+// room ends it, as in the recording.
 func (c *controller) sent(t *thread, s *signalStop) error {
 	if c.control == 0 {
 		return c.cont(t, 0)
@@ -330,8 +327,8 @@ func (c *controller) fault(t *thread, s *signalStop) error {
 	return c.diverge(t, &DivergenceError{Reason: DiffersFault, Signal: int(s.signal), PC: evidence.Addr(s.regs.Rip)})
 }
 
-// leaderEnded says whether the main thread left by itself. While others run,
-// the kernel keeps it, does not stop it, and reports its end behind theirs.
+// leaderEnded reports whether the main thread has ended by itself. While others run, the kernel
+// keeps it, does not stop it, and reports its end after theirs.
 func leaderEnded(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, found := bytes.Cut(stat, []byte(") "))

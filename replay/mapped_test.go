@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 }
 `
 
-// installedFile is a file of some size that only an installation changes.
+// installedFile returns a large enough file that only an installation changes.
 func installedFile(t *testing.T) string {
 	t.Helper()
 	for _, pattern := range []string{"/usr/lib/locale/*/LC_CTYPE", "/usr/share/i18n/charmaps/*", "/usr/lib/gcc/x86_64-linux-gnu/*/libgcc.a"} {
@@ -51,8 +51,8 @@ func installedFile(t *testing.T) string {
 	return ""
 }
 
-// A file that only an installation changes is mapped again from where it is; every
-// other one is in the recording, and may be gone.
+// A file that only an installation changes is mapped again from its path. Every other file is in
+// the recording, and may have been deleted.
 func TestMappedFiles(t *testing.T) {
 	installed, own := installedFile(t), filepath.Join(t.TempDir(), "own")
 	text, err := os.ReadFile(installed)
@@ -101,7 +101,7 @@ func TestMappedFiles(t *testing.T) {
 	recordtest.Identical(t, r.Dir, 2)
 }
 
-// Where an installed file was changed since, the replay says so.
+// If an installed file has changed since, the replay says so.
 func TestMappedFileChanged(t *testing.T) {
 	const dir = "/usr/share"
 	file, err := os.CreateTemp(dir, ".diagnose-test-*")

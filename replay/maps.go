@@ -88,8 +88,8 @@ func (l mappings) executable(addr uint64) bool {
 	return m != nil && m.perms[2] == 'x'
 }
 
-// hidden reports whether a mapping is not compared: the engine's own, and what
-// the kernel provides.
+// hidden reports whether a mapping is not compared: the engine's own, and those that the kernel
+// provides.
 func hidden(start uint64, path string) bool {
 	return start >= agent.EngineBase && start < agent.EngineStacks || path == "[vdso]" || path == "[vsyscall]" || strings.HasPrefix(path, "[vvar")
 }

@@ -54,7 +54,7 @@ func TestCompareStart(t *testing.T) {
 			t.Errorf("%s: %v, which should name %s", c.name, err, c.says)
 		}
 	}
-	// A library of another build is named before what that moved.
+	// A library of another build is reported before a mapping that it moved.
 	want[3].BuildID = "abcd"
 	if err := compareMappings(want, mustParse(t, sampleMaps)); err == nil || !strings.Contains(err.Error(), "libc.so.6 is not what was recorded") {
 		t.Errorf("another build-id: %v", err)

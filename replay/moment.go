@@ -7,7 +7,7 @@ import (
 	"diagnose/evidence"
 )
 
-// MomentError says that a replay did not come to a Moment.
+// MomentError says that a replay did not reach a Moment.
 type MomentError struct {
 	Moment evidence.Moment
 	What   string
@@ -92,7 +92,7 @@ func (c *controller) stopAt(thread uint32, ordinal uint64) error {
 	return c.writeStruct(c.control, control)
 }
 
-// arrived is for a thread at the place of a hook.
+// arrived handles a thread at the place of a hook.
 func (c *controller) arrived(t *thread) error {
 	if err := c.placer.breakAt(t, 0, 0); err != nil {
 		return err

@@ -8,15 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pinned counts the processes that were given a processor.
+// pinned counts the processes that were pinned.
 var pinned atomic.Uint32
 
-// pin gives the process and this thread, which traces it, one processor of those
-// that they may use, another one each time. Its threads run by turns, and to wake
-// one on another processor costs more than most code between two events; a stop
-// costs half as much. It is about speed alone, hence no error. The program sees
-// the recorded affinity: that call's result is the log's. This thread ends with
-// the replay.
+// pin restricts the process and this thread, which traces it, to one processor of those that they
+// may use, a different one each time. The process's threads run in turn. Waking a thread on
+// another processor costs more than most code between two events, and a stop costs half as much on
+// one processor. Pinning only affects speed, so there is no error. The program sees the recorded
+// affinity: the result of that call comes from the log. This thread ends with the replay.
 func (c *controller) pin() {
 	var may unix.CPUSet
 	if unix.SchedGetaffinity(c.pid, &may) != nil || may.Count() < 2 {
@@ -39,7 +38,7 @@ func (c *controller) pin() {
 	}
 }
 
-// unpin is for a process that is handed to somebody else, whom this thread starts.
+// unpin undoes pin for a process that is handed to a debugger, which this thread starts.
 func (c *controller) unpin() {
 	if c.may == nil {
 		return

@@ -9,11 +9,11 @@ import (
 	"diagnose/replay/record"
 )
 
-// point is an instruction at which a thread is preempted, to be reached so many
-// times more; pc 0: there is none.
+// point is an instruction at which a thread is preempted, and the number of arrivals still to
+// come; pc 0: there is none.
 type point struct{ pc, left uint64 }
 
-// armPoint makes trap find a preemption's instruction.
+// armPoint makes trap stop the thread at a preemption's instruction.
 func (b *breakpoints) armPoint(t *thread, e *record.Event) error {
 	if len(e.Args) < 2 || e.Args[0] != agent.PointPC || e.Object == 0 || e.Args[1] == 0 {
 		return fmt.Errorf("replay: a preemption of class %v is looked for", e.Args)
@@ -26,13 +26,13 @@ func (b *breakpoints) armPoint(t *thread, e *record.Event) error {
 	return x.set(t.tid)
 }
 
-// reachedPoint is for a thread at the instruction.
+// reachedPoint handles a thread at the instruction.
 func (b *breakpoints) reachedPoint(t *thread, x *broken, regs *ptrace.Registers) (move, error) {
 	x.point = point{}
 	if err := x.set(t.tid); err != nil {
 		return move{}, err
 	}
-	// A Moment at the same instruction is behind the preemption.
+	// A Moment at the same instruction is after the preemption.
 	if x.moment == regs.Rip {
 		regs.Eflags &^= flagResume
 	}
@@ -70,8 +70,8 @@ func (b *breakpoints) room(t *thread) int {
 	return room
 }
 
-// usePreemptions takes those that were asked for, or that the recording has for
-// this timing. Where only a part of the order is replayed, so are they.
+// usePreemptions takes the requested preemptions, or those that the recording has for this timing.
+// If only a part of the order is replayed, later ones are left out.
 func (s *stage) usePreemptions(given []record.Preemption, timing record.Timing, part bool) error {
 	s.preemptions = given
 	if s.preemptions == nil {
@@ -103,7 +103,7 @@ func (s *stage) usePreemptions(given []record.Preemption, timing record.Timing, 
 	return nil
 }
 
-// pointText is a preemption's event as people write it.
+// pointText describes a preemption's event.
 func pointText(e *record.Event) string {
 	if len(e.Args) > 1 && e.Args[0] == agent.PointPC {
 		return fmt.Sprintf("a preemption at %v, arrival %d", evidence.Addr(e.Object), e.Args[1])
@@ -111,7 +111,7 @@ func pointText(e *record.Event) string {
 	return "a preemption"
 }
 
-// Stuck is why the replay makes no progress, if it ended so.
+// Stuck says why the replay makes no progress; nil if it ended otherwise.
 func (s *Stopped) Stuck() *StuckError {
 	if s.c.end == nil {
 		return nil
@@ -120,7 +120,7 @@ func (s *Stopped) Stuck() *StuckError {
 	return e
 }
 
-// ThreadPC is where a thread's program stands.
+// ThreadPC returns the pc of a thread in the program.
 func (s *Stopped) ThreadPC(thread uint32) (evidence.Addr, error) {
 	t := s.c.byIndex(thread)
 	if t == nil {

@@ -26,21 +26,20 @@ const marks = 4 // of testdata/schedule/marks.c
 type marked struct {
 	rec         *record.Recording
 	mark, order evidence.Addr
-	// steps are the one with marks of each thread in its own code, and in the
-	// handler.
+	// steps are those in which each thread has its marks: in its own code, and in the handler.
 	steps [2][]markStep
 }
 
-// markStep begins at a position of the order, behind that event of its thread, and
-// ends with the event at another.
+// markStep is a step with marks. It begins at a position of the order, after the given event of
+// its thread, and ends with the event at another position.
 type markStep struct {
 	thread     uint32
 	ordinal    uint64
 	begin, end uint64
 }
 
-// recordMarks records until the steps are as the program wants them, which a
-// machine under load may prevent.
+// recordMarks records until the steps are as the program intends, which a machine under load may
+// prevent.
 func recordMarks(t *testing.T) *marked {
 	t.Helper()
 	p, err := recordtest.Read("../internal/testdata/schedule/marks.c")
@@ -103,7 +102,7 @@ func (m *marked) together(which int) bool {
 	return m.all(which) < slices.MinFunc(m.steps[which], func(a, b markStep) int { return cmp.Compare(a.end, b.end) }).end
 }
 
-// all is the position at which all steps have begun.
+// all returns the position at which all steps have begun.
 func (m *marked) all(which int) uint64 {
 	last := uint64(0)
 	for _, s := range m.steps[which] {
@@ -124,12 +123,12 @@ func (m *marked) replay(t *testing.T, o replay.Options) (string, *replay.Result,
 	return string(bytes.TrimRight(left, "\x00")), r, err
 }
 
-// stop is a preemption of the thread whose step is the nth of three, behind so many
-// marks; behind none it is a hold.
+// stop is a preemption of the thread whose step is the nth of three, after that many marks; after
+// none it is a hold.
 type stop struct{ nth, behind int }
 
-// expect makes preemptions, all of which end when all steps have begun, in the
-// order of the list; and the marks that are left then.
+// expect returns preemptions, all of which end when all steps have begun, in the order of the
+// list, and the marks that result.
 func (m *marked) expect(which int, class record.PointClass, stops []stop) ([]record.Preemption, string) {
 	list := []record.Preemption{} // none, and not those of the recording
 	done := map[int]int{}
@@ -173,7 +172,7 @@ func (m *marked) expect(which int, class record.PointClass, stops []stop) ([]rec
 	return list, begun.String() + then.String()
 }
 
-// Each preemption yields another order of the marks, and the same one each time.
+// Each preemption produces another order of the marks, the same one each time.
 func TestPreemptions(t *testing.T) {
 	m := recordMarks(t)
 	for name, stops := range map[string][]stop{
@@ -213,7 +212,7 @@ func (m *marked) tenTimes(t *testing.T, which int, class record.PointClass, timi
 	}
 }
 
-// A place to which the thread does not come is a divergence that names it.
+// A place that the thread does not reach is a divergence that names the place.
 func TestPreemptionIsMissed(t *testing.T) {
 	m := recordMarks(t)
 	list, _ := m.expect(0, record.PointPC, []stop{{1, 2}})
@@ -224,7 +223,7 @@ func TestPreemptionIsMissed(t *testing.T) {
 		!strings.Contains(err.Error(), "a preemption at "+m.mark.String()) {
 		t.Fatalf("%v", err)
 	}
-	// A free replay goes on from there.
+	// A free replay continues from there.
 	r, err := replay.Run(t.Context(), m.rec, replay.Options{Timing: record.TimingEager, Preemptions: list, Free: true})
 	if err != nil || r.End != replay.EndExit || r.Left == nil {
 		t.Fatalf("free: %+v, %v", r, err)
@@ -236,7 +235,7 @@ func TestPreemptionIsMissed(t *testing.T) {
 	}
 }
 
-// What a search has found is used by every replay.
+// Preemptions that a search has found are used by every replay.
 func TestPreemptionsAreFound(t *testing.T) {
 	m := recordMarks(t)
 	list, want := m.expect(0, record.PointPC, []stop{{1, 2}, {0, 1}})
@@ -254,7 +253,7 @@ func TestPreemptionsAreFound(t *testing.T) {
 	}
 }
 
-// Moments are the log's: behind a preemption at the same instruction they count on.
+// Moments belong to the log: they continue to count after a preemption at the same instruction.
 func TestMomentsBesidePreemptions(t *testing.T) {
 	m := recordMarks(t)
 	list, _ := m.expect(0, record.PointPC, []stop{{0, 1}, {1, 2}, {0, 3}})
@@ -274,8 +273,7 @@ func TestMomentsBesidePreemptions(t *testing.T) {
 	}
 }
 
-// Preemptions stand beside signals that come at an instruction, which the same
-// thread is looked for.
+// Preemptions work together with signals that arrive at an instruction in the same thread.
 func TestPreemptionsBesideSignals(t *testing.T) {
 	p, err := recordtest.Read("../internal/testdata/schedule/interrupted.c")
 	if err != nil {
@@ -314,9 +312,9 @@ func TestPreemptionsBesideSignals(t *testing.T) {
 	t.Skip("no signal came between two instructions here")
 }
 
-// interruptedPlan keeps the second thread before its first mark, in the step that the
-// signal ends, until the third has left one; and before the mark behind the signal,
-// until the third is through. nil: the recording is not so.
+// interruptedPlan keeps the second thread before its first mark, in the step that the signal ends,
+// until the third has left one; and before the mark after the signal, until the third has
+// finished. nil: the recording does not have these steps.
 func interruptedPlan(t *testing.T, m *marked) ([]record.Preemption, string) {
 	const computes, leaves = 2, 3
 	sleeps, next := map[uint32]markStep{}, map[uint32]uint64{}

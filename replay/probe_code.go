@@ -8,7 +8,7 @@ import (
 	"diagnose/image/x86"
 )
 
-// A thread's own memory, which %gs leads to while probes are there.
+// Offsets in a thread's own memory, to which %gs points while probes are installed.
 const (
 	ownAX     = 0
 	ownCX     = 8
@@ -28,13 +28,13 @@ const (
 	ownMiss   = ownHit + 8
 	ownBytes  = 256
 
-	// mostWords is how many words of 8 bytes an access may touch which is logged
-	// without a stop, mostLogged how many bytes it has.
+	// mostWords bounds the words of 8 bytes that an access may touch to be logged without a stop,
+	// mostLogged its bytes.
 	mostWords  = 3
 	mostLogged = 16
 )
 
-// An entry of the ring.
+// Offsets in an entry of the ring.
 const (
 	entryAddr     = 0
 	entrySP       = 8
@@ -50,7 +50,7 @@ const (
 	entryBytes    = 128
 )
 
-// The memory that the process shares with the tool.
+// Offsets in the memory that the process shares with the tool.
 const (
 	blockHead   = 0  // number of the next entry
 	blockLimit  = 64 // so many may be written
@@ -64,7 +64,8 @@ const (
 	blockBytes  = blockRing + ringEntries*entryBytes
 )
 
-// keep saves what our code uses: the flags last, for a lea does not touch them.
+// keep saves the registers that our code uses. The flags are last because a lea does not change
+// them.
 func (a *inlineAssembler) keep() {
 	a.gs(opStore, hardAX, ownAX)
 	a.gs(opStore, hardCX, ownCX)
@@ -116,8 +117,8 @@ func (p *probes) inline(a *inlineAssembler, s *inlineSite) error {
 	return nil
 }
 
-// within goes to a label if an operand may touch what is watched, and to another
-// if not. Behind it, %rcx is its address.
+// within jumps to the label hit if an operand may touch a watched word, and to miss if not. At
+// hit, %rcx is the operand's address.
 func (p *probes) within(a *inlineAssembler, o *x86.Operand, hit, miss string) error {
 	m := &o.Memory
 	if err := a.address(m); err != nil {
@@ -152,8 +153,8 @@ func (p *probes) within(a *inlineAssembler, o *x86.Operand, hit, miss string) er
 	return p.ranges(a, hit, miss)
 }
 
-// withinRepeats is for what a string instruction with a repeat prefix may touch,
-// in whichever direction: %rcx is where it begins.
+// withinRepeats does the same for all that a string instruction with a repeat prefix may touch, in
+// either direction. %rcx is the address of its first access.
 func (p *probes) withinRepeats(a *inlineAssembler, o *x86.Operand, hit, miss string) {
 	hull := p.hull()
 	a.gs(opLoad, hardAX, ownCX)
@@ -171,8 +172,7 @@ func (p *probes) withinRepeats(a *inlineAssembler, o *x86.Operand, hit, miss str
 	a.to(hit, 0xe9)
 }
 
-// ranges goes through the watched ranges, for an access of %eax bytes at %rcx in
-// the hull of them.
+// ranges checks the watched ranges for an access of %eax bytes at %rcx that is within their hull.
 func (p *probes) ranges(a *inlineAssembler, hit, miss string) error {
 	if len(p.spans) == 1 {
 		a.to(hit, 0xe9)
@@ -184,7 +184,7 @@ func (p *probes) ranges(a *inlineAssembler, hit, miss string) error {
 	return a.jump(a.common["ranges"])
 }
 
-// logged is what runs at an instruction whose accesses are logged in the process.
+// logged appends the code for an instruction whose accesses are logged in the process.
 func (p *probes) logged(a *inlineAssembler, s *inlineSite, x *probeSite) error {
 	o := x.operands[0]
 	size := o.Size
@@ -228,8 +228,8 @@ func (p *probes) copyWords(a *inlineAssembler, size, to int, name string) {
 	a.reads(to)
 	a.gs(opStore, hardAX, to)
 	for n := 1; n < mostWords && size > 8*(n-1)+1; n++ {
-		// Word n is touched if what lies before the address in the first word, and
-		// the size, are more than 8n.
+		// Word n is touched if the offset of the address in the first word plus the size is more
+		// than 8n.
 		if size <= 8*n {
 			a.Write([]byte{0x89, 0xc8, 0x83, 0xe0, 7, 0x83, 0xf8, byte(8*n - size)}) // mov %ecx, %eax; and $7, %eax; cmp
 			a.to(name, 0x0f, 0x86)                                                   // jbe
@@ -241,8 +241,8 @@ func (p *probes) copyWords(a *inlineAssembler, size, to int, name string) {
 	a.label(name)
 }
 
-// reads notes that the instruction just appended reads memory of the program's,
-// which may not be there, before the program's own does.
+// reads notes that the instruction just appended reads the program's memory before the program's
+// own instruction does. That memory may not be mapped.
 func (a *inlineAssembler) reads(to int) {
 	const length = 7
 	if to == ownBefore {
@@ -267,8 +267,8 @@ func (p *probes) shared(a *inlineAssembler) error {
 	return nil
 }
 
-// rangesCode: an access of %eax bytes at %rcx; %rdx is where to go if it is none
-// of those watched, ownHit if it is.
+// rangesCode takes an access of %eax bytes at %rcx. It jumps to ownHit if the access touches a
+// watched range, else to %rdx.
 func (p *probes) rangesCode(a *inlineAssembler) {
 	a.gs(opStore, hardDX, ownMiss)
 	a.gs(opStore, hardBX, ownBX)
@@ -293,8 +293,7 @@ func (p *probes) rangesCode(a *inlineAssembler) {
 	}
 }
 
-// logCode writes an entry, for which there is room or the thread stops, and goes
-// to %rdx.
+// logCode writes an entry, or stops the thread if there is no room, and then jumps to %rdx.
 func (p *probes) logCode(a *inlineAssembler) {
 	var thread agent.RawRThread
 	var control agent.RawControl
@@ -366,8 +365,8 @@ func (p *probes) logCode(a *inlineAssembler) {
 	a.word(ownReturn)
 }
 
-// locksCode makes the bits of the locks that the thread holds in %rbx, of which
-// the id is in the upper half of %rcx.
+// locksCode computes the bits of the locks that the thread holds in %rbx. The thread's id is in
+// the upper half of %rcx.
 func (p *probes) locksCode(a *inlineAssembler) {
 	a.gs(opStore, hardSI, ownSI)
 	a.gs(opStore, hardDI, ownDI)
@@ -394,7 +393,7 @@ func (p *probes) locksCode(a *inlineAssembler) {
 	a.gs(opLoad, hardDI, ownDI)
 }
 
-// tables are what the code goes through.
+// tables returns the ranges and locks that the code reads.
 func (p *probes) tables() []byte {
 	b := make([]byte, blockOwn)
 	at := blockRanges

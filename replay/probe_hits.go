@@ -10,7 +10,8 @@ import (
 	"diagnose/replay/record"
 )
 
-// drain takes what the ring has. t stands behind the last of it, if it is not nil.
+// drain takes the entries of the ring. If t is not nil, it is stopped right after the last of
+// them.
 func (p *probes) drain(t *thread) error {
 	if p.block == nil {
 		return nil
@@ -30,9 +31,9 @@ func (p *probes) drain(t *thread) error {
 	return nil
 }
 
-// stopAt is the first entry, counted from 1, that may be of a hit to be looked at.
-// Each makes one hit for each word that an instruction may touch, and calls have
-// made others meanwhile.
+// stopAt returns the number of the first entry, counted from 1, that may be of a hit to be
+// inspected. An entry makes one hit for each watched word that its instruction touches, and system
+// calls may have made others meanwhile.
 func (p *probes) stopAt() uint64 {
 	next := ^uint64(0)
 	for n := range p.tr.c.opts.Inspect {
@@ -93,7 +94,7 @@ func (p *probes) touched(addr, size uint64, f func(watch int, w *Watch) error) e
 	return nil
 }
 
-// hit is an access to a watched word with its values.
+// hit takes an access to a watched word, with the word's values before and after.
 func (p *probes) hit(h Hit, before, after uint64, t *thread) error {
 	if err := p.called(h.Position); err != nil {
 		return err
@@ -107,12 +108,12 @@ func (p *probes) hit(h Hit, before, after uint64, t *thread) error {
 	return p.tr.emit(h, t)
 }
 
-// leftOut is for reads that nobody wants.
+// leftOut reports whether a hit is a read that was not requested.
 func (p *probes) leftOut(h *Hit) bool {
 	return p.tr.watches[h.Watch].Writes && h.Kind == evidence.CodeRead
 }
 
-// notice compares a word with what it was after the last access that was seen.
+// notice compares a word with its value after the last access that was seen.
 func (p *probes) notice(watch int, now uint64) {
 	if p.tr.read[watch] && p.tr.known[watch] != now {
 		p.tr.c.result.Unseen[watch]++
@@ -120,7 +121,7 @@ func (p *probes) notice(watch int, now uint64) {
 	p.tr.known[watch], p.tr.read[watch] = now, true
 }
 
-// kernelAccess is what a system call did to watched memory.
+// kernelAccess is an access of a system call to watched memory.
 type kernelAccess struct {
 	thread            uint32
 	ordinal, position uint64
@@ -129,8 +130,8 @@ type kernelAccess struct {
 	data              []byte // that was written; nil: it was read
 }
 
-// readLog finds what system calls did to what is watched, and where handlers of
-// signals return.
+// readLog finds the accesses of system calls to watched memory, and the pcs to which signal
+// handlers return.
 func (p *probes) readLog() error {
 	position := uint64(0)
 	for e, err := range p.tr.c.stage().rec.Log.Ordered() {
@@ -165,7 +166,7 @@ func (p *probes) readLog() error {
 	return nil
 }
 
-// called makes hits of what system calls did up to a position.
+// called makes hits of the system calls' accesses up to a position.
 func (p *probes) called(position uint64) error {
 	for len(p.calls) > 0 && p.calls[0].position <= position {
 		k := &p.calls[0]

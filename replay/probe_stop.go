@@ -11,7 +11,7 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// watchByProbes is the back end that sees the accesses of known instructions.
+// watchByProbes selects the back end that sees the accesses of known instructions.
 func (c *controller) watchByProbes() error {
 	p, err := newProbes(c.tracing)
 	if err != nil {
@@ -24,8 +24,8 @@ func (c *controller) watchByProbes() error {
 	return nil
 }
 
-// installProbes is for a thread that asks the engine's question whether objects
-// were loaded, or its first.
+// installProbes is called at a thread's request in the engine that reports loaded objects, or at
+// its first request.
 func (c *controller) installProbes(t *thread, s *signalStop) error {
 	if c.tracing == nil || c.tracing.probes == nil {
 		return nil
@@ -41,7 +41,7 @@ func (c *controller) installProbes(t *thread, s *signalStop) error {
 	return err
 }
 
-// inlined is what runs at instructions of the program's; nil if nothing does.
+// inlined returns the code that runs at instructions of the program; nil if there is none.
 func (c *controller) inlined() *inlined {
 	if c.tracing == nil || c.tracing.probes == nil {
 		return nil
@@ -64,7 +64,7 @@ func (in *inlined) meets(w *window) bool {
 	return false
 }
 
-// withoutProbes makes a thread's registers those of the program.
+// withoutProbes changes a thread's registers to those of the program.
 func (c *controller) withoutProbes(regs *ptrace.Registers) {
 	c.placer.original(regs)
 	if c.tracing == nil || c.tracing.probes == nil {
@@ -76,7 +76,7 @@ func (c *controller) withoutProbes(regs *ptrace.Registers) {
 	if p.in.original(regs) || own < p.base+blockOwn || p.in.arenaAt(regs.Rip) == nil {
 		return
 	}
-	// It stands in our code; where that is known, behind the instruction.
+	// It is in our code. If the instruction is known, the program's pc is after it.
 	at := own - p.base
 	if p.in.traps[regs.Rip] == p.each && at+ownBytes <= blockRing {
 		memory := p.block[at : at+ownBytes]
@@ -123,7 +123,7 @@ func (p *probes) faulted(t *thread, s *signalStop) (bool, error) {
 		return false, nil
 	}
 	if place, found := p.loads[s.regs.Rip]; found {
-		// The program's own access will do the same.
+		// The program's own access will fault, too.
 		s.regs.Rip = place.base + uint64(place.labels["miss"])
 	} else if p.lockLoads[s.regs.Rip] {
 		const length = 2
@@ -143,8 +143,8 @@ type touch struct {
 	before uint64
 }
 
-// step lets a thread execute a site's instruction, with all its repetitions, and
-// makes hits of what it accessed. stop is something else that came of it.
+// step makes a thread execute a site's instruction, with all its repetitions, and makes hits of
+// its accesses. stop is any other stop that occurred.
 func (p *probes) step(t *thread, regs *ptrace.Registers, site *inlineSite) (stop *ptrace.Stop, err error) {
 	x := p.all[site.number]
 	regs.Rip = x.inst.PC
@@ -174,7 +174,7 @@ func (p *probes) step(t *thread, regs *ptrace.Registers, site *inlineSite) (stop
 	}
 }
 
-// about says what of the watches an instruction accesses next.
+// about returns the accesses to watched words that an instruction is about to make.
 func (p *probes) about(x *probeSite, regs *ptrace.Registers) (map[int]touch, error) {
 	var touches map[int]touch
 	for _, o := range x.operands {
@@ -203,7 +203,7 @@ func (p *probes) about(x *probeSite, regs *ptrace.Registers) (map[int]touch, err
 	return touches, nil
 }
 
-// address is where an operand is that has not been accessed yet. %gs leads to the
+// address computes the address of an operand that has not been accessed yet. %gs points to the
 // tool's own block while there are probes; the program's base is zero.
 func (p *probes) address(o *x86.Operand, regs *ptrace.Registers) (uint64, bool) {
 	own := *regs
@@ -211,7 +211,7 @@ func (p *probes) address(o *x86.Operand, regs *ptrace.Registers) (uint64, bool) 
 	return operandAddress(o, &own)
 }
 
-// stepped makes hits of what was touched.
+// stepped makes hits of the accesses.
 func (p *probes) stepped(t *thread, x *probeSite, regs *ptrace.Registers, touches map[int]touch) error {
 	tr := p.tr
 	s, err := tr.c.see(t, regs)
@@ -240,8 +240,8 @@ func (p *probes) stepped(t *thread, x *probeSite, regs *ptrace.Registers, touche
 	return nil
 }
 
-// skip lets a string instruction repeat up to where it comes to what is watched;
-// done if it does not.
+// skip lets a string instruction repeat until its next repetition touches a watched word. done: it
+// ended without touching one.
 func (p *probes) skip(t *thread, x *probeSite, regs *ptrace.Registers, site *inlineSite) (done bool, stop *ptrace.Stop, err error) {
 	next := p.next(x, regs)
 	left := regs.Rcx - next
@@ -262,7 +262,8 @@ func (p *probes) skip(t *thread, x *probeSite, regs *ptrace.Registers, site *inl
 	return ended || left == 0, stop, ptrace.SetRegisters(t.tid, regs)
 }
 
-// compares: scas and cmps end where they find what they look for.
+// compares reports whether the instruction is scas or cmps, which end when they find what they
+// search for.
 func compares(inst *x86.Inst) bool {
 	switch inst.Bytes[len(inst.Bytes)-1] {
 	case 0xa6, 0xa7, 0xae, 0xaf:
@@ -271,8 +272,8 @@ func compares(inst *x86.Inst) bool {
 	return false
 }
 
-// next is how often a string instruction repeats before it touches what is
-// watched, which it does not do at first.
+// next returns how often a string instruction repeats before it touches a watched word. Its first
+// repetition touches none.
 func (p *probes) next(x *probeSite, regs *ptrace.Registers) uint64 {
 	least := int64(regs.Rcx)
 	for _, o := range x.operands {
@@ -282,7 +283,7 @@ func (p *probes) next(x *probeSite, regs *ptrace.Registers) uint64 {
 		}
 		size := int64(o.Size)
 		for _, w := range p.spans {
-			// The first repetition that comes far enough, and whether it is not past it.
+			// The first repetition that reaches the range, if it is not past it.
 			ahead, first := int64(w.start-addr), int64(0)
 			if regs.Eflags&directionFlag != 0 {
 				ahead = int64(addr - w.end)

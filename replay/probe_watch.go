@@ -17,31 +17,31 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// probes is the back end for any number of words: code at the instructions that
-// are known to access them (Options.Probes) compares the address of each access
-// with what is watched, and writes an entry into memory that the process shares
-// with this tool, with the words as they are before and behind it. A thread that
-// finds no room stops until there is some, so nothing is lost.
+// probes is the back end for any number of words. Code at the instructions that are known to
+// access them (Watching.Probes) compares the address of each access with the watched ranges. It
+// writes an entry, with the words before and after the access, into memory that the process shares
+// with this tool. A thread that finds no room stops until there is some, so nothing is lost.
 //
-// What such code cannot tell stops, by int3: what libraries of the runtime do, for
-// somebody's account; instructions with several operands, or that repeat, or call;
+// Some accesses cannot be judged by such code and stop by int3: those of runtime libraries, which
+// act on behalf of a caller; instructions with several operands, or that repeat or call; and those
 // where there is no room for a jump. Then the instruction is stepped over.
 //
-// Accesses by other instructions are not seen, but that they changed something is,
-// and counted. What the kernel did comes from the log.
+// Accesses by other instructions are not seen, but a change by them is noticed and counted. The
+// accesses of system calls are taken from the log.
 type probes struct {
 	tr  *tracing
 	in  *inlined
 	all []*probeSite
 	// waiting are the instructions whose objects are not loaded yet.
 	waiting []uint64
-	// full and each stand for an int3: the ring is full; every entry is looked at.
+	// full and each stand for an int3: full if the ring has no room, each if every entry is
+	// inspected.
 	full, each *inlineSite
 	loads      map[uint64]readPlace
 	lockLoads  map[uint64]bool
 
-	// spans are what is watched, sorted lists the watches by address.
-	// onlyWrites: reads of all of it are left out.
+	// spans are the watched ranges. sorted lists the watches by address. onlyWrites: reads of all
+	// of them are left out.
 	spans      []span
 	sorted     []int
 	onlyWrites bool
@@ -55,27 +55,27 @@ type probes struct {
 	calls []kernelAccess
 }
 
-// readPlace is where a read of our own goes on that faults: at the label miss.
+// readPlace is where a thread continues if a read of our own code faults: at the label miss.
 type readPlace struct {
 	base   uint64
 	labels map[string]int
 }
 
-// probeSite is an instruction that is known to access what is watched.
+// probeSite is an instruction that is known to access a watched word.
 type probeSite struct {
 	inst     x86.Inst
 	operands []*x86.Operand // in memory
 	fast     bool           // it is logged, and does not stop
 }
 
-// StopsError says that BackendProbe had to stop too often (Options.MostStops).
+// StopsError says that BackendProbe had to stop too often (Watching.MostStops).
 type StopsError struct{ Stops uint64 }
 
 func (e *StopsError) Error() string {
 	return fmt.Sprintf("replay: probes stopped the process more than %d times", e.Stops)
 }
 
-// MostProbed is how many words can be watched by probes.
+// MostProbed is the number of words that probes can watch.
 const MostProbed = 256
 
 func newProbes(tr *tracing) (*probes, error) {
@@ -117,8 +117,8 @@ func (p *probes) close() {
 	}
 }
 
-// install is for a thread that stands in a question of the engine's: the others
-// wait, and the objects are there.
+// install puts probes at the instructions whose objects are loaded. The thread is in a request of
+// the engine, so the others wait.
 func (p *probes) install(t *thread) error {
 	if p.block == nil {
 		if err := p.share(t); err != nil {
@@ -156,7 +156,7 @@ func (x *probeSite) writes() bool {
 	return slices.ContainsFunc(x.operands, func(o *x86.Operand) bool { return codeOf(o.Access)&evidence.CodeWrite != 0 })
 }
 
-// site says how accesses of an instruction are seen; nil: not at all.
+// site returns how an instruction's accesses are seen; nil: they cannot be.
 func (p *probes) site(pc uint64, m *mapping) *probeSite {
 	inst := p.tr.code.decode(pc)
 	if inst == nil || inst.Flow == x86.FlowTrap || inst.Flow == x86.FlowSyscall {
@@ -182,7 +182,7 @@ func (p *probes) site(pc uint64, m *mapping) *probeSite {
 	return x
 }
 
-// engines reports whether code is the engine's to replace.
+// engines reports whether the engine replaces this code.
 func (in *inlined) engines(pc, size uint64) bool {
 	w := window{start: pc, end: pc + size}
 	return slices.ContainsFunc(in.patched(), w.overlaps)
@@ -257,7 +257,7 @@ func (p *probes) word(offset int) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&p.block[offset]))
 }
 
-// arm gives a stopped thread memory of its own.
+// arm gives a stopped thread its own memory.
 func (p *probes) arm(t *thread) error {
 	if p.block == nil {
 		return nil // nothing runs yet
@@ -276,8 +276,8 @@ func (p *probes) arm(t *thread) error {
 	return ptrace.SetGSBase(t.tid, p.base+uint64(at))
 }
 
-// finish is at the end of the replay, with all threads stopped: the process is the
-// program's alone again.
+// finish runs at the end of the replay, with all threads stopped, and restores the program's text
+// and its %gs.
 func (p *probes) finish() error {
 	if p.block == nil {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"diagnose/replay/record"
 )
 
-// instructionsOf are those that made accesses: to a replay that has them all,
-// nothing is hidden.
+// instructionsOf returns the instructions that made accesses: a replay that probes all of them
+// sees all accesses.
 func instructionsOf(hits []replay.Hit) []evidence.Addr {
 	var list []evidence.Addr
 	for _, h := range hits {
@@ -26,7 +26,7 @@ func instructionsOf(hits []replay.Hit) []evidence.Addr {
 }
 
 func TestProbesAgainstSingleSteps(t *testing.T) {
-	// Of the accesses of each program, whether any stop, and whether all do not.
+	// For each program: whether some accesses stop, and whether some do not.
 	stops := map[string]bool{"kinds": true, "loops": true, "control": true, "faults": true}
 	for _, name := range tracePrograms {
 		t.Run(name, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestProbesAgainstSingleSteps(t *testing.T) {
 			hits, result := w.traced(t, replay.Options{Backend: replay.BackendProbe, Probes: instructionsOf(stopped), Verify: true, Timing: record.TimingEager})
 			compareHits(t, w.seen(hits), want)
 			for i, h := range hits {
-				// Where a call was made from, the log does not say.
+				// The log does not say where a call was made.
 				if h != stopped[i] && h.By != evidence.ByCall {
 					t.Errorf("hit %+v, by stops %+v", h, stopped[i])
 				}
@@ -51,7 +51,7 @@ func TestProbesAgainstSingleSteps(t *testing.T) {
 	}
 }
 
-// TestProbesFull: the process waits where the ring is full, and nothing is lost.
+// TestProbesFull: the process waits while the ring is full, and nothing is lost.
 func TestProbesFull(t *testing.T) {
 	w := recordWatched(t, "many")
 	enough := errors.New("enough")
@@ -79,7 +79,7 @@ func TestProbesFull(t *testing.T) {
 	}
 }
 
-// TestProbesStops: whoever cannot wait for stops says so.
+// TestProbesStops: a replay that may not stop so often fails with an error that says so.
 func TestProbesStops(t *testing.T) {
 	w := recordWatched(t, "kinds")
 	probes := instructionsOf(w.hits(t, replay.Options{Backend: replay.BackendPtrace}))
@@ -108,8 +108,8 @@ func TestProbesWrites(t *testing.T) {
 	}
 }
 
-// TestProbesMissing: what instructions that are not known do is not seen, but that
-// something was changed is, and instructions that are none are named.
+// TestProbesMissing: accesses of instructions without a probe are not seen, but a change by them
+// is. Addresses without an instruction are reported.
 func TestProbesMissing(t *testing.T) {
 	w := recordWatched(t, "loops")
 	all := w.hits(t, replay.Options{Backend: replay.BackendPtrace})
@@ -147,8 +147,8 @@ func TestProbesMissing(t *testing.T) {
 	}
 }
 
-// TestProbesInspected: the process stands behind an access, with the registers of
-// the program.
+// TestProbesInspected: the process is stopped right after an access, with the registers of the
+// program.
 func TestProbesInspected(t *testing.T) {
 	w := recordWatched(t, "loops")
 	probes := instructionsOf(w.hits(t, replay.Options{Backend: replay.BackendPtrace}))
@@ -209,7 +209,7 @@ func TestProbesMoment(t *testing.T) {
 	}
 }
 
-// TestProbesEnd: an error of whoever takes the hits ends the replay.
+// TestProbesEnd: an error of OnHit ends the replay.
 func TestProbesEnd(t *testing.T) {
 	w := recordWatched(t, "loops")
 	probes := instructionsOf(w.hits(t, replay.Options{Backend: replay.BackendPtrace}))

@@ -84,19 +84,19 @@ type Hook struct {
 	At evidence.Moment
 	// Do is called with all threads stopped. An error ends the replay.
 	Do func(*Stopped) error
-	// Every: Do is called at each arrival of the thread at the Moment's PC, from
-	// the Count-th on, until its next event. That there is none is no error.
+	// Every: Do is called at each arrival of the thread at the Moment's PC, from the Count-th
+	// until its next event. It is no error if there is no arrival.
 	Every bool
-	// step: from there on the thread is stepped. A replay may pass it by.
+	// step: the thread is stepped from this point. A replay may never reach it.
 	step *StepWindow
-	// walk: from there on the thread goes along a call.
+	// walk: the thread follows a call from this point.
 	walk *Walk
 }
 
-// ErrEnough is what a Hook returns to end the replay there.
+// ErrEnough is returned by a Hook to end the replay at that point.
 var ErrEnough = errors.New("replay: stopped on request")
 
-// EndKind is how far a replay came.
+// EndKind is how a replay ended.
 type EndKind string
 
 // The ends of a replay.
@@ -112,47 +112,45 @@ const (
 	EndIdle     EndKind = "idle"     // a free one: all threads wait for input that the recording does not have
 )
 
-// Result is what came of a replay.
+// Result is the outcome of a replay.
 type Result struct {
 	End EndKind
-	// Moment is where the failing thread was at the end, or the thread that
-	// diverged.
+	// Moment is where the failing thread was at the end, or the thread that diverged.
 	Moment evidence.Moment
 	Signal int
 	Status int
-	// Events is how many were replayed, of Total.
+	// Events is the number of events replayed, of Total.
 	Events, Total uint64
-	// Timing is what it was replayed with. Tried is set if none worked, and
-	// this is what came further.
+	// Timing is the timing used. If none worked, Tried lists those tried, and Timing is the one
+	// that got furthest.
 	Timing record.Timing
 	Tried  []record.Timing
 	// Comparison with the recorded end; nil if none was asked for or the replay
 	// did not come to the end.
 	Comparison *Comparison
-	// Hits and Lost count the hits of the watches that were and were not handed
-	// to OnHit; Backend is what traced them.
+	// Hits counts the hits that were passed to OnHit, Lost those that were not. Backend is the
+	// back end that traced them.
 	Hits, Lost uint64
 	Backend    Backend
-	// Unseen counts, by watch, how often a word had changed since the last access
-	// that BackendProbe saw; Unprobed are those of Options.Probes that it could not
-	// see; Stops are the accesses, perhaps, that it had to stop for.
+	// Unseen counts, by watch, how often a word had changed since the last access that
+	// BackendProbe saw. Unprobed are the addresses of Watching.Probes that it could not see. Stops
+	// counts the possible accesses for which it had to stop.
 	Unseen   []uint64
 	Unprobed []evidence.Addr
 	Stops    uint64
-	// Unbroken are those of Options.Breaks that were taken back, as they were in the way
-	// of what the replay itself needs.
+	// Unbroken are the FreeRequest.Breaks that were removed because they conflicted with the
+	// replay's own needs.
 	Unbroken []evidence.Addr
-	// Left is where a free replay left the recorded way; nil: nowhere. MadeUp
-	// counts the calls whose results were not in the log.
+	// Left is where a free replay diverged from the recording; nil if it did not. MadeUp counts
+	// the calls whose results were not in the log.
 	Left   *DivergenceError
 	MadeUp uint64
-	// Idle are the threads of a replay that ended so.
+	// Idle are the waiting threads of a replay that ended with EndIdle.
 	Idle []WaitingThread
-	// Limits are what the recording cannot bring back, and what could not be
-	// compared.
+	// Limits name what the recording cannot restore, and what could not be compared.
 	Limits []string
 	Times  Times
-	// looks is how often a thread was stepped that computed without an event.
+	// looks counts how often a thread that computed without an event was stepped.
 	looks int
 }
 
@@ -161,8 +159,8 @@ type Times struct {
 	Prepare, Run, Verify time.Duration
 }
 
-// InputError says that the recording cannot be replayed here: it is damaged, or
-// files of the program changed.
+// InputError says that the recording cannot be replayed on this machine: it is damaged, or files
+// of the program changed.
 type InputError struct{ Err error }
 
 func (e *InputError) Error() string { return e.Err.Error() }
@@ -172,9 +170,8 @@ func inputf(format string, args ...any) error {
 	return &InputError{fmt.Errorf(format, args...)}
 }
 
-// Run replays a recording. If the replay left the recorded way or got stuck,
-// the error is a *DivergenceError or a *StuckError, and there is a result as
-// well.
+// Run replays a recording. If the replay diverges from the recording or gets stuck, the error is a
+// *DivergenceError or a *StuckError, and the result is not nil.
 //
 // Replays share nothing; several may run at once.
 func Run(ctx context.Context, rec *record.Recording, opts Options) (*Result, error) {
@@ -192,7 +189,7 @@ func Run(ctx context.Context, rec *record.Recording, opts Options) (*Result, err
 	return a.result, a.err
 }
 
-// prepare makes what needs no process.
+// prepare does the work that needs no process.
 func (c *controller) prepare() error {
 	if err := c.opts.checkWatches(); err != nil {
 		return err
@@ -236,7 +233,7 @@ func (c *controller) prepare() error {
 	return err
 }
 
-// withoutCore says why there is nothing to compare with.
+// withoutCore returns the error for a recording that has no core to compare with.
 func withoutCore(rec *record.Recording) error {
 	if rec.Manifest.Outcome.Kind != record.OutcomeExec {
 		return inputf("replay: %s has no core to compare with", rec.Dir)
@@ -305,7 +302,7 @@ func (c *controller) serve() error {
 	return c.finish()
 }
 
-// finish is for the stopped process at the end.
+// finish fills in the result from the stopped process at the end.
 func (c *controller) finish() error {
 	r := c.result
 	c.finishSteps()

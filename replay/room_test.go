@@ -22,8 +22,8 @@ import (
 	"diagnose/replay/record"
 )
 
-// TestNoRoom records where there is no room for all, or no more soon. The
-// program is not to notice.
+// TestNoRoom records where there is no room for all data, or soon will be none. The program must
+// not notice.
 func TestNoRoom(t *testing.T) {
 	diagnose := tool(t)
 	p, err := recordtest.Read("../internal/testdata/record/faults/busy.c")
@@ -90,8 +90,8 @@ func checkCut(t *testing.T, dir string) {
 	}
 }
 
-// TestEndsEarly has the library end its recording for a reason of its own: the
-// user is told which, and not to look for the end there.
+// TestEndsEarly makes the library end its recording for a reason of its own. The user must be told
+// the reason, and that the recording does not reach the program's end.
 func TestEndsEarly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "recordings")
 	var stderr bytes.Buffer
@@ -124,8 +124,8 @@ func TestEndsEarly(t *testing.T) {
 	}
 }
 
-// TestDiskFull records onto disks of several sizes a program that fails. What is
-// said of what there is has to be so.
+// TestDiskFull records a failing program onto disks of several sizes. All statements about the
+// recordings must be true.
 func TestDiskFull(t *testing.T) {
 	diagnose := tool(t)
 	p, err := recordtest.Read("../internal/testdata/record/faults/many.c")

@@ -22,11 +22,11 @@ import (
 	"diagnose/replay/record"
 )
 
-// interruption is what a handler finds at its first instruction.
+// interruption is the state that a handler finds at its first instruction.
 type interruption struct {
 	place string
-	// registers are those of the interrupted instruction, in the order of struct
-	// dg_signal_state; pc is one of them.
+	// registers are those at the interrupted instruction, in the order of struct dg_signal_state;
+	// pc is one of them.
 	registers [18]uint64
 	values    map[string]uint64
 }
@@ -34,13 +34,13 @@ type interruption struct {
 const (
 	interruptedPC    = 16
 	interruptedFlags = 17
-	// In a frame for a handler: struct sigcontext, behind the return address and
-	// the start of struct ucontext.
+	// In a handler's frame: struct sigcontext, after the return address and the start of struct
+	// ucontext.
 	frameContext = 8 + 40
 )
 
-// TestSignalMoment replays programs that fail because a handler ran between two
-// certain instructions, and looks at each replay when that handler starts.
+// TestSignalMoment replays programs that fail because a handler ran between two certain
+// instructions, and examines each replay when that handler starts.
 func TestSignalMoment(t *testing.T) {
 	for _, x := range []struct {
 		name   string
@@ -90,7 +90,7 @@ func TestSignalMoment(t *testing.T) {
 	}
 }
 
-// lastInterruption is the last signal of a number that came between two events.
+// lastInterruption returns the last signal of a number that arrived between two events.
 func lastInterruption(t *testing.T, rec *record.Recording, signal unix.Signal) *record.Event {
 	t.Helper()
 	var last *record.Event
@@ -124,8 +124,8 @@ func loggedState(t *testing.T, e *record.Event) (state agent.RawSignalState) {
 	return state
 }
 
-// replayTo replays to the recorded end, and looks at the process at a handler's
-// first instruction and at the end.
+// replayTo replays to the recorded end, and examines the process at a handler's first instruction
+// and at the end.
 func replayTo(t *testing.T, rec *record.Recording, at evidence.Moment, names []string) (found interruption, end map[string]uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -172,7 +172,7 @@ func interrupted(s *replay.Stopped, names []string) (i interruption, err error) 
 	return i, err
 }
 
-// variables reads variables of the program's.
+// variables reads variables of the program.
 func variables(s *replay.Stopped, names []string) (map[string]uint64, error) {
 	p, err := s.Process()
 	if err != nil {

@@ -20,19 +20,19 @@ import (
 	"diagnose/replay/record"
 )
 
-// stage is one process of a replay: the one asked for, or one from which it was
-// forked and whose replay leads up to the fork.
+// stage is one process of a replay: the requested one, or one from which it was forked and whose
+// replay leads up to the fork.
 type stage struct {
 	rec    *record.Recording
 	owned  bool // to be closed here
 	limits []string
-	// shared: other processes write to memory of this one.
+	// shared: other processes write to memory of this process.
 	shared bool
 
 	image    *os.File // what the process maps
 	layout   *record.Image
 	schedule record.Schedule
-	// preemptions are of the process beside that order.
+	// preemptions are made in addition to that order.
 	preemptions []record.Preemption
 	events      uint64
 	sites       []byte
@@ -41,8 +41,8 @@ type stage struct {
 	data *os.File
 }
 
-// openStages returns a recording and those of its ancestors that it shares
-// memory with, the oldest first.
+// openStages returns a recording and those of its ancestors that it shares memory with, the oldest
+// first.
 func openStages(rec *record.Recording) ([]*stage, error) {
 	stages := []*stage{{rec: rec}}
 	for {
@@ -73,8 +73,8 @@ func (s *stage) close() {
 	}
 }
 
-// prepare makes the image. core is the recorded end, nil if there is none.
-// preemptions are beside the recorded order; nil: those that the recording has.
+// prepare makes the image. core is the recorded end, nil if there is none. preemptions are made in
+// addition to the recorded order; nil: those of the recording.
 func (s *stage) prepare(core *image.Process, preemptions []record.Preemption, timing record.Timing) error {
 	for _, l := range s.rec.Manifest.Limits {
 		s.limits = append(s.limits, l.Text)
@@ -104,7 +104,7 @@ func (s *stage) prepare(core *image.Process, preemptions []record.Preemption, ti
 	return err
 }
 
-// readSchedule takes the recorded order unless one was given, and finds what the
+// readSchedule reads the recorded order unless another was requested, and the limits that the
 // engine noted.
 func (s *stage) readSchedule() error {
 	if s.schedule != nil {
@@ -130,7 +130,7 @@ func (s *stage) readSchedule() error {
 	return nil
 }
 
-// addLimits adds those that are not there yet.
+// addLimits adds the limits that are not in the list.
 func (s *stage) addLimits(limits []record.Limit) {
 	for _, l := range limits {
 		s.shared = s.shared || l.Kind == record.LimitShared.String()
@@ -145,8 +145,8 @@ func (s *stage) severalThreads() bool {
 	return slices.ContainsFunc(s.schedule, func(t record.Turn) bool { return t.Thread != s.schedule[0].Thread })
 }
 
-// unlinked is a private file without a name, which goes away with us. It is on
-// a disk rather than in memory, for logs can be large.
+// unlinked creates a private file without a name, which disappears when this process ends. It is
+// on a disk, not in memory, because logs can be large.
 func unlinked() (*os.File, error) {
 	f, err := os.CreateTemp("", "diagnose-replay-*")
 	if err != nil {
@@ -159,7 +159,7 @@ func unlinked() (*os.File, error) {
 	return f, nil
 }
 
-// pathOf is a name by which a child of ours can open the file.
+// pathOf returns a name by which a child process can open the file.
 func pathOf(f *os.File) string {
 	if f == nil {
 		return ""
@@ -206,7 +206,7 @@ func (s *stage) trapsAt(pc uint64) bool {
 // siteSize is sizeof(struct dg_site_patch).
 const siteSize = 32
 
-// skippedAtEnd is how many mutexes threads took without an event since their last one.
+// skippedAtEnd returns how many mutexes threads took without an event since their last event.
 func (s *stage) skippedAtEnd(core *image.Process) map[uint32]uint64 {
 	if core == nil {
 		return s.rec.Manifest.Outcome.Relocked
@@ -220,7 +220,7 @@ func (s *stage) skippedAtEnd(core *image.Process) map[uint32]uint64 {
 	return skipped
 }
 
-// orderHooks sorts hooks by when their events come.
+// orderHooks sorts hooks by the order of their events.
 func (s *stage) orderHooks(hooks []Hook) ([]Hook, error) {
 	type key struct {
 		thread  uint32
@@ -257,13 +257,12 @@ func (s *stage) orderHooks(hooks []Hook) ([]Hook, error) {
 	return sorted, nil
 }
 
-// Check tells whether the files that a recording needs are still those that were
-// recorded; an *InputError names the first that is not.
+// Check reports whether the files that a recording needs are still the recorded ones; an
+// *InputError names the first that is not.
 func Check(rec *record.Recording) error { return checkFiles(rec) }
 
-// checkFiles sees that the program, its libraries and the agent are those that
-// were recorded: what differs would show as a divergence that nobody
-// understands.
+// checkFiles checks that the program, its libraries and the agent are the recorded ones. A changed
+// file would cause a divergence without an apparent reason.
 func checkFiles(rec *record.Recording) error {
 	m := rec.Manifest
 	if err := checkFile(rec, m.Program.Path, m.Program.BuildID, &m.Program.File); err != nil {
@@ -294,10 +293,10 @@ func checkFiles(rec *record.Recording) error {
 	return nil
 }
 
-// mostLibrary bounds the library that recorded, which has some hundred kilobytes.
+// mostLibrary bounds the size of the recording library, which has some hundred kilobytes.
 const mostLibrary = 64 << 20
 
-// librarySum is the digest of a file that a manifest names, which may be any.
+// librarySum returns the digest of a file that a manifest names. That may be any file.
 func librarySum(path string) (string, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -320,7 +319,7 @@ func librarySum(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// checkFile sees that a file of the process's is there and as it was.
+// checkFile checks that a file of the process exists and is the recorded one.
 func checkFile(rec *record.Recording, path record.Text, id string, recorded *record.File) error {
 	var info unix.Stat_t
 	err := unix.Stat(string(path), &info)

@@ -17,8 +17,8 @@ import (
 	"diagnose/replay/record"
 )
 
-// start starts the oldest process of the replay as it was recorded. It stands
-// before its first instruction.
+// start starts the oldest process of the replay as it was recorded, stopped before its first
+// instruction.
 func (c *controller) start() error {
 	m := c.stages[0].rec.Manifest
 	if err := checkFiles(c.stages[0].rec); err != nil {
@@ -63,8 +63,8 @@ func (c *controller) start() error {
 	return c.loading.executed()
 }
 
-// hello answers DG_TRAP_HELLO, and DG_TRAP_FORKED in a child whose recording
-// is replayed: it says what to replay.
+// hello answers DG_TRAP_HELLO, and DG_TRAP_FORKED in a child whose recording is replayed: it tells
+// the engine what to replay.
 func (c *controller) hello(s *signalStop, forked bool) (answer uint64, err error) {
 	c.control, c.trapPC = s.regs.Rdi, s.regs.Rip-1
 	control, err := c.readControl()
@@ -177,8 +177,8 @@ func (c *controller) forked(t *thread) error {
 	if err := unix.Kill(parent, unix.SIGKILL); err != nil {
 		return fmt.Errorf("replay: kill: %w", err)
 	}
-	// The parent's end is waited for by its number, and that of the other
-	// threads comes before it (ptrace(2), "Death under ptrace").
+	// The parent's end is waited for by its id. The ends of its other threads come before it
+	// (ptrace(2), "Death under ptrace").
 	for {
 		stop, err := ptrace.Wait()
 		if err != nil {

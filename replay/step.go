@@ -10,29 +10,27 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// Stepping executes a part of a replay one instruction at a time and tells what
-// memory it accesses, at some 10 us each. The recording library's own code is
-// left out, and so are handlers of signals that interrupt a thread on its way
-// out of that.
+// Stepping executes a part of a replay one instruction at a time and reports the memory that it
+// accesses. An instruction takes some 10 us. The recording library's own code is left out, and so
+// are signal handlers that interrupt a thread while it leaves the library.
 type Stepping struct {
 	// Windows are the parts, by thread.
 	Windows map[uint32]StepWindow
-	// Most is how many instructions are executed so, of all threads; with the next
-	// the replay ends there, as at a Moment. Share is how many of a thread between
-	// two events, 0: all; it does the rest at full speed, and Cut is set.
+	// Most bounds the instructions that are stepped, of all threads; at the bound the replay ends,
+	// as at a Moment. Share bounds those of a thread between two events; 0: no bound. The thread
+	// executes the rest at full speed, and Result.StepsCut is set.
 	Most, Share uint64
 	Cut         bool
 	// On is called for each access, in order, and for each return from a function of
 	// the recording library.
 	On func(*Stepped)
-	// Calls, if there are any, are functions of the recording library: nothing is
-	// stepped, and On is called for returns from those alone, of which there may be as
-	// many as there are debug registers to spare, the first of them.
+	// Calls, if not empty, are functions of the recording library. Then nothing is stepped, and On
+	// is called only for returns from those functions: from the first of them, as many as there
+	// are free debug registers.
 	Calls []evidence.Addr
 }
 
-// StepWindow is what a thread does behind its event From, up to the event behind
-// To.
+// StepWindow is the part of a thread from after its event From to the event that follows To.
 type StepWindow struct{ From, To uint64 }
 
 // Stepped is an access, or a return from a function of the recording library.
@@ -41,18 +39,18 @@ type Stepped struct {
 	Ordinal uint64 // of the thread's event before
 	// Position is how many events of all threads were done.
 	Position uint64
-	// PC is the instruction's. Count is which arrival there since the event, or the
-	// preemption at an instruction, before; 0: the thread was preempted there. Behind
-	// is how many of those preemptions the step had.
+	// PC is the instruction's address. Count is the number of this arrival there since the
+	// thread's last event or its last preemption at an instruction; 0: the thread was preempted
+	// there. The third field counts such preemptions since the event.
 	PC     evidence.Addr
 	Count  uint64
 	Behind int
-	// Next is where the thread was behind it, for the NextCount-th time; 0: it went
-	// into the library.
+	// Next is the thread's pc after the instruction, reached for the NextCount-th time; 0: it
+	// entered the library.
 	Next      evidence.Addr
 	NextCount uint64
-	// Addr, Size and Kind are of an access. Called is the function that was returned
-	// from, with this first argument; PC is where to.
+	// Addr, Size and Kind describe an access. Called is the function that has returned, and First
+	// its first argument; then PC is the return address.
 	Addr   evidence.Addr
 	Size   uint64
 	Kind   evidence.AccessKind
@@ -60,7 +58,7 @@ type Stepped struct {
 	First  uint64
 }
 
-// steps is what is known of a thread that is stepped.
+// steps is the state of a thread that is stepped.
 type steps struct {
 	to       uint64
 	ordinal  uint64
@@ -70,8 +68,8 @@ type steps struct {
 	counts   map[uint64]uint64
 	last     uint64 // pc
 	pending  []Stepped
-	// running: it goes on at full speed, in the library or in a loop, and is stepped
-	// again at the breaks.
+	// running: the thread runs at full speed, in the library or in a loop, and is stepped again at
+	// the breaks.
 	running  bool
 	breaks   []uint64
 	called   uint64 // function of the library, if it is known
@@ -82,7 +80,7 @@ type steps struct {
 	low, top uint64 // of its stack
 }
 
-// lost is the count of arrivals at an instruction of a loop that was not stepped.
+// lost replaces the count of arrivals at an instruction of a loop that was not stepped.
 const lost = 1 << 63
 
 func (s *steps) count(pc uint64) uint64 {
@@ -92,7 +90,7 @@ func (s *steps) count(pc uint64) uint64 {
 	return 0
 }
 
-// stepper is of a replay that steps.
+// stepper steps the threads of a replay.
 type stepper struct {
 	*Stepping
 	left         uint64
@@ -115,7 +113,7 @@ func (c *controller) stepHooks() []Hook {
 	return hooks
 }
 
-// beginSteps is for a thread in the engine that has done the event before its
+// beginWindow starts stepping a thread that is in the engine and has done the event before its
 // window.
 func (c *controller) beginSteps(t *thread, hook Hook) error {
 	if t.steps != nil {
@@ -136,8 +134,8 @@ func (c *controller) beginSteps(t *thread, hook Hook) error {
 	return c.nextHook(t, evidence.Moment{})
 }
 
-// stackLow is where a thread's stack ends: the first thread's grows as far as the
-// engine lets it (dg_stack_low).
+// stackLow returns the low end of a thread's stack. The first thread's stack grows as far as the
+// engine allows (dg_stack_low).
 func stackLow(r *agent.RawRThread) uint64 {
 	const most = 128 << 20
 	if r.StackLow == 0 && r.StackHigh > most {
@@ -168,12 +166,12 @@ func (c *controller) stepEvent(t *thread) error {
 	return nil
 }
 
-// stepping reports whether the thread goes on by one instruction.
+// stepping reports whether the thread is resumed by one instruction.
 func (t *thread) stepping() bool {
 	return t.steps != nil && t.final == nil && !t.steps.running
 }
 
-// stepsAgain reports whether it is stepped from pc on.
+// stepsAgain reports whether the thread is stepped again from pc.
 func (t *thread) stepsAgain(pc uint64) bool {
 	return t.steps != nil && slices.Contains(t.steps.breaks, pc)
 }
@@ -191,7 +189,8 @@ func (c *controller) stepOn(t *thread) error {
 	return c.placer.resumeAt(t)
 }
 
-// stepped is for a thread behind an instruction. True: the replay goes on.
+// stepped handles a thread that has executed an instruction and continues. spent: Most is reached,
+// and the replay is over.
 func (c *controller) stepped(t *thread, regs *ptrace.Registers) error {
 	if c.stepper.left--; c.stepper.left == 0 {
 		c.end = &end{kind: EndMoment, thread: t}
@@ -229,7 +228,7 @@ func (c *controller) leaveStep(t *thread) error {
 	return c.cont(t, 0)
 }
 
-// leaveLoop lets a thread run through a loop whose iterations have become the same.
+// leaveLoop runs a thread at full speed through a loop whose iterations have become the same.
 func (c *controller) leaveLoop(t *thread) error {
 	s := t.steps
 	inst := c.instruction(s.last)
@@ -313,7 +312,7 @@ func (c *controller) enterLibrary(t *thread, regs *ptrace.Registers) error {
 	return c.runSteps(t, f.RIP)
 }
 
-// cameBack is for a thread that stands where it was to be stepped again.
+// cameBack handles a thread that has reached an address where it is to be stepped again.
 func (c *controller) cameBack(t *thread, regs *ptrace.Registers) error {
 	if len(c.stepper.Calls) > 0 {
 		return c.cameToCall(t, regs)
@@ -342,7 +341,7 @@ func (c *controller) cameBack(t *thread, regs *ptrace.Registers) error {
 	return nil
 }
 
-// observe notes what the instruction accesses that comes next.
+// observe notes the accesses of the next instruction.
 func (c *controller) observe(t *thread, regs *ptrace.Registers, arrives bool) {
 	s := t.steps
 	inst := c.instruction(regs.Rip)
@@ -369,7 +368,7 @@ func (c *controller) observe(t *thread, regs *ptrace.Registers, arrives bool) {
 	}
 }
 
-// deliver hands on what the instruction before accessed.
+// deliver reports the accesses of the previous instruction.
 func (c *controller) deliver(s *steps, next, count uint64) {
 	for i := range s.pending {
 		x := &s.pending[i]

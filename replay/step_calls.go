@@ -8,8 +8,7 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// awaitCalls lets a thread go on at full speed to the next call of a function that
-// is told of.
+// awaitCalls runs the thread at full speed to the next call of a function of Calls.
 func (c *controller) awaitCalls(t *thread) error {
 	calls := c.stepper.Calls
 	var entries []uint64
@@ -19,7 +18,7 @@ func (c *controller) awaitCalls(t *thread) error {
 	return c.runSteps(t, entries...)
 }
 
-// cameToCall is for a thread at one of the functions, or where it returns to.
+// cameToCall handles a thread at the start of one of the functions, or at its return address.
 func (c *controller) cameToCall(t *thread, regs *ptrace.Registers) error {
 	s := t.steps
 	ordinal, called := s.ordinal, s.called
@@ -38,7 +37,7 @@ func (c *controller) cameToCall(t *thread, regs *ptrace.Registers) error {
 		s.called, s.first = regs.Rip, regs.Rdi
 		return c.runSteps(t, binary.LittleEndian.Uint64(word[:]))
 	}
-	// Behind an event, too, the return is an arrival where it leads.
+	// The return is an arrival at its target, even after an event.
 	s.counts[regs.Rip]++
 	if called != 0 && s.ordinal == ordinal {
 		c.stepper.On(&Stepped{Thread: t.index, Ordinal: s.ordinal, Position: s.position, PC: evidence.Addr(regs.Rip),

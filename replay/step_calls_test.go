@@ -9,8 +9,8 @@ import (
 	"diagnose/replay/record"
 )
 
-// Calls that are no event are told at full speed, with the arrival at where they
-// return to: a preemption there is between two of them.
+// Calls that are not events are reported at full speed, with the arrival at their return address.
+// A preemption there is between two of the calls.
 func TestSteppingCalls(t *testing.T) {
 	const times = 5 // TIMES of relocks.c
 	p, err := recordtest.Read("../internal/testdata/schedule/relocks.c")
@@ -60,7 +60,7 @@ func TestSteppingCalls(t *testing.T) {
 			t.Errorf("lock %d: %+v", i+2, s)
 		}
 	}
-	// Behind a preemption arrivals are counted from there.
+	// After a preemption, arrivals are counted from there.
 	third := told[unlock][2]
 	told = calls([]record.Preemption{{Thread: 2, Ordinal: taken, Class: record.PointPC, PC: third.PC, Count: third.Count, Until: third.Position}})
 	if len(told[unlock]) != times {

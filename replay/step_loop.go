@@ -7,16 +7,17 @@ import (
 	"diagnose/image/x86"
 )
 
-// loop notices that a thread repeats itself: the same instructions, with the same
-// memory beside its own stack.
+// loop notices that a thread repeats itself: it executes the same instructions, with the same
+// memory apart from its own stack.
 type loop struct {
 	head uint64
-	// body is what was executed since the head was, now those of the iteration
-	// that runs.
+	// body and shared are the instructions and accesses of the last iteration, now and other those
+	// of the current one.
 	body, now     map[uint64]bool
 	shared, other map[loopAccess]bool
 	same, since   int // iterations, and instructions since the head
-	// inner is where jumps back led since the head was executed, turns times in a row.
+	// inner is the target of the last backward jumps since the head was executed; turns counts
+	// them in a row.
 	inner uint64
 	turns int
 }
@@ -33,8 +34,8 @@ const (
 	loopSpan = 4096 // bytes
 )
 
-// next is told of each instruction. ready: the iterations have become the same, and
-// the loop is left by one of the exits.
+// next takes each instruction. ready: the iterations have become the same, and the loop is left by
+// one of the exits.
 func (l *loop) next(pc uint64, inst *x86.Inst, decode func(uint64) *x86.Inst, accesses func() []Stepped, beside func(evidence.Addr) bool) (exits []uint64, ready bool) {
 	if l.since++; l.since > loopLong {
 		*l = loop{} // it is over
@@ -64,8 +65,7 @@ func (l *loop) next(pc uint64, inst *x86.Inst, decode func(uint64) *x86.Inst, ac
 			l.other[loopAccess{pc, a.Addr}] = true
 		}
 	}
-	// The innermost loop that goes on is the one that is looked at: its head is
-	// where a jump back leads.
+	// The innermost running loop is the one observed. Its head is the target of a backward jump.
 	if inst != nil && inst.HasTarget && inst.Target <= pc && pc-inst.Target < loopSpan && inst.Flow != x86.FlowCall && inst.Target != l.head {
 		if l.inner != inst.Target {
 			l.inner, l.turns = inst.Target, 0
@@ -92,7 +92,7 @@ func sameKeys[K comparable](a, b map[K]bool) bool {
 	return true
 }
 
-// exitsOf are where the code goes on that is in the body, if not in the body.
+// exitsOf returns the addresses outside of the body that its code can reach next.
 func exitsOf(body map[uint64]bool, decode func(uint64) *x86.Inst) ([]uint64, bool) {
 	var exits []uint64
 	add := func(pc uint64) {
@@ -124,7 +124,7 @@ func exitsOf(body map[uint64]bool, decode func(uint64) *x86.Inst) ([]uint64, boo
 			add(inst.Target)
 			add(next)
 		case x86.FlowReturn:
-			// To behind a call of the body.
+			// It returns to the instruction after a call of the body.
 		default:
 			return nil, false
 		}

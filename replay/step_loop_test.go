@@ -7,7 +7,7 @@ import (
 	"diagnose/image/x86"
 )
 
-// A loop is left that turns inside of another one's iteration.
+// A loop inside of an iteration of another loop is left.
 func TestLoopInside(t *testing.T) {
 	code := map[uint64]*x86.Inst{
 		0x10: {Len: 1}, // the head of the outer loop

@@ -2,10 +2,10 @@ package replay
 
 import "diagnose/replay/ptrace"
 
-// steps implements placer. A thread that is stepped is to execute the program's own
-// instructions, where the program has them, and not a probe's: a loop that a probe is
-// in would not be one, and accesses would be told at addresses that no other replay
-// has. So while it is, no probe is in the text, and a debug register finds its place.
+// steps implements placer. A thread that is stepped must execute the program's own instructions at
+// their own addresses, not a probe's copies. Otherwise a loop with a probe in it would not be
+// recognized, and accesses would be reported at addresses that no other replay has. So while a
+// thread is stepped, no probe is in the text, and a debug register finds its place.
 func (b *breakpoints) steps(t *thread, on bool) error {
 	if on != b.lifted {
 		if err := b.lift(on); err != nil {
@@ -25,7 +25,7 @@ func (b *breakpoints) steps(t *thread, on bool) error {
 		if err != nil {
 			return err
 		}
-		// It goes on in the middle of what a jump has replaced.
+		// The thread continues in the middle of the code that a jump has replaced.
 		if err := b.demoteProbes(t, regs.Rip); err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ func (b *breakpoints) steps(t *thread, on bool) error {
 	return x.set(t.tid)
 }
 
-// lift takes the jumps of all probes out of the text, or puts them back.
+// lift removes the jumps of all probes from the text, or puts them back.
 func (b *breakpoints) lift(on bool) error {
 	b.lifted = on
 	for _, x := range b.threads {
@@ -61,8 +61,7 @@ func (b *breakpoints) jump(x *probe) error {
 	return nil
 }
 
-// reachedLifted is for a thread that is stepped and at the pc of its place, which has a
-// probe that is not in the text.
+// reachedLifted handles a stepped thread at the pc of its place, whose probe is not in the text.
 func (b *breakpoints) reachedLifted(t *thread, x *broken, regs *ptrace.Registers) (move, error) {
 	p := x.place
 	if !p.equal(regs, nil) {

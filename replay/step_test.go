@@ -9,8 +9,8 @@ import (
 	"diagnose/replay/record"
 )
 
-// Every access is told with the arrival at its instruction: a preemption there is
-// where the trace says.
+// Every access is reported with the arrival at its instruction: a preemption at that arrival
+// occurs at that access.
 func TestStepping(t *testing.T) {
 	m := recordMarks(t)
 	core := coreOf(t, m.rec)
@@ -42,8 +42,8 @@ func TestStepping(t *testing.T) {
 			t.Errorf("store %d is %+v, of %+v", i, s, step)
 		}
 	}
-	// Right before the third store of the first thread: the other two see what it
-	// was before, and leave their marks over its own.
+	// Right before the third store of the first thread: the other two threads see the old value,
+	// and their marks overwrite its own.
 	s := stores[2]
 	list := []record.Preemption{{Thread: s.Thread, Ordinal: s.Ordinal, Class: record.PointPC, PC: s.PC, Count: s.Count, Until: m.all(0)}}
 	traced, left := trace(list)
@@ -59,7 +59,7 @@ func TestStepping(t *testing.T) {
 	}
 }
 
-// Loops are not stepped to their end, and what is behind them is.
+// Loops are not stepped to their end, but the code after them is stepped.
 func TestSteppingLeavesLoops(t *testing.T) {
 	p, err := recordtest.Read("../internal/testdata/schedule/apache.c")
 	if err != nil {
@@ -90,8 +90,8 @@ func TestSteppingLeavesLoops(t *testing.T) {
 	}
 }
 
-// A loop that a place is in is one as others are: what finds the place is not
-// stepped, nor told of.
+// A loop that contains a place is like any other: the code that finds the place is neither stepped
+// nor reported.
 func TestSteppingLeavesLoopsWithPlaces(t *testing.T) {
 	p, err := recordtest.Read("../internal/testdata/schedule/turning.c")
 	if err != nil {
@@ -123,8 +123,8 @@ func TestSteppingLeavesLoopsWithPlaces(t *testing.T) {
 	}
 }
 
-// Of a step that is longer than its share the rest is not told, and of those behind it
-// the beginning is.
+// If a step is longer than its share, the rest of it is not reported, but the beginnings of the
+// later ones are.
 func TestSteppingShares(t *testing.T) {
 	p, err := recordtest.Read("../internal/testdata/schedule/apache.c")
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// Stopped is the replayed process with all its threads stopped. It is for the
-// duration of the call that it was handed to, and for that goroutine.
+// Stopped is the replayed process with all its threads stopped. It is valid only during the call
+// that it was passed to, and in that goroutine.
 type Stopped struct {
-	// Moment is where the thread stands that was waited for.
+	// Moment is where the thread that was waited for is.
 	Moment evidence.Moment
-	// Signal and Status are how the process ended; 0 where it has not.
+	// Signal and Status say how the process ended; 0 if it has not.
 	Signal, Status int
 
 	c       *controller
@@ -26,11 +26,11 @@ type Stopped struct {
 	process *image.Process
 }
 
-// PID is the process's number, which is another one than it sees itself.
+// PID is the process's id, which differs from the one that the process sees.
 func (s *Stopped) PID() int { return s.c.pid }
 
-// TID is the kernel's number, which differs from the recorded one too, of the
-// thread that was waited for; PID if there was none.
+// TID is the kernel's id, which also differs from the recorded one, of the thread that was waited
+// for; PID if there was none.
 func (s *Stopped) TID() int {
 	if s.thread == nil {
 		return s.c.pid
@@ -38,7 +38,7 @@ func (s *Stopped) TID() int {
 	return s.thread.tid
 }
 
-// Ordinal is that of the last event of the thread that was waited for; 0 if there was none.
+// Ordinal is the number of the last event of the thread that was waited for; 0 if there was none.
 func (s *Stopped) Ordinal() (uint64, error) {
 	if s.thread == nil || s.thread.index == 0 {
 		return 0, nil
@@ -50,15 +50,14 @@ func (s *Stopped) Ordinal() (uint64, error) {
 	return r.Ordinal, nil
 }
 
-// ReadMemory implements image.Memory. Unlike the rest, it may be called by
-// several goroutines.
+// ReadMemory implements image.Memory. Unlike the other methods it may be called by several
+// goroutines.
 func (s *Stopped) ReadMemory(addr evidence.Addr, p []byte) (int, error) {
 	return s.c.ReadMemory(addr, p)
 }
 
-// Process is the process as the stages know it. A thread's number is that of
-// the recording, its registers are the program's even while it is in the
-// engine.
+// Process returns the process for analysis. A thread's number is that of the recording. Its
+// registers are the program's even while it is in the engine.
 func (s *Stopped) Process() (*image.Process, error) {
 	if s.process != nil {
 		return s.process, nil
@@ -68,8 +67,8 @@ func (s *Stopped) Process() (*image.Process, error) {
 	return s.process, err
 }
 
-// Registers are the general ones of the thread that was waited for, as Process has
-// them, at a small part of its price.
+// Registers returns the general registers of the thread that was waited for, as Process does, but
+// at much less cost.
 func (s *Stopped) Registers() (image.Registers, error) {
 	var r image.Registers
 	if s.thread == nil {
@@ -104,13 +103,13 @@ func (s *Stopped) close() {
 	}
 }
 
-// HandOver lets go of the process, with every thread where the program has it
-// and the whole stopped as by SIGSTOP, so that a debugger can attach. When wait
-// returns, the process is ended, and with it the replay.
+// HandOver detaches from the process, with every thread at its place in the program and the
+// process stopped as by SIGSTOP, so that a debugger can attach. When wait returns, the process is
+// killed, and the replay ends.
 func (s *Stopped) HandOver(wait func(pid int) error) error {
 	c := s.c
 	c.unpin()
-	// Nobody will answer the engine's questions any more.
+	// The engine's requests will not be answered any more.
 	if control, err := c.readControl(); err == nil {
 		c.result.Events = control.Consumed
 		control.Tracer = 0
@@ -130,7 +129,7 @@ func (s *Stopped) HandOver(wait func(pid int) error) error {
 			return err
 		}
 	}
-	// It is pending before any thread goes on, so none comes to the program.
+	// It is pending before any thread resumes, so none executes the program's code before it.
 	if err := unix.Kill(c.pid, unix.SIGSTOP); err != nil {
 		return fmt.Errorf("replay: stop: %w", err)
 	}

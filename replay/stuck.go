@@ -11,28 +11,27 @@ import (
 	"diagnose/replay/record"
 )
 
-// StuckError says that a replay makes no progress, and who waits for what.
+// StuckError says that a replay makes no progress, and what each thread waits for.
 type StuckError struct {
-	// Computing: a thread computes, and came to no event all that time.
+	// Computing: a thread computes, and reached no event for the time After.
 	Computing bool
 	After     time.Duration
-	// Endless: it came back to an instruction with the registers and memory that it had
-	// there before, so that it turns in a loop for good.
+	// Endless: the thread returned to an instruction with the same registers and memory, so it
+	// loops for ever.
 	Endless bool
-	// Events were done, of Total.
+	// Events is the number of events done, of Total.
 	Events, Total uint64
-	// Holder is the thread that may run, Due the one whose event is next; 0:
-	// nobody's.
+	// Holder is the thread that may run, Due the thread whose event is next; 0: none.
 	Holder, Due uint32
 	Threads     []WaitingThread
-	// Cause is why a free replay cannot go on; empty: it is not known.
+	// Cause says why a free replay cannot continue; empty if it is not known.
 	Cause StuckCause
 	// Sight is what the kernel said of it when it was given up, by the clock; empty if
 	// the process said so itself.
 	Sight string
 }
 
-// StuckCause is why a free replay cannot go on.
+// StuckCause says why a free replay cannot continue.
 type StuckCause string
 
 // The causes.
@@ -42,20 +41,20 @@ const (
 	StuckEvents  StuckCause = "it goes on and on"
 )
 
-// WaitingThread is what a thread does in a replay that is stuck.
+// WaitingThread describes a thread of a replay that is stuck.
 type WaitingThread struct {
 	Thread  uint32
 	Ordinal uint64 // of its last event
-	// Waits is the kind of event that it stands at; empty: it runs.
+	// Waits is the kind of event that the thread waits for; empty: it runs.
 	Waits  string
 	Object evidence.Addr
-	// ObjectName says what the object is, At where the thread is.
+	// ObjectName names the object, At the place where the thread is.
 	ObjectName, At string
 	Stack          []string
 	Ended          bool
-	// Spins is what it reads in a loop that does nothing else, if it computes.
+	// Spins is the memory that it only reads in a loop, if it computes.
 	Spins []Spun
-	// Next is its next event in the recording, in words; empty: none.
+	// Next describes its next event in the recording; empty: none.
 	Next string
 }
 
@@ -123,7 +122,7 @@ func (w *WaitingThread) text() string {
 	return text
 }
 
-// stuck ends the replay because nothing goes on in it.
+// stuck ends the replay because no thread continues.
 func (c *controller) stuck(t *thread, computing bool) error {
 	e := &StuckError{Computing: computing, After: c.watch.sleeping, Total: c.stage().events}
 	if computing {
@@ -163,7 +162,7 @@ func (c *controller) stuck(t *thread, computing bool) error {
 	return nil
 }
 
-// due is the thread of a run.
+// due returns the thread of a run.
 func (s *stage) due(run uint64) uint32 {
 	if run >= uint64(len(s.layout.Runs)) {
 		return 0
@@ -171,7 +170,7 @@ func (s *stage) due(run uint64) uint32 {
 	return s.layout.Runs[run].Thread
 }
 
-// waiting is what a thread does. p is nil if names cannot be had.
+// waiting describes a thread. p is nil if there are no names.
 func (c *controller) waiting(t *thread, p *image.Process) (WaitingThread, error) {
 	w := WaitingThread{Thread: t.index}
 	if p != nil {

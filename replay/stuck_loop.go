@@ -12,22 +12,22 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// question is what the watchdog wants to know of a thread that computes: whether it
-// turns in a loop that it cannot leave.
+// question is the watchdog's question about a thread that computes: whether it is in a loop that
+// it cannot leave.
 type question struct {
 	after time.Duration // since the last event
 	steps int           // instructions to look at, at most
 }
 
-// mostLoopBytes bounds what a loop may write that is looked at.
+// mostLoopBytes bounds the memory that an examined loop may write.
 const mostLoopBytes = 64 << 10
 
-// looked answers the watchdog's question of a thread that it stopped: the replay ends
-// there, or goes on as if it had not been asked.
+// looked answers the watchdog's question about a thread that it stopped. The replay ends there, or
+// continues as if there had been no question.
 //
-// A thread that comes back to an instruction with the same registers, while memory is
-// the same, does so for good: the replay is deterministic, and no other thread runs.
-// So one turn says it, where only time says that a loop counts.
+// A thread that returns to an instruction with the same registers and the same memory will do so
+// for ever: the replay is deterministic, and no other thread runs. So one iteration proves it. Of
+// a loop that counts, only time can tell.
 func (c *controller) looked(t *thread, q *question) error {
 	if may, err := c.mayLook(t); err != nil {
 		return err
@@ -56,9 +56,9 @@ func (c *controller) looked(t *thread, q *question) error {
 	return nil
 }
 
-// mayLook reports whether a thread is the one that runs, outside of the engine, and
-// can be stepped without a loss: with watches of debug registers, a step and an access
-// are told by one stop.
+// mayLook reports whether a thread is the one that runs, outside of the engine, and can be stepped
+// without loss. With watches by debug registers, a single stop would report both a step and an
+// access.
 func (c *controller) mayLook(t *thread) (bool, error) {
 	if c.control == 0 || c.free() || t.final != nil || t.stepping() || c.tracing != nil && c.tracing.kernel == nil {
 		return false, nil
@@ -74,24 +74,24 @@ func (c *controller) mayLook(t *thread) (bool, error) {
 	return err == nil && control.Holder == t.index, err
 }
 
-// loopLook steps a thread and compares it with how it was.
+// loopLook steps a thread and compares its states.
 type loopLook struct {
 	c            *controller
 	t            *thread
 	code         *codeReader
 	instructions map[uint64]*x86.Inst
-	// registers and vectors are of the state that later ones are compared with, memory
-	// the bytes then of what was written since, read what was read since.
+	// registers and vectors are those of the state that later ones are compared with. memory has
+	// the bytes then of the memory written since, read the addresses read since.
 	registers ptrace.Registers
 	vectors   []byte
 	memory    map[uint64]byte
 	read      map[uint64]bool
 }
 
-// turns steps so many instructions at most. endless: the thread is back where it was.
-// other is a stop that is for something else, and not dealt with. The state that is
-// compared with is taken anew at powers of two (Brent, An improved Monte Carlo
-// factorization algorithm, BIT 1980), so that one before the loop does no harm.
+// turns steps at most the given number of instructions. endless: the thread has returned to an
+// earlier state. other is a stop for another reason, which has not been handled. The state to
+// compare with is saved again at powers of two (Brent, An improved Monte Carlo factorization
+// algorithm, BIT 1980), so that it does no harm if the first one was before the loop.
 func (l *loopLook) turns(most int) (endless bool, other *ptrace.Stop, err error) {
 	next := 1
 	for n := range most {
@@ -127,8 +127,8 @@ func (l *loopLook) remember(regs *ptrace.Registers) (err error) {
 	return err
 }
 
-// same reports whether what the registers do not have is as it was, and nobody else
-// can change it.
+// same reports whether the state outside of the registers is unchanged, and no other thread or
+// process can change it.
 func (l *loopLook) same() (bool, error) {
 	vectors, err := ptrace.GetRegset(l.t.tid, ptrace.RegsetXState)
 	if err != nil || !bytes.Equal(vectors, l.vectors) {
@@ -152,12 +152,12 @@ func (l *loopLook) same() (bool, error) {
 	return threadsSleep(l.c.pid, l.t.tid), nil
 }
 
-// notItself are instructions whose results are not those of registers and memory
-// alone, or that tell that the thread is stepped.
+// notItself are instructions whose results do not follow from registers and memory alone, or which
+// reveal that the thread is stepped.
 var notItself = []string{"cpuid", "rdtsc", "rdtscp", "rdpmc", "rdpid", "rdrand", "rdseed", "in", "xbegin", "xend", "xabort", "xtest",
 	"xgetbv", "pushf", "pushfq", "popf", "popfq", "umwait", "tpause", "umonitor", "str", "smsw", "lsl", "verr", "verw", "lar"}
 
-// observe notes what the next instruction accesses. False: what it does cannot be told.
+// observe notes the accesses of the next instruction. It returns false if its effect is not known.
 func (l *loopLook) observe(regs *ptrace.Registers) (bool, error) {
 	inst, err := l.instruction(regs.Rip)
 	if inst == nil || err != nil {
@@ -191,7 +191,7 @@ func (l *loopLook) observe(regs *ptrace.Registers) (bool, error) {
 	return true, nil
 }
 
-// instruction is the one at a pc; nil: it must not be stepped, or is not known.
+// instruction returns the instruction at a pc; nil if it must not be stepped, or is not known.
 func (l *loopLook) instruction(pc uint64) (*x86.Inst, error) {
 	inst, known := l.instructions[pc]
 	if known {
@@ -211,7 +211,7 @@ func (l *loopLook) instruction(pc uint64) (*x86.Inst, error) {
 	return inst, nil
 }
 
-// step executes an instruction. other: something else than that came of it.
+// step executes an instruction. other is a stop for another reason.
 func (l *loopLook) step() (other *ptrace.Stop, err error) {
 	stop, err := ptrace.StepQuietly(l.t.tid)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// lookAtLoop steps through one of the loops of internal/testdata/schedule/loops.c; then gets the program as it stands behind that.
+// lookAtLoop steps through one of the loops of testdata/schedule/loops.c. Then it calls then with
+// the state of the program.
 func lookAtLoop(t *testing.T, exe, name string, most int, then func(l *loopLook, endless bool, other *ptrace.Stop)) {
 	t.Helper()
 	err := ptrace.OnThread(func() error {
@@ -67,7 +68,7 @@ func buildLoops(t *testing.T) string {
 	return exe
 }
 
-// A loop that the thread cannot leave by itself is told after a few turns.
+// A loop that the thread cannot leave by itself is recognized after a few iterations.
 func TestLoopWithoutEnd(t *testing.T) {
 	exe := buildLoops(t)
 	for _, name := range []string{"load", "exchange", "compare_exchange", "both", "calls", "backs_off"} {
@@ -84,8 +85,8 @@ func TestLoopWithoutEnd(t *testing.T) {
 	})
 }
 
-// One that ends is none, nor one whose end depends on more than its own state; the
-// program goes on to its end as it does by itself.
+// A loop that ends is not reported, nor one whose end depends on more than its own state. The
+// program continues to its end as it does without stepping.
 func TestLoopWithEnd(t *testing.T) {
 	exe := buildLoops(t)
 	for _, name := range []string{"counter", "few", "memory", "vectors", "string", "clock", "kernel", "flags"} {

@@ -17,7 +17,7 @@ import (
 type Spun struct {
 	Addr evidence.Addr
 	Size int
-	// Name says what it is; empty: it has no name. Value is what it holds.
+	// Name says what the memory is; empty if it has no name. Value is its contents.
 	Name  string
 	Value uint64
 }
@@ -36,9 +36,9 @@ const (
 	mostSpun  = 4
 )
 
-// spins finds what a thread waits for that computes without an end: it is executed
-// instruction by instruction until it has come back to where it was with the same
-// accesses. nil: it does something else each time, or reads nothing but its own stack.
+// spins finds the memory that a thread waits for if it computes without an end. The thread is
+// stepped until it has returned to its place several times with the same accesses. nil: the
+// accesses differ each time, or are all to its own stack.
 func (c *controller) spins(t *thread, p *image.Process) ([]Spun, error) {
 	r, err := c.rthread(t.index)
 	if err != nil || r.Inside != 0 || t.final != nil || t.deferred != nil {
@@ -77,9 +77,9 @@ type spinAccess struct {
 	written bool
 }
 
-// turn are the accesses beside a thread's stack between two arrivals at an
-// instruction, if several turns had the same; an exchange that is repeated counts as
-// a read of what it finds. Constants are not among them.
+// turn returns the accesses outside of a thread's stack between two arrivals at an instruction, if
+// several iterations had the same ones. A repeated exchange counts as a read of the value found.
+// Constants are left out.
 func (c *controller) turn(t *thread, beside func(uint64) bool) (map[spinAccess]bool, error) {
 	if err := c.placer.steps(t, true); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (c *controller) turn(t *thread, beside func(uint64) bool) (map[spinAccess]b
 			if m := maps.at(addr); !known || !beside(addr) || m == nil || m.perms[1] != 'w' && m.perms[3] != 's' {
 				continue
 			}
-			// Whoever finds a lock taken has put there what it found.
+			// An exchange that finds a lock taken stores the value that it found.
 			now[spinAccess{addr, int(o.Size), o.Access == evidence.Write}] = true
 		}
 		if ended, err := c.stepOnce(t); ended || err != nil {
@@ -130,8 +130,8 @@ func (c *controller) turn(t *thread, beside func(uint64) bool) (map[spinAccess]b
 	return nil, nil
 }
 
-// stepOnce executes one instruction of a thread that is stopped. ended: it came to
-// something else.
+// stepOnce executes one instruction of a stopped thread. ended: the thread stopped for another
+// reason.
 func (c *controller) stepOnce(t *thread) (ended bool, err error) {
 	const signals = 8 // that were on their way
 	for range signals {

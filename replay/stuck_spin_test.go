@@ -15,8 +15,8 @@ import (
 	"diagnose/replay/record"
 )
 
-// A thread that waits in a loop is told with what it reads there; one that computes is
-// not.
+// A thread that waits in a loop is reported with the memory that it reads there; a thread that
+// computes is not.
 func TestStuckTellsSpinning(t *testing.T) {
 	p, err := recordtest.Read("../internal/testdata/schedule/spins.c")
 	if err != nil {
@@ -38,13 +38,13 @@ func TestStuckTellsSpinning(t *testing.T) {
 		}
 		return stuck, 0
 	}
-	// Where the other thread's call came before the first looked, it need not wait.
+	// If the other thread's call occurred before the first thread looked, the first need not wait.
 	var rec *record.Recording
 	var stuck *replay.StuckError
 	var addr evidence.Addr
 	for range mostRecordings {
 		rec = open(t, p.Record(t).Dir)
-		// On a busy machine the program's start alone may take as long as it may compute.
+		// On a busy machine the program's start alone may take as long as the program may compute.
 		if stuck, addr = spun(rec); stuck != nil && strings.Contains(stuck.Error(), "await (spins.c:") {
 			break
 		}
@@ -69,8 +69,8 @@ func TestStuckTellsSpinning(t *testing.T) {
 	}
 }
 
-// A replay goes on as if nobody had looked where a thread is found to compute: to the
-// recorded memory, and with all arrivals at a place counted.
+// A look at a thread that computes does not change the replay: it ends with the recorded memory,
+// and all arrivals at a place are counted.
 func TestLookDisturbsNothing(t *testing.T) {
 	p, err := recordtest.Read("../internal/testdata/schedule/counts.c")
 	if err != nil {

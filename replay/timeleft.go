@@ -6,9 +6,8 @@ import (
 	"diagnose/agent"
 )
 
-// timeLeftArgument is the argument, by its register's place in the order of
-// system calls, through which the kernel says how much time was left when a
-// signal interrupts the call (clock_nanosleep(2), ppoll(2), select(2)).
+// timeLeftArgument is the index of the argument through which the kernel returns how much time was
+// left when a signal interrupts the call (clock_nanosleep(2), ppoll(2), select(2)).
 var timeLeftArgument = map[uint64]int{
 	unix.SYS_NANOSLEEP:       1,
 	unix.SYS_CLOCK_NANOSLEEP: 3,
@@ -17,9 +16,9 @@ var timeLeftArgument = map[uint64]int{
 	unix.SYS_PPOLL:           2,
 }
 
-// timesLeft are what the kernel wrote for the threads that slept when the
-// process was stopped for its core: how long ago they had begun, which no event
-// says. None of them saw it.
+// timesLeft returns the times that the kernel wrote for the threads that slept when the process
+// was stopped for its core. They depend on when the sleep had begun, which no event records. No
+// thread has seen them.
 func (v *verifier) timesLeft() []exclusion {
 	const size = 16 // struct timespec and struct timeval
 	var list []exclusion

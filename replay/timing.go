@@ -8,7 +8,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// firstTiming is tried first where nothing is known of a recording.
+// firstTiming is tried first if nothing is known of a recording.
 const firstTiming = record.TimingEager
 
 func otherTiming(t record.Timing) record.Timing {
@@ -18,15 +18,15 @@ func otherTiming(t record.Timing) record.Timing {
 	return record.TimingEager
 }
 
-// attempt is one replay of those that Run makes.
+// attempt is one of the replays that Run makes.
 type attempt struct {
 	timing record.Timing
-	// provisional: if it does not come to the recorded end, another follows, and
-	// AtEnd is not for this one.
+	// provisional: if the attempt does not reach the recorded end, another follows, and AtEnd is
+	// not called for this one.
 	provisional bool
 	// hooked: a Hook was called.
 	hooked bool
-	// free: it may leave the recorded way.
+	// free: the attempt may diverge from the recording.
 	free *free
 
 	result *Result
@@ -47,14 +47,12 @@ func (a *attempt) run(ctx context.Context, rec *record.Recording, opts Options) 
 	a.result, a.err = c.result, c.end.failure
 }
 
-// worked reports whether it came to the recorded end, or to the Moment that was
-// asked for.
+// worked reports whether the replay reached the recorded end, or the requested Moment.
 func (r *Result) worked() bool {
 	return r.End != EndDiverged && r.End != EndStuck && (r.Comparison == nil || r.Comparison.Identical())
 }
 
-// further reports whether a replay came further than another, none of which
-// worked.
+// further reports whether a replay got further than another, if neither worked.
 func (r *Result) further(than *Result) bool {
 	if r.Events != than.Events || r.Comparison == nil || than.Comparison == nil {
 		return r.Events > than.Events
@@ -62,10 +60,9 @@ func (r *Result) further(than *Result) bool {
 	return r.Comparison.Bytes < than.Comparison.Bytes
 }
 
-// runAuto replays as an earlier replay found to be right, or else in the usual
-// way; and in the other way if that does not come to the recorded end. What
-// does is written down for the next time. Where a search has found what a replay
-// needs, it is that.
+// runAuto replays with the timing that an earlier replay found to be right, or else with the usual
+// one. If that does not reach the recorded end, it tries the other timing. One that works is saved
+// for the next time. If a search has found preemptions that a replay needs, their timing is used.
 func runAuto(ctx context.Context, rec *record.Recording, opts Options) (*Result, error) {
 	first, err := rec.Timing()
 	if err != nil {
@@ -93,7 +90,7 @@ func runAuto(ctx context.Context, rec *record.Recording, opts Options) (*Result,
 	}
 	if b.result.worked() {
 		if b.result.End != EndMoment {
-			// Where that cannot be written down, it is found out once more.
+			// If it cannot be saved, it is found again next time.
 			_ = rec.SetTiming(b.timing)
 		}
 		return b.result, b.err

@@ -13,7 +13,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// trapped answers a question of the engine's.
+// trapped answers a request of the engine.
 func (c *controller) trapped(t *thread, s *signalStop) error {
 	what := s.regs.Rax
 	switch what {

@@ -16,27 +16,27 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// Comparison is of a replay's end with the recorded one.
+// Comparison is the comparison of a replay's end with the recorded one.
 type Comparison struct {
-	// Differences are the first of each kind; Ranges, Bytes, Registers and
-	// Mappings count all.
+	// Differences are the first of each kind; Ranges, Bytes, Registers and Mappings count all of
+	// them.
 	Differences []Difference
 	Ranges      uint64 // of memory, and the bytes in them that differ
 	Bytes       uint64
 	Registers   int
 	Mappings    int
-	// Compared is how many bytes of memory were, and Threads how many threads.
+	// Compared is the number of bytes of memory compared, Threads that of threads.
 	Compared uint64
 	Threads  int
 	Excluded []Exclusion
 }
 
-// Identical says that nothing differs.
+// Identical reports whether nothing differs.
 func (c *Comparison) Identical() bool {
 	return c.Ranges == 0 && c.Registers == 0 && c.Mappings == 0
 }
 
-// DifferenceKind is what a Difference is about.
+// DifferenceKind is the kind of a Difference.
 type DifferenceKind string
 
 // The kinds of difference.
@@ -47,18 +47,18 @@ const (
 	DifferentThread   DifferenceKind = "thread"
 )
 
-// Difference is one thing that the recording and the replay have differently.
+// Difference is one difference between the recording and the replay.
 type Difference struct {
 	Kind DifferenceKind
-	// Addr and Size are of memory; Where says what is there.
+	// Addr and Size are of memory; Where describes the place.
 	Addr  evidence.Addr
 	Size  uint64
 	Where string
 	// Thread and Register are of a register.
 	Thread   uint32
 	Register string
-	// Want is the recording's, Have the replay's: the first bytes in
-	// hexadecimal, a register's value, or words.
+	// Want is the recording's value, Have the replay's: the first bytes in hexadecimal, a
+	// register's value, or words.
 	Want, Have string
 }
 
@@ -76,15 +76,15 @@ func (d *Difference) String() string {
 type Exclusion struct {
 	What, Why string
 	Bytes     uint64
-	// Different is how many of its bytes differ, where that was looked at.
+	// Different is how many of its bytes differ, if they were compared.
 	Different uint64
 }
 
-// shownDifferences are kept of each kind.
+// shownDifferences is how many are kept of each kind.
 const shownDifferences = 50
 
-// redZone is what a function may use below the stack pointer (System V ABI for
-// x86-64, section 3.2.2).
+// redZone is the memory below the stack pointer that a function may use (System V ABI for x86-64,
+// section 3.2.2).
 const redZone = 128
 
 // verify compares the stopped process with the core.
@@ -101,12 +101,12 @@ func (c *controller) verify() (*Comparison, error) {
 type verifier struct {
 	c      *controller
 	result *Comparison
-	// recorded are the core's threads by their index in the recording, replayed
-	// the process's.
+	// recorded are the core's threads by their index in the recording, replayed those of the
+	// process.
 	recorded map[uint32]*coreThread
 	replayed map[uint32]*thread
-	// ending are threads that had their last event behind them, and not yet said
-	// so when the core was written.
+	// ending are threads that had done their last event but had not yet reported their end when
+	// the core was written.
 	ending []*agent.RawRThread
 	maps   mappings
 }
@@ -120,8 +120,8 @@ type coreThread struct {
 	failed bool
 }
 
-// coreThreads finds the engine's threads in a core by their kernel ids, which
-// the engine has written down.
+// coreThreads finds the engine's threads in a core by their kernel ids, which the engine has
+// stored.
 func coreThreads(core *image.Process) map[uint32]*coreThread {
 	found := map[uint32]*coreThread{}
 	control, err := image.Struct[agent.RawControl](core, agent.EngineControl)
@@ -203,8 +203,8 @@ func (v *verifier) note(d Difference) {
 	}
 }
 
-// statusFlags are the flags of arithmetic and the direction flag; the others
-// are the kernel's and the debugger's.
+// statusFlags are the flags of arithmetic and the direction flag. The others belong to the kernel
+// and the debugger.
 const statusFlags = 0xcd5
 
 func (v *verifier) compareThreads() error {
@@ -249,11 +249,11 @@ func (v *verifier) compareThread(want *coreThread, t *thread) error {
 	return v.compareVectors(want, t)
 }
 
-// preempted tells a thread that was kept at a point of its code for good, which no
-// event says: the process ended before it could go on.
+// preempted reports whether the thread was preempted at a point of its code and never continued,
+// because the process ended before. No event records that.
 func (t *coreThread) preempted() bool { return t.frame != nil && t.frame.Kind == agent.EntryPoint }
 
-// program are the registers with which the program would have gone on.
+// program returns the registers with which the program would have continued.
 func (t *coreThread) program() ptrace.Registers {
 	var regs ptrace.Registers
 	get := func(n image.Register) uint64 { x, _ := t.Registers.Get(n); return x }
@@ -269,8 +269,8 @@ func (t *coreThread) program() ptrace.Registers {
 	return regs
 }
 
-// compareVectors compares xmm0 to xmm15. The engine uses none, so a thread in it
-// has the program's.
+// compareVectors compares xmm0 to xmm15. The engine does not use them, so a thread in it has the
+// program's values.
 func (v *verifier) compareVectors(want *coreThread, t *thread) error {
 	const first = 160 // FXSAVE's xmm0 (Intel SDM volume 1, table 10-2)
 	b, err := ptrace.GetRegset(t.tid, ptrace.RegsetFP)
@@ -290,14 +290,14 @@ func (v *verifier) compareVectors(want *coreThread, t *thread) error {
 	return nil
 }
 
-// permissionSpan is memory of one permission.
+// permissionSpan is contiguous memory with the same permissions.
 type permissionSpan struct {
 	span
 	perms string
 }
 
-// compareMappings compares what is mapped, whatever lies between neighbours of
-// equal permissions.
+// compareMappings compares the mapped memory. The borders between neighbours of equal permissions
+// do not matter.
 func (v *verifier) compareMappings() error {
 	var want, have []permissionSpan
 	fresh := v.newStacks()
@@ -355,7 +355,7 @@ func appendSpan(list []permissionSpan, s permissionSpan) []permissionSpan {
 	return append(list, s)
 }
 
-// compareMemory compares every byte that the core has, but for exclusions.
+// compareMemory compares every byte of the core, except for exclusions.
 func (v *verifier) compareMemory() error {
 	file, err := os.Open(v.c.core.CoreFile())
 	if err != nil {
@@ -402,7 +402,7 @@ func (v *verifier) compareMemory() error {
 	return nil
 }
 
-// compareVariables counts what differs in the library's own variables.
+// compareVariables counts the differing bytes in the library's own variables.
 func (v *verifier) compareVariables(file *os.File, variables []piece) error {
 	found, err := compareMemory(v.c.ctx, file, variables, v.c, nil)
 	if err != nil {
@@ -416,12 +416,12 @@ func (v *verifier) compareVariables(file *os.File, variables []piece) error {
 	return nil
 }
 
-// library is what the library's variables are called.
+// library names the library's variables.
 func (v *verifier) library() string {
 	return "the variables of " + filepath.Base(string(v.c.stage().rec.Manifest.Agent.Path))
 }
 
-// corePieces are the bytes of memory that a core holds.
+// corePieces returns the memory that a core has.
 func corePieces(file *os.File) ([]piece, error) {
 	f, err := elf.NewFile(file)
 	if err != nil {
@@ -441,7 +441,7 @@ func corePieces(file *os.File) ([]piece, error) {
 
 const whyEngine = "what records and what replays differ"
 
-// place says what is at an address.
+// place describes an address.
 func (v *verifier) place(addr uint64) string {
 	for _, i := range sortedKeys(v.recorded) {
 		if t := v.recorded[i]; t.raw.StackLow != 0 && addr >= t.raw.StackLow && addr < t.raw.StackHigh {

@@ -9,17 +9,17 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// A thread that makes another is out of the engine from behind DG_EV_CREATE, or
-// from before the call of a vfork, until the stub's second entry, whose event is
-// DG_EV_CREATED or DG_EV_FORK. A replay whose log does not have that event waits
-// for it in the engine, with the child's number in rax, which is the kernel's.
+// A thread that creates another one is outside of the engine from after DG_EV_CREATE, or from
+// before the call of a vfork, until the second entry of the stub, whose event is DG_EV_CREATED or
+// DG_EV_FORK. A replay whose log does not have that event waits for it in the engine. rax then has
+// the child's id from the kernel.
 
-// clones reports whether a thread of the core is in the stub of a clone, where a
-// replay does not stop.
+// clones reports whether a thread of the core is in the stub of a clone, where a replay does not
+// stop.
 func (t *coreThread) clones() bool { return t.raw.Inside == 0 && t.raw.Cloning != 0 }
 
-// settleClone gives a thread that is about to make another, or has made it, what
-// the instruction and the stub leave alone, if the replay has come as far.
+// settleClone excludes from the comparison, for a thread that is creating another one, the
+// registers that the instruction and the stub change, if the replay has got as far.
 func (v *verifier) settleClone(want *coreThread, t *thread, w *ptrace.Registers, have ptrace.Registers) error {
 	if want.frame == nil && !want.clones() || want.failed {
 		return nil
@@ -40,9 +40,9 @@ func (v *verifier) settleClone(want *coreThread, t *thread, w *ptrace.Registers,
 	return nil
 }
 
-// starting reports whether a thread of the replay that the core does not have is
-// one that the recorded process was about to make, or had made so shortly before
-// its end that it had not said its number.
+// starting reports whether a thread of the replay that the core does not have is one that the
+// recorded process was about to create, or had created so shortly before its end that it had not
+// reported its id.
 func (v *verifier) starting(index uint32) bool {
 	want, err := image.Struct[agent.RawRThread](v.c.core, evidence.Addr(agent.RThreadAddress(index)))
 	if err != nil || want.State != agent.RStarting {
@@ -52,8 +52,8 @@ func (v *verifier) starting(index uint32) bool {
 	return err == nil && have.Ordinal == 0
 }
 
-// startingIDs are the words with the ids of threads whose first event, behind
-// which they are the recorded ones, is not in the log.
+// startingIDs returns the words with the ids of threads whose first event is not in the log. They
+// become the recorded ids only after that event.
 func (v *verifier) startingIDs() []exclusion {
 	var list []exclusion
 	for _, t := range v.c.threads {
@@ -77,9 +77,8 @@ func (v *verifier) startingIDs() []exclusion {
 	return list
 }
 
-// newStacks are the recorded stacks of a thread whose maker had not come to
-// DG_EV_CREATE: the engine maps the stack before that in a recording, and behind
-// it in a replay.
+// newStacks returns the recorded stacks of a thread whose creator had not reached DG_EV_CREATE.
+// The engine maps the stack before that event in a recording, but after it in a replay.
 func (v *verifier) newStacks() []exclusion {
 	control, err := image.Struct[agent.RawControl](v.c.core, agent.EngineControl)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"diagnose/image"
 )
 
-// ended are the threads that ended in the recording.
+// ended returns the threads that ended in the recording.
 func (v *verifier) ended() []*agent.RawRThread {
 	list := slices.Clone(v.ending)
 	control, err := image.Struct[agent.RawControl](v.c.core, agent.EngineControl)
@@ -25,18 +25,18 @@ func (v *verifier) ended() []*agent.RawRThread {
 	return list
 }
 
-// wasEnding reports whether a thread of the core, which ended in the replay, had
-// all its events behind it.
+// wasEnding reports whether a thread of the core, which ended in the replay, had done all its
+// events.
 func (v *verifier) wasEnding(t *coreThread) bool {
 	r, err := v.c.rthread(t.index)
 	return err == nil && r.State == agent.REnded && r.Ordinal == t.raw.Ordinal && t.frame != nil
 }
 
-// controlBlock is more than glibc's struct pthread.
+// controlBlock is larger than glibc's struct pthread.
 const controlBlock = 4096
 
-// endedIDs are the words with the ids of threads that ended. The kernel clears
-// them (set_tid_address(2)) some time after a thread's last event.
+// endedIDs returns the words with the ids of threads that ended. The kernel clears them
+// (set_tid_address(2)) some time after a thread's last event.
 func (v *verifier) endedIDs() []exclusion {
 	var list []exclusion
 	for _, raw := range v.ended() {
@@ -56,11 +56,10 @@ func (v *verifier) endedIDs() []exclusion {
 	return list
 }
 
-// linkerCount is the dynamic linker's count of the symbols that it looked up, a
-// statistic (_dl_num_relocations): of threads that call a function for the first
-// time at the same moment each looks it up, and the count, which is no atomic
-// one, may lose some of them. There is no symbol for its place: it is the only
-// word in the linker's variables that differs by so little.
+// linkerCount returns the dynamic linker's count of symbol look-ups, a statistic
+// (_dl_num_relocations). Threads that call a function for the first time at the same moment each
+// look it up. The count is not atomic and may lose some of these look-ups. No symbol gives its
+// address: it is the only word in the linker's variables that differs by so little.
 func (v *verifier) linkerCount() []exclusion {
 	const mostLost = 16
 	var found []exclusion
@@ -91,7 +90,7 @@ func (v *verifier) linkerCount() []exclusion {
 	return found
 }
 
-// words are the recorded and the replayed word at an address.
+// words returns the recorded and the replayed word at an address.
 func (v *verifier) words(at uint64) (want, have uint32, ok bool) {
 	w, err := image.Struct[uint32](v.c.core, evidence.Addr(at))
 	if err != nil {

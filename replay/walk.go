@@ -13,23 +13,23 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// Walk goes along one call of a function, an instruction at a time, at some 20 us
-// each; what that calls itself is passed at full speed. The replay ends with it.
+// Walk follows one call of a function, an instruction at a time, at some 20 us each. The calls
+// that it makes itself run at full speed. The replay ends with it.
 type Walk struct {
 	// At is where a thread is about to call the function, or to jump to it.
 	At evidence.Moment
-	// Into are the calls that the way leads into from there, the outermost first: each
-	// is the number, from 0, of an instruction that the function before executed.
+	// Into are the nested calls to follow from there, the outermost first. Each is the number,
+	// from 0, of an instruction that the function before executed.
 	Into []int
-	// Most bounds how many instructions are gone along, of all functions together.
+	// Most bounds the instructions followed, of all functions together.
 	Most int
-	// Over reports whether a function is passed as a whole that the code jumps to; it is
-	// asked once for each place. nil: none is.
+	// Over reports whether a function that the code jumps to runs at full speed as a whole. It is
+	// called once for each address. nil: no function does.
 	Over func(*Stopped, evidence.Addr) bool
-	// On is called before each instruction of the functions. level is how many of Into
-	// it lies behind.
+	// On is called before each instruction of the functions. level is the number of calls of Into
+	// that have been entered.
 	On func(s *Stopped, level int, regs *image.Registers) error
-	// Done is called where the innermost function has returned to.
+	// Done is called at the address to which the innermost function has returned.
 	Done func(*Stopped, *image.Registers) error
 
 	levels []walkLevel
@@ -42,7 +42,7 @@ type Walk struct {
 	over           map[uint64]bool
 }
 
-// walkLevel is a function that is gone along.
+// walkLevel is a function that is followed.
 type walkLevel struct {
 	index int    // of the instruction that comes next
 	sp    uint64 // what the stack pointer is when it has returned
@@ -54,7 +54,7 @@ type walkSpan struct {
 	path string
 }
 
-// WalkError says why a Walk did not come to the return of its function.
+// WalkError says why a Walk did not reach the return of its function.
 type WalkError struct{ Reason string }
 
 func (e *WalkError) Error() string { return "replay: the way through the function: " + e.Reason }
@@ -70,8 +70,8 @@ func (c *controller) walkHook() []Hook {
 	return []Hook{{At: w.At, walk: w}}
 }
 
-// walkOn is for a thread at the walk's beginning, or back from a function that was
-// passed. more: the threads are to go on.
+// walkOn handles a thread at the start of the walk, or after a function that ran at full speed.
+// more: the threads are to continue.
 func (c *controller) walkOn(t *thread, w *Walk) (more bool, err error) {
 	s, err := c.stopped(t)
 	if err != nil {
@@ -107,8 +107,8 @@ func (c *controller) walkOn(t *thread, w *Walk) (more bool, err error) {
 	}
 }
 
-// beginWalk notes where the function will have returned to. The events that come
-// while it is passed by are none of the hook's.
+// beginWalk notes the stack pointer after the function's return. Events during the walk do not
+// concern the hook.
 func (c *controller) beginWalk(t *thread, w *Walk, regs *ptrace.Registers) error {
 	inst := c.walkedInstruction(w, regs.Rip)
 	if inst == nil || inst.Flow != x86.FlowCall && inst.Flow != x86.FlowJump {
@@ -191,7 +191,7 @@ func (c *controller) walkStep(t *thread, w *Walk, s *Stopped, regs *ptrace.Regis
 	return false, c.executeOne(t, regs)
 }
 
-// passes is for a jump: what it leads to may be passed as a whole.
+// passes handles a jump to a function that may run at full speed as a whole.
 func (c *controller) passes(w *Walk, s *Stopped, to uint64, regs *ptrace.Registers) (waits bool, err error) {
 	if w.Over == nil {
 		return false, nil
@@ -212,7 +212,7 @@ func (c *controller) passes(w *Walk, s *Stopped, to uint64, regs *ptrace.Registe
 	return true, nil
 }
 
-// sameObject reports whether two pieces of code are of one file.
+// sameObject reports whether two addresses are in code of the same file.
 func (c *controller) sameObject(w *Walk, a, b uint64) bool {
 	path := func(pc uint64) (string, bool) {
 		for _, x := range w.spans {
@@ -242,7 +242,7 @@ func (c *controller) sameObject(w *Walk, a, b uint64) bool {
 	return known && also && x == y
 }
 
-// executeOne is a single step; the registers are those behind it.
+// executeOne makes a single step and reads the registers after it.
 func (c *controller) executeOne(t *thread, regs *ptrace.Registers) error {
 	before := regs.Rip
 	stop, err := ptrace.StepQuietly(t.tid)
@@ -256,8 +256,8 @@ func (c *controller) executeOne(t *thread, regs *ptrace.Registers) error {
 	return err
 }
 
-// SetRegister gives a general register of the thread that was waited for, which is in
-// no call of the kernel's, another value. The process leaves the recorded way there.
+// SetRegister changes a general register of the thread that was waited for, which must not be in a
+// system call. The process diverges from the recording there.
 func (s *Stopped) SetRegister(r image.Register, value uint64) error {
 	if s.thread == nil {
 		return errors.New("replay: no thread was waited for")

@@ -14,7 +14,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// callIn is the first call of one function by another.
+// callIn returns the first call of one function in another.
 func callIn(t *testing.T, core *image.Process, from, to string) evidence.Addr {
 	t.Helper()
 	s, found := core.SymbolNamed(from)
@@ -36,7 +36,7 @@ func callIn(t *testing.T, core *image.Process, from, to string) evidence.Addr {
 	return 0
 }
 
-// A walk goes along a call, and into one that it makes; what that calls is passed.
+// A walk follows a call, and a call that this makes; deeper calls run at full speed.
 func TestWalk(t *testing.T) {
 	exe := filepath.Join(t.TempDir(), "got_null_deep")
 	if out, err := exec.Command("gcc", "-g", "-O0", "-o", exe, "../internal/testdata/cause/got_null_deep.c").CombinedOutput(); err != nil {

@@ -19,13 +19,13 @@ import (
 const (
 	defaultSleeping  = 10 * time.Second
 	defaultComputing = 60 * time.Second
-	// watchInterval is how often is looked, for some 30 us: seldom, for the replay needs
-	// the processor.
+	// watchInterval is the time between two looks, of some 30 us each. It is long because the
+	// replay needs the processor.
 	watchInterval = 10 * time.Millisecond
 )
 
-// watchdog sees to it that a replay ends. It looks at the process from another
-// kernel thread, and wakes the tracing one, which sleeps in wait4, by a stop.
+// watchdog makes sure that a replay ends. It looks at the process from another kernel thread. It
+// wakes the tracing thread, which sleeps in wait4, by stopping the process.
 type watchdog struct {
 	sleeping, computing time.Duration
 	progress            func(done uint64)
@@ -36,18 +36,18 @@ type watchdog struct {
 	ended  sync.WaitGroup
 	once   sync.Once
 	paused atomic.Bool
-	// process is the one to look at.
+	// process is the process to look at.
 	process atomic.Pointer[watched]
-	// wake is why the tracing thread was woken.
+	// wake is the reason why the tracing thread was woken.
 	wake atomic.Int32
-	// saw is what was seen then; it is set before wake.
+	// saw describes the state seen at that time; it is set before wake.
 	saw string
-	// question is of the thread that computes, and was stopped for it; nil: none.
+	// question is about the thread that computes, which was stopped for it; nil: none.
 	question atomic.Pointer[question]
 	// asks: such questions are asked.
 	asks bool
-	// hits counts accesses to watched words: a program that makes many of them
-	// comes on, if slowly.
+	// hits counts accesses to watched words: a program that makes many of them makes progress, if
+	// slowly.
 	hits atomic.Uint64
 }
 
@@ -89,7 +89,7 @@ func (w *watchdog) stop() {
 func (w *watchdog) pause()  { w.paused.Store(true) }
 func (w *watchdog) resume() { w.paused.Store(false) }
 
-// look changes what is looked at.
+// look sets the process to look at.
 func (w *watchdog) look(pid int, control uint64) { w.process.Store(&watched{pid, control}) }
 
 func (w *watchdog) run() {
@@ -137,7 +137,7 @@ func (w *watchdog) run() {
 	}
 }
 
-// watchState is what was seen last.
+// watchState is the state seen last.
 type watchState struct {
 	consumed uint64
 	time     uint64
@@ -147,8 +147,8 @@ type watchState struct {
 	event    time.Time // of the last event seen
 	used     uint64    // processor time then
 	moved    time.Time // of the last sign of life
-	// came and since are the time of the last event and the processor time then, without
-	// regard to hits; ask is after how much more of it the next question comes.
+	// came and since are the time of the last event and the processor time then, regardless of
+	// hits. ask is the processor time after that at which the next question is due.
 	came       time.Time
 	since, ask uint64
 }
@@ -158,8 +158,8 @@ func (s *watchState) start(now time.Time) {
 	s.came, s.since, s.ask = now, s.time, firstAsk
 }
 
-// look leaves out of account what passed while this process could not look: it was
-// stopped, or got no processor, as the other may not have either.
+// look discounts the time in which this process could not look, because it was stopped or had no
+// processor: the replayed process may not have run either.
 func (s *watchState) look(now time.Time) {
 	if late := now.Sub(s.looked) - watchInterval; late > watchInterval {
 		s.event, s.moved = s.event.Add(late), s.moved.Add(late)
@@ -168,7 +168,7 @@ func (s *watchState) look(now time.Time) {
 	s.looks++
 }
 
-// see takes what there is to see. came: there was an event.
+// see takes the current counts. came: there was an event.
 func (s *watchState) see(now time.Time, consumed, time uint64) (came bool) {
 	if time < s.time { // of another process
 		s.used, s.since = time, time
@@ -184,11 +184,11 @@ func (s *watchState) see(now time.Time, consumed, time uint64) (came bool) {
 }
 
 const (
-	// firstAsk is the processor time, in ticks, after which it is asked whether a loop
-	// has an end; each other question comes after twice as much.
+	// firstAsk is the processor time, in ticks, after which the watchdog asks whether a loop has
+	// an end. Each further question comes after twice as much.
 	firstAsk = 3
-	// stepsPerTick is how many instructions are stepped for it: at 20 us each, a
-	// twentieth of the time.
+	// stepsPerTick is how many instructions are stepped for a question: at 20 us each, a twentieth
+	// of the time.
 	stepsPerTick = 25
 )
 
@@ -202,8 +202,8 @@ func (s *watchState) asks() bool {
 	return true
 }
 
-// ask stops the thread that has the right to run. It is the watchdog's own question
-// to which the thread's next SIGSTOP is put.
+// ask stops the thread that has the right to run. The thread's next SIGSTOP then belongs to this
+// question.
 func (w *watchdog) ask(p *watched, s *watchState, now time.Time) {
 	tid := p.holder()
 	if tid == 0 {
@@ -215,16 +215,15 @@ func (w *watchdog) ask(p *watched, s *watchState, now time.Time) {
 	}
 }
 
-// busyShare is how little of the processors a process may get that computes, and
-// busyTimes how much longer one may take that gets less, or is held up by whoever
-// traces it.
+// busyShare: a process that computes may get as little as one part in busyShare of a processor.
+// busyTimes is how many times longer it may take if it gets less, or is held up by its tracer.
 const (
 	busyShare = 8
 	busyTimes = 10
 )
 
-// computes reports whether it went on for longer than it may without an event: it
-// must have had the time for it, too.
+// computes reports whether the process ran without an event for longer than it may. It must also
+// have had the processor time for it.
 func (s *watchState) computes(now time.Time, may time.Duration) bool {
 	const tick = time.Second / 100 // USER_HZ
 	since := now.Sub(s.event)
@@ -246,7 +245,7 @@ func (w *watchdog) rouse(why int32) {
 // woke reports whether a SIGSTOP is the watchdog's.
 func (w *watchdog) woke() bool { return w.wake.Load() != wakeNone }
 
-// consumed is the engine's count of events. A failed read is no progress.
+// consumed returns the engine's count of events. A failed read counts as no progress.
 func (p *watched) consumed() uint64 {
 	if p.control == 0 {
 		return 0
@@ -254,8 +253,7 @@ func (p *watched) consumed() uint64 {
 	return p.word(p.control + uint64(unsafe.Offsetof(agent.RawControl{}.Consumed)))
 }
 
-// holder is the kernel's number of the thread that has the right to run; 0: it
-// cannot be told.
+// holder returns the kernel's id of the thread that has the right to run; 0 if it is not known.
 func (p *watched) holder() int {
 	if p.control == 0 {
 		return 0
@@ -267,7 +265,7 @@ func (p *watched) holder() int {
 	return int(uint32(p.word(agent.RThreadAddress(index) + uint64(unsafe.Offsetof(agent.RawRThread{}.RealTID)))))
 }
 
-// word reads 8 bytes; 0 where there are none.
+// word reads 8 bytes; 0 if they cannot be read.
 func (p *watched) word(addr uint64) uint64 {
 	var b [8]byte
 	local := []unix.Iovec{{Base: &b[0], Len: uint64(len(b))}}
@@ -278,7 +276,7 @@ func (p *watched) word(addr uint64) uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// processorTime is utime and stime of proc_pid_stat(5), in ticks.
+// processorTime returns the sum of utime and stime of proc_pid_stat(5), in ticks.
 func processorTime(pid int) uint64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -295,7 +293,7 @@ func processorTime(pid int) uint64 {
 	return a + b
 }
 
-// woken is for the tracing thread that the watchdog woke.
+// woken handles the wake-up of the tracing thread by the watchdog.
 func (c *controller) woken(t *thread) error {
 	why := c.watch.wake.Load()
 	switch why {

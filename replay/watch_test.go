@@ -33,7 +33,8 @@ func TestWatchState(t *testing.T) {
 	}
 }
 
-// TestWatchStateLate: what nobody could look at is no time without progress.
+// TestWatchStateLate: time in which the watchdog could not look does not count as time without
+// progress.
 func TestWatchStateLate(t *testing.T) {
 	start := time.Now()
 	at := func(d time.Duration) time.Time { return start.Add(d) }
@@ -46,7 +47,7 @@ func TestWatchStateLate(t *testing.T) {
 	}
 }
 
-// TestWatchStateComputes: who gets no processor does not compute.
+// TestWatchStateComputes: a process that gets no processor does not compute.
 func TestWatchStateComputes(t *testing.T) {
 	start := time.Now()
 	const may = 8 * time.Second
@@ -76,7 +77,7 @@ func TestWatchStateComputes(t *testing.T) {
 	}
 }
 
-// TestSleeps: of a process that nobody lets go on cannot be said that it sleeps.
+// TestSleeps: a process that is not resumed does not count as sleeping.
 func TestSleeps(t *testing.T) {
 	cmd := exec.Command("sleep", "1000")
 	if err := cmd.Start(); err != nil {
@@ -112,8 +113,8 @@ func TestSleeps(t *testing.T) {
 	becomes(true)
 }
 
-// TestLateTracer: the watchdog leaves a process alone that stands in a stop because
-// whoever traces it is late, and then tells where it sleeps.
+// TestLateTracer: the watchdog does not act on a process that is in a stop because its tracer is
+// late. Later it reports where the process sleeps.
 func TestLateTracer(t *testing.T) {
 	cmd := exec.Command("sleep", "1000")
 	if err := cmd.Start(); err != nil {

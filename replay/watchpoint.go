@@ -8,24 +8,24 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// tracing makes Hits of what a back end saw of the watches.
+// tracing makes Hits of the accesses that a back end saw.
 type tracing struct {
 	c       *controller
 	watches []Watch
-	// known are the words as they were after the last hit of any; which of them
-	// were ever read.
+	// known are the words as they were after the last hit of any of them; read says which of them
+	// have ever been read.
 	known []uint64
 	read  []bool
 	code  *codeReader
-	// pending is the last hit if it is a system call's, which copies byte by
-	// byte: what belongs to it may follow.
+	// pending is the last hit, if it is by a system call. That copies byte by byte, so more of it
+	// may follow.
 	pending  *Hit
 	number   uint64
 	gathered gathered
 	buffer   [8*debugRegisters + lockBytes*MostLocks]byte
-	// kernel is the back end that does not stop threads; nil: another.
+	// kernel is the back end that does not stop threads; nil if another is used.
 	kernel *kernelWatches
-	// probes is the back end that runs in the process; nil: another.
+	// probes is the back end that runs in the process; nil if another is used.
 	probes *probes
 	// indices are the threads' numbers in the recording, by the kernel's id.
 	indices map[int]uint32
@@ -33,7 +33,8 @@ type tracing struct {
 	err     error
 }
 
-// checkWatches sees that there are registers for the watches.
+// checkWatches returns an error if the watches are not valid or the debug registers do not
+// suffice.
 func (o *Options) checkWatches() error {
 	if len(o.Locks) > MostLocks {
 		return inputf("replay: %d locks to be looked at, %d can be", len(o.Locks), MostLocks)
@@ -96,9 +97,8 @@ func (c *controller) startTracing() error {
 	return nil
 }
 
-// watchByStops is the back end that works wherever processes can be traced. A stop
-// is two switches between the process and this thread, which cost half as much on
-// one processor.
+// watchByStops selects the back end that works wherever processes can be traced. A stop is two
+// switches between the process and this thread, which cost half as much on one processor.
 func (c *controller) watchByStops() {
 	c.pin()
 	c.watchRegisters = newWatchRegisters(c.opts.Watches)
@@ -140,8 +140,8 @@ func (c *controller) collect() {
 	}
 }
 
-// collected takes what back ends saw that do not stop threads. stands says which
-// do stand; nil: none. An error is kept, for whoever the watchdog wakes.
+// collected takes the accesses seen by back ends that do not stop threads. stands reports whether
+// a thread is stopped; nil: none is. An error is kept for the thread that the watchdog wakes.
 func (tr *tracing) collected(stands func(tid int) bool) error {
 	switch {
 	case tr.err != nil:
@@ -153,7 +153,7 @@ func (tr *tracing) collected(stands func(tid int) bool) error {
 	return tr.err
 }
 
-// armWatches is for a new thread, before its first instruction.
+// armWatches arms the watches of a new thread, before its first instruction.
 func (c *controller) armWatches(t *thread) error {
 	if len(c.opts.Watches) == 0 || !c.last() || t.watched {
 		return nil
@@ -187,8 +187,8 @@ const (
 	trapHardware   = 4 // TRAP_HWBKPT
 )
 
-// onlyWatch is what DR6 has behind a trap of a debug register, if the thread has but
-// one.
+// onlyWatch returns the value of DR6 after a trap of a debug register, if the thread uses only
+// one; otherwise 0.
 func (c *controller) onlyWatch(t *thread, s *signalStop) uint64 {
 	taken := c.watchRegisters.taken
 	if s.code != trapHardware || bits.OnesCount8(taken) != 1 || c.placer.breaks(t) {
@@ -197,8 +197,7 @@ func (c *controller) onlyWatch(t *thread, s *signalStop) uint64 {
 	return uint64(taken)
 }
 
-// watchTrap looks whether a SIGTRAP is of a watch. other says that it may be
-// something else's as well.
+// watchTrap handles a SIGTRAP that may be from a watch. other: it may also have another cause.
 func (c *controller) watchTrap(t *thread, s *signalStop) (hit, other bool, err error) {
 	if c.tracing == nil || c.watchRegisters.taken == 0 || s.code != trapHardware && s.code != trapTrace && s.code != trapBreakpoint {
 		return false, true, nil

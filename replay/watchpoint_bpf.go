@@ -20,7 +20,7 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// UnsupportedError says that this machine does not have what a back end needs.
+// UnsupportedError says that this machine lacks something that a back end needs.
 type UnsupportedError struct {
 	Backend Backend
 	Err     error
@@ -32,8 +32,8 @@ func (e *UnsupportedError) Error() string {
 
 func (e *UnsupportedError) Unwrap() error { return e.Err }
 
-// kernelWatches are watches as perf events, one a thread and word, whose program
-// in the kernel notes each access: no stop, no switch to another process.
+// kernelWatches are watches as perf events, one for each thread and word. A program in the kernel
+// records each access, without a stop or a switch to another process.
 type kernelWatches struct {
 	tr      *tracing
 	program *ebpf.Program
@@ -41,25 +41,24 @@ type kernelWatches struct {
 	lost    *ebpf.Map
 	code    *ebpf.Map // codeTells..., by pc
 	last    *ebpf.Map
-	// tried counts by pc how often what the code tells was right.
+	// tried counts, by pc, how often the code told the right value; -1: it told a wrong one or none.
 	tried  map[uint64]int
 	reader *ringbuf.Reader
 	record ringbuf.Record
 	// events are the perf events of each thread, by the kernel's id.
 	events map[int][]int
-	// group is what was seen last, for further watches of the same instruction.
+	// group is the last sighting, to which further watches of the same instruction are added.
 	group *sighting
 }
 
 const (
 	ringBytes = 32 << 20
-	// mostKnownCode bounds the pcs of which the kernel is told what is known.
+	// mostKnownCode bounds the pcs whose code the kernel's program is told about.
 	mostKnownCode = 1 << 14
-	// trials is how often the value that the code tells must have been right
-	// before it is relied on.
+	// trials is how often the value that the code tells must have been right before it is used.
 	trials = 3
-	// ringInterval is how often the ring is emptied while the process runs: the
-	// reader must not keep the processor from it.
+	// ringInterval is how often the ring is emptied while the process runs: the reader must not
+	// take the processor from it.
 	ringInterval = 2 * time.Millisecond
 )
 
@@ -95,7 +94,7 @@ func (k *kernelWatches) load() (err error) {
 	return err
 }
 
-// ownCode is where the program's executable lies: nothing where that is not known.
+// ownCode returns the mapping of the program's executable; empty if it is not known.
 func (k *kernelWatches) ownCode() span {
 	path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", k.tr.c.pid))
 	if err != nil {
@@ -130,7 +129,7 @@ func (k *kernelWatches) close() {
 	}
 }
 
-// arm is for a thread before its first instruction.
+// arm arms the watches of a thread before its first instruction.
 func (k *kernelWatches) arm(tid int) error {
 	for i := range k.tr.watches {
 		fd, err := k.open(tid, &k.tr.watches[i])
@@ -177,8 +176,8 @@ func (k *kernelWatches) ended(tid int) {
 	delete(k.events, tid)
 }
 
-// drain takes what the ring has. The last instruction may be between two of its
-// watches, unless its thread stands.
+// drain takes the records of the ring. Further watches of the last instruction may follow, unless
+// its thread is stopped.
 func (k *kernelWatches) drain(stands func(tid int) bool) error {
 	for k.reader.AvailableBytes() > 0 {
 		k.reader.SetDeadline(time.Now())
@@ -208,8 +207,8 @@ func (k *kernelWatches) flush() error {
 	return k.tr.take(s, nil)
 }
 
-// received adds a record to the sighting that it belongs to: an instruction that
-// accesses several watched words is sent once for each.
+// received adds a record to its sighting: an instruction that accesses several watched words is
+// sent once for each.
 func (k *kernelWatches) received(p []byte) error {
 	if len(p) < sentStack {
 		return fmt.Errorf("replay: %d bytes of an access", len(p))
@@ -277,7 +276,7 @@ func (k *kernelWatches) sighting(p []byte) (*sighting, error) {
 	return s, nil
 }
 
-// learn compares what the code tells of a value with what was read.
+// learn compares the value that the code tells with the one that was read.
 func (k *kernelWatches) learn(pc uint64, told toldValue, now uint64) error {
 	switch n := k.tried[pc]; {
 	case n < 0:
@@ -304,7 +303,7 @@ func registersOf(p []byte) ptrace.Registers {
 	}
 }
 
-// stackTop is what was sent of a stack.
+// stackTop is the part of a stack that was sent.
 type stackTop struct {
 	at   uint64
 	data []byte
@@ -323,7 +322,7 @@ func (s stackTop) ReadMemory(addr evidence.Addr, p []byte) (int, error) {
 	return n, nil
 }
 
-// lostHits is how many accesses there was no room for.
+// lostHits returns the number of accesses for which the ring had no room.
 func (k *kernelWatches) lostHits() (uint64, error) {
 	var n uint64
 	if err := k.lost.Lookup(uint32(0), &n); err != nil {

@@ -12,8 +12,8 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// codeReader says which instruction made an access, of what kind, on whose
-// behalf. The processor tells neither: a watchpoint traps behind the
+// codeReader finds the instruction that made an access, the kind of access, and the caller on
+// whose behalf it was made. The processor reports neither: a watchpoint traps after the
 // instruction (Intel SDM volume 3, 18.2.4).
 type codeReader struct {
 	runtimes map[uint64]bool // what runtime has found out
@@ -23,20 +23,19 @@ type codeReader struct {
 	process  *image.Process
 	unwinder *unwind.Unwinder
 	pcs      map[uint64]*stretch
-	// nowhere are pcs outside of all objects that were looked for already.
+	// nowhere are pcs outside of all objects that have been looked up already.
 	nowhere map[uint64]bool
-	// repeats are the threads whose last access was a repetition of the
-	// instruction at this pc.
+	// repeats has, by thread, the pc of an instruction of which the last access was a repetition.
 	repeats map[uint32]uint64
 	entries span
 }
 
 // stretch is the code around a pc where a watchpoint trapped.
 type stretch struct {
-	// repeat is the instruction at the pc if it repeats itself: then it may be what
-	// trapped, between two repetitions.
+	// repeat is the instruction at the pc if it repeats itself: it may have trapped between two
+	// repetitions.
 	repeat *x86.Inst
-	// before are those that may have been executed last, the likeliest first.
+	// before are the instructions that may have been executed last, the likeliest first.
 	before []x86.Inst
 }
 
@@ -50,8 +49,8 @@ func (r *codeReader) close() {
 	}
 }
 
-// explain fills in what the code says of a hit, and returns the instruction; nil
-// where none can be told. changed are the bits of the word that changed.
+// explain fills in what the code tells about a hit, and returns the instruction; nil if it is not
+// known. changed are the bits of the word that changed.
 func (r *codeReader) explain(s *sighting, w *Watch, changed uint64, h *Hit) *x86.Inst {
 	inst, kind := r.instruction(s, w, changed)
 	h.Kind, h.PC, h.SP = kind, evidence.Addr(s.regs.Rip), evidence.Addr(s.regs.Rsp)
@@ -62,7 +61,7 @@ func (r *codeReader) explain(s *sighting, w *Watch, changed uint64, h *Hit) *x86
 	return inst
 }
 
-// onBehalf fills in for whom an access was made.
+// onBehalf fills in on whose behalf an access was made.
 func (r *codeReader) onBehalf(s *sighting, h *Hit) {
 	regs := s.regs
 	switch {
@@ -82,8 +81,8 @@ func (r *codeReader) onBehalf(s *sighting, h *Hit) {
 	h.Caller = r.caller(&regs, s.stack, h)
 }
 
-// entry reports whether a pc is in the ways into the engine and out of it, which
-// stay where they are.
+// entry reports whether a pc is in the entries and exits of the engine, whose addresses do not
+// change.
 func (r *codeReader) entry(pc uint64) bool {
 	if r.c.control == 0 {
 		return false
@@ -98,8 +97,8 @@ func (r *codeReader) entry(pc uint64) bool {
 	return pc >= r.entries.start && pc < r.entries.end
 }
 
-// caller is the innermost return address outside of the runtime's objects; 0 if
-// regs are outside already, or where the stack cannot be followed.
+// caller returns the innermost return address outside of the runtime's objects; 0 if regs are
+// outside already, or the stack cannot be unwound.
 func (r *codeReader) caller(regs *ptrace.Registers, stack image.Memory, h *Hit) evidence.Addr {
 	m := r.module(regs.Rip)
 	if !r.runtime(regs.Rip) {
@@ -129,8 +128,8 @@ func (r *codeReader) caller(regs *ptrace.Registers, stack image.Memory, h *Hit) 
 	return caller
 }
 
-// runtime reports whether code serves every program: a module's, or what the
-// program has for itself where it was built for points.
+// runtime reports whether code serves every program: a module of the runtime, or functions that
+// are linked into a program built for points.
 func (r *codeReader) runtime(pc uint64) bool {
 	m := r.module(pc)
 	if m == nil || image.RuntimeModule(m.Path) {
@@ -148,13 +147,13 @@ func (r *codeReader) runtime(pc uint64) bool {
 	return known
 }
 
-// ours reports whether a module is the library that records.
+// ours reports whether a module is the recording library.
 func ours(m *image.Module) bool {
 	return strings.HasPrefix(filepath.Base(m.Path), strings.TrimSuffix(agent.RecordLibraryName, ".so"))
 }
 
-// allocates reports whether a function of our library is the heap's: one of
-// those that the program calls, or one of our own.
+// allocates reports whether a function of our library belongs to the heap: it is one that the
+// program calls, or an internal one.
 func (r *codeReader) allocates(pc evidence.Addr) bool {
 	s, found := r.process.SymbolAt(pc)
 	if !found {
@@ -189,13 +188,13 @@ func imageRegisters(regs *ptrace.Registers) *image.Registers {
 	return &r
 }
 
-// generalOf are the general registers by DWARF's numbers.
+// generalOf returns the general registers by DWARF number.
 func generalOf(regs *ptrace.Registers) [16]uint64 {
 	return [16]uint64{regs.Rax, regs.Rdx, regs.Rcx, regs.Rbx, regs.Rsi, regs.Rdi, regs.Rbp, regs.Rsp,
 		regs.R8, regs.R9, regs.R10, regs.R11, regs.R12, regs.R13, regs.R14, regs.R15}
 }
 
-// module is the object at a pc; nil for code outside of any.
+// module returns the object at a pc; nil for code outside of any.
 func (r *codeReader) module(pc uint64) *image.Module {
 	if r.process != nil {
 		if m := r.process.ModuleAt(evidence.Addr(pc)); m != nil {
@@ -213,7 +212,7 @@ func (r *codeReader) module(pc uint64) *image.Module {
 	return r.process.ModuleAt(evidence.Addr(pc))
 }
 
-// reopen looks which objects are loaded now.
+// reopen reads which objects are loaded now.
 func (r *codeReader) reopen() {
 	regs := make([]byte, userRegisters)
 	p, err := image.OpenTraced(image.Traced{PID: r.c.pid, Failing: -1, Threads: []image.TracedThread{{TID: r.c.pid, General: regs}}}, r.c.opts.Image)
@@ -224,8 +223,8 @@ func (r *codeReader) reopen() {
 	r.process, r.unwinder = p, unwind.New(p)
 }
 
-// copied is what the engine makes of a word that it is about to copy further
-// bytes to: a system call has one result.
+// copied returns the word as it will be after the engine has copied the remaining bytes: a system
+// call has one result.
 func (r *codeReader) copied(s *sighting, w *Watch, now uint64) uint64 {
 	x := r.stretch(s.regs.Rip)
 	if x.repeat == nil || x.repeat.Op != "movsb" {

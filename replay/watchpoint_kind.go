@@ -13,8 +13,8 @@ import (
 // longestInstruction in bytes (Intel SDM volume 2, 2.3.11).
 const longestInstruction = 15
 
-// instruction finds the one that accessed the watched word of a sighting; nil where
-// none can be told. changed are the bits of the word that changed.
+// instruction finds the instruction that accessed the watched word of a sighting; nil if it cannot
+// be determined. changed are the bits of the word that changed.
 func (r *codeReader) instruction(s *sighting, w *Watch, changed uint64) (inst *x86.Inst, kind evidence.AccessCode) {
 	regs := &s.regs
 	again := false
@@ -56,9 +56,9 @@ func (r *codeReader) instruction(s *sighting, w *Watch, changed uint64) (inst *x
 	return nil, evidence.CodeUnknown
 }
 
-// repeating reports whether a thread that stands at an instruction which repeats
-// itself has come from a repetition, not from the instruction before: the bytes
-// that changed are those of one repetition.
+// repeating reports whether a thread that is at an instruction which repeats itself has just
+// executed a repetition of it, not the instruction before: the bytes that changed are those of one
+// repetition.
 func (r *codeReader) repeating(x *stretch, s *sighting, w *Watch, changed uint64) bool {
 	if x.repeat == nil {
 		return false
@@ -84,8 +84,8 @@ func (r *codeReader) repeating(x *stretch, s *sighting, w *Watch, changed uint64
 	return changed == 0
 }
 
-// arrival is for a thread that a call, a return or a jump through memory has
-// brought where it stands. Which return has, is not known.
+// arrival is for a thread that reached its pc by a call, a return or a jump through memory. Which
+// instruction returned is not known.
 func (r *codeReader) arrival(s *sighting, w *Watch) (inst *x86.Inst, kind evidence.AccessCode) {
 	const word = 8
 	regs := &s.regs
@@ -106,7 +106,7 @@ func (r *codeReader) arrival(s *sighting, w *Watch) (inst *x86.Inst, kind eviden
 	if !call.HasTarget {
 		return nil, evidence.CodeUnknown
 	}
-	// A call by way of the procedure linkage table.
+	// A call through the procedure linkage table.
 	jump := r.decode(call.Target)
 	if jump != nil && jump.Op == "endbr64" {
 		jump = r.decode(call.Target + uint64(jump.Len))
@@ -119,7 +119,7 @@ func (r *codeReader) arrival(s *sighting, w *Watch) (inst *x86.Inst, kind eviden
 	return nil, evidence.CodeUnknown
 }
 
-// behindCall is the call that ends at a pc; nil if none does.
+// behindCall returns the call that ends at a pc; nil if there is none.
 func (r *codeReader) behindCall(pc uint64) *x86.Inst {
 	x := r.stretch(pc)
 	for i := range x.before {
@@ -140,7 +140,7 @@ func (r *codeReader) decode(pc uint64) *x86.Inst {
 	return &inst
 }
 
-// read reads as much code as there is.
+// read reads as much code as is readable.
 func (r *codeReader) read(p []byte, pc uint64) int {
 	for n := len(p); n > 0; n-- {
 		if _, err := r.c.memory.ReadAt(p[:n], int64(pc)); err == nil {
@@ -150,7 +150,7 @@ func (r *codeReader) read(p []byte, pc uint64) int {
 	return 0
 }
 
-// stretch decodes what is around a pc.
+// stretch decodes the code around a pc.
 func (r *codeReader) stretch(pc uint64) *stretch {
 	if x := r.pcs[pc]; x != nil {
 		return x
@@ -164,9 +164,9 @@ func (r *codeReader) stretch(pc uint64) *stretch {
 	return x
 }
 
-// endingAt are the instructions that end at a pc: the one that decoding from
-// before it comes to, then all others that the bytes allow, longest first, for
-// among code there may be data.
+// endingAt returns the instructions that end at a pc: first the one that decoding from before it
+// arrives at, then all others that the bytes allow, longest first, because there may be data among
+// the code.
 func (r *codeReader) endingAt(pc uint64) []x86.Inst {
 	const reach = windowReach + windowLead
 	text := make([]byte, reach)
@@ -199,9 +199,8 @@ func repeats(inst *x86.Inst) bool {
 	return slices.ContainsFunc(inst.Operands, func(o x86.Operand) bool { return o.IsMemory && o.Repeated && o.Memory.Index != x86.RegVector })
 }
 
-// accesses says what an instruction that was just executed did to the watched
-// word. sure is false where its address cannot be told from the registers that
-// it left.
+// accesses returns how an instruction that was just executed accessed the watched word. sure is
+// false if its address cannot be computed from the registers after it.
 func accesses(inst *x86.Inst, regs *ptrace.Registers, w *Watch) (kind evidence.AccessCode, sure bool) {
 	for i := range inst.Operands {
 		o := &inst.Operands[i]
@@ -222,7 +221,8 @@ func accesses(inst *x86.Inst, regs *ptrace.Registers, w *Watch) (kind evidence.A
 	return kind, sure
 }
 
-// codeOf: the codes of read and write are bits of which that of both is made.
+// codeOf returns the code of an access: the codes of read and write are bits, and that of both is
+// their union.
 func codeOf(k evidence.AccessKind) evidence.AccessCode {
 	switch k {
 	case evidence.Read:
@@ -239,8 +239,7 @@ func overlaps(addr, size uint64, w *Watch) bool {
 	return addr < uint64(w.Addr)+uint64(w.Size) && addr+size > uint64(w.Addr)
 }
 
-// addressOf is where a memory operand was, from the registers behind the
-// instruction.
+// addressOf computes the address of a memory operand from the registers after the instruction.
 func addressOf(inst *x86.Inst, o *x86.Operand, regs *ptrace.Registers) (uint64, bool) {
 	if o.Repeated && o.Memory.Index == x86.RegVector {
 		return 0, false
@@ -258,7 +257,7 @@ func addressOf(inst *x86.Inst, o *x86.Operand, regs *ptrace.Registers) (uint64, 
 	return addr + segmentBase(o, regs), known
 }
 
-// operandAddress is the same from the registers before the instruction.
+// operandAddress does the same from the registers before the instruction.
 func operandAddress(o *x86.Operand, regs *ptrace.Registers) (uint64, bool) {
 	values := generalOf(regs)
 	addr, known := o.Memory.Address(func(r x86.Reg) (uint64, bool) {
@@ -282,8 +281,8 @@ func segmentBase(o *x86.Operand, regs *ptrace.Registers) uint64 {
 
 const directionFlag = 0x400
 
-// valueBefore is what a register was that an instruction uses as an address
-// and changes: stack and string instructions move it by a fixed amount.
+// valueBefore returns the old value of a register that an instruction uses as an address and
+// changes: stack and string instructions move it by a fixed amount.
 func valueBefore(inst *x86.Inst, o *x86.Operand, reg x86.Reg, regs *ptrace.Registers) (uint64, bool) {
 	switch {
 	case reg == x86.RSP && (strings.HasPrefix(inst.Op, "push") || inst.Op == "call"):
@@ -302,7 +301,7 @@ func valueBefore(inst *x86.Inst, o *x86.Operand, reg x86.Reg, regs *ptrace.Regis
 	return 0, false
 }
 
-// pushed is the size of the stack slot that an instruction writes or reads.
+// pushed returns the size of the stack slot that an instruction writes or reads.
 func pushed(inst *x86.Inst) uint64 {
 	for i := range inst.Operands {
 		if o := &inst.Operands[i]; o.IsMemory && o.Implicit && o.Size != 0 {

@@ -9,8 +9,8 @@ import (
 	"diagnose/agent"
 )
 
-// Offsets in what the program of the kernel's sends for each access. It is made
-// of words of 8 bytes.
+// Offsets in the record that the kernel's program sends for each access. It consists of words of 8
+// bytes.
 const (
 	sentRegisters = 0 // struct pt_regs
 	sentAddress   = sentRegisters + ptRegs
@@ -31,9 +31,9 @@ const (
 const (
 	ptRegs     = 21 * 8 // sizeof(struct pt_regs)
 	frameBytes = int(unsafe.Sizeof(agent.RawFrame{}))
-	// leastStack is how much of the stack is sent of code of the program's own,
-	// mostStack of other code, for what stands between a function of libc's and
-	// its caller, and middleStack where there is not so much.
+	// leastStack is how much of the stack is sent for code of the program itself. mostStack is
+	// sent for other code, to reach from a function of libc to its caller, and middleStack if that
+	// much is not readable.
 	leastStack, middleStack, mostStack = 64, 1024, 4096
 	// perfAddress is the offset of addr in struct bpf_perf_event_data.
 	perfAddress = ptRegs + 8
@@ -46,20 +46,20 @@ const (
 	ptSP = 19 * 8
 )
 
-// senderMaps are what the program shares with the tool, by their descriptors: the
-// ring; a count of what did not fit into it; what is known of the code in front
-// of a pc; the count of events at the last access to each word.
+// senderMaps are the maps that the kernel's program shares with the tool, by their descriptors:
+// the ring; a count of the records that did not fit into it; the codeTells... class of the code
+// before a pc; the count of events at the last access to each word.
 type senderMaps struct{ ring, lost, code, last int }
 
-// What the code in front of a pc tells of the value of the word that it accesses.
+// What the code before a pc tells about the value of the word that it accesses.
 const (
 	codeTellsNothing = iota
 	codeTellsAll
 	codeTellsChange
 )
 
-// sender is the program that the kernel runs at each access: it sends what there
-// is to know of the thread, or counts that there was no room.
+// sender is the program that the kernel runs at each access. It sends the state of the thread, or
+// counts the record as lost if the ring has no room.
 type sender struct {
 	asm.Instructions
 	labels int
@@ -71,7 +71,7 @@ const (
 	labelOther = "other"
 )
 
-// newSender makes the program. own is the code of the program's executable.
+// newSender builds the program. own is the code of the program's executable.
 func newSender(watches []Watch, locks []LockWord, own span, m senderMaps) asm.Instructions {
 	s := &sender{}
 	s.add(
@@ -100,8 +100,8 @@ func newSender(watches []Watch, locks []LockWord, own span, m senderMaps) asm.In
 	return s.Instructions
 }
 
-// send sends a record with as much of the stack as there is of the given sizes,
-// the largest first.
+// send sends a record with the largest of the given sizes of stack that is readable, the largest
+// first.
 func (s *sender) send(watches []Watch, locks []LockWord, m senderMaps, stack ...int) {
 	s.add(
 		asm.LoadMapPtr(asm.R1, m.ring),
@@ -141,8 +141,8 @@ func (s *sender) label() string {
 	return fmt.Sprintf("l%d", s.labels)
 }
 
-// read copies memory of the process, whose address is in R3, to an offset of the
-// record. R0 is not 0 if that could not be; then there are zeros.
+// read copies memory of the process, whose address is in R3, to an offset of the record. If that
+// fails, R0 is not 0 and the record has zeros.
 func (s *sender) read(offset, size int) {
 	s.add(
 		asm.Mov.Reg(asm.R1, asm.R7),
@@ -152,9 +152,9 @@ func (s *sender) read(offset, size int) {
 	)
 }
 
-// words reads the accessed one. To read what is watched for reads traps once
-// more, in the kernel, which costs as much as eight accesses; so where the tool
-// knows the code well enough to tell the value without, it is not read.
+// words reads the accessed word. Reading a word that is watched for reads traps once more, in the
+// kernel, which costs as much as eight accesses. So the word is not read if the tool knows the
+// code well enough to tell the value without reading.
 func (s *sender) words(watches []Watch, m senderMaps) {
 	for i := range debugRegisters {
 		s.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.R7, int16(sentWords+8*i), asm.R1, asm.DWord),
@@ -177,9 +177,9 @@ func (s *sender) words(watches []Watch, m senderMaps) {
 	}
 }
 
-// unlessKnown goes to a label if the value follows from the registers
-// (codeTellsAll), or from them and the value before (codeTellsChange), which the
-// kernel may have changed since the last event.
+// unlessKnown jumps to a label if the value follows from the registers (codeTellsAll), or from
+// them and the value before (codeTellsChange). In the second case the kernel may have changed that
+// value since the last event.
 func (s *sender) unlessKnown(watch int, m senderMaps, known string) {
 	read, all := s.label(), s.label()
 	s.add(
@@ -187,7 +187,7 @@ func (s *sender) unlessKnown(watch int, m senderMaps, known string) {
 		asm.StoreMem(asm.RFP, -8, asm.R1, asm.DWord),
 		asm.Mov.Imm(asm.R1, int32(watch)),
 		asm.StoreMem(asm.RFP, -12, asm.R1, asm.Word),
-		// R8: what is known of the code.
+		// R8: the codeTells... class of the code.
 		asm.Mov.Imm(asm.R8, codeTellsNothing),
 		asm.LoadMapPtr(asm.R1, m.code),
 		asm.Mov.Reg(asm.R2, asm.RFP),
@@ -212,8 +212,8 @@ func (s *sender) unlessKnown(watch int, m senderMaps, known string) {
 	)
 }
 
-// engine is what the engine knows: whose turn it is, and of that thread, if it
-// is this one, how far it is and whether it is in the engine.
+// engine adds the engine's state: the thread that has the right to run and, if it is this thread,
+// its position and whether it is in the engine.
 func (s *sender) engine() {
 	var control agent.RawControl
 	var thread agent.RawRThread
@@ -248,7 +248,7 @@ func (s *sender) engine() {
 	s.add(asm.Mov.Imm(asm.R0, 0).WithSymbol(outside))
 }
 
-// stack is the top of the program's stack.
+// stack adds the top of the program's stack.
 func (s *sender) stack(sizes []int) {
 	have := s.label()
 	for _, size := range sizes {
@@ -267,7 +267,7 @@ func (s *sender) stack(sizes []int) {
 	)
 }
 
-// locks makes the bits of the locks that the thread holds, in R9.
+// locks computes the bits of the locks that the thread holds, in R9.
 func (s *sender) locks(locks []LockWord) {
 	s.add(
 		asm.LoadMem(asm.R8, asm.R7, int16(sentSlot+int(unsafe.Offsetof(agent.RawRThread{}.TID))), asm.Word),

@@ -16,20 +16,20 @@ import (
 	"diagnose/replay/record"
 )
 
-// seenHit is an access as both sources have it.
+// seenHit has the part of an access that both sources report.
 type seenHit struct {
 	Watch    int
 	Kind     evidence.AccessCode
 	By       evidence.By
 	Old, New uint64
-	// PC is 0 for accesses outside of the program's own object, which lies
-	// elsewhere while it is recorded.
+	// PC is 0 for accesses outside of the program's own object: they have other addresses while
+	// the program is recorded.
 	PC uint64
 }
 
-// stepper is the second source of accesses: it executes a program one
-// instruction after the other, without any watchpoint, and finds what each
-// accesses from the registers before it and memory behind it.
+// stepper is the second source of accesses. It executes a program one instruction after the other,
+// without any watchpoint, and finds the accesses of each from the registers before it and the
+// memory after it.
 type stepper struct {
 	watches []replay.Watch
 	memory  *ptrace.Memory
@@ -41,13 +41,13 @@ type stepper struct {
 	hits    []seenHit
 }
 
-// stepped is a thread's instruction that is being executed.
+// stepped is the instruction that a thread is executing.
 type stepped struct {
 	regs ptrace.Registers
 	inst *x86.Inst
 }
 
-// reference runs a program from main on to its end.
+// reference runs a program from main to its end.
 func reference(t *testing.T, exe, stdin string, main uint64, low, high uint64, watches []replay.Watch) []seenHit {
 	t.Helper()
 	in, err := os.CreateTemp(t.TempDir(), "in")
@@ -229,7 +229,7 @@ func (s *stepper) kind(x *stepped, w *replay.Watch) evidence.AccessCode {
 	return kind
 }
 
-// called is what read and write do with their buffers.
+// called returns how read and write access their buffers.
 func (s *stepper) called(x *stepped, w *replay.Watch) evidence.AccessCode {
 	from, count := x.regs.Rsi, x.regs.Rdx
 	kind := evidence.CodeWrite

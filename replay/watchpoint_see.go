@@ -16,30 +16,30 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// sighting is what a back end saw: a thread right behind an instruction that
-// accessed watched words.
+// sighting is an access as a back end saw it: the state of a thread right after an instruction
+// that accessed watched words.
 type sighting struct {
 	watches uint8 // bit per watch
-	// index is the thread's number in the recording; position, ordinal and inside
-	// are control.consumed and what its struct dg_rthread has.
+	// index is the thread's number in the recording; position is control.consumed; ordinal and
+	// inside are from its struct dg_rthread.
 	index                     uint32
 	position, ordinal, inside uint64
 	tid                       uint32 // the recorded one
 	held                      uint64
 	regs                      ptrace.Registers
-	// frame is what the thread had when it entered the engine; nil outside.
+	// frame has the registers with which the thread entered the engine; nil outside of it.
 	frame *agent.RawFrame
 	words [debugRegisters]uint64
 	// valid: the word could be read; bit per watch.
 	valid uint8
-	// thread is the kernel's id, of back ends that do not stop it.
+	// thread is the kernel's id, set by back ends that do not stop it.
 	thread int
-	// stack reads as much of the stack as there is.
+	// stack reads the available part of the stack.
 	stack image.Memory
 }
 
-// initial reads a word before anything was seen of it. Memory that is not mapped
-// yet is filled when it is.
+// initial reads a word before any access was seen. Memory that is not mapped yet is read at its
+// first access.
 func (tr *tracing) initial(watch int) {
 	if value, err := tr.word(watch); err == nil {
 		tr.known[watch], tr.read[watch] = value, true
@@ -53,7 +53,7 @@ func (tr *tracing) word(watch int) (uint64, error) {
 	return binary.LittleEndian.Uint64(p[:]), err
 }
 
-// see reads what there is to know of a thread that a watch stopped.
+// see reads the state of a thread that a watch stopped.
 func (c *controller) see(t *thread, regs *ptrace.Registers) (*sighting, error) {
 	s := &sighting{regs: *regs, stack: c, index: t.index}
 	if c.control == 0 {
@@ -80,14 +80,14 @@ func (c *controller) see(t *thread, regs *ptrace.Registers) (*sighting, error) {
 	return s, nil
 }
 
-// Where what is looked at lies in the engine's structures.
+// Offsets in the engine's structures of the fields that are read.
 const (
 	consumedOffset = uint64(unsafe.Offsetof(agent.RawControl{}.Consumed))
 	threadBytes    = uint64(unsafe.Offsetof(agent.RawRThread{}.Ordinal)) + 8
 	lockBytes      = 4
 )
 
-// look reads the watched words, the locks, and how far the replay is.
+// look reads the watched words, the locks, and the position of the replay.
 func (tr *tracing) look(s *sighting, known bool) error {
 	pieces := tr.gathered.pieces[:0]
 	watches := tr.watches
@@ -134,7 +134,7 @@ func (tr *tracing) look(s *sighting, known bool) error {
 	return nil
 }
 
-// gathered is what gather works with, kept for the next time.
+// gathered has the buffers of gather, kept for the next call.
 type gathered struct {
 	pieces []wanted
 	local  []unix.Iovec
@@ -142,13 +142,13 @@ type gathered struct {
 	have   []bool
 }
 
-// wanted is memory of the process that is wanted.
+// wanted is a piece of the process's memory to be read.
 type wanted struct {
 	addr, size uint64
 	into       []byte
 }
 
-// gather reads pieces in one call, if all are there; have says which were.
+// gather reads pieces, in one call if all are readable. have says which were read.
 func (tr *tracing) gather(pieces []wanted) (have []bool) {
 	g := &tr.gathered
 	g.local, g.remote, g.have = g.local[:0], g.remote[:0], g.have[:0]
@@ -170,9 +170,9 @@ func (tr *tracing) gather(pieces []wanted) (have []bool) {
 	return have
 }
 
-// newcomer is for a thread that the engine does not know yet by its id: the main
-// thread while the engine starts, or one on its way to its first event, which is
-// known by its thread pointer. What else there may be is thread 0.
+// newcomer handles a thread whose id the engine does not know yet: the main thread while the
+// engine starts, or a thread before its first event, which is found by its thread pointer. Any
+// other is thread 0.
 func (c *controller) newcomer(s *sighting, tid int) error {
 	control, err := c.readControl()
 	if err != nil {
@@ -192,9 +192,8 @@ func (c *controller) newcomer(s *sighting, tid int) error {
 	return nil
 }
 
-// identify finds who a thread is that does not have the right to run: before the
-// engine has started the only one, or one on its way to its first event or
-// behind its last.
+// identify finds the number of a thread that does not have the right to run: the only thread
+// before the engine has started, or one before its first event or after its last.
 func (tr *tracing) identify(s *sighting) error {
 	c := tr.c
 	if s.held = 0; s.position == 0 && s.thread == c.pid {
@@ -221,8 +220,8 @@ func (tr *tracing) identify(s *sighting) error {
 	return c.newcomer(s, s.thread)
 }
 
-// mapped is what a word was before its first access: memory that appeared since
-// the last look is zero, unless it is a file's.
+// mapped returns a word's value before its first access: memory that has appeared since the last
+// look is zero, unless it is mapped from a file.
 func (tr *tracing) mapped(watch int, now uint64) uint64 {
 	maps, err := readMaps(tr.c.pid)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"diagnose/image/x86"
 )
 
-// take makes hits of a sighting. t is nil where the thread has run on.
+// take makes hits of a sighting. t is nil if the thread has not been stopped.
 func (tr *tracing) take(s *sighting, t *thread) error {
 	if tr.c.placer.compares(s.regs.Rip) {
 		return nil // the comparison of a probe
@@ -55,15 +55,15 @@ func (tr *tracing) takeOne(s *sighting, watch int, t *thread) error {
 	return tr.emit(h, t)
 }
 
-// unseenWrite is for a change that nothing which traps has made: the kernel has,
+// unseenWrite is for a change that was not made by an instruction that traps: the kernel made it,
 // or the tracer.
 func unseenWrite(h Hit) Hit {
 	h.PC, h.SP, h.Caller, h.Kind, h.By = 0, 0, 0, evidence.CodeWrite, evidence.ByCall
 	return h
 }
 
-// value is what the word has behind the access: as it was read, or, of back ends
-// that need not read it, as the instruction tells.
+// value returns the word after the access: as it was read, or, for back ends that need not read
+// it, as the instruction tells.
 func (tr *tracing) value(s *sighting, watch int, inst *x86.Inst) (uint64, error) {
 	now := s.words[watch]
 	if tr.kernel == nil {
@@ -88,7 +88,7 @@ func (tr *tracing) value(s *sighting, watch int, inst *x86.Inst) (uint64, error)
 	return told.value, nil
 }
 
-// emit numbers a hit. What a system call copies byte by byte is one hit.
+// emit numbers a hit. A system call's byte-by-byte copy is one hit.
 func (tr *tracing) emit(h Hit, t *thread) error {
 	if p := tr.pending; p != nil {
 		if h.By == evidence.ByCall && p.Watch == h.Watch && p.Thread == h.Thread && p.Ordinal == h.Ordinal && p.Kind == h.Kind && p.PC == h.PC {
@@ -129,7 +129,7 @@ func (tr *tracing) deliver(h *Hit) error {
 	return nil
 }
 
-// inspect stops all threads for whoever wants to look at this hit.
+// inspect stops all threads if an inspection of this hit was requested, and calls it.
 func (tr *tracing) inspect(h *Hit, t *thread) error {
 	look := tr.c.opts.Inspect[h.Number]
 	if look == nil || t == nil {
@@ -157,8 +157,8 @@ func (tr *tracing) inspect(h *Hit, t *thread) error {
 	return nil
 }
 
-// resume lets a thread go on that a watch stopped, and the others, if somebody
-// had them stopped to look.
+// resume resumes a thread that a watch stopped. It also resumes the others, if an inspection
+// stopped them.
 func (c *controller) resume(t *thread) error {
 	if !c.allStopped {
 		return c.cont(t, 0)

@@ -17,10 +17,10 @@ import (
 	"diagnose/replay/record"
 )
 
-// watched is a program of internal/testdata/trace, recorded, with what its comments say:
+// watched is a recorded program of testdata/trace, with the facts in its comments:
 //
 //	// WATCH: word 8, buffer+8 4    what to watch
-//	// LEAST: 60                    there are at least so many accesses
+//	// LEAST: 60                    the least number of accesses
 type watched struct {
 	rec       *record.Recording
 	exe       string
@@ -139,7 +139,7 @@ func (w *watched) traced(t *testing.T, o replay.Options) ([]replay.Hit, *replay.
 	return hits, result
 }
 
-// seen is what a reference has of hits.
+// seen returns hits in the form of the reference.
 func (w *watched) seen(hits []replay.Hit) []seenHit {
 	var list []seenHit
 	for _, h := range hits {
@@ -192,7 +192,7 @@ func compareHits(t *testing.T, got, want []seenHit) {
 	}
 }
 
-// TestInspect: a hit is the same in every replay, and the process stands behind it.
+// TestInspect: a hit is the same in every replay, and the process is stopped right after it.
 func TestInspect(t *testing.T) {
 	w := recordWatched(t, "loops")
 	hits := w.hits(t, replay.Options{})
@@ -247,8 +247,7 @@ func TestWatchesThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestHitEndsReplay: an error of whoever takes the hits ends the replay, whatever
-// sees them.
+// TestHitEndsReplay: an error of OnHit ends the replay with every back end.
 func TestHitEndsReplay(t *testing.T) {
 	w := recordWatched(t, "loops")
 	enough := errors.New("enough")

@@ -6,16 +6,15 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// toldValue is the value of a watched word as the instruction that accessed it
-// tells, from the registers that it left.
+// toldValue is the value of a watched word as it follows from the instruction that accessed it and
+// the registers after it.
 type toldValue struct {
 	value uint64
 	class int // codeTells...
 }
 
-// tellValue follows what instructions without any doubt do: loads and stores of
-// general registers, stores of constants, and arithmetic in memory, for which the
-// value before must be known.
+// tellValue covers the instructions whose effect is beyond doubt: loads and stores of general
+// registers, stores of constants, and arithmetic in memory. The last needs the value before.
 func tellValue(inst *x86.Inst, regs *ptrace.Registers, w *Watch, before uint64) toldValue {
 	if inst == nil {
 		return toldValue{}
@@ -49,8 +48,7 @@ func tellValue(inst *x86.Inst, regs *ptrace.Registers, w *Watch, before uint64) 
 	return toldValue{a.put(before, value), codeTellsChange}
 }
 
-// onlyOperand is the instruction's memory operand; nil if there is none that is
-// accessed, or several.
+// onlyOperand returns the instruction's memory operand; nil if none is accessed, or several are.
 func onlyOperand(inst *x86.Inst) *x86.Operand {
 	var only *x86.Operand
 	for i := range inst.Operands {
@@ -77,7 +75,7 @@ type accessed struct {
 
 func (a *accessed) mask() uint64 { return ^uint64(0) >> (64 - 8*a.o.Size) }
 
-// put replaces those bytes of the word that the operand has.
+// put replaces the bytes of the word that the operand covers.
 func (a *accessed) put(word, value uint64) uint64 {
 	for i := range uint64(a.o.Size) {
 		at := a.addr + i - uint64(a.w.Addr)
@@ -88,8 +86,8 @@ func (a *accessed) put(word, value uint64) uint64 {
 	return word
 }
 
-// other is the value of the other explicit operand, a register that the
-// instruction leaves as it is, or a constant.
+// other returns the value of the other explicit operand: a constant, or a register that the
+// instruction does not change.
 func (a *accessed) other() (uint64, bool) {
 	for i := range a.inst.Operands {
 		o := &a.inst.Operands[i]
@@ -104,7 +102,7 @@ func (a *accessed) other() (uint64, bool) {
 	return 0, false
 }
 
-// register is a general register's value; not of ah and its like.
+// register returns a general register's value, but not that of ah, bh, ch or dh.
 func (a *accessed) register(o *x86.Operand) (uint64, bool) {
 	if !o.Reg.General() || o.Reg == x86.RSP || len(o.RegName) == 2 && o.RegName[1] == 'h' {
 		return 0, false
@@ -112,8 +110,7 @@ func (a *accessed) register(o *x86.Operand) (uint64, bool) {
 	return generalOf(a.regs)[o.Reg], true
 }
 
-// moved is the operand's value if it was moved from or to a register, or is a
-// constant.
+// moved returns the operand's value if it was moved from or to a register, or is a constant.
 func (a *accessed) moved() (uint64, bool) {
 	switch a.inst.Op {
 	case "mov", "movzx", "movsx", "movsxd", "push", "pop":
@@ -126,7 +123,7 @@ func (a *accessed) moved() (uint64, bool) {
 
 const zeroFlag = 0x40
 
-// computed is what arithmetic makes of the operand.
+// computed returns the result of arithmetic on the operand.
 func (a *accessed) computed(before uint64) (uint64, bool) {
 	switch a.inst.Op {
 	case "inc":

@@ -6,12 +6,11 @@ import (
 	"diagnose/evidence"
 )
 
-// savedInUse reports whether a word that differs only says which registers the
-// processor held to be in use, in a header of xsavec (Intel SDM volume 1,
-// 13.4.2 and 13.6). Processors let that depend on when the kernel switched
-// tasks. The dynamic linker saves registers so at the first call of each
-// function, on the stack, where a function that does not fill its variables
-// leaves it.
+// savedInUse reports whether a word that differs only says which registers the processor
+// considered in use, in a header of xsavec (Intel SDM volume 1, 13.4.2 and 13.6). On some
+// processors that depends on when the kernel switched tasks. The dynamic linker saves registers
+// this way on the stack at the first call of each function, and a function that does not
+// initialize its variables leaves the header there.
 func (v *verifier) savedInUse(addr uint64, want, got []byte) bool {
 	const (
 		alignment = 64
