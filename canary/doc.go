@@ -5,8 +5,8 @@
 // The stack protector of gcc and clang copies the word at fs:0x28 into each
 // protected frame between its arrays and its return address, and compares it
 // before the function returns. So a frame whose copy differs was overrun,
-// whether the function found out (__stack_chk_fail) or had no time to.
+// whether or not the function has detected it (__stack_chk_fail).
 //
-// A guard is judged only where its slot, and that it had been filled, are
-// certain. Where they are not, nothing is said.
+// A guard is judged only if it is certain where its slot is and that it was
+// filled. Otherwise there is no finding.
 package canary

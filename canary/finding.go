@@ -52,7 +52,7 @@ func (d *damage) finding(m image.Memory) evidence.Finding {
 		Threads: d.threads(), Site: f.Site, Proof: evidence.FromCore}
 }
 
-// referenceFinding is for a whole guard that differs from an overwritten
+// referenceFinding is for an intact guard that differs from an overwritten
 // reference value.
 func (d *damage) referenceFinding(reference evidence.Addr) evidence.Finding {
 	return evidence.Finding{
@@ -87,8 +87,8 @@ func behind(n uint64) string {
 	return fmt.Sprintf("%d bytes past the end of", n)
 }
 
-// span shows what stands from the end of the nearest buffer to the guard and
-// on behind it, which often shows what was copied.
+// span shows the bytes from the end of the nearest buffer to the guard and
+// after it. They often show what the overflow copied.
 func (d *damage) span(m image.Memory, b Buffer) []evidence.Fact {
 	const longest = 64
 	if d.addr-b.end() > longest {
@@ -126,7 +126,7 @@ func (d *damage) distances() []evidence.Fact {
 	return facts
 }
 
-// hexWord shows bytes in memory order, and as the number and text they make.
+// hexWord shows bytes in memory order, and as a number and text.
 func hexWord(data []byte) string {
 	return fmt.Sprintf("%#016x (bytes %s %s)", binary.LittleEndian.Uint64(data), hex.EncodeToString(data), printable(data))
 }

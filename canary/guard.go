@@ -17,8 +17,8 @@ type Code struct {
 // the guards (glibc, sysdeps/x86_64/nptl/tls.h: tcbhead_t.stack_guard).
 const guardOffset = 0x28
 
-// mayGuard reports whether the code holds the encoding of an absolute operand
-// at guardOffset, without which there is no need to decode it.
+// mayGuard reports whether the code contains the encoding of an absolute
+// operand at guardOffset. Without it there is no need to decode the code.
 func mayGuard(code []Code) bool {
 	operand := []byte{0x25, guardOffset, 0, 0, 0} // SIB without base and index, disp32
 	for _, c := range code {
@@ -29,7 +29,7 @@ func mayGuard(code []Code) bool {
 	return false
 }
 
-// slot is a guard's place in its frame.
+// slot is the position of a guard in its frame.
 type slot struct {
 	place position
 	// stores are the instructions that fill it.
@@ -44,10 +44,10 @@ func isReference(o *x86.Operand) bool {
 	return o.IsMemory && m.Segment == x86.SegFS && m.Absolute && o.Size == 8 && m.Disp == guardOffset
 }
 
-// findSlot finds the one slot that the function's code fills with the
-// reference value: "mov reg, fs:0x28" and the store of that register that
-// follows before anything else writes or branches. ok is false for a function
-// without a guard, and for one whose stores do not agree.
+// findSlot finds the one slot that the function's code fills with the reference
+// value: "mov reg, fs:0x28" and the next store of that register, with no write
+// to it and no branch in between. ok is false for a function without a guard,
+// and for one whose stores differ.
 func findSlot(g *graph, heights []*positions) (s slot, ok bool) {
 	for i := range g.insts {
 		ops := g.insts[i].Operands
@@ -95,8 +95,8 @@ func storeOf(g *graph, i int, reg x86.Reg) (int, bool) {
 }
 
 // filled reports whether the slot is certainly filled when the instruction at
-// index here is about to run, or is running: no path from the entry leads
-// there without the store.
+// index here is about to run, or is running: every path from the entry to it
+// passes the store.
 func (s *slot) filled(g *graph, here int) bool {
 	if g.damaged {
 		return false
@@ -128,9 +128,10 @@ func (s *slot) filled(g *graph, here int) bool {
 	return true
 }
 
-// escapes reports an instruction behind which the function may go on at a
-// place that its control flow does not show: a call (at a landing pad), an
-// indirect jump, or a branch to another part of it that may come back.
+// escapes reports an instruction after which the function may continue at an
+// address that its control flow graph does not show: a call (at a landing pad),
+// an indirect jump, or a branch to another part of the function that may
+// return.
 func (g *graph) escapes(inst *x86.Inst) bool {
 	switch inst.Flow {
 	case x86.FlowCall:

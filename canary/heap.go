@@ -8,9 +8,9 @@ import (
 	"diagnose/evidence"
 )
 
-// HeapOptions of CheckHeap. The zero value is useful.
+// HeapOptions are the options of CheckHeap. The zero value is useful.
 type HeapOptions struct {
-	// Workers check at the same time; 0 is one a processor.
+	// Workers is the number of parallel workers; 0 is one per processor.
 	Workers int
 	// Limit bounds the damaged objects that are returned; 0 is 100.
 	Limit int
@@ -25,13 +25,13 @@ type HeapResult struct {
 	// Checked counts the objects whose canaries were compared, Unread those
 	// that could not be read.
 	Checked, Unread uint64
-	// Limits say what was not judged, and why.
+	// Limits describe the parts that were not judged, and why.
 	Limits []evidence.Limit
 }
 
-// CheckHeap compares the canaries behind all live objects, before live large
-// ones, and before the first slots of spans. It reads each once, and holds a
-// chunk a worker.
+// CheckHeap compares the canaries after all live objects, before live large
+// ones, and before the first slots of spans. It reads each once, and holds one
+// chunk per worker.
 func CheckHeap(h *agent.Heap, options HeapOptions) *HeapResult {
 	if options.Limit <= 0 {
 		options.Limit = 100
@@ -103,9 +103,9 @@ func (w *heapWorker) visit(b *agent.Batch) error {
 	return cmp.Or(err, readErr)
 }
 
-// frontGuard checks the canary before the first slot, and reports whether it
-// is damaged. Nothing is said where that slot was never handed out: then
-// nobody can have gone below it.
+// frontGuard checks the canary before the first slot, and reports whether it is
+// damaged. It reports nothing if that slot was never allocated: then no code
+// can have written below it.
 func (w *heapWorker) frontGuard(b *agent.Batch) (damaged bool, err error) {
 	if b.First > 0 || b.State(0) == agent.Fresh {
 		return false, nil

@@ -49,7 +49,7 @@ func TestHeapIsWhole(t *testing.T) {
 	}
 }
 
-// A freed slot has no canary, and a fresh one neither.
+// A freed slot has no canary, and neither has a fresh one.
 func TestHeapUnguarded(t *testing.T) {
 	b, slot := row()
 	b.Free(slot(2), agent.Call{}, 1, 2)
@@ -140,7 +140,7 @@ func TestHeapDamageIsCut(t *testing.T) {
 	}
 }
 
-// A byte that is overwritten with what stood there is no damage.
+// A byte that is overwritten with its old value is no damage.
 func TestHeapSameByte(t *testing.T) {
 	b, slot := row()
 	b.Memory.Write(slot(1)+24, []byte{byte(b.CanaryWord(slot(1)))})
@@ -149,8 +149,8 @@ func TestHeapSameByte(t *testing.T) {
 	}
 }
 
-// Every byte of the canary of objects of every size is compared, and none
-// behind it.
+// Every byte of the canary of objects of every size is compared, and no byte
+// after it.
 func TestHeapEveryByte(t *testing.T) {
 	for _, slot := range []int{16, 48, 1280} {
 		b := agenttest.New()
@@ -219,7 +219,7 @@ func TestHeapUnderflow(t *testing.T) {
 	}
 }
 
-// Nobody can have gone below a slot that was never handed out.
+// No code can have written below a slot that was never allocated.
 func TestHeapFreshFront(t *testing.T) {
 	b := agenttest.New()
 	b.Memory.Write(b.Small(48, 10)-4, []byte("abcd"))
@@ -302,7 +302,7 @@ func TestHeapReported(t *testing.T) {
 	}
 }
 
-// The lowest addresses are returned, whoever found them first.
+// The lowest addresses are returned, whichever worker found them first.
 func TestHeapLimit(t *testing.T) {
 	b := agenttest.New()
 	first := b.Small(32, 20000)
@@ -354,7 +354,7 @@ func TestLargeUnreadable(t *testing.T) {
 	}
 }
 
-// What cannot be read and has no canary is not missed.
+// Unreadable memory without a canary does not count as unread.
 func TestHeapUnreadableFreed(t *testing.T) {
 	b := agenttest.New()
 	first := b.Small(64, 1000)
@@ -370,7 +370,7 @@ func TestHeapUnreadableFreed(t *testing.T) {
 	}
 }
 
-// Nothing goes on across a page that no access passes.
+// Damage does not continue across an inaccessible page.
 func TestGuardPageBetween(t *testing.T) {
 	b := agenttest.New()
 	const size = 131072 - 4096 - 16384 - 8
@@ -390,7 +390,7 @@ func TestGuardPageBetween(t *testing.T) {
 	}
 }
 
-// Damages of neighbours are one only if the first goes up to the second.
+// Damages of neighbours are one only if the first extends to the second.
 func TestHeapContinues(t *testing.T) {
 	b, slot := row()
 	b.Memory.Write(slot(1)+24, []byte("x"))
@@ -417,7 +417,7 @@ func TestHeapBothSidesOfOne(t *testing.T) {
 	}
 }
 
-// A word that no agent writes is said, not passed over.
+// A word that no agent writes is reported, not skipped.
 func TestHeapImpossibleSize(t *testing.T) {
 	for _, size := range []uint64{41, 48, 49, agent.SizeMask} {
 		b, slot := row()
@@ -429,7 +429,7 @@ func TestHeapImpossibleSize(t *testing.T) {
 	}
 }
 
-// Checks of the same memory yield the same, however many work.
+// Checks of the same memory give the same result for any number of workers.
 func TestHeapDeterministic(t *testing.T) {
 	b := agenttest.New()
 	for n := range 8 {

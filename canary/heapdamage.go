@@ -16,22 +16,22 @@ const (
 
 // Damage is an overwritten canary of the heap.
 type Damage struct {
-	// Object is the one beside which the canary lies: live, but for the canary
-	// before a span's first slot, where it may be freed.
+	// Object is the object next to the canary. It is live, except that for the
+	// canary before a span's first slot it may be freed.
 	Object agent.Object
 	Side   Side
 	// Damage has offsets relative to Object.
 	Damage evidence.Damage
-	// Gap is how many bytes of canary stand between the object and the damage.
+	// Gap is the number of canary bytes between the object and the damage.
 	Gap uint64
-	// Beyond is what lies where the damage went on to, if it goes up to the far
-	// end of the canary: the object in the next slot, for an underflow the last one of
-	// the span before. nil when there is none.
+	// Beyond is set if the damage reaches the far end of the canary. It is the object
+	// there: the one in the next slot, or for an underflow the one before. nil when
+	// there is none.
 	Beyond *agent.Object
-	// BeyondDamaged: the canary behind Beyond is damaged as well.
+	// BeyondDamaged: the canary after Beyond is damaged as well.
 	BeyondDamaged bool
-	// FromBeyond: the damage goes up to Beyond and leaves this object's end
-	// alone, so it rather left Beyond on the other side.
+	// FromBeyond: the damage reaches Beyond but not this object, so it more
+	// likely comes from Beyond.
 	FromBeyond bool
 	// Continues: the canary of the object in the slot before is damaged up to
 	// this object's start, so this may be the same write.
@@ -69,7 +69,7 @@ func describe(h *agent.Heap, o *agent.Object) ([]Damage, error) {
 	return list, nil
 }
 
-// place says what lies beside the damage.
+// place finds the object on the other side of the damage.
 func (d *Damage) place(h *agent.Heap, guard agent.Range) error {
 	var beyond agent.Object
 	var found bool
@@ -100,7 +100,7 @@ func (d *Damage) place(h *agent.Heap, guard agent.Range) error {
 	return d.findStart(h)
 }
 
-// findStart says whether the damage may have begun in the slot before.
+// findStart sets Continues, if the damage may have begun in the slot before.
 func (d *Damage) findStart(h *agent.Heap) error {
 	if d.Side == Before || d.Object.Large {
 		return nil
@@ -114,7 +114,7 @@ func (d *Damage) findStart(h *agent.Heap) error {
 	return nil
 }
 
-// behindOf is the damage of the canary behind an object.
+// behindOf returns the damage of the canary after an object.
 func behindOf(h *agent.Heap, o *agent.Object) (*evidence.Damage, error) {
 	_, behind, err := h.Guards(o)
 	if err != nil {

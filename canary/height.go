@@ -4,7 +4,7 @@ import (
 	"diagnose/image/x86"
 )
 
-// origin says what a known register is an offset from.
+// origin is the base of a known register's offset.
 type origin uint8
 
 const (
@@ -14,13 +14,14 @@ const (
 	fromAligned
 )
 
-// position is a register's value, as far as the code alone tells.
+// position is a register's value, as far as the code alone determines it.
 type position struct {
 	origin origin
 	offset int64
 }
 
-// positions are what is known of the general registers before an instruction.
+// positions are the known values of the general registers before an
+// instruction.
 type positions [16]position
 
 // graph is the code of one function and its control flow.
@@ -28,7 +29,7 @@ type graph struct {
 	insts []x86.Inst
 	// at finds an instruction by its address.
 	at map[uint64]int
-	// damaged: some bytes were no instructions.
+	// damaged: some bytes could not be decoded.
 	damaged bool
 }
 
@@ -53,8 +54,8 @@ func newGraph(code []Code) *graph {
 	return g
 }
 
-// next returns the instructions that may follow within the function.
-// Indirect jumps lead to where this does not know.
+// next returns the instructions that may follow within the function. The
+// targets of indirect jumps are not known.
 func (g *graph) next(i int) []int {
 	inst := &g.insts[i]
 	var list []int
@@ -72,10 +73,10 @@ func (g *graph) next(i int) []int {
 	return list
 }
 
-// heights follows the stack pointer, and the registers copied from it, from
-// the entry through the whole function. The result is nil for instructions
-// that no direct path reaches. Where paths disagree the register is unknown,
-// so each changes at most twice and the walk ends.
+// heights follows the stack pointer, and the registers copied from it, from the
+// entry through the whole function. The result is nil for instructions that no
+// direct path reaches. If paths disagree the register is unknown, so each
+// register changes at most twice and the walk ends.
 func (g *graph) heights() []*positions {
 	states := make([]*positions, len(g.insts))
 	if len(g.insts) == 0 {
@@ -97,8 +98,8 @@ func (g *graph) heights() []*positions {
 	return states
 }
 
-// merge keeps what a state known before and a new one agree on, and reports
-// whether that changed it.
+// merge keeps the values in which the old and the new state agree, and reports
+// whether that changed the old state.
 func merge(into **positions, from positions) bool {
 	if *into == nil {
 		*into = &from
@@ -114,14 +115,14 @@ func merge(into **positions, from positions) bool {
 	return changed
 }
 
-// step returns the positions behind an instruction.
+// step returns the positions after an instruction.
 func step(before positions, inst *x86.Inst) positions {
 	after := before
 	for _, r := range inst.Written() {
 		after[r] = position{}
 	}
-	// A callee keeps the registers that the ABI has it save and gives the
-	// stack pointer back as it was (System V ABI, section 3.2.1).
+	// A callee preserves the stack pointer and the callee-saved registers
+	// (System V ABI, section 3.2.1).
 	if inst.Flow == x86.FlowCall {
 		for _, r := range []x86.Reg{x86.RAX, x86.RCX, x86.RDX, x86.RSI, x86.RDI, x86.R8, x86.R9, x86.R10, x86.R11} {
 			after[r] = position{}
@@ -189,7 +190,7 @@ func moved(p position, by int64) position {
 	return p
 }
 
-// covering returns the instruction that an address lies in.
+// covering returns the instruction that contains an address.
 func (g *graph) covering(pc uint64) (int, bool) {
 	for i := range g.insts {
 		if inst := &g.insts[i]; pc >= inst.PC && pc < inst.PC+uint64(inst.Len) {

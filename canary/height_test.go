@@ -30,7 +30,7 @@ func TestHeights(t *testing.T) {
 	}
 }
 
-// TestBelow lists the buffers that lie in the frame and end below the guard.
+// TestBelow lists the buffers that are in the frame and end below the guard.
 func TestBelow(t *testing.T) {
 	const sp, slot = stackAt + 0x100, stackAt + 0x180
 	f := Frame{Buffers: []Buffer{
@@ -45,8 +45,8 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-// TestResolveByFrame: where the code does not tell the stack pointer, only a
-// slot that is addressed by the frame pointer follows the CFA.
+// TestResolveByFrame: if the code does not determine the stack pointer, only a
+// slot that is addressed by the frame pointer is located by the CFA.
 func TestResolveByFrame(t *testing.T) {
 	f := Frame{CFA: stackAt + 0x200, Trust: evidence.TrustCFI}
 	f.Registers.Set(image.RSP, uint64(stackAt+0x100))

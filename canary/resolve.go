@@ -6,15 +6,14 @@ import (
 	"diagnose/image/x86"
 )
 
-// resolve turns the slot's position into an address in this frame. now is
-// what the code says of the registers at the frame's pc, nil when no direct
-// path leads there.
+// resolve converts the slot's position to an address in this frame. now has the
+// registers' positions at the frame's pc, nil when no direct path leads there.
 //
-// The address is certain when the code's own account of the stack pointer and
-// the frame agree. Where the code does not tell the stack pointer (variable
-// length arrays) the frame's CFA is taken, if a call stands before the
-// return address that the unwinder found by it; a frame that was seen to be
-// smashed needs no such witness, because it may have lost its return address.
+// The address is certain when the stack pointer derived from the code agrees
+// with the frame. If the code does not determine the stack pointer (variable
+// length arrays) the frame's CFA is used, provided that a call precedes the
+// return address that the unwinder found by it. A frame known to be smashed
+// does not need this check, because its return address may be overwritten.
 func (s *slot) resolve(m image.Memory, f, outer *Frame, now *positions, smashed bool) (evidence.Addr, bool) {
 	sp, ok := f.Registers.Get(image.RSP)
 	if !ok {

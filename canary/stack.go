@@ -15,36 +15,36 @@ type Buffer struct {
 	Size       uint64
 }
 
-// end is the first address behind the buffer.
+// end is the first address past the buffer.
 func (b *Buffer) end() evidence.Addr { return b.Addr + evidence.Addr(b.Size) }
 
 // Frame is a physical frame of the stack, with the code of its function.
 type Frame struct {
-	// Function is its name as shown; __stack_chk_fail and what lies inward of
+	// Function is its name as shown; __stack_chk_fail and the frames inward of
 	// it need nothing else.
 	Function string
-	// Code is all of the function's code, the range with its entry first.
-	// Empty when it is not known; then the frame is passed over.
+	// Code is all of the function's code, the range with its entry first. Empty
+	// when it is not known; then the frame is skipped.
 	Code []Code
-	// Registers are the frame's, CFA its canonical frame address. Lookup tells
-	// a return address from the pc of an instruction.
+	// Registers are the frame's, CFA its canonical frame address. Lookup says
+	// whether the pc is a return address.
 	Registers image.Registers
 	CFA       evidence.Addr
 	Lookup    image.Lookup
-	// Trust says how the unwinder came here; guesses are passed over.
+	// Trust says how the unwinder found the frame; guessed frames are skipped.
 	Trust evidence.Trust
-	// Buffers are the arrays that live in the frame's memory.
+	// Buffers are the arrays in the frame's memory.
 	Buffers []Buffer
 	Site    *evidence.Site
 }
 
-// pc is an address within the instruction that the frame is at.
+// pc is an address within the frame's current instruction.
 func (f *Frame) pc() evidence.Addr {
 	return f.Lookup.Address(f.Registers.PC())
 }
 
-// Stack is the stack of one thread, innermost frame first, and where the
-// reference value of its guards lies.
+// Stack is the stack of one thread, innermost frame first, and the address of
+// its guards' reference value.
 type Stack struct {
 	Frames []Frame
 	FSBase evidence.Addr
@@ -55,13 +55,11 @@ type Stack struct {
 	Thread evidence.ThreadRef
 }
 
-// CheckStack returns a finding for the innermost frame whose guard was
-// overwritten: the one that called __stack_chk_fail, or one that has not
-// returned yet; or for the thread's reference value, when that is what was
-// overwritten and the frame's guard is whole. Frames outward of it are not judged, because what the
-// unwinder restored for them may come from the overwritten memory. The error
-// says that the reference value could not be read; a stack without guards
-// yields nothing.
+// CheckStack returns a finding for the innermost frame whose guard was overwritten: the one that
+// called __stack_chk_fail, or one that has not returned yet; or for the thread's reference value,
+// if that was overwritten and the frame's guard is intact. Frames outward of it are not judged,
+// because the unwinder may have restored their registers from the overwritten memory. The error
+// says that the reference value could not be read; a stack without guards yields nothing.
 func CheckStack(m image.Memory, s Stack) ([]evidence.Finding, error) {
 	reference, err := image.Uint64(m, s.FSBase+guardOffset)
 	if err != nil {
@@ -95,8 +93,8 @@ func CheckStack(m image.Memory, s Stack) ([]evidence.Finding, error) {
 	return nil, nil
 }
 
-// initialGuard is the reference value as glibc makes it of the kernel's
-// random bytes: the first eight, the lowest zero (_dl_setup_stack_chk_guard).
+// initialGuard is the reference value that glibc makes from the kernel's random
+// bytes: the first eight, the lowest zero (_dl_setup_stack_chk_guard).
 func initialGuard(m image.Memory, random evidence.Addr) (value uint64, known bool) {
 	if random == 0 {
 		return 0, false
@@ -105,7 +103,7 @@ func initialGuard(m image.Memory, random evidence.Addr) (value uint64, known boo
 	return v &^ 0xff, err == nil
 }
 
-// guardAddress returns the address of the frame's guard, if the code says
+// guardAddress returns the address of the frame's guard, if the code shows
 // where it is and that it is filled.
 func guardAddress(m image.Memory, f, outer *Frame, smashed bool) (evidence.Addr, bool) {
 	if !mayGuard(f.Code) || f.Trust.Guess() || f.Trust == "" {

@@ -105,11 +105,11 @@ func aligned(t testing.TB) []byte {
 // scene is a stack with the guarded function's frame and its caller.
 type scene struct {
 	code []byte
-	// at is the offset in code of the instruction behind the call, sp the
+	// at is the offset in code of the instruction after the call, sp the
 	// frame's stack pointer, cfa its canonical address.
 	at      uint64
 	sp, cfa evidence.Addr
-	// slot is where the guard lies and value what it holds.
+	// slot is the guard's address and value its contents.
 	slot  evidence.Addr
 	value uint64
 	// inner is the function that the frame called.
@@ -203,7 +203,7 @@ func TestOverwrittenGuards(t *testing.T) {
 	}
 }
 
-// What is not certain must yield nothing, whatever the slot holds.
+// An uncertain slot must yield nothing, whatever it holds.
 func TestSilence(t *testing.T) {
 	base := smashedOptimized(t)
 	base.inner, base.at = "copy", 0x19

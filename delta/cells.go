@@ -2,24 +2,24 @@ package delta
 
 import "diagnose/evidence"
 
-// Cells numbers the words of a run's variables: accesses to different words
-// have nothing to do with each other.
+// Cells numbers the words of a run's variables: accesses to different words are
+// independent.
 type Cells struct {
 	byOffset [][]int32 // of a small variable, by offset: the number + 1
 	others   map[uint64]int32
 	count    int32
 }
 
-// smallVariable bounds what the table of a variable costs.
+// smallVariable bounds the size of a variable's table.
 const smallVariable = 4096
 
-// NewCells numbers the words of a log that are accessed, as they come.
+// NewCells numbers the accessed words of a log, in the order of the accesses.
 func NewCells(log *evidence.AccessLog) *Cells {
 	return &Cells{byOffset: make([][]int32, len(log.Variables)), others: map[uint64]int32{}}
 }
 
-// Of is the number of the word that an access is to; of a new word, how many
-// there were before.
+// Of returns the number of the accessed word; for a new word, the number of
+// words before it.
 func (c *Cells) Of(a *evidence.Access) int32 {
 	if a.Offset >= smallVariable {
 		key := uint64(a.Variable)<<32 | uint64(a.Offset)

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Kind is what differs.
+// Kind is the kind of a difference.
 type Kind string
 
 // The kinds of difference.
@@ -17,12 +17,12 @@ const (
 	OnlyFailing Kind = "only in failing runs" // the variable is accessed there
 	OnlyPassing Kind = "only in passing runs"
 	Values      Kind = "values"
-	// Order: reads see what another place wrote, or what was there at first.
+	// Order: reads see another place's write, or the initial value.
 	Order Kind = "order"
 )
 
-// Difference is something about a variable and a place that is so in failing runs,
-// and in no passing run; or the other way round.
+// Difference is a property of a variable and a place that failing runs have and
+// no passing run has, or the reverse.
 type Difference struct {
 	Kind     Kind
 	Variable string
@@ -34,35 +34,35 @@ type Difference struct {
 	Text string
 }
 
-// Side is what the failing, or the passing, runs have.
+// Side describes the failing or the passing runs.
 type Side struct {
 	// Runs of Of have it.
 	Runs, Of int
 	// Run indexes Runs.Failing or Runs.Passing, and Accesses are of that run:
-	// what shows the difference first, behind the write that it reads from if
-	// that is known. None: it does not happen.
+	// the first access that shows the difference, preceded by the write that it
+	// reads from if that is known. None: it does not happen.
 	Run      int
 	Accesses []int
-	// Values are those that the other side has not, or all; few.
+	// Values are those that the other side does not have, or all; they are few.
 	Values []uint64
-	// Sources are the places whose values are read, and only on this side.
+	// Sources are the places whose values are read on this side only.
 	Sources []Source
 }
 
-// Source is a place that wrote what is read.
+// Source is a place that wrote a value that is read.
 type Source struct {
 	Place Place
 	// Initial: no write was seen before.
 	Initial bool
 }
 
-// Delta is all that differs.
+// Delta is the set of differences.
 type Delta struct {
 	Runs        *Runs
 	Differences []Difference
 	// Failing and Passing are the profiles of the runs, in their order.
 	Failing, Passing []*Profile
-	// Limits are what was not compared.
+	// Limits name the parts that were not compared.
 	Limits []string
 }
 
@@ -91,8 +91,8 @@ func Compare(runs *Runs) *Delta {
 	return d
 }
 
-// rank is how well the difference tells failing runs from passing ones: which
-// part of its side has it.
+// rank is how well the difference separates failing runs from passing ones: the
+// fraction of its side that has it.
 func rank(d Difference) float64 {
 	if d.Kind == OnlyPassing {
 		return float64(d.Passing.Runs) / float64(d.Passing.Of)
@@ -100,7 +100,7 @@ func rank(d Difference) float64 {
 	return float64(d.Failing.Runs) / float64(d.Failing.Of)
 }
 
-// profilesOf goes over the runs, on all processors.
+// profilesOf profiles the runs, on all processors.
 func profilesOf(runs []*Run) []*Profile {
 	profiles := make([]*Profile, len(runs))
 	var wait sync.WaitGroup
@@ -235,7 +235,7 @@ func (c *comparison) sources(key use, d Difference) (Difference, bool) {
 	return d, d.Failing.Runs > 0
 }
 
-// onlyThere are the sources that one side has and the other has not.
+// onlyThere returns the sources that only one side has.
 func onlyThere(here, there []*Profile, key use) Side {
 	known := map[Place]bool{}
 	for _, p := range there {

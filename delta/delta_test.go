@@ -26,8 +26,8 @@ func compare(t *testing.T, failing []string, passing ...string) *Delta {
 	return Compare(runs)
 }
 
-// TestDifferences: each difference is said in a sentence, with the accesses that
-// show it on both sides, and what is equal is not said.
+// TestDifferences: each difference is one sentence, with the accesses that show
+// it on both sides. Nothing is reported about equal properties.
 func TestDifferences(t *testing.T) {
 	const head = "main t1\nt1 create t2 worker\n"
 	for _, c := range []struct {
@@ -78,8 +78,9 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestCounts: how often a loop goes round is no difference, and neither are the
-// values of a counter, the numbers of threads, or which part of an array came first.
+// TestCounts: the number of a loop's iterations is no difference, and neither are
+// the values of a counter, the numbers of threads, or which part of an array came
+// first.
 func TestCounts(t *testing.T) {
 	loop := func(rounds int, thread string) string {
 		var b strings.Builder
@@ -95,7 +96,8 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestCountsOfRuns: with several runs, what tells them apart best comes first.
+// TestCountsOfRuns: with several runs, the difference that separates them best
+// comes first.
 func TestCountsOfRuns(t *testing.T) {
 	base := "main t1\nt1 R x 0 @9\n"
 	d := compare(t, []string{base + "t1 W x 0->0 @30\n", base + "t1 W x 0->0 @30\nt1 W y 0->0 @40\n"}, base, base+"t1 W z 0->0 @50\n")
@@ -109,8 +111,9 @@ func TestCountsOfRuns(t *testing.T) {
 	}
 }
 
-// TestCrowded: a place that reads what more others wrote than are compared is
-// counted, and one with as many as are compared is not; the text names few of them.
+// TestCrowded: a place that reads from more places than are compared is
+// counted, and one with as many as are compared is not; the text names few of
+// them.
 func TestCrowded(t *testing.T) {
 	run := func(first, writers int) string {
 		var b strings.Builder

@@ -14,12 +14,12 @@ type use struct {
 	place    Place
 }
 
-// fewValues is up to how many values of a place are compared: one with more is a
-// counter's or an address's, which differ between runs for no reason.
+// fewValues bounds the values of a place that are compared: a place with more
+// has a counter or an address, which differ between runs for no reason.
 const fewValues = 8
 
-// fewSources is up to how many places that write what is read at one are compared:
-// every two places of a run may be such a pair.
+// fewSources bounds the writing places that are compared for one reading place:
+// any two places of a run may be such a pair.
 const fewSources = 256
 
 // Profile is what one run does to its variables.
@@ -27,11 +27,12 @@ type Profile struct {
 	uses map[use]*usage
 }
 
-// Span is where a run's accesses of one variable at one place are: the indices
-// of the first and the last.
+// Span is the range of a run's accesses to one variable at one place: the
+// indices of the first and the last.
 type Span struct{ First, Last int }
 
-// Span of the reads, or the writes, of a variable at a place; none: false.
+// Span returns the span of the reads, or the writes, of a variable at a place;
+// false if there are none.
 func (p *Profile) Span(variable int32, place Place, writes bool) (Span, bool) {
 	u := p.uses[use{variable, writes, place}]
 	if u == nil {
@@ -40,7 +41,7 @@ func (p *Profile) Span(variable int32, place Place, writes bool) (Span, bool) {
 	return Span{int(u.first), int(u.last)}, true
 }
 
-// Variables are those that are accessed at a place, by number.
+// Variables returns the numbers of the variables that are accessed at a place.
 func (p *Profile) Variables(place Place) []int32 {
 	var list []int32
 	for u := range p.uses {
@@ -57,8 +58,8 @@ type usage struct {
 	first, last int32
 	values      []value
 	manyValues  bool
-	// sources are the places that wrote what is read here; noPlace is what was
-	// there before all writes.
+	// sources are the places that wrote the values read here; noPlace is the
+	// initial value.
 	sources     []source
 	manySources bool
 }
@@ -73,10 +74,10 @@ type source struct {
 	first, writer int32 // the first such read, and the write that it reads from
 }
 
-// noPlace wrote what a variable had at first.
+// noPlace stands for the writer of a variable's initial value.
 const noPlace Place = -1
 
-// profileOf goes once over a run's accesses, in their order.
+// profileOf makes one pass over a run's accesses, in their order.
 func profileOf(run *Run) *Profile {
 	p := &Profile{uses: map[use]*usage{}}
 	cells := NewCells(run.Log)

@@ -7,10 +7,11 @@ import (
 	"diagnose/evidence"
 )
 
-// Runs are the logs of several runs, with numbers for what they have in common.
+// Runs are the logs of several runs, with common numbers for their variables,
+// code and contexts.
 type Runs struct {
 	Failing, Passing []*Run
-	// Variables are the names of all variables, Codes what the logs say about
+	// Variables are the names of all variables, Codes the logs' descriptions of
 	// each place of the code, Roles the kinds of context: "main", "worker",
 	// "handler of signal 14".
 	Variables []string
@@ -21,7 +22,7 @@ type Runs struct {
 // mostThreads is one more than the highest number of a recording's thread.
 const mostThreads = 1 << 16
 
-// Run is one log. Its accesses are known by their indices in Log.Accesses.
+// Run is one log. Its accesses are identified by their indices in Log.Accesses.
 type Run struct {
 	Log *evidence.AccessLog
 	// Variable and Code map the log's indices to those of Runs.
@@ -34,13 +35,13 @@ type Run struct {
 // Place is a place of the code in a kind of context: Role * len(Codes) + Code.
 type Place int64
 
-// InputError says that the logs are not of runs that can be compared.
+// InputError says that the logs are of runs that cannot be compared.
 type InputError struct{ What string }
 
 func (e *InputError) Error() string { return "delta: " + e.What }
 
-// Align numbers what the logs have in common. The logs must not change as long
-// as the result is used.
+// Align numbers the variables, code and contexts of all logs together. The logs
+// must not change while the result is used.
 func Align(failing, passing []*evidence.AccessLog) (*Runs, error) {
 	if len(failing) == 0 {
 		return nil, &InputError{"there is no log of a failing run"}
@@ -69,12 +70,12 @@ func Align(failing, passing []*evidence.AccessLog) (*Runs, error) {
 	return n.runs, nil
 }
 
-// Place of an access.
+// Place returns the place of an access.
 func (r *Run) Place(a *evidence.Access) Place {
 	return Place(r.Role(a))*Place(r.codes) + Place(r.Code[a.Context])
 }
 
-// Role of an access.
+// Role returns the role of an access.
 func (r *Run) Role(a *evidence.Access) int32 {
 	if a.Handler != 0 {
 		return r.handlers[a.Handler] - 1
@@ -82,13 +83,13 @@ func (r *Run) Role(a *evidence.Access) int32 {
 	return r.roles[a.Thread] - 1
 }
 
-// Role of a place.
+// Role returns the role of a place.
 func (r *Runs) Role(p Place) string { return r.Roles[int(p)/len(r.Codes)] }
 
-// Code of a place.
+// Code returns the code of a place.
 func (r *Runs) Code(p Place) *evidence.Context { return &r.Codes[int(p)%len(r.Codes)] }
 
-// numbering gives numbers in the order of the first appearance.
+// numbering assigns numbers in the order of first appearance.
 type numbering struct {
 	runs                    *Runs
 	variables, codes, roles map[string]int32
@@ -143,15 +144,14 @@ func (n *numbering) role(run *Run, a *evidence.Access) error {
 	return nil
 }
 
-// The roles of a thread of which nothing is known, and, with the signal's number,
-// of a handler.
+// The roles of an unknown thread, and, with the signal's number, of a handler.
 const (
 	anyThread = "thread"
 	handlerOf = "handler of signal "
 )
 
-// roleOf is what a thread is for: what it was started with is the same in every
-// run, its number is not.
+// roleOf returns a thread's role: its start function is the same in every run,
+// its number is not.
 func roleOf(t evidence.ThreadRef) string {
 	switch {
 	case t.Start != "":

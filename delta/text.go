@@ -8,7 +8,7 @@ import (
 	"diagnose/evidence"
 )
 
-// SiteText is what people call a place of the code: "bank.c:12 (deposit)".
+// SiteText names a place of the code for readers: "bank.c:12 (deposit)".
 func SiteText(c *evidence.Context) string {
 	s := &c.Site
 	switch {
@@ -22,8 +22,8 @@ func SiteText(c *evidence.Context) string {
 	return c.Key
 }
 
-// PlaceText says who and where: "worker at bank.c:12 (deposit)", and only once
-// what is both.
+// PlaceText names the role and the place: "worker at bank.c:12 (deposit)". If
+// both have the same name it occurs once.
 func (r *Runs) PlaceText(p Place) string {
 	c := r.Code(p)
 	if c.Site.File != "" && evidence.ShortName(c.Site.Function) == evidence.ShortName(r.Role(p)) {
@@ -32,7 +32,7 @@ func (r *Runs) PlaceText(p Place) string {
 	return r.who(p) + " at " + SiteText(c)
 }
 
-// who is a role in words.
+// who describes a role.
 func (r *Runs) who(p Place) string {
 	switch role := r.Role(p); {
 	case role == anyThread:
@@ -81,8 +81,8 @@ func valuesText(values []uint64) string {
 	return strings.Join(parts, " or ")
 }
 
-// ValueText is a word whose type is not known: small ones are numbers, the
-// others likely addresses or bits.
+// ValueText formats a word whose type is not known: small ones are numbers, the
+// others are likely addresses or bits.
 func ValueText(v uint64) string {
 	if v < 1<<16 {
 		return fmt.Sprintf("%d", v)
@@ -90,7 +90,7 @@ func ValueText(v uint64) string {
 	return fmt.Sprintf("0x%x", v)
 }
 
-// mostTold is how many sources are named.
+// mostTold bounds the sources that are named.
 const mostTold = 8
 
 func (r *Runs) sourcesText(sources []Source) string {

@@ -7,8 +7,8 @@ import (
 	"diagnose/delta"
 )
 
-// notTraced is why a run says nothing of a variable; empty: it was traced there, or has
-// no such name.
+// notTraced says why a run was not traced for a variable; empty: it was traced, or the
+// run has no variable of this name.
 func notTraced(run *delta.Run, variable int32) string {
 	why := ""
 	for i, n := range run.Variable {
@@ -33,7 +33,7 @@ func partly(run *delta.Run, variable int32) bool {
 	return false
 }
 
-// tracedIn counts the passing runs that say something of a pattern's variables.
+// tracedIn counts the passing runs in which a pattern's variables were traced.
 func (f *finder) tracedIn(k key) (n int32) {
 	for i := range f.passing {
 		n += int32(bit(f.tells(i, k.variable) && f.tells(i, k.other())))
@@ -41,13 +41,13 @@ func (f *finder) tracedIn(k key) (n int32) {
 	return n
 }
 
-// tells reports whether a passing run says something of a variable.
+// tells reports whether a variable was traced in a passing run.
 func (f *finder) tells(run int, variable int32) bool {
 	_, not := f.untold[run][variable]
 	return !not
 }
 
-// tellUntold notes what passing runs say nothing of.
+// tellUntold records the variables that were not traced in passing runs.
 func (f *finder) tellUntold() {
 	for _, run := range f.runs.Passing {
 		untold := map[int32]string{}
@@ -60,8 +60,8 @@ func (f *finder) tellUntold() {
 	}
 }
 
-// absence says why no access to a candidate's variable is seen at a place in the passing
-// run of a number, or in all of them (-1).
+// absence says why no access to a candidate's variable is seen at a place, in the
+// passing run with this number or in all of them (-1).
 func (f *finder) absence(c *Candidate, place delta.Place, number int) string {
 	what := "it"
 	if c.key.variable != c.key.other() {

@@ -7,13 +7,12 @@ import (
 	"diagnose/evidence"
 )
 
-// clock says of each thread up to which of its events all is known to have
-// happened before; by the thread's column. It does not change once somebody
-// else has it.
+// clock holds for each thread, by its column, the last event that is known to
+// have happened before. It does not change once it is shared.
 type clock []uint64
 
-// clocks are the vector clocks of all threads (Fidge 1988, Mattern 1989), moved on
-// along the log.
+// clocks are the vector clocks of all threads (Fidge 1988, Mattern 1989),
+// advanced along the log.
 type clocks struct {
 	edges     []evidence.OrderEdge
 	threads   map[uint32]*threadClock
@@ -30,15 +29,15 @@ type threadClock struct {
 	busy   bool // its advance waits for another thread's
 }
 
-// point is an event at which a thread lets an edge go, or takes one up.
+// point is an event at which a thread releases or acquires an edge.
 type point struct {
 	ordinal uint64
 	edge    int32
 	acquire bool
 }
 
-// mostClocks bounds the threads with clocks, each of which is as long as there
-// are threads.
+// mostClocks bounds the threads with clocks: the length of each clock is the
+// number of threads.
 const mostClocks = 4096
 
 // newClocks makes the clocks of a log; false: it has too many threads.
@@ -71,8 +70,8 @@ func newClocks(log *evidence.AccessLog) (*clocks, bool) {
 	}
 	c.snapshots, c.released = make([]clock, len(c.edges)), make([]bool, len(c.edges))
 	for _, t := range c.threads {
-		// What happens at one event lets go first: two threads at a barrier
-		// are each behind what the other did before it.
+		// At one event, releases come before acquisitions: each of two threads
+		// at a barrier is ordered after all that the other did before it.
 		slices.SortFunc(t.points, func(a, b point) int {
 			return cmp.Or(cmp.Compare(a.ordinal, b.ordinal), cmp.Compare(bit(a.acquire), bit(b.acquire)), cmp.Compare(a.edge, b.edge))
 		})
@@ -96,8 +95,8 @@ func (c *clocks) thread(n uint32) *threadClock {
 	return t
 }
 
-// advance moves a thread behind its events up to ordinal. An edge that cannot be,
-// for it would have to be before itself, is left out.
+// advance moves a thread past its events up to ordinal. It leaves out an edge
+// that is impossible because it would precede itself.
 func (c *clocks) advance(t *threadClock, ordinal uint64) {
 	if t.busy {
 		return
@@ -123,7 +122,7 @@ func (c *clocks) advance(t *threadClock, ordinal uint64) {
 	t.busy = false
 }
 
-// join takes up what another thread knew at one of its events.
+// join merges the clock of another thread at one of its events.
 func (t *threadClock) join(other clock, column int32, ordinal uint64) {
 	news := column >= 0 && t.now.at(column) < ordinal
 	for i, v := range other {
@@ -153,7 +152,7 @@ func (c clock) at(column int32) uint64 {
 	return c[column]
 }
 
-// share is the thread's clock, to be kept.
+// share returns the thread's clock, which the caller may keep.
 func (t *threadClock) share() clock {
 	t.shared = true
 	return t.now

@@ -11,23 +11,24 @@ import (
 	"diagnose/evidence"
 )
 
-// Options say what is known of the failure.
+// Options describe the failure.
 type Options struct {
-	// Threads are those that failed, by failing run; 0 or none: not known.
+	// Threads are the threads that failed, by failing run; 0 or none: not
+	// known.
 	Threads []uint32
-	// Most is how many candidates are wanted; 0: DefaultMost.
+	// Most is the number of candidates wanted; 0: DefaultMost.
 	Most int
 }
 
 // DefaultMost is how many candidates are kept.
 const DefaultMost = 64
 
-// Result is what the runs have that may explain the failure.
+// Result holds the patterns that may explain the failure.
 type Result struct {
 	Delta *delta.Delta
 	// Candidates, the likeliest first.
 	Candidates []Candidate
-	// Measure is how they are ranked.
+	// Measure names how they are ranked.
 	Measure string
 	// Seen counts the patterns of the failing runs; Common those that passing
 	// runs have as often, and Ordered those whose order the program enforces.
@@ -46,8 +47,8 @@ type Candidate struct {
 	Run          int
 	Accesses     []int
 	Acquisitions []int
-	// Never: of the pattern's accesses the last is missing here, as the run
-	// ended before; it is Passing's first.
+	// Never: the last of the pattern's accesses is missing here, because the
+	// run ended first; it is Passing's first.
 	Never bool
 	// Passing are the accesses of the same code in a passing run, in time, and
 	// Instead says what passing runs do.
@@ -58,18 +59,19 @@ type Candidate struct {
 	// is first; of patterns of three it was released in between. Missing is the
 	// lock that one side has not, or that Guard which is released.
 	Guard, Missing string
-	// Reading: Missing is held at all of them, but for reading only.
+	// Reading: Missing is held at all of them, but only for reading.
 	Reading bool
-	// Ordered says what makes the order what it is; empty: it could be another.
+	// Ordered names the reason why the order is fixed; empty: it could be
+	// different.
 	Ordered string
 	// Apart: the accesses of the one context are not of one pass through its code, but of
-	// two rounds of a loop, or two calls.
+	// two iterations of a loop, or of two calls.
 	Apart bool
-	// Late: the last access is another thread's, when the failing one made no more of its
-	// own: it may have failed without that.
+	// Late: the last access is another thread's, after the last access of the failing
+	// thread: the failure may not need it.
 	Late bool
-	// Reversed: in passing runs the order is always the other. Unset: what is read
-	// has no value yet.
+	// Reversed: in passing runs the order is always the opposite. Unset: the
+	// variable read has no value yet.
 	Reversed, Unset bool
 	// FailingRuns of FailingOf runs have it, and PassingRuns of PassingOf.
 	FailingRuns, FailingOf, PassingRuns, PassingOf int
@@ -109,7 +111,8 @@ type finder struct {
 	opts             Options
 	failing, passing []*scanner
 	known            map[key]int32 // numbers the patterns of the failing runs
-	// untold are the variables that a passing run says nothing of, with the reason.
+	// untold are the variables that were not traced in a passing run, with the
+	// reason.
 	untold  []map[int32]string
 	entries []entry // the likeliest, and the last
 	result  *Result
@@ -138,8 +141,8 @@ type entry struct {
 	unset   bool // nothing but zeros was there yet
 }
 
-// scan goes over the failing runs, and then over the passing ones for what they
-// have of the same.
+// scan searches the failing runs for patterns, and then the passing ones for
+// the same patterns.
 func (f *finder) scan() {
 	for i, run := range f.runs.Failing {
 		thread := uint32(0)
@@ -169,7 +172,7 @@ func (f *finder) scan() {
 	f.scanAll(f.passing)
 }
 
-// scanAll goes over as many runs at once as there are processors.
+// scanAll scans as many runs at once as there are processors.
 func (f *finder) scanAll(list []*scanner) {
 	limits := make([]string, len(list))
 	var wait sync.WaitGroup
@@ -186,12 +189,12 @@ func (f *finder) scanAll(list []*scanner) {
 	f.result.Limits = append(f.result.Limits, slices.DeleteFunc(limits, func(l string) bool { return l == "" })...)
 }
 
-// forget leaves what was found.
+// forget releases everything but the patterns that were found.
 func (s *scanner) forget() {
 	s.state, s.clocks, s.pairs = nil, nil, pairScanner{}
 }
 
-// collect makes entries of what failing runs have.
+// collect makes entries from the patterns of failing runs.
 func (f *finder) collect() {
 	for i, s := range f.failing {
 		for k, seen := range s.found.all() {
@@ -206,7 +209,8 @@ func (f *finder) collect() {
 	}
 }
 
-// someEntries more than are wanted are kept before they are sorted.
+// someEntries is how many entries beyond the wanted number are kept before
+// sorting.
 const someEntries = 1024
 
 // add judges a pattern, and leaves it out if as large a part of the passing runs
@@ -252,7 +256,7 @@ func (f *finder) passingHas(run int, k key) bool {
 	return ok && f.passing[run].has[n]
 }
 
-// candidate says everything about an entry.
+// candidate makes the complete candidate of an entry.
 func (f *finder) candidate(e *entry) Candidate {
 	c := Candidate{
 		Pattern: kinds[e.key.shape], Run: int(e.run), PassingRun: -1, key: e.key, class: e.class,
@@ -310,11 +314,12 @@ func (f *finder) keyText(k key) string {
 	return text
 }
 
-// judge says what locks there are, whether the accesses of the one context
-// belong together, and how far they are from the failure.
+// judge finds the locks, whether the accesses of the one context belong
+// together, and how far they are from the failure.
 func (f *finder) judge(e *entry) {
 	run, scanner := f.runs.Failing[e.run], f.failing[e.run]
-	// What no passing run tells of explains less than what all passing runs lack.
+	// A pattern whose variables no passing run traced explains less than one
+	// that all passing runs lack.
 	e.vague = len(f.passing) > 0 && e.passingOf == 0
 	log, all := run.Log, len(scanner.accesses)
 	indices := e.seen.last[:e.accesses]
@@ -344,7 +349,8 @@ func (f *finder) judge(e *entry) {
 }
 
 // interrupted reports whether accesses are of one thread, and some of them of a signal's
-// handler. Which of the others belong together a replay tells that has the signal elsewhere.
+// handler. A replay with the signal at another place shows which of the other accesses
+// belong together.
 func interrupted(log *evidence.AccessLog, indices []int32) bool {
 	first := &log.Accesses[indices[0]]
 	other := false
@@ -358,12 +364,12 @@ func interrupted(log *evidence.AccessLog, indices []int32) bool {
 	return other
 }
 
-// vagueIndex is in the name of an array of which the scan does not know the
-// element that the failing code touches.
+// vagueIndex is part of an array's name if the scan does not know which element
+// the failing code accesses.
 const vagueIndex = "[...]"
 
-// apart reports whether the code of the first access stands behind that of the
-// last: then they are of two rounds.
+// apart reports whether the code of the first access comes after that of the
+// last: then they are of two iterations.
 func apart(log *evidence.AccessLog, first, last *evidence.Access) bool {
 	a, b := &log.Contexts[first.Context].Site, &log.Contexts[last.Context].Site
 	return a.Function == b.Function && a.Module == b.Module && last.PC <= first.PC

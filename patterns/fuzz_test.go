@@ -9,7 +9,7 @@ import (
 	"diagnose/internal/accesslog"
 )
 
-// logOf makes of any bytes a log, of which nothing need fit together.
+// logOf makes a log from arbitrary bytes; it need not be consistent.
 func logOf(data []byte, failed bool) *evidence.AccessLog {
 	base := accesslog.Log(counterFails)
 	log := &evidence.AccessLog{Failed: failed, Variables: base.Variables, Contexts: base.Contexts, Threads: base.Threads,

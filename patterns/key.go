@@ -28,7 +28,7 @@ var kinds = [...]evidence.PatternKind{
 	evidence.PatternPair,
 }
 
-// accesses is how many a pattern of the shape has.
+// accesses is the number of accesses of a pattern of the shape.
 func (s shape) accesses() int {
 	switch {
 	case s <= shapeWW:
@@ -40,7 +40,7 @@ func (s shape) accesses() int {
 }
 
 // key is equal for the same pattern in several runs: the variables, and in time
-// the places of the accesses; those that there are not are 0.
+// the places of the accesses; missing ones are 0.
 type key struct {
 	variable, second int32
 	places           [4]delta.Place
@@ -55,7 +55,7 @@ func (k *key) other() int32 {
 	return k.variable
 }
 
-// less is any order.
+// less is an arbitrary total order.
 func (k *key) less(other *key) bool {
 	return cmp.Or(cmp.Compare(k.variable, other.variable), cmp.Compare(k.second, other.second),
 		slices.Compare(k.places[:], other.places[:]), cmp.Compare(k.shape, other.shape)) < 0

@@ -9,7 +9,8 @@ import (
 	"diagnose/evidence"
 )
 
-// wait is that a lock was taken, or waited for, while another was held.
+// wait is an acquisition of a lock, or a wait for it, while another lock was
+// held.
 type wait struct {
 	held, wanted evidence.Addr
 	thread       uint32
@@ -18,7 +19,7 @@ type wait struct {
 	locks        []evidence.Lock // all that were held
 }
 
-// ring is locks that threads take in orders that may block them all.
+// ring is a set of locks that threads take in orders that may block them all.
 type ring struct {
 	key          string
 	locks        []string
@@ -27,7 +28,8 @@ type ring struct {
 }
 
 // collectLockOrders finds locks that threads take in opposite orders, or in a
-// ring. One of which all wait is the deadlock itself; else it might have been.
+// ring. If all its threads wait, it is the deadlock itself; otherwise it is a
+// possible one.
 func (f *finder) collectLockOrders() {
 	failing, passing := ringsOf(f.runs.Failing), ringsOf(f.runs.Passing)
 	done := map[string]bool{}
@@ -88,10 +90,10 @@ func waitsOf(run *delta.Run) []wait {
 	return list
 }
 
-// longestRing is how many locks a ring may have.
+// longestRing is the maximum number of locks in a ring.
 const longestRing = 5
 
-// lockRings are those of a run, by their key.
+// lockRings returns the rings of a run, by their key.
 func lockRings(run *delta.Run) map[string]*ring {
 	waits := waitsOf(run)
 	byHeld := map[evidence.Addr][]int{}
@@ -123,8 +125,9 @@ func lockRings(run *delta.Run) map[string]*ring {
 	return rings
 }
 
-// joins reports whether a wait can be at the same time as those of the path: of
-// another thread, and without a lock that one of them holds as well.
+// joins reports whether a wait can happen at the same time as those of the
+// path: it is of another thread, and holds no lock that one of them holds,
+// unless both hold it for reading.
 func joins(waits []wait, path []int, next int) bool {
 	for _, i := range path {
 		if waits[i].thread == waits[next].thread || waits[i].waiting != waits[next].waiting {

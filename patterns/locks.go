@@ -12,16 +12,17 @@ func locksOf(run *delta.Run, a *evidence.Access) []evidence.Lock {
 	return run.Log.LockSets[a.Locks]
 }
 
-// locking is what locks say about a pattern.
+// locking is the relation of locks to a pattern.
 type locking struct {
-	// guard is held at all accesses, and not for reading only; released: it was
-	// not held from the first to the last of one context.
+	// guard is held at all accesses, and not only for reading; released: one
+	// context did not hold it throughout, from its first to its last access.
 	guard    *evidence.Lock
 	released bool
-	// never: the pattern cannot be, for the guard was held all the time.
+	// never: the pattern is impossible, because the guard was held all the
+	// time.
 	never bool
 	// missing is held at some accesses and not at others; reading: at all of them, but
-	// for reading only.
+	// only for reading.
 	missing *evidence.Lock
 	reading bool
 }
@@ -64,8 +65,8 @@ func lockingOf(run *delta.Run, accesses []int32) locking {
 	return l
 }
 
-// everywhere reports whether the lock is in all sets, at most one context of
-// which has it for reading only.
+// everywhere reports whether the lock is in all sets, with at most one context
+// that holds it only for reading.
 func everywhere(sets [][]evidence.Lock, lock evidence.Addr) bool {
 	shared := true
 	for _, set := range sets {
@@ -78,8 +79,8 @@ func everywhere(sets [][]evidence.Lock, lock evidence.Addr) bool {
 	return !shared
 }
 
-// readingLock is one that is held at all accesses, and for reading only: it does not keep
-// those apart that write.
+// readingLock is a lock that is held at all accesses, but only for reading: it does not
+// exclude writers that hold it so.
 func readingLock(sets [][]evidence.Lock) *evidence.Lock {
 	for i := range sets[0] {
 		everywhere := true
@@ -94,8 +95,8 @@ func readingLock(sets [][]evidence.Lock) *evidence.Lock {
 	return nil
 }
 
-// missingLock is one that is held at one access and not at another; that of the
-// most accesses.
+// missingLock is a lock that is held at one access and not at another; of
+// several, the one held at the most accesses.
 func missingLock(sets [][]evidence.Lock) *evidence.Lock {
 	var best *evidence.Lock
 	most := 0
@@ -124,7 +125,7 @@ func held(set []evidence.Lock, lock evidence.Addr) *evidence.Lock {
 	return nil
 }
 
-// lockName is how a lock is called.
+// lockName returns a lock's name.
 func lockName(l *evidence.Lock) string {
 	if l == nil {
 		return ""

@@ -2,9 +2,9 @@ package patterns
 
 import "diagnose/delta"
 
-// collectNever finds what failing runs lack: a place that reads, before any write, what in each
-// passing run another place had written by then. It may be that the failing run
-// ended before that write. (Use before initialisation, a missed notification.)
+// collectNever finds a place that in failing runs reads a variable before any write, while in
+// each passing run another place has written it by then. The failing run may have ended before
+// that write. (Use before initialisation, a missed notification.)
 func (f *finder) collectNever() {
 	if len(f.passing) == 0 {
 		return
@@ -19,8 +19,8 @@ func (f *finder) collectNever() {
 	}
 }
 
-// mayLack reports whether failing runs may lack a pattern, which they are known
-// not to have, in that they read before the write.
+// mayLack reports whether failing runs may lack a pattern because they read
+// before the write. The caller knows that they do not have it.
 func (f *finder) mayLack(k key) bool {
 	if k.shape != shapeWR || !f.alwaysFirst(k) {
 		return false
@@ -33,7 +33,7 @@ func (f *finder) mayLack(k key) bool {
 	return false
 }
 
-// alwaysFirst reports whether in each passing run nothing reads there before the
+// alwaysFirst reports whether in each passing run no read there precedes the
 // first write.
 func (f *finder) alwaysFirst(k key) bool {
 	for _, p := range f.d.Passing {
@@ -46,8 +46,8 @@ func (f *finder) alwaysFirst(k key) bool {
 	return true
 }
 
-// unwritten are a failing run's accesses at the places of a write and what reads
-// it, if it reads first: the read, and the write if there is one behind it.
+// unwritten returns a failing run's accesses at the places of a write and its
+// read, if the read is first: the read, and the write if one follows.
 func (f *finder) unwritten(run int, k key) (accesses [4]int32, n int32) {
 	read, ok := f.d.Failing[run].Span(k.variable, k.places[1], false)
 	if !ok {
@@ -61,19 +61,19 @@ func (f *finder) unwritten(run int, k key) (accesses [4]int32, n int32) {
 	case write.First < read.First, found.forgotten > 0, found.find(readFirst(k)) != nil:
 		return accesses, 0
 	}
-	// A place is a thread's code: it may be one thread that does both.
+	// A place is code of a role: one thread may execute both.
 	if all := f.runs.Failing[run].Log.Accesses; all[read.First].Thread == all[write.First].Thread && all[read.First].Handler == all[write.First].Handler {
 		return accesses, 0
 	}
 	return [4]int32{int32(read.First), int32(write.First)}, 2
 }
 
-// readFirst is what a write and what reads it are in the other order.
+// readFirst is the pattern of a write and its read in the opposite order.
 func readFirst(k key) key {
 	return key{shape: shapeRW, variable: k.variable, places: [4]delta.Place{k.places[1], k.places[0]}}
 }
 
-// never makes the entry, if failing runs read there and have no such write
+// never makes the entry, if failing runs read there without such a write
 // before.
 func (f *finder) never(k key) (entry, bool) {
 	e := entry{key: readFirst(k), reversed: true, passingOf: int32(len(f.passing))}

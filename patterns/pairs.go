@@ -7,8 +7,9 @@ import (
 	"diagnose/evidence"
 )
 
-// pairScanner finds two words that one context accesses close by, with another
-// context's accesses to both in between that conflict with them.
+// pairScanner finds two words that one context accesses within a short
+// distance, while another context makes conflicting accesses to both in
+// between.
 type pairScanner struct {
 	s      *scanner
 	recent []recentCells // by context
@@ -27,13 +28,14 @@ type recentCell struct {
 }
 
 const (
-	// recentWords is among how many of a context's last words a pair is looked for.
+	// recentWords is how many of a context's last words are searched for a
+	// pair.
 	recentWords = 6
 	// closeBy is how many events of the thread may be between the accesses of a
 	// pair outside of a critical section.
 	closeBy = 8
-	// smallStruct is up to how many bytes the words of one variable are taken as
-	// things of their own, and not as elements of an array.
+	// smallStruct is the size in bytes up to which the words of one variable
+	// count as separate members, and not as elements of an array.
 	smallStruct = 128
 )
 
@@ -56,7 +58,8 @@ func (p *pairScanner) access(i, number, context int32, writes bool, now *threadC
 			continue
 		}
 		c := &p.s.state[e.cell]
-		// Was the second word looked at since, it is a pattern of that word alone.
+		// If the second word was accessed since, it is a pattern of that word
+		// alone.
 		if since < first && c.other(context) > first && p.together(first, i) {
 			p.between(&window{c, second, first, i, since, context, e.wrote, writes}, now)
 		}
@@ -75,8 +78,8 @@ func (r *recentCells) note(cell, i int32, wrote bool) {
 	r.next = (r.next + 1) % recentWords
 }
 
-// together reports whether two accesses of one context belong together: within
-// few events, or one critical section.
+// together reports whether two accesses of one context belong together: they
+// are within few events, or in one critical section.
 func (p *pairScanner) together(first, last int32) bool {
 	a, b := &p.s.accesses[first], &p.s.accesses[last]
 	if a.Variable == b.Variable && p.s.run.Log.Variables[a.Variable].Size > smallStruct {
@@ -94,8 +97,8 @@ type window struct {
 	wroteFirst, writesLast bool
 }
 
-// between looks for a context that comes behind first on its word and before last on
-// its own: neither serial order gives that.
+// between searches for a context that accesses first's word after first, and last's
+// word before last: neither serial order gives that.
 func (p *pairScanner) between(w *window, now *threadClock) {
 	p.list = w.one.conflicts(p.list[:0], w.first, w.context, w.wroteFirst)
 	for _, b := range p.list {
@@ -116,8 +119,8 @@ func (p *pairScanner) emit(w *window, b conflict, c int32, now *threadClock) {
 		places: [4]delta.Place{s.run.Place(first), s.run.Place(&s.accesses[b.index]), s.run.Place(&s.accesses[c]), s.run.Place(last)},
 	}
 	if c < b.index {
-		// The other context's pair is around this one's as well: one of the two
-		// is as good as the other.
+		// The other context's pair also encloses this one's: the two patterns
+		// are equivalent.
 		other := key{
 			shape: shapePair, variable: k.second, second: k.variable,
 			places: [4]delta.Place{k.places[2], k.places[3], k.places[0], k.places[1]},
@@ -136,8 +139,8 @@ type conflict struct {
 	clock       clock
 }
 
-// conflicts appends the other contexts' accesses behind an access that conflict
-// with it to an empty list.
+// conflicts appends to an empty list the other contexts' later accesses that
+// conflict with an access.
 func (c *cell) conflicts(list []conflict, behind, context int32, wrote bool) []conflict {
 	if c.write > behind && c.slots[c.writer].context != context {
 		list = append(list, conflict{c.writer, c.write, c.writeClock})
@@ -153,8 +156,8 @@ func (c *cell) conflicts(list []conflict, behind, context int32, wrote bool) []c
 	return list
 }
 
-// conflictOf is a context's access behind another, which conflicts with one that
-// is made now; -1: none.
+// conflictOf returns a context's access after another one that conflicts with
+// the current access; -1: none.
 func (c *cell) conflictOf(context, behind int32, writes bool) int32 {
 	if c.write > behind && c.slots[c.writer].context == context {
 		return c.write
@@ -169,7 +172,7 @@ func (c *cell) conflictOf(context, behind int32, writes bool) int32 {
 	return -1
 }
 
-// sameSection is a lock of both sets that was taken once.
+// sameSection returns a lock that is in both sets by the same acquisition.
 func sameSection(a, b []evidence.Lock) *evidence.Lock {
 	for i := range a {
 		for j := range b {

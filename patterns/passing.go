@@ -8,11 +8,11 @@ import (
 	"diagnose/evidence"
 )
 
-// mostShown bounds how many accesses of a candidate's code are looked at in a
-// passing run: what comes behind repeats.
+// mostShown bounds the accesses of a candidate's code that are examined in a
+// passing run: later ones repeat.
 const mostShown = 512
 
-// findPassing looks for what passing runs do at the code of each candidate.
+// findPassing finds what passing runs do at the code of each candidate.
 func (f *finder) findPassing() {
 	list := f.result.Candidates
 	for n, run := range f.runs.Passing {
@@ -39,7 +39,7 @@ type where struct {
 	place    delta.Place
 }
 
-// openIn adds a candidate to those whose accesses are looked for.
+// openIn adds a candidate to those whose accesses are searched for.
 func (c *Candidate) openIn(open map[where][]*Candidate) {
 	for _, place := range c.steps() {
 		for _, variable := range []int32{c.key.variable, c.key.other()} {
@@ -51,7 +51,7 @@ func (c *Candidate) openIn(open map[where][]*Candidate) {
 	}
 }
 
-// visit is what a passing run does at the places of a candidate.
+// visit holds the accesses of a passing run at the places of a candidate.
 type visit struct {
 	run     *delta.Run
 	number  int // of the run
@@ -84,8 +84,8 @@ func (f *finder) look(n int, run *delta.Run, open map[where][]*Candidate) {
 	}
 }
 
-// steps are the places of a pattern in time, as the failing run has them. The
-// first and the last are one context's, if there are more than two.
+// steps returns the places of a pattern in time order, as in the failing run.
+// The first and the last are one context's, if there are more than two.
 func (c *Candidate) steps() []delta.Place {
 	return c.key.places[:c.key.shape.accesses()]
 }
@@ -129,8 +129,8 @@ func (v *visit) at(place delta.Place, writes bool) []int {
 	return list
 }
 
-// nearest is an access of the first list with the next one behind it of the
-// second, those that are closest; nil if there are none.
+// nearest returns the closest pair of an access of the first list and the next
+// later one of the second; nil if there is none.
 func nearest(first, second []int) []int {
 	var best []int
 	for _, b := range second {
@@ -165,7 +165,7 @@ func (f *finder) insteadThree(c *Candidate, v *visit) {
 	}
 }
 
-// sides are the places of the context that is interrupted, and of the other.
+// sides returns the places of the interrupted context, and those of the other.
 func (c *Candidate) sides() (own, others []delta.Place) {
 	p := c.key.places
 	if c.key.shape == shapePair {
@@ -174,8 +174,8 @@ func (c *Candidate) sides() (own, others []delta.Place) {
 	return []delta.Place{p[0], p[2]}, []delta.Place{p[1]}
 }
 
-// alone are the first two accesses of one context at its own places that follow
-// each other with no other context's at the others' places between; nil if there are none.
+// alone returns the first two successive accesses of one context at its own places with no
+// access of another context at the others' places in between; nil if there are none.
 func (v *visit) alone(own, others []delta.Place) []int {
 	for j, i := range v.indices {
 		last := &v.run.Log.Accesses[i]
@@ -198,8 +198,8 @@ func (v *visit) alone(own, others []delta.Place) []int {
 
 func sameContext(a, b *evidence.Access) bool { return a.Thread == b.Thread && a.Handler == b.Handler }
 
-// beside is the access of another context at the others' places that is closest
-// to a pair; -1: none.
+// beside returns the access of another context at the others' places that is
+// closest to a pair; -1: none.
 func (v *visit) beside(others []delta.Place, pair []int) int {
 	best, distance := -1, 0
 	mine := &v.run.Log.Accesses[pair[0]]
@@ -215,7 +215,7 @@ func (v *visit) beside(others []delta.Place, pair []int) int {
 	return best
 }
 
-// without is for candidates whose code passing runs do not come to in any way.
+// without is for candidates to which no passing run has comparable accesses.
 func (f *finder) without(c *Candidate) {
 	if c.Pattern == evidence.PatternLockOrder {
 		c.Instead = "in passing runs the threads are never there at the same time"

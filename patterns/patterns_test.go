@@ -11,8 +11,8 @@ import (
 	"diagnose/internal/accesslog"
 )
 
-// find goes the whole way from texts; the first line of a text tells failing from
-// passing ones.
+// find runs all steps on texts; the first line of a text says whether the run
+// failed.
 func find(t testing.TB, threads []uint32, texts ...string) *Result {
 	t.Helper()
 	var failing, passing []*evidence.AccessLog
@@ -46,8 +46,8 @@ func (r *Result) suspicious() []Candidate {
 	return slices.DeleteFunc(slices.Clone(r.Candidates), func(c Candidate) bool { return !c.Suspicious() })
 }
 
-// testCase has a failing and a passing run, what comes first, and the failing run
-// of the fixed program, where nothing is suspicious.
+// testCase has a failing and a passing run, the expected first candidate, and
+// the failing run of the fixed program, where nothing is suspicious.
 type testCase struct {
 	name             string
 	fails, passes    string
@@ -87,8 +87,8 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestTwins: the fixed programs' runs have nothing suspicious, be there a passing
-// run to compare with or not.
+// TestTwins: the fixed programs' runs have nothing suspicious, with or without
+// a passing run to compare with.
 func TestTwins(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -123,8 +123,8 @@ func TestWithoutPassing(t *testing.T) {
 	}
 }
 
-// TestHeapBelongsToNothing: that the heap cleared memory is no first half of what its
-// owner does to it later. That it takes the memory away between two accesses is something.
+// TestHeapBelongsToNothing: the heap's clearing of memory does not belong together with
+// what its owner does to it later. A free between two accesses is a pattern.
 func TestHeapBelongsToNothing(t *testing.T) {
 	const head = "run failed\nmain t1\nt1 create t2 worker\n"
 	threes := func(text string) (n int) {
@@ -146,8 +146,8 @@ func TestHeapBelongsToNothing(t *testing.T) {
 	}
 }
 
-// TestAbsence: that no access is seen in passing runs has a reason, and a run that does
-// not tell is not counted among those that lack a pattern.
+// TestAbsence: if no access is seen in passing runs the reason is given, and a run that
+// was not traced is not counted among those that lack a pattern.
 func TestAbsence(t *testing.T) {
 	const (
 		head  = "main t1\nt1 create t2 worker\n"
@@ -174,8 +174,8 @@ func TestAbsence(t *testing.T) {
 	}
 }
 
-// TestReadingOnly: a lock that all hold for reading keeps nobody apart; one that the
-// other holds for writing does.
+// TestReadingOnly: a lock that all hold for reading does not exclude anyone; one
+// that the other holds for writing does.
 func TestReadingOnly(t *testing.T) {
 	const head = "run failed\nmain t1\nt1 create t2 a\nt1 create t3 b\n"
 	for _, x := range []struct {

@@ -12,7 +12,7 @@ import (
 	"diagnose/internal/accesslog"
 )
 
-// randomLog is a log of a few threads, of which nothing is ordered.
+// randomLog is a log of a few threads without ordering edges.
 func randomLog(r *rand.Rand, failed bool) *evidence.AccessLog {
 	var b strings.Builder
 	if failed {
@@ -38,8 +38,8 @@ func randomLog(r *rand.Rand, failed bool) *evidence.AccessLog {
 	return accesslog.Log(b.String())
 }
 
-// keysOf are the patterns of a result, without those of two variables if not
-// wanted, each with how many failing and passing runs have it.
+// keysOf returns the patterns of a result, those of two variables only if
+// wanted, each with the numbers of failing and passing runs that have it.
 func keysOf(r *Result, pairs bool) []string {
 	var keys []string
 	for _, c := range r.Candidates {
@@ -60,14 +60,14 @@ func result(t *testing.T, failing, passing *evidence.AccessLog) *Result {
 	return Find(delta.Compare(runs), Options{Most: 1 << 20})
 }
 
-// independent accesses may be the other way round: by different threads, to
+// independent accesses may be swapped: they are by different threads, to
 // different variables, or both only read.
 func independent(a, b *evidence.Access) bool {
 	return a.Thread != b.Thread && (a.Variable != b.Variable || a.Kind == evidence.CodeRead && b.Kind == evidence.CodeRead)
 }
 
-// TestIndependent: what comes first of two accesses that have nothing to do with
-// each other changes no pattern of one variable.
+// TestIndependent: the order of two independent accesses changes no pattern of
+// one variable.
 func TestIndependent(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	swapped := 0
@@ -93,7 +93,7 @@ func TestIndependent(t *testing.T) {
 	}
 }
 
-// TestThreadNumbers: the numbers of threads mean nothing.
+// TestThreadNumbers: the numbers of threads do not matter.
 func TestThreadNumbers(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	found := 0
@@ -154,7 +154,7 @@ func TestAgainstDefinition(t *testing.T) {
 	}
 }
 
-// byDefinition looks at each pair of accesses of a thread that follow each other, and all
+// byDefinition examines each pair of successive accesses of a thread, and all accesses in
 // between.
 func byDefinition(log *evidence.AccessLog) map[string]bool {
 	runs, _ := delta.Align([]*evidence.AccessLog{log}, nil)

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// measure names what ranks.
+// measure names the ranking measure.
 func measure(failing, passing int) string {
 	if passing == 0 {
 		return "orders that no serial execution has, by their distance from the failure (there is no passing run)"
@@ -32,11 +32,11 @@ func f1(failing, passing, of int) float64 {
 	return 2 * precision * recall / (precision + recall)
 }
 
-// near is in (0, 1], higher for what is closer to the run's end.
+// near is in (0, 1], higher for accesses closer to the run's end.
 func near(distance int32) float64 { return 1 / (1 + math.Log2(float64(max(distance, 1)))/8) }
 
-// coarse makes one of closenesses that differ by the order in which the failing
-// code looks at its variables.
+// coarse maps closenesses to the same number if they differ only by the order
+// in which the failing code reads its variables.
 func coarse(closeness int32) int { return bits.Len32(uint32(closeness) / 4) }
 
 // class orders candidates of one score and variable by how much they explain.
@@ -81,16 +81,16 @@ func (e *entry) classOf(withPassing bool) class {
 	return classTwo
 }
 
-// Suspicious reports whether the order may be the cause for all that is known:
-// it is not enforced, and not what correct programs do as well.
+// Suspicious reports whether, as far as known, the order may be the cause: it
+// is not enforced, and correct programs do not have it.
 func (c *Candidate) Suspicious() bool { return c.class < classInterrupted }
 
-// Tentative reports whether correct programs have the order as well, and an experiment can tell
-// whether it is the cause: a signal can come at any other place.
+// Tentative reports whether correct programs have the order too, but an experiment can decide
+// whether it is the cause: a signal can arrive at any other place.
 func (c *Candidate) Tentative() bool { return c.class == classInterrupted }
 
-// scoreOf is how likely an entry explains the failure, but for what keepLikeliest
-// looks at besides.
+// scoreOf is how likely an entry explains the failure, without the other
+// criteria of keepLikeliest.
 func (f *finder) scoreOf(e *entry) float64 {
 	if len(f.passing) > 0 {
 		return f1(int(e.failing), int(e.passing), len(f.failing))
@@ -102,8 +102,8 @@ func (f *finder) scoreOf(e *entry) float64 {
 	return score
 }
 
-// keepLikeliest sorts the entries, the likeliest first, and leaves out those that
-// are too many.
+// keepLikeliest sorts the entries, the likeliest first, and drops the excess
+// ones.
 func (f *finder) keepLikeliest() {
 	slices.SortFunc(f.entries, func(a, b entry) int {
 		return cmp.Or(
@@ -133,8 +133,8 @@ func (e *entry) compareKeys(other *entry) int {
 	return 0
 }
 
-// tier is what comes before everything else: the score, where runs were compared,
-// and whether the failure is explained at all.
+// tier is the first sort key: the score, if runs were compared, and whether the
+// failure is explained at all.
 func (f *finder) tier(e *entry) float64 {
 	if len(f.passing) == 0 {
 		return float64(bit(e.class < classWeak))

@@ -8,7 +8,8 @@ import (
 	"diagnose/evidence"
 )
 
-// TestRanking: with several runs, what predicts the failure comes first.
+// TestRanking: with several runs, the pattern that predicts the failure comes
+// first.
 func TestRanking(t *testing.T) {
 	noise := func(text string, other string) string {
 		return text + "t1 create t4 noise\n" + other
@@ -33,8 +34,8 @@ func TestRanking(t *testing.T) {
 	}
 }
 
-// TestLoops: a loop of reads is as one, and how often it goes round changes
-// nothing.
+// TestLoops: a loop of reads counts as one, and the number of its iterations
+// changes nothing.
 func TestLoops(t *testing.T) {
 	text := func(rounds int, fails bool) string {
 		poll := strings.Repeat("t2 R flag 0 @20\n", rounds)
@@ -56,8 +57,8 @@ func TestLoops(t *testing.T) {
 	}
 }
 
-// TestLate: what happened when the failing thread had looked for the last time is
-// marked, and what it looked at is not.
+// TestLate: an access after the failing thread's last one is marked, and one
+// that it read is not.
 func TestLate(t *testing.T) {
 	const text = `main t1
 t1 create t2 display

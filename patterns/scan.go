@@ -7,7 +7,7 @@ import (
 	"diagnose/evidence"
 )
 
-// scanner goes once over a run's accesses and finds its patterns.
+// scanner makes one pass over a run's accesses and finds its patterns.
 type scanner struct {
 	run      *delta.Run
 	accesses []evidence.Access
@@ -15,8 +15,8 @@ type scanner struct {
 	state    []cell
 	clocks   *clocks
 	found    sightings
-	// known are the patterns of the failing runs, of which a passing run only
-	// says which it has; lacking is which others matter. Of failing runs: nil.
+	// known are the patterns of the failing runs: of a passing run only these
+	// are recorded; lacking says which others matter. nil for failing runs.
 	known    map[key]int32
 	has      []bool
 	lacking  func(key) bool
@@ -25,13 +25,14 @@ type scanner struct {
 	failing  uint32
 	// lastOwn is the failing thread's last access + 1.
 	lastOwn int32
-	// lastRead is by cell the failing thread's last read + 1.
+	// lastRead is the failing thread's last read + 1, by cell.
 	lastRead []int32
-	// firstWrite is by cell the program's first one of anything but 0, + 1; 0: none.
+	// firstWrite is the program's first write of a value other than 0, + 1, by cell;
+	// 0: none.
 	firstWrite []int32
 }
 
-// cell is what is known of a word.
+// cell is the state of a word.
 type cell struct {
 	// write is the last one, -1: none; writer the slot that made it.
 	write, writer int32
@@ -47,7 +48,7 @@ type cell struct {
 
 type touch struct{ context, index int32 }
 
-// slot is what a context did to a word.
+// slot is the state of a context at a word.
 type slot struct {
 	context int32
 	last    int32 // -1: none yet
@@ -56,7 +57,8 @@ type slot struct {
 	epoch     uint32
 	read      int32
 	readClock clock
-	// seen are the others' reads of what last wrote, if it was written over since.
+	// seen are the others' reads of the value that last wrote, if it was
+	// overwritten since.
 	seen []seenRead
 }
 
@@ -65,13 +67,13 @@ type seenRead struct {
 	clock clock
 }
 
-// mostSeen bounds what is kept of a value's readers.
+// mostSeen bounds the readers of a value that are kept.
 const mostSeen = 16
 
-// manySlots is from how many contexts on they are looked up in a table.
+// manySlots is the number of contexts from which they are looked up in a table.
 const manySlots = 8
 
-// other is the last access of another context than this; -1: none.
+// other returns the last access of a context other than this; -1: none.
 func (c *cell) other(context int32) int32 {
 	if c.touched[0].context != context {
 		return c.touched[0].index
@@ -89,7 +91,7 @@ func newScanner(run *delta.Run, failing uint32) *scanner {
 	return s
 }
 
-// scan finds all. The limit, if there is one, is what it could not do.
+// scan finds all patterns. The limit, if not nil, says what it could not do.
 func (s *scanner) scan() (limit string) {
 	var ok bool
 	if s.clocks, ok = newClocks(s.run.Log); !ok {
@@ -140,7 +142,7 @@ func (s *scanner) access(i int32) {
 	}
 }
 
-// three looks for another context's access since this context's last.
+// three searches for another context's access since this context's last.
 func (s *scanner) three(c *cell, mine *slot, i int32, reads, writes bool, now *threadClock) {
 	p := mine.last
 	if p < 0 {
@@ -166,9 +168,9 @@ func (s *scanner) three(c *cell, mine *slot, i int32, reads, writes bool, now *t
 	}
 }
 
-// emit3 notes a pattern of three. b is between p and c in any order if the
-// program orders p before b and b before c. What the heap does to fresh or freed memory
-// belongs together with nothing that the program does there.
+// emit3 records a pattern of three. b is between p and c in every order if the program
+// orders p before b and b before c. The allocator's accesses to fresh or freed memory
+// never belong together with accesses of the program.
 func (s *scanner) emit3(shape shape, p, b, c int32, between clock, now *threadClock) {
 	first, middle, last := &s.accesses[p], &s.accesses[b], &s.accesses[c]
 	if handlerCannot(first, middle) || first.By == evidence.ByHeap || last.By == evidence.ByHeap {
@@ -181,14 +183,14 @@ func (s *scanner) emit3(shape shape, p, b, c int32, between clock, now *threadCl
 	}, ordered, [4]int32{p, b, c})
 }
 
-// handlerCannot: what a handler does twice was not left in between by the code that the
-// handler interrupted; those are two calls of it.
+// handlerCannot: the interrupted code cannot run between two accesses of one handler
+// call, so such accesses are of two calls of the handler.
 func handlerCannot(first, middle *evidence.Access) bool {
 	return first.Thread == middle.Thread && first.Handler != 0 && middle.Handler == 0
 }
 
-// two looks for the others' accesses that conflict with this one and have no
-// conflicting one behind them.
+// two searches for the others' accesses that conflict with this one and have no
+// conflicting one after them.
 func (s *scanner) two(c *cell, n int32, i int32, reads, writes bool, now *threadClock) {
 	mine := &c.slots[n]
 	own := c.write >= 0 && c.writer == n
@@ -249,7 +251,7 @@ func nowOf(t *threadClock) clock {
 	return t.now
 }
 
-// slot is the context's in this word.
+// slot returns the context's slot in this word.
 func (c *cell) slot(context int32) int32 {
 	if int(c.cached) < len(c.slots) && c.slots[c.cached].context == context {
 		return c.cached
@@ -274,7 +276,7 @@ func (c *cell) slot(context int32) int32 {
 	return n
 }
 
-// index notes a new slot.
+// index adds a new slot to the table.
 func (c *cell) index(n int32) {
 	if c.byContext != nil {
 		c.byContext[c.slots[n].context] = n
@@ -317,8 +319,8 @@ func (c *cell) update(n, i int32, reads, writes bool, now *threadClock) {
 	c.touched[0] = touch{mine.context, i}
 }
 
-// keepSeen keeps who read the last writer's value, when slot n writes over it
-// before that writer comes back.
+// keepSeen keeps the readers of the last writer's value, when slot n overwrites
+// it before that writer accesses it again.
 func (c *cell) keepSeen(n int32) {
 	if c.write < 0 || c.writer == n || c.slots[c.writer].last != c.write {
 		return
@@ -332,7 +334,7 @@ func (c *cell) keepSeen(n int32) {
 	}
 }
 
-// contexts numbers threads, and the handlers in them.
+// contexts numbers threads and their handlers.
 type contexts struct {
 	threads  []int32 // the number + 1
 	handlers map[uint64]int32

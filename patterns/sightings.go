@@ -2,14 +2,14 @@ package patterns
 
 import "iter"
 
-// mostKeys bounds what is kept of one run's patterns. A run of a real program
-// has few thousands; one with more has places that access everything.
+// mostKeys bounds the patterns kept of one run. A run of a real program has a
+// few thousand; one with more has places that access everything.
 const mostKeys = 1 << 16
 
-// sighting is what a run has of a key.
+// sighting is the occurrence of a key in a run.
 type sighting struct {
-	// last is the latest that the program did not order itself; if it ordered
-	// all, the latest.
+	// last is the latest occurrence that the program did not order itself; if
+	// it ordered all, the latest.
 	last [4]int32
 	free bool // there is one that it did not order
 }
@@ -19,7 +19,7 @@ type sighting struct {
 // forgotten when the younger one is full.
 type sightings struct {
 	young, old generation
-	// forgotten counts the patterns that had to go; one that came again and went
+	// forgotten counts the dropped patterns; one that was added and dropped
 	// again counts twice.
 	forgotten int
 }
@@ -34,8 +34,8 @@ func newSightings() sightings {
 	return sightings{young: generation{index: map[key]int32{}}, old: generation{index: map[key]int32{}}}
 }
 
-// note is the sighting of a key that was seen again, or for the first time. It
-// may be changed until the next call.
+// note returns the sighting of a key, which is added if it is new. It may be
+// changed until the next call.
 func (s *sightings) note(k key) *sighting {
 	if n, ok := s.young.index[k]; ok {
 		return &s.young.list[n]
@@ -66,7 +66,7 @@ func (s *sightings) find(k key) *sighting {
 	return nil
 }
 
-// all gives the patterns in any order.
+// all returns the patterns in any order.
 func (s *sightings) all() iter.Seq2[key, *sighting] {
 	return func(yield func(key, *sighting) bool) {
 		for _, g := range []*generation{&s.young, &s.old} {

@@ -13,8 +13,8 @@ import (
 
 func numbered(n int) key { return key{places: [4]delta.Place{delta.Place(n)}} }
 
-// TestSightings: the patterns that were seen last are kept, be they old or new, and
-// those that went are counted.
+// TestSightings: the patterns that were seen last are kept, old and new ones,
+// and the dropped ones are counted.
 func TestSightings(t *testing.T) {
 	s := newSightings()
 	const patterns = 4*mostKeys + mostKeys/2
@@ -75,9 +75,9 @@ func crowd(seed uint64, last ...evidence.AccessCode) *evidence.AccessLog {
 	return log
 }
 
-// TestTooMany: of runs with too many patterns those next to the failure are told, the
-// same each time; what a passing run has as well is not told, however
-// much else that one has; and the report says that there are more.
+// TestTooMany: of runs with too many patterns those next to the failure are reported,
+// the same each time. A pattern that a passing run has too is not reported, however
+// many others that run has. The report says that there are more.
 func TestTooMany(t *testing.T) {
 	rww := []evidence.AccessCode{evidence.CodeRead, evidence.CodeWrite, evidence.CodeWrite}
 	search := func(failing *evidence.AccessLog, passing ...*evidence.AccessLog) *Result {
@@ -113,7 +113,7 @@ func TestTooMany(t *testing.T) {
 	if last(search(crowd(1, rww...), crowd(2, rww...))) {
 		t.Error("what the passing run has at its end is told")
 	}
-	// Everything of the failing run is in this one, and far more before and behind it.
+	// Everything of the failing run is in this one, and far more before and after it.
 	passing := crowd(2)
 	passing.Accesses = append(append(passing.Accesses, crowd(1, rww...).Accesses...), crowd(3).Accesses...)
 	for _, c := range search(crowd(1, rww...), passing).Candidates {

@@ -1,4 +1,4 @@
-// Package quarantine judges what was written into freed memory: a pure
+// Package quarantine judges writes to freed memory: a pure
 // function of a memory image and the agent's heap in it.
 //
 // The agent fills the first bytes of a freed object with a word that names it,
@@ -26,12 +26,12 @@ type Damage struct {
 	// Object is the freed object, with Freed if that is still known.
 	Object agent.Object
 	// Damage has offsets relative to Object. The fill covers the slot, so that
-	// it may begin behind the object's end.
+	// it may begin after the object's end.
 	Damage evidence.Damage
 	// Before is the object in the slot before, if the damage begins with the
 	// first byte: then it may have overflowed instead. nil when there is none.
 	Before *agent.Object
-	// Beyond is the object in the slot behind, if the damage goes up to that and
+	// Beyond is the object in the next slot, if the damage goes up to that and
 	// leaves Object's own bytes alone: then it may have underflowed instead. nil
 	// when there is none.
 	Beyond *agent.Object
@@ -46,7 +46,7 @@ type Result struct {
 	// Checked counts the objects whose fill was compared, Unread those that
 	// could not be read.
 	Checked, Unread uint64
-	// Limits say what was not judged, and why.
+	// Limits name the objects that were not judged, and the reason.
 	Limits []evidence.Limit
 }
 

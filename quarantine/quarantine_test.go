@@ -214,7 +214,7 @@ func TestReported(t *testing.T) {
 	}
 }
 
-// A ring that lists what is not in quarantine is said, and the rest checked.
+// A ring that lists an object outside of quarantine is reported, and the rest is checked.
 func TestWrongEntries(t *testing.T) {
 	for want, entry := range map[string]func(b *agenttest.Heap, slot evidence.Addr) evidence.Addr{
 		"which is live":          func(b *agenttest.Heap, slot evidence.Addr) evidence.Addr { return slot },

@@ -10,15 +10,16 @@ import (
 	"diagnose/image"
 )
 
-// Allocations are a recording's heap objects by where they were allocated: the same object
-// of another run may lie elsewhere, or another one in its place.
+// Allocations are a recording's heap objects by allocation site: in another run the same
+// object may have another address, or another object this address.
 type Allocations struct {
 	process *image.Process
 	heap    *agent.Heap
 	lines   map[string][]agent.Object
 }
 
-// NewAllocations is of a recording's end. The error says why nothing is known of the heap.
+// NewAllocations reads the heap at a recording's end. The error says why the heap is not
+// known.
 func NewAllocations(p *image.Process) (*Allocations, error) {
 	heap, err := openHeap(p)
 	if err != nil {
@@ -42,8 +43,8 @@ func (a *Allocations) at(s *evidence.Site) ([]agent.Object, error) {
 	return list, nil
 }
 
-// Own are the objects that lines of the program's own allocated, by address, freed ones
-// that are in memory still among them.
+// Own returns the objects that lines of the program itself allocated, by address,
+// including freed ones that are still in memory.
 func (a *Allocations) Own() ([]evidence.Addr, error) {
 	objects, _, err := allocatedBy(a.process, a.heap, func(line string) bool { return line != "" })
 	var list []evidence.Addr
@@ -53,9 +54,9 @@ func (a *Allocations) Own() ([]evidence.Addr, error) {
 	return list, err
 }
 
-// Same is where another run has an object of this one: the object of the same line that
-// has the same number among them, by address, which is the order in which one thread
-// allocates while nothing is used again. The error says why there is none.
+// Same returns the address of an object in another run: the object of the same line
+// with the same index by address. While no memory is reused, a single thread allocates
+// in this order. The error says why there is none.
 func (a *Allocations) Same(o *evidence.HeapObject, there *Allocations) (evidence.Addr, error) {
 	if o.Allocated == nil || o.Allocated.Site == nil || o.Allocated.Site.File == "" {
 		return 0, fmt.Errorf("where the heap object at %v was allocated is not known", o.Addr)

@@ -14,8 +14,8 @@ import (
 	"diagnose/watchtrace"
 )
 
-// TestSame: an object of another run is that of the same allocation, wherever it lies;
-// and none, if the run allocated fewer.
+// TestSame: an object corresponds to that of the same allocation in another run,
+// whatever its address, and to none if that run allocated fewer.
 func TestSame(t *testing.T) {
 	p, err := recordtest.Read(filepath.Join("..", "internal", "testdata", "trace", "objects.c"))
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"diagnose/image/value"
 )
 
-// Around are the parts of the static variable from an address on, so many at
-// most: what code that was handed the address may work on. The insides of libc's
-// locks are left out.
+// Around returns the parts of the static variable from an address on, limited
+// to most: the memory that code with this address may access. It leaves out the
+// members of libc's locks.
 func Around(p *image.Process, addr evidence.Addr, most int) []Target {
 	s, found := p.SymbolAt(addr)
 	if !found || s.Module == nil || image.RuntimeModule(s.Module.Path) {

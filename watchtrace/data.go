@@ -9,8 +9,8 @@ import (
 	"diagnose/image/value"
 )
 
-// nameOf names the variable with static storage in which an address lies, as the
-// program writes it; empty if it is in none.
+// nameOf names the variable with static storage that contains an address, in
+// source syntax; empty if none does.
 func nameOf(p *image.Process, addr evidence.Addr) string {
 	name, _ := nameAndType(p, addr, 0)
 	return name
@@ -37,8 +37,8 @@ func nameAndType(p *image.Process, addr evidence.Addr, size int) (string, debugi
 	return fmt.Sprintf("%s+%#x", s.Name, offset), nil
 }
 
-// TypeNamed is the program's type of a name, as the program writes that; nil: no debug
-// information has it. Pointers and arrays are no types of that kind.
+// TypeNamed returns the program's type with a name, in source syntax; nil if no debug
+// information has it. Pointers and arrays have no such names.
 func TypeNamed(p *image.Process, name string) debuginfo.Type {
 	for _, m := range p.Modules {
 		if image.RuntimeModule(m.Path) {

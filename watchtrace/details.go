@@ -18,11 +18,11 @@ import (
 	"diagnose/replay/record"
 )
 
-// Visit replays the passes once more that saw these accesses of the log (indices
-// of log.Accesses), and calls visit at each of them, with the process stopped
-// right behind the instruction that made it. Calls are in the order of the replay
-// within a pass, and never two at once. replay.ErrEnough of visit ends the pass
-// it is in, any other error all.
+// Visit replays again the passes that saw these accesses of the log (indices of
+// log.Accesses), and calls visit at each of them, with the process stopped
+// right after the instruction that made it. Within a pass the calls are in the
+// order of the replay. They are never concurrent. If visit returns an error its
+// pass ends. Visit returns these errors, except replay.ErrEnough.
 func (p *Plan) Visit(ctx context.Context, log *evidence.AccessLog, indices []int, visit func(index int, hit *replay.Hit, s *replay.Stopped) error) error {
 	wanted := map[int]map[uint64]int{} // of a pass: hits, and which access each is
 	for _, i := range indices {
@@ -57,7 +57,7 @@ func (p *Plan) Visit(ctx context.Context, log *evidence.AccessLog, indices []int
 	return errors.Join(errs...)
 }
 
-// hitOf is what an access was made of.
+// hitOf returns the hit that an access was made from.
 func hitOf(a *evidence.Access, number uint64) *replay.Hit {
 	return &replay.Hit{Number: number, Thread: a.Thread, Ordinal: a.Ordinal, Position: a.Position, PC: a.PC, Kind: a.Kind, By: a.By, Old: a.Old, New: a.New}
 }
@@ -66,7 +66,8 @@ func (p *Plan) visitPass(ctx context.Context, log *evidence.AccessLog, pass int,
 	o := p.replayOptions(p.Passes[pass])
 	left := len(hits)
 	o.Inspect = map[uint64]func(*replay.Hit, *replay.Stopped) error{}
-	// What system calls did probes do not see, the log has it: by event.
+	// Probes do not see the accesses of system calls; the log has them, by
+	// event.
 	calls := map[evidence.Moment][]func(*replay.Stopped) error{}
 	for number, index := range hits {
 		look := func(h *replay.Hit, s *replay.Stopped) error {
@@ -108,7 +109,7 @@ func (p *Plan) visitPass(ctx context.Context, log *evidence.AccessLog, pass int,
 	return err
 }
 
-// passOf is the pass that saw an access.
+// passOf returns the pass that saw an access.
 func (p *Plan) passOf(a *evidence.Access) (pass int, found bool) {
 	for i := range p.Passes {
 		for j, v := range p.Passes[i].Variables {
@@ -147,7 +148,7 @@ func (p *Plan) Details(ctx context.Context, log *evidence.AccessLog, indices []i
 	return list, nil
 }
 
-// describe shows an access of a process that stands right behind it.
+// describe describes an access of a process that is stopped right after it.
 func (p *Plan) describe(process *image.Process, log *evidence.AccessLog, index int, h *replay.Hit, s *replay.Stopped) evidence.SeenAccess {
 	a := &log.Accesses[index]
 	v := &log.Variables[a.Variable]
@@ -174,10 +175,10 @@ func (p *Plan) describe(process *image.Process, log *evidence.AccessLog, index i
 	return x
 }
 
-// momentOf is where a thread stands before an access, and how often it was there
-// since its last event. That can be told of instructions that access the same
-// word each time: so many accesses, so many times. Of others it would have to be
-// counted at the instruction.
+// momentOf returns the pc of an access, and how often the thread was there
+// since its last event. This is known for instructions that always access the
+// same word: the count is the number of accesses. For others it would have to
+// be counted at the instruction.
 func momentOf(process *image.Process, log *evidence.AccessLog, a *evidence.Access) (pc evidence.Addr, count uint64) {
 	var code [15]byte
 	if log.Variables[a.Variable].Lost > 0 {
@@ -206,7 +207,7 @@ func momentOf(process *image.Process, log *evidence.AccessLog, a *evidence.Acces
 	return a.PC, count
 }
 
-// textOf shows a value in a variable's type, or as a number.
+// textOf formats a value in a variable's type, or as a number.
 func textOf(process *image.Process, v uint64, typ debuginfo.Type, size int) string {
 	data := make([]byte, 8)
 	for i := range data {
@@ -242,8 +243,8 @@ func (p *Plan) callOf(a *evidence.Access) string {
 	}
 }
 
-// stackAt is the stack of a thread that stands behind an access, from the
-// program's own code that is responsible on.
+// stackAt returns the stack of a thread that is stopped after an access, from
+// the responsible code of the program outward.
 func stackAt(process *image.Process, s *replay.Stopped, h *replay.Hit) (evidence.Stack, *evidence.Site) {
 	at := evidence.Addr(0)
 	if h.By != evidence.ByCall {
@@ -263,7 +264,7 @@ func stackAt(process *image.Process, s *replay.Stopped, h *replay.Hit) (evidence
 	return stack, &stack.Frames[own].Site
 }
 
-// StackAfterCall is the stack of the failing thread of a process that a replay has
+// StackAfterCall returns the stack of the failing thread of a process that a replay has
 // stopped right after a system call, and the innermost place of the program's own code in
 // it; nil if there is none.
 func StackAfterCall(process *image.Process) (evidence.Stack, *evidence.Site) {
@@ -277,9 +278,9 @@ func StackAfterCall(process *image.Process) (evidence.Stack, *evidence.Site) {
 	return stack, &stack.Frames[own].Site
 }
 
-// walkedStack is the whole stack of the failing thread, and the index of the innermost
-// frame that is of the program's own code; -1 if there is none. at is the instruction of
-// the program's that the thread has just executed; 0: a system call.
+// walkedStack returns the whole stack of the failing thread, and the index of the
+// innermost frame of the program's own code; -1 if there is none. at is the instruction
+// of the program that the thread has just executed; 0: a system call.
 func walkedStack(process *image.Process, at evidence.Addr) (stack evidence.Stack, own int) {
 	const most = 200
 	stack = evidence.Stack{Frames: []evidence.Frame{}}
@@ -292,7 +293,7 @@ func walkedStack(process *image.Process, at evidence.Addr) (stack evidence.Stack
 	walked := u.Walk(&process.Threads[thread], most)
 	u.Symbolize(walked.Frames)
 	if len(walked.Frames) > 0 && at != 0 && sameFunction(process, at, walked.Frames[0].PC()) {
-		// It stands behind the instruction, which may be of another line.
+		// The pc is after the instruction, and may be of another line.
 		walked.Frames[0].Calls = process.Symbolize(at, image.AtInstruction)
 	}
 	stack.Stopped = walked.Stopped

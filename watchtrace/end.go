@@ -12,8 +12,8 @@ import (
 	"diagnose/replay/record"
 )
 
-// AtEnd calls use with the process as it is at a recording's end: its core, or,
-// where it has none, a replay.
+// AtEnd calls use with the process at a recording's end: its core, or a replay
+// if it has none.
 func AtEnd(ctx context.Context, rec *record.Recording, opts image.Options, use func(*image.Process) error) error {
 	path, err := rec.Core()
 	if err == nil {

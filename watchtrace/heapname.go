@@ -18,8 +18,8 @@ import (
 
 var heapForm = regexp.MustCompile(`^([\w:\[\] ]+)@([^@#]+):([0-9]+)(?:#([0-9]+))?(?:\+(0x[0-9a-fA-F]+|[0-9]+))?(?::([0-9]+))?$`)
 
-// resolveHeap finds the n-th object, by address, of those that were allocated at
-// a line and are in memory at the end, freed ones among them.
+// resolveHeap finds the n-th object, by address, of those that were allocated
+// at a line and are in memory at the end, including freed ones.
 func resolveHeap(p *image.Process, expr string, m []string) ([]Target, error) {
 	fail := func(problem string, nearest ...string) ([]Target, error) {
 		return nil, &NameError{Expr: expr, Problem: problem, Nearest: nearest}
@@ -89,15 +89,15 @@ func openHeap(p *image.Process) (*agent.Heap, error) {
 	return h, err
 }
 
-// allocatedAt are the objects of a line in the order of their addresses; lines
-// are those that have others.
+// allocatedAt returns the objects of a line in the order of their addresses;
+// lines are the lines that allocated other objects.
 func allocatedAt(p *image.Process, h *agent.Heap, file string, line int) (objects []agent.Object, lines []string, err error) {
 	wanted := fmt.Sprintf("%s:%d", file, line)
 	return allocatedBy(p, h, func(at string) bool { return at == wanted || strings.HasSuffix(at, "/"+wanted) })
 }
 
-// allocatedBy are the objects of the lines wanted, in the order of their addresses; lines
-// are those that have any.
+// allocatedBy returns the objects of the wanted lines, in the order of their addresses;
+// lines are all lines that allocated objects.
 func allocatedBy(p *image.Process, h *agent.Heap, wanted func(line string) bool) (objects []agent.Object, lines []string, err error) {
 	var mu sync.Mutex
 	sites := map[uint32]string{}
@@ -138,7 +138,8 @@ func allocatedBy(p *image.Process, h *agent.Heap, wanted func(line string) bool)
 	return objects, lines, nil
 }
 
-// allocationLine is the innermost line of the program's own that allocated.
+// allocationLine returns the innermost line of the program's own code of an
+// allocation.
 func allocationLine(p *image.Process, h *agent.Heap, site uint32) string {
 	pcs, err := h.Site(site)
 	if err != nil {

@@ -11,29 +11,29 @@ import (
 	"diagnose/replay/record"
 )
 
-// history is what the log says around accesses: what its threads order, which
-// locks they take, and in whose signal handlers they are.
+// history holds the log's context of accesses: the order between threads, the
+// locks that they take, and the signal handlers that they are in.
 type history struct {
-	// places: signals came between two events, to places that a replay finds by a
-	// debug register where nothing else will do.
+	// places: signals arrived between two events. A replay may need a debug
+	// register to find these places.
 	places  bool
 	threads map[uint32]*threadHistory
 	locks   []lock
 	order   []evidence.OrderEdge
 	events  uint64
-	// cut is where the order of the log ends too early; nil: nowhere.
+	// cut says where the order of the log ends too early; nil: it is complete.
 	cut error
 }
 
-// threadHistory is of one thread.
+// threadHistory is the history of one thread.
 type threadHistory struct {
-	// positions are of its events, by ordinal from 1: how many events of all
-	// threads were done with it.
+	// positions has for each of its events, by ordinal from 1, the number of
+	// events of all threads up to and including it.
 	positions []uint64
-	// handlers begin and end.
+	// handlers are the begins and ends of handlers.
 	handlers []handlerChange
-	// taken are the locks that it took, in order; waits the events with which it
-	// came back from waiting for a condition, and had its mutex again.
+	// taken are the locks that it took, in order; waits the events with which
+	// it returned from a condition wait, holding the mutex again.
 	taken []takenLock
 	waits []uint64
 	start evidence.Addr
@@ -50,7 +50,7 @@ type takenLock struct {
 	lock              int
 }
 
-// lock is a variable that threads take turns with.
+// lock is a lock variable.
 type lock struct {
 	addr evidence.Addr
 	kind lockKind
@@ -72,14 +72,14 @@ const (
 // lockSizes are of pthread_mutex_t, pthread_rwlock_t (twice), pthread_spinlock_t.
 var lockSizes = [...]evidence.Addr{lockMutex: 40, lockWriter: 56, lockReader: 56, lockSpin: 4}
 
-// Where glibc, and the recording library, have the owner: __owner of a
+// Offsets of the owner in glibc and the recording library: __owner of a
 // pthread_mutex_t, __cur_writer of a pthread_rwlock_t.
 const (
 	mutexOwner  = 8
 	rwlockOwner = 24
 )
 
-// readHistory goes over the log once.
+// readHistory makes one pass over the log.
 func readHistory(rec *record.Recording) (*history, error) {
 	r := historyReader{
 		history: &history{threads: map[uint32]*threadHistory{}},
@@ -179,9 +179,8 @@ func (r *historyReader) edge(from, to taker, lock bool) {
 		From: from.thread, FromOrdinal: from.ordinal, To: to.thread, ToOrdinal: to.ordinal, Lock: lock})
 }
 
-// take is for an event of a lock that was taken. Releases are no events: what
-// the one who had it before did up to taking it is all that is sure to have
-// been before.
+// take handles an event of a lock that was taken. Releases are no events, so
+// the order covers only what the previous owner did before it took the lock.
 func (r *historyReader) take(e *record.Event, t *threadHistory, now taker) {
 	if e.Result != 0 || e.Flags&record.FlagInterrupted != 0 || len(e.Args) == 0 {
 		return
@@ -213,8 +212,8 @@ func (r *historyReader) take(e *record.Event, t *threadHistory, now taker) {
 	r.last[addr] = now
 }
 
-// chooseLocks keeps those that a replay looks at: taken by several threads
-// first, for others protect nothing, then those taken most.
+// chooseLocks keeps the locks that a replay reads: first those taken by several
+// threads, because others protect nothing, then those taken most often.
 func (h *history) chooseLocks() {
 	several := map[evidence.Addr]map[uint32]bool{}
 	for _, l := range h.locks {
@@ -267,9 +266,9 @@ func (h *history) words() []replay.LockWord {
 	return list
 }
 
-// held are the locks of a hit's thread, by their indices. A lock without an owner is
-// taken for held by whoever took it last (spin locks), or took it at all since
-// then (readers).
+// held returns the set of locks that a hit's thread holds, one bit per index. A lock
+// without an owner field counts as held by the thread that took it last (spin
+// locks), or by every thread that took it (readers).
 func (h *history) held(hit *replay.Hit) uint64 {
 	var set uint64
 	for i := range h.locks {
@@ -283,8 +282,8 @@ func (h *history) held(hit *replay.Hit) uint64 {
 	return set
 }
 
-// took reports whether the hit's thread was the last to take a lock, or of a
-// reader's lock, one of those.
+// took reports whether the hit's thread was the last to take a lock, or for a
+// reader's lock, whether it took the lock at all.
 func (h *history) took(hit *replay.Hit, lock int) bool {
 	mine := h.threads[hit.Thread].lastTaken(lock, hit.Position)
 	if mine == nil || h.locks[lock].kind == lockReader {
@@ -298,7 +297,8 @@ func (h *history) took(hit *replay.Hit, lock int) bool {
 	return true
 }
 
-// lastTaken is when a thread last took a lock, up to a position; nil: never.
+// lastTaken returns when a thread last took a lock, up to a position; nil:
+// never.
 func (t *threadHistory) lastTaken(lock int, position uint64) *takenLock {
 	if t == nil {
 		return nil
@@ -312,7 +312,7 @@ func (t *threadHistory) lastTaken(lock int, position uint64) *takenLock {
 	return nil
 }
 
-// since is the event with which a thread got a lock that it holds.
+// since returns the event with which a thread acquired a lock that it holds.
 func (h *history) since(hit *replay.Hit, lock int) uint64 {
 	t := h.threads[hit.Thread]
 	x := t.lastTaken(lock, hit.Position)
@@ -326,7 +326,8 @@ func (h *history) since(hit *replay.Hit, lock int) uint64 {
 	return x.ordinal
 }
 
-// handler is the signal in whose handler a thread is behind an event; 0: none.
+// handler returns the signal in whose handler a thread is after an event; 0:
+// none.
 func (h *history) handler(thread uint32, ordinal uint64) uint8 {
 	t := h.threads[thread]
 	if t == nil {
@@ -339,8 +340,8 @@ func (h *history) handler(thread uint32, ordinal uint64) uint8 {
 	return t.handlers[n-1].signal
 }
 
-// next is the position of a thread's event behind one; the highest there is if it
-// has no more.
+// next returns the position of a thread's event after the given one; the
+// highest value if there is none.
 func (h *history) next(thread uint32, ordinal uint64) uint64 {
 	if t := h.threads[thread]; t != nil && ordinal < uint64(len(t.positions)) {
 		return t.positions[ordinal]

@@ -11,19 +11,19 @@ import (
 	"diagnose/staticscan"
 )
 
-// mostKnown bounds the instructions of a pass by probes: to find room for the code
-// at one takes half a millisecond.
+// mostKnown bounds the instructions of a pass by probes: finding space for the
+// code of one takes half a millisecond.
 const mostKnown = 1000
 
-// A pass by probes ends where it would take too long: it stops a hundred thousand
-// times, some 50 us each, or has so many times more hits than others may.
+// A pass by probes ends when it would take too long: after a hundred thousand
+// stops of about 50 us each, or after knownBudget times the hits of other
+// passes.
 const (
 	mostStops   = 100_000
 	knownBudget = 16
 )
 
-// addKnown makes passes by probes of words, unless only another back end is
-// wanted, or there is nothing to do.
+// addKnown adds passes by probes for words, if the options ask for them.
 func (p *Plan) addKnown(words []word) {
 	if !p.opts.Known && p.opts.Backend != replay.BackendProbe {
 		return
@@ -46,8 +46,7 @@ func (p *Plan) addKnownPass(words []word) {
 	}
 }
 
-// know gives a variable that was too busy for a pass, of which it was the number
-// before, one by probes.
+// know adds a pass by probes for a variable that was too busy for its pass.
 func (p *Plan) know(pass Pass, variable int, s *seen) {
 	words := slices.DeleteFunc(pass.words(), func(w word) bool { return w.variable != variable })
 	x := passOf(words)
@@ -95,8 +94,9 @@ func (t *tracer) known(ctx context.Context, i int) (*seen, error) {
 	return s, nil
 }
 
-// instructions are those that are known to access the words of the pass with this
-// index. Of what another pass saw all are. It is called with mu held.
+// instructions returns the instructions that are known to access the words of
+// the pass with this index, including all that another pass saw. It is called
+// with mu held.
 func (t *tracer) instructions(pass int) []evidence.Addr {
 	x := &t.plan.Passes[pass]
 	list := slices.Clone(x.seen)
@@ -119,7 +119,7 @@ func (t *tracer) instructions(pass int) []evidence.Addr {
 	return list
 }
 
-// untraced says why the variables of a pass are not.
+// untraced records why the variables of a pass are not traced.
 func (t *tracer) untraced(pass int, why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,9 +131,9 @@ func (t *tracer) untraced(pass int, why string) {
 	}
 }
 
-// keepLast bounds what is kept of a pass that goes on to the end: its last hits,
-// for those are nearest to the failure. told is how many of those kept have been
-// told of.
+// keepLast bounds the hits kept of a pass that runs to the end: it keeps the
+// last ones, because they are nearest to the failure. told is how many of the
+// kept hits have been reported as progress.
 func (s *seen) keepLast(most uint64, told int) int {
 	if uint64(len(s.hits)) < 2*most {
 		return told
@@ -144,7 +144,7 @@ func (s *seen) keepLast(most uint64, told int) int {
 	return max(told-drop, 0)
 }
 
-// known says of the variables of a pass by probes what was not seen.
+// known records for the variables of a pass by probes how much was not seen.
 func (m *merger) known(x *Pass, s *seen) {
 	for i, n := range x.Variables {
 		v := &m.log.Variables[n]
@@ -165,7 +165,7 @@ func (m *merger) known(x *Pass, s *seen) {
 	m.log.Limits = append(m.log.Limits, text)
 }
 
-// names names some of the variables.
+// names returns the names of the variables with these indices.
 func names(variables []evidence.Watched, indices []int) string {
 	list := slices.Compact(slices.Sorted(slices.Values(indices)))
 	if len(list) > 1 {

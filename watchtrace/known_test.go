@@ -14,7 +14,7 @@ import (
 	"diagnose/watchtrace"
 )
 
-// byVariable are the accesses that instructions of the program made to each.
+// byVariable returns the accesses by instructions of the program, by variable.
 func byVariable(log *evidence.AccessLog) map[string][]string {
 	lists := map[string][]string{}
 	for i := range log.Accesses {
@@ -40,7 +40,8 @@ func traceKnown(t *testing.T, rec *record.Recording, targets []watchtrace.Target
 }
 
 // TestKnown: probes at the instructions that the static scan finds see what
-// watchpoints see, say that there may be more, and what has changed without them.
+// watchpoints see. The log says that there may be more accesses, and which
+// words changed without a seen access.
 func TestKnown(t *testing.T) {
 	rec, core := recorded(t, "names")
 	targets := resolve(t, core, "guarded", "bare", "cfg.workers[1].state", "head->number", "cfg.name", "table")
@@ -78,8 +79,8 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// TestKnownBusy: a variable that is accessed too often for its pass gets one by
-// probes, which goes on to the end and keeps what is nearest to that.
+// TestKnownBusy: a variable that is accessed too often for its pass gets a pass
+// by probes, which runs to the end and keeps the accesses nearest to it.
 func TestKnownBusy(t *testing.T) {
 	rec, core := recorded(t, "names")
 	targets := resolve(t, core, "bare", "cfg.workers[1].state")
@@ -117,9 +118,9 @@ func TestKnownBusy(t *testing.T) {
 	}
 }
 
-// TestKnownPlaces: a variable that too many instructions access leaves its pass,
-// which then may have no words. The limit of its new pass names that pass, and is
-// said once.
+// TestKnownPlaces: a variable that too many instructions access leaves its
+// pass, which then may have no words. The limit of its new pass names that
+// pass, and occurs once.
 func TestKnownPlaces(t *testing.T) {
 	rec, core := recorded(t, "places")
 	for name, c := range map[string]struct {
@@ -144,8 +145,8 @@ func TestKnownPlaces(t *testing.T) {
 	}
 }
 
-// TestKnownCalls: what system calls do to variables that probes watch is in the log,
-// and can be visited.
+// TestKnownCalls: accesses of system calls to variables that probes watch are in the
+// log, and can be visited.
 func TestKnownCalls(t *testing.T) {
 	rec, core := recorded(t, "input")
 	targets := resolve(t, core, "buffer", "size")

@@ -13,7 +13,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// waiting is a thread that stood at a lock when the recording ended.
+// waiting is a thread that waited for a lock when the recording ended.
 type waiting struct {
 	thread  uint32
 	ordinal uint64
@@ -26,7 +26,8 @@ type waiting struct {
 // mostOrdered bounds the locks whose acquisitions are traced (Options.LockOrder).
 const mostOrdered = 16
 
-// orderPasses are passes over the owners of locks that several threads take.
+// orderPasses returns passes over the owners of locks that several threads
+// take.
 func (h *history) orderPasses(most int) []Pass {
 	var words []word
 	for i := range h.locks {
@@ -45,8 +46,8 @@ func (h *history) orderPasses(most int) []Pass {
 	return passes
 }
 
-// atEnd finds the threads that wait for locks. The recording's core does not tell:
-// what a thread waits for is no event yet.
+// atEnd finds the threads that wait for locks. The recording's core does not
+// show them, because an unfinished wait is no event.
 func (p *Plan) atEnd(s *replay.Stopped) ([]waiting, error) {
 	if len(p.history.locks) == 0 {
 		return nil, nil
@@ -79,7 +80,8 @@ func (p *Plan) atEnd(s *replay.Stopped) ([]waiting, error) {
 	return list, nil
 }
 
-// standingAt is the innermost place of the program's own where a thread is.
+// standingAt returns the innermost place of the program's own code on a
+// thread's stack.
 func standingAt(p *image.Process, number int) evidence.Context {
 	const most = 64
 	for i := range p.Threads {
@@ -133,7 +135,7 @@ func (m *merger) acquired(x *Pass, s *seen) {
 	}
 }
 
-// waits adds the acquisitions that never ended.
+// waits adds the acquisitions that were never completed.
 func (m *merger) waits(list []waiting) {
 	for _, w := range list {
 		end := replay.Hit{Thread: w.thread, Ordinal: w.ordinal, Position: ^uint64(0), Held: w.held}

@@ -11,7 +11,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// merger makes one log of what the passes saw.
+// merger merges the hits of the passes into one log.
 type merger struct {
 	plan     *Plan
 	names    *namer
@@ -21,7 +21,7 @@ type merger struct {
 	sets     map[heldKey]int32
 }
 
-// heldKey is what a lock set follows from.
+// heldKey determines a lock set.
 type heldKey struct {
 	thread        uint32
 	ordinal, held uint64
@@ -132,10 +132,10 @@ func (m *merger) lockSet(h *replay.Hit) int32 {
 	return i
 }
 
-// finish sorts. At one position there may be several threads: the result of a
-// call is copied before its thread gives the right to run away, and the code
-// behind an event may run as late as right before the thread's next one. What one
-// thread did between two events is in the order of the passes.
+// finish sorts the log. Several threads may have accesses at one position: the
+// result of a call is copied before its thread gives up the right to run, and
+// the code after an event may run as late as just before the thread's next one.
+// The accesses of one thread between two events are in the order of the passes.
 func (m *merger) finish() *evidence.AccessLog {
 	h := m.plan.history
 	slices.SortStableFunc(m.log.Acquisitions, func(a, b evidence.Acquisition) int { return cmp.Compare(a.Position, b.Position) })
@@ -161,7 +161,7 @@ func (m *merger) finish() *evidence.AccessLog {
 }
 
 // ownEvent reports whether an access is of the call that was the last event of
-// all.
+// all threads.
 func ownEvent(h *history, a *evidence.Access) bool {
 	t := h.threads[a.Thread]
 	return a.By == evidence.ByCall && t != nil && a.Ordinal > 0 && a.Ordinal <= uint64(len(t.positions)) && t.positions[a.Ordinal-1] == a.Position

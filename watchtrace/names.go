@@ -12,14 +12,14 @@ import (
 	"diagnose/replay/record"
 )
 
-// contextKey is what a pass knows of the code that made an access.
+// contextKey identifies the code that made an access within a pass.
 type contextKey struct {
 	pc, caller evidence.Addr
 }
 
 func keyOf(h *replay.Hit) contextKey { return contextKey{h.PC, h.Caller} }
 
-// namer names code and data by a recording's end.
+// namer names code and data from the process at a recording's end.
 type namer struct {
 	process *image.Process // nil: the recording has no core
 }
@@ -52,8 +52,8 @@ func (n *namer) context(key contextKey) evidence.Context {
 	return contextOf(n.process, key)
 }
 
-// nameAll is for recordings without a core, whose process is there while it is
-// replayed.
+// nameAll is for recordings without a core: their process exists only during a
+// replay.
 func nameAll(p *image.Process, hits []replay.Hit) map[contextKey]evidence.Context {
 	contexts := map[contextKey]evidence.Context{}
 	for i := range hits {
@@ -65,7 +65,7 @@ func nameAll(p *image.Process, hits []replay.Hit) map[contextKey]evidence.Contex
 	return contexts
 }
 
-// contextOf finds the innermost line of the program's own.
+// contextOf finds the innermost line of the program's own code.
 func contextOf(p *image.Process, key contextKey) evidence.Context {
 	pc, how := key.pc, image.AtInstruction
 	if key.caller != 0 {
@@ -93,7 +93,7 @@ func contextOf(p *image.Process, key contextKey) evidence.Context {
 	return c
 }
 
-// siteKey is equal for equal code, wherever it is loaded.
+// siteKey is equal for equal code, independent of its load address.
 func siteKey(s *evidence.Site) string {
 	switch {
 	case s.Line != 0:
@@ -104,21 +104,22 @@ func siteKey(s *evidence.Site) string {
 	return s.PC.String()
 }
 
-// lock names a lock by the variable that it is; empty if it is in none.
+// lock names a lock by its variable; empty if it is in none.
 func (n *namer) lock(addr evidence.Addr) string {
 	if n.process == nil {
 		return ""
 	}
 	name := nameOf(n.process, addr)
-	// The first member of glibc's types, and what libstdc++'s locks have them in.
+	// The first member of glibc's types, and the members of libstdc++'s locks
+	// that contain them.
 	for _, inside := range []string{".__data.__lock", ".__data.__readers", ".__data", "._M_impl._M_rwlock", "._M_rwlock", "._M_mutex"} {
 		name = strings.TrimSuffix(name, inside)
 	}
 	return name
 }
 
-// threads are the names of a recording's threads. A thread that has ended is in no
-// core.
+// threads returns the names of a recording's threads. A thread that has ended
+// is not in the core.
 func (n *namer) threads(h *history) map[uint32]evidence.ThreadRef {
 	refs := map[uint32]evidence.ThreadRef{}
 	for i, t := range h.threads {
@@ -133,7 +134,7 @@ func (n *namer) threads(h *history) map[uint32]evidence.ThreadRef {
 		}
 		if n.process != nil {
 			for j := range n.process.Threads {
-				// The process's name tells nothing of a thread.
+				// The process's name says nothing about a thread.
 				if c := &n.process.Threads[j]; c.Ref.TID == t.tid && t.tid != 0 && c.Ref.Name != n.process.Program.Command {
 					ref.Name = c.Ref.Name
 				}

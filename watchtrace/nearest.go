@@ -11,8 +11,8 @@ import (
 	"diagnose/image"
 )
 
-// nearestGlobals are the variables of the program's objects whose names are like
-// one.
+// nearestGlobals returns the variables of the program's objects with names
+// similar to one.
 func nearestGlobals(p *image.Process, name string) []string {
 	var names []string
 	for _, m := range p.Modules {
@@ -44,8 +44,8 @@ func variablesOf(path string) []string {
 	return names
 }
 
-// nearest are at most three of the names that could have been meant, the likeliest
-// first.
+// nearest returns at most three of the names that may have been meant, the
+// likeliest first.
 func nearest(name string, names []string) []string {
 	const most = 3
 	slices.Sort(names)

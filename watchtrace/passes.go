@@ -13,16 +13,16 @@ import (
 	"diagnose/replay/record"
 )
 
-// seen is what one pass saw.
+// seen holds the results of one pass.
 type seen struct {
 	hits   []replay.Hit
 	result *replay.Result
 	err    error
-	// hot is the watch that used the budget of hits up; -1: none did.
+	// hot is the watch that used up the budget of hits; -1: none did.
 	hot int
-	// dropped counts hits that were not kept: those before.
+	// dropped counts the earlier hits, which were not kept.
 	dropped uint64
-	// contexts are named while the process is there.
+	// contexts are named while the process exists.
 	contexts map[contextKey]evidence.Context
 }
 
@@ -34,17 +34,17 @@ type tracer struct {
 	mu   sync.Mutex
 	done int
 	hits uint64
-	// names are of contexts that some pass has named.
+	// names has the contexts that a pass has named.
 	names *namer
-	// waiting are the threads that wait for locks at the end, which one pass looks
-	// at.
+	// waiting are the threads that wait for locks at the end, which one pass
+	// examines.
 	waiting []waiting
 	looked  bool
 }
 
-// Trace replays the passes of the plan, several at once, and merges what they
-// saw. A pass whose words are accessed more often than the budget allows is
-// replayed without the busiest of them.
+// Trace replays the passes of the plan, several at once, and merges their hits.
+// A pass whose words are accessed more often than the budget allows is replayed
+// without the busiest of them.
 func (p *Plan) Trace(ctx context.Context) (*evidence.AccessLog, error) {
 	started := time.Now()
 	t := &tracer{plan: p}
@@ -73,9 +73,9 @@ func (p *Plan) Trace(ctx context.Context) (*evidence.AccessLog, error) {
 	return log, nil
 }
 
-// runTimed runs the passes in the timing that the recording is replayed in: those
-// whose code between two events runs at different times could not be merged.
-// Where that is not known, the usual one mostly works.
+// runTimed runs all passes in the timing in which the recording replays: passes
+// whose code between two events runs at different times could not be merged. If
+// the timing is not known, the usual one works mostly.
 func (t *tracer) runTimed(ctx context.Context) ([]*seen, error) {
 	p := t.plan
 	known, err := p.rec.Timing()
@@ -100,13 +100,13 @@ func (t *tracer) runTimed(ctx context.Context) ([]*seen, error) {
 		return passes, nil
 	}
 	if reached(lazy) {
-		// Where that cannot be written down, it is found out once more.
+		// If this cannot be stored, the next trace finds it again.
 		_ = p.rec.SetTiming(record.TimingLazy)
 	}
 	return lazy, nil
 }
 
-// reached reports whether all passes came to the recorded end.
+// reached reports whether all passes reached the recorded end.
 func reached(passes []*seen) bool {
 	return !slices.ContainsFunc(passes, func(s *seen) bool {
 		return s.result != nil && (s.result.End == replay.EndDiverged || s.result.End == replay.EndStuck)
@@ -158,8 +158,8 @@ func (t *tracer) run(ctx context.Context) ([]*seen, error) {
 	return passes, nil
 }
 
-// pass replays one, again and again if need be: without a word that is too busy,
-// or with fewer words where the replay needs a debug register.
+// pass replays one pass, repeatedly if needed: without a variable that is too
+// busy, or with fewer words if the replay needs a debug register.
 func (t *tracer) pass(ctx context.Context, i int) (*seen, error) {
 	for {
 		if err := context.Cause(ctx); err != nil {
@@ -193,8 +193,8 @@ func (t *tracer) pass(ctx context.Context, i int) (*seen, error) {
 	}
 }
 
-// incomplete reports whether the quickest back end has not seen all: it has no
-// way to let the process wait.
+// incomplete reports whether the fastest back end has missed accesses: it
+// cannot make the process wait.
 func incomplete(s *seen) bool {
 	var registers *replay.RegisterError
 	return s.result == nil && s.err != nil && !errors.As(s.err, &registers) || s.result != nil && s.result.Lost > 0
@@ -297,7 +297,7 @@ func (t *tracer) replay(ctx context.Context, x Pass, first bool, backend replay.
 	return s
 }
 
-// replayOptions are those of every replay of a pass.
+// replayOptions returns the options of every replay of a pass.
 func (p *Plan) replayOptions(x Pass) replay.Options {
 	o := replay.Options{
 		Watches: x.Watches, Locks: p.history.words(),
@@ -309,7 +309,7 @@ func (p *Plan) replayOptions(x Pass) replay.Options {
 	return o
 }
 
-// tell is for progress.
+// tell reports progress.
 func (t *tracer) tell(hits uint64, done bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

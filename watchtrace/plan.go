@@ -9,11 +9,11 @@ import (
 	"diagnose/replay/record"
 )
 
-// Plan says which words are watched in which pass.
+// Plan assigns the watched words to passes.
 type Plan struct {
 	Passes []Pass
-	// Variables are the targets, in their order, with the first pass of each, or
-	// why it has none.
+	// Variables are the targets, in their order, with the first pass of each,
+	// or the reason why it has none.
 	Variables []evidence.Watched
 
 	rec     *record.Recording
@@ -27,31 +27,32 @@ type Plan struct {
 // Pass is one replay.
 type Pass struct {
 	Watches []replay.Watch
-	// Variables and Offsets say of each of the Watches which part of which of
-	// the plan's Variables it is.
+	// Variables and Offsets give for each of the Watches the plan's variable
+	// and the offset in it.
 	Variables []int
 	Offsets   []int
-	// Known: the accesses that it sees are those of the instructions that are known
-	// to make some, so it can have any number of watches.
+	// Known: it sees only accesses by known instructions, so it can have any
+	// number of watches.
 	Known bool
-	// locks: it is over the owners of locks, of which Variables are the indices.
+	// locks: it watches the owners of locks; Variables are the indices of the
+	// locks.
 	locks bool
-	// instructions are those of a pass that is Known, once it has run; seen are
-	// some that another pass saw.
+	// instructions are those of a Known pass, once it has run; seen are
+	// instructions that another pass saw.
 	instructions, seen []evidence.Addr
 }
 
-// word is what one watchpoint covers.
+// word is the memory that one watchpoint covers.
 type word struct {
 	watch            replay.Watch
 	variable, offset int
 }
 
-// registers is how many words a pass has: all debug registers, unless the replay
-// will need one itself.
+// registers is the number of words of a pass: all debug registers, unless the
+// replay itself needs one.
 const registers = 4
 
-// mostOfOne bounds the words of one target: of a large array a part tells as
+// mostOfOne bounds the words of one target: a part of a large array shows as
 // much as the whole.
 const mostOfOne = 64
 
@@ -91,9 +92,9 @@ func NewPlan(rec *record.Recording, targets []Target, opts Options) (*Plan, erro
 	return p, nil
 }
 
-// words cuts the targets into what watchpoints can cover, those of a group
-// together, the groups in the order of their first targets. beyond are those that
-// are too many.
+// words splits the targets into words that watchpoints can cover. The words of
+// a group are together, and the groups are in the order of their first targets.
+// beyond are the excess words.
 func (p *Plan) words() (groups [][]word, beyond []word) {
 	index := map[string]int{}
 	taken := map[replay.Watch]int{}
@@ -146,8 +147,8 @@ func (p *Plan) why(t Target, i int, taken map[replay.Watch]int, left int) string
 	return "nothing of it can be watched"
 }
 
-// withoutLocks leaves out the words of locks, which are known from elsewhere,
-// unless there are no others.
+// withoutLocks removes the words of locks, because the log has their events,
+// unless there are no other words.
 func (h *history) withoutLocks(words []word) []word {
 	left := slices.DeleteFunc(slices.Clone(words), func(w word) bool {
 		for i := range h.locks {
@@ -163,7 +164,7 @@ func (h *history) withoutLocks(words []word) []word {
 	return left
 }
 
-// cut cuts a target into aligned words, as large as they may be.
+// cut splits a target into aligned words of the largest possible size.
 func cut(t Target, variable int) []word {
 	const most = 4096 // bytes: far more than are ever watched
 	var list []word
@@ -187,9 +188,9 @@ func cut(t Target, variable int) []word {
 	return list
 }
 
-// fill puts groups of words into passes of at most so many. What a group has
-// beyond whole passes joins what others left, the strongest first. beyond are
-// those of passes that are too many.
+// fill puts groups of words into passes; most bounds the words of a pass. The
+// rest of a group that does not fill a pass joins the rests of other groups,
+// the strongest first. beyond are the words of excess passes.
 func (p *Plan) fill(groups [][]word, most int) (beyond []word) {
 	var passes [][]word
 	for _, g := range groups {
@@ -241,7 +242,7 @@ func passOf(words []word) Pass {
 	return pass
 }
 
-// words are those of a pass.
+// words returns the words of a pass.
 func (x *Pass) words() []word {
 	var list []word
 	for i := range x.Watches {

@@ -12,7 +12,7 @@ import (
 )
 
 // TestProbedReplays: with code at all instructions that may access variables, a
-// replay comes to the same end, byte by byte: with signals between them, faults,
+// replay reaches the same end, byte by byte: with signals between them, faults,
 // jumps out of handlers, and many threads.
 func TestProbedReplays(t *testing.T) {
 	for _, name := range []string{"signals/frame", "signals/altstack", "signals/jump_out", "faults/abort_threads",

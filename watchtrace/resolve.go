@@ -16,10 +16,11 @@ import (
 // Resolve finds what a watch expression names in a process, which may be a
 // recording's core: a global (`stats`), a member or an element of one
 // (`cfg.workers[3].state`), memory through its pointers (`head->next->value`,
-// `*p`), a heap object by where it was allocated and which one of that place it
-// is (`malloc@pool.c:31#3`, with `+8` what is in it from there on, with `:4` so
-// many bytes), or ADDRESS:LENGTH. Pointers have the values, and heap objects the
-// order of addresses, that they have in the process. The error is a *NameError.
+// `*p`), a heap object by its allocation site and its number there
+// (`malloc@pool.c:31#3`, with `+8` its memory from that offset, with `:4` that
+// many bytes), or ADDRESS:LENGTH. Pointers have the values, and heap objects
+// the order of addresses, that they have in the process. The error is a
+// *NameError.
 func Resolve(p *image.Process, expr string) ([]Target, error) {
 	expr = strings.TrimSpace(expr)
 	if m := addressForm.FindStringSubmatch(expr); m != nil {
@@ -67,7 +68,7 @@ func resolveAddress(expr string, m []string) ([]Target, error) {
 	return []Target{{Name: fmt.Sprintf("%#x:%d", addr, length), Addr: evidence.Addr(addr), Size: int(length)}}, nil
 }
 
-// notOne says what is missing of an expression that is no expression yet.
+// notOne says what an incomplete expression lacks.
 func (r *resolver) notOne() error {
 	switch {
 	case r.text == "":
@@ -78,7 +79,7 @@ func (r *resolver) notOne() error {
 	return nil
 }
 
-// place is what a part of an expression names.
+// place is the object that a part of an expression names.
 type place struct {
 	text, root string
 	addr       evidence.Addr
@@ -86,7 +87,7 @@ type place struct {
 	typ        debuginfo.Type // nil without debug information
 }
 
-// resolver reads an expression: a few of C's operators, which bind as there.
+// resolver parses an expression: a few of C's operators, with C's precedence.
 type resolver struct {
 	process *image.Process
 	text    string
@@ -153,8 +154,8 @@ func (r *resolver) primary() (place, error) {
 	if name == "" {
 		return place{}, r.problem(fmt.Sprintf("a name is missing before %q", r.rest))
 	}
-	// Names of the linker have dots in them (a static local's number); what is
-	// no such name ends at the first.
+	// Linker names may contain dots (a static local's number); other names end
+	// at the first dot.
 	for {
 		if x, found := r.global(name); found {
 			r.rest = r.rest[len(name):]
@@ -207,7 +208,7 @@ func (r *resolver) isCode(addr evidence.Addr) bool {
 	return m != nil && m.Executable()
 }
 
-// pointee is what a pointer, or an array, has at an index.
+// pointee returns the object at an index of a pointer or an array.
 func (r *resolver) pointee(x place, index int64, text string) (place, error) {
 	if x.typ == nil {
 		return x, r.problem("without debug information nothing is known of what " + x.text + " is")
@@ -248,8 +249,8 @@ func (r *resolver) element(x place) (place, error) {
 	return r.pointee(x, index, fmt.Sprintf("%s[%d]", x.text, index))
 }
 
-// member is one of a struct or union, or of one that it is made of without a
-// name of its own.
+// member returns a member of a struct or union, or of an anonymous one within
+// it.
 func (r *resolver) member(x place, prefix string) (place, error) {
 	r.space()
 	name := memberForm.FindString(r.rest)

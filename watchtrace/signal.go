@@ -10,14 +10,14 @@ import (
 	"diagnose/replay/record"
 )
 
-// signalRegisters is the order of record.HandledSignal.Registers, as far as image has them.
+// signalRegisters is the order of those record.HandledSignal.Registers that image has.
 var signalRegisters = []image.Register{image.R8, image.R9, image.R10, image.R11, image.R12, image.R13, image.R14, image.R15, image.RDI,
 	image.RSI, image.RBP, image.RBX, image.RDX, image.RAX, image.RCX, image.RSP, image.RIP}
 
-// AtSignal calls use with the process as a replay has it where a signal came that a handler
-// took: before the handler, with that signal as the thread's. It knows the places of faults,
-// and of signals that come by a call, as abort(3) sends one. It is an error of type
-// *NoSignalError if the replay does not come there.
+// AtSignal calls use with a replay's process at a signal that a handler took: before the
+// handler runs, with that signal as the thread's. It supports faults, and signals that a
+// call of the thread sends, such as abort(3). The error is a *NoSignalError if the replay
+// does not reach the signal.
 func AtSignal(ctx context.Context, rec *record.Recording, at *record.HandledSignal, opts image.Options, use func(*image.Process) error) error {
 	signal, ok := image.ParseSiginfo(at.Info)
 	if !ok || at.Place == record.PlaceAsync || at.Ordinal < 2 || at.Place == record.PlaceEvent && at.Ordinal < 3 {
@@ -45,8 +45,8 @@ func AtSignal(ctx context.Context, rec *record.Recording, at *record.HandledSign
 		}
 		return replay.ErrEnough
 	}
-	// The thread does not stand at a signal that its own call sent, so it is stopped before
-	// that call, right after the event before it.
+	// The thread cannot be stopped at a signal that its own call sent, so it is stopped
+	// before that call, right after the previous event.
 	hook := replay.Hook{At: evidence.Moment{Thread: at.Thread, Ordinal: at.Ordinal - 2}, Do: look}
 	if at.Place == record.PlaceFault {
 		hook.At, hook.Every = evidence.Moment{Thread: at.Thread, Ordinal: at.Ordinal - 1, PC: at.PC, Count: 1}, true

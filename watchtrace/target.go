@@ -7,24 +7,24 @@ import (
 	"diagnose/evidence"
 )
 
-// Target is memory to trace, in the program's terms. A list of them is in the
-// order of interest: what does not fit the budgets is cut off at its end.
+// Target is memory to trace, in the program's terms. A list of targets is in
+// the order of interest: those beyond the budgets are dropped from its end.
 type Target struct {
-	// Name is the same in every recording of the program; Type is as the program
-	// writes it.
+	// Name is the same in every recording of the program; Type is in source
+	// syntax.
 	Name, Type string
 	Addr       evidence.Addr
 	Size       int
 	// Stride, if it is not 0, says that only the first Part bytes of every so many belong to
 	// it: a member of the elements of an array.
 	Stride, Part int
-	// Writes leaves reads out.
+	// Writes excludes reads.
 	Writes bool
-	// Absent says why it is not in this recording, though in others; it is not traced
-	// then, and its Addr says nothing. Empty: it is there.
+	// Absent says why it is not in this recording, although in others; then it is not
+	// traced, and its Addr is meaningless. Empty: it exists.
 	Absent string
-	// Group, if it is not empty, is equal for targets that belong together: they
-	// share a pass where they fit into one.
+	// Group, if not empty, is equal for targets that belong together: they
+	// share a pass if they fit into one.
 	Group string
 }
 
@@ -38,8 +38,8 @@ func Suspects(scan *evidence.Scan) []Target {
 	return targets
 }
 
-// groupOf is the object that a path leads into: members of one struct belong
-// together.
+// groupOf returns the object that a path starts in: members of one struct
+// belong together.
 func groupOf(name string) string {
 	if i := max(strings.LastIndexByte(name, '.'), strings.LastIndex(name, "->")); i > 0 {
 		return name[:i]
@@ -51,8 +51,8 @@ func groupOf(name string) string {
 // meant.
 type NameError struct {
 	Expr string
-	// Problem says what is wrong with it; Nearest are names that exist, the
-	// likeliest first.
+	// Problem describes the error; Nearest are names that exist, the likeliest
+	// first.
 	Problem string
 	Nearest []string
 }

@@ -10,29 +10,30 @@ import (
 	"diagnose/replay/record"
 )
 
-// Options of a trace. The zero value traces with what the machine allows, on all
-// processors, within the usual budgets.
+// Options of a trace. The zero value traces with the best means of the machine,
+// on all processors, within the default budgets.
 type Options struct {
-	// Backend is what traces; empty: the best that works here.
+	// Backend is the means of tracing; empty: the best that works here.
 	Backend replay.Backend
 	// Words, Passes and Hits are budgets: of words to watch, of replays, and of
 	// hits in one pass, which ends there. 0: DefaultWords, DefaultPasses,
 	// DefaultHits.
 	Words, Passes int
 	Hits          uint64
-	// Known has words that are beyond the budgets, and those that are accessed too
-	// often, traced by the instructions that are known to access them. Of such a
-	// variable (evidence.Watched.Instructions) it must not be concluded that
-	// nothing else accessed it.
+	// Known traces words that are beyond the budgets or accessed too often by
+	// the instructions that are known to access them. For such a variable
+	// (evidence.Watched.Instructions) one must not conclude that nothing else
+	// accessed it.
 	Known bool
 	// LockOrder also traces which locks threads take while they hold others
-	// (AccessLog.Acquisitions), by passes over the locks themselves. Who waits for a
-	// lock at the end is found in any case.
+	// (AccessLog.Acquisitions), by passes over the locks themselves. The threads
+	// that wait for a lock at the end are found in any case.
 	LockOrder bool
-	// Processes is how many replays run at once; 0: one a processor.
+	// Processes is how many replays run at once; 0: one per processor.
 	Processes int
 	Image     image.Options
-	// Progress, if set, is called now and then, by one goroutine at a time.
+	// Progress, if set, is called from time to time, by one goroutine at a
+	// time.
 	Progress func(Progress)
 }
 
@@ -43,9 +44,9 @@ const (
 	DefaultHits   = 2_000_000
 )
 
-// Progress is how far a trace is.
+// Progress is the progress of a trace.
 type Progress struct {
-	// Done of Passes have ended; Hits counts those of all so far.
+	// Done of Passes have ended; Hits counts the hits of all passes so far.
 	Done, Passes int
 	Hits         uint64
 }
@@ -65,8 +66,8 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Trace plans the passes over the targets, replays them and merges the log. What
-// was not traced is in the log's Variables, with the reason.
+// Trace plans the passes over the targets, replays them and merges the log. The
+// log's Variables give the reasons for variables that were not traced.
 func Trace(ctx context.Context, rec *record.Recording, targets []Target, opts Options) (*evidence.AccessLog, error) {
 	plan, err := NewPlan(rec, targets, opts)
 	if err != nil {

@@ -143,7 +143,7 @@ func trace(t *testing.T, rec *record.Recording, targets []watchtrace.Target, o w
 	return plan, log
 }
 
-// shown is an access without what differs between passes.
+// shown is an access without the fields that differ between passes.
 func shown(log *evidence.AccessLog, a *evidence.Access) string {
 	var locks []string
 	for _, l := range log.LockSets[a.Locks] {
@@ -200,7 +200,7 @@ func TestTrace(t *testing.T) {
 	checkOrder(t, log)
 }
 
-// checkOrder sees that creation and join are edges.
+// checkOrder checks that creation and join are edges.
 func checkOrder(t *testing.T, log *evidence.AccessLog) {
 	t.Helper()
 	found := map[string]bool{}
@@ -214,8 +214,8 @@ func checkOrder(t *testing.T, log *evidence.AccessLog) {
 	}
 }
 
-// TestPassesAgree: a log is the same whatever traced it, and however its words
-// were spread over passes.
+// TestPassesAgree: a log is the same for every back end, and for every
+// distribution of its words over passes.
 func TestPassesAgree(t *testing.T) {
 	rec, core := recorded(t, "names")
 	targets := resolve(t, core, "guarded", "bare")
@@ -283,8 +283,8 @@ func TestDetails(t *testing.T) {
 	checkMoments(t, rec, log, seen)
 }
 
-// checkMoments goes to the moments of accesses by themselves: the word has the
-// value of before there.
+// checkMoments runs to the moments of accesses: there the word has its old
+// value.
 func checkMoments(t *testing.T, rec *record.Recording, log *evidence.AccessLog, seen []evidence.SeenAccess) {
 	t.Helper()
 	stood, most := 0, uint64(0)
@@ -364,7 +364,7 @@ func TestLockOrder(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("acquisitions:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	// Without passes the waits are found all the same.
+	// Without passes the waits are found, too.
 	if _, log := trace(t, rec, nil, watchtrace.Options{}); len(log.Acquisitions) != 2 || log.Passes != 0 {
 		t.Errorf("%d passes, %+v", log.Passes, log.Acquisitions)
 	}
