@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// guardFrames is how many frames have their stack guards checked.
+	// guardFrames bounds the frames whose stack guards are checked.
 	guardFrames = 64
 	// maxFunction bounds the code that is read of one function, in bytes.
 	maxFunction = 1 << 20
-	// maxBuffers bounds the arrays that are looked at in one frame.
+	// maxBuffers bounds the arrays of one frame that are checked.
 	maxBuffers = 256
 )
 

@@ -19,22 +19,20 @@ import (
 	"diagnose/staticscan"
 )
 
-// Crash analyses a dead or stopped process. The errors are *InputError for
-// what cannot be analysed; a stage that fails costs its part of the Case and
-// leaves a Limit.
+// Crash analyses a dead or stopped process. The errors are *InputError for input that cannot be
+// analysed. A stage that fails costs its part of the Case and leaves a Limit.
 //
-// When ctx ends, Crash returns at once, whatever it waits for (a download, a
-// large core). What it was doing goes on to the end of its stage and then lets
-// go of a live process; if this process exits first, the kernel does
-// (ptrace(2)). Once the replays of recordings have begun it ends those instead,
-// and returns the Case with what was found until then; its Diagnosis says so.
+// When ctx ends, Crash returns at once, whatever it waits for (a download, a large core). The stage
+// that was running continues to its end and then detaches from a live process; if this process
+// exits first, the kernel detaches (ptrace(2)). After the replays of recordings have begun, Crash
+// ends the replays instead, and returns the Case with the findings so far; its Diagnosis says so.
 func Crash(ctx context.Context, req Request) (*evidence.Case, error) {
 	replays := make(chan struct{})
 	return interruptible(ctx, replays, func() (*evidence.Case, error) { return analyse(ctx, req, replays) })
 }
 
-// interruptible runs an analysis and returns at once when ctx ends, unless it
-// has closed begun by then: from there on it sees to its end by itself.
+// interruptible runs an analysis and returns at once when ctx ends, unless the analysis has closed
+// begun by then: from there on it handles ctx itself.
 func interruptible[T any](ctx context.Context, begun <-chan struct{}, run func() (*T, error)) (*T, error) {
 	type outcome struct {
 		result *T
@@ -69,7 +67,7 @@ func guardedRun[T any](run func() (*T, error)) (result *T, err error) {
 	return run()
 }
 
-// analyse closes replays when it begins with those.
+// analyse closes replays when it begins to replay.
 func analyse(ctx context.Context, req Request, replays chan<- struct{}) (*evidence.Case, error) {
 	a := &analysis{req: req, result: &evidence.Case{}}
 	defer a.closeRecordings()
@@ -98,7 +96,7 @@ func analyse(ctx context.Context, req Request, replays chan<- struct{}) (*eviden
 	return a.result, nil
 }
 
-// whole is the analysis of a process that is open.
+// whole analyses a process that is open.
 func (a *analysis) whole(ctx context.Context, replays chan<- struct{}) error {
 	if err := a.judge(ctx); err != nil {
 		return err
@@ -114,7 +112,7 @@ func (a *analysis) judge(ctx context.Context) error {
 	return a.stages(ctx, []stage{{"unwind", a.unwind}, {"signals", a.readHandled}, {"classify", a.classify}})
 }
 
-// explain looks for why that failed which is judged.
+// explain looks for the reason of the failure that was judged.
 func (a *analysis) explain(ctx context.Context, replays chan<- struct{}) error {
 	err := a.stages(ctx, []stage{
 		{"heap", a.heapFailure},
@@ -320,7 +318,7 @@ func (a *analysis) classify() error {
 	return nil
 }
 
-// judged is what the end of the thread under judgement is judged by.
+// judged is the data that the end of the thread under judgement is judged by.
 func (a *analysis) judged() failure.Input {
 	in := failure.Input{Process: a.process, Thread: a.thread, Handled: a.handledSignals()}
 	if a.thread != nil {
@@ -404,7 +402,7 @@ func (a *analysis) scan() error {
 	return nil
 }
 
-// name puts what the program calls the bad value into the failure.
+// name adds the program's name for the bad value to the failure.
 func (a *analysis) name(blame *staticscan.Blame) {
 	if blame.Role == "" {
 		return
@@ -428,13 +426,13 @@ func (a *analysis) name(blame *staticscan.Blame) {
 	}
 }
 
-// nowhere are the kinds that an element behind a null pointer fails with: how
-// far from null it is depends on the index.
+// nowhere are the kinds of failure of an element of an array at null: the index determines its
+// distance from null.
 func nowhere(kind evidence.FailureKind) bool {
 	return kind == evidence.NearNullPointer || kind == evidence.UnmappedAddress || kind == evidence.WildPointer
 }
 
-// finish fills what does not belong to a stage.
+// finish fills the fields that belong to no stage.
 func (a *analysis) finish() {
 	c, p := a.result, a.process
 	if c.Diagnosis != nil && c.Run == nil {
@@ -463,7 +461,7 @@ func (a *analysis) finish() {
 	a.stage("sources", func() error { a.readSources(); return nil })
 }
 
-// symbolSource says what a module's names come from.
+// symbolSource names the source of a module's symbols.
 func symbolSource(m *image.Module) string {
 	switch {
 	case m.Object == nil:

@@ -40,7 +40,7 @@ func crash(t *testing.T, req driver.Request) *evidence.Case {
 	return c
 }
 
-// TestFixtures holds the whole report to what stands beside each bug.
+// TestFixtures checks the whole report against the expectation next to each bug.
 func TestFixtures(t *testing.T) {
 	sentences := &golden{lines: map[string]string{}, kept: map[string]bool{}}
 	t.Run("group", func(t *testing.T) {
@@ -115,8 +115,8 @@ func checkLocks(t *testing.T, hang bool, c *evidence.Case) {
 	}
 }
 
-// TestDeadlockedThreadsApart: the threads of a deadlock share the pcs of their
-// stacks, but each has its own arguments and waits for another lock.
+// TestDeadlockedThreadsApart: the threads of a deadlock share the pcs of their stacks, but each has
+// its own arguments and waits for another lock.
 func TestDeadlockedThreadsApart(t *testing.T) {
 	x := crashtest.Named(t, "deadlock_cycle").Crash(t, crashtest.Variant{Name: "O0", Flags: []string{"-O0"}})
 	locks, arguments := map[string]bool{}, map[string]bool{}
@@ -139,8 +139,7 @@ func TestDeadlockedThreadsApart(t *testing.T) {
 	}
 }
 
-// TestWaitingThreadsFolded: many threads that wait without a deadlock are told
-// once.
+// TestWaitingThreadsFolded: many threads that wait without a deadlock are reported as one group.
 func TestWaitingThreadsFolded(t *testing.T) {
 	f := crashtest.Named(t, "threads_200")
 	c := crash(t, driver.Request{Core: f.Crash(t, f.Variants()[0]).Core})
@@ -172,9 +171,8 @@ func TestOtherThread(t *testing.T) {
 	t.Fatal("the program has one thread")
 }
 
-// golden collects a line for each name and compares them with a file. The
-// file's lines for the names in kept stand: their programs could not be
-// compiled here.
+// golden collects a line for each name and compares them with a file. The file's lines for the
+// names in kept remain: their programs could not be compiled here.
 type golden struct {
 	mu    sync.Mutex
 	lines map[string]string

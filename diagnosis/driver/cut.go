@@ -131,8 +131,8 @@ func (a *analysis) hung() {
 	a.limit(evidence.Limit{Subject: rec.Dir, Text: noCore})
 }
 
-// standing tells how a process stands of whose end its recording has nothing, and in
-// which no threads wait for each other.
+// standing describes a process whose recording does not have its end, and whose threads do not wait
+// for each other.
 func (a *analysis) standing(ctx context.Context) error {
 	rec := a.failing[0]
 	stages := []stage{{"values", a.values}, {"memory", func() error { return a.killedForMemory(&rec.Manifest.Outcome) }}}
@@ -143,7 +143,7 @@ func (a *analysis) standing(ctx context.Context) error {
 	*f = evidence.Failure{Kind: evidence.NoFailure, Proof: evidence.Inferred, Sentence: cutSentence(&rec.Manifest.Outcome), Site: f.Site, Source: f.Source}
 	a.result.Diagnosis = &evidence.Diagnosis{Recording: rec.Dir, Failing: len(a.failing), Passing: len(a.passing), Unknown: a.cutUnknown()}
 	a.finish()
-	// It stands there as all others do.
+	// The thread has not failed, and is shown like all others.
 	a.result.Registers = nil
 	for i := range a.result.Stacks {
 		a.result.Stacks[i].Failing = false

@@ -11,7 +11,7 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// What could not be read of the debug information is said, with its section.
+// Debug information that could not be read is reported with its section.
 func TestDamageIsNamed(t *testing.T) {
 	x := crashtest.Named(t, "null_read").Crash(t, crashtest.Variant{Name: "O0", Flags: []string{"-O0"}})
 	exe := read(t, x.Exe)

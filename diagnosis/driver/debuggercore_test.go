@@ -22,8 +22,8 @@ int main(void)
 }
 `
 
-// TestProtectedPageByDebugger: gdb marks a page without any permission as
-// readable, which does not make the failure a write to read-only memory.
+// TestProtectedPageByDebugger: gdb marks a page without any permission as readable. That does not
+// turn the failure into a write to read-only memory.
 func TestProtectedPageByDebugger(t *testing.T) {
 	gdb, err := exec.LookPath("gdb")
 	if err != nil {

@@ -87,11 +87,11 @@ func (a *analysis) atDeclared(ctx context.Context, replays chan<- struct{}) erro
 	return &InputError{fmt.Errorf("recording %s: the replay does not reach the failure (%v): %w", whole.Dir, at, err)}
 }
 
-// errBuffered says that a write was of a buffer, which others had filled.
+// errBuffered says that a write was of a buffer, which other code had filled.
 var errBuffered = errors.New("driver: the text was written from a buffer")
 
-// buffered reports whether a thread's write is one by which the C library empties the
-// buffer of a stream (glibc, libio/fileops.c), or is not known to be the program's own.
+// buffered reports whether the C library made a thread's write to empty the buffer of a stream
+// (glibc, libio/fileops.c), or whether the write is not known to be the program's own.
 func buffered(p *image.Process, thread uint32) bool {
 	i := slices.IndexFunc(p.Threads, func(t image.Thread) bool { return t.Ref.Number == int(thread) })
 	if i < 0 {

@@ -10,10 +10,10 @@ import (
 	"diagnose/image/unwind"
 )
 
-// passEngine takes the innermost frames of threads that stand in a call that
-// was being recorded: they are the recording library's, and what the program
-// was doing begins with its own call. What a thread waits for is found by
-// them, so this comes behind that. A fault in the library stays what it is.
+// passEngine removes the innermost frames of threads in a call that was being recorded: they belong
+// to the recording library, and the program's part begins with its own call. The removed frames
+// show what a thread waits for, so this happens after the waits are read. A fault in the library is
+// not changed.
 func (a *analysis) passEngine() {
 	for i := range a.walked {
 		if s := a.process.Threads[i].Signal; s == nil || !s.HasAddr {
@@ -27,7 +27,7 @@ func (a *analysis) passEngine() {
 	}
 }
 
-// registers are those of the thread under judgement where its stack begins.
+// registers are those of the thread under judgement at the first frame of its stack.
 func (a *analysis) registers() *image.Registers {
 	for i := range a.process.Threads {
 		if &a.process.Threads[i] == a.thread && i < len(a.walked) && len(a.walked[i].Frames) > 0 {
@@ -42,7 +42,8 @@ func (a *analysis) passEngineOf(s *unwind.Stack) {
 	for n < len(s.Frames) && a.engineFrame(&s.Frames[n]) {
 		n++
 	}
-	// All of a stack is no way into the library, but one that ends there.
+	// A stack that has only frames of the library did not enter it from the program, but ends
+	// there.
 	if n == 0 || n == len(s.Frames) || s.Omitted > 0 && n > s.OmittedAt {
 		return
 	}
@@ -58,8 +59,8 @@ func (a *analysis) passEngineOf(s *unwind.Stack) {
 	}
 }
 
-// engineFrame reports whether a frame is of the library's inside: what it has
-// in the place of the program's functions (pthread_mutex_lock) stays.
+// engineFrame reports whether a frame is internal to the library. Its functions that replace
+// functions of the program (pthread_mutex_lock) are not.
 func (a *analysis) engineFrame(f *unwind.Frame) bool {
 	m := a.process.ModuleAt(f.LookupPC())
 	if m == nil || filepath.Base(m.Path) != agent.RecordLibraryName {

@@ -12,9 +12,9 @@ import (
 	"diagnose/replay/record"
 )
 
-// Blamed returns the directory of the recording that a diagnosis of rec has to be of: its
-// own, or that of a child process whose failure explains the run's. Unless pid is 0 it is
-// that process's. The error is an *InputError.
+// Blamed returns the directory of the recording that a diagnosis of rec must use: rec's own, or
+// that of a child process whose failure explains the run's. If pid is not 0 it is that process's.
+// The error is an *InputError.
 func Blamed(rec *record.Recording, pid int) (string, error) {
 	family := record.ReadFamily(rec)
 	at := family.Blamed()
@@ -34,10 +34,10 @@ func Blamed(rec *record.Recording, pid int) (string, error) {
 	return filepath.Join(rec.Dir, filepath.FromSlash(p.Dir)), nil
 }
 
-// Counterpart returns the directory, in the recording of a run that passed, of the process
-// that corresponds to the one of failing: passing's own, or where failing is the recording of
-// a child process, that of the same program with the same number among those that execute it,
-// or else the first. It is empty where no such process passed.
+// Counterpart returns the directory, in the recording of a run that passed, of the process that
+// corresponds to the one of failing. It is passing's own directory. If failing is the recording of
+// a child process, it is that of the process of the same program with the same number among those
+// that execute it, or else the first of them. It is empty if no such process passed.
 func Counterpart(failing, passing *record.Recording) string {
 	if failing.Manifest.Parent == nil || passing.Manifest.Parent != nil {
 		return passing.Dir
@@ -73,8 +73,8 @@ func numberAmong(rec *record.Recording, program record.Text) int {
 	return n
 }
 
-// topOf is the recording of the process that was started; rec itself if it is that, or was
-// taken away from it.
+// topOf is the recording of the process that was started. It is rec itself if that is the process,
+// or if rec was moved out of the run's directory.
 func topOf(rec *record.Recording) *record.Recording {
 	top := rec
 	for {
@@ -93,7 +93,7 @@ func closeUnless(r, keep *record.Recording) {
 	}
 }
 
-// relativeTo is where rec is in the directory of top, as record.Process.Dir has it.
+// relativeTo is the path of rec in the directory of top, as in record.Process.Dir.
 func relativeTo(top, rec *record.Recording) string {
 	if top == rec {
 		return "."
@@ -109,7 +109,7 @@ func relativeTo(top, rec *record.Recording) string {
 	return filepath.ToSlash(inside)
 }
 
-// mostEnded bounds how many processes a report lists that failed without a crash.
+// mostEnded bounds the listed processes that failed without a crash.
 const mostEnded = 10
 
 // processes tells of the other processes of the run that failed.

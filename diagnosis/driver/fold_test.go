@@ -19,8 +19,8 @@ func stackOfPCs(pcs ...uint64) unwind.Stack {
 	return s
 }
 
-// TestFold: one group tells of all of its threads, so nothing that a group
-// shows may differ between them; the judged and the failing thread stay alone.
+// TestFold: one group represents all of its threads, so nothing that a group shows may differ
+// between them. The judged and the failing thread stay alone.
 func TestFold(t *testing.T) {
 	stopped, deep, deeper, cut := stackOfPCs(1, 2), stackOfPCs(1, 2), stackOfPCs(1, 2), stackOfPCs(1, 2)
 	stopped.Stopped = "no more"
@@ -101,7 +101,7 @@ func TestBystander(t *testing.T) {
 	}
 }
 
-// TestLookupPC: a return address may be the first one behind its function.
+// TestLookupPC: a return address may be the first address after its function.
 func TestLookupPC(t *testing.T) {
 	f := stackOfPCs(0x1000).Frames[0]
 	if got := f.LookupPC(); got != 0x1000 {

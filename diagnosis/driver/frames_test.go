@@ -38,7 +38,7 @@ func TestStartFunction(t *testing.T) {
 	}
 }
 
-// A stack that is cut does not tell what the thread was started with.
+// A stack that is cut does not show the function that the thread was started with.
 func TestStartOfCutStack(t *testing.T) {
 	for _, x := range []struct {
 		frames []string

@@ -9,9 +9,9 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// freedUse is a program whose failure is none of memory: with BUG it used a
-// freed object, without it fails in the same place for another reason, and has
-// pointers to freed objects that it does not follow.
+// freedUse is a program whose failure is no memory fault. With BUG it used a freed object. Without
+// BUG it fails in the same place for another reason, and has pointers to freed objects that it does
+// not follow.
 type freedUse struct {
 	name, source, text string
 	kind               evidence.FailureKind
@@ -58,8 +58,7 @@ int main(int argc, char **argv)
 	return kept == (void *)argv;
 }
 `, kind: evidence.Abort, want: []string{"use after free: ", " has read ", " bytes into a freed 24-byte object"}},
-	// The access was in a function that has returned; what it read is still in
-	// a variable.
+	// The access was in a function that has returned; the value it read is still in a variable.
 	{lost: "clang", name: "assertion", source: "queue.c", text: `
 #include <assert.h>
 #include <stdlib.h>
@@ -133,8 +132,8 @@ int main(int argc, char **argv)
 	return (int)spread(h, 100 + argc) + (g == h);
 }
 `, kind: evidence.DivisionByZero, want: []string{"use after free: ", " has read h->mask, which is the start of a freed 16-byte object"}},
-	// What the failing function itself freed, after it had read it, is no use
-	// after free; nor is an access in a loop to what the next round frees.
+	// An object that the failing function freed itself, after it had read it, is no use after free.
+	// Nor is an access in a loop to an object that the next round frees.
 	{name: "freed here", source: "destroy.c", text: `
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,8 +172,8 @@ int main(int argc, char **argv)
 `, kind: evidence.Abort, want: []string{"use after free: "}},
 }
 
-// TestFreedUse: whatever the failure is, the use of a freed object by the
-// failing code is a finding; a pointer that is only there is none.
+// TestFreedUse: whatever the failure is, the use of a freed object by the failing code is a
+// finding. A pointer to one that is not followed is none.
 func TestFreedUse(t *testing.T) {
 	for _, u := range freedUses {
 		for _, build := range [][]string{{"gcc", "-O0"}, {"gcc", "-O2"}, {"clang", "-O1"}} {

@@ -14,7 +14,7 @@ import (
 	"diagnose/image"
 )
 
-// mostFunctions bounds the functions that one name stands for.
+// mostFunctions bounds the functions that one name matches.
 const mostFunctions = 16
 
 // functions are those that the request names, as the symbols have them: a user
@@ -48,7 +48,7 @@ func (a *analysis) functions() []string {
 	return list
 }
 
-// inlining are the functions that a function was inlined into which has no code of its own.
+// inlining are the functions into which a function without code of its own was inlined.
 func (a *analysis) inlining(name string) (list []function) {
 	for _, pc := range a.inlinedAt(name) {
 		s, ok := a.process.SymbolAt(pc)
@@ -59,7 +59,7 @@ func (a *analysis) inlining(name string) (list []function) {
 	return list
 }
 
-// isFunction reports whether the static scan knows the name as it is.
+// isFunction reports whether the static scan knows the name as given.
 func (a *analysis) isFunction(name string) bool {
 	for _, g := range a.stacks {
 		for i := range g.stack.Frames {
@@ -77,8 +77,8 @@ func (a *analysis) isFunction(name string) bool {
 // function is a symbol: full is demangled.
 type function struct{ linkage, full string }
 
-// functionsLike are the functions that a name stands for, and, if there are none,
-// the plain names of some that are like it.
+// functionsLike returns the functions that a name matches, and, if there are none, the plain names
+// of some similar ones.
 func (a *analysis) functionsLike(name string) (found []function, like []string) {
 	all := a.programFunctions()
 	for _, f := range all {
@@ -110,8 +110,8 @@ func (a *analysis) functionsLike(name string) (found []function, like []string) 
 	return nil, like[:min(len(like), most)]
 }
 
-// programFunctions are the functions of the program's objects and of those in its
-// stacks that have no symbol of their own, for they are inlined.
+// programFunctions are the functions of the program's objects and the inlined functions in its
+// stacks, which have no symbol of their own.
 func (a *analysis) programFunctions() []function {
 	var list []function
 	for _, g := range a.stacks {
@@ -138,8 +138,8 @@ func (a *analysis) programFunctions() []function {
 	return list
 }
 
-// functionSymbols are those of a file; none if it cannot be read, which the
-// module's own limits tell.
+// functionSymbols are the function symbols of a file; none if it cannot be read, which the module's
+// own limits report.
 func functionSymbols(path string) []elf.Symbol {
 	if path == "" {
 		return nil
@@ -163,8 +163,8 @@ func functionSymbols(path string) []elf.Symbol {
 	return list
 }
 
-// stands reports whether a user may mean the function full by name: all of it, or
-// its end from a scope on, without what stands in parentheses or brackets.
+// stands reports whether a user may mean the function full by name: the whole name, or its end from
+// a scope on, without the text in parentheses or brackets.
 func stands(name, full string) bool {
 	for _, of := range []string{evidence.ShortName(full), plainFunction(full)} {
 		if of == name || strings.HasSuffix(of, "::"+name) || strings.HasSuffix(of, " "+name) {
@@ -174,14 +174,14 @@ func stands(name, full string) bool {
 	return false
 }
 
-// rustHash ends the names of Rust's older symbols (rustc's legacy mangling), and
-// clone those of copies that gcc makes of a function.
+// rustHash matches the end of Rust's older symbols (rustc's legacy mangling), and clone that of
+// copies that gcc makes of a function.
 var (
 	rustHash = regexp.MustCompile(`::h[0-9a-f]{16}$`)
 	clone    = regexp.MustCompile(`\.(constprop|part|isra|cold|lto_priv|llvm)\.?[.0-9]*$`)
 )
 
-// plainFunction leaves of a demangled name the scopes and the name.
+// plainFunction keeps the scopes and the name of a demangled name.
 func plainFunction(full string) string {
 	name := clone.ReplaceAllString(rustHash.ReplaceAllString(evidence.ShortName(full), ""), "")
 	if i := strings.Index(name, "operator"); i >= 0 {

@@ -8,8 +8,8 @@ import (
 	"diagnose/image/gocore"
 )
 
-// goroutines adds what a Go program's runtime says; it knows more of its end
-// than the signal does.
+// goroutines adds the findings of a Go program's runtime, which knows more about the end than the
+// signal does.
 func (a *analysis) goroutines() error {
 	exe := a.process.Exe
 	if exe == nil || exe.File == "" || exe.Object == nil || exe.Object.Section(".go.buildinfo") == nil {

@@ -107,9 +107,9 @@ func (a *analysis) gaveUpAfter(at *record.HandledSignal) bool {
 	return events-at.Ordinal <= mostAfterJump
 }
 
-// explainHandled explains the failure of a process that a handler ended, by the process as
-// it was when the signal came: the handler has used its stack and registers since. It falls
-// back to the process's end where no replay comes to the signal.
+// explainHandled explains the failure of a process that a handler ended, by the process at the time
+// of the signal: the handler has changed the stack and registers since. If no replay reaches the
+// signal, it falls back to the process's end.
 func (a *analysis) explainHandled(ctx context.Context, at *record.HandledSignal, jumped bool, replays chan<- struct{}) error {
 	rec, core, message := a.failing[0], a.process, a.result.Failure.Message
 	if jumped {
@@ -149,7 +149,7 @@ func (a *analysis) explainHandled(ctx context.Context, at *record.HandledSignal,
 	return a.explain(ctx, replays)
 }
 
-// atSignal makes the process as it was when a signal came the one that is judged.
+// atSignal makes the process at the time of a signal the one that is judged.
 func (a *analysis) atSignal(p *image.Process, at *record.HandledSignal) {
 	limits := a.result.Limits
 	a.result = &evidence.Case{Timings: a.result.Timings}

@@ -16,8 +16,7 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// underAgent is the environment of a run under the agent and, behind it, other
-// preloaded libraries.
+// underAgent is the environment of a run under the agent and, after it, other preloaded libraries.
 func underAgent(t *testing.T, options string, others ...string) []string {
 	t.Helper()
 	library, err := agent.Library(context.Background())
@@ -29,16 +28,16 @@ func underAgent(t *testing.T, options string, others ...string) []string {
 		t.Fatal(err)
 	}
 	preload := strings.Join(append([]string{library}, others...), ":")
-	// With a secret of its own in each run, a byte that a program writes would once in a
-	// while be the guard's, and the damage told shorter.
+	// If each run had a secret of its own, a byte that a program writes would sometimes equal the
+	// guard's, and the damage would be reported as shorter.
 	if !strings.Contains(options, "canary=") {
 		options = strings.TrimSuffix("canary=a7d3c1f5e9b38b95:"+options, ":")
 	}
 	return []string{"LD_PRELOAD=" + preload, agent.OptionsVariable + "=" + options}
 }
 
-// TestHeapFixtures holds the report of each misuse of the heap, under the
-// agent, to what stands beside the bug.
+// TestHeapFixtures checks the report of each misuse of the heap, under the agent, against the
+// expectation next to the bug.
 func TestHeapFixtures(t *testing.T) {
 	for _, f := range crashtest.HeapFixtures(t) {
 		for _, v := range f.Variants() {
@@ -57,8 +56,8 @@ func TestHeapFixtures(t *testing.T) {
 	}
 }
 
-// TestHeapTwins: the programs without their bugs do what they did, nothing is
-// said of them, and nothing is found in a core of their end.
+// TestHeapTwins: the programs without their bugs work as before, the agent reports nothing, and a
+// core of their end has no finding.
 func TestHeapTwins(t *testing.T) {
 	for _, f := range crashtest.HeapFixtures(t) {
 		for i, v := range f.Variants() {
@@ -74,8 +73,8 @@ func TestHeapTwins(t *testing.T) {
 	}
 }
 
-// TestHeapGoesOn: what was found in a program that went on stands in a core of
-// its end, as it was when it was found.
+// TestHeapGoesOn: if a program continues after an error, a core of its end has the finding as it
+// was made.
 func TestHeapGoesOn(t *testing.T) {
 	for _, name := range []string{"cxx_mismatch_array_delete", "double_free_direct", "free_middle", "free_stack",
 		"over_loop", "over_realloc_grown", "realloc_freed", "under_first", "uaf_write_budget"} {
@@ -96,8 +95,8 @@ func TestHeapGoesOn(t *testing.T) {
 	}
 }
 
-// TestHeapLog: a program that goes on tells its errors, a line each, and its
-// exit status says that there were some.
+// TestHeapLog: a program that continues after errors logs them, a line each, and its exit status
+// says that there were some.
 func TestHeapLog(t *testing.T) {
 	f := crashtest.HeapNamed(t, "double_free_direct")
 	exit := f.ExitUnder(t, crashtest.BuildOptions{Variant: f.Variants()[0]}, underAgent(t, "on_error=log:exitcode=61"))
@@ -111,12 +110,11 @@ func TestHeapLog(t *testing.T) {
 	}
 }
 
-// checkQuiet: a run that the agent serves ends with status 0 and without a
-// word.
+// checkQuiet: a run that the agent serves ends with status 0 and without output.
 func checkQuiet(t *testing.T, f *crashtest.Fixture, o crashtest.BuildOptions) {
 	t.Helper()
 	exit := f.ExitUnder(t, o, underAgent(t, f.Options, crashtest.EndLibrary(t)))
-	// A child that ends as programs do says it as well.
+	// A child that ends as usual prints it as well.
 	strange := strings.ReplaceAll(exit.Stdout, crashtest.EndServed, "")
 	if exit.Err != nil || exit.Stderr != "" || exit.Stdout == "" || strange != "" {
 		t.Errorf("%v; standard output %q, standard error %q", exit.Err, exit.Stdout, exit.Stderr)
@@ -146,8 +144,8 @@ func checkClean(t *testing.T, core string) {
 	}
 }
 
-// checkFindings matches what is wanted with what was found. Of the findings
-// left over only those are allowed that place a pointer by an object.
+// checkFindings matches the expectations with the findings. The only findings that may be left over
+// are those that locate a pointer by an object.
 func checkFindings(t *testing.T, wants []crashtest.HeapWant, found []evidence.Finding) {
 	t.Helper()
 	rest := slices.Clone(found)
@@ -176,7 +174,7 @@ func checkFindings(t *testing.T, wants []crashtest.HeapWant, found []evidence.Fi
 	}
 }
 
-// differ collects how a finding differs from what is wanted.
+// differ collects the differences between a finding and an expectation.
 type differ struct{ list []string }
 
 func (d *differ) want(ok bool, format string, args ...any) {
@@ -227,7 +225,7 @@ func (d *differ) damage(w *crashtest.WantDamage, got *evidence.Damage) {
 	d.want(w.Reaches == got.Reaches, "reaches the end: %v", got.Reaches)
 }
 
-// ownSources is the part of a path that the fixtures' sources have.
+// ownSources is the part of a path that all sources of the fixtures have.
 const ownSources = "/testdata/heap/"
 
 func (d *differ) call(what string, w *crashtest.WantCall, got *evidence.HeapCall) {

@@ -17,8 +17,8 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// misuse makes each sort of error that the agent records, and goes on to a
-// crash through a freed object.
+// misuse makes each kind of error that the agent records, and continues until it crashes through a
+// freed object.
 const misuse = `
 #include <stdlib.h>
 #include <string.h>
@@ -47,12 +47,12 @@ int main(int argc, char **argv)
 }
 `
 
-// words are what a memory's reader should not trust.
+// words are values that a reader of memory should not trust.
 var words = []uint64{0, 1, 0xffffffff, 0xffffffffffffffff, 0x7fffffffffffffff, 0x8000000000000000, agent.Base, agent.Base + agent.OffObjects,
 	agent.Base + agent.OffMeta, 1 << 40, 1 << 17, agent.FillTag << 48}
 
-// TestGarbageInHeap: whatever stands where the agent had its memory, the
-// analysis ends in a sound report or refuses the input.
+// TestGarbageInHeap: whatever is in the place of the agent's memory, the analysis ends in a sound
+// report or refuses the input.
 func TestGarbageInHeap(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "misuse.c", Text: misuse, Flags: []string{"-O0", "-w"}})
 	core := crashtest.Core(t, exe, crashtest.Run{Env: underAgent(t, "on_error=continue")})
@@ -91,8 +91,8 @@ func TestGarbageInHeap(t *testing.T) {
 	}
 }
 
-// agentMemory are the parts of a core that the agent wrote: the beginnings of
-// its windows, where what is in use stands.
+// agentMemory are the parts of a core that the agent wrote: the beginnings of its windows, which
+// hold the data in use.
 func agentMemory(t *testing.T, core []byte) []elf.ProgHeader {
 	t.Helper()
 	file, err := elf.NewFile(bytes.NewReader(core))

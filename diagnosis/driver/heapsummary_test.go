@@ -61,7 +61,7 @@ func heapCore(t *testing.T) string {
 	return crashtest.Core(t, exe, crashtest.Run{Env: underAgent(t, "")})
 }
 
-// siteIn is the site whose innermost frames in the program are these.
+// siteIn returns the site whose innermost frames in the program are these functions.
 func siteIn(t *testing.T, h *evidence.Heap, functions ...string) *evidence.HeapSite {
 	t.Helper()
 	var found *evidence.HeapSite
@@ -84,8 +84,8 @@ func siteIn(t *testing.T, h *evidence.Heap, functions ...string) *evidence.HeapS
 	return found
 }
 
-// checkSums: the sites add up to the whole, and those of the program are as it
-// made them. What the C library and the agent need for themselves is theirs.
+// checkSums: the sites add up to the total, and those of the program are as the program made them.
+// Allocations of the C library and the agent count as theirs.
 func checkSums(t *testing.T, h *evidence.Heap) {
 	t.Helper()
 	var own, others evidence.HeapSite
@@ -144,9 +144,8 @@ func TestHeapSummary(t *testing.T) {
 	}
 }
 
-// What glibc's malloc would have in its lists of free blocks is not looked for
-// where the agent serves the heap, and a failure that has nothing to do with
-// it is told as ever.
+// If the agent serves the heap, glibc's lists of free blocks are not searched, and a failure that
+// is not related to the heap is reported as without the agent.
 func TestCrashUnderAgent(t *testing.T) {
 	c := crash(t, driver.Request{Core: heapCore(t)})
 	if c.Failure.Kind != evidence.Abort || !strings.Contains(c.Failure.Sentence, "abort in main") {
@@ -166,8 +165,7 @@ func TestHeapWithoutAgent(t *testing.T) {
 	}
 }
 
-// Of a core that was cut the part that is there is summed up, and the report
-// says that it is not all.
+// The part of a cut core that exists is summarized, and the report says that it is not all.
 func TestHeapOfCutCore(t *testing.T) {
 	crashtest.NeedKernelCores(t)
 	data := read(t, heapCore(t))

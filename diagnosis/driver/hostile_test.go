@@ -34,9 +34,8 @@ func write(t *testing.T, path string, data []byte) string {
 	return path
 }
 
-// survives runs the analysis on input that may be damaged in any way: it has
-// to end in an error of the input or in a sound case, in which no stage
-// panicked.
+// survives runs the analysis on input that may be damaged in any way. It must end in an error of
+// the input or in a sound case, in which no stage panicked.
 func survives(t *testing.T, what string, req driver.Request) *evidence.Case {
 	t.Helper()
 	c, err := driver.Crash(context.Background(), req)
@@ -137,8 +136,7 @@ func TestGarbageInHeaders(t *testing.T) {
 	}
 }
 
-// Damage in one section of the executable must cost what that section says
-// and nothing else.
+// Damage in one section of the executable must cost only the facts of that section.
 func TestGarbageInSections(t *testing.T) {
 	x := crashtest.Named(t, "cxx_throw_runtime").Crash(t, crashtest.Variant{Name: "O2", Flags: []string{"-O2"}})
 	exe := read(t, x.Exe)

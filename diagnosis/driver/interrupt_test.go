@@ -13,8 +13,7 @@ import (
 	"diagnose/diagnosis/driver"
 )
 
-// An analysis that waits for its input ends with its context: here for a pipe
-// that nobody writes to.
+// An analysis that waits for its input ends with its context: here for a pipe without a writer.
 func TestInterrupt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "core")
 	if err := unix.Mkfifo(path, 0o600); err != nil {
@@ -35,7 +34,7 @@ func TestInterrupt(t *testing.T) {
 	case <-time.After(2 * time.Minute):
 		t.Error("goes on after the interrupt")
 	}
-	// Let go of the reader that was left behind.
+	// Release the reader that still waits.
 	if f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0); err == nil {
 		f.Close()
 	}

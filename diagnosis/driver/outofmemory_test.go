@@ -60,8 +60,8 @@ int main()
 }
 `
 
-// TestOutOfMemory: where an allocation failed shortly before, the report says
-// what the memory is used for.
+// TestOutOfMemory: if an allocation failed shortly before, the report says what the memory is used
+// for.
 func TestOutOfMemory(t *testing.T) {
 	for _, x := range []struct {
 		name   string

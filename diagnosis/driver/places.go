@@ -19,14 +19,14 @@ import (
 	"diagnose/watchtrace"
 )
 
-// mostPlaces bounds the addresses that one place of the source stands for, mostArrivals
-// how often a replay stops at them.
+// mostPlaces bounds the addresses of one place of the source, mostArrivals how often a replay stops
+// at them.
 const (
 	mostPlaces   = 64
 	mostArrivals = 20_000
 )
 
-// placeMoment is the last moment at which a thread of the run comes to the place that the
+// lastMomentAt is the last moment at which a thread of the run reaches the place that the
 // user named.
 func (a *analysis) placeMoment(ctx context.Context, rec *record.Recording) (evidence.Moment, error) {
 	if m, err := evidence.ParseMoment(a.req.FailedAt); err == nil {
@@ -66,12 +66,12 @@ func (a *analysis) placeMoment(ctx context.Context, rec *record.Recording) (evid
 	return last, nil
 }
 
-// moments counts how often threads came to addresses since their last events. Other
-// addresses and threads may come between two arrivals.
+// moments counts how often threads reached addresses since their last events. Other addresses and
+// threads may occur between two arrivals.
 type moments map[evidence.Moment]uint64
 
-// arrive counts one more arrival at an address, of the thread and after the event that at
-// has, and returns the moment of it.
+// arrive counts one more arrival at an address, of the thread and after the event of at, and
+// returns its moment.
 func (m moments) arrive(at evidence.Moment, pc evidence.Addr) evidence.Moment {
 	at.PC, at.Count = pc, 0
 	m[at]++

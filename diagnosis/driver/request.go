@@ -1,7 +1,6 @@
-// Package driver knows the order of the stages: it opens the process, unwinds,
-// judges the failure, reads values, scans, checks the agent's heap if there is
-// one, and gathers what they say in one evidence.Case. No stage knows another;
-// no stage prints.
+// Package driver knows the order of the stages: it opens the process, unwinds, judges the failure,
+// reads values, scans, checks the agent's heap if there is one, and collects the results in one
+// evidence.Case. No stage knows another; no stage prints.
 package driver
 
 import (
@@ -18,17 +17,17 @@ type Request struct {
 	Dump    int
 	HasDump bool
 
-	// Recordings are of runs that failed, Passing of runs that did not. The core
-	// of the first is analysed unless one of the four is given.
+	// Recordings are of runs that failed, Passing of runs that did not. The core of the first is
+	// analysed unless one of the four is given.
 	Recordings, Passing []string
-	// FailedAt is the place or the moment at which the first of Recordings failed, of a run
-	// that ended well: FUNCTION, FILE:LINE or THREAD:EVENT[:PC[:COUNT]].
+	// FailedAt is the place or the moment at which the first of Recordings failed although its run
+	// ended well: FUNCTION, FILE:LINE or THREAD:EVENT[:PC[:COUNT]].
 	FailedAt string
-	// Hops is how many stores a bad value is followed back through, Replays how
-	// often each experiment is made; 0 is the usual number.
+	// Hops is how many stores a bad value is traced back through, Replays how often each experiment
+	// is made; 0 is the usual number.
 	Hops, Replays int
-	// Time bounds all replays together, Hits is how many accesses are logged in each
-	// of them; 0 is no bound and the usual number.
+	// Time bounds all replays together; 0 is no bound. Hits is how many accesses are logged in each
+	// replay; 0 is the usual number.
 	Time time.Duration
 	Hits uint64
 
@@ -41,7 +40,7 @@ type Request struct {
 	Debuginfod        []string
 	DebuginfodTimeout time.Duration
 
-	// Thread is the number or TID of the thread to look at; 0 is the failing one.
+	// Thread is the number or TID of the thread to judge; 0 is the failing one.
 	Thread int
 	// Depth is how many levels of callers and callees the static scan adds;
 	// Functions and Message choose its scope for failures without a crash.
@@ -52,12 +51,12 @@ type Request struct {
 	AllThreads bool
 	NoDemangle bool
 
-	// Progress, if set, is told what is being done when it may take long.
+	// Progress, if set, is called with the work that begins if it may take long.
 	Progress func(string)
 }
 
-// InputError says that the input cannot be analysed, through no fault of the
-// tool: a file that is no core, a process that does not exist.
+// InputError says that the input cannot be analysed, for a reason outside of the tool: a file that
+// is no core, a process that does not exist.
 type InputError struct{ Err error }
 
 func (e *InputError) Error() string { return e.Err.Error() }

@@ -11,7 +11,7 @@ import (
 	"diagnose/replay/explore"
 )
 
-// neededTime bounds the replays that tell which preemptions are needed.
+// neededTime bounds the replays that find out which preemptions are needed.
 const neededTime = 30 * time.Second
 
 // search looks for the schedule of failing recordings whose replay does not come to

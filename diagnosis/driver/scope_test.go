@@ -9,7 +9,7 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// A function is named as people name it.
+// A function may be named in the short form that people use.
 func TestScanOfANamedFunction(t *testing.T) {
 	const text = `
 #include <vector>

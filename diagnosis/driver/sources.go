@@ -11,8 +11,8 @@ import (
 const (
 	// placeContext is how many lines are kept on either side of a place.
 	placeContext = 3
-	// maxPlaces bounds the places of which source text is read: a report has a
-	// few dozen, and each costs a file read up to there.
+	// maxPlaces bounds the places whose source text is read: a report has a few dozen, and each
+	// costs reading a file up to there.
 	maxPlaces = 200
 )
 

@@ -13,7 +13,7 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// The case brings along the text of the line that failed, and of no line twice.
+// The case has the text of the line that failed, and no line twice.
 func TestSourcesOfACase(t *testing.T) {
 	f := crashtest.Named(t, "null_read")
 	core := f.Crash(t, f.AllVariants()[0]).Core
@@ -80,8 +80,8 @@ func TestSourcePlaces(t *testing.T) {
 	}
 }
 
-// What causes are judged by is a line of a source file, and of no other file that debug
-// information may name.
+// Causes are judged by lines of source files, and never of other files that debug information may
+// name.
 func TestSourceLine(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"real.c", "id_rsa"} {

@@ -15,14 +15,14 @@ import (
 	"diagnose/image/unwind"
 )
 
-// ends bounds the physical frames that are walked and those that are kept of a
-// deep stack: a thread may have used up its stack by recursion.
+// ends bounds the physical frames that are walked and those that are kept of a deep stack: a thread
+// may have exhausted its stack by recursion.
 var ends = unwind.EndsOptions{Limit: 1 << 20, Top: 100, Bottom: 20}
 
 const (
-	// walkedOfAll and keptOfAll bound the frames of the other threads together:
-	// a core may claim that 65,536 of them used up their stacks, for which one
-	// stack is enough. Each has leastWalked and leastKept in any case.
+	// walkedOfAll and keptOfAll bound the frames of the other threads together: a core may claim
+	// that 65,536 of them exhausted their stacks, and one stack of memory is enough for that. Each
+	// thread has leastWalked and leastKept in any case.
 	walkedOfAll, leastWalked = 1 << 22, 1 << 8
 	keptOfAll, leastKept     = 1 << 20, 20
 )
@@ -38,20 +38,19 @@ func (a *analysis) endsOf(t *image.Thread) unwind.EndsOptions {
 	return o
 }
 
-// forgetAfter is how many stacks are walked before the pages that this took
-// are given back.
+// forgetAfter is how many stacks are walked before the pages read for them are released.
 const forgetAfter = 50
 
 // group is one stack and the threads that share it.
 type group struct {
 	threads []*image.Thread
-	// indexes are the threads' places in the process.
+	// indexes are the threads' positions in the process.
 	indexes []int
 	stack   unwind.Stack
 }
 
-// unwind walks all threads, folds equal stacks, names the frames that will be
-// shown, and names the threads by the functions they were started with.
+// unwind walks all threads, folds equal stacks, names the frames that will be shown, and names the
+// threads by their start functions.
 func (a *analysis) unwind() error {
 	a.unwinder = unwind.New(a.process)
 	threads := a.process.Threads
@@ -80,8 +79,8 @@ func (a *analysis) unwind() error {
 	return nil
 }
 
-// cutRecursion leaves a few turns of a recursion at the top of a stack whose
-// middle is left out already: the cycle itself is told once.
+// cutRecursion keeps a few turns of a recursion at the top of a stack whose middle is left out
+// already: the cycle itself is reported once.
 func cutRecursion(s *unwind.Stack) {
 	const turns, least = 2, 12
 	if s.Cycle == nil || s.Omitted == 0 {
@@ -96,9 +95,9 @@ func cutRecursion(s *unwind.Stack) {
 	s.OmittedAt = keep
 }
 
-// fold groups the threads whose stacks have the same pcs, as many left out and
-// the same end, in thread order.
-// The thread under judgement comes first; it and the failing one stay alone.
+// fold groups the threads whose stacks have the same pcs, the same number of omitted frames and the
+// same end, in thread order. The thread under judgement comes first. It and the failing one stay
+// alone.
 func (a *analysis) fold(walked []unwind.Stack) []*group {
 	var list []*group
 	groups := map[string]*group{}
@@ -129,8 +128,8 @@ func (a *analysis) fold(walked []unwind.Stack) []*group {
 	return list
 }
 
-// share gives the names of a group's frames to the other threads' stacks, which
-// keep their own registers: by them locks are found.
+// share gives the names of a group's frames to the other threads' stacks. These keep their own
+// registers, by which locks are found.
 func (a *analysis) share(g *group) {
 	for _, i := range g.indexes[1:] {
 		for j := range a.walked[i].Frames {
@@ -147,8 +146,8 @@ func foldKey(s *unwind.Stack) string {
 	return fmt.Sprintf("%s %d %d %v %s", key, s.Omitted, s.OmittedAt, s.Truncated, s.Stopped)
 }
 
-// prefetchStops looks up where the threads stopped while their stacks are
-// walked. The function returned waits for that.
+// prefetchStops looks up the threads' pcs while their stacks are walked. The returned function
+// waits for the look-ups.
 func (a *analysis) prefetchStops() (wait func()) {
 	const most = 64
 	var pcs []evidence.Addr
@@ -160,7 +159,7 @@ func (a *analysis) prefetchStops() (wait func()) {
 	return group.Wait
 }
 
-// prefetch has the debug information of all stacks opened side by side.
+// prefetch opens the debug information of all stacks in parallel.
 func (a *analysis) prefetch() {
 	var pcs []evidence.Addr
 	for _, g := range a.stacks {
@@ -171,8 +170,8 @@ func (a *analysis) prefetch() {
 	a.process.Prefetch(pcs)
 }
 
-// parallel runs f(0) to f(n-1) on all processors. A panic in one of them is
-// raised again in the caller, where the stage's guard is.
+// parallel runs f(0) to f(n-1) on all processors. A panic in one of them is raised again in the
+// caller, where the stage's guard catches it.
 func parallel(n int, f func(int)) {
 	workers := min(n, runtime.GOMAXPROCS(0))
 	if workers <= 1 {
@@ -204,7 +203,7 @@ func parallel(n int, f func(int)) {
 	}
 }
 
-// guarded runs f and returns what it panicked with.
+// guarded runs f and returns the value that it panicked with.
 func guarded(f func(int), i int) (panicked any) {
 	defer func() { panicked = recover() }()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -212,8 +211,8 @@ func guarded(f func(int), i int) (panicked any) {
 	return nil
 }
 
-// startOf is the function that a thread was started with; "" for a stack of
-// which the outermost part is not known.
+// startOf is the function that a thread was started with; "" if the outermost part of the stack is
+// not known.
 func startOf(s *unwind.Stack) string {
 	wrapper := func(c image.SymbolizedCall) bool { return startWrapper(c.Site.Function) }
 	if n := len(s.Frames); n > 0 && s.Stopped != "" && !slices.ContainsFunc(s.Frames[n-1].Calls, wrapper) {
@@ -222,9 +221,8 @@ func startOf(s *unwind.Stack) string {
 	return startFunction(s.Frames)
 }
 
-// startFunction is the function that the thread was started with: what main's
-// or the thread's start routine of the C library called. Wrappers of C++ and
-// Rust runtimes are passed over.
+// startFunction is the function that the thread was started with: the one that the C library's
+// start routine of main or of the thread called. Wrappers of C++ and Rust runtimes are skipped.
 func startFunction(frames []unwind.Frame) string {
 	wrapper := ""
 	for i := len(frames) - 1; i >= 0; i-- {
@@ -235,8 +233,8 @@ func startFunction(frames []unwind.Frame) string {
 			case name != "" && startWrapper(name):
 				wrapper = name
 			case strings.HasPrefix(wrapper, "__libc_start"):
-				// It has no name in a stripped program, no frame if its last call
-				// was a jump (Python's is), and has returned if exit was called.
+				// main has no name in a stripped program, no frame if its last call was a jump (as
+				// in Python), and has returned if exit was called.
 				return "main"
 			case name != "":
 				return evidence.ShortName(name)
@@ -306,8 +304,8 @@ func (a *analysis) waitingText(g *group) string {
 	return strings.Join(list, "; ")
 }
 
-// sameKind joins what differs in nothing but its object: "wait for condition
-// variable 0x10 `a`, 0x50 `b` and 2 others".
+// sameKind joins texts that differ only in their objects: "wait for condition variable 0x10 `a`,
+// 0x50 `b` and 2 others".
 func sameKind(list []string, most int) (string, bool) {
 	if len(list) < 2 {
 		return "", false

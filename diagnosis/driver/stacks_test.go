@@ -9,8 +9,7 @@ import (
 	"diagnose/image/unwind"
 )
 
-// TestEndsOfManyThreads bounds all walks together, but for the thread under
-// judgement.
+// TestEndsOfManyThreads bounds all walks together, except that of the thread under judgement.
 func TestEndsOfManyThreads(t *testing.T) {
 	for _, x := range []struct{ threads, limit, top int }{
 		{1, 1 << 20, 100}, {200, 1 << 22 / 200, 100}, {1 << 15, 256, 32}, {1 << 16, 256, 20},

@@ -10,7 +10,7 @@ import (
 	"diagnose/staticscan"
 )
 
-// A stage's error names its subject; the limit must not name it twice.
+// A stage's error names its subject. The limit must not name it twice.
 func TestStageErrorSaysWhereOnce(t *testing.T) {
 	_, _, scanErr := staticscan.Run(staticscan.Input{Process: &image.Process{}}, staticscan.Options{})
 	_, originErr := staticscan.Origin(staticscan.Input{}, staticscan.OriginOptions{})

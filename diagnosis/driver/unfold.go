@@ -5,8 +5,8 @@ import "diagnose/image"
 // maxUnfolded bounds the threads that are taken out of their groups.
 const maxUnfolded = 64
 
-// unfold lists the threads of a deadlock one by one: their stacks have the
-// same pcs, but what each asks for is in its own arguments.
+// unfold lists the threads of a deadlock one by one: their stacks have the same pcs, but the lock
+// that each asks for is in its own arguments.
 func (a *analysis) unfold() {
 	locked := map[int]bool{} // by TID
 	for _, f := range a.result.Findings {

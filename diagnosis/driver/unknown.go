@@ -61,7 +61,7 @@ func (a *analysis) killed() bool {
 	return f.Kind == evidence.KilledBySignal && f.Signal != nil && f.Signal.SenderPID != 0 && f.Signal.SenderPID != a.process.Program.PID
 }
 
-// next is the command that is most likely to tell more, and why.
+// next is the command that is most likely to find more, and why.
 func (a *analysis) next(cut bool) (command, why string) {
 	d := a.result.Diagnosis
 	rec := a.failing[0]
@@ -106,7 +106,7 @@ func (a *analysis) again(limit time.Duration) string {
 	return strings.Join(words, " ")
 }
 
-// commandLine is the recorded program's, as a shell takes it.
+// commandLine is the recorded program's command line, quoted for a shell.
 func commandLine(rec *record.Recording) string {
 	var words []string
 	for _, arg := range rec.Manifest.Program.Args {
@@ -115,8 +115,8 @@ func commandLine(rec *record.Recording) string {
 	return strings.Join(words, " ")
 }
 
-// suspect is the first variable that the failing code touches and that has a name
-// which can be watched; empty if there is none.
+// suspect is the first variable that the failing code touches and whose name can be watched; empty
+// if there is none.
 func (a *analysis) suspect() string {
 	if a.result.Scan == nil {
 		return ""
@@ -129,7 +129,7 @@ func (a *analysis) suspect() string {
 	return ""
 }
 
-// ShellQuote quotes for sh(1) what needs it.
+// ShellQuote quotes a text for sh(1) if it needs quotes.
 func ShellQuote(text string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-@%,:="
 	if text != "" && strings.Trim(text, plain) == "" {

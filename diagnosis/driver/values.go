@@ -72,9 +72,8 @@ func (a *analysis) stackOf(g *group, locals int) evidence.Stack {
 	return out
 }
 
-// ownFrame is the index of the physical frame that holds the failure's site,
-// or, where that lies in another thread, of the innermost frame of the
-// program's own code.
+// ownFrame is the index of the physical frame that holds the failure's site. If the site is in
+// another thread, it is the innermost frame of the program's own code.
 func ownFrame(frames []unwind.Frame, site *evidence.Site) int {
 	if site == nil {
 		return 0
@@ -93,11 +92,11 @@ func ownFrame(frames []unwind.Frame, site *evidence.Site) int {
 	return 0
 }
 
-// wanted says which variables of a frame are read, and whether with what
-// arguments point to.
+// wanted says which variables of a frame are read, and whether the memory that arguments point to
+// is read as well.
 type wanted struct{ arguments, locals, parts bool }
 
-// frame turns a physical frame into those of its inline chain.
+// frame turns a physical frame into the frames of its inline chain.
 func (a *analysis) frame(g *group, i int, want wanted) []evidence.Frame {
 	f := &g.stack.Frames[i]
 	if f.Kind == evidence.SignalFrame {
@@ -117,9 +116,8 @@ func (a *analysis) frame(g *group, i int, want wanted) []evidence.Frame {
 	return out
 }
 
-// fillVariables reads the variables of each level of a frame's inline chain.
-// Debug information that cannot be read has been reported by the naming of
-// the frame already.
+// fillVariables reads the variables of each level of a frame's inline chain. Debug information that
+// cannot be read was reported when the frame was named.
 func (a *analysis) fillVariables(g *group, i int, want wanted, out []evidence.Frame) {
 	f := a.valueFrame(g, i)
 	if f == nil {

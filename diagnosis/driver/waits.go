@@ -74,8 +74,8 @@ func memberOffset(t debuginfo.Type, path ...string) (offset int64, found bool) {
 	return offset, true
 }
 
-// stackVariable names what lies on a stack by the function and its variable
-// ("main's pool.lock"); empty: no frame is known to have a variable there.
+// stackVariable names an address on a stack by the function and its variable ("main's pool.lock");
+// empty: no frame is known to have a variable there.
 func (a *analysis) stackVariable(addr evidence.Addr) string {
 	for i := range a.walked {
 		frames := a.walked[i].Frames
@@ -93,7 +93,7 @@ func (a *analysis) stackVariable(addr evidence.Addr) string {
 	return ""
 }
 
-// variableIn names the variable of a frame that lies at an address.
+// variableIn names the variable of a frame that is stored at an address.
 func (a *analysis) variableIn(f *unwind.Frame, addr evidence.Addr) string {
 	m := a.process.ModuleAt(f.PC())
 	if m == nil {
@@ -126,8 +126,8 @@ func (a *analysis) variableIn(f *unwind.Frame, addr evidence.Addr) string {
 	return ""
 }
 
-// lockPath leads to a lock, of a path that leads to what that begins with: the members of
-// the C library's types and of libstdc++'s.
+// lockPath shortens the path to the first member of a lock to a path to the lock: it removes the
+// members of the C library's types and of libstdc++'s.
 func lockPath(path string) string {
 	path, _, _ = strings.Cut(path, ".__")
 	// A std::condition_variable has one in another.

@@ -14,8 +14,8 @@ import (
 	"diagnose/replay/record"
 )
 
-// callWait is what a thread waits for in a system call; of a descriptor, which is the first
-// argument, if so.
+// callWait is what a thread waits for in a system call, and whether that is a descriptor, the
+// call's first argument.
 type callWait struct {
 	what         string
 	ofDescriptor bool
@@ -34,8 +34,8 @@ var callWaits = map[uint64]callWait{
 	unix.SYS_MSGRCV: {"a message", false}, unix.SYS_SEMOP: {"a System V semaphore", false},
 }
 
-// nameCallWaits says of threads whose wait is not one for another thread in which system
-// call they rest, at the end of a replay.
+// nameCallWaits names the system call of each thread that does not wait for another thread, at the
+// end of a replay.
 func (a *analysis) nameCallWaits() error {
 	if !a.cut || !a.ofRecording() {
 		return nil
@@ -78,8 +78,8 @@ func (w *callWait) text(descriptor uint32, kinds map[uint32]string) string {
 	return text
 }
 
-// descriptorKinds are the descriptors that a recording's process had at its end, by what
-// they were made as; those from before its start are not known.
+// descriptorKinds are the descriptors that a recording's process had at its end, by the calls that
+// made them. Descriptors from before its start are not known.
 func descriptorKinds(log *record.Log) (map[uint32]string, error) {
 	kinds := map[uint32]string{0: "standard input"}
 	for e, err := range log.Ordered() {

@@ -10,9 +10,9 @@ import (
 	"diagnose/watchtrace"
 )
 
-// Waits says in lines what the threads of a recorded process waited for when the recording
-// ended: a deadlock in a sentence, else each thread that waits. It replays the recording once
-// if that has no core.
+// Waits says in lines what the threads of a recorded process waited for when the recording ended: a
+// deadlock in a sentence, otherwise each thread that waits. It replays the recording once if it has
+// no core.
 func Waits(ctx context.Context, dir string) ([]string, error) {
 	rec, err := record.Open(dir)
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	"diagnose/replay/record"
 )
 
-// waitingCalls are the calls in which the threads rest of a replay that has no event left.
-// Each has done all that it could: what would let another one go on, a release or a signal
-// to a condition, needs no event. Whoever is let go on, though, stays where it is. Those
-// that try, or are no waits, are left empty, and initialisations, of which it is not
-// looked up whether they are over.
+// waitingCalls are the calls in which the threads of a replay rest that has no event left. Each
+// thread has run as far as it could: an action that ends another thread's wait, such as a release
+// or a signal to a condition, needs no event. A thread whose wait has ended still stays in its
+// call. Calls that only try or that do not wait are left empty, and so are initialisations, as it
+// is not checked whether they are over.
 func (a *analysis) waitingCalls() []failure.WaitingCall {
 	if !a.cut || !a.ofRecording() {
 		return nil
@@ -93,9 +93,9 @@ func (a *analysis) waitingFutex(f *agent.RawFrame) failure.WaitingCall {
 	return c
 }
 
-// unhandled reports whether the program has no handlers of signals, as the recording library
-// keeps them (dg_actions, agent/src/engine_signal_action.c). The C library's own, SIGCANCEL
-// and SIGSETXID (glibc, sysdeps/unix/sysv/linux/internal-signals.h), end no waits.
+// unhandled reports whether the program has no signal handlers, according to the recording library
+// (dg_actions, agent/src/engine/signal_action.c). The C library's own, SIGCANCEL and SIGSETXID
+// (glibc, sysdeps/unix/sysv/linux/internal-signals.h), end no waits.
 func (a *analysis) unhandled() bool {
 	actions, found := a.process.SymbolNamed("dg_actions")
 	const signals, size, ignore, cancel, setxid = 64, 32, 1, 32, 33
@@ -111,7 +111,7 @@ func (a *analysis) unhandled() bool {
 	return true
 }
 
-// calls reports whether a function of that name is on a stack.
+// calls reports whether a function with a name is on a stack.
 func calls(s *unwind.Stack, name string) bool {
 	return slices.ContainsFunc(s.Frames, func(f unwind.Frame) bool {
 		return slices.ContainsFunc(f.Calls, func(c image.SymbolizedCall) bool { return c.Site.Function == name })

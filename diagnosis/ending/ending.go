@@ -13,7 +13,7 @@ import (
 	"diagnose/watchtrace"
 )
 
-// The bounds of what is reported.
+// The bounds of the report.
 const (
 	mostMessages = 8    // of one stream
 	mostCalls    = 8    // that failed
@@ -22,7 +22,7 @@ const (
 	mostFrames   = 24   // of one stack
 )
 
-// The bounds of what is looked at: several writes may be one message, and equal calls are
+// The bounds of the calls that are examined: several writes may be one message, and equal calls are
 // reported once.
 const (
 	mostWrites  = 512 // of one stream
@@ -30,12 +30,12 @@ const (
 	mostWritten = 16 << 10 // bytes of one write
 )
 
-// Of finds what a recorded program wrote and what failed before it ended. Where a replay
-// does not reach the end, what it did not reach is reported without stacks and texts, and the
-// error is the replay's.
+// Of finds what a recorded program wrote and which calls failed before it ended. If a replay does
+// not reach the end, the calls after the last moment reached are reported without stacks and texts,
+// and the error is the replay's.
 //
-// The recording is replayed twice: texts are read at little cost and say which writes are
-// reported, and only there and at failed calls the stacks are walked.
+// The recording is replayed twice. The first replay reads the texts, which is cheap and decides
+// which writes are reported. The second one walks the stacks of those writes and of failed calls.
 func Of(ctx context.Context, rec *record.Recording, opts image.Options) (*evidence.Ending, error) {
 	f, err := scan(rec.Log)
 	if err != nil {
@@ -69,8 +69,8 @@ type visitor struct {
 	opts image.Options
 }
 
-// visit calls do after each of the calls, in their order. The error is of a replay that
-// did not come to all of them.
+// visit calls do after each of the calls, in their order. The error is that of a replay that did
+// not reach all of them.
 func (v *visitor) visit(list []*call, do func(*call, *replay.Stopped) error) error {
 	if len(list) == 0 {
 		return nil

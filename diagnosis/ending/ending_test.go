@@ -180,7 +180,7 @@ fn main() {
 	}
 }
 
-// A program that wrote nothing and for which nothing failed has no ending to tell.
+// A program that wrote nothing and had no failed call has no ending to report.
 func TestNothing(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "quiet.c", Text: "int main(void) { return 3; }\n"})
 	if e := endingOf(t, exe, "", "exit 3"); len(e.Messages) != 0 || len(e.Calls) != 0 || e.Panic != nil {

@@ -28,7 +28,7 @@ func reportsOf(messages []*message) (list []*report) {
 	return list
 }
 
-// joinReports makes one message of those that are a report together.
+// joinReports joins messages that form one report.
 func joinReports(list []*message) []*message {
 	var out []*message
 	for i := 0; i < len(list); i++ {
@@ -61,8 +61,8 @@ func (m *message) sameWriter(o *message) bool {
 	return m.stream() == o.stream() && m.writes[0].moment.Thread == o.writes[0].moment.Thread
 }
 
-// reported reads the report that begins with the first of some messages, and says how
-// many of them it has; nil if they are none.
+// reported reads the report that begins with the first of some messages, and returns how many of
+// them belong to it; nil if they are no report.
 func reported(list []*message) (*evidence.Panic, int) {
 	var text strings.Builder
 	ends := make([]int, len(list)) // of the text, by message
@@ -87,13 +87,13 @@ func reported(list []*message) (*evidence.Panic, int) {
 	return nil, 0
 }
 
-// statuses are those with which a process exits because of a failure that the runtime
-// reported: Rust's (library/std/src/rt.rs, lang_start), Go's (runtime/panic.go,
-// fatalpanic), and CPython's (Modules/main.c, pymain_run_python).
+// statuses are the exit statuses of a process whose runtime reported a failure: Rust's
+// (library/std/src/rt.rs, lang_start), Go's (runtime/panic.go, fatalpanic), and CPython's
+// (Modules/main.c, pymain_run_python).
 var statuses = map[evidence.Language]int{evidence.Rust: 101, evidence.Go: 2, evidence.Python: 1}
 
-// explains reports whether the process may have ended because of the reported panic. A
-// program in Rust or Python may catch what was reported, and end later for another reason.
+// explains reports whether the process may have ended because of the reported panic. A program in
+// Rust or Python may catch a panic that was reported, and end later for another reason.
 func explains(e *evidence.Ending, o record.Outcome) bool {
 	p := e.Panic
 	if p == nil || o.Status != statuses[p.Language] {
@@ -106,7 +106,7 @@ func explains(e *evidence.Ending, o record.Outcome) bool {
 	return !later && e.Messages[p.Message].Moment.Thread == o.Thread
 }
 
-// beginsReport finds what one of the reports may begin with.
+// beginsReport matches the beginnings of reports.
 var beginsReport = regexp.MustCompile(`^\n?(?:thread '|panic: |fatal error: |Traceback \(most recent call last\):)`)
 
 // The hook that reports Rust's panics by default (library/std/src/panicking.rs,
@@ -133,9 +133,8 @@ func rustPanic(text string) (*evidence.Panic, int) {
 	return p, size + len(rustMore.FindString(text[size:]))
 }
 
-// goReport is how the Go runtime reports a panic or an error of its own
-// (runtime/panic.go, printpanics and fatalthrow; runtime/traceback.go). The process ends
-// after it.
+// goReport matches the report of the Go runtime for a panic or an error of its own
+// (runtime/panic.go, printpanics and fatalthrow; runtime/traceback.go). The process ends after it.
 var (
 	goReport = regexp.MustCompile(`^(?:panic|fatal error): ([^\n]*)\n`)
 	goFrame  = regexp.MustCompile(`(?m)^([^\s(][^\n]*)\([^\n]*\)\n\t([^\n]+):(\d+)`)
@@ -156,8 +155,8 @@ func goPanic(text string) (*evidence.Panic, int) {
 	return p, len(text)
 }
 
-// pythonFrame is a line of a Python traceback (CPython, Python/traceback.c), and
-// pythonEnd the line that it ends with.
+// pythonFrame matches a line of a Python traceback (CPython, Python/traceback.c), and pythonEnd its
+// last line.
 var (
 	pythonFrame = regexp.MustCompile(`(?m)^  File "([^"\n]*)", line (\d+)(?:, in ([^\n]*))?$`)
 	pythonEnd   = regexp.MustCompile(`(?m)^[^ \n][^\n]*\n?`)

@@ -61,8 +61,8 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// What is left out is counted, and of a long text no part of a word is kept whose
-// beginning is gone.
+// Omitted messages are counted. If the beginning of a long text is cut in a word, the rest of the
+// word is dropped as well.
 func TestBounds(t *testing.T) {
 	var texts []string
 	for range mostMessages + 3 {
@@ -140,8 +140,8 @@ func TestSocketAddress(t *testing.T) {
 	}
 }
 
-// A report explains an exit only with the runtime's status, by the thread that exits, and
-// where nothing was said after it.
+// A report explains an exit only with the runtime's status, by the thread that exits, and if
+// nothing was written after it.
 func TestExplains(t *testing.T) {
 	said := func(stream evidence.Stream, thread uint32) evidence.Message {
 		return evidence.Message{Stream: stream, Seen: evidence.Seen{Moment: evidence.Moment{Thread: thread}}}

@@ -15,14 +15,14 @@ import (
 // failed.
 type call struct {
 	moment evidence.Moment
-	// position counts the events of all threads up to it.
+	// position counts the events of all threads up to the call.
 	position uint64
 	thread   evidence.ThreadRef
 	number   uint64
 	args     []uint64
 	result   int64
-	// stream is what it wrote to. If it is empty the call failed, with errno; words is
-	// the call as a C expression, and times counts equal ones.
+	// stream is the stream that the call wrote to. If it is empty the call failed with errno; words
+	// is the call as a C expression, and times counts equal calls.
 	stream evidence.Stream
 	errno  unix.Errno
 	// refused: by the recorder, not by the kernel.
@@ -30,8 +30,8 @@ type call struct {
 	words   string
 	times   int
 
-	// text is what it wrote, as a replay had it. seen: a replay stopped there to look at
-	// the stack.
+	// text is the text that it wrote, read from a replay. seen: a replay stopped there to read the
+	// stack.
 	text  []byte
 	seen  bool
 	stack evidence.Stack
@@ -117,9 +117,8 @@ func streamOf(e *record.Event) evidence.Stream {
 	return ""
 }
 
-// tells reports whether a call failed in a way that may matter. What a program is told
-// by these errors in its usual course is no failure: to come again, that a descriptor is
-// no terminal or cannot seek, that the kernel lacks a call.
+// tells reports whether a call failed in a way that may matter. Some errors are part of a program's
+// usual course: try again, the descriptor is no terminal or cannot seek, the kernel lacks the call.
 func tells(e *record.Event) bool {
 	const lastErrno = 4095 // MAX_ERRNO, include/linux/err.h
 	if e.Kind != record.KindSyscall || e.Result >= 0 || e.Result < -lastErrno {
@@ -162,7 +161,7 @@ func (r *recent) trim() {
 	}
 }
 
-// addOnce counts a call that is equal to one of the list with that.
+// addOnce counts a call that is equal to one in the list with that one.
 func (r *recent) addOnce(c call) {
 	for i := range r.list {
 		if o := &r.list[i]; o.number == c.number && o.errno == c.errno && o.words == c.words {
@@ -174,13 +173,12 @@ func (r *recent) addOnce(c call) {
 	r.add(c)
 }
 
-// probes are calls that ask whether something is there: programs make many that fail by
-// right.
+// probes are calls that ask whether something exists. Programs make many that fail as expected.
 var probes = map[uint64]bool{unix.SYS_STAT: true, unix.SYS_LSTAT: true, unix.SYS_NEWFSTATAT: true, unix.SYS_STATX: true, unix.SYS_ACCESS: true,
 	unix.SYS_FACCESSAT: true, unix.SYS_FACCESSAT2: true, unix.SYS_READLINK: true, unix.SYS_READLINKAT: true}
 
-// choose leaves the failed calls that are reported: not those that a runtime made while it
-// reported a failure, and few of those that only probe.
+// choose keeps the failed calls that are reported. It drops those that a runtime made while it
+// reported a failure, and most of those that only probe.
 func (f *found) choose(reports []*report) {
 	var kept []*call
 	probing := 0

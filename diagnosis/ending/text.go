@@ -13,7 +13,7 @@ import (
 	"diagnose/image"
 )
 
-// written is the text that a write handed to the kernel, of which it took c.result bytes.
+// written is the text that a write passed to the kernel, which took c.result bytes of it.
 func (c *call) written(m image.Memory) []byte {
 	left := uint64(min(c.result, mostWritten))
 	if c.number == callWrite {
@@ -32,15 +32,15 @@ func (c *call) written(m image.Memory) []byte {
 	return text
 }
 
-// readText reads as much of a text as can be read.
+// readText reads as much of a text as is readable.
 func readText(m image.Memory, at, size uint64) []byte {
 	b := make([]byte, size)
 	n, _ := m.ReadMemory(evidence.Addr(at), b)
 	return b[:max(n, 0)]
 }
 
-// endsLine reports whether what follows a write begins a line. A write of which not
-// everything was read is taken for one that does.
+// endsLine reports whether the text after a write begins a new line. A write that was not read as a
+// whole counts as one that ends its line.
 func (c *call) endsLine() bool {
 	return len(c.text) == 0 || int64(len(c.text)) < c.result || bytes.HasSuffix(c.text, []byte("\n"))
 }

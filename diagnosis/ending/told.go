@@ -9,17 +9,16 @@ import (
 	"diagnose/evidence"
 )
 
-// message is what writes in a row wrote to a stream.
+// message is the text of successive writes to a stream.
 type message struct {
 	writes []*call
-	// report is what a language's runtime says in it; nil if it is no such report.
+	// report is the report of a language's runtime in it; nil if there is none.
 	report *report
 }
 
 func (m *message) stream() evidence.Stream { return m.writes[0].stream }
 
-// first is the write that the message is reported by: the one that began its last line, or a
-// report.
+// first is the write that represents the message: the one that began its last line, or a report.
 func (m *message) first() *call {
 	if m.report != nil {
 		return m.writes[0]
@@ -31,8 +30,8 @@ func (m *message) first() *call {
 	return m.writes[at]
 }
 
-// messages are the last messages of each stream, in the order of their beginnings: lines
-// that were begun by one write, and the reports of runtimes.
+// messages are the last messages of each stream, in the order of their beginnings: lines that one
+// write began, and the reports of runtimes.
 func (f *found) messages() []*message {
 	open := map[evidence.Stream]*message{}
 	var list []*message
@@ -83,15 +82,15 @@ func (f *found) told(messages []*message) *evidence.Ending {
 	return out
 }
 
-// together reports whether the same code of the program's own, in the same calls, wrote
-// two messages in a row.
+// together reports whether the same code of the program, in the same calls, wrote two successive
+// messages.
 func together(a, b *message) bool {
 	x, y := a.first(), b.first()
 	return a.report == nil && b.report == nil && a.stream() == b.stream() && x.moment.Thread == y.moment.Thread && x.seen && y.seen &&
 		slices.EqualFunc(ownFrames(x), ownFrames(y), func(f, g evidence.Frame) bool { return f.Site.PC == g.Site.PC && f.CFA == g.CFA })
 }
 
-// ownFrames are those from the program's own code on, or all if there is none.
+// ownFrames are the frames from the program's own code outward, or all frames if none is its own.
 func ownFrames(c *call) []evidence.Frame {
 	if c.site == nil {
 		return c.stack.Frames
@@ -100,7 +99,7 @@ func ownFrames(c *call) []evidence.Frame {
 	return c.stack.Frames[max(i, 0):]
 }
 
-// told makes one message of several. It is reported by the last of them.
+// told makes one message of several. The last of them represents it.
 func told(list []*message) evidence.Message {
 	var text strings.Builder
 	for _, m := range list {
@@ -126,13 +125,13 @@ func (c *call) told() evidence.FailedCall {
 	return evidence.FailedCall{Call: c.words, Error: evidence.ErrorName(unix.ErrnoName(c.errno)), Meaning: c.errno.Error(), ByRecorder: c.refused, Times: c.times, Seen: c.by()}
 }
 
-// cutFront keeps the end of a text, which tells more than its beginning.
+// cutFront keeps the end of a text, which matters more than its beginning.
 func cutFront(text string) (kept string, omitted int) {
 	if len(text) <= mostText {
 		return text, 0
 	}
 	n := len(text) - mostText
-	// The rest of a word could be that of a secret, whose name is gone.
+	// The rest of a word could be that of a secret whose name was cut off.
 	end := strings.IndexByte(text[n:], '\n')
 	if end < 0 || end > mostText/2 {
 		end = strings.IndexAny(text[n:], " \t\n")

@@ -7,9 +7,8 @@ import (
 	"diagnose/evidence"
 )
 
-// abort judges SIGABRT by what the libraries said and by who called abort.
-// Their own words come first: they survive stripped libraries and broken
-// stacks.
+// abort judges SIGABRT by the libraries' messages and by the caller of abort. The messages come
+// first: they survive stripped libraries and broken stacks.
 func (s *scene) abort(f *evidence.Failure, pid int) {
 	names := s.functions()
 	message, ok := s.abortMessage()
@@ -43,8 +42,8 @@ func (s *scene) abort(f *evidence.Failure, pid int) {
 	}
 }
 
-// glibcxxAssert is what an assertion of the C++ library's headers calls when
-// it does not hold (bits/c++config.h).
+// glibcxxAssert is the function that a failed assertion in the C++ library's headers calls
+// (bits/c++config.h).
 const glibcxxAssert = "std::__glibcxx_assert_fail"
 
 // abortedByCxxRuntime reports whether the C++ runtime called abort: the
@@ -93,7 +92,7 @@ func hasPrefix(names []string, prefixes ...string) bool {
 	return false
 }
 
-// heapMessages are how glibc's malloc ends a process (malloc/malloc.c, the
+// heapMessages are the messages with which glibc's malloc ends a process (malloc/malloc.c, the
 // arguments of malloc_printerr and malloc_assert).
 var heapMessages = []string{
 	"double free or corruption", "free(): ", "malloc(): ", "realloc(): ", "munmap_chunk(): ", "mremap_chunk(): ",
@@ -102,7 +101,7 @@ var heapMessages = []string{
 	"malloc: ", "posix_memalign",
 }
 
-// kindOfMessage reads glibc's last words.
+// kindOfMessage returns the failure that glibc's message reports.
 func kindOfMessage(message string) evidence.FailureKind {
 	switch {
 	case message == "":
@@ -126,7 +125,7 @@ func kindOfMessage(message string) evidence.FailureKind {
 	return ""
 }
 
-// fortifyText adds which checked function refused.
+// fortifyText adds the name of the checked function that refused.
 func fortifyText(message string, names []string) string {
 	for _, name := range names {
 		if name != "__chk_fail" && strings.HasPrefix(name, "__") && strings.HasSuffix(name, "_chk") {

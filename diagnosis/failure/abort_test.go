@@ -123,8 +123,8 @@ func TestFaultBehindHandler(t *testing.T) {
 	}
 }
 
-// TestDivisionBehindHandler: a thread without any fault has the number of a division's;
-// a signal that came at a division says nothing of that.
+// TestDivisionBehindHandler: the record of a thread without any fault has the exception number of a
+// division. A signal that arrived at a division does not show that the division failed.
 func TestDivisionBehindHandler(t *testing.T) {
 	for _, test := range []struct {
 		divisor, low, high uint64
@@ -162,7 +162,7 @@ func TestDivisionBehindHandler(t *testing.T) {
 	}
 }
 
-// A handler that raises SIGABRT again does not hide who aborted.
+// A handler that raises SIGABRT again does not hide the caller of abort.
 func TestAbortBehindHandler(t *testing.T) {
 	for _, test := range []struct {
 		names []string // the interrupted functions, innermost first

@@ -10,29 +10,31 @@ import (
 	"diagnose/image"
 )
 
-// Blocked says that all threads of a process wait for what only another one of them could
-// do, without a cycle of owners: a condition that nobody is left to signal.
+// Blocked says that every thread of a process waits for something that only another thread of it
+// could do, without a cycle of owners: for example a condition that no thread can signal.
 type Blocked struct {
-	// Text is who waits for what.
+	// Text says what each thread waits for.
 	Text string
-	// Thread waits for what has no owner, at Site; the others wait for it, or as it does.
+	// Thread waits for an object without an owner, at Site. The other threads wait for it, or in
+	// the same way.
 	Thread evidence.ThreadRef
 	Site   *evidence.Site
 	Proof  evidence.Proof
 }
 
-// byThreads are the waits that end by what another thread of the process does, as those for
-// a semaphore need not: signal handlers may post one.
+// byThreads are the waits that only another thread of the process can end. A wait for a semaphore
+// is none: signal handlers may post one.
 var byThreads = map[string]bool{"mutex": true, "rwlock": true, "thread exit": true, "condition variable": true, "barrier": true,
 	"once initialisation": true, "initialisation of a static variable": true, "Rust mutex": true, "Rust rwlock": true,
 	"Rust condition variable": true}
 
-// byHandlers are the waits that also a handler of a signal may end: what does is safe to call
-// there (signal-safety(7)). They are of memory that is the process's alone.
+// byHandlers are the waits that a signal handler may end as well, by functions that are safe to
+// call there (signal-safety(7)). Their memory belongs to the process alone.
 var byHandlers = map[string]bool{evidence.WaitSemaphore: true, evidence.WaitPrivateFutex: true}
 
-// Blocked is how all threads wait; nil if one does not, or for a limited time, or for what
-// may come from elsewhere. stuck: it is known that no thread can go on.
+// Blocked says how all threads wait. It is nil if a thread does not wait, waits for a limited time,
+// or waits for something that may come from outside the process. stuck: it is known that no thread
+// can continue.
 func (w *Waits) Blocked(stuck bool) *Blocked {
 	out := &Blocked{Proof: evidence.Inferred}
 	if stuck {
@@ -56,13 +58,13 @@ func (w *Waits) Blocked(stuck bool) *Blocked {
 	return out
 }
 
-// endsByThreads reports whether nothing but another thread can end a wait. Of a semaphore only
-// the recording library knows that no other process has it.
+// endsByThreads reports whether only another thread can end a wait. Only the recording library
+// knows that no other process has a semaphore.
 func (w *Waits) endsByThreads(wt *wait) bool {
 	return byThreads[wt.what] || wt.called && w.waiter.opts.Unhandled && byHandlers[wt.what]
 }
 
-// mayGoOn reports whether what a thread waits for is free, or held by nobody who is known.
+// mayGoOn reports whether the object that a thread waits for is free, or has no known holder.
 func (w *Waits) mayGoOn(wt *wait) bool {
 	switch wt.what {
 	case "mutex", "rwlock", "thread exit":
@@ -76,8 +78,8 @@ func (w *Waits) mayGoOn(wt *wait) bool {
 	return false
 }
 
-// allArrived reads a pthread_barrier_t, as glibc (nptl/pthread_barrier_wait.c) and the
-// recording library (agent/src/sync.h) have it: how many came, and how many are to come.
+// allArrived reads a pthread_barrier_t of glibc (nptl/pthread_barrier_wait.c) or of the recording
+// library (agent/src/engine/sync.h): how many threads have arrived, and how many it waits for.
 func (w *waiter) allArrived(barrier evidence.Addr) bool {
 	const count = 8
 	in, err := image.Uint32(w, barrier)
@@ -85,7 +87,7 @@ func (w *waiter) allArrived(barrier evidence.Addr) bool {
 	return err != nil || err2 != nil || in >= all
 }
 
-// blockedText tells the waits, equal ones together.
+// blockedText describes the waits, equal ones together.
 func (w *Waits) blockedText() string {
 	const most = 6 // different waits
 	var texts []string
@@ -113,8 +115,8 @@ func (w *Waits) blockedText() string {
 	return strings.Join(parts, ", ") + "; no thread is left to end that"
 }
 
-// blocked turns a process that did not fail by itself, and none of whose threads can go on,
-// into a deadlock.
+// blocked turns the failure of a process into a deadlock if the process did not fail by itself and
+// none of its threads can continue.
 func blocked(f *evidence.Failure, b *Blocked) {
 	if b == nil || f.Kind != evidence.NoFailure && f.Kind != evidence.KilledBySignal {
 		return

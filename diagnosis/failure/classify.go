@@ -8,29 +8,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Input is what a failure is judged by.
+// Input is the data that a failure is judged by.
 type Input struct {
 	Process *image.Process
-	// Thread failed; nil stands for the process's failing thread.
+	// Thread failed. If it is nil, the process's failing thread is judged.
 	Thread *image.Thread
-	// Stack is that thread's, its frames symbolized at least as far as they
-	// are shown. Deep recursions may stay without Calls.
+	// Stack is the thread's stack. Its frames are symbolized at least as far as they are shown. The
+	// frames of deep recursions may have no Calls.
 	Stack unwind.Stack
-	// Exit is the status that the thread ended its process with; nil if it did
-	// not, or if that is not known.
+	// Exit is the status with which the thread ended its process; nil if it did not, or if that is
+	// not known.
 	Exit *int
-	// Handled are the signals whose handlers the thread was in when it ended, the outermost
-	// first, as a recording has them; nil: only the stack tells.
+	// Handled are the signals whose handlers the thread was in when it ended, the outermost first,
+	// according to a recording; nil: only the stack shows them.
 	Handled []evidence.Signal
 	// Findings of Deadlocks make a hung process's failure a deadlock.
 	Findings []evidence.Finding
-	// Blocked makes a process none of whose threads can go on a deadlock; nil if some can.
+	// Blocked turns a process into a deadlock if none of its threads can continue; nil if some can.
 	Blocked *Blocked
 }
 
-// Classify says what failed, and what stood in the way of knowing more. All
-// of the Failure is filled but Source, Origin and the Operands' Symbols; the
-// Sentence is without expressions of the program, which Sentence adds.
+// Classify says what failed, and which limits kept it from knowing more. It fills the whole Failure
+// except Source, Origin and the Operands' Symbols. The Sentence has no expressions of the program;
+// Sentence adds them.
 func Classify(in Input) (evidence.Failure, []evidence.Limit) {
 	thread := in.Thread
 	if thread == nil {
@@ -69,8 +69,8 @@ func newScene(in Input, thread *image.Thread) *scene {
 	}
 }
 
-// Frames are those that Classify judges: all of the stack, or, where the
-// handler of a fault ended the process, those from the fault on.
+// Frames are the frames that Classify judges: the whole stack, or, if the handler of a fault ended
+// the process, the frames from the fault outward.
 func Frames(in Input) []unwind.Frame {
 	thread := in.Thread
 	if thread == nil {
@@ -124,15 +124,15 @@ func (s *scene) classify(pid int) evidence.Failure {
 	return f
 }
 
-// guessedSite reports whether the thread stands in no code and what is found
-// on its stack is only a guess: what returned there is not known.
+// guessedSite reports whether the thread's pc is in no code and the frames found on its stack are
+// only guesses: it is not known which function returned there.
 func (s *scene) guessedSite() bool {
 	m := s.MappingAt(s.pc())
 	return (m == nil || !m.Executable()) && (len(s.frames) < 2 || s.frames[1].Trust == evidence.TrustScan)
 }
 
-// byInstruction reports whether the instruction under judgement made the
-// failure, rather than a call that gave up or a signal from outside.
+// byInstruction reports whether the instruction under judgement caused the failure, rather than a
+// call that gave up or a signal from outside.
 func byInstruction(kind evidence.FailureKind) bool {
 	switch kind {
 	case evidence.Abort, evidence.AssertionFailure, evidence.CxxTerminate, evidence.RustPanic, evidence.GoPanic,
@@ -143,7 +143,7 @@ func byInstruction(kind evidence.FailureKind) bool {
 	return true
 }
 
-// bySignal fills Kind and what belongs to it.
+// bySignal fills Kind and the fields that depend on it.
 func (s *scene) bySignal(f *evidence.Failure, pid int) {
 	sig := f.Signal
 	if sig.Number != int(unix.SIGABRT) && sentByProcess(sig.Code) {
@@ -170,8 +170,8 @@ func (s *scene) bySignal(f *evidence.Failure, pid int) {
 	}
 }
 
-// killed is a signal that no instruction of the program caused. A stopped
-// process that lives on has not failed.
+// killed judges a signal that no instruction of the program caused. A stopped process that still
+// lives has not failed.
 func (s *scene) killed(f *evidence.Failure, pid int) {
 	switch unix.Signal(f.Signal.Number) {
 	case unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGCONT, unix.SIGCHLD:
@@ -190,8 +190,8 @@ func (s *scene) killed(f *evidence.Failure, pid int) {
 	f.Message = joinClauses(sender, f.Message)
 }
 
-// hung turns a process that did not fail by itself, and whose threads wait
-// for each other, into a deadlock.
+// hung turns the failure of a process that did not fail by itself, and whose threads wait for each
+// other, into a deadlock.
 func hung(f *evidence.Failure, findings []evidence.Finding) {
 	if f.Kind != evidence.NoFailure && f.Kind != evidence.KilledBySignal {
 		return

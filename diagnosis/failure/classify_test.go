@@ -241,8 +241,8 @@ func TestCycle(t *testing.T) {
 	}
 }
 
-// Behind an overwritten return address the stack names no function that
-// returned: a frame found by a scan is no place of the failure.
+// After an overwritten return address the stack does not name the function that returned. A frame
+// found by a scan is no place of the failure.
 func TestGuessedSite(t *testing.T) {
 	frames := make([]unwind.Frame, 2)
 	s := &scene{target: &fake{}, frames: frames}
@@ -254,8 +254,8 @@ func TestGuessedSite(t *testing.T) {
 	}
 }
 
-// What a scan of the stack finds in a runtime's library, the agent's above all,
-// is an old return address and not where a jump to nowhere came from.
+// A scan of the stack may find an old return address in a runtime's library, mainly the agent's.
+// That is not the source of a jump to nowhere.
 func TestGuessInRuntime(t *testing.T) {
 	for module, want := range map[string]bool{"/home/me/libdiagnose.so": false, "/bin/program": true} {
 		f := newFake(load)

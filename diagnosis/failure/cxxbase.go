@@ -7,17 +7,15 @@ import (
 	"diagnose/image"
 )
 
-// baseSearch looks for std::exception among the bases of a class. A hostile
-// graph of classes may branch and return to itself, so the number of classes
-// looked at is bounded as a whole.
+// baseSearch looks for std::exception among the bases of a class. A hostile graph of classes may
+// branch and return to itself, so the total number of classes is bounded.
 type baseSearch struct {
 	*scene
 	left int
 }
 
-// offset returns where std::exception lies in an object of the class with
-// the type_info (Itanium ABI 2.9.5). Virtual bases are not followed: their
-// offset is in the object's own virtual table.
+// offset returns the offset of std::exception in an object of the class with the type_info (Itanium
+// ABI 2.9.5). Virtual bases are not followed: their offset is in the object's own virtual table.
 func (b *baseSearch) offset(info evidence.Addr) (int64, bool) {
 	b.left--
 	if b.left < 0 {

@@ -9,33 +9,30 @@ import (
 	"diagnose/evidence"
 )
 
-// Offsets from the _Unwind_Exception header, which libstdc++
-// (libsupc++/unwind-cxx.h, struct __cxa_exception) and libc++abi
-// (cxa_exception.h) share: the type stands 80 bytes before it, the thrown
-// object 32 behind. A dependent exception, made by std::rethrow_exception,
-// has the pointer to the primary object in the type's place.
+// Offsets from the _Unwind_Exception header, which libstdc++ (libsupc++/unwind-cxx.h, struct
+// __cxa_exception) and libc++abi (cxa_exception.h) share: the type is 80 bytes before it, the
+// thrown object 32 bytes after it. A dependent exception, made by std::rethrow_exception, has the
+// pointer to the primary object in the type's place.
 const (
 	exceptionHeader = 80
 	exceptionObject = 32
 )
 
-// Exception classes (Itanium C++ ABI: exception handling, 1.2): vendor and
-// language, the lowest byte 1 for a dependent exception. As they lie in
-// memory, lowest byte first.
+// Exception classes (Itanium C++ ABI: exception handling, 1.2): vendor and language, the lowest
+// byte 1 for a dependent exception. They are written as in memory, lowest byte first.
 var (
 	gnuClass   = []byte("++CCUNG")
 	clangClass = []byte("++CGNLC")
 )
 
-// maxTLSBlock bounds the thread-local block that is searched; libstdc++'s has
-// 32 bytes.
+// maxTLSBlock bounds the thread-local block that is searched. That of libstdc++ has 32 bytes.
 const maxTLSBlock = 4096
 
 // thrown is an exception in flight.
 type thrown struct {
 	typeInfo, object evidence.Addr
 	proof            evidence.Proof
-	// others is how many exceptions were in flight beside it.
+	// others is how many other exceptions were in flight.
 	others uint32
 }
 
@@ -88,8 +85,8 @@ func (s *scene) caughtIn(block, size evidence.Addr) (thrown, bool) {
 		}
 		if t, ok := s.exceptionWithHeader(p + exceptionHeader); ok {
 			t.proof = evidence.FromCore
-			// __cxa_eh_globals.uncaughtExceptions follows (Itanium C++ ABI:
-			// exception handling, 2.2.2); the one handled no longer counts.
+			// __cxa_eh_globals.uncaughtExceptions follows (Itanium C++ ABI: exception handling,
+			// 2.2.2). It does not count the exception that is handled.
 			var count [4]byte
 			if _, err := s.ReadMemory(block+off+8, count[:]); err == nil {
 				t.others = binary.LittleEndian.Uint32(count[:])

@@ -11,9 +11,8 @@ func cxxTerminating(names []string) bool {
 		"__cxa_rethrow", "std::unexpected")
 }
 
-// terminate says why std::terminate was called: an exception that nobody
-// caught or that left a noexcept function, a virtual function without a body,
-// a joinable thread destroyed.
+// terminate says why std::terminate was called: an exception that was not caught or that left a
+// noexcept function, a virtual function without a body, the destruction of a joinable thread.
 func (s *scene) terminate(f *evidence.Failure, names []string) {
 	f.Kind = evidence.CxxTerminate
 	switch {
@@ -40,13 +39,13 @@ func (s *scene) terminate(f *evidence.Failure, names []string) {
 	}
 }
 
-// thrownInUnwinding is for an exception that nothing may catch because it
-// left a destructor that the unwinding of another one called ([except.throw]).
+// thrownInUnwinding is for an exception that cannot be caught because it left a destructor that the
+// unwinding of another one called ([except.throw]).
 const thrownInUnwinding = "another exception was in flight, whose unwinding ran the code that threw this one"
 
-// leftNoexcept recognises the ways by which the unwinder meets a function that
-// lets no exception out: the personality routine terminates from inside the
-// unwinding (gcc), or a landing pad does (clang, newer gcc).
+// leftNoexcept recognises how the unwinder ends at a function that lets no exception out: the
+// personality routine terminates during the unwinding (gcc), or a landing pad does (clang, newer
+// gcc).
 func leftNoexcept(names []string) bool {
 	return has(names, "__gxx_personality_v0", "__clang_call_terminate", "__cxa_call_terminate")
 }

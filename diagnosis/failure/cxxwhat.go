@@ -11,11 +11,11 @@ import (
 
 const (
 	maxTypeName = 4096
-	// maxTypes bounds how many classes are looked at for std::exception.
+	// maxTypes bounds the classes that are searched for std::exception.
 	maxTypes = 64
 )
 
-// describeException names an exception's type and what it says.
+// describeException returns an exception's type and its text.
 func (s *scene) describeException(t thrown) *evidence.Exception {
 	object := t.object
 	out := &evidence.Exception{Object: &object, Proof: t.proof}
@@ -125,8 +125,8 @@ var fixedWhat = map[string]string{
 	"std::bad_weak_ptr::what":         "bad_weak_ptr",
 }
 
-// what finds the text that the object's what() would return, without running
-// it: the function's name in the virtual table says where the text is kept.
+// what finds the text that the object's what() would return, without running it: the function's
+// name in the virtual table says where the text is stored.
 func (s *scene) what(info, object evidence.Addr) (string, error) {
 	search := baseSearch{scene: s, left: maxTypes}
 	offset, ok := search.offset(info)

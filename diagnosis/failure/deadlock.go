@@ -15,34 +15,34 @@ type Waits struct {
 	list   []*wait // by thread; nil: it waits for nothing that is understood
 }
 
-// WaitOptions are what is known from elsewhere.
+// WaitOptions are facts from other sources.
 type WaitOptions struct {
-	// Words, by thread, are what threads sleep on in the recording library where that
-	// lets one run at a time: their futexes are its own then. 0: it is not known.
+	// Words, by thread, are the objects that threads wait for in the recording library when it lets
+	// one thread run at a time: the futexes are the library's own then. 0: it is not known.
 	Words []evidence.Addr
 	// Calls, by thread, are the calls in which threads of a replay rest that has no event
 	// left for them. Where there is none, nothing is known.
 	Calls []WaitingCall
-	// Unhandled: the process has no handlers of signals, of which one could post a semaphore or
-	// wake a futex.
+	// Unhandled: the process has no signal handlers, which could post a semaphore or wake a futex.
 	Unhandled bool
-	// NameOf names what is in no global; nil, or empty: it has no name.
+	// NameOf names an object that is in no global. If it is nil or returns "", the object has no
+	// name.
 	NameOf func(evidence.Addr) string
 }
 
-// WaitingCall is a call that returns when what it waits for happens.
+// WaitingCall is a call that returns when an event happens.
 type WaitingCall struct {
-	// What it is about is as in evidence.WaitEdge; empty: there is no such call.
+	// What names the object of the wait, as in evidence.WaitEdge; empty: there is no such call.
 	What   string
 	Object evidence.Addr
-	// Joined is the number in its recording of the thread whose end is waited for.
+	// Joined is the number, in the recording, of the thread that is joined.
 	Joined int
 	Timed  bool // it ends by itself
 	Came   bool // what it waits for has come, though the thread has not gone on
 }
 
-// WaitsOf reads them from the stacks of the process's threads (in the order of
-// Process.Threads, their frames symbolized).
+// WaitsOf reads the waits from the stacks of the process's threads (in the order of
+// Process.Threads, with symbolized frames).
 func WaitsOf(p *image.Process, stacks []unwind.Stack, opts WaitOptions) *Waits {
 	w := waiter{target: p, threads: p.Threads, stacks: stacks, opts: opts}
 	return &Waits{waiter: w, list: w.waits()}
@@ -52,8 +52,8 @@ func WaitsOf(p *image.Process, stacks []unwind.Stack, opts WaitOptions) *Waits {
 // no owner make no edge, so a cycle through them is not found.
 func (w *Waits) Deadlocks() []evidence.Finding { return w.waiter.cycles(w.list) }
 
-// Edges are the waits of the process's threads that are understood and do not end by
-// themselves: those with a time limit do, and so do those for what has come.
+// Edges are the waits of the process's threads that are understood and do not end by themselves.
+// Waits with a time limit end by themselves, and so do waits whose event has happened.
 func (w *Waits) Edges() []evidence.WaitEdge {
 	var list []evidence.WaitEdge
 	for _, wt := range w.list {
@@ -73,9 +73,8 @@ func (w *waiter) edge(wt *wait) evidence.WaitEdge {
 	return edge
 }
 
-// Texts say for each of the process's threads what it waits for:
-// "waits for mutex 0x4040 `a` held by thread 2"; "" for one that does not
-// wait, or for what is not understood.
+// Texts say for each of the process's threads what it waits for: "waits for mutex 0x4040 `a` held
+// by thread 2"; "" for a thread that does not wait, or whose wait is not understood.
 func (w *Waits) Texts() []string {
 	out := make([]string, len(w.list))
 	for i, wt := range w.list {
@@ -96,7 +95,7 @@ func (w *waiter) waits() []*wait {
 
 func (w *waiter) text(wt *wait) string { return w.sentence(wt, objectText(wt)) }
 
-// sentence says what a thread waits for, the object named as given.
+// sentence says what a thread waits for, with the given name of the object.
 func (w *waiter) sentence(wt *wait, object string) string {
 	var b strings.Builder
 	owner := threadNumbered(w.threads, wt.owner)
@@ -121,8 +120,8 @@ func (w *waiter) sentence(wt *wait, object string) string {
 	return b.String()
 }
 
-// cycles follows each thread's wait to the owner of what it waits for. Every
-// thread waits for one thing at most, so the graph's cycles do not touch.
+// cycles follows each thread's wait to the owner of the object. Every thread waits for at most one
+// object, so the cycles of the graph do not touch.
 func (w *waiter) cycles(waits []*wait) []evidence.Finding {
 	byTID := map[uint64]int{}
 	for i := range w.threads {
@@ -195,7 +194,7 @@ func objectText(wt *wait) string {
 	return fmt.Sprintf("%s %v", wt.what, wt.object)
 }
 
-// shortObject leaves the address out where there is a name.
+// shortObject leaves out the address if there is a name.
 func shortObject(wt *wait) string {
 	if wt.name != "" {
 		return fmt.Sprintf("%s `%s`", wt.what, wt.name)

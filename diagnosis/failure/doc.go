@@ -1,8 +1,7 @@
-// Package failure says what a dead or stopped process tells of its end: which
-// kind of failure it was, what memory the processor refused, what the
-// libraries said when they gave up, which exception nobody caught, which
-// threads wait for each other.
+// Package failure says how a dead or stopped process failed: the kind of failure, the memory that
+// the processor refused, the messages of libraries that gave up, the exception that was not caught,
+// the threads that wait for each other.
 //
-// It reads and judges only: nothing of the process is changed, nothing is
-// printed. What cannot be read is left out and named as a limit.
+// It only reads and judges: it changes nothing in the process and prints nothing. Memory that
+// cannot be read is left out and named as a limit.
 package failure

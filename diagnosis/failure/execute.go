@@ -33,17 +33,16 @@ func (s *scene) executed(f *evidence.Failure) {
 	}
 }
 
-// Ways to arrive at an instruction.
+// How the thread arrived at an instruction.
 const (
 	arrivedByCall   = "call"
 	arrivedByReturn = "return"
 	arrivedByJump   = "jump"
 )
 
-// arrival says how the thread came to execute at target: an indirect call
-// leaves the return address at the stack pointer, a return the target just
-// below it. The call is looked for first, because below the stack pointer a
-// stale zero may stand.
+// arrival says how the thread came to execute at target: an indirect call leaves the return address
+// at the stack pointer, a return leaves the target just below it. The call is checked first,
+// because a stale zero may be below the stack pointer.
 func (s *scene) arrival(target evidence.Addr) string {
 	sp := s.registers().SP()
 	if s.pc() != target {
@@ -71,9 +70,9 @@ func arrivalOfInstruction(s *scene) string {
 	return arrivedByJump
 }
 
-// followsCall reports whether executable code before pc ends in an indirect
-// call: FF /2, two to seven bytes with their addressing and without prefixes
-// (Intel SDM volume 2, CALL). A direct call leads to a function, not astray.
+// followsCall reports whether executable code before pc ends in an indirect call: FF /2, two to
+// seven bytes with their addressing and without prefixes (Intel SDM volume 2, CALL). A direct call
+// leads to a function, not to a wrong address.
 func (s *scene) followsCall(pc evidence.Addr) bool {
 	m := s.MappingAt(pc)
 	if m == nil || !m.Executable() {

@@ -8,8 +8,8 @@ import (
 	"diagnose/image"
 )
 
-// exited judges a thread that ended its process with a status. It failed where
-// the program called exit; main, when it has returned, has no frame any more.
+// exited judges a thread that ended its process with a status. It failed where the program called
+// exit. After main has returned, main has no frame any more.
 func (s *scene) exited(f *evidence.Failure, in *Input) {
 	f.Kind, f.Status, f.Instruction = evidence.ExitStatus, *in.Exit, nil
 	if names := s.functions(); cxxTerminating(names) { // a handler of std::terminate

@@ -6,8 +6,8 @@ import (
 	"diagnose/image/x86"
 )
 
-// followSteps bounds a function that is followed; the ones of interest have
-// two to ten instructions.
+// followSteps bounds a function that is followed. The functions of interest have two to ten
+// instructions.
 const followSteps = 32
 
 // follower carries out the few instructions that a function needs to return a
@@ -24,9 +24,8 @@ type follower struct {
 // that is not canonical, so that it is never taken for memory of the process.
 const followStack = 0x8000_0000_0000_0000
 
-// follow returns what a member function would return if it does no more than
-// load and return: no call, no branch, no arithmetic but additions. ok is
-// false at the first instruction that is anything else.
+// follow returns what a member function would return if it only loads and returns: no call, no
+// branch, no arithmetic except additions. ok is false at the first other instruction.
 func (s *scene) follow(fn, object evidence.Addr) (result evidence.Addr, ok bool) {
 	f := follower{memory: s, regs: map[x86.Reg]uint64{x86.RDI: uint64(object), x86.RSP: followStack}, stack: map[uint64]uint64{}}
 	for range followSteps {

@@ -9,7 +9,7 @@ import (
 
 // FreedBlock is a block of the heap that is free.
 type FreedBlock struct {
-	// Addr is what malloc returned, Size how many bytes could be used.
+	// Addr is the address that malloc returned, Size how many bytes were usable.
 	Addr evidence.Addr
 	Size int
 }
@@ -31,16 +31,16 @@ const (
 	tcacheLists = 64
 	// chunkFlags are the low bits of a chunk's size word.
 	chunkFlags = 7
-	// arenaHead covers what stands before the first block of an arena that is
-	// not the main one: heap_info and malloc_state.
+	// arenaHead covers the data before the first block of an arena that is not the main one:
+	// heap_info and malloc_state.
 	arenaHead = 4096
 	// maxFreeBlocks bounds the walk of one thread's lists.
 	maxFreeBlocks = 8192
 )
 
-// Freed finds the free block that an address lies in. It knows the blocks in
-// the lists of threads (tcache) whose lists are the first block of an arena,
-// as they are but for threads that share one; others are not found.
+// Freed finds the free block that contains an address. It knows the blocks in the lists of threads
+// (tcache) whose lists are the first block of an arena, which they are unless threads share an
+// arena. Other blocks are not found.
 func Freed(p *image.Process, addr evidence.Addr) (FreedBlock, bool) {
 	return freedIn(p, p.Mappings, addr)
 }
@@ -63,8 +63,8 @@ func freedIn(mem image.Memory, mappings []image.Mapping, addr evidence.Addr) (Fr
 	return FreedBlock{}, false
 }
 
-// tcacheAt recognises an arena by its first block: at the start of the
-// mapping for the main arena, behind its head for others.
+// tcacheAt recognises an arena by its first block: at the start of the mapping for the main arena,
+// after the arena's head for others.
 func tcacheAt(mem image.Memory, start evidence.Addr) (evidence.Addr, tcacheLayout, bool) {
 	head := make([]byte, arenaHead)
 	n, _ := mem.ReadMemory(start, head)
@@ -82,8 +82,8 @@ func tcacheAt(mem image.Memory, start evidence.Addr) (evidence.Addr, tcacheLayou
 	return 0, tcacheLayout{}, false
 }
 
-// arenaInfo reports whether a mapping begins with heap_info, whose first word
-// points at the malloc_state behind it.
+// arenaInfo reports whether a mapping begins with heap_info, whose first word points at the
+// malloc_state after it.
 func arenaInfo(head []byte, start evidence.Addr) bool {
 	const farthest = 64
 	if len(head) < 8 {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FuzzClassify gives random code, memory, registers and signals.
+// FuzzClassify classifies random code, memory, registers and signals.
 func FuzzClassify(f *testing.F) {
 	f.Add(load, []byte{0}, uint64(0), uint64(0), uint64(codeAt), uint64(8), uint8(11), int16(1))
 	f.Add(divECX, []byte{0}, uint64(0), uint64(0), uint64(codeAt), uint64(0), uint8(8), int16(1))
@@ -101,7 +101,7 @@ func TestCaughtException(t *testing.T) {
 	}
 }
 
-// FuzzException puts random memory behind the exception globals.
+// FuzzException puts random memory where the exception globals point.
 func FuzzException(f *testing.F) {
 	f.Add(exceptionMemory())
 	loop := exceptionMemory()
@@ -120,7 +120,7 @@ func FuzzException(f *testing.F) {
 	})
 }
 
-// FuzzMutex puts random memory where threads wait.
+// FuzzMutex puts random memory at the words on which threads wait.
 func FuzzMutex(f *testing.F) {
 	f.Add(mutexHeldBy(100), uint16(0), uint8(0))
 	f.Add(mutexHeldBy(101), uint16(8), uint8(1))

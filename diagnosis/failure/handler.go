@@ -37,8 +37,8 @@ var trapSignals = map[uint64][]unix.Signal{
 	trapPage: {unix.SIGSEGV, unix.SIGBUS}, 16: {unix.SIGFPE}, 17: {unix.SIGBUS}, 19: {unix.SIGFPE},
 }
 
-// pageWasPresent is the bit of a page fault's error code that tells a
-// forbidden access from one to nothing.
+// pageWasPresent is the bit of a page fault's error code that distinguishes a forbidden access from
+// an access to unmapped memory.
 const pageWasPresent = 1
 
 // handled looks for a signal handler on the stack that turned a fault into
@@ -69,8 +69,9 @@ func (s *scene) handled(f *evidence.Failure) {
 	}
 }
 
-// exitedInHandler is handled for a process that a handler ended with a status: of a fault,
-// or of the SIGABRT of an abort. It reports whether there is such a handler on the stack.
+// exitedInHandler does the same as handled for a process that a handler ended with a status: a
+// handler of a fault, or of the SIGABRT of an abort. It reports whether there is such a handler on
+// the stack.
 func (s *scene) exitedInHandler(f *evidence.Failure, status int) bool {
 	for i := range s.frames {
 		if s.frames[i].Kind != evidence.SignalFrame || i+1 >= len(s.frames) {
@@ -90,12 +91,12 @@ func (s *scene) exitedInHandler(f *evidence.Failure, status int) bool {
 	return false
 }
 
-// raising is how many frames there may be in the C library from where abort
-// raises its signal to abort itself, with those of functions put inline.
+// raising bounds the frames in the C library between the place where abort raises its signal and
+// abort itself, including inlined functions.
 const raising = 6
 
-// abortedAt reports whether the code from a frame on was in abort when a signal
-// came. It waits for nothing, so the signal is its own.
+// abortedAt reports whether the code from a frame outward was in abort when a signal arrived. abort
+// does not wait, so the signal is its own.
 func (s *scene) abortedAt(frame int) bool {
 	for i := frame; i < min(frame+raising, len(s.frames)); i++ {
 		if s.frames[i].Kind == evidence.SignalFrame {
@@ -110,8 +111,7 @@ func (s *scene) abortedAt(frame int) bool {
 	return false
 }
 
-// handledAt is the signal, as recorded, whose handler a frame interrupted something for; nil
-// if that is not known.
+// handledAt is the recorded signal whose handler interrupted a frame; nil if that is not known.
 func (s *scene) handledAt(frame int) *evidence.Signal {
 	inner := 0
 	for i := range frame {
@@ -127,16 +127,15 @@ func (s *scene) handledAt(frame int) *evidence.Signal {
 	return completeSignal(s.recorded[at])
 }
 
-// IsFault reports whether a signal is one that a failing instruction raises: SIGSEGV,
-// SIGBUS, SIGFPE or SIGILL. What handlers of other signals do is the program's own: they
-// may stop it in good order, or fail themselves.
+// IsFault reports whether a failing instruction raises the signal: SIGSEGV, SIGBUS, SIGFPE or
+// SIGILL. Handlers of other signals act for the program: they may end it in good order, or fail
+// themselves.
 func IsFault(number int) bool {
 	return slices.Contains([]unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL}, unix.Signal(number))
 }
 
-// interruption reads which fault of the program a handler was called for, or which signal
-// of a fault that a process sent, where a recording tells. ok is false when the signal came
-// from elsewhere.
+// interruption reads for which fault of the program a handler was called, or, with a recording, for
+// which fault's signal sent by a process. ok is false if the signal has another source.
 func (s *scene) interruption(frame int) (*evidence.Signal, bool) {
 	if sig := s.handledAt(frame); sig != nil {
 		return sig, IsFault(sig.Number) || sig.Number == int(unix.SIGSYS) && !sentByProcess(sig.Code)
@@ -156,9 +155,9 @@ func (s *scene) interruption(frame int) (*evidence.Signal, bool) {
 	return s.trapped(frame, trap, word(frameError), evidence.Addr(word(frameCR2)))
 }
 
-// trapped derives the signal from the processor's record, because a handler
-// without SA_SIGINFO is given no siginfo. The record may be that of an older
-// fault, or of none, which looks like a division's: the interrupted instruction has to fit.
+// trapped derives the signal from the processor's record, because a handler without SA_SIGINFO gets
+// no siginfo. The record may be that of an older fault, or of none, which looks like that of a
+// division. So the interrupted instruction must fit.
 func (s *scene) trapped(frame int, trap, code uint64, cr2 evidence.Addr) (*evidence.Signal, bool) {
 	inner := *s
 	inner.frames = s.frames[frame+1:]

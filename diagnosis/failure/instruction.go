@@ -10,8 +10,8 @@ import (
 	"diagnose/image/x86"
 )
 
-// addInstruction disassembles the instruction under judgement and reads what
-// its operands held.
+// addInstruction disassembles the instruction under judgement and reads the
+// values of its operands.
 func (s *scene) addInstruction(f *evidence.Failure) {
 	inst, err := s.decode(s.pc())
 	if err != nil || inst == nil {
@@ -63,7 +63,7 @@ func (s *scene) registerOperand(op *x86.Operand, out *evidence.Operand) {
 	out.Value = integer(part(v, op.RegName, op.Size), op.Size)
 }
 
-// part cuts the named part out of a full register.
+// part extracts the named part of a full register.
 func part(v uint64, name string, size int) uint64 {
 	if len(name) == 2 && name[1] == 'h' {
 		v >>= 8
@@ -111,8 +111,7 @@ func littleEndian(b []byte) evidence.Value {
 	return evidence.Value{Text: "0x" + new(big.Int).SetBytes(reversed).Text(16)}
 }
 
-// maxOperand is the widest operand that is read; wider state (xsave) is not a
-// value that a person compares.
+// maxOperand is the widest operand that is read. People do not compare wider state (xsave).
 const maxOperand = 64
 
 func (s *scene) memoryOperand(op *x86.Operand, out *evidence.Operand) {

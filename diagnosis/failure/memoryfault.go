@@ -11,14 +11,14 @@ import (
 
 const (
 	pageSize = 4096
-	// nearNull is the lowest address that Linux maps by default
-	// (vm.mmap_min_addr): what lies below was computed from null.
+	// nearNull is the lowest address that Linux maps by default (vm.mmap_min_addr). An address
+	// below it was computed from null.
 	nearNull = 64 << 10
 	// farAway is how far from every mapping an address must be to count as
 	// one that never was an address of this process.
 	farAway = 4 << 30
-	// textGap is the same for addresses that spell text, which one in fifty
-	// honest addresses does by chance.
+	// textGap is the same distance for addresses that spell text. One in fifty valid addresses does
+	// so by chance.
 	textGap = 64 << 20
 )
 
@@ -64,9 +64,8 @@ func (s *scene) fetched(addr evidence.Addr) bool {
 	return addr > pc && addr-pc < maxInstruction && addr%pageSize == 0 && s.inst == nil
 }
 
-// culpritFor finds the memory operand that covers the address of the fault.
-// Operands whose address moves on while the instruction repeats are taken if
-// nothing else fits.
+// culpritFor finds the memory operand that covers the address of the fault. An operand whose
+// address changes while the instruction repeats is taken only if no other fits.
 func (s *scene) culpritFor(addr evidence.Addr) culprit {
 	if s.inst == nil {
 		return culprit{}
@@ -109,8 +108,8 @@ func (s *scene) memoryKind(f *evidence.Failure, c culprit) evidence.FailureKind 
 	return s.permissionKind(f, m)
 }
 
-// nullKind tells a null pointer, with the offset of a member or an element
-// added to it, from a small number used as an address.
+// nullKind distinguishes a null pointer, with the offset of a member or an element added to it,
+// from a small number that is used as an address.
 func (s *scene) nullKind(addr evidence.Addr, c culprit) evidence.FailureKind {
 	switch {
 	case addr == 0:
@@ -157,7 +156,7 @@ func (s *scene) permissionKind(f *evidence.Failure, m *image.Mapping) evidence.F
 		}
 		return evidence.ProtectedPage
 	case m.Readable() && !m.Writable() && f.Fault.Access != evidence.Read:
-		// Of an instruction that reads and writes, the write was refused.
+		// If an instruction reads and writes, the write was refused.
 		f.Fault.Access = evidence.Write
 		return evidence.WriteToReadOnly
 	case !m.Readable():
@@ -167,9 +166,9 @@ func (s *scene) permissionKind(f *evidence.Failure, m *image.Mapping) evidence.F
 	return evidence.ProtectedPage
 }
 
-// protectionFault judges a general protection or stack-segment fault, for
-// which the kernel records no address: the operand that is not canonical is
-// computed, and what else raises one is looked for.
+// protectionFault judges a general protection or stack-segment fault, for which the kernel records
+// no address. It looks for an operand whose computed address is not canonical, and for other
+// reasons of such a fault.
 func (s *scene) protectionFault(f *evidence.Failure) {
 	f.Signal.Addr, f.Signal.HasAddr = 0, false
 	if !s.pc().Canonical() {
@@ -207,7 +206,7 @@ func (s *scene) jumpFault(f *evidence.Failure, target evidence.Addr) {
 	f.Message = s.arrival(target)
 }
 
-// flowTarget is where a return, an indirect call or jump goes to.
+// flowTarget is the target of a return, an indirect call or jump.
 func (s *scene) flowTarget() (evidence.Addr, bool) {
 	if s.inst.HasTarget {
 		return evidence.Addr(s.inst.Target), true
@@ -235,9 +234,9 @@ func (s *scene) flowTarget() (evidence.Addr, bool) {
 	return 0, false
 }
 
-// otherProtection names what raises a general protection fault beside
-// addresses that are not canonical: operands that must be aligned, and
-// privileged instructions (Intel SDM volume 3, 6.15, interrupt 13).
+// otherProtection names the reasons of a general protection fault other than addresses that are not
+// canonical: operands that must be aligned, and privileged instructions (Intel SDM volume 3, 6.15,
+// interrupt 13).
 func (s *scene) otherProtection(f *evidence.Failure) {
 	for i := range s.inst.Operands {
 		op := &s.inst.Operands[i]
@@ -265,8 +264,8 @@ var privileged = map[string]bool{
 	"lmsw": true, "clts": true, "invlpg": true, "swapgs": true, "rdpmc": true,
 }
 
-// textIn returns the characters that the bytes of a value spell, if they are
-// text: at least four, nothing else but zero bytes behind them.
+// textIn returns the characters that the bytes of a value spell, if they are text: at least four
+// characters, followed only by zero bytes.
 func textIn(v uint64) string {
 	var out []byte
 	for ; v != 0; v >>= 8 {

@@ -32,8 +32,7 @@ func TestFetched(t *testing.T) {
 	}
 }
 
-// Of two operands the one that covers the address is blamed, and none if
-// neither does.
+// Of two operands the one that covers the address is blamed. If neither covers it, none is blamed.
 func TestCulprit(t *testing.T) {
 	tests := []struct {
 		from, to, addr evidence.Addr
@@ -67,8 +66,8 @@ func TestCulprit(t *testing.T) {
 	}
 }
 
-// The vsyscall page is mapped in the kernel's half: what lies beside it is
-// still no address of the program.
+// The vsyscall page is mapped in the kernel's half. Addresses near it are still no addresses of the
+// program.
 func TestWildBesideVsyscall(t *testing.T) {
 	const page = 0xffffffffff600000
 	f := newFake(load)

@@ -18,7 +18,7 @@ func plainName(name string) string {
 	return name
 }
 
-// stdString is what std::string is an abbreviation of.
+// stdString is the type that std::string abbreviates.
 const stdString = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
 
 // typeName demangles the name in a C++ type_info (Itanium ABI 2.9.5); a

@@ -8,8 +8,8 @@ import (
 	"diagnose/image/debuginfo"
 )
 
-// objectName names a lock in the program's terms: the global that holds it
-// and the path to it inside that global; "" when it is no global.
+// objectName names a lock in the program's terms: the global that holds it and the path to it
+// inside that global; "" if it is in no global.
 func (w *waiter) objectName(addr evidence.Addr) string {
 	sym, ok := w.SymbolAt(addr)
 	if !ok || addr < sym.Addr || uint64(addr-sym.Addr) >= max(sym.Size, 1) {
@@ -27,7 +27,7 @@ func (w *waiter) objectName(addr evidence.Addr) string {
 	return fmt.Sprintf("%s+%#x", sym.Name, offset)
 }
 
-// pathInside asks DWARF for the members and elements that lead to an offset.
+// pathInside reads from DWARF the members and elements that lead to an offset.
 func (w *waiter) pathInside(link uint64, offset int64, addr evidence.Addr) (string, bool) {
 	m := w.ModuleAt(addr)
 	if m == nil {
@@ -44,10 +44,10 @@ func (w *waiter) pathInside(link uint64, offset int64, addr evidence.Addr) (stri
 	return memberPath(v.Type, offset)
 }
 
-// maxNesting bounds how deep members are followed.
+// maxNesting bounds how deeply members are followed.
 const maxNesting = 16
 
-// lockTypes are where a path ends: their inside is the library's.
+// lockTypes are the types at which a path ends: their members belong to the library.
 var lockTypes = []string{"pthread_mutex_t", "pthread_rwlock_t", "mutex", "shared_mutex", "recursive_mutex", "mtx_t", "pthread_cond_t", "condition_variable", "cnd_t"}
 
 // memberPath names the innermost member or element at an offset of a type,

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bus judges SIGBUS: memory that is mapped but has nothing behind it, an
-// alignment check, broken hardware, or a stack segment fault, which is how a
-// non-canonical address through rsp or rbp ends (arch/x86/kernel/traps.c).
+// bus judges SIGBUS: memory that is mapped without contents, an alignment check, broken hardware,
+// or a stack segment fault, which a non-canonical address through rsp or rbp causes
+// (arch/x86/kernel/traps.c).
 func (s *scene) bus(f *evidence.Failure) {
 	if f.Signal.Code == siKernel {
 		s.protectionFault(f)
@@ -91,7 +91,7 @@ func (s *scene) divisor() (uint64, error) {
 	return 0, fmt.Errorf("the division at %v has no operand", s.pc())
 }
 
-// divides reports whether the instruction is a division that cannot be done.
+// divides reports whether the instruction is a division that is impossible.
 func (s *scene) divides() bool {
 	divisor, err := s.divisor()
 	if err != nil {
@@ -133,8 +133,8 @@ func fits(high, low, divisor uint64, size int, signed bool) bool {
 	return quotient.Cmp(half) < 0 && quotient.Cmp(new(big.Int).Neg(half)) >= 0
 }
 
-// illegal judges SIGILL: ud2 is how compilers end code that must not be
-// reached; everything else is no instruction of this processor.
+// illegal judges SIGILL. Compilers emit ud2 for code that must not be reached. Any other code is no
+// instruction of this processor.
 func (s *scene) illegal(f *evidence.Failure) {
 	f.Kind = evidence.IllegalInsn
 	if s.inst == nil {
@@ -159,7 +159,7 @@ func (s *scene) undecodable() string {
 	return fmt.Sprintf("the bytes at %v are % x", s.pc(), b[:n])
 }
 
-// trap judges SIGTRAP. After int3 the instruction pointer is behind it.
+// trap judges SIGTRAP. The instruction pointer is after the int3.
 func (s *scene) trap(f *evidence.Failure) {
 	f.Kind = evidence.TrapInsn
 	inst, err := s.decode(s.pc() - 1)

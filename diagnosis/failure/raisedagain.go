@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Offsets in the kernel's frame, from the address of its ucontext on (handler.go), and
-// how far below the interrupted stack pointer that may be: the red zone, the extended
-// state, of which AMX alone has 8 KiB, and the frame.
+// Offsets in the kernel's frame, from the address of its ucontext on (handler.go), and how far that
+// may be below the interrupted stack pointer: the red zone, the extended state, of which AMX alone
+// takes 8 KiB, and the frame.
 const (
 	frameRegisters = 40
 	frameBytes     = frameInfo + 128
@@ -24,11 +24,11 @@ const (
 var frameOrder = []image.Register{image.R8, image.R9, image.R10, image.R11, image.R12, image.R13, image.R14, image.R15, image.RDI,
 	image.RSI, image.RBP, image.RBX, image.RDX, image.RAX, image.RCX, image.RSP, image.RIP}
 
-// raisedAgain is for a handler of a fault that sent the signal once more, with its default
-// action, and returned: while it ran the signal was blocked, so the process dies at the
-// instruction that faulted, of a signal that it sent to itself. The fault is told by the
-// frame that the kernel left below the stack pointer. Where that is on a stack for
-// handlers, it is inferred from what the instruction accesses.
+// raisedAgain judges a handler of a fault that sent the signal again, with its default action, and
+// returned. The signal was blocked while the handler ran, so the process dies at the instruction
+// that faulted, of a signal that it sent to itself. The frame that the kernel left below the stack
+// pointer shows the fault. If that frame is on a stack for handlers, the fault is inferred from the
+// addresses that the instruction accesses.
 func (s *scene) raisedAgain(f *evidence.Failure) (inferred bool) {
 	number := unix.Signal(f.Signal.Number)
 	if !slices.Contains([]unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL}, number) || s.cut > 0 ||
@@ -49,7 +49,7 @@ func (s *scene) raisedAgain(f *evidence.Failure) (inferred bool) {
 	return true
 }
 
-// returned looks for the frame of a handler that has returned to where the thread stands.
+// returned looks for the frame of a handler that has returned to the thread's pc.
 func (s *scene) returned(number unix.Signal) (*evidence.Signal, bool) {
 	const align = 16
 	sp := s.registers().SP()
@@ -58,7 +58,7 @@ func (s *scene) returned(number unix.Signal) (*evidence.Signal, bool) {
 		return nil, false
 	}
 	area := make([]byte, uint64(sp)-low)
-	// What is not mapped, far below, is no reason not to look at the rest.
+	// The search continues past unmapped memory far below.
 	n := len(area)
 	for at := 0; at < n; at += pageSize {
 		page := area[at:min(at+pageSize, n)]
@@ -93,8 +93,8 @@ func (s *scene) interruptedHere(uc []byte) bool {
 	return true
 }
 
-// refused is the signal that the instruction under judgement cannot but raise, whatever
-// came before it; nil if it need not.
+// refused is the signal that the instruction under judgement must raise, whatever happened before;
+// nil if it need not raise one.
 func (s *scene) refused(number unix.Signal) *evidence.Signal {
 	sig := evidence.Signal{Number: int(number), Code: segvMapErr, HasAddr: true, Addr: s.pc()}
 	switch number {

@@ -104,7 +104,7 @@ func (s *scene) rustText(words []uint64) (string, bool) {
 	return "", false
 }
 
-// printable reads text and refuses anything that a person would not write.
+// printable reads text and refuses text that a person would not write.
 func (s *scene) printable(at evidence.Addr, n uint64) (string, bool) {
 	text, err := readText(s, at, n)
 	if err != nil {

@@ -8,31 +8,29 @@ import (
 	"diagnose/evidence"
 )
 
-// Names are expressions of the program for what a failure is about.
+// Names are expressions of the program for the parts of a failure.
 type Names struct {
-	// Accessed is what the instruction was about to access
-	// ("session->user->name"), Pointer what held the bad address
-	// ("session->user"). Either may be empty.
+	// Accessed is the memory that the instruction was about to access ("session->user->name"),
+	// Pointer the variable that held the bad address ("session->user"). Either may be empty.
 	Accessed, Pointer string
-	// Value is what Pointer held; nil when it is not known.
+	// Value is the value of Pointer; nil if it is not known.
 	Value *evidence.Addr
 	// Index is Pointer's value as a number, if Pointer is an index and no
 	// pointer.
 	Index string
-	// Through is the library function that failed with what it was given
-	// ("memcpy"), empty when the program's own code failed.
+	// Through is the library function that failed because of its arguments ("memcpy"), empty if the
+	// program's own code failed.
 	Through string
-	// Freed says that Pointer lies in memory that was freed.
+	// Freed says that Pointer is in memory that was freed.
 	Freed bool
-	// Heap is what the agent's heap tells of the failure; nil when that is
-	// nothing.
+	// Heap describes the failure by the agent's heap; nil if that says nothing.
 	Heap *HeapWords
 	// Threads is how many threads the process has; with more than one the
 	// sentence names the failing one.
 	Threads int
 }
 
-// Sentence says a failure in one sentence, without a final stop:
+// Sentence describes a failure in one sentence, without a final stop:
 //
 //	null pointer read of session->user->name in handle_login, thread 3 "worker": session->user is null
 func Sentence(f evidence.Failure, names Names) string {
@@ -53,7 +51,7 @@ func Sentence(f evidence.Failure, names Names) string {
 	return text
 }
 
-// phrase gives what happened and, behind the place, why.
+// phrase returns what happened and, after the place, why.
 func phrase(f *evidence.Failure, names Names) (head, tail string) {
 	if names.Heap != nil {
 		return heapPhrase(f, names)

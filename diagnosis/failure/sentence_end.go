@@ -7,7 +7,7 @@ import (
 	"diagnose/evidence"
 )
 
-// endPhrase is for processes that ended themselves, or were ended.
+// endPhrase describes processes that ended themselves, or were ended.
 func endPhrase(f *evidence.Failure) (head, tail string) {
 	switch f.Kind {
 	case evidence.AssertionFailure:
@@ -30,7 +30,7 @@ func endPhrase(f *evidence.Failure) (head, tail string) {
 	return "the process ended by " + signalText(f.Signal), f.Message
 }
 
-// assertionText cuts the condition out of assert's message.
+// assertionText extracts the condition from assert's message.
 func assertionText(message string) string {
 	_, rest, ok := strings.Cut(message, "Assertion `")
 	if !ok {

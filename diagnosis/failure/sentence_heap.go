@@ -2,12 +2,11 @@ package failure
 
 import "diagnose/evidence"
 
-// HeapWords tell a failure by an object of the heap: What happened ("double
-// free of a 40-byte object at 0x1000"), and Why ("first freed by thread 2").
+// HeapWords describe a failure by an object of the heap: What happened ("double free of a 40-byte
+// object at 0x1000"), and Why ("first freed by thread 2").
 type HeapWords struct{ What, Why string }
 
-// heapPhrase says by which access it happened, where an access failed and not
-// a call of free.
+// heapPhrase names the access, if an access failed and not a call of free.
 func heapPhrase(f *evidence.Failure, names Names) (head, tail string) {
 	head, tail = names.Heap.What, names.Heap.Why
 	if f.Fault == nil {

@@ -27,8 +27,8 @@ func memoryPhrase(f *evidence.Failure, names Names) (head, tail string) {
 	return what + " " + badMemory(f, names), badTail(f, names)
 }
 
-// throughPhrase is for a library function that failed with a pointer of the
-// program: it is the function that accesses, not the program.
+// throughPhrase describes a library function that failed with a pointer of the program: the
+// function accesses the memory, not the program.
 func throughPhrase(f *evidence.Failure, names Names) (head, tail string) {
 	what := accessNoun(f.Fault)
 	call := " in " + shortFunction(names.Through) + ", called"
@@ -43,8 +43,8 @@ func throughPhrase(f *evidence.Failure, names Names) (head, tail string) {
 	return what + " " + badMemory(f, names) + call, badTail(f, names)
 }
 
-// isRegister reports whether an expression is only a register's name, for
-// want of a better one.
+// isRegister reports whether an expression is only a register's name, because no better one is
+// known.
 func isRegister(f *evidence.Failure, expr string) bool {
 	if f.Instruction == nil {
 		return false
@@ -59,7 +59,7 @@ func isRegister(f *evidence.Failure, expr string) bool {
 	return false
 }
 
-// badMemory says what is wrong with the memory, behind "read of x".
+// badMemory describes the defect of the memory, after "read of x".
 func badMemory(f *evidence.Failure, names Names) string {
 	switch f.Kind {
 	case evidence.NearNullPointer:
@@ -130,8 +130,7 @@ func nullTail(names Names, addr evidence.Addr) string {
 	return ""
 }
 
-// returnAddress stands for the stack word that a return takes its target
-// from; nothing was added to it.
+// returnAddress stands for the stack word that holds the target of a return. It has no offset.
 const returnAddress = "the return address"
 
 func badPointer(names Names, addr evidence.Addr, verdict string) string {
@@ -147,8 +146,8 @@ func badPointer(names Names, addr evidence.Addr, verdict string) string {
 	return fmt.Sprintf("%v %s", addr, verdict)
 }
 
-// spells shows what the bytes of a bad pointer look like, which hints at who
-// wrote it: text, or a value that something was filled with.
+// spells shows how the bytes of a bad pointer read as text or as a fill value, which is a hint at
+// the code that wrote them.
 func spells(f *evidence.Failure, names Names) string {
 	if names.Index != "" {
 		return ""

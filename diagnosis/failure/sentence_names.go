@@ -20,8 +20,8 @@ func siteName(site *evidence.Site) string {
 	return "code at " + site.PC.String()
 }
 
-// shortFunction leaves out parameters, and the end of what is still too long
-// for a sentence.
+// shortFunction leaves out the parameters, and cuts the end of a name that is still too long for a
+// sentence.
 func shortFunction(name string) string {
 	const longest = 80
 	name = withoutResult(strings.ReplaceAll(evidence.ShortName(name), stdString, "std::string"))
@@ -34,8 +34,8 @@ func shortFunction(name string) string {
 	return name[:longest] + "..."
 }
 
-// withoutResult leaves out the type of the result, with which functions made
-// from templates are demangled.
+// withoutResult leaves out the type of the result, which the demangled names of template functions
+// have.
 func withoutResult(name string) string {
 	depth, start := 0, 0
 	for i := range len(name) {
@@ -56,8 +56,8 @@ func withoutResult(name string) string {
 	return name[start:]
 }
 
-// withoutTemplateArguments writes "std::vector<...>::at" for the names that
-// templates make. An operator's own angle brackets end the work.
+// withoutTemplateArguments writes "std::vector<...>::at" for the names of templates. It stops at an
+// operator's own angle brackets.
 func withoutTemplateArguments(name string) string {
 	name, operator, isOperator := strings.Cut(name, "::operator")
 	var out strings.Builder

@@ -6,8 +6,8 @@ import (
 	"diagnose/image/unwind"
 )
 
-// site is the innermost place in the program's own code, or else the innermost
-// of all. A frame that stands in data or nowhere is the failure, not its site.
+// site is the innermost place in the program's own code, or else the innermost of all. A frame
+// whose pc is in data or in no mapping is the failure, not its site.
 func (s *scene) site() *evidence.Site {
 	for i := range s.frames {
 		m := s.MappingAt(s.frames[i].PC())

@@ -15,12 +15,12 @@ import (
 	"diagnose/evidence"
 )
 
-// SourcePaths says where source files are looked for.
+// SourcePaths says where to look for source files.
 type SourcePaths struct {
 	// Sysroot is prefixed to absolute paths; "" is this machine's root.
 	Sysroot string
-	// Dirs are searched for the file's name below them, longest suffix of its
-	// path first, when it is not where the compiler saw it.
+	// Dirs are searched for the file's name below them, the longest suffix of its path first, if
+	// the file is not where the compiler read it.
 	Dirs []string
 	// Object is the object's file, whose time tells whether the source is
 	// newer; "" leaves Stale unset.
@@ -32,9 +32,9 @@ const (
 	maxSourceLine = 4096
 )
 
-// SourceLines reads the source around a site, around lines before and behind
-// it. It returns nil when the site has no line or its file is not there, is no
-// regular file, is too large, or has no such line.
+// SourceLines reads the source around a site, around lines before and after it. It returns nil if
+// the site has no line or its file does not exist, is no regular file, is too large, or has no such
+// line.
 func SourceLines(site evidence.Site, around int, paths SourcePaths) *evidence.Source {
 	if site.File == "" || site.Line <= 0 {
 		return nil
@@ -92,7 +92,7 @@ func readSource(name string, line, around int) *evidence.Source {
 	return src
 }
 
-// sourceEndings are those of the files that compilers read.
+// sourceEndings are the extensions of the files that compilers read.
 var sourceEndings = map[string]bool{
 	".c": true, ".cc": true, ".cpp": true, ".cxx": true, ".c++": true, ".cp": true, ".h": true, ".hh": true, ".hpp": true,
 	".hxx": true, ".h++": true, ".inc": true, ".inl": true, ".ipp": true, ".tcc": true, ".tpp": true, ".txx": true, ".def": true,
@@ -100,9 +100,9 @@ var sourceEndings = map[string]bool{
 	".d": true, ".zig": true, ".f": true, ".f90": true, ".cu": true, ".adb": true, ".pas": true,
 }
 
-// isSource tells source code from other files by the name that an open file
-// has in truth, behind all links: who made the debug information chose the
-// path, and must not have the reader's keys and passwords printed.
+// isSource distinguishes source code from other files by the real name of an open file, after all
+// links: the maker of the debug information chose the path, and must not be able to have the
+// reader's keys and passwords printed.
 func isSource(f *os.File) bool {
 	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 	return err == nil && sourceEndings[strings.ToLower(filepath.Ext(name))]
@@ -119,8 +119,8 @@ func sourceText(b []byte) string {
 	return string(b)
 }
 
-// newer reports whether the source was changed after the object was built; a
-// second is allowed for file systems with coarse times.
+// newer reports whether the source was changed after the object was built. A second is allowed for
+// file systems with coarse times.
 func newer(source, object string) bool {
 	s, err := os.Stat(source)
 	if err != nil || object == "" {

@@ -8,8 +8,8 @@ import (
 	"diagnose/evidence"
 )
 
-// TestSourceLinesOfOtherFiles: debug information may name any file of the
-// machine, and a link may be called what it likes.
+// TestSourceLinesOfOtherFiles: debug information may name any file of the machine, and a link may
+// have any name.
 func TestSourceLinesOfOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string) string {

@@ -13,7 +13,7 @@ const (
 	// overflow: the kernel's guard gap of the main stack (256 pages,
 	// Documentation/admin-guide/kernel-parameters.txt, stack_guard_gap).
 	guardReach = 1 << 20
-	// maxCycle is the longest cycle of functions that is looked for.
+	// maxCycle is the longest cycle of functions that is searched for.
 	maxCycle = 64
 )
 
@@ -28,9 +28,8 @@ func (s *scene) stackOverflow(f *evidence.Failure) bool {
 	if addr+guardReach < stack.Start {
 		return s.leftStack(f, stack)
 	}
-	// The stack pointer is below the stack, or about to be: push and call
-	// fault before they move it, and a frame's first access may lie far
-	// below a stack pointer that is still good.
+	// The stack pointer is below the stack, or about to be: push and call fault before they move
+	// it, and a frame's first access may be far below a stack pointer that is still good.
 	near := sp < stack.Start+pageSize && sp+guardReach > stack.Start
 	if !near || addr+guardReach < sp {
 		return false
@@ -40,9 +39,9 @@ func (s *scene) stackOverflow(f *evidence.Failure) bool {
 	return true
 }
 
-// leftStack recognises a frame that is larger than what was left of its stack
-// (alloca, a variable array): the frame begins in the stack, the stack pointer
-// is below it, and the memory accessed is the frame's.
+// leftStack recognises a frame that is larger than the rest of its stack (alloca, a variable
+// array): the frame begins in the stack, the stack pointer is below the stack, and the memory
+// accessed belongs to the frame.
 func (s *scene) leftStack(f *evidence.Failure, stack *image.Mapping) bool {
 	sp := s.registers().SP()
 	if len(s.frames) == 0 || sp >= stack.Start || s.MappingAt(sp) != nil {
@@ -106,8 +105,8 @@ func (s *scene) recursion(stack *image.Mapping) *evidence.Recursion {
 	return r
 }
 
-// walkedCycle returns the frames of the cycle that the unwinder found. Where
-// it did not keep them there are only their pcs.
+// walkedCycle returns the frames of the cycle that the unwinder found. If it did not keep them,
+// only their pcs are known.
 func (s *scene) walkedCycle() (turn []unwind.Frame, turns int) {
 	c := s.stack.Cycle
 	if c == nil || c.First < s.cut {
@@ -124,7 +123,7 @@ func (s *scene) walkedCycle() (turn []unwind.Frame, turns int) {
 	return turn, c.Turns
 }
 
-// kept is how many frames there are before the gap that a deep stack has.
+// kept is how many frames precede the gap in the frames of a deep stack.
 func (s *scene) kept() int {
 	if s.stack.Omitted == 0 {
 		return len(s.frames)
@@ -155,8 +154,7 @@ func (s *scene) bareSite(fr *unwind.Frame) evidence.Site {
 	return site
 }
 
-// functionIDs gives each frame the entry of its function, or its pc where the
-// function is not known.
+// functionIDs gives each frame the entry of its function, or its pc if the function is not known.
 func (s *scene) functionIDs() []evidence.Addr {
 	ids := make([]evidence.Addr, s.kept())
 	known := map[evidence.Addr]evidence.Addr{}
@@ -176,10 +174,10 @@ func (s *scene) functionIDs() []evidence.Addr {
 	return ids
 }
 
-// cycle finds the shortest sequence of functions that repeats at the top of a
-// stack, and how often. The first frames may be leaves of the last turn. A
-// recursion without a fixed order counts as a cycle of its most frequent
-// function: period is then the distance between its first two frames.
+// cycle finds the shortest sequence of functions that repeats at the top of a stack, and how often
+// it does. The first frames may be leaves of the last turn. A recursion without a fixed order
+// counts as a cycle of its most frequent function: period is then the distance between the first
+// two frames of that function.
 func cycle(ids []evidence.Addr) (start, period, turns int) {
 	for start = 0; start < min(8, len(ids)); start++ {
 		for p := 1; p <= min(maxCycle, (len(ids)-start)/3); p++ {

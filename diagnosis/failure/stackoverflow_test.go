@@ -8,8 +8,8 @@ import (
 	"diagnose/image/unwind"
 )
 
-// An access far below a stack is the overflow of a frame that is larger than
-// what was left only if all of that frame's signs are there.
+// An access far below a stack is the overflow of a frame that is larger than the rest of the stack
+// only if all signs of such a frame are present.
 func TestLeftStack(t *testing.T) {
 	const sp = guardAt - 4<<20
 	tests := []struct {
@@ -36,8 +36,8 @@ func TestLeftStack(t *testing.T) {
 	}
 }
 
-// A bad pointer a little below a stack is no overflow of it while the stack
-// pointer is far from both.
+// An access by a bad pointer a little below a stack is no overflow while the stack pointer is far
+// from both.
 func TestBelowStackByChance(t *testing.T) {
 	const addr = stackAt - 8
 	tests := []struct {
@@ -68,8 +68,8 @@ func TestBelowStackByChance(t *testing.T) {
 	}
 }
 
-// A recursion takes three turns; the walk's own cycle counts only if it lies
-// in the frames under judgement.
+// A recursion takes three turns. The cycle of the walk counts only if it is in the frames under
+// judgement.
 func TestRecursion(t *testing.T) {
 	f := newFake(nil)
 	f.symbols = []image.Symbol{{Name: "a", Addr: codeAt, Size: 0x10}, {Name: "b", Addr: codeAt + 0x10, Size: 0x10}}

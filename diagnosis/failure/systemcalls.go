@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The x86-64 system calls (arch/x86/entry/syscalls/syscall_64.tbl). Numbers
-// between the two blocks belong to the x32 interface and to nobody.
+// The x86-64 system calls (arch/x86/entry/syscalls/syscall_64.tbl). Numbers between the two blocks
+// belong to the x32 interface or are unused.
 const (
 	firstCalls = `read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction
 rt_sigprocmask rt_sigreturn ioctl pread64 pwrite64 readv writev access pipe select sched_yield

@@ -149,8 +149,7 @@ func TestRwlock(t *testing.T) {
 	}
 }
 
-// What is read of the object a thread sleeps on is told only as far as it is
-// certain.
+// Of the object that a thread sleeps on, only certain facts are reported.
 func TestNotes(t *testing.T) {
 	word := func(at int, v uint32) []byte {
 		b := make([]byte, 56)
@@ -191,8 +190,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// In a process that is recorded, threads sleep in the recording library, at
-// other words than glibc's.
+// In a process that is recorded, threads sleep in the recording library, on other words than
+// glibc's.
 func TestWaitInEngine(t *testing.T) {
 	object := make([]byte, 56)
 	binary.LittleEndian.PutUint32(object[rwlockWriter:], 101)
@@ -296,8 +295,8 @@ func TestConditionVariable(t *testing.T) {
 	}
 }
 
-// blockedBy makes a process whose first thread joins its second, and whose second waits in
-// a function.
+// blockedBy makes a process whose first thread joins its second, and whose second waits in a
+// function.
 func blockedBy(function string, change func(joined, waits *image.Thread, f *fake)) *Waits {
 	f := newFake(nil)
 	f.symbols = []image.Symbol{{Name: "news", Addr: dataAt, Size: 48}}
@@ -313,7 +312,7 @@ func blockedBy(function string, change func(joined, waits *image.Thread, f *fake
 	return &Waits{waiter: w, list: w.waits()}
 }
 
-// All threads wait, and nobody is left to signal: a deadlock without a cycle of owners.
+// All threads wait, and none is left to signal: a deadlock without a cycle of owners.
 func TestBlocked(t *testing.T) {
 	const text = "thread 1 waits for the end of thread 2, thread 2 waits for condition variable `news`; no thread is left to end that"
 	for stuck, proof := range map[bool]evidence.Proof{false: evidence.Inferred, true: evidence.FromCore} {
@@ -333,8 +332,8 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// What may end by itself, or by what no thread does, is no deadlock; where it is known that
-// nobody can go on, only a wait for a limited time speaks against it.
+// A wait that may end by itself, or without an action of a thread, is no deadlock. If it is known
+// that no thread can continue, only a wait for a limited time rules out a deadlock.
 func TestNotBlocked(t *testing.T) {
 	for what, x := range map[string]struct {
 		function string
@@ -359,8 +358,8 @@ func TestNotBlocked(t *testing.T) {
 	}
 }
 
-// Where one thread runs at a time, threads sleep on words of the recording library's: what
-// they wait for is what it has noted.
+// If one thread runs at a time, threads sleep on words of the recording library. The library notes
+// the objects that they wait for.
 func TestNotedWaits(t *testing.T) {
 	w := blockedBy("dg_op_cond_wait", nil).waiter
 	w.threads[1].Registers.Set(image.RDI, dataAt+100)
@@ -378,8 +377,8 @@ func TestNotedWaits(t *testing.T) {
 	}
 }
 
-// The calls in which a replay's threads rest are known with what they wait for, whatever
-// their stacks look like. One that is over for one of the threads lets it go on.
+// For the calls in which a replay's threads rest it is known what they wait for, whatever their
+// stacks look like. A thread whose call is over can continue.
 func TestBlockedInCalls(t *testing.T) {
 	waits := func(change func(calls []WaitingCall, f *fake)) *Waits {
 		f := newFake(nil)

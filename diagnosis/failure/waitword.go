@@ -16,22 +16,23 @@ import (
 // wait is what one thread waits for.
 type wait struct {
 	thread *image.Thread
-	// what is "mutex", "rwlock", "thread exit", "condition variable", ...
+	// what names the kind of the object: "mutex", "rwlock", "thread exit", "condition variable",
+	// ...
 	what   string
 	object evidence.Addr
 	name   string
-	// owner is the kernel's id of the holder; 0 when the object records none.
+	// owner is the kernel's id of the holder; 0 if the object records none.
 	owner uint64
-	// note says why there is no owner, or what is odd about it.
+	// note says why there is no owner, or how it is odd.
 	note string
 	site *evidence.Site
-	// joined is the number in its recording of the thread whose end is waited for.
+	// joined is the number, in the recording, of the thread that is joined.
 	joined int
 	// timed waits end by themselves.
 	timed bool
-	// called: it is known from the call, as in WaitOptions.Calls.
+	// called: the call is known, from WaitOptions.Calls.
 	called bool
-	// came: it is over, though the thread has not gone on.
+	// came: the event has happened, though the thread has not continued.
 	came bool
 }
 
@@ -74,7 +75,8 @@ type waiter struct {
 	opts    WaitOptions
 }
 
-// sleeps returns what futexCall does, of a thread by its index.
+// sleeps returns the result of futexCall for a thread, by its index. A thread that sleeps until it
+// is its turn to run is in no wait of the program's.
 func (w *waiter) sleeps(i int) (word evidence.Addr, expected uint32, timed, ok bool) {
 	if i < len(w.opts.Words) && w.opts.Words[i] != 0 {
 		return w.opts.Words[i], 0, false, true
@@ -82,8 +84,7 @@ func (w *waiter) sleeps(i int) (word evidence.Addr, expected uint32, timed, ok b
 	return futexCall(&w.threads[i])
 }
 
-// waitOf says what a thread waits for; nil when it waits for nothing that is
-// understood.
+// waitOf says what a thread waits for; nil if it waits for nothing that is understood.
 func (w *waiter) waitOf(i int) *wait {
 	if i < len(w.opts.Calls) && w.opts.Calls[i].What != "" && i < len(w.stacks) {
 		return w.waitIn(i, &w.opts.Calls[i])
@@ -125,7 +126,7 @@ func (w *waiter) nameObject(out *wait) {
 	}
 }
 
-// waitIn is waitOf where the call is known.
+// waitIn is waitOf for a known call.
 func (w *waiter) waitIn(i int, c *WaitingCall) *wait {
 	out := &wait{thread: &w.threads[i], what: c.What, object: c.Object, timed: c.Timed, came: c.Came, called: true}
 	if c.Came {
@@ -145,7 +146,7 @@ func (w *waiter) waitIn(i int, c *WaitingCall) *wait {
 	return out
 }
 
-// joined is for a wait for the end of a thread by its number in the recording.
+// joined fills in a wait for the end of a thread, by its number in the recording.
 func (w *waiter) joined(out *wait, number int) {
 	out.joined = number
 	for i := range w.threads {
@@ -155,14 +156,13 @@ func (w *waiter) joined(out *wait, number int) {
 	}
 }
 
-// signalWords are where glibc's pthread_cond_t has the words that its waiters
-// sleep on, __g_signals: from 2.25 on, and from 2.41 on
-// (sysdeps/nptl/bits/thread-shared-types.h).
+// signalWords are the offsets in glibc's pthread_cond_t of the words that its waiters sleep on,
+// __g_signals: from 2.25 on, and from 2.41 on (sysdeps/nptl/bits/thread-shared-types.h).
 var signalWords = []evidence.Addr{40, 44, 32, 36}
 
-// conditionVariable finds the start of the variable that a futex word belongs
-// to. As it depends on the version of glibc, it must be in a register that the
-// functions of the wait keep; else the word stands for the variable.
+// conditionVariable finds the start of the variable that a futex word belongs to. The offset
+// depends on the version of glibc, so the start must be in a register that the waiting functions
+// preserve. Otherwise the word stands for the variable.
 func conditionVariable(frames []unwind.Frame, word evidence.Addr) evidence.Addr {
 	const inner = 4
 	for i := range min(len(frames), inner) {
@@ -176,8 +176,8 @@ func conditionVariable(frames []unwind.Frame, word evidence.Addr) evidence.Addr 
 	return word
 }
 
-// waitFunctions maps the functions that block to what they wait for. The
-// first one found from the innermost frame outward decides.
+// waitFunctions maps the functions that block to the objects they wait for. The first one found
+// from the innermost frame outward decides.
 var waitFunctions = []struct{ part, what string }{
 	{"pthread_cond_", "condition variable"},
 	{"pthread_rwlock_", "rwlock"},
@@ -209,12 +209,12 @@ var waitFunctions = []struct{ part, what string }{
 	{"dg_op_guard", "initialisation of a static variable"},
 }
 
-// CondSequence is where the recording library's waiters sleep in a
-// pthread_cond_t (agent/src/sync.h, struct dg_cond).
+// CondSequence is the offset in a pthread_cond_t of the word that the recording library's waiters
+// sleep on (agent/src/engine/sync.h, struct dg_cond).
 const CondSequence = 40
 
-// inEngine reports whether the thread waits in the recording library, whose
-// operations are called dg_op_ something, and not in glibc.
+// inEngine reports whether the thread waits in the recording library, whose operations have names
+// with dg_op_, and not in glibc.
 func inEngine(sites []evidence.Site) bool {
 	return slices.ContainsFunc(sites, func(s evidence.Site) bool { return strings.HasPrefix(plainName(s.Function), "dg_op_") })
 }
@@ -300,8 +300,8 @@ const (
 	rwlockWriter       = 24
 )
 
-// rwlockOf finds the lock that one of its two futex words belongs to, which
-// alignment tells apart. The recording library's threads sleep on its first.
+// rwlockOf finds the lock that one of its two futex words belongs to. Alignment distinguishes the
+// two. The recording library's threads sleep on the first.
 func rwlockOf(word evidence.Addr, engine bool) evidence.Addr {
 	switch {
 	case engine:
@@ -351,9 +351,9 @@ func (w *waiter) join(out *wait, word evidence.Addr, expected uint32) {
 	}
 }
 
-// joinInEngine is join for a process that is recorded, where threads sleep on a word
-// of the engine's: it is 0 until the thread with that index has ended
-// (agent/src/engine_thread.c, struct dg_fact).
+// joinInEngine is join for a process that is recorded. Its threads sleep on a word of the engine,
+// which is 0 until the thread with that index has ended (agent/src/engine/thread.c, struct
+// dg_fact).
 func (w *waiter) joinInEngine(out *wait) {
 	if n, err := fmt.Sscanf(out.name, "dg_facts[%d].ended", &out.joined); n != 1 || err != nil {
 		return

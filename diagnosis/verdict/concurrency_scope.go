@@ -76,7 +76,8 @@ func (w *work) scope(level int, seen []string) []watchtrace.Target {
 }
 
 // handlerTargets are what the handlers write of the signals that came to a program of one
-// thread: nothing else can have come between its own accesses.
+// thread: nothing else can have come between its own accesses. A handler writes errno through
+// the functions that it calls, so errno is one of them whatever the handler's own code is.
 func (w *work) handlerTargets() []watchtrace.Target {
 	p := w.Process
 	names := w.handlers()

@@ -172,7 +172,7 @@ type work struct {
 	out *evidence.Diagnosis
 	// undone is what was not done any more when ctx had ended.
 	undone *[]string
-	// reached is shared by all copies of the work.
+	// reached and faults are shared by all copies of the work.
 	reached *reach
 	// stackPlaces says of targets on stacks, by their names, where they lie.
 	stackPlaces map[string]stackPlace
@@ -246,7 +246,8 @@ func (w *work) covered(log *evidence.AccessLog) {
 }
 
 // rank puts causes that experiments proved first. Of equals, where a bad value
-// came from says less than why it could be there.
+// came from says less than why it could be there, and a cause that was found from what
+// the failing code tested comes before an aside.
 func (w *work) rank() {
 	level := map[evidence.Proof]int{evidence.Proved: 0, evidence.Replayed: 1, evidence.FromCore: 2, evidence.Inferred: 3}
 	class := map[evidence.CauseKind]int{evidence.CauseBadValue: 1, evidence.CauseUninitialised: 1}

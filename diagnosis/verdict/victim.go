@@ -359,7 +359,8 @@ func (c *chain) cellOf(l *link) *victim {
 // copied reports that a library copied what was stored.
 func copied(st *staticscan.Store) bool { return st.Through != "" }
 
-// nameOf names memory by the heap object, or else by its address.
+// nameOf names memory by the heap object, or else by its address. The failing thread's errno has
+// its name.
 func (w *work) nameOf(addr evidence.Addr) string {
 	if w.Object == nil {
 		return addr.String()
