@@ -20,19 +20,19 @@ import (
 	"diagnose/replay/record"
 )
 
-// AddOptions say how something is added.
+// AddOptions say how to add a failure.
 type AddOptions struct {
-	// Labels are given to the entry, to one that is there already as well.
+	// Labels are set on the entry, even if it existed.
 	Labels map[string]string
-	// Move removes what was added from where it was, once it is safe.
+	// Move removes the original once the copy is safe.
 	Move bool
-	// Bytes bounds the entry's size, holes included; 0 is 64 GiB.
+	// Bytes is the maximum size of the entry, holes included; 0 is 64 GiB.
 	Bytes int64
 }
 
-// Added says what came of an addition.
+// Added is the result of an addition.
 type Added struct {
-	// ID names the entry; Existed says that it was there already.
+	// ID names the entry. Existed says that it already existed.
 	ID      string `json:"id"`
 	Existed bool   `json:"existed"`
 }
@@ -46,8 +46,8 @@ const (
 // coreName is the file of an entry that is a core.
 const coreName = "core"
 
-// Add copies a recording's directory, or a core, into the corpus. The error is an
-// *InputError if it is neither.
+// Add copies a recording's directory, or a core, into the corpus. It fails with an *InputError
+// if it is neither.
 func (c *Corpus) Add(ctx context.Context, name string, opts AddOptions) (Added, error) {
 	if c.owner == nil {
 		return Added{}, errors.New("corpus: it is open for reading")
@@ -96,7 +96,7 @@ func (c *Corpus) addition(ctx context.Context, name string, opts AddOptions) (Ad
 	return c.keep(ctx, stage, &e, k.files)
 }
 
-// explain says of a full disk that it is the corpus's.
+// explain adds to the error of a full disk that it is the corpus's disk.
 func explain(err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return fmt.Errorf("there is no room in the corpus, and nothing was added: %w", err)
@@ -104,7 +104,7 @@ func explain(err error) error {
 	return err
 }
 
-// stage is a directory of incoming in which an entry is put together.
+// stage is a directory of incoming in which an entry is assembled.
 type stage struct {
 	dir  string
 	root *os.Root
@@ -148,7 +148,7 @@ func (s *stage) recording(name string, k *copier, e *Entry) error {
 	return describe(s.dir, e)
 }
 
-// describe takes from a recording what lists show of it.
+// describe sets the fields of an entry from its recording.
 func describe(dir string, e *Entry) error {
 	rec, err := record.Open(dir)
 	if err != nil {
@@ -178,8 +178,8 @@ func describe(dir string, e *Entry) error {
 	return nil
 }
 
-// failing is the recording, of a process or of one of its children, that is to be
-// diagnosed. One where nothing failed is its own.
+// failing returns the recording to diagnose: that of the process or one of its children. If
+// nothing failed it is the recording itself.
 func failing(rec *record.Recording) (string, error) {
 	family := record.ReadFamily(rec)
 	if family.Unread != nil {
@@ -191,7 +191,7 @@ func failing(rec *record.Recording) (string, error) {
 	return ".", nil
 }
 
-// ended is how a run ended, in one word.
+// ended describes in one word how a run ended.
 func ended(o *record.Outcome) string {
 	switch {
 	case o.Kind == record.OutcomeSignal:
@@ -234,11 +234,12 @@ func (s *stage) core(name string, k *copier, e *Entry) error {
 	return k.copy(in, s.root, coreName)
 }
 
-// compressed are the magics of what 'diagnose crash' unpacks: zst, lz4, gz, xz.
+// compressed are the magic numbers of the formats that 'diagnose crash' unpacks: zst, lz4, gz,
+// xz.
 var compressed = []string{"\x28\xb5\x2f\xfd", "\x04\x22\x4d\x18", "\x1f\x8b", "\xfd7zXZ\x00"}
 
-// isCore refuses what cannot be a core. Whether it is one that can be read shows when
-// it is diagnosed.
+// isCore refuses a file that cannot be a core. Whether the core can be read shows in its
+// diagnosis.
 func isCore(in *os.File) error {
 	info, err := in.Stat()
 	if err != nil {
@@ -264,7 +265,7 @@ func isCore(in *os.File) error {
 	return inputf("it is neither a recording nor a core")
 }
 
-// keep moves what was staged to its place, in the transaction that writes its rows.
+// keep moves the staged files to their place, in the transaction that writes the rows.
 func (c *Corpus) keep(ctx context.Context, s *stage, e *Entry, files []file) (Added, error) {
 	e.ID = identity(e.Kind, files)
 	a := Added{ID: e.ID}
@@ -280,8 +281,7 @@ func (c *Corpus) keep(ctx context.Context, s *stage, e *Entry, files []file) (Ad
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		// Without rows that say otherwise it is what an addition left that did not
-		// get to its end.
+		// Without rows the directory is the rest of an interrupted addition.
 		if err := os.RemoveAll(c.EntryDir(e.ID)); err != nil {
 			return err
 		}
@@ -300,7 +300,7 @@ func (c *Corpus) keep(ctx context.Context, s *stage, e *Entry, files []file) (Ad
 }
 
 func insert(ctx context.Context, tx *sql.Tx, e *Entry, files []file) error {
-	// Of an entry that was dropped the diagnoses stay.
+	// The diagnoses of a dropped entry stay.
 	_, err := tx.ExecContext(ctx, `INSERT INTO entries (id, kind, program, build_id, outcome, ended, likeness, culprit, passed, failed_at, added_at, bytes, source, imported)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET dropped_at = NULL, bytes = excluded.bytes`,
 		e.ID, e.Kind, e.Program, e.BuildID, e.Outcome, e.Ended, e.likeness, e.Culprit, e.Passed, e.FailedAt.UnixNano(), e.AddedAt.UnixNano(), e.Bytes, e.Source, e.Imported)
@@ -318,8 +318,8 @@ func insert(ctx context.Context, tx *sql.Tx, e *Entry, files []file) error {
 	return note(ctx, tx, e.ID, "added", e.Source)
 }
 
-// Scratch makes a directory for what this process does with the corpus. It is
-// removed by discard, or by others when the process has died.
+// Scratch makes a directory for this process's work on the corpus. discard removes it, or
+// another process after this one has ended.
 func (c *Corpus) Scratch() (dir string, discard func(), err error) {
 	if c.owner == nil {
 		return "", nil, errors.New("corpus: it is open for reading")

@@ -71,7 +71,7 @@ func TestMoveTakesTheSourceAway(t *testing.T) {
 	}
 }
 
-// Of a process whose child failed the child's recording is meant.
+// If a child process failed, the child's recording is diagnosed.
 func TestTheProcessThatFailed(t *testing.T) {
 	c := create(t)
 	dir := filepath.Join(t.TempDir(), "sh")
@@ -93,7 +93,7 @@ func TestTheProcessThatFailed(t *testing.T) {
 	}
 }
 
-// What is hostile or no failure is refused, and nothing of it stays.
+// Hostile input, and input without a failure, is refused and leaves nothing.
 func TestRefused(t *testing.T) {
 	c := create(t)
 	from := t.TempDir()

@@ -18,17 +18,17 @@ import (
 	"diagnose/evidence/signature"
 )
 
-// An archive is a tar file, compressed by zstd. It begins with archiveHead, and then
-// has for each entry ID/entry.json, whose form is packed, and ID/files/NAME of each of
-// the files that entry.json lists, in its order.
+// An archive is a tar file, compressed by zstd. It begins with archiveHead. Then each entry has
+// ID/entry.json, in the form of packed, and ID/files/NAME for each of the files that entry.json
+// lists, in its order.
 
 const (
 	headName  = "diagnose-corpus.json"
 	entryName = "entry.json"
 	filesName = "files"
-	// archiveVersion is the newest form that is read, and the one written.
+	// archiveVersion is the version that is written, and the newest that is read.
 	archiveVersion = 1
-	// mostEntryJSON bounds entry.json, which has the reports.
+	// mostEntryJSON is the maximum size of entry.json, which contains the reports.
 	mostEntryJSON = mostReport
 )
 
@@ -43,12 +43,12 @@ type packed struct {
 	Files      []file                `json:"files"`
 	Diagnoses  []Diagnosis           `json:"diagnoses"`
 	Signatures []signature.Signature `json:"signatures"`
-	// Report is that of the last diagnosis that has one.
+	// Report is the report of the last diagnosis that has one.
 	Report json.RawMessage `json:"report,omitempty"`
 }
 
-// Export writes entries to an archive, in the order of their failures. Those whose
-// files were dropped are left out. It returns how many it wrote.
+// Export writes entries to an archive, in the order of their failures, without those whose
+// files were dropped. It returns how many it wrote.
 func (c *Corpus) Export(ctx context.Context, w io.Writer, f Filter) (int, error) {
 	f.Dropped = false
 	entries, err := c.List(ctx, f)
@@ -136,8 +136,8 @@ func (c *Corpus) filesOf(ctx context.Context, id string) ([]file, error) {
 	return list, rows.Err()
 }
 
-// exportFile writes a file as it was added. What replays wrote beside it since is not
-// part of the failure.
+// exportFile writes a file as it was added. Data that replays wrote to the directory later is
+// not part of the failure.
 func (c *Corpus) exportFile(t *tar.Writer, id string, f file) error {
 	in, err := openBelow(c.EntryDir(id), f.Name)
 	if err != nil {
@@ -165,17 +165,17 @@ func writeJSON(t *tar.Writer, name string, value any) error {
 	return err
 }
 
-// Imported says what came of an archive.
+// Imported is the result of an import.
 type Imported struct {
-	// Added counts the entries that are new, Existed those that were there.
+	// Added counts the new entries, Existed those that already existed.
 	Added   int `json:"added"`
 	Existed int `json:"existed"`
 }
 
-// Import adds what an archive has, one entry after the other: what an error or a kill
-// cuts off, another import of the archive completes. Nothing that the archive says is
-// believed before it was compared with what it brings. room bounds each entry, as
-// AddOptions.Bytes does.
+// Import adds the entries of an archive, one after the other. If an error or a kill interrupts
+// it, another import of the archive completes it. Import trusts no statement of the archive
+// that it has not compared with the files. maxBytes is the maximum size of an entry, like
+// AddOptions.Bytes.
 func (c *Corpus) Import(ctx context.Context, r io.Reader, room int64) (Imported, error) {
 	var done Imported
 	if c.owner == nil {
@@ -259,7 +259,7 @@ func (c *Corpus) importEntry(ctx context.Context, t *archiveReader, h *tar.Heade
 	return added, err
 }
 
-// check sees that an entry is what its name says, before a byte of it is unpacked.
+// check checks that an entry is the one that its name says, before any of it is unpacked.
 func (p *packed) check(id string) error {
 	if p.Entry.Kind != KindRecording && p.Entry.Kind != KindCore {
 		return inputf("an entry of the kind %.40q", p.Entry.Kind)
@@ -282,7 +282,7 @@ func (p *packed) check(id string) error {
 	return checkLabels(p.Entry.Labels)
 }
 
-// signed reports whether the signatures are those of their lines and of the diagnoses.
+// signed reports whether the signatures match their lines and the diagnoses.
 func (p *packed) signed() bool {
 	for i, s := range p.Signatures {
 		want := signature.Restore(s.StackLines, s.CauseLines)
@@ -293,8 +293,8 @@ func (p *packed) signed() bool {
 	return len(p.Signatures) == len(p.Diagnoses)
 }
 
-// unpack writes a file, which must be the next one of the archive and what was
-// announced.
+// unpack writes a file, which must be the next one of the archive, with the announced name,
+// size and digest.
 func (k *copier) unpack(t *archiveReader, s *stage, id string, f file) error {
 	h, err := t.Next()
 	if err != nil {
@@ -320,7 +320,7 @@ func (k *copier) unpack(t *archiveReader, s *stage, id string, f file) error {
 	return nil
 }
 
-// entry is what can be told from the files, and of the rest what the archive says.
+// entry derives the entry's fields from the files, and takes the rest from the archive.
 func (p *packed) entry(s *stage) (Entry, error) {
 	e := Entry{Kind: p.Entry.Kind, Source: p.Entry.Source, Imported: true, Labels: p.Entry.Labels, AddedAt: time.Now(), FailedAt: p.Entry.FailedAt}
 	if e.Kind == KindRecording {
@@ -338,7 +338,7 @@ func (p *packed) entry(s *stage) (Entry, error) {
 	return e, isCore(in)
 }
 
-// adopt takes over diagnoses, those of versions that the corpus has none of.
+// adopt stores diagnoses of versions for which the corpus has none.
 func (c *Corpus) adopt(ctx context.Context, p *packed) error {
 	id := identity(p.Entry.Kind, p.Files)
 	report, err := pack(p.Report)
@@ -362,13 +362,13 @@ func (c *Corpus) adopt(ctx context.Context, p *packed) error {
 	})
 }
 
-// isID: entries have names of one form, which no path can have.
+// isID: names of entries have a form that no path can have.
 func isID(id string) bool {
 	return len(id) == 2*idBytes && strings.Trim(id, "0123456789abcdef") == ""
 }
 
-// archiveReader reads an archive. That it cannot be read is the archive's fault, other than
-// that what it has cannot be written.
+// archiveReader reads an archive. An error of a read is the archive's fault, in contrast to an
+// error of a write.
 type archiveReader struct{ tar *tar.Reader }
 
 func (a *archiveReader) Next() (*tar.Header, error) {
@@ -381,7 +381,7 @@ func (a *archiveReader) Read(p []byte) (int, error) {
 	return n, unreadable(err)
 }
 
-// unreadable makes an *InputError of what a reader returns, unless it is the end.
+// unreadable makes a reader's error an *InputError, except for the end.
 func unreadable(err error) error {
 	if err == nil || err == io.EOF {
 		return err

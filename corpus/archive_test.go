@@ -18,7 +18,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// exported is an archive of two recordings, one with a child, and its corpus.
+// exported returns an archive of two recordings, one of them with a child, and its corpus.
 func exported(t testing.TB) ([]byte, *Corpus) {
 	t.Helper()
 	c, from := create(t), t.TempDir()
@@ -62,7 +62,7 @@ func TestExportAndImport(t *testing.T) {
 	if got, err := c.Import(t.Context(), bytes.NewReader(archive), 0); err != nil || got != (Imported{Existed: 2}) {
 		t.Errorf("a second time: %+v, %v", got, err)
 	}
-	// One that is cut off anywhere is whole as far as it goes, and no error is not told.
+	// From an archive that was cut off, complete entries are imported, and there is an error.
 	for _, part := range []int{len(archive) / 4, len(archive) / 2, len(archive) - 20} {
 		cut := create(t)
 		if _, err := cut.Import(t.Context(), bytes.NewReader(archive[:part]), 0); err == nil {
@@ -75,8 +75,8 @@ func TestExportAndImport(t *testing.T) {
 	}
 }
 
-// TestImportedBefore: of a corpus of an earlier version, what was diagnosed before it
-// was added is known to be imported.
+// TestImportedBefore: in a corpus of an earlier version, entries that were diagnosed before
+// they were added are known to be imported.
 func TestImportedBefore(t *testing.T) {
 	archive, _ := exported(t)
 	c := create(t)
@@ -162,8 +162,8 @@ func packedAgain(t testing.TB, list []member) []byte {
 	return b.Bytes()
 }
 
-// An archive of somebody's making writes nothing outside, and nothing that is not what
-// it says.
+// A hostile archive writes nothing outside of the corpus, and no entry that differs from its
+// description.
 func TestHostileArchives(t *testing.T) {
 	archive, _ := exported(t)
 	edit := func(text []byte, change func(*packed)) []byte {

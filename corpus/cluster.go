@@ -9,39 +9,39 @@ import (
 	"time"
 )
 
-// Cluster is failures with one cause, or, where no cause is known, with one stack.
+// Cluster is failures with the same cause or, if no cause is known, with the same stack.
 type Cluster struct {
-	// Digest is the signature; ByCause says that it is a cause's.
+	// Digest is the signature. ByCause says that it is the signature of a cause.
 	Digest  string `json:"digest"`
 	ByCause bool   `json:"by_cause"`
-	// Kind, Proof, Summary and Program are of Example, the newest failure.
+	// Kind, Proof, Summary and Program are those of Example, the newest failure.
 	Kind    string `json:"kind"`
 	Proof   string `json:"proof"`
 	Summary string `json:"summary"`
 	Program string `json:"program"`
 	Example string `json:"example"`
-	// Lines are what the signature is of.
+	// Lines are the lines of the signature.
 	Lines []string `json:"lines"`
-	// Stacks counts the different ones.
+	// Stacks counts the different stacks.
 	Stacks int `json:"stacks"`
-	// Count is the number of failures, First and Last when they were.
+	// Count is the number of failures, First and Last their earliest and latest times.
 	Count int       `json:"count"`
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
-	// Reported is when a summary had it first; Fixed when it was marked as fixed,
-	// with a Note; Returned when a summary first had it as back. Nil: never.
+	// Reported is when a summary first had it, Fixed when it was marked as fixed, with a Note,
+	// and Returned when a summary first had it as back. Nil: never.
 	Reported *time.Time `json:"reported,omitempty"`
 	Fixed    *time.Time `json:"fixed,omitempty"`
 	Note     string     `json:"note,omitempty"`
 	Returned *time.Time `json:"returned,omitempty"`
-	// Back is the first failure since the fix, of a build that had not failed so
-	// before it; empty: there is none.
+	// Back is the first failure since the fix in a build that had not failed this way before
+	// it; empty: there is none.
 	Back string `json:"back,omitempty"`
 	// Entries are its failures, the newest first.
 	Entries []Entry `json:"-"`
 }
 
-// Clusters groups the failures that have a diagnosis, most frequent first.
+// Clusters groups the failures that have a diagnosis, the most frequent first.
 func (c *Corpus) Clusters(ctx context.Context) ([]Cluster, error) {
 	entries, err := c.List(ctx, Filter{Dropped: true})
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *Corpus) Clusters(ctx context.Context) ([]Cluster, error) {
 	return list, nil
 }
 
-// describe fills in what follows from the entries.
+// describe sets the fields that follow from the entries.
 func (g *Cluster) describe() {
 	newest := g.Entries[0]
 	d := newest.Diagnosis
@@ -91,7 +91,7 @@ func (g *Cluster) describe() {
 	g.Stacks = len(stacks)
 }
 
-// recall fills in what the corpus remembers of a cluster.
+// recall sets the fields that the corpus stores for a cluster.
 func (c *Corpus) recall(ctx context.Context, g *Cluster) error {
 	var err error
 	if g.Lines, err = c.Lines(ctx, g.Digest); err != nil {
@@ -123,9 +123,9 @@ func moment(n sql.NullInt64) *time.Time {
 	return &t
 }
 
-// BackSince names the first failure since a fix, of a build that had not failed so
-// before it; "" for none. Machines that still run a build from before it go on failing,
-// which is no regression.
+// BackSince returns the first failure since a fix in a build that had not failed this way
+// before it; "" for none. Machines that still run an earlier build continue to fail, which is
+// no regression.
 func (g *Cluster) BackSince(fixed time.Time) string {
 	old := map[string]bool{}
 	for i := range g.Entries {
@@ -162,7 +162,7 @@ func (c *Corpus) Fixed(ctx context.Context, digest string, at time.Time, text st
 	return c.mark(ctx, digest, "fixed", text, "fixed_at = ?, returned_at = NULL, note = ?", at.UnixNano(), text)
 }
 
-// Reopened takes the mark back.
+// Reopened removes the mark.
 func (c *Corpus) Reopened(ctx context.Context, digest, text string) error {
 	return c.mark(ctx, digest, "reopened", text, "fixed_at = NULL, returned_at = NULL, note = ?", text)
 }
@@ -179,8 +179,8 @@ func (c *Corpus) mark(ctx context.Context, digest, what, detail, set string, arg
 	})
 }
 
-// Reported notes that a summary had clusters as new, and others as back, at a time.
-// What an earlier one had stays its.
+// Reported notes that a summary had clusters as new, and others as back, at a time. Earlier
+// notes are not changed.
 func (c *Corpus) Reported(ctx context.Context, at time.Time, fresh, back []string) error {
 	return c.change(ctx, func(tx *sql.Tx) error {
 		for column, list := range map[string][]string{"reported_at": fresh, "returned_at": back} {

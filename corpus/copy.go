@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// file is a file of an entry, by its name there, with slashes.
+// file is a file of an entry, by its name in the entry, with slashes.
 type file struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`
@@ -26,12 +26,12 @@ type file struct {
 }
 
 const (
-	// mostFiles, mostDepth and longestName bound what one entry may have: recordings
-	// have six files for each process, one directory deeper for each fork of a fork.
+	// mostFiles, mostDepth and longestName are the limits of an entry: recordings have six
+	// files for each process, one directory deeper for each fork of a fork.
 	mostFiles, mostDepth = 1 << 16, 64
 	longestName          = 1 << 12
-	// mostBytes bounds an entry's files together, holes included, if nobody says
-	// otherwise: they are read from end to end.
+	// mostBytes is the default limit of the size of an entry's files together, holes included:
+	// the files are read completely.
 	mostBytes = 64 << 30
 )
 
@@ -51,7 +51,7 @@ func newCopier(ctx context.Context, room int64) *copier {
 	return &copier{ctx: ctx, room: room, buffer: make([]byte, 256<<10)}
 }
 
-// tree copies a directory. Nothing in it is followed that leads elsewhere.
+// tree copies a directory, which may contain only directories and regular files.
 func (k *copier) tree(from, to *os.Root, dir string, depth int) error {
 	if depth > mostDepth {
 		return inputf("%s: directories lie more than %d deep", dir, mostDepth)
@@ -89,7 +89,7 @@ func (k *copier) tree(from, to *os.Root, dir string, depth int) error {
 	return syncRoot(to, dir)
 }
 
-// printable names can be shown and archived as they are.
+// printable names can be printed and archived unchanged.
 func printable(name string) bool {
 	return len(name) <= longestName && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' || r == '\uFFFD' })
 }
@@ -134,7 +134,7 @@ func (k *copier) copy(in *os.File, to *os.Root, name string) error {
 	return k.finish(out, name, info.Size(), sum)
 }
 
-// announce takes a file of that size into the account.
+// announce counts a file of that size against the limits.
 func (k *copier) announce(name string, size int64) error {
 	if len(k.files) == mostFiles {
 		return inputf("there are more than %d files", mostFiles)
@@ -156,8 +156,8 @@ func (k *copier) finish(out *os.File, name string, size int64, sum hash.Hash) er
 	return out.Close()
 }
 
-// extents copies what is data and leaves holes: a core has some forty times of what
-// it takes on the disk.
+// extents copies data and leaves holes: the size of a core is some forty times its space on the
+// disk.
 func (k *copier) extents(in, out *os.File, size int64, sum hash.Hash) error {
 	for at := int64(0); at < size; {
 		data, err := unix.Seek(int(in.Fd()), at, unix.SEEK_DATA)
@@ -188,7 +188,7 @@ func (k *copier) extents(in, out *os.File, size int64, sum hash.Hash) error {
 	return nil
 }
 
-// zeros digests n bytes of a hole.
+// zeros adds n bytes of a hole to the digest.
 func (k *copier) zeros(sum hash.Hash, n int64) error {
 	clear(k.buffer)
 	for ; n > 0; n -= int64(len(k.buffer)) {
@@ -249,8 +249,7 @@ func zero(b []byte) bool {
 	return true
 }
 
-// identity is the digest of an entry's files, in the order of their names: the
-// entry's name.
+// identity returns the entry's name: the digest of its files, in the order of their names.
 func identity(kind string, files []file) string {
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.Name, b.Name) })
 	sum := sha256.New()
@@ -263,7 +262,7 @@ func identity(kind string, files []file) string {
 
 const idBytes = 12
 
-// syncBelow makes the names in all directories of files safe.
+// syncBelow syncs all directories of files.
 func (s *stage) syncBelow(files []file) error {
 	done := map[string]bool{".": true} // by keep
 	for _, f := range files {
@@ -289,7 +288,7 @@ func syncRoot(root *os.Root, dir string) error {
 	return nil
 }
 
-// receive writes a file that comes in a stream.
+// receive writes a file from a stream.
 func (k *copier) receive(in io.Reader, s *stage, f file) error {
 	out, err := s.root.OpenFile(f.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -303,7 +302,8 @@ func (k *copier) receive(in io.Reader, s *stage, f file) error {
 	return k.finish(out, f.Name, f.Size, sum)
 }
 
-// openBelow opens a file in a directory, and none that a symbolic link leads out to.
+// openBelow opens a file in a directory. It fails if a symbolic link leads out of the
+// directory.
 func openBelow(dir, name string) (*os.File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

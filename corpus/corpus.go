@@ -22,12 +22,12 @@ const (
 	ownersName   = "owners"
 )
 
-// patience is how long a writer waits for another one's transaction. Only rows are
-// written in those, and one directory renamed.
+// patience is how long a writer waits for the transaction of another. A transaction only writes
+// rows and renames one directory.
 const patience = 60 * time.Second
 
-// InputError is about what was given: a directory that is no corpus, a file that is
-// neither a recording nor a core, an entry that is not there.
+// InputError says that the input is wrong: a directory that is no corpus, a file that is
+// neither a recording nor a core, an entry that does not exist.
 type InputError struct{ Err error }
 
 func (e *InputError) Error() string { return e.Err.Error() }
@@ -35,8 +35,8 @@ func (e *InputError) Unwrap() error { return e.Err }
 
 func inputf(format string, args ...any) error { return &InputError{fmt.Errorf(format, args...)} }
 
-// Corpus is a corpus that is open. Its methods may be called at once from several
-// goroutines, and any number of processes may have one corpus open.
+// Corpus is an open corpus. Its methods may be called concurrently, and any number of processes
+// may have one corpus open.
 type Corpus struct {
 	// Dir is its directory.
 	Dir string
@@ -45,9 +45,8 @@ type Corpus struct {
 	owner *owner // nil: for reading
 }
 
-// Create opens a corpus for changes, and makes one where there is none: in a
-// directory that is empty or not there yet. What processes that died left half done
-// is removed.
+// Create opens a corpus for changes. It creates the corpus in a directory that is empty or does
+// not exist. It removes the unfinished work of processes that have ended.
 func Create(ctx context.Context, dir string) (*Corpus, error) {
 	if _, err := os.Stat(filepath.Join(dir, databaseName)); errors.Is(err, os.ErrNotExist) {
 		if err := emptyDirectory(dir); err != nil {
@@ -65,10 +64,9 @@ func Create(ctx context.Context, dir string) (*Corpus, error) {
 	return open(ctx, dir, true)
 }
 
-// makePrivate makes the database's file if there is none, for it has reports and is
-// for its owner alone; the journal gets the same mode. A symbolic link is refused. A
-// file that is there is not opened: to close it would end the locks that this process
-// has on it.
+// makePrivate creates the database's file if there is none. The file contains reports and is
+// private to its owner; the journal gets the same mode. A symbolic link is refused. An existing
+// file is not opened: closing it would release the locks that this process has on it.
 func makePrivate(name string) error {
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
@@ -89,8 +87,8 @@ func makePrivate(name string) error {
 	return nil
 }
 
-// emptyDirectory refuses one that holds something else: a mistaken --corpus must not
-// spread over somebody's files. What a creation that was cut off made is no hindrance.
+// emptyDirectory refuses a directory that holds something else: a mistaken --corpus must not
+// write among the user's files. The rest of an interrupted creation is allowed.
 func emptyDirectory(dir string) error {
 	list, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -111,7 +109,7 @@ func emptyDirectory(dir string) error {
 	return nil
 }
 
-// Open opens a corpus that is there, for reading: what changes it fails.
+// Open opens an existing corpus for reading. Methods that change it fail.
 func Open(ctx context.Context, dir string) (*Corpus, error) {
 	if err := there(dir); err != nil {
 		return nil, err
@@ -119,7 +117,7 @@ func Open(ctx context.Context, dir string) (*Corpus, error) {
 	return open(ctx, dir, false)
 }
 
-// Change opens a corpus that is there for changes.
+// Change opens an existing corpus for changes.
 func Change(ctx context.Context, dir string) (*Corpus, error) {
 	if err := there(dir); err != nil {
 		return nil, err
@@ -139,10 +137,10 @@ func open(ctx context.Context, dir string, change bool) (*Corpus, error) {
 	if err != nil {
 		return nil, fmt.Errorf("corpus: %w", err)
 	}
-	// Every transaction locks at its begin, for one that reads first and then writes
-	// would have to be given up when another one wrote in between. The journal is
-	// deleted at each commit: a write-ahead log would need shared memory, which
-	// network file systems do not have, and a directory that may be written to.
+	// Every transaction takes the lock at its begin. A transaction that reads first and then
+	// writes would have to be abandoned if another wrote in between. The journal is deleted at
+	// each commit: a write-ahead log would need shared memory, which network file systems do
+	// not have, and a writable directory.
 	mode := "rw"
 	if change {
 		mode = "rwc"
@@ -183,7 +181,7 @@ func (c *Corpus) begin(ctx context.Context, change bool) error {
 	return c.sweep(ctx)
 }
 
-// Close ends the use of the corpus, and gives up what this process had claimed.
+// Close closes the corpus, and releases this process's claims.
 func (c *Corpus) Close() error {
 	err := c.db.Close()
 	if c.owner != nil {
@@ -192,7 +190,7 @@ func (c *Corpus) Close() error {
 	return err
 }
 
-// change runs f in a transaction that is the only one to write.
+// change runs f in a transaction. No other transaction writes meanwhile.
 func (c *Corpus) change(ctx context.Context, f func(*sql.Tx) error) error {
 	if c.owner == nil {
 		return errors.New("corpus: it is open for reading")
@@ -211,10 +209,10 @@ func (c *Corpus) change(ctx context.Context, f func(*sql.Tx) error) error {
 	return nil
 }
 
-// EntryDir is where the files of an entry are.
+// EntryDir returns the directory of an entry's files.
 func (c *Corpus) EntryDir(id string) string { return filepath.Join(c.Dir, entriesName, id) }
 
-// sweep removes what processes that died left half done.
+// sweep removes the unfinished work of processes that have ended.
 func (c *Corpus) sweep(ctx context.Context) error {
 	if err := c.sweepIncoming(); err != nil {
 		return err
@@ -234,7 +232,7 @@ func (c *Corpus) sweep(ctx context.Context) error {
 	if !extra {
 		return nil
 	}
-	// One that is being added just now has its directory before its row.
+	// An entry that is being added has its directory before its row.
 	return c.change(ctx, func(tx *sql.Tx) error {
 		known, err := column(ctx, tx, "SELECT id FROM entries WHERE dropped_at IS NULL")
 		for i := 0; err == nil && i < len(list); i++ {
@@ -286,13 +284,13 @@ func column(ctx context.Context, db querier, query string, args ...any) (map[str
 	return set, rows.Err()
 }
 
-// note writes a line of history.
+// note writes a line of the history.
 func note(ctx context.Context, tx *sql.Tx, id, what, detail string) error {
 	_, err := tx.ExecContext(ctx, "INSERT INTO history (at, entry, what, detail) VALUES (?, ?, ?, ?)", time.Now().UnixNano(), id, what, detail)
 	return err
 }
 
-// syncDirectory makes the names in a directory safe.
+// syncDirectory syncs the names in a directory.
 func syncDirectory(name string) error {
 	f, err := os.Open(name)
 	if err != nil {

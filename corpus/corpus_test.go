@@ -17,7 +17,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// The test binary adds to a corpus as well, so that it can be killed at it.
+// The test binary is also a program that adds to a corpus, so that it can be killed.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("CORPUS_TEST_ADD"); dir != "" {
 		if err := addAll(dir, os.Args[1:]); err != nil {
@@ -45,7 +45,7 @@ func addAll(dir string, names []string) error {
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// recording writes a recording that ended by a signal, so many seconds after start.
+// recording writes a recording that ended by a signal, that many seconds after start.
 func recording(t testing.TB, dir string, seconds int) string {
 	t.Helper()
 	return written(t, dir, seconds, record.Outcome{Kind: record.OutcomeSignal, Signal: 6}, nil)
@@ -105,7 +105,7 @@ func listed(t testing.TB, c *Corpus, f Filter) []Entry {
 	return list
 }
 
-// whole sees that rows and directories tell the same, and that nothing is left over.
+// whole checks that rows and directories agree, and that nothing is left over.
 func whole(t testing.TB, c *Corpus) []Entry {
 	t.Helper()
 	entries := listed(t, c, Filter{})
@@ -153,8 +153,8 @@ func whole(t testing.TB, c *Corpus) []Entry {
 	return entries
 }
 
-// A directory with something else in it, another program's database and a later one's
-// are left as they are.
+// A directory with other files, another program's database and that of a later version are not
+// changed.
 func TestOtherDirectories(t *testing.T) {
 	home := t.TempDir()
 	if err := os.WriteFile(filepath.Join(home, "letter.txt"), []byte("x"), 0o600); err != nil {
@@ -182,7 +182,7 @@ func TestOtherDirectories(t *testing.T) {
 			}
 		}
 	}
-	// What a creation that was killed left is no hindrance.
+	// The rest of a creation that was killed does not matter.
 	half := filepath.Join(t.TempDir(), "half")
 	if err := os.MkdirAll(filepath.Join(half, entriesName), 0o700); err != nil {
 		t.Fatal(err)
@@ -195,7 +195,7 @@ func TestOtherDirectories(t *testing.T) {
 	}
 }
 
-// Several writers at once, of several processes: each entry is there once.
+// Several concurrent writers in several processes: each entry exists once.
 func TestWriters(t *testing.T) {
 	from, dir := t.TempDir(), filepath.Join(t.TempDir(), "corpus")
 	const writers, each = 4, 3
@@ -224,7 +224,7 @@ func adder(dir string, names ...string) *exec.Cmd {
 	return cmd
 }
 
-// Who reads changes nothing, and needs no right to.
+// A reader changes nothing, and needs no right to write.
 func TestReading(t *testing.T) {
 	c := create(t)
 	id := add(t, c, recording(t, filepath.Join(t.TempDir(), "r"), 0))
@@ -244,8 +244,8 @@ func TestReading(t *testing.T) {
 	}
 }
 
-// TestPrivate: the database is for its owner alone, also where the directory is not and
-// where it was readable by others, and a symbolic link is not followed.
+// TestPrivate: the database is private to its owner, even if the directory is not and if the
+// file was readable by others. A symbolic link is not followed.
 func TestPrivate(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "corpus.db")

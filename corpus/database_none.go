@@ -2,6 +2,6 @@
 
 package corpus
 
-// hasDatabase: compiling the database takes a quarter of the time of a first build, and
-// the demo needs no corpus.
+// hasDatabase: to compile the database takes a quarter of the time of a first build, and the
+// demo needs no corpus.
 const hasDatabase = false

@@ -17,15 +17,15 @@ import (
 
 const statusDiagnosed, statusUndiagnosed = "diagnosed", "undiagnosed"
 
-// mostReport bounds the JSON document that is read back.
+// mostReport is the maximum size of a JSON document that is read.
 const mostReport = 256 << 20
 
-// ErrTaken says that somebody else diagnoses an entry, has done so, or has removed it.
+// ErrTaken says that another process diagnoses an entry, has diagnosed it, or has removed it.
 var ErrTaken = errors.New("corpus: the entry is another process's, or gone")
 
-// Claim takes an entry to diagnose it, for as long as this process lives. The error is
-// ErrTaken if another process that lives has it, if it has a diagnosis of this
-// version, or if its files are gone.
+// Claim claims an entry for a diagnosis, for as long as this process lives. It fails with
+// ErrTaken if another living process has claimed it, if it has a diagnosis of this version, or
+// if its files are gone.
 func (c *Corpus) Claim(ctx context.Context, id, version string) error {
 	return c.change(ctx, func(tx *sql.Tx) error {
 		var free bool
@@ -50,7 +50,7 @@ func (c *Corpus) Claim(ctx context.Context, id, version string) error {
 	})
 }
 
-// Release gives a claim back.
+// Release releases a claim.
 func (c *Corpus) Release(ctx context.Context, id string) error {
 	return c.change(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM claims WHERE entry = ? AND owner = ?", id, c.owner.name)
@@ -58,7 +58,7 @@ func (c *Corpus) Release(ctx context.Context, id string) error {
 	})
 }
 
-// Claimed returns the entries that processes that live have taken.
+// Claimed returns the entries that living processes have claimed.
 func (c *Corpus) Claimed(ctx context.Context) (map[string]bool, error) {
 	rows, err := c.db.QueryContext(ctx, "SELECT entry, owner FROM claims")
 	if err != nil {
@@ -78,19 +78,18 @@ func (c *Corpus) Claimed(ctx context.Context) (map[string]bool, error) {
 	return set, rows.Err()
 }
 
-// Result is what Finish writes.
+// Result is the data that Finish writes.
 type Result struct {
 	Diagnosis
-	// Signature is the report's; Report the JSON document, nil without one.
+	// Signature is that of the report. Report is the JSON document, nil without one.
 	Signature signature.Signature
 	Report    []byte
-	// Program and BuildID are what the report says of an entry that did not know
-	// them: a core.
+	// Program and BuildID are those in the report, for an entry without them: a core.
 	Program, BuildID, Ended string
 }
 
-// Finish writes what came of an entry that this process had claimed, and ends the
-// claim: all of it or nothing. The error is ErrTaken if the entry is gone.
+// Finish writes the result for an entry that this process had claimed, and ends the claim, both
+// or neither. It fails with ErrTaken if the entry is gone.
 func (c *Corpus) Finish(ctx context.Context, id string, r Result) error {
 	report, err := pack(r.Report)
 	if err != nil {
@@ -147,8 +146,8 @@ func insertSignature(ctx context.Context, tx *sql.Tx, s signature.Signature) err
 	return nil
 }
 
-// Undiagnosed returns the entries that a version of diagnose has not seen, the newest
-// failure first. Runs that passed are not among them.
+// Undiagnosed returns the entries that a version of diagnose has not seen, the newest failure
+// first, without the runs that passed.
 func (c *Corpus) Undiagnosed(ctx context.Context, version string) ([]Entry, error) {
 	done, err := column(ctx, c.db, "SELECT entry FROM diagnoses WHERE version = ?", version)
 	if err != nil {
@@ -161,8 +160,8 @@ func (c *Corpus) Undiagnosed(ctx context.Context, version string) ([]Entry, erro
 	return slices.DeleteFunc(list, func(e Entry) bool { return e.Passed || done[e.ID] }), nil
 }
 
-// Forget removes the diagnoses of a version that came to nothing, so that they are
-// tried again, and returns how many there were.
+// Forget removes a version's diagnoses without a report, so that they are tried again, and
+// returns how many there were.
 func (c *Corpus) Forget(ctx context.Context, version string) (int64, error) {
 	var n int64
 	err := c.change(ctx, func(tx *sql.Tx) error {
@@ -175,7 +174,7 @@ func (c *Corpus) Forget(ctx context.Context, version string) (int64, error) {
 	return n, err
 }
 
-// Diagnoses returns all of an entry, the earliest first.
+// Diagnoses returns all diagnoses of an entry, the earliest first.
 func (c *Corpus) Diagnoses(ctx context.Context, id string) ([]Diagnosis, error) {
 	rows, err := c.db.QueryContext(ctx, `SELECT version, status, reason, stack, cause, kind, proof, summary, started_at, took_ns, cpu_ns, rss_bytes
 		FROM diagnoses WHERE entry = ? ORDER BY id`, id)
@@ -197,8 +196,8 @@ func (c *Corpus) Diagnoses(ctx context.Context, id string) ([]Diagnosis, error) 
 	return list, rows.Err()
 }
 
-// Report returns the JSON document of an entry's last diagnosis that has one; the
-// error is an *InputError if there is none.
+// Report returns the JSON document of an entry's last diagnosis that has one. It fails with an
+// *InputError if there is none.
 func (c *Corpus) Report(ctx context.Context, id string) ([]byte, error) {
 	var packed []byte
 	err := c.db.QueryRowContext(ctx, "SELECT report FROM diagnoses WHERE entry = ? AND report IS NOT NULL ORDER BY id DESC LIMIT 1", id).Scan(&packed)
@@ -225,7 +224,7 @@ func pack(report []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// unpack reads what may have come with somebody's archive.
+// unpack decompresses a report that may come from an imported archive.
 func unpack(packed []byte) ([]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
@@ -241,7 +240,7 @@ func unpack(packed []byte) ([]byte, error) {
 	return text, nil
 }
 
-// Lines returns what a signature is of.
+// Lines returns the lines of a signature.
 func (c *Corpus) Lines(ctx context.Context, digest string) ([]string, error) {
 	var lines string
 	err := c.db.QueryRowContext(ctx, "SELECT lines FROM signatures WHERE digest = ?", digest).Scan(&lines)

@@ -47,7 +47,7 @@ func TestDiagnoses(t *testing.T) {
 	if lines, err := c.Lines(t.Context(), e.Diagnosis.Cause); err != nil || !slices.Equal(lines, []string{"two"}) {
 		t.Errorf("%q, %v", lines, err)
 	}
-	// One that came to nothing is tried again when that is asked for.
+	// A diagnosis without a report is tried again on request.
 	if err := c.Claim(t.Context(), id, "v3"); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestDiagnoses(t *testing.T) {
 	}
 }
 
-// A claim ends with the process that made it, however that ends.
+// A claim ends with the process that made it, however it ends.
 func TestClaimsEndWithTheirProcess(t *testing.T) {
 	one := create(t)
 	two := opened(t, one.Dir)

@@ -8,46 +8,43 @@ import (
 	"time"
 )
 
-// Entry is a failure of the corpus.
+// Entry is a failure in the corpus.
 type Entry struct {
-	// ID is a digest of its files, in hexadecimal; Kind is recording or core.
+	// ID is a digest of its files, in hexadecimal. Kind is recording or core.
 	ID   string `json:"id"`
 	Kind string `json:"kind"`
-	// Program is the path of the executable, BuildID its build-id; both are empty
-	// of a core that was not diagnosed.
+	// Program is the path of the executable, BuildID its build-id. Both are empty for a core
+	// that was not diagnosed.
 	Program string `json:"program,omitempty"`
 	BuildID string `json:"build_id,omitempty"`
-	// Outcome is how it ended in words, Ended in one (SIGSEGV, exit-1, passed).
+	// Outcome describes how it ended, Ended in one word (SIGSEGV, exit-1, passed).
 	Outcome string `json:"outcome"`
 	Ended   string `json:"ended,omitempty"`
-	// Passed says that it is of a run that did not fail, which those that did are
-	// compared with.
+	// Passed says that the run did not fail. Failed runs are compared with it.
 	Passed bool `json:"passed,omitempty"`
-	// Culprit is the directory in a recording of the process that failed, "." for
-	// the first.
+	// Culprit is the directory, in a recording, of the process that failed, "." for the first.
 	Culprit string `json:"culprit,omitempty"`
-	// FailedAt is when the run ended, of a core the time of its file; AddedAt when
-	// it came here.
+	// FailedAt is when the run ended, or the time of a core's file. AddedAt is when it was
+	// added.
 	FailedAt time.Time `json:"failed_at"`
 	AddedAt  time.Time `json:"added_at"`
-	// DroppedAt is when its files were removed by gc; nil: they are there.
+	// DroppedAt is when gc removed its files; nil: they exist.
 	DroppedAt *time.Time `json:"dropped_at,omitempty"`
-	// Bytes is what it takes on the disk, Source where it was added from.
+	// Bytes is its space on the disk, Source the path from which it was added.
 	Bytes  int64  `json:"bytes"`
 	Source string `json:"source"`
-	// Imported says that it came in an archive: to replay it is to run what its
-	// sender chose.
+	// Imported says that it came in an archive: a replay of it runs code that its sender chose.
 	Imported bool `json:"imported,omitempty"`
-	// Labels are those that people gave it.
+	// Labels are the labels that users gave it.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Diagnosis is the last one; nil before the first.
+	// Diagnosis is the last diagnosis; nil before the first.
 	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
 
-	// likeness is equal for what looks alike before it is diagnosed.
+	// likeness is equal for failures that look alike before they are diagnosed.
 	likeness string
 }
 
-// Name is what lists call the program.
+// Name returns the name of the program for lists.
 func (e *Entry) Name() string {
 	if e.Program == "" {
 		return e.Kind
@@ -55,36 +52,35 @@ func (e *Entry) Name() string {
 	return e.Program[strings.LastIndexByte(e.Program, '/')+1:]
 }
 
-// Likeness is equal for entries that look alike before they are diagnosed: of one
-// program that ended in one way at one place.
+// Likeness is equal for entries that look alike before they are diagnosed: of one program that
+// ended in the same way at the same place.
 func (e *Entry) Likeness() string { return e.likeness }
 
-// Diagnosis is what one version of diagnose made of an entry.
+// Diagnosis is the result of one version of diagnose for an entry.
 type Diagnosis struct {
-	// Version is that of diagnose.
+	// Version is the version of diagnose.
 	Version string `json:"version"`
-	// Diagnosed says that there is a report; else Reason says why there is none.
-	// With a report, Reason says what it lacks.
+	// Diagnosed says that there is a report. Reason says what the report lacks or, without a
+	// report, why there is none.
 	Diagnosed bool   `json:"diagnosed"`
 	Reason    string `json:"reason,omitempty"`
-	// Stack and Cause are the signatures' digests.
+	// Stack and Cause are the digests of the signatures.
 	Stack string `json:"stack,omitempty"`
 	Cause string `json:"cause,omitempty"`
-	// Kind, Proof and Summary are of the first cause, or of the failure where no
-	// cause is known.
+	// Kind, Proof and Summary are those of the first cause or, if no cause is known, of the
+	// failure.
 	Kind    string `json:"kind,omitempty"`
 	Proof   string `json:"proof,omitempty"`
 	Summary string `json:"summary,omitempty"`
-	// Started and Took are of the analysis, CPU is its processor time and Memory
-	// the most that its processes had resident at once, in bytes.
+	// Started and Took are the times of the analysis, CPU is its processor time, and Memory the
+	// largest resident memory of its processes together, in bytes.
 	Started time.Time     `json:"started"`
 	Took    time.Duration `json:"took_ns"`
 	CPU     time.Duration `json:"cpu_ns"`
 	Memory  int64         `json:"memory_bytes,omitempty"`
 }
 
-// Cluster is the digest by which failures are grouped: the cause's where there is
-// one.
+// Cluster is the digest by which failures are grouped: that of the cause if there is one.
 func (d *Diagnosis) Cluster() string {
 	if d.Cause != "" {
 		return d.Cause
@@ -92,17 +88,17 @@ func (d *Diagnosis) Cluster() string {
 	return d.Stack
 }
 
-// Filter chooses entries. Fields that are not set choose all.
+// Filter selects entries. Fields that are not set select all.
 type Filter struct {
-	// Labels must all be there.
+	// Labels must all be set on the entry.
 	Labels map[string]string
-	// Program is the base name of the executable, Cluster a signature or its
-	// beginning, IDs the entries' names.
+	// Program is the base name of the executable, Cluster a signature or a prefix of one, IDs
+	// the names of entries.
 	Program, Cluster string
 	IDs              []string
-	// Since leaves out what failed before.
+	// Since leaves out earlier failures.
 	Since time.Time
-	// Dropped asks for those as well of which the files are gone.
+	// Dropped includes entries whose files are gone.
 	Dropped bool
 }
 
@@ -129,10 +125,9 @@ func (f *Filter) takes(e *Entry) bool {
 	return false
 }
 
-// List returns the entries that a filter takes, the newest failure first.
+// List returns the entries that a filter selects, the newest failure first.
 func (c *Corpus) List(ctx context.Context, f Filter) ([]Entry, error) {
-	// One transaction would lock writers out while it lasts; a statement sees one
-	// state as well.
+	// A transaction would block writers while it lasts. A single statement also sees one state.
 	rows, err := c.db.QueryContext(ctx, `SELECT e.id, e.kind, e.program, e.build_id, e.outcome, e.ended, e.likeness, e.culprit, e.passed, e.failed_at, e.added_at, e.bytes, e.source, e.imported, e.dropped_at,
 		(SELECT group_concat(key || char(31) || value, char(30)) FROM labels WHERE entry = e.id),
 		d.version, d.status, d.reason, d.stack, d.cause, d.kind, d.proof, d.summary, d.started_at, d.took_ns, d.cpu_ns, d.rss_bytes
@@ -222,12 +217,12 @@ func (c *Corpus) Find(ctx context.Context, prefix string) (Entry, error) {
 type Event struct {
 	// At is when it happened.
 	At time.Time `json:"at"`
-	// What happened: added, diagnosed, dropped, ...; Detail says more.
+	// What happened: added, diagnosed, dropped, ... Detail has more details.
 	What   string `json:"what"`
 	Detail string `json:"detail,omitempty"`
 }
 
-// History is what happened to an entry, or to a cluster, the earliest first.
+// History returns the events of an entry, or of a cluster, the earliest first.
 func (c *Corpus) History(ctx context.Context, id string) ([]Event, error) {
 	rows, err := c.db.QueryContext(ctx, "SELECT at, what, detail FROM history WHERE entry = ? ORDER BY id", id)
 	if err != nil {

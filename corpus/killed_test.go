@@ -27,7 +27,7 @@ func killedAt(t *testing.T, cmd *exec.Cmd, n int) bool {
 	return killed
 }
 
-// traced is killedAt that counts the calls as well.
+// traced is killedAt that also counts the calls.
 func traced(t *testing.T, cmd *exec.Cmd, n int) (killed bool, calls int) {
 	t.Helper()
 	runtime.LockOSThread() // who traces is a thread
@@ -82,11 +82,11 @@ func traced(t *testing.T, cmd *exec.Cmd, n int) (killed bool, calls int) {
 	}
 }
 
-// everyCall asks for a kill at each system call, where tests take some.
+// everyCall reports whether to kill at every system call rather than at some.
 func everyCall() bool { return os.Getenv("DIAGNOSE_MATRIX") == "full" }
 
-// An addition that is killed before any of its system calls leaves the corpus whole,
-// with the entry or without it, and the next one adds it.
+// An addition that is killed before any of its system calls leaves the corpus intact, with the
+// entry or without it, and the next addition adds it.
 func TestKilledWhileAdding(t *testing.T) {
 	from, dir := t.TempDir(), filepath.Join(t.TempDir(), "corpus")
 	before, name := recording(t, filepath.Join(from, "before"), 0), recording(t, filepath.Join(from, "r"), 1)
@@ -142,7 +142,7 @@ func TestKilledWhileAdding(t *testing.T) {
 	t.Logf("of %d calls: %d kills without the entry, %d with it", calls, without, with)
 }
 
-// So does the very first one, which makes the corpus.
+// So does the first addition, which creates the corpus.
 func TestKilledWhileCreating(t *testing.T) {
 	stride := 9
 	if everyCall() {
@@ -174,7 +174,7 @@ func TestKilledWhileCreating(t *testing.T) {
 	}
 }
 
-// A full disk costs the addition and nothing else.
+// A full disk fails the addition and nothing else.
 func TestFullDisk(t *testing.T) {
 	small := t.TempDir()
 	if err := unix.Mount("none", small, "tmpfs", 0, "size=1m"); err != nil {
@@ -205,7 +205,7 @@ func TestFullDisk(t *testing.T) {
 	if e := whole(t, c); len(e) != 1 || e[0].ID != first {
 		t.Errorf("%+v", e)
 	}
-	// Where not even the database has room it stays as it was.
+	// If not even the database has room, it is not changed.
 	full := filepath.Join(small, "full")
 	if err := os.WriteFile(full, data, 0o600); !errors.Is(err, unix.ENOSPC) {
 		t.Fatalf("%v", err)

@@ -29,7 +29,7 @@ func checkLabels(labels map[string]string) error {
 	return nil
 }
 
-// setLabels writes labels over those of the same keys.
+// setLabels sets labels and replaces those with the same keys.
 func setLabels(ctx context.Context, tx *sql.Tx, id string, labels map[string]string) error {
 	for k, v := range labels {
 		if _, err := tx.ExecContext(ctx, "INSERT INTO labels (entry, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", id, k, v); err != nil {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// owner is a process that has a corpus open for changes: a file that is locked for as
-// long as it lives.
+// owner is a process that has a corpus open for changes: a file that is locked as long as it
+// lives.
 type owner struct {
 	name   string
 	path   string
@@ -26,8 +26,8 @@ type owner struct {
 // hiddenOwner begins the name of a file that is not locked yet.
 const hiddenOwner = ".owner-"
 
-// sweepHidden removes those of processes that died in between, which is as good as
-// certain after a while, and harms nobody who is slower: the rename fails.
+// sweepHidden removes the hidden files of processes that ended before the rename. After an hour
+// that is almost certain. A slower process fails at the rename, without harm.
 func sweepHidden(dir string) error {
 	list, err := os.ReadDir(dir)
 	if err != nil {
@@ -44,7 +44,7 @@ func sweepHidden(dir string) error {
 	return nil
 }
 
-// newOwner makes the file under a name that nobody looks at, for it must not be seen
+// newOwner creates the file under a hidden name, since other processes must not see it
 // unlocked.
 func newOwner(dir string) (*owner, error) {
 	var random [12]byte
@@ -75,14 +75,14 @@ func (o *owner) close() {
 	o.file.Close()
 }
 
-// stage is a name in incoming that is this process's.
+// stage returns a new name in incoming that belongs to this process.
 func (o *owner) stage() string { return fmt.Sprintf("%s-%d", o.name, o.stages.Add(1)) }
 
-// cutOwner returns whose a name in incoming or owners is.
+// cutOwner returns the owner of a name in incoming or owners.
 func cutOwner(name string) (owner, rest string, found bool) { return strings.Cut(name, "-") }
 
-// alive reports whether an owner's process is there. What cannot be told counts as
-// alive: to take over from a process that works would do things twice.
+// alive reports whether an owner's process lives. If that cannot be determined, it counts
+// as alive: to take over from a process that works would do things twice.
 func alive(dir, name string) bool {
 	f, err := os.Open(filepath.Join(dir, ownersName, filepath.Base(name)))
 	if errors.Is(err, os.ErrNotExist) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Remove takes entries out of the corpus, with all that is known of them.
+// Remove removes entries from the corpus, with all their data.
 func (c *Corpus) Remove(ctx context.Context, ids ...string) error {
 	err := c.change(ctx, func(tx *sql.Tx) error {
 		for _, id := range ids {
@@ -31,25 +31,25 @@ func (c *Corpus) Remove(ctx context.Context, ids ...string) error {
 	if err != nil {
 		return err
 	}
-	// Directories without rows are left over, whoever removes them.
+	// Directories without rows are left over. Any process may remove them.
 	return c.sweep(ctx)
 }
 
-// GCOptions say what gc leaves.
+// GCOptions say what gc keeps.
 type GCOptions struct {
-	// Before is when a failure must have been for its files to go.
+	// Before: the files of earlier failures are removed.
 	Before time.Time
-	// Examples are kept of each cluster, the newest ones; and of what was not
-	// diagnosed all, as nothing is known of it yet.
+	// Examples is how many failures of each cluster are kept, the newest ones. Undiagnosed
+	// failures are all kept, as nothing is known of them yet.
 	Examples int
-	// Passed removes the runs that passed as well.
+	// Passed also removes the runs that passed.
 	Passed bool
-	// DryRun only tells.
+	// DryRun removes nothing.
 	DryRun bool
 }
 
-// GC removes the files of failures that are old and of which newer ones tell the same.
-// Their rows stay: counts and trends go on being right.
+// GC removes the files of old failures whose clusters have newer ones. Their rows stay, so
+// counts and trends remain right.
 func (c *Corpus) GC(ctx context.Context, opts GCOptions) ([]Entry, error) {
 	entries, err := c.List(ctx, Filter{})
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *Corpus) GC(ctx context.Context, opts GCOptions) ([]Entry, error) {
 	return drop, c.sweep(ctx)
 }
 
-// Size is what the corpus takes on the disk, in bytes, without the database.
+// Size returns the space of the corpus on the disk, in bytes, without the database.
 func (c *Corpus) Size(ctx context.Context) (int64, error) {
 	var n sql.NullInt64
 	if err := c.db.QueryRowContext(ctx, "SELECT sum(bytes) FROM entries WHERE dropped_at IS NULL").Scan(&n); err != nil {
@@ -112,8 +112,8 @@ func (c *Corpus) Size(ctx context.Context) (int64, error) {
 	return n.Int64, nil
 }
 
-// Missing returns the entries whose files are gone though the rows say otherwise:
-// somebody removed them by hand.
+// Missing returns the entries whose files are gone against their rows: a user removed them by
+// hand.
 func (c *Corpus) Missing(ctx context.Context) ([]Entry, error) {
 	entries, err := c.List(ctx, Filter{})
 	if err != nil {

@@ -45,7 +45,7 @@ func TestRemoveAndGC(t *testing.T) {
 	if err != nil || len(clusters) != 1 || clusters[0].Count != 4 {
 		t.Errorf("the history lost what was dropped: %+v, %v", clusters, err)
 	}
-	// Added again it is there again, with its diagnosis.
+	// Added again, it exists again, with its diagnosis.
 	if got := add(t, c, filepath.Join(from, "1")); got != ids[1] {
 		t.Errorf("%s, want %s", got, ids[1])
 	}

@@ -6,14 +6,14 @@ import (
 	"fmt"
 )
 
-// schemaVersion is that of the tables, in PRAGMA user_version. A database of a later
-// one is refused; steps leads from each to the next.
+// schemaVersion is the version of the tables, in PRAGMA user_version. A database of a later
+// version is refused. steps converts each version to the next.
 const schemaVersion = 3
 
-// applicationID tells a corpus from other databases (PRAGMA application_id).
+// applicationID distinguishes a corpus from other databases (PRAGMA application_id).
 const applicationID = 0x64676e63 // "dgnc"
 
-// steps[i] makes version i+1 of version i. Times are nanoseconds since 1970.
+// steps[i] converts version i to version i+1. Times are nanoseconds since 1970.
 var steps = []string{`
 CREATE TABLE entries (
 	id         TEXT PRIMARY KEY,
@@ -114,8 +114,8 @@ ALTER TABLE entries ADD COLUMN imported INTEGER NOT NULL DEFAULT 0; -- it came i
 UPDATE entries SET imported = 1 WHERE EXISTS (SELECT 1 FROM diagnoses d WHERE d.entry = entries.id AND d.started_at < entries.added_at);
 `}
 
-// prepare brings a database to the schema of this version. It is atomic, so of two
-// processes that find an empty file one makes the tables.
+// prepare converts a database to the schema of this version. It is atomic: if two processes
+// find an empty file, one of them creates the tables.
 func prepare(ctx context.Context, db *sql.DB) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

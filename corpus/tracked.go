@@ -8,23 +8,22 @@ import (
 	"time"
 )
 
-// Tracked is what a bug tracker was told of a cluster.
+// Tracked is the data that a bug tracker was given about a cluster.
 type Tracked struct {
-	// Issue is its number or key in the tracker, empty if nothing was told yet; URL
-	// where people see it.
+	// Issue is the number or key in the tracker, empty if there is none yet. URL is its page.
 	Issue string
 	URL   string
-	// Attached says that the whole report is there.
+	// Attached says that the whole report was attached.
 	Attached bool
-	// Count is how many failures the tracker was told of, Last when the newest was, At
-	// when it was told.
+	// Count is the number of failures reported to the tracker, Last the time of the newest one,
+	// At the time of the report.
 	Count    int
 	Last, At time.Time
 }
 
-// ClaimTracked takes a cluster to tell a tracker of it, for as long as this process
-// lives, and returns what was told before. The error is ErrTaken if another process
-// that lives has it.
+// ClaimTracked claims a cluster for a report to a tracker, for as long as this process lives,
+// and returns the earlier report. It fails with ErrTaken if another living process has claimed
+// it.
 func (c *Corpus) ClaimTracked(ctx context.Context, tracker, digest string) (Tracked, error) {
 	var t Tracked
 	err := c.change(ctx, func(tx *sql.Tx) error {
@@ -50,8 +49,8 @@ func (c *Corpus) ClaimTracked(ctx context.Context, tracker, digest string) (Trac
 	return t, err
 }
 
-// FinishTracked notes what a tracker was told, and gives the claim back; with nil,
-// only that. what is a word for the history.
+// FinishTracked stores the report to a tracker, with a word for the history, and releases the
+// claim. With nil it only releases the claim.
 func (c *Corpus) FinishTracked(ctx context.Context, tracker, digest, what string, t *Tracked) error {
 	return c.change(ctx, func(tx *sql.Tx) error {
 		if t == nil {
@@ -70,8 +69,7 @@ func (c *Corpus) FinishTracked(ctx context.Context, tracker, digest, what string
 	})
 }
 
-// Tracked returns what a tracker was told of a cluster; its Issue is empty if that is
-// nothing.
+// Tracked returns the report of a cluster to a tracker. Its Issue is empty if there is none.
 func (c *Corpus) Tracked(ctx context.Context, tracker, digest string) (Tracked, error) {
 	var t Tracked
 	var last, at int64

@@ -19,24 +19,24 @@ import (
 )
 
 const (
-	// mostReport bounds the document that an analysis may leave.
+	// mostReport is the maximum size of an analysis's report.
 	mostReport = 128 << 20
-	// mostPassing recordings are compared with one that failed.
+	// mostPassing is how many recordings a failed one is compared with.
 	mostPassing = 3
-	// longestReason bounds what is kept of why it came to nothing.
+	// longestReason is the maximum length of the reason for a missing report.
 	longestReason = 1 << 10
 )
 
 // attempt is one way to analyse a failure.
 type attempt struct {
 	args []string
-	// lacks says what a report by this way lacks, after a reason; empty: nothing.
+	// lacks says what a report of this attempt lacks, after a reason; empty: nothing.
 	lacks string
 }
 
-// analyse has a failure analysed, by its recording, or by its core where that cannot
-// be replayed. The error is of this night, not of the failure: errOver, the context's,
-// or that no process can be started.
+// analyse analyses a failure by its recording or, if that cannot be replayed, by its core. An
+// error is one of the night, not of the failure: errOver, that of the context, or that no
+// process can be started.
 func (n *night) analyse(ctx context.Context, e *corpus.Entry) (*corpus.Result, error) {
 	attempts, err := n.attempts(ctx, e)
 	if err != nil {
@@ -65,13 +65,13 @@ func (n *night) analyse(ctx context.Context, e *corpus.Entry) (*corpus.Result, e
 	return r, nil
 }
 
-// attempts are the ways to analyse an entry, the one that tells most first.
+// attempts returns the ways to analyse an entry, the most informative first.
 func (n *night) attempts(ctx context.Context, e *corpus.Entry) ([]attempt, error) {
 	dir := n.inside(e)
 	if e.Kind == corpus.KindCore {
 		return []attempt{{args: []string{"--core", filepath.Join(dir, "core")}}}, nil
 	}
-	// Most of the time is the replays', the rest is for what is before and behind.
+	// Most of the time is for the replays, the rest for the work before and after them.
 	replay := []string{"--recording", dir, "--time", (n.Time * 3 / 4).String()}
 	list := []attempt{{args: replay}}
 	passing, err := n.passing(ctx, e)
@@ -91,7 +91,7 @@ func (n *night) attempts(ctx context.Context, e *corpus.Entry) ([]attempt, error
 	return list, nil
 }
 
-// passing are recordings of the same executable that did not fail, the newest ones.
+// passing returns recordings of the same executable that did not fail, the newest ones.
 func (n *night) passing(ctx context.Context, e *corpus.Entry) ([]string, error) {
 	if e.BuildID == "" {
 		return nil, nil
@@ -110,7 +110,7 @@ func (n *night) passing(ctx context.Context, e *corpus.Entry) ([]string, error) 
 	return list, nil
 }
 
-// try runs one analysis. It returns why there is no report, or puts it into r.
+// try runs one analysis. It stores the report in r, or returns why there is none.
 func (n *night) try(ctx context.Context, a attempt, r *corpus.Result) (string, error) {
 	scratch, discard, err := n.Corpus.Scratch()
 	if err != nil {
@@ -150,8 +150,7 @@ func (n *night) try(ctx context.Context, a attempt, r *corpus.Result) (string, e
 	return take(report, r), nil
 }
 
-// bounded runs a process in a control group of its own, or without one where there can
-// be none.
+// bounded runs a process in its own control group, or without one if none can be made.
 func (n *night) bounded(ctx context.Context, p process) (*ending, error) {
 	groups := n.groups.Load()
 	if groups == nil {
@@ -176,7 +175,7 @@ func (n *night) bounded(ctx context.Context, p process) (*ending, error) {
 	return end, again
 }
 
-// poll goes on without control groups.
+// poll continues without control groups.
 func (n *night) poll(why error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -184,8 +183,8 @@ func (n *night) poll(why error) {
 	n.run.MemoryBy, n.run.MemoryWhy = MemoryPolled, why.Error()
 }
 
-// why is what an analysis that failed said: its error, or what the runtime said when
-// it died, or else its last line.
+// why returns the error that a failed analysis reported: its error, the runtime's message if it
+// crashed, or its last line.
 func why(end *ending) string {
 	said, died, last := "", "", ""
 	for line := range strings.Lines(end.stderr) {
@@ -203,7 +202,7 @@ func why(end *ending) string {
 	return fmt.Sprintf("%s (%s)", short(cmp.Or(died, said, last, "it said nothing")), end.how)
 }
 
-// take reads a report into a result, and returns why it cannot.
+// take stores a report in a result, or returns why it cannot.
 func take(name string, r *corpus.Result) string {
 	text, err := readBounded(name)
 	if err != nil {
@@ -229,7 +228,7 @@ func take(name string, r *corpus.Result) string {
 	return ""
 }
 
-// firstCause is the one that the signature is of; nil if there is none.
+// firstCause returns the cause that the signature is of; nil if there is none.
 func firstCause(c *evidence.Case) *evidence.Cause {
 	if c.Diagnosis == nil {
 		return nil

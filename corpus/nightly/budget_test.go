@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// What eats memory costs nothing but itself, whichever way its budget is kept.
+// An analysis that uses too much memory fails alone, whichever way its budget is enforced.
 func TestMemory(t *testing.T) {
 	c, ids := filled(t, failure{what: "eat"}, failure{what: "ok", cause: "copy"})
 	o := options(c)
@@ -28,14 +28,14 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// What hangs costs its own time, and nothing of it is left: not the process that it
-// started either, which left its group.
+// An analysis that hangs uses only its own time, and no process of it is left, including the
+// child that left its group.
 func TestTime(t *testing.T) {
 	c, ids := filled(t, failure{what: "hang"})
 	o := options(c)
 	o.Retry = true
 	child := 0
-	// On a busy machine it may not have come to hang within its time.
+	// On a busy machine it may not hang yet when its time is over.
 	for o.Time = time.Second; child == 0 && o.Time < time.Minute; o.Time *= 2 {
 		if run := night1(t, o); run.Undiagnosed != 1 {
 			t.Fatalf("%+v", run)
@@ -59,7 +59,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// The night's end is no fault of the failure that it meets.
+// The end of the night is not counted against the failure that is being analysed.
 func TestTheNightEnds(t *testing.T) {
 	c, ids := filled(t, failure{what: "hang"})
 	o := options(c)
@@ -88,7 +88,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// A command that cannot be run is nothing that a failure is to blame for.
+// A command that cannot be run is not counted against a failure.
 func TestNoCommand(t *testing.T) {
 	c, ids := filled(t, failure{what: "ok"})
 	o := options(c)

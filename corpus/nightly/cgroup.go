@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UnsupportedError says that a night can make no control groups here.
+// UnsupportedError says that a night cannot make control groups here.
 type UnsupportedError struct{ What string }
 
 func (e *UnsupportedError) Error() string { return e.What }
@@ -27,13 +27,13 @@ func unsupported(format string, args ...any) error {
 // hierarchy is the tree of control groups of version 2 (cgroups(7), and the kernel's
 // Documentation/admin-guide/cgroup-v2.rst).
 type hierarchy struct {
-	// mount is where it can be seen, own the directory of this process's group in it.
+	// mount is where it is mounted, own the directory of this process's group in it.
 	mount, own string
 	// write writes to a file of a group.
 	write func(name, text string) error
 }
 
-// hierarchyOf goes by the texts of /proc/self/mountinfo and /proc/self/cgroup.
+// hierarchyOf parses the texts of /proc/self/mountinfo and /proc/self/cgroup.
 func hierarchyOf(mounts, groups string) (*hierarchy, error) {
 	own := ""
 	for line := range strings.Lines(groups) {
@@ -61,12 +61,12 @@ func hierarchyOf(mounts, groups string) (*hierarchy, error) {
 	return nil, unsupported("no control groups of version 2 are mounted")
 }
 
-// unescapeMount undoes how mountinfo writes spaces and the like (proc_pid_mountinfo(5)).
+// unescapeMount decodes mountinfo's escapes of spaces and the like (proc_pid_mountinfo(5)).
 func unescapeMount(text string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(text)
 }
 
-// writeControl writes to a file that is there, in one call as the kernel wants it.
+// writeControl writes to an existing file, in one call as the kernel requires.
 func writeControl(name, text string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
@@ -76,7 +76,7 @@ func writeControl(name, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// words are those of a file of a group.
+// words returns the words of a file of a group.
 func words(name string) ([]string, error) {
 	text, err := os.ReadFile(name)
 	return strings.Fields(string(text)), err
@@ -92,12 +92,11 @@ type controlGroups struct {
 	number         atomic.Int64
 }
 
-// groupPrefix begins the names of groups; the number of the process that made them
-// follows.
+// groupPrefix begins the names of groups. The number of the process that made them follows.
 const groupPrefix = "diagnose-night-"
 
-// openControlGroups finds where this process may make groups whose memory is bounded.
-// The error is an *UnsupportedError where it may not.
+// openControlGroups finds where this process may make groups with limited memory. It fails with
+// an *UnsupportedError if it may not.
 func openControlGroups() (*controlGroups, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -114,8 +113,8 @@ func openControlGroups() (*controlGroups, error) {
 	return h.open()
 }
 
-// open goes up from this process's own group as far as the groups are its own to
-// change: a service may be started in a group below the one that it was given.
+// open walks up from this process's own group as long as it may change the groups: a service
+// may be started in a group below its own.
 func (h *hierarchy) open() (*controlGroups, error) {
 	var first error
 	for dir := h.own; ; dir = filepath.Dir(dir) {
@@ -138,9 +137,9 @@ func (h *hierarchy) open() (*controlGroups, error) {
 	}
 }
 
-// delegated reports whether a group was given to this process: systemd marks those
-// that it gives away (systemd.resource-control(5), Delegate=) and makes them the user's.
-// One that is root in all that it sees, and in no group below it, has no manager.
+// delegated reports whether a group was delegated to this process: systemd marks such groups
+// (systemd.resource-control(5), Delegate=) and makes the user their owner. A process that is
+// root in everything it sees, and in no group below it, has no manager.
 func (h *hierarchy) delegated(dir string) bool {
 	var value [8]byte
 	for _, name := range []string{"user.delegate", "trusted.delegate"} {
@@ -189,8 +188,8 @@ func (h *hierarchy) use(dir string) (*controlGroups, error) {
 	return g, nil
 }
 
-// enable turns the memory controller on for the groups below. Only a group without
-// processes of its own can have it, except for the root.
+// enable enables the memory controller for the groups below. Apart from the root, only a group
+// without its own processes can have it.
 func (g *controlGroups) enable() error {
 	pids, err := words(filepath.Join(g.dir, "cgroup.procs"))
 	if err != nil {
@@ -216,14 +215,14 @@ func (g *controlGroups) enable() error {
 	return nil
 }
 
-// self is the group of this process while its former one has groups below it.
+// self is the name of this process's group while its former group has groups below it.
 func (g *controlGroups) self() string { return g.name("self") }
 
 func (g *controlGroups) name(what string) string {
 	return filepath.Join(g.dir, fmt.Sprintf("%s%d-%s", groupPrefix, os.Getpid(), what))
 }
 
-// close puts everything back as it was, as far as that goes: what it leaves is empty.
+// close restores the former state as far as possible. Any group that it leaves is empty.
 func (g *controlGroups) close() {
 	if g.enabled {
 		g.h.write(filepath.Join(g.dir, "cgroup.subtree_control"), "-memory")
@@ -234,8 +233,8 @@ func (g *controlGroups) close() {
 	}
 }
 
-// sweep removes the empty groups of nights that were killed: the kernel removes no
-// other.
+// sweep removes the empty groups of nights that were killed: the kernel removes only empty
+// ones.
 func (g *controlGroups) sweep() {
 	left, err := filepath.Glob(filepath.Join(g.dir, groupPrefix+"*"))
 	if err != nil {
@@ -250,16 +249,16 @@ func (g *controlGroups) sweep() {
 	}
 }
 
-// controlGroup bounds the memory of one process and of all that it starts.
+// controlGroup limits the memory of one process and of all its descendants.
 type controlGroup struct {
 	dir string
 	h   *hierarchy
-	// fd is of the directory, for clone3.
+	// fd is the directory, for clone3.
 	fd *os.File
 }
 
-// new makes a group with so many bytes, and none of swap. The kernel ends all in it
-// when one of them asks for more.
+// new makes a group with that many bytes of memory, and no swap. If a process of it needs more,
+// the kernel kills all of them.
 func (g *controlGroups) new(memory int64) (*controlGroup, error) {
 	c := &controlGroup{dir: g.name(strconv.FormatInt(g.number.Add(1), 10)), h: g.h}
 	if err := os.Mkdir(c.dir, 0o755); err != nil {
@@ -267,7 +266,7 @@ func (g *controlGroups) new(memory int64) (*controlGroup, error) {
 	}
 	err := g.h.write(filepath.Join(c.dir, "memory.max"), strconv.FormatInt(memory, 10))
 	for name, value := range map[string]string{"memory.swap.max": "0", "memory.oom.group": "1"} {
-		// The former is not there without swap, the latter before Linux 4.19.
+		// The former does not exist without swap, the latter before Linux 4.19.
 		if e := g.h.write(filepath.Join(c.dir, name), value); err == nil && !errors.Is(e, os.ErrNotExist) {
 			err = e
 		}
@@ -282,8 +281,8 @@ func (g *controlGroups) new(memory int64) (*controlGroup, error) {
 	return c, nil
 }
 
-// killed reports whether the kernel ended a process of the group for its budget, or
-// because there was no memory outside of it.
+// killed reports whether the kernel killed a process of the group because of its budget, or
+// because there was no memory outside of the group.
 func (c *controlGroup) killed() (budget, outside bool, err error) {
 	list, err := words(filepath.Join(c.dir, "memory.events"))
 	if err != nil {
@@ -299,11 +298,11 @@ func (c *controlGroup) killed() (budget, outside bool, err error) {
 	if !found {
 		return false, false, fmt.Errorf("%s/memory.events has no oom_kill", c.dir)
 	}
-	// "oom" counts how often the group's own bound was in the way.
+	// "oom" counts how often the group reached its own limit.
 	return kills > 0 && counts["oom"] > 0, kills > 0 && counts["oom"] == 0, nil
 }
 
-// close ends whatever is left in the group, and removes it.
+// close kills the processes left in the group, and removes it.
 func (c *controlGroup) close() {
 	c.fd.Close()
 	const rounds = 500

@@ -46,8 +46,7 @@ func TestHierarchyOf(t *testing.T) {
 	}
 }
 
-// groupTree is directories with the files of control groups; what is written is only
-// noted.
+// groupTree is directories with the files of control groups. Writes are only noted.
 type groupTree struct {
 	hierarchy
 	wrote []string
@@ -74,7 +73,7 @@ func newGroupTree(t *testing.T, own string, files map[string]string) *groupTree 
 	return x
 }
 
-// give marks a group as systemd does.
+// give marks a group as delegated, as systemd does.
 func (x *groupTree) give(t *testing.T, dir string) {
 	t.Helper()
 	err := unix.Setxattr(filepath.Join(x.mount, dir), "user.delegate", []byte("1"), 0)
@@ -86,7 +85,7 @@ func (x *groupTree) give(t *testing.T, dir string) {
 	}
 }
 
-// Groups are made in what was given to this process, and nowhere else.
+// Groups are made in a group delegated to this process, and nowhere else.
 func TestWhereControlGroupsAreMade(t *testing.T) {
 	me := strconv.Itoa(os.Getpid())
 	service := func(procs string) map[string]string {
@@ -145,7 +144,7 @@ func TestWhereControlGroupsAreMade(t *testing.T) {
 	}
 }
 
-// The kernel tells what it ended a process for.
+// The kernel says why it killed a process.
 func TestKilledForMemory(t *testing.T) {
 	for text, want := range map[string]struct{ budget, outside, fails bool }{
 		"low 0\nhigh 0\nmax 9\noom 0\noom_kill 0\noom_group_kill 0\n": {},
@@ -167,7 +166,7 @@ func TestKilledForMemory(t *testing.T) {
 	}
 }
 
-// groupsHere are real ones.
+// groupsHere returns real groups.
 func groupsHere(t *testing.T) *controlGroups {
 	t.Helper()
 	g, err := openControlGroups()
@@ -182,8 +181,8 @@ func groupsHere(t *testing.T) *controlGroups {
 	return g
 }
 
-// The kernel ends what needs more than its group has, and leaves others alone; nothing
-// of a group is left when it is closed.
+// The kernel kills a process that needs more than its group has, and no others. Nothing of a
+// group is left when it is closed.
 func TestControlGroup(t *testing.T) {
 	groups := groupsHere(t)
 	run := func(script string, memory int64, time time.Duration) *ending {

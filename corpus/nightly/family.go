@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// family is a process with all that it started, also what has a process group of its
-// own: replayed programs have.
+// family is a process with all its descendants, including those with their own process groups:
+// replayed programs have such groups.
 type family struct {
 	leader  int
 	members map[int]uint64 // start times, by which a number that is used again is known
@@ -22,11 +22,11 @@ type family struct {
 	looks   int
 }
 
-// surveyEvery is how many looks go by until all processes are looked at: a child whose
-// parent ended is nobody's child that is known, but may be in the group.
+// surveyEvery is the number of looks until all processes are examined: a child whose parent
+// ended is not the child of a known process, but may be in the group.
 const surveyEvery = 10
 
-// newFamily is of a process that was not waited for yet.
+// newFamily returns the family of a process that was not waited for yet.
 func newFamily(leader int) *family {
 	f := &family{leader: leader, members: map[int]uint64{}, surveys: 1}
 	if listsChildren() {
@@ -39,8 +39,8 @@ func newFamily(leader int) *family {
 	return f
 }
 
-// listsChildren reports whether the kernel lists a thread's children
-// (proc_tid_children(5): one built with CONFIG_PROC_CHILDREN does).
+// listsChildren reports whether the kernel lists a thread's children (proc_tid_children(5): if
+// built with CONFIG_PROC_CHILDREN).
 var listsChildren = sync.OnceValue(func() bool {
 	return unix.Access("/proc/thread-self/children", unix.R_OK) == nil
 })
@@ -72,7 +72,7 @@ func (f *family) look() int64 {
 	return total
 }
 
-// adopt takes in the children of a member that are not known yet, and returns them.
+// adopt adds the children of a member that are not known yet, and returns them.
 func (f *family) adopt(parent *openedProcess) []int {
 	if f.surveys == 1 {
 		return nil
@@ -95,7 +95,7 @@ func (f *family) adopt(parent *openedProcess) []int {
 	return list
 }
 
-// survey takes in who is there by looking at all processes, and returns those.
+// survey updates the members from all processes, and returns all processes.
 func (f *family) survey() map[int]status {
 	list := processes()
 	for changed := true; changed; {
@@ -115,8 +115,8 @@ func (f *family) survey() map[int]status {
 	return list
 }
 
-// kill ends all of them, and those that they start meanwhile. It is for before the
-// leader is waited for.
+// kill kills all members, and those that they start meanwhile. Call it before the leader is
+// waited for.
 func (f *family) kill() {
 	const rounds = 200
 	for range rounds {
@@ -134,7 +134,7 @@ func (f *family) kill() {
 	}
 }
 
-// status is of a process, from /proc/PID/stat (proc_pid_stat(5)).
+// status is the status of a process, from /proc/PID/stat (proc_pid_stat(5)).
 type status struct {
 	parent, group int
 	state         byte
@@ -158,7 +158,7 @@ func processes() map[int]status {
 	return list
 }
 
-// parseStat reads what stands behind the name, which may have spaces and brackets.
+// parseStat parses the text after the name, which may contain spaces and brackets.
 func parseStat(text []byte) (status, bool) {
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	const state, parent, group, started = 0, 1, 2, 19
@@ -173,8 +173,8 @@ func parseStat(text []byte) (status, bool) {
 	return s, err1 == nil && err2 == nil && err3 == nil
 }
 
-// openedProcess is a process by its directory in /proc, which stays that process's when
-// its number is used again.
+// openedProcess is a process by its directory in /proc. The directory stays that of the process
+// when its number is reused.
 type openedProcess struct {
 	status
 	pid, dir int
@@ -202,8 +202,8 @@ func openProcess(pid int) (*openedProcess, error) {
 
 func (p *openedProcess) close() { unix.Close(p.dir) }
 
-// resident is what a process has in memory besides what it shares with files, in bytes;
-// 0 for one that has gone.
+// resident returns the resident memory of a process without what it shares with files, in
+// bytes; 0 for one that has ended.
 func (p *openedProcess) resident() int64 {
 	text, err := readAt(p.dir, "statm")
 	if err != nil {
@@ -221,8 +221,8 @@ func (p *openedProcess) resident() int64 {
 	return (all - shared) * int64(unix.Getpagesize())
 }
 
-// children are those that its threads started. The kernel may leave some out while
-// others of them end.
+// children returns the children that its threads started. The kernel may leave some out while
+// others end.
 func (p *openedProcess) children() []int {
 	tasks, err := unix.Openat(p.dir, "task", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -244,7 +244,7 @@ func (p *openedProcess) children() []int {
 	return list
 }
 
-// numbers are the names in a directory that are such.
+// numbers returns the numeric names in a directory.
 func numbers(dir int) []int {
 	var list []int
 	var names []string
@@ -266,7 +266,7 @@ func numbers(dir int) []int {
 	}
 }
 
-// readAt reads a file of /proc. It makes half of the system calls that os.ReadFile does.
+// readAt reads a file of /proc. It makes half as many system calls as os.ReadFile.
 func readAt(dir int, name string) ([]byte, error) {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

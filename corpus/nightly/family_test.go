@@ -13,9 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descendants starts a shell in a process group of its own that has a child in another
-// group, one whose parent has ended, and one that is as usual, and returns the shell's
-// number and theirs.
+// descendants starts a shell in its own process group, with a child in another group, one whose
+// parent has ended, and an ordinary one. It returns the ids of the shell and of the children.
 func descendants(t testing.TB) (leader int, list []int) {
 	t.Helper()
 	const script = `setsid sh -c 'echo $$; exec sleep 600' & (sleep 600 >/dev/null & echo $!); sleep 600 & echo $!; wait`
@@ -49,7 +48,7 @@ func descendants(t testing.TB) (leader int, list []int) {
 	return leader, list
 }
 
-// atRest stops processes: one that is still on its way to its program grows.
+// atRest stops processes: a process that has not executed its program yet still grows.
 func atRest(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
@@ -74,8 +73,8 @@ func atRest(t *testing.T, pids []int) {
 	}
 }
 
-// Whoever there is is found: a child by its parent at once, and one whose parent ended by
-// its group, at the latest when all processes are looked at.
+// Every descendant is found: a child by its parent at once, and one whose parent ended by its
+// group, at the latest when all processes are examined.
 func TestFamily(t *testing.T) {
 	for name, surveys := range map[string]int{"children": surveyEvery, "all processes": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +133,7 @@ func TestFamily(t *testing.T) {
 	}
 }
 
-// A number that another process has by now is nobody's.
+// A number that another process has by now belongs to no member.
 func TestFamilyOfUsedNumbers(t *testing.T) {
 	self, err := openProcess(os.Getpid())
 	if err != nil {
@@ -147,7 +146,7 @@ func TestFamilyOfUsedNumbers(t *testing.T) {
 	}
 }
 
-// BenchmarkLook is one look at a family of four on a machine with 200 more processes.
+// BenchmarkLook examines a family of four on a machine with 200 more processes.
 func BenchmarkLook(b *testing.B) {
 	others := exec.Command("sh", "-c", strings.Repeat("sleep 600 & ", 200)+"echo; wait")
 	others.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

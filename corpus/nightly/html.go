@@ -17,19 +17,19 @@ var pageFiles embed.FS
 
 var pageTemplate = template.Must(template.New("").Funcs(template.FuncMap{"span": reports.Span}).ParseFS(pageFiles, "html/*.tmpl"))
 
-// mostRows bounds a table of the page; the JSON form has all.
+// mostRows is the maximum number of rows in a table of the page. The JSON form has all.
 const mostRows = 200
 
 // PageOptions say where the reports of a page's causes are.
 type PageOptions struct {
-	// Reports has for a cluster's digest the address of its report, relative to the
-	// page, and Missing why there is none. Of a cluster that is in neither the page
-	// has the command that shows its report.
+	// Reports has for a cluster's digest the address of its report, relative to the page.
+	// Missing has why there is none. For a cluster in neither map the page has the command that
+	// shows its report.
 	Reports, Missing map[string]string
 }
 
-// WriteHTML writes the summary as one file without anything from elsewhere. What came
-// from failing programs is escaped and cut.
+// WriteHTML writes the summary as one file that loads nothing from elsewhere. Text from failing
+// programs is escaped and cut.
 func (s *Summary) WriteHTML(w io.Writer, opts PageOptions) error {
 	style, err := pageFiles.ReadFile("html/summary.css")
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Summary) WriteHTML(w io.Writer, opts PageOptions) error {
 	return reports.WritePage(w, page)
 }
 
-// issues are those that a tracker has, by cluster.
+// issues returns the issues of a tracker, by cluster.
 func (s *Summary) issues() map[string]*pageIssue {
 	list := map[string]*pageIssue{}
 	if s.Tracking == nil {
@@ -67,7 +67,7 @@ func (s *Summary) issues() map[string]*pageIssue {
 	return list
 }
 
-// webAddress is an address that a page may lead to; "" for any other.
+// webAddress returns an address if a page may link to it; "" otherwise.
 func webAddress(text string) string {
 	if strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://") {
 		return text
@@ -92,7 +92,7 @@ func (p *pager) part(id, title string, folded bool, name string, data any) {
 	p.parts = append(p.parts, reports.PagePart{ID: id, Title: title, Folded: folded, Body: template.HTML(body.String())})
 }
 
-// The data of the templates, which see exported fields only.
+// The data of the templates, which see only exported fields.
 type (
 	pageFact struct {
 		Name, Text string
@@ -215,7 +215,7 @@ func (p *pager) tracking(k *Tracking) {
 	}{rows, k.later(), k.Error})
 }
 
-// cutList bounds a list, and says what it lacks.
+// cutList cuts a list, and says how many rows are missing.
 func cutList[T any](list []T) ([]T, string) {
 	if len(list) <= mostRows {
 		return list, ""
@@ -223,7 +223,7 @@ func cutList[T any](list []T) ([]T, string) {
 	return list[:mostRows], fmt.Sprintf("and %d more, in the JSON form", len(list)-mostRows)
 }
 
-// trendOf draws how many failures there were in each of the times, the latest last.
+// trendOf draws the number of failures in each of the times, the latest last.
 func trendOf(times []int, each time.Duration) pageTrend {
 	const bar, gap, height = 6, 2, 22
 	most := 1
@@ -251,7 +251,7 @@ func trendOf(times []int, each time.Duration) pageTrend {
 	return t
 }
 
-// span is a time as people say it.
+// span formats a duration for people.
 func span(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour && d%(24*time.Hour) == 0:

@@ -28,7 +28,8 @@ var (
 	pageIDs   = regexp.MustCompile(`\sid="([^"]*)"`)
 )
 
-// The page says all that the text says, but addresses, which its links have, and leads to what is there and to nothing else.
+// The page has all words of the text except for addresses, which its links have. Its links lead
+// to existing parts and to the reports and issues only.
 func TestPageSaysWhatTheTextSays(t *testing.T) {
 	s := sampleSummary()
 	page := pageOf(t, s, samplePage(s))
@@ -73,8 +74,8 @@ func TestPageSaysWhatTheTextSays(t *testing.T) {
 	}
 }
 
-// No digest of 32 digits is shown, also where a tracker names its issues by them; and
-// a trend has its numbers.
+// No digest of 32 digits is shown, even if a tracker names its issues by them. A trend has its
+// numbers.
 func TestPageIsForReaders(t *testing.T) {
 	s := sampleSummary()
 	digest := strings.Repeat("0123456789abcdef", 2)
@@ -93,7 +94,7 @@ func TestPageIsForReaders(t *testing.T) {
 	}
 }
 
-// A table that would be too long for a reader says what it lacks.
+// A table that would be too long for a reader says how much is missing.
 func TestLongPage(t *testing.T) {
 	s := sampleSummary()
 	for i := range 3 * mostRows {
@@ -142,8 +143,8 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// lookAt sees that a page loads without a complaint and without anything from
-// elsewhere, fits its window, can be read in both colours, and goes on paper whole.
+// lookAt checks that a page loads without an error and without anything from elsewhere, fits
+// its window, can be read in both colours, and prints completely.
 func lookAt(t *testing.T, b *browsertest.Browser, name, page string) {
 	b.Size(1200, 900)
 	b.Media("screen", "light")
@@ -193,7 +194,7 @@ func lookAt(t *testing.T, b *browsertest.Browser, name, page string) {
 	b.Screenshot(name + "-print")
 }
 
-// Tab comes to each report, where the focus is seen, and Enter leads there.
+// Tab reaches each report, with a visible focus, and Enter follows the link.
 func pageByKeyboard(t *testing.T, b *browsertest.Browser) {
 	s := sampleSummary()
 	opts := samplePage(s)

@@ -13,79 +13,79 @@ import (
 	"diagnose/corpus"
 )
 
-// Options say how a night goes.
+// Options are the options of a night.
 type Options struct {
 	// Corpus is open for changes.
 	Corpus *corpus.Corpus
-	// Version is that of diagnose: what it has diagnosed already is left alone.
+	// Version is the version of diagnose. Failures that it has already diagnosed are skipped.
 	Version string
-	// Command runs diagnose; "crash" and its flags are appended. Environ is added
-	// to this process's environment.
+	// Command runs diagnose; "crash" and its flags are appended. Environ is added to this
+	// process's environment.
 	Command []string
 	Environ []string
-	// Since is how far back the summary looks.
+	// Since is the length of the summary's period.
 	Since time.Duration
-	// Jobs run at once.
+	// Jobs is how many analyses run at once.
 	Jobs int
-	// Budget bounds the night; 0 does not. Time and Memory bound each failure's
-	// processes, in bytes the latter.
+	// Budget is the time limit of the night; 0 is none. Time and Memory are the limits for each
+	// failure's processes, Memory in bytes.
 	Budget time.Duration
 	Time   time.Duration
 	Memory int64
-	// Retry tries again what this version could not diagnose.
+	// Retry tries again the failures that this version could not diagnose.
 	Retry bool
-	// TrustImported has recordings replayed that came in archives. Replays are no
-	// sandboxes: whoever made a recording chooses what they execute.
+	// TrustImported also replays recordings that came in archives. A replay is no sandbox: the
+	// maker of a recording chooses what it executes.
 	TrustImported bool
-	// Progress is called, one call at a time, when a failure is begun and when it is
-	// done; nil is allowed.
+	// Progress is called, one call at a time, when a failure is begun and when it is done; it
+	// may be nil.
 	Progress func(Progress)
 }
 
-// Progress is how far a night is.
+// Progress is the progress of a night.
 type Progress struct {
-	// Done of Total failures are done, by this night and others beside it.
+	// Done of Total failures are done, by this night and others that run at the same time.
 	Done, Total int
-	// Entry is the failure concerned, and Result what came of it; nil: it begins.
+	// Entry is the failure, and Result its result; nil: it begins.
 	Entry  *corpus.Entry
 	Result *corpus.Result
-	// Left estimates how long it still takes; 0: unknown yet.
+	// Left estimates the remaining time; 0: not known yet.
 	Left time.Duration
 }
 
-// Run is what a night did.
+// Run is the work of a night.
 type Run struct {
-	// Version is that of diagnose, Started and Ended when the run did so.
+	// Version is the version of diagnose, Started and Ended the times of the run.
 	Version string    `json:"version"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
-	// Diagnosed and Undiagnosed count what this run did; NotReached what it left,
-	// because its budget was over.
+	// Diagnosed and Undiagnosed count the failures that this run analysed, NotReached those
+	// left because its budget was spent.
 	Diagnosed   int `json:"diagnosed"`
 	Undiagnosed int `json:"undiagnosed"`
 	NotReached  int `json:"not_reached"`
-	// NotTrusted counts the recordings that were left alone because they were imported.
+	// NotTrusted counts the recordings that were skipped because they were imported.
 	NotTrusted int `json:"not_trusted,omitempty"`
 	// Memory is the budget of each failure's processes, in bytes. MemoryBy says how it was
-	// kept: "cgroup" by the kernel, "polling" by looking ten times a second, and then
-	// MemoryWhy says why no control group could be used.
+	// enforced: "cgroup" by the kernel, "polling" by a check ten times a second. Then MemoryWhy
+	// says why no control group could be used.
 	Memory    int64  `json:"memory_bytes"`
 	MemoryBy  string `json:"memory_by"`
 	MemoryWhy string `json:"memory_why,omitempty"`
 	// CPU is the processor time of the analyses, in nanoseconds.
 	CPU time.Duration `json:"cpu_ns"`
-	// PerCoreHour is how many failures an hour of one processor suffices for; 0: none
-	// was done.
+	// PerCoreHour is how many failures can be analysed in an hour of one processor; 0: none
+	// was.
 	PerCoreHour float64 `json:"failures_per_core_hour"`
 }
 
-// The ways to keep a budget of memory.
+// The ways to enforce a budget of memory.
 const (
 	MemoryGrouped = "cgroup"
 	MemoryPolled  = "polling"
 )
 
-// night is a run that goes on.
+// night is a run in progress.
 type night struct {
 	Options
 	deadline time.Time                     // zero: there is none
@@ -102,8 +102,8 @@ type night struct {
 // errOver says that the night's budget, not the failure's, has ended an analysis.
 var errOver = errors.New("the night is over")
 
-// Diagnose does what there is to do. When ctx ends, what is being analysed is stopped
-// and left for another night; the error is the context's then.
+// Diagnose diagnoses the failures that are left. When ctx ends, running analyses are stopped
+// and left for another night, and the error is that of the context.
 func Diagnose(ctx context.Context, opts Options) (*Run, error) {
 	if opts.Jobs < 1 || opts.Time <= 0 || opts.Memory <= 0 || len(opts.Command) == 0 || opts.Version == "" {
 		return nil, errors.New("nightly: jobs, time, memory, command or version is not set")
@@ -144,11 +144,11 @@ func Diagnose(ctx context.Context, opts Options) (*Run, error) {
 	return &n.run, nil
 }
 
-// others is how long is waited for what another process has claimed.
+// others is how long to wait for the claims of another process.
 const others = 500 * time.Millisecond
 
-// all does rounds until nothing is left: failures may be added meanwhile, and others
-// may die with what they had claimed.
+// all does rounds until nothing is left: meanwhile failures may be added, and other processes
+// may end before they finish their claims.
 func (n *night) all(ctx context.Context) error {
 	for {
 		left, err := n.left(ctx)
@@ -179,7 +179,7 @@ func (n *night) all(ctx context.Context) error {
 
 func (n *night) over() bool { return !n.deadline.IsZero() && !time.Now().Before(n.deadline) }
 
-// left is what is not done, in the order in which it should be.
+// left returns the failures that are not done, in the order in which they should be.
 func (n *night) left(ctx context.Context) ([]corpus.Entry, error) {
 	todo, err := n.Corpus.Undiagnosed(ctx, n.Version)
 	if err != nil {
@@ -194,7 +194,7 @@ func (n *night) left(ctx context.Context) ([]corpus.Entry, error) {
 	found := len(todo)
 	todo = slices.DeleteFunc(todo, func(e corpus.Entry) bool { return !n.trusts(&e) })
 	n.run.NotTrusted = found - len(todo)
-	// What others do meanwhile is done as well.
+	// Failures that others finish meanwhile also count as done.
 	n.total = max(n.total, n.done+len(todo))
 	n.done = max(n.done, n.total-len(todo))
 	return order(todo, all, n.run.Started.Add(-n.Since)), nil
@@ -205,8 +205,8 @@ func (n *night) trusts(e *corpus.Entry) bool {
 	return n.TrustImported || !e.Imported || e.Kind != corpus.KindRecording
 }
 
-// round gives the failures to as many workers as there are jobs. It reports whether
-// one of them was this night's to do.
+// round distributes the failures to as many workers as there are jobs. It reports whether this
+// night could claim one of them.
 func (n *night) round(ctx context.Context, list []corpus.Entry) bool {
 	next := make(chan corpus.Entry)
 	var group sync.WaitGroup
@@ -236,8 +236,8 @@ func (n *night) round(ctx context.Context, list []corpus.Entry) bool {
 	return began
 }
 
-// one claims a failure, has it analysed and keeps what came of it. It reports whether
-// the claim was this process's. The error ends the night.
+// one claims a failure, analyses it and stores the result. It reports whether this process got
+// the claim. An error ends the night.
 func (n *night) one(ctx context.Context, e *corpus.Entry) (bool, error) {
 	if ctx.Err() != nil || n.over() {
 		return false, nil
@@ -251,7 +251,7 @@ func (n *night) one(ctx context.Context, e *corpus.Entry) (bool, error) {
 	n.say(e, nil)
 	result, err := n.analyse(ctx, e)
 	if err != nil {
-		// Not by ctx, which may be what ended it.
+		// It does not use ctx, which may have ended the analysis.
 		released := n.Corpus.Release(context.WithoutCancel(ctx), e.ID)
 		if errors.Is(err, errOver) {
 			err = nil
@@ -269,7 +269,7 @@ func (n *night) one(ctx context.Context, e *corpus.Entry) (bool, error) {
 	return true, nil
 }
 
-// say counts, and tells.
+// say updates the counts, and calls Progress.
 func (n *night) say(e *corpus.Entry, r *corpus.Result) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -288,7 +288,7 @@ func (n *night) say(e *corpus.Entry, r *corpus.Result) {
 	}
 }
 
-// remaining goes by how fast it went so far.
+// remaining extrapolates the speed so far.
 func (n *night) remaining() time.Duration {
 	mine := n.run.Diagnosed + n.run.Undiagnosed
 	if mine == 0 {
@@ -301,7 +301,7 @@ func (n *night) remaining() time.Duration {
 	return left
 }
 
-// inside is the directory of an entry that is to be diagnosed.
+// inside returns the directory of the recording to diagnose in an entry.
 func (n *night) inside(e *corpus.Entry) string {
 	return filepath.Join(n.Corpus.EntryDir(e.ID), filepath.FromSlash(e.Culprit))
 }

@@ -21,8 +21,7 @@ import (
 	"diagnose/reports"
 )
 
-// The test binary is a night as well, which can be killed, and the diagnose that it
-// runs.
+// The test binary is also a night that can be killed, and the diagnose that it runs.
 func TestMain(m *testing.M) {
 	switch {
 	case os.Getenv("NIGHTLY_TEST_USE") != "":
@@ -68,7 +67,7 @@ func options(c *corpus.Corpus) Options {
 		Since: 24 * time.Hour, Jobs: 2, Time: time.Minute, Memory: 1 << 30}
 }
 
-// fakeDiagnose does what the arguments of the recorded program say.
+// fakeDiagnose acts on the arguments of the recorded program.
 func fakeDiagnose(args []string) int {
 	flag := func(name string) string {
 		if i := slices.Index(args, name); i >= 0 {
@@ -122,7 +121,7 @@ func fakeDiagnose(args []string) int {
 	return report(flag("--output"), cause, flag("--recording") != "")
 }
 
-// useMemory touches four gigabytes, if it is let.
+// useMemory touches four gigabytes, if it can.
 func useMemory(what string) int {
 	var all [][]byte
 	for range 4096 {
@@ -167,7 +166,7 @@ type failure struct {
 	passed      bool
 }
 
-// filled makes a corpus of failures, and returns it with their names.
+// filled makes a corpus of failures, and returns it with their ids.
 func filled(t testing.TB, list ...failure) (*corpus.Corpus, []string) {
 	t.Helper()
 	c, err := corpus.Create(t.Context(), filepath.Join(t.TempDir(), "corpus"))
@@ -229,7 +228,7 @@ func summary(t testing.TB, c *corpus.Corpus, run *Run) *Summary {
 	return s
 }
 
-// analyses are the names that analyses were begun of, in their order.
+// analyses returns the names of the started analyses, in their order.
 func analyses(t testing.TB) []string {
 	t.Helper()
 	text, err := os.ReadFile(os.Getenv(logName))
@@ -289,7 +288,7 @@ func TestNight(t *testing.T) {
 			t.Errorf("%q is not in:\n%s", says, text.String())
 		}
 	}
-	// A second night has nothing to do, and nothing is new once it was told.
+	// A second night has nothing to do, and nothing is new once it was reported.
 	before := len(analyses(t))
 	if err := s.Told(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -298,7 +297,8 @@ func TestNight(t *testing.T) {
 	if got := summary(t, c, again); again.Diagnosed+again.Undiagnosed != 0 || len(got.New) != 0 || len(got.Known) != 5 || got.Alarming() || len(analyses(t)) != before {
 		t.Errorf("%+v\n%+v", again, got)
 	}
-	// What came to nothing is tried again if that is asked for, and all by a later version.
+	// A failure without a report is tried again on request, and every failure by a later
+	// version.
 	o = options(c)
 	o.Retry = true
 	if run := night1(t, o); run.Undiagnosed != 3 || run.Diagnosed != 0 {
@@ -310,8 +310,8 @@ func TestNight(t *testing.T) {
 	}
 }
 
-// TestNightImported: recordings that came in an archive are replayed only where that
-// was asked for, neither for themselves nor beside others; cores are read.
+// TestNightImported: recordings from an archive are replayed only on request, both for their
+// own diagnosis and for comparison; cores are read.
 func TestNightImported(t *testing.T) {
 	from, _ := filled(t, failure{what: "ok", cause: "copy", core: true}, failure{what: "ok", passed: true})
 	var archive bytes.Buffer

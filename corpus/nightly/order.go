@@ -8,8 +8,8 @@ import (
 	"diagnose/corpus"
 )
 
-// kin are failures that look alike: of one cluster, or, before they are diagnosed, of
-// one program that ended in one way at one place.
+// kin are failures that look alike: of one cluster or, before they are diagnosed, of one
+// program that ended in the same way at the same place.
 type kin struct {
 	entries []corpus.Entry // newest first
 	known   bool           // one of them was diagnosed, by whatever version
@@ -24,8 +24,8 @@ func kinOf(e *corpus.Entry) string {
 	return "likeness " + e.Likeness()
 }
 
-// order puts what is new and frequent first. Of each kind the newest one comes before
-// the second of any, for it may tell all that there is to tell.
+// order sorts new and frequent failures first. The newest one of each kind comes before the
+// second of any, since one may show everything there is to know.
 func order(todo, all []corpus.Entry, since time.Time) []corpus.Entry {
 	kinds := map[string]*kin{}
 	var list []*kin

@@ -8,7 +8,7 @@ import (
 	"diagnose/corpus"
 )
 
-// New and frequent ones come first, and of each kind one before the second of any.
+// New and frequent failures come first, and one of each kind before the second of any.
 func TestOrder(t *testing.T) {
 	c, ids := filled(t, failure{what: "ok", cause: "old"})
 	night1(t, options(c))

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is a command with budgets, in a process group of its own.
+// process is a command with budgets, in its own process group.
 type process struct {
 	args, environ []string
-	// dir is a directory for what it leaves.
+	// dir is a directory for its output.
 	dir    string
 	time   time.Duration
 	memory int64 // bytes, of it and of what it starts
@@ -26,14 +26,14 @@ type process struct {
 	group *controlGroup
 }
 
-// ending is how it ended.
+// ending describes how it ended.
 type ending struct {
 	status int
 	how    string // "exit status 3", "signal: killed"
 	stderr string // the end of it
 	// tooLong and tooLarge say that a budget ended it.
 	tooLong, tooLarge bool
-	// starved says that the kernel ended a process of it for want of memory outside of
+	// starved says that the kernel killed one of its processes for lack of memory outside of
 	// its budget.
 	starved bool
 	cpu     time.Duration
@@ -41,11 +41,11 @@ type ending struct {
 }
 
 const (
-	// watchEvery is how often its memory is looked at without a control group: a limit
-	// of the address space would stop a Go program, and the replayed one, which reserve
-	// more than they use.
+	// watchEvery is how often its memory is polled without a control group. A limit of the
+	// address space would stop a Go program, and the replayed one, since both reserve more than
+	// they use.
 	watchEvery = 100 * time.Millisecond
-	// mostStderr is what is kept of what it says.
+	// mostStderr is how many bytes of its standard error are kept.
 	mostStderr = 64 << 10
 )
 
@@ -63,8 +63,8 @@ func (p *process) run(ctx context.Context) (*ending, error) {
 	if p.group != nil {
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(p.group.fd.Fd())
 	}
-	// The signal of the parent's death is that of the thread that starts it, which
-	// therefore has to stay.
+	// The parent-death signal is sent when the thread that starts the process ends. So that
+	// thread must stay.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
@@ -77,7 +77,7 @@ func (p *process) run(ctx context.Context) (*ending, error) {
 		defer close(watched)
 		p.watch(ctx, family, end, stop)
 	}()
-	// Until it is waited for, its number and its group's are nobody else's.
+	// Until it is waited for, its id and that of its group are not reused.
 	for errors.Is(unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
 	}
 	close(stop)
@@ -108,13 +108,13 @@ func (p *process) run(ctx context.Context) (*ending, error) {
 	return end, nil
 }
 
-// startError is of a process that could not be started.
+// startError says that a process could not be started.
 type startError struct{ err error }
 
 func (e *startError) Error() string { return "nightly: " + e.err.Error() }
 func (e *startError) Unwrap() error { return e.err }
 
-// watch kills the process when a budget or the night is over.
+// watch kills the process when a budget is spent or the night is over.
 func (p *process) watch(ctx context.Context, f *family, end *ending, stop chan struct{}) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// many are failures of a few causes, some of which cannot be diagnosed.
+// many returns failures of a few causes, some of which cannot be diagnosed.
 func many(n int) []failure {
 	var list []failure
 	for i := range n {
@@ -28,7 +28,7 @@ func many(n int) []failure {
 	return list
 }
 
-// result is what of a summary does not depend on which run did what.
+// result returns the part of a summary that does not depend on which run did the work.
 func result(s *Summary) string {
 	c := *s
 	c.Run, c.Since, c.Before = Run{}, time.Time{}, time.Time{}
@@ -39,7 +39,7 @@ func result(s *Summary) string {
 	return string(text)
 }
 
-// Two nights at once do everything, and nothing twice; both tell the same.
+// Two concurrent nights do everything, and nothing twice. Both report the same.
 func TestTwoNights(t *testing.T) {
 	c, ids := filled(t, many(20)...)
 	t.Setenv("NIGHTLY_TEST_SLOW", "1")
@@ -87,8 +87,8 @@ func readSummary(t testing.TB, name string) *Summary {
 	return &s
 }
 
-// A night that is killed again and again comes to what one does that is not: what was
-// written is not done again, and no analysis outlives its night.
+// A night that is killed again and again gets the same result as one that is not: stored
+// results are not computed again, and no analysis outlives its night.
 func TestKilledNights(t *testing.T) {
 	c, ids := filled(t, many(40)...)
 	t.Setenv("NIGHTLY_TEST_SLOW", "1")
@@ -109,7 +109,7 @@ func TestKilledNights(t *testing.T) {
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
-		// Where it is killed is of no matter to what is tested; the last one is let go on.
+		// The time of the kill does not matter to the test. The last night is not killed.
 		wait := time.Hour
 		if kills < limit {
 			wait = time.Duration(20+random.IntN(250)) * time.Millisecond
@@ -151,7 +151,7 @@ func TestKilledNights(t *testing.T) {
 	t.Logf("killed %d times, %d analyses for %d failures", kills, len(analyses(t)), len(ids))
 }
 
-// outline leaves out what differs between two corpora: names and times.
+// outline leaves out the differences between two corpora: names and times.
 func outline(s *Summary) string {
 	var b strings.Builder
 	for _, list := range [][]Group{s.New, s.Back, s.Known} {

@@ -9,73 +9,72 @@ import (
 	"diagnose/reports"
 )
 
-// SummaryVersion is that of Summary's JSON, MAJOR.MINOR; reports/schema/nightly-1.json
+// SummaryVersion is the version of Summary's JSON, MAJOR.MINOR. reports/schema/nightly-1.json
 // describes it.
 const SummaryVersion = "1.3"
 
-// Summary is what a night tells.
+// Summary is the report of a night.
 type Summary struct {
 	// SchemaVersion is MAJOR.MINOR.
 	SchemaVersion string `json:"schema_version"`
-	// Corpus is its directory, Run what this run did.
+	// Corpus is the directory of the corpus, Run the work of this run.
 	Corpus string `json:"corpus"`
 	Run    Run    `json:"run"`
-	// Since is the beginning of the time that is looked at, which ends with the run's
-	// start; Before that of a time as long before it, which it is compared with.
+	// Since is the beginning of the period, which ends with the run's start. Before is the
+	// beginning of the period before it, of the same length, for comparison.
 	Since  time.Time `json:"since"`
 	Before time.Time `json:"before"`
-	// Failures counts those since then, FailuresBefore those of the time before.
+	// Failures counts those in the period, FailuresBefore those in the period before.
 	Failures       int `json:"failures"`
 	FailuresBefore int `json:"failures_before"`
-	// Times are the failures in each of the last fourteen times as long as the one
-	// looked at, the latest last.
+	// Times are the numbers of failures in the last fourteen periods, the latest last.
 	Times []int `json:"times"`
-	// New are causes that no earlier summary had; Back those that were fixed and
-	// failed since in a build that had not; Known the others that failed since.
+	// New are causes that are in no earlier summary. Back are those that were fixed and failed
+	// in this period in a build that had not failed before. Known are the others that failed in
+	// this period.
 	New   []Group `json:"new"`
 	Back  []Group `json:"back"`
 	Known []Group `json:"known"`
-	// Fixed are causes that were marked as fixed and did not fail since, the latest fix
-	// first; Quiet counts the other known causes that did not fail since.
+	// Fixed are causes that were marked as fixed and have not failed since, the latest fix
+	// first. Quiet counts the other known causes that did not fail in the period.
 	Fixed []Group `json:"fixed"`
 	Quiet int     `json:"quiet"`
-	// Undiagnosed are failures of which this version of diagnose could tell nothing;
-	// Partial those of which it could tell less than it might.
+	// Undiagnosed are failures that this version of diagnose could not diagnose. Partial are
+	// those whose report lacks something.
 	Undiagnosed []Missed `json:"undiagnosed"`
 	Partial     []Missed `json:"partial"`
-	// Tracking is what a bug tracker was told; nil if none was to be.
+	// Tracking is the report to a bug tracker; nil if there was to be none.
 	Tracking *Tracking `json:"tracking,omitempty"`
 }
 
 // Group is a cluster with its numbers.
 type Group struct {
 	corpus.Cluster
-	// Recent counts the failures since, Earlier those of the time before.
+	// Recent counts the failures in the period, Earlier those in the period before.
 	Recent  int `json:"recent"`
 	Earlier int `json:"earlier"`
 	// Trend is rising, falling or steady.
 	Trend string `json:"trend"`
-	// Times are the failures in each of the last fourteen times as long as the one
-	// looked at, the latest last.
+	// Times are the numbers of failures in the last fourteen periods, the latest last.
 	Times []int `json:"times"`
 }
 
-// Missed is a failure that was not diagnosed, or not as it might have been.
+// Missed is a failure without a diagnosis, or with an incomplete one.
 type Missed struct {
-	// Entry is its name in the corpus, Program the executable's, Ended how it ended in
-	// one word, At when.
+	// Entry is its name in the corpus, Program the name of the executable, Ended how it ended
+	// in one word, At when.
 	Entry   string    `json:"entry"`
 	Program string    `json:"program"`
 	Ended   string    `json:"ended,omitempty"`
 	At      time.Time `json:"failed_at"`
-	// Reason is why, or what is missing.
+	// Reason is why, or what the report lacks.
 	Reason string `json:"reason"`
 }
 
-// times are how many spans a trend is told with.
+// times is the number of periods in a trend.
 const times = 14
 
-// Summarize tells what a corpus has come to, with what a run did.
+// Summarize summarizes the state of a corpus and the work of a run.
 func Summarize(ctx context.Context, c *corpus.Corpus, run *Run, since time.Duration) (*Summary, error) {
 	s := &Summary{SchemaVersion: SummaryVersion, Corpus: c.Dir, Run: *run, Since: run.Started.Add(-since), Before: run.Started.Add(-2 * since),
 		Times: make([]int, times), New: []Group{}, Back: []Group{}, Known: []Group{}, Fixed: []Group{}, Undiagnosed: []Missed{}, Partial: []Missed{}}
@@ -101,8 +100,8 @@ func Summarize(ctx context.Context, c *corpus.Corpus, run *Run, since time.Durat
 	return s, nil
 }
 
-// Redact replaces secrets, and what r says, in all that comes from failing programs, from
-// what their analyses said, and from where things are.
+// Redact replaces secrets, and the texts that r selects, in all texts from failing programs and
+// from their analyses, and in paths.
 func (s *Summary) Redact(r *reports.Redaction) {
 	d := r.Redactor()
 	s.eachText(func(text string) string { d.Learn(text); return text }, func(line string) string { d.LearnSource(line); return line })
@@ -164,7 +163,7 @@ func (s *Summary) count(e *corpus.Entry, since time.Duration) {
 	}
 }
 
-// span is in which of the times a failure was; -1: before all of them.
+// span returns the index of the period of a failure; -1: before all of them.
 func (s *Summary) span(at time.Time, since time.Duration) int {
 	back := 0 // what failed while the night went on is of the latest
 	if at.Before(s.Run.Started) {
@@ -192,8 +191,8 @@ func (s *Summary) group(c *corpus.Cluster, since time.Duration) Group {
 	return g
 }
 
-// place puts a group where it belongs. What was reported since the run began, by
-// another one beside it, is as new to this one.
+// place adds a group to its list. A group that another night reported after this run began is
+// also new to this one.
 func (s *Summary) place(g Group) {
 	fresh := func(at *time.Time) bool { return at == nil || !at.Before(s.Run.Started) }
 	switch {
@@ -210,11 +209,11 @@ func (s *Summary) place(g Group) {
 	}
 }
 
-// Alarming reports whether somebody should look: there is a new cause, or one is back.
+// Alarming reports whether the summary needs attention: there is a new cause, or one is back.
 func (s *Summary) Alarming() bool { return len(s.New)+len(s.Back) > 0 }
 
-// Told notes in the corpus what the summary has as new and as back, once it was
-// handed over. Killed before, the night tells it again.
+// Told notes in the corpus the groups that the summary has as new and as back. Call it after
+// the summary was delivered: if the night is killed before, the next one reports them again.
 func (s *Summary) Told(ctx context.Context, c *corpus.Corpus) error {
 	digests := func(list []Group) []string {
 		var out []string
@@ -223,6 +222,6 @@ func (s *Summary) Told(ctx context.Context, c *corpus.Corpus) error {
 		}
 		return out
 	}
-	// A cause that comes back was reported, whoever did so.
+	// A cause that is back has been reported, perhaps by another night.
 	return c.Reported(ctx, time.Now(), digests(slices.Concat(s.New, s.Back)), digests(s.Back))
 }

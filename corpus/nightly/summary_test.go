@@ -7,10 +7,10 @@ import (
 	"diagnose/reports/tracker"
 )
 
-// when is a time that the sample's are counted from.
+// when is the time from which the sample's times are counted.
 var when = time.Date(2026, 3, 4, 2, 0, 0, 0, time.UTC)
 
-// groupOf is a cluster whose digest has that letter.
+// groupOf returns a cluster whose digest has that letter.
 func groupOf(letter, kind, summary string, times ...int) Group {
 	const digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcd"
 	g := Group{Cluster: corpus.Cluster{Digest: letter + letter + digest, ByCause: true, Kind: kind, Proof: "proved", Summary: summary, Program: "server",
@@ -49,7 +49,7 @@ func sampleSummary() *Summary {
 	return s
 }
 
-// samplePage is where the reports of the sample are.
+// samplePage returns where the reports of the sample are.
 func samplePage(s *Summary) PageOptions {
 	o := PageOptions{Reports: map[string]string{}, Missing: map[string]string{s.Known[1].Digest: "its report cannot be shown: it has no case"}}
 	for _, g := range []Group{s.New[0], s.New[1], s.Back[0], s.Known[0]} {

@@ -8,10 +8,10 @@ import (
 	"diagnose/reports"
 )
 
-// mostMissed are listed in a text; the JSON has them all.
+// mostMissed is how many are listed in a text. The JSON has them all.
 const mostMissed = 50
 
-// WriteText writes a summary for people. What came from failing programs is cleaned.
+// WriteText writes a summary for people. Text from failing programs is cleaned.
 func (s *Summary) WriteText(w io.Writer) error {
 	t := &texter{}
 	t.head(s)
@@ -61,7 +61,7 @@ func (t *texter) groups(title string, list []Group) {
 	}
 }
 
-// fixed lists what is fixed and quiet in a line each.
+// fixed lists the fixed and quiet groups in a line each.
 func (t *texter) fixed(list []Group) {
 	if len(list) == 0 {
 		return

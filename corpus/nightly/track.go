@@ -13,55 +13,54 @@ import (
 	"diagnose/reports/tracker"
 )
 
-// TrackOptions say how a tracker is told of a night.
+// TrackOptions say how to report a night to a tracker.
 type TrackOptions struct {
 	Tracker tracker.Tracker
-	// New bounds how many issues are opened.
+	// New is the maximum number of issues to open.
 	New int
-	// Redact is what is replaced in issues besides secrets.
+	// Redact selects the texts to replace in issues, in addition to secrets.
 	Redact *reports.Redaction
-	// DryRun changes neither the tracker nor what the corpus knows of it.
+	// DryRun changes neither the tracker nor the corpus's data about it.
 	DryRun bool
 }
 
-// Tracking is what a tracker was told, or would be.
+// Tracking is the report to a tracker, or the report that it would get.
 type Tracking struct {
-	// Tracker is its name; DryRun says that it was not told.
+	// Tracker is the name of the tracker. DryRun says that nothing was reported.
 	Tracker string `json:"tracker"`
 	DryRun  bool   `json:"dry_run"`
-	// Issues are what was done, in the order in which it was.
+	// Issues are the changes, in their order.
 	Issues []Tracked `json:"issues"`
-	// Later counts causes that are left for another night, as so many issues were opened.
+	// Later counts causes left for another night, as enough issues were opened.
 	Later int `json:"later"`
-	// Error is why the rest was not told.
+	// Error is why the rest was not reported.
 	Error string `json:"error,omitempty"`
 }
 
-// Tracked is what was done for one cause.
+// Tracked is the report of one cause.
 type Tracked struct {
-	// Digest is the cluster's, Kind its kind of failure.
+	// Digest is the digest of the cluster, Kind its kind of failure.
 	Digest string `json:"digest"`
 	Kind   string `json:"kind"`
-	// Action is what was done: opened, commented, reopened, said already, left closed.
+	// Action is the action: opened, commented, reopened, said already, left closed.
 	Action tracker.Action `json:"action,omitempty"`
-	// Issue is its number or key in the tracker, URL where people see it.
+	// Issue is the number or key in the tracker, URL its page.
 	Issue string `json:"issue,omitempty"`
 	URL   string `json:"url,omitempty"`
 	// Duplicates are issues of the same cause that were closed.
 	Duplicates []string `json:"duplicates,omitempty"`
-	// Note is what could not be done besides.
+	// Note says which other action failed.
 	Note string `json:"note,omitempty"`
-	// Error is why it was not told.
+	// Error is why it was not reported.
 	Error string `json:"error,omitempty"`
 }
 
-// pauseBetween is how long after a cause was told of it is not told of again, unless it
-// is back.
+// pauseBetween is how long a cause is not reported again after a report, unless it is back.
 const pauseBetween = 20 * time.Hour
 
-// Track tells a tracker what a summary has, and notes in the corpus what was told. What
-// a tracker does not do is in the result, and tried again by the next night; the error
-// is about the corpus, or the context's.
+// Track reports a summary to a tracker, and stores the reports in the corpus. A failure of the
+// tracker is in the result, and the next night tries again. The error is that of the corpus or
+// of the context.
 func (s *Summary) Track(ctx context.Context, c *corpus.Corpus, opts TrackOptions) error {
 	t := &Tracking{Tracker: opts.Tracker.Name(), DryRun: opts.DryRun, Issues: []Tracked{}}
 	s.Tracking = t
@@ -105,7 +104,7 @@ func (s *Summary) Track(ctx context.Context, c *corpus.Corpus, opts TrackOptions
 	return nil
 }
 
-// due reports whether there is something to tell.
+// due reports whether there is something to report.
 func due(g *Group, was *corpus.Tracked, now time.Time) bool {
 	switch {
 	case was.Issue == "" || !was.Attached:
@@ -116,7 +115,7 @@ func due(g *Group, was *corpus.Tracked, now time.Time) bool {
 	return g.Back != "" || now.Sub(was.At) >= pauseBetween
 }
 
-// tell tells of one cause, which no other process does at the same time.
+// tell reports one cause. No other process reports it at the same time.
 func (s *Summary) tell(ctx context.Context, c *corpus.Corpus, g *Group, opts TrackOptions) (tracker.Result, error) {
 	name := opts.Tracker.Name()
 	was, err := c.Tracked(ctx, name, g.Digest)
@@ -138,13 +137,13 @@ func (s *Summary) tell(ctx context.Context, c *corpus.Corpus, g *Group, opts Tra
 	}
 	var no *tracker.Error
 	if err != nil && !errors.As(err, &no) && ctx.Err() == nil {
-		// A report that cannot be read or written must not keep the others from it.
+		// An unreadable or unwritable report must not prevent the other reports.
 		err = &tracker.Error{Kind: tracker.Refused, Tracker: name, Err: err}
 	}
 	if opts.DryRun {
 		return done, err
 	}
-	// What was done is noted even if this process is being ended.
+	// The action is stored even if this process is being ended.
 	ctx = context.WithoutCancel(ctx)
 	if err != nil {
 		return done, errors.Join(err, c.FinishTracked(ctx, name, g.Digest, "", nil))

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The words that the text and the page have in common.
+// The text and the page share these words.
 
 // fact is a named line about the night as a whole.
 type fact struct {
@@ -13,7 +13,7 @@ type fact struct {
 	alarm      bool
 }
 
-// headline says in one line what there is to look at.
+// headline summarizes the causes in one line.
 func (s *Summary) headline() string {
 	return fmt.Sprintf("%s, %d back, %d known", plural(len(s.New), "new cause"), len(s.Back), len(s.Known))
 }
@@ -51,7 +51,7 @@ func (s *Summary) facts() []fact {
 	return list
 }
 
-// known says how a group is known to be one.
+// known says by what the group was recognised.
 func (g *Group) known() string {
 	if g.ByCause {
 		return g.Proof
@@ -59,7 +59,7 @@ func (g *Group) known() string {
 	return "no cause is known, grouped by stack"
 }
 
-// trend is how often the group failed, now and in as long a time before.
+// trend compares how often the group failed with the period before.
 func (g *Group) trend() string {
 	switch {
 	case g.Recent > g.Earlier:
@@ -97,7 +97,7 @@ func (k *Tracking) title() string {
 	return "Told to " + k.Tracker
 }
 
-// later says what is left for another night; "" if nothing is.
+// later says how much is left for another night; "" if nothing is left.
 func (k *Tracking) later() string {
 	if k.Later == 0 {
 		return ""
@@ -116,11 +116,11 @@ func (t *Tracked) remarks() []string {
 	return list
 }
 
-// shortDigest is as much of a digest as tells clusters apart.
+// shortDigest returns the part of a digest that distinguishes clusters.
 func shortDigest(digest string) string { return digest[:min(12, len(digest))] }
 
-// issueLabel is how people name an issue. A tracker that names issues by the digests
-// of their clusters gets what tells clusters apart.
+// issueLabel returns the name of an issue for people. If a tracker names issues by the digests
+// of their clusters, it is the short digest.
 func issueLabel(issue, digest string) string {
 	if issue == digest {
 		return shortDigest(digest)
