@@ -18,9 +18,8 @@ type Watched struct {
 	Untraced string `json:"untraced,omitempty"`
 	// Pass is the pass that traced it, from 1.
 	Pass int `json:"pass,omitempty"`
-	// Instructions, if it is not 0, says that only the accesses of so many
-	// instructions were seen, which are known to make some or may: that nobody
-	// else did does not follow. Unseen is how often its value had changed since the
+	// Instructions, if it is not 0, says that only the accesses of that many known
+	// instructions were seen: other code may have accessed it, too. Unseen is how often its value had changed since the
 	// last access that was seen.
 	Instructions int    `json:"instructions,omitempty"`
 	Unseen       uint64 `json:"unseen,omitempty"`
@@ -118,7 +117,7 @@ type Acquisition struct {
 	// Context indexes the AccessLog's table, Held its lock sets, without Lock.
 	Context, Held int32
 	Lock          Lock
-	// Waiting: it was never got; the thread stood there at the end.
+	// Waiting: the lock was never acquired; the thread waited for it at the end.
 	Waiting bool
 }
 
@@ -165,6 +164,6 @@ type Coverage struct {
 	Backend string `json:"backend"`
 	// Nanoseconds is the wall time of all passes.
 	Nanoseconds int64 `json:"nanoseconds"`
-	// Limits are what could not be traced, or told, a sentence each.
+	// Limits are what could not be traced, or told.
 	Limits []string `json:"limits,omitempty"`
 }

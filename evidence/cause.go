@@ -41,14 +41,14 @@ const (
 	CauseSignalHandler CauseKind = "signal-handler-race"
 	CauseDeadlock      CauseKind = "deadlock"
 	CauseDoubleFree    CauseKind = "double-free"
-	// CauseMissingWakeup: threads wait for what was signalled, or posted, before they waited, or
-	// not often enough, or never.
+	// CauseMissingWakeup: threads wait for a signal or post that was made before they waited, not often
+	// enough, or never.
 	CauseMissingWakeup CauseKind = "missing-wakeup"
 )
 
 // SeenAccess is an access as a report shows it.
 type SeenAccess struct {
-	// Moment is right behind the access; Position counts the events of all threads
+	// Moment is right after the access; Position counts the events of all threads
 	// that were done before it.
 	Moment   Moment    `json:"moment"`
 	Position uint64    `json:"position"`
@@ -131,7 +131,7 @@ type Interleaving struct {
 
 // Experiment is a change of the replay, made to see whether the failure follows.
 type Experiment struct {
-	// What says what was changed, in one phrase: "the store skipped".
+	// What names the change, in one phrase: "the store skipped".
 	What string `json:"what"`
 	// Failed of Runs replays failed as recorded.
 	Failed int `json:"failed"`
@@ -179,10 +179,10 @@ type Diagnosis struct {
 	Passing   int    `json:"passing"`
 	// Causes are ranked, the likeliest first; empty: unknown.
 	Causes []Cause `json:"causes,omitempty"`
-	// Schedule is what replays need to fail as recorded; nil: nothing beside the
+	// Schedule is what replays need to fail as recorded; nil: nothing but the
 	// recorded order, or it is not known.
 	Schedule *Schedule `json:"schedule,omitempty"`
-	// Excluded are what was looked at and is not the cause, with the reason.
+	// Excluded are candidates that are not the cause, with the reason.
 	Excluded []Fact `json:"excluded,omitempty"`
 	// Differences are what failing runs do to the variables that were traced and passing
 	// ones do not, or the other way round, the most telling first: sentences without a
@@ -192,15 +192,15 @@ type Diagnosis struct {
 	Coverage    Coverage  `json:"coverage"`
 	// Unknown says why there is no cause; nil if there is one.
 	Unknown *Unknown `json:"unknown,omitempty"`
-	// Interrupted: the user had enough before all was done; Coverage.Limits say
-	// what was not.
+	// Interrupted: the user interrupted the analysis; Coverage.Limits name the
+	// steps that were left out.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 // Unknown is what can be said where no cause was found.
 type Unknown struct {
-	// Why is a phrase on what was done in vain; Because are what kept more from
-	// being found, which Coverage.Limits have as well.
+	// Why is a phrase on the steps that found nothing; Because are the limits that kept
+	// more from being found, which Coverage.Limits have as well.
 	Why     string   `json:"why"`
 	Because []string `json:"because,omitempty"`
 	// Next is a command line to go on with, NextWhy what it is for.

@@ -4,6 +4,6 @@
 // imports nothing of this module.
 //
 // A Case is what the stages fill and the reports print. Every statement in it
-// that is more than a copy of what was read carries a Proof level, and Check
+// that is more than a copy of read data carries a Proof level, and Check
 // refuses a Case whose statements contradict each other.
 package evidence

@@ -32,7 +32,7 @@ const (
 // from the same place.
 type Message struct {
 	Stream Stream `json:"stream"`
-	// Text is what was written, without Omitted bytes at its beginning.
+	// Text is the written text, without Omitted bytes at its beginning.
 	Text    string `json:"text"`
 	Omitted int    `json:"omitted_bytes,omitempty"`
 	Seen

@@ -156,7 +156,7 @@ type OriginStep struct {
 	Proof       Proof  `json:"proof"`
 }
 
-// Exception is the C++ exception, Rust panic or Go panic that nobody caught.
+// Exception is the C++ exception, Rust panic or Go panic that was not caught.
 type Exception struct {
 	// Type is the exception's or the panic value's, demangled.
 	Type string `json:"type,omitempty"`

@@ -23,8 +23,8 @@ const (
 	FindingDoubleFree     FindingKind = "double-free"
 	FindingInvalidFree    FindingKind = "invalid-free"
 	FindingMismatchedFree FindingKind = "mismatched-free"
-	// FindingHeapObject says in, before or behind which object of the heap the
-	// failing access or one of its pointers lies.
+	// FindingHeapObject says in, before or after which object of the heap the
+	// failing access or one of its pointers is.
 	FindingHeapObject FindingKind = "heap-object"
 	// FindingOutOfMemory says that an allocation failed shortly before, and what the
 	// memory is used for.
@@ -54,8 +54,8 @@ type Finding struct {
 	// Wait is the cycle of a deadlock.
 	Wait []WaitEdge `json:"wait,omitempty"`
 	// Object is the heap object concerned, Damage the bytes of its guards or
-	// its fill that were overwritten, Beyond the object that lies where the
-	// damage went on to.
+	// its fill that were overwritten, Beyond the object that the damage
+	// extends into.
 	Object *HeapObject `json:"object,omitempty"`
 	Damage *Damage     `json:"damage,omitempty"`
 	Beyond *HeapObject `json:"beyond,omitempty"`

@@ -79,14 +79,14 @@ type Damage struct {
 	Overwritten int `json:"overwritten"`
 	// Bytes is what stands from Start on, hexadecimal, in memory order and cut
 	// to a length that a person reads, Text its printable ones, and Expected
-	// what stood there before. In a report "xx" is a byte of a secret.
+	// the bytes before the damage. In a report "xx" is a byte of a secret.
 	Bytes    string `json:"bytes"`
 	Text     string `json:"text"`
 	Expected string `json:"expected,omitempty"`
 	// Before is the memory directly before Start, hexadecimal: of an overflow
 	// the object's last bytes.
 	Before string `json:"before,omitempty"`
-	// Reaches says that the damage goes up to the end of what was guarded, so
+	// Reaches says that the damage reaches the end of the guard, so
 	// that more may have been overwritten.
 	Reaches bool `json:"reaches_end,omitempty"`
 }
@@ -94,8 +94,8 @@ type Damage struct {
 // HeapSite sums up the objects of one allocation site.
 type HeapSite struct {
 	Allocated HeapCall `json:"allocated"`
-	// LiveObjects and LiveBytes count what the program has, Quarantined and
-	// QuarantinedBytes what was freed and is kept.
+	// LiveObjects and LiveBytes count the program's live objects, Quarantined and
+	// QuarantinedBytes the freed ones that are kept.
 	LiveObjects      uint64 `json:"live_objects"`
 	LiveBytes        uint64 `json:"live_bytes"`
 	Quarantined      uint64 `json:"quarantined"`
@@ -109,9 +109,9 @@ type Heap struct {
 	Program Program `json:"program"`
 	// Threads that used the heap, ended ones included.
 	Threads int `json:"heap_threads"`
-	// Allocations and Frees count the calls. LiveObjects and LiveBytes are what
-	// the program has, Quarantined and QuarantinedBytes what was freed and is
-	// kept.
+	// Allocations and Frees count the calls. LiveObjects and LiveBytes are of
+	// the program's live objects, Quarantined and QuarantinedBytes of the freed ones
+	// that are kept.
 	Allocations      uint64 `json:"allocations"`
 	Frees            uint64 `json:"frees"`
 	LiveObjects      uint64 `json:"live_objects"`
@@ -126,7 +126,7 @@ type Heap struct {
 	Sites  []HeapSite `json:"sites"`
 	Elided int        `json:"elided,omitempty"`
 	// Findings are the damaged objects, and the misuse found while it ran;
-	// Errors counts what was found while it ran, Damaged the objects that are
+	// Errors counts the findings while it ran, Damaged the objects that are
 	// damaged now.
 	Findings []Finding `json:"findings,omitempty"`
 	Errors   uint64    `json:"errors"`

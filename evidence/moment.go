@@ -14,7 +14,7 @@ type Moment struct {
 	// Ordinal is that of the thread's last recorded event, from 1, which is its
 	// start.
 	Ordinal uint64 `json:"ordinal"`
-	// PC is where the thread stands; 0 is right behind the event.
+	// PC is the thread's next instruction; 0 is right after the event.
 	PC Addr `json:"pc,omitempty"`
 	// Count is how many times PC was reached since the event, from 1; 0 if
 	// there is no PC.

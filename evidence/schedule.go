@@ -2,8 +2,8 @@ package evidence
 
 import "fmt"
 
-// Schedule is what replays of a recording need beside the order of its events to
-// come to the recorded failure: places where a thread waits for others. Where memory
+// Schedule is what replays of a recording need, besides the order of its events, to
+// reach the recorded failure: places where a thread waits for others. Where memory
 // alone decides, these are often the bug.
 type Schedule struct {
 	// Preemptions are in the order of the threads' events.
@@ -19,14 +19,12 @@ type Schedule struct {
 // Preemption is a place where a thread waits until others are further.
 type Preemption struct {
 	Thread ThreadRef `json:"thread"`
-	// Event is the thread's event before, from 1. Behind names it where the thread
-	// waits right behind it; empty: it waits right before the instruction at Site,
-	// when it comes there for the Arrival-th time.
+	// Event is the thread's event before, from 1.
 	Event   uint64 `json:"event"`
 	Behind  string `json:"behind,omitempty"`
 	Arrival uint64 `json:"arrival,omitempty"`
 	Site    *Site  `json:"site,omitempty"`
-	// Until counts the events of all threads that are done when it goes on. Last
+	// Until counts the events of all threads that are done when it continues. Last
 	// names the last of them, which LastThread made at LastSite.
 	Until      uint64    `json:"until"`
 	Last       string    `json:"last,omitempty"`

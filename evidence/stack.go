@@ -83,7 +83,7 @@ type Stack struct {
 	// empty when the end was reached.
 	Stopped string `json:"stopped,omitempty"`
 	// Omitted counts frames left out of Frames at OmittedAt (the index in
-	// Frames of the first frame behind the gap), when a recursion is too deep
+	// Frames of the first frame after the gap), when a recursion is too deep
 	// to keep whole.
 	Omitted   int `json:"omitted,omitempty"`
 	OmittedAt int `json:"omitted_at,omitempty"`

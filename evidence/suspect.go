@@ -1,6 +1,6 @@
 package evidence
 
-// SuspectKind says how the scan came to a memory word.
+// SuspectKind says how the scan found a memory word.
 type SuspectKind string
 
 const (
@@ -49,7 +49,7 @@ type Scan struct {
 	// Instructions counts the instructions decoded, MemoryOperands the
 	// operands seen and Unresolved those that may be shared memory which the
 	// scan missed: neither the code nor the stopped process tells which. The
-	// function's own stack, a suspect, and what is not mapped are none.
+	// function's own stack, a suspect, and unmapped memory are none.
 	Instructions   int       `json:"instructions"`
 	MemoryOperands int       `json:"memory_operands"`
 	Unresolved     int       `json:"unresolved"`

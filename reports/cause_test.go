@@ -98,7 +98,7 @@ func TestProvedNeedsExperiment(t *testing.T) {
 	}
 }
 
-// The core's numbers of threads are not the recording's, which a cause has.
+// The core numbers threads in another way than the recording, whose numbers a cause has.
 func TestStackOfARecordedThread(t *testing.T) {
 	for _, x := range []struct {
 		recorded int

@@ -8,11 +8,10 @@ import (
 	"diagnose/evidence"
 )
 
-// edits change the strings of a report: source those of lines of source, which are
-// separated by line feeds; named those of variables whose name is a secret's, where it
-// is set and returns an edit; value those of values where it is set; text all others, but
-// words of a fixed set; and the bytes of damaged memory, of which bytes marks those that
-// damage hides.
+// edits change the strings of a report. source edits lines of source, which are separated by line
+// feeds. named, if set, returns an edit for variables whose name is that of a secret. value, if
+// set, edits values. text edits all other strings except words of a fixed set. damage edits the
+// bytes of damaged memory, of which bytes marks those to hide.
 type edits struct {
 	text, source func(string) string
 	named        func(name string) func(string) string
@@ -21,14 +20,13 @@ type edits struct {
 	bytes        func(data []byte, hidden []bool)
 }
 
-// asIs leaves everything as it is.
+// asIs changes nothing.
 var asIs = edits{text: same[string], source: same[string], damage: same[evidence.Damage]}
 
 func same[T any](v T) T { return v }
 
-// copied returns a copy of v with its strings edited, and with empty lists in
-// place of missing ones where the JSON document always has a list. It goes by
-// reflection so that no field can be forgotten.
+// copied returns a copy of v with its strings edited, and with empty lists in place of missing ones
+// where the JSON document always has a list. It uses reflection so that no field can be forgotten.
 func copied[T any](v *T, e edits) *T {
 	return e.copyOf(reflect.ValueOf(v)).Interface().(*T)
 }
@@ -55,8 +53,8 @@ func (e edits) copyOf(v reflect.Value) reflect.Value {
 		}
 	case reflect.Struct:
 		e.within(v).copyFields(out, v)
-		// Bytes are no text: a pattern that fits some of their digits would spoil them,
-		// and what is in them could not be found.
+		// Bytes are no text: a pattern that matches some of their digits would spoil them, and
+		// would not find the text in them.
 		switch x := v.Interface().(type) {
 		case evidence.Damage:
 			if hasBytes(&x) {

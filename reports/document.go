@@ -55,7 +55,7 @@ type heading struct{ text string }
 // prose is one paragraph.
 type prose struct{ line line }
 
-// fact is a named line; facts stand in one aligned column.
+// fact is a named line. Facts are aligned in one column.
 type fact struct {
 	name string
 	text line
@@ -69,8 +69,8 @@ type verbatim []line
 // gap is an empty line where the format has none by itself.
 type gap struct{}
 
-// grid is a table. Where columns are read beside each other, fit has the text form
-// break their cells so that a row is no longer than a line.
+// grid is a table. With fit, the text form breaks the cells so that no row is longer than a line:
+// for columns that are read side by side.
 type grid struct {
 	header []string
 	rows   [][]string

@@ -8,14 +8,13 @@ import (
 	"diagnose/evidence"
 )
 
-// happening is what a timeline has a mark for: an access, a call of the heap, the
-// failure.
+// happening is an event that a timeline marks: an access, a call of the heap, the failure.
 type happening struct {
 	kind happeningKind
 	lane lane
 	// thread is the lane's label.
 	thread string
-	// what is said beside the mark, sentence where the happening is described.
+	// what labels the mark, sentence describes the happening.
 	what     string
 	sentence line
 	site     *evidence.Site
@@ -37,8 +36,8 @@ const (
 	happensFailure   happeningKind = "failure"
 )
 
-// lane is what one lane of a timeline is of: a thread, or the handler of a signal
-// that interrupted it.
+// lane is the subject of one lane of a timeline: a thread, or the handler of a signal that
+// interrupted it.
 type lane struct {
 	thread  int
 	handler string
@@ -70,7 +69,7 @@ func ofAccess(a *evidence.SeenAccess, words func(*evidence.SeenAccess) string) h
 	return h
 }
 
-// ofInterleaving are the accesses of one run of an interleaving.
+// ofInterleaving returns the accesses of one run of an interleaving.
 func ofInterleaving(i *evidence.Interleaving, run []evidence.SeenAccess) []happening {
 	words := wordsFor(i)
 	list := make([]happening, len(run))
@@ -80,7 +79,7 @@ func ofInterleaving(i *evidence.Interleaving, run []evidence.SeenAccess) []happe
 	return list
 }
 
-// ofFailure is how the program failed; nil if no thread did.
+// ofFailure returns the failure as a happening; nil if no thread failed.
 func ofFailure(f *evidence.Failure) []happening {
 	if f.Thread == nil {
 		return nil
@@ -96,8 +95,8 @@ func ofFailure(f *evidence.Failure) []happening {
 		sentence: say(plain, "the failure: "+f.Sentence).and(faint, proofMark(f.Proof)), site: f.Site}}
 }
 
-// ofStory is the story of a cause, between the allocation of its object and the
-// failure, in the order of time.
+// ofStory returns the story of a cause in time order, between the allocation of its object and the
+// failure.
 func ofStory(x *evidence.Cause, f *evidence.Failure) []happening {
 	list := beforeStory(x)
 	at, thread := storyThread(x.Story, f)
@@ -124,8 +123,8 @@ func ofStory(x *evidence.Cause, f *evidence.Failure) []happening {
 	return append(list, failed...)
 }
 
-// storyThread is where a step without an access is drawn: with the accesses after
-// which it comes, and before them with the first.
+// storyThread returns the lane of a step without an access: that of the accesses before it, or else
+// of the first access after it.
 func storyThread(steps []evidence.CauseStep, f *evidence.Failure) (lane, string) {
 	for i := range steps {
 		if a := steps[i].Access; a != nil {
@@ -138,8 +137,8 @@ func storyThread(steps []evidence.CauseStep, f *evidence.Failure) (lane, string)
 	return lane{thread: 1}, "thread 1"
 }
 
-// ofStep is a step of a story; an access where its object was allocated or freed
-// is that call.
+// ofStep is a step of a story. An access where its object was allocated or freed is drawn as that
+// call.
 func ofStep(s *evidence.CauseStep, o *evidence.HeapObject) happening {
 	h := happening{kind: happensStep, what: s.Text, site: s.Site}
 	if a := s.Access; a != nil {
@@ -156,7 +155,7 @@ func ofStep(s *evidence.CauseStep, o *evidence.HeapObject) happening {
 	return h
 }
 
-// storyWords name the variable, of which a story may have several.
+// storyWords describes an access with its variable, as a story may have several.
 func storyWords(a *evidence.SeenAccess) string {
 	if value := a.New; a.Kind != evidence.Read && value != "" {
 		return a.Variable + " \u2190 " + value
@@ -164,9 +163,8 @@ func storyWords(a *evidence.SeenAccess) string {
 	return accessVerb(a) + " " + a.Variable
 }
 
-// beforeStory are the calls that the story begins after, if it does not tell of
-// them: every use of an object comes after its allocation, and a use after free
-// after its free.
+// beforeStory returns the calls before the beginning of a story that does not contain them: every
+// use of an object follows its allocation, and a use after free follows its free.
 func beforeStory(x *evidence.Cause) []happening {
 	o := x.Object
 	if o == nil {
@@ -208,8 +206,8 @@ func samePlace(a, b *evidence.Site) bool {
 	return a != nil && b != nil && a.Function == b.Function && a.File == b.File && a.Line == b.Line && (a.Line != 0 || a.PC == b.PC)
 }
 
-// wordsFor says how the marks of an interleaving are labelled: by values, or by
-// variables where there are several.
+// wordsFor returns the labels of the marks of an interleaving: values, or variables if there are
+// several.
 func wordsFor(i *evidence.Interleaving) func(*evidence.SeenAccess) string {
 	switch {
 	case i.Pattern == evidence.PatternLockOrder:
@@ -227,7 +225,7 @@ func accessVerb(a *evidence.SeenAccess) string {
 	return "writes"
 }
 
-// valueWords is what an access did, short enough for a picture.
+// valueWords describes an access in few words, for a picture.
 func valueWords(a *evidence.SeenAccess) string {
 	value := a.New
 	if a.Kind == evidence.Read {
@@ -242,7 +240,7 @@ func valueWords(a *evidence.SeenAccess) string {
 	return accessVerb(a) + " " + value
 }
 
-// shortPlace is the function and the line of a place, as far as they are known.
+// shortPlace is the function and the line of a place, if they are known.
 func shortPlace(s *evidence.Site) string {
 	if s == nil {
 		return ""
@@ -257,13 +255,13 @@ func shortPlace(s *evidence.Site) string {
 	return text
 }
 
-// lockSince is a lock that a thread acquired; Taken tells its acquisitions apart.
+// lockSince is a lock that a thread acquired. Taken distinguishes its acquisitions.
 type lockSince struct {
 	thread int
 	lock   evidence.Lock
 }
 
-// onlyLock is what is said of a lock that no other thread had between two accesses.
+// onlyLock says that no other thread had a lock between two accesses.
 func onlyLock(l evidence.Lock) string {
 	return Clean("no other thread had " + strings.TrimPrefix(lockWords([]evidence.Lock{l}), "holds ") + " in between")
 }

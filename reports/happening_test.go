@@ -9,8 +9,8 @@ import (
 	"diagnose/evidence"
 )
 
-// The timeline of a memory error begins with what happened to the object, has every
-// step of the story, and ends with the failure, each in the lane of its thread.
+// The timeline of a memory error begins with the calls for the object, has every step of the story,
+// and ends with the failure, each in the lane of its thread.
 func TestTimelineOfAStory(t *testing.T) {
 	freed, overflow := freedCause(), overflowCause()
 	owner := &evidence.HeapThread{Ref: &evidence.ThreadRef{Number: 4, Start: "owner"}}

@@ -2,10 +2,10 @@ package reports
 
 import "diagnose/evidence"
 
-// headline is what a reader learns first: what made the program fail, if that is
-// proved, and how it failed.
+// headline is the first line of a report: why the program failed, if that is proved, and how it
+// failed.
 type headline struct {
-	// cause is nil where no cause is proved: then the failure is the headline.
+	// cause is nil if no cause is proved. The failure is then the headline.
 	cause   *evidence.Cause
 	failure *evidence.Failure
 }
@@ -35,7 +35,7 @@ func (h headline) lead() line {
 	return say(alarm, h.failure.Sentence)
 }
 
-// symptom is how the program failed, where the headline is why; nil otherwise.
+// symptom says how the program failed if the headline says why; nil otherwise.
 func (h headline) symptom() []block {
 	if h.cause == nil {
 		return nil

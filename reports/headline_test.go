@@ -7,9 +7,8 @@ import (
 	"diagnose/evidence"
 )
 
-// A proved cause is the first line of every format and the title of a page and of
-// an issue, and the failure comes after it; a cause that is not proved is told
-// after the failure.
+// A proved cause is the first line of every format and the title of a page and of an issue, and the
+// failure follows it. A cause that is not proved follows the failure.
 func TestHeadline(t *testing.T) {
 	proved, replayed := diagnosed(raceCause()), diagnosed(raceCause())
 	proved.Diagnosis.Causes[0].Proof = evidence.Proved

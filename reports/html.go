@@ -16,16 +16,16 @@ import (
 //go:embed html
 var htmlFiles embed.FS
 
-// The style and the script stand in the page itself. Its policy names them by
-// their digest, so that nothing else of the page can be style or script,
-// whatever the target managed to have written there (CSP level 3, 6.7.3.3).
+// The page contains its style and script. Its policy names them by their digests, so that nothing
+// else in the page can act as style or script, whatever the target wrote into it (CSP level 3,
+// 6.7.3.3).
 var (
 	htmlStyle    = mustAsset("html/report.css")
 	htmlScript   = mustAsset("html/report.js")
 	htmlTemplate = template.Must(template.New("").Funcs(template.FuncMap{"cut": cutSpan}).ParseFS(htmlFiles, "html/*.tmpl"))
 )
 
-// mustAsset returns an embedded file, which only a build without it lacks.
+// mustAsset returns an embedded file. It is missing only from a build without it.
 func mustAsset(name string) string {
 	data, err := htmlFiles.ReadFile(name)
 	if err != nil {
@@ -44,8 +44,8 @@ func sourceHash(text string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// maxSpan bounds a piece of text of the page, in bytes: a symbol may have a
-// million characters, of which the first ones say what it is. JSON has them all.
+// maxSpan bounds a piece of text of the page, in bytes: a symbol may have a million characters, and
+// the first ones identify it. JSON has them all.
 const maxSpan = 2000
 
 func cutSpan(text string) string {
@@ -59,8 +59,7 @@ func cutSpan(text string) string {
 	return fmt.Sprintf("%s... (%d more bytes in the JSON form)", text[:end], len(text)-end)
 }
 
-// htmlPage is what the template shows. It has exported fields because templates
-// see no others.
+// htmlPage is the data of the template. It has exported fields because templates see no others.
 type htmlPage struct {
 	Title    string
 	Version  string
@@ -123,7 +122,7 @@ func htmlLineOf(l line) htmlLine {
 	return list
 }
 
-// htmlNodes are the nodes of blocks that look the same in every format.
+// htmlNodes returns the nodes of blocks that look the same in every format.
 func htmlNodes(blocks []block) []htmlNode {
 	var list []htmlNode
 	for _, b := range blocks {
@@ -157,7 +156,7 @@ func htmlFacts(f facts) []htmlFact {
 	return list
 }
 
-// sectionsOf makes sections of blocks, one from each heading on.
+// sectionsOf makes sections of blocks. A section begins at each heading.
 func sectionsOf(id string, folded bool, blocks []block) []*htmlSection {
 	var list []*htmlSection
 	for start := 0; start < len(blocks); {

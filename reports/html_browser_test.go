@@ -9,8 +9,8 @@ import (
 	"diagnose/internal/browsertest"
 )
 
-// shownPages are the pages that are looked at in the browser, and those that
-// were written by 'diagnose crash' into the directory of screenshots.
+// shownPages returns the pages that the browser tests load, and those that 'diagnose crash' wrote
+// into the directory of screenshots.
 func shownPages(t *testing.T) map[string]string {
 	t.Helper()
 	pages := map[string]string{}
@@ -34,7 +34,7 @@ func shownPages(t *testing.T) map[string]string {
 	return pages
 }
 
-// TestPages looks at the pages in one browser, whose start takes seconds.
+// TestPages tests all pages in one browser, which takes seconds to start.
 func TestPages(t *testing.T) {
 	b := browsertest.New(t)
 	for _, x := range []struct {
@@ -49,9 +49,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Every page loads without a complaint and without anything from elsewhere, its
-// script runs, no window is too narrow for it, and its text can be read in both
-// colours.
+// Every page loads without an error and without anything from elsewhere. Its script runs, no window
+// is too narrow for it, and its text can be read in the light and the dark colours.
 func pagesLoad(t *testing.T, b *browsertest.Browser) {
 	for name, page := range shownPages(t) {
 		b.Size(1200, 900)
@@ -150,7 +149,7 @@ func timelineByKeyboard(t *testing.T, b *browsertest.Browser) {
 	}
 }
 
-// What the pointer is over is shown, and goes when it goes.
+// The page shows what the pointer is over, and hides it when the pointer leaves.
 func timelineByPointer(t *testing.T, b *browsertest.Browser) {
 	b.Open(render(t, withSources(diagnosed(raceCause())), Options{Format: HTML}))
 	for _, width := range []int{1200, 400} {
@@ -217,7 +216,7 @@ func printingUnfolds(t *testing.T, b *browsertest.Browser) {
 	}
 }
 
-// Without its script the page lacks nothing but comfort.
+// Without its script the page shows everything.
 func pageWithoutScript(t *testing.T, b *browsertest.Browser) {
 	b.Call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
 	b.Open(render(t, withSources(diagnosed(raceCause())), Options{Format: HTML}))

@@ -7,8 +7,8 @@ import (
 	"diagnose/evidence"
 )
 
-// htmlCase is the page of a case, in the order of the other formats (layout):
-// its parts say the same, and some of them as pictures.
+// htmlCase is the page of a case, in the order of the other formats (layout). Its parts say the
+// same, some of them as pictures.
 func htmlCase(c *evidence.Case, opts Options) *htmlPage {
 	h := headlineOf(c)
 	page := &htmlPage{Title: h.text(), Version: opts.Version, Lead: htmlLineOf(h.lead()),
@@ -36,7 +36,7 @@ func htmlCase(c *evidence.Case, opts Options) *htmlPage {
 	return page
 }
 
-// htmlCauses are a section for each cause, with its timelines.
+// htmlCauses returns a section for each cause, with its timelines.
 func htmlCauses(c *evidence.Case, code *htmlCode) []*htmlSection {
 	d := c.Diagnosis
 	if d == nil {
@@ -85,7 +85,7 @@ func markSchedule(s *evidence.Schedule, code *htmlCode) {
 	}
 }
 
-// htmlFindings are those of a case or of a heap, with pictures of the memory.
+// htmlFindings returns the findings of a case or of a heap, with pictures of the memory.
 func htmlFindings(title string, list []evidence.Finding) []*htmlSection {
 	if len(list) == 0 {
 		return nil

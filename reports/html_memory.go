@@ -15,12 +15,12 @@ type htmlMemory struct {
 	Width    int
 	Segments []htmlSegment
 	Rows     []htmlByteRow
-	// End says that the bytes have an object's end among them.
+	// End says that the end of an object is among the bytes.
 	End bool
 }
 
-// htmlSegment is a stretch of the bar. Its width is not to scale: an object of
-// a megabyte and a guard of eight bytes are both to be seen.
+// htmlSegment is a stretch of the bar. Its width is not to scale: an object of a megabyte and a
+// guard of eight bytes must both be visible.
 type htmlSegment struct {
 	X, Width, Mid    int
 	Class            string
@@ -30,7 +30,7 @@ type htmlSegment struct {
 	Damaged, Written bool
 }
 
-// htmlByteRow is a row of the dump; a row of what was expected has no address.
+// htmlByteRow is a row of the dump. A row of expected bytes has no address.
 type htmlByteRow struct {
 	Address string
 	Cells   []htmlByte
@@ -94,8 +94,7 @@ func causeMemory(c *evidence.Cause) *htmlMemory {
 	return m
 }
 
-// memoryOf are the stretches around an object, in order, and as far as marked
-// ones reach.
+// memoryOf returns the stretches around an object, in order, as far as the marked memory reaches.
 func memoryOf(o, beyond *evidence.HeapObject, marked [][2]evidence.Addr) []stretch {
 	end := o.Addr + evidence.Addr(o.Size)
 	if end < o.Addr {
@@ -123,8 +122,7 @@ func memoryOf(o, beyond *evidence.HeapObject, marked [][2]evidence.Addr) []stret
 	return fillGaps(list, marked)
 }
 
-// fillGaps adds what lies between the stretches, and what the marked memory
-// reaches beside them.
+// fillGaps adds the gaps between the stretches, and the marked memory before and after them.
 func fillGaps(list []stretch, marked [][2]evidence.Addr) []stretch {
 	var out []stretch
 	const near = 1 << 16 // what lies further away is no neighbour

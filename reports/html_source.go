@@ -25,7 +25,7 @@ type htmlSourceLine struct {
 	Gap    bool
 }
 
-// failedMark stands before the line that failed, in every format.
+// failedMark precedes the line that failed, in every format.
 const failedMark = "=>"
 
 // htmlSourceOf shows source lines with marks by line number.
@@ -43,8 +43,8 @@ func htmlSourceOf(s *evidence.Source, marks map[int]string) *htmlSource {
 // sourceContextLines is how many lines are shown on either side of a place.
 const sourceContextLines = 3
 
-// sourceAround cuts the lines around a place out of the case's text; nil if it
-// is not there.
+// sourceAround returns the lines around a place from the case's text; nil if the case does not have
+// them.
 func sourceAround(s evidence.Site, sources []evidence.Source) *evidence.Source {
 	for i := range sources {
 		x := &sources[i]
@@ -68,8 +68,8 @@ func sourceAround(s evidence.Site, sources []evidence.Source) *evidence.Source {
 	return nil
 }
 
-// htmlCode is the program's text as far as a page names it. Every line is shown
-// once, with the marks of all that happens there.
+// htmlCode is the part of the program's text that a page names. Every line is shown once, with all
+// its marks.
 type htmlCode struct {
 	sources []evidence.Source
 	files   []*codeFile
@@ -95,8 +95,8 @@ func (c *htmlCode) mark(s *evidence.Site, mark string) string {
 	return c.place(s)
 }
 
-// markFailed marks the line that failed; text is what the analysis read around it,
-// for a case without the sources of its places.
+// markFailed marks the line that failed. text is the source that the analysis read around it, for a
+// case without the sources of its places.
 func (c *htmlCode) markFailed(s *evidence.Site, text *evidence.Source) {
 	if c.mark(s, failedMark) != "" || text == nil {
 		return
@@ -132,7 +132,7 @@ func (c *htmlCode) file(name string) *codeFile {
 	return nil
 }
 
-// place is the id of a place's line; "" if that is not marked.
+// place is the id of a place's line; "" if the line is not marked.
 func (c *htmlCode) place(s *evidence.Site) string {
 	if s == nil {
 		return ""

@@ -60,9 +60,9 @@ func htmlStackOf(title line, s evidence.Stack, open bool) *htmlStack {
 	return x
 }
 
-// foldLibraries folds neighbours of one language's library, such as the functions of
-// a container and its iterators: what the program did with it is said by the frame
-// that called the outermost of them.
+// foldLibraries folds neighbouring frames of one language's library, such as the functions of a
+// container and its iterators. The frame that called the outermost of them says what the program
+// did.
 func foldLibraries(frames []htmlFrame) []htmlFrame {
 	var list []htmlFrame
 	for i := 0; i < len(frames); {
@@ -81,8 +81,8 @@ func foldLibraries(frames []htmlFrame) []htmlFrame {
 	return list
 }
 
-// languageLibrary names the library that a frame is of, by the paths that compilers
-// give to its sources, or else by its namespaces; empty for the program's frames.
+// languageLibrary names the library of a frame by the paths that compilers give to its sources, or
+// else by its namespaces; empty for the program's frames.
 func languageLibrary(f *htmlFrame) string {
 	if len(f.Line) == 0 {
 		return ""
@@ -101,8 +101,8 @@ func languageLibrary(f *htmlFrame) string {
 	return ""
 }
 
-// foldInner folds what the program's own code at that place called before it
-// failed: the way from free to abort, say.
+// foldInner folds the frames that the program's own code at that place called before it failed,
+// such as those from free to abort.
 func (x *htmlStack) foldInner(own *evidence.Site) {
 	const few = 2
 	for i := range x.Frames {
@@ -157,16 +157,15 @@ func htmlCalls(f *evidence.Finding) []htmlNode {
 	return list
 }
 
-// findingCall is a call that a finding tells of.
+// findingCall is a call in a finding.
 type findingCall struct {
 	what string
 	call *evidence.HeapCall
-	// without says what a missing stack means.
+	// without explains a missing stack.
 	without string
 }
 
-// findingCalls are the calls that the other formats list (calls), in their
-// order.
+// findingCalls returns the calls that the other formats list (calls), in their order.
 func findingCalls(f *evidence.Finding) []findingCall {
 	const unknown = "; its stack is not known"
 	var list []findingCall

@@ -20,7 +20,7 @@ func htmlCases() map[string]*evidence.Case {
 		"schedule": scheduledCase(), "interrupted": interruptedCase()}
 }
 
-// scheduledCase is one that fails when a thread is made to wait.
+// scheduledCase is a case that fails when a thread is made to wait.
 func scheduledCase() *evidence.Case {
 	c := withSources(diagnosed(raceCause()))
 	race := raceCause().Interleaving.Failing
@@ -30,7 +30,7 @@ func scheduledCase() *evidence.Case {
 	return c
 }
 
-// interruptedCase is one that came to no end, and that has no cause.
+// interruptedCase is a case without an end and without a cause.
 func interruptedCase() *evidence.Case {
 	c := diagnosed()
 	c.Diagnosis.Interrupted = true
@@ -64,7 +64,7 @@ func freedCause() evidence.Cause {
 const hostileText = "a\x1b]0;owned\x07</title></style></script><script>document.title='owned'</script><img src=x onerror=alert(1)>" +
 	"\"'`${alert(1)}{{.}}&lt;!-- -->\n```\n# b\u202ec\u009b31m\x7f\U000e0041|d\xff"
 
-// hostileCase has that text in every place that the target decides on.
+// hostileCase has the given text in every place that the target controls.
 func hostileCase(text string) *evidence.Case {
 	c := withSources(diagnosed(raceCause(), overflowCause()))
 	s := evidence.Site{PC: 0x401136, Module: text, ModuleOffset: 0x1136, Function: text, LinkageName: text, File: "/" + text, Line: 3}
@@ -96,8 +96,8 @@ func hostileCase(text string) *evidence.Case {
 	return c
 }
 
-// Nothing that the target controls is markup, a control character or a link, in
-// any format; and a line stays one.
+// Nothing that the target controls is markup, a control character or a link, in any format, and a
+// line remains one line.
 func TestHostileTextInEveryFormat(t *testing.T) {
 	c := hostileCase(hostileText)
 	for _, name := range Formats() {
@@ -125,8 +125,8 @@ func TestHostileTextInEveryFormat(t *testing.T) {
 	}
 }
 
-// With symbols of a megabyte every format can be written. Pages and SARIF stay
-// in a size that opens, and JSON has the names whole.
+// With symbols of a megabyte every format can be written. Pages and SARIF stay small enough to
+// open, and JSON has the whole names.
 func TestVeryLongNames(t *testing.T) {
 	const size = 1 << 20
 	c := sample()
@@ -158,8 +158,8 @@ var (
 	urlAttribute  = regexp.MustCompile(`\s(?:src|srcset|action|data|poster|xlink:href|style|on[a-z]+)=|@import|url\(`)
 )
 
-// Every link of a page is to a part of it that is there once, and nothing in it
-// is loaded from anywhere.
+// Every link of a page leads to a part that exists once in the page, and the page loads nothing
+// from elsewhere.
 func TestPagesStandAlone(t *testing.T) {
 	for name, c := range htmlCases() {
 		text := render(t, c, Options{Format: HTML, Version: "1.2"})
@@ -214,7 +214,7 @@ func TestPagePolicy(t *testing.T) {
 	}
 }
 
-// The page says all that the text says.
+// The page contains all that the text contains.
 func TestPageSaysWhatTheTextSays(t *testing.T) {
 	for name, c := range map[string]*evidence.Case{"sample": sample(), "race": withSources(diagnosed(raceCause(), overflowCause())), "unknown": diagnosed(), "interrupted": interruptedCase(), "schedule": scheduledCase()} {
 		page := plainText(render(t, c, Options{Format: HTML, Version: "1.2"}))
@@ -258,8 +258,8 @@ func TestPageOfASchedule(t *testing.T) {
 	}
 }
 
-// Locks are drawn where they were held, and what is between two accesses is no
-// more than that nobody else had it.
+// Locks are drawn where they were held. Between two accesses the picture claims only that no other
+// thread had the lock.
 func TestTimeline(t *testing.T) {
 	i := raceCause().Interleaving
 	for n := range i.Failing {
@@ -299,8 +299,8 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// The bar has every stretch of memory in order and without a gap, and marks what
-// was overwritten and nothing else.
+// The bar has every stretch of memory in order and without a gap, and marks only the overwritten
+// bytes.
 func TestMemoryBar(t *testing.T) {
 	for name, x := range map[string]struct {
 		finding evidence.Finding

@@ -11,16 +11,15 @@ import (
 // by side.
 type htmlTimelines struct {
 	Runs []htmlTimeline
-	// Accesses describe the marks, below the pictures; a mark leads there, and the
-	// page shows them beside the mark that is pointed at or has the focus.
+	// Accesses describe the marks, below the pictures. A mark leads to its description. The page
+	// also shows the description next to a mark that has the pointer or the focus.
 	Accesses []htmlAccess
 	// Threads says that marks may come between those of another thread.
 	Threads bool
 }
 
-// htmlTimeline is one run as a picture: threads are lanes from left to right,
-// time runs down, and what a mark is of is written to the right of all lanes. All
-// lengths are in units of its view box.
+// htmlTimeline is one run as a picture: threads are lanes from left to right, time runs down, and
+// the label of a mark is to the right of all lanes. All lengths are in units of its view box.
 type htmlTimeline struct {
 	ID, Title, Verdict string
 	Failing            bool
@@ -31,7 +30,7 @@ type htmlTimeline struct {
 	Holds, Kept []htmlHold
 	Steps       []htmlArrow
 	Marks       []htmlMark
-	// More counts what is left out.
+	// More counts the marks that are left out.
 	More int
 }
 
@@ -41,8 +40,8 @@ type htmlLane struct {
 	Title          string
 }
 
-// htmlHold says that a lock was held at an access; with a Bottom, that no other
-// thread had it between that access and a later one there.
+// htmlHold says that a lock was held at an access. With a Bottom, no other thread had the lock
+// between that access and a later one at Bottom.
 type htmlHold struct {
 	X, Y, Bottom int
 	Title        string
@@ -77,18 +76,18 @@ const (
 	laneTop    = 26
 	rowHeight  = 58
 	markIndent = 18
-	// laneStep is how far lanes are apart; lanesWide is the most that all take.
+	// laneStep is the distance of lanes, lanesWide the most room for all of them.
 	laneStep, lanesWide = 38, 190
 	// wordsWide is the room for the words of a mark, so that a picture of two threads
 	// is not wider than a telephone.
 	wordsWide = 290
 	// maxTimeline bounds the marks drawn of one run.
 	maxTimeline = 60
-	// labelRunes is how many characters of a label fit beside a mark.
+	// labelRunes is how many characters of a label fit next to a mark.
 	labelRunes = 44
 )
 
-// timelinesOf shows runs, the failing one first. id begins the ids of their parts.
+// timelinesOf shows runs, the failing one first. The ids of their parts begin with id.
 func timelinesOf(id string, code *htmlCode, prefix string, failing, passing []happening) *htmlTimelines {
 	t := &htmlTimelines{}
 	add := func(name, title, verdict, mark string, list []happening) {
@@ -97,7 +96,8 @@ func timelinesOf(id string, code *htmlCode, prefix string, failing, passing []ha
 		t.Runs = append(t.Runs, x)
 		t.Threads = t.Threads || len(x.Lanes) > 1
 		for n := range list[:min(len(list), maxTimeline)] {
-			// The passing run is of the same code, so its lines have the marks of the failing one.
+			// The passing run executes the same code, so its lines have the marks of the failing
+			// run.
 			at := code.place(list[n].site)
 			if name == "failing" {
 				at = code.mark(list[n].site, mark+fmt.Sprint(n+1))
@@ -160,9 +160,8 @@ func markOf(id string, i int, h *happening, x int) htmlMark {
 	return m
 }
 
-// holds are the locks held at the accesses. Two accesses with the same
-// acquisition may still be of two critical sections: a lock that its last owner
-// takes again makes no event (evidence.Lock).
+// holds returns the locks held at the accesses. Two accesses with the same acquisition may still be
+// in two critical sections: a lock that its last owner takes again makes no event (evidence.Lock).
 func holds(list []happening, marks []htmlMark) (held, kept []htmlHold) {
 	last := map[lockSince]int{}
 	for i := range list {
@@ -180,8 +179,8 @@ func holds(list []happening, marks []htmlMark) (held, kept []htmlHold) {
 	return held, kept
 }
 
-// markBetween marks the accesses that another thread, or a signal's handler, made
-// between two of one thread.
+// markBetween marks the accesses that another thread or a signal's handler made between two of one
+// thread.
 func markBetween(list []happening, marks []htmlMark) {
 	for i := 1; i+1 < len(list); i++ {
 		own := list[i].lane
@@ -190,7 +189,7 @@ func markBetween(list []happening, marks []htmlMark) {
 	}
 }
 
-// describe says all of a happening; at is its line in the page's source.
+// describe returns the full description of a happening. at is its line in the page's source.
 func describe(id, run string, number int, h *happening, at string) htmlAccess {
 	x := htmlAccess{ID: id, Title: htmlLineOf(append(say(strong, fmt.Sprintf("%s, %d: ", strings.ToLower(run), number)), h.sentence...))}
 	if h.site != nil {

@@ -14,9 +14,9 @@ import (
 //go:generate go run diagnose/internal/schemagen -document case -out schema/case-1.json
 //go:generate go run diagnose/internal/schemagen -document heap -out schema/heap-1.json
 
-// SchemaVersion is the version of the JSON document. Its first number changes
-// when a reader of the old form could misread the new one, the second when
-// something is added. schema/case-1.json describes it.
+// SchemaVersion is the version of the JSON document. Its first number changes when a reader of the
+// old form could misread the new one, the second when something is added. schema/case-2.json
+// describes it.
 const SchemaVersion = "1.9"
 
 // HeapSchemaVersion is the same for the summary of a heap, which
@@ -60,8 +60,8 @@ type Tool struct {
 	Version string `json:"version"`
 }
 
-// WriteJSON writes a document as the reports' are written: what its strings hold acts
-// on no terminal.
+// WriteJSON writes a document as the reports' documents are written: no string in it acts on a
+// terminal.
 func WriteJSON(w io.Writer, document any) error { return writeJSON(w, document) }
 
 func writeJSON(w io.Writer, document any) error {

@@ -8,10 +8,9 @@ import (
 	"diagnose/evidence"
 )
 
-// layout builds the document of a case, in reading order: the headline, the
-// failure, what the recordings tell of its cause, how that is known, what was
-// found, the stacks, the suspects. Limits that may falsify the rest come first,
-// the others last.
+// layout builds the document of a case, in reading order: the headline, the failure, its cause
+// according to the recordings, the evidence for that, the findings, the stacks, the suspects.
+// Limits that may falsify the rest come first, the others last.
 func layout(c *evidence.Case, opts Options) []block {
 	var d []block
 	h := headlineOf(c)
@@ -103,8 +102,8 @@ func summary(c *evidence.Case, opts Options) facts {
 	return list
 }
 
-// accessText leaves out what is not known: of an instruction that could not be
-// read neither the kind of access nor the number of bytes is.
+// accessText leaves out unknown facts: if an instruction could not be read, neither the kind of
+// access nor the number of bytes is known.
 func accessText(f *evidence.Fault) string {
 	var parts []string
 	if f.Access != "" {
@@ -172,8 +171,8 @@ func functionOf(s evidence.Site) string {
 	return shortArguments(evidence.ShortName(s.Function))
 }
 
-// placeName is functionOf for a sentence, which has nothing else to tell where it
-// is: without a function it is MODULE+OFFSET.
+// placeName is functionOf for a sentence, which names the place in no other way. Without a function
+// it is MODULE+OFFSET.
 func placeName(s evidence.Site) string {
 	if s.Function == "" && s.Module != "" {
 		return fmt.Sprintf("%s+%v", path.Base(s.Module), s.ModuleOffset)
@@ -181,7 +180,7 @@ func placeName(s evidence.Site) string {
 	return functionOf(s)
 }
 
-// position is FILE:LINE:COLUMN, as far as it is known.
+// position is FILE:LINE:COLUMN, as much as is known.
 func position(s evidence.Site) string {
 	text := s.File
 	if s.Line > 0 {
@@ -272,8 +271,7 @@ func source(s *evidence.Source) []block {
 	return []block{heading{Clean(title)}, lines}
 }
 
-// expandTabs keeps the indentation of source lines, whose tabs clean would
-// turn into escapes.
+// expandTabs keeps the indentation of source lines: clean would turn their tabs into escapes.
 func expandTabs(text string) string {
 	const tab = 4
 	var b strings.Builder
@@ -352,7 +350,7 @@ func findings(title string, list []evidence.Finding) []block {
 	return d
 }
 
-// threadExit is what pthread_join waits for; a thread is not held.
+// threadExit is the object that pthread_join waits for. No thread holds it.
 const threadExit = "thread exit"
 
 func waitLine(w evidence.WaitEdge) line {

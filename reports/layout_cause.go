@@ -10,7 +10,7 @@ import (
 	"diagnose/evidence"
 )
 
-// causes are what the recordings tell, the likeliest first.
+// causes are the causes according to the recordings, the likeliest first.
 func causes(c *evidence.Case) []block {
 	d := c.Diagnosis
 	if d == nil {
@@ -27,7 +27,7 @@ func causes(c *evidence.Case) []block {
 	return append(blocks, ruledOut(d)...)
 }
 
-// unknown says why there is no cause, and how to go on.
+// unknown says why there is no cause, and how to continue.
 func unknown(u *evidence.Unknown) []block {
 	if u == nil {
 		return []block{heading{"Cause"}, prose{say(caveat, "unknown")}}
@@ -85,7 +85,7 @@ func cause(c *evidence.Cause, rank int) []block {
 }
 
 func experimentLine(e *evidence.Experiment) line {
-	// Of a replay that did not come to an end "0 failed" would say too much.
+	// Of a replay that did not reach an end "0 failed" would say too much.
 	if e.Undecided != "" && e.Failed == 0 && e.Outcome == "" {
 		return say(strong, e.What).and(caveat, ": it decides nothing: "+e.Undecided)
 	}
@@ -115,7 +115,7 @@ func story(steps []evidence.CauseStep) []block {
 		}
 		d = append(d, lines)
 		d = append(d, sourceLines(s.Source)...)
-		// A loop's stores are told by the first and the last of them.
+		// A loop's stores are represented by the first and the last of them.
 		if n := alike(steps[i:]); n > 3 {
 			d = append(d, verbatim{say(faint, fmt.Sprintf("   ... %d more by the same instruction ...", n-2))})
 			i += n - 2
@@ -124,8 +124,8 @@ func story(steps []evidence.CauseStep) []block {
 	return d
 }
 
-// alike counts the steps that are by the same instruction with the same callers, from
-// the first on.
+// alike counts the steps at the beginning of the list that are by the same instruction with the
+// same callers.
 func alike(steps []evidence.CauseStep) int {
 	n := 1
 	for n < len(steps) && sameCode(steps[0].Access, steps[n].Access) {
@@ -141,7 +141,7 @@ func sameCode(a, b *evidence.SeenAccess) bool {
 	return slices.EqualFunc(a.Stack.Frames, b.Stack.Frames, func(x, y evidence.Frame) bool { return x.Site.PC == y.Site.PC })
 }
 
-// sourceLines are those of a step, without a heading.
+// sourceLines are the source lines of a step, without a heading.
 func sourceLines(s *evidence.Source) []block {
 	blocks := source(s)
 	if len(blocks) == 0 {
@@ -194,13 +194,13 @@ func untilStart(s evidence.Stack) evidence.Stack {
 	return s
 }
 
-// starts are the functions of the C library and its start files that call a
-// program's first one.
+// starts are the functions of the C library and its start files that call a program's first
+// function.
 var starts = map[string]bool{"_start": true, "__libc_start_main": true, "__libc_start_main_impl": true, "__libc_start_call_main": true,
 	"start_thread": true, "clone": true, "__clone": true, "clone3": true, "__clone3": true}
 
-// rustStart begins the names of what calls main in Rust. It is called by the C
-// library's main, and calls through closures and what catches panics.
+// rustStart begins the names of the functions that call main in Rust. The C main calls them, and
+// they call main through closures and functions that catch panics.
 const rustStart = "std::rt::lang_start"
 
 func ofRustStart(function string) bool {
@@ -295,7 +295,7 @@ func accessCell(a *evidence.SeenAccess) string {
 	return Clean(text + "; " + lockWords(a.Locks))
 }
 
-// ruledOut is what differs between the runs, and what of it was looked at in vain.
+// ruledOut lists the differences between the runs, and those that were examined without result.
 func ruledOut(d *evidence.Diagnosis) []block {
 	var blocks []block
 	if len(d.Differences) > 0 {
@@ -319,7 +319,7 @@ func excluded(list []evidence.Fact) []block {
 	return []block{heading{"Looked at and ruled out"}, f}
 }
 
-// coverage says what the passes saw, and what they did not.
+// coverage says which accesses the passes saw, and which they did not.
 func coverage(d *evidence.Diagnosis) []block {
 	if d == nil {
 		return nil

@@ -51,8 +51,7 @@ func lastWordsOf(e *evidence.Ending) []lastWord {
 	return list
 }
 
-// lastWords are what the program wrote, and which of its system calls failed, before it
-// ended itself.
+// lastWords are the program's last output and its failed system calls before it ended itself.
 func lastWords(e *evidence.Ending) []block {
 	list := lastWordsOf(e)
 	if len(list) == 0 {
@@ -80,7 +79,7 @@ func lastWords(e *evidence.Ending) []block {
 	return d
 }
 
-// ownStackLines are the frames from the program's own code on, and what that called.
+// ownStackLines are the frames of the program's own code, with the frame that it called.
 func ownStackLines(s *evidence.Seen) verbatim {
 	stack := untilStart(s.Stack)
 	own := 0

@@ -8,8 +8,8 @@ import (
 	"diagnose/evidence"
 )
 
-// heapLayout builds the document of a heap's summary: how much there is, what
-// is wrong with it, and who allocated it.
+// heapLayout builds the document of a heap's summary: its size, the findings, and the sites of
+// allocation.
 func heapLayout(h *evidence.Heap, opts Options) []block {
 	title := say(strong, fmt.Sprintf("%s live in %s, %s in quarantine", sizeText(h.LiveBytes),
 		counted(h.LiveObjects, "object"), sizeText(h.QuarantinedBytes)))
@@ -40,7 +40,7 @@ func heapFacts(h *evidence.Heap, opts Options) facts {
 	return list
 }
 
-// asFarAsRead goes behind a verdict on a heap of which parts are missing.
+// asFarAsRead qualifies a verdict on a heap of which parts are missing.
 func asFarAsRead(limits []evidence.Limit) string {
 	if slices.ContainsFunc(limits, func(l evidence.Limit) bool { return l.Severe }) {
 		return ", as far as the heap could be read"
@@ -74,8 +74,8 @@ func heapSites(h *evidence.Heap) []block {
 	return d
 }
 
-// inAll says how much is live that the listed sites do not have; "" when the
-// two do not fit together, as when parts of the heap could not be read.
+// inAll says how much live memory the listed sites do not cover; "" if the two do not fit together,
+// such as when parts of the heap could not be read.
 func inAll(h *evidence.Heap) string {
 	rest := h.LiveBytes
 	for i := range h.Sites {
@@ -87,8 +87,7 @@ func inAll(h *evidence.Heap) string {
 	return fmt.Sprintf(", %s live in all", sizeText(rest))
 }
 
-// siteCells says where a site is, and who called it: functions that wrap malloc
-// have callers that differ.
+// siteCells names a site and its callers: functions that wrap malloc have callers that differ.
 func siteCells(c *evidence.HeapCall) (functions, at string) {
 	const most, longest = 4, 100
 	frames := c.Stack.Frames

@@ -67,7 +67,7 @@ func damageText(f *evidence.Finding) string {
 	return text
 }
 
-// bytesPerRow is that of every hex dump.
+// bytesPerRow is the length of a row of every hex dump.
 const bytesPerRow = 16
 
 // cell is one byte of a dump.
@@ -78,9 +78,8 @@ type cell struct {
 	damaged bool
 }
 
-// dump shows the memory around the start of the damage: brackets hold what was
-// overwritten, a bar stands at the object's end, and below stands what was
-// expected.
+// dump shows the memory around the start of the damage. Brackets enclose the overwritten bytes, a
+// bar marks the object's end, and the expected bytes are below.
 func dump(f *evidence.Finding) []block {
 	cells, start, end := dumpCells(f)
 	if cells == nil {
@@ -97,8 +96,8 @@ func dump(f *evidence.Finding) []block {
 	return []block{lines}
 }
 
-// dumpCells are the bytes of a dump, the first one's address, and the index of
-// the first cell behind the object, -1 if its end is not among them.
+// dumpCells returns the bytes of a dump, the address of the first one, and the index of the first
+// cell past the object's end, -1 if that end is not among them.
 func dumpCells(f *evidence.Finding) (cells []cell, start evidence.Addr, end int) {
 	d := f.Damage
 	if d == nil || len(d.Bytes)%2 != 0 || len(d.Before)%2 != 0 || d.Bytes == "" {
@@ -168,7 +167,7 @@ func dumpRow(addr evidence.Addr, row []cell, end int) line {
 	return l.and(faint, "  "+text.String())
 }
 
-// separator stands before byte i of a row, or behind the last one.
+// separator returns the character before byte i of a row, or after the last byte.
 func separator(row []cell, i, end int) string {
 	before, after := i > 0 && row[i-1].damaged, i < len(row) && row[i].damaged
 	switch {
@@ -195,7 +194,7 @@ func expectedRow(row []cell) (line, bool) {
 	return say(faint, "    expected           "+strings.TrimRight(b.String(), " ")), damaged
 }
 
-// callTitles say what the call did by which the agent found something.
+// callTitles describe the call in which the agent found something.
 var callTitles = map[evidence.FindingKind]string{
 	evidence.FindingDoubleFree:     "released again",
 	evidence.FindingInvalidFree:    "passed",

@@ -6,8 +6,8 @@ import (
 	"diagnose/evidence"
 )
 
-// withRefused is a case whose limits say which system calls the recorder refused, first
-// of all where the program ended itself, which may be because of that.
+// withRefused returns a case whose limits say which system calls the recorder refused. They come
+// first if the program ended itself, as it may have done so for that reason.
 func withRefused(c *evidence.Case) *evidence.Case {
 	if len(c.Refused) == 0 {
 		return c
@@ -33,6 +33,6 @@ func refusedLimit(r *evidence.RefusedCall, ended bool) evidence.Limit {
 	return evidence.Limit{Subject: "recording", Severe: ended, Text: text}
 }
 
-// endedItself are the failures with which programs end that miss something they need.
+// endedItself are the failures of programs that end when something they need is missing.
 var endedItself = map[evidence.FailureKind]bool{evidence.ExitStatus: true, evidence.Abort: true, evidence.AssertionFailure: true,
 	evidence.CxxTerminate: true, evidence.RustPanic: true, evidence.GoPanic: true, evidence.BadSystemCall: true, evidence.TrapInsn: true}

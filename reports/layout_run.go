@@ -7,7 +7,7 @@ import (
 	"diagnose/evidence"
 )
 
-// run names the processes of the run that failed beside the one that is told of.
+// run names the processes of the run that failed in addition to the one that is reported.
 func run(r *evidence.Run) []block {
 	if r == nil {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"diagnose/evidence"
 )
 
-// scan lists the suspects, the strongest of them: after a stack overflow few
-// matter, as what filled the stack is the recursion. JSON has them all.
+// scan lists the strongest suspects. After a stack overflow few matter, as the recursion filled the
+// stack. JSON has them all.
 func scan(s *evidence.Scan, kind evidence.FailureKind) []block {
 	if s == nil {
 		return nil

@@ -45,8 +45,7 @@ func TestScanNames(t *testing.T) {
 	}
 }
 
-// The text forms list the strongest suspects and say how many there are beside
-// them; a program reads them all.
+// The text forms list the strongest suspects and say how many more there are. JSON has them all.
 func TestManySuspects(t *testing.T) {
 	for _, x := range []struct {
 		kind         evidence.FailureKind

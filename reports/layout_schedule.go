@@ -6,7 +6,7 @@ import (
 	"diagnose/evidence"
 )
 
-// schedule is what replays need to fail. It is often the bug.
+// schedule lists the preemptions that replays need to fail. They are often the bug.
 func schedule(s *evidence.Schedule) []block {
 	if s == nil {
 		return nil

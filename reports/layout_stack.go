@@ -45,8 +45,8 @@ func groupLine(g evidence.ThreadGroup) line {
 	return l
 }
 
-// recordedAs keeps a thread from being taken for another one of a cause: the
-// core counts the failing thread first, the recording in order of creation.
+// recordedAs keeps a thread from being mistaken for another one of a cause: the core counts the
+// failing thread first, the recording counts in order of creation.
 func recordedAs(t evidence.ThreadRef) string {
 	if t.Recorded == 0 || t.Recorded == t.Number {
 		return ""
@@ -120,8 +120,8 @@ func frameLine(f evidence.Frame) line {
 	return l.and(caveat, guess(f.Trust))
 }
 
-// insideOurs names the library of ours that the first of the frames is inside of;
-// empty for those that stand for the program's own calls, such as pthread_join.
+// insideOurs names the library of this tool that the first of the frames is inside of; empty for
+// frames that represent the program's own calls, such as pthread_join.
 func insideOurs(frames []evidence.Frame) string {
 	s := &frames[0].Site
 	if !strings.HasPrefix(s.Function, "dg_") {
@@ -130,9 +130,9 @@ func insideOurs(frames []evidence.Frame) string {
 	return ownLibrary(s)
 }
 
-// ownLibrary names the library of ours that a frame is of, by the path that its
-// sources are compiled under; empty for the program's and others. Where the call
-// stands in those sources tells a user nothing.
+// ownLibrary names the library of this tool that a frame belongs to, by the path that its sources
+// are compiled under; empty for the program's and other frames. The line in those sources tells a
+// user nothing.
 func ownLibrary(s *evidence.Site) string {
 	if !strings.HasPrefix(s.File, "/diagnose/agent/") {
 		return ""
@@ -158,7 +158,7 @@ func argumentList(args []evidence.Variable) string {
 	return strings.Join(parts, ", ")
 }
 
-// shortValue leaves an aggregate's members and the details of a reason out.
+// shortValue leaves out the members of an aggregate and the details of a reason.
 func shortValue(v evidence.Value) string {
 	switch {
 	case v.Unavailable != "":

@@ -48,8 +48,8 @@ func markdownBlock(w *bufio.Writer, b block, first bool) error {
 	return nil
 }
 
-// markdownFence writes lines as a code block, whose fence must be longer than
-// any run of backticks inside (CommonMark 0.31, 4.5).
+// markdownFence writes lines as a code block. The fence must be longer than any run of backticks
+// inside (CommonMark 0.31, 4.5).
 func markdownFence(w *bufio.Writer, lines verbatim) {
 	fence := "```"
 	for _, l := range lines {

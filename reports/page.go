@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// Page is what another package tells, in the style of the reports: one file without
-// anything from elsewhere.
+// Page is a page of another package in the style of the reports: one file without anything from
+// elsewhere.
 type Page struct {
 	Title, Version string
 	// Lead is the line on top; Alarm shows it as a failure.

@@ -6,8 +6,8 @@ import (
 	"diagnose/evidence"
 )
 
-// plainNaming is for people: the names of C++ are as a program has them, without
-// what its library adds. Values and source lines stay as they are.
+// plainNaming is for people: C++ names are written as programs write them, without the additions of
+// the standard library. Values and source lines are unchanged.
 var plainNaming = edits{text: plainNames, source: same[string], value: same[string], damage: same[evidence.Damage]}
 
 // defaultArguments are template arguments that a program seldom writes.
@@ -37,8 +37,8 @@ func plainNames(text string) string {
 	return plain
 }
 
-// withoutArgument leaves out each template argument that begins so, to its end. One
-// that has none, for the text was cut, stays.
+// withoutArgument leaves out each template argument with a given beginning, to the argument's end.
+// An argument without an end, in a text that was cut, stays.
 func withoutArgument(text, argument string) string {
 	for from := 0; ; {
 		i := strings.Index(text[from:], argument)
@@ -59,8 +59,7 @@ func withoutArgument(text, argument string) string {
 	}
 }
 
-// closing is the index behind the bracket that closes the one before from; -1 if
-// there is none.
+// closing returns the index after the bracket that closes the one before from; -1 if there is none.
 func closing(text string, from int) int {
 	depth := 1
 	for i := from; i < len(text); i++ {
@@ -79,8 +78,8 @@ func closing(text string, from int) int {
 // longestName is how many characters of a function's name are shown whole.
 const longestName = 100
 
-// shortArguments leaves the template arguments of a long name out: the report's
-// JSON has it whole.
+// shortArguments leaves out the template arguments of a long name. The report's JSON has the whole
+// name.
 func shortArguments(name string) string {
 	if len(name) <= longestName || strings.Contains(name, "operator<") || strings.Contains(name, "operator>") || strings.Contains(name, "->") {
 		return name

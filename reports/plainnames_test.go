@@ -37,7 +37,7 @@ func TestShortArguments(t *testing.T) {
 	}
 }
 
-// People read plain names; programs, and who looks at a value, get all of it.
+// People read plain names. Programs, and people who look at a value, get the full names.
 func TestNamesOfTheFormats(t *testing.T) {
 	c := diagnosed(overflowCause())
 	c.Diagnosis.Causes[0].Summary = "put<" + basicString + "> writes behind the end of names"

@@ -10,7 +10,7 @@ import (
 
 const redactedMark = "[redacted]"
 
-// redacting are the edits that replace the secrets that f finds.
+// redacting returns the edits that replace the secrets that f finds.
 func redacting(f *secrets.Finder) edits {
 	replace := func(text string, spans []secrets.Span) string { return secrets.Replace(text, spans, redactedMark) }
 	return edits{
@@ -28,8 +28,8 @@ func redacting(f *secrets.Finder) edits {
 	}
 }
 
-// withoutSecrets is a copy of a document without secrets, and what r says. What one part of
-// it shows to be a secret is replaced in all others, so all of it is read before.
+// withoutSecrets returns a copy of a document without secrets and without the text that r names. A
+// secret that is found in one part is replaced in all others, so the whole document is read first.
 func withoutSecrets[T any](v *T, r *Redaction) (*T, edits) {
 	f := &secrets.Finder{}
 	e := redacting(f)
@@ -38,7 +38,7 @@ func withoutSecrets[T any](v *T, r *Redaction) (*T, edits) {
 	return copied(v, e), e
 }
 
-// sourceText are lines of source as one text, for secrets that have several.
+// sourceText joins lines of source to one text, for secrets of several lines.
 func sourceText(lines []evidence.SourceLine) string {
 	var b strings.Builder
 	for i, l := range lines {

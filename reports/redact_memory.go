@@ -16,8 +16,8 @@ const (
 	hiddenCharacter = '*'
 )
 
-// hideDamage takes what the marks say out of memory that is shown as bytes: a name and
-// its value may lie in the object and behind its end.
+// hideDamage removes the marked bytes from memory that is shown as bytes: a name and its value may
+// be in the object and past its end.
 func hideDamage(d evidence.Damage, marks ...func(data []byte, hidden []bool)) evidence.Damage {
 	before, errBefore := hex.DecodeString(d.Before)
 	found, errFound := hex.DecodeString(d.Bytes)
@@ -37,8 +37,8 @@ func hideDamage(d evidence.Damage, marks ...func(data []byte, hidden []bool)) ev
 	return d
 }
 
-// memoryText has a line feed in place of what is no text: it ends a value, as the zero
-// byte behind a string does.
+// memoryText replaces bytes that are no text by a line feed, which ends a value as the zero byte
+// after a string does.
 func memoryText(data []byte) string {
 	text := make([]byte, len(data))
 	for i, c := range data {

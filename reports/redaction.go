@@ -15,13 +15,14 @@ import (
 	"diagnose/reports/secrets"
 )
 
-// RedactHelp says what ParseRedaction takes.
+// RedactHelp describes the values that ParseRedaction takes.
 const RedactHelp = "home, environment, /REGEXP/, or @FILE with one of these a line"
 
-// Redaction is what is replaced in reports besides secrets. A nil one replaces nothing.
+// Redaction is the text that is replaced in reports in addition to secrets. A nil one replaces
+// nothing.
 type Redaction struct{ rules []redactionRule }
 
-// redactionRule has what it replaces as its group, or, without one, as its whole.
+// redactionRule replaces the group of its expression, or, without a group, the whole match.
 type redactionRule struct {
 	text []*regexp.Regexp
 	// bytes are for memory, where the end of a string is the end of a line; source
@@ -29,11 +30,11 @@ type redactionRule struct {
 	bytes, source []*regexp.Regexp
 }
 
-// maxRules bounds what a file may have.
+// maxRules bounds the rules of a file.
 const maxRules = 1000
 
-// ParseRedaction reads what users ask to be replaced. The errors show no pattern that
-// came from a file, for it may be a secret itself.
+// ParseRedaction parses the user's redaction rules. Its errors show no pattern from a file, as the
+// pattern may be a secret itself.
 func ParseRedaction(list []string) (*Redaction, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -104,8 +105,8 @@ func (r *Redaction) add(text string) error {
 	return nil
 }
 
-// environmentText are variables of an environment as reports show them: alone, or as a
-// string, which may have spaces. environmentBytes is the same as it lies in memory.
+// environmentText matches variables of an environment as reports show them: alone, or as a string,
+// which may have spaces. environmentBytes matches them as they are stored in memory.
 var (
 	environmentText = []*regexp.Regexp{
 		regexp.MustCompile(`"[A-Z_][A-Z0-9_]*=((?:[^"\\]|\\.)+)`),
@@ -114,8 +115,8 @@ var (
 	environmentBytes = []*regexp.Regexp{regexp.MustCompile(`(?m)^[A-Z_][A-Z0-9_]*=([^\n]+)`)}
 )
 
-// homePatterns find the names of users in paths: below /home and /Users, and that of
-// this user's home wherever it is.
+// homePatterns match the names of users in paths: below /home and /Users, and in this user's home
+// directory wherever it is.
 func homePatterns() []*regexp.Regexp {
 	list := []*regexp.Regexp{regexp.MustCompile(`/(?:home|Users)/([^/\s"'` + "`" + `:;,<>()\[\]{}|&*]+)`)}
 	homes := []string{os.Getenv("HOME")}

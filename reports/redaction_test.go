@@ -47,7 +47,7 @@ func TestRedactionText(t *testing.T) {
 	}
 }
 
-// A rule that replaces part of a secret does not keep the rest of it.
+// A rule that replaces part of a secret does not keep the rest of the secret from being replaced.
 func TestRedactionKeepsNoRest(t *testing.T) {
 	if got := redactionOf(t, "/hunter/").Text("password=hunter2"); strings.Contains(got, "2") {
 		t.Errorf("%q", got)
@@ -85,10 +85,10 @@ func TestParseRedaction(t *testing.T) {
 	}
 }
 
-// privateText is what nobody outside is to see, among what tries to escape.
+// privateText has text that must not leave the machine, among text that tries to escape.
 const privateText = hostileText + ` /home/alice/src/a.c "GREETING=hello world" cust-58213 ` + "\x1b[31m/home/al\u00efce/x"
 
-// privateCase has that text in every place that the target decides on, and in memory.
+// privateCase has that text in every place that the target controls, and in memory.
 func privateCase() *evidence.Case {
 	c := hostileCase(privateText)
 	d := c.Findings[1].Damage
@@ -98,7 +98,7 @@ func privateCase() *evidence.Case {
 	return c
 }
 
-// What a user asks to be replaced is in no format, nor in an issue, whatever is around it.
+// Text that a user asks to be replaced is in no format and in no issue, whatever is around it.
 func TestRedactionInEveryFormat(t *testing.T) {
 	r := redactionOf(t, "home", "environment", "/cust-[0-9]+/")
 	secrets := []string{"alice", "al\u00efce", "hello world", "58213", "/bin/no", hex.EncodeToString([]byte("58213")), hex.EncodeToString([]byte("/bin")), "2f 62 69 6e", "35 38 32 31 33"}
@@ -130,7 +130,7 @@ func TestRedactionInEveryFormat(t *testing.T) {
 	}
 }
 
-// Words of a fixed set stay, and so do bytes that look like a pattern's text.
+// Words of a fixed set are kept, and so are bytes that look like the text of a pattern.
 func TestRedactionSpoilsNothing(t *testing.T) {
 	r := redactionOf(t, "/null|overflow|heap|proved|core|[0-9a-f]{4}/")
 	schema := sarifSchemaOf(t)
@@ -164,8 +164,8 @@ func TestRedactionBytes(t *testing.T) {
 	}
 }
 
-// What one part of a document shows to be a secret is replaced in all of it, in memory as
-// well, and in its issue.
+// A secret that one part of a document reveals is replaced in all of it, in memory as well, and in
+// its issue.
 func TestSecretsOfAllParts(t *testing.T) {
 	c := sample()
 	c.Failure.Sentence = `parse: cannot read "Zeno-77x"`
@@ -192,7 +192,7 @@ func TestSecretsOfAllParts(t *testing.T) {
 	}
 }
 
-// A key over several lines of source is replaced in each, and the lines stay.
+// A key over several lines of source is replaced in each line, and the number of lines stays.
 func TestSecretOfSeveralLines(t *testing.T) {
 	c := sample()
 	c.Failure.Source = &evidence.Source{File: "k.c", Lines: []evidence.SourceLine{{Number: 1, Text: `k = "-----BEGIN PRIVATE KEY-----\n"`}, {Number: 2, Text: `    "TUlJRXZn\n"`},
@@ -206,7 +206,7 @@ func TestSecretOfSeveralLines(t *testing.T) {
 	}
 }
 
-// What replacing secrets adds to a report: compare with "shown".
+// BenchmarkSecrets measures the cost of replacing secrets: compare with "shown".
 func BenchmarkSecrets(b *testing.B) {
 	c := hostileCase(hostileText)
 	for _, x := range []struct {

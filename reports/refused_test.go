@@ -7,8 +7,8 @@ import (
 	"diagnose/evidence"
 )
 
-// A call that the recorder refused heads the report of a program that ended itself, and is
-// a limit of others.
+// A call that the recorder refused is the first limit of a program that ended itself, and one limit
+// among others of other programs.
 func TestRefusedCalls(t *testing.T) {
 	for _, x := range []struct {
 		kind   evidence.FailureKind

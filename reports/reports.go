@@ -44,12 +44,12 @@ type Options struct {
 	Width int
 	// ShowSecrets leaves passwords, tokens and keys as they are.
 	ShowSecrets bool
-	// Redact is what is replaced besides.
+	// Redact is the text that is replaced in addition to secrets.
 	Redact *Redaction
 	// Version is the tool's own, for the JSON document and the text's title.
 	Version string
-	// SourceRoot is the directory that SARIF names the files below it relative to,
-	// absolute; empty: all are named by their whole path.
+	// SourceRoot is an absolute directory. SARIF names the files below it relative to it; if it is
+	// empty, all files are named by their absolute paths.
 	SourceRoot string
 }
 
@@ -90,7 +90,7 @@ func WriteHeap(w io.Writer, h *evidence.Heap, opts Options) error {
 	return writeBlocks(w, heapLayout(copied(h, plainNaming), opts), opts)
 }
 
-// edited are a document and the root of its sources without what is not to be shown.
+// edited returns a document and the root of its sources without the text that must not be shown.
 func edited[T any](v *T, o *Options) (*T, string) {
 	if o.ShowSecrets {
 		e := o.Redact.over(asIs)

@@ -123,8 +123,8 @@ func heapCall(ref *evidence.ThreadRef, sites ...evidence.Site) *evidence.HeapCal
 	return c
 }
 
-// overflowFinding: a string was copied over the end of an object whose last
-// bytes it fills; a password is part of it.
+// overflowFinding is of a string that was copied into the last bytes of an object and past its end.
+// A password is part of the string.
 func overflowFinding() evidence.Finding {
 	first := evidence.ThreadRef{Number: 1, TID: 4709, Start: "main"}
 	return evidence.Finding{Kind: evidence.FindingHeapOverflow, Proof: evidence.FromCore,
@@ -324,8 +324,8 @@ func TestRedactSource(t *testing.T) {
 	}
 }
 
-// fillStrings sets every string below v, but words of a fixed set, and returns how many
-// there are.
+// fillStrings sets every string below v except words of a fixed set, and returns how many there
+// are.
 func fillStrings(v reflect.Value, text string) (n int) {
 	switch v.Kind() {
 	case reflect.String:
@@ -351,7 +351,7 @@ func fillStrings(v reflect.Value, text string) (n int) {
 	return n
 }
 
-// TestEveryStringIsRedacted holds for fields that are added later as well.
+// TestEveryStringIsRedacted covers fields that are added later as well.
 func TestEveryStringIsRedacted(t *testing.T) {
 	var c evidence.Case
 	n := fillStrings(reflect.ValueOf(&c).Elem(), `password="hunter2"`) - len(c.Timings) // which are in no format
@@ -367,7 +367,7 @@ func TestEveryStringIsRedacted(t *testing.T) {
 	}
 }
 
-// TestNoNull: where the schema has a list there is one, if only an empty one.
+// TestNoNull: a list of the schema is always a list in the document, at least an empty one.
 func TestNoNull(t *testing.T) {
 	c := sample()
 	c.Stacks, c.Scan.Functions, c.Scan.Suspects, c.Goroutines[0].Stack.Frames, c.Failure.Recursion.Cycle = nil, nil, nil, nil, nil
@@ -378,7 +378,7 @@ func TestNoNull(t *testing.T) {
 	}
 }
 
-// Text from the target must not be able to drive a terminal or end a code block.
+// Text from the target must not act on a terminal or end a code block.
 func TestHostileText(t *testing.T) {
 	c := sample()
 	const evil = "a\x1b]0;owned\x07\n```\n# b\u202ec\u009b31m\x7f\U000e0041|d\xff"
@@ -402,7 +402,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// What is not known of an access leaves no empty brackets.
+// Unknown parts of an access leave no empty brackets.
 func TestAccessText(t *testing.T) {
 	for _, x := range []struct {
 		access evidence.AccessKind
@@ -421,8 +421,8 @@ func TestAccessText(t *testing.T) {
 	}
 }
 
-// The bar stands at the object's end where damage begins further on, and not
-// where the object lies elsewhere.
+// The bar is at the object's end if the damage begins after it, and is missing if the object is
+// elsewhere.
 func TestDump(t *testing.T) {
 	f := &evidence.Finding{Object: &evidence.HeapObject{Addr: 0x1000, Size: 20},
 		Damage: &evidence.Damage{Start: 0x1016, End: 0x1018, Offset: 22, Overwritten: 1, Before: "6162aaaa", Bytes: "00bb", Expected: "abbb"}}
@@ -450,8 +450,8 @@ func TestDump(t *testing.T) {
 	}
 }
 
-// A secret whose name is in the object and whose value ran over its end is
-// taken out on both sides, and in the text.
+// A secret whose name is in the object and whose value ran over its end is removed on both sides,
+// and in the text.
 func TestRedactDamage(t *testing.T) {
 	const text = "api_key=abcdefgh"
 	d := redacting(&secrets.Finder{}).damage(evidence.Damage{Before: hex.EncodeToString([]byte(text[:10])), Bytes: hex.EncodeToString([]byte(text[10:] + "\x00x")),

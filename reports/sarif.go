@@ -42,7 +42,7 @@ type (
 	sarifConfig struct {
 		Level string `json:"level"`
 	}
-	// sarifInvocation is 3.20: what could not be looked at are notifications.
+	// sarifInvocation is 3.20. Its notifications are the limits of the analysis.
 	sarifInvocation struct {
 		Successful    bool                `json:"executionSuccessful"`
 		Notifications []sarifNotification `json:"toolExecutionNotifications,omitempty"`
@@ -130,19 +130,18 @@ type (
 
 const (
 	sarifVersion = "2.1.0"
-	// sarifSchema is the published schema's address, which is nothing that is
-	// read when a report is written.
+	// sarifSchema is the published schema's address. Writing a report does not read it.
 	sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-	// sarifRoot stands for the directory that relative paths begin at (3.14.14).
+	// sarifRoot stands for the directory that relative paths start from (3.14.14).
 	sarifRoot = "SRCROOT"
 	// maxSarifFrames bounds the frames of a stack.
 	maxSarifFrames = 100
 )
 
-// sarifEscaper doubles the braces, which would be placeholders else (3.11.5).
+// sarifEscaper doubles the braces, which would otherwise be placeholders (3.11.5).
 var sarifEscaper = strings.NewReplacer("{", "{{", "}", "}}")
 
-// sarifLinks takes away what would make a link of text in brackets (3.11.6).
+// sarifLinks breaks text that would be a link (3.11.6).
 var sarifLinks = strings.NewReplacer("](", "] (")
 
 func sarifText(text string) sarifMessage {
@@ -157,7 +156,7 @@ func sarifTextPointer(text string) *sarifMessage {
 	return &m
 }
 
-// place is a place in the code, with what is to be said of it.
+// place returns the location of a place in the code, with a message.
 func (b *sarifBuilder) place(s *evidence.Site, text string) sarifLocation {
 	l := sarifLocation{Message: sarifTextPointer(text)}
 	if s == nil {
@@ -167,8 +166,8 @@ func (b *sarifBuilder) place(s *evidence.Site, text string) sarifLocation {
 		l.Physical = &sarifPhysical{Artifact: b.artifact(s.File)}
 		if s.Line > 0 {
 			l.Physical.Region = &sarifRegion{StartLine: s.Line, StartColumn: max(s.Column, 0)}
-			// A region's snippet is the whole of it, which here begins in the middle of
-			// the line (3.30.13).
+			// The snippet of a region is the whole region, which here begins in the middle of the
+			// line (3.30.13).
 			if text, found := b.c.SourceLine(s.File, s.Line); found {
 				l.Physical.Region.StartColumn = codePoint(text, s.Column)
 				l.Physical.Context = &sarifRegion{StartLine: s.Line, Snippet: &sarifSnippet{snippet(text)}}
@@ -184,8 +183,8 @@ func (b *sarifBuilder) place(s *evidence.Site, text string) sarifLocation {
 	return l
 }
 
-// codePoint is the column that a byte of a line is in, counted in code points;
-// debug information counts bytes. 0 is unknown.
+// codePoint converts a column of debug information, which counts bytes, to code points. 0 is
+// unknown.
 func codePoint(text string, column int) int {
 	if column <= 0 || column > len(text)+1 {
 		return max(column, 0)
@@ -193,8 +192,7 @@ func codePoint(text string, column int) int {
 	return utf8.RuneCountInString(text[:column-1]) + 1
 }
 
-// snippet is a line as it stands in its file, but for what would act on a
-// terminal.
+// snippet returns a line as it is in its file, except for characters that would act on a terminal.
 func snippet(text string) string {
 	parts := strings.Split(text, "\t")
 	for i := range parts {

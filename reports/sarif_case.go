@@ -12,15 +12,15 @@ import (
 // sarifBuilder makes the log of a case.
 type sarifBuilder struct {
 	c *evidence.Case
-	// open is the case with its secrets, which signatures are of: they have to be
-	// those of the corpus.
+	// open is the case with its secrets. Signatures are computed from it, as they must be those of
+	// the corpus.
 	open   *evidence.Case
 	root   string
 	rooted bool
 	rules  []sarifRule
 }
 
-// ruleTexts say what a rule is about; rules without one are told by their id.
+// ruleTexts describe the rules. A rule without a text is described by its id.
 var ruleTexts = map[string]string{
 	string(evidence.CauseHeapOverflow):  "A store behind the end of an object of the heap",
 	string(evidence.CauseHeapUnderflow): "A store before the start of an object of the heap",
@@ -65,8 +65,8 @@ func ruleName(kind string) string {
 	return name.String()
 }
 
-// sarifCase has a result for each cause, or, without one, for the failure and
-// what was found; open is the case before secrets were replaced.
+// sarifCase has a result for each cause. Without a cause it has one for the failure and one for
+// each finding. open is the case before secrets were replaced.
 func sarifCase(c, open *evidence.Case, opts Options) *sarifLog {
 	b := &sarifBuilder{c: c, open: open, root: strings.TrimRight(opts.SourceRoot, "/")}
 	results := []sarifResult{}
@@ -119,15 +119,14 @@ func (b *sarifBuilder) log(program *evidence.Program, results []sarifResult, lim
 	return &sarifLog{Schema: sarifSchema, Version: sarifVersion, Runs: []sarifRun{run}}
 }
 
-// The names of the fingerprints have a version, as 3.27.17 asks for: what is
-// digested may have to change.
+// The names of the fingerprints have a version, as 3.27.17 asks for: the digested data may have to
+// change.
 const (
 	stackFingerprint = "diagnoseStack/v1"
 	causeFingerprint = "diagnoseCause/v1"
 )
 
-// fingerprints are the signatures of the failure and of its cause of that
-// index; -1 is none.
+// fingerprints are the signatures of the failure and of the cause with the given index; -1 is none.
 func (b *sarifBuilder) fingerprints(cause int) map[string]string {
 	if b.open == nil {
 		return nil
@@ -191,7 +190,7 @@ func (b *sarifBuilder) cause(i int) sarifResult {
 	return r
 }
 
-// number gives related places the ids that 3.28.2 wants to be of one result.
+// number gives related places ids that are unique in one result, as 3.28.2 requires.
 func number(list []sarifLocation) {
 	for i := range list {
 		list[i].ID = i + 1
@@ -264,7 +263,7 @@ func (b *sarifBuilder) finding(f *evidence.Finding) sarifResult {
 	return r
 }
 
-// stacks is that of the failing thread.
+// stacks returns the stack of the failing thread.
 func (b *sarifBuilder) stacks() []sarifStack {
 	for _, g := range b.c.Stacks {
 		if g.Failing && len(g.Stack.Frames) > 0 {
@@ -326,8 +325,8 @@ func (b *sarifBuilder) access(a *evidence.SeenAccess, text string, order int) sa
 	return l
 }
 
-// story is that of a memory error. A step without an access is of the thread
-// that the one before it was of, or else of the first one.
+// story is the code flow of a memory error. A step without an access belongs to the thread of the
+// step before it, or else of the first access.
 func (b *sarifBuilder) story(steps []evidence.CauseStep) sarifCodeFlow {
 	flow := sarifCodeFlow{Message: sarifText("how it came about"), ThreadFlows: []sarifThreadFlow{}}
 	thread := evidence.ThreadRef{Number: 1}

@@ -50,7 +50,7 @@ func readSARIF(t *testing.T, c *evidence.Case, opts Options) *sarifLog {
 	return &log
 }
 
-// digests are those of package signature, whose tests hold them still.
+// digests matches digests. The tests of package signature keep them stable.
 var digests = regexp.MustCompile(`"[0-9a-f]{32}"`)
 
 func TestSARIFGolden(t *testing.T) {
@@ -71,7 +71,7 @@ func TestSARIFOfAHeap(t *testing.T) {
 	}
 }
 
-// The schema is one that refuses.
+// The schema refuses what it should.
 func TestSARIFSchemaRefuses(t *testing.T) {
 	schema, text := sarifSchemaOf(t), render(t, diagnosed(raceCause()), Options{Format: SARIF})
 	for _, x := range [][2]string{{`"level": "error"`, `"level": "severe"`}, {`"startLine": 31`, `"startLine": 0`},
@@ -115,8 +115,8 @@ func TestSARIFThreadFlows(t *testing.T) {
 	}
 }
 
-// The rule's id is the cause's kind, and the fingerprints are those that the
-// failure is known by elsewhere, whether secrets are shown or not.
+// The rule's id is the cause's kind. The fingerprints are the signatures of the failure and its
+// cause, whether secrets are shown or not.
 func TestSARIFIdentity(t *testing.T) {
 	c := diagnosed(raceCause(), overflowCause())
 	s := signature.Of(c)
@@ -151,7 +151,7 @@ func TestSARIFIdentity(t *testing.T) {
 	}
 }
 
-// Without a cause the failure is the result, and what was found.
+// Without a cause the failure and the findings are the results.
 func TestSARIFWithoutCause(t *testing.T) {
 	var rules []string
 	for _, r := range readSARIF(t, sample(), Options{}).Runs[0].Results {

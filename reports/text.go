@@ -21,7 +21,7 @@ var ansi = map[style]string{
 	caveat: "35",
 }
 
-// usualWidth is that of columns where the width of the terminal is not known.
+// usualWidth is the width of a line if that of the terminal is not known.
 const usualWidth = 100
 
 type textWriter struct {
@@ -129,9 +129,9 @@ func fill(table *tablewriter.Table, g grid) error {
 	return table.Render()
 }
 
-// fitted breaks cells into several rows so that rows are no longer than width
-// characters, if columns can be made as narrow as that. The widest give way, but
-// short words, an address say, stay whole.
+// fitted breaks cells into several rows so that no row is longer than width characters, if the
+// columns can be made that narrow. The widest columns shrink first, but short words, such as an
+// address, stay whole.
 func (g grid) fitted(width int) grid {
 	const shortWord, between = 20, 2
 	widths, least := make([]int, len(g.header)), make([]int, len(g.header))
@@ -166,7 +166,7 @@ func (g grid) fitted(width int) grid {
 	return out
 }
 
-// broken is a row as several, none of whose cells is longer than its width.
+// broken splits a row into several, none of whose cells is longer than its width.
 func broken(row []string, widths []int) [][]string {
 	var rows [][]string
 	for i, cell := range row {

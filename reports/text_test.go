@@ -48,7 +48,7 @@ func TestGridFitsTheTerminal(t *testing.T) {
 	if got := strings.Join(strings.Fields(b.String()), ""); strings.Count(got, "q") != 90 {
 		t.Errorf("something is lost:\n%s", b.String())
 	}
-	// Elsewhere a row stays one line, for those who look for it by grep(1).
+	// If there is no terminal a row is one line, so that grep(1) finds it.
 	b.Reset()
 	if err := writeText(&b, []block{g}, Options{}); err != nil || strings.Count(b.String(), "\n") != 3 {
 		t.Errorf("%v:\n%s", err, b.String())

@@ -12,13 +12,13 @@ import (
 	"diagnose/evidence/signature"
 )
 
-// Markup is the language in which a bug tracker takes the text of an issue.
+// Markup is the language of the text of an issue in a bug tracker.
 type Markup string
 
 // The markups.
 const (
-	// MarkupGitHub is Markdown as GitHub, GitLab, Gitea and Forgejo have it: with
-	// tables, and with HTML for parts that fold.
+	// MarkupGitHub is the Markdown of GitHub, GitLab, Gitea and Forgejo: with tables, and with HTML
+	// for parts that fold.
 	MarkupGitHub Markup = "github"
 	// MarkupJira is Jira's wiki notation.
 	MarkupJira Markup = "jira"
@@ -29,19 +29,19 @@ const (
 // IssueOptions says what an issue is written for.
 type IssueOptions struct {
 	Markup Markup
-	// MaxTitle and MaxBody bound the text, in bytes, so that no tracker's count of
-	// characters is above them.
+	// MaxTitle and MaxBody bound the text, in bytes, so that it has no more characters than a
+	// tracker allows.
 	MaxTitle, MaxBody int
 	// ShowSecrets and Version are as in Options.
 	ShowSecrets bool
 	Version     string
 }
 
-// The bounds of the trackers, in characters: GitHub's issues have 65,536 and GitLab's
-// descriptions 1,048,576, which is not used up, as nobody reads that much; Jira's fields
-// 32,767 unless an administrator set another number, and its summaries less than 255;
-// Bugzilla's comments 65,535; Gitea has no bound for the text, and gets GitHub's.
-// docs/trackers.md has the sources.
+// The bounds of the trackers, in characters. GitHub's issues have 65,536. GitLab's descriptions
+// have 1,048,576; the bound here is lower, as people do not read that much. Jira's fields have
+// 32,767 unless an administrator set another number, and its summaries less than 255. Bugzilla's
+// comments have 65,535. Gitea has no bound for the text, and gets GitHub's. docs/trackers.md has
+// the sources.
 var (
 	GitHubIssue   = IssueOptions{Markup: MarkupGitHub, MaxTitle: 256, MaxBody: 65536}
 	GitLabIssue   = IssueOptions{Markup: MarkupGitHub, MaxTitle: 255, MaxBody: 262144}
@@ -50,22 +50,22 @@ var (
 	BugzillaIssue = IssueOptions{Markup: MarkupPlain, MaxTitle: 255, MaxBody: 65535}
 )
 
-// Issue is a report as a bug tracker takes it.
+// Issue is a report as the text of an issue.
 type Issue struct {
 	// Title is one line of plain text: the cause if it is proved, or else the failure.
 	Title string
 	Body  string
-	// LeftOut are the titles of the parts that did not fit, or not whole.
+	// LeftOut are the titles of the parts that are missing or cut.
 	LeftOut []string
-	// Signature is what the failure is known again by.
+	// Signature identifies the failure when it happens again.
 	Signature signature.Signature
 }
 
-// minBody is what the shortest body needs.
+// minBody is the size of the shortest body.
 const minBody = 2048
 
-// WriteIssue writes the report of c, which must pass its own Check, as the text
-// of an issue that fits: what matters least is left out, and said to be.
+// WriteIssue writes the report of c, which must pass its own Check, as the text of an issue that
+// fits. It leaves out the least important parts, and says so.
 func WriteIssue(c *evidence.Case, opts IssueOptions) (Issue, error) {
 	if opts.MaxBody < minBody || opts.MaxTitle < 20 {
 		return Issue{}, fmt.Errorf("reports: an issue of %d bytes with a title of %d is too small", opts.MaxBody, opts.MaxTitle)
@@ -99,7 +99,7 @@ func cutTo(text string, most int) string {
 	return text[:end] + mark
 }
 
-// issuePart is a part of an issue. They stand in the order in which they matter.
+// issuePart is a part of an issue. Parts are in order of importance.
 type issuePart struct {
 	title  string
 	folded bool
@@ -140,9 +140,9 @@ type issueWriter interface {
 	// open and close enclose a part.
 	open(title string, folded bool) string
 	close(folded bool) string
-	// block writes one block; prose that is first says what the issue is about.
+	// block writes one block. Prose that comes first says what the issue is about.
 	block(b block, first bool) (string, error)
-	// plain is a line of text that is no target's.
+	// plain writes a line of text that does not come from the target.
 	plain(text string) string
 }
 
@@ -161,8 +161,8 @@ func issueWriterOf(m Markup) (issueWriter, error) {
 // maxIssueSpan bounds a name in an issue, in bytes.
 const maxIssueSpan = 400
 
-// fill writes the parts as long as there is room. A part that is too long keeps
-// its first blocks, and a block of lines its first lines.
+// fill writes the parts while there is room. A part that is too long keeps its first blocks, and a
+// block of lines its first lines.
 func (i *Issue) fill(w issueWriter, parts []issuePart, opts IssueOptions) error {
 	foot := i.foot(w, opts)
 	const leftOut = 600 // the most that the line on what was left out takes
@@ -211,8 +211,7 @@ func (i *Issue) foot(w issueWriter, opts IssueOptions) string {
 	return "\n" + w.plain(text) + "\n"
 }
 
-// fitBlocks writes blocks into a number of bytes; whole reports whether all of
-// them are there.
+// fitBlocks writes blocks into a number of bytes. whole reports whether all of them fitted.
 func fitBlocks(w issueWriter, blocks []block, space int, first bool) (text string, whole bool, err error) {
 	var out strings.Builder
 	for n, b := range blocks {
@@ -250,7 +249,7 @@ func rowsOf(b block) int {
 	return 0
 }
 
-// firstRows is the beginning of a block, which says that it is not the whole.
+// firstRows is the beginning of a block, with a note that it is not the whole.
 func firstRows(b block, n int) block {
 	const more = "... and %d more"
 	switch b := b.(type) {
@@ -331,8 +330,8 @@ func (plainWriter) block(b block, first bool) (string, error) {
 
 func (plainWriter) plain(text string) string { return text }
 
-// gitHubWriter writes Markdown in which nothing of the target notifies people,
-// refers to other issues or leads anywhere.
+// gitHubWriter writes Markdown in which no text of the target notifies people, refers to other
+// issues or links anywhere.
 type gitHubWriter struct{}
 
 func (gitHubWriter) open(title string, folded bool) string {
@@ -341,7 +340,7 @@ func (gitHubWriter) open(title string, folded bool) string {
 	}
 	title = cutTo(title, maxIssueSpan)
 	if folded {
-		// In HTML Markdown's escapes do not count (CommonMark 0.31, 4.6).
+		// Markdown's escapes have no effect in HTML (CommonMark 0.31, 4.6).
 		return "\n<details><summary>" + htmlText.Replace(Clean(title)) + "</summary>\n\n"
 	}
 	return "\n### " + quiet(Clean(title)) + "\n\n"
@@ -393,7 +392,7 @@ func writeRow(w *strings.Builder, row []string) {
 	w.WriteString("|\n")
 }
 
-// fence is a block of code, in which trackers look for nothing.
+// fence is a block of code, in which trackers do not look for references.
 func fence(lines verbatim) string {
 	mark := "```"
 	for _, l := range lines {
@@ -412,13 +411,12 @@ func fence(lines verbatim) string {
 
 var htmlText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "@", "<span>@</span>", "#", "<span>#</span>")
 
-// signs are what trackers take for a mention or a reference when a name or a
-// number follows ("@team", "#12", "!7", "GH-3"), and the beginnings of links.
-// They look for them in the text that Markdown has made, so its escapes do not
-// keep them from it; an element around the sign does.
+// signs are the characters that trackers take for a mention or a reference if a name or a number
+// follows ("@team", "#12", "!7", "GH-3"), and the beginnings of links. Trackers search the text
+// that Markdown has produced, so Markdown's escapes do not help; an element around the sign does.
 var signs = regexp.MustCompile(`[@#!~%$&^]|://|\bwww\.|\bmailto:|\b(?i:GH-)`)
 
-// quiet is text that is no markup and calls nobody.
+// quiet returns a text that is no markup and mentions no user.
 func quiet(text string) string {
 	var b strings.Builder
 	last := 0
@@ -489,7 +487,7 @@ func (jiraWriter) block(b block, _ bool) (string, error) {
 
 func (jiraWriter) plain(text string) string { return jiraText(text) }
 
-// jiraCell is never empty, which would make a header of what follows.
+// jiraCell is never empty: an empty cell would turn the next one into a header.
 func jiraCell(text string) string {
 	if text == "" {
 		return " "
@@ -497,8 +495,8 @@ func jiraCell(text string) string {
 	return jiraText(text)
 }
 
-// jiraMarkup has a meaning in the wiki notation; a backslash takes it away, and
-// there is none for a backslash.
+// jiraMarkup escapes the characters that have a meaning in the wiki notation by a backslash. A
+// backslash itself has no escape.
 var jiraMarkup = strings.NewReplacer(`\`, `&#92;`, "{", `\{`, "}", `\}`, "[", `\[`, "]", `\]`, "*", `\*`, "_", `\_`, "|", `\|`, "!", `\!`,
 	"^", `\^`, "~", `\~`, "+", `\+`, "-", `\-`, "@", "&#64;", "#", "&#35;", "://", ":&#47;/")
 

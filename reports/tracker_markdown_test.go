@@ -35,8 +35,8 @@ func TestIssueGolden(t *testing.T) {
 	}
 }
 
-// However much there is to tell, an issue fits, starts with what matters, closes
-// what it opens, and says what it lacks.
+// An issue fits however long the report is. It starts with the most important parts, closes all
+// that it opens, and names the parts left out.
 func TestIssuesFit(t *testing.T) {
 	big := diagnosed(raceCause(), overflowCause())
 	for n := range 400 {

@@ -94,7 +94,7 @@ func variableOf(c *evidence.Case, x *evidence.Interleaving, name string) string 
 	return variable(name)
 }
 
-// freedInUse are the free of a heap object and another context's access to it behind
+// freedInUse are the free of a heap object and another context's access to it after
 // that; nil: there are none among the accesses. Which other accesses are told with them
 // depends on what the compiler kept.
 func freedInUse(x *evidence.Interleaving) (freed, used *evidence.SeenAccess) {
@@ -285,7 +285,7 @@ func closes(rest string) bool {
 	return len(rest) >= 2 && rest[1] == '\'' || len(rest) >= 3 && rest[0] == '\\'
 }
 
-// longest bounds a line, for a symbol may have a megabyte: what is cut off is
+// longest bounds a line, because a symbol may have a megabyte: the rest is
 // digested into it.
 const longest = 512
 

@@ -14,7 +14,7 @@ type Signature struct {
 	// empty where no cause was seen on a replay.
 	Stack string `json:"stack"`
 	Cause string `json:"cause,omitempty"`
-	// StackLines and CauseLines are what is digested.
+	// StackLines and CauseLines are the digested lines.
 	StackLines []string `json:"stack_lines"`
 	CauseLines []string `json:"cause_lines,omitempty"`
 }

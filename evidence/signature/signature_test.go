@@ -221,7 +221,7 @@ func TestRecursionAndHugeNames(t *testing.T) {
 	}
 }
 
-// normal sees that a function makes of each text what stands beside it.
+// normal checks that a function turns each text into the wanted one.
 func normal(t *testing.T, f func(string) string, wanted map[string]string) {
 	t.Helper()
 	for text, want := range wanted {

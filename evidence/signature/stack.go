@@ -9,8 +9,8 @@ import (
 	"diagnose/evidence"
 )
 
-// mostFrames are those of a stack that count. Farther outward is who called, which
-// differs where the defect is one.
+// mostFrames bounds the frames of a stack that count. Frames farther out are callers,
+// which differ for one defect.
 const mostFrames = 5
 
 // stackLines are the program, how it ended, and the innermost frames of the
@@ -54,8 +54,8 @@ func ending(f *evidence.Failure) string {
 	return string(f.Kind)
 }
 
-// ownFrames are the frames of the failing thread from the place on that the failure
-// was told at: what is inward of it raises, aborts and panics.
+// ownFrames are the frames of the failing thread from the reported place of the failure
+// outward: the inner ones raise, abort and panic.
 func ownFrames(c *evidence.Case) []evidence.Frame {
 	i := slices.IndexFunc(c.Stacks, func(g evidence.ThreadGroup) bool { return g.Failing })
 	if i < 0 {

@@ -55,7 +55,7 @@ func returnsSomething(text string) bool {
 	return returns.MatchString(text) && !nothing.MatchString(text)
 }
 
-// receiver is where a returned value got to: the first store to what is not the
+// receiver is the place that received a returned value: the first store outside of the
 // thread's stack, which compilers use or not as they like, or else the function
 // that failed with it.
 func receiver(c *evidence.Case, cause *evidence.Cause) string {
@@ -91,7 +91,7 @@ func onStack(a *evidence.SeenAccess) bool {
 }
 
 // handedOver is the place that a constant comes from which the program is told to have
-// stored: the line of the store, or if that has but the name of what is stored, and its
+// stored: the line of the store, or if that has only the name of the stored value, and its
 // function was inlined, the call's.
 func handedOver(c *evidence.Case, site *evidence.Site, store *evidence.SeenAccess) *evidence.Site {
 	if store == nil {
@@ -109,8 +109,7 @@ func handedOver(c *evidence.Case, site *evidence.Site, store *evidence.SeenAcces
 
 var assigned = regexp.MustCompile(`[^=!<>]=\s*(?:\([\w\s*:]+\)\s*)?([A-Za-z_]\w*)\s*;?$`)
 
-// storesName reports whether a statement assigns what has a name, other than those of
-// constants.
+// storesName reports whether a statement assigns a named value that is no constant.
 func storesName(text string) bool {
 	m := assigned.FindStringSubmatch(text)
 	if m == nil {

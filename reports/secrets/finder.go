@@ -13,7 +13,8 @@ type Span struct{ Start, End int }
 // with the results left out. The zero value is ready. It is for one goroutine.
 type Finder struct {
 	known known
-	// spent is the work of regular expressions so far, in bytes.
+	// spent is the work of regular expressions so far, in bytes, and of comparisons with
+	// known values.
 	spent int
 	// found remembers the answers for texts, without those that known adds.
 	found map[question][]Span
@@ -43,7 +44,7 @@ const mostKept = 16 << 20
 func (f *Finder) Text(text string) []Span { return f.find(plain, text) }
 
 // Value returns what finds the secrets in the value of a variable of that name: of a
-// secret's name all of its strings, of a name like "token" those that look random.
+// secret's name all of its strings, of a name like "token" those that look random, of one like "key" those that look like keys.
 // Addresses and numbers are evidence. It is nil for other names.
 func (f *Finder) Value(name string) func(text string) []Span {
 	s, ok := nameStrength(name)
@@ -131,7 +132,8 @@ func (f *Finder) literals(text string, k kind) (spans []Span) {
 	return spans
 }
 
-// numberedCharacters are the bytes of a key that is no text, as reports have them: 83 'S'.
+// numberedCharacters are the bytes of a key that is no text, as reports have them, 83 'S',
+// and the codes of wide characters.
 func numberedCharacters(text string) (spans []Span) {
 	if strings.IndexByte(text, '\'') < 0 {
 		return nil

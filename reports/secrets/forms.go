@@ -40,7 +40,8 @@ const (
 	// before is how far before its keyword a match may begin.
 	before     = 128
 	usualReach = 1 << 10
-	// mostWork is how many bytes regular expressions read for one document.
+	// mostWork is how many bytes regular expressions read for one document, with what
+	// comparisons cost.
 	mostWork = 4 << 20
 	// guessed is how much after a keyword is taken for a secret when that is used up.
 	guessed = 128

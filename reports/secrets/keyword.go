@@ -8,8 +8,8 @@ type hit struct{ word, at int }
 // wordTable finds the words of all rules in one pass, by their first two characters.
 type wordTable struct {
 	words []string
-	// rules are the forms that need a word, by the word's number; a word of names has
-	// none.
+	// rules are the forms that need a word, by the word's number; a word of names, and of
+	// URLs, has none.
 	rules [][]*form
 	// bucket is the number of a list in starting, by two characters; 0: no word begins
 	// with them.

@@ -18,7 +18,7 @@ type knownValue struct {
 }
 
 const (
-	// mostKnown bounds the values, longestKnown each.
+	// mostKnown bounds the values, longestKnown each, mostKnownBytes all of them.
 	mostKnown    = 256
 	longestKnown = longestValue
 	// leastKnown, leastBits and leastWord keep a value like "yes" from being replaced in

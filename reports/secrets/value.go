@@ -10,8 +10,8 @@ const longestValue = 16 << 10
 
 // separators come between a name and its value. The first is of files and programs
 // (password = x, "password": "x", ["password"] = "x", password => x, <password>x); the
-// second of lists of pairs ("password", "x"), where the name is quoted; then those of
-// options (--password x), and what std::pair and Kubernetes have.
+// second of lists of pairs ("password", "x"), where the name is quoted, and of quoted options
+// ('--password' 'x'); then those of options (--password x, each on its line in memory), and what std::pair and Kubernetes have.
 var (
 	assigned = lazily("^(?:\\[\\d*\\])?[\"'`]?\\]?[ \t]*(=>|:=|[=:>])")
 	paired   = lazily("^([\"'])[ \t]*,[ \t\n]*(?:\"?(?:second|value)\"?[ \t]*[=:][ \t]*)?")

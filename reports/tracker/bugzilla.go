@@ -16,7 +16,7 @@ import (
 type bugzilla struct {
 	*client
 	product, component string
-	// fields are further ones of new bugs, some of which a server may insist on.
+	// fields are additional fields of new bugs. A server may require some of them.
 	fields map[string]string
 }
 
@@ -50,7 +50,7 @@ func bugzillaMessage(body []byte) (string, int) {
 	return answer.Message, int(code)
 }
 
-// badAlias is the code of an alias that is taken, or not allowed.
+// badAlias is the error code for an alias that is taken or not allowed.
 const badAlias = 103
 
 type bug struct {
@@ -101,8 +101,8 @@ func (b *bugzilla) search(ctx context.Context, r request) ([]bug, error) {
 	return found.Bugs, err
 }
 
-// whole adds to a bug what its fields do not tell: the key of its description, and when
-// it was closed.
+// whole adds to a bug what its fields do not contain: the key of its description, and when it was
+// closed.
 func (b *bugzilla) whole(ctx context.Context, g *bug) (issue, error) {
 	is := b.issue(g)
 	comments, err := b.comments(ctx, is, time.Time{})
@@ -205,7 +205,7 @@ func (b *bugzilla) create(ctx context.Context, key, title, body string) (issue, 
 	return is, nil
 }
 
-// rivals has nothing to add: find sees the database.
+// rivals returns nothing: findIssues sees the database.
 func (b *bugzilla) rivals(context.Context, issue) ([]issue, error) { return nil, nil }
 
 func (b *bugzilla) attach(ctx context.Context, is issue, name string, text []byte) (bool, error) {
@@ -234,7 +234,7 @@ func (b *bugzilla) update(ctx context.Context, is issue, fields map[string]any) 
 	return err
 }
 
-// reopen takes the open status that the server's workflow leads to from where it is.
+// reopen sets an open status that the server's workflow allows after the current one.
 func (b *bugzilla) reopen(ctx context.Context, is issue) error {
 	list, err := b.search(ctx, get(route("bug", is.name), url.Values{"include_fields": {"id,status"}}))
 	if err != nil || len(list) == 0 {

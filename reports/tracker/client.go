@@ -22,23 +22,23 @@ import (
 
 // The bounds of requests.
 const (
-	// requestTime is for one, with its answer.
+	// requestTime bounds one request, with its answer.
 	requestTime = 30 * time.Second
-	// waitBudget is what a night waits in all, for trackers that are slow to come back
-	// or ask to be waited for.
+	// waitBudget bounds all waits of a night, for trackers that recover slowly or ask the client to
+	// wait.
 	waitBudget = 10 * time.Minute
-	// mostTries of one request.
+	// mostTries bounds the tries of one request.
 	mostTries = 5
-	// mostAnswer is what is read of an answer, in bytes.
+	// mostAnswer bounds the bytes that are read of an answer.
 	mostAnswer = 32 << 20
-	// mostMessage is what is shown of an error's text.
+	// mostMessage bounds the text that is shown of an error.
 	mostMessage = 300
-	// writePause is between requests that change something; GitHub asks for a second.
+	// writePause is the pause between requests that change something. GitHub asks for a second.
 	writePause = time.Second
-	// limitWait is how long a tracker is left alone that said "too many" and not for
-	// how long; GitHub asks for a minute.
+	// limitWait is the pause after a tracker refused a request as one too many and did not say how
+	// long to wait. GitHub asks for a minute.
 	limitWait = time.Minute
-	// firstWait is the first pause after a failure; each later one is twice as long.
+	// firstWait is the first pause after a failure. Each later one is twice as long.
 	firstWait = time.Second
 )
 
@@ -48,13 +48,13 @@ type client struct {
 	base   *url.URL
 	secret Secret
 	http   *http.Client
-	// header is sent with each request: the token, among others.
+	// header is sent with each request. It contains the token.
 	header http.Header
-	// message finds the words in an answer that says no.
+	// message extracts the text of an error answer.
 	message func(body []byte) (text string, code int)
-	// inOK says that an answer with status 200 may say no as well.
+	// inOK says that an answer with status 200 may be an error as well.
 	inOK bool
-	// sleep waits; rest is what may still be waited, and clock the time.
+	// sleep waits, rest is the time left for waits, and clock returns the time.
 	sleep func(ctx context.Context, d time.Duration) error
 	rest  time.Duration
 	clock func() time.Time
@@ -73,8 +73,8 @@ func newClient(name string, base *url.URL, token Secret) *client {
 	return c
 }
 
-// sameHost follows no redirection that would carry the token elsewhere, nor one that
-// would make a reading of a request that changes something.
+// sameHost follows no redirection that would send the token to another host, nor one that would
+// turn a request that changes something into one that reads.
 func sameHost(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	switch {
@@ -99,9 +99,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// do makes a request and reads the answer's JSON into out, unless it is nil. What only
-// reads, or sets what would be set again, is tried again when it fails; what makes
-// something is tried again only if it cannot have been made.
+// do makes a request and decodes the answer's JSON into out, unless out is nil. A failed request is
+// tried again if it only reads, or if it sets values that a second try would set again. A request
+// that creates something is tried again only if it cannot have succeeded.
 func (c *client) do(ctx context.Context, r request, out any) (http.Header, error) {
 	text := r.raw
 	if r.body != nil {
@@ -135,7 +135,7 @@ func (c *client) do(ctx context.Context, r request, out any) (http.Header, error
 	}
 }
 
-// pause waits before the next try, or gives the error back if there is no time.
+// pause waits before the next try, or returns the error if there is no time.
 func (c *client) pause(ctx context.Context, err error, try int) error {
 	wait := firstWait << (try - 1)
 	wait = wait/2 + rand.N(wait/2+1)
@@ -192,15 +192,15 @@ func (c *client) once(ctx context.Context, r *request, body []byte, out any) (ht
 	}
 	if out != nil {
 		if err := json.Unmarshal(text, out); err != nil {
-			// A proxy's page of words, as a rule.
+			// Usually this is the page of a proxy.
 			return nil, c.broken(r, fmt.Errorf("the answer is not what the API says: %w", err))
 		}
 	}
 	return answer.Header, nil
 }
 
-// broken is for what had no answer, or not a whole one. What was not even connected
-// was not carried out.
+// broken is the error of a request without a complete answer. If no connection was made, the
+// request was not carried out.
 func (c *client) broken(r *request, err error) error {
 	var dial *net.OpError
 	sent := !(errors.As(err, &dial) && dial.Op == "dial")
@@ -214,7 +214,7 @@ func (c *client) broken(r *request, err error) error {
 	return &Error{Kind: Down, Tracker: c.name, Err: c.clean(err.Error()), unsure: sent}
 }
 
-// clean is a text of the tracker's for people, without the token.
+// clean makes a tracker's text fit for people, without the token.
 func (c *client) clean(text string) error {
 	for _, form := range c.hidden() {
 		text = strings.ReplaceAll(text, form, "[token]")
@@ -240,7 +240,7 @@ func (c *client) hidden() []string {
 	return list
 }
 
-// judge makes an error of an answer that says no.
+// judge returns an error for an error answer.
 func (c *client) judge(r *request, answer *http.Response, body []byte) error {
 	status := answer.StatusCode
 	fine := status >= 200 && status < 300 || status == http.StatusNotModified && r.changes()
@@ -262,7 +262,7 @@ func (c *client) judge(r *request, answer *http.Response, body []byte) error {
 			e.Until = c.clock().Add(limitWait)
 		}
 	case status >= 500 || status == http.StatusRequestTimeout:
-		// A gateway that gives up does not know what became of the request.
+		// A gateway that gives up does not know whether the request was carried out.
 		e.Kind, e.unsure = Down, true
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		e.Kind, e.Until = Denied, time.Time{}
@@ -280,21 +280,21 @@ func (c *client) judge(r *request, answer *http.Response, body []byte) error {
 		what += ": " + said
 	}
 	if c.secret.Empty() && (e.Kind == Denied || e.Kind == Missing) {
-		// Who may not see a project is told by most that there is none.
+		// Most trackers report a project as missing to accounts that may not see it.
 		what = "there is no token (" + TokenVariable + "), and " + what
 	}
 	e.Err = c.clean(what)
 	return e
 }
 
-// lengthWords are how a text is refused that is too long: "body is too long (maximum is
-// 65536 characters)" by GitHub, "is too long" by GitLab, "The entered text is too long."
-// by Jira, "Comments cannot be longer than 65535 characters." by Bugzilla.
+// lengthWords matches the messages about a text that is too long: "body is too long (maximum is
+// 65536 characters)" by GitHub, "is too long" by GitLab, "The entered text is too long." by Jira,
+// "Comments cannot be longer than 65535 characters." by Bugzilla.
 var lengthWords = regexp.MustCompile(`(?i)\btoo (long|large)\b|\blonger than\b`)
 
-// until is when a tracker wants to be asked again. Retry-After has seconds or a date
-// (RFC 9110, 10.2.3); the resets are seconds since 1970 (GitHub, GitLab) or a time as
-// ISO 8601 has it (Jira's cloud), and count when nothing remains.
+// until returns when a tracker accepts requests again. Retry-After has seconds or a date (RFC 9110,
+// 10.2.3). The resets are seconds since 1970 (GitHub, GitLab) or an ISO 8601 time (Jira's cloud),
+// and count if no requests remain.
 func (c *client) until(h http.Header) time.Time {
 	now := c.clock()
 	if v := h.Get("Retry-After"); v != "" {

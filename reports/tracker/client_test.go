@@ -13,7 +13,8 @@ import (
 	"diagnose/reports/tracker/trackertest"
 )
 
-// What a tracker says no to: the right kind, once, and without the token.
+// A refused request gives the right kind of error, is made once, and the error does not have the
+// token.
 func TestContractNo(t *testing.T) {
 	each(t, func(t *testing.T, s *trackertest.Server) {
 		for status, want := range map[int]Kind{400: Refused, 401: Denied, 403: Denied, 404: Missing, 409: Refused, 410: Missing, 422: Refused} {
@@ -38,7 +39,7 @@ func TestContractNo(t *testing.T) {
 	})
 }
 
-// Limits are waited for as long as the tracker says, and 5xx with growing pauses.
+// The client waits after a limit as long as the tracker says, and after 5xx with growing pauses.
 func TestContractWaits(t *testing.T) {
 	reset := time.Now().Add(90 * time.Second)
 	for name, c := range map[string]struct {
@@ -79,7 +80,8 @@ func TestContractWaits(t *testing.T) {
 	}
 }
 
-// What lasts longer than the budget is given up, with the time from which it may do.
+// The client gives up when the budget is spent, and reports the time from which a request may
+// succeed.
 func TestContractDown(t *testing.T) {
 	each(t, func(t *testing.T, s *trackertest.Server) {
 		s.Answer(func(w http.ResponseWriter, r *http.Request) bool {
@@ -105,7 +107,7 @@ func TestContractDown(t *testing.T) {
 	})
 }
 
-// An issue whose answer is lost was made, and is not made again.
+// An issue whose answer was lost exists, and is not created again.
 func TestContractLostAnswer(t *testing.T) {
 	each(t, func(t *testing.T, s *trackertest.Server) {
 		lose := true
@@ -175,7 +177,7 @@ func TestContractSlowAndHuge(t *testing.T) {
 	}
 }
 
-// The token goes to no other host, and a request that changes something nowhere else.
+// The token is sent to no other host, and a request that changes something is not redirected.
 func TestContractRedirects(t *testing.T) {
 	visits := 0
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visits++ }))
@@ -201,7 +203,7 @@ func TestContractRedirects(t *testing.T) {
 	}
 }
 
-// Where the token was forgotten, that is said, and not where there is one.
+// The error mentions a missing token if there is none, and only then.
 func TestContractNoToken(t *testing.T) {
 	each(t, func(t *testing.T, s *trackertest.Server) {
 		for _, status := range []int{401, 403, 404, 400} {

@@ -16,13 +16,13 @@ import (
 
 // directory keeps issues as directories, named by their causes:
 //
-//	DIGEST/issue.md               title and report, as far as an issue has it
+//	DIGEST/issue.md               title and report, as much as an issue holds
 //	DIGEST/report.md              the whole report
 //	DIGEST/state                  open or closed, for people to change
-//	DIGEST/comments/2026-11-22.md what a night had to add
+//	DIGEST/comments/2026-11-22.md the comment of a night
 //
-// Several hosts may share one: a directory is made aside and renamed, which fails if
-// there is one already, and a comment is linked to its name, which does so too.
+// Several hosts may share one. A directory is made under another name and renamed, which fails if
+// the name exists. A comment is linked to its name, which fails in the same case.
 type directory struct {
 	path string
 	dry  bool
@@ -64,7 +64,7 @@ func (d *directory) Upsert(ctx context.Context, r *Report) (Result, error) {
 
 func (d *directory) failed(err error) error { return &Error{Kind: Down, Tracker: d.Name(), Err: err} }
 
-// open makes the directory of an issue; false: there is one.
+// open makes the directory of an issue. It returns false if the directory exists.
 func (d *directory) open(r *Report, path string) (bool, error) {
 	title, body, err := r.write(reports.GitLabIssue)
 	if err != nil {
@@ -102,7 +102,7 @@ func (d *directory) open(r *Report, path string) (bool, error) {
 	return true, nil
 }
 
-// sweep removes what hosts that died left half done.
+// sweep removes the unfinished files of hosts that died.
 func (d *directory) sweep() {
 	list, err := os.ReadDir(d.path)
 	if err != nil {
@@ -159,7 +159,7 @@ func (d *directory) again(r *Report, path string) (Result, error) {
 	return done, nil
 }
 
-// state reads whether an issue is open, and since when it is not.
+// state reads whether an issue is open, and when it was closed.
 func state(path string) (open bool, closed time.Time, err error) {
 	name := filepath.Join(path, stateName)
 	text, err := os.ReadFile(name)
@@ -180,12 +180,12 @@ func state(path string) (open bool, closed time.Time, err error) {
 	}
 }
 
-// comment is the name of this night's, by its date.
+// comment returns the name of this night's comment, which is its date.
 func (d *directory) comment(path string) string {
 	return filepath.Join(path, commentsName, d.now().UTC().Format(time.DateOnly)+".md")
 }
 
-// said reports whether there is a comment of this night, or the issue is of this night.
+// said reports whether there is a comment of this night, or the issue itself is of this night.
 func (d *directory) said(path string) (bool, error) {
 	_, err := os.Stat(d.comment(path))
 	if errors.Is(err, os.ErrNotExist) {
@@ -203,7 +203,7 @@ func writeSynced(name string, text []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// aside writes a file under a name of its own beside another.
+// aside writes a file under a new name in the directory of another.
 func aside(name string, text []byte) (string, error) {
 	f, err := os.CreateTemp(filepath.Dir(name), stagePrefix+"*")
 	if err != nil {
@@ -213,7 +213,7 @@ func aside(name string, text []byte) (string, error) {
 	return f.Name(), errors.Join(err, f.Sync(), f.Close())
 }
 
-// replace puts a whole file in the place of another.
+// replace replaces a file by a complete new one.
 func replace(name string, text []byte) error {
 	temp, err := aside(name, text)
 	if err == nil {
@@ -225,7 +225,7 @@ func replace(name string, text []byte) error {
 	return err
 }
 
-// create makes a whole file; false: there is one.
+// create makes a complete file. It returns false if the name exists.
 func create(name string, text []byte) (bool, error) {
 	temp, err := aside(name, text)
 	if temp != "" {

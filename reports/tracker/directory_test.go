@@ -53,7 +53,7 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// Of many hosts at once one opens the issue, and one comments.
+// Of many hosts that run at the same time one opens the issue, and one comments.
 func TestDirectoryManyHosts(t *testing.T) {
 	dir := t.TempDir()
 	for _, want := range []Action{Opened, Commented} {

@@ -6,38 +6,38 @@ import (
 	"time"
 )
 
-// Kind is why a tracker did not do something.
+// Kind is the reason why a tracker did not carry out a request.
 type Kind string
 
 // The kinds.
 const (
-	// Down: it is not there, answers too late, breaks off, is out of order, or wants
-	// no more requests for now. Another night may have more luck.
+	// Down: the tracker cannot be reached, answers too late or in part, fails, or accepts no more
+	// requests for now. Another night may succeed.
 	Down Kind = "down"
 	// Denied: the token is missing, wrong, or not allowed to do that.
 	Denied Kind = "denied"
 	// Missing: there is no such project or issue, or none that the token may see.
 	Missing Kind = "missing"
-	// Refused: it does not take the request, and would not the next time.
+	// Refused: the tracker refuses the request, and would refuse it the next time.
 	Refused Kind = "refused"
 )
 
-// Error is what went wrong with a tracker. It holds no token.
+// Error is the failure of a request to a tracker. It holds no token.
 type Error struct {
 	Kind Kind
 	// Tracker is its name.
 	Tracker string
-	// Status is that of HTTP; 0: there was no answer.
+	// Status is that of HTTP, 0 if there was no answer.
 	Status int
 	// Code is the tracker's own, 0 without one.
 	Code int
-	// Until is when it may be asked again, zero if it did not say so.
+	// Until is when the tracker accepts requests again, zero if it did not say so.
 	Until time.Time
 	Err   error
 
 	// unsure: the request may have been carried out all the same.
 	unsure bool
-	// tooLong: a text of it is longer than the tracker takes.
+	// tooLong: a text of the request is longer than the tracker accepts.
 	tooLong bool
 }
 
@@ -51,7 +51,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Final reports whether there is no point in telling the tracker anything else now.
+// Final reports whether further requests to the tracker are pointless for now.
 func Final(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Kind != Refused

@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// fresh is how far back issues are looked through one by one, as an index may not have
-// them yet.
+// fresh is the age up to which issues are read one by one, as an index may not have them yet.
 const fresh = 24 * time.Hour
 
-// mostPages bounds that. Where so many issues are opened in a day, the index has the
-// older ones of them.
+// mostPages bounds that reading. If so many issues are opened in a day, the index has the older
+// ones of them.
 const mostPages = 10
 
 // pageSize keeps a page of the longest issues well below mostAnswer.
@@ -22,12 +21,12 @@ const pageSize = 50
 // comments below issues. W is an issue as the API has it.
 type forge[W wireIssue] struct {
 	*client
-	// project is the route to it; text is the field of an issue's text, comments the
-	// last part of the route to those of an issue, size the parameter for how much a
-	// page has, and change the method that changes an issue.
+	// project is the route of the project. text is the field of an issue's text, comments the last
+	// part of the route to its comments, size the parameter for the size of a page, and change the
+	// method that changes an issue.
 	project, text, comments, size, change string
-	// smallPages: a server may have smaller pages than it is asked for. allComments: the
-	// comments of an issue come at once.
+	// smallPages: a server's pages may be smaller than requested. allComments: the comments of an
+	// issue come on one page.
 	smallPages, allComments bool
 }
 
@@ -43,18 +42,15 @@ func (f *forge[W]) get(ctx context.Context, name string) (issue, error) {
 	return w.issue(), nil
 }
 
-// list reads the issues that a query asks for, page by page, until they end or take
-// has enough.
+// list reads the issues of a query, page by page, until they end or take has enough.
 func (f *forge[W]) list(ctx context.Context, query url.Values, take func(page []W) (enough bool)) error {
 	return pages(ctx, f.client, f.path(), f.size, query, func(page []W) bool {
-		// Only an empty page is the last where the server's may be smaller than those
-		// that were asked for.
+		// If the server's pages may be smaller than requested, only an empty page is the last.
 		return take(page) || len(page) == 0 || len(page) < pageSize && !f.smallPages
 	})
 }
 
-// pages reads a list until take says that there is no more to be had, or at once where
-// there is no size of pages.
+// pages reads a list until take says that it ends. Without a size of pages it reads one page.
 func pages[T any](ctx context.Context, c *client, path, size string, query url.Values, take func(page []T) (last bool)) error {
 	for n := 1; n <= mostPages; n++ {
 		if size != "" {
@@ -93,8 +89,8 @@ func (f *forge[W]) comment(ctx context.Context, is issue, text string) error {
 	return err
 }
 
-// said reports whether one of the comments that a query asks for bears a key and was
-// made since a time; last says that no page after this one can have it.
+// said reports whether one of the comments of a query has a key and was made since a time. last
+// says that no later page can have such a comment.
 func (f *forge[W]) said(ctx context.Context, is issue, query url.Values, since time.Time, key string, last func(page []forgeComment) bool) (found bool, err error) {
 	size := f.size
 	if f.allComments {
@@ -102,7 +98,7 @@ func (f *forge[W]) said(ctx context.Context, is issue, query url.Values, since t
 	}
 	err = pages(ctx, f.client, f.path(is.name, f.comments), size, query, func(page []forgeComment) bool {
 		for _, c := range page {
-			// One that is older, and was changed since, may be among them.
+			// An older comment that was changed since may be among them.
 			found = found || keyOf(c.Body) == key && !c.CreatedAt.Before(since)
 		}
 		return found || len(page) < pageSize || last(page)
@@ -119,11 +115,11 @@ func sinceQuery(since time.Time) url.Values {
 	return url.Values{"since": {since.UTC().Format(time.RFC3339)}}
 }
 
-// rivals are none: find sees the database.
+// rivals returns nothing: findIssues sees the database.
 func (f *forge[W]) rivals(context.Context, issue) ([]issue, error) { return nil, nil }
 
-// messageField reads the words of an error from {"message": "..."}; GitHub adds what
-// is wrong with which field, GitLab has a list or an object in its place.
+// messageField reads the text of an error from {"message": "..."}. GitHub adds the faulty fields.
+// GitLab has a list or an object instead of the text.
 func messageField(body []byte) (string, int) {
 	var answer struct {
 		Message any `json:"message"`

@@ -51,7 +51,7 @@ func (g *gitea) reopen(ctx context.Context, is issue) error {
 	return g.update(ctx, is, map[string]any{"state": "open"})
 }
 
-// closeAs closes and says why: there is no reason that could be given with it.
+// closeAs closes an issue and comments why: the API has no reason for closing.
 func (g *gitea) closeAs(ctx context.Context, is, of issue) error {
 	if err := g.comment(ctx, is, "Duplicate of #"+of.name); err != nil && !unsure(err) {
 		return err

@@ -56,7 +56,7 @@ func (s *issueSet) add(list []gitHubIssue) {
 	}
 }
 
-// find asks the index, which may be minutes late, and the list of issues, which comes
+// findIssues searches the index, which may be minutes late, and the list of issues, which comes
 // from the database.
 func (g *gitHub) find(ctx context.Context, key string) ([]issue, error) {
 	set := issueSet{key: key}

@@ -68,12 +68,12 @@ func (g *gitLab) create(ctx context.Context, key, title, body string) (issue, er
 	return g.forge.create(ctx, key, title, commandless(body))
 }
 
-// slashed are lines that GitLab would take for commands (/close, /assign), wherever a
-// text of the failing program's begins one.
+// slashed matches lines that GitLab would take for commands (/close, /assign), if a text of the
+// failing program begins one.
 var slashed = regexp.MustCompile(`(?m)^([ \t>]*)/`)
 
-// commandless is a text without commands. In a block of code, where an entity would be
-// seen as it is, the sign is moved from the beginning of its line by a character.
+// commandless returns a text without commands. In a block of code an entity would be shown as it
+// is, so the slash is moved from the beginning of its line by a character.
 func commandless(text string) string {
 	lines := strings.SplitAfter(text, "\n")
 	fence := ""

@@ -19,7 +19,7 @@ import (
 type jira struct {
 	*client
 	project, kind string
-	// old: it has /search only, which the cloud no longer has.
+	// old: the server has only /search, which the cloud no longer has.
 	old bool
 }
 
@@ -86,13 +86,13 @@ type jiraIssue struct {
 	} `json:"fields"`
 }
 
-// jiraFields are what is asked for.
+// jiraFields are the fields that requests ask for.
 const jiraFields = "labels,status,resolution,resolutiondate,statuscategorychangedate,updated"
 
-// jiraRefusals are resolutions of what nobody is going to mend.
+// jiraRefusals are the resolutions of issues that will not be fixed.
 var jiraRefusals = map[string]bool{"won't do": true, "won't fix": true, "declined": true, "cannot reproduce": true}
 
-// issue takes the label for the key: descriptions are edited.
+// issue reads the key from the label, as people edit descriptions.
 func (j *jira) issue(i *jiraIssue) issue {
 	is := issue{name: i.Key, url: j.base.JoinPath("../../..", "browse", i.Key).String(), open: i.Fields.Status.Category.Key != "done"}
 	_, digits, _ := strings.Cut(i.Key, "-")
@@ -117,8 +117,8 @@ func (j *jira) issue(i *jiraIssue) issue {
 	return is
 }
 
-// neighbours is how many numbers below a new issue are looked at one by one: as many
-// as may be given out while two hosts open theirs.
+// neighbours is how many numbers below a new issue are read one by one: as many as may be given out
+// while two hosts open their issues.
 const neighbours = 10
 
 // find asks the index. In the cloud it lags behind, and there is no list that comes
@@ -152,8 +152,8 @@ func (j *jira) search(ctx context.Context, jql string) ([]jiraIssue, error) {
 	return found.Issues, err
 }
 
-// enhanced is the cloud's search, which may have fewer issues on a page than it is asked
-// for, and none, although there are more.
+// enhanced is the cloud's search. A page may have fewer issues than requested, even none, although
+// there are more.
 func (j *jira) enhanced(ctx context.Context, query url.Values) (list []jiraIssue, err error) {
 	query = maps.Clone(query)
 	for range mostPages {
@@ -195,7 +195,7 @@ func (j *jira) create(ctx context.Context, key, title, body string) (issue, erro
 	return is, nil
 }
 
-// rivals returns the issues of the numbers just below one, from the database.
+// rivals returns the issues with the numbers just below one, from the database.
 func (j *jira) rivals(ctx context.Context, is issue) ([]issue, error) {
 	set := issueSet{key: is.key}
 	for n := is.number - 1; n > 0 && n >= is.number-neighbours; n-- {
@@ -258,8 +258,8 @@ type jiraTransition struct {
 	} `json:"fields"`
 }
 
-// move takes an issue to a status of one of the categories, the first that there is a
-// way to. Each project has statuses of its own; the categories are everybody's.
+// move moves an issue to a status of one of the categories, by the first transition there is. The
+// statuses differ between projects; the categories do not.
 func (j *jira) move(ctx context.Context, is issue, resolution string, categories ...string) error {
 	var found struct {
 		Transitions []jiraTransition `json:"transitions"`
@@ -290,7 +290,7 @@ func (j *jira) reopen(ctx context.Context, is issue) error {
 	return j.move(ctx, is, "", "new", "indeterminate")
 }
 
-// closeAs comments, closes, and links the two where there is such a link.
+// closeAs comments, closes, and links the two issues if the server has such a link.
 func (j *jira) closeAs(ctx context.Context, is, of issue) error {
 	if err := j.comment(ctx, is, "Duplicate of "+of.name); err != nil && !unsure(err) {
 		return err

@@ -15,22 +15,22 @@ import (
 
 // Options say how a tracker is used.
 type Options struct {
-	// Token and User are who this is; a directory needs neither.
+	// Token and User identify the account. A directory needs neither.
 	Token Secret
 	User  string
 	// DryRun reads and changes nothing.
 	DryRun bool
 }
 
-// SpecHelp says what Open takes.
+// SpecHelp describes what Open takes.
 const SpecHelp = `dir:PATH, github:OWNER/REPO, gitlab:GROUP/PROJECT, gitea:https://HOST/OWNER/REPO,
 jira:https://HOST/PROJECT, bugzilla:https://HOST/PRODUCT/COMPONENT`
 
-// Open returns the tracker that a text names. GitHub and GitLab may be named with an
-// address as well (github:https://HOST/OWNER/REPO). The address of a server that is not
-// at the root of its host has the further parts before those of the project. It is
-// https, but for this machine itself. Options follow a question mark: Jira's type of
-// issue (type=Bug), and Bugzilla's version, op_sys, platform, priority and severity.
+// Open returns the tracker that a text names. GitHub and GitLab may be named with an address as
+// well (github:https://HOST/OWNER/REPO). If a server is not at the root of its host, its path
+// precedes that of the project. The address must be https, except on this machine itself. Options
+// follow a question mark: Jira's type of issue (type=Bug), and Bugzilla's version, op_sys,
+// platform, priority and severity.
 func Open(spec string, opts Options) (Tracker, error) {
 	kind, rest, found := strings.Cut(spec, ":")
 	if !found || rest == "" {
@@ -62,8 +62,8 @@ func Open(spec string, opts Options) (Tracker, error) {
 	return h, nil
 }
 
-// address reads an address to which a token may be sent. Its errors do not show it, for
-// a password may be in it.
+// address parses an address to which a token may be sent. Its errors do not show the address, as it
+// may contain a password.
 func address(text string) (*url.URL, error) {
 	at, err := url.Parse(text)
 	if err != nil {

@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// request is one to be made, perhaps several times.
+// request is an HTTP request, which may be made several times.
 type request struct {
 	method string
 	// path is below the base, each part of it escaped.
 	path  string
 	query url.Values
-	// body is JSON of a value, or else raw of a kind.
+	// body is a value that is sent as JSON; without it raw is sent, with its kind.
 	body any
 	raw  []byte
 	kind string
-	// header is added.
+	// header is sent in addition to the client's.
 	header http.Header
 }
 

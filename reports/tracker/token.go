@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The environment's names for the token, for a file that has it, and for the account
-// that it belongs to, which Jira's cloud asks for.
+// The environment variables for the token, for a file that has it, and for its account, which
+// Jira's cloud asks for.
 const (
 	TokenVariable     = "DIAGNOSE_TRACKER_TOKEN"
 	TokenFileVariable = "DIAGNOSE_TRACKER_TOKEN_FILE"
@@ -25,16 +25,16 @@ type Secret struct{ text string }
 func (Secret) String() string   { return "[token]" }
 func (Secret) GoString() string { return "[token]" }
 
-// MarshalText keeps it out of documents.
+// MarshalText keeps the token out of documents.
 func (Secret) MarshalText() ([]byte, error) { return []byte("[token]"), nil }
 
-// Empty reports whether there is none.
+// Empty reports whether there is no token.
 func (s Secret) Empty() bool { return s.text == "" }
 
-// Token reads a token from a file, if one is named, or else from the environment,
-// from which it is removed: what is started later does not get it. Without any, it is
-// empty. A file must be a regular one that others than its owner and group cannot
-// read, owned by this user or by root.
+// Token reads a token from a file, if one is named, or else from the environment. It removes the
+// token from the environment, so that programs that are started later do not inherit it. Without a
+// token the result is empty. A file must be a regular one that only its owner and group can read,
+// owned by this user or by root.
 func Token(file string) (Secret, error) {
 	text := os.Getenv(TokenVariable)
 	os.Unsetenv(TokenVariable)
@@ -58,7 +58,7 @@ func Token(file string) (Secret, error) {
 const mostToken = 4096
 
 func tokenFile(name string) (Secret, error) {
-	// A pipe would wait for whoever writes to it.
+	// Opening a pipe would wait for its writer.
 	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return Secret{}, err
@@ -91,7 +91,7 @@ func tokenFile(name string) (Secret, error) {
 	return s, nil
 }
 
-// secret takes what fits into a header. Its errors do not show it.
+// secret accepts a text that fits into a header. Its errors do not show the text.
 func secret(text string) (Secret, error) {
 	text = strings.TrimSpace(text)
 	if len(text) > mostToken {

@@ -14,36 +14,36 @@ import (
 
 // Tracker is where issues are kept.
 type Tracker interface {
-	// Name is what the tracker is called in texts and in the corpus. It holds no secret.
+	// Name is the tracker's name in texts and in the corpus. It holds no secret.
 	Name() string
-	// Upsert opens the issue of a cause, or adds to the one that there is. The error is
-	// an *Error if it is about the tracker.
+	// Upsert opens the issue of a cause, or adds to an existing one. The error is an *Error if it
+	// is about the tracker.
 	Upsert(ctx context.Context, r *Report) (Result, error)
 }
 
-// Report is what a tracker is told of a cause.
+// Report is the data that a tracker gets about a cause.
 type Report struct {
 	// Digest is the signature that the failures are grouped by, 32 hexadecimal digits.
 	Digest string
-	// Case is the report of one of them; Version the tool's.
+	// Case is the report of one of the failures, Version the tool's version.
 	Case    *evidence.Case
 	Version string
-	// Count is the number of failures, First and Last when they were. Recent counts
-	// those since Since, Earlier those of as long a time before.
+	// Count is the number of failures, First and Last are the times of the first and the last one.
+	// Recent counts those since Since, Earlier those in a period of the same length before Since.
 	Count, Recent, Earlier int
 	First, Last, Since     time.Time
-	// Example is the name of the newest in its corpus.
+	// Example is the name of the newest failure in its corpus.
 	Example string
-	// Issue is where an earlier night reported it, as its Result had it; "" for nowhere.
-	// Attached says that the whole report is there.
+	// Issue is where an earlier night reported it, from the Result of that night; "" if none did.
+	// Attached says that the issue has the whole report.
 	Issue    string
 	Attached bool
-	// BackSince names the first failure after an issue was closed, of a build that had
-	// not failed so before it; "" for none.
+	// BackSince names the first failure after an issue was closed, of a build that had not failed
+	// in this way before; "" if there is none.
 	BackSince func(closed time.Time) string
 }
 
-// Action is what was done, or would be.
+// Action is what Upsert did, or would do in a dry run.
 type Action string
 
 // The actions.
@@ -51,42 +51,41 @@ const (
 	Opened    Action = "opened"
 	Commented Action = "commented"
 	Reopened  Action = "reopened"
-	// Quiet: it was commented on already in this night.
+	// Quiet: this night has commented on it already.
 	Quiet Action = "said already"
-	// LeftClosed: it is closed, and nothing failed since in a later build; or it was
-	// closed as not to be fixed, or as a duplicate.
+	// LeftClosed: it is closed, and no later build failed since; or it was closed as not to be
+	// fixed, or as a duplicate.
 	LeftClosed Action = "left closed"
 )
 
-// Result is what came of an Upsert.
+// Result is the result of an Upsert.
 type Result struct {
 	Action Action `json:"action"`
-	// Issue is its number or key, empty for one that would be opened; URL where people
-	// see it.
+	// Issue is its number or key, empty for an issue that would be opened. URL is its page.
 	Issue string `json:"issue,omitempty"`
 	URL   string `json:"url,omitempty"`
-	// Attached says that the whole report is there, be it as a file or as the issue.
+	// Attached says that the tracker has the whole report, as a file or as the issue.
 	Attached bool `json:"attached"`
 	// Duplicates are issues of the same cause that were closed.
 	Duplicates []string `json:"duplicates,omitempty"`
-	// Note is what could not be done, and what is no reason to give up.
+	// Note says which steps failed without a reason to give up.
 	Note string `json:"note,omitempty"`
 }
 
-// keyPrefix makes one word of letters and digits with the digest, which every search
-// finds as a whole. It has 40 characters, as many as a Bugzilla alias may have.
+// keyPrefix and the digest make one word of letters and digits, which every search finds as a
+// whole. It has 40 characters, as many as a Bugzilla alias may have.
 const keyPrefix = "diagnose"
 
-// Key is the word by which the issue of a cause is known again.
+// Key is the word that identifies the issue of a cause.
 func Key(digest string) string { return keyPrefix + digest }
 
 var digestForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// keyLine is the last line of a text of ours. What a failing program is called stands
-// above it, so the last one counts.
+// keyLine is the last line of a text that this tool writes. The names that the failing program
+// chose are above it, so the last match counts.
 var keyLine = regexp.MustCompile(`(?m)^Key: (` + keyPrefix + `[0-9a-f]{32})[ \t\r]*$`)
 
-// keyOf is the key of an issue's or a comment's text, "" without one.
+// keyOf returns the key in the text of an issue or a comment, "" if there is none.
 func keyOf(text string) string {
 	all := keyLine.FindAllStringSubmatch(text, -1)
 	if len(all) == 0 {
@@ -102,7 +101,7 @@ func (r *Report) check() error {
 	return nil
 }
 
-// footRoom is what the lines below a report take.
+// footRoom is the size of the lines below a report.
 const footRoom = 512
 
 // write makes the issue's title and text.
@@ -118,7 +117,7 @@ func (r *Report) write(opts reports.IssueOptions) (title, body string, err error
 	return issue.Title, issue.Body + foot, nil
 }
 
-// wouldOpen is what a dry run says of an issue that is not there.
+// wouldOpen is the result of a dry run for an issue that does not exist.
 func (r *Report) wouldOpen(opts reports.IssueOptions) (Result, error) {
 	title, body, err := r.write(opts)
 	if err != nil {
@@ -127,7 +126,7 @@ func (r *Report) wouldOpen(opts reports.IssueOptions) (Result, error) {
 	return Result{Action: Opened, Note: fmt.Sprintf("it would be called %q, with %d bytes of text", title, len(body))}, nil
 }
 
-// comment makes a comment's text. Nothing in it is the failing program's.
+// comment makes a comment's text. It contains no text of the failing program.
 func (r *Report) comment(back string) string {
 	var b strings.Builder
 	if back != "" {
@@ -145,12 +144,12 @@ func (r *Report) attachment() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// attachmentName is a kind of file that all trackers take.
+// attachmentName has a type that all trackers accept.
 const attachmentName = "report.md"
 
 func (r *Report) example() string { return word(r.Example) }
 
-// word keeps what is a word in every markup.
+// word keeps the characters that belong to a word in every markup.
 func word(text string) string {
 	return strings.Map(func(c rune) rune {
 		if c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {

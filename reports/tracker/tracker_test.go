@@ -27,7 +27,7 @@ func each(t *testing.T, f func(t *testing.T, s *trackertest.Server)) {
 	}
 }
 
-// opened opens the tracker of a server; waits are counted, not done.
+// opened opens the tracker of a server. Waits are counted and not carried out.
 func opened(t *testing.T, s *trackertest.Server, dry bool) (*hosted, *[]time.Duration) {
 	t.Helper()
 	tr, err := Open(s.Spec(), Options{Token: Secret{trackertest.Token}, User: s.User(), DryRun: dry})

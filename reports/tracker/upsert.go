@@ -9,10 +9,10 @@ import (
 	"diagnose/reports"
 )
 
-// issue is one as a tracker has it.
+// issue is an issue of a tracker.
 type issue struct {
-	// number orders the issues of a project: the lower is the earlier. name is what
-	// requests call it.
+	// number orders the issues of a project: the lower is the earlier. name identifies it in
+	// requests.
 	number int64
 	name   string
 	url    string
@@ -25,7 +25,7 @@ type issue struct {
 	foreign bool
 }
 
-// api is what a tracker on the network does.
+// api has the operations of a tracker on the network.
 type api interface {
 	// find returns the issues that bear a key, closed ones too, whether or not the
 	// tracker's index has them already if they are not older than a day.
@@ -33,20 +33,20 @@ type api interface {
 	// get returns one; the error is Missing if there is none.
 	get(ctx context.Context, name string) (issue, error)
 	create(ctx context.Context, key, title, body string) (issue, error)
-	// attach adds a file. It returns false where there are no files.
+	// attach adds a file. It returns false if the tracker has no files.
 	attach(ctx context.Context, is issue, name string, text []byte) (bool, error)
 	comment(ctx context.Context, is issue, text string) error
-	// commented reports whether one of the comments since a time bears a key.
+	// commented reports whether one of the comments since a time has a key.
 	commented(ctx context.Context, is issue, since time.Time, key string) (bool, error)
 	reopen(ctx context.Context, is issue) error
-	// rivals returns issues with the key of one that was just made, and with lower
-	// numbers, that find may not know yet.
+	// rivals returns issues that have the key of an issue that was just created, and lower numbers,
+	// and that findIssues may not find yet.
 	rivals(ctx context.Context, is issue) ([]issue, error)
 	// closeAs closes an issue as the duplicate of another.
 	closeAs(ctx context.Context, is, of issue) error
 }
 
-// issueSet collects those that bear a key, each once.
+// issueSet collects the issues that have a key, each once.
 type issueSet struct {
 	key  string
 	list []issue
@@ -68,9 +68,8 @@ func (s *issueSet) put(is issue) {
 // night is how long a comment counts as this night's.
 const night = 20 * time.Hour
 
-// settleTime is how long is waited after an issue was made, before it is seen whether
-// another host has made one as well: a lower number may be given out earlier and seen
-// later.
+// settleTime is the pause between the creation of an issue and the check whether another host
+// created one as well: a lower number may be given out earlier and become visible later.
 const settleTime = 2 * time.Second
 
 // hosted is a tracker on the network.
@@ -112,8 +111,8 @@ func (h *hosted) look(ctx context.Context, r *Report) ([]issue, error) {
 	return h.find(ctx, Key(r.Digest))
 }
 
-// winner is the issue that counts: the lowest that nobody closed as a duplicate. It is
-// false if all of them are closed so, as duplicates of one that has no key.
+// winner is the issue that counts: the lowest that was not closed as a duplicate. It is false if
+// all of them were closed as duplicates of one without a key.
 func winner(list []issue) (issue, bool) {
 	list = slices.DeleteFunc(slices.Clone(list), func(is issue) bool { return is.duplicate })
 	if len(list) == 0 {
@@ -122,7 +121,7 @@ func winner(list []issue) (issue, bool) {
 	return slices.MinFunc(list, func(a, b issue) int { return int(max(-1, min(1, a.number-b.number))) }), true
 }
 
-// open makes an issue and sees then that it is the only one.
+// open creates an issue and then checks that it is the only one.
 func (h *hosted) open(ctx context.Context, r *Report) (Result, error) {
 	if h.dry {
 		return r.wouldOpen(h.opts)
@@ -146,7 +145,7 @@ func (h *hosted) open(ctx context.Context, r *Report) (Result, error) {
 		list = append(list, more...)
 	}
 	if err != nil && failed == nil {
-		// The next night sees whether there are two.
+		// The next night checks whether there are two.
 		note = joined(note, "whether another host opened one as well could not be seen: "+err.Error())
 		return h.fill(ctx, r, Result{Action: Opened, Note: note}, mine)
 	}
@@ -164,7 +163,7 @@ func (h *hosted) open(ctx context.Context, r *Report) (Result, error) {
 		return h.fill(ctx, r, Result{Action: Opened, Note: note}, mine)
 	}
 	if failed != nil {
-		// Whose it is cannot be told; it says what this host had to say.
+		// It is not known which host created the issue. It has the report of this host.
 		return h.fill(ctx, r, Result{Action: Opened, Note: "the answer to its opening was lost: " + failed.Error()}, first)
 	}
 	if err := h.closeAs(ctx, mine, first); err != nil {
@@ -174,16 +173,15 @@ func (h *hosted) open(ctx context.Context, r *Report) (Result, error) {
 		Note: together}, nil
 }
 
-// A server may take less than its kind of tracker is known to: an administrator sets
-// Jira's bound, and what counts there may be another form of the text. So a text that is
-// refused for its length is tried once more, with a quarter of it, though not less than
-// what says something.
+// A server may accept less than trackers of its kind usually do: an administrator sets Jira's
+// bound, and the server may count another form of the text. So a text that is refused for its
+// length is tried once more with a quarter of it, but not with less than a useful minimum.
 const (
 	shorterBody  = 3 << 10
 	shorterTitle = 100
 )
 
-// write makes an issue of a report; note says that it had to be a shorter one.
+// write creates an issue of a report. note says if the report had to be shortened.
 func (h *hosted) write(ctx context.Context, r *Report) (made issue, note string, err error) {
 	title, body, err := r.write(h.opts)
 	if err != nil {
@@ -204,7 +202,7 @@ func (h *hosted) write(ctx context.Context, r *Report) (made issue, note string,
 	return made, note, err
 }
 
-// fill attaches the report to an issue that is there.
+// fill attaches the report to an existing issue.
 func (h *hosted) fill(ctx context.Context, r *Report, done Result, is issue) (Result, error) {
 	done.Issue, done.URL = is.name, is.url
 	text, err := r.attachment()
@@ -287,7 +285,7 @@ func (h *hosted) again(ctx context.Context, r *Report, list []issue) (Result, er
 	return done, h.say(ctx, r, is, back)
 }
 
-// say comments. If the answer is lost, it looks whether the comment is there.
+// say comments. If the answer is lost, it checks whether the comment exists.
 func (h *hosted) say(ctx context.Context, r *Report, is issue, back string) error {
 	began := h.clock()
 	err := h.comment(ctx, is, r.comment(back))

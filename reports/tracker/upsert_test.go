@@ -83,7 +83,7 @@ func TestContractClosedForGood(t *testing.T) {
 	})
 }
 
-// While the index does not have the issue yet, there is one all the same.
+// There is one issue even while the index does not have it yet.
 func TestContractSearchLag(t *testing.T) {
 	each(t, func(t *testing.T, s *trackertest.Server) {
 		s.Lag = true
@@ -116,7 +116,7 @@ func TestContractSearchLag(t *testing.T) {
 	})
 }
 
-// Two hosts that both saw no issue open one each; one stays.
+// Two hosts that both saw no issue open one each, and one remains.
 func TestContractTwoHosts(t *testing.T) {
 	each(t, func(t *testing.T, s *trackertest.Server) {
 		s.Lag = s.Kind == "jira"
@@ -167,7 +167,7 @@ func TestContractTwoHosts(t *testing.T) {
 	})
 }
 
-// A host that died between opening and looking leaves two; the next night closes one.
+// A host that died between opening an issue and the check leaves two. The next night closes one.
 func TestContractLeftOverDuplicate(t *testing.T) {
 	each(t, func(t *testing.T, s *trackertest.Server) {
 		for range 2 {
@@ -203,7 +203,7 @@ func TestContractDryRun(t *testing.T) {
 	})
 }
 
-// What is refused for its length is tried once more, shorter.
+// A text that is refused for its length is tried once more, shorter.
 func TestContractTooLong(t *testing.T) {
 	// The words are those of the trackers themselves.
 	refusals := map[string]struct {

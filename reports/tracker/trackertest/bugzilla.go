@@ -102,7 +102,7 @@ func (is *Issue) changeBug(in map[string]any) any {
 	return map[string]any{"bugs": []any{map[string]any{"id": is.Number, "alias": is.aliases(), "last_change_time": bugzillaTime(time.Now()), "changes": map[string]any{}}}}
 }
 
-// bugComments are those since a time. The description is the first.
+// bugComments are the comments since a time. The description is the first.
 func (is *Issue) bugComments(newSince string) []any {
 	out := []any{}
 	since, _ := time.Parse(time.RFC3339, newSince)

@@ -24,7 +24,7 @@ func page(list []*Issue, q url.Values, size string) []*Issue {
 
 var missing = map[string]any{"message": "Not Found"}
 
-// github serves Gitea as well, whose API is alike.
+// github serves Gitea as well, whose API is similar.
 func (f *Server) github(r *http.Request, in map[string]any) (int, any) {
 	q := r.URL.Query()
 	path := strings.TrimPrefix(r.URL.Path, map[string]string{"github": "/api/v3", "gitea": "/api/v1"}[f.Kind])
@@ -84,7 +84,7 @@ func (f *Server) githubIssues(list []*Issue) []any {
 	return out
 }
 
-// indexed are the issues that a search for a word finds.
+// indexed returns the issues that a search for a word finds.
 func (f *Server) indexed(word string) (found []*Issue) {
 	for _, is := range f.Issues {
 		if !f.Lag && strings.Contains(is.Body, word) {

@@ -63,9 +63,9 @@ func (is *Issue) jira() map[string]any {
 	return map[string]any{"id": is.jiraID(), "key": is.jiraKey(), "fields": fields}
 }
 
-// jiraSearch is the cloud's, in pages that are smaller than what is asked for ("to manage
-// page size, API may return fewer items per page"), or a data center's. The cloud has
-// removed what the data center has.
+// jiraSearch is the search of the cloud, whose pages are smaller than requested ("to manage page
+// size, API may return fewer items per page"), or that of a data center, which the cloud has
+// removed.
 func (f *Server) jiraSearch(path string, q url.Values) (int, any) {
 	if f.dataCenter != (path == "/search") {
 		if f.dataCenter {

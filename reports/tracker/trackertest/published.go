@@ -18,25 +18,25 @@ import (
 //go:embed published
 var publishedFiles embed.FS
 
-// description is that of one tracker's API.
+// description describes one tracker's API.
 type description struct {
-	// Headers are those that every request has to have, with the values that they may
-	// have or null for any.
+	// Headers are the headers that every request must have, with the allowed values or null for
+	// any.
 	Headers    values      `json:"headers"`
 	Operations []operation `json:"operations"`
 }
 
-// values are what names may stand for: null is anything, and a word in angle brackets a
-// type, as fits has them.
+// values are the allowed values by name. null allows any, and a word in angle brackets is a type
+// (see fits).
 type values map[string][]string
 
-// operation is one of an API. The names of fields that are within others have those
-// before them, with dots: "fields.summary"; lists count as what is in them, and a star
-// is any name. What is within a field is looked at only if a name with a dot is listed.
+// operation is an operation of an API. The name of a field within another has the outer name as a
+// prefix, with a dot: "fields.summary". A list is described by its elements, and a star is any
+// name. The content of a field is checked only if a name with a dot is listed.
 type operation struct {
 	Method string `json:"method"`
 	Path   string `json:"path"`
-	// Headers are those that it has to have besides those of all.
+	// Headers are required in addition to those of all operations.
 	Headers values `json:"headers"`
 	Query   values `json:"query"`
 	// Form is the name of the file in a form, and Body the fields of a body in JSON.
@@ -60,7 +60,7 @@ func published(t testing.TB, kind string) *description {
 	return d
 }
 
-// held holds a request and its answer to the API.
+// held checks a request and its answer against the API.
 func (d *description) held(r *http.Request, body map[string]any, status int, answer any) error {
 	o := d.find(r.Method, r.URL.EscapedPath())
 	if o == nil {
@@ -76,7 +76,7 @@ func (d *description) held(r *http.Request, body map[string]any, status int, ans
 	return nil
 }
 
-// find is the operation of a request, nil if the API has none.
+// find returns the operation of a request, nil if the API has none.
 func (d *description) find(method, path string) *operation {
 	for i := range d.Operations {
 		o := &d.Operations[i]
@@ -92,7 +92,7 @@ func (d *description) find(method, path string) *operation {
 	return nil
 }
 
-// asked says what of a request the API does not have.
+// asked reports the parts of a request that the API does not have.
 func (o *operation) asked(r *http.Request, headers values, body map[string]any) error {
 	for _, list := range []values{headers, o.Headers} {
 		for name, values := range list {
@@ -117,7 +117,7 @@ func (o *operation) asked(r *http.Request, headers values, body map[string]any) 
 	return o.told(body)
 }
 
-// told says what of a body the API does not have.
+// told reports the parts of a body that the API does not have.
 func (o *operation) told(body map[string]any) error {
 	seen := map[string]bool{}
 	err := walk(body, "", o.Body.within, func(name string, v any) error {
@@ -136,7 +136,7 @@ func (o *operation) told(body map[string]any) error {
 	return err
 }
 
-// answered says what of an answer the API would not give.
+// answered reports the parts of an answer that the API would not give.
 func (o *operation) answered(status int, answer any) error {
 	names, known := o.Answers[strconv.Itoa(status)]
 	if !known {
@@ -162,7 +162,8 @@ func (o *operation) answered(status int, answer any) error {
 	})
 }
 
-// walk visits the fields of a value, and those within them of which within says so.
+// walk visits the fields of a value, and the fields within them if within returns true for the
+// name.
 func walk(v any, at string, within func(name string) bool, visit func(name string, v any) error) error {
 	switch v := v.(type) {
 	case []any:
@@ -188,7 +189,7 @@ func walk(v any, at string, within func(name string) bool, visit func(name strin
 	return nil
 }
 
-// match is the name under which one is listed, which may have stars.
+// match returns the listed name that a name matches. A listed name may have stars.
 func (v values) match(name string) (string, bool) {
 	if _, known := v[name]; known {
 		return name, true
@@ -202,7 +203,7 @@ func (v values) match(name string) (string, bool) {
 	return name, false
 }
 
-// within says whether names within one are listed.
+// within reports whether names within a name are listed.
 func (v values) within(name string) bool {
 	listed, known := v.match(name)
 	for other := range v {
@@ -213,8 +214,7 @@ func (v values) within(name string) bool {
 	return false
 }
 
-// fits says whether a value, of JSON or the text of a parameter, is one of those that
-// there may be.
+// fits reports whether a value, of JSON or the text of a parameter, is allowed by a list.
 func fits(list []string, v any) bool {
 	text, isText := v.(string)
 	return list == nil || slices.ContainsFunc(list, func(one string) bool {

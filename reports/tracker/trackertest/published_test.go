@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What is not in a description is found, in each part of a request and of its answer.
+// A part of a request or of its answer that is not in the description is reported.
 func TestHeld(t *testing.T) {
 	const form = `Content-Disposition: form-data; name="file"; filename="report.md"`
 	for _, c := range []struct {

@@ -1,5 +1,5 @@
-// Package trackertest has servers that speak what the documents of the trackers' APIs
-// describe. They are what clients are held to where no real tracker can be had.
+// Package trackertest has servers that behave as the documents of the trackers' APIs describe.
+// Clients are tested with them if no real tracker is available.
 package trackertest
 
 import (
@@ -16,26 +16,26 @@ import (
 	"time"
 )
 
-// Token is what every server wants to see, and User the account that it is Jira's of.
+// Token is the token that every server requires, and User the account that it belongs to in Jira.
 const (
 	Token = "tok-4f9a+secret/7"
 	User  = "me@example.org"
 )
 
-// Kinds of servers. JiraServer is one more: a server or data center of Jira, whose search
-// and whose tokens are others than the cloud's.
+// Kinds of servers. JiraServer is one more: a server or data center of Jira, whose search and
+// tokens differ from the cloud's.
 var Kinds = []string{"github", "gitlab", "gitea", "jira", "bugzilla"}
 
 // JiraServer is a kind of server whose Kind is "jira".
 const JiraServer = "jira-server"
 
-// Comment is one of an issue.
+// Comment is a comment on an issue.
 type Comment struct {
 	Body string
 	At   time.Time
 }
 
-// Issue is one that a server keeps, as a test sees it or makes it.
+// Issue is an issue of a server, as a test reads or makes it.
 type Issue struct {
 	Number      int64
 	Title, Body string
@@ -50,8 +50,8 @@ type Issue struct {
 	alias string
 }
 
-// Server keeps issues and answers as a tracker of its kind. Its fields are a test's to
-// read and set while no request is under way.
+// Server keeps issues and answers as a tracker of its kind. A test may read and set its fields
+// while no request is being served.
 type Server struct {
 	*httptest.Server
 	Kind   string
@@ -82,7 +82,7 @@ func New(t testing.TB, kind string) *Server {
 	return f
 }
 
-// User is the account that the server's token belongs to, "" where it says that itself.
+// User is the account that the server's token belongs to, "" if the token itself says that.
 func (f *Server) User() string {
 	if f.dataCenter {
 		return ""
@@ -116,7 +116,7 @@ func (f *Server) serve(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(answer)
 }
 
-// read is a body of JSON, or a form as the field of that name.
+// read parses a body of JSON, or a form as the field of its name.
 func (f *Server) read(r *http.Request, body []byte) (in map[string]any) {
 	switch kind := r.Header.Get("Content-Type"); {
 	case strings.HasPrefix(kind, "multipart/"):
@@ -129,7 +129,7 @@ func (f *Server) read(r *http.Request, body []byte) (in map[string]any) {
 	return in
 }
 
-// answer carries a request out, and holds it and its answer to the published API.
+// answer carries out a request, and checks it and its answer against the published API.
 func (f *Server) answer(r *http.Request, in map[string]any) (status int, answer any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -149,7 +149,7 @@ func (f *Server) answer(r *http.Request, in map[string]any) (status int, answer 
 	return status, answer
 }
 
-// Answer has requests answered in the server's place, where the function returns true.
+// Answer sets a function that answers requests instead of the server if it returns true.
 func (f *Server) Answer(hook func(w http.ResponseWriter, r *http.Request) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -197,7 +197,7 @@ func (f *Server) Opened() (open []int64) {
 	return open
 }
 
-// Changes counts the requests that were to change something.
+// Changes counts the requests that change something.
 func (f *Server) Changes() (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
