@@ -75,8 +75,7 @@ func noArguments(c *cobra.Command, args []string) error {
 	return usagef("unexpected argument %q (see '%s --help')", args[0], c.CommandPath())
 }
 
-// buildAgent returns the path of the library, and tells the user if it is not
-// where it should be.
+// buildAgent returns the path of the library, and tells the user if the library is missing.
 func buildAgent(c *cobra.Command, options agent.BuildOptions) (string, error) {
 	var built agent.Built
 	var err error

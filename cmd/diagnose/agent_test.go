@@ -41,7 +41,7 @@ func TestAgentWithoutACompiler(t *testing.T) {
 	}
 }
 
-// A release needs no compiler where it runs.
+// A release needs no compiler on the machine that it runs on.
 func TestReleaseBuild(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -51,7 +51,7 @@ func TestReleaseBuild(t *testing.T) {
 	if got := diagnose(t, nil, "agent", "export", dir); got.status != exitOK {
 		t.Fatalf("%+v", got)
 	}
-	// What make puts into the tree, without touching it.
+	// The overlay has what make puts into the tree, so the tree is not touched.
 	overlay := map[string]map[string]string{"Replace": {}}
 	for _, name := range []string{"libdiagnose.so", "libdiagnose.so.sources", "libdiagnose-record.so", "libdiagnose-record.so.sources"} {
 		overlay["Replace"][filepath.Join(root, "agent", "prebuilt", name)] = filepath.Join(dir, name)

@@ -81,8 +81,7 @@ func compile(c *cobra.Command, language instrument.Language, args []string) erro
 	return &driver.InputError{Err: fmt.Errorf("%s cannot be run: %w", command.Path, err)}
 }
 
-// compilerFlag takes our own flag from the front; everything else is the
-// compiler's.
+// compilerFlag takes our own flag from the front. Everything else is the compiler's.
 func compilerFlag(args []string) (compiler string, rest []string, err error) {
 	if len(args) == 0 {
 		return "", nil, usagef("nothing to compile")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// compilerSays runs gcc itself, as `diagnose cc` is to be like.
+// compilerSays runs gcc itself, which `diagnose cc` must behave like.
 func compilerSays(t *testing.T, args ...string) outcome {
 	t.Helper()
 	if _, err := exec.LookPath("gcc"); err != nil {

@@ -13,8 +13,8 @@ import (
 	"diagnose/reports"
 )
 
-// check refuses what cannot work before anything is opened or stopped, and
-// adds what the environment says.
+// check refuses flags that cannot work before anything is opened or stopped, and adds the settings
+// of the environment.
 func (f *commonFlags) check(c *cobra.Command, numbers ...atLeast) error {
 	if _, err := reports.ParseFormat(f.format); err != nil {
 		return &usageError{err}
@@ -34,7 +34,7 @@ func (f *commonFlags) check(c *cobra.Command, numbers ...atLeast) error {
 	return f.readEnvironment()
 }
 
-// checkSource: there is exactly one thing to analyse.
+// checkSource requires exactly one thing to analyse.
 func (f *commonFlags) checkSource(c *cobra.Command) error {
 	f.HasDump = c.Flags().Changed("coredumpctl")
 	var given []string
@@ -63,7 +63,7 @@ func (f *commonFlags) checkSource(c *cobra.Command) error {
 	return nil
 }
 
-// sources are what a command can look at.
+// sources lists what a command can analyse.
 func sources(c *cobra.Command) string {
 	if c.Flags().Lookup("recording") == nil {
 		return "--core FILE, --pid N and --coredumpctl N"
@@ -71,7 +71,7 @@ func sources(c *cobra.Command) string {
 	return "--core FILE, --pid N, --coredumpctl N and --recording DIR"
 }
 
-// atLeast is a flag's number and the least that makes sense.
+// atLeast is the value of a numeric flag and the least value that makes sense.
 type atLeast struct {
 	flag         string
 	value, least int
@@ -86,8 +86,8 @@ func checkNumbers(c *cobra.Command, list []atLeast) error {
 	return nil
 }
 
-// checkPaths: a file that the user names and that is not there would
-// otherwise only be a line among the report's warnings.
+// checkPaths refuses files that the user names and that do not exist. Otherwise each would only be
+// a line among the report's warnings.
 func (f *commonFlags) checkPaths() error {
 	if f.Exe != "" {
 		info, err := os.Stat(f.Exe)

@@ -14,7 +14,7 @@ import (
 	"diagnose/reports"
 )
 
-// corpusVariable names the corpus that is meant without --corpus.
+// corpusVariable names the corpus that is used without --corpus.
 const corpusVariable = "DIAGNOSE_CORPUS"
 
 const corpusExitHelp = `
@@ -27,7 +27,7 @@ Exit status:
          a recording nor a core, or no archive
     130  it was interrupted`
 
-// corpusFlags are those of all commands that use a corpus.
+// corpusFlags are the flags of all commands that use a corpus.
 type corpusFlags struct {
 	dir, format string
 	labels      []string
@@ -87,7 +87,7 @@ func (f *corpusFlags) parsedLabels() (map[string]string, error) {
 	return labels, nil
 }
 
-// path is the corpus that is meant.
+// path returns the path of the corpus.
 func (f *corpusFlags) path() string {
 	if f.dir != "" {
 		return f.dir
@@ -98,7 +98,7 @@ func (f *corpusFlags) path() string {
 	return "corpus"
 }
 
-// with opens the corpus by one of the package's ways, for one use.
+// with opens the corpus by one of the functions of package corpus, for one use.
 func (f *corpusFlags) with(c *cobra.Command, open func(context.Context, string) (*corpus.Corpus, error), use func(*corpus.Corpus) error) error {
 	store, err := open(c.Context(), f.path())
 	if err != nil {
@@ -108,7 +108,7 @@ func (f *corpusFlags) with(c *cobra.Command, open func(context.Context, string) 
 	return use(store)
 }
 
-// days is a time as flags have it, which may be in days: 30d.
+// days is a duration in flags, which may be given in days: 30d.
 type days time.Duration
 
 func (d *days) Type() string   { return "duration" }

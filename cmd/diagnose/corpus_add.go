@@ -53,10 +53,10 @@ others are added.
 
 // shownAdded is the JSON of add.
 type shownAdded struct {
-	// Path is what was given, ID its name in the corpus.
+	// Path is the argument as given, ID the entry's name in the corpus.
 	Path string `json:"path"`
 	ID   string `json:"id,omitempty"`
-	// Existed says that it was there already; Error why it was not added.
+	// Existed says that the corpus already had it, Error why it was not added.
 	Existed bool   `json:"existed"`
 	Error   string `json:"error,omitempty"`
 }

@@ -64,7 +64,7 @@ func newCorpusReopen() *cobra.Command {
 	return c
 }
 
-// withCluster changes the cluster that a name means.
+// withCluster changes the cluster that a name refers to.
 func (f *corpusFlags) withCluster(c *cobra.Command, name string, use func(store *corpus.Corpus, digest string) error) error {
 	return f.with(c, corpus.Change, func(store *corpus.Corpus) error {
 		g, err := store.FindCluster(c.Context(), name)

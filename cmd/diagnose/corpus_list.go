@@ -16,8 +16,8 @@ import (
 	"diagnose/reports"
 )
 
-// corpusVersion is that of the JSON of list and show; reports/schema/corpus-1.json
-// describes it.
+// corpusVersion is the version of the JSON of list and show. reports/schema/corpus-1.json describes
+// it.
 const corpusVersion = "1.1"
 
 // shownCorpus is the JSON of list and show.
@@ -32,13 +32,13 @@ type shownCorpus struct {
 	Clusters []corpus.Cluster `json:"clusters,omitempty"`
 }
 
-// shownEntry is an entry with what show adds.
+// shownEntry is an entry with the fields that show adds.
 type shownEntry struct {
 	corpus.Entry
 	// Path is where its files are.
 	Path string `json:"path"`
-	// Diagnoses are all, the earliest first; History what happened to it. Of show
-	// alone.
+	// Diagnoses are all diagnoses, the earliest first. History lists the changes of the entry. Only
+	// show has the two.
 	Diagnoses []corpus.Diagnosis `json:"diagnoses,omitempty"`
 	History   []corpus.Event     `json:"history,omitempty"`
 }
@@ -86,7 +86,7 @@ func (f *corpusListFlags) registerFilter(c *cobra.Command) {
 	}
 }
 
-// chosen is the filter that the flags describe.
+// chosen returns the filter that the flags describe.
 func (f *corpusListFlags) chosen() (corpus.Filter, error) {
 	var err error
 	f.filter.Labels, err = f.parsedLabels()
@@ -122,7 +122,7 @@ func (f *corpusListFlags) run(c *cobra.Command) error {
 	})
 }
 
-// nothing says of a choice that no failure is of what there is to be chosen.
+// nothing tells a user whose filter matches no failure which values there are.
 func (f *corpusListFlags) nothing(c *cobra.Command, store *corpus.Corpus, shown *shownCorpus) error {
 	all, err := store.List(c.Context(), corpus.Filter{Dropped: true})
 	return f.emit(c, shown, err, func(b *bytes.Buffer, _ *shownCorpus) error {
@@ -158,7 +158,7 @@ func (f *corpusFlags) emit(c *cobra.Command, shown *shownCorpus, err error, text
 	})
 }
 
-// shortID is how much of a name lists show.
+// shortID is how many characters of a name lists show.
 const shortID = 12
 
 func entryTable(b *bytes.Buffer, shown *shownCorpus) error {

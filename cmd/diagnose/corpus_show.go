@@ -143,7 +143,7 @@ func liner(b *bytes.Buffer) func(name, format string, args ...any) {
 	}
 }
 
-// mostMembers are the failures of a cluster that are shown with it, the newest ones.
+// mostMembers bounds the failures that are shown with a cluster, the newest ones.
 const mostMembers = 5
 
 func clusterText(b *bytes.Buffer, shown *shownCorpus, members []corpus.Entry) {

@@ -25,7 +25,7 @@ func recorded(t *testing.T, number int) string {
 	return dir
 }
 
-// Who asks for what is not there is told what is.
+// A command that asks for a missing entry or cluster lists those that exist.
 func TestCorpusWithoutWhatIsAskedFor(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "corpus")
 	store, err := corpus.Create(t.Context(), dir)
@@ -64,7 +64,7 @@ func TestCorpusWithoutWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-// A cluster is shown with the newest of its failures, without those that have but its stack.
+// A cluster is shown with the newest of its failures, without those that share only its stack.
 func TestClusterText(t *testing.T) {
 	g := corpus.Cluster{Digest: strings.Repeat("ab", 16), Count: 7, Stacks: 1}
 	var members []corpus.Entry

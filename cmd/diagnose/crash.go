@@ -17,7 +17,7 @@ import (
 	"diagnose/watchtrace"
 )
 
-// crashFlags are what the command line of crash says.
+// crashFlags are the flags of crash.
 type crashFlags struct {
 	commonFlags
 	process int
@@ -126,8 +126,8 @@ func (f *crashFlags) run(c *cobra.Command) error {
 	return err
 }
 
-// checkBounds refuses bounds of replays that make no sense, or where there is
-// nothing to replay.
+// checkBounds refuses bounds of replays that make no sense, and any bounds if there is nothing to
+// replay.
 func (f *crashFlags) checkBounds(c *cobra.Command) error {
 	flags := c.Flags()
 	for _, name := range []string{"failed-at", "process", "hops", "experiments", "time", "hits"} {
@@ -208,8 +208,8 @@ func (f *crashFlags) counterpart(dir string) (string, error) {
 	return driver.Counterpart(failing, passing), nil
 }
 
-// unchanged refuses a recording that cannot be replayed any more. Without its
-// passes the report would be the core's alone, and look like a search in vain.
+// unchanged refuses a recording that can no longer be replayed. Without its passes the report would
+// be that of the core alone, and look like a search that found nothing.
 func unchanged(rec *record.Recording) error {
 	err := replay.Check(rec)
 	if err == nil {

@@ -27,8 +27,7 @@ int main(int argc, char **argv)
 }
 `
 
-// Of a run whose end the recording does not have, crash tells where the recording
-// ends.
+// If the recording does not contain the end of the run, crash tells where the recording ends.
 func TestCrashOfACutRecording(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "counting.c", Text: counting, Flags: []string{"-O1"}})
 	killed := recordedAt(t, exe, "by itself")
@@ -36,7 +35,7 @@ func TestCrashOfACutRecording(t *testing.T) {
 	if err := os.Remove(filepath.Join(cut, "core")); err != nil {
 		t.Fatal(err)
 	}
-	// As a full disk leaves it.
+	// The log is cut as a full disk cuts it.
 	rec, err := record.Open(cut)
 	if err != nil {
 		t.Fatal(err)
@@ -116,9 +115,8 @@ int main(int argc, char **argv)
 }
 `
 
-// cutBefore makes a recording one that lost its core and what its log has from the first
-// event of a kind on, and whose end is not known but for the outcome. It returns the
-// process's number.
+// cutBefore removes the core from a recording and cuts its log at the first event of a kind. The
+// end of the run is then unknown except for the outcome. It returns the process's number.
 func cutBefore(t *testing.T, dir string, kind record.Kind, outcome *record.Outcome) int {
 	t.Helper()
 	rec, err := record.Open(dir)
@@ -156,8 +154,8 @@ func cutBefore(t *testing.T, dir string, kind record.Kind, outcome *record.Outco
 	return rec.Manifest.PID
 }
 
-// Where a replay of a recording that ends before the failure comes to it all the same,
-// it is diagnosed like any other, with experiments.
+// A recording ends before the failure, and its replay reaches the failure all the same. It is
+// diagnosed like any other, with experiments.
 func TestCrashBehindTheLastEvent(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "faulting.c", Text: faulting, Flags: []string{"-O1"}})
 	for _, x := range []struct {
@@ -193,8 +191,8 @@ func TestCrashBehindTheLastEvent(t *testing.T) {
 	}
 }
 
-// Behind the last event an instruction faults whose signal the program handles: what
-// comes of that is not known.
+// After the last event an instruction faults, and the program handles the signal. What the handler
+// does is not known.
 func TestCrashBeforeAHandlerThatIsCutOff(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "faulting.c", Text: faulting, Flags: []string{"-O1"}})
 	dir := recordedAt(t, exe, "handled")

@@ -21,8 +21,8 @@ func recordedEnding(t *testing.T, args ...string) string {
 	return filepath.Join(cmd.Dir, "recordings", names[0])
 }
 
-// Every format tells the last messages and the failed calls of a program that ended with
-// a status, with their places and without secrets.
+// Every format shows the last messages and the failed calls of a program that ended with a status,
+// with their places and without secrets.
 func TestCrashTellsLastWords(t *testing.T) {
 	const text = `
 #include <stdio.h>
@@ -66,7 +66,7 @@ int main(int argc, char **argv)
 	}
 }
 
-// What a language's runtime reported heads the report.
+// The message of a language's runtime heads the report.
 func TestCrashOfAPythonScript(t *testing.T) {
 	const python = "/usr/bin/python3"
 	if _, err := os.Stat(python); err != nil {

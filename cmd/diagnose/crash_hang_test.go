@@ -9,7 +9,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// hanging ends by a signal that leaves no core, a second behind where it hangs.
+// hanging ends by a signal that leaves no core, a second after it hangs.
 const hanging = `
 #include <pthread.h>
 #include <signal.h>
@@ -75,8 +75,8 @@ type hangReport struct {
 	}
 }
 
-// TestCrashOfAHang: a program that hung, and was ended by hand, is diagnosed from its
-// recording, though that has no core. A wait that ends by itself is no hang.
+// TestCrashOfAHang: a program that hung and was killed by hand is diagnosed from its recording,
+// which has no core. A wait that ends by itself is no hang.
 func TestCrashOfAHang(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "hanging.c", Text: hanging, Flags: []string{"-O1", "-pthread"}})
 	for _, x := range []struct{ name, argument, kind, proof, sentence string }{
@@ -92,7 +92,7 @@ func TestCrashOfAHang(t *testing.T) {
 				program = append(program, x.argument)
 			}
 			var report hangReport
-			// A machine may be so busy that a thread is not there within the second.
+			// On a busy machine a thread may not reach its wait within the second.
 			for range 5 {
 				report = hangReport{}
 				o := diagnose(t, nil, "crash", "--format", "json", "--recording", recordedAt(t, program...))
@@ -147,8 +147,8 @@ int main(void)
 }
 `
 
-// TestCrashOfNoHang: threads that were ended while each waited for the other in turn, and
-// would have gone on, are not said to be stuck, wherever the signal came.
+// TestCrashOfNoHang: threads that wait for each other in turn, and would have continued, are not
+// reported as stuck, wherever the signal ended them.
 func TestCrashOfNoHang(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "pingpong.c", Text: pingPong, Flags: []string{"-O1", "-pthread"}})
 	for range 10 {
@@ -192,8 +192,8 @@ int main(void)
 }
 `
 
-// TestRelockedAtTheEnd: of a process that leaves no core, the manifest has how many mutexes
-// its threads took behind their last events, or a replay would not know where to stop.
+// TestRelockedAtTheEnd: the manifest of a process that leaves no core counts the mutexes that its
+// threads took after their last events. Without the counts a replay would not know where to stop.
 func TestRelockedAtTheEnd(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "relocking.c", Text: relocking, Flags: []string{"-O1", "-pthread"}})
 	rec, err := record.Open(recordedAt(t, exe))
@@ -207,9 +207,9 @@ func TestRelockedAtTheEnd(t *testing.T) {
 	}
 }
 
-// Of threads that wait in system calls it is said what for, and what the descriptor is. The
-// process ends a second after its other threads, so they have come to their calls, or else
-// are still before them.
+// The report says what each thread in a system call waits for, and what the descriptor is. The
+// process ends a second after its other threads start, so they have reached their calls, or are
+// still before them.
 func TestCrashNamesWaitsInCalls(t *testing.T) {
 	const text = `
 #include <pthread.h>

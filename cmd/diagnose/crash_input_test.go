@@ -10,7 +10,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// noticed ends as it is told to: by a wrong total, or well.
+// noticed ends as its argument says: with a wrong total, or well.
 const noticed = `
 #include <stdlib.h>
 int total = VERSION;
@@ -48,8 +48,8 @@ func buildOf(t *testing.T, dir string) string {
 	return r.Manifest.Program.BuildID
 }
 
-// Recordings of different programs, or of two versions of one, are not compared,
-// nor are runs that ended otherwise than is said of them.
+// Recordings of different programs, or of two versions of one program, are not compared. Nor are
+// runs that did not end as the flag claims.
 func TestCrashRefusesRecordings(t *testing.T) {
 	compile := func(version string) string {
 		return crashtest.Compile(t, crashtest.Program{Source: "noticed.c", Text: noticed, Flags: []string{"-DVERSION=" + version, "-Wl,--build-id"}})
@@ -85,7 +85,7 @@ func TestCrashRefusesRecordings(t *testing.T) {
 	}
 }
 
-// Without a passing run a race is found by what no serial order gives.
+// Without a passing run a race is found by a result that no serial order gives.
 func TestCrashWithoutPassingRuns(t *testing.T) {
 	text, err := os.ReadFile("../../internal/testdata/cause/exit_turnstile.c")
 	if err != nil {
@@ -105,8 +105,8 @@ func TestCrashWithoutPassingRuns(t *testing.T) {
 	}
 }
 
-// reused has one slot of the heap serve many objects before the one that is
-// overrun. Who wrote there when it was another's is not to blame.
+// reused uses one slot of the heap for many objects before the one that is overrun. Stores to the
+// earlier objects of the slot are not to blame.
 const reused = `
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// A recording that cannot be meant is refused with what to give instead.
+// A recording that crash cannot use is refused with the path to give instead.
 func TestCrashNamesTheRecordingMeant(t *testing.T) {
 	cmd := recordCommand(t, "--output", "recordings", "--", "sh", "-c", "sh -c 'kill -SEGV $$'; exit 0")
 	cmd.Run()
@@ -39,7 +39,8 @@ func TestCrashNamesTheRecordingMeant(t *testing.T) {
 	}
 }
 
-// Without its program a recording gives no pass, which is no search in vain.
+// Without its program a recording gives no pass. That is not reported as a search that found
+// nothing.
 func TestCrashOfAProgramBuiltAnew(t *testing.T) {
 	dir := traceable(t)
 	got := diagnose(t, nil, "recording", "show", dir)
@@ -63,7 +64,7 @@ func TestCrashOfAProgramBuiltAnew(t *testing.T) {
 	}
 }
 
-// What the time or the command line does not allow is said, and why.
+// The report says what the time or the command line did not allow, and why.
 func TestCrashBounds(t *testing.T) {
 	dir := traceable(t)
 	for _, x := range []struct {
@@ -89,7 +90,7 @@ func TestCrashBounds(t *testing.T) {
 	}
 }
 
-// A program that gives up by a status failed where it called exit, or in main.
+// A program that ends with a status failed where it called exit, or in main.
 func TestCrashOfAnExit(t *testing.T) {
 	const text = `
 #include <stdlib.h>
@@ -118,16 +119,16 @@ int main(int argc, char **argv)
 		if got.status != exitOK || !strings.HasPrefix(got.stdout, want+"\n") || !strings.Contains(got.stdout, "<- failed here") || !strings.Contains(got.stdout, "total") {
 			t.Errorf("%s: status %d, want %q: %s%s", how, got.status, want, got.stdout, got.stderr)
 		}
-		// The core alone does not tell.
+		// The core alone does not tell that.
 		if got := diagnose(t, nil, "crash", "--core", filepath.Join(dir, "core")); !strings.HasPrefix(got.stdout, "the process had not failed") {
 			t.Errorf("%s: %s", how, got.stdout)
 		}
 	}
 }
 
-// A thread has one number in every report of a failure: with the recording, which
-// moments are told with, and of its core alone, whose first thread is the failing
-// one. A thread that ended is counted.
+// A thread has one number in every report of a failure: in the report of the recording, whose
+// moments use it, and in that of the core alone, where the failing thread comes first. A thread
+// that ended is counted.
 func TestCrashNumbersThreadsAsRecorded(t *testing.T) {
 	const text = `
 #include <pthread.h>
@@ -154,7 +155,7 @@ int main(void)
 		if got.status != exitOK || !strings.Contains(first, `thread 4 "second"`) || !strings.Contains(got.stdout, `thread 3 "first"`) || strings.Contains(got.stdout, "of the recording)") {
 			t.Errorf("%s: status %d: %s%s", name, got.status, got.stdout, got.stderr)
 		}
-		// Main sleeps in the recording library, and that is what is seen of it.
+		// Main sleeps in the recording library; the report shows the call that led there.
 		for _, want := range []string{"waits for the end of thread 3\n", " pthread_join() of the recording library\n"} {
 			if !strings.Contains(got.stdout, want) || strings.Contains(got.stdout, "dg_facts") || strings.Contains(got.stdout, "wrap_thread.c") {
 				t.Errorf("%s: %q is missing, or the library's inside is told:\n%s", name, want, got.stdout)

@@ -11,9 +11,9 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// A recording whose replay leaves the recorded way is searched first, and the report
-// has what replays need to fail. A race is recorded until it does so, of which few
-// runs on a busy machine do: so many are tried, of which one has to be found.
+// A recording whose replay diverges is searched first, and the report has the preemptions that a
+// replay needs to fail. The race diverges in few of the runs on a busy machine, so many runs are
+// recorded until a search succeeds.
 func TestCrashSearches(t *testing.T) {
 	source, err := os.ReadFile("../../internal/testdata/schedule/control.c")
 	if err != nil {
@@ -79,11 +79,11 @@ func checkSchedule(t *testing.T, dir, text string) {
 			t.Errorf("%+v at %+v", p, p.Site)
 		}
 	}
-	// One that is not needed is left only where there was no time to try without it.
+	// A preemption that is not needed remains only if there was no time to try without it.
 	if needed == 0 {
 		t.Errorf("none is needed: %+v", s)
 	}
-	// What was found is used, and not searched again.
+	// The schedule found is reused, and not searched again.
 	again := diagnose(t, nil, "crash", "--recording", dir, "--format", "text")
 	for _, want := range []string{"The order that makes it fail", "without it 0 of 3 replays failed as recorded", "control.c:"} {
 		if !strings.Contains(again.stdout, want) {

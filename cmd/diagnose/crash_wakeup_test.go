@@ -15,8 +15,8 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// waiting is a program whose worker waits for what loader has done before, in one of several
-// ways. An alarm ends it, or whoever runs it.
+// waiting is a program whose worker waits for something that loader has already done, in one of
+// several ways. An alarm or its caller ends it.
 const waiting = `
 #include <linux/futex.h>
 #include <pthread.h>
@@ -115,8 +115,8 @@ func TestCrashWakeups(t *testing.T) {
 	}
 }
 
-// A run of several that hangs and is interrupted at the terminal is kept, and what its
-// threads wait for is said.
+// If one of several runs hangs and is interrupted at the terminal, its recording is kept, and the
+// command says what the threads wait for.
 func TestRecordRepeatInterrupted(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "waiting.c", Text: waiting, Flags: []string{"-O1", "-pthread", "-DCONDITION"}})
 	cmd := recordCommand(t, "--repeat", "5", "--", exe)
@@ -143,8 +143,7 @@ func TestRecordRepeatInterrupted(t *testing.T) {
 	recordingNamed(t, cmd, "waiting-0001-SIGINT")
 }
 
-// awaitAsleep gives the program's threads the time to come to where they wait, which no
-// event shows: all of them sleep in a futex call.
+// awaitAsleep waits until all threads of the program sleep in a futex call, which no event shows.
 func awaitAsleep(t *testing.T, name string, cmd *exec.Cmd) {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {

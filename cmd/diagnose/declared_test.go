@@ -12,7 +12,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// A program whose output is wrong, unless its argument is 3 or less.
+// miscounts prints a wrong total unless its argument is 3 or less.
 const miscounts = `
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,7 +123,8 @@ func TestRecordDeclaresFailures(t *testing.T) {
 	}
 }
 
-// A run that ended well is diagnosed where it is said to have failed.
+// A signal ends a check and the processes that the check started, and the run is not reported as
+// passed.
 func TestCrashOfADeclaredFailure(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "miscounts.c", Text: miscounts, Flags: []string{"-O1"}})
 	recorded := func(rules ...string) string {

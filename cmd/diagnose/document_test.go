@@ -24,7 +24,7 @@ func schemaOf(t *testing.T) *jsonschema.Schema {
 	return schema
 }
 
-// validate runs crash and holds its document to the schema.
+// validate runs crash and checks its document against the schema.
 func validate(t *testing.T, schema *jsonschema.Schema, args ...string) string {
 	t.Helper()
 	o := diagnose(t, nil, append([]string{"crash", "--format", "json"}, args...)...)
@@ -56,8 +56,7 @@ func TestDocumentsOfCores(t *testing.T) {
 	}
 }
 
-// TestDocumentsOfCutCores validates what is left of a report the less there is
-// of the core.
+// TestDocumentsOfCutCores validates the reports of ever shorter parts of a core.
 func TestDocumentsOfCutCores(t *testing.T) {
 	schema := schemaOf(t)
 	core, err := os.ReadFile(crashed(t))
@@ -115,8 +114,8 @@ int main(void) { puts("here"); fflush(stdout); return getchar(); }
 	}
 }
 
-// startWaiting starts a program that prints a line and then waits for the end
-// of its input, which comes with the end of the test.
+// startWaiting starts a program that prints a line and then waits for the end of its input, which
+// is closed when the test ends.
 func startWaiting(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	stdin, err := cmd.StdinPipe()

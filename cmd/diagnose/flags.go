@@ -17,8 +17,8 @@ import (
 	"diagnose/reports"
 )
 
-// commonFlags are those of every command that reads a process and writes a
-// report: what to read, where its files are, what to write.
+// commonFlags are the flags of every command that reads a process and writes a report: what to
+// read, where its files are, what to write.
 type commonFlags struct {
 	driver.Request
 	format, output string
@@ -57,8 +57,7 @@ func (f *commonFlags) registerOutput(c *cobra.Command) {
 	flags.BoolVar(&f.timings, "timings", false, "print to standard error how long each stage took")
 }
 
-// complete tells the shells what stands behind a flag. A flag without
-// completions takes a file.
+// complete tells the shells what follows a flag. A flag without completions takes a file.
 func complete(c *cobra.Command, flag string, f cobra.CompletionFunc) {
 	must(c.RegisterFlagCompletionFunc(flag, f))
 }
@@ -100,7 +99,8 @@ func (f *commonFlags) emit(c *cobra.Command, timings []evidence.Timing, write fu
 	return writeFile(f.output, report.Bytes())
 }
 
-// color: on a terminal only, and not where NO_COLOR is set (no-color.org).
+// color reports whether the output is coloured: on a terminal only, and not if NO_COLOR is set
+// (no-color.org).
 func (f *commonFlags) color() bool {
 	return !f.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && f.onTerminal()
 }
@@ -109,7 +109,7 @@ func (f *commonFlags) onTerminal() bool {
 	return toStandardOutput(f.output) && isatty.IsTerminal(os.Stdout.Fd())
 }
 
-// width is that of the terminal, 0 where the report is not for one.
+// width returns the width of the terminal, 0 if the report is not for one.
 func (f *commonFlags) width() int {
 	if !f.onTerminal() {
 		return 0

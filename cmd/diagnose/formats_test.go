@@ -12,8 +12,8 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// Reports of real cores in the formats for browsers and for code scanning: SARIF
-// is held to the published schema, and a file is put in place by --output.
+// Reports of real cores in the formats for browsers and for code scanning: SARIF is checked against
+// the published schema, and --output replaces a file.
 func TestFormatsOfCores(t *testing.T) {
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()

@@ -11,8 +11,8 @@ import (
 	"diagnose/replay/record"
 )
 
-// panicStatus is what Go's runtime exits with after a panic or a fatal error
-// (runtime/panic.go), and what many programs exit with after a wrong command line.
+// panicStatus is the exit status of Go's runtime after a panic or a fatal error (runtime/panic.go),
+// and of many programs after a wrong command line.
 const panicStatus = 2
 
 // tracebackVariable, set to tracebackCrash, has Go's runtime end the process by SIGABRT
@@ -23,8 +23,8 @@ const (
 	crashSetting      = tracebackVariable + "=" + tracebackCrash
 )
 
-// panicAdvice is what to do about a Go program that may have panicked and left no core;
-// empty for others.
+// panicAdvice returns advice about a Go program that may have panicked and left no core; empty for
+// other programs.
 func panicAdvice(program string, status int) string {
 	if status != panicStatus || !agent.IsGoProgram(program) {
 		return ""
@@ -45,7 +45,7 @@ func advisePanic(rec *record.Recording) {
 	}
 }
 
-// sayPanic gives that advice, unless it was followed.
+// sayPanic prints the advice of panicAdvice unless the user followed it already.
 func sayPanic(program string, status syscall.WaitStatus) {
 	if !status.Exited() || os.Getenv(tracebackVariable) == tracebackCrash {
 		return

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestAdviceOnPanics: a Go program that panicked left no core, and run says how it would.
-// A program in C that exits with the same status is no such one.
+// TestAdviceOnPanics: a Go program that panicked left no core, and run says how to get one. A C
+// program that exits with the same status gets no advice.
 func TestAdviceOnPanics(t *testing.T) {
 	dir := t.TempDir()
 	source := filepath.Join(dir, "main.go")

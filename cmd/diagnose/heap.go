@@ -10,7 +10,7 @@ import (
 	"diagnose/reports"
 )
 
-// heapFlags are what the command line of heap says.
+// heapFlags are the flags of heap.
 type heapFlags struct {
 	commonFlags
 	sites int

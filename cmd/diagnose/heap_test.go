@@ -57,7 +57,7 @@ func nameProgram(t *testing.T) string {
 	return crashtest.Compile(t, crashtest.Program{Source: "name.c", Text: overrunName, Flags: []string{"-O0"}})
 }
 
-// validHeap holds a summary to its schema.
+// validHeap checks a summary against its schema.
 func validHeap(t *testing.T, text string) *reports.HeapDocument {
 	t.Helper()
 	schema, err := jsonschema.NewCompiler().Compile("../../reports/schema/heap-1.json")
@@ -99,8 +99,8 @@ func TestHeapOfCore(t *testing.T) {
 	checkPassword(t, core)
 }
 
-// checkPassword: the object's bytes, with the password that they hold, stand
-// before the damage, and are shown if they are asked for.
+// checkPassword checks that the object's bytes, which hold a password, precede the damage and are
+// shown only if asked for.
 func checkPassword(t *testing.T, core string) {
 	t.Helper()
 	const secret = "68756e74657232"               // hunter2

@@ -18,7 +18,7 @@ import (
 	"diagnose/reports"
 )
 
-// huntFlags are what the command lines of hunt and minimize say.
+// huntFlags are the flags of hunt and minimize.
 type huntFlags struct {
 	output, strategy, failIf, format string
 	seeds, depth, jobs               int
@@ -121,7 +121,7 @@ func (f *huntFlags) register(c *cobra.Command) {
 	}
 }
 
-// options are those of a command line; of the program only if there is one.
+// options returns the options of a command line, with those of the program if there is one.
 func (f *huntFlags) options(c *cobra.Command, args []string) (explore.HuntOptions, error) {
 	o := explore.HuntOptions{Strategy: record.HuntStrategy(f.strategy), Depth: f.depth, First: f.first, Seeds: f.seeds, Length: f.length,
 		Budget: f.budget, Timeout: f.timeout, Jobs: f.jobs, NoGlobals: !f.globals}
@@ -221,7 +221,7 @@ func (f *huntFlags) follow(o *explore.HuntOptions, hunt func() (*explore.HuntRes
 	return hunt()
 }
 
-// inputOf tells what is wrong with the program from what is wrong with the tool.
+// inputOf separates errors of the program from errors of the tool.
 func inputOf(err error) error {
 	var start *record.StartError
 	var unsupported *record.UnsupportedError
@@ -232,12 +232,12 @@ func inputOf(err error) error {
 	return err
 }
 
-// failingScheduleError is of a hunt that found one.
+// failingScheduleError is returned by a hunt that found a failing schedule.
 type failingScheduleError struct{}
 
 func (*failingScheduleError) Error() string { return "a schedule that fails was found" }
 
-// then is what comes behind the report: the cause, if it is wanted.
+// then runs what follows the report: the search for the cause, if it is wanted.
 func (f *huntFlags) then(c *cobra.Command, r *explore.HuntResult) error {
 	if !r.Found {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// A reader waits for news on main's stack that nobody brings, and main for the reader.
+// A reader waits for news on main's stack that no thread brings, and main waits for the reader.
 const noNews = `
 #include <condition_variable>
 #include <mutex>
@@ -36,8 +36,8 @@ int main()
 }
 `
 
-// TestHuntBlocked: the report of a hunt's recording in which every thread waits is headed
-// by who waits for what.
+// TestHuntBlocked: if every thread waits in the recording of a hunt, the report begins with what
+// each thread waits for.
 func TestHuntBlocked(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "board.cc", Text: noNews, Flags: []string{"-O0", "-pthread"}})
 	output := filepath.Join(t.TempDir(), "recordings")
@@ -68,8 +68,8 @@ func TestHuntBlocked(t *testing.T) {
 	}
 }
 
-// The run that passes has the same accesses in the same order, as the wait lies before
-// them: the cause is found without it.
+// The run that passes has the same accesses in the same order, as the wait precedes them. The cause
+// is found without that run.
 func TestHuntBlockedCause(t *testing.T) {
 	text, err := os.ReadFile("../../internal/testdata/hunt/lost_signal.c")
 	if err != nil {

@@ -126,7 +126,8 @@ func preemptions(n int) string {
 	return fmt.Sprintf("%d preemptions", n)
 }
 
-// command is the one that made the report, as far as it decides what is run.
+// command returns the command line that made the report, without the options that do not affect the
+// runs.
 func (r *huntReport) command(f *huntFlags) string {
 	text := fmt.Sprintf("diagnose hunt --strategy %s --depth %d", r.Strategy, r.Depth)
 	if !f.globals {

@@ -10,7 +10,7 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// lockOrder fails with one preemption in the right place.
+// lockOrder fails with one preemption at the right instruction.
 func lockOrder(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../internal/testdata/hunt/lock_order.c")
@@ -58,7 +58,7 @@ func TestHunt(t *testing.T) {
 	}
 }
 
-// A hunt that finds nothing says so, and how it goes on.
+// A hunt that finds nothing says so, and how to continue.
 func TestHuntInVain(t *testing.T) {
 	exe, output := lockOrder(t), filepath.Join(t.TempDir(), "recordings")
 	for i, want := range []string{`"next": 2`, `"next": 3`} {

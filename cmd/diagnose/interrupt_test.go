@@ -20,8 +20,8 @@ import (
 	"diagnose/reports"
 )
 
-// badStore has a cause that one pass finds; its experiments go on for ever when
-// as many are asked for.
+// badStore has a cause that one pass finds. Its experiments never end if enough of them are asked
+// for.
 const badStore = `
 struct user { int logins; };
 static struct user one;
@@ -34,7 +34,7 @@ int main(void)
 }
 `
 
-// session is a crash on a terminal of its own, whose keys make signals.
+// session is a run of crash on a terminal of its own, whose keys send signals.
 type session struct {
 	cmd    *exec.Cmd
 	master *os.File
@@ -63,8 +63,8 @@ func startSession(t *testing.T, args ...string) *session {
 	s.cmd.Env = append(os.Environ(), "DIAGNOSE_TEST_MAIN=1", "TERM=xterm")
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = slave, &s.stdout, slave
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
-	// Where the tests run in the background, a shell has them ignore the key, and what
-	// they start: a handler of theirs is none of what they start.
+	// If the tests run in the background, the shell makes them and their children ignore the key's
+	// signal. A handler here does not pass to the children.
 	ignored := make(chan os.Signal, 1)
 	signal.Notify(ignored, syscall.SIGINT)
 	err = s.cmd.Start()
@@ -89,7 +89,7 @@ func startSession(t *testing.T, args ...string) *session {
 	return s
 }
 
-// await polls until it is so, as long as a busy machine may take.
+// await polls until so returns true, as long as a busy machine may need.
 func await(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !so(); time.Sleep(5 * time.Millisecond) {
@@ -106,7 +106,7 @@ func (s *session) press(t *testing.T) {
 	}
 }
 
-// processesOf are those that run the program, in whatever state.
+// processesOf returns the processes that run the program, in any state.
 func processesOf(program string) []string {
 	var list []string
 	names, _ := filepath.Glob("/proc/[0-9]*/exe")
@@ -169,8 +169,8 @@ func checkInterrupted(t *testing.T, text []byte) {
 	}
 }
 
-// What hangs behind the first Ctrl-C is ended by another: here the report's way
-// into a pipe that nobody reads.
+// If the command hangs after the first Ctrl-C, a second one ends it: here it writes the report to a
+// pipe without a reader.
 func TestCrashInterruptedTwice(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "logout.c", Text: badStore, Flags: []string{"-O0"}})
 	dir := recordedAt(t, exe)
@@ -202,8 +202,8 @@ func TestCrashInterruptedTwice(t *testing.T) {
 	s.leavesNothing(t, exe)
 }
 
-// Where nothing is proved for lack of time, the reason and a command to go on with
-// stand beside "unknown".
+// If nothing is proved for lack of time, "unknown" comes with the reason and a command that
+// continues.
 func TestCrashSaysHowToGoOn(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "logout.c", Text: badStore, Flags: []string{"-O0"}})
 	dir := recordedAt(t, exe)

@@ -34,7 +34,7 @@ const (
 func main() {
 	record.Init()
 	if os.Getenv("GOGC") == "" {
-		// A report is over before what is not collected meanwhile adds up.
+		// A report is finished before uncollected memory adds up.
 		debug.SetGCPercent(150)
 	}
 	os.Exit(run(os.Args[1:]))
@@ -69,18 +69,19 @@ func run(args []string) int {
 	if errors.As(err, &news) {
 		return exitNewCause
 	}
-	// Errors name files and programs of the target's choice.
+	// Errors contain names of files and programs that the target chooses, and arguments with
+	// secrets.
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		fmt.Fprintln(os.Stderr, "diagnose:", reports.Clean(line))
 	}
 	return exitStatus(err)
 }
 
-// secondEnds has another interrupt end this process as if nobody caught it. The
-// kernel ends replayed processes with their tracer (ptrace(2), PTRACE_O_EXITKILL).
+// secondEnds restores the default action, so that another interrupt ends this process. The kernel
+// ends replayed processes with their tracer (ptrace(2), PTRACE_O_EXITKILL).
 func secondEnds() { signal.Reset(os.Interrupt, syscall.SIGTERM) }
 
-// errInterrupted is of work whose report was written before it was done.
+// errInterrupted is returned if the report was written before the work was done.
 var errInterrupted = errors.New("interrupted; the report has what was found until then")
 
 // usageError is a mistake on the command line.

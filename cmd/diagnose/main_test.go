@@ -14,7 +14,7 @@ import (
 	"diagnose/reports"
 )
 
-// The test binary is the command as well, so that exit statuses are real.
+// The test binary acts as the command as well, so that exit statuses are real.
 func TestMain(m *testing.M) {
 	record.Init()
 	if os.Getenv("DIAGNOSE_TEST_MAIN") != "" {
@@ -33,7 +33,7 @@ func diagnose(t *testing.T, stdin []byte, args ...string) outcome {
 	return diagnoseFed(t, stdin, nil, args...)
 }
 
-// diagnoseWith runs it with further variables in its environment.
+// diagnoseWith runs the command with additional environment variables.
 func diagnoseWith(t *testing.T, environ []string, args ...string) outcome {
 	t.Helper()
 	return diagnoseFed(t, nil, environ, args...)
@@ -221,8 +221,8 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%s does not take its script: %v\n%s", shell, err, text)
 		}
 	}
-	// What the scripts ask the command; the last line is what else the shell
-	// may offer: 0 is files, 4 nothing, 16 directories.
+	// typed is what the completion scripts ask the command. The last line of the answer says what
+	// else the shell may offer: 0 is files, 4 nothing, 16 directories.
 	for _, x := range []struct{ typed, want string }{
 		{"crash --format ", "text\nmarkdown\njson\nhtml\nsarif\n:4\n"},
 		{"crash --core ", ":0\n"},

@@ -95,7 +95,7 @@ func (f *huntFlags) minimize(c *cobra.Command, dir string) error {
 	return nil
 }
 
-// minimizeFound is for a recording that was not hunted.
+// minimizeFound minimizes a recording that was not hunted.
 func (f *huntFlags) minimizeFound(c *cobra.Command, rec *record.Recording, dir string) error {
 	if err := f.check(c); err != nil {
 		return err

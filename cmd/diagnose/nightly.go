@@ -15,8 +15,8 @@ import (
 	"diagnose/reports/tracker"
 )
 
-// newCauseError is for a night that found a new cause, or one that is back: its
-// summary was printed.
+// newCauseError is returned if a night found a new cause, or one that is back. Its summary was
+// printed.
 type newCauseError struct{}
 
 func (*newCauseError) Error() string { return "there are new causes" }
@@ -153,8 +153,8 @@ func (f *nightlyFlags) run(c *cobra.Command) error {
 	})
 }
 
-// makeNight makes the directories of --out. That of the reports is no symbolic link,
-// which could lead them anywhere.
+// makeNight makes the directories of --out. The directory of the reports must not be a symbolic
+// link, which could lead them anywhere.
 func makeNight(dir string) error {
 	causes := filepath.Join(dir, causesName)
 	if err := os.MkdirAll(causes, 0o700); err != nil {
@@ -166,10 +166,10 @@ func makeNight(dir string) error {
 	return nil
 }
 
-// issuesName is the directory in --out of issues, where no other tracker is named.
+// issuesName is the directory in --out that holds the issues if no other tracker is named.
 const issuesName = "issues"
 
-// openTracker takes the token out of the environment, which what is started inherits.
+// openTracker removes the token from the environment, so that child processes do not inherit it.
 func (f *nightlyFlags) openTracker() (tracker.Tracker, error) {
 	token, err := tracker.Token(f.tokenFile)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"diagnose/reports/tracker"
 )
 
-// example reads a file of docs/examples/nightly.
+// example reads a file of examples/nightly.
 func example(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../docs/examples/nightly", name))
@@ -29,10 +29,10 @@ func example(t *testing.T, name string) string {
 	return string(text)
 }
 
-// calls are the commands of diagnose in a script, without what the shell does with them.
+// calls matches the commands of diagnose in a script, without the shell's redirections and pipes.
 var calls = regexp.MustCompile(`(?m)(?:^|[\s;])(?:/usr/local/bin/)?diagnose ((?:nightly|corpus|record)\b[^|>\n]*?)\s*(?:\|\||2?>|$)`)
 
-// acceptable says which of a script's commands is not there, or does not take its flags.
+// acceptable says which of a script's commands does not exist, or does not take its flags.
 func acceptable(script string, want int) error {
 	found := calls.FindAllStringSubmatch(script, -1)
 	if len(found) != want {
@@ -97,7 +97,7 @@ func TestExampleOfSystemd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The command has to be there.
+	// systemd requires that the command exists.
 	service = strings.ReplaceAll(service, "/usr/local/bin/diagnose", exe)
 	verify := func(service string) string {
 		t.Helper()
@@ -111,7 +111,7 @@ func TestExampleOfSystemd(t *testing.T) {
 		if err != nil {
 			return err.Error() + "\n" + string(out)
 		}
-		// Of other units on this machine it complains as well.
+		// systemd also complains about other units on this machine.
 		var ours []string
 		for line := range strings.Lines(string(out)) {
 			if strings.Contains(line, "diagnose-nightly") {
@@ -131,7 +131,7 @@ func TestExampleOfSystemd(t *testing.T) {
 	}
 }
 
-// cronLine takes a line of /etc/cron.d apart (crontab(5)).
+// cronLine matches a line of /etc/cron.d (crontab(5)).
 var cronLine = regexp.MustCompile(`(?m)^([0-9*/,-]+ ){5}([a-z_][a-z0-9_-]*) (.+)$`)
 
 func TestExampleOfCron(t *testing.T) {
@@ -142,7 +142,7 @@ func TestExampleOfCron(t *testing.T) {
 	accepted(t, m[3], 1)
 }
 
-// step is one of a job's in GitHub Actions.
+// step is a step of a job in GitHub Actions.
 type step struct {
 	Name, Uses, Run, If string
 	With, Env           map[string]string
@@ -184,7 +184,7 @@ type gitlabJob struct {
 	}
 }
 
-// decode reads YAML, of which every key has to be known.
+// decode reads YAML and refuses unknown keys.
 func decode(t *testing.T, text string, into any) {
 	t.Helper()
 	d := yaml.NewDecoder(strings.NewReader(text))
@@ -264,8 +264,8 @@ func merged(list ...map[string]string) map[string]string {
 	return all
 }
 
-// The workflow, run: tests that crash are recorded and kept, and the night tells of
-// them; the command lines of cron and of systemd then find nothing new.
+// The workflow runs: tests that crash are recorded and kept, and the night reports them. The
+// command lines of cron and of systemd then find nothing new.
 func TestExampleOfGitHubActions(t *testing.T) {
 	text := example(t, "github-actions.yml")
 	accepted(t, text, 4)
@@ -306,7 +306,7 @@ func TestExampleOfGitHubActions(t *testing.T) {
 			t.Errorf("%s: status %d: %s", name, status, out)
 		}
 	}
-	// What goes wrong is said as well where standard error goes to a log.
+	// An error is reported as well if standard error goes to a log.
 	command := strings.ReplaceAll(cronLine.FindStringSubmatch(example(t, "diagnose-nightly.cron"))[3], "/srv/diagnose/corpus", "/srv/diagnose/missing")
 	if status, out := h.sh(t, strings.ReplaceAll(command, "/srv/diagnose", h.srv), nil); status != exitOK || !strings.Contains(out, "is no corpus") {
 		t.Errorf("without a corpus: status %d: %q", status, out)

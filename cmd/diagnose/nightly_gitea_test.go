@@ -25,7 +25,7 @@ import (
 type giteaServer struct {
 	t                  *testing.T
 	program, dir, addr string
-	// admin is the test's token; issues may write issues and nothing else.
+	// admin is the test's token. issues may write issues and nothing else.
 	admin, issues string
 	process       *exec.Cmd
 }
@@ -178,7 +178,7 @@ func (g *giteaServer) send(method, path string, body []byte) []byte {
 	return g.answer(r)
 }
 
-// fetch reads a page as somebody who has not signed in.
+// fetch reads a page without signing in.
 func (g *giteaServer) fetch(address string) []byte {
 	g.t.Helper()
 	r, err := http.NewRequest("GET", address, nil)
@@ -241,7 +241,7 @@ func (g *giteaServer) all(repo string) []giteaIssue {
 	return list
 }
 
-// The nights of a team with a real Gitea, where there is one: make gitea.
+// The nights of a team with a real Gitea, if make gitea has installed one.
 func TestNightlyGitea(t *testing.T) {
 	from := os.Getenv("DIAGNOSE_GITEA")
 	if from == "" {
@@ -334,8 +334,8 @@ func testGiteaLife(t *testing.T, g *giteaServer) {
 	n.hides()
 }
 
-// Hosts that start together leave one open issue, whoever is first. That more than one
-// opens an issue takes luck, so it is tried until it happened.
+// Hosts that start together leave one open issue, whichever host is first. Two hosts open an issue
+// only by luck, so the test repeats until they do.
 func testGiteaTwoHosts(t *testing.T, g *giteaServer) {
 	var hosts []*nights
 	for range 3 {
@@ -375,8 +375,8 @@ func testGiteaTwoHosts(t *testing.T, g *giteaServer) {
 	t.Error("no two hosts opened an issue at the same time, in 20 tries")
 }
 
-// Gitea's page makes nothing of what a failing program is called: no link, no mention,
-// no element of its own.
+// Gitea's page does not interpret the name of a failing program: no link, no mention, no element of
+// its own.
 func testGiteaMarkup(t *testing.T, g *giteaServer) {
 	spec := g.repo("markup")
 	g.call("PATCH", "/repos/"+giteaUser+"/markup", map[string]any{"private": false}, nil)
@@ -425,7 +425,7 @@ func testGiteaMarkup(t *testing.T, g *giteaServer) {
 	}
 }
 
-// What a Gitea says no to is told with its words, and costs the night nothing else.
+// A refusal of Gitea is reported in its words, and costs the night nothing else.
 func testGiteaNo(t *testing.T, g *giteaServer) {
 	spec := g.repo("no")
 	for name, c := range map[string]struct{ spec, token, says string }{

@@ -27,7 +27,7 @@ func (f *nightlyFlags) registerNightFormat(c *cobra.Command) {
 	choices(c, "format", nightFormats...)
 }
 
-// hand gives the summary to whoever is to have it, and notes then that it was given.
+// hand delivers the summary and then notes that it was delivered.
 func (f *nightlyFlags) hand(c *cobra.Command, store *corpus.Corpus, s *nightly.Summary) error {
 	if f.out != "" {
 		if err := writeNight(c.Context(), store, s, f.out, f.redaction); err != nil {
@@ -54,7 +54,7 @@ func writeSummary(w io.Writer, s *nightly.Summary, format string) error {
 	return s.WriteText(w)
 }
 
-// causesName is the directory in --out of reports, one for each cause.
+// causesName is the directory in --out that holds a report for each cause.
 const causesName = "causes"
 
 func writeNight(ctx context.Context, store *corpus.Corpus, s *nightly.Summary, dir string, redact *reports.Redaction) error {
@@ -65,7 +65,7 @@ func writeNight(ctx context.Context, store *corpus.Corpus, s *nightly.Summary, d
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			// One report that cannot be shown must not keep the others from being so.
+			// A report that cannot be shown must not keep the others from being shown.
 			page.Missing[g.Digest] = "its report cannot be shown: " + redact.Text(err.Error())
 			fmt.Fprintln(os.Stderr, "diagnose:", reports.Clean(fmt.Sprintf("the report of cluster %s cannot be shown: %s", g.Digest, redact.Text(err.Error()))))
 			continue
@@ -89,8 +89,8 @@ func writeNight(ctx context.Context, store *corpus.Corpus, s *nightly.Summary, d
 	return nil
 }
 
-// causeForms is the report of a cluster's example in each form, by the ending of its
-// file's name.
+// causeForms returns the report of a cluster's example in each form, by the extension of its file's
+// name.
 func causeForms(ctx context.Context, store *corpus.Corpus, g *nightly.Group, redact *reports.Redaction) (map[string][]byte, error) {
 	text, err := store.Report(ctx, g.Example)
 	if err != nil {

@@ -47,7 +47,7 @@ func (p *nightProgress) step(s nightly.Progress) {
 	fmt.Fprintln(p.plain, "diagnose:", reports.Clean(fmt.Sprintf("%s: %s: %s, in %v%s", text, name, what, s.Result.Took.Round(10*time.Millisecond), left)))
 }
 
-// roughly is a time as precise as an estimate can be.
+// roughly rounds a duration to the precision of an estimate.
 func roughly(d time.Duration) time.Duration {
 	switch {
 	case d > time.Hour:

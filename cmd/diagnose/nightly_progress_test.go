@@ -15,7 +15,7 @@ import (
 	"diagnose/corpus/nightly"
 )
 
-// A quick night shows nothing on a terminal but its summary, in plain lines.
+// A quick night shows only its summary on a terminal, in plain lines.
 func TestNightProgress(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "corpus")
 	if got := diagnose(t, nil, "corpus", "add", crashed(t), "--corpus", dir); got.status != exitOK {
@@ -25,14 +25,14 @@ func TestNightProgress(t *testing.T) {
 	if status != exitNewCause || strings.Contains(text, "diagnose: 1 of 1") || !strings.Contains(text, "1 new cause, 0 back, 0 known\r\n") {
 		t.Errorf("status %d: %q", status, text)
 	}
-	// On a busy machine the line was shown, and is taken back.
+	// On a busy machine the progress line was shown and cleared.
 	if plain := strings.ReplaceAll(strings.ReplaceAll(text, "\r\x1b[K", ""), "\r\n", ""); strings.ContainsAny(plain, "\r\x1b") {
 		t.Errorf("%q", text)
 	}
 }
 
-// A slow night has one line on a terminal, no wider than that, with how far it is and how
-// long it takes; it is taken back in the end.
+// A slow night shows one line on a terminal, no wider than the terminal, with its progress and the
+// time left. The line is cleared at the end.
 func TestNightProgressOnATerminal(t *testing.T) {
 	master, slave := terminal(t)
 	if err := unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 70}); err != nil {

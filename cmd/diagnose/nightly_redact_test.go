@@ -11,8 +11,8 @@ import (
 	"diagnose/reports"
 )
 
-// What --redact says is in no report, and in nothing that a night writes, tells a tracker
-// or prints.
+// A value of --redact is in no report, and in nothing that a night writes, sends to a tracker or
+// prints.
 func TestRedactFlag(t *testing.T) {
 	core, dir := crashed(t), t.TempDir()
 	const function = "handle_login"
@@ -58,7 +58,7 @@ func TestRedactFlag(t *testing.T) {
 	if err != nil || files < 8 { // three of the summary, three of the cause, and its issue
 		t.Errorf("%d files, %v", files, err)
 	}
-	// The corpus has it as it was, so that nothing changes clusters.
+	// The corpus keeps the value, so that clusters do not change.
 	if got := night(); got.status != exitOK || !strings.Contains(got.stdout, function) {
 		t.Errorf("%+v", got)
 	}

@@ -13,8 +13,8 @@ import (
 	"diagnose/corpus/nightly"
 )
 
-// overflowing records a program that writes behind an object of its heap. The source
-// begins with so many empty lines, as if it were of a later version.
+// overflowing records a program that writes past the end of a heap object. The source begins with
+// the given number of empty lines, as if it were a later version.
 func overflowing(t *testing.T, lines int) string {
 	t.Helper()
 	text, err := os.ReadFile("../../internal/testdata/cause/heap_memcpy.c")
@@ -39,7 +39,7 @@ func overflowing(t *testing.T, lines int) string {
 	return filepath.Join(cmd.Dir, "recordings", names[0])
 }
 
-// fits sees that a JSON document is what its schema says.
+// fits checks a JSON document against its schema.
 func fits(t *testing.T, name, document string) {
 	t.Helper()
 	s, err := jsonschema.NewCompiler().Compile(schemaPath(name))
@@ -204,7 +204,7 @@ func TestCorpusExitStatus(t *testing.T) {
 	}
 }
 
-// What a failing program is called must not reach the terminal as it is.
+// The name of a failing program must not reach the terminal unescaped.
 func TestHostileNames(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "corpus")
 	exe := filepath.Join(t.TempDir(), "a\x1b[2J\u009b2J\u202e<b>")

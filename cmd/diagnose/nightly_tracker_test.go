@@ -21,8 +21,7 @@ import (
 	"diagnose/reports/tracker/trackertest"
 )
 
-// nights is a corpus of crashes of one defect, and the nights over it that tell one
-// tracker.
+// nights is a corpus of crashes of one defect, and the nights over it that report to one tracker.
 type nights struct {
 	t        *testing.T
 	dir, out string
@@ -51,7 +50,7 @@ func (n *nights) fail(build string) {
 	}
 }
 
-// run is a night. It returns what the tracker was told, and the exit status.
+// run runs a night. It returns what the tracker was told, and the exit status.
 func (n *nights) run(args ...string) (*nightly.Tracking, int) {
 	n.t.Helper()
 	var s nightly.Summary
@@ -76,7 +75,7 @@ func (n *nights) runText(args ...string) (string, int) {
 	return got.stdout, got.status
 }
 
-// told runs a night that tells of the one cause.
+// told runs a night that reports the one cause.
 func (n *nights) told(want tracker.Action, args ...string) nightly.Tracked {
 	n.t.Helper()
 	k, _ := n.run(args...)
@@ -86,7 +85,7 @@ func (n *nights) told(want tracker.Action, args ...string) nightly.Tracked {
 	return k.Issues[0]
 }
 
-// quiet runs a night that has nothing to tell.
+// quiet runs a night that has nothing to report.
 func (n *nights) quiet() {
 	n.t.Helper()
 	if k, status := n.run(); len(k.Issues) != 0 || k.Error != "" || status != exitOK {
@@ -94,7 +93,7 @@ func (n *nights) quiet() {
 	}
 }
 
-// aDayLater has the corpus take what the tracker was told for told yesterday.
+// aDayLater changes the corpus as if the tracker had been told yesterday.
 func (n *nights) aDayLater() {
 	n.t.Helper()
 	c, err := corpus.Change(n.t.Context(), n.dir)
@@ -120,8 +119,8 @@ func (n *nights) aDayLater() {
 	}
 }
 
-// hides sees that the token is nowhere in what was printed or written, in no form in
-// which it is sent.
+// hides checks that the token is in nothing that was printed or written, in no form in which it is
+// sent.
 func (n *nights) hides(where ...string) {
 	n.t.Helper()
 	forms := []string{n.token, url.QueryEscape(n.token), base64.StdEncoding.EncodeToString([]byte(n.token)),
@@ -175,7 +174,7 @@ func testNightlyTracker(t *testing.T, s *trackertest.Server) {
 		t.Errorf("after a dry run: status %d: %+v", status, k)
 	}
 
-	// A tracker that is down, and shows the token in what it says, costs its issues only.
+	// A tracker that fails, and repeats the token in its message, costs the night only its issues.
 	s.Answer(func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Retry-After", "86400")
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -203,7 +202,7 @@ func testNightlyTracker(t *testing.T, s *trackertest.Server) {
 		t.Errorf("a night with nothing to tell sends %q", s.Log)
 	}
 
-	// The second night adds to the issue; a limit is waited for.
+	// The second night adds to the issue, and waits for a rate limit.
 	n.aDayLater()
 	limited := false
 	s.Answer(func(w http.ResponseWriter, r *http.Request) bool {
@@ -224,7 +223,7 @@ func testNightlyTracker(t *testing.T, s *trackertest.Server) {
 		t.Errorf("%d issues, %+v", len(s.Issues), is.Comments)
 	}
 
-	// It is closed. A build that had failed before does not open it again, a later one does.
+	// The issue is closed. A build that had failed before does not open it again, a later one does.
 	is.Set(false, "")
 	n.fail("first")
 	n.aDayLater()
@@ -248,7 +247,7 @@ func testNightlyTracker(t *testing.T, s *trackertest.Server) {
 	n.hides()
 }
 
-// The same in a directory, which is the tracker where none is named.
+// The same nights with a directory, which is the tracker if none is named.
 func TestNightlyTrackerDirectory(t *testing.T) {
 	n := newNights(t, "", "")
 	n.spec = "dir:" + filepath.Join(n.out, issuesName)
@@ -276,8 +275,7 @@ func TestNightlyTrackerDirectory(t *testing.T) {
 	n.hides()
 }
 
-// What the command is told wrongly about a tracker is said before the night is spent,
-// and without the token.
+// A wrong flag about a tracker is reported before the night starts, and without the token.
 func TestNightlyTrackerUsage(t *testing.T) {
 	open := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(open, []byte(trackertest.Token), 0o644); err != nil {
@@ -302,7 +300,7 @@ func TestNightlyTrackerUsage(t *testing.T) {
 	}
 }
 
-// A program that is recorded where the token is set does not get it.
+// A program that is recorded while the token is set does not inherit it.
 func TestTrackerTokenNotRecorded(t *testing.T) {
 	cmd := recordCommand(t, "--output", "recordings", "--", "/bin/sh", "-c", `echo "token: $`+tracker.TokenVariable+`, user: $`+tracker.UserVariable+`"; kill -SEGV $$`)
 	cmd.Env = append(cmd.Env, tracker.TokenVariable+"="+trackertest.Token, tracker.UserVariable+"="+trackertest.User)

@@ -15,9 +15,8 @@ import (
 	"diagnose/internal/privatefile"
 )
 
-// toStandardOutput reports whether the report needs no file of its own.
-// /dev/stdout counts, for to open it anew would empty a log that standard
-// output is appended to.
+// toStandardOutput reports whether the report needs no file of its own. /dev/stdout counts as
+// standard output: opening it again would empty a log that standard output is appended to.
 func toStandardOutput(path string) bool {
 	if path == "" || path == "-" {
 		return true
@@ -30,8 +29,7 @@ func toStandardOutput(path string) bool {
 	return err == nil && os.SameFile(named, stdout)
 }
 
-// checkOutput refuses a report file that cannot be written before the analysis
-// is made for nothing.
+// checkOutput refuses a report file that cannot be written, before the analysis starts.
 func checkOutput(path string) error {
 	if toStandardOutput(path) {
 		return nil
@@ -50,7 +48,7 @@ func checkOutput(path string) error {
 	case linkErr != nil && !errors.Is(linkErr, fs.ErrNotExist):
 		return usagef("--output: %w", linkErr)
 	case linkErr == nil && link.Mode().Type() == fs.ModeSymlink && err == nil && !info.Mode().IsRegular():
-		// A file in place of /dev/log would take that from every program of the machine.
+		// To replace /dev/log by a file would take it from every program of the machine.
 		return usagef("--output: %s is a symbolic link to something that is no file: name that itself", path)
 	case linkErr == nil && special(link):
 		return nil
@@ -86,8 +84,8 @@ func descriptor(path string) (int, bool) {
 	return 0, false
 }
 
-// writeFile puts a report file in place whole or not at all, readable by its
-// owner only: a report holds what was in the process's memory.
+// writeFile writes a report file as a whole or not at all, readable by its owner only: a report
+// holds memory of the process.
 func writeFile(path string, report []byte) error {
 	return writeOutput(path, func(w io.Writer) error {
 		_, err := w.Write(report)
@@ -95,8 +93,8 @@ func writeFile(path string, report []byte) error {
 	})
 }
 
-// writeOutput has write make what the user wants in a file: a private one in place of
-// what had the name (see privatefile), or a descriptor or device, which is written to.
+// writeOutput calls write with the file that the user names: a new private file that replaces any
+// old one (see privatefile), or a descriptor or device, which is written to.
 func writeOutput(path string, write func(io.Writer) error) error {
 	var file *os.File
 	var err error
@@ -124,8 +122,8 @@ func openDescriptor(path string, number int) (*os.File, error) {
 	return os.NewFile(uintptr(own), path), nil
 }
 
-// openSpecial opens a device, pipe or socket, and not a file or link that has taken its
-// place since.
+// openSpecial opens a device, pipe or socket. It refuses a file or link that has taken its place
+// since.
 func openSpecial(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipeReader reads a file or pipe until a context is done, the cause of which Read
-// returns then. A pipe that nothing comes from would otherwise be waited for for good, and
-// so would the opening of one that has no writer.
+// pipeReader reads a file or pipe until a context is done. Read then returns the context's cause.
+// Without it, a pipe that no data arrives in would block for ever, and so would opening one that
+// has no writer.
 type pipeReader struct {
 	ctx  context.Context
 	file *os.File
-	// waits: what is read may be long in coming.
+	// waits is set if the data may take long to arrive.
 	waits bool
 }
 
@@ -44,11 +44,11 @@ func (r *pipeReader) Read(p []byte) (int, error) {
 	return r.file.Read(p)
 }
 
-// look is how often the context is looked at while nothing comes.
+// look is the interval of checks of the context while no data arrives.
 const look = 100 * time.Millisecond
 
-// wait returns when there is something to read, or the end: of a pipe without a writer
-// there is none until one has come and gone (pipe(7), fifo(7)).
+// wait returns when there is something to read, or at the end. A pipe without a writer has no end
+// until a writer has opened and closed it (pipe(7), fifo(7)).
 func (r *pipeReader) wait() error {
 	for {
 		if r.ctx.Err() != nil {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPipe: a pipe is read to its end, and neither a writer that is missing nor one that
-// says nothing is waited for longer than the context.
+// TestPipe: a pipe is read to its end. The reader waits no longer than the context for a writer
+// that is missing or silent.
 func TestPipe(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "pipe")
 	if err := unix.Mkfifo(name, 0o600); err != nil {

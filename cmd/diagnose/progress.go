@@ -15,8 +15,8 @@ import (
 // progressDelay keeps quick work silent.
 const progressDelay = 300 * time.Millisecond
 
-// progress is one line on a terminal that says what takes long. Elsewhere it
-// says nothing.
+// progress is one line on a terminal that says what takes long. It is silent if there is no
+// terminal.
 type progress struct {
 	file  *os.File
 	start time.Time
@@ -42,7 +42,7 @@ func (p *progress) say(text string) {
 	fmt.Fprintf(p.file, "\r\x1b[K%s", p.cut("diagnose: "+reports.Clean(text)))
 }
 
-// cut keeps the line to one row of the terminal, for only that can be cleared.
+// cut shortens the line to one row of the terminal: only one row can be cleared.
 func (p *progress) cut(text string) string {
 	size, err := unix.IoctlGetWinsize(int(p.file.Fd()), unix.TIOCGWINSZ)
 	if err != nil || size.Col < 8 {
@@ -54,11 +54,11 @@ func (p *progress) cut(text string) string {
 	return text
 }
 
-// plainDelay is how long unexpected work runs before a line says so, where there is no terminal.
+// plainDelay is how long unexpected work runs before a line reports it, if there is no terminal.
 const plainDelay = time.Second
 
-// unexpected is progress of work that is done at a first use. On a terminal it is a line
-// as progress is; elsewhere it is one line for all, if it takes a second.
+// unexpected is the progress of work that is done at a first use. On a terminal it is a line like
+// that of progress. Otherwise it is one line for all, if the work takes a second.
 type unexpected struct {
 	*progress
 	plain *os.File
@@ -73,7 +73,7 @@ func newUnexpected(file *os.File) *unexpected {
 	return u
 }
 
-// step says how far the work is, and to a log what is done.
+// step shows the progress on a terminal, and writes the task to a log once.
 func (u *unexpected) step(far, what string) {
 	u.say(far)
 	u.mutex.Lock()
@@ -84,7 +84,7 @@ func (u *unexpected) step(far, what string) {
 	}
 }
 
-// during says what is done while work runs.
+// during shows a text while work runs.
 func (u *unexpected) during(text string, work func()) {
 	ended := make(chan struct{})
 	var said sync.WaitGroup

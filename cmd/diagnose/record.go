@@ -18,7 +18,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// recordFlags are what the command line of record says.
+// recordFlags are the flags of record.
 type recordFlags struct {
 	output    string
 	portable  bool
@@ -176,7 +176,7 @@ func (f *recordFlags) run(c *cobra.Command, args []string) error {
 	return &endedError{statusOf(&result)}
 }
 
-// sayAnalysis returns what tells the user why the program does not start yet.
+// sayAnalysis returns a function that tells the user why the program does not start yet.
 func sayAnalysis() func(record.Analysis) {
 	var u *unexpected
 	return func(a record.Analysis) {
@@ -201,7 +201,7 @@ func (f *recordFlags) again() bool { return f.repeat > 0 || f.untilFail }
 type recorder struct {
 	flags   *recordFlags
 	options record.Options
-	// interrupted: somebody wants no more runs.
+	// interrupted: the user wants no more runs.
 	interrupted chan struct{}
 }
 
@@ -237,7 +237,7 @@ func (r *recorder) catch() (stop func()) {
 	return func() { signal.Stop(caught); close(ended) }
 }
 
-// once: an interruption is the program's matter.
+// once makes one run. An interrupt is for the program.
 func (r *recorder) once() (record.Result, error) {
 	before := r.flags.rules.before()
 	result, err := record.Run(context.Background(), r.options)
@@ -314,8 +314,8 @@ func sayMismatched(result *record.Result) {
 		"with DIAGNOSE_OPTIONS=on_error=abort the program ends there")
 }
 
-// sayOthers names the child processes that failed beside the one that is told of, the last
-// ones: what failed last is nearest to the failure of the run.
+// sayOthers names the last child processes that failed in addition to the one that is reported: the
+// last failure is nearest to the failure of the run.
 func sayOthers(failed *record.Result) {
 	if failed.Dir == "" || !failed.Failed {
 		return
@@ -338,7 +338,7 @@ func sayOthers(failed *record.Result) {
 	}
 }
 
-// sayCause says how to go on from a run that failed, if it can be gone on from.
+// sayCause says which command finds the cause of a failed run, if one can.
 func sayCause(failed, passed *record.Result) {
 	if failed.Failed && failed.Dir != "" {
 		sayRefused(failed.Refused)
@@ -401,7 +401,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ses that are", n, noun)
 }
 
-// relative is the shorter way to name what lies below this directory.
+// relative returns a path below this directory in its shorter, relative form.
 func relative(path string) string {
 	here, err := os.Getwd()
 	if err != nil {

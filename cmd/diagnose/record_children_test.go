@@ -28,8 +28,8 @@ int main(int argc, char **argv)
 }
 `
 
-// Whatever the status of a script is, the crash of what it runs is the failure, and is what
-// a diagnosis of the run is of.
+// If a script runs a program that crashes, the crash is the failure, whatever the script's status
+// is, and a diagnosis of the run is about the crash.
 func TestRecordChildCrashed(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "visitor.c", Text: visitor, Flags: []string{"-O1"}})
 	for _, x := range []struct {
@@ -66,9 +66,8 @@ func TestRecordChildCrashed(t *testing.T) {
 	}
 }
 
-// Scripts whose children end with a status, or by a signal that they were sent, passed if
-// they say so; where they say otherwise those children are named, and the script is what
-// failed.
+// Children of a script end with a status, or by a signal that they were sent. If the script ends
+// with status 0 it passed. Otherwise those children are named, and the script is what failed.
 func TestRecordChildEndedWithAStatus(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "visitor.c", Text: visitor, Flags: []string{"-O1"}})
 	cmd := recordCommand(t, "--", "sh", "-c", exe+" 3; sleep 60 & kill $!; wait; exit 0")
@@ -86,7 +85,7 @@ func TestRecordChildEndedWithAStatus(t *testing.T) {
 	}
 }
 
-// A program that does not come as far as to be recorded is named by how it ended.
+// A program that ends before it can be recorded is named with how it ended.
 func TestRecordChildWithoutItsLibrary(t *testing.T) {
 	library := crashtest.Compile(t, crashtest.Program{Source: "gone.c", Text: "int gone;\n", Flags: []string{"-shared", "-fPIC"}, Output: "libgone.so"})
 	exe := crashtest.Compile(t, crashtest.Program{Source: "needs.c", Text: "extern int gone;\nint main(void) { return gone; }\n", Flags: []string{library}})

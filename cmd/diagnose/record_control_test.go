@@ -19,7 +19,7 @@ func TestRecordPassesSignalsOn(t *testing.T) {
 	expectSignalsPassedOn(t, recordCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "counter.c", Text: counter})))
 }
 
-// stepper says its process, then a line for each that it reads.
+// stepper prints its process number, then a line for each line that it reads.
 const stepper = `
 #include <stdio.h>
 #include <unistd.h>
@@ -54,8 +54,8 @@ func startStepper(t *testing.T, cmd *exec.Cmd) (pid int, in io.WriteCloser, line
 	return pid, in, lines
 }
 
-// A shell sees that its job was stopped, although it is a grandchild that was,
-// and what lets the job go on lets the program go on.
+// A shell sees that its job was stopped, although a grandchild was stopped. Resuming the job
+// resumes the program.
 func TestRecordJobControl(t *testing.T) {
 	cmd := recordCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "stepper.c", Text: stepper}))
 	// An orphaned process group is not stopped by the terminal's signals.
@@ -81,13 +81,12 @@ func TestRecordJobControl(t *testing.T) {
 	}
 }
 
-// As TestRunAtATerminal: a key's signal comes once.
+// As in TestRunAtATerminal, a key's signal arrives once.
 func TestRecordAtATerminal(t *testing.T) {
 	expectOneInterrupt(t, recordCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "counter.c", Text: counter})))
 }
 
-// A shell's job that is recorded is stopped by a key, and brought back, as if
-// it were not.
+// A key stops a shell's job that is recorded, and fg resumes it, as without the recorder.
 func TestRecordInAShell(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {

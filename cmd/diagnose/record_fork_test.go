@@ -11,7 +11,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// departs makes a child that gives its rights away before it maps a file.
+// departs makes a child that drops its rights before it maps a file.
 const departs = `
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -37,8 +37,8 @@ int main(int argc, char **argv)
 }
 `
 
-// A child process has no more files than it needs: what forks cost is making them. The
-// bytes of mapped files are kept even if the process may not write there any more.
+// A child process has no more files than it needs: making files is the cost of a fork. The bytes of
+// mapped files are kept even if the process may no longer write to the recording's directory.
 func TestRecordOfAForkThatDeparts(t *testing.T) {
 	if unix.Geteuid() != 0 {
 		t.Skip(&crashtest.UnsupportedError{What: "only root can become another user"})

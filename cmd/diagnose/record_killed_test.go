@@ -20,8 +20,8 @@ import (
 	"diagnose/replay/record"
 )
 
-// Whoever is killed, the program goes on; and a recording stays as long as the
-// tracer does.
+// The program continues whichever process is killed, and a recording remains as long as the tracer
+// lives.
 func TestRecordLauncherKilled(t *testing.T) {
 	cmd := recordCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "stepper.c", Text: stepper}))
 	_, in, lines := startStepper(t, cmd)
@@ -65,8 +65,8 @@ func TestRecordTracerKilled(t *testing.T) {
 	recordingNamed(t, cmd, ".stepper-0001-running")
 }
 
-// awaitRecording waits for a recording to get its last name; the limit is that
-// of a machine that is stuck.
+// awaitRecording waits until a recording has its last name. The limit is for a machine that is
+// stuck.
 func awaitRecording(t *testing.T, cmd *exec.Cmd, name string) {
 	t.Helper()
 	for limit := time.Now().Add(3 * time.Minute); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
@@ -77,8 +77,7 @@ func awaitRecording(t *testing.T, cmd *exec.Cmd, name string) {
 	t.Fatalf("recordings %q, want %s", recordings(t, cmd), name)
 }
 
-// daemon leaves a process behind as daemon(3) does, which crashes when it is
-// told to.
+// daemon leaves a process running as daemon(3) does, which crashes on request.
 const daemon = `
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,8 +111,8 @@ func TestRecordDaemon(t *testing.T) {
 				t.Fatal(err)
 			}
 			cmd := recordCommand(t, "--", exe, fifo)
-			// The pipe of standard output ends with the program, although the
-			// daemon and its tracer go on.
+			// The pipe of standard output ends with the program, although the daemon and its tracer
+			// continue.
 			status, _, stderr := ended(t, cmd)
 			if status.ExitStatus() != 0 || !strings.Contains(stderr, "still recorded, in recordings/.daemon-0001-running") {
 				t.Fatalf("%v: %s", status, stderr)
@@ -134,7 +133,7 @@ func TestRecordDaemon(t *testing.T) {
 	}
 }
 
-// The recording is there and opens, wherever the program was killed.
+// The recording exists and opens, wherever the program was killed.
 func TestRecordKilledAnywhere(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "stepper.c", Text: stepper})
 	for i := range 10 {
@@ -178,7 +177,7 @@ func TestRecordDirectoryGone(t *testing.T) {
 	}
 }
 
-// bulk writes data that the recording must keep: what it reads is random.
+// bulk writes data that the recording must keep, because it reads random bytes.
 const bulk = `
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,8 +194,7 @@ int main(int argc, char **argv)
 }
 `
 
-// The recording ends where there is no room, and says so; the program does not
-// notice.
+// The recording ends if the disk is full, and says so. The program does not notice.
 func TestRecordDiskFull(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "bulk.c", Text: bulk})
 	full := t.TempDir()

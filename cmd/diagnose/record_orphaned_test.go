@@ -10,9 +10,9 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// orphaned leads a session whose one group nobody above is in touch with, as
-// cron and containers do: with a stopped member, it runs a command, says how that
-// ended and whether the member still stands.
+// orphaned leads a session whose only process group is orphaned, as cron and containers make them.
+// With a stopped member in the group, it runs a command and prints how the command ended and
+// whether the member still exists.
 const orphaned = `
 #include <signal.h>
 #include <stdio.h>

@@ -14,16 +14,16 @@ import (
 	"diagnose/replay/record"
 )
 
-// tally is what runs have come to.
+// tally is the result of the runs so far.
 type tally struct {
 	runs, failures int
-	// last is of the last run that passed, first of the first that failed.
+	// last is the last run that passed, first the first one that failed.
 	last, first *record.Result
-	// interrupted is of the run that the user ended; nil: none was running.
+	// interrupted is the run that the user ended; nil if none was running.
 	interrupted *record.Result
 }
 
-// repeat records runs until there were enough.
+// repeat records runs until there are enough.
 func (r *recorder) repeat() error {
 	var t tally
 	progress := newProgress(os.Stderr)
@@ -57,7 +57,7 @@ func (r *recorder) enough(t *tally) bool {
 	return r.flags.repeat > 0 && t.runs >= r.flags.repeat || r.flags.untilFail && t.failures > 0
 }
 
-// stopped reports whether somebody ended the run who wants no more of them.
+// stopped reports whether the user ended the run and wants no more runs.
 func (r *recorder) stopped(result *record.Result) bool {
 	if len(r.interrupted) == 0 || !result.Status.Signaled() {
 		return false
@@ -96,7 +96,7 @@ func (t *tally) String() string {
 	return fmt.Sprintf("%d runs, %d failed", t.runs, t.failures)
 }
 
-// report says what was kept of all runs.
+// report prints which recordings of all runs were kept.
 func (r *recorder) report(t *tally) error {
 	if t.first != nil {
 		say(fmt.Sprintf("%v; the first that failed: %s", t, r.summary(t.first)))
@@ -132,8 +132,8 @@ func (r *recorder) report(t *tally) error {
 // hangReplay bounds the replay that tells what the threads of an interrupted run waited for.
 const hangReplay = 20 * time.Second
 
-// reportInterrupted says what was kept of the run that the user ended, and, as it may have
-// hung, what its threads waited for.
+// reportInterrupted prints which recordings were kept of the run that the user ended. The run may
+// have hung, so it also prints what the threads waited for.
 func (r *recorder) reportInterrupted(t *tally) {
 	text := fmt.Sprintf("run %d was interrupted: %s", t.runs+1, r.summary(t.interrupted))
 	if t.first == nil && t.last == nil {

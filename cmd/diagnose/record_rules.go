@@ -19,7 +19,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// failRules say when a run has failed that ended well.
+// failRules say when a run that ended well has failed.
 type failRules struct {
 	output, files, checks []string
 	patterns              []*regexp.Regexp
@@ -62,7 +62,7 @@ func (r *failRules) compile() error {
 	return nil
 }
 
-// before are the files of rules as they are before a run.
+// before returns the state of the rules' files before a run.
 func (r *failRules) before() map[string]os.FileInfo {
 	found := map[string]os.FileInfo{}
 	for _, text := range r.files {
@@ -74,8 +74,8 @@ func (r *failRules) before() map[string]os.FileInfo {
 	return found
 }
 
-// judge applies the rules to a run that did not fail by itself, and writes into its
-// recording if it failed by one of them.
+// judge applies the rules to a run that did not fail by itself. If a rule is broken, judge notes
+// that in the recording.
 func (r *failRules) judge(result *record.Result, before map[string]os.FileInfo) error {
 	if !r.any() || result.Failed {
 		return nil
@@ -91,8 +91,8 @@ func (r *failRules) judge(result *record.Result, before map[string]os.FileInfo) 
 	return record.Declare(result, culprit, d)
 }
 
-// broken finds the first rule by which a run failed, and where in its directory the
-// recording of the process is that it is about.
+// broken finds the first rule by which a run failed, and the directory, relative to that of the
+// run, of the process that the rule is about.
 func (r *failRules) broken(result *record.Result, before map[string]os.FileInfo) (culprit string, d *record.Declared, err error) {
 	if len(r.patterns) > 0 && result.Dir != "" {
 		if culprit, d, err = r.matched(result.Dir); d != nil || err != nil {
@@ -120,7 +120,8 @@ func (r *failRules) broken(result *record.Result, before map[string]os.FileInfo)
 	return "", nil, nil
 }
 
-// matched looks at what the processes of a run wrote, the program as it was started first.
+// matched searches the output of the processes of a run, beginning with the program that was
+// started.
 func (r *failRules) matched(dir string) (culprit string, d *record.Declared, err error) {
 	rec, err := record.Open(dir)
 	if err != nil {
@@ -158,8 +159,9 @@ func (r *failRules) matchedIn(dir string) (*record.Declared, error) {
 // longestCheck bounds a command of --check.
 const longestCheck = 10 * time.Minute
 
-// checkStatus runs a command and returns its status, 128 and the number of the signal
-// that ended it. What it writes goes to standard error.
+// checkStatus runs a command and returns its status, or 128 plus the number of the signal that
+// ended it. The command's output goes to standard error. It is a process group of its own, which
+// ends with ctx.
 func checkStatus(command string) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), longestCheck)
 	defer cancel()
@@ -186,7 +188,7 @@ func checkStatus(command string) (int, error) {
 	return status, nil
 }
 
-// statusOf is what the command ends with after a run.
+// statusOf returns the status that the command ends with after a run.
 func statusOf(result *record.Result) syscall.WaitStatus {
 	const failed = 1 << 8 // as wait(2) has an exit with status 1
 	if result.Failed && result.Outcome.Declared != nil && result.Status == 0 {

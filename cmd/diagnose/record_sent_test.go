@@ -12,7 +12,7 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// sleeper says its process and waits. With an argument it has a handler of SIGSEGV.
+// sleeper prints its process number and waits. With an argument it has a handler of SIGSEGV.
 const sleeper = `
 #include <signal.h>
 #include <stdio.h>
@@ -32,8 +32,8 @@ int main(int argc, char **argv)
 }
 `
 
-// The signal of a fault that another process sends ends a program that waits, as it does
-// without a recorder, and is no fault of the program's memory, whatever a handler makes of it.
+// A SIGSEGV that another process sends ends a waiting program as it does without a recorder. It is
+// no fault of the program's memory, whatever a handler does.
 func TestRecordSentFault(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "sleeper.c", Text: sleeper, Flags: []string{"-O1"}})
 	for _, x := range []struct {
@@ -134,8 +134,8 @@ func TestCrashInAHandler(t *testing.T) {
 	}
 }
 
-// A program that recovers from faults, and ends with a status for another reason, has not
-// failed by them.
+// A program that recovers from faults, and ends with a status for another reason, did not fail
+// because of the faults.
 func TestCrashAfterRecoveries(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "probe.c", Text: `
 #include <setjmp.h>
@@ -157,7 +157,7 @@ int main(int argc, char **argv)
 	}
 }
 
-// What a handler of std::terminate ends with a status is an exception all the same.
+// An exception is reported even if the handler of std::terminate ends the program with a status.
 func TestCrashInATerminateHandler(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "terminate.cc", Text: `
 #include <cstdlib>

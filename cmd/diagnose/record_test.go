@@ -20,7 +20,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// mayTrace is what keeps this machine from tracing, "" if nothing does.
+// mayTrace returns what keeps this machine from tracing, "" if nothing does.
 var mayTrace = sync.OnceValue(func() string {
 	cmd := exec.Command("/proc/self/exe", "record", "--output", filepath.Join(os.TempDir(), "diagnose-may-trace"), "--", "true")
 	cmd.Env = append(os.Environ(), "DIAGNOSE_TEST_MAIN=1")
@@ -43,7 +43,7 @@ func recordCommand(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// recordings are the names in a command's directory of recordings.
+// recordings returns the names of the recordings in a command's directory.
 func recordings(t *testing.T, cmd *exec.Cmd) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(cmd.Dir, "recordings"))
@@ -67,8 +67,7 @@ func recordingNamed(t *testing.T, cmd *exec.Cmd, name string) *record.Recording 
 	return r
 }
 
-// expectRecorded fails unless the engine ran: otherwise a test would show
-// nothing of recording.
+// expectRecorded fails unless the engine ran: otherwise a test would say nothing about recording.
 func expectRecorded(t *testing.T, r *record.Recording) {
 	t.Helper()
 	stats, err := r.File(record.LogName)
@@ -253,7 +252,7 @@ func TestRecordChildren(t *testing.T) {
 	}
 }
 
-// many makes many threads that end at the same time, and aborts beside others.
+// many makes many threads that end at the same time, and aborts while others run.
 const many = `
 #include <pthread.h>
 #include <stdio.h>
@@ -371,8 +370,8 @@ func TestRecordRefuses(t *testing.T) {
 	}
 }
 
-// A program without the library in its environment is not recorded, and ends
-// as it would.
+// A program without the library in its environment is not recorded, and ends as it would without
+// the tool.
 func TestRecordOfAProgramWithoutTheLibrary(t *testing.T) {
 	cmd := recordCommand(t, "--", "env", "-i", "/bin/sh", "-c", "echo ran; exit 5")
 	status, stdout, stderr := ended(t, cmd)
@@ -381,9 +380,9 @@ func TestRecordOfAProgramWithoutTheLibrary(t *testing.T) {
 	}
 }
 
-// The kernel loads a set-user-ID program at random addresses even for the user whose
-// rights it has. It is refused before it has executed anything; as a child process it
-// runs, and the recording says that it is not in it.
+// The kernel loads a set-user-ID program at random addresses even for the user whose rights it has.
+// Such a program is refused before it has executed anything. As a child process it runs, and the
+// recording says that it does not contain it.
 func TestRecordOfASetUserIDProgram(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "greets.c", Text: `#include <unistd.h>
 int main(void) { return write(1, "ran\n", 4) != 4; }`})
@@ -422,7 +421,7 @@ int main(void) { return write(1, "ran\n", 4) != 4; }`})
 	}
 }
 
-// noPtrace is a container's rule: ptrace fails with EPERM.
+// noPtrace makes ptrace fail with EPERM, as a container's rules do.
 const noPtrace = `
 #include <errno.h>
 #include <linux/filter.h>

@@ -9,7 +9,7 @@ import (
 	"diagnose/replay/record"
 )
 
-// traces traces a child, and does not look at what ptrace answers.
+// traces traces a child, and ignores the results of ptrace.
 const traces = `
 #include <signal.h>
 #include <stdio.h>
@@ -38,8 +38,8 @@ int main(void)
 }
 `
 
-// A process that the program traces itself is let go: the program does not wait for a
-// child that nobody can continue.
+// The recorder detaches from a process that the program traces itself: otherwise the program would
+// wait for a child that it cannot continue.
 func TestRecordOfAProgramThatTraces(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "traces.c", Text: traces})
 	cmd := recordCommand(t, "--", exe)
@@ -79,8 +79,8 @@ func expectLimit(t *testing.T, r *record.Recording, kind, text string) {
 	t.Errorf("%s has the limits %+v", r.Dir, r.Manifest.Limits)
 }
 
-// A debugger in a recorded program has its own program for itself, which the library
-// leaves alone.
+// A debugger in a recorded program is the only tracer of its own program. The library leaves that
+// program alone.
 func TestRecordOfADebugger(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "null.c", Text: "int main(int n, char **v) { *(volatile int *)(v - v) = n; return 0; }"})
 	cmd := recordCommand(t, "--all", "--", "gdb", "-nx", "-batch", "-ex", "run", "-ex", "info signals SIGTRAP", exe)
@@ -90,8 +90,8 @@ func TestRecordOfADebugger(t *testing.T) {
 	}
 }
 
-// An emulator hands the environment, and the library in it, on to the program that it
-// runs in its own process.
+// An emulator passes the environment, and the library in it, to the program that it runs in its own
+// process.
 func TestRecordOfAnEmulator(t *testing.T) {
 	if _, err := exec.LookPath("qemu-x86_64"); err != nil {
 		t.Skip(&crashtest.UnsupportedError{What: err.Error()})

@@ -81,7 +81,7 @@ Exit status:
 	}
 }
 
-// writeChecked prints the verdict; the error gives the status.
+// writeChecked prints the verdict. The error determines the exit status.
 func writeChecked(w io.Writer, dir string, c *record.Checked) error {
 	var b bytes.Buffer
 	damaged := 0
@@ -125,7 +125,7 @@ func writeChecked(w io.Writer, dir string, c *record.Checked) error {
 	return nil
 }
 
-// foreignHelp says what it means to replay a recording; every command that does has it.
+// foreignHelp explains what replaying a recording means. Every command that replays has it.
 const foreignHelp = `
 A replay runs the recorded program, natively. What loads it may only read files and
 load what the recorded process had loaded, whatever the recorded environment says;

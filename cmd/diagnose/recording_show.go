@@ -19,7 +19,7 @@ import (
 	"diagnose/reports"
 )
 
-// showFlags are what the command line of recording show says.
+// showFlags are the flags of recording show.
 type showFlags struct {
 	events bool
 	thread uint32
@@ -213,8 +213,8 @@ func (f *showFlags) event(e *record.Event) *shownEvent {
 	return s
 }
 
-// shownVersion is that of shown and shownEvent; reports/schema/recording-1.json
-// and event-1.json describe them.
+// shownVersion is the version of shown and shownEvent. reports/schema/recording-1.json and
+// event-1.json describe them.
 const shownVersion = "1.1"
 
 // shown is what show tells, and the form of its JSON. Fields are added and
@@ -266,10 +266,10 @@ type shownCount struct {
 
 // shownFile is a file of the recording.
 type shownFile struct {
-	// Name in the directory, Bytes its length.
+	// Name is its name in the directory, Bytes its length.
 	Name  string `json:"name"`
 	Bytes int64  `json:"bytes"`
-	// Disk is what it takes there: a core has holes.
+	// Disk is its size on disk: a core has holes.
 	Disk int64 `json:"disk"`
 }
 
@@ -308,8 +308,8 @@ func threadEnd(t *record.ThreadSummary) string {
 	return "with the process"
 }
 
-// joinLimits adds what only the log has: the recorder copies from there when
-// it lives to see the end.
+// joinLimits adds the limits that only the log has: the recorder copies them to the manifest only
+// if it lives until the end.
 func joinLimits(manifest, log []record.Limit) []record.Limit {
 	type place struct {
 		thread  uint32
@@ -328,7 +328,7 @@ func joinLimits(manifest, log []record.Limit) []record.Limit {
 	return list
 }
 
-// recordingFiles lists what lies in the directory, without the manifest.
+// recordingFiles lists the files in the directory, without the manifest.
 func recordingFiles(rec *record.Recording) ([]shownFile, error) {
 	entries, err := os.ReadDir(rec.Dir)
 	if err != nil {

@@ -131,7 +131,7 @@ func TestRecordingShowEvents(t *testing.T) {
 	}
 }
 
-// A recording that was cut off is shown as far as it goes, and says so.
+// A recording that was cut off is shown up to the cut, and says so.
 func TestRecordingCutOff(t *testing.T) {
 	dir := madeRecording(t)
 	m, err := record.ReadManifest(dir)
@@ -188,8 +188,8 @@ func TestRecordingRefuses(t *testing.T) {
 	}
 }
 
-// The core of a recording is read as any: the program failed, not the library
-// that its signal found it in.
+// The core of a recording is read like any other: the program failed, not the library in which the
+// signal found it.
 func TestRecordedCore(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "fails.c", Text: `#include <stdlib.h>
 __attribute__((noinline)) void give_up(void) { abort(); }

@@ -15,11 +15,11 @@ import (
 	"diagnose/reports"
 )
 
-// redactFlag is what users have replaced besides secrets.
+// redactFlag is the text that users want replaced in addition to secrets.
 type redactFlag struct {
 	redact    []string
 	redaction *reports.Redaction
-	// redactor is for what the command shows with the flag; nil without it.
+	// redactor applies the flag to output; nil without the flag.
 	redactor *reports.Redactor
 }
 
@@ -28,7 +28,7 @@ func (f *redactFlag) registerRedact(c *cobra.Command) {
 	f.addRedact(c, "replace `what` as well: "+reports.RedactHelp+"; may be repeated")
 }
 
-// registerLocalRedact is for commands that show what was recorded as it is.
+// registerLocalRedact is for commands that show recorded data unchanged by default.
 func (f *redactFlag) registerLocalRedact(c *cobra.Command) {
 	f.addRedact(c, "replace secrets and `what`: "+reports.RedactHelp+"; may be repeated")
 }
@@ -38,7 +38,7 @@ func (f *redactFlag) addRedact(c *cobra.Command, usage string) {
 	complete(c, "redact", cobra.FixedCompletions([]string{"home", "environment"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// checkRedact reads what the flags say.
+// checkRedact parses the values of the flags.
 func (f *redactFlag) checkRedact() error {
 	var err error
 	if f.redaction, err = reports.ParseRedaction(f.redact); err != nil {
@@ -50,7 +50,7 @@ func (f *redactFlag) checkRedact() error {
 	return nil
 }
 
-// redactArgs are the flags for another command.
+// redactArgs returns the flags for another command.
 func (f *redactFlag) redactArgs() (args []string) {
 	for _, what := range f.redact {
 		args = append(args, "--redact", what)
@@ -58,7 +58,8 @@ func (f *redactFlag) redactArgs() (args []string) {
 	return args
 }
 
-// redacted is a text without what the flags say; without the flag it is as it was.
+// redacted replaces the values of the flags in a text. Without the flag it returns the text
+// unchanged.
 func (f *redactFlag) redacted(text string) string {
 	if f.redactor == nil {
 		return text
@@ -66,9 +67,8 @@ func (f *redactFlag) redacted(text string) string {
 	return f.redactor.Text(text)
 }
 
-// show has write make an output, as JSON or as text, and replaces what the flags say in
-// each line of the text, or in each value of JSON that is a string. Without the flag
-// all is as it was recorded.
+// show calls write for an output in JSON or text, and replaces the values of the flags in each line
+// of the text, or in each string value of the JSON. Without the flag the output is unchanged.
 func (f *redactFlag) show(w io.Writer, asJSON bool, write func(io.Writer) error) error {
 	if f.redactor == nil {
 		return write(w)
@@ -88,9 +88,8 @@ func (f *redactFlag) show(w io.Writer, asJSON bool, write func(io.Writer) error)
 	return err
 }
 
-// lineRedactor replaces what is to be replaced in each line that is written to it. It holds
-// back the first lines, so that what is known as a secret by one of them is replaced in
-// those before it as well.
+// lineRedactor redacts each line that is written to it. It holds back the first lines: a secret
+// that a later line reveals is replaced in them as well.
 type lineRedactor struct {
 	w        io.Writer
 	redactor *reports.Redactor
@@ -98,7 +97,7 @@ type lineRedactor struct {
 	through  bool // lines are held back no longer
 }
 
-// mostHeld bounds what is held back.
+// mostHeld bounds the bytes that are held back.
 const mostHeld = 4 << 20
 
 func (l *lineRedactor) Write(p []byte) (int, error) {
@@ -133,11 +132,11 @@ func (l *lineRedactor) writeLines(text string) error {
 	return nil
 }
 
-// flush writes what is held back, and a last line that has no end.
+// flush writes the lines that are held back, and a last line without a newline.
 func (l *lineRedactor) flush() error { return l.writeLines(string(l.rest)) }
 
-// redactJSON replaces what is to be replaced in the strings of a document, but not in its
-// keys, and leaves all else as it is written.
+// redactJSON redacts the string values of a document, but not its keys, and leaves all else as it
+// is written.
 func redactJSON(text []byte, redaction *reports.Redaction, redactor *reports.Redactor) ([]byte, error) {
 	if _, err := redactStrings(text, redaction, redactor); err != nil { // learns
 		return nil, err
@@ -186,7 +185,7 @@ func redactStrings(text []byte, redaction *reports.Redaction, redactor *reports.
 	}
 }
 
-// nextString is where the next string of a document begins and ends, -1 without one.
+// nextString returns where the next string of a document begins and ends, -1 if there is none.
 func nextString(text []byte, from int) (start, end int) {
 	i := bytes.IndexByte(text[from:], '"')
 	if i < 0 {
@@ -201,13 +200,12 @@ func nextString(text []byte, from int) (start, end int) {
 	return start, min(end+1, len(text))
 }
 
-// variable is one of an environment, alone in its string.
+// variable matches a variable of an environment that is alone in its string.
 var variable = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*=)[^\x00]`)
 
-// redactValue replaces what is to be replaced in a string, which may stand behind another
-// in a list. Where a name alone decides, all that it names is replaced: a word of a
-// command behind the option that it is of, and a variable of the environment, whose
-// value may have spaces.
+// redactValue redacts a string, which may follow another string in a list. If a name alone decides,
+// the whole value of that name is replaced: the argument that follows an option, and a variable of
+// the environment, whose value may have spaces.
 func redactValue(value, before string, redaction *reports.Redaction, redactor *reports.Redactor) string {
 	const probe, hidden = "v4lue", "[redacted]" // no word of a sentence
 	if strings.HasPrefix(before, "-") && redaction.Text(before+" "+probe) == redaction.Text(before)+" "+hidden {
@@ -221,7 +219,7 @@ func redactValue(value, before string, redaction *reports.Redaction, redactor *r
 	return redactor.Text(value)
 }
 
-// redactBase64 is for what is no UTF-8.
+// redactBase64 redacts bytes that are not valid UTF-8.
 func redactBase64(value string, redactor *reports.Redactor) string {
 	data, err := base64.StdEncoding.DecodeString(value)
 	if err != nil {

@@ -101,8 +101,8 @@ func private(t *testing.T) string {
 	return dir
 }
 
-// What is recorded is shown as it is, and with --redact neither secrets nor what the flag
-// says, in text and JSON.
+// Recorded data is shown unchanged. With --redact the output has neither secrets nor the values of
+// the flag, in text and JSON.
 func TestRedactRecordings(t *testing.T) {
 	dir, store := private(t), filepath.Join(t.TempDir(), "corpus")
 	if got := diagnose(t, nil, "corpus", "add", dir, "--corpus", store, "--label", "owner=zeno"); got.status != exitOK {

@@ -19,7 +19,7 @@ import (
 	"diagnose/reports"
 )
 
-// replayFlags are what the command line of replay says.
+// replayFlags are the flags of replay.
 type replayFlags struct {
 	verify, echo, gdb bool
 	until             string
@@ -162,14 +162,13 @@ func (f *replayFlags) run(c *cobra.Command, dir string) error {
 	return &notReplayedError{}
 }
 
-// notReplayedError is of a replay that ran and did not come to the recorded
-// end; the report has said it.
+// notReplayedError is returned if a replay ran and did not reach the recorded end. The report says
+// so.
 type notReplayedError struct{}
 
 func (*notReplayedError) Error() string { return "the replay is not identical" }
 
-// openRecording opens a recording's directory, and helps those who name the
-// one above.
+// openRecording opens a recording's directory. Its error helps users who name the parent directory.
 func openRecording(dir string) (*record.Recording, error) {
 	rec, err := record.Open(dir)
 	if err == nil {
@@ -221,8 +220,8 @@ func (f *replayFlags) options(ctx context.Context, rec *record.Recording, report
 	return o, nil
 }
 
-// waitForDebugger tells how to attach, and returns when gdb has come and gone,
-// the process has ended, or the user interrupts.
+// waitForDebugger tells how to attach, and returns when gdb has attached and detached, the process
+// has ended, or the user interrupts.
 func waitForDebugger(ctx context.Context, pid int, s *replay.Stopped, rec *record.Recording) error {
 	say(fmt.Sprintf("the process is stopped; attach with: gdb -p %d %s", pid, shellQuote(string(rec.Manifest.Program.Path))))
 	if tid := s.TID(); tid != pid {
@@ -248,7 +247,7 @@ func waitForDebugger(ctx context.Context, pid int, s *replay.Stopped, rec *recor
 	}
 }
 
-// tracerOf reads who traces a process, 0 for nobody.
+// tracerOf returns the number of the process that traces a process, 0 if there is none.
 func tracerOf(pid int) (tracer int, alive bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"diagnose/reports"
 )
 
-// replayVersion is that of replayReport; reports/schema/replay-1.json describes it.
+// replayVersion is the version of replayReport. reports/schema/replay-1.json describes it.
 const replayVersion = "1.1"
 
 // replayReport is what replay tells, and the form of its JSON. Fields are added
@@ -27,11 +27,11 @@ type replayReport struct {
 	// Recording is its directory.
 	Recording string         `json:"recording"`
 	End       replay.EndKind `json:"end"`
-	// Reached: it came to the recorded end, or to where it was asked to stop.
+	// Reached: the replay reached the recorded end, or the moment at which it was asked to stop.
 	Reached bool `json:"reached"`
 	// Identical is missing if nothing was compared.
 	Identical *bool `json:"identical,omitempty"`
-	// Moment is where the process stands, THREAD:EVENT[:PC[:COUNT]].
+	// Moment is where the process stopped, THREAD:EVENT[:PC[:COUNT]].
 	Moment string `json:"moment,omitempty"`
 	// Signal ended the process, or else Status did.
 	Signal string `json:"signal,omitempty"`
@@ -41,11 +41,11 @@ type replayReport struct {
 	// Events were replayed, of Total.
 	Events uint64 `json:"events"`
 	Total  uint64 `json:"events_recorded"`
-	// Timing is the one that came furthest; Tried are all, if none came to the end.
+	// Timing is the one that got furthest. Tried are all timings, if none reached the end.
 	Timing     record.Timing     `json:"timing"`
 	Tried      []record.Timing   `json:"timings_tried,omitempty"`
 	Comparison *replayComparison `json:"comparison,omitempty"`
-	// Divergence and Stuck say why the replay did not come to its end.
+	// Divergence and Stuck say why the replay did not reach its end.
 	Divergence *replayDivergence `json:"divergence,omitempty"`
 	Stuck      string            `json:"stuck,omitempty"`
 	// Search is missing if none was needed, or none was wanted.
@@ -69,22 +69,22 @@ type replayComparison struct {
 	// Threads whose registers, and Bytes of memory that were compared.
 	Threads int    `json:"threads"`
 	Bytes   uint64 `json:"bytes"`
-	// Ranges and Different count the memory that differs, Registers and Mappings
-	// what else does: threads are counted with the mappings.
+	// Ranges and Different count the memory that differs, Registers and Mappings the other
+	// differences. Differences in threads count as Mappings.
 	Ranges    uint64 `json:"different_ranges"`
 	Different uint64 `json:"different_bytes"`
 	Registers int    `json:"different_registers"`
 	Mappings  int    `json:"different_mappings"`
 	// Differences are the first of them.
 	Differences []replayDifference `json:"differences,omitempty"`
-	// Excluded is what was not compared.
+	// Excluded is the memory that was not compared.
 	Excluded []replayExclusion `json:"excluded,omitempty"`
 }
 
 // replayDifference is one place that differs.
 type replayDifference struct {
 	Kind replay.DifferenceKind `json:"kind"`
-	// Addr and Size are of memory, in bytes; Where says what lies there.
+	// Addr and Size are those of the memory, in bytes. Where names what the address belongs to.
 	Addr  evidence.Addr `json:"addr,omitempty"`
 	Size  uint64        `json:"size,omitempty"`
 	Where string        `json:"where,omitempty"`
@@ -126,7 +126,7 @@ func (r *replayReport) at(s *replay.Stopped) {
 	if s.Moment.Thread != 0 {
 		r.Moment = s.Moment.String()
 	}
-	// Without names the rest of the report stands.
+	// Without names the rest of the report is still valid.
 	r.Stack, _ = s.Stack()
 	r.Search.name(s)
 }

@@ -11,30 +11,30 @@ import (
 	"diagnose/replay/record"
 )
 
-// replaySearch is what a search for a schedule came to.
+// replaySearch is the result of a search for a schedule.
 type replaySearch struct {
-	// Reproduced: a replay with Preemptions came to the recorded end.
+	// Reproduced: a replay with Preemptions reached the recorded end.
 	Reproduced bool `json:"reproduced"`
-	// Attempts counts replays, ByLevel those of each level, Traces those that looked
-	// which memory is accessed.
+	// Attempts counts replays, ByLevel those of each level, Traces those that recorded which memory
+	// is accessed.
 	Attempts int                   `json:"attempts"`
 	ByLevel  map[explore.Level]int `json:"attempts_by_level"`
 	Traces   int                   `json:"traces"`
-	// Remembered counts what was not tried because an earlier search had.
+	// Remembered counts the replays that were skipped because an earlier search had tried them.
 	Remembered int `json:"remembered,omitempty"`
-	// Level is the finest that was needed; CacheHits counts divergences that were got
-	// over as an earlier one was.
+	// Level is the finest that was needed. CacheHits counts divergences that were resolved as an
+	// earlier one was.
 	Level     explore.Level `json:"level"`
 	CacheHits int           `json:"cache_hits"`
-	// Events is how far the best replay came; From and To are the events between
-	// which was searched.
+	// Events is how far the best replay got. From and To are the events between which the search
+	// ran.
 	Events      uint64              `json:"furthest_event"`
 	From        uint64              `json:"window_from"`
 	To          uint64              `json:"window_to"`
 	Preemptions []record.Preemption `json:"preemptions"`
-	// Places name the instructions of Preemptions, "" where one is behind an event.
+	// Places name the instructions of Preemptions, "" for a preemption after an event.
 	Places []string `json:"places,omitempty"`
-	// Unexplored says what was left out.
+	// Unexplored says which schedules were left out.
 	Unexplored string `json:"unexplored,omitempty"`
 	// Seconds that the search took.
 	Seconds float64 `json:"seconds"`
@@ -45,8 +45,8 @@ func (f *replayFlags) searches(rec *record.Recording, result *replay.Result, err
 	return !f.noSearch && f.until == "" && f.timing == timingAuto && result != nil && explore.Worth(rec, err)
 }
 
-// search looks for preemptions. It returns nil only with an error; else the error is
-// the replay's.
+// search looks for preemptions. It returns nil only with an error; otherwise the error is the
+// replay's.
 func (f *replayFlags) search(ctx context.Context, rec *record.Recording, progress *progress, first *replay.Result, failed error) (*replaySearch, error) {
 	r, err := explore.Search(ctx, rec, explore.Options{Budget: f.budget, Resume: f.resume, Progress: func(p explore.Progress) {
 		p.Events = max(p.Events, first.Events)
@@ -60,8 +60,8 @@ func (f *replayFlags) search(ctx context.Context, rec *record.Recording, progres
 		Events: r.Events, From: r.Window.From, To: r.Window.To, Preemptions: r.Preemptions, Unexplored: r.Unexplored, Seconds: r.Time.Seconds()}, failed
 }
 
-// name finds names for the preemptions' instructions. Without any, their addresses
-// stand.
+// name finds names for the preemptions' instructions. An instruction without one is shown by its
+// address.
 func (s *replaySearch) name(at *replay.Stopped) {
 	if s == nil {
 		return
@@ -81,7 +81,7 @@ func (s *replaySearch) name(at *replay.Stopped) {
 	}
 }
 
-// text says what a search did. What it found is often the bug itself.
+// text writes the result of a search. The schedule found is often the bug itself.
 func (s *replaySearch) text(line func(name, format string, args ...any)) {
 	if s == nil {
 		return

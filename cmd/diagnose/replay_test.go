@@ -71,7 +71,7 @@ func TestReplayRefuses(t *testing.T) {
 	}
 }
 
-// TestReplayDiverged makes a read of a write in the log.
+// TestReplayDiverged changes a write in the log to a read.
 func TestReplayDiverged(t *testing.T) {
 	dir := replayable(t)
 	rec, err := record.Open(dir)

@@ -14,8 +14,8 @@ import (
 	"diagnose/replay/record"
 )
 
-// release is the version that the Makefile links in; a plain go build falls
-// back to what the module system knows.
+// release is the version that the Makefile links in. A plain go build uses the version that the
+// module system knows.
 var release string
 
 func version() string {
@@ -28,8 +28,7 @@ func version() string {
 	return "unknown"
 }
 
-// The lists are indented by four spaces, which the man pages take for text
-// whose lines must not be filled.
+// The lists are indented by four spaces: the man pages do not fill lines of such text.
 const (
 	exitHelp = `
 Exit status:
@@ -101,7 +100,7 @@ func trimCompletion(root *cobra.Command) {
 	}
 }
 
-// noStrayFile refuses arguments, and helps those who leave out --core or --pid.
+// noStrayFile refuses arguments. Its error helps users who leave out --core or --pid.
 func noStrayFile(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

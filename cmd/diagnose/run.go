@@ -17,8 +17,7 @@ import (
 	"diagnose/reports"
 )
 
-// runFlags are what the command line of run says. The options stay text, for
-// the agent's package says what they take.
+// runFlags are the flags of run. The options stay text: package agent checks them.
 type runFlags struct {
 	onError, log, quarantine, stacks string
 	options                          []string
@@ -74,7 +73,7 @@ it, or
 	return c
 }
 
-// runtimesHelp says what is special about programs in some languages.
+// runtimesHelp describes the settings for programs in some languages.
 const runtimesHelp = `    PYTHONMALLOC        malloc unless it is set, if the program is Python or linked
                         with it: its own allocator would hide its objects
     ` + tracebackVariable + `         ` + tracebackCrash + ` has a Go program leave a core after a panic; otherwise
@@ -144,7 +143,7 @@ func (f *runFlags) run(c *cobra.Command, args []string) error {
 	return supervise(&target, args, environ, ignored)
 }
 
-// settings are the environment's options and the flags, which count more.
+// settings returns the options of the environment and of the flags. The flags take precedence.
 func (f *runFlags) settings(c *cobra.Command) (agent.Options, error) {
 	settings := agent.ParseOptions(os.Getenv(agent.OptionsVariable))
 	for _, option := range f.options {

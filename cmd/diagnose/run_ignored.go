@@ -14,15 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepIgnored gives the program the signals ignored that were ignored when
-// this process started: nohup and background jobs of scripts rely on it, and
-// systemd starts its services with SIGPIPE ignored, so that a server that
-// writes to a closed connection lives on. It returns them.
+// keepIgnored keeps the signals ignored that were ignored when this process started, and returns
+// them. nohup and background jobs of scripts rely on it. systemd starts its services with SIGPIPE
+// ignored, so that a server that writes to a closed connection survives.
 func keepIgnored() []os.Signal {
 	list, err := ignoredAtStart()
 	if err != nil {
-		// A stripped executable. The runtime leaves these two alone if they
-		// are ignored; that of the others is lost.
+		// The executable is stripped. The runtime leaves these two signals alone if they are
+		// ignored; the state of the others is lost.
 		for _, s := range []os.Signal{unix.SIGHUP, unix.SIGINT} {
 			if signal.Ignored(s) {
 				list = append(list, s)
@@ -35,9 +34,9 @@ func keepIgnored() []os.Signal {
 	return list
 }
 
-// ignoredAtStart reads what Go's runtime found before it installed its own
-// handlers, in runtime.fwdSig (runtime/signal_unix.go). There is no other
-// place: it does so before any code of ours runs, and tells nobody.
+// ignoredAtStart reads the actions that Go's runtime found before it installed its own handlers,
+// from runtime.fwdSig (runtime/signal_unix.go). There is no other source: the runtime installs its
+// handlers before any code of ours runs.
 func ignoredAtStart() ([]os.Signal, error) {
 	const count, ignored = 65, 1 // _NSIG, SIG_IGN
 	at, err := runtimeAddress("runtime.fwdSig", 8*count)
@@ -62,15 +61,14 @@ func ignoredAtStart() ([]os.Signal, error) {
 	return list, nil
 }
 
-// runtimeAddress is where a variable of this process is that Go does not let
-// us name.
+// runtimeAddress returns the address of a variable of this process that Go code cannot name.
 func runtimeAddress(name string, size uint64) (int64, error) {
 	f, err := elf.Open("/proc/self/exe")
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
-	// os.Args tells how far a position-independent executable was moved.
+	// The address of os.Args tells how far a position-independent executable was moved.
 	const known = "os.Args"
 	found, err := findSymbols(f, name, known)
 	if err != nil {
@@ -83,8 +81,7 @@ func runtimeAddress(name string, size uint64) (int64, error) {
 	return int64(found[name].Value + moved), nil
 }
 
-// findSymbols makes no strings of the other names, of which there are tens of
-// thousands.
+// findSymbols makes no strings of the other names: there are tens of thousands.
 func findSymbols(f *elf.File, names ...string) (map[string]elf.Symbol, error) {
 	table, texts := f.Section(".symtab"), f.Section(".strtab")
 	if table == nil || texts == nil {

@@ -57,7 +57,7 @@ func TestRunPassesThrough(t *testing.T) {
 		cmd.Stdin = strings.NewReader("input\n")
 		cmd.Env = append(cmd.Env, "DIAGNOSE_OPTIONS=stacks=1:fill_bytes=64", "LD_PRELOAD=/nowhere/x.so")
 		status, stdout, stderr := ended(t, cmd)
-		// The linker complains of the library that is not there.
+		// The linker complains about the missing library.
 		stderr = regexp.MustCompile(`(?m)^ERROR: ld\.so: object '/nowhere/x\.so' .*\n`).ReplaceAllString(stderr, "")
 		if status.ExitStatus() != 7 || stderr != "complaint\n" {
 			t.Errorf("%v: status %v, stderr %q", mode, status, stderr)
@@ -70,7 +70,7 @@ func TestRunPassesThrough(t *testing.T) {
 	}
 }
 
-// What the variable says is one thing, what the linker did is another.
+// The test checks what the linker did, not only the value of the variable.
 func TestRunLoadsTheAgent(t *testing.T) {
 	_, stdout, stderr := ended(t, runCommand(t, "--", "cat", "/proc/self/maps"))
 	if !regexp.MustCompile(`(?m)r-xp .*/libdiagnose\.so$`).MatchString(stdout) {
@@ -85,7 +85,7 @@ func TestRunExecKeepsTheProcess(t *testing.T) {
 	}
 }
 
-// inherited prints what a program gets from the one that starts it.
+// inherited prints what a program inherits from its parent.
 const inherited = `
 #include <fcntl.h>
 #include <signal.h>
@@ -225,8 +225,7 @@ func startLines(t *testing.T, cmd *exec.Cmd) *bufio.Scanner {
 	return bufio.NewScanner(stdout)
 }
 
-// A key of the terminal sends its signal to the program as well: it must not
-// come twice.
+// A key of the terminal sends its signal to the program as well: the program must receive it once.
 func TestRunAtATerminal(t *testing.T) {
 	expectOneInterrupt(t, runCommand(t, "--", crashtest.Compile(t, crashtest.Program{Source: "counter.c", Text: counter})))
 }
@@ -247,8 +246,8 @@ func expectOneInterrupt(t *testing.T, cmd *exec.Cmd) {
 		t.Fatal(err)
 	}
 	expectLine(t, lines, "2")
-	// Signals are passed on in their order, and of several that wait the
-	// lowest is taken first: a second SIGINT would be there by now.
+	// Signals are passed on in order, and of several pending ones the lowest is taken first: a
+	// second SIGINT would have arrived by now.
 	if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -275,8 +274,8 @@ int main(void)
 }
 `
 
-// The whole way of a user: the program dies of its corruption, the core is
-// named, and the core is that program's.
+// A user's whole session: the program dies of its corruption, the core is named, and the core is
+// that program's.
 func TestRunToTheCore(t *testing.T) {
 	crashtest.NeedKernelCores(t)
 	for _, x := range []struct {
@@ -316,7 +315,8 @@ func TestRunOfAFixedProgram(t *testing.T) {
 	}
 }
 
-// on_error=log: evidence goes to the file, the program goes on.
+// on_error=log, for all errors or one kind: the evidence is written to the file, and the program
+// continues.
 func TestRunLogs(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "login.c", Text: overrun, Flags: []string{"-O0", "-w"}})
 	cmd := runCommand(t, "--on-error", "log", "--log", "heap.log", "--", exe)
@@ -330,7 +330,7 @@ func TestRunLogs(t *testing.T) {
 	}
 }
 
-// Why there is no core is said when it is missed.
+// If a core is missing, the command says why.
 func TestRunWithoutACore(t *testing.T) {
 	crashtest.NeedKernelCores(t)
 	exe := crashtest.Compile(t, crashtest.Program{Source: "login.c", Text: nullRead, Flags: []string{"-O0"}})

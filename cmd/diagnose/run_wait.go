@@ -17,11 +17,11 @@ import (
 	"diagnose/diagnosis/driver"
 )
 
-// supervise runs a program and waits for it. The error is an *endedError
-// unless the program could not be started.
+// supervise runs a program and waits for it. The error is an *endedError unless the program could
+// not be started.
 //
-// A waiting parent is the default, and not exec, because after a crash a user
-// needs the core's path, which only somebody who is left can look for.
+// The default is a parent that waits, not exec: after a crash the user needs the path of the core,
+// which only a surviving process can look for.
 func supervise(target *agent.Target, args, environ []string, ignored []os.Signal) error {
 	path := target.Path
 	cmd := &exec.Cmd{Path: path, Args: args, Env: environ, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
@@ -52,10 +52,10 @@ func supervise(target *agent.Target, args, environ []string, ignored []os.Signal
 	return &endedError{status}
 }
 
-// forwarded are the signals that people send to programs. Those by which a
-// terminal stops its processes are not among them: they reach the program by
-// themselves, and stop this process as well, as they should. What is ignored
-// stays so, here and there: to catch it would be to have it reset at exec.
+// forwarded returns the signals that people send to programs. The signals by which a terminal stops
+// its processes are not among them: the program receives them by itself, and they stop this process
+// as well, as they should. An ignored signal stays ignored in both processes: a signal that is
+// caught would be reset at exec.
 func forwarded(ignored []os.Signal) []os.Signal {
 	list := []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH}
 	for n := syscall.Signal(35); n <= 64; n++ { // the real-time signals, but for those of the C library
@@ -77,9 +77,8 @@ func forward(process *os.Process, signals <-chan os.Signal, ended <-chan struct{
 	}
 }
 
-// fromTerminal reports whether the terminal's keys or its window may have sent
-// the signal. They send it to all processes of the foreground, so that the
-// program has it already.
+// fromTerminal reports whether the terminal's keys or its window may have sent the signal. They
+// send it to all processes of the foreground, so the program has received it already.
 func fromTerminal(s os.Signal) bool {
 	if !slices.Contains([]os.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGWINCH}, s) {
 		return false
@@ -103,9 +102,9 @@ func (e *endedError) Error() string {
 	return fmt.Sprintf("the program ended with status %d", e.status.ExitStatus())
 }
 
-// repeat ends this process as the program ended. Shells and make tell an end
-// by a signal from a status, and stop a loop at SIGINT; where the signal does
-// not end the process the status is what a shell makes of it.
+// repeat ends this process as the program ended. Shells and make distinguish an end by a signal
+// from a status, and stop a loop at SIGINT. If the signal does not end the process, repeat returns
+// the status that a shell would report.
 func (e *endedError) repeat() int {
 	if !e.status.Signaled() {
 		return e.status.ExitStatus()
@@ -120,9 +119,9 @@ func (e *endedError) repeat() int {
 	return 128 + int(s)
 }
 
-// restoreDefault takes a signal from Go's runtime, which would turn SIGABRT
-// and SIGSEGV into a panic's output and status 2. The kernel's struct
-// sigaction is handler, flags, restorer, mask; zeros are SIG_DFL.
+// restoreDefault resets a signal that Go's runtime handles: the runtime would turn SIGABRT and
+// SIGSEGV into a panic's output and status 2. The kernel's struct sigaction is handler, flags,
+// restorer, mask; zeros are SIG_DFL.
 func restoreDefault(s syscall.Signal) error {
 	if s == unix.SIGKILL {
 		return nil

@@ -20,7 +20,7 @@ import (
 
 var updateSchemas = flag.Bool("update", false, "write the schemas anew")
 
-// text is how record.Text writes itself.
+// text is the schema of record.Text.
 var text = &generator.Schema{
 	Description: "A string of the program's: of bytes that are no UTF-8 an object with base64",
 	OneOf: []*generator.Schema{{Type: "string"}, {Type: "object", Required: []string{"base64"}, AdditionalProperties: generator.FalseSchema,
@@ -38,8 +38,7 @@ var documents = []schema.Document{
 
 func schemaPath(name string) string { return filepath.Join("../../reports/schema", name+"-1.json") }
 
-// The schemas in the repository are those that the types give, and describe every
-// member.
+// The schemas in the repository are those that the types give. They describe every member.
 func TestSchemas(t *testing.T) {
 	text.OneOf[1].Properties.Set("base64", &generator.Schema{Type: "string"})
 	docs, err := schema.Load("diagnose/evidence", "diagnose/replay/record", "diagnose/replay", "diagnose/corpus", "diagnose/corpus/nightly", "diagnose/cmd/diagnose")
@@ -72,7 +71,7 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// What the commands print is what the schemas say.
+// The output of the commands fits the schemas.
 func TestOutputsFitTheSchemas(t *testing.T) {
 	dir := traceable(t)
 	for name, args := range map[string][]string{
@@ -101,7 +100,7 @@ func TestOutputsFitTheSchemas(t *testing.T) {
 			if err := s.Validate(value); err != nil {
 				t.Fatalf("%s: %v\n%s", name, err, d)
 			}
-			// A schema that takes everything would show nothing.
+			// A schema that accepts everything would prove nothing.
 			if name != "event" && s.Validate(map[string]any{"version": "1.0"}) == nil {
 				t.Errorf("%s: the schema asks for nothing", name)
 			}

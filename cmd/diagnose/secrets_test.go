@@ -11,9 +11,9 @@ import (
 	"diagnose/reports"
 )
 
-// secretsProgram has secrets, all of which begin with "Zeno", where a report shows them: in
-// variables and members, in strings within strings, in lines of source, in what follows a
-// heap object's end. With FIXED what looks like them is none.
+// secretsProgram has secrets, all of which begin with "Zeno", at each place that a report shows: in
+// variables and members, in strings within strings, in lines of source, in the bytes after a heap
+// object's end. With FIXED the values only look like secrets.
 const secretsProgram = `
 #include <stdlib.h>
 #include <stdio.h>

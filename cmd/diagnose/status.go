@@ -10,8 +10,8 @@ import (
 	"diagnose/replay/record"
 )
 
-// exitStatus tells the user's mistakes from unusable input and from ours. It is the
-// only place that maps types of errors to statuses.
+// exitStatus distinguishes the user's mistakes from unusable input and from errors of the tool. It
+// is the only place that maps types of errors to statuses.
 func exitStatus(err error) int {
 	var usage *usageError
 	switch {
@@ -25,8 +25,8 @@ func exitStatus(err error) int {
 	return exitInternal
 }
 
-// unusable reports whether an error is about what was given: it is damaged, of another
-// kind, cannot be read, or does not fit this machine any more.
+// unusable reports whether an error is about the input: it is damaged, of another kind, cannot be
+// read, or no longer fits this machine.
 func unusable(err error) bool {
 	return is[*driver.InputError](err) || is[*replay.InputError](err) || is[*corpus.InputError](err) ||
 		is[*record.InputError](err) || is[*record.ManifestError](err) || is[*record.VersionError](err) ||

@@ -151,11 +151,11 @@ static int guarded;
 int main(void) { for (int i = 0; i < 3; i++) guarded++; abort(); }
 `
 
-// damagesVariable has every command run for each damage; else there is one for each, by
-// turns.
+// damagesVariable, if set, has every command run for each damage. Otherwise one command runs for
+// each damage, in turn.
 const damagesVariable = "DIAGNOSE_TEST_DAMAGES"
 
-// byTurns are the commands to run for the n-th damage.
+// byTurns returns the commands to run for the n-th damage.
 func byTurns(n int, lines []string) []string {
 	if os.Getenv(damagesVariable) == "all" {
 		return lines
@@ -163,9 +163,9 @@ func byTurns(n int, lines []string) []string {
 	return []string{lines[n%len(lines)]}
 }
 
-// TestDamagedInput: whatever is wrong with a file of a recording, every command that
-// reads it ends, without a panic, and says by its status that the input is unusable, or
-// does without. Commands: RECORDING stands for the recording.
+// TestDamagedInput: whatever is wrong with a file of a recording, every command that reads it ends
+// without a panic. It either works without the file or reports unusable input by its status. In
+// commands RECORDING stands for the recording.
 func TestDamagedInput(t *testing.T) {
 	dir := recordedEnding(t, crashtest.Compile(t, crashtest.Program{Source: "stepping.c", Text: stepping, Flags: []string{"-O0"}}))
 	commands := map[string][]string{
@@ -204,7 +204,7 @@ func TestDamagedInput(t *testing.T) {
 	}
 }
 
-// TestDamagedManifest is the same for what a manifest may say.
+// TestDamagedManifest is the same test for the contents of a manifest.
 func TestDamagedManifest(t *testing.T) {
 	dir := recordedEnding(t, crashtest.Compile(t, crashtest.Program{Source: "stepping.c", Text: stepping, Flags: []string{"-O0"}}))
 	pipe := filepath.Join(t.TempDir(), "pipe")
@@ -268,7 +268,7 @@ func TestDamagedManifest(t *testing.T) {
 	}
 }
 
-// TestDamagedArchive is the same for an archive of a corpus.
+// TestDamagedArchive is the same test for an archive of a corpus.
 func TestDamagedArchive(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "corpus")
 	archive := filepath.Join(t.TempDir(), "archive")
@@ -297,8 +297,8 @@ func TestDamagedArchive(t *testing.T) {
 	}
 }
 
-// checkUnusable runs a command, which does without the damaged file or has the status
-// of unusable input.
+// checkUnusable runs a command, which must either work without the damaged file or end with the
+// status of unusable input.
 func checkUnusable(t *testing.T, line, dir string) {
 	t.Helper()
 	args := strings.Fields(strings.ReplaceAll(line, "RECORDING", dir))

@@ -16,7 +16,7 @@ import (
 // choicesAnnotation lists the words that a flag takes.
 const choicesAnnotation = "diagnose-choices"
 
-// choices makes a flag take one of the words only, and tells the shells of them.
+// choices restricts a flag to a list of words, and offers them to the shells.
 func choices(c *cobra.Command, flag string, words ...string) {
 	complete(c, flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	must(c.Flags().SetAnnotation(flag, choicesAnnotation, words))
@@ -28,8 +28,8 @@ func prepare(c *cobra.Command, _ []string) error {
 	return checkChoices(c)
 }
 
-// hideToken keeps a tracker's token from programs that are recorded, whose recordings
-// have their environment. The night takes it out on its own.
+// hideToken keeps a tracker's token from programs that are recorded: a recording contains the
+// environment. nightly removes the token itself.
 func hideToken(c *cobra.Command) {
 	if c.Name() != nightlyName {
 		os.Unsetenv(tracker.TokenVariable)
@@ -56,8 +56,8 @@ func oneOf(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// didYouMean is a question for the words that are like the one that was typed, with a
-// prefix before each, or empty.
+// didYouMean returns a question with the words that are similar to the typed one, with a prefix
+// before each; empty if there are none.
 func didYouMean(typed string, words []string, prefix string) string {
 	like := []string{typed}
 	if !slices.Contains(words, typed) {
@@ -72,8 +72,8 @@ func didYouMean(typed string, words []string, prefix string) string {
 	return ", did you mean " + oneOf(like) + "?"
 }
 
-// similar are the words that begin as typed does or differ by a letter or, of longer
-// words, by two: one that is added, left out or another.
+// similar returns the words that begin with typed, or that differ from it by one letter, or by two
+// if the word is long. A letter may be added, missing or different.
 func similar(typed string, words []string) []string {
 	const short = 3
 	among := &cobra.Command{}
@@ -88,7 +88,7 @@ func similar(typed string, words []string) []string {
 	return nil
 }
 
-// knownCommand refuses what is left when no command of that name was found.
+// knownCommand refuses the arguments that remain when no command has the name.
 func knownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -102,7 +102,7 @@ func knownCommand(c *cobra.Command, args []string) error {
 	return usagef("unknown command %q%s (see '%s --help')", args[0], didYouMean(args[0], names, ""), c.CommandPath())
 }
 
-// flagError says in words what a flag takes, and which flag was meant.
+// flagError returns an error that says what a flag takes, and which flag was probably meant.
 func flagError(c *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	var unknown *pflag.NotExistError
@@ -122,8 +122,8 @@ func flagError(c *cobra.Command, err error) error {
 	return usagef("--%s takes %s, not %q (see '%s --help')", invalid.GetFlag().Name, takes, invalid.GetValue(), c.CommandPath())
 }
 
-// likeFlag asks for a flag that is like an unknown one: one with a single dash too few,
-// a misspelt one, or one of a command that was left out.
+// likeFlag suggests a flag that is similar to an unknown one: one with a dash too few, a misspelt
+// one, or a flag of a command whose name was left out.
 func likeFlag(c *cobra.Command, unknown *pflag.NotExistError) string {
 	typed := unknown.GetSpecifiedName()
 	if group := unknown.GetSpecifiedShortnames(); group != "" {

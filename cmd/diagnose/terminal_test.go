@@ -15,8 +15,8 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// terminal opens a pseudo-terminal (pts(4)): what is written to the second
-// file can be read from the first.
+// terminal opens a pseudo-terminal (pts(4)): bytes written to the second file can be read from the
+// first.
 func terminal(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -97,7 +97,7 @@ func TestColors(t *testing.T) {
 	}
 }
 
-// A user who forgets the pipe must not sit before a silent command.
+// A user who forgets the pipe must not wait for a silent command.
 func TestCoreFromTerminal(t *testing.T) {
 	text, status := onTerminal(t, nil, "crash", "--core", "-")
 	if status != exitUsage || !strings.Contains(text, "standard input is a terminal") {
@@ -105,8 +105,8 @@ func TestCoreFromTerminal(t *testing.T) {
 	}
 }
 
-// quietTerminal echoes nothing, for an echo may come before or after what the
-// program says, and keeps what was typed before a key's signal.
+// quietTerminal does not echo, because an echo may appear before or after the program's output. It
+// keeps the input that was typed before a key's signal.
 func quietTerminal(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	master, slave = terminal(t)
@@ -121,7 +121,7 @@ func quietTerminal(t *testing.T) (master, slave *os.File) {
 	return master, slave
 }
 
-// A line that wraps could not be taken back.
+// A line that wraps could not be cleared.
 func TestProgressFitsTheTerminal(t *testing.T) {
 	_, slave := terminal(t)
 	if err := unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 40}); err != nil {

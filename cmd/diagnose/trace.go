@@ -19,14 +19,14 @@ import (
 	"diagnose/watchtrace"
 )
 
-// traceFlags are what the command line of trace says.
+// traceFlags are the flags of trace.
 type traceFlags struct {
 	recording, format, output, backend string
 	watches                            []string
 	writes                             bool
 	words, passes, limit               int
 	hits                               uint64
-	// nowhere are expressions of memory that is none at the recording's end.
+	// nowhere lists the expressions that name no memory at the recording's end.
 	nowhere []string
 	redactFlag
 }
@@ -181,7 +181,7 @@ func (f *traceFlags) options(progress *progress) watchtrace.Options {
 	return o
 }
 
-// targets are what the expressions name.
+// targets returns the memory that the expressions name.
 func (f *traceFlags) targets(ctx context.Context, rec *record.Recording) ([]watchtrace.Target, error) {
 	var targets []watchtrace.Target
 	err := watchtrace.AtEnd(ctx, rec, image.Options{}, func(p *image.Process) error {
@@ -212,7 +212,7 @@ func (f *traceFlags) targets(ctx context.Context, rec *record.Recording) ([]watc
 	return targets, err
 }
 
-// withoutNames adds to a name that was not found that the program has none.
+// withoutNames adds to the error about an unknown name that the program has no names at all.
 func withoutNames(err error, p *image.Process) error {
 	var name *watchtrace.NameError
 	if !errors.As(err, &name) || len(p.Modules) == 0 {
@@ -239,7 +239,7 @@ func (f *traceFlags) write(w io.Writer, report *traceReport) error {
 	return writeFile(f.output, b.Bytes())
 }
 
-// byText says on whose behalf an access was made; empty: by the program's code.
+// byText says on whose behalf an access was made; empty for the program's own code.
 func byText(a *evidence.Access, call string) string {
 	switch {
 	case a.By == evidence.ByHeap:

@@ -47,11 +47,11 @@ type chromeTrace struct {
 	events []chromeEvent
 	now    float64
 	next   int // the access that is next in time
-	// tickets and times are those of the recording's events, in order: a wait began
+	// tickets and times are those of the recording's events, in order. The beginning of a wait is
 	// between two of them.
 	tickets []uint64
 	times   []float64
-	// taken has when a thread's events were, by which locks were acquired.
+	// taken has the times of a thread's events that acquired locks.
 	taken map[lockHolder]float64
 	// names are those of locks, by address.
 	names map[evidence.Addr]string
@@ -66,7 +66,7 @@ type lockHolder struct {
 	ordinal uint64
 }
 
-// lockHold is one acquisition, as far as accesses tell of it.
+// lockHold is one acquisition of a lock, as far as the accesses show it.
 type lockHold struct {
 	thread uint32
 	lock   evidence.Addr
@@ -143,7 +143,7 @@ func (c *chromeTrace) run() error {
 	return nil
 }
 
-// accessesBefore adds the accesses that were made when fewer events were done.
+// accessesBefore adds the accesses that were made before the event at a position.
 func (c *chromeTrace) accessesBefore(position uint64) {
 	list := c.report.log.Accesses
 	for ; c.next < len(list) && list[c.next].Position < position; c.next++ {
@@ -174,8 +174,7 @@ func (c *chromeTrace) access(a *evidence.Access) {
 	}
 }
 
-// event adds an event as the time that it took: from where its thread began to wait,
-// if it did.
+// event adds an event with its duration, which begins where its thread began to wait, if it waited.
 func (c *chromeTrace) event(e *record.Event) {
 	c.now++
 	c.tickets, c.times = append(c.tickets, e.Ticket), append(c.times, c.now)
@@ -200,7 +199,7 @@ func (c *chromeTrace) event(e *record.Event) {
 	c.add(x)
 }
 
-// nameOf says what an event is; empty for those that no reader waits for.
+// nameOf returns what an event is; empty for events that readers do not look for.
 func (c *chromeTrace) nameOf(e *record.Event) (name, category string) {
 	switch e.Kind {
 	case record.KindSyscall:
@@ -217,7 +216,7 @@ func (c *chromeTrace) nameOf(e *record.Event) (name, category string) {
 	return "", ""
 }
 
-// arrived is when the thread of an event began to wait for it.
+// arrived returns when the thread of an event began to wait for it.
 func (c *chromeTrace) arrived(e *record.Event) (float64, bool) {
 	if e.Flags&record.FlagArrived == 0 || len(e.Args) == 0 {
 		return 0, false
@@ -241,8 +240,8 @@ func (c *chromeTrace) handled(thread uint32) {
 	c.add(x)
 }
 
-// ends adds the handlers that did not return, and how long locks were held at least:
-// a release is no event, so a lock may have been held for longer.
+// ends adds the handlers that did not return, and the least time that each lock was held. A release
+// is no event, so a lock may have been held for longer.
 func (c *chromeTrace) ends() {
 	c.now++
 	for _, thread := range slices.Sorted(maps.Keys(c.handlers)) {

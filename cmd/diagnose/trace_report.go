@@ -24,11 +24,11 @@ type traceReport struct {
 	log   *evidence.AccessLog
 	calls map[watchtrace.CallKey]string
 	limit int
-	// events are the recording's, for a form that shows what threads waited for.
+	// events are those of the recording, for a form that shows what threads waited for.
 	events *record.Log
 }
 
-// short says which pass did not come to the recorded end; empty if all did.
+// short says which pass did not reach the recorded end; empty if all did.
 func (r *traceReport) short() string {
 	for _, l := range r.log.Limits {
 		if strings.HasPrefix(l, "pass ") {
@@ -38,7 +38,7 @@ func (r *traceReport) short() string {
 	return ""
 }
 
-// traceVersion is that of shownTrace; reports/schema/trace-1.json describes it.
+// traceVersion is the version of shownTrace. reports/schema/trace-2.json describes it.
 const traceVersion = "1.0"
 
 // shownTrace is the JSON of a trace. Fields are added and never change their
@@ -50,7 +50,7 @@ type shownTrace struct {
 	Recording string            `json:"recording"`
 	Failed    bool              `json:"failed"`
 	Coverage  evidence.Coverage `json:"coverage"`
-	// Variables are what was watched.
+	// Variables are the words that were watched.
 	Variables []evidence.Watched   `json:"variables"`
 	Threads   []evidence.ThreadRef `json:"threads"`
 	// Accesses are in the order in which they were made.
@@ -59,8 +59,8 @@ type shownTrace struct {
 
 // shownAccess is one access. What may have 64 bits is a string.
 type shownAccess struct {
-	// Thread made it, behind its Event of that number, which is at Position among
-	// those of all threads.
+	// Thread made it, after its Event of that number, which is at Position among those of all
+	// threads.
 	Thread   uint32 `json:"thread"`
 	Position uint64 `json:"position"`
 	Event    uint64 `json:"event"`
@@ -133,7 +133,7 @@ func (r *traceReport) json(w io.Writer) error {
 	return e.Encode(shown)
 }
 
-// table shows the last accesses, for the end is what people look for.
+// table shows the last accesses: people look for the end.
 func (r *traceReport) table(w io.Writer) error {
 	accesses := r.log.Accesses
 	if r.limit > 0 && len(accesses) > r.limit {
@@ -161,7 +161,7 @@ func (r *traceReport) table(w io.Writer) error {
 	return nil
 }
 
-// clean keeps names of the target's choice within their cells.
+// clean keeps names that the target chooses within their cells.
 func clean(text string) string {
 	return strings.NewReplacer("\t", " ", "\n", " ", "\v", " ", "\f", " ").Replace(reports.Clean(text))
 }

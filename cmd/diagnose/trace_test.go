@@ -11,7 +11,7 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-// traceable records internal/testdata/trace/names.c, which ends with SIGABRT.
+// traceable records testdata/trace/names.c, which ends with SIGABRT.
 func traceable(t *testing.T) string {
 	t.Helper()
 	cc, err := exec.LookPath("cc")
@@ -76,8 +76,8 @@ func TestTraceForPrograms(t *testing.T) {
 	checkChrome(t, text, len(trace.Accesses))
 }
 
-// checkChrome sees that there is what the viewers want: a list of events, each
-// with a phase they know, a time that grows, and lanes with names.
+// checkChrome checks what the viewers need: a list of events, each with a known phase and an
+// increasing time, and lanes with names.
 func checkChrome(t *testing.T, text []byte, accesses int) {
 	t.Helper()
 	var file struct {
@@ -123,8 +123,7 @@ func checkChrome(t *testing.T, text []byte, accesses int) {
 	checkNested(t, file.Events)
 }
 
-// checkNested sees that the durations of a thread are within one another, or apart:
-// viewers draw no others.
+// checkNested checks that the durations of a thread are nested or disjoint: viewers draw no others.
 func checkNested(t *testing.T, events []chromeEvent) {
 	t.Helper()
 	for i := range events {
@@ -143,8 +142,7 @@ func checkNested(t *testing.T, events []chromeEvent) {
 	}
 }
 
-// What a thread waited for, a call that it waited in and a signal's handler are
-// durations.
+// A thread's wait for a lock, a call that blocks and a signal's handler are shown as durations.
 func TestChromeDurations(t *testing.T) {
 	const text = `#include <pthread.h>
 #include <signal.h>
@@ -221,7 +219,7 @@ func chromeDurations(t *testing.T, program string) (longest map[string]float64, 
 	return longest, waited
 }
 
-// Memory that is none, and code that runs when main has returned.
+// Expressions that name no memory, and code that runs after main has returned.
 func TestTraceOutside(t *testing.T) {
 	dir := traceable(t)
 	got := diagnose(t, nil, "trace", "--recording", dir, "--watch", "0x10:8")
@@ -264,8 +262,7 @@ func TestTraceRefuses(t *testing.T) {
 	}
 }
 
-// A program without debug information is said to be one, for its variables are looked
-// for in vain.
+// If a program has no debug information, the command says so when a variable is not found.
 func TestTraceWithoutDebugInformation(t *testing.T) {
 	dir := recordedAt(t, crashtest.Compile(t, crashtest.Program{Source: "plain.c", Flags: []string{"-O1", "-s", "-g0"},
 		Text: "static int total; int main(int n, char **v) { total += n; return *(volatile int *)(long)(n - 1) + total; }\n"}))
