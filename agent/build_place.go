@@ -85,7 +85,7 @@ func keep(ctx context.Context, dir string, m maker) (string, error) {
 	if first, err := find(dir, m); err == nil {
 		return first, nil
 	}
-	// What is there is damaged, or the file system has no links.
+	// The file there is damaged, or the file system has no links.
 	if err := os.Rename(made, path); err != nil {
 		return "", &placeError{dir, err}
 	}
@@ -106,7 +106,7 @@ func finish(path string) error {
 	return f.Sync()
 }
 
-// find returns the library of a directory if nobody else can have put it
+// find returns the library of a directory if no other user can have put it
 // there; fs.ErrNotExist if there is none yet.
 func find(dir string, m maker) (string, error) {
 	real, err := filepath.EvalSymlinks(dir)
@@ -178,7 +178,7 @@ func MakePrivate(dir string) (string, error) {
 }
 
 // checkPlace refuses a directory, given without symbolic links, into which
-// somebody else could put a library for us to load, and one from which the
+// another user could put a library for us to load, and one from which the
 // dynamic linker cannot load it.
 func checkPlace(dir string) error {
 	if err := checkPrivate(dir); err != nil {
@@ -199,8 +199,7 @@ func checkPlace(dir string) error {
 	return nil
 }
 
-// checkPrivate refuses a directory, given without symbolic links, into which somebody
-// else could put files.
+// checkPrivate refuses a directory, given without symbolic links, into which another user could put files.
 func checkPrivate(dir string) error {
 	for parent := dir; ; parent = filepath.Dir(parent) {
 		if err := checkDirectory(parent, parent == dir); err != nil {
@@ -212,7 +211,7 @@ func checkPrivate(dir string) error {
 	}
 }
 
-// checkDirectory: whoever may write to a directory may replace what is in it,
+// checkDirectory: whoever may write to a directory may replace its files,
 // except that in a sticky one (/tmp) everybody's entries are their own. The
 // last directory holds the library, which anybody could be first to put there.
 func checkDirectory(dir string, last bool) error {

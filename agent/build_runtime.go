@@ -15,7 +15,7 @@ import (
 //go:embed tsan/*.c tsan/*.S tsan/*.h tsan/*.ld
 var embeddedRuntime embed.FS
 
-// RuntimeName is the file name of what is linked into instrumented programs.
+// RuntimeName is the file name of the object that is linked into instrumented programs.
 const RuntimeName = "diagnose-tsan.o"
 
 // runtimeBeside stand in for gcc's own files: the first two are linker scripts, the

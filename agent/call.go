@@ -99,7 +99,7 @@ type Error struct {
 	Pointer evidence.Addr
 	// Object is the object concerned as it was then; nil when there is none.
 	Object *Object
-	// Damage and DamageEnd bound the damaged bytes, Bytes what stood there,
+	// Damage and DamageEnd bound the damaged bytes, Bytes are their values,
 	// as far as it was kept.
 	Damage, DamageEnd evidence.Addr
 	Bytes             []byte

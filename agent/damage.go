@@ -20,7 +20,7 @@ func (r Range) Len() uint64 { return uint64(r.End - r.Start) }
 func (s *Span) Guard() Range { return Range{s.Start, s.FirstSlot()} }
 
 // Guards returns the canaries around an object, empty where it has none. Only
-// a live object has one of its own behind it; a small one has one before it
+// a live object has one of its own after it; a small one has one before it
 // only in the first slot of a span.
 func (h *Heap) Guards(o *Object) (before, behind Range, err error) {
 	if o.Large {
@@ -37,7 +37,7 @@ func (h *Heap) Guards(o *Object) (before, behind Range, err error) {
 	return before, o.Canary(), nil
 }
 
-// Canary is the canary behind a live object; empty if its size leaves no room
+// Canary is the canary after a live object; empty if its size leaves no room
 // for one, which no agent writes.
 func (o *Object) Canary() Range {
 	if o.State != Live || o.Size > uint64(o.SlotEnd-o.Addr) {
@@ -168,7 +168,7 @@ func (h *Heap) Damage(o *Object, r Range, word uint64) (*evidence.Damage, error)
 		Expected: hex.EncodeToString(want[first:shown]),
 	}
 	d.Offset = int64(d.Start - o.Addr)
-	// The object's own memory and its guards: what lies before says nothing.
+	// The object's own memory and its guards: the bytes before say nothing.
 	low := max(min(o.Slot, r.Start), d.Start&^15-maxBefore)
 	before := make([]byte, d.Start-low)
 	if _, err := h.memory.ReadMemory(low, before); err == nil {

@@ -1,6 +1,6 @@
 package agent
 
-// GuardRange bounds the offset that GuardWord allows, in bytes: what is taken
+// GuardRange bounds the offset that GuardWord allows, in bytes: how much is taken
 // for a member's offset.
 const GuardRange = 4096
 

@@ -111,7 +111,7 @@ func (h *Heap) check(at uint64) error {
 // Root is the root as it was when the heap was opened.
 func (h *Heap) Root() *RawRoot { return &h.root }
 
-// InObjects reports whether addr lies where the program's objects are.
+// InObjects reports whether addr is in the window of the program's objects.
 func (h *Heap) InObjects(addr evidence.Addr) bool {
 	return uint64(addr) >= h.root.Objects.Start && uint64(addr) < h.root.Objects.Start+ObjectsLimit
 }

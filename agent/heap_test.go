@@ -84,7 +84,7 @@ func TestOpenTruncated(t *testing.T) {
 	}
 }
 
-// short is memory that ends some bytes behind the agent's base.
+// short is memory that ends some bytes after the agent's base.
 type short struct {
 	agenttest.Memory
 	n evidence.Addr
@@ -308,7 +308,7 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// What is not readable, or no agent's, is counted and said, and the rest read.
+// Parts that are not readable, or not the agent's, are counted and reported, and the rest is read.
 func TestGaps(t *testing.T) {
 	for want, spoil := range map[string]func(b *agenttest.Heap, slot evidence.Addr){
 		"words of slots":        func(b *agenttest.Heap, slot evidence.Addr) { b.Memory.Unmap(evidence.Addr(b.Span(slot).Words), 1) },
@@ -342,7 +342,7 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// The units of a span are nobody else's.
+// The units of a span belong to no other span.
 func TestOverlappingSpans(t *testing.T) {
 	b := agenttest.New()
 	one, two := b.Small(48, 100), b.Small(48, 100)

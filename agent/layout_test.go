@@ -114,7 +114,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// run compiles a C program beside the header and returns what it prints.
+// run compiles a C program with the header and returns what it prints.
 func run(t *testing.T, program string) string {
 	t.Helper()
 	cc, err := exec.LookPath("cc")

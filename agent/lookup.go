@@ -34,7 +34,7 @@ func (h *Heap) spanOf(unit uint64) (*Span, error) {
 			return nil, err
 		}
 	}
-	// What a span left behind in its units stays when it goes back to the pool.
+	// What a span left in its units stays when it goes back to the pool.
 	if raw.Kind == SpanNone || raw.Kind == SpanInterior || head+uint64(raw.Units) <= unit {
 		return nil, nil
 	}
@@ -73,7 +73,7 @@ func (h *Heap) Lookup(addr evidence.Addr) (o Object, found bool, err error) {
 	return o, err == nil, err
 }
 
-// Following returns the object in the slot behind o's; for the last slot of a
+// Following returns the object in the slot after o's; for the last slot of a
 // span, the one in the first slot of a span that begins where this one ends.
 // found is false when there is none, or nothing was ever allocated there.
 func (h *Heap) Following(o *Object) (next Object, found bool, err error) {

@@ -6,7 +6,7 @@ import (
 )
 
 // Lowest keeps of any number of objects those with the lowest addresses, once
-// each, in bounded memory. So what is kept does not depend on the order in
+// each, in bounded memory. So the result does not depend on the order in
 // which workers come upon them.
 type Lowest struct {
 	// Limit is how many are kept.
@@ -31,7 +31,7 @@ func (l *Lowest) Join(other *Lowest) {
 	l.cut()
 }
 
-// Objects returns what was kept in address order.
+// Objects returns the kept objects in address order.
 func (l *Lowest) Objects() []Object {
 	l.cut()
 	return l.objects

@@ -9,15 +9,15 @@ type Where uint8
 const (
 	// Inside the object's own bytes.
 	Inside Where = iota
-	// Behind its end: in the rest of its slot, or in what lies behind the slot
+	// After its end: in the rest of its slot, or in the bytes after the slot
 	// and belongs to no other object.
 	Behind
 	// Before its start: in the canary before it, or in that of the object
 	// before, and nearer to this one.
 	Before
-	// InGuardPage is behind a large object, where no access succeeds.
+	// InGuardPage is after a large object, where no access succeeds.
 	InGuardPage
-	// InFresh is behind its slot, in slots never handed out.
+	// InFresh is after its slot, in slots never handed out.
 	InFresh
 )
 
@@ -26,7 +26,7 @@ type Near struct {
 	Object Object
 	Where  Where
 	// Distance is the offset in the object for Inside, else how many bytes lie
-	// between: 0 is the byte directly behind the end, or directly before the start.
+	// between: 0 is the byte directly after the end, or directly before the start.
 	Distance uint64
 }
 
@@ -41,8 +41,8 @@ func beside(o Object, where Where, addr evidence.Addr) Near {
 // maxUnitsBack bounds the search for a span before an address that is in none.
 const maxUnitsBack = 64
 
-// Nearest names an address by the object in, behind or before which it lies;
-// the one behind which it lies if both are as near. found is false when
+// Nearest names an address by the object in, after or before which it is;
+// the one after which it is if both are as near. found is false when
 // nothing was ever allocated near it.
 func (h *Heap) Nearest(addr evidence.Addr) (n Near, found bool, err error) {
 	if !h.InObjects(addr) {
@@ -91,7 +91,7 @@ func (h *Heap) nearLarge(s *Span, addr evidence.Addr) (Near, bool, error) {
 	return beside(o, Behind, addr), true, nil
 }
 
-// nearer decides between the object behind which an address lies and the one
+// nearer decides between the object after which an address is and the one
 // in the next slot.
 func (h *Heap) nearer(n Near, addr evidence.Addr) (Near, bool, error) {
 	next, found, err := h.Following(&n.Object)
@@ -121,7 +121,7 @@ func (h *Heap) inFrontGuard(s *Span, addr evidence.Addr) (Near, bool, error) {
 	return beside(o, Before, addr), o.State != Fresh, nil
 }
 
-// behind places an address in a fresh slot, or behind the last slot, by the
+// placeAfter places an address in a fresh slot, or after the last slot, by the
 // last object before.
 func (h *Heap) behind(s *Span, slot int, addr evidence.Addr) (Near, bool, error) {
 	o, found, err := h.lastIn(s, slot)

@@ -80,7 +80,7 @@ type Object struct {
 	API           API
 	// Large objects have a span of their own, and canaries on both sides.
 	Large bool
-	// Guarded: an inaccessible page lies at SlotEnd.
+	// Guarded: an inaccessible page is at SlotEnd.
 	Guarded bool
 	// Reported: the agent found its guard or its fill damaged while the
 	// program ran.
@@ -91,7 +91,7 @@ type Object struct {
 	Freed Call
 }
 
-// End is the address behind its last byte.
+// End is the address after its last byte.
 func (o *Object) End() evidence.Addr { return o.Addr + evidence.Addr(o.Size) }
 
 // Contains reports whether addr is one of its bytes.

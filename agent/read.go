@@ -58,9 +58,9 @@ func (r *Reader) Slots(b *Batch, choose func(i int) Range, visit func(i int, at 
 	return unread, err
 }
 
-// hand hands out the ranges from slot next on of what was read, which is
-// here, up to the first that begins at or behind resume, where reading goes on.
-// So none begins before what is read next.
+// hand hands out the ranges from slot next on of the data read, which is
+// here, up to the first that begins at or after resume, where reading continues.
+// So none begins before the next read.
 func (r *Reader) hand(b *Batch, next int, here Range, resume evidence.Addr, choose func(i int) Range, visit func(i int, at evidence.Addr, p []byte)) (int, int) {
 	unread := 0
 	for ; next < b.Len(); next++ {

@@ -176,14 +176,14 @@ const (
 	TrapShared   = 17
 )
 
-// Whether a replay may leave the recorded way, or has: enum dg_free.
+// Whether a replay may diverge from the recording, or has: enum dg_free.
 const (
 	FreeNot = 0
 	FreeMay = 1
 	FreeIs  = 2
 )
 
-// Why a free replay cannot go on: enum dg_stuck.
+// Why a free replay cannot continue: enum dg_stuck.
 const (
 	StuckBlocked = 0
 	StuckInput   = 1
@@ -191,7 +191,7 @@ const (
 	StuckEvents  = 3
 )
 
-// How a recording that hunts chooses who runs: enum dg_hunt_strategy.
+// How a recording that hunts chooses the thread that runs: enum dg_hunt_strategy.
 const (
 	HuntNot    = 0
 	HuntRandom = 1

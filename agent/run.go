@@ -28,7 +28,7 @@ func Environment(environ []string, library string, settings Options) []string {
 	}
 	list := []string{library}
 	for _, other := range preloads {
-		// A second agent, of another diagnose around this one, would serve nobody.
+		// A second agent, of another diagnose around this one, would have no use.
 		if name := filepath.Base(other); name != LibraryName && name != RecordLibraryName {
 			list = append(list, other)
 		}

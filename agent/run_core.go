@@ -86,7 +86,7 @@ func newestCore(d Death, pattern string) string {
 	}
 	paths, _ := filepath.Glob(glob) // the only error is a bad pattern
 	var newest string
-	// A file's time is taken from a clock that may lag behind by a tick.
+	// A file's time is taken from a clock that may lag by a tick.
 	last := d.Started.Add(-time.Second)
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.ModTime().After(last) {
@@ -96,7 +96,7 @@ func newestCore(d Death, pattern string) string {
 	return newest
 }
 
-// coreGlob replaces what is known of the pattern's specifiers, and lets the
+// coreGlob replaces the known ones of the pattern's specifiers, and lets the
 // others be anything.
 func coreGlob(pattern string, d Death, usesPID bool) string {
 	var b strings.Builder

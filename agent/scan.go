@@ -35,7 +35,7 @@ func (b *Batch) Size(i int) uint64 {
 	return b.words[i] & SizeMask
 }
 
-// Call is the allocation of what is in the i-th slot.
+// Call is the allocation of the object in the i-th slot.
 func (b *Batch) Call(i int) Call { return callOf(b.words[i]) }
 
 // Memory is where the batch's slots are.
@@ -173,7 +173,7 @@ func (h *Heap) eachSpan(visit func(*Span)) (gaps Gaps) {
 }
 
 // spanIn hands out the span whose record p begins with, if there is one, and
-// returns how many units to go on.
+// returns by how many units to advance.
 func (h *Heap) spanIn(p []byte, unit uint64, visit func(*Span), gaps *Gaps) uint64 {
 	if p[0] == SpanNone || p[0] == SpanInterior {
 		return 1

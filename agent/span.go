@@ -55,8 +55,8 @@ func (s *Span) Carved() int {
 	return int(s.raw.Carved)
 }
 
-// slotOf returns the slot that holds addr; false for what lies before the
-// first one, behind the last one, and for the guard page.
+// slotOf returns the slot that holds addr; false before the
+// first one, after the last one, and in the guard page.
 func (s *Span) slotOf(addr evidence.Addr) (int, bool) {
 	if addr < s.FirstSlot() || s.SlotSize() == 0 {
 		return 0, false
@@ -151,7 +151,7 @@ func (h *Heap) plausible(s *Span) error {
 	return nil
 }
 
-// inMeta reports whether a range lies in the mapped metadata.
+// inMeta reports whether a range is in the mapped metadata.
 func (h *Heap) inMeta(addr, size uint64) bool {
 	m := &h.root.Meta
 	return addr >= m.Start && addr%8 == 0 && size <= m.Mapped && addr-m.Start <= m.Mapped-size

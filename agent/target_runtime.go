@@ -14,7 +14,7 @@ var (
 )
 
 // isPython knows Python's interpreter by its name, which may be that of a link to it or of
-// a script that chooses a version, and what has it as a library by what it is linked with.
+// a script that chooses a version, and programs that have it as a library by what they are linked with.
 func isPython(path, file string, f *elf.File) bool {
 	names := []string{path, file}
 	if real, err := filepath.EvalSymlinks(file); err == nil {

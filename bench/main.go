@@ -1,5 +1,5 @@
-// Command bench measures diagnose crash beside gdb, lldb and eu-stack on the
-// same cores, run by turns, and prints a Markdown table of medians.
+// Command bench measures diagnose crash next to gdb, lldb and eu-stack on the same cores, run in
+// turn, and prints a Markdown table of medians.
 package main
 
 import (

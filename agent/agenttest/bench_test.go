@@ -33,7 +33,7 @@ func filled(objects int) *agenttest.Heap {
 	return b
 }
 
-// What is damaged everywhere takes no more memory to judge than what is whole.
+// A heap that is damaged everywhere takes no more memory to judge than a whole one.
 func TestBoundedMemory(t *testing.T) {
 	b := filled(200000)
 	for number, page := range b.Memory {

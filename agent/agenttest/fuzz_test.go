@@ -91,7 +91,7 @@ func (m overlay) ReadMemory(addr evidence.Addr, p []byte) (done int, err error) 
 	return done, nil
 }
 
-// write changes what is mapped; the last bytes may lie on the next page.
+// write changes mapped memory; the last bytes may be on the next page.
 func (m overlay) write(addr evidence.Addr, p []byte) {
 	for i := range p {
 		at := addr + evidence.Addr(i)

@@ -222,8 +222,8 @@ func (h *Heap) fill(object evidence.Addr, n uint64) {
 	}
 }
 
-// Large makes a large object `offset` bytes behind the start of its span, with
-// `rest` bytes of canary behind it, and if guarded an inaccessible page.
+// Large makes a large object `offset` bytes after the start of its span, with
+// `rest` bytes of canary after it, and if guarded an inaccessible page.
 func (h *Heap) Large(offset, size, rest int, by agent.Call, guarded bool) evidence.Addr {
 	length := offset + size + rest
 	page := 0
@@ -298,7 +298,7 @@ func (h *Heap) Error(raw agent.RawError) {
 	h.Root.ErrorCount++
 }
 
-// Finish writes what is not in memory yet: the root, the heaps and the
+// Finish writes the parts that are not in memory yet: the root, the heaps and the
 // spans.
 func (h *Heap) Finish() {
 	for _, w := range []struct {

@@ -29,7 +29,7 @@ func (m counted) ReadMemory(addr evidence.Addr, p []byte) (int, error) {
 	return n, err
 }
 
-// Claims without memory behind them cost reads that fail, a bounded number.
+// Claims about memory that is not there cost reads that fail, a bounded number.
 func TestClaims(t *testing.T) {
 	for name, claim := range map[string]func(b *agenttest.Heap, r *agent.RawRoot){
 		"everything": func(_ *agenttest.Heap, r *agent.RawRoot) {

@@ -76,7 +76,7 @@ func (a allocator) missing() error {
 	return err
 }
 
-// scudo is clang's library; it lies in a directory named by its version.
+// scudo is clang's library, in a directory named by its version.
 func scudo() string {
 	found, err := filepath.Glob("/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.scudo_standalone-x86_64.so")
 	if err != nil || len(found) == 0 {

@@ -34,8 +34,8 @@ type result struct {
 	failed  map[string]error
 }
 
-// compare runs the allocators by turns. Those that are too slow for the whole
-// work get a share of it, fewer rounds, and runs of glibc on the same share.
+// compare runs the allocators in turn. Those that are too slow for the whole work get a share of
+// it, fewer rounds, and runs of glibc on the same share.
 func compare(l *launcher, p program, allocators []allocator, runs int) (*result, error) {
 	r := &result{program: p, pairs: map[string][]pair{}, failed: map[string]error{}}
 	shares := map[int][]allocator{100: nil}
@@ -139,7 +139,7 @@ func (r *result) between(allocator, other string, m measure) (median, spread flo
 	return median, spread, true
 }
 
-// progress is one line for who waits.
+// progress is one line for a user that waits.
 func (r *result) progress() string {
 	var names []string
 	for name := range r.pairs {

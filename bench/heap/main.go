@@ -1,8 +1,7 @@
-// Command heap measures the agent as an allocator beside glibc's malloc,
-// jemalloc, mimalloc, tcmalloc, scudo and, on smaller work, AddressSanitizer,
-// valgrind and Electric Fence: the same programs under each, by turns, and
-// prints Markdown tables of wall time, processor time and peak resident memory
-// as ratios to glibc.
+// Command heap compares the agent as an allocator with glibc's malloc, jemalloc, mimalloc,
+// tcmalloc, scudo and, on smaller work, AddressSanitizer, valgrind and Electric Fence. It runs the
+// same programs under each, in turn, and prints Markdown tables of wall time, processor time and
+// peak resident memory as ratios to glibc.
 //
 //	go run ./bench/heap                                   # everything
 //	go run ./bench/heap -programs own -allocators agent,mimalloc,scudo
@@ -10,11 +9,10 @@
 //	go run ./bench/heap -only random/4,trees -runs 3 -allocators agent
 //	go run ./bench/heap -agent /path/to/libdiagnose.so    # instead of the built one
 //
-// A ratio is the median of the ratios within each round, which drift of the
-// machine's speed does not touch; behind it stands half the distance between
-// their quartiles. A program whose output differs from that under glibc, or
-// whose exit status does, failed. An interrupt ends the run after the program
-// that is being measured, and prints the tables of those before.
+// A ratio is the median of the ratios within each round, which drift of the machine's speed does
+// not affect. It is followed by half the distance between their quartiles. A program fails if its
+// output or its exit status differs from that under glibc. An interrupt ends the run after the
+// program that is being measured, and prints the tables of the programs before.
 package main
 
 import (

@@ -12,7 +12,7 @@ import (
 	"diagnose/bench/load"
 )
 
-// program is what is run under every allocator.
+// program is a program that is run under every allocator.
 type program struct {
 	name    string
 	own     bool

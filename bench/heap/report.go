@@ -124,7 +124,7 @@ const (
 	quarantine = 1 << 20 // bytes a thread, the default of quarantine_mb
 )
 
-// goals says where the agent stands.
+// goals writes how the agent compares with its goals.
 func goals(w io.Writer, allocators []allocator, results []*result) {
 	at := slices.IndexFunc(allocators, func(a allocator) bool { return a.name == "agent" })
 	if at < 0 {

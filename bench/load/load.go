@@ -13,7 +13,7 @@ import (
 // SearchPath finds the distribution's programs and no others.
 const SearchPath = "/usr/bin:/bin:/usr/sbin:/sbin"
 
-// Environment is the same for everybody who runs this.
+// Environment is the same on every machine.
 func Environment(home string) []string {
 	return []string{"PATH=" + SearchPath, "LC_ALL=C", "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1"}
 }

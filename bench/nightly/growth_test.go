@@ -18,18 +18,18 @@ import (
 	"diagnose/corpus/nightly"
 )
 
-// growthVariable names a file to write to how the corpus's size changes what is done
-// with it; without it two small sizes are measured.
+// growthVariable names a file for the times of operations by the corpus's size. Without it two
+// small sizes are measured.
 const growthVariable = "DIAGNOSE_GROWTH"
 
-// growthPrograms are those whose failures are copied: of one thread, and of several.
+// growthPrograms are the programs whose failures are copied: of one thread, and of several.
 var growthPrograms = []string{"heap_memcpy", "overwritten_global", "divided_share", "bank_transfer"}
 
 // longestNight bounds each night of the measurement, so that all of it takes no more than
 // ten minutes.
 const longestNight = 3 * time.Minute
 
-// growth is what was measured at one size of a corpus.
+// growth has the measurements at one size of a corpus.
 type growth struct {
 	size                      int
 	add, list, clusters, idle time.Duration // add is of one failure, by one writer
@@ -124,7 +124,8 @@ func entries(t *testing.T, store *corpus.Corpus) []corpus.Entry {
 }
 
 const (
-	// writers add at once what is not measured, and alone of them are added one after the other.
+	// writers add the entries that are not measured, at the same time. The entries of alone are
+	// added one after the other.
 	writers, alone = 8, 2
 )
 

@@ -26,8 +26,8 @@ func (r *resumed) String() string {
 		"of %d failures, %d were diagnosed twice, and %d came into another cluster.", r.kills, r.failures, len(r.twice), len(r.elsewhere))
 }
 
-// killed has nights begun and killed so often, and one that is let come to its end; took
-// is how long one takes that is not killed.
+// killed begins and kills the given number of nights, and lets one more run to its end. took is the
+// duration of a night that is not killed.
 func killed(t *testing.T, store *corpus.Corpus, exe string, kills int, took time.Duration) *resumed {
 	t.Helper()
 	before := diagnoses(t, store)

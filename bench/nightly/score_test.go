@@ -128,8 +128,8 @@ func table(list []failure, scores map[string]score, run *nightly.Run) string {
 	return b.String()
 }
 
-// write puts a section into a document, in place of the one that begins in the same way,
-// or behind all others. The one that begins with nothing is the first.
+// write puts a section into a document. It replaces the section that begins in the same way, or is
+// added after all others. A section that begins with nothing is the first.
 func write(t *testing.T, path, begins, text string) {
 	t.Helper()
 	old, err := os.ReadFile(path)

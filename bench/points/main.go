@@ -1,10 +1,10 @@
-// Command points measures what the points of instrumented programs cost: a small
-// program is built as it is and by `diagnose cc`, and run by itself and under
-// record. It prints a Markdown table of nanoseconds an operation.
+// Command points measures the cost of the points of instrumented programs: a small program is built
+// as it is and by `diagnose cc`, and run by itself and under record. It prints a Markdown table of
+// nanoseconds an operation.
 //
 //	go run ./bench/points
 //
-// All are run by turns, so that drift of the machine's speed touches all alike.
+// All of them run in turn, so that drift of the machine's speed affects all alike.
 package main
 
 import (

@@ -57,7 +57,7 @@ func (l *launcher) ways(checked bool) []way {
 
 func (l *launcher) recordings() string { return filepath.Join(l.dir, "recordings") }
 
-// compare runs a program all ways by turns, and then replays it.
+// compare runs a program in all ways in turn, and then replays it.
 func compare(l *launcher, p program, s settings) (*result, error) {
 	r := &result{program: p, pairs: map[string][]pair{}, failed: map[string]error{}}
 	ways := l.ways(p.checked)
@@ -138,8 +138,7 @@ func (r *result) run(l *launcher, w way, share int) (sample, error) {
 	return s, nil
 }
 
-// replay keeps a recording and replays it, beside the program by itself on one
-// processor.
+// replay keeps a recording and replays it, in turn with the program by itself on one processor.
 func (r *result) replay(l *launcher, rounds int) error {
 	defer os.RemoveAll(l.recordings())
 	w := way{name: recorded, wrapper: []string{l.diagnose, "record", "--all", "-o", l.recordings(), "--"}}
@@ -207,7 +206,7 @@ func (r *result) describe(dir string) ([]string, error) {
 	return tree, nil
 }
 
-// replayTimeout ends a replay that goes on and on.
+// replayTimeout ends a replay that does not end by itself.
 const replayTimeout = time.Minute
 
 // replayTree replays one recording after the other.
@@ -242,7 +241,7 @@ func (r *result) ratio(way string, of func(sample) float64) (median, spread floa
 	return median, spread, true
 }
 
-// progress is one line for who waits.
+// progress is one line for a user that waits.
 func (r *result) progress() string {
 	line := fmt.Sprintf("%-18s", r.program.name)
 	for _, way := range []string{recorded, heap, tsan, helgrind, replayed} {

@@ -16,8 +16,8 @@ import (
 // java maps its classes, too.
 var manyLibraries = [][]string{{"/bin/true"}, {"git", "--version"}, {"python3", "-c", "pass"}, {"ffmpeg", "-version"}, {"java", "-version"}}
 
-// firstRuns prints what the first recording of a program costs, when nothing is kept of
-// its libraries, and what later ones cost beside the program by itself.
+// firstRuns prints the cost of the first recording of a program, when nothing about its libraries
+// is stored, and that of later ones, compared with the program by itself.
 func firstRuns(l *launcher, s settings) error {
 	fmt.Print("| program | first, wall ms | first, CPU ms | later, wall ms | later, CPU ms | native, wall ms | native, CPU ms | later / native | load |\n" +
 		"| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
@@ -36,12 +36,12 @@ func firstRuns(l *launcher, s settings) error {
 	return nil
 }
 
-// first measures one program, by turns.
+// first measures one program, its runs in turn.
 func (l *launcher) first(j job, runs int) (string, error) {
 	recorded := way{wrapper: []string{l.diagnose, "record", "--output", filepath.Join(l.dir, "recordings"), "--"}}
 	var figures [7][]float64
 	for range runs {
-		// Where the system's cache of files is cold, that is not what is measured.
+		// A cold file cache of the system must not be measured.
 		native, err := l.run(j, way{})
 		if err != nil {
 			return "", err

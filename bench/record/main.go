@@ -1,8 +1,7 @@
-// Command record measures what recording and replaying cost: the same programs
-// by themselves, under `diagnose record`, and with the agent's heap alone, by
-// turns; own programs with ThreadSanitizer and helgrind as well; then a
-// recording is replayed beside the program on one processor. It prints a
-// Markdown table of programs and one of goals.
+// Command record measures the cost of recording and replaying: the same programs by themselves,
+// under `diagnose record`, and with the agent's heap alone, in turn; own programs with
+// ThreadSanitizer and helgrind as well; then a recording is replayed in turn with the program on
+// one processor. It prints a Markdown table of programs and one of goals.
 //
 //	go run ./bench/record                                 # everything
 //	go run ./bench/record -programs real
@@ -10,10 +9,9 @@
 //	go run ./bench/record -share 5                        # does everything work?
 //	go run ./bench/record -programs first                 # the first run of a program
 //
-// A ratio is the median of the ratios within each round, which drift of the
-// machine's speed does not touch; behind it stands half the distance between
-// their quartiles. An interrupt ends the run after the program that is being
-// measured, and prints the tables of those before.
+// A ratio is the median of the ratios within each round, which drift of the machine's speed does
+// not affect. It is followed by half the distance between their quartiles. An interrupt ends the
+// run after the program that is being measured, and prints the tables of the programs before.
 package main
 
 import (

@@ -11,7 +11,7 @@ import (
 	"diagnose/bench/load"
 )
 
-// program is what is run each way.
+// program is a program that is run in each way.
 type program struct {
 	name string
 	own  bool
@@ -23,7 +23,7 @@ type program struct {
 	replayed int
 	// alone: only the program's own process is replayed, and not its children.
 	alone bool
-	// never says why a replay may leave the recorded way.
+	// never says why a replay may diverge from the recording.
 	never string
 	// checked: ThreadSanitizer and helgrind run it as well.
 	checked  bool

@@ -104,7 +104,7 @@ func database(dir string) program {
 	}}
 }
 
-// gc collects a fresh clone of the repository that this lies in.
+// gc collects a fresh clone of the repository that contains this file.
 func gc(dir string) program {
 	return program{name: "git gc", replayed: 100, commands: []string{"git"}, job: func(way, int) (job, error) {
 		clone := filepath.Join(dir, "clone.git")

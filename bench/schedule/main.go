@@ -1,6 +1,6 @@
 // Command schedule measures hunting: schedules per second of a small program, and
 // how many schedules it takes to find the bugs of the concurrency programs of
-// internal/testdata/cause, against running them again and again. It prints Markdown.
+// testdata/cause, against running them again and again. It prints Markdown.
 //
 //	go run ./bench/schedule                 how many per second, with 1 and 2 jobs
 //	go run ./bench/schedule -table FILE     the table of the programs, in a document

@@ -25,9 +25,9 @@ type subject struct {
 	kind         string
 }
 
-// subjects are the programs of internal/testdata/cause whose cause is one of concurrency, but
+// subjects are the programs of testdata/cause whose cause is one of concurrency, but
 // for those whose race is with a handler of signals, which hunts do not send; and
-// those of internal/testdata/hunt that say so (CAUSE). The former take how long they sleep in
+// those of testdata/hunt that say so (CAUSE). The former take how long they sleep in
 // places, which decides by itself whether they fail: those with which they pass are
 // taken.
 func subjects() ([]subject, error) {

@@ -1,15 +1,13 @@
-// Command trace measures what tracing accesses costs: hits per second of each
-// back end beside gdb's `watch` with commands, on the same program; a pass
-// without hits beside a plain replay; and forty suspects beside one replay. It
-// prints Markdown tables.
+// Command trace measures the cost of tracing accesses: hits per second of each back end compared
+// with gdb's `watch` with commands, on the same program; a pass without hits compared with a plain
+// replay; and forty suspects compared with one replay. It prints Markdown tables.
 //
 //	go run ./bench/trace
 //	go run ./bench/trace -runs 3 -hits 20000
 //
-// All ways are run by turns, and ratios are those within a round, so that drift
-// of the machine's speed does not touch them. Beside the time there is what all
-// processes together computed, which is what counts where others use the machine,
-// too.
+// All of them run in turn, and ratios are those within a round, so that drift of the machine's
+// speed does not affect them. In addition to the elapsed time there is the processor time of all
+// processes, which counts if other programs use the machine, too.
 package main
 
 import (
@@ -163,7 +161,7 @@ func (x *subject) replayed(ctx context.Context, backend replay.Backend, watches 
 	return took, err
 }
 
-// gdb lets gdb stop at each write and go on by its commands.
+// gdb has gdb stop at each write and continue by its commands.
 func (x *subject) gdb(ctx context.Context, hits int) (cost, error) {
 	script := "set pagination off\nset confirm off\nbreak main\nrun\nwatch counter\ncommands\nsilent\nprint counter\ncontinue\nend\ncontinue\n"
 	file := x.exe + ".gdb"

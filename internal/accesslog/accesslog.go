@@ -30,20 +30,20 @@ import (
 type Event struct {
 	Thread  uint32
 	Ordinal uint64
-	// What is the step's verb: "lock", "signal"; Object what it names.
+	// What names the step's verb: "lock", "signal"; Object is the verb's object.
 	What, Object string
 }
 
-// Text is what a text says.
+// Text is the content of a text.
 type Text struct {
 	Log    *evidence.AccessLog
 	Events []Event
 }
 
-// Log parses a text, and panics where it is wrong: tests have it in their sources.
+// Log parses a text, and panics if it is wrong: tests have it in their sources.
 func Log(text string) *evidence.AccessLog { return Parse(text).Log }
 
-// Parse parses a text, and panics where it is wrong.
+// Parse parses a text, and panics if it is wrong.
 func Parse(text string) *Text {
 	p := &parser{
 		out: &Text{Log: &evidence.AccessLog{

@@ -1,7 +1,6 @@
 package browsertest
 
-// Pale lists the texts whose contrast to what is behind them is below 4.5
-// (WCAG 2.1, 1.4.3).
+// Pale lists the texts whose contrast to their background is below 4.5 (WCAG 2.1, 1.4.3).
 func (b *Browser) Pale() []string {
 	b.T.Helper()
 	var list []string

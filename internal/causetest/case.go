@@ -12,17 +12,16 @@ import (
 	"diagnose/evidence"
 )
 
-// Case is a program with a bug, compiled at one level of optimisation, and what
-// is to be found out about it.
+// Case is a program with a bug, compiled at one level of optimisation, and the expected findings
+// about it.
 type Case struct {
 	Name   string
 	Source string // absolute path
 	// Level is O0 or O2, Compiler gcc or clang; of Rust there is one.
 	Level, Compiler string
 
-	// Kind, Variable and Pattern are the ones that fit best; others that are
-	// right as well are known to IsKind, IsVariable and IsPattern. Variable and
-	// Pattern may be empty.
+	// Kind, Variable and Pattern are the ones that fit best. IsKind, IsVariable and IsPattern know
+	// others that are right as well. Variable and Pattern may be empty.
 	Kind     evidence.CauseKind
 	Variable string
 	Pattern  evidence.PatternKind
@@ -30,16 +29,15 @@ type Case struct {
 	// no such lock.
 	Missing string
 
-	// Line is the line to be named first. Accesses are the lines of the
-	// pattern's accesses in time, Hops those that a bad value came by, earliest
-	// first. ObjectLine is where the object was allocated; 0: there is none.
+	// Line is the line to be named first. Accesses are the lines of the pattern's accesses in time
+	// order, Hops the lines that a bad value passed through, earliest first. ObjectLine is where
+	// the object was allocated; 0: there is none.
 	Line       int
 	Accesses   []int
 	Hops       []int
 	ObjectLine int
 
-	// Search is why the failing order cannot be had from a recording alone; empty:
-	// it can.
+	// Search is why no recording alone can show the failing order; empty: one can.
 	Search string
 
 	kinds, variables, patterns []string
@@ -144,7 +142,7 @@ func (c *Case) IsVariable(names ...string) bool {
 	})
 }
 
-// matches is path.Match in which nothing but * has a meaning.
+// matches is path.Match in which only * has a meaning.
 func matches(pattern, name string) bool {
 	quote := strings.NewReplacer("[", `\[`, "?", `\?`, "/", "\x00")
 	ok, err := path.Match(quote.Replace(pattern), strings.ReplaceAll(name, "/", "\x00"))

@@ -12,10 +12,10 @@ import (
 
 func TestMain(m *testing.M) { Main(m) }
 
-// TestCases sees that each case is what its comments say: it fails and passes
-// when it should, recordings of both are replayed to the same state, and the twin
-// does not fail. A third of them is looked at so closely unless the whole matrix is
-// wanted: the tests of verdict record each of them, fail and pass.
+// TestCases checks that each case is as its comments say: it fails and passes when it should,
+// recordings of both are replayed to the same state, and the twin does not fail. Only a third of
+// the cases is checked unless the whole matrix is wanted: the tests of verdict record each of them,
+// failing and passing.
 func TestCases(t *testing.T) {
 	for _, c := range some(t) {
 		t.Run(c.String(), func(t *testing.T) {
@@ -37,8 +37,8 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// startTwin runs the twin as it passes, beside everything else; the function that it
-// returns says how it ended.
+// startTwin runs the twin as it passes, while the other steps run. The returned function says how
+// it ended.
 func (c *Case) startTwin(t *testing.T) func() error {
 	t.Helper()
 	b := c.build(t, true)

@@ -1,11 +1,11 @@
 // Package causetest builds, runs and records the programs of testdata/cause, each
-// of which has one bug, for the tests of whoever looks for causes.
+// of which has one bug, for the tests of packages that find causes.
 //
 // A program is one source file, with a twin that lacks the bug (-DFIXED, in Rust
-// --cfg fixed). What is to be found out about it stands in its comments; a value
+// --cfg fixed). Its comments have the expected findings; a value
 // with spaces is quoted:
 //
-//	// CAUSE kind=K variable=V pattern=P missing=L   what the first cause has to say
+//	// CAUSE kind=K variable=V pattern=P missing=L   what the first cause must say
 //	// FAILS signal=SIGABRT says="..."                how the failing run ends: a signal or exit=N,
 //	//                                                and what it writes or the heap finds
 //	// RUNS fail: 20 1                                arguments of a failing run; of each kind ...
@@ -36,8 +36,8 @@
 // the others are right as well. So are the lines with numbers where there is no
 // pattern.
 //
-// The failing and the passing run are of the same code: what differs is
-// delays, lengths or values that come from outside.
+// The failing and the passing run execute the same code. They differ in
+// delays, lengths or values from outside.
 //
 // DIAGNOSE_KEEP=1 leaves programs and recordings where they are when a test fails.
 package causetest

@@ -24,8 +24,8 @@ type marked struct {
 	by      evidence.By
 }
 
-// some is every third case, or all of them for the whole matrix: what unchanged
-// programs do and what their marks say does not change.
+// some is every third case, or all of them for the whole matrix: the programs and their marks
+// seldom change.
 func some(t *testing.T) []*Case {
 	list := Cases(t, "../testdata/cause")
 	if FullMatrix() {
@@ -70,9 +70,9 @@ func TestMarks(t *testing.T) {
 // damagePattern is in the line that the agent writes about a damaged object.
 var damagePattern = regexp.MustCompile(`error=(overflow|underflow|use-after-free) .* damage=0x([0-9a-f]+)`)
 
-// TestStores traces what was damaged: the last one to write there before the failure
-// is the line to be named. The heap says itself what was damaged; a variable that
-// was overwritten is the case's.
+// TestStores traces the damaged memory: the last store to it before the failure must be on the
+// expected line. The heap names the damaged memory itself; an overwritten variable is that of the
+// case.
 func TestStores(t *testing.T) {
 	for _, c := range some(t) {
 		heap := slices.Contains([]evidence.CauseKind{evidence.CauseHeapOverflow, evidence.CauseHeapUnderflow, evidence.CauseUseAfterFree}, c.Kind)

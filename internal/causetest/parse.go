@@ -156,7 +156,7 @@ var (
 		evidence.PatternWWR, evidence.PatternWRW, evidence.PatternPair, evidence.PatternLockOrder}
 )
 
-// check refuses what is missing or misspelt.
+// check refuses fields that are missing or misspelt.
 func (c *Case) check() error {
 	for _, k := range c.kinds {
 		if !slices.Contains(allKinds, evidence.CauseKind(k)) {

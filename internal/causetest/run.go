@@ -15,8 +15,8 @@ import (
 	"diagnose/replay/record"
 )
 
-// attempts bounds how often a run is repeated that came out the other way: the
-// orders are forced by delays, which a busy machine may exceed.
+// attempts bounds how often a run with the wrong result is repeated: the orders are forced by
+// delays, which a busy machine may exceed.
 const attempts = 15
 
 // ending is how a run ends, and what it said by then.
@@ -54,8 +54,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Failing is a recording of a run that failed as the case says. Like all that
-// are made here it is closed when the test ends, and may be had again.
+// Failing is a recording of a run that failed as the case says. Like all recordings made here it is
+// closed when the test ends. Later calls may return it again.
 func (c *Case) Failing(t testing.TB) *record.Recording {
 	t.Helper()
 	return c.recordings(t, failing, 1)[0]
@@ -182,7 +182,7 @@ func lines(list []string) string {
 	return strings.Join(list, "\n") + "\n"
 }
 
-// build compiles the case, or finds what was compiled before.
+// build compiles the case, or returns an earlier build.
 func (c *Case) build(t testing.TB, fixed bool) *build {
 	t.Helper()
 	kept.Lock()
@@ -220,8 +220,8 @@ var compilers = map[string]map[string]string{
 	"clang": {".c": "clang", ".cc": "clang++"},
 }
 
-// compiler says how the case is compiled. The programs do what good ones do not,
-// of which the compiler is not to talk.
+// compiler says how the case is compiled. The programs have bugs that the compiler must not warn
+// about.
 func (c *Case) compiler(exe string, fixed bool) (string, []string) {
 	if filepath.Ext(c.Source) == ".rs" {
 		args := []string{"-g", "-A", "warnings", "-C", "opt-level=" + c.Level[1:], "-o", exe, c.Source}

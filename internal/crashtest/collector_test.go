@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// setCorePattern has this package believe in another core_pattern.
+// setCorePattern makes this package read another core_pattern.
 func setCorePattern(t *testing.T, pattern string) {
 	t.Helper()
 	file, before := filepath.Join(t.TempDir(), "core_pattern"), corePattern
@@ -35,8 +35,8 @@ func TestKernelWritesCores(t *testing.T) {
 	}
 }
 
-// Where cores go to a collector gdb writes them, of a child that crashes too,
-// and says what it cannot do.
+// If cores go to a collector, gdb writes them, also of a child that crashes, and the test says what
+// gdb cannot do.
 func TestCollector(t *testing.T) {
 	for _, name := range []string{"null_read", "fork_child"} {
 		t.Run(name, func(t *testing.T) {

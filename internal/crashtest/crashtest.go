@@ -119,9 +119,9 @@ func core(dir, exe string, run Run) (string, error) {
 	return debuggerCore(dir, exe, run)
 }
 
-// NeedKernelCores skips a test that gdb's cores do not serve: gdb leaves out
-// what nobody wrote to, gives every mapping the permission to be read, and
-// stops at the first signal, whether the program handles it or not.
+// NeedKernelCores skips a test that gdb's cores do not suit: gdb leaves out memory that was never
+// written, marks every mapping as readable, and stops at the first signal, whether the program
+// handles it or not.
 func NeedKernelCores(t testing.TB) {
 	t.Helper()
 	if !kernelWritesCores() {
@@ -192,10 +192,10 @@ func debuggerCore(dir, exe string, run Run) (string, error) {
 	path := filepath.Join(dir, "core")
 	var out []byte
 	var err error
-	// gdb stays with one process: what crashes may be the child.
+	// gdb follows one process, and the child may be the one that crashes.
 	for _, process := range []string{"parent", "child"} {
 		args := []string{"-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", "set follow-fork-mode " + process}
-		// What the program preloads must not get into gdb, nor into a shell.
+		// The libraries that the program preloads must not enter gdb or a shell.
 		args = append(args, "-ex", "set startup-with-shell off")
 		for _, entry := range run.Env {
 			args = append(args, "-ex", "set environment "+entry)

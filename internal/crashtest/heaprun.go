@@ -33,7 +33,7 @@ func (f *Fixture) EndCore(t testing.TB, o BuildOptions, env []string) Crash {
 	return Crash{Fixture: f, Variant: o.Variant, Exe: exe, Core: Core(t, exe, run)}
 }
 
-// Exit is how a run ended that was not meant to crash.
+// Exit is the end of a run that was not meant to crash.
 type Exit struct {
 	Stdout, Stderr string
 	// Err is nil for status 0.
@@ -54,8 +54,8 @@ func (f *Fixture) ExitUnder(t testing.TB, o BuildOptions, env []string) Exit {
 	return Exit{stdout.String(), stderr.String(), err}
 }
 
-// EndServed is what the end library writes to the standard output, at the end
-// of a program that the agent served.
+// EndServed is the text that the end library writes to the standard output, at the end of a program
+// that the agent served.
 const EndServed = "served by the agent\n"
 
 var endLibrary = sync.OnceValues(func() (string, error) {
@@ -76,9 +76,8 @@ var endLibrary = sync.OnceValues(func() (string, error) {
 	return out, nil
 })
 
-// EndLibrary returns the path of a library to preload behind the agent: it
-// writes EndServed if the agent served the program, and ends it with status
-// 99 if not.
+// EndLibrary returns the path of a library to preload after the agent: it writes EndServed if the
+// agent served the program, and ends the program with status 99 if not.
 func EndLibrary(t testing.TB) string {
 	t.Helper()
 	path, err := endLibrary()

@@ -24,8 +24,8 @@ import (
 //	bytes=N     and N bytes without a gap are overwritten;
 //	hex=DIGITS  they begin with these,
 //	text=CHARS  or, in ASCII, with these;
-//	reaches     they go up to the end of what was guarded
-//	beyond=N    an object of N bytes lies where the damage went on to
+//	reaches     they go up to the end of the guarded memory
+//	beyond=N    an object of N bytes is where the damage continues
 //	at=N        the address concerned is N bytes from the object's start
 //	addr=0xN    the address concerned
 //	alloc:CALL  the allocation; without free:CALL the object is live
@@ -53,7 +53,7 @@ type HeapWant struct {
 	Optional bool
 }
 
-// WantObject is what is expected of a finding's object.
+// WantObject is the expected object of a finding.
 type WantObject struct {
 	Size            uint64
 	API             string
@@ -61,7 +61,7 @@ type WantObject struct {
 	Allocated, Free *WantCall
 }
 
-// WantDamage is what is expected of a finding's damage; its bytes begin with Hex.
+// WantDamage is the expected damage of a finding. Its bytes begin with Hex.
 type WantDamage struct {
 	Offset  int64
 	Bytes   int
@@ -69,20 +69,20 @@ type WantDamage struct {
 	Reaches bool
 }
 
-// WantCall is what is expected of a call: the program's own frames, innermost
-// first, none for a call from nowhere, and the thread if it is given.
+// WantCall is an expected call: the program's own frames, innermost first, none for a call from
+// nowhere, and the thread if it is given.
 type WantCall struct {
 	Frames []Lines
 	Thread string
 }
 
-// ThreadEnded stands for a thread that is gone.
+// ThreadEnded stands for a thread that has ended.
 const ThreadEnded = "ended"
 
 var heapAPIs = map[string]string{"malloc": "malloc", "new": "operator new", "new[]": "operator new[]"}
 
-// heapParts says what a finding of each kind must be told of, so that no
-// fixture forgets an assertion.
+// heapParts says which parts a finding of each kind must have, so that no fixture forgets an
+// assertion.
 var heapParts = map[evidence.FindingKind]struct{ object, damage, free, call bool }{
 	evidence.FindingHeapOverflow:   {object: true, damage: true},
 	evidence.FindingHeapUnderflow:  {object: true, damage: true},
@@ -93,7 +93,7 @@ var heapParts = map[evidence.FindingKind]struct{ object, damage, free, call bool
 	evidence.FindingHeapObject:     {object: true},
 }
 
-// heapFields are the fields of one directive on their way into a HeapWant.
+// heapFields are the fields of one directive while they are collected for a HeapWant.
 type heapFields struct {
 	want   HeapWant
 	object WantObject

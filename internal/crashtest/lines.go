@@ -13,7 +13,7 @@ type Lines struct {
 	First, Last int
 }
 
-// Has reports whether a line of a source file lies in l.
+// Has reports whether a line of a source file is in l.
 func (l Lines) Has(file string, line int) bool {
 	return file[strings.LastIndexByte(file, '/')+1:] == l.File && line >= l.First && line <= l.Last
 }
@@ -24,7 +24,7 @@ type marks map[string]Lines
 
 var markPattern = regexp.MustCompile(`(?:// |/\* )@([a-z][a-z0-9-]*)(?: \*/)?\s*$`)
 
-// add takes the marks of one source file.
+// add adds the marks of one source file.
 func (m marks) add(file, text string) error {
 	for i, line := range strings.Split(text, "\n") {
 		found := markPattern.FindStringSubmatch(line)

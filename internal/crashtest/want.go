@@ -8,19 +8,18 @@ import (
 	"diagnose/evidence"
 )
 
-// Want is what the analysis of a fixture's core has to say.
+// Want is the expected result of the analysis of a fixture's core.
 type Want struct {
 	Kind evidence.FailureKind
 	// Access is empty for failures that are no memory access.
 	Access evidence.AccessKind
-	// Line is the line of the innermost frame that lies in the program itself
-	// (not in libc, libstdc++, core or std), in the fixture's source. Where
-	// compilers differ in it, it lies between Line and LastLine. Both are 0
-	// where the program has no frame left: after its end.
+	// Line is the line of the innermost frame in the program itself (not in libc, libstdc++, core
+	// or std), in the fixture's source. If compilers differ in it, it is between Line and LastLine.
+	// Both are 0 if the program has no frame left: after its end.
 	Line, LastLine int
 }
 
-// nowhere stands for the place of a failure outside the program's own code.
+// nowhere is the place of a failure outside the program's own code.
 const nowhere = "nowhere"
 
 // At reports whether a line of the fixture's source is the expected one.

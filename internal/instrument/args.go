@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// arguments is what matters here of a compiler's command line.
+// arguments has the parts of a compiler's command line that matter here.
 type arguments struct {
 	inputs                          int    // files to compile or to link, and libraries
 	headers                         int    // of the inputs
@@ -34,7 +34,7 @@ var takesValue = setOf(`-o -x -I -L -D -U -A -B -F -T -u -z -e -l -h -include -i
 	--entry --undefined --define-macro --undefine-macro --include-directory --library-directory -fplugin-arg -serialize-diagnostics
 	-working-directory -install_name -segaddr -rpath -R`)
 
-// stops are the options behind which nothing is linked.
+// stops are the options with which nothing is linked.
 var stops = setOf(`-c -S -E -M -MM -fsyntax-only --compile --assemble --preprocess --dependencies --user-dependencies
 	--precompile -emit-ast --analyze -emit-pch -verify-pch --emit-static-lib`)
 
@@ -110,7 +110,7 @@ func (a *arguments) add(arg, value string) {
 	}
 }
 
-// relocates looks for -r among what is handed to the linker.
+// relocates looks for -r among the options that are passed to the linker.
 func relocates(options string) bool {
 	for _, option := range strings.Split(options, ",") {
 		if option == "-r" || option == "-i" || option == "--relocatable" {
@@ -131,8 +131,8 @@ func (a *arguments) input(name string) {
 	}
 }
 
-// expand puts the contents of response files in their places, as the compilers
-// do: a file that is not there is an argument like others.
+// expand replaces response files by their contents, as the compilers do: a file that does not exist
+// is an argument like others.
 func expand(args []string, depth int) ([]string, error) {
 	if depth > mostNested {
 		return nil, errors.New("response files name each other")

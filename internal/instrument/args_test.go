@@ -84,7 +84,7 @@ func TestOptions(t *testing.T) {
 		{"gcc", "-x c -", gcc},
 		{"gcc", "-fsanitize=undefined a.c", gcc},
 		{"gcc", "-fsanitize=address -fno-sanitize=address a.c", gcc},
-		// Questions, and what has no input.
+		// Questions to the compiler, and command lines without an input.
 		{"gcc", "--version", ""},
 		{"gcc", "-print-file-name=libtsan.so", ""},
 		{"gcc", "-dumpmachine", ""},
@@ -109,7 +109,8 @@ func TestOptions(t *testing.T) {
 		{"clang", "-fsanitize=undefined -c a.c", clang},
 		{"clang", "-fsanitize=undefined -fsanitize-trap=undefined a.c", clangLink},
 		{"clang", "-fsanitize=thread a.c", clangLink},
-		// The family by its name, by that behind a launcher, by what it says.
+		// The family is known by the command's name, by the name after a launcher, or by the
+		// compiler's output.
 		{"clang-14", "a.c", clangLink},
 		{"x86_64-linux-gnu-gcc-12", "a.c", gcc},
 		{"ccache clang", "a.c", clangLink},
@@ -153,7 +154,7 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// TestCompilerOfEnvironment has CC and CXX as a build does that we are part of.
+// TestCompilerOfEnvironment sets CC and CXX as a build does that runs the wrapper.
 func TestCompilerOfEnvironment(t *testing.T) {
 	for _, c := range []struct {
 		environment, flag, want string

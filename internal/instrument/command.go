@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Options says what is to be compiled, by what, for which runtime.
+// Options says which files are compiled, with which compiler and for which runtime.
 type Options struct {
 	Language Language
-	// Compiler is a command and its first arguments; "" is what DIAGNOSE_CC, CC (for
-	// C++: DIAGNOSE_CXX, CXX) say, or else the first that is installed.
+	// Compiler is a command and its first arguments. "" is the value of DIAGNOSE_CC or CC (for C++:
+	// DIAGNOSE_CXX, CXX), or else the first compiler that is installed.
 	Compiler string
 	// Args are the compiler's, as the user gave them.
 	Args []string
@@ -23,13 +23,13 @@ type Options struct {
 	RuntimeName string
 }
 
-// Command is what to execute in the wrapper's place.
+// Command is the command to execute in place of the wrapper.
 type Command struct {
 	Path string
 	Args []string // with the command's own name
 }
 
-// ConflictError is an option that does not go with points in the code.
+// ConflictError is an option that cannot be combined with points in the code.
 type ConflictError struct{ Option, Why string }
 
 func (e *ConflictError) Error() string { return e.Option + ": " + e.Why }
@@ -74,7 +74,7 @@ func (c *compiler) flags() []string {
 	return flags
 }
 
-// check refuses what would make a program that does not work, or has no points.
+// check refuses options that would make a program that does not work, or has no points.
 func (a *arguments) check(f family) error {
 	for _, name := range []string{"address", "hwaddress", "memory", "leak", "dataflow", "kernel-address", "kernel-hwaddress"} {
 		if a.sanitizers[name] {
@@ -98,8 +98,8 @@ func (a *arguments) check(f family) error {
 	return nil
 }
 
-// options are what is put before the user's. The runtime is an object: it is
-// linked wherever it stands, and -x does not reach it there.
+// options are the options that precede the user's. The runtime is an object: it is linked wherever
+// it is in the command line, and -x does not apply to it there.
 func (c *compiler) options(a *arguments, dir, object string) []string {
 	options := []string{"-fsanitize=thread"}
 	if !a.debug {
@@ -107,7 +107,7 @@ func (c *compiler) options(a *arguments, dir, object string) []string {
 	}
 	switch c.family {
 	case gcc:
-		// It says of fences that libtsan does not know them; the runtime has no need to.
+		// gcc warns that libtsan does not know fences. The runtime does not need to.
 		options = append(options, "-Wno-tsan", "-B"+dir+"/")
 		if a.links() && a.noLibraries {
 			options = append(options, object)

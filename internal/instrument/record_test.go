@@ -164,8 +164,8 @@ func (l *lost) replay(t *testing.T, verify bool, list []record.Preemption) (coun
 	return counter, exact, err
 }
 
-// TestEnteredAtEachPoint has a thread enter the engine at every one of its
-// points, and go on at once: nothing of the process is different, in the end.
+// TestEnteredAtEachPoint has a thread enter the engine at every one of its points, and continue at
+// once: at the end the process does not differ.
 func TestEnteredAtEachPoint(t *testing.T) {
 	for name, both := range compilers(t) {
 		t.Run(name, func(t *testing.T) {

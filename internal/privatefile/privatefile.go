@@ -1,7 +1,6 @@
-// Package privatefile writes files that hold what was in a process's memory. A file
-// appears under its name whole or not at all, is readable by its owner alone, and
-// takes the place of what had the name: a file that others may read, or a symbolic
-// link, is replaced and neither written to nor followed.
+// Package privatefile writes files that hold memory of a process. A file appears under its name as
+// a whole or not at all, is readable by its owner alone, and replaces any old file of the name: a
+// file that others may read, or a symbolic link, is replaced and neither written to nor followed.
 package privatefile
 
 import (
@@ -12,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// Write puts a file with this content in place.
+// Write makes a file with the given content.
 func Write(path string, data []byte) error {
 	return Replace(path, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -20,9 +19,9 @@ func Write(path string, data []byte) error {
 	})
 }
 
-// Replace puts a file in place that write writes. The file is made under another name
-// in the same directory and renamed; if write fails, what had the name is left as it
-// was. The errors of write are returned as they are.
+// Replace makes a file with the content that write writes. The file is made under another name in
+// the same directory and renamed. If write fails, an old file of the name is not changed. The
+// errors of write are returned as they are.
 func Replace(path string, write func(io.Writer) error) error {
 	dir, name := filepath.Split(path)
 	if name == "" || name == "." || name == ".." {

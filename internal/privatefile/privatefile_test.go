@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWrite: whatever had the name is replaced by a private file, and what it led to
-// is as it was.
+// TestWrite: whatever had the name is replaced by a private file, and the target of a link is not
+// changed.
 func TestWrite(t *testing.T) {
 	for name, make := range map[string]func(path, other string) error{
 		"nothing":         func(string, string) error { return nil },
@@ -51,7 +51,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestReplaceFails: what had the name is left as it was, and nothing else is left.
+// TestReplaceFails: an old file of the name is not changed, and no other file is left.
 func TestReplaceFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")

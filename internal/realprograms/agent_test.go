@@ -16,7 +16,7 @@ import (
 	"diagnose/agent"
 )
 
-// agentRun is the agent in one run of some programs, and what it left.
+// agentRun is the agent in one run of some programs, and the files it left.
 type agentRun struct {
 	setting
 	library, witness string
@@ -72,7 +72,7 @@ func (a *agentRun) statements(t testing.TB) []statement {
 	return all
 }
 
-// complaints are what the agent reported, and where it was not at work.
+// complaints are the agent's reports, and the programs in which it did not work.
 func (a *agentRun) complaints(t testing.TB, programs []string) []string {
 	t.Helper()
 	var all []string
@@ -89,7 +89,7 @@ func (a *agentRun) complaints(t testing.TB, programs []string) []string {
 		}
 		name := filepath.Base(s.program)
 		loaded[name] = loaded[name] || s.loaded || other != ""
-		// At its start a program has not asked for much yet.
+		// At its start a program has not allocated much.
 		if s.exits {
 			exits[name] = true
 			allocations[name] += s.allocations
@@ -111,7 +111,7 @@ func (a *agentRun) complaints(t testing.TB, programs []string) []string {
 // agent: what differs with any allocator is not the agent's fault.
 var other = os.Getenv("DIAGNOSE_PRELOAD")
 
-// library is the path of what is preloaded.
+// library is the path of the preloaded library.
 func library(t testing.TB) string {
 	t.Helper()
 	if other != "" {

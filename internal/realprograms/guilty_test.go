@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestGuilty shows that an accusation, and an agent that is not there, would
-// fail the other tests.
+// TestGuilty shows that an accusation, or a missing agent, would fail the other tests.
 func TestGuilty(t *testing.T) {
 	t.Parallel()
 	if other != "" {

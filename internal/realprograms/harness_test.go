@@ -29,7 +29,7 @@ type setting struct {
 }
 
 var settings = []setting{
-	// What a user gets who sets nothing: death at the first accusation.
+	// The default of a user who sets nothing: death at the first accusation.
 	{"default", ""},
 	// Everything that costs something, checked all the time.
 	{"thorough", "on_error=log:quarantine_mb=16:stacks=12:fill_bytes=4096:check_interval_ms=10"},
@@ -139,7 +139,7 @@ func (w work) once(t *testing.T, parent string, env []string) result {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
-	// A server that its script left behind.
+	// The script may have left a server running.
 	syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -153,7 +153,7 @@ func (w work) once(t *testing.T, parent string, env []string) result {
 	return r
 }
 
-// honest leaves out what differs between any two runs.
+// honest removes the text that differs between any two runs.
 func (w work) honest(s string) string {
 	for _, v := range w.varies {
 		s = regexp.MustCompile("(?m)"+v).ReplaceAllString(s, "<varies>")
@@ -161,8 +161,8 @@ func (w work) honest(s string) string {
 	return s
 }
 
-// bounded is a command that gets SIGKILL, with all its descendants that stay
-// in its process group, when the limit is over.
+// bounded is a command that gets SIGKILL after the limit, with all descendants that stay in its
+// process group.
 func bounded(t testing.TB, limit time.Duration, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	path := lookPath(name)
@@ -178,7 +178,7 @@ func bounded(t testing.TB, limit time.Duration, name string, args ...string) *ex
 	return cmd
 }
 
-// environment is that of every run; a is nil for the plain one.
+// environment is the environment of every run; a is nil for the plain one.
 func environment(a *agentRun) []string {
 	env := []string{"PATH=" + searchPath, "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "TZ=UTC"}
 	if a != nil {

@@ -31,22 +31,22 @@ type identity struct {
 	// the shell. It fails at its end by a preloaded library, unless it is one
 	// that fails by itself or has a client.
 	command string
-	// client is a bash script that runs beside the program and ends it.
+	// client is a bash script that runs while the program runs and ends it.
 	client string
 	env    []string
-	// child: not the program fails but one of its descendants.
+	// child: one of the program's descendants fails, not the program.
 	child bool
 	// never says what may keep it from being identical; "" is nothing.
 	never string
-	// rarely says what may keep a recording in some tens from being identical:
-	// others are made then. "" is nothing.
+	// rarely says what may keep a few recordings in a hundred from being identical. Others are made
+	// then. "" is nothing.
 	rarely string
 	// limits are kinds of limits that the recording must name.
 	limits []string
 }
 
-// replays is how often recordings are replayed, and recordings how many are
-// made: few in every test run, all with DIAGNOSE_IDENTITY.
+// replays is how often recordings are replayed, and recordings how many are made: few in every test
+// run, all with DIAGNOSE_IDENTITY.
 func replays(t testing.TB) (recordings, times int) {
 	t.Helper()
 	text := os.Getenv("DIAGNOSE_IDENTITY")
@@ -60,7 +60,7 @@ func replays(t testing.TB) (recordings, times int) {
 	return 4, n
 }
 
-// These are more than a program here needs on a machine under load.
+// The limits are longer than a program here needs on a machine under load.
 const (
 	recordLimit = time.Minute
 	replayLimit = time.Minute
@@ -77,7 +77,7 @@ func (p *identity) run(t *testing.T) {
 	row := p.row()
 	for i := range recordings {
 		p.try(t, &row, i == 0, times)
-		// Others are replayed twice.
+		// Other recordings are replayed twice.
 		times = 2
 	}
 	for i := 0; p.rarely != "" && quick && row.failures() > 0; i++ {
@@ -92,7 +92,7 @@ func (p *identity) run(t *testing.T) {
 	t.Log(row.line())
 }
 
-// row is an empty one. The directories in the command are those of this run.
+// row is an empty row. The directories in the command are those of this run.
 func (p *identity) row() tableRow {
 	command := strings.ReplaceAll(p.command, "$PWD/", "")
 	if filepath.IsAbs(command) {
@@ -101,7 +101,7 @@ func (p *identity) row() tableRow {
 	return tableRow{name: p.name, command: command, reason: p.never}
 }
 
-// try records once and replays that so often.
+// try records once and replays the recording the given number of times.
 func (p *identity) try(t *testing.T, row *tableRow, first bool, times int) {
 	t.Helper()
 	dir := p.record(t)
@@ -113,7 +113,7 @@ func (p *identity) try(t *testing.T, row *tableRow, first bool, times int) {
 	}
 	for n := range times {
 		for j, rec := range tree {
-			// Children are many: the first ones always, others twice.
+			// There are many children: the first ones are always replayed, others twice.
 			if j > 3 && n >= 2 || row.failures() >= mostFailures {
 				continue
 			}
@@ -122,11 +122,11 @@ func (p *identity) try(t *testing.T, row *tableRow, first bool, times int) {
 	}
 }
 
-// spareRecordings are made, in every test run, of programs that are rarely not
+// spareRecordings are made, in every test run, of programs whose recordings are rarely not
 // identical.
 const spareRecordings = 2
 
-// mostFailures: a replay that fails takes long, and others fail as it did.
+// mostFailures: a replay that fails takes long, and others fail in the same way.
 const mostFailures = 3
 
 // record runs the program once and returns its recording's directory.
@@ -154,7 +154,7 @@ func (p *identity) record(t testing.TB) string {
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	err := cmd.Run()
-	// What its script left behind.
+	// The script may have left processes running.
 	syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -172,7 +172,7 @@ func (p *identity) record(t testing.TB) string {
 	return filepath.Dir(found[0])
 }
 
-// check sees that what was recorded is what the test is for.
+// check checks that the recording has the properties that the test is for.
 func (p *identity) check(t testing.TB, tree []*record.Recording) {
 	t.Helper()
 	failed := false
@@ -180,7 +180,7 @@ func (p *identity) check(t testing.TB, tree []*record.Recording) {
 		m := rec.Manifest
 		failed = failed || m.Outcome.Kind == record.OutcomeSignal && m.Outcome.Signal == int(syscall.SIGABRT) && (i == 0 || p.child)
 		for _, l := range m.Limits {
-			// That a library might ask the processor is said of many that do not.
+			// Many recordings have the limit that a library might query the processor.
 			if p.never == "" && l.Kind != "random" && !contains(p.limits, l.Kind) {
 				t.Errorf("%s: %s: the recording has the limit %s: %s", p.name, rec.Dir, l.Kind, l.Text)
 			}
@@ -241,12 +241,12 @@ func (p *identity) replay(t *testing.T, row *tableRow, first bool, rec *record.R
 	report("%s: %s", rec.Manifest.Program.Path, why)
 }
 
-// replayOnce says what was not identical, "" if nothing.
+// replayOnce returns the differences, "" if there are none.
 func replayOnce(parent context.Context, rec *record.Recording) string {
 	ctx, cancel := context.WithTimeout(parent, replayLimit)
 	defer cancel()
 	_, err := rec.Core()
-	// A process that executed another program has no end that was kept.
+	// The end of a process that executed another program was not kept.
 	verify := rec.Manifest.Outcome.Kind != record.OutcomeExec
 	if verify && err != nil {
 		return fmt.Sprintf("no core: %v", err)
@@ -321,7 +321,7 @@ func plant(t testing.TB) string {
 	return path
 }
 
-// built is the directory of what was built, removed by TestMain.
+// built is the directory of the compiled programs, removed by TestMain.
 var built string
 
 var buildDir = sync.OnceValues(func() (string, error) {

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// freePort is one that nobody listens at; a second listener at it would make
-// the plain run fail.
+// freePort is a port without a listener. A second listener at it would make the plain run fail.
 func freePort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

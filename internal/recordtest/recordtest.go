@@ -145,14 +145,13 @@ type Recorded struct {
 // runLimit is more than any test's program needs, on a machine under load.
 const runLimit = 3 * time.Minute
 
-// Record builds and records the program, and sees that it ended as it says.
+// Record builds and records the program, and checks that it ended as its comments say.
 func (p *Program) Record(t testing.TB) *Recorded {
 	t.Helper()
 	return RecordProgram(t, p.Build(t), p.Args, p.Stdin, p.Ends)
 }
 
-// Library is the path of the library that records; the test is skipped where it
-// cannot be built.
+// Library is the path of the library that records. The test is skipped if it cannot be built.
 func Library(t testing.TB) string {
 	t.Helper()
 	library, err := agent.RecordLibrary(t.Context())
@@ -186,8 +185,7 @@ func RecordProgram(t testing.TB, path string, args []string, stdin, ends string)
 	return r
 }
 
-// run records with the standard streams of this process exchanged: the
-// recorder passes them on.
+// run records with the standard streams of this process replaced: the recorder passes them on.
 func run(t testing.TB, path string, args []string, stdin, library string) (*Recorded, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), runLimit)
 	defer cancel()
@@ -234,7 +232,7 @@ func EndOf(r record.Result) string {
 	return fmt.Sprintf("exit %d", r.Status.ExitStatus())
 }
 
-// CheckEvents sees that the recording has what the program was written for.
+// CheckEvents checks that the recording has the events that the program was written for.
 func (p *Program) CheckEvents(t testing.TB, dir string) uint64 {
 	t.Helper()
 	rec, err := record.Open(dir)
@@ -269,7 +267,7 @@ func Replay(ctx context.Context, dir string) (*replay.Result, error) {
 	return replay.Run(ctx, rec, replay.Options{Verify: true})
 }
 
-// Differences says what is not identical; empty if nothing is.
+// Differences describes the differences of a replay; empty if there are none.
 func Differences(r *replay.Result) string {
 	c := r.Comparison
 	if c == nil {
@@ -292,8 +290,8 @@ func replayInTime(t testing.TB, dir string) (*replay.Result, error) {
 	return Replay(ctx, dir)
 }
 
-// Reaches replays a recording several times: each comes to the recorded end.
-// What differs there from the recorded state is logged.
+// Reaches replays a recording several times. Each replay must reach the recorded end. Differences
+// from the recorded state are logged.
 func Reaches(t testing.TB, dir string, times int) {
 	t.Helper()
 	replays(t, dir, times, func(n int, r *replay.Result) {
@@ -304,8 +302,8 @@ func Reaches(t testing.TB, dir string, times int) {
 	})
 }
 
-// Identical replays a recording so many times, and fails the test unless each
-// came to an end that is the same byte by byte.
+// Identical replays a recording the given number of times, and fails the test unless each replay
+// reached an end that is the same byte by byte.
 func Identical(t testing.TB, dir string, times int) {
 	t.Helper()
 	replays(t, dir, times, func(n int, r *replay.Result) {
@@ -319,8 +317,8 @@ func Identical(t testing.TB, dir string, times int) {
 	})
 }
 
-// replays replays a recording to its recorded end, so many times, and has each
-// looked at, which are numbered from 1.
+// replays replays a recording to its recorded end the given number of times, and calls look for
+// each replay, numbered from 1.
 func replays(t testing.TB, dir string, times int, look func(n int, r *replay.Result)) {
 	t.Helper()
 	for i := range times {

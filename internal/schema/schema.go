@@ -1,5 +1,5 @@
-// Package schema makes JSON Schemas of the documents that the tool writes, from
-// their Go types and doc comments, so that the schemas cannot lag behind them.
+// Package schema makes JSON Schemas of the documents that the tool writes, from their Go types and
+// doc comments, so that the schemas are always current.
 package schema
 
 import (
@@ -23,8 +23,7 @@ type Document struct {
 	Value any
 	// Name is the schema's file without its version: "case".
 	Name, Title, Version string
-	// Forms are those of types that write themselves otherwise than their fields
-	// say.
+	// Forms are the schemas of types whose JSON differs from their fields.
 	Forms map[reflect.Type]*jsonschema.Schema
 }
 
@@ -102,8 +101,8 @@ func (d *Documentation) visit(pkg string, n ast.Node) {
 	}
 }
 
-// fields keeps each field's comment. One that has none is described by the
-// last comment before it if that speaks of it by its name.
+// fields stores each field's comment. A field without a comment is described by the last comment
+// before it, if that contains the field's name.
 func (d *Documentation) fields(key string, list []*ast.Field) {
 	last := ""
 	for _, field := range list {
