@@ -7,7 +7,9 @@ type Watched struct {
 	// recordings are the same variable.
 	Name string `json:"name"`
 	Type string `json:"type,omitempty"`
-	// Address is where it lies, Size how many bytes it has.
+	// Identity says the same for programs.
+	Identity Identity `json:"identity"`
+	// Address is its address, Size its size in bytes.
 	Address Addr `json:"address"`
 	Size    int  `json:"size"`
 	// Hits counts the accesses seen, Lost those that are known to have
@@ -165,5 +167,5 @@ type Coverage struct {
 	// Nanoseconds is the wall time of all passes.
 	Nanoseconds int64 `json:"nanoseconds"`
 	// Limits are what could not be traced, or told.
-	Limits []string `json:"limits,omitempty"`
+	Limits []Limit `json:"limits,omitempty"`
 }

@@ -61,6 +61,8 @@ type SeenAccess struct {
 	Kind     AccessKind `json:"access"`
 	Old      string     `json:"old,omitempty"`
 	New      string     `json:"new,omitempty"`
+	// Identity says of Variable what it is.
+	Identity Identity `json:"identity"`
 	// Object is the heap object that Address is in, as the failing run left it; nil: none
 	// is known.
 	Object *HeapObject `json:"object,omitempty"`
@@ -109,9 +111,11 @@ type CauseStep struct {
 // one.
 type Interleaving struct {
 	// Pattern is of the accesses to Variables, which Failing has in time order.
-	Pattern   PatternKind  `json:"pattern"`
-	Variables []string     `json:"variables"`
-	Failing   []SeenAccess `json:"failing"`
+	Pattern   PatternKind `json:"pattern"`
+	Variables []string    `json:"variables"`
+	// Identities say of Variables what they are, in the same order.
+	Identities []Identity   `json:"identities,omitempty"`
+	Failing    []SeenAccess `json:"failing"`
 	// Passing are the accesses of the same code in a passing run; empty if
 	// there is no such run.
 	Passing []SeenAccess `json:"passing,omitempty"`
@@ -140,8 +144,32 @@ type Experiment struct {
 	Expect bool `json:"failure_expected"`
 	// Outcome says how the runs ended: "SIGABRT at bank.c:31", "exit status 0".
 	Outcome string `json:"outcome"`
+	// End is how the last run ended; nil: none did.
+	End *RunEnd `json:"end,omitempty"`
 	// Undecided says why the runs tell nothing; empty if they do.
 	Undecided string `json:"undecided,omitempty"`
+}
+
+// RunEndKind is how a run ended.
+type RunEndKind string
+
+// The ends of runs.
+const (
+	RunEndExit    RunEndKind = "exit"    // by itself, with a status
+	RunEndSignal  RunEndKind = "signal"  // by a signal
+	RunEndBlocked RunEndKind = "blocked" // no thread could run any more
+	RunEndInput   RunEndKind = "input"   // it waits for input that the recording does not have
+	RunEndEndless RunEndKind = "endless" // it was stopped long after the recorded end
+)
+
+// RunEnd is how a run with a change ended.
+type RunEnd struct {
+	Kind RunEndKind `json:"kind"`
+	// Signal is the signal's name, Function where it came, if that is known.
+	Signal   string `json:"signal,omitempty"`
+	Function string `json:"function,omitempty"`
+	// Status is the exit status.
+	Status int `json:"status,omitempty"`
 }
 
 // Agrees reports whether the experiment came out as expected, each time.
@@ -201,9 +229,9 @@ type Diagnosis struct {
 type Unknown struct {
 	// Why is a phrase on the steps that found nothing; Because are the limits that kept
 	// more from being found, which Coverage.Limits have as well.
-	Why     string   `json:"why"`
-	Because []string `json:"because,omitempty"`
-	// Next is a command line to go on with, NextWhy what it is for.
+	Why     string  `json:"why"`
+	Because []Limit `json:"because,omitempty"`
+	// Next is the next command line to try, NextWhy its purpose.
 	Next    string `json:"next,omitempty"`
 	NextWhy string `json:"next_why,omitempty"`
 }

@@ -189,11 +189,13 @@ type Failure struct {
 	// Accessed is what the instruction accessed and Pointer the pointer that
 	// led there, as expressions of the program ("session->user->name",
 	// "session->user"); empty when they could not be named.
-	Accessed string     `json:"accessed,omitempty"`
-	Pointer  string     `json:"pointer,omitempty"`
-	Thread   *ThreadRef `json:"thread,omitempty"`
-	Signal   *Signal    `json:"signal,omitempty"`
-	Fault    *Fault     `json:"fault,omitempty"`
+	Accessed string `json:"accessed,omitempty"`
+	Pointer  string `json:"pointer,omitempty"`
+	// PointerResult is the function whose result Pointer is; empty: it is no call's.
+	PointerResult string     `json:"pointer_result_of,omitempty"`
+	Thread        *ThreadRef `json:"thread,omitempty"`
+	Signal        *Signal    `json:"signal,omitempty"`
+	Fault         *Fault     `json:"fault,omitempty"`
 	// Site is the innermost place in the program's own code, which for an
 	// abort is far outward of the instruction that raised the signal.
 	Site        *Site        `json:"site,omitempty"`

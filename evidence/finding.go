@@ -29,6 +29,9 @@ const (
 	// FindingOutOfMemory says that an allocation failed shortly before, and what the
 	// memory is used for.
 	FindingOutOfMemory FindingKind = "out-of-memory"
+	// FindingHandledFault is a fault whose handler was left by a jump, of a process that
+	// ended itself with a status.
+	FindingHandledFault FindingKind = "handled-fault"
 )
 
 // Fact is one line of a finding's detail.

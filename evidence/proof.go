@@ -58,15 +58,3 @@ func (k AccessKind) Union(other AccessKind) AccessKind {
 	}
 	return ReadWrite
 }
-
-// Limit is something that the analysis could not cover, and what that means
-// for the reader: missing debug information, memory that the core lacks.
-type Limit struct {
-	// Subject is the file, module or thread concerned; may be empty.
-	Subject string `json:"subject,omitempty"`
-	// Text is one sentence without a final stop.
-	Text string `json:"text"`
-	// Severe limits may falsify the rest of the report (a mismatched
-	// executable, a truncated core) and are printed first and loudly.
-	Severe bool `json:"severe,omitempty"`
-}

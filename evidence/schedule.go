@@ -20,7 +20,10 @@ type Schedule struct {
 type Preemption struct {
 	Thread ThreadRef `json:"thread"`
 	// Event is the thread's event before, from 1.
-	Event   uint64 `json:"event"`
+	Event uint64 `json:"event"`
+	// The name of that event, if the thread waits right after it. If it is empty, the
+	// thread waits right before the instruction at Site, when it gets there for the
+	// Arrival-th time.
 	Behind  string `json:"behind,omitempty"`
 	Arrival uint64 `json:"arrival,omitempty"`
 	Site    *Site  `json:"site,omitempty"`

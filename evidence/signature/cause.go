@@ -3,7 +3,6 @@ package signature
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -56,10 +55,10 @@ func interleavingLines(c *evidence.Case, cause *evidence.Cause) []string {
 	if freed, used := freedInUse(x); freed != nil {
 		return append(lines, freedLines(c, freed, used)...)
 	}
-	accesses, names := x.Failing, x.Variables
+	accesses, things := x.Failing, thingsOf(x)
 	var within []string
 	if class(x.Pattern) == inBetween {
-		accesses, names = broken(x)
+		accesses, things = broken(x)
 		within = between(c, x)
 	}
 	var places []string
@@ -75,23 +74,68 @@ func interleavingLines(c *evidence.Case, cause *evidence.Cause) []string {
 		return nil
 	}
 	var variables []string
-	for _, v := range names {
-		variables = append(variables, "variable "+variableOf(c, x, v))
+	for i := range things {
+		variables = append(variables, "variable "+variableOf(c, &things[i]))
 	}
 	return slices.Concat(lines, []string{"pattern " + class(x.Pattern)}, unique(variables), unique(places), within)
+}
+
+// thing is a variable, and the heap object that it is a part of; nil: none is known.
+type thing struct {
+	identity evidence.Identity
+	object   *evidence.HeapObject
+}
+
+// thingsOf are the variables of an interleaving. Documents before version 2 have their
+// names alone.
+func thingsOf(x *evidence.Interleaving) []thing {
+	var list []thing
+	for i, name := range x.Variables {
+		t := thing{identity: evidence.Expression(name)}
+		if i < len(x.Identities) {
+			t.identity = x.Identities[i]
+		}
+		for j := range x.Failing {
+			if a := &x.Failing[j]; a.Variable == name && allocation(a.Object) != nil {
+				t.object = a.Object
+				break
+			}
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
+// thingOf is what an access is to.
+func thingOf(x *evidence.Interleaving, a *evidence.SeenAccess) thing {
+	t := thing{identity: a.Identity, object: a.Object}
+	if t.identity.Kind == "" {
+		t.identity = evidence.Expression(a.Variable)
+	}
+	for j := range x.Failing {
+		if b := &x.Failing[j]; allocation(t.object) == nil && b.Variable == a.Variable {
+			t.object = b.Object
+		}
+	}
+	return t
+}
+
+// allocation is where an object was allocated; nil: it is not known.
+func allocation(o *evidence.HeapObject) *evidence.Site {
+	if o == nil || o.Allocated == nil {
+		return nil
+	}
+	return o.Allocated.Site
 }
 
 // variableOf is a variable, or where the heap object was allocated that it is a part of:
 // by which pointer that was found, and whether the member is known, depends on what the
 // compiler kept.
-func variableOf(c *evidence.Case, x *evidence.Interleaving, name string) string {
-	for i := range x.Failing {
-		a := &x.Failing[i]
-		if o := a.Object; a.Variable == name && o != nil && o.Allocated != nil && o.Allocated.Site != nil {
-			return "allocated " + place(c, o.Allocated.Site)
-		}
+func variableOf(c *evidence.Case, t *thing) string {
+	if site := allocation(t.object); site != nil {
+		return "allocated " + place(c, site)
 	}
-	return variable(name)
+	return variable(&t.identity)
 }
 
 // freedInUse are the free of a heap object and another context's access to it after
@@ -171,9 +215,9 @@ func class(p evidence.PatternKind) string {
 // that broke into it, and the variable. By which access, and in which second variable,
 // the first context met what they had done, depends on what the compiler kept in
 // registers.
-func broken(x *evidence.Interleaving) ([]evidence.SeenAccess, []string) {
+func broken(x *evidence.Interleaving) ([]evidence.SeenAccess, []thing) {
 	if len(x.Failing) == 0 {
-		return nil, x.Variables
+		return nil, thingsOf(x)
 	}
 	first := &x.Failing[0]
 	list := []evidence.SeenAccess{*first}
@@ -183,9 +227,9 @@ func broken(x *evidence.Interleaving) ([]evidence.SeenAccess, []string) {
 		}
 	}
 	if len(list) == 1 {
-		return x.Failing, x.Variables
+		return x.Failing, thingsOf(x)
 	}
-	return list, []string{first.Variable}
+	return list, []thing{thingOf(x, first)}
 }
 
 func otherContext(a, b *evidence.SeenAccess) bool {
@@ -230,21 +274,40 @@ func sourceText(c *evidence.Case, s *evidence.Site) string {
 	return ""
 }
 
-var (
-	// An address differs by run, an element by what was worked on, and a line's
-	// number by build; what an offset in an object is of has fewer digits. Whether it is
-	// known which member of a heap object it is depends on the compiler: the places tell.
-	members   = regexp.MustCompile(`(\(0x[0-9a-f]+\))(?:->|\+|\.).*`)
-	addresses = regexp.MustCompile(`\s*\(0x[0-9a-f]+\)|0x[0-9a-f]{6,16}`)
-	elements  = regexp.MustCompile(`\[\d+\]`)
-	numbers   = regexp.MustCompile(`(\.[A-Za-z+]+):\d+`)
-)
+// variable is a variable, or an object, without what differs between runs and builds: an
+// address differs by run, an element by the input, and a line's number by build.
+// Whether it is known which member of a heap object it is depends on the compiler: the
+// places tell. The words are a part of the key, so they stay as they are.
+func variable(v *evidence.Identity) string {
+	switch v.Kind {
+	case evidence.IdentityHeap:
+		if v.Site == nil || v.Site.File == "" {
+			return "heap object"
+		}
+		return oneLine(v.Name + " at " + path.Base(v.Site.File))
+	case evidence.IdentityMemory:
+		if v.Size == 0 {
+			return ""
+		}
+		return fmt.Sprintf(":%d", v.Size)
+	case evidence.IdentityReturn:
+		return oneLine(v.Function + "'s return address")
+	case evidence.IdentityStack:
+		return oneLine(v.Function + "'s " + v.Name + withoutElements(v.Path))
+	}
+	return oneLine(v.Name + withoutElements(v.Path))
+}
 
-// variable is a variable's name, or an object's, without what differs between runs.
-func variable(name string) string {
-	name = addresses.ReplaceAllString(members.ReplaceAllString(name, "$1"), "")
-	name = elements.ReplaceAllString(name, "[]")
-	return oneLine(numbers.ReplaceAllString(name, "$1"))
+func withoutElements(path []evidence.PathStep) string {
+	var b strings.Builder
+	for i := range path {
+		if path[i].Element != nil && *path[i].Element >= 0 {
+			b.WriteString("[]")
+		} else {
+			b.WriteString(path[i].String())
+		}
+	}
+	return b.String()
 }
 
 // statement is a source line without comments and without more than one space

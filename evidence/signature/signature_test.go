@@ -217,7 +217,7 @@ func TestRecursionAndHugeNames(t *testing.T) {
 	}
 	c.Stacks[0].Stack.Frames[51].Site.Function = huge + "2"
 	if Of(c).Stack == got.Stack {
-		t.Error("what was cut off a long name does not count")
+		t.Error("the end of a long name does not count")
 	}
 }
 
@@ -248,15 +248,27 @@ func TestStatement(t *testing.T) {
 }
 
 func TestVariable(t *testing.T) {
-	normal(t, variable, map[string]string{
-		"accounts[12].balance":                             "accounts[].balance",
-		"malloc at begin.c:29 (0x208000050060)+0x8":        "malloc at begin.c",
-		"malloc at begin.c:29 (0x208000050060)->a[2].b":    "malloc at begin.c",
-		"shown->references":                                "shown->references",
-		"0x7ffff7a00010:8":                                 ":8",
-		"ns::table.rows[3][4]":                             "ns::table.rows[][]",
-		"operator new at seat_booking.cc:12 (0x2080)+0x10": "operator new at seat_booking.cc",
-	})
+	begin := evidence.Identity{Kind: evidence.IdentityHeap, Name: "malloc", Addr: 0x208000050060, Site: &evidence.Site{File: "/src/begin.c", Line: 29}}
+	for _, x := range []struct {
+		of   evidence.Identity
+		want string
+	}{
+		{evidence.Expression("accounts[12].balance"), "accounts[].balance"},
+		{evidence.Expression("shown->references"), "shown->references"},
+		{evidence.Expression("0x7ffff7a00010:8"), ":8"},
+		{evidence.Expression("ns::table.rows[3][4]"), "ns::table.rows[][]"},
+		{evidence.Expression("accounts[...].balance"), "accounts[...].balance"},
+		{evidence.Expression("table+0x10"), "table+0x10"},
+		{begin.At("+0x8"), "malloc at begin.c"},
+		{begin.At("->a[2].b"), "malloc at begin.c"},
+		{evidence.Identity{Kind: evidence.IdentityHeap, Name: "malloc", Addr: 0x208000050060}, "heap object"},
+		{evidence.Identity{Kind: evidence.IdentityStack, Function: "main", Name: "totals"}.At("[3].sum"), "main's totals[].sum"},
+		{evidence.Identity{Kind: evidence.IdentityReturn, Function: "worker"}, "worker's return address"},
+	} {
+		if got := variable(&x.of); got != x.want {
+			t.Errorf("%+v becomes %q, want %q", x.of, got, x.want)
+		}
+	}
 }
 
 func TestFunctionNames(t *testing.T) {
