@@ -52,7 +52,7 @@ func coredumpctlInput(program, name string, pid int, opts *Options) (*coreInput,
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	input, readErr := spool(name, out, opts)
-	out.Close() // ends one that still writes
+	out.Close() // ends the program if it still writes
 	waitErr := cmd.Wait()
 	// ErrWaitDelay: it succeeded, but a child of it keeps its standard error open.
 	if readErr == nil && (waitErr == nil || errors.Is(waitErr, exec.ErrWaitDelay)) {

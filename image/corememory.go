@@ -49,7 +49,7 @@ func (m *coreMemory) readPiece(addr evidence.Addr, p []byte) (int, error) {
 		if n, err := m.fromObject(addr, p, false); n > 0 {
 			return n, err
 		}
-		return 0, &MemoryError{Addr: addr, Reason: "lies behind the end of the truncated core"}
+		return 0, &MemoryError{Addr: addr, Reason: "is past the end of the truncated core"}
 	}
 	return copyMapped(p, data)
 }

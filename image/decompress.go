@@ -48,7 +48,7 @@ var compressions = []*compression{
 	{"xz", []byte{0xfd, '7', 'z', 'X', 'Z', 0}, func(r io.Reader) (io.Reader, func(), error) {
 		const start = 12 + 1024 // the stream's header and the largest of a block
 		buffered := bufio.NewReaderSize(r, 1<<16)
-		head, _ := buffered.Peek(start) // what is wrong with r, reading tells
+		head, _ := buffered.Peek(start) // a later read returns the error
 		if err := object.CheckXZ(head); err != nil {
 			return nil, nil, err
 		}

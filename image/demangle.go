@@ -23,7 +23,7 @@ const (
 // bounded.
 func demangled(name string) string {
 	name, version, _ := strings.Cut(name, "@")
-	if version == "plt" { // no version but a stub's symbol, as package object names it
+	if version == "plt" { // not a version: package object names a stub's symbol so
 		return demangled(name) + "@plt"
 	}
 	if len(name) > longestMangled || !mangled(name) {

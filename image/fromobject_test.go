@@ -32,7 +32,7 @@ int main(void) { return data[1] + constant[1] + (relocated[1] != 0); }`, "-fPIE"
 	for name, c := range map[string]struct {
 		perms   string
 		keeps   bool
-		written bool // the core has what was written, so the rest is the file's
+		written bool // the core has the written memory, so the rest is unchanged from the file
 		read    bool
 	}{
 		".text":        {"r-x", true, false, true},

@@ -114,7 +114,7 @@ func TestCompressedGarbage(t *testing.T) {
 // allocated.
 func TestXZDictionary(t *testing.T) {
 	data := compressed(t, "xz", make([]byte, 100))
-	const block = 12 // behind the stream's header
+	const block = 12 // after the stream's header
 	header := data[block : block+4*(int(data[block])+1)]
 	at := bytes.Index(header, []byte{0x21, 1}) // the LZMA2 filter and the size of its properties
 	if at < 0 {

@@ -11,7 +11,7 @@ import (
 func (p *Process) limit(l evidence.Limit) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !slices.Contains(p.found, l) {
+	if !evidence.HasLimit(p.found, &l) {
 		p.found = append(p.found, l)
 	}
 }

@@ -113,7 +113,7 @@ func openStopped(t *tracer, status *procStatus, opts Options) (*Process, error) 
 // openMemory reads a process through one of its stopped threads. The file is
 // the source of later reads.
 func (p *Process) openMemory(reader int) (file *os.File, err error) {
-	if p.Mappings, err = readMaps(reader); err != nil {
+	if p.Mappings, err = liveMappings(reader); err != nil {
 		return nil, err
 	}
 	if p.Auxv, err = readLiveAuxv(reader); err != nil {

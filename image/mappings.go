@@ -45,7 +45,7 @@ func sortFiles(files []fileMapping) []fileMapping {
 // that a debugger wrote the core.
 func coreMappings(loads []programHeader, files []fileMapping, byDebugger bool) []Mapping {
 	list := make([]Mapping, 0, len(loads)+8)
-	next := 0 // the first file that ends behind pos
+	next := 0 // the first file that ends past pos
 	pos := uint64(0)
 	fill := func(end uint64, perms string) {
 		for pos < end {

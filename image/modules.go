@@ -60,7 +60,7 @@ func groupMappings(m Memory, mappings []Mapping, p *Process) []*Module {
 			}
 			next := newModule(m, mapping, p)
 			if next == nil {
-				continue // a part that the program mapped for itself
+				continue // a part that the program itself mapped
 			}
 			list, current = append(list, next), next
 			open[mapping.Path] = next

@@ -171,7 +171,7 @@ func (n *coreNotes) signal(desc []byte) {
 		return
 	}
 	if len(n.threads) == 0 {
-		n.problem("NT_SIGINFO stands before every thread")
+		n.problem("NT_SIGINFO precedes every thread")
 		return
 	}
 	if t := &n.threads[len(n.threads)-1]; t.siginfo == nil {

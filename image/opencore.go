@@ -174,7 +174,7 @@ func (p *Process) debuggerStop(t *Thread) bool {
 	}
 	var b [1]byte
 	_, err := p.ReadMemory(t.Registers.PC()-1, b[:])
-	return err == nil && b[0] != int3 // a debugger puts pc back to its breakpoint
+	return err == nil && b[0] != int3 // a debugger resets pc to its breakpoint
 }
 
 // truncation adds a limit that says what a truncated core lacks.

@@ -15,7 +15,7 @@ const (
 	// defaultStackLimit is the usual RLIMIT_STACK, which a core does not
 	// record; stackGuardGap is the kernel's stack_guard_gap (mm/mmap.c).
 	defaultStackLimit = 8 << 20
-	largestStackLimit = 1 << 30 // beyond which the limit tells nothing of an address
+	largestStackLimit = 1 << 30 // a larger limit says nothing about an address
 	stackGuardGap     = 256 * pageSize
 )
 
@@ -30,7 +30,7 @@ func (p *Process) Place(addr evidence.Addr) evidence.Place {
 	case addr == 0:
 		place.Class, place.Text = evidence.PlaceNearNull, "the null pointer"
 	case addr < nearNull:
-		place.Class, place.Text = evidence.PlaceNearNull, fmt.Sprintf("%#x bytes from the null pointer", uint64(addr))
+		place.Class, place.Text = evidence.PlaceNearNull, fmt.Sprintf("at offset %#x from a null pointer", uint64(addr))
 	case !addr.Canonical():
 		place.Class, place.Text = evidence.PlaceNonCanonical, "non-canonical: bits 47 to 63 differ, so no memory can have it"
 	case addr >= 1<<63:
@@ -228,7 +228,7 @@ func (p *Process) unmapped(place *evidence.Place) {
 	i := p.mappingBehind(place.Addr)
 	if i > 0 {
 		m := &p.Mappings[i-1]
-		text += fmt.Sprintf(", %s behind %s", byteCount(uint64(place.Addr-m.End)), p.describe(m))
+		text += fmt.Sprintf(", %s past %s", byteCount(uint64(place.Addr-m.End)), p.describe(m))
 	}
 	if i < len(p.Mappings) && uint64(p.Mappings[i].Start) < canonicalEnd {
 		m := &p.Mappings[i]

@@ -38,8 +38,8 @@ func TestPlacesBesideMappings(t *testing.T) {
 	}{
 		"guard of the thread":           {0x7f00_0000_0800, 0, evidence.PlaceStackGuard, evidence.FromCore, "guard below the stack of thread 2"},
 		"another inaccessible page":     {0x7f10_0000_0800, 0, evidence.PlaceInaccessible, evidence.FromCore, "without any permission"},
-		"behind the heap":               {0x5000_0002_0008, 0, evidence.PlaceUnmapped, evidence.FromCore, "8 bytes behind the heap"},
-		"behind what is not the heap":   {0x5100_0000_1008, 0, evidence.PlaceUnmapped, evidence.FromCore, "8 bytes behind anonymous memory"},
+		"past the heap":                 {0x5000_0002_0008, 0, evidence.PlaceUnmapped, evidence.FromCore, "8 bytes past the heap"},
+		"past anonymous memory":         {0x5100_0000_1008, 0, evidence.PlaceUnmapped, evidence.FromCore, "8 bytes past anonymous memory"},
 		"where blocks are mapped":       {0x7f0f_ffff_e010, 0, evidence.PlaceFreedMapping, evidence.Inferred, "large block that was freed"},
 		"16 bytes, but not there":       {0x5100_0000_2010, 0, evidence.PlaceUnmapped, evidence.FromCore, "not mapped"},
 		"16 bytes, too far away":        {0x7f01_0000_0010, 0, evidence.PlaceUnmapped, evidence.FromCore, "not mapped"},

@@ -119,11 +119,11 @@ func checkFixedPlaces(t *testing.T, p *Process) {
 		text  string
 	}{
 		0:                                     {evidence.PlaceNearNull, "the null pointer"},
-		0x18:                                  {evidence.PlaceNearNull, "0x18 bytes from the null pointer"},
+		0x18:                                  {evidence.PlaceNearNull, "at offset 0x18 from a null pointer"},
 		0x6161616161616161:                    {evidence.PlaceNonCanonical, "non-canonical"},
 		0xffff_8880_0000_0000:                 {evidence.PlaceKernel, "kernel"},
 		0x1000_0000:                           {evidence.PlaceUnmapped, "before "},
-		p.Exe.End + 8:                         {evidence.PlaceUnmapped, "8 bytes behind places's data"},
+		p.Exe.End + 8:                         {evidence.PlaceUnmapped, "8 bytes past places's data"},
 		stack.Start - 0x1000:                  {evidence.PlaceStackGuard, "0x1000 bytes below the stack of thread 1"},
 		stack.Start - (1 << 30):               {evidence.PlaceUnmapped, "before "},
 		evidence.Addr(p.Auxv[auxSysinfoEHDR]): {evidence.PlaceVDSO, "[vdso]"},

@@ -1,9 +1,7 @@
 package image
 
 import (
-	"bytes"
 	"encoding/binary"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
+	"diagnose/internal/procmaps"
 )
 
 // procFile is a path below /proc/PID.
@@ -25,7 +24,7 @@ type procStatus struct {
 	state        string // "S (sleeping)"
 	tgid, tracer int
 	kernelThread bool
-	addressSpace bool // VmSize is there
+	addressSpace bool // VmSize is present
 }
 
 func readStatus(pid int) (procStatus, error) {
@@ -75,54 +74,31 @@ func listTasks(pid int) ([]int, error) {
 	return tids, nil
 }
 
-// readMaps reads /proc/PID/maps.
-func readMaps(pid int) ([]Mapping, error) {
-	text, err := os.ReadFile(procFile(pid, "maps"))
+// liveMappings reads /proc/PID/maps.
+func liveMappings(pid int) ([]Mapping, error) {
+	lines, err := procmaps.Read(pid)
 	if err != nil {
 		return nil, err
 	}
-	return parseMaps(text)
+	return mappingsOf(lines), nil
 }
 
-// parseMaps reads lines such as
-//
-//	7f05-7f06 r-xp 00001000 fe:00 325835   /usr/lib/x.so
-func parseMaps(text []byte) ([]Mapping, error) {
+// mappingsOf drops overlaps: the text is read in parts, and the process may
+// change its mappings meanwhile.
+func mappingsOf(lines []procmaps.Mapping) []Mapping {
 	var list []Mapping
 	last := evidence.Addr(0)
-	for line := range bytes.Lines(text) {
-		m, err := parseMapsLine(strings.TrimSuffix(string(line), "\n"))
-		if err != nil {
-			return nil, fmt.Errorf("maps line %d: %w", len(list)+1, err)
+	for _, l := range lines {
+		if l.Start < last {
+			continue
 		}
-		if m.Start >= last && m.Start < m.End {
-			list, last = append(list, m), m.End
+		m := Mapping{Start: l.Start, End: l.End, Perms: l.Perms[:3], Path: l.Path}
+		if m.file() {
+			m.Offset = l.Offset
 		}
+		list, last = append(list, m), m.End
 	}
-	return list, nil
-}
-
-func parseMapsLine(line string) (Mapping, error) {
-	fields := strings.SplitN(line, " ", 6)
-	if len(fields) < 5 || len(fields[1]) < 3 {
-		return Mapping{}, fmt.Errorf("%q has too few fields", line)
-	}
-	from, to, _ := strings.Cut(fields[0], "-")
-	start, err1 := strconv.ParseUint(from, 16, 64)
-	end, err2 := strconv.ParseUint(to, 16, 64)
-	offset, err3 := strconv.ParseUint(fields[2], 16, 64)
-	if err1 != nil || err2 != nil || err3 != nil {
-		return Mapping{}, fmt.Errorf("%q has no addresses", line)
-	}
-	m := Mapping{Start: evidence.Addr(start), End: evidence.Addr(end), Perms: fields[1][:3]}
-	if len(fields) == 6 {
-		// The kernel escapes only line ends (show_map_vma in fs/proc/task_mmu.c).
-		m.Path = strings.ReplaceAll(strings.TrimLeft(fields[5], " "), `\012`, "\n")
-	}
-	if m.file() {
-		m.Offset = offset
-	}
-	return m, nil
+	return list
 }
 
 // readLiveAuxv reads /proc/PID/auxv.

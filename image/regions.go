@@ -75,7 +75,7 @@ func (p *Process) stacksOf(t *Thread) []threadStack {
 // stackMapping returns the index of the writable mapping that a stack pointer
 // is on or has just left, -1 if there is none.
 func (p *Process) stackMapping(sp evidence.Addr) int {
-	const most = 16 // a guard or two lie between
+	const most = 16 // one or two guards are in between
 	first := p.mappingBehind(sp)
 	for i := first; sp != 0 && i < min(len(p.Mappings), first+most) && p.Mappings[i].Start < sp+nearStack; i++ {
 		if p.Mappings[i].Writable() {

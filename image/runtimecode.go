@@ -42,7 +42,7 @@ var machineryPrefixes = []string{
 	"core::cell::panic_", "core::slice::index::", "core::str::slice_error_fail",
 	"alloc::alloc::handle_alloc_error", "panic_abort::", "panic_unwind::", "__rustc::", "__rust_",
 	"core::ops::function::FnOnce::call_once", "std::rt::",
-	"__tsan_", // what an instrumented program does its atomic operations with
+	"__tsan_", // the atomic operations of an instrumented program
 }
 
 // libraryPrefixes are the namespaces of the C++ and Rust standard libraries,

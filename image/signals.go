@@ -2,11 +2,11 @@ package image
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 )
 
 const (
@@ -23,7 +23,7 @@ func ParseSiginfo(b []byte) (s evidence.Signal, ok bool) {
 	le := binary.LittleEndian
 	s = signalOf(int(int32(le.Uint32(b))))
 	s.Code = int(int32(le.Uint32(b[8:])))
-	s.CodeName = codeName(unix.Signal(s.Number), s.Code)
+	s.CodeName = SignalCodeName(s.Number, s.Code)
 	switch {
 	case s.Code <= 0 && s.Code != siTimer:
 		s.SenderPID, s.SenderUID = int(int32(le.Uint32(b[16:]))), int(le.Uint32(b[20:]))
@@ -34,11 +34,7 @@ func ParseSiginfo(b []byte) (s evidence.Signal, ok bool) {
 }
 
 func signalOf(number int) evidence.Signal {
-	name := unix.SignalName(unix.Signal(number))
-	if name == "" {
-		name = fmt.Sprintf("signal %d", number)
-	}
-	return evidence.Signal{Number: number, Name: name}
+	return evidence.Signal{Number: number, Name: wording.Signal(number)}
 }
 
 func hasAddress(s unix.Signal) bool {
@@ -70,12 +66,13 @@ var signalCodes = map[unix.Signal][]string{
 	unix.SIGCHLD: {"CLD_EXITED", "CLD_KILLED", "CLD_DUMPED", "CLD_TRAPPED", "CLD_STOPPED", "CLD_CONTINUED"},
 }
 
-// codeName returns si_code's symbol; "" when it has none.
-func codeName(s unix.Signal, code int) string {
+// SignalCodeName returns the symbol of a signal's si_code
+// (asm-generic/siginfo.h), such as "SEGV_MAPERR"; "" if it has none.
+func SignalCodeName(signal, code int) string {
 	if name, ok := commonCodes[code]; ok {
 		return name
 	}
-	if names := signalCodes[s]; code >= 1 && code <= len(names) {
+	if names := signalCodes[unix.Signal(signal)]; code >= 1 && code <= len(names) {
 		return names[code-1]
 	}
 	return ""

@@ -81,7 +81,7 @@ func (p *Process) dynamicBlock(tcb evidence.Addr, index uint64) (evidence.Addr, 
 		return 0, fmt.Errorf("dtv length: %w", err)
 	}
 	if index == 0 || index > count {
-		return 0, fmt.Errorf("index %d lies outside the thread's %d entries: not touched by this thread yet", index, count)
+		return 0, fmt.Errorf("index %d is outside the thread's %d entries: this thread has not used it yet", index, count)
 	}
 	block, err := Uint64(p, evidence.Addr(dtv+index*dtvEntry))
 	if err != nil {

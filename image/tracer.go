@@ -288,7 +288,7 @@ func (t *tracer) detach() error {
 		for _, thread := range t.threads {
 			err := ptraceCall(unix.PTRACE_DETACH, thread.tid, uintptr(thread.pending))
 			if err != nil && !errors.Is(err, unix.ESRCH) && first == nil {
-				first = fmt.Errorf("thread %d could not be let go: %w", thread.tid, err)
+				first = fmt.Errorf("thread %d could not be detached from: %w", thread.tid, err)
 			}
 		}
 		t.threads = nil

@@ -28,7 +28,7 @@ type abbrevTable struct {
 	sparse map[uint64]*abbrev
 }
 
-func (t *abbrevTable) find(code uint64) *abbrev {
+func (t *abbrevTable) abbrevOf(code uint64) *abbrev {
 	if code-1 < uint64(len(t.dense)) {
 		return &t.dense[code-1]
 	}
@@ -60,7 +60,7 @@ func (s *source) abbrevsAt(offset uint64, wide bool, version uint16) (*abbrevTab
 		if !ok {
 			break
 		}
-		table.add(a)
+		table.addAbbrev(a)
 	}
 	s.mu.Lock()
 	s.abbrevs[key] = table
@@ -68,7 +68,7 @@ func (s *source) abbrevsAt(offset uint64, wide bool, version uint16) (*abbrevTab
 	return table, nil
 }
 
-func (t *abbrevTable) add(a abbrev) {
+func (t *abbrevTable) addAbbrev(a abbrev) {
 	if a.code == uint64(len(t.dense))+1 {
 		t.dense = append(t.dense, a)
 		return
@@ -76,7 +76,7 @@ func (t *abbrevTable) add(a abbrev) {
 	if t.sparse == nil {
 		t.sparse = map[uint64]*abbrev{}
 	}
-	if t.find(a.code) == nil {
+	if t.abbrevOf(a.code) == nil {
 		t.sparse[a.code] = &a
 	}
 }

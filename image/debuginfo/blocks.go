@@ -73,7 +73,7 @@ walk:
 			}
 			continue
 		}
-		opened, skip, err := tree.add(&e, current)
+		opened, skip, err := tree.addBlock(&e, current)
 		if err != nil {
 			return nil, err
 		}
@@ -100,8 +100,8 @@ walk:
 	return tree, w.err
 }
 
-// add enters a DIE of the function's tree if it is a block.
-func (t *blockTree) add(e *entry, parent int32) (opened int32, skip bool, err error) {
+// addBlock enters a DIE of the function's tree if it is a block.
+func (t *blockTree) addBlock(e *entry, parent int32) (opened int32, skip bool, err error) {
 	switch e.tag() {
 	case dwarf.TagSubprogram, dwarf.TagInlinedSubroutine, dwarf.TagLexDwarfBlock:
 	case dwarf.TagTryDwarfBlock, dwarf.TagCatchDwarfBlock, dwarf.TagWithStmt:

@@ -75,7 +75,7 @@ func (u *unit) position(pc uint64) (Position, bool, error) {
 	if err != nil || table == nil {
 		return Position{}, false, err
 	}
-	return table.at(pc)
+	return table.positionAt(pc)
 }
 
 // CallsAt returns the inline chain at pc, innermost first; the last one is

@@ -40,7 +40,7 @@ func (u *unit) walk(from uint64) (*walker, error) {
 		return nil, err
 	}
 	if from < u.first || from >= u.end {
-		return nil, u.src.bad(u.section, from, "entry lies outside its unit")
+		return nil, u.src.bad(u.section, from, "entry is outside its unit")
 	}
 	return &walker{unit: u, r: reader{data: data, pos: int(from)}, table: table}, nil
 }
@@ -58,7 +58,7 @@ func (w *walker) next(e *entry) bool {
 		e.abbrev, e.next = nil, w.r.pos
 		return !w.failed(e)
 	}
-	e.abbrev = w.table.find(code)
+	e.abbrev = w.table.abbrevOf(code)
 	if e.abbrev == nil {
 		w.err = w.unit.src.bad(w.unit.section, e.off, fmt.Sprintf("entry has unknown abbreviation %d", code))
 		return false

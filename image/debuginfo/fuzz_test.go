@@ -94,6 +94,10 @@ func exercise(t *testing.T, i *Info) {
 	}
 	_, _, err = i.TypeNamed("struct all", 0x1139)
 	check(err)
+	_, _, err = i.AddressesOf("prog.c", 40, anyNumber)
+	check(err)
+	_, err = i.InlinedCode(func(f *Function) bool { return f.Name == "twice" }, anyNumber)
+	check(err)
 	for _, err := range i.Problems() {
 		check(err)
 	}
@@ -168,8 +172,8 @@ func FuzzLine(f *testing.F) {
 		if err != nil {
 			return
 		}
-		table := &lineTable{header: h, rows: h.run}
-		position, ok, err := table.at(pc)
+		table := &lineTable{header: h, rows: h.readSubfiles}
+		position, ok, err := table.positionAt(pc)
 		if ok && (err != nil || position.Line == 0) {
 			t.Errorf("a row with line %d, error %v", position.Line, err)
 		}

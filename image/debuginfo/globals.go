@@ -145,7 +145,7 @@ func (i *Info) GlobalsAt(pc uint64) ([]Variable, error) {
 func (i *Info) hinted(list func(*unitTable) []static, addr, hint uint64) (Variable, bool, error) {
 	p, err := i.placeAt(hint)
 	if err != nil || p.unit == nil {
-		return Variable{}, false, nil // the hint is but a hint
+		return Variable{}, false, nil // the hint may be wrong
 	}
 	return firstStatic([]*unit{p.unit}, list, addr)
 }

@@ -159,7 +159,7 @@ func (s *source) unitCovering(offset, pc uint64) *unit {
 	defer s.index.mu.Unlock()
 	if !known {
 		if i, ok := s.index.directAt(offset); ok {
-			u = s.index.direct[i] // somebody else was faster
+			u = s.index.direct[i] // another goroutine was faster
 		} else if s.readUnit(u); u.covers(pc) {
 			s.index.direct = slices.Insert(s.index.direct, i, u)
 		}

@@ -43,7 +43,7 @@ func (u *unit) readLines() (*lineTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lineTable{header: h, rows: sync.OnceValues(h.run)}, nil
+	return &lineTable{header: h, rows: sync.OnceValues(h.readSubfiles)}, nil
 }
 
 func (u *unit) readLineHeader(offset uint64) (*lineHeader, error) {

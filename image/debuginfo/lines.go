@@ -45,7 +45,7 @@ type lineMachine struct {
 	dropped       bool // the linker discarded this sequence's function
 }
 
-func (h *lineHeader) run() ([]subfile, error) {
+func (h *lineHeader) readSubfiles() ([]subfile, error) {
 	m := &lineMachine{h: h, byPath: map[string]int{}, current: -1}
 	m.lowest, _ = h.unit.base() // without one no sequence at 0 is dropped
 	r := &reader{data: h.program, pos: h.start}
@@ -262,7 +262,7 @@ func (m *lineMachine) keep(file int, row lineRow) {
 // positionAt returns the row that covers pc, as gdb's find_pc_sect_line chooses it:
 // the nearest one at or before pc among those that no later row or end of
 // their file supersedes, a statement before a non-statement at one address.
-func (t *lineTable) at(pc uint64) (Position, bool, error) {
+func (t *lineTable) positionAt(pc uint64) (Position, bool, error) {
 	subfiles, err := t.rows()
 	if err != nil {
 		return Position{}, false, err

@@ -13,7 +13,7 @@ func lineProgram(lowest uint64, parts ...[]byte) *lineTable {
 	u.root.low = value{unit: u, form: formAddr, number: lowest}
 	h := &lineHeader{unit: u, program: slices.Concat(parts...), version: 5, minInst: 4, defaultStmt: true, lineBase: -5, lineRange: 14,
 		opcodeBase: 18, opcodeLength: make([]byte, 17), files: []lineFile{{"/a.c"}, {"/b.c"}}}
-	return &lineTable{header: h, rows: h.run}
+	return &lineTable{header: h, rows: h.readSubfiles}
 }
 
 func setAddress(addr uint64) []byte {
@@ -53,7 +53,7 @@ func TestLineProgram(t *testing.T) {
 	} {
 		table := lineProgram(c.lowest, c.parts...)
 		for _, want := range c.want {
-			got, ok, err := table.at(want.pc)
+			got, ok, err := table.positionAt(want.pc)
 			if err != nil || ok != (want.line != 0) || got.File != want.file || got.Line != want.line || got.Column != want.column {
 				t.Errorf("%s: %#x is %+v, %v, %v; want %+v", name, want.pc, got, ok, err, want)
 			}

@@ -149,7 +149,7 @@ func (n *nameSearch) raw(s *source, id sectionID, data []byte, f form, find func
 		}
 		e, ok := u.entryWith(dwarf.AttrName, uint64(at), reach, func(has form) bool { return has == f })
 		if !ok || e.tag() != dwarf.TagVariable && (e.flag(dwarf.AttrDeclaration) || !isNamedType(e.tag())) {
-			continue // most are declarations, and confirming costs a walk
+			continue // most are declarations, and confirming them is expensive
 		}
 		if u.startsEntry(e.off) && n.accept(&e) {
 			return true
@@ -168,7 +168,7 @@ func (u *unit) entryWith(attr dwarf.Attr, at, reach uint64, fits func(form) bool
 	}
 	for start := at - 1; start >= u.first && at-start <= reach; start-- {
 		r := reader{data: data, pos: int(start)}
-		a := table.find(r.uleb())
+		a := table.abbrevOf(r.uleb())
 		if a == nil || r.bad || !a.has(attr) {
 			continue
 		}

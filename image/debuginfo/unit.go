@@ -77,7 +77,7 @@ func (s *source) readHeader(id sectionID, offset uint64) (u *unit, next uint64, 
 		return nil, 0, s.bad(id, offset, "unit is longer than the section")
 	}
 	u.end = uint64(r.pos) + length
-	r.has(min(length, maxHeader)) // if they are not there reading them fails
+	r.has(min(length, maxHeader)) // if they do not exist, reading them fails
 	r.data, r.more = r.data[:min(uint64(len(r.data)), u.end)], nil
 	u.version = r.u16()
 	addrSize := s.readHeaderFields(&r, u)

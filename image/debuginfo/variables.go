@@ -136,7 +136,7 @@ type declared struct {
 	dies []dieKey
 }
 
-func (d *declared) add(v Variable, die dieKey) {
+func (d *declared) addVariable(v Variable, die dieKey) {
 	d.list, d.dies = append(d.list, v), append(d.dies, die)
 }
 
@@ -204,7 +204,7 @@ func (s *scopeReader) readChildren(block *entry, depth, nesting int) error {
 	err := block.children(func(child *entry) bool {
 		switch child.tag() {
 		case dwarf.TagFormalParameter, dwarf.TagVariable:
-			failed = s.add(child, depth)
+			failed = s.addEntry(child, depth)
 		case dwarf.TagLexDwarfBlock:
 			bare := !child.abbrev.has(dwarf.AttrLowpc) && !child.abbrev.has(dwarf.AttrRanges)
 			// in an abstract function every block is bare, and which ones
@@ -226,7 +226,7 @@ func (e *entry) flagged(attr dwarf.Attr) bool {
 	return ok
 }
 
-func (s *scopeReader) add(e *entry, depth int) error {
+func (s *scopeReader) addEntry(e *entry, depth int) error {
 	key := dieKey{e.unit, e.off}
 	if s.seen[key] {
 		return nil
@@ -247,9 +247,9 @@ func (s *scopeReader) add(e *entry, depth int) error {
 	}
 	v.Depth, v.FrameBase = depth, s.frameBase
 	if v.Parameter {
-		s.parameters.add(v, declaration)
+		s.parameters.addVariable(v, declaration)
 	} else {
-		s.locals.add(v, declaration)
+		s.locals.addVariable(v, declaration)
 	}
 	return nil
 }

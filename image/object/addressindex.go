@@ -17,7 +17,7 @@ type addressIndex struct {
 func (t *symbolTable) buildIndex() *addressIndex {
 	x := &addressIndex{starts: make([]uint64, 0, t.count()), refs: make([]uint32, 0, t.count())}
 	for i := range t.count() {
-		if s := t.at(i); s.addressable() {
+		if s := t.symbolAt(i); s.addressable() {
 			x.starts = append(x.starts, s.value+t.shift)
 			x.refs = append(x.refs, uint32(i))
 		}
@@ -26,7 +26,7 @@ func (t *symbolTable) buildIndex() *addressIndex {
 	x.reach = make([]uint64, len(x.starts))
 	highest := uint64(0)
 	for i, ref := range x.refs {
-		s := t.at(int(ref))
+		s := t.symbolAt(int(ref))
 		end := x.starts[i] + s.size
 		if end < x.starts[i] {
 			end = ^uint64(0)
@@ -96,7 +96,7 @@ func (t *symbolTable) lookup(addr uint64) match {
 		if m.hasCover && x.starts[i] != m.cover.value+t.shift {
 			break
 		}
-		s := t.at(int(x.refs[i]))
+		s := t.symbolAt(int(x.refs[i]))
 		if addr-x.starts[i] < s.size {
 			t.prefer(&m.cover, &m.hasCover, s)
 		}
@@ -108,7 +108,7 @@ func (t *symbolTable) lookup(addr uint64) match {
 		if m.hasMark && x.starts[i] != m.mark.value+t.shift {
 			break
 		}
-		s := t.at(int(x.refs[i]))
+		s := t.symbolAt(int(x.refs[i]))
 		if s.size > 0 {
 			m.sized, m.hasSized = x.starts[i], true
 			m.hasMark = m.hasMark && m.mark.value+t.shift > m.sized

@@ -16,8 +16,19 @@ const noteGNUBuildID = 3
 // BuildID returns the NT_GNU_BUILD_ID note in lower-case hexadecimal, or "".
 func (f *File) BuildID() string { return f.buildID() }
 
-// findBuildID looks at the note sections first: the program headers of a
-// debug file describe the object it was made from.
+// BuildIDOf returns the build-id of the object file at path as BuildID does;
+// "" also if the file cannot be read or is no ELF object.
+func BuildIDOf(path string) string {
+	f, err := Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	return f.BuildID()
+}
+
+// findBuildID reads the note sections first, because the program headers of a
+// debug file describe the object that it was made from.
 func (f *File) findBuildID() string {
 	id := ""
 	// Unreadable notes count as none.

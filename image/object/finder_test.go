@@ -132,7 +132,7 @@ func TestTruncatedDebugFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	debug, err := new(Finder).Debug(open(t, s.object))
-	if debug != nil || err == nil || !strings.Contains(err.Error(), "behind the end of the file") {
+	if debug != nil || err == nil || !strings.Contains(err.Error(), "past the end of the file") {
 		t.Errorf("a truncated debug file: %v, %v", debug, err)
 	}
 }

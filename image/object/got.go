@@ -78,7 +78,7 @@ func (t *linkage) target(k slot) (string, bool) {
 		if t.dynamic == nil || uint64(k.symbol) >= uint64(t.dynamic.count()) {
 			return "", false
 		}
-		s := t.dynamic.at(int(k.symbol))
+		s := t.dynamic.symbolAt(int(k.symbol))
 		if name = string(t.dynamic.rawName(&s)); name == "" {
 			return "", false
 		}

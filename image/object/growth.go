@@ -25,13 +25,13 @@ type growth struct {
 
 	mu   sync.Mutex
 	turn sync.Cond // on mu
-	busy bool      // somebody decompresses a step
+	busy bool      // a goroutine decompresses a step
 	// produced is how much came out of the stream, filled how much of it is in
 	// data, which has the claimed size.
 	produced, filled uint64
 	data             []byte
 	ended            bool  // the stream ended where it should
-	err              error // why it cannot go on
+	err              error // why it cannot continue
 	spool            *spool
 
 	// The fields below belong to the goroutine that set busy.
@@ -39,8 +39,8 @@ type growth struct {
 	packed []byte
 	input  *bytes.Reader
 	stream io.ReadCloser
-	room   []byte // what data is to be, without a spool
-	// forgotten is how much of packed was given back to the kernel.
+	room   []byte // becomes data, without a spool
+	// forgotten is how much of packed was released to the kernel.
 	forgotten int
 }
 
@@ -86,7 +86,7 @@ func (g *growth) grow() {
 	if err != nil {
 		g.err = err
 	} else if g.produced += uint64(len(chunk)); g.spool != nil {
-		g.spool.add(g, chunk)
+		g.spool.addChunk(g, chunk)
 	} else {
 		g.filled, g.data = g.produced, g.room
 		g.ended = g.filled == g.section.packing.size

@@ -93,7 +93,7 @@ func (f *File) checkIdent(h []byte) error {
 func (f *File) parsePrograms(offset, count uint64) error {
 	table, ok := f.bytes(offset, count*programSize)
 	if !ok {
-		return f.formatError("", offset, "%d program headers reach behind the end of the file at %#x", count, len(f.data))
+		return f.formatError("", offset, "%d program headers reach past the end of the file at %#x", count, len(f.data))
 	}
 	le := binary.LittleEndian
 	f.programs = make([]program, count)
@@ -119,7 +119,7 @@ func (f *File) parseSections(offset, count uint64, names uint32) {
 	}
 	table, ok := f.bytes(offset, count*sectionSize)
 	if !ok {
-		f.damage = f.formatError("", offset, "%d section headers reach behind the end of the file at %#x", count, len(f.data))
+		f.damage = f.formatError("", offset, "%d section headers reach past the end of the file at %#x", count, len(f.data))
 		return
 	}
 	le := binary.LittleEndian

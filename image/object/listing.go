@@ -26,7 +26,7 @@ func (f *File) threadLocalAt(offset uint64) (Symbol, bool) {
 			continue
 		}
 		for i := range t.count() {
-			raw := t.at(i)
+			raw := t.symbolAt(i)
 			if raw.symbolKind() == SymbolTLS && raw.defined() && offset >= raw.value && offset-raw.value < max(raw.size, 1) {
 				return t.symbol(&raw), true
 			}

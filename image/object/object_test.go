@@ -249,7 +249,7 @@ func walk(f *File) {
 			continue
 		}
 		for i := range min(t.count(), 1000) {
-			s := t.at(i)
+			s := t.symbolAt(i)
 			f.SymbolAt(s.value)
 			if i < 100 {
 				f.SymbolNamed(string(t.rawName(&s)))

@@ -84,6 +84,17 @@ func openRegular(path string, open opener) (fd int, size int64, err error) {
 	return fd, size, nil
 }
 
+// OpenRegular opens a file for reading, and returns its size in bytes. It fails for
+// files that are not regular, without opening them: opening a device has effects, and
+// opening a pipe waits.
+func OpenRegular(path string) (*os.File, int64, error) {
+	fd, size, err := openRegular(path, hostFile(path))
+	if err != nil {
+		return nil, 0, err
+	}
+	return os.NewFile(uintptr(fd), path), size, nil
+}
+
 func regularSize(path string, fd int) (int64, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

@@ -58,7 +58,7 @@ func (s *Section) stored() ([]byte, error) {
 	}
 	b, ok := s.file.bytes(s.Offset, s.rawSize)
 	if !ok {
-		return nil, s.errorAt(0, "%#x bytes at file offset %#x reach behind the end of the file at %#x",
+		return nil, s.errorAt(0, "%#x bytes at file offset %#x reach past the end of the file at %#x",
 			s.rawSize, s.Offset, len(s.file.data))
 	}
 	return b, nil

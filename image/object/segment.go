@@ -80,7 +80,7 @@ func (f *File) loadedAt(vaddr uint64) ([]byte, error) {
 			return f.data[s.Offset+into:], nil
 		}
 		return nil, &FormatError{File: f.path, Offset: s.Offset, Err: io.ErrUnexpectedEOF,
-			Reason: "the segment reaches behind the end of the file"}
+			Reason: "the segment reaches past the end of the file"}
 	}
 	return nil, f.formatError("", 0, "address %#x is in no loaded segment", vaddr)
 }

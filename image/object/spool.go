@@ -45,8 +45,8 @@ func newSpool(file *spill) *spool {
 // buffer returns a free buffer; it waits for the writer if there is none.
 func (w *spool) buffer() []byte { return <-w.free }
 
-// add hands a chunk to the writer. The caller holds g's mu.
-func (w *spool) add(g *growth, chunk []byte) {
+// addChunk hands a chunk to the writer. The caller holds g's mu.
+func (w *spool) addChunk(g *growth, chunk []byte) {
 	w.pending = append(w.pending, chunk)
 	if !w.running {
 		w.running = true

@@ -101,7 +101,7 @@ type symbolTable struct {
 
 func (t *symbolTable) count() int { return len(t.symbols) / symbolSize }
 
-func (t *symbolTable) at(i int) rawSymbol {
+func (t *symbolTable) symbolAt(i int) rawSymbol {
 	b := t.symbols[i*symbolSize:][:symbolSize]
 	return rawSymbol{
 		name: binary.LittleEndian.Uint32(b), info: b[4], section: binary.LittleEndian.Uint16(b[6:]),
@@ -159,7 +159,7 @@ func (t *symbolTable) named(name string) (Symbol, bool) {
 	var best rawSymbol
 	strength := 0
 	for i := range t.count() {
-		s := t.at(i)
+		s := t.symbolAt(i)
 		if s.defined() && t.isName(&s) && t.hasName(&s, name) && s.strength() > strength {
 			best, strength = s, s.strength()
 		}
@@ -180,8 +180,8 @@ func (t *symbolTable) isName(s *rawSymbol) bool {
 func (t *symbolTable) hashed(name string) (Symbol, bool) {
 	var best rawSymbol
 	score := 0
-	t.hash.find(name, t.count(), func(i int) {
-		s := t.at(i)
+	t.hash.visitNamed(name, t.count(), func(i int) {
+		s := t.symbolAt(i)
 		if !s.defined() || !t.isName(&s) || !t.hasName(&s, name) {
 			return
 		}

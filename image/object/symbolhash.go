@@ -4,9 +4,9 @@ import "encoding/binary"
 
 // hashTable finds the symbols that may have a name.
 type hashTable interface {
-	// find calls visit with indexes below count of symbols whose hash is the
-	// name's. It ends on any contents.
-	find(name string, count int, visit func(int))
+	// visitNamed calls visit with indexes below count of symbols whose hash is
+	// the name's. It terminates whatever the contents.
+	visitNamed(name string, count int, visit func(int))
 }
 
 // gnuHash is a .gnu.hash section: four words of header, a Bloom filter of
@@ -27,7 +27,7 @@ func newGNUHash(b []byte) hashTable {
 	return gnuHash(b)
 }
 
-func (h gnuHash) find(name string, count int, visit func(int)) {
+func (h gnuHash) visitNamed(name string, count int, visit func(int)) {
 	le := binary.LittleEndian
 	buckets, first := le.Uint32(h), le.Uint32(h[4:])
 	bloom, shift := le.Uint32(h[8:]), le.Uint32(h[12:])
@@ -94,7 +94,7 @@ func newSysvHash(b []byte) hashTable {
 	return sysvHash(b)
 }
 
-func (h sysvHash) find(name string, count int, visit func(int)) {
+func (h sysvHash) visitNamed(name string, count int, visit func(int)) {
 	le := binary.LittleEndian
 	buckets, chains := le.Uint32(h), le.Uint32(h[4:])
 	next := h[8+4*uint64(buckets):]

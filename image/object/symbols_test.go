@@ -23,7 +23,7 @@ func TestEverySymbolIsFound(t *testing.T) {
 		}
 		found := 0
 		for i := range table.count() {
-			s := table.at(i)
+			s := table.symbolAt(i)
 			if !s.defined() || !table.isName(&s) {
 				continue
 			}
@@ -143,9 +143,9 @@ func TestSizelessSymbols(t *testing.T) {
 		{at("sized") + 12, "inner_label"},
 		{at("bare"), "bare"},
 		{at("bare") + 15, "bare"},
-		{at("alias_a") + 7, "alias_b"}, // the later name, as gdb has it
+		{at("alias_a") + 7, "alias_b"}, // the later name, as in gdb
 		{at("last"), "last"},
-		{at("last") + 3, ""}, // behind a sized symbol nothing is claimed
+		{at("last") + 3, ""}, // after a sized symbol no name is claimed
 		{at("main"), "main"},
 	} {
 		if got, _ := f.SymbolAt(c.addr); got.Name != c.want {

@@ -36,8 +36,8 @@ func TestFunctionsAreForgotten(t *testing.T) {
 	hdr, eh := buildFrames(functions)
 	m := testModule(hdr, eh)
 	for i := range uint64(functions) {
-		begin, _ := m.table.at(int(i))
-		if fn, err := m.find(begin); fn == nil || err != nil {
+		begin, _ := m.table.entryAt(int(i))
+		if fn, err := m.functionAt(begin); fn == nil || err != nil {
 			t.Fatalf("function %d at %#x: %v", i, begin, err)
 		}
 	}

@@ -37,7 +37,7 @@ const (
 func (u *Unwinder) WalkEnds(t *image.Thread, o EndsOptions) Stack {
 	var s Stack
 	var pcs []evidence.Addr
-	var ring []Frame // the last Bottom frames behind the top, oldest at next
+	var ring []Frame // the last Bottom frames after the top, oldest at next
 	next := 0
 	end := u.walkFunc(t, o.Limit, func(f *Frame) bool {
 		pcs = append(pcs, f.PC())

@@ -30,7 +30,7 @@ type entry struct {
 	// id is the CIE pointer or CIE id field, which is at idAddr.
 	id, idAddr uint64
 	dwarf64    bool
-	body       []byte // behind the id field
+	body       []byte // after the id field
 	bodyAddr   uint64
 }
 
@@ -135,7 +135,7 @@ func parseCIE(a area, e *entry, f format) (*cie, error) {
 	}
 	augmentation := r.cstring()
 	if strings.HasPrefix(augmentation, "eh") {
-		r.skip(8) // an address that g++ 2 left there
+		r.skip(8) // an address that g++ 2 put there
 	}
 	if version == 4 {
 		if address, segment := r.u8(), r.u8(); r.err == nil && (address != 8 || segment != 0) {

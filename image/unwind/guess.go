@@ -37,7 +37,7 @@ func (w *walk) plausible(caller *image.Registers, cfa evidence.Addr, how *way) e
 		return fmt.Errorf("the frame address %v is on another stack than %v", cfa, sp)
 	}
 	if !w.unwinder.followsCall(caller.PC()) {
-		return fmt.Errorf("no call instruction stands before %v", caller.PC())
+		return fmt.Errorf("no call instruction precedes %v", caller.PC())
 	}
 	return nil
 }

@@ -68,8 +68,8 @@ type moduleCFI struct {
 	eh      area // nil when there is none
 	ehStart uint64
 	ehSize  uint64
-	table   *searchTable // nil or empty when there is none of use
-	problem error        // what was wrong with the tables
+	table   *searchTable // nil or empty when there is no usable one
+	problem error        // why the tables are unusable
 	scanned bool
 	spans   []span
 
@@ -79,7 +79,7 @@ type moduleCFI struct {
 
 	cies      [2]map[uint64]*cie // by format and address
 	functions map[functionKey]*function
-	cached    int // bytes that functions takes up, about
+	cached    int // approximate size of functions in bytes
 }
 
 const (
@@ -108,7 +108,7 @@ func (m *moduleCFI) row(pc evidence.Addr) (r row, ok bool, err error) {
 	link := m.module.LinkAddr(pc)
 	var fn *function
 	err = recovered("call frame information", func() error {
-		fn, err = m.find(link)
+		fn, err = m.functionAt(link)
 		return err
 	})
 	if fn == nil || err != nil {
@@ -137,7 +137,7 @@ func (m *moduleCFI) row(pc evidence.Addr) (r row, ok bool, err error) {
 
 // functionAt returns the FDE that covers pc: by the binary search table, else by a
 // scan of .eh_frame, else from .debug_frame. nil when none does.
-func (m *moduleCFI) find(pc uint64) (*function, error) {
+func (m *moduleCFI) functionAt(pc uint64) (*function, error) {
 	m.open()
 	fn, found, err := m.findInTable(pc)
 	if err == nil && fn == nil && !found && m.eh != nil {
@@ -161,7 +161,7 @@ func (m *moduleCFI) findInTable(pc uint64) (fn *function, conclusive bool, err e
 	if m.table == nil || m.table.len() == 0 {
 		return nil, false, nil
 	}
-	begin, addr, ok := m.table.find(pc)
+	begin, addr, ok := m.table.entryFor(pc)
 	if !ok {
 		return nil, m.table.sorted(), nil
 	}

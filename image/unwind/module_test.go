@@ -63,7 +63,7 @@ func TestLookup(t *testing.T) {
 	unsorted := bytes.Clone(hdr)
 	copy(unsorted[12:], hdr[12+16:12+24]) // the first entry is the third
 	wrong := bytes.Clone(hdr)
-	wrong[12+8+4]++ // the second entry's FDE lies elsewhere
+	wrong[12+8+4]++ // the second entry's FDE is elsewhere
 	for name, table := range map[string][]byte{
 		"table": hdr, "no table": nil, "unsorted table": unsorted, "wrong pointer": wrong,
 		"empty table": {1, 0x1b, 0xff, 0xff, 0xfc, 0x0f, 0, 0}, "other version": {2}, "cut": hdr[:20],

@@ -51,17 +51,17 @@ func rewrite(f *fde, bodyAddr uint64) ([]byte, error) {
 	if len(f.cie.initial) > maxInitial || len(f.cie.initial)+len(f.instructions) > maxProgram {
 		return nil, fmt.Errorf("%d and %d bytes of call frame instructions", len(f.cie.initial), len(f.instructions))
 	}
-	if err := p.run(f.cie.initial, 0); err != nil {
+	if err := p.execute(f.cie.initial, 0); err != nil {
 		return nil, fmt.Errorf("CIE: %w", err)
 	}
 	p.inCIE, p.remembered = false, 0
-	if err := p.run(f.instructions, bodyAddr); err != nil {
+	if err := p.execute(f.instructions, bodyAddr); err != nil {
 		return nil, err
 	}
 	return p.out, nil
 }
 
-func (p *program) run(code []byte, addr uint64) error {
+func (p *program) execute(code []byte, addr uint64) error {
 	r := reader{data: code}
 	for r.left() > 0 {
 		at := r.pos

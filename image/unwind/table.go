@@ -52,22 +52,22 @@ func parseHeader(data []byte, addr uint64) (*searchTable, error) {
 
 func (t *searchTable) len() int { return len(t.data) / 8 }
 
-func (t *searchTable) at(i int) (begin, fdeAddr uint64) {
+func (t *searchTable) entryAt(i int) (begin, fdeAddr uint64) {
 	b := t.data[8*i:]
 	begin = t.addr + uint64(int64(int32(binary.LittleEndian.Uint32(b))))
 	return begin, t.addr + uint64(int64(int32(binary.LittleEndian.Uint32(b[4:]))))
 }
 
-// find returns the FDE of the last function that begins at or before pc.
-func (t *searchTable) find(pc uint64) (begin, fdeAddr uint64, ok bool) {
+// entryFor returns the FDE of the last function that begins at or before pc.
+func (t *searchTable) entryFor(pc uint64) (begin, fdeAddr uint64, ok bool) {
 	i := sort.Search(t.len(), func(i int) bool {
-		begin, _ := t.at(i)
+		begin, _ := t.entryAt(i)
 		return begin > pc
 	})
 	if i == 0 {
 		return 0, 0, false
 	}
-	begin, fdeAddr = t.at(i - 1)
+	begin, fdeAddr = t.entryAt(i - 1)
 	return begin, fdeAddr, true
 }
 
@@ -77,7 +77,7 @@ func (t *searchTable) sorted() bool {
 	if !t.checked {
 		t.checked, t.inOrder = true, true
 		for i, last := 0, uint64(0); i < t.len() && t.inOrder; i++ {
-			begin, _ := t.at(i)
+			begin, _ := t.entryAt(i)
 			t.inOrder, last = begin >= last, begin
 		}
 	}

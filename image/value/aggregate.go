@@ -49,13 +49,13 @@ func (w *formatter) elements(o object, elem debuginfo.Type, count int64, depth i
 	size := elem.Size()
 	data, err := o.read(size * min(count, max(1, maxArrayBytes/size)))
 	if err != nil {
-		data = nil // then each element says what it lacks
+		data = nil // then each element gives its own reason
 	}
 	var v evidence.Value
 	var parts []string
 	i := int64(0)
 	for i < count && len(parts) < w.opts.Elements && w.left > 0 {
-		item := w.value(o.at(i*size), elem, depth+1)
+		item := w.value(o.atOffset(i*size), elem, depth+1)
 		run := repeats(data, size, i)
 		name, part := fmt.Sprintf("[%d]", i), short(item)
 		if run < minRepeat {
@@ -122,7 +122,7 @@ func (w *formatter) charArray(o object, elem debuginfo.Type, count int64) (v evi
 	v.Text = quote(text)
 	switch {
 	case terminated && dirty:
-		v.Text += " (and more behind the NUL)"
+		v.Text += " (and more after the NUL)"
 	case !terminated && shown < count:
 		v.Text += fmt.Sprintf("... (%d bytes)", count)
 	case !terminated:
@@ -194,7 +194,7 @@ func (w *formatter) member(o object, m debuginfo.Member, depth int) evidence.Var
 		field.Name = "<" + m.Type.Name() + ">"
 		fallthrough
 	case m.BitSize == 0:
-		field.Value = w.value(o.at(m.Offset), m.Type, depth+1)
+		field.Value = w.value(o.atOffset(m.Offset), m.Type, depth+1)
 	default:
 		field.Value = w.bitField(o, m)
 	}
@@ -209,7 +209,7 @@ func (w *formatter) bitField(o object, m debuginfo.Member) evidence.Value {
 	}
 	first := shift / 8
 	shift %= 8
-	data, err := o.at(m.Offset + first).read((shift + bits + 7) / 8)
+	data, err := o.atOffset(m.Offset + first).read((shift + bits + 7) / 8)
 	if err != nil {
 		return evidence.Value{Unavailable: reason(err)}
 	}

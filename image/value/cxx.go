@@ -51,7 +51,7 @@ func (w *formatter) cxxString(o object, t debuginfo.Type, _ int) (evidence.Value
 	// shares the memory of the local buffer.
 	capacity := uint64(15)
 	local, found := find(t, "_M_local_buf", nil)
-	at, placed := o.at(local.offset).address()
+	at, placed := o.atOffset(local.offset).address()
 	if found && (!placed || at != pointer) {
 		p, known := find(t, "_M_allocated_capacity", isWord)
 		if known {
@@ -86,7 +86,7 @@ func (w *formatter) cxxVector(o object, t debuginfo.Type, depth int) (evidence.V
 		return failed(err)
 	}
 	if !ok || !isPointer(parts[0].typ) || parts[0].typ.Elem() == nil || parts[0].typ.Elem().Size() <= 0 {
-		return evidence.Value{}, false // vector<bool> has iterators there
+		return evidence.Value{}, false // vector<bool> has iterators in these members
 	}
 	elem := parts[0].typ.Elem()
 	start, finish, end := values[0], values[1], values[2]
@@ -109,7 +109,7 @@ func (w *formatter) cxxUniquePtr(o object, t debuginfo.Type, depth int) (evidenc
 	if !ok {
 		return evidence.Value{}, false
 	}
-	return w.owner(o.at(holder.offset+p.offset), p.typ, depth, ""), true
+	return w.owner(o.atOffset(holder.offset+p.offset), p.typ, depth, ""), true
 }
 
 // owner formats a smart pointer by its pointer; the object is followed at the
@@ -132,7 +132,7 @@ func (w *formatter) cxxSharedPtr(o object, t debuginfo.Type, depth int) (evidenc
 	if !ok {
 		return evidence.Value{}, false
 	}
-	return w.owner(o.at(p.offset), p.typ, depth, w.useCounts(o, t)), true
+	return w.owner(o.atOffset(p.offset), p.typ, depth, w.useCounts(o, t)), true
 }
 
 // useCounts is " (2 owners, 1 weak)" for a control block that can be read. The
@@ -174,7 +174,7 @@ func (w *formatter) cxxOptional(o object, t debuginfo.Type, depth int) (evidence
 	case 0:
 		return evidence.Value{Text: "std::nullopt"}, true
 	case 1:
-		return w.value(o.at(p.offset), p.typ, depth), true
+		return w.value(o.atOffset(p.offset), p.typ, depth), true
 	}
 	return invalid("not a valid std::optional: its flag is %d", values[0])
 }

@@ -58,7 +58,7 @@ func (e *evaluator) locate(expr []byte) ([]piece, error) {
 		return []piece{e.single(list)}, nil
 	}
 	if start < len(list) {
-		return nil, fmt.Errorf("location expression at %d: operations behind the last piece", list[start].start)
+		return nil, fmt.Errorf("location expression at %d: operations after the last piece", list[start].start)
 	}
 	return pieces, nil
 }

@@ -79,7 +79,7 @@ func isWord(t debuginfo.Type) bool {
 
 // word reads a member as an unsigned number.
 func (o object) word(p part) (uint64, error) {
-	data, err := o.at(p.offset).read(p.typ.Size())
+	data, err := o.atOffset(p.offset).read(p.typ.Size())
 	if err != nil {
 		return 0, err
 	}

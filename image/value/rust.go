@@ -74,8 +74,8 @@ func (w *formatter) rustParts(o object, t debuginfo.Type) (pointer evidence.Addr
 		v.Unavailable = reason(err)
 		return 0, 0, nil, v, true
 	}
-	if room, known := rustCapacity(o, t); length > maxLibraryString || known && length > room {
-		v.Unavailable = fmt.Sprintf("not a valid Vec: length %d, capacity %d, data at %#x", length, room, at)
+	if capacity, known := rustCapacity(o, t); length > maxLibraryString || known && length > capacity {
+		v.Unavailable = fmt.Sprintf("not a valid Vec: length %d, capacity %d, data at %#x", length, capacity, at)
 	}
 	return evidence.Addr(at), length, p.typ.Elem(), v, true
 }
@@ -179,7 +179,7 @@ func (w *formatter) discriminant(o object, m debuginfo.Member) (uint64, error) {
 	if m.Type == nil || m.Type.Size() <= 0 || m.Type.Size() > 8 {
 		return 0, unavailable("the enum's discriminant has no size")
 	}
-	data, err := o.at(m.Offset).read(m.Type.Size())
+	data, err := o.atOffset(m.Offset).read(m.Type.Size())
 	if err != nil {
 		return 0, err
 	}

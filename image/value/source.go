@@ -76,7 +76,7 @@ type object struct {
 	offset int64
 }
 
-func (o object) at(offset int64) object { return object{o.source, o.offset + offset} }
+func (o object) atOffset(offset int64) object { return object{o.source, o.offset + offset} }
 
 func (o object) read(size int64) ([]byte, error) { return o.source.read(o.offset, size) }
 

@@ -16,7 +16,7 @@ const (
 	actRead action = 1 << iota
 	actWrite
 	actConditional // may not happen, or may leave the old value
-	actInexact     // the address is only where the access is near
+	actInexact     // the access is only near the address
 )
 
 func (a action) kind() evidence.AccessKind {
@@ -45,7 +45,7 @@ type behaviour struct {
 	actions  [6]action // of the explicit operands
 	implicit []implicit
 	flow     Flow
-	size     int // of the memory operand, where x86asm does not say
+	size     int // of the memory operand, if x86asm does not give it
 }
 
 // The table: mnemonics as x86asm names them, what they do with their operands

@@ -12,7 +12,7 @@ func changed(before, after *unix.PtraceRegs) (set regSet) {
 	a, b := generalRegisters(before), generalRegisters(after)
 	for r := range a {
 		if *a[r] != *b[r] {
-			set.add(Reg(r))
+			set.addRegister(Reg(r))
 		}
 	}
 	return set
@@ -47,7 +47,7 @@ func (c *check) influences(regs unix.PtraceRegs, base *state) (set regSet) {
 
 func readSet(i *Inst) (set regSet) {
 	for _, r := range i.Read() {
-		set.add(r)
+		set.addRegister(r)
 	}
 	return set
 }
@@ -98,7 +98,7 @@ func differences(before1, before2 *unix.PtraceRegs, after1, after2 *state) (d di
 	for r := range a1 {
 		untouched := *a1[r] == *b1[r] && *a2[r] == *b2[r]
 		if !untouched && *a1[r] != *a2[r] {
-			d.regs.add(Reg(r))
+			d.regs.addRegister(Reg(r))
 		}
 	}
 	d.other = after1.regs.Rip != after2.regs.Rip || after1.regs.Eflags != after2.regs.Eflags ||
@@ -117,9 +117,9 @@ func (c *check) compareRegisters() {
 		if o.IsMemory || o.IsImm || !writes(o.Access) {
 			continue
 		}
-		said.add(o.Reg)
+		said.addRegister(o.Reg)
 		if !o.Conditional {
-			certain.add(o.Reg)
+			certain.addRegister(o.Reg)
 		}
 	}
 	if missing := written &^ said; missing != 0 {
@@ -185,7 +185,7 @@ func TestSyscallOnProcessor(t *testing.T) {
 	}
 	var said regSet
 	for _, r := range i.Written() {
-		said.add(r)
+		said.addRegister(r)
 	}
 	if got := changed(&regs, &s.regs); got != said || s.regs.Rax != uint64(p.pid) {
 		t.Errorf("getpid returned %d and changed %s, want %d and %s", s.regs.Rax, names(got), p.pid, names(said))

@@ -48,7 +48,7 @@ func (r Reg) General() bool { return r <= R15 }
 // regSet is a set of general registers, bit n being register n.
 type regSet uint32
 
-func (s *regSet) add(r Reg) {
+func (s *regSet) addRegister(r Reg) {
 	if r.General() {
 		*s |= 1 << r
 	}
@@ -77,7 +77,7 @@ func (i *Inst) Written() []Reg {
 	var set regSet
 	for n := range i.Operands {
 		if o := &i.Operands[n]; !o.IsMemory && !o.IsImm && writes(o.Access) {
-			set.add(o.Reg)
+			set.addRegister(o.Reg)
 		}
 	}
 	return set.list()
@@ -94,12 +94,12 @@ func (i *Inst) Read() []Reg {
 		switch {
 		case o.IsMemory:
 			if i.Op != "nop" {
-				set.add(o.Memory.Base)
-				set.add(o.Memory.Index)
+				set.addRegister(o.Memory.Base)
+				set.addRegister(o.Memory.Index)
 			}
 		case o.IsImm:
 		case reads(o.Access), o.Access == evidence.Write && o.Size < 4:
-			set.add(o.Reg)
+			set.addRegister(o.Reg)
 		}
 	}
 	return set.list()

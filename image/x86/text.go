@@ -14,7 +14,7 @@ type style struct {
 	mask      uint8
 	zeroing   bool
 	broadcast uint8 // elements that one memory element is spread to
-	popped    int8  // to take off the displacement of pop [rsp+n]
+	popped    int8  // to subtract from the displacement of pop [rsp+n]
 }
 
 type prefix uint8

@@ -108,13 +108,13 @@ type Flow uint8
 
 // The flows.
 const (
-	FlowNext    Flow = iota // goes on
+	FlowNext    Flow = iota // continues
 	FlowJump                // unconditional
 	FlowBranch              // conditional
-	FlowCall                // goes on when the callee returns
+	FlowCall                // continues when the callee returns
 	FlowReturn              // to an address from the stack
-	FlowTrap                // ud2, int3, hlt: does not go on
-	FlowSyscall             // into the kernel and on
+	FlowTrap                // ud2, int3, hlt: does not continue
+	FlowSyscall             // into the kernel, then continues
 )
 
 // Inst is one decoded instruction.
