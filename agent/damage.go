@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 )
 
 // Range is the memory from Start up to End.
@@ -164,7 +165,7 @@ func (h *Heap) Damage(o *Object, r Range, word uint64) (*evidence.Damage, error)
 	shown := min(last, first+maxShown)
 	d := &evidence.Damage{
 		Start: r.Start + evidence.Addr(first), End: r.Start + evidence.Addr(last), Overwritten: differ,
-		Bytes: hex.EncodeToString(got[first:shown]), Text: Printable(got[first:shown]),
+		Bytes: hex.EncodeToString(got[first:shown]), Text: wording.Printable(got[first:shown]),
 		Expected: hex.EncodeToString(want[first:shown]),
 	}
 	d.Offset = int64(d.Start - o.Addr)
@@ -175,16 +176,4 @@ func (h *Heap) Damage(o *Object, r Range, word uint64) (*evidence.Damage, error)
 		d.Before = hex.EncodeToString(before)
 	}
 	return d, nil
-}
-
-// Printable shows bytes as text, with a dot for what is not printable ASCII.
-func Printable(data []byte) string {
-	out := make([]byte, len(data))
-	for i, c := range data {
-		out[i] = '.'
-		if c >= 0x20 && c < 0x7f {
-			out[i] = c
-		}
-	}
-	return string(out)
 }

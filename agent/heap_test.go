@@ -152,7 +152,7 @@ func TestNearest(t *testing.T) {
 		{"first byte", slot, slot, agent.Inside, 0},
 		{"last byte", slot + 23, slot, agent.Inside, 23},
 		{"in a freed object", slot + 48 + 5, slot + 48, agent.Inside, 5},
-		{"directly behind", slot + 24, slot, agent.Behind, 0},
+		{"directly after", slot + 24, slot, agent.Behind, 0},
 		{"in the middle", slot + 35, slot, agent.Behind, 11},
 		{"nearer to the next", slot + 36, slot + 48, agent.Before, 11},
 		{"as near to either", slot + 96 + 35, slot + 96, agent.Behind, 12},
@@ -161,15 +161,15 @@ func TestNearest(t *testing.T) {
 		{"end of the last used slot", slot + 4*48 - 1, slot + 3*48, agent.Behind, 23},
 		{"fresh slot", slot + 4*48, slot + 3*48, agent.InFresh, 24},
 		{"last byte of the last slot", slot + 10*48 - 1, slot + 3*48, agent.InFresh, 24 + 6*48 - 1},
-		{"behind the last slot", slot + 10*48 + 7, slot + 3*48, agent.Behind, 24 + 6*48 + 7},
+		{"after the last slot", slot + 10*48 + 7, slot + 3*48, agent.Behind, 24 + 6*48 + 7},
 		{"before a large one", right - 1, right, agent.Before, 0},
 		{"far before a large one", right - 5000, right, agent.Before, 4999},
-		{"behind a large one", right + 8192 + 16, right, agent.Behind, 0},
+		{"after a large one", right + 8192 + 16, right, agent.Behind, 0},
 		{"guard page", end, right, agent.InGuardPage, 8},
 		{"last byte of the guard page", end + 4095, right, agent.InGuardPage, 8 + 4095},
 		{"last byte of a large one", plain + 99999, plain, agent.Inside, 99999},
-		{"behind one without a guard page", plain + 100000 + 30, plain, agent.Behind, 30},
-		{"before a span behind an empty one", after - 64, after, agent.Before, 63},
+		{"after one without a guard page", plain + 100000 + 30, plain, agent.Behind, 30},
+		{"before a span after an empty one", after - 64, after, agent.Before, 63},
 		{"beyond everything", plain - 64 + 131072 + 10, plain, agent.Behind, 131072 + 10 - 64 - 100000},
 	} {
 		n, found, err := h.Nearest(c.addr)
@@ -318,7 +318,7 @@ func TestGaps(t *testing.T) {
 		"do not fit":            func(b *agenttest.Heap, slot evidence.Addr) { b.Span(slot).Slots = 1 << 31 },
 		"of 0 bytes":            func(b *agenttest.Heap, slot evidence.Addr) { b.Span(slot).Slot = 0 },
 		"outside the metadata":  func(b *agenttest.Heap, slot evidence.Addr) { b.Span(slot).Words = 8 },
-		"slots of 48 bytes beh": func(b *agenttest.Heap, slot evidence.Addr) { b.Span(slot).First = 0 },
+		"slots of 48 bytes aft": func(b *agenttest.Heap, slot evidence.Addr) { b.Span(slot).First = 0 },
 		"a large object of":     func(b *agenttest.Heap, slot evidence.Addr) { b.Span(slot).Kind = agent.SpanLarge },
 	} {
 		b := agenttest.New()
@@ -373,7 +373,7 @@ func TestStaleInterior(t *testing.T) {
 func TestStaleInteriorOfLarge(t *testing.T) {
 	b := agenttest.New()
 	o := b.Large(agent.Unit-4096-1008-16, 1008, 16, agent.Call{}, true)
-	next := b.Small(48, 10) // its unit becomes what is left of a longer run
+	next := b.Small(48, 10) // its unit becomes the rest of a longer run
 	raw := b.Span(next)
 	*raw = agent.RawSpan{Kind: agent.SpanInterior, Units: 1}
 	n, found, err := open(t, b).Nearest(next)

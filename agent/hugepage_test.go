@@ -43,7 +43,7 @@ func TestSmallPages(t *testing.T) {
 		anonymous := len(fields) == 5
 		name = window(start)
 		if name == "" && table && anonymous && mode == "rw-p" {
-			name = "tables" // of the library, behind its data
+			name = "tables" // of the library, after its data
 		}
 		table = !anonymous && fields[5] == library
 	}

@@ -27,7 +27,7 @@ func (h *Heap) spanOf(unit uint64) (*Span, error) {
 	if raw.Kind == SpanInterior {
 		back := uint64(raw.Units)
 		if back == 0 || back > unit {
-			return nil, fmt.Errorf("agent: unit %d claims to be %d units behind its span", unit, back)
+			return nil, fmt.Errorf("agent: unit %d claims to be %d units after its span's first", unit, back)
 		}
 		head -= back
 		if raw, err = h.rawSpan(head); err != nil {

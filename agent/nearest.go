@@ -62,14 +62,14 @@ func (h *Heap) Nearest(addr evidence.Addr) (n Near, found bool, err error) {
 	case !ok && addr < s.FirstSlot():
 		return h.inFrontGuard(s, addr)
 	case !ok:
-		return h.behind(s, s.Slots()-1, addr)
+		return h.placeAfter(s, s.Slots()-1, addr)
 	}
 	o, err := h.objectAt(s, slot)
 	switch {
 	case err != nil:
 		return Near{}, false, err
 	case o.State == Fresh:
-		return h.behind(s, slot, addr)
+		return h.placeAfter(s, slot, addr)
 	case o.Contains(addr):
 		return Near{o, Inside, uint64(addr - o.Addr)}, true, nil
 	}
@@ -123,7 +123,7 @@ func (h *Heap) inFrontGuard(s *Span, addr evidence.Addr) (Near, bool, error) {
 
 // placeAfter places an address in a fresh slot, or after the last slot, by the
 // last object before.
-func (h *Heap) behind(s *Span, slot int, addr evidence.Addr) (Near, bool, error) {
+func (h *Heap) placeAfter(s *Span, slot int, addr evidence.Addr) (Near, bool, error) {
 	o, found, err := h.lastIn(s, slot)
 	if !found || err != nil {
 		return Near{}, false, err

@@ -84,19 +84,41 @@ func (o Options) String() string {
 var errorKinds = []string{"overflow", "underflow", "use-after-free", "double-free", "free-middle", "free-wild",
 	"free-stack", "free-global", "free-foreign", "mismatch"}
 
+// ErrorWords are what on_error does at an error.
+var ErrorWords = []string{"abort", "log", "continue"}
+
+// WordError is a word that an option does not take.
+type WordError struct {
+	Word  string
+	Takes []string
+}
+
+func (e *WordError) Error() string {
+	return fmt.Sprintf("it is one of %s, not %q", strings.Join(e.Takes, ", "), e.Word)
+}
+
+// KindError is a kind of error that the agent does not know.
+type KindError struct {
+	Kind  string
+	Known []string
+}
+
+func (e *KindError) Error() string {
+	return fmt.Sprintf("%q is no kind of error: it is one of %s", e.Kind, strings.Join(e.Known, ", "))
+}
+
 // checkOnError: WORD for all kinds of errors, KIND=WORD for one, separated by
 // commas.
 func checkOnError(value string) error {
-	words := []string{"abort", "log", "continue"}
 	for part := range strings.SplitSeq(value, ",") {
 		kind, word, found := strings.Cut(part, "=")
 		if !found {
 			word = kind
 		} else if !slices.Contains(errorKinds, kind) {
-			return fmt.Errorf("%q is no kind of error: it is one of %s", kind, strings.Join(errorKinds, ", "))
+			return &KindError{kind, errorKinds}
 		}
-		if !slices.Contains(words, word) {
-			return fmt.Errorf("it is one of %s, not %q", strings.Join(words, ", "), word)
+		if !slices.Contains(ErrorWords, word) {
+			return &WordError{word, ErrorWords}
 		}
 	}
 	return nil

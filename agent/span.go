@@ -132,7 +132,7 @@ func (h *Heap) plausible(s *Span) error {
 		length := uint64(raw.Units) << UnitShift
 		if raw.Slot < 16 || raw.Slot > SmallMax || raw.Slot%16 != 0 || raw.First < 16 || raw.First > 4096 || raw.First%16 != 0 ||
 			uint64(raw.First)+words*uint64(raw.Slot) > length || raw.Carved > raw.Slots {
-			return fmt.Errorf("%d of %d slots of %d bytes behind %d bytes do not fit %#x bytes", raw.Carved, raw.Slots, raw.Slot, raw.First, length)
+			return fmt.Errorf("%d of %d slots of %d bytes after %d bytes do not fit %#x bytes", raw.Carved, raw.Slots, raw.Slot, raw.First, length)
 		}
 		if !h.inMeta(raw.Words, 8*words) {
 			return fmt.Errorf("%d words at %#x are outside the metadata", words, raw.Words)

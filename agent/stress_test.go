@@ -43,7 +43,7 @@ func allocatorProgram(tb testing.TB, compiler, source string, flags ...string) s
 	needsCompiler(tb, compiler)
 	out := filepath.Join(tb.TempDir(), "program")
 	args := append([]string{
-		"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fno-builtin", "-pthread",
+		"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fno-builtin", "-pthread", "-iquote", "src",
 		"-o", out, filepath.Join("src/test", source),
 	}, flags...)
 	if text, err := exec.CommandContext(tb.Context(), compiler, args...).CombinedOutput(); err != nil {

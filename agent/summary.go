@@ -16,7 +16,7 @@ type Count struct {
 	Largest uint64
 }
 
-func (c *Count) add(state State, size uint64) {
+func (c *Count) addObject(state State, size uint64) {
 	switch state {
 	case Live:
 		c.Live++
@@ -72,7 +72,7 @@ func (h *Heap) Summarize(workers int) *Totals {
 	}
 	t := &Totals{MappedBytes: h.root.Objects.Mapped}
 	t.Gaps = h.Scan(workers, func(worker int, b *Batch) error {
-		tallies[worker].add(b, uint32(min(h.root.Sites.Used, SiteMask+1)))
+		tallies[worker].addBatch(b, uint32(min(h.root.Sites.Used, SiteMask+1)))
 		return nil
 	})
 	all := tallies[0]
@@ -99,8 +99,8 @@ func (h *Heap) Summarize(workers int) *Totals {
 // tally counts by site.
 type tally map[uint32]*SiteCount
 
-// add counts a batch, of objects of so many sites.
-func (t tally) add(b *Batch, sites uint32) {
+// addBatch counts a batch, of objects of so many sites.
+func (t tally) addBatch(b *Batch, sites uint32) {
 	var s *SiteCount
 	for i := range b.Len() {
 		state := b.State(i)
@@ -117,7 +117,7 @@ func (t tally) add(b *Batch, sites uint32) {
 		if state == Live {
 			s.seen(call.Thread)
 		}
-		s.add(state, b.Size(i))
+		s.addObject(state, b.Size(i))
 	}
 }
 

@@ -50,7 +50,7 @@ func FindTarget(name string) (Target, error) {
 func lookUp(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	switch {
-	case err == nil, errors.Is(err, exec.ErrDot): // who has . in PATH wants it
+	case err == nil, errors.Is(err, exec.ErrDot): // a user with . in PATH wants it
 		return path, nil
 	case !errors.Is(err, exec.ErrNotFound):
 		return "", fmt.Errorf("%s cannot be run: %w", name, errors.Unwrap(err))

@@ -31,7 +31,7 @@ func populated() (b *agenttest.Heap, parts []evidence.Addr) {
 	gone := b.Large(64, 100000, 24, by, false)
 	b.FreeLarge(gone, by)
 	b.Error(agent.RawError{Kind: agent.ErrorOverflow, WordValid: 1, Object: uint64(slot), Frames: 3})
-	b.Memory.Write(slot+10, []byte("some text that goes on and on and on"))
+	b.Memory.Write(slot+10, []byte("some text that does not end for a while"))
 	b.Finish()
 	r := &b.Root
 	return b, []evidence.Addr{evidence.Addr(r.Base), evidence.Addr(r.Errors), evidence.Addr(r.Heaps.Start), evidence.Addr(r.Heaps.Start) + evidence.Addr(heapSize),
@@ -112,7 +112,7 @@ func checkResults(t *testing.T, h *agent.Heap, parts []evidence.Addr) {
 	for i, d := range c.Damages {
 		checkDamage(t, d.Object, d.Damage)
 		if i > 0 && d.Object.Addr < c.Damages[i-1].Object.Addr {
-			t.Errorf("%v comes behind %v", d.Object.Addr, c.Damages[i-1].Object.Addr)
+			t.Errorf("%v comes after %v", d.Object.Addr, c.Damages[i-1].Object.Addr)
 		}
 	}
 	q := quarantine.Check(h, quarantine.Options{Workers: 2, Limit: 20})

@@ -7,9 +7,6 @@
 #include "agent.h"
 #include "heap/hot.h"
 
-/* For those who look at the process from outside. */
-DG_EXPORT uint64_t diagnose_agent_root;
-
 #include "heap/lock.c"
 #include "heap/region.c"
 #include "heap/canary.c"

@@ -89,8 +89,8 @@ static bool dg_spare_lacks;
 static DG_COLD void dg_spare_provide(void);
 
 /* error.c: records evidence and does what on_error says; returns if the
- * program may go on. The caller fills what it knows; pointer, object and
- * damage decide what is copied. */
+ * program may continue. The caller fills what it knows; pointer, object and
+ * damage decide which bytes are copied. */
 static DG_COLD void dg_error(struct dg_error *e, const uint64_t *slot);
 static bool dg_ended; /* an error has ended the process, or is about to */
 

@@ -42,10 +42,23 @@ DG_ASSERT_AT(dg_stub, kind, 32);
 #include "engine/counter.c"
 
 /* The parts, in the order in which they build on each other. An include takes
- * the place of what stands in for the part. */
+ * the place of the part. */
 
+#include "engine/signal_frame.c"
+#include "engine/alone.c"
+#include "engine/signal_state.c"
+#include "engine/signal_action.c"
+#include "engine/signal_deliver.c"
 #include "engine/signal.c"
+#include "engine/signal_leave.c"
+#include "engine/signal_calls.c"
 #include "engine/sync.c"
+#include "engine/mutex.c"
+#include "engine/rwlock.c"
+#include "engine/cond.c"
+#include "engine/sem.c"
+#include "engine/once.c"
+#include "engine/sync_real.c"
 #include "engine/start.c"
 #include "engine/gate.c"
 #include "engine/stack.c"
@@ -65,6 +78,13 @@ DG_ASSERT_AT(dg_stub, kind, 32);
 #include "engine/fork.c"
 #include "engine/wait.c"
 #include "engine/free.c"
+#include "engine/free_log.c"
+#include "engine/free_sync.c"
+#include "engine/free_signal.c"
+#include "engine/free_call.c"
+#include "hunt/state.c"
+#include "hunt/site.c"
+#include "hunt/choice.c"
 #include "hunt/hunt.c"
 #include "hunt/outside.c"
 #include "hunt/futex.c"

@@ -52,7 +52,7 @@
 #define DG_CLASSES 120       /* 16..1024 by 16, then eight a doubling up to 128 KiB */
 #define DG_SMALL_MAX 131072u /* the largest slot */
 #define DG_MIN_CANARY 8u
-#define DG_MAX_CANARY 256u   /* of a small object: up to so much behind its end rounded up to 8 */
+#define DG_MAX_CANARY 256u   /* of a small object: up to so much after its end rounded up to 8 */
 #define DG_LARGE_CANARY 4096u /* of a large object: at most so much on either side is canary */
 
 #define DG_FRAMES 12       /* return addresses kept of an allocation site */
@@ -92,14 +92,14 @@ enum dg_api {
 };
 
 enum dg_span_kind {
-	DG_SPAN_NONE = 0,     /* belongs to nobody, or is a free run of the super-heap */
+	DG_SPAN_NONE = 0,     /* has no owner, or is a free run of the super-heap */
 	DG_SPAN_SMALL = 1,    /* slots of one class */
 	DG_SPAN_LARGE = 2,    /* one object */
 	DG_SPAN_INTERIOR = 3, /* a further unit of the span `back` units before */
 	DG_SPAN_FREED = 4,    /* a large object, freed and still filled: word and object stand */
 };
 
-#define DG_SPAN_GUARDED 1u /* flags: an inaccessible page lies at `end` */
+#define DG_SPAN_GUARDED 1u /* flags: an inaccessible page is at `end` */
 
 /* A run of units with objects of one class, or with one large object.
  * Slot i of a small span is at start + first + i * slot, and first, the front
@@ -128,7 +128,7 @@ struct dg_span {
 	uint64_t reserved[3]; /* two cache lines in all */
 };
 
-/* An object in quarantine, and who freed it. */
+/* An object in quarantine, and which thread freed it. */
 struct dg_freed {
 	uint64_t object; /* the object's address, as the program had it */
 	uint32_t site;
@@ -150,7 +150,7 @@ struct dg_bin {
 	uint64_t bump;     /* address of the next fresh slot */
 	uint64_t bump_end; /* end of those that may be had before the super-heap is asked */
 	uint64_t bump_word; /* address of that slot's word */
-	uint32_t span;     /* index of their span plus one; 0: it has no more behind bump_end */
+	uint32_t span;     /* index of their span plus one; 0: it has no more after bump_end */
 	uint32_t keep;     /* objects that stay in the ring at least */
 	uint32_t slot;     /* bytes a slot */
 	uint32_t waiting;  /* reusable slots in its row of dg_heap.waiting */
@@ -208,7 +208,7 @@ struct dg_site {
 
 enum dg_error_kind {
 	DG_ERROR_NONE = 0,
-	DG_ERROR_OVERFLOW = 1,        /* canary behind a live object */
+	DG_ERROR_OVERFLOW = 1,        /* canary after a live object */
 	DG_ERROR_UNDERFLOW = 2,       /* canary before the first object of a span, or before a large one */
 	DG_ERROR_USE_AFTER_FREE = 3,  /* fill of a freed object */
 	DG_ERROR_DOUBLE_FREE = 4,
@@ -243,7 +243,7 @@ struct dg_error {
 	uint64_t slot; /* start and end of its slot */
 	uint64_t slot_end;
 	uint64_t damage;        /* address of the first damaged byte */
-	uint64_t damage_end;    /* behind the last one */
+	uint64_t damage_end;    /* after the last one */
 	uint32_t free_site, free_thread; /* of the earlier free; 0 unknown */
 	uint32_t api;  /* interface of this call (mismatch) */
 	uint32_t tid;  /* kernel's id of the thread that found it */
@@ -297,7 +297,7 @@ struct dg_root {
 			       * one of them giving way to one that ends the process */
 	uint32_t lock;        /* the super-heap's; 0 free, else the holder's tid, bit 31: others wait */
 	uint32_t fallback;    /* 1: DG_BASE was taken */
-	uint32_t lost;        /* blocks skipped because somebody else was there */
+	uint32_t lost;        /* blocks skipped because another thread held them */
 	struct dg_ring large; /* freed large objects, oldest first */
 	uint64_t large_quarantined;
 	uint64_t large_budget;
@@ -315,7 +315,7 @@ struct dg_root {
  * small number has their low byte, so damage by a stored word shows from that
  * word's first byte on. As an address it is aligned: a debug build of Rust
  * panics over a misaligned pointer before the fault that tells of it.
- * Nothing is promised of what lies behind the fill in a freed object's slot. */
+ * Nothing is promised of what follows the fill in a freed object's slot. */
 #define DG_FILL_TAG 0xdf5dull
 #define DG_FILL_LOW 0x4d0ull
 

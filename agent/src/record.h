@@ -4,7 +4,7 @@
  *
  * A log file is a page of struct dg_log_header, then extents, which tile the
  * file in steps of DG_EXTENT bytes. An extent belongs to one thread and holds
- * whole events, one behind the other; an event with length 0 ends it. Extents
+ * whole events, one after the other; an event with length 0 ends it. Extents
  * of a thread follow each other by their sequence; of two with the same one the
  * one at the lower offset counts (engine/log.c). An event's length is stored
  * last, so whatever kills the process leaves a log that ends between events.
@@ -29,7 +29,7 @@
 #define DG_ENGINE_CONTROL (DG_ENGINE_BASE)
 #define DG_ENGINE_HUNT (DG_ENGINE_BASE + 0x0000400000ull)    /* struct dg_hunt, if the tracer made one */
 #define DG_ENGINE_SITES (DG_ENGINE_BASE + 0x0001000000ull)   /* patch table: struct dg_site_patch[] */
-#define DG_ENGINE_SYNC (DG_ENGINE_BASE + 0x0080000000ull)    /* who waits for which variable: see sync.h */
+#define DG_ENGINE_SYNC (DG_ENGINE_BASE + 0x0080000000ull)    /* which thread waits for which variable: see sync.h */
 #define DG_ENGINE_THREADS (DG_ENGINE_BASE + 0x0100000000ull) /* one slot a thread, DG_THREAD_SLOT bytes each */
 #define DG_ENGINE_PATHS (DG_ENGINE_BASE + 0x0200000000ull)   /* one slot a thread, DG_PATHS_SLOT bytes each: paths.c */
 #define DG_ENGINE_LOG (DG_ENGINE_BASE + 0x1000000000ull)     /* recording: an extent is mapped at its offset in the file */
@@ -43,7 +43,7 @@
 #define DG_RTHREADS (1u << 16)
 #define DG_PATHS_SLOT 0xe0000u
 #define DG_EXTENT 65536u      /* extents start at multiples of it in the log; the first at DG_EXTENT */
-#define DG_STACK_SLOT 0x1000000ull /* a program thread's stack lies in slots of 16 MiB, guard included */
+#define DG_STACK_SLOT 0x1000000ull /* a program thread's stack is in slots of 16 MiB, guard included */
 
 enum dg_mode { DG_MODE_OFF = 0, DG_MODE_RECORD = 1, DG_MODE_REPLAY = 2 };
 
@@ -64,7 +64,7 @@ struct dg_extent {
 #define DG_EXTENT_MAGIC 0x746e657478656764ull /* "dgextent" */
 #define DG_EXTENT_IDLE 0x656c646978656764ull  /* "dgexidle": so many bytes that are none at the moment */
 
-/* What an event's object, result and arguments are is said beside its kind.
+/* What an event's object, result and arguments are is said at its kind.
  * "at" events have no further meaning than their place in the order. */
 enum dg_kind {
 	DG_EV_NONE = 0,
@@ -102,7 +102,7 @@ enum dg_kind {
 	/* Signals. object: number; payload 0: siginfo_t; args: enum dg_signal_place, pc, digest of registers, of the stack,
 	 * of data, bytes of data left out, handler, flags of the action, its mask. Payload 1: DG_PAYLOAD_REGISTERS; and of
 	 * DG_SIGNAL_ASYNC payload 2: DG_PAYLOAD_RANGES, then DG_PAYLOAD_WORDS. The digest of registers is of the 18 general ones as the payload has
-	 * them, then of xmm0 to xmm15; that of data goes on from range to range (the seed is the digest so far, at first 0) */
+	 * them, then of xmm0 to xmm15; that of data continues from range to range (the seed is the digest so far, at first 0) */
 	DG_EV_SIGNAL = 32,
 	DG_EV_SIGNAL_END = 33, /* the handler returned; object: number */
 	/* Notes */
@@ -133,19 +133,19 @@ enum dg_sync {
 
 /* Where a preemption is, since the thread's event before. */
 enum dg_point {
-	DG_POINT_EVENT = 0, /* right behind that event, before the program's next instruction; count is 0 */
+	DG_POINT_EVENT = 0, /* right after that event, before the program's next instruction; count is 0 */
 	DG_POINT_CODE = 1,  /* at the count-th arrival at a point of the code, whichever: dg_rthread.points */
 	DG_POINT_PC = 2,    /* at the count-th arrival at pc */
 };
 
 /* What a thread is sent to control.park_pc for. */
 enum dg_parked {
-	DG_PARKED_END = 0,   /* it has come to its end */
-	DG_PARKED_POINT = 1, /* it stands at a point of class DG_POINT_PC, and asks DG_TRAP_UNPARK behind it */
+	DG_PARKED_END = 0,   /* it has ended */
+	DG_PARKED_POINT = 1, /* it is at a point of class DG_POINT_PC, and asks DG_TRAP_UNPARK after it */
 };
 
 enum dg_signal_place {
-	DG_SIGNAL_EVENT = 1, /* right behind the event before it, before the program's next instruction */
+	DG_SIGNAL_EVENT = 1, /* right after the event before it, before the program's next instruction */
 	DG_SIGNAL_ASYNC = 2, /* at pc, where the state has these digests */
 	DG_SIGNAL_FAULT = 3, /* raised by the instruction at pc: comes by itself */
 };
@@ -180,7 +180,7 @@ struct dg_event {
 	uint8_t payloads; /* struct dg_payload that follow those */
 	uint64_t ticket;
 	uint64_t object;
-	uint64_t site;    /* return address of the call; a system call: address behind its instruction */
+	uint64_t site;    /* return address of the call; a system call: address after its instruction */
 	int64_t result;
 	uint64_t skipped; /* mutexes taken on the fast path since the event before: no events */
 };
@@ -226,7 +226,7 @@ enum dg_payload_kind {
 	DG_PAYLOAD_REGISTERS = 6, /* struct dg_signal_state */
 	DG_PAYLOAD_RANGES = 7, /* struct dg_range[]: the live stack, then the data, of the digests */
 	DG_PAYLOAD_WORDS = 8,  /* the first bytes of such ranges, as they were: a replay tells by them sooner */
-	DG_PAYLOAD_WRITTEN = 9, /* for people: what was written to descriptor 1 or 2, if the control says keep_output */
+	DG_PAYLOAD_WRITTEN = 9, /* for people: the bytes written to descriptor 1 or 2, if the control says keep_output */
 };
 
 /* What a signal interrupted. */
@@ -253,11 +253,11 @@ struct dg_mapped {
  * engine instead. Written by the tracer, applied by the engine. */
 struct dg_site_patch {
 	uint64_t at;     /* address of the first byte replaced */
-	uint64_t resume; /* address behind the syscall instruction, where the program stands when the call returns */
+	uint64_t resume; /* address after the syscall instruction, where the program is when the call returns */
 	uint32_t kind;   /* enum dg_patch */
 	uint32_t length; /* bytes replaced, at least 5 unless DG_PATCH_TRAP */
 	uint32_t before; /* of these, bytes of whole instructions before the syscall instruction; they are moved */
-	uint32_t after;  /* and behind it; moved as well */
+	uint32_t after;  /* and after it; moved as well */
 };
 
 enum dg_patch {
@@ -274,7 +274,7 @@ enum dg_patch {
 #define DG_TRAP_MAGIC 0x646961676e6f7365ull
 
 enum dg_trap {
-	DG_TRAP_HELLO = 1,    /* rdi: address of the control; the tracer fills mode, paths and patch table. Answer 1: go on, 0: off */
+	DG_TRAP_HELLO = 1,    /* rdi: address of the control; the tracer fills mode, paths and patch table. Answer 1: continue, 0: off */
 	DG_TRAP_OBJECTS = 2,  /* objects were loaded: the tracer appends to the patch table. Answer: new count */
 	DG_TRAP_FORKED = 3,   /* in a fork's child: as HELLO for a recording of its own */
 	DG_TRAP_EXIT = 4,     /* exit_group is next; rdi: status. All threads stand or run still */
@@ -283,13 +283,13 @@ enum dg_trap {
 	DG_TRAP_DIVERGED = 7, /* replay: control.divergence is filled. No answer is expected */
 	DG_TRAP_FINISHED = 8, /* replay: every thread waits and the log is at its end */
 	DG_TRAP_MOMENT = 9,   /* replay: rdi: thread's index; it has done event control.stop_at */
-	/* Of a replay that may leave the recorded way */
+	/* Of a replay that may diverge from the recording */
 	DG_TRAP_LEFT = 10,    /* rdi: thread's index; it has left it: control.free, control.divergence */
 	DG_TRAP_FATAL = 11,   /* rdi: thread's index, rsi: the signal that it ends the process with */
 	DG_TRAP_STUCK = 12,   /* rsi: enum dg_stuck. No answer is expected */
-	DG_TRAP_UNPARK = 13,  /* rdi: thread's index; it goes on from where it was parked */
-	DG_TRAP_READY = 14,   /* a quiet hunt's, before the program's first instruction. Answer 1: a fork of the process goes on, with
-			       * what struct dg_hunt says by then, and this one asks again; 0: it goes on itself */
+	DG_TRAP_UNPARK = 13,  /* rdi: thread's index; it continues from where it was parked */
+	DG_TRAP_READY = 14,   /* a quiet hunt's, before the program's first instruction. Answer 1: a fork of the process continues, with
+			       * what struct dg_hunt says by then, and this one asks again; 0: it continues itself */
 	DG_TRAP_TRACED = 15,  /* the program is about to trace a process of its own; rdi: the thread's id, 0: the calling process.
 			       * Answer 1: the recorder has let the process go; 0: it has not */
 	DG_TRAP_SHARED = 17,  /* the process has memory that others write, of which a recording has nothing */
@@ -302,13 +302,13 @@ enum dg_free { DG_FREE_NOT = 0, DG_FREE_MAY = 1, DG_FREE_IS = 2 };
 
 enum dg_stuck {
 	DG_STUCK_BLOCKED = 0, /* every thread waits for another */
-	DG_STUCK_INPUT = 1,   /* some wait for what nobody in the process does */
+	DG_STUCK_INPUT = 1,   /* some wait for something outside of the process */
 	DG_STUCK_CYCLE = 2,   /* some wait for each other's locks */
 	DG_STUCK_EVENTS = 3,  /* control.free_most, dg_hunt.most */
 };
 
-/* A recording in which one thread runs at a time, and who is next is chosen by the
- * engine: engine_hunt.c. A decision is made where a thread comes to an event, or to
+/* A recording in which one thread runs at a time, and which thread runs next is chosen by the
+ * engine: hunt/hunt.c. A decision is made where a thread reaches an event, or to
  * a point of the code, or has to wait. What makes it do otherwise than
  * DG_HUNT_PLAN without a plan would is written down: these, as a plan, make the
  * same choices again. */
@@ -316,23 +316,23 @@ enum dg_hunt_strategy {
 	DG_HUNT_NOT = 0,
 	DG_HUNT_RANDOM = 1, /* any that is ready */
 	DG_HUNT_PCT = 2,    /* the one of the highest priority; depth - 1 times among length steps the running one's becomes the lowest */
-	DG_HUNT_DELAY = 3,  /* one goes on until it waits, but depth times among length steps the next one's turn comes */
-	DG_HUNT_PLAN = 4,   /* one goes on until it waits, but where the plan says otherwise */
+	DG_HUNT_DELAY = 3,  /* one runs until it waits, but depth times among length steps the next one's turn comes */
+	DG_HUNT_PLAN = 4,   /* one runs until it waits, but where the plan says otherwise */
 };
 
 /* At the thread's step so `to` is next. */
 struct dg_decision {
 	uint32_t thread, to;
 	uint64_t step; /* the thread's own, from 1 */
-	uint32_t at;   /* enum dg_kind that it stood at */
+	uint32_t at;   /* enum dg_kind that it was at */
 	uint32_t flags;
 };
-#define DG_DECISION_PREEMPTS 1u /* the thread could have gone on */
+#define DG_DECISION_PREEMPTS 1u /* the thread could have continued */
 
 #define DG_HUNT_DECISIONS 32768u /* of either list */
 #define DG_HUNT_PLAN_AT 4096u    /* struct dg_decision[], from struct dg_hunt on */
 #define DG_HUNT_MADE_AT 0x100000u
-#define DG_HUNT_TRAIL_AT 0x1c0000u /* uint16_t[65536]: numbers of the points that were last come to, by struct dg_rthread.points */
+#define DG_HUNT_TRAIL_AT 0x1c0000u /* uint16_t[65536]: numbers of the points that were last reached, by struct dg_rthread.points */
 #define DG_HUNT_SITES_AT 0x200000u /* struct dg_point_site[] */
 #define DG_HUNT_SITES 32767u       /* of these, at most: each has two numbers, and 0 is none */
 #define DG_HUNT_AREAS 8u
@@ -345,7 +345,7 @@ struct dg_hunt {
 	uint64_t seed;
 	uint64_t length; /* steps that a run has, about */
 	uint64_t most;   /* steps; 0: no limit */
-	uint64_t clock;  /* what the clocks say: ns since 1970. It goes on by what is done, and where nobody can go on */
+	uint64_t clock;  /* what the clocks say: ns since 1970. It advances with each operation, and where no thread can run */
 	uint32_t chance; /* DG_HUNT_RANDOM: of a preemption at a point of the code, of 65,536 */
 	uint32_t quiet;  /* 1: without a log */
 	int32_t processor; /* that all threads are to run on; -1: any */
@@ -368,14 +368,14 @@ struct dg_hunt {
 _Static_assert(sizeof(struct dg_decision) == 24, "decision");
 
 /* An instruction of the program's that accesses memory which threads share, of five
- * bytes or more. It is executed in a stub, behind a point; a replay has no stubs, and
+ * bytes or more. It is executed in a stub, after a point; a replay has no stubs, and
  * finds the point by its pc (DG_POINT_PC). */
 struct dg_point_site {
 	uint64_t at;
 	uint64_t insn; /* where it is executed; 0: it has no jump */
 	uint8_t length;
 	uint8_t relative; /* offset of its displacement from the next instruction; 0: it has none */
-	uint8_t behind;   /* 1: there is a point behind it as well */
+	uint8_t behind;   /* 1: there is a point after it as well */
 	uint8_t reserved[5];
 	uint8_t bytes[16]; /* as the program has it */
 };
@@ -389,7 +389,7 @@ struct dg_divergence {
 	uint64_t pc, sp;   /* the program's */
 	uint64_t place;    /* argument's or payload's number */
 	uint64_t want, got; /* what differs */
-	struct dg_event event; /* what the thread came to, as far as it is known */
+	struct dg_event event; /* what the thread reached, as far as it is known */
 	uint64_t args[6];
 };
 
@@ -399,12 +399,12 @@ enum dg_reason {
 	DG_DIFFERS_OBJECT = 2,
 	DG_DIFFERS_SITE = 3,
 	DG_DIFFERS_ARGUMENT = 4,
-	DG_DIFFERS_DATA = 5,    /* digest of what was written */
+	DG_DIFFERS_DATA = 5,    /* digest of the bytes written */
 	DG_DIFFERS_SKIPPED = 6, /* number of mutexes taken since the event before */
 	DG_DIFFERS_MAPPING = 7, /* memory could not be had at the recorded address, or its file changed */
 	DG_DIFFERS_STATE = 8,   /* the synchronisation variable cannot be taken as the log says */
 	DG_DIFFERS_THREAD = 9,  /* could not be created, or the schedule names one that is not there */
-	DG_DIFFERS_LOG = 10,    /* what is logged here cannot be: the log is damaged */
+	DG_DIFFERS_LOG = 10,    /* an event here that is impossible: the log is damaged */
 };
 
 /* At DG_ENGINE_CONTROL; private memory. */
@@ -415,17 +415,17 @@ struct dg_control {
 	uint32_t pid;      /* recording: own; replay: the recorded one */
 	uint32_t tracer;   /* its pid; 0: none */
 	uint64_t trap_pc;  /* address of the int3 */
-	uint64_t insn_pc;  /* where the tracer sends a thread that stands at a trapping instruction: ud2 */
+	uint64_t insn_pc;  /* where the tracer sends a thread that is at a trapping instruction: ud2 */
 	uint64_t tsc_pc;   /* the same for rdtsc; rax of the stub's frame tells rdtscp by its bytes */
 	uint64_t text_low, text_high;   /* the engine's entries: a thread there is in the engine */
 	uint64_t patches;  /* address of struct dg_site_patch[] */
 	uint32_t patch_count, patches_done;
 	int32_t log_fd, data_fd;
-	uint32_t threads;  /* indices given; 0 is nobody, 1 the main thread */
+	uint32_t threads;  /* indices given; 0 is no thread, 1 the main thread */
 	uint32_t stopped;  /* recording ended early: enum dg_limit */
 	uint64_t log_end;  /* offset of the next extent */
 	uint64_t data_end;
-	uint64_t park_pc;  /* replay: dg_park. The tracer sends a thread there, on the engine's stack, that has come to its end */
+	uint64_t park_pc;  /* replay: dg_park. The tracer sends a thread there, on the engine's stack, that has ended */
 	uint64_t stop_at;  /* replay: DG_TRAP_MOMENT when stop_thread has done its event of this ordinal; UINT64_MAX: never */
 	uint64_t ticket;   /* the next one; a cache line of its own */
 	uint64_t reserved1[7];
@@ -473,8 +473,8 @@ struct dg_replay_header {
 };
 
 struct dg_replay_thread {
-	uint64_t start, end; /* addresses of its events; the last may be cut off: end is behind the last whole one */
-	uint64_t skipped;    /* mutexes it took on the fast path behind its last event; UINT64_MAX: unknown */
+	uint64_t start, end; /* addresses of its events; the last may be cut off: end is after the last whole one */
+	uint64_t skipped;    /* mutexes it took on the fast path after its last event; UINT64_MAX: unknown */
 	uint64_t points;     /* events with DG_EVENT_EXTRA among them */
 };
 
@@ -503,7 +503,7 @@ struct dg_rthread {
 	/* Replay */
 	uint64_t next, next_end;
 	uint32_t go;        /* futex: 1 when it may run */
-	uint32_t waits_for; /* enum dg_kind it stands at; 0: runs */
+	uint32_t waits_for; /* enum dg_kind it is at; 0: runs */
 	uint64_t waits_object;
 	/* Start of a new thread */
 	uint64_t start, argument;
@@ -523,16 +523,16 @@ struct dg_rthread {
 	uint64_t home;               /* recording: the extent that is used again and again */
 	uint64_t arrived; /* recording: the ticket for DG_EVENT_ARRIVED of an operation that it is in; 0: it did not wait */
 	/* Replay, control.lazy */
-	uint64_t holds; /* address of the mutex behind whose release it gives the right away; 0: none */
+	uint64_t holds; /* address of the mutex after whose release it gives the right away; 0: none */
 	uint32_t fresh; /* has taken an event, and has not left the engine since */
-	uint32_t behind; /* what comes behind its last event has still to be run */
+	uint32_t behind; /* what comes after its last event has still to be run */
 	uint32_t counter_traps; /* rdtsc traps for it */
 	uint32_t cond_sequence; /* replay: of a condition variable (sync.h), when the thread began to wait for it */
 	/* Points of the code (DG_POINT_CODE) to be passed before the engine is entered; counts down */
 	uint64_t points;
 	uint64_t points_start; /* value of points after the last event */
 	uint8_t infos[8][128]; /* siginfo_t */
-	uint64_t stub[3]; /* recording: rax, r11 and the struct dg_point_stub on the way in from one of a point */
+	uint64_t stub[3]; /* recording: rax, r11 and the struct dg_point_stub on entry from one of a point */
 };
 
 enum dg_rstate { DG_R_NONE = 0, DG_R_STARTING = 1, DG_R_RUNNING = 2, DG_R_WAITING = 3, DG_R_ENDED = 4 };
@@ -540,7 +540,7 @@ enum dg_rstate { DG_R_NONE = 0, DG_R_STARTING = 1, DG_R_RUNNING = 2, DG_R_WAITIN
 /* What the program had when it entered the engine, and gets when it leaves. */
 struct dg_frame {
 	uint64_t rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15;
-	uint64_t rip, rsp, rflags; /* where it goes on */
+	uint64_t rip, rsp, rflags; /* where it continues */
 	/* What to execute if the call must be made again: the stub or the function's entry. DG_ENTRY_POINT: the program's pc */
 	uint64_t origin;
 	uint64_t again_rax, again_rsp; /* rax and rsp for that. DG_ENTRY_POINT: the struct dg_point_stub, 0: a call of the program's */

@@ -12,7 +12,7 @@
  * the thread's id; 0: not found. It differs between versions of glibc. The kernel knows
  * it, for glibc has told it which word to clear when the thread is gone (set_tid_address).
  * One built without that question is asked nothing, and the word is told by its value:
- * behind two pointers, so at a multiple of 8, where the upper half of a pointer, which may
+ * after two pointers, so at a multiple of 8, where the upper half of a pointer, which may
  * be as small as an id (0x7fff), is not taken for it. */
 static inline uint32_t dg_tid_offset(uint64_t block, uint32_t bytes, uint32_t tid)
 {

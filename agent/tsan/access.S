@@ -2,7 +2,7 @@
  * looked at but where the call came from: dg_tsan_point (start.c) counts it.
  * diagnose_point has the stack as the program's call left it, so its return is
  * the program's. All is weak, here and in the other files, for libtool makes a
- * library link what it has seen the compiler link, once more. */
+ * library link the objects that it saw the compiler link, once more. */
 	.macro	ENTRY name
 	.weak	\name
 	.hidden	\name
@@ -59,8 +59,8 @@
 	ret
 	DONE	dg_tsan_nothing
 
-	/* What does the access itself, behind its point. It is jumped to, so that the
-	 * program's return address stands right above diagnose_point_within's, and
+	/* The code that makes the access itself, after its point. It is jumped to, so that the
+	 * program's return address is right above diagnose_point_within's, and
 	 * the arguments are where they were. */
 	.macro	WITHIN name, does
 	ENTRY	\name

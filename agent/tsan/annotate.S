@@ -1,6 +1,6 @@
 /* What programs call to explain themselves to a race detector
  * (sanitizer/tsan_interface.h, dynamic annotations). There is nothing to explain
- * to a schedule: these return, 0 where somebody wants a result. */
+ * to a schedule: these return, 0 where a caller wants a result. */
 	.macro	NOTHING names:vararg
 	.irp	name, \names
 	.weak	\name
@@ -22,7 +22,7 @@
 	/* Returns how often a recursive lock was held. */
 	NOTHING __tsan_mutex_pre_unlock, __tsan_mutex_post_unlock
 	NOTHING __tsan_external_register_tag, __tsan_external_register_header, __tsan_external_assign_tag
-	/* A fiber that is there must not be NULL for some, but nobody looks into it. */
+	/* A fiber that is there must not be NULL for some, but no caller looks into it. */
 	NOTHING __tsan_destroy_fiber, __tsan_switch_to_fiber, __tsan_set_fiber_name
 	NOTHING __tsan_java_init, __tsan_java_fini, __tsan_java_alloc, __tsan_java_free, __tsan_java_move
 	NOTHING __tsan_java_find, __tsan_java_finalize, __tsan_java_mutex_lock, __tsan_java_mutex_unlock

@@ -1,4 +1,4 @@
-/* Atomic operations behind their points: access.S jumps here. They are the
+/* Atomic operations after their points: access.S jumps here. They are the
  * processor's own. All that is left of the memory orders on x86-64 is whether a
  * store is sequentially consistent; every other operation is at least what any
  * order asks for, as it is where a compiler makes the instruction. */

@@ -14,7 +14,7 @@ static unsigned long number(unsigned long limit)
 	return state % limit;
 }
 
-/* Not known to the compiler, which would warn of what is done here. */
+/* Not known to the compiler, which would warn of this use. */
 static void (*volatile poke)(char *at, int value);
 
 static void store(char *at, int value)

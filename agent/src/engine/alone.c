@@ -1,6 +1,6 @@
-/* A process that nobody answers: its tracer was killed, or gave it up. What was
- * sent to the tracer by a fault comes as a signal then, which would kill it.
- * The log ends where the first answer is missing; the program goes on. */
+/* A process whose tracer was killed, or has detached. A fault that is meant for the
+ * tracer is a signal then, which would kill the process.
+ * The log ends where the first answer is missing; the program continues. */
 #include "engine/engine.h"
 #include "syscall.h"
 
@@ -42,7 +42,7 @@ static bool dg_trap_site(uint64_t pc)
 	return false;
 }
 
-/* A fault that was meant for the tracer: true if the thread goes on. */
+/* A fault that was meant for the tracer: true if the thread continues. */
 static bool dg_unanswered(int signal, int code, uint64_t *registers)
 {
 	uint64_t pc = registers[DG_REG_RIP];

@@ -14,7 +14,7 @@
 
 /* What a thread gives away (bytes that another reads, a connection that another
  * finds closed) is there for others before the call returns, so such a call has
- * its ticket from before. Whoever takes something has his from behind the call,
+ * its ticket from before. A call that takes something has it from after the call,
  * which may have waited. After a call that departs the process may not reach its
  * recording any more. */
 enum { DG_CALL_GIVES = 1, DG_CALL_WAITS = 2, DG_CALL_DEPARTS = 3 };
@@ -85,7 +85,7 @@ static void dg_call_done(struct dg_event *e, long result)
 	dg_event_commit(e);
 }
 
-/* A limit is a note beside the call that it is about; a replay passes it. */
+/* A limit is a note at the call that it is about; a replay passes it. */
 static void dg_limits_pass(void)
 {
 	const struct dg_event *e;
@@ -96,8 +96,8 @@ static void dg_limits_pass(void)
 	}
 }
 
-/* How many of its arguments a call has. What else stands in their registers was
- * left there by code that may have waited for somebody, or not. */
+/* How many of its arguments a call has. The other argument registers hold values that were
+ * left there by code that may have waited, or not. */
 static uint32_t dg_call_args(const struct dg_call *c)
 {
 	if (c->nr == SYS_prctl)
@@ -279,7 +279,7 @@ static uint32_t dg_pieces_overflow(const struct dg_call *c, const struct dg_piec
 	return from;
 }
 
-/* What was written to a standard stream, for whoever asks whether a run failed by its
+/* The bytes written to a standard stream, for those who ask whether a run failed by its
  * output. Of a vector it is the first part, as stdio has it but for large writes. */
 #define DG_WRITTEN_MOST 65536u
 
@@ -400,7 +400,7 @@ static void dg_call_replay(struct dg_frame *f, const struct dg_call *c)
 	e = dg_call_await(f, c);
 	if (!e)
 		return;
-	/* What was handed out was looked at behind the call, too. */
+	/* The bytes handed out were looked at after the call, too. */
 	dg_payload_write(e);
 	dg_inputs_check(c, e);
 	if (DG_CONTROL->echo)
@@ -540,7 +540,7 @@ static void dg_emulate(struct dg_frame *f, const struct dg_call *c)
 		dg_call_record(f, c);
 }
 
-/* The result is the log's: it may be a number that the kernel would give anew. */
+/* The result is the log's: it may be a number that the kernel would give again. */
 static void dg_call_again(struct dg_frame *f, const struct dg_call *c)
 {
 	const struct dg_event *e;

@@ -1,6 +1,6 @@
 /* Condition variables. A wait is one event, when the mutex is taken again. What
  * woke it need not be known: whoever signalled did so before, and the event
- * orders this thread behind whoever had the mutex last. */
+ * orders this thread after whoever had the mutex last. */
 #include "engine/engine.h"
 #include "engine/free.h"
 #include "engine/sync.h"
@@ -94,7 +94,7 @@ static bool dg_cond_replay(struct dg_cond_wait *w, uint64_t how)
 }
 
 /* Argument: struct dg_cond_wait. With a step other than DG_COND_HOLDS the wait
- * was interrupted, by a handler that has returned or that leaves for good: then it
+ * was interrupted, by a handler that has returned or that leaves for ever: then it
  * is over, as POSIX allows at any time, and only the mutex is wanted. */
 static void dg_op_cond_wait(struct dg_frame *f)
 {

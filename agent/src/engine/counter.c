@@ -19,16 +19,16 @@
 #define DG_RATE_SHIFT 20
 #define DG_ELAPSED_BITS 43
 
-/* Behind the instruction in a stub, and a jump over it. */
+/* After the instruction in a stub, and a jump over it. */
 struct dg_counter_stub {
-	uint64_t go;     /* where the program goes on */
-	uint64_t resume; /* behind the instruction in the program's text: the site of events */
+	uint64_t go;     /* where the program continues */
+	uint64_t resume; /* after the instruction in the program's text: the site of events */
 };
 
 static uint32_t dg_counter_traps; /* for those threads that know it: dg_rthread.counter_traps */
 static uint64_t dg_counter_first, dg_clock_first; /* both when the engine started */
 static uint64_t dg_counter_rate; /* ticks in a nanosecond, shifted; 0: not known */
-static uint64_t dg_counter_last; /* what was told */
+static uint64_t dg_counter_last; /* the last value returned */
 
 static uint64_t dg_clock(void)
 {

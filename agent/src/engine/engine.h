@@ -32,7 +32,7 @@ extern __thread struct dg_rthread *dg_me DG_HIDDEN __attribute__((tls_model("ini
  * calls the real function. */
 extern uint32_t dg_mode DG_HIDDEN;
 
-/* Not 0: who wakes others comes to the engine for that (wrap_mutex.c), as nobody
+/* Not 0: a thread that wakes others enters the engine for that (wrap/mutex.c), as no thread
  * sleeps in the kernel where one thread runs at a time: in replays, and in
  * recordings that hunt. */
 extern uint32_t dg_wakes_here DG_HIDDEN;
@@ -51,7 +51,7 @@ static inline uint64_t dg_paths_own(uint32_t index)
 
 /* Runs operation op (enum dg_op) on the engine's stack: dg_call_table[op](frame).
  * The operation's arguments are frame->rsi, rdx, rcx, r8, r9 in C's order
- * behind op; its result is frame->rax. `site` of events is the return address
+ * after op; its result is frame->rax. `site` of events is the return address
  * of whoever called the exported function: pass it as an argument where the
  * wrapper did not tail-call. */
 long dg_engine(long op, long a, long b, long c, long d, long e) DG_HIDDEN;
@@ -90,8 +90,8 @@ void dg_point_entered(struct dg_frame *f) DG_HIDDEN;
 #define DG_PAYLOAD_ROOM(length) (sizeof(struct dg_payload) + (((uint64_t)(length) + 7) & ~7ull))
 
 /* Room for an event of at most so many payload bytes (the sum of their
- * DG_PAYLOAD_ROOM) behind args arguments; the header is filled but for ticket, result
- * and length. NULL: recording has stopped (no room on disk); go on without. */
+ * DG_PAYLOAD_ROOM) after args arguments; the header is filled but for ticket, result
+ * and length. NULL: recording has stopped (no room on disk); continue without. */
 static struct dg_event *dg_event_begin(enum dg_kind kind, uint64_t object, uint64_t site, uint32_t args, uint64_t payload_bytes);
 static uint64_t *dg_event_args(struct dg_event *e);
 /* Appends a payload to an event that was begun and has no ticket yet; data may
@@ -105,7 +105,7 @@ static uint64_t dg_ticket(void);
 
 /* The next event of the calling thread in the log, without waiting; NULL: none. */
 static const struct dg_event *dg_event_peek(void);
-/* The same, behind futex calls, to which a replay may not come. */
+/* The same, after futex calls, to which a replay may not come. */
 static const struct dg_event *dg_event_hard(void);
 /* Passes the right to run to whom the schedule says and waits until the calling
  * thread's next event is the next of all. Returns it; the caller checks and
@@ -122,7 +122,7 @@ static const void *dg_payload_bytes(const struct dg_payload *p);
 static void dg_payload_write(const struct dg_event *e); /* writes every DG_PAYLOAD_OUT to its address */
 __attribute__((noreturn)) static void dg_diverge(enum dg_reason reason, const struct dg_event *expected, uint64_t place,
 						 uint64_t want, uint64_t got);
-/* Gives the right to run away without an event, for a thread that cannot go on
+/* Gives the right to run away without an event, for a thread that cannot continue
  * before others did something that the log does not order (a futex). Returns when
  * it has the right again; the caller looks and may call again. */
 static void dg_turn_yield(enum dg_kind kind, uint64_t object);
@@ -130,20 +130,20 @@ static void dg_turn_yield(enum dg_kind kind, uint64_t object);
 static uint32_t dg_turn_other(uint32_t me);
 /* engine/lazy.c. For a thread whose event is the next of all (dg_event_await) and
  * cannot be yet: another runs on to its next event, first of all `whoever` (0:
- * nobody in particular). False: nobody is left, or this replay is not lazy, where
- * nobody ever is behind. Events must be taken after that, not before. */
+ * no thread in particular). False: no thread is left, or this replay is not lazy, where
+ * no thread lags. Events must be taken after that, not before. */
 static bool dg_turn_catch_up(uint32_t whoever);
 static bool dg_turn_owes(uint32_t index); /* was the last to have a mutex, and may have had it more often */
-static uint32_t dg_turn_thread(uint32_t tid); /* who is behind and has this id; 0: nobody */
-static uint32_t dg_turn_comes_to(enum dg_kind kind, uint64_t object); /* who is behind, and will be there next */
-/* The program goes on: every way out of the engine, but for ends. */
+static uint32_t dg_turn_thread(uint32_t tid); /* the thread with this id if it lags (has yet to run to its next event); 0: none */
+static uint32_t dg_turn_comes_to(enum dg_kind kind, uint64_t object); /* the lagging thread whose next event this is */
+/* The program continues: every way out of the engine, except where the thread ends. */
 static void dg_turn_leave(void);
-/* Behind a thread's DG_EV_EXIT: gives the right to run away for good, and
+/* After a thread's DG_EV_EXIT: gives the right to run away for ever, and
  * returns. */
 static void dg_turn_end(void);
-/* Where the tracer sends a thread (control.park_pc) that stands where the
+/* Where the tracer sends a thread (control.park_pc) that is where the
  * recording has it at its end, a fault or the middle of a computation: gives
- * the right to run away and waits for good, as dg_event_await does for a thread
+ * the right to run away and waits for ever, as dg_event_await does for a thread
  * without a further event. The tracer has set rsp as at a function's entry,
  * and rdi says what for (enum dg_parked). */
 __attribute__((noreturn)) static void dg_park(void);
@@ -151,9 +151,9 @@ __attribute__((noreturn)) static void dg_park(void);
 /* ---- engine/point.c: replay ---- */
 static const struct dg_event *dg_point_of(const struct dg_event *e);
 static void dg_point_count(struct dg_rthread *me);  /* me->points, by the thread's next event */
-static void dg_point_hold(struct dg_rthread *me);   /* takes the points right behind the event before */
-static void dg_point_before(struct dg_rthread *me); /* the thread comes to an event */
-static bool dg_point_leave(struct dg_rthread *me);  /* true: the program goes on to a point */
+static void dg_point_hold(struct dg_rthread *me);   /* takes the points right after the event before */
+static void dg_point_before(struct dg_rthread *me); /* the thread reaches an event */
+static bool dg_point_leave(struct dg_rthread *me);  /* true: the program continues to a point */
 static void dg_point_upcoming(struct dg_rthread *me);
 __attribute__((noreturn)) static void dg_point_here(void);
 
@@ -164,7 +164,7 @@ static struct dg_rthread *dg_rthread_number(uint32_t index);
 static void dg_rthread_events(struct dg_rthread *t); /* replay: a new thread's events, before its first dg_event_await */
 static void dg_tcb_write(uint32_t tid); /* replay: gives the calling thread's control block the recorded tid */
 /* In a fork's child, on the engine's stack: a recording (or an image) of its
- * own. False: it goes on without, dg_mode being DG_MODE_OFF. */
+ * own. False: it continues without, dg_mode being DG_MODE_OFF. */
 static bool dg_engine_forked(bool shares);
 /* engine/patch.c: patches control.patches from patches_done to patch_count. */
 static void dg_patch_sites(void);
@@ -180,7 +180,7 @@ void dg_engine_start(void) DG_HIDDEN; /* the first constructor (-z initfirst); s
  * the program shall see; parent_tid: where the kernel stored the tid, or 0. */
 static long dg_thread_cloning(uint64_t flags, uint64_t tls, uint64_t site);
 static long dg_thread_cloned(long result, uint64_t parent_tid, uint64_t site);
-/* Whether the calling thread is on its way to the clone of a thread that others
+/* Whether the calling thread is about to make the clone of a thread that others
  * know of already. */
 static bool dg_thread_creates(void);
 /* The first entry of a thread, whatever it comes for: dg_me->state is
@@ -196,7 +196,7 @@ static void dg_gates_open(void);
 
 /* ---- engine/signal.c ---- */
 
-/* Called by entry.S on the way out if dg_me->pending: arranges that the
+/* Called by engine/entry.S before the engine is left if dg_me->pending: arranges that the
  * program gets the signal at frame's place before its next instruction. */
 void dg_leave(struct dg_frame *f) DG_HIDDEN;
 /* For operations that block: whether a signal waits for this thread. After
@@ -205,13 +205,13 @@ void dg_leave(struct dg_frame *f) DG_HIDDEN;
  * call is made once more. */
 static bool dg_interrupted(void);
 static void dg_again(struct dg_frame *f);
-/* Replay: at the end of dg_event_take; if the thread waits before it goes on, at
+/* Replay: at the end of dg_event_take; if the thread waits before it continues, at
  * the end of that, too. What comes next for this thread may be a
  * signal: then dg_leave has one to deliver, or the controller is asked to place it. */
 static void dg_signal_upcoming(void);
 /* Replay: whether the controller places a signal before the thread's next event. */
 static bool dg_signal_comes(void);
-/* Replay: e is a thread's next event behind a futex call that it did not make. If it
+/* Replay: e is a thread's next event after a futex call that it did not make. If it
  * is a signal that came there, the thread leaves the engine with it. */
 static void dg_signal_passed(const struct dg_event *e);
 /* Once, in the main thread, before anything else of the process runs. */
@@ -222,12 +222,12 @@ static void dg_signal_start(struct dg_rthread *me);
 static void dg_signal_thread_start(struct dg_rthread *me);
 /* Before its last event. */
 static void dg_signal_thread_end(struct dg_rthread *me);
-/* In a fork's child: what was kept is the parent's. */
+/* In a fork's child: the signals kept are the parent's. */
 static void dg_signal_forked(struct dg_rthread *me);
 /* The calls of class DG_CALL_SIGNAL: rt_sigaction, rt_sigprocmask, sigaltstack,
  * rt_sigsuspend, pause; makes, logs and replays them. The ticket of a call that
  * sends a signal (kill, tgkill, tkill, rt_sigqueueinfo, rt_tgsigqueueinfo) must
- * be taken before it is made: what was done before is seen by the handler. */
+ * be taken before it is made: the handler sees everything done before. */
 struct dg_call;
 static void dg_signal_call(struct dg_frame *f, const struct dg_call *c);
 
@@ -236,10 +236,10 @@ static void dg_signal_call(struct dg_frame *f, const struct dg_call *c);
  * A patched site jumps to a stub. The kernel destroys rcx and r11 in any case,
  * so the stub needs no memory of the program and no stack:
  *
- *	moved instructions of before the call
+ *	moved instructions from before the call
  *	origin:	lea  info(%rip), %rcx
  *		jmp  *dg_entry_syscall
- *	go:	moved instructions of behind it; jmp back
+ *	go:	moved instructions from after it; jmp back
  *	info:	struct dg_stub
  *
  * engine/entry.S: dg_entry_syscall may use r11 (dg_me), saves everything into a frame
@@ -250,22 +250,22 @@ static void dg_signal_call(struct dg_frame *f, const struct dg_call *c);
  * push %rcx; syscall; pop %rcx; lea 128(%rsp),%rsp; jmp *(%rcx).
  *
  * At control.insn_pc the tracer has set rcx to the address of the ud2: the same,
- * with kind DG_ENTRY_INSN; dg_system_call finds the site. Without dg_me: goes
- * on at rcx + 2.
+ * with kind DG_ENTRY_INSN; dg_system_call finds the site. Without dg_me:
+ * continues at rcx + 2.
  *
  * A stub of DG_PATCH_CLONE enters twice, with infos of kind DG_STUB_BEFORE
  * (whose go is the instruction in the stub, or skip if it shall not be executed)
- * and DG_STUB_AFTER (rax is the kernel's result). A child (rax 0) does not come
- * to the second: it may share the engine's stack with its parent. Without dg_me
- * the stub's entry with kind DG_STUB_BEFORE or DG_STUB_AFTER only goes on at
+ * and DG_STUB_AFTER (rax is the kernel's result). A child (rax 0) does not make
+ * the second: it may share the engine's stack with its parent. Without dg_me
+ * the stub's entry with kind DG_STUB_BEFORE or DG_STUB_AFTER only continues at
  * info->go. */
 enum dg_stub_kind { DG_STUB_CALL = 0, DG_STUB_BEFORE = 1, DG_STUB_AFTER = 2 };
 
 struct dg_stub {
-	uint64_t go;     /* where the program goes on */
-	uint64_t resume; /* address behind the instruction in the program's text: the site of events */
+	uint64_t go;     /* where the program continues */
+	uint64_t resume; /* address after the instruction in the program's text: the site of events */
 	uint64_t origin; /* what makes the call again */
-	uint64_t skip;   /* DG_STUB_BEFORE: behind the instruction */
+	uint64_t skip;   /* DG_STUB_BEFORE: after the instruction */
 	uint64_t kind;   /* enum dg_stub_kind */
 };
 
@@ -290,9 +290,9 @@ static bool dg_readable(uint64_t address, uint64_t length);                   /*
 /* ---- engine/counter.c ---- */
 
 static void dg_counter_start(void); /* once, when the process's first patches are made */
-/* There is code whose rdtsc does not come to the engine by itself. */
+/* There is code whose rdtsc does not reach the engine by itself. */
 static void dg_counter_trap(void);
-/* In any thread, when it comes by: traps for it as for the others. */
+/* In any thread, when it passes: traps for it as for the others. */
 static void dg_counter_follow(void);
 
 #endif

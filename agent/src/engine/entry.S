@@ -6,7 +6,7 @@
  * dg_me->inside may not say so yet or any more. A signal that finds it there is
  * kept (dg_me->pending). One that finds it between dg_exit_check and
  * dg_exit_end was too late to be seen by the check: its handler sets the
- * interrupted pc to dg_exit_check and nothing else, for everything on the way
+ * interrupted pc to dg_exit_check and nothing else, for everything while leaving
  * out is found from dg_me and the frame. The kernel puts the handler's frame 128
  * bytes below the stack pointer, so nothing here keeps anything lower.
  *
@@ -239,7 +239,7 @@ dg_entry_syscall:
 	movq	%rax, F_AGAIN_RAX(%r11)
 	movq	STUB_GO(%rcx), %rax
 	movq	%rax, F_RIP(%r11)
-	/* Behind the call in the program's own text, for the unwinder: no table
+	/* After the call in the program's own text, for the unwinder: no table
 	 * covers the stub. */
 	movq	STUB_RESUME(%rcx), %rax
 	movq	%rax, F_R11(%r11)
@@ -251,7 +251,7 @@ dg_entry_syscall:
 	.cfi_endproc
 	.cfi_startproc
 	.cfi_undefined rip
-/* The parent comes back from the call that made a child borrow its memory. */
+/* The parent returns from the call that made a child borrow its memory. */
 .Lstub_raw:
 	cmpq	$STUB_AFTER, STUB_KIND(%rcx)
 	je	.Lstub_enter
@@ -525,7 +525,7 @@ dg_exit_check:
 	je	.Lexit_all
 	cmpl	$ENTRY_POINT, %eax
 	je	.Lexit_point
-	/* Nobody expects flags behind a call, nor behind a system call whatever the
+	/* The ABI promises no flags after a call, nor after a system call whatever the
 	 * kernel does; popfq costs more than all else here. They are what the last
 	 * comparison says, in a replay too. */
 	movq	F_RIP(%rsp), %rcx
@@ -578,7 +578,7 @@ dg_exit_check:
 	pushq	32 + F_RIP(%rsp)
 	movq	40 + F_R11(%rsp), %r11
 	iretq
-/* To the stub, with all that the program has, unless it goes on elsewhere. */
+/* To the stub, with all that the program has, unless it continues elsewhere. */
 .Lexit_stub:
 	movq	F_RIP(%rsp), %rax
 	cmpq	%rax, F_ORIGIN(%rsp)
@@ -626,7 +626,7 @@ dg_blocking_low:
 	jne	.Lnot_made
 dg_blocking_insn:
 	syscall
-/* Behind a system call the processor has forgotten where calls came from, and a
+/* After a system call the processor has forgotten where calls came from, and a
  * return costs more than all that the engine does besides. */
 dg_blocking_done:
 	popq	%rcx

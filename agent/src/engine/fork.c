@@ -1,9 +1,9 @@
 /* clone and its kin, exit and execve.
  *
- * A child with memory of its own is made here: it goes on with a copy of the
+ * A child with memory of its own is made here: it continues with a copy of the
  * engine's stack, and a recording of its own. One that borrows its parent's
  * memory (vfork, posix_spawn) makes its calls straight to the kernel; what it
- * leaves behind in its parent's memory is in the parent's event. A new thread is
+ * writes into its parent's memory is in the parent's event. A new thread is
  * made in the stub, in both modes: engine/thread.c has its events. */
 #include "engine/engine.h"
 #include "engine/table.h"
@@ -194,7 +194,7 @@ static struct dg_borrowed *dg_borrowed_window(void)
 	return (struct dg_borrowed *)(DG_ENGINE_IMAGE + dg_me->index * DG_COPY_WINDOW);
 }
 
-/* libc's, and what is around the thread pointer as far as it is mapped. */
+/* libc's, and the bytes around the thread pointer as far as they are mapped. */
 static void dg_borrowed_variables(struct dg_borrowed *b)
 {
 	uint64_t tp = (uint64_t)__builtin_thread_pointer(), page = tp & ~(DG_PAGE_BYTES - 1);
@@ -293,7 +293,7 @@ static void dg_clone_before(struct dg_frame *f, struct dg_call *c, const struct 
 	me->cloning = DG_CLONING_NOTHING;
 	me->cloning_nr = (uint32_t)c->nr;
 	if (!dg_clone_of(c, &k))
-		return; /* the kernel says what is wrong */
+		return; /* the kernel reports the error */
 	if (k.flags & CLONE_THREAD) {
 		refused = dg_thread_cloning(k.flags, k.args[DG_CLONE_TLS], c->site);
 		me->cloning = DG_CLONING_THREAD;

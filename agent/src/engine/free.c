@@ -1,14 +1,14 @@
-/* A replay that may leave the recorded way: an experiment. As long as the process
+/* A replay that may diverge from the recording: an experiment. As long as the process
  * does what the log says it is a replay like any other. Where it does otherwise,
- * or a thread that is due cannot go on, the process is free from there on:
- *  - the operation that found it out is made once more, from its start, by what
- *    stands in engine_free_sync.c and engine_free_call.c; so is that of every
+ * or a thread that is due cannot continue, the process is free from there on:
+ *  - the operation that found it out is made once more, from its start, by
+ *    engine/free_sync.c and engine/free_call.c; so is that of every
  *    thread that waits for its turn, when it gets the right to run;
  *  - locks and the like are what the variables say, and who cannot have one waits
  *    here, giving the right to run away;
  *  - the log is what inputs come from, and the schedule says who goes first:
  *    engine/free_log.c.
- * One thread runs at a time, and who is next follows from what was done before, so
+ * One thread runs at a time, and which thread runs next follows from the operations before, so
  * the same experiment has the same end each time. Nothing asks the kernel for
  * anything that it does not do to the process itself. */
 #include "engine/free.h"
@@ -35,7 +35,7 @@ struct dg_free_thread {
 	/* The schedule's run with its next event, where to look for the one after, and
 	 * how many of its events there are up to the run's end. */
 	uint64_t run_at, run_next, run_end;
-	uint64_t past;      /* events behind its log */
+	uint64_t past;      /* events after its log */
 	uint64_t seldom;    /* lowest first: how often it gave the right away for nothing */
 	uint64_t alone;     /* events that are not in the log, since another thread ran */
 	uint64_t last_far, streak;
@@ -120,7 +120,7 @@ __attribute__((noreturn)) static void dg_free_again(void)
 /* ---- whose turn it is ---- */
 
 /* The place of the thread's next event in the schedule. One whose log is over
- * would have gone on from its last event, and not at the end of all; but whose
+ * would have continued from its last event, and not at the end of all; but whose
  * failure ended the recording, that was the next thing to happen. */
 static uint64_t dg_free_place(const struct dg_rthread *t)
 {
@@ -151,7 +151,7 @@ static bool dg_free_before(const struct dg_rthread *a, const struct dg_rthread *
 	return dg_free_place(a) < dg_free_place(b);
 }
 
-/* Of those that can go on, or of those that wait for a time: the first by how
+/* Of those that can continue, or of those that wait for a time: the first by how
  * seldom they got on, the schedule, and their number. */
 static struct dg_rthread *dg_free_first(bool timed)
 {
@@ -199,7 +199,7 @@ __attribute__((noreturn)) static void dg_free_stuck(void)
 	dg_free_ends(why);
 }
 
-/* Who runs now. Time passes only while nobody can. */
+/* The thread that runs now. Time passes only while no thread can. */
 static struct dg_rthread *dg_free_next(void)
 {
 	struct dg_rthread *t = dg_free_first(false);
@@ -250,7 +250,7 @@ static enum dg_waited dg_free_wait(enum dg_wait_for wait, const void *word, uint
 #define DG_FREE_ALONE 256u /* events that are not in the log before others get on */
 #define DG_FREE_VAIN (DG_FREE_ALONE / 8)
 
-/* Who does for long what the log does not have lets others go first, whatever the
+/* A thread that does for long what the log does not have lets others run first, whatever the
  * schedule says; sooner, if it waits for something by trying again and again. */
 static void dg_free_alone(struct dg_rthread *me, uint32_t events)
 {
@@ -268,14 +268,14 @@ static void dg_free_vain(void)
 	dg_free_alone(dg_me, DG_FREE_VAIN);
 }
 
-/* At once: it cannot go on. */
+/* At once: it cannot continue. */
 static void dg_free_yield(void)
 {
 	dg_free_of(dg_me)->seldom++;
 	dg_free_turn();
 }
 
-/* Wakes so many who wait for the word; how many those were. */
+/* Wakes so many threads that wait for the word; returns their number. */
 static uint32_t dg_free_wake(uint64_t word, uint64_t most)
 {
 	uint32_t woken = 0;
@@ -298,10 +298,10 @@ static uint32_t dg_free_wake(uint64_t word, uint64_t most)
 	return woken;
 }
 
-/* ---- where the process leaves the recorded way ---- */
+/* ---- where the process diverges from the recording ---- */
 
 /* Marks of which events were used go into the image. The thread that comes here
- * has the right to run, or nobody has. */
+ * has the right to run, or no thread has. */
 static void dg_free_begin(void)
 {
 	struct dg_control *c = DG_CONTROL;
@@ -423,7 +423,7 @@ static void dg_free_park(void)
 		dg_free_of(dg_me)->parked = true;
 }
 
-/* The schedule goes on behind the thread's log, or the process is free and it is
+/* The schedule continues after the thread's log, or the process is free and it is
  * the thread's turn. */
 static void dg_free_past(void)
 {
@@ -444,8 +444,3 @@ static void dg_free_past(void)
 	dg_free_note(DG_DIFFERS_KIND, NULL, 0, 0, 0, &event);
 	dg_free_again();
 }
-
-#include "engine/free_log.c"
-#include "engine/free_sync.c"
-#include "engine/free_signal.c"
-#include "engine/free_call.c"

@@ -1,4 +1,4 @@
-/* What a replay that may leave the recorded way does otherwise: engine_free.c
+/* What a replay that may diverge from the recording does otherwise: engine/free.c
  * and its parts. Each function does nothing, and says so, in a recording and in a
  * replay that may not. */
 #ifndef DG_ENGINE_FREE_H
@@ -8,7 +8,7 @@
 
 typedef void dg_operation(struct dg_frame *);
 
-/* Whether the process has left the recorded way. */
+/* Whether the process has diverged from the recording. */
 static inline bool dg_free(void)
 {
 	return DG_CONTROL->free == DG_FREE_IS;
@@ -31,7 +31,7 @@ static void dg_free_diverges(enum dg_reason reason, const struct dg_event *expec
 static void dg_free_resume(void);
 /* The right is given away; false: as in any other replay. */
 static bool dg_free_pass(void);
-/* Every thread rests, and the controller wants them to go on. */
+/* Every thread rests, and the controller wants them to continue. */
 static void dg_free_finish(void);
 /* A thread without an event was given the right. */
 static void dg_free_past(void);
@@ -48,7 +48,7 @@ struct dg_delivery;
 struct dg_ucontext;
 struct dg_gate;
 static void dg_free_system_call(struct dg_frame *f, const struct dg_call *c);
-/* Until nobody else has it. */
+/* Until no other thread has it. */
 static void dg_free_gate(const struct dg_gate *g);
 /* The index of the thread that is about to be made, whose slot is there. */
 static uint32_t dg_free_index(void);

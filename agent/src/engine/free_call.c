@@ -150,7 +150,7 @@ static long dg_free_results(const struct dg_call *c, const struct dg_event *e)
 
 #define DG_FREE_LATER 1000u /* ns */
 
-static uint64_t dg_free_clocks[16]; /* what was told last, in ns */
+static uint64_t dg_free_clocks[16]; /* the last time returned, in ns */
 
 static void dg_free_clock_told(const struct dg_call *c, long result)
 {

@@ -1,7 +1,7 @@
 /* What a free process finds in the log. An operation looks for an event that
  * fits it from where its thread is: the next one, or one a few further on, and
  * then the thread has come past those between. What brings something in is looked
- * for further, and what is passed over then stays for whoever asks for it: so a
+ * for further, and the events passed over stay for whoever asks for them: so a
  * descriptor gives its bytes, and a clock its times, in the recorded order. */
 #include "engine/free.h"
 #include "engine/table.h"
@@ -11,7 +11,7 @@
 
 #define DG_FREE_NEAR 16u
 #define DG_FREE_FAR 4096u
-#define DG_FREE_STREAK 3u /* far ones in a row, each behind the last: the thread has come past the others */
+#define DG_FREE_STREAK 3u /* far ones in a row, each after the last: the thread has passed the others */
 #define DG_FREE_BUDGET 1000u /* mutexes taken without entering the engine */
 
 #define DG_EVENT_USED 0x80u /* a flag that the image alone has */
@@ -21,7 +21,7 @@ static bool dg_free_used(const struct dg_event *e)
 	return e->flags & DG_EVENT_USED;
 }
 
-/* What an event is about that an operation does not come to by itself. */
+/* What an event is about that an operation does not reach by itself. */
 static bool dg_free_aside(const struct dg_event *e)
 {
 	return dg_free_used(e) || e->kind == DG_EV_LIMIT || e->kind == DG_EV_POINT || (e->flags & (DG_EVENT_SOFT | DG_EVENT_RAISED));
@@ -42,7 +42,7 @@ static const struct dg_event *dg_free_behind(const struct dg_rthread *me, const 
 	return (const struct dg_event *)at;
 }
 
-/* What is looked for. */
+/* The event that is looked for. */
 struct dg_free_want {
 	enum dg_kind kind;
 	uint64_t object;      /* of a call: its number */
@@ -93,7 +93,7 @@ static const struct dg_event *dg_free_look(struct dg_rthread *me, const struct d
 	return NULL;
 }
 
-/* The thread goes on behind the event; what it passes is over, but for signals. */
+/* The thread continues after the event; what it passes is over, but for signals. */
 static void dg_free_advance(struct dg_rthread *me, const struct dg_event *to)
 {
 	struct dg_free_thread *x = dg_free_of(me);

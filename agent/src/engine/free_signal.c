@@ -1,12 +1,12 @@
 /* Signals of a free process: those that its log has come where they came, or, if
- * that was between two events, behind the first of them; and those that it sends
+ * that was between two events, after the first of them; and those that it sends
  * itself. Where a signal that the log does not have ends the process, the
  * experiment ends. */
 #include "engine/free.h"
 
 #include <signal.h>
 
-/* The kernel's default action is to go on. */
+/* The kernel's default action is to continue. */
 #define DG_FREE_IGNORED (DG_BIT(SIGCHLD) | DG_BIT(SIGURG) | DG_BIT(SIGWINCH) | DG_BIT(SIGCONT) | DG_BIT(SIGSTOP) | DG_BIT(SIGTSTP) | \
 			 DG_BIT(SIGTTIN) | DG_BIT(SIGTTOU))
 

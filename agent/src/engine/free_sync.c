@@ -243,10 +243,10 @@ static void dg_free_guard(struct dg_frame *f)
 	dg_free_initialise(f, &o, DG_EV_GUARD);
 }
 
-/* ---- what is not ours ---- */
+/* ---- variables of glibc's ---- */
 
 /* glibc's robust ones and their kin have the owner's tid in the word, or 1. Which
- * bits say that somebody waits does not matter. Whether the thread tries or waits
+ * bits say that a thread waits does not matter. Whether the thread tries or waits
  * is not told here, but what it did in vain it may do in vain again. A condition of
  * glibc's is not known to be signalled: such a wait ends for no reason, as it may. */
 static void dg_free_real(struct dg_frame *f)

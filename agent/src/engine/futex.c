@@ -1,6 +1,6 @@
 /* Futexes, as runtimes that bypass pthreads use them: an atomic instruction
  * decides whether the kernel is asked at all, and no event orders those. So a
- * replay may come to a call that the recording did not make, and the other way
+ * replay may reach a call that the recording did not make, and the other way
  * round. A call that is not in the log waits for the word to change. */
 #include "engine/engine.h"
 #include "hunt/hunt.h"
@@ -98,7 +98,7 @@ static bool dg_futex_is(const struct dg_event *e, const struct dg_call *c)
 	       args[0] == c->args[0] && args[1] == c->args[1] && args[2] == c->args[2];
 }
 
-/* Whether the call is in the log, behind nothing but futex calls that the
+/* Whether the call is in the log, after nothing but futex calls that the
  * recording made and the replay did not. */
 static bool dg_futex_logged(const struct dg_call *c)
 {

@@ -1,5 +1,5 @@
 /* Locks of the engine's, whose holders are named: recursive, and free by
- * definition in a replay, where the log says who has them. */
+ * definition in a replay, where the log says which thread has them. */
 #include "engine/engine.h"
 #include "engine/free.h"
 #include "hunt/hunt.h"
@@ -71,7 +71,7 @@ static void dg_gate_await(const struct dg_gate *g)
 		;
 }
 
-/* In a replay nobody waits: the log says that it was free. */
+/* In a replay no thread waits: the log says that it was free. */
 static void dg_gate_retake(struct dg_gate *g, const struct dg_event *logged)
 {
 	if (g->owner && g->owner != dg_me->index)

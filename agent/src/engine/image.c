@@ -1,4 +1,4 @@
-/* A replay: the log as it lies in the image, and where a thread does something
+/* A replay: the log as it is in the image, and where a thread does something
  * else than it says.
  *
  * The image was made of a log that may be damaged or malicious: nothing is read
@@ -16,7 +16,7 @@ static uint64_t dg_image_size;
 
 __attribute__((noreturn)) static void dg_end_of_replay(enum dg_trap what)
 {
-	/* The controller does not let the thread go on. Without one, nobody is left
+	/* The controller does not let the thread continue. Without one, no thread is left
 	 * to whom the result would mean anything. */
 	for (;;) {
 		dg_trap(what, dg_me ? dg_me->index : 0, 0);
@@ -107,7 +107,7 @@ static const void *dg_payload_bytes(const struct dg_payload *p)
 	return p + 1;
 }
 
-/* The payload behind p; p itself lies within the event that ends at end, or is
+/* The payload after p; p itself is within the event that ends at end, or is
  * its end. */
 static const struct dg_payload *dg_payload_next(const struct dg_payload *p, uint64_t end)
 {

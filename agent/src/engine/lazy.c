@@ -1,29 +1,29 @@
 /* A replay with control.lazy: code between two events of a thread runs as late
  * as it may, right before the second. Whoever has taken an event gives the right
- * to run away on leaving the engine (it is behind then) and goes on when its own
- * next event is the next of all, or when somebody needs what it has not done yet.
+ * to run away on leaving the engine (it lags then) and continues when its own
+ * next event is the next of all, or when a thread needs something that it has not done yet.
  *
  * Where a thread waited for its next event, the recording says when it came there
  * (DG_EVENT_ARRIVED), and that is as late as the code before it runs.
  *
- * Threads that look at variables which no event orders (a flag, a count of what
- * is done) find them set and go on, or not set and come to an event at once. So
+ * Threads that look at variables which no event orders (a flag, a count of
+ * finished work) find them set and continue, or not set and reach an event at once. So
  * the look was late between its events more often than early, while whoever sets
- * the variable under a mutex does so soon behind the event. Hence who takes a
- * mutex goes on until he has released it as often as he took it before anybody
- * else did. Who comes back from a wait under a mutex looks rather than sets. */
+ * the variable under a mutex does so soon after the event. Hence a thread that takes a
+ * mutex runs on until it has released the mutex as often as it took it, before any other
+ * thread runs. A thread that returns from a wait under a mutex looks rather than sets. */
 #include "engine/engine.h"
 #include "engine/free.h"
 #include "engine/sync.h"
 
-static bool dg_turn_is_behind(uint32_t index)
+static bool dg_turn_lags(uint32_t index)
 {
 	const struct dg_rthread *t = dg_rthread_number(index);
 
 	return index && index <= DG_CONTROL->threads && t->behind && (t == dg_me || t->state == DG_R_WAITING);
 }
 
-/* When it comes to its next event, at the latest. */
+/* When it reaches its next event, at the latest. */
 static uint64_t dg_turn_arrival(const struct dg_rthread *t)
 {
 	const struct dg_event *e = (const struct dg_event *)t->next;
@@ -35,14 +35,14 @@ static uint64_t dg_turn_arrival(const struct dg_rthread *t)
 	return e->flags & DG_EVENT_ARRIVED && e->args ? dg_logged_args(e)[e->args - 1] : e->ticket;
 }
 
-/* The first of those who are behind; 0: nobody. */
-static uint32_t dg_turn_behind(void)
+/* The first of the threads that lag; 0: none. */
+static uint32_t dg_turn_first_lagging(void)
 {
 	uint64_t first = UINT64_MAX, arrival;
 	uint32_t found = 0;
 
 	for (uint32_t i = 1; DG_CONTROL->lazy && i <= DG_CONTROL->threads; i++) {
-		if (!dg_turn_is_behind(i))
+		if (!dg_turn_lags(i))
 			continue;
 		arrival = dg_turn_arrival(dg_rthread_number(i));
 		if (!found || arrival < first) {
@@ -53,11 +53,11 @@ static uint32_t dg_turn_behind(void)
 	return found;
 }
 
-/* Who is to run now: the thread of the next event, or one that is behind and has
- * come to where it waits before that event. 0: there is no event any more. */
+/* The thread that runs now: that of the next event, or one that lags and has
+ * reached where it waits before that event. 0: there is no event any more. */
 static uint32_t dg_turn_due(void)
 {
-	uint32_t next = dg_turn_next(), behind = next ? dg_turn_behind() : 0;
+	uint32_t next = dg_turn_next(), behind = next ? dg_turn_first_lagging() : 0;
 	const struct dg_rthread *t = dg_rthread_number(next);
 
 	if (!behind || next > DG_CONTROL->threads || t->next >= t->next_end ||
@@ -70,19 +70,19 @@ static uint32_t dg_turn_due(void)
 static uint32_t dg_turn_thread(uint32_t tid)
 {
 	for (uint32_t i = 1; tid && i <= DG_CONTROL->threads; i++)
-		if (dg_turn_is_behind(i) && dg_rthread_number(i)->tid == tid)
+		if (dg_turn_lags(i) && dg_rthread_number(i)->tid == tid)
 			return i;
 	return 0;
 }
 
-/* The thread that is behind and comes to such an event next; 0: none. */
+/* The lagging thread that reaches such an event next; 0: none. */
 static uint32_t dg_turn_comes_to(enum dg_kind kind, uint64_t object)
 {
 	for (uint32_t i = 1; i <= DG_CONTROL->threads; i++) {
 		const struct dg_rthread *t = dg_rthread_number(i);
 		const struct dg_event *e;
 
-		if (!dg_turn_is_behind(i) || t->next >= t->next_end)
+		if (!dg_turn_lags(i) || t->next >= t->next_end)
 			continue;
 		e = (const struct dg_event *)t->next;
 		if (e->kind == kind && e->object == object)
@@ -95,7 +95,7 @@ static uint32_t dg_turn_comes_to(enum dg_kind kind, uint64_t object)
  * the last to have one, it had it before whoever has it next. */
 static bool dg_turn_owes(uint32_t index)
 {
-	return DG_CONTROL->lazy && dg_turn_is_behind(index) && dg_rthread_number(index)->budget;
+	return DG_CONTROL->lazy && dg_turn_lags(index) && dg_rthread_number(index)->budget;
 }
 
 static void dg_turn_lend(struct dg_rthread *me, uint32_t to)
@@ -109,11 +109,11 @@ static void dg_turn_lend(struct dg_rthread *me, uint32_t to)
 }
 
 /* For a thread whose event is the next of all, and which finds that it cannot be
- * yet: somebody else (the first choice: whoever) runs on to his next event. False:
+ * yet: another thread (the first choice: whoever) runs on to its next event. False:
  * all have done so. */
 static bool dg_turn_catch_up(uint32_t whoever)
 {
-	uint32_t who = dg_turn_is_behind(whoever) ? whoever : dg_turn_behind();
+	uint32_t who = dg_turn_lags(whoever) ? whoever : dg_turn_first_lagging();
 
 	if (!DG_CONTROL->lazy || dg_free())
 		return false;
@@ -138,7 +138,7 @@ static void dg_turn_lag(struct dg_rthread *me)
 	me->behind = 0;
 }
 
-/* Not behind events of which the wrappers do the rest: they call libc. */
+/* Not after events of which the wrappers do the rest: they call libc. */
 static bool dg_turn_lags_behind(enum dg_kind kind, const uint64_t *args, uint32_t count)
 {
 	if (kind == DG_EV_ORDER)
@@ -148,7 +148,7 @@ static bool dg_turn_lags_behind(enum dg_kind kind, const uint64_t *args, uint32_
 	return kind < DG_EV_MUTEX || kind > DG_EV_GUARD || !count || args[0] != DG_SYNC_REAL;
 }
 
-/* On the way out of the engine. */
+/* When the engine is left. */
 static void dg_turn_leave(void)
 {
 	struct dg_rthread *me = dg_me;
@@ -173,7 +173,7 @@ static void dg_turn_holds(struct dg_mutex *m)
 	if (!DG_CONTROL->lazy || dg_me->holds)
 		return;
 	dg_me->holds = (uint64_t)m;
-	++*dg_wait_count(&m->lock); /* so that the release comes to dg_op_released */
+	++*dg_wait_count(&m->lock); /* so that the release reaches dg_op_released */
 }
 
 static bool dg_turn_released(const struct dg_mutex *m)

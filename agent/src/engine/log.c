@@ -1,10 +1,10 @@
 /* The log of a recording. Each thread writes events into an extent of its own,
- * which is a piece of the file mapped at DG_ENGINE_LOG + its offset: so what was
- * written is in the file whatever becomes of the process.
+ * which is a piece of the file mapped at DG_ENGINE_LOG + its offset: so bytes that were
+ * written are in the file whatever becomes of the process.
  *
  * To touch a page of a mapped file for the first time costs as much as thirty
- * events do. So a thread that writes much keeps one extent, its home, and writes
- * what is in it to another place in the file when it is full. Until that is done
+ * events do. So a thread that writes much keeps one extent, its home, and copies
+ * it to another place in the file when it is full. Until that is done
  * the home has it still: of two extents with one sequence the one at the lower
  * offset counts. While a home is made empty it says that it is idle.
  *
@@ -50,7 +50,7 @@ static uint64_t dg_padded(uint64_t bytes)
 	return (bytes + 7) & ~7ull;
 }
 
-/* Behind the payloads that the event has so far. */
+/* After the payloads that the event has so far. */
 static uint8_t *dg_event_end(struct dg_event *e)
 {
 	uint8_t *p = (uint8_t *)(dg_event_args(e) + e->args);
@@ -124,8 +124,8 @@ static bool dg_short_fits(const struct dg_event *e, const struct dg_event *base,
 	return p->length <= DG_SHORT_BYTES && p->kind == was->kind && p->address == dg_short_address(base, args, was);
 }
 
-/* In the event's own place: what is written never comes before what is still to
- * be read. The length stays 0; returned is what it is to be. */
+/* In the event's own place: bytes are read before others are written over them.
+ * The length stays 0; returns the length to be stored. */
 static uint32_t dg_event_shorten(struct dg_event *e, const struct dg_event *base, uint64_t last)
 {
 	typedef uint64_t __attribute__((may_alias)) word;
@@ -264,7 +264,7 @@ static void dg_log_tell(void)
 	while (why[length])
 		length++;
 	dg_event_header(e, DG_EV_LIMIT, DG_CONTROL->stopped, 0, 0);
-	e->flags = DG_EVENT_SOFT; /* the thread came to something else */
+	e->flags = DG_EVENT_SOFT; /* the thread reached something else */
 	dg_event_payload(e, DG_PAYLOAD_TEXT, 0, why, length);
 	dg_event_commit(e);
 }
@@ -307,7 +307,7 @@ static const struct dg_no_room *dg_log_take(uint64_t size, uint64_t *offset)
 
 static void dg_extent_use(struct dg_rthread *me, struct dg_extent *x, uint64_t size)
 {
-	/* What an earlier use left behind is not to be taken for an event. */
+	/* What an earlier use left is not to be taken for an event. */
 	*(uint64_t *)(x + 1) = 0;
 	dg_recents[me->index] = (struct dg_recent){ 0 };
 	x->thread = me->index;

@@ -127,7 +127,7 @@ static bool dg_is_installed(const char *path, int fd, const struct stat *st)
 }
 
 /* The file `data` is made when there is something for it: most processes that forks
- * make have nothing. It is beside the log, whatever the directory is called by now. */
+ * make have nothing. It is in the log's directory, whatever that is called by now. */
 static void dg_data_make(struct dg_control *c)
 {
 	static const char log[] = "log";
@@ -210,7 +210,7 @@ static uint64_t dg_data_copy(int fd, uint64_t from, uint64_t to, uint64_t length
 
 /* By way of mappings of the engine's own, since the program's may not be
  * readable, and a file may become shorter: then the kernel refuses to write
- * what is not there, where reading it here would be SIGBUS. */
+ * the missing pages, where reading them here would be SIGBUS. */
 static void dg_data_keep(struct dg_mapped *m, int fd, uint64_t offset, uint64_t length)
 {
 	uint64_t window = DG_ENGINE_IMAGE + dg_me->index * DG_COPY_WINDOW, at, done = 0;
@@ -292,7 +292,7 @@ static void dg_attach_record(struct dg_mapped *m, const struct dg_call *c, uint6
 		m->data = UINT64_MAX;
 }
 
-/* What is mapped is memory that other processes write; NULL: it is not. */
+/* The mapping is memory that other processes write; NULL: it is not. */
 static const char *dg_shared_with_others(const struct dg_call *c, const struct dg_mapped *m)
 {
 	if (c->nr == SYS_shmat)
@@ -302,7 +302,7 @@ static const char *dg_shared_with_others(const struct dg_call *c, const struct d
 	return NULL;
 }
 
-/* An object's code is known; other code, nobody has seen. */
+/* An object's code is known; other code was never looked at. */
 static void dg_counter_code(const struct dg_call *c)
 {
 	bool made = c->nr == SYS_mmap ? c->args[3] & MAP_ANONYMOUS : c->nr == SYS_mprotect || c->nr == SYS_pkey_mprotect;
@@ -352,7 +352,7 @@ static void dg_memory_record(struct dg_frame *f, const struct dg_call *c)
 /* ---- Replay ---- */
 
 /* What a mapping must have to appear where it was: a program that replaced
- * what was there said so. */
+ * another mapping said so. */
 static uint64_t dg_map_flags(uint64_t flags)
 {
 	uint64_t fixed = flags & MAP_FIXED && !(flags & MAP_FIXED_NOREPLACE) ? MAP_FIXED : MAP_FIXED_NOREPLACE;
@@ -388,7 +388,7 @@ static long dg_map_object(const struct dg_call *c, const struct dg_event *e, con
 }
 
 /* A mapping of `data` itself, so that what the program drops (MADV_DONTNEED)
- * comes back as it did. Behind the file's end there is nothing to see. */
+ * returns as it did. After the file's end there is nothing to see. */
 static long dg_map_kept(uint64_t address, uint64_t length, uint64_t prot, uint64_t flags, const struct dg_mapped *m)
 {
 	uint64_t kept = dg_pages(m->length);
@@ -408,7 +408,7 @@ static long dg_map_kept(uint64_t address, uint64_t length, uint64_t prot, uint64
 }
 
 /* Files that the program maps shared: one file in memory stands for each, so
- * that what is written through one mapping is seen through another. */
+ * that a write through one mapping is seen through another. */
 #define DG_SHARED_FILES 64u
 #define DG_SHARED_COPY (256ull << 20)
 
@@ -499,7 +499,7 @@ static long dg_move_again(const struct dg_call *c, const struct dg_event *e)
 
 	if (to == (long)c->args[0])
 		return dg_sys(SYS_mremap, to, (long)c->args[1], (long)c->args[2], (long)keep, 0, 0);
-	/* It replaces what is there: nothing may be, unless the program said so. */
+	/* It replaces the mappings there: there may be none, unless the program said so. */
 	if (!(c->args[3] & MREMAP_FIXED)) {
 		long at = dg_sys(SYS_mmap, to, (long)c->args[2], PROT_NONE,
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, -1, 0);

@@ -24,7 +24,7 @@ static void dg_mutex_await(enum dg_kind kind, const void *object, const struct d
 			;
 }
 
-/* Nobody else runs, so it is free or the log is of another program. */
+/* No other thread runs, so it is free or the log is of another program. */
 static void dg_mutex_acquired(struct dg_mutex *m, const struct dg_event *e)
 {
 	dg_sync_expect(!m->lock, e, 0, m->owner);

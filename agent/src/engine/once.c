@@ -1,8 +1,8 @@
 /* Initialisation that one thread does: pthread_once, and the guards of C++'s
- * static variables. Only who runs the initialiser is an event. That it was found
- * done is none, for compilers test a guard themselves and nobody sees it: so a
+ * static variables. Only the thread that runs the initialiser has an event. That it was found
+ * done is none, for compilers test a guard themselves, unseen: so a
  * replay that finds it not done, in a thread whose log does not say that it runs
- * it, lets others go on until it is. */
+ * it, lets others continue until it is. */
 #include "engine/engine.h"
 #include "engine/sync.h"
 

@@ -52,7 +52,7 @@ static void dg_op_order_end(struct dg_frame *f)
 
 /* ---- DG_OP_ORDER_WAIT, DG_OP_ORDER_WAKE: a lock of libc's that is taken ---- */
 
-/* libc itself gives such locks back as well, and tells nobody. */
+/* libc itself releases such locks as well, unseen. */
 #define DG_ORDER_PATIENCE 2000000l /* ns */
 
 uint32_t dg_order_waiters;
@@ -89,7 +89,7 @@ static void dg_op_order_wake(struct dg_frame *f)
 #define DG_HEAP_SPINS 64
 
 /* A holder that never gives it back to this thread: itself, or one that a fork
- * left behind. The same in a replay, so that it needs no event. */
+ * left. The same in a replay, so that it needs no event. */
 static bool dg_heap_hopeless(const uint32_t *word, uint32_t tid)
 {
 	uint32_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);

@@ -271,7 +271,7 @@ static void dg_ptrace_pieces(struct dg_pieces *s, uint64_t request, uint64_t add
 	case 0x4202: /* PTRACE_GETSIGINFO */
 		dg_piece_out(s, data, 128);
 		return;
-	case 0x4204: /* PTRACE_GETREGSET: the length is what was stored */
+	case 0x4204: /* PTRACE_GETREGSET: the length is the number of bytes stored */
 		dg_piece_out(s, data, sizeof(*set));
 		dg_piece_out(s, (uint64_t)set->iov_base, set->iov_len);
 		return;

@@ -53,7 +53,7 @@ static void dg_emit_jump(struct dg_area *a, uint64_t target)
 	dg_emit_relative(a, "\xe9", 1, target);
 }
 
-/* The instructions that are executed behind the call, and the way back. Where
+/* The instructions that are executed after the call, and the way back. Where
  * there are none the engine goes back by itself. */
 static uint64_t dg_emit_after(struct dg_area *a, const struct dg_site_patch *p)
 {
@@ -66,7 +66,7 @@ static uint64_t dg_emit_after(struct dg_area *a, const struct dg_site_patch *p)
 	return p->after ? at : p->resume;
 }
 
-/* Executes the instruction itself. A child goes on without the engine. */
+/* Executes the instruction itself. A child continues without the engine. */
 static void dg_emit_clone(struct dg_area *a, struct dg_stub *info)
 {
 	static const uint8_t call[] = { 0x0f, 0x05, 0x48, 0x85, 0xc0, 0x74, 0x0d };
@@ -100,7 +100,7 @@ static uint64_t dg_stub_make(struct dg_area *a, const struct dg_site_patch *p)
 }
 
 /* rdtsc leaves every register but its results, and the flags: see engine/entry.S for what
- * dg_entry_tsc_stub expects. Behind the instruction, which is executed only where
+ * dg_entry_tsc_stub expects. After the instruction, which is executed only where
  * the thread is not the engine's, lies what dg_time_stamp_stub reads. */
 static uint64_t dg_stub_make_tsc(struct dg_area *a, const struct dg_site_patch *p)
 {
@@ -361,7 +361,7 @@ static void dg_patch_sites(void)
 	c->patches_done = to;
 }
 
-/* Argument: 1 before objects are loaded that nobody will tell of, else 0 behind. */
+/* Argument: 1 before objects are loaded that nothing will tell of, else 0 after. */
 static void dg_op_objects(struct dg_frame *f)
 {
 	if (f->rsi) {

@@ -4,9 +4,9 @@
  * schedule put in (DG_EVENT_EXTRA) are counted nowhere, so that what the log says
  * of ordinals and positions stays so.
  *
- * How a thread comes to one: behind an event the engine sees that it is next; the
+ * How a thread reaches one: after an event the engine sees that it is next; the
  * code counts the points that it has and calls; and for an instruction the
- * controller is asked for, which sends the thread to dg_point_here. Who comes to an
+ * controller is asked for, which sends the thread to dg_point_here. Who reaches an
  * event instead has gone another way. */
 #include "engine/engine.h"
 #include "engine/free.h"
@@ -37,7 +37,7 @@ static void dg_point_count(struct dg_rthread *me)
 	me->points_start = me->points = e ? dg_logged_args(e)[1] : DG_POINTS;
 }
 
-/* Until it is the point's turn. A process that has left the recorded way passes
+/* Until it is the point's turn. A process that has diverged from the recording passes
  * over its points. */
 static void dg_point_take(struct dg_rthread *me, const struct dg_event *e)
 {
@@ -61,7 +61,7 @@ static void dg_point_take(struct dg_rthread *me, const struct dg_event *e)
 	dg_event_done(me, DG_EV_POINT, args, 2);
 }
 
-/* Where the thread stands right behind an event. */
+/* The thread's place right after an event. */
 static void dg_point_hold(struct dg_rthread *me)
 {
 	const struct dg_event *e;
@@ -79,7 +79,7 @@ static void dg_point_upcoming(struct dg_rthread *me)
 		dg_trap(DG_TRAP_ARM, me->index, (uint64_t)e);
 }
 
-/* On the way out of the engine. The code up to a point runs behind the event,
+/* When the engine is left. The code up to a point runs after the event,
  * whatever the timing is. */
 static bool dg_point_leave(struct dg_rthread *me)
 {
@@ -97,7 +97,7 @@ static bool dg_point_leave(struct dg_rthread *me)
 }
 
 /* Before an event is waited for. Some operations have several, so a thread may be
- * right behind one without having left the engine. */
+ * right after one without having left the engine. */
 static void dg_point_before(struct dg_rthread *me)
 {
 	const struct dg_event *e;
@@ -110,7 +110,7 @@ static void dg_point_before(struct dg_rthread *me)
 		dg_diverge(DG_DIFFERS_KIND, e, 0, e->kind, me->waits_for);
 }
 
-/* The code has come to a point, and has used up those that it had. */
+/* The code has reached a point, and has used up those that it had. */
 static void dg_point_reached(void)
 {
 	struct dg_rthread *me = dg_me;
@@ -124,7 +124,7 @@ static void dg_point_reached(void)
 		me->points_start = me->points = DG_POINTS;
 }
 
-/* From the controller, which gives the thread back what it had. */
+/* From the controller, which gives the thread its registers back. */
 __attribute__((noreturn)) static void dg_point_here(void)
 {
 	struct dg_rthread *me = dg_me;

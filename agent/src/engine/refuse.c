@@ -9,7 +9,7 @@
 #define DG_REFUSED_CALLS 512u
 
 static uint64_t dg_refused_told[DG_REFUSED_CALLS / 64];
-static uint32_t dg_refused_pid; /* whose those are: a fork begins anew */
+static uint32_t dg_refused_pid; /* whose those are: a fork begins again */
 
 /* error: the positive errno that the call is answered with, 0 if it is answered as if it
  * had been done. */

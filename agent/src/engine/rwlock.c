@@ -13,8 +13,8 @@ static bool dg_rw_tries(uint64_t how)
 	return how == DG_SYNC_TRY || how == DG_SYNC_TRY_READ;
 }
 
-/* How long a reader lets writers go first, where the lock prefers them. It must
- * not wait for good: the count is of all locks with the same slot, and a thread
+/* How long a reader lets writers have the lock first, where the lock prefers them. It must
+ * not wait for ever: the count is of all locks with the same slot, and a thread
  * that reads may ask to read once more. */
 #define DG_RW_PATIENCE 20
 #define DG_RW_PATIENCE_NS 100000

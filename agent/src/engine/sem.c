@@ -64,7 +64,7 @@ static uint32_t dg_barrier_next(uint32_t round)
 	return round + 1 ? round + 1 : 1;
 }
 
-/* Whether this thread is the last of its round. Then nobody enters the next
+/* Whether this thread is the last of its round. Then no thread enters the next
  * before dg_barrier_open. */
 static bool dg_barrier_arrive(struct dg_barrier_wait *w)
 {

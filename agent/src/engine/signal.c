@@ -19,12 +19,6 @@
 #include "engine/free.h"
 #include "syscall.h"
 
-#include "engine/signal_frame.c"
-#include "engine/alone.c"
-#include "engine/signal_state.c"
-#include "engine/signal_action.c"
-#include "engine/signal_deliver.c"
-
 extern const char dg_text_low[] DG_HIDDEN, dg_text_high[] DG_HIDDEN, dg_exit_check[] DG_HIDDEN, dg_exit_end[] DG_HIDDEN;
 
 /* ---- the kernel calls ---- */
@@ -171,7 +165,7 @@ static const struct dg_event *dg_signal_next(void)
 	return e && e->kind == DG_EV_SIGNAL && e->args >= DG_SIGNAL_ARGS ? e : NULL;
 }
 
-/* For a thread that would come to another event than e. A signal that came in a
+/* For a thread that would reach another event than e. A signal that came in a
  * futex call which the replay has passed by, as it found the word otherwise,
  * comes before the operation that the thread is at, which is made again. */
 static void dg_signal_passed(const struct dg_event *e)
@@ -194,7 +188,7 @@ static bool dg_signal_comes(void)
 	return e && dg_logged_args(e)[0] == DG_SIGNAL_ASYNC;
 }
 
-/* The thread may come to the place sooner than another, in the order of events
+/* The thread may reach the place sooner than another, in the order of events
  * before it, sets the program's action. The signal is not to end the process then. */
 static void dg_signal_expect(int signal)
 {
@@ -220,6 +214,3 @@ static void dg_signal_upcoming(void)
 		dg_trap(DG_TRAP_ARM, me->index, (uint64_t)e);
 	}
 }
-
-#include "engine/signal_leave.c"
-#include "engine/signal_calls.c"

@@ -336,7 +336,7 @@ static void dg_signal_thread_start(struct dg_rthread *me)
 	dg_mask_set(dg_kernel_mask(me->mask));
 }
 
-/* What was kept for a thread that ends is another one's, unless it was sent to
+/* A signal kept for a thread that ends is another one's, unless it was sent to
  * that thread alone. */
 static void dg_signal_thread_end(struct dg_rthread *me)
 {

@@ -1,5 +1,5 @@
 /* A signal for the program: the event of it, and its handler, which the thread
- * will go on with. */
+ * will continue with. */
 #include "engine/engine.h"
 #include "hunt/hunt.h"
 #include "engine/free.h"
@@ -109,7 +109,7 @@ static void dg_no_room(struct dg_delivery *d)
 	dg_requeue(SIGSEGV, (const uint8_t *)&info);
 }
 
-/* Makes the context, with which the thread will go on, enter the program's
+/* Makes the context, with which the thread will continue, enter the program's
  * handler. The thread is in the engine, and has all signals blocked. */
 static void dg_deliver(struct dg_rthread *me, struct dg_ucontext *uc, struct dg_delivery *d)
 {
@@ -157,10 +157,10 @@ static bool dg_disposed(struct dg_rthread *me, struct dg_ucontext *uc, const str
 		dg_action_default(d->signal); /* the instruction raises it again */
 	} else if (blocked) {
 		uc->mask |= DG_BIT(d->signal); /* until the program unblocks it */
-		dg_mask_set(DG_ALL | (uc->mask & DG_RAISED)); /* or it came back here at once */
+		dg_mask_set(DG_ALL | (uc->mask & DG_RAISED)); /* or it returned here at once */
 		dg_requeue(d->signal, d->info);
 	} else if (handler == (uint64_t)SIG_DFL) {
-		dg_mask_set(DG_ALL | (DG_BIT(d->signal) & DG_RAISED)); /* it comes where the program goes on, with its registers */
+		dg_mask_set(DG_ALL | (DG_BIT(d->signal) & DG_RAISED)); /* it comes where the program continues, with its registers */
 		dg_requeue(d->signal, d->info);
 	}
 	return true;

@@ -1,7 +1,7 @@
 /* Signal frames of the program's, made by the engine as the kernel would make
  * them (arch/x86/kernel/signal.c, get_sigframe; signal_64.c,
  * x64_setup_rt_frame). The kernel's own frames go to a stack of the engine's, for
- * the program's stack for handlers may be in use while the thread stands in the
+ * the program's stack for handlers may be in use while the thread is in the
  * engine, on another stack, and the kernel would start at its top again. And
  * so every byte of a frame is the same in a replay: what the processor leaves
  * undefined (padding, the last x87 instruction's address, which state it
@@ -63,7 +63,7 @@ _Static_assert(sizeof(struct dg_sigframe) == 440, "struct rt_sigframe");
 
 /* ---- the state of the vector and x87 registers: an XSAVE area, not compacted ---- */
 
-#define DG_XSTATE_LEGACY 416u /* x87, mxcsr and xmm0 to xmm15; then what nobody defines */
+#define DG_XSTATE_LEGACY 416u /* x87, mxcsr and xmm0 to xmm15; then bytes that are not defined */
 #define DG_XSTATE_XMM 160u
 #define DG_XSTATE_SOFTWARE 464u /* struct _fpx_sw_bytes */
 #define DG_XSTATE_HEADER 512u
@@ -176,7 +176,7 @@ static void dg_xstate_copy(uint8_t *to, uint8_t *from)
 	dg_xstate_seal(to);
 }
 
-/* Registers that nobody expects anything of (a call's caller saved them), and
+/* Registers that hold nothing for the caller (a call's caller saved them), and
  * that a wrapper may leave otherwise in a replay. The modes stay. */
 static void dg_xstate_drop_vectors(uint8_t *area)
 {
@@ -258,7 +258,7 @@ __asm__(".text\n"
 	".size dg_kernel_restorer, .-dg_kernel_restorer\n");
 void dg_kernel_restorer(void) DG_HIDDEN;
 
-/* Goes on as the context says: registers, vector registers, mask. */
+/* Continues as the context says: registers, vector registers, mask. */
 __attribute__((noreturn)) static void dg_resume(struct dg_ucontext *uc)
 {
 	__asm__ volatile("movq %0, %%rsp\n\t"
@@ -338,7 +338,7 @@ static void dg_frame_write(struct dg_rthread *me, const struct dg_frame_place *p
 		me->alt_low = me->alt_size = me->alt_flags = 0;
 }
 
-/* Makes the context, with which the thread is about to go on, that of the
+/* Makes the context, with which the thread is about to continue, that of the
  * handler's first instruction. */
 static void dg_frame_enter(struct dg_ucontext *uc, const struct dg_frame_place *p, int signal, uint64_t handler)
 {

@@ -1,4 +1,4 @@
-/* On the way out of the engine, where the signals that were kept come, and out of
+/* Leaving the engine, where the signals that were kept come, and leaving
  * a handler. */
 #include "engine/engine.h"
 #include "hunt/hunt.h"
@@ -6,7 +6,7 @@
 #include "syscall.h"
 
 /* What the thread had blocked in the call that the signal ended: the handler
- * runs with that, and the program goes on with its own mask. */
+ * runs with that, and the program continues with its own mask. */
 static uint64_t dg_mask_of_call(const struct dg_rthread *me, const struct dg_frame *f)
 {
 	uint64_t at = 0;
@@ -65,8 +65,8 @@ static void dg_context_of(struct dg_ucontext *uc, const struct dg_frame *f, uint
 	dg_xstate_seal(area);
 }
 
-/* Leaves with a context of the engine's. All signals are blocked, so what is
- * pending comes when the context's own mask counts, in the program. */
+/* Leaves with a context of the engine's. All signals are blocked, so a
+ * pending one comes when the context's own mask counts, in the program. */
 __attribute__((noreturn)) static void dg_leave_to(struct dg_rthread *me, struct dg_ucontext *uc)
 {
 	dg_turn_leave();
@@ -114,10 +114,10 @@ static void dg_deliver_kept(struct dg_rthread *me, struct dg_ucontext *uc, uint6
 	}
 }
 
-/* An operation without an event (a release, a point where the thread may go on) is no place for a replay: the event
+/* An operation without an event (a release, a point at which the thread may give way) is no place for a replay: the event
  * before it is elsewhere in the program. Nor is a point at an instruction, where a
- * replay has the thread come to its event from outside of the engine. The kernel
- * gives the signals once more, where the thread goes on, and there they are
+ * replay has the thread reach its event from outside of the engine. The kernel
+ * gives the signals once more, where the thread continues, and there they are
  * asynchronous. */
 static bool dg_given_back(struct dg_rthread *me, const struct dg_frame *f, struct dg_ucontext *uc)
 {
@@ -127,12 +127,12 @@ static bool dg_given_back(struct dg_rthread *me, const struct dg_frame *f, struc
 	if (dg_mode != DG_MODE_RECORD || (f->kind != DG_ENTRY_CALL && f->kind != DG_ENTRY_POINT) ||
 	    (!at_instruction && dg_kept_behind[me->index] != me->ordinal))
 		return false;
-	/* Behind the log's end no event is counted: a wait that is made again for its signal would be so for ever. */
+	/* After the log's end no event is counted: a wait that is made again for its signal would be so for ever. */
 	if (!at_instruction && __atomic_load_n(&DG_CONTROL->stopped, __ATOMIC_RELAXED))
 		return false;
 	for (uint32_t i = 0; i < me->pending; i++)
 		if (DG_RAISED & DG_BIT(dg_info_word(me->infos[i], 0)))
-			return false; /* not blocked, so it would come back here */
+			return false; /* not blocked, so it would return here */
 	for (uint32_t i = 0; i < me->pending; i++)
 		dg_requeue(dg_info_word(me->infos[i], 0), me->infos[i]);
 	uc->mask = dg_hunt_holds(me) ? DG_ALL : dg_kernel_mask(me->mask);
@@ -169,7 +169,7 @@ static uint64_t dg_returns_to(const struct dg_rthread *me, uint64_t uc, uint64_t
 }
 
 /* sigreturn, with the program's context. Whatever the program wrote there is
- * what it goes on with. */
+ * what it continues with. */
 void dg_handler_returned(struct dg_rthread *me, uint64_t at, struct dg_frame *f)
 {
 	const struct dg_ucontext *program = (const struct dg_ucontext *)at;
@@ -193,7 +193,7 @@ void dg_handler_returned(struct dg_rthread *me, uint64_t at, struct dg_frame *f)
 	}
 	dg_mask_set(DG_ALL);
 	me->mask = program->mask & ~DG_NEVER_BLOCKED;
-	/* restore_altstack, which refuses to change the one it stands on. */
+	/* restore_altstack, which refuses to change the one in use. */
 	if (!dg_on_alternate(me, at)) {
 		bool off = program->stack_flags & SS_DISABLE;
 

@@ -1,6 +1,6 @@
 /* What a signal that came between two events interrupted, so that a replay can
  * tell the same place again: registers, the live stack and, while the process
- * has one thread, or runs one at a time, the program's writable data. From equal state the run goes on
+ * has one thread, or runs one at a time, the program's writable data. From equal state the run continues
  * equally, so the first place in a replay with equal digests will do. */
 #include "engine/engine.h"
 #include "layout.h"
@@ -47,14 +47,14 @@ static uint64_t dg_state_digest(const struct dg_signal_state *s, const struct dg
 	return dg_digest((const uint8_t *)uc->context.fpstate + DG_XSTATE_XMM, 256, d);
 }
 
-/* Nobody says where the main thread's ends. The kernel keeps so much below it
+/* Nothing says where the main thread's ends. The kernel keeps so much below it
  * free of other mappings (mmap_base). */
 static uint64_t dg_stack_low(const struct dg_rthread *me)
 {
 	return me->stack_low ? me->stack_low : me->stack_high - (128ull << 20);
 }
 
-/* From the red zone up to the stack's end; on a stack that nobody knows, the
+/* From the red zone up to the stack's end; on a stack that is not known, the
  * rest of a page. */
 static struct dg_range dg_live_stack(const struct dg_rthread *me, uint64_t sp)
 {
@@ -63,7 +63,7 @@ static struct dg_range dg_live_stack(const struct dg_rthread *me, uint64_t sp)
 	if (me->alt_size && sp >= me->alt_low && sp - me->alt_low < me->alt_size)
 		high = me->alt_low + me->alt_size;
 	else if (sp >= dg_stack_low(me) && sp < me->stack_high)
-		/* Other threads write to the control block, which lies at its end. */
+		/* Other threads write to the control block, which is at its end. */
 		high = me->thread_pointer > sp && me->thread_pointer < me->stack_high ? me->thread_pointer : me->stack_high;
 	else
 		high = (sp & ~(DG_PAGE_SIZE - 1)) + DG_PAGE_SIZE;

@@ -12,7 +12,7 @@ static void dg_copy(void *to, const void *from, uint64_t length)
 }
 
 /* What the compiler makes of initialisers and assignments of structs, though
- * nothing here may call libc. agent.c goes on calling libc's. */
+ * nothing here may call libc. agent.c calls libc's. */
 __attribute__((used)) static void *dg_memset(void *to, int byte, size_t length) __asm__("memset");
 static void *dg_memset(void *to, int byte, size_t length)
 {
@@ -98,7 +98,7 @@ static uint64_t dg_digest(const void *bytes, uint64_t length, uint64_t seed)
 #define DG_PAGE_BYTES 4096ull
 #define DG_PAGES_ASKED 64
 
-/* A request that there is not is refused behind the read of its argument
+/* A request that there is not is refused after the read of its argument
  * (rt_sigprocmask in the kernel's signal.c), at a part of what process_vm_readv costs. */
 static bool dg_word_readable(uint64_t address)
 {

@@ -15,7 +15,7 @@ struct dg_stack_slots {
 	uint32_t first, count;
 };
 
-/* Which are taken, and what is mapped in them. */
+/* Which are taken, and the mappings in them. */
 static bool dg_slots[DG_STACK_SLOTS];
 static struct dg_slot_map {
 	uint64_t base, low; /* the guard is between them; 0: nothing is mapped */
@@ -93,8 +93,8 @@ static bool dg_stack_take(struct dg_stack_slots *s, struct dg_creation *c)
 	return true;
 }
 
-/* glibc gives back a thread's stack at its end but for what is in use, unless it
- * is the program's own, as ours is for it. What is below the stack pointer may
+/* glibc gives back a thread's stack at its end except the part in use, unless it
+ * is the program's own, as ours is for it. Bytes below the stack pointer may
  * differ in a replay, and nothing of this thread is live there, so it goes. */
 static void dg_stack_strip(const struct dg_rthread *me, uint64_t sp)
 {

@@ -1,4 +1,4 @@
-/* How the engine comes to be in a process: in the first constructor of all,
+/* How the engine starts in a process: in the first constructor of all,
  * when ld.so is done and the program has one thread, and in a fork's child. */
 #include "engine/engine.h"
 #include "hunt/hunt.h"
@@ -146,7 +146,7 @@ static void dg_tcb_write(uint32_t tid)
 
 /* ---- files ---- */
 
-/* Where the program does not meet it: behind what it may have, if there is
+/* Where the program does not meet it: after what it may have, if there is
  * room, but not far. */
 static int dg_fd_high(long fd)
 {
@@ -365,8 +365,8 @@ static void dg_op_start(struct dg_frame *f)
 	__atomic_store_n(&dg_mode, c->mode, __ATOMIC_RELEASE);
 }
 
-/* What was agreed with the tracer cannot be done. A program that should be
- * recorded goes on without; the tracer finds in the control that it does. One
+/* The agreement with the tracer cannot be kept. A program that should be
+ * recorded continues without; the tracer finds in the control that it does. One
  * that should be replayed must not do for real what it would only have seemed to
  * do. */
 static void dg_engine_off(struct dg_control *c)
@@ -416,7 +416,7 @@ __attribute__((noinline)) static void dg_engine_begin(void)
 		/* An emulator hands LD_PRELOAD on to the program that it runs within its own
 		 * process, whose vector is the emulator's making: that process is recorded. */
 		if (facts.hidden)
-			dg_int3(DG_TRAP_HELLO, 0, 0, 0); /* the tracer says what is wrong */
+			dg_int3(DG_TRAP_HELLO, 0, 0, 0); /* the tracer reports the error */
 		return;
 	}
 	dg_control_fill(c, (uint32_t)tracer);
@@ -433,7 +433,7 @@ __attribute__((noinline)) static void dg_engine_begin(void)
 
 /* ---- a fork's child ---- */
 
-/* What it has of its parent's recording: memory of the parent's threads, which
+/* It has of its parent's recording: memory of the parent's threads, which
  * are no more, and extents, into which it must not write. */
 static void dg_forget_parent(struct dg_control *c)
 {

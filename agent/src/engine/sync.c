@@ -45,16 +45,16 @@ static long dg_sleep(const void *word, uint32_t expected, const struct dg_until 
 	if (!dg_futex_wait_args(args, word, expected, until))
 		return -ETIMEDOUT;
 	result = dg_blocking(SYS_futex, args, &dg_me->pending);
-	/* The signal came before the thread slept: as good as before the call. */
+	/* The signal came before the thread slept: the same as before the call. */
 	if (result == DG_NOT_MADE)
 		return -ERESTART;
-	/* Somebody else's: a debugger, the freezer. */
+	/* A signal from outside: a debugger, the freezer. */
 	if (result == -EINTR && !dg_interrupted())
 		return -EAGAIN;
 	return result;
 }
 
-/* Or not any more, in a child that goes on without a recording. */
+/* Or not any more, in a child that continues without a recording. */
 static bool dg_sync_recording(void)
 {
 	return dg_mode != DG_MODE_REPLAY;
@@ -138,59 +138,3 @@ static void dg_sync_expect(bool possible, const struct dg_event *e, uint64_t wan
 	if (!possible)
 		dg_diverge(DG_DIFFERS_STATE, e, 0, want, got);
 }
-
-#include "engine/mutex.c"
-#include "engine/rwlock.c"
-#include "engine/cond.c"
-#include "engine/sem.c"
-#include "engine/once.c"
-
-static void dg_real_write(enum dg_kind kind, const void *object, uint64_t site, int64_t result, uint32_t bytes)
-{
-	struct dg_event *e;
-
-	if (dg_mode != DG_MODE_RECORD)
-		return;
-	e = dg_event_begin(kind, (uint64_t)object, site, 1, bytes ? sizeof(struct dg_payload) + bytes : 0);
-	if (!e)
-		return;
-	dg_event_args(e)[0] = DG_SYNC_REAL;
-	e->result = result;
-	if (bytes)
-		dg_event_payload(e, DG_PAYLOAD_OUT, (uint64_t)object, object, bytes);
-	dg_event_commit(e);
-}
-
-static void dg_mutex_real_await(const struct dg_mutex *m)
-{
-	if (dg_sync_await(DG_EV_MUTEX, m) && m->owner != dg_me->tid)
-		while (m->lock && dg_turn_catch_up(dg_turn_thread(m->owner)))
-			;
-}
-
-/* Arguments: the kind, the object, the site, the real function's result, and how
- * many bytes of the object a replay is to have as they are now, as it does not
- * call the real function. */
-static void dg_op_real(struct dg_frame *f)
-{
-	enum dg_kind kind = (enum dg_kind)f->rsi;
-	const void *object = (const void *)f->rdx;
-	const struct dg_event *e;
-
-	if (dg_sync_recording()) {
-		dg_real_write(kind, object, f->rcx, (int64_t)f->r8, (uint32_t)f->r9);
-		f->rax = f->r8;
-		return;
-	}
-	if (kind == DG_EV_MUTEX)
-		dg_mutex_real_await(object);
-	e = dg_sync_read(kind, object, f->rcx, DG_SYNC_REAL);
-	dg_payload_write(e);
-	f->rax = (uint64_t)e->result;
-}
-
-/* For dg_call_table. */
-#define DG_SYNC_OPERATIONS                                                                                             \
-	[DG_OP_MUTEX_LOCK] = dg_op_mutex_lock, [DG_OP_RWLOCK] = dg_op_rwlock, [DG_OP_SPIN] = dg_op_spin,               \
-	[DG_OP_COND_WAIT] = dg_op_cond_wait, [DG_OP_SEM] = dg_op_sem, [DG_OP_BARRIER] = dg_op_barrier,                 \
-	[DG_OP_ONCE] = dg_op_once, [DG_OP_GUARD] = dg_op_guard, [DG_OP_REAL] = dg_op_real

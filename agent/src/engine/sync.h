@@ -8,7 +8,7 @@
  * again, and lets the kernel compare the word once more. Whoever releases changes
  * the word first (locked as well) and looks at the count then, so one of the two
  * sees the other. He wakes and takes off the count as many as the kernel says
- * that it has woken; who wakes by himself takes himself off. A release does not
+ * that it has woken; a thread that wakes by itself takes itself off. A release does not
  * touch the variable after its change: it may be gone then. A wake-up at an
  * address that has become something else is harmless, as futex(2) demands.
  *
@@ -43,7 +43,7 @@ struct dg_sync_table {
 };
 
 /* Whether the variables of this process are ours. It never changes back, for a
- * variable must not be glibc's and ours by turns. */
+ * variable must not be glibc's and ours alternately. */
 extern bool dg_sync_ours DG_HIDDEN;
 
 #define DG_SYNC_TABLE ((struct dg_sync_table *)DG_ENGINE_SYNC)
@@ -71,7 +71,7 @@ static inline bool dg_until_valid(const struct dg_until *u)
 
 /* Sleeps while the word has this value: 0 when woken, or a negative errno. EINTR,
  * ERESTART: a signal's handler wants to run; after it, the kernel would return
- * from such a wait, or go on with it. */
+ * from such a wait, or continue with it. */
 static long dg_sleep(const void *word, uint32_t expected, const struct dg_until *until);
 
 /* A futex's arguments; false: the time has passed already. */
@@ -262,7 +262,7 @@ static inline int dg_rw_write_attempt(void *variable, uint32_t tid, const uint32
 struct dg_cond {
 	uint32_t unused[9];
 	uint32_t flags;    /* glibc's __wrefs: shared, clock, and its waiters * 8 */
-	uint32_t sequence; /* 0 as long as nobody has waited, so that memory that was cleared is not what a late sleeper expects */
+	uint32_t sequence; /* 0 as long as no thread has waited, so that memory that was cleared is not what a late sleeper expects */
 	uint32_t unused2;
 };
 
@@ -273,13 +273,13 @@ struct dg_cond {
 _Static_assert(offsetof(struct dg_cond, flags) == 36, "__wrefs");
 _Static_assert(sizeof(struct dg_cond) == 48, "pthread_cond_t");
 
-/* Of a thread that waits on a condition variable; on its own stack, so what is
- * in here must be the same in a replay. */
+/* Of a thread that waits on a condition variable; on its own stack, so its
+ * members must be the same in a replay. */
 struct dg_cond_wait {
 	struct dg_cond *cond;
 	struct dg_mutex *mutex;
 	uint64_t site;
-	const struct dg_until *until; /* NULL: for good */
+	const struct dg_until *until; /* NULL: for ever */
 	uint32_t step;                /* enum dg_cond_step */
 	uint32_t nested;              /* of a recursive mutex that stays taken */
 	int32_t result;
@@ -346,7 +346,7 @@ struct dg_barrier_wait {
 /* ---- once ---- */
 
 /* pthread_once_t: 0, glibc's __PTHREAD_ONCE_INPROGRESS with the number of forks
- * (an initialiser whose thread a fork left behind is run again), _DONE. A guard
+ * (an initialiser whose thread does not exist in a fork's child is run again), _DONE. A guard
  * of a static variable (Itanium C++ ABI, 2.8): its first byte is what compilers
  * test. */
 #define DG_ONCE_RUNS 1u

@@ -1,6 +1,6 @@
 /* One row per x86-64 system call, by number, up to Linux 6.19. Sources: the
- * kernel's arch/x86/entry/syscalls/syscall_64.tbl and the SYSCALL_DEFINEs. What
- * has no row is DG_CALL_UNKNOWN. */
+ * kernel's arch/x86/entry/syscalls/syscall_64.tbl and the SYSCALL_DEFINEs. A
+ * call without a row is DG_CALL_UNKNOWN. */
 #include "engine/table.h"
 
 #define FIX(a, n) { DG_OUT_FIXED, a, 0, 0, n }

@@ -44,7 +44,7 @@ enum dg_part_how {
 	DG_OUT_SENT,     /* sendmmsg: the lengths in result mmsghdrs */
 	DG_OUT_REMAINS,  /* size bytes, if EINTR came */
 	DG_OUT_TIMEOUT,  /* size bytes of time left, unless the arguments were wrong */
-	DG_OUT_MSGRCV,   /* result bytes behind a long */
+	DG_OUT_MSGRCV,   /* result bytes after a long */
 	DG_OUT_IOCTL, DG_OUT_FCNTL, DG_OUT_PRCTL, DG_OUT_IPC, DG_OUT_CAPABILITIES, DG_OUT_RESIDENT, DG_OUT_HANDLE,
 	DG_OUT_PTRACE,
 	DG_IN,           /* this and what follows is read by the kernel, if the call succeeds */
@@ -85,7 +85,7 @@ struct dg_call {
 	uint64_t site;
 	const struct dg_row *row;
 	/* Recording, where there are several threads: engine/call.c */
-	uint64_t ticket;  /* from before the call; 0: the event has the one from behind it */
+	uint64_t ticket;  /* from before the call; 0: the event has the one from after it */
 	uint64_t arrived; /* for DG_EVENT_ARRIVED */
 };
 

@@ -32,8 +32,8 @@ uint32_t dg_many;
 struct dg_fact {
 	uint32_t ended;  /* futex: its DG_EV_EXIT is in the log */
 	uint32_t flags;  /* enum dg_creation_flag */
-	uint32_t begun;  /* came to the wrapper's start routine: whoever joins it asks us */
-	uint32_t joiner; /* index of who waits for it, or joined it */
+	uint32_t begun;  /* reached the wrapper's start routine: whoever joins it asks us */
+	uint32_t joiner; /* index of the thread that waits for it, or joined it */
 	uint32_t joins;  /* index of the thread that it waits for */
 	uint32_t parent;
 	struct dg_stack_slots stack;

@@ -1,6 +1,6 @@
 /* A replay: whose turn it is, and what a thread finds in the log.
  *
- * One thread runs at a time, control.holder. It runs on behind its event until
+ * One thread runs at a time, control.holder. It runs on after its event until
  * it arrives at its next one; there it gives the right to run to the thread
  * whose event is the next of all, and waits for its own. So a section of code
  * between two events of a thread runs where the recording has its start; or, as
@@ -20,19 +20,19 @@ static uint32_t dg_point_passed[DG_RTHREADS]; /* a search's points that a thread
 /* Values of dg_rthread.go: a thread that sleeps must be woken by the kernel. */
 enum { DG_GO_WAIT = 0, DG_GO_RUN = 1, DG_GO_SLEEPS = 2 };
 
-static uint32_t dg_turn_spins; /* before a thread sleeps; on one processor nobody comes meanwhile */
+static uint32_t dg_turn_spins; /* before a thread sleeps; on one processor no thread comes meanwhile */
 static uint32_t dg_turn_tries; /* of dg_turn_catch_up with those who look for a change, since the last event */
 /* How often the right went from one who looks for a change to another, since
- * anybody did anything else; after DG_TURN_ROUNDS of all nobody will. */
+ * anybody did anything else; after DG_TURN_ROUNDS of all no thread will. */
 #define DG_TURN_ROUNDS 16
 static uint32_t dg_turn_rounds;
-static uint32_t dg_turn_first;              /* who takes a futex event before its turn; 0: nobody */
+static uint32_t dg_turn_first;              /* the thread that takes a futex event before its turn; 0: none */
 static uint32_t dg_turn_ahead[DG_RTHREADS]; /* events that a thread took so */
-static uint32_t dg_turn_alone; /* looks of a thread for a change that nobody is left to make, since the last event */
+static uint32_t dg_turn_alone; /* looks of a thread for a change that no thread is left to make, since the last event */
 
 /* ---- the right to run ---- */
 
-static uint32_t dg_turn_behind(void);
+static uint32_t dg_turn_first_lagging(void);
 static uint32_t dg_turn_due(void);
 static bool dg_turn_lags_behind(enum dg_kind kind, const uint64_t *args, uint32_t count);
 static void dg_event_done(struct dg_rthread *me, enum dg_kind kind, const uint64_t *args, uint32_t count);
@@ -103,7 +103,7 @@ static void dg_turn_wait(struct dg_rthread *me)
 	}
 }
 
-/* Whoever comes to rest last, the log being at its end, tells the controller.
+/* Whoever reaches rest last, the log being at its end, tells the controller.
  * A thread that the right was given to waits until it has woken. */
 static void dg_turn_finish(void)
 {
@@ -135,19 +135,19 @@ static void dg_turn_pass(void)
 	if (__atomic_load_n(&c->holder, __ATOMIC_RELAXED) == dg_me->index) {
 		next = dg_turn_due();
 		if (!next)
-			next = dg_turn_behind();
+			next = dg_turn_first_lagging();
 		if (next) {
 			dg_turn_give(next);
 			return;
 		}
-		/* Of this thread and one that comes to rest meanwhile, one sees both. */
+		/* Of this thread and one that reaches rest meanwhile, one sees both. */
 		__atomic_store_n(&c->holder, 0, __ATOMIC_SEQ_CST);
 	}
 	dg_turn_finish();
 }
 
 /* The schedule names a thread that has no event. */
-__attribute__((noreturn)) static void dg_turn_false(void)
+__attribute__((noreturn)) static void dg_turn_no_event(void)
 {
 	dg_free_past();
 	dg_diverge(DG_DIFFERS_LOG, NULL, 0, 0, dg_me->index);
@@ -160,10 +160,10 @@ __attribute__((noreturn)) static void dg_turn_rest(void)
 	do
 		dg_turn_wait(dg_me);
 	while (__atomic_load_n(&DG_CONTROL->holder, __ATOMIC_RELAXED) != dg_me->index);
-	dg_turn_false();
+	dg_turn_no_event();
 }
 
-/* The thread's last act, behind its DG_EV_EXIT. */
+/* The thread's last act, after its DG_EV_EXIT. */
 static void dg_turn_end(void)
 {
 	__atomic_store_n(&dg_me->state, DG_R_ENDED, __ATOMIC_SEQ_CST);
@@ -190,7 +190,7 @@ static bool dg_turn_is(const struct dg_rthread *me)
 }
 
 /* Until the next event of all is one of this thread's, or the process has left the
- * recorded way and it is the thread's turn. */
+ * recording and it is the thread's turn. */
 static void dg_turn_take(struct dg_rthread *me)
 {
 	while (DG_CONTROL->holder != me->index || !dg_turn_is(me)) {
@@ -239,7 +239,7 @@ static void dg_event_soft(struct dg_rthread *me, const struct dg_event *e)
 {
 	uint64_t used = dg_skipped(me);
 
-	/* As the call did in the recording, whenever it came back. */
+	/* As the call did in the recording, whenever it returned. */
 	dg_gates_open();
 	dg_turn_take(me);
 	dg_event_consume(me, e);
@@ -321,7 +321,7 @@ static void dg_event_take(const struct dg_event *logged, enum dg_kind kind, uint
 /* What comes next for the thread is prepared. */
 static void dg_event_done(struct dg_rthread *me, enum dg_kind kind, const uint64_t *args, uint32_t count)
 {
-	/* Else what the tracer is asked to place, it is asked when the thread goes on. */
+	/* Else what the tracer is asked to place, it is asked when the thread continues. */
 	me->fresh = DG_CONTROL->lazy && dg_turn_lags_behind(kind, args, count);
 	if (!me->fresh && me->next >= me->next_end && kind != DG_EV_EXIT && kind != DG_EV_END)
 		dg_trap(DG_TRAP_LAST, me->index, 0);
@@ -343,7 +343,7 @@ static uint32_t dg_turn_other(uint32_t me)
 }
 
 /* All others stand at events that come later: a lock that one of them has stays
- * taken. Threads on their way to their first event, or out of their last, do not
+ * taken. Threads before their first event, or after their last, do not
  * have the right to run, and have a while. */
 static void dg_turn_look(void)
 {
@@ -355,7 +355,7 @@ static void dg_turn_look(void)
 }
 
 /* All with the right to run look for a change, in turn. A futex call that another
- * stands at orders nothing, and what he does behind it may be the change. */
+ * is at orders nothing, and what it does after it may be the change. */
 static uint32_t dg_turn_ahead_of(uint32_t due)
 {
 	const struct dg_event *e = dg_event_peek();
@@ -387,14 +387,14 @@ static void dg_turn_yield(enum dg_kind kind, uint64_t object)
 	if (!e)
 		dg_turn_rest();
 	/* All of them wait for what this thread did in the recording, and here does not. */
-	if (e->flags & DG_EVENT_SOFT && dg_turn_next() == me->index && !dg_turn_behind()) {
+	if (e->flags & DG_EVENT_SOFT && dg_turn_next() == me->index && !dg_turn_first_lagging()) {
 		dg_event_soft(me, e);
 		return;
 	}
 	me->yields = 1;
 	next = dg_turn_due();
 	if (!next || next == me->index) {
-		uint32_t behind = dg_turn_behind();
+		uint32_t behind = dg_turn_first_lagging();
 
 		if (behind)
 			next = behind;

@@ -1,10 +1,10 @@
-/* Calls that came back early because of a signal that the program does not see.
+/* Calls that returned early because of a signal that the program does not see.
  *
  * The kernel drops a signal that is ignored before it wakes anybody, unless its
  * receiver is traced (sig_ignored, kernel/signal.c): then the tracer is asked first,
  * and the call that the receiver was in ends meanwhile: with part of what it was to
  * write, or with EINTR where the kernel does not start it again by itself. Alone the
- * program would see neither, so the call is gone on with. A signal with a handler is
+ * program would see neither, so the call is continued. A signal with a handler is
  * dg_interrupted by now, and a call that it broke off stays so. */
 #include "engine/engine.h"
 #include "syscall.h"

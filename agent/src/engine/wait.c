@@ -10,7 +10,7 @@ static bool dg_wait_over(const struct dg_wait *w)
 		return true;
 	switch (w->how) {
 	case DG_WAIT_CHANGE:
-		/* Who has it may have given back the memory as well. */
+		/* The thread that has it may have freed the memory as well. */
 		return !dg_readable(w->word, 4) || __atomic_load_n((const uint32_t *)w->word, __ATOMIC_ACQUIRE) != w->value;
 	case DG_WAIT_NOTHING:
 		return true;
@@ -37,7 +37,7 @@ static bool dg_wait_stands(const struct dg_rthread *t)
 	return t->state != DG_R_NONE && t->state != DG_R_ENDED;
 }
 
-/* Follows who waits for whose mutex. */
+/* Follows the chain: a thread waits for a mutex, its owner for another. */
 static bool dg_wait_cycle(const struct dg_rthread *from, const struct dg_wait *(*of)(const struct dg_rthread *))
 {
 	const struct dg_rthread *t = from;

@@ -9,8 +9,8 @@
 enum dg_wait_for {
 	DG_WAIT_NOTHING = 0,
 	DG_WAIT_CHANGE, /* the word is not the value any more */
-	DG_WAIT_WAKE,   /* somebody wakes who waits for the word */
-	DG_WAIT_INPUT,  /* what nobody in the process does */
+	DG_WAIT_WAKE,   /* until a thread is woken that waits for the word */
+	DG_WAIT_INPUT,  /* for something outside of the process */
 };
 
 enum dg_waited { DG_WAITED = 0, DG_WAITED_TOO_LONG, DG_WAIT_SIGNALLED };

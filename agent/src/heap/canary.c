@@ -143,7 +143,7 @@ static DG_HOT struct dg_places dg_places(uint64_t object, uint64_t n)
 }
 
 /* How much of a slot is filled, whatever its object's size: a freed object's
- * surroundings are nobody's either, and the size need not be looked up. */
+ * surroundings have no owner either, and the size need not be looked up. */
 static DG_HOT uint64_t dg_filled(uint64_t slot)
 {
 	return dg_least(slot, dg_hot.fill);

@@ -164,7 +164,7 @@ static void dg_set_cfa(struct dg_program *p, uint64_t reg, int64_t offset)
 
 /* DW_OP_breg6 n, alone or followed by DW_OP_deref: what gcc emits for frames
  * that it realigned. *deref tells which; false for any other expression, among
- * them the PLT's, which stands at no return address. */
+ * them the PLT's, which is at no return address. */
 static bool dg_rbp_expression(struct dg_reader *r, int64_t *offset, bool *deref)
 {
 	uint64_t length = dg_read_uleb(r);

@@ -16,7 +16,7 @@
 
 static uint64_t dg_check_next; /* milliseconds of the monotonic clock: none before */
 
-/* What is to be judged: where it is, and what should stand in [from, to). */
+/* The bytes to be judged: where they are, and the word that should be in [from, to). */
 struct dg_suspect {
 	struct dg_span *span;
 	uint64_t *word, value; /* the slot's word, as it was when the rest was read */

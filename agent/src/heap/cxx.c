@@ -11,7 +11,7 @@
 
 typedef struct dg_nothrow dg_nothrow; /* std::nothrow_t */
 
-/* True if the dynamic linker found somebody else's definition of the symbol. */
+/* True if the dynamic linker found another definition of the symbol. */
 #define DG_REPLACED(symbol)                                                           \
 	({                                                                            \
 		uint64_t dg_bound, dg_own;                                            \
@@ -41,7 +41,7 @@ static DG_COLD void *dg_next(const char *symbol)
 {
 	void *f = dlsym(RTLD_NEXT, symbol);
 
-	/* Who calls operator new has a C++ library, or is lost anyway. */
+	/* A caller of operator new has a C++ library, or fails anyway. */
 	if (!f)
 		abort();
 	return f;

@@ -12,8 +12,8 @@
  *   pointer    the call's argument
  *   api        of this call, for a mismatch: malloc new new[]
  *   object size   the object concerned and its requested size
- *   damage damage_end   first damaged byte, and the byte behind the last
- *   bytes      what stands at damage, hexadecimal, at most 32 bytes
+ *   damage damage_end   first damaged byte, and the byte after the last
+ *   bytes      the bytes at damage, hexadecimal, at most 32 bytes
  *   allocated_by allocated_api allocated_at   thread id, interface, stack
  *   freed_by freed_at   of the object's earlier free
  *   stack      this call's
@@ -170,7 +170,7 @@ static bool dg_may_tell(void)
 /* Opened for each line: a descriptor kept open might be closed, or become
  * another file's, in a program that closes all it does not know. A replay goes
  * the same way, with no path and an empty line, and the descriptor is in no
- * register of the caller's, so that registers and stack behind it are the same. */
+ * register of the caller's, so that registers and stack after it are the same. */
 static __attribute__((noinline)) void dg_log_line(struct dg_text *t)
 {
 	bool tell = dg_may_tell();
@@ -223,7 +223,7 @@ static void dg_record(const struct dg_error *e)
 		dg_root->error_count = n + 1;
 }
 
-/* The call that found it is not gone on with: the program's handler of SIGABRT
+/* The call that found it is not continued: the program's handler of SIGABRT
  * may allocate, and may jump out. A call that interrupted another has heap 0;
  * the other's heap is not touched. */
 static void dg_abandon_call(void)

@@ -103,7 +103,7 @@ static DG_HOT void *dg_bump(struct dg_bin *bin, uint64_t size, uint64_t word)
 	return (void *)object;
 }
 
-/* Fresh slots are had by so many bytes, so that what waits in the super-heap is
+/* Fresh slots are taken by so many bytes, so that slots that wait in the super-heap are
  * used before more memory is touched. */
 #define DG_BUMP_STEP 4096u
 

@@ -1,5 +1,5 @@
 /* Frees that are not simply right: damaged canaries, mismatched interfaces,
- * and pointers to what is no live object. */
+ * and pointers to no live object. */
 #include "agent.h"
 #include "heap/classes.h"
 #include "heap/hot.h"
@@ -9,7 +9,7 @@
 #include <link.h>
 #include <string.h>
 
-/* What is at a pointer given to free. */
+/* The object at a pointer given to free. */
 struct dg_found {
 	struct dg_span *span;
 	uint64_t object, size;
@@ -130,7 +130,7 @@ static uint32_t dg_classify(uint64_t p)
 	return dg_mapped(p) ? DG_ERROR_FREE_FOREIGN : DG_ERROR_FREE_WILD;
 }
 
-/* A free or realloc of what is no live object. */
+/* A free or realloc of no live object. */
 static DG_COLD void dg_bad_pointer(uint64_t p, uint32_t when, const uint64_t *slot)
 {
 	struct dg_found f = dg_find(p);
@@ -157,8 +157,8 @@ static DG_COLD void dg_bad_pointer(uint64_t p, uint32_t when, const uint64_t *sl
 	dg_error(&e, slot);
 }
 
-/* The canaries of a live object, and the interface that frees it. What was
- * reported is not reported again. */
+/* The canaries of a live object, and the interface that frees it. Damage that
+ * was reported is not reported again. */
 static DG_COLD void dg_judge_live(const struct dg_found *f, uint32_t when, uint32_t api,
 				  const uint64_t *slot)
 {

@@ -24,7 +24,7 @@
 #define DG_REACH 2
 #define DG_REACH_GROWING 24
 
-/* Of address space, beyond what is live: so much may kept runs have. */
+/* Of address space, beyond the live objects: so much may kept runs have. */
 #define DG_KEPT_SPACE (1ull << 30)
 
 enum dg_kept_kind {
@@ -38,7 +38,7 @@ static struct {
 	uint64_t lists[DG_KEPT_KINDS][DG_KEPT_LISTS];
 	uint64_t bytes; /* resident in whole ones, about */
 	uint64_t space; /* of address space in all */
-	uint64_t live;  /* resident in live ones, about; changes under the lock, for what is given back follows from it */
+	uint64_t live;  /* resident in live ones, about; changes under the lock, for the amount given back follows from it */
 	uint64_t peak, recent; /* the most in use, and since it was last forgotten */
 	uint32_t frees;
 	uint32_t guards;
@@ -96,7 +96,7 @@ static void dg_resident_set(struct dg_span *s, uint64_t bytes)
 	*dg_resident(s) = bytes;
 }
 
-/* What is in use of large and small objects. Needs the lock. */
+/* The bytes in use by large and small objects. Needs the lock. */
 static uint64_t dg_in_use(void)
 {
 	return dg_kept.live + (dg_super.used << DG_UNIT_SHIFT);
@@ -254,7 +254,7 @@ struct dg_large_wish {
 	uint64_t resident; /* bytes of the run that were so before */
 };
 
-/* A run that is nobody else's. */
+/* A run without an owner. */
 static struct dg_span *dg_large_run(struct dg_large_wish *w)
 {
 	struct dg_span *s;
@@ -318,7 +318,7 @@ static void dg_large_set(struct dg_span *s, uint64_t object, uint64_t size, uint
 	s->kind = DG_SPAN_LARGE;
 }
 
-/* A run for so many bytes, nobody's yet: its flags say whether it is clean. */
+/* A run for so many bytes, without an owner yet: its flags say whether it is clean. */
 static struct dg_span *dg_large_get(uint64_t bytes, struct dg_large_wish *w, const uint64_t *slot, bool *clean)
 {
 	struct dg_span *s;
@@ -366,7 +366,7 @@ static bool dg_large_pages(uint64_t from, uint64_t to, uint64_t bytes)
 	if (dg_sys(SYS_mremap, (long)from, (long)bytes, (long)bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
 		   (long)to, 0) != (long)to)
 		return false;
-	/* Nobody else can have taken the place but by mapping at random: then it
+	/* Nothing else can have taken the place but by mapping at random: then it
 	 * is theirs, and the run must never be used again. */
 	if (dg_map_at(from, bytes))
 		return false;
@@ -396,7 +396,7 @@ static DG_COLD void *dg_large_grow(struct dg_span *old, uint64_t size, uint64_t 
 	bytes = (in + old->size + DG_PAGE - 1) & ~(uint64_t)(DG_PAGE - 1);
 	if (in < DG_LARGE_FRONT)
 		in += DG_LARGE_FRONT; /* something is to stand before it */
-	/* Its canary may go with its pages: from here on it is nobody's to check. */
+	/* Its canary may go with its pages: from here on it is not checked. */
 	old->reserved[0] = dg_with_state(old->reserved[0], DG_QUARANTINED);
 	DG_ORDER();
 	if (old->size >= DG_MOVE && w.resident < old->size && in == old->object - page &&

@@ -1,5 +1,5 @@
 /* The agent's locks: words with the holder's tid. A signal handler may interrupt
- * the holder of any and come back here. One that finds its own thread to be the
+ * the holder of any and return here. One that finds its own thread to be the
  * holder is refused. Otherwise it waits only for locks that come after all that
  * its thread holds, in the order of enum dg_level: so no two threads wait for
  * each other, whatever interrupts them where. Another lock that stays taken is
@@ -12,7 +12,7 @@
 #include <linux/futex.h>
 
 #define DG_LOCK_WAITERS 0x80000000u
-#define DG_LOCK_NOBODY 0x7fffffffu /* holder of what is never given back */
+#define DG_LOCK_NOBODY 0x7fffffffu /* holder of a lock that is never released */
 #define DG_LOCK_SPINS 64
 #define DG_CONTROL_BLOCK 2048u /* bytes searched; struct pthread is longer in every glibc */
 
@@ -178,8 +178,8 @@ static bool dg_try(enum dg_level level)
 }
 
 #ifdef DG_RECORD
-/* Whether there is somebody to be woken depends on time, and in a replay there
- * never is. What a function leaves in registers that nobody reads is the same
+/* Whether there is a thread to be woken depends on time, and in a replay there
+ * never is. What a function leaves in dead registers is the same
  * either way then: the program may be interrupted before it writes to them. */
 #define DG_FORGET_REGISTERS()                                                                                          \
 	__asm__ volatile("xorl %%eax, %%eax\n\txorl %%ecx, %%ecx\n\txorl %%edx, %%edx\n\txorl %%esi, %%esi\n\t"        \

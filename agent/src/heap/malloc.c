@@ -140,7 +140,7 @@ DG_EXPORT void *pvalloc(size_t size)
 	return dg_aligned(DG_PAGE, pages, DG_API_MALLOC, DG_RETURN_SLOT());
 }
 
-/* What was asked for: who is told of more writes to it, that is into the
+/* The size asked for: a caller that is told of more writes to it, that is into the
  * canary. */
 DG_EXPORT size_t malloc_usable_size(void *p)
 {

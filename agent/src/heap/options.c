@@ -1,4 +1,4 @@
-/* DIAGNOSE_OPTIONS=name=value:name=value. What is unknown or out of range is a
+/* DIAGNOSE_OPTIONS=name=value:name=value. An unknown or out-of-range one is a
  * warning on standard error and leaves the default: a program in production
  * must not fail to start because of a typing error, and must not run silently
  * with something else than was asked for.
@@ -180,7 +180,7 @@ static bool dg_parse_on_error(const struct dg_option *o, struct dg_options *opti
 	return true;
 }
 
-/* Whether the file can be written, or made where it is not there yet. */
+/* Whether the file can be written, or made where it does not exist. */
 static bool dg_log_writable(void)
 {
 	char *name = dg_log_path;

@@ -1,4 +1,4 @@
-/* What is remembered of the ways up the stacks, so that a stack met before costs a
+/* The remembered steps up the stacks, so that a stack met before costs a
  * few loads: steps, sites and rules (site.c, unwind.c). An entry is one word, or
  * two that check each other, so that none needs a lock and none can be torn.
  *
@@ -19,7 +19,7 @@
 /* How many frames the sites of a call, known by its return address, have. A
  * recursive function with three calls of itself (compilers inline one into
  * itself and make a dozen) has 3^8 stacks of eight frames, each of them is
- * walked and kept, and nobody tells them apart: dg_count_site. Calls that share
+ * walked and kept, and not told apart: dg_count_site. Calls that share
  * an entry share its limit. */
 #define DG_CALL_BITS 12
 
@@ -32,9 +32,9 @@ static struct dg_path_table {
 	uint8_t shorter[1 << DG_CALL_BITS] __attribute__((aligned(64))); /* by so many frames than dg_sites.frames */
 	uint16_t made[1 << DG_CALL_BITS]; /* sites since; under the sites' lock */
 	/* Words to the next return address; 0: not known, or it is the last one. By the
-	 * address' low half-word as it stands on the stack: the time that a walk takes
+	 * address' low half-word as it is on the stack: the time that a walk takes
 	 * is that of its loads, each of which needs what the last one brought, and of
-	 * what is calculated between them. Only the pages for the code that calls are
+	 * the calculations between them. Only the pages for the code that calls are
 	 * ever touched. A step of another address with the same low bits leads to no
 	 * known digest. */
 	uint16_t steps[1 << 16] __attribute__((aligned(64)));

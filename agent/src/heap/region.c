@@ -7,6 +7,9 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+/* The address of the root, for readers outside of the process. */
+DG_EXPORT uint64_t diagnose_agent_root;
+
 #define DG_PAGE 4096u
 #define DG_META_PIECE (1u << 20)
 
@@ -25,7 +28,7 @@ static long dg_map_at(uint64_t addr, uint64_t bytes)
 	return -EEXIST;
 }
 
-/* What is touched sparsely would become large of huge pages. A kernel without
+/* Memory that is touched sparsely would become large of huge pages. A kernel without
  * them refuses this. */
 static void dg_small_pages(uint64_t addr, uint64_t bytes)
 {
@@ -62,7 +65,7 @@ static bool dg_grow(struct dg_window *w, uint64_t bytes)
 }
 
 /* Maps up to `end` bytes of the window; tries a large piece, then, under
- * RLIMIT_AS, what is needed. */
+ * RLIMIT_AS, only as much as is needed. */
 static bool dg_reserve(struct dg_window *w, uint64_t end, uint64_t piece)
 {
 	uint64_t lack;

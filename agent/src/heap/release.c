@@ -37,7 +37,7 @@ static DG_HOT bool dg_live_slot(uint64_t p, uint32_t api, struct dg_slot *found)
 	in -= s->first;
 	index = in * s->magic >> 44;
 	if (DG_UNLIKELY(index - 1 >= s->carved - 1u))
-		/* The first slot, behind the front guard, or no slot. */
+		/* The first slot, after the front guard, or no slot. */
 		if (index || s->first < DG_MIN_CANARY ||
 		    !dg_canary_run_stands(dg_span_start(s), dg_span_start(s) + s->first,
 					  dg_canary_of((uint64_t *)s->words)))
@@ -229,7 +229,7 @@ static void *dg_reallocate_in(struct dg_heap *h, uint64_t p, uint64_t size, cons
 		dg_bad_pointer(p, DG_AT_REALLOC, slot);
 		return NULL;
 	}
-	/* Sums with what is larger may overflow. */
+	/* Sums with larger sizes may overflow. */
 	if (size > DG_OBJECTS_LIMIT) {
 		dg_failed(h, size, slot);
 		return NULL;

@@ -24,7 +24,7 @@
 _Static_assert(DG_SITE_MASK == (1u << DG_SITE_BITS) - 1, "site number in a slot's word");
 
 /* The last sites are kept for stacks of one frame, so that a program with more
- * stacks than that still shows who called. */
+ * stacks than that still shows the caller. */
 #define DG_SITES_SHORT (DG_SITE_MASK - (1u << 16))
 
 #define DG_STACK_MIX 0x9e3779b97f4a7c15ull
@@ -33,7 +33,7 @@ _Static_assert(DG_SITE_MASK == (1u << DG_SITE_BITS) - 1, "site number in a slot'
 static struct {
 	uint32_t frames; /* options.stacks */
 	/* Not 0 where checks are due at intervals: then no digest of the fast path
-	 * is known, and every call comes by dg_site_miss, which looks at the clock.
+	 * is known, and every call passes dg_site_miss, which looks at the clock.
 	 * A program in its stride never leaves the fast paths otherwise. */
 	uint64_t salt;
 } dg_sites;
@@ -44,7 +44,7 @@ static struct {
  * something. */
 #define DG_SITES_A_LENGTH 2048
 #define DG_LEAST_FRAMES 2
-/* To see whether a stack recurs takes as long as to walk it anew, so one of so
+/* To see whether a stack recurs takes as long as to walk it again, so one of so
  * many is looked at. */
 #define DG_RECURSION_LOOK 16
 #define DG_RECURSION_COUNT 256

@@ -38,7 +38,7 @@ static DG_COLD void dg_spare_provide(void)
 		s = dg_span_new(0, dg_class(dg_spare_slots[k]));
 		if (!s)
 			return;
-		/* What is left of the old one's few slots is never handed out. */
+		/* The rest of the old one's few slots is never handed out. */
 		__atomic_store_n(&dg_spares[k], (dg_span_index(s) + 1) << 32, __ATOMIC_RELEASE);
 	}
 }

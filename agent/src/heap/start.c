@@ -74,7 +74,7 @@ static DG_COLD bool dg_start_once(void)
 
 	dg_options(&options, initial.secure ? NULL : initial.options);
 #ifdef DG_RECORD
-	options.check_interval_ms = 0; /* beside the other threads, at a time of the clock's choosing: it would not come again */
+	options.check_interval_ms = 0; /* while other threads run, at a time of the clock's choosing: it would not come again */
 #endif
 	if (!options.canary)
 		options.canary = dg_secret(initial.random);

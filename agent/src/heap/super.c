@@ -17,7 +17,7 @@
 #define DG_LOST_TRIES 1024
 /* So much of the objects' window never is in huge pages: each class's span is
  * touched at its start only, which with 2 MiB at a time would be all of it. In
- * what is larger that is a small part, and huge pages make it faster. */
+ * larger ones that is a small part, and huge pages make it faster. */
 #define DG_SMALL_PAGES (32ull << 20)
 
 static struct {
@@ -112,8 +112,8 @@ static void dg_objects_mapped(uint64_t at, uint64_t bytes)
 		dg_small_pages(at, bytes);
 }
 
-/* Maps more behind the boundary. Where somebody else's memory is in the way,
- * what is left before it becomes a free run, and the search goes on behind. */
+/* Maps more after the boundary. Where other memory is in the way,
+ * the rest before it becomes a free run, and the search continues after. */
 static bool dg_extend(uint64_t bytes)
 {
 	struct dg_window *w = &dg_root->objects;
@@ -160,7 +160,7 @@ static bool dg_top_take(uint64_t units, uint64_t *index)
 		lack = (units - have) << DG_UNIT_SHIFT;
 		if (!(lack < step && dg_extend(step)) && !dg_extend(lack))
 			return false;
-		/* The extension may lie behind somebody else's memory. */
+		/* The extension may follow other memory. */
 		have = (dg_root->objects.mapped >> DG_UNIT_SHIFT) - dg_super.top;
 		if (units > have && !dg_extend((units - have) << DG_UNIT_SHIFT))
 			return false;
@@ -205,14 +205,14 @@ static struct dg_span *dg_run_take(uint64_t units)
 	return s;
 }
 
-/* large.c: gives up what is kept of freed large objects; false if there was
+/* large.c: gives up the kept freed large objects; false if there was
  * nothing. */
 static DG_COLD bool dg_large_yield(void);
 
 /* large.c: so many bytes, never used before, come into use. */
 static void dg_kept_make_room(uint64_t bytes);
 
-/* Evidence of what was freed is worth less than the program's next object. */
+/* Evidence of freed objects is worth less than the program's next object. */
 static struct dg_span *dg_run_take_hard(uint64_t units)
 {
 	struct dg_span *s = dg_run_take(units);

@@ -69,7 +69,7 @@ static void dg_put_key(struct dg_text *t, const char *key)
 	dg_put_char(t, '=');
 }
 
-/* Ends the line and, if somebody is to be told, writes it; a short write is not
+/* Ends the line and, if it is wanted, writes it; a short write is not
  * repeated, so that a line is never torn. */
 static void dg_put_line(struct dg_text *t, int fd, bool tell)
 {

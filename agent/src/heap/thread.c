@@ -10,7 +10,7 @@
 #include <limits.h>
 #include <sys/resource.h>
 
-/* Bounds of the running thread's stack; 0 until the first call. What lies
+/* Bounds of the running thread's stack; 0 until the first call. Frames
  * outside is a coroutine's or a signal's stack, of which nothing is known. */
 static __thread struct dg_stack {
 	uint64_t low, high;
@@ -43,7 +43,7 @@ static void dg_main_stack(void)
 /* glibc keeps a thread's control block, where the thread pointer points, at
  * the upper end of its stack, and in it the stack's address and size, whose
  * places differ between versions. So they are told by what only they fulfil:
- * they begin below this frame and end just behind the control block.
+ * they begin below this frame and end just after the control block.
  * pthread_getattr_np would tell, but takes the thread's lock and allocates
  * under it: a thread whose first allocation that is would wait for itself. */
 #define DG_STACK_END (1u << 16) /* the control block and all alignment are shorter */
@@ -70,7 +70,7 @@ static void dg_find_stack(bool main_thread)
 	uint64_t self = (uint64_t)__builtin_thread_pointer();
 	uint64_t sp = (uint64_t)__builtin_frame_address(0);
 
-	/* The main thread of a fork's child stands on the stack of the thread that
+	/* The main thread of a fork's child runs on the stack of the thread that
 	 * forked. */
 	if ((sp >= self || !dg_thread_stack(self, sp)) && main_thread)
 		dg_main_stack();

@@ -3,7 +3,7 @@
  * pc is worked out once and kept in a small table, so that a frame costs a few
  * nanoseconds, and nothing allocates or locks.
  *
- * What is not understood ends the walk. A short stack is an honest answer, a
+ * Code that is not understood ends the walk. A short stack is an honest answer, a
  * wrong one is not.
  */
 #include "agent.h"
@@ -19,7 +19,7 @@ extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
  * the walk. */
 struct dg_stack_frame {
 	uint64_t pc, sp, bp;
-	uint64_t slot; /* where pc stands on the stack */
+	uint64_t slot; /* where pc is on the stack */
 	bool bp_known, exact; /* exact: pc itself was interrupted, it follows no call */
 };
 
@@ -66,7 +66,7 @@ static void dg_unwind_start(void)
 		dl_iterate_phdr(dg_keep_object, NULL);
 }
 
-/* Header of the object that pc lies in; *mapped tells whether one does. */
+/* Header of the object that pc is in; *mapped tells whether one does. */
 static const uint8_t *dg_header_of(uint64_t pc, bool *mapped)
 {
 	struct dl_find_object found;
@@ -86,7 +86,7 @@ static const uint8_t *dg_header_of(uint64_t pc, bool *mapped)
 	return NULL;
 }
 
-/* The FDE of the function that pc lies in, or of the last one before it; NULL
+/* The FDE of the function that pc is in, or of the last one before it; NULL
  * if that is not known. */
 static const uint8_t *dg_function_at(uint64_t pc)
 {
@@ -168,7 +168,7 @@ static uint64_t dg_word_at(uint64_t address)
 	return *(const uint64_t *)address;
 }
 
-/* Offsets of the interrupted registers behind the kernel's signal frame's
+/* Offsets of the interrupted registers after the kernel's signal frame's
  * return address (struct ucontext of the x86-64 kernel). */
 enum { DG_UC_RBP = 40 + 10 * 8, DG_UC_RSP = 40 + 15 * 8, DG_UC_RIP = 40 + 16 * 8 };
 
@@ -183,7 +183,7 @@ static bool dg_step_signal(struct dg_stack_frame *f)
 	f->sp = dg_word_at(context + DG_UC_RSP);
 	f->slot = context + DG_UC_RIP;
 	f->bp_known = f->exact = true;
-	/* Interrupted on another stack: what is there is not known to be readable. */
+	/* Interrupted on another stack, which is not known to be readable. */
 	return f->sp > f->slot && f->sp < dg_stack.high;
 }
 

@@ -1,6 +1,6 @@
 /* System calls of a recording that hunts. Clocks and sleeps are the engine's. Of a
- * call that may wait, the kernel is asked first whether it would: so others go on
- * meanwhile, and where what is waited for comes from the process itself, the same
+ * call that may wait, the kernel is asked first whether it would: so other threads run
+ * meanwhile, and where the process itself ends the wait, the same
  * seed has the same answers. Where it cannot be asked, the thread is away until the
  * call returns, whenever that is. */
 #include "engine/engine.h"

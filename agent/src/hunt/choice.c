@@ -1,4 +1,4 @@
-/* Who goes on, of those who are ready. */
+/* The thread that runs next, of those that are ready. */
 #include "engine/engine.h"
 #include "hunt/hunt.h"
 
@@ -85,8 +85,8 @@ static void dg_hunt_collect(void)
 			dg_hunt_list[dg_hunt_all++] = i;
 }
 
-/* Of those who are ready, the first behind the calling thread, itself last; 0:
- * nobody is. */
+/* Of those who are ready, the first after the calling thread, itself last; 0:
+ * no thread is. */
 static uint32_t dg_hunt_behind(const struct dg_rthread *me)
 {
 	for (uint32_t i = 0; i < dg_hunt_count; i++)
@@ -103,7 +103,7 @@ static bool dg_hunt_listed(uint32_t index)
 	return false;
 }
 
-/* ---- strategies: who is next, stays being whether the calling thread may ---- */
+/* ---- strategies: which thread runs next; stays: whether the calling thread may ---- */
 
 static uint32_t dg_hunt_by_lot(const struct dg_rthread *me, bool stays)
 {
@@ -235,7 +235,7 @@ static void dg_hunt_wakes(struct dg_rthread *t)
 		DG_HUNT->clock = x->deadline;
 }
 
-/* NULL: nobody is ready. */
+/* NULL: no thread is ready. */
 static struct dg_rthread *dg_hunt_decide(struct dg_rthread *me, bool yields)
 {
 	struct dg_hunt_thread *x = dg_hunt_of(me);
@@ -264,7 +264,7 @@ static struct dg_rthread *dg_hunt_decide(struct dg_rthread *me, bool yields)
 }
 
 /* The thread that a wake-up at the word is for: the first by number in plans, for
- * it must be the same then; else the first that came is as good as any. */
+ * it must be the same then; else the first is as right as any. */
 static struct dg_hunt_thread *dg_hunt_waiter(const void *word)
 {
 	for (uint32_t i = 1; i <= DG_CONTROL->threads; i++) {
@@ -279,8 +279,8 @@ static struct dg_hunt_thread *dg_hunt_waiter(const void *word)
 
 /* ---- points of the code ---- */
 
-/* Those that the thread has come to since it went on are steps; the one that it
- * stands at is the decision's that is made there. */
+/* Those that the thread has reached since it continued are steps; the one that it
+ * is at is the decision's that is made there. */
 static void dg_hunt_passed(struct dg_rthread *me, bool at_one)
 {
 	struct dg_hunt_thread *x = dg_hunt_of(me);
@@ -298,7 +298,7 @@ static void dg_hunt_passed(struct dg_rthread *me, bool at_one)
 	DG_HUNT->points += passed + at_one;
 }
 
-/* How many points the thread may come to before it has to ask. */
+/* How many points the thread may reach before it has to ask. */
 static uint64_t dg_hunt_stretch(const struct dg_rthread *me)
 {
 	const struct dg_hunt_thread *x = dg_hunt_of(me);
@@ -324,7 +324,7 @@ static uint64_t dg_hunt_stretch(const struct dg_rthread *me)
 
 /* Where a series of looks begins that the thread's step is of, of those in a row; 0:
  * the step is of none. The same steps are looked at whatever the strategy, for a plan
- * must come to the same. */
+ * must reach the same. */
 static uint64_t dg_hunt_look_from(uint64_t streak)
 {
 	for (uint64_t from = DG_HUNT_LOOK_FROM; from <= streak; from *= 8)
@@ -333,7 +333,7 @@ static uint64_t dg_hunt_look_from(uint64_t streak)
 	return 0;
 }
 
-/* How many points it may come to until it is looked at. */
+/* How many points it may reach until it is looked at. */
 static uint64_t dg_hunt_look_in(uint64_t streak)
 {
 	uint64_t from = DG_HUNT_LOOK_FROM;

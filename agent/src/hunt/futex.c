@@ -1,5 +1,5 @@
 /* A recording that hunts: futexes, as runtimes that bypass pthreads use them, and
- * libc for itself. Who waits, waits in the engine. */
+ * libc for itself. A thread that waits, waits in the engine. */
 #include "engine/engine.h"
 #include "hunt/hunt.h"
 #include "engine/table.h"

@@ -1,17 +1,17 @@
-/* A recording that hunts for a schedule: one thread runs at a time, until it comes
- * to its next event, to a point of the code, or has to wait. There the engine
- * decides who goes on: engine_hunt_choice.c. Who can go on follows from what the
- * variables say and from what was done before, not from time, so the same seed has
+/* A recording that hunts for a schedule: one thread runs at a time, until it reaches
+ * its next event, a point of the code, or has to wait. There the engine
+ * decides which thread runs: hunt/choice.c. Which threads can run follows from what the
+ * variables say and from the operations before, not from time, so the same seed has
  * the same order of events each time, and the log is one that an ordinary replay
  * follows eagerly, races included.
  *
  * The operations are those of any recording. Where they would sleep, they come
- * here; where they would come to an event in a replay, they come here before it, so
+ * here; where they would reach an event in a replay, they come here before it, so
  * that what others do meanwhile comes before it in both.
  *
- * Time is virtual (DG_HUNT->clock): it goes on by a little with what is done, and
- * where nobody can go on to when somebody's time is up. What the kernel says of
- * other processes and the outside is not in the engine's hand: engine_hunt_call.c. */
+ * Time is virtual (DG_HUNT->clock): it advances a little with each operation, and
+ * where no thread can run, to the first time that a thread waits for. What the kernel says of
+ * other processes and the outside is not in the engine's hand: hunt/call.c. */
 #include "engine/engine.h"
 #include "hunt/hunt.h"
 #include "engine/wait.h"
@@ -22,79 +22,11 @@
 #include <errno.h>
 #include <time.h>
 
-#define DG_HUNT_NEVER UINT64_MAX
-#define DG_HUNT_STEP_NS 100u    /* what a step takes */
-#define DG_HUNT_LOOK_NS 1000u   /* what it takes to look at a clock */
-#define DG_HUNT_YIELD_NS 20000u /* what it takes to try again in vain */
-#define DG_HUNT_VAIN 3u         /* after so many, others go first */
-#define DG_HUNT_LOOKS 20u       /* the same of clocks */
-#define DG_HUNT_STREAK 5000u    /* steps of one thread while others are ready */
-#define DG_HUNT_LOOK_FROM 8u    /* of them, where is looked whether it spins: the first time, then eight times as far on each */
-#define DG_HUNT_SPIN_LOOKS 6u   /* points in a row that are looked at */
-#define DG_HUNT_GRACE_MS 20     /* of real time, for what comes from outside before a time is up */
-
-struct dg_probe;
-
-struct dg_hunt_thread {
-	struct dg_wait wait;
-	uint64_t deadline; /* if wait.timed */
-	const struct dg_probe *probe; /* what DG_WAIT_INPUT waits for; on the thread's engine stack */
-	bool brief;        /* the wait is a sleep that may be over at once */
-	bool away;         /* in a call that the kernel alone ends */
-	bool back;         /* and out of it */
-	bool held;         /* its signals wait until it comes to the engine again */
-	uint32_t vain;     /* tries in a row */
-	uint32_t looks;    /* at the clock */
-	uint64_t streak;   /* steps in a row */
-	uint64_t steps;
-	uint64_t due;      /* the step at which the strategy has a say */
-	uint64_t looked[DG_HUNT_SPIN_LOOKS]; /* its states at the last points */
-	uint32_t looked_at;
-	bool spins;
-	uint64_t ordinal;  /* of its last event, */
-	uint64_t since;    /* and points that the code calls that it has come to since */
-	int64_t priority;
-	bool ranked;
-	uint32_t plan, plan_end; /* its decisions of the plan that are still to come */
-	bool planned;
-};
-
-static struct dg_hunt_thread dg_hunt_threads[DG_RTHREADS];
-static uint32_t dg_hunt_waiting_outside; /* threads with a probe */
-
-static struct dg_hunt_thread *dg_hunt_of(const struct dg_rthread *t)
-{
-	return &dg_hunt_threads[t->index % DG_RTHREADS];
-}
-
-static const struct dg_wait *dg_hunt_wait_of(const struct dg_rthread *t)
-{
-	return &dg_hunt_of(t)->wait;
-}
-
-static bool dg_hunt_ready(const struct dg_rthread *t)
-{
-	const struct dg_hunt_thread *x = dg_hunt_of(t);
-
-	if (!dg_wait_stands(t))
-		return false;
-	if (x->away)
-		return __atomic_load_n(&x->back, __ATOMIC_SEQ_CST);
-	if (t->pending && x->wait.how != DG_WAIT_NOTHING)
-		return true;
-	if (x->wait.timed && x->deadline <= DG_HUNT->clock)
-		return true;
-	return dg_wait_over(&x->wait);
-}
-
-#include "hunt/site.c"
-#include "hunt/choice.c"
-
-/* ---- nobody is ready ---- */
+/* ---- no thread is ready ---- */
 
 static bool dg_probe_ready(const struct dg_probe *p);
 
-/* Those who wait for what is outside: whether any of them can go on. */
+/* Whether any thread that waits for something outside can continue. */
 static bool dg_hunt_look_outside(void)
 {
 	bool any = false;
@@ -123,7 +55,7 @@ static bool dg_hunt_alone(void)
 	return !dg_hunt_any_away();
 }
 
-/* Whose time is up first; NULL: nobody waits for a time. */
+/* The thread whose time is up first; NULL: none waits for a time. */
 static struct dg_rthread *dg_hunt_earliest(void)
 {
 	struct dg_rthread *found = NULL;
@@ -166,8 +98,8 @@ static bool dg_hunt_any_ready(void)
 	return false;
 }
 
-/* Until somebody is: the outside has a while of real time before virtual time
- * goes on, and all of it where there is no time to wait for. */
+/* Until a thread is ready: the outside has a while of real time before virtual time
+ * advances, and all of it where there is no time to wait for. */
 static void dg_hunt_idle(void)
 {
 	struct timespec some = { 0, 1000000 };
@@ -190,7 +122,7 @@ static void dg_hunt_idle(void)
 	}
 }
 
-/* Who runs now: one that is ready. The calling thread has the right. */
+/* The thread that runs now: one that is ready. The calling thread has the right. */
 static struct dg_rthread *dg_hunt_next(struct dg_rthread *me, bool yields)
 {
 	struct dg_rthread *next;
@@ -243,7 +175,7 @@ static enum dg_waited dg_hunt_wait(struct dg_wait wait, uint64_t deadline, const
 }
 
 /* Gives the right away for as long as the thread is in a call that only the kernel
- * ends. If nobody is ready, one of those who wait is to see to it that time passes. */
+ * ends. If no thread is ready, one of those that wait makes time pass. */
 static void dg_hunt_leave(struct dg_rthread *me)
 {
 	struct dg_rthread *next = NULL;
@@ -294,7 +226,7 @@ static void dg_hunt_back(void)
 /* ---- what the operations call ---- */
 
 /* Where all that are ready only try again in vain, what they wait for may be what
- * somebody does whose time is not up. */
+ * a thread does whose time is not up. */
 static void dg_hunt_passes(bool vain)
 {
 	static uint32_t row; /* tries in vain by whomever, with nothing else between */
@@ -329,7 +261,7 @@ static void dg_hunt_arrive(enum dg_kind kind, uint64_t object)
 	x->wait = (struct dg_wait){ .how = DG_WAIT_NOTHING };
 }
 
-/* Who stands at a lock that is taken is not ready. */
+/* A thread at a lock that is taken is not ready. */
 static void dg_hunt_arrive_at(enum dg_kind kind, const void *object, const uint32_t *word, uint32_t taken)
 {
 	dg_hunt_of(dg_me)->wait = (struct dg_wait){ .how = DG_WAIT_CHANGE, .word = (uint64_t)word, .value = taken };
@@ -356,7 +288,7 @@ static void dg_hunt_signalled(void)
 	dg_hunt_goes_on(dg_me);
 }
 
-/* A thread that comes to a point in the state that it had there before spins: only
+/* A thread that reaches a point in the state that it had there before spins: only
  * another one can end that. */
 static bool dg_hunt_spins(const struct dg_frame *f)
 {
@@ -389,7 +321,7 @@ static void dg_hunt_holds_no_more(struct dg_rthread *me)
 	dg_mask_set(dg_kernel_mask(me->mask));
 }
 
-/* The thread stands at a point; whether another went on there. */
+/* The thread is at a point; whether another continued there. */
 static bool dg_hunt_preempted(struct dg_rthread *me)
 {
 	struct dg_rthread *next = dg_live > 1 ? dg_hunt_next(me, false) : me;
@@ -398,7 +330,7 @@ static bool dg_hunt_preempted(struct dg_rthread *me)
 	return next != me;
 }
 
-/* Class and count tell a replay where the thread stands. */
+/* Class and count tell a replay the thread's place. */
 static void dg_hunt_point_event(const struct dg_rthread *me, enum dg_point class, uint64_t count)
 {
 	struct dg_event *e = dg_event_begin(DG_EV_POINT, me->waits_object, 0, 2, 0);
@@ -410,9 +342,9 @@ static void dg_hunt_point_event(const struct dg_rthread *me, enum dg_point class
 	dg_event_commit(e);
 }
 
-/* A point beside a call that is no event there: behind one that releases or signals, or
+/* A point next to a call that is no event there: after one that releases or signals, or
  * at one that is about to wait and gives a mutex away. A replay finds it by the pc,
- * which the thread comes to once: each such call is behind an event, or is one. Returns
+ * which the thread reaches once: each such call is after an event, or is one. Returns
  * whether the thread was preempted. */
 static bool dg_hunt_call_point(struct dg_rthread *me, uint64_t pc)
 {
@@ -423,7 +355,7 @@ static bool dg_hunt_call_point(struct dg_rthread *me, uint64_t pc)
 	me->waits_for = DG_EV_POINT;
 	me->waits_object = pc;
 	DG_HUNT->points++;
-	/* A lot is drawn as at any operation: these are as many as those that take what is released. */
+	/* A lot is drawn as at any operation: these are as many as those that take the lock that is released. */
 	if (x->steps + 1 < x->due && DG_HUNT->strategy != DG_HUNT_RANDOM) {
 		dg_hunt_counts(me);
 		return false;

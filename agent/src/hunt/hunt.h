@@ -19,21 +19,21 @@ static inline bool dg_hunting(void)
 /* Once, before dg_mode is set; and in a fork's child, which has one thread. */
 static void dg_hunt_start(void);
 static void dg_hunt_forked(void);
-/* The calling thread comes to an event, which is made when it returns: others may
- * have gone on meanwhile. */
+/* The calling thread reaches an event, which is made when it returns: others may
+ * have run meanwhile. */
 static void dg_hunt_arrive(enum dg_kind kind, uint64_t object);
-/* No other thread is in the kernel, so nobody else changes the program's memory. */
+/* No other thread is in the kernel, so no other thread changes the program's memory. */
 static bool dg_hunt_alone(void);
 /* A new thread's first event. */
 static void dg_hunt_begin(void);
-/* Behind a thread's last one: it must not touch anything of the engine's. */
+/* After a thread's last one: it must not touch anything of the engine's. */
 static void dg_hunt_end(void);
 /* The calling thread has got a signal, which is an event. */
 static void dg_hunt_signalled(void);
-/* Whether its signals wait until it comes to the engine again, and that they do no more. */
+/* Whether its signals wait until it enters the engine again, and that they do no more. */
 static bool dg_hunt_holds(const struct dg_rthread *me);
 static void dg_hunt_holds_no_more(struct dg_rthread *me);
-/* Puts points at the instructions that the tracer has told since: engine_hunt_site.c. */
+/* Puts points at the instructions that the tracer has told since: hunt/site.c. */
 static void dg_point_sites(void);
 /* At a point of the code: dg_rthread.points is used up. */
 static void dg_hunt_point(struct dg_frame *f);
@@ -41,7 +41,7 @@ static void dg_hunt_point(struct dg_frame *f);
 struct dg_until;
 /* As dg_sleep: until the word has another value. -EAGAIN for that. */
 static long dg_hunt_sleep(const void *word, uint32_t expected, const struct dg_until *until);
-/* As futex's FUTEX_WAIT: until somebody wakes who waits for the word. */
+/* As futex's FUTEX_WAIT: until another thread wakes those that wait for the word. */
 static long dg_hunt_sleep_until_woken(const void *word, const struct dg_until *until);
 /* How many were woken. */
 static uint32_t dg_hunt_wake(const void *word, uint32_t most);

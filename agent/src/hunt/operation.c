@@ -10,7 +10,7 @@
 #include <signal.h>
 
 /* The rest of dg_wake (wrap/mutex.c), for which a replay does not enter the engine where
- * nobody waits. The thread goes on behind the call, as from a point: with the registers
+ * no thread waits. The thread continues after the call, as from a point: with the registers
  * and flags of that way, and signals come there. How many are to be woken is in r9 still. */
 static void dg_hunt_released(struct dg_frame *f)
 {
@@ -49,7 +49,7 @@ static void dg_hunt_cond_begins(const struct dg_cond_wait *w)
 }
 
 /* Waits on a condition variable or at a barrier give something away as they
- * begin, in a replay before they come to their event. */
+ * begin, in a replay before they reach their event. */
 static void dg_hunt_before(const struct dg_frame *f)
 {
 	const struct dg_rthread *t;
@@ -153,7 +153,7 @@ static void dg_hunt_start(void)
 	if (DG_CONTROL->mode != DG_MODE_RECORD || DG_CONTROL->hunt != DG_ENGINE_HUNT)
 		return;
 	dg_hunts = dg_wakes_here = 1;
-	/* So that each release comes to dg_hunt_released. */
+	/* So that each release reaches dg_hunt_released. */
 	for (uint32_t i = 0; i < DG_WAIT_COUNTS; i++)
 		DG_SYNC_TABLE->waiters[i]++;
 	dg_hunt_pin();

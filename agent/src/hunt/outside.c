@@ -1,4 +1,4 @@
-/* A recording that hunts: calls that may wait for what is outside of the process, or
+/* A recording that hunts: calls that may wait for something outside of the process, or
  * for what another thread does by way of the kernel. It is asked first whether
  * they would. */
 #include "engine/engine.h"
@@ -99,7 +99,7 @@ static void dg_hunt_result(struct dg_frame *f, const struct dg_call *c, long res
 }
 
 /* A signal's handler runs first. What the kernel starts again (signal(7)) is made
- * again behind it. */
+ * again after it. */
 static void dg_hunt_interrupted(struct dg_frame *f, const struct dg_call *c, bool restarts)
 {
 	if (restarts && dg_hunt_restarts())
@@ -124,7 +124,7 @@ static uint64_t dg_hunt_ns(const struct timespec *t)
 
 /* ---- calls that wait for several things ---- */
 
-/* When it gives up. The kernel says what is wrong with the arguments. */
+/* When it gives up. The kernel reports wrong arguments. */
 static uint64_t dg_hunt_gives_up(const struct dg_call *c)
 {
 	struct timespec t;

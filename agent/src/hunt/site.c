@@ -1,15 +1,15 @@
-/* Points at instructions of the program's: a jump stands in the place of an
- * instruction that accesses memory which threads share, to a stub that comes to a
+/* Points at instructions of the program's: a jump takes the place of an
+ * instruction that accesses memory which threads share, to a stub that reaches a
  * point, executes the instruction, and jumps back. The tracer says which
  * instructions; all have at least the five bytes of the jump, so none is moved but
  * the one that is meant.
  *
  * The program must not see a difference: a stub keeps flags and registers, and of
  * the program's memory touches none. A replay has no stubs. There a point is found
- * by its pc, at the n-th time that the thread comes to it since its last event, so
+ * by its pc, at the n-th time that the thread reaches it since its last event, so
  * the engine counts arrivals by their pc: stubs leave their numbers in a trail of
- * all, by what was left of the thread's points, and the thread counts them when it
- * comes to the engine. Between two events of a thread no other one runs, unless
+ * all, by the rest of the thread's points, and the thread counts them when it
+ * enters the engine. Between two events of a thread no other one runs, unless
  * from a point on, which is an event.
  *
  * The tracer sees to it that no signal comes while a thread is in a stub, that a fault
@@ -27,13 +27,13 @@
 
 void dg_entry_point_stub(void) DG_HIDDEN;
 
-/* The program's rcx on the way through a stub; 0 elsewhere. */
+/* The program's rcx while it is in a stub; 0 elsewhere. */
 __thread uint64_t dg_point_saved DG_HIDDEN __attribute__((tls_model("initial-exec")));
 
 /* What a stub's points are; the assembler knows the first three. */
 struct dg_point_stub {
 	uint64_t at;   /* the program's pc there */
-	uint64_t go;   /* where the thread goes on that was in the engine, */
+	uint64_t go;   /* where the thread continues that was in the engine, */
 	uint64_t pass; /* and one that is not to enter it */
 	uint64_t number;
 };
@@ -64,7 +64,7 @@ static struct dg_arrivals *dg_point_arrivals(uint32_t index)
 static void dg_point_forget(const struct dg_rthread *me)
 {
 	if (dg_point_epoch[me->index] && !++dg_point_epoch[me->index])
-		dg_point_epoch[me->index] = 1; /* what has it is 4 billion events old */
+		dg_point_epoch[me->index] = 1; /* an entry that has it is 4 billion events old */
 }
 
 static bool dg_point_memory(const struct dg_rthread *me)
@@ -112,7 +112,7 @@ static uint64_t dg_point_arrival(const struct dg_rthread *me, const struct dg_po
 	return dg_point_epoch[me->index] && a->epoch == dg_point_epoch[me->index] ? a->count : 0;
 }
 
-/* Whether a point's jump stands at a pc of code that is executed, so that it is a point
+/* Whether a point's jump is at a pc of code that is executed, so that it is a point
  * already. */
 static bool dg_point_jumps(uint64_t pc)
 {
@@ -150,7 +150,7 @@ static uint32_t dg_thread_offset(const void *variable)
 	return (uint32_t)(at - (uint64_t)__builtin_thread_pointer());
 }
 
-/* The code of a point. Its struct lies before it. */
+/* The code of a point. Its struct precedes it. */
 static void dg_emit_point(struct dg_area *a, struct dg_point_stub *info)
 {
 	static const uint8_t rcx_to_own[] = { 0x64, 0x48, 0x89, 0x0c, 0x25 }, own_to_rcx[] = { 0x64, 0x48, 0x8b, 0x0c, 0x25 },

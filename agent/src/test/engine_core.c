@@ -58,7 +58,7 @@ static void op_write(uint32_t number, uint32_t bytes)
 	dg_event_commit(e);
 }
 
-/* Written by whoever has the right to run, and by nobody else. */
+/* Written only by the thread that has the right to run. */
 static struct step {
 	uint32_t thread, object;
 } steps[1 << 20];
@@ -433,7 +433,7 @@ static void show_steps(pid_t pid)
 	}
 }
 
-/* Answers the engine's questions until a replay comes to its end. */
+/* Answers the engine's questions until a replay ends. */
 static void trace_replay(pid_t pid)
 {
 	struct user_regs_struct r;

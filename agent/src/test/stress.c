@@ -3,7 +3,7 @@
  *
  *	stress THREADS ROUNDS [exact]
  *
- * exact: malloc_usable_size answers the requested size, as nobody's but the
+ * exact: malloc_usable_size answers the requested size, as no one's but the
  * agent's does; so a run without it fails.
  *
  * The threads of a round end after it, so heaps change hands. The last line

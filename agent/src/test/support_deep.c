@@ -1,4 +1,4 @@
-/* RTLD_DEEPBIND, with which an object would have libc's allocator beside the
+/* RTLD_DEEPBIND, with which an object would have libc's allocator in addition to the
  * agent's; and the caller of dlopen, whose RUNPATH is to be searched.
  *
  *	support_deep OBJECT NAME
@@ -11,7 +11,7 @@
 #include "support_agent.h"
 
 #ifdef SUPPORT_OBJECT
-/* What libc allocates is freed here, what is allocated here by the caller. */
+/* Memory from libc is freed here, memory from here by the caller. */
 void *support_deep(void *theirs, const char *name)
 {
 	char *copy = strdup("a copy of libc's");

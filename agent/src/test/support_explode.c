@@ -17,7 +17,7 @@
 
 static unsigned frames, longest;
 
-/* kept is of a call beside that of walked, so the innermost addresses differ. */
+/* kept is of a call next to that of walked, so the innermost addresses differ. */
 static void compare(unsigned site, const uint64_t *walked, unsigned n)
 {
 	uint64_t kept[32];
@@ -30,7 +30,7 @@ static void compare(unsigned site, const uint64_t *walked, unsigned n)
 }
 
 /* Two wrappers, so that one's stacks leave the other's sites alone. The texts
- * of the assembly, here and below, keep what is alike from being merged. */
+ * of the assembly, here and below, keep equal code from being merged. */
 #define WRAPPER(name)                                        \
 	static NOINLINE void name(void)                      \
 	{                                                    \

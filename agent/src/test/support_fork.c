@@ -1,4 +1,4 @@
-/* fork while other threads allocate: the child can go on with everything. */
+/* fork while other threads allocate: the child can continue with everything. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 
 #include "support_agent.h"
 
-#define LIMIT (40ul << 20) /* of address space, beyond what is there */
+#define LIMIT (40ul << 20) /* of address space, beyond the present size */
 #define MOST 400000
 
 static void *objects[MOST];

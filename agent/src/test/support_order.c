@@ -1,4 +1,4 @@
-/* Threads that allocate and free by turns, in an order that a seed decides, each
+/* Threads that allocate and free in turn, in an order that a seed decides, each
  * other's objects among them; then a second generation in the first one's
  * heaps. Prints a digest of all addresses: it follows from the order alone. */
 #include <pthread.h>

@@ -24,7 +24,7 @@ static _Unwind_Reason_Code reference_frame(struct _Unwind_Context *context, void
 	struct reference *r = (struct reference *)arg;
 	uint64_t pc = _Unwind_GetIP(context);
 
-	/* libgcc ends with an address of 0 behind the outermost frame. */
+	/* libgcc ends with an address of 0 after the outermost frame. */
 	if (pc && r->n < LIMIT)
 		r->pc[r->n++] = pc;
 	return _URC_NO_REASON;

@@ -273,7 +273,7 @@ static void test_coming_and_going(void)
 	CHECK(met < 4 * (long)(size / DG_PAGE), "%ld faults", met);
 }
 
-/* In order a thread waits; out of order, and for what is never given back, it
+/* In order a thread waits; out of order, and for a lock that is never released, it
  * is refused. */
 static void test_locks(void)
 {

@@ -178,7 +178,7 @@ DG_WRAP_ONLY(void, __syslog_chk, (int priority, int flag, const char *format, ..
 
 /* ---- fork ---- */
 
-/* Who waits for the lock of what runs at a fork leaves other bytes on its stack
+/* A thread that waits for the lock of the fork handlers leaves other bytes on its stack
  * than who does not, and these lie in frames where a signal finds them. */
 DG_FAMILY(pid_t, fork, (void), (), DG_FAMILY_FORK)
 DG_FAMILY(pid_t, __fork, (void), (), DG_FAMILY_FORK)

@@ -19,7 +19,7 @@ static bool dg_has_search_path(const struct link_map *map)
 	return false;
 }
 
-/* Whether it matters to dlopen who calls it: it finds names without a slash by
+/* Whether dlopen depends on its caller: it finds names without a slash by
  * the caller's search path, and $ORIGIN by the caller's place. */
 static bool dg_caller_counts(const char *path, const void *caller)
 {
@@ -52,7 +52,7 @@ static void *dg_open_object(const char *path, int flags, long site)
 	return result;
 }
 
-/* Not bound to its own dependencies first, see load.c; and where it matters who
+/* Not bound to its own dependencies first, see load.c; and where it matters which code
  * calls, a jump. Then only the order of the calls is kept, not of what they do, and
  * the object's own system calls are not intercepted before the next dlopen. */
 DG_EXPORT void *dlopen(const char *path, int flags)
@@ -90,7 +90,7 @@ DG_EXPORT int dlclose(void *handle)
 
 /* glibc loads the unwinder where the first thread is cancelled or leaves by
  * pthread_exit. Other threads need the locks that it has meanwhile, and no event
- * says who had them first. So it is there before there is a second thread. */
+ * says which thread had them first. So it exists before there is a second thread. */
 static void dg_load_unwinder(void)
 {
 	static bool loaded;

@@ -156,7 +156,7 @@ static bool dg_spin_again(uint32_t *word, struct dg_rthread *me)
 	if (!me->budget || !__atomic_compare_exchange_n(word, &free, free | DG_SPIN_TAKEN, false, __ATOMIC_ACQUIRE,
 							__ATOMIC_RELAXED))
 		return false;
-	/* One instruction: a handler's event sets it anew. */
+	/* One instruction: a handler's event sets it again. */
 	__asm__ volatile("subq $1, %0" : "+m"(me->budget) : : "cc");
 	return true;
 }
@@ -221,7 +221,7 @@ DG_EXPORT int pthread_spin_unlock(pthread_spinlock_t *lock)
 
 	if (!dg_sync_ours || dg_spin_is_real(word))
 		return dg_real.pthread_spin_unlock(lock);
-	/* Undone by a thread that did not take it: nobody's fast path from now on. */
+	/* Undone by a thread that did not take it: without a fast path from now on. */
 	word = word == (dg_spin_free_by(index) | DG_SPIN_TAKEN) ? dg_spin_free_by(index) : dg_spin_free_by(0);
 	__atomic_store_n((uint32_t *)lock, word, __ATOMIC_RELEASE);
 	return 0;

@@ -134,7 +134,7 @@ __asm__(
 	"	xorl	%r11d, %r11d\n"
 	"	xorl	%eax, %eax\n"
 	"	jmp	.Lwoken\n"
-	/* The engine goes on at dg_wake_took. */
+	/* The engine resumes at dg_wake_took. */
 	".Lreleased:\n"
 	"	movq	%rdi, %rsi\n"
 	"	movl	$25, %edi\n"
@@ -193,7 +193,7 @@ static int dg_mutex_once_more(struct dg_mutex *m)
 
 /* ---- glibc's own: robust ones, with priorities, shared between processes ---- */
 
-/* A replay: it was had, whatever the word says, which the thread that died with
+/* A replay: the lock was taken, whatever the word says, which the thread that died with
  * it, or another process, would have changed. */
 static void dg_mutex_real_had(struct dg_mutex *m, int result)
 {
@@ -310,7 +310,7 @@ static int dg_mutex_unlock_kind(struct dg_mutex *m)
 		return EPERM;
 	if (dg_mutex_counts(m) && --m->count)
 		return 0;
-	/* Undone by a thread that did not take it: nobody's fast path from now on. */
+	/* Undone by a thread that did not take it: without a fast path from now on. */
 	if (!dg_mutex_mine(m))
 		m->last = 0;
 	m->owner = 0;

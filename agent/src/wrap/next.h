@@ -1,4 +1,4 @@
-/* libc's functions behind the ones of the same name here. They are found when
+/* libc's functions, which those of the same name here replace. They are found when
  * the library starts, so that a thread's first call of one is as every other. */
 #ifndef DG_WRAP_NEXT_H
 #define DG_WRAP_NEXT_H
@@ -31,7 +31,7 @@ struct dg_next {
 	DG_EXPORT type dg_wrap_##name params __asm__(#name);                                                           \
 	DG_EXPORT type dg_wrap_##name params
 
-/* For functions with a variable number of arguments, which go on to another. */
+/* For functions with a variable number of arguments, which pass them to another. */
 #define DG_WRAP_ONLY(type, name, params)                                                                               \
 	DG_EXPORT type dg_wrap_##name params __asm__(#name);                                                           \
 	DG_EXPORT type dg_wrap_##name params

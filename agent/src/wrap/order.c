@@ -286,8 +286,8 @@ DG_EXPORT int ftrylockfile(FILE *f)
 }
 
 /* ---- the list of all FILEs: into it before the file is opened, out of it
- * before what is left is written. Either may wait for another thread that wants
- * the list as well, so it is free again at the next system call, or behind the
+ * before the rest is written. Either may wait for another thread that wants
+ * the list as well, so it is free again at the next system call, or after the
  * call if that makes none. ---- */
 
 static DG_COLD void dg_files_enter(long site)
@@ -337,7 +337,7 @@ DG_EXPORT int fclose(FILE *f)
 
 	if (!dg_orders())
 		return DG_CALL(fclose)(f);
-	/* Behind whoever uses it still. */
+	/* After the threads that still use it. */
 	dg_file_lock(f, DG_CALLER());
 	dg_file_unlock(f);
 	dg_files_enter(DG_CALLER());
@@ -391,7 +391,7 @@ static DG_COLD void dg_list_leave(void *unused)
 }
 
 /* As _IO_flush_all of glibc, which takes the lock of each FILE, and no event
- * would say when: what others write meanwhile would be among what is flushed, or
+ * would say when: what others write meanwhile would be flushed as well, or
  * not. */
 static DG_COLD int dg_flush_all(long site)
 {

@@ -2,8 +2,8 @@
  * of its own runtime (agent/tsan), which finds these functions by their names.
  *
  * They are called as no others are: every register stays but r11, which is 0
- * behind them, and the flags, which are those of that instruction. So the program
- * has the same behind a point whether the engine was entered there or not. */
+ * after them, and the flags, which are those of that instruction. So the program
+ * has the same after a point whether the engine was entered there or not. */
 #include "agent.h"
 #include "engine/engine.h"
 

@@ -1,4 +1,4 @@
-/* libc's own functions behind the wrappers of synchronisation: for a process
+/* libc's own functions, which the wrappers of synchronisation replace: for a process
  * that is not recorded, and for variables that are glibc's: shared between
  * processes, robust, with priorities. */
 #include "agent.h"
@@ -38,7 +38,7 @@ __attribute__((constructor(102))) static void dg_real_resolve(void)
 	dg_real.guard_abort = (void (*)(uint64_t *))dlsym(RTLD_NEXT, "__cxa_guard_abort");
 }
 
-/* Who called the exported function: the site of its events. */
+/* The caller of the exported function: the site of its events. */
 #define DG_SITE() ((uint64_t)__builtin_return_address(0))
 
 /* glibc's second name of a function, with two underscores before it, which older
@@ -50,7 +50,7 @@ static inline bool dg_replays(void)
 	return dg_mode == DG_MODE_REPLAY;
 }
 
-/* What is left in registers after a way that a replay may not go. */
+/* Values in registers after a path that a replay may not take. */
 static inline void dg_scrub(void)
 {
 	__asm__ volatile("xorl %%ecx, %%ecx; xorl %%edx, %%edx; xorl %%esi, %%esi; xorl %%edi, %%edi; xorl %%r8d, %%r8d;"

@@ -135,7 +135,7 @@ static bool dg_cond_before(const struct timespec *a, const struct timespec *b)
 }
 
 /* A shared variable is glibc's, and cannot be waited on with a mutex that is not.
- * The wait is short, on a variable that nobody signals, and wakes up for no
+ * The wait is short, on a variable that no thread signals, and wakes up for no
  * reason, as it may. */
 static int dg_cond_poll(const struct dg_cond_wait *w)
 {
@@ -215,7 +215,7 @@ DG_EXPORT int pthread_cond_signal(pthread_cond_t *cond)
 
 	if (!dg_sync_ours)
 		return dg_real.pthread_cond_signal(cond);
-	/* In a replay nobody waits, though the variable may say so. */
+	/* In a replay no thread waits, though the variable may say so. */
 	if (dg_cond_is_real(c))
 		return dg_replays() ? 0 : dg_real.pthread_cond_signal(cond);
 	__atomic_add_fetch(&c->sequence, 1, __ATOMIC_SEQ_CST);
@@ -246,7 +246,7 @@ DG_EXPORT int pthread_cond_destroy(pthread_cond_t *cond)
 	__atomic_fetch_and(&c->flags, ~DG_COND_REAL, __ATOMIC_RELAXED);
 	if (!dg_replays())
 		return dg_real.pthread_cond_destroy(cond);
-	/* What glibc's leaves behind, without its wait for waiters, who are none. */
+	/* What glibc's function leaves, without its wait for waiters, who are none. */
 	c->flags |= DG_COND_DESTROYED;
 	return 0;
 }

@@ -285,7 +285,7 @@ DG_EXPORT int pthread_cancel(pthread_t thread)
 
 /* ---- what a program may ask ---- */
 
-/* For glibc the stack is the program's, has no guard, and nobody is detached. */
+/* For glibc the stack is the program's, has no guard, and it is not detached. */
 DG_EXPORT int pthread_getattr_np(pthread_t thread, pthread_attr_t *attr)
 {
 	int error = DG_CALL(pthread_getattr_np)(thread, attr);

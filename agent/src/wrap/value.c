@@ -1,4 +1,4 @@
-/* Calls that bring in what nobody can bring in again, without asking the kernel. */
+/* Calls whose results nothing else can bring in again, without asking the kernel. */
 #include "agent.h"
 #include "engine/thread.h"
 #include "wrap/next.h"

@@ -1,0 +1,75 @@
+/* What a hunt keeps of each thread, and which threads are ready. */
+#include "engine/engine.h"
+#include "hunt/hunt.h"
+#include "engine/wait.h"
+#include "engine/sync.h"
+#include "syscall.h"
+#include "engine/thread.h"
+
+#include <errno.h>
+#include <time.h>
+
+#define DG_HUNT_NEVER UINT64_MAX
+#define DG_HUNT_STEP_NS 100u    /* what a step takes */
+#define DG_HUNT_LOOK_NS 1000u   /* what it takes to look at a clock */
+#define DG_HUNT_YIELD_NS 20000u /* what it takes to try again in vain */
+#define DG_HUNT_VAIN 3u         /* after so many, others go first */
+#define DG_HUNT_LOOKS 20u       /* the same of clocks */
+#define DG_HUNT_STREAK 5000u    /* steps of one thread while others are ready */
+#define DG_HUNT_LOOK_FROM 8u    /* of them, where is looked whether it spins: the first time, then eight times as far on each */
+#define DG_HUNT_SPIN_LOOKS 6u   /* points in a row that are looked at */
+#define DG_HUNT_GRACE_MS 20     /* of real time, for what comes from outside before a time is up */
+
+struct dg_probe;
+
+struct dg_hunt_thread {
+	struct dg_wait wait;
+	uint64_t deadline; /* if wait.timed */
+	const struct dg_probe *probe; /* what DG_WAIT_INPUT waits for; on the thread's engine stack */
+	bool brief;        /* the wait is a sleep that may be over at once */
+	bool away;         /* in a call that the kernel alone ends */
+	bool back;         /* and out of it */
+	bool held;         /* its signals wait until it enters the engine again */
+	uint32_t vain;     /* tries in a row */
+	uint32_t looks;    /* at the clock */
+	uint64_t streak;   /* steps in a row */
+	uint64_t steps;
+	uint64_t due;      /* the step at which the strategy has a say */
+	uint64_t looked[DG_HUNT_SPIN_LOOKS]; /* its states at the last points */
+	uint32_t looked_at;
+	bool spins;
+	uint64_t ordinal;  /* of its last event, */
+	uint64_t since;    /* and points that the code calls that it has reached since */
+	int64_t priority;
+	bool ranked;
+	uint32_t plan, plan_end; /* its decisions of the plan that are still to come */
+	bool planned;
+};
+
+static struct dg_hunt_thread dg_hunt_threads[DG_RTHREADS];
+static uint32_t dg_hunt_waiting_outside; /* threads with a probe */
+
+static struct dg_hunt_thread *dg_hunt_of(const struct dg_rthread *t)
+{
+	return &dg_hunt_threads[t->index % DG_RTHREADS];
+}
+
+static const struct dg_wait *dg_hunt_wait_of(const struct dg_rthread *t)
+{
+	return &dg_hunt_of(t)->wait;
+}
+
+static bool dg_hunt_ready(const struct dg_rthread *t)
+{
+	const struct dg_hunt_thread *x = dg_hunt_of(t);
+
+	if (!dg_wait_stands(t))
+		return false;
+	if (x->away)
+		return __atomic_load_n(&x->back, __ATOMIC_SEQ_CST);
+	if (t->pending && x->wait.how != DG_WAIT_NOTHING)
+		return true;
+	if (x->wait.timed && x->deadline <= DG_HUNT->clock)
+		return true;
+	return dg_wait_over(&x->wait);
+}
