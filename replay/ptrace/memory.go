@@ -1,6 +1,7 @@
 package ptrace
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -45,6 +46,22 @@ func (m *Memory) Word(at uint64) (uint64, error) {
 	var p [8]byte
 	_, err := m.ReadAt(p[:], int64(at))
 	return binary.LittleEndian.Uint64(p[:]), err
+}
+
+// String reads a string up to its zero byte, which must be one of the first most bytes.
+func (m *Memory) String(at uint64, most int) ([]byte, error) {
+	var text []byte
+	for len(text) < most {
+		part := make([]byte, 4096-at%4096) // not beyond the page, which may be the last
+		if _, err := m.ReadAt(part, int64(at)); err != nil {
+			return nil, err
+		}
+		if end := bytes.IndexByte(part, 0); end >= 0 && len(text)+end < most {
+			return append(text, part[:end]...), nil
+		}
+		text, at = append(text, part...), at+uint64(len(part))
+	}
+	return nil, fmt.Errorf("ptrace: the string at %#x has no end within %d bytes", at-uint64(len(text)), most)
 }
 
 // SetWord writes 8 bytes.

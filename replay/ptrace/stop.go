@@ -6,6 +6,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"diagnose/internal/wording"
 )
 
 // Kind is the kind of a stop.
@@ -47,7 +49,7 @@ func (s Stop) String() string {
 	switch s.Kind {
 	case Ended:
 		if s.Status.Signaled() {
-			return "its end by " + unix.SignalName(s.Status.Signal())
+			return "its end by " + wording.Signal(int(s.Status.Signal()))
 		}
 		return fmt.Sprintf("its end with status %d", s.Status.ExitStatus())
 	case CallStop:
@@ -57,7 +59,7 @@ func (s Stop) String() string {
 	case Interrupted:
 		return "an interruption"
 	}
-	return unix.SignalName(s.Signal)
+	return wording.Signal(int(s.Signal))
 }
 
 // Wait waits for any stop of any thread or child of this OnThread. The error unix.ECHILD says that

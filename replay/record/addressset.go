@@ -10,7 +10,7 @@ func newAddressSet(base, size uint64) *addressSet {
 	return &addressSet{base, size, make([]uint64, (size+63)/64)}
 }
 
-func (s *addressSet) add(at uint64) {
+func (s *addressSet) addAddress(at uint64) {
 	if i := at - s.base; i < s.size {
 		s.bits[i/64] |= 1 << (i % 64)
 	}

@@ -78,7 +78,16 @@ func (c *Checked) problem(dir, file string, err error) {
 
 func (c *Checked) check(ctx context.Context, dir string, from *Child) error {
 	c.Recordings++
-	r, err := Open(dir)
+	r, err := OpenContext(ctx, dir)
+	if ctx.Err() != nil {
+		if err == nil {
+			r.Close()
+		}
+		return context.Cause(ctx)
+	}
+	if newer := (*VersionError)(nil); errors.As(err, &newer) {
+		return err // this version cannot tell whether it is whole
+	}
 	if err != nil {
 		c.problem(dir, "", err)
 		return nil
@@ -288,7 +297,7 @@ func badSite(b []byte) string {
 	case uint64(before)+instruction+uint64(after) > uint64(length) && kind != agent.PatchTrap:
 		return fmt.Sprintf("patch of %d bytes moves %d and %d", length, before, after)
 	case resume <= start || resume-start > uint64(length):
-		return fmt.Sprintf("patch at %#x goes on at %#x", start, resume)
+		return fmt.Sprintf("patch at %#x continues at %#x", start, resume)
 	}
 	return ""
 }

@@ -80,6 +80,34 @@ func TestCheckWhole(t *testing.T) {
 	}
 }
 
+// TestCheckNewer: a recording of a newer version is not called damaged.
+func TestCheckNewer(t *testing.T) {
+	for _, inside := range []string{"", "children/4712-1"} {
+		dir := writeRecording(t)
+		name := filepath.Join(dir, inside, ManifestName)
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, bytes.Replace(text, []byte(`"version": 1`), []byte(`"version": 99`), 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var newer *VersionError
+		if _, err := Check(t.Context(), dir); !errors.As(err, &newer) || newer.Got != 99 {
+			t.Errorf("in %q: %v", inside, err)
+		}
+	}
+}
+
+// TestCheckInterrupted: an interrupted check does not say that a recording is damaged.
+func TestCheckInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if c, err := Check(ctx, writeRecording(t)); !errors.Is(err, context.Canceled) || len(c.Problems) > 0 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
 func TestCheckFinds(t *testing.T) {
 	edit := func(name, old, new string) func(string) error {
 		return func(dir string) error {
@@ -125,7 +153,7 @@ func TestCheckFinds(t *testing.T) {
 		"data cut":        {truncate(DataName, 4100), DataName, "100 bytes at 0x1000", true},
 		"data gone":       {remove(DataName), DataName, "it had 8192", true},
 		"sites cut":       {truncate(SitesName, 20), SitesName, "within an entry", true},
-		"sites wrong":     {edit(SitesName, "\x07\x10\x40", "\x99\x10\x40"), SitesName, "goes on at", false},
+		"sites wrong":     {edit(SitesName, "\x07\x10\x40", "\x99\x10\x40"), SitesName, "continues at", false},
 		"core cut":        {truncate(CoreName, 1010), CoreName, "the segment at", true},
 		"core gone":       {remove(CoreName), CoreName, "missing", true},
 		"core wrong":      {edit(CoreName, "ELF", "elf"), CoreName, "bad magic", false},

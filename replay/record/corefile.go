@@ -122,7 +122,7 @@ func (w *coreWriter) write() error {
 	}
 	// The recording's own log is mapped there. It is not the program's.
 	areas = slices.DeleteFunc(areas, func(a area) bool {
-		return a.Start >= agent.EngineLog && a.End <= agent.EngineStacks || within(a.Range, w.options.Omit)
+		return a.Start >= agent.EngineLog && a.End <= agent.EngineStacks || within(a.addresses(), w.options.Omit)
 	})
 	notes, err := w.notes(areas)
 	if err != nil {
@@ -175,7 +175,7 @@ func (w *coreWriter) contents(s *coreSegment) error {
 			if err := w.copyPages(w.buffer[:n], s.offset+int64(at-s.Start)); err != nil {
 				return err
 			}
-			at += evidence.Addr(max(n, corePage)) // what could not be read is noted
+			at += evidence.Addr(max(n, corePage)) // an unreadable page is noted
 		}
 	}
 	return nil
@@ -239,7 +239,7 @@ func (w *coreWriter) withoutMissing(segments []coreSegment) []coreSegment {
 			m := missing[0].Range
 			missing = missing[1:]
 			if m.End <= s.Start {
-				continue // in a segment whose rest went
+				continue // in a segment whose rest was dropped
 			}
 			before := coreSegment{Range: Range{s.Start, m.End}, flags: s.flags, offset: s.offset, size: uint64(m.Start - s.Start)}
 			if room == 0 {

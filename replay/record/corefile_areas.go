@@ -8,28 +8,26 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
+	"diagnose/internal/procmaps"
 )
 
 // area is an entry of /proc/PID/smaps.
 type area struct {
-	Range
-	permissions string
-	offset      uint64
-	inode       uint64
-	path        string
-	anonymous   bool // some pages are the process's own
-	flags       []string
+	procmaps.Mapping
+	anonymous bool // some pages are private to the process
+	flags     []string
 }
 
-// readAreas reads /proc/PID/smaps, in which a line of fields in lower case is
-// the beginning of an entry (proc_pid_smaps(5)).
+func (a *area) addresses() Range { return Range{a.Start, a.End} }
+
+// readAreas reads /proc/PID/smaps. A line that does not begin with a capital letter begins an
+// entry (proc_pid_smaps(5)).
 func readAreas(pid int) ([]area, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps", pid))
 	if err != nil {
@@ -43,11 +41,11 @@ func readAreas(pid int) ([]area, error) {
 		key, value, _ := strings.Cut(line, ":")
 		switch {
 		case key != "" && (key[0] < 'A' || key[0] > 'Z'):
-			a, err := parseArea(line)
+			m, err := procmaps.ParseLine(line)
 			if err != nil {
 				return nil, fmt.Errorf("smaps: %w", err)
 			}
-			list = append(list, a)
+			list = append(list, area{Mapping: m})
 		case len(list) == 0:
 			return nil, fmt.Errorf("smaps: begins with %q", line)
 		case key == "Anonymous" || key == "Swap":
@@ -60,33 +58,12 @@ func readAreas(pid int) ([]area, error) {
 	return list, s.Err()
 }
 
-func parseArea(line string) (area, error) {
-	fields := strings.SplitN(line, " ", 6)
-	if len(fields) < 5 || len(fields[1]) != 4 {
-		return area{}, fmt.Errorf("%q has too few fields", line)
-	}
-	from, to, _ := strings.Cut(fields[0], "-")
-	start, err1 := strconv.ParseUint(from, 16, 64)
-	end, err2 := strconv.ParseUint(to, 16, 64)
-	offset, err3 := strconv.ParseUint(fields[2], 16, 64)
-	inode, err4 := strconv.ParseUint(fields[4], 10, 64)
-	if err1 != nil || err2 != nil || err3 != nil || err4 != nil || start >= end {
-		return area{}, fmt.Errorf("%q has no addresses", line)
-	}
-	a := area{Range: Range{evidence.Addr(start), evidence.Addr(end)}, permissions: fields[1], offset: offset, inode: inode}
-	if len(fields) == 6 {
-		// The kernel escapes only line ends (show_map_vma in fs/proc/task_mmu.c).
-		a.path = strings.ReplaceAll(strings.TrimLeft(fields[5], " "), `\012`, "\n")
-	}
-	return a, nil
-}
-
 func (a *area) has(flag string) bool { return slices.Contains(a.flags, flag) }
 
 func (a *area) elfFlags() uint32 {
 	var f elf.ProgFlag
 	for i, flag := range []elf.ProgFlag{elf.PF_R, elf.PF_W, elf.PF_X} {
-		if a.permissions[i] != '-' {
+		if a.Perms[i] != '-' {
 			f |= flag
 		}
 	}
@@ -107,11 +84,11 @@ const (
 // anonymous memory that the program may use and has not touched. That memory is known to be
 // zero, and the kernel's core does not have it.
 func (a *area) keep() keep {
-	shared := a.permissions[3] == 's' || a.has("sh")
+	shared := a.Perms[3] == 's' || a.has("sh")
 	switch {
-	case a.path == "[vdso]":
+	case a.Path == "[vdso]":
 		return keepAll
-	case a.path == "[vsyscall]" || a.has("dd") || a.has("io") || a.has("pf"):
+	case a.Path == "[vsyscall]" || a.has("dd") || a.has("io") || a.has("pf"):
 		return keepNothing
 	case a.has("ht"):
 		if shared {
@@ -119,16 +96,16 @@ func (a *area) keep() keep {
 		}
 		return keepAll
 	case shared:
-		// A memfd's and anonymous memory's file has no name left.
-		if strings.HasSuffix(a.path, " (deleted)") {
+		// The file of a memfd or of anonymous memory has no name left.
+		if strings.HasSuffix(a.Path, " (deleted)") {
 			return keepAll
 		}
 		return keepNothing
-	case a.inode == 0 && (a.anonymous || a.permissions[:3] != "---"):
+	case a.Inode == 0 && (a.anonymous || a.Perms[:3] != "---"):
 		return keepTouched
 	case a.anonymous:
 		return keepAll
-	case a.inode != 0 && a.offset == 0 && a.permissions[0] == 'r':
+	case a.Inode != 0 && a.Offset == 0 && a.Perms[0] == 'r':
 		return keepHeader
 	}
 	return keepNothing
@@ -139,12 +116,12 @@ func (w *coreWriter) segments(areas []area) ([]coreSegment, error) {
 	var list []coreSegment
 	for i := range areas {
 		a := &areas[i]
-		if a.path == "[vsyscall]" {
+		if a.Path == "[vsyscall]" {
 			continue // no part of the process's address space
 		}
-		s := coreSegment{Range: a.Range, flags: a.elfFlags()}
+		s := coreSegment{Range: a.addresses(), flags: a.elfFlags()}
 		kept := a.keep()
-		if within(a.Range, w.options.Skip) {
+		if within(a.addresses(), w.options.Skip) {
 			kept = keepNothing
 		}
 		switch kept {

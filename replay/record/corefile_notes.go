@@ -161,14 +161,14 @@ func fileNote(areas []area) []byte {
 	var entries, names []byte
 	count := uint64(0)
 	for _, a := range areas {
-		if a.inode == 0 {
+		if a.Inode == 0 {
 			continue
 		}
 		count++
-		for _, v := range []uint64{uint64(a.Start), uint64(a.End), a.offset / corePage} {
+		for _, v := range []uint64{uint64(a.Start), uint64(a.End), a.Offset / corePage} {
 			entries = le.AppendUint64(entries, v)
 		}
-		names = append(append(names, a.path...), 0)
+		names = append(append(names, a.Path...), 0)
 	}
 	b := le.AppendUint64(nil, count)
 	b = le.AppendUint64(b, corePage)
@@ -178,7 +178,7 @@ func fileNote(areas []area) []byte {
 // procStat is /proc/PID/stat, whose fields proc_pid_stat(5) counts from 1.
 type procStat struct {
 	name   string
-	fields []string // from the third on
+	fields []string // from field 3 on
 }
 
 // readStat reads the file of a thread. That of the first thread counts the times of all.

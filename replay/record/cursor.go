@@ -21,9 +21,9 @@ type Cursor struct {
 	short  bool   // raw is a short one
 	err    error
 
-	extent int   // index of the one that is read
-	at     int64 // in the file, behind the last event
-	limit  int64 // where the extent ends, in the file
+	extent int   // index of the extent that is read
+	at     int64 // in the file, after the last event
+	limit  int64 // end of the extent in the file
 	buffer []byte
 	start  int64 // of the buffer, in the file
 	// bases are the events of the extent that short events have referred to, by offset.
@@ -156,7 +156,7 @@ func (c *Cursor) end() error {
 	case c.thread.problem != nil:
 		return c.thread.problem
 	case c.log.cut && c.event.Kind != KindExit:
-		return &CutError{c.log.name, c.log.size, fmt.Sprintf("thread %d may have had events behind its event %d", c.event.Thread, c.event.Ordinal)}
+		return &CutError{c.log.name, c.log.size, fmt.Sprintf("thread %d may have had events after its event %d", c.event.Thread, c.event.Ordinal)}
 	}
 	return io.EOF
 }
@@ -171,6 +171,11 @@ func (c *Cursor) bytes(n int64) ([]byte, error) {
 	}
 	want := min(max(n, firstBuffer), c.limit-c.at, c.log.size-c.at)
 	if int64(cap(c.buffer)) < want {
+		if ok, err := c.log.holds(c.at, want); err != nil {
+			return nil, err
+		} else if !ok {
+			return nil, c.corrupt("event of %d bytes, of which the file has few", want)
+		}
 		c.buffer = make([]byte, want)
 	}
 	c.buffer, c.start = c.buffer[:want], c.at

@@ -108,7 +108,7 @@ const mostKept = 500
 // a pattern matches; nil if there is none. The log of the recording must hold the output
 // (Options.KeepOutput).
 func (r *Recording) MatchOutput(pattern *regexp.Regexp) (*Declared, error) {
-	lines := map[int][]byte{}                                // what was begun, by descriptor
+	lines := map[int][]byte{}                                // incomplete lines, by descriptor
 	ends, begins := map[int]Event{}, map[int]evidence.Addr{} // the last writes to them
 	match := func(fd int, e *Event, at evidence.Addr, line []byte) *Declared {
 		if !pattern.Match(line) {

@@ -40,7 +40,7 @@ func readEnviron(pid int) ([]Text, error) {
 		var text []byte
 		if p >= stack && p < end {
 			text, _, _ = bytes.Cut(whole[p-stack:], []byte{0})
-		} else if text, err = readString(memory, p); err != nil {
+		} else if text, err = memory.String(p, longestString); err != nil {
 			return nil, fmt.Errorf("record: the environment of process %d: %w", pid, err)
 		}
 		list = append(list, Text(text))
@@ -64,7 +64,7 @@ func startStack(pid int) (start, end uint64, err error) {
 			end, err = strconv.ParseUint(string(fields[endField]), 10, 64)
 		}
 	}
-	const most = 16 << 20 // twice what the kernel takes of strings and pointers
+	const most = 16 << 20 // twice the kernel's limit of strings and pointers
 	if err != nil || start == 0 || end <= start || end-start > most {
 		return 0, 0, errors.Join(fmt.Errorf("record: /proc/%d/stat does not say where the environment is", pid), err)
 	}
@@ -73,19 +73,3 @@ func startStack(pid int) (start, end uint64, err error) {
 
 // longestString is MAX_ARG_STRLEN of the kernel's binfmts.h.
 const longestString = 32 * 4096
-
-// readString reads up to a zero byte.
-func readString(memory *ptrace.Memory, at uint64) ([]byte, error) {
-	var text []byte
-	for len(text) < longestString {
-		part := make([]byte, 4096-at%4096) // not beyond the page, which may be the last
-		if _, err := memory.ReadAt(part, int64(at)); err != nil {
-			return nil, err
-		}
-		if end := bytes.IndexByte(part, 0); end >= 0 {
-			return append(text, part[:end]...), nil
-		}
-		text, at = append(text, part...), at+uint64(len(part))
-	}
-	return nil, fmt.Errorf("the string at %#x has no end", at)
-}

@@ -14,7 +14,7 @@ type EnvironmentEffect string
 const (
 	LoadsCode   EnvironmentEffect = "loads code"
 	WritesFiles EnvironmentEffect = "writes files"
-	ReadsFiles  EnvironmentEffect = "reads files" // of formats that trust whoever made them
+	ReadsFiles  EnvironmentEffect = "reads files" // in formats that trust their authors
 )
 
 // EnvironmentRisk is a variable of the recorded environment with such an effect, if the

@@ -7,10 +7,11 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"diagnose/internal/wording"
 )
 
 // Process is one process of a recorded run, from its start or fork to its end,
@@ -52,10 +53,9 @@ func ReadFamily(rec *Recording) *Family {
 }
 
 func (f *Family) read(rec *Recording, dir string, parent int) {
-	at := f.add(rec.Manifest, dir, parent)
+	at := f.addProcess(rec.Manifest, dir, parent)
 	for _, link := range rec.Manifest.Children {
-		if len(f.Processes) >= mostProcesses {
-			f.Unread = errors.Join(f.Unread, errors.New("record: the run has too many processes"))
+		if f.full() {
 			return
 		}
 		child, err := rec.manifestOf(link)
@@ -66,6 +66,19 @@ func (f *Family) read(rec *Recording, dir string, parent int) {
 		f.read(child, path.Join(dir, link.Path), at)
 	}
 }
+
+// full reports whether the limit is reached. It adds the error once.
+func (f *Family) full() bool {
+	if len(f.Processes) < mostProcesses {
+		return false
+	}
+	if !errors.Is(f.Unread, errTooMany) {
+		f.Unread = errors.Join(f.Unread, errTooMany)
+	}
+	return true
+}
+
+var errTooMany = fmt.Errorf("record: the run has more than %d processes", mostProcesses)
 
 // manifestOf is Child without the child's log.
 func (r *Recording) manifestOf(c Child) (*Recording, error) {
@@ -80,8 +93,8 @@ func (r *Recording) manifestOf(c Child) (*Recording, error) {
 	return &Recording{Dir: dir, Manifest: m}, nil
 }
 
-// add takes in a recording and returns the index of its process.
-func (f *Family) add(m *Manifest, dir string, parent int) int {
+// addProcess adds a recording and returns the index of its process.
+func (f *Family) addProcess(m *Manifest, dir string, parent int) int {
 	p := Process{PID: m.PID, Parent: parent, Program: m.Program.Path, Dir: dir, Outcome: *m.Outcome.final(), Ended: m.Times.Ended}
 	at := len(f.Processes)
 	if parent >= 0 && m.Parent != nil && m.Parent.Exec && f.Processes[parent].PID == m.PID {
@@ -102,6 +115,9 @@ func (f *Family) addUnrecorded(u *Unrecorded, parent int) {
 	if of := &f.Processes[parent]; of.PID == u.PID {
 		p.Parent, p.Dir = of.Parent, of.Dir
 		*of = p
+		return
+	}
+	if f.full() {
 		return
 	}
 	f.Processes = append(f.Processes, p)
@@ -141,8 +157,9 @@ const shellSignal = 128
 // crashed returns the indexes of the processes that crashed, in the order of their ends.
 func (f *Family) crashed() []int {
 	var list []int
+	passedOn := f.passedOn()
 	for i := range f.Processes {
-		if f.Processes[i].Outcome.Crashed() && !f.passedOn(i) {
+		if f.Processes[i].Outcome.Crashed() && !passedOn[i] {
 			list = append(list, i)
 		}
 	}
@@ -162,31 +179,52 @@ func (f *Family) sortByEnd(list []int) {
 
 // passedOn returns the indexes of the processes that sent themselves the signal that a
 // descendant had died of, as timeout(1) does.
-func (f *Family) passedOn(of int) bool {
-	p := &f.Processes[of]
-	if p.Outcome.Kind != OutcomeSignal || p.Outcome.Sender != p.PID {
-		return false
-	}
-	return slices.ContainsFunc(f.Processes, func(x Process) bool {
-		return x.Outcome.Kind == OutcomeSignal && x.Outcome.Signal == p.Outcome.Signal && f.descends(x.Parent, of) &&
-			x.Ended != nil && p.Ended != nil && x.Ended.Before(*p.Ended)
-	})
-}
-
-// descends reports whether process i is another one or one of its descendants.
-func (f *Family) descends(i, from int) bool {
-	for ; i >= 0; i = f.Processes[i].Parent {
-		if i == from {
-			return true
+func (f *Family) passedOn() map[int]bool {
+	found, signals := map[int]bool{}, map[int]bool{}
+	for i := range f.Processes {
+		if p := &f.Processes[i]; p.sentItself() {
+			signals[p.Outcome.Signal] = true
 		}
 	}
-	return false
+	for s := range signals {
+		f.passedOnSignal(s, found)
+	}
+	return found
 }
 
-// Failed returns the indexes of all processes that crashed, in the order of their ends; if
-// the first process failed also of those that ended with a status other than 0 or by a
-// signal. Beside a first process that passed those are usual: scripts look for files, and
-// stop what they started.
+// passedOnSignal adds the processes for one signal. Processes come after their parents.
+func (f *Family) passedOnSignal(signal int, found map[int]bool) {
+	first := make([]*time.Time, len(f.Processes)) // when a descendant first died of the signal
+	for i, p := range slices.Backward(f.Processes) {
+		earliest := first[i]
+		if p.Outcome.Kind == OutcomeSignal && p.Outcome.Signal == signal && p.Ended != nil {
+			if p.sentItself() && earliest != nil && earliest.Before(*p.Ended) {
+				found[i] = true
+			}
+			earliest = earlier(earliest, p.Ended)
+		}
+		if p.Parent >= 0 {
+			first[p.Parent] = earlier(first[p.Parent], earliest)
+		}
+	}
+}
+
+// earlier returns the earlier of two times. Each may be unknown.
+func earlier(a, b *time.Time) *time.Time {
+	if a == nil || b != nil && b.Before(*a) {
+		return b
+	}
+	return a
+}
+
+func (p *Process) sentItself() bool {
+	return p.Outcome.Kind == OutcomeSignal && p.Outcome.Sender == p.PID
+}
+
+// Failed returns the indexes of all processes that crashed, in the order of their ends. If the
+// first process failed, it also returns those that ended with a status other than 0 or by a
+// signal. If the first process passed, such ends are usual: scripts test for files, and stop
+// what they started.
 func (f *Family) Failed() []int {
 	if len(f.Processes) == 0 {
 		return nil
@@ -226,7 +264,7 @@ func (o *Outcome) word() string {
 	case o.Kind == OutcomeSignal && o.Stuck != "":
 		return o.Stuck.name()
 	case o.Kind == OutcomeSignal:
-		return signalName(unix.Signal(o.Signal))
+		return strings.ReplaceAll(wording.Signal(o.Signal), " ", "-") // part of a directory's name
 	case o.Kind == OutcomeExit:
 		return fmt.Sprintf("exit-%d", o.Status)
 	case o.Evidence != "":
@@ -243,7 +281,7 @@ func (o *Outcome) Deed() string {
 	case o.Kind == OutcomeSignal && o.Stuck != "":
 		return o.Stuck.words()
 	case o.Kind == OutcomeSignal:
-		return "died of " + signalName(unix.Signal(o.Signal))
+		return "died of " + wording.Signal(o.Signal)
 	case o.Declared != nil:
 		return o.Declared.Words()
 	case o.Kind == OutcomeExit, o.Kind == OutcomePassed && o.Evidence == "":

@@ -55,10 +55,35 @@ func TestFamilyBlamed(t *testing.T) {
 
 // A manifest of very many children, each of which died of a signal that it sent itself, is read
 // fast, and only up to the limit.
+func TestFamilyOfManyProcesses(t *testing.T) {
+	m := &Manifest{PID: 1, Outcome: Outcome{Kind: OutcomeExit, Status: 1}}
+	for pid := 2; pid < 2*mostProcesses; pid++ {
+		at := time.Unix(int64(pid), 0)
+		m.Unrecorded = append(m.Unrecorded, Unrecorded{PID: pid, Ended: &at, Outcome: Outcome{Kind: OutcomeSignal, Signal: int(unix.SIGABRT), Sender: pid}})
+	}
+	var f Family
+	f.addProcess(m, ".", -1)
+	if len(f.Processes) != mostProcesses || f.Unread == nil {
+		t.Fatalf("%d processes, %v", len(f.Processes), f.Unread)
+	}
+	if got := f.Blamed(); got != 1 {
+		t.Errorf("process %d is blamed", got)
+	}
+	// Each is the child of the previous one: all of them pass a signal on.
+	for i := range f.Processes {
+		at := time.Unix(int64(2*mostProcesses-i), 0)
+		f.Processes[i].Parent, f.Processes[i].Ended = i-1, &at
+	}
+	if got, last := f.Blamed(), mostProcesses-1; got != last {
+		t.Errorf("process %d is blamed, want %d", got, last)
+	}
+}
+
+// A process that executes other programs is one process, and ends as its last program does.
 func TestFamilyOfPrograms(t *testing.T) {
 	var f Family
-	first := f.add(&Manifest{PID: 7, Program: Program{Path: "/bin/env"}, Outcome: Outcome{Kind: OutcomeExec}}, ".", -1)
-	again := f.add(&Manifest{PID: 7, Program: Program{Path: "/bin/a"}, Parent: &Parent{PID: 7, Exec: true}, Outcome: Outcome{Kind: OutcomeExit, Status: 3},
+	first := f.addProcess(&Manifest{PID: 7, Program: Program{Path: "/bin/env"}, Outcome: Outcome{Kind: OutcomeExec}}, ".", -1)
+	again := f.addProcess(&Manifest{PID: 7, Program: Program{Path: "/bin/a"}, Parent: &Parent{PID: 7, Exec: true}, Outcome: Outcome{Kind: OutcomeExit, Status: 3},
 		Unrecorded: []Unrecorded{{PID: 8, Program: "/bin/b", Outcome: Outcome{Kind: OutcomeSignal, Signal: int(unix.SIGSEGV)}}}}, "children/7-1", first)
 	if first != 0 || again != 0 || len(f.Processes) != 2 {
 		t.Fatalf("%d, %d, %+v", first, again, f.Processes)

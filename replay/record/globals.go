@@ -119,13 +119,13 @@ type globalSearch struct {
 
 func (s *globalSearch) search(found *globalSites) {
 	for _, at := range s.findFunctions() {
-		s.targets.add(s.base + uint64(at))
+		s.targets.addAddress(s.base + uint64(at))
 	}
 	parts := s.parts()
 	for _, p := range parts {
 		s.outline(p, func(o *x86.Outline) {
 			if o.HasTarget {
-				s.targets.add(o.Target)
+				s.targets.addAddress(o.Target)
 			}
 		})
 	}
@@ -178,7 +178,7 @@ func (s *globalSearch) walk(f function, each func(*x86.Inst)) {
 
 // pick adds the global sites of a part.
 func (s *globalSearch) pick(f function, found *globalSites) {
-	open := -1 // the site whose followers are being looked at
+	open := -1 // the site whose followers are examined
 	s.walk(f, func(inst *x86.Inst) {
 		o := s.global(inst)
 		if open >= 0 && (o != nil || inst.Flow == x86.FlowJump || inst.Flow == x86.FlowReturn) {
@@ -204,7 +204,7 @@ func (s *globalSearch) pick(f function, found *globalSites) {
 // global returns the operand of an instruction that is a shared variable; nil: it has none.
 func (s *globalSearch) global(inst *x86.Inst) *x86.Operand {
 	if inst.Flow != x86.FlowNext {
-		return nil // what jumps through memory is the linker's table, or code's
+		return nil // a jump through memory uses the linker's table, or a table of code
 	}
 	for i := range inst.Operands {
 		o := &inst.Operands[i]

@@ -20,10 +20,9 @@ type HuntStrategy string
 
 // The strategies.
 const (
-	HuntRandom HuntStrategy = "random" // any thread that is ready, by lot
-	// HuntPCT runs the ready thread of the highest of random priorities; Depth-1
-	// times among Length steps the running thread's becomes the lowest (Burckhardt
-	// et al. 2010).
+	HuntRandom HuntStrategy = "random" // a random ready thread
+	// HuntPCT runs the ready thread of the highest random priority. At Depth-1 of Length steps
+	// the running thread's priority becomes the lowest (Burckhardt et al. 2010).
 	HuntPCT HuntStrategy = "pct"
 	// HuntDelay lets a thread run until it waits. At Depth of Length steps the next thread runs
 	// (Emmi et al. 2011).
@@ -77,7 +76,7 @@ type Decision struct {
 // String describes it: "thread 2 is preempted at its step 17 (mutex) for thread 3".
 func (d Decision) String() string {
 	if d.To == d.Thread {
-		return fmt.Sprintf("thread %d goes on at its step %d (%v), before others", d.Thread, d.Step, d.At)
+		return fmt.Sprintf("thread %d continues at its step %d (%v), before others", d.Thread, d.Step, d.At)
 	}
 	if d.Preempts {
 		return fmt.Sprintf("thread %d is preempted at its step %d (%v) for thread %d", d.Thread, d.Step, d.At, d.To)
@@ -116,7 +115,7 @@ type Stuck string
 // The reasons.
 const (
 	StuckCycle      Stuck = "deadlock"    // threads wait for each other's mutexes
-	StuckBlocked    Stuck = "blocked"     // all wait for what nobody does
+	StuckBlocked    Stuck = "blocked"     // no waiting thread will be woken
 	StuckNoProgress Stuck = "no progress" // Hunt.Most
 )
 
@@ -134,11 +133,11 @@ func (s Stuck) name() string {
 func (s Stuck) words() string {
 	switch s {
 	case StuckCycle:
-		return "came to a deadlock: threads wait for each other's mutexes"
+		return "deadlocked: threads wait for each other's mutexes"
 	case StuckNoProgress:
 		return "made no progress: its threads took more steps than they may"
 	}
-	return "came to a deadlock: every thread waits for another"
+	return "deadlocked: every thread waits for another"
 }
 
 // huntStart is the start time of a hunted program's clock. Any time would do, as long as it is

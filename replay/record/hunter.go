@@ -27,7 +27,7 @@ func RunHunted(ctx context.Context, o Options, files []*os.File) (Result, error)
 type Hunter struct {
 	options Options
 	files   []*os.File
-	thread  *hunterThread // nil: none yet, or not any more
+	thread  *hunterThread // nil: none yet, or it has ended
 }
 
 // NewHunter returns a Hunter with the options; their Hunt is ignored. Close ends it.
@@ -48,12 +48,12 @@ func (h *Hunter) Run(ctx context.Context, hunt *Hunt) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		err = h.thread.run(x.tracer)
+		err = h.thread.runHunted(x.tracer)
 		if x.tracer.server == nil || err != nil {
 			h.Close()
 		}
 		if errors.Is(err, errServerLost) {
-			continue // once: a new thread has none to lose
+			continue // once: a new thread has no server to lose
 		}
 		return x.end(err)
 	}
@@ -97,7 +97,7 @@ func (x *hunterThread) serve() error {
 	return nil
 }
 
-func (x *hunterThread) run(t *tracer) error {
+func (x *hunterThread) runHunted(t *tracer) error {
 	x.runs <- t
 	return <-x.ended
 }

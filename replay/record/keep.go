@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/image/object"
 	"diagnose/replay/ptrace"
 )
 
@@ -43,9 +44,10 @@ type run struct {
 	warn        func(text string)
 	// tellAnalysis, unless nil, is called for an analysis that takes long.
 	tellAnalysis func(Analysis)
-	madeOutput   bool // the directory for recordings was not there before
+	madeOutput   bool // the directory for recordings did not exist before
 	buildIDs     map[fileAt]string
-	// memoryKills is what the kernel's counter had when the run began.
+	sums         map[fileAt]string // of sharedSum
+	// memoryKills is the kernel's counter at the begin of the run.
 	memoryKills uint64
 }
 
@@ -67,7 +69,7 @@ func newRun(o *order) (*run, error) {
 	r.machine = readMachine()
 	// It takes as long as the program's start.
 	r.agent = sync.OnceValues(func() (Agent, error) {
-		sum, err := fileSum(string(o.Library))
+		sum, err := FileSum(string(o.Library))
 		return Agent{Path: o.Library, SHA256: sum}, err
 	})
 	go r.agent()
@@ -102,7 +104,7 @@ func (r *run) spare() {
 		return
 	}
 	defer f.Close()
-	unix.Fallocate(int(f.Fd()), 0, 0, spareSize) // without it there is one safety less
+	unix.Fallocate(int(f.Fd()), 0, 0, spareSize) // if it fails, only the reserve is missing
 }
 
 // drop removes the recording, and the directory for recordings if it was made for this one and
@@ -161,8 +163,9 @@ func nextNumber(dir, name string, last int) (int, error) {
 	return last + 1, nil
 }
 
-func fileSum(name string) (string, error) {
-	f, err := os.Open(name)
+// FileSum is the SHA-256 digest of a regular file, in hexadecimal.
+func FileSum(name string) (string, error) {
+	f, _, err := object.OpenRegular(name)
 	if err != nil {
 		return "", err
 	}
@@ -186,7 +189,7 @@ func (r *run) family() *Family {
 		if x.parent != nil {
 			parent = index[x.parent]
 		}
-		index[x] = f.add(&x.manifest, path.Join(".", x.dir), parent)
+		index[x] = f.addProcess(&x.manifest, path.Join(".", x.dir), parent)
 	}
 	if r.mainOutcome != nil {
 		f.Processes[0].Outcome = *r.mainOutcome
@@ -246,14 +249,7 @@ func (p *Process) child() string {
 	return fmt.Sprintf("child process %d (%s)", p.PID, path.Base(string(p.Program)))
 }
 
-func signalName(s unix.Signal) string {
-	if name := unix.SignalName(s); name != "" {
-		return name
-	}
-	return fmt.Sprintf("signal-%d", int(s))
-}
-
-// quiet: nothing is kept, nor written.
+// quiet: the run keeps and writes nothing.
 func (r *run) quiet() bool { return r.order.Hunt != nil && r.order.Hunt.Quiet }
 
 // kept reports whether the recording is kept, as far as is known.
@@ -331,22 +327,22 @@ type recording struct {
 	controlAt uint64
 	memory    *ptrace.Memory  // of the process, while it is recorded
 	text      addresses       // of the library's code
-	lock      *os.File        // tells readers that it is still written; nil: it could not be had
+	lock      *os.File        // tells readers that it is being written; nil: there is no lock
 	traps     map[uint64]bool // addresses of ud2 in the place of system calls
 	// counterTraps: the table says that rdtsc traps.
 	counterTraps bool
 	copied       map[Text]bool // files in a portable recording
 	evidence     string
 	misuse       uint64   // mismatched frees
-	ending       *Outcome // what the process came to before it ended
+	ending       *Outcome // how the process is about to end
 	relocked     map[uint32]uint64
 	closed       bool
 	cut          bool   // the engine ended it before the process did
 	broken       bool   // could not be written; said once
 	later        *later // writes the manifest of a process that has just begun
-	hunt         *Hunt  // nil: the process's threads run as the kernel has them
-	// pointsIn are the mappings of code whose points were told; pointsOf is how many
-	// instructions might have been points.
+	hunt         *Hunt  // nil: the kernel schedules the process's threads
+	// pointsIn are the code mappings whose points the engine knows. pointsOf is how many
+	// instructions could have been points.
 	pointsIn map[uint64]bool
 	pointsOf int
 }
@@ -466,7 +462,7 @@ func (r *recording) limit(kind, text string) {
 // storeEnd writes the manifest of a process that has ended. If the run may be dropped, settle
 // does it.
 func (r *recording) storeEnd() {
-	if r.parent == nil {
+	if r.parent == nil && (r.run.order.All || !r.manifest.Outcome.Passed()) {
 		r.store()
 	} else {
 		r.storeLater(endDelay)

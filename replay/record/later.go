@@ -20,7 +20,7 @@ const (
 // later writes once, after a delay, unless it is cancelled. A nil later has nothing to write.
 type later struct {
 	mu    sync.Mutex
-	write func() error // nil: it has succeeded, or is not to be called
+	write func() error // nil: it has succeeded, or must not be called
 	timer *time.Timer
 }
 

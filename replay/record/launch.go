@@ -17,7 +17,7 @@ import (
 // random bytes of AT_RANDOM are given, and the vDSO is hidden, so that reads of clocks are
 // system calls.
 type Launch struct {
-	Path    string // handed to execve as it is: AT_EXECFN points to it
+	Path    string // passed to execve unchanged: AT_EXECFN points to it
 	Args    []string
 	Environ []string
 	// Directory to start in; empty: this process's.
@@ -45,7 +45,7 @@ func (e *UnsupportedError) Error() string {
 	switch {
 	case e.Err == nil:
 		return "record: " + e.What
-	case e.What == "": // the tracer said it
+	case e.What == "": // the tracer's text is complete
 		return e.Err.Error()
 	}
 	return fmt.Sprintf("record: %s: %v", e.What, e.Err)
@@ -68,7 +68,7 @@ func (l *Launch) Start() (started int, err error) {
 		return 0, err
 	}
 	defer func() {
-		if err != nil { // started is 0 then, by which kill(2) means all of the process group
+		if err != nil { // started is 0 then, which kill(2) takes for the process group
 			discard(pid)
 		}
 	}()
@@ -87,7 +87,7 @@ func (l *Launch) Start() (started int, err error) {
 // discard kills a traced process and reaps it.
 func discard(pid int) {
 	unix.Kill(pid, unix.SIGKILL)
-	ptrace.WaitFor(pid) // a second wait only says that it is gone
+	ptrace.WaitFor(pid) // a second wait fails: the process is gone
 }
 
 // ownProc: in a PID namespace without its own /proc, /proc/PID is another process, whose memory
@@ -120,7 +120,7 @@ func (l *Launch) fork() (int, error) {
 	}
 	defer restore()
 	attributes := syscall.SysProcAttr{Ptrace: true}
-	if l.Options&ptrace.ExitKill != 0 { // which begins with seize: a tracer that ends before would leave it stopped
+	if l.Options&ptrace.ExitKill != 0 { // takes effect at seize: a tracer that ends before that would leave it stopped
 		attributes.Pdeathsig = unix.SIGKILL
 	}
 	pid, err := syscall.ForkExec(l.Path, l.Args, &syscall.ProcAttr{Dir: l.Directory, Env: l.Environ, Files: l.Files, Sys: &attributes})

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -36,7 +37,7 @@ type Log struct {
 	file    io.ReaderAt
 	size    int64
 	cut     bool
-	most    uint64 // events that the order of all threads has; 0: all
+	most    uint64 // number of events in the order of all threads; 0: all
 	threads map[uint32]*logThread
 	indices []uint32
 }
@@ -68,7 +69,7 @@ func (e *CutError) Error() string {
 // ReadLog finds the extents of a log. wanted is the size of the file at the end of the
 // recording, 0 if it is not known. A shorter file is a log that was cut off; the rest of it is
 // read. A log without a header has no events. If ctx ends, ReadLog fails with its cause.
-func ReadLog(name string, file io.ReaderAt, size, wanted int64) (*Log, error) {
+func ReadLog(ctx context.Context, name string, file io.ReaderAt, size, wanted int64) (*Log, error) {
 	l := &Log{name: name, file: file, size: size, cut: size < wanted, threads: map[uint32]*logThread{}}
 	var header [logHeaderSize]byte
 	if n, err := file.ReadAt(header[:min(size, logHeaderSize)], 0); err != nil && !errors.Is(err, io.EOF) {
@@ -90,7 +91,7 @@ func ReadLog(name string, file io.ReaderAt, size, wanted int64) (*Log, error) {
 		return nil, &CorruptError{name, 8, "version is 0"}
 	}
 	l.PID = le.Uint32(header[12:])
-	if err := l.findExtents(); err != nil {
+	if err := l.findExtents(ctx); err != nil {
 		return nil, err
 	}
 	return l, nil
@@ -98,8 +99,11 @@ func ReadLog(name string, file io.ReaderAt, size, wanted int64) (*Log, error) {
 
 // findExtents reads the headers of all extents. An extent without one belongs to a thread that
 // ended before it used it.
-func (l *Log) findExtents() error {
+func (l *Log) findExtents(ctx context.Context) error {
 	for at := int64(extentSize); at < l.size; {
+		if ctx.Err() != nil {
+			return fmt.Errorf("record: %s is read as far as %#x of %#x: %w", l.name, at, l.size, context.Cause(ctx))
+		}
 		var header [extentHeaderSize]byte
 		n, err := l.file.ReadAt(header[:min(l.size-at, extentHeaderSize)], at)
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -124,7 +128,7 @@ func (l *Log) findExtents() error {
 			return &CorruptError{l.name, at, fmt.Sprintf("extent of %d bytes", e.size)}
 		}
 		if magic == extentMagic {
-			l.add(thread, e)
+			l.addExtent(thread, e)
 		}
 		at += e.size
 	}
@@ -139,10 +143,39 @@ func (l *Log) findExtents() error {
 type sparse interface {
 	// nextData returns the offset at or after at where data begins, at most the file's size.
 	nextData(at int64) (int64, error)
+	// nextHole returns the offset at or after at where data ends, at most the file's size.
+	nextHole(at int64) (int64, error)
 }
 
-// nextExtent is where the next extent may be after one that has no header. What a file
-// does not have is passed over: a log may be a terabyte of nothing.
+// mostHole is how many bytes of holes are read as zeros: the zeros that a recorder wrote may be
+// holes in a copy.
+const mostHole = 64 << 20
+
+// holds reports whether a file has enough data in a range to justify a buffer of that size.
+func (l *Log) holds(at, length int64) (bool, error) {
+	f, ok := l.file.(sparse)
+	if !ok || length <= mostHole {
+		return true, nil
+	}
+	end, holes := at+length, int64(0)
+	for at < end && holes <= mostHole {
+		data, err := f.nextData(at)
+		if err != nil {
+			return false, &InputError{fmt.Errorf("%s: %w", l.name, err)}
+		}
+		holes += min(data, end) - at
+		if at = data; at >= end {
+			break
+		}
+		if at, err = f.nextHole(at); err != nil {
+			return false, &InputError{fmt.Errorf("%s: %w", l.name, err)}
+		}
+	}
+	return holes <= mostHole, nil
+}
+
+// nextExtent is where the next extent may be after one without a header. Holes are skipped: a
+// log may be a hole of a terabyte.
 func (l *Log) nextExtent(at int64) (int64, error) {
 	at += extentSize
 	f, ok := l.file.(sparse)
@@ -167,13 +200,21 @@ func (f logFile) nextData(at int64) (int64, error) {
 	switch {
 	case errors.Is(err, unix.ENXIO):
 		return f.size, nil
-	case errors.Is(err, unix.EINVAL): // the file system knows no holes
+	case errors.Is(err, unix.EINVAL): // the file system does not support holes
 		return at, nil
 	}
 	return data, err
 }
 
-func (l *Log) add(thread uint32, e extent) {
+func (f logFile) nextHole(at int64) (int64, error) {
+	hole, err := unix.Seek(int(f.Fd()), at, unix.SEEK_HOLE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENXIO) {
+		return f.size, nil
+	}
+	return hole, err
+}
+
+func (l *Log) addExtent(thread uint32, e extent) {
 	t := l.threads[thread]
 	if t == nil {
 		t = new(logThread)

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -47,7 +48,9 @@ func logBytes(t testing.TB, list []Event) []byte {
 	return f.b
 }
 
-func readLog(b []byte) (*Log, error) { return ReadLog("log", bytes.NewReader(b), int64(len(b)), 0) }
+func readLog(b []byte) (*Log, error) {
+	return ReadLog(context.Background(), "log", bytes.NewReader(b), int64(len(b)), 0)
+}
 
 func mustReadLog(t testing.TB, b []byte) *Log {
 	t.Helper()
@@ -179,9 +182,9 @@ func TestLogCutAnywhere(t *testing.T) {
 	last := 0
 	for n := 0; n <= len(whole); n++ {
 		if n%extentSize > 1200 && n%1021 != 0 {
-			continue // nothing but zeros is there
+			continue // only zeros remain
 		}
-		l, err := ReadLog("log", bytes.NewReader(whole[:n]), int64(n), int64(len(whole)))
+		l, err := ReadLog(t.Context(), "log", bytes.NewReader(whole[:n]), int64(n), int64(len(whole)))
 		if err != nil {
 			t.Fatalf("%d bytes: %v", n, err)
 		}
@@ -240,7 +243,7 @@ func TestLogCorrupt(t *testing.T) {
 		{"extent twice", func(b []byte) []byte {
 			n := len(b)
 			b = append(b, b[extentSize:2*extentSize]...)
-			b[n+18]++ // not a copy: those have the same size
+			b[n+18]++ // not a copy: copies have the same size
 			return b
 		}, "extent 0 of the thread is there twice"},
 		{"length", func(b []byte) []byte { b[at(0)] = 7; return b }, "event of 7 bytes"},
@@ -363,7 +366,7 @@ func (r *failingReader) ReadAt(p []byte, at int64) (int, error) {
 func TestLogReadError(t *testing.T) {
 	b := logBytes(t, sampleEvents())
 	for _, limit := range []int64{0, extentSize + 40, 2*extentSize + 40} {
-		l, err := ReadLog("log", &failingReader{b, limit}, int64(len(b)), 0)
+		l, err := ReadLog(t.Context(), "log", &failingReader{b, limit}, int64(len(b)), 0)
 		if err == nil {
 			_, err = collect(l.Ordered())
 		}
@@ -416,12 +419,74 @@ func (l *emptyLog) nextData(at int64) (int64, error) {
 	return l.size, nil
 }
 
-// TestSparseLog: holes are passed over, whatever their size.
+func (l *emptyLog) nextHole(at int64) (int64, error) { return max(at, int64(len(l.head))), nil }
+
+// TestHollowEvent: memory is allocated for events that the file holds, not for holes.
+func TestHollowEvent(t *testing.T) {
+	head := logBytes(t, sampleEvents())[:extentSize+extentHeaderSize+eventHeaderSize]
+	const size, event = 8 << 30, 0xfffffff8
+	le.PutUint64(head[extentSize+16:], size)
+	le.PutUint32(head[extentSize+extentHeaderSize:], event)
+	name := filepath.Join(t.TempDir(), LogName)
+	if err := errors.Join(os.WriteFile(name, head, 0o600), os.Truncate(name, extentSize+size)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	l, err := ReadLog(t.Context(), LogName, logFile{f, extentSize + size}, extentSize+size, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := l.Cursor(mainThread)
+	var corrupt *CorruptError
+	if _, err := c.Next(); !errors.As(err, &corrupt) || cap(c.buffer) > mostHole {
+		t.Errorf("%v, with %d bytes of memory", err, cap(c.buffer))
+	}
+	// An event's zeros that a copy has turned into a hole are read.
+	if ok, err := l.holds(extentSize, mostHole); !ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+}
+
+// TestLogUntil: a log with endless extents is read until the context ends.
+func TestLogUntil(t *testing.T) {
+	head := logBytes(t, sampleEvents())
+	ctx, cancel := context.WithCancelCause(t.Context())
+	log := &endingLog{emptyLog{head: head, size: 1 << 50}, cancel}
+	if _, err := ReadLog(ctx, LogName, log, log.size, 0); !errors.Is(err, errEnded) {
+		t.Error(err)
+	}
+}
+
+var errEnded = errors.New("ended")
+
+// endingLog has data everywhere, and ends a context after some reads.
+type endingLog struct {
+	emptyLog
+	end context.CancelCauseFunc
+}
+
+func (l *endingLog) ReadAt(p []byte, at int64) (int, error) {
+	if l.read == 1000 {
+		l.end(errEnded)
+	}
+	if l.read > 1_000_000 {
+		return 0, errors.New("it was read on")
+	}
+	return l.emptyLog.ReadAt(p, at)
+}
+
+func (l *endingLog) nextData(at int64) (int64, error) { return at, nil }
+
+// TestSparseLog: holes of any size are skipped.
 func TestSparseLog(t *testing.T) {
 	head := logBytes(t, sampleEvents())
 	whole := mustReadLog(t, head)
 	log := &emptyLog{head: head, size: 1 << 40}
-	l, err := ReadLog(LogName, log, log.size, int64(len(head)))
+	l, err := ReadLog(t.Context(), LogName, log, log.size, int64(len(head)))
 	if err != nil || !slices.Equal(l.Threads(), whole.Threads()) {
 		t.Fatalf("threads %v, %v", l.Threads(), err)
 	}

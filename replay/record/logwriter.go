@@ -19,7 +19,7 @@ func WriteLog(w io.WriterAt, pid uint32, events iter.Seq2[*Event, error]) error 
 	}
 	for e, err := range events {
 		if err == nil {
-			err = lw.add(e)
+			err = lw.addEvent(e)
 		}
 		if err != nil {
 			return err
@@ -41,7 +41,7 @@ type writtenThread struct {
 	sequence uint32
 }
 
-func (w *logWriter) add(e *Event) error {
+func (w *logWriter) addEvent(e *Event) error {
 	var err error
 	if w.buffer, err = e.Encode(w.buffer[:0]); err != nil {
 		return err

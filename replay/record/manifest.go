@@ -20,7 +20,7 @@ const (
 // ManifestVersion is the newest version that this package reads. Version 2 has digests of
 // shared code (File.SHA256); a manifest without any is written as version 1, which an older
 // diagnose reads.
-const ManifestVersion = 1
+const ManifestVersion = 2
 
 // maxManifest is the maximum size of a manifest: the environment and the arguments may have 6
 // MiB (execve(2)), each byte up to six in JSON.
@@ -78,7 +78,7 @@ type Program struct {
 	// StackLimit is the soft RLIMIT_STACK in bytes, which decides where the
 	// kernel puts mappings; ^0 is unlimited.
 	StackLimit uint64 `json:"stack_limit,string"`
-	Umask      uint32 `json:"umask"` // umask(2)'s at the start
+	Umask      uint32 `json:"umask"` // the umask(2) at the start
 }
 
 // File identifies a file without reading it.
@@ -89,6 +89,9 @@ type File struct {
 	Size   int64  `json:"size"`
 	// MTimeNS is the time of the last change, in nanoseconds since 1970.
 	MTimeNS int64 `json:"mtime_ns"`
+	// SHA256 is the digest of the contents, in hexadecimal, of code that others than its owner
+	// could change when it was recorded (SharedFile).
+	SHA256 string `json:"sha256,omitempty"`
 }
 
 // Agent is the library that recorded. A replay needs the same library.
@@ -229,7 +232,7 @@ type Outcome struct {
 
 // Limit is something that the recording cannot reproduce.
 type Limit struct {
-	Kind string `json:"kind"` // a LimitKind's name, or the tracer's own
+	Kind string `json:"kind"` // a LimitKind's name, or a kind of the tracer
 	Text string `json:"text"` // in words
 	// Thread and Ordinal identify the event; 0: the tracer noted it.
 	Thread  uint32 `json:"thread,omitempty"`

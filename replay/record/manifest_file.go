@@ -65,7 +65,7 @@ func decodeStrict(data []byte, into any) error {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("more follows behind its end")
+		return errors.New("more data follows its end")
 	}
 	return nil
 }
@@ -89,17 +89,32 @@ func ReadManifest(dir string) (*Manifest, error) {
 
 // Write writes the manifest to a recording's directory, whole or not at all, and replaces an
 // earlier one. It sets the version.
-func (m *Manifest) Write(dir string) error {
-	m.Version = ManifestVersion
+func (m *Manifest) Write(dir string) error { return m.write(dir, "  ") }
+
+// writeShort writes it without indentation, in half the time, if it is written again soon.
+func (m *Manifest) writeShort(dir string) error { return m.write(dir, "") }
+
+func (m *Manifest) write(dir, indent string) error {
+	m.Version = m.lowestVersion()
 	if err := m.Check(); err != nil {
 		return err
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
+	e.SetIndent("", indent)
 	if err := e.Encode(m); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
 	return writeWhole(dir, ManifestName, b.Bytes())
+}
+
+// lowestVersion returns the first version that has all fields that are set.
+func (m *Manifest) lowestVersion() int {
+	for i := range m.Start.Mappings {
+		if f := m.Start.Mappings[i].File; f != nil && f.SHA256 != "" {
+			return 2
+		}
+	}
+	return 1
 }

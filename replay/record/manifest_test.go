@@ -63,10 +63,25 @@ func TestManifestRoundTrip(t *testing.T) {
 	}
 }
 
+// TestManifestVersion: an older diagnose, which refuses fields that it does not know, reads
+// a manifest without digests and names the version of one with them.
+func TestManifestVersion(t *testing.T) {
+	for sum, want := range map[string]int{"": 1, strings.Repeat("ef", 32): 2} {
+		dir, m := t.TempDir(), sampleManifest()
+		m.Start.Mappings[0].File.SHA256 = sum
+		if err := m.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := ReadManifest(dir); err != nil || got.Version != want || got.Start.Mappings[0].File.SHA256 != sum {
+			t.Errorf("digest %q: %+v, %v, want version %d", sum, got, err, want)
+		}
+	}
+}
+
 func TestManifestRefused(t *testing.T) {
 	text := encoded(t, sampleManifest())
 	for _, c := range []struct{ name, old, new, want string }{
-		{"newer", `"version":1`, `"version":2`, "use a newer diagnose"},
+		{"newer", `"version":1`, `"version":3`, "use a newer diagnose"},
 		{"version 0", `"version":1`, `"version":0`, "version is 0"},
 		{"no version", `"version":1,`, ``, "version is missing"},
 		{"unknown field", `"version":1`, `"version":1,"more":1`, `unknown field "more"`},

@@ -19,7 +19,7 @@ func TestReadMemoryKills(t *testing.T) {
 func TestMemoryWords(t *testing.T) {
 	r := &run{memoryKills: memoryKills()}
 	for _, o := range []Outcome{{Kind: OutcomeSignal, Signal: int(unix.SIGKILL)}, {Kind: OutcomeExit, Status: 137}, {Kind: OutcomeSignal, Signal: int(unix.SIGSEGV)}} {
-		before := memoryKills() - r.memoryKills // of others
+		before := memoryKills() - r.memoryKills // of other processes
 		if n := r.killedMeanwhile(&o); n > before && o.Signal != int(unix.SIGKILL) {
 			t.Errorf("%+v: %d", o, n)
 		}

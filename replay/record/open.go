@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -21,7 +22,11 @@ type Recording struct {
 // Open opens a recording. If it was cut off, it opens with the rest: Log.Cut and the iterators
 // report where it ends. It fails if nothing can be read: there is no manifest, or no recorder
 // wrote the log.
-func Open(dir string) (*Recording, error) {
+func Open(dir string) (*Recording, error) { return OpenContext(context.Background(), dir) }
+
+// OpenContext is Open with a context, and fails with the context's cause when that ends. A log
+// made to be slow to read, with very many extents, takes long.
+func OpenContext(ctx context.Context, dir string) (*Recording, error) {
 	m, err := ReadManifest(dir)
 	if err != nil {
 		return nil, err
@@ -37,7 +42,7 @@ func Open(dir string) (*Recording, error) {
 	}
 	info, err := r.file.Stat()
 	if err == nil {
-		r.Log, err = ReadLog(LogName, logFile{r.file, info.Size()}, info.Size(), m.Sizes.Log)
+		r.Log, err = ReadLog(ctx, LogName, logFile{r.file, info.Size()}, info.Size(), m.Sizes.Log)
 	}
 	if err != nil {
 		r.file.Close()

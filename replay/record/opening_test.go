@@ -34,7 +34,7 @@ func TestOpening(t *testing.T) {
 		want   bool
 	}{
 		"told":    {func() {}, true},
-		"open":    {func() { c.LogFD = 900 }, false}, // the data is made when there is some
+		"open":    {func() { c.LogFD = 900 }, false}, // the data file is created when there is data
 		"refused": {func() { c.Mode, c.Stopped = 0, agent.LimitStart }, false},
 		"gone":    {func() { c.Magic = 0 }, false},
 	} {

@@ -13,13 +13,14 @@ import (
 
 	"diagnose/agent"
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 	"diagnose/replay/ptrace"
 )
 
 type agentControl = agent.RawControl
 
 // begin writes the manifest of a process whose recording starts.
-func (r *recording) begin(pid int) error {
+func (r *recording) begin(pid int, maps []Mapping) error {
 	if r.run.quiet() {
 		return nil
 	}
@@ -32,9 +33,7 @@ func (r *recording) begin(pid int) error {
 	if m.Start.Auxv, err = readAuxv(pid); err != nil {
 		return err
 	}
-	if m.Start.Mappings, err = readMappings(pid); err != nil {
-		return err
-	}
+	m.Start.Mappings = maps
 	r.run.identify(m.Start.Mappings)
 	if err := r.saveStart(pid); err != nil {
 		return err
@@ -45,12 +44,12 @@ func (r *recording) begin(pid int) error {
 		r.storeLater(beginDelay)
 		return nil
 	}
-	return m.Write(r.path())
+	return m.writeShort(r.path())
 }
 
 // beginForked is begin for the child of a fork. The child executes the parent's program, and
 // its replay begins with the parent's. So there is nothing else to save of its start.
-func (r *recording) beginForked(pid int) error {
+func (r *recording) beginForked(pid int, maps []Mapping) error {
 	if r.run.quiet() {
 		return nil
 	}
@@ -61,10 +60,7 @@ func (r *recording) beginForked(pid int) error {
 	}
 	m.Start = r.parent.manifest.Start
 	m.Start.TID = pid
-	var err error
-	if m.Start.Mappings, err = readMappings(pid); err != nil {
-		return err
-	}
+	m.Start.Mappings = maps
 	r.run.identify(m.Start.Mappings)
 	m.Times.Started = time.Now().UTC()
 	r.copyObjects(pid)
@@ -206,7 +202,7 @@ func (r *recording) empty() bool { return r.manifest.Sizes.Log <= agent.ExtentSi
 func (o *Outcome) ending() string {
 	switch o.Kind {
 	case OutcomeSignal:
-		return "the process died of " + signalName(syscall.Signal(o.Signal))
+		return "the process died of " + wording.Signal(o.Signal)
 	case OutcomeExec:
 		return "the process executed another program"
 	}
@@ -227,7 +223,7 @@ func whyStopped(k LimitKind, pid int) string {
 	case LimitDisk:
 		return "there was no more room for it"
 	case LimitPlace:
-		return "a signal came to the recorder's own code, where no replay would find its place"
+		return "a signal arrived in the recorder's own code, where no replay would find its place"
 	case LimitStart:
 		return "the library could not write its log, or had no memory"
 	}
@@ -355,7 +351,7 @@ func (r *run) problem(err error) {
 // first.
 func (r *recording) writeCore(x *tracee, signal int, info *ptrace.Siginfo) {
 	if r.cut || r.run.quiet() {
-		return // the core is what a replay's end is compared with
+		return // a replay's end is compared with the core
 	}
 	threads := []CoreThread{{TID: x.tid, Signal: signal, Info: (*[128]byte)(info)}}
 	for _, other := range x.process.threads {
@@ -375,7 +371,7 @@ func (r *recording) writeCore(x *tracee, signal int, info *ptrace.Siginfo) {
 	written, err := WriteCore(f, CoreOptions{PID: x.process.pid, Threads: threads, Source: asRegsets{},
 		Skip: []Range{{Start: agent.EngineLog, End: agent.EngineStacks}}, Omit: r.stubs()})
 	if err != nil {
-		os.Remove(f.Name()) // there is nothing to compare an end with
+		os.Remove(f.Name()) // a partial core must not be compared with an end
 		r.limit("core", withFileLimit(err).Error())
 		r.run.problem(fmt.Errorf("the core of process %d: %w", x.process.pid, err))
 		return

@@ -3,7 +3,8 @@ package record
 import (
 	"fmt"
 	"strings"
-	"syscall"
+
+	"diagnose/internal/wording"
 )
 
 // String describes in a line how the run ended: "SIGSEGV at address 0x8 in thread 2".
@@ -11,7 +12,7 @@ func (o *Outcome) String() string {
 	var b strings.Builder
 	switch o.Kind {
 	case OutcomeSignal:
-		b.WriteString(signalName(syscall.Signal(o.Signal)))
+		b.WriteString(wording.Signal(o.Signal))
 	case OutcomeExit:
 		fmt.Fprintf(&b, "exit status %d", o.Status)
 	case OutcomePassed:

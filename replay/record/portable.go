@@ -29,7 +29,7 @@ func (r *recording) copyObjects(pid int) {
 		r.copied[m.Path] = true
 		info, err := os.Stat(string(m.Path))
 		if err != nil || !info.Mode().IsRegular() {
-			continue // a device, or deleted: its bytes are in the data
+			continue // a device, or deleted: its bytes are in the data file
 		}
 		if err := r.copyObject(m.Path); err != nil {
 			r.limit("portable", fmt.Sprintf("%s is not in the recording: %v", m.Path, err))
@@ -58,7 +58,7 @@ func (r *recording) copyObject(name Text) error {
 		return err
 	}
 	sum := hex.EncodeToString(h.Sum(nil))
-	id := buildID(string(name))
+	id := recordedBuildID(string(name))
 	if id == "" {
 		id = sum
 	}

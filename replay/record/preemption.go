@@ -35,7 +35,7 @@ type PointClass string
 
 // The classes.
 const (
-	PointEvent PointClass = "event" // right behind the event
+	PointEvent PointClass = "event" // right after the event
 	PointCode  PointClass = "code"  // at a point that the code counts by itself
 	PointPC    PointClass = "pc"    // at an instruction
 )
@@ -46,7 +46,7 @@ var pointClasses = map[PointClass]uint64{PointEvent: agent.PointEvent, PointCode
 // event 40".
 func (p Preemption) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "thread %d behind its event %d", p.Thread, p.Ordinal)
+	fmt.Fprintf(&b, "thread %d after its event %d", p.Thread, p.Ordinal)
 	switch p.Class {
 	case PointCode:
 		fmt.Fprintf(&b, ", at the code's point %d", p.Count)
@@ -224,7 +224,7 @@ type Found struct {
 }
 
 const (
-	mostFound     = 4 << 20 // bytes of the file
+	mostFound     = 4 << 20 // maximum size of the file, in bytes
 	mostFoundText = 64
 )
 

@@ -88,9 +88,9 @@ type Result struct {
 type FailedProcess struct {
 	PID     int
 	Program Text   // its executable; empty if it is not known
-	Deed    string // what it did, as Outcome.Deed has it
-	// Dir is where in Result.Dir its recording is. Unrecorded: what it executed last was
-	// not recorded; Dir, unless empty, is of what it did before.
+	Deed    string // how it ended, from Outcome.Deed
+	// Dir is the path of its recording in Result.Dir. Unrecorded: the program that it executed
+	// last was not recorded; Dir, unless empty, is of an earlier one.
 	Dir        string
 	Unrecorded bool
 }
@@ -145,7 +145,7 @@ type runner struct {
 	options Options
 	tracer  *exec.Cmd
 	pid     int
-	early   []os.Signal // came before there was a program
+	early   []os.Signal // received before the program started
 }
 
 // Prepared is a tracer process that waits to be told what to record.
@@ -232,7 +232,7 @@ func (r *runner) follow(ctx context.Context, conn io.ReadWriter) (Result, error)
 				return Result{}, n.Failed.err()
 			case n.Ended != nil:
 				n.Ended.Dir = string(n.Dir)
-				go r.tracer.Wait() // it may go on beside what follows
+				go r.tracer.Wait() // it may still run
 				return *n.Ended, nil
 			case n.Started != 0:
 				r.pid = n.Started
@@ -291,5 +291,5 @@ func (r *runner) lost() error {
 	if r.pid == 0 {
 		return fmt.Errorf("record: the tracer ended: %v", err)
 	}
-	return fmt.Errorf("record: the tracer ended: %v; process %d goes on, and is not recorded any more", err, r.pid)
+	return fmt.Errorf("record: the tracer ended: %v; process %d continues, and is not recorded any more", err, r.pid)
 }

@@ -93,7 +93,7 @@ func (t *tracer) refused(x *tracee, regs *ptrace.Registers) error {
 func (t *tracer) shared(x *tracee, regs *ptrace.Registers) error {
 	if r := x.process.recording; r != nil && !t.toldShared && !r.run.quiet() {
 		t.toldShared = true
-		t.link.warn("process %d shares memory with other processes: what they write there is not recorded, so a replay may leave the recorded way", x.process.pid)
+		t.link.warn("process %d shares memory with other processes: their writes to it are not recorded, so a replay may diverge from the recording", x.process.pid)
 	}
 	return t.answer(x, regs, 0)
 }

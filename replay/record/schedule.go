@@ -33,7 +33,7 @@ func (l *Log) Ordered() iter.Seq2[*Event, error] {
 		q, unread, err := l.cursors()
 		created := map[uint32]bool{}
 		if len(q) > 0 {
-			created[q[0].event.Thread] = true // the process's first, or the one that forked it
+			created[q[0].event.Thread] = true // the first thread of the process, or the one that forked it
 		}
 		for err == nil && len(q) > 0 {
 			if err = l.checkFirst(q); err != nil {

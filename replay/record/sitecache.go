@@ -44,7 +44,7 @@ type codeSegment struct{ Vaddr, Offset uint64 }
 // any build-id into a file. The cache is not used if others may write to it. If the cache
 // cannot be used or written, it is ignored.
 type siteCache struct {
-	dir   func() string // empty: there is none
+	dir   func() string // empty: there is no directory
 	files sync.Map      // fileIdentity: *objectCode
 }
 
@@ -145,7 +145,7 @@ func (c *siteCache) analyse(ctx context.Context, path string, identity fileIdent
 	case name == "":
 		c.write(identity.name(), code)
 	case os.Link(filepath.Join(dir, name), filepath.Join(dir, identity.name())) != nil:
-		c.write(identity.name(), code) // the file system has no links, or what is there is damaged
+		c.write(identity.name(), code) // the file system has no links, or the file in the cache is damaged
 	}
 	return code, nil
 }
@@ -245,7 +245,7 @@ func (c *siteCache) write(name string, code *objectCode) {
 	if dir == "" {
 		return
 	}
-	_ = privatefile.Write(filepath.Join(dir, name), encodeCode(code)) // a cache that cannot be written is done without
+	_ = privatefile.Write(filepath.Join(dir, name), encodeCode(code)) // without a cache entry the next start takes longer
 }
 
 // fit checks the sites against the object: a patch in the wrong place would break the program.

@@ -86,7 +86,7 @@ func TestSiteCacheNeedsTheSameContents(t *testing.T) {
 		t.Fatal(err)
 	}
 	site := want.Sites[3]
-	offset := int64(site.Resume) - syscallLen // replaced below, wherever the segment puts it
+	offset := int64(site.Resume) - syscallLen // replaced below, wherever the segment is
 	for _, s := range want.segments {
 		offset += int64(s.Offset) - int64(s.Vaddr)
 		break

@@ -96,7 +96,7 @@ func FindSites(ctx context.Context, f *object.File) (ObjectSites, error) {
 		}
 		if slices.ContainsFunc(soughtBytes, func(b []byte) bool { return bytes.Contains(code, b) }) {
 			s := newSiteSearch(f, code, segment.Vaddr)
-			err := s.run(ctx, &found)
+			err := s.searchSites(ctx, &found)
 			s.close()
 			if err != nil {
 				return ObjectSites{}, err
@@ -145,17 +145,17 @@ func newSiteSearch(f *object.File, code []byte, base uint64) siteSearch {
 func (s *siteSearch) close() { outliners.Put(s.outliner) }
 
 type decodedCall struct {
-	before, after []x86.Inst // nearest first; position independent, none a jump
+	before, after []x86.Inst // nearest first; position independent, no jumps
 	inst          x86.Inst
 	number        int64 // -1: not known
 }
 
-func (s *siteSearch) run(ctx context.Context, found *ObjectSites) error {
+func (s *siteSearch) searchSites(ctx context.Context, found *ObjectSites) error {
 	s.decoded = map[uint64]bool{}
 	s.sought = occurrences(s.code, append([][]byte{chanceBytes}, soughtBytes...))
 	starts := s.findFunctions()
 	for _, at := range starts {
-		s.targets.add(s.base + uint64(at))
+		s.targets.addAddress(s.base + uint64(at))
 	}
 	for _, r := range s.ranges(starts) {
 		if err := s.sweep(ctx, r[0], r[1]); err != nil {
@@ -265,10 +265,10 @@ const window = 3
 // sweep visits the instructions of [start, end). It decodes those that contain a sought
 // pattern, and their neighbours.
 func (s *siteSearch) sweep(ctx context.Context, start, end int) error {
-	const stride = 1 << 20 // bytes between looks at ctx: some 10 ms
-	var recent []int       // offsets of the instructions before, newest last; none across a gap
-	var open *decodedCall  // whose followers are being collected
-	undecoded := -1        // where bytes that are no instruction were last seen
+	const stride = 1 << 20 // bytes between checks of ctx: some 10 ms
+	var recent []int       // offsets of the previous instructions, newest last; none across a gap
+	var open *decodedCall  // the call whose followers are collected
+	undecoded := -1        // where bytes last failed to decode
 	sought, _ := slices.BinarySearch(s.sought, start)
 	for at, look := start, start; at < end; {
 		if at >= look {
@@ -288,7 +288,7 @@ func (s *siteSearch) sweep(ctx context.Context, start, end int) error {
 			continue
 		}
 		if outline.HasTarget {
-			s.targets.add(outline.Target)
+			s.targets.addAddress(outline.Target)
 		}
 		for sought < len(s.sought) && s.sought[sought] < at {
 			sought++
@@ -299,7 +299,7 @@ func (s *siteSearch) sweep(ctx context.Context, start, end int) error {
 			if contains {
 				s.note(&inst, at, undecoded)
 			}
-			open = s.look(&inst, recent, open, end)
+			open = s.lookAtInstruction(&inst, recent, open, end)
 		}
 		if recent = append(recent, at); len(recent) > window {
 			recent = append(recent[:0], recent[1:]...)
@@ -311,13 +311,13 @@ func (s *siteSearch) sweep(ctx context.Context, start, end int) error {
 
 // decode decodes an instruction that is known to decode.
 func (s *siteSearch) decode(at, end int) x86.Inst {
-	inst, _ := x86.Decode(s.code[at:end], s.base+uint64(at)) // the outliner has found it to decode
+	inst, _ := x86.Decode(s.code[at:end], s.base+uint64(at)) // the outliner decoded it before
 	return inst
 }
 
-// look takes an instruction that asks the engine, or one that follows such a one, which is
-// open; it returns the call that is open after it.
-func (s *siteSearch) look(inst *x86.Inst, recent []int, open *decodedCall, end int) *decodedCall {
+// lookAtInstruction handles an instruction that is to call the engine, or one that follows such
+// an instruction, which is open. It returns the call that is open afterwards.
+func (s *siteSearch) lookAtInstruction(inst *x86.Inst, recent []int, open *decodedCall, end int) *decodedCall {
 	if list := s.listFor(inst); list != nil {
 		before := make([]x86.Inst, len(recent))
 		for i, at := range recent {
@@ -386,7 +386,7 @@ func numberBefore(recent []x86.Inst) int64 {
 // movable reports whether an instruction does the same at any address.
 func movable(inst *x86.Inst) bool {
 	if inst.Flow != x86.FlowNext || inst.Op == "rdtsc" || inst.Op == "rdtscp" {
-		return false // the latter have patches of their own
+		return false // rdtsc and rdtscp have their own patches
 	}
 	for i := range inst.Operands {
 		if o := &inst.Operands[i]; o.IsMemory && o.Memory.Base == x86.RIP {

@@ -63,9 +63,8 @@ func startPages(pid int, s *Start) ([]StartPage, error) {
 	}
 	defer file.Close()
 	var pages []StartPage
-	for i := range s.Mappings {
-		m := &s.Mappings[i]
-		if m.Path != path || m.Permissions[2] == 'x' {
+	for _, m := range s.mappingsOf(path) {
+		if m.Permissions[2] == 'x' {
 			continue
 		}
 		for at := m.Start; at < m.End; at += startPageSize {
@@ -74,9 +73,11 @@ func startPages(pid int, s *Start) ([]StartPage, error) {
 				return nil, err
 			}
 			var original [startPageSize]byte
-			_, err := file.ReadAt(original[:], int64(m.Offset+at-m.Start))
-			if err != nil && !errors.Is(err, io.EOF) {
-				return nil, err
+			if m.Path != "" {
+				_, err := file.ReadAt(original[:], int64(m.Offset+at-m.Start))
+				if err != nil && !errors.Is(err, io.EOF) {
+					return nil, err
+				}
 			}
 			if page.Data != original && len(pages) < mostStartPages {
 				pages = append(pages, page)
@@ -134,11 +135,29 @@ func (r *Recording) StartPages() ([]StartPage, error) {
 
 // maps reports whether a page is part of a file's mappings.
 func (s *Start) maps(path Text, addr evidence.Addr) bool {
-	for i := range s.Mappings {
-		m := &s.Mappings[i]
-		if path != "" && m.Path == path && addr%startPageSize == 0 && addr >= m.Start && addr < m.End {
+	for _, m := range s.mappingsOf(path) {
+		if path != "" && addr%startPageSize == 0 && addr >= m.Start && addr < m.End {
 			return true
 		}
 	}
 	return false
+}
+
+// mappingsOf returns the mappings of an object file, with the pages of its .bss that are not in
+// the file: an anonymous mapping directly after a writable one (load_elf_interp in the kernel's
+// fs/binfmt_elf.c). The dynamic linkers of Debian 11 and 13 store there how long their
+// relocation took.
+func (s *Start) mappingsOf(path Text) (list []*Mapping) {
+	for i := range s.Mappings {
+		m := &s.Mappings[i]
+		switch {
+		case m.Path == path:
+			list = append(list, m)
+		case m.Path == "" && m.File == nil && m.Permissions[1] == 'w' && i > 0:
+			if last := &s.Mappings[i-1]; last.Path == path && last.End == m.Start && last.Permissions[1] == 'w' {
+				list = append(list, m)
+			}
+		}
+	}
+	return list
 }

@@ -73,10 +73,10 @@ func (l *Log) Summarize() (*Summary, error) {
 				break
 			}
 			size := int64(len(c.raw))
-			t.add(e, size)
-			entry(kinds, e.Kind, KindCount{Kind: e.Kind}).add(size)
+			t.countEvent(e, size)
+			entry(kinds, e.Kind, KindCount{Kind: e.Kind}).countSize(size)
 			if e.Kind == KindSyscall {
-				entry(calls, e.Object, CallCount{Number: e.Object}).add(e, size)
+				entry(calls, e.Object, CallCount{Number: e.Object}).countCall(e, size)
 			}
 			if e.Kind == KindLimit && len(s.Limits) < mostLimits {
 				s.Limits = append(s.Limits, limitOf(e))
@@ -94,7 +94,7 @@ func (l *Log) Summarize() (*Summary, error) {
 	return s, nil
 }
 
-func (t *ThreadSummary) add(e *Event, size int64) {
+func (t *ThreadSummary) countEvent(e *Event, size int64) {
 	t.Events++
 	t.Bytes += size
 	t.Skipped += e.Skipped
@@ -104,12 +104,12 @@ func (t *ThreadSummary) add(e *Event, size int64) {
 	}
 }
 
-func (k *KindCount) add(size int64) {
+func (k *KindCount) countSize(size int64) {
 	k.Events++
 	k.Bytes += size
 }
 
-func (c *CallCount) add(e *Event, size int64) {
+func (c *CallCount) countCall(e *Event, size int64) {
 	c.Events++
 	c.Bytes += size
 	if e.Result < 0 && e.Result > -4096 {

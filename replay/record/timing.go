@@ -20,7 +20,7 @@ type Timing string
 
 // The timings.
 const (
-	TimingEager Timing = "eager" // right behind the first event
+	TimingEager Timing = "eager" // right after the first event
 	TimingLazy  Timing = "lazy"  // right before the second, or when another thread needs it
 )
 

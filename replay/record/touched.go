@@ -1,20 +1,16 @@
 package record
 
 import (
-	"bufio"
-	"bytes"
-	"fmt"
-	"os"
-
 	"diagnose/agent"
 	"diagnose/evidence"
+	"diagnose/internal/procmaps"
 )
 
 // Touched returns the parts of a process's private writable memory that may be other than zero:
 // whole pages, in ascending order. The memory of the recording engine and of the heap, and the
 // mappings of this library, are left out.
 func Touched(pid int, library string) ([]Range, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	maps, err := procmaps.Read(pid)
 	if err != nil {
 		return nil, err
 	}
@@ -24,23 +20,18 @@ func Touched(pid int, library string) ([]Range, error) {
 		base := agent.Base + i*agent.Step
 		own = append(own, Range{base, base + agent.OffObjects})
 	}
-	s := bufio.NewScanner(bytes.NewReader(text))
-	s.Buffer(nil, len(text)+1)
-	for s.Scan() {
-		a, err := parseArea(s.Text())
-		if err != nil {
-			return nil, fmt.Errorf("maps: %w", err)
-		}
-		if a.permissions[:2] != "rw" || a.permissions[3] != 'p' || library != "" && a.path == library || within(a.Range, own) {
+	for _, m := range maps {
+		r := Range{m.Start, m.End}
+		if m.Perms[:2] != "rw" || m.Perms[3] != 'p' || library != "" && m.Path == library || within(r, own) {
 			continue
 		}
-		touched, err := touchedRanges(pid, a.Range)
+		touched, err := touchedRanges(pid, r)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, touched...)
 	}
-	return list, s.Err()
+	return list, nil
 }
 
 // Part is the part of a recorded process's memory that an address belongs to.
@@ -50,7 +41,7 @@ type Part int
 const (
 	PartProgram Part = iota // the program's own variables
 	PartHeap
-	PartOther // libraries' variables, the first thread's stack, what was mapped
+	PartOther // libraries' variables, the first thread's stack, mappings
 	PartStack // of the other threads
 )
 

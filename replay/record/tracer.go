@@ -229,7 +229,7 @@ func (t *tracer) loop() error {
 			return err
 		}
 		if err := t.handle(stop); err != nil && !errors.Is(err, unix.ESRCH) {
-			return err // ESRCH: killed meanwhile, and its end is reported next
+			return err // ESRCH: it was killed, and its end is reported next
 		}
 	}
 }
@@ -350,7 +350,7 @@ func (t *tracer) made(x *tracee) error {
 		child = t.newProcess(tid, x.process.ancestorOf(x)).threads[tid]
 	}
 	if !child.stopped {
-		return nil // its first stop comes
+		return nil // its first stop will follow
 	}
 	if child.process.ending != nil {
 		return nil

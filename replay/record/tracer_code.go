@@ -154,7 +154,7 @@ func endsAtOnce(tid int) bool {
 			return true
 		}
 		if strings.HasPrefix(name, "Sig") || name == "ShdPnd" {
-			sets[name], _ = strconv.ParseUint(strings.TrimSpace(value), 16, 64) // SigQ is no set, and not asked for
+			sets[name], _ = strconv.ParseUint(strings.TrimSpace(value), 16, 64) // SigQ is no set, and not needed
 		}
 	}
 	harmless := signalSet(unix.SIGCHLD, unix.SIGURG, unix.SIGWINCH, unix.SIGCONT, unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)

@@ -82,14 +82,14 @@ func TestAnalysisEndsWithItsProcess(t *testing.T) {
 func TestLongAnalysisIsTold(t *testing.T) {
 	pid := stopped(t, ":")
 	var told []Analysis
-	done := make(chan *mappedCode)
+	done := make(chan *mappedCode, 1)
+	done <- &mappedCode{path: "/lib/a.so"}
 	r := &recording{run: &run{}}
 	r.run.tellAnalysis = func(a Analysis) {
 		if told = append(told, a); len(told) == 1 {
 			close(done)
 		}
 	}
-	go func() { done <- &mappedCode{path: "/lib/a.so"} }()
 	if err := r.awaitAnalysis(pid, 2, done, func() {}); err != nil {
 		t.Fatal(err)
 	}

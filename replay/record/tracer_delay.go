@@ -18,7 +18,7 @@ type delay struct {
 	signals []delayedSignal
 	since   time.Time
 	steps   int
-	running time.Duration // how long it ran last
+	running time.Duration // duration of the last run
 }
 
 type delayedSignal struct {
@@ -38,9 +38,9 @@ const (
 	mostDelayed = 1024
 )
 
-// add keeps a signal. One that does not queue is lost if it waits already, as it
-// is in the kernel.
-func (d *delay) add(s syscall.Signal, info ptrace.Siginfo) {
+// addSignal adds a signal. A signal that does not queue is dropped if it already waits, as in
+// the kernel.
+func (d *delay) addSignal(s syscall.Signal, info ptrace.Siginfo) {
 	const firstReal = 32
 	for i := range d.signals {
 		if s < firstReal && d.signals[i].signal == s {
@@ -59,7 +59,7 @@ func (t *tracer) delays(x *tracee, s syscall.Signal, info ptrace.Siginfo) (bool,
 		return false, nil
 	}
 	if x.delay != nil {
-		x.delay.add(s, info)
+		x.delay.addSignal(s, info)
 		return true, t.proceed(x, 0)
 	}
 	if x.refused(s, &info) {
@@ -70,7 +70,7 @@ func (t *tracer) delays(x *tracee, s syscall.Signal, info ptrace.Siginfo) (bool,
 		return false, err
 	}
 	x.delay = &delay{since: time.Now()}
-	x.delay.add(s, info)
+	x.delay.addSignal(s, info)
 	return true, t.proceed(x, 0)
 }
 

@@ -16,7 +16,7 @@ import (
 // ending is a process that is stopped so that its core can be written. The tracer does not wait
 // for it in one place: meanwhile other processes continue, and a thread may depend on them.
 type ending struct {
-	thread *tracee // the one that ends the process; it stands in a stop
+	thread *tracee // the one that ends the process; it is stopped
 	then   func() error
 	done   bool
 }
@@ -38,7 +38,7 @@ func (t *tracer) stopAll(x *tracee, then func() error) error {
 
 // interrupt requests a stop of a thread.
 func (t *tracer) interrupt(x *tracee) {
-	if ptrace.Interrupt(x.tid) == nil { // else it ends just now
+	if ptrace.Interrupt(x.tid) == nil { // otherwise it has just ended
 		x.interrupted = true
 	}
 }
@@ -82,7 +82,7 @@ func (t *tracer) holdSignal(x *tracee, stop *ptrace.Stop) error {
 		if x.delay == nil {
 			x.delay = &delay{since: time.Now()}
 		}
-		x.delay.add(stop.Signal, info)
+		x.delay.addSignal(stop.Signal, info)
 		return nil
 	}
 	if step, _ := isStep(&info); step && stop.Signal == unix.SIGTRAP && (x.settling != nil || x.delay != nil) {

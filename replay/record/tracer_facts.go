@@ -1,7 +1,6 @@
 package record
 
 import (
-	"bufio"
 	"debug/elf"
 	"encoding/binary"
 	"encoding/hex"
@@ -20,66 +19,27 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image/object"
+	"diagnose/internal/procmaps"
 	"diagnose/replay/ptrace"
 )
 
-// maxMaps bounds what is read of a process's mappings: vm.max_map_count is
-// 65,530 unless somebody raised it, and a line has some 100 bytes.
-const maxMaps = 256 << 20
-
 // readMappings reads /proc/PID/maps.
 func readMappings(pid int) ([]Mapping, error) {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
+	lines, err := procmaps.Read(pid)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	var list []Mapping
-	lines := bufio.NewScanner(io.LimitReader(f, maxMaps))
-	lines.Buffer(nil, 64<<10)
-	for lines.Scan() {
-		m, err := parseMapping(lines.Text())
-		if err != nil {
-			return nil, fmt.Errorf("mappings of process %d: %w", pid, err)
-		}
-		list = append(list, m)
-	}
-	return list, lines.Err()
-}
-
-// parseMapping reads a line: "start-end rwxp offset major:minor inode   path",
-// the path with newlines as \012.
-func parseMapping(line string) (Mapping, error) {
-	bad := func() (Mapping, error) { return Mapping{}, fmt.Errorf("line %q", line) }
-	fields := strings.SplitN(line, " ", 6)
-	if len(fields) < 5 || len(fields[1]) != 4 {
-		return bad()
-	}
-	low, high, _ := strings.Cut(fields[0], "-")
-	major, minor, _ := strings.Cut(fields[3], ":")
-	var numbers [5]uint64
-	for i, text := range []string{low, high, fields[2], major, minor} {
-		var err error
-		if numbers[i], err = strconv.ParseUint(text, 16, 64); err != nil {
-			return bad()
+	list := make([]Mapping, len(lines))
+	for i, l := range lines {
+		list[i] = Mapping{Start: l.Start, End: l.End, Offset: evidence.Addr(l.Offset), Permissions: l.Perms, Path: Text(l.Path)}
+		if l.Inode != 0 {
+			list[i].File = &File{Device: l.Device, Inode: l.Inode}
 		}
 	}
-	inode, err := strconv.ParseUint(fields[4], 10, 64)
-	if err != nil {
-		return bad()
-	}
-	m := Mapping{Start: evidence.Addr(numbers[0]), End: evidence.Addr(numbers[1]), Offset: evidence.Addr(numbers[2]), Permissions: fields[1]}
-	if len(fields) == 6 {
-		m.Path = Text(strings.ReplaceAll(strings.TrimLeft(fields[5], " "), `\012`, "\n"))
-	}
-	if inode != 0 {
-		m.File = &File{Device: unix.Mkdev(uint32(numbers[3]), uint32(numbers[4])), Inode: inode}
-	}
-	return m, nil
+	return list, nil
 }
 
-// identify completes the mappings' files by their size and time, and the
-// objects' build-ids.
+// identify adds the size and time of the mappings' files, and the build-ids of objects.
 func (r *run) identify(maps []Mapping) {
 	known := map[Text]*Mapping{}
 	for i := range maps {
@@ -95,16 +55,36 @@ func (r *run) identify(maps []Mapping) {
 		if file, err := statFile(string(m.Path)); err == nil && file.Inode == m.File.Inode {
 			m.File = &file
 		}
-		m.BuildID = r.buildID(m)
+		m.BuildID = r.buildIDOnce(m)
+		m.File.SHA256 = r.sharedSum(m)
 	}
 }
 
-// buildID is that of a mapping's file, which most processes of a run have.
-func (r *run) buildID(m *Mapping) string {
+// sharedSum returns the digest of a mapping's file if others than its owner may change it;
+// empty: they may not, or it cannot be read.
+func (r *run) sharedSum(m *Mapping) string {
+	key := fileAt{m.Path, *m.File}
+	sum, known := r.sums[key]
+	if known {
+		return sum
+	}
+	if shared, err := SharedFile(string(m.Path)); err == nil && shared != NotShared {
+		sum, _ = FileSum(string(m.Path)) // if it is missing, a replay reports that
+	}
+	if r.sums == nil {
+		r.sums = map[fileAt]string{}
+	}
+	r.sums[key] = sum
+	return sum
+}
+
+// buildIDOnce returns the build-id of a mapping's file. Most processes of a run share the
+// files.
+func (r *run) buildIDOnce(m *Mapping) string {
 	key := fileAt{m.Path, *m.File}
 	id, known := r.buildIDs[key]
 	if !known {
-		id = buildID(string(m.Path))
+		id = recordedBuildID(string(m.Path))
 		if r.buildIDs == nil {
 			r.buildIDs = map[fileAt]string{}
 		}
@@ -131,28 +111,14 @@ func statFile(path string) (File, error) {
 	return File{Device: stat.Dev, Inode: stat.Ino, Size: stat.Size, MTimeNS: stat.Mtim.Nano()}, nil
 }
 
-func buildID(path string) string {
+// recordedBuildID is object.BuildIDOf, but reads no file whose sites are known.
+func recordedBuildID(path string) string {
 	if identity, err := identityOf(path); err == nil {
 		if code := knownSites.lookup(identity); code != nil {
 			return code.buildID
 		}
 	}
-	var magic [4]byte
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	_, err = io.ReadFull(f, magic[:])
-	f.Close()
-	if err != nil || string(magic[:]) != elf.ELFMAG {
-		return ""
-	}
-	o, err := object.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer o.Close()
-	return o.BuildID()
+	return object.BuildIDOf(path)
 }
 
 // maxAuxv is larger than the kernel's AT_VECTOR_SIZE in bytes.
@@ -211,7 +177,7 @@ func readProgram(pid int) (Program, error) {
 	}
 	p.Script = isScript(pid, p.Executed)
 	p.File, problems = statFile(base + "exe")
-	p.BuildID = buildID(base + "exe")
+	p.BuildID = recordedBuildID(base + "exe")
 	p.Personality = addrNoRandomize
 	return p, errors.Join(problems, p.readInherited(pid))
 }

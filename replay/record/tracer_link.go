@@ -98,7 +98,7 @@ func Init() {
 var initialised bool
 
 func serve(file *os.File) int {
-	debug.SetGCPercent(800) // there is hardly anything to collect, and a program waits meanwhile
+	debug.SetGCPercent(800) // there is little to collect, and a program waits meanwhile
 	conn, err := net.FileConn(file)
 	if err != nil {
 		return 2
@@ -141,7 +141,7 @@ func (l *link) analysing(a Analysis) {
 	}
 	const patience = 300 * time.Millisecond
 	l.conn.SetReadDeadline(time.Now().Add(patience))
-	l.conn.Read(make([]byte, 1)) // a launcher that is gone, or stopped, has no line to clear
+	l.conn.Read(make([]byte, 1)) // a launcher that has ended, or is stopped, has no line to clear
 	l.conn.SetReadDeadline(time.Time{})
 }
 

@@ -23,7 +23,7 @@ func (t *tracer) adopt(x *tracee) error {
 	t.newProcess(x.tid, &ancestor{})
 	err := t.proceed(x, 0)
 	if errors.Is(err, unix.ESRCH) {
-		return nil // killed, too
+		return nil // also killed
 	}
 	return err
 }

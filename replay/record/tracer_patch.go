@@ -22,11 +22,7 @@ const siteRoom = agent.EngineThreads - agent.EngineSites
 
 // addPatches appends to the table the system calls in the process's code that the engine does
 // not know yet.
-func (r *recording) addPatches(tid int, memory *ptrace.Memory) error {
-	list, err := readMappings(tid)
-	if err != nil {
-		return err
-	}
+func (r *recording) addPatches(tid int, memory *ptrace.Memory, list []Mapping) error {
 	var key string
 	if r.control.PatchCount == 0 {
 		if key = codeKey(list); key != "" {
@@ -57,7 +53,7 @@ func (r *recording) addPatches(tid int, memory *ptrace.Memory) error {
 				r.traps[patches[i].Resume-2] = true
 			case agent.PatchTSCTrap:
 				if r.counterTraps {
-					continue // it does for the whole process
+					continue // it holds for the whole process
 				}
 				r.counterTraps = true
 			}

@@ -102,17 +102,13 @@ func (r *recording) number(p *process) {
 type addresses struct{ start, end uint64 }
 
 // libraryText is the mapping of the library's code, which contains the engine's entry points.
-func libraryText(pid int, entry uint64) (addresses, error) {
-	maps, err := readMappings(pid)
-	if err != nil {
-		return addresses{}, err
-	}
+func libraryText(maps []Mapping, entry uint64) addresses {
 	for i := range maps {
 		if m := &maps[i]; uint64(m.Start) <= entry && entry < uint64(m.End) {
-			return addresses{uint64(m.Start), uint64(m.End)}, nil
+			return addresses{uint64(m.Start), uint64(m.End)}
 		}
 	}
-	return addresses{}, nil
+	return addresses{}
 }
 
 // crawls reports whether a single step is not possible at a pc: the system call there may wait,

@@ -85,7 +85,7 @@ func (r *recording) points(tid int, list []Mapping, memory *ptrace.Memory) (*poi
 		if m.Permissions[2] != 'x' || r.pointsIn[uint64(m.Start)] || r.isAgent(m) || string(m.Path) != exe && !ownCode(string(m.Path)) {
 			continue
 		}
-		if err := table.add(m, memory); err != nil {
+		if err := table.addMapping(m, memory); err != nil {
 			table.limits = append(table.limits, fmt.Sprintf("threads are not preempted where %s accesses its variables: %v", m.Path, err))
 		}
 	}
@@ -106,8 +106,8 @@ func ownCode(path string) bool {
 	return true
 }
 
-// add adds an object's code.
-func (t *pointTable) add(m *Mapping, memory *ptrace.Memory) error {
+// addMapping adds an object's code.
+func (t *pointTable) addMapping(m *Mapping, memory *ptrace.Memory) error {
 	f, err := object.Open(string(m.Path))
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func (t *pointTable) add(m *Mapping, memory *ptrace.Memory) error {
 	for _, s := range found.apart(patched.Sites) {
 		at := s.at + bias - uint64(m.Start)
 		if s.at+bias < uint64(m.Start) || at+uint64(len(s.code)) > uint64(len(text)) || !bytes.Equal(text[at:at+uint64(len(s.code))], s.code) {
-			continue // not as in the file
+			continue // the memory differs from the file
 		}
 		raw := s.raw(bias)
 		if t.raw, err = binary.Append(t.raw, binary.LittleEndian, &raw); err != nil {

@@ -17,8 +17,8 @@ import (
 // same addresses.
 type forkServer struct {
 	pid       int
-	recording *recording // the process's own, which those of its forks are copies of
-	// stands: it asks, with these registers.
+	recording *recording // the recording of the server, copied for its forks
+	// stands: the server is stopped at its question, with these registers.
 	stands bool
 	regs   ptrace.Registers
 }
@@ -158,7 +158,7 @@ func (s *forkServer) end() {
 	for {
 		stop, err := ptrace.WaitFor(s.pid)
 		if err != nil || stop.Kind == ptrace.Ended {
-			break // an error says that it was gone
+			break // an error says that it has ended
 		}
 	}
 	s.recording.memory.Close()

@@ -16,8 +16,8 @@ import (
 // recording, as if the end had come that much later.
 type settling struct {
 	steps   int
-	running time.Duration // how long it ran last
-	ran     time.Duration // in all
+	running time.Duration // duration of the last run
+	ran     time.Duration // in total
 }
 
 const (
@@ -54,7 +54,7 @@ func (t *tracer) unsettled(p *process) (map[*tracee]standing, error) {
 		}
 		at, err := r.standing(x)
 		if errors.Is(err, unix.ESRCH) {
-			continue // killed, or gone with its stop not reported yet
+			continue // killed, or ended with the stop not reported yet
 		} else if err != nil {
 			return nil, err
 		}
@@ -108,7 +108,7 @@ func (r *recording) noteUnsettled(p *process) {
 		}
 		if at, err := r.standing(x); err == nil && at.whereabouts == inTransit {
 			index, _ := r.place(x.tid)
-			r.limit("place", fmt.Sprintf("thread %d stood in the recorder's own code at the end, at %#x: a replay may have it elsewhere", index, at.regs.Rip))
+			r.limit("place", fmt.Sprintf("thread %d was in the recorder's own code at the end, at %#x: a replay may have it elsewhere", index, at.regs.Rip))
 		}
 	}
 }

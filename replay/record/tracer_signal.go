@@ -43,7 +43,7 @@ func (t *tracer) give(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 	switch r := x.process.recording; {
 	case r == nil || !dumps(s) && !ends(s):
 	case !isFatal(x.tid, s):
-		if s == unix.SIGSEGV || s == unix.SIGILL || s == unix.SIGTRAP { // the engine's in any case
+		if s == unix.SIGSEGV || s == unix.SIGILL || s == unix.SIGTRAP { // in any case it is the engine's
 			x.handed = &info
 		}
 	case dumps(s):
@@ -148,7 +148,7 @@ func dispositions(tid int) (caught, ignored uint64, err error) {
 func (t *tracer) fatal(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 	return t.stopAll(x, func() error {
 		if !isFatal(x.tid, s) {
-			return t.release(x, s) // another thread came before with a handler
+			return t.release(x, s) // another thread has installed a handler meanwhile
 		}
 		r := x.process.recording
 		r.noteUnsettled(x.process)

@@ -36,7 +36,7 @@ func (t *tracer) traced(x *tracee, regs *ptrace.Registers) error {
 	if tid := int(int32(regs.Rdi)); tid != 0 {
 		other := t.threads[tid]
 		if other == nil || other.process == nil || other.process == p {
-			return t.answer(x, regs, 0) // the kernel knows best
+			return t.answer(x, regs, 0) // the kernel returns the error
 		}
 		p = other.process
 	}
@@ -197,7 +197,7 @@ func (t *tracer) keepAfterAll(p *process) error {
 	l := p.leaving
 	p.leaving = nil
 	if l.asker.process == p {
-		return nil // it is gone
+		return nil // it has ended
 	}
 	err := t.answer(l.asker, &l.regs, 0)
 	if errors.Is(err, unix.ESRCH) {

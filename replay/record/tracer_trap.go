@@ -89,12 +89,17 @@ func (t *tracer) hello(x *tracee, regs *ptrace.Registers) error {
 		return err
 	}
 	r.control, r.controlAt, r.memory = control, at, memory
-	if regs.Rax == agent.TrapForked {
-		r.text = r.parent.text
-	} else if r.text, err = libraryText(p.pid, control.TextLow); err != nil {
+	// The process is stopped: these mappings are valid until introduce returns.
+	maps, err := readMappings(p.pid)
+	if err != nil {
 		return err
 	}
-	if err := t.introduce(x, r, memory, regs.Rax == agent.TrapForked); err != nil {
+	if regs.Rax == agent.TrapForked {
+		r.text = r.parent.text
+	} else {
+		r.text = libraryText(maps, control.TextLow)
+	}
+	if err := t.introduce(x, r, memory, maps, regs.Rax == agent.TrapForked); err != nil {
 		r.remove()
 		return err
 	}
@@ -103,11 +108,11 @@ func (t *tracer) hello(x *tracee, regs *ptrace.Registers) error {
 }
 
 // introduce fills the control page of a process, and the recording's data about its start.
-func (t *tracer) introduce(x *tracee, r *recording, memory *ptrace.Memory, forked bool) error {
+func (t *tracer) introduce(x *tracee, r *recording, memory *ptrace.Memory, maps []Mapping, forked bool) error {
 	c := &r.control
 	if !forked {
 		c.PatchCount, c.PatchesDone = 0, 0
-		if err := r.addPatches(x.tid, memory); err != nil {
+		if err := r.addPatches(x.tid, memory, maps); err != nil {
 			return err
 		}
 	}
@@ -115,7 +120,7 @@ func (t *tracer) introduce(x *tracee, r *recording, memory *ptrace.Memory, forke
 	if forked {
 		begin = r.beginForked
 	}
-	if err := begin(x.process.pid); err != nil {
+	if err := begin(x.process.pid, maps); err != nil {
 		return err
 	}
 	if r.run.quiet() {
@@ -138,7 +143,7 @@ func (t *tracer) introduce(x *tracee, r *recording, memory *ptrace.Memory, forke
 	if !forked {
 		c.Patches = agent.EngineSites
 		if t.order.Hunt == nil {
-			c.ClockPC = vdsoClock(x.tid, memory)
+			c.ClockPC = vdsoClock(maps, memory)
 		}
 	}
 	if err := r.beginHunt(x.tid, memory, forked); err != nil {
@@ -154,8 +159,12 @@ func (t *tracer) objects(x *tracee, r *recording) error {
 		return err
 	}
 	defer memory.Close()
-	// Others than the thread that asks may change the page meanwhile.
-	if err := r.addPatches(x.tid, memory); err != nil {
+	maps, err := readMappings(x.tid)
+	if err != nil {
+		return err
+	}
+	// Threads other than the asker may change the page meanwhile.
+	if err := r.addPatches(x.tid, memory, maps); err != nil {
 		return err
 	}
 	if err := r.addPoints(x.tid, memory); err != nil {
@@ -222,8 +231,8 @@ func controlBytes(c *agent.RawControl) []byte {
 type ancestor struct {
 	recording *recording // nil: none
 	link      Parent
-	untraced  string // why the process itself is not traced any more
-	refused   bool   // no recording of it came about, and the user knows why
+	untraced  string // why the process is not traced any more
+	refused   bool   // it has no recording, and the user knows why
 }
 
 // ancestorOf returns the origin of a child of thread x, which is in the stop of its fork.
@@ -272,7 +281,7 @@ func (r *recording) eachThread(show func(index uint32, raw *agent.RawRThread) bo
 		return
 	}
 	for i := uint32(1); i <= min(c.Threads, agent.RThreads-1); i++ {
-		var raw agent.RawRThread // of this machine, as it is
+		var raw agent.RawRThread // in the layout of this machine
 		bytes := (*[unsafe.Sizeof(raw)]byte)(unsafe.Pointer(&raw))
 		if _, err := r.memory.ReadAt(bytes[:], int64(agent.RThreadAddress(i))); err == nil && !show(i, &raw) {
 			return

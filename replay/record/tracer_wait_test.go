@@ -44,7 +44,7 @@ func TestKilledWhileItsCoreIsMade(t *testing.T) {
 			p.ending = &ending{then: func() error { asked++; out.Close(); return core }}
 			w := &tracer{processes: map[int]*process{dead: p}}
 			stop, err := w.wait()
-			out.Close() // whatever came of it, the other one ends
+			out.Close() // whatever the result, the other process ends
 			if asked != 1 {
 				t.Errorf("the core was asked for %d times", asked)
 			}
