@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
+	"diagnose/replay/patch"
 )
 
 // ownPages maps pages of the test's process; at 0: at any free address.
@@ -59,7 +60,7 @@ func TestEntriesOfThreads(t *testing.T) {
 
 	stopped := &thread{index: self}
 	b := &breakpoints{
-		c:        &controller{pid: os.Getpid(), memory: memory, threads: map[int]*thread{self: stopped}},
+		c:        &controller{process: &process{pid: os.Getpid(), memory: memory, threads: map[int]*thread{self: stopped}}},
 		placedAt: map[placedPC]bool{{other, returns}: true},
 	}
 	entries, code, base, known := b.entries(stopped, pc)
@@ -71,7 +72,7 @@ func TestEntriesOfThreads(t *testing.T) {
 			t.Errorf("%#x is not among %#x", want, entries)
 		}
 	}
-	if w := findWindow(code, base, pc, entries); w == nil || w.hides(leaves) || w.hides(returns) {
+	if w := patch.FindWindow(code, base, pc, entries); w == nil || w.Hides(leaves) || w.Hides(returns) {
 		t.Errorf("the window %+v hides %#x or %#x", w, leaves, returns)
 	}
 }

@@ -10,7 +10,7 @@ import (
 func (x *probe) at(pc uint64) *x86.Inst {
 	for i := 0; i < len(x.placed); i += 2 {
 		if offset := pc - x.page; offset > x.placed[i] && offset <= x.placed[i+1] {
-			return &x.moved[i/2]
+			return &x.Moved[i/2]
 		}
 	}
 	return nil
@@ -24,14 +24,14 @@ func (b *breakpoints) faulted(t *thread, regs *ptrace.Registers) error {
 		if p == nil || p.probe == nil || !p.probe.original(regs) {
 			continue
 		}
-		if err := b.restore(p.probe); err != nil {
+		if err := p.probe.takeOut(); err != nil {
 			return err
 		}
 		b.leaveProbe(p)
 		if err := ptrace.SetRegisters(t.tid, regs); err != nil {
 			return err
 		}
-		return b.whileStopped(tid, owner.set)
+		return b.c.whileStopped(tid, owner.set)
 	}
 	return nil
 }
@@ -44,7 +44,7 @@ func (x *probe) original(regs *ptrace.Registers) bool {
 		if regs.Rip < start || regs.Rip > end {
 			continue
 		}
-		inst := &x.moved[i/2]
+		inst := &x.Moved[i/2]
 		if regs.Rip == end {
 			regs.Rip = inst.PC + uint64(inst.Len)
 			return true
@@ -59,7 +59,7 @@ func (x *probe) original(regs *ptrace.Registers) bool {
 // instruction's address in the program.
 func backTo(inst *x86.Inst, start uint64, regs *ptrace.Registers) {
 	if inst.Flow == x86.FlowCall && regs.Rip > start {
-		regs.Rsp += 8 // which its replacement subtracts first
+		regs.Rsp += 8 // its replacement subtracts them first
 	}
 	regs.Rip = inst.PC
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/image/x86"
+	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 )
 
@@ -22,10 +23,11 @@ import (
 // The code and its data are in their own pages, mapped while the probe is installed. Of the
 // program's memory only the five bytes at pc are overwritten.
 type probe struct {
-	window
-	pc   uint64 // of the place
-	page uint64
-	// jumps are in the program's text, replaced is what they replaced.
+	patch.Window
+	process *process
+	pc      uint64 // of the place
+	page    uint64
+	// jumps are in the program's text; replaced are the bytes that they replaced.
 	jumps, replaced []words
 	// hit is the address after the int3. A thread that is not at the place after all continues
 	// there.
@@ -39,13 +41,13 @@ type probe struct {
 type check struct{ addr, value uint64 }
 
 const (
-	probePages = 2 // code, data: stores beside code that runs are slow
+	probePages = 2 // code, data: stores next to code that runs are slow
 	pageSize   = 4096
 	// Offsets in the data page.
 	probeRAX      = 0
 	probeFlags    = 8
 	probeWords    = 512
-	probeExpected = 64 // 18 registers as a place has them; of rflags, what lahf and seto give
+	probeExpected = 64 // 18 registers as a place has them; of rflags, the result of lahf and seto
 )
 
 var errNoProbe = errors.New("no probe is possible")
@@ -59,32 +61,32 @@ func (b *breakpoints) setProbe(t *thread, p *place) (*probe, error) {
 		if !known {
 			return nil, errNoProbe
 		}
-		if w = findWindow(text, base, p.pc, entries); w == nil || b.meets(t, w) {
+		if w = patch.FindWindow(text, base, p.pc, entries); w == nil || b.obstructed(t, w) {
 			return nil, errNoProbe
 		}
 	}
-	if err := b.c.breaksGiveWay(w); err != nil {
+	if err := b.c.breaks.giveWay(w); err != nil {
 		return nil, err
 	}
-	page, err := b.c.mapNear(t, w.start, probePages*pageSize)
+	page, err := b.c.mapNear(t, w.Start, probePages*pageSize)
 	if err != nil {
 		return nil, err
 	}
-	x := &probe{window: *w, pc: p.pc, page: page}
+	x := &probe{Window: *w, process: b.c.process, pc: p.pc, page: page}
 	code, err := x.assemble(p)
 	if err == nil {
-		err = b.install(x, p, code)
+		err = x.install(p, code)
 	}
 	if err != nil {
-		return nil, errors.Join(err, b.unmapProbe(t, x))
+		return nil, errors.Join(err, x.unmap(t))
 	}
 	return x, nil
 }
 
 // inlinedWindow returns the code that a probe's jump replaces where inlined has replaced the
 // program's code; nil: it has not, or another thread's probe is there.
-func (b *breakpoints) inlinedWindow(t *thread, pc uint64) *window {
-	in := b.c.inlined()
+func (b *breakpoints) inlinedWindow(t *thread, pc uint64) *patch.Window {
+	in := b.c.tracing.inlined()
 	if in == nil {
 		return nil
 	}
@@ -92,8 +94,8 @@ func (b *breakpoints) inlinedWindow(t *thread, pc uint64) *window {
 	if x == nil {
 		return nil
 	}
-	w := &window{start: at, end: at + probeJump}
-	if b.meets(t, w) {
+	w := &patch.Window{Start: at, End: at + patch.JumpSize}
+	if b.obstructed(t, w) {
 		return nil
 	}
 	return w
@@ -103,7 +105,7 @@ func (b *breakpoints) inlinedWindow(t *thread, pc uint64) *window {
 func (b *breakpoints) exposed(w *inlineWindow) error {
 	for tid, x := range b.threads {
 		p := x.place
-		if p == nil || p.probe == nil || !slices.Contains(w.at, p.probe.start) {
+		if p == nil || p.probe == nil || !slices.Contains(w.at, p.probe.Start) {
 			continue
 		}
 		t := b.c.threads[tid]
@@ -111,14 +113,15 @@ func (b *breakpoints) exposed(w *inlineWindow) error {
 			continue
 		}
 		b.leaveProbe(p)
-		if err := b.whileStopped(tid, x.set); err != nil {
+		if err := b.c.whileStopped(tid, x.set); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *breakpoints) install(x *probe, p *place, code []byte) error {
+// install writes the probe's code and data, and puts its jumps into the text.
+func (x *probe) install(p *place, code []byte) error {
 	data := make([]byte, probeExpected+8*len(p.registers))
 	for i, value := range p.registers {
 		if i == contextFlags {
@@ -126,45 +129,44 @@ func (b *breakpoints) install(x *probe, p *place, code []byte) error {
 		}
 		binary.LittleEndian.PutUint64(data[probeExpected+8*i:], value)
 	}
-	if _, err := b.c.memory.WriteAt(data, int64(x.page+pageSize)); err != nil {
+	if _, err := x.process.memory.WriteAt(data, int64(x.page+pageSize)); err != nil {
 		return err
 	}
-	if _, err := b.c.memory.WriteAt(code, int64(x.page)); err != nil {
+	if _, err := x.process.memory.WriteAt(code, int64(x.page)); err != nil {
 		return err
 	}
-	from := x.start
-	if x.hop != 0 {
-		from = x.hop
+	from := x.Start
+	if x.Hop != 0 {
+		from = x.Hop
 	}
-	x.jumps = []words{{from, binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(x.page-from-probeJump))}}
-	if x.hop != 0 {
-		x.jumps = append(x.jumps, words{x.start, []byte{0xeb, byte(x.hop - x.start - shortJump)}})
+	x.jumps = []words{{from, binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(x.page-from-patch.JumpSize))}}
+	if x.Hop != 0 {
+		x.jumps = append(x.jumps, words{x.Start, []byte{0xeb, byte(x.Hop - x.Start - patch.ShortJumpSize)}})
 	}
 	for _, j := range x.jumps {
 		original := make([]byte, len(j.data))
-		if _, err := b.c.memory.ReadAt(original, int64(j.addr)); err != nil {
+		if _, err := x.process.memory.ReadAt(original, int64(j.addr)); err != nil {
 			return err
 		}
 		x.replaced = append(x.replaced, words{j.addr, original})
 	}
-	return b.jump(x)
+	return x.putIn()
 }
 
 // mostChecks is how many checks fit into the page.
 const mostChecks = 64
 
-// sharpen is for a thread that the probe stopped, and whose memory differs from
-// what the place has: from now on the probe compares a word that differs.
-func (b *breakpoints) sharpen(t *thread, p *place, regs *ptrace.Registers) error {
-	x := p.probe
+// compareMore handles a thread that the probe stopped, but whose memory differs from the place's:
+// from now on the probe compares a word that differs.
+func (x *probe) compareMore(t *thread, p *place, regs *ptrace.Registers) error {
 	if len(x.checks) == mostChecks {
 		return nil
 	}
-	c, found := b.differing(p)
+	c, found := p.differing(x.process.memory)
 	if !found {
 		return nil
 	}
-	if _, err := b.c.memory.WriteAt(binary.LittleEndian.AppendUint64(nil, c.value), int64(x.page+pageSize+probeWords+8*uint64(len(x.checks)))); err != nil {
+	if _, err := x.process.memory.WriteAt(binary.LittleEndian.AppendUint64(nil, c.value), int64(x.page+pageSize+probeWords+8*uint64(len(x.checks)))); err != nil {
 		return err
 	}
 	x.checks = append(x.checks, c)
@@ -172,7 +174,7 @@ func (b *breakpoints) sharpen(t *thread, p *place, regs *ptrace.Registers) error
 	if err != nil {
 		return err
 	}
-	if _, err := b.c.memory.WriteAt(code, int64(x.page)); err != nil {
+	if _, err := x.process.memory.WriteAt(code, int64(x.page)); err != nil {
 		return err
 	}
 	regs.Rip = x.hit
@@ -181,11 +183,11 @@ func (b *breakpoints) sharpen(t *thread, p *place, regs *ptrace.Registers) error
 
 // differing finds a word of the place that differs from memory now. It begins with the data, where
 // a counter may be.
-func (b *breakpoints) differing(p *place) (check, bool) {
+func (p *place) differing(m *processMemory) (check, bool) {
 	for i := len(p.known) - 1; i >= 0; i-- {
 		k := p.known[i]
 		have := make([]byte, len(k.data))
-		if _, err := b.c.memory.ReadAt(have, int64(k.addr)); err != nil {
+		if _, err := m.ReadAt(have, int64(k.addr)); err != nil {
 			continue
 		}
 		if at := firstDifference(k.data, have, 0) &^ 7; at+8 <= len(have) {
@@ -195,43 +197,25 @@ func (b *breakpoints) differing(p *place) (check, bool) {
 	return check{}, false
 }
 
-// meets reports whether other threads' places or probes, or a moment, are in the
-// way of a probe.
-func (b *breakpoints) meets(t *thread, w *window) bool {
-	if in := b.c.inlined(); in != nil && in.meets(w) {
+// obstructed reports whether a probe would conflict with other threads' places or probes, or with
+// a moment.
+func (b *breakpoints) obstructed(t *thread, w *patch.Window) bool {
+	if in := b.c.tracing.inlined(); in != nil && in.overlapsWindow(w) {
 		return true
 	}
 	for tid, other := range b.threads {
-		if w.hides(other.moment) || w.hides(other.point.pc) {
+		if w.Hides(other.moment) || w.Hides(other.point.pc) {
 			return true
 		}
 		if q := other.place; q != nil && tid != t.tid &&
-			(w.hides(q.pc) || q.probe != nil && w.overlaps(&q.probe.window)) {
+			(w.Hides(q.pc) || q.probe != nil && w.Overlaps(&q.probe.Window)) {
 			return true
 		}
 	}
 	return false
 }
 
-func (w *window) overlaps(other *window) bool {
-	spans := func(w *window) []span {
-		return []span{{w.start, w.end}, {w.hop, w.hop + probeJump}}
-	}
-	for _, a := range spans(w) {
-		for _, b := range spans(other) {
-			if a.start != 0 && b.start != 0 && a.start < b.end && b.start < a.end {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// hides reports whether no thread comes to an address while the window is
-// replaced.
-func (w *window) hides(pc uint64) bool { return pc > w.start && pc < w.end }
-
-// demote lets a debug register see a pc.
+// demote makes a pc visible to a debug register.
 func (b *breakpoints) demote(t *thread, pc uint64) error {
 	if err := b.demoteProbes(t, pc); err != nil {
 		return err
@@ -244,63 +228,43 @@ func (b *breakpoints) demote(t *thread, pc uint64) error {
 func (b *breakpoints) demoteProbes(t *thread, pc uint64) error {
 	for tid, other := range b.threads {
 		q := other.place
-		if q == nil || q.probe == nil || !q.probe.hides(pc) {
+		if q == nil || q.probe == nil || !q.probe.Hides(pc) {
 			continue
 		}
-		if err := b.removeProbe(t, q.probe); err != nil {
+		if err := q.probe.remove(t); err != nil {
 			return err
 		}
 		q.probe = nil
 		if tid == t.tid {
 			continue
 		}
-		if err := b.whileStopped(tid, other.set); err != nil {
+		if err := b.c.whileStopped(tid, other.set); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// whileStopped stops a thread for what can be done to a stopped one only.
-func (b *breakpoints) whileStopped(tid int, do func(tid int) error) error {
-	if t := b.c.threads[tid]; t == nil || t.stopped {
-		return do(tid)
-	}
-	if err := ptrace.Interrupt(tid); err != nil {
+// remove restores the program's text and unmaps the probe.
+func (x *probe) remove(t *thread) error {
+	if err := x.takeOut(); err != nil {
 		return err
 	}
-	stop, err := ptrace.WaitFor(tid)
-	if err != nil {
-		return err
-	}
-	asked := stop.Kind == ptrace.SignalStop && stop.Signal == unix.SIGSTOP // by the watchdog: the interruption follows
-	if stop.Kind != ptrace.Interrupted && !asked {
-		return fmt.Errorf("replay: thread %d came to %v while it was waited for", tid, stop)
-	}
-	if err := do(tid); err != nil {
-		return err
-	}
-	return ptrace.Cont(tid, 0)
+	return x.unmap(t)
 }
 
-// removeProbe puts the program's text back, and unmaps the probe.
-func (b *breakpoints) removeProbe(t *thread, x *probe) error {
-	if err := b.restore(x); err != nil {
-		return err
-	}
-	return b.unmapProbe(t, x)
-}
-
-func (b *breakpoints) restore(x *probe) error {
+// takeOut restores the program's text.
+func (x *probe) takeOut() error {
 	for _, r := range x.replaced {
-		if _, err := b.c.memory.WriteAt(r.data, int64(r.addr)); err != nil {
+		if _, err := x.process.memory.WriteAt(r.data, int64(r.addr)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *breakpoints) unmapProbe(t *thread, x *probe) error {
+// unmap unmaps the memory of the probe. The thread is stopped.
+func (x *probe) unmap(t *thread) error {
 	if result, err := ptrace.SystemCall(t.tid, unix.SYS_MUNMAP, x.page, probePages*pageSize); err != nil || result != 0 {
 		return fmt.Errorf("replay: the memory of a probe: %w", errors.Join(err, unix.Errno(-result)))
 	}
@@ -329,7 +293,7 @@ func flagsOf(word uint64) uint64 { return word>>8&0xd5 | word&1<<11 }
 type assembler struct {
 	bytes.Buffer
 	page uint64
-	miss []int // where a displacement to the miss is wanted
+	miss []int // where a displacement to the miss is to be filled in
 }
 
 // data appends an instruction that ends with the displacement of a word.
@@ -358,7 +322,7 @@ func (x *probe) assemble(p *place) ([]byte, error) {
 	a := &assembler{page: x.page}
 	at := 0
 	x.placed = x.placed[:0]
-	for ; at < len(x.moved) && x.moved[at].PC != x.pc; at++ {
+	for ; at < len(x.Moved) && x.Moved[at].PC != x.pc; at++ {
 		if err := x.move(a, at); err != nil {
 			return nil, err
 		}
@@ -391,13 +355,13 @@ func (x *probe) assemble(p *place) ([]byte, error) {
 	a.data(probeFlags, 0x0f, 0xb7, 0x05) // movzwl saved flags, %eax
 	a.Write([]byte{0x04, 0x7f, 0x9e})    // add $0x7f, %al, which sets the overflow; sahf
 	a.data(probeRAX, 0x48, 0x8b, 0x05)
-	for i := at; i < len(x.moved); i++ {
+	for i := at; i < len(x.Moved); i++ {
 		if err := x.move(a, i); err != nil {
 			return nil, err
 		}
 	}
 	a.WriteByte(0xe9)
-	a.word(x.end - (a.page + uint64(a.Len()) + 4))
+	a.word(x.End - (a.page + uint64(a.Len()) + 4))
 	code := a.Bytes()
 	for _, at := range a.miss {
 		binary.LittleEndian.PutUint32(code[at:], uint32(x.hit-x.page-uint64(at)-4))
@@ -407,7 +371,7 @@ func (x *probe) assemble(p *place) ([]byte, error) {
 
 func (x *probe) move(a *assembler, i int) error {
 	start := uint64(a.Len())
-	err := a.move(&x.moved[i])
+	err := a.move(&x.Moved[i])
 	x.placed = append(x.placed, start, uint64(a.Len()))
 	return err
 }
@@ -428,12 +392,12 @@ func (a *assembler) move(inst *x86.Inst) error {
 			return a.relative(inst.Target, 4)
 		}
 		code = bytes.Clone(code)
-		code[indirectCall(inst)+1] += 2 << 3 // jmp has /4 where call has /2
-	case inst.HasTarget && countedBranch(inst):
-		a.Write([]byte{code[0], 2, 0xeb, 5, 0xe9}) // to the jump behind the jump
+		code[patch.IndirectCall(inst)+1] += 2 << 3 // jmp has /4 where call has /2
+	case inst.HasTarget && patch.CountedBranch(inst):
+		a.Write([]byte{code[0], 2, 0xeb, 5, 0xe9}) // to the jump after the jump
 		return a.relative(inst.Target, 4)
 	case inst.HasTarget:
-		a.Write(branchOpcode(inst))
+		a.Write(patch.BranchOpcode(inst))
 		return a.relative(inst.Target, 4)
 	}
 	for i := range inst.Operands {
@@ -469,11 +433,11 @@ func (a *assembler) relative(target uint64, end int) error {
 	return nil
 }
 
-// enterProbe takes a thread from pc into the probe, behind the comparison.
-func (b *breakpoints) enterProbe(t *thread, x *probe, regs *ptrace.Registers) error {
+// enter moves a thread from pc into the probe, after the comparison.
+func (x *probe) enter(t *thread, regs *ptrace.Registers) error {
 	data := binary.LittleEndian.AppendUint64(nil, regs.Rax)
 	data = binary.LittleEndian.AppendUint64(data, flagWord(regs.Eflags))
-	if _, err := b.c.memory.WriteAt(data, int64(x.page+pageSize)); err != nil {
+	if _, err := x.process.memory.WriteAt(data, int64(x.page+pageSize)); err != nil {
 		return err
 	}
 	at := *regs
@@ -481,11 +445,11 @@ func (b *breakpoints) enterProbe(t *thread, x *probe, regs *ptrace.Registers) er
 	return ptrace.SetRegisters(t.tid, &at)
 }
 
-// probeRegisters are those with which the thread stands at pc that the probe has
-// stopped.
-func (b *breakpoints) probeRegisters(x *probe, regs *ptrace.Registers) (at ptrace.Registers, err error) {
+// registersAtPlace returns the registers of a thread that the probe has stopped, as they would be
+// at the place.
+func (x *probe) registersAtPlace(regs *ptrace.Registers) (at ptrace.Registers, err error) {
 	var data [probeFlags + 2]byte
-	if _, err := b.c.memory.ReadAt(data[:], int64(x.page+pageSize)); err != nil {
+	if _, err := x.process.memory.ReadAt(data[:], int64(x.page+pageSize)); err != nil {
 		return at, err
 	}
 	at = *regs

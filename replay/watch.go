@@ -65,15 +65,8 @@ const (
 )
 
 func startWatchdog(c *controller) *watchdog {
-	w := &watchdog{asks: !c.opts.Free, sleeping: c.opts.Sleeping, computing: c.opts.Computing, done: c.ctx.Done(), tracer: unix.Gettid(), quit: make(chan struct{})}
-	if w.sleeping == 0 {
-		w.sleeping = defaultSleeping
-	}
-	if w.computing == 0 {
-		times := c.rec.Manifest.Times
-		w.computing = defaultComputing + 5*time.Duration(times.UserNS+times.SystemNS)
-	}
-	if p := c.opts.Progress; p != nil {
+	w := &watchdog{asks: c.request.free == nil, sleeping: c.judge.sleeping, computing: c.judge.computing, done: c.ctx.Done(), tracer: unix.Gettid(), quit: make(chan struct{})}
+	if p := c.request.Progress; p != nil {
 		w.progress = func(done uint64) { p(min(done, c.result.Total), c.result.Total) }
 	}
 	w.process.Store(&watched{pid: c.pid})
@@ -123,11 +116,11 @@ func (w *watchdog) run() {
 				// It waits for a processor, a disk, or this process.
 				s.moved = now
 			case now.Sub(s.moved) > w.sleeping:
-				w.saw = w.sight(&s)
+				w.saw = w.describeThreads(&s)
 				w.rouse(wakeSleeping)
 				return
 			case s.computes(now, w.computing):
-				w.saw = w.sight(&s)
+				w.saw = w.describeThreads(&s)
 				w.rouse(wakeComputing)
 				return
 			case w.asks && w.question.Load() == nil && s.asks():
@@ -305,6 +298,6 @@ func (c *controller) woken(t *thread) error {
 	if err := c.stuck(t, why == wakeComputing); err != nil {
 		return err
 	}
-	c.end.failure.(*StuckError).Sight = c.watch.saw
+	c.end.failure.(*StuckError).Kernel = c.watch.saw
 	return nil
 }

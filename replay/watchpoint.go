@@ -35,12 +35,13 @@ type tracing struct {
 
 // checkWatches returns an error if the watches are not valid or the debug registers do not
 // suffice.
-func (o *Options) checkWatches() error {
+func (p *parts) checkWatches() error {
+	o := &p.watching
 	if len(o.Locks) > MostLocks {
 		return inputf("replay: %d locks to be looked at, %d can be", len(o.Locks), MostLocks)
 	}
 	most := debugRegisters
-	if len(o.Hooks) > 0 {
+	if len(p.Hooks) > 0 {
 		most--
 	}
 	switch {
@@ -60,81 +61,83 @@ func (o *Options) checkWatches() error {
 	return nil
 }
 
-// startTracing is for the process of the recording asked for, before it runs on;
-// of a fork's child, what its parent did before is not its own.
-func (c *controller) startTracing() error {
-	n := len(c.opts.Watches)
-	tr := &tracing{c: c, watches: c.opts.Watches, known: make([]uint64, n), read: make([]bool, n), code: newCodeReader(c),
+func newTracing(c *controller) *tracing {
+	n := len(c.request.watching.Watches)
+	tr := &tracing{c: c, watches: c.request.watching.Watches, known: make([]uint64, n), read: make([]bool, n), code: newCodeReader(c.process),
 		indices: map[int]uint32{}, quit: make(chan struct{})}
-	c.tracing = tr
-	for i := range c.opts.Watches {
+	for i := range tr.watches {
 		tr.initial(i)
 	}
-	if c.opts.Backend == BackendProbe {
-		return c.watchByProbes()
+	return tr
+}
+
+// start chooses the back end. It is called for the process of the requested recording before it
+// continues. What its parent did before the fork is not part of it.
+func (tr *tracing) start() error {
+	asked := &tr.c.request.watching
+	if asked.Backend == BackendProbe {
+		return tr.watchByProbes()
 	}
 	// Only stops can be inspected.
-	kernel := c.opts.Backend == BackendBPF || c.opts.Backend == "" && len(c.opts.Inspect) == 0
+	kernel := asked.Backend == BackendBPF || asked.Backend == "" && len(asked.Inspect) == 0
 	switch {
-	case c.opts.Backend != "" && c.opts.Backend != BackendBPF && c.opts.Backend != BackendPtrace:
-		return &UnsupportedError{c.opts.Backend, errors.ErrUnsupported}
-	case c.opts.Backend == BackendBPF && len(c.opts.Inspect) > 0:
+	case asked.Backend != "" && asked.Backend != BackendBPF && asked.Backend != BackendPtrace:
+		return &UnsupportedError{asked.Backend, errors.ErrUnsupported}
+	case asked.Backend == BackendBPF && len(asked.Inspect) > 0:
 		return inputf("replay: the back end %s cannot stop at accesses", BackendBPF)
 	case kernel:
 		k, err := newKernelWatches(tr)
 		if err == nil {
 			tr.kernel = k
-			c.watchRegisters = watchRegisters{kernel: len(tr.watches)}
-			c.result.Backend = BackendBPF
-			c.collecting.Go(c.collect)
+			tr.c.watchRegisters = watchRegisters{kernel: len(tr.watches)}
+			tr.c.result.Backend = BackendBPF
+			tr.c.collecting.Go(tr.collect)
 			return nil
 		}
-		if c.opts.Backend != "" {
+		if asked.Backend != "" {
 			return err
 		}
 	}
-	c.watchByStops()
+	tr.watchByStops()
 	return nil
 }
 
 // watchByStops selects the back end that works wherever processes can be traced. A stop is two
 // switches between the process and this thread, which cost half as much on one processor.
-func (c *controller) watchByStops() {
-	c.pin()
-	c.watchRegisters = newWatchRegisters(c.opts.Watches)
-	c.result.Backend = BackendPtrace
+func (tr *tracing) watchByStops() {
+	tr.c.pin()
+	tr.c.watchRegisters = newWatchRegisters(tr.c.request.watching.Watches)
+	tr.c.result.Backend = BackendPtrace
 }
 
-func (c *controller) stopTracing() {
-	if c.tracing == nil {
-		return
+// stop ends the tracing by the back end.
+func (tr *tracing) stop() {
+	close(tr.quit)
+	tr.c.collecting.Wait()
+	tr.code.close()
+	if tr.kernel != nil {
+		tr.kernel.close()
 	}
-	close(c.tracing.quit)
-	c.collecting.Wait()
-	c.tracing.code.close()
-	if c.tracing.kernel != nil {
-		c.tracing.kernel.close()
-	}
-	if c.tracing.probes != nil {
-		c.tracing.probes.close()
+	if tr.probes != nil {
+		tr.probes.close()
 	}
 }
 
 // collect empties the ring while the process runs.
-func (c *controller) collect() {
+func (tr *tracing) collect() {
 	tick := time.NewTicker(ringInterval)
 	defer tick.Stop()
 	for {
 		select {
-		case <-c.tracing.quit:
+		case <-tr.quit:
 			return
 		case <-tick.C:
 		}
-		c.mu.Lock()
-		err := c.tracing.collected(nil)
-		c.mu.Unlock()
+		tr.c.mu.Lock()
+		err := tr.collected(nil)
+		tr.c.mu.Unlock()
 		if err != nil {
-			c.watch.rouse(wakeHits)
+			tr.c.watch.rouse(wakeHits)
 			return
 		}
 	}
@@ -147,7 +150,7 @@ func (tr *tracing) collected(stands func(tid int) bool) error {
 	case tr.err != nil:
 	case tr.kernel != nil:
 		tr.err = tr.kernel.drain(stands)
-	case tr.probes != nil && len(tr.c.opts.Inspect) == 0:
+	case tr.probes != nil && len(tr.c.request.watching.Inspect) == 0:
 		tr.err = tr.probes.drain(nil)
 	}
 	return tr.err
@@ -155,30 +158,37 @@ func (tr *tracing) collected(stands func(tid int) bool) error {
 
 // armWatches arms the watches of a new thread, before its first instruction.
 func (c *controller) armWatches(t *thread) error {
-	if len(c.opts.Watches) == 0 || !c.last() || t.watched {
+	if len(c.request.watching.Watches) == 0 || !c.last() || t.watched {
 		return nil
 	}
 	t.watched = true
 	first := c.tracing == nil
 	if first {
-		if err := c.startTracing(); err != nil {
+		c.tracing = newTracing(c)
+		if err := c.tracing.start(); err != nil {
 			return err
 		}
 	}
-	if p := c.tracing.probes; p != nil {
+	return c.tracing.arm(t, first)
+}
+
+// arm traces the accesses of one more thread. first: if the back end cannot trace it and was not
+// requested by name, another one is used.
+func (tr *tracing) arm(t *thread, first bool) error {
+	if p := tr.probes; p != nil {
 		return p.arm(t)
 	}
-	if k := c.tracing.kernel; k != nil {
+	if k := tr.kernel; k != nil {
 		err := k.arm(t.tid)
 		var cannot *UnsupportedError
-		if err == nil || !first || c.opts.Backend != "" || !errors.As(err, &cannot) {
+		if err == nil || !first || tr.c.request.watching.Backend != "" || !errors.As(err, &cannot) {
 			return err
 		}
 		k.close()
-		c.tracing.kernel = nil
-		c.watchByStops()
+		tr.kernel = nil
+		tr.watchByStops()
 	}
-	return setDebug(t.tid, &c.watchRegisters)
+	return setDebug(t.tid, &tr.c.watchRegisters)
 }
 
 const (
@@ -189,36 +199,36 @@ const (
 
 // onlyWatch returns the value of DR6 after a trap of a debug register, if the thread uses only
 // one; otherwise 0.
-func (c *controller) onlyWatch(t *thread, s *signalStop) uint64 {
-	taken := c.watchRegisters.taken
-	if s.code != trapHardware || bits.OnesCount8(taken) != 1 || c.placer.breaks(t) {
+func (tr *tracing) onlyWatch(t *thread, s *signalStop) uint64 {
+	taken := tr.c.watchRegisters.taken
+	if s.code != trapHardware || bits.OnesCount8(taken) != 1 || tr.c.placer.breaks(t) {
 		return 0
 	}
 	return uint64(taken)
 }
 
 // watchTrap handles a SIGTRAP that may be from a watch. other: it may also have another cause.
-func (c *controller) watchTrap(t *thread, s *signalStop) (hit, other bool, err error) {
-	if c.tracing == nil || c.watchRegisters.taken == 0 || s.code != trapHardware && s.code != trapTrace && s.code != trapBreakpoint {
+func (tr *tracing) watchTrap(t *thread, s *signalStop) (hit, other bool, err error) {
+	if tr.c.watchRegisters.taken == 0 || s.code != trapHardware && s.code != trapTrace && s.code != trapBreakpoint {
 		return false, true, nil
 	}
-	status := c.onlyWatch(t, s)
+	status := tr.onlyWatch(t, s)
 	if status == 0 {
 		if status, err = ptrace.GetDebug(t.tid, 6); err != nil {
 			return false, true, err
 		}
 	}
 	const all = 1<<debugRegisters - 1
-	hits := uint8(status) & c.watchRegisters.taken
+	hits := uint8(status) & tr.c.watchRegisters.taken
 	if hits == 0 {
 		return false, true, nil
 	}
-	see, err := c.see(t, &s.regs)
+	see, err := tr.see(t, &s.regs)
 	if err != nil {
 		return true, false, err
 	}
-	for i := range c.tracing.watches {
+	for i := range tr.watches {
 		see.watches |= hits >> watchRegister(i) & 1 << i
 	}
-	return true, uint8(status)&all != hits || s.code == trapTrace, c.tracing.take(see, t)
+	return true, uint8(status)&all != hits || s.code == trapTrace, tr.take(see, t)
 }

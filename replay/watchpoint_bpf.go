@@ -86,7 +86,7 @@ func (k *kernelWatches) load() (err error) {
 	}
 	maps := senderMaps{ring: k.ring.FD(), lost: k.lost.FD(), code: k.code.FD(), last: k.last.FD()}
 	k.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.PerfEvent, License: "GPL",
-		Instructions: newSender(k.tr.watches, k.tr.c.opts.Locks, k.ownCode(), maps)})
+		Instructions: newSender(k.tr.watches, k.tr.c.request.watching.Locks, k.ownCode(), maps)})
 	if err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func (k *kernelWatches) learn(pc uint64, told toldValue, now uint64) error {
 	case n+1 == trials && len(k.tried) < mostKnownCode:
 		k.tried[pc]++
 		if err := k.code.Put(pc, uint64(told.class)); err != nil {
-			return fmt.Errorf("replay: what is known of the code at %#x: %w", pc, err)
+			return fmt.Errorf("replay: the known code at %#x: %w", pc, err)
 		}
 	}
 	return nil

@@ -17,9 +17,9 @@ import (
 // instruction (Intel SDM volume 3, 18.2.4).
 type codeReader struct {
 	runtimes map[uint64]bool // what runtime has found out
-	c        *controller
-	// process has the objects that were loaded when a pc was in none of those
-	// known before; nil: nobody asked.
+	live     *process
+	// process has the objects that were loaded when a pc was in none of the known ones; nil: no pc
+	// was looked up yet.
 	process  *image.Process
 	unwinder *unwind.Unwinder
 	pcs      map[uint64]*stretch
@@ -39,8 +39,8 @@ type stretch struct {
 	before []x86.Inst
 }
 
-func newCodeReader(c *controller) *codeReader {
-	return &codeReader{c: c, pcs: map[uint64]*stretch{}, nowhere: map[uint64]bool{}, repeats: map[uint32]uint64{}}
+func newCodeReader(p *process) *codeReader {
+	return &codeReader{live: p, pcs: map[uint64]*stretch{}, nowhere: map[uint64]bool{}, repeats: map[uint32]uint64{}}
 }
 
 func (r *codeReader) close() {
@@ -84,11 +84,11 @@ func (r *codeReader) onBehalf(s *sighting, h *Hit) {
 // entry reports whether a pc is in the entries and exits of the engine, whose addresses do not
 // change.
 func (r *codeReader) entry(pc uint64) bool {
-	if r.c.control == 0 {
+	if r.live.control == 0 {
 		return false
 	}
 	if r.entries.end == 0 {
-		control, err := r.c.readControl()
+		control, err := r.live.readControl()
 		if err != nil {
 			return false
 		}
@@ -109,7 +109,7 @@ func (r *codeReader) caller(regs *ptrace.Registers, stack image.Memory, h *Hit) 
 	var caller evidence.Addr
 	r.unwinder.Visit(stack, imageRegisters(regs), mostFrames, func(f *unwind.Frame) bool {
 		if f.Trust.Guess() {
-			return false // what is not known is not said
+			return false // a guess is not reported
 		}
 		pc := f.LookupPC()
 		m := r.module(uint64(pc))
@@ -215,7 +215,7 @@ func (r *codeReader) module(pc uint64) *image.Module {
 // reopen reads which objects are loaded now.
 func (r *codeReader) reopen() {
 	regs := make([]byte, userRegisters)
-	p, err := image.OpenTraced(image.Traced{PID: r.c.pid, Failing: -1, Threads: []image.TracedThread{{TID: r.c.pid, General: regs}}}, r.c.opts.Image)
+	p, err := image.OpenTraced(image.Traced{PID: r.live.pid, Failing: -1, Threads: []image.TracedThread{{TID: r.live.pid, General: regs}}}, r.live.files)
 	if err != nil {
 		return // as before: accesses have their pcs at least
 	}
@@ -236,7 +236,7 @@ func (r *codeReader) copied(s *sighting, w *Watch, now uint64) uint64 {
 			continue
 		}
 		var p [1]byte
-		if _, err := r.c.memory.ReadAt(p[:], int64(s.regs.Rsi+at)); err != nil {
+		if _, err := r.live.memory.ReadAt(p[:], int64(s.regs.Rsi+at)); err != nil {
 			return now
 		}
 		now = now&^(0xff<<(8*b)) | uint64(p[0])<<(8*b)

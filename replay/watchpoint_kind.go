@@ -7,6 +7,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/x86"
+	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 )
 
@@ -25,7 +26,7 @@ func (r *codeReader) instruction(s *sighting, w *Watch, changed uint64) (inst *x
 			delete(r.repeats, s.index)
 		}
 	}()
-	if inst := r.c.placer.moved(regs.Rip); inst != nil {
+	if inst := r.live.movedFrom(regs.Rip); inst != nil {
 		kind, _ = accesses(inst, regs, w)
 		return inst, kind
 	}
@@ -143,7 +144,7 @@ func (r *codeReader) decode(pc uint64) *x86.Inst {
 // read reads as much code as is readable.
 func (r *codeReader) read(p []byte, pc uint64) int {
 	for n := len(p); n > 0; n-- {
-		if _, err := r.c.memory.ReadAt(p[:n], int64(pc)); err == nil {
+		if _, err := r.live.memory.ReadAt(p[:n], int64(pc)); err == nil {
 			return n
 		}
 	}
@@ -168,22 +169,22 @@ func (r *codeReader) stretch(pc uint64) *stretch {
 // arrives at, then all others that the bytes allow, longest first, because there may be data among
 // the code.
 func (r *codeReader) endingAt(pc uint64) []x86.Inst {
-	const reach = windowReach + windowLead
+	const reach = patch.Reach + patch.Lead
 	text := make([]byte, reach)
 	base := pc - reach
 	if r.read(text[reach-longestInstruction:], pc-longestInstruction) < longestInstruction {
 		return nil
 	}
-	if _, err := r.c.memory.ReadAt(text, int64(base)); err != nil {
-		// The object's first code: what lies before it is not mapped.
+	if _, err := r.live.memory.ReadAt(text, int64(base)); err != nil {
+		// The object's first code: the memory before it is not mapped.
 		page := pc &^ (pageSize - 1)
-		if _, err := r.c.memory.ReadAt(text[:pc-page], int64(page)); err != nil || pc == page {
+		if _, err := r.live.memory.ReadAt(text[:pc-page], int64(page)); err != nil || pc == page {
 			return nil
 		}
 		text, base = text[:pc-page], page
 	}
 	var list []x86.Inst
-	if found := decodeBefore(text, base, len(text)); len(found) > 0 {
+	if found := patch.DecodeBefore(text, base, len(text)); len(found) > 0 {
 		list = append(list, found[len(found)-1])
 	}
 	for n := min(longestInstruction, len(text)); n > 0; n-- {

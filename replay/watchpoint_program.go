@@ -16,7 +16,7 @@ const (
 	sentAddress   = sentRegisters + ptRegs
 	sentThread    = sentAddress + 8 // the kernel's id
 	sentWords     = sentThread + 8
-	sentMissing   = sentWords + 8*debugRegisters // of a word that could not be read: not 0
+	sentMissing   = sentWords + 8*debugRegisters // not 0 if the word could not be read
 	sentHolder    = sentMissing + 8*debugRegisters
 	sentConsumed  = sentHolder + 8
 	sentSlot      = sentConsumed + 8 // the beginning of struct dg_rthread
@@ -203,7 +203,7 @@ func (s *sender) unlessKnown(watch int, m senderMaps, known string) {
 		asm.JEq.Imm(asm.R0, 0, read),
 		asm.LoadMem(asm.R1, asm.R0, 0, asm.DWord),
 		asm.LoadMem(asm.R2, asm.R7, int16(sentConsumed), asm.DWord),
-		asm.Add.Imm(asm.R2, 1), // 0 is: never
+		asm.Add.Imm(asm.R2, 1), // 0 means never
 		asm.StoreMem(asm.R0, 0, asm.R2, asm.DWord),
 		asm.JEq.Imm(asm.R8, codeTellsAll, known),
 		asm.JNE.Imm(asm.R8, codeTellsChange, read),
@@ -219,7 +219,7 @@ func (s *sender) engine() {
 	var thread agent.RawRThread
 	own, outside := s.label(), s.label()
 	s.add(asm.LoadImm(asm.R3, int64(agent.EngineControl+unsafe.Offsetof(control.Holder)), asm.DWord))
-	s.read(sentHolder, 16) // with consumed behind it
+	s.read(sentHolder, 16) // with consumed after it
 	s.add(
 		asm.LoadMem(asm.R8, asm.R7, int16(sentHolder), asm.Word),
 		asm.LSh.Imm(asm.R8, 16), // times DG_THREAD_SLOT

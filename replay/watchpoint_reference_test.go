@@ -140,7 +140,7 @@ func (s *stepper) stopped(stop ptrace.Stop) error {
 		return err
 	}
 	if signal != 0 {
-		s.threads[stop.TID] = nil // its handler comes before the instruction
+		s.threads[stop.TID] = nil // its handler runs before the instruction
 	}
 	return nil
 }
@@ -235,7 +235,7 @@ func (s *stepper) called(x *stepped, w *replay.Watch) evidence.AccessCode {
 	kind := evidence.CodeWrite
 	switch x.regs.Rax {
 	case unix.SYS_READ:
-		const input = 12 // bytes there are
+		const input = 12 // bytes of input
 		count = min(count, input)
 	case unix.SYS_WRITE:
 		kind = evidence.CodeRead

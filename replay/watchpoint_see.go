@@ -54,25 +54,25 @@ func (tr *tracing) word(watch int) (uint64, error) {
 }
 
 // see reads the state of a thread that a watch stopped.
-func (c *controller) see(t *thread, regs *ptrace.Registers) (*sighting, error) {
-	s := &sighting{regs: *regs, stack: c, index: t.index}
-	if c.control == 0 {
+func (tr *tracing) see(t *thread, regs *ptrace.Registers) (*sighting, error) {
+	s := &sighting{regs: *regs, stack: tr.c.process, index: t.index}
+	if tr.c.control == 0 {
 		s.index = 1 // before the engine has started there is one thread, without an event
-	} else if err := c.identify(t); errors.Is(err, errNoThread) {
-		if err := c.newcomer(s, t.tid); err != nil {
+	} else if err := tr.c.identify(t); errors.Is(err, errNoThread) {
+		if err := tr.newcomer(s, t.tid); err != nil {
 			return nil, err
 		}
 	} else if err != nil {
 		return nil, err
 	}
 	s.index = max(s.index, t.index)
-	if err := c.tracing.look(s, t.index != 0); err != nil {
+	if err := tr.look(s, t.index != 0); err != nil {
 		return nil, err
 	}
 	if s.inside == 0 {
 		return s, nil
 	}
-	f, err := readStruct[agent.RawFrame](c.memory, s.inside)
+	f, err := readStruct[agent.RawFrame](tr.c.memory, s.inside)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (tr *tracing) look(s *sighting, known bool) error {
 		pieces = append(pieces, wanted{addr: uint64(w.Addr), size: uint64(w.Size), into: tr.buffer[8*i:]})
 	}
 	locks := tr.buffer[8*debugRegisters:]
-	for i, l := range tr.c.opts.Locks {
+	for i, l := range tr.c.request.watching.Locks {
 		pieces = append(pieces, wanted{addr: uint64(l.Addr), size: lockBytes, into: locks[lockBytes*i:]})
 	}
 	var consumed [8]byte
@@ -125,7 +125,7 @@ func (tr *tracing) look(s *sighting, known bool) error {
 			s.words[i] = binary.LittleEndian.Uint64(tr.buffer[8*i:]) & (^uint64(0) >> (64 - 8*w.Size))
 		}
 	}
-	for i, l := range tr.c.opts.Locks {
+	for i, l := range tr.c.request.watching.Locks {
 		word := binary.LittleEndian.Uint32(locks[lockBytes*i:])
 		if have[len(watches)+i] && word != 0 && (!l.Owner || word == s.tid) {
 			s.held |= 1 << i
@@ -173,18 +173,18 @@ func (tr *tracing) gather(pieces []wanted) (have []bool) {
 // newcomer handles a thread whose id the engine does not know yet: the main thread while the
 // engine starts, or a thread before its first event, which is found by its thread pointer. Any
 // other is thread 0.
-func (c *controller) newcomer(s *sighting, tid int) error {
-	control, err := c.readControl()
+func (tr *tracing) newcomer(s *sighting, tid int) error {
+	control, err := tr.c.readControl()
 	if err != nil {
 		return err
 	}
 	s.position = control.Consumed
-	if tid == c.pid && s.position == 0 {
+	if tid == tr.c.pid && s.position == 0 {
 		s.index = 1
 		return nil
 	}
 	for i := min(control.Threads, agent.RThreads-1); i > 0; i-- {
-		if r, err := c.rthread(i); err == nil && r.State == agent.RStarting && r.ThreadPointer == s.regs.Fs_base {
+		if r, err := tr.c.rthread(i); err == nil && r.State == agent.RStarting && r.ThreadPointer == s.regs.Fs_base {
 			s.index = i
 			return nil
 		}
@@ -217,7 +217,7 @@ func (tr *tracing) identify(s *sighting) error {
 	} else if !errors.Is(err, errNoThread) {
 		return err
 	}
-	return c.newcomer(s, s.thread)
+	return tr.newcomer(s, s.thread)
 }
 
 // mapped returns a word's value before its first access: memory that has appeared since the last

@@ -83,7 +83,7 @@ func (tr *tracing) value(s *sighting, watch int, inst *x86.Inst) (uint64, error)
 		}
 		return now, tr.kernel.learn(s.regs.Rip, told, now)
 	case told.class == codeTellsNothing:
-		return 0, fmt.Errorf("replay: the value of a watched word behind the access at %#x is not known", s.regs.Rip)
+		return 0, fmt.Errorf("replay: the value of a watched word after the access at %#x is not known", s.regs.Rip)
 	}
 	return told.value, nil
 }
@@ -123,7 +123,7 @@ func (tr *tracing) flush() error {
 func (tr *tracing) deliver(h *Hit) error {
 	tr.c.result.Hits++
 	tr.c.watch.hits.Add(1)
-	if f := tr.c.opts.OnHit; f != nil {
+	if f := tr.c.request.watching.OnHit; f != nil {
 		return f(h)
 	}
 	return nil
@@ -131,7 +131,7 @@ func (tr *tracing) deliver(h *Hit) error {
 
 // inspect stops all threads if an inspection of this hit was requested, and calls it.
 func (tr *tracing) inspect(h *Hit, t *thread) error {
-	look := tr.c.opts.Inspect[h.Number]
+	look := tr.c.request.watching.Inspect[h.Number]
 	if look == nil || t == nil {
 		return nil
 	}
@@ -167,15 +167,13 @@ func (c *controller) resume(t *thread) error {
 	return c.goOn()
 }
 
-// finishTracing is at the end of the replay: what changed behind the last hit is
-// an access, too.
-func (c *controller) finishTracing() error {
-	tr := c.tracing
-	if tr == nil || c.detached {
+// finish runs at the end of the replay. A change after the last hit is an access, too.
+func (tr *tracing) finish() error {
+	if tr.c.detached {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	tr.c.mu.Lock()
+	defer tr.c.mu.Unlock()
 	if tr.probes != nil {
 		return tr.probes.finish()
 	}
@@ -184,15 +182,15 @@ func (c *controller) finishTracing() error {
 	}
 	if tr.kernel != nil {
 		var err error
-		if c.result.Lost, err = tr.kernel.lostHits(); err != nil {
+		if tr.c.result.Lost, err = tr.kernel.lostHits(); err != nil {
 			return err
 		}
 	}
 	s := &sighting{index: 1}
-	if t := c.end.thread; t != nil {
+	if t := tr.c.end.thread; t != nil {
 		s.index = max(t.index, 1)
 	}
-	if err := tr.look(s, c.control != 0); err != nil {
+	if err := tr.look(s, tr.c.control != 0); err != nil {
 		return err
 	}
 	for i := range tr.watches {

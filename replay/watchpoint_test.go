@@ -106,13 +106,13 @@ func (w *watched) read(t *testing.T, core *image.Process, source string) {
 }
 
 // hits traces a recording.
-func (w *watched) hits(t *testing.T, o replay.Options) []replay.Hit {
+func (w *watched) hits(t *testing.T, o replay.WatchRequest) []replay.Hit {
 	t.Helper()
 	hits, _ := w.traced(t, o)
 	return hits
 }
 
-func (w *watched) traced(t *testing.T, o replay.Options) ([]replay.Hit, *replay.Result) {
+func (w *watched) traced(t *testing.T, o replay.WatchRequest) ([]replay.Hit, *replay.Result) {
 	t.Helper()
 	var hits []replay.Hit
 	o.Watches = w.watches
@@ -165,7 +165,7 @@ func TestWatchesAgainstSingleSteps(t *testing.T) {
 			var first []replay.Hit
 			for _, backend := range []replay.Backend{replay.BackendPtrace, replay.BackendBPF} {
 				t.Run(string(backend), func(t *testing.T) {
-					hits := w.hits(t, replay.Options{Backend: backend})
+					hits := w.hits(t, replay.WatchRequest{Watching: replay.Watching{Backend: backend}})
 					compareHits(t, w.seen(hits), want)
 					if first == nil {
 						first = hits
@@ -195,7 +195,7 @@ func compareHits(t *testing.T, got, want []seenHit) {
 // TestInspect: a hit is the same in every replay, and the process is stopped right after it.
 func TestInspect(t *testing.T) {
 	w := recordWatched(t, "loops")
-	hits := w.hits(t, replay.Options{})
+	hits := w.hits(t, replay.WatchRequest{})
 	inspect := map[uint64]func(*replay.Hit, *replay.Stopped) error{}
 	looked := 0
 	for _, n := range []uint64{0, 7, uint64(len(hits) / 2), uint64(len(hits) - 1)} {
@@ -215,7 +215,7 @@ func TestInspect(t *testing.T) {
 			return nil
 		}
 	}
-	again := w.hits(t, replay.Options{Inspect: inspect})
+	again := w.hits(t, replay.WatchRequest{Watching: replay.Watching{Inspect: inspect}})
 	if looked != 4 || !slices.Equal(hits, again) {
 		t.Errorf("%d hits were looked at, %d of %d are there again", looked, len(again), len(hits))
 	}
@@ -229,17 +229,17 @@ func TestWatchesThatCannotBe(t *testing.T) {
 	at := w.watches[0].Addr
 	four := []replay.Watch{{Addr: at, Size: 8}, {Addr: at, Size: 4}, {Addr: at, Size: 2}, {Addr: at, Size: 1}}
 	for name, c := range map[string]struct {
-		o      replay.Options
+		o      replay.WatchRequest
 		target any
 	}{
-		"size":      {replay.Options{Watches: []replay.Watch{{Addr: at, Size: 3}}}, &input},
-		"alignment": {replay.Options{Watches: []replay.Watch{{Addr: at + 1, Size: 8}}}, &input},
-		"kernel":    {replay.Options{Watches: []replay.Watch{{Addr: 1 << 63, Size: 8}}}, &input},
-		"five":      {replay.Options{Watches: append(four, four[0])}, &registers},
-		"a moment":  {replay.Options{Watches: four, Hooks: []replay.Hook{{At: evidence.Moment{Thread: 1, Ordinal: 1}}}}, &registers},
-		"locks":     {replay.Options{Watches: four[:1], Locks: make([]replay.LockWord, replay.MostLocks+1)}, &input},
-		"back end":  {replay.Options{Watches: four[:1], Backend: "sigtrap"}, &cannot},
-		"probes":    {replay.Options{Watches: make([]replay.Watch, replay.MostProbed+1), Backend: replay.BackendProbe}, &input},
+		"size":      {replay.WatchRequest{Watching: replay.Watching{Watches: []replay.Watch{{Addr: at, Size: 3}}}}, &input},
+		"alignment": {replay.WatchRequest{Watching: replay.Watching{Watches: []replay.Watch{{Addr: at + 1, Size: 8}}}}, &input},
+		"kernel":    {replay.WatchRequest{Watching: replay.Watching{Watches: []replay.Watch{{Addr: 1 << 63, Size: 8}}}}, &input},
+		"five":      {replay.WatchRequest{Watching: replay.Watching{Watches: append(four, four[0])}}, &registers},
+		"a moment":  {replay.WatchRequest{Common: replay.Common{Hooks: []replay.Hook{{At: evidence.Moment{Thread: 1, Ordinal: 1}}}}, Watching: replay.Watching{Watches: four}}, &registers},
+		"locks":     {replay.WatchRequest{Watching: replay.Watching{Watches: four[:1], Locks: make([]replay.LockWord, replay.MostLocks+1)}}, &input},
+		"back end":  {replay.WatchRequest{Watching: replay.Watching{Watches: four[:1], Backend: "sigtrap"}}, &cannot},
+		"probes":    {replay.WatchRequest{Watching: replay.Watching{Watches: make([]replay.Watch, replay.MostProbed+1), Backend: replay.BackendProbe}}, &input},
 	} {
 		if _, err := replay.Run(t.Context(), w.rec, c.o); !errors.As(err, c.target) {
 			t.Errorf("%s: %v", name, err)
@@ -253,12 +253,12 @@ func TestHitEndsReplay(t *testing.T) {
 	enough := errors.New("enough")
 	for _, backend := range []replay.Backend{replay.BackendPtrace, replay.BackendBPF} {
 		n := 0
-		_, err := replay.Run(t.Context(), w.rec, replay.Options{Watches: w.watches, Backend: backend, OnHit: func(*replay.Hit) error {
+		_, err := replay.Run(t.Context(), w.rec, replay.WatchRequest{Watching: replay.Watching{Watches: w.watches, Backend: backend, OnHit: func(*replay.Hit) error {
 			if n++; n == 20 {
 				return enough
 			}
 			return nil
-		}})
+		}}})
 		var cannot *replay.UnsupportedError
 		if !errors.As(err, &cannot) && (!errors.Is(err, enough) || n != 20) {
 			t.Errorf("%s: %v behind %d hits", backend, err, n)

@@ -1,4 +1,4 @@
-package replay
+package patch
 
 import "testing"
 
@@ -18,7 +18,7 @@ func TestFlagsUnread(t *testing.T) {
 		{"jmp", []byte{0xeb, 0x10}, false},
 		{"mov, cut off", []byte{0x48, 0x89}, false},
 	} {
-		if got := flagsUnread(x.code, 0x1000); got != x.want {
+		if got := FlagsUnread(x.code, 0x1000); got != x.want {
 			t.Errorf("%s: %v", x.name, got)
 		}
 	}

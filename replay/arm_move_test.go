@@ -1,0 +1,82 @@
+package replay
+
+import (
+	"diagnose/image/x86"
+	"diagnose/replay/patch"
+	"encoding/binary"
+	"errors"
+	"testing"
+)
+
+// windowBase is the address of the tests' code.
+const windowBase = 0x555555554000
+
+func TestMovedInstructions(t *testing.T) {
+	const pc, page = windowBase + 0x100, windowBase + 0x100000
+	for _, x := range []struct {
+		name string
+		code []byte
+		op   string // of the last moved instruction
+	}{
+		{"mov 0x10(%rip), %eax", []byte{0x8b, 0x05, 0x10, 0, 0, 0}, "mov"},
+		{"cmpl $1, 0x10(%rip)", []byte{0x83, 0x3d, 0x10, 0, 0, 0, 1}, "cmp"},
+		{"jmp *0x10(%rip)", []byte{0xff, 0x25, 0x10, 0, 0, 0}, "jmp"},
+		{"call *0x10(%rip)", []byte{0xff, 0x15, 0x10, 0, 0, 0}, "jmp"},
+	} {
+		inst, err := x86.Decode(x.code, pc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &assembler{page: page}
+		if err := a.move(&inst); err != nil {
+			t.Errorf("%s: %v", x.name, err)
+			continue
+		}
+		var last x86.Inst
+		for at := 0; at < a.Len(); at += last.Len {
+			if last, err = x86.Decode(a.Bytes()[at:], page+uint64(at)); err != nil {
+				t.Fatalf("%s: %x: %v", x.name, a.Bytes(), err)
+			}
+		}
+		addr := uint64(0)
+		for _, o := range last.Operands {
+			if o.IsMemory && o.Memory.Base == x86.RIP {
+				addr = last.PC + uint64(last.Len) + uint64(o.Memory.Disp)
+			}
+		}
+		if want := pc + uint64(len(x.code)) + 0x10; last.Op != x.op || addr != want {
+			t.Errorf("%s: moved as %x, %s of %#x, want %s of %#x", x.name, a.Bytes(), last.Op, addr, x.op, want)
+		}
+	}
+
+	// The displacement has the same bytes as the immediate, so it cannot be found.
+	inst, err := x86.Decode([]byte{0x81, 0x3d, 4, 3, 2, 1, 4, 3, 2, 1}, pc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (&assembler{page: page}).move(&inst); !errors.Is(err, errNoProbe) {
+		t.Errorf("an instruction that cannot be told apart was moved: %v", err)
+	}
+}
+
+func TestMovedBranches(t *testing.T) {
+	const pc, page = windowBase + 0x100, windowBase + 0x100000
+	for name, code := range map[string][]byte{"jmp": {0xeb, 0x10}, "jne": {0x75, 0x10}, "jrcxz": {0xe3, 0x10}, "loop": {0xe2, 0x10},
+		"jmp far": {0xe9, 0x10, 0, 0, 0}, "je far": {0x0f, 0x84, 0x10, 0, 0, 0}, "call": {0xe8, 0x10, 0, 0, 0}} {
+		inst, err := x86.Decode(code, pc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &assembler{page: page}
+		if err := a.move(&inst); err != nil || !patch.Movable(&inst) {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		// The displacement is at the end of the moved form.
+		n := a.Len()
+		to := page + uint64(n) + uint64(int64(int32(binary.LittleEndian.Uint32(a.Bytes()[n-4:]))))
+		if want := pc + uint64(len(code)) + 0x10; to != want {
+			t.Errorf("%s leads to %#x, want %#x", name, to, want)
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package replay
+
+import (
+	"bytes"
+	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/replay/patch"
+	"diagnose/replay/ptrace"
+	"diagnose/replay/record"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// place is a pc with the state that identifies it.
+type place struct {
+	pc        uint64
+	registers [18]uint64 // struct dg_signal_state
+	flags     uint64     // the bits of the last of them that are compared
+	// unread: the flags of results are not compared at pc; results are the recorded ones.
+	unread  bool
+	results uint64
+	// matches makes the comparisons that cost more than registers.
+	matches func(t *thread) (bool, error)
+	signal  int // 0: the thread's end
+	info    ptrace.Siginfo
+	probe   *probe // nil: a debug register
+	// retry: a probe was not possible, perhaps because of where the thread continued.
+	retry bool
+	known []words
+	// rest: a repeating instruction is executed until the place's count is left, and traps after
+	// it, at this address.
+	rest uint64
+}
+
+// words is memory as it is at the place.
+type words struct {
+	addr uint64
+	data []byte
+}
+
+// signalPlace returns the place of a signal that arrived between two events.
+func signalPlace(m io.ReaderAt, e *record.Event) (*place, error) {
+	if e.Kind != record.KindSignal || len(e.Args) < 9 || len(e.Payloads) < 3 {
+		return nil, fmt.Errorf("replay: event of kind %v is no signal with a state", e.Kind)
+	}
+	info, state, ranges := e.Payloads[0], e.Payloads[1], e.Payloads[2]
+	p := &place{signal: int(e.Object)}
+	var s agent.RawSignalState
+	if len(info.Data) != len(p.info) || state.Kind != record.PayloadRegisters || len(state.Data) != binary.Size(s) ||
+		ranges.Kind != record.PayloadRanges || len(ranges.Data)%16 != 0 || len(ranges.Data) == 0 {
+		return nil, fmt.Errorf("replay: signal %d has no state in the log", e.Object)
+	}
+	copy(p.info[:], info.Data)
+	if _, err := binary.Decode(state.Data, binary.LittleEndian, &s); err != nil {
+		return nil, err
+	}
+	p.pc, p.registers, p.flags = e.Args[1], s.Registers, s.Flags
+	parts := make([]agent.RawRange, len(ranges.Data)/16)
+	if _, err := binary.Decode(ranges.Data, binary.LittleEndian, parts); err != nil {
+		return nil, err
+	}
+	const most = 64 << 20
+	for _, r := range parts {
+		if r.Length > most {
+			return nil, fmt.Errorf("replay: signal %d has a digest of %d bytes", e.Object, r.Length)
+		}
+	}
+	for _, w := range e.Payloads[3:] {
+		if w.Kind == record.PayloadWords {
+			p.known = append(p.known, words{uint64(w.Addr), w.Data})
+		}
+	}
+	want := digests{registers: e.Args[2], stack: e.Args[3], data: e.Args[4]}
+	general := digest(state.Data[:8*len(s.Registers)], 0)
+	p.matches = func(t *thread) (bool, error) { return want.match(t.tid, m, general, parts) }
+	return p, nil
+}
+
+// digests are of the state that a signal interrupted.
+type digests struct{ registers, stack, data uint64 }
+
+// match compares in the order of cost. general is the digest of the general registers, which are
+// known to be equal.
+func (d digests) match(tid int, m io.ReaderAt, general uint64, ranges []agent.RawRange) (bool, error) {
+	floating, err := ptrace.GetRegset(tid, ptrace.RegsetFP)
+	if err != nil {
+		return false, err
+	}
+	const xmm, size = 160, 256 // struct user_fpregs_struct
+	if len(floating) < xmm+size {
+		return false, fmt.Errorf("replay: %d bytes of vector registers", len(floating))
+	}
+	if digest(floating[xmm:xmm+size], general) != d.registers {
+		return false, nil
+	}
+	read := func(r agent.RawRange, seed uint64) (uint64, error) {
+		p := make([]byte, r.Length)
+		_, err := m.ReadAt(p, int64(r.Address))
+		return digest(p, seed), err
+	}
+	// Memory that is not mapped (yet) does not match.
+	if stack, err := read(ranges[0], 0); err != nil || stack != d.stack {
+		return false, nil
+	}
+	sum := uint64(0)
+	for _, r := range ranges[1:] {
+		if sum, err = read(r, sum); err != nil {
+			return false, nil
+		}
+	}
+	return sum == d.data, nil
+}
+
+// contextOrder is the order of the registers in struct sigcontext, without rflags.
+var contextOrder = []image.Register{image.R8, image.R9, image.R10, image.R11, image.R12, image.R13, image.R14, image.R15,
+	image.RDI, image.RSI, image.RBP, image.RBX, image.RDX, image.RAX, image.RCX, image.RSP, image.RIP}
+
+// finalPlace returns the place where the core has a thread; nil if the core lacks a register.
+func finalPlace(live *process, core *image.Process, end *coreThread) *place {
+	p := &place{flags: statusFlags}
+	registers, flags := end.Registers, end.Registers.Flags
+	if end.preempted() {
+		program := end.program()
+		registers, flags = *imageRegisters(&program), program.Eflags
+	}
+	for i, r := range contextOrder {
+		value, known := registers.Get(r)
+		if !known {
+			return nil
+		}
+		p.registers[i] = value
+	}
+	p.registers[17] = flags & p.flags
+	p.pc = p.registers[16]
+	const stackCompared = 16 << 10
+	low := p.registers[15] - redZone
+	want := make([]byte, stackCompared)
+	// Other threads write to the control block, which is at the stack's end.
+	if end := end.raw.ThreadPointer; end > low && end-low < stackCompared {
+		want = want[:end-low]
+	}
+	n, _ := core.ReadMemory(evidence.Addr(low), want)
+	want = want[:n]
+	p.known = []words{{low, want}}
+	p.matches = func(t *thread) (bool, error) {
+		// Loops that take a lock pass here with equal registers and stack.
+		if r, err := live.rthread(t.index); err != nil {
+			return false, err
+		} else if r.BudgetStart-r.Budget != end.raw.BudgetStart-end.raw.Budget {
+			return false, nil
+		}
+		have := make([]byte, len(want))
+		if _, err := live.memory.ReadAt(have, int64(low)); err != nil {
+			return false, nil
+		}
+		return bytes.Equal(want, have), nil
+	}
+	return p
+}
+
+// Positions in struct dg_signal_state.
+const (
+	contextRDI   = 8
+	contextRSI   = 9
+	contextRCX   = 14
+	contextFlags = 17
+)
+
+// repeated are the registers that a repeating instruction changes.
+var repeated = []int{contextRDI, contextRSI, contextRCX, contextFlags}
+
+// equal compares registers, except for some.
+func (p *place) equal(regs *ptrace.Registers, except []int) bool {
+	have := [...]uint64{regs.R8, regs.R9, regs.R10, regs.R11, regs.R12, regs.R13, regs.R14, regs.R15, regs.Rdi, regs.Rsi,
+		regs.Rbp, regs.Rbx, regs.Rdx, regs.Rax, regs.Rcx, regs.Rsp, regs.Rip, regs.Eflags & p.flags}
+	if except == nil {
+		return have == p.registers
+	}
+	for i := range have {
+		if have[i] != p.registers[i] && !slices.Contains(except, i) {
+			return false
+		}
+	}
+	return true
+}
+
+// repeatedLength returns the length of the string instruction with a repeat prefix at pc; 0 if
+// there is none. Such an instruction is interrupted between its repetitions, but a breakpoint
+// traps only before the first of them.
+func repeatedLength(m io.ReaderAt, pc uint64) int {
+	var code [15]byte
+	if _, err := m.ReadAt(code[:], int64(pc)); err != nil {
+		return 0
+	}
+	prefixed := false
+	for i, c := range code {
+		switch {
+		case c == 0xf2 || c == 0xf3:
+			prefixed = true
+		case c == 0x66 || c == 0x67 || c >= 0x40 && c <= 0x4f:
+		case prefixed && (c >= 0xa4 && c <= 0xa7 || c >= 0xaa && c <= 0xaf):
+			return i + 1
+		default:
+			return 0
+		}
+	}
+	return 0
+}
+
+// ignoreFlags excludes from the comparison the flags that no later code reads. A thread that
+// arrives gets the recorded ones.
+func (p *place) ignoreFlags(m *processMemory) {
+	code := make([]byte, patch.FlagsReach)
+	if _, err := m.ReadAt(code, int64(p.pc)); err != nil || !patch.FlagsUnread(code, p.pc) {
+		return
+	}
+	p.results, p.unread = p.registers[contextFlags]&resultFlags, true
+	p.flags &^= resultFlags
+	p.registers[contextFlags] &= p.flags
+}
