@@ -26,23 +26,21 @@ import (
 // The process has only one thread then, so the memory that a call's arguments point to does not
 // change during the check.
 type loading struct {
-	c *controller
-	// objects are the recorded start's, by path.
+	process  *process
+	manifest *record.Manifest
+	// objects are the mappings of the recorded start, by path.
 	objects map[string]*record.Mapping
 	// trusted are the files that were found to be recorded ones.
 	trusted map[fileID]bool
-	// opened: the call that ends next was one to open a file for writing. rdi is what
-	// the thread had in that register.
-	opened bool
-	rdi    uint64
+	// open is the opening whose call ends next; nil: none.
+	open *opening
 }
 
 // fileID distinguishes files while they are open.
 type fileID struct{ device, inode uint64 }
 
-func newLoading(c *controller) *loading {
-	m := c.stages[0].rec.Manifest
-	l := &loading{c: c, objects: map[string]*record.Mapping{}, trusted: map[fileID]bool{}}
+func newLoading(p *process, m *record.Manifest) *loading {
+	l := &loading{process: p, manifest: m, objects: map[string]*record.Mapping{}, trusted: map[fileID]bool{}}
 	for i := range m.Start.Mappings {
 		x := &m.Start.Mappings[i]
 		if len(x.Path) > 0 && x.Path[0] == '/' && l.objects[string(x.Path)] == nil {
@@ -55,16 +53,16 @@ func newLoading(c *controller) *loading {
 // executed checks the result of execve(2) before the process's first instruction: the program, and
 // the dynamic linker that it asks for.
 func (l *loading) executed() error {
-	want := string(l.c.stages[0].rec.Manifest.Program.Path)
+	want := string(l.manifest.Program.Path)
 	if len(l.objects) == 0 {
 		return inputf("replay: the recording ended before its start was written down")
 	}
-	if got, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", l.c.pid)); err != nil {
+	if got, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", l.process.pid)); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	} else if got != want {
 		return inputf("replay: what the recording says was executed is %s, not the recorded program %s", got, want)
 	}
-	maps, err := readMaps(l.c.pid)
+	maps, err := readMaps(l.process.pid)
 	if err != nil {
 		return err
 	}
@@ -109,12 +107,38 @@ func (l *loading) recorded(path, open string) error {
 			return inputf("%s: %w", path, err)
 		}
 	}
+	if err := sameContents(path, open, x.File); err != nil {
+		return err
+	}
 	l.trusted[id] = true
 	return nil
 }
 
-// broughtBy returns the recording or corpus that a file is in; empty: none. Whatever is
-// there may have come from elsewhere.
+// sameContents compares a file that all users may change with the recorded digest: sizes,
+// times and build-ids are easily made equal. path is its name, open a name to open it by.
+func sameContents(path, open string, recorded *record.File) error {
+	shared, err := record.SharedFile(path)
+	switch {
+	case err != nil:
+		return inputf("replay: %w", err)
+	case shared != record.SharedByAll:
+		return nil
+	case recorded == nil || recorded.SHA256 == "":
+		return inputf("replay: all users may change %s or replace it, and the recording has no digest of it: "+
+			"change the permissions of the file or of its directories", path)
+	}
+	sum, err := record.FileSum(open)
+	if err != nil {
+		return inputf("replay: %s: %w", path, err)
+	}
+	if sum != recorded.SHA256 {
+		return inputf("replay: all users may change %s or replace it, and it has another digest than it had in the recording", path)
+	}
+	return nil
+}
+
+// broughtBy returns the recording or corpus that a file is in; empty: none. The files in it may
+// have come from elsewhere.
 func broughtBy(path string) string {
 	there := func(dir, name string) bool {
 		info, err := os.Lstat(filepath.Join(dir, name))
@@ -134,7 +158,7 @@ func broughtBy(path string) string {
 func (l *loading) refuse(format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 	var names []string
-	for _, r := range l.c.stages[0].rec.Manifest.EnvironmentRisks() {
+	for _, r := range l.manifest.EnvironmentRisks() {
 		names = append(names, r.Variable)
 	}
 	if len(names) > 0 {
@@ -152,10 +176,12 @@ func (l *loading) call(t *thread) error {
 	case err != nil:
 		return err
 	case call.Op == ptrace.CallExit:
-		return l.ended(t)
+		o := l.open
+		l.open = nil
+		return o.ended(l.process, t)
 	}
 	err = l.allowed(t, call)
-	if err != nil { // the call must not be made when the process is killed either
+	if err != nil { // the call must not be made even if the process is killed
 		if regs, e := ptrace.GetRegisters(t.tid); e == nil {
 			regs.Orig_rax = ^uint64(0)
 			ptrace.SetRegisters(t.tid, &regs)
@@ -189,9 +215,9 @@ func (l *loading) allowed(t *thread, call *ptrace.Call) error {
 	}
 	switch a := &call.Args; call.Number {
 	case unix.SYS_OPEN:
-		return l.open(t, a[1])
+		return l.opens(t, openCall{directory: unix.AT_FDCWD, path: a[0], flags: a[1], register: flagsOfOpen})
 	case unix.SYS_OPENAT:
-		return l.open(t, a[2])
+		return l.opens(t, openCall{directory: int32(a[0]), path: a[1], flags: a[2], register: flagsOfOpenat})
 	case unix.SYS_MMAP:
 		if a[2]&unix.PROT_EXEC != 0 && a[3]&unix.MAP_ANONYMOUS == 0 {
 			return l.mapped(uint32(a[4]))
@@ -201,7 +227,7 @@ func (l *loading) allowed(t *thread, call *ptrace.Call) error {
 		if a[2]&unix.PROT_EXEC == 0 {
 			return nil
 		}
-		maps, err := readMaps(l.c.pid)
+		maps, err := readMaps(l.process.pid)
 		if err != nil {
 			return err
 		}
@@ -227,42 +253,10 @@ func (l *loading) allowed(t *thread, call *ptrace.Call) error {
 
 // mapped checks that a file that code is mapped from is a recorded one.
 func (l *loading) mapped(fd uint32) error {
-	link := fmt.Sprintf("/proc/%d/fd/%d", l.c.pid, fd)
+	link := fmt.Sprintf("/proc/%d/fd/%d", l.process.pid, fd)
 	path, err := os.Readlink(link)
 	if err != nil {
-		return nil // there is none: the call fails
+		return nil // no such descriptor: the call fails
 	}
 	return l.recorded(path, link)
-}
-
-// open lets files be opened for reading. In the place of one that is opened for
-// writing the process gets the null device: a recorded one that had LD_DEBUG_OUTPUT
-// in its environment has a descriptor there, and goes the same way.
-func (l *loading) open(t *thread, flags uint64) error {
-	const effects = unix.O_ACCMODE | unix.O_CREAT | unix.O_TRUNC
-	if flags&effects == unix.O_RDONLY {
-		return nil
-	}
-	regs, err := ptrace.GetRegisters(t.tid)
-	if err != nil {
-		return err
-	}
-	l.opened, l.rdi = true, regs.Rdi
-	regs.Orig_rax, regs.Rdi = unix.SYS_DUP, 0
-	return ptrace.SetRegisters(t.tid, &regs)
-}
-
-// ended puts the register back that open has changed: the kernel leaves those of
-// arguments as they are.
-func (l *loading) ended(t *thread) error {
-	if !l.opened {
-		return nil
-	}
-	l.opened = false
-	regs, err := ptrace.GetRegisters(t.tid)
-	if err != nil {
-		return err
-	}
-	regs.Rdi = l.rdi
-	return ptrace.SetRegisters(t.tid, &regs)
 }

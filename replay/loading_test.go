@@ -2,12 +2,15 @@ package replay_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
 	"diagnose/internal/recordtest"
@@ -154,8 +157,124 @@ func TestForeignProgram(t *testing.T) {
 	}
 }
 
-// TestOwnEnvironment: recordings of programs that were run with such variables replay
-// to the same memory.
+// TestForeignDevices: devices and pipes that the environment names are not opened.
+func TestForeignDevices(t *testing.T) {
+	program := built(t, "crashing", crashing)
+	dir := recordtest.RecordProgram(t, program, nil, "", "SIGABRT").Dir
+	m, err := record.ReadManifest(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := t.TempDir()
+	pipe, device := filepath.Join(names, "libc.so.6"), filepath.Join(names, "device")
+	linked, relative := filepath.Join(names, "linked"), filepath.Join(names, "here")
+	if err := errors.Join(unix.Mkfifo(pipe, 0o600), os.Mkdir(relative, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	kernelLog := int(unix.Mkdev(1, 11)) // a device that can be read without harm
+	if err := unix.Mknod(device, unix.S_IFCHR|0o600, kernelLog); errors.Is(err, unix.EPERM) {
+		device = "/dev/kmsg"
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(device, linked); err != nil {
+		t.Fatal(err)
+	}
+	// A process that opens the pipe nevertheless reads this and does not block.
+	writer, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	if _, err := writer.WriteString(strings.Repeat("This is no library.\n", 200)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, variable, opened string }{
+		{"pipe", "LD_PRELOAD=" + pipe, pipe},
+		{"pipe in a directory", "LD_LIBRARY_PATH=" + names, pipe},
+		{"pipe by a relative name", "LD_PRELOAD=../libc.so.6", pipe},
+		{"pipe by an open file", fmt.Sprintf("LD_PRELOAD=/proc/%d/fd/%d", os.Getpid(), writer.Fd()), pipe},
+		{"device", "LD_PRELOAD=" + device, device},
+		{"device by a link", "LD_AUDIT=" + linked, device},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			watch, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Close(watch)
+			if _, err := unix.InotifyAddWatch(watch, c.opened, unix.IN_OPEN); err != nil {
+				t.Fatal(err)
+			}
+			foreign := *m
+			foreign.Program.Environ = slices.Clone(m.Program.Environ)
+			replaceVariables(&foreign, []string{c.variable})
+			foreign.Program.Directory = record.Text(relative)
+			// The start may differ because the variable moves data on the stack.
+			if err := replayedAs(t, dir, &foreign); err == nil {
+				t.Error("no error")
+			}
+			if n, err := unix.Read(watch, make([]byte, 4096)); err != unix.EAGAIN {
+				t.Errorf("%s was opened: %d bytes of events, %v", c.opened, n, err)
+			}
+		})
+	}
+}
+
+// TestForeignSharedFiles: a file that all users may change must have the recorded contents.
+func TestForeignSharedFiles(t *testing.T) {
+	dir := t.TempDir()
+	library := filepath.Join(dir, "libvalue.so")
+	other := built(t, "libvalue.so", "int touching_value = 2;", "-Wl,--build-id=0x1234")
+	if err := copyFile(built(t, "libvalue.so", "int touching_value = 1;", "-Wl,--build-id=0x1234"), library); err != nil {
+		t.Fatal(err)
+	}
+	program := built(t, "program", "extern int touching_value;\n"+strings.Replace(crashing, "abort()", "if (touching_value) abort()", 1), library)
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	recorded := recordtest.RecordProgram(t, program, nil, "", "SIGABRT").Dir
+	recordtest.Identical(t, recorded, 1)
+
+	m, err := record.ReadManifest(recorded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := *m
+	foreign.Start.Mappings = slices.Clone(m.Start.Mappings)
+	for i, x := range foreign.Start.Mappings {
+		if string(x.Path) == library {
+			file := *x.File
+			file.SHA256 = ""
+			foreign.Start.Mappings[i].File = &file
+		}
+	}
+	var input *replay.InputError
+	if err := replayedAs(t, recorded, &foreign); !errors.As(err, &input) || !strings.Contains(err.Error(), "no digest of it") {
+		t.Errorf("without a digest: %v", err)
+	}
+	// Another library of the same size and time replaces it.
+	info, err := os.Stat(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(library), copyFile(other, library), os.Truncate(library, info.Size()), os.Chtimes(library, info.ModTime(), info.ModTime())); err != nil {
+		t.Fatal(err)
+	}
+	if err := replayedAs(t, recorded, m); !errors.As(err, &input) || !strings.Contains(err.Error(), "another digest") {
+		t.Errorf("replaced: %v", err)
+	}
+	// In a directory that only the owner may write, the size and the time suffice.
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := replayedAs(t, recorded, m); errors.As(err, &input) && strings.Contains(err.Error(), "digest") {
+		t.Errorf("not shared: %v", err)
+	}
+}
+
+// TestOwnEnvironment: recordings of programs that were really run with such variables replay to
+// the same memory.
 func TestOwnEnvironment(t *testing.T) {
 	marks := t.TempDir()
 	library := built(t, "libvalue.so", "int touching_value = 1;")
@@ -216,6 +335,6 @@ func replayedAs(t *testing.T, dir string, m *record.Manifest) error {
 	}
 	defer rec.Close()
 	rec.Manifest = m
-	_, err = replay.Run(t.Context(), rec, replay.Options{Timing: record.TimingEager})
+	_, err = replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager}})
 	return err
 }
