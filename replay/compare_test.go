@@ -42,7 +42,7 @@ func TestCompareMemory(t *testing.T) {
 	}
 	flip(0)                            // the first byte
 	flip(100, 107)                     // joined
-	flip(200, 209)                     // apart: eight equal bytes between them
+	flip(200, 209)                     // separate: eight equal bytes between them
 	flip(compareChunk-1, compareChunk) // across a chunk
 	flip(size - 1)                     // the last byte
 	memory.hole = span{start + 2*compareChunk, start + 2*compareChunk + 2*4096}

@@ -76,7 +76,7 @@ func TestMoment(t *testing.T) {
 	at := evidence.Moment{Thread: 1, Ordinal: write.Ordinal}
 	var stack []string
 	var text uint64
-	r, err := replay.Run(t.Context(), rec, replay.Options{Hooks: []replay.Hook{{At: at, Do: func(s *replay.Stopped) error {
+	r, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Hooks: []replay.Hook{{At: at, Do: func(s *replay.Stopped) error {
 		var err error
 		if stack, err = s.Stack(); err != nil {
 			return err
@@ -98,7 +98,7 @@ func TestMoment(t *testing.T) {
 		}
 		text = binary.LittleEndian.Uint64(b[:])
 		return replay.ErrEnough
-	}}}})
+	}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestMomentCounts(t *testing.T) {
 				return err
 			}})
 		}
-		if _, err := replay.Run(t.Context(), rec, replay.Options{Hooks: hooks}); err != nil {
+		if _, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Hooks: hooks}}); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(seen, test.want) {
@@ -165,7 +165,7 @@ func TestMomentNotReached(t *testing.T) {
 	rec := open(t, recordBasic(t, "null").Dir)
 	write := findCall(t, rec, unix.SYS_WRITE)
 	at := evidence.Moment{Thread: 1, Ordinal: write.Ordinal, PC: 0x10, Count: 1}
-	_, err := replay.Run(t.Context(), rec, replay.Options{Hooks: []replay.Hook{{At: at, Do: func(*replay.Stopped) error { return nil }}}})
+	_, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Hooks: []replay.Hook{{At: at, Do: func(*replay.Stopped) error { return nil }}}}})
 	var never *replay.MomentError
 	if !errors.As(err, &never) || never.Moment != at {
 		t.Errorf("a pc that is never reached: %v", err)
@@ -185,7 +185,7 @@ func TestDivergence(t *testing.T) {
 	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	r, err := replay.Run(t.Context(), open(t, dir), replay.Options{})
+	r, err := replay.Run(t.Context(), open(t, dir), replay.PlainRequest{})
 	var d *replay.DivergenceError
 	if !errors.As(err, &d) {
 		t.Fatalf("a changed log replays: %v", err)
@@ -219,7 +219,7 @@ func TestChangedProgram(t *testing.T) {
 	if err := os.WriteFile(path, other, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	_, err = replay.Run(t.Context(), open(t, r.Dir), replay.Options{})
+	_, err = replay.Run(t.Context(), open(t, r.Dir), replay.PlainRequest{})
 	var input *replay.InputError
 	if !errors.As(err, &input) || !strings.Contains(err.Error(), path) {
 		t.Errorf("another program in the recorded one's place: %v", err)
@@ -231,12 +231,12 @@ func TestCancelled(t *testing.T) {
 	write := findCall(t, rec, unix.SYS_WRITE)
 	ctx, cancel := context.WithCancel(t.Context())
 	pid := 0
-	_, err := replay.Run(ctx, rec, replay.Options{Hooks: []replay.Hook{{At: evidence.Moment{Thread: 1, Ordinal: write.Ordinal},
+	_, err := replay.Run(ctx, rec, replay.PlainRequest{Common: replay.Common{Hooks: []replay.Hook{{At: evidence.Moment{Thread: 1, Ordinal: write.Ordinal},
 		Do: func(s *replay.Stopped) error {
 			pid = s.PID()
 			cancel()
 			return ctx.Err()
-		}}}})
+		}}}}})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("a replay that was cancelled: %v", err)
 	}
@@ -257,7 +257,7 @@ func TestImpossibleOrder(t *testing.T) {
 		t.Fatalf("%d threads were recorded, want 2", len(counts))
 	}
 	wrong := record.Schedule{{Thread: 1, Events: uint32(counts[1])}, {Thread: 2, Events: uint32(counts[2])}}
-	_, err = replay.Run(t.Context(), rec, replay.Options{Schedule: wrong})
+	_, err = replay.Run(t.Context(), rec, replay.PlainRequest{Schedule: wrong})
 	var d *replay.DivergenceError
 	if !errors.As(err, &d) || d.Reason != replay.DiffersState || d.Expected == nil || d.Expected.Kind != record.KindJoin {
 		t.Errorf("a join of a thread that has not run: %v", err)
@@ -274,7 +274,7 @@ func TestStuck(t *testing.T) {
 	// program computes.
 	for range 20 {
 		var err error
-		r, err = replay.Run(t.Context(), rec, replay.Options{Computing: 50 * time.Millisecond})
+		r, err = replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Computing: 50 * time.Millisecond}})
 		if !errors.As(err, &stuck) && err != nil {
 			t.Fatalf("a replay without events for a long time: %v", err)
 		}
@@ -302,14 +302,14 @@ func TestHandOver(t *testing.T) {
 	rec := open(t, recordBasic(t, "null").Dir)
 	var said []byte
 	pid := 0
-	_, err = replay.Run(t.Context(), rec, replay.Options{AtEnd: func(s *replay.Stopped) error {
+	_, err = replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{AtEnd: func(s *replay.Stopped) error {
 		return s.HandOver(func(p int) error {
 			pid = p
 			var err error
 			said, err = exec.CommandContext(t.Context(), gdb, "-nx", "-batch", "-p", strconv.Itoa(p), "-ex", "bt", "-ex", "print text").CombinedOutput()
 			return err
 		})
-	}})
+	}}})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
@@ -336,7 +336,7 @@ func TestChildren(t *testing.T) {
 		for _, c := range rec.Manifest.Children {
 			dirs = append(dirs, filepath.Join(rec.Dir, filepath.FromSlash(c.Path)))
 		}
-		r, err := replay.Run(t.Context(), rec, replay.Options{Verify: true})
+		r, err := replay.Run(t.Context(), rec, replay.PlainRequest{Verify: true})
 		if err != nil {
 			t.Fatalf("%s: %v", dirs[i], err)
 		}
@@ -359,7 +359,7 @@ func TestVforked(t *testing.T) {
 		t.Fatalf("%d children, want one", len(parent.Manifest.Children))
 	}
 	rec := open(t, filepath.Join(parent.Dir, filepath.FromSlash(parent.Manifest.Children[0].Path)))
-	r, err := replay.Run(t.Context(), rec, replay.Options{})
+	r, err := replay.Run(t.Context(), rec, replay.PlainRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,10 +372,10 @@ func TestVforked(t *testing.T) {
 func TestHandOverAtMoment(t *testing.T) {
 	at := evidence.Moment{Thread: 1, Ordinal: 2}
 	var pid, tid int
-	r, err := replay.Run(t.Context(), open(t, recordBasic(t, "wait").Dir), replay.Options{Hooks: []replay.Hook{{At: at, Do: func(s *replay.Stopped) error {
+	r, err := replay.Run(t.Context(), open(t, recordBasic(t, "wait").Dir), replay.PlainRequest{Common: replay.Common{Hooks: []replay.Hook{{At: at, Do: func(s *replay.Stopped) error {
 		tid = s.TID()
 		return s.HandOver(func(p int) error { pid = p; return nil })
-	}}}})
+	}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

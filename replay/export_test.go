@@ -10,3 +10,17 @@ func Write(s *Stopped, addr evidence.Addr, p []byte) error {
 
 // Looks returns how often a thread that computed without an event was stepped.
 func Looks(r *Result) int { return r.looks }
+
+// WithAtEnd returns the request with another AtEnd.
+func WithAtEnd(r Request, do func(*Stopped) error) Request { return atEnd{r, do} }
+
+type atEnd struct {
+	Request
+	do func(*Stopped) error
+}
+
+func (a atEnd) parts() parts {
+	p := a.Request.parts()
+	p.AtEnd = a.do
+	return p
+}

@@ -148,7 +148,7 @@ func killOne(t *testing.T, diagnose, busy string, depth int) uint64 {
 		}
 		select {
 		case <-ended:
-			return 0 // this process was away for so long
+			return 0 // this process did not run for that long
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -211,9 +211,9 @@ func replayRest(t *testing.T, dir string, settles bool) uint64 {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
 	defer cancel()
-	r, err := replay.Run(ctx, rec, replay.Options{})
+	r, err := replay.Run(ctx, rec, replay.PlainRequest{})
 	if err != nil && !hasEvents(rec) {
-		return 0 // killed before its first
+		return 0 // killed before its first event
 	}
 	if err != nil {
 		t.Errorf("%s: %v", keepRest(t, rec.Dir), err)
@@ -298,7 +298,7 @@ func TestMany(t *testing.T) {
 	if err != nil || len(checked.Problems) != 0 {
 		t.Fatalf("checked: %+v, %v", checked, err)
 	}
-	result, err := replay.Run(t.Context(), open(t, r.Dir), replay.Options{Verify: true})
+	result, err := replay.Run(t.Context(), open(t, r.Dir), replay.PlainRequest{Verify: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func TestPassedWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec := open(t, p.Record(t).Dir)
-	waits := map[uint32]bool{} // of the thread's last event
+	waits := map[uint32]bool{} // after the thread's last event
 	came := false
 	for e, err := range rec.Log.Ordered() {
 		if err != nil {
@@ -330,7 +330,7 @@ func TestPassedWait(t *testing.T) {
 	if !came {
 		t.Fatal("no signal came in a futex call")
 	}
-	r, err := replay.Run(t.Context(), rec, replay.Options{Timing: record.TimingEager, Verify: true})
+	r, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager}, Verify: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func TestStillRecorded(t *testing.T) {
 	}
 	defer rec.Close()
 	var input *replay.InputError
-	if _, err = replay.Run(t.Context(), rec, replay.Options{}); !errors.As(err, &input) || !strings.Contains(err.Error(), "still being recorded") {
+	if _, err = replay.Run(t.Context(), rec, replay.PlainRequest{}); !errors.As(err, &input) || !strings.Contains(err.Error(), "still being recorded") {
 		t.Errorf("while it is recorded: %v", err)
 	}
 	in.Close()
@@ -461,6 +461,6 @@ func replayDamaged(t *testing.T, dir string) error {
 		return err
 	}
 	defer rec.Close()
-	_, err = replay.Run(ctx, rec, replay.Options{Verify: true, Sleeping: 500 * time.Millisecond, Computing: 5 * time.Second})
+	_, err = replay.Run(ctx, rec, replay.PlainRequest{Common: replay.Common{Sleeping: 500 * time.Millisecond, Computing: 5 * time.Second}, Verify: true})
 	return err
 }

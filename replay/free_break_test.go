@@ -37,7 +37,7 @@ func TestBreaksAsRecorded(t *testing.T) {
 	}{{"overflow", "fill"}, {"lost_update", "slow"}, {"handler_between", "changed"}} {
 		t.Run(x.program, func(t *testing.T) {
 			rec := experiment(t, x.program)
-			plain, err := replay.Run(t.Context(), rec, replay.Options{Free: true})
+			plain, err := replay.Run(t.Context(), rec, replay.FreeRequest{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +54,7 @@ func TestBreaksAsRecorded(t *testing.T) {
 			for range 5 {
 				clear(entered)
 				clear(others)
-				r, err := replay.Run(t.Context(), rec, replay.Options{Free: true, Breaks: list})
+				r, err := replay.Run(t.Context(), rec, replay.FreeRequest{Breaks: list})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -110,7 +110,7 @@ func TestBreakOver(t *testing.T) {
 		once++
 		return replay.ErrBreakOver
 	}}
-	if _, err := replay.Run(t.Context(), rec, replay.Options{Free: true, Breaks: []replay.Break{over, counting(pc, each)}}); err != nil {
+	if _, err := replay.Run(t.Context(), rec, replay.FreeRequest{Breaks: []replay.Break{over, counting(pc, each)}}); err != nil {
 		t.Fatal(err)
 	}
 	if once != 1 || each[1] != 40 {
@@ -157,7 +157,7 @@ func TestBreaksThatChange(t *testing.T) {
 			skipped++
 			return s.SkipStore()
 		}}
-		r, err := replay.Run(t.Context(), rec, replay.Options{Free: true, Breaks: []replay.Break{outside}})
+		r, err := replay.Run(t.Context(), rec, replay.FreeRequest{Breaks: []replay.Break{outside}})
 		if got := endText(r, err); got != passes || skipped != 24 || values != 16 {
 			t.Fatalf("ends with %s, %d stores skipped and %d made, want %s, 24 and 16", got, skipped, values, passes)
 		}
@@ -171,7 +171,7 @@ func TestBreakAtCalls(t *testing.T) {
 	drop := addressOf(t, rec, "drop")
 	calls := 0
 	within := false
-	r, err := replay.Run(t.Context(), rec, replay.Options{Free: true, Breaks: []replay.Break{
+	r, err := replay.Run(t.Context(), rec, replay.FreeRequest{Breaks: []replay.Break{
 		{PC: drop, Do: func(*replay.Stopped) error { within = true; return nil }},
 		{PC: free, Changes: true, Do: func(s *replay.Stopped) error {
 			if !within {
@@ -186,22 +186,15 @@ func TestBreakAtCalls(t *testing.T) {
 	}
 }
 
-// TestBreakRefused: a replay that may not leave its way takes none.
-func TestBreakRefused(t *testing.T) {
-	rec := experiment(t, "overflow")
-	if _, err := replay.Run(t.Context(), rec, replay.Options{Breaks: []replay.Break{{PC: 1, Do: func(*replay.Stopped) error { return nil }}}}); err == nil {
-		t.Error("a strict replay took a break")
-	}
-}
-
-// TestStoresOfOneMoment: all values of one Moment are stored, which a thread comes to once.
+// TestStoresOfOneMoment: all values of one Moment are stored, although a thread reaches it only
+// once.
 func TestStoresOfOneMoment(t *testing.T) {
 	rec := experiment(t, "overflow")
 	name := addressOf(t, rec, "node")
 	buffer := wordAt(t, rec, addressOf(t, rec, "buffer"))
 	at := behindCall(t, rec, "length", unix.SYS_GETPPID)
 	var seen [2]evidence.Addr
-	opts := replay.Options{Free: true, AtEnd: func(s *replay.Stopped) error {
+	opts := replay.FreeRequest{Common: replay.Common{AtEnd: func(s *replay.Stopped) error {
 		for i := range seen {
 			v, err := image.Uint64(s, buffer+evidence.Addr(8*i))
 			if err != nil {
@@ -210,7 +203,7 @@ func TestStoresOfOneMoment(t *testing.T) {
 			seen[i] = evidence.Addr(v)
 		}
 		return nil
-	}}
+	}}}
 	for i := range evidence.Addr(2) {
 		opts.Edits = append(opts.Edits, replay.Edit{Kind: replay.EditStore, At: at, Addr: buffer + 8*i, Value: uint64(name + i), Size: 8})
 	}
@@ -231,7 +224,7 @@ func TestBreakAtMoment(t *testing.T) {
 	at.PC, at.Count = pc, arrival
 	before := -1
 	hook := replay.Hook{At: at, Do: func(*replay.Stopped) error { before = each[1]; return nil }}
-	r, err := replay.Run(t.Context(), rec, replay.Options{Free: true, Hooks: []replay.Hook{hook}, Breaks: []replay.Break{counting(pc, each)}})
+	r, err := replay.Run(t.Context(), rec, replay.FreeRequest{Common: replay.Common{Hooks: []replay.Hook{hook}}, Breaks: []replay.Break{counting(pc, each)}})
 	if err != nil || r.Left != nil {
 		t.Fatal(err, r)
 	}

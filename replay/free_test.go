@@ -34,12 +34,12 @@ func TestFreeAsRecorded(t *testing.T) {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
 			rec := open(t, p.Record(t).Dir)
-			strict, err := replay.Run(t.Context(), rec, replay.Options{})
+			strict, err := replay.Run(t.Context(), rec, replay.PlainRequest{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for range 3 {
-				r, err := replay.Run(t.Context(), rec, replay.Options{Free: true})
+				r, err := replay.Run(t.Context(), rec, replay.FreeRequest{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -74,19 +74,19 @@ func ordinals(t *testing.T, rec *record.Recording, thread uint32, kind record.Ki
 }
 
 // reordered requests the recorded order with a thread held back.
-func reordered(t *testing.T, rec *record.Recording, h replay.Hold) replay.Options {
+func reordered(t *testing.T, rec *record.Recording, h replay.Hold) replay.FreeRequest {
 	t.Helper()
 	s, err := rec.Log.Schedule()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return replay.Options{Free: true, Schedule: replay.Reorder(s, h)}
+	return replay.FreeRequest{Schedule: replay.Reorder(s, h)}
 }
 
 // atEnd reads from the process at the recorded end.
 func atEnd(t *testing.T, rec *record.Recording, read func(*replay.Stopped) error) {
 	t.Helper()
-	if _, err := replay.Run(t.Context(), rec, replay.Options{AtEnd: read}); err != nil {
+	if _, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{AtEnd: read}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -123,10 +123,10 @@ func wordAt(t *testing.T, rec *record.Recording, at evidence.Addr) evidence.Addr
 // hitsOf returns the writes to some words.
 func hitsOf(t *testing.T, rec *record.Recording, w []replay.Watch) (hits []replay.Hit) {
 	t.Helper()
-	if _, err := replay.Run(t.Context(), rec, replay.Options{Watches: w, OnHit: func(h *replay.Hit) error {
+	if _, err := replay.Run(t.Context(), rec, replay.WatchRequest{Watching: replay.Watching{Watches: w, OnHit: func(h *replay.Hit) error {
 		hits = append(hits, *h)
 		return nil
-	}}); err != nil {
+	}}}); err != nil {
 		t.Fatal(err)
 	}
 	return hits
@@ -173,57 +173,57 @@ func TestExperiments(t *testing.T) {
 	const mutex = record.KindMutex
 	experiments := []struct {
 		program, name string
-		options       func(t *testing.T, rec *record.Recording) replay.Options
+		options       func(t *testing.T, rec *record.Recording) replay.FreeRequest
 		end           string
 	}{
-		{"check_act", "act before take", func(t *testing.T, rec *record.Recording) replay.Options {
+		{"check_act", "act before take", func(t *testing.T, rec *record.Recording) replay.FreeRequest {
 			return reordered(t, rec, replay.Hold{Thread: 2, Ordinal: ordinals(t, rec, 2, mutex, 0)[0],
 				Until: replay.EventOf{Thread: 1, Ordinal: ordinals(t, rec, 1, mutex, 0)[1]}})
 		}, passes},
-		{"lost_update", "write before read", func(t *testing.T, rec *record.Recording) replay.Options {
+		{"lost_update", "write before read", func(t *testing.T, rec *record.Recording) replay.FreeRequest {
 			return reordered(t, rec, replay.Hold{Thread: 3, Ordinal: ordinals(t, rec, 3, mutex, 0)[0],
 				Until: replay.EventOf{Thread: 2, Ordinal: ordinals(t, rec, 2, mutex, 0)[1]}})
 		}, passes},
-		{"use_before_init", "init before use", func(t *testing.T, rec *record.Recording) replay.Options {
+		{"use_before_init", "init before use", func(t *testing.T, rec *record.Recording) replay.FreeRequest {
 			return reordered(t, rec, replay.Hold{Thread: 2, Ordinal: ordinals(t, rec, 2, mutex, 0)[0],
 				Until: replay.EventOf{Thread: 1, Ordinal: replay.AsFarAsItCan}})
 		}, passes},
-		{"lock_order", "one before the other", func(t *testing.T, rec *record.Recording) replay.Options {
+		{"lock_order", "one before the other", func(t *testing.T, rec *record.Recording) replay.FreeRequest {
 			return reordered(t, rec, replay.Hold{Thread: 3, Ordinal: ordinals(t, rec, 3, mutex, 0)[0],
 				Until: replay.EventOf{Thread: 2, Ordinal: replay.AsFarAsItCan}})
 		}, passes},
-		{"lock_order_passes", "each has one", func(t *testing.T, rec *record.Recording) replay.Options {
+		{"lock_order_passes", "each has one", func(t *testing.T, rec *record.Recording) replay.FreeRequest {
 			return reordered(t, rec, replay.Hold{Thread: 2, Ordinal: ordinals(t, rec, 2, mutex, 0)[1],
 				Until: replay.EventOf{Thread: 3, Ordinal: ordinals(t, rec, 3, mutex, 0)[0]}})
 		}, "stuck: " + string(replay.StuckCycle)},
-		{"handler_between", "later", func(t *testing.T, rec *record.Recording) replay.Options {
-			return replay.Options{Free: true, Edits: []replay.Edit{{Kind: replay.EditDelaySignal,
+		{"handler_between", "later", func(t *testing.T, rec *record.Recording) replay.FreeRequest {
+			return replay.FreeRequest{Edits: []replay.Edit{{Kind: replay.EditDelaySignal,
 				At:    evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSignal, 0)[0]},
 				Until: ordinals(t, rec, 1, record.KindSyscall, unix.SYS_GETPPID)[0]}}}
 		}, passes},
-		{"handler_between", "never", func(t *testing.T, rec *record.Recording) replay.Options {
-			return replay.Options{Free: true, Edits: []replay.Edit{{Kind: replay.EditDelaySignal,
+		{"handler_between", "never", func(t *testing.T, rec *record.Recording) replay.FreeRequest {
+			return replay.FreeRequest{Edits: []replay.Edit{{Kind: replay.EditDelaySignal,
 				At: evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSignal, 0)[0]}}}}
 		}, passes},
-		{"handler_between", "raised before", func(t *testing.T, rec *record.Recording) replay.Options {
+		{"handler_between", "raised before", func(t *testing.T, rec *record.Recording) replay.FreeRequest {
 			return raisedAt(t, rec, ordinals(t, rec, 1, record.KindSyscall, unix.SYS_SETITIMER)[0])
 		}, passes},
-		{"handlers_between", "later", func(t *testing.T, rec *record.Recording) replay.Options {
-			o := replay.Options{Free: true}
+		{"handlers_between", "later", func(t *testing.T, rec *record.Recording) replay.FreeRequest {
+			o := replay.FreeRequest{}
 			for _, at := range ordinals(t, rec, 1, record.KindSignal, 0) {
 				o.Edits = append(o.Edits, replay.Edit{Kind: replay.EditDelaySignal,
 					At: evidence.Moment{Thread: 1, Ordinal: at}, Until: ordinals(t, rec, 1, record.KindSyscall, unix.SYS_GETPPID)[0]})
 			}
 			return o
 		}, passes},
-		{"handler_fails", "never", func(t *testing.T, rec *record.Recording) replay.Options {
-			return replay.Options{Free: true, Edits: []replay.Edit{{Kind: replay.EditDelaySignal,
+		{"handler_fails", "never", func(t *testing.T, rec *record.Recording) replay.FreeRequest {
+			return replay.FreeRequest{Edits: []replay.Edit{{Kind: replay.EditDelaySignal,
 				At: evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSignal, 0)[0]}}}}
 		}, passes},
-		{"overflow", "stores undone", func(t *testing.T, rec *record.Recording) replay.Options {
+		{"overflow", "stores undone", func(t *testing.T, rec *record.Recording) replay.FreeRequest {
 			buffer := wordAt(t, rec, addressOf(t, rec, "buffer"))
-			o := replay.Options{Free: true}
-			for at := evidence.Addr(16); at < 40; at += 8 { // what guards the buffer, and the name
+			o := replay.FreeRequest{}
+			for at := evidence.Addr(16); at < 40; at += 8 { // the guard of the buffer, and the name
 				o.Watches = append(o.Watches, replay.Watch{Addr: buffer + at, Size: 8, Writes: true})
 			}
 			for _, h := range hitsOf(t, rec, o.Watches) {
@@ -236,11 +236,11 @@ func TestExperiments(t *testing.T) {
 			}
 			return o
 		}, passes},
-		{"overflow", "padded", func(t *testing.T, rec *record.Recording) replay.Options {
-			return replay.Options{Free: true, Edits: []replay.Edit{{Kind: replay.EditPad, At: behindCall(t, rec, "malloc", unix.SYS_GETPPID), Bytes: 64}}}
+		{"overflow", "padded", func(t *testing.T, rec *record.Recording) replay.FreeRequest {
+			return replay.FreeRequest{Edits: []replay.Edit{{Kind: replay.EditPad, At: behindCall(t, rec, "malloc", unix.SYS_GETPPID), Bytes: 64}}}
 		}, passes},
-		{"use_after_free", "free withheld", func(t *testing.T, rec *record.Recording) replay.Options {
-			return replay.Options{Free: true, Edits: []replay.Edit{{Kind: replay.EditSkipCall, At: behindCall(t, rec, "free", unix.SYS_GETPPID)}}}
+		{"use_after_free", "free withheld", func(t *testing.T, rec *record.Recording) replay.FreeRequest {
+			return replay.FreeRequest{Edits: []replay.Edit{{Kind: replay.EditSkipCall, At: behindCall(t, rec, "free", unix.SYS_GETPPID)}}}
 		}, passes},
 	}
 	recordings := map[string]*record.Recording{}
@@ -281,7 +281,7 @@ func TestExperimentsThatGoOn(t *testing.T) {
 		t.Run(x.how, func(t *testing.T) {
 			how := addressOf(t, rec, x.how)
 			free := behindCall(t, rec, "free", unix.SYS_GETPPID)
-			r, err := replay.Run(t.Context(), rec, replay.Options{Free: true, Computing: 2 * time.Second,
+			r, err := replay.Run(t.Context(), rec, replay.FreeRequest{Common: replay.Common{Computing: 2 * time.Second,
 				Hooks: []replay.Hook{{At: evidence.Moment{Thread: 1, Ordinal: free.Ordinal}, Do: func(s *replay.Stopped) error {
 					p, err := s.Process()
 					if err != nil {
@@ -296,7 +296,7 @@ func TestExperimentsThatGoOn(t *testing.T) {
 						return err
 					}
 					return replay.Write(s, computes.Addr, b[:])
-				}}}, Edits: []replay.Edit{{Kind: replay.EditSkipCall, At: free}}})
+				}}}}, Edits: []replay.Edit{{Kind: replay.EditSkipCall, At: free}}})
 			if got := endText(r, err); got != x.end {
 				t.Errorf("ends with %s, want %s", got, x.end)
 			}
@@ -350,18 +350,18 @@ func TestFaultElsewhere(t *testing.T) {
 		return replay.Write(s, cell, []byte{8, 0, 0, 0, 0, 0, 0, 0})
 	}}
 	var diverged *replay.DivergenceError
-	_, err := replay.Run(t.Context(), rec, replay.Options{Timing: record.TimingEager, Hooks: []replay.Hook{wild}})
+	_, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager, Hooks: []replay.Hook{wild}}})
 	if !errors.As(err, &diverged) || diverged.Signal != int(unix.SIGSEGV) || diverged.PC != spin {
 		t.Errorf("%v, want SIGSEGV at %v", err, spin)
 	}
-	r, err := replay.Run(t.Context(), rec, replay.Options{Free: true, Hooks: []replay.Hook{wild}})
+	r, err := replay.Run(t.Context(), rec, replay.FreeRequest{Common: replay.Common{Hooks: []replay.Hook{wild}}})
 	if err != nil || r.End != replay.EndFailure || r.Signal != int(unix.SIGSEGV) || r.Moment.PC != spin {
 		t.Errorf("free: %+v, %v, want SIGSEGV at %v", r, err, spin)
 	}
 }
 
 // raisedAt raises the first signal of a recording when its thread has done the given event.
-func raisedAt(t *testing.T, rec *record.Recording, ordinal uint64) replay.Options {
+func raisedAt(t *testing.T, rec *record.Recording, ordinal uint64) replay.FreeRequest {
 	t.Helper()
 	at := ordinals(t, rec, 1, record.KindSignal, 0)[0]
 	for e, err := range rec.Log.Events(1) {
@@ -369,11 +369,11 @@ func raisedAt(t *testing.T, rec *record.Recording, ordinal uint64) replay.Option
 			t.Fatal(err)
 		}
 		if e.Ordinal == at {
-			return replay.Options{Free: true,
-				Edits: []replay.Edit{{Kind: replay.EditDelaySignal, At: evidence.Moment{Thread: 1, Ordinal: at}, Until: ordinal, Raised: true}},
-				Hooks: []replay.Hook{{At: evidence.Moment{Thread: 1, Ordinal: ordinal}, Do: func(s *replay.Stopped) error { return s.Raise(e) }}}}
+			return replay.FreeRequest{
+				Common: replay.Common{Hooks: []replay.Hook{{At: evidence.Moment{Thread: 1, Ordinal: ordinal}, Do: func(s *replay.Stopped) error { return s.Raise(e) }}}},
+				Edits:  []replay.Edit{{Kind: replay.EditDelaySignal, At: evidence.Moment{Thread: 1, Ordinal: at}, Until: ordinal, Raised: true}}}
 		}
 	}
 	t.Fatalf("no event %d", at)
-	return replay.Options{}
+	return replay.FreeRequest{}
 }

@@ -129,7 +129,7 @@ func TestMappedFileChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rec.Close()
-	_, err = replay.Run(t.Context(), rec, replay.Options{})
+	_, err = replay.Run(t.Context(), rec, replay.PlainRequest{})
 	if err == nil || !strings.Contains(err.Error(), filepath.Base(file.Name())+"\" changed since") {
 		t.Errorf("a replay with another file: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"diagnose/evidence"
+	"diagnose/internal/procmaps"
 	"diagnose/replay/record"
 )
 
@@ -18,10 +19,7 @@ const sampleMaps = `200000000000-20000000a000 rw-p 00000000 00:00 0
 
 func recordedMappings(t *testing.T, text string) []record.Mapping {
 	t.Helper()
-	maps, err := parseMaps([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	maps := mustParse(t, text)
 	var list []record.Mapping
 	for _, m := range maps {
 		list = append(list, record.Mapping{Start: evidence.Addr(m.start), End: evidence.Addr(m.end), Offset: evidence.Addr(m.offset),
@@ -42,11 +40,7 @@ func TestCompareStart(t *testing.T) {
 		{"more", "[stack]\n", "[stack]\nffffffffff600000-ffffffffff601000 r--p 00000000 00:00 0 /more\n", "/more"},
 		{"fewer", sampleMaps[strings.LastIndex(sampleMaps, "7ffffffde"):], "", "[stack]"},
 	} {
-		got, err := parseMaps([]byte(strings.Replace(sampleMaps, c.old, c.new, 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = compareMappings(want, got)
+		err := compareMappings(want, mustParse(t, strings.Replace(sampleMaps, c.old, c.new, 1)))
 		switch {
 		case c.says == "" && err != nil:
 			t.Errorf("%s: %v", c.name, err)
@@ -56,24 +50,16 @@ func TestCompareStart(t *testing.T) {
 	}
 	// A library of another build is reported before a mapping that it moved.
 	want[3].BuildID = "abcd"
-	if err := compareMappings(want, mustParse(t, sampleMaps)); err == nil || !strings.Contains(err.Error(), "libc.so.6 is not what was recorded") {
+	if err := compareMappings(want, mustParse(t, sampleMaps)); err == nil || !strings.Contains(err.Error(), "libc.so.6 is not the recorded file") {
 		t.Errorf("another build-id: %v", err)
 	}
 }
 
 func mustParse(t *testing.T, text string) mappings {
 	t.Helper()
-	maps, err := parseMaps([]byte(text))
+	lines, err := procmaps.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return maps
-}
-
-func TestMapsRefused(t *testing.T) {
-	for _, text := range []string{"zz-10 rw-p 0 0 0\n", "10-20 rw 0 0 0\n", "10-20\n"} {
-		if got, err := parseMaps([]byte(text)); err == nil {
-			t.Errorf("%q: %v, want an error", text, got)
-		}
-	}
+	return mappingsOf(lines)
 }

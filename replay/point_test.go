@@ -112,14 +112,13 @@ func (m *marked) all(which int) uint64 {
 }
 
 // replay returns the marks.
-func (m *marked) replay(t *testing.T, o replay.Options) (string, *replay.Result, error) {
+func (m *marked) replay(t *testing.T, request replay.Request) (string, *replay.Result, error) {
 	t.Helper()
 	left := make([]byte, 64)
-	o.AtEnd = func(s *replay.Stopped) error {
+	r, err := replay.Run(t.Context(), m.rec, replay.WithAtEnd(request, func(s *replay.Stopped) error {
 		_, err := s.ReadMemory(m.order, left)
 		return err
-	}
-	r, err := replay.Run(t.Context(), m.rec, o)
+	}))
 	return string(bytes.TrimRight(left, "\x00")), r, err
 }
 
@@ -130,7 +129,7 @@ type stop struct{ nth, behind int }
 // expect returns preemptions, all of which end when all steps have begun, in the order of the
 // list, and the marks that result.
 func (m *marked) expect(which int, class record.PointClass, stops []stop) ([]record.Preemption, string) {
-	list := []record.Preemption{} // none, and not those of the recording
+	list := []record.Preemption{} // none, instead of those of the recording
 	done := map[int]int{}
 	var begun, then strings.Builder
 	leave := func(b *strings.Builder, nth, n int) {
@@ -192,7 +191,7 @@ func TestPreemptions(t *testing.T) {
 			for _, class := range []record.PointClass{record.PointPC, record.PointCode} {
 				t.Run(name+", "+where+", "+string(class), func(t *testing.T) { m.tenTimes(t, which, class, record.TimingEager, stops) })
 			}
-			if name == "three threads" { // a lazy replay runs a step late that has no preemption
+			if name == "three threads" { // in a lazy replay, a step without a preemption runs late
 				t.Run(name+", "+where+", lazy", func(t *testing.T) { m.tenTimes(t, which, record.PointPC, record.TimingLazy, stops) })
 			}
 		}
@@ -202,7 +201,7 @@ func TestPreemptions(t *testing.T) {
 func (m *marked) tenTimes(t *testing.T, which int, class record.PointClass, timing record.Timing, stops []stop) {
 	list, want := m.expect(which, class, stops)
 	for i := range 10 {
-		got, r, err := m.replay(t, replay.Options{Timing: timing, Preemptions: list})
+		got, r, err := m.replay(t, replay.PlainRequest{Common: replay.Common{Timing: timing, Preemptions: list}})
 		if err != nil || r.End != replay.EndExit {
 			t.Fatalf("replay %d: %v", i+1, err)
 		}
@@ -217,20 +216,20 @@ func TestPreemptionIsMissed(t *testing.T) {
 	m := recordMarks(t)
 	list, _ := m.expect(0, record.PointPC, []stop{{1, 2}})
 	list[0].Count = marks + 1
-	_, _, err := m.replay(t, replay.Options{Timing: record.TimingEager, Preemptions: list})
+	_, _, err := m.replay(t, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: list}})
 	var d *replay.DivergenceError
 	if !errors.As(err, &d) || d.Moment.Thread != list[0].Thread || d.Moment.Ordinal != list[0].Ordinal+1 ||
 		!strings.Contains(err.Error(), "a preemption at "+m.mark.String()) {
 		t.Fatalf("%v", err)
 	}
 	// A free replay continues from there.
-	r, err := replay.Run(t.Context(), m.rec, replay.Options{Timing: record.TimingEager, Preemptions: list, Free: true})
+	r, err := replay.Run(t.Context(), m.rec, replay.FreeRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: list}})
 	if err != nil || r.End != replay.EndExit || r.Left == nil {
 		t.Fatalf("free: %+v, %v", r, err)
 	}
 	list[0].Ordinal = 1 << 20
 	var bad *replay.InputError
-	if _, _, err := m.replay(t, replay.Options{Timing: record.TimingEager, Preemptions: list}); !errors.As(err, &bad) {
+	if _, _, err := m.replay(t, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: list}}); !errors.As(err, &bad) {
 		t.Fatalf("behind an event that there is not: %v", err)
 	}
 }
@@ -242,12 +241,12 @@ func TestPreemptionsAreFound(t *testing.T) {
 	if err := m.rec.SetFound(&record.Found{Timing: record.TimingEager, Preemptions: list, By: "test"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range []replay.Options{{}, {Timing: record.TimingEager}, {Free: true}} {
+	for _, o := range []replay.Request{replay.PlainRequest{}, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager}}, replay.FreeRequest{}} {
 		if got, _, err := m.replay(t, o); err != nil || !strings.HasPrefix(got, want) {
 			t.Errorf("%+v: %s, want %s, %v", o, got, want, err)
 		}
 	}
-	plain, _, err := m.replay(t, replay.Options{Preemptions: []record.Preemption{}})
+	plain, _, err := m.replay(t, replay.PlainRequest{Common: replay.Common{Preemptions: []record.Preemption{}}})
 	if _, ordered := m.expect(0, record.PointPC, nil); err != nil || !strings.HasPrefix(plain, ordered) {
 		t.Errorf("without: %s, %v", plain, err)
 	}
@@ -265,7 +264,7 @@ func TestMomentsBesidePreemptions(t *testing.T) {
 			_, err := s.ReadMemory(m.order, seen)
 			return err
 		}}
-		_, _, err := m.replay(t, replay.Options{Timing: record.TimingEager, Preemptions: list, Hooks: []replay.Hook{hook}})
+		_, _, err := m.replay(t, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: list, Hooks: []replay.Hook{hook}}})
 		own := byte('a' + step.thread - 2)
 		if err != nil || bytes.Count(seen, []byte{own}) != int(count)-1 {
 			t.Errorf("at arrival %d: %s, %v", count, seen, err)
@@ -295,7 +294,7 @@ func TestPreemptionsBesideSignals(t *testing.T) {
 		core.Close()
 		if list, want := interruptedPlan(t, m); list != nil {
 			for i := range 10 {
-				got, r, err := m.replay(t, replay.Options{Timing: record.TimingEager, Preemptions: list, Computing: 5 * time.Second})
+				got, r, err := m.replay(t, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: list, Computing: 5 * time.Second}})
 				var stuck *replay.StuckError
 				if i == 0 && errors.As(err, &stuck) {
 					break // the signal came before a mark

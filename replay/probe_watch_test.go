@@ -32,8 +32,8 @@ func TestProbesAgainstSingleSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := recordWatched(t, name)
 			want := reference(t, w.exe, w.program.Stdin, w.main, w.low, w.high, w.watches)
-			stopped := w.hits(t, replay.Options{Backend: replay.BackendPtrace})
-			hits, result := w.traced(t, replay.Options{Backend: replay.BackendProbe, Probes: instructionsOf(stopped), Verify: true, Timing: record.TimingEager})
+			stopped := w.hits(t, replay.WatchRequest{Watching: replay.Watching{Backend: replay.BackendPtrace}})
+			hits, result := w.traced(t, replay.WatchRequest{Common: replay.Common{Timing: record.TimingEager}, Watching: replay.Watching{Backend: replay.BackendProbe, Probes: instructionsOf(stopped)}, Verify: true})
 			compareHits(t, w.seen(hits), want)
 			for i, h := range hits {
 				// The log does not say where a call was made.
@@ -56,24 +56,24 @@ func TestProbesFull(t *testing.T) {
 	w := recordWatched(t, "many")
 	enough := errors.New("enough")
 	var probes []evidence.Addr
-	_, err := replay.Run(t.Context(), w.rec, replay.Options{Watches: w.watches, Backend: replay.BackendPtrace, OnHit: func(h *replay.Hit) error {
+	_, err := replay.Run(t.Context(), w.rec, replay.WatchRequest{Watching: replay.Watching{Watches: w.watches, Backend: replay.BackendPtrace, OnHit: func(h *replay.Hit) error {
 		probes = []evidence.Addr{h.PC}
 		return enough
-	}})
+	}}})
 	if !errors.Is(err, enough) {
 		t.Fatal(err)
 	}
 	seen := uint64(0)
-	result, err := replay.Run(t.Context(), w.rec, replay.Options{Watches: w.watches, Backend: replay.BackendProbe, Probes: probes, OnHit: func(h *replay.Hit) error {
+	result, err := replay.Run(t.Context(), w.rec, replay.WatchRequest{Watching: replay.Watching{Watches: w.watches, Backend: replay.BackendProbe, Probes: probes, OnHit: func(h *replay.Hit) error {
 		if seen == 0 {
-			time.Sleep(100 * time.Millisecond) // it goes on meanwhile, as far as it can
+			time.Sleep(100 * time.Millisecond) // meanwhile it continues as far as it can
 		}
 		if h.Old != seen || h.New != seen+1 || h.Number != seen {
 			return fmt.Errorf("hit %+v, want that of %d", h, seen+1)
 		}
 		seen++
 		return nil
-	}})
+	}}})
 	if err != nil || seen != uint64(w.least) || result.Hits != seen || result.Lost != 0 || result.Unseen[0] != 0 {
 		t.Errorf("%d hits of %d, %v, %+v", seen, w.least, err, result)
 	}
@@ -82,8 +82,8 @@ func TestProbesFull(t *testing.T) {
 // TestProbesStops: a replay that may not stop so often fails with an error that says so.
 func TestProbesStops(t *testing.T) {
 	w := recordWatched(t, "kinds")
-	probes := instructionsOf(w.hits(t, replay.Options{Backend: replay.BackendPtrace}))
-	_, err := replay.Run(t.Context(), w.rec, replay.Options{Watches: w.watches, Backend: replay.BackendProbe, Probes: probes, MostStops: 2})
+	probes := instructionsOf(w.hits(t, replay.WatchRequest{Watching: replay.Watching{Backend: replay.BackendPtrace}}))
+	_, err := replay.Run(t.Context(), w.rec, replay.WatchRequest{Watching: replay.Watching{Watches: w.watches, Backend: replay.BackendProbe, Probes: probes, MostStops: 2}})
 	var stops *replay.StopsError
 	if !errors.As(err, &stops) {
 		t.Error(err)
@@ -94,13 +94,13 @@ func TestProbesStops(t *testing.T) {
 func TestProbesWrites(t *testing.T) {
 	for _, name := range []string{"loops", "input"} {
 		w := recordWatched(t, name)
-		probes := instructionsOf(w.hits(t, replay.Options{Backend: replay.BackendPtrace}))
-		all := len(w.hits(t, replay.Options{Backend: replay.BackendProbe, Probes: probes}))
+		probes := instructionsOf(w.hits(t, replay.WatchRequest{Watching: replay.Watching{Backend: replay.BackendPtrace}}))
+		all := len(w.hits(t, replay.WatchRequest{Watching: replay.Watching{Backend: replay.BackendProbe, Probes: probes}}))
 		for i := range w.watches {
 			w.watches[i].Writes = true
 		}
-		stopped := w.hits(t, replay.Options{Backend: replay.BackendPtrace})
-		hits := w.hits(t, replay.Options{Backend: replay.BackendProbe, Probes: probes})
+		stopped := w.hits(t, replay.WatchRequest{Watching: replay.Watching{Backend: replay.BackendPtrace}})
+		hits := w.hits(t, replay.WatchRequest{Watching: replay.Watching{Backend: replay.BackendProbe, Probes: probes}})
 		compareHits(t, w.seen(hits), w.seen(stopped))
 		if len(hits) == 0 || len(hits) == all {
 			t.Errorf("%s: %d of %d accesses", name, len(hits), all)
@@ -112,7 +112,7 @@ func TestProbesWrites(t *testing.T) {
 // is. Addresses without an instruction are reported.
 func TestProbesMissing(t *testing.T) {
 	w := recordWatched(t, "loops")
-	all := w.hits(t, replay.Options{Backend: replay.BackendPtrace})
+	all := w.hits(t, replay.WatchRequest{Watching: replay.Watching{Backend: replay.BackendPtrace}})
 	list := instructionsOf(all)
 	var writer evidence.Addr
 	for _, h := range all {
@@ -122,7 +122,7 @@ func TestProbesMissing(t *testing.T) {
 	}
 	list = slices.DeleteFunc(list, func(pc evidence.Addr) bool { return pc == writer })
 	const nowhere = 0x1000
-	hits, result := w.traced(t, replay.Options{Backend: replay.BackendProbe, Probes: append(list, nowhere)})
+	hits, result := w.traced(t, replay.WatchRequest{Watching: replay.Watching{Backend: replay.BackendProbe, Probes: append(list, nowhere)}})
 	var kept []replay.Hit
 	for _, h := range all {
 		if h.PC != writer {
@@ -151,14 +151,14 @@ func TestProbesMissing(t *testing.T) {
 // program.
 func TestProbesInspected(t *testing.T) {
 	w := recordWatched(t, "loops")
-	probes := instructionsOf(w.hits(t, replay.Options{Backend: replay.BackendPtrace}))
-	hits := w.hits(t, replay.Options{Backend: replay.BackendProbe, Probes: probes})
+	probes := instructionsOf(w.hits(t, replay.WatchRequest{Watching: replay.Watching{Backend: replay.BackendPtrace}}))
+	hits := w.hits(t, replay.WatchRequest{Watching: replay.Watching{Backend: replay.BackendProbe, Probes: probes}})
 	type place struct {
 		moment evidence.Moment
 		stack  []string
 	}
 	var places [2]map[uint64]place
-	for i, o := range []replay.Options{{Backend: replay.BackendProbe, Probes: probes}, {Backend: replay.BackendPtrace}} {
+	for i, o := range []replay.Watching{{Backend: replay.BackendProbe, Probes: probes}, {Backend: replay.BackendPtrace}} {
 		places[i] = map[uint64]place{}
 		o.Inspect = map[uint64]func(*replay.Hit, *replay.Stopped) error{}
 		for n := uint64(0); n < uint64(len(hits)); n += 23 {
@@ -176,7 +176,7 @@ func TestProbesInspected(t *testing.T) {
 				return err
 			}
 		}
-		w.hits(t, o)
+		w.hits(t, replay.WatchRequest{Watching: o})
 	}
 	if len(places[0]) < len(hits)/23 || len(places[0]) != len(places[1]) {
 		t.Errorf("%d hits were looked at, %d by stops", len(places[0]), len(places[1]))
@@ -191,7 +191,7 @@ func TestProbesInspected(t *testing.T) {
 // TestProbesMoment: a moment at an instruction that a probe has moved is reached.
 func TestProbesMoment(t *testing.T) {
 	w := recordWatched(t, "loops")
-	all := w.hits(t, replay.Options{Backend: replay.BackendPtrace})
+	all := w.hits(t, replay.WatchRequest{Watching: replay.Watching{Backend: replay.BackendPtrace}})
 	probes := instructionsOf(all)
 	for k := 0; k < len(probes); k += 4 {
 		pc := probes[k]
@@ -202,7 +202,7 @@ func TestProbesMoment(t *testing.T) {
 			reached = s.Moment == at
 			return nil
 		}}
-		hits := w.hits(t, replay.Options{Backend: replay.BackendProbe, Probes: probes, Hooks: []replay.Hook{hook}})
+		hits := w.hits(t, replay.WatchRequest{Common: replay.Common{Hooks: []replay.Hook{hook}}, Watching: replay.Watching{Backend: replay.BackendProbe, Probes: probes}})
 		if !reached || !slices.Equal(hits, all) {
 			t.Fatalf("%v was reached: %v; %d of %d accesses", at, reached, len(hits), len(all))
 		}
@@ -212,16 +212,16 @@ func TestProbesMoment(t *testing.T) {
 // TestProbesEnd: an error of OnHit ends the replay.
 func TestProbesEnd(t *testing.T) {
 	w := recordWatched(t, "loops")
-	probes := instructionsOf(w.hits(t, replay.Options{Backend: replay.BackendPtrace}))
+	probes := instructionsOf(w.hits(t, replay.WatchRequest{Watching: replay.Watching{Backend: replay.BackendPtrace}}))
 	enough := errors.New("enough")
 	n := 0
-	_, err := replay.Run(t.Context(), w.rec, replay.Options{Watches: w.watches, Backend: replay.BackendProbe, Probes: probes,
+	_, err := replay.Run(t.Context(), w.rec, replay.WatchRequest{Watching: replay.Watching{Watches: w.watches, Backend: replay.BackendProbe, Probes: probes,
 		OnHit: func(*replay.Hit) error {
 			if n++; n == 20 {
 				return enough
 			}
 			return nil
-		}})
+		}}})
 	if !errors.Is(err, enough) || n != 20 {
 		t.Errorf("%v behind %d hits", err, n)
 	}

@@ -109,7 +109,7 @@ func TestEndsEarly(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"the recording ended early, for a signal came to the recorder's own code", "the program passed, which its recording does not reach; "} {
+	for _, want := range []string{"the recording ended early, for a signal arrived in the recorder's own code", "the program passed, which its recording does not reach; "} {
 		if !strings.Contains(stderr.String(), want) {
 			t.Errorf("the user is told: %s", stderr.String())
 		}

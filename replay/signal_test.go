@@ -134,10 +134,10 @@ func replayTo(t *testing.T, rec *record.Recording, at evidence.Moment, names []s
 		found, err = interrupted(s, names)
 		return err
 	}
-	r, err := replay.Run(ctx, rec, replay.Options{Verify: true, Hooks: []replay.Hook{{At: at, Do: look}}, AtEnd: func(s *replay.Stopped) (err error) {
+	r, err := replay.Run(ctx, rec, replay.PlainRequest{Common: replay.Common{Hooks: []replay.Hook{{At: at, Do: look}}, AtEnd: func(s *replay.Stopped) (err error) {
 		end, err = variables(s, names)
 		return err
-	}})
+	}}, Verify: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func TestSteppingCalls(t *testing.T) {
 				told[s.Called] = append(told[s.Called], *s)
 			}
 		}}
-		r, err := replay.Run(t.Context(), rec, replay.Options{Timing: record.TimingEager, Preemptions: list, Verify: true, Step: step})
+		r, err := replay.Run(t.Context(), rec, replay.StepRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: list}, Verify: true, Stepping: *step})
 		if err != nil || r.End != replay.EndFailure {
 			t.Fatalf("%+v, %v", r, err)
 		}

@@ -26,7 +26,7 @@ func TestLoopInside(t *testing.T) {
 		}
 		return nil
 	}
-	for range 3 { // the outer one's head is known
+	for range 3 { // the outer loop's head is known
 		left(0x10, 0x11, 0x12, 0x13)
 	}
 	left(0x10)

@@ -20,7 +20,7 @@ func TestStepping(t *testing.T) {
 		windows[s.thread] = replay.StepWindow{From: s.ordinal, To: s.ordinal}
 	}
 	trace := func(list []record.Preemption) (stores []replay.Stepped, left string) {
-		left, _, err := m.replay(t, replay.Options{Timing: record.TimingEager, Preemptions: list, Step: &replay.Stepping{
+		left, _, err := m.replay(t, replay.StepRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: list}, Stepping: replay.Stepping{
 			Windows: windows, Most: 1 << 20, On: func(s *replay.Stepped) {
 				if s.Addr == at && s.Kind == evidence.Write {
 					stores = append(stores, *s)
@@ -32,7 +32,7 @@ func TestStepping(t *testing.T) {
 		return stores, left
 	}
 	stores, left := trace([]record.Preemption{})
-	plain, _, err := m.replay(t, replay.Options{Timing: record.TimingEager, Preemptions: []record.Preemption{}})
+	plain, _, err := m.replay(t, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: []record.Preemption{}}})
 	if err != nil || left != plain || len(stores) != 3*marks {
 		t.Fatalf("%s, without stepping %s, %d stores, %v", left, plain, len(stores), err)
 	}
@@ -47,7 +47,7 @@ func TestStepping(t *testing.T) {
 	s := stores[2]
 	list := []record.Preemption{{Thread: s.Thread, Ordinal: s.Ordinal, Class: record.PointPC, PC: s.PC, Count: s.Count, Until: m.all(0)}}
 	traced, left := trace(list)
-	plain, _, err = m.replay(t, replay.Options{Timing: record.TimingEager, Preemptions: list})
+	plain, _, err = m.replay(t, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: list}})
 	if err != nil || left != plain || len(traced) != 3*marks {
 		t.Fatalf("preempted: %s, without stepping %s, %d stores, %v", left, plain, len(traced), err)
 	}
@@ -81,7 +81,7 @@ func TestSteppingLeavesLoops(t *testing.T) {
 			seen[s.Thread]++
 		}
 	}}
-	r, _ := replay.Run(t.Context(), rec, replay.Options{Timing: record.TimingEager, Preemptions: []record.Preemption{}, Step: step})
+	r, _ := replay.Run(t.Context(), rec, replay.StepRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: []record.Preemption{}}, Stepping: *step})
 	if r == nil || r.End == replay.EndMoment {
 		t.Fatalf("%d instructions do not do: %+v", most, r)
 	}
@@ -114,7 +114,7 @@ func TestSteppingLeavesLoopsWithPlaces(t *testing.T) {
 			t.Errorf("an access in code of nobody's: %+v", s)
 		}
 	}}
-	r, err := replay.Run(t.Context(), rec, replay.Options{Timing: record.TimingEager, Preemptions: []record.Preemption{}, Verify: true, Step: step})
+	r, err := replay.Run(t.Context(), rec, replay.StepRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: []record.Preemption{}}, Verify: true, Stepping: *step})
 	if err != nil || r.End != replay.EndFailure || seen != 1 {
 		t.Fatalf("%+v, %v, %d accesses of the global", r, err, seen)
 	}
@@ -133,7 +133,7 @@ func TestSteppingShares(t *testing.T) {
 	p.Ends = ""
 	const last = 8 // of the events of each thread's window
 	var rec *record.Recording
-	for range mostRecordings { // some runs fail before both threads come so far
+	for range mostRecordings { // some runs fail before both threads get that far
 		rec = open(t, p.Record(t).Dir)
 		events := map[uint32]uint64{}
 		for e := range rec.Log.Ordered() {
@@ -145,7 +145,7 @@ func TestSteppingShares(t *testing.T) {
 			break
 		}
 	}
-	const share = 60 // less than a loop takes to be noticed
+	const share = 60 // fewer than it takes to notice a loop
 	steps := map[uint32]map[uint64]bool{2: {}, 3: {}}
 	step := &replay.Stepping{Windows: map[uint32]replay.StepWindow{2: {From: 4, To: last}, 3: {From: 4, To: last}}, Most: 1 << 17, Share: share, On: func(s *replay.Stepped) {
 		steps[s.Thread][s.Ordinal] = true
@@ -153,9 +153,9 @@ func TestSteppingShares(t *testing.T) {
 			t.Errorf("arrival %d of %d instructions: %+v", s.Count, share, s)
 		}
 	}}
-	r, err := replay.Run(t.Context(), rec, replay.Options{Timing: record.TimingEager, Preemptions: []record.Preemption{}, Step: step})
-	if r == nil || r.End == replay.EndMoment || !step.Cut {
-		t.Fatalf("%+v, %v, cut %v", r, err, step.Cut)
+	r, err := replay.Run(t.Context(), rec, replay.StepRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: []record.Preemption{}}, Stepping: *step})
+	if r == nil || r.End == replay.EndMoment || !r.StepsCut {
+		t.Fatalf("%+v, %v, cut %v", r, err, r.StepsCut)
 	}
 	if len(steps[2]) < 2 || len(steps[3]) < 2 {
 		t.Errorf("steps that are told of: %v", steps)

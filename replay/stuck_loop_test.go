@@ -46,8 +46,9 @@ func lookAtLoop(t *testing.T, exe, name string, most int, then func(l *loopLook,
 			return err
 		}
 		defer memory.Close()
-		c := &controller{pid: pid, memory: memory, library: []span{}}
-		l := &loopLook{c: c, t: &thread{tid: pid, stopped: true}, code: newCodeReader(c), instructions: map[uint64]*x86.Inst{}}
+		p := &process{pid: pid, memory: memory, library: []span{}}
+		p.movedFrom = func(uint64) *x86.Inst { return nil }
+		l := &loopLook{p: p, t: &thread{tid: pid, stopped: true}, code: newCodeReader(p), instructions: map[uint64]*x86.Inst{}}
 		endless, other, err := l.turns(most)
 		if err == nil {
 			then(l, endless, other)

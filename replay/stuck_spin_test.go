@@ -23,7 +23,7 @@ func TestStuckTellsSpinning(t *testing.T) {
 		t.Fatal(err)
 	}
 	spun := func(rec *record.Recording) (*replay.StuckError, evidence.Addr) {
-		_, err := replay.Run(t.Context(), rec, replay.Options{Timing: record.TimingEager, Preemptions: []record.Preemption{}})
+		_, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: []record.Preemption{}}})
 		var stuck *replay.StuckError
 		if err == nil {
 			return nil, 0
@@ -76,18 +76,18 @@ func TestLookDisturbsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const arrivals = 50_000 // each a trap, so that it takes long enough to be looked at
+	const arrivals = 50_000 // each is a trap, so it runs long enough for a look
 	rec := open(t, p.Record(t).Dir)
 	core := coreOf(t, rec)
 	for range mostRecordings {
 		var count [4]byte
-		options := replay.Options{Timing: record.TimingEager, Hooks: []replay.Hook{{
+		options := replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager, Hooks: []replay.Hook{{
 			At: evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSyscall, unix.SYS_GETPPID)[0], PC: symbol(t, core, "arrive"), Count: arrivals},
 			Do: func(s *replay.Stopped) error {
 				_, err := s.ReadMemory(symbol(t, core, "count"), count[:])
 				return err
 			},
-		}}, Verify: true}
+		}}}, Verify: true}
 		r, err := replay.Run(t.Context(), rec, options)
 		if err != nil {
 			t.Fatal(err)

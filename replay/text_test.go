@@ -20,15 +20,15 @@ func TestDivergenceText(t *testing.T) {
 	}{
 		{DivergenceError{Reason: DiffersObject, Expected: write, Got: futex, ExpectedAt: "main (main.c:40)", GotAt: "take (lock.c:7)"},
 			"thread 3, event 1204: the recording has write(1, 0x7fffffffe000, 12) called at main (main.c:40), " +
-				"the replay came to futex(0x555555558040, 128) called at take (lock.c:7)"},
+				"the replay reached futex(0x555555558040, 128) called at take (lock.c:7)"},
 		{DivergenceError{Reason: DiffersArgument, Expected: write, Got: write, Place: 2, Want: 12, Have: 13},
 			"thread 3, event 1204: the recording has write(1, 0x7fffffffe000, 12), in the replay argument 3 is 0xd, not 0xc"},
 		{DivergenceError{Reason: DiffersKind, Got: lock, outcome: "ends with SIGSEGV"},
-			"thread 3, event 1204: the recording ends with SIGSEGV, the replay came to mutex lock of 0x404080"},
+			"thread 3, event 1204: the recording ends with SIGSEGV, the replay reached mutex lock of 0x404080"},
 		{DivergenceError{Reason: DiffersSkipped, Expected: lock, Want: 3, Have: 2},
 			"thread 3, event 1204: the recording has mutex lock of 0x404080, the replay took 2 uncontended mutexes before it, not 3"},
 		{DivergenceError{Reason: DiffersFault, Expected: write, Signal: 11, GotAt: "f (a.c:1)"},
-			"thread 3, event 1204: the recording has write(1, 0x7fffffffe000, 12), the replay came to SIGSEGV at f (a.c:1)"},
+			"thread 3, event 1204: the recording has write(1, 0x7fffffffe000, 12), the replay reached SIGSEGV at f (a.c:1)"},
 		{DivergenceError{Reason: DiffersMapping, Expected: write, Want: 0x7000, Have: ^uint64(16)},
 			"thread 3, event 1204: the recording has write(1, 0x7fffffffe000, 12), in the replay the memory at 0x7000 cannot be mapped (file exists)"},
 	} {

@@ -69,7 +69,7 @@ func TestWalk(t *testing.T) {
 			value, _ = regs.Get(image.RAX)
 			return nil
 		}
-		_, err = replay.Run(t.Context(), rec, replay.Options{Walk: w})
+		_, err = replay.Run(t.Context(), rec, replay.WalkRequest{Walk: *w})
 		return pcs, back, value, err
 	}
 	const most = 1000

@@ -1,0 +1,219 @@
+package replay
+
+import (
+	"os"
+	"slices"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/evidence"
+	"diagnose/image/x86"
+	"diagnose/replay/patch"
+	"diagnose/replay/ptrace"
+	"diagnose/replay/record"
+)
+
+// ownProcess uses the test's process as the replayed one, with a control in its memory.
+func ownProcess(t *testing.T) *process {
+	t.Helper()
+	memory, err := openMemory(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { memory.Close() })
+	size := (uint64(unsafe.Sizeof(agent.RawControl{})) + pageSize - 1) / pageSize * pageSize
+	return &process{pid: os.Getpid(), memory: memory, threads: map[int]*thread{},
+		control: ownPages(t, 0, size, unix.PROT_READ|unix.PROT_WRITE)}
+}
+
+// ownRecordings is a recording of one process that ended with this outcome.
+func ownRecordings(o record.Outcome) *recordings {
+	rec := &record.Recording{Manifest: &record.Manifest{Outcome: o}}
+	return &recordings{rec: rec, stages: []*stage{{rec: rec}}}
+}
+
+// fakePlacer notes the calls that it gets.
+type fakePlacer struct {
+	placer
+	pc    evidence.Addr
+	count uint64
+	pcs   []uint64
+	free  int
+}
+
+func (f *fakePlacer) breakAt(_ *thread, pc evidence.Addr, count uint64) error {
+	f.pc, f.count = pc, count
+	return nil
+}
+
+func (f *fakePlacer) resumeAt(_ *thread, pcs ...uint64) error { f.pcs = pcs; return nil }
+func (f *fakePlacer) freeRegisters(*thread) int               { return f.free }
+
+// A request asks for the parts of its mode and for no others.
+func TestRequestParts(t *testing.T) {
+	common := Common{Timing: record.TimingLazy, Sleeping: time.Second}
+	for name, x := range map[string]struct {
+		request                    Request
+		step, walk, free, watching bool
+	}{
+		"plain": {request: PlainRequest{Common: common, Verify: true}},
+		"watch": {request: WatchRequest{Common: common, Watching: Watching{Watches: make([]Watch, 1)}}, watching: true},
+		"step":  {request: StepRequest{Common: common}, step: true},
+		"walk":  {request: WalkRequest{Common: common}, walk: true},
+		"free":  {request: FreeRequest{Common: common, Watching: Watching{Watches: make([]Watch, 1)}}, free: true, watching: true},
+	} {
+		p := x.request.parts()
+		if p.Timing != record.TimingLazy || p.verify != (name == "plain") || p.step != nil != x.step || p.walk != nil != x.walk ||
+			p.free != nil != x.free || len(p.watching.Watches) > 0 != x.watching {
+			t.Errorf("%s: %+v", name, p)
+		}
+		rec := &record.Recording{Manifest: &record.Manifest{}}
+		rec.Manifest.Times.UserNS = int64(2 * time.Second)
+		if sleeping, computing := p.bounds(rec); sleeping != time.Second || computing != defaultComputing+10*time.Second {
+			t.Errorf("%s: bounds %v and %v", name, sleeping, computing)
+		}
+	}
+}
+
+// The engine is asked to stop at the event of the next hook, and at none after the last one.
+func TestHookQueue(t *testing.T) {
+	p, placed := ownProcess(t), &fakePlacer{}
+	first := evidence.Moment{Thread: 1, Ordinal: 4, PC: 0x1000, Count: 1}
+	same := evidence.Moment{Thread: 1, Ordinal: 4, PC: 0x1000, Count: 3}
+	later := evidence.Moment{Thread: 2, Ordinal: 7}
+	q := &hookQueue{process: p, placer: placed, list: []Hook{{At: first}, {At: same}, {At: later}}}
+	if err := q.arm(&thread{index: 1}, evidence.Moment{}); err != nil || placed.pc != 0x1000 || placed.count != 1 || !q.armed {
+		t.Errorf("armed %v at %v, arrival %d, %v", q.armed, placed.pc, placed.count, err)
+	}
+	// The second Moment is two arrivals after the first one.
+	if err := q.next(&thread{index: 1}, first); err != nil || placed.pc != 0x1000 || placed.count != 2 || !q.armed {
+		t.Errorf("armed %v at %v, arrival %d, %v", q.armed, placed.pc, placed.count, err)
+	}
+	for _, want := range []struct {
+		thread  uint32
+		ordinal uint64
+	}{{2, 7}, {0, ^uint64(0)}} {
+		if err := q.next(&thread{index: 1}, same); err != nil || q.armed {
+			t.Fatalf("armed %v, %v", q.armed, err)
+		}
+		control, err := p.readControl()
+		if err != nil || control.StopThread != want.thread || control.StopAt != want.ordinal {
+			t.Errorf("asked for thread %d, event %d, want %+v, %v", control.StopThread, control.StopAt, want, err)
+		}
+	}
+}
+
+func TestMissedHook(t *testing.T) {
+	at := evidence.Moment{Thread: 3}
+	q := &hookQueue{list: []Hook{{Every: true}, {step: &StepWindow{}}}}
+	if h := q.missed(); h != nil {
+		t.Errorf("missed %+v", h)
+	}
+	q.list = append(q.list, Hook{At: at})
+	if h := q.missed(); h == nil || h.At != at {
+		t.Errorf("missed %+v, want %v", h, at)
+	}
+}
+
+// Breaks are traps in the text that a reader of the memory does not see, and that are removed for
+// a probe.
+func TestBreaksInText(t *testing.T) {
+	p := ownProcess(t)
+	text := ownPages(t, 0, pageSize, unix.PROT_READ|unix.PROT_EXEC)
+	b := newBreaks(p, ownRecordings(record.Outcome{}), []Break{{PC: evidence.Addr(text + 8)}, {PC: evidence.Addr(text + 64)}, {PC: 8}})
+	have := func() [2]byte {
+		var page [128]byte
+		if _, err := p.memory.Memory.ReadAt(page[:], int64(text)); err != nil {
+			t.Fatal(err)
+		}
+		return [2]byte{page[8], page[64]}
+	}
+	for _, step := range []struct {
+		what string
+		do   func() error
+		want [2]byte
+	}{
+		{"placed", b.place, [2]byte{0xcc, 0xcc}},
+		{"give way", func() error { return b.giveWay(&patch.Window{Start: text + 4, End: text + 9}) }, [2]byte{0, 0xcc}},
+		{"placed again", b.place, [2]byte{0, 0xcc}},
+		{"removed", b.remove, [2]byte{}},
+	} {
+		if err := step.do(); err != nil || have() != step.want {
+			t.Errorf("%s: the text has % x, want % x, %v", step.what, have(), step.want, err)
+		}
+		var seen [1]byte
+		if _, err := p.memory.ReadAt(seen[:], int64(text+64)); err != nil || seen[0] != 0 {
+			t.Errorf("%s: a reader sees %#x, %v", step.what, seen[0], err)
+		}
+	}
+	if want := []evidence.Addr{evidence.Addr(text + 8)}; !slices.Equal(b.unbroken, want) {
+		t.Errorf("%v gave way, want %v", b.unbroken, want)
+	}
+}
+
+// A stepper reports an access together with the next instruction, and lets a thread that has used
+// its share do the rest at full speed.
+func TestStepperShares(t *testing.T) {
+	p := ownProcess(t)
+	p.movedFrom, p.library = func(uint64) *x86.Inst { return nil }, []span{}
+	text := ownPages(t, 0, pageSize, unix.PROT_READ|unix.PROT_WRITE)
+	store := []byte{0x48, 0x89, 0x07} // mov %rax, (%rdi)
+	if _, err := p.memory.WriteAt(slices.Concat(store, store, store, store), int64(text)); err != nil {
+		t.Fatal(err)
+	}
+	var told []Stepped
+	placed := &fakePlacer{}
+	st := newStepper(&Stepping{Most: 100, Share: 3, On: func(s *Stepped) { told = append(told, *s) }}, p, placed)
+	th := &thread{index: 2, steps: &steps{to: 9, ordinal: 5, counts: map[uint64]uint64{}}}
+	for i := range uint64(3) {
+		spent, err := st.stepped(th, &ptrace.Registers{Rip: text + 3*i, Rdi: 0x5000})
+		if spent || err != nil {
+			t.Fatal(spent, err)
+		}
+	}
+	if len(told) != 2 || told[0].Addr != 0x5000 || told[0].Size != 8 || told[0].Kind != evidence.Write || told[0].PC != evidence.Addr(text) || told[0].Next != evidence.Addr(text+3) {
+		t.Errorf("told of %+v", told)
+	}
+	if th.steps != nil || !st.cut {
+		t.Errorf("after its share the thread has %+v, cut %v", th.steps, st.cut)
+	}
+	st.left, th.steps = 1, &steps{}
+	if spent, err := st.stepped(th, &ptrace.Registers{}); !spent || err != nil {
+		t.Errorf("the last instruction: spent %v, %v", spent, err)
+	}
+}
+
+// The recorded end decides whether a process ended as recorded.
+func TestJudgeOfTheEnd(t *testing.T) {
+	leave := func(o record.Outcome, status uint64, free bool) *judge {
+		j := &judge{process: &process{}, recordings: ownRecordings(o), result: &Result{}}
+		// Naming a difference fails, because there is no process.
+		if err := j.exited(&thread{index: 1}, &signalStop{regs: ptrace.Registers{Rdi: status}}, free); err != nil {
+			j.end = nil
+		}
+		return j
+	}
+	exit := record.Outcome{Kind: record.OutcomeExit, Status: 3}
+	for _, free := range []bool{false, true} {
+		for _, o := range []record.Outcome{exit, {Kind: record.OutcomeCut}} {
+			if j := leave(o, 3, free); j.end == nil || j.end.kind != EndExit || j.end.status != 3 || j.result.Left != nil {
+				t.Errorf("recorded %+v, free %v: %+v", o, free, j.end)
+			}
+		}
+	}
+	r := ownRecordings(record.Outcome{Kind: record.OutcomeSignal, Signal: int(unix.SIGABRT), Thread: 2})
+	two, one := &thread{index: 2}, &thread{index: 1}
+	if !r.endsWith(two, unix.SIGABRT) || r.endsWith(one, unix.SIGABRT) || r.endsWith(two, unix.SIGSEGV) {
+		t.Error("the recorded signal is SIGABRT of thread 2")
+	}
+	if !r.asRecorded(two, int(unix.SIGABRT)) || r.asRecorded(one, int(unix.SIGABRT)) || r.faultOutcome() {
+		t.Error("the recorded failure is SIGABRT of thread 2, which was sent")
+	}
+	if !ownRecordings(record.Outcome{Kind: record.OutcomeCut}).endsShort() {
+		t.Error("a recording that was cut off ends short")
+	}
+}
