@@ -4,16 +4,11 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
 	"diagnose/evidence"
-	"diagnose/image"
 	"diagnose/image/x86"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
@@ -44,8 +39,8 @@ type thread struct {
 type finalState struct {
 	regs   ptrace.Registers
 	inside uint64 // its frame in the engine, 0 if it was not there
-	signal int    // that ended the process, if this thread got it
-	// info is the signal's, if an instruction raised it.
+	signal int    // the signal that ended the process, if this thread received it
+	// info is the signal's siginfo, if an instruction raised it.
 	info *ptrace.Siginfo
 }
 
@@ -68,8 +63,8 @@ type placer interface {
 	// resumeAt also stops the thread at the pcs, and no longer at those of earlier calls.
 	// freeRegisters returns how many pcs that can be.
 	resumeAt(t *thread, pcs ...uint64) error
-	room(t *thread) int
-	// steps is called before a thread goes on: by one instruction, or at full speed.
+	freeRegisters(t *thread) int
+	// steps is called before a thread resumes, by one instruction (on) or at full speed.
 	steps(t *thread, on bool) error
 	// moved returns the program's instruction that the placer has executed elsewhere, if pc is
 	// right after that copy; nil for any other pc. compares: the pc is after an instruction of the
@@ -101,55 +96,57 @@ type move struct {
 type moveKind uint8
 
 const (
-	moveOn      moveKind = iota // goes on
-	moveHold                    // has come to its end: it is parked in the engine
-	moveArrived                 // has come to the place of breakAt
-	movePoint                   // has come to a preemption
-	moveForeign                 // the stop is none of the placer's
+	moveOn      moveKind = iota // the thread continues
+	moveHold                    // it has reached its end and is parked in the engine
+	moveArrived                 // it has reached the place of breakAt
+	movePoint                   // it has reached a preemption
+	moveForeign                 // the stop is not the placer's
 )
 
 // controller replays one process. It passes each stop to the part that handles it.
 type controller struct {
+	*process
+	*recordings
+	*runner
+	*judge
 	ctx     context.Context
-	opts    Options
+	request parts
 	attempt *attempt
-	rec     *record.Recording
-	stages  []*stage
-	step    int            // index of the stage that is replayed now
-	core    *image.Process // the recorded end; nil if the recording has none
-	// recorded are the core's threads, once somebody asked for them.
-	recorded map[uint32]*coreThread
-	result   *Result
+	result  *Result
 
-	pid      int
-	memory   *processMemory
-	mapped   []span       // by the tool, for code and data of its own
-	library  []span       // the recording library's code, once somebody asked for it
-	detached bool         // the process was handed over
-	may      *unix.CPUSet // the processors that were theirs before pin; nil: all still are
-	threads  map[int]*thread
-	early    *ptrace.Stop // the first stop of a process whose parent has not told of it yet
-	control  uint64       // address of the control; 0 before DG_TRAP_HELLO
-	trapPC   uint64
-	loading  *loading // until DG_TRAP_HELLO
-	placer   placer
-	watch    *watchdog
-	end      *end
-	// tracing is of the watches; nil if there are none.
+	placer  placer
+	early   *ptrace.Stop // the first stop of a process whose parent has not reported it yet
+	loading *loading     // until DG_TRAP_HELLO
+	watch   *watchdog
+	// tracing handles the watches; nil if there are none.
 	tracing *tracing
-	// stepper is of Options.Step; nil: nothing is stepped.
-	stepper        *stepper
-	watchRegisters watchRegisters
-	// mu is held by whoever deals with a stop, or with accesses that need none.
+	// mu is held while a stop is handled, or accesses that need no stop.
 	mu         sync.Mutex
 	collecting sync.WaitGroup
 	// allStopped: the inspection of a hit stopped the other threads, too.
 	allStopped bool
-	// hooks are those to come; hookArmed: the first one's event has been.
-	hooks     []Hook
-	hookArmed bool
-	// breaks are those of Options.Breaks; nil: none.
-	breaks *breaks
+	hooks      *hookQueue
+	breaks     *breaks
+}
+
+func newController(ctx context.Context, rec *record.Recording, request parts, a *attempt) *controller {
+	c := &controller{ctx: ctx, request: request, attempt: a, result: &Result{Timing: a.timing},
+		process:    &process{threads: map[int]*thread{}, files: request.Image, libraryPath: string(rec.Manifest.Agent.Path)},
+		recordings: &recordings{rec: rec}}
+	c.runner = &runner{process: c.process}
+	c.placer = newPlacer(c)
+	c.runner.placer = c.placer
+	c.judge = &judge{process: c.process, recordings: c.recordings, placer: c.placer, result: c.result,
+		reordered: request.schedule != nil, unnamed: request.Unnamed}
+	c.judge.sleeping, c.judge.computing = request.bounds(rec)
+	c.hooks = &hookQueue{process: c.process, placer: c.placer}
+	var asked []Break
+	if f := request.free; f != nil {
+		asked = f.breaks
+	}
+	c.breaks = newBreaks(c.process, c.recordings, asked)
+	c.toProgram, c.movedFrom = c.withoutProbes, c.placer.moved
+	return c
 }
 
 // end is why the replay is over.
@@ -176,39 +173,8 @@ func readStruct[T any](m io.ReaderAt, addr uint64) (*T, error) {
 	return v, nil
 }
 
-func (c *controller) readControl() (*agent.RawControl, error) {
-	return readStruct[agent.RawControl](c.memory, c.control)
-}
-
-// rthread reads what the engine keeps of a thread.
-func (c *controller) rthread(index uint32) (*agent.RawRThread, error) {
-	return readStruct[agent.RawRThread](c.memory, agent.RThreadAddress(index))
-}
-
-// identify finds a thread's index.
-func (c *controller) identify(t *thread) error {
-	if t.index != 0 {
-		return nil
-	}
-	control, err := c.readControl()
-	if err != nil {
-		return err
-	}
-	// The youngest first: those are who is asked for.
-	for i := min(control.Threads, agent.RThreads-1); i > 0; i-- {
-		r, err := c.rthread(i)
-		if err != nil {
-			continue // a slot that is not mapped yet, or not any more
-		}
-		if int(r.RealTID) == t.tid && r.State != agent.RNone {
-			t.index = i
-			return nil
-		}
-	}
-	return fmt.Errorf("%w (%d)", errNoThread, t.tid)
-}
-
-// underFrame replaces what a frame of the engine has saved.
+// underFrame returns the registers with those that a frame of the engine has saved in place of the
+// current ones.
 func underFrame(regs ptrace.Registers, f *agent.RawFrame) ptrace.Registers {
 	regs.Rax, regs.Rbx, regs.Rcx, regs.Rdx, regs.Rsi, regs.Rdi, regs.Rbp = f.RAX, f.RBX, f.RCX, f.RDX, f.RSI, f.RDI, f.RBP
 	regs.R8, regs.R9, regs.R10, regs.R11, regs.R12, regs.R13, regs.R14, regs.R15 = f.R8, f.R9, f.R10, f.R11, f.R12, f.R13, f.R14, f.R15
@@ -217,69 +183,4 @@ func underFrame(regs ptrace.Registers, f *agent.RawFrame) ptrace.Registers {
 	return regs
 }
 
-// park sends a thread that has come to its end into the engine: parkFor.
-func (c *controller) park(t *thread, regs *ptrace.Registers, signal int) error {
-	return c.parkFor(t, &finalState{regs: *regs, signal: signal}, agent.ParkedEnd)
-}
-
-// parkFor sends a thread into the engine, which gives
-// the right to run to the next one and waits.
-func (c *controller) parkFor(t *thread, f *finalState, why uint64) error {
-	control, err := c.readControl()
-	if err != nil {
-		return err
-	}
-	r, err := c.rthread(t.index)
-	if err != nil {
-		return err
-	}
-	if control.ParkPC == 0 {
-		return errors.New("replay: the engine has no place to park a thread")
-	}
-	const room = 512 // an engine stack that is in use is left as it is
-	top := r.EngineSP
-	if slot := agent.RThreadAddress(t.index); f.regs.Rsp > slot && f.regs.Rsp < slot+agent.ThreadSlot {
-		top = f.regs.Rsp - room
-	}
-	f.inside = r.Inside
-	t.final = f
-	t.stepParked()
-	parked := f.regs
-	parked.Rdi = why
-	parked.Rip, parked.Rsp = control.ParkPC, top&^15-8
-	parked.Eflags &^= unixFlagTrap
-	parked.Orig_rax = ^uint64(0)
-	if err := ptrace.SetRegisters(t.tid, &parked); err != nil {
-		return err
-	}
-	return c.cont(t, 0)
-}
-
 const unixFlagTrap = 0x100
-
-func (c *controller) cont(t *thread, signal syscall.Signal) error {
-	return c.goes(t, signal, t.stepping())
-}
-
-// goes lets a thread go on, by one instruction if it steps.
-func (c *controller) goes(t *thread, signal syscall.Signal, steps bool) error {
-	if c.stepper != nil {
-		if err := c.placer.steps(t, steps); err != nil {
-			return err
-		}
-	}
-	if t.raise != nil && signal == 0 {
-		var err error
-		if signal, err = c.raised(t); err != nil {
-			return err
-		}
-	}
-	t.stopped = false
-	switch {
-	case c.loading != nil:
-		return ptrace.ContToCall(t.tid, signal)
-	case steps:
-		return ptrace.Step(t.tid, signal)
-	}
-	return ptrace.Cont(t.tid, signal)
-}

@@ -10,10 +10,9 @@ import (
 	"strconv"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"diagnose/agent"
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 )
@@ -27,9 +26,9 @@ type ExperimentError struct {
 
 func (e *ExperimentError) Error() string {
 	if e.Moment.Thread == 0 {
-		return "replay: the experiment cannot go on: " + e.What
+		return "replay: the experiment cannot continue: " + e.What
 	}
-	return fmt.Sprintf("replay: the experiment cannot go on at %v: %s", e.Moment, e.What)
+	return fmt.Sprintf("replay: the experiment cannot continue at %v: %s", e.Moment, e.What)
 }
 
 // free is the state of a replay that may diverge from the recording.
@@ -52,13 +51,13 @@ const eventsOver = 1 << 17
 // The abilities of an engine in a free replay: free_able of struct dg_control.
 const (
 	ableToLeave = 1 + iota // leave its log
-	ableToRaise            // get signals that the controller raises
+	ableToRaise            // receive signals that the controller raises
 )
 
 // runFree makes one replay, with the timing that is known to be right for the recording. Another
 // timing would be another experiment.
-func runFree(ctx context.Context, rec *record.Recording, opts Options) (*Result, error) {
-	timing := opts.Timing
+func runFree(ctx context.Context, rec *record.Recording, request parts) (*Result, error) {
+	timing := request.Timing
 	if timing == "" {
 		var err error
 		if timing, err = rec.Timing(); err != nil {
@@ -68,18 +67,19 @@ func runFree(ctx context.Context, rec *record.Recording, opts Options) (*Result,
 	if timing == "" {
 		timing = firstTiming
 	}
-	f := &free{schedule: opts.Schedule, changed: opts.Schedule != nil || len(opts.Edits) > 0 || slices.ContainsFunc(opts.Breaks, func(b Break) bool { return b.Changes }), edits: opts.Edits}
-	if err := f.plan(rec, &opts); err != nil {
+	edits, changes := request.free.edits, slices.ContainsFunc(request.free.breaks, func(b Break) bool { return b.Changes })
+	f := &free{schedule: request.schedule, changed: request.schedule != nil || len(edits) > 0 || changes, edits: edits}
+	if err := f.plan(rec, &request); err != nil {
 		return nil, err
 	}
 	a := &attempt{timing: timing, free: f}
-	a.run(ctx, rec, opts)
+	a.run(ctx, rec, request)
 	return a.result, a.err
 }
 
 // plan turns the request into the parts that a stage takes.
-func (f *free) plan(rec *record.Recording, opts *Options) error {
-	if err := f.planEdits(rec, opts); err != nil {
+func (f *free) plan(rec *record.Recording, request *parts) error {
+	if err := f.planEdits(rec, request); err != nil {
 		return err
 	}
 	if f.schedule == nil {
@@ -94,7 +94,7 @@ func (f *free) plan(rec *record.Recording, opts *Options) error {
 	if m := f.move; m != nil {
 		whole = append(whole, record.Turn{Thread: m.thread, Events: uint32(m.dropped())})
 	}
-	opts.Schedule = clamp(whole, recorded.Events())
+	request.schedule = clamp(whole, recorded.Events())
 	return nil
 }
 
@@ -156,9 +156,8 @@ func (f *free) writeRuns(s *stage) error {
 // free reports whether the process may diverge from the recording, or has.
 func (c *controller) free() bool { return c.attempt.free != nil && c.last() }
 
-// helloFree says to the engine what it may do.
-func (c *controller) helloFree(control *agent.RawControl, forked bool) error {
-	f := c.attempt.free
+// hello tells the engine what it may do.
+func (f *free) hello(r *recordings, control *agent.RawControl, forked bool) error {
 	if f == nil {
 		control.Free = agent.FreeNot
 		return nil
@@ -167,14 +166,14 @@ func (c *controller) helloFree(control *agent.RawControl, forked bool) error {
 		f.able = control.FreeAble
 	}
 	control.Free = agent.FreeNot
-	if !c.last() {
+	if !r.last() {
 		return nil
 	}
 	if f.able < ableToLeave {
-		return inputf("replay: the library that recorded %s cannot leave its log: record it again", c.rec.Dir)
+		return inputf("replay: the library that recorded %s cannot leave its log: record it again", r.rec.Dir)
 	}
-	control.Free, control.FreeFirst = agent.FreeMay, c.rec.Manifest.Outcome.Thread
-	control.FreeMost, control.FreeOrder = 2*c.stage().events+eventsOver, 0
+	control.Free, control.FreeFirst = agent.FreeMay, r.rec.Manifest.Outcome.Thread
+	control.FreeMost, control.FreeOrder = 2*r.stage().events+eventsOver, 0
 	if f.schedule != nil {
 		control.FreeOrder = 1
 	}
@@ -190,41 +189,12 @@ func (c *controller) freeTrapped(t *thread, s *signalStop) error {
 	case agent.TrapFatal:
 		return c.failed(t, int(s.regs.Rsi))
 	case agent.TrapStuck:
-		return c.freeStuck(t, s.regs.Rsi)
+		return c.stuckFree(t, s.regs.Rsi)
 	}
 	return c.unpark(t)
 }
 
-// failed: a signal ends the process.
-func (c *controller) failed(t *thread, signal int) error {
-	c.end = &end{kind: EndFailure, thread: t, signal: signal}
-	if c.result.Left != nil || c.asRecorded(t, signal) {
-		return nil
-	}
-	m, err := c.momentOf(t)
-	if err != nil {
-		return err
-	}
-	return c.left(t, &DivergenceError{Reason: DiffersFault, Signal: signal, PC: m.PC})
-}
-
-// asRecorded reports whether the recorded process ended so.
-func (c *controller) asRecorded(t *thread, signal int) bool {
-	o := &c.rec.Manifest.Outcome
-	return o.Kind == record.OutcomeSignal && o.Signal == signal && (o.Thread == 0 || o.Thread == t.index)
-}
-
-// dead is a thread that was parked with the signal that ends the process.
-func (c *controller) dead() *thread {
-	for _, t := range c.sortedThreads() {
-		if t.final != nil && t.final.signal != 0 {
-			return t
-		}
-	}
-	return nil
-}
-
-// freeLeft: the process is free, and may have left the recorded way.
+// freeLeft: the process is free, and may have diverged from the recording.
 func (c *controller) freeLeft(t *thread, s *signalStop) error {
 	control, err := c.readControl()
 	if err != nil {
@@ -252,37 +222,8 @@ func (c *controller) freeLeft(t *thread, s *signalStop) error {
 	return c.goOn()
 }
 
-// left notes where the process left the recorded way; all threads are stopped.
-func (c *controller) left(t *thread, e *DivergenceError) error {
-	if c.result.Left != nil {
-		return nil
-	}
-	c.result.Left = e
-	return c.name(t, e)
-}
-
-// unpark lets a thread go on from where it had come to its end.
-func (c *controller) unpark(t *thread) error {
-	if t.final == nil {
-		return fmt.Errorf("replay: thread %d goes on from where it never was", t.index)
-	}
-	regs := t.final.regs
-	if c.trapPC != 0 && regs.Rip == c.trapPC+1 {
-		regs.Rax = 1 // the answer that it waits for
-	}
-	regs.Orig_rax = ^uint64(0)
-	t.final = nil
-	if err := ptrace.SetRegisters(t.tid, &regs); err != nil {
-		return err
-	}
-	if err := c.stepUnparked(t, &regs); err != nil {
-		return err
-	}
-	return c.cont(t, 0)
-}
-
-// freeFinished: every thread waits, and the log is at its end. That is the
-// recorded end, unless something was changed: then they go on.
+// freeFinished: every thread waits, and the log has no more events. That is the recorded end,
+// unless something was changed: then the threads continue.
 func (c *controller) freeFinished(t *thread, s *signalStop) error {
 	c.identify(t)
 	if dead := c.dead(); dead != nil {
@@ -295,42 +236,7 @@ func (c *controller) freeFinished(t *thread, s *signalStop) error {
 	return c.answer(t, s, agent.FreeIs)
 }
 
-// freeExited: the process would end now.
-func (c *controller) freeExited(t *thread, status int) error {
-	c.end = &end{kind: EndExit, thread: t, status: status}
-	switch o := &c.rec.Manifest.Outcome; o.Kind {
-	case record.OutcomeExit, record.OutcomePassed:
-		if o.Status == status {
-			return nil
-		}
-	case record.OutcomeCut, record.OutcomeRunning:
-		return nil
-	}
-	return c.left(t, &DivergenceError{Reason: DiffersEnd, Status: status})
-}
-
-// freeStuck: no thread can go on, or they do so for ever.
-func (c *controller) freeStuck(t *thread, why uint64) error {
-	if err := c.stuck(t, false); err != nil {
-		return err
-	}
-	e := c.end.failure.(*StuckError)
-	e.After, e.Holder, e.Due = 0, 0, 0
-	switch why {
-	case agent.StuckInput:
-		c.end.kind, c.end.failure = EndIdle, nil
-		c.result.Idle = e.Threads
-	case agent.StuckCycle:
-		e.Cause = StuckCycle
-	case agent.StuckEvents:
-		e.Cause = StuckEvents
-	default:
-		e.Cause = StuckBlocked
-	}
-	return nil
-}
-
-// freeDiverged: the engine itself cannot go on.
+// freeDiverged: the engine itself cannot continue.
 func (c *controller) freeDiverged(t *thread) error {
 	control, err := c.readControl()
 	if err != nil {
@@ -339,22 +245,11 @@ func (c *controller) freeDiverged(t *thread) error {
 	if control.Free != agent.FreeIs {
 		return c.diverged(t)
 	}
-	return c.wild(t, "the engine came to a state that it does not know")
+	return c.wild(t, "the engine reached an unknown state")
 }
 
-// wild ends the replay for reasons that are not the program's.
-func (c *controller) wild(t *thread, what string) error {
-	e := &ExperimentError{What: what}
-	c.end = &end{kind: EndStuck, thread: t, failure: e}
-	if err := c.stopAll(); err != nil {
-		return err
-	}
-	e.Moment, _ = c.momentOf(t)
-	return nil
-}
-
-// freeFault is for an instruction that raised a signal. False: what was recorded
-// goes on.
+// freeFault handles an instruction that raised a signal. It returns false if the recording has
+// that signal.
 func (c *controller) freeFault(t *thread, s *signalStop) (bool, error) {
 	control, err := c.readControl()
 	if err != nil {
@@ -364,7 +259,7 @@ func (c *controller) freeFault(t *thread, s *signalStop) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	next, err := c.nextEvent(t)
+	next, err := c.nextEvent(c.process, t)
 	if err != nil {
 		return true, err
 	}
@@ -373,7 +268,7 @@ func (c *controller) freeFault(t *thread, s *signalStop) (bool, error) {
 		return false, nil
 	}
 	if r.Inside != 0 || s.regs.Rip >= control.TextLow && s.regs.Rip < control.TextHigh {
-		return true, c.wild(t, fmt.Sprintf("%s inside of the engine, at %#x", unix.SignalName(s.signal), s.regs.Rip))
+		return true, c.wild(t, fmt.Sprintf("%s inside of the engine, at %#x", wording.Signal(int(s.signal)), s.regs.Rip))
 	}
 	caught, err := catches(t.tid, s.signal)
 	if err != nil {

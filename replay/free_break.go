@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
+	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 )
 
@@ -28,12 +29,16 @@ var ErrBreakOver = errors.New("replay: the break is not needed any more")
 // breaks are the traps in the program's text for FreeRequest.Breaks. A trap serves all threads,
 // including new ones, whereas debug registers are few and belong to one thread.
 type breaks struct {
-	at     map[uint64][]Break
-	placed map[uint64]bool
+	process    *process
+	recordings *recordings
+	at         map[uint64][]Break
+	placed     map[uint64]bool
+	// unbroken were removed for a probe.
+	unbroken []evidence.Addr
 }
 
-func newBreaks(list []Break) *breaks {
-	b := &breaks{at: map[uint64][]Break{}, placed: map[uint64]bool{}}
+func newBreaks(p *process, r *recordings, list []Break) *breaks {
+	b := &breaks{process: p, recordings: r, at: map[uint64][]Break{}, placed: map[uint64]bool{}}
 	for _, x := range list {
 		b.at[uint64(x.PC)] = append(b.at[uint64(x.PC)], x)
 	}
@@ -44,72 +49,65 @@ var trapInstruction = []byte{0xcc} // int3
 
 // AddBreak adds a break from now on.
 func (s *Stopped) AddBreak(x Break) error {
-	if s.c.breaks == nil {
-		s.c.breaks = newBreaks(nil)
-	}
 	pc := uint64(x.PC)
 	s.c.breaks.at[pc] = append(s.c.breaks.at[pc], x)
-	return s.c.placeBreaks()
+	return s.c.breaks.place()
 }
 
-// placeBreaks puts the traps there for which there is text by now: objects may be
-// loaded later.
-func (c *controller) placeBreaks() error {
-	if c.breaks == nil || !c.last() {
+// place installs the traps whose text is mapped: objects may be loaded later.
+func (b *breaks) place() error {
+	if !b.recordings.last() {
 		return nil
 	}
-	for pc, list := range c.breaks.at {
-		if len(list) == 0 || c.breaks.placed[pc] {
+	for pc, list := range b.at {
+		if len(list) == 0 || b.placed[pc] {
 			continue
 		}
-		if _, err := c.memory.ReadAt(make([]byte, len(trapInstruction)), int64(pc)); err != nil {
+		if _, err := b.process.memory.ReadAt(make([]byte, len(trapInstruction)), int64(pc)); err != nil {
 			continue
 		}
-		if err := c.memory.replace(pc, trapInstruction); err != nil {
+		if err := b.process.memory.replace(pc, trapInstruction); err != nil {
 			return fmt.Errorf("replay: break at %#x: %w", pc, err)
 		}
-		c.breaks.placed[pc] = true
+		b.placed[pc] = true
 	}
 	return nil
 }
 
-// breaksGiveWay takes breaks back where a probe's jump is to be: the probe is for a
-// place that threads may pass any number of times.
-func (c *controller) breaksGiveWay(w *window) error {
-	if c.breaks == nil {
-		return nil
-	}
-	for pc := range c.breaks.placed {
-		if pc < w.start || pc >= w.end && (w.hop == 0 || pc < w.hop || pc >= w.hop+probeJump) {
+// giveWay removes breaks where a probe's jump is to be. The probe is for a place that threads may
+// pass any number of times.
+func (b *breaks) giveWay(w *patch.Window) error {
+	for pc := range b.placed {
+		if pc < w.Start || pc >= w.End && (w.Hop == 0 || pc < w.Hop || pc >= w.Hop+patch.JumpSize) {
 			continue
 		}
-		if err := c.memory.restore(pc); err != nil {
+		if err := b.process.memory.restore(pc); err != nil {
 			return fmt.Errorf("replay: break at %#x: %w", pc, err)
 		}
-		delete(c.breaks.placed, pc)
-		c.breaks.at[pc] = nil
-		c.result.Unbroken = append(c.result.Unbroken, evidence.Addr(pc))
+		delete(b.placed, pc)
+		b.at[pc] = nil
+		b.unbroken = append(b.unbroken, evidence.Addr(pc))
 	}
 	return nil
 }
 
-// removeBreaks leaves the text as the program has it.
-func (c *controller) removeBreaks() error {
-	if c.breaks == nil || c.detached {
+// remove restores the program's text.
+func (b *breaks) remove() error {
+	if b.process.detached {
 		return nil
 	}
-	for pc := range c.breaks.placed {
-		if err := c.memory.restore(pc); err != nil {
+	for pc := range b.placed {
+		if err := b.process.memory.restore(pc); err != nil {
 			return fmt.Errorf("replay: break at %#x: %w", pc, err)
 		}
 	}
-	clear(c.breaks.placed)
+	clear(b.placed)
 	return nil
 }
 
 // breakTrap handles the stop at a break.
 func (c *controller) breakTrap(t *thread, s *signalStop) (bool, error) {
-	if c.breaks == nil || s.signal != unix.SIGTRAP || s.code != siKernel {
+	if s.signal != unix.SIGTRAP || s.code != siKernel {
 		return false, nil
 	}
 	pc := s.regs.Rip - uint64(len(trapInstruction))
@@ -123,10 +121,10 @@ func (c *controller) breakTrap(t *thread, s *signalStop) (bool, error) {
 	if err := ptrace.SetRegisters(t.tid, &regs); err != nil {
 		return true, err
 	}
-	if !c.breaks.placed[pc] { // taken back meanwhile
+	if !c.breaks.placed[pc] { // removed meanwhile
 		return true, c.cont(t, 0)
 	}
-	c.watch.hits.Add(1) // it comes on
+	c.watch.hits.Add(1) // it makes progress
 	if err := c.stopAll(); err != nil || c.end != nil {
 		return true, err
 	}
@@ -138,7 +136,7 @@ func (c *controller) breakTrap(t *thread, s *signalStop) (bool, error) {
 		return true, err
 	}
 	if len(c.breaks.at[pc]) > 0 {
-		if err := c.passBreak(t, pc); err != nil {
+		if err := c.breaks.pass(t, pc); err != nil {
 			return true, err
 		}
 	}
@@ -184,30 +182,30 @@ func (c *controller) callBreaks(t *thread, pc uint64) error {
 	return nil
 }
 
-// passBreak executes the instruction under a trap, and puts the trap back. What else
-// comes of the instruction, a fault or an access to a watched word, is dealt with when
-// the threads go on.
-func (c *controller) passBreak(t *thread, pc uint64) error {
+// pass executes the instruction under a trap, and restores the trap. Other stops that the
+// instruction causes, by a fault or an access to a watched word, are handled when the threads
+// resume.
+func (b *breaks) pass(t *thread, pc uint64) error {
 	regs, err := ptrace.GetRegisters(t.tid)
 	if err != nil {
 		return err
 	}
 	if regs.Rip == pc {
-		stop, err := c.stepBreak(t)
+		stop, err := b.process.stepBreak(t)
 		if err != nil {
 			return err
 		}
 		t.deferred = stop
 	}
-	if err := c.memory.replace(pc, trapInstruction); err != nil {
+	if err := b.process.memory.replace(pc, trapInstruction); err != nil {
 		return err
 	}
-	c.breaks.placed[pc] = true
+	b.placed[pc] = true
 	return nil
 }
 
 // stepBreak executes one instruction. The stop is nil if it is only the step's.
-func (c *controller) stepBreak(t *thread) (*ptrace.Stop, error) {
+func (p *process) stepBreak(t *thread) (*ptrace.Stop, error) {
 	if err := ptrace.Step(t.tid, 0); err != nil {
 		return nil, err
 	}
@@ -225,12 +223,12 @@ func (c *controller) stepBreak(t *thread) (*ptrace.Stop, error) {
 	if siCode(&info) != trapTrace {
 		return &stop, nil
 	}
-	if c.watchRegisters.taken != 0 {
+	if p.watchRegisters.taken != 0 {
 		status, err := ptrace.GetDebug(t.tid, 6)
 		if err != nil {
 			return nil, err
 		}
-		if uint8(status)&c.watchRegisters.taken != 0 {
+		if uint8(status)&p.watchRegisters.taken != 0 {
 			return &stop, nil
 		}
 	}
@@ -244,7 +242,7 @@ func (s *Stopped) Stores() (evidence.Addr, uint64, error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	code := newCodeReader(s.c)
+	code := newCodeReader(s.c.process)
 	defer code.close()
 	return code.stores(&regs)
 }

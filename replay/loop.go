@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"os"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 )
@@ -93,17 +93,6 @@ func (c *controller) handle(stop ptrace.Stop) error {
 	return c.cont(t, 0)
 }
 
-// gone: the process is no more, although nobody here ended it.
-func (c *controller) gone(stop *ptrace.Stop) error {
-	if stop == nil {
-		return fmt.Errorf("replay: process %d has vanished", c.pid)
-	}
-	if c.loading != nil {
-		return inputf("replay: the program came to %v before the recorder started in it", stop)
-	}
-	return fmt.Errorf("replay: process %d came to %v outside of the replay", c.pid, stop)
-}
-
 func (c *controller) event(t *thread, stop ptrace.Stop) error {
 	switch stop.Event {
 	case unix.PTRACE_EVENT_FORK, unix.PTRACE_EVENT_VFORK:
@@ -158,15 +147,27 @@ func (c *controller) signalled(t *thread, stop ptrace.Stop) error {
 func (c *controller) trapSignal(t *thread, s *signalStop) error {
 	// After a system call the kernel gives the second code.
 	if t.stepping() && (s.code == trapTrace || s.code == trapBreakpoint) {
-		return c.stepped(t, &s.regs)
+		spent, err := c.stepper.stepped(t, &s.regs)
+		if err != nil {
+			return err
+		}
+		if spent {
+			c.end = &end{kind: EndMoment, thread: t}
+			return nil
+		}
+		return c.cont(t, 0)
 	}
 	back := t.stepsAgain(s.regs.Rip)
 	if back {
-		if err := c.cameBack(t, &s.regs); err != nil {
+		if err := c.stepper.cameBack(t, &s.regs); err != nil {
 			return err
 		}
 	}
-	hit, other, err := c.watchTrap(t, s)
+	hit, other := false, true
+	var err error
+	if c.tracing != nil {
+		hit, other, err = c.tracing.watchTrap(t, s)
+	}
 	if err != nil || c.end != nil {
 		return err
 	}
@@ -225,13 +226,7 @@ func IsFault(s syscall.Signal) bool { return faults[s] }
 
 const siKernel = 0x80 // SI_KERNEL: int3
 
-// isTrap tells the engine's questions from traps of the program.
-func (c *controller) isTrap(s *signalStop) bool {
-	return s.signal == unix.SIGTRAP && s.code == siKernel && s.regs.Rbx == agent.TrapMagic &&
-		(c.trapPC == 0 || s.regs.Rip == c.trapPC+1)
-}
-
-// moved does what the placer says.
+// moved carries out a move of the placer.
 func (c *controller) moved(t *thread, m move, s *signalStop) error {
 	switch m.kind {
 	case moveHold:
@@ -246,7 +241,7 @@ func (c *controller) moved(t *thread, m move, s *signalStop) error {
 			return err
 		}
 	}
-	return c.goes(t, syscall.Signal(m.signal), m.step || t.stepping())
+	return c.contBy(t, syscall.Signal(m.signal), m.step || t.stepping())
 }
 
 // sent handles signals that were sent to the program. The engine raises all signals of the log
@@ -266,7 +261,7 @@ func (c *controller) sent(t *thread, s *signalStop) error {
 	if err != nil {
 		return err
 	}
-	next, err := c.nextEvent(t)
+	next, err := c.nextEvent(c.process, t)
 	if err != nil {
 		return err
 	}
@@ -278,29 +273,11 @@ func (c *controller) sent(t *thread, s *signalStop) error {
 
 const siTKill = -6 // SI_TKILL
 
-// endsWith reports whether the recorded process ended with a signal of the
-// thread's.
-func (c *controller) endsWith(t *thread, signal syscall.Signal) bool {
-	outcome := &c.stage().rec.Manifest.Outcome
-	return c.last() && outcome.Signal == int(signal) && (outcome.Thread == t.index || outcome.Thread == 0)
-}
-
-// endsShort reports whether the process went on behind the last event, and how it
-// ended is not known, or may be behind what the log has lost.
-func (c *controller) endsShort() bool {
-	rec := c.stage().rec
-	switch rec.Manifest.Outcome.Kind {
-	case record.OutcomeCut, record.OutcomeRunning:
-		return c.last()
-	}
-	return c.last() && c.core == nil && rec.Log.Cut() != nil
-}
-
-// fault: an instruction of the program raised a signal. Either the log has it,
-// or the recording ended with it, or the replay left the recorded way.
+// fault handles a signal that an instruction of the program raised. Either the log has it, or the
+// recording ended with it, or the replay diverged from the recording.
 func (c *controller) fault(t *thread, s *signalStop) error {
 	if c.control == 0 {
-		return inputf("replay: %s at %#x before the recorder started in the program", unix.SignalName(s.signal), s.regs.Rip)
+		return inputf("replay: %s at %#x before the recorder started in the program", wording.Signal(int(s.signal)), s.regs.Rip)
 	}
 	if err := c.identify(t); err != nil {
 		return err
@@ -310,7 +287,7 @@ func (c *controller) fault(t *thread, s *signalStop) error {
 			return err
 		}
 	}
-	next, err := c.nextEvent(t)
+	next, err := c.nextEvent(c.process, t)
 	if err != nil {
 		return err
 	}
@@ -321,7 +298,7 @@ func (c *controller) fault(t *thread, s *signalStop) error {
 		f := &finalState{regs: s.regs}
 		if c.endsWith(t, s.signal) || record.Fatal(t.tid, s.signal) {
 			f.signal, f.info = int(s.signal), &s.info
-		} // or else its handler runs, of which the log has nothing
+		} // else its handler runs, of which the log has no events
 		return c.parkFor(t, f, agent.ParkedEnd)
 	}
 	return c.diverge(t, &DivergenceError{Reason: DiffersFault, Signal: int(s.signal), PC: evidence.Addr(s.regs.Rip)})
@@ -335,70 +312,7 @@ func leaderEnded(pid int) bool {
 	return err == nil && found && bytes.HasPrefix(rest, []byte("Z"))
 }
 
-// stopAll stops every thread. What else they report meanwhile is kept.
-func (c *controller) stopAll() error {
-	for {
-		waiting := 0
-		for _, t := range c.threads {
-			if t.stopped || t.tid == c.pid && leaderEnded(c.pid) {
-				continue
-			}
-			if err := ptrace.Interrupt(t.tid); err != nil && !errors.Is(err, unix.ESRCH) {
-				return err
-			}
-			waiting++
-		}
-		if waiting == 0 {
-			return nil
-		}
-		for waiting > 0 {
-			stop, found, err := c.waitStopped()
-			if err != nil {
-				return err
-			}
-			if !found {
-				break
-			}
-			t := c.threads[stop.TID]
-			switch {
-			case stop.Kind == ptrace.Ended:
-				if stop.TID == c.pid {
-					return c.gone(&stop)
-				}
-				delete(c.threads, stop.TID)
-			case t == nil: // new; its first stop
-				c.threads[stop.TID] = &thread{tid: stop.TID, stopped: true, deferred: &stop}
-				continue
-			default:
-				t.stopped = true
-				if stop.Kind == ptrace.SignalStop || stop.Kind == ptrace.EventStop {
-					t.deferred = &stop
-				}
-			}
-			waiting--
-		}
-	}
-}
-
-// waitStopped waits for what a thread reports that was asked to stop. found is
-// false if none is left but the main thread, and that has ended instead.
-func (c *controller) waitStopped() (stop ptrace.Stop, found bool, err error) {
-	const interval = 100 * time.Microsecond
-	for _, t := range c.threads {
-		if !t.stopped && t.tid != c.pid {
-			stop, err = ptrace.Wait()
-			return stop, true, err
-		}
-	}
-	for {
-		if stop, found, err = ptrace.Poll(); found || err != nil || leaderEnded(c.pid) {
-			return stop, found, err
-		}
-		time.Sleep(interval)
-	}
-}
-
-// goOn lets the threads go on after stopAll.
+// goOn resumes the threads after stopAll.
 func (c *controller) goOn() error {
 	for _, t := range c.threads {
 		if !t.stopped {

@@ -9,75 +9,10 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 )
-
-// Options of a replay. The zero value replays to the recorded end, in silence.
-type Options struct {
-	// Verify compares the process at its end with the recording's core.
-	Verify bool
-	// Echo, if set, gets what the program writes to descriptors 1 and 2.
-	Echo *os.File
-	// Schedule is the order of events, of those that the recording has; nil is
-	// the recorded one. Only the events that it has are replayed.
-	Schedule record.Schedule
-	// Preemptions are what the process does beside that order; nil: what a search
-	// found and wrote into the recording.
-	Preemptions []record.Preemption
-	// Hooks are called at Moments.
-	Hooks []Hook
-	// AtEnd is called at the end, or where the replay stopped short of it,
-	// before the process is ended.
-	AtEnd func(*Stopped) error
-	// Sleeping and Computing are how long there may be no event while all
-	// threads sleep, and while one computes: 10 seconds, and a minute more than
-	// five times what the recorded process computed in all. A thread that is found to
-	// turn in a loop without an end is not waited for so long.
-	Sleeping, Computing time.Duration
-	// Timing says when code between two events of a thread runs. Programs whose
-	// threads look at variables that no event orders (flags, counts) may need
-	// another than others. Empty: what comes to the recorded end; the process may
-	// be run twice for that, and a Timing that is not the usual one is written
-	// into the recording.
-	Timing record.Timing
-	// Watches are traced by Backend (empty: the best that works here). OnHit is
-	// called for each hit in order, Inspect at those hits by their number with all
-	// threads stopped; an error ends the replay.
-	Watches []Watch
-	Backend Backend
-	// Probes are the instructions whose accesses BackendProbe sees.
-	// MostStops is how often it may stop for those that cannot be seen without;
-	// then the error is a *StopsError. 0: as often as need be.
-	Probes    []evidence.Addr
-	MostStops uint64
-	// Locks are looked at at each hit.
-	Locks   []LockWord
-	OnHit   func(*Hit) error
-	Inspect map[uint64]func(*Hit, *Stopped) error
-	// Free lets the process go on where it leaves the recorded way: events that
-	// the log does not have are made up from it, in a fixed order of the threads.
-	// Edits are what is changed to make it leave.
-	// Breaks are instructions at which something is looked at, or changed as by an edit.
-	Free   bool
-	Edits  []Edit
-	Breaks []Break
-	// Step executes parts of the replay one instruction at a time.
-	Step *Stepping
-	// Walk goes along one call of a function.
-	Walk *Walk
-	// Image says how the files of the process are found.
-	Image image.Options
-	// Unnamed leaves addresses in errors without names, and threads without stacks: names
-	// take longer than many a replay.
-	Unnamed bool
-	// Progress, if set, is told now and then how far the replay is.
-	Progress func(done, total uint64)
-}
 
 // Hook is a function to call at a point of a replay.
 type Hook struct {
@@ -90,7 +25,7 @@ type Hook struct {
 	// step: the thread is stepped from this point. A replay may never reach it.
 	step *StepWindow
 	// walk: the thread follows a call from this point.
-	walk *Walk
+	walk *walker
 }
 
 // ErrEnough is returned by a Hook to end the replay at that point.
@@ -101,15 +36,15 @@ type EndKind string
 
 // The ends of a replay.
 const (
-	EndFailure  EndKind = "failure"  // to the recorded signal
-	EndExit     EndKind = "exit"     // to the recorded end of the process
-	EndExec     EndKind = "exec"     // to where the process executed another program
-	EndLog      EndKind = "log"      // to the last event of a recording that was cut off
-	EndFault    EndKind = "fault"    // to an instruction that failed behind the last event of one
-	EndMoment   EndKind = "moment"   // to a Moment, where a Hook ended it
-	EndDiverged EndKind = "diverged" // it left the recorded way
-	EndStuck    EndKind = "stuck"    // it made no progress
-	EndIdle     EndKind = "idle"     // a free one: all threads wait for input that the recording does not have
+	EndFailure  EndKind = "failure"  // the recorded signal
+	EndExit     EndKind = "exit"     // the recorded end of the process
+	EndExec     EndKind = "exec"     // the process executed another program
+	EndLog      EndKind = "log"      // the last event of a recording that was cut off
+	EndFault    EndKind = "fault"    // an instruction that failed after the last event of such a recording
+	EndMoment   EndKind = "moment"   // a Moment where a Hook ended the replay
+	EndDiverged EndKind = "diverged" // the replay diverged from the recording
+	EndStuck    EndKind = "stuck"    // the replay made no progress
+	EndIdle     EndKind = "idle"     // in a free replay: all threads wait for input that the recording does not have
 )
 
 // Result is the outcome of a replay.
@@ -125,8 +60,10 @@ type Result struct {
 	// that got furthest.
 	Timing record.Timing
 	Tried  []record.Timing
-	// Comparison with the recorded end; nil if none was asked for or the replay
-	// did not come to the end.
+	// StepsCut: a thread of a StepRequest had more instructions between two events than its share.
+	StepsCut bool
+	// Comparison is the comparison with the recorded end. It is nil if none was requested or the
+	// replay did not reach the end.
 	Comparison *Comparison
 	// Hits counts the hits that were passed to OnHit, Lost those that were not. Backend is the
 	// back end that traced them.
@@ -174,24 +111,22 @@ func inputf(format string, args ...any) error {
 // *DivergenceError or a *StuckError, and the result is not nil.
 //
 // Replays share nothing; several may run at once.
-func Run(ctx context.Context, rec *record.Recording, opts Options) (*Result, error) {
-	if opts.Free {
-		return runFree(ctx, rec, opts)
+func Run(ctx context.Context, rec *record.Recording, request Request) (*Result, error) {
+	p := request.parts()
+	if p.free != nil {
+		return runFree(ctx, rec, p)
 	}
-	if len(opts.Edits) > 0 || len(opts.Breaks) > 0 {
-		return nil, inputf("replay: what is edited leaves the recorded way, which it may not here")
+	if p.Timing == "" {
+		return runAuto(ctx, rec, p)
 	}
-	if opts.Timing == "" {
-		return runAuto(ctx, rec, opts)
-	}
-	a := &attempt{timing: opts.Timing}
-	a.run(ctx, rec, opts)
+	a := &attempt{timing: p.Timing}
+	a.run(ctx, rec, p)
 	return a.result, a.err
 }
 
 // prepare does the work that needs no process.
 func (c *controller) prepare() error {
-	if err := c.opts.checkWatches(); err != nil {
+	if err := c.request.checkWatches(); err != nil {
 		return err
 	}
 	if c.rec.Live() {
@@ -203,19 +138,19 @@ func (c *controller) prepare() error {
 	}
 	path, err := c.rec.Core()
 	if err == nil {
-		c.core, err = image.OpenCore(path, c.opts.Image)
+		c.core, err = image.OpenCore(path, c.request.Image)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return inputf("replay: the recording's core: %w", err)
 	}
-	if c.core == nil && c.opts.Verify {
+	if c.core == nil && c.request.verify {
 		return withoutCore(c.rec)
 	}
 	for i, s := range c.stages {
 		var core *image.Process
 		var preemptions []record.Preemption
 		if i == len(c.stages)-1 {
-			core, s.schedule, preemptions = c.core, c.opts.Schedule, c.opts.Preemptions
+			core, s.schedule, preemptions = c.core, c.request.schedule, c.request.Preemptions
 		}
 		if err := s.prepare(core, preemptions, c.attempt.timing); err != nil {
 			return err
@@ -229,7 +164,15 @@ func (c *controller) prepare() error {
 			return err
 		}
 	}
-	c.hooks, err = last.orderHooks(slices.Concat(c.stepHooks(), c.walkHook(), c.opts.Hooks))
+	hooks := slices.Clone(c.request.Hooks)
+	if w := c.request.walk; w != nil {
+		hooks = slices.Insert(hooks, 0, Hook{At: w.At, walk: newWalker(w, c.process)})
+	}
+	if asked := c.request.step; asked != nil {
+		c.stepper = newStepper(asked, c.process, c.placer)
+		hooks = slices.Concat(c.stepper.hooks(), hooks)
+	}
+	c.hooks.list, err = last.orderHooks(hooks)
 	return err
 }
 
@@ -247,38 +190,22 @@ func withoutCore(rec *record.Recording) error {
 	return inputf("replay: %s ends where the process executed another program, and has no core to compare with", rec.Dir)
 }
 
-// stage is the recording that is replayed now.
-func (c *controller) stage() *stage { return c.stages[c.step] }
-
-// last reports whether the recording that is replayed now is the one asked
-// for, not an ancestor by fork.
-func (c *controller) last() bool { return c.step == len(c.stages)-1 }
-
-func (c *controller) close() {
-	for _, s := range c.stages {
-		s.close()
-	}
-	if c.core != nil {
-		c.core.Close()
-	}
-}
-
-// serve is the replay, on the tracing thread.
+// serve runs the replay on the tracing thread.
 func (c *controller) serve() error {
 	started := time.Now()
 	defer c.kill()
 	if err := c.start(); err != nil {
 		return err
 	}
-	c.placer = newPlacer(c)
-	if len(c.opts.Breaks) > 0 {
-		c.breaks = newBreaks(c.opts.Breaks)
-	}
 	c.watch = startWatchdog(c)
 	defer c.watch.stop()
 	first := c.threads[c.pid]
 	err := c.armWatches(first)
-	defer c.stopTracing()
+	defer func() {
+		if c.tracing != nil {
+			c.tracing.stop()
+		}
+	}()
 	if err == nil {
 		err = c.cont(first, 0)
 	}
@@ -292,12 +219,14 @@ func (c *controller) serve() error {
 	if err := c.stopAll(); err != nil {
 		return err
 	}
-	if err := c.removeBreaks(); err != nil {
+	if err := c.breaks.remove(); err != nil {
 		return err
 	}
 	c.result.Times.Run = time.Since(started)
-	if err := c.finishTracing(); err != nil {
-		return err
+	if c.tracing != nil {
+		if err := c.tracing.finish(); err != nil {
+			return err
+		}
 	}
 	return c.finish()
 }
@@ -305,13 +234,14 @@ func (c *controller) serve() error {
 // finish fills in the result from the stopped process at the end.
 func (c *controller) finish() error {
 	r := c.result
-	c.finishSteps()
-	for len(c.hooks) > 0 && (c.hooks[0].Every || c.hooks[0].step != nil) {
-		c.hooks = c.hooks[1:]
+	if c.stepper != nil {
+		c.stepper.finish()
+		r.StepsCut = c.stepper.cut
 	}
-	if len(c.hooks) > 0 && c.end.failure == nil && c.end.kind != EndMoment {
-		return &MomentError{c.hooks[0].At, "the replay came to its end before"}
+	if h := c.hooks.missed(); h != nil && c.end.failure == nil && c.end.kind != EndMoment {
+		return &MomentError{h.At, "the replay ended before"}
 	}
+	r.Unbroken = c.breaks.unbroken
 	r.End, r.Signal, r.Status = c.end.kind, c.end.signal, c.end.status
 	if c.detached {
 		return nil // HandOver has noted the rest
@@ -330,15 +260,15 @@ func (c *controller) finish() error {
 		}
 		r.Moment = m
 	}
-	if c.opts.Verify && c.end.failure == nil && c.end.kind != EndMoment {
+	if c.request.verify && c.end.failure == nil && c.end.kind != EndMoment {
 		started := time.Now()
 		var err error
-		if r.Comparison, err = c.verify(); err != nil {
+		if r.Comparison, err = verify(c); err != nil {
 			return err
 		}
 		r.Times.Verify = time.Since(started)
 	}
-	if c.opts.AtEnd == nil || c.attempt.provisional && !r.worked() {
+	if c.request.AtEnd == nil || c.attempt.provisional && !r.worked() {
 		return nil
 	}
 	s, err := c.stopped(c.end.thread)
@@ -346,54 +276,8 @@ func (c *controller) finish() error {
 		return err
 	}
 	defer s.close()
-	if err := c.opts.AtEnd(s); !errors.Is(err, ErrEnough) {
+	if err := c.request.AtEnd(s); !errors.Is(err, ErrEnough) {
 		return err
 	}
 	return nil
-}
-
-// kill ends the process, and waits until it is gone.
-func (c *controller) kill() {
-	if c.detached || c.pid == 0 {
-		return
-	}
-	unix.Kill(c.pid, unix.SIGKILL)
-	for {
-		stop, err := ptrace.Wait()
-		if err != nil || stop.Kind == ptrace.Ended && stop.TID == c.pid {
-			break
-		}
-	}
-	if c.memory != nil {
-		c.memory.Close()
-	}
-}
-
-// momentOf is where a thread stands.
-func (c *controller) momentOf(t *thread) (evidence.Moment, error) {
-	if t.index == 0 {
-		if err := c.identify(t); err != nil {
-			return evidence.Moment{}, nil // before its first event
-		}
-	}
-	r, err := c.rthread(t.index)
-	if err != nil {
-		return evidence.Moment{}, err
-	}
-	regs, err := c.programRegisters(t)
-	if err != nil {
-		return evidence.Moment{}, err
-	}
-	return evidence.Moment{Thread: t.index, Ordinal: r.Ordinal, PC: evidence.Addr(regs.Rip), Count: 1}, nil
-}
-
-// sortedThreads are the threads by their index.
-func (c *controller) sortedThreads() []*thread {
-	var list []*thread
-	for _, t := range c.threads {
-		c.identify(t) // one that has just begun stays without a number
-		list = append(list, t)
-	}
-	slices.SortFunc(list, func(a, b *thread) int { return int(int64(a.index) - int64(b.index)) })
-	return list
 }

@@ -20,9 +20,8 @@ type Stepping struct {
 	// as at a Moment. Share bounds those of a thread between two events; 0: no bound. The thread
 	// executes the rest at full speed, and Result.StepsCut is set.
 	Most, Share uint64
-	Cut         bool
-	// On is called for each access, in order, and for each return from a function of
-	// the recording library.
+	// On is called for each access, in order, and for each return from a function of the recording
+	// library.
 	On func(*Stepped)
 	// Calls, if not empty, are functions of the recording library. Then nothing is stepped, and On
 	// is called only for returns from those functions: from the first of them, as many as there
@@ -36,8 +35,8 @@ type StepWindow struct{ From, To uint64 }
 // Stepped is an access, or a return from a function of the recording library.
 type Stepped struct {
 	Thread  uint32
-	Ordinal uint64 // of the thread's event before
-	// Position is how many events of all threads were done.
+	Ordinal uint64 // of the thread's last event
+	// Position is the number of events of all threads done.
 	Position uint64
 	// PC is the instruction's address. Count is the number of this arrival there since the
 	// thread's last event or its last preemption at an instruction; 0: the thread was preempted
@@ -74,7 +73,7 @@ type steps struct {
 	breaks   []uint64
 	called   uint64 // function of the library, if it is known
 	first    uint64 // its first argument
-	within   bool   // in the library, and stepped to where it is left
+	within   bool   // in the library, and stepped until it leaves it
 	started  bool   // the thread's function has been looked for
 	loop     loop
 	low, top uint64 // of its stack
@@ -93,20 +92,24 @@ func (s *steps) count(pc uint64) uint64 {
 // stepper steps the threads of a replay.
 type stepper struct {
 	*Stepping
-	left         uint64
+	process *process
+	placer  placer
+	left    uint64
+	// cut: a thread has used its share between two events.
+	cut          bool
 	instructions map[uint64]*x86.Inst
 }
 
-// stepHooks makes a hook of where each window begins.
-func (c *controller) stepHooks() []Hook {
-	if c.opts.Step == nil {
-		return nil
-	}
-	c.stepper = &stepper{Stepping: c.opts.Step, left: c.opts.Step.Most, instructions: map[uint64]*x86.Inst{}}
+func newStepper(asked *Stepping, p *process, placer placer) *stepper {
+	return &stepper{Stepping: asked, process: p, placer: placer, left: asked.Most, instructions: map[uint64]*x86.Inst{}}
+}
+
+// hooks returns the hooks that begin the windows.
+func (st *stepper) hooks() []Hook {
 	var hooks []Hook
-	for thread, w := range c.opts.Step.Windows {
-		// At each event, for the step before may not have been stepped to its end.
-		for ordinal := w.From; ordinal <= w.To && (ordinal == w.From || c.stepper.Share > 0); ordinal++ {
+	for thread, w := range st.Windows {
+		// At each event, because the step before may not have been stepped to its end.
+		for ordinal := w.From; ordinal <= w.To && (ordinal == w.From || st.Share > 0); ordinal++ {
 			hooks = append(hooks, Hook{At: evidence.Moment{Thread: thread, Ordinal: ordinal}, step: &w})
 		}
 	}
@@ -115,23 +118,20 @@ func (c *controller) stepHooks() []Hook {
 
 // beginWindow starts stepping a thread that is in the engine and has done the event before its
 // window.
-func (c *controller) beginSteps(t *thread, hook Hook) error {
+func (st *stepper) beginWindow(t *thread, w *StepWindow) error {
 	if t.steps != nil {
-		return c.nextHook(t, evidence.Moment{})
+		return nil
 	}
-	regs, err := c.programRegisters(t)
+	regs, err := st.process.programRegisters(t)
 	if err != nil {
 		return err
 	}
-	r, err := c.rthread(t.index)
+	r, err := st.process.rthread(t.index)
 	if err != nil {
 		return err
 	}
-	t.steps = &steps{to: hook.step.To, low: stackLow(r), top: r.StackHigh}
-	if err := c.runSteps(t, regs.Rip); err != nil {
-		return err
-	}
-	return c.nextHook(t, evidence.Moment{})
+	t.steps = &steps{to: w.To, low: stackLow(r), top: r.StackHigh}
+	return st.runUpTo(t, regs.Rip)
 }
 
 // stackLow returns the low end of a thread's stack. The first thread's stack grows as far as the
@@ -144,14 +144,14 @@ func stackLow(r *agent.RawRThread) uint64 {
 	return r.StackLow
 }
 
-// stepEvent is for a thread that comes out of the library.
-func (c *controller) stepEvent(t *thread) error {
+// noteEvent updates the state of a thread that leaves the library.
+func (st *stepper) noteEvent(t *thread) error {
 	s := t.steps
-	r, err := c.rthread(t.index)
+	r, err := st.process.rthread(t.index)
 	if err != nil {
 		return err
 	}
-	control, err := c.readControl()
+	control, err := st.process.readControl()
 	if err != nil {
 		return err
 	}
@@ -176,106 +176,74 @@ func (t *thread) stepsAgain(pc uint64) bool {
 	return t.steps != nil && slices.Contains(t.steps.breaks, pc)
 }
 
-// runSteps lets the thread go on at full speed up to one of the places; without any
-// it is not stepped again before something else stops it.
-func (c *controller) runSteps(t *thread, pcs ...uint64) error {
+// runUpTo runs the thread at full speed up to one of the pcs. Without pcs it is not stepped again
+// until something else stops it.
+func (st *stepper) runUpTo(t *thread, pcs ...uint64) error {
 	t.steps.running, t.steps.breaks = true, pcs
-	return c.placer.resumeAt(t, pcs...)
+	return st.placer.resumeAt(t, pcs...)
 }
 
-// stepOn has the thread stepped again.
-func (c *controller) stepOn(t *thread) error {
+// stepAgain makes the thread stepped again.
+func (st *stepper) stepAgain(t *thread) error {
 	t.steps.running, t.steps.breaks = false, nil
-	return c.placer.resumeAt(t)
+	return st.placer.resumeAt(t)
 }
 
 // stepped handles a thread that has executed an instruction and continues. spent: Most is reached,
 // and the replay is over.
-func (c *controller) stepped(t *thread, regs *ptrace.Registers) error {
-	if c.stepper.left--; c.stepper.left == 0 {
-		c.end = &end{kind: EndMoment, thread: t}
-		return nil
+func (st *stepper) stepped(t *thread, regs *ptrace.Registers) (spent bool, err error) {
+	if st.left--; st.left == 0 {
+		return true, nil
 	}
-	if t.steps.done++; t.steps.done == c.stepper.Share {
-		return c.leaveStep(t)
+	if t.steps.done++; t.steps.done == st.Share {
+		return false, st.leaveRest(t)
 	}
-	inside, err := c.inLibrary(regs.Rip)
+	inside, err := st.process.inLibrary(regs.Rip)
 	if err != nil {
-		return err
+		return false, err
 	}
 	t.steps.within = t.steps.within && inside
 	if inside {
-		if err := c.enterLibrary(t, regs); err != nil {
-			return err
-		}
-	} else {
-		c.observe(t, regs, true)
-		if err := c.leaveLoop(t); err != nil {
-			return err
-		}
+		return false, st.enterLibrary(t, regs)
 	}
-	return c.cont(t, 0)
+	st.observe(t, regs, true)
+	return false, st.leaveLoop(t)
 }
 
-// leaveStep lets a thread do the rest of a long step at full speed.
-func (c *controller) leaveStep(t *thread) error {
-	c.stepper.Cut = true
-	c.deliver(t.steps, 0, 0)
+// leaveRest runs a thread at full speed through the rest of a long step.
+func (st *stepper) leaveRest(t *thread) error {
+	st.cut = true
+	st.deliver(t.steps, 0, 0)
 	t.steps = nil
-	if err := c.placer.resumeAt(t); err != nil {
-		return err
-	}
-	return c.cont(t, 0)
+	return st.placer.resumeAt(t)
 }
 
 // leaveLoop runs a thread at full speed through a loop whose iterations have become the same.
-func (c *controller) leaveLoop(t *thread) error {
+func (st *stepper) leaveLoop(t *thread) error {
 	s := t.steps
-	inst := c.instruction(s.last)
-	exits, ready := s.loop.next(s.last, inst, c.instruction, func() []Stepped { return s.pending }, func(a evidence.Addr) bool {
+	inst := st.instruction(s.last)
+	exits, ready := s.loop.next(s.last, inst, st.instruction, func() []Stepped { return s.pending }, func(a evidence.Addr) bool {
 		return uint64(a) < s.low || uint64(a) >= s.top
 	})
-	if !ready || c.placer.room(t) < len(exits) {
+	if !ready || st.placer.freeRegisters(t) < len(exits) {
 		return nil
 	}
 	for pc := range s.loop.body {
 		s.counts[pc] = lost
 	}
-	c.deliver(s, 0, 0)
+	st.deliver(s, 0, 0)
 	s.loop = loop{}
-	return c.runSteps(t, exits...)
+	return st.runUpTo(t, exits...)
 }
 
-// inLibrary reports whether a pc is the recording library's.
-func (c *controller) inLibrary(pc uint64) (bool, error) {
-	if c.library == nil {
-		maps, err := readMaps(c.pid)
-		if err != nil {
-			return false, err
-		}
-		library := string(c.rec.Manifest.Agent.Path)
-		for i := range maps {
-			if m := &maps[i]; m.path == library && m.perms[2] == 'x' {
-				c.library = append(c.library, m.span)
-			}
-		}
-	}
-	for _, x := range c.library {
-		if pc >= x.start && pc < x.end {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// enterLibrary lets the thread go on at full speed to where it comes back. In the
-// ways into the engine that is known as soon as the frame is there; elsewhere it
-// stands at a function's first instruction.
-func (c *controller) enterLibrary(t *thread, regs *ptrace.Registers) error {
+// enterLibrary runs the thread at full speed to where it returns. In the entries of the engine
+// that address is known as soon as the frame is there; elsewhere the thread is at a function's
+// first instruction.
+func (st *stepper) enterLibrary(t *thread, regs *ptrace.Registers) error {
 	s := t.steps
-	c.deliver(s, 0, 0)
+	st.deliver(s, 0, 0)
 	s.loop = loop{}
-	control, err := c.readControl()
+	control, err := st.process.readControl()
 	if err != nil {
 		return err
 	}
@@ -284,72 +252,72 @@ func (c *controller) enterLibrary(t *thread, regs *ptrace.Registers) error {
 			return nil
 		}
 		var word [8]byte
-		if _, err := c.memory.ReadAt(word[:], int64(regs.Rsp)); err != nil {
+		if _, err := st.process.memory.ReadAt(word[:], int64(regs.Rsp)); err != nil {
 			return err
 		}
 		back := []uint64{binary.LittleEndian.Uint64(word[:])}
-		if maps, err := readMaps(c.pid); err != nil {
+		if maps, err := readMaps(st.process.pid); err != nil {
 			return err
 		} else if !maps.executable(back[0]) {
 			s.within = true // it was not called, and is stepped to where it is left
 			return nil
 		}
 		s.called, s.first = regs.Rip, regs.Rdi
-		if r, err := c.rthread(t.index); err == nil && r.Start != 0 && !s.started {
+		if r, err := st.process.rthread(t.index); err == nil && r.Start != 0 && !s.started {
 			back = append(back, r.Start) // the thread's own function, which the library calls
 			s.started = true
 		}
-		return c.runSteps(t, back...)
+		return st.runUpTo(t, back...)
 	}
-	r, err := c.rthread(t.index)
+	r, err := st.process.rthread(t.index)
 	if err != nil || r.Inside == 0 {
 		return err
 	}
-	f, err := readStruct[agent.RawFrame](c.memory, r.Inside)
+	f, err := readStruct[agent.RawFrame](st.process.memory, r.Inside)
 	if err != nil {
 		return err
 	}
-	return c.runSteps(t, f.RIP)
+	return st.runUpTo(t, f.RIP)
 }
 
 // cameBack handles a thread that has reached an address where it is to be stepped again.
-func (c *controller) cameBack(t *thread, regs *ptrace.Registers) error {
-	if len(c.stepper.Calls) > 0 {
-		return c.cameToCall(t, regs)
+func (st *stepper) cameBack(t *thread, regs *ptrace.Registers) error {
+	if len(st.Calls) > 0 {
+		return st.cameToCall(t, regs)
 	}
 	s := t.steps
 	called := s.called
 	s.called = 0
-	if err := c.stepOn(t); err != nil {
+	if err := st.stepAgain(t); err != nil {
 		return err
 	}
 	ordinal := s.ordinal
-	if err := c.stepEvent(t); err != nil || t.steps == nil {
+	if err := st.noteEvent(t); err != nil || t.steps == nil {
 		return err
 	}
-	if inside, err := c.inLibrary(regs.Rip); err != nil {
+	if inside, err := st.process.inLibrary(regs.Rip); err != nil {
 		return err
 	} else if inside { // from the engine into a function that called it
 		s.within = true
 		return nil
 	}
-	c.observe(t, regs, true)
+	st.observe(t, regs, true)
 	if called != 0 && s.ordinal == ordinal {
-		c.stepper.On(&Stepped{Thread: t.index, Ordinal: s.ordinal, Position: s.position, PC: evidence.Addr(regs.Rip),
+		st.On(&Stepped{Thread: t.index, Ordinal: s.ordinal, Position: s.position, PC: evidence.Addr(regs.Rip),
 			Count: s.count(regs.Rip), Behind: s.behind, Called: evidence.Addr(called), First: s.first})
 	}
 	return nil
 }
 
 // observe notes the accesses of the next instruction.
-func (c *controller) observe(t *thread, regs *ptrace.Registers, arrives bool) {
+func (st *stepper) observe(t *thread, regs *ptrace.Registers, arrives bool) {
 	s := t.steps
-	inst := c.instruction(regs.Rip)
+	inst := st.instruction(regs.Rip)
 	again := inst != nil && regs.Rip == s.last && repeatsItself(inst)
 	if arrives && !again {
 		s.counts[regs.Rip]++
 	}
-	c.deliver(s, regs.Rip, s.count(regs.Rip))
+	st.deliver(s, regs.Rip, s.count(regs.Rip))
 	s.last = regs.Rip
 	if inst == nil {
 		return
@@ -369,11 +337,11 @@ func (c *controller) observe(t *thread, regs *ptrace.Registers, arrives bool) {
 }
 
 // deliver reports the accesses of the previous instruction.
-func (c *controller) deliver(s *steps, next, count uint64) {
+func (st *stepper) deliver(s *steps, next, count uint64) {
 	for i := range s.pending {
 		x := &s.pending[i]
 		x.Next, x.NextCount = evidence.Addr(next), count
-		c.stepper.On(x)
+		st.On(x)
 	}
 	s.pending = s.pending[:0]
 }
@@ -385,46 +353,42 @@ func (t *thread) stepParked() {
 	}
 }
 
-// stepUnparked: it goes on.
-func (c *controller) stepUnparked(t *thread, regs *ptrace.Registers) error {
+// unparked handles a thread that continues after a preemption.
+func (st *stepper) unparked(t *thread, regs *ptrace.Registers) error {
 	if t.steps == nil {
 		return nil
 	}
-	if err := c.stepEvent(t); err != nil || t.steps == nil {
+	if err := st.noteEvent(t); err != nil || t.steps == nil {
 		return err
 	}
 	t.steps.behind++
 	t.steps.counts, t.steps.loop = map[uint64]uint64{}, loop{}
-	if len(c.stepper.Calls) > 0 {
+	if len(st.Calls) > 0 {
 		t.steps.called = 0
-		return c.awaitCalls(t)
+		return st.awaitCalls(t)
 	}
-	if err := c.stepOn(t); err != nil {
+	if err := st.stepAgain(t); err != nil {
 		return err
 	}
-	c.observe(t, regs, false)
+	st.observe(t, regs, false)
 	return nil
 }
 
-// finishSteps hands on what threads were about to access at the end: an access that
-// fails is among it.
-func (c *controller) finishSteps() {
-	if c.stepper == nil {
-		return
-	}
-	for _, t := range c.sortedThreads() {
+// finish delivers the accesses that threads were about to make at the end. An access that fails is
+// among them.
+func (st *stepper) finish() {
+	for _, t := range st.process.sortedThreads() {
 		if t.steps != nil {
-			c.deliver(t.steps, 0, 0)
+			st.deliver(t.steps, 0, 0)
 		}
 	}
 }
 
-func (c *controller) instruction(pc uint64) *x86.Inst {
-	s := c.stepper
-	inst, known := s.instructions[pc]
+func (st *stepper) instruction(pc uint64) *x86.Inst {
+	inst, known := st.instructions[pc]
 	if !known {
-		inst = newCodeReader(c).decode(pc)
-		s.instructions[pc] = inst
+		inst = newCodeReader(st.process).decode(pc)
+		st.instructions[pc] = inst
 	}
 	return inst
 }

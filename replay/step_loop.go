@@ -28,9 +28,9 @@ type loopAccess struct {
 }
 
 const (
-	loopSame = 16   // iterations that are the same, before the rest is not stepped
+	loopSame = 16   // equal iterations, after which the rest is not stepped
 	loopBody = 256  // instructions of the code
-	loopLong = 2048 // of an iteration
+	loopLong = 2048 // instructions of an iteration
 	loopSpan = 4096 // bytes
 )
 
@@ -38,7 +38,7 @@ const (
 // one of the exits.
 func (l *loop) next(pc uint64, inst *x86.Inst, decode func(uint64) *x86.Inst, accesses func() []Stepped, beside func(evidence.Addr) bool) (exits []uint64, ready bool) {
 	if l.since++; l.since > loopLong {
-		*l = loop{} // it is over
+		*l = loop{} // the loop has ended
 	}
 	if pc == l.head && l.now != nil {
 		l.since, l.turns = 0, 0

@@ -40,21 +40,21 @@ func (b *breakpoints) lift(on bool) error {
 		if x.place == nil || x.place.probe == nil {
 			continue
 		}
-		put := b.jump
+		put := x.place.probe.putIn
 		if on {
-			put = b.restore
+			put = x.place.probe.takeOut
 		}
-		if err := put(x.place.probe); err != nil {
+		if err := put(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// jump puts a probe's jumps into the text.
-func (b *breakpoints) jump(x *probe) error {
+// putIn puts the probe's jumps into the text.
+func (x *probe) putIn() error {
 	for _, j := range x.jumps {
-		if _, err := b.c.memory.WriteAt(j.data, int64(j.addr)); err != nil {
+		if _, err := x.process.memory.WriteAt(j.data, int64(j.addr)); err != nil {
 			return err
 		}
 	}
@@ -70,7 +70,7 @@ func (b *breakpoints) reachedLifted(t *thread, x *broken, regs *ptrace.Registers
 	if same, err := p.matches(t); err != nil || !same {
 		return move{}, err
 	}
-	if err := b.removeProbe(t, p.probe); err != nil {
+	if err := p.probe.remove(t); err != nil {
 		return move{}, err
 	}
 	p.probe = nil

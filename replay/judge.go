@@ -1,0 +1,173 @@
+package replay
+
+import (
+	"fmt"
+	"time"
+
+	"diagnose/agent"
+	"diagnose/replay/record"
+)
+
+// judge decides how a replay ended: as recorded, elsewhere, or because no thread could continue.
+// It compares the process with the recorded end.
+type judge struct {
+	process    *process
+	recordings *recordings
+	placer     placer
+	result     *Result
+	// reordered: the request has another schedule, so events may remain.
+	reordered bool
+	// unnamed leaves names and stacks out.
+	unnamed bool
+	// sleeping and computing bound the time without an event; see Common.
+	sleeping, computing time.Duration
+	// end is set once the replay is over.
+	end *end
+}
+
+// failed handles a process that a signal ends.
+func (j *judge) failed(t *thread, signal int) error {
+	j.end = &end{kind: EndFailure, thread: t, signal: signal}
+	if j.result.Left != nil || j.recordings.asRecorded(t, signal) {
+		return nil
+	}
+	m, err := j.process.momentOf(t)
+	if err != nil {
+		return err
+	}
+	return j.left(t, &DivergenceError{Reason: DiffersFault, Signal: signal, PC: m.PC})
+}
+
+// left notes where the process diverges from the recording. All threads are stopped.
+func (j *judge) left(t *thread, e *DivergenceError) error {
+	if j.result.Left != nil {
+		return nil
+	}
+	j.result.Left = e
+	return j.name(t, e)
+}
+
+// wild ends the replay for a reason outside the program.
+func (j *judge) wild(t *thread, what string) error {
+	e := &ExperimentError{What: what}
+	j.end = &end{kind: EndStuck, thread: t, failure: e}
+	if err := j.process.stopAll(); err != nil {
+		return err
+	}
+	e.Moment, _ = j.process.momentOf(t)
+	return nil
+}
+
+// exitedFree handles the exit of a process that may diverge from the recording.
+func (j *judge) exitedFree(t *thread, status int) error {
+	j.end = &end{kind: EndExit, thread: t, status: status}
+	switch o := &j.recordings.rec.Manifest.Outcome; o.Kind {
+	case record.OutcomeExit, record.OutcomePassed:
+		if o.Status == status {
+			return nil
+		}
+	case record.OutcomeCut, record.OutcomeRunning:
+		return nil
+	}
+	return j.left(t, &DivergenceError{Reason: DiffersEnd, Status: status})
+}
+
+// stuckFree handles a process that may diverge from the recording, if no thread can continue or
+// they loop for ever.
+func (j *judge) stuckFree(t *thread, why uint64) error {
+	if err := j.stuck(t, false); err != nil {
+		return err
+	}
+	e := j.end.failure.(*StuckError)
+	e.After, e.Holder, e.Due = 0, 0, 0
+	switch why {
+	case agent.StuckInput:
+		j.end.kind, j.end.failure = EndIdle, nil
+		j.result.Idle = e.Threads
+	case agent.StuckCycle:
+		e.Cause = StuckCycle
+	case agent.StuckEvents:
+		e.Cause = StuckEvents
+	default:
+		e.Cause = StuckBlocked
+	}
+	return nil
+}
+
+// exited handles a process that is about to exit.
+func (j *judge) exited(t *thread, s *signalStop, free bool) error {
+	if err := j.process.identify(t); err != nil {
+		return err
+	}
+	o := &j.recordings.stage().rec.Manifest.Outcome
+	status := int(uint8(s.regs.Rdi))
+	if !j.recordings.last() {
+		return fmt.Errorf("replay: process %d ended before it made the process that is asked for", j.process.pid)
+	}
+	if free {
+		return j.exitedFree(t, status)
+	}
+	switch o.Kind {
+	case record.OutcomeExit, record.OutcomePassed:
+		if o.Status == status {
+			j.end = &end{kind: EndExit, thread: t, status: status}
+			return nil
+		}
+	case record.OutcomeCut, record.OutcomeRunning:
+		j.end = &end{kind: EndExit, thread: t, status: status}
+		return nil
+	}
+	return j.diverge(t, &DivergenceError{Reason: DiffersEnd, Status: status})
+}
+
+// finished handles a process whose threads all wait while no event is left.
+func (j *judge) finished(t *thread) error {
+	j.process.identify(t)
+	if !j.recordings.last() {
+		return fmt.Errorf("replay: the recording %s ended before it made the process that is asked for", j.recordings.stage().rec.Dir)
+	}
+	left, err := j.recordings.leftOver(j.process, j.reordered)
+	if err != nil {
+		return err
+	}
+	if left != 0 {
+		if err := j.stuck(t, false); err != nil {
+			return err
+		}
+		j.end.failure.(*StuckError).Cause = StuckCause(fmt.Sprintf("all threads rest, as at the recording's end, with %d of its events left", left))
+		return nil
+	}
+	if dead := j.process.dead(); dead != nil && j.recordings.endsShort() {
+		j.end = &end{kind: EndFault, thread: dead, signal: dead.final.signal}
+		return nil
+	}
+	o := &j.recordings.stage().rec.Manifest.Outcome
+	kind := o.Kind
+	if j.recordings.endsShort() {
+		kind = record.OutcomeCut
+	}
+	switch kind {
+	case record.OutcomeSignal:
+		failing := j.process.byIndex(o.Thread)
+		if failing == nil {
+			failing = t
+		}
+		if j.recordings.faultOutcome() && (failing.final == nil || failing.final.signal != o.Signal) {
+			return j.diverge(failing, &DivergenceError{Reason: DiffersEnd})
+		}
+		j.end = &end{kind: EndFailure, thread: failing, signal: o.Signal}
+	case record.OutcomeExit, record.OutcomePassed:
+		return j.diverge(t, &DivergenceError{Reason: DiffersEnd})
+	case record.OutcomeExec:
+		j.end = &end{kind: EndExec, thread: t}
+	default:
+		j.end = &end{kind: EndLog, thread: t}
+	}
+	return nil
+}
+
+// diverge ends the replay with a divergence.
+func (j *judge) diverge(t *thread, e *DivergenceError) error {
+	j.end = &end{kind: EndDiverged, thread: t, failure: e}
+	return j.name(t, e)
+}

@@ -1,0 +1,160 @@
+package replay
+
+import (
+	"os"
+	"time"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/replay/record"
+)
+
+// Request says what a replay does and what it observes. It is a PlainRequest, a WatchRequest, a
+// StepRequest, a WalkRequest or a FreeRequest.
+type Request interface {
+	parts() parts
+}
+
+// Common has the fields of every request. Its zero value replays as recorded and reports nothing.
+type Common struct {
+	// Image says how the files of the process are found.
+	Image image.Options
+	// Timing says when code between two events of a thread runs. Programs whose threads read
+	// variables that no event orders (flags, counts) may need a special timing. If it is empty,
+	// Run looks for the timing that reaches the recorded end. That may take two runs of the
+	// process. A timing other than the usual one is written into the recording. A FreeRequest
+	// without a timing uses the one in the recording.
+	Timing record.Timing
+	// Preemptions are made in addition to the order of events. If nil, those that a search found
+	// and wrote into the recording are made.
+	Preemptions []record.Preemption
+	// Hooks are called at Moments.
+	Hooks []Hook
+	// AtEnd is called when the replay has ended or stopped early, while the process still exists.
+	AtEnd func(*Stopped) error
+	// Sleeping and Computing bound the time without an event: Sleeping while all threads sleep,
+	// Computing while one computes. 0 means 10 seconds for Sleeping, and for Computing a minute
+	// plus five times the processor time of the recorded process. A thread that is found to be in
+	// an endless loop is stopped earlier.
+	Sleeping, Computing time.Duration
+	// Echo, if set, receives what the program writes to descriptors 1 and 2.
+	Echo *os.File
+	// Unnamed leaves out names for the addresses in errors, and the stacks of threads: finding
+	// names takes longer than many replays.
+	Unnamed bool
+	// Progress, if set, is called from time to time with the number of events done.
+	Progress func(done, total uint64)
+}
+
+// PlainRequest replays the recording to the recorded end, unless a Hook ends it.
+type PlainRequest struct {
+	Common
+	// Verify compares the process at its end with the recording's core.
+	Verify bool
+	// Schedule is another order of the recorded events. If nil, the recorded order is used.
+	Schedule record.Schedule
+}
+
+// Watching traces the accesses to words of the process. The zero value traces none.
+type Watching struct {
+	Watches []Watch
+	// Backend traces the accesses. If empty, the best one that works on this machine is used.
+	Backend Backend
+	// Probes are the instructions whose accesses BackendProbe sees. MostStops bounds how often it
+	// may stop for accesses that it cannot see otherwise; beyond it the error is a *StopsError. 0
+	// means no bound.
+	Probes    []evidence.Addr
+	MostStops uint64
+	// Locks are read at each hit.
+	Locks []LockWord
+	// OnHit is called for each hit, in order. Inspect has functions by hit number, which are
+	// called with all threads stopped. An error ends the replay.
+	OnHit   func(*Hit) error
+	Inspect map[uint64]func(*Hit, *Stopped) error
+}
+
+// WatchRequest is a PlainRequest that traces accesses to words.
+type WatchRequest struct {
+	Common
+	Watching
+	// Verify compares the process at its end with the recording's core.
+	Verify bool
+}
+
+// StepRequest executes parts of the replay one instruction at a time.
+type StepRequest struct {
+	Common
+	Stepping
+	// Verify compares the process at its end with the recording's core.
+	Verify bool
+}
+
+// WalkRequest follows one call of a function. The replay ends with that call.
+type WalkRequest struct {
+	Common
+	Walk
+}
+
+// FreeRequest lets the process diverge from the recording. Results of events that are not in the
+// log are made up, and the threads run in a fixed order. Experiments use it.
+type FreeRequest struct {
+	Common
+	Watching
+	// Schedule is another order of the events. It may have more events of a thread than the log.
+	// If nil, the recorded order is used.
+	Schedule record.Schedule
+	// Edits change the run, each at one point.
+	Edits []Edit
+	// Breaks are instructions where the process is inspected or changed.
+	Breaks []Break
+}
+
+// parts is a request as the controller sees it. A nil part was not requested.
+type parts struct {
+	Common
+	verify   bool
+	schedule record.Schedule
+	watching Watching
+	step     *Stepping
+	walk     *Walk
+	free     *freePart
+}
+
+// freePart has the fields that only a FreeRequest has.
+type freePart struct {
+	edits  []Edit
+	breaks []Break
+}
+
+// bounds returns the times without an event after which a replay counts as stuck.
+func (p *parts) bounds(rec *record.Recording) (sleeping, computing time.Duration) {
+	sleeping, computing = p.Sleeping, p.Computing
+	if sleeping == 0 {
+		sleeping = defaultSleeping
+	}
+	if computing == 0 {
+		times := rec.Manifest.Times
+		computing = defaultComputing + 5*time.Duration(times.UserNS+times.SystemNS)
+	}
+	return sleeping, computing
+}
+
+func (r PlainRequest) parts() parts {
+	return parts{Common: r.Common, verify: r.Verify, schedule: r.Schedule}
+}
+
+func (r WatchRequest) parts() parts {
+	return parts{Common: r.Common, verify: r.Verify, watching: r.Watching}
+}
+
+func (r StepRequest) parts() parts {
+	return parts{Common: r.Common, verify: r.Verify, step: &r.Stepping}
+}
+
+func (r WalkRequest) parts() parts {
+	return parts{Common: r.Common, walk: &r.Walk}
+}
+
+func (r FreeRequest) parts() parts {
+	return parts{Common: r.Common, schedule: r.Schedule, watching: r.Watching, free: &freePart{r.Edits, r.Breaks}}
+}
