@@ -53,27 +53,8 @@ func (c *controller) begin(t *thread) error {
 	return c.cont(t, 0)
 }
 
-// recordedThreads are those of the recorded end; none if the recording has none.
-func (c *controller) recordedThreads() map[uint32]*coreThread {
-	if c.recorded == nil && c.core != nil {
-		c.recorded = coreThreads(c.core)
-	}
-	return c.recorded
-}
-
-// unbegun are the recorded threads that ended before their first event.
-func (c *controller) unbegun() []uint32 {
-	var found []uint32
-	for i, end := range c.recordedThreads() {
-		if end.raw.State == agent.RStarting && end.raw.Inside == 0 {
-			found = append(found, i)
-		}
-	}
-	return found
-}
-
-// threadAt is a core's thread by its thread pointer, which its maker knows before
-// it has said its own number.
+// threadAt finds a core's thread by its thread pointer, which its creator knows before the thread
+// has reported its id.
 func threadAt(core *image.Process, pointer uint64) *image.Thread {
 	for i := range core.Threads {
 		if t := &core.Threads[i]; pointer != 0 && uint64(t.Registers.FSBase) == pointer {

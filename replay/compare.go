@@ -23,7 +23,7 @@ func (s span) size() uint64 { return s.end - s.start }
 type exclusion struct {
 	span
 	what, why string
-	variables bool // of the library: they are compared, and do not count
+	variables bool // of the library: they are compared, but do not count
 }
 
 // piece is memory that the core has, and its offset in the file.

@@ -12,6 +12,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
+	"diagnose/internal/wording"
 	"diagnose/replay/record"
 )
 
@@ -22,16 +23,16 @@ type Reason string
 const (
 	DiffersKind     Reason = "kind"     // another kind of event
 	DiffersObject   Reason = "object"   // another variable, system call or signal
-	DiffersSite     Reason = "site"     // called from elsewhere
+	DiffersSite     Reason = "site"     // called from another place
 	DiffersArgument Reason = "argument" // another argument
 	DiffersData     Reason = "data"     // other bytes were written
-	DiffersSkipped  Reason = "skipped"  // more or fewer mutexes taken in between
-	DiffersMapping  Reason = "mapping"  // memory cannot be mapped where it was
-	DiffersState    Reason = "state"    // the variable cannot be taken as it was
+	DiffersSkipped  Reason = "skipped"  // more or fewer mutexes were taken in between
+	DiffersMapping  Reason = "mapping"  // memory cannot be mapped at its recorded address
+	DiffersState    Reason = "state"    // the variable is not in the recorded state
 	DiffersThread   Reason = "thread"   // a thread could not be created
 	DiffersLog      Reason = "log"      // the recording contradicts itself
 	DiffersFault    Reason = "fault"    // an instruction raised a signal
-	DiffersEnd      Reason = "end"      // the process ends otherwise
+	DiffersEnd      Reason = "end"      // the process ends differently
 )
 
 var reasons = map[uint32]Reason{
@@ -84,14 +85,14 @@ func (e *DivergenceError) recorded() string {
 func (e *DivergenceError) replayed() string {
 	switch e.Reason {
 	case DiffersFault:
-		return fmt.Sprintf("the replay came to %s%s", unix.SignalName(unix.Signal(e.Signal)), inAt(e.GotAt))
+		return fmt.Sprintf("the replay reached %s%s", wording.Signal(e.Signal), inAt(e.GotAt))
 	case DiffersEnd:
 		if e.Status != 0 || e.Signal == 0 && e.Got != nil {
 			return fmt.Sprintf("the replay ends with status %d", e.Status)
 		}
 		return "in the replay all threads wait and nothing is left to replay"
 	case DiffersSite:
-		return "the replay came to it" + inAt(e.GotAt)
+		return "the replay reached it" + inAt(e.GotAt)
 	case DiffersArgument:
 		return fmt.Sprintf("in the replay argument %d is %#x, not %#x%s", e.Place+1, e.Have, e.Want, calledAt(e.GotAt))
 	case DiffersData:
@@ -108,9 +109,9 @@ func (e *DivergenceError) replayed() string {
 		return fmt.Sprintf("in the replay the thread could not be created (%v)", errnoOf(e.Have))
 	}
 	if e.Got == nil {
-		return "the replay went on" + inAt(e.GotAt)
+		return "the replay continued" + inAt(e.GotAt)
 	}
-	return "the replay came to " + eventText(e.Got) + calledAt(e.GotAt)
+	return "the replay reached " + eventText(e.Got) + calledAt(e.GotAt)
 }
 
 // mapping says why a replay could not map the recorded memory. Place is set by dg_diverge in
@@ -186,23 +187,23 @@ func eventText(e *record.Event) string {
 }
 
 // diverged handles DG_TRAP_DIVERGED.
-func (c *controller) diverged(t *thread) error {
-	control, err := c.readControl()
+func (j *judge) diverged(t *thread) error {
+	control, err := j.process.readControl()
 	if err != nil {
 		return err
 	}
-	e, err := c.divergence(t, control)
+	e, err := j.divergence(t, control)
 	if err != nil {
 		return err
 	}
-	return c.diverge(t, e)
+	return j.diverge(t, e)
 }
 
 // divergence returns the divergence that the engine has noted.
-func (c *controller) divergence(t *thread, control *agent.RawControl) (*DivergenceError, error) {
+func (j *judge) divergence(t *thread, control *agent.RawControl) (*DivergenceError, error) {
 	d := &control.Divergence
 	// The engine may have refused the log before it made its first thread.
-	if _, err := c.rthread(d.Thread); err == nil {
+	if _, err := j.process.rthread(d.Thread); err == nil {
 		t.index = d.Thread
 	}
 	e := &DivergenceError{Reason: reasons[d.Reason], Place: d.Place, Want: d.Want, Have: d.Got, PC: evidence.Addr(d.PC)}
@@ -212,7 +213,7 @@ func (c *controller) divergence(t *thread, control *agent.RawControl) (*Divergen
 	}
 	if d.Expected != 0 {
 		var err error
-		if e.Expected, err = c.eventAt(d.Expected); err != nil {
+		if e.Expected, err = j.recordings.stage().eventAt(d.Expected); err != nil {
 			return nil, err
 		}
 		e.Expected.Thread, e.Expected.Ordinal = d.Thread, d.Ordinal
@@ -225,35 +226,29 @@ func (c *controller) divergence(t *thread, control *agent.RawControl) (*Divergen
 	return e, nil
 }
 
-// diverge ends the replay with a divergence.
-func (c *controller) diverge(t *thread, e *DivergenceError) error {
-	c.end = &end{kind: EndDiverged, thread: t, failure: e}
-	return c.name(t, e)
-}
-
-// name stops all threads and finds names for what a divergence has as addresses.
-func (c *controller) name(t *thread, e *DivergenceError) error {
-	if err := c.stopAll(); err != nil {
+// name stops all threads and finds names for the addresses of a divergence.
+func (j *judge) name(t *thread, e *DivergenceError) error {
+	if err := j.process.stopAll(); err != nil {
 		return err
 	}
 	if e.Moment.Thread == 0 {
-		m, err := c.momentOf(t)
+		m, err := j.process.momentOf(t)
 		if err != nil {
 			return err
 		}
 		e.Moment = m
 		e.Moment.Ordinal++
-		if e.Expected, err = c.nextEvent(t); err != nil {
+		if e.Expected, err = j.recordings.nextEvent(j.process, t); err != nil {
 			return err
 		}
 	}
 	if e.Expected == nil {
-		e.outcome = outcomeText(&c.stage().rec.Manifest.Outcome)
+		e.outcome = outcomeText(&j.recordings.stage().rec.Manifest.Outcome)
 	}
-	if c.opts.Unnamed {
+	if j.unnamed {
 		return nil
 	}
-	p, err := c.process(t)
+	p, err := j.process.openImage(t)
 	if err != nil {
 		return nil // without names it is a divergence all the same
 	}
@@ -273,7 +268,7 @@ func (c *controller) name(t *thread, e *DivergenceError) error {
 func outcomeText(o *record.Outcome) string {
 	switch o.Kind {
 	case record.OutcomeSignal:
-		text := "ends with " + unix.SignalName(unix.Signal(o.Signal))
+		text := "ends with " + wording.Signal(o.Signal)
 		if o.Thread != 0 {
 			text += fmt.Sprintf(" in thread %d", o.Thread)
 		}

@@ -44,7 +44,7 @@ func Reorder(s record.Schedule, h Hold) record.Schedule {
 	}
 	var out record.Schedule
 	held := uint64(0)
-	open := until.Ordinal == 0 // nothing is waited for
+	open := until.Ordinal == 0 // there is nothing to wait for
 	add := func(thread uint32, n uint64) {
 		if n > 0 {
 			out = append(out, record.Turn{Thread: thread, Events: uint32(n)})
@@ -77,12 +77,12 @@ func Reorder(s record.Schedule, h Hold) record.Schedule {
 }
 
 // planEdits turns edits into hooks, inspections and changes of the image.
-func (f *free) planEdits(rec *record.Recording, opts *Options) error {
-	inspect := maps.Clone(opts.Inspect)
+func (f *free) planEdits(rec *record.Recording, request *parts) error {
+	inspect := maps.Clone(request.watching.Inspect)
 	if inspect == nil {
 		inspect = map[uint64]func(*Hit, *Stopped) error{}
 	}
-	stores := map[evidence.Moment][]Edit{} // a thread comes to a Moment once
+	stores := map[evidence.Moment][]Edit{} // a thread reaches a Moment once
 	for _, e := range f.edits {
 		switch {
 		case e.Kind == EditDelaySignal:
@@ -92,7 +92,7 @@ func (f *free) planEdits(rec *record.Recording, opts *Options) error {
 		case e.OnHit && e.Kind != EditUndo && e.Kind != EditStore:
 			return inputf("replay: %q cannot be done at a hit of a watch", e.Kind)
 		case e.OnHit:
-			if len(opts.Watches) == 0 {
+			if len(request.watching.Watches) == 0 {
 				return inputf("replay: %q needs the watch whose hit it is about", e.Kind)
 			}
 			do := undoHit
@@ -103,17 +103,17 @@ func (f *free) planEdits(rec *record.Recording, opts *Options) error {
 		case e.Kind == EditStore:
 			if stores[e.At] = append(stores[e.At], e); len(stores[e.At]) == 1 {
 				do := func(s *Stopped) error { return storeAll(s, stores[e.At]) }
-				opts.Hooks = append(opts.Hooks[:len(opts.Hooks):len(opts.Hooks)], Hook{At: e.At, Do: do})
+				request.Hooks = append(request.Hooks[:len(request.Hooks):len(request.Hooks)], Hook{At: e.At, Do: do})
 			}
 		default:
 			do, err := e.hook()
 			if err != nil {
 				return err
 			}
-			opts.Hooks = append(opts.Hooks[:len(opts.Hooks):len(opts.Hooks)], Hook{At: e.At, Do: do})
+			request.Hooks = append(request.Hooks[:len(request.Hooks):len(request.Hooks)], Hook{At: e.At, Do: do})
 		}
 	}
-	opts.Inspect = inspect
+	request.watching.Inspect = inspect
 	return f.planMove(rec)
 }
 
@@ -125,7 +125,7 @@ func undoHit(before func(*Hit, *Stopped) error) func(*Hit, *Stopped) error {
 				return err
 			}
 		}
-		w := &s.c.opts.Watches[h.Watch]
+		w := &s.c.request.watching.Watches[h.Watch]
 		word := le.AppendUint64(nil, h.Old)
 		if _, err := s.c.memory.WriteAt(word[:w.Size], int64(w.Addr)); err != nil {
 			return fmt.Errorf("replay: undo hit %d: %w", h.Number, err)
@@ -146,7 +146,7 @@ func (e Edit) storeHit(before func(*Hit, *Stopped) error) func(*Hit, *Stopped) e
 		if err := store(s, e.Addr, e.Value, e.Size); err != nil {
 			return err
 		}
-		w := &s.c.opts.Watches[h.Watch]
+		w := &s.c.request.watching.Watches[h.Watch]
 		var word [8]byte
 		if _, err := s.c.memory.ReadAt(word[:w.Size], int64(w.Addr)); err != nil {
 			return fmt.Errorf("replay: store at hit %d: %w", h.Number, err)
@@ -240,7 +240,7 @@ func pad(s *Stopped, by uint64) error {
 
 // undoStore executes the thread's next instruction and restores the memory that it writes.
 func undoStore(s *Stopped) error {
-	code := newCodeReader(s.c)
+	code := newCodeReader(s.c.process)
 	defer code.close()
 	regs, err := ptrace.GetRegisters(s.TID())
 	if err != nil {

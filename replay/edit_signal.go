@@ -7,10 +7,9 @@ import (
 	"slices"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"diagnose/agent"
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 )
@@ -20,7 +19,7 @@ import (
 type signalMove struct {
 	thread uint32
 	blocks []eventBlock // in the order of the log
-	until  uint64       // after which they come; 0: never
+	until  uint64       // they come after this event; 0: never
 	// raised: their events are after until, and are skipped until Stopped.Raise.
 	raised bool
 }
@@ -63,7 +62,7 @@ func (f *free) planDelay(rec *record.Recording, e *Edit) error {
 		switch {
 		case ordinal < block.first || block.last != 0:
 		case ordinal == block.first && (event.Kind != record.KindSignal || len(event.Args) == 0 || event.Args[0] == signalFault):
-			return inputf("replay: event %d of thread %d is no signal that somebody sent", block.first, e.At.Thread)
+			return inputf("replay: event %d of thread %d is no signal that a process sent", block.first, e.At.Thread)
 		case event.Kind == record.KindSignal:
 			depth++
 		case event.Kind == record.KindSignalEnd:
@@ -89,7 +88,7 @@ func (f *free) planDelay(rec *record.Recording, e *Edit) error {
 	case block.last == 0:
 		block.last = ordinal
 	case e.Until != 0 && (e.Until <= block.last || e.Until > ordinal):
-		return inputf("replay: the signal that is event %d of thread %d cannot come behind event %d: its handler ends with event %d, and the thread has %d",
+		return inputf("replay: the signal that is event %d of thread %d cannot come after event %d: its handler ends with event %d, and the thread has %d",
 			block.first, e.At.Thread, e.Until, block.last, ordinal)
 	}
 	return f.addMove(e, block)
@@ -265,7 +264,7 @@ func (s *Stopped) Raise(e *record.Event) error {
 		return err
 	}
 	if !caught {
-		return &ExperimentError{What: fmt.Sprintf("%s is blocked there, or has no handler", unix.SignalName(signal)), Moment: s.Moment}
+		return &ExperimentError{What: fmt.Sprintf("%s is blocked there, or has no handler", wording.Signal(int(signal))), Moment: s.Moment}
 	}
 	r := &raising{signal: signal}
 	copy(r.info[:], e.Payloads[0].Data)
@@ -273,22 +272,7 @@ func (s *Stopped) Raise(e *record.Event) error {
 	return nil
 }
 
-// raised tells the engine that the signal with which a thread is resumed is the controller's.
-func (c *controller) raised(t *thread) (syscall.Signal, error) {
-	r := t.raise
-	t.raise = nil
-	control, err := c.readControl()
-	if err != nil {
-		return 0, err
-	}
-	control.Raised = uint64(t.index)
-	if err := c.writeStruct(c.control, control); err != nil {
-		return 0, err
-	}
-	return r.signal, ptrace.SetSiginfo(t.tid, r.info)
-}
-
-// shorten writes where the thread's events end.
+// shorten writes the new end of the thread's events.
 func (m *signalMove) shorten(s *stage, end evidence.Addr) error {
 	header, err := readStruct[agent.RawReplayHeader](s.image, 0)
 	if err != nil {

@@ -72,7 +72,7 @@ func (v *verifier) deadStacks() []exclusion {
 		if low == 0 || sp <= low || sp >= high {
 			continue // on a stack for handlers, or one that the program made
 		}
-		list = append(list, exclusion{span: span{low, sp}, what: fmt.Sprintf("the stack of thread %d below its stack pointer", i), why: "nobody uses it"})
+		list = append(list, exclusion{span: span{low, sp}, what: fmt.Sprintf("the stack of thread %d below its stack pointer", i), why: "the program does not use it"})
 	}
 	return list
 }
@@ -95,7 +95,7 @@ func (v *verifier) endedStacks() []exclusion {
 			continue // one that the program made, and may look at
 		}
 		used[low] = true
-		list = append(list, exclusion{span: span{low, high}, what: "the stacks of threads that ended", why: "nobody uses them"})
+		list = append(list, exclusion{span: span{low, high}, what: "the stacks of threads that ended", why: "the program does not use them"})
 	}
 	return list
 }

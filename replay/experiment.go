@@ -29,10 +29,10 @@ type Backend string
 
 // The back ends.
 const (
-	BackendPtrace Backend = "ptrace" // debug registers set by ptrace, a stop a hit
+	BackendPtrace Backend = "ptrace" // debug registers set by ptrace, a stop at each hit
 	BackendBPF    Backend = "bpf"    // perf breakpoints, whose BPF program reads the word in the kernel
 	BackendPerf   Backend = "perf"   // perf breakpoints with the registers in their ring
-	BackendProbe  Backend = "probe"  // code of ours at the instructions that are known (Options.Probes)
+	BackendProbe  Backend = "probe"  // code of ours at the known instructions (Watching.Probes)
 )
 
 // Hit is one access to a watched word.

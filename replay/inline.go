@@ -8,11 +8,9 @@ import (
 	"iter"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"diagnose/agent"
 	"diagnose/image/x86"
-	"diagnose/replay/ptrace"
+	"diagnose/replay/patch"
 )
 
 // inlined runs code of ours at instructions of the program, inside of the process. Around each of
@@ -58,7 +56,7 @@ type inlineSite struct {
 
 // inlineWindow is a window with the addresses of the copies of its instructions.
 type inlineWindow struct {
-	window
+	patch.Window
 	at    []uint64
 	sites []*inlineSite
 	jumps []words
@@ -102,7 +100,7 @@ func (in *inlined) install(t *thread, sites []*inlineSite) (left []*inlineSite, 
 			return nil, err
 		}
 	}
-	slices.SortFunc(in.windows, func(a, b *inlineWindow) int { return cmp.Compare(a.start, b.start) })
+	slices.SortFunc(in.windows, func(a, b *inlineWindow) int { return cmp.Compare(a.Start, b.Start) })
 	return left, nil
 }
 
@@ -148,15 +146,15 @@ func (in *inlined) chooseWindows(sites []*inlineSite) []*inlineWindow {
 	for _, s := range sites {
 		pcs = append(pcs, s.inst.PC)
 	}
-	search := newEntrySearch(pcs...)
-	text, base, known := search.search(in.c, pcs...)
+	search := patch.NewEntrySearch(pcs...)
+	text, base, known := searchEntries(in.c.process, search, pcs...)
 	if !known {
 		return nil
 	}
 	for _, pc := range in.returns {
-		search.add(pc)
+		search.Add(pc)
 	}
-	entries := search.sorted()
+	entries := search.Sorted()
 	taken := in.patched()
 	var list []*inlineWindow
 	for _, s := range sites {
@@ -166,14 +164,14 @@ func (in *inlined) chooseWindows(sites []*inlineSite) []*inlineWindow {
 		// Windows must not overlap.
 		border := entries
 		if n := len(list); n > 0 {
-			i, _ := slices.BinarySearch(entries, list[n-1].end)
-			border = slices.Insert(slices.Clone(entries), i, list[n-1].end)
+			i, _ := slices.BinarySearch(entries, list[n-1].End)
+			border = slices.Insert(slices.Clone(entries), i, list[n-1].End)
 		}
-		w := findWindow(text, base, s.inst.PC, border)
-		if w == nil || slices.ContainsFunc(taken, w.overlaps) || slices.ContainsFunc(list, func(x *inlineWindow) bool { return w.overlaps(&x.window) }) {
+		w := patch.FindWindow(text, base, s.inst.PC, border)
+		if w == nil || slices.ContainsFunc(taken, w.Overlaps) || slices.ContainsFunc(list, func(x *inlineWindow) bool { return w.Overlaps(&x.Window) }) {
 			continue
 		}
-		x := &inlineWindow{window: *w}
+		x := &inlineWindow{Window: *w}
 		if x.add(s) {
 			list = append(list, x)
 		}
@@ -182,17 +180,17 @@ func (in *inlined) chooseWindows(sites []*inlineSite) []*inlineWindow {
 }
 
 // patched returns the text that the engine replaces.
-func (in *inlined) patched() []*window {
-	var list []*window
+func (in *inlined) patched() []*patch.Window {
+	var list []*patch.Window
 	for p := range in.c.stage().patches() {
-		list = append(list, &window{start: p.At, end: p.At + uint64(max(p.Length, 2))})
+		list = append(list, &patch.Window{Start: p.At, End: p.At + uint64(max(p.Length, 2))})
 	}
 	return list
 }
 
 // add adds a site to the window if its instruction is in it.
 func (w *inlineWindow) add(s *inlineSite) bool {
-	if !slices.ContainsFunc(w.moved, func(inst x86.Inst) bool { return inst.PC == s.inst.PC }) {
+	if !slices.ContainsFunc(w.Moved, func(inst x86.Inst) bool { return inst.PC == s.inst.PC }) {
 		return false
 	}
 	w.sites = append(w.sites, s)
@@ -211,7 +209,7 @@ func (in *inlined) assemble(t *thread, windows []*inlineWindow) error {
 		count += len(w.sites)
 	}
 	size := (uint64(count)*mostInline + pageSize - 1) &^ (pageSize - 1)
-	base, err := in.c.mapNear(t, windows[0].start, size)
+	base, err := in.c.mapNear(t, windows[0].Start, size)
 	if errors.Is(err, errNoProbe) {
 		for _, w := range windows {
 			w.give()
@@ -250,35 +248,7 @@ func (w *inlineWindow) give() {
 	w.jumps = nil
 }
 
-// mapNear maps memory that jumps from pc reach, and says where, or errNoProbe.
-func (c *controller) mapNear(t *thread, pc, size uint64) (uint64, error) {
-	maps, err := readMaps(c.pid)
-	if err != nil {
-		return 0, err
-	}
-	const step, steps = 256 << 20, 7 // up to 1.75 GiB: displacements have 31 bits
-	for i := range int64(2 * steps) {
-		by := (steps - i/2) * step // far from where the program's mappings grow
-		if i%2 != 0 {
-			by = -by
-		}
-		at := (pc + uint64(by)) &^ (pageSize - 1)
-		if at < 1<<16 || at+size >= 1<<47 || maps.overlaps(at-pageSize, at+size+pageSize) {
-			continue
-		}
-		result, err := ptrace.SystemCall(t.tid, unix.SYS_MMAP, at, size,
-			unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED_NOREPLACE, ^uint64(0), 0)
-		if err != nil {
-			return 0, err
-		}
-		if uint64(result) == at {
-			return at, nil
-		}
-	}
-	return 0, errNoProbe
-}
-
-// arenaAt is the arena that has a pc.
+// arenaAt returns the arena that has a pc.
 func (in *inlined) arenaAt(pc uint64) *arena {
 	for _, x := range in.arenas {
 		if pc >= x.start && pc < x.end {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"diagnose/image/x86"
+	"diagnose/replay/patch"
 )
 
 // inlineAssembler writes the code of an arena.
@@ -34,23 +35,23 @@ func (a *inlineAssembler) window(w *inlineWindow) (err error) {
 	}()
 	start := a.here()
 	w.at = w.at[:0]
-	for i := range w.moved {
-		inst := &w.moved[i]
+	for i := range w.Moved {
+		inst := &w.Moved[i]
 		w.at = append(w.at, a.here())
 		a.Write([]byte{0x0f, 0x1f, 0x44, 0, 0}) // nop: room for a jump to the probe of a place
 		if err := a.one(w, inst); err != nil {
 			return err
 		}
 	}
-	if err := a.jump(w.end); err != nil {
+	if err := a.jump(w.End); err != nil {
 		return err
 	}
-	from := w.start
-	if w.hop != 0 {
-		from = w.hop
-		w.jumps = append(w.jumps, words{w.start, []byte{0xeb, byte(w.hop - w.start - shortJump)}})
+	from := w.Start
+	if w.Hop != 0 {
+		from = w.Hop
+		w.jumps = append(w.jumps, words{w.Start, []byte{0xeb, byte(w.Hop - w.Start - patch.ShortJumpSize)}})
 	}
-	d := int64(start - from - probeJump)
+	d := int64(start - from - patch.JumpSize)
 	if d != int64(int32(d)) {
 		w.jumps = nil
 		return errNoProbe

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/internal/wording"
 	"diagnose/replay/ptrace"
 )
 
@@ -31,8 +32,8 @@ func (in *inlined) original(regs *ptrace.Registers) bool {
 // is none.
 func (in *inlined) windowAt(pc uint64) (w *inlineWindow, at uint64) {
 	for _, w := range in.windows {
-		for i := range w.moved {
-			if w.moved[i].PC == pc {
+		for i := range w.Moved {
+			if w.Moved[i].PC == pc {
 				return w, w.at[i]
 			}
 		}
@@ -42,7 +43,7 @@ func (in *inlined) windowAt(pc uint64) (w *inlineWindow, at uint64) {
 
 // expose removes the window that hides a pc. Its sites get an int3.
 func (in *inlined) expose(pc uint64) error {
-	i := slices.IndexFunc(in.windows, func(w *inlineWindow) bool { return w.hides(pc) })
+	i := slices.IndexFunc(in.windows, func(w *inlineWindow) bool { return w.Hides(pc) })
 	if i < 0 {
 		return nil
 	}
@@ -88,7 +89,7 @@ func (in *inlined) stop(t *thread, s *signalStop) (done bool, err error) {
 		return done, err
 	}
 	if !in.original(&s.regs) {
-		return false, fmt.Errorf("replay: %s at %#x, in code of the tool's", unix.SignalName(s.signal), s.regs.Rip)
+		return false, fmt.Errorf("replay: %s at %#x, in code of the tool's", wording.Signal(int(s.signal)), s.regs.Rip)
 	}
 	if err := in.expose(s.regs.Rip); err != nil {
 		return false, err
@@ -214,11 +215,11 @@ func (in *inlined) until(t *thread, on func(int, syscall.Signal) error, trap int
 // memory.
 func (in *inlined) goOn(t *thread, regs *ptrace.Registers) error {
 	for _, w := range in.windows {
-		if !w.hides(regs.Rip) {
+		if !w.Hides(regs.Rip) {
 			continue
 		}
-		for i := range w.moved {
-			if w.moved[i].PC == regs.Rip {
+		for i := range w.Moved {
+			if w.Moved[i].PC == regs.Rip {
 				regs.Rip = w.at[i]
 				return ptrace.SetRegisters(t.tid, regs)
 			}

@@ -53,7 +53,7 @@ func (m *processMemory) replace(at uint64, code []byte) error {
 	}
 	i, found := m.find(at)
 	if found {
-		return nil // its own bytes are known
+		return nil // the program's bytes are saved already
 	}
 	m.replaced = slices.Insert(m.replaced, i, words{at, original})
 	return nil

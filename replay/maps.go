@@ -1,17 +1,14 @@
 package replay
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sort"
-	"strconv"
 	"strings"
 
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image/object"
+	"diagnose/internal/procmaps"
 	"diagnose/replay/record"
 )
 
@@ -27,52 +24,19 @@ type mapping struct {
 type mappings []mapping
 
 func readMaps(pid int) (mappings, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-	if err == nil && len(text) == 0 {
-		text, err = mapsOfOthers(pid)
-	}
+	lines, err := procmaps.ReadProcess(pid)
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	return parseMaps(text)
+	return mappingsOf(lines), nil
 }
 
-// mapsOfOthers: a main thread that left by itself has no memory any more, the
-// others have.
-func mapsOfOthers(pid int) ([]byte, error) {
-	paths, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/maps", pid))
-	if err != nil {
-		return nil, err
+func mappingsOf(lines []procmaps.Mapping) mappings {
+	list := make(mappings, len(lines))
+	for i, l := range lines {
+		list[i] = mapping{span: span{uint64(l.Start), uint64(l.End)}, perms: l.Perms, offset: l.Offset, path: l.Path}
 	}
-	for _, path := range paths {
-		if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
-			return text, nil
-		}
-	}
-	return nil, fmt.Errorf("/proc/%d/maps: the process has no memory", pid)
-}
-
-func parseMaps(text []byte) (mappings, error) {
-	var list mappings
-	for line := range bytes.Lines(text) {
-		fields := strings.SplitN(strings.TrimSuffix(string(line), "\n"), " ", 6)
-		if len(fields) < 5 || len(fields[1]) != 4 {
-			return nil, fmt.Errorf("replay: maps line %q", line)
-		}
-		from, to, _ := strings.Cut(fields[0], "-")
-		start, err1 := strconv.ParseUint(from, 16, 64)
-		end, err2 := strconv.ParseUint(to, 16, 64)
-		offset, err3 := strconv.ParseUint(fields[2], 16, 64)
-		if err1 != nil || err2 != nil || err3 != nil {
-			return nil, fmt.Errorf("replay: maps line %q", line)
-		}
-		m := mapping{span: span{start, end}, perms: fields[1], offset: offset}
-		if len(fields) == 6 {
-			m.path = strings.TrimLeft(fields[5], " ")
-		}
-		list = append(list, m)
-	}
-	return list, nil
+	return list
 }
 
 func (l mappings) at(addr uint64) *mapping {
@@ -92,19 +56,6 @@ func (l mappings) executable(addr uint64) bool {
 // provides.
 func hidden(start uint64, path string) bool {
 	return start >= agent.EngineBase && start < agent.EngineStacks || path == "[vdso]" || path == "[vsyscall]" || strings.HasPrefix(path, "[vvar")
-}
-
-// compareStart sees that the process stands, when its engine starts, where the
-// recorded one stood: from a different start there is no same way.
-func (c *controller) compareStart(m *record.Manifest) error {
-	if len(m.Start.Mappings) == 0 {
-		return inputf("replay: the recording ended before its start was written down")
-	}
-	maps, err := readMaps(c.pid)
-	if err != nil {
-		return err
-	}
-	return compareMappings(m.Start.Mappings, maps)
 }
 
 func compareMappings(want []record.Mapping, got mappings) error {
@@ -139,24 +90,15 @@ func compareMapping(w *record.Mapping, g *mapping) error {
 		return nil
 	}
 	if strings.HasPrefix(g.path, "/") && (string(w.Path) == g.path || same) && w.BuildID != "" {
-		// What an update replaced is named before what it moved.
-		if id := buildIDOf(g.path); id != w.BuildID {
-			return inputf("replay: %s is not what was recorded any more: its build-id is %s, the recording has %s", g.path, orNone(id), w.BuildID)
+		// A file that an update replaced is reported before a mapping that it moved.
+		if id := object.BuildIDOf(g.path); id != w.BuildID {
+			return inputf("replay: %s is not the recorded file any more: its build-id is %s, the recording has %s", g.path, orNone(id), w.BuildID)
 		}
 	}
 	if same {
 		return nil
 	}
 	return inputf("replay: the process starts otherwise than it was recorded: it has %s, the recording %s", g, describeMapping(w))
-}
-
-func buildIDOf(path string) string {
-	f, err := object.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	return f.BuildID()
 }
 
 func (m mapping) String() string {

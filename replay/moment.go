@@ -17,29 +17,41 @@ func (e *MomentError) Error() string {
 	return fmt.Sprintf("replay: the moment %v was not reached: %s", e.Moment, e.What)
 }
 
-// momentEvent is for DG_TRAP_MOMENT: the thread has done the event of the next
-// hook's Moment, or of its next one.
+// hookQueue has the pending hooks, in the order of their events.
+type hookQueue struct {
+	process *process
+	placer  placer
+	list    []Hook
+	// armed: the event of the first hook has occurred.
+	armed bool
+}
+
+// momentEvent handles DG_TRAP_MOMENT: the thread has done the event of the next hook's Moment, or
+// the event after it.
 func (c *controller) momentEvent(t *thread, s *signalStop) error {
-	if len(c.hooks) == 0 {
+	if len(c.hooks.list) == 0 {
 		return c.answer(t, s, 1)
 	}
-	hook := c.hooks[0]
+	hook := c.hooks.list[0]
 	if hook.step != nil {
-		if err := c.beginSteps(t, hook); err != nil {
+		if err := c.stepper.beginWindow(t, hook.step); err != nil {
+			return err
+		}
+		if err := c.hooks.next(t, evidence.Moment{}); err != nil {
 			return err
 		}
 		return c.answer(t, s, 1)
 	}
-	if c.hookArmed && !hook.Every {
-		return &MomentError{hook.At, fmt.Sprintf("thread %d came to its next event before", hook.At.Thread)}
+	if c.hooks.armed && !hook.Every {
+		return &MomentError{hook.At, fmt.Sprintf("thread %d reached its next event before", hook.At.Thread)}
 	}
 	var err error
-	if c.hookArmed {
+	if c.hooks.armed {
 		if err = c.placer.breakAt(t, 0, 0); err == nil {
-			err = c.nextHook(t, evidence.Moment{Thread: hook.At.Thread, Ordinal: hook.At.Ordinal + 1})
+			err = c.hooks.next(t, evidence.Moment{Thread: hook.At.Thread, Ordinal: hook.At.Ordinal + 1})
 		}
 	} else {
-		err = c.armHook(t, evidence.Moment{})
+		err = c.hooks.arm(t, evidence.Moment{})
 	}
 	if err != nil {
 		return err
@@ -47,49 +59,49 @@ func (c *controller) momentEvent(t *thread, s *signalStop) error {
 	return c.answer(t, s, 1)
 }
 
-// nextHook is done with the first hook; a thread has come to a Moment.
-func (c *controller) nextHook(t *thread, to evidence.Moment) error {
-	c.hooks, c.hookArmed = c.hooks[1:], false
-	if len(c.hooks) == 0 {
-		return c.stopAt(0, ^uint64(0))
+// next removes the first hook; a thread has reached the Moment to.
+func (q *hookQueue) next(t *thread, to evidence.Moment) error {
+	q.list, q.armed = q.list[1:], false
+	if len(q.list) == 0 {
+		return q.process.stopAt(0, ^uint64(0))
 	}
-	next := c.hooks[0].At
+	next := q.list[0].At
 	if next.Thread == to.Thread && next.Ordinal == to.Ordinal {
-		return c.armHook(t, to)
+		return q.arm(t, to)
 	}
-	return c.stopAt(next.Thread, next.Ordinal)
+	return q.process.stopAt(next.Thread, next.Ordinal)
 }
 
-// armHook is for the thread that has done the event of the next Moment and
-// stands at the Moment before, if that has the same event.
-func (c *controller) armHook(t *thread, before evidence.Moment) error {
-	at := c.hooks[0].At
+// arm sets the breakpoint of the next Moment, whose event the thread has done. The thread is at
+// the Moment before, if that has the same event.
+func (q *hookQueue) arm(t *thread, before evidence.Moment) error {
+	at := q.list[0].At
 	pc, count := at.PC, at.Count
 	if pc == before.PC && count > before.Count {
 		count -= max(before.Count, 1)
 	}
 	if pc == 0 {
-		regs, err := c.programRegisters(t)
+		regs, err := q.process.programRegisters(t)
 		if err != nil {
 			return err
 		}
 		pc, count = evidence.Addr(regs.Rip), 1
 	}
-	if err := c.placer.breakAt(t, pc, max(count, 1)); err != nil {
+	if err := q.placer.breakAt(t, pc, max(count, 1)); err != nil {
 		return err
 	}
-	c.hookArmed = true
-	return c.stopAt(at.Thread, at.Ordinal+1)
+	q.armed = true
+	return q.process.stopAt(at.Thread, at.Ordinal+1)
 }
 
-// stopAt asks the engine for DG_TRAP_MOMENT.
-func (c *controller) stopAt(thread uint32, ordinal uint64) error {
-	control, err := c.readControl()
-	if err != nil {
-		return err
+// missed returns the first hook that the replay should have reached and has not; nil: none.
+func (q *hookQueue) missed() *Hook {
+	for i := range q.list {
+		if h := &q.list[i]; !h.Every && h.step == nil {
+			return h
+		}
 	}
-	control.StopThread, control.StopAt = thread, ordinal
-	return c.writeStruct(c.control, control)
+	return nil
 }
 
 // arrived handles a thread at the place of a hook.
@@ -100,14 +112,14 @@ func (c *controller) arrived(t *thread) error {
 	if err := c.stopAll(); err != nil {
 		return err
 	}
-	hook := c.hooks[0]
+	hook := c.hooks.list[0]
 	if hook.walk != nil {
 		if more, err := c.walkOn(t, hook.walk); err != nil || !more {
 			return err
 		}
 		return c.goOn()
 	}
-	if err := c.call(hook, t); errors.Is(err, ErrEnough) {
+	if err := c.callHook(hook, t); errors.Is(err, ErrEnough) {
 		c.end = &end{kind: EndMoment, thread: t}
 		return nil
 	} else if err != nil {
@@ -115,10 +127,10 @@ func (c *controller) arrived(t *thread) error {
 	}
 	var err error
 	if hook.Every {
-		c.hooks[0].At.Count = max(hook.At.Count, 1) + 1
-		err = c.armHook(t, hook.At)
+		c.hooks.list[0].At.Count = max(hook.At.Count, 1) + 1
+		err = c.hooks.arm(t, hook.At)
 	} else {
-		err = c.nextHook(t, hook.At)
+		err = c.hooks.next(t, hook.At)
 	}
 	if err != nil {
 		return err
@@ -126,7 +138,7 @@ func (c *controller) arrived(t *thread) error {
 	return c.goOn()
 }
 
-func (c *controller) call(h Hook, t *thread) error {
+func (c *controller) callHook(h Hook, t *thread) error {
 	c.watch.pause()
 	defer c.watch.resume()
 	s, err := c.stopped(t)

@@ -16,9 +16,9 @@ var pinned atomic.Uint32
 // another processor costs more than most code between two events, and a stop costs half as much on
 // one processor. Pinning only affects speed, so there is no error. The program sees the recorded
 // affinity: the result of that call comes from the log. This thread ends with the replay.
-func (c *controller) pin() {
+func (p *process) pin() {
 	var may unix.CPUSet
-	if unix.SchedGetaffinity(c.pid, &may) != nil || may.Count() < 2 {
+	if unix.SchedGetaffinity(p.pid, &may) != nil || may.Count() < 2 {
 		return
 	}
 	left := (pinned.Add(1) + uint32(os.Getpid())) % uint32(may.Count())
@@ -29,9 +29,9 @@ func (c *controller) pin() {
 		if left == 0 {
 			var one unix.CPUSet
 			one.Set(cpu)
-			unix.SchedSetaffinity(c.pid, &one)
+			unix.SchedSetaffinity(p.pid, &one)
 			unix.SchedSetaffinity(0, &one)
-			c.may = &may
+			p.allowed = &may
 			return
 		}
 		left--
@@ -39,13 +39,13 @@ func (c *controller) pin() {
 }
 
 // unpin undoes pin for a process that is handed to a debugger, which this thread starts.
-func (c *controller) unpin() {
-	if c.may == nil {
+func (p *process) unpin() {
+	if p.allowed == nil {
 		return
 	}
-	unix.SchedSetaffinity(0, c.may)
-	for tid := range c.threads {
-		unix.SchedSetaffinity(tid, c.may)
+	unix.SchedSetaffinity(0, p.allowed)
+	for tid := range p.threads {
+		unix.SchedSetaffinity(tid, p.allowed)
 	}
-	c.may = nil
+	p.allowed = nil
 }

@@ -39,16 +39,6 @@ func (b *breakpoints) reachedPoint(t *thread, x *broken, regs *ptrace.Registers)
 	return move{kind: movePoint}, nil
 }
 
-// checkPoints sees that the engine knows preemptions if there are any.
-func (c *controller) checkPoints(control *agent.RawControl) error {
-	for _, s := range c.stages {
-		if len(s.preemptions) > 0 && control.PointAble != 1 {
-			return inputf("replay: the library that recorded %s cannot preempt its threads: record it again", s.rec.Dir)
-		}
-	}
-	return nil
-}
-
 func (b *breakpoints) resumeAt(t *thread, pcs ...uint64) error {
 	x := b.of(t)
 	for _, pc := range pcs {
@@ -60,14 +50,14 @@ func (b *breakpoints) resumeAt(t *thread, pcs ...uint64) error {
 	return x.set(t.tid)
 }
 
-func (b *breakpoints) room(t *thread) int {
-	x, room := b.of(t), debugRegisters
+func (b *breakpoints) freeRegisters(t *thread) int {
+	x, left := b.of(t), debugRegisters
 	for _, taken := range []bool{x.moment != 0, x.point.pc != 0, x.place != nil} {
 		if taken {
-			room--
+			left--
 		}
 	}
-	return room
+	return left
 }
 
 // usePreemptions takes the requested preemptions, or those that the recording has for this timing.

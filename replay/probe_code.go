@@ -39,12 +39,12 @@ const (
 	entryAddr     = 0
 	entrySP       = 8
 	entryConsumed = 16
-	entryWho      = 24 // index and recorded id in struct dg_rthread
+	entryWho      = 24 // index and recorded id in struct dg_rthread of the thread with the right to run
 	entryReal     = 32 // the kernel's id there
 	entryOrdinal  = 40
 	entryBefore   = 48
 	entryAfter    = entryBefore + 8*mostWords
-	entrySite     = entryAfter + 8*mostWords // and the kernel's id of the thread
+	entrySite     = entryAfter + 8*mostWords // and the kernel's id of the accessing thread
 	entryHeld     = entrySite + 8
 	entryDone     = entryHeld + 8 // its number + 1, written last
 	entryBytes    = 128
@@ -53,8 +53,8 @@ const (
 // Offsets in the memory that the process shares with the tool.
 const (
 	blockHead   = 0  // number of the next entry
-	blockLimit  = 64 // so many may be written
-	blockStop   = 72 // from the entry of this number on, counted from 1, each stops
+	blockLimit  = 64 // the number of entries that may be written
+	blockStop   = 72 // each entry stops the thread from this number on, counted from 1
 	blockRanges = 4096
 	blockLocks  = blockRanges + 2*4096
 	blockOwn    = blockLocks + 4096
@@ -112,7 +112,7 @@ func (p *probes) inline(a *inlineAssembler, s *inlineSite) error {
 	a.label("hit")
 	a.give()
 	a.trap(s)
-	a.Write([]byte{0x0f, 0x0b}) // nobody comes here
+	a.Write([]byte{0x0f, 0x0b}) // not reached
 	a.label("end")
 	return nil
 }
@@ -316,7 +316,7 @@ func (p *probes) logCode(a *inlineAssembler) {
 	a.word(blockRing)
 	a.gs(opLoad, hardDX, ownAddr)
 	a.at(opStore, hardDX, hardAX, entryAddr)
-	for n := range 2 * mostWords { // those before and after follow each other in both
+	for n := range 2 * mostWords { // the words before and after are adjacent in both places
 		a.gs(opLoad, hardDX, ownBefore+8*n)
 		a.at(opStore, hardDX, hardAX, entryBefore+8*n)
 	}
@@ -348,7 +348,7 @@ func (p *probes) logCode(a *inlineAssembler) {
 		a.at(opLoad, hardCX, hardDX, f.from)
 		a.at(opStore, hardCX, hardAX, f.to)
 	}
-	if len(p.tr.c.opts.Locks) > 0 {
+	if len(p.tr.c.request.watching.Locks) > 0 {
 		p.locksCode(a)
 	}
 	a.label("nobody")
@@ -402,7 +402,7 @@ func (p *probes) tables() []byte {
 		binary.LittleEndian.PutUint64(b[at+8:], x.end)
 		at += 16
 	}
-	for i, l := range p.tr.c.opts.Locks {
+	for i, l := range p.tr.c.request.watching.Locks {
 		binary.LittleEndian.PutUint64(b[blockLocks+16*i:], uint64(l.Addr))
 		if l.Owner {
 			b[blockLocks+16*i+8] = 1

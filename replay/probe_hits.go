@@ -36,7 +36,7 @@ func (p *probes) drain(t *thread) error {
 // calls may have made others meanwhile.
 func (p *probes) stopAt() uint64 {
 	next := ^uint64(0)
-	for n := range p.tr.c.opts.Inspect {
+	for n := range p.tr.c.request.watching.Inspect {
 		if n >= p.tr.number {
 			next = min(next, n)
 		}
@@ -127,7 +127,7 @@ type kernelAccess struct {
 	ordinal, position uint64
 	pc                evidence.Addr
 	addr, size        uint64
-	data              []byte // that was written; nil: it was read
+	data              []byte // written; nil: it was read
 }
 
 // readLog finds the accesses of system calls to watched memory, and the pcs to which signal

@@ -8,31 +8,32 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image/x86"
+	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 )
 
 // watchByProbes selects the back end that sees the accesses of known instructions.
-func (c *controller) watchByProbes() error {
-	p, err := newProbes(c.tracing)
+func (tr *tracing) watchByProbes() error {
+	p, err := newProbes(tr)
 	if err != nil {
 		return err
 	}
-	c.tracing.probes = p
-	c.result.Backend = BackendProbe
-	c.result.Unseen = make([]uint64, len(c.opts.Watches))
-	c.collecting.Go(c.collect)
+	tr.probes = p
+	tr.c.result.Backend = BackendProbe
+	tr.c.result.Unseen = make([]uint64, len(tr.c.request.watching.Watches))
+	tr.c.collecting.Go(tr.collect)
 	return nil
 }
 
 // installProbes is called at a thread's request in the engine that reports loaded objects, or at
 // its first request.
-func (c *controller) installProbes(t *thread, s *signalStop) error {
-	if c.tracing == nil || c.tracing.probes == nil {
+func (tr *tracing) installProbes(t *thread, s *signalStop) error {
+	if tr == nil || tr.probes == nil {
 		return nil
 	}
-	c.watch.pause() // it takes its time
-	err := c.tracing.probes.install(t)
-	c.watch.resume()
+	tr.c.watch.pause() // it takes long
+	err := tr.probes.install(t)
+	tr.c.watch.resume()
 	if err != nil {
 		return err
 	}
@@ -42,22 +43,22 @@ func (c *controller) installProbes(t *thread, s *signalStop) error {
 }
 
 // inlined returns the code that runs at instructions of the program; nil if there is none.
-func (c *controller) inlined() *inlined {
-	if c.tracing == nil || c.tracing.probes == nil {
+func (tr *tracing) inlined() *inlined {
+	if tr == nil || tr.probes == nil {
 		return nil
 	}
-	return c.tracing.probes.in
+	return tr.probes.in
 }
 
-// meets reports whether a window of another's would be in the way.
-func (in *inlined) meets(w *window) bool {
+// overlapsWindow reports whether the window covers text that is replaced already.
+func (in *inlined) overlapsWindow(w *patch.Window) bool {
 	for _, x := range in.windows {
-		if w.overlaps(&x.window) {
+		if w.Overlaps(&x.Window) {
 			return true
 		}
 	}
 	for pc, s := range in.sites {
-		if s.window == nil && pc >= w.start && pc < w.end {
+		if s.window == nil && pc >= w.Start && pc < w.End {
 			return true
 		}
 	}
@@ -67,10 +68,13 @@ func (in *inlined) meets(w *window) bool {
 // withoutProbes changes a thread's registers to those of the program.
 func (c *controller) withoutProbes(regs *ptrace.Registers) {
 	c.placer.original(regs)
-	if c.tracing == nil || c.tracing.probes == nil {
-		return
+	if c.tracing != nil && c.tracing.probes != nil {
+		c.tracing.probes.original(regs)
 	}
-	p := c.tracing.probes
+}
+
+// original changes the registers of a thread in the code of probes to those of the program.
+func (p *probes) original(regs *ptrace.Registers) {
 	own := regs.Gs_base
 	regs.Gs_base = 0
 	if p.in.original(regs) || own < p.base+blockOwn || p.in.arenaAt(regs.Rip) == nil {
@@ -93,7 +97,7 @@ func (p *probes) trapped(t *thread, s *signalStop, site *inlineSite) error {
 	c := p.tr.c
 	behind := t
 	if site != p.each {
-		behind = nil // of the last entry it is not
+		behind = nil // the thread is not right after the last entry
 	}
 	if err := p.drain(behind); err != nil || c.end != nil {
 		return err
@@ -101,8 +105,8 @@ func (p *probes) trapped(t *thread, s *signalStop, site *inlineSite) error {
 	if site == p.full || site == p.each {
 		return c.resume(t)
 	}
-	if c.result.Stops++; c.opts.MostStops > 0 && c.result.Stops > c.opts.MostStops {
-		return &StopsError{c.opts.MostStops}
+	if c.result.Stops++; c.request.watching.MostStops > 0 && c.result.Stops > c.request.watching.MostStops {
+		return &StopsError{c.request.watching.MostStops}
 	}
 	stop, err := p.step(t, &s.regs, site)
 	if err != nil || c.end != nil {
@@ -127,7 +131,7 @@ func (p *probes) faulted(t *thread, s *signalStop) (bool, error) {
 		s.regs.Rip = place.base + uint64(place.labels["miss"])
 	} else if p.lockLoads[s.regs.Rip] {
 		const length = 2
-		s.regs.Rdx, s.regs.Rip = 0, s.regs.Rip+length // the lock is not there (yet)
+		s.regs.Rdx, s.regs.Rip = 0, s.regs.Rip+length // the lock's memory is not mapped (yet)
 	} else {
 		return false, nil
 	}
@@ -192,7 +196,7 @@ func (p *probes) about(x *probeSite, regs *ptrace.Registers) (map[int]touch, err
 			before, err := p.tr.word(watch)
 			touches[watch] = touch{touches[watch].kind | codeOf(o.Access), before}
 			if err != nil {
-				delete(touches, watch) // it will fault
+				delete(touches, watch) // the access will fault
 			}
 			return nil
 		})
@@ -214,7 +218,7 @@ func (p *probes) address(o *x86.Operand, regs *ptrace.Registers) (uint64, bool) 
 // stepped makes hits of the accesses.
 func (p *probes) stepped(t *thread, x *probeSite, regs *ptrace.Registers, touches map[int]touch) error {
 	tr := p.tr
-	s, err := tr.c.see(t, regs)
+	s, err := tr.see(t, regs)
 	if err != nil {
 		return err
 	}

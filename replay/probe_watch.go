@@ -14,6 +14,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image/x86"
+	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 )
 
@@ -47,7 +48,7 @@ type probes struct {
 	onlyWrites bool
 
 	block []byte // shared
-	base  uint64 // of it in the process
+	base  uint64 // its address in the process
 	own   map[int]int
 	owns  int
 	done  uint64 // entries taken
@@ -65,7 +66,7 @@ type readPlace struct {
 type probeSite struct {
 	inst     x86.Inst
 	operands []*x86.Operand // in memory
-	fast     bool           // it is logged, and does not stop
+	fast     bool           // its accesses are logged without a stop
 }
 
 // StopsError says that BackendProbe had to stop too often (Watching.MostStops).
@@ -81,7 +82,7 @@ const MostProbed = 256
 func newProbes(tr *tracing) (*probes, error) {
 	p := &probes{tr: tr, loads: map[uint64]readPlace{}, lockLoads: map[uint64]bool{}, own: map[int]int{},
 		full: &inlineSite{}, each: &inlineSite{}}
-	for _, pc := range tr.c.opts.Probes {
+	for _, pc := range tr.c.request.watching.Probes {
 		p.waiting = append(p.waiting, uint64(pc))
 	}
 	slices.Sort(p.waiting)
@@ -139,7 +140,7 @@ func (p *probes) install(t *thread) error {
 			return false
 		}
 		if x := p.site(pc, m); x != nil && p.onlyWrites && !x.writes() {
-			return true // what it does is left out
+			return true // its accesses are left out
 		} else if x != nil && !p.in.engines(pc, uint64(x.inst.Len)) {
 			sites = append(sites, &inlineSite{inst: x.inst, number: len(p.all)})
 			p.all = append(p.all, x)
@@ -184,8 +185,8 @@ func (p *probes) site(pc uint64, m *mapping) *probeSite {
 
 // engines reports whether the engine replaces this code.
 func (in *inlined) engines(pc, size uint64) bool {
-	w := window{start: pc, end: pc + size}
-	return slices.ContainsFunc(in.patched(), w.overlaps)
+	w := patch.Window{Start: pc, End: pc + size}
+	return slices.ContainsFunc(in.patched(), w.Overlaps)
 }
 
 // share maps the memory for entries in both processes.
@@ -224,35 +225,7 @@ func (p *probes) share(t *thread) error {
 	return nil
 }
 
-// mapShared maps a file, for a thread that is stopped, where there is room.
-func (c *controller) mapShared(t *thread, near uint64, path string, size uint64) (uint64, error) {
-	at, err := c.mapNear(t, near, size)
-	if err != nil {
-		return 0, err
-	}
-	c.mapped = append(c.mapped, span{at, at + size})
-	if _, err := c.memory.WriteAt(append([]byte(path), 0), int64(at)); err != nil {
-		return 0, err
-	}
-	call := func(what string, number uint64, args ...uint64) (uint64, error) {
-		result, err := ptrace.SystemCall(t.tid, number, args...)
-		if err == nil && result < 0 && result > -4096 {
-			err = fmt.Errorf("replay: %s in the process: %w", what, unix.Errno(-result))
-		}
-		return uint64(result), err
-	}
-	fd, err := call("open", unix.SYS_OPEN, at, unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return 0, err
-	}
-	if _, err := call("mmap", unix.SYS_MMAP, at, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED, fd, 0); err != nil {
-		return 0, err
-	}
-	_, err = call("close", unix.SYS_CLOSE, fd)
-	return at, err
-}
-
-// word is one of the block's that both processes write.
+// word returns a word of the block that both processes write.
 func (p *probes) word(offset int) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&p.block[offset]))
 }
@@ -260,7 +233,7 @@ func (p *probes) word(offset int) *atomic.Uint64 {
 // arm gives a stopped thread its own memory.
 func (p *probes) arm(t *thread) error {
 	if p.block == nil {
-		return nil // nothing runs yet
+		return nil // no code is installed yet
 	}
 	n, known := p.own[t.tid]
 	if !known {

@@ -17,6 +17,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/object"
 	"diagnose/replay/record"
 )
 
@@ -24,19 +25,19 @@ import (
 // replay leads up to the fork.
 type stage struct {
 	rec    *record.Recording
-	owned  bool // to be closed here
+	owned  bool // to be closed by the stage
 	limits []string
 	// shared: other processes write to memory of this process.
 	shared bool
 
-	image    *os.File // what the process maps
+	image    *os.File // mapped by the process
 	layout   *record.Image
 	schedule record.Schedule
 	// preemptions are made in addition to that order.
 	preemptions []record.Preemption
 	events      uint64
 	sites       []byte
-	traps       map[uint64]bool // those of sites that are DG_PATCH_TRAP; nil: not looked for yet
+	traps       map[uint64]bool // those of sites that are DG_PATCH_TRAP; nil: not searched yet
 	// data is the recording's file of mapped bytes; nil if it has none.
 	data *os.File
 }
@@ -298,19 +299,13 @@ const mostLibrary = 64 << 20
 
 // librarySum returns the digest of a file that a manifest names. That may be any file.
 func librarySum(path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	f, size, err := object.OpenRegular(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return "", err
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is not a regular file", path)
-	case info.Size() > mostLibrary:
-		return "", fmt.Errorf("%s has %d bytes", path, info.Size())
+	if size > mostLibrary {
+		return "", fmt.Errorf("%s has %d bytes", path, size)
 	}
 	h := sha256.New()
 	if _, err := io.Copy(h, io.LimitReader(f, mostLibrary)); err != nil {
@@ -338,4 +333,27 @@ func checkFile(rec *record.Recording, path record.Text, id string, recorded *rec
 		}
 	}
 	return err
+}
+
+// eventAt reads an event of the image, by its address in the process.
+func (s *stage) eventAt(addr uint64) (*record.Event, error) {
+	at := int64(addr) - int64(record.ImageBase)
+	layout := s.layout
+	if at < 0 || at >= layout.Size {
+		return nil, fmt.Errorf("replay: an event at %#x, outside of the image", addr)
+	}
+	var head [8]byte
+	if _, err := s.image.ReadAt(head[:4], at); err != nil {
+		return nil, fmt.Errorf("replay: image: %w", err)
+	}
+	length := int64(head[0]) | int64(head[1])<<8 | int64(head[2])<<16 | int64(head[3])<<24
+	if length > layout.Size-at {
+		return nil, fmt.Errorf("replay: an event of %d bytes at %#x", length, addr)
+	}
+	b := make([]byte, length)
+	if _, err := s.image.ReadAt(b, at); err != nil {
+		return nil, fmt.Errorf("replay: image: %w", err)
+	}
+	e, _, err := record.DecodeEvent(b)
+	return e, err
 }

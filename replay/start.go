@@ -1,13 +1,10 @@
 package replay
 
 import (
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -38,7 +35,7 @@ func (c *controller) start() error {
 	}
 	umask := int(m.Program.Umask)
 	l.Umask = &umask
-	if out := c.opts.Echo; out != nil {
+	if out := c.request.Echo; out != nil {
 		l.Files[1], l.Files[2] = out.Fd(), out.Fd()
 	}
 	if _, err := hex.Decode(l.Random[:], []byte(m.Start.Random)); err != nil {
@@ -59,7 +56,7 @@ func (c *controller) start() error {
 	if c.memory, err = openMemory(c.pid); err != nil {
 		return err
 	}
-	c.loading = newLoading(c)
+	c.loading = newLoading(c.process, c.stages[0].rec.Manifest)
 	return c.loading.executed()
 }
 
@@ -85,7 +82,7 @@ func (c *controller) hello(s *signalStop, forked bool) (answer uint64, err error
 		if err := c.copyStart(stage.rec); err != nil {
 			return 0, err
 		}
-		if err := c.writeSites(control, 0); err != nil {
+		if err := c.writeSites(c.stage().sites, control, 0); err != nil {
 			return 0, err
 		}
 	}
@@ -96,17 +93,17 @@ func (c *controller) hello(s *signalStop, forked bool) (answer uint64, err error
 	if c.attempt.timing == record.TimingLazy {
 		control.Lazy = 1
 	}
-	if c.opts.Echo != nil && c.last() {
+	if c.request.Echo != nil && c.last() {
 		control.Echo = 1
 	}
-	if err := c.helloFree(control, forked); err != nil {
+	if err := c.attempt.free.hello(c.recordings, control, forked); err != nil {
 		return 0, err
 	}
 	if !c.last() {
 		child := c.stages[c.step+1].rec.Manifest.Parent
 		control.ForkThread, control.ForkAt = child.Thread, child.Ordinal
-	} else if len(c.hooks) > 0 {
-		control.StopThread, control.StopAt = c.hooks[0].At.Thread, c.hooks[0].At.Ordinal
+	} else if len(c.hooks.list) > 0 {
+		control.StopThread, control.StopAt = c.hooks.list[0].At.Thread, c.hooks.list[0].At.Ordinal
 	}
 	if err := setPath(&control.LogPath, pathOf(stage.image)); err != nil {
 		return 0, err
@@ -115,22 +112,8 @@ func (c *controller) hello(s *signalStop, forked bool) (answer uint64, err error
 		return 0, err
 	}
 	c.watch.look(c.pid, c.control)
-	c.loading = nil
+	c.loading, c.started = nil, true
 	return 1, c.writeStruct(c.control, control)
-}
-
-// copyStart gives the dynamic linker what it had written down in the recording.
-func (c *controller) copyStart(rec *record.Recording) error {
-	pages, err := rec.StartPages()
-	if err != nil {
-		return &InputError{err}
-	}
-	for i := range pages {
-		if _, err := c.memory.WriteAt(pages[i].Data[:], int64(pages[i].Addr)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func setPath(field *[1024]byte, path string) error {
@@ -142,17 +125,7 @@ func setPath(field *[1024]byte, path string) error {
 	return nil
 }
 
-func (c *controller) writeStruct(addr uint64, v any) error {
-	p, err := binary.Append(nil, binary.LittleEndian, v)
-	if err != nil {
-		return err
-	}
-	_, err = c.memory.WriteAt(p, int64(addr))
-	return err
-}
-
-// forked: the process that leads up to the one asked for has made it. It has
-// served its turn.
+// forked handles the fork of the next stage's process. The parent is not needed any more.
 func (c *controller) forked(t *thread) error {
 	message, err := ptrace.EventMessage(t.tid)
 	if err != nil {
@@ -196,22 +169,7 @@ func (c *controller) forked(t *thread) error {
 	}
 }
 
-// another reports whether a thread that reports itself is of a process that the
-// replayed one is making. It stops when it has begun, which may be reported
-// before the fork is. It must not go on before: it would ask what its parent's
-// memory and recording answer.
-func (c *controller) another(tid int) bool {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
-	if err != nil {
-		return false
-	}
-	_, rest, found := strings.Cut(string(status), "\nTgid:")
-	own, _, _ := strings.Cut(rest, "\n")
-	group, err := strconv.Atoi(strings.TrimSpace(own))
-	return found && err == nil && group != c.pid
-}
-
-// sameBuild is for a file that is not the same one: a copy of it will do.
+// sameBuild accepts a copy of the recorded file, with the same build-id.
 func sameBuild(path, want string) error {
 	f, err := object.Open(path)
 	if err != nil {
@@ -219,7 +177,7 @@ func sameBuild(path, want string) error {
 	}
 	defer f.Close()
 	if got := f.BuildID(); want == "" || got != want {
-		return inputf("replay: %s is not what was recorded any more: its build-id is %s, the recording has %s", path, orNone(got), orNone(want))
+		return inputf("replay: %s is not the recorded file any more: its build-id is %s, the recording has %s", path, orNone(got), orNone(want))
 	}
 	return nil
 }

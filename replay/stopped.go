@@ -1,13 +1,11 @@
 package replay
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
 
-	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay/ptrace"
@@ -63,7 +61,7 @@ func (s *Stopped) Process() (*image.Process, error) {
 		return s.process, nil
 	}
 	var err error
-	s.process, err = s.c.process(s.thread)
+	s.process, err = s.c.openImage(s.thread)
 	return s.process, err
 }
 
@@ -147,12 +145,7 @@ func (s *Stopped) HandOver(wait func(pid int) error) error {
 	return errors.Join(err, ErrEnough)
 }
 
-// ReadMemory implements image.Memory for the replayed process.
-func (c *controller) ReadMemory(addr evidence.Addr, p []byte) (int, error) {
-	return c.memory.ReadAt(p, int64(addr))
-}
-
-// stopped is for a call of a hook's.
+// stopped returns the Stopped for a call of a hook.
 func (c *controller) stopped(t *thread) (*Stopped, error) {
 	s := &Stopped{c: c, thread: t}
 	if c.end != nil {
@@ -166,91 +159,4 @@ func (c *controller) stopped(t *thread) (*Stopped, error) {
 		s.Moment = m
 	}
 	return s, nil
-}
-
-// process opens the stopped process for the stages.
-func (c *controller) process(failing *thread) (*image.Process, error) {
-	traced := image.Traced{PID: c.pid, Failing: -1}
-	var numbers []int
-	for _, t := range c.sortedThreads() {
-		regs, err := c.namedRegisters(t)
-		if err != nil {
-			return nil, err
-		}
-		general, err := binary.Append(nil, binary.LittleEndian, &regs)
-		if err != nil {
-			return nil, err
-		}
-		floating, err := ptrace.GetRegset(t.tid, ptrace.RegsetFP)
-		if err != nil {
-			return nil, err
-		}
-		if t == failing {
-			traced.Failing = len(traced.Threads)
-		}
-		x := image.TracedThread{TID: t.tid, General: general, Floating: floating}
-		if t.final != nil && t.final.info != nil {
-			x.Siginfo = t.final.info[:]
-		}
-		traced.Threads = append(traced.Threads, x)
-		numbers = append(numbers, int(t.index))
-	}
-	p, err := image.OpenTraced(traced, c.opts.Image)
-	if err != nil {
-		return nil, fmt.Errorf("replay: %w", err)
-	}
-	for i, n := range numbers {
-		if n != 0 {
-			p.Threads[i].Ref.Number = n
-		}
-	}
-	return p, nil
-}
-
-// programRegisters are the registers with which a stopped thread's program goes
-// on.
-func (c *controller) programRegisters(t *thread) (ptrace.Registers, error) {
-	regs, _, err := c.registersAndFrame(t)
-	return regs, err
-}
-
-// namedRegisters are programRegisters, but with the pc in the program's own
-// text where that is in a stub, which no table covers.
-func (c *controller) namedRegisters(t *thread) (ptrace.Registers, error) {
-	regs, frame, err := c.registersAndFrame(t)
-	if frame != nil && (frame.Kind == agent.EntrySyscall || frame.Kind == agent.EntryInsn) {
-		regs.Rip = frame.R11
-	}
-	return regs, err
-}
-
-func (c *controller) registersAndFrame(t *thread) (ptrace.Registers, *agent.RawFrame, error) {
-	if t.final != nil {
-		regs := t.final.regs
-		c.withoutProbes(&regs)
-		return c.underEngine(t.index, regs, t.final.inside)
-	}
-	regs, err := ptrace.GetRegisters(t.tid)
-	c.withoutProbes(&regs)
-	if err != nil || t.index == 0 {
-		return regs, nil, err
-	}
-	r, err := c.rthread(t.index)
-	if err != nil {
-		return regs, nil, err
-	}
-	return c.underEngine(t.index, regs, r.Inside)
-}
-
-// underEngine replaces the registers of a thread in the engine by those that
-// the engine has saved.
-func (c *controller) underEngine(index uint32, regs ptrace.Registers, inside uint64) (ptrace.Registers, *agent.RawFrame, error) {
-	if inside == 0 {
-		return regs, nil, nil
-	}
-	f, err := readStruct[agent.RawFrame](c.memory, inside)
-	if err != nil {
-		return regs, nil, fmt.Errorf("replay: frame of thread %d: %w", index, err)
-	}
-	return underFrame(regs, f), f, nil
 }

@@ -26,9 +26,9 @@ type StuckError struct {
 	Threads     []WaitingThread
 	// Cause says why a free replay cannot continue; empty if it is not known.
 	Cause StuckCause
-	// Sight is what the kernel said of it when it was given up, by the clock; empty if
-	// the process said so itself.
-	Sight string
+	// Kernel is the kernel's view of the process when the time was over; empty if the process
+	// itself reported that it is stuck.
+	Kernel string
 }
 
 // StuckCause says why a free replay cannot continue.
@@ -38,7 +38,7 @@ type StuckCause string
 const (
 	StuckBlocked StuckCause = "every thread waits for another"
 	StuckCycle   StuckCause = "threads wait for each other's mutexes"
-	StuckEvents  StuckCause = "it goes on and on"
+	StuckEvents  StuckCause = "it continues without an end"
 )
 
 // WaitingThread describes a thread of a replay that is stuck.
@@ -66,10 +66,10 @@ func (e *StuckError) Error() string {
 	}
 	after := e.After.Round(time.Second)
 	if e.Endless {
-		what, after = "a thread turns in a loop that it cannot leave", e.After.Round(time.Millisecond)
+		what, after = "a thread runs in a loop that it cannot leave", e.After.Round(time.Millisecond)
 	}
 	if e.Cause != "" {
-		fmt.Fprintf(&b, "the replay cannot go on: %s (after %d events, the recording has %d)", e.Cause, e.Events, e.Total)
+		fmt.Fprintf(&b, "the replay cannot continue: %s (after %d events, the recording has %d)", e.Cause, e.Events, e.Total)
 	} else {
 		fmt.Fprintf(&b, "the replay makes no progress: no event for %v while %s (%d of %d events)", after, what, e.Events, e.Total)
 	}
@@ -82,8 +82,8 @@ func (e *StuckError) Error() string {
 	for i := range e.Threads {
 		b.WriteString("\n  " + e.Threads[i].text())
 	}
-	if e.Sight != "" {
-		b.WriteString("\n  the kernel: " + e.Sight)
+	if e.Kernel != "" {
+		b.WriteString("\n  the kernel: " + e.Kernel)
 	}
 	return b.String()
 }
@@ -123,37 +123,37 @@ func (w *WaitingThread) text() string {
 }
 
 // stuck ends the replay because no thread continues.
-func (c *controller) stuck(t *thread, computing bool) error {
-	e := &StuckError{Computing: computing, After: c.watch.sleeping, Total: c.stage().events}
+func (j *judge) stuck(t *thread, computing bool) error {
+	e := &StuckError{Computing: computing, After: j.sleeping, Total: j.recordings.stage().events}
 	if computing {
-		e.After = c.watch.computing
+		e.After = j.computing
 	}
-	c.end = &end{kind: EndStuck, thread: t, failure: e}
-	if err := c.stopAll(); err != nil {
+	j.end = &end{kind: EndStuck, thread: t, failure: e}
+	if err := j.process.stopAll(); err != nil {
 		return err
 	}
 	var p *image.Process
-	if !c.opts.Unnamed {
+	if !j.unnamed {
 		var err error
-		if p, err = c.process(t); err == nil {
+		if p, err = j.process.openImage(t); err == nil {
 			defer p.Close()
 		}
 	}
-	if c.control != 0 {
-		control, err := c.readControl()
+	if j.process.control != 0 {
+		control, err := j.process.readControl()
 		if err != nil {
 			return err
 		}
 		e.Events, e.Holder = control.Consumed, control.Holder
-		e.Due = c.stage().due(control.Run)
+		e.Due = j.recordings.stage().due(control.Run)
 	}
-	for _, t := range c.sortedThreads() {
-		w, err := c.waiting(t, p)
+	for _, t := range j.process.sortedThreads() {
+		w, err := j.waiting(t, p)
 		if err != nil {
 			return err
 		}
-		if computing && !c.opts.Unnamed && t.index != 0 && w.Waits == "" && !w.Ended {
-			if w.Spins, err = c.spins(t, p); err != nil {
+		if computing && !j.unnamed && t.index != 0 && w.Waits == "" && !w.Ended {
+			if w.Spins, err = j.spins(t, p); err != nil {
 				return err
 			}
 		}
@@ -171,7 +171,7 @@ func (s *stage) due(run uint64) uint32 {
 }
 
 // waiting describes a thread. p is nil if there are no names.
-func (c *controller) waiting(t *thread, p *image.Process) (WaitingThread, error) {
+func (j *judge) waiting(t *thread, p *image.Process) (WaitingThread, error) {
 	w := WaitingThread{Thread: t.index}
 	if p != nil {
 		w.Stack = stackOf(p, t.index)
@@ -182,7 +182,7 @@ func (c *controller) waiting(t *thread, p *image.Process) (WaitingThread, error)
 	if t.index == 0 {
 		return w, nil
 	}
-	r, err := c.rthread(t.index)
+	r, err := j.process.rthread(t.index)
 	if err != nil {
 		return w, err
 	}
@@ -195,7 +195,7 @@ func (c *controller) waiting(t *thread, p *image.Process) (WaitingThread, error)
 			w.ObjectName = p.Place(w.Object).Text
 		}
 	}
-	next, err := c.nextEvent(t)
+	next, err := j.recordings.nextEvent(j.process, t)
 	if err != nil {
 		return w, err
 	}

@@ -16,7 +16,7 @@ import (
 // it cannot leave.
 type question struct {
 	after time.Duration // since the last event
-	steps int           // instructions to look at, at most
+	steps int           // the most instructions to step
 }
 
 // mostLoopBytes bounds the memory that an examined loop may write.
@@ -36,7 +36,7 @@ func (c *controller) looked(t *thread, q *question) error {
 		return c.cont(t, 0)
 	}
 	c.result.looks++
-	l := &loopLook{c: c, t: t, code: newCodeReader(c), instructions: map[uint64]*x86.Inst{}}
+	l := &loopLook{p: c.process, t: t, code: newCodeReader(c.process), instructions: map[uint64]*x86.Inst{}}
 	defer l.code.close()
 	endless, other, err := l.turns(q.steps)
 	c.watch.question.Store(nil)
@@ -76,7 +76,7 @@ func (c *controller) mayLook(t *thread) (bool, error) {
 
 // loopLook steps a thread and compares its states.
 type loopLook struct {
-	c            *controller
+	p            *process
 	t            *thread
 	code         *codeReader
 	instructions map[uint64]*x86.Inst
@@ -99,7 +99,7 @@ func (l *loopLook) turns(most int) (endless bool, other *ptrace.Stop, err error)
 		if err != nil {
 			return false, nil, err
 		}
-		regs.Orig_rax = ^uint64(0) // which says how it was stopped
+		regs.Orig_rax = ^uint64(0) // it says how the thread was stopped
 		if n > 0 && regs == l.registers {
 			if same, err := l.same(); same || err != nil {
 				return same, nil, err
@@ -136,20 +136,20 @@ func (l *loopLook) same() (bool, error) {
 	}
 	for addr, was := range l.memory {
 		var now [1]byte
-		if _, err := l.c.memory.ReadAt(now[:], int64(addr)); err != nil || now[0] != was {
+		if _, err := l.p.memory.ReadAt(now[:], int64(addr)); err != nil || now[0] != was {
 			return false, err
 		}
 	}
-	maps, err := readMaps(l.c.pid)
+	maps, err := readMaps(l.p.pid)
 	if err != nil {
 		return false, err
 	}
 	for addr := range l.read {
 		if m := maps.at(addr); m == nil || m.perms[3] == 's' || m.path == "[vvar]" || m.path == "[vvar_vclock]" {
-			return false, nil // the kernel or another process may
+			return false, nil // the kernel or another process may change it
 		}
 	}
-	return threadsSleep(l.c.pid, l.t.tid), nil
+	return threadsSleep(l.p.pid, l.t.tid), nil
 }
 
 // notItself are instructions whose results do not follow from registers and memory alone, or which
@@ -179,8 +179,8 @@ func (l *loopLook) observe(regs *ptrace.Registers) (bool, error) {
 			continue
 		}
 		before := make([]byte, o.Size)
-		if _, err := l.c.memory.ReadAt(before, int64(addr)); err != nil {
-			return false, nil // it is about to fail
+		if _, err := l.p.memory.ReadAt(before, int64(addr)); err != nil {
+			return false, nil // the access is about to fail
 		}
 		for j, b := range before {
 			if _, written := l.memory[addr+uint64(j)]; !written {
@@ -197,7 +197,7 @@ func (l *loopLook) instruction(pc uint64) (*x86.Inst, error) {
 	if known {
 		return inst, nil
 	}
-	inside, err := l.c.inLibrary(pc)
+	inside, err := l.p.inLibrary(pc)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func (s *Spun) text() string {
 }
 
 const (
-	spinSteps = 4096 // instructions in which it has to have come back, so often:
+	spinSteps = 4096 // instructions within which it must have returned this many times:
 	spinTurns = 4
 	mostSpun  = 4
 )
@@ -39,13 +39,13 @@ const (
 // spins finds the memory that a thread waits for if it computes without an end. The thread is
 // stepped until it has returned to its place several times with the same accesses. nil: the
 // accesses differ each time, or are all to its own stack.
-func (c *controller) spins(t *thread, p *image.Process) ([]Spun, error) {
-	r, err := c.rthread(t.index)
+func (j *judge) spins(t *thread, p *image.Process) ([]Spun, error) {
+	r, err := j.process.rthread(t.index)
 	if err != nil || r.Inside != 0 || t.final != nil || t.deferred != nil {
 		return nil, err
 	}
 	low := stackLow(r)
-	turn, err := c.turn(t, func(addr uint64) bool { return addr < low || addr >= r.StackHigh })
+	turn, err := j.turn(t, func(addr uint64) bool { return addr < low || addr >= r.StackHigh })
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (c *controller) spins(t *thread, p *image.Process) ([]Spun, error) {
 		if x.size > len(word) {
 			continue
 		}
-		if _, err := c.memory.ReadAt(word[:x.size], int64(x.addr)); err != nil {
+		if _, err := j.process.memory.ReadAt(word[:x.size], int64(x.addr)); err != nil {
 			return nil, fmt.Errorf("replay: what thread %d spins on: %w", t.index, err)
 		}
 		s := Spun{Addr: evidence.Addr(x.addr), Size: x.size, Value: binary.LittleEndian.Uint64(word)}
@@ -80,13 +80,13 @@ type spinAccess struct {
 // turn returns the accesses outside of a thread's stack between two arrivals at an instruction, if
 // several iterations had the same ones. A repeated exchange counts as a read of the value found.
 // Constants are left out.
-func (c *controller) turn(t *thread, beside func(uint64) bool) (map[spinAccess]bool, error) {
-	if err := c.placer.steps(t, true); err != nil {
+func (j *judge) turn(t *thread, beside func(uint64) bool) (map[spinAccess]bool, error) {
+	if err := j.placer.steps(t, true); err != nil {
 		return nil, err
 	}
-	code := newCodeReader(c)
+	code := newCodeReader(j.process)
 	defer code.close()
-	maps, err := readMaps(c.pid)
+	maps, err := readMaps(j.process.pid)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (c *controller) turn(t *thread, beside func(uint64) bool) (map[spinAccess]b
 			// An exchange that finds a lock taken stores the value that it found.
 			now[spinAccess{addr, int(o.Size), o.Access == evidence.Write}] = true
 		}
-		if ended, err := c.stepOnce(t); ended || err != nil {
+		if ended, err := stepOnce(t); ended || err != nil {
 			return nil, err
 		}
 	}
@@ -132,8 +132,8 @@ func (c *controller) turn(t *thread, beside func(uint64) bool) (map[spinAccess]b
 
 // stepOnce executes one instruction of a stopped thread. ended: the thread stopped for another
 // reason.
-func (c *controller) stepOnce(t *thread) (ended bool, err error) {
-	const signals = 8 // that were on their way
+func stepOnce(t *thread) (ended bool, err error) {
+	const signals = 8 // that were pending
 	for range signals {
 		if err := ptrace.Step(t.tid, 0); err != nil {
 			return true, err

@@ -33,9 +33,9 @@ type attempt struct {
 	err    error
 }
 
-func (a *attempt) run(ctx context.Context, rec *record.Recording, opts Options) {
+func (a *attempt) run(ctx context.Context, rec *record.Recording, request parts) {
 	started := time.Now()
-	c := &controller{ctx: ctx, opts: opts, attempt: a, rec: rec, threads: map[int]*thread{}, result: &Result{Timing: a.timing}}
+	c := newController(ctx, rec, request, a)
 	defer c.close()
 	if a.err = c.prepare(); a.err != nil {
 		return
@@ -63,7 +63,7 @@ func (r *Result) further(than *Result) bool {
 // runAuto replays with the timing that an earlier replay found to be right, or else with the usual
 // one. If that does not reach the recorded end, it tries the other timing. One that works is saved
 // for the next time. If a search has found preemptions that a replay needs, their timing is used.
-func runAuto(ctx context.Context, rec *record.Recording, opts Options) (*Result, error) {
+func runAuto(ctx context.Context, rec *record.Recording, request parts) (*Result, error) {
 	first, err := rec.Timing()
 	if err != nil {
 		return nil, &InputError{err}
@@ -72,20 +72,20 @@ func runAuto(ctx context.Context, rec *record.Recording, opts Options) (*Result,
 	if err != nil {
 		return nil, &InputError{err}
 	}
-	if found != nil && opts.Preemptions == nil {
+	if found != nil && request.Preemptions == nil {
 		a := &attempt{timing: found.Timing}
-		a.run(ctx, rec, opts)
+		a.run(ctx, rec, request)
 		return a.result, a.err
 	}
 	if first == "" {
 		first = firstTiming
 	}
 	a := &attempt{timing: first, provisional: true}
-	if a.run(ctx, rec, opts); a.result == nil || a.result.worked() || a.hooked {
+	if a.run(ctx, rec, request); a.result == nil || a.result.worked() || a.hooked {
 		return a.result, a.err
 	}
 	b := &attempt{timing: otherTiming(first), provisional: true}
-	if b.run(ctx, rec, opts); b.result == nil {
+	if b.run(ctx, rec, request); b.result == nil {
 		return nil, b.err
 	}
 	if b.result.worked() {
@@ -99,9 +99,9 @@ func runAuto(ctx context.Context, rec *record.Recording, opts Options) (*Result,
 	if !b.result.further(a.result) {
 		best = a
 	}
-	if opts.AtEnd != nil && !b.hooked {
+	if request.AtEnd != nil && !b.hooked {
 		best = &attempt{timing: best.timing}
-		best.run(ctx, rec, opts)
+		best.run(ctx, rec, request)
 	}
 	if best.result != nil {
 		best.result.Tried = []record.Timing{first, b.timing}

@@ -88,7 +88,7 @@ const shownDifferences = 50
 const redZone = 128
 
 // verify compares the stopped process with the core.
-func (c *controller) verify() (*Comparison, error) {
+func verify(c *controller) (*Comparison, error) {
 	v := &verifier{c: c, result: &Comparison{}, recorded: coreThreads(c.core)}
 	for _, step := range []func() error{v.findThreads, v.compareThreads, v.compareMappings, v.compareMemory} {
 		if err := step(); err != nil {

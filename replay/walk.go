@@ -31,11 +31,16 @@ type Walk struct {
 	On func(s *Stopped, level int, regs *image.Registers) error
 	// Done is called at the address to which the innermost function has returned.
 	Done func(*Stopped, *image.Registers) error
+}
 
-	levels []walkLevel
-	passed int
-	// waits is where the thread comes back to from a function that is passed, with this
-	// stack pointer.
+// walker is the state of a Walk.
+type walker struct {
+	*Walk
+	process *process
+	levels  []walkLevel
+	passed  int
+	// waits is the address to which the thread returns from a function that runs at full speed,
+	// with the stack pointer waitsSP.
 	waits, waitsSP uint64
 	spans          []walkSpan
 	instructions   map[uint64]*x86.Inst
@@ -44,8 +49,8 @@ type Walk struct {
 
 // walkLevel is a function that is followed.
 type walkLevel struct {
-	index int    // of the instruction that comes next
-	sp    uint64 // what the stack pointer is when it has returned
+	index int    // of the next instruction
+	sp    uint64 // the stack pointer after its return
 }
 
 // walkSpan is the code of an object.
@@ -59,20 +64,13 @@ type WalkError struct{ Reason string }
 
 func (e *WalkError) Error() string { return "replay: the way through the function: " + e.Reason }
 
-// walkHook makes a hook of where the walk begins.
-func (c *controller) walkHook() []Hook {
-	w := c.opts.Walk
-	if w == nil {
-		return nil
-	}
-	w.levels, w.passed, w.waits, w.spans = nil, 0, 0, nil
-	w.instructions, w.over = map[uint64]*x86.Inst{}, map[uint64]bool{}
-	return []Hook{{At: w.At, walk: w}}
+func newWalker(asked *Walk, p *process) *walker {
+	return &walker{Walk: asked, process: p, instructions: map[uint64]*x86.Inst{}, over: map[uint64]bool{}}
 }
 
 // walkOn handles a thread at the start of the walk, or after a function that ran at full speed.
 // more: the threads are to continue.
-func (c *controller) walkOn(t *thread, w *Walk) (more bool, err error) {
+func (c *controller) walkOn(t *thread, w *walker) (more bool, err error) {
 	s, err := c.stopped(t)
 	if err != nil {
 		return false, err
@@ -87,14 +85,14 @@ func (c *controller) walkOn(t *thread, w *Walk) (more bool, err error) {
 		return false, err
 	}
 	if w.levels == nil {
-		if err := c.beginWalk(t, w, &regs); err != nil {
+		if err := w.beginWalk(t, &regs); err != nil {
 			return false, err
 		}
-	} else if regs.Rsp < w.waitsSP { // a call of the same code further in
+	} else if regs.Rsp < w.waitsSP { // a deeper call of the same code
 		return true, c.placer.breakAt(t, evidence.Addr(w.waits), 1)
 	}
 	for {
-		waits, err := c.walkStep(t, w, s, &regs)
+		waits, err := w.followOne(t, s, &regs)
 		switch {
 		case errors.Is(err, ErrEnough):
 			c.end = &end{kind: EndMoment, thread: t}
@@ -109,8 +107,8 @@ func (c *controller) walkOn(t *thread, w *Walk) (more bool, err error) {
 
 // beginWalk notes the stack pointer after the function's return. Events during the walk do not
 // concern the hook.
-func (c *controller) beginWalk(t *thread, w *Walk, regs *ptrace.Registers) error {
-	inst := c.walkedInstruction(w, regs.Rip)
+func (w *walker) beginWalk(t *thread, regs *ptrace.Registers) error {
+	inst := w.instruction(regs.Rip)
 	if inst == nil || inst.Flow != x86.FlowCall && inst.Flow != x86.FlowJump {
 		return &WalkError{fmt.Sprintf("the instruction at %v calls nothing", w.At)}
 	}
@@ -119,18 +117,18 @@ func (c *controller) beginWalk(t *thread, w *Walk, regs *ptrace.Registers) error
 		sp += wordBytes
 	}
 	w.levels = []walkLevel{{sp: sp}}
-	if err := c.stopAt(0, ^uint64(0)); err != nil {
+	if err := w.process.stopAt(0, ^uint64(0)); err != nil {
 		return err
 	}
-	return c.executeOne(t, regs)
+	return executeOne(t, regs)
 }
 
 const wordBytes = 8
 
-func (c *controller) walkedInstruction(w *Walk, pc uint64) *x86.Inst {
+func (w *walker) instruction(pc uint64) *x86.Inst {
 	inst, known := w.instructions[pc]
 	if !known {
-		reader := newCodeReader(c)
+		reader := newCodeReader(w.process)
 		defer reader.close()
 		inst = reader.decode(pc)
 		w.instructions[pc] = inst
@@ -138,8 +136,9 @@ func (c *controller) walkedInstruction(w *Walk, pc uint64) *x86.Inst {
 	return inst
 }
 
-// walkStep executes an instruction. waits: the thread is to go on to Walk.waits.
-func (c *controller) walkStep(t *thread, w *Walk, s *Stopped, regs *ptrace.Registers) (waits bool, err error) {
+// followOne executes an instruction. waits: the thread is to continue at full speed to
+// walker.waits.
+func (w *walker) followOne(t *thread, s *Stopped, regs *ptrace.Registers) (waits bool, err error) {
 	at := &w.levels[len(w.levels)-1]
 	if regs.Rsp >= at.sp {
 		if len(w.levels) <= len(w.Into) {
@@ -159,7 +158,7 @@ func (c *controller) walkStep(t *thread, w *Walk, s *Stopped, regs *ptrace.Regis
 	}
 	index := at.index
 	at.index++
-	inst := c.walkedInstruction(w, regs.Rip)
+	inst := w.instruction(regs.Rip)
 	if inst == nil {
 		return false, &WalkError{fmt.Sprintf("the instruction at %#x is not known", regs.Rip)}
 	}
@@ -177,22 +176,22 @@ func (c *controller) walkStep(t *thread, w *Walk, s *Stopped, regs *ptrace.Regis
 		return true, nil
 	case x86.FlowJump:
 		if inst.HasTarget {
-			if waits, err = c.passes(w, s, inst.Target, regs); waits || err != nil {
+			if waits, err = w.passes(s, inst.Target, regs); waits || err != nil {
 				return waits, err
 			}
 			break
 		}
 		from := regs.Rip
-		if err := c.executeOne(t, regs); err != nil || c.sameObject(w, from, regs.Rip) {
+		if err := executeOne(t, regs); err != nil || w.sameObject(from, regs.Rip) {
 			return false, err
 		}
-		return c.passes(w, s, regs.Rip, regs)
+		return w.passes(s, regs.Rip, regs)
 	}
-	return false, c.executeOne(t, regs)
+	return false, executeOne(t, regs)
 }
 
 // passes handles a jump to a function that may run at full speed as a whole.
-func (c *controller) passes(w *Walk, s *Stopped, to uint64, regs *ptrace.Registers) (waits bool, err error) {
+func (w *walker) passes(s *Stopped, to uint64, regs *ptrace.Registers) (waits bool, err error) {
 	if w.Over == nil {
 		return false, nil
 	}
@@ -205,7 +204,7 @@ func (c *controller) passes(w *Walk, s *Stopped, to uint64, regs *ptrace.Registe
 		return false, nil
 	}
 	var word [wordBytes]byte
-	if _, err := c.memory.ReadAt(word[:], int64(regs.Rsp)); err != nil {
+	if _, err := w.process.memory.ReadAt(word[:], int64(regs.Rsp)); err != nil {
 		return false, &WalkError{err.Error()}
 	}
 	w.waits, w.waitsSP = binary.LittleEndian.Uint64(word[:]), regs.Rsp+wordBytes
@@ -213,7 +212,7 @@ func (c *controller) passes(w *Walk, s *Stopped, to uint64, regs *ptrace.Registe
 }
 
 // sameObject reports whether two addresses are in code of the same file.
-func (c *controller) sameObject(w *Walk, a, b uint64) bool {
+func (w *walker) sameObject(a, b uint64) bool {
 	path := func(pc uint64) (string, bool) {
 		for _, x := range w.spans {
 			if pc >= x.start && pc < x.end {
@@ -227,7 +226,7 @@ func (c *controller) sameObject(w *Walk, a, b uint64) bool {
 	if known && also {
 		return x == y
 	}
-	maps, err := readMaps(c.pid)
+	maps, err := readMaps(w.process.pid)
 	if err != nil {
 		return false
 	}
@@ -243,7 +242,7 @@ func (c *controller) sameObject(w *Walk, a, b uint64) bool {
 }
 
 // executeOne makes a single step and reads the registers after it.
-func (c *controller) executeOne(t *thread, regs *ptrace.Registers) error {
+func executeOne(t *thread, regs *ptrace.Registers) error {
 	before := regs.Rip
 	stop, err := ptrace.StepQuietly(t.tid)
 	if err != nil {
