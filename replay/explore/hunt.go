@@ -242,7 +242,7 @@ func (h *hunt) plain(ctx context.Context) (*ran, error) {
 	if err != nil {
 		return nil, err
 	}
-	plain, err := r.run(ctx, &record.Hunt{Strategy: record.HuntPlan, Most: 1 << 32, Globals: !h.options.NoGlobals})
+	plain, err := r.runSchedule(ctx, &record.Hunt{Strategy: record.HuntPlan, Most: 1 << 32, Globals: !h.options.NoGlobals})
 	if err != nil {
 		return nil, err
 	}
@@ -311,7 +311,7 @@ func (h *hunt) work(ctx context.Context, r *runner, s *seeds) error {
 		if !ok {
 			return nil
 		}
-		x, err := r.run(ctx, h.schedule(seed))
+		x, err := r.runSchedule(ctx, h.schedule(seed))
 		if err != nil {
 			return err
 		}

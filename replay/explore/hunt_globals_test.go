@@ -115,7 +115,7 @@ func TestHuntedGlobalsSignals(t *testing.T) {
 	o := optionsOf(t, huntProgram(t, "hunt/globals_signal.c"))
 	for seed := range uint64(3) {
 		h := globals(record.HuntRandom, seed+1)
-		h.Chance = 256 // the program is in its loop for as long as the timer takes
+		h.Chance = 256 // the program is in its loop until the timer fires
 		r := hunted(t, o, h)
 		if r.Failed {
 			t.Fatalf("seed %d: %s", seed+1, r.Why)

@@ -84,12 +84,12 @@ type ran struct {
 	seed    uint64
 	hunted  *record.Hunted
 	failure *Failure
-	hung    bool   // it came to no end in time
+	hung    bool   // it did not end in time
 	dir     string // its recording's
 }
 
-// run makes a run that leaves nothing but what it came to.
-func (r *runner) run(ctx context.Context, h *record.Hunt) (*ran, error) {
+// runSchedule makes a run and keeps only its result.
+func (r *runner) runSchedule(ctx context.Context, h *record.Hunt) (*ran, error) {
 	h.Quiet = true
 	return r.make(ctx, h)
 }

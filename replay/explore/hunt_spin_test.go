@@ -12,7 +12,7 @@ import (
 func TestHuntedSpin(t *testing.T) {
 	o := optionsOf(t, huntProgram(t, "hunt/spinner.c"))
 	h := globals(record.HuntPlan, 0)
-	const most = 2000 // a spin of the longest that is not noticed has 5,000
+	const most = 2000 // the longest spin that is not noticed has 5,000
 	if r := hunted(t, o, h); r.Failed || r.Hunted.Steps > most {
 		t.Fatalf("%d steps: %s", r.Hunted.Steps, r.Why)
 	}

@@ -72,7 +72,7 @@ func identical(t *testing.T, dir string) {
 	defer rec.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), runLimit)
 	defer cancel()
-	r, err := replay.Run(ctx, rec, replay.Options{Timing: record.TimingEager, Verify: true})
+	r, err := replay.Run(ctx, rec, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager}, Verify: true})
 	if err != nil {
 		t.Fatalf("%s: %v", dir, err)
 	}
@@ -178,7 +178,7 @@ func TestHuntedWithAnyID(t *testing.T) {
 			t.Skip(err)
 		}
 		r := hunted(t, o, record.Hunt{Strategy: record.HuntPCT, Seed: 3, Depth: 4, Length: 200, Processor: -1})
-		if r.PID != id { // another process was made meanwhile
+		if r.PID != id { // another process was created meanwhile
 			os.RemoveAll(r.Dir)
 			continue
 		}

@@ -67,12 +67,12 @@ func Minimize(ctx context.Context, rec *record.Recording, o HuntOptions) (*HuntR
 		return nil, err
 	}
 	h.most = max(mostHuntSteps*m.Steps, leastHuntSteps)
-	failed, err := r.run(ctx, h.plan(m.Decisions))
+	failed, err := r.runSchedule(ctx, h.plan(m.Decisions))
 	if err != nil {
 		return nil, err
 	}
 	if failed.failure == nil {
-		return nil, errors.New("explore: the program does not fail any more with the recording's schedule: it depends on what is outside of it, or was built anew")
+		return nil, errors.New("explore: the program does not fail any more with the recording's schedule: it depends on something outside of it, or was rebuilt")
 	}
 	failed.hunted = &m.Hunted
 	result := &HuntResult{Strategy: m.Strategy, Depth: m.Depth, Length: m.Length, Seed: m.Seed, Found: true, Failure: failed.failure, Schedules: 1,
@@ -109,7 +109,7 @@ func (m *minimiser) fails(list []record.Decision) (bool, error) {
 	m.mu.Lock()
 	m.tell(HuntProgress{Schedules: m.schedules + m.runs, Hung: m.hung, Minimising: true, Left: len(list)})
 	m.mu.Unlock()
-	x, err := m.runner.run(m.ctx, m.plan(list))
+	x, err := m.runner.runSchedule(m.ctx, m.plan(list))
 	if err != nil {
 		return false, err
 	}
@@ -246,7 +246,7 @@ func (m *minimiser) passing(list []record.Decision) (nearest []record.Decision, 
 			return try, passes != nil, err
 		}
 	}
-	if m.ready < 2 { // all schedules are one
+	if m.ready < 2 { // there is only one schedule
 		return nil, false, nil
 	}
 	for seed := m.options.First; seed < m.options.First+passingSeeds && time.Now().Before(m.until); seed++ {
@@ -271,7 +271,7 @@ func (m *minimiser) passing(list []record.Decision) (nearest []record.Decision, 
 // passes runs a schedule; nil: it does not pass.
 func (m *minimiser) passes(h *record.Hunt) (*ran, error) {
 	m.runs++
-	x, err := m.runner.run(m.ctx, h)
+	x, err := m.runner.runSchedule(m.ctx, h)
 	if err != nil || m.ctx.Err() != nil {
 		return nil, errors.Join(err, m.ctx.Err())
 	}
@@ -289,10 +289,10 @@ func (h *hunt) keep(ctx context.Context, m *minimiser, out *Minimal, failing *re
 		return err
 	}
 	if x == nil {
-		return errors.New("explore: the failing schedule passes when it is recorded: the program depends on what is outside of it")
+		return errors.New("explore: the failing schedule passes when it is recorded: the program depends on something outside of it")
 	}
 	out.FailingDir, out.Failure = x.dir, *x.failure
-	if x.hunted != nil { // as the engine says, which knows who could have gone on
+	if x.hunted != nil { // from the engine, which knows which threads could have continued
 		out.Decisions = x.hunted.Decisions
 	}
 	for _, d := range out.Decisions {

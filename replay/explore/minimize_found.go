@@ -55,7 +55,7 @@ func MinimizeFound(ctx context.Context, rec *record.Recording, budget time.Durat
 	case found == nil:
 		return nil, &NoScheduleError{rec.Dir, "its threads ran as the kernel had them, and no search has found preemptions that its replay needs; 'diagnose replay' searches where it needs some, and 'diagnose hunt' makes recordings that have a schedule"}
 	case found.Partial:
-		return nil, &NoScheduleError{rec.Dir, "the search for a schedule has not come to the recorded end yet; 'diagnose replay --resume' goes on with it"}
+		return nil, &NoScheduleError{rec.Dir, "the search for a schedule has not reached the recorded end yet; 'diagnose replay --resume' continues it"}
 	case len(found.Preemptions) == 0:
 		return nil, &NoScheduleError{rec.Dir, "its replay needs no preemption"}
 	}
@@ -121,8 +121,8 @@ func (m *foundMinimiser) passing(out *FoundMinimal) error {
 	for i := len(out.Preemptions) - 1; i >= 0 && !m.late; i-- {
 		list := slices.Concat([]record.Preemption{}, out.Preemptions[:i], out.Preemptions[i+1:])
 		m.replays++
-		r, err := replay.Run(m.ctx, m.rec, replay.Options{Timing: m.found.Timing, Preemptions: list, Free: true, Image: m.files,
-			Sleeping: sleeping, Computing: patience(m.rec)})
+		r, err := replay.Run(m.ctx, m.rec, replay.FreeRequest{Common: replay.Common{Timing: m.found.Timing, Preemptions: list, Image: m.files,
+			Sleeping: sleeping, Computing: patience(m.rec)}})
 		if m.ctx.Err() != nil {
 			return m.ctx.Err()
 		}
@@ -144,5 +144,5 @@ func ended(r *replay.Result, err error) string {
 	case r.Signal != 0:
 		return fmt.Sprintf("the program dies of signal %d", r.Signal)
 	}
-	return fmt.Sprintf("the program comes to its end (%s), status %d", r.End, r.Status)
+	return fmt.Sprintf("the program ends (%s), status %d", r.End, r.Status)
 }

@@ -71,7 +71,7 @@ func TestMinimizeFoundNothing(t *testing.T) {
 	if _, err := explore.Minimize(t.Context(), rec, explore.HuntOptions{}); !errors.As(err, &none) {
 		t.Fatalf("as if it were hunted: %v", err)
 	}
-	if _, err := replay.Run(t.Context(), rec, replay.Options{Timing: record.TimingEager}); err != nil {
+	if _, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager}}); err != nil {
 		t.Skip("its threads raced, and no plain replay comes to its end: ", err)
 	}
 	list := []record.Preemption{{Thread: 1, Ordinal: 1, Class: record.PointEvent, Until: 1}, {Thread: 1, Ordinal: 2, Class: record.PointEvent, Until: 2}}

@@ -58,7 +58,7 @@ type Level string
 // The levels.
 const (
 	LevelPlain  Level = "plain"  // nothing is preempted
-	LevelCoarse Level = "coarse" // threads are preempted behind events
+	LevelCoarse Level = "coarse" // threads are preempted after events
 	LevelFine   Level = "fine"   // right before an access to memory, or while they spin
 )
 
@@ -116,7 +116,7 @@ func Search(ctx context.Context, rec *record.Recording, opts Options) (*Result, 
 		return nil, err
 	}
 	s.result.Total = s.order.total()
-	err = s.run(ctx)
+	err = s.runSearch(ctx)
 	if errors.Is(err, errSpent) {
 		err = nil
 	}
@@ -140,7 +140,7 @@ type search struct {
 	attempts map[string]*outcome // by the plan's key
 	traced   map[string]traced
 	library  map[evidence.Addr]function
-	locks    map[evidence.Addr]bool // words of what synchronises
+	locks    map[evidence.Addr]bool // words of synchronisation objects
 	best     *outcome
 	// looked describes the tried plans and those left to try.
 	looked string
@@ -168,8 +168,8 @@ type outcome struct {
 	why            signature
 }
 
-// run searches with the timing that comes further, then with the other.
-func (s *search) run(ctx context.Context) error {
+// runSearch searches with the timing that gets further, then with the other.
+func (s *search) runSearch(ctx context.Context) error {
 	var bases []*outcome
 	for _, timing := range []record.Timing{record.TimingEager, record.TimingLazy} {
 		o, err := s.attempt(ctx, plan{timing: timing}, LevelPlain)
@@ -263,8 +263,8 @@ func patience(rec *record.Recording) time.Duration {
 // replay makes one replay. unnamed leaves out names, which only a reported error needs.
 func (s *search) replay(ctx context.Context, p plan, unnamed bool) (*outcome, error) {
 	o := &outcome{plan: p}
-	options := replay.Options{Timing: p.timing, Preemptions: p.list, Image: s.opts.Image, Sleeping: sleeping, Computing: patience(s.rec), Unnamed: unnamed,
-		AtEnd: func(at *replay.Stopped) error { return o.look(at) }}
+	options := replay.PlainRequest{Common: replay.Common{Timing: p.timing, Preemptions: p.list, Image: s.opts.Image, Sleeping: sleeping, Computing: patience(s.rec), Unnamed: unnamed,
+		AtEnd: func(at *replay.Stopped) error { return o.noteStopped(at) }}}
 	if p.list == nil {
 		options.Preemptions = []record.Preemption{}
 	}
@@ -282,8 +282,8 @@ func (s *search) replay(ctx context.Context, p plan, unnamed bool) (*outcome, er
 	return o, nil
 }
 
-// look notes where threads are that compute without an end.
-func (o *outcome) look(at *replay.Stopped) error {
+// noteStopped notes where threads are that compute without an end.
+func (o *outcome) noteStopped(at *replay.Stopped) error {
 	if e := at.Stuck(); e != nil && e.Computing {
 		pc, err := at.ThreadPC(e.Holder)
 		if err != nil {
@@ -380,10 +380,10 @@ func (s *search) reduce(ctx context.Context) {
 	}
 }
 
-// Worth reports whether a replay that ended with this error may come further with
-// other preemptions: it left the recorded way or is stuck, the program has threads,
-// and neither files nor the log are the reason.
-func Worth(rec *record.Recording, err error) bool {
+// SearchCanHelp reports whether a replay that ended with this error may get further with other
+// preemptions: it diverged from the recording or is stuck, the program has threads, and neither
+// files nor the log are the reason.
+func SearchCanHelp(rec *record.Recording, err error) bool {
 	var d *replay.DivergenceError
 	var stuck *replay.StuckError
 	if errors.As(err, &d) {

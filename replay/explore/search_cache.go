@@ -67,8 +67,8 @@ type cache struct {
 
 func newCache() cache { return cache{of: map[signature][]shape{}, at: map[evidence.Addr]bool{}} }
 
-// add notes what helped, and reports whether it was known.
-func (c *cache) add(d signature, s shape) bool {
+// addSignature notes a shape that helped, and reports whether it was known.
+func (c *cache) addSignature(d signature, s shape) bool {
 	known := slices.Contains(c.of[d], s)
 	if !known {
 		c.of[d] = append(c.of[d], s)

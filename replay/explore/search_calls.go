@@ -23,8 +23,8 @@ func (s *search) called(ctx context.Context, o *outcome, w *window) ([]candidate
 	x, err := s.remember(fmt.Sprint("calls ", o.plan.key(), w.from(), w.to()), func() (traced, error) {
 		s.looked = fmt.Sprintf("the calls between the events %d and %d", w.from(), w.to())
 		t := &trace{}
-		_, err := s.replayTraced(ctx, o.plan, replay.Options{Sleeping: sleeping, Computing: patience(s.rec),
-			Step: &replay.Stepping{Windows: w.threads(), Calls: functions, On: func(x *replay.Stepped) { t.calls = append(t.calls, *x) }}})
+		_, err := s.replayTraced(ctx, replay.StepRequest{Common: s.looking(o.plan), Stepping: replay.Stepping{
+			Windows: w.threads(), Calls: functions, On: func(x *replay.Stepped) { t.calls = append(t.calls, *x) }}})
 		if err != nil {
 			return traced{}, err
 		}
@@ -33,19 +33,24 @@ func (s *search) called(ctx context.Context, o *outcome, w *window) ([]candidate
 	return x.points, err
 }
 
-// replayTraced is a replay by a plan that only looks.
-func (s *search) replayTraced(ctx context.Context, p plan, options replay.Options) (*replay.Result, error) {
+// looking returns the common part of the requests for replayTraced.
+func (s *search) looking(p plan) replay.Common {
+	c := replay.Common{Image: s.opts.Image, Timing: p.timing, Preemptions: p.list, Unnamed: true, Sleeping: sleeping, Computing: patience(s.rec)}
+	if c.Preemptions == nil {
+		c.Preemptions = []record.Preemption{}
+	}
+	return c
+}
+
+// replayTraced makes a replay that only observes.
+func (s *search) replayTraced(ctx context.Context, request replay.Request) (*replay.Result, error) {
 	if time.Now().After(s.deadline) {
 		return nil, errSpent
-	}
-	options.Image, options.Timing, options.Preemptions, options.Unnamed = s.opts.Image, p.timing, p.list, true
-	if options.Preemptions == nil {
-		options.Preemptions = []record.Preemption{}
 	}
 	s.result.Traces++
 	inTime, cancel := context.WithDeadline(ctx, s.deadline)
 	defer cancel()
-	r, err := replay.Run(inTime, s.rec, options)
+	r, err := replay.Run(inTime, s.rec, request)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()

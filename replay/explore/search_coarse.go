@@ -47,7 +47,7 @@ type coarseList struct {
 	list []candidate
 }
 
-func (c *coarseList) add(p plan, how shape) {
+func (c *coarseList) addPlan(p plan, how shape) {
 	if len(c.list) < mostCoarse {
 		c.list = append(c.list, candidate{plan: p, shape: how})
 	}
@@ -55,7 +55,7 @@ func (c *coarseList) add(p plan, how shape) {
 
 func (c *coarseList) hold(st step, until uint64, how shape) {
 	if c.s.order.holdable(st) && until > st.begin {
-		c.add(c.o.plan.hold(st, until), how)
+		c.addPlan(c.o.plan.hold(st, until), how)
 	}
 }
 
@@ -64,7 +64,7 @@ func (c *coarseList) hold(st step, until uint64, how shape) {
 func (c *coarseList) between(st step, how shape) {
 	const most = 8
 	for until, n := st.end-1, 0; until > st.begin && n < most; until, n = until-1, n+1 {
-		e := c.s.order.at(until)
+		e := c.s.order.eventAt(until)
 		how.until = until4(e)
 		c.hold(st, until, how)
 	}
@@ -78,17 +78,17 @@ func (c *coarseList) late(w *window) {
 			p = p.hold(st, st.end)
 		}
 	}
-	c.add(p, shape{until: untilAll})
+	c.addPlan(p, shape{until: untilAll})
 }
 
 // early runs steps right after their events that would otherwise run before their next.
 func (c *coarseList) early(w *window) {
 	for i, own := range w.own {
-		c.add(c.o.plan.hold(own, own.begin), shape{who: whoSelf, back: i, until: untilFirst})
+		c.addPlan(c.o.plan.hold(own, own.begin), shape{who: whoSelf, back: i, until: untilFirst})
 	}
 	for i, other := range w.others {
 		if c.s.order.holdable(other) {
-			c.add(c.o.plan.hold(other, other.begin), shape{who: c.s.siteOf(other), back: i, until: untilFirst})
+			c.addPlan(c.o.plan.hold(other, other.begin), shape{who: c.s.siteOf(other), back: i, until: untilFirst})
 		}
 	}
 	for i, own := range w.own {
@@ -106,10 +106,10 @@ func (c *coarseList) spin(w *window) {
 	at := place{thread: own.thread, ordinal: own.ordinal, pc: c.o.pc, count: spun, behind: c.o.plan.points(own)}
 	for until, n := own.end, 0; until > own.begin && n < 8; until, n = until-1, n+1 {
 		if p, ok := c.o.plan.preempt(at, until); ok {
-			c.add(p, shape{who: whoSelf, pc: c.o.pc, until: until4(c.s.order.at(until))})
+			c.addPlan(p, shape{who: whoSelf, pc: c.o.pc, until: until4(c.s.order.eventAt(until))})
 		}
 	}
 }
 
 // siteOf identifies a step by the code that made its event.
-func (s *search) siteOf(st step) who { return who(s.order.at(st.begin).site) }
+func (s *search) siteOf(st step) who { return who(s.order.eventAt(st.begin).site) }

@@ -11,10 +11,10 @@ import (
 // effort limits the search for a way past a divergence. With little effort, every replay that
 // gets further is followed to its end before more is tried.
 type effort struct {
-	windows []int // steps of the diverging thread that a window has
-	races   int   // orders of accesses that are tried of a window
-	neutral int   // orders that came as far as the one before which are looked into in turn
-	alike   bool  // what diverges as another did is followed, too
+	windows []int // numbers of steps of the diverging thread in a window
+	races   int   // orders of accesses that are tried for a window
+	neutral int   // orders that got as far as the previous one and are followed in turn
+	alike   bool  // replays that diverge like an earlier one are followed, too
 }
 
 var efforts = []effort{
@@ -66,7 +66,7 @@ func (d *descent) beyond(ctx context.Context, o *outcome) (*outcome, error) {
 			return found, err
 		}
 		if uint64(steps) >= o.ordinal {
-			break // it is the thread's beginning
+			break // it is the beginning of the thread
 		}
 	}
 	return nil, nil
@@ -116,7 +116,7 @@ func (n *node) search(ctx context.Context) (*outcome, error) {
 		return found, err
 	}
 	if !n.alike {
-		return n.races(ctx, few.accesses) // the rest costs more than all before
+		return n.races(ctx, few.accesses) // the rest costs more than everything before
 	}
 	all, err := n.fine(ctx, n.from, n.window, mostSteps, nil)
 	if err != nil {
@@ -182,7 +182,7 @@ func (n *node) try(ctx context.Context, list []candidate, level Level, neutral *
 	from := n.from
 	for i, c := range n.known.first(from.why, list) {
 		n.result.Window = Window{n.window.from(), n.window.to()}
-		n.looked = fmt.Sprintf("%d of %d orders at the %s level between the events %d and %d, and what is behind them",
+		n.looked = fmt.Sprintf("%d of %d orders at the %s level between the events %d and %d, and the orders after them",
 			len(list)-i, len(list), level, n.window.from(), n.window.to())
 		if n.useless(c.plan, from, neutral != nil) {
 			n.result.Remembered++
@@ -194,7 +194,7 @@ func (n *node) try(ctx context.Context, list []candidate, level Level, neutral *
 		}
 		switch {
 		case o.same || o.events > from.events:
-			if n.known.add(from.why, c.shape) {
+			if n.known.addSignature(from.why, c.shape) {
 				n.result.CacheHits++
 			}
 			found, err := n.follow(ctx, o)

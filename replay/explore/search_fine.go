@@ -30,7 +30,7 @@ const (
 // trace is the accesses and calls of the threads in a window.
 type trace struct {
 	accesses []replay.Stepped
-	locks    []lockset        // that the threads had then
+	locks    []lockset        // held by the threads at that time
 	calls    []replay.Stepped // of functions that synchronise
 	cut      bool             // there are more
 }
@@ -49,23 +49,25 @@ func (s *search) trace(ctx context.Context, o *outcome, w *window, most uint64) 
 	skip := s.skipped()
 	known := s.functions()
 	held := holders{order: s.order, of: map[uint32]*holder{}}
-	options := replay.Options{Sleeping: 10 * time.Second, Computing: time.Minute,
-		Step: &replay.Stepping{Windows: windows, Most: most, Share: most / uint64(min(max(len(windows), 2), mostShares)), On: func(x *replay.Stepped) {
-			h := held.at(x)
-			switch {
-			case x.Called != 0:
-				does := known[x.Called].does
-				h.call(does, x.First)
-				if does != nothing || len(known) == 0 {
-					t.calls = append(t.calls, *x)
-				}
-			case !skip(x.PC):
-				t.accesses = append(t.accesses, *x)
-				t.locks = append(t.locks, h.locks)
+	looking := s.looking(o.plan)
+	looking.Sleeping, looking.Computing = 10*time.Second, time.Minute // stepping is slow
+	share := most / uint64(min(max(len(windows), 2), mostShares))
+	request := replay.StepRequest{Common: looking, Stepping: replay.Stepping{Windows: windows, Most: most, Share: share, On: func(x *replay.Stepped) {
+		h := held.holderAt(x)
+		switch {
+		case x.Called != 0:
+			does := known[x.Called].does
+			h.call(does, x.First)
+			if does != nothing || len(known) == 0 {
+				t.calls = append(t.calls, *x)
 			}
-		}}}
-	r, err := s.replayTraced(ctx, o.plan, options)
-	t.cut = r != nil && (r.End == replay.EndMoment || options.Step.Cut)
+		case !skip(x.PC):
+			t.accesses = append(t.accesses, *x)
+			t.locks = append(t.locks, h.locks)
+		}
+	}}}
+	r, err := s.replayTraced(ctx, request)
+	t.cut = r != nil && (r.End == replay.EndMoment || r.StepsCut)
 	return t, err
 }
 
@@ -139,7 +141,7 @@ func (s *search) whoIs(o *outcome, thread uint32) who {
 // race is a pair of accesses that the log does not order, in the order in which they happened.
 type race struct {
 	first, second *replay.Stepped
-	end           uint64 // how long the first one's step can be held back
+	end           uint64 // how long the step of the first access can be delayed
 	own           bool   // one is of the diverging thread
 }
 
@@ -235,7 +237,7 @@ func (s *search) against(o *outcome, t *trace, before []int, at int) []race {
 			continue
 		}
 		if t.locks[before[i]].meets(t.locks[at]) {
-			continue // they cannot change places
+			continue // they cannot be exchanged
 		}
 		st, ok := s.order.step(a.Thread, a.Ordinal)
 		if k := (key{a.Thread, a.Ordinal}); !ok || b.Position > st.end || count[k] >= mostPartners {

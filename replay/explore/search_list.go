@@ -14,7 +14,7 @@ import (
 type plan struct {
 	timing record.Timing
 	list   []record.Preemption
-	fine   bool // one was to reverse a race between accesses
+	fine   bool // a preemption was added to reverse a race between accesses
 }
 
 func (p plan) with(list []record.Preemption) plan { return plan{p.timing, list, p.fine} }

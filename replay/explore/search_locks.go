@@ -16,7 +16,7 @@ const (
 	nothing does = iota
 	takes
 	gives
-	signals // others may go on behind it
+	signals // other threads may run after it
 )
 
 // function is a synchronisation function of the recording library, and the kind of its event if
@@ -78,8 +78,9 @@ type holders struct {
 	of    map[uint32]*holder
 }
 
-// at is the thread of an access or a call, behind the events that it has done.
-func (h *holders) at(x *replay.Stepped) *holder {
+// holderAt returns the state of the thread of an access or a call, after the events that it has
+// done.
+func (h *holders) holderAt(x *replay.Stepped) *holder {
 	t := h.of[x.Thread]
 	if t == nil {
 		t = &holder{ordinal: x.Ordinal - 1}
@@ -87,8 +88,8 @@ func (h *holders) at(x *replay.Stepped) *holder {
 	}
 	for t.ordinal < x.Ordinal {
 		t.ordinal++
-		if at := h.order.position(x.Thread, t.ordinal); at != 0 && h.order.at(at).taken {
-			t.take(h.order.at(at).object)
+		if at := h.order.position(x.Thread, t.ordinal); at != 0 && h.order.eventAt(at).taken {
+			t.take(h.order.eventAt(at).object)
 		}
 	}
 	return t

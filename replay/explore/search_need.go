@@ -24,13 +24,13 @@ func Prepare(ctx context.Context, rec *record.Recording, opts Options) (*Result,
 	started := time.Now()
 	inTime, cancel := context.WithTimeout(ctx, opts.Budget)
 	defer cancel()
-	first, err := replay.Run(inTime, rec, replay.Options{Image: opts.Image, Sleeping: sleeping, Computing: patience(rec), Unnamed: true})
+	first, err := replay.Run(inTime, rec, replay.PlainRequest{Common: replay.Common{Image: opts.Image, Sleeping: sleeping, Computing: patience(rec), Unnamed: true}})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	left := opts.Budget - time.Since(started)
-	if first == nil || left <= 0 || !Worth(rec, err) {
-		return nil, nil // whoever replays it next is told why
+	if first == nil || left <= 0 || !SearchCanHelp(rec, err) {
+		return nil, nil // the next replay reports the reason
 	}
 	opts.Budget = left
 	return Search(ctx, rec, opts)
@@ -104,10 +104,10 @@ func Needs(ctx context.Context, rec *record.Recording, opts image.Options, times
 func (s *search) describe(p record.Preemption) Need {
 	n := Need{Preemption: p, At: p.PC}
 	if at := s.order.position(p.Thread, p.Ordinal); at != 0 && p.Class != record.PointPC {
-		n.At, n.Behind = s.order.at(at).site, s.order.at(at).text()
+		n.At, n.Behind = s.order.eventAt(at).site, s.order.eventAt(at).text()
 	}
 	if until := min(p.Until, s.order.total()); until > 0 {
-		e := s.order.at(until)
+		e := s.order.eventAt(until)
 		n.Last = &Done{e.thread, e.text(), e.site}
 	}
 	return n

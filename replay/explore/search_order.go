@@ -17,7 +17,7 @@ type logged struct {
 	flags   record.EventFlags
 	object  uint64
 	taken   bool // a lock, by this event
-	real    bool // glibc's own function did it
+	real    bool // glibc's own function made it
 	site    evidence.Addr
 }
 
@@ -32,7 +32,7 @@ func readOrder(l *record.Log) (*order, error) {
 	o := &order{of: map[uint32][]uint64{}}
 	for e, err := range l.Ordered() {
 		if err != nil && len(o.events) > 0 {
-			break // a replay goes as far
+			break // a replay gets as far
 		}
 		if err != nil {
 			return nil, fmt.Errorf("explore: %w", err)
@@ -55,7 +55,7 @@ func (o *order) position(thread uint32, ordinal uint64) uint64 {
 	return 0
 }
 
-func (o *order) at(position uint64) *logged { return &o.events[position-1] }
+func (o *order) eventAt(position uint64) *logged { return &o.events[position-1] }
 
 // step is an event of a thread and the code after it.
 type step struct {
@@ -83,7 +83,7 @@ func (o *order) step(thread uint32, ordinal uint64) (step, bool) {
 // event's call has not returned: the thread holds a lock of libc or of the heap, or is about to
 // make another event.
 func (o *order) holdable(s step) bool {
-	switch e := o.at(s.begin); e.kind {
+	switch e := o.eventAt(s.begin); e.kind {
 	case record.KindOrder, record.KindHeap, record.KindCreate, record.KindExit, record.KindEnd, record.KindExec, record.KindFork:
 		return false
 	default:
@@ -139,7 +139,7 @@ func (o *order) beside(thread uint32, from, to uint64) []step {
 	var list []step
 	seen := map[uint32]bool{thread: true}
 	add := func(position uint64) {
-		e := o.at(position)
+		e := o.eventAt(position)
 		if s, ok := o.step(e.thread, e.ordinal); ok && e.thread != thread && e.kind != record.KindExit {
 			list = append(list, s)
 		}
@@ -150,7 +150,7 @@ func (o *order) beside(thread uint32, from, to uint64) []step {
 	}
 	// The step in which each thread was then.
 	for left := len(o.of) - 1; at > 0 && left > 0; at-- {
-		if e := o.at(at); !seen[e.thread] {
+		if e := o.eventAt(at); !seen[e.thread] {
 			seen[e.thread] = true
 			left--
 			add(at)

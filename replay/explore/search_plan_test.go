@@ -108,7 +108,7 @@ func TestCache(t *testing.T) {
 	if got := c.first(d, list); got[0].shape.back != 0 {
 		t.Error("an empty cache changes the order")
 	}
-	if c.add(d, shape{back: 2}) || !c.add(d, shape{back: 2}) {
+	if c.addSignature(d, shape{back: 2}) || !c.addSignature(d, shape{back: 2}) {
 		t.Error("what is new and what was known")
 	}
 	if got := c.first(d, list); got[0].shape.back != 2 || got[1].shape.back != 0 || list[0].shape.back != 0 {
@@ -122,7 +122,7 @@ func TestCache(t *testing.T) {
 	}
 	at := []candidate{{shape: shape{pc: 7}}, {shape: shape{pc: 9, with: 1}}, {shape: shape{back: 2}}, {shape: shape{pc: 9}}}
 	for range 3 {
-		c.add(signature{reason: "site"}, shape{pc: 9})
+		c.addSignature(signature{reason: "site"}, shape{pc: 9})
 	}
 	if got := c.first(d, at); got[0].shape.back != 2 || got[1].shape.with != 1 || got[2].shape.pc != 9 || got[3].shape.pc != 7 {
 		t.Errorf("what helped with another divergence at the same instruction: %+v", got)
@@ -143,8 +143,8 @@ func TestWatched(t *testing.T) {
 	for range 100 {
 		hit(2, 3, evidence.ByProgram)
 	}
-	hit(2, 5, evidence.ByProgram) // behind the window
-	hit(1, 3, evidence.ByProgram) // of none of its threads
+	hit(2, 5, evidence.ByProgram) // after the window
+	hit(1, 3, evidence.ByProgram) // of another thread
 	hit(2, 4, evidence.ByCall)    // the kernel's
 	hit(2, 4, evidence.ByProgram)
 	tr := x.trace()
@@ -212,10 +212,10 @@ func TestPairs(t *testing.T) {
 	tr := &trace{}
 	access := func(thread uint32, ordinal, position uint64, addr evidence.Addr, kind evidence.AccessKind) {
 		x := replay.Stepped{Thread: thread, Ordinal: ordinal, Position: position, Addr: addr, Size: 4, Kind: kind}
-		tr.accesses, tr.locks = append(tr.accesses, x), append(tr.locks, h.at(&x).locks)
+		tr.accesses, tr.locks = append(tr.accesses, x), append(tr.locks, h.holderAt(&x).locks)
 	}
 	lock := func(thread uint32, ordinal uint64, what does) {
-		h.at(&replay.Stepped{Thread: thread, Ordinal: ordinal}).call(what, 0x99)
+		h.holderAt(&replay.Stepped{Thread: thread, Ordinal: ordinal}).call(what, 0x99)
 	}
 	access(1, 1, 1, 0x100, evidence.Read)
 	lock(1, 1, takes)
@@ -225,7 +225,7 @@ func TestPairs(t *testing.T) {
 	access(2, 1, 2, 0x100, evidence.Write) // a race
 	access(2, 1, 2, 0x200, evidence.Write) // under the lock that the event took
 	access(2, 1, 2, 0x300, evidence.Read)  // both read
-	access(2, 2, 4, 0x100, evidence.Write) // behind the other thread's next event
+	access(2, 2, 4, 0x100, evidence.Write) // after the other thread's next event
 	got := s.pairs(&outcome{thread: 1}, tr)
 	if len(got) != 1 || got[0].first.Addr != 0x100 || got[0].second.Position != 2 || !got[0].own || got[0].end != 2 {
 		t.Errorf("%+v", got)

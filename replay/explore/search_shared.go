@@ -35,15 +35,15 @@ const (
 // changes are the words of memory that change in a window.
 type changes struct {
 	library string
-	before  map[evidence.Addr][]byte // pages as they were
+	before  map[evidence.Addr][]byte // earlier contents of pages
 	pages   map[evidence.Addr]map[evidence.Addr]bool
 	seen    bool
 }
 
 var errTooMuch = errors.New("explore: too much memory is in use to see what changes")
 
-// look compares memory with how it was.
-func (c *changes) look(at *replay.Stopped) error {
+// compareStopped compares memory with its earlier contents.
+func (c *changes) compareStopped(at *replay.Stopped) error {
 	touched, err := record.Touched(at.PID(), c.library)
 	if err != nil {
 		return err
@@ -123,13 +123,15 @@ func (s *search) changed(ctx context.Context, o *outcome, w *window) ([]evidence
 			steps = append(steps, st)
 		}
 	}
+	looking := s.looking(o.plan)
+	looking.AtEnd = c.compareStopped
 	for {
-		var hooks []replay.Hook
+		looking.Hooks = nil
 		for _, st := range steps {
-			hooks = append(hooks, replay.Hook{At: evidence.Moment{Thread: st.thread, Ordinal: st.ordinal}, Do: c.look})
+			looking.Hooks = append(looking.Hooks, replay.Hook{At: evidence.Moment{Thread: st.thread, Ordinal: st.ordinal}, Do: c.compareStopped})
 		}
-		_, err := s.replayTraced(ctx, o.plan, replay.Options{Sleeping: sleeping, Computing: patience(s.rec), Hooks: hooks, AtEnd: c.look})
-		// A call that makes several events does not come back between them.
+		_, err := s.replayTraced(ctx, replay.PlainRequest{Common: looking})
+		// A call with several events does not return between them.
 		var missed *replay.MomentError
 		if !errors.As(err, &missed) {
 			list, all := c.words(s.ofLock)
@@ -190,8 +192,9 @@ func (s *search) watch(ctx context.Context, o *outcome, w *window) (*trace, erro
 		for _, word := range part {
 			watches = append(watches, replay.Watch{Addr: word, Size: wordSize})
 		}
-		if _, err := s.replayTraced(ctx, o.plan, replay.Options{Sleeping: sleeping, Computing: patience(s.rec),
-			Watches: watches, Locks: owners, OnHit: func(h *replay.Hit) error { seen.hit(part[h.Watch], h); return nil }}); err != nil {
+		onHit := func(h *replay.Hit) error { seen.hit(part[h.Watch], h); return nil }
+		if _, err := s.replayTraced(ctx, replay.WatchRequest{Common: s.looking(o.plan),
+			Watching: replay.Watching{Watches: watches, Locks: owners, OnHit: onHit}}); err != nil {
 			return nil, err
 		}
 	}
@@ -202,7 +205,7 @@ func (s *search) watch(ctx context.Context, o *outcome, w *window) (*trace, erro
 func (s *search) ownersIn(w *window) (words []replay.LockWord, locks []uint64) {
 	const owner = 8 // pthread_mutex_t's __owner
 	for at := min(w.to(), s.order.total()); at >= w.from() && at > 0; at-- {
-		e := s.order.at(at)
+		e := s.order.eventAt(at)
 		if e.kind == record.KindMutex && !slices.Contains(locks, e.object) && len(locks) < replay.MostLocks {
 			locks = append(locks, e.object)
 			words = append(words, replay.LockWord{Addr: evidence.Addr(e.object) + owner, Owner: true})
@@ -223,7 +226,7 @@ type watched struct {
 type wordAccesses struct {
 	kept   []seenAccess
 	counts map[arrivals]uint64
-	last   map[arrivals]int // where in kept
+	last   map[arrivals]int // index in kept
 }
 
 type arrivals struct {

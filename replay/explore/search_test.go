@@ -104,7 +104,7 @@ func TestSearch(t *testing.T) {
 // in it.
 func TestSearchLongWindow(t *testing.T) {
 	eachFailing(t, "long", func(rec *record.Recording) bool {
-		if r, err := replay.Run(t.Context(), rec, replay.Options{Preemptions: []record.Preemption{}}); err == nil {
+		if r, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Preemptions: []record.Preemption{}}}); err == nil {
 			t.Logf("a replay needs no preemption: %+v", r)
 			return false
 		}
@@ -164,7 +164,7 @@ func TestSearchRemembers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(first.Preemptions) > 0 || first.Reproduced {
-			return false // the next goes on from there, and has nothing to leave out
+			return false // the next search continues from there, and has nothing to leave out
 		}
 		options.Resume = true
 		second, err := explore.Search(t.Context(), rec, options)
@@ -239,11 +239,11 @@ func found(t *testing.T, rec *record.Recording, r *explore.Result, least int) {
 		t.Fatalf("written: %+v, %v", written, err)
 	}
 	for range 3 {
-		if again, err := replay.Run(t.Context(), rec, replay.Options{}); err != nil || again.End != replay.EndFailure || again.Events != again.Total {
+		if again, err := replay.Run(t.Context(), rec, replay.PlainRequest{}); err != nil || again.End != replay.EndFailure || again.Events != again.Total {
 			t.Fatalf("a replay with it: %+v, %v", again, err)
 		}
 	}
-	plain, err := replay.Run(t.Context(), rec, replay.Options{Preemptions: []record.Preemption{}})
+	plain, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Preemptions: []record.Preemption{}}})
 	if plain == nil || err == nil {
 		t.Errorf("without it: %+v, %v", plain, err)
 	}
@@ -270,7 +270,7 @@ func found(t *testing.T, rec *record.Recording, r *explore.Result, least int) {
 }
 
 // Nothing is searched if the reason is known to be another.
-func TestWorth(t *testing.T) {
+func TestSearchCanHelp(t *testing.T) {
 	p := build(t, "marks")
 	rec, _ := p.fail(t, 1)
 	if rec == nil {
@@ -287,7 +287,7 @@ func TestWorth(t *testing.T) {
 		&replay.StuckError{}: true,
 		errors.New("broken"): false,
 	} {
-		if got := explore.Worth(rec, err); got != want {
+		if got := explore.SearchCanHelp(rec, err); got != want {
 			t.Errorf("%v: %v", err, got)
 		}
 	}
