@@ -2,11 +2,12 @@ package delta
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"runtime"
 	"slices"
 	"sync"
+
+	"diagnose/evidence"
 )
 
 // Kind is the kind of a difference.
@@ -63,7 +64,7 @@ type Delta struct {
 	// Failing and Passing are the profiles of the runs, in their order.
 	Failing, Passing []*Profile
 	// Limits name the parts that were not compared.
-	Limits []string
+	Limits []evidence.Limit
 }
 
 // Compare compares each variable of failing runs with the same in passing ones.
@@ -80,7 +81,7 @@ func Compare(runs *Runs) *Delta {
 		d.Differences = append(d.Differences, c.compare(key)...)
 	}
 	if c.crowded > 0 {
-		d.Limits = append(d.Limits, fmt.Sprintf("who wrote what is read was not compared at %d places, which read from more than %d others", c.crowded, fewSources))
+		d.Limits = evidence.AddLimit(d.Limits, evidence.Limit{Code: evidence.LimitCrowdedPlaces, Count: uint64(c.crowded), Of: fewSources})
 	}
 	for i := range d.Differences {
 		d.Differences[i].Text = runs.text(&d.Differences[i])

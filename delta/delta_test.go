@@ -45,7 +45,7 @@ func TestDifferences(t *testing.T) {
 		name: "nothing was written", kind: Order, failing: 1, other: 2,
 		fails:  head + "t2 R x 0 @20\nt1 W x 0->0 @9\n",
 		passes: head + "t1 W x 0->0 @9\nt2 R x 0 @20\n",
-		text:   "worker reads x at a.c:20 (worker): in the failing run it sees what was there before any write, in passing ones what main wrote at a.c:9 (main)",
+		text:   "worker reads x at a.c:20 (worker): in the failing run it sees the value before any write, in passing ones what main wrote at a.c:9 (main)",
 	}, {
 		name: "values", kind: Values, failing: 1, other: 1,
 		fails: head + "t2 R x 1 @20\nt2 R x 70000 @20\n", passes: head + "t2 R x 1 @20\nt2 R x 2 @20\n",
@@ -133,12 +133,12 @@ func TestCrowded(t *testing.T) {
 	}
 	d := compare(t, []string{run(1000, fewSources)}, run(1001, fewSources))
 	if list := onlyOrder(d); len(list) != 1 || !strings.HasSuffix(list[0].Text, "it sees what main wrote at a.c:1000 (main), in passing ones what main wrote at a.c:1256 (main)") || len(d.Limits) != 0 {
-		t.Errorf("%+v, limits: %q", list, d.Limits)
+		t.Errorf("%+v, limits: %+v", list, d.Limits)
 	}
 	for _, c := range [][2]int{{fewSources, fewSources + 1}, {fewSources + 1, fewSources}} {
 		d = compare(t, []string{run(1000, c[0])}, run(1000, c[1]))
-		if list := onlyOrder(d); len(list) != 0 || len(d.Limits) != 1 || !strings.Contains(d.Limits[0], "not compared at 1 places") {
-			t.Errorf("%v: %+v, limits: %q", c, list, d.Limits)
+		if list := onlyOrder(d); len(list) != 0 || len(d.Limits) != 1 || d.Limits[0].Code != evidence.LimitCrowdedPlaces || d.Limits[0].Count != 1 {
+			t.Errorf("%v: %+v, limits: %+v", c, list, d.Limits)
 		}
 	}
 	list := onlyOrder(compare(t, []string{run(1000, 20)}, run(2000, 1)))

@@ -48,7 +48,7 @@ func Align(failing, passing []*evidence.AccessLog) (*Runs, error) {
 	}
 	n := numbering{runs: &Runs{}, variables: map[string]int32{}, codes: map[string]int32{}, roles: map[string]int32{}}
 	for _, log := range failing {
-		run, err := n.add(log)
+		run, err := n.addLog(log)
 		if err != nil {
 			return nil, err
 		}
@@ -58,7 +58,7 @@ func Align(failing, passing []*evidence.AccessLog) (*Runs, error) {
 		if log.Failed {
 			return nil, &InputError{fmt.Sprintf("%s is of a run that failed, and given as one that passed", log.Recording)}
 		}
-		run, err := n.add(log)
+		run, err := n.addLog(log)
 		if err != nil {
 			return nil, err
 		}
@@ -99,7 +99,7 @@ func (n *numbering) all() []*Run {
 	return append(append([]*Run(nil), n.runs.Failing...), n.runs.Passing...)
 }
 
-func (n *numbering) add(log *evidence.AccessLog) (*Run, error) {
+func (n *numbering) addLog(log *evidence.AccessLog) (*Run, error) {
 	if len(log.Accesses) > math.MaxInt32 {
 		return nil, &InputError{fmt.Sprintf("%s has more than %d accesses", log.Recording, math.MaxInt32)}
 	}

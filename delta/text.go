@@ -101,7 +101,7 @@ func (r *Runs) sourcesText(sources []Source) string {
 			break
 		}
 		if s.Initial {
-			parts = append(parts, "what was there before any write")
+			parts = append(parts, "the value before any write")
 			continue
 		}
 		parts = append(parts, "what "+r.who(s.Place)+" wrote at "+SiteText(r.Code(s.Place)))

@@ -62,7 +62,7 @@ func (f *finder) tellUntold() {
 
 // absence says why no access to a candidate's variable is seen at a place, in the
 // passing run with this number or in all of them (-1).
-func (f *finder) absence(c *Candidate, place delta.Place, number int) string {
+func (f *finder) absence(c *Candidate, place delta.Place, number int) Instead {
 	what := "it"
 	if c.key.variable != c.key.other() {
 		what = "them"
@@ -91,12 +91,12 @@ func (f *finder) absence(c *Candidate, place delta.Place, number int) string {
 	}
 	switch {
 	case told == 0 && why != "":
-		return fmt.Sprintf("passing runs do not tell: %s", why)
+		return Instead{Text: fmt.Sprintf("passing runs do not tell: %s", why)}
 	case part:
-		return fmt.Sprintf("in passing runs no access to %s is seen of %s, but not all accesses are seen", what, who)
+		return InPassing("no access to %s is seen of %s, but not all accesses are seen", what, who)
 	case len(elsewhere) > 0:
 		const most = 2
-		return fmt.Sprintf("in passing runs %s accesses %s, and never %s", who, strings.Join(elsewhere[:min(len(elsewhere), most)], " and "), what)
+		return InPassing("%s accesses %s, and never %s", who, strings.Join(elsewhere[:min(len(elsewhere), most)], " and "), what)
 	}
-	return fmt.Sprintf("in passing runs %s never accesses %s", who, what)
+	return InPassing("%s never accesses %s", who, what)
 }

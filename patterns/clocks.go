@@ -21,11 +21,11 @@ type clocks struct {
 }
 
 type threadClock struct {
-	column int32 // -1: it has no accesses, and nobody asks
+	column int32 // -1: it has no accesses, so its clock is not needed
 	points []point
 	next   int
 	now    clock
-	shared bool // somebody else has now
+	shared bool // now is shared
 	busy   bool // its advance waits for another thread's
 }
 
@@ -124,9 +124,9 @@ func (c *clocks) advance(t *threadClock, ordinal uint64) {
 
 // join merges the clock of another thread at one of its events.
 func (t *threadClock) join(other clock, column int32, ordinal uint64) {
-	news := column >= 0 && t.now.at(column) < ordinal
+	news := column >= 0 && t.now.timeOf(column) < ordinal
 	for i, v := range other {
-		news = news || t.now.at(int32(i)) < v
+		news = news || t.now.timeOf(int32(i)) < v
 	}
 	if !news {
 		return
@@ -145,7 +145,7 @@ func (t *threadClock) join(other clock, column int32, ordinal uint64) {
 	}
 }
 
-func (c clock) at(column int32) uint64 {
+func (c clock) timeOf(column int32) uint64 {
 	if int(column) >= len(c) {
 		return 0
 	}

@@ -33,7 +33,7 @@ type Result struct {
 	// Seen counts the patterns of the failing runs; Common those that passing
 	// runs have as often, and Ordered those whose order the program enforces.
 	Seen, Common, Ordered int
-	Limits                []string
+	Limits                []evidence.Limit
 }
 
 // Candidate is a pattern of a failing run.
@@ -54,10 +54,10 @@ type Candidate struct {
 	// Instead says what passing runs do.
 	PassingRun int
 	Passing    []int
-	Instead    string
-	// Guard is a lock held at all of the accesses, which says nothing about who
-	// is first; of patterns of three it was released in between. Missing is the
-	// lock that one side has not, or that Guard which is released.
+	Instead    Instead
+	// Guard is a lock held at all of the accesses. It does not determine their
+	// order; in patterns of three it was released in between. Missing is the
+	// lock that one side does not hold, or the Guard that is released.
 	Guard, Missing string
 	// Reading: Missing is held at all of them, but only for reading.
 	Reading bool
@@ -138,7 +138,7 @@ type entry struct {
 	late                            bool
 	// handled: a signal's handler interrupted the code that made the other accesses.
 	handled bool
-	unset   bool // nothing but zeros was there yet
+	unset   bool // it held only zeros so far
 }
 
 // scan searches the failing runs for patterns, and then the passing ones for
@@ -174,7 +174,7 @@ func (f *finder) scan() {
 
 // scanAll scans as many runs at once as there are processors.
 func (f *finder) scanAll(list []*scanner) {
-	limits := make([]string, len(list))
+	limits := make([]*evidence.Limit, len(list))
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i, s := range list {
@@ -186,7 +186,11 @@ func (f *finder) scanAll(list []*scanner) {
 		})
 	}
 	wait.Wait()
-	f.result.Limits = append(f.result.Limits, slices.DeleteFunc(limits, func(l string) bool { return l == "" })...)
+	for _, l := range limits {
+		if l != nil {
+			f.result.Limits = evidence.AddLimit(f.result.Limits, *l)
+		}
+	}
 }
 
 // forget releases everything but the patterns that were found.
@@ -201,7 +205,7 @@ func (f *finder) collect() {
 			if present(f.failing[:i], k) > 0 {
 				continue
 			}
-			f.add(entry{
+			f.addEntry(entry{
 				key: k, run: int32(i), seen: *seen, accesses: int32(k.shape.accesses()),
 				failing: present(f.failing, k), passing: f.passingWith(k), passingOf: f.tracedIn(k),
 			})
@@ -213,9 +217,9 @@ func (f *finder) collect() {
 // sorting.
 const someEntries = 1024
 
-// add judges a pattern, and leaves it out if as large a part of the passing runs
-// has it as of the failing ones.
-func (f *finder) add(e entry) {
+// addEntry judges a pattern. It drops it if it is at least as frequent in
+// passing runs as in failing ones.
+func (f *finder) addEntry(e entry) {
 	f.result.Seen++
 	if of := int(e.passingOf); of > 0 && int(e.failing)*of <= int(e.passing)*len(f.failing) {
 		f.result.Common++
@@ -237,7 +241,7 @@ func (f *finder) add(e entry) {
 func present(list []*scanner, k key) int32 {
 	n := int32(0)
 	for _, s := range list {
-		n += int32(bit(s.found.find(k) != nil))
+		n += int32(bit(s.found.sightingOf(k) != nil))
 	}
 	return n
 }

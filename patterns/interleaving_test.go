@@ -176,7 +176,7 @@ t1 signal 28
 t1 W cols 120->64 @40
 t1 return
 `,
-	pattern: evidence.PatternRWR, variables: "cols", lines: "10 40 12", instead: "comes behind both", failed: 1,
+	pattern: evidence.PatternRWR, variables: "cols", lines: "10 40 12", instead: "comes after both", failed: 1,
 	twin: `run failed
 main t1
 t1 event

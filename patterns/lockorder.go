@@ -37,7 +37,7 @@ func (f *finder) collectLockOrders() {
 		for k, r := range rings {
 			if !done[k] {
 				done[k] = true
-				f.add(entry{ring: r, run: int32(i), seen: sighting{free: true}, failing: count(failing, k), passing: count(passing, k), passingOf: int32(len(f.passing))})
+				f.addEntry(entry{ring: r, run: int32(i), seen: sighting{free: true}, failing: count(failing, k), passing: count(passing, k), passingOf: int32(len(f.passing))})
 			}
 		}
 	}

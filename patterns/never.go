@@ -14,7 +14,7 @@ func (f *finder) collectNever() {
 			continue
 		}
 		if e, ok := f.never(k); ok {
-			f.add(e)
+			f.addEntry(e)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func (f *finder) unwritten(run int, k key) (accesses [4]int32, n int32) {
 	switch {
 	case !written:
 		return [4]int32{int32(read.Last)}, 1
-	case write.First < read.First, found.forgotten > 0, found.find(readFirst(k)) != nil:
+	case write.First < read.First, found.forgotten > 0, found.sightingOf(readFirst(k)) != nil:
 		return accesses, 0
 	}
 	// A place is code of a role: one thread may execute both.
@@ -87,7 +87,7 @@ func (f *finder) never(k key) (entry, bool) {
 		}
 	}
 	if e.accesses == 1 {
-		s := f.passing[0].found.find(k)
+		s := f.passing[0].found.sightingOf(k)
 		e.locking = lockingOf(f.runs.Passing[0], s.last[:2])
 	}
 	return e, e.failing > 0

@@ -13,7 +13,7 @@ import (
 type pairScanner struct {
 	s      *scanner
 	recent []recentCells // by context
-	list   []conflict    // of between, which would else make one for each window
+	list   []conflict    // of between, reused for each window
 }
 
 // recentCells are the words that a context accessed last, in a ring.

@@ -6,6 +6,7 @@ import (
 
 	"diagnose/delta"
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 )
 
 // mostShown bounds the accesses of a candidate's code that are examined in a
@@ -23,11 +24,11 @@ func (f *finder) findPassing() {
 			}
 		}
 		if len(open) > 0 {
-			f.look(n, run, open)
+			f.lookForPassing(n, run, open)
 		}
 	}
 	for i := range list {
-		if len(f.passing) > 0 && list[i].Instead == "" {
+		if len(f.passing) > 0 && list[i].Instead == (Instead{}) {
 			f.without(&list[i])
 		}
 	}
@@ -58,9 +59,9 @@ type visit struct {
 	indices []int
 }
 
-// look gathers the accesses at the places of the candidates, and makes of them
-// what the run does.
-func (f *finder) look(n int, run *delta.Run, open map[where][]*Candidate) {
+// lookForPassing collects the accesses at the places of the candidates, and derives from
+// them what the run does.
+func (f *finder) lookForPassing(n int, run *delta.Run, open map[where][]*Candidate) {
 	visits := map[*Candidate]*visit{}
 	for i := range run.Log.Accesses {
 		a := &run.Log.Accesses[i]
@@ -91,7 +92,7 @@ func (c *Candidate) steps() []delta.Place {
 }
 
 func (f *finder) insteadTwo(c *Candidate, v *visit) {
-	first, last := v.at(c.key.places[0], c.writes(0)), v.at(c.key.places[1], c.writes(1))
+	first, last := v.accessesAt(c.key.places[0], c.writes(0)), v.accessesAt(c.key.places[1], c.writes(1))
 	switch {
 	case len(first) == 0 && len(last) == 0:
 		return
@@ -107,18 +108,18 @@ func (f *finder) insteadTwo(c *Candidate, v *visit) {
 	c.PassingRun = v.number
 	if pair := nearest(last, first); pair != nil {
 		c.Passing = pair
-		c.Instead = fmt.Sprintf("in passing runs %s comes before %s", f.runs.PlaceText(c.key.places[1]), f.runs.PlaceText(c.key.places[0]))
+		c.Instead = InPassing("%s comes before %s", f.runs.PlaceText(c.key.places[1]), f.runs.PlaceText(c.key.places[0]))
 		return
 	}
 	c.Passing = nearest(first, last)
-	c.Instead = "in passing runs another access comes between the two"
+	c.Instead = InPassing("another access comes between the two")
 }
 
 // writes reports whether the pattern's access of that number is a write.
 func (c *Candidate) writes(n int) bool { return c.Pattern[n] == 'W' }
 
-// at are those of the accesses that are at a place.
-func (v *visit) at(place delta.Place, writes bool) []int {
+// accessesAt returns the accesses at a place.
+func (v *visit) accessesAt(place delta.Place, writes bool) []int {
 	var list []int
 	for _, i := range v.indices {
 		a := &v.run.Log.Accesses[i]
@@ -155,12 +156,12 @@ func (f *finder) insteadThree(c *Candidate, v *visit) {
 	}
 	switch other := v.beside(others, pair); {
 	case other < 0:
-		c.Instead = fmt.Sprintf("in passing runs %s does not come near: %s are not interleaved", f.runs.PlaceText(others[0]), names)
+		c.Instead = InPassing("%s does not come near: %s are not interleaved", f.runs.PlaceText(others[0]), names)
 	case other < pair[0]:
-		c.Instead = fmt.Sprintf("in passing runs %s are not interleaved: %s comes before both", names, f.runs.PlaceText(others[0]))
+		c.Instead = InPassing("%s are not interleaved: %s comes before both", names, f.runs.PlaceText(others[0]))
 		c.Passing = []int{other, pair[0], pair[1]}
 	default:
-		c.Instead = fmt.Sprintf("in passing runs %s are not interleaved: %s comes behind both", names, f.runs.PlaceText(others[0]))
+		c.Instead = InPassing("%s are not interleaved: %s comes after both", names, f.runs.PlaceText(others[0]))
 		c.Passing = []int{pair[0], pair[1], other}
 	}
 }
@@ -218,7 +219,7 @@ func (v *visit) beside(others []delta.Place, pair []int) int {
 // without is for candidates to which no passing run has comparable accesses.
 func (f *finder) without(c *Candidate) {
 	if c.Pattern == evidence.PatternLockOrder {
-		c.Instead = "in passing runs the threads are never there at the same time"
+		c.Instead = InPassing("the threads are never there at the same time")
 		return
 	}
 	absent := slices.DeleteFunc(slices.Clone(c.steps()), func(p delta.Place) bool { return f.visited(c, p) })
@@ -226,13 +227,13 @@ func (f *finder) without(c *Candidate) {
 		c.Instead = f.absence(c, absent[0], -1)
 		return
 	}
-	c.Instead = "in passing runs these accesses are in another order"
+	c.Instead = InPassing("these accesses are in another order")
 	if c.PassingOf == 0 {
 		c.Instead = f.absence(c, c.steps()[0], -1)
 		return
 	}
 	if c.PassingRuns > 0 {
-		c.Instead = fmt.Sprintf("%d of %s that passed %s it too", c.PassingRuns, runs(c.PassingOf), has(c.PassingRuns))
+		c.Instead = Instead{Text: fmt.Sprintf("%d of %s that passed %s it too", c.PassingRuns, wording.Count(c.PassingOf, "run"), has(c.PassingRuns))}
 	}
 }
 
@@ -254,4 +255,27 @@ func (f *finder) visited(c *Candidate, p delta.Place) bool {
 		}
 		return false
 	})
+}
+
+// Instead is what passing runs do in place of a candidate.
+type Instead struct {
+	// Text is a phrase about Passing runs, or a whole sentence.
+	Text    string
+	Passing bool
+}
+
+// InPassing is what passing runs do, in a phrase.
+func InPassing(format string, args ...any) Instead {
+	return Instead{Text: evidence.Say(fmt.Sprintf(format, args...)), Passing: true}
+}
+
+// Of returns the sentence for the case that some of the passing runs differ.
+func (i Instead) Of(not, runs int) string {
+	switch {
+	case !i.Passing:
+		return i.Text
+	case not > 0:
+		return fmt.Sprintf("in %d of %d passing runs %s", runs-not, runs, i.Text)
+	}
+	return "in passing runs " + i.Text
 }

@@ -77,8 +77,8 @@ func TestPatterns(t *testing.T) {
 			if first.Missing != c.missing {
 				t.Errorf("missing lock %q, want %q", first.Missing, c.missing)
 			}
-			if !strings.Contains(first.Instead, c.instead) || first.Instead == "" {
-				t.Errorf("instead: %q, want %q", first.Instead, c.instead)
+			if !strings.Contains(first.Instead.Of(0, 0), c.instead) || first.Instead.Text == "" {
+				t.Errorf("instead: %q, want %q", first.Instead.Of(0, 0), c.instead)
 			}
 			if first.Score != 1 || first.FailingRuns != 1 || first.PassingRuns != 0 || !first.Suspicious() {
 				t.Errorf("score %v, %d failing, %d passing runs", first.Score, first.FailingRuns, first.PassingRuns)
@@ -168,8 +168,8 @@ func TestAbsence(t *testing.T) {
 			continue
 		}
 		got := &r.Candidates[0]
-		if !strings.Contains(got.Instead, c.instead) || got.PassingOf != c.of {
-			t.Errorf("%s: %q, of %d passing runs; want %q of %d", c.name, got.Instead, got.PassingOf, c.instead, c.of)
+		if !strings.Contains(got.Instead.Of(0, 0), c.instead) || got.PassingOf != c.of {
+			t.Errorf("%s: %q, of %d passing runs; want %q of %d", c.name, got.Instead.Of(0, 0), got.PassingOf, c.instead, c.of)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"diagnose/internal/wording"
 )
 
 // measure names the ranking measure.
@@ -13,19 +15,12 @@ func measure(failing, passing int) string {
 	if passing == 0 {
 		return "orders that no serial execution has, by their distance from the failure (there is no passing run)"
 	}
-	return fmt.Sprintf("F1, the harmonic mean of precision and recall, over %s failing and %s passing", runs(failing), runs(passing))
+	return fmt.Sprintf("F1, the harmonic mean of precision and recall, over %s failing and %s passing", wording.Count(failing, "run"), wording.Count(passing, "run"))
 }
 
-func runs(n int) string {
-	if n == 1 {
-		return "1 run"
-	}
-	return fmt.Sprintf("%d runs", n)
-}
-
-// f1 is how well having the pattern predicts that a run fails: precision is the
-// part of the runs with it that failed, recall the part of the failing runs that
-// has it.
+// f1 is how well the pattern predicts that a run fails: precision is the
+// fraction of the runs with it that failed, recall the fraction of the failing
+// runs that have it.
 func f1(failing, passing, of int) float64 {
 	precision := float64(failing) / float64(failing+passing)
 	recall := float64(failing) / float64(of)
@@ -50,8 +45,8 @@ const (
 	classReversed
 	classTwo
 	classApart
-	classInterrupted // without a passing run: a handler's, of which an experiment has to tell
-	classWeak        // without a passing run: what correct programs do as well
+	classInterrupted // without a passing run: a handler's, to be decided by an experiment
+	classWeak        // without a passing run: an order that correct programs have too
 	classOrdered
 )
 

@@ -1,8 +1,6 @@
 package patterns
 
 import (
-	"fmt"
-
 	"diagnose/delta"
 	"diagnose/evidence"
 )
@@ -92,16 +90,16 @@ func newScanner(run *delta.Run, failing uint32) *scanner {
 }
 
 // scan finds all patterns. The limit, if not nil, says what it could not do.
-func (s *scanner) scan() (limit string) {
+func (s *scanner) scan() (limit *evidence.Limit) {
 	var ok bool
 	if s.clocks, ok = newClocks(s.run.Log); !ok {
-		limit = s.run.Log.Recording + ": too many threads to tell what the program orders itself"
+		limit = &evidence.Limit{Code: evidence.LimitManyThreads, Subject: s.run.Log.Recording}
 	}
 	for i := range s.accesses {
 		s.access(int32(i))
 	}
 	if n := s.found.forgotten; n > 0 {
-		limit = fmt.Sprintf("%s: too many different patterns; up to %d are left out, those that were seen longest before its end", s.run.Log.Recording, n)
+		limit = &evidence.Limit{Code: evidence.LimitManyPatterns, Subject: s.run.Log.Recording, Count: uint64(n)}
 	}
 	return limit
 }
@@ -241,7 +239,7 @@ func (s *scanner) emit(k key, ordered bool, accesses [4]int32) {
 // before reports whether the program orders access a before access b, whose
 // thread's clock is given.
 func (s *scanner) before(a, b *evidence.Access, clock clock) bool {
-	return a.Thread != b.Thread && s.clocks != nil && clock.at(s.clocks.threads[a.Thread].column) > a.Ordinal
+	return a.Thread != b.Thread && s.clocks != nil && clock.timeOf(s.clocks.threads[a.Thread].column) > a.Ordinal
 }
 
 func nowOf(t *threadClock) clock {

@@ -11,7 +11,7 @@ type sighting struct {
 	// last is the latest occurrence that the program did not order itself; if
 	// it ordered all, the latest.
 	last [4]int32
-	free bool // there is one that it did not order
+	free bool // there is an occurrence that it did not order
 }
 
 // sightings are the patterns of a run, at least the last mostKeys of them: those
@@ -56,8 +56,8 @@ func (s *sightings) note(k key) *sighting {
 	return &s.young.list[len(s.young.list)-1]
 }
 
-// find is the sighting of a key; nil: none.
-func (s *sightings) find(k key) *sighting {
+// sightingOf returns the sighting of a key; nil: none.
+func (s *sightings) sightingOf(k key) *sighting {
 	for _, g := range []*generation{&s.young, &s.old} {
 		if n, ok := g.index[k]; ok {
 			return &g.list[n]

@@ -29,7 +29,7 @@ func TestSightings(t *testing.T) {
 		if k.places[0] != 0 && seen.last[0] != int32(k.places[0]) {
 			t.Fatalf("%d is said to be at %d", k.places[0], seen.last[0])
 		}
-		if s.find(k) != seen {
+		if s.sightingOf(k) != seen {
 			t.Fatalf("%d is not found", k.places[0])
 		}
 		kept++
@@ -38,14 +38,14 @@ func TestSightings(t *testing.T) {
 		t.Errorf("%d kept, len %d, %d forgotten of %d", kept, s.len(), s.forgotten, patterns)
 	}
 	for n := patterns - mostKeys; n < patterns; n++ {
-		if s.find(numbered(n)) == nil {
+		if s.sightingOf(numbered(n)) == nil {
 			t.Fatalf("%d is forgotten", n)
 		}
 	}
-	if often := s.find(numbered(0)); often == nil || often.last[1] != (patterns+999)/1000 {
+	if often := s.sightingOf(numbered(0)); often == nil || often.last[1] != (patterns+999)/1000 {
 		t.Errorf("what is seen again and again: %+v", often)
 	}
-	if s.find(numbered(1)) != nil {
+	if s.sightingOf(numbered(1)) != nil {
 		t.Error("what was seen once, at the start, is still there")
 	}
 }
@@ -97,8 +97,8 @@ func TestTooMany(t *testing.T) {
 		return false
 	}
 	one := search(crowd(1, rww...), crowd(2))
-	if len(one.Limits) == 0 || !strings.Contains(one.Limits[0], "crowd 1: too many different patterns; up to ") || one.Seen < mostKeys {
-		t.Fatalf("%d patterns, limits: %q", one.Seen, one.Limits)
+	if len(one.Limits) == 0 || one.Limits[0].Code != evidence.LimitManyPatterns || one.Limits[0].Subject != "crowd 1" || one.Seen < mostKeys {
+		t.Fatalf("%d patterns, limits: %+v", one.Seen, one.Limits)
 	}
 	if !last(one) {
 		t.Error("the last pattern is not told")

@@ -76,10 +76,10 @@ func TestWrites(t *testing.T) {
 			{name: "first byte", size: 100, at: 0, bytes: "x", start: 0, end: 1, overwritten: 1},
 			{name: "a word", size: 100, at: 8, bytes: "\x00\xff\xff\xff\xff\xff\xff\xff", start: 8, end: 16, overwritten: 8},
 			{name: "last byte of the object", size: 100, at: 99, bytes: "x", start: 99, end: 100, overwritten: 1},
-			{name: "behind the object", size: 100, at: 100, bytes: "x", start: 100, end: 101, overwritten: 1},
+			{name: "after the object", size: 100, at: 100, bytes: "x", start: 100, end: 101, overwritten: 1},
 			{name: "from before the object", size: 100, at: -8, bytes: "0123456789abcdef!", start: 0, end: 9, overwritten: 9},
 			{name: "last byte of a long fill", size: 200, at: 127, bytes: "x", start: 127, end: 128, overwritten: 1, reaches: true},
-			{name: "behind a long fill", size: 200, at: 128, bytes: "x", nothing: true},
+			{name: "after a long fill", size: 200, at: 128, bytes: "x", nothing: true},
 			{name: "one byte", size: 1, at: 0, bytes: "x", start: 0, end: 1, overwritten: 1},
 			{name: "everything", size: 33, at: 0, bytes: strings.Repeat("z", 200), start: 0, end: 128, overwritten: 128, reaches: true},
 		} {
@@ -193,7 +193,7 @@ func TestTorn(t *testing.T) {
 	b.SetState(large, agent.Quarantined) // free: the kind of span comes last
 	leaving := b.Alloc(slot+128, 50, agent.Call{}, agent.APIMalloc)
 	b.Free(leaving, by, 1, 4)
-	b.SetState(leaving, agent.Reusable) // on its way to the super-heap, and filled
+	b.SetState(leaving, agent.Reusable) // about to move to the super-heap, and filled
 	r := check(t, b, quarantine.Options{})
 	if len(r.Damages) != 0 || len(r.Limits) != 0 || r.Checked != 1 {
 		t.Errorf("got %+v", r)

@@ -35,7 +35,7 @@ func (w *worker) entry(e agent.Freed) error {
 	case !found || o.Addr != e.Object:
 		return fmt.Errorf("a quarantine lists %v, where no object begins", e.Object)
 	case o.State == agent.Reusable:
-		return nil // on its way out; the scan sees it
+		return nil // it is leaving; the scan sees it
 	case o.State != agent.Quarantined || o.Large:
 		return fmt.Errorf("a quarantine lists the object at %v, which is %v", e.Object, o.State)
 	}

@@ -56,7 +56,8 @@ func (t *trail) accessThrough(e expression) {
 func (t *trail) nameResult(s *slice, n *node) {
 	b := &t.blame
 	if name := s.calledName(n.def); name != "" {
-		b.Pointer, b.PointerType = resultOf+lastName(name), ""
+		b.Result = lastName(name)
+		b.Pointer, b.PointerType = resultOf+b.Result, ""
 		if strings.HasPrefix(b.Accessed, "[") {
 			b.Accessed = ""
 		}

@@ -32,6 +32,9 @@ type Blame struct {
 	// information they are "[rax+0x8]" and "rax" or "symbol+0x10".
 	Accessed, AccessedType string
 	Pointer, PointerType   string
+	// Result is the function that returned Pointer; empty: it is no call's result, or the
+	// function has no name.
+	Result string
 	// Index is the value of Pointer as a number, for RoleIndex.
 	Index string
 	// Function is the program's function that the value belongs to, at Site.

@@ -229,7 +229,7 @@ func manyWays(n int) string {
 	if n == 0 {
 		return "only a loop sets it"
 	}
-	return "several instructions may have set it, on different ways through the function"
+	return "several instructions may have set it, on different paths through the function"
 }
 
 // advances reports whether an instruction only moves a register on by a

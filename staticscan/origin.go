@@ -136,7 +136,7 @@ func (t *trail) describeFailure(s *slice, c culprit) {
 // its variables say nothing in the program's terms.
 func (t *trail) forgetLibraryNames(c culprit) {
 	b := &t.blame
-	b.AccessedType, b.PointerType = "", ""
+	b.AccessedType, b.PointerType, b.Result = "", "", ""
 	if c.operand != nil {
 		b.Accessed = operandText(&c.operand.Memory)
 	}

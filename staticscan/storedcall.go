@@ -103,7 +103,7 @@ func (t *storeTrail) copyStep(s *slice, step evidence.OriginStep, from *node, st
 		offset := uint64(t.addr) - start
 		cell := evidence.Addr(source + offset)
 		step.Cell = &cell
-		step.Text += fmt.Sprintf(" at %v, %d bytes behind its start", cell, offset)
+		step.Text += fmt.Sprintf(" at %v, %d bytes from its start", cell, offset)
 		b := &t.blame
 		b.Cell, b.CellSize, b.CellName, b.Loaded = &cell, 1, cellName, t.blame.Site
 	}

@@ -373,7 +373,7 @@ func (t *taken) gaveMemory(w *Course, i int, in *x86.Inst, at *spot) (Given, *sp
 	}
 	offset := int(at.addr - start)
 	if from.Reg.General() && offset > 0 {
-		return lostGiven("it is a part of what was stored"), nil
+		return lostGiven("it is a part of the stored value"), nil
 	}
 	return t.operand(w, i, from, offset)
 }

@@ -28,9 +28,9 @@ func NewAllocations(p *image.Process) (*Allocations, error) {
 	return &Allocations{process: p, heap: heap, lines: map[string][]agent.Object{}}, nil
 }
 
-// at are the objects that a line allocated, by address, freed ones that are in memory
-// still among them.
-func (a *Allocations) at(s *evidence.Site) ([]agent.Object, error) {
+// allocatedBy returns the objects that a line allocated, by address, including freed ones that
+// are still in memory.
+func (a *Allocations) allocatedBy(s *evidence.Site) ([]agent.Object, error) {
 	key := fmt.Sprintf("%s:%d", s.File, s.Line)
 	if list, known := a.lines[key]; known {
 		return list, nil
@@ -61,11 +61,11 @@ func (a *Allocations) Same(o *evidence.HeapObject, there *Allocations) (evidence
 	if o.Allocated == nil || o.Allocated.Site == nil || o.Allocated.Site.File == "" {
 		return 0, fmt.Errorf("where the heap object at %v was allocated is not known", o.Addr)
 	}
-	here, err := a.at(o.Allocated.Site)
+	here, err := a.allocatedBy(o.Allocated.Site)
 	if err != nil {
 		return 0, err
 	}
-	others, err := there.at(o.Allocated.Site)
+	others, err := there.allocatedBy(o.Allocated.Site)
 	if err != nil {
 		return 0, err
 	}

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/debuginfo"
 	"diagnose/image/unwind"
 	"diagnose/image/value"
 	"diagnose/image/x86"
+	"diagnose/internal/wording"
 	"diagnose/replay"
 	"diagnose/replay/record"
 )
@@ -24,7 +23,7 @@ import (
 // order of the replay. They are never concurrent. If visit returns an error its
 // pass ends. Visit returns these errors, except replay.ErrEnough.
 func (p *Plan) Visit(ctx context.Context, log *evidence.AccessLog, indices []int, visit func(index int, hit *replay.Hit, s *replay.Stopped) error) error {
-	wanted := map[int]map[uint64]int{} // of a pass: hits, and which access each is
+	wanted := map[int]map[uint64]int{} // by pass: the hits, and the access of each
 	for _, i := range indices {
 		if i < 0 || i >= len(log.Accesses) {
 			return fmt.Errorf("watchtrace: access %d of %d", i, len(log.Accesses))
@@ -154,19 +153,19 @@ func (p *Plan) describe(process *image.Process, log *evidence.AccessLog, index i
 	v := &log.Variables[a.Variable]
 	x := evidence.SeenAccess{
 		Moment: evidence.Moment{Thread: a.Thread, Ordinal: a.Ordinal}, Position: a.Position, Thread: log.Threads[a.Thread],
-		Variable: v.Name, Address: v.Address + evidence.Addr(a.Offset), Size: int(a.Size), Kind: a.Kind.Kind(), Locks: log.LockSets[a.Locks],
+		Variable: v.Name, Identity: v.Identity, Address: v.Address + evidence.Addr(a.Offset), Size: int(a.Size), Kind: a.Kind.Kind(), Locks: log.LockSets[a.Locks],
 	}
 	x.Moment.PC, x.Moment.Count = momentOf(process, log, a)
 	name, typ := nameAndType(process, x.Address, int(a.Size))
 	if name != "" && v.Size > int(a.Size) {
-		x.Variable = name
+		x.Variable, x.Identity = name, evidence.Expression(name)
 	}
 	if typ == nil && v.Type != "" && v.Size == int(a.Size) {
 		typ = TypeNamed(process, v.Type)
 	}
 	x.Old, x.New = textOf(process, a.Old, typ, int(a.Size)), textOf(process, a.New, typ, int(a.Size))
 	if a.Handler != 0 {
-		x.Handler = unix.SignalName(unix.Signal(a.Handler))
+		x.Handler = wording.Signal(int(a.Handler))
 	}
 	if a.By == evidence.ByCall {
 		x.Call = p.callOf(a)
@@ -305,7 +304,7 @@ func walkedStack(process *image.Process, at evidence.Addr) (stack evidence.Stack
 			if call.Inlined {
 				frame.Kind = evidence.Inlined
 			}
-			stub := at == 0 && call.Site.Module == "" // it leaves the call by code of the recorder's
+			stub := at == 0 && call.Site.Module == "" // it returns from the call through code of the recorder
 			if own < 0 && !stub && f.Kind != evidence.SignalFrame && !image.LibraryCode(&f.Calls[j].Site) {
 				own = len(stack.Frames)
 			}

@@ -27,13 +27,13 @@ func AtEnd(ctx context.Context, rec *record.Recording, opts image.Options, use f
 	if !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	_, err = replay.Run(ctx, rec, replay.Options{Image: opts, AtEnd: func(s *replay.Stopped) error {
+	_, err = replay.Run(ctx, rec, replay.PlainRequest{Common: replay.Common{Image: opts, AtEnd: func(s *replay.Stopped) error {
 		p, err := s.Process()
 		if err != nil {
 			return err
 		}
 		return use(p)
-	}})
+	}}})
 	return err
 }
 

@@ -50,7 +50,8 @@ func resolveHeap(p *image.Process, expr string, m []string) ([]Target, error) {
 	}
 	number = max(number, 1)
 	o := objects[number-1]
-	t := Target{Name: fmt.Sprintf("%s@%s#%d", m[1], at, number), Addr: o.Addr, Size: int(min(o.Size, 1<<30))}
+	t := Target{Name: fmt.Sprintf("%s@%s#%d", m[1], at, number), Addr: o.Addr, Size: int(min(o.Size, 1<<30)),
+		Identity: evidence.Identity{Kind: evidence.IdentityHeap, Name: m[1], Site: &evidence.Site{File: m[2], Line: line}, Addr: o.Addr}}
 	t.Group = t.Name
 	if m[5] != "" {
 		offset, err := strconv.ParseUint(m[5], 0, 30)
@@ -58,6 +59,7 @@ func resolveHeap(p *image.Process, expr string, m []string) ([]Target, error) {
 			return fail(fmt.Sprintf("the object has %d bytes", o.Size))
 		}
 		t.Name += fmt.Sprintf("+%#x", offset)
+		t.Identity.Path = []evidence.PathStep{{Offset: &offset}}
 		t.Addr += evidence.Addr(offset)
 		t.Size -= int(offset)
 	}

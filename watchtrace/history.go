@@ -42,7 +42,7 @@ type threadHistory struct {
 
 type handlerChange struct {
 	ordinal uint64
-	signal  uint8 // of the handler that runs from there on; 0: none
+	signal  uint8 // of the handler that runs from then on; 0: none
 }
 
 type takenLock struct {
@@ -104,7 +104,7 @@ type historyReader struct {
 	history *history
 	locks   map[lockKey]int
 	last    map[evidence.Addr]taker // of each lock
-	created map[uint32]taker        // by whom and when
+	created map[uint32]taker        // by which thread and when
 	nested  map[uint32][]uint8      // the handlers that each thread is in
 }
 

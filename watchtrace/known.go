@@ -109,7 +109,7 @@ func (t *tracer) instructions(pass int) []evidence.Addr {
 	}
 	found, left := staticscan.Accessors(t.names.process, ranges, mostKnown)
 	if left > 0 {
-		t.limit(fmt.Sprintf("%d further instructions may access what the instructions of pass %d do", left, pass+1))
+		t.limit(evidence.Limit{Code: evidence.LimitFurtherInstructions, Count: uint64(left), Pass: pass + 1})
 	}
 	for _, pc := range found {
 		if !slices.Contains(list, pc) {
@@ -155,21 +155,15 @@ func (m *merger) known(x *Pass, s *seen) {
 		}
 	}
 	m.log.Lost += s.dropped
-	text := fmt.Sprintf("%s: only accesses by %d known instructions of the program's are seen", names(m.log.Variables, x.Variables), len(x.instructions)-len(s.result.Unprobed))
-	if n := len(s.result.Unprobed); n > 0 {
-		text += fmt.Sprintf(", %d others cannot be probed", n)
-	}
-	if s.dropped > 0 {
-		text += fmt.Sprintf("; the first %d accesses were not kept", s.dropped)
-	}
-	m.log.Limits = append(m.log.Limits, text)
+	m.limit(evidence.Limit{Code: evidence.LimitKnownInstructions, Names: names(m.log.Variables, x.Variables),
+		Count: uint64(len(x.instructions) - len(s.result.Unprobed)), Of: uint64(len(s.result.Unprobed)), Lost: s.dropped})
 }
 
 // names returns the names of the variables with these indices.
-func names(variables []evidence.Watched, indices []int) string {
-	list := slices.Compact(slices.Sorted(slices.Values(indices)))
-	if len(list) > 1 {
-		return fmt.Sprintf("%s and %d others", variables[list[0]].Name, len(list)-1)
+func names(variables []evidence.Watched, indices []int) []string {
+	var list []string
+	for _, i := range slices.Compact(slices.Sorted(slices.Values(indices))) {
+		list = append(list, variables[i].Name)
 	}
-	return variables[list[0]].Name
+	return list
 }

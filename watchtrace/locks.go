@@ -101,15 +101,15 @@ func standingAt(p *image.Process, number int) evidence.Context {
 	return evidence.Context{}
 }
 
-// look replays the recording for its end, if no pass has looked.
-func (t *tracer) look(ctx context.Context) error {
+// replayToEnd replays the recording to examine its end, if no pass has done so.
+func (t *tracer) replayToEnd(ctx context.Context) error {
 	if t.looked || len(t.plan.history.locks) == 0 {
 		return nil
 	}
-	_, err := replay.Run(ctx, t.plan.rec, replay.Options{Image: t.plan.opts.Image, AtEnd: func(s *replay.Stopped) (err error) {
+	_, err := replay.Run(ctx, t.plan.rec, replay.PlainRequest{Common: replay.Common{Image: t.plan.opts.Image, AtEnd: func(s *replay.Stopped) (err error) {
 		t.waiting, err = t.plan.atEnd(s)
 		return err
-	}})
+	}}})
 	return err
 }
 
@@ -120,7 +120,7 @@ func (m *merger) acquired(x *Pass, s *seen) {
 		hit := &s.hits[i]
 		lock := x.Variables[hit.Watch]
 		if hit.New == 0 || hit.New == hit.Old || hit.By == evidence.ByHeap {
-			continue // given back
+			continue // released
 		}
 		others := *hit
 		others.Held &^= 1 << lock

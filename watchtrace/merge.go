@@ -2,7 +2,6 @@ package watchtrace
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -36,13 +35,15 @@ func newMerger(p *Plan, names *namer) *merger {
 	}
 	m.log.Limits = append(m.log.Limits, p.limits...)
 	if p.history.cut != nil {
-		m.log.Limits = append(m.log.Limits, p.history.cut.Error())
+		m.limit(evidence.Limit{Code: evidence.LimitRecordingCut, Reason: strings.TrimPrefix(p.history.cut.Error(), "record: ")})
 	}
 	return m
 }
 
-// add takes over the hits of a pass.
-func (m *merger) add(pass int, s *seen) error {
+func (m *merger) limit(l evidence.Limit) { m.log.Limits = evidence.AddLimit(m.log.Limits, l) }
+
+// addPass adds the hits of a pass.
+func (m *merger) addPass(pass int, s *seen) error {
 	m.log.Passes++
 	m.log.Cut = m.log.Cut || s.result == nil || s.err != nil
 	if s.result == nil {
@@ -57,10 +58,7 @@ func (m *merger) add(pass int, s *seen) error {
 	}
 	m.log.Lost += s.result.Lost
 	if s.err != nil {
-		text := fmt.Sprintf("pass %d ended early: %v", pass+1, s.err)
-		if !slices.Contains(m.log.Limits, text) {
-			m.log.Limits = append(m.log.Limits, text)
-		}
+		m.limit(evidence.Limit{Code: evidence.LimitPassEnded, Pass: pass + 1, Reason: s.err.Error()})
 	}
 	if x.locks {
 		m.acquired(x, s)

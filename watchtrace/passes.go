@@ -60,11 +60,11 @@ func (p *Plan) Trace(ctx context.Context) (*evidence.AccessLog, error) {
 	}
 	m := newMerger(p, names)
 	for i, s := range passes {
-		if err := m.add(i, s); err != nil {
+		if err := m.addPass(i, s); err != nil {
 			return nil, err
 		}
 	}
-	if err := t.look(ctx); err != nil {
+	if err := t.replayToEnd(ctx); err != nil {
 		return nil, err
 	}
 	m.waits(t.waiting)
@@ -85,13 +85,13 @@ func (t *tracer) runTimed(ctx context.Context) ([]*seen, error) {
 	if p.timing = known; known == "" {
 		p.timing = record.TimingEager
 	}
-	passes, err := t.run(ctx)
+	passes, err := t.runPasses(ctx)
 	if err != nil || known != "" || reached(passes) {
 		return passes, err
 	}
 	p.timing = record.TimingLazy
 	t.done = 0
-	lazy, err := t.run(ctx)
+	lazy, err := t.runPasses(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -123,9 +123,9 @@ func events(passes []*seen) uint64 {
 	return n
 }
 
-// run replays the passes. Those that get new words while they run are at the end
-// of the plan then.
-func (t *tracer) run(ctx context.Context) ([]*seen, error) {
+// runPasses replays the passes. Passes that are added while others run are appended to
+// the plan.
+func (t *tracer) runPasses(ctx context.Context) ([]*seen, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var passes []*seen
@@ -225,7 +225,7 @@ func (t *tracer) drop(i int, s *seen) {
 	t.plan.Passes[i] = passOf(words)
 	t.plan.Passes[i].locks = locks
 	if locks {
-		t.limit(fmt.Sprintf("the lock at %v is taken too often for its order to be traced", t.plan.history.locks[hot].addr))
+		t.limit(evidence.Limit{Code: evidence.LimitBusyLock, Addr: t.plan.history.locks[hot].addr})
 		return
 	}
 	v := &t.plan.Variables[hot]
@@ -242,11 +242,7 @@ func (t *tracer) drop(i int, s *seen) {
 
 // limit adds a limit once, for the passes may run in two timings. It is called with
 // mu held.
-func (t *tracer) limit(text string) {
-	if !slices.Contains(t.plan.limits, text) {
-		t.plan.limits = append(t.plan.limits, text)
-	}
-}
+func (t *tracer) limit(l evidence.Limit) { t.plan.limits = evidence.AddLimit(t.plan.limits, l) }
 
 // replay runs a pass, the first of which also looks at the end.
 func (t *tracer) replay(ctx context.Context, x Pass, first bool, backend replay.Backend) *seen {
@@ -298,11 +294,8 @@ func (t *tracer) replay(ctx context.Context, x Pass, first bool, backend replay.
 }
 
 // replayOptions returns the options of every replay of a pass.
-func (p *Plan) replayOptions(x Pass) replay.Options {
-	o := replay.Options{
-		Watches: x.Watches, Locks: p.history.words(),
-		Timing: p.timing, Image: p.opts.Image,
-	}
+func (p *Plan) replayOptions(x Pass) replay.WatchRequest {
+	o := replay.WatchRequest{Common: replay.Common{Timing: p.timing, Image: p.opts.Image}, Watching: replay.Watching{Watches: x.Watches, Locks: p.history.words()}}
 	if x.Known {
 		o.Backend, o.Probes, o.MostStops = replay.BackendProbe, x.instructions, mostStops
 	}

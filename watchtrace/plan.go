@@ -19,7 +19,7 @@ type Plan struct {
 	rec     *record.Recording
 	opts    Options
 	targets []Target
-	limits  []string
+	limits  []evidence.Limit
 	history *history
 	timing  record.Timing
 }
@@ -62,7 +62,7 @@ func NewPlan(rec *record.Recording, targets []Target, opts Options) (*Plan, erro
 	p := &Plan{rec: rec, opts: opts, targets: targets}
 	p.opts.setDefaults()
 	for _, t := range targets {
-		w := evidence.Watched{Name: t.Name, Type: t.Type, Address: t.Addr, Size: t.Size}
+		w := evidence.Watched{Name: t.Name, Type: t.Type, Identity: t.Identified(), Address: t.Addr, Size: t.Size}
 		switch {
 		case t.Absent != "":
 			w.Untraced = t.Absent
@@ -77,7 +77,7 @@ func NewPlan(rec *record.Recording, targets []Target, opts Options) (*Plan, erro
 	}
 	most := registers
 	if p.history.places {
-		most-- // the place of a signal may need one
+		most-- // finding the place of a signal may need one
 	}
 	groups, beyond := p.words()
 	if p.opts.Backend == replay.BackendProbe {
@@ -121,7 +121,7 @@ func (p *Plan) words() (groups [][]word, beyond []word) {
 		}
 		left -= len(list)
 		if done := list[len(list)-1]; done.offset < pieces[len(pieces)-1].offset {
-			p.limits = append(p.limits, fmt.Sprintf("of %s only the first %d of %d bytes were traced", t.Name, done.offset+done.watch.Size, t.Size))
+			p.limits = evidence.AddLimit(p.limits, evidence.Limit{Code: evidence.LimitPartTraced, Names: []string{t.Name}, Count: uint64(done.offset + done.watch.Size), Of: uint64(t.Size)})
 		}
 		g, found := index[t.Group]
 		if !found || t.Group == "" {

@@ -33,14 +33,14 @@ func TestProbedReplays(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer core.Close()
-			plain, err := replay.Run(t.Context(), rec, replay.Options{Verify: true})
+			plain, err := replay.Run(t.Context(), rec, replay.PlainRequest{Verify: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			watches, ranges := staticWords(core)
 			const most = 1000
 			list, _ := staticscan.Accessors(core, ranges, most)
-			result, err := replay.Run(t.Context(), rec, replay.Options{Verify: true, Timing: plain.Timing, Backend: replay.BackendProbe, Watches: watches, Probes: list})
+			result, err := replay.Run(t.Context(), rec, replay.WatchRequest{Common: replay.Common{Timing: plain.Timing}, Watching: replay.Watching{Backend: replay.BackendProbe, Watches: watches, Probes: list}, Verify: true})
 			if err != nil {
 				t.Fatal(err)
 			}

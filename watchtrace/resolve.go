@@ -168,7 +168,7 @@ func (r *resolver) primary() (place, error) {
 		name = name[:dot]
 	}
 	if s, found := r.process.SymbolNamed(name); found && r.isCode(s.Addr) {
-		return place{}, r.problem(name + " is a function; what is watched is data: a variable, a heap object by where it was allocated, or ADDRESS:LENGTH")
+		return place{}, r.problem(name + " is a function; only data can be watched: a variable, a heap object by where it was allocated, or ADDRESS:LENGTH")
 	}
 	return place{}, r.problem("there is no global "+name, nearestGlobals(r.process, name)...)
 }

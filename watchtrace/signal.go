@@ -51,7 +51,7 @@ func AtSignal(ctx context.Context, rec *record.Recording, at *record.HandledSign
 	if at.Place == record.PlaceFault {
 		hook.At, hook.Every = evidence.Moment{Thread: at.Thread, Ordinal: at.Ordinal - 1, PC: at.PC, Count: 1}, true
 	}
-	_, err := replay.Run(ctx, rec, replay.Options{Image: opts, Hooks: []replay.Hook{hook}})
+	_, err := replay.Run(ctx, rec, replay.PlainRequest{Common: replay.Common{Image: opts, Hooks: []replay.Hook{hook}}})
 	if err == nil && !used {
 		err = &NoSignalError{at}
 	}

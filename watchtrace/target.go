@@ -13,10 +13,12 @@ type Target struct {
 	// Name is the same in every recording of the program; Type is in source
 	// syntax.
 	Name, Type string
-	Addr       evidence.Addr
-	Size       int
-	// Stride, if it is not 0, says that only the first Part bytes of every so many belong to
-	// it: a member of the elements of an array.
+	// Identity identifies the memory; without a kind, Name does as an expression.
+	Identity evidence.Identity
+	Addr     evidence.Addr
+	Size     int
+	// Stride, if not 0, says that only the first Part bytes of every Stride bytes belong to
+	// it: a member of an array's elements.
 	Stride, Part int
 	// Writes excludes reads.
 	Writes bool
@@ -28,7 +30,15 @@ type Target struct {
 	Group string
 }
 
-// Suspects are the targets that a scan's suspects are, the strongest first.
+// Identified returns the target's identity.
+func (t *Target) Identified() evidence.Identity {
+	if t.Identity.Kind == "" {
+		return evidence.Expression(t.Name)
+	}
+	return t.Identity
+}
+
+// Suspects returns the suspects of a scan as targets, the strongest first.
 func Suspects(scan *evidence.Scan) []Target {
 	targets := make([]Target, 0, len(scan.Suspects))
 	for i := range scan.Suspects {

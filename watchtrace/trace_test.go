@@ -138,7 +138,7 @@ func trace(t *testing.T, rec *record.Recording, targets []watchtrace.Target, o w
 		t.Fatal(err)
 	}
 	if len(log.Limits) > 0 || log.Lost > 0 {
-		t.Fatalf("%d accesses lost, limits: %q", log.Lost, log.Limits)
+		t.Fatalf("%d accesses lost, limits: %+v", log.Lost, log.Limits)
 	}
 	return plan, log
 }
@@ -303,7 +303,7 @@ func checkMoments(t *testing.T, rec *record.Recording, log *evidence.AccessLog, 
 			}
 			return replay.ErrEnough
 		}}
-		if _, err := replay.Run(t.Context(), rec, replay.Options{Hooks: []replay.Hook{hook}}); err != nil {
+		if _, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Hooks: []replay.Hook{hook}}}); err != nil {
 			t.Error(err)
 		}
 	}
