@@ -17,7 +17,7 @@ import (
 const (
 	mostMessages = 8    // of one stream
 	mostCalls    = 8    // that failed
-	mostProbes   = 2    // of these, that only asked whether a file is there
+	mostProbes   = 2    // of these, that only asked whether a file exists
 	mostText     = 2048 // bytes of one message
 	mostFrames   = 24   // of one stack
 )
@@ -88,7 +88,7 @@ func (v *visitor) visit(list []*call, do func(*call, *replay.Stopped) error) err
 			return nil
 		}})
 	}
-	_, err := replay.Run(v.ctx, v.rec, replay.Options{Image: v.opts, Hooks: hooks})
+	_, err := replay.Run(v.ctx, v.rec, replay.PlainRequest{Common: replay.Common{Image: v.opts, Hooks: hooks}})
 	if err == nil {
 		return nil
 	}

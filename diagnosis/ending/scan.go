@@ -65,7 +65,7 @@ func scan(log *record.Log) (*found, error) {
 		position++
 		if err != nil {
 			if record.Damaged(err) {
-				break // a replay ends there as well
+				break // a replay ends at this event as well
 			}
 			return nil, err
 		}

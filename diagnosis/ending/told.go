@@ -111,7 +111,7 @@ func told(list []*message) evidence.Message {
 	out := evidence.Message{Stream: last.stream(), Text: strings.ToValidUTF8(text.String(), "\uFFFD"), Seen: last.first().by()}
 	if last.report == nil {
 		out.Text, out.Omitted = cutFront(out.Text)
-	} else if n := len(out.Text) - mostText; n > 0 { // it begins with what matters
+	} else if n := len(out.Text) - mostText; n > 0 { // its beginning matters most
 		out.Text, out.Omitted = strings.ToValidUTF8(out.Text[:mostText], ""), n
 	}
 	return out

@@ -9,9 +9,9 @@ import (
 
 // abort judges SIGABRT by the libraries' messages and by the caller of abort. The messages come
 // first: they survive stripped libraries and broken stacks.
-func (s *scene) abort(f *evidence.Failure, pid int) {
-	names := s.functions()
-	message, ok := s.abortMessage()
+func (j *judge) abort(f *evidence.Failure) {
+	names := j.stack.functions()
+	message, ok := j.abortMessage()
 	if ok {
 		f.Message = message
 	}
@@ -29,11 +29,11 @@ func (s *scene) abort(f *evidence.Failure, pid int) {
 	case has(names, glibcxxAssert, "std::__replacement_assert"):
 		f.Kind = evidence.AssertionFailure
 	case rustPanicking(names):
-		s.rustPanic(f)
-	case cxxTerminating(names) || s.abortedByCxxRuntime():
-		s.terminate(f, names)
-	case f.Signal.Code == 0 && f.Signal.SenderPID != pid && !has(names, "abort", "raise", "pthread_kill"):
-		s.killed(f, pid)
+		j.rustPanic(f)
+	case cxxTerminating(names) || j.stack.abortedByCxxRuntime():
+		j.terminate(f, names)
+	case f.Signal.Code == 0 && f.Signal.SenderPID != j.process.pid && !has(names, "abort", "raise", "pthread_kill"):
+		j.killed(f)
 	default:
 		f.Kind = evidence.Abort
 	}
@@ -49,8 +49,8 @@ const glibcxxAssert = "std::__glibcxx_assert_fail"
 // abortedByCxxRuntime reports whether the C++ runtime called abort: the
 // default handler of std::terminate does, and its name is known only with the
 // runtime's symbol table.
-func (s *scene) abortedByCxxRuntime() bool {
-	sites := s.sites()
+func (k *callStack) abortedByCxxRuntime() bool {
+	sites := k.sites()
 	for i := range sites {
 		if plainName(sites[i].Function) == "abort" && i+1 < len(sites) {
 			base := path.Base(sites[i+1].Module)
@@ -61,8 +61,8 @@ func (s *scene) abortedByCxxRuntime() bool {
 }
 
 // functions are the names on the stack, innermost first.
-func (s *scene) functions() []string {
-	sites := s.sites()
+func (k *callStack) functions() []string {
+	sites := k.sites()
 	names := make([]string, len(sites))
 	for i := range sites {
 		names[i] = plainName(sites[i].Function)
@@ -141,22 +141,22 @@ const maxMessage = 16 << 10
 // abortMessage reads what glibc printed before it aborted: __abort_msg points
 // at { unsigned size; char msg[] } in a mapping of its own (glibc,
 // sysdeps/posix/libc_fatal.c, struct abort_msg_s).
-func (s *scene) abortMessage() (string, bool) {
-	sym, ok := s.SymbolNamed("__abort_msg")
+func (j *judge) abortMessage() (string, bool) {
+	sym, ok := j.process.SymbolNamed("__abort_msg")
 	if !ok {
 		return "", false
 	}
-	at, err := readPointer(s, sym.Addr)
+	at, err := readPointer(j.process, sym.Addr)
 	if err != nil {
-		s.limit("libc", "its last message cannot be read: "+err.Error())
+		j.limits.limit("libc", "its last message cannot be read: "+err.Error())
 		return "", false
 	}
 	if at == 0 {
 		return "", false
 	}
-	text, err := cString(s, at+4, maxMessage)
+	text, err := cString(j.process, at+4, maxMessage)
 	if err != nil {
-		s.limit("libc", "its last message cannot be read: "+err.Error())
+		j.limits.limit("libc", "its last message cannot be read: "+err.Error())
 		return "", false
 	}
 	return strings.TrimRight(text, "\n"), text != ""

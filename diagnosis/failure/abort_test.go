@@ -37,18 +37,18 @@ func TestKindOfMessage(t *testing.T) {
 func TestAbortMessage(t *testing.T) {
 	f := newFake(nil)
 	f.symbols = []image.Symbol{{Name: "__abort_msg", Addr: dataAt, Size: 8}}
-	s := f.scene(evidence.Signal{Number: int(unix.SIGABRT), Code: siTkill}, nil)
-	if text, ok := s.abortMessage(); ok || len(s.limits) != 0 {
-		t.Errorf("a null __abort_msg gives %q, limits %v", text, s.limits)
+	j := f.judge(evidence.Signal{Number: int(unix.SIGABRT), Code: siTkill}, nil)
+	if text, ok := j.abortMessage(); ok || len(j.limits.list) != 0 {
+		t.Errorf("a null __abort_msg gives %q, limits %v", text, j.limits.list)
 	}
 	f.put64(dataAt, dataAt+0x100)
 	f.put(dataAt+0x104, []byte("free(): invalid pointer\n\x00"))
-	if text, ok := s.abortMessage(); !ok || text != "free(): invalid pointer" {
+	if text, ok := j.abortMessage(); !ok || text != "free(): invalid pointer" {
 		t.Errorf("message %q", text)
 	}
 	f.put64(dataAt, 0x1234)
-	if text, ok := s.abortMessage(); ok || len(s.limits) != 1 {
-		t.Errorf("an unreadable message gives %q, limits %v", text, s.limits)
+	if text, ok := j.abortMessage(); ok || len(j.limits.list) != 1 {
+		t.Errorf("an unreadable message gives %q, limits %v", text, j.limits.list)
 	}
 }
 
@@ -71,15 +71,14 @@ func TestFollow(t *testing.T) {
 	for _, test := range tests {
 		f := newFake(test.code)
 		f.put64(dataAt+8, 0x1234)
-		s := f.scene(segv(segvMapErr, 0), nil)
-		if got, ok := s.follow(codeAt, dataAt); got != test.want || ok != test.ok {
+		if got, ok := follow(f, codeAt, dataAt); got != test.want || ok != test.ok {
 			t.Errorf("%s: %v, %v; want %v, %v", test.name, got, ok, test.want, test.ok)
 		}
 	}
 }
 
 // signalFrame puts the kernel's frame of a handler between abort and work.
-func signalFrame(f *fake, trap, code uint64, cr2 evidence.Addr, number, siCode uint32) *scene {
+func signalFrame(f *fake, trap, code uint64, cr2 evidence.Addr, number, siCode uint32) *judge {
 	const at = stackAt + 0x400
 	f.put64(at+frameError, code)
 	f.put64(at+frameTrap, trap)
@@ -89,12 +88,12 @@ func signalFrame(f *fake, trap, code uint64, cr2 evidence.Addr, number, siCode u
 	binary.LittleEndian.PutUint32(info[8:], siCode)
 	binary.LittleEndian.PutUint64(info[16:], uint64(cr2))
 	f.put(at+frameInfo, info[:])
-	s := f.scene(evidence.Signal{Number: int(unix.SIGABRT), Code: siTkill}, nil)
-	handler := s.frames[1]
+	j := f.judge(evidence.Signal{Number: int(unix.SIGABRT), Code: siTkill}, nil)
+	handler := j.stack.frames[1]
 	trampoline := unwind.Frame{Kind: evidence.SignalFrame, Trust: evidence.TrustCFI, Registers: handler.Registers}
 	trampoline.Registers.Set(image.RSP, at)
-	s.frames = append([]unwind.Frame{handler, trampoline}, s.frames...)
-	return s
+	j.stack.frames = append([]unwind.Frame{handler, trampoline}, j.stack.frames...)
+	return j
 }
 
 func TestFaultBehindHandler(t *testing.T) {
@@ -112,8 +111,8 @@ func TestFaultBehindHandler(t *testing.T) {
 		{"asynchronous", trapPage, 0, 0x5000, 10, 0, evidence.Abort},
 	}
 	for _, test := range tests {
-		s := signalFrame(newFake(load), test.trap, test.code, test.cr2, test.number, test.siCode)
-		f := s.classify(100)
+		j := signalFrame(newFake(load), test.trap, test.code, test.cr2, test.number, test.siCode)
+		f := j.classify()
 		if f.Kind != test.want {
 			t.Errorf("%s: %s, want %s", test.name, f.Kind, test.want)
 		}
@@ -135,12 +134,12 @@ func TestDivisionBehindHandler(t *testing.T) {
 		{3, 9, 3, evidence.DivisionOverflow}, // div ecx: the quotient has more than 32 bits
 		{1 << 32, 9, 0, evidence.DivisionByZero},
 	} {
-		s := signalFrame(newFake(divECX), trapDivide, 0, 0, 0xdead, 0xbeef)
-		code := &s.frames[2].Registers
+		j := signalFrame(newFake(divECX), trapDivide, 0, 0, 0xdead, 0xbeef)
+		code := &j.stack.frames[2].Registers
 		code.Set(image.RCX, test.divisor)
 		code.Set(image.RAX, test.low)
 		code.Set(image.RDX, test.high)
-		if got := s.classify(100).Kind; got != test.want {
+		if got := j.classify().Kind; got != test.want {
 			t.Errorf("%+v: %s", test, got)
 		}
 	}
@@ -172,8 +171,8 @@ func TestAbortBehindHandler(t *testing.T) {
 		{[]string{"pthread_kill", "raise", "abort", "work"}, "work"},
 		{[]string{"read", "work"}, "handler"}, // it waited when another process sent the signal
 	} {
-		s := signalFrame(newFake(load), trapPage, 0, 0x5000, 0, 0)
-		handler, trampoline, code := s.frames[0], s.frames[1], s.frames[2]
+		j := signalFrame(newFake(load), trapPage, 0, 0x5000, 0, 0)
+		handler, trampoline, code := j.stack.frames[0], j.stack.frames[1], j.stack.frames[2]
 		named := func(frame unwind.Frame, name string) unwind.Frame {
 			site := frame.Calls[0].Site
 			if site.Function = name; name != "work" && name != "handler" {
@@ -182,12 +181,12 @@ func TestAbortBehindHandler(t *testing.T) {
 			frame.Calls = []image.SymbolizedCall{{Site: site}}
 			return frame
 		}
-		s.frames = []unwind.Frame{named(code, "raise"), named(handler, "handler"), trampoline}
+		j.stack.frames = []unwind.Frame{named(code, "raise"), named(handler, "handler"), trampoline}
 		for _, name := range test.names {
-			s.frames = append(s.frames, named(code, name))
+			j.stack.frames = append(j.stack.frames, named(code, name))
 		}
-		s.frames[0].Calls[0].Site.Module = "/lib/x86_64-linux-gnu/libc.so.6"
-		f := s.classify(100)
+		j.stack.frames[0].Calls[0].Site.Module = "/lib/x86_64-linux-gnu/libc.so.6"
+		f := j.classify()
 		if f.Kind != evidence.Abort || f.Site == nil || f.Site.Function != test.want {
 			t.Errorf("%v: %s in %+v, want %s", test.names, f.Kind, f.Site, test.want)
 		}

@@ -43,28 +43,43 @@ func Classify(in Input) (evidence.Failure, []evidence.Limit) {
 		f.Sentence = Sentence(f, Names{Threads: len(in.Process.Threads)})
 		return f, nil
 	}
-	s := newScene(in, thread)
-	f := s.classify(in.Process.Program.PID)
+	j := newJudge(in, thread)
+	f := j.classify()
 	if f.Kind == evidence.NoFailure && f.Signal == nil && in.Exit != nil {
-		s.exited(&f, &in)
+		j.exited(&f, &in)
 	}
 	hung(&f, in.Findings)
 	blocked(&f, in.Blocked)
-	f.Sentence = Sentence(f, Names{Threads: len(s.threads)})
-	return f, s.limits
+	f.Sentence = Sentence(f, Names{Threads: len(in.Process.Threads)})
+	return f, j.limits.list
 }
 
-func newScene(in Input, thread *image.Thread) *scene {
-	return &scene{
-		target:   in.Process,
-		mappings: in.Process.Mappings,
-		modules:  in.Process.Modules,
-		thread:   thread,
-		threads:  in.Process.Threads,
-		frames:   in.Stack.Frames,
-		stack:    in.Stack,
-		pid:      in.Process.Program.PID,
-		recorded: in.Handled,
+// judge says how one thread ended, by the signal that it received or the status with which it ended
+// the process.
+type judge struct {
+	process  *process
+	thread   *image.Thread
+	stack    *callStack
+	handlers handlerFrames
+	// cpu is at the instruction under judgement, once the stack's frames begin there.
+	cpu    *processor
+	limits *limitList
+	// exit is the status with which the thread ended its process; nil if it did not.
+	exit *int
+}
+
+func newJudge(in Input, thread *image.Thread) *judge {
+	p := &process{target: in.Process, mappings: in.Process.Mappings, modules: in.Process.Modules, pid: in.Process.Program.PID}
+	return judgeOf(p, &callStack{process: p, thread: thread, frames: in.Stack.Frames, walk: in.Stack}, in)
+}
+
+func judgeOf(p *process, stack *callStack, in Input) *judge {
+	return &judge{
+		process:  p,
+		thread:   stack.thread,
+		stack:    stack,
+		handlers: handlerFrames{stack: stack, recorded: in.Handled},
+		limits:   &limitList{},
 		exit:     in.Exit,
 	}
 }
@@ -79,34 +94,34 @@ func Frames(in Input) []unwind.Frame {
 	if thread == nil {
 		return in.Stack.Frames
 	}
-	s := newScene(in, thread)
+	j := newJudge(in, thread)
 	switch {
 	case thread.Signal != nil:
-		s.handled(&evidence.Failure{Signal: completeSignal(*thread.Signal)})
+		j.handlers.handled(&evidence.Failure{Signal: completeSignal(*thread.Signal)})
 	case in.Exit != nil:
-		s.exitedInHandler(&evidence.Failure{}, *in.Exit)
+		j.handlers.exitedInHandler(&evidence.Failure{}, *in.Exit)
 	}
-	return s.frames
+	return j.stack.frames
 }
 
-func (s *scene) classify(pid int) evidence.Failure {
-	ref := s.thread.Ref
+func (j *judge) classify() evidence.Failure {
+	ref := j.stack.thread.Ref
 	f := evidence.Failure{Kind: evidence.UnknownFailure, Thread: &ref, Proof: evidence.FromCore}
 	inferred := false
 	switch {
-	case s.thread.Signal != nil && s.thread.Signal.Number != 0:
-		f.Signal = completeSignal(*s.thread.Signal)
-		s.handled(&f)
-		inferred = s.raisedAgain(&f)
-	case s.exit != nil && s.exitedInHandler(&f, *s.exit):
+	case j.stack.thread.Signal != nil && j.stack.thread.Signal.Number != 0:
+		f.Signal = completeSignal(*j.stack.thread.Signal)
+		j.handlers.handled(&f)
+		inferred = j.handlers.raisedAgain(&f)
+	case j.exit != nil && j.handlers.exitedInHandler(&f, *j.exit):
 	default:
 		f.Kind = evidence.NoFailure
-		s.addInstruction(&f)
-		f.Site = s.site()
+		j.addInstruction(&f)
+		f.Site = j.stack.site()
 		return f
 	}
-	s.addInstruction(&f)
-	s.bySignal(&f, pid)
+	j.addInstruction(&f)
+	j.bySignal(&f)
 	if inferred {
 		f.Proof = evidence.Inferred
 		if f.Fault != nil {
@@ -114,21 +129,21 @@ func (s *scene) classify(pid int) evidence.Failure {
 		}
 	}
 	if !byInstruction(f.Kind) {
-		f.Instruction = nil // the one that happened to be next when the signal came
+		f.Instruction = nil // merely the next one when the signal arrived
 	}
-	f.Site = s.site()
-	if f.Fault != nil && f.Fault.Access == evidence.Execute && s.guessedSite() &&
+	f.Site = j.stack.site()
+	if f.Fault != nil && f.Fault.Access == evidence.Execute && j.stack.guessedSite() &&
 		(f.Message == arrivedByReturn || f.Site != nil && image.Machinery(f.Site)) {
-		f.Site = nil // old return addresses lie on the stack, of allocators above all
+		f.Site = nil // old return addresses remain on the stack, mainly those of allocators
 	}
 	return f
 }
 
 // guessedSite reports whether the thread's pc is in no code and the frames found on its stack are
 // only guesses: it is not known which function returned there.
-func (s *scene) guessedSite() bool {
-	m := s.MappingAt(s.pc())
-	return (m == nil || !m.Executable()) && (len(s.frames) < 2 || s.frames[1].Trust == evidence.TrustScan)
+func (k *callStack) guessedSite() bool {
+	m := k.MappingAt(k.pc())
+	return (m == nil || !m.Executable()) && (len(k.frames) < 2 || k.frames[1].Trust == evidence.TrustScan)
 }
 
 // byInstruction reports whether the instruction under judgement caused the failure, rather than a
@@ -144,35 +159,35 @@ func byInstruction(kind evidence.FailureKind) bool {
 }
 
 // bySignal fills Kind and the fields that depend on it.
-func (s *scene) bySignal(f *evidence.Failure, pid int) {
+func (j *judge) bySignal(f *evidence.Failure) {
 	sig := f.Signal
 	if sig.Number != int(unix.SIGABRT) && sentByProcess(sig.Code) {
-		s.killed(f, pid)
+		j.killed(f)
 		return
 	}
 	switch unix.Signal(sig.Number) {
 	case unix.SIGSEGV:
-		s.segmentation(f)
+		j.segmentation(f)
 	case unix.SIGBUS:
-		s.bus(f)
+		j.bus(f)
 	case unix.SIGFPE:
-		s.arithmetic(f)
+		j.arithmetic(f)
 	case unix.SIGILL:
-		s.illegal(f)
+		j.illegal(f)
 	case unix.SIGTRAP:
-		s.trap(f)
+		j.trap(f)
 	case unix.SIGSYS:
-		s.systemCall(f)
+		j.systemCall(f)
 	case unix.SIGABRT:
-		s.abort(f, pid)
+		j.abort(f)
 	default:
-		s.killed(f, pid)
+		j.killed(f)
 	}
 }
 
 // killed judges a signal that no instruction of the program caused. A stopped process that still
 // lives has not failed.
-func (s *scene) killed(f *evidence.Failure, pid int) {
+func (j *judge) killed(f *evidence.Failure) {
 	switch unix.Signal(f.Signal.Number) {
 	case unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGCONT, unix.SIGCHLD:
 		f.Kind = evidence.NoFailure
@@ -182,7 +197,7 @@ func (s *scene) killed(f *evidence.Failure, pid int) {
 	sender := ""
 	switch {
 	case f.Signal.SenderPID == 0:
-	case f.Signal.SenderPID == pid:
+	case f.Signal.SenderPID == j.process.pid:
 		sender = "the process sent " + f.Signal.Name + " to itself"
 	case f.Message != "":
 		sender = senderText(f.Signal)

@@ -99,8 +99,8 @@ func TestKinds(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			s := newFake(test.code).scene(test.sig, test.regs)
-			f := s.classify(100)
+			j := newFake(test.code).judge(test.sig, test.regs)
+			f := j.classify()
 			f.Sentence = Sentence(f, Names{})
 			if f.Kind != test.want || f.Proof != test.proof {
 				t.Errorf("kind %s (%s), want %s (%s)", f.Kind, f.Proof, test.want, test.proof)
@@ -151,8 +151,8 @@ func TestArrival(t *testing.T) {
 		f.put(dataAt+0x103, []byte{0xff, 0xd0})
 		f.put64(stackAt+0x1800, test.at)
 		f.put64(stackAt+0x17f8, test.back)
-		s := f.scene(segv(segvMapErr, 0x234567890000), regs{image.RIP: 0x234567890000})
-		if got := s.arrival(0x234567890000); got != test.want {
+		j := f.judge(segv(segvMapErr, 0x234567890000), regs{image.RIP: 0x234567890000})
+		if got := j.cpu.arrival(0x234567890000); got != test.want {
 			t.Errorf("arrived by %s, want %s", got, test.want)
 		}
 	}
@@ -161,8 +161,8 @@ func TestArrival(t *testing.T) {
 // A stack that cannot be read tells nothing of how the null pointer was
 // reached.
 func TestArrivalWithoutStack(t *testing.T) {
-	s := newFake(nil).scene(segv(segvMapErr, 0), regs{image.RIP: 0, image.RSP: guardAt + 0x800})
-	if got := s.arrival(0); got != arrivedByJump {
+	j := newFake(nil).judge(segv(segvMapErr, 0), regs{image.RIP: 0, image.RSP: guardAt + 0x800})
+	if got := j.cpu.arrival(0); got != arrivedByJump {
 		t.Errorf("arrived by %s", got)
 	}
 }
@@ -170,8 +170,8 @@ func TestArrivalWithoutStack(t *testing.T) {
 func TestOperands(t *testing.T) {
 	f := newFake(loadIndex)
 	f.put(dataAt+8, []byte{0x78, 0x56, 0x34, 0x12})
-	s := f.scene(segv(segvMapErr, 0), regs{image.RAX: dataAt, image.RCX: 2})
-	got := s.classify(0).Instruction
+	j := f.judge(segv(segvMapErr, 0), regs{image.RAX: dataAt, image.RCX: 2})
+	got := j.classify().Instruction
 	if got == nil || len(got.Operands) < 2 {
 		t.Fatalf("instruction %+v", got)
 	}
@@ -179,8 +179,8 @@ func TestOperands(t *testing.T) {
 	if memory.Address == nil || *memory.Address != dataAt+8 || memory.Value.Text != "0x12345678" || len(memory.Registers) != 2 {
 		t.Errorf("memory operand %+v", memory)
 	}
-	s = f.scene(segv(segvMapErr, 0), nil)
-	memory = s.classify(0).Instruction.Operands[1]
+	j = f.judge(segv(segvMapErr, 0), nil)
+	memory = j.classify().Instruction.Operands[1]
 	if memory.Value.Text != "" || memory.Value.Unavailable == "" {
 		t.Errorf("unreadable operand is shown as %+v", memory.Value)
 	}
@@ -245,10 +245,10 @@ func TestCycle(t *testing.T) {
 // found by a scan is no place of the failure.
 func TestGuessedSite(t *testing.T) {
 	frames := make([]unwind.Frame, 2)
-	s := &scene{target: &fake{}, frames: frames}
+	stack := &callStack{process: &process{target: &fake{}}, frames: frames}
 	for trust, want := range map[evidence.Trust]bool{evidence.TrustScan: true, evidence.TrustPrologue: false} {
 		frames[1].Trust = trust
-		if got := s.guessedSite(); got != want {
+		if got := stack.guessedSite(); got != want {
 			t.Errorf("%s: %v, want %v", trust, got, want)
 		}
 	}
@@ -259,11 +259,11 @@ func TestGuessedSite(t *testing.T) {
 func TestGuessInRuntime(t *testing.T) {
 	for module, want := range map[string]bool{"/home/me/libdiagnose.so": false, "/bin/program": true} {
 		f := newFake(load)
-		s := f.scene(segv(segvMapErr, 1), map[image.Register]uint64{image.RIP: 1})
-		s.frames[1].Trust, s.frames[1].Calls[0].Site.Module = evidence.TrustScan, module
-		s.frames[0].Calls = nil
-		s.frames = s.frames[:2]
-		got := s.classify(100)
+		j := f.judge(segv(segvMapErr, 1), map[image.Register]uint64{image.RIP: 1})
+		j.stack.frames[1].Trust, j.stack.frames[1].Calls[0].Site.Module = evidence.TrustScan, module
+		j.stack.frames[0].Calls = nil
+		j.stack.frames = j.stack.frames[:2]
+		got := j.classify()
 		if got.Fault == nil || got.Fault.Access != evidence.Execute || got.Message == arrivedByReturn {
 			t.Fatalf("%s: %+v", module, got)
 		}

@@ -10,7 +10,7 @@ import (
 // baseSearch looks for std::exception among the bases of a class. A hostile graph of classes may
 // branch and return to itself, so the total number of classes is bounded.
 type baseSearch struct {
-	*scene
+	*exceptionReader
 	left int
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/image"
 )
 
 // Offsets from the _Unwind_Exception header, which libstdc++ (libsupc++/unwind-cxx.h, struct
@@ -36,25 +37,39 @@ type thrown struct {
 	others uint32
 }
 
+// exceptionReader reads the C++ exception that a thread handles.
+type exceptionReader struct {
+	*process
+	*limitList
+	thread *image.Thread
+	// sp is where the search of the thread's stack begins.
+	sp evidence.Addr
+}
+
+// exceptions returns the reader of the failing thread's exceptions.
+func (j *judge) exceptions() *exceptionReader {
+	return &exceptionReader{process: j.process, limitList: j.limits, thread: j.thread, sp: j.stack.registers().SP()}
+}
+
 // exception finds the exception that the thread handles: first in the
 // thread's __cxa_eh_globals, then by a search of its stack. The number is how
 // many others were in flight.
-func (s *scene) exception() (*evidence.Exception, uint32) {
-	t, ok := s.caughtException()
+func (e *exceptionReader) exception() (*evidence.Exception, uint32) {
+	t, ok := e.caughtException()
 	if !ok {
-		t, ok = s.exceptionOnStack()
+		t, ok = e.exceptionOnStack()
 	}
 	if !ok {
 		return nil, 0
 	}
-	return s.describeException(t), t.others
+	return e.describeException(t), t.others
 }
 
 // caughtException reads the head of the chain of caught exceptions in the
 // thread-local block of the C++ runtime. The block is small and its layout
 // not exported, so each of its words is tried; the exception class decides.
-func (s *scene) caughtException() (thrown, bool) {
-	for _, m := range s.modules {
+func (e *exceptionReader) caughtException() (thrown, bool) {
+	for _, m := range e.modules {
 		base := path.Base(m.Path)
 		if m.Object == nil || !strings.HasPrefix(base, "libstdc++.") && !strings.HasPrefix(base, "libc++abi.") {
 			continue
@@ -63,12 +78,12 @@ func (s *scene) caughtException() (thrown, bool) {
 		if !ok || tls.Memsz > maxTLSBlock {
 			continue
 		}
-		block, err := s.ThreadLocal(s.thread, m)
+		block, err := e.ThreadLocal(e.thread, m)
 		if err != nil {
-			s.limit(m.Path, "its thread-local storage cannot be found, so the exception is searched on the stack: "+err.Error())
+			e.limit(m.Path, "its thread-local storage cannot be found, so the exception is searched on the stack: "+err.Error())
 			continue
 		}
-		if t, ok := s.caughtIn(block, evidence.Addr(tls.Memsz)); ok {
+		if t, ok := e.caughtIn(block, evidence.Addr(tls.Memsz)); ok {
 			return t, true
 		}
 	}
@@ -77,18 +92,18 @@ func (s *scene) caughtException() (thrown, bool) {
 
 // caughtIn tries each word of the runtime's thread-local block as
 // __cxa_eh_globals.caughtExceptions.
-func (s *scene) caughtIn(block, size evidence.Addr) (thrown, bool) {
+func (e *exceptionReader) caughtIn(block, size evidence.Addr) (thrown, bool) {
 	for off := evidence.Addr(0); off+8 <= size; off += 8 {
-		p, err := readPointer(s, block+off)
+		p, err := readPointer(e, block+off)
 		if err != nil {
 			break
 		}
-		if t, ok := s.exceptionWithHeader(p + exceptionHeader); ok {
+		if t, ok := e.exceptionWithHeader(p + exceptionHeader); ok {
 			t.proof = evidence.FromCore
 			// __cxa_eh_globals.uncaughtExceptions follows (Itanium C++ ABI: exception handling,
 			// 2.2.2). It does not count the exception that is handled.
 			var count [4]byte
-			if _, err := s.ReadMemory(block+off+8, count[:]); err == nil {
+			if _, err := e.ReadMemory(block+off+8, count[:]); err == nil {
 				t.others = binary.LittleEndian.Uint32(count[:])
 			}
 			return t, true
@@ -101,13 +116,13 @@ func (s *scene) caughtIn(block, size evidence.Addr) (thrown, bool) {
 const stackSearch = 64 << 10
 
 // exceptionOnStack searches the stack for a pointer to an exception's header.
-func (s *scene) exceptionOnStack() (thrown, bool) {
-	sp := s.registers().SP() &^ 7
+func (e *exceptionReader) exceptionOnStack() (thrown, bool) {
+	sp := e.sp &^ 7
 	stack := make([]byte, stackSearch)
-	n, _ := s.ReadMemory(sp, stack)
+	n, _ := e.ReadMemory(sp, stack)
 	for off := 0; off+8 <= n; off += 8 {
 		p := evidence.Addr(binary.LittleEndian.Uint64(stack[off:]))
-		if t, ok := s.exceptionWithHeader(p); ok {
+		if t, ok := e.exceptionWithHeader(p); ok {
 			t.proof = evidence.Inferred
 			return t, true
 		}
@@ -116,22 +131,22 @@ func (s *scene) exceptionOnStack() (thrown, bool) {
 }
 
 // exceptionWithHeader validates a pointer to an _Unwind_Exception.
-func (s *scene) exceptionWithHeader(header evidence.Addr) (thrown, bool) {
+func (e *exceptionReader) exceptionWithHeader(header evidence.Addr) (thrown, bool) {
 	if header%16 != 0 || header < nearNull || !header.Canonical() {
 		return thrown{}, false
 	}
 	var class [8]byte
-	if _, err := s.ReadMemory(header, class[:]); err != nil || !cxxClass(class) {
+	if _, err := e.ReadMemory(header, class[:]); err != nil || !cxxClass(class) {
 		return thrown{}, false
 	}
-	first, err := readPointer(s, header-exceptionHeader)
+	first, err := readPointer(e, header-exceptionHeader)
 	if err != nil {
 		return thrown{}, false
 	}
 	t := thrown{typeInfo: first, object: header + exceptionObject}
 	if class[0] == 1 {
 		t.object = first
-		t.typeInfo, err = readPointer(s, first-exceptionObject-exceptionHeader)
+		t.typeInfo, err = readPointer(e, first-exceptionObject-exceptionHeader)
 		if err != nil {
 			return thrown{}, false
 		}

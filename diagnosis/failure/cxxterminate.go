@@ -13,7 +13,7 @@ func cxxTerminating(names []string) bool {
 
 // terminate says why std::terminate was called: an exception that was not caught or that left a
 // noexcept function, a virtual function without a body, the destruction of a joinable thread.
-func (s *scene) terminate(f *evidence.Failure, names []string) {
+func (j *judge) terminate(f *evidence.Failure, names []string) {
 	f.Kind = evidence.CxxTerminate
 	switch {
 	case has(names, "__cxa_pure_virtual"):
@@ -24,7 +24,7 @@ func (s *scene) terminate(f *evidence.Failure, names []string) {
 		return
 	}
 	var others uint32
-	f.Exception, others = s.exception()
+	f.Exception, others = j.exceptions().exception()
 	switch {
 	case f.Exception == nil && has(names, "std::thread::~thread"):
 		f.Message = "a joinable std::thread was destroyed"

@@ -16,18 +16,18 @@ const (
 )
 
 // describeException returns an exception's type and its text.
-func (s *scene) describeException(t thrown) *evidence.Exception {
+func (e *exceptionReader) describeException(t thrown) *evidence.Exception {
 	object := t.object
 	out := &evidence.Exception{Object: &object, Proof: t.proof}
-	mangled, err := s.typeInfoName(t.typeInfo)
+	mangled, err := e.typeInfoName(t.typeInfo)
 	if err != nil {
 		out.WhatUnavailable = "the exception's type cannot be read: " + err.Error()
 		return out
 	}
 	out.Type = typeName(mangled)
-	text, err := s.thrownValue(strings.TrimPrefix(mangled, "*"), object)
+	text, err := e.thrownValue(strings.TrimPrefix(mangled, "*"), object)
 	if err == errNoValue {
-		text, err = s.what(t.typeInfo, object)
+		text, err = e.what(t.typeInfo, object)
 	}
 	if err != nil {
 		out.WhatUnavailable = err.Error()
@@ -37,12 +37,12 @@ func (s *scene) describeException(t thrown) *evidence.Exception {
 }
 
 // typeInfoName reads the mangled name of a std::type_info: vptr, name.
-func (s *scene) typeInfoName(info evidence.Addr) (string, error) {
-	at, err := readPointer(s, info+8)
+func (e *exceptionReader) typeInfoName(info evidence.Addr) (string, error) {
+	at, err := readPointer(e, info+8)
 	if err != nil {
 		return "", err
 	}
-	name, whole, err := image.CString(s, at, maxTypeName)
+	name, whole, err := image.CString(e, at, maxTypeName)
 	switch {
 	case err != nil:
 		return "", err
@@ -61,32 +61,32 @@ var integers = map[string]int{
 }
 
 // thrownValue shows thrown values that are no std::exception.
-func (s *scene) thrownValue(mangled string, object evidence.Addr) (string, error) {
+func (e *exceptionReader) thrownValue(mangled string, object evidence.Addr) (string, error) {
 	if width, ok := integers[mangled]; ok {
-		return s.thrownInteger(width, object)
+		return e.thrownInteger(width, object)
 	}
 	switch mangled {
 	case "PKc", "Pc":
-		at, err := readPointer(s, object)
+		at, err := readPointer(e, object)
 		if err != nil {
 			return "", err
 		}
-		return cString(s, at, maxMessage)
+		return cString(e, at, maxMessage)
 	case "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE":
-		return s.stdString(object)
+		return e.stdString(object)
 	case "d":
-		v, err := image.Uint64(s, object)
+		v, err := image.Uint64(e, object)
 		return fmt.Sprint(math.Float64frombits(v)), err
 	case "f":
-		v, err := image.Uint32(s, object)
+		v, err := image.Uint32(e, object)
 		return fmt.Sprint(math.Float32frombits(v)), err
 	}
 	return "", errNoValue
 }
 
-func (s *scene) thrownInteger(width int, object evidence.Addr) (string, error) {
+func (e *exceptionReader) thrownInteger(width int, object evidence.Addr) (string, error) {
 	b := make([]byte, max(width, -width))
-	if _, err := s.ReadMemory(object, b); err != nil {
+	if _, err := e.ReadMemory(object, b); err != nil {
 		return "", err
 	}
 	v := leUint(b)
@@ -98,16 +98,16 @@ func (s *scene) thrownInteger(width int, object evidence.Addr) (string, error) {
 }
 
 // stdString reads libstdc++'s std::string: pointer, length.
-func (s *scene) stdString(at evidence.Addr) (string, error) {
-	data, err := readPointer(s, at)
+func (e *exceptionReader) stdString(at evidence.Addr) (string, error) {
+	data, err := readPointer(e, at)
 	if err != nil {
 		return "", err
 	}
-	n, err := image.Uint64(s, at+8)
+	n, err := image.Uint64(e, at+8)
 	if err != nil {
 		return "", err
 	}
-	return readText(s, data, n)
+	return readText(e, data, n)
 }
 
 // fixedWhat are the functions what() that return a constant (libstdc++,
@@ -127,36 +127,36 @@ var fixedWhat = map[string]string{
 
 // what finds the text that the object's what() would return, without running it: the function's
 // name in the virtual table says where the text is stored.
-func (s *scene) what(info, object evidence.Addr) (string, error) {
-	search := baseSearch{scene: s, left: maxTypes}
+func (e *exceptionReader) what(info, object evidence.Addr) (string, error) {
+	search := baseSearch{exceptionReader: e, left: maxTypes}
 	offset, ok := search.offset(info)
 	if !ok {
 		return "", fmt.Errorf("the type is not derived from std::exception")
 	}
 	base := object + evidence.Addr(offset)
-	vtable, err := readPointer(s, base)
+	vtable, err := readPointer(e, base)
 	if err != nil {
 		return "", err
 	}
-	// Behind the two destructors (Itanium ABI 2.5.2 and 2.9.4).
-	fn, err := readPointer(s, vtable+16)
+	// what() follows the two destructors (Itanium ABI 2.5.2 and 2.9.4).
+	fn, err := readPointer(e, vtable+16)
 	if err != nil {
 		return "", err
 	}
-	sym, ok := s.SymbolAt(fn)
+	sym, ok := e.SymbolAt(fn)
 	if !ok || sym.Addr != fn {
 		return "", fmt.Errorf("its function what() at %v has no name", fn)
 	}
-	text, err := s.whatOf(plainName(sym.Name), base)
+	text, err := e.whatOf(plainName(sym.Name), base)
 	if err != nil {
-		if at, ok := s.follow(fn, base); ok {
-			return cString(s, at, maxMessage)
+		if at, ok := follow(e, fn, base); ok {
+			return cString(e, at, maxMessage)
 		}
 	}
 	return text, err
 }
 
-func (s *scene) whatOf(name string, object evidence.Addr) (string, error) {
+func (e *exceptionReader) whatOf(name string, object evidence.Addr) (string, error) {
 	if text, ok := fixedWhat[name]; ok {
 		return text, nil
 	}
@@ -164,13 +164,13 @@ func (s *scene) whatOf(name string, object evidence.Addr) (string, error) {
 	// The text's pointer follows the vptr (__cow_string _M_msg; const char*).
 	case "std::runtime_error::what", "std::logic_error::what", "std::ios_base::failure[abi:cxx11]::what",
 		"std::bad_variant_access::what", "std::future_error::what":
-		at, err := readPointer(s, object+8)
+		at, err := readPointer(e, object+8)
 		if err != nil {
 			return "", err
 		}
-		return cString(s, at, maxMessage)
+		return cString(e, at, maxMessage)
 	case "std::filesystem::__cxx11::filesystem_error::what":
-		return s.filesystemWhat(object)
+		return e.filesystemWhat(object)
 	}
 	return "", fmt.Errorf("its text comes from %s, which would have to run", name)
 }
@@ -178,10 +178,10 @@ func (s *scene) whatOf(name string, object evidence.Addr) (string, error) {
 // filesystemWhat reads filesystem_error: after runtime_error (16 bytes) and
 // error_code (16) a shared pointer to { path, path, string what }, a path
 // being 40 bytes (libstdc++, src/c++17/fs_path.cc).
-func (s *scene) filesystemWhat(object evidence.Addr) (string, error) {
-	impl, err := readPointer(s, object+32)
+func (e *exceptionReader) filesystemWhat(object evidence.Addr) (string, error) {
+	impl, err := readPointer(e, object+32)
 	if err != nil {
 		return "", err
 	}
-	return s.stdString(impl + 80)
+	return e.stdString(impl + 80)
 }

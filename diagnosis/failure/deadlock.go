@@ -12,7 +12,7 @@ import (
 // Waits is what the threads of a process wait for.
 type Waits struct {
 	waiter waiter
-	list   []*wait // by thread; nil: it waits for nothing that is understood
+	list   []*wait // by thread; nil: its wait, if any, is not understood
 }
 
 // WaitOptions are facts from other sources.
@@ -20,8 +20,11 @@ type WaitOptions struct {
 	// Words, by thread, are the objects that threads wait for in the recording library when it lets
 	// one thread run at a time: the futexes are the library's own then. 0: it is not known.
 	Words []evidence.Addr
-	// Calls, by thread, are the calls in which threads of a replay rest that has no event
-	// left for them. Where there is none, nothing is known.
+	// Turn reports whether a word is the recording library's own, on which a thread sleeps
+	// until it may run. Such a sleep says nothing of what the program waits for. nil: none is.
+	Turn func(word evidence.Addr) bool
+	// Calls, by thread, are the calls in which the threads of a replay rest that have no event
+	// left. An empty one means that nothing is known.
 	Calls []WaitingCall
 	// Unhandled: the process has no signal handlers, which could post a semaphore or wake a futex.
 	Unhandled bool
@@ -38,7 +41,7 @@ type WaitingCall struct {
 	// Joined is the number, in the recording, of the thread that is joined.
 	Joined int
 	Timed  bool // it ends by itself
-	Came   bool // what it waits for has come, though the thread has not gone on
+	Came   bool // the event has happened, though the thread has not continued
 }
 
 // WaitsOf reads the waits from the stacks of the process's threads (in the order of

@@ -9,11 +9,11 @@ import (
 )
 
 // executed judges a fault of the instruction fetch.
-func (s *scene) executed(f *evidence.Failure) {
+func (j *judge) executed(f *evidence.Failure) {
 	addr := f.Fault.Addr
 	f.Fault.Access, f.Instruction = evidence.Execute, nil
-	f.Message = s.arrival(s.pc())
-	m := s.MappingAt(addr)
+	f.Message = j.cpu.arrival(j.cpu.pc())
+	m := j.process.MappingAt(addr)
 	switch {
 	case addr == 0:
 		f.Kind = evidence.NullPointer
@@ -22,7 +22,7 @@ func (s *scene) executed(f *evidence.Failure) {
 	case !addr.Canonical():
 		f.Kind = evidence.NonCanonical
 	case m == nil || f.Signal.Code == segvMapErr:
-		f.Kind = s.unmappedKind(f, addr)
+		f.Kind = j.unmappedKind(f, addr)
 	case !m.Readable() && !m.Writable():
 		f.Kind = evidence.ProtectedPage
 		if strings.HasPrefix(m.Perms, "?") {
@@ -43,25 +43,25 @@ const (
 // arrival says how the thread came to execute at target: an indirect call leaves the return address
 // at the stack pointer, a return leaves the target just below it. The call is checked first,
 // because a stale zero may be below the stack pointer.
-func (s *scene) arrival(target evidence.Addr) string {
-	sp := s.registers().SP()
-	if s.pc() != target {
-		return arrivalOfInstruction(s)
+func (c *processor) arrival(target evidence.Addr) string {
+	sp := c.regs.SP()
+	if c.pc() != target {
+		return c.arrivalOfInstruction()
 	}
-	if v, err := image.Uint64(s, sp); err == nil && s.followsCall(evidence.Addr(v)) {
+	if v, err := image.Uint64(c, sp); err == nil && c.followsCall(evidence.Addr(v)) {
 		return arrivedByCall
 	}
-	if v, err := image.Uint64(s, sp-8); err == nil && evidence.Addr(v) == target {
+	if v, err := image.Uint64(c, sp-8); err == nil && evidence.Addr(v) == target {
 		return arrivedByReturn
 	}
 	return arrivedByJump
 }
 
-func arrivalOfInstruction(s *scene) string {
-	if s.inst == nil {
+func (c *processor) arrivalOfInstruction() string {
+	if c.inst == nil {
 		return arrivedByJump
 	}
-	switch s.inst.Op {
+	switch c.inst.Op {
 	case "ret":
 		return arrivedByReturn
 	case "call":
@@ -73,13 +73,13 @@ func arrivalOfInstruction(s *scene) string {
 // followsCall reports whether executable code before pc ends in an indirect call: FF /2, two to
 // seven bytes with their addressing and without prefixes (Intel SDM volume 2, CALL). A direct call
 // leads to a function, not to a wrong address.
-func (s *scene) followsCall(pc evidence.Addr) bool {
-	m := s.MappingAt(pc)
+func (c *processor) followsCall(pc evidence.Addr) bool {
+	m := c.MappingAt(pc)
 	if m == nil || !m.Executable() {
 		return false
 	}
 	var b [7]byte
-	if _, err := s.ReadMemory(pc-7, b[:]); err != nil {
+	if _, err := c.ReadMemory(pc-7, b[:]); err != nil {
 		return false
 	}
 	for at := 0; at <= 5; at++ {

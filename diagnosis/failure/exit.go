@@ -10,30 +10,30 @@ import (
 
 // exited judges a thread that ended its process with a status. It failed where the program called
 // exit. After main has returned, main has no frame any more.
-func (s *scene) exited(f *evidence.Failure, in *Input) {
+func (j *judge) exited(f *evidence.Failure, in *Input) {
 	f.Kind, f.Status, f.Instruction = evidence.ExitStatus, *in.Exit, nil
-	if names := s.functions(); cxxTerminating(names) { // a handler of std::terminate
-		s.terminate(f, names)
-		f.Site = s.site()
+	if names := j.stack.functions(); cxxTerminating(names) { // a handler of std::terminate
+		j.terminate(f, names)
+		f.Site = j.stack.site()
 		return
 	}
-	f.Site = s.site()
-	if !s.mainReturned() {
+	f.Site = j.stack.site()
+	if !j.stack.mainReturned() {
 		return
 	}
 	f.Message, f.Site = "main returned it", nil
-	if main, ok := s.SymbolNamed("main"); ok {
+	if main, ok := j.process.SymbolNamed("main"); ok {
 		calls := in.Process.Symbolize(main.Addr, image.AtInstruction)
 		site := calls[len(calls)-1].Site
-		site.File, site.Line, site.Column = "", 0, 0 // where it returned is not known
+		site.File, site.Line, site.Column = "", 0, 0 // the line that returned is not known
 		f.Site = &site
 	}
 }
 
 // mainReturned reports whether exit was called by the C library's start code
 // (glibc, sysdeps/nptl/libc_start_call_main.h).
-func (s *scene) mainReturned() bool {
-	for _, site := range s.sites() {
+func (k *callStack) mainReturned() bool {
+	for _, site := range k.sites() {
 		switch name := image.CanonicalName(site.Function); {
 		case name == "exit" || name == "_exit" || name == "_Exit" || strings.HasPrefix(name, "__run_exit_handlers"):
 		default:

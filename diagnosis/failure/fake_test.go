@@ -87,6 +87,9 @@ func (f *fake) ThreadLocal(*image.Thread, *image.Module) (evidence.Addr, error) 
 	return f.tls, nil
 }
 
+// fakePID is the number of the fake process.
+const fakePID = 100
+
 // Where the parts of the fake process lie.
 const (
 	codeAt  = 0x555555555000
@@ -125,8 +128,8 @@ func (f *fake) put(addr evidence.Addr, b []byte) {
 	copy(f.bytes[m.Start][addr-m.Start:], b)
 }
 
-// scene stops the fake at its first instruction.
-func (f *fake) scene(sig evidence.Signal, set map[image.Register]uint64) *scene {
+// judge stops the fake at its first instruction.
+func (f *fake) judge(sig evidence.Signal, set map[image.Register]uint64) *judge {
 	t := &image.Thread{Ref: evidence.ThreadRef{Number: 1, TID: 100}, Signal: &sig}
 	for r := image.RAX; r <= image.RIP; r++ {
 		t.Registers.Set(r, 0)
@@ -148,13 +151,14 @@ func (f *fake) scene(sig evidence.Signal, set map[image.Register]uint64) *scene 
 		return fr
 	}
 	pc := t.Registers.PC()
-	return &scene{
-		target: f, mappings: f.mappings, thread: t, threads: []image.Thread{*t},
-		frames: []unwind.Frame{
-			frame(pc, stackAt+0x1900, image.AtInstruction, "work"),
-			frame(codeAt+0x105, stackAt+0x1a00, image.ReturnAddress, "main"),
-		},
-	}
+	p := &process{target: f, mappings: f.mappings, pid: fakePID}
+	stack := &callStack{process: p, thread: t, frames: []unwind.Frame{
+		frame(pc, stackAt+0x1900, image.AtInstruction, "work"),
+		frame(codeAt+0x105, stackAt+0x1a00, image.ReturnAddress, "main"),
+	}}
+	j := judgeOf(p, stack, Input{})
+	j.cpu = newProcessor(p, stack.registers())
+	return j
 }
 
 func segv(code int, addr evidence.Addr) evidence.Signal {

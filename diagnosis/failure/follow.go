@@ -26,10 +26,10 @@ const followStack = 0x8000_0000_0000_0000
 
 // follow returns what a member function would return if it only loads and returns: no call, no
 // branch, no arithmetic except additions. ok is false at the first other instruction.
-func (s *scene) follow(fn, object evidence.Addr) (result evidence.Addr, ok bool) {
-	f := follower{memory: s, regs: map[x86.Reg]uint64{x86.RDI: uint64(object), x86.RSP: followStack}, stack: map[uint64]uint64{}}
+func follow(mem image.Memory, fn, object evidence.Addr) (result evidence.Addr, ok bool) {
+	f := follower{memory: mem, regs: map[x86.Reg]uint64{x86.RDI: uint64(object), x86.RSP: followStack}, stack: map[uint64]uint64{}}
 	for range followSteps {
-		inst, err := s.decode(fn)
+		inst, err := decode(mem, fn)
 		if err != nil || inst == nil || inst.Len <= 0 {
 			return 0, false
 		}

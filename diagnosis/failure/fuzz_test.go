@@ -26,10 +26,10 @@ func FuzzClassify(f *testing.F) {
 		fk.symbols = []image.Symbol{{Name: "__abort_msg", Addr: dataAt, Size: 8}, {Name: "work", Addr: codeAt, Size: 64}}
 		fk.put64(dataAt, rax)
 		sig := evidence.Signal{Number: int(number), Code: int(siCode), Addr: evidence.Addr(addr), HasAddr: siCode != siKernel}
-		s := fk.scene(sig, regs{image.RAX: rax, image.RSP: rsp, image.RIP: rip})
-		s.frames[1].Kind = evidence.SignalFrame
-		s.frames = append(s.frames, s.frames[0])
-		got := s.classify(int(rax))
+		j := fk.judge(sig, regs{image.RAX: rax, image.RSP: rsp, image.RIP: rip})
+		j.stack.frames[1].Kind = evidence.SignalFrame
+		j.stack.frames = append(j.stack.frames, j.stack.frames[0])
+		got := j.classify()
 		got.Sentence = Sentence(got, Names{Threads: 2})
 		if got.Kind == "" || got.Sentence == "" || !got.Proof.Valid() {
 			t.Errorf("incomplete: %+v", got)
@@ -61,7 +61,7 @@ func exceptionMemory() []byte {
 	return b
 }
 
-func exceptionScene(memory []byte) *scene {
+func exceptionJudge(memory []byte) *judge {
 	fk := newFake(nil)
 	fk.put(dataAt, memory)
 	fk.tls = dataAt
@@ -70,13 +70,13 @@ func exceptionScene(memory []byte) *scene {
 		{Name: "vtable for __cxxabiv1::__vmi_class_type_info", Addr: dataAt + 0x2b0, Size: 0x40},
 		{Name: "std::runtime_error::what() const", Addr: codeAt + 0x200, Size: 16},
 	}
-	s := fk.scene(evidence.Signal{Number: int(unix.SIGABRT), Code: siTkill}, regs{image.RSP: stackAt})
+	j := fk.judge(evidence.Signal{Number: int(unix.SIGABRT), Code: siTkill}, regs{image.RSP: stackAt})
 	fk.put64(stackAt+0x10, dataAt+0x90)
-	return s
+	return j
 }
 
 func TestExceptionOnStack(t *testing.T) {
-	e, _ := exceptionScene(exceptionMemory()).exception()
+	e, _ := exceptionJudge(exceptionMemory()).exceptions().exception()
 	if e == nil || e.Type != "std::runtime_error" || e.What != "no disk" || e.Proof != evidence.Inferred {
 		t.Fatalf("exception %+v", e)
 	}
@@ -94,8 +94,7 @@ func manyBases() []byte {
 }
 
 func TestCaughtException(t *testing.T) {
-	s := exceptionScene(exceptionMemory())
-	caught, ok := s.caughtIn(dataAt, 16)
+	caught, ok := exceptionJudge(exceptionMemory()).exceptions().caughtIn(dataAt, 16)
 	if !ok || caught.object != dataAt+0xb0 || caught.proof != evidence.FromCore {
 		t.Errorf("caught %+v, %v", caught, ok)
 	}
@@ -110,12 +109,12 @@ func FuzzException(f *testing.F) {
 	f.Add([]byte("\x00++CCUNG"))
 	f.Add(manyBases())
 	f.Fuzz(func(t *testing.T, memory []byte) {
-		s := exceptionScene(memory)
-		if t1, ok := s.caughtIn(dataAt, 64); ok {
-			s.describeException(t1)
+		e := exceptionJudge(memory).exceptions()
+		if t1, ok := e.caughtIn(dataAt, 64); ok {
+			e.describeException(t1)
 		}
-		if e, _ := s.exception(); e != nil && !e.Proof.Valid() {
-			t.Errorf("exception %+v", e)
+		if got, _ := e.exception(); got != nil && !got.Proof.Valid() {
+			t.Errorf("exception %+v", got)
 		}
 	})
 }

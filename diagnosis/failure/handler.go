@@ -41,30 +41,40 @@ var trapSignals = map[uint64][]unix.Signal{
 // an access to unmapped memory.
 const pageWasPresent = 1
 
-// handled looks for a signal handler on the stack that turned a fault into
-// the signal that ended the process, and moves the judgement to the fault. A
-// handler of SIGABRT that raised it again leads to the abort.
-func (s *scene) handled(f *evidence.Failure) {
+// handlerFrames are the frames of signal handlers on a stack, with the signals that interrupted the
+// program there.
+type handlerFrames struct {
+	stack *callStack
+	// recorded are the signals whose handlers the thread was in, the outermost first.
+	recorded []evidence.Signal
+}
+
+// handled looks for a signal handler on the stack that turned a fault into the signal that ended
+// the process, and moves the judgement to the fault. If a handler of SIGABRT raised it again, the
+// abort is judged.
+func (h *handlerFrames) handled(f *evidence.Failure) {
 	if !sentByProcess(f.Signal.Code) {
 		return
 	}
-	for i := range s.frames {
-		if s.frames[i].Kind != evidence.SignalFrame || i+1 >= len(s.frames) {
+	for i := range h.stack.frames {
+		if h.stack.frames[i].Kind != evidence.SignalFrame || i+1 >= len(h.stack.frames) {
 			continue
 		}
-		if f.Signal.Number == int(unix.SIGABRT) && s.abortedAt(i+1) {
-			s.frames, s.cut, s.cutHandlers = s.frames[i+1:], s.cut+i+1, s.cutHandlers+1
-			s.handled(f)
+		if f.Signal.Number == int(unix.SIGABRT) && h.stack.abortedAt(i+1) {
+			h.stack.drop(i + 1)
+			h.stack.cutHandlers++
+			h.handled(f)
 			return
 		}
-		inner, ok := s.interruption(i)
+		inner, ok := h.interruption(i)
 		if !ok {
 			continue
 		}
 		if inner.Number != f.Signal.Number || sentByProcess(inner.Code) {
 			f.Message = "the handler of " + inner.Name + " raised " + f.Signal.Name
 		}
-		f.Signal, s.frames, s.cut = inner, s.frames[i+1:], s.cut+i+1
+		f.Signal = inner
+		h.stack.drop(i + 1)
 		return
 	}
 }
@@ -72,20 +82,21 @@ func (s *scene) handled(f *evidence.Failure) {
 // exitedInHandler does the same as handled for a process that a handler ended with a status: a
 // handler of a fault, or of the SIGABRT of an abort. It reports whether there is such a handler on
 // the stack.
-func (s *scene) exitedInHandler(f *evidence.Failure, status int) bool {
-	for i := range s.frames {
-		if s.frames[i].Kind != evidence.SignalFrame || i+1 >= len(s.frames) {
+func (h *handlerFrames) exitedInHandler(f *evidence.Failure, status int) bool {
+	for i := range h.stack.frames {
+		if h.stack.frames[i].Kind != evidence.SignalFrame || i+1 >= len(h.stack.frames) {
 			continue
 		}
-		inner, ok := s.interruption(i)
-		if !ok && s.abortedAt(i+1) {
-			inner, ok = completeSignal(evidence.Signal{Number: int(unix.SIGABRT), Code: siTkill, SenderPID: s.pid}), true
+		inner, ok := h.interruption(i)
+		if !ok && h.stack.abortedAt(i+1) {
+			inner, ok = completeSignal(evidence.Signal{Number: int(unix.SIGABRT), Code: siTkill, SenderPID: h.stack.pid}), true
 		}
 		if !ok {
 			continue
 		}
 		f.Message = fmt.Sprintf("the handler of %s ended the process with status %d", inner.Name, status)
-		f.Signal, f.Status, s.frames, s.cut = inner, status, s.frames[i+1:], s.cut+i+1
+		f.Signal, f.Status = inner, status
+		h.stack.drop(i + 1)
 		return true
 	}
 	return false
@@ -97,12 +108,12 @@ const raising = 6
 
 // abortedAt reports whether the code from a frame outward was in abort when a signal arrived. abort
 // does not wait, so the signal is its own.
-func (s *scene) abortedAt(frame int) bool {
-	for i := frame; i < min(frame+raising, len(s.frames)); i++ {
-		if s.frames[i].Kind == evidence.SignalFrame {
+func (k *callStack) abortedAt(frame int) bool {
+	for i := frame; i < min(frame+raising, len(k.frames)); i++ {
+		if k.frames[i].Kind == evidence.SignalFrame {
 			return false
 		}
-		for _, site := range s.sitesOf(&s.frames[i]) {
+		for _, site := range k.sitesOf(&k.frames[i]) {
 			if plainName(site.Function) == "abort" {
 				return true
 			}
@@ -112,19 +123,19 @@ func (s *scene) abortedAt(frame int) bool {
 }
 
 // handledAt is the recorded signal whose handler interrupted a frame; nil if that is not known.
-func (s *scene) handledAt(frame int) *evidence.Signal {
+func (h *handlerFrames) handledAt(frame int) *evidence.Signal {
 	inner := 0
 	for i := range frame {
-		if s.frames[i].Kind == evidence.SignalFrame {
+		if h.stack.frames[i].Kind == evidence.SignalFrame {
 			inner++
 		}
 	}
-	// Those of frames that were cut off are the innermost.
-	at := len(s.recorded) - 1 - s.cutHandlers - inner
+	// The handlers of frames that were cut off are the innermost.
+	at := len(h.recorded) - 1 - h.stack.cutHandlers - inner
 	if at < 0 {
 		return nil
 	}
-	return completeSignal(s.recorded[at])
+	return completeSignal(h.recorded[at])
 }
 
 // IsFault reports whether a failing instruction raises the signal: SIGSEGV, SIGBUS, SIGFPE or
@@ -136,12 +147,12 @@ func IsFault(number int) bool {
 
 // interruption reads for which fault of the program a handler was called, or, with a recording, for
 // which fault's signal sent by a process. ok is false if the signal has another source.
-func (s *scene) interruption(frame int) (*evidence.Signal, bool) {
-	if sig := s.handledAt(frame); sig != nil {
+func (h *handlerFrames) interruption(frame int) (*evidence.Signal, bool) {
+	if sig := h.handledAt(frame); sig != nil {
 		return sig, IsFault(sig.Number) || sig.Number == int(unix.SIGSYS) && !sentByProcess(sig.Code)
 	}
 	var b [frameInfoTop]byte
-	if _, err := s.ReadMemory(s.frames[frame].Registers.SP(), b[:]); err != nil {
+	if _, err := h.stack.ReadMemory(h.stack.frames[frame].Registers.SP(), b[:]); err != nil {
 		return nil, false
 	}
 	word := func(at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
@@ -152,16 +163,14 @@ func (s *scene) interruption(frame int) (*evidence.Signal, bool) {
 		sig := evidence.Signal{Number: number, Code: code, Addr: evidence.Addr(word(frameInfo + 16)), HasAddr: code != siKernel}
 		return completeSignal(sig), true
 	}
-	return s.trapped(frame, trap, word(frameError), evidence.Addr(word(frameCR2)))
+	return h.trapped(frame, trap, word(frameError), evidence.Addr(word(frameCR2)))
 }
 
 // trapped derives the signal from the processor's record, because a handler without SA_SIGINFO gets
 // no siginfo. The record may be that of an older fault, or of none, which looks like that of a
 // division. So the interrupted instruction must fit.
-func (s *scene) trapped(frame int, trap, code uint64, cr2 evidence.Addr) (*evidence.Signal, bool) {
-	inner := *s
-	inner.frames = s.frames[frame+1:]
-	inner.inst, _ = inner.decode(inner.pc())
+func (h *handlerFrames) trapped(frame int, trap, code uint64, cr2 evidence.Addr) (*evidence.Signal, bool) {
+	inner := newProcessor(h.stack.process, h.stack.above(frame+1).registers())
 	sig := evidence.Signal{HasAddr: true, Addr: inner.pc()}
 	switch {
 	case trap == trapPage && inner.accesses(cr2):
@@ -180,10 +189,10 @@ func (s *scene) trapped(frame int, trap, code uint64, cr2 evidence.Addr) (*evide
 }
 
 // accesses reports whether the instruction under judgement touches addr.
-func (s *scene) accesses(addr evidence.Addr) bool {
-	if s.pc() == addr {
+func (c *processor) accesses(addr evidence.Addr) bool {
+	if c.pc() == addr {
 		return true
 	}
-	c := s.culpritFor(addr)
-	return c.op != nil && addr >= c.addr && uint64(addr-c.addr) < uint64(max(c.op.Size, 1))
+	at := c.culpritFor(addr)
+	return at.op != nil && addr >= at.addr && uint64(addr-at.addr) < uint64(max(at.op.Size, 1))
 }

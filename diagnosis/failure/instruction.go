@@ -12,49 +12,46 @@ import (
 
 // addInstruction disassembles the instruction under judgement and reads the
 // values of its operands.
-func (s *scene) addInstruction(f *evidence.Failure) {
-	inst, err := s.decode(s.pc())
-	if err != nil || inst == nil {
-		s.inst = nil
-		return
+func (j *judge) addInstruction(f *evidence.Failure) {
+	j.cpu = newProcessor(j.process, j.stack.registers())
+	if j.cpu.inst != nil {
+		f.Instruction = j.cpu.describe(j.cpu.inst)
 	}
-	s.inst = inst
-	f.Instruction = s.describe(inst)
 }
 
-func (s *scene) describe(inst *x86.Inst) *evidence.Instruction {
+func (c *processor) describe(inst *x86.Inst) *evidence.Instruction {
 	out := &evidence.Instruction{
 		PC:    evidence.Addr(inst.PC),
 		Bytes: hex.EncodeToString(inst.Bytes),
 		Text:  inst.Text(),
 	}
 	for i := range inst.Operands {
-		op := s.operand(&inst.Operands[i])
+		op := c.operand(&inst.Operands[i])
 		op.Text = inst.OperandText(i)
 		out.Operands = append(out.Operands, op)
 	}
 	return out
 }
 
-func (s *scene) operand(op *x86.Operand) evidence.Operand {
+func (c *processor) operand(op *x86.Operand) evidence.Operand {
 	out := evidence.Operand{Access: op.Access}
 	switch {
 	case op.IsImm:
 		out.Value.Text = fmt.Sprintf("%d", op.Imm)
 	case op.IsMemory:
-		s.memoryOperand(op, &out)
+		c.memoryOperand(op, &out)
 	default:
-		s.registerOperand(op, &out)
+		c.registerOperand(op, &out)
 	}
 	return out
 }
 
-func (s *scene) registerOperand(op *x86.Operand, out *evidence.Operand) {
+func (c *processor) registerOperand(op *x86.Operand, out *evidence.Operand) {
 	if op.Reg == x86.RegVector {
-		out.Value = s.vector(op.RegName, op.Size)
+		out.Value = c.vector(op.RegName, op.Size)
 		return
 	}
-	v, ok := s.register(op.Reg)
+	v, ok := c.register(op.Reg)
 	if !ok {
 		out.Value.Unavailable = "the register is not known in this frame"
 		return
@@ -83,9 +80,9 @@ func integer(v uint64, size int) evidence.Value {
 	return out
 }
 
-func (s *scene) vector(name string, size int) evidence.Value {
+func (c *processor) vector(name string, size int) evidence.Value {
 	var number int
-	state := s.registers().Vector
+	state := c.regs.Vector
 	if _, err := fmt.Sscanf(name, "xmm%d", &number); err != nil || number < 0 || number > 15 {
 		return evidence.Value{Unavailable: "of vector registers only the low halves of xmm0 to xmm15 are read"}
 	}
@@ -114,9 +111,9 @@ func littleEndian(b []byte) evidence.Value {
 // maxOperand is the widest operand that is read. People do not compare wider state (xsave).
 const maxOperand = 64
 
-func (s *scene) memoryOperand(op *x86.Operand, out *evidence.Operand) {
-	out.Registers = s.addressRegisters(&op.Memory)
-	addr, ok := s.effective(&op.Memory)
+func (c *processor) memoryOperand(op *x86.Operand, out *evidence.Operand) {
+	out.Registers = c.addressRegisters(&op.Memory)
+	addr, ok := c.effective(&op.Memory)
 	if !ok {
 		out.Value.Unavailable = "its address cannot be computed from the registers"
 		return
@@ -130,7 +127,7 @@ func (s *scene) memoryOperand(op *x86.Operand, out *evidence.Operand) {
 		return
 	}
 	b := make([]byte, op.Size)
-	if _, err := s.ReadMemory(addr, b); err != nil {
+	if _, err := c.ReadMemory(addr, b); err != nil {
 		out.Value.Unavailable = err.Error()
 		return
 	}
@@ -148,17 +145,17 @@ func leUint(b []byte) uint64 {
 	return v
 }
 
-func (s *scene) register(r x86.Reg) (uint64, bool) {
+func (c *processor) register(r x86.Reg) (uint64, bool) {
 	if r > x86.RIP {
 		return 0, false
 	}
-	return s.registers().Get(image.Register(r))
+	return c.regs.Get(image.Register(r))
 }
 
-func (s *scene) addressRegisters(m *x86.Memory) []evidence.Register {
+func (c *processor) addressRegisters(m *x86.Memory) []evidence.Register {
 	var out []evidence.Register
 	for _, r := range []x86.Reg{m.Base, m.Index} {
-		if v, ok := s.register(r); ok && r != x86.RIP {
+		if v, ok := c.register(r); ok && r != x86.RIP {
 			out = append(out, evidence.Register{Name: image.Register(r).String(), Value: evidence.Addr(v)})
 		}
 	}
@@ -166,16 +163,16 @@ func (s *scene) addressRegisters(m *x86.Memory) []evidence.Register {
 }
 
 // effective computes a memory operand's address from the registers.
-func (s *scene) effective(m *x86.Memory) (evidence.Addr, bool) {
-	addr, ok := m.Address(s.register)
+func (c *processor) effective(m *x86.Memory) (evidence.Addr, bool) {
+	addr, ok := m.Address(c.register)
 	if !ok {
 		return 0, false
 	}
 	switch m.Segment {
 	case x86.SegFS:
-		addr += uint64(s.registers().FSBase)
+		addr += uint64(c.regs.FSBase)
 	case x86.SegGS:
-		addr += uint64(s.registers().GSBase)
+		addr += uint64(c.regs.GSBase)
 	}
 	return evidence.Addr(addr), true
 }

@@ -29,55 +29,55 @@ type culprit struct {
 }
 
 // segmentation judges SIGSEGV that the kernel raised.
-func (s *scene) segmentation(f *evidence.Failure) {
+func (j *judge) segmentation(f *evidence.Failure) {
 	if f.Signal.Code == siKernel || !f.Signal.HasAddr {
-		s.protectionFault(f)
+		j.protectionFault(f)
 		return
 	}
 	addr := f.Signal.Addr
-	fault := &evidence.Fault{Addr: addr, Place: s.Place(addr), Proof: evidence.FromCore}
+	fault := &evidence.Fault{Addr: addr, Place: j.process.Place(addr), Proof: evidence.FromCore}
 	f.Fault = fault
-	if s.fetched(addr) {
-		s.executed(f)
+	if j.cpu.fetched(addr) {
+		j.executed(f)
 		return
 	}
-	c := s.culpritFor(addr)
+	c := j.cpu.culpritFor(addr)
 	if c.op != nil {
 		fault.Access, fault.Size = c.op.Access, c.op.Size
 	}
-	if s.stackOverflow(f) {
+	if j.stackOverflow(f) {
 		return
 	}
-	f.Kind = s.memoryKind(f, c)
-	if s.inst == nil {
-		s.limit("", fmt.Sprintf("the instruction at %v cannot be read, so whether it read or wrote is not known", s.pc()))
+	f.Kind = j.memoryKind(f, c)
+	if j.cpu.inst == nil {
+		j.limits.limit("", fmt.Sprintf("the instruction at %v cannot be read, so whether it read or wrote is not known", j.cpu.pc()))
 	}
 }
 
 // fetched reports whether the processor faulted on fetching the instruction:
 // one that starts at addr, or that crosses into addr's page.
-func (s *scene) fetched(addr evidence.Addr) bool {
-	pc := s.pc()
+func (c *processor) fetched(addr evidence.Addr) bool {
+	pc := c.pc()
 	if pc == addr {
 		return true
 	}
-	return addr > pc && addr-pc < maxInstruction && addr%pageSize == 0 && s.inst == nil
+	return addr > pc && addr-pc < maxInstruction && addr%pageSize == 0 && c.inst == nil
 }
 
 // culpritFor finds the memory operand that covers the address of the fault. An operand whose
 // address changes while the instruction repeats is taken only if no other fits.
-func (s *scene) culpritFor(addr evidence.Addr) culprit {
-	if s.inst == nil {
+func (c *processor) culpritFor(addr evidence.Addr) culprit {
+	if c.inst == nil {
 		return culprit{}
 	}
 	var last culprit
 	count := 0
-	for i := range s.inst.Operands {
-		op := &s.inst.Operands[i]
+	for i := range c.inst.Operands {
+		op := &c.inst.Operands[i]
 		if !op.IsMemory || op.Access == "" {
 			continue
 		}
-		ea, ok := s.effective(&op.Memory)
+		ea, ok := c.effective(&op.Memory)
 		if ok && addr >= ea && uint64(addr-ea) < uint64(max(op.Size, 1)) {
 			return culprit{op, ea}
 		}
@@ -90,36 +90,36 @@ func (s *scene) culpritFor(addr evidence.Addr) culprit {
 	return culprit{}
 }
 
-func (s *scene) memoryKind(f *evidence.Failure, c culprit) evidence.FailureKind {
+func (j *judge) memoryKind(f *evidence.Failure, c culprit) evidence.FailureKind {
 	addr := f.Fault.Addr
 	switch {
 	case addr < nearNull:
-		return s.nullKind(addr, c)
+		return j.cpu.nullKind(addr, c)
 	case !addr.Canonical():
 		return evidence.NonCanonical
-	case s.nullArray(c):
+	case j.cpu.nullArray(c):
 		f.Proof = evidence.Inferred
 		return evidence.NullPointer
 	}
-	m := s.MappingAt(addr)
+	m := j.process.MappingAt(addr)
 	if m == nil || f.Signal.Code == segvMapErr {
-		return s.unmappedKind(f, addr)
+		return j.unmappedKind(f, addr)
 	}
-	return s.permissionKind(f, m)
+	return j.permissionKind(f, m)
 }
 
 // nullKind distinguishes a null pointer, with the offset of a member or an element added to it,
 // from a small number that is used as an address.
-func (s *scene) nullKind(addr evidence.Addr, c culprit) evidence.FailureKind {
+func (c *processor) nullKind(addr evidence.Addr, at culprit) evidence.FailureKind {
 	switch {
 	case addr == 0:
 		return evidence.NullPointer
-	case c.op == nil:
+	case at.op == nil:
 		return evidence.NearNullPointer
-	case c.op.Memory.Absolute && addr < pageSize:
+	case at.op.Memory.Absolute && addr < pageSize:
 		return evidence.NullPointer
 	}
-	if base, ok := s.register(c.op.Memory.Base); ok && base == 0 {
+	if base, ok := c.register(at.op.Memory.Base); ok && base == 0 {
 		return evidence.NullPointer
 	}
 	return evidence.NearNullPointer
@@ -127,16 +127,16 @@ func (s *scene) nullKind(addr evidence.Addr, c culprit) evidence.FailureKind {
 
 // nullArray recognises a null pointer that was indexed far beyond the first
 // page: the base register is zero and the index scaled.
-func (s *scene) nullArray(c culprit) bool {
-	if c.op == nil || c.op.Memory.Scale < 2 || c.op.Memory.Index == x86.RegNone {
+func (c *processor) nullArray(at culprit) bool {
+	if at.op == nil || at.op.Memory.Scale < 2 || at.op.Memory.Index == x86.RegNone {
 		return false
 	}
-	base, ok := s.register(c.op.Memory.Base)
+	base, ok := c.register(at.op.Memory.Base)
 	return ok && base == 0
 }
 
-func (s *scene) unmappedKind(f *evidence.Failure, addr evidence.Addr) evidence.FailureKind {
-	gap := s.distance(addr)
+func (j *judge) unmappedKind(f *evidence.Failure, addr evidence.Addr) evidence.FailureKind {
+	gap := j.process.distance(addr)
 	wild := textIn(uint64(addr)) != "" && gap > textGap || int64(addr) < 0 || gap > farAway
 	if !wild {
 		return evidence.UnmappedAddress
@@ -145,7 +145,7 @@ func (s *scene) unmappedKind(f *evidence.Failure, addr evidence.Addr) evidence.F
 	return evidence.WildPointer
 }
 
-func (s *scene) permissionKind(f *evidence.Failure, m *image.Mapping) evidence.FailureKind {
+func (j *judge) permissionKind(f *evidence.Failure, m *image.Mapping) evidence.FailureKind {
 	switch {
 	case f.Signal.Code == segvPkuErr:
 		f.Message = "a memory protection key forbids the access"
@@ -162,72 +162,72 @@ func (s *scene) permissionKind(f *evidence.Failure, m *image.Mapping) evidence.F
 	case !m.Readable():
 		return evidence.ProtectedPage
 	}
-	s.limit("", fmt.Sprintf("the mapping of %v permits the access now (%s): it was changed after the fault", f.Fault.Addr, m.Perms))
+	j.limits.limit("", fmt.Sprintf("the mapping of %v permits the access now (%s): it was changed after the fault", f.Fault.Addr, m.Perms))
 	return evidence.ProtectedPage
 }
 
 // protectionFault judges a general protection or stack-segment fault, for which the kernel records
 // no address. It looks for an operand whose computed address is not canonical, and for other
 // reasons of such a fault.
-func (s *scene) protectionFault(f *evidence.Failure) {
+func (j *judge) protectionFault(f *evidence.Failure) {
 	f.Signal.Addr, f.Signal.HasAddr = 0, false
-	if !s.pc().Canonical() {
-		s.jumpFault(f, s.pc())
+	if !j.cpu.pc().Canonical() {
+		j.jumpFault(f, j.cpu.pc())
 		return
 	}
-	if s.inst == nil {
-		s.limit("", fmt.Sprintf("the kernel recorded no fault address and the instruction at %v cannot be read", s.pc()))
+	if j.cpu.inst == nil {
+		j.limits.limit("", fmt.Sprintf("the kernel recorded no fault address and the instruction at %v cannot be read", j.cpu.pc()))
 		return
 	}
-	if s.inst.Flow == x86.FlowReturn || s.inst.Flow == x86.FlowCall || s.inst.Flow == x86.FlowJump {
-		if target, ok := s.flowTarget(); ok && !target.Canonical() {
-			s.jumpFault(f, target)
+	if j.cpu.inst.Flow == x86.FlowReturn || j.cpu.inst.Flow == x86.FlowCall || j.cpu.inst.Flow == x86.FlowJump {
+		if target, ok := j.cpu.flowTarget(); ok && !target.Canonical() {
+			j.jumpFault(f, target)
 			return
 		}
 	}
-	for i := range s.inst.Operands {
-		op := &s.inst.Operands[i]
+	for i := range j.cpu.inst.Operands {
+		op := &j.cpu.inst.Operands[i]
 		if !op.IsMemory || op.Access == "" {
 			continue
 		}
-		addr, ok := s.effective(&op.Memory)
+		addr, ok := j.cpu.effective(&op.Memory)
 		if ok && (!addr.Canonical() || !(addr + evidence.Addr(max(op.Size, 1)-1)).Canonical()) {
 			f.Kind = evidence.NonCanonical
-			f.Fault = &evidence.Fault{Addr: addr, Access: op.Access, Size: op.Size, Place: s.Place(addr), Proof: evidence.Inferred}
+			f.Fault = &evidence.Fault{Addr: addr, Access: op.Access, Size: op.Size, Place: j.process.Place(addr), Proof: evidence.Inferred}
 			return
 		}
 	}
-	s.otherProtection(f)
+	j.otherProtection(f)
 }
 
-func (s *scene) jumpFault(f *evidence.Failure, target evidence.Addr) {
+func (j *judge) jumpFault(f *evidence.Failure, target evidence.Addr) {
 	f.Kind = evidence.NonCanonical
-	f.Fault = &evidence.Fault{Addr: target, Access: evidence.Execute, Place: s.Place(target), Proof: evidence.Inferred}
-	f.Message = s.arrival(target)
+	f.Fault = &evidence.Fault{Addr: target, Access: evidence.Execute, Place: j.process.Place(target), Proof: evidence.Inferred}
+	f.Message = j.cpu.arrival(target)
 }
 
 // flowTarget is the target of a return, an indirect call or jump.
-func (s *scene) flowTarget() (evidence.Addr, bool) {
-	if s.inst.HasTarget {
-		return evidence.Addr(s.inst.Target), true
+func (c *processor) flowTarget() (evidence.Addr, bool) {
+	if c.inst.HasTarget {
+		return evidence.Addr(c.inst.Target), true
 	}
-	if s.inst.Flow == x86.FlowReturn {
-		v, err := image.Uint64(s, s.registers().SP())
+	if c.inst.Flow == x86.FlowReturn {
+		v, err := image.Uint64(c, c.regs.SP())
 		return evidence.Addr(v), err == nil
 	}
-	for i := range s.inst.Operands {
-		op := &s.inst.Operands[i]
+	for i := range c.inst.Operands {
+		op := &c.inst.Operands[i]
 		switch {
 		case op.Implicit || op.IsImm:
 		case op.IsMemory:
-			addr, ok := s.effective(&op.Memory)
+			addr, ok := c.effective(&op.Memory)
 			if !ok {
 				return 0, false
 			}
-			v, err := image.Uint64(s, addr)
+			v, err := image.Uint64(c, addr)
 			return evidence.Addr(v), err == nil
 		default:
-			v, ok := s.register(op.Reg)
+			v, ok := c.register(op.Reg)
 			return evidence.Addr(v), ok
 		}
 	}
@@ -237,24 +237,24 @@ func (s *scene) flowTarget() (evidence.Addr, bool) {
 // otherProtection names the reasons of a general protection fault other than addresses that are not
 // canonical: operands that must be aligned, and privileged instructions (Intel SDM volume 3, 6.15,
 // interrupt 13).
-func (s *scene) otherProtection(f *evidence.Failure) {
-	for i := range s.inst.Operands {
-		op := &s.inst.Operands[i]
+func (j *judge) otherProtection(f *evidence.Failure) {
+	for i := range j.cpu.inst.Operands {
+		op := &j.cpu.inst.Operands[i]
 		if !op.IsMemory || op.Access == "" || op.Size < 16 || op.Size > 64 {
 			continue
 		}
-		addr, ok := s.effective(&op.Memory)
+		addr, ok := j.cpu.effective(&op.Memory)
 		if ok && uint64(addr)%uint64(op.Size) != 0 {
 			f.Kind, f.Proof = evidence.UnknownFailure, evidence.Inferred
-			f.Fault = &evidence.Fault{Addr: addr, Access: op.Access, Size: op.Size, Place: s.Place(addr), Proof: evidence.Inferred}
-			f.Message = fmt.Sprintf("%s needs an address that is a multiple of %d", s.inst.Op, op.Size)
+			f.Fault = &evidence.Fault{Addr: addr, Access: op.Access, Size: op.Size, Place: j.process.Place(addr), Proof: evidence.Inferred}
+			f.Message = fmt.Sprintf("%s needs an address that is a multiple of %d", j.cpu.inst.Op, op.Size)
 			return
 		}
 	}
 	f.Kind = evidence.UnknownFailure
-	if privileged[s.inst.Op] {
+	if privileged[j.cpu.inst.Op] {
 		f.Kind = evidence.IllegalInsn
-		f.Message = s.inst.Op + " is for the kernel only"
+		f.Message = j.cpu.inst.Op + " is for the kernel only"
 	}
 }
 

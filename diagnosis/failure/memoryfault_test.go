@@ -24,9 +24,9 @@ func TestFetched(t *testing.T) {
 		{page + 1, page, nil, false},
 	}
 	for _, test := range tests {
-		s := newFake(nil).scene(segv(segvMapErr, test.addr), regs{image.RIP: uint64(test.pc)})
-		s.inst = test.inst
-		if got := s.fetched(test.addr); got != test.want {
+		j := newFake(nil).judge(segv(segvMapErr, test.addr), regs{image.RIP: uint64(test.pc)})
+		j.cpu.inst = test.inst
+		if got := j.cpu.fetched(test.addr); got != test.want {
 			t.Errorf("fault at %v, pc %v, decoded %v: %v, want %v", test.addr, test.pc, test.inst != nil, got, test.want)
 		}
 	}
@@ -46,22 +46,22 @@ func TestCulprit(t *testing.T) {
 		{dataAt + 8, dataAt, dataAt - 1, ""},
 	}
 	for _, test := range tests {
-		s := newFake(moveWords).scene(segv(segvMapErr, test.addr), regs{image.RSI: uint64(test.from), image.RDI: uint64(test.to)})
-		s.classify(0)
+		j := newFake(moveWords).judge(segv(segvMapErr, test.addr), regs{image.RSI: uint64(test.from), image.RDI: uint64(test.to)})
+		j.classify()
 		var got evidence.AccessKind
-		if c := s.culpritFor(test.addr); c.op != nil {
+		if c := j.cpu.culpritFor(test.addr); c.op != nil {
 			got = c.op.Access
 		}
 		if got != test.want {
 			t.Errorf("move from %v to %v, fault at %v: %q, want %q", test.from, test.to, test.addr, got, test.want)
 		}
 	}
-	s := newFake(moveWords).scene(segv(segvMapErr, 4), nil)
-	s.classify(0)
-	s.thread.Registers.Forget(image.RSI)
-	s.thread.Registers.Forget(image.RDI)
-	s.frames[0].Registers = s.thread.Registers
-	if c := s.culpritFor(4); c.op != nil {
+	j := newFake(moveWords).judge(segv(segvMapErr, 4), nil)
+	j.classify()
+	j.thread.Registers.Forget(image.RSI)
+	j.thread.Registers.Forget(image.RDI)
+	j.stack.frames[0].Registers = j.thread.Registers
+	if c := j.cpu.culpritFor(4); c.op != nil {
 		t.Errorf("registers that are not known gave the operand %+v", c.op)
 	}
 }
@@ -72,7 +72,7 @@ func TestWildBesideVsyscall(t *testing.T) {
 	const page = 0xffffffffff600000
 	f := newFake(load)
 	f.add(page, "--x", make([]byte, 0x1000), "[vsyscall]")
-	got := f.scene(segv(segvMapErr, page+0x2008), regs{image.RAX: page + 0x2000}).classify(0)
+	got := f.judge(segv(segvMapErr, page+0x2008), regs{image.RAX: page + 0x2000}).classify()
 	if got.Kind != evidence.WildPointer || got.Proof != evidence.Inferred {
 		t.Errorf("kind %s (%s)", got.Kind, got.Proof)
 	}
@@ -96,9 +96,9 @@ func TestFlowTarget(t *testing.T) {
 	for _, test := range tests {
 		f := newFake(test.code)
 		f.put64(dataAt+0x40, target)
-		s := f.scene(segv(siKernel, 0), test.regs)
-		s.classify(0)
-		if got, ok := s.flowTarget(); ok != test.ok || got != test.want {
+		j := f.judge(segv(siKernel, 0), test.regs)
+		j.classify()
+		if got, ok := j.cpu.flowTarget(); ok != test.ok || got != test.want {
 			t.Errorf("%s: %v, %v; want %v, %v", test.name, got, ok, test.want, test.ok)
 		}
 	}

@@ -14,9 +14,9 @@ import (
 // bus judges SIGBUS: memory that is mapped without contents, an alignment check, broken hardware,
 // or a stack segment fault, which a non-canonical address through rsp or rbp causes
 // (arch/x86/kernel/traps.c).
-func (s *scene) bus(f *evidence.Failure) {
+func (j *judge) bus(f *evidence.Failure) {
 	if f.Signal.Code == siKernel {
-		s.protectionFault(f)
+		j.protectionFault(f)
 		if f.Kind == evidence.UnknownFailure {
 			f.Kind = evidence.BusError
 		}
@@ -24,10 +24,10 @@ func (s *scene) bus(f *evidence.Failure) {
 	}
 	f.Kind = evidence.BusError
 	addr := f.Signal.Addr
-	f.Fault = &evidence.Fault{Addr: addr, Place: s.Place(addr), Proof: evidence.FromCore}
-	if s.fetched(addr) {
+	f.Fault = &evidence.Fault{Addr: addr, Place: j.process.Place(addr), Proof: evidence.FromCore}
+	if j.cpu.fetched(addr) {
 		f.Fault.Access, f.Instruction = evidence.Execute, nil
-	} else if c := s.culpritFor(addr); c.op != nil {
+	} else if c := j.cpu.culpritFor(addr); c.op != nil {
 		f.Fault.Access, f.Fault.Size = c.op.Access, c.op.Size
 	}
 	switch f.Signal.Code {
@@ -36,7 +36,7 @@ func (s *scene) bus(f *evidence.Failure) {
 	case busMceErrA, busMceErrB:
 		f.Message = "the hardware reported broken memory"
 	default:
-		if m := s.MappingAt(addr); m != nil && m.Path != "" {
+		if m := j.process.MappingAt(addr); m != nil && m.Path != "" {
 			f.Message = fmt.Sprintf("beyond the end of %s (file offset %#x)", m.Path, m.Offset+uint64(addr-m.Start))
 		}
 	}
@@ -45,16 +45,16 @@ func (s *scene) bus(f *evidence.Failure) {
 // arithmetic judges SIGFPE. The processor raises one exception for a zero
 // divisor and for a quotient that does not fit (Intel SDM volume 3, 6.15,
 // interrupt 0), so the divisor's value decides.
-func (s *scene) arithmetic(f *evidence.Failure) {
+func (j *judge) arithmetic(f *evidence.Failure) {
 	f.Kind = evidence.ArithmeticError
 	if f.Signal.Code != fpeIntDiv {
 		return
 	}
 	f.Kind, f.Proof = evidence.DivisionByZero, evidence.Inferred
-	divisor, err := s.divisor()
+	divisor, err := j.cpu.divisor()
 	switch {
 	case err != nil:
-		s.limit("", "the divisor cannot be read, so division by zero is an assumption: "+err.Error())
+		j.limits.limit("", "the divisor cannot be read, so division by zero is an assumption: "+err.Error())
 	case divisor == 0:
 		f.Proof = evidence.FromCore
 	default:
@@ -62,53 +62,53 @@ func (s *scene) arithmetic(f *evidence.Failure) {
 	}
 }
 
-func (s *scene) divisor() (uint64, error) {
-	if s.inst == nil || (s.inst.Op != "div" && s.inst.Op != "idiv") {
-		return 0, fmt.Errorf("the instruction at %v is no division", s.pc())
+func (c *processor) divisor() (uint64, error) {
+	if c.inst == nil || (c.inst.Op != "div" && c.inst.Op != "idiv") {
+		return 0, fmt.Errorf("the instruction at %v is no division", c.pc())
 	}
-	for i := range s.inst.Operands {
-		op := &s.inst.Operands[i]
+	for i := range c.inst.Operands {
+		op := &c.inst.Operands[i]
 		if op.Implicit || op.IsImm {
 			continue
 		}
 		if !op.IsMemory {
-			v, ok := s.register(op.Reg)
+			v, ok := c.register(op.Reg)
 			if !ok {
 				return 0, fmt.Errorf("register %s is not known", op.RegName)
 			}
 			return part(v, op.RegName, op.Size), nil
 		}
-		addr, ok := s.effective(&op.Memory)
+		addr, ok := c.effective(&op.Memory)
 		if !ok || op.Size < 1 || op.Size > 8 {
 			return 0, fmt.Errorf("the address of its operand is not known")
 		}
 		b := make([]byte, op.Size)
-		if _, err := s.ReadMemory(addr, b); err != nil {
+		if _, err := c.ReadMemory(addr, b); err != nil {
 			return 0, fmt.Errorf("divisor: %w", err)
 		}
 		return leUint(b), nil
 	}
-	return 0, fmt.Errorf("the division at %v has no operand", s.pc())
+	return 0, fmt.Errorf("the division at %v has no operand", c.pc())
 }
 
 // divides reports whether the instruction is a division that is impossible.
-func (s *scene) divides() bool {
-	divisor, err := s.divisor()
+func (c *processor) divides() bool {
+	divisor, err := c.divisor()
 	if err != nil {
 		return false
 	}
 	size := 0
-	for _, op := range s.inst.Operands {
+	for _, op := range c.inst.Operands {
 		if !op.Implicit && !op.IsImm {
 			size = op.Size
 		}
 	}
-	low, _ := s.register(x86.RAX)
-	high, _ := s.register(x86.RDX)
+	low, _ := c.register(x86.RAX)
+	high, _ := c.register(x86.RDX)
 	if size == 1 {
 		low, high = low&0xff, low>>8 // the dividend is ax
 	}
-	return divisor == 0 || !fits(high, low, divisor, size, s.inst.Op == "idiv")
+	return divisor == 0 || !fits(high, low, divisor, size, c.inst.Op == "idiv")
 }
 
 // fits reports whether the quotient has the size of the divisor.
@@ -135,13 +135,13 @@ func fits(high, low, divisor uint64, size int, signed bool) bool {
 
 // illegal judges SIGILL. Compilers emit ud2 for code that must not be reached. Any other code is no
 // instruction of this processor.
-func (s *scene) illegal(f *evidence.Failure) {
+func (j *judge) illegal(f *evidence.Failure) {
 	f.Kind = evidence.IllegalInsn
-	if s.inst == nil {
-		f.Message = s.undecodable()
+	if j.cpu.inst == nil {
+		f.Message = j.cpu.undecodable()
 		return
 	}
-	switch s.inst.Op {
+	switch j.cpu.inst.Op {
 	case "ud2":
 		f.Kind = evidence.TrapInsn
 		f.Message = "ud2, which compilers emit for __builtin_trap and for code that must not be reached"
@@ -150,32 +150,32 @@ func (s *scene) illegal(f *evidence.Failure) {
 	}
 }
 
-func (s *scene) undecodable() string {
+func (c *processor) undecodable() string {
 	var b [8]byte
-	n, err := s.ReadMemory(s.pc(), b[:])
+	n, err := c.ReadMemory(c.pc(), b[:])
 	if n == 0 {
-		return fmt.Sprintf("the bytes at %v cannot be read: %v", s.pc(), err)
+		return fmt.Sprintf("the bytes at %v cannot be read: %v", c.pc(), err)
 	}
-	return fmt.Sprintf("the bytes at %v are % x", s.pc(), b[:n])
+	return fmt.Sprintf("the bytes at %v are % x", c.pc(), b[:n])
 }
 
 // trap judges SIGTRAP. The instruction pointer is after the int3.
-func (s *scene) trap(f *evidence.Failure) {
+func (j *judge) trap(f *evidence.Failure) {
 	f.Kind = evidence.TrapInsn
-	inst, err := s.decode(s.pc() - 1)
+	inst, err := decode(j.process, j.cpu.pc()-1)
 	if err == nil && inst != nil && inst.Op == "int3" && inst.Len == 1 {
-		s.inst = inst
-		f.Instruction = s.describe(inst)
+		j.cpu.inst = inst
+		f.Instruction = j.cpu.describe(inst)
 		f.Message = "int3, a breakpoint instruction in the program"
 	}
 }
 
 // systemCall judges SIGSYS. A seccomp filter that traps or kills rolls the
 // call back, so its number is in rax again (kernel/seccomp.c).
-func (s *scene) systemCall(f *evidence.Failure) {
+func (j *judge) systemCall(f *evidence.Failure) {
 	f.Kind = evidence.BadSystemCall
-	number := s.registers().OrigRAX
-	if rax, ok := s.registers().Get(image.RAX); number < 0 && ok {
+	number := j.cpu.regs.OrigRAX
+	if rax, ok := j.cpu.regs.Get(image.RAX); number < 0 && ok {
 		number = int64(rax)
 	}
 	f.Instruction = nil
@@ -183,5 +183,5 @@ func (s *scene) systemCall(f *evidence.Failure) {
 	if f.Signal.Code == sysSeccomp {
 		f.Message += " is forbidden by the process's seccomp filter"
 	}
-	f.Signal.Addr, f.Signal.HasAddr = s.pc(), f.Signal.Number == int(unix.SIGSYS)
+	f.Signal.Addr, f.Signal.HasAddr = j.cpu.pc(), f.Signal.Number == int(unix.SIGSYS)
 }

@@ -29,19 +29,17 @@ var frameOrder = []image.Register{image.R8, image.R9, image.R10, image.R11, imag
 // that faulted, of a signal that it sent to itself. The frame that the kernel left below the stack
 // pointer shows the fault. If that frame is on a stack for handlers, the fault is inferred from the
 // addresses that the instruction accesses.
-func (s *scene) raisedAgain(f *evidence.Failure) (inferred bool) {
+func (h *handlerFrames) raisedAgain(f *evidence.Failure) (inferred bool) {
 	number := unix.Signal(f.Signal.Number)
-	if !slices.Contains([]unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL}, number) || s.cut > 0 ||
-		!sentByProcess(f.Signal.Code) || s.pid == 0 || f.Signal.SenderPID != s.pid {
+	if !slices.Contains([]unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL}, number) || h.stack.cut > 0 ||
+		!sentByProcess(f.Signal.Code) || h.stack.pid == 0 || f.Signal.SenderPID != h.stack.pid {
 		return false
 	}
-	inner := *s
-	inner.inst, _ = inner.decode(inner.pc())
-	if sig, found := inner.returned(number); found {
+	if sig, found := h.returned(number); found {
 		f.Signal = sig
 		return false
 	}
-	sig := inner.refused(number)
+	sig := newProcessor(h.stack.process, h.stack.registers()).refused(number)
 	if sig == nil {
 		return false
 	}
@@ -50,9 +48,9 @@ func (s *scene) raisedAgain(f *evidence.Failure) (inferred bool) {
 }
 
 // returned looks for the frame of a handler that has returned to the thread's pc.
-func (s *scene) returned(number unix.Signal) (*evidence.Signal, bool) {
+func (h *handlerFrames) returned(number unix.Signal) (*evidence.Signal, bool) {
 	const align = 16
-	sp := s.registers().SP()
+	sp := h.stack.registers().SP()
 	low := (uint64(sp) - frameBelow) &^ (align - 1)
 	if uint64(sp) < frameBelow {
 		return nil, false
@@ -62,18 +60,19 @@ func (s *scene) returned(number unix.Signal) (*evidence.Signal, bool) {
 	n := len(area)
 	for at := 0; at < n; at += pageSize {
 		page := area[at:min(at+pageSize, n)]
-		if _, err := s.ReadMemory(evidence.Addr(low+uint64(at)), page); err != nil {
+		if _, err := h.stack.ReadMemory(evidence.Addr(low+uint64(at)), page); err != nil {
 			clear(page)
 		}
 	}
 	for at := len(area) - frameBytes; at >= 0; at-- {
-		if (low+uint64(at))%align != 0 || !s.interruptedHere(area[at:]) {
+		if (low+uint64(at))%align != 0 || !interruptedAt(h.stack.registers(), area[at:]) {
 			continue
 		}
-		inner := *s
 		frame := unwind.Frame{Kind: evidence.SignalFrame}
 		frame.Registers.Set(image.RSP, low+uint64(at))
-		inner.frames = append([]unwind.Frame{frame}, s.frames...)
+		stack := *h.stack
+		stack.frames = append([]unwind.Frame{frame}, stack.frames...)
+		inner := handlerFrames{stack: &stack, recorded: h.recorded}
 		if sig, ok := inner.interruption(0); ok && sig.Number == int(number) {
 			return sig, true
 		}
@@ -81,9 +80,8 @@ func (s *scene) returned(number unix.Signal) (*evidence.Signal, bool) {
 	return nil, false
 }
 
-// interruptedHere reports whether a ucontext has all general registers as they are.
-func (s *scene) interruptedHere(uc []byte) bool {
-	regs := s.registers()
+// interruptedAt reports whether a ucontext has all general registers as they are.
+func interruptedAt(regs *image.Registers, uc []byte) bool {
 	for i, r := range frameOrder {
 		have, known := regs.Get(r)
 		if known && binary.LittleEndian.Uint64(uc[frameRegisters+8*i:]) != have {
@@ -95,23 +93,23 @@ func (s *scene) interruptedHere(uc []byte) bool {
 
 // refused is the signal that the instruction under judgement must raise, whatever happened before;
 // nil if it need not raise one.
-func (s *scene) refused(number unix.Signal) *evidence.Signal {
-	sig := evidence.Signal{Number: int(number), Code: segvMapErr, HasAddr: true, Addr: s.pc()}
+func (c *processor) refused(number unix.Signal) *evidence.Signal {
+	sig := evidence.Signal{Number: int(number), Code: segvMapErr, HasAddr: true, Addr: c.pc()}
 	switch number {
 	case unix.SIGSEGV:
-		if m := s.MappingAt(s.pc()); m == nil {
+		if m := c.MappingAt(c.pc()); m == nil {
 			return completeSignal(sig)
 		}
-		if s.inst == nil {
+		if c.inst == nil {
 			return nil
 		}
-		for i := range s.inst.Operands {
-			op := &s.inst.Operands[i]
-			addr, known := s.effective(&op.Memory)
+		for i := range c.inst.Operands {
+			op := &c.inst.Operands[i]
+			addr, known := c.effective(&op.Memory)
 			if !op.IsMemory || op.Access == "" || op.Repeated || !known {
 				continue
 			}
-			switch m := s.MappingAt(addr); {
+			switch m := c.MappingAt(addr); {
 			case !addr.Canonical():
 				sig.Code, sig.HasAddr, sig.Addr = siKernel, false, 0
 			case m == nil:
@@ -122,12 +120,12 @@ func (s *scene) refused(number unix.Signal) *evidence.Signal {
 			return completeSignal(sig)
 		}
 	case unix.SIGFPE:
-		if s.divides() {
+		if c.divides() {
 			sig.Code = fpeIntDiv
 			return completeSignal(sig)
 		}
 	case unix.SIGILL:
-		if s.inst != nil && s.inst.Op == "ud2" {
+		if c.inst != nil && c.inst.Op == "ud2" {
 			sig.Code = illOperand
 			return completeSignal(sig)
 		}

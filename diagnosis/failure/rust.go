@@ -25,22 +25,24 @@ func rustPanicking(names []string) bool {
 
 // rustPanic reads the message of a panic from the frames of std's panic
 // handler.
-func (s *scene) rustPanic(f *evidence.Failure) {
+func (j *judge) rustPanic(f *evidence.Failure) {
 	f.Kind = evidence.RustPanic
 	e := &evidence.Exception{Proof: evidence.Inferred}
 	f.Exception = e
-	i, ok := s.panicHandler()
+	i, ok := j.stack.panicHandler()
 	if !ok {
 		e.WhatUnavailable = "the frame that holds the panic's message is not on the stack"
 		return
 	}
-	words := s.frameWords(&s.frames[i])
-	if e.What, ok = s.rustText(words); !ok {
+	reader := panicReader{j.process}
+	words := reader.frameWords(&j.stack.frames[i])
+	if e.What, ok = reader.rustText(words); !ok {
 		e.WhatUnavailable = "the panic's message is not in the frame where std keeps it"
 	}
-	for j := i; j < min(i+4, len(s.frames)); j++ {
-		if at, ok := s.rustLocation(s.frameWords(&s.frames[j])); ok {
-			f.Message = "panicked at " + at
+	frames := j.stack.frames
+	for at := i; at < min(i+4, len(frames)); at++ {
+		if where, ok := reader.rustLocation(reader.frameWords(&frames[at])); ok {
+			f.Message = "panicked at " + where
 			return
 		}
 	}
@@ -49,9 +51,9 @@ func (s *scene) rustPanic(f *evidence.Failure) {
 // panicHandler finds the closure in std's panic handler that keeps the
 // payload (library/std/src/panicking.rs, begin_panic_handler, since 1.93
 // panic_handler).
-func (s *scene) panicHandler() (int, bool) {
-	for i := range min(len(s.frames), siteFrames) {
-		for _, call := range s.frames[i].Calls {
+func (k *callStack) panicHandler() (int, bool) {
+	for i := range min(len(k.frames), siteFrames) {
+		for _, call := range k.frames[i].Calls {
 			name := image.CanonicalName(call.Site.Function)
 			if strings.HasPrefix(name, "std::panicking::") && strings.Contains(name, "panic_handler::{") {
 				return i, true
@@ -61,17 +63,22 @@ func (s *scene) panicHandler() (int, bool) {
 	return 0, false
 }
 
+// panicReader reads the values that std's panic handler keeps in its frames.
+type panicReader struct {
+	*process
+}
+
 // maxFrameWords bounds a frame that is searched.
 const maxFrameWords = 128
 
 // frameWords reads a frame from its stack pointer to its CFA.
-func (s *scene) frameWords(fr *unwind.Frame) []uint64 {
+func (r *panicReader) frameWords(fr *unwind.Frame) []uint64 {
 	sp := fr.Registers.SP()
 	if sp == 0 || fr.CFA <= sp {
 		return nil
 	}
 	b := make([]byte, 8*min(uint64(fr.CFA-sp)/8, maxFrameWords))
-	n, _ := s.ReadMemory(sp, b)
+	n, _ := r.ReadMemory(sp, b)
 	words := make([]uint64, n/8)
 	for i := range words {
 		words[i] = binary.LittleEndian.Uint64(b[8*i:])
@@ -82,22 +89,22 @@ func (s *scene) frameWords(fr *unwind.Frame) []uint64 {
 // rustText finds a String (capacity, pointer, length), which holds a message
 // that was formatted, or else a &str (pointer, length) of constant text. The
 // order of String's fields is the compiler's choice, unchanged since 2022.
-func (s *scene) rustText(words []uint64) (string, bool) {
+func (r *panicReader) rustText(words []uint64) (string, bool) {
 	for i := 0; i+2 < len(words); i++ {
 		capacity, at, n := words[i], evidence.Addr(words[i+1]), words[i+2]
-		if m := s.MappingAt(at); n == 0 || n > capacity || capacity > maxMessage || m == nil || !m.Writable() {
+		if m := r.MappingAt(at); n == 0 || n > capacity || capacity > maxMessage || m == nil || !m.Writable() {
 			continue
 		}
-		if text, ok := s.printable(at, n); ok {
+		if text, ok := r.printable(at, n); ok {
 			return text, true
 		}
 	}
 	for i := 0; i+1 < len(words); i++ {
 		at, n := evidence.Addr(words[i]), words[i+1]
-		if m := s.MappingAt(at); n == 0 || n > maxMessage || m == nil || m.Writable() {
+		if m := r.MappingAt(at); n == 0 || n > maxMessage || m == nil || m.Writable() {
 			continue
 		}
-		if text, ok := s.printable(at, n); ok {
+		if text, ok := r.printable(at, n); ok {
 			return text, true
 		}
 	}
@@ -105,8 +112,8 @@ func (s *scene) rustText(words []uint64) (string, bool) {
 }
 
 // printable reads text and refuses text that a person would not write.
-func (s *scene) printable(at evidence.Addr, n uint64) (string, bool) {
-	text, err := readText(s, at, n)
+func (r *panicReader) printable(at evidence.Addr, n uint64) (string, bool) {
+	text, err := readText(r, at, n)
 	if err != nil {
 		return "", false
 	}
@@ -115,26 +122,26 @@ func (s *scene) printable(at evidence.Addr, n uint64) (string, bool) {
 }
 
 // rustLocation finds a pointer to a core::panic::Location: file, line, column.
-func (s *scene) rustLocation(words []uint64) (string, bool) {
+func (r *panicReader) rustLocation(words []uint64) (string, bool) {
 	for _, w := range words {
 		at := evidence.Addr(w)
-		if m := s.MappingAt(at); m == nil || m.Executable() || at%8 != 0 {
+		if m := r.MappingAt(at); m == nil || m.Executable() || at%8 != 0 {
 			continue
 		}
-		file, err := readPointer(s, at)
+		file, err := readPointer(r, at)
 		if err != nil {
 			continue
 		}
-		n, err := image.Uint64(s, at+8)
+		n, err := image.Uint64(r, at+8)
 		if err != nil || n < 4 || n > 4096 {
 			continue
 		}
-		position, err := image.Uint64(s, at+16)
+		position, err := image.Uint64(r, at+16)
 		line, column := uint32(position), uint32(position>>32)
 		if err != nil || line == 0 || line > 1<<24 || column == 0 || column > 1<<16 {
 			continue
 		}
-		if name, ok := s.printable(file, n); ok && strings.HasSuffix(strings.TrimRight(name, "\x00"), ".rs") {
+		if name, ok := r.printable(file, n); ok && strings.HasSuffix(strings.TrimRight(name, "\x00"), ".rs") {
 			return fmt.Sprintf("%s:%d:%d", name, line, column), true
 		}
 	}

@@ -46,9 +46,9 @@ func Sentence(f evidence.Failure, names Names) string {
 		text += ": " + tail
 	}
 	if names.Freed && names.Pointer != "" {
-		text += "; " + names.Pointer + " lies in freed memory"
+		text += "; " + names.Pointer + " is in freed memory"
 	}
-	return text
+	return evidence.Say(text)
 }
 
 // phrase returns what happened and, after the place, why.

@@ -125,7 +125,7 @@ func nullTail(names Names, addr evidence.Addr) string {
 		return names.Pointer + " is null"
 	}
 	if addr != 0 && names.Accessed == "" {
-		return fmt.Sprintf("%d bytes behind null", uint64(addr))
+		return fmt.Sprintf("at offset %d from a null pointer", uint64(addr))
 	}
 	return ""
 }

@@ -25,7 +25,7 @@ func TestSentence(t *testing.T) {
 		{evidence.Failure{Kind: evidence.NullPointer, Fault: fault(evidence.Read, 8, ""), Thread: thread}, named,
 			`null pointer read of session->user->name in handle_login, thread 3 "worker": session->user is null`},
 		{evidence.Failure{Kind: evidence.NullPointer, Fault: fault(evidence.Read, 8, "")}, Names{},
-			`null pointer read in handle_login: 8 bytes behind null`},
+			`null pointer read in handle_login: at offset 8 from a null pointer`},
 		{evidence.Failure{Kind: evidence.NullPointer, Fault: fault(evidence.Write, 0, "")}, Names{},
 			`null pointer write in handle_login`},
 		{evidence.Failure{Kind: evidence.NullPointer, Fault: fault(evidence.Execute, 0, ""), Message: arrivedByCall}, Names{Pointer: "handler"},

@@ -8,14 +8,14 @@ import (
 
 // site is the innermost place in the program's own code, or else the innermost of all. A frame
 // whose pc is in data or in no mapping is the failure, not its site.
-func (s *scene) site() *evidence.Site {
-	for i := range s.frames {
-		m := s.MappingAt(s.frames[i].PC())
+func (k *callStack) site() *evidence.Site {
+	for i := range k.frames {
+		m := k.MappingAt(k.frames[i].PC())
 		if m != nil && m.Executable() {
-			return programSite(sitesOfFrames(s.frames[i:], s.bareSite))
+			return programSite(sitesOfFrames(k.frames[i:], k))
 		}
 	}
-	return programSite(s.sites())
+	return programSite(k.sites())
 }
 
 func programSite(sites []evidence.Site) *evidence.Site {
@@ -34,9 +34,9 @@ func programSite(sites []evidence.Site) *evidence.Site {
 const siteFrames = 256
 
 // sites are the places on the stack, innermost first, inlined ones included.
-func (s *scene) sites() []evidence.Site { return sitesOfFrames(s.frames, s.bareSite) }
+func (k *callStack) sites() []evidence.Site { return sitesOfFrames(k.frames, k) }
 
-func sitesOfFrames(frames []unwind.Frame, bare func(*unwind.Frame) evidence.Site) []evidence.Site {
+func sitesOfFrames(frames []unwind.Frame, t target) []evidence.Site {
 	var out []evidence.Site
 	for i := range min(len(frames), siteFrames) {
 		fr := &frames[i]
@@ -44,7 +44,7 @@ func sitesOfFrames(frames []unwind.Frame, bare func(*unwind.Frame) evidence.Site
 			continue
 		}
 		if len(fr.Calls) == 0 {
-			out = append(out, bare(fr))
+			out = append(out, bareSite(t, fr))
 		}
 		for j := range fr.Calls {
 			out = append(out, fr.Calls[j].Site)

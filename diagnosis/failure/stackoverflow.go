@@ -19,14 +19,14 @@ const (
 
 // stackOverflow recognises an access below the thread's own stack, made
 // through the stack pointer or near it.
-func (s *scene) stackOverflow(f *evidence.Failure) bool {
-	addr, sp := f.Fault.Addr, s.registers().SP()
-	stack := s.stackAbove(addr)
-	if m := s.MappingAt(addr); stack == nil || m != nil && m.Writable() {
+func (j *judge) stackOverflow(f *evidence.Failure) bool {
+	addr, sp := f.Fault.Addr, j.cpu.regs.SP()
+	stack := j.stack.stackAbove(addr)
+	if m := j.process.MappingAt(addr); stack == nil || m != nil && m.Writable() {
 		return false
 	}
 	if addr+guardReach < stack.Start {
-		return s.leftStack(f, stack)
+		return j.leftStack(f, stack)
 	}
 	// The stack pointer is below the stack, or about to be: push and call fault before they move
 	// it, and a frame's first access may be far below a stack pointer that is still good.
@@ -35,20 +35,20 @@ func (s *scene) stackOverflow(f *evidence.Failure) bool {
 		return false
 	}
 	f.Kind = evidence.StackOverflow
-	f.Recursion = s.recursion(stack)
+	f.Recursion = j.stack.recursion(stack)
 	return true
 }
 
 // leftStack recognises a frame that is larger than the rest of its stack (alloca, a variable
 // array): the frame begins in the stack, the stack pointer is below the stack, and the memory
 // accessed belongs to the frame.
-func (s *scene) leftStack(f *evidence.Failure, stack *image.Mapping) bool {
-	sp := s.registers().SP()
-	if len(s.frames) == 0 || sp >= stack.Start || s.MappingAt(sp) != nil {
+func (j *judge) leftStack(f *evidence.Failure, stack *image.Mapping) bool {
+	sp := j.cpu.regs.SP()
+	if len(j.stack.frames) == 0 || sp >= stack.Start || j.process.MappingAt(sp) != nil {
 		return false
 	}
-	top := s.frames[0].CFA
-	if s.frames[0].Trust.Guess() || !stack.Contains(top) || f.Fault.Addr+redZone < sp || f.Fault.Addr >= stack.Start {
+	top := j.stack.frames[0].CFA
+	if j.stack.frames[0].Trust.Guess() || !stack.Contains(top) || f.Fault.Addr+redZone < sp || f.Fault.Addr >= stack.Start {
 		return false
 	}
 	f.Kind, f.Proof = evidence.StackOverflow, evidence.FromCore
@@ -65,17 +65,17 @@ const redZone = 128
 
 // stackAbove returns the writable mapping above addr that holds the frames of
 // this thread.
-func (s *scene) stackAbove(addr evidence.Addr) *image.Mapping {
-	for i := range s.mappings {
-		m := &s.mappings[i]
+func (k *callStack) stackAbove(addr evidence.Addr) *image.Mapping {
+	for i := range k.mappings {
+		m := &k.mappings[i]
 		if m.Start <= addr || !m.Writable() {
 			continue
 		}
-		if m.Path == "[stack]" || m.Contains(s.registers().SP()) {
+		if m.Path == "[stack]" || m.Contains(k.registers().SP()) {
 			return m
 		}
-		for j := range min(len(s.frames), 4) {
-			if m.Contains(s.frames[j].CFA) {
+		for j := range min(len(k.frames), 4) {
+			if m.Contains(k.frames[j].CFA) {
 				return m
 			}
 		}
@@ -85,21 +85,21 @@ func (s *scene) stackAbove(addr evidence.Addr) *image.Mapping {
 }
 
 // recursion finds the cycle of functions at the top of the stack.
-func (s *scene) recursion(stack *image.Mapping) *evidence.Recursion {
-	r := &evidence.Recursion{Depth: max(s.stack.Depth, len(s.frames)), AtLeast: s.stack.Truncated}
-	turn, turns := s.walkedCycle()
+func (k *callStack) recursion(stack *image.Mapping) *evidence.Recursion {
+	r := &evidence.Recursion{Depth: max(k.walk.Depth, len(k.frames)), AtLeast: k.walk.Truncated}
+	turn, turns := k.walkedCycle()
 	if turn == nil {
-		start, period, n := cycle(s.functionIDs())
-		turn, turns = s.frames[start:start+period], n
+		start, period, n := cycle(k.functionIDs())
+		turn, turns = k.frames[start:start+period], n
 	}
 	if turns < 3 {
 		return nil
 	}
 	r.Turns = turns
 	for i := len(turn) - 1; i >= 0; i-- {
-		r.Cycle = append(r.Cycle, s.sitesOf(&turn[i])...)
+		r.Cycle = append(r.Cycle, k.sitesOf(&turn[i])...)
 	}
-	if sp := s.registers().SP(); sp < stack.End {
+	if sp := k.registers().SP(); sp < stack.End {
 		r.StackBytes = uint64(stack.End - sp)
 	}
 	return r
@@ -107,13 +107,13 @@ func (s *scene) recursion(stack *image.Mapping) *evidence.Recursion {
 
 // walkedCycle returns the frames of the cycle that the unwinder found. If it did not keep them,
 // only their pcs are known.
-func (s *scene) walkedCycle() (turn []unwind.Frame, turns int) {
-	c := s.stack.Cycle
-	if c == nil || c.First < s.cut {
+func (k *callStack) walkedCycle() (turn []unwind.Frame, turns int) {
+	c := k.walk.Cycle
+	if c == nil || c.First < k.cut {
 		return nil, 0
 	}
-	if first := c.First - s.cut; first+c.Period <= s.kept() {
-		return s.frames[first : first+c.Period], c.Turns
+	if first := c.First - k.cut; first+c.Period <= k.kept() {
+		return k.frames[first : first+c.Period], c.Turns
 	}
 	turn = make([]unwind.Frame, len(c.PCs))
 	for i, pc := range c.PCs {
@@ -124,17 +124,17 @@ func (s *scene) walkedCycle() (turn []unwind.Frame, turns int) {
 }
 
 // kept is how many frames precede the gap in the frames of a deep stack.
-func (s *scene) kept() int {
-	if s.stack.Omitted == 0 {
-		return len(s.frames)
+func (k *callStack) kept() int {
+	if k.walk.Omitted == 0 {
+		return len(k.frames)
 	}
-	return max(0, min(s.stack.OmittedAt-s.cut, len(s.frames)))
+	return max(0, min(k.walk.OmittedAt-k.cut, len(k.frames)))
 }
 
 // sitesOf returns a frame's inline chain in call order.
-func (s *scene) sitesOf(fr *unwind.Frame) []evidence.Site {
+func (k *callStack) sitesOf(fr *unwind.Frame) []evidence.Site {
 	if len(fr.Calls) == 0 {
-		return []evidence.Site{s.bareSite(fr)}
+		return []evidence.Site{bareSite(k, fr)}
 	}
 	var out []evidence.Site
 	for i := len(fr.Calls) - 1; i >= 0; i-- {
@@ -143,28 +143,29 @@ func (s *scene) sitesOf(fr *unwind.Frame) []evidence.Site {
 	return out
 }
 
-func (s *scene) bareSite(fr *unwind.Frame) evidence.Site {
+// bareSite is a frame's place by its module and symbol alone.
+func bareSite(k target, fr *unwind.Frame) evidence.Site {
 	site := evidence.Site{PC: fr.PC()}
-	if m := s.ModuleAt(site.PC); m != nil {
+	if m := k.ModuleAt(site.PC); m != nil {
 		site.Module, site.BuildID, site.ModuleOffset = m.Path, m.BuildID, evidence.Addr(m.LinkAddr(site.PC))
 	}
-	if sym, ok := s.SymbolAt(fr.LookupPC()); ok {
+	if sym, ok := k.SymbolAt(fr.LookupPC()); ok {
 		site.Function, site.FunctionOffset = sym.Name, uint64(site.PC-sym.Addr)
 	}
 	return site
 }
 
 // functionIDs gives each frame the entry of its function, or its pc if the function is not known.
-func (s *scene) functionIDs() []evidence.Addr {
-	ids := make([]evidence.Addr, s.kept())
+func (k *callStack) functionIDs() []evidence.Addr {
+	ids := make([]evidence.Addr, k.kept())
 	known := map[evidence.Addr]evidence.Addr{}
 	for i := range ids {
-		fr := &s.frames[i]
+		fr := &k.frames[i]
 		pc := fr.PC()
 		id, ok := known[pc]
 		if !ok {
 			id = pc
-			if sym, found := s.SymbolAt(fr.LookupPC()); found {
+			if sym, found := k.SymbolAt(fr.LookupPC()); found {
 				id = sym.Addr
 			}
 			known[pc] = id

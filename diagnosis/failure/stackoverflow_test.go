@@ -14,23 +14,23 @@ func TestLeftStack(t *testing.T) {
 	const sp = guardAt - 4<<20
 	tests := []struct {
 		name   string
-		change func(*scene, *fake)
+		change func(*judge, *fake)
 		addr   evidence.Addr
 		want   bool
 	}{
-		{"frame alone", func(*scene, *fake) {}, sp, true},
-		{"in the red zone", func(*scene, *fake) {}, sp - redZone, true},
-		{"below the red zone", func(*scene, *fake) {}, sp - redZone - 1, false},
-		{"guessed frame", func(s *scene, _ *fake) { s.frames[0].Trust = evidence.TrustScan }, sp, false},
-		{"frame begins elsewhere", func(s *scene, _ *fake) { s.frames[0].CFA = dataAt }, sp, false},
-		{"stack pointer on another mapping", func(_ *scene, f *fake) { f.add(sp, "r--", make([]byte, 0x1000), "") }, sp - 8, false},
+		{"frame alone", func(*judge, *fake) {}, sp, true},
+		{"in the red zone", func(*judge, *fake) {}, sp - redZone, true},
+		{"below the red zone", func(*judge, *fake) {}, sp - redZone - 1, false},
+		{"guessed frame", func(j *judge, _ *fake) { j.stack.frames[0].Trust = evidence.TrustScan }, sp, false},
+		{"frame begins elsewhere", func(j *judge, _ *fake) { j.stack.frames[0].CFA = dataAt }, sp, false},
+		{"stack pointer on another mapping", func(_ *judge, f *fake) { f.add(sp, "r--", make([]byte, 0x1000), "") }, sp - 8, false},
 	}
 	for _, test := range tests {
 		f := newFake(store)
-		s := f.scene(segv(segvMapErr, test.addr), regs{image.RAX: uint64(test.addr), image.RSP: sp})
-		test.change(s, f)
-		s.mappings = f.mappings
-		if got := s.classify(0).Kind == evidence.StackOverflow; got != test.want {
+		j := f.judge(segv(segvMapErr, test.addr), regs{image.RAX: uint64(test.addr), image.RSP: sp})
+		test.change(j, f)
+		j.process.mappings = f.mappings
+		if got := j.classify().Kind == evidence.StackOverflow; got != test.want {
 			t.Errorf("%s: stack overflow %v, want %v", test.name, got, test.want)
 		}
 	}
@@ -51,19 +51,19 @@ func TestBelowStackByChance(t *testing.T) {
 		{"run out", stackAt - 64, true},
 	}
 	for _, test := range tests {
-		s := newFake(store).scene(segv(segvAccErr, addr), regs{image.RAX: addr, image.RSP: test.sp})
-		if got := s.classify(0).Kind == evidence.StackOverflow; got != test.want {
+		j := newFake(store).judge(segv(segvAccErr, addr), regs{image.RAX: addr, image.RSP: test.sp})
+		if got := j.classify().Kind == evidence.StackOverflow; got != test.want {
 			t.Errorf("%s: stack overflow %v, want %v", test.name, got, test.want)
 		}
 	}
 	f := newFake(store)
 	f.MappingAt(guardAt).Perms = "rw-"
-	if kind := f.scene(segv(segvAccErr, addr), regs{image.RAX: addr, image.RSP: stackAt}).classify(0).Kind; kind == evidence.StackOverflow {
+	if kind := f.judge(segv(segvAccErr, addr), regs{image.RAX: addr, image.RSP: stackAt}).classify().Kind; kind == evidence.StackOverflow {
 		t.Errorf("a fault in writable memory below a stack is called %s", kind)
 	}
 	far := evidence.Addr(stackAt + 8 - guardReach)
-	s := newFake(store).scene(segv(segvMapErr, far), regs{image.RAX: uint64(far), image.RSP: stackAt + 64})
-	if kind := s.classify(0).Kind; kind == evidence.StackOverflow {
+	j := newFake(store).judge(segv(segvMapErr, far), regs{image.RAX: uint64(far), image.RSP: stackAt + 64})
+	if kind := j.classify().Kind; kind == evidence.StackOverflow {
 		t.Errorf("an access %d bytes below the stack pointer is called %s", stackAt+64-far, kind)
 	}
 }
@@ -83,22 +83,22 @@ func TestRecursion(t *testing.T) {
 		return list
 	}
 	stack := &image.Mapping{Start: stackAt, End: stackAt + 0x2000, Perms: "rw-"}
-	s := f.scene(segv(segvAccErr, stackAt-8), nil)
-	s.frames = frames(4, 4)
-	if r := s.recursion(stack); r != nil {
+	j := f.judge(segv(segvAccErr, stackAt-8), nil)
+	j.stack.frames = frames(4, 4)
+	if r := j.stack.recursion(stack); r != nil {
 		t.Errorf("two turns: %+v", r)
 	}
-	s.frames = frames(4, 4, 4)
-	if r := s.recursion(stack); r == nil || r.Turns != 3 || len(r.Cycle) != 1 || r.Cycle[0].Function != "a" {
+	j.stack.frames = frames(4, 4, 4)
+	if r := j.stack.recursion(stack); r == nil || r.Turns != 3 || len(r.Cycle) != 1 || r.Cycle[0].Function != "a" {
 		t.Errorf("three turns: %+v", r)
 	}
-	s.frames = frames(4, 4, 4)
-	s.stack.Cycle = &unwind.Cycle{First: 1, Period: 1, Turns: 9}
-	if r := s.recursion(stack); r == nil || r.Turns != 9 {
+	j.stack.frames = frames(4, 4, 4)
+	j.stack.walk.Cycle = &unwind.Cycle{First: 1, Period: 1, Turns: 9}
+	if r := j.stack.recursion(stack); r == nil || r.Turns != 9 {
 		t.Errorf("the walk's cycle: %+v", r)
 	}
-	s.cut = 2
-	if r := s.recursion(stack); r == nil || r.Turns != 3 {
+	j.stack.cut = 2
+	if r := j.stack.recursion(stack); r == nil || r.Turns != 3 {
 		t.Errorf("the walk's cycle before the failure: %+v", r)
 	}
 }

@@ -241,6 +241,32 @@ func TestUnknownFutexRegisters(t *testing.T) {
 	}
 }
 
+// A thread that sleeps in the recording library until it is its turn waits for nothing that is
+// known, though the function that it is in does wait.
+func TestTurnIsNoWait(t *testing.T) {
+	for _, function := range []string{"pthread_mutex_lock", "__pthread_clockjoin_ex", "pthread_cond_wait"} {
+		f := newFake(nil)
+		f.put(dataAt, []byte{2, 0, 0, 0})
+		thread, stack := waitingIn(100, dataAt, 2, function)
+		for turn, want := range map[evidence.Addr]bool{dataAt: false, dataAt + 8: true} {
+			opts := WaitOptions{Turn: func(word evidence.Addr) bool { return word == turn }}
+			w := &waiter{target: f, threads: []image.Thread{thread}, stacks: []unwind.Stack{stack}, opts: opts}
+			if got := w.waitOf(0); (got != nil) != want {
+				t.Errorf("%s, turn %v: %+v", function, turn, got)
+			}
+		}
+	}
+}
+
+// A word that cannot be read does not say that the thread has ended.
+func TestUnreadableEnd(t *testing.T) {
+	w := &waiter{target: newFake(nil)}
+	out := &wait{what: "thread exit", name: "dg_facts[2].ended", object: 0x10}
+	if w.joinInEngine(out); !strings.HasPrefix(out.note, "which cannot be read: ") {
+		t.Errorf("%+v", out)
+	}
+}
+
 // A function of the program ends the search for the function that waits.
 func TestWaitKind(t *testing.T) {
 	tests := []struct {

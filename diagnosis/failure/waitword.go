@@ -9,6 +9,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
+	"diagnose/internal/futex"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,19 +37,8 @@ type wait struct {
 	came bool
 }
 
-// futex(2) operations, without their flags.
-const (
-	futexCommand    = 0x7f
-	futexWait       = 0
-	futexLockPI     = 6
-	futexWaitBitset = 9
-	futexWaitReqPI  = 11
-	futexLockPI2    = 13
-)
-
-// futexCall returns the word on which a thread sleeps and the value that it
-// expected there, from the system call's registers; ok is false when the
-// thread is in no futex wait.
+// futexCall returns the word on which a thread sleeps and the value that it expected there, from
+// the system call's registers. ok is false if the thread is in no futex wait.
 func futexCall(t *image.Thread) (word evidence.Addr, expected uint32, timed, ok bool) {
 	if t.Registers.OrigRAX != unix.SYS_FUTEX {
 		return 0, 0, false, false
@@ -57,14 +47,10 @@ func futexCall(t *image.Thread) (word evidence.Addr, expected uint32, timed, ok 
 	rsi, known2 := t.Registers.Get(image.RSI)
 	rdx, _ := t.Registers.Get(image.RDX)
 	r10, _ := t.Registers.Get(image.R10)
-	if !known || !known2 {
+	if !known || !known2 || !futex.Waits(rsi) {
 		return 0, 0, false, false
 	}
-	switch rsi & futexCommand {
-	case futexWait, futexLockPI, futexWaitBitset, futexWaitReqPI, futexLockPI2:
-		return evidence.Addr(rdi), uint32(rdx), r10 != 0, true
-	}
-	return 0, 0, false, false
+	return evidence.Addr(rdi), uint32(rdx), r10 != 0, true
 }
 
 // waiter is a stopped process and the walked stacks of its threads.
@@ -81,7 +67,11 @@ func (w *waiter) sleeps(i int) (word evidence.Addr, expected uint32, timed, ok b
 	if i < len(w.opts.Words) && w.opts.Words[i] != 0 {
 		return w.opts.Words[i], 0, false, true
 	}
-	return futexCall(&w.threads[i])
+	word, expected, timed, ok = futexCall(&w.threads[i])
+	if ok && w.opts.Turn != nil && w.opts.Turn(word) {
+		return 0, 0, false, false
+	}
+	return word, expected, timed, ok
 }
 
 // waitOf says what a thread waits for; nil if it waits for nothing that is understood.
@@ -94,7 +84,7 @@ func (w *waiter) waitOf(i int) *wait {
 	if !ok || i >= len(w.stacks) {
 		return nil
 	}
-	sites := sitesOfFrames(w.stacks[i].Frames, w.bareSite)
+	sites := sitesOfFrames(w.stacks[i].Frames, w)
 	out := &wait{thread: t, timed: timed, object: word}
 	switch kind := waitKind(sites); kind {
 	case "mutex":
@@ -132,7 +122,7 @@ func (w *waiter) waitIn(i int, c *WaitingCall) *wait {
 	if c.Came {
 		out.note = "which came meanwhile"
 	}
-	out.site = programSite(sitesOfFrames(w.stacks[i].Frames, w.bareSite))
+	out.site = programSite(sitesOfFrames(w.stacks[i].Frames, w))
 	switch c.What {
 	case "mutex":
 		w.mutex(out)
@@ -239,14 +229,9 @@ func waitKind(sites []evidence.Site) string {
 // __kind.
 const mutexBytes = 24
 
-const (
-	// lockTID are the bits of a robust or priority-inheriting lock word that
-	// hold the owner (linux/futex.h, FUTEX_TID_MASK).
-	lockTID = 0x3fffffff
-	// maxMutexKind covers the type, robust, priority, elision and shared bits
-	// (nptl/pthreadP.h).
-	maxMutexKind = 0x3ff
-)
+// maxMutexKind covers the type, robust, priority, elision and shared bits
+// (nptl/pthreadP.h).
+const maxMutexKind = 0x3ff
 
 // mutex reads the owner of the mutex that a thread sleeps on. Its lock word is
 // its first field, so the futex's address is the mutex's.
@@ -276,7 +261,7 @@ func (w *waiter) mutex(out *wait) {
 // lockWordOwner takes the owner from the lock word, where robust and
 // priority-inheriting mutexes keep it.
 func (w *waiter) lockWordOwner(lock uint32) uint64 {
-	if tid := uint64(lock & lockTID); threadNumbered(w.threads, tid) != nil {
+	if tid := uint64(lock & futex.TIDMask); threadNumbered(w.threads, tid) != nil {
 		return tid
 	}
 	return 0
@@ -359,14 +344,13 @@ func (w *waiter) joinInEngine(out *wait) {
 		return
 	}
 	out.owner, out.note = 0, ""
-	if ended, err := image.Uint32(w, out.object); err != nil || ended != 0 {
+	switch ended, err := image.Uint32(w, out.object); {
+	case err != nil:
+		out.note = "which cannot be read: " + err.Error()
+		return
+	case ended != 0:
 		out.note = "which has ended at this moment"
 		return
 	}
 	w.joined(out, out.joined)
-}
-
-func (w *waiter) bareSite(fr *unwind.Frame) evidence.Site {
-	s := scene{target: w.target}
-	return s.bareSite(fr)
 }
