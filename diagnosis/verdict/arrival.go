@@ -40,11 +40,11 @@ func (w *work) last(a arrivals) (found evidence.Moment, err error) {
 	if a.pc == 0 || a.pc >= userSpace || a.ordinal == 0 {
 		return found, nil
 	}
-	opts := replay.Options{Image: w.Image}
+	opts := replay.WatchRequest{Common: replay.Common{Image: w.Image}}
 	passed := 0
 	do := func(s *replay.Stopped) error {
 		if passed++; passed > mostArrivals {
-			return fmt.Errorf("verdict: the instruction at %v was passed more than %d times behind event %d of thread %d", a.pc, mostArrivals, a.ordinal-a.events, a.thread)
+			return fmt.Errorf("verdict: the instruction at %v was passed more than %d times after event %d of thread %d", a.pc, mostArrivals, a.ordinal-a.events, a.thread)
 		}
 		regs, err := s.Registers()
 		if err == nil && (a.is == nil || a.is(&regs)) {
@@ -81,7 +81,7 @@ func (w *work) standAt(at evidence.Moment, look func(*replay.Stopped, *image.Pro
 		}
 		return replay.ErrEnough
 	}}
-	_, err := replay.Run(w.ctx, w.rec, replay.Options{Image: w.Image, Hooks: []replay.Hook{hook}})
+	_, err := replay.Run(w.ctx, w.rec, replay.PlainRequest{Common: replay.Common{Image: w.Image, Hooks: []replay.Hook{hook}}})
 	return err
 }
 

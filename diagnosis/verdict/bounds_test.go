@@ -32,8 +32,8 @@ func TestTimeIsUsedUp(t *testing.T) {
 			t.Errorf("%s: %v", at, err)
 		}
 		d := result.Diagnosis
-		if limits := strings.Join(d.Coverage.Limits, "\n"); !strings.Contains(limits, "the time was used up (--time 1s); not done: ") {
-			t.Errorf("%s: limits %q", at, limits)
+		if l := evidence.LimitOf(d.Coverage.Limits, evidence.LimitTime); l == nil || l.Time != "1s" || len(l.Names) == 0 {
+			t.Errorf("%s: limits %+v", at, d.Coverage.Limits)
 		}
 		for _, cause := range d.Causes {
 			if cause.Proof == evidence.Proved {

@@ -71,7 +71,7 @@ const heapEvents = 8
 func (w *work) moment(call heapCall, is func(*image.Registers) bool) (evidence.Moment, error) {
 	at, err := w.last(arrivals{pc: call.entry, thread: call.thread, ordinal: call.ordinal, events: heapEvents, before: call.before, is: is})
 	if err == nil && at.Count == 0 {
-		err = fmt.Errorf("verdict: the call of %s that the heap answered behind event %d of thread %d was not found", call.name, call.ordinal, call.thread)
+		err = fmt.Errorf("verdict: the call of %s that the heap answered after event %d of thread %d was not found", call.name, call.ordinal, call.thread)
 	}
 	return at, err
 }

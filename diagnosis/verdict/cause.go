@@ -8,6 +8,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/internal/wording"
 )
 
 // cause says what the chain found; nil if it says nothing.
@@ -204,7 +205,7 @@ func (c *chain) damaged() string {
 	case c.victim.kind == evidence.CauseStackSmashing && f.Site != nil:
 		return "the stack guard of " + evidence.ShortName(f.Site.Function)
 	case f.Object != nil:
-		text := fmt.Sprintf("%s of %s", c.victim.name, evidence.SizeText(f.Object.Size))
+		text := fmt.Sprintf("%s of %s", c.victim.name, wording.Count(f.Object.Size, "byte"))
 		if a := f.Object.Allocated; a != nil && a.Site != nil {
 			text += " allocated in " + siteText(a.Site)
 		}
@@ -303,7 +304,7 @@ func (l *link) text() string {
 	text := where(&l.seen) + " stored "
 	switch {
 	case l.store.Width > 0 && l.store.Width < int(l.access.Size) && l.access.By == evidence.ByProgram:
-		text += evidence.SizeText(uint64(l.store.Width)) + " in " // a part of the watched word
+		text += wording.Count(uint64(l.store.Width), "byte") + " in " // a part of the watched word
 	case l.seen.New != "":
 		text += l.seen.New + " in "
 	default:
@@ -343,7 +344,7 @@ func (c *chain) freedCause() *evidence.Cause {
 	if out.Variable == "" {
 		out.Variable = c.victim.name
 	}
-	object := "the object of " + evidence.SizeText(f.Object.Size)
+	object := "the object of " + wording.Count(f.Object.Size, "byte")
 	if a := f.Object.Allocated; a != nil && a.Site != nil {
 		object += " allocated in " + siteText(a.Site)
 	}
@@ -352,12 +353,16 @@ func (c *chain) freedCause() *evidence.Cause {
 		again = "frees"
 	}
 	out.Summary = fmt.Sprintf("%s freed %s", where(&c.made.seen), object)
-	if s := c.Case.Failure.Site; s != nil {
+	s, known := c.Case.Failure.Site, evidence.FromCore
+	if c.victim.use && f.Site != nil {
+		s, known = f.Site, f.Proof
+	}
+	if s != nil {
 		out.Summary += fmt.Sprintf(", which %s still %s", siteText(s), again)
 	}
 	out.Story = []evidence.CauseStep{{Text: "the object was freed", Access: &c.made.seen, Proof: evidence.Replayed}}
-	if s := c.Case.Failure.Site; s != nil {
-		out.Story = append(out.Story, evidence.CauseStep{Text: siteText(s) + " " + again + " it", Site: s, Proof: evidence.FromCore})
+	if s != nil {
+		out.Story = append(out.Story, evidence.CauseStep{Text: siteText(s) + " " + again + " it", Site: s, Proof: known})
 	}
 	return out
 }

@@ -15,7 +15,7 @@ import (
 // prove makes the experiments on a memory error: the failure must go away
 // without the store, and stay with it.
 func (w *work) prove(c *chain, cause *evidence.Cause) {
-	cause.Experiments = append(cause.Experiments, w.experiment("the recorded run again", w.rec, replay.Options{Free: true}, true))
+	cause.Experiments = append(cause.Experiments, w.unchanged(w.rec))
 	for _, x := range c.changes() {
 		e := w.without(&x)
 		cause.Experiments = append(cause.Experiments, e)
@@ -29,7 +29,7 @@ func (w *work) prove(c *chain, cause *evidence.Cause) {
 // change is what an experiment does.
 type change struct {
 	what    string
-	options replay.Options
+	options replay.FreeRequest
 	// breaks makes those of one replay; nil: it has none.
 	breaks func() []replay.Break
 }
@@ -69,7 +69,7 @@ func (c *chain) changes() []change {
 // undone takes back what a store put there. last: it is the one that the chain ends at.
 func (l *link) undone(last bool) change {
 	if l.access.By == evidence.ByCall {
-		return change{what: "what the call stored taken back", options: replay.Options{Free: true, Edits: l.takenBack()}}
+		return change{what: "what the call stored taken back", options: replay.FreeRequest{Edits: l.takenBack()}}
 	}
 	what := "the store skipped"
 	if !last {
@@ -80,7 +80,7 @@ func (l *link) undone(last bool) change {
 	for _, hit := range l.hits {
 		edits = append(edits, replay.Edit{Kind: replay.EditUndo, OnHit: true, Hit: hit})
 	}
-	return change{what: what, options: replay.Options{Free: true, Watches: pass.Watches, Backend: replay.BackendPtrace, Edits: edits}}
+	return change{what: what, options: replay.FreeRequest{Watching: replay.Watching{Watches: pass.Watches, Backend: replay.BackendPtrace}, Edits: edits}}
 }
 
 // padding is how much larger an object is made to see whether it was too small.
@@ -105,12 +105,12 @@ func (c *chain) heapChanges() []change {
 	at, err := c.moment(*c.made.call, is)
 	if err == nil {
 		edit.At = at
-		list = append(list, change{what: what, options: replay.Options{Free: true, Edits: []replay.Edit{edit}}})
+		list = append(list, change{what: what, options: replay.FreeRequest{Edits: []replay.Edit{edit}}})
 	} else {
-		c.limit(err.Error())
+		c.failedPart(err)
 	}
 	if c.made.seen.Site != nil {
-		list = append(list, change{what: all, options: replay.Options{Free: true}, breaks: func() []replay.Break { return c.eachCall(do) }})
+		list = append(list, change{what: all, options: replay.FreeRequest{}, breaks: func() []replay.Break { return c.eachCall(do) }})
 	}
 	return list
 }
@@ -173,7 +173,7 @@ func (c *chain) valueReplaced() []change {
 	}
 	good, err := c.passingValue(c.Blame.Loaded.PC)
 	if err != nil {
-		c.limit(err.Error())
+		c.failedPart(err)
 	}
 	if good == nil {
 		return nil
@@ -193,14 +193,14 @@ func (c *chain) valueReplaced() []change {
 	}
 	found, err := c.lastRead(c.Blame.Loaded.PC)
 	if err != nil {
-		c.limit(err.Error())
+		c.failedPart(err)
 		return nil
 	}
 	if found.addr != c.victim.start || found.size != good.size {
 		return nil
 	}
 	edit := replay.Edit{Kind: replay.EditStore, At: found.at, Addr: found.addr, Value: value, Size: found.size}
-	return []change{{what: "the value replaced by " + what, options: replay.Options{Free: true, Edits: []replay.Edit{edit}}}}
+	return []change{{what: "the value replaced by " + what, options: replay.FreeRequest{Edits: []replay.Edit{edit}}}}
 }
 
 // calledValue reports that the program went to the bad value as to code.

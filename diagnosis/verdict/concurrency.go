@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"diagnose/delta"
 	"diagnose/evidence"
@@ -117,9 +114,9 @@ func (w *work) withoutPassing(found []evidence.Cause) ([]evidence.Cause, error) 
 		return found, err
 	}
 	if stuck {
-		w.limit("no order of accesses occurs in failing runs alone: in passing runs the wait comes before or after the same accesses; passing runs were left out of this search")
+		w.limit(evidence.Limit{Code: evidence.LimitPassingWaits})
 	} else {
-		w.limit("passing runs have the orders of accesses that the failing one has, at the same lines; they were left out then, and the orders tried by experiment")
+		w.limit(evidence.Limit{Code: evidence.LimitPassingOrders})
 	}
 	return causes, nil
 }
@@ -150,7 +147,7 @@ func (w *work) race(targets []watchtrace.Target) (*race, error) {
 		w.limit(l)
 	}
 	if _, rust := w.Process.SymbolNamed("rust_eh_personality"); rust {
-		w.limit("the locks of Rust's standard library (Mutex, RwLock) are no pthread locks: who holds them is not known")
+		w.limit(evidence.Limit{Code: evidence.LimitRustLocks})
 	}
 	return &race{work: w, failing: failing, passing: passing, found: found}, nil
 }
@@ -193,7 +190,6 @@ type race struct {
 	excluded         []evidence.Fact
 	// final: what was found needs no wider search.
 	final bool
-	again *evidence.Experiment // the recorded run, unchanged
 }
 
 // tested is a candidate and what the experiments say.
@@ -214,6 +210,8 @@ type tested struct {
 	unreached *seenHit
 	// doubtful: what an experiment showed speaks against it, without deciding it.
 	doubtful bool
+	// unsettled: the failure came without the signal, which leaves the order as it was.
+	unsettled bool
 }
 
 // interleaved reports whether it is proved that neither context may come between
@@ -281,7 +279,7 @@ func (r *race) try() ([]evidence.Cause, error) {
 			}
 		case t.refuted && r.inDeadlock(c):
 			// The deadlock is told, with experiments of its own.
-		case c.Tentative() && !t.refuted:
+		case (c.Tentative() || t.unsettled) && !t.refuted:
 			r.unsettled(t)
 		case t.refuted:
 			r.excluded = append(r.excluded, evidence.Fact{Name: namesText(c.Variables),
@@ -309,8 +307,8 @@ func (r *race) try() ([]evidence.Cause, error) {
 func (r *race) unsettled(t *tested) {
 	for i := range t.experiments {
 		if e := &t.experiments[i]; e.Undecided != "" {
-			r.limit(fmt.Sprintf("%s of %s at %s may be the cause or not: %s: %s", t.candidate.Pattern, namesText(t.candidate.Variables),
-				r.placesText(t.candidate), e.What, e.Undecided))
+			r.limit(evidence.Limit{Code: evidence.LimitUndecidedOrder, Pattern: t.candidate.Pattern, Names: t.candidate.Variables,
+				Place: r.placesText(t.candidate), Experiment: e.What, Reason: e.Undecided})
 			return
 		}
 	}
@@ -407,7 +405,7 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 		t.experiments = append(t.experiments, evidence.Experiment{What: "another order", Undecided: err.Error()})
 		return t, r.halted()
 	}
-	t.experiments = append(t.experiments, *r.unchanged())
+	t.experiments = append(t.experiments, *r.recordedAgain())
 	for _, o := range orders {
 		if len(c.Accesses) > 2 && (o.control || o.expect) && !t.cured {
 			continue // both ways to change the order left the failure
@@ -421,7 +419,7 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 			return nil, err
 		}
 	}
-	t.cured = (t.cured || t.forced && t.passes) && r.again.Agrees()
+	t.cured = (t.cured || t.forced && t.passes) && r.recordedAgain().Agrees()
 	t.refuted = !t.cured && (t.stayed || t.doubtful)
 	if t.cured && !r.contradicted(t) {
 		for i := range t.experiments {
@@ -433,13 +431,10 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 	return t, nil
 }
 
-// unchanged is the recorded run as it was.
-func (r *race) unchanged() *evidence.Experiment {
-	if r.again == nil {
-		e := r.experiment("the recorded run again", r.failing[0].rec, replay.Options{Free: true}, true)
-		r.again = &e
-	}
-	return r.again
+// recordedAgain is the recorded run as it was.
+func (r *race) recordedAgain() *evidence.Experiment {
+	e := r.unchanged(r.failing[0].rec)
+	return &e
 }
 
 // halted is why the search cannot continue, other than by its bound of time.
@@ -452,7 +447,7 @@ func (r *race) halted() error {
 
 // judge adds an experiment to what is known of a candidate.
 func (r *race) judge(t *tested, o order, e evidence.Experiment) {
-	if !e.Expect && e.Agrees() && strings.HasPrefix(e.Outcome, "SIG") {
+	if !e.Expect && e.Agrees() && e.End != nil && e.End.Kind == evidence.RunEndSignal {
 		e.Undecided = "another failure came instead"
 	}
 	agrees, decided := e.Agrees(), e.Undecided == ""
@@ -483,7 +478,7 @@ func (r *race) make(c *patterns.Candidate, o order, times int) (evidence.Experim
 	if !o.failing {
 		t = &r.passing[c.PassingRun]
 	}
-	opts := replay.Options{Free: true}
+	opts := replay.FreeRequest{}
 	if len(o.holds) > 0 {
 		schedule, err := t.rec.Log.Schedule()
 		if len(schedule) == 0 {
@@ -508,13 +503,6 @@ func (r *race) run(t *traced) *run {
 		out.failing, out.last = t.rec.Manifest.Outcome.Thread, t.last
 	}
 	return out
-}
-
-func signalName(n uint8) string {
-	if name := unix.SignalName(unix.Signal(n)); name != "" {
-		return name
-	}
-	return fmt.Sprintf("signal %d", n)
 }
 
 // mostDifferences is how many of what differs between runs are told.

@@ -12,6 +12,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/internal/wording"
 	"diagnose/replay"
 	"diagnose/replay/record"
 )
@@ -77,7 +78,7 @@ func awaitedOf(events iter.Seq2[*record.Event, error], atEnd func(number uint64)
 	set := map[uint64]bool{} // signals with a call whose action is not known yet
 	add := func(number, handler uint64, known bool) {
 		const ignore = 1 // SIG_IGN, after SIG_DFL (include/uapi/asm-generic/signal-defs.h)
-		if name := signalName(uint8(number)); (!known || handler > ignore) && !slices.Contains(names, name) {
+		if name := wording.Signal(int(number)); (!known || handler > ignore) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"diagnose/delta"
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/internal/wording"
 	"diagnose/patterns"
 	"diagnose/watchtrace"
 )
@@ -20,7 +21,7 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 		out.Proof = evidence.Proved
 		if others := r.movedWith(c); len(others) > 0 {
 			out.Proof = evidence.Replayed
-			r.limit(fmt.Sprintf("the handler also writes %s: a signal that comes elsewhere changes the order of those accesses as well, so which variable matters is not proved", namesText(others)))
+			r.limit(evidence.Limit{Code: evidence.LimitHandlerWritesMore, Names: others})
 		}
 	} else if out.Kind == evidence.CauseSignalHandler {
 		out.Proof = evidence.Inferred // no experiment had the accesses in another order
@@ -52,6 +53,7 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 		i.Variables = named(c, i.Failing)
 		out.Variable = i.Variables[0]
 	}
+	i.Identities = r.identities(i, r.failing[c.Run].log)
 	out.Interleaving = i
 	if len(i.Failing) > 0 {
 		out.Site = i.Failing[0].Site
@@ -69,13 +71,7 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 
 // insteadText is what passing runs do; of an order that some of them have as well, those
 // that do not.
-func insteadText(c *patterns.Candidate) string {
-	rest, is := strings.CutPrefix(c.Instead, "in passing runs ")
-	if !is || c.PassingRuns == 0 {
-		return c.Instead
-	}
-	return fmt.Sprintf("in %d of %d passing runs %s", c.PassingOf-c.PassingRuns, c.PassingOf, rest)
-}
+func insteadText(c *patterns.Candidate) string { return c.Instead.Of(c.PassingRuns, c.PassingOf) }
 
 // named are the variables as the accesses name them: the element, where a whole
 // array was watched.
@@ -138,7 +134,7 @@ func (r *race) seen(t *traced, indices []int) ([]evidence.SeenAccess, error) {
 		}
 		return list, nil
 	}
-	r.limit(fmt.Sprintf("%s: the stacks of the accesses are not known: %v", t.rec.Dir, err))
+	r.limit(evidence.Limit{Code: evidence.LimitStacks, Subject: t.rec.Dir, Reason: err.Error()})
 	list = make([]evidence.SeenAccess, len(indices))
 	for j, i := range indices {
 		r.complete(&list[j], t.log, i)
@@ -150,8 +146,8 @@ func (r *race) seen(t *traced, indices []int) ([]evidence.SeenAccess, error) {
 func (r *race) unreachedAccess(c *patterns.Candidate, h *seenHit) evidence.SeenAccess {
 	log := r.failing[c.Run].log
 	a := &log.Accesses[c.Accesses[0]]
-	s := evidence.SeenAccess{Thread: log.Threads[a.Thread], Variable: c.Variables[0], Kind: h.kind.Kind(), Unreached: true,
-		Address: log.Variables[a.Variable].Address + evidence.Addr(a.Offset), Size: int(a.Size), Stack: evidence.Stack{Frames: []evidence.Frame{}}}
+	s := evidence.SeenAccess{Thread: log.Threads[a.Thread], Variable: c.Variables[0], Identity: log.Variables[a.Variable].Identity, Kind: h.kind.Kind(),
+		Unreached: true, Address: log.Variables[a.Variable].Address + evidence.Addr(a.Offset), Size: int(a.Size), Stack: evidence.Stack{Frames: []evidence.Frame{}}}
 	calls := r.Process.Symbolize(h.pc, image.AtInstruction)
 	for i := range calls {
 		frame := evidence.Frame{Index: i, Kind: evidence.Inlined, Trust: evidence.TrustContext, Site: calls[i].Site}
@@ -168,7 +164,8 @@ func (r *race) unreachedAccess(c *patterns.Candidate, h *seenHit) evidence.SeenA
 func (r *race) complete(s *evidence.SeenAccess, log *evidence.AccessLog, index int) {
 	a := &log.Accesses[index]
 	if s.Variable == "" {
-		s.Variable = log.Variables[a.Variable].Name
+		v := &log.Variables[a.Variable]
+		s.Variable, s.Identity = v.Name, v.Identity
 	}
 	if s.Kind == "" {
 		s.Kind = a.Kind.Kind()
@@ -185,7 +182,7 @@ func (r *race) complete(s *evidence.SeenAccess, log *evidence.AccessLog, index i
 	}
 	s.ByHeap = a.By == evidence.ByHeap
 	if s.Handler == "" && a.Handler != 0 {
-		s.Handler = signalName(a.Handler)
+		s.Handler = wording.Signal(int(a.Handler))
 	}
 	if s.Locks == nil && int(a.Locks) < len(log.LockSets) {
 		s.Locks = log.LockSets[a.Locks]
@@ -196,22 +193,54 @@ func (r *race) complete(s *evidence.SeenAccess, log *evidence.AccessLog, index i
 func (r *race) acquisitions(c *patterns.Candidate) []evidence.SeenAccess {
 	var list []evidence.SeenAccess
 	for _, i := range c.Acquisitions {
-		list = append(list, acquired(r.failing[c.Run].log, i))
+		list = append(list, r.acquired(r.failing[c.Run].log, i))
 	}
 	return list
 }
 
 // acquired is a lock that was taken, as an access.
-func acquired(log *evidence.AccessLog, index int) evidence.SeenAccess {
+func (w *work) acquired(log *evidence.AccessLog, index int) evidence.SeenAccess {
 	a := &log.Acquisitions[index]
 	s := evidence.SeenAccess{
 		Moment: evidence.Moment{Thread: a.Thread, Ordinal: a.Ordinal}, Position: a.Position, Thread: log.Threads[a.Thread],
-		Variable: a.Lock.Name, Address: a.Lock.Address, Kind: evidence.ReadWrite, Locks: log.LockSets[a.Held],
+		Variable: a.Lock.Name, Identity: w.lockIdentity(&a.Lock), Address: a.Lock.Address, Kind: evidence.ReadWrite, Locks: log.LockSets[a.Held],
 	}
 	if site := log.Contexts[a.Context].Site; site.PC != 0 {
 		s.Site = &site
 	}
 	return s
+}
+
+// identities are those of the variables of an interleaving: of their accesses, or else of
+// the log that they were found in.
+func (w *work) identities(i *evidence.Interleaving, log *evidence.AccessLog) []evidence.Identity {
+	list := make([]evidence.Identity, len(i.Variables))
+	for n, name := range i.Variables {
+		seen := slices.IndexFunc(i.Failing, func(a evidence.SeenAccess) bool { return a.Variable == name })
+		watched := -1
+		if log != nil {
+			watched = slices.IndexFunc(log.Variables, func(v evidence.Watched) bool { return v.Name == name })
+		}
+		switch {
+		case seen >= 0:
+			list[n] = i.Failing[seen].Identity
+		case watched >= 0:
+			list[n] = log.Variables[watched].Identity
+		default:
+			list[n] = evidence.Expression(name)
+		}
+	}
+	return list
+}
+
+// lockIdentity is the variable that a lock is.
+func (w *work) lockIdentity(l *evidence.Lock) evidence.Identity {
+	for _, t := range *w.stackLocks {
+		if t.Name == l.Name {
+			return t.Identified()
+		}
+	}
+	return evidence.Expression(lockText(l))
 }
 
 func namesText(names []string) string { return strings.Join(names, " and ") }

@@ -23,7 +23,7 @@ func (w *work) deadlocks() error {
 		}
 		links, err := w.waits(f)
 		if err != nil {
-			w.limit(err.Error())
+			w.failedPart(err)
 			continue
 		}
 		w.out.Causes = append(w.out.Causes, w.deadlock(f, links))
@@ -119,7 +119,7 @@ func (w *work) deadlock(f *evidence.Finding, ring []waiter) evidence.Cause {
 		i.Variables = append(i.Variables, lockText(&wanted))
 		i.Failing = append(i.Failing, evidence.SeenAccess{
 			Moment: evidence.Moment{Thread: x.thread, Ordinal: x.last}, Position: x.lastPlace, Thread: x.edge.Waiter, Variable: lockText(&wanted),
-			Address: x.edge.Object, Size: 4, Kind: evidence.ReadWrite, Site: x.edge.Site, Locks: []evidence.Lock{x.held},
+			Identity: w.lockIdentity(&wanted), Address: x.edge.Object, Size: 4, Kind: evidence.ReadWrite, Site: x.edge.Site, Locks: []evidence.Lock{x.held},
 		})
 		place := "somewhere"
 		if x.edge.Site != nil {
@@ -131,6 +131,7 @@ func (w *work) deadlock(f *evidence.Finding, ring []waiter) evidence.Cause {
 	slices.Sort(i.Variables)
 	slices.SortStableFunc(i.Failing, func(a, b evidence.SeenAccess) int { return int(int64(a.Position - b.Position)) })
 	out.Summary, out.Variable, out.Site = "deadlock: "+strings.Join(parts, ", "), namesText(i.Variables), i.Failing[0].Site
+	i.Identities = w.identities(i, nil)
 	w.passingOrder(i)
 	w.proveDeadlock(&out, ring)
 	return out
@@ -146,18 +147,18 @@ func (w *work) passingOrder(i *evidence.Interleaving) {
 	opts.LockOrder = true
 	plan, err := watchtrace.NewPlan(w.Passing[0], nil, opts)
 	if err != nil {
-		w.limit(err.Error())
+		w.failedPart(err)
 		return
 	}
 	log, err := plan.Trace(w.ctx)
 	if err != nil {
-		w.limit(fmt.Sprintf("%s: the orders of its locks: %v", w.Passing[0].Dir, err))
+		w.limit(evidence.Limit{Code: evidence.LimitLockOrders, Subject: w.Passing[0].Dir, Reason: err.Error()})
 		return
 	}
 	w.covered(log)
 	for _, failing := range i.Failing {
 		if n := sameOrder(log, &failing); n >= 0 {
-			i.Passing = append(i.Passing, acquired(log, n))
+			i.Passing = append(i.Passing, w.acquired(log, n))
 		}
 	}
 	slices.SortStableFunc(i.Passing, func(a, b evidence.SeenAccess) int { return cmp.Compare(a.Position, b.Position) })
@@ -181,17 +182,17 @@ func sameOrder(log *evidence.AccessLog, failing *evidence.SeenAccess) int {
 // proveDeadlock lets each thread of the ring come behind another one, until the
 // failure is gone once.
 func (w *work) proveDeadlock(out *evidence.Cause, ring []waiter) {
-	again := w.experiment("the recorded run again", w.rec, replay.Options{Free: true}, true)
+	again := w.unchanged(w.rec)
 	out.Experiments = append(out.Experiments, again)
 	schedule, err := w.rec.Log.Schedule()
 	if len(schedule) == 0 {
-		w.limit(fmt.Sprintf("verdict: the recorded order: %v", err))
+		w.limit(evidence.Limit{Code: evidence.LimitRecordedOrder, Reason: err.Error()})
 		return
 	}
 	for n := range ring {
 		x, next := &ring[n], &ring[(n+1)%len(ring)]
-		e := w.experiment(fmt.Sprintf("%s kept back from %s as long as %s can go on", x.edge.Waiter.Label(), lockText(&x.held), next.edge.Waiter.Label()),
-			w.rec, replay.Options{Free: true, Schedule: replay.Reorder(schedule, replay.Hold{
+		e := w.experiment(fmt.Sprintf("%s kept from %s while %s can run", x.edge.Waiter.Label(), lockText(&x.held), next.edge.Waiter.Label()),
+			w.rec, replay.FreeRequest{Schedule: replay.Reorder(schedule, replay.Hold{
 				Thread: x.thread, Ordinal: x.held.Taken, Until: replay.EventOf{Thread: next.thread, Ordinal: replay.AsFarAsItCan}})}, false)
 		out.Experiments = append(out.Experiments, e)
 		if again.Agrees() && e.Agrees() {

@@ -146,11 +146,11 @@ func (w *work) allocated() []watchtrace.Target {
 	}
 	objects, err := heap.Own()
 	if err != nil {
-		w.limit(err.Error())
+		w.failedPart(err)
 		return nil
 	}
 	if n := len(objects); n > mostObjects {
-		w.limit(fmt.Sprintf("of the %d heap objects of the program the first %d, by address, were looked at", n, mostObjects))
+		w.limit(evidence.Limit{Code: evidence.LimitHeapObjects, Count: mostObjects, Of: uint64(n)})
 		objects = objects[:mostObjects]
 	}
 	var list []watchtrace.Target
@@ -175,6 +175,7 @@ type part struct {
 // one says nothing about the other.
 func partsOf(o *evidence.HeapObject, p typedPointer) []part {
 	group, size := objectName(o), int64(o.Size)
+	object := objectIdentity(o)
 	var list []part
 	for at := int64(0); at < size && len(list) < mostParts; {
 		t := watchtrace.Target{Addr: o.Addr + evidence.Addr(at), Group: group}
@@ -186,11 +187,13 @@ func partsOf(o *evidence.HeapObject, p typedPointer) []part {
 			continue
 		case typed && leaf.Size() > 0 && leaf.Size() <= wordSize && !narrow(name, leaf):
 			t.Name, t.Type, t.Size = group+name, leaf.Name(), int(leaf.Size())
+			t.Identity = object.At(name)
 			if leaf.Kind() == debuginfo.KindPointer {
 				x.pointee = leaf.Elem()
 			}
 		default:
-			t.Name, t.Size = fmt.Sprintf("%s+%#x", group, at), int(min(wordSize-at%wordSize, size-at))
+			offset := fmt.Sprintf("+%#x", at)
+			t.Name, t.Size, t.Identity = group+offset, int(min(wordSize-at%wordSize, size-at)), object.At(offset)
 		}
 		x.target = t
 		list, at = append(list, x), at+int64(t.Size)
@@ -246,4 +249,13 @@ func objectName(o *evidence.HeapObject) string {
 		return fmt.Sprintf("heap object %v", o.Addr)
 	}
 	return fmt.Sprintf("%s at %s:%d (%v)", cmp.Or(o.API, "malloc"), path.Base(o.Allocated.Site.File), o.Allocated.Site.Line, o.Addr)
+}
+
+// objectIdentity is the object as other runs have it: by its allocation.
+func objectIdentity(o *evidence.HeapObject) evidence.Identity {
+	i := evidence.Identity{Kind: evidence.IdentityHeap, Name: cmp.Or(o.API, "malloc"), Addr: o.Addr}
+	if o.Allocated != nil {
+		i.Site = o.Allocated.Site
+	}
+	return i
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 	"diagnose/patterns"
 	"diagnose/replay"
 )
@@ -129,7 +130,7 @@ func outermost(log *evidence.AccessLog, a *evidence.Access) uint64 {
 
 func contextName(log *evidence.AccessLog, a *evidence.Access) string {
 	if a.Handler != 0 {
-		return "the handler of " + signalName(a.Handler)
+		return "the handler of " + wording.Signal(int(a.Handler))
 	}
 	t := log.Threads[a.Thread]
 	return t.Label()
@@ -275,7 +276,7 @@ func planNever(c *patterns.Candidate, failing *run) ([]order, error) {
 		if thread != a.Thread {
 			other := log.Threads[thread]
 			list = append(list, order{
-				what: fmt.Sprintf("%s kept back as long as %s can go on", one.name, other.Label()), failing: true,
+				what: fmt.Sprintf("%s kept back while %s can run", one.name, other.Label()), failing: true,
 				holds: []replay.Hold{{Thread: one.thread, Ordinal: one.from, Until: replay.EventOf{Thread: thread, Ordinal: replay.AsFarAsItCan}}},
 			})
 		}
@@ -313,7 +314,7 @@ func planLocks(c *patterns.Candidate, log *evidence.AccessLog) []order {
 			}
 			held, free := log.Threads[a.Thread], log.Threads[other.Thread]
 			list = append(list, order{
-				what: fmt.Sprintf("%s kept back from its locks as long as %s can go on", held.Label(), free.Label()), failing: true,
+				what: fmt.Sprintf("%s kept from its locks while %s can run", held.Label(), free.Label()), failing: true,
 				holds: []replay.Hold{{Thread: a.Thread, Ordinal: from, Until: replay.EventOf{Thread: other.Thread, Ordinal: replay.AsFarAsItCan}}},
 			})
 			break

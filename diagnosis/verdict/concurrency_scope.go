@@ -88,11 +88,15 @@ func (w *work) handlerTargets() []watchtrace.Target {
 	frames := unwind.New(p).Walk(thread, 64).Frames
 	scan, _, err := staticscan.Run(staticscan.Input{Process: p, Thread: thread, Frames: frames},
 		staticscan.Options{Functions: names, Depth: 1, Handed: true})
-	if err != nil {
-		return nil // code without frames of the program's own has no suspects
+	var list []watchtrace.Target
+	if err == nil { // code without frames of the program's own has no suspects
+		scan.Suspects = slices.DeleteFunc(scan.Suspects, func(s evidence.Suspect) bool { return s.Access == evidence.Read })
+		list = watchtrace.Suspects(&scan)
 	}
-	scan.Suspects = slices.DeleteFunc(scan.Suspects, func(s evidence.Suspect) bool { return s.Access == evidence.Read })
-	return watchtrace.Suspects(&scan)
+	if at, ok := errnoAddress(p, thread); ok {
+		list = append(list, watchtrace.Target{Name: errnoName, Type: "int", Addr: at, Size: errnoSize})
+	}
+	return list
 }
 
 // handlers are the functions that ran for signals which no instruction raised, in any of the
@@ -131,7 +135,8 @@ func (w *work) static(t watchtrace.Target) watchtrace.Target {
 	if (strings.Contains(t.Name, "[-") || strings.HasPrefix(t.Name, "[")) && w.Object != nil {
 		if o := w.Object(t.Addr); o != nil && t.Addr >= o.Addr {
 			t.Group = objectName(o)
-			t.Name = fmt.Sprintf("%s+%#x", t.Group, uint64(t.Addr-o.Addr))
+			offset := fmt.Sprintf("+%#x", uint64(t.Addr-o.Addr))
+			t.Name, t.Identity = t.Group+offset, objectIdentity(o).At(offset)
 		}
 		return t
 	}

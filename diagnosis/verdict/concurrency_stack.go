@@ -62,7 +62,7 @@ func (w *work) stackParts() []watchtrace.Target {
 	}
 	frames, err := outermostFrames(w.Process, w.rec)
 	if err != nil {
-		w.limit(fmt.Sprintf("variables on stacks: %v", err))
+		w.limit(evidence.Limit{Code: evidence.LimitStackVariables, Reason: err.Error()})
 		return nil
 	}
 	var list []watchtrace.Target
@@ -73,7 +73,7 @@ func (w *work) stackParts() []watchtrace.Target {
 		}
 		variables := w.sharedVariables(frames, f)
 		if len(variables) > left {
-			w.limit(fmt.Sprintf("of the variables on stacks %d were looked at", mostVariables))
+			w.limit(evidence.Limit{Code: evidence.LimitManyStackVariables, Count: mostVariables})
 		}
 		if variables = variables[:min(len(variables), left)]; len(variables) == 0 {
 			continue
@@ -135,7 +135,8 @@ func slotName(function string) string { return evidence.ShortName(function) + "'
 // returnSlot is where a frame has its return address, right below its CFA (System V ABI,
 // section 3.2.2): the call that writes it begins the frame.
 func (w *work) returnSlot(place *stackPlace) watchtrace.Target {
-	t := watchtrace.Target{Name: slotName(place.function), Addr: place.cfa - wordSize, Size: wordSize, Writes: true}
+	t := watchtrace.Target{Name: slotName(place.function), Addr: place.cfa - wordSize, Size: wordSize, Writes: true,
+		Identity: evidence.Identity{Kind: evidence.IdentityReturn, Function: evidence.ShortName(place.function)}}
 	place.slot = t.Name
 	if place.returns, _ = w.word(t.Addr, wordSize); place.returns == 0 {
 		place.slot = "" // it is not in the core
@@ -274,6 +275,7 @@ var insideLibraryLock = []string{".__data.__lock", ".__data.__readers", "._M_imp
 // elements. Locks are told apart, each by what it begins with.
 func (v *stackVariable) parts(function string) (list, locks []watchtrace.Target) {
 	group := fmt.Sprintf("%s's %s", function, v.name)
+	variable := evidence.Identity{Kind: evidence.IdentityStack, Function: function, Name: v.name}
 	for at, size := int64(0), v.typ.Size(); at < size && len(list) < mostStackParts; {
 		path, leaf, ok := value.Path(v.typ, at, 0)
 		if ok && leaf != nil && leaf.Kind() == debuginfo.KindStruct {
@@ -287,10 +289,12 @@ func (v *stackVariable) parts(function string) (list, locks []watchtrace.Target)
 		for _, inside := range insideAtomic {
 			path = strings.TrimSuffix(path, inside)
 		}
+		t.Identity = variable.At(path)
 		if t.Name = group + path; insideLock(t) {
 			for _, inside := range insideLibraryLock {
-				t.Name = strings.TrimSuffix(t.Name, inside)
+				path = strings.TrimSuffix(path, inside)
 			}
+			t.Name, t.Identity = group+path, variable.At(path)
 			if !insideLock(t) {
 				locks = append(locks, t)
 			}
@@ -298,7 +302,8 @@ func (v *stackVariable) parts(function string) (list, locks []watchtrace.Target)
 			continue
 		}
 		if leaf.Size() > wordSize || narrow(path, leaf) {
-			t.Name, t.Type, t.Size = fmt.Sprintf("%s+%#x", group, at), "", int(min(wordSize-at%wordSize, size-at))
+			offset := fmt.Sprintf("+%#x", at)
+			t.Name, t.Type, t.Size, t.Identity = group+offset, "", int(min(wordSize-at%wordSize, size-at)), variable.At(offset)
 		}
 		list, at = append(list, t), at+int64(t.Size)
 	}

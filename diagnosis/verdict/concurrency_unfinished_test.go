@@ -82,8 +82,8 @@ func TestInstead(t *testing.T) {
 		c    patterns.Candidate
 		want string
 	}{
-		{patterns.Candidate{Instead: "in passing runs A comes before B", PassingOf: 3}, "in passing runs A comes before B"},
-		{patterns.Candidate{Instead: "in passing runs A comes before B", PassingRuns: 1, PassingOf: 3}, "in 2 of 3 passing runs A comes before B"},
+		{patterns.Candidate{Instead: patterns.InPassing("A comes before B"), PassingOf: 3}, "in passing runs A comes before B"},
+		{patterns.Candidate{Instead: patterns.InPassing("A comes before B"), PassingRuns: 1, PassingOf: 3}, "in 2 of 3 passing runs A comes before B"},
 		{patterns.Candidate{PassingRuns: 1, PassingOf: 3}, ""},
 	} {
 		if got := insteadText(&x.c); got != x.want {

@@ -70,7 +70,7 @@ func (c *chain) confined(l *link) *change {
 		name = calls[len(calls)-1].Site.Function
 	}
 	return &change{what: fmt.Sprintf("all that %s stores outside of %s undone", evidence.ShortName(name), meant),
-		options: replay.Options{Free: true}, breaks: x.breaks}
+		options: replay.FreeRequest{}, breaks: x.breaks}
 }
 
 // bounds finds out what is outside.

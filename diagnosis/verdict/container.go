@@ -5,6 +5,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/internal/wording"
 )
 
 // A node of std::map and std::set, and the header of the tree, which stands for its end
@@ -40,18 +41,11 @@ func (c *chain) endOfTree() *evidence.Cause {
 			name = evidence.ShortName(s.Name)
 		}
 		out := &evidence.Cause{Kind: evidence.CauseBadValue, Variable: name + ".end()", Site: c.Case.Failure.Site, Proof: evidence.FromCore}
-		out.Summary = fmt.Sprintf("the value was read through the end() of %s, which is no element: what was looked for is not among its %s", name, countText(count))
+		out.Summary = fmt.Sprintf("the value was read through the end() of %s, which is no element: the key that the program searched for is not among its %s", name, wording.Count(count, "element"))
 		out.Story = []evidence.CauseStep{{Text: out.Summary, Site: out.Site, Proof: evidence.FromCore}}
 		return out
 	}
 	return nil
-}
-
-func countText(n uint64) string {
-	if n == 1 {
-		return "1 element"
-	}
-	return fmt.Sprintf("%d elements", n)
 }
 
 // treeHeader reports whether a header of a tree lies at an address: it is red and its

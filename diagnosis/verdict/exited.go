@@ -40,7 +40,7 @@ func (w *work) statusStart() *start {
 		return nil
 	})
 	if err != nil {
-		w.limit(err.Error())
+		w.failedPart(err)
 	}
 	return s
 }

@@ -2,8 +2,10 @@ package verdict
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 type trial struct {
 	failed    bool
 	outcome   string
+	end       *evidence.RunEnd
 	undecided string
 	// endless: it was after the failure and went on without an end.
 	endless bool
@@ -31,12 +34,14 @@ type trial struct {
 	// events it made, of so many in the recording.
 	reached, events, total uint64
 	unbroken               []evidence.Addr
+	// faults are the signals that the program's handlers of faults got.
+	faults *handledFaults
 }
 
 // experiment replays some times with a change and says whether the failure came. A
 // run without it has to go well, and to come as far as the recorded one: one that ends
 // elsewhere may have stopped too soon, or because of the change.
-func (w *work) experiment(what string, rec *record.Recording, opts replay.Options, expect bool) evidence.Experiment {
+func (w *work) experiment(what string, rec *record.Recording, opts replay.FreeRequest, expect bool) evidence.Experiment {
 	return w.repeat(what, expect, func() trial { return w.once(rec, opts, expect) })
 }
 
@@ -52,7 +57,7 @@ func (w *work) without(x *change) evidence.Experiment {
 }
 
 // once makes one replay, and judges one that went well.
-func (w *work) once(rec *record.Recording, opts replay.Options, expect bool) trial {
+func (w *work) once(rec *record.Recording, opts replay.FreeRequest, expect bool) trial {
 	own := rec == w.rec
 	var reached uint64
 	if r := w.reaching(); own && r.pc != 0 {
@@ -74,13 +79,31 @@ func (w *work) once(rec *record.Recording, opts replay.Options, expect bool) tri
 	case t.elsewhere != "":
 		t.undecided = t.elsewhere
 	case own:
-		t.undecided = w.soFar(&t)
+		if t.undecided = w.soFar(&t); t.undecided == "" {
+			t.undecided = w.recurred(t.faults)
+		}
 	}
 	return t
 }
 
+// replayOf is a recording that is replayed while the failure of another one, or of the same,
+// is explained.
+type replayOf struct{ explained, rec *record.Recording }
+
+// unchanged replays a recorded run as it was, and says whether it fails as recorded. What
+// a recording's experiments are compared with is replayed once.
+func (w *work) unchanged(rec *record.Recording) evidence.Experiment {
+	key := replayOf{w.rec, rec}
+	e, done := w.baselines[key]
+	if !done {
+		e = w.experiment("the recorded run again", rec, replay.FreeRequest{}, true)
+		w.baselines[key] = e
+	}
+	return e
+}
+
 func (w *work) repeat(what string, expect bool, try func() trial) evidence.Experiment {
-	e := evidence.Experiment{What: what, Expect: expect}
+	e := evidence.Experiment{What: evidence.Say(what), Expect: expect}
 	if w.rec.Manifest.Outcome.Declared != nil {
 		e.Undecided = "whether a changed run fails is not known: the rule that says so is not applied to replays"
 		return e
@@ -100,7 +123,7 @@ func (w *work) repeat(what string, expect bool, try func() trial) evidence.Exper
 		if t.failed {
 			e.Failed++
 		}
-		e.Outcome, e.Undecided = t.outcome, t.undecided
+		e.Outcome, e.End, e.Undecided = evidence.Say(t.outcome), t.end, evidence.Say(t.undecided)
 		if t.undecided != "" {
 			break
 		}
@@ -115,36 +138,42 @@ const (
 	trialTimes = 10
 )
 
-func (w *work) try(rec *record.Recording, opts replay.Options) trial {
+func (w *work) try(rec *record.Recording, opts replay.FreeRequest) trial {
 	var t trial
 	opts.Image = w.Image
 	times := &rec.Manifest.Times
 	opts.Computing = trialLeast + trialTimes*time.Duration(times.UserNS+times.SystemNS)
 	opts.AtEnd = func(s *replay.Stopped) error { return w.compare(&t, s) }
+	h := w.faultHandlers()
+	var seen []replay.Break
+	t.faults, seen = h.observe()
+	opts.Breaks = append(seen, opts.Breaks...)
 	result, err := replay.Run(w.ctx, rec, opts)
 	if result != nil {
 		t.events, t.total, t.unbroken = result.Events, result.Total, result.Unbroken
+		t.faults.cut = t.faults.cut || slices.ContainsFunc(h.entries, func(pc evidence.Addr) bool { return slices.Contains(result.Unbroken, pc) })
 	}
 	var diverged *replay.DivergenceError
 	var stuck *replay.StuckError
 	ended := w.rec.Manifest.Outcome.Signal == 0 // by itself
 	switch {
 	case errors.As(err, &stuck) && w.Case.Failure.Kind == evidence.Deadlock:
-		t.failed, t.outcome = true, "no thread could go on"
+		t.failed, t.outcome, t.end = true, "no thread could continue", &evidence.RunEnd{Kind: evidence.RunEndBlocked}
 	case errors.As(err, &stuck) && stuck.Cause == replay.StuckEvents && ended:
-		t.undecided = "it went on far behind the recorded end, at which the failure showed"
+		t.undecided = "it ran far past the recorded end, where the failure showed"
 	case errors.As(err, &stuck) && stuck.Cause == replay.StuckEvents:
-		t.failed, t.outcome, t.endless = false, "it went on far behind the recorded end without failing", true
+		t.failed, t.outcome, t.endless = false, "it ran far past the recorded end without failing", true
+		t.end = &evidence.RunEnd{Kind: evidence.RunEndEndless}
 	case errors.As(err, &stuck):
-		t.undecided = "the process came to no end: " + err.Error()
+		t.undecided = "the process did not end: " + err.Error()
 	case errors.As(err, &diverged):
-		t.undecided = "the replay left the recorded way: " + err.Error()
+		t.undecided = "the replay diverged from the recording: " + err.Error()
 	case err != nil:
 		t.undecided = err.Error()
 	case result.End == replay.EndIdle && ended:
 		t.undecided = "it waits for input that the recording does not have, and the failure showed at the end"
 	case result.End == replay.EndIdle:
-		t.failed, t.outcome = false, "it waits for input that the recording does not have"
+		t.failed, t.outcome, t.end = false, "it waits for input that the recording does not have", &evidence.RunEnd{Kind: evidence.RunEndInput}
 	case result.MadeUp > 0 && t.failed:
 		t.outcome += fmt.Sprintf(", with results of %d calls that the log does not have", result.MadeUp)
 	}
@@ -155,33 +184,21 @@ func (w *work) try(rec *record.Recording, opts replay.Options) trial {
 func (w *work) compare(t *trial, s *replay.Stopped) error {
 	recorded := &w.rec.Manifest.Outcome
 	if s.Signal == 0 {
-		t.outcome = fmt.Sprintf("exit status %d", s.Status)
-		same := recorded.Signal == 0 && s.Status == recorded.Status
-		if same && w.Ending != nil {
-			var err error
-			if same, err = w.sameHandled(s); err != nil {
-				return err
-			}
-		}
-		t.failed = same && w.stillDamaged(s)
-		if !same && !w.passes(s.Status) {
-			t.elsewhere = fmt.Sprintf("the run then ended by %s, by which no run that passes does", t.outcome)
-		}
-		return nil
+		t.outcome, t.end = fmt.Sprintf("exit status %d", s.Status), &evidence.RunEnd{Kind: evidence.RunEndExit, Status: s.Status}
+		return w.compareStatus(t, s)
 	}
 	function, pc, err := w.failingPlace(s)
 	if err != nil {
 		return err
 	}
 	t.outcome = unix.SignalName(unix.Signal(s.Signal))
+	t.end = &evidence.RunEnd{Kind: evidence.RunEndSignal, Signal: t.outcome, Function: function}
 	if function != "" {
 		t.outcome += " in " + function
 	}
 	t.failed = s.Signal == recorded.Signal && w.sameInstruction(pc) && w.samePlace(function)
-	if t.failed && w.Ending != nil {
-		if t.failed, err = w.sameHandled(s); err != nil {
-			return err
-		}
+	if t.failed {
+		t.failed, t.undecided = w.sameHandled(s.TID(), t.faults)
 	}
 	if err := w.compareError(t, s); err != nil {
 		return err
@@ -196,33 +213,54 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 	return nil
 }
 
-// sameHandled reports whether a run that ended in a handler of a fault, or after one, did so
-// for the recorded fault. The end alone does not say: a handler ends the process in the
-// same way for each fault. Where the recorded handler was left by a jump, or the signal was
-// raised by a call such as abort, nothing of a fault is on the stack, and the place of the
-// end has to do.
-func (w *work) sameHandled(s *replay.Stopped) (bool, error) {
+// compareStatus looks at a process that ended itself. A status is the recorded one only if it
+// was given in the same function.
+func (w *work) compareStatus(t *trial, s *replay.Stopped) error {
+	recorded := &w.rec.Manifest.Outcome
+	same := recorded.Signal == 0 && s.Status == recorded.Status
+	if same {
+		there, err := w.endsThere(s)
+		if err != nil {
+			return err
+		}
+		if !there {
+			t.elsewhere = fmt.Sprintf("the run then ended by %s in another function", t.outcome)
+			return nil
+		}
+		if same, t.undecided = w.sameHandled(s.TID(), t.faults); !same {
+			t.elsewhere = fmt.Sprintf("the run then ended by %s after another signal was handled", t.outcome)
+			return nil
+		}
+	}
+	if same {
+		var err error
+		if t.failed, err = w.stillDamaged(s); err != nil {
+			return err
+		}
+	}
+	if !same && !w.passes(s.Status) {
+		t.elsewhere = fmt.Sprintf("the run then ended by %s, by which no run that passes does", t.outcome)
+	}
+	return nil
+}
+
+// endsThere reports whether a process ended itself in the function in which the recorded one
+// did.
+func (w *work) endsThere(s *replay.Stopped) (bool, error) {
+	end := w.Process
+	if w.Ending != nil {
+		end = w.Ending
+	}
+	thread := end.FailingThread()
+	if thread == nil {
+		return true, nil
+	}
 	p, err := s.Process()
 	if err != nil {
 		return false, err
 	}
-	ending, fault, thread := w.Ending.FailingThread(), w.Process.FailingThread(), p.FailingThread()
-	if w.Case.Failure.Fault == nil || ending == nil || fault == nil || thread == nil || len(faultsHandled(w.Ending, ending)) == 0 {
-		return thread == nil || w.samePlace(placeOf(p, thread)), nil
-	}
-	return slices.Contains(faultsHandled(p, thread), fault.Registers.PC()), nil
-}
-
-// faultsHandled are the instructions at which the signals came whose handlers a thread is in.
-func faultsHandled(p *image.Process, thread *image.Thread) []evidence.Addr {
-	var list []evidence.Addr
-	frames := unwind.New(p).Walk(thread, 64).Frames
-	for i := range frames {
-		if frames[i].Kind == evidence.SignalFrame && i+1 < len(frames) {
-			list = append(list, frames[i].PC(), frames[i+1].PC())
-		}
-	}
-	return list
+	now := p.FailingThread()
+	return now == nil || placeOf(p, now) == placeOf(end, thread), nil
 }
 
 // samePlace reports whether the recorded run failed in a function, as far as both are known.
@@ -354,21 +392,26 @@ func fatalError(m agent.Memory) (*agent.Error, error) {
 
 // stillDamaged compares what the findings name with the core: of a run that
 // ended by itself, damage is the failure.
-func (w *work) stillDamaged(s *replay.Stopped) bool {
+func (w *work) stillDamaged(m agent.Memory) (bool, error) {
 	for _, f := range w.Case.Findings {
 		if f.Damage == nil {
 			continue
 		}
 		size := min(int(f.Damage.End-f.Damage.Start), 64)
 		now, recorded := make([]byte, size), make([]byte, size)
-		if n, err := s.ReadMemory(f.Damage.Start, now); err != nil || n != size {
-			return false
+		for _, x := range []struct {
+			m     agent.Memory
+			bytes []byte
+		}{{m, now}, {w.Process, recorded}} {
+			if n, err := x.m.ReadMemory(f.Damage.Start, x.bytes); err != nil || n != size {
+				return false, fmt.Errorf("verdict: the damaged memory at %v cannot be read: %d of %d bytes: %w", f.Damage.Start, n, size, cmp.Or(err, io.ErrUnexpectedEOF))
+			}
 		}
-		if n, err := w.Process.ReadMemory(f.Damage.Start, recorded); err != nil || n != size || !bytes.Equal(now, recorded) {
-			return false
+		if !bytes.Equal(now, recorded) {
+			return false, nil
 		}
 	}
-	return true
+	return true, nil
 }
 
 // sameInstruction reports whether the recorded run ended at an instruction, if it was one
@@ -406,7 +449,12 @@ func placeOf(p *image.Process, thread *image.Thread) string {
 	u := unwind.New(p)
 	stack := u.Walk(thread, 64)
 	u.Symbolize(stack.Frames)
-	for _, f := range stack.Frames {
+	return ownFunction(stack.Frames)
+}
+
+// ownFunction is the innermost function of the program's own in frames.
+func ownFunction(frames []unwind.Frame) string {
+	for _, f := range frames {
 		for _, call := range f.Calls {
 			if !image.LibraryCode(&call.Site) {
 				return evidence.ShortName(call.Site.Function)

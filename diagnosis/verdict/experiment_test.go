@@ -2,12 +2,15 @@ package verdict
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
+	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/x86"
+	"diagnose/replay/record"
 )
 
 // TestFirstReturn: a byte of another instruction is none, nor is a return that takes
@@ -145,5 +148,38 @@ func TestObjectOfFrame(t *testing.T) {
 	regs.Set(image.RSI, 0x8010)
 	if !handed(&regs, 0x8000, 0x8020) || handed(&regs, 0x9000, 0x9020) {
 		t.Error("a call is handed another object than its arguments say")
+	}
+}
+
+// What the experiments on a recording are compared with is replayed once, for whichever
+// cause; another recording has replays of its own.
+func TestUnchangedIsReplayedOnce(t *testing.T) {
+	undecided, decided := &record.Recording{Manifest: &record.Manifest{}}, &record.Recording{Manifest: &record.Manifest{}}
+	undecided.Manifest.Outcome.Declared = &record.Declared{}
+	w := &work{Input: Input{Replays: 0}, rec: undecided, baselines: map[replayOf]evidence.Experiment{}}
+	first := w.unchanged(undecided)
+	if first.Undecided == "" || !first.Expect {
+		t.Fatalf("the first is %+v", first)
+	}
+	undecided.Manifest.Outcome.Declared = nil // a second replay would see it
+	if second := w.unchanged(undecided); second != first {
+		t.Errorf("the second is %+v, want %+v", second, first)
+	}
+	if other := w.unchanged(decided); other.Undecided != "" {
+		t.Errorf("that of another recording is %+v", other)
+	}
+}
+
+// unreadable is memory that cannot be read.
+type unreadable struct{ agent.Memory }
+
+func (unreadable) ReadMemory(evidence.Addr, []byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// Damage that cannot be read is not known to have gone with a change.
+func TestUnreadableDamage(t *testing.T) {
+	c := &evidence.Case{Findings: []evidence.Finding{{Damage: &evidence.Damage{Start: 0x1000, End: 0x1010}}}}
+	w := &work{Input: Input{Case: c}}
+	if damaged, err := w.stillDamaged(unreadable{}); damaged || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("%v, %v", damaged, err)
 	}
 }

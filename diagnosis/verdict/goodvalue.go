@@ -45,7 +45,7 @@ func (c *chain) lastOf(rec *record.Recording, pc evidence.Addr, bad *uint64, loo
 		}
 		return err
 	}}
-	_, err = replay.Run(c.ctx, rec, replay.Options{Image: c.Image, Free: true, Breaks: []replay.Break{at}})
+	_, err = replay.Run(c.ctx, rec, replay.FreeRequest{Common: replay.Common{Image: c.Image}, Breaks: []replay.Break{at}})
 	return found, err
 }
 
@@ -110,7 +110,7 @@ func (c *chain) otherStored(l *link) []change {
 	}
 	good, err := c.passingStore(l)
 	if err != nil {
-		c.limit(err.Error())
+		c.failedPart(err)
 	}
 	if good == nil || !c.usable(good) {
 		return nil
@@ -118,5 +118,5 @@ func (c *chain) otherStored(l *link) []change {
 	edit := replay.Edit{Kind: replay.EditStore, OnHit: true, Hit: l.hits[0], Addr: word, Value: good.value, Size: good.size}
 	pass := l.plan.Passes[max(l.log.Variables[l.access.Variable].Pass-1, 0)]
 	return []change{{what: "the value that " + where(&l.seen) + " stored replaced by that of a passing run",
-		options: replay.Options{Free: true, Watches: pass.Watches, Backend: replay.BackendPtrace, Edits: []replay.Edit{edit}}}}
+		options: replay.FreeRequest{Watching: replay.Watching{Watches: pass.Watches, Backend: replay.BackendPtrace}, Edits: []replay.Edit{edit}}}}
 }

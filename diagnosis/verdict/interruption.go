@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 	"diagnose/patterns"
 	"diagnose/replay"
 	"diagnose/replay/record"
@@ -162,7 +163,7 @@ func (x *interruption) arrived(a *evidence.Access, until uint64) error {
 		}
 	}
 	if len(x.arrivals) == 0 || x.arrivals[0] < 2 {
-		return fmt.Errorf("verdict: the arrival of %s in thread %d is not in the log", signalName(a.Handler), a.Thread)
+		return fmt.Errorf("verdict: the arrival of %s in thread %d is not in the log", wording.Signal(int(a.Handler)), a.Thread)
 	}
 	for e, err := range x.run.rec.Log.Events(a.Thread) {
 		if err != nil {

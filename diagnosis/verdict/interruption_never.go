@@ -19,12 +19,12 @@ func (r *race) testMissed(c *patterns.Candidate) (*tested, error) {
 		t.experiments = append(t.experiments, evidence.Experiment{What: "the signal at another place", Undecided: err.Error()})
 		return t, r.halted()
 	}
-	t.experiments = append(t.experiments, *r.unchanged())
+	t.experiments = append(t.experiments, *r.recordedAgain())
 	_, list, early := x.earliest()
 	t.experiments = append(t.experiments, list...)
 	r.force(t, in)
 	t.stayed = early == effectFailed
-	t.cured = (early == effectCured || t.forced && t.passes) && !t.stayed && r.again.Agrees()
+	t.cured = (early == effectCured || t.forced && t.passes) && !t.stayed && r.recordedAgain().Agrees()
 	t.refuted = !t.cured && (t.stayed || t.doubtful)
 	return t, r.halted()
 }
@@ -32,7 +32,7 @@ func (r *race) testMissed(c *patterns.Candidate) (*tested, error) {
 // force makes a passing run take the failing order: without the signal the interrupted code
 // makes its access first. The run as it was has to pass again.
 func (r *race) force(t *tested, in *interruption) {
-	control := r.experiment(unchanged.what, in.run.rec, replay.Options{Free: true}, false)
+	control := r.experiment(unchanged.what, in.run.rec, replay.FreeRequest{}, false)
 	p := in.withheld()
 	p.what, p.expect = "the passing run, with "+p.what, true
 	forced, _, _ := in.sure(p)
@@ -64,7 +64,7 @@ func (r *race) testEarly(c *patterns.Candidate) (*tested, error) {
 		t.experiments = append(t.experiments, evidence.Experiment{What: "the signal at another place", Undecided: err.Error()})
 		return t, r.halted()
 	}
-	t.experiments = append(t.experiments, *r.unchanged())
+	t.experiments = append(t.experiments, *r.recordedAgain())
 	log := r.passing[c.PassingRun].log
 	write := &log.Accesses[c.Passing[0]]
 	pc, ok := x.next(write.PC)
@@ -80,7 +80,7 @@ func (r *race) testEarly(c *patterns.Candidate) (*tested, error) {
 	}
 	e, _, what := x.sure(p)
 	t.experiments = append(t.experiments, e)
-	t.cured, t.stayed = what == effectCured && r.again.Agrees(), what == effectFailed
+	t.cured, t.stayed = what == effectCured && r.recordedAgain().Agrees(), what == effectFailed
 	t.refuted = !t.cured && t.stayed
 	return t, r.halted()
 }

@@ -7,6 +7,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/x86"
+	"diagnose/internal/wording"
 	"diagnose/replay"
 	"diagnose/replay/record"
 )
@@ -29,7 +30,7 @@ type placement struct {
 
 // What a replay's own accesses say against an experiment.
 const (
-	notRaised   = "the process did not come to the place where the signal was to come"
+	notRaised   = "the process did not reach the place where the signal was to arrive"
 	orderStayed = "the accesses were in the same order then"
 	noAccess    = "the accesses of the order were not made then"
 )
@@ -185,7 +186,7 @@ func (x *interruption) edits(until uint64) (edits []replay.Edit) {
 
 // name is the signal's.
 func (x *interruption) name() string {
-	name := signalName(uint8(x.signal.Object))
+	name := wording.Signal(int(x.signal.Object))
 	if n := len(x.arrivals); n > 1 {
 		name += fmt.Sprintf(", which came %d times,", n)
 	}
@@ -323,7 +324,7 @@ func (x *interruption) begun() []int {
 	}
 	at := map[evidence.Addr]int{} // entries: how many accesses there had been at the last call
 	m := &moved{raised: -1}
-	opts := replay.Options{Free: true, Watches: x.words, OnHit: m.note}
+	opts := replay.FreeRequest{Watching: replay.Watching{Watches: x.words, OnHit: m.note}}
 	for n := range min(len(frames), most) {
 		f := &frames[n]
 		s, ok := x.Process.SymbolAt(f.Site.PC)

@@ -65,6 +65,25 @@ func TestFirsts(t *testing.T) {
 	}
 }
 
+// TestReadTooEarly: without the signal, code that reads before the handler writes reads the same.
+// A failure that stays then does not speak against the order.
+func TestReadTooEarly(t *testing.T) {
+	for _, c := range []struct {
+		name, log string
+		accesses  []int
+		want      bool
+	}{
+		{"read, then written", "main t1\nt1 R x 1 @10\nt1 event\nt1 signal 14\nt1 W x 1->2 @31\nt1 return\n", []int{0, 1}, true},
+		{"written, then read", "main t1\nt1 W x 0->1 @10\nt1 event\nt1 signal 14\nt1 R x 1 @31\nt1 return\n", []int{0, 1}, false},
+		{"written by both", "main t1\nt1 W x 0->1 @10\nt1 event\nt1 signal 14\nt1 W x 1->2 @31\nt1 return\n", []int{0, 1}, false},
+		{"read again after the handler", readTwice, []int{2, 4, 5}, false},
+	} {
+		if got := interrupted(t, c.log, c.accesses...).readTooEarly(); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
 // TestOrdered: what a replay's own accesses say of the order that was wanted.
 func TestOrdered(t *testing.T) {
 	x := interrupted(t, readTwice, 2, 4, 5)

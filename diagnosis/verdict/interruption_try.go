@@ -26,7 +26,7 @@ func (x *interruption) try(p *placement, times int) (evidence.Experiment, *moved
 	e := w.repeat(p.what, p.expect, func() trial {
 		m := &moved{raised: -1}
 		last = m
-		opts := replay.Options{Free: true, Edits: x.edits(p.until), Watches: x.words, Hooks: p.hooks(m), OnHit: m.note}
+		opts := replay.FreeRequest{Common: replay.Common{Hooks: p.hooks(m)}, Watching: replay.Watching{Watches: x.words, OnHit: m.note}, Edits: x.edits(p.until)}
 		t := w.once(x.run.rec, opts, p.expect)
 		switch {
 		case t.undecided != "":
@@ -155,7 +155,7 @@ func (r *race) testInterruption(c *patterns.Candidate) (*tested, error) {
 		t.experiments = append(t.experiments, evidence.Experiment{What: "the signal at another place", Undecided: err.Error()})
 		return t, r.halted()
 	}
-	t.experiments = append(t.experiments, *r.unchanged())
+	t.experiments = append(t.experiments, *r.recordedAgain())
 	first := -1
 	var early, late effect
 	if c.Accesses[0] != x.list[x.handled] && len(x.own) > 0 {
@@ -170,10 +170,12 @@ func (r *race) testInterruption(c *patterns.Candidate) (*tested, error) {
 	t.experiments = append(t.experiments, list...)
 	if early == effectNone && late == effectNone {
 		e, _, what := x.sure(x.withheld())
-		switch what {
-		case effectCured:
+		switch {
+		case what == effectCured:
 			e.Undecided = "more is changed than the order"
-		case effectFailed:
+		case what == effectFailed && x.readTooEarly():
+			e.Undecided, t.unsettled = readTheSame, true
+		case what == effectFailed:
 			t.stayed = true // without the handler there is no order with it
 		}
 		t.experiments = append(t.experiments, e)
@@ -182,10 +184,20 @@ func (r *race) testInterruption(c *patterns.Candidate) (*tested, error) {
 	if !t.cured && !t.stayed && r.inPassing(c) {
 		if in, err := r.newInterruption(&r.passing[c.PassingRun], c.Passing); err == nil {
 			r.force(t, in)
-			t.cured = t.forced && t.passes && r.again.Agrees()
+			t.cured = t.forced && t.passes && r.recordedAgain().Agrees()
 		}
 	}
 	return t, r.halted()
+}
+
+// readTheSame is why the failure may come without the signal and the order be the cause.
+const readTheSame = "the access reads then what it read before the signal; whether the run fails if the signal comes first is not known"
+
+// readTooEarly reports whether the order is only that the interrupted code read before the handler
+// wrote. Only a signal before the read makes another order: with a later signal, or with none, the
+// code reads the same.
+func (x *interruption) readTooEarly() bool {
+	return x.later < 0 && len(x.own) > 0 && x.at(x.own[len(x.own)-1]).Kind == evidence.CodeRead && x.at(x.handled).Kind == evidence.CodeWrite
 }
 
 // concludes says what the effects of an earlier and of a later signal mean together.
@@ -199,7 +211,7 @@ func (r *race) concludes(t *tested, x *interruption, first int, early, late effe
 			t.stayed = true
 		}
 	}
-	t.cured = t.cured && r.again.Agrees()
+	t.cured = t.cured && r.recordedAgain().Agrees()
 	t.refuted = !t.cured && t.stayed
 	if !t.cured {
 		return
@@ -236,8 +248,13 @@ func (x *interruption) asSeen(c *patterns.Candidate, first int, early, late effe
 		after = hitOf(x.later)
 		seen.Accesses = append(seen.Accesses, x.list[x.later])
 	case x.later < 0 && late == effectCured:
-		after = x.following(own, m)
-		*unreached = after
+		if after = x.following(own, m); after != nil {
+			if i := x.reached(after); i >= 0 {
+				seen.Accesses = append(seen.Accesses, x.list[i])
+			} else {
+				*unreached = after
+			}
+		}
 	}
 	handled := hitOf(x.handled)
 	pattern := patternOf(own, handled, after)
@@ -252,7 +269,7 @@ func (x *interruption) asSeen(c *patterns.Candidate, first int, early, late effe
 		seen.Accesses, pattern = c.Accesses, c.Pattern
 	}
 	if !slices.Equal(seen.Accesses, c.Accesses) {
-		seen.Passing, seen.Instead = nil, ""
+		seen.Passing, seen.Instead = nil, patterns.Instead{}
 	}
 	seen.Pattern = pattern
 	return &seen
@@ -268,6 +285,16 @@ func (x *interruption) following(own *seenHit, m *moved) *seenHit {
 		}
 	}
 	return nil
+}
+
+// reached is where the failing run made the access of the interrupted code after the handler's, as
+// a position in list, though other handlers may have run between them; -1: it did not come there.
+func (x *interruption) reached(after *seenHit) int {
+	handler := x.at(x.handled).Handler
+	return slices.IndexFunc(x.list, func(j int) bool {
+		a := &x.run.log.Accesses[j]
+		return j > x.list[x.handled] && a.Handler != handler && a.PC == after.pc && a.Kind == after.kind
+	})
 }
 
 // patternOf names the accesses in time; empty: a serial execution may have them as well.

@@ -174,23 +174,35 @@ func (k *walk) libraryReturn(c *chain, x *courses, out *returned) (failed unix.E
 
 // errnoOf is a thread's errno; 0 if it is not known.
 func errnoOf(p *image.Process, t *image.Thread) unix.Errno {
+	at, ok := errnoAddress(p, t)
+	if !ok {
+		return 0
+	}
+	var b [errnoSize]byte
+	if n, err := p.ReadMemory(at, b[:]); err != nil || n != len(b) {
+		return 0
+	}
+	return unix.Errno(binary.LittleEndian.Uint32(b[:]))
+}
+
+// errnoName is what errno is called, a macro in C, and errnoSize the bytes of it.
+const (
+	errnoName = "errno"
+	errnoSize = 4
+)
+
+// errnoAddress is where a thread's errno is: a thread-local variable of the C library.
+func errnoAddress(p *image.Process, t *image.Thread) (evidence.Addr, bool) {
 	for _, m := range p.Modules {
 		if m.Object == nil || !strings.Contains(m.Path, "libc.so") && !strings.Contains(m.Path, "libc-") {
 			continue
 		}
-		s, ok := m.Object.SymbolNamed("errno")
+		s, ok := m.Object.SymbolNamed(errnoName)
 		if !ok {
 			continue
 		}
 		block, err := p.ThreadLocal(t, m)
-		if err != nil {
-			return 0
-		}
-		var b [4]byte
-		if n, err := p.ReadMemory(block+evidence.Addr(s.Value), b[:]); err != nil || n != len(b) {
-			return 0
-		}
-		return unix.Errno(binary.LittleEndian.Uint32(b[:]))
+		return block + evidence.Addr(s.Value), err == nil
 	}
-	return 0
+	return 0, false
 }

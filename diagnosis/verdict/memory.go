@@ -8,6 +8,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
+	"diagnose/internal/wording"
 	"diagnose/replay"
 	"diagnose/staticscan"
 	"diagnose/watchtrace"
@@ -15,11 +16,8 @@ import (
 
 // memory goes back from the memory that the case names to who stored there.
 func (w *work) memory() error {
-	uses := w.uses()
-	if len(uses) > 0 {
-		if err := w.back(uses, beginning{}); err != nil || len(w.out.Causes) > 0 {
-			return err
-		}
+	if proved, err := w.usedFreed(); proved || err != nil {
+		return err
 	}
 	victims := w.victims()
 	var from beginning
@@ -29,6 +27,27 @@ func (w *work) memory() error {
 		}
 	}
 	return w.back(victims, from)
+}
+
+// usedFreed looks at the freed objects that the failing code used. Only an experiment shows
+// that such a use explains the failure. A cause that no experiment decides is kept aside, and
+// the search continues.
+func (w *work) usedFreed() (proved bool, err error) {
+	uses := w.uses()
+	if len(uses) == 0 {
+		return false, nil
+	}
+	err = w.back(uses, beginning{})
+	for _, c := range w.out.Causes {
+		if c.Proof == evidence.Proved {
+			proved = true
+		} else {
+			c.Proof = evidence.Inferred // that the use has to do with the failure
+			w.asides = append(w.asides, c)
+		}
+	}
+	w.out.Causes = slices.DeleteFunc(w.out.Causes, func(c evidence.Cause) bool { return c.Proof != evidence.Proved })
+	return proved, err
 }
 
 // back makes the chains of victims, and keeps the causes that they end at.
@@ -220,7 +239,7 @@ func (c *chain) follow(from beginning) error {
 		}
 		if hop == 0 && !from.known() && c.leftOver(next) {
 			c.unwritten = true
-			c.end = fmt.Sprintf("what is in %s was left there by %s, which had returned before", v.name, where(&next.seen))
+			c.end = fmt.Sprintf("the bytes in %s were left there by %s, which had returned before", v.name, where(&next.seen))
 			return nil
 		}
 		if next.handed != nil && len(c.links) == 0 {
@@ -379,7 +398,7 @@ func (c *chain) inspect(l *link, hit *replay.Hit, p *image.Process) error {
 	l.frames = in.Frames
 	if l.access.By == evidence.ByHeap {
 		if err := c.heapCallOf(l, in, hit); err != nil && l.victim.finding != nil {
-			c.limit(err.Error()) // else it may be the engine's, before the program began
+			c.failedPart(err) // else it may be the engine's, before the program began
 		}
 		if l.call != nil {
 			l.seen.Call, l.seen.Old, l.seen.New = l.call.name, "", "" // what it fills in says nothing
@@ -396,7 +415,7 @@ func (c *chain) inspect(l *link, hit *replay.Hit, p *image.Process) error {
 		l.store, err = staticscan.Stored(staticscan.AtStore(in, hit.PC), at, staticscan.OriginOptions{Before: &staticscan.Overwritten{Addr: word, Data: was}})
 	}
 	if err != nil {
-		c.limit(err.Error())
+		c.failedPart(err)
 	}
 	if allocators[libraryName(l.store.Through)] {
 		// What it clears is what it hands out.
@@ -471,7 +490,7 @@ func (c *chain) judgeBounds(l *link) {
 	if size := evidence.Addr(st.MeantSize); size > 0 {
 		switch {
 		case at >= from+size:
-			l.bounds = fmt.Sprintf("%s the end of %s, which has %d bytes", distance(uint64(at-from-size), "behind"), st.Meant, st.MeantSize)
+			l.bounds = fmt.Sprintf("%s the end of %s, which has %d bytes", distance(uint64(at-from-size), "past"), st.Meant, st.MeantSize)
 		case at < from:
 			l.bounds = fmt.Sprintf("%s the start of %s", distance(uint64(from-at)-1, "before"), st.Meant)
 		}
@@ -488,9 +507,9 @@ func (c *chain) judgeBounds(l *link) {
 	l.object = o
 	switch end := o.Addr + evidence.Addr(o.Size); {
 	case at >= end:
-		l.kind, l.bounds = evidence.CauseHeapOverflow, fmt.Sprintf("%s the end of an object of %s", distance(uint64(at-end), "behind"), evidence.SizeText(o.Size))
+		l.kind, l.bounds = evidence.CauseHeapOverflow, fmt.Sprintf("%s the end of an object of %s", distance(uint64(at-end), "past"), wording.Count(o.Size, "byte"))
 	default:
-		l.kind, l.bounds = evidence.CauseHeapUnderflow, fmt.Sprintf("%s the start of an object of %s", distance(uint64(o.Addr-at)-1, "before"), evidence.SizeText(o.Size))
+		l.kind, l.bounds = evidence.CauseHeapUnderflow, fmt.Sprintf("%s the start of an object of %s", distance(uint64(o.Addr-at)-1, "before"), wording.Count(o.Size, "byte"))
 	}
 }
 
@@ -499,7 +518,7 @@ func distance(n uint64, side string) string {
 	if n == 0 {
 		return "directly " + side
 	}
-	return evidence.SizeText(n) + " " + side
+	return wording.Count(n, "byte") + " " + side
 }
 
 // goesOn tells from a store which memory to look at next. A store that damaged

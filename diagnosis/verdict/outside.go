@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 	"diagnose/staticscan"
 )
 
@@ -71,9 +72,9 @@ func outsideText(o *staticscan.Outside) string {
 	}
 	far := distance(uint64(o.From-o.Addr)-1, "before the start")
 	if o.Addr >= o.From {
-		far = distance(uint64(o.Addr-o.From)-o.Size, "behind the end")
+		far = distance(uint64(o.Addr-o.From)-o.Size, "past the end")
 	}
-	return fmt.Sprintf("%s %s memory %s of %s, which has %s", siteText(&o.Site), verb, far, o.Array, evidence.SizeText(o.Size))
+	return fmt.Sprintf("%s %s memory %s of %s, which has %s", siteText(&o.Site), verb, far, o.Array, wording.Count(o.Size, "byte"))
 }
 
 // outsideCause is for an access outside of an array whose index comes from no memory that
@@ -84,7 +85,7 @@ func (c *chain) outsideCause() *evidence.Cause {
 	if c.outside.Index.Pointer != "" {
 		out.Variable = c.outside.Index.Pointer
 	}
-	text := "what is there belongs to no element"
+	text := "no element is stored there"
 	if c.end != "" {
 		text = c.end
 	}

@@ -8,6 +8,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
+	"diagnose/internal/wording"
 	"diagnose/replay"
 	"diagnose/replay/record"
 	"diagnose/staticscan"
@@ -57,19 +58,13 @@ func (w *work) reaching() *reach {
 // refaults counts the faults of an instruction whose handlers returned to it. Of a log that
 // cannot be read it finds none, so that more arrivals are asked for than need be.
 func (w *work) refaults(pc evidence.Addr) (n uint64) {
-	var open []bool // of handlers, whether they are of such a fault
-	for e, err := range w.rec.Log.Events(w.rec.Manifest.Outcome.Thread) {
-		switch {
-		case err != nil:
-			return n
-		case e.Kind == record.KindSignal:
-			open = append(open, len(e.Args) > 1 && record.SignalPlace(e.Args[0]) == record.PlaceFault && e.Args[1] == uint64(pc))
-		case e.Kind == record.KindSignalEnd && len(open) > 0:
-			if open[len(open)-1] {
-				n++
-			}
-			open = open[:len(open)-1]
+	err := w.rec.Log.Returned(w.rec.Manifest.Outcome.Thread, func(s *record.HandledSignal, to evidence.Addr) {
+		if s.Place == record.PlaceFault && s.PC == pc && to == pc {
+			n++
 		}
+	})
+	if err != nil {
+		return 0
 	}
 	return n
 }
@@ -166,19 +161,22 @@ func (w *work) asSoon(count uint64) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("it ended too soon to tell: it came to %s %s, and the recorded run %s", r.name, timesText(count), timesText(r.recorded))
+	return fmt.Sprintf("it ended too soon to tell: it came to %s %s, and the recorded run %s", r.name, countedText(count), countedText(r.recorded))
+}
+
+// countedText is timesText for a count that ends at mostReached.
+func countedText(n uint64) string {
+	if n == mostReached {
+		return timesText(n) + " or more"
+	}
+	return timesText(n)
 }
 
 func timesText(n uint64) string {
-	switch n {
-	case 0:
+	if n == 0 {
 		return "never"
-	case 1:
-		return "once"
-	case mostReached:
-		return fmt.Sprintf("%d times or more", n)
 	}
-	return fmt.Sprintf("%d times", n)
+	return wording.Times(n)
 }
 
 // countPassing counts in the passing runs, as they were recorded.
@@ -199,6 +197,6 @@ func (w *work) countPassing() {
 }
 
 func (w *work) countIn(rec *record.Recording) (n uint64, err error) {
-	_, err = replay.Run(w.ctx, rec, replay.Options{Image: w.Image, Free: true, Breaks: []replay.Break{w.reaching().counter(&n, mostReached)}})
+	_, err = replay.Run(w.ctx, rec, replay.FreeRequest{Common: replay.Common{Image: w.Image}, Breaks: []replay.Break{w.reaching().counter(&n, mostReached)}})
 	return n, err
 }

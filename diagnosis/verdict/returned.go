@@ -152,9 +152,9 @@ func (c *chain) noWay(err error) {
 	switch {
 	case err == nil:
 	case errors.As(err, &walk), errors.As(err, &moment):
-		c.limit(fmt.Sprintf("the way through a call that returned the value was not followed: %v", err))
+		c.limit(evidence.Limit{Code: evidence.LimitReturnedValue, Reason: err.Error()})
 	default:
-		c.limit(err.Error())
+		c.failedPart(err)
 	}
 }
 
@@ -220,7 +220,7 @@ func (k *walk) along(c *chain) (*returned, error) {
 	if !x.call.library {
 		w := &replay.Walk{At: k.at, Into: k.into, Most: mostWalked, Over: x.over, On: x.on,
 			Done: func(s *replay.Stopped, regs *image.Registers) error { return k.judge(c, x, s, regs, out) }}
-		_, err := replay.Run(c.ctx, c.rec, replay.Options{Image: c.Image, Walk: w})
+		_, err := replay.Run(c.ctx, c.rec, replay.WalkRequest{Common: replay.Common{Image: c.Image}, Walk: *w})
 		if err != nil && !x.call.library {
 			return nil, err
 		}

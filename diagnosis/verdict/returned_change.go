@@ -33,7 +33,7 @@ func (c *chain) replaced(r *returned) []change {
 	}
 	at, err := c.last(arrivals{pc: a.pc, thread: a.thread, ordinal: a.ordinal, events: 2 * farEvents, before: a.before, is: a.is})
 	if err != nil {
-		c.limit(err.Error())
+		c.failedPart(err)
 		return nil
 	}
 	if at.Count == 0 {
@@ -53,7 +53,7 @@ func (c *chain) replaced(r *returned) []change {
 			}
 			return s.SetRegister(image.RAX, value)
 		}}
-		list = append(list, change{what: what, options: replay.Options{Free: true, Hooks: []replay.Hook{hook}}})
+		list = append(list, change{what: what, options: replay.FreeRequest{Common: replay.Common{Hooks: []replay.Hook{hook}}}})
 	}
 	for _, v := range c.otherResults(r, at) {
 		if !slices.Contains(earlier, v) {
@@ -92,7 +92,7 @@ func (c *chain) otherResults(r *returned, at evidence.Moment) []uint64 {
 			return false
 		}})
 		if err != nil {
-			c.limit(err.Error())
+			c.failedPart(err)
 		}
 	}
 	return found
@@ -132,7 +132,7 @@ func (c *chain) passingResults(back evidence.Addr, bad uint64) []uint64 {
 			return false
 		}})
 		if err != nil {
-			c.limit(err.Error())
+			c.failedPart(err)
 		}
 		if len(found) > 0 {
 			break

@@ -136,9 +136,9 @@ func (r *returned) text() string {
 	text += " " + r.how
 	switch {
 	case r.later != nil:
-		text += "; the last condition behind that was at " + conditionText(r.later)
+		text += "; the last condition after it was at " + conditionText(r.later)
 	case r.ledBy != nil && (r.site == nil || r.ledBy.Site.Line != r.site.Line || r.ledBy.Text != ""):
-		text += "; what led there was the condition at " + conditionText(r.ledBy)
+		text += "; the condition that led there is at " + conditionText(r.ledBy)
 	}
 	return text
 }
@@ -177,7 +177,7 @@ func (c *chain) returnedSummary() string {
 		}
 	}
 	text := last.text() + c.unchecked(last)
-	if strings.HasPrefix(c.victim.name, "the result of ") {
+	if f := &c.Case.Failure; f.PointerResult != "" && c.victim.name == f.Pointer {
 		return text
 	}
 	return fmt.Sprintf("%s is bad because %s", c.victim.name, text)

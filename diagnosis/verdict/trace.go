@@ -91,7 +91,7 @@ func (w *work) resolved(rec *record.Recording, targets []watchtrace.Target) []wa
 	}
 	p, err := image.OpenCore(path, w.Image)
 	if err != nil {
-		w.limit(fmt.Sprintf("%s: %v", rec.Dir, err))
+		w.limit(evidence.Limit{Code: evidence.LimitFailedPart, Subject: rec.Dir, Reason: err.Error()})
 		w.placeOnStacks(list, rec, nil, err)
 		return list
 	}

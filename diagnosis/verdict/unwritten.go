@@ -9,6 +9,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/internal/wording"
 	"diagnose/replay"
 	"diagnose/replay/record"
 )
@@ -65,16 +66,16 @@ func (c *chain) objectBefore(v *victim) *evidence.HeapObject {
 func (c *chain) besideCause() *evidence.Cause {
 	o := c.beside
 	out := &evidence.Cause{Kind: evidence.CauseHeapOverflow, Variable: c.victim.name, Site: c.Case.Failure.Site, Object: o, Proof: evidence.Replayed}
-	object := "an object of " + evidence.SizeText(o.Size)
+	object := "an object of " + wording.Count(o.Size, "byte")
 	if a := o.Allocated; a != nil && a.Site != nil {
 		object += " allocated in " + siteText(a.Site)
 	}
-	text := fmt.Sprintf("reads %s, which is %s the end of %s", c.victim.name, distance(uint64(c.victim.start-o.Addr)-o.Size, "behind"), object)
+	text := fmt.Sprintf("reads %s, which is %s the end of %s", c.victim.name, distance(uint64(c.victim.start-o.Addr)-o.Size, "past"), object)
 	if out.Site != nil {
 		text = siteText(out.Site) + " " + text
 	}
 	out.Summary = text
-	step := evidence.CauseStep{Text: "nothing of the program's is there: what was read is the heap's, or what was left there", Site: out.Site, Proof: evidence.Replayed}
+	step := evidence.CauseStep{Text: "the program stored nothing there: the value that was read is the heap's own, or was left by an earlier object", Site: out.Site, Proof: evidence.Replayed}
 	if c.origin != nil {
 		step.Access = &c.origin.seen
 	}
@@ -182,7 +183,7 @@ func (c *chain) seenWhole() bool {
 		}
 	}
 	c.out.Coverage.Passes++
-	result, err := replay.Run(c.ctx, c.rec, replay.Options{Image: c.Image, Verify: true})
+	result, err := replay.Run(c.ctx, c.rec, replay.PlainRequest{Common: replay.Common{Image: c.Image}, Verify: true})
 	return err == nil && result.Comparison != nil && result.Comparison.Identical()
 }
 
@@ -253,8 +254,8 @@ func (c *chain) textReplaced() []change {
 }
 
 // textStored stores a text, as the program begins.
-func textStored(at evidence.Addr, text string) replay.Options {
-	opts := replay.Options{Free: true}
+func textStored(at evidence.Addr, text string) replay.FreeRequest {
+	opts := replay.FreeRequest{}
 	for rest := append([]byte(text), 0); len(rest) > 0; {
 		n := min(len(rest), wordSize)
 		word := make([]byte, wordSize)

@@ -21,9 +21,9 @@ func TestValues(t *testing.T) {
 		summary        string
 		hops           int // at most; 0: any
 	}{
-		{name: "printed_pointer", variable: "p->label", kind: evidence.CauseOverwritten, proof: evidence.Proved, summary: "directly behind the end of p->ids"},
+		{name: "printed_pointer", variable: "p->label", kind: evidence.CauseOverwritten, proof: evidence.Proved, summary: "directly past the end of p->ids"},
 		{name: "printed_number", kind: evidence.CauseBadValue, proof: evidence.Replayed},
-		{name: "read_behind", kind: evidence.CauseHeapOverflow, proof: evidence.Replayed, summary: "8 bytes behind the end of an object of 128 bytes allocated in main"},
+		{name: "read_behind", kind: evidence.CauseHeapOverflow, proof: evidence.Replayed, summary: "8 bytes past the end of an object of 128 bytes allocated in main"},
 		{name: "read_outside", variable: "i", kind: evidence.CauseBadValue, proof: evidence.Replayed, summary: "reads cells[4], and cells has 4 elements"},
 		{name: "unchecked_result", kind: evidence.CauseBadValue, summary: "returned NULL; add (unchecked_result.c:25) uses it unchecked"},
 		{name: "dead_frame", variable: "current->counter", kind: evidence.CauseBadValue, proof: evidence.Replayed, summary: "from the stack below its own frame"},

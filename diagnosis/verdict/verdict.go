@@ -125,19 +125,8 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	if err := Check(in.Failing, in.Passing); err != nil {
 		return nil, err
 	}
-	if in.Hops <= 0 {
-		in.Hops = DefaultHops
-	}
-	if in.Replays <= 0 {
-		in.Replays = DefaultReplays
-	}
-	w := &work{ctx: ctx, Input: in, rec: in.Failing[0], undone: new([]string), reached: new(reach), stackPlaces: map[string]stackPlace{}, stackLocks: new([]watchtrace.Target),
-		out: &evidence.Diagnosis{Recording: in.Failing[0].Dir, Failing: len(in.Failing), Passing: len(in.Passing)}}
-	if in.Time > 0 {
-		var cancel context.CancelFunc
-		w.ctx, cancel = context.WithTimeoutCause(ctx, in.Time-in.Spent, errTime)
-		defer cancel()
-	}
+	w := newWork(ctx, in)
+	defer w.bound()()
 	started := time.Now()
 	for _, part := range []struct {
 		name string
@@ -147,21 +136,44 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 			continue
 		}
 		if err := part.run(); err != nil && !w.over(part.name) {
-			w.limit(err.Error())
+			w.failedPart(err)
 		}
 	}
 	if len(*w.undone) > 0 {
-		why := w.ended().Error()
+		l := evidence.Limit{Code: evidence.LimitInterrupted, Names: *w.undone}
 		if w.ended() == errTime {
-			why += fmt.Sprintf(" (--time %v)", w.Time)
+			l.Code, l.Time = evidence.LimitTime, w.Time.String()
 		}
-		w.limit(why + "; not done: " + strings.Join(*w.undone, ", "))
+		w.limit(l)
 	}
 	w.out.Interrupted = w.ended() == errInterrupted
 	w.fromOrigin()
 	w.rank()
+	w.reword()
 	w.out.Coverage.Nanoseconds = time.Since(started).Nanoseconds()
 	return w.out, nil
+}
+
+// newWork is the work on an Input that Check has passed, without its bound of time.
+func newWork(ctx context.Context, in Input) *work {
+	if in.Hops <= 0 {
+		in.Hops = DefaultHops
+	}
+	if in.Replays <= 0 {
+		in.Replays = DefaultReplays
+	}
+	return &work{ctx: ctx, Input: in, rec: in.Failing[0], undone: new([]string), reached: new(reach), baselines: map[replayOf]evidence.Experiment{}, faults: new(faultHandlers), stackPlaces: map[string]stackPlace{}, stackLocks: new([]watchtrace.Target),
+		out: &evidence.Diagnosis{Recording: in.Failing[0].Dir, Failing: len(in.Failing), Passing: len(in.Passing)}}
+}
+
+// bound ends the work's context when its time is used up.
+func (w *work) bound() context.CancelFunc {
+	if w.Time <= 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithTimeoutCause(w.ctx, w.Time-w.Spent, errTime)
+	w.ctx = ctx
+	return cancel
 }
 
 // work is one diagnosis.
@@ -174,6 +186,12 @@ type work struct {
 	undone *[]string
 	// reached and faults are shared by all copies of the work.
 	reached *reach
+	faults  *faultHandlers
+	// baselines are the replays of runs as they were, and shared by all copies of the work.
+	baselines map[replayOf]evidence.Experiment
+	// asides are uses of freed objects of which it is not known that they have to do with the
+	// failure.
+	asides []evidence.Cause
 	// stackPlaces says of targets on stacks, by their names, where they lie.
 	stackPlaces map[string]stackPlace
 	stackLocks  *[]watchtrace.Target
@@ -185,11 +203,13 @@ func (w *work) say(format string, args ...any) {
 	}
 }
 
-func (w *work) limit(text string) {
-	text = strings.TrimPrefix(text, "verdict: ")
-	if l := &w.out.Coverage.Limits; !slices.Contains(*l, text) {
-		*l = append(*l, text)
-	}
+func (w *work) limit(l evidence.Limit) {
+	w.out.Coverage.Limits = evidence.AddLimit(w.out.Coverage.Limits, l)
+}
+
+// failedPart notes that a part of the diagnosis was not done, because of an error.
+func (w *work) failedPart(err error) {
+	w.limit(evidence.Limit{Code: evidence.LimitFailedPart, Reason: strings.TrimPrefix(err.Error(), "verdict: ")})
 }
 
 // Why no more is done.
@@ -254,4 +274,24 @@ func (w *work) rank() {
 	slices.SortStableFunc(w.out.Causes, func(a, b evidence.Cause) int {
 		return cmp.Or(cmp.Compare(level[a.Proof], level[b.Proof]), cmp.Compare(class[a.Kind], class[b.Kind]))
 	})
+	w.out.Causes = append(w.out.Causes, w.asides...)
+	slices.SortStableFunc(w.out.Causes, func(a, b evidence.Cause) int { return cmp.Compare(level[a.Proof], level[b.Proof]) })
+}
+
+// reword hands all sentences of the causes to evidence.Say, as what they are made of is
+// put together in several places.
+func (w *work) reword() {
+	for i := range w.out.Causes {
+		c := &w.out.Causes[i]
+		c.Summary = evidence.Say(c.Summary)
+		for j := range c.Story {
+			c.Story[j].Text = evidence.Say(c.Story[j].Text)
+		}
+	}
+	for i := range w.out.Excluded {
+		w.out.Excluded[i].Text = evidence.Say(w.out.Excluded[i].Text)
+	}
+	for i := range w.out.Differences {
+		w.out.Differences[i] = evidence.Say(w.out.Differences[i])
+	}
 }

@@ -108,7 +108,7 @@ func (w *work) uses() []victim {
 func damagedName(f *evidence.Finding) string {
 	switch f.Kind {
 	case evidence.FindingHeapOverflow:
-		return "the bytes behind the object"
+		return "the bytes after the object"
 	case evidence.FindingHeapUnderflow:
 		return "the bytes before the object"
 	}
@@ -227,7 +227,7 @@ func (w *work) convertedText() *victim {
 	}
 	text, err := w.lastArgument(last.Site.PC)
 	if err != nil {
-		w.limit(err.Error())
+		w.failedPart(err)
 		return nil
 	}
 	return textOf(last, text)
@@ -267,7 +267,7 @@ func (c *chain) convertedBy(l *link) *victim {
 		text, err = c.firstArgument(at)
 	}
 	if err != nil {
-		c.limit(err.Error())
+		c.failedPart(err)
 		return nil
 	}
 	return textOf(last, text)
@@ -281,7 +281,7 @@ var converters = map[string]bool{"strtol": true, "strtoul": true, "strtod": true
 func (w *work) readCell(pc evidence.Addr, name string, want *uint64) *victim {
 	found, err := w.lastRead(pc)
 	if err != nil {
-		w.limit(err.Error())
+		w.failedPart(err)
 		return nil
 	}
 	return w.victimOf(found, name, want)
@@ -344,7 +344,7 @@ func (c *chain) cellOf(l *link) *victim {
 			found, err = c.readAt(at)
 		}
 		if err != nil {
-			c.limit(err.Error())
+			c.failedPart(err)
 		}
 		if v := c.victimOf(found, name, want); v != nil {
 			return v
@@ -362,6 +362,11 @@ func copied(st *staticscan.Store) bool { return st.Through != "" }
 // nameOf names memory by the heap object, or else by its address. The failing thread's errno has
 // its name.
 func (w *work) nameOf(addr evidence.Addr) string {
+	if thread := w.Process.FailingThread(); thread != nil {
+		if at, ok := errnoAddress(w.Process, thread); ok && at == addr {
+			return errnoName
+		}
+	}
 	if w.Object == nil {
 		return addr.String()
 	}

@@ -102,8 +102,8 @@ func TestRankPutsReasonsFirst(t *testing.T) {
 }
 
 func TestDistance(t *testing.T) {
-	for n, want := range map[uint64]string{0: "directly behind", 1: "1 byte behind", 12: "12 bytes behind"} {
-		if got := distance(n, "behind"); got != want {
+	for n, want := range map[uint64]string{0: "directly past", 1: "1 byte past", 12: "12 bytes past"} {
+		if got := distance(n, "past"); got != want {
 			t.Errorf("distance(%d) = %q, want %q", n, got, want)
 		}
 	}
@@ -161,7 +161,7 @@ func TestUses(t *testing.T) {
 		{"it fails without", evidence.Cause{Experiments: []evidence.Experiment{again, {Runs: 3, Failed: 3}}}, true},
 		{"it does not", evidence.Cause{Proof: evidence.Proved, Experiments: []evidence.Experiment{again, {Runs: 3}}}, false},
 		{"one of two proves it", evidence.Cause{Proof: evidence.Proved, Experiments: []evidence.Experiment{again, {Runs: 3, Failed: 3}, {Runs: 3}}}, false},
-		{"undecided", evidence.Cause{Experiments: []evidence.Experiment{again, {Runs: 3, Failed: 3, Undecided: "it left the recorded way"}}}, false},
+		{"undecided", evidence.Cause{Experiments: []evidence.Experiment{again, {Runs: 3, Failed: 3, Undecided: "it diverged from the recording"}}}, false},
 		{"no experiment", evidence.Cause{Experiments: []evidence.Experiment{again}}, false},
 	} {
 		if got := refuted(&test.cause); got != test.want {

@@ -11,6 +11,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/internal/futex"
 	"diagnose/replay"
 	"diagnose/replay/record"
 )
@@ -50,7 +51,7 @@ func (w *work) wakeups() error {
 	}
 	calls, err := w.wakeCalls(edges)
 	if err != nil {
-		w.limit("which threads signal what is waited for: " + err.Error())
+		w.limit(evidence.Limit{Code: evidence.LimitSignallers, Reason: err.Error()})
 		return nil
 	}
 	told := map[evidence.Addr]bool{}
@@ -76,7 +77,7 @@ func (w *work) ringOfLocks() bool {
 func (w *work) wakeCalls(edges []*evidence.WaitEdge) ([]wakeCall, error) {
 	w.say("replay for the calls to what threads wait for")
 	objects := map[evidence.Addr]bool{}
-	opts := replay.Options{Image: w.Image, Free: true}
+	opts := replay.FreeRequest{Common: replay.Common{Image: w.Image}}
 	var calls []wakeCall
 	kinds := map[string]bool{}
 	for _, e := range edges {
@@ -148,7 +149,6 @@ func (w *work) wakeCalls(edges []*evidence.WaitEdge) ([]wakeCall, error) {
 // futexCalls are the wakes of futexes, which the log has, and the waits that have not ended,
 // which begin after their threads' last events.
 func (w *work) futexCalls(edges []*evidence.WaitEdge) ([]wakeCall, error) {
-	const command, wake, wakeBitset = 0x7f, 1, 10 // linux/futex.h
 	waiting := map[uint32]*evidence.WaitEdge{}
 	objects := map[uint64]bool{}
 	for _, e := range edges {
@@ -170,10 +170,10 @@ func (w *work) futexCalls(edges []*evidence.WaitEdge) ([]wakeCall, error) {
 		if e.Kind != record.KindSyscall || e.Object != unix.SYS_FUTEX || len(e.Args) < 2 || !objects[e.Args[0]] {
 			continue
 		}
-		switch e.Args[1] & command {
-		case wake, wakeBitset:
+		switch futex.Command(e.Args[1]) {
+		case futex.Wake, futex.WakeBitset:
 			calls = append(calls, wakeCall{wakes: true, woke: e.Result != 0, object: evidence.Addr(e.Args[0]), thread: e.Thread, ordinal: e.Ordinal - 1, returnTo: e.Site})
-		case 3, 4, 5: // FUTEX_REQUEUE, FUTEX_CMP_REQUEUE, FUTEX_WAKE_OP wake others as well
+		case futex.Requeue, futex.CmpRequeue, futex.WakeOp: // they wake other threads as well
 			return nil, errors.New("futexes are requeued")
 		}
 	}
@@ -288,18 +288,18 @@ func (w *work) proveWakeup(out *evidence.Cause, wake, wait *wakeCall) {
 	schedule, err := w.rec.Log.Schedule()
 	if len(schedule) == 0 || wake.thread == wait.thread {
 		if err != nil {
-			w.limit(fmt.Sprintf("verdict: the recorded order: %v", err))
+			w.limit(evidence.Limit{Code: evidence.LimitRecordedOrder, Reason: err.Error()})
 		}
 		return
 	}
-	again := w.experiment("the recorded run again", w.rec, replay.Options{Free: true}, true)
+	again := w.unchanged(w.rec)
 	returned := false
 	see := func(s *replay.Stopped) error {
 		returned = returned || s.Moment.Thread == wait.thread
 		return nil
 	}
 	e := w.experiment(fmt.Sprintf("%s kept back before that until %s waits", w.threadText(wake.thread), w.threadText(wait.thread)),
-		w.rec, replay.Options{Free: true, Breaks: []replay.Break{{PC: wait.returnTo, Do: see}}, Schedule: replay.Reorder(schedule, replay.Hold{
+		w.rec, replay.FreeRequest{Breaks: []replay.Break{{PC: wait.returnTo, Do: see}}, Schedule: replay.Reorder(schedule, replay.Hold{
 			Thread: wake.thread, Ordinal: wake.ordinal, Until: replay.EventOf{Thread: wait.thread, Ordinal: replay.AsFarAsItCan}})}, false)
 	if e.Agrees() && !returned {
 		e.Undecided = "the wait was not seen to end"
