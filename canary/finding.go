@@ -2,14 +2,13 @@ package canary
 
 import (
 	"cmp"
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/internal/wording"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"slices"
-
-	"diagnose/agent"
-	"diagnose/evidence"
-	"diagnose/image"
 )
 
 // damage is an overwritten guard.
@@ -80,7 +79,7 @@ func (d *damage) threads() []evidence.ThreadRef {
 func behind(n uint64) string {
 	switch n {
 	case 0:
-		return "directly behind the end of"
+		return "directly past the end of"
 	case 1:
 		return "1 byte past the end of"
 	}
@@ -98,7 +97,7 @@ func (d *damage) span(m image.Memory, b Buffer) []evidence.Fact {
 	if _, err := m.ReadMemory(b.end(), data); err != nil {
 		return nil
 	}
-	return []evidence.Fact{{Name: "from the end of " + b.Name, Text: printable(data)}}
+	return []evidence.Fact{{Name: "from the end of " + b.Name, Text: quotedBytes(data)}}
 }
 
 // below returns the buffers of the frame that end below the guard, the nearest
@@ -128,8 +127,8 @@ func (d *damage) distances() []evidence.Fact {
 
 // hexWord shows bytes in memory order, and as a number and text.
 func hexWord(data []byte) string {
-	return fmt.Sprintf("%#016x (bytes %s %s)", binary.LittleEndian.Uint64(data), hex.EncodeToString(data), printable(data))
+	return fmt.Sprintf("%#016x (bytes %s %s)", binary.LittleEndian.Uint64(data), hex.EncodeToString(data), quotedBytes(data))
 }
 
-// printable shows bytes as quoted text.
-func printable(data []byte) string { return `"` + agent.Printable(data) + `"` }
+// quotedBytes shows bytes as quoted text.
+func quotedBytes(data []byte) string { return `"` + wording.Printable(data) + `"` }

@@ -66,7 +66,7 @@ func TestHeapUnguarded(t *testing.T) {
 func TestHeapOverflow(t *testing.T) {
 	for _, c := range []struct {
 		name          string
-		object        int // 4 is the last one ever handed out
+		object        int // 4 is the last one ever allocated
 		offset        int
 		bytes         string
 		overwritten   int
@@ -181,7 +181,7 @@ func TestHeapEveryByte(t *testing.T) {
 
 func TestHeapLastSlot(t *testing.T) {
 	b := agenttest.New()
-	first := b.Small(64, 1023) // fills its unit: the next span's guard begins behind it
+	first := b.Small(64, 1023) // fills its unit: the next span's guard begins after it
 	last := b.Alloc(first+64*1022, 56, agent.Call{}, agent.APIMalloc)
 	next := b.Alloc(b.Small(64, 10), 8, agent.Call{}, agent.APIMalloc)
 	b.Memory.Write(last+56, []byte(strings.Repeat("y", 8+30)))

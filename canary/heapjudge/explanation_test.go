@@ -1,4 +1,4 @@
-package driver
+package heapjudge
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/agent/agenttest"
+	"diagnose/diagnosis/failure"
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/staticscan"
@@ -37,20 +38,34 @@ func newScene() *scene {
 	return s
 }
 
-// analysis is that of a thread that failed with this failure.
-func (s *scene) analysis(t *testing.T, f evidence.Failure) *analysis {
+// judged is the Explanation of a failure of the only running thread.
+type judged struct {
+	*Explanation
+	thread *FailingThread
+	limits []evidence.Limit
+}
+
+func (s *scene) explain(t *testing.T, f evidence.Failure) *judged {
 	t.Helper()
 	h, err := s.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &image.Process{Threads: []image.Thread{{Ref: evidence.ThreadRef{Number: 1, TID: 100, Name: "worker"}}}}
-	a := &analysis{process: p, thread: &p.Threads[0], result: &evidence.Case{Failure: f}}
-	a.heap = &agentHeap{Heap: h, process: p}
-	if err := a.heap.readErrors(); err != nil {
+	heap := &Heap{Heap: h, process: p}
+	if err := heap.ReadErrors(); err != nil {
 		t.Fatal(err)
 	}
-	return a
+	j := &judged{thread: &FailingThread{Process: p, Thread: &p.Threads[0]}}
+	j.Explanation = NewExplanation(heap, &f, func(l ...evidence.Limit) { j.limits = append(j.limits, l...) })
+	return j
+}
+
+// sentence describes the failure, with the names of the blame, in a process with that
+// many threads.
+func (j *judged) sentence(blame *staticscan.Blame, threads int) string {
+	return failure.Sentence(*j.failure, failure.Names{Accessed: blame.Accessed, Pointer: blame.Pointer, Value: blame.Value, Threads: threads,
+		Heap: (*failure.HeapWords)(j.Words)})
 }
 
 func (s *scene) error(kind, when uint32, object evidence.Addr, pointer evidence.Addr) agent.RawError {
@@ -64,13 +79,13 @@ func (s *scene) error(kind, when uint32, object evidence.Addr, pointer evidence.
 	return e
 }
 
-// canaryWord is the guard of the live object, taken for a pointer.
+// canaryWord is the guard of the live object, used as a pointer.
 func canaryWord(s *scene) evidence.Addr { return evidence.Addr(s.CanaryWord(s.live)) }
 
 const madeWords = `allocated by thread 1 "worker" at 0x401010`
 const lifeOfFreed = "freed by a thread that ended (LWP 101) at 0x402010, " + madeWords
 
-// TestEndedByAgent: what ended the process is the failure, in words.
+// TestEndedByAgent: the error that ended the process is the failure, in words.
 func TestEndedByAgent(t *testing.T) {
 	for _, x := range []struct {
 		name  string
@@ -91,7 +106,7 @@ func TestEndedByAgent(t *testing.T) {
 		}, evidence.InvalidFree, `free of a pointer 8 bytes into a 40-byte object at LIVE, thread 1 "worker": ` + madeWords},
 		{"wild", func(s *scene) agent.RawError {
 			return s.error(agent.ErrorFreeWild, agent.AtFree, 0, 24)
-		}, evidence.InvalidFree, `free of a wild pointer, thread 1 "worker": 0x18 is 0x18 bytes from the null pointer`},
+		}, evidence.InvalidFree, `free of a wild pointer, thread 1 "worker": 0x18 is at offset 0x18 from a null pointer`},
 		{"fill", func(s *scene) agent.RawError {
 			return s.error(agent.ErrorFreeWild, agent.AtFree, 0, evidence.Addr(agent.FillWord(agent.Base+agent.OffObjects, uint64(s.freed))))
 		}, evidence.InvalidFree, `free of a wild pointer that was read from freed memory, thread 1 "worker": WORD is what a freed 40-byte object at FREED is filled with; ` + lifeOfFreed},
@@ -119,34 +134,29 @@ func TestEndedByAgent(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			s := newScene()
 			s.Error(x.error(s))
-			a := s.analysis(t, evidence.Failure{Kind: evidence.Abort, Thread: &evidence.ThreadRef{Number: 1, TID: 100, Name: "worker"},
+			j := s.explain(t, evidence.Failure{Kind: evidence.Abort, Thread: &evidence.ThreadRef{Number: 1, TID: 100, Name: "worker"},
 				Signal: &evidence.Signal{Number: 6}, Proof: evidence.FromCore, Message: "stale"})
-			e := a.heap.fatal(100)
-			if e == nil {
-				t.Fatal("the error did not end the process")
+			if told, err := j.ExplainEnd(100); err != nil || !told {
+				t.Fatalf("the error did not end the process: %v, %v", told, err)
 			}
-			if err := a.endedByAgent(e); err != nil {
-				t.Error(err)
-			}
-			f := &a.result.Failure
+			f := j.failure
 			word := evidence.Addr(agent.FillWord(agent.Base+agent.OffObjects, uint64(s.freed)))
 			names := strings.NewReplacer(s.live.String(), "LIVE", s.freed.String(), "FREED", word.String(), "WORD")
-			a.process.Threads = append(a.process.Threads, image.Thread{})
-			a.resay()
-			if got := names.Replace(f.Sentence); got != x.want {
+			if got := names.Replace(j.sentence(&staticscan.Blame{}, 2)); got != x.want {
 				t.Errorf("%s\nwant %s", got, x.want)
 			}
 			if f.Kind != x.kind || f.Proof != evidence.FromCore || f.Message != "" {
 				t.Errorf("kind %s, proof %s, message %q", f.Kind, f.Proof, f.Message)
 			}
-			if err := a.heapFindings(); err != nil {
+			findings, err := j.Findings(j.thread)
+			if err != nil {
 				t.Error(err)
 			}
-			// What the judges see of the same damage is not told again.
-			if n := len(a.result.Findings); n != 1 {
-				t.Errorf("%d findings: %+v", n, a.result.Findings)
+			// The judges' findings about the same damage are not repeated.
+			if n := len(findings); n != 1 {
+				t.Errorf("%d findings: %+v", n, findings)
 			}
-			for _, finding := range a.result.Findings {
+			for _, finding := range findings {
 				if err := finding.Check(); err != nil {
 					t.Error(err)
 				}
@@ -164,8 +174,8 @@ func TestFatalOfOtherThread(t *testing.T) {
 	e := s.error(agent.ErrorFreeWild, agent.AtFree, 0, 24)
 	e.TID = 77
 	s.Error(e)
-	if a := s.analysis(t, evidence.Failure{}); a.heap.fatal(100) != nil {
-		t.Error("it is")
+	if told, err := s.explain(t, evidence.Failure{}).ExplainEnd(100); told || err != nil {
+		t.Errorf("it is: %v", err)
 	}
 }
 
@@ -225,7 +235,7 @@ func TestHeapFault(t *testing.T) {
 		{"guard page", func(s *scene) evidence.Failure {
 			return fault(evidence.ProtectedPage, s.large+largeSize+16, s.large+largeSize+16)
 		}, evidence.HeapOverflow, evidence.FromCore,
-			"heap overflow by a write: END+16 is 16 bytes after a 100000-byte object at LARGE, in the guard page behind it; " + madeWords,
+			"heap overflow by a write: END+16 is 16 bytes after a 100000-byte object at LARGE, in the guard page after it; " + madeWords,
 			[]evidence.FindingKind{evidence.FindingHeapObject}},
 		{"guard page of a freed object", func(s *scene) evidence.Failure {
 			s.FreeLarge(s.large, agent.Call{Site: 2, Thread: 2})
@@ -269,25 +279,26 @@ func TestHeapFault(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			s := newScene()
 			f := x.fault(s)
-			a := s.analysis(t, f)
-			if err := a.heapFault(); err != nil {
+			j := s.explain(t, f)
+			if _, err := j.ExplainFault(); err != nil {
 				t.Error(err)
 			}
-			got := &a.result.Failure
+			got := j.failure
 			if got.Kind != x.kind || got.Proof != x.proof {
 				t.Errorf("kind %s [%s], want %s [%s]", got.Kind, got.Proof, x.kind, x.proof)
 			}
 			names := strings.NewReplacer(canaryWord(s).String(), "CANARY", (word(s.freed) + 24).String(), "WORD+24", word(s.freed).String(), "WORD", s.freed.String(), "FREED",
 				(s.large + largeSize + 16).String(), "END+16", s.large.String(), "LARGE",
 				(s.live + 40 + 1<<30).String(), "LIVE+40+2^30", s.live.String(), "LIVE")
-			if text := names.Replace(got.Sentence); x.sentence != "" && text != x.sentence {
+			if text := names.Replace(j.sentence(&staticscan.Blame{}, 1)); x.sentence != "" && text != x.sentence {
 				t.Errorf("%s\nwant %s", text, x.sentence)
 			}
-			if err := a.heapFindings(); err != nil {
+			findings, err := j.Findings(j.thread)
+			if err != nil {
 				t.Error(err)
 			}
 			var kinds []evidence.FindingKind
-			for _, f := range a.result.Findings {
+			for _, f := range findings {
 				kinds = append(kinds, f.Kind)
 			}
 			if fmt.Sprint(kinds) != fmt.Sprint(x.findings) {
@@ -297,19 +308,20 @@ func TestHeapFault(t *testing.T) {
 	}
 }
 
-// The origin of a canary that was taken for a pointer names the object.
+// The origin of a canary that was used as a pointer names the object.
 func TestBlameGuard(t *testing.T) {
 	for _, holds := range []bool{true, false} {
 		s := newScene()
 		value := canaryWord(s)
-		a := s.analysis(t, fault(evidence.NonCanonical, value+16, value))
-		if err := a.heapFault(); err != nil {
+		j := s.explain(t, fault(evidence.NonCanonical, value+16, value))
+		if _, err := j.ExplainFault(); err != nil {
 			t.Fatal(err)
 		}
 		cell := s.live + 40
-		a.name(&staticscan.Blame{Role: staticscan.RolePointer, Pointer: "v[i]", Accessed: "v[i]->next", Value: &value, Cell: &cell, CellHolds: holds})
-		want := fmt.Sprintf("heap overflow by a write of v[i]->next: v[i] was read from the agent's canary, directly behind the end of a 40-byte object at %v; %s", s.live, madeWords)
-		if got := a.result.Failure.Sentence; (got == want) != holds {
+		blame := &staticscan.Blame{Role: staticscan.RolePointer, Pointer: "v[i]", Accessed: "v[i]->next", Value: &value, Cell: &cell, CellHolds: holds}
+		j.AddOrigin(blame)
+		want := fmt.Sprintf("heap overflow by a write of v[i]->next: v[i] was read from the agent's canary, directly past the end of a 40-byte object at %v; %s", s.live, madeWords)
+		if got := j.sentence(blame, 1); (got == want) != holds {
 			t.Errorf("the cell holds the value: %v; %s\nwant %s", holds, got, want)
 		}
 	}
@@ -319,14 +331,15 @@ func TestBlameGuard(t *testing.T) {
 func TestBlameHeap(t *testing.T) {
 	s := newScene()
 	value := evidence.Addr(agent.FillWord(agent.Base+agent.OffObjects, uint64(s.freed)))
-	a := s.analysis(t, fault(evidence.NonCanonical, value, value))
-	if err := a.heapFault(); err != nil {
+	j := s.explain(t, fault(evidence.NonCanonical, value, value))
+	if _, err := j.ExplainFault(); err != nil {
 		t.Fatal(err)
 	}
 	cell := s.freed + 8
-	a.name(&staticscan.Blame{Role: staticscan.RolePointer, Pointer: "n->next", Accessed: "n->next->value", Value: &value, Cell: &cell, CellHolds: true})
+	blame := &staticscan.Blame{Role: staticscan.RolePointer, Pointer: "n->next", Accessed: "n->next->value", Value: &value, Cell: &cell, CellHolds: true}
+	j.AddOrigin(blame)
 	want := fmt.Sprintf("use after free by a write of n->next->value: n->next was read from offset 8 of a freed 40-byte object at %v; %s", s.freed, lifeOfFreed)
-	if got := a.result.Failure.Sentence; got != want {
+	if got := j.sentence(blame, 1); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }
@@ -335,21 +348,22 @@ func TestBlameHeap(t *testing.T) {
 func TestReadStale(t *testing.T) {
 	for _, holds := range []bool{true, false} {
 		s := newScene()
-		a := s.analysis(t, fault(evidence.NullPointer, 8, 0))
-		if err := a.heapFault(); err != nil {
+		j := s.explain(t, fault(evidence.NullPointer, 8, 0))
+		if _, err := j.ExplainFault(); err != nil {
 			t.Fatal(err)
 		}
 		cell, value := s.freed+8, evidence.Addr(0)
-		a.name(&staticscan.Blame{Role: staticscan.RolePointer, Pointer: "n->next", Value: &value, Cell: &cell, CellHolds: holds})
-		f := &a.result.Failure
+		blame := &staticscan.Blame{Role: staticscan.RolePointer, Pointer: "n->next", Value: &value, Cell: &cell, CellHolds: holds}
+		j.AddOrigin(blame)
+		f := j.failure
 		if stale := f.Kind == evidence.UseAfterFree && f.Proof == evidence.Inferred; stale != holds {
-			t.Errorf("the cell holds the value: %v; kind %s [%s]: %s", holds, f.Kind, f.Proof, f.Sentence)
+			t.Errorf("the cell holds the value: %v; kind %s [%s]: %s", holds, f.Kind, f.Proof, j.sentence(blame, 1))
 		}
 	}
 }
 
-// Damage that has nothing to do with the failure is shown behind damage that
-// has, a bounded number of it, and the rest is counted.
+// Damage that is unrelated to the failure is shown after related damage, up to
+// a bound, and the rest is counted.
 func TestDamageBesideFailure(t *testing.T) {
 	s := newScene()
 	many := s.Small(16, 64)
@@ -359,24 +373,25 @@ func TestDamageBesideFailure(t *testing.T) {
 	}
 	s.Memory.Write(s.last+40, []byte("yyyyyyyy"))
 	s.Memory.Write(s.first+40, []byte("xxxxxxxx")) // up to live
-	a := s.analysis(t, fault(evidence.NullPointer, 8, 0))
-	a.cell = s.live + 16
-	if err := a.heapFindings(); err != nil {
+	j := s.explain(t, fault(evidence.NullPointer, 8, 0))
+	j.cell = s.live + 16
+	findings, err := j.Findings(j.thread)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(a.result.Findings); n != shownFindings {
+	if n := len(findings); n != shownFindings {
 		t.Fatalf("%d findings", n)
 	}
-	f := a.result.Findings[0]
+	f := findings[0]
 	if f.Kind != evidence.FindingHeapOverflow || f.Object.Addr != s.first || f.Proof != evidence.FromCore ||
 		f.Beyond == nil || f.Beyond.Addr != s.live || !f.Damage.Reaches || f.Damage.Overwritten != 8 {
 		t.Errorf("the first one is %+v", f)
 	}
-	if a.result.Failure.Kind != evidence.NullPointer {
-		t.Errorf("the failure became %s", a.result.Failure.Kind)
+	if j.failure.Kind != evidence.NullPointer {
+		t.Errorf("the failure became %s", j.failure.Kind)
 	}
 	const want = "15 further findings of the heap are left out; 22 objects are damaged in all"
-	if l := a.result.Limits; len(l) != 1 || l[0].Text != want {
+	if l := j.limits; len(l) != 1 || l[0].Text != want {
 		t.Errorf("limits %+v, want %q", l, want)
 	}
 }
@@ -386,28 +401,17 @@ func TestDamageBesideFailure(t *testing.T) {
 func TestUnderflowOfNeighbour(t *testing.T) {
 	s := newScene()
 	s.Memory.Write(s.first+47, []byte{1})
-	a := s.analysis(t, evidence.Failure{Kind: evidence.NoFailure})
-	if err := a.heapFindings(); err != nil {
+	j := s.explain(t, evidence.Failure{Kind: evidence.NoFailure})
+	findings, err := j.Findings(j.thread)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(a.result.Findings); n != 1 {
+	if n := len(findings); n != 1 {
 		t.Fatalf("%d findings", n)
 	}
-	f := a.result.Findings[0]
+	f := findings[0]
 	if f.Proof != evidence.Inferred || len(f.Facts) != 1 || !strings.Contains(f.Facts[0].Text, fmt.Sprintf("an underflow of a 40-byte object at %v", s.live)) {
 		t.Errorf("%+v", f)
-	}
-}
-
-// A process without the agent has no heap, and no error.
-func TestNoAgent(t *testing.T) {
-	h := agenttest.New()
-	if heap, err := agent.Open(h.Memory, 0); err == nil || heap != nil {
-		t.Fatal("the scene has one before it is finished")
-	}
-	a := &analysis{result: &evidence.Case{Failure: evidence.Failure{Kind: evidence.Abort}}}
-	if err := a.heapFindings(); err != nil || a.result.Findings != nil {
-		t.Errorf("%v, %v", err, a.result.Findings)
 	}
 }
 

@@ -1,4 +1,4 @@
-package driver
+package heapjudge
 
 import (
 	"encoding/hex"
@@ -7,18 +7,19 @@ import (
 
 	"diagnose/agent"
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 )
 
-// judgement is what an error of the agent comes to: the kinds, and the words for
-// what happened and why.
+// judgement is the result for an error of the agent: the kinds, and the words
+// for what happened and why.
 type judgement struct {
 	finding   evidence.FindingKind
 	failure   evidence.FailureKind
 	what, why string
 }
 
-// judge says what an error is about; finding f has its object, damage and call.
-func (h *agentHeap) judge(e *agent.Error, f *evidence.Finding) judgement {
+// judge classifies an error; finding f has its object, damage and call.
+func (h *Heap) judge(e *agent.Error, f *evidence.Finding) judgement {
 	switch e.Kind {
 	case agent.ErrorOverflow:
 		return judgement{evidence.FindingHeapOverflow, evidence.HeapOverflow, "heap overflow found", h.damageWhy(evidence.FindingHeapOverflow, e, f)}
@@ -41,8 +42,8 @@ func (h *agentHeap) judge(e *agent.Error, f *evidence.Finding) judgement {
 	return h.invalidFree(e, f)
 }
 
-// invalidFree is a free of what is no object's start.
-func (h *agentHeap) invalidFree(e *agent.Error, f *evidence.Finding) judgement {
+// invalidFree is a free of an address that is not an object's start.
+func (h *Heap) invalidFree(e *agent.Error, f *evidence.Finding) judgement {
 	call := "free"
 	switch {
 	case e.When == agent.AtRealloc:
@@ -76,16 +77,16 @@ func (h *agentHeap) invalidFree(e *agent.Error, f *evidence.Finding) judgement {
 	return v
 }
 
-func (h *agentHeap) objectWords(e *agent.Error) string {
+func (h *Heap) objectWords(e *agent.Error) string {
 	if e.Object == nil {
 		return fmt.Sprintf("the object at %v", e.Pointer)
 	}
 	return fmt.Sprintf("%s at %v", articled(e.Object.Size), e.Object.Addr)
 }
 
-// damageWhy says what was overwritten, who made the object, and how that came
-// out.
-func (h *agentHeap) damageWhy(kind evidence.FindingKind, e *agent.Error, f *evidence.Finding) string {
+// damageWhy describes the overwritten bytes, the calls that made the object,
+// and how the damage was detected.
+func (h *Heap) damageWhy(kind evidence.FindingKind, e *agent.Error, f *evidence.Finding) string {
 	text := "seen " + whenWords(e.When)
 	if e.Object != nil && f.Damage != nil {
 		text = damageWords(kind, e.Object, f.Damage) + ", " + text
@@ -120,14 +121,14 @@ func joined(parts ...string) string {
 	return text
 }
 
-// errorFinding is what the agent found, as a finding of the report.
-func (h *agentHeap) errorFinding(e *agent.Error) (evidence.Finding, judgement, error) {
+// errorFinding converts an error of the agent to a finding of the report.
+func (h *Heap) errorFinding(e *agent.Error) (evidence.Finding, judgement, error) {
 	o := e.Object
 	if o == nil {
 		o = h.filledWith(e.Pointer)
 	}
 	err := h.findFrees(o)
-	f := evidence.Finding{Addr: e.Pointer, Object: h.object(o), Proof: evidence.FromCore}
+	f := evidence.Finding{Addr: e.Pointer, Object: h.Object(o), Proof: evidence.FromCore}
 	f.Call = &evidence.HeapCall{Stack: evidence.Stack{Frames: []evidence.Frame{}}, Thread: h.thread(e.Thread)}
 	h.fillStack(f.Call, e.Stack)
 	f.Site = f.Call.Site
@@ -138,7 +139,7 @@ func (h *agentHeap) errorFinding(e *agent.Error) (evidence.Finding, judgement, e
 		f.Damage = h.recordedDamage(e)
 		f.Addr, f.Size = f.Damage.Start, int(min(uint64(f.Damage.End-f.Damage.Start), 1<<31))
 		if e.Kind == agent.ErrorOverflow && f.Damage.Reaches && f.Damage.Start > e.Object.End() {
-			f.Proof = evidence.Inferred // it may be an underflow of the object behind
+			f.Proof = evidence.Inferred // it may be an underflow of the object after it
 		}
 	}
 	v := h.judge(e, &f)
@@ -147,9 +148,9 @@ func (h *agentHeap) errorFinding(e *agent.Error) (evidence.Finding, judgement, e
 	return f, v, err
 }
 
-// filledWith is the freed object whose fill a pointer is; nil if it is none, or
-// if the memory was handed out again since.
-func (h *agentHeap) filledWith(p evidence.Addr) *agent.Object {
+// filledWith returns the freed object whose fill a pointer is; nil if it is
+// none, or if the memory was reallocated since.
+func (h *Heap) filledWith(p evidence.Addr) *agent.Object {
 	o, offset, ok, err := h.FillWord(uint64(p))
 	if err != nil || !ok || offset != 0 || o.State == agent.Live {
 		return nil
@@ -157,8 +158,8 @@ func (h *agentHeap) filledWith(p evidence.Addr) *agent.Object {
 	return &o
 }
 
-// tell adds what the parts of a finding do not say.
-func (h *agentHeap) tell(e *agent.Error, f *evidence.Finding, v judgement) {
+// tell adds facts that the parts of a finding do not give.
+func (h *Heap) tell(e *agent.Error, f *evidence.Finding, v judgement) {
 	switch e.Kind {
 	case agent.ErrorOverflow, agent.ErrorUnderflow, agent.ErrorUseAfterFree:
 		f.Summary = titles[v.finding]
@@ -175,9 +176,9 @@ func (h *agentHeap) tell(e *agent.Error, f *evidence.Finding, v judgement) {
 	}
 }
 
-// recordedDamage is the damage as the agent kept it; where the process ended
-// there, as it stands in memory, which has all of it.
-func (h *agentHeap) recordedDamage(e *agent.Error) *evidence.Damage {
+// recordedDamage is the damage as the agent recorded it. If the process ended
+// there, it is read from memory, which has all of it.
+func (h *Heap) recordedDamage(e *agent.Error) *evidence.Damage {
 	o, word := e.Object, e.Guard
 	if e.Kind == agent.ErrorUseAfterFree {
 		word = h.FillWordOf(o)
@@ -198,27 +199,18 @@ func (h *agentHeap) recordedDamage(e *agent.Error) *evidence.Damage {
 			d.Overwritten++
 		}
 	}
-	d.Overwritten = max(1, d.Overwritten) // of more than was kept only the length is known
+	d.Overwritten = max(1, d.Overwritten) // beyond the recorded bytes only the length is known
 	n := min(len(found), shownBytes)
-	d.Bytes, d.Text, d.Expected = hex.EncodeToString(found[:n]), printable(found[:n]), hex.EncodeToString(expected[:n])
+	d.Bytes, d.Text, d.Expected = hex.EncodeToString(found[:n]), wording.Printable(found[:n]), hex.EncodeToString(expected[:n])
 	return d
 }
 
 // shownBytes is how much of a damage is shown.
 const shownBytes = 64
 
-func printable(data []byte) string {
-	text := make([]byte, len(data))
-	for i, c := range data {
-		if text[i] = c; c < ' ' || c > '~' {
-			text[i] = '.'
-		}
-	}
-	return string(text)
-}
-
-// reaches reports whether a damage goes up to the end of what was guarded.
-func (h *agentHeap) reaches(kind int, o *agent.Object, d *evidence.Damage) bool {
+// reaches reports whether a damage extends to the far end of the guard or the
+// fill.
+func (h *Heap) reaches(kind int, o *agent.Object, d *evidence.Damage) bool {
 	switch kind {
 	case agent.ErrorOverflow:
 		return d.End >= min(o.SlotEnd, o.End()+agent.LargeCanary)
@@ -229,9 +221,9 @@ func (h *agentHeap) reaches(kind int, o *agent.Object, d *evidence.Damage) bool 
 	return d.End >= h.Fill(o).End
 }
 
-// fatal is the error by which the agent ended the process in a thread; nil if
+// fatalError is the error for which the agent ended the process in a thread; nil if
 // it did not.
-func (h *agentHeap) fatal(tid int) *agent.Error {
+func (h *Heap) fatalError(tid int) *agent.Error {
 	i := slices.IndexFunc(h.errors, func(e agent.Error) bool { return e.Fatal && e.TID == tid })
 	if i < 0 {
 		return nil

@@ -1,4 +1,4 @@
-package driver
+package heapjudge
 
 import (
 	"fmt"
@@ -7,9 +7,10 @@ import (
 
 	"diagnose/agent"
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 )
 
-// sized is "a 40-byte object", with "freed" where it is.
+// sized is "a 40-byte object", with "freed" if it is.
 func sized(o *agent.Object) string {
 	if o.State == agent.Quarantined || o.State == agent.Reusable {
 		return fmt.Sprintf("a freed %d-byte object", o.Size)
@@ -25,13 +26,6 @@ func articled(size uint64) string {
 		article = "an"
 	}
 	return fmt.Sprintf("%s %d-byte object", article, size)
-}
-
-func count(n uint64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // whoWhere is `by thread 2 "worker" in drop at pool.c:12`, as far as it is
@@ -83,26 +77,26 @@ func lifeWords(o *evidence.HeapObject) string {
 	return strings.Join(parts, ", ")
 }
 
-// offsetWords places an address by an object, as "is ..." goes on:
-// "8 bytes after a 40-byte object at 0x1000".
+// offsetWords describes an address relative to an object, to follow "is": "8
+// bytes after a 40-byte object at 0x1000".
 func offsetWords(addr evidence.Addr, o *agent.Object) string {
 	what := sized(o)
 	switch {
 	case addr < o.Addr:
-		return fmt.Sprintf("%s before %s at %v", count(uint64(o.Addr-addr), "byte"), what, o.Addr)
+		return fmt.Sprintf("%s before %s at %v", wording.Count(uint64(o.Addr-addr), "byte"), what, o.Addr)
 	case addr == o.Addr:
 		return fmt.Sprintf("the start of %s at %v", what, o.Addr)
 	case addr < o.End():
-		return fmt.Sprintf("%s into %s at %v", count(uint64(addr-o.Addr), "byte"), what, o.Addr)
+		return fmt.Sprintf("%s into %s at %v", wording.Count(uint64(addr-o.Addr), "byte"), what, o.Addr)
 	case addr == o.End():
-		return fmt.Sprintf("directly behind the end of %s at %v", what, o.Addr)
+		return fmt.Sprintf("directly past the end of %s at %v", what, o.Addr)
 	}
-	return fmt.Sprintf("%s after %s at %v", count(uint64(addr-o.End()), "byte"), what, o.Addr)
+	return fmt.Sprintf("%s after %s at %v", wording.Count(uint64(addr-o.End()), "byte"), what, o.Addr)
 }
 
-// damageWords says how much was overwritten, and where, in a sentence.
+// damageWords says in a sentence how much was overwritten, and where.
 func damageWords(kind evidence.FindingKind, o *agent.Object, d *evidence.Damage) string {
-	n := count(uint64(d.Overwritten), "byte")
+	n := wording.Count(uint64(d.Overwritten), "byte")
 	if d.Reaches {
 		n = "at least " + n
 	}
@@ -111,12 +105,12 @@ func damageWords(kind evidence.FindingKind, o *agent.Object, d *evidence.Damage)
 	case evidence.FindingHeapOverflow:
 		where = "past the end of " + articled(o.Size)
 		if gap := uint64(d.Start - o.End()); gap > 0 {
-			where = fmt.Sprintf("beginning %s past the end of %s", count(gap, "byte"), articled(o.Size))
+			where = fmt.Sprintf("beginning %s past the end of %s", wording.Count(gap, "byte"), articled(o.Size))
 		}
 	case evidence.FindingHeapUnderflow:
 		where = "before the start of " + sized(o)
 		if gap := uint64(max(o.Addr, d.End) - d.End); gap > 0 {
-			where = fmt.Sprintf("ending %s before the start of %s", count(gap, "byte"), sized(o))
+			where = fmt.Sprintf("ending %s before the start of %s", wording.Count(gap, "byte"), sized(o))
 		}
 	}
 	verb := "were"

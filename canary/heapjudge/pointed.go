@@ -1,6 +1,7 @@
-package driver
+package heapjudge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -8,52 +9,53 @@ import (
 	"diagnose/evidence"
 )
 
-// relatedAddresses are those that the failure is about.
-func (a *analysis) relatedAddresses() []evidence.Addr {
+// relatedAddresses are the addresses that the failure concerns. judged: it is the
+// failure of the examined thread.
+func (x *Explanation) relatedAddresses(judged bool) []evidence.Addr {
 	var list []evidence.Addr
-	if a.cell != 0 {
-		list = append(list, a.cell)
+	if x.cell != 0 {
+		list = append(list, x.cell)
 	}
-	if a.filled != nil {
-		list = append(list, a.filled.object.Addr)
+	if x.filled != nil {
+		list = append(list, x.filled.object.Addr)
 	}
-	if f := &a.result.Failure; f.Fault != nil && a.thread != nil && !a.bystander() {
-		for _, p := range a.faultPointers() {
+	if x.failure.Fault != nil && judged {
+		for _, p := range x.faultPointers() {
 			list = append(list, p.addr)
 		}
 	}
 	return list
 }
 
-// pointed adds the objects that the pointers of the failing instruction and
-// the bad value's cell lie in or beside.
-func (c *collection) pointed(a *analysis) error {
-	if w := a.filled; w != nil {
-		c.usedFreed(a, w)
+// addPointed adds the objects that the pointers of the failing instruction and
+// the bad value's cell point into or near.
+func (c *collection) addPointed(x *Explanation) error {
+	if w := x.filled; w != nil {
+		c.addFilled(w, x.failure.Proof)
 	}
-	f := &a.result.Failure
+	f := x.failure
 	if f.Fault == nil {
 		return nil
 	}
 	var err error
 	seen := map[evidence.Addr]bool{}
-	pointers := a.faultPointers()
-	slices.Reverse(pointers) // the address that failed says more than what it was made of
-	if a.cell != 0 {
-		pointers = append(pointers, pointer{"the bad value's memory at", a.cell})
+	pointers := x.faultPointers()
+	slices.Reverse(pointers) // the failing address says more than its parts
+	if x.cell != 0 {
+		pointers = append(pointers, pointer{"the bad value's memory at", x.cell})
 	}
 	for _, p := range pointers {
 		near, found, errNear := c.heap.Nearest(p.addr)
-		err = first(err, errNear)
+		err = cmp.Or(err, errNear)
 		if !found || errNear != nil {
 			continue
 		}
 		o := near.Object
 		rank := rankPointer
-		if p.addr == f.Fault.Addr && a.faulted != nil {
-			o, rank = *a.faulted, rankFailure
+		if p.addr == f.Fault.Addr && x.faulted != nil {
+			o, rank = *x.faulted, rankFailure
 		}
-		if seen[o.Addr] || a.filled != nil && a.filled.object.Addr == o.Addr {
+		if seen[o.Addr] || x.filled != nil && x.filled.object.Addr == o.Addr {
 			continue
 		}
 		seen[o.Addr] = true
@@ -64,10 +66,10 @@ func (c *collection) pointed(a *analysis) error {
 	return err
 }
 
-// usedFreed adds the freed object whose fill the program took for a pointer.
-func (c *collection) usedFreed(a *analysis, w *filled) {
+// addFilled adds the freed object whose fill the program used as a pointer.
+func (c *collection) addFilled(w *filled, proof evidence.Proof) {
 	f := &heapFinding{object: &w.object, rank: rankFailure}
-	f.Kind, f.Proof = evidence.FindingUseAfterFree, a.result.Failure.Proof
+	f.Kind, f.Proof = evidence.FindingUseAfterFree, proof
 	f.Addr, f.Size = w.object.Addr, int(min(w.object.Size, 1<<31))
 	f.Summary = fmt.Sprintf("use after free: a pointer was read from %s at %v", sized(&w.object), w.object.Addr)
 	f.Facts = append(f.Facts, evidence.Fact{Name: "pointer", Text: fmt.Sprintf("%s held %v, by which the agent marks the memory of this object after its free", w.pointer.name, w.pointer.addr)})

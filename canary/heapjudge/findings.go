@@ -1,4 +1,4 @@
-package driver
+package heapjudge
 
 import (
 	"cmp"
@@ -8,60 +8,75 @@ import (
 	"diagnose/agent"
 	"diagnose/canary"
 	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/image/unwind"
+	"diagnose/image/value"
+	"diagnose/internal/wording"
 	"diagnose/quarantine"
 )
 
 const (
 	// shownFindings is how many findings of the heap a report of a crash has,
-	// and summarizedFindings the same of a summary.
+	// and summarizedFindings the same for a Summary.
 	shownFindings, summarizedFindings = 8, 40
-	// keptDamages bounds what each judge returns: the strongest are chosen
-	// among them.
+	// keptDamages bounds the damages that each judge returns: the strongest of
+	// them are chosen.
 	keptDamages = 1000
 )
 
-// Ranks of the findings: those that are about the failure come first.
+// Ranks of the findings: those about the failure come first.
 const (
 	rankEnded    = iota // the agent ended the process because of it
 	rankFailure         // the object that the failing pointer names
 	rankRelated         // damage of objects that the failing pointers lead to
 	rankRecorded        // found while the program ran
 	rankDamaged
-	rankPointer // where the failing pointers lie
+	rankPointer // the object that a failing pointer is in
 )
 
-// heapFinding is a finding on its way into the report.
+// heapFinding is a finding before it is reported.
 type heapFinding struct {
 	evidence.Finding
 	rank int
-	// object and beyond are those concerned; their calls are looked up when it
-	// is known that the finding is shown.
+	// object and beyond are the concerned objects; their calls are looked up
+	// only if the finding is shown.
 	object, beyond *agent.Object
 	// ready: the finding has its objects already.
 	ready bool
 }
 
-// heapFindings gathers what the heap shows: the errors that the agent
-// recorded, the damaged objects, the objects that the failing pointers name.
-func (a *analysis) heapFindings() error {
-	if a.heap == nil {
-		return nil
+// FailingThread is the thread whose failure is explained, with its stack.
+type FailingThread struct {
+	Process *image.Process
+	Thread  *image.Thread
+	// Stack is nil if it is not known.
+	Stack *unwind.Stack
+	// Frames are those of Stack that the static scan sees: the innermost ones may be
+	// left out.
+	Frames []unwind.Frame
+	// ValueFrame returns the context in which the variables of a frame of Stack are
+	// read; nil for code outside of every object.
+	ValueFrame func(i int) *value.Frame
+}
+
+// Findings gathers what the heap shows: the errors that the agent recorded, the damaged
+// objects, and the objects that the failing pointers name. t is nil if the failure is
+// not that of the examined thread.
+func (x *Explanation) Findings(t *FailingThread) ([]evidence.Finding, error) {
+	c := &collection{heap: x.heap, near: x.relatedAddresses(t != nil)}
+	err := c.judgeHeap()
+	if t != nil {
+		err = cmp.Or(err, c.addPointed(x), c.addFreedUses(x, t), c.addOutOfMemory(x.failure, t.Thread.Ref.TID))
 	}
-	c := &collection{heap: a.heap, near: a.relatedAddresses()}
-	err := c.collect()
-	if a.thread != nil && !a.bystander() {
-		err = first(err, c.pointed(a), c.usedFreedInFrames(a), c.outOfMemory(a))
-	}
-	list := c.finish(shownFindings)
-	a.limit(c.limits...)
-	a.result.Findings = append(list, a.result.Findings...)
-	return err
+	list := c.complete(shownFindings)
+	x.limit(c.limits...)
+	return list, err
 }
 
 // collection gathers the findings of a heap.
 type collection struct {
-	heap *agentHeap
-	// near are addresses that the failure is about.
+	heap *Heap
+	// near are addresses that the failure concerns.
 	near   []evidence.Addr
 	list   []*heapFinding
 	limits []evidence.Limit
@@ -69,16 +84,17 @@ type collection struct {
 	damaged uint64
 }
 
-// collect runs the judges.
-func (c *collection) collect() error {
-	err := c.recorded()
+// judgeHeap adds the agent's findings, and those of the judges of canaries and
+// of freed memory.
+func (c *collection) judgeHeap() error {
+	err := c.addRecorded()
 	guards := canary.CheckHeap(c.heap.Heap, canary.HeapOptions{Limit: keptDamages})
 	for i := range guards.Damages {
-		c.guard(&guards.Damages[i])
+		c.addGuard(&guards.Damages[i])
 	}
 	fills := quarantine.Check(c.heap.Heap, quarantine.Options{Limit: keptDamages})
 	for i := range fills.Damages {
-		c.fill(&fills.Damages[i])
+		c.addFill(&fills.Damages[i])
 	}
 	damaged := map[evidence.Addr]bool{} // an object may have damage on both sides
 	for i := range guards.Damages {
@@ -92,13 +108,13 @@ func (c *collection) collect() error {
 	return err
 }
 
-// recorded adds what the agent found while the program ran.
-func (c *collection) recorded() error {
+// addRecorded adds the errors that the agent found while the program ran.
+func (c *collection) addRecorded() error {
 	var err error
 	for i := range c.heap.errors {
 		e := &c.heap.errors[i]
 		f, _, errFound := c.heap.errorFinding(e)
-		err = first(err, errFound)
+		err = cmp.Or(err, errFound)
 		rank := rankRecorded
 		if e.Fatal {
 			rank = rankEnded
@@ -106,13 +122,14 @@ func (c *collection) recorded() error {
 		c.list = append(c.list, &heapFinding{Finding: f, rank: rank, object: e.Object, ready: true})
 	}
 	if c.heap.more > 0 {
-		c.limits = append(c.limits, evidence.Limit{Text: fmt.Sprintf("the agent found %s more than it keeps", count(uint64(c.heap.more), "error"))})
+		c.limits = append(c.limits, evidence.Limit{Text: fmt.Sprintf("the agent found %s more than it keeps", wording.Count(uint64(c.heap.more), "error"))})
 	}
 	return err
 }
 
-// add adds a damage, or what it tells of one that the agent recorded.
-func (c *collection) add(f *heapFinding, damage *evidence.Damage) {
+// addDamage adds a damage. If the agent recorded it already, it completes that
+// finding.
+func (c *collection) addDamage(f *heapFinding, damage *evidence.Damage) {
 	for _, known := range c.list {
 		if known.ready && known.Kind == f.Kind && known.object != nil && known.object.Addr == f.object.Addr &&
 			known.Damage != nil && known.Damage.Start == damage.Start {
@@ -133,8 +150,8 @@ func (c *collection) add(f *heapFinding, damage *evidence.Damage) {
 	c.list = append(c.list, f)
 }
 
-// guard adds an overwritten canary.
-func (c *collection) guard(d *canary.Damage) {
+// addGuard adds an overwritten canary.
+func (c *collection) addGuard(d *canary.Damage) {
 	f := &heapFinding{object: &d.Object, beyond: d.Beyond}
 	f.Kind, f.Proof = evidence.FindingHeapOverflow, evidence.FromCore
 	if d.Side == canary.Before {
@@ -154,23 +171,24 @@ func (c *collection) guard(d *canary.Damage) {
 	if d.BeyondDamaged {
 		f.Facts = append(f.Facts, evidence.Fact{Name: "farther on", Text: "the guard of the object beyond is damaged as well"})
 	}
-	c.add(f, &d.Damage)
+	c.addDamage(f, &d.Damage)
 }
 
-// orRather notes another explanation, which makes the one given an inference.
+// orRather adds an alternative explanation, which makes the finding an
+// inference.
 func (f *heapFinding) orRather(text string) {
 	f.Proof = evidence.Inferred
 	f.Facts = append(f.Facts, evidence.Fact{Name: "or rather", Text: text})
 }
 
-// fill adds a freed object that was written to.
-func (c *collection) fill(d *quarantine.Damage) {
+// addFill adds a freed object that was written to.
+func (c *collection) addFill(d *quarantine.Damage) {
 	f := &heapFinding{object: &d.Object}
 	f.Kind, f.Proof = evidence.FindingUseAfterFree, evidence.FromCore
 	if d.Before != nil && c.overflowed(d.Before) {
 		f.orRather(fmt.Sprintf("the end of the overflow of %s at %v, whose damage goes up to here", sized(d.Before), d.Before.Addr))
 	}
-	c.add(f, &d.Damage)
+	c.addDamage(f, &d.Damage)
 }
 
 // overflowed reports whether an object's overflow up to the next slot is among
@@ -188,8 +206,8 @@ var titles = map[evidence.FindingKind]string{
 	evidence.FindingUseAfterFree:  "use after free",
 }
 
-// related reports whether a damage concerns an object that the failure is
-// about, or lies directly before it.
+// related reports whether a damage concerns an object of the failure, or is
+// directly before one.
 func (c *collection) related(f *heapFinding) bool {
 	for _, at := range c.near {
 		for _, o := range []*agent.Object{f.object, f.beyond} {
@@ -201,14 +219,14 @@ func (c *collection) related(f *heapFinding) bool {
 	return false
 }
 
-// finish orders the findings, cuts them to a number, and completes those that
-// are left.
-func (c *collection) finish(most int) []evidence.Finding {
+// complete sorts the findings, keeps the first of them, up to most, and
+// completes those.
+func (c *collection) complete(most int) []evidence.Finding {
 	slices.SortStableFunc(c.list, func(x, y *heapFinding) int { return cmp.Compare(x.rank, y.rank) })
 	if more := len(c.list) - most; more > 0 {
 		c.list = c.list[:most]
 		c.limits = append(c.limits, evidence.Limit{Text: fmt.Sprintf("%s of the heap are left out; %s damaged in all",
-			count(uint64(more), "further finding"), objectsAre(c.damaged))})
+			wording.Count(uint64(more), "further finding"), objectsAre(c.damaged))})
 	}
 	var objects []*agent.Object
 	for _, f := range c.list {
@@ -220,13 +238,13 @@ func (c *collection) finish(most int) []evidence.Finding {
 	out := make([]evidence.Finding, 0, len(c.list))
 	for _, f := range c.list {
 		if !f.ready {
-			f.Object = c.heap.object(f.object)
+			f.Object = c.heap.Object(f.object)
 			if f.Site == nil && f.Object != nil && f.Object.Allocated != nil {
 				f.Site = f.Object.Allocated.Site
 			}
 		}
 		if f.beyond != nil {
-			f.Beyond = c.heap.object(f.beyond)
+			f.Beyond = c.heap.Object(f.beyond)
 		}
 		out = append(out, f.Finding)
 	}

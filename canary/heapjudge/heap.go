@@ -1,4 +1,4 @@
-package driver
+package heapjudge
 
 import (
 	"errors"
@@ -11,11 +11,12 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/internal/wording"
 )
 
-// agentHeap is the heap of a process that ran with the agent, and what its
-// numbers mean in this process.
-type agentHeap struct {
+// Heap is the heap of a process that ran with the agent. It resolves the heap's
+// numbers and addresses in this process.
+type Heap struct {
 	*agent.Heap
 	process *image.Process
 	// library is the agent's own object; nil when it was not recognised.
@@ -28,16 +29,16 @@ type agentHeap struct {
 // rootSymbol holds the address of the agent's root.
 const rootSymbol = "diagnose_agent_root"
 
-// openHeap finds the agent in the process; nil without an error when there is
-// none. Without the library and with nothing at the fixed addresses that costs
-// four reads that fail.
-func openHeap(p *image.Process) (*agentHeap, error) {
+// Open finds the agent in the process; nil without an error when there is none.
+// Without the library and with nothing at the fixed addresses this costs four
+// failing reads.
+func Open(p *image.Process) (*Heap, error) {
 	library := agentLibrary(p)
-	root, errRoot := agentRoot(p, library) // where it cannot be read there are the fixed addresses
+	root, errRoot := agentRoot(p, library) // if it cannot be read, the fixed addresses are tried
 	heap, err := agent.Open(&forgetful{process: p}, root)
 	switch {
 	case err == nil:
-		return &agentHeap{Heap: heap, process: p, library: library}, nil
+		return &Heap{Heap: heap, process: p, library: library}, nil
 	case !errors.Is(err, agent.ErrAbsent):
 		return nil, fmt.Errorf("heap: %w", err)
 	case errRoot != nil:
@@ -48,14 +49,14 @@ func openHeap(p *image.Process) (*agentHeap, error) {
 	return nil, nil
 }
 
-// forgetful is the memory of a process of which more is read than should stay:
-// the judges go through all of a heap.
+// forgetful is a process's memory that releases the pages it has read, because
+// the judges read a whole heap.
 type forgetful struct {
 	process *image.Process
 	read    atomic.Int64
 }
 
-// keptPages is how many bytes are read until their pages are given back.
+// keptPages is how many bytes are read before their pages are released.
 const keptPages = 64 << 20
 
 // ReadMemory implements agent.Memory.
@@ -94,8 +95,8 @@ func agentRoot(p *image.Process, library *image.Module) (evidence.Addr, error) {
 	return evidence.Addr(root), nil
 }
 
-// readErrors reads what the agent found while the program ran.
-func (h *agentHeap) readErrors() (err error) {
+// ReadErrors reads the errors that the agent found while the program ran.
+func (h *Heap) ReadErrors() (err error) {
 	h.errors, h.more, err = h.Errors()
 	if err != nil {
 		return fmt.Errorf("heap: what the agent found: %w", err)
@@ -103,8 +104,9 @@ func (h *agentHeap) readErrors() (err error) {
 	return nil
 }
 
-// call tells who made a call, and from where; nil when nothing is known.
-func (h *agentHeap) call(c agent.Call) *evidence.HeapCall {
+// call returns which thread made a call, and from where; nil if nothing is
+// known.
+func (h *Heap) call(c agent.Call) *evidence.HeapCall {
 	if !c.Known() {
 		return nil
 	}
@@ -121,7 +123,7 @@ func (h *agentHeap) call(c agent.Call) *evidence.HeapCall {
 
 // fillStack names return addresses. The agent's own frames, the innermost
 // ones, are left out.
-func (h *agentHeap) fillStack(c *evidence.HeapCall, pcs []evidence.Addr) {
+func (h *Heap) fillStack(c *evidence.HeapCall, pcs []evidence.Addr) {
 	for len(pcs) > 0 && h.library != nil && h.library.Contains(image.ReturnAddress.Address(pcs[0])) {
 		pcs = pcs[1:]
 	}
@@ -140,13 +142,14 @@ func (h *agentHeap) fillStack(c *evidence.HeapCall, pcs []evidence.Addr) {
 }
 
 // allocatorName is what programs call their own functions around malloc and
-// free: xmalloc, zfree, PyMem_Malloc, luaM_realloc_, g_strdup; not what makes
-// or frees one kind of object, as session_alloc and session_free.
+// free: xmalloc, zfree, PyMem_Malloc, luaM_realloc_, g_strdup; not functions
+// that make or free one kind of object, such as session_alloc and session_free.
 var allocatorName = regexp.MustCompile(`(?i)((m|c|re|z)alloc(0|n|array)?|strn?dup)_*$|^[a-z]_alloc$|^[a-z]{0,2}_?free_*$|mem_?free$`)
 
-// programSite is the innermost place in the program's own code that is not
-// merely its wrapper of the allocator, else the innermost, or else one in a
-// library's header that was put into it: compilers lose the line of the call.
+// programSite is the innermost place in the program's own code that is not just
+// its wrapper of the allocator. Otherwise it is the innermost place of its own
+// code, or else inlined code of a library's header, because compilers lose the
+// line of the call.
 func programSite(frames []evidence.Frame) *evidence.Site {
 	wrapper := func(s *evidence.Site) bool {
 		return image.LibraryCode(s) || allocatorName.MatchString(image.CanonicalName(s.Function))
@@ -161,17 +164,17 @@ func programSite(frames []evidence.Frame) *evidence.Site {
 	return nil
 }
 
-// withoutStart leaves out what started the thread.
+// withoutStart removes the frames that started the thread.
 func withoutStart(frames []evidence.Frame) []evidence.Frame {
 	n := len(frames)
-	for n > 1 && startWrapper(frames[n-1].Site.Function) {
+	for n > 1 && image.StartsThread(frames[n-1].Site.Function) {
 		n--
 	}
 	return frames[:n]
 }
 
 // thread names a thread by the agent's number; nil when it is not known.
-func (h *agentHeap) thread(n uint32) *evidence.HeapThread {
+func (h *Heap) thread(n uint32) *evidence.HeapThread {
 	if n == 0 {
 		return nil
 	}
@@ -180,13 +183,13 @@ func (h *agentHeap) thread(n uint32) *evidence.HeapThread {
 		return nil
 	}
 	out := &evidence.HeapThread{Ordinal: int(n), TID: t.TID, Ended: t.Ended, Parent: t.Parent}
-	if !t.Ended && !t.Parent { // the kernel gives a number that is free to another thread
+	if !t.Ended && !t.Parent { // the kernel may reuse the thread id
 		out.Ref = h.threadRef(t.TID)
 	}
 	return out
 }
 
-func (h *agentHeap) threadRef(tid int) *evidence.ThreadRef {
+func (h *Heap) threadRef(tid int) *evidence.ThreadRef {
 	for i := range h.process.Threads {
 		if ref := h.process.Threads[i].Ref; ref.TID == tid {
 			return &ref
@@ -195,8 +198,8 @@ func (h *agentHeap) threadRef(tid int) *evidence.ThreadRef {
 	return nil
 }
 
-// object turns an object into that of a report.
-func (h *agentHeap) object(o *agent.Object) *evidence.HeapObject {
+// Object converts an object to that of a report.
+func (h *Heap) Object(o *agent.Object) *evidence.HeapObject {
 	if o == nil || o.State == agent.Fresh {
 		return nil
 	}
@@ -208,8 +211,8 @@ func (h *agentHeap) object(o *agent.Object) *evidence.HeapObject {
 	return out
 }
 
-// findFrees completes objects that are in quarantine with who freed them.
-func (h *agentHeap) findFrees(objects ...*agent.Object) error {
+// findFrees completes quarantined objects with the calls that freed them.
+func (h *Heap) findFrees(objects ...*agent.Object) error {
 	var list []*agent.Object
 	for _, o := range objects {
 		if o != nil && o.State == agent.Quarantined && !o.Freed.Known() {
@@ -219,7 +222,7 @@ func (h *agentHeap) findFrees(objects ...*agent.Object) error {
 	return gapsError("who freed what", h.Frees(0, list...))
 }
 
-// gapsError turns what could not be read into one error.
+// gapsError turns the unreadable parts into one error.
 func gapsError(what string, g agent.Gaps) error {
 	if g.Count == 0 {
 		return nil
@@ -228,5 +231,5 @@ func gapsError(what string, g agent.Gaps) error {
 	if len(g.First) > 0 {
 		err = g.First[0]
 	}
-	return fmt.Errorf("heap: %s: %s could not be read, the first: %w", what, count(uint64(g.Count), "part"), err)
+	return fmt.Errorf("heap: %s: %s could not be read, the first: %w", what, wording.Count(uint64(g.Count), "part"), err)
 }
