@@ -10,11 +10,10 @@ import (
 	"diagnose/staticscan"
 )
 
-// assertion recovers the text of an assertion of the C++ library's headers:
-// std::__glibcxx_assert_fail(file, line, function, condition) keeps it
-// nowhere, but the call in the program's code has constants for arguments.
-func (a *analysis) assertion(in staticscan.Input) {
-	f := &a.result.Failure
+// addAssertion adds the text of an assertion of the C++ library's headers to a failure without a
+// text. std::__glibcxx_assert_fail(file, line, function, condition) does not store it, but the call
+// in the program's code has constant arguments.
+func addAssertion(f *evidence.Failure, in staticscan.Input) {
 	if f.Kind != evidence.AssertionFailure || f.Message != "" {
 		return
 	}
@@ -32,12 +31,12 @@ func (a *analysis) assertion(in staticscan.Input) {
 		if !ok {
 			return
 		}
-		if text[i], ok = a.text(evidence.Addr(at)); !ok {
+		if text[i], ok = constantText(in.Process, evidence.Addr(at)); !ok {
 			return
 		}
 	}
 	f.Message = fmt.Sprintf("%s:%d: %s: Assertion '%s' failed.", text[0], int32(line), text[1], text[2])
-	f.Sentence = failure.Sentence(*f, failure.Names{Threads: len(a.process.Threads)})
+	f.Sentence = failure.Sentence(*f, failure.Names{Threads: len(in.Process.Threads)})
 }
 
 func callsAssertion(calls []image.SymbolizedCall) bool {
@@ -49,11 +48,11 @@ func callsAssertion(calls []image.SymbolizedCall) bool {
 	return false
 }
 
-// text reads a C string of the program's constants.
-func (a *analysis) text(at evidence.Addr) (string, bool) {
+// constantText reads a C string from the program's constants.
+func constantText(p *image.Process, at evidence.Addr) (string, bool) {
 	const longest = 4096
 	b := make([]byte, longest)
-	n, _ := a.process.ReadMemory(at, b)
+	n, _ := p.ReadMemory(at, b)
 	end := bytes.IndexByte(b[:n], 0)
 	return string(b[:max(end, 0)]), end > 0
 }

@@ -17,21 +17,17 @@ const (
 	maxBuffers = 256
 )
 
-// stackGuards looks for overwritten stack guards in the frames of the thread
-// under judgement: that of a smashed function, and those of callers that have
-// not returned yet.
+// guardReader reads the data that the stack guards of a stopped process are judged by.
+type guardReader struct{ *stoppedProcess }
+
+// stackGuards looks for overwritten stack guards in the frames of the thread under judgement: the
+// guard of a smashed function, and those of callers that have not returned yet.
 func (a *analysis) stackGuards() error {
 	if a.thread == nil {
 		return nil
 	}
-	g := a.stacks[0]
-	s := canary.Stack{FSBase: a.thread.Registers.FSBase, Thread: a.thread.Ref,
-		Random: evidence.Addr(a.process.Auxv[auxRandom])}
-	for i := range min(len(g.stack.Frames), guardFrames) {
-		s.Frames = append(s.Frames, a.guardFrame(g, i))
-	}
-	found, err := canary.CheckStack(a.process, s)
-	a.result.Findings = append(a.result.Findings, found...)
+	found, err := canary.CheckStack(a.process, guardReader{&a.stoppedProcess}.guardedStack())
+	a.result.Findings = append(a.result.Findings, said(found)...)
 	if f := &a.result.Failure; f.Kind == evidence.StackSmashing && len(found) > 0 {
 		f.Sentence = "stack smashing: " + found[0].Summary
 	}
@@ -41,27 +37,38 @@ func (a *analysis) stackGuards() error {
 // auxRandom is AT_RANDOM (include/uapi/linux/auxvec.h).
 const auxRandom = 25
 
-func (a *analysis) guardFrame(g *group, i int) canary.Frame {
+// guardedStack is the stack of the thread under judgement.
+func (r guardReader) guardedStack() canary.Stack {
+	g := r.stacks[0]
+	s := canary.Stack{FSBase: r.thread.Registers.FSBase, Thread: r.thread.Ref,
+		Random: evidence.Addr(r.process.Auxv[auxRandom])}
+	for i := range min(len(g.stack.Frames), guardFrames) {
+		s.Frames = append(s.Frames, r.guardFrame(g, i))
+	}
+	return s
+}
+
+func (r guardReader) guardFrame(g *group, i int) canary.Frame {
 	f := &g.stack.Frames[i]
 	out := canary.Frame{Registers: f.Registers, CFA: f.CFA, Lookup: f.Lookup, Trust: f.Trust}
 	if len(f.Calls) > 0 {
 		site := f.Calls[len(f.Calls)-1].Site
 		out.Function, out.Site = site.Function, &f.Calls[0].Site
 	}
-	module := a.process.ModuleAt(f.PC())
+	module := r.process.ModuleAt(f.PC())
 	if module == nil || f.Kind == evidence.SignalFrame {
 		return out
 	}
-	out.Code = a.functionCode(module, f.LookupPC())
+	out.Code = r.functionCode(module, f.LookupPC())
 	if out.Code != nil {
-		out.Buffers = a.buffers(g, i)
+		out.Buffers = r.buffers(g, i)
 	}
 	return out
 }
 
 // functionCode reads the function that covers pc: its ranges by DWARF, or the
 // extent of its symbol.
-func (a *analysis) functionCode(m *image.Module, pc evidence.Addr) []canary.Code {
+func (r guardReader) functionCode(m *image.Module, pc evidence.Addr) []canary.Code {
 	var ranges [][2]uint64
 	if info, err := m.Debug(); err == nil && info != nil {
 		if f, err := info.FunctionAt(m.LinkAddr(pc)); err == nil && f != nil {
@@ -69,7 +76,7 @@ func (a *analysis) functionCode(m *image.Module, pc evidence.Addr) []canary.Code
 		}
 	}
 	if ranges == nil {
-		sym, ok := a.process.SymbolAt(pc)
+		sym, ok := r.process.SymbolAt(pc)
 		if !ok || sym.Size == 0 || pc >= sym.Addr+evidence.Addr(sym.Size) {
 			return nil
 		}
@@ -77,22 +84,22 @@ func (a *analysis) functionCode(m *image.Module, pc evidence.Addr) []canary.Code
 		ranges = [][2]uint64{{start, start + sym.Size}}
 	}
 	var list []canary.Code
-	for _, r := range ranges {
-		if r[1] <= r[0] || r[1]-r[0] > maxFunction {
+	for _, extent := range ranges {
+		if extent[1] <= extent[0] || extent[1]-extent[0] > maxFunction {
 			return nil
 		}
-		code := make([]byte, r[1]-r[0])
-		if _, err := a.process.ReadMemory(m.Addr(r[0]), code); err != nil {
+		code := make([]byte, extent[1]-extent[0])
+		if _, err := r.process.ReadMemory(m.Addr(extent[0]), code); err != nil {
 			return nil
 		}
-		list = append(list, canary.Code{Addr: m.Addr(r[0]), Bytes: code})
+		list = append(list, canary.Code{Addr: m.Addr(extent[0]), Bytes: code})
 	}
 	return list
 }
 
 // buffers lists the arrays that live in a frame's memory.
-func (a *analysis) buffers(g *group, i int) []canary.Buffer {
-	frame := a.valueFrame(g, i)
+func (r guardReader) buffers(g *group, i int) []canary.Buffer {
+	frame := r.valueFrame(g, i)
 	info, err := frame.Module.Debug()
 	if err != nil || info == nil {
 		return nil
@@ -132,4 +139,15 @@ func buffer(frame *value.Frame, v debuginfo.Variable) (canary.Buffer, bool) {
 		return canary.Buffer{}, false
 	}
 	return canary.Buffer{Name: v.Name, Type: v.Type.Name(), Addr: where.Addr, Size: uint64(v.Type.Size())}, true
+}
+
+// said returns findings with the sentences of evidence.Say.
+func said(list []evidence.Finding) []evidence.Finding {
+	for i := range list {
+		list[i].Summary = evidence.Say(list[i].Summary)
+		for j := range list[i].Facts {
+			list[i].Facts[j].Text = evidence.Say(list[i].Facts[j].Text)
+		}
+	}
+	return list
 }

@@ -3,18 +3,13 @@ package driver
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"time"
 
-	"diagnose/agent"
+	"diagnose/canary/heapjudge"
 	"diagnose/diagnosis/failure"
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/image/object"
-	"diagnose/image/unwind"
 	"diagnose/replay/record"
 	"diagnose/staticscan"
 )
@@ -69,11 +64,14 @@ func guardedRun[T any](run func() (*T, error)) (result *T, err error) {
 
 // analyse closes replays when it begins to replay.
 func analyse(ctx context.Context, req Request, replays chan<- struct{}) (*evidence.Case, error) {
-	a := &analysis{req: req, result: &evidence.Case{}}
-	defer a.closeRecordings()
-	if err := a.openRecordings(); err != nil {
+	a := newAnalysis(req)
+	recs, err := openRecordings(ctx, &a.req)
+	if err != nil {
 		return nil, &InputError{err}
 	}
+	a.recordings = *recs
+	defer a.closeRecordings()
+	a.result.Refused = a.refusedCalls()
 	if a.atMoment() {
 		if err := a.atDeclared(ctx, replays); err != nil {
 			return nil, err
@@ -101,26 +99,32 @@ func (a *analysis) whole(ctx context.Context, replays chan<- struct{}) error {
 	if err := a.judge(ctx); err != nil {
 		return err
 	}
-	if at, jumped := a.explanation(); at != nil {
-		return a.explainHandled(ctx, at, jumped, replays)
+	if at := a.explanation(); at != nil {
+		return a.explainHandled(ctx, at, "", replays)
+	}
+	if at := a.leftByJump(); at != nil {
+		if jump := a.jumped(ctx, at); jump != "" {
+			return a.explainHandled(ctx, at, jump, replays)
+		}
 	}
 	return a.explain(ctx, replays)
 }
 
 // judge says what failed.
 func (a *analysis) judge(ctx context.Context) error {
-	return a.stages(ctx, []stage{{"unwind", a.unwind}, {"signals", a.readHandled}, {"classify", a.classify}})
+	return a.runStages(ctx, []stage{{"unwind", a.unwind}, {"signals", a.readHandled}, {"classify", a.classify}})
 }
 
 // explain looks for the reason of the failure that was judged.
 func (a *analysis) explain(ctx context.Context, replays chan<- struct{}) error {
-	err := a.stages(ctx, []stage{
+	err := a.runStages(ctx, []stage{
 		{"heap", a.heapFailure},
 		{"goroutines", a.goroutines},
 		{"values", a.values},
 		{"canary", a.stackGuards},
 		{"scan", a.scan},
 		{"damage", a.heapFindings},
+		{"signals", a.handledFaults},
 		{"replays", func() error { return a.replay(ctx, replays) }},
 	})
 	if err == nil {
@@ -129,109 +133,42 @@ func (a *analysis) explain(ctx context.Context, replays chan<- struct{}) error {
 	return err
 }
 
-// stage is a part of an analysis.
-type stage struct {
-	name string
-	run  func() error
-}
-
-func (a *analysis) stages(ctx context.Context, list []stage) error {
-	for _, s := range list {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("interrupted before the stage %s: %w", s.name, err)
-		}
-		a.stage(s.name, s.run)
-	}
-	return nil
-}
-
-// analysis carries one failure through the stages.
+// analysis carries one failure through the stages. It knows their order, and passes the results of
+// one to the next.
 type analysis struct {
-	req     Request
-	result  *evidence.Case
-	started time.Time // of the replays
-	process *image.Process
-	// failing and passing are the recordings of runs that the request names.
-	failing, passing []*record.Recording
-	// exit is how the recorded process ended, if it ended itself with a status.
-	exit *record.Outcome
-	// handled are the signals of the failing thread whose handlers did not return, by the
-	// recording. ending is the process as it ended, where the process that is judged is the
-	// one at signalAt; nil otherwise.
-	handled  []record.HandledSignal
+	req Request
+	draft
+	recordings
+	stoppedProcess
+
+	// handled are the signals of the failing thread whose handlers did not return, according to the
+	// recording. ending is the process at its end, if the process that is judged is the one at
+	// signalAt; nil otherwise.
+	handled  handledSignals
 	signalAt *record.HandledSignal
 	ending   *image.Process
-	// run is the whole recording of which failing has a part, up to moment; nil: failing
-	// has the recordings as they are.
-	run *record.Recording
-	// moment is where the run is said to have failed; nil: at its end, or it failed by itself.
-	moment *evidence.Moment
-	// cut: there is no core of the recorded process's end.
-	cut bool
+	// handledFault is a fault whose handler was left by a jump, nil if there is none. handledSpent
+	// is the time of its experiments.
+	handledFault *evidence.Finding
+	handledSpent time.Duration
 
-	unwinder *unwind.Unwinder
-	// thread is the one under judgement; nil when none failed and none was
-	// asked for.
-	thread *image.Thread
-	// walked holds the threads' stacks, by their index in the process.
-	walked []unwind.Stack
-	// stacks holds the thread groups, that of thread first; waiting says what
-	// each thread waits for, by its index in the process, waits the same for those of which
-	// it is known.
-	stacks  []*group
-	waiting []string
-	waits   []evidence.WaitEdge
-
-	// blame is what the scan makes of the failing instruction; nil before.
+	// blame is the scan's result for the failing instruction; nil before the scan.
 	blame *staticscan.Blame
-	// names are the expressions of the program that the failure is told with.
+	// names are the expressions of the program that describe the failure.
 	names failure.Names
-	// heap is the agent's, nil for a process without it; heapWords what it says
-	// of the failure, if anything.
-	heap      *agentHeap
-	heapWords *failure.HeapWords
-	// filled is the freed object whose fill the program took for a pointer,
-	// guarded the canary that it took for one, faulted the object beside which it
-	// faulted, and cell the memory that the bad value was read from; unset when it
-	// is not of the heap.
-	filled  *filled
-	guarded *guardWord
-	faulted *agent.Object
-	cell    evidence.Addr
+	// heap is the explanation of the failure by the agent's heap; nil for a process without the
+	// agent.
+	heap *heapjudge.Explanation
 }
 
-// stage runs one part, takes its time, and turns its failure into a limit: a
-// report that lacks a part is worth more than none. The part's error says what
-// it is about ("static scan: ...").
-func (a *analysis) stage(name string, run func() error) {
-	a.say(name)
-	start := time.Now()
-	defer func() {
-		a.result.Timings = append(a.result.Timings, evidence.Timing{Stage: name, Duration: time.Since(start)})
-		if r := recover(); r != nil {
-			a.limit(evidence.Limit{Severe: true,
-				Text: fmt.Sprintf("the stage %s failed inside and its part is missing: %v; please report this: %s", name, r, panicSite(debug.Stack()))})
-		}
-	}()
-	// A file that is cut while it is mapped faults here (mmap(2), SIGBUS); the
-	// fault must cost this stage and not the report.
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	if err := run(); err != nil {
-		a.limit(evidence.Limit{Text: err.Error()})
-	}
+// newAnalysis begins the analysis of a request.
+func newAnalysis(req Request) *analysis {
+	return &analysis{req: req, draft: draft{result: &evidence.Case{}, progress: req.Progress}, stoppedProcess: stoppedProcess{separate: req.AllThreads}}
 }
-
-func (a *analysis) say(text string) {
-	if a.req.Progress != nil {
-		a.req.Progress(text)
-	}
-}
-
-func (a *analysis) limit(l ...evidence.Limit) { a.result.Limits = append(a.result.Limits, l...) }
 
 func (a *analysis) open() error {
 	start := time.Now()
-	opts := a.imageOptions()
+	opts := a.req.imageOptions()
 	var err error
 	switch {
 	case a.req.Core != "":
@@ -244,10 +181,11 @@ func (a *analysis) open() error {
 	if err != nil {
 		return &InputError{err}
 	}
-	if err := a.numberThreads(); err != nil {
+	if err := a.numberThreads(a.process); err != nil {
 		a.limit(evidence.Limit{Text: err.Error()})
 	}
-	if err := a.chooseThread(); err != nil {
+	a.markExited(a.process)
+	if err := a.chooseThread(a.req.Thread); err != nil {
 		a.process.Close()
 		return &InputError{err}
 	}
@@ -255,61 +193,24 @@ func (a *analysis) open() error {
 	return nil
 }
 
-// imageOptions say where the files of processes are.
-func (a *analysis) imageOptions() image.Options {
-	return image.Options{
-		Exe:        a.req.Exe,
-		NoDemangle: a.req.NoDemangle,
-		Progress:   a.req.Progress,
-		Finder: object.Finder{
-			Sysroot:    a.req.Sysroot,
-			DebugDirs:  a.req.DebugDirs,
-			Debuginfod: a.req.Debuginfod,
-			Timeout:    a.req.DebuginfodTimeout,
-			Progress:   a.req.Progress,
-		},
-	}
-}
-
-// chooseThread finds the thread that was asked for by its number or TID, or
-// the failing one.
-func (a *analysis) chooseThread() error {
-	p := a.process
-	if a.exit != nil && p.Failing < 0 {
-		p.Failing = slices.IndexFunc(p.Threads, func(t image.Thread) bool { return t.Ref.TID == a.exit.TID })
-	}
-	if a.req.Thread == 0 {
-		if p.Failing >= 0 && p.Failing < len(p.Threads) {
-			a.thread = &p.Threads[p.Failing]
-		}
-		return nil
-	}
-	for i := range p.Threads {
-		if ref := p.Threads[i].Ref; ref.TID == a.req.Thread || ref.Number == a.req.Thread {
-			a.thread = &p.Threads[i]
-			return nil
-		}
-	}
-	return fmt.Errorf("no thread %d: the process has %d threads", a.req.Thread, len(p.Threads))
-}
-
 // classify judges the failure, with the deadlocks that explain a hung process.
 func (a *analysis) classify() error {
-	waits := failure.WaitsOf(a.process, a.walked, failure.WaitOptions{Words: a.notedWaits(), Calls: a.waitingCalls(), Unhandled: a.unhandled(), NameOf: a.stackVariable})
-	a.result.Findings = append(a.result.Findings, waits.Deadlocks()...)
+	w := waitReader{&a.stoppedProcess, &a.recordings}
+	waits := failure.WaitsOf(a.process, a.walked, failure.WaitOptions{Words: w.notedWaits(), Turn: w.turn, Calls: w.waitingCalls(), Unhandled: w.unhandled(), NameOf: w.stackVariable})
+	a.result.Findings = append(a.result.Findings, said(waits.Deadlocks())...)
 	a.waiting, a.waits = waits.Texts(), waits.Edges()
-	if err := a.nameCallWaits(); err != nil {
+	if err := w.nameCallWaits(); err != nil {
 		a.limit(evidence.Limit{Text: "which system calls threads wait in is not known: " + err.Error()})
 	}
 	a.passEngine()
-	a.unfold()
+	a.unfold(a.result.Findings)
 	in := a.judged()
-	in.Findings, in.Blocked = a.result.Findings, waits.Blocked(a.stuck())
+	in.Findings, in.Blocked = a.result.Findings, waits.Blocked(a.stuck(a.process))
 	f, limits := failure.Classify(in)
 	a.limit(limits...)
 	a.declareFailure(&f)
 	if f.Site != nil {
-		f.Source = failure.SourceLines(*f.Site, sourceContext, a.sourcePaths(f.Site))
+		f.Source = a.sources().around(f.Site, sourceContext)
 	}
 	a.result.Failure = f
 	if a.bystander() {
@@ -320,7 +221,10 @@ func (a *analysis) classify() error {
 
 // judged is the data that the end of the thread under judgement is judged by.
 func (a *analysis) judged() failure.Input {
-	in := failure.Input{Process: a.process, Thread: a.thread, Handled: a.handledSignals()}
+	in := failure.Input{Process: a.process, Thread: a.thread}
+	if len(a.stacks) > 0 {
+		in.Handled = a.handled.onStack(a.stacks[0].stack.Frames)
+	}
 	if a.thread != nil {
 		in.Stack = a.stacks[0].stack
 	}
@@ -328,13 +232,6 @@ func (a *analysis) judged() failure.Input {
 		in.Exit = &a.exit.Status
 	}
 	return in
-}
-
-// bystander reports whether the thread under judgement is one that was asked
-// for while another one failed.
-func (a *analysis) bystander() bool {
-	p := a.process
-	return a.thread != nil && p.Failing >= 0 && a.thread != &p.Threads[p.Failing]
 }
 
 func (a *analysis) describeBystander() {
@@ -350,35 +247,21 @@ func (a *analysis) describeBystander() {
 	}
 }
 
-// sourceContext is how many lines are shown on either side of the failing one.
-const sourceContext = 4
-
-func (a *analysis) sourcePaths(site *evidence.Site) failure.SourcePaths {
-	paths := failure.SourcePaths{Sysroot: a.req.Sysroot}
-	if m := a.process.ModuleAt(site.PC); m != nil {
-		paths.Object = m.File
-		if m.File != "" {
-			paths.Dirs = []string{filepath.Dir(m.File)}
-		}
-	}
-	return paths
-}
-
-// scan finds where the bad value came from and the suspects.
+// scan finds the origin of the bad value and the suspects.
 func (a *analysis) scan() error {
 	asked := len(a.req.Functions) > 0 || a.req.Message != ""
 	f := &a.result.Failure
-	if !asked && (a.thread == nil || f.Kind == evidence.GoPanic || f.Site == nil && a.heapWords != nil) {
+	if !asked && (a.thread == nil || f.Kind == evidence.GoPanic || f.Site == nil && a.heap != nil && a.heap.Words != nil) {
 		return nil
 	}
 	in := staticscan.Input{Process: a.process, Thread: a.thread, Signal: a.result.Failure.Signal}
 	opts := staticscan.Options{Depth: a.req.Depth, Functions: a.functions(), Message: a.req.Message}
 	if f.Kind == evidence.ExitStatus && f.Site != nil && f.Site.Function == "main" && !asked {
-		opts.Functions = []string{"main"} // it may have returned, and has no frame then
+		opts.Functions = []string{"main"} // main may have returned, and then has no frame
 	}
 	if a.thread != nil {
 		in.Frames = failure.Frames(a.judged())
-		a.assertion(in)
+		addAssertion(f, in)
 		var blame staticscan.Blame
 		if f.Kind != evidence.ExitStatus {
 			var err error
@@ -408,13 +291,21 @@ func (a *analysis) name(blame *staticscan.Blame) {
 		return
 	}
 	f := &a.result.Failure
-	f.Accessed, f.Pointer, f.Origin = blame.Accessed, blame.Pointer, blame.Steps
+	f.Accessed, f.Pointer, f.PointerResult, f.Origin = blame.Accessed, blame.Pointer, blame.Result, blame.Steps
 	if blame.Role == staticscan.RolePointer && blame.Value != nil && *blame.Value == 0 && nowhere(f.Kind) {
 		f.Kind, f.Proof = evidence.NullPointer, evidence.Inferred
 	}
-	a.blameHeap(blame)
+	if a.heap != nil {
+		a.heap.AddOrigin(blame)
+	}
 	a.names = failure.Names{Accessed: f.Accessed, Pointer: f.Pointer, Value: blame.Value,
-		Index: blame.Index, Through: blame.Through, Freed: a.freed(blame)}
+		Index: blame.Index, Through: blame.Through}
+	if a.heap == nil { // otherwise malloc is the agent's
+		if freed := readFromFreeBlock(a.process, blame); freed != nil {
+			a.names.Freed = true
+			a.result.Findings = append(a.result.Findings, *freed)
+		}
+	}
 	a.resay()
 	if f.Instruction == nil {
 		return
@@ -436,7 +327,7 @@ func nowhere(kind evidence.FailureKind) bool {
 func (a *analysis) finish() {
 	c, p := a.result, a.process
 	if c.Diagnosis != nil && c.Run == nil {
-		a.processes()
+		a.tellProcesses(&a.draft, a.process)
 	}
 	c.Program = p.Program
 	c.Program.Threads = len(p.Threads)
@@ -458,7 +349,7 @@ func (a *analysis) finish() {
 	if c.Stacks == nil {
 		c.Stacks = []evidence.ThreadGroup{}
 	}
-	a.stage("sources", func() error { a.readSources(); return nil })
+	a.runStage("sources", func() error { a.sources().keepSources(a.result); return nil })
 }
 
 // symbolSource names the source of a module's symbols.
@@ -470,14 +361,4 @@ func symbolSource(m *image.Module) string {
 		return "dwarf"
 	}
 	return m.Object.SymbolSource()
-}
-
-// panicSite is the first line of a panic's stack trace that names our code.
-func panicSite(trace []byte) string {
-	for _, l := range strings.Split(string(trace), "\n") {
-		if strings.HasPrefix(l, "diagnose/") && !strings.Contains(l, "driver.(*analysis).stage") {
-			return l
-		}
-	}
-	return "unknown place"
 }

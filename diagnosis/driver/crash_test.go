@@ -55,7 +55,7 @@ func TestFixtures(t *testing.T) {
 				})
 			}
 			if f.Hang || f.Name == "stack_overflow_mutual" {
-				continue // where its cycle starts differs from run to run
+				continue // the start of its cycle differs from run to run
 			}
 			t.Run(f.Name+"/sentence", func(t *testing.T) {
 				t.Parallel()

@@ -19,7 +19,7 @@ func TestDamageIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const versionOffset = 4 // of the unit's version, behind its length
+	const versionOffset = 4 // of the unit's version, after its length
 	exe[file.Section(".debug_info").Offset+versionOffset] = 77
 	c := survives(t, "version", driver.Request{Core: x.Core, Exe: write(t, filepath.Join(t.TempDir(), "exe"), exe)})
 	if c == nil {

@@ -16,75 +16,103 @@ import (
 	"diagnose/watchtrace"
 )
 
-// declare notes, in memory alone, that the user says where the first recording failed.
-func (a *analysis) declare() {
-	if a.req.FailedAt != "" {
-		a.failing[0].Manifest.Outcome.Declared = &record.Declared{Rule: record.RulePlace, Place: record.Text(a.req.FailedAt)}
-	}
+// declaredMoment is the moment at which a run that ended well failed, according to a rule or the
+// user.
+type declaredMoment struct {
+	// whole is the recording of the run, and part the recording up to the moment.
+	whole, part *record.Recording
+	rule        *record.Declared
+	at          evidence.Moment
+	images      image.Options
+	say         func(string)
 }
 
-// declared is why the first recording's run failed that ended well; nil: it does not say.
-func (a *analysis) declared() *record.Declared {
-	if len(a.failing) == 0 {
-		return nil
-	}
-	return a.failing[0].Manifest.Outcome.Declared
-}
-
-// atMoment reports whether the failure is at a moment of the run, and not at its end.
-func (a *analysis) atMoment() bool {
-	d := a.declared()
-	return d != nil && (d.Rule == record.RulePlace || d.Rule == record.RuleOutput) && a.req.Core == ""
-}
-
-// atDeclared analyses the process as it is at the moment at which the run is said to have
-// failed. What comes later is no part of the recording then.
-func (a *analysis) atDeclared(ctx context.Context, replays chan<- struct{}) error {
-	whole, d := a.failing[0], a.declared()
-	at := evidence.Moment{Thread: d.Thread, Ordinal: d.Ordinal}
-	if d.Rule == record.RulePlace {
-		var err error
-		if at, err = a.placeMoment(ctx, whole); err != nil {
-			return &InputError{err}
+// findDeclared finds the moment that a rule of a recording declares. The error says whether place
+// is not reached, or is no place.
+func findDeclared(ctx context.Context, whole *record.Recording, req *Request, say func(string)) (*declaredMoment, error) {
+	rule := whole.Manifest.Outcome.Declared
+	m := &declaredMoment{whole: whole, rule: rule, at: evidence.Moment{Thread: rule.Thread, Ordinal: rule.Ordinal}, images: req.imageOptions(), say: say}
+	var err error
+	if rule.Rule == record.RulePlace {
+		if m.at, err = lastMomentAt(ctx, whole, req.FailedAt, m.images, say); err != nil {
+			return nil, err
 		}
 	}
-	part, err := whole.Until(at, d.Rule == record.RulePlace)
-	if err != nil {
-		return &InputError{fmt.Errorf("recording %s: %w", whole.Dir, err)}
+	if m.part, err = whole.Until(m.at, rule.Rule == record.RulePlace); err != nil {
+		return nil, fmt.Errorf("recording %s: %w", whole.Dir, err)
 	}
-	defer whole.Close()
-	a.run, a.failing[0], a.moment = whole, part, &at
-	use := func(p *image.Process) error {
-		a.process = p
-		if err := a.asRecorded(); err != nil {
+	return m, nil
+}
+
+// replayUpTo calls use with the process at the moment. If the rule names output that was written
+// from a buffer, the moment becomes that of the store into the buffer.
+func (m *declaredMoment) replayUpTo(ctx context.Context, use func(*image.Process) error) error {
+	if m.rule.Rule != record.RuleOutput {
+		m.say("replaying up to the place of the failure")
+		return m.stopAt(ctx, use)
+	}
+	m.say("replaying up to the write that matches")
+	err := watchtrace.AtEnd(ctx, m.part, m.images, func(p *image.Process) error {
+		if buffered(p, m.at.Thread) {
+			return errBuffered
+		}
+		return use(p)
+	})
+	if errors.Is(err, errBuffered) {
+		return m.stopAtStore(ctx, use)
+	}
+	return err
+}
+
+// stopAt calls use with the process when a replay is at the moment.
+func (m *declaredMoment) stopAt(ctx context.Context, use func(*image.Process) error) error {
+	hook := replay.Hook{At: m.at, Do: func(s *replay.Stopped) error {
+		p, err := s.Process()
+		if err != nil {
 			return err
 		}
-		p.Failing = slices.IndexFunc(p.Threads, func(t image.Thread) bool { return t.Ref.Number == int(at.Thread) })
-		if err := a.chooseThread(); err != nil {
-			return &InputError{err}
+		if err := use(p); err != nil {
+			return err
 		}
-		return a.whole(ctx, replays)
-	}
-	if d.Rule == record.RuleOutput {
-		a.say("replaying up to the write that matches")
-		err = watchtrace.AtEnd(ctx, part, a.imageOptions(), func(p *image.Process) error {
-			if buffered(p, at.Thread) {
-				return errBuffered
-			}
-			return use(p)
-		})
-		if errors.Is(err, errBuffered) {
-			err = a.composed(ctx, whole, &at, use)
-		}
-	} else {
-		a.say("replaying up to the place of the failure")
-		err = a.at(ctx, part, at, use)
-	}
-	var input *InputError
-	if err == nil || errors.As(err, &input) || ctx.Err() != nil {
+		return replay.ErrEnough
+	}}
+	_, err := replay.Run(ctx, m.part, replay.PlainRequest{Common: replay.Common{Image: m.images, Hooks: []replay.Hook{hook}}})
+	return err
+}
+
+// stopAtStore calls use with the process when the line is put into the buffer that is written
+// later: after the last store to the line's first bytes. The moment becomes that of the store. If
+// no store is seen it remains that of the write.
+func (m *declaredMoment) stopAtStore(ctx context.Context, use func(*image.Process) error) error {
+	const word = 8
+	target := watchtrace.Target{Name: "the line", Addr: m.rule.Address, Size: max(1, min(word, len(m.rule.Line))), Writes: true}
+	plan, err := watchtrace.NewPlan(m.part, []watchtrace.Target{target}, watchtrace.Options{Image: m.images})
+	if err != nil {
 		return err
 	}
-	return &InputError{fmt.Errorf("recording %s: the replay does not reach the failure (%v): %w", whole.Dir, at, err)}
+	log, err := plan.Trace(ctx)
+	if err != nil {
+		return err
+	}
+	last := len(log.Accesses) - 1
+	for last >= 0 && log.Accesses[last].By != evidence.ByProgram {
+		last--
+	}
+	if last < 0 {
+		return watchtrace.AtEnd(ctx, m.part, m.images, use)
+	}
+	store := &log.Accesses[last]
+	m.at = evidence.Moment{Thread: store.Thread, Ordinal: store.Ordinal}
+	if m.part, err = m.whole.Until(m.at, true); err != nil {
+		return err
+	}
+	return plan.Visit(ctx, log, []int{last}, func(_ int, _ *replay.Hit, s *replay.Stopped) error {
+		p, err := s.Process()
+		if err != nil {
+			return err
+		}
+		return use(p)
+	})
 }
 
 // errBuffered says that a write was of a buffer, which other code had filled.
@@ -113,60 +141,34 @@ func buffered(p *image.Process, thread uint32) bool {
 	return !own
 }
 
-// composed calls use with the process where the line was put into the buffer that was
-// written later: after the last store to its first bytes. at becomes that moment. Where
-// no store is seen it is the write.
-func (a *analysis) composed(ctx context.Context, whole *record.Recording, at *evidence.Moment, use func(*image.Process) error) error {
-	part, d := a.failing[0], a.declared()
-	const word = 8
-	target := watchtrace.Target{Name: "the line", Addr: d.Address, Size: max(1, min(word, len(d.Line))), Writes: true}
-	plan, err := watchtrace.NewPlan(part, []watchtrace.Target{target}, watchtrace.Options{Image: a.imageOptions()})
+// atDeclared analyses the process at the moment at which the run is declared to have failed. Later
+// events are then no part of the recording.
+func (a *analysis) atDeclared(ctx context.Context, replays chan<- struct{}) error {
+	m, err := findDeclared(ctx, a.failing[0], &a.req, a.say)
 	if err != nil {
-		return err
+		return &InputError{err}
 	}
-	log, err := plan.Trace(ctx)
-	if err != nil {
-		return err
-	}
-	last := len(log.Accesses) - 1
-	for last >= 0 && log.Accesses[last].By != evidence.ByProgram {
-		last--
-	}
-	if last < 0 {
-		return watchtrace.AtEnd(ctx, part, a.imageOptions(), use)
-	}
-	store := &log.Accesses[last]
-	*at = evidence.Moment{Thread: store.Thread, Ordinal: store.Ordinal}
-	if a.failing[0], err = whole.Until(*at, true); err != nil {
-		return err
-	}
-	return plan.Visit(ctx, log, []int{last}, func(_ int, _ *replay.Hit, s *replay.Stopped) error {
-		p, err := s.Process()
-		if err != nil {
+	defer m.whole.Close()
+	a.run, a.failing[0], a.moment = m.whole, m.part, &m.at
+	err = m.replayUpTo(ctx, func(p *image.Process) error {
+		a.failing[0], a.process = m.part, p
+		if err := a.numberReplayed(p); err != nil {
 			return err
 		}
-		return use(p)
+		p.Failing = slices.IndexFunc(p.Threads, func(t image.Thread) bool { return t.Ref.Number == int(m.at.Thread) })
+		if err := a.chooseThread(a.req.Thread); err != nil {
+			return &InputError{err}
+		}
+		return a.whole(ctx, replays)
 	})
+	var input *InputError
+	if err == nil || errors.As(err, &input) || ctx.Err() != nil {
+		return err
+	}
+	return &InputError{fmt.Errorf("recording %s: the replay does not reach the failure (%v): %w", m.whole.Dir, m.at, err)}
 }
 
-// at calls use with the process where a replay is at a moment.
-func (a *analysis) at(ctx context.Context, rec *record.Recording, at evidence.Moment, use func(*image.Process) error) error {
-	hook := replay.Hook{At: at, Do: func(s *replay.Stopped) error {
-		p, err := s.Process()
-		if err != nil {
-			return err
-		}
-		if err := use(p); err != nil {
-			return err
-		}
-		return replay.ErrEnough
-	}}
-	_, err := replay.Run(ctx, rec, replay.Options{Image: a.imageOptions(), Hooks: []replay.Hook{hook}})
-	return err
-}
-
-// declareFailure heads the report with the rule, and with the program's own code where
-// the process is.
+// declareFailure begins the report with the rule, and with the program's own code at the moment.
 func (a *analysis) declareFailure(f *evidence.Failure) {
 	d := a.declared()
 	if d == nil {
@@ -182,21 +184,4 @@ func (a *analysis) declareFailure(f *evidence.Failure) {
 		f.Thread = &a.thread.Ref
 	}
 	f.Sentence = failure.Sentence(*f, failure.Names{Threads: len(a.process.Threads)})
-}
-
-// ownSite is the innermost place of the program's own code that the thread under judgement
-// is in; nil if it is in none.
-func (a *analysis) ownSite() *evidence.Site {
-	if a.thread == nil || len(a.stacks) == 0 {
-		return nil
-	}
-	frames := a.stacks[0].stack.Frames
-	for i := range frames {
-		for j := range frames[i].Calls {
-			if s := &frames[i].Calls[j].Site; s.Module != "" && !image.LibraryCode(s) {
-				return s
-			}
-		}
-	}
-	return nil
 }

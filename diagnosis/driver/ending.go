@@ -9,33 +9,33 @@ import (
 	"diagnose/evidence"
 )
 
-// lastWords are what a program wrote and which of its system calls failed before it ended
-// itself, by the recording.
-func (a *analysis) lastWords(ctx context.Context) error {
-	if a.exit == nil && a.declared() == nil {
+// tellLastWords adds what a program wrote and which of its system calls failed before it ended
+// itself, according to the recording.
+func (r *replayStage) tellLastWords(ctx context.Context) error {
+	if r.exit == nil && r.declared() == nil {
 		return nil
 	}
-	a.say("replaying what the program wrote last")
-	rec := a.failing[0]
-	if a.run != nil {
-		rec = a.run
+	r.say("replaying what the program wrote last")
+	rec := r.failing[0]
+	if r.run != nil {
+		rec = r.run
 	}
-	e, err := ending.Of(ctx, rec, a.imageOptions())
+	e, err := ending.Of(ctx, rec, r.req.imageOptions())
 	if e == nil {
 		return err
 	}
-	a.result.Ending = e
-	a.reported(e)
+	r.result.Ending = e
+	r.headByPanic(e)
 	return err
 }
 
-// reported heads the report with what the runtime of a language said when it gave up.
-// The program's own code failed where that was written, and not where it then ended.
-func (a *analysis) reported(e *evidence.Ending) {
-	if e.Panic == nil || a.result.Failure.Kind != evidence.ExitStatus {
+// headByPanic begins the report with the message of a language's runtime that gave up. The
+// program's own code failed where that message was written, not where the process then ended.
+func (r *replayStage) headByPanic(e *evidence.Ending) {
+	if e.Panic == nil || r.result.Failure.Kind != evidence.ExitStatus {
 		return
 	}
-	f := &a.result.Failure
+	f := &r.result.Failure
 	f.Exception = &evidence.Exception{Type: reportNames[e.Panic.Language], What: e.Panic.Text, Proof: e.Panic.Proof}
 	f.Message = e.Panic.Text
 	if e.Panic.File != "" {
@@ -45,8 +45,8 @@ func (a *analysis) reported(e *evidence.Ending) {
 	if by := e.Messages[e.Panic.Message].Site; e.Panic.Language == evidence.Rust && by != nil {
 		site = by
 	}
-	f.Site, f.Source = site, failure.SourceLines(*site, sourceContext, a.sourcePaths(site))
-	f.Sentence = failure.Sentence(*f, failure.Names{Threads: len(a.process.Threads)})
+	f.Site, f.Source = site, r.sources.around(site, sourceContext)
+	f.Sentence = failure.Sentence(*f, failure.Names{Threads: len(r.process.Threads)})
 }
 
 var reportNames = map[evidence.Language]string{evidence.Rust: "Rust panic", evidence.Go: "Go panic", evidence.Python: "Python exception"}

@@ -14,32 +14,32 @@ import (
 // to the recording library, and the program's part begins with its own call. The removed frames
 // show what a thread waits for, so this happens after the waits are read. A fault in the library is
 // not changed.
-func (a *analysis) passEngine() {
-	for i := range a.walked {
-		if s := a.process.Threads[i].Signal; s == nil || !s.HasAddr {
-			a.passEngineOf(&a.walked[i])
+func (sp *stoppedProcess) passEngine() {
+	for i := range sp.walked {
+		if s := sp.process.Threads[i].Signal; s == nil || !s.HasAddr {
+			sp.passEngineOf(&sp.walked[i])
 		}
 	}
-	for _, g := range a.stacks {
+	for _, g := range sp.stacks {
 		if s := g.threads[0].Signal; s == nil || !s.HasAddr {
-			a.passEngineOf(&g.stack)
+			sp.passEngineOf(&g.stack)
 		}
 	}
 }
 
 // registers are those of the thread under judgement at the first frame of its stack.
-func (a *analysis) registers() *image.Registers {
-	for i := range a.process.Threads {
-		if &a.process.Threads[i] == a.thread && i < len(a.walked) && len(a.walked[i].Frames) > 0 {
-			return &a.walked[i].Frames[0].Registers
+func (sp *stoppedProcess) registers() *image.Registers {
+	for i := range sp.process.Threads {
+		if &sp.process.Threads[i] == sp.thread && i < len(sp.walked) && len(sp.walked[i].Frames) > 0 {
+			return &sp.walked[i].Frames[0].Registers
 		}
 	}
-	return &a.thread.Registers
+	return &sp.thread.Registers
 }
 
-func (a *analysis) passEngineOf(s *unwind.Stack) {
+func (sp *stoppedProcess) passEngineOf(s *unwind.Stack) {
 	n := 0
-	for n < len(s.Frames) && a.engineFrame(&s.Frames[n]) {
+	for n < len(s.Frames) && sp.engineFrame(&s.Frames[n]) {
 		n++
 	}
 	// A stack that has only frames of the library did not enter it from the program, but ends
@@ -61,11 +61,11 @@ func (a *analysis) passEngineOf(s *unwind.Stack) {
 
 // engineFrame reports whether a frame is internal to the library. Its functions that replace
 // functions of the program (pthread_mutex_lock) are not.
-func (a *analysis) engineFrame(f *unwind.Frame) bool {
-	m := a.process.ModuleAt(f.LookupPC())
+func (sp *stoppedProcess) engineFrame(f *unwind.Frame) bool {
+	m := sp.process.ModuleAt(f.LookupPC())
 	if m == nil || filepath.Base(m.Path) != agent.RecordLibraryName {
 		return false
 	}
-	symbol, ok := a.process.SymbolAt(f.LookupPC())
+	symbol, ok := sp.process.SymbolAt(f.LookupPC())
 	return ok && strings.HasPrefix(symbol.Name, "dg_")
 }

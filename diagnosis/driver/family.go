@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/internal/wording"
 	"diagnose/replay/record"
 )
 
@@ -25,7 +25,7 @@ func Blamed(rec *record.Recording, pid int) (string, error) {
 		}
 	}
 	if at < 0 {
-		at = 0 // whether it passed is for its reader to say
+		at = 0 // its reader reports whether it passed
 	}
 	p := &family.Processes[at]
 	if p.Dir == "" {
@@ -112,12 +112,12 @@ func relativeTo(top, rec *record.Recording) string {
 // mostEnded bounds the listed processes that failed without a crash.
 const mostEnded = 10
 
-// processes tells of the other processes of the run that failed.
-func (a *analysis) processes() {
-	if a.process.Program.PID != a.failing[0].Manifest.PID {
+// tellProcesses adds the other processes of the run that failed, if p belongs to that run.
+func (rs *recordings) tellProcesses(d *draft, p *image.Process) {
+	if p.Program.PID != rs.failing[0].Manifest.PID {
 		return
 	}
-	rec := a.failing[0]
+	rec := rs.failing[0]
 	top := topOf(rec)
 	defer closeUnless(top, rec)
 	here := relativeTo(top, rec)
@@ -127,24 +127,24 @@ func (a *analysis) processes() {
 	}
 	family := record.ReadFamily(top)
 	if family.Unread != nil {
-		a.limit(evidence.Limit{Subject: top.Dir, Text: "recordings of child processes cannot be read: " + family.Unread.Error()})
+		d.limit(evidence.Limit{Subject: top.Dir, Text: "recordings of child processes cannot be read: " + family.Unread.Error()})
 	}
 	run := &evidence.Run{}
 	failed := family.Failed()
 	for n, i := range failed {
-		p := runProcess(family, i)
-		p.Here = family.Processes[i].Dir == here && !p.Unrecorded
+		x := runProcess(family, i)
+		x.Here = family.Processes[i].Dir == here && !x.Unrecorded
 		if family.Processes[i].Dir != "" {
-			p.Recording = filepath.Join(shown, filepath.FromSlash(family.Processes[i].Dir))
+			x.Recording = filepath.Join(shown, filepath.FromSlash(family.Processes[i].Dir))
 		}
-		if !p.Here && !p.First && !family.Processes[i].Outcome.Crashed() && len(failed)-n > mostEnded {
+		if !x.Here && !x.First && !family.Processes[i].Outcome.Crashed() && len(failed)-n > mostEnded {
 			run.Omitted++
 			continue
 		}
-		run.Processes = append(run.Processes, p)
+		run.Processes = append(run.Processes, x)
 	}
 	if len(run.Processes) > 1 || len(run.Processes) == 1 && here != family.Processes[0].Dir {
-		a.result.Run = run
+		d.result.Run = run
 	}
 }
 
@@ -157,26 +157,10 @@ func runProcess(family *record.Family, i int) evidence.RunProcess {
 	}
 	switch o.Kind {
 	case record.OutcomeSignal:
-		if x.Signal = unix.SignalName(unix.Signal(o.Signal)); x.Signal == "" {
-			x.Signal = fmt.Sprintf("signal %d", o.Signal)
-		}
+		x.Signal = wording.Signal(o.Signal)
 	case record.OutcomeExit, record.OutcomePassed:
 	default:
 		x.Unknown = true
 	}
 	return x
-}
-
-// failedChild is the recording of the last child process that failed before this one, which
-// exited with a status; empty if there is none.
-func (a *analysis) failedChild() string {
-	if a.exit == nil || a.result.Run == nil {
-		return ""
-	}
-	for _, p := range slices.Backward(a.result.Run.Processes) {
-		if !p.Here && !p.First && !p.Unrecorded && p.Recording != "" {
-			return p.Recording
-		}
-	}
-	return ""
 }

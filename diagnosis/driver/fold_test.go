@@ -40,8 +40,7 @@ func TestFold(t *testing.T) {
 		{-1, false, "[[0 1 3] [2] [4] [5] [6] [7] [8]]"},
 		{1, true, "[[1] [0] [2] [3] [4] [5] [6] [7] [8]]"},
 	} {
-		a := &analysis{process: p}
-		a.req.AllThreads = c.all
+		a := &stoppedProcess{process: p, separate: c.all}
 		if c.judged >= 0 {
 			a.thread = &p.Threads[c.judged]
 		}
@@ -86,12 +85,13 @@ func TestBystander(t *testing.T) {
 		want    bool
 	}{{1, &p.Threads[0], true}, {1, &p.Threads[1], false}, {1, nil, false}, {-1, &p.Threads[0], false}} {
 		p.Failing = c.failing
-		if got := (&analysis{process: p, thread: c.thread}).bystander(); got != c.want {
+		if got := (&stoppedProcess{process: p, thread: c.thread}).bystander(); got != c.want {
 			t.Errorf("failing %d: %v, want %v", c.failing, got, c.want)
 		}
 	}
 	p.Failing = 1
-	a := &analysis{process: p, thread: &p.Threads[0], waiting: []string{"waits for mutex 0x10", ""}, result: &evidence.Case{}}
+	a := newAnalysis(Request{})
+	a.process, a.thread, a.waiting = p, &p.Threads[0], []string{"waits for mutex 0x10", ""}
 	a.stacks = []*group{{threads: []*image.Thread{a.thread}, indexes: []int{0}}}
 	a.result.Failure = evidence.Failure{Kind: evidence.NullPointer, Instruction: &evidence.Instruction{}, Site: &evidence.Site{Function: "ns::take(int)"}}
 	a.describeBystander()

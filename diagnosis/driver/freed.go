@@ -5,22 +5,24 @@ import (
 
 	"diagnose/diagnosis/failure"
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/staticscan"
 )
 
-// freed tells whether the bad pointer was read from a free block of the heap.
-func (a *analysis) freed(blame *staticscan.Blame) bool {
-	if blame.Cell == nil || blame.Role == "" || a.heap != nil { // malloc is the agent's then
-		return false
+// readFromFreeBlock is the block of malloc's lists of free blocks that the bad pointer was read
+// from; nil if it was read elsewhere.
+func readFromFreeBlock(p *image.Process, blame *staticscan.Blame) *evidence.Finding {
+	if blame.Cell == nil || blame.Role == "" {
+		return nil
 	}
-	b, ok := failure.Freed(a.process, *blame.Cell)
+	b, ok := failure.Freed(p, *blame.Cell)
 	if !ok {
-		return false
+		return nil
 	}
 	offset := uint64(*blame.Cell - b.Addr)
-	f := evidence.Finding{
+	f := &evidence.Finding{
 		Kind:    evidence.FindingFreedMemory,
-		Summary: fmt.Sprintf("%s at %v lies in memory that was freed", blame.CellName, *blame.Cell),
+		Summary: fmt.Sprintf("%s at %v is in memory that was freed", blame.CellName, *blame.Cell),
 		Facts: []evidence.Fact{{Name: "block", Text: fmt.Sprintf("%d bytes at %v, in malloc's list of free blocks of that size; offset %d",
 			b.Size, b.Addr, offset)}},
 		Addr: b.Addr, Size: b.Size, Proof: evidence.FromCore,
@@ -31,6 +33,5 @@ func (a *analysis) freed(blame *staticscan.Blame) bool {
 	case 8:
 		f.Facts = append(f.Facts, evidence.Fact{Name: "value", Text: "malloc keeps its mark of a freed block there"})
 	}
-	a.result.Findings = append(a.result.Findings, f)
-	return true
+	return f
 }

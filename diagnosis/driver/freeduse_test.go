@@ -16,7 +16,7 @@ type freedUse struct {
 	name, source, text string
 	kind               evidence.FailureKind
 	want               []string // parts of the finding's summary
-	lost               string   // a compiler whose code keeps nothing of the use
+	lost               string   // a compiler whose code leaves no trace of the use
 }
 
 var freedUses = []freedUse{

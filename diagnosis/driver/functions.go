@@ -17,19 +17,27 @@ import (
 // mostFunctions bounds the functions that one name matches.
 const mostFunctions = 16
 
-// functions are those that the request names, as the symbols have them: a user
-// may leave out parameters, template arguments and the scopes in front. A name
-// that fits nothing is said at the top of the report, with those that are like it.
+// sourceNames finds functions and lines of a program by the names that a user gives them.
+type sourceNames struct {
+	process *image.Process
+	// stacks have additional functions that have no symbol of their own.
+	stacks []*group
+}
+
+// functions are the functions that the request names, with the names of the symbols: a user may
+// leave out parameters, template arguments and the scopes in front. A name that matches nothing is
+// reported at the top, with similar names.
 func (a *analysis) functions() []string {
+	n := sourceNames{a.process, a.stacks}
 	var list []string
 	for _, name := range a.req.Functions {
-		if a.isFunction(name) {
+		if n.isFunction(name) {
 			list = append(list, name)
 			continue
 		}
-		found, like := a.functionsLike(name)
+		found, like := n.functionsLike(name)
 		if len(found) == 0 {
-			found = a.inlining(name)
+			found = n.inlining(name)
 		}
 		switch {
 		case len(found) > mostFunctions:
@@ -49,9 +57,9 @@ func (a *analysis) functions() []string {
 }
 
 // inlining are the functions into which a function without code of its own was inlined.
-func (a *analysis) inlining(name string) (list []function) {
-	for _, pc := range a.inlinedAt(name) {
-		s, ok := a.process.SymbolAt(pc)
+func (n sourceNames) inlining(name string) (list []function) {
+	for _, pc := range n.inlinedAt(name) {
+		s, ok := n.process.SymbolAt(pc)
 		if f := (function{s.Name, s.Name}); ok && !slices.Contains(list, f) {
 			list = append(list, f)
 		}
@@ -60,8 +68,8 @@ func (a *analysis) inlining(name string) (list []function) {
 }
 
 // isFunction reports whether the static scan knows the name as given.
-func (a *analysis) isFunction(name string) bool {
-	for _, g := range a.stacks {
+func (n sourceNames) isFunction(name string) bool {
+	for _, g := range n.stacks {
 		for i := range g.stack.Frames {
 			for _, c := range g.stack.Frames[i].Calls {
 				if c.Site.Function == name || c.Site.LinkageName == name {
@@ -70,7 +78,7 @@ func (a *analysis) isFunction(name string) bool {
 			}
 		}
 	}
-	_, found := a.process.SymbolNamed(name)
+	_, found := n.process.SymbolNamed(name)
 	return found
 }
 
@@ -79,8 +87,8 @@ type function struct{ linkage, full string }
 
 // functionsLike returns the functions that a name matches, and, if there are none, the plain names
 // of some similar ones.
-func (a *analysis) functionsLike(name string) (found []function, like []string) {
-	all := a.programFunctions()
+func (n sourceNames) functionsLike(name string) (found []function, like []string) {
+	all := n.programFunctions()
 	for _, f := range all {
 		if stands(name, f.full) && !slices.ContainsFunc(found, func(x function) bool { return x.linkage == f.linkage }) {
 			found = append(found, f)
@@ -112,9 +120,9 @@ func (a *analysis) functionsLike(name string) (found []function, like []string) 
 
 // programFunctions are the functions of the program's objects and the inlined functions in its
 // stacks, which have no symbol of their own.
-func (a *analysis) programFunctions() []function {
+func (n sourceNames) programFunctions() []function {
 	var list []function
-	for _, g := range a.stacks {
+	for _, g := range n.stacks {
 		for i := range g.stack.Frames {
 			for _, c := range g.stack.Frames[i].Calls {
 				if c.Site.Function != "" && !image.RuntimeModule(c.Site.Module) {
@@ -123,13 +131,13 @@ func (a *analysis) programFunctions() []function {
 			}
 		}
 	}
-	for _, m := range a.process.Modules {
+	for _, m := range n.process.Modules {
 		if image.RuntimeModule(m.Path) || m.File == "" {
 			continue
 		}
 		for _, path := range []string{m.File, m.DebugFile()} {
 			for _, s := range functionSymbols(path) {
-				if full, ok := a.process.SymbolAt(m.Addr(s.Value)); ok {
+				if full, ok := n.process.SymbolAt(m.Addr(s.Value)); ok {
 					list = append(list, function{s.Name, full.Name})
 				}
 			}

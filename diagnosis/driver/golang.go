@@ -3,7 +3,6 @@ package driver
 import (
 	"fmt"
 
-	"diagnose/diagnosis/failure"
 	"diagnose/evidence"
 	"diagnose/image/gocore"
 )
@@ -36,7 +35,7 @@ func (a *analysis) goFailure(f *evidence.Failure) {
 	old := &a.result.Failure
 	f.Signal, f.Thread = old.Signal, old.Thread
 	if f.Site != nil {
-		f.Source = failure.SourceLines(*f.Site, sourceContext, a.sourcePaths(f.Site))
+		f.Source = a.sources().around(f.Site, sourceContext)
 	}
 	a.result.Failure = *f
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"diagnose/diagnosis/failure"
+	"diagnose/diagnosis/verdict"
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
@@ -16,8 +19,12 @@ import (
 	"diagnose/watchtrace"
 )
 
-// readHandled takes from the recording which signals the failing thread had whose handlers
-// did not return.
+// handledSignals are the signals of a thread whose handlers did not return, according to the
+// recording, in order of time.
+type handledSignals []record.HandledSignal
+
+// readHandled reads from the recording the signals of the failing thread whose handlers did not
+// return.
 func (a *analysis) readHandled() error {
 	if len(a.failing) == 0 || a.process.Program.PID != a.failing[0].Manifest.PID {
 		return nil
@@ -34,92 +41,141 @@ func (a *analysis) readHandled() error {
 	return nil
 }
 
-// handledSignals are those of a.handled as failure wants them. Handlers that were left by a
-// jump are not on the stack: failure counts from the innermost.
-func (a *analysis) handledSignals() []evidence.Signal {
+// onStack returns the signals of the handlers on a stack, the outermost first. Handlers that were
+// left by a jump are not on the stack. The others are matched by the interrupted frame. If that
+// fails, all signals are returned, and package failure counts from the innermost.
+func (h handledSignals) onStack(frames []unwind.Frame) []evidence.Signal {
+	left := len(h)
 	var list []evidence.Signal
-	for i := range a.handled {
-		sig, _ := image.ParseSiginfo(a.handled[i].Info)
+	for i := 0; i+1 < len(frames); i++ {
+		if frames[i].Kind != evidence.SignalFrame {
+			continue
+		}
+		at := left - 1
+		for at >= 0 && !cameThere(&h[at], &frames[i+1].Registers) {
+			at--
+		}
+		if at < 0 {
+			return h.all()
+		}
+		sig, _ := image.ParseSiginfo(h[at].Info)
+		list, left = append(list, sig), at
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// cameThere reports whether a signal interrupted a thread with these registers.
+func cameThere(at *record.HandledSignal, regs *image.Registers) bool {
+	const stackPointer = 15 // in the order of record.HandledSignal.Registers
+	return at.PC == regs.PC() && at.Registers[stackPointer] == uint64(regs.SP())
+}
+
+func (h handledSignals) all() []evidence.Signal {
+	var list []evidence.Signal
+	for i := range h {
+		sig, _ := image.ParseSiginfo(h[i].Info)
 		list = append(list, sig)
 	}
 	return list
 }
 
-// explanation is the signal that explains the end of a process which its handler ended; nil
-// if no handler did. It is a fault, or the SIGABRT of an abort whose handler ended the
-// process with a status. jumped: the handler was left by a jump, and the process ended with a
-// status after that.
-func (a *analysis) explanation() (at *record.HandledSignal, jumped bool) {
-	if len(a.handled) == 0 || a.thread == nil {
-		return nil, false
+// lastFault is the last of the signals that a failing instruction raised; nil if there is none.
+func (h handledSignals) lastFault() *record.HandledSignal {
+	for i := range slices.Backward(h) {
+		if sig, ok := image.ParseSiginfo(h[i].Info); ok && h[i].Place == record.PlaceFault && failure.IsFault(sig.Number) {
+			return &h[i]
+		}
 	}
-	at = &a.handled[len(a.handled)-1]
+	return nil
+}
+
+// explanation is the signal that explains the end of a process which its handler ended; nil if no
+// handler did. It is a fault, or the SIGABRT of an abort whose handler ended the process with a
+// status.
+func (a *analysis) explanation() *record.HandledSignal {
+	if len(a.handled) == 0 || a.thread == nil {
+		return nil
+	}
+	at := &a.handled[len(a.handled)-1]
 	sig, ok := image.ParseSiginfo(at.Info)
 	if !ok {
-		return nil, false
+		return nil
 	}
 	f := &a.result.Failure
 	switch {
-	case at.Place == record.PlaceFault && failure.IsFault(sig.Number) && a.exit != nil && a.handlers() == 0:
-		if !a.gaveUpAfter(at) {
-			return nil, false
-		}
-		return at, true
 	case a.handlers() == 0 || f.Signal == nil || f.Signal.Number != sig.Number || a.thread.Signal != nil && a.thread.Signal.Code > 0:
-		return nil, false
+		return nil
 	case at.Place == record.PlaceFault && f.Signal.Code > 0:
-		return at, false
+		return at
 	case at.Place == record.PlaceEvent && a.exit != nil && unix.Signal(sig.Number) == unix.SIGABRT && sig.SenderPID == a.process.Program.PID:
-		return at, false
+		return at
 	}
-	return nil, false
+	return nil
 }
 
-// handlers counts the handlers on the failing thread's stack.
-func (a *analysis) handlers() int {
-	n := 0
-	for i := range a.stacks[0].stack.Frames {
-		if a.stacks[0].stack.Frames[i].Kind == evidence.SignalFrame {
-			n++
-		}
+// leftByJump is the last fault whose handler the failing thread left by a jump, in a process that
+// ended itself with a status; nil if there is none.
+func (a *analysis) leftByJump() *record.HandledSignal {
+	if a.exit == nil || a.thread == nil || a.handlers() > 0 {
+		return nil
 	}
-	return n
+	return a.handled.lastFault()
 }
 
-// mostAfterJump is how many events a thread may make, after it jumped out of a handler, to
-// say that it gives up.
-const mostAfterJump = 100
-
-// gaveUpAfter reports whether the process ended soon after a jump out of a handler. One that
-// jumped out of others before recovers from faults as a habit, as one that tries what
-// memory is readable, and one that made many events has recovered.
-func (a *analysis) gaveUpAfter(at *record.HandledSignal) bool {
-	if len(a.handled) != 1 {
-		return false
+// jumped finds out by experiments whether a fault whose handler was left by a jump led to the end.
+// A program may fault on purpose, such as one that tests which memory is readable, and end with a
+// status for another reason. The result of the experiments is a finding. It returns the text about
+// a fault that led to the end, and "" for any other.
+func (a *analysis) jumped(ctx context.Context, at *record.HandledSignal) (message string) {
+	sig, _ := image.ParseSiginfo(at.Info)
+	site, where := &evidence.Site{PC: at.PC}, fmt.Sprintf("at %v", at.PC)
+	if calls := a.process.Symbolize(at.PC, image.AtInstruction); len(calls) > 0 && calls[0].Site.Function != "" {
+		site, where = &calls[0].Site, "in "+evidence.ShortName(calls[0].Site.Function)
 	}
-	events := uint64(0)
-	for e, err := range a.failing[0].Log.Events(at.Thread) {
-		if err != nil {
-			return false
+	f := evidence.Finding{Kind: evidence.FindingHandledFault, Site: site, Proof: evidence.Replayed,
+		Summary: fmt.Sprintf("the handler of %s %s was left by a jump", sig.Name, where)}
+	a.say("replaying without the handled fault")
+	started := time.Now()
+	list := verdict.WithoutFault(ctx, a.verdictInput(), at)
+	a.handledSpent = time.Since(started)
+	last := &list[len(list)-1]
+	end := fmt.Sprintf("the process ended with status %d after that", a.exit.Status)
+	switch {
+	case len(list) > 1 && last.Agrees():
+		message = fmt.Sprintf("the handler of %s was left by a jump, and %s; in a replay without the fault: %s", sig.Name, end, last.Outcome)
+		f.Summary += ", and " + end
+	case len(list) > 1 && last.Undecided == "" && last.Runs > 0 && last.Failed == last.Runs:
+		f.Summary += "; without the fault the replays ended in the same way"
+	default:
+		f.Proof = evidence.Inferred
+		why := last.Undecided
+		if why == "" {
+			why = "the replays ended in different ways"
 		}
-		events = e.Ordinal
+		f.Summary += "; whether it led to the end is not known"
+		f.Facts = append(f.Facts, evidence.Fact{Name: "not known", Text: why})
 	}
-	return events-at.Ordinal <= mostAfterJump
+	for i := range list {
+		e := &list[i]
+		f.Facts = append(f.Facts, evidence.Fact{Name: "experiment", Text: fmt.Sprintf("%s: %d of %d replays ended as recorded (%s)", e.What, e.Failed, e.Runs, e.Outcome)})
+	}
+	a.handledFault = &f
+	return message
 }
 
 // explainHandled explains the failure of a process that a handler ended, by the process at the time
 // of the signal: the handler has changed the stack and registers since. If no replay reaches the
 // signal, it falls back to the process's end.
-func (a *analysis) explainHandled(ctx context.Context, at *record.HandledSignal, jumped bool, replays chan<- struct{}) error {
+func (a *analysis) explainHandled(ctx context.Context, at *record.HandledSignal, jump string, replays chan<- struct{}) error {
 	rec, core, message := a.failing[0], a.process, a.result.Failure.Message
-	if jumped {
-		sig, _ := image.ParseSiginfo(at.Info)
-		message = fmt.Sprintf("the handler of %s was left by a jump, and the process ended with status %d after that", sig.Name, a.exit.Status)
+	if jump != "" {
+		message = jump
 	}
 	before := *a
 	a.say("replaying up to the signal")
 	told := false
-	err := watchtrace.AtSignal(ctx, rec, at, a.imageOptions(), func(p *image.Process) error {
+	err := watchtrace.AtSignal(ctx, rec, at, a.req.imageOptions(), func(p *image.Process) error {
 		told = true
 		a.atSignal(p, at)
 		if err := a.judge(ctx); err != nil {
@@ -129,8 +185,8 @@ func (a *analysis) explainHandled(ctx context.Context, at *record.HandledSignal,
 			a.result.Failure.Message = message
 			a.resay()
 		}
-		if jumped {
-			a.result.Failure.Proof = evidence.Inferred
+		if jump != "" {
+			a.result.Failure.Proof = evidence.Replayed
 		}
 		a.process.Program.Source, a.process.Program.Path = core.Program.Source, core.Program.Path
 		return a.explain(ctx, replays)
@@ -160,11 +216,19 @@ func (a *analysis) atSignal(p *image.Process, at *record.HandledSignal) {
 	}
 	p.Program.Command = a.process.Program.Command
 	a.ending, a.process = a.process, p
-	a.unwinder, a.walked, a.stacks, a.waiting = (*unwind.Unwinder)(nil), nil, nil, nil
+	a.unwinder, a.walked, a.stacks, a.waiting = nil, nil, nil, nil
 	a.signalAt, a.handled, a.exit = at, nil, nil
 	a.limit(evidence.Limit{Subject: a.failing[0].Dir, Text: "the process is told as a replay has it when the signal came that its handler took; other threads may have come farther in the recorded run"})
-	if err := a.asRecorded(); err != nil {
+	if err := a.numberReplayed(a.process); err != nil {
 		a.limit(evidence.Limit{Text: err.Error()})
 	}
 	a.thread = p.FailingThread()
+}
+
+// handledFaults adds the fault that jumped has judged to the findings.
+func (a *analysis) handledFaults() error {
+	if a.handledFault != nil {
+		a.result.Findings = append(a.result.Findings, *a.handledFault)
+	}
+	return nil
 }

@@ -67,7 +67,7 @@ func TestOutOfMemory(t *testing.T) {
 		name   string
 		p      crashtest.Program
 		kind   evidence.FailureKind
-		failed string // of the summary; empty: nothing is said
+		failed string // of the summary; empty: no summary
 		site   string // of the largest site
 	}{
 		{"leak", crashtest.Program{Source: "leak.c", Text: leaking, Flags: []string{"-O0", "-w"}}, evidence.NullPointer, "an allocation of 4008 bytes failed in keep at leak.c:", "in keep at leak.c:"},

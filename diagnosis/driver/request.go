@@ -5,6 +5,9 @@ package driver
 
 import (
 	"time"
+
+	"diagnose/image"
+	"diagnose/image/object"
 )
 
 // Request says what to analyse and how.
@@ -63,3 +66,19 @@ func (e *InputError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *InputError) Unwrap() error { return e.Err }
+
+// imageOptions say where the files of processes are.
+func (r *Request) imageOptions() image.Options {
+	return image.Options{
+		Exe:        r.Exe,
+		NoDemangle: r.NoDemangle,
+		Progress:   r.Progress,
+		Finder: object.Finder{
+			Sysroot:    r.Sysroot,
+			DebugDirs:  r.DebugDirs,
+			Debuginfod: r.Debuginfod,
+			Timeout:    r.DebuginfodTimeout,
+			Progress:   r.Progress,
+		},
+	}
+}

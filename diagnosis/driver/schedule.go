@@ -14,44 +14,44 @@ import (
 // neededTime bounds the replays that find out which preemptions are needed.
 const neededTime = 30 * time.Second
 
-// search looks for the schedule of failing recordings whose replay does not come to
-// the recorded end: what would be seen of it would be of another run. It takes half
-// of the time that there is for all replays.
-func (a *analysis) search(ctx context.Context) error {
-	until := a.started.Add(a.req.Time / 2)
-	for _, rec := range a.failing {
-		opts := explore.Options{Image: a.imageOptions(), Progress: func(p explore.Progress) { a.say(p.String()) }}
-		if a.req.Time > 0 {
+// searchSchedule looks for the schedule of failing recordings whose replay does not reach the
+// recorded end: without it the replay would show another run. It takes at most half of the time for
+// all replays.
+func (r *replayStage) searchSchedule(ctx context.Context) error {
+	until := r.started.Add(r.req.Time / 2)
+	for _, rec := range r.failing {
+		opts := explore.Options{Image: r.req.imageOptions(), Progress: func(p explore.Progress) { r.say(p.String()) }}
+		if r.req.Time > 0 {
 			if opts.Budget = time.Until(until); opts.Budget <= 0 {
 				return nil
 			}
 		}
-		r, err := explore.Prepare(ctx, rec, opts)
+		found, err := explore.Prepare(ctx, rec, opts)
 		switch {
 		case ctx.Err() != nil:
 			return nil // the diagnosis says so
 		case err != nil:
 			return fmt.Errorf("the search for the schedule of %s: %w", rec.Dir, err)
-		case r != nil && !r.Reproduced:
-			a.limit(evidence.Limit{Subject: rec.Dir, Text: fmt.Sprintf("its replay does not come to the recorded end, and a search of %d attempts found no schedule that leads there: the furthest came to event %d of %d; what is said of causes is of that part. 'diagnose replay --resume --budget 30m %s' goes on",
-				r.Attempts, r.Events, r.Total, rec.Dir)})
+		case found != nil && !found.Reproduced:
+			r.limit(evidence.Limit{Subject: rec.Dir, Text: fmt.Sprintf("its replay does not reach the recorded end, and a search of %d attempts found no schedule that does: the furthest reached event %d of %d, and causes are searched in that part. 'diagnose replay --resume --budget 30m %s' continues the search",
+				found.Attempts, found.Events, found.Total, rec.Dir)})
 		}
 	}
 	return nil
 }
 
-// schedule tells what replays of the recording need to fail.
-func (a *analysis) schedule(ctx context.Context) error {
-	times := a.req.Replays
+// tellSchedule adds the preemptions that replays of the recording need to fail.
+func (r *replayStage) tellSchedule(ctx context.Context) error {
+	times := r.req.Replays
 	if times <= 0 {
 		times = verdict.DefaultReplays
 	}
 	until := time.Now().Add(neededTime)
-	if end := a.started.Add(a.req.Time); a.req.Time > 0 && end.Before(until) {
+	if end := r.started.Add(r.req.Time); r.req.Time > 0 && end.Before(until) {
 		until = end
 	}
-	rec := a.failing[0]
-	list, failed, runs, err := explore.Needs(ctx, rec, a.imageOptions(), times, until)
+	rec := r.failing[0]
+	list, failed, runs, err := explore.Needs(ctx, rec, r.req.imageOptions(), times, until)
 	if ctx.Err() != nil {
 		return nil // the diagnosis says so
 	}
@@ -64,35 +64,17 @@ func (a *analysis) schedule(ctx context.Context) error {
 	}
 	s := &evidence.Schedule{By: found.By, Attempts: found.Attempts, Failed: failed, Runs: runs}
 	for _, n := range list {
-		p := evidence.Preemption{Thread: a.recordedThread(n.Thread), Event: n.Ordinal, Behind: n.Behind, Arrival: n.Count, Until: n.Until, Failed: n.Failed, Runs: n.Runs}
+		p := evidence.Preemption{Thread: r.recordedThread(n.Thread), Event: n.Ordinal, Behind: n.Behind, Arrival: n.Count, Until: n.Until, Failed: n.Failed, Runs: n.Runs}
 		how := image.AtInstruction
 		if n.Behind != "" {
 			how = image.ReturnAddress
 		}
-		p.Site = a.siteAt(n.At, how)
+		p.Site = r.siteAt(n.At, how)
 		if n.Last != nil {
-			p.Last, p.LastThread, p.LastSite = n.Last.What, a.recordedThread(n.Last.Thread), a.siteAt(n.Last.Site, image.ReturnAddress)
+			p.Last, p.LastThread, p.LastSite = n.Last.What, r.recordedThread(n.Last.Thread), r.siteAt(n.Last.Site, image.ReturnAddress)
 		}
 		s.Preemptions = append(s.Preemptions, p)
 	}
-	a.result.Diagnosis.Schedule = s
+	r.result.Diagnosis.Schedule = s
 	return nil
-}
-
-// siteAt names a place; nil: it is nowhere.
-func (a *analysis) siteAt(pc evidence.Addr, how image.Lookup) *evidence.Site {
-	if pc == 0 {
-		return nil
-	}
-	return &a.process.Symbolize(pc, how)[0].Site
-}
-
-// recordedThread is a thread by its number in the recording.
-func (a *analysis) recordedThread(number uint32) evidence.ThreadRef {
-	for i := range a.process.Threads {
-		if ref := a.process.Threads[i].Ref; ref.Recorded == int(number) {
-			return ref
-		}
-	}
-	return evidence.ThreadRef{Number: int(number), Recorded: int(number)}
 }

@@ -2,10 +2,12 @@ package driver
 
 import (
 	"cmp"
+	"path/filepath"
 	"slices"
 
 	"diagnose/diagnosis/failure"
 	"diagnose/evidence"
+	"diagnose/image"
 )
 
 const (
@@ -16,13 +18,42 @@ const (
 	maxPlaces = 200
 )
 
-// readSources keeps the text around the places that the case is told with, for
-// reports, and for signatures, which open no files.
-func (a *analysis) readSources() {
+// sourceFiles are the source files of a process's program.
+type sourceFiles struct {
+	process *image.Process
+	sysroot string
+}
+
+// sources are the source files of the program that the process runs.
+func (a *analysis) sources() sourceFiles { return sourceFiles{a.process, a.req.Sysroot} }
+
+// sourceContext is how many lines are shown on either side of the failing one.
+const sourceContext = 4
+
+// around returns the source text around a place, with the given number of lines on either side; nil
+// if it is not found.
+func (sf sourceFiles) around(site *evidence.Site, context int) *evidence.Source {
+	return failure.SourceLines(*site, context, sf.paths(site))
+}
+
+func (sf sourceFiles) paths(site *evidence.Site) failure.SourcePaths {
+	paths := failure.SourcePaths{Sysroot: sf.sysroot}
+	if m := sf.process.ModuleAt(site.PC); m != nil {
+		paths.Object = m.File
+		if m.File != "" {
+			paths.Dirs = []string{filepath.Dir(m.File)}
+		}
+	}
+	return paths
+}
+
+// keepSources adds the text around the places of the case to the case: reports and signatures open
+// no files.
+func (sf sourceFiles) keepSources(c *evidence.Case) {
 	files := map[string]*evidence.Source{}
 	var order []string
-	for _, site := range sourcePlaces(a.result) {
-		src := failure.SourceLines(site, placeContext, a.sourcePaths(&site))
+	for _, site := range sourcePlaces(c) {
+		src := sf.around(&site, placeContext)
 		if src == nil {
 			continue
 		}
@@ -34,7 +65,7 @@ func (a *analysis) readSources() {
 		}
 		kept.Stale = kept.Stale || src.Stale
 		for _, l := range src.Lines {
-			l.Failed = false // of one of the places only
+			l.Failed = false // that mark is of one of the places only
 			kept.Lines = append(kept.Lines, l)
 		}
 	}
@@ -43,13 +74,13 @@ func (a *analysis) readSources() {
 		s := files[name]
 		slices.SortStableFunc(s.Lines, byNumber)
 		s.Lines = slices.CompactFunc(s.Lines, func(x, y evidence.SourceLine) bool { return x.Number == y.Number })
-		a.result.Sources = append(a.result.Sources, *s)
+		c.Sources = append(c.Sources, *s)
 	}
 }
 
-// sourceLine is the text of one line.
-func (a *analysis) sourceLine(site *evidence.Site) (string, bool) {
-	src := failure.SourceLines(*site, 0, a.sourcePaths(site))
+// lineText is the text of one line.
+func (sf sourceFiles) lineText(site *evidence.Site) (string, bool) {
+	src := sf.around(site, 0)
 	if src == nil {
 		return "", false
 	}
@@ -87,7 +118,7 @@ func sourcePlaces(c *evidence.Case) []evidence.Site {
 				if access := x.Story[j].Access; access != nil {
 					add(access.Site)
 					for k, frames := 1, access.Stack.Frames; k < len(frames) && frames[k-1].Kind == evidence.Inlined; k++ {
-						add(&frames[k].Site) // who called what was inlined
+						add(&frames[k].Site) // the callers of inlined functions
 					}
 				}
 			}

@@ -92,12 +92,12 @@ func TestSourceLine(t *testing.T) {
 	if err := os.Symlink("id_rsa", filepath.Join(dir, "key.c")); err != nil {
 		t.Fatal(err)
 	}
-	a := &analysis{process: &image.Process{}}
+	files := sourceFiles{process: &image.Process{}}
 	for _, test := range []struct {
 		name, want string
 		line       int
 	}{{"real.c", "two", 2}, {"real.c", "", 4}, {"real.c", "", 0}, {"id_rsa", "", 1}, {"key.c", "", 1}, {"missing.c", "", 1}} {
-		got, ok := a.sourceLine(&evidence.Site{File: filepath.Join(dir, test.name), Line: test.line})
+		got, ok := files.lineText(&evidence.Site{File: filepath.Join(dir, test.name), Line: test.line})
 		if got != test.want || ok != (test.want != "") {
 			t.Errorf("line %d of %s: %q, %t, want %q", test.line, test.name, got, ok, test.want)
 		}

@@ -28,10 +28,10 @@ const (
 )
 
 // endsOf bounds the walk of one of the process's threads.
-func (a *analysis) endsOf(t *image.Thread) unwind.EndsOptions {
+func (sp *stoppedProcess) endsOf(t *image.Thread) unwind.EndsOptions {
 	o := ends
-	if t != a.thread {
-		n := len(a.process.Threads)
+	if t != sp.thread {
+		n := len(sp.process.Threads)
 		o.Limit = min(o.Limit, max(leastWalked, walkedOfAll/n))
 		o.Top = min(o.Top, max(leastKept, keptOfAll/n))
 	}
@@ -51,28 +51,28 @@ type group struct {
 
 // unwind walks all threads, folds equal stacks, names the frames that will be shown, and names the
 // threads by their start functions.
-func (a *analysis) unwind() error {
-	a.unwinder = unwind.New(a.process)
-	threads := a.process.Threads
-	a.walked = make([]unwind.Stack, len(threads))
-	defer a.prefetchStops()()
+func (sp *stoppedProcess) unwind() error {
+	sp.unwinder = unwind.New(sp.process)
+	threads := sp.process.Threads
+	sp.walked = make([]unwind.Stack, len(threads))
+	defer sp.prefetchStops()()
 	parallel(len(threads), func(i int) {
-		a.walked[i] = a.unwinder.WalkEnds(&threads[i], a.endsOf(&threads[i]))
-		cutRecursion(&a.walked[i])
+		sp.walked[i] = sp.unwinder.WalkEnds(&threads[i], sp.endsOf(&threads[i]))
+		cutRecursion(&sp.walked[i])
 		if i%forgetAfter == forgetAfter-1 {
-			a.process.ForgetPages()
+			sp.process.ForgetPages()
 		}
 	})
-	a.stacks = a.fold(a.walked)
-	a.prefetch()
-	parallel(len(a.stacks), func(i int) { a.unwinder.Symbolize(a.stacks[i].stack.Frames) })
-	for _, g := range a.stacks {
-		a.share(g)
+	sp.stacks = sp.fold(sp.walked)
+	sp.prefetch()
+	parallel(len(sp.stacks), func(i int) { sp.unwinder.Symbolize(sp.stacks[i].stack.Frames) })
+	for _, g := range sp.stacks {
+		sp.share(g)
 		start := startOf(&g.stack)
 		for _, t := range g.threads {
 			t.Ref.Start = start
-			if start != "" && t.Ref.Name == a.process.Program.Command {
-				t.Ref.Name = "" // the process's name tells nothing of the thread
+			if start != "" && t.Ref.Name == sp.process.Program.Command {
+				t.Ref.Name = "" // the process's name does not describe the thread
 			}
 		}
 	}
@@ -98,11 +98,11 @@ func cutRecursion(s *unwind.Stack) {
 // fold groups the threads whose stacks have the same pcs, the same number of omitted frames and the
 // same end, in thread order. The thread under judgement comes first. It and the failing one stay
 // alone.
-func (a *analysis) fold(walked []unwind.Stack) []*group {
+func (sp *stoppedProcess) fold(walked []unwind.Stack) []*group {
 	var list []*group
 	groups := map[string]*group{}
 	add := func(i int, key string) {
-		t := &a.process.Threads[i]
+		t := &sp.process.Threads[i]
 		if g := groups[key]; g != nil && key != "" {
 			g.threads, g.indexes = append(g.threads, t), append(g.indexes, i)
 			return
@@ -112,14 +112,14 @@ func (a *analysis) fold(walked []unwind.Stack) []*group {
 		list = append(list, g)
 	}
 	for i := range walked {
-		if &a.process.Threads[i] == a.thread {
+		if &sp.process.Threads[i] == sp.thread {
 			add(i, "")
 		}
 	}
 	for i := range walked {
 		switch {
-		case &a.process.Threads[i] == a.thread:
-		case a.req.AllThreads, i == a.process.Failing:
+		case &sp.process.Threads[i] == sp.thread:
+		case sp.separate, i == sp.process.Failing:
 			add(i, "")
 		default:
 			add(i, foldKey(&walked[i]))
@@ -130,10 +130,10 @@ func (a *analysis) fold(walked []unwind.Stack) []*group {
 
 // share gives the names of a group's frames to the other threads' stacks. These keep their own
 // registers, by which locks are found.
-func (a *analysis) share(g *group) {
+func (sp *stoppedProcess) share(g *group) {
 	for _, i := range g.indexes[1:] {
-		for j := range a.walked[i].Frames {
-			a.walked[i].Frames[j].Calls = g.stack.Frames[j].Calls
+		for j := range sp.walked[i].Frames {
+			sp.walked[i].Frames[j].Calls = g.stack.Frames[j].Calls
 		}
 	}
 }
@@ -148,26 +148,26 @@ func foldKey(s *unwind.Stack) string {
 
 // prefetchStops looks up the threads' pcs while their stacks are walked. The returned function
 // waits for the look-ups.
-func (a *analysis) prefetchStops() (wait func()) {
+func (sp *stoppedProcess) prefetchStops() (wait func()) {
 	const most = 64
 	var pcs []evidence.Addr
-	for i := range a.process.Threads[:min(len(a.process.Threads), most)] {
-		pcs = append(pcs, a.process.Threads[i].Registers.PC())
+	for i := range sp.process.Threads[:min(len(sp.process.Threads), most)] {
+		pcs = append(pcs, sp.process.Threads[i].Registers.PC())
 	}
 	var group sync.WaitGroup
-	group.Go(func() { a.process.Prefetch(pcs) })
+	group.Go(func() { sp.process.Prefetch(pcs) })
 	return group.Wait
 }
 
 // prefetch opens the debug information of all stacks in parallel.
-func (a *analysis) prefetch() {
+func (sp *stoppedProcess) prefetch() {
 	var pcs []evidence.Addr
-	for _, g := range a.stacks {
+	for _, g := range sp.stacks {
 		for i := range g.stack.Frames {
 			pcs = append(pcs, g.stack.Frames[i].LookupPC())
 		}
 	}
-	a.process.Prefetch(pcs)
+	sp.process.Prefetch(pcs)
 }
 
 // parallel runs f(0) to f(n-1) on all processors. A panic in one of them is raised again in the
@@ -214,7 +214,7 @@ func guarded(f func(int), i int) (panicked any) {
 // startOf is the function that a thread was started with; "" if the outermost part of the stack is
 // not known.
 func startOf(s *unwind.Stack) string {
-	wrapper := func(c image.SymbolizedCall) bool { return startWrapper(c.Site.Function) }
+	wrapper := func(c image.SymbolizedCall) bool { return image.StartsThread(c.Site.Function) }
 	if n := len(s.Frames); n > 0 && s.Stopped != "" && !slices.ContainsFunc(s.Frames[n-1].Calls, wrapper) {
 		return ""
 	}
@@ -230,7 +230,7 @@ func startFunction(frames []unwind.Frame) string {
 		for j := len(calls) - 1; j >= 0; j-- {
 			name := calls[j].Site.Function
 			switch {
-			case name != "" && startWrapper(name):
+			case name != "" && image.StartsThread(name):
 				wrapper = name
 			case strings.HasPrefix(wrapper, "__libc_start"):
 				// main has no name in a stripped program, no frame if its last call was a jump (as
@@ -246,48 +246,25 @@ func startFunction(frames []unwind.Frame) string {
 	return ""
 }
 
-// startWrappers are the functions between the kernel and a thread's own code.
-var startWrappers = []string{
-	"_start", "__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main", "start_thread", "clone", "clone3", "__clone", "__clone3",
-	"execute_native_thread_routine", "std::", "core::", "alloc::", "void std::", "_rust_", "__rust_", "<alloc::", "<std::", "<core::",
-	"runtime.goexit", "runtime.main", "runtime.mstart", "runtime.asmcgocall", "lang_start", "__invoke", "thread_start",
-}
-
-// runtimeWithoutNames reports whether what starts a thread in this library has
-// no name: libstdc++'s execute_native_thread_routine is a local symbol, which
-// distributions strip.
+// runtimeWithoutNames reports whether the function that starts a thread in this library has no
+// name: libstdc++'s execute_native_thread_routine is a local symbol, which distributions strip.
 func runtimeWithoutNames(module string) bool {
 	return strings.HasPrefix(filepath.Base(module), "libstdc++.so")
 }
 
-func startWrapper(name string) bool {
-	for _, w := range startWrappers {
-		if strings.HasSuffix(w, "::") || strings.HasSuffix(w, "_") {
-			if strings.HasPrefix(name, w) {
-				return true
-			}
-			continue
-		}
-		if name == w || strings.HasPrefix(name, w+"@") || strings.HasPrefix(name, w+".") {
-			return true
-		}
-	}
-	return false
-}
-
-// startFrame reports whether a frame belongs to what starts threads.
+// startFrame reports whether a frame belongs to the functions that start threads.
 func startFrame(f *unwind.Frame) bool {
-	return len(f.Calls) > 0 && startWrapper(f.Calls[len(f.Calls)-1].Site.Function)
+	return len(f.Calls) > 0 && image.StartsThread(f.Calls[len(f.Calls)-1].Site.Function)
 }
 
-// waitingText says what a group's threads wait for: once if they all wait for
-// the same, else for the first few.
-func (a *analysis) waitingText(g *group) string {
+// waitingText says what a group's threads wait for: one text if they all wait for the same,
+// otherwise one for each of the first few.
+func (sp *stoppedProcess) waitingText(g *group) string {
 	const most = 3
 	var list []string
 	for _, i := range g.indexes {
-		if i < len(a.waiting) && a.waiting[i] != "" && !slices.Contains(list, a.waiting[i]) {
-			list = append(list, a.waiting[i])
+		if i < len(sp.waiting) && sp.waiting[i] != "" && !slices.Contains(list, sp.waiting[i]) {
+			list = append(list, sp.waiting[i])
 		}
 	}
 	if len(g.indexes) > 1 {

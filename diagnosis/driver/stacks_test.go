@@ -15,7 +15,7 @@ func TestEndsOfManyThreads(t *testing.T) {
 		{1, 1 << 20, 100}, {200, 1 << 22 / 200, 100}, {1 << 15, 256, 32}, {1 << 16, 256, 20},
 	} {
 		p := &image.Process{Threads: make([]image.Thread, x.threads+1)}
-		a := &analysis{process: p, thread: &p.Threads[0]}
+		a := &stoppedProcess{process: p, thread: &p.Threads[0]}
 		if o := a.endsOf(&p.Threads[0]); o != ends {
 			t.Errorf("of %d threads, that under judgement: %+v", x.threads, o)
 		}
@@ -42,7 +42,7 @@ func TestWaitingText(t *testing.T) {
 		{[]string{"waits for mutex 0x10, whose owner is not recorded", "waits for mutex 0x20"},
 			"wait for mutex 0x10, whose owner is not recorded; wait for mutex 0x20"},
 	} {
-		a := &analysis{waiting: c.waiting}
+		a := &stoppedProcess{waiting: c.waiting}
 		g := &group{}
 		for i := range c.waiting {
 			g.indexes = append(g.indexes, i)
@@ -58,7 +58,7 @@ func TestWaitingText(t *testing.T) {
 func TestParted(t *testing.T) {
 	const many = 200
 	threads := make([]image.Thread, many)
-	a := &analysis{walked: make([]unwind.Stack, many)}
+	a := &stoppedProcess{walked: make([]unwind.Stack, many)}
 	g := &group{}
 	for i := range threads {
 		threads[i].Ref.TID = 1000 + i
@@ -67,8 +67,7 @@ func TestParted(t *testing.T) {
 	}
 	a.stacks = []*group{g}
 	edges := []evidence.WaitEdge{{Waiter: threads[0].Ref}, {Waiter: threads[7].Ref}}
-	a.result = &evidence.Case{Findings: []evidence.Finding{{Kind: evidence.FindingDeadlock, Wait: edges}}}
-	a.unfold()
+	a.unfold([]evidence.Finding{{Kind: evidence.FindingDeadlock, Wait: edges}})
 	if len(a.stacks) != 3 {
 		t.Fatalf("%d groups", len(a.stacks))
 	}

@@ -18,13 +18,22 @@ func TestStageErrorSaysWhereOnce(t *testing.T) {
 		if err == nil {
 			t.Fatalf("%s: no error", subject)
 		}
-		a := &analysis{result: &evidence.Case{}}
-		a.stage("scan", func() error { return err })
+		a := &draft{result: &evidence.Case{}}
+		a.runStage("scan", func() error { return err })
 		if n := len(a.result.Limits); n != 1 {
 			t.Fatalf("%d limits", n)
 		}
 		if text := a.result.Limits[0].Text; strings.Count(text, subject) != 1 || strings.Contains(text, "origin:") {
 			t.Errorf("%q does not say %q once", text, subject)
 		}
+	}
+}
+
+// A process without the agent has no heap, and no error.
+func TestNoAgent(t *testing.T) {
+	a := newAnalysis(Request{})
+	a.result.Failure.Kind = evidence.Abort
+	if err := a.heapFindings(); err != nil || a.result.Findings != nil {
+		t.Errorf("%v, %v", err, a.result.Findings)
 	}
 }

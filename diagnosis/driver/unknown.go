@@ -7,36 +7,49 @@ import (
 	"time"
 
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/replay/record"
 )
 
+// advice says which facts of a failure are not known, and which command is likely to find more.
+type advice struct {
+	*recordings
+	req     *Request
+	result  *evidence.Case
+	process *image.Process
+}
+
+func newAdvice(req *Request, rs *recordings, c *evidence.Case, p *image.Process) *advice {
+	return &advice{rs, req, c, p}
+}
+
 // unknown says why the recordings name no cause, and what to do next.
-func (a *analysis) unknown() *evidence.Unknown {
+func (a *advice) unknown() *evidence.Unknown {
 	u := &evidence.Unknown{Why: a.inVain()}
-	cut := a.failing[0].Log.Cut()
 	for _, l := range a.result.Diagnosis.Coverage.Limits {
-		if endedEarly(l) || outOfTime(l) || interrupted(l) || cut != nil && l == cut.Error() {
+		if slices.Contains(shortened, l.Code) {
 			u.Because = append(u.Because, l)
 		}
 	}
-	if cut != nil && !slices.Contains(u.Because, cut.Error()) {
-		u.Because = append(u.Because, cut.Error())
+	cut := a.failing[0].Log.Cut()
+	if cut != nil {
+		u.Because = evidence.AddLimit(u.Because, cutLimit(cut))
 	}
 	u.Next, u.NextWhy = a.next(cut != nil)
+	u.Why, u.NextWhy = evidence.Say(u.Why), evidence.Say(u.NextWhy)
 	return u
 }
 
-// The limits that verdict and its passes give, by their beginnings.
-func endedEarly(limit string) bool {
-	return strings.HasPrefix(limit, "pass ") && strings.Contains(limit, " ended early: ")
+// shortened are the limits that show less than the recorded run.
+var shortened = []evidence.LimitCode{evidence.LimitPassEnded, evidence.LimitTime, evidence.LimitInterrupted, evidence.LimitRecordingCut}
+
+// cutLimit is the limit of a recording that ends before its run did.
+func cutLimit(cut error) evidence.Limit {
+	return evidence.Limit{Code: evidence.LimitRecordingCut, Reason: strings.TrimPrefix(cut.Error(), "record: ")}
 }
 
-func outOfTime(limit string) bool { return strings.HasPrefix(limit, "the time was used up") }
-
-func interrupted(limit string) bool { return strings.HasPrefix(limit, "it was interrupted") }
-
-// inVain says what was done.
-func (a *analysis) inVain() string {
+// inVain lists the work that found no cause.
+func (a *advice) inVain() string {
 	d, f := a.result.Diagnosis, &a.result.Failure
 	switch {
 	case a.killed():
@@ -47,8 +60,8 @@ func (a *analysis) inVain() string {
 		return "1 replay of the recording found nothing that explains the failure"
 	case d.Coverage.Passes > 0:
 		return fmt.Sprintf("%d replays of the recording found nothing that explains the failure", d.Coverage.Passes)
-	case d.Interrupted || slices.ContainsFunc(d.Coverage.Limits, outOfTime):
-		return "no replay came to its end"
+	case d.Interrupted || evidence.LimitOf(d.Coverage.Limits, evidence.LimitTime) != nil:
+		return "no replay reached its end"
 	case f.Exception != nil:
 		return "the program gave up for the reason above, and names no memory that could be watched"
 	}
@@ -56,13 +69,13 @@ func (a *analysis) inVain() string {
 }
 
 // killed reports whether another process sent the signal.
-func (a *analysis) killed() bool {
+func (a *advice) killed() bool {
 	f := &a.result.Failure
 	return f.Kind == evidence.KilledBySignal && f.Signal != nil && f.Signal.SenderPID != 0 && f.Signal.SenderPID != a.process.Program.PID
 }
 
 // next is the command that is most likely to find more, and why.
-func (a *analysis) next(cut bool) (command, why string) {
+func (a *advice) next(cut bool) (command, why string) {
 	d := a.result.Diagnosis
 	rec := a.failing[0]
 	switch {
@@ -72,27 +85,27 @@ func (a *analysis) next(cut bool) (command, why string) {
 		return "diagnose crash --recording " + ShellQuote(a.failedChild()), "diagnoses the child process that failed last"
 	case d.Interrupted:
 		return a.again(0), "does all of it"
-	case slices.ContainsFunc(d.Coverage.Limits, outOfTime):
+	case evidence.LimitOf(d.Coverage.Limits, evidence.LimitTime) != nil:
 		return a.again(max(time.Minute, 4*a.req.Time)), "has more time"
 	case cut:
 		return recordAnew(rec)
-	case slices.ContainsFunc(d.Coverage.Limits, endedEarly):
-		return "diagnose replay " + ShellQuote(rec.Dir), "says where the replay leaves the recorded way and searches for a schedule that does not; what it finds is used here"
+	case evidence.LimitOf(d.Coverage.Limits, evidence.LimitPassEnded) != nil:
+		return "diagnose replay " + ShellQuote(rec.Dir), "says where the replay diverges from the recording, and searches for a schedule that does not; crash uses the schedule that it finds"
 	case len(a.passing) == 0 && len(a.process.Threads) > 1:
-		return "diagnose record --repeat 100 --until-fail -- " + commandLine(rec), "keeps a run that passes beside one that fails; with both, by --recording and --passing, orders of accesses can be compared"
+		return "diagnose record --repeat 100 --until-fail -- " + commandLine(rec), "keeps a run that passes and one that fails; with both, by --recording and --passing, orders of accesses can be compared"
 	}
 	if name := a.suspect(); name != "" {
-		return "diagnose trace --recording " + ShellQuote(rec.Dir) + " --watch " + ShellQuote(name), "lists who accessed it, when"
+		return "diagnose trace --recording " + ShellQuote(rec.Dir) + " --watch " + ShellQuote(name), "lists which threads accessed it, when"
 	}
-	return "diagnose replay " + ShellQuote(rec.Dir) + " --gdb", "stands at the failure"
+	return "diagnose replay " + ShellQuote(rec.Dir) + " --gdb", "stops at the failure"
 }
 
 func recordAnew(rec *record.Recording) (command, why string) {
-	return "diagnose record --output DIRECTORY -- " + commandLine(rec), "records it anew, in a directory on a disk with more room"
+	return "diagnose record --output DIRECTORY -- " + commandLine(rec), "records it again, in a directory on a disk with more room"
 }
 
 // again is the command line of this analysis.
-func (a *analysis) again(limit time.Duration) string {
+func (a *advice) again(limit time.Duration) string {
 	words := []string{"diagnose crash"}
 	for _, dir := range a.req.Recordings {
 		words = append(words, "--recording", ShellQuote(dir))
@@ -117,7 +130,7 @@ func commandLine(rec *record.Recording) string {
 
 // suspect is the first variable that the failing code touches and whose name can be watched; empty
 // if there is none.
-func (a *analysis) suspect() string {
+func (a *advice) suspect() string {
 	if a.result.Scan == nil {
 		return ""
 	}
@@ -136,4 +149,35 @@ func ShellQuote(text string) string {
 		return text
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// failedChild is the recording of the last child process that failed before this one, which
+// exited with a status; empty if there is none.
+func (a *advice) failedChild() string {
+	if a.exit == nil || a.result.Run == nil {
+		return ""
+	}
+	for _, p := range slices.Backward(a.result.Run.Processes) {
+		if !p.Here && !p.First && !p.Unrecorded && p.Recording != "" {
+			return p.Recording
+		}
+	}
+	return ""
+}
+
+// cutUnknown says what a recording without a core and without its end lacks.
+func (a *advice) cutUnknown() *evidence.Unknown {
+	rec := a.failing[0]
+	u := &evidence.Unknown{Why: "the recording does not have the failure"}
+	if cut := rec.Log.Cut(); cut != nil {
+		u.Because = evidence.AddLimit(u.Because, cutLimit(cut))
+	}
+	for _, l := range rec.Manifest.Limits {
+		u.Because = append(u.Because, evidence.Limit{Code: evidence.LimitOfRecording, Kind: l.Kind, Reason: l.Text}.Worded())
+	}
+	u.Next, u.NextWhy = "diagnose replay "+ShellQuote(rec.Dir)+" --gdb", "stops where the recording ends, with all variables"
+	if rec.Manifest.Outcome.Kind == record.OutcomeCut {
+		u.Next, u.NextWhy = recordAnew(rec)
+	}
+	return u
 }

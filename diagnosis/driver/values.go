@@ -18,41 +18,54 @@ const (
 	localFrames    = 4
 )
 
-// values turns the walked stacks into those of the report, with arguments and
-// locals.
+// valueReader reads the variables of the frames of a stopped process.
+type valueReader struct {
+	*stoppedProcess
+	// failed is where the failure is; nil if it has no place.
+	failed *evidence.Site
+}
+
+// values turns the walked stacks into those of the report, with arguments and locals.
 func (a *analysis) values() error {
-	list := make([]evidence.ThreadGroup, len(a.stacks))
-	parallel(len(a.stacks), func(i int) {
-		g := a.stacks[i]
-		list[i] = evidence.ThreadGroup{
-			Threads: g.refs(),
-			Failing: slices.Contains(g.indexes, a.process.Failing),
-			Stack:   a.stackOf(g, a.localBudget(a.thread != nil && i == 0)),
-			Waiting: a.waitingText(g),
-		}
-	})
-	a.result.Stacks = list
+	v := valueReader{&a.stoppedProcess, a.result.Failure.Site}
+	a.result.Stacks = v.readStacks()
 	return nil
 }
 
-// localBudget is how many of a stack's top frames have their locals read.
-// Frames of the machinery of an abort do not count.
-func (a *analysis) localBudget(judged bool) int {
+// readStacks returns the stacks of all thread groups, that of the thread under judgement
+// first.
+func (v valueReader) readStacks() []evidence.ThreadGroup {
+	list := make([]evidence.ThreadGroup, len(v.stacks))
+	parallel(len(v.stacks), func(i int) {
+		g := v.stacks[i]
+		list[i] = evidence.ThreadGroup{
+			Threads: g.refs(),
+			Failing: slices.Contains(g.indexes, v.process.Failing),
+			Stack:   v.stackOf(g, v.localBudget(v.thread != nil && i == 0)),
+			Waiting: v.waitingText(g),
+		}
+	})
+	return list
+}
+
+// localBudget is how many of a stack's top frames have their locals read. Frames of the functions
+// that abort do not count.
+func (v valueReader) localBudget(judged bool) int {
 	switch {
 	case judged:
 		return localFrames
-	case a.req.AllThreads:
+	case v.separate:
 		return 1
 	}
 	return 0
 }
 
-func (a *analysis) stackOf(g *group, locals int) evidence.Stack {
+func (v valueReader) stackOf(g *group, locals int) evidence.Stack {
 	out := evidence.Stack{Frames: []evidence.Frame{}, Stopped: g.stack.Stopped}
 	if g.stack.Truncated && out.Stopped == "" {
 		out.Stopped = "the limit of frames was reached"
 	}
-	own := ownFrame(g.stack.Frames, a.result.Failure.Site)
+	own := ownFrame(g.stack.Frames, v.failed)
 	index := 0
 	for i := range g.stack.Frames {
 		if i == g.stack.OmittedAt && g.stack.Omitted > 0 {
@@ -60,9 +73,9 @@ func (a *analysis) stackOf(g *group, locals int) evidence.Stack {
 			index += out.Omitted
 		}
 		if i >= own && startFrame(&g.stack.Frames[i]) {
-			locals = 0 // what started the thread is not the program's own code
+			locals = 0 // the functions that started the thread are not the program's own code
 		}
-		frames := a.frame(g, i, wanted{arguments: i < own+argumentFrames, locals: i >= own && i < own+locals, parts: locals > 0 && i >= own})
+		frames := v.frame(g, i, wanted{arguments: i < own+argumentFrames, locals: i >= own && i < own+locals, parts: locals > 0 && i >= own})
 		for j := range frames {
 			frames[j].Index = index
 			index++
@@ -97,7 +110,7 @@ func ownFrame(frames []unwind.Frame, site *evidence.Site) int {
 type wanted struct{ arguments, locals, parts bool }
 
 // frame turns a physical frame into the frames of its inline chain.
-func (a *analysis) frame(g *group, i int, want wanted) []evidence.Frame {
+func (v valueReader) frame(g *group, i int, want wanted) []evidence.Frame {
 	f := &g.stack.Frames[i]
 	if f.Kind == evidence.SignalFrame {
 		return []evidence.Frame{{Kind: f.Kind, Trust: f.Trust, CFA: f.CFA, Site: evidence.Site{PC: f.PC()}}}
@@ -111,15 +124,15 @@ func (a *analysis) frame(g *group, i int, want wanted) []evidence.Frame {
 		out = append(out, evidence.Frame{Kind: kind, Trust: f.Trust, CFA: f.CFA, Site: call.Site})
 	}
 	if want.arguments || want.locals {
-		a.fillVariables(g, i, want, out)
+		v.fillVariables(g, i, want, out)
 	}
 	return out
 }
 
 // fillVariables reads the variables of each level of a frame's inline chain. Debug information that
 // cannot be read was reported when the frame was named.
-func (a *analysis) fillVariables(g *group, i int, want wanted, out []evidence.Frame) {
-	f := a.valueFrame(g, i)
+func (v valueReader) fillVariables(g *group, i int, want wanted, out []evidence.Frame) {
+	f := v.valueFrame(g, i)
 	if f == nil {
 		return
 	}
@@ -164,26 +177,4 @@ func innermostFirst(list []debuginfo.Variable) []debuginfo.Variable {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(x, y debuginfo.Variable) int { return cmp.Compare(y.Depth, x.Depth) })
 	return list
-}
-
-// callers is how many callers of a frame are asked for the arguments that the
-// frame itself has lost.
-const callers = 3
-
-// valueFrame is the context in which a frame's variables are read; nil for
-// code outside every object.
-func (a *analysis) valueFrame(g *group, i int) *value.Frame {
-	var first *value.Frame
-	link := &first
-	for j := i; j < min(i+1+callers, len(g.stack.Frames)); j++ {
-		f := &g.stack.Frames[j]
-		module := a.process.ModuleAt(f.PC())
-		if module == nil {
-			break
-		}
-		frame := &value.Frame{Process: a.process, Thread: g.threads[0], Module: module,
-			Registers: f.Registers, CFA: f.CFA, Lookup: f.Lookup}
-		*link, link = frame, &frame.Caller
-	}
-	return first
 }

@@ -36,20 +36,20 @@ var callWaits = map[uint64]callWait{
 
 // nameCallWaits names the system call of each thread that does not wait for another thread, at the
 // end of a replay.
-func (a *analysis) nameCallWaits() error {
-	if !a.cut || !a.ofRecording() {
+func (w waitReader) nameCallWaits() error {
+	if !w.cut || !w.ofRecording(w.process) {
 		return nil
 	}
 	var kinds map[uint32]string
-	for i := range a.waiting {
-		if a.waiting[i] != "" {
+	for i := range w.waiting {
+		if w.waiting[i] != "" {
 			continue
 		}
-		r, err := image.Struct[agent.RawRThread](a.process, evidence.Addr(agent.RThreadAddress(uint32(a.process.Threads[i].Ref.Recorded))))
+		r, err := image.Struct[agent.RawRThread](w.process, evidence.Addr(agent.RThreadAddress(uint32(w.process.Threads[i].Ref.Recorded))))
 		if err != nil || r.Inside == 0 {
 			continue
 		}
-		f, err := image.Struct[agent.RawFrame](a.process, evidence.Addr(r.Inside))
+		f, err := image.Struct[agent.RawFrame](w.process, evidence.Addr(r.Inside))
 		if err != nil || f.Kind != agent.EntrySyscall {
 			continue
 		}
@@ -58,11 +58,11 @@ func (a *analysis) nameCallWaits() error {
 			continue
 		}
 		if kinds == nil {
-			if kinds, err = descriptorKinds(a.failing[0].Log); err != nil {
+			if kinds, err = descriptorKinds(w.failing[0].Log); err != nil {
 				return err
 			}
 		}
-		a.waiting[i] = "waits for " + wait.text(uint32(f.RDI), kinds) + " (" + record.SyscallName(f.RAX) + ")"
+		w.waiting[i] = "waits for " + wait.text(uint32(f.RDI), kinds) + " (" + record.SyscallName(f.RAX) + ")"
 	}
 	return nil
 }

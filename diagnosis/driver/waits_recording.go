@@ -14,16 +14,17 @@ import (
 // deadlock in a sentence, otherwise each thread that waits. It replays the recording once if it has
 // no core.
 func Waits(ctx context.Context, dir string) ([]string, error) {
-	rec, err := record.Open(dir)
+	rec, err := record.OpenContext(ctx, dir)
 	if err != nil {
 		return nil, fmt.Errorf("recording %s: %w", dir, err)
 	}
 	defer rec.Close()
-	a := &analysis{req: Request{Recordings: []string{dir}}, result: &evidence.Case{}, failing: []*record.Recording{rec}, cut: true}
+	a := newAnalysis(Request{Recordings: []string{dir}})
+	a.recordings = recordings{failing: []*record.Recording{rec}, cut: true}
 	var lines []string
-	err = watchtrace.AtEnd(ctx, rec, a.imageOptions(), func(p *image.Process) error {
+	err = watchtrace.AtEnd(ctx, rec, a.req.imageOptions(), func(p *image.Process) error {
 		a.process = p
-		if err := a.asRecorded(); err != nil {
+		if err := a.numberReplayed(a.process); err != nil {
 			return err
 		}
 		if err := a.judge(ctx); err != nil {

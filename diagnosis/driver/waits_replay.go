@@ -10,6 +10,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
+	"diagnose/internal/futex"
 	"diagnose/replay/record"
 )
 
@@ -18,23 +19,23 @@ import (
 // or a signal to a condition, needs no event. A thread whose wait has ended still stays in its
 // call. Calls that only try or that do not wait are left empty, and so are initialisations, as it
 // is not checked whether they are over.
-func (a *analysis) waitingCalls() []failure.WaitingCall {
-	if !a.cut || !a.ofRecording() {
+func (w waitReader) waitingCalls() []failure.WaitingCall {
+	if !w.cut || !w.ofRecording(w.process) {
 		return nil
 	}
-	calls := make([]failure.WaitingCall, len(a.process.Threads))
+	calls := make([]failure.WaitingCall, len(w.process.Threads))
 	for i := range calls {
-		r, err := image.Struct[agent.RawRThread](a.process, evidence.Addr(agent.RThreadAddress(uint32(a.process.Threads[i].Ref.Recorded))))
-		if err != nil || r.Inside == 0 || i >= len(a.walked) {
+		r, err := image.Struct[agent.RawRThread](w.process, evidence.Addr(agent.RThreadAddress(uint32(w.process.Threads[i].Ref.Recorded))))
+		if err != nil || r.Inside == 0 || i >= len(w.walked) {
 			continue
 		}
-		f, err := image.Struct[agent.RawFrame](a.process, evidence.Addr(r.Inside))
+		f, err := image.Struct[agent.RawFrame](w.process, evidence.Addr(r.Inside))
 		switch {
 		case err != nil:
 		case f.Kind == agent.EntryCall:
-			calls[i] = a.waitingCall(r, f, &a.walked[i])
+			calls[i] = w.waitingCall(r, f, &w.walked[i])
 		case f.Kind == agent.EntrySyscall && f.RAX == unix.SYS_FUTEX:
-			calls[i] = a.waitingFutex(f)
+			calls[i] = w.waitingFutex(f)
 		}
 	}
 	return calls
@@ -42,7 +43,7 @@ func (a *analysis) waitingCalls() []failure.WaitingCall {
 
 // waitingCall is the call that a thread made with the registers of f: the operation's
 // number, its variable, and how (agent/src/wrap/sync.c and its neighbours).
-func (a *analysis) waitingCall(r *agent.RawRThread, f *agent.RawFrame, s *unwind.Stack) failure.WaitingCall {
+func (w waitReader) waitingCall(r *agent.RawRThread, f *agent.RawFrame, s *unwind.Stack) failure.WaitingCall {
 	c := failure.WaitingCall{Object: evidence.Addr(r.WaitsObject)}
 	how := record.Sync(f.RCX)
 	switch record.Kind(r.WaitsFor) {
@@ -59,7 +60,7 @@ func (a *analysis) waitingCall(r *agent.RawRThread, f *agent.RawFrame, s *unwind
 		}
 		return c
 	case record.KindCond:
-		now, err := image.Uint32(a.process, c.Object+failure.CondSequence)
+		now, err := image.Uint32(w.process, c.Object+failure.CondSequence)
 		if err == nil {
 			c.What, c.Timed, c.Came = "condition variable", !calls(s, "pthread_cond_wait"), now != r.CondSequence
 		}
@@ -79,13 +80,12 @@ func (a *analysis) waitingCall(r *agent.RawRThread, f *agent.RawFrame, s *unwind
 }
 
 // waitingFutex is a futex call that the program made itself, with the registers of f.
-func (a *analysis) waitingFutex(f *agent.RawFrame) failure.WaitingCall {
-	const private, command, wait, waitBitset = 128, 0x7f, 0, 9 // linux/futex.h
-	if op := f.RSI & command; op != wait && op != waitBitset || f.RSI&private == 0 {
+func (w waitReader) waitingFutex(f *agent.RawFrame) failure.WaitingCall {
+	if op := futex.Command(f.RSI); op != futex.Wait && op != futex.WaitBitset || !futex.Private(f.RSI) {
 		return failure.WaitingCall{}
 	}
 	c := failure.WaitingCall{What: evidence.WaitPrivateFutex, Object: evidence.Addr(f.RDI), Timed: f.R10 != 0}
-	value, err := image.Uint32(a.process, c.Object)
+	value, err := image.Uint32(w.process, c.Object)
 	if err != nil {
 		return failure.WaitingCall{}
 	}
@@ -96,14 +96,14 @@ func (a *analysis) waitingFutex(f *agent.RawFrame) failure.WaitingCall {
 // unhandled reports whether the program has no signal handlers, according to the recording library
 // (dg_actions, agent/src/engine/signal_action.c). The C library's own, SIGCANCEL and SIGSETXID
 // (glibc, sysdeps/unix/sysv/linux/internal-signals.h), end no waits.
-func (a *analysis) unhandled() bool {
-	actions, found := a.process.SymbolNamed("dg_actions")
+func (w waitReader) unhandled() bool {
+	actions, found := w.process.SymbolNamed("dg_actions")
 	const signals, size, ignore, cancel, setxid = 64, 32, 1, 32, 33
 	if !found || actions.Size != (signals+1)*size {
 		return false
 	}
 	for n := 1; n <= signals; n++ {
-		handler, err := image.Uint64(a.process, actions.Addr+evidence.Addr(n*size))
+		handler, err := image.Uint64(w.process, actions.Addr+evidence.Addr(n*size))
 		if err != nil || handler > ignore && n != cancel && n != setxid {
 			return false
 		}

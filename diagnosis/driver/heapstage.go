@@ -1,0 +1,105 @@
+package driver
+
+import (
+	"cmp"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/canary/heapjudge"
+	"diagnose/diagnosis/failure"
+	"diagnose/evidence"
+	"diagnose/image/value"
+	"diagnose/replay/record"
+)
+
+// heapFailure opens the agent's heap and explains the failure by it: the agent ended the process,
+// or the pointer that failed belongs to an object.
+func (a *analysis) heapFailure() error {
+	h, err := heapjudge.Open(a.process)
+	if h == nil || err != nil {
+		return err
+	}
+	f := &a.result.Failure
+	a.heap = heapjudge.NewExplanation(h, f, a.limit)
+	err = h.ReadErrors()
+	if a.thread == nil || a.bystander() || f.Signal == nil {
+		return err
+	}
+	told := false
+	if f.Signal.Number == int(unix.SIGABRT) {
+		site := f.Site
+		var errEnd error
+		told, errEnd = a.heap.ExplainEnd(a.thread.Ref.TID)
+		err = cmp.Or(err, errEnd)
+		if f.Site != site && f.Site != nil {
+			f.Source = a.sources().around(f.Site, sourceContext)
+		}
+	}
+	if !told && f.Fault != nil {
+		var errFault error
+		told, errFault = a.heap.ExplainFault()
+		err = cmp.Or(err, errFault)
+	}
+	if told {
+		a.resay()
+	}
+	return err
+}
+
+// resay writes the failure's sentence again with the facts known by now.
+func (a *analysis) resay() {
+	a.names.Threads, a.names.Heap = len(a.process.Threads), nil
+	if a.heap != nil && a.heap.Words != nil {
+		a.names.Heap = (*failure.HeapWords)(a.heap.Words)
+	}
+	a.result.Failure.Sentence = failure.Sentence(a.result.Failure, a.names)
+}
+
+// heapFindings adds the findings about the heap, before all others.
+func (a *analysis) heapFindings() error {
+	if a.heap == nil {
+		return nil
+	}
+	var t *heapjudge.FailingThread
+	if a.thread != nil && !a.bystander() {
+		t = &heapjudge.FailingThread{Process: a.process, Thread: a.thread, ValueFrame: func(int) *value.Frame { return nil }}
+		if len(a.stacks) > 0 {
+			g := a.stacks[0]
+			t.Frames = failure.Frames(failure.Input{Process: a.process, Thread: a.thread, Stack: g.stack})
+			t.Stack, t.ValueFrame = &g.stack, func(i int) *value.Frame { return a.valueFrame(g, i) }
+		}
+	}
+	list, err := a.heap.Findings(t)
+	a.result.Findings = append(said(list), a.result.Findings...)
+	return err
+}
+
+// killedForMemory adds the contents of the heap, for a process that the kernel may have killed for
+// lack of memory. It reads a replay at the end of its recording.
+func (a *analysis) killedForMemory(o *record.Outcome) error {
+	why := o.MemoryWords()
+	if why == "" {
+		return nil
+	}
+	if err := a.heapFailure(); err != nil || a.heap == nil {
+		return err
+	}
+	use, limits, err := a.heap.Heap().MemoryUse()
+	a.limit(limits...)
+	a.result.Findings = append(a.result.Findings, evidence.Finding{Kind: evidence.FindingOutOfMemory, Proof: evidence.Inferred, Facts: use,
+		Summary: "out of memory: " + why + ", and it died of SIGKILL"})
+	return err
+}
+
+// heapObjectAt describes the heap object at an address.
+func (a *analysis) heapObjectAt(addr evidence.Addr) *evidence.HeapObject {
+	if a.heap == nil {
+		return nil
+	}
+	h := a.heap.Heap()
+	near, found, err := h.Nearest(addr)
+	if err != nil || !found {
+		return nil
+	}
+	return h.Object(&near.Object)
+}
