@@ -30,10 +30,11 @@ type question struct {
 type kind int
 
 const (
-	plain       kind = iota // text of a report, in which strings are quoted
-	named                   // the value of what has a secret's name
-	namedWeakly             // the value of what has a name that parsers have, too
-	source                  // lines of source
+	plain        kind = iota // text of a report, in which strings are quoted
+	named                    // the value of what has a secret's name
+	namedWeakly              // the value of what has a name that parsers have, too
+	namedFaintly             // the value of what has a name like key
+	source                   // lines of source
 	memory
 )
 
@@ -41,7 +42,7 @@ const (
 const mostKept = 16 << 20
 
 // Text finds the secrets in a text of a report.
-func (f *Finder) Text(text string) []Span { return f.find(plain, text) }
+func (f *Finder) Text(text string) []Span { return f.spansOf(plain, text) }
 
 // Value returns what finds the secrets in the value of a variable of that name: of a
 // secret's name all of its strings, of a name like "token" those that look random, of one like "key" those that look like keys.
@@ -52,19 +53,21 @@ func (f *Finder) Value(name string) func(text string) []Span {
 	case !ok:
 		return nil
 	case s == weak:
-		return func(text string) []Span { return f.find(namedWeakly, text) }
+		return func(text string) []Span { return f.spansOf(namedWeakly, text) }
+	case s == faint:
+		return func(text string) []Span { return f.spansOf(namedFaintly, text) }
 	}
-	return func(text string) []Span { return f.find(named, text) }
+	return func(text string) []Span { return f.spansOf(named, text) }
 }
 
 // Source finds the secrets in lines of source: in strings, in comments, and in strings that
 // are given to a secret's name. Other code is left alone.
-func (f *Finder) Source(text string) []Span { return f.find(source, text) }
+func (f *Finder) Source(text string) []Span { return f.spansOf(source, text) }
 
 // Memory finds the secrets in bytes of a program's memory.
-func (f *Finder) Memory(data []byte) []Span { return f.find(memory, string(data)) }
+func (f *Finder) Memory(data []byte) []Span { return f.spansOf(memory, string(data)) }
 
-func (f *Finder) find(k kind, text string) []Span {
+func (f *Finder) spansOf(k kind, text string) []Span {
 	if len(text) < 2 {
 		return nil
 	}
@@ -82,7 +85,7 @@ func (f *Finder) find(k kind, text string) []Span {
 				spans = append(spans, v.original(s)...)
 			}
 		}
-		if k == named || k == namedWeakly {
+		if k == named || k == namedWeakly || k == namedFaintly {
 			spans = append(spans, f.literals(text, k)...)
 		}
 		spans = merged(spans)
@@ -90,7 +93,7 @@ func (f *Finder) find(k kind, text string) []Span {
 	}
 	spans = slices.Clone(spans)
 	for i := range views {
-		for _, s := range f.known.in(&views[i], k) {
+		for _, s := range f.knownIn(&views[i], k) {
 			spans = append(spans, views[i].original(s)...)
 		}
 	}
@@ -112,6 +115,7 @@ func (f *Finder) inView(k kind, v *view) []Span {
 	hits := scan(v.text)
 	spans := f.forms(v.text, hits)
 	spans = append(spans, keyLines(v.text)...)
+	spans = append(spans, urlPasswords(v.text, hits)...)
 	if k == source && !v.literal {
 		return append(spans, givenLiterals(v.text, hits)...)
 	}
@@ -121,7 +125,8 @@ func (f *Finder) inView(k kind, v *view) []Span {
 // literals are the contents of the strings in the value of a secret's name.
 func (f *Finder) literals(text string, k kind) (spans []Span) {
 	for _, l := range quotedIn(text) {
-		if content := plainContent(text[l.Start:l.End]); content != "" && !tellsNothing(content) && (k == named || looksRandom(content)) {
+		if content := plainContent(text[l.Start:l.End]); content != "" && !tellsNothing(content) &&
+			(k == named || k == namedWeakly && looksRandom(content) || k == namedFaintly && looksLikeKey(content)) {
 			f.known.learn(content)
 			spans = append(spans, l)
 		}
@@ -135,8 +140,11 @@ func (f *Finder) literals(text string, k kind) (spans []Span) {
 // numberedCharacters are the bytes of a key that is no text, as reports have them, 83 'S',
 // and the codes of wide characters.
 func numberedCharacters(text string) (spans []Span) {
+	if v, any := ofCodes(text); any {
+		spans = v.original(Span{0, len(v.text)})
+	}
 	if strings.IndexByte(text, '\'') < 0 {
-		return nil
+		return spans
 	}
 	for _, m := range numbered().FindAllStringIndex(text, -1) {
 		spans = append(spans, Span{m[0], m[1]})

@@ -50,7 +50,6 @@ const (
 // ownForms are those that gitleaks has not, or has only for whole secrets: reports cut
 // long strings.
 var ownForms = []form{
-	{name: "url-password", keywords: []string{"://"}, expr: `[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@"'<>\\]*:([^\s/"'<>\\]+)@`},
 	{name: "aws-key", keywords: []string{"akia", "asia"}, expr: `\b((?:AKIA|ASIA)[0-9A-Z]{16})\b`},
 	{name: "github-token", keywords: []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}, expr: `\b(gh[pousr]_[A-Za-z0-9]{20,})`},
 	{name: "jwt", keywords: []string{"eyj"}, reach: 1 << 14, expr: `\b(eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?)`},
@@ -142,42 +141,4 @@ func isToken(c byte) bool {
 
 func isWord(c byte) bool {
 	return c >= '0' && c <= '9' || c|' ' >= 'a' && c|' ' <= 'z' || c == '_'
-}
-
-// keyLines finds lines of keys in PEM (RFC 7468) whose begin was cut off: 64 characters
-// of base64 alone on a line, and the lines up to the key's end. A digest in hexadecimal
-// has no letters of both cases.
-func keyLines(text string) (spans []Span) {
-	const length = 64
-	inKey := false
-	for start := 0; start < len(text); {
-		end := start
-		for end < len(text) && isBase64(text[end]) {
-			end++
-		}
-		line := text[start:end]
-		switch alone := end == len(text) || text[end] == '\n' || text[end] == '\r'; {
-		case alone && len(line) == length && mixed(line) || inKey && alone && len(line) > 0 && len(line) <= length:
-			spans, inKey = append(spans, Span{start, end}), true
-		default:
-			inKey = false
-		}
-		next := strings.IndexByte(text[end:], '\n')
-		if next < 0 {
-			break
-		}
-		start = end + next + 1
-	}
-	return spans
-}
-
-func isBase64(c byte) bool {
-	return c >= '0' && c <= '9' || c|' ' >= 'a' && c|' ' <= 'z' || c == '+' || c == '/' || c == '='
-}
-
-// mixed says that a text has letters of both cases and digits.
-func mixed(text string) bool {
-	return strings.ContainsFunc(text, func(c rune) bool { return c >= 'a' && c <= 'z' }) &&
-		strings.ContainsFunc(text, func(c rune) bool { return c >= 'A' && c <= 'Z' }) &&
-		strings.ContainsFunc(text, func(c rune) bool { return c >= '0' && c <= '9' })
 }

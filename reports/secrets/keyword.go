@@ -40,7 +40,8 @@ var table = sync.OnceValue(func() *wordTable {
 	for _, word := range nameWords {
 		add(word, nil) // first: a word's number is its place in nameWords
 	}
-	for _, list := range [][]form{ownForms, gitleaksRules} {
+	add("://", nil)
+	for _, list := range [][]form{ownForms, keyForms, commandForms, gitleaksRules} {
 		for i := range list {
 			for _, word := range list[i].keywords {
 				add(word, &list[i])

@@ -1,6 +1,7 @@
 package secrets
 
 import (
+	"index/suffixarray"
 	"math"
 	"strings"
 )
@@ -9,6 +10,30 @@ import (
 type known struct {
 	values []knownValue
 	has    map[string]bool
+	// bytes are those of all values, longest those of the longest that is no word.
+	bytes, longest int
+	// heads and tails are the values that begin and end with these characters; words
+	// are only in heads. begins and ends are the sets of the first two of them.
+	heads, tails map[part][]int
+	begins, ends pairs
+	// inside finds what is in a value that is no word; nil until it is asked.
+	inside *suffixarray.Index
+}
+
+// part is so much of a known value as is one at the cut end of a string.
+type part [leastPart]byte
+
+// pairs is a set of two bytes, with which most places of a text are passed over.
+type pairs [1 << 10]uint64
+
+func (p *pairs) addPairsOf(text string) {
+	n := int(text[0])<<8 | int(text[1])
+	p[n>>6] |= 1 << (n & 63)
+}
+
+func (p *pairs) has(text string) bool {
+	n := int(text[0])<<8 | int(text[1])
+	return p[n>>6]&(1<<(n&63)) != 0
 }
 
 // knownValue is a value; of a word only the whole is found, and no part.
@@ -19,8 +44,9 @@ type knownValue struct {
 
 const (
 	// mostKnown bounds the values, longestKnown each, mostKnownBytes all of them.
-	mostKnown    = 256
-	longestKnown = longestValue
+	mostKnown      = 256
+	longestKnown   = longestValue
+	mostKnownBytes = 64 << 10
 	// leastKnown, leastBits and leastWord keep a value like "yes" from being replaced in
 	// all of a report: so many characters, so many bits by their frequency, so many
 	// characters for what may be a word.
@@ -35,15 +61,31 @@ const (
 func (k *known) learn(value string) {
 	for line := range strings.SplitSeq(value, "\n") {
 		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "-----") || !distinct(line) || k.has[line] || len(k.values) >= mostKnown {
+		if strings.HasPrefix(line, "-----") || !distinct(line) || k.has[line] || len(k.values) >= mostKnown || k.bytes+len(line) > mostKnownBytes {
 			continue
 		}
-		if k.has == nil {
-			k.has = map[string]bool{}
-		}
-		k.has[line] = true
-		k.values = append(k.values, knownValue{line, isWordLike(line)})
+		k.addValue(knownValue{line, isWordLike(line)})
 	}
+}
+
+func (k *known) addValue(v knownValue) {
+	if k.has == nil {
+		k.has, k.heads, k.tails = map[string]bool{}, map[part][]int{}, map[part][]int{}
+	}
+	n := len(k.values)
+	k.values, k.has[v.text] = append(k.values, v), true
+	k.bytes += len(v.text)
+	head := part([]byte(v.text[:leastPart]))
+	k.heads[head] = append(k.heads[head], n)
+	k.begins.addPairsOf(v.text)
+	if v.word {
+		return
+	}
+	end := v.text[len(v.text)-leastPart:]
+	tail := part([]byte(end))
+	k.tails[tail] = append(k.tails[tail], n)
+	k.ends.addPairsOf(end)
+	k.longest, k.inside = max(k.longest, len(v.text)), nil
 }
 
 func distinct(value string) bool {
@@ -64,7 +106,7 @@ func isWordLike(value string) bool {
 // namesSecret says that a value is itself the name of a secret, as "password" is.
 func namesSecret(value string) bool {
 	for _, h := range scan(value) {
-		if h.word < len(nameWords) {
+		if _, lesser := strengths[table().words[h.word]]; h.word < len(nameWords) && !lesser {
 			return true
 		}
 	}
@@ -86,23 +128,13 @@ func bits(value string) float64 {
 	return sum
 }
 
-// in finds the known values in a view, and parts of them where a string was cut.
-func (k *known) in(v *view, of kind) (spans []Span) {
-	for i := range k.values {
-		value, whole := k.values[i].text, k.values[i].word
-		for at := 0; ; {
-			i := strings.Index(v.text[at:], value)
-			if i < 0 {
-				break
-			}
-			s := Span{at + i, at + i + len(value)}
-			at = s.End
-			if !whole || !isWordAt(v.text, s.Start-1) && !isWordAt(v.text, s.End) {
-				spans = append(spans, s)
-			}
-		}
+// knownIn finds the known values in a view, and parts of them where a string was cut.
+func (f *Finder) knownIn(v *view, of kind) (spans []Span) {
+	if len(f.known.values) == 0 {
+		return nil
 	}
-	if len(k.values) == 0 || of == source {
+	spans = f.wholeIn(v.text)
+	if of == source || f.known.longest == 0 {
 		return spans
 	}
 	ends := []Span{{0, len(v.text)}}
@@ -110,37 +142,100 @@ func (k *known) in(v *view, of kind) (spans []Span) {
 		ends = quotedIn(v.text)
 	}
 	for _, s := range ends {
-		spans = append(spans, k.parts(v.text, s)...)
+		spans = append(spans, f.partsIn(v.text, s)...)
 	}
 	return spans
 }
 
-// parts finds a known value's end where a string begins (a pointer that moved along it),
-// its begin where a string ends, and a string that is inside it.
-func (k *known) parts(text string, s Span) (spans []Span) {
+// compares charges the comparison of a value, and says whether there is work left. Where
+// there is none, what begins or ends like a value is taken for it.
+func (f *Finder) compares(value string) bool {
+	const perStep = 16
+	if f.spent > mostWork {
+		return false
+	}
+	f.spent += 1 + len(value)/perStep
+	return f.spent <= mostWork
+}
+
+// wholeIn finds the known values, words only where they are whole.
+func (f *Finder) wholeIn(text string) (spans []Span) {
+	k := &f.known
+	for i := 0; i+leastPart <= len(text); i++ {
+		if !k.begins.has(text[i:]) {
+			continue
+		}
+		for _, n := range k.heads[part([]byte(text[i:i+leastPart]))] {
+			value, word := k.values[n].text, k.values[n].word
+			end := min(len(text), i+len(value))
+			if !f.compares(value) {
+				spans = append(spans, Span{i, end})
+				break
+			}
+			if text[i:end] == value && (!word || !isWordAt(text, i-1) && !isWordAt(text, end)) {
+				spans = append(spans, Span{i, end})
+			}
+		}
+	}
+	return spans
+}
+
+// partsIn finds a known value's end where a string begins (a pointer that moved along it),
+// its begin where a string ends, and a string that is inside it. Parts of words may be of
+// other words.
+func (f *Finder) partsIn(text string, s Span) (spans []Span) {
+	k := &f.known
 	content := text[s.Start:s.End]
 	if len(content) < leastPart {
 		return nil
 	}
-	for i := range k.values {
-		value := k.values[i].text
-		if k.values[i].word {
-			continue // its parts may be of others
+	if len(content) < k.longest && k.holds(content) {
+		return []Span{s}
+	}
+	for i := 0; i+leastPart <= min(len(content), k.longest); i++ {
+		if !k.ends.has(content[i:]) {
+			continue
 		}
-		if len(content) < len(value) && strings.Contains(value, content) {
-			return []Span{s}
+		begin := content[:i+leastPart]
+		for _, n := range k.tails[part([]byte(begin[i:]))] {
+			if !f.compares(begin) || strings.HasSuffix(k.values[n].text, begin) {
+				spans = append(spans, Span{s.Start, s.Start + len(begin)})
+				break
+			}
 		}
-		// A value's end at the begin is searched by its last characters.
-		tail, head := value[len(value)-leastPart:], value[:leastPart]
-		if i := strings.Index(content[:min(len(content), len(value))], tail); i >= 0 && strings.HasSuffix(value, content[:i+leastPart]) {
-			spans = append(spans, Span{s.Start, s.Start + i + leastPart})
+	}
+	for i := max(0, len(content)-k.longest); i+leastPart <= len(content); i++ {
+		if !k.begins.has(content[i:]) {
+			continue
 		}
-		last := content[max(0, len(content)-len(value)):]
-		if i := strings.LastIndex(last, head); i >= 0 && strings.HasPrefix(value, last[i:]) {
-			spans = append(spans, Span{s.End - len(last) + i, s.End})
+		end := content[i:]
+		for _, n := range k.heads[part([]byte(end[:leastPart]))] {
+			if k.values[n].word {
+				continue
+			}
+			if !f.compares(end) || strings.HasPrefix(k.values[n].text, end) {
+				return append(spans, Span{s.Start + i, s.End})
+			}
 		}
 	}
 	return spans
+}
+
+// holds says that a text is in a value that is no word.
+func (k *known) holds(content string) bool {
+	if strings.IndexByte(content, '\n') >= 0 {
+		return false // it separates the values
+	}
+	if k.inside == nil {
+		var all []byte
+		for i := range k.values {
+			if !k.values[i].word {
+				all = append(append(all, k.values[i].text...), '\n')
+			}
+		}
+		k.inside = suffixarray.New(all)
+	}
+	return len(k.inside.Lookup([]byte(content), 1)) > 0
 }
 
 func isWordAt(text string, i int) bool { return i >= 0 && i < len(text) && isWord(text[i]) }

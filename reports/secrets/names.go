@@ -1,22 +1,42 @@
 package secrets
 
-import "strings"
+import (
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strings"
+)
 
 // nameWords are what names of secrets have in them, in lower case.
-var nameWords = []string{"password", "passwd", "passphrase", "passcode", "pwd", "_pass", "-pass", "secret", "token", "credential",
-	"api_key", "api-key", "apikey", "access_key", "access-key", "accesskey", "private_key", "private-key", "privatekey",
-	"encryption_key", "encryption-key", "encryptionkey", "signing_key", "signing-key", "signingkey", "account_key", "account-key", "accountkey",
-	"auth_key", "auth-key", "authkey", "license_key", "licensekey",
-	"authorization", "bearer", "cookie", "identified by"}
+var nameWords = func() []string {
+	list := []string{"password", "passwd", "passphrase", "passcode", "passwort", "kennwort", "motdepasse", "mot_de_passe", "contrasena", "wachtwoord",
+		"pwd", "secret", "token", "credential", "pass phrase", "secret key", "api key", "access key"}
+	for _, of := range []string{"api", "access", "private", "encryption", "decryption", "signing", "account", "auth", "license", "session", "master",
+		"shared", "hmac", "aes", "crypto", "cipher"} {
+		list = append(list, of+"_key", of+"-key", of+"key")
+	}
+	list = append(list, slices.Sorted(maps.Keys(strengths))...)
+	return append(list, "authorization", "bearer", "basic", "cookie", "identified by")
+}()
 
 // strength says how much a name alone tells of its value.
 type strength int
 
 const (
+	// faint names are mostly of other things, as key is: the value must look like a key.
+	faint strength = iota
 	// weak names are of parsers as well: a token is a secret if it looks random.
-	weak strength = iota
+	weak
+	// ordinary names are also words of compilers and tests, as pass is: a string is a
+	// secret, a value without quotes only where it cannot be part of a sentence.
+	ordinary
 	strong
 )
+
+// strengths are the words that tell less than the others. They are a name's last word:
+// keyboard and monkey are other names.
+var strengths = map[string]strength{"pass": ordinary, "pw": ordinary, "psk": ordinary, "key": faint, "auth": faint, "sig": faint, "signature": faint,
+	"session": faint, "sid": faint, "sessid": faint, "sessionid": faint, "session_id": faint, "session-id": faint}
 
 // name is where a text names a secret.
 type name struct {
@@ -24,6 +44,7 @@ type name struct {
 	word     string // of nameWords
 	strength strength
 	option   bool // dashes are before it, as in --db-password
+	seen     *seen
 }
 
 // nameAround is the whole name that a word is in; false if the word is in the middle of one
@@ -35,13 +56,9 @@ func nameAround(text string, h hit) (name, bool) {
 	for n.Start > 0 && h.at-n.Start < longest && (isWord(text[n.Start-1]) || text[n.Start-1] == '-') {
 		n.Start--
 	}
-	switch {
-	case strings.HasPrefix(text[n.Start:], "--"), n.Start < h.at && text[n.Start] == '-':
-		n.option = true
-	case word[0] == '_' || word[0] == '-':
-		if n.Start == h.at {
-			return n, false
-		}
+	n.option = n.Start < h.at && text[n.Start] == '-'
+	if s, lesser := strengths[word]; lesser {
+		return n, n.lessen(text, h.at, s)
 	}
 	if word != "token" && n.End < len(text) && lower(text[n.End]) == 's' {
 		n.End++ // credentials
@@ -56,12 +73,46 @@ func nameAround(text string, h hit) (name, bool) {
 	return n, true
 }
 
+// lessen sets the strength of a name that ends in a word of strengths, which is at a place
+// of the text; false if the name means something else.
+func (n *name) lessen(text string, at int, s strength) bool {
+	for n.End < len(text) && (text[n.End] >= '0' && text[n.End] <= '9' || text[n.End] == '_') && n.End < at+len(n.word)+3 {
+		n.End++
+	}
+	if isWordAt(text, n.End) || n.End+1 < len(text) && text[n.End] == '-' && isWord(text[n.End+1]) {
+		return false
+	}
+	before := strings.TrimLeft(text[n.Start:at], "-_")
+	apart := before == "" || strings.IndexByte("_-", before[len(before)-1]) >= 0 ||
+		text[at] >= 'A' && text[at] <= 'Z' && lower(before[len(before)-1]) == before[len(before)-1]
+	last := strings.ToLower(strings.TrimRight(before, "_-"))
+	n.strength = s
+	switch {
+	case before == "":
+	case s == ordinary:
+		if notSecretPass().MatchString(last) || !apart && !secretPass().MatchString(last) {
+			return false
+		}
+		n.strength = strong
+	case !apart && !strings.HasPrefix(n.word, "sess"), strings.HasPrefix(last, "pub"):
+		return false
+	}
+	return true
+}
+
+var (
+	// notSecretPass end names of passes of compilers, renderers and filters, and words.
+	notSecretPass = lazily(`(?:by|com|sur|tres|encom|over|under|sub|multi|one|two|per|first|second|third|last|next|prev|num|max|render|shadow|depth|draw|compute|cull|geometry|light|main|low|high|band|all|fast|slow|loop|function|module|opt|llvm|gcc|mir|codegen|analysis|transform|lowering|inline|final|pre|post|extra|this|each|curr?|n)$`)
+	// secretPass are what names like dbpass begin with.
+	secretPass = lazily(`(?:db|sql|pg|user|usr|my|smtp|imap|mail|ftp|ssh|root|admin|redis|require|key|store|ssl|tls|http|proxy|ldap|wifi|wpa|sudo|login|auth|mqtt|rabbit|su|api|app|cert|enc)$`)
+)
+
 // nameEnd is what may follow such a word in a secret's name.
 var nameEnd = lazily(`^(?i:[_-]?(?:key|base|value|data|text|string|str|hash|id)\b|[_-](?:key|base|value|data|text|string|str|hash)(?:[_-](?:key|base|value|data))*|key|id)?[0-9]*_?`)
 
 // strongToken are names before "token" that parsers have not; one in capitals is of an
-// environment.
-var strongToken = lazily(`(?i:auth|access|session|csrf|xsrf|refresh|bearer|api|user|client|id|bot|deploy|personal|security|secret|reset|login|jwt|oauth2?)[_-]?$|^[A-Z0-9]+_$`)
+// environment, one that begins with X- of a header.
+var strongToken = lazily(`(?i:auth|access|session|csrf|xsrf|refresh|bearer|api|user|client|id|bot|deploy|personal|security|secret|reset|login|jwt|oauth2?)[_-]?$|^[A-Z0-9]+_$|^[Xx]-`)
 
 // nameStrength is what the name of a variable tells of its value; false if it is no name
 // of a secret.
@@ -78,11 +129,11 @@ func nameStrength(text string) (strength, bool) {
 }
 
 // inHeaders are words that no variable's value is known by.
-var inHeaders = map[string]bool{"authorization": true, "bearer": true, "cookie": true, "identified by": true}
+var inHeaders = map[string]bool{"authorization": true, "bearer": true, "basic": true, "cookie": true, "identified by": true}
 
 // namedValues finds what names of secrets are followed by.
 func namedValues(text string, hits []hit) (spans []Span) {
-	done := 0
+	done, earlier := 0, new(seen)
 	for _, h := range hits {
 		if h.word >= len(nameWords) || h.at < done {
 			continue
@@ -93,12 +144,15 @@ func namedValues(text string, hits []hit) (spans []Span) {
 			found = authorization(text, h.at+len("authorization"))
 		case "bearer":
 			found = word(text, h.at+len("bearer"))
+		case "basic":
+			found = basic(text, h.at+len("basic"))
 		case "cookie":
 			found = header(text, h.at+len("cookie"))
 		case "identified by":
 			found = quotedNext(text, h.at+len("identified by"))
 		default:
 			if n, ok := nameAround(text, h); ok {
+				n.seen = earlier
 				found = valueOf(text, n)
 			}
 		}
@@ -147,6 +201,17 @@ func word(text string, at int) []Span {
 		return nil
 	}
 	return []Span{{start, end}}
+}
+
+// basic is what follows "Basic", if it is a name and a password (RFC 7617).
+func basic(text string, at int) []Span {
+	for _, s := range word(text, at) {
+		pair, err := base64.StdEncoding.DecodeString(text[s.Start:s.End])
+		if err == nil && strings.IndexByte(string(pair), ':') >= 0 && memoryText(string(pair)) == string(pair) {
+			return []Span{s}
+		}
+	}
+	return nil
 }
 
 // header is all that a header like Cookie has.

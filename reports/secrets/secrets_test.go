@@ -1,6 +1,7 @@
 package secrets
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -151,10 +152,10 @@ func TestNames(t *testing.T) {
 	const text = `0x55 "aB3xYz9" "while" {a = "aB3xYz9"}`
 	for name, want := range map[string]string{"password": "all", "db_password": "all", "apiKey": "all", "session_token": "all", "secret": "all", "client_secret": "all", "m_password": "all",
 		"password_": "all", "PWD": "all", "GITHUB_TOKEN": "all", "db_pass": "all", "credentials": "all", "token": "random", "next_token": "random", "m_token": "random", "password_length": "none",
-		"tokens": "none", "check_password_hash_size": "none", "key": "none", "bearer": "none", "pass": "none", "tokenizer": "none"} {
+		"tokens": "none", "check_password_hash_size": "none", "key": "none", "bearer": "none", "pass": "all", "dbpass": "all", "bypass": "none", "renderPass": "none", "monkey": "none", "tokenizer": "none"} {
 		got := "none"
 		if find := new(Finder).Value(name); find != nil {
-			got = map[int]string{2: "random", 3: "all"}[strings.Count(Replace(text, find(text), mark), mark)]
+			got = map[int]string{0: "none", 2: "random", 3: "all"}[strings.Count(Replace(text, find(text), mark), mark)]
 		}
 		if got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
@@ -184,6 +185,27 @@ func TestBoundedWork(t *testing.T) {
 		f.Text(text)
 		f.Source(text)
 		f.Memory([]byte(text))
+	}
+}
+
+// The search of known values in strings that are cut has the same bound, and after it
+// what begins like a known value is replaced.
+func TestBoundedKnown(t *testing.T) {
+	f := new(Finder)
+	begin := "Zk39xQ7L" + strings.Repeat("mT2v", 40)
+	for i := range mostKnown {
+		f.known.learn(fmt.Sprintf("%s%03d", begin, i))
+	}
+	if n := len(f.known.values); n != mostKnown {
+		t.Fatalf("%d values are known", n)
+	}
+	text := strings.Repeat(`"`+begin+`x" `, 900)
+	f.Text(text)
+	if f.spent < mostWork || f.spent > mostWork+len(begin) {
+		t.Errorf("the work is %d, want the bound, %d", f.spent, mostWork)
+	}
+	if got := Replace(text, f.Text(text), mark); strings.Contains(got, "Zk39x") {
+		t.Error("what begins like a known value is not replaced after the bound")
 	}
 }
 

@@ -10,12 +10,12 @@ func sourceLiterals(text string) (v view, ends map[int]int) {
 	var out []byte
 	add := func(start, end int) {
 		for i := start; i < end; i++ {
-			out = v.add(out, text[i], i, i+1)
+			out = v.addByte(out, text[i], i, i+1)
 		}
 	}
 	separate := func(at int) {
 		if len(out) > 0 && out[len(out)-1] != '\n' {
-			out = v.add(out, '\n', at, at)
+			out = v.addByte(out, '\n', at, at)
 		}
 	}
 	joined := false // the last literal was a string, and only spaces follow it
@@ -109,6 +109,9 @@ var given = lazily("^(?:\\[[^\\]\n]{0,32}\\]|\"\\]?|\\(\\))?[ \t]*" +
 	`(?:(?::[ \t]*[&\w:<> ']{1,40})?(?:[!=]=|:=|=|:|,|\(|\{)?)[ \t\n]*` +
 	`(?:[A-Za-z_][\w:<>]{0,60}[({][ \t]*)?(?:L|u8|u|U|b|r)?(?:R"[^()\\\s"]{0,16}\(|")`)
 
+// asked is a call whose string says which secret is asked for.
+var asked = lazily(`(?i)\b(?:get|find|read|lookup|look_up|load|open|ask|prompt|query)\w*\([^()]*$`)
+
 // givenLiterals finds the strings that source gives to names of secrets.
 func givenLiterals(text string, hits []hit) (spans []Span) {
 	_, ends := sourceLiterals(text)
@@ -121,7 +124,7 @@ func givenLiterals(text string, hits []hit) (spans []Span) {
 			continue
 		}
 		m := given().FindString(text[n.End:min(len(text), n.End+200)])
-		if m == "" {
+		if m == "" || asked().MatchString(m) {
 			continue
 		}
 		end, begins := ends[n.End+len(m)]
@@ -136,7 +139,7 @@ func givenLiterals(text string, hits []hit) (spans []Span) {
 			continue
 		case !assigns && strings.Contains(content, " ") && !looksRandom(content) && !scheme().MatchString(content):
 			continue // a sentence
-		case n.strength == weak && !looksRandom(content):
+		case n.strength == weak && !looksRandom(content), n.strength == faint && !looksLikeKey(content):
 			continue
 		}
 		for begins {

@@ -14,8 +14,10 @@ const longestValue = 16 << 10
 // ('--password' 'x'); then those of options (--password x, each on its line in memory), and what std::pair and Kubernetes have.
 var (
 	assigned = lazily("^(?:\\[\\d*\\])?[\"'`]?\\]?[ \t]*(=>|:=|[=:>])")
-	paired   = lazily("^([\"'])[ \t]*,[ \t\n]*(?:\"?(?:second|value)\"?[ \t]*[=:][ \t]*)?")
-	spaced   = lazily(`^[ \t]+`)
+	paired   = lazily("^[\"'][ \t]*(,[ \t\n]*(?:\"?(?:second|value)\"?[ \t]*[=:][ \t]*|\\[\\d+\\][ \t]*=[ \t]*)?|value[ \t]*=[ \t]*)?[ \t\n]*")
+	element  = lazily(`^["'][^<>"']{0,64}>([^<>\n]+)</`)
+	stated   = lazily(`^ (?:is|was):? ["']?([^\s"']+)["']?`)
+	spaced   = lazily(`^(?:[ \t]+|\n)`)
 	// prelude is what a debugger, or a program, writes before a string: an address, a
 	// type, a constructor, a prefix.
 	prelude = lazily("^(?:\\([^()\"'\n]{0,60}\\)[ \t]*)?(?:0x[0-9a-f]+[ \t]*(?:<[^<>\"\n]{0,200}>[ \t]*)?(?:->[ \t]*)?)?(?:(?:[A-Za-z_][\\w:]{0,60})?[({\\[][ \t]*)?(?:L|u8|u|U|b|r|R)?([\"'])")
@@ -26,6 +28,9 @@ var (
 func valueOf(text string, n name) []Span {
 	rest := text[n.End:min(len(text), n.End+512)]
 	inQuotes := n.Start > 0 && strings.IndexByte("\"'`", text[n.Start-1]) >= 0
+	if m := element().FindStringSubmatchIndex(rest); m != nil && inQuotes && n.strength >= ordinary {
+		return []Span{{n.End + m[2], n.End + m[3]}}
+	}
 	if m := assigned().FindStringSubmatchIndex(rest); m != nil {
 		at, by := n.End+m[1], rest[m[2]]
 		switch {
@@ -36,8 +41,11 @@ func valueOf(text string, n name) []Span {
 		}
 		return assignedValue(text, n, at, by, inQuotes && rest[0] != '=' && rest[0] != ':')
 	}
-	if m := paired().FindStringIndex(rest); m != nil && inQuotes {
+	if m := paired().FindStringSubmatchIndex(rest); m != nil && inQuotes && (m[2] < m[3] || n.option) {
 		return pairedValue(text, n, n.End+m[1])
+	}
+	if m := stated().FindStringSubmatchIndex(rest); m != nil && n.strength == strong {
+		return statedValue(text, Span{n.End + m[2], n.End + m[3]})
 	}
 	if m := spaced().FindStringIndex(rest); m != nil {
 		return spacedValue(text, n, n.End+m[1])
@@ -54,20 +62,26 @@ func assignedValue(text string, n name, at int, by byte, inQuotes bool) []Span {
 	if m := prelude().FindStringSubmatchIndex(window); m != nil {
 		s := Span{at + m[3], endOfQuoted(text, at+m[2])}
 		content := text[s.Start:s.End]
-		if tellsNothing(content) || n.strength == weak && !inQuotes && !looksRandom(content) || n.word == "pwd" && isPath(content) {
+		if tellsNothing(content) || n.strength == weak && !inQuotes && !looksRandom(content) || n.strength == faint && !looksLikeKey(content) || n.word == "pwd" && isPath(content) {
 			return nil
 		}
 		return nonEmpty(s)
 	}
+	if m := inODBC().FindStringSubmatchIndex(window); m != nil && by == '=' && n.strength == strong && !identifier().MatchString(window[m[2]:m[3]]) {
+		return []Span{{at + m[2], at + m[3]}}
+	}
 	if m := braced().FindString(window); m != "" {
-		if n.strength == weak {
+		if n.strength <= weak {
 			return nil
 		}
-		return inBraces(text, at+len(m))
+		return n.seen.inBraces(text, at+len(m))
 	}
 	delimiters := "\"'`&;,}<"
 	if by == '>' {
 		delimiters = "<"
+	}
+	if n.strength == faint && n.seen.hasNoKey(text, at, delimiters) {
+		return nil
 	}
 	s := Span{at, endOfWord(text, at, delimiters)}
 	s.End = withoutClosing(text, s)
@@ -79,11 +93,49 @@ func assignedValue(text string, n name, at int, by byte, inQuotes bool) []Span {
 		return nil
 	case n.strength == weak && by != '>' && at > start && !looksRandom(value):
 		return nil // token = next; but token=next is of a query
+	case n.strength == faint && !looksLikeKey(value), n.strength == ordinary && by != '>' && !isGiven(text, n, s, by):
+		return nil
 	case isSentence(text, s, by):
 		return nil
 	}
 	return nonEmpty(s)
 }
+
+// inODBC is a value in braces as connection strings have it: PWD={a;b}.
+var inODBC = lazily(`^\{([^{}"'\s=]+)\}`)
+
+// isGiven says that an ordinary name has a value without quotes: in a query (?pass=x), in an
+// environment (pass=x), or as all else of a line (pass: x).
+func isGiven(text string, n name, value Span, by byte) bool {
+	before := byte('\n')
+	if n.Start > 0 {
+		before = text[n.Start-1]
+	}
+	word := text[value.Start:value.End]
+	switch {
+	case before == '?' || before == '&':
+		return true
+	case strings.Trim(word, "0123456789") == "", sentenceWords[strings.ToLower(strings.TrimRight(word, ".,!?:;)"))]:
+		return false
+	case by == '=' && text[value.Start-1] == '=':
+		return !isWord(before)
+	}
+	if by == ':' && text[value.Start-1] == ':' && (before == '{' || before == ' ') && goPair().MatchString(text[value.End:min(len(text), value.End+80)]) {
+		return true // of Go's %+v
+	}
+	ends := value.End == len(text) || text[value.End] == '\n' || text[value.End] == '\r'
+	return ends && beginsLine(text, n.Start) && (by == '=' || text[n.Start] >= 'a')
+}
+
+// beginsLine says that only blanks and dashes of its line are before a place.
+func beginsLine(text string, at int) bool {
+	for at > 0 && strings.IndexByte(" \t-", text[at-1]) >= 0 {
+		at--
+	}
+	return at == 0 || text[at-1] == '\n'
+}
+
+var goPair = lazily(`^(?: [A-Z]\w*:|\})`)
 
 // pairedValue is the string after a name in a list.
 func pairedValue(text string, n name, at int) []Span {
@@ -93,7 +145,7 @@ func pairedValue(text string, n name, at int) []Span {
 	}
 	s := Span{at + m[3], endOfQuoted(text, at+m[2])}
 	content := text[s.Start:s.End]
-	if tellsNothing(content) || !n.option && strings.Contains(content, " ") && !looksRandom(content) || n.strength == weak && !n.option && !looksRandom(content) {
+	if tellsNothing(content) || !n.option && strings.Contains(content, " ") && !looksRandom(content) || n.strength == weak && !n.option && !looksRandom(content) || n.strength == faint && !looksLikeKey(content) {
 		return nil // "password", "the user's password"
 	}
 	return nonEmpty(s)
@@ -104,7 +156,7 @@ func pairedValue(text string, n name, at int) []Span {
 func spacedValue(text string, n name, at int) []Span {
 	if at < len(text) && strings.IndexByte("\"'", text[at]) >= 0 && (n.option || n.strength == strong && strings.HasPrefix(n.word, "pass")) {
 		s := Span{at + 1, endOfQuoted(text, at)}
-		if tellsNothing(text[s.Start:s.End]) || strings.HasPrefix(text[s.Start:s.End], ",") {
+		if tellsNothing(text[s.Start:s.End]) || strings.HasPrefix(text[s.Start:s.End], ",") || n.strength == faint && !looksLikeKey(text[s.Start:s.End]) {
 			return nil
 		}
 		return nonEmpty(s)
@@ -114,36 +166,20 @@ func spacedValue(text string, n name, at int) []Span {
 	}
 	s := Span{at, endOfWord(text, at, "\"'`")}
 	value := text[s.Start:s.End]
-	if value == "" || value[0] == '-' || value[0] == '=' || tellsNothing(value) || sentenceWords[strings.ToLower(strings.Trim(value, ".,:;!?"))] {
+	if value == "" || value[0] == '-' || n.strength == faint && !looksLikeKey(value) || value[0] == '=' || tellsNothing(value) || sentenceWords[strings.ToLower(strings.Trim(value, ".,:;!?"))] {
 		return nil
 	}
 	return nonEmpty(s)
 }
 
-// inBraces are the strings of a short form: secret = {data = "x", size = 1}.
-func inBraces(text string, at int) (spans []Span) {
-	depth, start := 1, at
-	for i := at; i < len(text) && i < at+longestValue && depth > 0; i++ {
-		switch text[i] {
-		case '{':
-			depth++
-		case '}':
-			depth--
-		case '\'':
-			i += len(character().FindString(text[i:min(len(text), i+12)])) // it may be a brace
-		case '"':
-			s := Span{i + 1, endOfQuoted(text, i)}
-			if !tellsNothing(text[s.Start:s.End]) {
-				spans = append(spans, nonEmpty(s)...)
-			}
-			i = s.End
-		}
-		at = i
+// statedValue is what a message says that a password is, if that is no word of a sentence.
+func statedValue(text string, s Span) []Span {
+	value := text[s.Start:s.End]
+	quoted := strings.IndexByte("\"'", text[s.Start-1]) >= 0
+	if tellsNothing(value) || !quoted && (!strings.ContainsAny(value, "0123456789") || strings.Trim(value, "0123456789.,:;") == "") {
+		return nil
 	}
-	for _, s := range numberedCharacters(text[start:min(len(text), at+1)]) {
-		spans = append(spans, Span{start + s.Start, start + s.End})
-	}
-	return spans
+	return []Span{s}
 }
 
 // endOfQuoted is where the content of the string that a quote begins ends.
@@ -177,14 +213,14 @@ func endOfWord(text string, at int, delimiters string) int {
 
 // withoutClosing is the end of a value without the brackets that were opened before it.
 func withoutClosing(text string, s Span) int {
-	for s.End > s.Start {
-		open := map[byte]string{')': "(", ']': "["}[text[s.End-1]]
-		if open == "" || strings.Contains(text[s.Start:s.End], open) {
-			break
+	value := text[s.Start:s.End]
+	closing := ""
+	for _, pair := range []string{"()", "[]"} {
+		if strings.IndexByte(value, pair[0]) < 0 {
+			closing += pair[1:]
 		}
-		s.End--
 	}
-	return s.End
+	return s.Start + len(strings.TrimRight(value, closing))
 }
 
 // noSecret is a value that tells nothing: an address, which is evidence, a word for no
@@ -199,7 +235,7 @@ func tellsNothing(value string) bool {
 // isCode says that a value is an expression of a program: a call, a member.
 func isCode(value string) bool { return code().MatchString(value) }
 
-var code = lazily(`^[*&!]?[A-Za-z_]\w*(?:(?:::|->|\.)[A-Za-z_]\w*)*(?:\(.*|\[\w*\]|->\w+)$|^[*&][A-Za-z_]\w*$`)
+var code = lazily(`^[*&!]?[A-Za-z_]\w*(?:(?:::|->|\.)[A-Za-z_]\w*)*(?:\(|(?:\[\w*\]|->\w+)$)|^[*&][A-Za-z_]\w*$`)
 
 func isPath(value string) bool {
 	return strings.HasPrefix(value, "/") || strings.HasPrefix(value, "./") || strings.HasPrefix(value, "../")
@@ -260,6 +296,23 @@ func looksRandom(value string) bool {
 	}
 	return digits > 0 || upper > 1 && upper < letters || letters+digits > 20
 }
+
+// looksLikeKey says that a value has so many letters and digits in a row as no word has, of
+// more than one kind. An UUID names something.
+func looksLikeKey(value string) bool {
+	const shortest = 12
+	if strings.ContainsAny(value, " \t\n") || uuid().MatchString(value) {
+		return false
+	}
+	for _, run := range strings.FieldsFunc(value, func(c rune) bool { return c > '~' || !isWord(byte(c)) || c == '_' }) {
+		if len(run) >= shortest && !identifier().MatchString(run) && (mixed(run) || strings.ContainsAny(run, "0123456789") && strings.Trim(run, "0123456789") != "" && bits(run) >= 3*shortest) {
+			return true
+		}
+	}
+	return false
+}
+
+var uuid = lazily(`(?i)^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // identifier is a name as programs have it: all in one case with underscores, with a
 // capital at the begin of its words, or with a number at its end.

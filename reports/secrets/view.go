@@ -23,8 +23,8 @@ func (v *view) place(i int) (from, to int) {
 	return v.from[i], v.to[i]
 }
 
-// add appends a byte of the text that is at a place of the original.
-func (v *view) add(text []byte, c byte, from, to int) []byte {
+// addByte appends a byte of the text that is at a place of the original.
+func (v *view) addByte(text []byte, c byte, from, to int) []byte {
 	v.from, v.to = append(v.from, from), append(v.to, to)
 	return append(text, c)
 }
@@ -66,6 +66,9 @@ func viewsOf(k kind, text string) []view {
 		list = append(list, first)
 		first, _ = sourceLiterals(text)
 	}
+	if v, any := ofCodes(text); any && k != source {
+		list = append(list, v)
+	}
 	for range mostEscaped {
 		list = append(list, first)
 		next, any := unescaped(&first)
@@ -76,6 +79,41 @@ func viewsOf(k kind, text string) []view {
 	}
 	return list
 }
+
+// ofCodes are the texts in arrays of which a report shows the characters' codes, as of
+// wchar_t: {[0] = 112, [1] = 97} or {112, 97}; false if there are none.
+func ofCodes(text string) (view, bool) {
+	const shortest = 4
+	var v view
+	if !strings.Contains(text, "] = ") && strings.IndexByte(text, '{') < 0 {
+		return v, false
+	}
+	var out []byte
+	last, start := 0, 0
+	separate := func(at int) {
+		if len(out)-start < shortest {
+			out, v.from, v.to = out[:start], v.from[:start], v.to[:start]
+		} else {
+			out = v.addByte(out, '\n', at, at)
+		}
+		start = len(out)
+	}
+	for _, m := range elementCode().FindAllStringSubmatchIndex(text, -1) {
+		code, err := strconv.Atoi(text[m[2]:m[3]])
+		if strings.Trim(text[last:m[0]], ", ") != "" || err != nil || code < ' ' || code > '~' {
+			separate(m[0])
+		}
+		if last = m[5]; err == nil && code >= ' ' && code <= '~' {
+			out = v.addByte(out, byte(code), m[2], m[5])
+		}
+	}
+	separate(last)
+	v.text = string(out)
+	return v, len(out) > 0
+}
+
+// elementCode is an element of an array, with its character if the report has it.
+var elementCode = lazily(`(?:\[\d+(?:\.\.\d+)?\] = |[{ ])(\d{1,3})((?: '(?:[^'\\]|\\'|\\[^']{1,3})')?)(?:[,}]|$)`)
 
 // memoryText has a line feed in place of what is no text: it ends a value, as the zero
 // byte after a string does.
@@ -98,14 +136,14 @@ func narrowed(data string, width int) (view, bool) {
 	for i := 0; i+width <= len(data); {
 		start := len(text)
 		for ; i+width <= len(data) && data[i] >= ' ' && data[i] <= '~' && strings.Trim(data[i+1:i+width], "\x00") == ""; i += width {
-			text = v.add(text, data[i], i, i+width)
+			text = v.addByte(text, data[i], i, i+width)
 		}
 		if len(text)-start < shortest {
 			text, v.from, v.to = text[:start], v.from[:start], v.to[:start]
 			i++
 			continue
 		}
-		text = v.add(text, '\n', i, i)
+		text = v.addByte(text, '\n', i, i)
 	}
 	v.text = string(text)
 	return v, len(text) > 0
@@ -127,7 +165,7 @@ func unescaped(v *view) (view, bool) {
 		from, _ := v.place(i)
 		_, to := v.place(i + n - 1)
 		for k := range len(c) {
-			text = out.add(text, c[k], from, to)
+			text = out.addByte(text, c[k], from, to)
 		}
 		i += n
 	}
