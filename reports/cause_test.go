@@ -38,8 +38,8 @@ func raceCause() evidence.Cause {
 func overflowCause() evidence.Cause {
 	site := evidence.Site{Function: "put_name", File: "/src/names.c", Line: 12}
 	access := seen(1, evidence.Moment{Thread: 1, Ordinal: 3, PC: 0x401180, Count: 17}, evidence.Write, "0x5a", "0x41", 12)
-	return evidence.Cause{Kind: evidence.CauseHeapOverflow, Summary: "put_name writes behind the end of names", Site: &site, Proof: evidence.Replayed,
-		Story: []evidence.CauseStep{{Text: "the bytes behind the object were overwritten here", Access: &access, Proof: evidence.Replayed,
+	return evidence.Cause{Kind: evidence.CauseHeapOverflow, Summary: "put_name writes past the end of names", Site: &site, Proof: evidence.Replayed,
+		Story: []evidence.CauseStep{{Text: "the bytes after the object were overwritten here", Access: &access, Proof: evidence.Replayed,
 			Source: &evidence.Source{File: "/src/names.c", Lines: []evidence.SourceLine{{Number: 12, Text: "\tto[i] = from[i];", Failed: true}}}},
 			{Text: "the value came in by a read of 40 bytes", Site: &site, Proof: evidence.Inferred}}}
 }
@@ -54,7 +54,7 @@ func diagnosed(causes ...evidence.Cause) *evidence.Case {
 			{Name: "total", Address: 0x404048, Size: 8, Hits: 9, Pass: 2, Instructions: 4, Unseen: 1},
 			{Name: "log|line", Address: 0x404080, Size: 4, Untraced: "the budget of 40 words was used up"}},
 		Coverage: evidence.Coverage{Passes: 2, Hits: 12, Lost: 1, Backend: "bpf", Nanoseconds: 123456789,
-			Limits: []string{"a watch of 16 bytes was cut into two words"}}}
+			Limits: []evidence.Limit{{Text: "a watch of 16 bytes was cut into two words"}}}}
 	return c
 }
 
@@ -70,29 +70,29 @@ func TestCauseGolden(t *testing.T) {
 
 func TestUnknownCause(t *testing.T) {
 	c := diagnosed()
-	const ended = "pass 1 ended early: thread 2, event 7: the recording has a write"
+	ended := evidence.Limit{Code: evidence.LimitPassEnded, Pass: 1, Reason: "thread 2, event 7: the recording has a write"}.Worded()
 	c.Diagnosis.Interrupted = true
 	c.Diagnosis.Coverage.Limits = append(c.Diagnosis.Coverage.Limits, ended)
-	c.Diagnosis.Unknown = &evidence.Unknown{Why: "2 replays of the recording found nothing that explains the failure", Because: []string{ended},
+	c.Diagnosis.Unknown = &evidence.Unknown{Why: "2 replays of the recording found nothing that explains the failure", Because: []evidence.Limit{ended},
 		Next: "diagnose replay rec/failed-1", NextWhy: "searches for a schedule"}
 	text := render(t, c, Options{Format: Text})
 	for _, want := range []string{
-		"session->user is null\n  interrupted  this is what was found until then\n",
-		"\nCause\n\nunknown: 2 replays of the recording found nothing that explains the failure\n  because  " + ended + "\n  next     diagnose replay rec/failed-1  # searches for a schedule\n",
+		"session->user is null\n  interrupted  the report has the findings until then\n",
+		"\nCause\n\nunknown: 2 replays of the recording found nothing that explains the failure\n  because  " + ended.Text + "\n  next     diagnose replay rec/failed-1  # searches for a schedule\n",
 		"audit_count", "not traced: the budget", "- a watch of 16 bytes",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
-	if strings.Count(text, ended) != 1 {
+	if strings.Count(text, ended.Text) != 1 {
 		t.Errorf("the reason is repeated in\n%s", text)
 	}
 }
 
 func TestProvedNeedsExperiment(t *testing.T) {
 	cause := raceCause()
-	cause.Experiments = cause.Experiments[:1] // the failure was never made to go away
+	cause.Experiments = cause.Experiments[:1] // the failure was never prevented
 	if diagnosed(cause).Check() == nil {
 		t.Error("a cause without an experiment was taken for proved")
 	}

@@ -56,6 +56,10 @@ func (e edits) copyOf(v reflect.Value) reflect.Value {
 		// Bytes are no text: a pattern that matches some of their digits would spoil them, and
 		// would not find the text in them.
 		switch x := v.Interface().(type) {
+		case evidence.Value:
+			if hidden := e.within(v).hiddenElements(x.Fields); hidden != nil {
+				out.Set(reflect.ValueOf(withoutElements(out.Interface().(evidence.Value), hidden)))
+			}
 		case evidence.Damage:
 			if hasBytes(&x) {
 				out.Set(reflect.ValueOf(e.damage(x)))
@@ -98,7 +102,7 @@ func (e edits) within(v reflect.Value) edits {
 		e.text = e.source
 	case evidence.Source:
 		if len(x.Lines) > 0 {
-			e.source = same // editSource has them all at once
+			e.source = same // editSource edits all of them together
 		}
 	case evidence.Value:
 		if e.value != nil {

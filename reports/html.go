@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 )
 
 //go:embed html
@@ -202,7 +203,7 @@ func writeHTML(w io.Writer, page *htmlPage) error {
 
 // htmlHeap is the page of a heap's summary.
 func htmlHeap(h *evidence.Heap, opts Options) *htmlPage {
-	page := &htmlPage{Title: fmt.Sprintf("%s live in %s", sizeText(h.LiveBytes), counted(h.LiveObjects, "object")), Version: opts.Version}
+	page := &htmlPage{Title: fmt.Sprintf("%s live in %s", wording.Size(h.LiveBytes), wording.Count(h.LiveObjects, "object")), Version: opts.Version}
 	h2 := *h
 	h2.Findings = nil // shown with pictures below
 	blocks := heapLayout(&h2, opts)

@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 )
 
 // htmlMemory is a picture of the memory around an object: a bar of stretches,
@@ -98,7 +99,7 @@ func causeMemory(c *evidence.Cause) *htmlMemory {
 func memoryOf(o, beyond *evidence.HeapObject, marked [][2]evidence.Addr) []stretch {
 	end := o.Addr + evidence.Addr(o.Size)
 	if end < o.Addr {
-		return nil // wraps around: no memory is there
+		return nil // wraps around: no memory exists there
 	}
 	class, label := "object", "object"
 	if o.State == evidence.HeapQuarantined || o.State == evidence.HeapFreed {
@@ -125,7 +126,7 @@ func memoryOf(o, beyond *evidence.HeapObject, marked [][2]evidence.Addr) []stret
 // fillGaps adds the gaps between the stretches, and the marked memory before and after them.
 func fillGaps(list []stretch, marked [][2]evidence.Addr) []stretch {
 	var out []stretch
-	const near = 1 << 16 // what lies further away is no neighbour
+	const near = 1 << 16 // memory further away is no neighbour
 	for _, m := range marked {
 		if first := list[0].start; m[0] < first && first-m[0] < near {
 			list = append([]stretch{{m[0], first, "between", "before it"}}, list...)
@@ -139,7 +140,7 @@ func fillGaps(list []stretch, marked [][2]evidence.Addr) []stretch {
 	}
 	for _, m := range marked {
 		if last := out[len(out)-1].end; m[1] > last && m[1]-last < near {
-			out = append(out, stretch{last, m[1], "between", "behind it"})
+			out = append(out, stretch{last, m[1], "between", "after it"})
 		}
 	}
 	return out
@@ -177,7 +178,7 @@ func segments(list []stretch, marked [][2]evidence.Addr, what string) []htmlSegm
 	}
 	const mostParts = 12
 	if len(parts) > mostParts {
-		return nil // a picture of so many says nothing
+		return nil // a picture of so many shows nothing
 	}
 	weight, total := make([]int, len(parts)), 0
 	for i, p := range parts {
@@ -188,7 +189,7 @@ func segments(list []stretch, marked [][2]evidence.Addr, what string) []htmlSegm
 	x, free := 0, barWidth-segmentWide*len(parts)
 	for i, p := range parts {
 		width := segmentWide + free*weight[i]/total
-		size := evidence.SizeText(uint64(p.end - p.start))
+		size := wording.Count(uint64(p.end-p.start), "byte")
 		s := htmlSegment{X: x, Width: width, Mid: x + width/2, Class: p.class, Label: p.label, Size: size, Start: p.start.String(), Damaged: p.marked}
 		s.Title = fmt.Sprintf("%s, %s from %v", p.label, size, p.start)
 		if p.marked {

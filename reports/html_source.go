@@ -91,7 +91,7 @@ func (c *htmlCode) mark(s *evidence.Site, mark string) string {
 	if near == nil {
 		return ""
 	}
-	c.add(near, s.Line, mark)
+	c.addNear(near, s.Line, mark)
 	return c.place(s)
 }
 
@@ -103,12 +103,12 @@ func (c *htmlCode) markFailed(s *evidence.Site, text *evidence.Source) {
 	}
 	for _, l := range text.Lines {
 		if l.Failed {
-			c.add(text, l.Number, failedMark)
+			c.addNear(text, l.Number, failedMark)
 		}
 	}
 }
 
-func (c *htmlCode) add(near *evidence.Source, number int, mark string) {
+func (c *htmlCode) addNear(near *evidence.Source, number int, mark string) {
 	f := c.file(near.File)
 	if f == nil {
 		f = &codeFile{source: evidence.Source{File: near.File, Stale: near.Stale}, marks: map[int]string{}}

@@ -177,7 +177,7 @@ func findingCalls(f *evidence.Finding) []findingCall {
 	switch what := callTitles[f.Kind]; {
 	case what != "":
 		add(what, unknown, f.Call)
-	case f.Call != nil && len(f.Call.Stack.Frames) == 0: // a check at exit is in no call
+	case f.Call != nil && len(f.Call.Stack.Frames) == 0: // a check at exit belongs to no call
 		if f.Call.Thread != nil {
 			add("found", "", f.Call)
 		}

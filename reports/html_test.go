@@ -34,7 +34,7 @@ func scheduledCase() *evidence.Case {
 func interruptedCase() *evidence.Case {
 	c := diagnosed()
 	c.Diagnosis.Interrupted = true
-	c.Diagnosis.Unknown = &evidence.Unknown{Why: "it was interrupted", Because: []string{"there was no time"}, Next: "diagnose replay rec/failed-1", NextWhy: "to see it again"}
+	c.Diagnosis.Unknown = &evidence.Unknown{Why: "it was interrupted", Because: []evidence.Limit{{Text: "there was no time"}}, Next: "diagnose replay rec/failed-1", NextWhy: "to see it again"}
 	return c
 }
 

@@ -11,17 +11,17 @@ import (
 	"diagnose/evidence"
 )
 
-//go:generate go run diagnose/internal/schemagen -document case -out schema/case-1.json
+//go:generate go run diagnose/internal/schemagen -document case -out schema/case-2.json
 //go:generate go run diagnose/internal/schemagen -document heap -out schema/heap-1.json
 
 // SchemaVersion is the version of the JSON document. Its first number changes when a reader of the
 // old form could misread the new one, the second when something is added. schema/case-2.json
 // describes it.
-const SchemaVersion = "1.9"
+const SchemaVersion = "2.0"
 
 // HeapSchemaVersion is the same for the summary of a heap, which
 // schema/heap-1.json describes.
-const HeapSchemaVersion = "1.1"
+const HeapSchemaVersion = "1.2"
 
 // Document is the JSON form of a report.
 type Document struct {

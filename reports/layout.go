@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 )
 
 // layout builds the document of a case, in reading order: the headline, the failure, its cause
@@ -39,7 +40,7 @@ func interrupted(d *evidence.Diagnosis) []block {
 	if d == nil || !d.Interrupted {
 		return nil
 	}
-	return []block{facts{{"interrupted", say(caveat, "this is what was found until then")}}}
+	return []block{facts{{"interrupted", say(caveat, "the report has the findings until then")}}}
 }
 
 func severeLimits(limits []evidence.Limit) []block {
@@ -110,7 +111,7 @@ func accessText(f *evidence.Fault) string {
 		parts = append(parts, string(f.Access))
 	}
 	if f.Size > 0 {
-		parts = append(parts, plural(f.Size, "byte"))
+		parts = append(parts, wording.Count(f.Size, "byte"))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -199,7 +200,7 @@ func programLine(p *evidence.Program) line {
 	}
 	l := say(plain, what)
 	if p.PID != 0 {
-		l = l.and(plain, fmt.Sprintf(" (process %d, %s)", p.PID, plural(p.Threads, "thread")))
+		l = l.and(plain, fmt.Sprintf(" (process %d, %s)", p.PID, wording.Count(p.Threads, "thread")))
 	}
 	if p.Path != "" {
 		l = l.and(faint, ", core "+p.Path)
@@ -208,13 +209,6 @@ func programLine(p *evidence.Program) line {
 		l = l.and(faint, ", build-id "+p.BuildID)
 	}
 	return l
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func instruction(i *evidence.Instruction) []block {
@@ -239,7 +233,7 @@ func operandLine(o evidence.Operand) line {
 		l = l.and(name, o.Symbol+" ")
 	}
 	l = l.and(plain, "= "+valueText(o.Value))
-	if o.Address == nil { // a register's value stands there already
+	if o.Address == nil { // the line has the register's value already
 		return l
 	}
 	for i, r := range o.Registers {
@@ -316,7 +310,7 @@ func recursion(r *evidence.Recursion) []block {
 		atLeast = "at least "
 	}
 	lines := verbatim{say(plain, fmt.Sprintf("%s%d frames, %d KiB of stack; this cycle was found %s%s:",
-		atLeast, r.Depth, r.StackBytes>>10, atLeast, plural(r.Turns, "time")))}
+		atLeast, r.Depth, r.StackBytes>>10, atLeast, wording.Count(r.Turns, "time")))}
 	for _, s := range r.Cycle {
 		lines = append(lines, append(say(plain, "  -> "), siteLine(s)...))
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 )
 
 // causes are the causes according to the recordings, the likeliest first.
@@ -35,7 +36,7 @@ func unknown(u *evidence.Unknown) []block {
 	d := []block{heading{"Cause"}, prose{say(caveat, "unknown: "+u.Why)}}
 	var list facts
 	for _, b := range u.Because {
-		list = append(list, fact{"because", say(plain, b)})
+		list = append(list, fact{"because", say(plain, b.Text)})
 	}
 	if u.Next != "" {
 		list = append(list, fact{"next", say(strong, u.Next).and(plain, "  # "+u.NextWhy)})
@@ -49,7 +50,7 @@ func unknown(u *evidence.Unknown) []block {
 func cause(c *evidence.Cause, rank int) []block {
 	title := "Cause"
 	switch {
-	case rank > 0 && c.Proof == evidence.Proved: // one may lead to the other
+	case rank > 0 && c.Proof == evidence.Proved: // one may cause the other
 		title = fmt.Sprintf("Cause %d, which is proved as well", rank+1)
 	case rank > 0:
 		title = fmt.Sprintf("Less likely cause %d", rank+1)
@@ -89,7 +90,7 @@ func experimentLine(e *evidence.Experiment) line {
 	if e.Undecided != "" && e.Failed == 0 && e.Outcome == "" {
 		return say(strong, e.What).and(caveat, ": it decides nothing: "+e.Undecided)
 	}
-	l := say(strong, e.What).and(plain, fmt.Sprintf(": %d of %s failed as recorded", e.Failed, plural(e.Runs, "replay")))
+	l := say(strong, e.What).and(plain, fmt.Sprintf(": %d of %s failed as recorded", e.Failed, wording.Count(e.Runs, "replay")))
 	if e.Outcome != "" {
 		l = l.and(faint, " ("+e.Outcome+")")
 	}
@@ -276,7 +277,7 @@ func interleaving(i *evidence.Interleaving) []block {
 
 func seenIn(i *evidence.Interleaving) string {
 	if i.PassingOf == 0 {
-		return fmt.Sprintf("%d of %s; there is no passing one to compare with", i.FailingRuns, plural(i.FailingOf, "failing run"))
+		return fmt.Sprintf("%d of %s; there is no passing one to compare with", i.FailingRuns, wording.Count(i.FailingOf, "failing run"))
 	}
 	return fmt.Sprintf("%d of %d failing and %d of %d passing runs", i.FailingRuns, i.FailingOf, i.PassingRuns, i.PassingOf)
 }
@@ -328,7 +329,7 @@ func coverage(d *evidence.Diagnosis) []block {
 	if c.Passes == 0 && len(d.Watched) == 0 && c.Limits == nil {
 		return nil
 	}
-	summary := fmt.Sprintf("%s over %s, %d accesses seen", plural(c.Passes, "replay"), d.Recording, c.Hits)
+	summary := fmt.Sprintf("%s over %s, %d accesses seen", wording.Count(c.Passes, "replay"), d.Recording, c.Hits)
 	if c.Lost > 0 {
 		summary += fmt.Sprintf(", %d lost", c.Lost)
 	}
@@ -342,27 +343,20 @@ func coverage(d *evidence.Diagnosis) []block {
 	}
 	var limits verbatim
 	for _, l := range c.Limits {
-		if d.Unknown == nil || !slices.Contains(d.Unknown.Because, l) { // it stands beside "unknown"
-			limits = append(limits, say(caveat, "- "+l))
+		if d.Unknown == nil || !evidence.HasLimit(d.Unknown.Because, &l) { // it is printed with "unknown"
+			limits = append(limits, say(caveat, "- "+Clean(l.Text)))
 		}
 	}
 	if limits != nil {
 		blocks = append(blocks, limits)
 	}
 	if len(d.Causes) > 0 {
-		blocks = append(blocks, prose{say(faint, fmt.Sprintf("to stand at a moment: diagnose replay %s --until MOMENT --gdb", d.Recording))})
+		blocks = append(blocks, prose{say(faint, fmt.Sprintf("to stop at a moment: diagnose replay %s --until MOMENT --gdb", d.Recording))})
 	}
 	return blocks
 }
 
-func times(n uint64) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
-}
-
-// watched has a row for what was watched in one pass or in several alike.
+// watched has a row for each watched memory. Passes that watched it alike share a row.
 func watched(list []evidence.Watched) grid {
 	type memory struct {
 		name         string
@@ -395,7 +389,7 @@ func watched(list []evidence.Watched) grid {
 		case m.untraced != "":
 			pass, hits = "-", "not traced: "+m.untraced
 		case m.instructions > 0:
-			hits += fmt.Sprintf(" of %s; it changed %s without them", plural(m.instructions, "known instruction"), times(s.unseen))
+			hits += fmt.Sprintf(" of %s; it changed %s without them", wording.Count(m.instructions, "known instruction"), wording.Times(s.unseen))
 		case s.lost > 0:
 			hits += fmt.Sprintf(" (%d lost)", s.lost)
 		}

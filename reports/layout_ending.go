@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 )
 
 // maxSeenFrames bounds the stack of a message or a failed call; JSON has more.
@@ -15,7 +16,7 @@ const maxSeenFrames = 8
 // lastWord is a message or a failed call.
 type lastWord struct {
 	what line
-	text []string // what was written, by line
+	text []string // the written text, by line
 	seen *evidence.Seen
 }
 
@@ -29,7 +30,7 @@ func lastWordsOf(e *evidence.Ending) []lastWord {
 		m := &e.Messages[i]
 		lines := strings.Split(strings.TrimSuffix(m.Text, "\n"), "\n")
 		if m.Omitted > 0 {
-			lines = append([]string{fmt.Sprintf("... (%s are left out)", plural(m.Omitted, "byte"))}, lines...)
+			lines = append([]string{fmt.Sprintf("... (%s are left out)", wording.Count(m.Omitted, "byte"))}, lines...)
 		}
 		list = append(list, lastWord{say(plain, "writes to "+string(m.Stream)), lines, &m.Seen})
 	}
@@ -60,10 +61,10 @@ func lastWords(e *evidence.Ending) []block {
 	d := []block{heading{"Before the end: what the program wrote, and which system calls failed"}}
 	var earlier []string
 	if n := e.EarlierMessages; n > 0 {
-		earlier = append(earlier, plural(n, "write"))
+		earlier = append(earlier, wording.Count(n, "write"))
 	}
 	if n := e.EarlierCalls; n > 0 {
-		earlier = append(earlier, plural(n, "failed system call"))
+		earlier = append(earlier, wording.Count(n, "failed system call"))
 	}
 	if earlier != nil {
 		d = append(d, verbatim{say(faint, "left out from before: "+strings.Join(earlier, ", "))})
@@ -88,7 +89,7 @@ func ownStackLines(s *evidence.Seen) verbatim {
 	}
 	stack.Frames = stack.Frames[max(0, own-1):]
 	if n := len(stack.Frames) - maxSeenFrames; n > 0 {
-		stack.Frames, stack.Stopped = stack.Frames[:maxSeenFrames], "left out: "+plural(n, "outer frame")
+		stack.Frames, stack.Stopped = stack.Frames[:maxSeenFrames], "left out: "+wording.Count(n, "outer frame")
 	}
 	return stackLines(stack)
 }

@@ -6,15 +6,16 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 )
 
 // heapLayout builds the document of a heap's summary: its size, the findings, and the sites of
 // allocation.
 func heapLayout(h *evidence.Heap, opts Options) []block {
-	title := say(strong, fmt.Sprintf("%s live in %s, %s in quarantine", sizeText(h.LiveBytes),
-		counted(h.LiveObjects, "object"), sizeText(h.QuarantinedBytes)))
+	title := say(strong, fmt.Sprintf("%s live in %s, %s in quarantine", wording.Size(h.LiveBytes),
+		wording.Count(h.LiveObjects, "object"), wording.Size(h.QuarantinedBytes)))
 	if h.Damaged > 0 {
-		title = title.and(alarm, ", "+counted(h.Damaged, "object")+" damaged")
+		title = title.and(alarm, ", "+wording.Count(h.Damaged, "object")+" damaged")
 	}
 	d := []block{prose{title}}
 	d = append(d, severeLimits(h.Limits)...)
@@ -26,10 +27,10 @@ func heapLayout(h *evidence.Heap, opts Options) []block {
 
 func heapFacts(h *evidence.Heap, opts Options) facts {
 	list := facts{
-		{"live", say(plain, fmt.Sprintf("%s in %s", evidence.SizeText(h.LiveBytes), counted(h.LiveObjects, "object")))},
-		{"quarantined", say(plain, fmt.Sprintf("%s in %s that were freed and are kept", evidence.SizeText(h.QuarantinedBytes), counted(h.Quarantined, "object")))},
-		{"calls", say(plain, fmt.Sprintf("%s, %s, by %s", counted(h.Allocations, "allocation"), counted(h.Frees, "free"), plural(h.Threads, "thread")))},
-		{"mapped", say(plain, fmt.Sprintf("%s for objects, %s for what is known of them", sizeText(h.MappedBytes), sizeText(h.MetadataBytes)))},
+		{"live", say(plain, fmt.Sprintf("%s in %s", wording.Count(h.LiveBytes, "byte"), wording.Count(h.LiveObjects, "object")))},
+		{"quarantined", say(plain, fmt.Sprintf("%s in %s that were freed and are kept", wording.Count(h.QuarantinedBytes, "byte"), wording.Count(h.Quarantined, "object")))},
+		{"calls", say(plain, fmt.Sprintf("%s, %s, by %s", wording.Count(h.Allocations, "allocation"), wording.Count(h.Frees, "free"), wording.Count(h.Threads, "thread")))},
+		{"mapped", say(plain, fmt.Sprintf("%s for objects, %s for their metadata", wording.Size(h.MappedBytes), wording.Size(h.MetadataBytes)))},
 		{"damaged", verdict(h.Damaged, "object").and(caveat, asFarAsRead(h.Limits))},
 		{"errors", verdict(h.Errors, "error").and(plain, " found while it ran")},
 		{"program", programLine(&h.Program)},
@@ -52,7 +53,7 @@ func verdict(n uint64, noun string) line {
 	if n == 0 {
 		return say(plain, "no "+noun)
 	}
-	return say(alarm, counted(n, noun))
+	return say(alarm, wording.Count(n, noun))
 }
 
 func heapSites(h *evidence.Heap) []block {
@@ -63,13 +64,13 @@ func heapSites(h *evidence.Heap) []block {
 	for i, s := range h.Sites {
 		function, at := siteCells(&s.Allocated)
 		g.rows = append(g.rows, []string{
-			fmt.Sprint(i + 1), sizeText(s.LiveBytes), fmt.Sprint(s.LiveObjects), sizeText(s.Largest),
-			sizeText(s.QuarantinedBytes), fmt.Sprint(s.Quarantined), Clean(function), Clean(at),
+			fmt.Sprint(i + 1), wording.Size(s.LiveBytes), fmt.Sprint(s.LiveObjects), wording.Size(s.Largest),
+			wording.Size(s.QuarantinedBytes), fmt.Sprint(s.Quarantined), Clean(function), Clean(at),
 		})
 	}
 	d := []block{heading{"By allocation site"}, g}
 	if h.Elided > 0 {
-		d = append(d, verbatim{say(faint, fmt.Sprintf("and %s with less%s; --sites N shows more", plural(h.Elided, "site"), inAll(h)))})
+		d = append(d, verbatim{say(faint, fmt.Sprintf("and %s with less%s; --sites N shows more", wording.Count(h.Elided, "site"), inAll(h)))})
 	}
 	return d
 }
@@ -84,7 +85,7 @@ func inAll(h *evidence.Heap) string {
 		}
 		rest -= h.Sites[i].LiveBytes
 	}
-	return fmt.Sprintf(", %s live in all", sizeText(rest))
+	return fmt.Sprintf(", %s live in all", wording.Size(rest))
 }
 
 // siteCells names a site and its callers: functions that wrap malloc have callers that differ.
@@ -112,25 +113,4 @@ func siteCells(c *evidence.HeapCall) (functions, at string) {
 		at = fmt.Sprintf("%s+%v", s.Module, s.ModuleOffset)
 	}
 	return brief(strings.Join(names, " <- "), longest), at
-}
-
-func counted(n uint64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// sizeText writes a size with three digits or so.
-func sizeText(n uint64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	value, unit := float64(n), 0
-	for value >= 1024 && unit+1 < len(units) {
-		value /= 1024
-		unit++
-	}
-	if unit == 0 || value >= 100 {
-		return fmt.Sprintf("%.0f %s", value, units[unit])
-	}
-	return fmt.Sprintf("%.1f %s", value, units[unit])
 }

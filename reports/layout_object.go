@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 )
 
 // objectFacts are the lines on the heap object of a finding and its damage.
@@ -31,7 +32,7 @@ func objectText(o *evidence.HeapObject) string {
 	case evidence.HeapFreed:
 		state = "freed, its memory may be used again"
 	}
-	text := fmt.Sprintf("%s at %v, %s, from %s", evidence.SizeText(o.Size), o.Addr, state, o.API)
+	text := fmt.Sprintf("%s at %v, %s, from %s", wording.Count(o.Size, "byte"), o.Addr, state, o.API)
 	if o.SlotEnd > o.Slot {
 		text += fmt.Sprintf("; its slot is %v to %v", o.Slot, o.SlotEnd)
 	}
@@ -54,15 +55,15 @@ func damageText(f *evidence.Finding) string {
 	d := f.Damage
 	text := fmt.Sprintf("%v to %v", d.Start, d.End)
 	if d.Offset < 0 {
-		text += fmt.Sprintf(", from %s before the object on", evidence.SizeText(uint64(-d.Offset)))
+		text += fmt.Sprintf(", from %s before the object on", wording.Count(uint64(-d.Offset), "byte"))
 	} else {
 		text += fmt.Sprintf(", from offset %d on", d.Offset)
 	}
 	if length := uint64(d.End - d.Start); uint64(d.Overwritten) < length {
-		text += fmt.Sprintf("; %d of these %s differ", d.Overwritten, evidence.SizeText(length))
+		text += fmt.Sprintf("; %d of these %s differ", d.Overwritten, wording.Count(length, "byte"))
 	}
 	if d.Reaches {
-		text += "; it reaches the end of what is guarded, so more may have been overwritten"
+		text += "; it reaches the end of the guard, so more may have been overwritten"
 	}
 	return text
 }
@@ -72,9 +73,9 @@ const bytesPerRow = 16
 
 // cell is one byte of a dump.
 type cell struct {
-	hex     string // two characters; "" outside of what is shown
+	hex     string // two characters; "" for a byte that is not shown
 	text    byte
-	want    string // what should stand there; "" if anything may
+	want    string // the expected byte; "" if any may be there
 	damaged bool
 }
 
@@ -212,7 +213,7 @@ func calls(f *evidence.Finding) []block {
 	switch what := callTitles[f.Kind]; {
 	case what != "":
 		add(what, f.Call)
-	case f.Call != nil && len(f.Call.Stack.Frames) == 0: // a check at exit is in no call
+	case f.Call != nil && len(f.Call.Stack.Frames) == 0: // a check at exit belongs to no call
 		if f.Call.Thread != nil {
 			d = append(d, verbatim{say(strong, "found").and(plain, " by ").and(strong, f.Call.Thread.Label())})
 		}

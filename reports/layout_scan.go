@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 )
 
 // scan lists the strongest suspects. After a stack overflow few matter, as the recursion filled the
@@ -19,8 +20,8 @@ func scan(s *evidence.Scan, kind evidence.FailureKind) []block {
 		most = 10
 	}
 	scope := fmt.Sprintf("scanned %s: %s, %s, of which %d could not be resolved",
-		scopeText(s.Functions), plural(s.Instructions, "instruction"),
-		plural(s.MemoryOperands, "memory operand"), s.Unresolved)
+		scopeText(s.Functions), wording.Count(s.Instructions, "instruction"),
+		wording.Count(s.MemoryOperands, "memory operand"), s.Unresolved)
 	d := []block{heading{"Suspects: the shared memory that the failing code touches"},
 		verbatim{say(faint, scope)}}
 	switch {
@@ -60,7 +61,7 @@ func suspectTable(list []evidence.Suspect) grid {
 		default:
 			label += " (" + strings.ReplaceAll(string(s.Kind), "-", " ") + ")"
 		}
-		if s.Proof != evidence.FromCore { // as all but few are
+		if s.Proof != evidence.FromCore { // which all but few are
 			label += proofMark(s.Proof)
 		}
 		g.rows = append(g.rows, []string{

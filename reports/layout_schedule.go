@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 )
 
 // schedule lists the preemptions that replays need to fail. They are often the bug.
@@ -30,7 +31,7 @@ func schedule(s *evidence.Schedule) []block {
 	}
 	text += " (found by " + s.By
 	if s.Attempts > 0 {
-		text += " in " + plural(s.Attempts, "attempt")
+		text += " in " + wording.Count(s.Attempts, "attempt")
 	}
 	text += ")"
 	lines := verbatim{}
@@ -43,7 +44,7 @@ func schedule(s *evidence.Schedule) []block {
 func preemptionLines(p *evidence.Preemption, i int) verbatim {
 	where := "waits right before"
 	if p.Behind != "" {
-		where = "waits behind " + p.Behind
+		where = "waits after " + p.Behind
 	}
 	first := say(strong, fmt.Sprintf("%d. ", i+1)).and(plain, p.Thread.Label()+" "+where)
 	if p.Site != nil {
@@ -54,11 +55,11 @@ func preemptionLines(p *evidence.Preemption, i int) verbatim {
 		first = append(first.and(plain, joint), shortSite(*p.Site)...)
 	}
 	if p.Arrival > 1 {
-		first = first.and(plain, fmt.Sprintf(", when it comes there for the %s time", ordinal(p.Arrival)))
+		first = first.and(plain, fmt.Sprintf(", when it gets there for the %s time", wording.Ordinal(p.Arrival)))
 	}
 	list := verbatim{first, untilLine(p)}
 	if p.Runs > 0 {
-		list = append(list, say(faint, fmt.Sprintf("   without it %d of %s failed as recorded", p.Failed, plural(p.Runs, "replay"))))
+		list = append(list, say(faint, fmt.Sprintf("   without it %d of %s failed as recorded", p.Failed, wording.Count(p.Runs, "replay"))))
 	}
 	return list
 }
@@ -68,8 +69,8 @@ func untilLine(p *evidence.Preemption) line {
 	switch {
 	case p.Last == "":
 		return say(plain, fmt.Sprintf("   until event %d of all is done", p.Until))
-	case p.LastThread.Number == p.Thread.Number: // its own, which is behind it
-		return say(plain, fmt.Sprintf("   and lets the others go on first, to event %d of all", p.Until))
+	case p.LastThread.Number == p.Thread.Number: // the event is the thread's own, after the preemption
+		return say(plain, fmt.Sprintf("   and lets the others run first, to event %d of all", p.Until))
 	}
 	l := say(plain, fmt.Sprintf("   until %s has done %s", p.LastThread.Label(), p.Last))
 	if p.LastSite != nil {
@@ -82,19 +83,4 @@ func untilLine(p *evidence.Preemption) line {
 func shortSite(s evidence.Site) line {
 	s.Module = ""
 	return siteLine(s)
-}
-
-func ordinal(n uint64) string {
-	end := "th"
-	if n%100 < 11 || n%100 > 13 {
-		switch n % 10 {
-		case 1:
-			end = "st"
-		case 2:
-			end = "nd"
-		case 3:
-			end = "rd"
-		}
-	}
-	return fmt.Sprint(n) + end
 }

@@ -40,7 +40,7 @@ func TestShortArguments(t *testing.T) {
 // People read plain names. Programs, and people who look at a value, get the full names.
 func TestNamesOfTheFormats(t *testing.T) {
 	c := diagnosed(overflowCause())
-	c.Diagnosis.Causes[0].Summary = "put<" + basicString + "> writes behind the end of names"
+	c.Diagnosis.Causes[0].Summary = "put<" + basicString + "> writes past the end of names"
 	c.Stacks[0].Stack.Frames[0].Locals = []evidence.Variable{{Name: "text", Type: basicString, Value: evidence.Value{Text: `"` + basicString + `"`}}}
 	text := render(t, c, Options{Format: Text})
 	for _, want := range []string{"put<std::string> writes", "text (std::string) = \"" + basicString + `"`} {

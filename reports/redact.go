@@ -57,7 +57,7 @@ func (e *edits) editSource(lines []evidence.SourceLine) []evidence.SourceLine {
 	for i := range out {
 		if len(edited) == len(lines) {
 			out[i].Text = edited[i]
-		} else { // what replaces something has line feeds
+		} else { // the replacement has line feeds
 			out[i].Text = e.source(out[i].Text)
 		}
 	}

@@ -43,7 +43,7 @@ func ParseRedaction(list []string) (*Redaction, error) {
 	for _, text := range list {
 		name, file := strings.CutPrefix(text, "@")
 		if !file {
-			if err := r.add(text); err != nil {
+			if err := r.addRule(text); err != nil {
 				return nil, fmt.Errorf("%q: %w", text, err)
 			}
 			continue
@@ -57,7 +57,7 @@ func ParseRedaction(list []string) (*Redaction, error) {
 			if line == "" || strings.HasPrefix(line, "#") {
 				continue
 			}
-			if err := r.add(line); err != nil {
+			if err := r.addRule(line); err != nil {
 				return nil, fmt.Errorf("%s, line %d: %w", name, i+1, err)
 			}
 		}
@@ -79,7 +79,7 @@ func redactionFile(name string) ([]string, error) {
 	return strings.Split(string(text), "\n"), err
 }
 
-func (r *Redaction) add(text string) error {
+func (r *Redaction) addRule(text string) error {
 	if len(r.rules) >= maxRules {
 		return fmt.Errorf("there are more than %d", maxRules)
 	}
@@ -159,6 +159,19 @@ func replaceAll(patterns []*regexp.Regexp, text string) string {
 
 // Text replaces secrets, and what r says, in a text of one line or more.
 func (r *Redaction) Text(text string) string { return r.Redactor().Text(text) }
+
+// Message is a text as one line for standard error: without secrets and without control
+// characters.
+func Message(text string) string { return Clean((*Redaction)(nil).Text(text)) }
+
+// MessageLines are the lines of a text, each as Message has it.
+func MessageLines(text string) []string {
+	lines := strings.Split((*Redaction)(nil).Text(text), "\n")
+	for i := range lines {
+		lines[i] = Clean(lines[i])
+	}
+	return lines
+}
 
 // Redactor returns what replaces the same in the texts of one document.
 func (r *Redaction) Redactor() *Redactor { return &Redactor{redaction: r} }

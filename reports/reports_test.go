@@ -44,7 +44,7 @@ func sample() *evidence.Case {
 			Thread: &worker,
 			Signal: &evidence.Signal{Number: 11, Name: "SIGSEGV", Code: 1, CodeName: "SEGV_MAPERR", Addr: 8, HasAddr: true},
 			Fault: &evidence.Fault{Addr: 8, Access: evidence.Read, Size: 8, Proof: evidence.FromCore,
-				Place: evidence.Place{Addr: 8, Class: evidence.PlaceNearNull, Text: "8 bytes behind null", Proof: evidence.FromCore}},
+				Place: evidence.Place{Addr: 8, Class: evidence.PlaceNearNull, Text: "at offset 8 from a null pointer", Proof: evidence.FromCore}},
 			Site: &at,
 			Instruction: &evidence.Instruction{PC: 0x401136, Bytes: "488b4008", Text: "mov rax, qword ptr [rax+0x8]",
 				Operands: []evidence.Operand{
@@ -226,7 +226,7 @@ func TestJSONMatchesSchema(t *testing.T) {
 		schema, text string
 		changes      [][2]string
 	}{
-		{"case-1.json", render(t, sample(), opts), [][2]string{{`"null-pointer"`, `"no-such-kind"`}, {`"tid"`, `"no_such_member"`}, {`"0x8"`, `8`}}},
+		{"case-2.json", render(t, sample(), opts), [][2]string{{`"null-pointer"`, `"no-such-kind"`}, {`"tid"`, `"no_such_member"`}, {`"0x8"`, `8`}}},
 		{"heap-1.json", renderHeap(t, sampleHeap(), opts), [][2]string{{`"quarantined"`, `"no_such_member"`}, {`"live"`, `"no-such-state"`}}},
 	} {
 		schema, err := jsonschema.NewCompiler().Compile("schema/" + x.schema)

@@ -3,6 +3,7 @@ package reports
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"diagnose/evidence"
@@ -22,13 +23,13 @@ type sarifBuilder struct {
 
 // ruleTexts describe the rules. A rule without a text is described by its id.
 var ruleTexts = map[string]string{
-	string(evidence.CauseHeapOverflow):  "A store behind the end of an object of the heap",
+	string(evidence.CauseHeapOverflow):  "A store past the end of an object of the heap",
 	string(evidence.CauseHeapUnderflow): "A store before the start of an object of the heap",
 	string(evidence.CauseUseAfterFree):  "A use of an object of the heap after it was freed",
 	string(evidence.CauseStackSmashing): "A store outside of an array on the stack",
 	string(evidence.CauseOverwritten):   "A variable was overwritten by a store that meant another one",
 	string(evidence.CauseBadValue):      "A value that was stored earlier made the program fail",
-	string(evidence.CauseUninitialised): "A value was used that nobody had set",
+	string(evidence.CauseUninitialised): "A value was used that was never set",
 	string(evidence.CauseBadInput):      "A value from the program's input made it fail",
 	string(evidence.CauseAtomicity):     "Accesses that belong together were interleaved with another thread's",
 	string(evidence.CauseOrder):         "Two threads came in an order that the program does not allow for",
@@ -85,9 +86,7 @@ func sarifCase(c, open *evidence.Case, opts Options) *sarifLog {
 	}
 	limits := c.Limits
 	if c.Diagnosis != nil {
-		for _, l := range c.Diagnosis.Coverage.Limits {
-			limits = append(limits[:len(limits):len(limits)], evidence.Limit{Text: l})
-		}
+		limits = slices.Concat(limits, c.Diagnosis.Coverage.Limits)
 	}
 	return b.log(&c.Program, results, limits, opts)
 }
@@ -154,7 +153,7 @@ func (b *sarifBuilder) cause(i int) sarifResult {
 	r := sarifResult{RuleID: string(x.Kind), RuleIndex: index, Kind: "fail", Level: "error", Message: sarifText(x.Summary + " (" + string(x.Proof) + ")"),
 		Fingerprints: b.fingerprints(i), Properties: map[string]any{"proof": x.Proof, "cause": i + 1, "failure": cutSpan(Clean(b.c.Failure.Sentence))}}
 	if i > 0 && x.Proof != evidence.Proved {
-		r.Level = "note" // told beside a likelier one
+		r.Level = "note" // reported after a likelier one
 	}
 	if x.Variable != "" {
 		r.Properties["variable"] = cutSpan(Clean(x.Variable))
@@ -242,7 +241,7 @@ func (b *sarifBuilder) lastWords() (list []sarifLocation) {
 func (b *sarifBuilder) finding(f *evidence.Finding) sarifResult {
 	r := sarifResult{RuleID: string(f.Kind), RuleIndex: b.rule(string(f.Kind)), Kind: "fail", Level: "error", Message: sarifText(f.Summary),
 		Fingerprints: b.fingerprints(-1), Properties: map[string]any{"proof": f.Proof}}
-	if f.Kind == evidence.FindingHeapObject { // says where an address lies, not what is wrong
+	if f.Kind == evidence.FindingHeapObject { // names the object of an address, not an error
 		r.Kind, r.Level = "informational", "none"
 	}
 	if f.Site != nil {
@@ -292,13 +291,13 @@ func (b *sarifBuilder) interleaved(what string, list []evidence.SeenAccess) sari
 	flow := sarifCodeFlow{Message: sarifText("the accesses in " + what), ThreadFlows: []sarifThreadFlow{}}
 	for i := range list {
 		a := &list[i]
-		flow.add(a.Thread, b.access(a, accessCell(a), i+1))
+		flow.addLocation(a.Thread, b.access(a, accessCell(a), i+1))
 	}
 	return flow
 }
 
-// add puts a place behind the others of its thread.
-func (f *sarifCodeFlow) add(thread evidence.ThreadRef, l sarifFlowLocation) {
+// addLocation adds a place after the other places of its thread.
+func (f *sarifCodeFlow) addLocation(thread evidence.ThreadRef, l sarifFlowLocation) {
 	id := fmt.Sprintf("thread %d", thread.Number)
 	for i := range f.ThreadFlows {
 		if f.ThreadFlows[i].ID == id {
@@ -342,11 +341,11 @@ func (b *sarifBuilder) story(steps []evidence.CauseStep) sarifCodeFlow {
 	for i := range steps {
 		s := &steps[i]
 		if s.Access == nil {
-			flow.add(thread, sarifFlowLocation{Location: b.place(s.Site, s.Text), Order: i + 1, Importance: "important"})
+			flow.addLocation(thread, sarifFlowLocation{Location: b.place(s.Site, s.Text), Order: i + 1, Importance: "important"})
 			continue
 		}
 		thread = s.Access.Thread
-		flow.add(thread, b.access(s.Access, s.Text, i+1))
+		flow.addLocation(thread, b.access(s.Access, s.Text, i+1))
 	}
 	return flow
 }

@@ -24,10 +24,10 @@ func TestSchedule(t *testing.T) {
 			"these 3 preemptions are needed for the failure: without any one of them the replay does not fail (found by search in 19 attempts)",
 			`1. thread 2 "teller" waits right before withdraw at /src/bank.c:31`,
 			`until thread 3 "teller" has done getuid() in withdraw at /src/bank.c:40 (event 46 of all)`,
-			`2. thread 2 "teller" waits behind mutex in withdraw at /src/bank.c:33`,
+			`2. thread 2 "teller" waits after mutex in withdraw at /src/bank.c:33`,
 			"until event 48 of all is done",
-			`3. thread 3 "teller" waits right before withdraw at /src/bank.c:35, when it comes there for the 22nd time`,
-			"and lets the others go on first, to event 48 of all",
+			`3. thread 3 "teller" waits right before withdraw at /src/bank.c:35, when it gets there for the 22nd time`,
+			"and lets the others run first, to event 48 of all",
 			"without it 0 of 3 replays failed as recorded"}},
 		{evidence.Schedule{Preemptions: all[:1], By: "hunt", Runs: 3}, []string{
 			"this preemption is needed for the failure: without it the replay does not fail (found by hunt)"}},
@@ -50,13 +50,5 @@ func TestSchedule(t *testing.T) {
 	c.Diagnosis.Schedule = &evidence.Schedule{By: "search"}
 	if c.Check() == nil {
 		t.Error("a schedule without preemptions was taken")
-	}
-}
-
-func TestOrdinal(t *testing.T) {
-	for n, want := range map[uint64]string{1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 11: "11th", 12: "12th", 21: "21st", 113: "113th"} {
-		if got := ordinal(n); got != want {
-			t.Errorf("%d: %s", n, got)
-		}
 	}
 }

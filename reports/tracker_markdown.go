@@ -165,7 +165,7 @@ const maxIssueSpan = 400
 // block of lines its first lines.
 func (i *Issue) fill(w issueWriter, parts []issuePart, opts IssueOptions) error {
 	foot := i.foot(w, opts)
-	const leftOut = 600 // the most that the line on what was left out takes
+	const leftOut = 600 // bounds the line about the parts left out
 	room := opts.MaxBody - len(foot) - leftOut
 	var body strings.Builder
 	for n, p := range parts {

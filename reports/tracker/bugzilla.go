@@ -70,9 +70,9 @@ func (b *bugzilla) issue(g *bug) issue {
 		duplicate: g.Resolution == "DUPLICATE", refused: slices.Contains([]string{"WONTFIX", "INVALID", "WORKSFORME"}, g.Resolution)}
 }
 
-// find asks for the alias, and for descriptions and comments with the key, both of
-// which come from the database. The alias is the server's to keep unique.
-func (b *bugzilla) find(ctx context.Context, key string) ([]issue, error) {
+// findIssues searches for the alias, and for descriptions and comments with the key. Both come from
+// the database. The server keeps aliases unique.
+func (b *bugzilla) findIssues(ctx context.Context, key string) ([]issue, error) {
 	set := issueSet{key: key}
 	within := url.Values{"product": {b.product}, "component": {b.component}, "f1": {"longdesc"}, "o1": {"substring"}, "v1": {key}}
 	for _, query := range []url.Values{{"alias": {key}}, within} {
@@ -184,8 +184,8 @@ func (b *bugzilla) create(ctx context.Context, key, title, body string) (issue, 
 	}
 	_, err := b.do(ctx, post("/bug", fields), &made)
 	if e := asError(err); e != nil && e.Code == badAlias {
-		// Somebody was faster, unless this server wants no aliases.
-		list, err := b.find(ctx, key)
+		// Another host was faster, unless this server does not allow aliases.
+		list, err := b.findIssues(ctx, key)
 		if err != nil {
 			return issue{}, err
 		}

@@ -206,7 +206,7 @@ func (c *client) broken(r *request, err error) error {
 	sent := !(errors.As(err, &dial) && dial.Op == "dial")
 	var at *url.Error
 	if errors.As(err, &at) {
-		err = at.Err // the rest of it is the address, with what is searched for
+		err = at.Err // the rest of the error is the address, with the search terms
 	}
 	if msg := err.Error(); strings.Contains(msg, "redirects") {
 		return &Error{Kind: Refused, Tracker: c.name, Err: c.clean(msg)}

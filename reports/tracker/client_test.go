@@ -126,7 +126,7 @@ func TestContractLostAnswer(t *testing.T) {
 		if len(s.Issues) != 1 || got.Issue == "" || got.Note == "" {
 			t.Errorf("%d issues, %+v", len(s.Issues), got)
 		}
-		lose = true // that of a comment
+		lose = true // the answer to a comment
 		r := testReport()
 		r.Issue, r.Attached = got.Issue, true
 		n := len(s.Issues[0].Comments)

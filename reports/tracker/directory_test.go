@@ -65,7 +65,7 @@ func TestDirectoryManyHosts(t *testing.T) {
 				d := &directory{path: dir, now: time.Now}
 				var got bool
 				var err error
-				if want == Opened { // all of them saw none
+				if want == Opened { // none of them saw an issue
 					got, err = d.open(testReport(), filepath.Join(dir, testDigest))
 				} else {
 					got, err = create(d.comment(filepath.Join(dir, testDigest)), []byte("x"))

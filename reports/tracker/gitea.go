@@ -20,15 +20,15 @@ func newGitea(c *client, owner, repo string) api {
 		change: http.MethodPatch, smallPages: true, allComments: true}}
 }
 
-// find asks the index, which a queue fills, and the list of what was changed lately,
-// which comes from the database.
-func (g *gitea) find(ctx context.Context, key string) ([]issue, error) {
+// findIssues searches the index, which a queue fills, and the list of recent changes, which comes
+// from the database.
+func (g *gitea) findIssues(ctx context.Context, key string) ([]issue, error) {
 	set := issueSet{key: key}
 	since := g.clock().Add(-fresh).UTC().Format(time.RFC3339)
 	for _, query := range []url.Values{{"q": {key}}, {"since": {since}}} {
 		query.Set("state", "all")
 		query.Set("type", "issues")
-		if err := g.list(ctx, query, func(page []gitHubIssue) bool { set.add(page); return false }); err != nil {
+		if err := g.list(ctx, query, func(page []gitHubIssue) bool { set.addIssues(page); return false }); err != nil {
 			return nil, err
 		}
 	}

@@ -47,8 +47,8 @@ func (i gitHubIssue) issue() issue {
 	return is
 }
 
-// add leaves out what is a pull request.
-func (s *issueSet) add(list []gitHubIssue) {
+// addIssues leaves out pull requests.
+func (s *issueSet) addIssues(list []gitHubIssue) {
 	for i := range list {
 		if list[i].PullRequest == nil {
 			s.put(list[i].issue())
@@ -58,7 +58,7 @@ func (s *issueSet) add(list []gitHubIssue) {
 
 // findIssues searches the index, which may be minutes late, and the list of issues, which comes
 // from the database.
-func (g *gitHub) find(ctx context.Context, key string) ([]issue, error) {
+func (g *gitHub) findIssues(ctx context.Context, key string) ([]issue, error) {
 	set := issueSet{key: key}
 	query := fmt.Sprintf(`"%s" in:body repo:%s/%s is:issue`, key, g.owner, g.repo)
 	var found struct {
@@ -67,10 +67,10 @@ func (g *gitHub) find(ctx context.Context, key string) ([]issue, error) {
 	if _, err := g.do(ctx, get("/search/issues", url.Values{"q": {query}, "per_page": number(pageSize)}), &found); err != nil {
 		return nil, err
 	}
-	set.add(found.Items)
+	set.addIssues(found.Items)
 	oldest := g.clock().Add(-fresh)
 	err := g.list(ctx, url.Values{"state": {"all"}, "sort": {"created"}, "direction": {"desc"}}, func(page []gitHubIssue) bool {
-		set.add(page)
+		set.addIssues(page)
 		return len(page) > 0 && page[len(page)-1].CreatedAt.Before(oldest)
 	})
 	return set.list, err

@@ -43,9 +43,8 @@ func (i gitLabIssue) issue() issue {
 	return is
 }
 
-// find asks for the word, and for what was opened lately: the search may be an index's
-// that lags behind.
-func (g *gitLab) find(ctx context.Context, key string) ([]issue, error) {
+// findIssues searches for the key, and lists recent issues: the index of the search may lag.
+func (g *gitLab) findIssues(ctx context.Context, key string) ([]issue, error) {
 	set := issueSet{key: key}
 	since := g.clock().Add(-fresh).UTC().Format(time.RFC3339)
 	for _, query := range []url.Values{{"search": {key}}, {"created_after": {since}}} {

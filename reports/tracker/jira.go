@@ -121,9 +121,9 @@ func (j *jira) issue(i *jiraIssue) issue {
 // while two hosts open their issues.
 const neighbours = 10
 
-// find asks the index. In the cloud it lags behind, and there is no list that comes
-// from the database; so who has made an issue looks at the numbers around it (rivals).
-func (j *jira) find(ctx context.Context, key string) ([]issue, error) {
+// findIssues searches the index. In the cloud the index lags, and no list comes from the database.
+// So the host that created an issue reads the numbers near it (rivals).
+func (j *jira) findIssues(ctx context.Context, key string) ([]issue, error) {
 	set := issueSet{key: key}
 	jql := fmt.Sprintf(`project = "%s" AND labels = "%s" ORDER BY created ASC`, j.project, key)
 	list, err := j.search(ctx, jql)
@@ -201,7 +201,7 @@ func (j *jira) rivals(ctx context.Context, is issue) ([]issue, error) {
 	for n := is.number - 1; n > 0 && n >= is.number-neighbours; n-- {
 		other, err := j.get(ctx, j.project+"-"+itoa(n))
 		if kindOf(err) == Missing || kindOf(err) == Denied {
-			continue // moved, removed, or not for this account to see
+			continue // moved, removed, or not visible to this account
 		}
 		if err != nil {
 			return nil, err
@@ -214,7 +214,7 @@ func (j *jira) rivals(ctx context.Context, is issue) ([]issue, error) {
 func (j *jira) attach(ctx context.Context, is issue, name string, text []byte) (bool, error) {
 	r, err := upload(route("issue", is.name, "attachments"), "file", name, text)
 	if err == nil {
-		r.header = http.Header{"X-Atlassian-Token": {"no-check"}} // else it is taken for a forged form
+		r.header = http.Header{"X-Atlassian-Token": {"no-check"}} // without it the server takes the request for a forged form
 		_, err = j.do(ctx, r, nil)
 	}
 	return true, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 	"diagnose/reports"
 )
 
@@ -113,7 +114,7 @@ func (r *Report) write(opts reports.IssueOptions) (title, body string, err error
 		return "", "", err
 	}
 	foot := fmt.Sprintf("\n%s so far, the first %s, the last %s; for example %s.\n\nKey: %s\n",
-		failures(r.Count), moment(r.First), moment(r.Last), r.example(), Key(r.Digest))
+		wording.Count(r.Count, "failure"), moment(r.First), moment(r.Last), r.example(), Key(r.Digest))
 	return issue.Title, issue.Body + foot, nil
 }
 
@@ -133,7 +134,7 @@ func (r *Report) comment(back string) string {
 		fmt.Fprintf(&b, "It is back, in a build that had not failed so before this was closed: %s.\n\n", word(back))
 	}
 	fmt.Fprintf(&b, "%s since %s (%d in as long a time before), %d in all, the last %s; for example %s.\n\nKey: %s\n",
-		failures(r.Recent), moment(r.Since), r.Earlier, r.Count, moment(r.Last), r.example(), Key(r.Digest))
+		wording.Count(r.Recent, "failure"), moment(r.Since), r.Earlier, r.Count, moment(r.Last), r.example(), Key(r.Digest))
 	return b.String()
 }
 
@@ -157,13 +158,6 @@ func word(text string) string {
 		}
 		return -1
 	}, text)
-}
-
-func failures(n int) string {
-	if n == 1 {
-		return "1 failure"
-	}
-	return fmt.Sprintf("%d failures", n)
 }
 
 func moment(at time.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") }

@@ -17,8 +17,8 @@ type issue struct {
 	name   string
 	url    string
 	open   bool
-	closed time.Time // zero: it is open, or that is not known
-	// duplicate and refused are why it is closed.
+	closed time.Time // zero: it is open, or the time is not known
+	// duplicate and refused say why it is closed.
 	duplicate, refused bool
 	key                string
 	// foreign: create found that another host had just made it.
@@ -27,10 +27,10 @@ type issue struct {
 
 // api has the operations of a tracker on the network.
 type api interface {
-	// find returns the issues that bear a key, closed ones too, whether or not the
-	// tracker's index has them already if they are not older than a day.
-	find(ctx context.Context, key string) ([]issue, error)
-	// get returns one; the error is Missing if there is none.
+	// findIssues returns the issues that have a key, closed ones too. Issues that are not older
+	// than a day are found even if the tracker's index does not have them yet.
+	findIssues(ctx context.Context, key string) ([]issue, error)
+	// get returns an issue. The error is Missing if there is none.
 	get(ctx context.Context, name string) (issue, error)
 	create(ctx context.Context, key, title, body string) (issue, error)
 	// attach adds a file. It returns false if the tracker has no files.
@@ -58,7 +58,7 @@ func (s *issueSet) put(is issue) {
 	}
 	for i := range s.list {
 		if s.list[i].name == is.name {
-			s.list[i] = is // what came later is from the database
+			s.list[i] = is // the later one is from the database
 			return
 		}
 	}
@@ -86,7 +86,7 @@ func (h *hosted) Upsert(ctx context.Context, r *Report) (Result, error) {
 	if err := r.check(); err != nil {
 		return Result{}, err
 	}
-	list, err := h.look(ctx, r)
+	list, err := h.issuesOf(ctx, r)
 	if err != nil {
 		return Result{}, err
 	}
@@ -96,9 +96,9 @@ func (h *hosted) Upsert(ctx context.Context, r *Report) (Result, error) {
 	return h.again(ctx, r, list)
 }
 
-// look returns the issues of a cause. The one that an earlier night noted needs no
-// search, unless it was closed as a duplicate or is no longer what it was.
-func (h *hosted) look(ctx context.Context, r *Report) ([]issue, error) {
+// issuesOf returns the issues of a cause. The issue that an earlier night noted needs no search,
+// unless it was closed as a duplicate or has changed its key.
+func (h *hosted) issuesOf(ctx context.Context, r *Report) ([]issue, error) {
 	if r.Issue != "" {
 		is, err := h.get(ctx, r.Issue)
 		if err == nil && is.key == Key(r.Digest) && !is.duplicate {
@@ -108,7 +108,7 @@ func (h *hosted) look(ctx context.Context, r *Report) ([]issue, error) {
 			return nil, err
 		}
 	}
-	return h.find(ctx, Key(r.Digest))
+	return h.findIssues(ctx, Key(r.Digest))
 }
 
 // winner is the issue that counts: the lowest that was not closed as a duplicate. It is false if
@@ -138,7 +138,7 @@ func (h *hosted) open(ctx context.Context, r *Report) (Result, error) {
 	if err := h.sleep(ctx, settleTime); err != nil {
 		return Result{}, err
 	}
-	list, err := h.find(ctx, Key(r.Digest))
+	list, err := h.findIssues(ctx, Key(r.Digest))
 	if err == nil && failed == nil {
 		var more []issue
 		more, err = h.rivals(ctx, mine)
@@ -157,7 +157,7 @@ func (h *hosted) open(ctx context.Context, r *Report) (Result, error) {
 	}
 	first, ok := winner(list)
 	if !ok {
-		return Result{}, failed // it was not made, and another night tries again
+		return Result{}, failed // it was not created, and another night tries again
 	}
 	if failed == nil && first.name == mine.name {
 		return h.fill(ctx, r, Result{Action: Opened, Note: note}, mine)
@@ -212,7 +212,7 @@ func (h *hosted) fill(ctx context.Context, r *Report, done Result, is issue) (Re
 	_, err = h.attach(ctx, is, attachmentName, text)
 	switch {
 	case err == nil, kindOf(err) == Refused, kindOf(err) == Denied, kindOf(err) == Missing:
-		done.Attached = true // or it never will be
+		done.Attached = true // or it never can be
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -254,7 +254,7 @@ func (h *hosted) again(ctx context.Context, r *Report, list []issue) (Result, er
 			return done, err
 		}
 	} else if r.Issue != is.name {
-		done.Attached = true // whoever opened it saw to that
+		done.Attached = true // the host that opened it attached the report
 	}
 	back := ""
 	if !is.open {

@@ -32,7 +32,7 @@ func TestContractLife(t *testing.T) {
 		r.Issue, r.Attached = first.Issue, true
 		upsert(t, h, r, Commented)
 		upsert(t, h, r, Quiet)
-		r.Issue = "" // a corpus that knows nothing of it
+		r.Issue = "" // a corpus that does not know the issue
 		upsert(t, h, r, Quiet)
 		last := is.Comments[len(is.Comments)-1].Body
 		if !strings.Contains(last, "2 failures since") || !strings.Contains(last, "3 in all") {
@@ -68,7 +68,7 @@ func TestContractClosedForGood(t *testing.T) {
 		r.BackSince = func(time.Time) string { return "e7" }
 		reasons := []string{"duplicate", "not_planned"}
 		switch s.Kind {
-		case "gitea": // it has no reasons
+		case "gitea": // Gitea has no reasons for closing
 			return
 		case "gitlab":
 			reasons = reasons[:1]
@@ -87,7 +87,7 @@ func TestContractClosedForGood(t *testing.T) {
 func TestContractSearchLag(t *testing.T) {
 	each(t, func(t *testing.T, s *trackertest.Server) {
 		s.Lag = true
-		for range 70 { // the issue is not on the first page, later
+		for range 70 { // later the issue is not on the first page
 			s.Add("another", "Key: none")
 		}
 		h, _ := opened(t, s, false)
@@ -152,7 +152,7 @@ func TestContractTwoHosts(t *testing.T) {
 			t.Errorf("%+v", results)
 		}
 		want := 2
-		if s.Kind == "bugzilla" { // whose aliases are unique
+		if s.Kind == "bugzilla" { // its aliases are unique
 			want = 1
 		}
 		if len(s.Issues) != want {
@@ -245,7 +245,7 @@ func TestContractTooLong(t *testing.T) {
 		if _, err := h.Upsert(context.Background(), r); kindOf(err) != Refused || refused != 2 || len(s.Issues) != 0 {
 			t.Errorf("%v after %d refusals", err, refused)
 		}
-		r = testReport() // which is as short as it can be
+		r = testReport() // it is as short as it can be
 		refused = 0
 		if _, err := h.Upsert(context.Background(), r); kindOf(err) != Refused || refused != 1 {
 			t.Errorf("%v after %d refusals", err, refused)
