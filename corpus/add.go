@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/internal/wording"
 	"diagnose/replay/record"
 )
 
@@ -195,10 +196,7 @@ func failing(rec *record.Recording) (string, error) {
 func ended(o *record.Outcome) string {
 	switch {
 	case o.Kind == record.OutcomeSignal:
-		if name := unix.SignalName(syscall.Signal(o.Signal)); name != "" {
-			return name
-		}
-		return fmt.Sprintf("signal-%d", o.Signal)
+		return strings.ReplaceAll(wording.Signal(o.Signal), " ", "-")
 	case o.Kind == record.OutcomeExit:
 		return fmt.Sprintf("exit-%d", o.Status)
 	case o.Kind == record.OutcomePassed && o.Evidence != "":

@@ -132,7 +132,7 @@ func TestRefused(t *testing.T) {
 	}
 	for _, x := range []struct{ name, says string }{
 		{link, "data is not a regular file"}, {linkedDir, "objects is not a regular file"}, {fifo, "x is not a regular file"}, {odd, "such a name is not taken"},
-		{deep, "deep"}, {huge, "larger than what is allowed"}, {empty, "manifest"}, {text, "neither a recording nor a core"},
+		{deep, "deep"}, {huge, "larger than allowed"}, {empty, "manifest"}, {text, "neither a recording nor a core"},
 		{"/dev/null", "neither a recording nor a file"}, {filepath.Join(from, "missing"), "no such file"},
 	} {
 		_, err := c.Add(t.Context(), x.name, AddOptions{})

@@ -176,7 +176,7 @@ type Imported struct {
 // it, another import of the archive completes it. Import trusts no statement of the archive
 // that it has not compared with the files. maxBytes is the maximum size of an entry, like
 // AddOptions.Bytes.
-func (c *Corpus) Import(ctx context.Context, r io.Reader, room int64) (Imported, error) {
+func (c *Corpus) Import(ctx context.Context, r io.Reader, maxBytes int64) (Imported, error) {
 	var done Imported
 	if c.owner == nil {
 		return done, errors.New("corpus: it is open for reading")
@@ -209,7 +209,7 @@ func (c *Corpus) Import(ctx context.Context, r io.Reader, room int64) (Imported,
 		if err != nil {
 			return done, inputf("the archive: %w", err)
 		}
-		added, err := c.importEntry(ctx, t, h, room)
+		added, err := c.importEntry(ctx, t, h, maxBytes)
 		if err != nil {
 			return done, fmt.Errorf("the archive: %.200q: %w", h.Name, explain(err))
 		}
@@ -221,7 +221,7 @@ func (c *Corpus) Import(ctx context.Context, r io.Reader, room int64) (Imported,
 	}
 }
 
-func (c *Corpus) importEntry(ctx context.Context, t *archiveReader, h *tar.Header, room int64) (Added, error) {
+func (c *Corpus) importEntry(ctx context.Context, t *archiveReader, h *tar.Header, maxBytes int64) (Added, error) {
 	id, found := strings.CutSuffix(h.Name, "/"+entryName)
 	if !found || !isID(id) {
 		return Added{}, inputf("an entry is expected here")
@@ -238,7 +238,7 @@ func (c *Corpus) importEntry(ctx context.Context, t *archiveReader, h *tar.Heade
 		return Added{}, err
 	}
 	defer stage.discard()
-	k := newCopier(ctx, room)
+	k := newCopier(ctx, maxBytes)
 	for _, f := range p.Files {
 		if err := k.unpack(t, stage, id, f); err != nil {
 			return Added{}, err
@@ -315,7 +315,7 @@ func (k *copier) unpack(t *archiveReader, s *stage, id string, f file) error {
 		return err
 	}
 	if got := k.files[len(k.files)-1]; got != f {
-		return inputf("%s is not what was announced: its digest is %s", f.Name, got.SHA256)
+		return inputf("%s is not the announced file: its digest is %s", f.Name, got.SHA256)
 	}
 	return nil
 }

@@ -268,7 +268,7 @@ func TestHostileArchives(t *testing.T) {
 		})
 	}
 	c := create(t)
-	if _, err := c.Import(t.Context(), bytes.NewReader(archive), 1000); err == nil || !strings.Contains(err.Error(), "larger than what is allowed") {
+	if _, err := c.Import(t.Context(), bytes.NewReader(archive), 1000); err == nil || !strings.Contains(err.Error(), "larger than allowed") {
 		t.Errorf("a bound on sizes: %v", err)
 	}
 	if _, err := c.Import(t.Context(), strings.NewReader("no archive at all"), 0); err == nil {

@@ -78,7 +78,7 @@ func TestFixedAndBack(t *testing.T) {
 		if err := c.Reported(t.Context(), at, []string{digest}, []string{digest}); err != nil {
 			t.Fatal(err)
 		}
-		at = at.Add(time.Hour) // what was reported first stays
+		at = at.Add(time.Hour) // the first report counts
 	}
 	if g := cluster(); g.Reported == nil || !g.Reported.Equal(start.Add(time.Hour)) || g.Returned == nil || !g.Returned.Equal(start.Add(time.Hour)) {
 		t.Errorf("%+v", g)

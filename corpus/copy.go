@@ -37,18 +37,18 @@ const (
 
 // copier copies the files of an entry.
 type copier struct {
-	ctx    context.Context // a hole of any size is read from end to end
-	files  []file
-	room   int64  // bytes that it may still copy
-	onDisk int64  // bytes that are no holes
-	buffer []byte // zeros stay in it only between uses
+	ctx       context.Context // a hole of any size is read completely
+	files     []file
+	bytesLeft int64  // bytes that it may still copy
+	onDisk    int64  // bytes outside of holes
+	buffer    []byte // all zeros between uses
 }
 
-func newCopier(ctx context.Context, room int64) *copier {
-	if room <= 0 {
-		room = mostBytes
+func newCopier(ctx context.Context, maxBytes int64) *copier {
+	if maxBytes <= 0 {
+		maxBytes = mostBytes
 	}
-	return &copier{ctx: ctx, room: room, buffer: make([]byte, 256<<10)}
+	return &copier{ctx: ctx, bytesLeft: maxBytes, buffer: make([]byte, 256<<10)}
 }
 
 // tree copies a directory, which may contain only directories and regular files.
@@ -139,8 +139,8 @@ func (k *copier) announce(name string, size int64) error {
 	if len(k.files) == mostFiles {
 		return inputf("there are more than %d files", mostFiles)
 	}
-	if k.room -= size; size < 0 || k.room < 0 {
-		return inputf("%s: with its %d bytes the entry is larger than what is allowed", name, size)
+	if k.bytesLeft -= size; size < 0 || k.bytesLeft < 0 {
+		return inputf("%s: with its %d bytes the entry is larger than allowed", name, size)
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (k *copier) extents(in, out *os.File, size int64, sum hash.Hash) error {
 		if errors.Is(err, unix.ENXIO) {
 			data, err = size, nil
 		} else if errors.Is(err, unix.EINVAL) {
-			data, err = at, nil // the file system knows no holes
+			data, err = at, nil // the file system does not support holes
 		}
 		if err != nil {
 			return &InputError{err}
@@ -264,7 +264,7 @@ const idBytes = 12
 
 // syncBelow syncs all directories of files.
 func (s *stage) syncBelow(files []file) error {
-	done := map[string]bool{".": true} // by keep
+	done := map[string]bool{".": true} // keep syncs it
 	for _, f := range files {
 		for dir := path.Dir(f.Name); !done[dir]; dir = path.Dir(dir) {
 			if err := syncRoot(s.root, dir); err != nil {

@@ -42,7 +42,7 @@ type Corpus struct {
 	Dir string
 
 	db    *sql.DB
-	owner *owner // nil: for reading
+	owner *owner // nil: opened for reading
 }
 
 // Create opens a corpus for changes. It creates the corpus in a directory that is empty or does
@@ -99,7 +99,7 @@ func emptyDirectory(dir string) error {
 	}
 	for _, e := range list {
 		switch name := e.Name(); {
-		case name == databaseName: // of another process that makes it just now
+		case name == databaseName: // of another process that creates it now
 			return nil
 		case name == entriesName, name == incomingName, name == ownersName, name == databaseName+"-journal", strings.HasPrefix(name, hiddenOwner):
 		default:
@@ -297,7 +297,7 @@ func syncDirectory(name string) error {
 		return err
 	}
 	defer f.Close()
-	if err := f.Sync(); err != nil && !errors.Is(err, unix.EINVAL) { // some file systems have no such thing
+	if err := f.Sync(); err != nil && !errors.Is(err, unix.EINVAL) { // some file systems cannot sync directories
 		return err
 	}
 	return nil

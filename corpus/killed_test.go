@@ -30,7 +30,7 @@ func killedAt(t *testing.T, cmd *exec.Cmd, n int) bool {
 // traced is killedAt that also counts the calls.
 func traced(t *testing.T, cmd *exec.Cmd, n int) (killed bool, calls int) {
 	t.Helper()
-	runtime.LockOSThread() // who traces is a thread
+	runtime.LockOSThread() // the tracer is a thread
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
 	if err := cmd.Start(); err != nil {
@@ -118,7 +118,7 @@ func TestKilledWhileAdding(t *testing.T) {
 			}
 		}
 		c.Close()
-		killedAt(t, adder(dir, name), n) // or not: the runtime's own calls differ by a few
+		killedAt(t, adder(dir, name), n) // or it ends: the runtime's own calls differ by a few
 		if c, err = Change(t.Context(), dir); err != nil {
 			t.Fatalf("killed at call %d: %v", n, err)
 		}

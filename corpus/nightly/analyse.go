@@ -154,7 +154,7 @@ func (n *night) try(ctx context.Context, a attempt, r *corpus.Result) (string, e
 func (n *night) bounded(ctx context.Context, p process) (*ending, error) {
 	groups := n.groups.Load()
 	if groups == nil {
-		return p.run(ctx)
+		return p.runToEnd(ctx)
 	}
 	group, err := groups.new(p.memory)
 	if err == nil {
@@ -162,14 +162,14 @@ func (n *night) bounded(ctx context.Context, p process) (*ending, error) {
 		p.group = group
 		var end *ending
 		var start *startError
-		if end, err = p.run(ctx); !errors.As(err, &start) {
+		if end, err = p.runToEnd(ctx); !errors.As(err, &start) {
 			return end, err
 		}
 		p.group = nil
 	}
-	end, again := p.run(ctx)
+	end, again := p.runToEnd(ctx)
 	var start *startError
-	if !errors.As(again, &start) { // it was the group's fault
+	if !errors.As(again, &start) { // the group was the reason
 		n.poll(err)
 	}
 	return end, again

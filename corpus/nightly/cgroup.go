@@ -85,9 +85,9 @@ func words(name string) ([]string, error) {
 // controlGroups makes a group for each of a night's processes.
 type controlGroups struct {
 	h   *hierarchy
-	dir string // of the groups
-	// enabled says that the memory controller was turned on for them, and moved that
-	// this process is in the group self for it.
+	dir string // directory of the groups
+	// enabled says that the memory controller was enabled for them, and moved that this process
+	// was moved to the group self for that.
 	enabled, moved bool
 	number         atomic.Int64
 }

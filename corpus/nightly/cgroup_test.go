@@ -26,9 +26,9 @@ func TestHierarchyOf(t *testing.T) {
 		{hybrid, "4:memory:/a\n0::/b\n", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/unified/b"},
 		{part, "0::/docker/ab/c\n", "/mnt/with space", "/mnt/with space/c"},
 		{part + unified, "0::/other\n", "/sys/fs/cgroup", "/sys/fs/cgroup/other"},
-		{part, "0::/docker\n", "", ""},           // above what can be seen
+		{part, "0::/docker\n", "", ""},           // above the mounted part
 		{unified, "0::/../elsewhere\n", "", ""},  // in another name space
-		{unified, "4:memory:/a\n", "", ""},       // version 1 alone
+		{unified, "4:memory:/a\n", "", ""},       // only version 1
 		{"a b c - cgroup2\n", "0::/a\n", "", ""}, // cut off
 		{"", "", "", ""},
 	} {
@@ -192,7 +192,7 @@ func TestControlGroup(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := process{args: []string{"/proc/self/exe", script}, environ: append(os.Environ(), "NIGHTLY_TEST_USE="+script), dir: t.TempDir(), time: time, memory: memory, group: group}
-		end, err := p.run(context.Background())
+		end, err := p.runToEnd(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,8 +16,8 @@ import (
 // replayed programs have such groups.
 type family struct {
 	leader  int
-	members map[int]uint64 // start times, by which a number that is used again is known
-	// all processes are looked at each so often; in between the members' children.
+	members map[int]uint64 // start times, to detect a reused number
+	// Every so many looks examine all processes; the others only the members' children.
 	surveys int
 	looks   int
 }
@@ -45,9 +45,8 @@ var listsChildren = sync.OnceValue(func() bool {
 	return unix.Access("/proc/thread-self/children", unix.R_OK) == nil
 })
 
-// look takes in who is there, and returns how much memory they have that is theirs
-// alone, in bytes.
-func (f *family) look() int64 {
+// measureMemory updates the members, and returns how much memory is theirs alone, in bytes.
+func (f *family) measureMemory() int64 {
 	if f.looks++; f.looks%f.surveys == 0 {
 		f.survey()
 	}
@@ -64,7 +63,7 @@ func (f *family) look() int64 {
 		if p.started == f.members[pid] {
 			total += p.resident()
 			pids = append(pids, f.adopt(p)...)
-		} else { // another one has the number
+		} else { // another process has the number
 			delete(f.members, pid)
 		}
 		p.close()
@@ -86,7 +85,7 @@ func (f *family) adopt(parent *openedProcess) []int {
 		if err != nil {
 			continue
 		}
-		if p.parent == parent.pid { // or else another one has the number by now
+		if p.parent == parent.pid { // otherwise another process has the number by now
 			f.members[pid] = p.started
 			list = append(list, pid)
 		}

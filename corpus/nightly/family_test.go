@@ -86,7 +86,7 @@ func TestFamily(t *testing.T) {
 			f.surveys = surveys
 			atRest(t, append(pids, leader))
 			orphans := 0
-			size := f.look()
+			size := f.measureMemory()
 			for _, pid := range pids {
 				p, err := openProcess(pid)
 				if err != nil {
@@ -103,7 +103,7 @@ func TestFamily(t *testing.T) {
 				t.Errorf("%d of %v have no parent here", orphans, pids)
 			}
 			for range surveys {
-				size = f.look()
+				size = f.measureMemory()
 			}
 			want := int64(0)
 			for _, pid := range append(pids, leader) {
@@ -141,7 +141,7 @@ func TestFamilyOfUsedNumbers(t *testing.T) {
 	}
 	self.close()
 	f := &family{leader: 1 << 30, members: map[int]uint64{self.pid: self.started - 1, 1 << 30: 7}, surveys: surveyEvery}
-	if size := f.look(); size != 0 || len(f.members) != 0 {
+	if size := f.measureMemory(); size != 0 || len(f.members) != 0 {
 		t.Errorf("%d bytes of %v", size, f.members)
 	}
 }
@@ -168,7 +168,7 @@ func BenchmarkLook(b *testing.B) {
 	f := newFamily(leader)
 	began := cpuTime(b)
 	for b.Loop() {
-		f.look()
+		f.measureMemory()
 	}
 	b.ReportMetric(float64(cpuTime(b)-began)/float64(b.N), "cpu-ns/op")
 	b.ReportMetric(float64(len(processes())), "processes")

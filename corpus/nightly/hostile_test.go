@@ -14,12 +14,12 @@ import (
 const hostileText = "a\x1b]0;owned\x07</title></style></script><script>document.title='owned'</script><img src=x onerror=alert(1)>" +
 	"\"'`${alert(1)}{{.}}&lt;!-- -->\n\n# b\u202ec\u009b31m\x7f\U000e0041|d\xff"
 
-// hostileSummary has that text in every string of a summary.
+// hostileSummary returns a summary with that text in every string.
 func hostileSummary() *Summary {
 	s := sampleSummary()
 	fill(reflect.ValueOf(s).Elem(), hostileText)
 	for i, list := range [][]Group{s.New, s.Back, s.Known, s.Fixed} {
-		for j := range list { // digests are the corpus's own
+		for j := range list { // digests are computed by the corpus
 			list[j].Digest = strings.Repeat(string(rune('a'+i)), 8) + strings.Repeat(string(rune('0'+j)), 24)
 		}
 	}
@@ -50,7 +50,7 @@ func fill(v reflect.Value, text string) (n int) {
 	return n
 }
 
-// forms are a summary in each of its forms.
+// forms returns a summary in each of its forms.
 func forms(t testing.TB, s *Summary) map[string]string {
 	t.Helper()
 	var text, doc bytes.Buffer
@@ -63,8 +63,8 @@ func forms(t testing.TB, s *Summary) map[string]string {
 	return map[string]string{"text": text.String(), "json": doc.String(), "html": pageOf(t, s, PageOptions{})}
 }
 
-// Nothing that failing programs control is markup, a control character or a link, and
-// a line stays one.
+// No text from a failing program is markup, a control character or a link, and a line stays one
+// line.
 func TestHostileTextInEveryForm(t *testing.T) {
 	s := hostileSummary()
 	if n := fill(reflect.ValueOf(hostileSummary()).Elem(), ""); n < 80 {
@@ -107,7 +107,7 @@ func TestHostileTextInEveryForm(t *testing.T) {
 	}
 }
 
-// Names of a megabyte are cut for people, and whole for programs.
+// Names of a megabyte are cut for people, and complete for programs.
 func TestVeryLongNames(t *testing.T) {
 	const size = 1 << 20
 	s := sampleSummary()
@@ -126,7 +126,7 @@ func TestVeryLongNames(t *testing.T) {
 	}
 }
 
-// What a user asks to be replaced is in no form of a summary.
+// A text that the user asks to redact is in no form of a summary.
 func TestRedactedSummary(t *testing.T) {
 	r, err := reports.ParseRedaction([]string{"home", "environment", "/cust-[0-9]+/"})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"diagnose/internal/wording"
 	"diagnose/reports"
 )
 
@@ -257,7 +258,7 @@ func span(d time.Duration) string {
 	case d >= 48*time.Hour && d%(24*time.Hour) == 0:
 		return fmt.Sprintf("%d days", d/(24*time.Hour))
 	case d >= time.Hour && d%time.Hour == 0:
-		return plural(int(d/time.Hour), "hour")
+		return wording.Count(int(d/time.Hour), "hour")
 	}
 	return d.String()
 }

@@ -88,13 +88,13 @@ const (
 // night is a run in progress.
 type night struct {
 	Options
-	deadline time.Time                     // zero: there is none
+	deadline time.Time                     // zero: none
 	groups   atomic.Pointer[controlGroups] // nil: memory is polled
 
 	mu      sync.Mutex
 	run     Run
-	total   int // failures that were to be diagnosed, and
-	done    int // those that are, by whomever
+	total   int // failures to diagnose
+	done    int // those that are done, by any process
 	failure error
 	cancel  context.CancelFunc
 }
@@ -169,7 +169,7 @@ func (n *night) all(ctx context.Context) error {
 		if began {
 			continue
 		}
-		select { // all of them are others'
+		select { // others have claimed all of them
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(others):

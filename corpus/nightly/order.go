@@ -12,9 +12,9 @@ import (
 // program that ended in the same way at the same place.
 type kin struct {
 	entries []corpus.Entry // newest first
-	known   bool           // one of them was diagnosed, by whatever version
-	recent  bool           // one of them is of the time that the summary looks at
-	count   int            // of those known before as well
+	known   bool           // one of them was diagnosed, by any version
+	recent  bool           // one of them is in the summary's period
+	count   int            // including those known before
 }
 
 func kinOf(e *corpus.Entry) string {

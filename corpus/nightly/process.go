@@ -21,8 +21,8 @@ type process struct {
 	// dir is a directory for its output.
 	dir    string
 	time   time.Duration
-	memory int64 // bytes, of it and of what it starts
-	// group keeps the memory's budget; nil: it is looked at here.
+	memory int64 // bytes, of it and its descendants
+	// group enforces the memory budget; nil: watch polls.
 	group *controlGroup
 }
 
@@ -37,7 +37,7 @@ type ending struct {
 	// its budget.
 	starved bool
 	cpu     time.Duration
-	memory  int64 // the most seen, in bytes
+	memory  int64 // the largest seen, in bytes
 }
 
 const (
@@ -49,9 +49,9 @@ const (
 	mostStderr = 64 << 10
 )
 
-// run runs it to its end, and sees that nothing of it is left. The error is the
-// context's, or that it cannot be started.
-func (p *process) run(ctx context.Context) (*ending, error) {
+// runToEnd runs it to its end, and leaves no process of it. The error is that of the context,
+// or says that it cannot be started.
+func (p *process) runToEnd(ctx context.Context) (*ending, error) {
 	stderr, err := os.Create(filepath.Join(p.dir, "stderr"))
 	if err != nil {
 		return nil, fmt.Errorf("nightly: %w", err)
@@ -130,7 +130,7 @@ func (p *process) watch(ctx context.Context, f *family, end *ending, stop chan s
 			end.tooLong = true
 			f.kill()
 		case <-tick.C:
-			size := f.look()
+			size := f.measureMemory()
 			end.memory = max(end.memory, size)
 			if p.group == nil && size > p.memory && !end.tooLong {
 				end.tooLarge = true

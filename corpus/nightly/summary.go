@@ -93,7 +93,7 @@ func Summarize(ctx context.Context, c *corpus.Corpus, run *Run, since time.Durat
 		s.place(s.group(&clusters[i], since))
 	}
 	for _, list := range [][]Group{s.New, s.Back, s.Known} {
-		slices.SortStableFunc(list, func(a, b Group) int { return b.Recent - a.Recent }) // they come by all that there are
+		slices.SortStableFunc(list, func(a, b Group) int { return b.Recent - a.Recent }) // sorted by all failures before
 	}
 	s.Redact(nil)
 	slices.SortStableFunc(s.Fixed, func(a, b Group) int { return b.Fixed.Compare(*a.Fixed) })
@@ -165,7 +165,7 @@ func (s *Summary) count(e *corpus.Entry, since time.Duration) {
 
 // span returns the index of the period of a failure; -1: before all of them.
 func (s *Summary) span(at time.Time, since time.Duration) int {
-	back := 0 // what failed while the night went on is of the latest
+	back := 0 // a failure during the night is in the latest
 	if at.Before(s.Run.Started) {
 		back = int((s.Run.Started.Sub(at) - 1) / since)
 	}

@@ -80,7 +80,7 @@ func (s *Summary) Track(ctx context.Context, c *corpus.Corpus, opts TrackOptions
 		result, err := s.tell(ctx, c, &g, opts)
 		done := Tracked{Digest: g.Digest, Kind: g.Kind, Action: result.Action, Issue: result.Issue, URL: result.URL, Duplicates: result.Duplicates, Note: result.Note}
 		if errors.Is(err, corpus.ErrTaken) {
-			continue // another night tells it
+			continue // another night reports it
 		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("nightly: interrupted: %w", context.Cause(ctx))

@@ -3,6 +3,8 @@ package nightly
 import (
 	"fmt"
 	"time"
+
+	"diagnose/internal/wording"
 )
 
 // The text and the page share these words.
@@ -15,7 +17,7 @@ type fact struct {
 
 // headline summarizes the causes in one line.
 func (s *Summary) headline() string {
-	return fmt.Sprintf("%s, %d back, %d known", plural(len(s.New), "new cause"), len(s.Back), len(s.Known))
+	return fmt.Sprintf("%s, %d back, %d known", wording.Count(len(s.New), "new cause"), len(s.Back), len(s.Known))
 }
 
 func (s *Summary) facts() []fact {
@@ -40,13 +42,13 @@ func (s *Summary) facts() []fact {
 		list = append(list, fact{name: "memory", text: text})
 	}
 	if r.NotReached > 0 {
-		list = append(list, fact{name: "not reached", text: fmt.Sprintf("the budget was over before %s; another night goes on with them", plural(r.NotReached, "failure")), alarm: true})
+		list = append(list, fact{name: "not reached", text: fmt.Sprintf("the budget was over before %s; the next night continues with them", wording.Count(r.NotReached, "failure")), alarm: true})
 	}
 	if r.NotTrusted > 0 {
-		list = append(list, fact{name: "not replayed", text: plural(r.NotTrusted, "recording") + " came in archives: to replay one is to run what its sender chose (--trust-imported does)"})
+		list = append(list, fact{name: "not replayed", text: wording.Count(r.NotTrusted, "recording") + " came in archives: to replay one is to run what its sender chose (--trust-imported does)"})
 	}
 	if s.Quiet > 0 {
-		list = append(list, fact{name: "quiet", text: plural(s.Quiet, "known cause") + " did not fail in this time"})
+		list = append(list, fact{name: "quiet", text: wording.Count(s.Quiet, "known cause") + " did not fail in this time"})
 	}
 	return list
 }
@@ -102,7 +104,7 @@ func (k *Tracking) later() string {
 	if k.Later == 0 {
 		return ""
 	}
-	return plural(k.Later, "cause") + " left for another night, as enough were opened in this one"
+	return wording.Count(k.Later, "cause") + " left for another night, as enough were opened in this one"
 }
 
 func (t *Tracked) remarks() []string {
@@ -129,10 +131,3 @@ func issueLabel(issue, digest string) string {
 }
 
 func day(at time.Time) string { return at.Local().Format("2006-01-02 15:04") }
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
-}
