@@ -19,10 +19,10 @@ loads it; so does LD_PRELOAD, for a service whose start cannot be changed:
 
     LD_PRELOAD=$(diagnose agent path) DIAGNOSE_OPTIONS=on_error=log ./server
 
-Its sources are part of diagnose. It is built at the first use, by cc or by what
-CC says, and kept under the user's cache directory; a release build brings it
+Its sources are part of diagnose. It is built at the first use, by cc or by the
+compiler that CC names, and kept under the user's cache directory; a release build brings it
 along. A directory that others can write to is not used, and only the user may
-read what is kept. A service of another user needs a copy:
+read the library there. A service of another user needs a copy:
 
     install -m 644 "$(diagnose agent path)" /usr/local/lib`,
 		Args: knownCommand,

@@ -29,15 +29,14 @@ places where a schedule may preempt a thread; without them it can only at
 synchronisation and system calls. A data race that needs a preemption between two
 plain accesses is found by programs that were built so.
 
-Build a program, and those of its libraries that matter, with it in the compiler's
-place:
+Build a program, and those of its libraries that matter, with it as the compiler:
 
     ./configure CC="diagnose cc" CXX="diagnose c++"
     cmake -DCMAKE_C_COMPILER="diagnose;cc" -DCMAKE_CXX_COMPILER="diagnose;c++" ..
     make CC="diagnose cc"
 
-The program runs by itself as well, at about the pace of an unoptimised build: the
-runtime is part of it, and then does nothing. It is gcc's and clang's
+The program also runs alone, at about the speed of an unoptimised build: the runtime
+is part of it, and then does nothing. It is gcc's and clang's
 -fsanitize=thread without their runtime: no races are reported when it runs. Objects
 that were compiled so need this command to link them, too.
 
@@ -47,7 +46,7 @@ memory, leak), and -static: a static program cannot be recorded.
 
 Environment:
 
-    DIAGNOSE_%[3]s%[4]s the compiler and its first arguments; --compiler counts more
+    DIAGNOSE_%[3]s%[4]s the compiler and its first arguments; --compiler takes precedence
     %[3]s%[5]s the same, if it is not '%[1]s' itself
     XDG_CACHE_HOME  where the runtime is kept, ~/.cache unless it is set
 

@@ -45,7 +45,7 @@ func TestCompilerIsAsByItself(t *testing.T) {
 }
 
 func TestCompileRefuses(t *testing.T) {
-	compilerSays(t, "--version") // or there is none
+	compilerSays(t, "--version") // skips the test if there is no compiler
 	for _, c := range []struct {
 		args   []string
 		status int

@@ -23,8 +23,8 @@ Exit status:
       0  it was done
       1  the tool itself failed, or there is no room
       2  the command line is wrong
-      3  there is no such corpus, entry or cluster, or what was given is neither
-         a recording nor a core, or no archive
+      3  there is no such corpus, entry or cluster, or the given path is neither
+         a recording nor a core, or is no archive
     130  it was interrupted`
 
 // corpusFlags are the flags of all commands that use a corpus.
@@ -37,14 +37,13 @@ type corpusFlags struct {
 func newCorpus() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "corpus",
-		Short: "Keep failures, and what is known of them",
-		Long: `A corpus is a directory of recorded failures and cores, with a database beside
-them: how they ended, labels, diagnoses, and which of them have one cause.
-'diagnose nightly' diagnoses what is new in it.
+		Short: "Keep failures and their diagnoses",
+		Long: `A corpus is a directory of recorded failures and cores, and a database of how they
+ended, labels, diagnoses, and which of them have one cause. 'diagnose nightly'
+diagnoses its new failures.
 
-Any number of processes may use a corpus at once, also to add to it. What
-interrupts an addition leaves the entry whole or not there at all; what is added
-a second time is there once.
+Any number of processes may use a corpus at once, also to add to it. An interrupted
+addition leaves the whole entry or none; an entry that is added twice is kept once.
 
 The corpus is the directory that --corpus names, or else the environment's
 ` + corpusVariable + `, or else ./corpus.
@@ -65,7 +64,7 @@ func (f *corpusFlags) register(c *cobra.Command) {
 }
 
 func (f *corpusFlags) registerFormat(c *cobra.Command) {
-	c.Flags().StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of what is shown: text, json")
+	c.Flags().StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of the output: text, json")
 	choices(c, "format", string(reports.Text), string(reports.JSON))
 	f.registerLocalRedact(c)
 }

@@ -15,8 +15,8 @@ import (
 
 type corpusAddFlags struct {
 	corpusFlags
-	move bool
-	room int64
+	move   bool
+	maxGiB int64
 }
 
 func newCorpusAdd() *cobra.Command {
@@ -24,13 +24,13 @@ func newCorpusAdd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "add RECORDING|CORE...",
 		Short: "Add recordings and cores",
-		Long: `add copies recordings and cores into the corpus, which is made if it is not there
-yet, and prints their names in it. A recording of a run that passed is taken as
-well: what failed is compared with it.
+		Long: `add copies recordings and cores into the corpus, creates the corpus if there is none,
+and prints the entries' names. Recordings of runs that passed may be added, too:
+failures are compared with them.
 
-Symbolic links, devices and whatever else is no regular file are refused, and so
-is a recording that is still being written. What cannot be added is told, and the
-others are added.
+Symbolic links, devices and other irregular files are refused, and so is a recording
+that is still being written. add reports each one that cannot be added, and adds the
+others.
 ` + corpusExitHelp,
 		Example: `  diagnose corpus add recordings/server-0001-SIGSEGV --label host=ci-7
   diagnose corpus add --move recordings/*`,
@@ -40,12 +40,12 @@ others are added.
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args) },
+		RunE: func(c *cobra.Command, args []string) error { return f.addEntries(c, args) },
 	}
 	f.register(c)
 	f.registerLabels(c, "`key=value` that the entries get; may be repeated")
-	c.Flags().BoolVar(&f.move, "move", false, "remove what was added from where it was")
-	c.Flags().Int64Var(&f.room, "max-size", 64, "refuse what is larger than so many `GiB`, holes included")
+	c.Flags().BoolVar(&f.move, "move", false, "remove the originals after they were added")
+	c.Flags().Int64Var(&f.maxGiB, "max-size", 64, "refuse entries larger than this many `GiB`, holes included")
 	complete(c, "max-size", cobra.NoFileCompletions)
 	f.registerFormat(c)
 	return c
@@ -61,20 +61,20 @@ type shownAdded struct {
 	Error   string `json:"error,omitempty"`
 }
 
-func (f *corpusAddFlags) run(c *cobra.Command, args []string) error {
+func (f *corpusAddFlags) addEntries(c *cobra.Command, args []string) error {
 	labels, err := f.parsedLabels()
-	if err = cmp.Or(err, f.checkRedact(), checkRoom(f.room)); err != nil {
+	if err = cmp.Or(err, f.checkRedact(), checkMaxSize(f.maxGiB)); err != nil {
 		return err
 	}
 	open := corpus.Create
 	if !slices.ContainsFunc(args, exists) {
-		open = corpus.Change // no corpus is made for nothing
+		open = corpus.Change // no corpus is made if there is nothing to add
 	}
 	return f.with(c, open, func(store *corpus.Corpus) error {
 		var list []shownAdded
 		var failed []error
 		for _, name := range args {
-			added, err := store.Add(c.Context(), name, corpus.AddOptions{Labels: labels, Move: f.move, Bytes: f.room << 30})
+			added, err := store.Add(c.Context(), name, corpus.AddOptions{Labels: labels, Move: f.move, Bytes: f.maxGiB << 30})
 			shown := shownAdded{Path: name, ID: added.ID, Existed: added.Existed}
 			if err != nil {
 				shown.Error = err.Error()
@@ -99,10 +99,10 @@ func (f *corpusAddFlags) run(c *cobra.Command, args []string) error {
 	})
 }
 
-// checkRoom is about --max-size, in GiB.
-func checkRoom(room int64) error {
-	if room < 1 || room > 1<<20 {
-		return usagef("--max-size takes a number of GiB from 1 on, not %d", room)
+// checkMaxSize checks --max-size, in GiB.
+func checkMaxSize(gib int64) error {
+	if gib < 1 || gib > 1<<20 {
+		return usagef("--max-size takes a number of GiB from 1 on, not %d", gib)
 	}
 	return nil
 }

@@ -21,12 +21,12 @@ func newCorpusExport() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export [ENTRY...]",
 		Short: "Write failures to an archive",
-		Long: `export writes failures with all that is known of them to an archive, which
+		Long: `export writes failures with their diagnoses and history to an archive, which
 'diagnose corpus import' reads on another machine: those that are named, or those
 that the flags choose, or all.
 
-An archive holds what was in the memory of the processes, and the environments of
-recorded programs: secrets are not removed from it.
+An archive has the memory of the processes and the environments of recorded programs:
+secrets are not removed from it.
 ` + corpusExitHelp,
 		Example: `  diagnose corpus export --since 7d --output week.tar.zst
   diagnose corpus export 1f3a9c --output one.tar.zst`,
@@ -79,7 +79,7 @@ func exportTo(c *cobra.Command, store *corpus.Corpus, filter corpus.Filter, outp
 
 func newCorpusImport() *cobra.Command {
 	f := &corpusFlags{}
-	room := int64(64)
+	maxGiB := int64(64)
 	c := &cobra.Command{
 		Use:   "import ARCHIVE...",
 		Short: "Add the failures of archives",
@@ -99,23 +99,23 @@ Nothing of an archive is executed by import. The entries are kept as imported, a
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := cmp.Or(checkRoom(room), f.checkRedact()); err != nil {
+			if err := cmp.Or(checkMaxSize(maxGiB), f.checkRedact()); err != nil {
 				return err
 			}
-			return f.with(c, corpus.Create, func(store *corpus.Corpus) error { return f.importAll(c, store, args, room<<30) })
+			return f.with(c, corpus.Create, func(store *corpus.Corpus) error { return f.importAll(c, store, args, maxGiB<<30) })
 		},
 	}
 	f.register(c)
-	c.Flags().Int64Var(&room, "max-size", room, "refuse entries that are larger than so many `GiB`, holes included")
+	c.Flags().Int64Var(&maxGiB, "max-size", maxGiB, "refuse entries larger than this many `GiB`, holes included")
 	complete(c, "max-size", cobra.NoFileCompletions)
 	f.registerFormat(c)
 	return c
 }
 
-func (f *corpusFlags) importAll(c *cobra.Command, store *corpus.Corpus, args []string, room int64) error {
+func (f *corpusFlags) importAll(c *cobra.Command, store *corpus.Corpus, args []string, maxBytes int64) error {
 	var all corpus.Imported
 	for _, name := range args {
-		done, err := importFrom(c, store, name, room)
+		done, err := importFrom(c, store, name, maxBytes)
 		all.Added, all.Existed = all.Added+done.Added, all.Existed+done.Existed
 		if err != nil {
 			return fmt.Errorf("%s: %w; %d entries were added before", name, err, all.Added)
@@ -128,7 +128,7 @@ func (f *corpusFlags) importAll(c *cobra.Command, store *corpus.Corpus, args []s
 	return err
 }
 
-func importFrom(c *cobra.Command, store *corpus.Corpus, name string, room int64) (corpus.Imported, error) {
+func importFrom(c *cobra.Command, store *corpus.Corpus, name string, maxBytes int64) (corpus.Imported, error) {
 	in := newPipeReader(c.Context(), os.Stdin)
 	if name != "-" {
 		var err error
@@ -137,7 +137,7 @@ func importFrom(c *cobra.Command, store *corpus.Corpus, name string, room int64)
 		}
 		defer in.Close()
 	}
-	return store.Import(c.Context(), in, room)
+	return store.Import(c.Context(), in, maxBytes)
 }
 
 // readDocument reads a report that the corpus has.

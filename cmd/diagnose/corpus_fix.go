@@ -15,7 +15,7 @@ func newCorpusFix() *cobra.Command {
 		Use:   "fix CLUSTER",
 		Short: "Mark a cause as fixed",
 		Long: `fix notes that the cause of a cluster is fixed. If a build that did not fail so
-before fails so later, 'diagnose nightly' tells that it is back. Builds from before
+before fails so later, 'diagnose nightly' reports that it is back. Builds from before
 the fix, which some machines may still run, do not count.
 ` + corpusExitHelp,
 		Example: `  diagnose corpus fix 9a4f20c1 --note "in 1.4, see issue 12"
@@ -37,7 +37,7 @@ the fix, which some machines may still run, do not count.
 	}
 	f.register(c)
 	c.Flags().StringVar(&at, "at", "", "`time` from which on it is fixed, if it is not now")
-	c.Flags().StringVar(&note, "note", "", "`text` that reports show beside it")
+	c.Flags().StringVar(&note, "note", "", "`text` that reports show with it")
 	for _, name := range []string{"at", "note"} {
 		complete(c, name, cobra.NoFileCompletions)
 	}

@@ -55,8 +55,7 @@ func newCorpusList() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the failures, or the clusters with one cause",
-		Long: `list shows the failures of the corpus, the newest first, with what is known of
-each. --clusters shows what they have in common instead: failures that replays
+		Long: `list shows the failures of the corpus with their diagnoses, the newest first. --clusters shows what they have in common instead: failures that replays
 found one cause of, whatever their stacks, or that failed with one stack where no
 cause is known.
 ` + corpusExitHelp,
@@ -65,7 +64,7 @@ cause is known.
   diagnose corpus list --cluster 9a4f20c1`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, _ []string) error { return f.run(c) },
+		RunE:              func(c *cobra.Command, _ []string) error { return f.listEntries(c) },
 	}
 	f.register(c)
 	f.registerFilter(c)
@@ -96,7 +95,7 @@ func (f *corpusListFlags) chosen() (corpus.Filter, error) {
 	return f.filter, err
 }
 
-func (f *corpusListFlags) run(c *cobra.Command) error {
+func (f *corpusListFlags) listEntries(c *cobra.Command) error {
 	filter, err := f.chosen()
 	err = cmp.Or(err, f.checkRedact())
 	if err == nil && f.clusters && (len(f.labels) > 0 || filter.Program != "" || filter.Cluster != "" || f.since > 0) {

@@ -14,10 +14,10 @@ func newCorpusRemove() *cobra.Command {
 	f := &corpusFlags{}
 	c := &cobra.Command{
 		Use:   "rm ENTRY...",
-		Short: "Remove entries and what is known of them",
-		Long: `rm takes entries out of the corpus: their files, diagnoses and labels. All of
-them or, if one is not there, none. What is only to make room is better left to
-'diagnose corpus gc', which keeps the counts.
+		Short: "Remove entries with their diagnoses",
+		Long: `rm takes entries out of the corpus: their files, diagnoses and labels. If one of
+them does not exist, none is removed. To make room, use 'diagnose corpus gc', which
+keeps the counts.
 ` + corpusExitHelp,
 		Example:           "  diagnose corpus rm 1f3a9c",
 		Args:              someEntries,
@@ -55,7 +55,7 @@ func newCorpusGC() *cobra.Command {
 		Use:   "gc",
 		Short: "Remove the files of old failures",
 		Long: `gc removes the files of failures that are older than --keep, except the newest
-ones of each cause. What is known of them stays, so counts and trends go on being
+ones of each cause. Their diagnoses stay, so counts and trends remain
 right. Failures that were not diagnosed yet are kept.
 ` + corpusExitHelp,
 		Example: `  diagnose corpus gc --keep 30d

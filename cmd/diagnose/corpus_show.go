@@ -21,9 +21,9 @@ func newCorpusShow() *cobra.Command {
 	f := &corpusShowFlags{}
 	c := &cobra.Command{
 		Use:   "show ENTRY|CLUSTER",
-		Short: "Show what is known of a failure or of a cluster",
-		Long: `show tells of a failure how it ended, where its files are, its labels, diagnoses
-and history; of a cluster what its failures have in common. --report shows the
+		Short: "Show the diagnoses and history of a failure or of a cluster",
+		Long: `For a failure, show prints how it ended, where its files are, its labels, diagnoses
+and history; for a cluster, what its failures have in common. --report shows the
 report of the last diagnosis.
 ` + corpusExitHelp,
 		Example: `  diagnose corpus show 1f3a9c
@@ -35,7 +35,7 @@ report of the last diagnosis.
 			return nil
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+		RunE:              func(c *cobra.Command, args []string) error { return f.showEntry(c, args[0]) },
 	}
 	f.register(c)
 	c.Flags().BoolVar(&f.report, "report", false, "show the report of its last diagnosis")
@@ -43,7 +43,7 @@ report of the last diagnosis.
 	return c
 }
 
-func (f *corpusShowFlags) run(c *cobra.Command, name string) error {
+func (f *corpusShowFlags) showEntry(c *cobra.Command, name string) error {
 	if err := f.checkRedact(); err != nil {
 		return err
 	}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,34 +30,34 @@ func newCrash() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "crash (--core FILE | --pid N | --coredumpctl N | --recording DIR)",
 		Short: "Report why a process crashed, from its core file or the stopped process",
-		Long: `crash reads a core file, or stops a live process and lets it go on afterwards,
+		Long: `crash reads a core file, or stops a live process and resumes it afterwards,
 and reports what failed, where, in which variable, and where the bad value came
 from as far as the process can tell; the stacks of all threads; and the shared
 memory that the failing code touches.
 
 Cores may be compressed (zst, lz4, gz, xz). The executable, its libraries and
-their debug information are found by themselves; build-ids are compared, and a
+their debug information are found automatically; build-ids are compared, and a
 file that does not match is not used.
 
 With a recording of the run ('diagnose record'), crash replays it to find the
 cause: the instruction that damaged the memory or stored the bad value, and where
-that came from; and, beside recordings of runs that passed, the accesses that came
-in an order which only the failing ones have. Experiments on the replay prove it:
+that came from; and, compared with recordings of runs that passed, the order of
+accesses that only the failing runs have. Experiments on the replay prove it:
 the failure goes away without the store, or with the order forbidden. That may
-take a hundred replays: --time bounds it, and Ctrl-C ends it with a report of what
-was found until then; a second one ends at once, without a report. Where a replay
-leaves the recorded way, a schedule that leads to the recorded end is searched
-first, as 'diagnose replay' does, and the report has the places where threads must
+take a hundred replays: --time bounds it, and Ctrl-C ends it with a report of the
+findings until then; a second Ctrl-C ends it at once, without a report. Where a replay
+diverges from the recording, crash first searches for a schedule that leads to the
+recorded end, as 'diagnose replay' does, and reports the places where threads must
 wait for it.
 
-Of a run whose child process crashed, a test script's say, the crash is diagnosed,
-whatever the status of the script: of several the one whose signal the status
-passes on, or else the first. The report lists all processes that failed;
---process chooses another one.
+If a child process of the run crashed (of a test script, for example), crash diagnoses
+the child, whatever the status of its parent: of several children, the one whose signal
+the status passes on, or else the first. The report lists all processes that failed;
+--process selects another one.
 
-A recording of a run that ended well is diagnosed where it failed all the same: at
-the write that matched --fail-if of 'diagnose record', at its end where
---fail-if-file or --check said so, or where --failed-at says.
+A recorded run that ended with status 0 may have failed all the same. It is diagnosed at
+the write that matched --fail-if of 'diagnose record', at its end if --fail-if-file or
+--check found the failure, or at the place that --failed-at names.
 
 Statements carry their proof level: "proved" by such an experiment, "replayed" was
 seen on the replay, "from core" was read from the process, "inferred" follows from
@@ -72,7 +74,7 @@ unless --show-secrets is given.
   zstdcat core.zst | diagnose crash --core - --format json`,
 		Args:              noStrayFile,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, _ []string) error { return f.run(c) },
+		RunE:              func(c *cobra.Command, _ []string) error { return f.diagnoseCrash(c) },
 	}
 	f.register(c)
 	return c
@@ -89,11 +91,11 @@ func (f *crashFlags) register(c *cobra.Command) {
 	flags.StringArrayVar(&f.Recordings, "recording", nil, "`directory` with the recording of a run that failed; may be repeated")
 	flags.StringArrayVar(&f.Passing, "passing", nil, "`directory` with the recording of a run that passed; may be repeated")
 	flags.IntVar(&f.process, "process", 0, "diagnose this `process` of the recorded run, instead of the one whose failure explains the run's")
-	flags.StringVar(&f.FailedAt, "failed-at", "", "the run failed at this `place`, though it ended well: FUNCTION or FILE:LINE (the last time that it comes there), or the moment THREAD:EVENT[:PC[:COUNT]]")
+	flags.StringVar(&f.FailedAt, "failed-at", "", "the run failed at this `place`, though it ended with status 0: FUNCTION or FILE:LINE (the last time that the run reaches it), or the moment THREAD:EVENT[:PC[:COUNT]]")
 	flags.IntVar(&f.Hops, "hops", verdict.DefaultHops, "`stores` that a bad value is followed back through")
 	flags.IntVar(&f.Replays, "experiments", verdict.DefaultReplays, "`replays` for each experiment")
-	flags.DurationVar(&f.Time, "time", 0, "bound the `time` of all replays together, as in 90s or 5m; the report says what was not done")
-	flags.Uint64Var(&f.Hits, "hits", watchtrace.DefaultHits, "log at most so `many` accesses in a replay")
+	flags.DurationVar(&f.Time, "time", 0, "bound the `time` of all replays together, as in 90s or 5m; the report says which steps were left out")
+	flags.Uint64Var(&f.Hits, "hits", watchtrace.DefaultHits, "log at most this `many` accesses in a replay")
 	f.registerOutput(c)
 	for _, name := range []string{"recording", "passing"} {
 		must(c.MarkFlagDirname(name))
@@ -103,7 +105,7 @@ func (f *crashFlags) register(c *cobra.Command) {
 	}
 }
 
-func (f *crashFlags) run(c *cobra.Command) error {
+func (f *crashFlags) diagnoseCrash(c *cobra.Command) error {
 	if err := f.check(c, atLeast{"thread", f.Thread, 1}, atLeast{"depth", f.Depth, 0}, atLeast{"process", f.process, 1},
 		atLeast{"hops", f.Hops, 1}, atLeast{"experiments", f.Replays, 1}); err != nil {
 		return err
@@ -111,7 +113,7 @@ func (f *crashFlags) run(c *cobra.Command) error {
 	if err := f.checkBounds(c); err != nil {
 		return err
 	}
-	if err := f.resolve(); err != nil {
+	if err := f.resolve(c.Context()); err != nil {
 		return err
 	}
 	defer context.AfterFunc(c.Context(), secondEnds)()
@@ -144,12 +146,24 @@ func (f *crashFlags) checkBounds(c *cobra.Command) error {
 	return nil
 }
 
-// resolve replaces the recordings of runs by those of the processes in them that are to be
-// diagnosed, and refuses directories that are no recordings and recordings whose program was
-// built anew since.
-func (f *crashFlags) resolve() error {
+// leastOpening is the time that the logs may be read for however short --time is. That one
+// bounds replays, and a report without replays still says what failed.
+const leastOpening = time.Minute
+
+// errOpening ends the reading of a log.
+var errOpening = &driver.InputError{Err: errors.New("the time for reading recordings, that of --time or a minute if that is longer, has passed")}
+
+// resolve replaces the recordings of runs by the recordings of the processes to diagnose. It
+// refuses directories that are no recordings, and recordings whose program was rebuilt since. Each
+// log is read here first. With --time that ends in time, too.
+func (f *crashFlags) resolve(ctx context.Context) error {
+	if f.Time > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, max(f.Time, leastOpening), errOpening)
+		defer cancel()
+	}
 	for i, dir := range f.Recordings {
-		blamed, err := f.blamed(dir)
+		blamed, err := f.blamed(ctx, dir)
 		if err != nil {
 			return err
 		}
@@ -157,7 +171,7 @@ func (f *crashFlags) resolve() error {
 	}
 	var passing []string
 	for _, dir := range f.Passing {
-		counterpart, err := f.counterpart(dir)
+		counterpart, err := f.counterpart(ctx, dir)
 		switch {
 		case err != nil:
 			return err
@@ -169,7 +183,7 @@ func (f *crashFlags) resolve() error {
 	}
 	f.Passing = passing
 	for _, dir := range slices.Concat(f.Recordings, f.Passing) {
-		rec, err := openRecording(dir)
+		rec, err := openRecording(ctx, dir)
 		if err != nil {
 			return err
 		}
@@ -183,8 +197,8 @@ func (f *crashFlags) resolve() error {
 	return nil
 }
 
-func (f *crashFlags) blamed(dir string) (string, error) {
-	rec, err := openRecording(dir)
+func (f *crashFlags) blamed(ctx context.Context, dir string) (string, error) {
+	rec, err := openRecording(ctx, dir)
 	if err != nil {
 		return "", err
 	}
@@ -194,13 +208,13 @@ func (f *crashFlags) blamed(dir string) (string, error) {
 
 // counterpart is the process of a passing run that is compared with the first failing one;
 // empty if there is none.
-func (f *crashFlags) counterpart(dir string) (string, error) {
-	passing, err := openRecording(dir)
+func (f *crashFlags) counterpart(ctx context.Context, dir string) (string, error) {
+	passing, err := openRecording(ctx, dir)
 	if err != nil || len(f.Recordings) == 0 {
 		return dir, err
 	}
 	defer passing.Close()
-	failing, err := openRecording(f.Recordings[0])
+	failing, err := openRecording(ctx, f.Recordings[0])
 	if err != nil {
 		return "", err
 	}

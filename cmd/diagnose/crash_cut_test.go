@@ -165,10 +165,10 @@ func TestCrashBehindTheLastEvent(t *testing.T) {
 		replay  string
 	}{
 		{"full disk", &record.Outcome{Kind: record.OutcomeCut, Text: "not all was recorded; the process died of SIGSEGV"},
-			"how the recorded process ended is not in its recording (unknown, the recording ended before the program; not all was recorded; the process died of SIGSEGV); the failure is what a replay comes to behind the last event",
-			"came to SIGSEGV behind the last event; the recording was cut off there"},
+			"how the recorded process ended is not in its recording (unknown, the recording ended before the program; not all was recorded; the process died of SIGSEGV); the failure is what a replay reaches after the last event",
+			"reached SIGSEGV after the last event; the recording was cut off there"},
 		{"killed recorder", &record.Outcome{Kind: record.OutcomeRunning},
-			"the failure is what a replay comes to behind the last event", "came to SIGSEGV behind the last event"},
+			"the failure is what a replay reaches after the last event", "reached SIGSEGV after the last event"},
 		{"core removed", nil, "the recording has no core; what one tells was read from a replay", "reached the recorded failure, SIGSEGV"},
 	} {
 		t.Run(x.name, func(t *testing.T) {

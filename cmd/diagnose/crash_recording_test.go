@@ -54,7 +54,7 @@ func TestCrashOfAProgramBuiltAnew(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	got = diagnose(t, nil, "crash", "--recording", dir)
-	for _, says := range []string{"is not what was recorded any more", "diagnose crash --core " + filepath.Join(dir, "core")} {
+	for _, says := range []string{"is not the recorded file any more", "diagnose crash --core " + filepath.Join(dir, "core")} {
 		if got.status != exitInput || !strings.Contains(got.stderr, says) || got.stdout != "" {
 			t.Errorf("status %d; stderr %q, want %q in it", got.status, got.stderr, says)
 		}

@@ -22,6 +22,7 @@ const waiting = `
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -69,7 +70,7 @@ int main(int argc, char **argv)
 	pthread_t l, w;
 
 	if (argc > 1)
-		alarm(2);
+		alarm(atoi(argv[1]));
 	pthread_create(&l, 0, loader, 0);
 	pthread_join(l, 0);
 	pthread_create(&w, 0, worker, 0);
@@ -93,7 +94,7 @@ func TestCrashWakeups(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
 			program := crashtest.Program{Source: "waiting.c", Text: waiting, Compiler: x.compiler, Flags: []string{"-O1", "-pthread", "-D" + x.way}}
-			cmd := recordCommand(t, "--", crashtest.Compile(t, program), "x")
+			cmd := recordCommand(t, "--", crashtest.Compile(t, program), "5")
 			if status, _, stderr := ended(t, cmd); !status.Signaled() || status.Signal() != unix.SIGALRM {
 				t.Fatalf("%v: %s", status, stderr)
 			}
@@ -107,7 +108,7 @@ func TestCrashWakeups(t *testing.T) {
 				return
 			}
 			program.Flags = append(program.Flags, "-DFIXED")
-			twin := recordCommand(t, "--", crashtest.Compile(t, program), "x")
+			twin := recordCommand(t, "--", crashtest.Compile(t, program), "60")
 			if status, _, stderr := ended(t, twin); status.ExitStatus() != 0 {
 				t.Errorf("the twin: %v: %s", status, stderr)
 			}

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"diagnose/internal/crashtest"
 	"diagnose/replay/record"
@@ -77,7 +82,7 @@ func TestRecordDeclaresFailures(t *testing.T) {
 			record.Declared{Rule: record.RuleOutput, Pattern: "^a slow line$", Line: "a slow line", Descriptor: 2, Thread: 1}},
 		{[]string{"--fail-if", "total"}, []string{"3"}, 0, "", record.Declared{}},
 		{[]string{"--fail-if-file", left}, []string{"5", left}, 1, "miscounts-0001-failed-file", record.Declared{Rule: record.RuleFile, Path: record.Text(left)}},
-		{[]string{"--fail-if-file", left}, []string{"3", left}, 0, "", record.Declared{}}, // it is there from before
+		{[]string{"--fail-if-file", left}, []string{"3", left}, 0, "", record.Declared{}}, // the file existed before the run
 		{[]string{"--fail-if-file", left + "=" + expected}, []string{"5", left}, 1, "miscounts-0001-failed-file",
 			record.Declared{Rule: record.RuleFile, Path: record.Text(left), Expected: record.Text(expected), Offset: 1}},
 		{[]string{"--fail-if-file", expected + "=" + expected}, []string{"5"}, 0, "", record.Declared{}},
@@ -125,6 +130,57 @@ func TestRecordDeclaresFailures(t *testing.T) {
 
 // A signal ends a check and the processes that the check started, and the run is not reported as
 // passed.
+func TestRecordCheckIsInterrupted(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "miscounts.c", Text: miscounts, Flags: []string{"-O2"}})
+	for _, x := range []struct {
+		signal syscall.Signal
+		flags  []string
+	}{{unix.SIGTERM, nil}, {unix.SIGINT, nil}, {unix.SIGTERM, []string{"--until-fail"}}} {
+		began := filepath.Join(t.TempDir(), "began")
+		cmd := recordCommand(t, append(x.flags, "--check", "sleep 300 & echo $! >"+began+".new; mv "+began+".new "+began+"; wait", "--", exe, "3")...)
+		var said bytes.Buffer
+		cmd.Stderr, cmd.WaitDelay = &said, time.Second
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var sleeps int
+		for waited := 0; sleeps == 0; waited++ {
+			if text, err := os.ReadFile(began); err == nil {
+				fmt.Sscan(string(text), &sleeps)
+			} else if waited > 6000 {
+				cmd.Process.Kill()
+				t.Fatal("the check does not begin")
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		cmd.Process.Signal(x.signal)
+		limit := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+		cmd.Wait()
+		limit.Stop()
+		if status := cmd.ProcessState.ExitCode(); status != exitInterrupted && x.flags == nil || status == 0 || !strings.Contains(said.String(), "whether the run failed is not known") {
+			t.Errorf("%v, %q: %v, %s", x.signal, x.flags, cmd.ProcessState, &said)
+		}
+		// It is a zombie until its new parent has waited for it.
+		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", sleeps)); err == nil && !strings.Contains(string(state), ") Z ") {
+			t.Errorf("what the check started is still there: %s", state)
+			unix.Kill(sleeps, unix.SIGKILL)
+		}
+	}
+}
+
+// Without a recording the output is not known, so the run is not reported as passed.
+func TestFailIfWithoutRecording(t *testing.T) {
+	rules := failRules{output: []string{"total"}}
+	if err := rules.compile(); err != nil {
+		t.Fatal(err)
+	}
+	err := rules.judge(t.Context(), &record.Result{}, nil)
+	if err == nil || !strings.Contains(err.Error(), "no recording of the run") || exitStatus(err) != exitInternal {
+		t.Errorf("%v", err)
+	}
+}
+
+// A run that ended well is diagnosed if it is declared as failed.
 func TestCrashOfADeclaredFailure(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "miscounts.c", Text: miscounts, Flags: []string{"-O1"}})
 	recorded := func(rules ...string) string {

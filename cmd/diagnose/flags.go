@@ -32,7 +32,7 @@ func (f *commonFlags) registerInput(c *cobra.Command) {
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.Core, "core", "", "core `file`, compressed or not; - is standard input")
-	flags.IntVar(&f.PID, "pid", 0, "live `process` to stop, read and let go on")
+	flags.IntVar(&f.PID, "pid", 0, "live `process` to stop, read and resume")
 	flags.IntVar(&f.Dump, "coredumpctl", 0, "`process` whose dump to take from coredumpctl's store; 0 is the last")
 	flags.StringVar(&f.Exe, "exe", "", "executable `file`, if it is not where the core says")
 	flags.StringVar(&f.Sysroot, "sysroot", "", "`directory` under which to look for the files that the core names")
@@ -81,7 +81,7 @@ func (f *commonFlags) emit(c *cobra.Command, timings []evidence.Timing, write fu
 	var report bytes.Buffer
 	root, err := os.Getwd()
 	if err != nil {
-		root = "" // it was removed: files are named by their whole path
+		root = "" // the directory was removed: files are named by their absolute paths
 	}
 	err = write(&report, reports.Options{Format: reports.Format(f.format), Color: f.color(), Width: f.width(), ShowSecrets: f.showSecrets, Redact: f.redaction, Version: version(), SourceRoot: root})
 	if err != nil {

@@ -22,11 +22,10 @@ func newHeap() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "heap (--core FILE | --pid N | --coredumpctl N)",
 		Short: "Sum up and check the heap of a process that ran with the agent",
-		Long: `heap reads a core file, or stops a live process and lets it go on afterwards,
-and says who allocated what is on its heap: bytes and objects that are live and
-that were freed and are kept in quarantine, by allocation site; which objects
-are damaged, by whom they were allocated and freed; and what the agent found
-while the program ran.
+		Long: `heap reads a core file, or stops a live process and resumes it afterwards,
+and lists its heap by allocation site: bytes and objects that are live, and those that
+were freed and are kept in quarantine; which objects are damaged, and the stacks that
+allocated and freed them; and what the agent found while the program ran.
 
 The process must have run with the agent: 'diagnose run -- PROGRAM ARGUMENTS',
 or LD_PRELOAD=$(diagnose agent path).
@@ -36,17 +35,17 @@ or LD_PRELOAD=$(diagnose agent path).
   diagnose heap --core core.zst --json`,
 		Args:              noStrayFile,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, _ []string) error { return f.run(c) },
+		RunE:              func(c *cobra.Command, _ []string) error { return f.reportHeap(c) },
 	}
 	f.registerInput(c)
-	c.Flags().IntVar(&f.sites, "sites", 20, "list so many allocation sites, those with most live bytes; 0 lists all (`number`)")
+	c.Flags().IntVar(&f.sites, "sites", 20, "list this `number` of allocation sites, those with the most live bytes; 0 lists all")
 	c.Flags().BoolVar(&f.json, "json", false, "the same as --format json")
 	f.registerOutput(c)
 	complete(c, "sites", cobra.NoFileCompletions)
 	return c
 }
 
-func (f *heapFlags) run(c *cobra.Command) error {
+func (f *heapFlags) reportHeap(c *cobra.Command) error {
 	if f.json {
 		if c.Flags().Changed("format") && f.format != string(reports.JSON) {
 			return usagef("--json and --format %s exclude each other", f.format)

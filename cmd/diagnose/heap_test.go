@@ -21,6 +21,12 @@ import (
 // underAgent is the environment of a run under the agent.
 func underAgent(t *testing.T) []string {
 	t.Helper()
+	return []string{"LD_PRELOAD=" + builtLibrary(t), agent.OptionsVariable + "="}
+}
+
+// builtLibrary builds the agent's library, so that no command says that it compiles it.
+func builtLibrary(t *testing.T) string {
+	t.Helper()
 	library, err := agent.Library(context.Background())
 	var unsupported *agent.UnsupportedError
 	if errors.As(err, &unsupported) {
@@ -29,7 +35,7 @@ func underAgent(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []string{"LD_PRELOAD=" + library, agent.OptionsVariable + "="}
+	return library
 }
 
 const overrunName = `

@@ -33,41 +33,39 @@ func newHunt() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "hunt [flags] -- PROGRAM [ARGUMENT...]",
 		Short: "Run a program with one schedule of its threads after another until it fails",
-		Long: `hunt looks for a schedule of a program's threads with which it fails. It runs
-the program again and again, one thread at a time, and decides itself who goes on
-wherever a thread comes to a lock, a condition, another operation of its kind or a
-system call. A seed decides all, so a seed that fails fails again.
+		Long: `hunt searches for a schedule of a program's threads with which it fails. It runs the
+program again and again, one thread at a time, and chooses the next thread at every
+lock, condition variable, other synchronisation and system call. The seed determines
+every choice, so a seed that fails fails again.
 
 A run fails if a signal ends it, if it exits with a status other than 0, if its
-heap holds evidence of a corruption, if its threads come to a deadlock, if it makes
+heap holds evidence of a corruption, if its threads deadlock, if it makes
 no progress any more, or, with --fail-if, if what it writes matches.
 
-The schedule that failed is made smaller then, to the fewest decisions with which
-the program still fails: these are often the bug. Two recordings are kept, one of
-that schedule, and one of the nearest that passes. 'diagnose crash' finds the cause
-from both; with --diagnose that is done at once.
+hunt then reduces the failing schedule to the fewest decisions with which the program
+still fails: these are often the bug. It keeps two recordings, one of that schedule and
+one of the nearest schedule that passes. 'diagnose crash' finds the cause from both;
+--diagnose does that at once.
 
 Strategies:
 
     pct     the thread with the highest of random priorities runs; --depth less one
             times the running thread's becomes the lowest
-    random  any thread that can go on
+    random  any thread that can run
     delay   a thread runs until it waits; --depth times the next one's turn comes
 
-Time is virtual: clocks go on by what the threads do, and a sleep or a time-out is
-over when no thread has anything else to do. So a test with sleeps in it is quick,
-and says the same each time. Random numbers that the kernel gives are the same in
-each run, and so are addresses.
+Time is virtual: clocks advance with the threads' work, and a sleep or a time-out
+ends when no thread has anything else to do. So a test with sleeps in it is quick, and
+has the same result each time. Random numbers from the kernel are the same in each run,
+and so are addresses.
 
-Threads are preempted at their operations, behind what releases or signals, before a
-wait on a condition variable, and where the program's own code names a global
-variable. Between accesses through pointers they are not: build the program with
-'diagnose cc' or 'diagnose c++' to have it done there, too. A thread that waits by
-looking again and again, without a call, at a variable that it has a pointer to
-keeps the others from running unless it was built so; such a run is ended after
---timeout, and counted. The program must not depend on what is outside of it, other
-processes and files that change above all; it has no input, and its output is not
-shown.
+Threads are preempted at their operations, after a release or a signal, before a wait
+on a condition variable, and where the program's own code names a global variable. They
+are not preempted between accesses through pointers, unless the program is built with
+'diagnose cc' or 'diagnose c++'. Without that, a thread that polls a variable through a
+pointer, without a call, keeps the others from running; such a run is ended after
+--timeout, and counted. The program must not depend on anything outside of it, such as
+other processes or files that change; it has no input, and its output is not shown.
 
 ` + recordEnvironment + `
 Exit status:
@@ -88,14 +86,14 @@ Exit status:
 	flags := c.Flags()
 	flags.SetInterspersed(false)
 	flags.IntVar(&f.seeds, "seeds", 0, "try `N` seeds; without, as many as --budget allows")
-	flags.StringVar(&f.strategy, "strategy", string(record.HuntPCT), "how a `seed` decides: pct, random, delay")
-	flags.DurationVar(&f.budget, "budget", 5*time.Minute, "look for so much `time` at most")
+	flags.StringVar(&f.strategy, "strategy", string(record.HuntPCT), "choose threads by this `strategy`: pct, random, delay")
+	flags.DurationVar(&f.budget, "budget", 5*time.Minute, "search for this `time` at most")
 	flags.IntVar(&f.jobs, "jobs", 1, "run `N` schedules at a time; 0 is one for each processor")
 	flags.IntVar(&f.depth, "depth", 3, "`N` of pct (one more than preemptions) and delay (delays)")
 	flags.Uint64Var(&f.first, "first-seed", 1, "begin with `seed`")
-	flags.Uint64Var(&f.length, "length", 0, "take a run to have so many `steps`; without, as many as one without preemptions has")
+	flags.Uint64Var(&f.length, "length", 0, "assume that a run has this many `steps`; without, as many as one without preemptions has")
 	flags.BoolVar(&f.globals, "globals", true, "preempt threads where the program's own code accesses global variables, too")
-	flags.BoolVar(&f.resume, "resume", false, "go on with the seeds where the last hunt of the same program stopped")
+	flags.BoolVar(&f.resume, "resume", false, "continue with the seeds where the last hunt of the same program stopped")
 	f.register(c)
 	choices(c, "strategy", explore.Strategies()...)
 	for _, name := range []string{"seeds", "budget", "jobs", "depth", "first-seed", "length"} {

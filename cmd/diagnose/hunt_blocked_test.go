@@ -86,3 +86,58 @@ func TestHuntBlockedCause(t *testing.T) {
 		}
 	}
 }
+
+// TestHuntWaits: in the core of a hunt's failing run each thread but one sleeps until it is its
+// turn. The report says what a thread waits for only where the program made it wait.
+func TestHuntWaits(t *testing.T) {
+	seats, err := os.ReadFile("../../docs/examples/seats.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const turns = `
+#include <assert.h>
+#include <pthread.h>
+static pthread_mutex_t outer = PTHREAD_MUTEX_INITIALIZER;
+static int turns;
+static void *take(void *p)
+{
+	pthread_mutex_lock(&outer);
+	turns++;
+	assert(turns < 2);
+	pthread_mutex_unlock(&outer);
+	return p;
+}
+int main(void)
+{
+	pthread_t t[3];
+	for (int i = 0; i < 3; i++)
+		pthread_create(&t[i], 0, take, 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(t[i], 0);
+	return 0;
+}
+`
+	for name, text := range map[string]string{"seats.c": string(seats), "turns.c": turns} {
+		exe := crashtest.Compile(t, crashtest.Program{Source: name, Text: text, Flags: []string{"-O1", "-pthread"}})
+		output := filepath.Join(t.TempDir(), "recordings")
+		o := diagnose(t, nil, "hunt", "--output", output, "--", exe)
+		if o.status == exitInput {
+			t.Skip(o.stderr)
+		}
+		found, err := filepath.Glob(filepath.Join(output, "*-SIGABRT"))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: recordings %v, %v: %s%s", name, found, err, o.stdout, o.stderr)
+		}
+		for _, args := range [][]string{{"--core", filepath.Join(found[0], "core")}, {"--recording", found[0], "--time", "1ns"}} {
+			o = diagnose(t, nil, append([]string{"crash"}, args...)...)
+			for _, wrong := range []string{"held by thread id", "no thread of this process", "waits for futex", "waits for thread exit"} {
+				if o.status != exitOK || strings.Contains(o.stdout, wrong) {
+					t.Errorf("%s %v: status %d, %q: %s%s", name, args[0], o.status, wrong, o.stdout, o.stderr)
+				}
+			}
+			if name == "seats.c" && !strings.Contains(o.stdout, "waits for the end of thread ") {
+				t.Errorf("%s: that main waits for a clerk is not said: %s", args[0], o.stdout)
+			}
+		}
+	}
+}

@@ -53,9 +53,9 @@ func (r *huntReport) text(f *huntFlags) string {
 	}
 	if !r.Found {
 		if r.Ready < 2 {
-			line("", "no two threads could ever go on at the same time, so there was nothing to choose")
+			line("", "no two threads could ever run at the same time, so there was nothing to choose")
 		}
-		line("go on", "%s --resume -- %s", r.command(f), quoted(r.Program))
+		line("next", "%s --resume -- %s", r.command(f), quoted(r.Program))
 		return b.String()
 	}
 	switch {
@@ -80,12 +80,12 @@ func (r *huntReport) figures(line func(name, format string, args ...any)) {
 	if r.Time > 0 {
 		rate = fmt.Sprintf(" in %.1f s", r.Time)
 	}
-	line("schedules", "%d%s, %d of them different, of some %d steps", r.Schedules, rate, r.Distinct, r.Steps)
+	line("schedules", "%d%s, %d of them different, of about %d steps", r.Schedules, rate, r.Distinct, r.Steps)
 	if g := r.Globals; g != nil {
 		line("points", "%d of %d instructions that access global variables", g.Points, g.Of)
 	}
 	if r.Hung > 0 {
-		line("", "%d came to no end in time: a thread computed, or looked at a variable again and again, and nobody else went on", r.Hung)
+		line("", "%d did not end in time: a thread computed, or read a variable again and again, and kept the other threads from running", r.Hung)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"strings"
 	"syscall"
 
 	"diagnose/replay/record"
@@ -42,7 +41,7 @@ func main() {
 
 func run(args []string) int {
 	signals := []os.Signal{syscall.SIGTERM}
-	if !signal.Ignored(os.Interrupt) { // it is for jobs that a script put into the background
+	if !signal.Ignored(os.Interrupt) { // jobs that a script put into the background ignore it
 		signals = append(signals, os.Interrupt)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
@@ -71,8 +70,8 @@ func run(args []string) int {
 	}
 	// Errors contain names of files and programs that the target chooses, and arguments with
 	// secrets.
-	for line := range strings.SplitSeq(err.Error(), "\n") {
-		fmt.Fprintln(os.Stderr, "diagnose:", reports.Clean(line))
+	for _, line := range reports.MessageLines(err.Error()) {
+		fmt.Fprintln(os.Stderr, "diagnose:", line)
 	}
 	return exitStatus(err)
 }
@@ -82,7 +81,7 @@ func run(args []string) int {
 func secondEnds() { signal.Reset(os.Interrupt, syscall.SIGTERM) }
 
 // errInterrupted is returned if the report was written before the work was done.
-var errInterrupted = errors.New("interrupted; the report has what was found until then")
+var errInterrupted = errors.New("interrupted; the report has the findings until then")
 
 // usageError is a mistake on the command line.
 type usageError struct{ err error }

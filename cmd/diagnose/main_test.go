@@ -139,6 +139,8 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"crash", "--help"}, exitOK, ""},
 		{[]string{"no-such-command"}, exitUsage, `unknown command "no-such-command"`},
 		{[]string{"crsh"}, exitUsage, "did you mean crash?"},
+		{[]string{"help", "crsh"}, exitUsage, "unknown command \"crsh\", did you mean crash?"},
+		{[]string{"help", "recording", "shw"}, exitUsage, "did you mean show?"},
 		{[]string{"recording", "shw"}, exitUsage, "unknown command \"shw\", did you mean show?"},
 		{[]string{"corpus", "lst"}, exitUsage, "did you mean list?"},
 		{[]string{"completion", "zs"}, exitUsage, "did you mean zsh?"},

@@ -18,17 +18,16 @@ func newMinimize() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "minimize RECORDING",
 		Short: "Find the fewest preemptions with which a program still fails",
-		Long: `minimize takes away from the schedule of a recording that 'diagnose hunt' made
-whatever the failure does not need, by running the program again and again with
-less of it. What is left is shown: the threads that are preempted, and where. Two
-recordings are kept, of the smallest schedule that fails, and of the nearest that
-passes. The program runs for real, as in a hunt: with the recorded arguments and
-environment, in the directory that this command is started in.
+		Long: `minimize removes from the schedule of a recording that 'diagnose hunt' made whatever
+the failure does not need, by running the program again and again with less of it. It
+shows the rest: the threads that are preempted, and where. It keeps two recordings, of
+the smallest schedule that fails, and of the nearest schedule that passes. The program
+runs for real, as in a hunt: with the recorded arguments and environment, in the
+directory that this command is started in.
 
-Of any other recording it takes away from the preemptions that 'diagnose replay'
-has found for it, by replays, so nothing of the program is done again. What is left
-is written into the recording. The nearest schedule that passes is one of these
-preemptions less, from which a replay goes on by itself.
+For any other recording it reduces the preemptions that 'diagnose replay' has found for
+it, by replays, so the program does nothing for real again. The result is written into
+the recording. The nearest schedule that passes has one of these preemptions less.
 
 The program and its libraries must still be those that were recorded.
 
@@ -57,7 +56,7 @@ Exit status:
 }
 
 func (f *huntFlags) minimize(c *cobra.Command, dir string) error {
-	rec, err := openRecording(dir)
+	rec, err := openRecording(c.Context(), dir)
 	if err != nil {
 		return err
 	}

@@ -41,23 +41,23 @@ func newNightly() *cobra.Command {
 	f := &nightlyFlags{since: days(24 * time.Hour), time: days(10 * time.Minute)}
 	c := &cobra.Command{
 		Use:   nightlyName,
-		Short: "Diagnose what is new in a corpus, and sum it up",
+		Short: "Diagnose the new failures of a corpus, and sum them up",
 		Long: `nightly diagnoses all failures of a corpus that this version of diagnose has not
 diagnosed yet, new and frequent ones first: each in a process of its own, under a
 budget of time and of memory, so that no recording can stop the night. Then it
-tells which causes are new, which were fixed and are back, which known ones failed
-how often, and what could not be diagnosed and why. --out has it as text, JSON and a
+reports which causes are new, which were fixed and are back, how often the known ones
+failed, and what could not be diagnosed and why. --out has it as text, JSON and a
 page, with a report of each of these causes, which the page leads to.
 
-A night that was killed is gone on with by the next one: nothing is done twice. Two
+The next night continues one that was killed: nothing is done twice. Two
 nights at once share the work.
 
 Recordings that came by 'diagnose corpus import' are left alone, and counted, unless
 --trust-imported is given: a night would run what their sender chose. Imported cores
 are read, and nothing of them is executed.
 ` + foreignHelp + `
-What the summary calls new was in no summary before. --since is the time that it
-looks at; the counts are compared with those of as long a time before.
+The summary calls a cause new if no summary had it before. --since is the period of the
+summary; its counts are compared with those of the period before.
 
 Secrets that reports recognise are replaced in all that leaves the corpus, and what
 --redact says as well. What the corpus keeps is what 'diagnose crash' writes: the
@@ -67,8 +67,9 @@ signatures of causes do not depend on --redact.
 dir:PATH, github:OWNER/REPO, gitlab:GROUP/PROJECT, gitea:https://HOST/OWNER/REPO,
 jira:https://HOST/PROJECT, bugzilla:https://HOST/PRODUCT/COMPONENT or none. Without
 it, --out has a directory of issues. The token is in the environment's
-` + tracker.TokenVariable + `, or in a file that others cannot read. A tracker that
-does not answer is told by the next night; the exit status does not depend on it.
+` + tracker.TokenVariable + `, or in a file that others cannot read. If a
+tracker does not answer, the next night tries again; the exit status does not depend on
+it.
 
 The corpus is the directory that --corpus names, or else the environment's
 ` + corpusVariable + `, or else ./corpus.
@@ -80,20 +81,20 @@ Exit status:
       2  the command line is wrong
       3  there is no such corpus
       4  there is a new cause, or one that was fixed is back
-    130  it was interrupted; another night goes on`,
+    130  it was interrupted; the next night continues`,
 		Example: `  diagnose nightly --corpus /srv/failures --budget 2h --out /srv/failures-report
   diagnose nightly --since 7d --jobs 4 --format json
   diagnose nightly --format html >night.html
   diagnose nightly --tracker gitlab:group/project --tracker-token-file ~/.token --dry-run`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, _ []string) error { return f.run(c) },
+		RunE:              func(c *cobra.Command, _ []string) error { return f.runNightly(c) },
 	}
 	f.register(c)
 	flags := c.Flags()
 	flags.Var(&f.since, "since", "`time` that the summary looks at, as in 24h or 7d")
 	flags.IntVar(&f.jobs, "jobs", max(1, runtime.NumCPU()/2), "how `many` failures are diagnosed at once")
-	flags.Var(&f.budget, "budget", "bound the `time` of the night, as in 2h; what is left is for the next one")
+	flags.Var(&f.budget, "budget", "bound the `time` of the night, as in 2h; the rest is left to the next one")
 	flags.Var(&f.time, "time", "bound the `time` of each failure")
 	flags.Int64Var(&f.memory, "memory", 4096, "bound the memory of each failure's processes, in `MiB`")
 	flags.BoolVar(&f.retry, "retry", false, "try again what this version could not diagnose")
@@ -113,7 +114,7 @@ Exit status:
 	return c
 }
 
-func (f *nightlyFlags) run(c *cobra.Command) error {
+func (f *nightlyFlags) runNightly(c *cobra.Command) error {
 	if err := f.check(c); err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func (f *nightlyFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if f.out != "" { // before the night is spent for nothing
+	if f.out != "" { // fail before the night is spent in vain
 		if err := makeNight(f.out); err != nil {
 			return usagef("--out: %w", err)
 		}

@@ -136,7 +136,7 @@ var cronLine = regexp.MustCompile(`(?m)^([0-9*/,-]+ ){5}([a-z_][a-z0-9_-]*) (.+)
 
 func TestExampleOfCron(t *testing.T) {
 	m := cronLine.FindStringSubmatch(example(t, "diagnose-nightly.cron"))
-	if m == nil || m[2] != "diagnose" || strings.Contains(m[3], "%") { // which would end the command
+	if m == nil || m[2] != "diagnose" || strings.Contains(m[3], "%") { // a % would end the command
 		t.Fatalf("%q", m)
 	}
 	accepted(t, m[3], 1)

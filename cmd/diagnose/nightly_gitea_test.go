@@ -103,7 +103,7 @@ func (g *giteaServer) run(args ...string) string {
 func (g *giteaServer) token(name, scopes string) string {
 	g.t.Helper()
 	text := g.run("admin", "user", "generate-access-token", "--username", giteaUser, "--token-name", name, "--scopes", scopes, "--raw")
-	found := regexp.MustCompile(`(?m)^[0-9a-f]{40}$`).FindAllString(text, -1) // root gets a warning before or behind it
+	found := regexp.MustCompile(`(?m)^[0-9a-f]{40}$`).FindAllString(text, -1) // root gets a warning before or after it
 	if len(found) != 1 {
 		g.t.Fatalf("the token %s is %q", name, text)
 	}
@@ -148,7 +148,7 @@ func (g *giteaServer) stop() {
 			<-ended
 		}
 		g.process = nil
-		http.DefaultClient.CloseIdleConnections() // else the next request may take one that is gone
+		http.DefaultClient.CloseIdleConnections() // otherwise the next request may use a closed connection
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 var nightFormats = []string{string(reports.Text), string(reports.JSON), string(reports.HTML)}
 
 func (f *nightlyFlags) registerNightFormat(c *cobra.Command) {
-	c.Flags().StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of what is shown: text, json, html")
+	c.Flags().StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of the output: text, json, html")
 	choices(c, "format", nightFormats...)
 }
 
@@ -48,7 +48,7 @@ func writeSummary(w io.Writer, s *nightly.Summary, format string) error {
 	switch reports.Format(format) {
 	case reports.JSON:
 		return reports.WriteJSON(w, s)
-	case reports.HTML: // of which nobody knows where it will be: it leads to no file
+	case reports.HTML: // the page may be moved anywhere: it links to no file
 		return s.WriteHTML(w, nightly.PageOptions{})
 	}
 	return s.WriteText(w)

@@ -44,7 +44,7 @@ func (p *nightProgress) step(s nightly.Progress) {
 	if !s.Result.Diagnosed {
 		what = "not diagnosed: " + p.redact.Text(s.Result.Reason)
 	}
-	fmt.Fprintln(p.plain, "diagnose:", reports.Clean(fmt.Sprintf("%s: %s: %s, in %v%s", text, name, what, s.Result.Took.Round(10*time.Millisecond), left)))
+	fmt.Fprintln(p.plain, "diagnose:", reports.Message(fmt.Sprintf("%s: %s: %s, in %v%s", text, name, what, s.Result.Took.Round(10*time.Millisecond), left)))
 }
 
 // roughly rounds a duration to the precision of an estimate.

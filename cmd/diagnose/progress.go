@@ -39,7 +39,7 @@ func (p *progress) say(text string) {
 		return
 	}
 	p.shown = true
-	fmt.Fprintf(p.file, "\r\x1b[K%s", p.cut("diagnose: "+reports.Clean(text)))
+	fmt.Fprintf(p.file, "\r\x1b[K%s", p.cut("diagnose: "+reports.Message(text)))
 }
 
 // cut shortens the line to one row of the terminal: only one row can be cleared.
@@ -79,7 +79,7 @@ func (u *unexpected) step(far, what string) {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
 	if u.plain != nil && time.Since(u.start) >= plainDelay {
-		fmt.Fprintln(u.plain, "diagnose:", reports.Clean(what))
+		fmt.Fprintln(u.plain, "diagnose:", reports.Message(what))
 		u.plain = nil
 	}
 }

@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
 	"diagnose/diagnosis/driver"
+	"diagnose/internal/wording"
 	"diagnose/replay/record"
 )
 
@@ -35,33 +37,31 @@ func newRecord() *cobra.Command {
 		Use:   "record [flags] -- PROGRAM [ARGUMENT...]",
 		Short: "Run a program and record what it takes to run it again, identically",
 		Long: `record runs a program on all processors and records the order of its threads'
-synchronisation, what it got from the kernel, and its signals. 'diagnose replay'
+synchronisation, the results of its system calls, and its signals. 'diagnose replay'
 runs it again from that, to the same end, as often as needed.
 
-The program has the standard streams, signals and exit status of the command, as
-if it ran by itself. At the end a line on standard error says what was kept, and
-another one how to find the cause of a failure. By default the recording of a run
-is kept that failed: that a signal ended, that exited with a status other than 0,
-or whose heap holds evidence of a corruption. Others are dropped. A run has
-failed, too, if one of its child processes crashed, whatever status the program
-itself ends with: a signal that leaves cores ended it, or its heap was damaged.
-That is the failure then, and the last lines name that process and its recording.
-Child processes that ended with a status other than 0 are named as well, where the
-run failed; alone they are no failure, as most scripts have some.
+The program has the standard streams, signals and exit status of the command, as if it
+ran without it. At the end one line on standard error names the recording, and another
+one the command that finds the cause of a failure. By default only the recordings of
+failed runs are kept. A run failed if a signal ended it, if it exited with a status
+other than 0, if its heap holds evidence of a corruption, or if one of its child
+processes crashed: a signal that leaves cores ended the child, or its heap was damaged.
+Then the last lines name the child and its recording. Of a failed run they also name
+the children that exited with a status other than 0; alone these are no failure, because
+most scripts have some.
 
-A program that ends well may have failed all the same: it wrote what is wrong, or
-lost data. --fail-if, --fail-if-file and --check say how that is seen; each may be
-repeated, and the first that applies counts. The recording has it, and 'diagnose
-crash' begins there. (For a recording that was made without them there is 'diagnose
-crash --failed-at'.)
+A program that exits with status 0 may have failed all the same: its output is wrong, or
+it lost data. --fail-if, --fail-if-file and --check detect that; each may be repeated,
+and the first that applies counts. The recording notes it, and 'diagnose crash' begins
+there. (For a recording that was made without them, use 'diagnose crash --failed-at'.)
 
-With --repeat, Ctrl-C ends the run that is under way and keeps its recording: if it
-hung, the last lines say what its threads waited for.
+With --repeat, Ctrl-C ends the current run and keeps its recording: if the run hung, the
+last lines say what its threads waited for.
 
 A recording is a directory, DIR/PROGRAM-0001-SIGSEGV: the name says how the
 program ended (SIGABRT, exit-1, heap, child-SIGSEGV, passed). While the program
-runs it is DIR/.PROGRAM-0001-running. It holds all that the program read,
-secrets as well, and only you may read it. Child processes have recordings of
+runs it is DIR/.PROGRAM-0001-running. It holds all data that the program read,
+with secrets, and only you may read it. Child processes have recordings of
 their own in it. Those that outlive the program, as daemons do, are recorded
 until they end, while record ends with the program.
 
@@ -86,7 +86,7 @@ run ended with status 0 and failed by --fail-if, --fail-if-file or --check; or
   diagnose record --check 'sqlite3 app.db "pragma integrity_check" | grep -qx ok' -- ./app`,
 		Args:              aProgram,
 		ValidArgsFunction: programArgs,
-		RunE:              f.run,
+		RunE:              f.recordProgram,
 	}
 	f.register(c)
 	return c
@@ -106,28 +106,28 @@ const recordEnvironment = `Environment:
 func (f *recordFlags) register(c *cobra.Command) {
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.SetInterspersed(false) // what follows the program is its own
+	flags.SetInterspersed(false) // flags after the program are the program's
 	flags.StringVarP(&f.output, "output", "o", "recordings", "`directory` that recordings are made in; it is created")
 	flags.BoolVar(&f.portable, "portable", false, "bring along the program, its libraries and the files that it maps")
 	flags.BoolVar(&f.all, "all", false, "keep the recordings of runs that passed as well")
 	flags.IntVar(&f.repeat, "repeat", 0, "run `N` times; keep the first recording that failed and the last that passed")
 	flags.BoolVar(&f.untilFail, "until-fail", false, "with --repeat: stop at the first run that fails; without: repeat until then")
 	f.rules.register(flags)
-	flags.IntVar(&f.maxSize, "max-size", 0, "end the recording of a process at so many `MiB` of log; the program goes on")
+	flags.IntVar(&f.maxSize, "max-size", 0, "end the recording of a process at this many `MiB` of log; the program continues")
 	must(c.MarkFlagDirname("output"))
 	for _, name := range []string{"repeat", "max-size", "fail-if", "check"} {
 		complete(c, name, cobra.NoFileCompletions)
 	}
 }
 
-func (f *recordFlags) run(c *cobra.Command, args []string) error {
+func (f *recordFlags) recordProgram(c *cobra.Command, args []string) error {
 	if f.repeat < 0 || f.maxSize < 0 {
 		return usagef("--repeat and --max-size take no negative numbers (see '%s --help')", c.CommandPath())
 	}
 	if err := f.rules.compile(); err != nil {
 		return err
 	}
-	ignored := keepIgnored() // the tracer starts with the same
+	ignored := keepIgnored() // the tracer starts with the same ones
 	prepared := record.Prepare()
 	defer prepared.Close()
 	target, err := agent.FindTarget(args[0])
@@ -170,7 +170,7 @@ func (f *recordFlags) run(c *cobra.Command, args []string) error {
 	sayMismatched(&result)
 	sayOthers(&result)
 	sayCause(&result, nil)
-	if !hasCore(&result) { // at its exit what Go's runtime knows of the panic is still there
+	if !hasCore(&result) { // at its exit Go's runtime still has the data of the panic
 		sayPanic(target.File, result.Status)
 	}
 	return &endedError{statusOf(&result)}
@@ -182,7 +182,7 @@ func sayAnalysis() func(record.Analysis) {
 	return func(a record.Analysis) {
 		if u == nil {
 			u = newUnexpected(os.Stderr)
-			u.start = u.start.Add(-progressDelay) // it has taken that long when it is told of
+			u.start = u.start.Add(-progressDelay) // the analysis is reported after it has taken that long
 		}
 		if a.Ended() {
 			u.clear()
@@ -203,9 +203,35 @@ type recorder struct {
 	options record.Options
 	// interrupted: the user wants no more runs.
 	interrupted chan struct{}
+	checks      checking
 }
 
-// catch passes on the signals that the program does not get by itself.
+// checking ends the commands that run after the program when a signal arrives that would end this
+// process. While the program runs, such a signal is for the program.
+type checking struct {
+	mutex  sync.Mutex
+	cancel context.CancelFunc // nil: no command is running
+}
+
+// begin returns the context of the commands.
+func (c *checking) begin() (ctx context.Context, end func()) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	ctx, c.cancel = context.WithCancel(context.Background())
+	return ctx, c.stop
+}
+
+// stop ends the commands that are running, if any are.
+func (c *checking) stop() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.cancel != nil {
+		c.cancel()
+		c.cancel = nil
+	}
+}
+
+// catch passes on the signals that the program does not receive by itself.
 func (r *recorder) catch() (stop func()) {
 	caught, passed := make(chan os.Signal, 64), make(chan os.Signal)
 	r.options.Signals, r.interrupted = passed, make(chan struct{}, 1)
@@ -220,6 +246,7 @@ func (r *recorder) catch() (stop func()) {
 					case r.interrupted <- struct{}{}:
 					default:
 					}
+					r.checks.stop()
 				}
 				if fromTerminal(s) {
 					continue
@@ -247,7 +274,9 @@ func (r *recorder) once() (record.Result, error) {
 		err = &driver.InputError{Err: err}
 	}
 	if err == nil {
-		err = r.flags.rules.judge(&result, before)
+		ctx, end := r.checks.begin()
+		err = r.flags.rules.judge(ctx, &result, before)
+		end()
 	}
 	return result, err
 }
@@ -262,7 +291,7 @@ func (r *recorder) summary(result *record.Result) string {
 	case result.Dir == "":
 		return "the program passed, its recording was dropped (--all keeps it)"
 	case result.Running > 0 && !result.Failed && !r.options.All:
-		return fmt.Sprintf("the program passed and left %s still recorded, in %s", plural(result.Running, "process"), shellQuote(relative(result.Dir)))
+		return fmt.Sprintf("the program passed and left %s still recorded, in %s", processesThat(result.Running), shellQuote(relative(result.Dir)))
 	}
 	how := "the program passed"
 	if result.Failed {
@@ -279,7 +308,7 @@ func (r *recorder) summary(result *record.Result) string {
 		text = fmt.Sprintf("%s, which its recording does not reach; to see what there is: diagnose replay %s", how, where)
 	}
 	if result.Running > 0 {
-		text += fmt.Sprintf("; it left %s still recorded", plural(result.Running, "process"))
+		text += fmt.Sprintf("; it left %s still recorded", processesThat(result.Running))
 	}
 	return text
 }
@@ -377,7 +406,7 @@ func sayRefused(list []record.Refused) {
 	why := ""
 	for i := range list {
 		if list[i].Filter() {
-			continue // it was told when it was set
+			continue // the user was told when it was set
 		}
 		if why == "" {
 			why = list[i].Why()
@@ -394,11 +423,13 @@ func sayRefused(list []record.Refused) {
 		"have it do without, if it has a setting for that", strings.Join(calls, ", "), why))
 }
 
-func plural(n int, noun string) string {
+// processesThat is "1 process that is", "2 processes that are".
+func processesThat(n int) string {
+	verb := "are"
 	if n == 1 {
-		return "1 " + noun + " that is"
+		verb = "is"
 	}
-	return fmt.Sprintf("%d %ses that are", n, noun)
+	return wording.Count(n, "process") + " that " + verb
 }
 
 // relative returns a path below this directory in its shorter, relative form.

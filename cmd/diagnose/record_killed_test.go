@@ -59,7 +59,7 @@ func TestRecordTracerKilled(t *testing.T) {
 	expectLine(t, lines, "1")
 	in.Close()
 	cmd.Wait()
-	if cmd.ProcessState.ExitCode() != exitInternal || !strings.Contains(said.String(), "goes on, and is not recorded any more") {
+	if cmd.ProcessState.ExitCode() != exitInternal || !strings.Contains(said.String(), "continues, and is not recorded any more") {
 		t.Errorf("%v: %s", cmd.ProcessState, said.String())
 	}
 	recordingNamed(t, cmd, ".stepper-0001-running")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,6 +31,11 @@ func (r *recorder) repeat() error {
 	defer progress.clear()
 	for !r.enough(&t) {
 		result, err := r.once()
+		if errors.Is(err, context.Canceled) {
+			progress.clear()
+			say(err.Error())
+			break
+		}
 		if err != nil {
 			return err
 		}
@@ -41,7 +47,7 @@ func (r *recorder) repeat() error {
 			}
 			break
 		}
-		if err := t.add(&result); err != nil {
+		if err := t.addResult(&result); err != nil {
 			return err
 		}
 		progress.say(t.String())
@@ -69,8 +75,8 @@ func (r *recorder) stopped(result *record.Result) bool {
 	return false
 }
 
-// add keeps what is to be kept of the runs so far.
-func (t *tally) add(result *record.Result) error {
+// addResult adds a run, and keeps only the recordings that are needed.
+func (t *tally) addResult(result *record.Result) error {
 	t.runs++
 	if !result.Failed {
 		old := t.last

@@ -76,11 +76,14 @@ func (r *failRules) before() map[string]os.FileInfo {
 
 // judge applies the rules to a run that did not fail by itself. If a rule is broken, judge notes
 // that in the recording.
-func (r *failRules) judge(result *record.Result, before map[string]os.FileInfo) error {
+func (r *failRules) judge(ctx context.Context, result *record.Result, before map[string]os.FileInfo) error {
 	if !r.any() || result.Failed {
 		return nil
 	}
-	culprit, d, err := r.broken(result, before)
+	culprit, d, err := r.broken(ctx, result, before)
+	if err != nil && result.Dir != "" {
+		err = fmt.Errorf("%w; the recording is in %s", err, shellQuote(relative(result.Dir)))
+	}
 	if err != nil || d == nil {
 		return err
 	}
@@ -93,8 +96,11 @@ func (r *failRules) judge(result *record.Result, before map[string]os.FileInfo) 
 
 // broken finds the first rule by which a run failed, and the directory, relative to that of the
 // run, of the process that the rule is about.
-func (r *failRules) broken(result *record.Result, before map[string]os.FileInfo) (culprit string, d *record.Declared, err error) {
-	if len(r.patterns) > 0 && result.Dir != "" {
+func (r *failRules) broken(ctx context.Context, result *record.Result, before map[string]os.FileInfo) (culprit string, d *record.Declared, err error) {
+	if len(r.patterns) > 0 {
+		if result.Dir == "" {
+			return "", nil, errors.New("--fail-if: there is no recording of the run, so its output is not known")
+		}
 		if culprit, d, err = r.matched(result.Dir); d != nil || err != nil {
 			return culprit, d, err
 		}
@@ -109,7 +115,7 @@ func (r *failRules) broken(result *record.Result, before map[string]os.FileInfo)
 		}
 	}
 	for _, command := range r.checks {
-		status, err := checkStatus(command)
+		status, err := checkStatus(ctx, command)
 		if err != nil {
 			return "", nil, err
 		}
@@ -162,19 +168,26 @@ const longestCheck = 10 * time.Minute
 // checkStatus runs a command and returns its status, or 128 plus the number of the signal that
 // ended it. The command's output goes to standard error. It is a process group of its own, which
 // ends with ctx.
-func checkStatus(command string) (int, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), longestCheck)
+func checkStatus(ctx context.Context, command string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, longestCheck)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGTERM) }
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
+	if ctx.Err() != nil && cmd.Process != nil {
+		unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // those that SIGTERM did not end
+	}
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
 		return 0, nil
-	case ctx.Err() != nil:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return 0, fmt.Errorf("--check '%s': it did not end within %v", command, longestCheck)
+	case ctx.Err() != nil:
+		return 0, fmt.Errorf("--check '%s': it was interrupted, so whether the run failed is not known: %w", command, ctx.Err())
 	case !errors.As(err, &exit):
 		return 0, fmt.Errorf("--check '%s': %w", command, err)
 	}
@@ -182,15 +195,12 @@ func checkStatus(command string) (int, error) {
 	if w := exit.Sys().(syscall.WaitStatus); w.Signaled() {
 		status = 128 + int(w.Signal())
 	}
-	if status == 128+int(unix.SIGINT) { // Ctrl-C, which the shell and what it runs get as well
-		return 0, fmt.Errorf("--check '%s': it was interrupted, so whether the run failed is not known", command)
-	}
 	return status, nil
 }
 
 // statusOf returns the status that the command ends with after a run.
 func statusOf(result *record.Result) syscall.WaitStatus {
-	const failed = 1 << 8 // as wait(2) has an exit with status 1
+	const failed = 1 << 8 // an exit with status 1 (wait(2))
 	if result.Failed && result.Outcome.Declared != nil && result.Status == 0 {
 		return failed
 	}

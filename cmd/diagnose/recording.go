@@ -21,8 +21,8 @@ import (
 func newRecording() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "recording",
-		Short: "What is in a recording",
-		Long: `A recording is a directory that 'diagnose record' made: what was run and how it
+		Short: "Show and check recordings",
+		Long: `A recording is a directory that 'diagnose record' made: the command and how it
 ended, the log of its events, the data of mapped files, and the core of its end.`,
 		Args: knownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -45,7 +45,7 @@ func directories(*cobra.Command, []string, string) ([]string, cobra.ShellCompDir
 func newRecordingCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check RECORDING",
-		Short: "Read all of a recording and say what is wrong in it",
+		Short: "Read all of a recording and report damage",
 		Long: `check reads all of a recording and of the recordings of its children: the
 manifest, every event of the log in the order of all threads, what the events
 refer to, the table of system calls, the core, and the objects that a portable
@@ -63,7 +63,7 @@ Exit status:
       0  the recording is whole
       1  it is damaged or cut off, or the tool itself failed
       2  the command line is wrong
-      3  there is no such directory, or it is no recording
+      3  there is no such directory, it is no recording, or a newer diagnose made it
     130  it was interrupted`,
 		Example:           "  diagnose recording check recordings/server-0001-SIGSEGV",
 		Args:              oneRecording,

@@ -32,12 +32,12 @@ func newRecordingShow() *cobra.Command {
 	f := &showFlags{}
 	c := &cobra.Command{
 		Use:   "show RECORDING",
-		Short: "Show what was recorded, and how it ended",
-		Long: `show says what was run, how it ended and what the log has: threads, events by
+		Short: "Show the recorded run, and how it ended",
+		Long: `show prints the command, how it ended and a summary of the log: threads, events by
 kind, system calls by name, limits, sizes, children.
 
 --events lists the events instead, in the order in which they happened: ticket,
-thread, kind, object, arguments, result, call site, and the bytes that came in.
+thread, kind, object, arguments, result, call site, and the bytes that were read.
 Long ones are shortened, unless --full asks for all. With --format json every
 event is an object on a line of its own.
 
@@ -51,28 +51,28 @@ Exit status:
   diagnose recording show --events --thread 2 recordings/server-0001-SIGSEGV`,
 		Args:              oneRecording,
 		ValidArgsFunction: directories,
-		RunE:              func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+		RunE:              func(c *cobra.Command, args []string) error { return f.showRecording(c, args[0]) },
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.BoolVar(&f.events, "events", false, "list the events")
 	flags.Uint32Var(&f.thread, "thread", 0, "list the events of one thread, by its `number`")
 	flags.BoolVar(&f.full, "full", false, "list all bytes of the events")
-	flags.StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of what is shown: text, json")
+	flags.StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of the output: text, json")
 	choices(c, "format", string(reports.Text), string(reports.JSON))
 	f.registerLocalRedact(c)
 	complete(c, "thread", cobra.NoFileCompletions)
 	return c
 }
 
-func (f *showFlags) run(c *cobra.Command, dir string) error {
+func (f *showFlags) showRecording(c *cobra.Command, dir string) error {
 	if (f.thread != 0 || f.full) && !f.events {
 		return usagef("--thread and --full go with --events (see '%s --help')", c.CommandPath())
 	}
 	if err := f.checkRedact(); err != nil {
 		return err
 	}
-	rec, err := openRecording(dir)
+	rec, err := openRecording(c.Context(), dir)
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ type lineRedactor struct {
 	w        io.Writer
 	redactor *reports.Redactor
 	rest     []byte
-	through  bool // lines are held back no longer
+	through  bool // lines are no longer held back
 }
 
 // mostHeld bounds the bytes that are held back.

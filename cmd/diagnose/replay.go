@@ -45,20 +45,20 @@ RECORDING is a directory that 'diagnose record' made. The program and its
 libraries must still be those that were recorded.
 
 --verify compares the end with the recorded one, byte by byte: registers,
-stacks, heap and globals of all threads. If the replay leaves the recorded way,
+stacks, heap and globals of all threads. If the replay diverges from the recording,
 replay says which event of which thread differed, and how.
 
-Between two of its events a thread's code runs either eagerly, right behind the
-first, or lazily, right before the second. For programs whose threads look at
-variables that nothing orders (a flag that is set, a count of what is done) only
-one of them may lead to the recorded end. Unless --timing names one, both are
-tried, and what worked is written into the recording, for the next time.
+Between two of its events a thread's code runs either eagerly, right after the first,
+or lazily, right before the second. If threads read variables that no event orders (a
+flag, a counter), only one of the two may lead to the recorded end. Unless --timing
+names one, both are tried, and the one that worked is written into the recording.
 
 Where neither leads to the recorded end, threads of the program communicate through
-memory that no event orders. Then replay searches: it preempts threads beside the
-place where the replay left the recorded way, first behind events, then right before
-single accesses to memory, and keeps what comes further. What leads to the recorded
-end is written into the recording, too. --budget limits the time of that.
+memory that no event orders. Then replay searches: it preempts threads near the place
+where the replay diverged, first after events, then right before single accesses to
+memory, and keeps the schedules that get further. The schedule that leads to the
+recorded end is written into the recording, too. --budget limits the time of the
+search.
 
 A MOMENT is THREAD:EVENT[:PC[:COUNT]]: the thread's number, the number of its
 last event, and there the address PC when it is reached for the COUNT-th time.
@@ -66,12 +66,12 @@ Reports name moments, and 'diagnose recording show --events' lists the events.
 ` + foreignHelp + `
 Exit status:
 
-      0  the replay came to the recorded end, or to the moment; with --verify
+      0  the replay reached the recorded end, or the moment; with --verify
          it is identical
       1  the tool itself failed
       2  the command line is wrong
       3  the recording cannot be used here: it is damaged, or the program changed
-      4  the replay left the recorded way, got stuck or is not identical
+      4  the replay diverged from the recording, got stuck or is not identical
     130  it was interrupted`,
 		Example: `  diagnose replay recordings/server-0001-SIGSEGV --verify
   diagnose replay recordings/server-0001-SIGSEGV --gdb
@@ -85,7 +85,7 @@ Exit status:
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
-		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+		RunE: func(c *cobra.Command, args []string) error { return f.replayRecording(c, args[0]) },
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
@@ -93,22 +93,22 @@ Exit status:
 	flags.BoolVar(&f.echo, "echo", false, "show what the program writes to its standard output and error, on standard error")
 	flags.StringVar(&f.until, "until", "", "stop at a `moment`")
 	flags.BoolVar(&f.gdb, "gdb", false, "leave the process to gdb, at the moment or at the end")
-	flags.DurationVar(&f.wait, "wait", 0, "give up after so much `time` without an event; 10s while all threads sleep and at least 1m while one computes, unless it is set")
+	flags.DurationVar(&f.wait, "wait", 0, "give up after this `time` without an event; 10s while all threads sleep and at least 1m while one computes, unless it is set")
 	flags.StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of the result: text, json")
 	choices(c, "format", string(reports.Text), string(reports.JSON))
 	f.registerLocalRedact(c)
 	flags.StringVar(&f.timing, "timing", timingAuto, "`when` code between two events runs: eager, lazy, or auto for what works")
 	choices(c, "timing", timingAuto, string(record.TimingEager), string(record.TimingLazy))
 	flags.BoolVar(&f.noSearch, "no-search", false, "do not search for preemptions with which the recorded end is reached")
-	flags.BoolVar(&f.resume, "resume", false, "go on from where an earlier search came to")
-	flags.DurationVar(&f.budget, "budget", 5*time.Minute, "search for no more than so much `time`")
+	flags.BoolVar(&f.resume, "resume", false, "continue an earlier search")
+	flags.DurationVar(&f.budget, "budget", 5*time.Minute, "search for no more than this `time`")
 	complete(c, "until", cobra.NoFileCompletions)
 	complete(c, "wait", cobra.NoFileCompletions)
 	complete(c, "budget", cobra.NoFileCompletions)
 	return c
 }
 
-func (f *replayFlags) run(c *cobra.Command, dir string) error {
+func (f *replayFlags) replayRecording(c *cobra.Command, dir string) error {
 	if f.wait < 0 {
 		return usagef("--wait takes a time such as 30s, not %v", f.wait)
 	}
@@ -124,7 +124,7 @@ func (f *replayFlags) run(c *cobra.Command, dir string) error {
 	if f.echo && f.redaction != nil {
 		return usagef("--redact and --echo exclude each other: what the program writes is shown as it is")
 	}
-	rec, err := openRecording(dir)
+	rec, err := openRecording(c.Context(), dir)
 	if err != nil {
 		return err
 	}
@@ -169,8 +169,8 @@ type notReplayedError struct{}
 func (*notReplayedError) Error() string { return "the replay is not identical" }
 
 // openRecording opens a recording's directory. Its error helps users who name the parent directory.
-func openRecording(dir string) (*record.Recording, error) {
-	rec, err := record.Open(dir)
+func openRecording(ctx context.Context, dir string) (*record.Recording, error) {
+	rec, err := record.OpenContext(ctx, dir)
 	if err == nil {
 		return rec, nil
 	}
@@ -188,8 +188,8 @@ func openRecording(dir string) (*record.Recording, error) {
 	return nil, &replay.InputError{Err: err}
 }
 
-func (f *replayFlags) options(ctx context.Context, rec *record.Recording, report *replayReport) (replay.Options, error) {
-	o := replay.Options{Verify: f.verify, Sleeping: f.wait, Computing: f.wait}
+func (f *replayFlags) options(ctx context.Context, rec *record.Recording, report *replayReport) (replay.PlainRequest, error) {
+	o := replay.PlainRequest{Common: replay.Common{Sleeping: f.wait, Computing: f.wait}, Verify: f.verify}
 	if f.timing != timingAuto {
 		o.Timing = record.Timing(f.timing)
 	}
@@ -197,7 +197,7 @@ func (f *replayFlags) options(ctx context.Context, rec *record.Recording, report
 		o.Echo = os.Stderr
 	}
 	at := func(s *replay.Stopped) error {
-		report.at(s)
+		report.fillStopped(s)
 		if !f.gdb {
 			return nil
 		}

@@ -8,9 +8,8 @@ import (
 	"io"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 	"diagnose/replay"
 	"diagnose/replay/record"
 	"diagnose/reports"
@@ -121,8 +120,8 @@ type replayDivergence struct {
 	Stack []string `json:"stack,omitempty"`
 }
 
-// at notes where the replay stands.
-func (r *replayReport) at(s *replay.Stopped) {
+// fillStopped notes where the replay stopped.
+func (r *replayReport) fillStopped(s *replay.Stopped) {
 	if s.Moment.Thread != 0 {
 		r.Moment = s.Moment.String()
 	}
@@ -137,7 +136,7 @@ func (r *replayReport) fill(result *replay.Result, err error) {
 	r.Reached = err == nil
 	r.Timing, r.Tried = result.Timing, result.Tried
 	if result.Signal != 0 {
-		r.Signal = unix.SignalName(unix.Signal(result.Signal))
+		r.Signal = wording.Signal(result.Signal)
 	}
 	if r.Moment == "" && result.Moment.Thread != 0 {
 		r.Moment = result.Moment.String()
@@ -218,7 +217,7 @@ func (r *replayReport) text(b *bytes.Buffer) {
 	}
 	line("events", "%d of %d", r.Events, r.Total)
 	if len(r.Tried) > 0 {
-		line("timing", "%s, which came further than the other; neither comes to the recorded end", r.Timing)
+		line("timing", "%s, which got further than the other; neither reaches the recorded end", r.Timing)
 	} else {
 		line("timing", "%s", r.Timing)
 	}
@@ -241,11 +240,11 @@ func (r *replayReport) headline() string {
 	case replay.EndLog:
 		return "reached the last event; the recording was cut off there"
 	case replay.EndFault:
-		return "came to " + r.Signal + " behind the last event; the recording was cut off there"
+		return "reached " + r.Signal + " after the last event; the recording was cut off there"
 	case replay.EndMoment:
 		return "stopped at the moment"
 	case replay.EndDiverged:
-		return "left the recorded way"
+		return "diverged from the recording"
 	}
 	return "makes no progress"
 }

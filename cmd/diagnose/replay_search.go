@@ -42,7 +42,7 @@ type replaySearch struct {
 
 // searches reports whether a replay is to be followed by a search.
 func (f *replayFlags) searches(rec *record.Recording, result *replay.Result, err error) bool {
-	return !f.noSearch && f.until == "" && f.timing == timingAuto && result != nil && explore.Worth(rec, err)
+	return !f.noSearch && f.until == "" && f.timing == timingAuto && result != nil && explore.SearchCanHelp(rec, err)
 }
 
 // search looks for preemptions. It returns nil only with an error; otherwise the error is the

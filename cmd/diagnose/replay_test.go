@@ -101,7 +101,7 @@ func TestReplayDiverged(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := diagnose(t, nil, "replay", dir)
-	if got.status != exitNotReplayed || !strings.Contains(got.stdout, "the recording has read(") || !strings.Contains(got.stdout, "the replay came to write(") {
+	if got.status != exitNotReplayed || !strings.Contains(got.stdout, "the recording has read(") || !strings.Contains(got.stdout, "the replay reached write(") {
 		t.Errorf("status %d\n%s%s", got.status, got.stdout, got.stderr)
 	}
 }

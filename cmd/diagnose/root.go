@@ -36,10 +36,10 @@ Exit status:
       0  the analysis succeeded, whatever it found
       1  the tool itself failed
       2  the command line is wrong
-      3  the input cannot be used: not a core, another architecture,
-         no such process, for heap: no agent in it
-    130  it was interrupted; a live process goes on, and of a recording
-         what was found until then is reported`
+      3  the input cannot be used: no core, another architecture, no such process,
+         a recording that is damaged or of a newer diagnose; for heap: no agent in it
+    130  it was interrupted; a live process continues, and of a recording
+         the findings until then are reported`
 
 	environmentHelp = `
 Environment:
@@ -59,9 +59,9 @@ func newRoot() *cobra.Command {
 		Long: `diagnose names the root cause of a crash of a C, C++, Rust or Go program on
 x86-64 Linux, with the evidence for it and how far each statement is proved.
 
-From a core file, crash says what the dead process tells. From a recording of the
-run it goes on to the instruction, or to the order of accesses, that did it, and
-proves that by experiments on replays.
+From a core file, crash reports what the dead process shows. From a recording of the
+run it finds the store, or the order of accesses, that caused the failure, and proves
+it by experiments on replays.
 ` + exitHelp,
 		Example: `  diagnose crash --core core.123
 
@@ -70,7 +70,7 @@ proves that by experiments on replays.
 		Version:           version(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		DisableAutoGenTag: true, // man pages that are made anew must not differ
+		DisableAutoGenTag: true, // man pages that are generated again must not differ
 		Args:              knownCommand,
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 		PersistentPreRunE: prepare,
@@ -79,11 +79,26 @@ proves that by experiments on replays.
 	root.AddCommand(newCrash(), newHeap(), newRun(), newRecord(), newReplay(), newHunt(), newMinimize(), newTrace(), newRecording(), newCorpus(), newNightly(),
 		newCompile(instrument.C), newCompile(instrument.CXX), newAgent(), newMan())
 	trimCompletion(root)
+	checkTopic(root)
 	return root
 }
 
-// trimCompletion makes cobra's command refuse a shell that it does not know,
-// and drops PowerShell, for there is no diagnose outside Linux.
+// checkTopic makes cobra's help command refuse an unknown command.
+func checkTopic(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, err := root.Find([]string{"help"})
+	must(err)
+	help.Args = func(_ *cobra.Command, args []string) error {
+		topic, rest, err := root.Find(args)
+		if err != nil || !topic.HasSubCommands() {
+			return err
+		}
+		return knownCommand(topic, rest)
+	}
+}
+
+// trimCompletion makes cobra's command refuse an unknown shell, and drops PowerShell, as diagnose
+// runs only on Linux.
 func trimCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

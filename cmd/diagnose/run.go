@@ -14,6 +14,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/diagnosis/driver"
+	"diagnose/internal/wording"
 	"diagnose/reports"
 )
 
@@ -35,17 +36,17 @@ object was overrun or used after it was freed, and who allocated and freed it.
 At a corruption that the agent itself notices, it ends the program with SIGABRT
 unless --on-error says otherwise.
 
-The limit for the size of cores is raised as far as is allowed. After a crash
-run says where the core is. It passes signals on, and ends as the program
-ended: with its exit status, or by the same signal. --exec puts the program in
-the place of run instead, with the same process number, as services and
-containers need it; then nothing is said after a crash.
+run raises the limit for the size of cores as far as is allowed. After a crash
+it says where the core is. It passes signals on, and ends as the program
+ended: with its exit status, or by the same signal. --exec replaces run by the
+program instead, with the same process number, as services and containers need;
+then nothing is said after a crash.
 
 The agent cannot be loaded into statically linked programs, nor into those that
 gain rights when they are run (set-user-ID): run refuses them. A script's
 interpreter counts. The library is built at the first use, see 'diagnose agent'.
 
-The options, which DIAGNOSE_OPTIONS may hold as well (a flag counts more):
+The options, which DIAGNOSE_OPTIONS may hold as well (a flag takes precedence):
 
 ` + optionsHelp + `
 Environment:
@@ -67,7 +68,7 @@ it, or
   diagnose run --exec -- ./server        # as the last line of a service's script`,
 		Args:              aProgram,
 		ValidArgsFunction: programArgs,
-		RunE:              f.run,
+		RunE:              f.runProgram,
 	}
 	f.register(c)
 	return c
@@ -84,25 +85,25 @@ const runtimesHelp = `    PYTHONMALLOC        malloc unless it is set, if the pr
 const optionsHelp = `    on_error=WORD           abort, log or continue; abort unless it is set. Of single
                             kinds of errors: on_error=abort,mismatch=log
     log_path=FILE           where on_error=log writes, instead of standard error
-    quarantine_mb=N         freed memory that is kept back, in MiB a thread; 1
+    quarantine_mb=N         freed memory kept from reuse, in MiB per thread; 1
     fill_bytes=N            how much of a freed object is filled, in bytes; 128
     stacks=N                callers kept of every allocation and free; 8
     canary=HEX              secret of which the guards are made, 1 or 8 bytes; random
-    check_interval_ms=N     check the whole heap that often; 0 is never
+    check_interval_ms=N     check the whole heap every N ms; 0 is never
     exitcode=N              exit status if something was found, instead of 0
 `
 
 func (f *runFlags) register(c *cobra.Command) {
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.SetInterspersed(false) // what follows the program is its own
-	flags.StringVar(&f.onError, "on-error", "", "`what` to do at a corruption: abort (the default), log or continue")
+	flags.SetInterspersed(false) // flags after the program are the program's
+	flags.StringVar(&f.onError, "on-error", "", "`what` to do at a corruption: abort (the default), log or continue; of a single kind as in abort,mismatch=log")
 	flags.StringVar(&f.log, "log", "", "`file` for what --on-error log writes, instead of standard error")
 	flags.StringVar(&f.quarantine, "quarantine", "", "freed memory to keep back, in `MiB` a thread")
 	flags.StringVar(&f.stacks, "stacks", "", "`number` of callers to keep of every allocation and free")
 	flags.StringArrayVar(&f.options, "option", nil, "`name=value` for the agent; may be repeated")
 	flags.BoolVar(&f.exec, "exec", false, "become the program instead of waiting for it")
-	choices(c, "on-error", "abort", "log", "continue")
+	complete(c, "on-error", cobra.FixedCompletions(agent.ErrorWords, cobra.ShellCompDirectiveNoFileComp))
 	complete(c, "quarantine", cobra.NoFileCompletions)
 	complete(c, "stacks", cobra.NoFileCompletions)
 	var names []string
@@ -112,7 +113,7 @@ func (f *runFlags) register(c *cobra.Command) {
 	complete(c, "option", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoSpace|cobra.ShellCompDirectiveNoFileComp))
 }
 
-func (f *runFlags) run(c *cobra.Command, args []string) error {
+func (f *runFlags) runProgram(c *cobra.Command, args []string) error {
 	settings, err := f.settings(c)
 	if err != nil {
 		return err
@@ -152,7 +153,7 @@ func (f *runFlags) settings(c *cobra.Command) (agent.Options, error) {
 			return nil, usagef("--option takes NAME=VALUE, not %q (see '%s --help')", option, c.CommandPath())
 		}
 		if err := setOption(&settings, name, value); err != nil {
-			like := ""
+			like := meantInOption(err)
 			if !slices.Contains(agent.OptionNames(), name) {
 				like = didYouMean(name, agent.OptionNames(), "")
 			}
@@ -167,15 +168,32 @@ func (f *runFlags) settings(c *cobra.Command) (agent.Options, error) {
 			continue
 		}
 		if err := setOption(&settings, x.option, x.value); err != nil {
-			return nil, usagef("--%s: %w", x.flag, errors.Unwrap(err))
+			var word *agent.WordError
+			if errors.As(err, &word) {
+				return nil, usagef("--%s takes %s, not %q%s (see '%s --help')", x.flag, oneOf(word.Takes), word.Word, meantInOption(err), c.CommandPath())
+			}
+			return nil, usagef("--%s: %w%s", x.flag, errors.Unwrap(err), meantInOption(err))
 		}
 	}
 	return settings, nil
 }
 
-// setOption makes the log's path one that stays right when the program goes
-// to another directory, and sees whether the agent will be able to write
-// there: it could only say so when it is too late.
+// meantInOption suggests a word that is similar to one that an option does not take.
+func meantInOption(err error) string {
+	var word *agent.WordError
+	var kind *agent.KindError
+	switch {
+	case errors.As(err, &word):
+		return didYouMean(word.Word, word.Takes, "")
+	case errors.As(err, &kind):
+		return didYouMean(kind.Kind, kind.Known, "")
+	}
+	return ""
+}
+
+// setOption makes the path of the log absolute, so that it stays right when the program changes its
+// directory. It checks whether the agent will be able to write there: the agent could report it
+// only when it is too late.
 func setOption(settings *agent.Options, name, value string) error {
 	if name == "log_path" && value != "" {
 		path, err := filepath.Abs(value)
@@ -198,7 +216,7 @@ func setOption(settings *agent.Options, name, value string) error {
 
 // say writes one line to standard error, where the program's own lines are.
 func say(text string) {
-	fmt.Fprintln(os.Stderr, "diagnose:", reports.Clean(text))
+	fmt.Fprintln(os.Stderr, "diagnose:", reports.Message(text))
 }
 
 // explain tells the user of a program that died where its core is.
@@ -207,7 +225,7 @@ func explain(d agent.Death, path string) {
 	if !leavesCore(signal) {
 		return
 	}
-	say(fmt.Sprintf("%s (process %d) died of %s", path, d.PID, unix.SignalName(signal)))
+	say(fmt.Sprintf("%s (process %d) died of %s", path, d.PID, wording.Signal(int(signal))))
 	switch core := agent.FindCore(d); {
 	case core.Dump:
 		say(fmt.Sprintf("to see why: diagnose crash --coredumpctl %d", d.PID))

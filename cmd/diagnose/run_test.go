@@ -25,6 +25,7 @@ import (
 // runCommand is 'diagnose run' in a directory and a session of its own.
 func runCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
+	builtLibrary(t)
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -319,14 +320,16 @@ func TestRunOfAFixedProgram(t *testing.T) {
 // continues.
 func TestRunLogs(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "login.c", Text: overrun, Flags: []string{"-O0", "-w"}})
-	cmd := runCommand(t, "--on-error", "log", "--log", "heap.log", "--", exe)
-	status, _, stderr := ended(t, cmd)
-	if status.ExitStatus() != 4 || stderr != "" {
-		t.Errorf("status %#x, stderr %q", uint32(status), stderr)
-	}
-	text, err := os.ReadFile(filepath.Join(cmd.Dir, "heap.log"))
-	if err != nil || !strings.Contains(string(text), "overflow") {
-		t.Errorf("the log holds %q, %v", text, err)
+	for _, what := range []string{"log", "abort,overflow=log"} {
+		cmd := runCommand(t, "--on-error", what, "--log", "heap.log", "--", exe)
+		status, _, stderr := ended(t, cmd)
+		if status.ExitStatus() != 4 || stderr != "" {
+			t.Errorf("%s: status %#x, stderr %q", what, uint32(status), stderr)
+		}
+		text, err := os.ReadFile(filepath.Join(cmd.Dir, "heap.log"))
+		if err != nil || !strings.Contains(string(text), "overflow") {
+			t.Errorf("%s: the log holds %q, %v", what, text, err)
+		}
 	}
 }
 
@@ -354,6 +357,9 @@ func TestRunRefuses(t *testing.T) {
 		{nil, exitUsage, "nothing to run: give a program"},
 		{[]string{"--"}, exitUsage, "nothing to run"},
 		{[]string{"--on-error", "stop", "true"}, exitUsage, `--on-error takes abort, log or continue, not "stop"`},
+		{[]string{"--on-error", "abort,mismatch=lg", "true"}, exitUsage, `not "lg", did you mean log?`},
+		{[]string{"--on-error", "abort,mismach=log", "true"}, exitUsage, `--on-error: "mismach" is no kind of error`},
+		{[]string{"--option", "on_error=abort,mismach=log", "true"}, exitUsage, "did you mean mismatch?"},
 		{[]string{"--stacks", "many", "true"}, exitUsage, `--stacks: it takes a whole number from 1 to 12, not "many"`},
 		{[]string{"--quarantine", "-1", "true"}, exitUsage, `--quarantine: it takes a whole number from 0 to 65536, not "-1"`},
 		{[]string{"--log", log, "true"}, exitUsage, "--log: write " + log + ": no such file or directory"},

@@ -15,6 +15,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/diagnosis/driver"
+	"diagnose/internal/wording"
 )
 
 // supervise runs a program and waits for it. The error is an *endedError unless the program could
@@ -29,7 +30,7 @@ func supervise(target *agent.Target, args, environ []string, ignored []os.Signal
 	signal.Notify(signals, forwarded(ignored)...)
 	defer signal.Stop(signals)
 	death := agent.Death{Started: time.Now()}
-	death.Directory, _ = os.Getwd() // "" is this directory to those who look there
+	death.Directory, _ = os.Getwd() // "" would mean the directory of a later reader
 	if err := cmd.Start(); err != nil {
 		return &driver.InputError{Err: fmt.Errorf("%s cannot be run: %w", path, errors.Unwrap(err))}
 	}
@@ -97,7 +98,7 @@ type endedError struct{ status syscall.WaitStatus }
 
 func (e *endedError) Error() string {
 	if e.status.Signaled() {
-		return "the program died of " + unix.SignalName(e.status.Signal())
+		return "the program died of " + wording.Signal(int(e.status.Signal()))
 	}
 	return fmt.Sprintf("the program ended with status %d", e.status.ExitStatus())
 }
@@ -114,7 +115,7 @@ func (e *endedError) repeat() int {
 	// the same name.
 	if unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) == nil && restoreDefault(s) == nil {
 		unix.Kill(os.Getpid(), s)
-		time.Sleep(time.Second) // a thread ends the process, and it may be another one
+		time.Sleep(time.Second) // another thread may take the signal that ends the process
 	}
 	return 128 + int(s)
 }

@@ -195,7 +195,7 @@ func TestDamagedInput(t *testing.T) {
 				}
 				for _, line := range byTurns(n, lines) {
 					if strings.Contains(line, "--core") && damage == "pipe" {
-						continue // which is waited for
+						continue // the command waits for it
 					}
 					checkUnusable(t, line, made)
 				}
@@ -282,7 +282,7 @@ func TestDamagedArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	for damage, make := range damages {
-		if damage == "pipe" || damage == "sparse" { // one is waited for; zeros behind the end are none of the archive's
+		if damage == "pipe" || damage == "sparse" { // the command waits for a pipe; zeros after the end do not belong to the archive
 			continue
 		}
 		t.Run(damage, func(t *testing.T) {
@@ -308,7 +308,7 @@ func checkUnusable(t *testing.T, line, dir string) {
 		args = append(args, "--corpus", filepath.Join(t.TempDir(), "corpus"))
 	case "recording":
 		if args[1] == "check" {
-			allowed = append(allowed, exitInternal) // as its help says of damage
+			allowed = append(allowed, exitInternal) // its help says so about damage
 		}
 	case "replay", "trace":
 		allowed = append(allowed, exitNotReplayed)

@@ -27,7 +27,7 @@ type traceFlags struct {
 	words, passes, limit               int
 	hits                               uint64
 	// nowhere lists the expressions that name no memory at the recording's end.
-	nowhere []string
+	nowhere []evidence.Limit
 	redactFlag
 }
 
@@ -44,7 +44,7 @@ func newTrace() *cobra.Command {
 	f := &traceFlags{}
 	c := &cobra.Command{
 		Use:   "trace --recording RECORDING --watch EXPR...",
-		Short: "Log who accesses a recording's variables",
+		Short: "Log the accesses to variables of a recording",
 		Long: `trace replays a recording with hardware watchpoints on variables, four words a
 replay, and lists every access to them in the order in which they were made: by
 which thread, from which line, whether it read or wrote, the value before and
@@ -61,11 +61,10 @@ EXPR is a global or a part of one, as the program writes it, or other memory:
                              +8 is its rest from byte 8 on, :4 so many bytes
     0x5555555580a0:8         an address and a length
 
-A variable that is larger than a word takes several of them, up to 64. What the
-budgets (--words, --passes, --hits) leave out is traced by probes, that is code
-at those instructions of the program that are known to access it, of which a
-thousand at most: what libraries do is not seen then, nor is who else there
-may be.
+A variable that is larger than a word takes several of them, up to 64. The words that
+the budgets (--words, --passes, --hits) leave out are traced by probes: code at the
+instructions of the program that are known to access them, at most a thousand. Probes
+do not see accesses by libraries, or by instructions that are not known.
 
 table is for people, json for programs, chrome is the Trace Event Format that
 chrome://tracing and https://ui.perfetto.dev open: threads are its lanes, with the
@@ -78,8 +77,8 @@ Exit status:
       1  the tool itself failed
       2  the command line is wrong, or an expression names nothing
       3  the recording cannot be used here: it is damaged, or the program changed
-      4  the replay left the recorded way or got stuck; what was seen up to
-         there is shown
+      4  the replay diverged from the recording or got stuck; the accesses up
+         to there are shown
     130  it was interrupted`,
 		Example: `  diagnose trace --recording recordings/bank-0001-SIGABRT --watch 'accounts[0].balance'
   diagnose trace --recording recordings/server-0001-SIGSEGV --watch cfg.state --watch queue->head --format chrome -o trace.json`,
@@ -90,7 +89,7 @@ Exit status:
 			return nil
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, _ []string) error { return f.run(c) },
+		RunE:              func(c *cobra.Command, _ []string) error { return f.traceRecording(c) },
 	}
 	f.register(c)
 	return c
@@ -100,15 +99,15 @@ func (f *traceFlags) register(c *cobra.Command) {
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.recording, "recording", "", "`directory` that 'diagnose record' made")
-	flags.StringArrayVarP(&f.watches, "watch", "w", nil, "`expression` to be watched; may be repeated")
+	flags.StringArrayVarP(&f.watches, "watch", "w", nil, "`expression` to watch; may be repeated")
 	flags.StringVarP(&f.format, "format", "f", traceTable, "`form` of the result: table, json, chrome")
 	flags.StringVarP(&f.output, "output", "o", "", "write the result to `file`, which only you can read, instead of standard output")
 	flags.BoolVar(&f.writes, "writes", false, "leave reads out")
 	flags.StringVar(&f.backend, "backend", traceBackends[0], "`mechanism`: "+strings.Join(traceBackends, ", "))
-	flags.IntVar(&f.words, "words", watchtrace.DefaultWords, "watch at most so `many` words")
-	flags.IntVar(&f.passes, "passes", watchtrace.DefaultPasses, "replay at most so `many` times")
-	flags.Uint64Var(&f.hits, "hits", watchtrace.DefaultHits, "log at most so `many` accesses in a pass")
-	flags.IntVar(&f.limit, "limit", 1000, "show at most so `many` accesses in a table, the last ones; 0: all")
+	flags.IntVar(&f.words, "words", watchtrace.DefaultWords, "watch at most this `many` words")
+	flags.IntVar(&f.passes, "passes", watchtrace.DefaultPasses, "replay at most this `many` times")
+	flags.Uint64Var(&f.hits, "hits", watchtrace.DefaultHits, "log at most this `many` accesses in a pass")
+	flags.IntVar(&f.limit, "limit", 1000, "show at most this `many` accesses in a table, the last ones; 0: all")
 	f.registerLocalRedact(c)
 	must(c.MarkFlagDirname("recording"))
 	choices(c, "format", traceTable, traceJSON, traceChrome)
@@ -134,11 +133,11 @@ func (f *traceFlags) check(c *cobra.Command) error {
 	return checkOutput(f.output)
 }
 
-func (f *traceFlags) run(c *cobra.Command) error {
+func (f *traceFlags) traceRecording(c *cobra.Command) error {
 	if err := f.check(c); err != nil {
 		return err
 	}
-	rec, err := openRecording(f.recording)
+	rec, err := openRecording(c.Context(), f.recording)
 	if err != nil {
 		return err
 	}
@@ -154,7 +153,9 @@ func (f *traceFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	log.Limits = append(log.Limits, f.nowhere...)
+	for _, l := range f.nowhere {
+		log.Limits = evidence.AddLimit(log.Limits, l)
+	}
 	calls, err := watchtrace.Calls(rec, log)
 	if err != nil {
 		return err
@@ -193,7 +194,7 @@ func (f *traceFlags) targets(ctx context.Context, rec *record.Recording) ([]watc
 			targets = append(targets, list...)
 			for _, t := range list {
 				if p.MappingAt(t.Addr) == nil {
-					f.nowhere = append(f.nowhere, fmt.Sprintf("%s: nothing is mapped at %v at the end of the recording", expr, t.Addr))
+					f.nowhere = append(f.nowhere, evidence.Limit{Code: evidence.LimitUnmapped, Names: []string{expr}, Addr: t.Addr})
 				}
 			}
 		}

@@ -77,16 +77,16 @@ type chromeHold struct{ from, to float64 }
 
 func (r *traceReport) chrome(w io.Writer) error {
 	c := &chromeTrace{report: r, taken: map[lockHolder]float64{}, names: map[evidence.Addr]string{}, handlers: map[uint32][]chromeEvent{}, held: map[lockHold]*chromeHold{}}
-	c.add(chromeEvent{Name: "process_name", Phase: "M", Args: map[string]any{"name": filepath.Base(r.log.Recording)}})
+	c.addEvent(chromeEvent{Name: "process_name", Phase: "M", Args: map[string]any{"name": filepath.Base(r.log.Recording)}})
 	for n, t := range r.log.Threads {
-		c.add(chromeEvent{Name: "thread_name", Phase: "M", TID: n, Args: map[string]any{"name": t.Label()}})
+		c.addEvent(chromeEvent{Name: "thread_name", Phase: "M", TID: n, Args: map[string]any{"name": t.Label()}})
 	}
 	for _, set := range r.log.LockSets {
 		for _, l := range set {
 			c.names[l.Address] = lockName(&l)
 		}
 	}
-	if err := c.run(); err != nil {
+	if err := c.writeTrace(); err != nil {
 		return err
 	}
 	other := map[string]any{"recording": r.log.Recording}
@@ -105,14 +105,14 @@ func lockName(l *evidence.Lock) string {
 	return l.Address.String()
 }
 
-func (c *chromeTrace) add(e chromeEvent) {
+func (c *chromeTrace) addEvent(e chromeEvent) {
 	e.PID = 1
 	c.events = append(c.events, e)
 }
 
-// run goes over the recording's events and the accesses in their common order. A
-// recording whose log is cut is shown up to there.
-func (c *chromeTrace) run() error {
+// writeTrace writes the recording's events and the accesses in their common order. A recording
+// whose log is cut is shown up to the cut.
+func (c *chromeTrace) writeTrace() error {
 	accesses := c.report.log.Accesses
 	var first, last uint64
 	if len(accesses) > 0 {
@@ -154,11 +154,11 @@ func (c *chromeTrace) accessesBefore(position uint64) {
 func (c *chromeTrace) access(a *evidence.Access) {
 	x := c.report.access(a)
 	c.now++
-	c.add(chromeEvent{Name: x.Access + " " + x.Variable, Phase: "i", Time: c.now, TID: x.Thread, Scope: "t", Args: map[string]any{
+	c.addEvent(chromeEvent{Name: x.Access + " " + x.Variable, Phase: "i", Time: c.now, TID: x.Thread, Scope: "t", Args: map[string]any{
 		"value": valueText(&x), "where": x.where(), "event": x.Event, "position": x.Position, "pc": x.PC.String(), "locks": strings.Join(x.Locks, ", "),
 	}})
 	if x.Access != string(evidence.Read) {
-		c.add(chromeEvent{Name: x.Variable, Phase: "C", Time: c.now, Args: map[string]any{"value": float64(x.New)}})
+		c.addEvent(chromeEvent{Name: x.Variable, Phase: "C", Time: c.now, Args: map[string]any{"value": float64(x.New)}})
 	}
 	for _, l := range c.report.log.LockSets[a.Locks] {
 		key := lockHold{a.Thread, l.Address, l.Taken}
@@ -196,7 +196,7 @@ func (c *chromeTrace) event(e *record.Event) {
 		x.Time, x.Duration = since, c.now+1-since
 		x.Args["waited"] = true
 	}
-	c.add(x)
+	c.addEvent(x)
 }
 
 // nameOf returns what an event is; empty for events that readers do not look for.
@@ -232,12 +232,12 @@ func (c *chromeTrace) arrived(e *record.Event) (float64, bool) {
 func (c *chromeTrace) handled(thread uint32) {
 	list := c.handlers[thread]
 	if len(list) == 0 {
-		return // it began before what is shown
+		return // it began before the part that is shown
 	}
 	x := list[len(list)-1]
 	c.handlers[thread] = list[:len(list)-1]
 	x.Phase, x.TID, x.Duration = "X", thread, c.now-x.Time
-	c.add(x)
+	c.addEvent(x)
 }
 
 // ends adds the handlers that did not return, and the least time that each lock was held. A release
@@ -255,7 +255,7 @@ func (c *chromeTrace) ends() {
 		if !a.Waiting || !known {
 			continue
 		}
-		c.add(chromeEvent{Name: "waits for " + lockName(&a.Lock), Category: "lock", Phase: "X", Time: since + 1, Duration: c.now - since, TID: a.Thread,
+		c.addEvent(chromeEvent{Name: "waits for " + lockName(&a.Lock), Category: "lock", Phase: "X", Time: since + 1, Duration: c.now - since, TID: a.Thread,
 			Args: map[string]any{"waited": true, "event": a.Ordinal}})
 	}
 	keys := slices.SortedFunc(maps.Keys(c.held), func(a, b lockHold) int {
@@ -265,8 +265,8 @@ func (c *chromeTrace) ends() {
 		h := c.held[k]
 		x := chromeEvent{Name: fmt.Sprintf("%s held by thread %d", c.names[k.lock], k.thread), Category: "held " + c.names[k.lock], Phase: "b",
 			Time: h.from, TID: k.thread, ID: fmt.Sprintf("%d", n+1), Args: map[string]any{"at_least": true}}
-		c.add(x)
+		c.addEvent(x)
 		x.Phase, x.Time, x.Args = "e", h.to, nil
-		c.add(x)
+		c.addEvent(x)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 	"diagnose/replay/record"
 	"diagnose/reports"
 	"diagnose/watchtrace"
@@ -30,16 +31,14 @@ type traceReport struct {
 
 // short says which pass did not reach the recorded end; empty if all did.
 func (r *traceReport) short() string {
-	for _, l := range r.log.Limits {
-		if strings.HasPrefix(l, "pass ") {
-			return l
-		}
+	if l := evidence.LimitOf(r.log.Limits, evidence.LimitPassEnded); l != nil {
+		return l.Text
 	}
 	return ""
 }
 
 // traceVersion is the version of shownTrace. reports/schema/trace-2.json describes it.
-const traceVersion = "1.0"
+const traceVersion = "2.0"
 
 // shownTrace is the JSON of a trace. Fields are added and never change their
 // meaning.
@@ -214,26 +213,19 @@ func (r *traceReport) summary(w io.Writer) {
 		case v.Untraced != "":
 			fmt.Fprintf(w, "%s was not traced: %s\n", clean(v.Name), clean(v.Untraced))
 		case v.Instructions > 0:
-			fmt.Fprintf(w, "%s: %s of %s, pass %d; it changed %s without them\n", clean(v.Name), counted(v.Hits, "access", "accesses"),
-				counted(uint64(v.Instructions), "known instruction", "known instructions"), v.Pass, counted(v.Unseen, "time", "times"))
+			fmt.Fprintf(w, "%s: %s of %s, pass %d; it changed %s without them\n", clean(v.Name), wording.Count(v.Hits, "access"),
+				wording.Count(uint64(v.Instructions), "known instruction"), v.Pass, wording.Count(v.Unseen, "time"))
 		default:
-			fmt.Fprintf(w, "%s: %s, pass %d\n", clean(v.Name), counted(v.Hits, "access", "accesses"), v.Pass)
+			fmt.Fprintf(w, "%s: %s, pass %d\n", clean(v.Name), wording.Count(v.Hits, "access"), v.Pass)
 		}
 	}
 	c := &r.log.Coverage
-	passes := counted(uint64(c.Passes), "pass", "passes")
+	passes := wording.Count(uint64(c.Passes), "pass")
 	if c.Backend != "" {
 		passes += " by " + c.Backend
 	}
-	fmt.Fprintf(w, "%s, %s, %d lost, in %v\n", passes, counted(c.Hits, "access", "accesses"), c.Lost, time.Duration(c.Nanoseconds).Round(time.Millisecond))
+	fmt.Fprintf(w, "%s, %s, %d lost, in %v\n", passes, wording.Count(c.Hits, "access"), c.Lost, time.Duration(c.Nanoseconds).Round(time.Millisecond))
 	for _, l := range c.Limits {
-		fmt.Fprintln(w, "limit: "+clean(l))
+		fmt.Fprintln(w, "limit: "+clean(l.Text))
 	}
-}
-
-func counted(n uint64, one, several string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, several)
 }

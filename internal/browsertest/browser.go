@@ -322,7 +322,7 @@ func (b *Browser) Screenshot(name string) {
 // what it loaded beside itself.
 func (b *Browser) Complaints() []string {
 	b.T.Helper()
-	b.Eval("new Promise(done => setTimeout(done, 0))", nil) // what is under way gets said
+	b.Eval("new Promise(done => setTimeout(done, 0))", nil) // pending messages are delivered
 	var list []string
 	documents := 0
 	for _, e := range b.events {

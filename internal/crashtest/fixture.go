@@ -67,7 +67,7 @@ func Fixtures(t testing.TB) []*Fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := loadFixtures(filepath.Join(root, "testdata", "crash"))
+	list, err := loadFixtures(filepath.Join(root, "internal", "testdata", "crash"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func HeapFixtures(t testing.TB) []*Fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := loadFixtures(filepath.Join(root, "testdata", "heap"))
+	list, err := loadFixtures(filepath.Join(root, "internal", "testdata", "heap"))
 	if err != nil {
 		t.Fatal(err)
 	}

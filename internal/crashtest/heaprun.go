@@ -69,7 +69,7 @@ var endLibrary = sync.OnceValues(func() (string, error) {
 	}
 	out := filepath.Join(dir, "libend.so")
 	err = runTool(dir, "gcc", "-shared", "-fPIC", "-g", "-O2", "-I"+filepath.Join(root, "agent", "src"),
-		"-o", out, filepath.Join(root, "testdata", "heap", "lib", "end.c"))
+		"-o", out, filepath.Join(root, "internal", "testdata", "heap", "lib", "end.c"))
 	if err != nil {
 		return "", fmt.Errorf("the end library: %w", err)
 	}

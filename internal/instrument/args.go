@@ -12,10 +12,10 @@ import (
 type arguments struct {
 	inputs                          int    // files to compile or to link, and libraries
 	headers                         int    // of the inputs
-	language                        string // of -x, for the inputs behind it
+	language                        string // of -x, for the inputs after it
 	compiles                        string // the option that makes it stop before linking; "" if none does
 	relocatable, noLibraries, debug bool
-	traps                           bool   // what sanitizers find is no call of their runtime
+	traps                           bool   // sanitizers trap and do not call their runtime
 	static, machine                 string // the option that says so; "" if none does
 	sanitizers                      map[string]bool
 }

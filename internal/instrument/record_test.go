@@ -60,10 +60,10 @@ func TestPointsAreTheSame(t *testing.T) {
 			defer rec.Close()
 			for range 3 {
 				var got []uint64
-				r, err := replay.Run(t.Context(), rec, replay.Options{Verify: true, AtEnd: func(s *replay.Stopped) error {
+				r, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{AtEnd: func(s *replay.Stopped) error {
 					got = passed(t, threads, s.ReadMemory)
 					return nil
-				}})
+				}}, Verify: true})
 				if err != nil || r.End != replay.EndFailure {
 					t.Fatalf("the replay ended with %+v, %v", r, err)
 				}
@@ -152,12 +152,12 @@ func (l *lost) replay(t *testing.T, verify bool, list []record.Preemption) (coun
 		_, err := s.ReadMemory(at, p)
 		return binary.LittleEndian.Uint64(p), err
 	}
-	r, err := replay.Run(t.Context(), l.rec, replay.Options{Verify: verify, Timing: record.TimingEager, Preemptions: list, AtEnd: func(s *replay.Stopped) error {
+	r, err := replay.Run(t.Context(), l.rec, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: list, AtEnd: func(s *replay.Stopped) error {
 		var errs [2]error
 		counter, errs[0] = read(s, l.counter)
 		exact, errs[1] = read(s, l.exact)
 		return errors.Join(errs[:]...)
-	}})
+	}}, Verify: verify})
 	if err == nil && verify && recordtest.Differences(r) != "" {
 		t.Error(recordtest.Differences(r))
 	}
@@ -224,7 +224,7 @@ func TestAccessesAreTheProgramsOwn(t *testing.T) {
 	var pcs []evidence.Addr
 	for _, backend := range []replay.Backend{replay.BackendPtrace, replay.BackendBPF, replay.BackendProbe} {
 		hits := 0
-		_, err := replay.Run(t.Context(), l.rec, replay.Options{Backend: backend, Timing: record.TimingEager, Probes: pcs,
+		_, err := replay.Run(t.Context(), l.rec, replay.WatchRequest{Common: replay.Common{Timing: record.TimingEager}, Watching: replay.Watching{Backend: backend, Probes: pcs,
 			Watches: []replay.Watch{{Addr: l.exact, Size: 8}}, OnHit: func(h *replay.Hit) error {
 				if hits++; hits == 1 && pcs == nil {
 					pcs = append(pcs, h.PC)
@@ -233,7 +233,7 @@ func TestAccessesAreTheProgramsOwn(t *testing.T) {
 					t.Errorf("%s: an access at %v, called from %v", backend, h.PC, h.Caller)
 				}
 				return nil
-			}})
+			}}})
 		var unsupported *replay.UnsupportedError
 		if errors.As(err, &unsupported) {
 			t.Log(err)

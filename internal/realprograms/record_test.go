@@ -251,7 +251,7 @@ func replayOnce(parent context.Context, rec *record.Recording) string {
 	if verify && err != nil {
 		return fmt.Sprintf("no core: %v", err)
 	}
-	r, err := replay.Run(ctx, rec, replay.Options{Verify: verify})
+	r, err := replay.Run(ctx, rec, replay.PlainRequest{Verify: verify})
 	if err != nil {
 		return err.Error()
 	}

@@ -264,7 +264,7 @@ func Replay(ctx context.Context, dir string) (*replay.Result, error) {
 		return nil, err
 	}
 	defer rec.Close()
-	return replay.Run(ctx, rec, replay.Options{Verify: true})
+	return replay.Run(ctx, rec, replay.PlainRequest{Verify: true})
 }
 
 // Differences describes the differences of a replay; empty if there are none.
