@@ -1,0 +1,226 @@
+package inject
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	sitter "github.com/smacker/go-tree-sitter"
+	"github.com/smacker/go-tree-sitter/c"
+	"github.com/smacker/go-tree-sitter/cpp"
+)
+
+// Class is what kind of failure an operator makes possible.
+type Class string
+
+const (
+	Memory      Class = "memory"
+	Concurrency Class = "concurrency"
+)
+
+// Mutation is one bug that a file could have.
+type Mutation struct {
+	Operator string `json:"operator"`
+	Class    Class  `json:"class"`
+	Function string `json:"function"`
+	// Line is that of the statement that is changed or removed, from 1.
+	Line int `json:"line"`
+	// Objects are the identifiers that the bug is about: variables, members, locks.
+	Objects []string `json:"objects,omitempty"`
+	// Root are the lines that a diagnosis may name as the root, Line among them: of a
+	// removal also the other lines of the block that name an object.
+	Root []int `json:"root"`
+	// Original is the source of the statement.
+	Original string `json:"original"`
+	edits    []edit
+}
+
+// edit replaces the bytes from start to end.
+type edit struct {
+	start, end int
+	text       string
+}
+
+// Apply returns the source with the bug in it.
+func (m *Mutation) Apply(source []byte) []byte {
+	edits := slices.Clone(m.edits)
+	slices.SortFunc(edits, func(a, b edit) int { return cmp.Compare(a.start, b.start) })
+	var out []byte
+	at := 0
+	for _, e := range edits {
+		out = append(append(out, source[at:e.start]...), e.text...)
+		at = e.end
+	}
+	return append(out, source[at:]...)
+}
+
+// Find returns the mutations of a file, in the order of their lines. The file's name says
+// whether it is C or C++.
+func Find(name string, source []byte) ([]Mutation, error) {
+	parser := sitter.NewParser()
+	defer parser.Close()
+	switch filepath.Ext(name) {
+	case ".c", ".h":
+		parser.SetLanguage(c.GetLanguage())
+	case ".cc", ".cpp", ".cxx", ".hh", ".hpp":
+		parser.SetLanguage(cpp.GetLanguage())
+	default:
+		return nil, fmt.Errorf("inject: %s: neither C nor C++", name)
+	}
+	parsed, err := parser.ParseCtx(context.Background(), nil, source)
+	if err != nil {
+		return nil, fmt.Errorf("inject: %s: %w", name, err)
+	}
+	defer parsed.Close()
+	f := &file{source: source}
+	f.visit(parsed.RootNode(), "")
+	slices.SortStableFunc(f.found, func(a, b Mutation) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Operator, b.Operator))
+	})
+	return f.found, nil
+}
+
+// file gathers the mutations of one file.
+type file struct {
+	source []byte
+	found  []Mutation
+}
+
+func (f *file) visit(n *sitter.Node, function string) {
+	if n.Type() == "function_definition" {
+		function = f.functionName(n)
+	}
+	if function != "" && !n.HasError() {
+		for _, o := range operators {
+			if o.node == n.Type() {
+				f.try(o, n, function)
+			}
+		}
+	}
+	for i := range int(n.NamedChildCount()) {
+		f.visit(n.NamedChild(i), function)
+	}
+}
+
+// try keeps the mutations that an operator has at a node.
+func (f *file) try(o operator, n *sitter.Node, function string) {
+	for _, change := range o.find(f, n) {
+		statement := statementOf(n)
+		if change.at != nil {
+			statement = change.at
+		}
+		line := lineOf(statement)
+		m := Mutation{
+			Operator: o.name, Class: o.class, Function: function, Line: line, Objects: change.objects,
+			Root: []int{line}, Original: f.text(statement), edits: change.edits,
+		}
+		if change.removes {
+			m.Root = append(m.Root, f.neighbours(statement, change.objects)...)
+		}
+		slices.Sort(m.Root)
+		m.Root = slices.Compact(m.Root)
+		if f.keepsLines(&m) {
+			f.found = append(f.found, m)
+		}
+	}
+}
+
+// keepsLines refuses edits after which the lines have other numbers.
+func (f *file) keepsLines(m *Mutation) bool {
+	for _, e := range m.edits {
+		if bytes.Count(f.source[e.start:e.end], []byte("\n")) != bytes.Count([]byte(e.text), []byte("\n")) {
+			return false
+		}
+	}
+	return true
+}
+
+// neighbours are the lines of the other statements of a block that name one of the objects.
+func (f *file) neighbours(statement *sitter.Node, objects []string) (lines []int) {
+	block := statement.Parent()
+	if block == nil {
+		return nil
+	}
+	for i := range int(block.NamedChildCount()) {
+		other := block.NamedChild(i)
+		for _, id := range f.identifiers(other) {
+			if slices.Contains(objects, id.name) {
+				lines = append(lines, id.line)
+			}
+		}
+	}
+	return lines
+}
+
+type identifier struct {
+	name string
+	line int
+}
+
+// identifiers are the names of variables and members below a node.
+func (f *file) identifiers(n *sitter.Node) (list []identifier) {
+	if n.Type() == "identifier" || n.Type() == "field_identifier" {
+		return []identifier{{f.text(n), lineOf(n)}}
+	}
+	for i := range int(n.NamedChildCount()) {
+		list = append(list, f.identifiers(n.NamedChild(i))...)
+	}
+	return list
+}
+
+// names are the identifiers below nodes, each once.
+func (f *file) names(nodes ...*sitter.Node) (list []string) {
+	for _, n := range nodes {
+		if n == nil {
+			continue
+		}
+		for _, id := range f.identifiers(n) {
+			if !slices.Contains(list, id.name) {
+				list = append(list, id.name)
+			}
+		}
+	}
+	return list
+}
+
+func (f *file) text(n *sitter.Node) string { return string(f.source[n.StartByte():n.EndByte()]) }
+
+func (f *file) functionName(n *sitter.Node) string {
+	for d := n.ChildByFieldName("declarator"); d != nil; d = d.ChildByFieldName("declarator") {
+		switch d.Type() {
+		case "identifier", "field_identifier", "qualified_identifier", "destructor_name", "operator_name":
+			return f.text(d)
+		}
+		if d.ChildByFieldName("declarator") == nil {
+			return f.text(d)
+		}
+	}
+	return ""
+}
+
+// replace is an edit of a whole node.
+func replace(n *sitter.Node, text string) edit {
+	return edit{int(n.StartByte()), int(n.EndByte()), text}
+}
+
+// blank removes a node and keeps its lines. What remains is an empty statement.
+func (f *file) blank(n *sitter.Node) edit {
+	return replace(n, ";"+string(bytes.Repeat([]byte("\n"), bytes.Count(f.source[n.StartByte():n.EndByte()], []byte("\n")))))
+}
+
+func lineOf(n *sitter.Node) int { return int(n.StartPoint().Row) + 1 }
+
+// statementOf is the innermost statement or declaration that a node is part of.
+func statementOf(n *sitter.Node) *sitter.Node {
+	for s := n; s != nil; s = s.Parent() {
+		switch s.Type() {
+		case "expression_statement", "declaration", "return_statement", "if_statement", "while_statement", "for_statement", "do_statement",
+			"switch_statement", "case_statement":
+			return s
+		}
+	}
+	return n
+}

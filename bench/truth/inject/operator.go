@@ -1,0 +1,107 @@
+package inject
+
+import (
+	"slices"
+	"strings"
+
+	sitter "github.com/smacker/go-tree-sitter"
+)
+
+// operator makes one kind of bug at nodes of one type of the grammar.
+type operator struct {
+	name  string
+	class Class
+	node  string
+	find  func(*file, *sitter.Node) []change
+}
+
+// change is what an operator does at a node.
+type change struct {
+	edits   []edit
+	objects []string
+	// removes says that the statement is taken out, so that the root may be named by the
+	// statements around it.
+	removes bool
+	// at is the statement that is changed, if it is not the one around the node.
+	at *sitter.Node
+}
+
+var operators = slices.Concat(memoryOperators, lockOperators)
+
+// call is the name and the arguments of a call of a plain function.
+func (f *file) call(n *sitter.Node) (name string, args []*sitter.Node) {
+	function, list := n.ChildByFieldName("function"), n.ChildByFieldName("arguments")
+	if n.Type() != "call_expression" || function == nil || list == nil {
+		return "", nil
+	}
+	for i := range int(list.NamedChildCount()) {
+		if a := list.NamedChild(i); a.Type() != "comment" {
+			args = append(args, a)
+		}
+	}
+	return f.text(function), args
+}
+
+// callStatement is the call that a statement consists of.
+func (f *file) callStatement(n *sitter.Node) (name string, args []*sitter.Node) {
+	if n.Type() != "expression_statement" || n.NamedChildCount() != 1 {
+		return "", nil
+	}
+	return f.call(n.NamedChild(0))
+}
+
+// inBlock reports whether a statement is one of the statements of a block, where it can be
+// taken out.
+func inBlock(n *sitter.Node) bool {
+	p := n.Parent()
+	return p != nil && (p.Type() == "compound_statement" || p.Type() == "case_statement")
+}
+
+// after are the statements that follow one in its block.
+func after(n *sitter.Node) (list []*sitter.Node) {
+	for s := n.NextNamedSibling(); s != nil; s = s.NextNamedSibling() {
+		if s.Type() != "comment" {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// before are the statements that precede one in its block, the nearest first.
+func before(n *sitter.Node) (list []*sitter.Node) {
+	for s := n.PrevNamedSibling(); s != nil; s = s.PrevNamedSibling() {
+		if s.Type() != "comment" {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// unparenthesised is a condition without its parentheses.
+func unparenthesised(n *sitter.Node) *sitter.Node {
+	for n != nil && (n.Type() == "parenthesized_expression" || n.Type() == "condition_clause") {
+		if v := n.ChildByFieldName("value"); v != nil {
+			n = v
+		} else if n.NamedChildCount() == 1 {
+			n = n.NamedChild(0)
+		} else {
+			return n
+		}
+	}
+	return n
+}
+
+// leaves reports whether a statement is only an exit: return, break, continue, goto, or a
+// block of calls that ends in one.
+func (f *file) leaves(n *sitter.Node) bool {
+	switch n.Type() {
+	case "return_statement", "break_statement", "continue_statement", "goto_statement":
+		return true
+	case "compound_statement":
+		return n.NamedChildCount() > 0 && f.leaves(n.NamedChild(int(n.NamedChildCount())-1))
+	case "expression_statement":
+		name, _ := f.callStatement(n)
+		return slices.Contains([]string{"abort", "exit", "_exit", "die", "fatal", "error", "err", "errx", "bail"}, strings.ToLower(name))
+	}
+	return false
+}
