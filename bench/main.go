@@ -30,7 +30,7 @@ func run(tool, dir, only string, runs int) error {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
-	fmt.Printf("%d processors, medians of %d runs by turns; wall time in ms, peak resident memory in MiB.\n", runtime.NumCPU(), runs)
+	fmt.Printf("%d processors, medians of %d interleaved runs; wall time in ms, peak resident memory in MiB.\n", runtime.NumCPU(), runs)
 	fmt.Println("goal: at most 0.30 of gdb's time and 0.50 of its memory.")
 	for _, w := range workloads {
 		if only != "" && w.name != only {

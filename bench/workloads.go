@@ -5,11 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"diagnose/image/object"
 )
 
 // target is a core and the program that left it. debugDir, if set, is where
@@ -77,9 +78,9 @@ func jvmPlain(dir string) (target, error) {
 		return t, err
 	}
 	lib := filepath.Join(filepath.Dir(filepath.Dir(t.exe)), "lib", "server", "libjvm.so")
-	id, err := buildID(lib)
-	if err != nil {
-		return t, err
+	id := object.BuildIDOf(lib)
+	if len(id) < 3 {
+		return t, fmt.Errorf("%s has no build-id", lib)
 	}
 	name := filepath.Join(".build-id", id[:2], id[2:]+".debug")
 	t.debugDir = dir
@@ -95,20 +96,6 @@ func jvmPlain(dir string) (target, error) {
 		return t, fmt.Errorf("objcopy: %w\n%s", err, out)
 	}
 	return t, nil
-}
-
-var buildIDLine = regexp.MustCompile(`Build ID: ([0-9a-f]{8,})`)
-
-func buildID(object string) (string, error) {
-	out, err := exec.Command("readelf", "-n", object).Output()
-	if err != nil {
-		return "", fmt.Errorf("readelf -n %s: %w", object, err)
-	}
-	m := buildIDLine.FindSubmatch(out)
-	if m == nil {
-		return "", fmt.Errorf("%s has no build-id", object)
-	}
-	return string(m[1]), nil
 }
 
 func exists(path string) bool {

@@ -27,8 +27,8 @@ var workloads = []workload{
 	{name: "counter", what: "8 threads, a word, under a lock", threads: 8, words: 1, places: 4, locked: true, stretch: 4, reads: 5, posts: 1000},
 	{name: "table", what: "64 threads, 256 words of 12 places each", threads: 64, words: 256, places: 12, stretch: 4, reads: 8, posts: 100},
 	{name: "polling", what: "4 threads, 4 words, loops of reads", threads: 4, words: 4, places: 12, stretch: 1000, reads: 9, posts: 10},
-	{name: "contention", what: "16 threads by turns, a word of 12 places", threads: 16, words: 1, places: 12, stretch: 1, reads: 5},
-	{name: "confusion", what: "16 threads by turns, a word of 1000 places", threads: 16, words: 1, places: 1000, stretch: 1, reads: 5},
+	{name: "contention", what: "16 threads in turn, a word of 12 places", threads: 16, words: 1, places: 12, stretch: 1, reads: 5},
+	{name: "confusion", what: "16 threads in turn, a word of 1000 places", threads: 16, words: 1, places: 1000, stretch: 1, reads: 5},
 }
 
 func (w workload) generate(accesses int, seed uint64) *evidence.AccessLog {

@@ -87,7 +87,7 @@ func run(s settings) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d processors, %d rounds by turns, %d %% of our own programs' work; ratios to glibc, medians ± half the distance of the quartiles.\n",
+	fmt.Printf("%d processors, %d interleaved rounds, %d %% of our own programs' work; ratios to glibc, medians ± half the distance of the quartiles.\n",
 		runtime.NumCPU(), s.runs, s.share)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

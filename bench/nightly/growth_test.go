@@ -96,7 +96,7 @@ func measure(t *testing.T, store *corpus.Corpus, opts nightly.Options, originals
 			t.Fatal(err)
 		}
 	})
-	opts.Budget = time.Nanosecond // what is left is not for this one
+	opts.Budget = time.Nanosecond // the rest is not measured here
 	g.idle = taken(func() {
 		if _, err := nightly.Summarize(t.Context(), store, night(t, opts), opts.Since); err != nil {
 			t.Fatal(err)

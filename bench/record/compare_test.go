@@ -56,7 +56,7 @@ func TestGoals(t *testing.T) {
 	if mean, n := geometricMean(results, recorded, wall); math.Abs(mean-1) > 1e-9 || n != 2 {
 		t.Errorf("the geometric mean is %v over %d", mean, n)
 	}
-	results[2].failed[replayed] = errors.New("it left the recorded way")
+	results[2].failed[replayed] = errors.New("it diverged from the recording")
 	var out strings.Builder
 	report(&out, results)
 	for _, want := range []string{
@@ -64,7 +64,7 @@ func TestGoals(t *testing.T) {
 		"| real programs recorded, geometric mean of 2, wall time: at most 1.03 | 1.000 | met |",
 		"| own: at most 1.5 | 3.00 ± 0.00 | **missed** by 100 % |",
 		"| replay: at most 1.5 | 1 of 3 | **missed**: twice (1.75), own (fails) |",
-		"- own, replay: it left the recorded way",
+		"- own, replay: it diverged from the recording",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, out.String())

@@ -53,7 +53,7 @@ func (l *launcher) first(j job, runs int) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		time.Sleep(100 * time.Millisecond) // what a file has written may be on its way to the disk
+		time.Sleep(100 * time.Millisecond) // data of written files may still be waiting to reach the disk
 		warm, err := l.run(j, recorded)
 		if err != nil {
 			return "", err

@@ -58,7 +58,7 @@ func (l *launcher) warm() {
 	for _, verb := range []string{"run", "record"} {
 		cmd := exec.Command(l.diagnose, verb, "--", "/bin/true")
 		cmd.Dir, cmd.Env = l.dir, l.environment(l.dir)
-		cmd.Run() // what is wrong will be said by the first program
+		cmd.Run() // the first program will report an error
 	}
 }
 

@@ -74,7 +74,7 @@ func run(s settings) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if !s.markdown {
-		fmt.Printf("%d processors, %d rounds by turns, %d %% of our own programs' work; medians ± half the distance of the quartiles.\n",
+		fmt.Printf("%d processors, %d interleaved rounds, %d %% of our own programs' work; medians ± half the distance of the quartiles.\n",
 			runtime.NumCPU(), s.runs, s.share)
 	}
 	var results []*result
@@ -122,7 +122,7 @@ func prepare(s *settings) (*launcher, error) {
 	if l.cache, err = os.UserCacheDir(); err != nil {
 		return nil, err
 	}
-	if s.programs == "first" { // which removes what it has
+	if s.programs == "first" { // it removes its files
 		l.cache = filepath.Join(s.dir, "cache")
 	}
 	if err := os.Setenv("PATH", load.SearchPath); err != nil {

@@ -39,7 +39,7 @@ func main() {
 	flag.StringVar(&s.table, "table", "", "write the table of programs to this document")
 	flag.StringVar(&s.only, "only", "", "of the programs, only this one")
 	flag.DurationVar(&s.budget, "budget", 20*time.Second, "time for a hunt of the table's")
-	flag.DurationVar(&s.alone, "alone", 3*time.Second, "time for running a program by itself, one run behind the other, at least")
+	flag.DurationVar(&s.alone, "alone", 3*time.Second, "time for running a program by itself, one run after the other, at least")
 	flag.StringVar(&s.dir, "work", "bench/work/schedule", "directory for programs")
 	flag.Parse()
 	if err := s.run(context.Background()); err != nil {
@@ -101,7 +101,7 @@ func (s *settings) options(ctx context.Context, exe string, args []string) (expl
 
 // speed is of a program of four threads with some hundred steps, that passes.
 func (s *settings) speed(ctx context.Context) error {
-	exe, err := s.build("internal/testdata/hunt/small.c")
+	exe, err := s.build("testdata/hunt/small.c")
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ type subject struct {
 // taken.
 func subjects() ([]subject, error) {
 	var list []subject
-	for _, dir := range []string{"internal/testdata/cause", "internal/testdata/hunt"} {
+	for _, dir := range []string{"testdata/cause", "testdata/hunt"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.c*"))
 		if err != nil {
 			return nil, err

@@ -62,7 +62,7 @@ func run(s settings) error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
 	}
-	fmt.Printf("%d processors, %d rounds by turns; medians ± half the distance of the quartiles.\n\n", runtime.NumCPU(), s.runs)
+	fmt.Printf("%d processors, %d interleaved rounds; medians ± half the distance of the quartiles.\n\n", runtime.NumCPU(), s.runs)
 	if err := rates(ctx, &s); err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func processorTime() float64 {
 
 // replayed is what a replay with watches costs.
 func (x *subject) replayed(ctx context.Context, backend replay.Backend, watches []replay.Watch, want uint64) (cost, error) {
-	o := replay.Options{Watches: watches, Backend: backend, Timing: record.TimingEager}
+	o := replay.WatchRequest{Common: replay.Common{Timing: record.TimingEager}, Watching: replay.Watching{Watches: watches, Backend: backend}}
 	if backend == replay.BackendProbe {
 		var ranges []staticscan.Range
 		for _, w := range watches {
