@@ -2,9 +2,12 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 GO      ?= go
 FUZZTIME ?= 20s
 
-GOBUILD = $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
+# bench is a module of its own: go.work.
+ALL = ./... ./bench/...
 
-.PHONY: build release release-check demo test stress matrix race identity causes schedules schedules-hunt clusters gitea fuzz bench bench-delta bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate man setup-test clean
+GOBUILD = GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
+
+.PHONY: build release release-check demo test stress matrix race identity causes schedules schedules-hunt clusters gitea fuzz bench bench-delta bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean
 
 build: bin/diagnose
 
@@ -29,7 +32,7 @@ release:
 release-check: release
 	scripts/release-check bin/release/$(RELEASE).tar.gz
 
-# Crashes the shipped example for real and prints its report.
+# Crashes and records the programs of docs/examples and prints the reports: a second each.
 demo:
 	scripts/setup demo
 	$(GOBUILD) -tags nocorpus -o bin/demo/diagnose ./cmd/diagnose
@@ -39,7 +42,7 @@ setup-test:
 	scripts/setup test
 
 test: setup-test lint
-	scripts/with-cores $(GO) test -timeout 20m ./...
+	scripts/with-cores $(GO) test -timeout 20m $(ALL)
 
 # The allocator's threads for a minute, in part of it with checks beside them.
 stress: setup-test
@@ -47,10 +50,10 @@ stress: setup-test
 
 # Every crash program in every variant, where test takes two of each.
 matrix: setup-test
-	DIAGNOSE_MATRIX=full scripts/with-cores $(GO) test -timeout 60m ./...
+	DIAGNOSE_MATRIX=full scripts/with-cores $(GO) test -timeout 60m $(ALL)
 
 race: setup-test
-	scripts/with-cores $(GO) test -race -timeout 60m ./...
+	scripts/with-cores $(GO) test -race -timeout 60m $(ALL)
 
 # Real programs, recorded and replayed 20 times: docs/recording-identity.md.
 identity: setup-test
@@ -90,8 +93,9 @@ schedules-hunt: build
 
 lint:
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "not formatted: $$unformatted"; exit 1; }
-	$(GO) vet ./...
-	$(GO) tool staticcheck ./...
+	$(GO) vet $(ALL)
+	$(GO) tool staticcheck $(ALL)
+	$(GO) run ./internal/plainenglish
 
 # Every fuzz target for FUZZTIME.
 fuzz:
@@ -123,6 +127,10 @@ bench-hunt:
 # What tracing accesses costs, beside gdb: it takes some minutes.
 bench-trace: build
 	$(GO) run ./bench/trace
+
+# For editors with clangd: how each C file of the agent is parsed by itself.
+compile-commands:
+	scripts/compile-commands
 
 generate:
 	$(GO) generate ./...
