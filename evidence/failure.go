@@ -181,6 +181,30 @@ type Recursion struct {
 	StackBytes uint64 `json:"stack_bytes,omitempty"`
 }
 
+// Arrival says how a thread came to an address where it cannot execute.
+type Arrival string
+
+// The ways there.
+const (
+	ArrivedByCall   Arrival = "call"
+	ArrivedByReturn Arrival = "return"
+	ArrivedByJump   Arrival = "jump"
+)
+
+// Termination says why std::terminate was called.
+type Termination string
+
+// The reasons. An exception that was not caught has none of them.
+const (
+	PureVirtual       Termination = "pure-virtual-call"
+	DeletedVirtual    Termination = "deleted-virtual-call"
+	ThreadDestroyed   Termination = "joinable-thread-destroyed"
+	ThreadAssigned    Termination = "joinable-thread-assigned"
+	NoException       Termination = "no-exception"
+	ThrownInUnwinding Termination = "thrown-in-unwinding" // while another exception was in flight
+	LeftNoexcept      Termination = "left-noexcept"       // a function that lets no exception out
+)
+
 // Failure is what failed.
 type Failure struct {
 	Kind FailureKind `json:"kind"`
@@ -204,6 +228,15 @@ type Failure struct {
 	Origin      []OriginStep `json:"origin,omitempty"`
 	// Message is what the program or its libraries said when they gave up.
 	Message string `json:"message,omitempty"`
+	// Condition is that of an AssertionFailure, as the source has it.
+	Condition string `json:"condition,omitempty"`
+	// Arrival is of a Fault whose access is Execute.
+	Arrival Arrival `json:"arrival,omitempty"`
+	// FrameBytes is the size of the frame of a StackOverflow that is larger than the rest of
+	// its stack.
+	FrameBytes uint64 `json:"frame_bytes,omitempty"`
+	// Termination is of a process that std::terminate ended.
+	Termination Termination `json:"termination,omitempty"`
 	// Status is that of an ExitStatus, which only a recording tells.
 	Status int `json:"status,omitempty"`
 	// Declared is the rule of a DeclaredFailure; nil for others.

@@ -70,8 +70,8 @@ type Finding struct {
 // WaitEdge says that a thread waits for something that another one holds.
 type WaitEdge struct {
 	Waiter ThreadRef `json:"waiter"`
-	// What is "mutex", "rwlock", "thread exit", ...
-	What string `json:"what"`
+	// What is the kind of thing that it waits for.
+	What WaitKind `json:"what"`
 	// Object is the lock's address and Name its variable, if known.
 	Object Addr   `json:"object"`
 	Name   string `json:"name,omitempty"`
@@ -81,12 +81,29 @@ type WaitEdge struct {
 	Site *Site `json:"site,omitempty"`
 }
 
-// What of a WaitEdge that its readers tell apart.
+// WaitKind is a kind of thing that threads wait for.
+type WaitKind string
+
+// The kinds of waits.
 const (
-	WaitCondition = "condition variable"
-	WaitSemaphore = "semaphore"
+	WaitMutex      WaitKind = "mutex"
+	WaitRWLock     WaitKind = "rwlock"
+	WaitThreadExit WaitKind = "thread exit"
+	WaitCondition  WaitKind = "condition variable"
+	WaitSemaphore  WaitKind = "semaphore"
+	WaitBarrier    WaitKind = "barrier"
+	WaitOnce       WaitKind = "once initialisation"
+	// WaitStatic is a wait for the first call of a function to initialise a static variable.
+	WaitStatic        WaitKind = "initialisation of a static variable"
+	WaitRustMutex     WaitKind = "Rust mutex"
+	WaitRustRWLock    WaitKind = "Rust rwlock"
+	WaitRustCondition WaitKind = "Rust condition variable"
+	WaitUnparking     WaitKind = "unparking"
+	WaitFuture        WaitKind = "future or atomic"
 	// WaitPrivateFutex is a futex call with FUTEX_PRIVATE_FLAG, of the program's own.
-	WaitPrivateFutex = "private futex"
+	WaitPrivateFutex WaitKind = "private futex"
+	// WaitFutex is a futex call of which no more is known.
+	WaitFutex WaitKind = "futex"
 )
 
 // Check reports what makes the finding unusable: a missing summary, an

@@ -344,20 +344,17 @@ func findings(title string, list []evidence.Finding) []block {
 	return d
 }
 
-// threadExit is the object that pthread_join waits for. No thread holds it.
-const threadExit = "thread exit"
-
 func waitLine(w evidence.WaitEdge) line {
-	l := say(plain, "waits for "+w.What+" ")
+	l := say(plain, "waits for "+string(w.What)+" ")
 	switch {
-	case w.What == threadExit && w.Owner != nil:
+	case w.What == evidence.WaitThreadExit && w.Owner != nil:
 		l = say(plain, "waits for the end of ").and(strong, w.Owner.Label())
 	case w.Name != "":
 		l = l.and(name, w.Name).and(plain, " "+w.Object.String())
 	default:
 		l = l.and(plain, w.Object.String())
 	}
-	if w.Owner != nil && w.What != threadExit {
+	if w.Owner != nil && w.What != evidence.WaitThreadExit {
 		l = l.and(plain, ", held by ").and(strong, w.Owner.Label())
 	}
 	if w.Site != nil {

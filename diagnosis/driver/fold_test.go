@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"diagnose/diagnosis/failure"
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
@@ -91,7 +92,7 @@ func TestBystander(t *testing.T) {
 	}
 	p.Failing = 1
 	a := newAnalysis(Request{})
-	a.process, a.thread, a.waiting = p, &p.Threads[0], []string{"waits for mutex 0x10", ""}
+	a.process, a.thread, a.waiting = p, &p.Threads[0], []failure.WaitText{{Kind: evidence.WaitMutex, Object: "0x10"}, {}}
 	a.stacks = []*group{{threads: []*image.Thread{a.thread}, indexes: []int{0}}}
 	a.result.Failure = evidence.Failure{Kind: evidence.NullPointer, Instruction: &evidence.Instruction{}, Site: &evidence.Site{Function: "ns::take(int)"}}
 	a.describeBystander()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"diagnose/diagnosis/failure"
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
@@ -257,50 +258,15 @@ func startFrame(f *unwind.Frame) bool {
 	return len(f.Calls) > 0 && image.StartsThread(f.Calls[len(f.Calls)-1].Site.Function)
 }
 
-// waitingText says what a group's threads wait for: one text if they all wait for the same,
-// otherwise one for each of the first few.
+// waitingText says what a group's threads wait for.
 func (sp *stoppedProcess) waitingText(g *group) string {
-	const most = 3
-	var list []string
+	var list []failure.WaitText
 	for _, i := range g.indexes {
-		if i < len(sp.waiting) && sp.waiting[i] != "" && !slices.Contains(list, sp.waiting[i]) {
+		if i < len(sp.waiting) {
 			list = append(list, sp.waiting[i])
 		}
 	}
-	if len(g.indexes) > 1 {
-		for i := range list {
-			list[i] = strings.Replace(list[i], "waits for", "wait for", 1)
-		}
-	}
-	if text, ok := sameKind(list, most); ok {
-		return text
-	}
-	if len(list) > most {
-		list = append(list[:most], fmt.Sprintf("and %d others", len(list)-most))
-	}
-	return strings.Join(list, "; ")
-}
-
-// sameKind joins texts that differ only in their objects: "wait for condition variable 0x10 `a`,
-// 0x50 `b` and 2 others".
-func sameKind(list []string, most int) (string, bool) {
-	if len(list) < 2 {
-		return "", false
-	}
-	var objects []string
-	kind, _, _ := strings.Cut(list[0], " 0x")
-	for _, text := range list {
-		before, object, ok := strings.Cut(text, " 0x")
-		if !ok || before != kind || strings.ContainsAny(object, ",;") {
-			return "", false
-		}
-		objects = append(objects, "0x"+object)
-	}
-	last := " and " + objects[len(objects)-1]
-	if len(objects) > most {
-		last = fmt.Sprintf(" and %d others", len(objects)-most)
-	}
-	return kind + " " + strings.Join(objects[:min(most, len(objects)-1)], ", ") + last, true
+	return failure.JoinWaits(list, len(g.indexes))
 }
 
 // refs names the threads of a group.

@@ -3,6 +3,7 @@ package driver
 import (
 	"fmt"
 
+	"diagnose/diagnosis/failure"
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
@@ -25,7 +26,7 @@ type stoppedProcess struct {
 	// for, by its index in the process; waits is the same as values, for the threads whose wait is
 	// known.
 	stacks  []*group
-	waiting []string
+	waiting []failure.WaitText
 	waits   []evidence.WaitEdge
 }
 

@@ -32,6 +32,17 @@ func (w waitReader) turn(word evidence.Addr) bool {
 	return err == nil && evidence.Addr(t.Index) == slot/agent.ThreadSlot
 }
 
+// endOf returns the number of the recorded thread whose end a word of the recording library reports:
+// the first word of the thread's struct dg_fact (agent/src/engine/thread.c). 0: it reports none.
+func (w waitReader) endOf(word evidence.Addr) int {
+	facts, found := w.process.SymbolNamed("dg_facts")
+	size := evidence.Addr(facts.Size / agent.RThreads)
+	if !found || size == 0 || word < facts.Addr || word-facts.Addr >= size*agent.RThreads || (word-facts.Addr)%size != 0 {
+		return 0
+	}
+	return int((word - facts.Addr) / size)
+}
+
 // notedWaits are the words that the process's threads wait for, noted by the recording library of a
 // hunt (agent/src/hunt/hunt.c). If none of the threads can continue, each of them waits for its
 // word. If one can, a note counts only for a thread whose wait is not over and has no time limit.

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
+	"diagnose/diagnosis/failure"
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay/record"
@@ -42,7 +43,7 @@ func (w waitReader) nameCallWaits() error {
 	}
 	var kinds map[uint32]string
 	for i := range w.waiting {
-		if w.waiting[i] != "" {
+		if w.waiting[i].Known() {
 			continue
 		}
 		r, err := image.Struct[agent.RawRThread](w.process, evidence.Addr(agent.RThreadAddress(uint32(w.process.Threads[i].Ref.Recorded))))
@@ -62,7 +63,7 @@ func (w waitReader) nameCallWaits() error {
 				return err
 			}
 		}
-		w.waiting[i] = "waits for " + wait.text(uint32(f.RDI), kinds) + " (" + record.SyscallName(f.RAX) + ")"
+		w.waiting[i] = failure.WaitText{Object: wait.text(uint32(f.RDI), kinds) + " (" + record.SyscallName(f.RAX) + ")"}
 	}
 	return nil
 }

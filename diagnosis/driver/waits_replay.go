@@ -48,25 +48,25 @@ func (w waitReader) waitingCall(r *agent.RawRThread, f *agent.RawFrame, s *unwin
 	how := record.Sync(f.RCX)
 	switch record.Kind(r.WaitsFor) {
 	case record.KindMutex:
-		c.What = "mutex"
+		c.What = evidence.WaitMutex
 	case record.KindRWLock:
-		c.What = "rwlock"
+		c.What = evidence.WaitRWLock
 	case record.KindSem:
 		c.What = evidence.WaitSemaphore
 	case record.KindJoin:
 		const waits, timed = 0, 2 // enum dg_join; 1 tries
 		if how := f.RDX & 0xff; how == waits || how == timed {
-			c.What, c.Joined, c.Timed = "thread exit", int(r.WaitsObject), how == timed
+			c.What, c.Joined, c.Timed = evidence.WaitThreadExit, int(r.WaitsObject), how == timed
 		}
 		return c
 	case record.KindCond:
 		now, err := image.Uint32(w.process, c.Object+failure.CondSequence)
 		if err == nil {
-			c.What, c.Timed, c.Came = "condition variable", !calls(s, "pthread_cond_wait"), now != r.CondSequence
+			c.What, c.Timed, c.Came = evidence.WaitCondition, !calls(s, "pthread_cond_wait"), now != r.CondSequence
 		}
 		return c
 	case record.KindBarrier:
-		c.What = "barrier"
+		c.What = evidence.WaitBarrier
 		return c
 	}
 	switch how {

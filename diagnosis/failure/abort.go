@@ -37,7 +37,10 @@ func (j *judge) abort(f *evidence.Failure) {
 	default:
 		f.Kind = evidence.Abort
 	}
-	if f.Kind == evidence.FortifyFailure {
+	switch f.Kind {
+	case evidence.AssertionFailure:
+		f.Condition = condition(message)
+	case evidence.FortifyFailure:
 		f.Message = fortifyText(f.Message, names)
 	}
 }
@@ -123,6 +126,21 @@ func kindOfMessage(message string) evidence.FailureKind {
 		}
 	}
 	return ""
+}
+
+// condition extracts the condition from the message of glibc's assert or of an assertion of the C++
+// library's headers. It is empty for other texts.
+func condition(message string) string {
+	_, rest, ok := strings.Cut(message, "Assertion `")
+	if !ok {
+		if _, rest, ok = strings.Cut(message, "Assertion '"); !ok {
+			return ""
+		}
+	}
+	if i := strings.LastIndex(rest, "' failed"); i >= 0 {
+		return rest[:i]
+	}
+	return rest
 }
 
 // fortifyText adds the name of the checked function that refused.

@@ -34,6 +34,21 @@ func TestKindOfMessage(t *testing.T) {
 	}
 }
 
+func TestCondition(t *testing.T) {
+	for message, want := range map[string]string{
+		"": "",
+		"prog: a.c:3: f: Assertion `n > 0' failed.":       "n > 0",
+		"prog: a.c:3: f: Assertion `c != '\\'' failed.":   `c != '\'`,
+		"v.h:3: f: Assertion 'n < size()' failed.":        "n < size()",
+		"prog: a.c:3: f: Assertion `cut off by the limit": "cut off by the limit",
+		"free(): invalid pointer":                         "",
+	} {
+		if got := condition(message); got != want {
+			t.Errorf("%q has the condition %q, want %q", message, got, want)
+		}
+	}
+}
+
 func TestAbortMessage(t *testing.T) {
 	f := newFake(nil)
 	f.symbols = []image.Symbol{{Name: "__abort_msg", Addr: dataAt, Size: 8}}

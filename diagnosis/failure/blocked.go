@@ -24,13 +24,13 @@ type Blocked struct {
 
 // byThreads are the waits that only another thread of the process can end. A wait for a semaphore
 // is none: signal handlers may post one.
-var byThreads = map[string]bool{"mutex": true, "rwlock": true, "thread exit": true, "condition variable": true, "barrier": true,
-	"once initialisation": true, "initialisation of a static variable": true, "Rust mutex": true, "Rust rwlock": true,
-	"Rust condition variable": true}
+var byThreads = map[evidence.WaitKind]bool{evidence.WaitMutex: true, evidence.WaitRWLock: true, evidence.WaitThreadExit: true, evidence.WaitCondition: true, evidence.WaitBarrier: true,
+	evidence.WaitOnce: true, evidence.WaitStatic: true, evidence.WaitRustMutex: true, evidence.WaitRustRWLock: true,
+	evidence.WaitRustCondition: true}
 
 // byHandlers are the waits that a signal handler may end as well, by functions that are safe to
 // call there (signal-safety(7)). Their memory belongs to the process alone.
-var byHandlers = map[string]bool{evidence.WaitSemaphore: true, evidence.WaitPrivateFutex: true}
+var byHandlers = map[evidence.WaitKind]bool{evidence.WaitSemaphore: true, evidence.WaitPrivateFutex: true}
 
 // Blocked says how all threads wait. It is nil if a thread does not wait, waits for a limited time,
 // or waits for something that may come from outside the process. stuck: it is known that no thread
@@ -67,9 +67,9 @@ func (w *Waits) endsByThreads(wt *wait) bool {
 // mayGoOn reports whether the object that a thread waits for is free, or has no known holder.
 func (w *Waits) mayGoOn(wt *wait) bool {
 	switch wt.what {
-	case "mutex", "rwlock", "thread exit":
+	case evidence.WaitMutex, evidence.WaitRWLock, evidence.WaitThreadExit:
 		return threadNumbered(w.waiter.threads, wt.owner) == nil
-	case "barrier":
+	case evidence.WaitBarrier:
 		return w.waiter.allArrived(wt.object)
 	case evidence.WaitSemaphore:
 		value, err := image.Uint32(w.waiter, wt.object)
@@ -90,11 +90,11 @@ func (w *waiter) allArrived(barrier evidence.Addr) bool {
 // blockedText describes the waits, equal ones together.
 func (w *Waits) blockedText() string {
 	const most = 6 // different waits
-	var texts []string
-	threads := map[string][]string{}
+	var texts []WaitText
+	threads := map[WaitText][]string{}
 	list := slices.SortedFunc(slices.Values(w.list), func(a, b *wait) int { return cmp.Compare(a.thread.Ref.Number, b.thread.Ref.Number) })
 	for _, wt := range list {
-		text := w.waiter.sentence(wt, shortObject(wt))
+		text := w.waiter.text(wt, true)
 		if len(threads[text]) == 0 {
 			texts = append(texts, text)
 		}
@@ -103,16 +103,16 @@ func (w *Waits) blockedText() string {
 	var parts []string
 	for _, text := range texts[:min(len(texts), most)] {
 		list := threads[text]
-		who, verb := "thread "+list[0], text
+		subject := "thread " + list[0]
 		if n := len(list) - 1; n > 0 {
-			who, verb = fmt.Sprintf("threads %s and %s", strings.Join(list[:n], ", "), list[n]), "each "+strings.Replace(text, "waits", "wait", 1)
+			subject = fmt.Sprintf("threads %s and %s each", strings.Join(list[:n], ", "), list[n])
 		}
-		parts = append(parts, who+" "+verb)
+		parts = append(parts, subject+" "+text.For(len(list)))
 	}
 	if n := len(texts) - len(parts); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d more wait", n))
 	}
-	return strings.Join(parts, ", ") + "; no thread is left to end that"
+	return evidence.Say(strings.Join(parts, ", ") + "; no thread is left to end that")
 }
 
 // blocked turns the failure of a process into a deadlock if the process did not fail by itself and

@@ -133,7 +133,7 @@ func (j *judge) classify() evidence.Failure {
 	}
 	f.Site = j.stack.site()
 	if f.Fault != nil && f.Fault.Access == evidence.Execute && j.stack.guessedSite() &&
-		(f.Message == arrivedByReturn || f.Site != nil && image.Machinery(f.Site)) {
+		(f.Arrival == evidence.ArrivedByReturn || f.Site != nil && image.Machinery(f.Site)) {
 		f.Site = nil // old return addresses remain on the stack, mainly those of allocators
 	}
 	return f

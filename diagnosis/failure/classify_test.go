@@ -129,18 +129,18 @@ func checkFault(t *testing.T, f *evidence.Fault, access evidence.AccessKind, add
 
 func TestArrival(t *testing.T) {
 	tests := []struct {
-		want     string
+		want     evidence.Arrival
 		at, back uint64 // the words at and just below the stack pointer
 	}{
-		{arrivedByCall, codeAt + 0x105, 0},
-		{arrivedByCall, codeAt + 0x105, 0x234567890000},
-		{arrivedByReturn, codeAt + 0x108, 0x234567890000},
-		{arrivedByCall, codeAt + 0x207, 0},
-		{arrivedByReturn, codeAt + 0x305, 0x234567890000},
-		{arrivedByReturn, codeAt + 0x405, 0x234567890000},
-		{arrivedByReturn, dataAt + 0x105, 0x234567890000},
-		{arrivedByReturn, codeAt + 0x505, 0x234567890000},
-		{arrivedByJump, 0x1234, 0},
+		{evidence.ArrivedByCall, codeAt + 0x105, 0},
+		{evidence.ArrivedByCall, codeAt + 0x105, 0x234567890000},
+		{evidence.ArrivedByReturn, codeAt + 0x108, 0x234567890000},
+		{evidence.ArrivedByCall, codeAt + 0x207, 0},
+		{evidence.ArrivedByReturn, codeAt + 0x305, 0x234567890000},
+		{evidence.ArrivedByReturn, codeAt + 0x405, 0x234567890000},
+		{evidence.ArrivedByReturn, dataAt + 0x105, 0x234567890000},
+		{evidence.ArrivedByReturn, codeAt + 0x505, 0x234567890000},
+		{evidence.ArrivedByJump, 0x1234, 0},
 	}
 	for _, test := range tests {
 		f := newFake(nil)
@@ -162,7 +162,7 @@ func TestArrival(t *testing.T) {
 // reached.
 func TestArrivalWithoutStack(t *testing.T) {
 	j := newFake(nil).judge(segv(segvMapErr, 0), regs{image.RIP: 0, image.RSP: guardAt + 0x800})
-	if got := j.cpu.arrival(0); got != arrivedByJump {
+	if got := j.cpu.arrival(0); got != evidence.ArrivedByJump {
 		t.Errorf("arrived by %s", got)
 	}
 }
@@ -264,7 +264,7 @@ func TestGuessInRuntime(t *testing.T) {
 		j.stack.frames[0].Calls = nil
 		j.stack.frames = j.stack.frames[:2]
 		got := j.classify()
-		if got.Fault == nil || got.Fault.Access != evidence.Execute || got.Message == arrivedByReturn {
+		if got.Fault == nil || got.Fault.Access != evidence.Execute || got.Arrival == evidence.ArrivedByReturn {
 			t.Fatalf("%s: %+v", module, got)
 		}
 		if (got.Site != nil) != want {

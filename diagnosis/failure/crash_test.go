@@ -201,7 +201,7 @@ func TestLockCycle(t *testing.T) {
 		t.Fatalf("%s, findings %+v", d.failure.Sentence, d.findings)
 	}
 	t.Log(d.failure.Sentence)
-	names := map[string]string{}
+	names := map[evidence.WaitKind]string{}
 	for _, w := range d.findings[0].Wait {
 		names[w.What] = w.Name
 	}

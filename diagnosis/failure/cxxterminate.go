@@ -17,31 +17,46 @@ func (j *judge) terminate(f *evidence.Failure, names []string) {
 	f.Kind = evidence.CxxTerminate
 	switch {
 	case has(names, "__cxa_pure_virtual"):
-		f.Message = "pure virtual method called"
-		return
+		f.Termination = evidence.PureVirtual
 	case has(names, "__cxa_deleted_virtual"):
-		f.Message = "deleted virtual method called"
-		return
+		f.Termination = evidence.DeletedVirtual
+	default:
+		var others uint32
+		f.Exception, others = j.exceptions().exception()
+		f.Termination = termination(f.Exception != nil, others > 0, names)
 	}
-	var others uint32
-	f.Exception, others = j.exceptions().exception()
-	switch {
-	case f.Exception == nil && has(names, "std::thread::~thread"):
-		f.Message = "a joinable std::thread was destroyed"
-	case f.Exception == nil && has(names, "std::thread::operator="):
-		f.Message = "a joinable std::thread was assigned to"
-	case f.Exception == nil:
-		f.Message = "terminate called without an active exception"
-	case leftNoexcept(names) && others > 0:
-		f.Message = thrownInUnwinding
-	case leftNoexcept(names):
-		f.Message = "the exception left a function that is noexcept"
+	if text := terminations[f.Termination]; text != "" {
+		f.Message = evidence.Say(text)
 	}
 }
 
-// thrownInUnwinding is for an exception that cannot be caught because it left a destructor that the
-// unwinding of another one called ([except.throw]).
-const thrownInUnwinding = "another exception was in flight, whose unwinding ran the code that threw this one"
+func termination(thrown, others bool, names []string) evidence.Termination {
+	switch {
+	case !thrown && has(names, "std::thread::~thread"):
+		return evidence.ThreadDestroyed
+	case !thrown && has(names, "std::thread::operator="):
+		return evidence.ThreadAssigned
+	case !thrown:
+		return evidence.NoException
+	case leftNoexcept(names) && others:
+		return evidence.ThrownInUnwinding
+	case leftNoexcept(names):
+		return evidence.LeftNoexcept
+	}
+	return ""
+}
+
+// terminations are the reasons in words. An exception that left a destructor which the unwinding of
+// another one called cannot be caught ([except.throw]).
+var terminations = map[evidence.Termination]string{
+	evidence.PureVirtual:       "pure virtual method called",
+	evidence.DeletedVirtual:    "deleted virtual method called",
+	evidence.ThreadDestroyed:   "a joinable std::thread was destroyed",
+	evidence.ThreadAssigned:    "a joinable std::thread was assigned to",
+	evidence.NoException:       "terminate called without an active exception",
+	evidence.ThrownInUnwinding: "another exception was in flight, whose unwinding ran the code that threw this one",
+	evidence.LeftNoexcept:      "the exception left a function that is noexcept",
+}
 
 // leftNoexcept recognises how the unwinder ends at a function that lets no exception out: the
 // personality routine terminates during the unwinding (gcc), or a landing pad does (clang, newer

@@ -28,6 +28,9 @@ type WaitOptions struct {
 	Calls []WaitingCall
 	// Unhandled: the process has no signal handlers, which could post a semaphore or wake a futex.
 	Unhandled bool
+	// EndOf returns the number, in the recording, of the thread whose end the recording library
+	// reports in a word; 0: the word is for something else. nil: no word is for that.
+	EndOf func(word evidence.Addr) int
 	// NameOf names an object that is in no global. If it is nil or returns "", the object has no
 	// name.
 	NameOf func(evidence.Addr) string
@@ -35,8 +38,8 @@ type WaitOptions struct {
 
 // WaitingCall is a call that returns when an event happens.
 type WaitingCall struct {
-	// What names the object of the wait, as in evidence.WaitEdge; empty: there is no such call.
-	What   string
+	// What is the kind of the object of the wait; empty: there is no such call.
+	What   evidence.WaitKind
 	Object evidence.Addr
 	// Joined is the number, in the recording, of the thread that is joined.
 	Joined int
@@ -76,13 +79,13 @@ func (w *waiter) edge(wt *wait) evidence.WaitEdge {
 	return edge
 }
 
-// Texts say for each of the process's threads what it waits for: "waits for mutex 0x4040 `a` held
-// by thread 2"; "" for a thread that does not wait, or whose wait is not understood.
-func (w *Waits) Texts() []string {
-	out := make([]string, len(w.list))
+// Texts say for each of the process's threads what it waits for. Nothing is known of a thread that
+// does not wait, or whose wait is not understood.
+func (w *Waits) Texts() []WaitText {
+	out := make([]WaitText, len(w.list))
 	for i, wt := range w.list {
 		if wt != nil {
-			out[i] = w.waiter.text(wt)
+			out[i] = w.waiter.text(wt, false)
 		}
 	}
 	return out
@@ -94,33 +97,6 @@ func (w *waiter) waits() []*wait {
 		out[i] = w.waitOf(i)
 	}
 	return out
-}
-
-func (w *waiter) text(wt *wait) string { return w.sentence(wt, objectText(wt)) }
-
-// sentence says what a thread waits for, with the given name of the object.
-func (w *waiter) sentence(wt *wait, object string) string {
-	var b strings.Builder
-	owner := threadNumbered(w.threads, wt.owner)
-	switch {
-	case owner != nil && wt.what == "thread exit":
-		fmt.Fprintf(&b, "waits for the end of thread %d", owner.Ref.Number)
-	case wt.joined != 0:
-		fmt.Fprintf(&b, "waits for the end of the recording's thread %d", wt.joined)
-	case owner != nil:
-		fmt.Fprintf(&b, "waits for %s held by thread %d", object, owner.Ref.Number)
-	case wt.owner != 0:
-		fmt.Fprintf(&b, "waits for %s held by thread id %d", object, wt.owner)
-	default:
-		b.WriteString("waits for " + object)
-	}
-	if wt.timed {
-		b.WriteString(" for a limited time")
-	}
-	if wt.note != "" {
-		b.WriteString(", " + wt.note)
-	}
-	return b.String()
 }
 
 // cycles follows each thread's wait to the owner of the object. Every thread waits for at most one
@@ -176,7 +152,7 @@ func (w *waiter) finding(waits []*wait, cycle []int) evidence.Finding {
 		if wt.timed {
 			f.Facts = append(f.Facts, evidence.Fact{Name: wt.thread.Ref.Label(), Text: "waits for a limited time only"})
 		}
-		steps = append(steps, fmt.Sprintf("thread %d %s", wt.thread.Ref.Number, w.sentence(wt, shortObject(wt))))
+		steps = append(steps, fmt.Sprintf("thread %d %s", wt.thread.Ref.Number, w.text(wt, true).For(1)))
 		if wt.timed {
 			f.Proof = evidence.Inferred
 		}
@@ -185,22 +161,7 @@ func (w *waiter) finding(waits []*wait, cycle []int) evidence.Finding {
 	f.Summary = strings.Join(steps, ", ")
 	if len(cycle) == 1 {
 		f.Kind = evidence.FindingSelfLock
-		f.Summary = fmt.Sprintf("thread %d waits for %s that it holds itself", f.Threads[0].Number, shortObject(waits[cycle[0]]))
+		f.Summary = fmt.Sprintf("thread %d waits for %s %s that it holds itself", f.Threads[0].Number, waits[cycle[0]].what, objectText(waits[cycle[0]], true))
 	}
 	return f
-}
-
-func objectText(wt *wait) string {
-	if wt.name != "" {
-		return fmt.Sprintf("%s %v `%s`", wt.what, wt.object, wt.name)
-	}
-	return fmt.Sprintf("%s %v", wt.what, wt.object)
-}
-
-// shortObject leaves out the address if there is a name.
-func shortObject(wt *wait) string {
-	if wt.name != "" {
-		return fmt.Sprintf("%s `%s`", wt.what, wt.name)
-	}
-	return objectText(wt)
 }

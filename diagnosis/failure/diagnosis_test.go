@@ -41,7 +41,10 @@ func diagnose(t *testing.T, core, exe string) diagnosis {
 		u.Symbolize(stacks[i].Frames)
 	}
 	waits := failure.WaitsOf(p, stacks, failure.WaitOptions{})
-	d := diagnosis{process: p, findings: waits.Deadlocks(), waiting: waits.Texts()}
+	d := diagnosis{process: p, findings: waits.Deadlocks()}
+	for _, text := range waits.Texts() {
+		d.waiting = append(d.waiting, text.For(1))
+	}
 	in := failure.Input{Process: p, Findings: d.findings}
 	if p.Failing >= 0 {
 		in.Stack = stacks[p.Failing]

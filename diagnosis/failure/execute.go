@@ -12,7 +12,7 @@ import (
 func (j *judge) executed(f *evidence.Failure) {
 	addr := f.Fault.Addr
 	f.Fault.Access, f.Instruction = evidence.Execute, nil
-	f.Message = j.cpu.arrival(j.cpu.pc())
+	f.Arrival = j.cpu.arrival(j.cpu.pc())
 	m := j.process.MappingAt(addr)
 	switch {
 	case addr == 0:
@@ -33,41 +33,34 @@ func (j *judge) executed(f *evidence.Failure) {
 	}
 }
 
-// How the thread arrived at an instruction.
-const (
-	arrivedByCall   = "call"
-	arrivedByReturn = "return"
-	arrivedByJump   = "jump"
-)
-
 // arrival says how the thread came to execute at target: an indirect call leaves the return address
 // at the stack pointer, a return leaves the target just below it. The call is checked first,
 // because a stale zero may be below the stack pointer.
-func (c *processor) arrival(target evidence.Addr) string {
+func (c *processor) arrival(target evidence.Addr) evidence.Arrival {
 	sp := c.regs.SP()
 	if c.pc() != target {
 		return c.arrivalOfInstruction()
 	}
 	if v, err := image.Uint64(c, sp); err == nil && c.followsCall(evidence.Addr(v)) {
-		return arrivedByCall
+		return evidence.ArrivedByCall
 	}
 	if v, err := image.Uint64(c, sp-8); err == nil && evidence.Addr(v) == target {
-		return arrivedByReturn
+		return evidence.ArrivedByReturn
 	}
-	return arrivedByJump
+	return evidence.ArrivedByJump
 }
 
-func (c *processor) arrivalOfInstruction() string {
+func (c *processor) arrivalOfInstruction() evidence.Arrival {
 	if c.inst == nil {
-		return arrivedByJump
+		return evidence.ArrivedByJump
 	}
 	switch c.inst.Op {
 	case "ret":
-		return arrivedByReturn
+		return evidence.ArrivedByReturn
 	case "call":
-		return arrivedByCall
+		return evidence.ArrivedByCall
 	}
-	return arrivedByJump
+	return evidence.ArrivedByJump
 }
 
 // followsCall reports whether executable code before pc ends in an indirect call: FF /2, two to

@@ -203,7 +203,7 @@ func (j *judge) protectionFault(f *evidence.Failure) {
 func (j *judge) jumpFault(f *evidence.Failure, target evidence.Addr) {
 	f.Kind = evidence.NonCanonical
 	f.Fault = &evidence.Fault{Addr: target, Access: evidence.Execute, Place: j.process.Place(target), Proof: evidence.Inferred}
-	f.Message = j.cpu.arrival(target)
+	f.Arrival = j.cpu.arrival(target)
 }
 
 // flowTarget is the target of a return, an indirect call or jump.

@@ -113,8 +113,8 @@ func joinText(parts ...string) string {
 }
 
 func overflowText(f *evidence.Failure) string {
-	if strings.HasPrefix(f.Message, frameAlone) {
-		return f.Message
+	if f.FrameBytes > 0 {
+		return fmt.Sprintf("its frame alone takes %d KiB", f.FrameBytes>>10)
 	}
 	return recursionText(f.Recursion)
 }

@@ -1,8 +1,8 @@
 package failure
 
 import (
+	"cmp"
 	"fmt"
-	"strings"
 
 	"diagnose/evidence"
 )
@@ -11,7 +11,7 @@ import (
 func endPhrase(f *evidence.Failure) (head, tail string) {
 	switch f.Kind {
 	case evidence.AssertionFailure:
-		return "assertion failed", assertionText(f.Message)
+		return "assertion failed", cmp.Or(f.Condition, f.Message)
 	case evidence.CxxTerminate:
 		return terminatePhrase(f)
 	case evidence.RustPanic, evidence.GoPanic:
@@ -30,20 +30,6 @@ func endPhrase(f *evidence.Failure) (head, tail string) {
 	return "the process ended by " + signalText(f.Signal), f.Message
 }
 
-// assertionText extracts the condition from assert's message.
-func assertionText(message string) string {
-	_, rest, ok := strings.Cut(message, "Assertion `")
-	if !ok {
-		if _, rest, ok = strings.Cut(message, "Assertion '"); !ok {
-			return message
-		}
-	}
-	if i := strings.LastIndex(rest, "' failed"); i >= 0 {
-		return rest[:i]
-	}
-	return rest
-}
-
 func terminatePhrase(f *evidence.Failure) (head, tail string) {
 	if f.Exception == nil {
 		return "std::terminate", f.Message
@@ -53,11 +39,10 @@ func terminatePhrase(f *evidence.Failure) (head, tail string) {
 		name = "exception of unknown type"
 	}
 	head = "uncaught " + name
-	switch f.Message {
-	case "":
-	case thrownInUnwinding:
+	switch f.Termination {
+	case evidence.ThrownInUnwinding:
 		head = name + " thrown while another exception was in flight"
-	default:
+	case evidence.LeftNoexcept:
 		head = name + " left a noexcept function"
 	}
 	if "std::"+f.Exception.What == name || f.Exception.What == name {

@@ -2,7 +2,6 @@ package failure
 
 import (
 	"fmt"
-	"strings"
 
 	"diagnose/evidence"
 )
@@ -96,20 +95,20 @@ func badTail(f *evidence.Failure, names Names) string {
 }
 
 func executePhrase(f *evidence.Failure, names Names) (head, tail string) {
-	way := "jump to"
-	switch f.Message {
-	case arrivedByCall:
-		way = "call of"
-	case arrivedByReturn:
+	noun, way := "jump", "jump to"
+	switch f.Arrival {
+	case evidence.ArrivedByCall:
+		noun, way = "call", "call of"
+	case evidence.ArrivedByReturn:
 		way, names.Pointer = "return to", returnAddress
 	}
 	addr := f.Fault.Addr
 	switch f.Kind {
 	case evidence.NullPointer:
-		if f.Message == arrivedByReturn {
+		if f.Arrival == evidence.ArrivedByReturn {
 			return "return to address 0", ""
 		}
-		return strings.TrimSuffix(strings.TrimSuffix(way, " of"), " to") + " through a null pointer", isValue(names.Pointer, "null")
+		return noun + " through a null pointer", isValue(names.Pointer, "null")
 	case evidence.ExecuteOfData:
 		return way + " data that is not code", placeText(f.Fault)
 	case evidence.ProtectedPage:

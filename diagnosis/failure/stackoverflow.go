@@ -1,8 +1,6 @@
 package failure
 
 import (
-	"fmt"
-
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
@@ -52,12 +50,9 @@ func (j *judge) leftStack(f *evidence.Failure, stack *image.Mapping) bool {
 		return false
 	}
 	f.Kind, f.Proof = evidence.StackOverflow, evidence.FromCore
-	f.Message = fmt.Sprintf("%s %d KiB", frameAlone, uint64(top-sp)>>10)
+	f.FrameBytes = uint64(top - sp)
 	return true
 }
-
-// frameAlone begins the message for a frame that fills a stack by itself.
-const frameAlone = "its frame alone takes"
 
 // redZone is how far below the stack pointer a function may store (System V
 // ABI, AMD64 supplement, 3.2.2); a push needs no more.

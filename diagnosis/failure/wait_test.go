@@ -53,7 +53,7 @@ func TestDeadlockCycle(t *testing.T) {
 	w.threads, w.stacks = append(w.threads, idle), append(w.stacks, stack)
 
 	waits := w.waits()
-	if got, want := w.text(waits[0]), "waits for mutex 0x555555558028 `b` held by thread 2"; got != want {
+	if got, want := w.text(waits[0], false).For(1), "waits for mutex 0x555555558028 `b` held by thread 2"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if waits[2] == nil || waits[2].owner != 0 || waits[2].what != "condition variable" {
@@ -197,7 +197,7 @@ func TestWaitInEngine(t *testing.T) {
 	binary.LittleEndian.PutUint32(object[rwlockWriter:], 101)
 	for function, test := range map[string]struct {
 		futex evidence.Addr
-		what  string
+		what  evidence.WaitKind
 		owner uint64
 	}{
 		"dg_op_rwlock":     {0, "rwlock", 101},
@@ -260,8 +260,8 @@ func TestTurnIsNoWait(t *testing.T) {
 
 // A word that cannot be read does not say that the thread has ended.
 func TestUnreadableEnd(t *testing.T) {
-	w := &waiter{target: newFake(nil)}
-	out := &wait{what: "thread exit", name: "dg_facts[2].ended", object: 0x10}
+	w := &waiter{target: newFake(nil), opts: WaitOptions{EndOf: func(evidence.Addr) int { return 2 }}}
+	out := &wait{what: evidence.WaitThreadExit, object: 0x10}
 	if w.joinInEngine(out); !strings.HasPrefix(out.note, "which cannot be read: ") {
 		t.Errorf("%+v", out)
 	}
@@ -271,7 +271,7 @@ func TestUnreadableEnd(t *testing.T) {
 func TestWaitKind(t *testing.T) {
 	tests := []struct {
 		functions []string
-		want      string
+		want      evidence.WaitKind
 	}{
 		{[]string{"__futex_wait", "pthread_mutex_lock"}, "mutex"},
 		{[]string{"futex_lock_pthread_mutex_", "pthread_cond_wait"}, "condition variable"},
@@ -298,9 +298,9 @@ func TestWaitText(t *testing.T) {
 		"waits for the end of thread 2":                 {what: "thread exit", owner: 101},
 		"waits for thread exit 0x0 held by thread id 7": {what: "thread exit", owner: 7},
 		"waits for thread exit 0x0":                     {what: "thread exit"},
-		"waits for the end of the recording's thread 5": {what: "thread exit", joined: 5, name: "dg_facts[5].ended"},
+		"waits for the end of the recording's thread 5": {what: "thread exit", joined: 5},
 	} {
-		if got := w.text(wt); got != want {
+		if got := w.text(wt, false).For(1); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

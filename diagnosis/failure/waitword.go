@@ -2,7 +2,6 @@ package failure
 
 import (
 	"encoding/binary"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -17,9 +16,7 @@ import (
 // wait is what one thread waits for.
 type wait struct {
 	thread *image.Thread
-	// what names the kind of the object: "mutex", "rwlock", "thread exit", "condition variable",
-	// ...
-	what   string
+	what   evidence.WaitKind
 	object evidence.Addr
 	name   string
 	// owner is the kernel's id of the holder; 0 if the object records none.
@@ -87,14 +84,14 @@ func (w *waiter) waitOf(i int) *wait {
 	sites := sitesOfFrames(w.stacks[i].Frames, w)
 	out := &wait{thread: t, timed: timed, object: word}
 	switch kind := waitKind(sites); kind {
-	case "mutex":
+	case evidence.WaitMutex:
 		w.mutex(out)
-	case "rwlock":
+	case evidence.WaitRWLock:
 		out.object = rwlockOf(word, inEngine(sites))
 		w.rwlock(out)
-	case "thread exit":
+	case evidence.WaitThreadExit:
 		w.join(out, word, expected)
-	case "condition variable":
+	case evidence.WaitCondition:
 		out.what, out.object = kind, conditionVariable(w.stacks[i].Frames, word)
 		if inEngine(sites) {
 			out.object = word - CondSequence
@@ -103,7 +100,7 @@ func (w *waiter) waitOf(i int) *wait {
 		out.what = kind
 	}
 	w.nameObject(out)
-	if out.what == "thread exit" {
+	if out.what == evidence.WaitThreadExit {
 		w.joinInEngine(out)
 	}
 	out.site = programSite(sites)
@@ -124,11 +121,11 @@ func (w *waiter) waitIn(i int, c *WaitingCall) *wait {
 	}
 	out.site = programSite(sitesOfFrames(w.stacks[i].Frames, w))
 	switch c.What {
-	case "mutex":
+	case evidence.WaitMutex:
 		w.mutex(out)
-	case "rwlock":
+	case evidence.WaitRWLock:
 		w.rwlock(out)
-	case "thread exit":
+	case evidence.WaitThreadExit:
 		w.joined(out, c.Joined)
 		return out
 	}
@@ -168,35 +165,38 @@ func conditionVariable(frames []unwind.Frame, word evidence.Addr) evidence.Addr 
 
 // waitFunctions maps the functions that block to the objects they wait for. The first one found
 // from the innermost frame outward decides.
-var waitFunctions = []struct{ part, what string }{
-	{"pthread_cond_", "condition variable"},
-	{"pthread_rwlock_", "rwlock"},
-	{"pthread_mutex_", "mutex"},
-	{"lll_lock_wait", "mutex"},
-	{"lll_mutex_", "mutex"},
-	{"pthread_clockjoin", "thread exit"},
-	{"pthread_join", "thread exit"},
-	{"pthread_timedjoin", "thread exit"},
-	{"sem_", "semaphore"},
-	{"new_sem_", "semaphore"},
-	{"pthread_barrier_wait", "barrier"},
-	{"pthread_once", "once initialisation"},
-	{"cxa_guard_acquire", "initialisation of a static variable"},
-	{"sync::mutex::futex", "Rust mutex"},
-	{"sync::rwlock::futex", "Rust rwlock"},
-	{"sync::condvar::futex", "Rust condition variable"},
-	{"thread_parking::futex", "unparking"},
-	{"sync::once::futex", "once initialisation"},
-	{"std::__atomic_futex", "future or atomic"},
-	{"std::__detail::__platform_wait", "future or atomic"},
+var waitFunctions = []struct {
+	part string
+	what evidence.WaitKind
+}{
+	{"pthread_cond_", evidence.WaitCondition},
+	{"pthread_rwlock_", evidence.WaitRWLock},
+	{"pthread_mutex_", evidence.WaitMutex},
+	{"lll_lock_wait", evidence.WaitMutex},
+	{"lll_mutex_", evidence.WaitMutex},
+	{"pthread_clockjoin", evidence.WaitThreadExit},
+	{"pthread_join", evidence.WaitThreadExit},
+	{"pthread_timedjoin", evidence.WaitThreadExit},
+	{"sem_", evidence.WaitSemaphore},
+	{"new_sem_", evidence.WaitSemaphore},
+	{"pthread_barrier_wait", evidence.WaitBarrier},
+	{"pthread_once", evidence.WaitOnce},
+	{"cxa_guard_acquire", evidence.WaitStatic},
+	{"sync::mutex::futex", evidence.WaitRustMutex},
+	{"sync::rwlock::futex", evidence.WaitRustRWLock},
+	{"sync::condvar::futex", evidence.WaitRustCondition},
+	{"thread_parking::futex", evidence.WaitUnparking},
+	{"sync::once::futex", evidence.WaitOnce},
+	{"std::__atomic_futex", evidence.WaitFuture},
+	{"std::__detail::__platform_wait", evidence.WaitFuture},
 	// The recording library's own: see inEngine.
-	{"dg_op_mutex_lock", "mutex"},
-	{"dg_op_rwlock", "rwlock"},
-	{"dg_op_cond_wait", "condition variable"},
-	{"dg_op_sem", "semaphore"},
-	{"dg_op_barrier", "barrier"},
-	{"dg_op_once", "once initialisation"},
-	{"dg_op_guard", "initialisation of a static variable"},
+	{"dg_op_mutex_lock", evidence.WaitMutex},
+	{"dg_op_rwlock", evidence.WaitRWLock},
+	{"dg_op_cond_wait", evidence.WaitCondition},
+	{"dg_op_sem", evidence.WaitSemaphore},
+	{"dg_op_barrier", evidence.WaitBarrier},
+	{"dg_op_once", evidence.WaitOnce},
+	{"dg_op_guard", evidence.WaitStatic},
 }
 
 // CondSequence is the offset in a pthread_cond_t of the word that the recording library's waiters
@@ -209,7 +209,7 @@ func inEngine(sites []evidence.Site) bool {
 	return slices.ContainsFunc(sites, func(s evidence.Site) bool { return strings.HasPrefix(plainName(s.Function), "dg_op_") })
 }
 
-func waitKind(sites []evidence.Site) string {
+func waitKind(sites []evidence.Site) evidence.WaitKind {
 	for i := range sites {
 		name := strings.TrimLeft(plainName(sites[i].Function), "_")
 		for _, f := range waitFunctions {
@@ -221,7 +221,7 @@ func waitKind(sites []evidence.Site) string {
 			break
 		}
 	}
-	return "futex"
+	return evidence.WaitFutex
 }
 
 // mutexBytes covers the fields of glibc's pthread_mutex_t that are read
@@ -236,7 +236,7 @@ const maxMutexKind = 0x3ff
 // mutex reads the owner of the mutex that a thread sleeps on. Its lock word is
 // its first field, so the futex's address is the mutex's.
 func (w *waiter) mutex(out *wait) {
-	out.what = "mutex"
+	out.what = evidence.WaitMutex
 	var b [mutexBytes]byte
 	if _, err := w.ReadMemory(out.object, b[:]); err != nil {
 		out.note = "which cannot be read: " + err.Error()
@@ -299,7 +299,7 @@ func rwlockOf(word evidence.Addr, engine bool) evidence.Addr {
 
 // rwlock reads the writer that holds the lock.
 func (w *waiter) rwlock(out *wait) {
-	out.what = "rwlock"
+	out.what = evidence.WaitRWLock
 	readers, err := image.Uint32(w, out.object)
 	if err != nil {
 		out.note = "which cannot be read: " + err.Error()
@@ -322,7 +322,7 @@ func (w *waiter) rwlock(out *wait) {
 // descriptor, which the kernel clears when the thread ends
 // (CLONE_CHILD_CLEARTID).
 func (w *waiter) join(out *wait, word evidence.Addr, expected uint32) {
-	out.what = "thread exit"
+	out.what = evidence.WaitThreadExit
 	tid, err := image.Uint32(w, word)
 	switch {
 	case err != nil:
@@ -337,10 +337,12 @@ func (w *waiter) join(out *wait, word evidence.Addr, expected uint32) {
 }
 
 // joinInEngine is join for a process that is recorded. Its threads sleep on a word of the engine,
-// which is 0 until the thread with that index has ended (agent/src/engine/thread.c, struct
-// dg_fact).
+// which is 0 until the thread has ended.
 func (w *waiter) joinInEngine(out *wait) {
-	if n, err := fmt.Sscanf(out.name, "dg_facts[%d].ended", &out.joined); n != 1 || err != nil {
+	if w.opts.EndOf == nil {
+		return
+	}
+	if out.joined = w.opts.EndOf(out.object); out.joined == 0 {
 		return
 	}
 	out.owner, out.note = 0, ""

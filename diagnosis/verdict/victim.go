@@ -140,11 +140,8 @@ func storing(value *uint64) func(*evidence.Access) bool {
 
 // returnAddress is the word of the stack that a return took its bad address from.
 func (w *work) returnAddress() *victim {
-	// How the thread came to where there is no code (diagnosis/failure/execute.go). A stale 0
-	// may stand below the stack pointer behind a call, too.
-	const byReturn = "return"
 	f, thread := &w.Case.Failure, w.Process.FailingThread()
-	if thread == nil || f.Fault == nil || f.Message != byReturn && (f.Instruction == nil || f.Instruction.Text != "ret") {
+	if thread == nil || f.Fault == nil || f.Arrival != evidence.ArrivedByReturn && (f.Instruction == nil || f.Instruction.Text != "ret") {
 		return nil
 	}
 	pc, slot := thread.Registers.PC(), thread.Registers.SP()

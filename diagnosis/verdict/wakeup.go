@@ -27,7 +27,7 @@ type wakeCall struct {
 }
 
 // wakeFunctions are what may let a waiter continue, and what waits, by what is waited for.
-var wakeFunctions = map[string]struct{ wake, wait []string }{
+var wakeFunctions = map[evidence.WaitKind]struct{ wake, wait []string }{
 	evidence.WaitCondition: {[]string{"pthread_cond_signal", "pthread_cond_broadcast"}, []string{"pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait"}},
 	evidence.WaitSemaphore: {[]string{"sem_post"}, []string{"sem_wait", "sem_timedwait", "sem_clockwait", "sem_trywait"}},
 }
@@ -79,7 +79,7 @@ func (w *work) wakeCalls(edges []*evidence.WaitEdge) ([]wakeCall, error) {
 	objects := map[evidence.Addr]bool{}
 	opts := replay.FreeRequest{Common: replay.Common{Image: w.Image}}
 	var calls []wakeCall
-	kinds := map[string]bool{}
+	kinds := map[evidence.WaitKind]bool{}
 	for _, e := range edges {
 		objects[e.Object] = true
 		kinds[e.What] = true
