@@ -181,7 +181,7 @@ type Recursion struct {
 	StackBytes uint64 `json:"stack_bytes,omitempty"`
 }
 
-// Arrival says how a thread came to an address where it cannot execute.
+// Arrival says how a thread reached an address where it cannot execute.
 type Arrival string
 
 // The ways there.
