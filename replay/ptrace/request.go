@@ -1,6 +1,7 @@
 package ptrace
 
 import (
+	"encoding/binary"
 	"fmt"
 	"syscall"
 	"unsafe"
@@ -162,3 +163,31 @@ func SetSigmask(tid int, mask uint64) error {
 
 // Signal sends a signal to one thread of a process. It may be called from any kernel thread.
 func Signal(pid, tid int, signal syscall.Signal) error { return unix.Tgkill(pid, tid, signal) }
+
+// Queue sends a signal with a value to one thread of a process, with the code SI_QUEUE
+// (rt_tgsigqueueinfo(2)). It may be called from any kernel thread.
+func Queue(pid, tid int, signal syscall.Signal, value uint64) error {
+	var info Siginfo
+	le := binary.LittleEndian
+	le.PutUint32(info[0:], uint32(signal))
+	le.PutUint32(info[codeAt:], siQueue)
+	le.PutUint64(info[valueAt:], value)
+	_, _, e := unix.Syscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(pid), uintptr(tid), uintptr(signal), uintptr(unsafe.Pointer(&info)), 0, 0)
+	if e != 0 {
+		return fmt.Errorf("ptrace: signal %d to thread %d: %w", signal, tid, e)
+	}
+	return nil
+}
+
+// Offsets in siginfo_t, and a value of si_code (asm-generic/siginfo.h).
+const (
+	codeAt  = 8
+	valueAt = 24
+	siQueue = ^uint32(0)
+)
+
+// Queued reports whether a signal was sent by Queue with a value, by this process or another.
+func (s *Siginfo) Queued(value uint64) bool {
+	le := binary.LittleEndian
+	return le.Uint32(s[codeAt:]) == siQueue && le.Uint64(s[valueAt:]) == value
+}

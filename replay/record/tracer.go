@@ -55,6 +55,8 @@ type tracee struct {
 	// process is about to end.
 	delay    *delay
 	settling *settling
+	// resent are signals that were sent to the thread again, and have not arrived.
+	resent []delayedSignal
 	// handed is the last signal sent by a process that the engine's handler was given, and for
 	// which the program may have no handler.
 	handed *ptrace.Siginfo
@@ -306,6 +308,11 @@ func (t *tracer) deal(x *tracee, stop ptrace.Stop) error {
 		x.stopped = false
 		return ptrace.Listen(x.tid)
 	case ptrace.Interrupted:
+		if x.delay != nil {
+			if sent, err := t.resend(x); err != nil || sent {
+				return err
+			}
+		}
 		if x.process == t.main && x.tid == t.main.pid && x.delay == nil {
 			t.link.tell(notice{Resumed: true})
 		}

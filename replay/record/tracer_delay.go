@@ -3,6 +3,7 @@ package record
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"syscall"
 	"time"
 
@@ -41,9 +42,8 @@ const (
 // addSignal adds a signal. A signal that does not queue is dropped if it already waits, as in
 // the kernel.
 func (d *delay) addSignal(s syscall.Signal, info ptrace.Siginfo) {
-	const firstReal = 32
 	for i := range d.signals {
-		if s < firstReal && d.signals[i].signal == s {
+		if s < firstRealTime && d.signals[i].signal == s {
 			return
 		}
 	}
@@ -135,6 +135,54 @@ func (t *tracer) stepped(x *tracee, given bool) error {
 		x.delay = nil
 	}
 	return t.give(x, next.signal, next.info)
+}
+
+// resentValue is the value of signals that the tracer sends again. A program that sends one with
+// this value and signal only loses its own siginfo.
+const resentValue = 0x6c61746572_5f6469
+
+// resend handles a thread with delayed signals that was interrupted in a system call that waits.
+// A step would end only with that call, for which the signals may be needed, and only a stop for
+// a signal allows one to be given. So the signals are sent to the thread again. They arrive as
+// in the kernel: now, or when the call ends if it blocks them. sent: the thread continues.
+func (t *tracer) resend(x *tracee) (sent bool, err error) {
+	at, err := x.process.recording.standing(x)
+	if err != nil {
+		return false, err
+	}
+	d := x.delay
+	if next := d.signals[0]; !at.asleep || !at.allows(x, next.signal, &next.info) {
+		return false, nil
+	}
+	for len(d.signals) != 0 {
+		if err := ptrace.Queue(x.process.pid, x.tid, d.signals[0].signal, resentValue); err != nil {
+			return false, err
+		}
+		x.resent = append(x.resent, d.signals[0])
+		d.signals = d.signals[1:]
+	}
+	x.delay = nil
+	return true, t.proceed(x, 0)
+}
+
+// siginfo returns the siginfo of the signal that is about to be delivered to the thread. A
+// signal that was sent again has the siginfo of its first arrival.
+func (x *tracee) siginfo(s syscall.Signal) (ptrace.Siginfo, error) {
+	info, err := ptrace.GetSiginfo(x.tid)
+	if err != nil {
+		return info, err
+	}
+	i := slices.IndexFunc(x.resent, func(d delayedSignal) bool { return d.signal == s })
+	queued := info.Queued(resentValue)
+	if i < 0 || !queued && s >= firstRealTime {
+		return info, nil
+	}
+	again := x.resent[i]
+	x.resent = slices.Delete(x.resent, i, i+1)
+	if !queued {
+		return info, nil // another was pending already, and the kernel dropped the one sent again
+	}
+	return again.info, ptrace.SetSiginfo(x.tid, again.info)
 }
 
 // crawl makes the thread take another step, or run for a moment.

@@ -74,7 +74,7 @@ func (t *tracer) hold(x *tracee, stop ptrace.Stop) error {
 // holdSignal handles a signal to a thread of such a process: after a step, from the engine, or
 // one to deliver if the process does not end after all.
 func (t *tracer) holdSignal(x *tracee, stop *ptrace.Stop) error {
-	info, err := ptrace.GetSiginfo(x.tid)
+	info, err := x.siginfo(stop.Signal)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (t *tracer) signalled(x *tracee, s syscall.Signal) error {
 	if x.process.recording == nil && s != unix.SIGTRAP {
 		return t.proceed(x, s)
 	}
-	info, err := ptrace.GetSiginfo(x.tid)
+	info, err := x.siginfo(s)
 	if err != nil {
 		return err
 	}

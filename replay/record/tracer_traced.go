@@ -135,7 +135,7 @@ func (t *tracer) leave(x *tracee, stop ptrace.Stop) error {
 // lastSignal returns the signal with which to detach from a thread that has stopped for signal
 // s.
 func (t *tracer) lastSignal(x *tracee, s syscall.Signal) (syscall.Signal, error) {
-	info, err := ptrace.GetSiginfo(x.tid)
+	info, err := x.siginfo(s)
 	if err != nil || !isFault(s, &info) {
 		return s, err
 	}
