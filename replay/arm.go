@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"diagnose/evidence"
+	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 )
@@ -81,7 +82,7 @@ func (b *breakpoints) await(t *thread, p *place) error {
 	p.ignoreFlags(b.c.memory)
 	if repeatedLength(b.c.memory, p.pc) == 0 {
 		var err error
-		if p.probe, err = b.setProbe(t, p); err != nil && !errors.Is(err, errNoProbe) {
+		if p.probe, err = b.setProbe(t, p); err != nil && !errors.Is(err, patch.ErrImpossible) {
 			return err
 		}
 		p.retry = err != nil
@@ -277,7 +278,7 @@ func (b *breakpoints) retryProbe(t *thread, x *broken, regs *ptrace.Registers) e
 	}
 	p.retry = false
 	probe, err := b.setProbe(t, p)
-	if errors.Is(err, errNoProbe) {
+	if errors.Is(err, patch.ErrImpossible) {
 		return nil
 	} else if err != nil {
 		return err

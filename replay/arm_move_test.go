@@ -1,11 +1,12 @@
 package replay
 
 import (
-	"diagnose/image/x86"
-	"diagnose/replay/patch"
 	"encoding/binary"
 	"errors"
 	"testing"
+
+	"diagnose/image/x86"
+	"diagnose/replay/patch"
 )
 
 // windowBase is the address of the tests' code.
@@ -54,7 +55,7 @@ func TestMovedInstructions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (&assembler{page: page}).move(&inst); !errors.Is(err, errNoProbe) {
+	if err := (&assembler{page: page}).move(&inst); !errors.Is(err, patch.ErrImpossible) {
 		t.Errorf("an instruction that cannot be told apart was moved: %v", err)
 	}
 }

@@ -2,16 +2,17 @@ package replay
 
 import (
 	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
-	"encoding/binary"
-	"fmt"
-	"io"
-	"slices"
 )
 
 // place is a pc with the state that identifies it.
@@ -33,12 +34,6 @@ type place struct {
 	// rest: a repeating instruction is executed until the place's count is left, and traps after
 	// it, at this address.
 	rest uint64
-}
-
-// words is memory as it is at the place.
-type words struct {
-	addr uint64
-	data []byte
 }
 
 // signalPlace returns the place of a signal that arrived between two events.

@@ -42,7 +42,6 @@ type check struct{ addr, value uint64 }
 
 const (
 	probePages = 2 // code, data: stores next to code that runs are slow
-	pageSize   = 4096
 	// Offsets in the data page.
 	probeRAX      = 0
 	probeFlags    = 8
@@ -50,19 +49,17 @@ const (
 	probeExpected = 64 // 18 registers as a place has them; of rflags, the result of lahf and seto
 )
 
-var errNoProbe = errors.New("no probe is possible")
-
-// setProbe installs a probe at the place, through a stopped thread. The error is errNoProbe if
+// setProbe installs a probe at the place, through a stopped thread. The error is patch.ErrImpossible if
 // none is possible.
 func (b *breakpoints) setProbe(t *thread, p *place) (*probe, error) {
 	w := b.inlinedWindow(t, p.pc)
 	if w == nil {
 		entries, text, base, known := b.entries(t, p.pc)
 		if !known {
-			return nil, errNoProbe
+			return nil, patch.ErrImpossible
 		}
 		if w = patch.FindWindow(text, base, p.pc, entries); w == nil || b.obstructed(t, w) {
-			return nil, errNoProbe
+			return nil, patch.ErrImpossible
 		}
 	}
 	if err := b.c.breaks.giveWay(w); err != nil {
@@ -271,15 +268,6 @@ func (x *probe) unmap(t *thread) error {
 	return nil
 }
 
-func (l mappings) overlaps(low, high uint64) bool {
-	for i := range l {
-		if l[i].start < high && l[i].end > low {
-			return true
-		}
-	}
-	return false
-}
-
 // resultFlags are carry, parity, adjust, zero, sign and overflow.
 const resultFlags = 0x8d5
 
@@ -409,7 +397,7 @@ func (a *assembler) move(inst *x86.Inst) error {
 		want := binary.LittleEndian.AppendUint32(nil, uint32(o.Memory.Disp))
 		at := bytes.Index(code, want)
 		if at < 0 || at != bytes.LastIndex(code, want) {
-			return errNoProbe
+			return patch.ErrImpossible
 		}
 		a.Write(code[:at])
 		if err := a.relative(target, inst.Len-at); err != nil {
@@ -427,7 +415,7 @@ func (a *assembler) move(inst *x86.Inst) error {
 func (a *assembler) relative(target uint64, end int) error {
 	d := int64(target - (a.page + uint64(a.Len()) + uint64(end)))
 	if d != int64(int32(d)) {
-		return errNoProbe
+		return patch.ErrImpossible
 	}
 	a.word(uint64(d))
 	return nil

@@ -14,11 +14,6 @@ import (
 	"diagnose/evidence"
 )
 
-// span is a range of addresses, [start, end).
-type span struct{ start, end uint64 }
-
-func (s span) size() uint64 { return s.end - s.start }
-
 // exclusion is memory that is not compared, with the reason.
 type exclusion struct {
 	span

@@ -2,47 +2,13 @@ package replay
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
-	"io"
 	"sync"
 
-	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image/x86"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 )
-
-// thread is a thread of the replayed process.
-type thread struct {
-	tid int
-	// index is its number in the recording; 0 until the engine knows it.
-	index uint32
-	// stopped: the thread is in a ptrace stop.
-	stopped bool
-	// deferred is a stop that was reported while all threads were being stopped for another
-	// reason. It is handled when they resume.
-	deferred *ptrace.Stop
-	// final has the registers at the thread's end, before it was parked in the engine; nil if it
-	// was not parked.
-	final *finalState
-	// watched: its debug registers hold the watches.
-	watched bool
-	// raise is a signal that it receives when it is resumed; nil: none.
-	raise *raising
-	// steps is the state of a thread that is stepped; nil if it is not.
-	steps *steps
-}
-
-// finalState has the state of a thread that parking changes.
-type finalState struct {
-	regs   ptrace.Registers
-	inside uint64 // its frame in the engine, 0 if it was not there
-	signal int    // the signal that ended the process, if this thread received it
-	// info is the signal's siginfo, if an instruction raised it.
-	info *ptrace.Siginfo
-}
 
 // placer stops threads at places that no event names, by breakpoints in the debug registers. The
 // thread is in a stop at each call, and all calls are made on the tracing kernel thread.
@@ -156,31 +122,6 @@ type end struct {
 	signal  int
 	status  int
 	failure error // a *DivergenceError or *StuckError
-}
-
-var errNoThread = errors.New("replay: the engine does not know the thread")
-
-// readStruct reads one of the Raw types of package agent.
-func readStruct[T any](m io.ReaderAt, addr uint64) (*T, error) {
-	v := new(T)
-	p := make([]byte, binary.Size(v))
-	if _, err := m.ReadAt(p, int64(addr)); err != nil {
-		return nil, err
-	}
-	if _, err := binary.Decode(p, binary.LittleEndian, v); err != nil {
-		return nil, err
-	}
-	return v, nil
-}
-
-// underFrame returns the registers with those that a frame of the engine has saved in place of the
-// current ones.
-func underFrame(regs ptrace.Registers, f *agent.RawFrame) ptrace.Registers {
-	regs.Rax, regs.Rbx, regs.Rcx, regs.Rdx, regs.Rsi, regs.Rdi, regs.Rbp = f.RAX, f.RBX, f.RCX, f.RDX, f.RSI, f.RDI, f.RBP
-	regs.R8, regs.R9, regs.R10, regs.R11, regs.R12, regs.R13, regs.R14, regs.R15 = f.R8, f.R9, f.R10, f.R11, f.R12, f.R13, f.R14, f.R15
-	regs.Rip, regs.Rsp, regs.Eflags = f.RIP, f.RSP, f.RFlags
-	regs.Orig_rax = ^uint64(0)
-	return regs
 }
 
 const unixFlagTrap = 0x100

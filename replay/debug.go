@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/evidence"
 	"diagnose/replay/ptrace"
 )
 
@@ -87,4 +88,13 @@ func (w *watchRegisters) write(tid int) error {
 		}
 	}
 	return ptrace.SetDebug(tid, 7, w.control)
+}
+
+// Watch is a word of the process to be watched: 1, 2, 4 or 8 bytes at an address that is a
+// multiple of the size (Intel SDM volume 3, 18.2.4).
+type Watch struct {
+	Addr evidence.Addr
+	Size int
+	// Writes leaves out reads. The hardware cannot watch reads alone.
+	Writes bool
 }

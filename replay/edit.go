@@ -240,13 +240,11 @@ func pad(s *Stopped, by uint64) error {
 
 // undoStore executes the thread's next instruction and restores the memory that it writes.
 func undoStore(s *Stopped) error {
-	code := newCodeReader(s.c.process)
-	defer code.close()
 	regs, err := ptrace.GetRegisters(s.TID())
 	if err != nil {
 		return err
 	}
-	at, size, err := code.stores(&regs)
+	at, size, err := storedBy(s.c.process, &regs)
 	if err != nil {
 		return fmt.Errorf("replay: undo the store at %v: %w", s.Moment, err)
 	}
@@ -261,9 +259,9 @@ func undoStore(s *Stopped) error {
 	return err
 }
 
-// stores returns which memory the instruction at rip writes.
-func (r *codeReader) stores(regs *ptrace.Registers) (evidence.Addr, uint64, error) {
-	inst := r.decode(regs.Rip)
+// storedBy returns which memory the instruction at rip writes.
+func storedBy(p *process, regs *ptrace.Registers) (evidence.Addr, uint64, error) {
+	inst := p.decode(regs.Rip)
 	if inst == nil {
 		return 0, 0, errors.New("it is no instruction")
 	}

@@ -238,12 +238,6 @@ func whenRaised(b []byte) error {
 	return nil
 }
 
-// raising is a signal that a thread receives when it is resumed.
-type raising struct {
-	signal syscall.Signal
-	info   ptrace.Siginfo
-}
-
 // Raise delivers a signal to the thread that was waited for, before its next instruction. The
 // signal is an event of another recording, or one of this recording that an Edit with Raised has
 // removed from its place. Only a Hook or a Break may raise. The error is an *ExperimentError if

@@ -4,15 +4,6 @@ import (
 	"diagnose/evidence"
 )
 
-// Watch is a word of the process to be watched: 1, 2, 4 or 8 bytes at an address that is a
-// multiple of the size (Intel SDM volume 3, 18.2.4).
-type Watch struct {
-	Addr evidence.Addr
-	Size int
-	// Writes leaves out reads. The hardware cannot watch reads alone.
-	Writes bool
-}
-
 // LockWord is a word of 4 bytes that says whether a lock of the program is held.
 type LockWord struct {
 	Addr evidence.Addr

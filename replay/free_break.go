@@ -242,9 +242,7 @@ func (s *Stopped) Stores() (evidence.Addr, uint64, error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	code := newCodeReader(s.c.process)
-	defer code.close()
-	return code.stores(&regs)
+	return storedBy(s.c.process, &regs)
 }
 
 // Stored executes that instruction, and returns the address, value and size of its store, up to 8

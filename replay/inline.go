@@ -210,7 +210,7 @@ func (in *inlined) assemble(t *thread, windows []*inlineWindow) error {
 	}
 	size := (uint64(count)*mostInline + pageSize - 1) &^ (pageSize - 1)
 	base, err := in.c.mapNear(t, windows[0].Start, size)
-	if errors.Is(err, errNoProbe) {
+	if errors.Is(err, patch.ErrImpossible) {
 		for _, w := range windows {
 			w.give()
 		}
@@ -226,7 +226,7 @@ func (in *inlined) assemble(t *thread, windows []*inlineWindow) error {
 		return err
 	}
 	for _, w := range windows {
-		if err := a.window(w); errors.Is(err, errNoProbe) {
+		if err := a.window(w); errors.Is(err, patch.ErrImpossible) {
 			w.give()
 		} else if err != nil {
 			return err

@@ -54,7 +54,7 @@ func (a *inlineAssembler) window(w *inlineWindow) (err error) {
 	d := int64(start - from - patch.JumpSize)
 	if d != int64(int32(d)) {
 		w.jumps = nil
-		return errNoProbe
+		return patch.ErrImpossible
 	}
 	w.jumps = append(w.jumps, words{from, binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(d))})
 	return nil
@@ -185,7 +185,7 @@ func (a *inlineAssembler) address(m *x86.Memory) error {
 		}
 	}
 	if m.Disp != int64(int32(m.Disp)) {
-		return errNoProbe
+		return patch.ErrImpossible
 	}
 	a.Write([]byte{rex, 0x8d, mod | hardCX<<3 | 4, scale<<6 | index<<3 | base})
 	a.word(uint64(m.Disp))

@@ -1,10 +1,8 @@
 package replay
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -146,7 +144,7 @@ func (c *controller) signalled(t *thread, stop ptrace.Stop) error {
 // trapSignal handles a SIGTRAP that an instruction caused.
 func (c *controller) trapSignal(t *thread, s *signalStop) error {
 	// After a system call the kernel gives the second code.
-	if t.stepping() && (s.code == trapTrace || s.code == trapBreakpoint) {
+	if c.stepper.stepping(t) && (s.code == trapTrace || s.code == trapBreakpoint) {
 		spent, err := c.stepper.stepped(t, &s.regs)
 		if err != nil {
 			return err
@@ -157,7 +155,7 @@ func (c *controller) trapSignal(t *thread, s *signalStop) error {
 		}
 		return c.cont(t, 0)
 	}
-	back := t.stepsAgain(s.regs.Rip)
+	back := c.stepper.stepsAgain(t, s.regs.Rip)
 	if back {
 		if err := c.stepper.cameBack(t, &s.regs); err != nil {
 			return err
@@ -205,27 +203,6 @@ func (c *controller) redirect(t *thread, s *signalStop) (bool, error) {
 	return record.Redirect(t.tid, s.signal, &regs, control, c.stage().trapsAt)
 }
 
-// signalStop is a signal that is about to be delivered.
-type signalStop struct {
-	signal syscall.Signal
-	code   int32
-	info   ptrace.Siginfo
-	regs   ptrace.Registers
-}
-
-func siCode(info *ptrace.Siginfo) int32 {
-	return int32(uint32(info[8]) | uint32(info[9])<<8 | uint32(info[10])<<16 | uint32(info[11])<<24)
-}
-
-// faults are the signals that instructions raise.
-var faults = map[syscall.Signal]bool{unix.SIGSEGV: true, unix.SIGBUS: true, unix.SIGFPE: true, unix.SIGILL: true,
-	unix.SIGTRAP: true, unix.SIGSYS: true}
-
-// IsFault reports whether a signal is one that instructions raise.
-func IsFault(s syscall.Signal) bool { return faults[s] }
-
-const siKernel = 0x80 // SI_KERNEL: int3
-
 // moved carries out a move of the placer.
 func (c *controller) moved(t *thread, m move, s *signalStop) error {
 	switch m.kind {
@@ -241,7 +218,7 @@ func (c *controller) moved(t *thread, m move, s *signalStop) error {
 			return err
 		}
 	}
-	return c.contBy(t, syscall.Signal(m.signal), m.step || t.stepping())
+	return c.contBy(t, syscall.Signal(m.signal), m.step || c.stepper.stepping(t))
 }
 
 // sent handles signals that were sent to the program. The engine raises all signals of the log
@@ -302,14 +279,6 @@ func (c *controller) fault(t *thread, s *signalStop) error {
 		return c.parkFor(t, f, agent.ParkedEnd)
 	}
 	return c.diverge(t, &DivergenceError{Reason: DiffersFault, Signal: int(s.signal), PC: evidence.Addr(s.regs.Rip)})
-}
-
-// leaderEnded reports whether the main thread has ended by itself. While others run, the kernel
-// keeps it, does not stop it, and reports its end after theirs.
-func leaderEnded(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, found := bytes.Cut(stat, []byte(") "))
-	return err == nil && found && bytes.HasPrefix(rest, []byte("Z"))
 }
 
 // goOn resumes the threads after stopAll.

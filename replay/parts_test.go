@@ -168,7 +168,8 @@ func TestStepperShares(t *testing.T) {
 	var told []Stepped
 	placed := &fakePlacer{}
 	st := newStepper(&Stepping{Most: 100, Share: 3, On: func(s *Stepped) { told = append(told, *s) }}, p, placed)
-	th := &thread{index: 2, steps: &steps{to: 9, ordinal: 5, counts: map[uint64]uint64{}}}
+	th := &thread{index: 2}
+	st.threads[th] = &steps{to: 9, ordinal: 5, counts: map[uint64]uint64{}}
 	for i := range uint64(3) {
 		spent, err := st.stepped(th, &ptrace.Registers{Rip: text + 3*i, Rdi: 0x5000})
 		if spent || err != nil {
@@ -178,10 +179,10 @@ func TestStepperShares(t *testing.T) {
 	if len(told) != 2 || told[0].Addr != 0x5000 || told[0].Size != 8 || told[0].Kind != evidence.Write || told[0].PC != evidence.Addr(text) || told[0].Next != evidence.Addr(text+3) {
 		t.Errorf("told of %+v", told)
 	}
-	if th.steps != nil || !st.cut {
-		t.Errorf("after its share the thread has %+v, cut %v", th.steps, st.cut)
+	if st.threads[th] != nil || !st.cut {
+		t.Errorf("after its share the thread has %+v, cut %v", st.threads[th], st.cut)
 	}
-	st.left, th.steps = 1, &steps{}
+	st.left, st.threads[th] = 1, &steps{}
 	if spent, err := st.stepped(th, &ptrace.Registers{}); !spent || err != nil {
 		t.Errorf("the last instruction: spent %v, %v", spent, err)
 	}

@@ -159,7 +159,7 @@ func (x *probeSite) writes() bool {
 
 // site returns how an instruction's accesses are seen; nil: they cannot be.
 func (p *probes) site(pc uint64, m *mapping) *probeSite {
-	inst := p.tr.code.decode(pc)
+	inst := p.tr.c.decode(pc)
 	if inst == nil || inst.Flow == x86.FlowTrap || inst.Flow == x86.FlowSyscall {
 		return nil
 	}

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -158,3 +159,5 @@ func (p *process) dead() *thread {
 	}
 	return nil
 }
+
+var errNoThread = errors.New("replay: the engine does not know the thread")

@@ -3,7 +3,6 @@ package replay
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,17 +93,6 @@ type Result struct {
 // Times are how long the parts of a replay took.
 type Times struct {
 	Prepare, Run, Verify time.Duration
-}
-
-// InputError says that the recording cannot be replayed on this machine: it is damaged, or files
-// of the program changed.
-type InputError struct{ Err error }
-
-func (e *InputError) Error() string { return e.Err.Error() }
-func (e *InputError) Unwrap() error { return e.Err }
-
-func inputf(format string, args ...any) error {
-	return &InputError{fmt.Errorf(format, args...)}
 }
 
 // Run replays a recording. If the replay diverges from the recording or gets stuck, the error is a

@@ -1,11 +1,12 @@
 package replay
 
 import (
-	"diagnose/agent"
-	"diagnose/replay/ptrace"
 	"errors"
 	"fmt"
 	"syscall"
+
+	"diagnose/agent"
+	"diagnose/replay/ptrace"
 )
 
 // runner resumes stopped threads of the process: by one instruction or at full speed, with a
@@ -19,7 +20,7 @@ type runner struct {
 
 // cont lets a thread continue, by one instruction if it is stepped.
 func (r *runner) cont(t *thread, signal syscall.Signal) error {
-	return r.contBy(t, signal, t.stepping())
+	return r.contBy(t, signal, r.stepper.stepping(t))
 }
 
 // contBy lets a thread continue, by one instruction if steps is set.
@@ -70,7 +71,7 @@ func (r *runner) parkFor(t *thread, f *finalState, why uint64) error {
 	}
 	f.inside = known.Inside
 	t.final = f
-	t.stepParked()
+	r.stepper.parked(t)
 	parked := f.regs
 	parked.Rdi = why
 	parked.Rip, parked.Rsp = control.ParkPC, top&^15-8

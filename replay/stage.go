@@ -204,9 +204,6 @@ func (s *stage) trapsAt(pc uint64) bool {
 	return s.traps[pc]
 }
 
-// siteSize is sizeof(struct dg_site_patch).
-const siteSize = 32
-
 // skippedAtEnd returns how many mutexes threads took without an event since their last event.
 func (s *stage) skippedAtEnd(core *image.Process) map[uint32]uint64 {
 	if core == nil {

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
-	"diagnose/image/object"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 )
@@ -76,10 +75,10 @@ func (c *controller) hello(s *signalStop, forked bool) (answer uint64, err error
 		if err := c.checkPoints(control); err != nil {
 			return 0, err
 		}
-		if err := c.compareStart(stage.rec.Manifest); err != nil {
+		if err := compareStart(c.process, stage.rec.Manifest); err != nil {
 			return 0, err
 		}
-		if err := c.copyStart(stage.rec); err != nil {
+		if err := copyStart(c.process, stage.rec); err != nil {
 			return 0, err
 		}
 		if err := c.writeSites(c.stage().sites, control, 0); err != nil {
@@ -167,24 +166,4 @@ func (c *controller) forked(t *thread) error {
 			return c.handle(*held)
 		}
 	}
-}
-
-// sameBuild accepts a copy of the recorded file, with the same build-id.
-func sameBuild(path, want string) error {
-	f, err := object.Open(path)
-	if err != nil {
-		return inputf("replay: %w", err)
-	}
-	defer f.Close()
-	if got := f.BuildID(); want == "" || got != want {
-		return inputf("replay: %s is not the recorded file any more: its build-id is %s, the recording has %s", path, orNone(got), orNone(want))
-	}
-	return nil
-}
-
-func orNone(id string) string {
-	if id == "" {
-		return "none"
-	}
-	return id
 }

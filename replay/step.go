@@ -94,6 +94,8 @@ type stepper struct {
 	*Stepping
 	process *process
 	placer  placer
+	// threads are those that are stepped.
+	threads map[*thread]*steps
 	left    uint64
 	// cut: a thread has used its share between two events.
 	cut          bool
@@ -101,7 +103,7 @@ type stepper struct {
 }
 
 func newStepper(asked *Stepping, p *process, placer placer) *stepper {
-	return &stepper{Stepping: asked, process: p, placer: placer, left: asked.Most, instructions: map[uint64]*x86.Inst{}}
+	return &stepper{Stepping: asked, process: p, placer: placer, threads: map[*thread]*steps{}, left: asked.Most, instructions: map[uint64]*x86.Inst{}}
 }
 
 // hooks returns the hooks that begin the windows.
@@ -119,7 +121,7 @@ func (st *stepper) hooks() []Hook {
 // beginWindow starts stepping a thread that is in the engine and has done the event before its
 // window.
 func (st *stepper) beginWindow(t *thread, w *StepWindow) error {
-	if t.steps != nil {
+	if st.threads[t] != nil {
 		return nil
 	}
 	regs, err := st.process.programRegisters(t)
@@ -130,7 +132,7 @@ func (st *stepper) beginWindow(t *thread, w *StepWindow) error {
 	if err != nil {
 		return err
 	}
-	t.steps = &steps{to: w.To, low: stackLow(r), top: r.StackHigh}
+	st.threads[t] = &steps{to: w.To, low: stackLow(r), top: r.StackHigh}
 	return st.runUpTo(t, regs.Rip)
 }
 
@@ -146,7 +148,7 @@ func stackLow(r *agent.RawRThread) uint64 {
 
 // noteEvent updates the state of a thread that leaves the library.
 func (st *stepper) noteEvent(t *thread) error {
-	s := t.steps
+	s := st.threads[t]
 	r, err := st.process.rthread(t.index)
 	if err != nil {
 		return err
@@ -161,31 +163,39 @@ func (st *stepper) noteEvent(t *thread) error {
 	}
 	s.ordinal, s.behind, s.done, s.counts = r.Ordinal, 0, 0, map[uint64]uint64{}
 	if r.Ordinal > s.to {
-		t.steps = nil
+		delete(st.threads, t)
 	}
 	return nil
 }
 
-// stepping reports whether the thread is resumed by one instruction.
-func (t *thread) stepping() bool {
-	return t.steps != nil && t.final == nil && !t.steps.running
+// stepping reports whether the thread is resumed by one instruction. A nil stepper steps none.
+func (st *stepper) stepping(t *thread) bool {
+	if st == nil || t.final != nil {
+		return false
+	}
+	s := st.threads[t]
+	return s != nil && !s.running
 }
 
 // stepsAgain reports whether the thread is stepped again from pc.
-func (t *thread) stepsAgain(pc uint64) bool {
-	return t.steps != nil && slices.Contains(t.steps.breaks, pc)
+func (st *stepper) stepsAgain(t *thread, pc uint64) bool {
+	if st == nil {
+		return false
+	}
+	s := st.threads[t]
+	return s != nil && slices.Contains(s.breaks, pc)
 }
 
 // runUpTo runs the thread at full speed up to one of the pcs. Without pcs it is not stepped again
 // until something else stops it.
 func (st *stepper) runUpTo(t *thread, pcs ...uint64) error {
-	t.steps.running, t.steps.breaks = true, pcs
+	st.threads[t].running, st.threads[t].breaks = true, pcs
 	return st.placer.resumeAt(t, pcs...)
 }
 
 // stepAgain makes the thread stepped again.
 func (st *stepper) stepAgain(t *thread) error {
-	t.steps.running, t.steps.breaks = false, nil
+	st.threads[t].running, st.threads[t].breaks = false, nil
 	return st.placer.resumeAt(t)
 }
 
@@ -195,14 +205,14 @@ func (st *stepper) stepped(t *thread, regs *ptrace.Registers) (spent bool, err e
 	if st.left--; st.left == 0 {
 		return true, nil
 	}
-	if t.steps.done++; t.steps.done == st.Share {
+	if st.threads[t].done++; st.threads[t].done == st.Share {
 		return false, st.leaveRest(t)
 	}
 	inside, err := st.process.inLibrary(regs.Rip)
 	if err != nil {
 		return false, err
 	}
-	t.steps.within = t.steps.within && inside
+	st.threads[t].within = st.threads[t].within && inside
 	if inside {
 		return false, st.enterLibrary(t, regs)
 	}
@@ -213,14 +223,14 @@ func (st *stepper) stepped(t *thread, regs *ptrace.Registers) (spent bool, err e
 // leaveRest runs a thread at full speed through the rest of a long step.
 func (st *stepper) leaveRest(t *thread) error {
 	st.cut = true
-	st.deliver(t.steps, 0, 0)
-	t.steps = nil
+	st.deliver(st.threads[t], 0, 0)
+	delete(st.threads, t)
 	return st.placer.resumeAt(t)
 }
 
 // leaveLoop runs a thread at full speed through a loop whose iterations have become the same.
 func (st *stepper) leaveLoop(t *thread) error {
-	s := t.steps
+	s := st.threads[t]
 	inst := st.instruction(s.last)
 	exits, ready := s.loop.next(s.last, inst, st.instruction, func() []Stepped { return s.pending }, func(a evidence.Addr) bool {
 		return uint64(a) < s.low || uint64(a) >= s.top
@@ -240,7 +250,7 @@ func (st *stepper) leaveLoop(t *thread) error {
 // that address is known as soon as the frame is there; elsewhere the thread is at a function's
 // first instruction.
 func (st *stepper) enterLibrary(t *thread, regs *ptrace.Registers) error {
-	s := t.steps
+	s := st.threads[t]
 	st.deliver(s, 0, 0)
 	s.loop = loop{}
 	control, err := st.process.readControl()
@@ -285,14 +295,14 @@ func (st *stepper) cameBack(t *thread, regs *ptrace.Registers) error {
 	if len(st.Calls) > 0 {
 		return st.cameToCall(t, regs)
 	}
-	s := t.steps
+	s := st.threads[t]
 	called := s.called
 	s.called = 0
 	if err := st.stepAgain(t); err != nil {
 		return err
 	}
 	ordinal := s.ordinal
-	if err := st.noteEvent(t); err != nil || t.steps == nil {
+	if err := st.noteEvent(t); err != nil || st.threads[t] == nil {
 		return err
 	}
 	if inside, err := st.process.inLibrary(regs.Rip); err != nil {
@@ -311,7 +321,7 @@ func (st *stepper) cameBack(t *thread, regs *ptrace.Registers) error {
 
 // observe notes the accesses of the next instruction.
 func (st *stepper) observe(t *thread, regs *ptrace.Registers, arrives bool) {
-	s := t.steps
+	s := st.threads[t]
 	inst := st.instruction(regs.Rip)
 	again := inst != nil && regs.Rip == s.last && repeatsItself(inst)
 	if arrives && !again {
@@ -346,25 +356,28 @@ func (st *stepper) deliver(s *steps, next, count uint64) {
 	s.pending = s.pending[:0]
 }
 
-// stepParked: the thread is preempted, so the instruction is executed later.
-func (t *thread) stepParked() {
-	if t.steps != nil {
-		t.steps.pending = t.steps.pending[:0]
+// parked drops the accesses of a preempted thread: it executes the instruction later.
+func (st *stepper) parked(t *thread) {
+	if st == nil {
+		return
+	}
+	if s := st.threads[t]; s != nil {
+		s.pending = s.pending[:0]
 	}
 }
 
 // unparked handles a thread that continues after a preemption.
 func (st *stepper) unparked(t *thread, regs *ptrace.Registers) error {
-	if t.steps == nil {
+	if st == nil || st.threads[t] == nil {
 		return nil
 	}
-	if err := st.noteEvent(t); err != nil || t.steps == nil {
+	if err := st.noteEvent(t); err != nil || st.threads[t] == nil {
 		return err
 	}
-	t.steps.behind++
-	t.steps.counts, t.steps.loop = map[uint64]uint64{}, loop{}
+	st.threads[t].behind++
+	st.threads[t].counts, st.threads[t].loop = map[uint64]uint64{}, loop{}
 	if len(st.Calls) > 0 {
-		t.steps.called = 0
+		st.threads[t].called = 0
 		return st.awaitCalls(t)
 	}
 	if err := st.stepAgain(t); err != nil {
@@ -378,8 +391,8 @@ func (st *stepper) unparked(t *thread, regs *ptrace.Registers) error {
 // among them.
 func (st *stepper) finish() {
 	for _, t := range st.process.sortedThreads() {
-		if t.steps != nil {
-			st.deliver(t.steps, 0, 0)
+		if st.threads[t] != nil {
+			st.deliver(st.threads[t], 0, 0)
 		}
 	}
 }
@@ -387,7 +400,7 @@ func (st *stepper) finish() {
 func (st *stepper) instruction(pc uint64) *x86.Inst {
 	inst, known := st.instructions[pc]
 	if !known {
-		inst = newCodeReader(st.process).decode(pc)
+		inst = st.process.decode(pc)
 		st.instructions[pc] = inst
 	}
 	return inst

@@ -20,13 +20,13 @@ func (st *stepper) awaitCalls(t *thread) error {
 
 // cameToCall handles a thread at the start of one of the functions, or at its return address.
 func (st *stepper) cameToCall(t *thread, regs *ptrace.Registers) error {
-	s := t.steps
+	s := st.threads[t]
 	ordinal, called := s.ordinal, s.called
 	s.called = 0
 	if err := st.noteEvent(t); err != nil {
 		return err
 	}
-	if t.steps == nil {
+	if st.threads[t] == nil {
 		return st.placer.resumeAt(t)
 	}
 	if slices.Contains(st.Calls, evidence.Addr(regs.Rip)) {

@@ -36,8 +36,7 @@ func (c *controller) looked(t *thread, q *question) error {
 		return c.cont(t, 0)
 	}
 	c.result.looks++
-	l := &loopLook{p: c.process, t: t, code: newCodeReader(c.process), instructions: map[uint64]*x86.Inst{}}
-	defer l.code.close()
+	l := &loopLook{p: c.process, t: t, instructions: map[uint64]*x86.Inst{}}
 	endless, other, err := l.turns(q.steps)
 	c.watch.question.Store(nil)
 	switch {
@@ -60,7 +59,7 @@ func (c *controller) looked(t *thread, q *question) error {
 // without loss. With watches by debug registers, a single stop would report both a step and an
 // access.
 func (c *controller) mayLook(t *thread) (bool, error) {
-	if c.control == 0 || c.free() || t.final != nil || t.stepping() || c.tracing != nil && c.tracing.kernel == nil {
+	if c.control == 0 || c.free() || t.final != nil || c.stepper.stepping(t) || c.tracing != nil && c.tracing.kernel == nil {
 		return false, nil
 	}
 	if c.identify(t) != nil {
@@ -78,7 +77,6 @@ func (c *controller) mayLook(t *thread) (bool, error) {
 type loopLook struct {
 	p            *process
 	t            *thread
-	code         *codeReader
 	instructions map[uint64]*x86.Inst
 	// registers and vectors are those of the state that later ones are compared with. memory has
 	// the bytes then of the memory written since, read the addresses read since.
@@ -202,7 +200,7 @@ func (l *loopLook) instruction(pc uint64) (*x86.Inst, error) {
 		return nil, err
 	}
 	if !inside {
-		inst = l.code.decode(pc)
+		inst = l.p.decode(pc)
 	}
 	if inst != nil && (inst.Flow == x86.FlowSyscall || inst.Flow == x86.FlowTrap || slices.Contains(notItself, inst.Op)) {
 		inst = nil

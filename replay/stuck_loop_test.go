@@ -48,7 +48,7 @@ func lookAtLoop(t *testing.T, exe, name string, most int, then func(l *loopLook,
 		defer memory.Close()
 		p := &process{pid: pid, memory: memory, library: []span{}}
 		p.movedFrom = func(uint64) *x86.Inst { return nil }
-		l := &loopLook{p: p, t: &thread{tid: pid, stopped: true}, code: newCodeReader(p), instructions: map[uint64]*x86.Inst{}}
+		l := &loopLook{p: p, t: &thread{tid: pid, stopped: true}, instructions: map[uint64]*x86.Inst{}}
 		endless, other, err := l.turns(most)
 		if err == nil {
 			then(l, endless, other)

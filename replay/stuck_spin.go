@@ -84,8 +84,6 @@ func (j *judge) turn(t *thread, beside func(uint64) bool) (map[spinAccess]bool, 
 	if err := j.placer.steps(t, true); err != nil {
 		return nil, err
 	}
-	code := newCodeReader(j.process)
-	defer code.close()
 	maps, err := readMaps(j.process.pid)
 	if err != nil {
 		return nil, err
@@ -107,7 +105,7 @@ func (j *judge) turn(t *thread, beside func(uint64) bool) (map[spinAccess]bool, 
 			}
 			start, last, now = regs.Rip, now, map[spinAccess]bool{}
 		}
-		inst := code.decode(regs.Rip)
+		inst := j.process.decode(regs.Rip)
 		if inst == nil {
 			return nil, nil
 		}

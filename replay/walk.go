@@ -128,9 +128,7 @@ const wordBytes = 8
 func (w *walker) instruction(pc uint64) *x86.Inst {
 	inst, known := w.instructions[pc]
 	if !known {
-		reader := newCodeReader(w.process)
-		defer reader.close()
-		inst = reader.decode(pc)
+		inst = w.process.decode(pc)
 		w.instructions[pc] = inst
 	}
 	return inst

@@ -191,12 +191,6 @@ func (tr *tracing) arm(t *thread, first bool) error {
 	return setDebug(t.tid, &tr.c.watchRegisters)
 }
 
-const (
-	trapTrace      = 2 // TRAP_TRACE
-	trapBreakpoint = 1 // TRAP_BRKPT
-	trapHardware   = 4 // TRAP_HWBKPT
-)
-
 // onlyWatch returns the value of DR6 after a trap of a debug register, if the thread uses only
 // one; otherwise 0.
 func (tr *tracing) onlyWatch(t *thread, s *signalStop) uint64 {

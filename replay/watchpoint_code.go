@@ -178,22 +178,6 @@ func (r *codeReader) allocates(pc evidence.Addr) bool {
 	return false
 }
 
-func imageRegisters(regs *ptrace.Registers) *image.Registers {
-	var r image.Registers
-	for reg, value := range generalOf(regs) {
-		r.Set(image.Register(reg), value)
-	}
-	r.Set(image.RIP, regs.Rip)
-	r.FSBase, r.GSBase, r.OrigRAX = evidence.Addr(regs.Fs_base), evidence.Addr(regs.Gs_base), -1
-	return &r
-}
-
-// generalOf returns the general registers by DWARF number.
-func generalOf(regs *ptrace.Registers) [16]uint64 {
-	return [16]uint64{regs.Rax, regs.Rdx, regs.Rcx, regs.Rbx, regs.Rsi, regs.Rdi, regs.Rbp, regs.Rsp,
-		regs.R8, regs.R9, regs.R10, regs.R11, regs.R12, regs.R13, regs.R14, regs.R15}
-}
-
 // module returns the object at a pc; nil for code outside of any.
 func (r *codeReader) module(pc uint64) *image.Module {
 	if r.process != nil {

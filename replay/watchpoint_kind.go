@@ -11,9 +11,6 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// longestInstruction in bytes (Intel SDM volume 2, 2.3.11).
-const longestInstruction = 15
-
 // instruction finds the instruction that accessed the watched word of a sighting; nil if it cannot
 // be determined. changed are the bits of the word that changed.
 func (r *codeReader) instruction(s *sighting, w *Watch, changed uint64) (inst *x86.Inst, kind evidence.AccessCode) {
@@ -108,9 +105,9 @@ func (r *codeReader) arrival(s *sighting, w *Watch) (inst *x86.Inst, kind eviden
 		return nil, evidence.CodeUnknown
 	}
 	// A call through the procedure linkage table.
-	jump := r.decode(call.Target)
+	jump := r.live.decode(call.Target)
 	if jump != nil && jump.Op == "endbr64" {
-		jump = r.decode(call.Target + uint64(jump.Len))
+		jump = r.live.decode(call.Target + uint64(jump.Len))
 	}
 	if jump != nil && jump.Flow == x86.FlowJump {
 		if kind, _ := accesses(jump, regs, w); kind != evidence.CodeUnknown {
@@ -131,33 +128,13 @@ func (r *codeReader) behindCall(pc uint64) *x86.Inst {
 	return nil
 }
 
-func (r *codeReader) decode(pc uint64) *x86.Inst {
-	var code [longestInstruction]byte
-	n := r.read(code[:], pc)
-	inst, err := x86.Decode(code[:n], pc)
-	if err != nil {
-		return nil
-	}
-	return &inst
-}
-
-// read reads as much code as is readable.
-func (r *codeReader) read(p []byte, pc uint64) int {
-	for n := len(p); n > 0; n-- {
-		if _, err := r.live.memory.ReadAt(p[:n], int64(pc)); err == nil {
-			return n
-		}
-	}
-	return 0
-}
-
 // stretch decodes the code around a pc.
 func (r *codeReader) stretch(pc uint64) *stretch {
 	if x := r.pcs[pc]; x != nil {
 		return x
 	}
 	x := &stretch{}
-	if inst := r.decode(pc); inst != nil && repeats(inst) {
+	if inst := r.live.decode(pc); inst != nil && repeats(inst) {
 		x.repeat = inst
 	}
 	x.before = r.endingAt(pc)
@@ -172,7 +149,7 @@ func (r *codeReader) endingAt(pc uint64) []x86.Inst {
 	const reach = patch.Reach + patch.Lead
 	text := make([]byte, reach)
 	base := pc - reach
-	if r.read(text[reach-longestInstruction:], pc-longestInstruction) < longestInstruction {
+	if r.live.readCode(text[reach-longestInstruction:], pc-longestInstruction) < longestInstruction {
 		return nil
 	}
 	if _, err := r.live.memory.ReadAt(text, int64(base)); err != nil {
@@ -256,28 +233,6 @@ func addressOf(inst *x86.Inst, o *x86.Operand, regs *ptrace.Registers) (uint64, 
 		return valueBefore(inst, o, reg, regs)
 	})
 	return addr + segmentBase(o, regs), known
-}
-
-// operandAddress does the same from the registers before the instruction.
-func operandAddress(o *x86.Operand, regs *ptrace.Registers) (uint64, bool) {
-	values := generalOf(regs)
-	addr, known := o.Memory.Address(func(r x86.Reg) (uint64, bool) {
-		if !r.General() {
-			return 0, false
-		}
-		return values[r], true
-	})
-	return addr + segmentBase(o, regs), known
-}
-
-func segmentBase(o *x86.Operand, regs *ptrace.Registers) uint64 {
-	switch o.Memory.Segment {
-	case x86.SegFS:
-		return regs.Fs_base
-	case x86.SegGS:
-		return regs.Gs_base
-	}
-	return 0
 }
 
 const directionFlag = 0x400

@@ -1,10 +1,14 @@
 package patch
 
 import (
+	"errors"
 	"slices"
 
 	"diagnose/image/x86"
 )
+
+// ErrImpossible says that an instruction cannot be replaced by a jump.
+var ErrImpossible = errors.New("no probe is possible")
 
 // Window is code that a jump replaces: whole instructions, one of them at the requested pc. Code
 // may lead only to the first of them.

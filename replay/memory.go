@@ -2,10 +2,17 @@ package replay
 
 import (
 	"cmp"
+	"encoding/binary"
+	"io"
 	"slices"
 
 	"diagnose/replay/ptrace"
 )
+
+const pageSize = 4096
+
+// siteSize is sizeof(struct dg_site_patch).
+const siteSize = 32
 
 // processMemory is the process's memory. Reads return the program's own bytes, without the jumps
 // and traps that inlined puts into its text.
@@ -75,3 +82,27 @@ func (m *processMemory) restore(at uint64) error {
 func (m *processMemory) find(at uint64) (int, bool) {
 	return slices.BinarySearchFunc(m.replaced, at, func(w words, at uint64) int { return cmp.Compare(w.addr, at) })
 }
+
+// words is memory as it is at the place.
+type words struct {
+	addr uint64
+	data []byte
+}
+
+// readStruct reads one of the Raw types of package agent.
+func readStruct[T any](m io.ReaderAt, addr uint64) (*T, error) {
+	v := new(T)
+	p := make([]byte, binary.Size(v))
+	if _, err := m.ReadAt(p, int64(addr)); err != nil {
+		return nil, err
+	}
+	if _, err := binary.Decode(p, binary.LittleEndian, v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// span is a range of addresses, [start, end).
+type span struct{ start, end uint64 }
+
+func (s span) size() uint64 { return s.end - s.start }

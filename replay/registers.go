@@ -7,6 +7,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/x86"
 	"diagnose/replay/ptrace"
 )
 
@@ -116,4 +117,52 @@ func (p *process) underEngine(index uint32, regs ptrace.Registers, inside uint64
 		return regs, nil, fmt.Errorf("replay: frame of thread %d: %w", index, err)
 	}
 	return underFrame(regs, f), f, nil
+}
+
+// underFrame returns the registers with those that a frame of the engine has saved in place of the
+// current ones.
+func underFrame(regs ptrace.Registers, f *agent.RawFrame) ptrace.Registers {
+	regs.Rax, regs.Rbx, regs.Rcx, regs.Rdx, regs.Rsi, regs.Rdi, regs.Rbp = f.RAX, f.RBX, f.RCX, f.RDX, f.RSI, f.RDI, f.RBP
+	regs.R8, regs.R9, regs.R10, regs.R11, regs.R12, regs.R13, regs.R14, regs.R15 = f.R8, f.R9, f.R10, f.R11, f.R12, f.R13, f.R14, f.R15
+	regs.Rip, regs.Rsp, regs.Eflags = f.RIP, f.RSP, f.RFlags
+	regs.Orig_rax = ^uint64(0)
+	return regs
+}
+
+// generalOf returns the general registers by DWARF number.
+func generalOf(regs *ptrace.Registers) [16]uint64 {
+	return [16]uint64{regs.Rax, regs.Rdx, regs.Rcx, regs.Rbx, regs.Rsi, regs.Rdi, regs.Rbp, regs.Rsp,
+		regs.R8, regs.R9, regs.R10, regs.R11, regs.R12, regs.R13, regs.R14, regs.R15}
+}
+
+func imageRegisters(regs *ptrace.Registers) *image.Registers {
+	var r image.Registers
+	for reg, value := range generalOf(regs) {
+		r.Set(image.Register(reg), value)
+	}
+	r.Set(image.RIP, regs.Rip)
+	r.FSBase, r.GSBase, r.OrigRAX = evidence.Addr(regs.Fs_base), evidence.Addr(regs.Gs_base), -1
+	return &r
+}
+
+// operandAddress does the same from the registers before the instruction.
+func operandAddress(o *x86.Operand, regs *ptrace.Registers) (uint64, bool) {
+	values := generalOf(regs)
+	addr, known := o.Memory.Address(func(r x86.Reg) (uint64, bool) {
+		if !r.General() {
+			return 0, false
+		}
+		return values[r], true
+	})
+	return addr + segmentBase(o, regs), known
+}
+
+func segmentBase(o *x86.Operand, regs *ptrace.Registers) uint64 {
+	switch o.Memory.Segment {
+	case x86.SegFS:
+		return regs.Fs_base
+	case x86.SegGS:
+		return regs.Gs_base
+	}
+	return 0
 }

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
+	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
-	"diagnose/replay/record"
 )
 
-// mapNear maps memory within reach of jumps from pc and returns its address, or errNoProbe.
+// mapNear maps memory within reach of jumps from pc and returns its address, or patch.ErrImpossible.
 func (p *process) mapNear(t *thread, pc, size uint64) (uint64, error) {
 	maps, err := readMaps(p.pid)
 	if err != nil {
@@ -37,7 +37,7 @@ func (p *process) mapNear(t *thread, pc, size uint64) (uint64, error) {
 			return at, nil
 		}
 	}
-	return 0, errNoProbe
+	return 0, patch.ErrImpossible
 }
 
 // mapShared maps a file where there is room, through a stopped thread.
@@ -154,33 +154,6 @@ func (p *process) writeSites(sites []byte, control *agent.RawControl, from uint3
 	}
 	_, err = p.memory.WriteAt(table, int64(at))
 	return err
-}
-
-// copyStart writes the dynamic linker's recorded data into the process.
-func (p *process) copyStart(rec *record.Recording) error {
-	pages, err := rec.StartPages()
-	if err != nil {
-		return &InputError{err}
-	}
-	for i := range pages {
-		if _, err := p.memory.WriteAt(pages[i].Data[:], int64(pages[i].Addr)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// compareStart checks that the process has the recorded mappings when its engine starts. From a
-// different start the replay cannot be the same.
-func (p *process) compareStart(m *record.Manifest) error {
-	if len(m.Start.Mappings) == 0 {
-		return inputf("replay: the recording ended before its start was written down")
-	}
-	maps, err := readMaps(p.pid)
-	if err != nil {
-		return err
-	}
-	return compareMappings(m.Start.Mappings, maps)
 }
 
 // stopAt asks the engine for DG_TRAP_MOMENT.

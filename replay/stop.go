@@ -1,8 +1,10 @@
 package replay
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -104,4 +106,12 @@ func (p *process) whileStopped(tid int, do func(tid int) error) error {
 		return err
 	}
 	return ptrace.Cont(tid, 0)
+}
+
+// leaderEnded reports whether the main thread has ended by itself. While others run, the kernel
+// keeps it, does not stop it, and reports its end after theirs.
+func leaderEnded(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, found := bytes.Cut(stat, []byte(") "))
+	return err == nil && found && bytes.HasPrefix(rest, []byte("Z"))
 }

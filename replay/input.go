@@ -1,0 +1,15 @@
+package replay
+
+import "fmt"
+
+// InputError says that the recording cannot be replayed on this machine: it is damaged, or files
+// of the program changed.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string { return e.Err.Error() }
+
+func (e *InputError) Unwrap() error { return e.Err }
+
+func inputf(format string, args ...any) error {
+	return &InputError{fmt.Errorf(format, args...)}
+}
