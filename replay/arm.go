@@ -29,7 +29,7 @@ type broken struct {
 	moment, left uint64
 	point        point
 	resume       []uint64 // where the thread is stepped again
-	watches      *watchRegisters
+	watches      *WatchRegisters
 	registers    int  // the number used for breakpoints, not watches
 	lifted       bool // the thread is stepped, so its place needs a register
 }
@@ -43,16 +43,16 @@ func newPlacer(c *controller) placer {
 	return &breakpoints{c: c, threads: map[int]*broken{}, placedAt: map[placedPC]bool{}}
 }
 
-func (b *breakpoints) of(t *thread) *broken {
-	x := b.threads[t.tid]
+func (b *breakpoints) of(t *Thread) *broken {
+	x := b.threads[t.TID]
 	if x == nil {
-		x = &broken{watches: &b.c.watchRegisters}
-		b.threads[t.tid] = x
+		x = &broken{watches: &b.c.WatchRegisters}
+		b.threads[t.TID] = x
 	}
 	return x
 }
 
-func (b *breakpoints) arm(t *thread, event uint64) error {
+func (b *breakpoints) arm(t *Thread, event uint64) error {
 	e, err := b.c.stage().eventAt(event)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (b *breakpoints) arm(t *thread, event uint64) error {
 	if e.Kind == record.KindPoint {
 		return b.armPoint(t, e)
 	}
-	p, err := signalPlace(b.c.memory, e)
+	p, err := signalPlace(b.c.Memory, e)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (b *breakpoints) arm(t *thread, event uint64) error {
 }
 
 // await makes trap stop the thread at the place.
-func (b *breakpoints) await(t *thread, p *place) error {
+func (b *breakpoints) await(t *Thread, p *place) error {
 	x := b.of(t)
 	if old := x.place; old != nil && old.probe != nil {
 		if err := old.probe.remove(t); err != nil {
@@ -79,8 +79,8 @@ func (b *breakpoints) await(t *thread, p *place) error {
 	if err := b.demoteProbes(t, p.pc); err != nil {
 		return err
 	}
-	p.ignoreFlags(b.c.memory)
-	if repeatedLength(b.c.memory, p.pc) == 0 {
+	p.ignoreFlags(b.c.Memory)
+	if repeatedLength(b.c.Memory, p.pc) == 0 {
 		var err error
 		if p.probe, err = b.setProbe(t, p); err != nil && !errors.Is(err, patch.ErrImpossible) {
 			return err
@@ -93,7 +93,7 @@ func (b *breakpoints) await(t *thread, p *place) error {
 			return err
 		}
 	}
-	return x.set(t.tid)
+	return x.set(t.TID)
 }
 
 // expose makes a pc visible to a debug register.
@@ -106,16 +106,16 @@ func (b *breakpoints) expose(pc uint64) error {
 
 // last handles a thread that has done its last event. If the core has it outside of the engine, or
 // preempted at a point of its code, it ends at that place.
-func (b *breakpoints) last(t *thread) (move, error) {
+func (b *breakpoints) last(t *Thread) (move, error) {
 	if b.c.core == nil || !b.c.last() {
 		return move{}, nil
 	}
-	end := b.c.recordedThreads()[t.index]
+	end := b.c.recordedThreads()[t.Index]
 	if end == nil || end.raw.Inside != 0 && !end.preempted() || end.clones() || end.failed && b.c.faultOutcome() {
 		return move{}, nil // it stops by itself
 	}
-	p := finalPlace(b.c.process, b.c.core, end)
-	if control, err := b.c.readControl(); err != nil {
+	p := finalPlace(b.c.Process, b.c.core, end)
+	if control, err := b.c.ReadControl(); err != nil {
 		return move{}, err
 	} else if p == nil || p.pc >= control.TextLow && p.pc < control.TextHigh {
 		return move{}, nil
@@ -123,8 +123,8 @@ func (b *breakpoints) last(t *thread) (move, error) {
 	return move{}, b.await(t, p)
 }
 
-func (b *breakpoints) first(t *thread, end *coreThread, regs *ptrace.Registers) (move, error) {
-	p := finalPlace(b.c.process, b.c.core, end)
+func (b *breakpoints) first(t *Thread, end *coreThread, regs *ptrace.Registers) (move, error) {
+	p := finalPlace(b.c.Process, b.c.core, end)
 	if p == nil {
 		return move{}, nil
 	}
@@ -138,13 +138,13 @@ func (b *breakpoints) first(t *thread, end *coreThread, regs *ptrace.Registers) 
 	return move{}, b.await(t, p)
 }
 
-func (b *breakpoints) breakAt(t *thread, pc evidence.Addr, count uint64) error {
+func (b *breakpoints) breakAt(t *Thread, pc evidence.Addr, count uint64) error {
 	x := b.of(t)
 	if err := b.demote(t, uint64(pc)); err != nil {
 		return err
 	}
 	x.moment, x.left = uint64(pc), count
-	return x.set(t.tid)
+	return x.set(t.TID)
 }
 
 // set writes the debug registers of a stopped thread.
@@ -169,16 +169,16 @@ func (x *broken) set(tid int) error {
 		pcs = append(pcs, x.point.pc)
 	}
 	x.registers = len(pcs)
-	return setDebug(tid, x.watches, pcs...)
+	return SetDebug(tid, x.watches, pcs...)
 }
 
-func (b *breakpoints) breaks(t *thread) bool {
-	x := b.threads[t.tid]
+func (b *breakpoints) breaks(t *Thread) bool {
+	x := b.threads[t.TID]
 	return x != nil && x.registers > 0
 }
 
-func (b *breakpoints) trap(t *thread, regs *ptrace.Registers) (move, error) {
-	x := b.threads[t.tid]
+func (b *breakpoints) trap(t *Thread, regs *ptrace.Registers) (move, error) {
+	x := b.threads[t.TID]
 	if x == nil {
 		return move{kind: moveForeign}, nil
 	}
@@ -200,7 +200,7 @@ func (b *breakpoints) trap(t *thread, regs *ptrace.Registers) (move, error) {
 			if here {
 				again := *regs
 				again.Eflags &^= flagResume
-				if err := ptrace.SetRegisters(t.tid, &again); err != nil {
+				if err := ptrace.SetRegisters(t.TID, &again); err != nil {
 					return move{}, err
 				}
 			}
@@ -228,7 +228,7 @@ func (b *breakpoints) trap(t *thread, regs *ptrace.Registers) (move, error) {
 const flagResume = 0x10000
 
 // probed handles a thread that a probe has stopped.
-func (b *breakpoints) probed(t *thread, x *broken, regs *ptrace.Registers) (move, error) {
+func (b *breakpoints) probed(t *Thread, x *broken, regs *ptrace.Registers) (move, error) {
 	p := x.place
 	at, err := p.probe.registersAtPlace(regs)
 	if err != nil {
@@ -242,7 +242,7 @@ func (b *breakpoints) probed(t *thread, x *broken, regs *ptrace.Registers) (move
 	} else if !same {
 		return move{}, p.probe.compareMore(t, p, regs)
 	}
-	if err := ptrace.SetRegisters(t.tid, &at); err != nil {
+	if err := ptrace.SetRegisters(t.TID, &at); err != nil {
 		return move{}, err
 	}
 	if err := p.probe.remove(t); err != nil {
@@ -253,7 +253,7 @@ func (b *breakpoints) probed(t *thread, x *broken, regs *ptrace.Registers) (move
 }
 
 // reached handles a thread at the pc of its place.
-func (b *breakpoints) reached(t *thread, x *broken, regs *ptrace.Registers) (move, error) {
+func (b *breakpoints) reached(t *Thread, x *broken, regs *ptrace.Registers) (move, error) {
 	p := x.place
 	if p.equal(regs, nil) {
 		if same, err := p.matches(t); err != nil {
@@ -262,7 +262,7 @@ func (b *breakpoints) reached(t *thread, x *broken, regs *ptrace.Registers) (mov
 			return b.arrive(t, x, regs)
 		}
 	} else if p.equal(regs, repeated) {
-		if length := repeatedLength(b.c.memory, p.pc); length != 0 && regs.Rcx > p.registers[contextRCX] {
+		if length := repeatedLength(b.c.Memory, p.pc); length != 0 && regs.Rcx > p.registers[contextRCX] {
 			return b.repeat(t, x, regs, length)
 		}
 	}
@@ -271,7 +271,7 @@ func (b *breakpoints) reached(t *thread, x *broken, regs *ptrace.Registers) (mov
 
 // retryProbe tries again to install a probe, for a thread that is at pc. The thread continues
 // after the comparison, so it may come from inside of the window.
-func (b *breakpoints) retryProbe(t *thread, x *broken, regs *ptrace.Registers) error {
+func (b *breakpoints) retryProbe(t *Thread, x *broken, regs *ptrace.Registers) error {
 	p := x.place
 	if !p.retry || b.lifted {
 		return nil
@@ -287,19 +287,19 @@ func (b *breakpoints) retryProbe(t *thread, x *broken, regs *ptrace.Registers) e
 	if err := probe.enter(t, regs); err != nil {
 		return err
 	}
-	return x.set(t.tid)
+	return x.set(t.TID)
 }
 
-func (b *breakpoints) arrive(t *thread, x *broken, regs *ptrace.Registers) (move, error) {
+func (b *breakpoints) arrive(t *Thread, x *broken, regs *ptrace.Registers) (move, error) {
 	p := x.place
 	if p.unread {
 		regs.Eflags = regs.Eflags&^resultFlags | p.results
-		if err := ptrace.SetRegisters(t.tid, regs); err != nil {
+		if err := ptrace.SetRegisters(t.TID, regs); err != nil {
 			return move{}, err
 		}
 	}
 	x.place = nil
-	if err := x.set(t.tid); err != nil {
+	if err := x.set(t.TID); err != nil {
 		return move{}, err
 	}
 	if p.signal == 0 {
@@ -309,13 +309,13 @@ func (b *breakpoints) arrive(t *thread, x *broken, regs *ptrace.Registers) (move
 	if err := b.expose(p.pc); err != nil {
 		return move{}, err
 	}
-	b.placedAt[placedPC{t.index, p.pc}] = true
+	b.placedAt[placedPC{t.Index, p.pc}] = true
 	return move{signal: p.signal, info: &p.info}, nil
 }
 
 // repeat executes the repetitions that the instruction had done when the signal arrived: all that
 // are left now but those left at the place.
-func (b *breakpoints) repeat(t *thread, x *broken, regs *ptrace.Registers, length int) (move, error) {
+func (b *breakpoints) repeat(t *Thread, x *broken, regs *ptrace.Registers, length int) (move, error) {
 	p := x.place
 	p.rest = p.pc + uint64(length)
 	if err := b.expose(p.rest); err != nil {
@@ -323,15 +323,15 @@ func (b *breakpoints) repeat(t *thread, x *broken, regs *ptrace.Registers, lengt
 	}
 	part := *regs
 	part.Rcx -= p.registers[contextRCX]
-	if err := ptrace.SetRegisters(t.tid, &part); err != nil {
+	if err := ptrace.SetRegisters(t.TID, &part); err != nil {
 		return move{}, err
 	}
-	return move{}, x.set(t.tid)
+	return move{}, x.set(t.TID)
 }
 
 // rested handles a thread after the instruction has done these repetitions. The thread is moved
 // back to it with the others left to do.
-func (b *breakpoints) rested(t *thread, x *broken, regs *ptrace.Registers) (move, error) {
+func (b *breakpoints) rested(t *Thread, x *broken, regs *ptrace.Registers) (move, error) {
 	p := x.place
 	p.rest = 0
 	back := *regs
@@ -340,10 +340,10 @@ func (b *breakpoints) rested(t *thread, x *broken, regs *ptrace.Registers) (move
 	if !ended {
 		back.Rip = p.pc
 	}
-	if err := ptrace.SetRegisters(t.tid, &back); err != nil {
+	if err := ptrace.SetRegisters(t.TID, &back); err != nil {
 		return move{}, err
 	}
-	if err := x.set(t.tid); err != nil {
+	if err := x.set(t.TID); err != nil {
 		return move{}, err
 	}
 	if ended || !p.equal(&back, []int{contextFlags}) {

@@ -7,9 +7,9 @@ import (
 
 // entries returns the addresses near pc that code may jump to, in ascending order, and the text
 // around it. known is false if they cannot be determined.
-func (b *breakpoints) entries(t *thread, pc uint64) (list []uint64, text []byte, base uint64, known bool) {
+func (b *breakpoints) entries(t *Thread, pc uint64) (list []uint64, text []byte, base uint64, known bool) {
 	s := patch.NewEntrySearch(pc)
-	text, base, known = searchEntries(b.c.process, s, pc)
+	text, base, known = searchEntries(b.c.Process, s, pc)
 	if !known || b.resumed(t, s) != nil {
 		return nil, nil, 0, false
 	}
@@ -17,36 +17,36 @@ func (b *breakpoints) entries(t *thread, pc uint64) (list []uint64, text []byte,
 }
 
 // searchEntries searches the object that has the code at pcs, and returns that code.
-func searchEntries(p *process, s *patch.EntrySearch, pcs ...uint64) (text []byte, base uint64, known bool) {
-	maps, err := readMaps(p.pid)
-	own := maps.at(pcs[0])
+func searchEntries(p *Process, s *patch.EntrySearch, pcs ...uint64) (text []byte, base uint64, known bool) {
+	maps, err := ReadMaps(p.PID)
+	own := maps.Containing(pcs[0])
 	const most = 64 << 20
-	if err != nil || own == nil || own.size() > most {
+	if err != nil || own == nil || own.Size() > most {
 		return nil, 0, false
 	}
 	for i := range maps {
 		m := &maps[i]
 		// Instructions that the recorder moved are in memory without a name.
-		moved := m.perms[2] == 'x' && m.path == ""
-		if m.perms[0] != 'r' || m.size() > most || m != own && !moved && (m.perms[1] == 'w' || m.path == "" || m.path != own.path) {
+		moved := m.Perms[2] == 'x' && m.Path == ""
+		if m.Perms[0] != 'r' || m.Size() > most || m != own && !moved && (m.Perms[1] == 'w' || m.Path == "" || m.Path != own.Path) {
 			continue
 		}
-		bytes := make([]byte, m.size())
-		if _, err := p.memory.ReadAt(bytes, int64(m.start)); err != nil {
+		bytes := make([]byte, m.Size())
+		if _, err := p.Memory.ReadAt(bytes, int64(m.Start)); err != nil {
 			return nil, 0, false
 		}
 		if m == own {
-			text, base = bytes, m.start
+			text, base = bytes, m.Start
 			for _, pc := range pcs {
 				if !s.ShortJumps(text, base, pc) {
 					return nil, 0, false
 				}
 			}
 		}
-		if m.perms[2] == 'x' {
-			s.LongJumps(bytes, m.start)
+		if m.Perms[2] == 'x' {
+			s.LongJumps(bytes, m.Start)
 		} else {
-			s.Tables(bytes, m.start, own.start, own.end)
+			s.Tables(bytes, m.Start, own.Start, own.End)
 		}
 	}
 	return text, base, true
@@ -55,27 +55,27 @@ func searchEntries(p *process, s *patch.EntrySearch, pcs ...uint64) (text []byte
 // resumed adds the addresses where threads in the engine continue, and where the handlers of other
 // threads return. A thread's own handler returns by an event, which does not occur before the
 // thread is at its place.
-func (b *breakpoints) resumed(t *thread, s *patch.EntrySearch) error {
+func (b *breakpoints) resumed(t *Thread, s *patch.EntrySearch) error {
 	for p := range b.placedAt {
-		if p.thread != t.index {
+		if p.thread != t.Index {
 			s.Add(p.pc)
 		}
 	}
-	for _, other := range b.c.threads {
-		if other.index == 0 {
+	for _, other := range b.c.Threads {
+		if other.Index == 0 {
 			continue
 		}
-		if other.final != nil {
-			s.Add(other.final.regs.Rip)
+		if other.Final != nil {
+			s.Add(other.Final.Regs.Rip)
 		}
-		r, err := b.c.rthread(other.index)
+		r, err := b.c.ReadThread(other.Index)
 		if err != nil {
 			return err
 		}
 		if r.Inside == 0 {
 			continue
 		}
-		f, err := readStruct[agent.RawFrame](b.c.memory, r.Inside)
+		f, err := ReadStruct[agent.RawFrame](b.c.Memory, r.Inside)
 		if err != nil {
 			return err
 		}

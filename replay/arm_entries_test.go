@@ -32,7 +32,7 @@ func ownPages(t *testing.T, at, size uint64, protection int) uint64 {
 // addresses where the thread itself leaves the engine and where another thread returns from its
 // handler.
 func TestEntriesOfThreads(t *testing.T) {
-	memory, err := openMemory(os.Getpid())
+	memory, err := OpenMemory(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,19 +48,19 @@ func TestEntriesOfThreads(t *testing.T) {
 		}
 	}
 	const self, other = 1, 2
-	text := ownPages(t, 0, pageSize, unix.PROT_READ|unix.PROT_EXEC)
-	frame := ownPages(t, 0, pageSize, unix.PROT_READ|unix.PROT_WRITE)
-	slot := ownPages(t, agent.RThreadAddress(self), pageSize, unix.PROT_READ|unix.PROT_WRITE)
+	text := ownPages(t, 0, PageSize, unix.PROT_READ|unix.PROT_EXEC)
+	frame := ownPages(t, 0, PageSize, unix.PROT_READ|unix.PROT_WRITE)
+	slot := ownPages(t, agent.RThreadAddress(self), PageSize, unix.PROT_READ|unix.PROT_WRITE)
 	// add %rax, %rdx; cmp %rdx, %rcx, over and over
-	write(text, bytes.Repeat([]byte{0x48, 0x01, 0xc2, 0x48, 0x39, 0xd1}, pageSize/6))
+	write(text, bytes.Repeat([]byte{0x48, 0x01, 0xc2, 0x48, 0x39, 0xd1}, PageSize/6))
 	pc := text + 300*6
 	leaves, returns := pc+3, pc+6
 	write(frame, agent.RawFrame{RIP: leaves})
 	write(slot, agent.RawRThread{Inside: frame})
 
-	stopped := &thread{index: self}
+	stopped := &Thread{Index: self}
 	b := &breakpoints{
-		c:        &controller{process: &process{pid: os.Getpid(), memory: memory, threads: map[int]*thread{self: stopped}}},
+		c:        &controller{Process: &Process{PID: os.Getpid(), Memory: memory, Threads: map[int]*Thread{self: stopped}}},
 		placedAt: map[placedPC]bool{{other, returns}: true},
 	}
 	entries, code, base, known := b.entries(stopped, pc)

@@ -18,7 +18,7 @@ func (x *probe) at(pc uint64) *x86.Inst {
 
 // faulted implements placer. The program's handler gets the address of the faulting instruction
 // and returns to it. That must be in the program's own text, so the text is restored.
-func (b *breakpoints) faulted(t *thread, regs *ptrace.Registers) error {
+func (b *breakpoints) faulted(t *Thread, regs *ptrace.Registers) error {
 	for tid, owner := range b.threads {
 		p := owner.place
 		if p == nil || p.probe == nil || !p.probe.original(regs) {
@@ -28,10 +28,10 @@ func (b *breakpoints) faulted(t *thread, regs *ptrace.Registers) error {
 			return err
 		}
 		b.leaveProbe(p)
-		if err := ptrace.SetRegisters(t.tid, regs); err != nil {
+		if err := ptrace.SetRegisters(t.TID, regs); err != nil {
 			return err
 		}
-		return b.c.whileStopped(tid, owner.set)
+		return b.c.WhileStopped(tid, owner.set)
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func (b *breakpoints) original(regs *ptrace.Registers) {
 // leaveProbe gives a place a debug register instead of its probe. The probe's memory stays mapped,
 // although it is no longer reached: to unmap it, a thread would have to run.
 func (b *breakpoints) leaveProbe(p *place) {
-	b.c.mapped = append(b.c.mapped, span{p.probe.page, p.probe.page + probePages*pageSize})
+	b.c.Mapped = append(b.c.Mapped, Span{Start: p.probe.page, End: p.probe.page + probePages*PageSize})
 	p.probe = nil
 }
 
@@ -93,7 +93,7 @@ func (b *breakpoints) compares(pc uint64) bool {
 
 func (b *breakpoints) probeAt(pc uint64) *probe {
 	for _, t := range b.threads {
-		if p := t.place; p != nil && p.probe != nil && pc >= p.probe.page && pc < p.probe.page+pageSize {
+		if p := t.place; p != nil && p.probe != nil && pc >= p.probe.page && pc < p.probe.page+PageSize {
 			return p.probe
 		}
 	}

@@ -24,11 +24,11 @@ import (
 // program's memory only the five bytes at pc are overwritten.
 type probe struct {
 	patch.Window
-	process *process
+	process *Process
 	pc      uint64 // of the place
 	page    uint64
 	// jumps are in the program's text; replaced are the bytes that they replaced.
-	jumps, replaced []words
+	jumps, replaced []Words
 	// hit is the address after the int3. A thread that is not at the place after all continues
 	// there.
 	hit uint64
@@ -51,7 +51,7 @@ const (
 
 // setProbe installs a probe at the place, through a stopped thread. The error is patch.ErrImpossible if
 // none is possible.
-func (b *breakpoints) setProbe(t *thread, p *place) (*probe, error) {
+func (b *breakpoints) setProbe(t *Thread, p *place) (*probe, error) {
 	w := b.inlinedWindow(t, p.pc)
 	if w == nil {
 		entries, text, base, known := b.entries(t, p.pc)
@@ -65,11 +65,11 @@ func (b *breakpoints) setProbe(t *thread, p *place) (*probe, error) {
 	if err := b.c.breaks.giveWay(w); err != nil {
 		return nil, err
 	}
-	page, err := b.c.mapNear(t, w.Start, probePages*pageSize)
+	page, err := b.c.MapNear(t, w.Start, probePages*PageSize)
 	if err != nil {
 		return nil, err
 	}
-	x := &probe{Window: *w, process: b.c.process, pc: p.pc, page: page}
+	x := &probe{Window: *w, process: b.c.Process, pc: p.pc, page: page}
 	code, err := x.assemble(p)
 	if err == nil {
 		err = x.install(p, code)
@@ -82,7 +82,7 @@ func (b *breakpoints) setProbe(t *thread, p *place) (*probe, error) {
 
 // inlinedWindow returns the code that a probe's jump replaces where inlined has replaced the
 // program's code; nil: it has not, or another thread's probe is there.
-func (b *breakpoints) inlinedWindow(t *thread, pc uint64) *patch.Window {
+func (b *breakpoints) inlinedWindow(t *Thread, pc uint64) *patch.Window {
 	in := b.c.tracing.inlined()
 	if in == nil {
 		return nil
@@ -105,12 +105,12 @@ func (b *breakpoints) exposed(w *inlineWindow) error {
 		if p == nil || p.probe == nil || !slices.Contains(w.at, p.probe.Start) {
 			continue
 		}
-		t := b.c.threads[tid]
+		t := b.c.Threads[tid]
 		if t == nil {
 			continue
 		}
 		b.leaveProbe(p)
-		if err := b.c.whileStopped(tid, x.set); err != nil {
+		if err := b.c.WhileStopped(tid, x.set); err != nil {
 			return err
 		}
 	}
@@ -126,26 +126,26 @@ func (x *probe) install(p *place, code []byte) error {
 		}
 		binary.LittleEndian.PutUint64(data[probeExpected+8*i:], value)
 	}
-	if _, err := x.process.memory.WriteAt(data, int64(x.page+pageSize)); err != nil {
+	if _, err := x.process.Memory.WriteAt(data, int64(x.page+PageSize)); err != nil {
 		return err
 	}
-	if _, err := x.process.memory.WriteAt(code, int64(x.page)); err != nil {
+	if _, err := x.process.Memory.WriteAt(code, int64(x.page)); err != nil {
 		return err
 	}
 	from := x.Start
 	if x.Hop != 0 {
 		from = x.Hop
 	}
-	x.jumps = []words{{from, binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(x.page-from-patch.JumpSize))}}
+	x.jumps = []Words{{Addr: from, Data: binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(x.page-from-patch.JumpSize))}}
 	if x.Hop != 0 {
-		x.jumps = append(x.jumps, words{x.Start, []byte{0xeb, byte(x.Hop - x.Start - patch.ShortJumpSize)}})
+		x.jumps = append(x.jumps, Words{Addr: x.Start, Data: []byte{0xeb, byte(x.Hop - x.Start - patch.ShortJumpSize)}})
 	}
 	for _, j := range x.jumps {
-		original := make([]byte, len(j.data))
-		if _, err := x.process.memory.ReadAt(original, int64(j.addr)); err != nil {
+		original := make([]byte, len(j.Data))
+		if _, err := x.process.Memory.ReadAt(original, int64(j.Addr)); err != nil {
 			return err
 		}
-		x.replaced = append(x.replaced, words{j.addr, original})
+		x.replaced = append(x.replaced, Words{Addr: j.Addr, Data: original})
 	}
 	return x.putIn()
 }
@@ -155,15 +155,15 @@ const mostChecks = 64
 
 // compareMore handles a thread that the probe stopped, but whose memory differs from the place's:
 // from now on the probe compares a word that differs.
-func (x *probe) compareMore(t *thread, p *place, regs *ptrace.Registers) error {
+func (x *probe) compareMore(t *Thread, p *place, regs *ptrace.Registers) error {
 	if len(x.checks) == mostChecks {
 		return nil
 	}
-	c, found := p.differing(x.process.memory)
+	c, found := p.differing(x.process.Memory)
 	if !found {
 		return nil
 	}
-	if _, err := x.process.memory.WriteAt(binary.LittleEndian.AppendUint64(nil, c.value), int64(x.page+pageSize+probeWords+8*uint64(len(x.checks)))); err != nil {
+	if _, err := x.process.Memory.WriteAt(binary.LittleEndian.AppendUint64(nil, c.value), int64(x.page+PageSize+probeWords+8*uint64(len(x.checks)))); err != nil {
 		return err
 	}
 	x.checks = append(x.checks, c)
@@ -171,24 +171,24 @@ func (x *probe) compareMore(t *thread, p *place, regs *ptrace.Registers) error {
 	if err != nil {
 		return err
 	}
-	if _, err := x.process.memory.WriteAt(code, int64(x.page)); err != nil {
+	if _, err := x.process.Memory.WriteAt(code, int64(x.page)); err != nil {
 		return err
 	}
 	regs.Rip = x.hit
-	return ptrace.SetRegisters(t.tid, regs)
+	return ptrace.SetRegisters(t.TID, regs)
 }
 
 // differing finds a word of the place that differs from memory now. It begins with the data, where
 // a counter may be.
-func (p *place) differing(m *processMemory) (check, bool) {
+func (p *place) differing(m *Memory) (check, bool) {
 	for i := len(p.known) - 1; i >= 0; i-- {
 		k := p.known[i]
-		have := make([]byte, len(k.data))
-		if _, err := m.ReadAt(have, int64(k.addr)); err != nil {
+		have := make([]byte, len(k.Data))
+		if _, err := m.ReadAt(have, int64(k.Addr)); err != nil {
 			continue
 		}
-		if at := firstDifference(k.data, have, 0) &^ 7; at+8 <= len(have) {
-			return check{k.addr + uint64(at), binary.LittleEndian.Uint64(k.data[at:])}, true
+		if at := firstDifference(k.Data, have, 0) &^ 7; at+8 <= len(have) {
+			return check{k.Addr + uint64(at), binary.LittleEndian.Uint64(k.Data[at:])}, true
 		}
 	}
 	return check{}, false
@@ -196,7 +196,7 @@ func (p *place) differing(m *processMemory) (check, bool) {
 
 // obstructed reports whether a probe would conflict with other threads' places or probes, or with
 // a moment.
-func (b *breakpoints) obstructed(t *thread, w *patch.Window) bool {
+func (b *breakpoints) obstructed(t *Thread, w *patch.Window) bool {
 	if in := b.c.tracing.inlined(); in != nil && in.overlapsWindow(w) {
 		return true
 	}
@@ -204,7 +204,7 @@ func (b *breakpoints) obstructed(t *thread, w *patch.Window) bool {
 		if w.Hides(other.moment) || w.Hides(other.point.pc) {
 			return true
 		}
-		if q := other.place; q != nil && tid != t.tid &&
+		if q := other.place; q != nil && tid != t.TID &&
 			(w.Hides(q.pc) || q.probe != nil && w.Overlaps(&q.probe.Window)) {
 			return true
 		}
@@ -213,7 +213,7 @@ func (b *breakpoints) obstructed(t *thread, w *patch.Window) bool {
 }
 
 // demote makes a pc visible to a debug register.
-func (b *breakpoints) demote(t *thread, pc uint64) error {
+func (b *breakpoints) demote(t *Thread, pc uint64) error {
 	if err := b.demoteProbes(t, pc); err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func (b *breakpoints) demote(t *thread, pc uint64) error {
 
 // demoteProbes replaces the probes that hide a pc by debug registers. Their threads wait in the
 // engine. The caller's thread runs, and the caller sets its registers.
-func (b *breakpoints) demoteProbes(t *thread, pc uint64) error {
+func (b *breakpoints) demoteProbes(t *Thread, pc uint64) error {
 	for tid, other := range b.threads {
 		q := other.place
 		if q == nil || q.probe == nil || !q.probe.Hides(pc) {
@@ -232,10 +232,10 @@ func (b *breakpoints) demoteProbes(t *thread, pc uint64) error {
 			return err
 		}
 		q.probe = nil
-		if tid == t.tid {
+		if tid == t.TID {
 			continue
 		}
-		if err := b.c.whileStopped(tid, other.set); err != nil {
+		if err := b.c.WhileStopped(tid, other.set); err != nil {
 			return err
 		}
 	}
@@ -243,7 +243,7 @@ func (b *breakpoints) demoteProbes(t *thread, pc uint64) error {
 }
 
 // remove restores the program's text and unmaps the probe.
-func (x *probe) remove(t *thread) error {
+func (x *probe) remove(t *Thread) error {
 	if err := x.takeOut(); err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (x *probe) remove(t *thread) error {
 // takeOut restores the program's text.
 func (x *probe) takeOut() error {
 	for _, r := range x.replaced {
-		if _, err := x.process.memory.WriteAt(r.data, int64(r.addr)); err != nil {
+		if _, err := x.process.Memory.WriteAt(r.Data, int64(r.Addr)); err != nil {
 			return err
 		}
 	}
@@ -261,8 +261,8 @@ func (x *probe) takeOut() error {
 }
 
 // unmap unmaps the memory of the probe. The thread is stopped.
-func (x *probe) unmap(t *thread) error {
-	if result, err := ptrace.SystemCall(t.tid, unix.SYS_MUNMAP, x.page, probePages*pageSize); err != nil || result != 0 {
+func (x *probe) unmap(t *Thread) error {
+	if result, err := ptrace.SystemCall(t.TID, unix.SYS_MUNMAP, x.page, probePages*PageSize); err != nil || result != 0 {
 		return fmt.Errorf("replay: the memory of a probe: %w", errors.Join(err, unix.Errno(-result)))
 	}
 	return nil
@@ -288,7 +288,7 @@ type assembler struct {
 func (a *assembler) data(offset int, code ...byte) {
 	a.Write(code)
 	at := a.page + uint64(a.Len()) + 4
-	a.word(a.page + pageSize + uint64(offset) - at)
+	a.word(a.page + PageSize + uint64(offset) - at)
 }
 
 func (a *assembler) word(v uint64) { a.Write(binary.LittleEndian.AppendUint32(nil, uint32(v))) }
@@ -422,22 +422,22 @@ func (a *assembler) relative(target uint64, end int) error {
 }
 
 // enter moves a thread from pc into the probe, after the comparison.
-func (x *probe) enter(t *thread, regs *ptrace.Registers) error {
+func (x *probe) enter(t *Thread, regs *ptrace.Registers) error {
 	data := binary.LittleEndian.AppendUint64(nil, regs.Rax)
 	data = binary.LittleEndian.AppendUint64(data, flagWord(regs.Eflags))
-	if _, err := x.process.memory.WriteAt(data, int64(x.page+pageSize)); err != nil {
+	if _, err := x.process.Memory.WriteAt(data, int64(x.page+PageSize)); err != nil {
 		return err
 	}
 	at := *regs
 	at.Rip = x.hit
-	return ptrace.SetRegisters(t.tid, &at)
+	return ptrace.SetRegisters(t.TID, &at)
 }
 
 // registersAtPlace returns the registers of a thread that the probe has stopped, as they would be
 // at the place.
 func (x *probe) registersAtPlace(regs *ptrace.Registers) (at ptrace.Registers, err error) {
 	var data [probeFlags + 2]byte
-	if _, err := x.process.memory.ReadAt(data[:], int64(x.page+pageSize)); err != nil {
+	if _, err := x.process.Memory.ReadAt(data[:], int64(x.page+PageSize)); err != nil {
 		return at, err
 	}
 	at = *regs

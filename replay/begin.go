@@ -8,18 +8,18 @@ import (
 
 // begin handles a new thread that has not run yet. If the recording ended before its first event,
 // only the core says how far it gets, so its place must be set before it runs to that event.
-func (c *controller) begin(t *thread) error {
+func (c *controller) begin(t *Thread) error {
 	if err := c.armWatches(t); err != nil {
 		return err
 	}
-	if t.index != 0 || c.control == 0 || c.core == nil || !c.last() {
+	if t.Index != 0 || c.Control == 0 || c.core == nil || !c.last() {
 		return c.cont(t, 0)
 	}
 	unbegun := c.unbegun()
 	if len(unbegun) == 0 {
 		return c.cont(t, 0)
 	}
-	regs, err := ptrace.GetRegisters(t.tid)
+	regs, err := ptrace.GetRegisters(t.TID)
 	if err != nil {
 		return err
 	}
@@ -29,18 +29,18 @@ func (c *controller) begin(t *thread) error {
 		if raw.ThreadPointer != regs.Fs_base {
 			continue
 		}
-		r, err := c.rthread(i)
+		r, err := c.ReadThread(i)
 		if err != nil || r.State != agent.RStarting || r.RealTID != 0 || r.ThreadPointer != regs.Fs_base {
 			continue
 		}
-		control, err := c.readControl()
+		control, err := c.ReadControl()
 		if err != nil {
 			return err
 		}
 		if pc := uint64(end.Registers.PC()); pc >= control.TextLow && pc < control.TextHigh {
 			break
 		}
-		t.index = i
+		t.Index = i
 		m, err := c.placer.first(t, end, &regs)
 		if err != nil {
 			return err

@@ -16,14 +16,14 @@ import (
 
 // exclusion is memory that is not compared, with the reason.
 type exclusion struct {
-	span
+	Span
 	what, why string
 	variables bool // of the library: they are compared, but do not count
 }
 
 // piece is memory that the core has, and its offset in the file.
 type piece struct {
-	span
+	Span
 	offset int64
 }
 
@@ -31,32 +31,32 @@ type piece struct {
 // to skipped what it left out.
 func (p piece) without(list []exclusion, skipped func(i int, bytes uint64)) []piece {
 	var kept []piece
-	at := p.start
-	first, _ := slices.BinarySearchFunc(list, p.start, func(x exclusion, a uint64) int { return cmp.Compare(x.end, a+1) })
-	for i := first; i < len(list) && list[i].start < p.end; i++ {
+	at := p.Start
+	first, _ := slices.BinarySearchFunc(list, p.Start, func(x exclusion, a uint64) int { return cmp.Compare(x.End, a+1) })
+	for i := first; i < len(list) && list[i].Start < p.End; i++ {
 		x := list[i]
-		if x.start > at {
-			kept = append(kept, piece{span{at, x.start}, p.offset + int64(at-p.start)})
+		if x.Start > at {
+			kept = append(kept, piece{Span{Start: at, End: x.Start}, p.offset + int64(at-p.Start)})
 		}
-		from := max(at, x.start)
-		at = min(x.end, p.end)
+		from := max(at, x.Start)
+		at = min(x.End, p.End)
 		skipped(i, at-from)
 	}
-	if at < p.end {
-		kept = append(kept, piece{span{at, p.end}, p.offset + int64(at-p.start)})
+	if at < p.End {
+		kept = append(kept, piece{Span{Start: at, End: p.End}, p.offset + int64(at-p.Start)})
 	}
 	return kept
 }
 
 // mergeExclusions sorts exclusions. Where two overlap, the first one in the list counts.
 func mergeExclusions(list []exclusion) []exclusion {
-	slices.SortStableFunc(list, func(a, b exclusion) int { return cmp.Compare(a.start, b.start) })
+	slices.SortStableFunc(list, func(a, b exclusion) int { return cmp.Compare(a.Start, b.Start) })
 	var merged []exclusion
 	last := uint64(0)
 	for _, x := range list {
-		x.start = max(x.start, last)
-		if x.start < x.end {
-			merged, last = append(merged, x), x.end
+		x.Start = max(x.Start, last)
+		if x.Start < x.End {
+			merged, last = append(merged, x), x.End
 		}
 	}
 	return merged
@@ -64,7 +64,7 @@ func mergeExclusions(list []exclusion) []exclusion {
 
 // run is a range of bytes that differ; want and got are the first of them.
 type run struct {
-	span
+	Span
 	want, got []byte
 	// unreadable says why the replay's bytes could not be read.
 	unreadable string
@@ -100,9 +100,9 @@ func compareMemory(ctx context.Context, core io.ReaderAt, pieces []piece, memory
 	same func(addr uint64, want, got []byte) bool) (*memoryComparison, error) {
 	var chunks []piece
 	for _, p := range pieces {
-		for p.size() > compareChunk {
-			chunks = append(chunks, piece{span{p.start, p.start + compareChunk}, p.offset})
-			p = piece{span{p.start + compareChunk, p.end}, p.offset + compareChunk}
+		for p.Size() > compareChunk {
+			chunks = append(chunks, piece{Span{Start: p.Start, End: p.Start + compareChunk}, p.offset})
+			p = piece{Span{Start: p.Start + compareChunk, End: p.End}, p.offset + compareChunk}
 		}
 		chunks = append(chunks, p)
 	}
@@ -143,10 +143,10 @@ func (c *comparer) work(ctx context.Context) {
 			return
 		}
 		p := c.chunks[i]
-		n := int(p.size())
+		n := int(p.Size())
 		if _, err := c.core.ReadAt(want[:n], p.offset); err != nil {
 			c.mu.Lock()
-			c.err = inputf("replay: the recording's core at %#x: %w", p.offset, err)
+			c.err = Inputf("replay: the recording's core at %#x: %w", p.offset, err)
 			c.mu.Unlock()
 			return
 		}
@@ -159,16 +159,16 @@ func (c *comparer) compare(p piece, want, got []byte) {
 	const page = 4096
 	part := memoryComparison{same: c.same}
 	for at := 0; at < len(want); {
-		n, err := c.memory.ReadMemory(evidence.Addr(p.start+uint64(at)), got[at:])
-		part.add(p.start+uint64(at), want[at:at+n], got[at:at+n])
+		n, err := c.memory.ReadMemory(evidence.Addr(p.Start+uint64(at)), got[at:])
+		part.add(p.Start+uint64(at), want[at:at+n], got[at:at+n])
 		at += n
 		if err == nil {
 			continue
 		}
-		end := min(len(want), at+page-int((p.start+uint64(at))%page))
+		end := min(len(want), at+page-int((p.Start+uint64(at))%page))
 		lost := uint64(end - at)
 		part.notReadable += lost
-		part.note(run{span: span{p.start + uint64(at), p.start + uint64(end)}, unreadable: err.Error(),
+		part.note(run{Span: Span{Start: p.Start + uint64(at), End: p.Start + uint64(end)}, unreadable: err.Error(),
 			want: slices.Clone(want[at:min(end, at+shownBytes)])})
 		at = end
 	}
@@ -183,7 +183,7 @@ func (c *comparer) compare(p piece, want, got []byte) {
 
 func (m *memoryComparison) note(r run) {
 	m.count++
-	m.bytes += r.size()
+	m.bytes += r.Size()
 	if len(m.runs) < chunkRuns {
 		m.runs = append(m.runs, r)
 	}
@@ -206,7 +206,7 @@ func (m *memoryComparison) add(addr uint64, want, got []byte) {
 			continue
 		}
 		shown := min(end, at+shownBytes)
-		m.note(run{span: span{addr + uint64(at), addr + uint64(end)},
+		m.note(run{Span: Span{Start: addr + uint64(at), End: addr + uint64(end)},
 			want: slices.Clone(want[at:shown]), got: slices.Clone(got[at:shown])})
 		at = firstDifference(want, got, end)
 	}
@@ -227,11 +227,11 @@ func firstDifference(a, b []byte, at int) int {
 
 // joinRuns sorts the runs, and joins those that chunks or unreadable pages have cut.
 func (m *memoryComparison) joinRuns() {
-	slices.SortFunc(m.runs, func(a, b run) int { return cmp.Compare(a.start, b.start) })
+	slices.SortFunc(m.runs, func(a, b run) int { return cmp.Compare(a.Start, b.Start) })
 	joined := m.runs[:0]
 	for _, r := range m.runs {
-		if n := len(joined); n > 0 && joined[n-1].end == r.start && joined[n-1].unreadable == r.unreadable {
-			joined[n-1].end = r.end
+		if n := len(joined); n > 0 && joined[n-1].End == r.Start && joined[n-1].unreadable == r.unreadable {
+			joined[n-1].End = r.End
 			m.count--
 			continue
 		}

@@ -11,8 +11,8 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// debugRegisters is the number of breakpoints and watchpoints that a thread can have.
-const debugRegisters = 4
+// DebugRegisters is the number of breakpoints and watchpoints that a thread can have.
+const DebugRegisters = 4
 
 // RegisterError says that a replay needs a debug register that the watches occupy: to stop at a
 // Moment, or at the place of a signal where no probe is possible. It would work with fewer
@@ -23,25 +23,26 @@ func (e *RegisterError) Error() string {
 	return fmt.Sprintf("replay: with %d watches no debug register is left for a place that has to be found", e.Watches)
 }
 
-// watchRegisters are the debug registers of the watches, the same in all threads. They are
+// WatchRegisters are the debug registers of the watches, the same in all threads. They are
 // assigned from the last register down, so the others are used as without watches.
-type watchRegisters struct {
-	addresses [debugRegisters]uint64
-	taken     uint8 // bit per register
+type WatchRegisters struct {
+	addresses [DebugRegisters]uint64
+	Taken     uint8 // bit per register
 	control   uint64
-	// kernel is the number that the kernel uses for watches that are perf events.
-	kernel int
+	// Kernel is the number that the kernel uses for watches that are perf events.
+	Kernel int
 }
 
-// watchRegister returns the register of a watch.
-func watchRegister(watch int) int { return debugRegisters - 1 - watch }
+// RegisterOf returns the register of a watch.
+func RegisterOf(watch int) int { return DebugRegisters - 1 - watch }
 
-func newWatchRegisters(watches []Watch) watchRegisters {
-	var w watchRegisters
+// NewWatchRegisters assigns registers to watches, of which there are at most DebugRegisters.
+func NewWatchRegisters(watches []Watch) WatchRegisters {
+	var w WatchRegisters
 	for i, x := range watches {
-		n := watchRegister(i)
+		n := RegisterOf(i)
 		w.addresses[n] = uint64(x.Addr)
-		w.taken |= 1 << n
+		w.Taken |= 1 << n
 		const write, readWrite = 1, 3
 		kind := uint64(readWrite)
 		if x.Writes {
@@ -54,33 +55,33 @@ func newWatchRegisters(watches []Watch) watchRegisters {
 	return w
 }
 
-// setDebug writes the debug registers of a stopped thread: the watches, and breakpoints for the
+// SetDebug writes the debug registers of a stopped thread: the watches, and breakpoints for the
 // execution at pcs. A new thread's DR7 reads back as set but is not armed, so 0 is written to it
 // first.
-func setDebug(tid int, w *watchRegisters, pcs ...uint64) error {
+func SetDebug(tid int, w *WatchRegisters, pcs ...uint64) error {
 	r := *w
 	for _, pc := range pcs {
-		n := bits.TrailingZeros8(^r.taken)
-		if n >= debugRegisters {
-			return &RegisterError{bits.OnesCount8(w.taken)}
+		n := bits.TrailingZeros8(^r.Taken)
+		if n >= DebugRegisters {
+			return &RegisterError{bits.OnesCount8(w.Taken)}
 		}
 		r.addresses[n] = pc
-		r.taken |= 1 << n
+		r.Taken |= 1 << n
 		r.control |= 1 << (2 * n) // execution is kind 0, length 0
 	}
 	err := r.write(tid)
-	if w.kernel > 0 && errors.Is(err, unix.ENOSPC) {
-		return &RegisterError{w.kernel}
+	if w.Kernel > 0 && errors.Is(err, unix.ENOSPC) {
+		return &RegisterError{w.Kernel}
 	}
 	return err
 }
 
-func (w *watchRegisters) write(tid int) error {
+func (w *WatchRegisters) write(tid int) error {
 	if err := ptrace.SetDebug(tid, 7, 0); err != nil {
 		return err
 	}
 	for n, addr := range w.addresses {
-		if w.taken&(1<<n) == 0 {
+		if w.Taken&(1<<n) == 0 {
 			continue
 		}
 		if err := ptrace.SetDebug(tid, n, addr); err != nil {

@@ -187,8 +187,8 @@ func eventText(e *record.Event) string {
 }
 
 // diverged handles DG_TRAP_DIVERGED.
-func (j *judge) diverged(t *thread) error {
-	control, err := j.process.readControl()
+func (j *judge) diverged(t *Thread) error {
+	control, err := j.process.ReadControl()
 	if err != nil {
 		return err
 	}
@@ -200,11 +200,11 @@ func (j *judge) diverged(t *thread) error {
 }
 
 // divergence returns the divergence that the engine has noted.
-func (j *judge) divergence(t *thread, control *agent.RawControl) (*DivergenceError, error) {
+func (j *judge) divergence(t *Thread, control *agent.RawControl) (*DivergenceError, error) {
 	d := &control.Divergence
 	// The engine may have refused the log before it made its first thread.
-	if _, err := j.process.rthread(d.Thread); err == nil {
-		t.index = d.Thread
+	if _, err := j.process.ReadThread(d.Thread); err == nil {
+		t.Index = d.Thread
 	}
 	e := &DivergenceError{Reason: reasons[d.Reason], Place: d.Place, Want: d.Want, Have: d.Got, PC: evidence.Addr(d.PC)}
 	e.Moment = evidence.Moment{Thread: d.Thread, Ordinal: d.Ordinal, PC: evidence.Addr(d.PC), Count: 1}
@@ -227,12 +227,12 @@ func (j *judge) divergence(t *thread, control *agent.RawControl) (*DivergenceErr
 }
 
 // name stops all threads and finds names for the addresses of a divergence.
-func (j *judge) name(t *thread, e *DivergenceError) error {
-	if err := j.process.stopAll(); err != nil {
+func (j *judge) name(t *Thread, e *DivergenceError) error {
+	if err := j.process.StopAll(); err != nil {
 		return err
 	}
 	if e.Moment.Thread == 0 {
-		m, err := j.process.momentOf(t)
+		m, err := j.process.MomentOf(t)
 		if err != nil {
 			return err
 		}
@@ -248,7 +248,7 @@ func (j *judge) name(t *thread, e *DivergenceError) error {
 	if j.unnamed {
 		return nil
 	}
-	p, err := j.process.openImage(t)
+	p, err := j.process.OpenImage(t)
 	if err != nil {
 		return nil // without names it is a divergence all the same
 	}
@@ -256,7 +256,7 @@ func (j *judge) name(t *thread, e *DivergenceError) error {
 	if e.Expected != nil {
 		e.ExpectedAt = siteName(p, e.Expected.Site)
 	}
-	e.Stack = stackOf(p, t.index)
+	e.Stack = stackOf(p, t.Index)
 	if e.Got != nil {
 		e.GotAt = siteName(p, e.Got.Site)
 	} else if len(e.Stack) > 0 {

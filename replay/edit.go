@@ -90,10 +90,10 @@ func (f *free) planEdits(rec *record.Recording, request *parts) error {
 				return err
 			}
 		case e.OnHit && e.Kind != EditUndo && e.Kind != EditStore:
-			return inputf("replay: %q cannot be done at a hit of a watch", e.Kind)
+			return Inputf("replay: %q cannot be done at a hit of a watch", e.Kind)
 		case e.OnHit:
 			if len(request.watching.Watches) == 0 {
-				return inputf("replay: %q needs the watch whose hit it is about", e.Kind)
+				return Inputf("replay: %q needs the watch whose hit it is about", e.Kind)
 			}
 			do := undoHit
 			if e.Kind == EditStore {
@@ -127,7 +127,7 @@ func undoHit(before func(*Hit, *Stopped) error) func(*Hit, *Stopped) error {
 		}
 		w := &s.c.request.watching.Watches[h.Watch]
 		word := le.AppendUint64(nil, h.Old)
-		if _, err := s.c.memory.WriteAt(word[:w.Size], int64(w.Addr)); err != nil {
+		if _, err := s.c.Memory.WriteAt(word[:w.Size], int64(w.Addr)); err != nil {
 			return fmt.Errorf("replay: undo hit %d: %w", h.Number, err)
 		}
 		s.c.tracing.known[h.Watch] = h.Old
@@ -148,7 +148,7 @@ func (e Edit) storeHit(before func(*Hit, *Stopped) error) func(*Hit, *Stopped) e
 		}
 		w := &s.c.request.watching.Watches[h.Watch]
 		var word [8]byte
-		if _, err := s.c.memory.ReadAt(word[:w.Size], int64(w.Addr)); err != nil {
+		if _, err := s.c.Memory.ReadAt(word[:w.Size], int64(w.Addr)); err != nil {
 			return fmt.Errorf("replay: store at hit %d: %w", h.Number, err)
 		}
 		s.c.tracing.known[h.Watch] = le.Uint64(word[:])
@@ -166,7 +166,7 @@ func (e Edit) hook() (func(*Stopped) error, error) {
 	case EditUndo:
 		return undoStore, nil
 	}
-	return nil, inputf("replay: no such edit: %q", e.Kind)
+	return nil, Inputf("replay: no such edit: %q", e.Kind)
 }
 
 // skipCall returns from a function at its first instruction.
@@ -196,9 +196,9 @@ func storeAll(s *Stopped, edits []Edit) error {
 // store writes a value into memory.
 func store(s *Stopped, addr evidence.Addr, value uint64, size int) error {
 	if size < 1 || size > 8 {
-		return inputf("replay: a store of %d bytes at %v", size, s.Moment)
+		return Inputf("replay: a store of %d bytes at %v", size, s.Moment)
 	}
-	if _, err := s.c.memory.WriteAt(le.AppendUint64(nil, value)[:size], int64(addr)); err != nil {
+	if _, err := s.c.Memory.WriteAt(le.AppendUint64(nil, value)[:size], int64(addr)); err != nil {
 		return fmt.Errorf("replay: store to %v at %v: %w", addr, s.Moment, err)
 	}
 	return nil
@@ -228,10 +228,10 @@ func pad(s *Stopped, by uint64) error {
 	case name == "posix_memalign":
 		size = &regs.Rdx
 	case name != "malloc" && name != "valloc" && !strings.HasPrefix(name, "_Znw") && !strings.HasPrefix(name, "_Zna"):
-		return inputf("replay: %v is in %q, which is no function that allocates", s.Moment, symbol.Name)
+		return Inputf("replay: %v is in %q, which is no function that allocates", s.Moment, symbol.Name)
 	}
 	if *size+by < *size {
-		return inputf("replay: an object of %d bytes cannot be padded by %d", *size, by)
+		return Inputf("replay: an object of %d bytes cannot be padded by %d", *size, by)
 	}
 	*size += by
 	regs.Orig_rax = ^uint64(0)
@@ -244,7 +244,7 @@ func undoStore(s *Stopped) error {
 	if err != nil {
 		return err
 	}
-	at, size, err := storedBy(s.c.process, &regs)
+	at, size, err := storedBy(s.c.Process, &regs)
 	if err != nil {
 		return fmt.Errorf("replay: undo the store at %v: %w", s.Moment, err)
 	}
@@ -255,17 +255,17 @@ func undoStore(s *Stopped) error {
 	if err := s.step(); err != nil {
 		return err
 	}
-	_, err = s.c.memory.WriteAt(before, int64(at))
+	_, err = s.c.Memory.WriteAt(before, int64(at))
 	return err
 }
 
 // storedBy returns which memory the instruction at rip writes.
-func storedBy(p *process, regs *ptrace.Registers) (evidence.Addr, uint64, error) {
-	inst := p.decode(regs.Rip)
+func storedBy(p *Process, regs *ptrace.Registers) (evidence.Addr, uint64, error) {
+	inst := p.Instruction(regs.Rip)
 	if inst == nil {
 		return 0, 0, errors.New("it is no instruction")
 	}
-	general := generalOf(regs)
+	general := GeneralRegisters(regs)
 	for i := range inst.Operands {
 		o := &inst.Operands[i]
 		if !o.IsMemory || o.Repeated || o.Size == 0 || codeOf(o.Access)&evidence.CodeWrite == 0 {

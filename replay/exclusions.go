@@ -10,13 +10,13 @@ import (
 
 // exclusions returns the memory that is not compared.
 func (v *verifier) exclusions() []exclusion {
-	list := []exclusion{{span: span{agent.EngineBase, agent.EngineStacks}, what: "the engine's range", why: whyEngine}}
+	list := []exclusion{{Span: Span{Start: agent.EngineBase, End: agent.EngineStacks}, what: "the engine's range", why: whyEngine}}
 	for _, m := range v.maps {
 		switch {
-		case hidden(m.start, m.path) && strings.HasPrefix(m.path, "["):
-			list = append(list, exclusion{span: m.span, what: m.path, why: "the kernel's"})
+		case Hidden(m.Start, m.Path) && strings.HasPrefix(m.Path, "["):
+			list = append(list, exclusion{Span: m.Span, what: m.Path, why: "the kernel's"})
 		case v.ofAgent(m):
-			list = append(list, exclusion{span: m.span, what: v.library(), why: whyEngine, variables: true})
+			list = append(list, exclusion{Span: m.Span, what: v.library(), why: whyEngine, variables: true})
 		}
 	}
 	list = append(list, v.deadStacks()...)
@@ -31,11 +31,11 @@ func (v *verifier) exclusions() []exclusion {
 
 // ofAgent reports whether a mapping has the library's writable data, where the
 // engine's variables are.
-func (v *verifier) ofAgent(m mapping) bool {
-	if m.perms[1] != 'w' {
+func (v *verifier) ofAgent(m Mapping) bool {
+	if m.Perms[1] != 'w' {
 		return false
 	}
-	module := v.c.core.ModuleAt(evidence.Addr(m.start))
+	module := v.c.core.ModuleAt(evidence.Addr(m.Start))
 	return module != nil && module.Path == string(v.c.stage().rec.Manifest.Agent.Path)
 }
 
@@ -51,7 +51,7 @@ func (v *verifier) sharedMemory() []exclusion {
 		// The kernel's names of shared memory (mm/shmem.c, ipc/shm.c), and shm_open(3)'s.
 		for _, name := range []string{"/dev/zero", "/SYSV", "/dev/shm/"} {
 			if strings.HasPrefix(m.Path, name) {
-				list = append(list, exclusion{span: span{uint64(m.Start), uint64(m.End)}, what: "shared memory", why: "other processes write there, too"})
+				list = append(list, exclusion{Span: Span{Start: uint64(m.Start), End: uint64(m.End)}, what: "shared memory", why: "other processes write there, too"})
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func (v *verifier) deadStacks() []exclusion {
 		if low == 0 || sp <= low || sp >= high {
 			continue // on a stack for handlers, or one that the program made
 		}
-		list = append(list, exclusion{span: span{low, sp}, what: fmt.Sprintf("the stack of thread %d below its stack pointer", i), why: "the program does not use it"})
+		list = append(list, exclusion{Span: Span{Start: low, End: sp}, what: fmt.Sprintf("the stack of thread %d below its stack pointer", i), why: "the program does not use it"})
 	}
 	return list
 }
@@ -95,7 +95,7 @@ func (v *verifier) endedStacks() []exclusion {
 			continue // one that the program made, and may look at
 		}
 		used[low] = true
-		list = append(list, exclusion{span: span{low, high}, what: "the stacks of threads that ended", why: "the program does not use them"})
+		list = append(list, exclusion{Span: Span{Start: low, End: high}, what: "the stacks of threads that ended", why: "the program does not use them"})
 	}
 	return list
 }

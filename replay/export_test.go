@@ -4,7 +4,7 @@ import "diagnose/evidence"
 
 // Write changes the memory of a stopped process.
 func Write(s *Stopped, addr evidence.Addr, p []byte) error {
-	_, err := s.c.memory.WriteAt(p, int64(addr))
+	_, err := s.c.Memory.WriteAt(p, int64(addr))
 	return err
 }
 

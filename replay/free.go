@@ -61,7 +61,7 @@ func runFree(ctx context.Context, rec *record.Recording, request parts) (*Result
 	if timing == "" {
 		var err error
 		if timing, err = rec.Timing(); err != nil {
-			return nil, &InputError{err}
+			return nil, &InputError{Err: err}
 		}
 	}
 	if timing == "" {
@@ -87,7 +87,7 @@ func (f *free) plan(rec *record.Recording, request *parts) error {
 	}
 	recorded, err := rec.Log.Schedule()
 	if len(recorded) == 0 && err != nil {
-		return inputf("replay: %w", err)
+		return Inputf("replay: %w", err)
 	}
 	// The image has all events before some are removed.
 	whole := slices.Clone(f.schedule)
@@ -131,14 +131,14 @@ func (f *free) prepare(s *stage) error {
 // writeRuns writes the whole order over the part that the logs have. It is the last part of the
 // image.
 func (f *free) writeRuns(s *stage) error {
-	header, err := readStruct[agent.RawReplayHeader](s.image, 0)
+	header, err := ReadStruct[agent.RawReplayHeader](s.image, 0)
 	if err != nil {
 		return fmt.Errorf("replay: image: %w", err)
 	}
 	at := int64(header.Runs) - int64(record.ImageBase)
 	order, err := f.schedule.WithPreemptions(s.preemptions)
 	if err != nil {
-		return inputf("replay: %w", err)
+		return Inputf("replay: %w", err)
 	}
 	var runs []byte
 	for _, turn := range order {
@@ -170,7 +170,7 @@ func (f *free) hello(r *recordings, control *agent.RawControl, forked bool) erro
 		return nil
 	}
 	if f.able < ableToLeave {
-		return inputf("replay: the library that recorded %s cannot leave its log: record it again", r.rec.Dir)
+		return Inputf("replay: the library that recorded %s cannot leave its log: record it again", r.rec.Dir)
 	}
 	control.Free, control.FreeFirst = agent.FreeMay, r.rec.Manifest.Outcome.Thread
 	control.FreeMost, control.FreeOrder = 2*r.stage().events+eventsOver, 0
@@ -181,28 +181,28 @@ func (f *free) hello(r *recordings, control *agent.RawControl, forked bool) erro
 }
 
 // freeTrapped answers the engine's requests that only a free replay has.
-func (c *controller) freeTrapped(t *thread, s *signalStop) error {
-	t.index = uint32(s.regs.Rdi)
-	switch s.regs.Rax {
+func (c *controller) freeTrapped(t *Thread, s *SignalStop) error {
+	t.Index = uint32(s.Regs.Rdi)
+	switch s.Regs.Rax {
 	case agent.TrapLeft:
 		return c.freeLeft(t, s)
 	case agent.TrapFatal:
-		return c.failed(t, int(s.regs.Rsi))
+		return c.failed(t, int(s.Regs.Rsi))
 	case agent.TrapStuck:
-		return c.stuckFree(t, s.regs.Rsi)
+		return c.stuckFree(t, s.Regs.Rsi)
 	}
 	return c.unpark(t)
 }
 
 // freeLeft: the process is free, and may have diverged from the recording.
-func (c *controller) freeLeft(t *thread, s *signalStop) error {
-	control, err := c.readControl()
+func (c *controller) freeLeft(t *Thread, s *SignalStop) error {
+	control, err := c.ReadControl()
 	if err != nil {
 		return err
 	}
-	regs := s.regs
+	regs := s.Regs
 	regs.Rax, regs.Orig_rax = 1, ^uint64(0)
-	if err := ptrace.SetRegisters(t.tid, &regs); err != nil {
+	if err := ptrace.SetRegisters(t.TID, &regs); err != nil {
 		return err
 	}
 	if control.Divergence.Reason != agent.DiffersNone && c.result.Left == nil {
@@ -214,20 +214,20 @@ func (c *controller) freeLeft(t *thread, s *signalStop) error {
 			return err
 		}
 	}
-	if dead := c.dead(); dead != nil {
-		c.end = &end{kind: EndFailure, thread: dead, signal: dead.final.signal}
+	if dead := c.FailedThread(); dead != nil {
+		c.end = &end{kind: EndFailure, thread: dead, signal: dead.Final.Signal}
 		return nil
 	}
-	t.deferred = nil
+	t.Deferred = nil
 	return c.goOn()
 }
 
 // freeFinished: every thread waits, and the log has no more events. That is the recorded end,
 // unless something was changed: then the threads continue.
-func (c *controller) freeFinished(t *thread, s *signalStop) error {
-	c.identify(t)
-	if dead := c.dead(); dead != nil {
-		return c.failed(dead, dead.final.signal)
+func (c *controller) freeFinished(t *Thread, s *SignalStop) error {
+	c.Identify(t)
+	if dead := c.FailedThread(); dead != nil {
+		return c.failed(dead, dead.Final.Signal)
 	}
 	o := &c.rec.Manifest.Outcome
 	if !c.attempt.free.changed && (o.Kind != record.OutcomeSignal || !c.faultOutcome()) && o.Kind != record.OutcomeExit && o.Kind != record.OutcomePassed {
@@ -237,8 +237,8 @@ func (c *controller) freeFinished(t *thread, s *signalStop) error {
 }
 
 // freeDiverged: the engine itself cannot continue.
-func (c *controller) freeDiverged(t *thread) error {
-	control, err := c.readControl()
+func (c *controller) freeDiverged(t *Thread) error {
+	control, err := c.ReadControl()
 	if err != nil {
 		return err
 	}
@@ -250,34 +250,34 @@ func (c *controller) freeDiverged(t *thread) error {
 
 // freeFault handles an instruction that raised a signal. It returns false if the recording has
 // that signal.
-func (c *controller) freeFault(t *thread, s *signalStop) (bool, error) {
-	control, err := c.readControl()
+func (c *controller) freeFault(t *Thread, s *SignalStop) (bool, error) {
+	control, err := c.ReadControl()
 	if err != nil {
 		return true, err
 	}
-	r, err := c.rthread(t.index)
+	r, err := c.ReadThread(t.Index)
 	if err != nil {
 		return true, err
 	}
-	next, err := c.nextEvent(c.process, t)
+	next, err := c.nextEvent(c.Process, t)
 	if err != nil {
 		return true, err
 	}
 	if control.Free == agent.FreeMay &&
-		(next == nil && c.endsWith(t, s.signal) || next != nil && next.Kind == agent.EvSignal && next.Object == uint64(s.signal)) {
+		(next == nil && c.endsWith(t, s.Signal) || next != nil && next.Kind == agent.EvSignal && next.Object == uint64(s.Signal)) {
 		return false, nil
 	}
-	if r.Inside != 0 || s.regs.Rip >= control.TextLow && s.regs.Rip < control.TextHigh {
-		return true, c.wild(t, fmt.Sprintf("%s inside of the engine, at %#x", wording.Signal(int(s.signal)), s.regs.Rip))
+	if r.Inside != 0 || s.Regs.Rip >= control.TextLow && s.Regs.Rip < control.TextHigh {
+		return true, c.wild(t, fmt.Sprintf("%s inside of the engine, at %#x", wording.Signal(int(s.Signal)), s.Regs.Rip))
 	}
-	caught, err := catches(t.tid, s.signal)
+	caught, err := catches(t.TID, s.Signal)
 	if err != nil {
 		return true, err
 	}
 	if caught {
-		return true, c.cont(t, s.signal)
+		return true, c.cont(t, s.Signal)
 	}
-	return true, c.failed(t, int(s.signal))
+	return true, c.failed(t, int(s.Signal))
 }
 
 // catches reports whether the process has a handler for a signal and the thread does not block it:

@@ -29,7 +29,7 @@ var ErrBreakOver = errors.New("replay: the break is not needed any more")
 // breaks are the traps in the program's text for FreeRequest.Breaks. A trap serves all threads,
 // including new ones, whereas debug registers are few and belong to one thread.
 type breaks struct {
-	process    *process
+	process    *Process
 	recordings *recordings
 	at         map[uint64][]Break
 	placed     map[uint64]bool
@@ -37,7 +37,7 @@ type breaks struct {
 	unbroken []evidence.Addr
 }
 
-func newBreaks(p *process, r *recordings, list []Break) *breaks {
+func newBreaks(p *Process, r *recordings, list []Break) *breaks {
 	b := &breaks{process: p, recordings: r, at: map[uint64][]Break{}, placed: map[uint64]bool{}}
 	for _, x := range list {
 		b.at[uint64(x.PC)] = append(b.at[uint64(x.PC)], x)
@@ -63,10 +63,10 @@ func (b *breaks) place() error {
 		if len(list) == 0 || b.placed[pc] {
 			continue
 		}
-		if _, err := b.process.memory.ReadAt(make([]byte, len(trapInstruction)), int64(pc)); err != nil {
+		if _, err := b.process.Memory.ReadAt(make([]byte, len(trapInstruction)), int64(pc)); err != nil {
 			continue
 		}
-		if err := b.process.memory.replace(pc, trapInstruction); err != nil {
+		if err := b.process.Memory.Replace(pc, trapInstruction); err != nil {
 			return fmt.Errorf("replay: break at %#x: %w", pc, err)
 		}
 		b.placed[pc] = true
@@ -81,7 +81,7 @@ func (b *breaks) giveWay(w *patch.Window) error {
 		if pc < w.Start || pc >= w.End && (w.Hop == 0 || pc < w.Hop || pc >= w.Hop+patch.JumpSize) {
 			continue
 		}
-		if err := b.process.memory.restore(pc); err != nil {
+		if err := b.process.Memory.Restore(pc); err != nil {
 			return fmt.Errorf("replay: break at %#x: %w", pc, err)
 		}
 		delete(b.placed, pc)
@@ -93,11 +93,11 @@ func (b *breaks) giveWay(w *patch.Window) error {
 
 // remove restores the program's text.
 func (b *breaks) remove() error {
-	if b.process.detached {
+	if b.process.Detached {
 		return nil
 	}
 	for pc := range b.placed {
-		if err := b.process.memory.restore(pc); err != nil {
+		if err := b.process.Memory.Restore(pc); err != nil {
 			return fmt.Errorf("replay: break at %#x: %w", pc, err)
 		}
 	}
@@ -106,29 +106,29 @@ func (b *breaks) remove() error {
 }
 
 // breakTrap handles the stop at a break.
-func (c *controller) breakTrap(t *thread, s *signalStop) (bool, error) {
-	if s.signal != unix.SIGTRAP || s.code != siKernel {
+func (c *controller) breakTrap(t *Thread, s *SignalStop) (bool, error) {
+	if s.Signal != unix.SIGTRAP || s.Code != FromKernel {
 		return false, nil
 	}
-	pc := s.regs.Rip - uint64(len(trapInstruction))
+	pc := s.Regs.Rip - uint64(len(trapInstruction))
 	if _, known := c.breaks.at[pc]; !known {
 		return false, nil
 	}
-	regs := s.regs
+	regs := s.Regs
 	regs.Rip, regs.Orig_rax = pc, ^uint64(0)
 	// A debug register for the same instruction has already seen this arrival.
 	regs.Eflags |= flagResume
-	if err := ptrace.SetRegisters(t.tid, &regs); err != nil {
+	if err := ptrace.SetRegisters(t.TID, &regs); err != nil {
 		return true, err
 	}
 	if !c.breaks.placed[pc] { // removed meanwhile
 		return true, c.cont(t, 0)
 	}
 	c.watch.hits.Add(1) // it makes progress
-	if err := c.stopAll(); err != nil || c.end != nil {
+	if err := c.StopAll(); err != nil || c.end != nil {
 		return true, err
 	}
-	if err := c.memory.restore(pc); err != nil {
+	if err := c.Memory.Restore(pc); err != nil {
 		return true, err
 	}
 	delete(c.breaks.placed, pc)
@@ -145,7 +145,7 @@ func (c *controller) breakTrap(t *thread, s *signalStop) (bool, error) {
 
 // callBreaks calls the breaks at a pc. Once one of them has moved the thread from there, the rest
 // are not called.
-func (c *controller) callBreaks(t *thread, pc uint64) error {
+func (c *controller) callBreaks(t *Thread, pc uint64) error {
 	c.watch.pause()
 	defer c.watch.resume()
 	c.attempt.hooked = true
@@ -169,7 +169,7 @@ func (c *controller) callBreaks(t *thread, pc uint64) error {
 		if err == nil {
 			left = append(left, x)
 		}
-		regs, err := ptrace.GetRegisters(t.tid)
+		regs, err := ptrace.GetRegisters(t.TID)
 		if err != nil {
 			return err
 		}
@@ -185,8 +185,8 @@ func (c *controller) callBreaks(t *thread, pc uint64) error {
 // pass executes the instruction under a trap, and restores the trap. Other stops that the
 // instruction causes, by a fault or an access to a watched word, are handled when the threads
 // resume.
-func (b *breaks) pass(t *thread, pc uint64) error {
-	regs, err := ptrace.GetRegisters(t.tid)
+func (b *breaks) pass(t *Thread, pc uint64) error {
+	regs, err := ptrace.GetRegisters(t.TID)
 	if err != nil {
 		return err
 	}
@@ -195,9 +195,9 @@ func (b *breaks) pass(t *thread, pc uint64) error {
 		if err != nil {
 			return err
 		}
-		t.deferred = stop
+		t.Deferred = stop
 	}
-	if err := b.process.memory.replace(pc, trapInstruction); err != nil {
+	if err := b.process.Memory.Replace(pc, trapInstruction); err != nil {
 		return err
 	}
 	b.placed[pc] = true
@@ -205,30 +205,30 @@ func (b *breaks) pass(t *thread, pc uint64) error {
 }
 
 // stepBreak executes one instruction. The stop is nil if it is only the step's.
-func (p *process) stepBreak(t *thread) (*ptrace.Stop, error) {
-	if err := ptrace.Step(t.tid, 0); err != nil {
+func (p *Process) stepBreak(t *Thread) (*ptrace.Stop, error) {
+	if err := ptrace.Step(t.TID, 0); err != nil {
 		return nil, err
 	}
-	stop, err := ptrace.WaitFor(t.tid)
+	stop, err := ptrace.WaitFor(t.TID)
 	if err != nil {
 		return nil, err
 	}
 	if stop.Kind != ptrace.SignalStop || stop.Signal != unix.SIGTRAP {
 		return &stop, nil
 	}
-	info, err := ptrace.GetSiginfo(t.tid)
+	info, err := ptrace.GetSiginfo(t.TID)
 	if err != nil {
 		return nil, err
 	}
-	if siCode(&info) != trapTrace {
+	if SignalCode(&info) != TrapTrace {
 		return &stop, nil
 	}
-	if p.watchRegisters.taken != 0 {
-		status, err := ptrace.GetDebug(t.tid, 6)
+	if p.WatchRegisters.Taken != 0 {
+		status, err := ptrace.GetDebug(t.TID, 6)
 		if err != nil {
 			return nil, err
 		}
-		if uint8(status)&p.watchRegisters.taken != 0 {
+		if uint8(status)&p.WatchRegisters.Taken != 0 {
 			return &stop, nil
 		}
 	}
@@ -242,7 +242,7 @@ func (s *Stopped) Stores() (evidence.Addr, uint64, error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	return storedBy(s.c.process, &regs)
+	return storedBy(s.c.Process, &regs)
 }
 
 // Stored executes that instruction, and returns the address, value and size of its store, up to 8
@@ -291,6 +291,6 @@ func (s *Stopped) Pad(by uint64) error { return pad(s, by) }
 
 // WriteMemory changes the process's memory. For a free replay.
 func (s *Stopped) WriteMemory(addr evidence.Addr, p []byte) error {
-	_, err := s.c.memory.WriteAt(p, int64(addr))
+	_, err := s.c.Memory.WriteAt(p, int64(addr))
 	return err
 }

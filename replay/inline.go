@@ -19,7 +19,7 @@ import (
 // inlineCode. Where no window is possible, an int3 replaces the instruction.
 //
 // The code is installed while only one thread can be in the text. Reads of the process's memory
-// return the program's own bytes (processMemory).
+// return the program's own bytes (Memory).
 type inlined struct {
 	c     *controller
 	code  inlineCode
@@ -42,9 +42,9 @@ type inlineCode interface {
 	inline(a *inlineAssembler, s *inlineSite) error
 	// trapped handles a thread that was stopped by an int3 of that code, or by one that replaces
 	// the instruction.
-	trapped(t *thread, s *signalStop, site *inlineSite) error
+	trapped(t *Thread, s *SignalStop, site *inlineSite) error
 	// faulted handles a fault in our own code; false: the fault is not from it.
-	faulted(t *thread, s *signalStop) (bool, error)
+	faulted(t *Thread, s *SignalStop) (bool, error)
 }
 
 // inlineSite is an instruction at which our code runs.
@@ -59,18 +59,18 @@ type inlineWindow struct {
 	patch.Window
 	at    []uint64
 	sites []*inlineSite
-	jumps []words
+	jumps []Words
 }
 
 // arena is memory of ours within reach of jumps from the program's text.
 type arena struct {
-	span
+	Span
 	// placed are the copies of the program's instructions in it.
 	placed []placedCode
 }
 
 type placedCode struct {
-	span
+	Span
 	inst *x86.Inst
 }
 
@@ -80,19 +80,19 @@ func newInlined(c *controller, code inlineCode) *inlined {
 
 // install puts the code at those sites whose objects are loaded, through a stopped thread, and
 // returns the other sites.
-func (in *inlined) install(t *thread, sites []*inlineSite) (left []*inlineSite, err error) {
-	maps, err := readMaps(in.c.pid)
+func (in *inlined) install(t *Thread, sites []*inlineSite) (left []*inlineSite, err error) {
+	maps, err := ReadMaps(in.c.PID)
 	if err != nil {
 		return nil, err
 	}
 	byMapping := map[uint64][]*inlineSite{}
 	for _, s := range sites {
-		m := maps.at(s.inst.PC)
-		if m == nil || m.perms[2] != 'x' {
+		m := maps.Containing(s.inst.PC)
+		if m == nil || m.Perms[2] != 'x' {
 			left = append(left, s)
 			continue
 		}
-		byMapping[m.start] = append(byMapping[m.start], s)
+		byMapping[m.Start] = append(byMapping[m.Start], s)
 	}
 	for _, list := range byMapping {
 		slices.SortFunc(list, func(a, b *inlineSite) int { return cmp.Compare(a.inst.PC, b.inst.PC) })
@@ -105,7 +105,7 @@ func (in *inlined) install(t *thread, sites []*inlineSite) (left []*inlineSite, 
 }
 
 // installIn installs sites of one mapping, in ascending order.
-func (in *inlined) installIn(t *thread, sites []*inlineSite) error {
+func (in *inlined) installIn(t *Thread, sites []*inlineSite) error {
 	windows := in.chooseWindows(sites)
 	if len(windows) > 0 {
 		if err := in.assemble(t, windows); err != nil {
@@ -114,7 +114,7 @@ func (in *inlined) installIn(t *thread, sites []*inlineSite) error {
 	}
 	for _, w := range windows {
 		for _, j := range w.jumps {
-			if err := in.c.memory.replace(j.addr, j.data); err != nil {
+			if err := in.c.Memory.Replace(j.Addr, j.Data); err != nil {
 				return err
 			}
 		}
@@ -137,7 +137,7 @@ func (in *inlined) installIn(t *thread, sites []*inlineSite) error {
 func (in *inlined) trap(s *inlineSite) error {
 	s.window = nil
 	in.traps[s.inst.PC+1] = s
-	return in.c.memory.replace(s.inst.PC, []byte{0xcc})
+	return in.c.Memory.Replace(s.inst.PC, []byte{0xcc})
 }
 
 // chooseWindows finds windows for sites. A window may have several sites.
@@ -147,7 +147,7 @@ func (in *inlined) chooseWindows(sites []*inlineSite) []*inlineWindow {
 		pcs = append(pcs, s.inst.PC)
 	}
 	search := patch.NewEntrySearch(pcs...)
-	text, base, known := searchEntries(in.c.process, search, pcs...)
+	text, base, known := searchEntries(in.c.Process, search, pcs...)
 	if !known {
 		return nil
 	}
@@ -203,13 +203,13 @@ const mostInline = 1536
 
 // assemble writes the code of windows into an arena. A window whose code is not possible has no
 // jumps.
-func (in *inlined) assemble(t *thread, windows []*inlineWindow) error {
+func (in *inlined) assemble(t *Thread, windows []*inlineWindow) error {
 	count := 1
 	for _, w := range windows {
 		count += len(w.sites)
 	}
-	size := (uint64(count)*mostInline + pageSize - 1) &^ (pageSize - 1)
-	base, err := in.c.mapNear(t, windows[0].Start, size)
+	size := (uint64(count)*mostInline + PageSize - 1) &^ (PageSize - 1)
+	base, err := in.c.MapNear(t, windows[0].Start, size)
 	if errors.Is(err, patch.ErrImpossible) {
 		for _, w := range windows {
 			w.give()
@@ -219,8 +219,8 @@ func (in *inlined) assemble(t *thread, windows []*inlineWindow) error {
 	if err != nil {
 		return err
 	}
-	x := &arena{span: span{base, base + size}}
-	in.c.mapped = append(in.c.mapped, x.span)
+	x := &arena{Span: Span{Start: base, End: base + size}}
+	in.c.Mapped = append(in.c.Mapped, x.Span)
 	a := &inlineAssembler{assembler: assembler{page: base}, in: in, arena: x}
 	if err := in.code.shared(a); err != nil {
 		return err
@@ -236,7 +236,7 @@ func (in *inlined) assemble(t *thread, windows []*inlineWindow) error {
 		return fmt.Errorf("replay: %d bytes of code for %d instructions", a.Len(), count)
 	}
 	in.arenas = append(in.arenas, x)
-	_, err = in.c.memory.WriteAt(a.Bytes(), int64(base))
+	_, err = in.c.Memory.WriteAt(a.Bytes(), int64(base))
 	return err
 }
 
@@ -251,7 +251,7 @@ func (w *inlineWindow) give() {
 // arenaAt returns the arena that has a pc.
 func (in *inlined) arenaAt(pc uint64) *arena {
 	for _, x := range in.arenas {
-		if pc >= x.start && pc < x.end {
+		if pc >= x.Start && pc < x.End {
 			return x
 		}
 	}
@@ -261,7 +261,7 @@ func (in *inlined) arenaAt(pc uint64) *arena {
 // patches yields the engine's patches to the program's text.
 func (s *stage) patches() iter.Seq[agent.RawSitePatch] {
 	return func(yield func(agent.RawSitePatch) bool) {
-		for at := 0; at+siteSize <= len(s.sites); at += siteSize {
+		for at := 0; at+SiteSize <= len(s.sites); at += SiteSize {
 			var p agent.RawSitePatch
 			if _, err := binary.Decode(s.sites[at:], binary.LittleEndian, &p); err == nil && !yield(p) {
 				return

@@ -19,10 +19,10 @@ func (in *inlined) original(regs *ptrace.Registers) bool {
 		return false
 	}
 	for _, p := range x.placed {
-		if regs.Rip < p.start || regs.Rip >= p.end {
+		if regs.Rip < p.Start || regs.Rip >= p.End {
 			continue
 		}
-		backTo(p.inst, p.start, regs)
+		backTo(p.inst, p.Start, regs)
 		return true
 	}
 	return false
@@ -49,7 +49,7 @@ func (in *inlined) expose(pc uint64) error {
 	}
 	w := in.windows[i]
 	for _, j := range w.jumps {
-		if err := in.c.memory.restore(j.addr); err != nil {
+		if err := in.c.Memory.Restore(j.Addr); err != nil {
 			return err
 		}
 	}
@@ -64,8 +64,8 @@ func (in *inlined) expose(pc uint64) error {
 
 // remove restores all of the program's text.
 func (in *inlined) remove() error {
-	for len(in.c.memory.replaced) > 0 {
-		if err := in.c.memory.restore(in.c.memory.replaced[0].addr); err != nil {
+	for len(in.c.Memory.Replaced) > 0 {
+		if err := in.c.Memory.Restore(in.c.Memory.Replaced[0].Addr); err != nil {
 			return err
 		}
 	}
@@ -74,35 +74,35 @@ func (in *inlined) remove() error {
 }
 
 // stop handles a signal of a thread in our code. done: nothing is left to do.
-func (in *inlined) stop(t *thread, s *signalStop) (done bool, err error) {
-	if s.signal == unix.SIGTRAP && s.code == siKernel {
-		site := in.traps[s.regs.Rip]
+func (in *inlined) stop(t *Thread, s *SignalStop) (done bool, err error) {
+	if s.Signal == unix.SIGTRAP && s.Code == FromKernel {
+		site := in.traps[s.Regs.Rip]
 		if site == nil {
 			return false, nil
 		}
 		return true, in.code.trapped(t, s, site)
 	}
-	if s.code <= 0 || !faults[s.signal] || in.arenaAt(s.regs.Rip) == nil {
+	if s.Code <= 0 || !Faults[s.Signal] || in.arenaAt(s.Regs.Rip) == nil {
 		return false, nil
 	}
 	if done, err := in.code.faulted(t, s); done || err != nil {
 		return done, err
 	}
-	if !in.original(&s.regs) {
-		return false, fmt.Errorf("replay: %s at %#x, in code of the tool's", wording.Signal(int(s.signal)), s.regs.Rip)
+	if !in.original(&s.Regs) {
+		return false, fmt.Errorf("replay: %s at %#x, in code of the tool's", wording.Signal(int(s.Signal)), s.Regs.Rip)
 	}
-	if err := in.expose(s.regs.Rip); err != nil {
+	if err := in.expose(s.Regs.Rip); err != nil {
 		return false, err
 	}
-	return false, ptrace.SetRegisters(t.tid, &s.regs)
+	return false, ptrace.SetRegisters(t.TID, &s.Regs)
 }
 
 // stepOver makes a stopped thread execute a site's instruction at its own address. Of an
 // instruction that repeats it executes one repetition. stop is set if another stop occurred, which
 // must be handled.
-func (in *inlined) stepOver(t *thread, site *inlineSite, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
+func (in *inlined) stepOver(t *Thread, site *inlineSite, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
 	err = in.inPlace(t, site, regs, func() error {
-		stop, err = in.until(t, ptrace.Step, trapTrace)
+		stop, err = in.until(t, ptrace.Step, TrapTrace)
 		return err
 	})
 	if err != nil {
@@ -114,31 +114,31 @@ func (in *inlined) stepOver(t *thread, site *inlineSite, regs *ptrace.Registers)
 // passed reads the registers of a thread that has stopped. If another stop occurred at an
 // instruction that a window hides, the window is removed: the thread continues there, perhaps
 // after a handler.
-func (in *inlined) passed(t *thread, stop *ptrace.Stop, regs *ptrace.Registers) (err error) {
+func (in *inlined) passed(t *Thread, stop *ptrace.Stop, regs *ptrace.Registers) (err error) {
 	if stop != nil && stop.Kind == ptrace.Ended {
 		return nil
 	}
-	if *regs, err = ptrace.GetRegisters(t.tid); err != nil || stop == nil {
+	if *regs, err = ptrace.GetRegisters(t.TID); err != nil || stop == nil {
 		return err
 	}
 	return in.expose(regs.Rip)
 }
 
 // runOver is stepOver for an instruction that repeats, with all repetitions.
-func (in *inlined) runOver(t *thread, site *inlineSite, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
+func (in *inlined) runOver(t *Thread, site *inlineSite, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
 	end := int64(site.inst.PC) + int64(site.inst.Len)
 	err = in.inPlace(t, site, regs, func() error {
 		own := make([]byte, 1)
-		if _, err := in.c.memory.Memory.ReadAt(own, end); err != nil {
+		if _, err := in.c.Memory.Memory.ReadAt(own, end); err != nil {
 			return err
 		}
-		if _, err := in.c.memory.WriteAt([]byte{0xcc}, end); err != nil {
+		if _, err := in.c.Memory.WriteAt([]byte{0xcc}, end); err != nil {
 			return err
 		}
-		if stop, err = in.until(t, ptrace.Cont, siKernel); err != nil {
+		if stop, err = in.until(t, ptrace.Cont, FromKernel); err != nil {
 			return err
 		}
-		_, err := in.c.memory.WriteAt(own, end)
+		_, err := in.c.Memory.WriteAt(own, end)
 		return err
 	})
 	if err != nil {
@@ -155,29 +155,29 @@ func (in *inlined) runOver(t *thread, site *inlineSite, regs *ptrace.Registers) 
 
 // inPlace moves a thread to a site's instruction and calls do while the program's text is restored
 // there. regs are the thread's registers.
-func (in *inlined) inPlace(t *thread, site *inlineSite, regs *ptrace.Registers, do func() error) error {
-	jumps := []words{{site.inst.PC, []byte{0xcc}}}
+func (in *inlined) inPlace(t *Thread, site *inlineSite, regs *ptrace.Registers, do func() error) error {
+	jumps := []Words{{Addr: site.inst.PC, Data: []byte{0xcc}}}
 	if site.window != nil {
 		jumps = site.window.jumps
 	}
 	for _, j := range jumps {
-		own := make([]byte, len(j.data))
-		if _, err := in.c.memory.ReadAt(own, int64(j.addr)); err != nil {
+		own := make([]byte, len(j.Data))
+		if _, err := in.c.Memory.ReadAt(own, int64(j.Addr)); err != nil {
 			return err
 		}
-		if _, err := in.c.memory.WriteAt(own, int64(j.addr)); err != nil {
+		if _, err := in.c.Memory.WriteAt(own, int64(j.Addr)); err != nil {
 			return err
 		}
 	}
 	regs.Rip, regs.Orig_rax = site.inst.PC, ^uint64(0)
-	if err := ptrace.SetRegisters(t.tid, regs); err != nil {
+	if err := ptrace.SetRegisters(t.TID, regs); err != nil {
 		return err
 	}
 	if err := do(); err != nil {
 		return err
 	}
 	for _, j := range jumps {
-		if _, err := in.c.memory.WriteAt(j.data, int64(j.addr)); err != nil {
+		if _, err := in.c.Memory.WriteAt(j.Data, int64(j.Addr)); err != nil {
 			return err
 		}
 	}
@@ -186,26 +186,26 @@ func (in *inlined) inPlace(t *thread, site *inlineSite, regs *ptrace.Registers, 
 
 // until resumes a thread until a trap with this code. Signals that were sent to it are not
 // delivered to the program (controller.sent).
-func (in *inlined) until(t *thread, on func(int, syscall.Signal) error, trap int32) (*ptrace.Stop, error) {
+func (in *inlined) until(t *Thread, on func(int, syscall.Signal) error, trap int32) (*ptrace.Stop, error) {
 	for {
-		if err := on(t.tid, 0); err != nil {
+		if err := on(t.TID, 0); err != nil {
 			return nil, err
 		}
-		stop, err := ptrace.WaitFor(t.tid)
+		stop, err := ptrace.WaitFor(t.TID)
 		if err != nil {
 			return nil, err
 		}
 		if stop.Kind != ptrace.SignalStop {
 			return &stop, nil
 		}
-		info, err := ptrace.GetSiginfo(t.tid)
+		info, err := ptrace.GetSiginfo(t.TID)
 		if err != nil {
 			return nil, err
 		}
-		switch code := siCode(&info); {
+		switch code := SignalCode(&info); {
 		case stop.Signal == unix.SIGTRAP && code == trap:
 			return nil, nil
-		case code > 0 && faults[stop.Signal]:
+		case code > 0 && Faults[stop.Signal]:
 			return &stop, nil
 		}
 	}
@@ -213,7 +213,7 @@ func (in *inlined) until(t *thread, on func(int, syscall.Signal) error, trap int
 
 // goOn moves a thread from an instruction that a window hides to the instruction's copy in our
 // memory.
-func (in *inlined) goOn(t *thread, regs *ptrace.Registers) error {
+func (in *inlined) goOn(t *Thread, regs *ptrace.Registers) error {
 	for _, w := range in.windows {
 		if !w.Hides(regs.Rip) {
 			continue
@@ -221,7 +221,7 @@ func (in *inlined) goOn(t *thread, regs *ptrace.Registers) error {
 		for i := range w.Moved {
 			if w.Moved[i].PC == regs.Rip {
 				regs.Rip = w.at[i]
-				return ptrace.SetRegisters(t.tid, regs)
+				return ptrace.SetRegisters(t.TID, regs)
 			}
 		}
 		return in.expose(regs.Rip)

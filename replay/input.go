@@ -10,6 +10,7 @@ func (e *InputError) Error() string { return e.Err.Error() }
 
 func (e *InputError) Unwrap() error { return e.Err }
 
-func inputf(format string, args ...any) error {
+// Inputf returns an *InputError with a text.
+func Inputf(format string, args ...any) error {
 	return &InputError{fmt.Errorf(format, args...)}
 }

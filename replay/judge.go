@@ -11,7 +11,7 @@ import (
 // judge decides how a replay ended: as recorded, elsewhere, or because no thread could continue.
 // It compares the process with the recorded end.
 type judge struct {
-	process    *process
+	process    *Process
 	recordings *recordings
 	placer     placer
 	result     *Result
@@ -26,12 +26,12 @@ type judge struct {
 }
 
 // failed handles a process that a signal ends.
-func (j *judge) failed(t *thread, signal int) error {
+func (j *judge) failed(t *Thread, signal int) error {
 	j.end = &end{kind: EndFailure, thread: t, signal: signal}
 	if j.result.Left != nil || j.recordings.asRecorded(t, signal) {
 		return nil
 	}
-	m, err := j.process.momentOf(t)
+	m, err := j.process.MomentOf(t)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (j *judge) failed(t *thread, signal int) error {
 }
 
 // left notes where the process diverges from the recording. All threads are stopped.
-func (j *judge) left(t *thread, e *DivergenceError) error {
+func (j *judge) left(t *Thread, e *DivergenceError) error {
 	if j.result.Left != nil {
 		return nil
 	}
@@ -48,18 +48,18 @@ func (j *judge) left(t *thread, e *DivergenceError) error {
 }
 
 // wild ends the replay for a reason outside the program.
-func (j *judge) wild(t *thread, what string) error {
+func (j *judge) wild(t *Thread, what string) error {
 	e := &ExperimentError{What: what}
 	j.end = &end{kind: EndStuck, thread: t, failure: e}
-	if err := j.process.stopAll(); err != nil {
+	if err := j.process.StopAll(); err != nil {
 		return err
 	}
-	e.Moment, _ = j.process.momentOf(t)
+	e.Moment, _ = j.process.MomentOf(t)
 	return nil
 }
 
 // exitedFree handles the exit of a process that may diverge from the recording.
-func (j *judge) exitedFree(t *thread, status int) error {
+func (j *judge) exitedFree(t *Thread, status int) error {
 	j.end = &end{kind: EndExit, thread: t, status: status}
 	switch o := &j.recordings.rec.Manifest.Outcome; o.Kind {
 	case record.OutcomeExit, record.OutcomePassed:
@@ -74,7 +74,7 @@ func (j *judge) exitedFree(t *thread, status int) error {
 
 // stuckFree handles a process that may diverge from the recording, if no thread can continue or
 // they loop for ever.
-func (j *judge) stuckFree(t *thread, why uint64) error {
+func (j *judge) stuckFree(t *Thread, why uint64) error {
 	if err := j.stuck(t, false); err != nil {
 		return err
 	}
@@ -95,14 +95,14 @@ func (j *judge) stuckFree(t *thread, why uint64) error {
 }
 
 // exited handles a process that is about to exit.
-func (j *judge) exited(t *thread, s *signalStop, free bool) error {
-	if err := j.process.identify(t); err != nil {
+func (j *judge) exited(t *Thread, s *SignalStop, free bool) error {
+	if err := j.process.Identify(t); err != nil {
 		return err
 	}
 	o := &j.recordings.stage().rec.Manifest.Outcome
-	status := int(uint8(s.regs.Rdi))
+	status := int(uint8(s.Regs.Rdi))
 	if !j.recordings.last() {
-		return fmt.Errorf("replay: process %d ended before it made the process that is asked for", j.process.pid)
+		return fmt.Errorf("replay: process %d ended before it made the process that is asked for", j.process.PID)
 	}
 	if free {
 		return j.exitedFree(t, status)
@@ -121,8 +121,8 @@ func (j *judge) exited(t *thread, s *signalStop, free bool) error {
 }
 
 // finished handles a process whose threads all wait while no event is left.
-func (j *judge) finished(t *thread) error {
-	j.process.identify(t)
+func (j *judge) finished(t *Thread) error {
+	j.process.Identify(t)
 	if !j.recordings.last() {
 		return fmt.Errorf("replay: the recording %s ended before it made the process that is asked for", j.recordings.stage().rec.Dir)
 	}
@@ -137,8 +137,8 @@ func (j *judge) finished(t *thread) error {
 		j.end.failure.(*StuckError).Cause = StuckCause(fmt.Sprintf("all threads rest, as at the recording's end, with %d of its events left", left))
 		return nil
 	}
-	if dead := j.process.dead(); dead != nil && j.recordings.endsShort() {
-		j.end = &end{kind: EndFault, thread: dead, signal: dead.final.signal}
+	if dead := j.process.FailedThread(); dead != nil && j.recordings.endsShort() {
+		j.end = &end{kind: EndFault, thread: dead, signal: dead.Final.Signal}
 		return nil
 	}
 	o := &j.recordings.stage().rec.Manifest.Outcome
@@ -148,11 +148,11 @@ func (j *judge) finished(t *thread) error {
 	}
 	switch kind {
 	case record.OutcomeSignal:
-		failing := j.process.byIndex(o.Thread)
+		failing := j.process.ThreadNumbered(o.Thread)
 		if failing == nil {
 			failing = t
 		}
-		if j.recordings.faultOutcome() && (failing.final == nil || failing.final.signal != o.Signal) {
+		if j.recordings.faultOutcome() && (failing.Final == nil || failing.Final.Signal != o.Signal) {
 			return j.diverge(failing, &DivergenceError{Reason: DiffersEnd})
 		}
 		j.end = &end{kind: EndFailure, thread: failing, signal: o.Signal}
@@ -167,7 +167,7 @@ func (j *judge) finished(t *thread) error {
 }
 
 // diverge ends the replay with a divergence.
-func (j *judge) diverge(t *thread, e *DivergenceError) error {
+func (j *judge) diverge(t *Thread, e *DivergenceError) error {
 	j.end = &end{kind: EndDiverged, thread: t, failure: e}
 	return j.name(t, e)
 }

@@ -26,7 +26,7 @@ import (
 // The process has only one thread then, so the memory that a call's arguments point to does not
 // change during the check.
 type loading struct {
-	process  *process
+	process  *Process
 	manifest *record.Manifest
 	// objects are the mappings of the recorded start, by path.
 	objects map[string]*record.Mapping
@@ -39,7 +39,7 @@ type loading struct {
 // fileID distinguishes files while they are open.
 type fileID struct{ device, inode uint64 }
 
-func newLoading(p *process, m *record.Manifest) *loading {
+func newLoading(p *Process, m *record.Manifest) *loading {
 	l := &loading{process: p, manifest: m, objects: map[string]*record.Mapping{}, trusted: map[fileID]bool{}}
 	for i := range m.Start.Mappings {
 		x := &m.Start.Mappings[i]
@@ -55,14 +55,14 @@ func newLoading(p *process, m *record.Manifest) *loading {
 func (l *loading) executed() error {
 	want := string(l.manifest.Program.Path)
 	if len(l.objects) == 0 {
-		return inputf("replay: the recording ended before its start was written down")
+		return Inputf("replay: the recording ended before its start was written down")
 	}
-	if got, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", l.process.pid)); err != nil {
+	if got, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", l.process.PID)); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	} else if got != want {
-		return inputf("replay: what the recording says was executed is %s, not the recorded program %s", got, want)
+		return Inputf("replay: what the recording says was executed is %s, not the recorded program %s", got, want)
 	}
-	maps, err := readMaps(l.process.pid)
+	maps, err := ReadMaps(l.process.PID)
 	if err != nil {
 		return err
 	}
@@ -70,10 +70,10 @@ func (l *loading) executed() error {
 }
 
 // allRecorded checks that the files mapped in a range are recorded ones.
-func (l *loading) allRecorded(maps mappings, from, to uint64) error {
+func (l *loading) allRecorded(maps Mappings, from, to uint64) error {
 	for i := range maps {
-		if m := &maps[i]; m.start < to && from < m.end && strings.HasPrefix(m.path, "/") {
-			if err := l.recorded(m.path, m.path); err != nil {
+		if m := &maps[i]; m.Start < to && from < m.End && strings.HasPrefix(m.Path, "/") {
+			if err := l.recorded(m.Path, m.Path); err != nil {
 				return err
 			}
 		}
@@ -86,7 +86,7 @@ func (l *loading) allRecorded(maps mappings, from, to uint64) error {
 func (l *loading) recorded(path, open string) error {
 	var info unix.Stat_t
 	if err := unix.Stat(open, &info); err != nil {
-		return inputf("replay: %s: %w", path, err)
+		return Inputf("replay: %s: %w", path, err)
 	}
 	id := fileID{info.Dev, info.Ino}
 	if l.trusted[id] {
@@ -104,7 +104,7 @@ func (l *loading) recorded(path, open string) error {
 		if err := sameBuild(open, x.BuildID); err != nil {
 			var input *InputError
 			errors.As(err, &input)
-			return inputf("%s: %w", path, err)
+			return Inputf("%s: %w", path, err)
 		}
 	}
 	if err := sameContents(path, open, x.File); err != nil {
@@ -120,19 +120,19 @@ func sameContents(path, open string, recorded *record.File) error {
 	shared, err := record.SharedFile(path)
 	switch {
 	case err != nil:
-		return inputf("replay: %w", err)
+		return Inputf("replay: %w", err)
 	case shared != record.SharedByAll:
 		return nil
 	case recorded == nil || recorded.SHA256 == "":
-		return inputf("replay: all users may change %s or replace it, and the recording has no digest of it: "+
+		return Inputf("replay: all users may change %s or replace it, and the recording has no digest of it: "+
 			"change the permissions of the file or of its directories", path)
 	}
 	sum, err := record.FileSum(open)
 	if err != nil {
-		return inputf("replay: %s: %w", path, err)
+		return Inputf("replay: %s: %w", path, err)
 	}
 	if sum != recorded.SHA256 {
-		return inputf("replay: all users may change %s or replace it, and it has another digest than it had in the recording", path)
+		return Inputf("replay: all users may change %s or replace it, and it has another digest than it had in the recording", path)
 	}
 	return nil
 }
@@ -164,12 +164,12 @@ func (l *loading) refuse(format string, args ...any) error {
 	if len(names) > 0 {
 		text += "; its recorded environment has " + strings.Join(names, ", ")
 	}
-	return inputf("replay: before the recorder starts in it, the program wants %s", text)
+	return Inputf("replay: before the recorder starts in it, the program wants %s", text)
 }
 
 // call checks a system call at its start, and reverts changes to it at its end.
-func (l *loading) call(t *thread) error {
-	call, err := ptrace.GetCall(t.tid)
+func (l *loading) call(t *Thread) error {
+	call, err := ptrace.GetCall(t.TID)
 	switch {
 	case errors.Is(err, unix.EIO):
 		return &record.UnsupportedError{What: "the kernel does not tell a tracer of system calls (PTRACE_GET_SYSCALL_INFO, Linux 5.3)", Err: err}
@@ -182,9 +182,9 @@ func (l *loading) call(t *thread) error {
 	}
 	err = l.allowed(t, call)
 	if err != nil { // the call must not be made even if the process is killed
-		if regs, e := ptrace.GetRegisters(t.tid); e == nil {
+		if regs, e := ptrace.GetRegisters(t.TID); e == nil {
 			regs.Orig_rax = ^uint64(0)
-			ptrace.SetRegisters(t.tid, &regs)
+			ptrace.SetRegisters(t.TID, &regs)
 		}
 	}
 	return err
@@ -209,7 +209,7 @@ var harmless = []uint64{
 	unix.SYS_WRITE, unix.SYS_WRITEV, unix.SYS_PWRITE64,
 }
 
-func (l *loading) allowed(t *thread, call *ptrace.Call) error {
+func (l *loading) allowed(t *Thread, call *ptrace.Call) error {
 	if call.Arch != archX8664 {
 		return l.refuse("to make a system call of another architecture")
 	}
@@ -227,7 +227,7 @@ func (l *loading) allowed(t *thread, call *ptrace.Call) error {
 		if a[2]&unix.PROT_EXEC == 0 {
 			return nil
 		}
-		maps, err := readMaps(l.process.pid)
+		maps, err := ReadMaps(l.process.PID)
 		if err != nil {
 			return err
 		}
@@ -253,7 +253,7 @@ func (l *loading) allowed(t *thread, call *ptrace.Call) error {
 
 // mapped checks that a file that code is mapped from is a recorded one.
 func (l *loading) mapped(fd uint32) error {
-	link := fmt.Sprintf("/proc/%d/fd/%d", l.process.pid, fd)
+	link := fmt.Sprintf("/proc/%d/fd/%d", l.process.PID, fd)
 	path, err := os.Readlink(link)
 	if err != nil {
 		return nil // no such descriptor: the call fails

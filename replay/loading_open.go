@@ -44,8 +44,8 @@ type opening struct {
 // gets the null device, so that a process that had LD_DEBUG_OUTPUT in its environment has a
 // descriptor, as recorded. Anything but a file or directory does not exist for the process:
 // opening a device or a pipe has effects, and may block for ever.
-func (l *loading) opens(t *thread, call openCall) error {
-	regs, err := ptrace.GetRegisters(t.tid)
+func (l *loading) opens(t *Thread, call openCall) error {
+	regs, err := ptrace.GetRegisters(t.TID)
 	if err != nil {
 		return err
 	}
@@ -62,19 +62,19 @@ func (l *loading) opens(t *thread, call openCall) error {
 		return err
 	}
 	l.open = o
-	return ptrace.SetRegisters(t.tid, &regs)
+	return ptrace.SetRegisters(t.TID, &regs)
 }
 
 // redirect makes the call open the file that was found.
-func (o *opening) redirect(p *process, regs *ptrace.Registers, call openCall) error {
+func (o *opening) redirect(p *Process, regs *ptrace.Registers, call openCall) error {
 	const redZone = 128 // System V ABI for AMD64, 3.2.2
 	name := append(fmt.Appendf(nil, "/proc/%d/fd/%d", os.Getpid(), o.file.Fd()), 0)
 	o.at = regs.Rsp - redZone - uint64(len(name))
 	o.bytes = make([]byte, len(name))
-	if _, err := p.memory.ReadAt(o.bytes, int64(o.at)); err != nil {
+	if _, err := p.Memory.ReadAt(o.bytes, int64(o.at)); err != nil {
 		return err
 	}
-	if _, err := p.memory.WriteAt(name, int64(o.at)); err != nil {
+	if _, err := p.Memory.WriteAt(name, int64(o.at)); err != nil {
 		return err
 	}
 	path, flags := call.register(regs)
@@ -84,7 +84,7 @@ func (o *opening) redirect(p *process, regs *ptrace.Registers, call openCall) er
 }
 
 // ended reverts the changes to a call, and sets the result of a call that was not made.
-func (o *opening) ended(p *process, t *thread) error {
+func (o *opening) ended(p *Process, t *Thread) error {
 	if o == nil {
 		return nil
 	}
@@ -92,11 +92,11 @@ func (o *opening) ended(p *process, t *thread) error {
 		o.file.Close()
 	}
 	if len(o.bytes) > 0 {
-		if _, err := p.memory.WriteAt(o.bytes, int64(o.at)); err != nil {
+		if _, err := p.Memory.WriteAt(o.bytes, int64(o.at)); err != nil {
 			return err
 		}
 	}
-	regs, err := ptrace.GetRegisters(t.tid)
+	regs, err := ptrace.GetRegisters(t.TID)
 	if err != nil {
 		return err
 	}
@@ -104,21 +104,21 @@ func (o *opening) ended(p *process, t *thread) error {
 	if o.errno != 0 {
 		regs.Rax = uint64(-int64(o.errno))
 	}
-	return ptrace.SetRegisters(t.tid, &regs)
+	return ptrace.SetRegisters(t.TID, &regs)
 }
 
 // find looks up the file that a call is to open, as the process would, without opening
 // it: O_PATH of open(2). errno is the result of the call if it must not be made.
 func (l *loading) find(call openCall) (file *os.File, errno unix.Errno, err error) {
-	text, err := l.process.memory.String(call.path, unix.PathMax)
+	text, err := l.process.Memory.String(call.path, unix.PathMax)
 	if err != nil {
 		return nil, unix.EFAULT, nil
 	}
 	from := -1
 	if !strings.HasPrefix(string(text), "/") {
-		at := fmt.Sprintf("/proc/%d/cwd", l.process.pid)
+		at := fmt.Sprintf("/proc/%d/cwd", l.process.PID)
 		if call.directory != unix.AT_FDCWD {
-			at = fmt.Sprintf("/proc/%d/fd/%d", l.process.pid, call.directory)
+			at = fmt.Sprintf("/proc/%d/fd/%d", l.process.PID, call.directory)
 		}
 		if from, err = unix.Open(at, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
 			return nil, unix.ENOENT, nil
@@ -143,7 +143,7 @@ func (l *loading) find(call openCall) (file *os.File, errno unix.Errno, err erro
 func (l *loading) ownProc(path string) string {
 	for _, own := range []string{"/proc/self/", "/proc/thread-self/"} {
 		if rest, found := strings.CutPrefix(path, own); found {
-			return fmt.Sprintf("/proc/%d/%s", l.process.pid, rest)
+			return fmt.Sprintf("/proc/%d/%s", l.process.PID, rest)
 		}
 	}
 	return path

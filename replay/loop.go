@@ -19,7 +19,7 @@ func (c *controller) loop() error {
 	for c.end == nil {
 		stop, err := ptrace.Wait()
 		if errors.Is(err, unix.ECHILD) {
-			return c.gone(nil)
+			return c.Gone(nil)
 		}
 		if err != nil {
 			return err
@@ -48,23 +48,23 @@ func (c *controller) serveStop(stop ptrace.Stop) error {
 
 // handle handles one stop. Its thread then continues, unless the replay is over.
 func (c *controller) handle(stop ptrace.Stop) error {
-	t := c.threads[stop.TID]
-	if t == nil && stop.Kind != ptrace.Ended && !c.last() && c.another(stop.TID) {
+	t := c.Threads[stop.TID]
+	if t == nil && stop.Kind != ptrace.Ended && !c.last() && c.OfAnotherProcess(stop.TID) {
 		c.early = &stop
 		return nil
 	}
 	if t == nil {
-		t = &thread{tid: stop.TID}
-		c.threads[stop.TID] = t
+		t = &Thread{TID: stop.TID}
+		c.Threads[stop.TID] = t
 	}
-	t.stopped = stop.Kind != ptrace.Ended
+	t.Stopped = stop.Kind != ptrace.Ended
 	if stop.Kind == ptrace.CallStop && c.loading != nil {
 		if err := c.loading.call(t); err != nil {
 			return err
 		}
 	}
 	// The watchdog's SIGSTOP may be delivered long after other stops of the thread.
-	if t.stopped && c.watch.woke() {
+	if t.Stopped && c.watch.woke() {
 		return c.woken(t)
 	}
 	if q := c.watch.question.Load(); q != nil && stop.Kind == ptrace.SignalStop && stop.Signal == unix.SIGSTOP {
@@ -72,9 +72,9 @@ func (c *controller) handle(stop ptrace.Stop) error {
 	}
 	switch stop.Kind {
 	case ptrace.Ended:
-		delete(c.threads, stop.TID)
-		if stop.TID == c.pid {
-			return c.gone(&stop)
+		delete(c.Threads, stop.TID)
+		if stop.TID == c.PID {
+			return c.Gone(&stop)
 		}
 		return nil
 	case ptrace.SignalStop:
@@ -91,27 +91,27 @@ func (c *controller) handle(stop ptrace.Stop) error {
 	return c.cont(t, 0)
 }
 
-func (c *controller) event(t *thread, stop ptrace.Stop) error {
+func (c *controller) event(t *Thread, stop ptrace.Stop) error {
 	switch stop.Event {
 	case unix.PTRACE_EVENT_FORK, unix.PTRACE_EVENT_VFORK:
 		return c.forked(t)
 	case unix.PTRACE_EVENT_EXEC:
-		return fmt.Errorf("replay: process %d executed another program, which no replay does", c.pid)
+		return fmt.Errorf("replay: process %d executed another program, which no replay does", c.PID)
 	}
 	return c.cont(t, 0)
 }
 
 // signalled handles a signal that is about to be delivered to a thread.
-func (c *controller) signalled(t *thread, stop ptrace.Stop) error {
-	info, err := ptrace.GetSiginfo(t.tid)
+func (c *controller) signalled(t *Thread, stop ptrace.Stop) error {
+	info, err := ptrace.GetSiginfo(t.TID)
 	if err != nil {
 		return err
 	}
-	regs, err := ptrace.GetRegisters(t.tid)
+	regs, err := ptrace.GetRegisters(t.TID)
 	if err != nil {
 		return err
 	}
-	s := signalStop{signal: stop.Signal, code: siCode(&info), info: info, regs: regs}
+	s := SignalStop{Signal: stop.Signal, Code: SignalCode(&info), Info: info, Regs: regs}
 	if c.tracing != nil && c.tracing.probes != nil {
 		if done, err := c.tracing.probes.in.stop(t, &s); done || err != nil {
 			return err
@@ -121,12 +121,12 @@ func (c *controller) signalled(t *thread, stop ptrace.Stop) error {
 		return err
 	}
 	switch {
-	case c.isTrap(&s):
+	case c.IsTrap(&s):
 		return c.trapped(t, &s)
-	case s.signal == unix.SIGTRAP && s.code > 0:
+	case s.Signal == unix.SIGTRAP && s.Code > 0:
 		return c.trapSignal(t, &s)
-	case s.code > 0 && faults[s.signal]:
-		if err := c.placer.faulted(t, &s.regs); err != nil {
+	case s.Code > 0 && Faults[s.Signal]:
+		if err := c.placer.faulted(t, &s.Regs); err != nil {
 			return err
 		}
 		redirected, err := c.redirect(t, &s)
@@ -142,10 +142,10 @@ func (c *controller) signalled(t *thread, stop ptrace.Stop) error {
 }
 
 // trapSignal handles a SIGTRAP that an instruction caused.
-func (c *controller) trapSignal(t *thread, s *signalStop) error {
+func (c *controller) trapSignal(t *Thread, s *SignalStop) error {
 	// After a system call the kernel gives the second code.
-	if c.stepper.stepping(t) && (s.code == trapTrace || s.code == trapBreakpoint) {
-		spent, err := c.stepper.stepped(t, &s.regs)
+	if c.stepper.stepping(t) && (s.Code == TrapTrace || s.Code == TrapBreakpoint) {
+		spent, err := c.stepper.stepped(t, &s.Regs)
 		if err != nil {
 			return err
 		}
@@ -155,9 +155,9 @@ func (c *controller) trapSignal(t *thread, s *signalStop) error {
 		}
 		return c.cont(t, 0)
 	}
-	back := c.stepper.stepsAgain(t, s.regs.Rip)
+	back := c.stepper.stepsAgain(t, s.Regs.Rip)
 	if back {
-		if err := c.stepper.cameBack(t, &s.regs); err != nil {
+		if err := c.stepper.cameBack(t, &s.Regs); err != nil {
 			return err
 		}
 	}
@@ -172,7 +172,7 @@ func (c *controller) trapSignal(t *thread, s *signalStop) error {
 	if hit && !other {
 		return c.resume(t)
 	}
-	m, err := c.placer.trap(t, &s.regs)
+	m, err := c.placer.trap(t, &s.Regs)
 	switch {
 	case err != nil:
 		return err
@@ -191,30 +191,30 @@ func (c *controller) trapSignal(t *thread, s *signalStop) error {
 }
 
 // redirect sends a thread into the engine that is at an instruction which traps for the engine.
-func (c *controller) redirect(t *thread, s *signalStop) (bool, error) {
-	if c.control == 0 {
+func (c *controller) redirect(t *Thread, s *SignalStop) (bool, error) {
+	if c.Control == 0 {
 		return false, nil
 	}
-	control, err := c.readControl()
+	control, err := c.ReadControl()
 	if err != nil {
 		return false, err
 	}
-	regs := s.regs
-	return record.Redirect(t.tid, s.signal, &regs, control, c.stage().trapsAt)
+	regs := s.Regs
+	return record.Redirect(t.TID, s.Signal, &regs, control, c.stage().trapsAt)
 }
 
 // moved carries out a move of the placer.
-func (c *controller) moved(t *thread, m move, s *signalStop) error {
+func (c *controller) moved(t *Thread, m move, s *SignalStop) error {
 	switch m.kind {
 	case moveHold:
-		return c.park(t, &s.regs, 0)
+		return c.park(t, &s.Regs, 0)
 	case moveArrived:
 		return c.arrived(t)
 	case movePoint:
-		return c.parkFor(t, &finalState{regs: s.regs}, agent.ParkedPoint)
+		return c.parkFor(t, &Final{Regs: s.Regs}, agent.ParkedPoint)
 	}
 	if m.info != nil {
-		if err := ptrace.SetSiginfo(t.tid, *m.info); err != nil {
+		if err := ptrace.SetSiginfo(t.TID, *m.info); err != nil {
 			return err
 		}
 	}
@@ -224,26 +224,26 @@ func (c *controller) moved(t *thread, m move, s *signalStop) error {
 // sent handles signals that were sent to the program. The engine raises all signals of the log
 // itself, so none of these may reach the program. But a signal for whose frame the stack has no
 // room ends it, as in the recording.
-func (c *controller) sent(t *thread, s *signalStop) error {
-	if c.control == 0 {
+func (c *controller) sent(t *Thread, s *SignalStop) error {
+	if c.Control == 0 {
 		return c.cont(t, 0)
 	}
-	if err := c.identify(t); err != nil {
+	if err := c.Identify(t); err != nil {
 		return c.cont(t, 0)
 	}
-	if s.signal != unix.SIGSEGV || s.code != siTKill {
+	if s.Signal != unix.SIGSEGV || s.Code != siTKill {
 		return c.cont(t, 0)
 	}
-	r, err := c.rthread(t.index)
+	r, err := c.ReadThread(t.Index)
 	if err != nil {
 		return err
 	}
-	next, err := c.nextEvent(c.process, t)
+	next, err := c.nextEvent(c.Process, t)
 	if err != nil {
 		return err
 	}
-	if r.Inside != 0 && next == nil && c.endsWith(t, s.signal) {
-		return c.park(t, &s.regs, int(s.signal))
+	if r.Inside != 0 && next == nil && c.endsWith(t, s.Signal) {
+		return c.park(t, &s.Regs, int(s.Signal))
 	}
 	return c.cont(t, 0)
 }
@@ -252,11 +252,11 @@ const siTKill = -6 // SI_TKILL
 
 // fault handles a signal that an instruction of the program raised. Either the log has it, or the
 // recording ended with it, or the replay diverged from the recording.
-func (c *controller) fault(t *thread, s *signalStop) error {
-	if c.control == 0 {
-		return inputf("replay: %s at %#x before the recorder started in the program", wording.Signal(int(s.signal)), s.regs.Rip)
+func (c *controller) fault(t *Thread, s *SignalStop) error {
+	if c.Control == 0 {
+		return Inputf("replay: %s at %#x before the recorder started in the program", wording.Signal(int(s.Signal)), s.Regs.Rip)
 	}
-	if err := c.identify(t); err != nil {
+	if err := c.Identify(t); err != nil {
 		return err
 	}
 	if c.free() {
@@ -264,32 +264,32 @@ func (c *controller) fault(t *thread, s *signalStop) error {
 			return err
 		}
 	}
-	next, err := c.nextEvent(c.process, t)
+	next, err := c.nextEvent(c.Process, t)
 	if err != nil {
 		return err
 	}
-	if next != nil && next.Kind == agent.EvSignal && next.Object == uint64(s.signal) {
-		return c.cont(t, s.signal)
+	if next != nil && next.Kind == agent.EvSignal && next.Object == uint64(s.Signal) {
+		return c.cont(t, s.Signal)
 	}
-	if next == nil && (c.endsWith(t, s.signal) || c.endsShort()) {
-		f := &finalState{regs: s.regs}
-		if c.endsWith(t, s.signal) || record.Fatal(t.tid, s.signal) {
-			f.signal, f.info = int(s.signal), &s.info
+	if next == nil && (c.endsWith(t, s.Signal) || c.endsShort()) {
+		f := &Final{Regs: s.Regs}
+		if c.endsWith(t, s.Signal) || record.Fatal(t.TID, s.Signal) {
+			f.Signal, f.Info = int(s.Signal), &s.Info
 		} // else its handler runs, of which the log has no events
 		return c.parkFor(t, f, agent.ParkedEnd)
 	}
-	return c.diverge(t, &DivergenceError{Reason: DiffersFault, Signal: int(s.signal), PC: evidence.Addr(s.regs.Rip)})
+	return c.diverge(t, &DivergenceError{Reason: DiffersFault, Signal: int(s.Signal), PC: evidence.Addr(s.Regs.Rip)})
 }
 
 // goOn resumes the threads after stopAll.
 func (c *controller) goOn() error {
-	for _, t := range c.threads {
-		if !t.stopped {
+	for _, t := range c.Threads {
+		if !t.Stopped {
 			continue
 		}
 		var err error
-		if stop := t.deferred; stop != nil {
-			t.deferred = nil
+		if stop := t.Deferred; stop != nil {
+			t.Deferred = nil
 			err = c.handle(*stop)
 		} else {
 			err = c.cont(t, 0)

@@ -10,66 +10,70 @@ import (
 	"diagnose/internal/procmaps"
 )
 
-// mapping is a line of /proc/PID/maps.
-type mapping struct {
-	span
-	perms  string // "r-xp"
-	offset uint64
-	path   string
+// Mapping is a line of /proc/PID/maps.
+type Mapping struct {
+	Span
+	Perms  string // "r-xp"
+	Offset uint64
+	Path   string
 }
 
-// mappings are in ascending order.
-type mappings []mapping
+// Mappings are in ascending order.
+type Mappings []Mapping
 
-func readMaps(pid int) (mappings, error) {
+// ReadMaps reads the mappings of a process.
+func ReadMaps(pid int) (Mappings, error) {
 	lines, err := procmaps.ReadProcess(pid)
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	return mappingsOf(lines), nil
+	return MappingsOf(lines), nil
 }
 
-func mappingsOf(lines []procmaps.Mapping) mappings {
-	list := make(mappings, len(lines))
+// MappingsOf converts lines of /proc/PID/maps, which are in ascending order.
+func MappingsOf(lines []procmaps.Mapping) Mappings {
+	list := make(Mappings, len(lines))
 	for i, l := range lines {
-		list[i] = mapping{span: span{uint64(l.Start), uint64(l.End)}, perms: l.Perms, offset: l.Offset, path: l.Path}
+		list[i] = Mapping{Span: Span{uint64(l.Start), uint64(l.End)}, Perms: l.Perms, Offset: l.Offset, Path: l.Path}
 	}
 	return list
 }
 
-func (l mappings) at(addr uint64) *mapping {
-	i := sort.Search(len(l), func(i int) bool { return l[i].end > addr })
-	if i == len(l) || addr < l[i].start {
+// Containing returns the mapping that has an address; nil if there is none.
+func (l Mappings) Containing(addr uint64) *Mapping {
+	i := sort.Search(len(l), func(i int) bool { return l[i].End > addr })
+	if i == len(l) || addr < l[i].Start {
 		return nil
 	}
 	return &l[i]
 }
 
-func (l mappings) executable(addr uint64) bool {
-	m := l.at(addr)
-	return m != nil && m.perms[2] == 'x'
+// Executable reports whether an address has code.
+func (l Mappings) Executable(addr uint64) bool {
+	m := l.Containing(addr)
+	return m != nil && m.Perms[2] == 'x'
 }
 
-// hidden reports whether a mapping is not compared: the engine's own, and those that the kernel
+// Hidden reports whether a mapping is not compared: the engine's own, and those that the kernel
 // provides.
-func hidden(start uint64, path string) bool {
+func Hidden(start uint64, path string) bool {
 	return start >= agent.EngineBase && start < agent.EngineStacks || path == "[vdso]" || path == "[vsyscall]" || strings.HasPrefix(path, "[vvar")
 }
 
-func (m mapping) String() string {
-	text := fmt.Sprintf("%v-%v %s", evidence.Addr(m.start), evidence.Addr(m.end), m.perms)
+func (m Mapping) String() string {
+	text := fmt.Sprintf("%v-%v %s", evidence.Addr(m.Start), evidence.Addr(m.End), m.Perms)
 	switch {
-	case m.path == "":
+	case m.Path == "":
 		return text + " (no file)"
-	case m.path[0] == '[':
-		return text + " " + m.path
+	case m.Path[0] == '[':
+		return text + " " + m.Path
 	}
-	return fmt.Sprintf("%s %s+%#x", text, m.path, m.offset)
+	return fmt.Sprintf("%s %s+%#x", text, m.Path, m.Offset)
 }
 
-func (l mappings) overlaps(low, high uint64) bool {
+func (l Mappings) overlaps(low, high uint64) bool {
 	for i := range l {
-		if l[i].start < high && l[i].end > low {
+		if l[i].Start < high && l[i].End > low {
 			return true
 		}
 	}

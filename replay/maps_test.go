@@ -22,8 +22,8 @@ func recordedMappings(t *testing.T, text string) []record.Mapping {
 	maps := mustParse(t, text)
 	var list []record.Mapping
 	for _, m := range maps {
-		list = append(list, record.Mapping{Start: evidence.Addr(m.start), End: evidence.Addr(m.end), Offset: evidence.Addr(m.offset),
-			Permissions: m.perms, Path: record.Text(m.path)})
+		list = append(list, record.Mapping{Start: evidence.Addr(m.Start), End: evidence.Addr(m.End), Offset: evidence.Addr(m.Offset),
+			Permissions: m.Perms, Path: record.Text(m.Path)})
 	}
 	return list
 }
@@ -55,11 +55,11 @@ func TestCompareStart(t *testing.T) {
 	}
 }
 
-func mustParse(t *testing.T, text string) mappings {
+func mustParse(t *testing.T, text string) Mappings {
 	t.Helper()
 	lines, err := procmaps.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return mappingsOf(lines)
+	return MappingsOf(lines)
 }

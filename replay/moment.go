@@ -19,7 +19,7 @@ func (e *MomentError) Error() string {
 
 // hookQueue has the pending hooks, in the order of their events.
 type hookQueue struct {
-	process *process
+	process *Process
 	placer  placer
 	list    []Hook
 	// armed: the event of the first hook has occurred.
@@ -28,7 +28,7 @@ type hookQueue struct {
 
 // momentEvent handles DG_TRAP_MOMENT: the thread has done the event of the next hook's Moment, or
 // the event after it.
-func (c *controller) momentEvent(t *thread, s *signalStop) error {
+func (c *controller) momentEvent(t *Thread, s *SignalStop) error {
 	if len(c.hooks.list) == 0 {
 		return c.answer(t, s, 1)
 	}
@@ -60,28 +60,28 @@ func (c *controller) momentEvent(t *thread, s *signalStop) error {
 }
 
 // next removes the first hook; a thread has reached the Moment to.
-func (q *hookQueue) next(t *thread, to evidence.Moment) error {
+func (q *hookQueue) next(t *Thread, to evidence.Moment) error {
 	q.list, q.armed = q.list[1:], false
 	if len(q.list) == 0 {
-		return q.process.stopAt(0, ^uint64(0))
+		return q.process.StopAt(0, ^uint64(0))
 	}
 	next := q.list[0].At
 	if next.Thread == to.Thread && next.Ordinal == to.Ordinal {
 		return q.arm(t, to)
 	}
-	return q.process.stopAt(next.Thread, next.Ordinal)
+	return q.process.StopAt(next.Thread, next.Ordinal)
 }
 
 // arm sets the breakpoint of the next Moment, whose event the thread has done. The thread is at
 // the Moment before, if that has the same event.
-func (q *hookQueue) arm(t *thread, before evidence.Moment) error {
+func (q *hookQueue) arm(t *Thread, before evidence.Moment) error {
 	at := q.list[0].At
 	pc, count := at.PC, at.Count
 	if pc == before.PC && count > before.Count {
 		count -= max(before.Count, 1)
 	}
 	if pc == 0 {
-		regs, err := q.process.programRegisters(t)
+		regs, err := q.process.ProgramRegisters(t)
 		if err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (q *hookQueue) arm(t *thread, before evidence.Moment) error {
 		return err
 	}
 	q.armed = true
-	return q.process.stopAt(at.Thread, at.Ordinal+1)
+	return q.process.StopAt(at.Thread, at.Ordinal+1)
 }
 
 // missed returns the first hook that the replay should have reached and has not; nil: none.
@@ -105,11 +105,11 @@ func (q *hookQueue) missed() *Hook {
 }
 
 // arrived handles a thread at the place of a hook.
-func (c *controller) arrived(t *thread) error {
+func (c *controller) arrived(t *Thread) error {
 	if err := c.placer.breakAt(t, 0, 0); err != nil {
 		return err
 	}
-	if err := c.stopAll(); err != nil {
+	if err := c.StopAll(); err != nil {
 		return err
 	}
 	hook := c.hooks.list[0]
@@ -138,7 +138,7 @@ func (c *controller) arrived(t *thread) error {
 	return c.goOn()
 }
 
-func (c *controller) callHook(h Hook, t *thread) error {
+func (c *controller) callHook(h Hook, t *Thread) error {
 	c.watch.pause()
 	defer c.watch.resume()
 	s, err := c.stopped(t)
@@ -148,7 +148,7 @@ func (c *controller) callHook(h Hook, t *thread) error {
 	defer s.close()
 	s.Moment = h.At
 	if s.Moment.PC == 0 {
-		regs, err := c.programRegisters(t)
+		regs, err := c.ProgramRegisters(t)
 		if err != nil {
 			return err
 		}

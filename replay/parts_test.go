@@ -18,16 +18,16 @@ import (
 )
 
 // ownProcess uses the test's process as the replayed one, with a control in its memory.
-func ownProcess(t *testing.T) *process {
+func ownProcess(t *testing.T) *Process {
 	t.Helper()
-	memory, err := openMemory(os.Getpid())
+	memory, err := OpenMemory(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { memory.Close() })
-	size := (uint64(unsafe.Sizeof(agent.RawControl{})) + pageSize - 1) / pageSize * pageSize
-	return &process{pid: os.Getpid(), memory: memory, threads: map[int]*thread{},
-		control: ownPages(t, 0, size, unix.PROT_READ|unix.PROT_WRITE)}
+	size := (uint64(unsafe.Sizeof(agent.RawControl{})) + PageSize - 1) / PageSize * PageSize
+	return &Process{PID: os.Getpid(), Memory: memory, Threads: map[int]*Thread{},
+		Control: ownPages(t, 0, size, unix.PROT_READ|unix.PROT_WRITE)}
 }
 
 // ownRecordings is a recording of one process that ended with this outcome.
@@ -45,13 +45,13 @@ type fakePlacer struct {
 	free  int
 }
 
-func (f *fakePlacer) breakAt(_ *thread, pc evidence.Addr, count uint64) error {
+func (f *fakePlacer) breakAt(_ *Thread, pc evidence.Addr, count uint64) error {
 	f.pc, f.count = pc, count
 	return nil
 }
 
-func (f *fakePlacer) resumeAt(_ *thread, pcs ...uint64) error { f.pcs = pcs; return nil }
-func (f *fakePlacer) freeRegisters(*thread) int               { return f.free }
+func (f *fakePlacer) resumeAt(_ *Thread, pcs ...uint64) error { f.pcs = pcs; return nil }
+func (f *fakePlacer) freeRegisters(*Thread) int               { return f.free }
 
 // A request asks for the parts of its mode and for no others.
 func TestRequestParts(t *testing.T) {
@@ -86,21 +86,21 @@ func TestHookQueue(t *testing.T) {
 	same := evidence.Moment{Thread: 1, Ordinal: 4, PC: 0x1000, Count: 3}
 	later := evidence.Moment{Thread: 2, Ordinal: 7}
 	q := &hookQueue{process: p, placer: placed, list: []Hook{{At: first}, {At: same}, {At: later}}}
-	if err := q.arm(&thread{index: 1}, evidence.Moment{}); err != nil || placed.pc != 0x1000 || placed.count != 1 || !q.armed {
+	if err := q.arm(&Thread{Index: 1}, evidence.Moment{}); err != nil || placed.pc != 0x1000 || placed.count != 1 || !q.armed {
 		t.Errorf("armed %v at %v, arrival %d, %v", q.armed, placed.pc, placed.count, err)
 	}
 	// The second Moment is two arrivals after the first one.
-	if err := q.next(&thread{index: 1}, first); err != nil || placed.pc != 0x1000 || placed.count != 2 || !q.armed {
+	if err := q.next(&Thread{Index: 1}, first); err != nil || placed.pc != 0x1000 || placed.count != 2 || !q.armed {
 		t.Errorf("armed %v at %v, arrival %d, %v", q.armed, placed.pc, placed.count, err)
 	}
 	for _, want := range []struct {
 		thread  uint32
 		ordinal uint64
 	}{{2, 7}, {0, ^uint64(0)}} {
-		if err := q.next(&thread{index: 1}, same); err != nil || q.armed {
+		if err := q.next(&Thread{Index: 1}, same); err != nil || q.armed {
 			t.Fatalf("armed %v, %v", q.armed, err)
 		}
-		control, err := p.readControl()
+		control, err := p.ReadControl()
 		if err != nil || control.StopThread != want.thread || control.StopAt != want.ordinal {
 			t.Errorf("asked for thread %d, event %d, want %+v, %v", control.StopThread, control.StopAt, want, err)
 		}
@@ -123,11 +123,11 @@ func TestMissedHook(t *testing.T) {
 // a probe.
 func TestBreaksInText(t *testing.T) {
 	p := ownProcess(t)
-	text := ownPages(t, 0, pageSize, unix.PROT_READ|unix.PROT_EXEC)
+	text := ownPages(t, 0, PageSize, unix.PROT_READ|unix.PROT_EXEC)
 	b := newBreaks(p, ownRecordings(record.Outcome{}), []Break{{PC: evidence.Addr(text + 8)}, {PC: evidence.Addr(text + 64)}, {PC: 8}})
 	have := func() [2]byte {
 		var page [128]byte
-		if _, err := p.memory.Memory.ReadAt(page[:], int64(text)); err != nil {
+		if _, err := p.Memory.Memory.ReadAt(page[:], int64(text)); err != nil {
 			t.Fatal(err)
 		}
 		return [2]byte{page[8], page[64]}
@@ -146,7 +146,7 @@ func TestBreaksInText(t *testing.T) {
 			t.Errorf("%s: the text has % x, want % x, %v", step.what, have(), step.want, err)
 		}
 		var seen [1]byte
-		if _, err := p.memory.ReadAt(seen[:], int64(text+64)); err != nil || seen[0] != 0 {
+		if _, err := p.Memory.ReadAt(seen[:], int64(text+64)); err != nil || seen[0] != 0 {
 			t.Errorf("%s: a reader sees %#x, %v", step.what, seen[0], err)
 		}
 	}
@@ -159,16 +159,16 @@ func TestBreaksInText(t *testing.T) {
 // its share do the rest at full speed.
 func TestStepperShares(t *testing.T) {
 	p := ownProcess(t)
-	p.movedFrom, p.library = func(uint64) *x86.Inst { return nil }, []span{}
-	text := ownPages(t, 0, pageSize, unix.PROT_READ|unix.PROT_WRITE)
+	p.MovedFrom, p.Library = func(uint64) *x86.Inst { return nil }, []Span{}
+	text := ownPages(t, 0, PageSize, unix.PROT_READ|unix.PROT_WRITE)
 	store := []byte{0x48, 0x89, 0x07} // mov %rax, (%rdi)
-	if _, err := p.memory.WriteAt(slices.Concat(store, store, store, store), int64(text)); err != nil {
+	if _, err := p.Memory.WriteAt(slices.Concat(store, store, store, store), int64(text)); err != nil {
 		t.Fatal(err)
 	}
 	var told []Stepped
 	placed := &fakePlacer{}
 	st := newStepper(&Stepping{Most: 100, Share: 3, On: func(s *Stepped) { told = append(told, *s) }}, p, placed)
-	th := &thread{index: 2}
+	th := &Thread{Index: 2}
 	st.threads[th] = &steps{to: 9, ordinal: 5, counts: map[uint64]uint64{}}
 	for i := range uint64(3) {
 		spent, err := st.stepped(th, &ptrace.Registers{Rip: text + 3*i, Rdi: 0x5000})
@@ -191,9 +191,9 @@ func TestStepperShares(t *testing.T) {
 // The recorded end decides whether a process ended as recorded.
 func TestJudgeOfTheEnd(t *testing.T) {
 	leave := func(o record.Outcome, status uint64, free bool) *judge {
-		j := &judge{process: &process{}, recordings: ownRecordings(o), result: &Result{}}
+		j := &judge{process: &Process{}, recordings: ownRecordings(o), result: &Result{}}
 		// Naming a difference fails, because there is no process.
-		if err := j.exited(&thread{index: 1}, &signalStop{regs: ptrace.Registers{Rdi: status}}, free); err != nil {
+		if err := j.exited(&Thread{Index: 1}, &SignalStop{Regs: ptrace.Registers{Rdi: status}}, free); err != nil {
 			j.end = nil
 		}
 		return j
@@ -207,7 +207,7 @@ func TestJudgeOfTheEnd(t *testing.T) {
 		}
 	}
 	r := ownRecordings(record.Outcome{Kind: record.OutcomeSignal, Signal: int(unix.SIGABRT), Thread: 2})
-	two, one := &thread{index: 2}, &thread{index: 1}
+	two, one := &Thread{Index: 2}, &Thread{Index: 1}
 	if !r.endsWith(two, unix.SIGABRT) || r.endsWith(one, unix.SIGABRT) || r.endsWith(two, unix.SIGSEGV) {
 		t.Error("the recorded signal is SIGABRT of thread 2")
 	}

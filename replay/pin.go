@@ -11,14 +11,14 @@ import (
 // pinned counts the processes that were pinned.
 var pinned atomic.Uint32
 
-// pin restricts the process and this thread, which traces it, to one processor of those that they
+// Pin restricts the process and this thread, which traces it, to one processor of those that they
 // may use, a different one each time. The process's threads run in turn. Waking a thread on
 // another processor costs more than most code between two events, and a stop costs half as much on
 // one processor. Pinning only affects speed, so there is no error. The program sees the recorded
 // affinity: the result of that call comes from the log. This thread ends with the replay.
-func (p *process) pin() {
+func (p *Process) Pin() {
 	var may unix.CPUSet
-	if unix.SchedGetaffinity(p.pid, &may) != nil || may.Count() < 2 {
+	if unix.SchedGetaffinity(p.PID, &may) != nil || may.Count() < 2 {
 		return
 	}
 	left := (pinned.Add(1) + uint32(os.Getpid())) % uint32(may.Count())
@@ -29,7 +29,7 @@ func (p *process) pin() {
 		if left == 0 {
 			var one unix.CPUSet
 			one.Set(cpu)
-			unix.SchedSetaffinity(p.pid, &one)
+			unix.SchedSetaffinity(p.PID, &one)
 			unix.SchedSetaffinity(0, &one)
 			p.allowed = &may
 			return
@@ -38,13 +38,13 @@ func (p *process) pin() {
 	}
 }
 
-// unpin undoes pin for a process that is handed to a debugger, which this thread starts.
-func (p *process) unpin() {
+// Unpin undoes pin for a process that is handed to a debugger, which this thread starts.
+func (p *Process) Unpin() {
 	if p.allowed == nil {
 		return
 	}
 	unix.SchedSetaffinity(0, p.allowed)
-	for tid := range p.threads {
+	for tid := range p.Threads {
 		unix.SchedSetaffinity(tid, p.allowed)
 	}
 	p.allowed = nil

@@ -14,7 +14,7 @@ import (
 type point struct{ pc, left uint64 }
 
 // armPoint makes trap stop the thread at a preemption's instruction.
-func (b *breakpoints) armPoint(t *thread, e *record.Event) error {
+func (b *breakpoints) armPoint(t *Thread, e *record.Event) error {
 	if len(e.Args) < 2 || e.Args[0] != agent.PointPC || e.Object == 0 || e.Args[1] == 0 {
 		return fmt.Errorf("replay: a preemption of class %v is looked for", e.Args)
 	}
@@ -23,13 +23,13 @@ func (b *breakpoints) armPoint(t *thread, e *record.Event) error {
 	}
 	x := b.of(t)
 	x.point = point{e.Object, e.Args[1]}
-	return x.set(t.tid)
+	return x.set(t.TID)
 }
 
 // reachedPoint handles a thread at the instruction.
-func (b *breakpoints) reachedPoint(t *thread, x *broken, regs *ptrace.Registers) (move, error) {
+func (b *breakpoints) reachedPoint(t *Thread, x *broken, regs *ptrace.Registers) (move, error) {
 	x.point = point{}
-	if err := x.set(t.tid); err != nil {
+	if err := x.set(t.TID); err != nil {
 		return move{}, err
 	}
 	// A Moment at the same instruction is after the preemption.
@@ -39,7 +39,7 @@ func (b *breakpoints) reachedPoint(t *thread, x *broken, regs *ptrace.Registers)
 	return move{kind: movePoint}, nil
 }
 
-func (b *breakpoints) resumeAt(t *thread, pcs ...uint64) error {
+func (b *breakpoints) resumeAt(t *Thread, pcs ...uint64) error {
 	x := b.of(t)
 	for _, pc := range pcs {
 		if err := b.demote(t, pc); err != nil {
@@ -47,11 +47,11 @@ func (b *breakpoints) resumeAt(t *thread, pcs ...uint64) error {
 		}
 	}
 	x.resume = pcs
-	return x.set(t.tid)
+	return x.set(t.TID)
 }
 
-func (b *breakpoints) freeRegisters(t *thread) int {
-	x, left := b.of(t), debugRegisters
+func (b *breakpoints) freeRegisters(t *Thread) int {
+	x, left := b.of(t), DebugRegisters
 	for _, taken := range []bool{x.moment != 0, x.point.pc != 0, x.place != nil} {
 		if taken {
 			left--
@@ -67,7 +67,7 @@ func (s *stage) usePreemptions(given []record.Preemption, timing record.Timing, 
 	if s.preemptions == nil {
 		found, err := s.rec.Found()
 		if err != nil {
-			return &InputError{err}
+			return &InputError{Err: err}
 		}
 		if found == nil || found.Timing != timing {
 			return nil
@@ -76,7 +76,7 @@ func (s *stage) usePreemptions(given []record.Preemption, timing record.Timing, 
 	}
 	for _, p := range s.preemptions {
 		if err := p.Check(); err != nil {
-			return inputf("replay: a preemption has %w", err)
+			return Inputf("replay: a preemption has %w", err)
 		}
 	}
 	if !part {
@@ -112,10 +112,10 @@ func (s *Stopped) Stuck() *StuckError {
 
 // ThreadPC returns the pc of a thread in the program.
 func (s *Stopped) ThreadPC(thread uint32) (evidence.Addr, error) {
-	t := s.c.byIndex(thread)
+	t := s.c.ThreadNumbered(thread)
 	if t == nil {
 		return 0, fmt.Errorf("replay: there is no thread %d", thread)
 	}
-	regs, err := s.c.programRegisters(t)
+	regs, err := s.c.ProgramRegisters(t)
 	return evidence.Addr(regs.Rip), err
 }

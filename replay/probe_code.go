@@ -143,9 +143,9 @@ func (p *probes) within(a *inlineAssembler, o *x86.Operand, hit, miss string) er
 		}
 	}
 	hull := p.hull()
-	a.constant(hardAX, hull.start-size+1)
+	a.constant(hardAX, hull.Start-size+1)
 	a.Write([]byte{0x48, 0x89, 0xca, 0x48, 0x29, 0xc2}) // mov %rcx, %rdx; sub %rax, %rdx
-	a.constant(hardAX, hull.size()+size-1)
+	a.constant(hardAX, hull.Size()+size-1)
 	a.Write([]byte{0x48, 0x39, 0xc2}) // cmp %rax, %rdx
 	a.to(miss, 0x0f, 0x83)            // jae
 	a.Write([]byte{0xb8})             // mov $size, %eax
@@ -163,10 +163,10 @@ func (p *probes) withinRepeats(a *inlineAssembler, o *x86.Operand, hit, miss str
 	a.Write([]byte{0x48, 0x8d, 0x14, 0x01}) // lea (%rcx,%rax), %rdx
 	a.Write([]byte{0x48, 0x83, 0xc2, 8})    // add $8, %rdx
 	a.Write([]byte{0x48, 0x29, 0xc1})       // sub %rax, %rcx
-	a.constant(hardAX, hull.start)
+	a.constant(hardAX, hull.Start)
 	a.Write([]byte{0x48, 0x39, 0xc2}) // cmp %rax, %rdx
 	a.to(miss, 0x0f, 0x86)            // jbe
-	a.constant(hardAX, hull.end)
+	a.constant(hardAX, hull.End)
 	a.Write([]byte{0x48, 0x39, 0xc1}) // cmp %rax, %rcx
 	a.to(miss, 0x0f, 0x83)            // jae
 	a.to(hit, 0xe9)
@@ -397,9 +397,9 @@ func (p *probes) locksCode(a *inlineAssembler) {
 func (p *probes) tables() []byte {
 	b := make([]byte, blockOwn)
 	at := blockRanges
-	for _, x := range append(p.spans[:len(p.spans):len(p.spans)], span{^uint64(0), ^uint64(0)}) {
-		binary.LittleEndian.PutUint64(b[at:], x.start)
-		binary.LittleEndian.PutUint64(b[at+8:], x.end)
+	for _, x := range append(p.spans[:len(p.spans):len(p.spans)], Span{Start: ^uint64(0), End: ^uint64(0)}) {
+		binary.LittleEndian.PutUint64(b[at:], x.Start)
+		binary.LittleEndian.PutUint64(b[at+8:], x.End)
 		at += 16
 	}
 	for i, l := range p.tr.c.request.watching.Locks {

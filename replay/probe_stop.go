@@ -27,7 +27,7 @@ func (tr *tracing) watchByProbes() error {
 
 // installProbes is called at a thread's request in the engine that reports loaded objects, or at
 // its first request.
-func (tr *tracing) installProbes(t *thread, s *signalStop) error {
+func (tr *tracing) installProbes(t *Thread, s *SignalStop) error {
 	if tr == nil || tr.probes == nil {
 		return nil
 	}
@@ -37,8 +37,8 @@ func (tr *tracing) installProbes(t *thread, s *signalStop) error {
 	if err != nil {
 		return err
 	}
-	regs, err := ptrace.GetRegisters(t.tid)
-	s.regs.Gs_base = regs.Gs_base
+	regs, err := ptrace.GetRegisters(t.TID)
+	s.Regs.Gs_base = regs.Gs_base
 	return err
 }
 
@@ -93,7 +93,7 @@ func (p *probes) original(regs *ptrace.Registers) {
 }
 
 // trapped implements inlineCode.
-func (p *probes) trapped(t *thread, s *signalStop, site *inlineSite) error {
+func (p *probes) trapped(t *Thread, s *SignalStop, site *inlineSite) error {
 	c := p.tr.c
 	behind := t
 	if site != p.each {
@@ -108,34 +108,34 @@ func (p *probes) trapped(t *thread, s *signalStop, site *inlineSite) error {
 	if c.result.Stops++; c.request.watching.MostStops > 0 && c.result.Stops > c.request.watching.MostStops {
 		return &StopsError{c.request.watching.MostStops}
 	}
-	stop, err := p.step(t, &s.regs, site)
+	stop, err := p.step(t, &s.Regs, site)
 	if err != nil || c.end != nil {
 		return err
 	}
 	if stop != nil {
 		return c.handle(*stop)
 	}
-	if err := p.in.goOn(t, &s.regs); err != nil {
+	if err := p.in.goOn(t, &s.Regs); err != nil {
 		return err
 	}
 	return c.resume(t)
 }
 
 // faulted implements inlineCode.
-func (p *probes) faulted(t *thread, s *signalStop) (bool, error) {
-	if s.signal != unix.SIGSEGV && s.signal != unix.SIGBUS {
+func (p *probes) faulted(t *Thread, s *SignalStop) (bool, error) {
+	if s.Signal != unix.SIGSEGV && s.Signal != unix.SIGBUS {
 		return false, nil
 	}
-	if place, found := p.loads[s.regs.Rip]; found {
+	if place, found := p.loads[s.Regs.Rip]; found {
 		// The program's own access will fault, too.
-		s.regs.Rip = place.base + uint64(place.labels["miss"])
-	} else if p.lockLoads[s.regs.Rip] {
+		s.Regs.Rip = place.base + uint64(place.labels["miss"])
+	} else if p.lockLoads[s.Regs.Rip] {
 		const length = 2
-		s.regs.Rdx, s.regs.Rip = 0, s.regs.Rip+length // the lock's memory is not mapped (yet)
+		s.Regs.Rdx, s.Regs.Rip = 0, s.Regs.Rip+length // the lock's memory is not mapped (yet)
 	} else {
 		return false, nil
 	}
-	if err := ptrace.SetRegisters(t.tid, &s.regs); err != nil {
+	if err := ptrace.SetRegisters(t.TID, &s.Regs); err != nil {
 		return false, err
 	}
 	return true, p.tr.c.cont(t, 0)
@@ -149,7 +149,7 @@ type touch struct {
 
 // step makes a thread execute a site's instruction, with all its repetitions, and makes hits of
 // its accesses. stop is any other stop that occurred.
-func (p *probes) step(t *thread, regs *ptrace.Registers, site *inlineSite) (stop *ptrace.Stop, err error) {
+func (p *probes) step(t *Thread, regs *ptrace.Registers, site *inlineSite) (stop *ptrace.Stop, err error) {
 	x := p.all[site.number]
 	regs.Rip = x.inst.PC
 	for {
@@ -212,11 +212,11 @@ func (p *probes) about(x *probeSite, regs *ptrace.Registers) (map[int]touch, err
 func (p *probes) address(o *x86.Operand, regs *ptrace.Registers) (uint64, bool) {
 	own := *regs
 	own.Gs_base = 0
-	return operandAddress(o, &own)
+	return OperandAddress(o, &own)
 }
 
 // stepped makes hits of the accesses.
-func (p *probes) stepped(t *thread, x *probeSite, regs *ptrace.Registers, touches map[int]touch) error {
+func (p *probes) stepped(t *Thread, x *probeSite, regs *ptrace.Registers, touches map[int]touch) error {
 	tr := p.tr
 	s, err := tr.see(t, regs)
 	if err != nil {
@@ -246,7 +246,7 @@ func (p *probes) stepped(t *thread, x *probeSite, regs *ptrace.Registers, touche
 
 // skip lets a string instruction repeat until its next repetition touches a watched word. done: it
 // ended without touching one.
-func (p *probes) skip(t *thread, x *probeSite, regs *ptrace.Registers, site *inlineSite) (done bool, stop *ptrace.Stop, err error) {
+func (p *probes) skip(t *Thread, x *probeSite, regs *ptrace.Registers, site *inlineSite) (done bool, stop *ptrace.Stop, err error) {
 	next := p.next(x, regs)
 	left := regs.Rcx - next
 	regs.Rcx = next
@@ -263,7 +263,7 @@ func (p *probes) skip(t *thread, x *probeSite, regs *ptrace.Registers, site *inl
 	if left > 0 && !ended {
 		regs.Rip = x.inst.PC
 	}
-	return ended || left == 0, stop, ptrace.SetRegisters(t.tid, regs)
+	return ended || left == 0, stop, ptrace.SetRegisters(t.TID, regs)
 }
 
 // compares reports whether the instruction is scas or cmps, which end when they find what they
@@ -288,16 +288,16 @@ func (p *probes) next(x *probeSite, regs *ptrace.Registers) uint64 {
 		size := int64(o.Size)
 		for _, w := range p.spans {
 			// The first repetition that reaches the range, if it is not past it.
-			ahead, first := int64(w.start-addr), int64(0)
+			ahead, first := int64(w.Start-addr), int64(0)
 			if regs.Eflags&directionFlag != 0 {
-				ahead = int64(addr - w.end)
+				ahead = int64(addr - w.End)
 				first = max(floor(ahead, size)+1, 1)
-				if addr-uint64(first*size)+uint64(size) <= w.start {
+				if addr-uint64(first*size)+uint64(size) <= w.Start {
 					continue
 				}
 			} else {
 				first = max(floor(ahead, size), 1)
-				if addr+uint64(first*size) >= w.end {
+				if addr+uint64(first*size) >= w.End {
 					continue
 				}
 			}

@@ -43,7 +43,7 @@ type probes struct {
 
 	// spans are the watched ranges. sorted lists the watches by address. onlyWrites: reads of all
 	// of them are left out.
-	spans      []span
+	spans      []Span
 	sorted     []int
 	onlyWrites bool
 
@@ -96,20 +96,20 @@ func newProbes(tr *tracing) (*probes, error) {
 	for _, i := range p.sorted {
 		w := &tr.watches[i]
 		low, high := uint64(w.Addr), uint64(w.Addr)+uint64(w.Size)
-		if n := len(p.spans); n > 0 && p.spans[n-1].end >= low {
-			p.spans[n-1].end = max(p.spans[n-1].end, high)
+		if n := len(p.spans); n > 0 && p.spans[n-1].End >= low {
+			p.spans[n-1].End = max(p.spans[n-1].End, high)
 		} else {
-			p.spans = append(p.spans, span{low, high})
+			p.spans = append(p.spans, Span{Start: low, End: high})
 		}
 	}
 	p.in = newInlined(tr.c, p)
 	return p, p.readLog()
 }
 
-func (p *probes) hull() span { return span{p.spans[0].start, p.spans[len(p.spans)-1].end} }
+func (p *probes) hull() Span { return Span{Start: p.spans[0].Start, End: p.spans[len(p.spans)-1].End} }
 
 func (p *probes) touches(addr, size uint64) bool {
-	return slices.ContainsFunc(p.spans, func(x span) bool { return addr < x.end && addr+size > x.start })
+	return slices.ContainsFunc(p.spans, func(x Span) bool { return addr < x.End && addr+size > x.Start })
 }
 
 func (p *probes) close() {
@@ -120,7 +120,7 @@ func (p *probes) close() {
 
 // install puts probes at the instructions whose objects are loaded. The thread is in a request of
 // the engine, so the others wait.
-func (p *probes) install(t *thread) error {
+func (p *probes) install(t *Thread) error {
 	if p.block == nil {
 		if err := p.share(t); err != nil {
 			return err
@@ -129,14 +129,14 @@ func (p *probes) install(t *thread) error {
 			p.tr.initial(i) // the dynamic linker may have changed it
 		}
 	}
-	maps, err := readMaps(p.tr.c.pid)
+	maps, err := ReadMaps(p.tr.c.PID)
 	if err != nil {
 		return err
 	}
 	var sites []*inlineSite
 	p.waiting = slices.DeleteFunc(p.waiting, func(pc uint64) bool {
-		m := maps.at(pc)
-		if m == nil || m.perms[2] != 'x' || m.path == "" {
+		m := maps.Containing(pc)
+		if m == nil || m.Perms[2] != 'x' || m.Path == "" {
 			return false
 		}
 		if x := p.site(pc, m); x != nil && p.onlyWrites && !x.writes() {
@@ -158,8 +158,8 @@ func (x *probeSite) writes() bool {
 }
 
 // site returns how an instruction's accesses are seen; nil: they cannot be.
-func (p *probes) site(pc uint64, m *mapping) *probeSite {
-	inst := p.tr.c.decode(pc)
+func (p *probes) site(pc uint64, m *Mapping) *probeSite {
+	inst := p.tr.c.Instruction(pc)
 	if inst == nil || inst.Flow == x86.FlowTrap || inst.Flow == x86.FlowSyscall {
 		return nil
 	}
@@ -190,9 +190,9 @@ func (in *inlined) engines(pc, size uint64) bool {
 }
 
 // share maps the memory for entries in both processes.
-func (p *probes) share(t *thread) error {
+func (p *probes) share(t *Thread) error {
 	c := p.tr.c
-	regs, err := ptrace.GetRegisters(t.tid)
+	regs, err := ptrace.GetRegisters(t.TID)
 	if err != nil {
 		return err
 	}
@@ -211,12 +211,12 @@ func (p *probes) share(t *thread) error {
 	if p.block, err = unix.Mmap(fd, 0, blockBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
 		return fmt.Errorf("replay: mmap: %w", err)
 	}
-	if p.base, err = c.mapShared(t, regs.Rip, pathOf(f), blockBytes); err != nil {
+	if p.base, err = c.MapShared(t, regs.Rip, pathOf(f), blockBytes); err != nil {
 		return err
 	}
 	copy(p.block, p.tables())
-	for _, t := range c.threads {
-		if t.stopped {
+	for _, t := range c.Threads {
+		if t.Stopped {
 			if err := p.arm(t); err != nil {
 				return err
 			}
@@ -231,22 +231,22 @@ func (p *probes) word(offset int) *atomic.Uint64 {
 }
 
 // arm gives a stopped thread its own memory.
-func (p *probes) arm(t *thread) error {
+func (p *probes) arm(t *Thread) error {
 	if p.block == nil {
 		return nil // no code is installed yet
 	}
-	n, known := p.own[t.tid]
+	n, known := p.own[t.TID]
 	if !known {
 		if p.owns == mostOwn {
 			return fmt.Errorf("replay: more than %d threads", mostOwn)
 		}
 		n = p.owns
 		p.owns++
-		p.own[t.tid] = n
+		p.own[t.TID] = n
 	}
 	at := blockOwn + n*ownBytes
-	binary.LittleEndian.PutUint32(p.block[at+ownTID:], uint32(t.tid))
-	return ptrace.SetGSBase(t.tid, p.base+uint64(at))
+	binary.LittleEndian.PutUint32(p.block[at+ownTID:], uint32(t.TID))
+	return ptrace.SetGSBase(t.TID, p.base+uint64(at))
 }
 
 // finish runs at the end of the replay, with all threads stopped, and restores the program's text
@@ -259,7 +259,7 @@ func (p *probes) finish() error {
 	if err := p.drain(nil); err != nil {
 		return err
 	}
-	control, err := c.readControl()
+	control, err := c.ReadControl()
 	if err != nil {
 		return err
 	}
@@ -277,8 +277,8 @@ func (p *probes) finish() error {
 	if err := p.in.remove(); err != nil {
 		return err
 	}
-	for tid, t := range c.threads {
-		if !t.stopped {
+	for tid, t := range c.Threads {
+		if !t.Stopped {
 			continue
 		}
 		if err := ptrace.SetGSBase(tid, 0); err != nil && !errors.Is(err, unix.ESRCH) {

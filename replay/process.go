@@ -17,129 +17,131 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// process is the replayed process under ptrace: its memory, its threads, and the engine's data in
+// Process is the replayed process under ptrace: its memory, its threads, and the engine's data in
 // it. Only its memory may be used outside of the tracing kernel thread.
-type process struct {
-	pid     int
-	memory  *processMemory
-	threads map[int]*thread
-	// control is the address of the engine's control; 0 before DG_TRAP_HELLO. trapPC is the
+type Process struct {
+	PID     int
+	Memory  *Memory
+	Threads map[int]*Thread
+	// Control is the address of the engine's control; 0 before DG_TRAP_HELLO. TrapPC is the
 	// address of the engine's trap instruction.
-	control uint64
-	trapPC  uint64
-	// started: the engine runs in this process, or ran in its parent.
-	started bool
-	// mapped is the memory that the tool maps in the process for its own code and data.
-	mapped []span
-	// library is the recording library's code, once it has been looked up. libraryPath is the
+	Control uint64
+	TrapPC  uint64
+	// Started: the engine runs in this process, or ran in its parent.
+	Started bool
+	// Mapped is the memory that the tool maps in the process for its own code and data.
+	Mapped []Span
+	// Library is the recording library's code, once it has been looked up. LibraryPath is the
 	// library's file.
-	library     []span
-	libraryPath string
-	// watchRegisters are the debug registers that watches use in each thread.
-	watchRegisters watchRegisters
-	// detached: the process was handed over.
-	detached bool
+	Library     []Span
+	LibraryPath string
+	// WatchRegisters are the debug registers that watches use in each thread.
+	WatchRegisters WatchRegisters
+	// Detached: the process was handed over.
+	Detached bool
 	// allowed are the processors that the process could use before pin; nil: it was not pinned.
 	allowed *unix.CPUSet
-	// files says how the process's files are found.
-	files image.Options
-	// toProgram replaces registers in code that the tool has placed in the process by those in the
-	// program's text.
-	toProgram func(*ptrace.Registers)
-	// movedFrom returns the program's instruction that the tool has placed right before pc; nil:
+	// ImageOptions says how the process's files are found.
+	ImageOptions image.Options
+	// OutOfCopies replaces registers in code that the tool has placed in the process by those in
+	// the program's text.
+	OutOfCopies func(*ptrace.Registers)
+	// MovedFrom returns the program's instruction that the tool has placed right before pc; nil:
 	// none.
-	movedFrom func(pc uint64) *x86.Inst
+	MovedFrom func(pc uint64) *x86.Inst
 }
 
-func (p *process) readControl() (*agent.RawControl, error) {
-	return readStruct[agent.RawControl](p.memory, p.control)
+// ReadControl reads the engine's control.
+func (p *Process) ReadControl() (*agent.RawControl, error) {
+	return ReadStruct[agent.RawControl](p.Memory, p.Control)
 }
 
-// rthread reads the engine's data of a thread.
-func (p *process) rthread(index uint32) (*agent.RawRThread, error) {
-	return readStruct[agent.RawRThread](p.memory, agent.RThreadAddress(index))
+// ReadThread reads the engine's data of a thread.
+func (p *Process) ReadThread(index uint32) (*agent.RawRThread, error) {
+	return ReadStruct[agent.RawRThread](p.Memory, agent.RThreadAddress(index))
 }
 
-// identify finds a thread's index.
-func (p *process) identify(t *thread) error {
-	if t.index != 0 {
+// Identify finds a thread's index.
+func (p *Process) Identify(t *Thread) error {
+	if t.Index != 0 {
 		return nil
 	}
-	control, err := p.readControl()
+	control, err := p.ReadControl()
 	if err != nil {
 		return err
 	}
 	// The youngest first: they are the ones looked up.
 	for i := min(control.Threads, agent.RThreads-1); i > 0; i-- {
-		r, err := p.rthread(i)
+		r, err := p.ReadThread(i)
 		if err != nil {
 			continue // a slot that is not mapped yet, or not any more
 		}
-		if int(r.RealTID) == t.tid && r.State != agent.RNone {
-			t.index = i
+		if int(r.RealTID) == t.TID && r.State != agent.RNone {
+			t.Index = i
 			return nil
 		}
 	}
-	return fmt.Errorf("%w (%d)", errNoThread, t.tid)
+	return fmt.Errorf("%w (%d)", ErrNoThread, t.TID)
 }
 
-// sortedThreads are the threads by their index.
-func (p *process) sortedThreads() []*thread {
-	var list []*thread
-	for _, t := range p.threads {
-		p.identify(t) // one that has just begun stays without a number
+// SortedThreads are the threads by their index.
+func (p *Process) SortedThreads() []*Thread {
+	var list []*Thread
+	for _, t := range p.Threads {
+		p.Identify(t) // one that has just begun stays without a number
 		list = append(list, t)
 	}
-	slices.SortFunc(list, func(a, b *thread) int { return int(int64(a.index) - int64(b.index)) })
+	slices.SortFunc(list, func(a, b *Thread) int { return int(int64(a.Index) - int64(b.Index)) })
 	return list
 }
 
-func (p *process) byIndex(index uint32) *thread {
-	for _, t := range p.sortedThreads() {
-		if t.index == index && index != 0 {
+// ThreadNumbered returns the thread with an index in the recording; nil if there is none.
+func (p *Process) ThreadNumbered(index uint32) *Thread {
+	for _, t := range p.SortedThreads() {
+		if t.Index == index && index != 0 {
 			return t
 		}
 	}
 	return nil
 }
 
-// writeStruct writes one of the Raw types of package agent.
-func (p *process) writeStruct(addr uint64, v any) error {
+// WriteStruct writes one of the Raw types of package agent.
+func (p *Process) WriteStruct(addr uint64, v any) error {
 	encoded, err := binary.Append(nil, binary.LittleEndian, v)
 	if err != nil {
 		return err
 	}
-	_, err = p.memory.WriteAt(encoded, int64(addr))
+	_, err = p.Memory.WriteAt(encoded, int64(addr))
 	return err
 }
 
-// isTrap reports whether a trap is a request of the engine, not a trap of the program.
-func (p *process) isTrap(s *signalStop) bool {
-	return s.signal == unix.SIGTRAP && s.code == siKernel && s.regs.Rbx == agent.TrapMagic &&
-		(p.trapPC == 0 || s.regs.Rip == p.trapPC+1)
+// IsTrap reports whether a trap is a request of the engine, not a trap of the program.
+func (p *Process) IsTrap(s *SignalStop) bool {
+	return s.Signal == unix.SIGTRAP && s.Code == FromKernel && s.Regs.Rbx == agent.TrapMagic &&
+		(p.TrapPC == 0 || s.Regs.Rip == p.TrapPC+1)
 }
 
-// kill ends the process, and waits until it is gone.
-func (p *process) kill() {
-	if p.detached || p.pid == 0 {
+// Kill ends the process, and waits until it is gone.
+func (p *Process) Kill() {
+	if p.Detached || p.PID == 0 {
 		return
 	}
-	unix.Kill(p.pid, unix.SIGKILL)
+	unix.Kill(p.PID, unix.SIGKILL)
 	for {
 		stop, err := ptrace.Wait()
-		if err != nil || stop.Kind == ptrace.Ended && stop.TID == p.pid {
+		if err != nil || stop.Kind == ptrace.Ended && stop.TID == p.PID {
 			break
 		}
 	}
-	if p.memory != nil {
-		p.memory.Close()
+	if p.Memory != nil {
+		p.Memory.Close()
 	}
 }
 
-// another reports whether a new thread belongs to a process that the replayed one is forking. The
-// new process stops at its start, which may be reported before the fork. It must not continue
-// before that: its requests would be answered from its parent's memory and recording.
-func (p *process) another(tid int) bool {
+// OfAnotherProcess reports whether a new thread belongs to a process that the replayed one is
+// forking. The new process stops at its start, which may be reported before the fork. It must not
+// continue before that: its requests would be answered from its parent's memory and recording.
+func (p *Process) OfAnotherProcess(tid int) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
 	if err != nil {
 		return false
@@ -147,17 +149,18 @@ func (p *process) another(tid int) bool {
 	_, rest, found := strings.Cut(string(status), "\nTgid:")
 	own, _, _ := strings.Cut(rest, "\n")
 	group, err := strconv.Atoi(strings.TrimSpace(own))
-	return found && err == nil && group != p.pid
+	return found && err == nil && group != p.PID
 }
 
-// dead returns a thread that was parked with the signal that ends the process.
-func (p *process) dead() *thread {
-	for _, t := range p.sortedThreads() {
-		if t.final != nil && t.final.signal != 0 {
+// FailedThread returns a thread that was parked with the signal that ends the process.
+func (p *Process) FailedThread() *Thread {
+	for _, t := range p.SortedThreads() {
+		if t.Final != nil && t.Final.Signal != 0 {
 			return t
 		}
 	}
 	return nil
 }
 
-var errNoThread = errors.New("replay: the engine does not know the thread")
+// ErrNoThread says that a thread has no index in the recording yet.
+var ErrNoThread = errors.New("replay: the engine does not know the thread")

@@ -55,9 +55,9 @@ func (r *recordings) unbegun() []uint32 {
 }
 
 // endsWith reports whether the recorded process ended with this signal in the thread.
-func (r *recordings) endsWith(t *thread, signal syscall.Signal) bool {
+func (r *recordings) endsWith(t *Thread, signal syscall.Signal) bool {
 	outcome := &r.stage().rec.Manifest.Outcome
-	return r.last() && outcome.Signal == int(signal) && (outcome.Thread == t.index || outcome.Thread == 0)
+	return r.last() && outcome.Signal == int(signal) && (outcome.Thread == t.Index || outcome.Thread == 0)
 }
 
 // endsShort reports whether the process continued after the last event, and its end is not known,
@@ -82,20 +82,20 @@ func (r *recordings) faultOutcome() bool {
 		return false
 	}
 	failing := r.core.FailingThread()
-	return failing != nil && failing.Signal != nil && failing.Signal.Code == siKernel && faults[syscall.Signal(failing.Signal.Number)]
+	return failing != nil && failing.Signal != nil && failing.Signal.Code == FromKernel && Faults[syscall.Signal(failing.Signal.Number)]
 }
 
 // asRecorded reports whether the recorded process ended with this signal.
-func (r *recordings) asRecorded(t *thread, signal int) bool {
+func (r *recordings) asRecorded(t *Thread, signal int) bool {
 	o := &r.rec.Manifest.Outcome
-	return o.Kind == record.OutcomeSignal && o.Signal == signal && (o.Thread == 0 || o.Thread == t.index)
+	return o.Kind == record.OutcomeSignal && o.Signal == signal && (o.Thread == 0 || o.Thread == t.Index)
 }
 
 // checkPoints checks that the engine supports preemptions, if there are any.
 func (r *recordings) checkPoints(control *agent.RawControl) error {
 	for _, s := range r.stages {
 		if len(s.preemptions) > 0 && control.PointAble != 1 {
-			return inputf("replay: the library that recorded %s cannot preempt its threads: record it again", s.rec.Dir)
+			return Inputf("replay: the library that recorded %s cannot preempt its threads: record it again", s.rec.Dir)
 		}
 	}
 	return nil
@@ -103,8 +103,8 @@ func (r *recordings) checkPoints(control *agent.RawControl) error {
 
 // leftOver counts the events that the replay should have reached and has not. Futex calls may
 // remain, and notes belong to no call of the program.
-func (r *recordings) leftOver(p *process, reordered bool) (uint64, error) {
-	control, err := p.readControl()
+func (r *recordings) leftOver(p *Process, reordered bool) (uint64, error) {
+	control, err := p.ReadControl()
 	if err != nil || control.Consumed >= r.stage().events || reordered {
 		return 0, err
 	}
@@ -116,7 +116,7 @@ func (r *recordings) leftOver(p *process, reordered bool) (uint64, error) {
 		}
 		if _, known := done[e.Thread]; !known {
 			done[e.Thread] = 0
-			if known, err := p.rthread(e.Thread); err == nil {
+			if known, err := p.ReadThread(e.Thread); err == nil {
 				done[e.Thread] = known.Ordinal
 			}
 		}
@@ -128,8 +128,8 @@ func (r *recordings) leftOver(p *process, reordered bool) (uint64, error) {
 }
 
 // nextEvent returns the thread's next event in the log; nil if there is none.
-func (r *recordings) nextEvent(p *process, t *thread) (*record.Event, error) {
-	known, err := p.rthread(t.index)
+func (r *recordings) nextEvent(p *Process, t *Thread) (*record.Event, error) {
+	known, err := p.ReadThread(t.Index)
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +140,6 @@ func (r *recordings) nextEvent(p *process, t *thread) (*record.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Thread, e.Ordinal = t.index, known.Ordinal+1
+	e.Thread, e.Ordinal = t.Index, known.Ordinal+1
 	return e, nil
 }

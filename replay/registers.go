@@ -12,16 +12,16 @@ import (
 )
 
 // ReadMemory implements image.Memory for the replayed process.
-func (p *process) ReadMemory(addr evidence.Addr, into []byte) (int, error) {
-	return p.memory.ReadAt(into, int64(addr))
+func (p *Process) ReadMemory(addr evidence.Addr, into []byte) (int, error) {
+	return p.Memory.ReadAt(into, int64(addr))
 }
 
-// openImage opens the stopped process for analysis.
-func (p *process) openImage(failing *thread) (*image.Process, error) {
-	traced := image.Traced{PID: p.pid, Failing: -1}
+// OpenImage opens the stopped process for analysis.
+func (p *Process) OpenImage(failing *Thread) (*image.Process, error) {
+	traced := image.Traced{PID: p.PID, Failing: -1}
 	var numbers []int
-	for _, t := range p.sortedThreads() {
-		regs, err := p.namedRegisters(t)
+	for _, t := range p.SortedThreads() {
+		regs, err := p.NamedRegisters(t)
 		if err != nil {
 			return nil, err
 		}
@@ -29,21 +29,21 @@ func (p *process) openImage(failing *thread) (*image.Process, error) {
 		if err != nil {
 			return nil, err
 		}
-		floating, err := ptrace.GetRegset(t.tid, ptrace.RegsetFP)
+		floating, err := ptrace.GetRegset(t.TID, ptrace.RegsetFP)
 		if err != nil {
 			return nil, err
 		}
 		if t == failing {
 			traced.Failing = len(traced.Threads)
 		}
-		x := image.TracedThread{TID: t.tid, General: general, Floating: floating}
-		if t.final != nil && t.final.info != nil {
-			x.Siginfo = t.final.info[:]
+		x := image.TracedThread{TID: t.TID, General: general, Floating: floating}
+		if t.Final != nil && t.Final.Info != nil {
+			x.Siginfo = t.Final.Info[:]
 		}
 		traced.Threads = append(traced.Threads, x)
-		numbers = append(numbers, int(t.index))
+		numbers = append(numbers, int(t.Index))
 	}
-	opened, err := image.OpenTraced(traced, p.files)
+	opened, err := image.OpenTraced(traced, p.ImageOptions)
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
@@ -55,33 +55,33 @@ func (p *process) openImage(failing *thread) (*image.Process, error) {
 	return opened, nil
 }
 
-// momentOf returns where a thread is.
-func (p *process) momentOf(t *thread) (evidence.Moment, error) {
-	if t.index == 0 {
-		if err := p.identify(t); err != nil {
+// MomentOf returns where a thread is.
+func (p *Process) MomentOf(t *Thread) (evidence.Moment, error) {
+	if t.Index == 0 {
+		if err := p.Identify(t); err != nil {
 			return evidence.Moment{}, nil // before its first event
 		}
 	}
-	r, err := p.rthread(t.index)
+	r, err := p.ReadThread(t.Index)
 	if err != nil {
 		return evidence.Moment{}, err
 	}
-	regs, err := p.programRegisters(t)
+	regs, err := p.ProgramRegisters(t)
 	if err != nil {
 		return evidence.Moment{}, err
 	}
-	return evidence.Moment{Thread: t.index, Ordinal: r.Ordinal, PC: evidence.Addr(regs.Rip), Count: 1}, nil
+	return evidence.Moment{Thread: t.Index, Ordinal: r.Ordinal, PC: evidence.Addr(regs.Rip), Count: 1}, nil
 }
 
-// programRegisters returns the registers with which the program continues in a stopped thread.
-func (p *process) programRegisters(t *thread) (ptrace.Registers, error) {
+// ProgramRegisters returns the registers with which the program continues in a stopped thread.
+func (p *Process) ProgramRegisters(t *Thread) (ptrace.Registers, error) {
 	regs, _, err := p.registersAndFrame(t)
 	return regs, err
 }
 
-// namedRegisters is programRegisters, but if the pc is in a stub, which no unwind table covers,
+// NamedRegisters is ProgramRegisters, but if the pc is in a stub, which no unwind table covers,
 // the pc is that in the program's own text.
-func (p *process) namedRegisters(t *thread) (ptrace.Registers, error) {
+func (p *Process) NamedRegisters(t *Thread) (ptrace.Registers, error) {
 	regs, frame, err := p.registersAndFrame(t)
 	if frame != nil && (frame.Kind == agent.EntrySyscall || frame.Kind == agent.EntryInsn) {
 		regs.Rip = frame.R11
@@ -89,39 +89,39 @@ func (p *process) namedRegisters(t *thread) (ptrace.Registers, error) {
 	return regs, err
 }
 
-func (p *process) registersAndFrame(t *thread) (ptrace.Registers, *agent.RawFrame, error) {
-	if t.final != nil {
-		regs := t.final.regs
-		p.toProgram(&regs)
-		return p.underEngine(t.index, regs, t.final.inside)
+func (p *Process) registersAndFrame(t *Thread) (ptrace.Registers, *agent.RawFrame, error) {
+	if t.Final != nil {
+		regs := t.Final.Regs
+		p.OutOfCopies(&regs)
+		return p.underEngine(t.Index, regs, t.Final.Inside)
 	}
-	regs, err := ptrace.GetRegisters(t.tid)
-	p.toProgram(&regs)
-	if err != nil || t.index == 0 {
+	regs, err := ptrace.GetRegisters(t.TID)
+	p.OutOfCopies(&regs)
+	if err != nil || t.Index == 0 {
 		return regs, nil, err
 	}
-	r, err := p.rthread(t.index)
+	r, err := p.ReadThread(t.Index)
 	if err != nil {
 		return regs, nil, err
 	}
-	return p.underEngine(t.index, regs, r.Inside)
+	return p.underEngine(t.Index, regs, r.Inside)
 }
 
 // underEngine returns, for a thread in the engine, the registers that the engine has saved.
-func (p *process) underEngine(index uint32, regs ptrace.Registers, inside uint64) (ptrace.Registers, *agent.RawFrame, error) {
+func (p *Process) underEngine(index uint32, regs ptrace.Registers, inside uint64) (ptrace.Registers, *agent.RawFrame, error) {
 	if inside == 0 {
 		return regs, nil, nil
 	}
-	f, err := readStruct[agent.RawFrame](p.memory, inside)
+	f, err := ReadStruct[agent.RawFrame](p.Memory, inside)
 	if err != nil {
 		return regs, nil, fmt.Errorf("replay: frame of thread %d: %w", index, err)
 	}
-	return underFrame(regs, f), f, nil
+	return UnderFrame(regs, f), f, nil
 }
 
-// underFrame returns the registers with those that a frame of the engine has saved in place of the
+// UnderFrame returns the registers with those that a frame of the engine has saved in place of the
 // current ones.
-func underFrame(regs ptrace.Registers, f *agent.RawFrame) ptrace.Registers {
+func UnderFrame(regs ptrace.Registers, f *agent.RawFrame) ptrace.Registers {
 	regs.Rax, regs.Rbx, regs.Rcx, regs.Rdx, regs.Rsi, regs.Rdi, regs.Rbp = f.RAX, f.RBX, f.RCX, f.RDX, f.RSI, f.RDI, f.RBP
 	regs.R8, regs.R9, regs.R10, regs.R11, regs.R12, regs.R13, regs.R14, regs.R15 = f.R8, f.R9, f.R10, f.R11, f.R12, f.R13, f.R14, f.R15
 	regs.Rip, regs.Rsp, regs.Eflags = f.RIP, f.RSP, f.RFlags
@@ -129,15 +129,16 @@ func underFrame(regs ptrace.Registers, f *agent.RawFrame) ptrace.Registers {
 	return regs
 }
 
-// generalOf returns the general registers by DWARF number.
-func generalOf(regs *ptrace.Registers) [16]uint64 {
+// GeneralRegisters returns the general registers by DWARF number.
+func GeneralRegisters(regs *ptrace.Registers) [16]uint64 {
 	return [16]uint64{regs.Rax, regs.Rdx, regs.Rcx, regs.Rbx, regs.Rsi, regs.Rdi, regs.Rbp, regs.Rsp,
 		regs.R8, regs.R9, regs.R10, regs.R11, regs.R12, regs.R13, regs.R14, regs.R15}
 }
 
-func imageRegisters(regs *ptrace.Registers) *image.Registers {
+// ImageRegisters converts the registers of ptrace(2).
+func ImageRegisters(regs *ptrace.Registers) *image.Registers {
 	var r image.Registers
-	for reg, value := range generalOf(regs) {
+	for reg, value := range GeneralRegisters(regs) {
 		r.Set(image.Register(reg), value)
 	}
 	r.Set(image.RIP, regs.Rip)
@@ -145,19 +146,21 @@ func imageRegisters(regs *ptrace.Registers) *image.Registers {
 	return &r
 }
 
-// operandAddress does the same from the registers before the instruction.
-func operandAddress(o *x86.Operand, regs *ptrace.Registers) (uint64, bool) {
-	values := generalOf(regs)
+// OperandAddress computes the address of a memory operand from the registers before the
+// instruction.
+func OperandAddress(o *x86.Operand, regs *ptrace.Registers) (uint64, bool) {
+	values := GeneralRegisters(regs)
 	addr, known := o.Memory.Address(func(r x86.Reg) (uint64, bool) {
 		if !r.General() {
 			return 0, false
 		}
 		return values[r], true
 	})
-	return addr + segmentBase(o, regs), known
+	return addr + SegmentBase(o, regs), known
 }
 
-func segmentBase(o *x86.Operand, regs *ptrace.Registers) uint64 {
+// SegmentBase returns the base of the segment of a memory operand.
+func SegmentBase(o *x86.Operand, regs *ptrace.Registers) uint64 {
 	switch o.Memory.Segment {
 	case x86.SegFS:
 		return regs.Fs_base

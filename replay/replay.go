@@ -118,7 +118,7 @@ func (c *controller) prepare() error {
 		return err
 	}
 	if c.rec.Live() {
-		return inputf("replay: %s is still being recorded; it can be replayed when its process has ended", c.rec.Dir)
+		return Inputf("replay: %s is still being recorded; it can be replayed when its process has ended", c.rec.Dir)
 	}
 	var err error
 	if c.stages, err = openStages(c.rec); err != nil {
@@ -129,7 +129,7 @@ func (c *controller) prepare() error {
 		c.core, err = image.OpenCore(path, c.request.Image)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return inputf("replay: the recording's core: %w", err)
+		return Inputf("replay: the recording's core: %w", err)
 	}
 	if c.core == nil && c.request.verify {
 		return withoutCore(c.rec)
@@ -154,10 +154,10 @@ func (c *controller) prepare() error {
 	}
 	hooks := slices.Clone(c.request.Hooks)
 	if w := c.request.walk; w != nil {
-		hooks = slices.Insert(hooks, 0, Hook{At: w.At, walk: newWalker(w, c.process)})
+		hooks = slices.Insert(hooks, 0, Hook{At: w.At, walk: newWalker(w, c.Process)})
 	}
 	if asked := c.request.step; asked != nil {
-		c.stepper = newStepper(asked, c.process, c.placer)
+		c.stepper = newStepper(asked, c.Process, c.placer)
 		hooks = slices.Concat(c.stepper.hooks(), hooks)
 	}
 	c.hooks.list, err = last.orderHooks(hooks)
@@ -167,27 +167,27 @@ func (c *controller) prepare() error {
 // withoutCore returns the error for a recording that has no core to compare with.
 func withoutCore(rec *record.Recording) error {
 	if rec.Manifest.Outcome.Kind != record.OutcomeExec {
-		return inputf("replay: %s has no core to compare with", rec.Dir)
+		return Inputf("replay: %s has no core to compare with", rec.Dir)
 	}
 	for _, c := range rec.Manifest.Children {
 		if c.Exec && c.PID == rec.Manifest.PID {
-			return inputf("replay: %s ends where the process executed another program, and has no core to compare with; that program's recording is %s",
+			return Inputf("replay: %s ends where the process executed another program, and has no core to compare with; that program's recording is %s",
 				rec.Dir, filepath.Join(rec.Dir, filepath.FromSlash(c.Path)))
 		}
 	}
-	return inputf("replay: %s ends where the process executed another program, and has no core to compare with", rec.Dir)
+	return Inputf("replay: %s ends where the process executed another program, and has no core to compare with", rec.Dir)
 }
 
 // serve runs the replay on the tracing thread.
 func (c *controller) serve() error {
 	started := time.Now()
-	defer c.kill()
+	defer c.Kill()
 	if err := c.start(); err != nil {
 		return err
 	}
 	c.watch = startWatchdog(c)
 	defer c.watch.stop()
-	first := c.threads[c.pid]
+	first := c.Threads[c.PID]
 	err := c.armWatches(first)
 	defer func() {
 		if c.tracing != nil {
@@ -204,7 +204,7 @@ func (c *controller) serve() error {
 		return err
 	}
 	c.watch.stop()
-	if err := c.stopAll(); err != nil {
+	if err := c.StopAll(); err != nil {
 		return err
 	}
 	if err := c.breaks.remove(); err != nil {
@@ -231,18 +231,18 @@ func (c *controller) finish() error {
 	}
 	r.Unbroken = c.breaks.unbroken
 	r.End, r.Signal, r.Status = c.end.kind, c.end.signal, c.end.status
-	if c.detached {
+	if c.Detached {
 		return nil // HandOver has noted the rest
 	}
-	if c.control != 0 {
-		control, err := c.readControl()
+	if c.Control != 0 {
+		control, err := c.ReadControl()
 		if err != nil {
 			return err
 		}
 		r.Events, r.MadeUp = control.Consumed, control.MadeUp
 	}
 	if t := c.end.thread; t != nil {
-		m, err := c.momentOf(t)
+		m, err := c.MomentOf(t)
 		if err != nil {
 			return err
 		}

@@ -10,28 +10,30 @@ import (
 
 // The codes of SIGTRAP (include/uapi/asm-generic/siginfo.h).
 const (
-	trapTrace      = 2 // TRAP_TRACE
-	trapBreakpoint = 1 // TRAP_BRKPT
-	trapHardware   = 4 // TRAP_HWBKPT
+	TrapTrace      = 2 // TRAP_TRACE
+	TrapBreakpoint = 1 // TRAP_BRKPT
+	TrapHardware   = 4 // TRAP_HWBKPT
 )
 
-// signalStop is a signal that is about to be delivered.
-type signalStop struct {
-	signal syscall.Signal
-	code   int32
-	info   ptrace.Siginfo
-	regs   ptrace.Registers
+// SignalStop is a signal that is about to be delivered.
+type SignalStop struct {
+	Signal syscall.Signal
+	Code   int32
+	Info   ptrace.Siginfo
+	Regs   ptrace.Registers
 }
 
-func siCode(info *ptrace.Siginfo) int32 {
+// SignalCode returns the code of a signal (sigaction(2), si_code).
+func SignalCode(info *ptrace.Siginfo) int32 {
 	return int32(uint32(info[8]) | uint32(info[9])<<8 | uint32(info[10])<<16 | uint32(info[11])<<24)
 }
 
-// faults are the signals that instructions raise.
-var faults = map[syscall.Signal]bool{unix.SIGSEGV: true, unix.SIGBUS: true, unix.SIGFPE: true, unix.SIGILL: true,
+// Faults are the signals that instructions raise.
+var Faults = map[syscall.Signal]bool{unix.SIGSEGV: true, unix.SIGBUS: true, unix.SIGFPE: true, unix.SIGILL: true,
 	unix.SIGTRAP: true, unix.SIGSYS: true}
 
 // IsFault reports whether a signal is one that instructions raise.
-func IsFault(s syscall.Signal) bool { return faults[s] }
+func IsFault(s syscall.Signal) bool { return Faults[s] }
 
-const siKernel = 0x80 // SI_KERNEL: int3
+// FromKernel is the code of the trap that an int3 causes.
+const FromKernel = 0x80 // SI_KERNEL

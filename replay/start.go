@@ -38,50 +38,50 @@ func (c *controller) start() error {
 		l.Files[1], l.Files[2] = out.Fd(), out.Fd()
 	}
 	if _, err := hex.Decode(l.Random[:], []byte(m.Start.Random)); err != nil {
-		return inputf("replay: the recording's random bytes: %w", err)
+		return Inputf("replay: the recording's random bytes: %w", err)
 	}
-	c.pid, err = l.Start()
+	c.PID, err = l.Start()
 	var cannot *record.StartError
 	switch {
 	case errors.As(err, &cannot):
-		return inputf("replay: in the directory %s: %w", m.Program.Directory, err)
+		return Inputf("replay: in the directory %s: %w", m.Program.Directory, err)
 	case err != nil:
 		return fmt.Errorf("replay: %w", err)
 	}
-	c.threads[c.pid] = &thread{tid: c.pid, stopped: true}
+	c.Threads[c.PID] = &Thread{TID: c.PID, Stopped: true}
 	if c.stages[0].severalThreads() {
-		c.pin()
+		c.Pin()
 	}
-	if c.memory, err = openMemory(c.pid); err != nil {
+	if c.Memory, err = OpenMemory(c.PID); err != nil {
 		return err
 	}
-	c.loading = newLoading(c.process, c.stages[0].rec.Manifest)
+	c.loading = newLoading(c.Process, c.stages[0].rec.Manifest)
 	return c.loading.executed()
 }
 
 // hello answers DG_TRAP_HELLO, and DG_TRAP_FORKED in a child whose recording is replayed: it tells
 // the engine what to replay.
-func (c *controller) hello(s *signalStop, forked bool) (answer uint64, err error) {
-	c.control, c.trapPC = s.regs.Rdi, s.regs.Rip-1
-	control, err := c.readControl()
+func (c *controller) hello(s *SignalStop, forked bool) (answer uint64, err error) {
+	c.Control, c.TrapPC = s.Regs.Rdi, s.Regs.Rip-1
+	control, err := c.ReadControl()
 	if err != nil {
 		return 0, err
 	}
 	if control.Version != agent.RecordVersion {
-		return 0, inputf("replay: the program's agent has version %d, this tool %d", control.Version, agent.RecordVersion)
+		return 0, Inputf("replay: the program's agent has version %d, this tool %d", control.Version, agent.RecordVersion)
 	}
 	stage := c.stage()
 	if !forked {
 		if err := c.checkPoints(control); err != nil {
 			return 0, err
 		}
-		if err := compareStart(c.process, stage.rec.Manifest); err != nil {
+		if err := compareStart(c.Process, stage.rec.Manifest); err != nil {
 			return 0, err
 		}
-		if err := copyStart(c.process, stage.rec); err != nil {
+		if err := copyStart(c.Process, stage.rec); err != nil {
 			return 0, err
 		}
-		if err := c.writeSites(c.stage().sites, control, 0); err != nil {
+		if err := c.WriteSites(c.stage().sites, control, 0); err != nil {
 			return 0, err
 		}
 	}
@@ -110,9 +110,9 @@ func (c *controller) hello(s *signalStop, forked bool) (answer uint64, err error
 	if err := setPath(&control.DataPath, pathOf(stage.data)); err != nil {
 		return 0, err
 	}
-	c.watch.look(c.pid, c.control)
-	c.loading, c.started = nil, true
-	return 1, c.writeStruct(c.control, control)
+	c.watch.look(c.PID, c.Control)
+	c.loading, c.Started = nil, true
+	return 1, c.WriteStruct(c.Control, control)
 }
 
 func setPath(field *[1024]byte, path string) error {
@@ -125,25 +125,25 @@ func setPath(field *[1024]byte, path string) error {
 }
 
 // forked handles the fork of the next stage's process. The parent is not needed any more.
-func (c *controller) forked(t *thread) error {
-	message, err := ptrace.EventMessage(t.tid)
+func (c *controller) forked(t *Thread) error {
+	message, err := ptrace.EventMessage(t.TID)
 	if err != nil {
 		return err
 	}
 	if c.last() {
-		return fmt.Errorf("replay: process %d made a process, which no replay does", c.pid)
+		return fmt.Errorf("replay: process %d made a process, which no replay does", c.PID)
 	}
 	child := int(message)
-	memory, err := openMemory(child)
+	memory, err := OpenMemory(child)
 	if err != nil {
 		return err
 	}
-	parent := c.pid
-	c.memory.Close()
-	c.pid, c.memory, c.control = child, memory, 0
+	parent := c.PID
+	c.Memory.Close()
+	c.PID, c.Memory, c.Control = child, memory, 0
 	c.step++
 	c.watch.look(child, 0)
-	c.threads = map[int]*thread{child: {tid: child}}
+	c.Threads = map[int]*Thread{child: {TID: child}}
 	held := c.early
 	c.early = nil
 	if err := unix.Kill(parent, unix.SIGKILL); err != nil {

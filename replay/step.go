@@ -92,18 +92,18 @@ func (s *steps) count(pc uint64) uint64 {
 // stepper steps the threads of a replay.
 type stepper struct {
 	*Stepping
-	process *process
+	process *Process
 	placer  placer
 	// threads are those that are stepped.
-	threads map[*thread]*steps
+	threads map[*Thread]*steps
 	left    uint64
 	// cut: a thread has used its share between two events.
 	cut          bool
 	instructions map[uint64]*x86.Inst
 }
 
-func newStepper(asked *Stepping, p *process, placer placer) *stepper {
-	return &stepper{Stepping: asked, process: p, placer: placer, threads: map[*thread]*steps{}, left: asked.Most, instructions: map[uint64]*x86.Inst{}}
+func newStepper(asked *Stepping, p *Process, placer placer) *stepper {
+	return &stepper{Stepping: asked, process: p, placer: placer, threads: map[*Thread]*steps{}, left: asked.Most, instructions: map[uint64]*x86.Inst{}}
 }
 
 // hooks returns the hooks that begin the windows.
@@ -120,15 +120,15 @@ func (st *stepper) hooks() []Hook {
 
 // beginWindow starts stepping a thread that is in the engine and has done the event before its
 // window.
-func (st *stepper) beginWindow(t *thread, w *StepWindow) error {
+func (st *stepper) beginWindow(t *Thread, w *StepWindow) error {
 	if st.threads[t] != nil {
 		return nil
 	}
-	regs, err := st.process.programRegisters(t)
+	regs, err := st.process.ProgramRegisters(t)
 	if err != nil {
 		return err
 	}
-	r, err := st.process.rthread(t.index)
+	r, err := st.process.ReadThread(t.Index)
 	if err != nil {
 		return err
 	}
@@ -147,13 +147,13 @@ func stackLow(r *agent.RawRThread) uint64 {
 }
 
 // noteEvent updates the state of a thread that leaves the library.
-func (st *stepper) noteEvent(t *thread) error {
+func (st *stepper) noteEvent(t *Thread) error {
 	s := st.threads[t]
-	r, err := st.process.rthread(t.index)
+	r, err := st.process.ReadThread(t.Index)
 	if err != nil {
 		return err
 	}
-	control, err := st.process.readControl()
+	control, err := st.process.ReadControl()
 	if err != nil {
 		return err
 	}
@@ -169,8 +169,8 @@ func (st *stepper) noteEvent(t *thread) error {
 }
 
 // stepping reports whether the thread is resumed by one instruction. A nil stepper steps none.
-func (st *stepper) stepping(t *thread) bool {
-	if st == nil || t.final != nil {
+func (st *stepper) stepping(t *Thread) bool {
+	if st == nil || t.Final != nil {
 		return false
 	}
 	s := st.threads[t]
@@ -178,7 +178,7 @@ func (st *stepper) stepping(t *thread) bool {
 }
 
 // stepsAgain reports whether the thread is stepped again from pc.
-func (st *stepper) stepsAgain(t *thread, pc uint64) bool {
+func (st *stepper) stepsAgain(t *Thread, pc uint64) bool {
 	if st == nil {
 		return false
 	}
@@ -188,27 +188,27 @@ func (st *stepper) stepsAgain(t *thread, pc uint64) bool {
 
 // runUpTo runs the thread at full speed up to one of the pcs. Without pcs it is not stepped again
 // until something else stops it.
-func (st *stepper) runUpTo(t *thread, pcs ...uint64) error {
+func (st *stepper) runUpTo(t *Thread, pcs ...uint64) error {
 	st.threads[t].running, st.threads[t].breaks = true, pcs
 	return st.placer.resumeAt(t, pcs...)
 }
 
 // stepAgain makes the thread stepped again.
-func (st *stepper) stepAgain(t *thread) error {
+func (st *stepper) stepAgain(t *Thread) error {
 	st.threads[t].running, st.threads[t].breaks = false, nil
 	return st.placer.resumeAt(t)
 }
 
 // stepped handles a thread that has executed an instruction and continues. spent: Most is reached,
 // and the replay is over.
-func (st *stepper) stepped(t *thread, regs *ptrace.Registers) (spent bool, err error) {
+func (st *stepper) stepped(t *Thread, regs *ptrace.Registers) (spent bool, err error) {
 	if st.left--; st.left == 0 {
 		return true, nil
 	}
 	if st.threads[t].done++; st.threads[t].done == st.Share {
 		return false, st.leaveRest(t)
 	}
-	inside, err := st.process.inLibrary(regs.Rip)
+	inside, err := st.process.InLibrary(regs.Rip)
 	if err != nil {
 		return false, err
 	}
@@ -221,7 +221,7 @@ func (st *stepper) stepped(t *thread, regs *ptrace.Registers) (spent bool, err e
 }
 
 // leaveRest runs a thread at full speed through the rest of a long step.
-func (st *stepper) leaveRest(t *thread) error {
+func (st *stepper) leaveRest(t *Thread) error {
 	st.cut = true
 	st.deliver(st.threads[t], 0, 0)
 	delete(st.threads, t)
@@ -229,7 +229,7 @@ func (st *stepper) leaveRest(t *thread) error {
 }
 
 // leaveLoop runs a thread at full speed through a loop whose iterations have become the same.
-func (st *stepper) leaveLoop(t *thread) error {
+func (st *stepper) leaveLoop(t *Thread) error {
 	s := st.threads[t]
 	inst := st.instruction(s.last)
 	exits, ready := s.loop.next(s.last, inst, st.instruction, func() []Stepped { return s.pending }, func(a evidence.Addr) bool {
@@ -249,11 +249,11 @@ func (st *stepper) leaveLoop(t *thread) error {
 // enterLibrary runs the thread at full speed to where it returns. In the entries of the engine
 // that address is known as soon as the frame is there; elsewhere the thread is at a function's
 // first instruction.
-func (st *stepper) enterLibrary(t *thread, regs *ptrace.Registers) error {
+func (st *stepper) enterLibrary(t *Thread, regs *ptrace.Registers) error {
 	s := st.threads[t]
 	st.deliver(s, 0, 0)
 	s.loop = loop{}
-	control, err := st.process.readControl()
+	control, err := st.process.ReadControl()
 	if err != nil {
 		return err
 	}
@@ -262,28 +262,28 @@ func (st *stepper) enterLibrary(t *thread, regs *ptrace.Registers) error {
 			return nil
 		}
 		var word [8]byte
-		if _, err := st.process.memory.ReadAt(word[:], int64(regs.Rsp)); err != nil {
+		if _, err := st.process.Memory.ReadAt(word[:], int64(regs.Rsp)); err != nil {
 			return err
 		}
 		back := []uint64{binary.LittleEndian.Uint64(word[:])}
-		if maps, err := readMaps(st.process.pid); err != nil {
+		if maps, err := ReadMaps(st.process.PID); err != nil {
 			return err
-		} else if !maps.executable(back[0]) {
+		} else if !maps.Executable(back[0]) {
 			s.within = true // it was not called, and is stepped to where it is left
 			return nil
 		}
 		s.called, s.first = regs.Rip, regs.Rdi
-		if r, err := st.process.rthread(t.index); err == nil && r.Start != 0 && !s.started {
+		if r, err := st.process.ReadThread(t.Index); err == nil && r.Start != 0 && !s.started {
 			back = append(back, r.Start) // the thread's own function, which the library calls
 			s.started = true
 		}
 		return st.runUpTo(t, back...)
 	}
-	r, err := st.process.rthread(t.index)
+	r, err := st.process.ReadThread(t.Index)
 	if err != nil || r.Inside == 0 {
 		return err
 	}
-	f, err := readStruct[agent.RawFrame](st.process.memory, r.Inside)
+	f, err := ReadStruct[agent.RawFrame](st.process.Memory, r.Inside)
 	if err != nil {
 		return err
 	}
@@ -291,7 +291,7 @@ func (st *stepper) enterLibrary(t *thread, regs *ptrace.Registers) error {
 }
 
 // cameBack handles a thread that has reached an address where it is to be stepped again.
-func (st *stepper) cameBack(t *thread, regs *ptrace.Registers) error {
+func (st *stepper) cameBack(t *Thread, regs *ptrace.Registers) error {
 	if len(st.Calls) > 0 {
 		return st.cameToCall(t, regs)
 	}
@@ -305,7 +305,7 @@ func (st *stepper) cameBack(t *thread, regs *ptrace.Registers) error {
 	if err := st.noteEvent(t); err != nil || st.threads[t] == nil {
 		return err
 	}
-	if inside, err := st.process.inLibrary(regs.Rip); err != nil {
+	if inside, err := st.process.InLibrary(regs.Rip); err != nil {
 		return err
 	} else if inside { // from the engine into a function that called it
 		s.within = true
@@ -313,14 +313,14 @@ func (st *stepper) cameBack(t *thread, regs *ptrace.Registers) error {
 	}
 	st.observe(t, regs, true)
 	if called != 0 && s.ordinal == ordinal {
-		st.On(&Stepped{Thread: t.index, Ordinal: s.ordinal, Position: s.position, PC: evidence.Addr(regs.Rip),
+		st.On(&Stepped{Thread: t.Index, Ordinal: s.ordinal, Position: s.position, PC: evidence.Addr(regs.Rip),
 			Count: s.count(regs.Rip), Behind: s.behind, Called: evidence.Addr(called), First: s.first})
 	}
 	return nil
 }
 
 // observe notes the accesses of the next instruction.
-func (st *stepper) observe(t *thread, regs *ptrace.Registers, arrives bool) {
+func (st *stepper) observe(t *Thread, regs *ptrace.Registers, arrives bool) {
 	s := st.threads[t]
 	inst := st.instruction(regs.Rip)
 	again := inst != nil && regs.Rip == s.last && repeatsItself(inst)
@@ -337,11 +337,11 @@ func (st *stepper) observe(t *thread, regs *ptrace.Registers, arrives bool) {
 		if !o.IsMemory || o.Access == "" || o.Size == 0 {
 			continue
 		}
-		addr, known := operandAddress(o, regs)
+		addr, known := OperandAddress(o, regs)
 		if !known {
 			continue
 		}
-		s.pending = append(s.pending, Stepped{Thread: t.index, Ordinal: s.ordinal, Position: s.position, PC: evidence.Addr(regs.Rip),
+		s.pending = append(s.pending, Stepped{Thread: t.Index, Ordinal: s.ordinal, Position: s.position, PC: evidence.Addr(regs.Rip),
 			Count: s.count(regs.Rip), Behind: s.behind, Addr: evidence.Addr(addr), Size: uint64(o.Size), Kind: o.Access})
 	}
 }
@@ -357,7 +357,7 @@ func (st *stepper) deliver(s *steps, next, count uint64) {
 }
 
 // parked drops the accesses of a preempted thread: it executes the instruction later.
-func (st *stepper) parked(t *thread) {
+func (st *stepper) parked(t *Thread) {
 	if st == nil {
 		return
 	}
@@ -367,7 +367,7 @@ func (st *stepper) parked(t *thread) {
 }
 
 // unparked handles a thread that continues after a preemption.
-func (st *stepper) unparked(t *thread, regs *ptrace.Registers) error {
+func (st *stepper) unparked(t *Thread, regs *ptrace.Registers) error {
 	if st == nil || st.threads[t] == nil {
 		return nil
 	}
@@ -390,7 +390,7 @@ func (st *stepper) unparked(t *thread, regs *ptrace.Registers) error {
 // finish delivers the accesses that threads were about to make at the end. An access that fails is
 // among them.
 func (st *stepper) finish() {
-	for _, t := range st.process.sortedThreads() {
+	for _, t := range st.process.SortedThreads() {
 		if st.threads[t] != nil {
 			st.deliver(st.threads[t], 0, 0)
 		}
@@ -400,7 +400,7 @@ func (st *stepper) finish() {
 func (st *stepper) instruction(pc uint64) *x86.Inst {
 	inst, known := st.instructions[pc]
 	if !known {
-		inst = st.process.decode(pc)
+		inst = st.process.Instruction(pc)
 		st.instructions[pc] = inst
 	}
 	return inst

@@ -9,7 +9,7 @@ import (
 )
 
 // awaitCalls runs the thread at full speed to the next call of a function of Calls.
-func (st *stepper) awaitCalls(t *thread) error {
+func (st *stepper) awaitCalls(t *Thread) error {
 	calls := st.Calls
 	var entries []uint64
 	for _, f := range calls[:min(len(calls), st.placer.freeRegisters(t))] {
@@ -19,7 +19,7 @@ func (st *stepper) awaitCalls(t *thread) error {
 }
 
 // cameToCall handles a thread at the start of one of the functions, or at its return address.
-func (st *stepper) cameToCall(t *thread, regs *ptrace.Registers) error {
+func (st *stepper) cameToCall(t *Thread, regs *ptrace.Registers) error {
 	s := st.threads[t]
 	ordinal, called := s.ordinal, s.called
 	s.called = 0
@@ -31,7 +31,7 @@ func (st *stepper) cameToCall(t *thread, regs *ptrace.Registers) error {
 	}
 	if slices.Contains(st.Calls, evidence.Addr(regs.Rip)) {
 		var word [8]byte
-		if _, err := st.process.memory.ReadAt(word[:], int64(regs.Rsp)); err != nil {
+		if _, err := st.process.Memory.ReadAt(word[:], int64(regs.Rsp)); err != nil {
 			return err
 		}
 		s.called, s.first = regs.Rip, regs.Rdi
@@ -40,7 +40,7 @@ func (st *stepper) cameToCall(t *thread, regs *ptrace.Registers) error {
 	// The return is an arrival at its target, even after an event.
 	s.counts[regs.Rip]++
 	if called != 0 && s.ordinal == ordinal {
-		st.On(&Stepped{Thread: t.index, Ordinal: s.ordinal, Position: s.position, PC: evidence.Addr(regs.Rip),
+		st.On(&Stepped{Thread: t.Index, Ordinal: s.ordinal, Position: s.position, PC: evidence.Addr(regs.Rip),
 			Count: s.counts[regs.Rip], Behind: s.behind, Called: evidence.Addr(called), First: s.first})
 	}
 	return st.awaitCalls(t)

@@ -6,13 +6,13 @@ import "diagnose/replay/ptrace"
 // their own addresses, not a probe's copies. Otherwise a loop with a probe in it would not be
 // recognized, and accesses would be reported at addresses that no other replay has. So while a
 // thread is stepped, no probe is in the text, and a debug register finds its place.
-func (b *breakpoints) steps(t *thread, on bool) error {
+func (b *breakpoints) steps(t *Thread, on bool) error {
 	if on != b.lifted {
 		if err := b.lift(on); err != nil {
 			return err
 		}
 	}
-	x := b.threads[t.tid]
+	x := b.threads[t.TID]
 	if x == nil || on == x.lifted {
 		return nil
 	}
@@ -20,8 +20,8 @@ func (b *breakpoints) steps(t *thread, on bool) error {
 	if x.place == nil || x.place.probe == nil {
 		return nil
 	}
-	if !on && t.stopped {
-		regs, err := ptrace.GetRegisters(t.tid)
+	if !on && t.Stopped {
+		regs, err := ptrace.GetRegisters(t.TID)
 		if err != nil {
 			return err
 		}
@@ -30,7 +30,7 @@ func (b *breakpoints) steps(t *thread, on bool) error {
 			return err
 		}
 	}
-	return x.set(t.tid)
+	return x.set(t.TID)
 }
 
 // lift removes the jumps of all probes from the text, or puts them back.
@@ -54,7 +54,7 @@ func (b *breakpoints) lift(on bool) error {
 // putIn puts the probe's jumps into the text.
 func (x *probe) putIn() error {
 	for _, j := range x.jumps {
-		if _, err := x.process.memory.WriteAt(j.data, int64(j.addr)); err != nil {
+		if _, err := x.process.Memory.WriteAt(j.Data, int64(j.Addr)); err != nil {
 			return err
 		}
 	}
@@ -62,7 +62,7 @@ func (x *probe) putIn() error {
 }
 
 // reachedLifted handles a stepped thread at the pc of its place, whose probe is not in the text.
-func (b *breakpoints) reachedLifted(t *thread, x *broken, regs *ptrace.Registers) (move, error) {
+func (b *breakpoints) reachedLifted(t *Thread, x *broken, regs *ptrace.Registers) (move, error) {
 	p := x.place
 	if !p.equal(regs, nil) {
 		return move{}, nil

@@ -12,26 +12,26 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// gone returns the error for a process that ended although the replay did not end it.
-func (p *process) gone(stop *ptrace.Stop) error {
+// Gone returns the error for a process that ended although the replay did not end it.
+func (p *Process) Gone(stop *ptrace.Stop) error {
 	if stop == nil {
-		return fmt.Errorf("replay: process %d has vanished", p.pid)
+		return fmt.Errorf("replay: process %d has vanished", p.PID)
 	}
-	if !p.started {
-		return inputf("replay: the program came to %v before the recorder started in it", stop)
+	if !p.Started {
+		return Inputf("replay: the program came to %v before the recorder started in it", stop)
 	}
-	return fmt.Errorf("replay: process %d came to %v outside of the replay", p.pid, stop)
+	return fmt.Errorf("replay: process %d came to %v outside of the replay", p.PID, stop)
 }
 
-// stopAll stops every thread. Other stops that they report meanwhile are kept.
-func (p *process) stopAll() error {
+// StopAll stops every thread. Other stops that they report meanwhile are kept.
+func (p *Process) StopAll() error {
 	for {
 		waiting := 0
-		for _, t := range p.threads {
-			if t.stopped || t.tid == p.pid && leaderEnded(p.pid) {
+		for _, t := range p.Threads {
+			if t.Stopped || t.TID == p.PID && leaderEnded(p.PID) {
 				continue
 			}
-			if err := ptrace.Interrupt(t.tid); err != nil && !errors.Is(err, unix.ESRCH) {
+			if err := ptrace.Interrupt(t.TID); err != nil && !errors.Is(err, unix.ESRCH) {
 				return err
 			}
 			waiting++
@@ -47,20 +47,20 @@ func (p *process) stopAll() error {
 			if !found {
 				break
 			}
-			t := p.threads[stop.TID]
+			t := p.Threads[stop.TID]
 			switch {
 			case stop.Kind == ptrace.Ended:
-				if stop.TID == p.pid {
-					return p.gone(&stop)
+				if stop.TID == p.PID {
+					return p.Gone(&stop)
 				}
-				delete(p.threads, stop.TID)
+				delete(p.Threads, stop.TID)
 			case t == nil: // new; its first stop
-				p.threads[stop.TID] = &thread{tid: stop.TID, stopped: true, deferred: &stop}
+				p.Threads[stop.TID] = &Thread{TID: stop.TID, Stopped: true, Deferred: &stop}
 				continue
 			default:
-				t.stopped = true
+				t.Stopped = true
 				if stop.Kind == ptrace.SignalStop || stop.Kind == ptrace.EventStop {
-					t.deferred = &stop
+					t.Deferred = &stop
 				}
 			}
 			waiting--
@@ -70,25 +70,25 @@ func (p *process) stopAll() error {
 
 // waitStopped waits for a stop of a thread that was interrupted. found is false if only the main
 // thread is left and it has ended.
-func (p *process) waitStopped() (stop ptrace.Stop, found bool, err error) {
+func (p *Process) waitStopped() (stop ptrace.Stop, found bool, err error) {
 	const interval = 100 * time.Microsecond
-	for _, t := range p.threads {
-		if !t.stopped && t.tid != p.pid {
+	for _, t := range p.Threads {
+		if !t.Stopped && t.TID != p.PID {
 			stop, err = ptrace.Wait()
 			return stop, true, err
 		}
 	}
 	for {
-		if stop, found, err = ptrace.Poll(); found || err != nil || leaderEnded(p.pid) {
+		if stop, found, err = ptrace.Poll(); found || err != nil || leaderEnded(p.PID) {
 			return stop, found, err
 		}
 		time.Sleep(interval)
 	}
 }
 
-// whileStopped calls do while the thread is stopped.
-func (p *process) whileStopped(tid int, do func(tid int) error) error {
-	if t := p.threads[tid]; t == nil || t.stopped {
+// WhileStopped calls do while the thread is stopped.
+func (p *Process) WhileStopped(tid int, do func(tid int) error) error {
+	if t := p.Threads[tid]; t == nil || t.Stopped {
 		return do(tid)
 	}
 	if err := ptrace.Interrupt(tid); err != nil {

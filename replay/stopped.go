@@ -20,28 +20,28 @@ type Stopped struct {
 	Signal, Status int
 
 	c       *controller
-	thread  *thread
+	thread  *Thread
 	process *image.Process
 }
 
 // PID is the process's id, which differs from the one that the process sees.
-func (s *Stopped) PID() int { return s.c.pid }
+func (s *Stopped) PID() int { return s.c.PID }
 
 // TID is the kernel's id, which also differs from the recorded one, of the thread that was waited
 // for; PID if there was none.
 func (s *Stopped) TID() int {
 	if s.thread == nil {
-		return s.c.pid
+		return s.c.PID
 	}
-	return s.thread.tid
+	return s.thread.TID
 }
 
 // Ordinal is the number of the last event of the thread that was waited for; 0 if there was none.
 func (s *Stopped) Ordinal() (uint64, error) {
-	if s.thread == nil || s.thread.index == 0 {
+	if s.thread == nil || s.thread.Index == 0 {
 		return 0, nil
 	}
-	r, err := s.c.rthread(s.thread.index)
+	r, err := s.c.ReadThread(s.thread.Index)
 	if err != nil {
 		return 0, err
 	}
@@ -61,7 +61,7 @@ func (s *Stopped) Process() (*image.Process, error) {
 		return s.process, nil
 	}
 	var err error
-	s.process, err = s.c.openImage(s.thread)
+	s.process, err = s.c.OpenImage(s.thread)
 	return s.process, err
 }
 
@@ -72,11 +72,11 @@ func (s *Stopped) Registers() (image.Registers, error) {
 	if s.thread == nil {
 		return r, nil
 	}
-	regs, err := s.c.namedRegisters(s.thread)
+	regs, err := s.c.NamedRegisters(s.thread)
 	if err != nil {
 		return r, err
 	}
-	for n, v := range generalOf(&regs) {
+	for n, v := range GeneralRegisters(&regs) {
 		r.Set(image.Register(n), v)
 	}
 	r.Set(image.RIP, regs.Rip)
@@ -92,7 +92,7 @@ func (s *Stopped) Stack() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stackOf(p, s.thread.index), nil
+	return stackOf(p, s.thread.Index), nil
 }
 
 func (s *Stopped) close() {
@@ -106,53 +106,53 @@ func (s *Stopped) close() {
 // killed, and the replay ends.
 func (s *Stopped) HandOver(wait func(pid int) error) error {
 	c := s.c
-	c.unpin()
+	c.Unpin()
 	// The engine's requests will not be answered any more.
-	if control, err := c.readControl(); err == nil {
+	if control, err := c.ReadControl(); err == nil {
 		c.result.Events = control.Consumed
 		control.Tracer = 0
-		if err := c.writeStruct(c.control, control); err != nil {
+		if err := c.WriteStruct(c.Control, control); err != nil {
 			return err
 		}
 	}
-	for _, t := range c.threads {
-		if t.final != nil {
-			regs := t.final.regs
+	for _, t := range c.Threads {
+		if t.Final != nil {
+			regs := t.Final.Regs
 			regs.Orig_rax = ^uint64(0)
-			if err := ptrace.SetRegisters(t.tid, &regs); err != nil {
+			if err := ptrace.SetRegisters(t.TID, &regs); err != nil {
 				return err
 			}
 		}
-		if err := ptrace.ClearBreakpoint(t.tid); err != nil {
+		if err := ptrace.ClearBreakpoint(t.TID); err != nil {
 			return err
 		}
 	}
 	// It is pending before any thread resumes, so none executes the program's code before it.
-	if err := unix.Kill(c.pid, unix.SIGSTOP); err != nil {
+	if err := unix.Kill(c.PID, unix.SIGSTOP); err != nil {
 		return fmt.Errorf("replay: stop: %w", err)
 	}
-	for _, t := range c.threads {
-		if err := ptrace.Detach(t.tid, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+	for _, t := range c.Threads {
+		if err := ptrace.Detach(t.TID, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 			return err
 		}
 	}
-	c.detached = true
+	c.Detached = true
 	c.result.Moment = s.Moment
-	err := wait(c.pid)
-	unix.Kill(c.pid, unix.SIGKILL)
-	ptrace.WaitFor(c.pid)
-	c.memory.Close()
+	err := wait(c.PID)
+	unix.Kill(c.PID, unix.SIGKILL)
+	ptrace.WaitFor(c.PID)
+	c.Memory.Close()
 	return errors.Join(err, ErrEnough)
 }
 
 // stopped returns the Stopped for a call of a hook.
-func (c *controller) stopped(t *thread) (*Stopped, error) {
+func (c *controller) stopped(t *Thread) (*Stopped, error) {
 	s := &Stopped{c: c, thread: t}
 	if c.end != nil {
 		s.Signal, s.Status = c.end.signal, c.end.status
 	}
 	if t != nil {
-		m, err := c.momentOf(t)
+		m, err := c.MomentOf(t)
 		if err != nil {
 			return nil, err
 		}

@@ -123,36 +123,36 @@ func (w *WaitingThread) text() string {
 }
 
 // stuck ends the replay because no thread continues.
-func (j *judge) stuck(t *thread, computing bool) error {
+func (j *judge) stuck(t *Thread, computing bool) error {
 	e := &StuckError{Computing: computing, After: j.sleeping, Total: j.recordings.stage().events}
 	if computing {
 		e.After = j.computing
 	}
 	j.end = &end{kind: EndStuck, thread: t, failure: e}
-	if err := j.process.stopAll(); err != nil {
+	if err := j.process.StopAll(); err != nil {
 		return err
 	}
 	var p *image.Process
 	if !j.unnamed {
 		var err error
-		if p, err = j.process.openImage(t); err == nil {
+		if p, err = j.process.OpenImage(t); err == nil {
 			defer p.Close()
 		}
 	}
-	if j.process.control != 0 {
-		control, err := j.process.readControl()
+	if j.process.Control != 0 {
+		control, err := j.process.ReadControl()
 		if err != nil {
 			return err
 		}
 		e.Events, e.Holder = control.Consumed, control.Holder
 		e.Due = j.recordings.stage().due(control.Run)
 	}
-	for _, t := range j.process.sortedThreads() {
+	for _, t := range j.process.SortedThreads() {
 		w, err := j.waiting(t, p)
 		if err != nil {
 			return err
 		}
-		if computing && !j.unnamed && t.index != 0 && w.Waits == "" && !w.Ended {
+		if computing && !j.unnamed && t.Index != 0 && w.Waits == "" && !w.Ended {
 			if w.Spins, err = j.spins(t, p); err != nil {
 				return err
 			}
@@ -171,18 +171,18 @@ func (s *stage) due(run uint64) uint32 {
 }
 
 // waiting describes a thread. p is nil if there are no names.
-func (j *judge) waiting(t *thread, p *image.Process) (WaitingThread, error) {
-	w := WaitingThread{Thread: t.index}
+func (j *judge) waiting(t *Thread, p *image.Process) (WaitingThread, error) {
+	w := WaitingThread{Thread: t.Index}
 	if p != nil {
-		w.Stack = stackOf(p, t.index)
+		w.Stack = stackOf(p, t.Index)
 		if len(w.Stack) > 0 {
 			w.At = w.Stack[0]
 		}
 	}
-	if t.index == 0 {
+	if t.Index == 0 {
 		return w, nil
 	}
-	r, err := j.process.rthread(t.index)
+	r, err := j.process.ReadThread(t.Index)
 	if err != nil {
 		return w, err
 	}

@@ -28,7 +28,7 @@ const mostLoopBytes = 64 << 10
 // A thread that returns to an instruction with the same registers and the same memory will do so
 // for ever: the replay is deterministic, and no other thread runs. So one iteration proves it. Of
 // a loop that counts, only time can tell.
-func (c *controller) looked(t *thread, q *question) error {
+func (c *controller) looked(t *Thread, q *question) error {
 	if may, err := c.mayLook(t); err != nil {
 		return err
 	} else if !may {
@@ -36,7 +36,7 @@ func (c *controller) looked(t *thread, q *question) error {
 		return c.cont(t, 0)
 	}
 	c.result.looks++
-	l := &loopLook{p: c.process, t: t, instructions: map[uint64]*x86.Inst{}}
+	l := &loopLook{p: c.Process, t: t, instructions: map[uint64]*x86.Inst{}}
 	endless, other, err := l.turns(q.steps)
 	c.watch.question.Store(nil)
 	switch {
@@ -58,25 +58,25 @@ func (c *controller) looked(t *thread, q *question) error {
 // mayLook reports whether a thread is the one that runs, outside of the engine, and can be stepped
 // without loss. With watches by debug registers, a single stop would report both a step and an
 // access.
-func (c *controller) mayLook(t *thread) (bool, error) {
-	if c.control == 0 || c.free() || t.final != nil || c.stepper.stepping(t) || c.tracing != nil && c.tracing.kernel == nil {
+func (c *controller) mayLook(t *Thread) (bool, error) {
+	if c.Control == 0 || c.free() || t.Final != nil || c.stepper.stepping(t) || c.tracing != nil && c.tracing.kernel == nil {
 		return false, nil
 	}
-	if c.identify(t) != nil {
+	if c.Identify(t) != nil {
 		return false, nil
 	}
-	r, err := c.rthread(t.index)
+	r, err := c.ReadThread(t.Index)
 	if err != nil || r.Inside != 0 {
 		return false, err
 	}
-	control, err := c.readControl()
-	return err == nil && control.Holder == t.index, err
+	control, err := c.ReadControl()
+	return err == nil && control.Holder == t.Index, err
 }
 
 // loopLook steps a thread and compares its states.
 type loopLook struct {
-	p            *process
-	t            *thread
+	p            *Process
+	t            *Thread
 	instructions map[uint64]*x86.Inst
 	// registers and vectors are those of the state that later ones are compared with. memory has
 	// the bytes then of the memory written since, read the addresses read since.
@@ -93,7 +93,7 @@ type loopLook struct {
 func (l *loopLook) turns(most int) (endless bool, other *ptrace.Stop, err error) {
 	next := 1
 	for n := range most {
-		regs, err := ptrace.GetRegisters(l.t.tid)
+		regs, err := ptrace.GetRegisters(l.t.TID)
 		if err != nil {
 			return false, nil, err
 		}
@@ -121,33 +121,33 @@ func (l *loopLook) turns(most int) (endless bool, other *ptrace.Stop, err error)
 
 func (l *loopLook) remember(regs *ptrace.Registers) (err error) {
 	l.registers, l.memory, l.read = *regs, map[uint64]byte{}, map[uint64]bool{}
-	l.vectors, err = ptrace.GetRegset(l.t.tid, ptrace.RegsetXState)
+	l.vectors, err = ptrace.GetRegset(l.t.TID, ptrace.RegsetXState)
 	return err
 }
 
 // same reports whether the state outside of the registers is unchanged, and no other thread or
 // process can change it.
 func (l *loopLook) same() (bool, error) {
-	vectors, err := ptrace.GetRegset(l.t.tid, ptrace.RegsetXState)
+	vectors, err := ptrace.GetRegset(l.t.TID, ptrace.RegsetXState)
 	if err != nil || !bytes.Equal(vectors, l.vectors) {
 		return false, err
 	}
 	for addr, was := range l.memory {
 		var now [1]byte
-		if _, err := l.p.memory.ReadAt(now[:], int64(addr)); err != nil || now[0] != was {
+		if _, err := l.p.Memory.ReadAt(now[:], int64(addr)); err != nil || now[0] != was {
 			return false, err
 		}
 	}
-	maps, err := readMaps(l.p.pid)
+	maps, err := ReadMaps(l.p.PID)
 	if err != nil {
 		return false, err
 	}
 	for addr := range l.read {
-		if m := maps.at(addr); m == nil || m.perms[3] == 's' || m.path == "[vvar]" || m.path == "[vvar_vclock]" {
+		if m := maps.Containing(addr); m == nil || m.Perms[3] == 's' || m.Path == "[vvar]" || m.Path == "[vvar_vclock]" {
 			return false, nil // the kernel or another process may change it
 		}
 	}
-	return threadsSleep(l.p.pid, l.t.tid), nil
+	return threadsSleep(l.p.PID, l.t.TID), nil
 }
 
 // notItself are instructions whose results do not follow from registers and memory alone, or which
@@ -166,7 +166,7 @@ func (l *loopLook) observe(regs *ptrace.Registers) (bool, error) {
 		if !o.IsMemory || o.Access == "" {
 			continue
 		}
-		addr, known := operandAddress(o, regs)
+		addr, known := OperandAddress(o, regs)
 		if !known || o.Size == 0 || len(l.memory) > mostLoopBytes {
 			return false, nil
 		}
@@ -177,7 +177,7 @@ func (l *loopLook) observe(regs *ptrace.Registers) (bool, error) {
 			continue
 		}
 		before := make([]byte, o.Size)
-		if _, err := l.p.memory.ReadAt(before, int64(addr)); err != nil {
+		if _, err := l.p.Memory.ReadAt(before, int64(addr)); err != nil {
 			return false, nil // the access is about to fail
 		}
 		for j, b := range before {
@@ -195,12 +195,12 @@ func (l *loopLook) instruction(pc uint64) (*x86.Inst, error) {
 	if known {
 		return inst, nil
 	}
-	inside, err := l.p.inLibrary(pc)
+	inside, err := l.p.InLibrary(pc)
 	if err != nil {
 		return nil, err
 	}
 	if !inside {
-		inst = l.p.decode(pc)
+		inst = l.p.Instruction(pc)
 	}
 	if inst != nil && (inst.Flow == x86.FlowSyscall || inst.Flow == x86.FlowTrap || slices.Contains(notItself, inst.Op)) {
 		inst = nil
@@ -211,18 +211,18 @@ func (l *loopLook) instruction(pc uint64) (*x86.Inst, error) {
 
 // step executes an instruction. other is a stop for another reason.
 func (l *loopLook) step() (other *ptrace.Stop, err error) {
-	stop, err := ptrace.StepQuietly(l.t.tid)
+	stop, err := ptrace.StepQuietly(l.t.TID)
 	if err != nil {
 		return nil, err
 	}
 	if stop.Kind != ptrace.SignalStop || stop.Signal != unix.SIGTRAP {
 		return &stop, nil
 	}
-	info, err := ptrace.GetSiginfo(l.t.tid)
+	info, err := ptrace.GetSiginfo(l.t.TID)
 	if err != nil {
 		return nil, err
 	}
-	if siCode(&info) != trapTrace {
+	if SignalCode(&info) != TrapTrace {
 		return &stop, nil
 	}
 	return nil, nil

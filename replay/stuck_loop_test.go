@@ -41,14 +41,14 @@ func lookAtLoop(t *testing.T, exe, name string, most int, then func(l *loopLook,
 				return err
 			}
 		}
-		memory, err := openMemory(pid)
+		memory, err := OpenMemory(pid)
 		if err != nil {
 			return err
 		}
 		defer memory.Close()
-		p := &process{pid: pid, memory: memory, library: []span{}}
-		p.movedFrom = func(uint64) *x86.Inst { return nil }
-		l := &loopLook{p: p, t: &thread{tid: pid, stopped: true}, instructions: map[uint64]*x86.Inst{}}
+		p := &Process{PID: pid, Memory: memory, Library: []Span{}}
+		p.MovedFrom = func(uint64) *x86.Inst { return nil }
+		l := &loopLook{p: p, t: &Thread{TID: pid, Stopped: true}, instructions: map[uint64]*x86.Inst{}}
 		endless, other, err := l.turns(most)
 		if err == nil {
 			then(l, endless, other)
@@ -96,11 +96,11 @@ func TestLoopWithEnd(t *testing.T) {
 				t.Errorf("%s: %v, %v", name, endless, other)
 				return
 			}
-			if err := ptrace.Cont(l.t.tid, 0); err != nil {
+			if err := ptrace.Cont(l.t.TID, 0); err != nil {
 				t.Error(err)
 				return
 			}
-			if stop, err := ptrace.WaitFor(l.t.tid); err != nil || stop.Kind != ptrace.Ended || stop.Status.ExitStatus() != 7 {
+			if stop, err := ptrace.WaitFor(l.t.TID); err != nil || stop.Kind != ptrace.Ended || stop.Status.ExitStatus() != 7 {
 				t.Errorf("%s: it came to %v, %v", name, stop, err)
 			}
 		})

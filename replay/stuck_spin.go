@@ -39,9 +39,9 @@ const (
 // spins finds the memory that a thread waits for if it computes without an end. The thread is
 // stepped until it has returned to its place several times with the same accesses. nil: the
 // accesses differ each time, or are all to its own stack.
-func (j *judge) spins(t *thread, p *image.Process) ([]Spun, error) {
-	r, err := j.process.rthread(t.index)
-	if err != nil || r.Inside != 0 || t.final != nil || t.deferred != nil {
+func (j *judge) spins(t *Thread, p *image.Process) ([]Spun, error) {
+	r, err := j.process.ReadThread(t.Index)
+	if err != nil || r.Inside != 0 || t.Final != nil || t.Deferred != nil {
 		return nil, err
 	}
 	low := stackLow(r)
@@ -58,8 +58,8 @@ func (j *judge) spins(t *thread, p *image.Process) ([]Spun, error) {
 		if x.size > len(word) {
 			continue
 		}
-		if _, err := j.process.memory.ReadAt(word[:x.size], int64(x.addr)); err != nil {
-			return nil, fmt.Errorf("replay: what thread %d spins on: %w", t.index, err)
+		if _, err := j.process.Memory.ReadAt(word[:x.size], int64(x.addr)); err != nil {
+			return nil, fmt.Errorf("replay: what thread %d spins on: %w", t.Index, err)
 		}
 		s := Spun{Addr: evidence.Addr(x.addr), Size: x.size, Value: binary.LittleEndian.Uint64(word)}
 		if p != nil {
@@ -80,11 +80,11 @@ type spinAccess struct {
 // turn returns the accesses outside of a thread's stack between two arrivals at an instruction, if
 // several iterations had the same ones. A repeated exchange counts as a read of the value found.
 // Constants are left out.
-func (j *judge) turn(t *thread, beside func(uint64) bool) (map[spinAccess]bool, error) {
+func (j *judge) turn(t *Thread, beside func(uint64) bool) (map[spinAccess]bool, error) {
 	if err := j.placer.steps(t, true); err != nil {
 		return nil, err
 	}
-	maps, err := readMaps(j.process.pid)
+	maps, err := ReadMaps(j.process.PID)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (j *judge) turn(t *thread, beside func(uint64) bool) (map[spinAccess]bool, 
 	var last, now map[spinAccess]bool
 	same := 0
 	for range spinSteps {
-		regs, err := ptrace.GetRegisters(t.tid)
+		regs, err := ptrace.GetRegisters(t.TID)
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +105,7 @@ func (j *judge) turn(t *thread, beside func(uint64) bool) (map[spinAccess]bool, 
 			}
 			start, last, now = regs.Rip, now, map[spinAccess]bool{}
 		}
-		inst := j.process.decode(regs.Rip)
+		inst := j.process.Instruction(regs.Rip)
 		if inst == nil {
 			return nil, nil
 		}
@@ -114,8 +114,8 @@ func (j *judge) turn(t *thread, beside func(uint64) bool) (map[spinAccess]bool, 
 			if !o.IsMemory || o.Access == "" || o.Size == 0 {
 				continue
 			}
-			addr, known := operandAddress(o, &regs)
-			if m := maps.at(addr); !known || !beside(addr) || m == nil || m.perms[1] != 'w' && m.perms[3] != 's' {
+			addr, known := OperandAddress(o, &regs)
+			if m := maps.Containing(addr); !known || !beside(addr) || m == nil || m.Perms[1] != 'w' && m.Perms[3] != 's' {
 				continue
 			}
 			// An exchange that finds a lock taken stores the value that it found.
@@ -130,23 +130,23 @@ func (j *judge) turn(t *thread, beside func(uint64) bool) (map[spinAccess]bool, 
 
 // stepOnce executes one instruction of a stopped thread. ended: the thread stopped for another
 // reason.
-func stepOnce(t *thread) (ended bool, err error) {
+func stepOnce(t *Thread) (ended bool, err error) {
 	const signals = 8 // that were pending
 	for range signals {
-		if err := ptrace.Step(t.tid, 0); err != nil {
+		if err := ptrace.Step(t.TID, 0); err != nil {
 			return true, err
 		}
-		stop, err := ptrace.WaitFor(t.tid)
+		stop, err := ptrace.WaitFor(t.TID)
 		if err != nil {
 			return true, err
 		}
 		switch {
 		case stop.Kind == ptrace.SignalStop && stop.Signal == unix.SIGTRAP:
 			return false, nil
-		case stop.Kind == ptrace.SignalStop && !faults[stop.Signal], stop.Kind == ptrace.Interrupted:
+		case stop.Kind == ptrace.SignalStop && !Faults[stop.Signal], stop.Kind == ptrace.Interrupted:
 			continue
 		}
-		t.stopped = stop.Kind != ptrace.Ended
+		t.Stopped = stop.Kind != ptrace.Ended
 		return true, nil
 	}
 	return true, nil

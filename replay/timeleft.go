@@ -32,7 +32,7 @@ func (v *verifier) timesLeft() []exclusion {
 			continue
 		}
 		if at := [...]uint64{f.RDI, f.RSI, f.RDX, f.R10, f.R8}[argument]; at != 0 {
-			list = append(list, exclusion{span: span{at, at + size}, what: "the time that sleeping threads had left", why: "the kernel wrote it when it stopped them"})
+			list = append(list, exclusion{Span: Span{Start: at, End: at + size}, what: "the time that sleeping threads had left", why: "the kernel wrote it when it stopped them"})
 		}
 	}
 	return list

@@ -66,11 +66,11 @@ func (r *Result) further(than *Result) bool {
 func runAuto(ctx context.Context, rec *record.Recording, request parts) (*Result, error) {
 	first, err := rec.Timing()
 	if err != nil {
-		return nil, &InputError{err}
+		return nil, &InputError{Err: err}
 	}
 	found, err := rec.Found()
 	if err != nil {
-		return nil, &InputError{err}
+		return nil, &InputError{Err: err}
 	}
 	if found != nil && request.Preemptions == nil {
 		a := &attempt{timing: found.Timing}

@@ -7,8 +7,8 @@ import (
 )
 
 // trapped answers a request of the engine.
-func (c *controller) trapped(t *thread, s *signalStop) error {
-	what := s.regs.Rax
+func (c *controller) trapped(t *Thread, s *SignalStop) error {
+	what := s.Regs.Rax
 	switch what {
 	case agent.TrapHello, agent.TrapForked:
 		answer, err := c.hello(s, what == agent.TrapForked)
@@ -23,19 +23,19 @@ func (c *controller) trapped(t *thread, s *signalStop) error {
 		}
 		return c.answer(t, s, answer)
 	}
-	if c.control == 0 {
+	if c.Control == 0 {
 		return fmt.Errorf("replay: the engine asked %d before it had started", what)
 	}
 	switch what {
 	case agent.TrapObjects:
-		control, err := c.readControl()
+		control, err := c.ReadControl()
 		if err != nil {
 			return err
 		}
-		if err := c.writeSites(c.stage().sites, control, control.PatchCount); err != nil {
+		if err := c.WriteSites(c.stage().sites, control, control.PatchCount); err != nil {
 			return err
 		}
-		if err := c.writeStruct(c.control, control); err != nil {
+		if err := c.WriteStruct(c.Control, control); err != nil {
 			return err
 		}
 		if err := c.tracing.installProbes(t, s); err != nil {
@@ -50,19 +50,19 @@ func (c *controller) trapped(t *thread, s *signalStop) error {
 	case agent.TrapLeft, agent.TrapFatal, agent.TrapStuck, agent.TrapUnpark:
 		return c.freeTrapped(t, s)
 	case agent.TrapArm:
-		t.index = uint32(s.regs.Rdi)
-		if err := c.placer.arm(t, s.regs.Rsi); err != nil {
+		t.Index = uint32(s.Regs.Rdi)
+		if err := c.placer.arm(t, s.Regs.Rsi); err != nil {
 			return err
 		}
 		return c.answer(t, s, 1)
 	case agent.TrapLast:
-		t.index = uint32(s.regs.Rdi)
+		t.Index = uint32(s.Regs.Rdi)
 		m, err := c.placer.last(t)
 		if err != nil {
 			return err
 		}
 		if m.kind == moveHold {
-			return c.park(t, &s.regs, 0)
+			return c.park(t, &s.Regs, 0)
 		}
 		return c.answer(t, s, 1)
 	case agent.TrapDiverged:
@@ -76,7 +76,7 @@ func (c *controller) trapped(t *thread, s *signalStop) error {
 		}
 		return c.finished(t)
 	case agent.TrapMoment:
-		t.index = uint32(s.regs.Rdi)
+		t.Index = uint32(s.Regs.Rdi)
 		return c.momentEvent(t, s)
 	}
 	return fmt.Errorf("replay: the engine asked %d, which this tool does not know", what)

@@ -104,11 +104,11 @@ type verifier struct {
 	// recorded are the core's threads by their index in the recording, replayed those of the
 	// process.
 	recorded map[uint32]*coreThread
-	replayed map[uint32]*thread
+	replayed map[uint32]*Thread
 	// ending are threads that had done their last event but had not yet reported their end when
 	// the core was written.
 	ending []*agent.RawRThread
-	maps   mappings
+	maps   Mappings
 }
 
 // coreThread is a thread of a core.
@@ -154,17 +154,17 @@ func coreThreads(core *image.Process) map[uint32]*coreThread {
 }
 
 func (v *verifier) findThreads() error {
-	v.replayed = map[uint32]*thread{}
-	for _, t := range v.c.sortedThreads() {
-		if t.index == 0 {
+	v.replayed = map[uint32]*Thread{}
+	for _, t := range v.c.SortedThreads() {
+		if t.Index == 0 {
 			continue
 		}
-		r, err := v.c.rthread(t.index)
+		r, err := v.c.ReadThread(t.Index)
 		if err != nil {
 			return err
 		}
 		if r.State != agent.REnded {
-			v.replayed[t.index] = t
+			v.replayed[t.Index] = t
 		}
 	}
 	for i, want := range v.recorded {
@@ -181,7 +181,7 @@ func (v *verifier) findThreads() error {
 		}
 	}
 	var err error
-	v.maps, err = readMaps(v.c.pid)
+	v.maps, err = ReadMaps(v.c.PID)
 	return err
 }
 
@@ -221,8 +221,8 @@ func (v *verifier) compareThreads() error {
 	return nil
 }
 
-func (v *verifier) compareThread(want *coreThread, t *thread) error {
-	have, err := v.c.programRegisters(t)
+func (v *verifier) compareThread(want *coreThread, t *Thread) error {
+	have, err := v.c.ProgramRegisters(t)
 	if err != nil {
 		return err
 	}
@@ -264,16 +264,16 @@ func (t *coreThread) program() ptrace.Registers {
 	regs.Rip, regs.Eflags = get(image.RIP), t.Registers.Flags
 	regs.Fs_base, regs.Gs_base = uint64(t.Registers.FSBase), uint64(t.Registers.GSBase)
 	if t.frame != nil {
-		regs = underFrame(regs, t.frame)
+		regs = UnderFrame(regs, t.frame)
 	}
 	return regs
 }
 
 // compareVectors compares xmm0 to xmm15. The engine does not use them, so a thread in it has the
 // program's values.
-func (v *verifier) compareVectors(want *coreThread, t *thread) error {
+func (v *verifier) compareVectors(want *coreThread, t *Thread) error {
 	const first = 160 // FXSAVE's xmm0 (Intel SDM volume 1, table 10-2)
-	b, err := ptrace.GetRegset(t.tid, ptrace.RegsetFP)
+	b, err := ptrace.GetRegset(t.TID, ptrace.RegsetFP)
 	if err != nil {
 		return err
 	}
@@ -292,7 +292,7 @@ func (v *verifier) compareVectors(want *coreThread, t *thread) error {
 
 // permissionSpan is contiguous memory with the same permissions.
 type permissionSpan struct {
-	span
+	Span
 	perms string
 }
 
@@ -303,30 +303,30 @@ func (v *verifier) compareMappings() error {
 	fresh := v.newStacks()
 	for i := range v.c.core.Mappings {
 		m := &v.c.core.Mappings[i]
-		if slices.ContainsFunc(fresh, func(x exclusion) bool { return x.start == uint64(m.Start) }) {
+		if slices.ContainsFunc(fresh, func(x exclusion) bool { return x.Start == uint64(m.Start) }) {
 			continue
 		}
-		if !hidden(uint64(m.Start), m.Path) && !strings.HasPrefix(m.Perms, "?") {
-			want = appendSpan(want, permissionSpan{span{uint64(m.Start), uint64(m.End)}, m.Perms})
+		if !Hidden(uint64(m.Start), m.Path) && !strings.HasPrefix(m.Perms, "?") {
+			want = appendSpan(want, permissionSpan{Span{Start: uint64(m.Start), End: uint64(m.End)}, m.Perms})
 		}
 	}
 	for _, m := range v.maps {
-		if !hidden(m.start, m.path) && !slices.Contains(v.c.mapped, m.span) {
-			have = appendSpan(have, permissionSpan{m.span, m.perms[:3]})
+		if !Hidden(m.Start, m.Path) && !slices.Contains(v.c.Mapped, m.Span) {
+			have = appendSpan(have, permissionSpan{m.Span, m.Perms[:3]})
 		}
 	}
 	for i, j := 0, 0; i < len(want) || j < len(have); {
 		switch {
 		case i < len(want) && j < len(have) && want[i] == have[j]:
 			i, j = i+1, j+1
-		case j == len(have) || i < len(want) && want[i].start <= have[j].start:
+		case j == len(have) || i < len(want) && want[i].Start <= have[j].Start:
 			v.mappingDiffers(want[i], have)
-			if j < len(have) && want[i].start == have[j].start {
+			if j < len(have) && want[i].Start == have[j].Start {
 				j++
 			}
 			i++
 		default:
-			v.note(Difference{Kind: DifferentMapping, Addr: evidence.Addr(have[j].start), Size: have[j].size(),
+			v.note(Difference{Kind: DifferentMapping, Addr: evidence.Addr(have[j].Start), Size: have[j].Size(),
 				Where: have[j].text(), Want: "nothing there", Have: have[j].perms})
 			j++
 		}
@@ -337,19 +337,19 @@ func (v *verifier) compareMappings() error {
 func (v *verifier) mappingDiffers(want permissionSpan, have []permissionSpan) {
 	other := "nothing there"
 	for _, h := range have {
-		if h.start < want.end && want.start < h.end {
+		if h.Start < want.End && want.Start < h.End {
 			other = h.text() + " " + h.perms
 			break
 		}
 	}
-	v.note(Difference{Kind: DifferentMapping, Addr: evidence.Addr(want.start), Size: want.size(), Where: want.text(), Want: want.perms, Have: other})
+	v.note(Difference{Kind: DifferentMapping, Addr: evidence.Addr(want.Start), Size: want.Size(), Where: want.text(), Want: want.perms, Have: other})
 }
 
-func (s permissionSpan) text() string { return fmt.Sprintf("mapping %#x-%#x", s.start, s.end) }
+func (s permissionSpan) text() string { return fmt.Sprintf("mapping %#x-%#x", s.Start, s.End) }
 
 func appendSpan(list []permissionSpan, s permissionSpan) []permissionSpan {
-	if n := len(list); n > 0 && list[n-1].end == s.start && list[n-1].perms == s.perms {
-		list[n-1].end = s.end
+	if n := len(list); n > 0 && list[n-1].End == s.Start && list[n-1].perms == s.perms {
+		list[n-1].End = s.End
 		return list
 	}
 	return append(list, s)
@@ -359,7 +359,7 @@ func appendSpan(list []permissionSpan, s permissionSpan) []permissionSpan {
 func (v *verifier) compareMemory() error {
 	file, err := os.Open(v.c.core.CoreFile())
 	if err != nil {
-		return inputf("replay: the recording's core: %w", err)
+		return Inputf("replay: the recording's core: %w", err)
 	}
 	defer file.Close()
 	pieces, err := corePieces(file)
@@ -373,8 +373,8 @@ func (v *verifier) compareMemory() error {
 	for _, p := range pieces {
 		compared = append(compared, p.without(list, func(i int, bytes uint64) {
 			lost[i] += bytes
-			if list[i].variables && list[i].start >= p.start && list[i].end <= p.end {
-				variables = append(variables, piece{list[i].span, p.offset + int64(list[i].start-p.start)})
+			if list[i].variables && list[i].Start >= p.Start && list[i].End <= p.End {
+				variables = append(variables, piece{list[i].Span, p.offset + int64(list[i].Start-p.Start)})
 			}
 		})...)
 	}
@@ -392,7 +392,7 @@ func (v *verifier) compareMemory() error {
 		if i == shownDifferences {
 			break
 		}
-		d := Difference{Kind: DifferentMemory, Addr: evidence.Addr(x.start), Size: x.size(), Where: v.place(x.start),
+		d := Difference{Kind: DifferentMemory, Addr: evidence.Addr(x.Start), Size: x.Size(), Where: v.place(x.Start),
 			Want: hex.EncodeToString(x.want), Have: hex.EncodeToString(x.got)}
 		if x.unreadable != "" {
 			d.Have = "cannot be read: " + x.unreadable
@@ -425,16 +425,16 @@ func (v *verifier) library() string {
 func corePieces(file *os.File) ([]piece, error) {
 	f, err := elf.NewFile(file)
 	if err != nil {
-		return nil, inputf("replay: the recording's core: %w", err)
+		return nil, Inputf("replay: the recording's core: %w", err)
 	}
 	var pieces []piece
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_LOAD && p.Filesz > 0 {
-			pieces = append(pieces, piece{span{p.Vaddr, p.Vaddr + p.Filesz}, int64(p.Off)})
+			pieces = append(pieces, piece{Span{Start: p.Vaddr, End: p.Vaddr + p.Filesz}, int64(p.Off)})
 		}
 	}
 	if len(pieces) == 0 {
-		return nil, inputf("replay: the recording's core holds no memory")
+		return nil, Inputf("replay: the recording's core holds no memory")
 	}
 	return pieces, nil
 }

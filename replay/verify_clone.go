@@ -20,11 +20,11 @@ func (t *coreThread) clones() bool { return t.raw.Inside == 0 && t.raw.Cloning !
 
 // settleClone excludes from the comparison, for a thread that is creating another one, the
 // registers that the instruction and the stub change, if the replay has got as far.
-func (v *verifier) settleClone(want *coreThread, t *thread, w *ptrace.Registers, have ptrace.Registers) error {
+func (v *verifier) settleClone(want *coreThread, t *Thread, w *ptrace.Registers, have ptrace.Registers) error {
 	if want.frame == nil && !want.clones() || want.failed {
 		return nil
 	}
-	r, err := v.c.rthread(t.index)
+	r, err := v.c.ReadThread(t.Index)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (v *verifier) starting(index uint32) bool {
 	if err != nil || want.State != agent.RStarting {
 		return false
 	}
-	have, err := v.c.rthread(index)
+	have, err := v.c.ReadThread(index)
 	return err == nil && have.Ordinal == 0
 }
 
@@ -56,11 +56,11 @@ func (v *verifier) starting(index uint32) bool {
 // become the recorded ids only after that event.
 func (v *verifier) startingIDs() []exclusion {
 	var list []exclusion
-	for _, t := range v.c.threads {
-		if t.index == 0 {
+	for _, t := range v.c.Threads {
+		if t.Index == 0 {
 			continue
 		}
-		raw, err := v.c.rthread(t.index)
+		raw, err := v.c.ReadThread(t.Index)
 		if err != nil || raw.Ordinal != 0 || raw.ThreadPointer == 0 {
 			continue
 		}
@@ -69,8 +69,8 @@ func (v *verifier) startingIDs() []exclusion {
 			if !ok {
 				break
 			}
-			if want != have && have == uint32(t.tid) {
-				list = append(list, exclusion{span: span{at, at + 4}, what: "the ids of threads that start", why: "the kernel gives others"})
+			if want != have && have == uint32(t.TID) {
+				list = append(list, exclusion{Span: Span{Start: at, End: at + 4}, what: "the ids of threads that start", why: "the kernel gives others"})
 			}
 		}
 	}
@@ -91,10 +91,10 @@ func (v *verifier) newStacks() []exclusion {
 	var list []exclusion
 	for i := range v.c.core.Mappings {
 		m := &v.c.core.Mappings[i]
-		s := span{uint64(m.Start), uint64(m.End)}
-		there := slices.ContainsFunc(v.maps, func(o mapping) bool { return o.start < s.end && s.start < o.end })
-		if s.start >= agent.EngineStacks && s.end <= agent.EngineEnd && !there {
-			list = append(list, exclusion{span: s, what: "the stack of a thread that was about to be made", why: "its making is not in the log"})
+		s := Span{Start: uint64(m.Start), End: uint64(m.End)}
+		there := slices.ContainsFunc(v.maps, func(o Mapping) bool { return o.Start < s.End && s.Start < o.End })
+		if s.Start >= agent.EngineStacks && s.End <= agent.EngineEnd && !there {
+			list = append(list, exclusion{Span: s, what: "the stack of a thread that was about to be made", why: "its making is not in the log"})
 		}
 	}
 	return list

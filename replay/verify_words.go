@@ -28,7 +28,7 @@ func (v *verifier) ended() []*agent.RawRThread {
 // wasEnding reports whether a thread of the core, which ended in the replay, had done all its
 // events.
 func (v *verifier) wasEnding(t *coreThread) bool {
-	r, err := v.c.rthread(t.index)
+	r, err := v.c.ReadThread(t.index)
 	return err == nil && r.State == agent.REnded && r.Ordinal == t.raw.Ordinal && t.frame != nil
 }
 
@@ -49,7 +49,7 @@ func (v *verifier) endedIDs() []exclusion {
 				break
 			}
 			if want == raw.TID && have == 0 || want == 0 && have == raw.TID {
-				list = append(list, exclusion{span: span{at, at + 4}, what: "the ids of threads that ended", why: "the kernel clears them when it gets there"})
+				list = append(list, exclusion{Span: Span{Start: at, End: at + 4}, what: "the ids of threads that ended", why: "the kernel clears them when it gets there"})
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func (v *verifier) linkerCount() []exclusion {
 			if len(found) > 0 || max(want, have)-min(want, have) > mostLost || min(want, have) == 0 {
 				return nil
 			}
-			found = append(found, exclusion{span: span{at, at + 8}, what: "the dynamic linker's count of look-ups", why: "a statistic that threads write at the same time"})
+			found = append(found, exclusion{Span: Span{Start: at, End: at + 8}, what: "the dynamic linker's count of look-ups", why: "a statistic that threads write at the same time"})
 		}
 	}
 	return found
@@ -96,7 +96,7 @@ func (v *verifier) words(at uint64) (want, have uint32, ok bool) {
 	if err != nil {
 		return 0, 0, false
 	}
-	h, err := readStruct[uint32](v.c.memory, at)
+	h, err := ReadStruct[uint32](v.c.Memory, at)
 	if err != nil {
 		return 0, 0, false
 	}

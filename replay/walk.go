@@ -36,7 +36,7 @@ type Walk struct {
 // walker is the state of a Walk.
 type walker struct {
 	*Walk
-	process *process
+	process *Process
 	levels  []walkLevel
 	passed  int
 	// waits is the address to which the thread returns from a function that runs at full speed,
@@ -55,7 +55,7 @@ type walkLevel struct {
 
 // walkSpan is the code of an object.
 type walkSpan struct {
-	span
+	Span
 	path string
 }
 
@@ -64,13 +64,13 @@ type WalkError struct{ Reason string }
 
 func (e *WalkError) Error() string { return "replay: the way through the function: " + e.Reason }
 
-func newWalker(asked *Walk, p *process) *walker {
+func newWalker(asked *Walk, p *Process) *walker {
 	return &walker{Walk: asked, process: p, instructions: map[uint64]*x86.Inst{}, over: map[uint64]bool{}}
 }
 
 // walkOn handles a thread at the start of the walk, or after a function that ran at full speed.
 // more: the threads are to continue.
-func (c *controller) walkOn(t *thread, w *walker) (more bool, err error) {
+func (c *controller) walkOn(t *Thread, w *walker) (more bool, err error) {
 	s, err := c.stopped(t)
 	if err != nil {
 		return false, err
@@ -80,7 +80,7 @@ func (c *controller) walkOn(t *thread, w *walker) (more bool, err error) {
 	c.attempt.hooked = true
 	c.watch.pause()
 	defer c.watch.resume()
-	regs, err := ptrace.GetRegisters(t.tid)
+	regs, err := ptrace.GetRegisters(t.TID)
 	if err != nil {
 		return false, err
 	}
@@ -107,7 +107,7 @@ func (c *controller) walkOn(t *thread, w *walker) (more bool, err error) {
 
 // beginWalk notes the stack pointer after the function's return. Events during the walk do not
 // concern the hook.
-func (w *walker) beginWalk(t *thread, regs *ptrace.Registers) error {
+func (w *walker) beginWalk(t *Thread, regs *ptrace.Registers) error {
 	inst := w.instruction(regs.Rip)
 	if inst == nil || inst.Flow != x86.FlowCall && inst.Flow != x86.FlowJump {
 		return &WalkError{fmt.Sprintf("the instruction at %v calls nothing", w.At)}
@@ -117,7 +117,7 @@ func (w *walker) beginWalk(t *thread, regs *ptrace.Registers) error {
 		sp += wordBytes
 	}
 	w.levels = []walkLevel{{sp: sp}}
-	if err := w.process.stopAt(0, ^uint64(0)); err != nil {
+	if err := w.process.StopAt(0, ^uint64(0)); err != nil {
 		return err
 	}
 	return executeOne(t, regs)
@@ -128,7 +128,7 @@ const wordBytes = 8
 func (w *walker) instruction(pc uint64) *x86.Inst {
 	inst, known := w.instructions[pc]
 	if !known {
-		inst = w.process.decode(pc)
+		inst = w.process.Instruction(pc)
 		w.instructions[pc] = inst
 	}
 	return inst
@@ -136,13 +136,13 @@ func (w *walker) instruction(pc uint64) *x86.Inst {
 
 // followOne executes an instruction. waits: the thread is to continue at full speed to
 // walker.waits.
-func (w *walker) followOne(t *thread, s *Stopped, regs *ptrace.Registers) (waits bool, err error) {
+func (w *walker) followOne(t *Thread, s *Stopped, regs *ptrace.Registers) (waits bool, err error) {
 	at := &w.levels[len(w.levels)-1]
 	if regs.Rsp >= at.sp {
 		if len(w.levels) <= len(w.Into) {
 			return false, &WalkError{"it returned before the call that was looked for"}
 		}
-		if err := w.Done(s, imageRegisters(regs)); err != nil {
+		if err := w.Done(s, ImageRegisters(regs)); err != nil {
 			return false, err
 		}
 		return false, ErrEnough
@@ -151,7 +151,7 @@ func (w *walker) followOne(t *thread, s *Stopped, regs *ptrace.Registers) (waits
 		return false, &WalkError{fmt.Sprintf("it executed more than %d instructions", w.Most)}
 	}
 	level := len(w.levels) - 1
-	if err := w.On(s, level, imageRegisters(regs)); err != nil {
+	if err := w.On(s, level, ImageRegisters(regs)); err != nil {
 		return false, err
 	}
 	index := at.index
@@ -202,7 +202,7 @@ func (w *walker) passes(s *Stopped, to uint64, regs *ptrace.Registers) (waits bo
 		return false, nil
 	}
 	var word [wordBytes]byte
-	if _, err := w.process.memory.ReadAt(word[:], int64(regs.Rsp)); err != nil {
+	if _, err := w.process.Memory.ReadAt(word[:], int64(regs.Rsp)); err != nil {
 		return false, &WalkError{err.Error()}
 	}
 	w.waits, w.waitsSP = binary.LittleEndian.Uint64(word[:]), regs.Rsp+wordBytes
@@ -213,7 +213,7 @@ func (w *walker) passes(s *Stopped, to uint64, regs *ptrace.Registers) (waits bo
 func (w *walker) sameObject(a, b uint64) bool {
 	path := func(pc uint64) (string, bool) {
 		for _, x := range w.spans {
-			if pc >= x.start && pc < x.end {
+			if pc >= x.Start && pc < x.End {
 				return x.path, true
 			}
 		}
@@ -224,14 +224,14 @@ func (w *walker) sameObject(a, b uint64) bool {
 	if known && also {
 		return x == y
 	}
-	maps, err := readMaps(w.process.pid)
+	maps, err := ReadMaps(w.process.PID)
 	if err != nil {
 		return false
 	}
 	w.spans = nil
 	for i := range maps {
-		if m := &maps[i]; m.perms[2] == 'x' {
-			w.spans = append(w.spans, walkSpan{m.span, m.path})
+		if m := &maps[i]; m.Perms[2] == 'x' {
+			w.spans = append(w.spans, walkSpan{m.Span, m.Path})
 		}
 	}
 	x, known = path(a)
@@ -240,16 +240,16 @@ func (w *walker) sameObject(a, b uint64) bool {
 }
 
 // executeOne makes a single step and reads the registers after it.
-func executeOne(t *thread, regs *ptrace.Registers) error {
+func executeOne(t *Thread, regs *ptrace.Registers) error {
 	before := regs.Rip
-	stop, err := ptrace.StepQuietly(t.tid)
+	stop, err := ptrace.StepQuietly(t.TID)
 	if err != nil {
 		return err
 	}
 	if stop.Kind != ptrace.SignalStop || stop.Signal != unix.SIGTRAP {
 		return &WalkError{fmt.Sprintf("it ended at %#x", before)}
 	}
-	*regs, err = ptrace.GetRegisters(t.tid)
+	*regs, err = ptrace.GetRegisters(t.TID)
 	return err
 }
 
@@ -259,7 +259,7 @@ func (s *Stopped) SetRegister(r image.Register, value uint64) error {
 	if s.thread == nil {
 		return errors.New("replay: no thread was waited for")
 	}
-	regs, err := ptrace.GetRegisters(s.thread.tid)
+	regs, err := ptrace.GetRegisters(s.thread.TID)
 	if err != nil {
 		return err
 	}
@@ -269,8 +269,8 @@ func (s *Stopped) SetRegister(r image.Register, value uint64) error {
 	case image.RDX:
 		regs.Rdx = value
 	default:
-		return inputf("replay: %v does not return a value", r)
+		return Inputf("replay: %v does not return a value", r)
 	}
 	regs.Orig_rax = ^uint64(0)
-	return ptrace.SetRegisters(s.thread.tid, &regs)
+	return ptrace.SetRegisters(s.thread.TID, &regs)
 }

@@ -69,7 +69,7 @@ func startWatchdog(c *controller) *watchdog {
 	if p := c.request.Progress; p != nil {
 		w.progress = func(done uint64) { p(min(done, c.result.Total), c.result.Total) }
 	}
-	w.process.Store(&watched{pid: c.pid})
+	w.process.Store(&watched{pid: c.PID})
 	w.ended.Go(w.run)
 	return w
 }
@@ -287,7 +287,7 @@ func processorTime(pid int) uint64 {
 }
 
 // woken handles the wake-up of the tracing thread by the watchdog.
-func (c *controller) woken(t *thread) error {
+func (c *controller) woken(t *Thread) error {
 	why := c.watch.wake.Load()
 	switch why {
 	case wakeCancelled:

@@ -22,7 +22,7 @@ type tracing struct {
 	pending  *Hit
 	number   uint64
 	gathered gathered
-	buffer   [8*debugRegisters + lockBytes*MostLocks]byte
+	buffer   [8*DebugRegisters + lockBytes*MostLocks]byte
 	// kernel is the back end that does not stop threads; nil if another is used.
 	kernel *kernelWatches
 	// probes is the back end that runs in the process; nil if another is used.
@@ -38,24 +38,24 @@ type tracing struct {
 func (p *parts) checkWatches() error {
 	o := &p.watching
 	if len(o.Locks) > MostLocks {
-		return inputf("replay: %d locks to be looked at, %d can be", len(o.Locks), MostLocks)
+		return Inputf("replay: %d locks to be looked at, %d can be", len(o.Locks), MostLocks)
 	}
-	most := debugRegisters
+	most := DebugRegisters
 	if len(p.Hooks) > 0 {
 		most--
 	}
 	switch {
 	case o.Backend == BackendProbe && len(o.Watches) > MostProbed:
-		return inputf("replay: %d words to be watched by probes, %d can be", len(o.Watches), MostProbed)
+		return Inputf("replay: %d words to be watched by probes, %d can be", len(o.Watches), MostProbed)
 	case o.Backend != BackendProbe && len(o.Watches) > most:
-		return &RegisterError{len(o.Watches)}
+		return &RegisterError{Watches: len(o.Watches)}
 	}
 	for i, w := range o.Watches {
 		if w.Size != 1 && w.Size != 2 && w.Size != 4 && w.Size != 8 || uint64(w.Addr)%uint64(w.Size) != 0 {
-			return inputf("replay: watch %d is of %d bytes at %v: a watch is of 1, 2, 4 or 8 bytes at a multiple of that", i, w.Size, w.Addr)
+			return Inputf("replay: watch %d is of %d bytes at %v: a watch is of 1, 2, 4 or 8 bytes at a multiple of that", i, w.Size, w.Addr)
 		}
 		if uint64(w.Addr) >= 1<<47 {
-			return inputf("replay: watch %d is at %v, where no program has memory", i, w.Addr)
+			return Inputf("replay: watch %d is at %v, where no program has memory", i, w.Addr)
 		}
 	}
 	return nil
@@ -63,7 +63,7 @@ func (p *parts) checkWatches() error {
 
 func newTracing(c *controller) *tracing {
 	n := len(c.request.watching.Watches)
-	tr := &tracing{c: c, watches: c.request.watching.Watches, known: make([]uint64, n), read: make([]bool, n), code: newCodeReader(c.process),
+	tr := &tracing{c: c, watches: c.request.watching.Watches, known: make([]uint64, n), read: make([]bool, n), code: newCodeReader(c.Process),
 		indices: map[int]uint32{}, quit: make(chan struct{})}
 	for i := range tr.watches {
 		tr.initial(i)
@@ -84,12 +84,12 @@ func (tr *tracing) start() error {
 	case asked.Backend != "" && asked.Backend != BackendBPF && asked.Backend != BackendPtrace:
 		return &UnsupportedError{asked.Backend, errors.ErrUnsupported}
 	case asked.Backend == BackendBPF && len(asked.Inspect) > 0:
-		return inputf("replay: the back end %s cannot stop at accesses", BackendBPF)
+		return Inputf("replay: the back end %s cannot stop at accesses", BackendBPF)
 	case kernel:
 		k, err := newKernelWatches(tr)
 		if err == nil {
 			tr.kernel = k
-			tr.c.watchRegisters = watchRegisters{kernel: len(tr.watches)}
+			tr.c.WatchRegisters = WatchRegisters{Kernel: len(tr.watches)}
 			tr.c.result.Backend = BackendBPF
 			tr.c.collecting.Go(tr.collect)
 			return nil
@@ -105,8 +105,8 @@ func (tr *tracing) start() error {
 // watchByStops selects the back end that works wherever processes can be traced. A stop is two
 // switches between the process and this thread, which cost half as much on one processor.
 func (tr *tracing) watchByStops() {
-	tr.c.pin()
-	tr.c.watchRegisters = newWatchRegisters(tr.c.request.watching.Watches)
+	tr.c.Pin()
+	tr.c.WatchRegisters = NewWatchRegisters(tr.c.request.watching.Watches)
 	tr.c.result.Backend = BackendPtrace
 }
 
@@ -157,11 +157,11 @@ func (tr *tracing) collected(stands func(tid int) bool) error {
 }
 
 // armWatches arms the watches of a new thread, before its first instruction.
-func (c *controller) armWatches(t *thread) error {
-	if len(c.request.watching.Watches) == 0 || !c.last() || t.watched {
+func (c *controller) armWatches(t *Thread) error {
+	if len(c.request.watching.Watches) == 0 || !c.last() || t.Watched {
 		return nil
 	}
-	t.watched = true
+	t.Watched = true
 	first := c.tracing == nil
 	if first {
 		c.tracing = newTracing(c)
@@ -174,12 +174,12 @@ func (c *controller) armWatches(t *thread) error {
 
 // arm traces the accesses of one more thread. first: if the back end cannot trace it and was not
 // requested by name, another one is used.
-func (tr *tracing) arm(t *thread, first bool) error {
+func (tr *tracing) arm(t *Thread, first bool) error {
 	if p := tr.probes; p != nil {
 		return p.arm(t)
 	}
 	if k := tr.kernel; k != nil {
-		err := k.arm(t.tid)
+		err := k.arm(t.TID)
 		var cannot *UnsupportedError
 		if err == nil || !first || tr.c.request.watching.Backend != "" || !errors.As(err, &cannot) {
 			return err
@@ -188,41 +188,41 @@ func (tr *tracing) arm(t *thread, first bool) error {
 		tr.kernel = nil
 		tr.watchByStops()
 	}
-	return setDebug(t.tid, &tr.c.watchRegisters)
+	return SetDebug(t.TID, &tr.c.WatchRegisters)
 }
 
 // onlyWatch returns the value of DR6 after a trap of a debug register, if the thread uses only
 // one; otherwise 0.
-func (tr *tracing) onlyWatch(t *thread, s *signalStop) uint64 {
-	taken := tr.c.watchRegisters.taken
-	if s.code != trapHardware || bits.OnesCount8(taken) != 1 || tr.c.placer.breaks(t) {
+func (tr *tracing) onlyWatch(t *Thread, s *SignalStop) uint64 {
+	taken := tr.c.WatchRegisters.Taken
+	if s.Code != TrapHardware || bits.OnesCount8(taken) != 1 || tr.c.placer.breaks(t) {
 		return 0
 	}
 	return uint64(taken)
 }
 
 // watchTrap handles a SIGTRAP that may be from a watch. other: it may also have another cause.
-func (tr *tracing) watchTrap(t *thread, s *signalStop) (hit, other bool, err error) {
-	if tr.c.watchRegisters.taken == 0 || s.code != trapHardware && s.code != trapTrace && s.code != trapBreakpoint {
+func (tr *tracing) watchTrap(t *Thread, s *SignalStop) (hit, other bool, err error) {
+	if tr.c.WatchRegisters.Taken == 0 || s.Code != TrapHardware && s.Code != TrapTrace && s.Code != TrapBreakpoint {
 		return false, true, nil
 	}
 	status := tr.onlyWatch(t, s)
 	if status == 0 {
-		if status, err = ptrace.GetDebug(t.tid, 6); err != nil {
+		if status, err = ptrace.GetDebug(t.TID, 6); err != nil {
 			return false, true, err
 		}
 	}
-	const all = 1<<debugRegisters - 1
-	hits := uint8(status) & tr.c.watchRegisters.taken
+	const all = 1<<DebugRegisters - 1
+	hits := uint8(status) & tr.c.WatchRegisters.Taken
 	if hits == 0 {
 		return false, true, nil
 	}
-	see, err := tr.see(t, &s.regs)
+	see, err := tr.see(t, &s.Regs)
 	if err != nil {
 		return true, false, err
 	}
 	for i := range tr.watches {
-		see.watches |= hits >> watchRegister(i) & 1 << i
+		see.watches |= hits >> RegisterOf(i) & 1 << i
 	}
-	return true, uint8(status)&all != hits || s.code == trapTrace, tr.take(see, t)
+	return true, uint8(status)&all != hits || s.Code == TrapTrace, tr.take(see, t)
 }

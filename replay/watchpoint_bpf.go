@@ -81,7 +81,7 @@ func (k *kernelWatches) load() (err error) {
 	if k.code, err = ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Hash, KeySize: 8, ValueSize: 8, MaxEntries: mostKnownCode}); err != nil {
 		return err
 	}
-	if k.last, err = ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: debugRegisters}); err != nil {
+	if k.last, err = ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: DebugRegisters}); err != nil {
 		return err
 	}
 	maps := senderMaps{ring: k.ring.FD(), lost: k.lost.FD(), code: k.code.FD(), last: k.last.FD()}
@@ -95,24 +95,24 @@ func (k *kernelWatches) load() (err error) {
 }
 
 // ownCode returns the mapping of the program's executable; empty if it is not known.
-func (k *kernelWatches) ownCode() span {
-	path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", k.tr.c.pid))
+func (k *kernelWatches) ownCode() Span {
+	path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", k.tr.c.PID))
 	if err != nil {
-		return span{}
+		return Span{}
 	}
-	maps, err := readMaps(k.tr.c.pid)
+	maps, err := ReadMaps(k.tr.c.PID)
 	if err != nil {
-		return span{}
+		return Span{}
 	}
-	var own span
+	var own Span
 	for i := range maps {
-		if maps[i].path != path {
+		if maps[i].Path != path {
 			continue
 		}
-		if own.end == 0 {
-			own.start = maps[i].start
+		if own.End == 0 {
+			own.Start = maps[i].Start
 		}
-		own.end = maps[i].end
+		own.End = maps[i].End
 	}
 	return own
 }
@@ -153,7 +153,7 @@ func (k *kernelWatches) open(tid int, w *Watch) (int, error) {
 	}
 	fd, err := unix.PerfEventOpen(&attr, tid, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
 	if errors.Is(err, unix.ENOSPC) {
-		return 0, &RegisterError{len(k.tr.watches)}
+		return 0, &RegisterError{Watches: len(k.tr.watches)}
 	}
 	if err != nil {
 		return 0, &UnsupportedError{BackendBPF, fmt.Errorf("perf_event_open: %w", err)}

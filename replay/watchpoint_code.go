@@ -17,7 +17,7 @@ import (
 // instruction (Intel SDM volume 3, 18.2.4).
 type codeReader struct {
 	runtimes map[uint64]bool // what runtime has found out
-	live     *process
+	live     *Process
 	// process has the objects that were loaded when a pc was in none of the known ones; nil: no pc
 	// was looked up yet.
 	process  *image.Process
@@ -27,7 +27,7 @@ type codeReader struct {
 	nowhere map[uint64]bool
 	// repeats has, by thread, the pc of an instruction of which the last access was a repetition.
 	repeats map[uint32]uint64
-	entries span
+	entries Span
 }
 
 // stretch is the code around a pc where a watchpoint trapped.
@@ -39,7 +39,7 @@ type stretch struct {
 	before []x86.Inst
 }
 
-func newCodeReader(p *process) *codeReader {
+func newCodeReader(p *Process) *codeReader {
 	return &codeReader{live: p, pcs: map[uint64]*stretch{}, nowhere: map[uint64]bool{}, repeats: map[uint32]uint64{}}
 }
 
@@ -67,7 +67,7 @@ func (r *codeReader) onBehalf(s *sighting, h *Hit) {
 	switch {
 	case s.frame != nil:
 		h.By = evidence.ByCall
-		regs = underFrame(regs, s.frame)
+		regs = UnderFrame(regs, s.frame)
 		h.PC = evidence.Addr(regs.Rip)
 		if s.frame.Kind == agent.EntrySyscall || s.frame.Kind == agent.EntryInsn {
 			const syscall = 2
@@ -84,17 +84,17 @@ func (r *codeReader) onBehalf(s *sighting, h *Hit) {
 // entry reports whether a pc is in the entries and exits of the engine, whose addresses do not
 // change.
 func (r *codeReader) entry(pc uint64) bool {
-	if r.live.control == 0 {
+	if r.live.Control == 0 {
 		return false
 	}
-	if r.entries.end == 0 {
-		control, err := r.live.readControl()
+	if r.entries.End == 0 {
+		control, err := r.live.ReadControl()
 		if err != nil {
 			return false
 		}
-		r.entries = span{control.TextLow, control.TextHigh}
+		r.entries = Span{Start: control.TextLow, End: control.TextHigh}
 	}
-	return pc >= r.entries.start && pc < r.entries.end
+	return pc >= r.entries.Start && pc < r.entries.End
 }
 
 // caller returns the innermost return address outside of the runtime's objects; 0 if regs are
@@ -107,7 +107,7 @@ func (r *codeReader) caller(regs *ptrace.Registers, stack image.Memory, h *Hit) 
 	const mostFrames = 24
 	own, inAgent := evidence.Addr(0), ours(m)
 	var caller evidence.Addr
-	r.unwinder.Visit(stack, imageRegisters(regs), mostFrames, func(f *unwind.Frame) bool {
+	r.unwinder.Visit(stack, ImageRegisters(regs), mostFrames, func(f *unwind.Frame) bool {
 		if f.Trust.Guess() {
 			return false // a guess is not reported
 		}
@@ -199,7 +199,7 @@ func (r *codeReader) module(pc uint64) *image.Module {
 // reopen reads which objects are loaded now.
 func (r *codeReader) reopen() {
 	regs := make([]byte, userRegisters)
-	p, err := image.OpenTraced(image.Traced{PID: r.live.pid, Failing: -1, Threads: []image.TracedThread{{TID: r.live.pid, General: regs}}}, r.live.files)
+	p, err := image.OpenTraced(image.Traced{PID: r.live.PID, Failing: -1, Threads: []image.TracedThread{{TID: r.live.PID, General: regs}}}, r.live.ImageOptions)
 	if err != nil {
 		return // as before: accesses have their pcs at least
 	}
@@ -220,7 +220,7 @@ func (r *codeReader) copied(s *sighting, w *Watch, now uint64) uint64 {
 			continue
 		}
 		var p [1]byte
-		if _, err := r.live.memory.ReadAt(p[:], int64(s.regs.Rsi+at)); err != nil {
+		if _, err := r.live.Memory.ReadAt(p[:], int64(s.regs.Rsi+at)); err != nil {
 			return now
 		}
 		now = now&^(0xff<<(8*b)) | uint64(p[0])<<(8*b)

@@ -23,7 +23,7 @@ func (r *codeReader) instruction(s *sighting, w *Watch, changed uint64) (inst *x
 			delete(r.repeats, s.index)
 		}
 	}()
-	if inst := r.live.movedFrom(regs.Rip); inst != nil {
+	if inst := r.live.MovedFrom(regs.Rip); inst != nil {
 		kind, _ = accesses(inst, regs, w)
 		return inst, kind
 	}
@@ -105,9 +105,9 @@ func (r *codeReader) arrival(s *sighting, w *Watch) (inst *x86.Inst, kind eviden
 		return nil, evidence.CodeUnknown
 	}
 	// A call through the procedure linkage table.
-	jump := r.live.decode(call.Target)
+	jump := r.live.Instruction(call.Target)
 	if jump != nil && jump.Op == "endbr64" {
-		jump = r.live.decode(call.Target + uint64(jump.Len))
+		jump = r.live.Instruction(call.Target + uint64(jump.Len))
 	}
 	if jump != nil && jump.Flow == x86.FlowJump {
 		if kind, _ := accesses(jump, regs, w); kind != evidence.CodeUnknown {
@@ -134,7 +134,7 @@ func (r *codeReader) stretch(pc uint64) *stretch {
 		return x
 	}
 	x := &stretch{}
-	if inst := r.live.decode(pc); inst != nil && repeats(inst) {
+	if inst := r.live.Instruction(pc); inst != nil && repeats(inst) {
 		x.repeat = inst
 	}
 	x.before = r.endingAt(pc)
@@ -149,13 +149,13 @@ func (r *codeReader) endingAt(pc uint64) []x86.Inst {
 	const reach = patch.Reach + patch.Lead
 	text := make([]byte, reach)
 	base := pc - reach
-	if r.live.readCode(text[reach-longestInstruction:], pc-longestInstruction) < longestInstruction {
+	if r.live.ReadCode(text[reach-LongestInstruction:], pc-LongestInstruction) < LongestInstruction {
 		return nil
 	}
-	if _, err := r.live.memory.ReadAt(text, int64(base)); err != nil {
+	if _, err := r.live.Memory.ReadAt(text, int64(base)); err != nil {
 		// The object's first code: the memory before it is not mapped.
-		page := pc &^ (pageSize - 1)
-		if _, err := r.live.memory.ReadAt(text[:pc-page], int64(page)); err != nil || pc == page {
+		page := pc &^ (PageSize - 1)
+		if _, err := r.live.Memory.ReadAt(text[:pc-page], int64(page)); err != nil || pc == page {
 			return nil
 		}
 		text, base = text[:pc-page], page
@@ -164,7 +164,7 @@ func (r *codeReader) endingAt(pc uint64) []x86.Inst {
 	if found := patch.DecodeBefore(text, base, len(text)); len(found) > 0 {
 		list = append(list, found[len(found)-1])
 	}
-	for n := min(longestInstruction, len(text)); n > 0; n-- {
+	for n := min(LongestInstruction, len(text)); n > 0; n-- {
 		inst, err := x86.Decode(text[len(text)-n:], pc-uint64(n))
 		if err == nil && inst.Len == n && (len(list) == 0 || list[0].PC != inst.PC) {
 			list = append(list, inst)
@@ -222,7 +222,7 @@ func addressOf(inst *x86.Inst, o *x86.Operand, regs *ptrace.Registers) (uint64, 
 	if o.Repeated && o.Memory.Index == x86.RegVector {
 		return 0, false
 	}
-	after := generalOf(regs)
+	after := GeneralRegisters(regs)
 	addr, known := o.Memory.Address(func(reg x86.Reg) (uint64, bool) {
 		if !reg.General() {
 			return 0, false
@@ -232,7 +232,7 @@ func addressOf(inst *x86.Inst, o *x86.Operand, regs *ptrace.Registers) (uint64, 
 		}
 		return valueBefore(inst, o, reg, regs)
 	})
-	return addr + segmentBase(o, regs), known
+	return addr + SegmentBase(o, regs), known
 }
 
 const directionFlag = 0x400
@@ -252,7 +252,7 @@ func valueBefore(inst *x86.Inst, o *x86.Operand, reg x86.Reg, regs *ptrace.Regis
 		if regs.Eflags&directionFlag != 0 {
 			by = -by
 		}
-		return generalOf(regs)[reg] - by, true
+		return GeneralRegisters(regs)[reg] - by, true
 	}
 	return 0, false
 }

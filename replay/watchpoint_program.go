@@ -16,8 +16,8 @@ const (
 	sentAddress   = sentRegisters + ptRegs
 	sentThread    = sentAddress + 8 // the kernel's id
 	sentWords     = sentThread + 8
-	sentMissing   = sentWords + 8*debugRegisters // not 0 if the word could not be read
-	sentHolder    = sentMissing + 8*debugRegisters
+	sentMissing   = sentWords + 8*DebugRegisters // not 0 if the word could not be read
+	sentHolder    = sentMissing + 8*DebugRegisters
 	sentConsumed  = sentHolder + 8
 	sentSlot      = sentConsumed + 8 // the beginning of struct dg_rthread
 	sentPointer   = sentSlot + int(threadBytes)
@@ -72,14 +72,14 @@ const (
 )
 
 // newSender builds the program. own is the code of the program's executable.
-func newSender(watches []Watch, locks []LockWord, own span, m senderMaps) asm.Instructions {
+func newSender(watches []Watch, locks []LockWord, own Span, m senderMaps) asm.Instructions {
 	s := &sender{}
 	s.add(
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.LoadMem(asm.R1, asm.R6, ptIP, asm.DWord),
-		asm.LoadImm(asm.R2, int64(own.start), asm.DWord),
+		asm.LoadImm(asm.R2, int64(own.Start), asm.DWord),
 		asm.JLT.Reg(asm.R1, asm.R2, labelOther),
-		asm.LoadImm(asm.R2, int64(own.end), asm.DWord),
+		asm.LoadImm(asm.R2, int64(own.End), asm.DWord),
 		asm.JGE.Reg(asm.R1, asm.R2, labelOther),
 	)
 	s.send(watches, locks, m, leastStack)
@@ -156,7 +156,7 @@ func (s *sender) read(offset, size int) {
 // kernel, which costs as much as eight accesses. So the word is not read if the tool knows the
 // code well enough to tell the value without reading.
 func (s *sender) words(watches []Watch, m senderMaps) {
-	for i := range debugRegisters {
+	for i := range DebugRegisters {
 		s.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.R7, int16(sentWords+8*i), asm.R1, asm.DWord),
 			asm.Mov.Imm(asm.R1, 1), asm.StoreMem(asm.R7, int16(sentMissing+8*i), asm.R1, asm.DWord))
 	}

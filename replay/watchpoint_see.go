@@ -29,7 +29,7 @@ type sighting struct {
 	regs                      ptrace.Registers
 	// frame has the registers with which the thread entered the engine; nil outside of it.
 	frame *agent.RawFrame
-	words [debugRegisters]uint64
+	words [DebugRegisters]uint64
 	// valid: the word could be read; bit per watch.
 	valid uint8
 	// thread is the kernel's id, set by back ends that do not stop it.
@@ -49,30 +49,30 @@ func (tr *tracing) initial(watch int) {
 func (tr *tracing) word(watch int) (uint64, error) {
 	var p [8]byte
 	w := &tr.watches[watch]
-	_, err := tr.c.memory.ReadAt(p[:w.Size], int64(w.Addr))
+	_, err := tr.c.Memory.ReadAt(p[:w.Size], int64(w.Addr))
 	return binary.LittleEndian.Uint64(p[:]), err
 }
 
 // see reads the state of a thread that a watch stopped.
-func (tr *tracing) see(t *thread, regs *ptrace.Registers) (*sighting, error) {
-	s := &sighting{regs: *regs, stack: tr.c.process, index: t.index}
-	if tr.c.control == 0 {
+func (tr *tracing) see(t *Thread, regs *ptrace.Registers) (*sighting, error) {
+	s := &sighting{regs: *regs, stack: tr.c.Process, index: t.Index}
+	if tr.c.Control == 0 {
 		s.index = 1 // before the engine has started there is one thread, without an event
-	} else if err := tr.c.identify(t); errors.Is(err, errNoThread) {
-		if err := tr.newcomer(s, t.tid); err != nil {
+	} else if err := tr.c.Identify(t); errors.Is(err, ErrNoThread) {
+		if err := tr.newcomer(s, t.TID); err != nil {
 			return nil, err
 		}
 	} else if err != nil {
 		return nil, err
 	}
-	s.index = max(s.index, t.index)
-	if err := tr.look(s, t.index != 0); err != nil {
+	s.index = max(s.index, t.Index)
+	if err := tr.look(s, t.Index != 0); err != nil {
 		return nil, err
 	}
 	if s.inside == 0 {
 		return s, nil
 	}
-	f, err := readStruct[agent.RawFrame](tr.c.memory, s.inside)
+	f, err := ReadStruct[agent.RawFrame](tr.c.Memory, s.inside)
 	if err != nil {
 		return nil, err
 	}
@@ -97,14 +97,14 @@ func (tr *tracing) look(s *sighting, known bool) error {
 	for i, w := range watches {
 		pieces = append(pieces, wanted{addr: uint64(w.Addr), size: uint64(w.Size), into: tr.buffer[8*i:]})
 	}
-	locks := tr.buffer[8*debugRegisters:]
+	locks := tr.buffer[8*DebugRegisters:]
 	for i, l := range tr.c.request.watching.Locks {
 		pieces = append(pieces, wanted{addr: uint64(l.Addr), size: lockBytes, into: locks[lockBytes*i:]})
 	}
 	var consumed [8]byte
 	var slot [threadBytes]byte
 	if known {
-		pieces = append(pieces, wanted{addr: tr.c.control + consumedOffset, size: 8, into: consumed[:]},
+		pieces = append(pieces, wanted{addr: tr.c.Control + consumedOffset, size: 8, into: consumed[:]},
 			wanted{addr: agent.RThreadAddress(s.index), size: threadBytes, into: slot[:]})
 	}
 	tr.gathered.pieces = pieces
@@ -160,11 +160,11 @@ func (tr *tracing) gather(pieces []wanted) (have []bool) {
 		total += int(p.size)
 	}
 	have = g.have
-	if n, err := unix.ProcessVMReadv(tr.c.pid, g.local, g.remote, 0); err == nil && n == total {
+	if n, err := unix.ProcessVMReadv(tr.c.PID, g.local, g.remote, 0); err == nil && n == total {
 		return have
 	}
 	for i, p := range pieces {
-		_, err := tr.c.memory.ReadAt(p.into[:p.size], int64(p.addr))
+		_, err := tr.c.Memory.ReadAt(p.into[:p.size], int64(p.addr))
 		have[i] = err == nil
 	}
 	return have
@@ -174,17 +174,17 @@ func (tr *tracing) gather(pieces []wanted) (have []bool) {
 // engine starts, or a thread before its first event, which is found by its thread pointer. Any
 // other is thread 0.
 func (tr *tracing) newcomer(s *sighting, tid int) error {
-	control, err := tr.c.readControl()
+	control, err := tr.c.ReadControl()
 	if err != nil {
 		return err
 	}
 	s.position = control.Consumed
-	if tid == tr.c.pid && s.position == 0 {
+	if tid == tr.c.PID && s.position == 0 {
 		s.index = 1
 		return nil
 	}
 	for i := min(control.Threads, agent.RThreads-1); i > 0; i-- {
-		if r, err := tr.c.rthread(i); err == nil && r.State == agent.RStarting && r.ThreadPointer == s.regs.Fs_base {
+		if r, err := tr.c.ReadThread(i); err == nil && r.State == agent.RStarting && r.ThreadPointer == s.regs.Fs_base {
 			s.index = i
 			return nil
 		}
@@ -196,25 +196,25 @@ func (tr *tracing) newcomer(s *sighting, tid int) error {
 // before the engine has started, or one before its first event or after its last.
 func (tr *tracing) identify(s *sighting) error {
 	c := tr.c
-	if s.held = 0; s.position == 0 && s.thread == c.pid {
+	if s.held = 0; s.position == 0 && s.thread == c.PID {
 		s.index = 1
 		return nil
 	}
 	if s.index = tr.indices[s.thread]; s.index != 0 {
-		r, err := c.rthread(s.index)
+		r, err := c.ReadThread(s.index)
 		if err == nil {
 			s.ordinal, s.tid = r.Ordinal, r.TID
 		}
 		return err
 	}
-	t := c.threads[s.thread]
+	t := c.Threads[s.thread]
 	if t == nil {
 		return fmt.Errorf("replay: thread %d accessed a watched word and is not known", s.thread)
 	}
-	if err := c.identify(t); err == nil {
-		s.index = t.index
+	if err := c.Identify(t); err == nil {
+		s.index = t.Index
 		return nil
-	} else if !errors.Is(err, errNoThread) {
+	} else if !errors.Is(err, ErrNoThread) {
 		return err
 	}
 	return tr.newcomer(s, s.thread)
@@ -223,25 +223,25 @@ func (tr *tracing) identify(s *sighting) error {
 // mapped returns a word's value before its first access: memory that has appeared since the last
 // look is zero, unless it is mapped from a file.
 func (tr *tracing) mapped(watch int, now uint64) uint64 {
-	maps, err := readMaps(tr.c.pid)
+	maps, err := ReadMaps(tr.c.PID)
 	if err != nil {
 		return now
 	}
-	m := maps.at(uint64(tr.watches[watch].Addr))
+	m := maps.Containing(uint64(tr.watches[watch].Addr))
 	if m == nil {
 		return now
 	}
-	if !strings.HasPrefix(m.path, "/") {
+	if !strings.HasPrefix(m.Path, "/") {
 		return 0
 	}
-	f, err := os.Open(m.path)
+	f, err := os.Open(m.Path)
 	if err != nil {
 		return now
 	}
 	defer f.Close()
 	var p [8]byte
 	w := &tr.watches[watch]
-	if _, err := f.ReadAt(p[:w.Size], int64(uint64(w.Addr)-m.start+m.offset)); err != nil && err != io.EOF {
+	if _, err := f.ReadAt(p[:w.Size], int64(uint64(w.Addr)-m.Start+m.Offset)); err != nil && err != io.EOF {
 		return now
 	}
 	return binary.LittleEndian.Uint64(p[:])

@@ -9,7 +9,7 @@ import (
 )
 
 // take makes hits of a sighting. t is nil if the thread has not been stopped.
-func (tr *tracing) take(s *sighting, t *thread) error {
+func (tr *tracing) take(s *sighting, t *Thread) error {
 	if tr.c.placer.compares(s.regs.Rip) {
 		return nil // the comparison of a probe
 	}
@@ -21,7 +21,7 @@ func (tr *tracing) take(s *sighting, t *thread) error {
 	return nil
 }
 
-func (tr *tracing) takeOne(s *sighting, watch int, t *thread) error {
+func (tr *tracing) takeOne(s *sighting, watch int, t *Thread) error {
 	if s.watches&(1<<watch) == 0 {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (tr *tracing) value(s *sighting, watch int, inst *x86.Inst) (uint64, error)
 }
 
 // emit numbers a hit. A system call's byte-by-byte copy is one hit.
-func (tr *tracing) emit(h Hit, t *thread) error {
+func (tr *tracing) emit(h Hit, t *Thread) error {
 	if p := tr.pending; p != nil {
 		if h.By == evidence.ByCall && p.Watch == h.Watch && p.Thread == h.Thread && p.Ordinal == h.Ordinal && p.Kind == h.Kind && p.PC == h.PC {
 			p.New = h.New
@@ -130,13 +130,13 @@ func (tr *tracing) deliver(h *Hit) error {
 }
 
 // inspect stops all threads if an inspection of this hit was requested, and calls it.
-func (tr *tracing) inspect(h *Hit, t *thread) error {
+func (tr *tracing) inspect(h *Hit, t *Thread) error {
 	look := tr.c.request.watching.Inspect[h.Number]
 	if look == nil || t == nil {
 		return nil
 	}
 	c := tr.c
-	if err := c.stopAll(); err != nil {
+	if err := c.StopAll(); err != nil {
 		return err
 	}
 	c.watch.pause()
@@ -159,7 +159,7 @@ func (tr *tracing) inspect(h *Hit, t *thread) error {
 
 // resume resumes a thread that a watch stopped. It also resumes the others, if an inspection
 // stopped them.
-func (c *controller) resume(t *thread) error {
+func (c *controller) resume(t *Thread) error {
 	if !c.allStopped {
 		return c.cont(t, 0)
 	}
@@ -169,7 +169,7 @@ func (c *controller) resume(t *thread) error {
 
 // finish runs at the end of the replay. A change after the last hit is an access, too.
 func (tr *tracing) finish() error {
-	if tr.c.detached {
+	if tr.c.Detached {
 		return nil
 	}
 	tr.c.mu.Lock()
@@ -188,9 +188,9 @@ func (tr *tracing) finish() error {
 	}
 	s := &sighting{index: 1}
 	if t := tr.c.end.thread; t != nil {
-		s.index = max(t.index, 1)
+		s.index = max(t.Index, 1)
 	}
-	if err := tr.look(s, tr.c.control != 0); err != nil {
+	if err := tr.look(s, tr.c.Control != 0); err != nil {
 		return err
 	}
 	for i := range tr.watches {

@@ -107,7 +107,7 @@ func (a *accessed) register(o *x86.Operand) (uint64, bool) {
 	if !o.Reg.General() || o.Reg == x86.RSP || len(o.RegName) == 2 && o.RegName[1] == 'h' {
 		return 0, false
 	}
-	return generalOf(a.regs)[o.Reg], true
+	return GeneralRegisters(a.regs)[o.Reg], true
 }
 
 // moved returns the operand's value if it was moved from or to a register, or is a constant.
