@@ -82,7 +82,7 @@ func (in *inlined) stop(t *Thread, s *SignalStop) (done bool, err error) {
 		}
 		return true, in.code.trapped(t, s, site)
 	}
-	if s.Code <= 0 || !Faults[s.Signal] || in.arenaAt(s.Regs.Rip) == nil {
+	if s.Code <= 0 || !IsFault(s.Signal) || in.arenaAt(s.Regs.Rip) == nil {
 		return false, nil
 	}
 	if done, err := in.code.faulted(t, s); done || err != nil {
@@ -205,7 +205,7 @@ func (in *inlined) until(t *Thread, on func(int, syscall.Signal) error, trap int
 		switch code := SignalCode(&info); {
 		case stop.Signal == unix.SIGTRAP && code == trap:
 			return nil, nil
-		case code > 0 && Faults[stop.Signal]:
+		case code > 0 && IsFault(stop.Signal):
 			return &stop, nil
 		}
 	}

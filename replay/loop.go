@@ -125,7 +125,7 @@ func (c *controller) signalled(t *Thread, stop ptrace.Stop) error {
 		return c.trapped(t, &s)
 	case s.Signal == unix.SIGTRAP && s.Code > 0:
 		return c.trapSignal(t, &s)
-	case s.Code > 0 && Faults[s.Signal]:
+	case s.Code > 0 && IsFault(s.Signal):
 		if err := c.placer.faulted(t, &s.Regs); err != nil {
 			return err
 		}

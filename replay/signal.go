@@ -28,12 +28,12 @@ func SignalCode(info *ptrace.Siginfo) int32 {
 	return int32(uint32(info[8]) | uint32(info[9])<<8 | uint32(info[10])<<16 | uint32(info[11])<<24)
 }
 
-// Faults are the signals that instructions raise.
-var Faults = map[syscall.Signal]bool{unix.SIGSEGV: true, unix.SIGBUS: true, unix.SIGFPE: true, unix.SIGILL: true,
+// faults are the signals that instructions raise.
+var faults = map[syscall.Signal]bool{unix.SIGSEGV: true, unix.SIGBUS: true, unix.SIGFPE: true, unix.SIGILL: true,
 	unix.SIGTRAP: true, unix.SIGSYS: true}
 
 // IsFault reports whether a signal is one that instructions raise.
-func IsFault(s syscall.Signal) bool { return Faults[s] }
+func IsFault(s syscall.Signal) bool { return faults[s] }
 
 // FromKernel is the code of the trap that an int3 causes.
 const FromKernel = 0x80 // SI_KERNEL

@@ -143,7 +143,7 @@ func stepOnce(t *Thread) (ended bool, err error) {
 		switch {
 		case stop.Kind == ptrace.SignalStop && stop.Signal == unix.SIGTRAP:
 			return false, nil
-		case stop.Kind == ptrace.SignalStop && !Faults[stop.Signal], stop.Kind == ptrace.Interrupted:
+		case stop.Kind == ptrace.SignalStop && !IsFault(stop.Signal), stop.Kind == ptrace.Interrupted:
 			continue
 		}
 		t.Stopped = stop.Kind != ptrace.Ended
