@@ -191,7 +191,7 @@ func (b *breaks) pass(t *Thread, pc uint64) error {
 		return err
 	}
 	if regs.Rip == pc {
-		stop, err := b.process.stepBreak(t)
+		stop, err := b.executeBreak(t)
 		if err != nil {
 			return err
 		}
@@ -204,8 +204,8 @@ func (b *breaks) pass(t *Thread, pc uint64) error {
 	return nil
 }
 
-// stepBreak executes one instruction. The stop is nil if it is only the step's.
-func (p *Process) stepBreak(t *Thread) (*ptrace.Stop, error) {
+// executeBreak executes one instruction. The stop is nil if it is only the step's.
+func (b *breaks) executeBreak(t *Thread) (*ptrace.Stop, error) {
 	if err := ptrace.Step(t.TID, 0); err != nil {
 		return nil, err
 	}
@@ -223,12 +223,12 @@ func (p *Process) stepBreak(t *Thread) (*ptrace.Stop, error) {
 	if SignalCode(&info) != TrapTrace {
 		return &stop, nil
 	}
-	if p.WatchRegisters.Taken != 0 {
+	if b.process.WatchRegisters.Taken != 0 {
 		status, err := ptrace.GetDebug(t.TID, 6)
 		if err != nil {
 			return nil, err
 		}
-		if uint8(status)&p.WatchRegisters.Taken != 0 {
+		if uint8(status)&b.process.WatchRegisters.Taken != 0 {
 			return &stop, nil
 		}
 	}
