@@ -7,6 +7,7 @@ import (
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/tracee"
 )
 
 // breakpoints is the placer. It finds a place of the log by a probe or by a debug register of the
@@ -29,7 +30,7 @@ type broken struct {
 	moment, left uint64
 	point        point
 	resume       []uint64 // where the thread is stepped again
-	watches      *WatchRegisters
+	watches      *tracee.WatchRegisters
 	registers    int  // the number used for breakpoints, not watches
 	lifted       bool // the thread is stepped, so its place needs a register
 }
@@ -43,7 +44,7 @@ func newPlacer(c *controller) placer {
 	return &breakpoints{c: c, threads: map[int]*broken{}, placedAt: map[placedPC]bool{}}
 }
 
-func (b *breakpoints) of(t *Thread) *broken {
+func (b *breakpoints) of(t *tracee.Thread) *broken {
 	x := b.threads[t.TID]
 	if x == nil {
 		x = &broken{watches: &b.c.WatchRegisters}
@@ -52,7 +53,7 @@ func (b *breakpoints) of(t *Thread) *broken {
 	return x
 }
 
-func (b *breakpoints) arm(t *Thread, event uint64) error {
+func (b *breakpoints) arm(t *tracee.Thread, event uint64) error {
 	e, err := b.c.stage().eventAt(event)
 	if err != nil {
 		return err
@@ -68,7 +69,7 @@ func (b *breakpoints) arm(t *Thread, event uint64) error {
 }
 
 // await makes trap stop the thread at the place.
-func (b *breakpoints) await(t *Thread, p *place) error {
+func (b *breakpoints) await(t *tracee.Thread, p *place) error {
 	x := b.of(t)
 	if old := x.place; old != nil && old.probe != nil {
 		if err := old.probe.remove(t); err != nil {
@@ -106,7 +107,7 @@ func (b *breakpoints) expose(pc uint64) error {
 
 // last handles a thread that has done its last event. If the core has it outside of the engine, or
 // preempted at a point of its code, it ends at that place.
-func (b *breakpoints) last(t *Thread) (move, error) {
+func (b *breakpoints) last(t *tracee.Thread) (move, error) {
 	if b.c.core == nil || !b.c.last() {
 		return move{}, nil
 	}
@@ -123,7 +124,7 @@ func (b *breakpoints) last(t *Thread) (move, error) {
 	return move{}, b.await(t, p)
 }
 
-func (b *breakpoints) first(t *Thread, end *coreThread, regs *ptrace.Registers) (move, error) {
+func (b *breakpoints) first(t *tracee.Thread, end *coreThread, regs *ptrace.Registers) (move, error) {
 	p := finalPlace(b.c.Process, b.c.core, end)
 	if p == nil {
 		return move{}, nil
@@ -138,7 +139,7 @@ func (b *breakpoints) first(t *Thread, end *coreThread, regs *ptrace.Registers) 
 	return move{}, b.await(t, p)
 }
 
-func (b *breakpoints) breakAt(t *Thread, pc evidence.Addr, count uint64) error {
+func (b *breakpoints) breakAt(t *tracee.Thread, pc evidence.Addr, count uint64) error {
 	x := b.of(t)
 	if err := b.demote(t, uint64(pc)); err != nil {
 		return err
@@ -169,15 +170,15 @@ func (x *broken) set(tid int) error {
 		pcs = append(pcs, x.point.pc)
 	}
 	x.registers = len(pcs)
-	return SetDebug(tid, x.watches, pcs...)
+	return tracee.SetDebug(tid, x.watches, pcs...)
 }
 
-func (b *breakpoints) breaks(t *Thread) bool {
+func (b *breakpoints) breaks(t *tracee.Thread) bool {
 	x := b.threads[t.TID]
 	return x != nil && x.registers > 0
 }
 
-func (b *breakpoints) trap(t *Thread, regs *ptrace.Registers) (move, error) {
+func (b *breakpoints) trap(t *tracee.Thread, regs *ptrace.Registers) (move, error) {
 	x := b.threads[t.TID]
 	if x == nil {
 		return move{kind: moveForeign}, nil
@@ -228,7 +229,7 @@ func (b *breakpoints) trap(t *Thread, regs *ptrace.Registers) (move, error) {
 const flagResume = 0x10000
 
 // probed handles a thread that a probe has stopped.
-func (b *breakpoints) probed(t *Thread, x *broken, regs *ptrace.Registers) (move, error) {
+func (b *breakpoints) probed(t *tracee.Thread, x *broken, regs *ptrace.Registers) (move, error) {
 	p := x.place
 	at, err := p.probe.registersAtPlace(regs)
 	if err != nil {
@@ -253,7 +254,7 @@ func (b *breakpoints) probed(t *Thread, x *broken, regs *ptrace.Registers) (move
 }
 
 // reached handles a thread at the pc of its place.
-func (b *breakpoints) reached(t *Thread, x *broken, regs *ptrace.Registers) (move, error) {
+func (b *breakpoints) reached(t *tracee.Thread, x *broken, regs *ptrace.Registers) (move, error) {
 	p := x.place
 	if p.equal(regs, nil) {
 		if same, err := p.matches(t); err != nil {
@@ -271,7 +272,7 @@ func (b *breakpoints) reached(t *Thread, x *broken, regs *ptrace.Registers) (mov
 
 // retryProbe tries again to install a probe, for a thread that is at pc. The thread continues
 // after the comparison, so it may come from inside of the window.
-func (b *breakpoints) retryProbe(t *Thread, x *broken, regs *ptrace.Registers) error {
+func (b *breakpoints) retryProbe(t *tracee.Thread, x *broken, regs *ptrace.Registers) error {
 	p := x.place
 	if !p.retry || b.lifted {
 		return nil
@@ -290,7 +291,7 @@ func (b *breakpoints) retryProbe(t *Thread, x *broken, regs *ptrace.Registers) e
 	return x.set(t.TID)
 }
 
-func (b *breakpoints) arrive(t *Thread, x *broken, regs *ptrace.Registers) (move, error) {
+func (b *breakpoints) arrive(t *tracee.Thread, x *broken, regs *ptrace.Registers) (move, error) {
 	p := x.place
 	if p.unread {
 		regs.Eflags = regs.Eflags&^resultFlags | p.results
@@ -315,7 +316,7 @@ func (b *breakpoints) arrive(t *Thread, x *broken, regs *ptrace.Registers) (move
 
 // repeat executes the repetitions that the instruction had done when the signal arrived: all that
 // are left now but those left at the place.
-func (b *breakpoints) repeat(t *Thread, x *broken, regs *ptrace.Registers, length int) (move, error) {
+func (b *breakpoints) repeat(t *tracee.Thread, x *broken, regs *ptrace.Registers, length int) (move, error) {
 	p := x.place
 	p.rest = p.pc + uint64(length)
 	if err := b.expose(p.rest); err != nil {
@@ -331,7 +332,7 @@ func (b *breakpoints) repeat(t *Thread, x *broken, regs *ptrace.Registers, lengt
 
 // rested handles a thread after the instruction has done these repetitions. The thread is moved
 // back to it with the others left to do.
-func (b *breakpoints) rested(t *Thread, x *broken, regs *ptrace.Registers) (move, error) {
+func (b *breakpoints) rested(t *tracee.Thread, x *broken, regs *ptrace.Registers) (move, error) {
 	p := x.place
 	p.rest = 0
 	back := *regs

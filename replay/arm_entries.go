@@ -3,11 +3,12 @@ package replay
 import (
 	"diagnose/agent"
 	"diagnose/replay/patch"
+	"diagnose/replay/tracee"
 )
 
 // entries returns the addresses near pc that code may jump to, in ascending order, and the text
 // around it. known is false if they cannot be determined.
-func (b *breakpoints) entries(t *Thread, pc uint64) (list []uint64, text []byte, base uint64, known bool) {
+func (b *breakpoints) entries(t *tracee.Thread, pc uint64) (list []uint64, text []byte, base uint64, known bool) {
 	s := patch.NewEntrySearch(pc)
 	text, base, known = searchEntries(b.c.Process, s, pc)
 	if !known || b.resumed(t, s) != nil {
@@ -17,8 +18,8 @@ func (b *breakpoints) entries(t *Thread, pc uint64) (list []uint64, text []byte,
 }
 
 // searchEntries searches the object that has the code at pcs, and returns that code.
-func searchEntries(p *Process, s *patch.EntrySearch, pcs ...uint64) (text []byte, base uint64, known bool) {
-	maps, err := ReadMaps(p.PID)
+func searchEntries(p *tracee.Process, s *patch.EntrySearch, pcs ...uint64) (text []byte, base uint64, known bool) {
+	maps, err := tracee.ReadMaps(p.PID)
 	own := maps.Containing(pcs[0])
 	const most = 64 << 20
 	if err != nil || own == nil || own.Size() > most {
@@ -55,7 +56,7 @@ func searchEntries(p *Process, s *patch.EntrySearch, pcs ...uint64) (text []byte
 // resumed adds the addresses where threads in the engine continue, and where the handlers of other
 // threads return. A thread's own handler returns by an event, which does not occur before the
 // thread is at its place.
-func (b *breakpoints) resumed(t *Thread, s *patch.EntrySearch) error {
+func (b *breakpoints) resumed(t *tracee.Thread, s *patch.EntrySearch) error {
 	for p := range b.placedAt {
 		if p.thread != t.Index {
 			s.Add(p.pc)
@@ -75,7 +76,7 @@ func (b *breakpoints) resumed(t *Thread, s *patch.EntrySearch) error {
 		if r.Inside == 0 {
 			continue
 		}
-		f, err := ReadStruct[agent.RawFrame](b.c.Memory, r.Inside)
+		f, err := tracee.ReadStruct[agent.RawFrame](b.c.Memory, r.Inside)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/replay/patch"
+	"diagnose/replay/tracee"
 )
 
 // ownPages maps pages of the test's process; at 0: at any free address.
@@ -32,7 +33,7 @@ func ownPages(t *testing.T, at, size uint64, protection int) uint64 {
 // addresses where the thread itself leaves the engine and where another thread returns from its
 // handler.
 func TestEntriesOfThreads(t *testing.T) {
-	memory, err := OpenMemory(os.Getpid())
+	memory, err := tracee.OpenMemory(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,19 +49,19 @@ func TestEntriesOfThreads(t *testing.T) {
 		}
 	}
 	const self, other = 1, 2
-	text := ownPages(t, 0, PageSize, unix.PROT_READ|unix.PROT_EXEC)
-	frame := ownPages(t, 0, PageSize, unix.PROT_READ|unix.PROT_WRITE)
-	slot := ownPages(t, agent.RThreadAddress(self), PageSize, unix.PROT_READ|unix.PROT_WRITE)
+	text := ownPages(t, 0, tracee.PageSize, unix.PROT_READ|unix.PROT_EXEC)
+	frame := ownPages(t, 0, tracee.PageSize, unix.PROT_READ|unix.PROT_WRITE)
+	slot := ownPages(t, agent.RThreadAddress(self), tracee.PageSize, unix.PROT_READ|unix.PROT_WRITE)
 	// add %rax, %rdx; cmp %rdx, %rcx, over and over
-	write(text, bytes.Repeat([]byte{0x48, 0x01, 0xc2, 0x48, 0x39, 0xd1}, PageSize/6))
+	write(text, bytes.Repeat([]byte{0x48, 0x01, 0xc2, 0x48, 0x39, 0xd1}, tracee.PageSize/6))
 	pc := text + 300*6
 	leaves, returns := pc+3, pc+6
 	write(frame, agent.RawFrame{RIP: leaves})
 	write(slot, agent.RawRThread{Inside: frame})
 
-	stopped := &Thread{Index: self}
+	stopped := &tracee.Thread{Index: self}
 	b := &breakpoints{
-		c:        &controller{Process: &Process{PID: os.Getpid(), Memory: memory, Threads: map[int]*Thread{self: stopped}}},
+		c:        &controller{Process: &tracee.Process{PID: os.Getpid(), Memory: memory, Threads: map[int]*tracee.Thread{self: stopped}}},
 		placedAt: map[placedPC]bool{{other, returns}: true},
 	}
 	entries, code, base, known := b.entries(stopped, pc)

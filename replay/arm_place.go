@@ -13,6 +13,7 @@ import (
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/tracee"
 )
 
 // place is a pc with the state that identifies it.
@@ -24,13 +25,13 @@ type place struct {
 	unread  bool
 	results uint64
 	// matches makes the comparisons that cost more than registers.
-	matches func(t *Thread) (bool, error)
+	matches func(t *tracee.Thread) (bool, error)
 	signal  int // 0: the thread's end
 	info    ptrace.Siginfo
 	probe   *probe // nil: a debug register
 	// retry: a probe was not possible, perhaps because of where the thread continued.
 	retry bool
-	known []Words
+	known []tracee.Words
 	// rest: a repeating instruction is executed until the place's count is left, and traps after
 	// it, at this address.
 	rest uint64
@@ -65,12 +66,12 @@ func signalPlace(m io.ReaderAt, e *record.Event) (*place, error) {
 	}
 	for _, w := range e.Payloads[3:] {
 		if w.Kind == record.PayloadWords {
-			p.known = append(p.known, Words{Addr: uint64(w.Addr), Data: w.Data})
+			p.known = append(p.known, tracee.Words{Addr: uint64(w.Addr), Data: w.Data})
 		}
 	}
 	want := digests{registers: e.Args[2], stack: e.Args[3], data: e.Args[4]}
 	general := digest(state.Data[:8*len(s.Registers)], 0)
-	p.matches = func(t *Thread) (bool, error) { return want.match(t.TID, m, general, parts) }
+	p.matches = func(t *tracee.Thread) (bool, error) { return want.match(t.TID, m, general, parts) }
 	return p, nil
 }
 
@@ -114,12 +115,12 @@ var contextOrder = []image.Register{image.R8, image.R9, image.R10, image.R11, im
 	image.RDI, image.RSI, image.RBP, image.RBX, image.RDX, image.RAX, image.RCX, image.RSP, image.RIP}
 
 // finalPlace returns the place where the core has a thread; nil if the core lacks a register.
-func finalPlace(live *Process, core *image.Process, end *coreThread) *place {
+func finalPlace(live *tracee.Process, core *image.Process, end *coreThread) *place {
 	p := &place{flags: statusFlags}
 	registers, flags := end.Registers, end.Registers.Flags
 	if end.preempted() {
 		program := end.program()
-		registers, flags = *ImageRegisters(&program), program.Eflags
+		registers, flags = *tracee.ImageRegisters(&program), program.Eflags
 	}
 	for i, r := range contextOrder {
 		value, known := registers.Get(r)
@@ -139,8 +140,8 @@ func finalPlace(live *Process, core *image.Process, end *coreThread) *place {
 	}
 	n, _ := core.ReadMemory(evidence.Addr(low), want)
 	want = want[:n]
-	p.known = []Words{{Addr: low, Data: want}}
-	p.matches = func(t *Thread) (bool, error) {
+	p.known = []tracee.Words{{Addr: low, Data: want}}
+	p.matches = func(t *tracee.Thread) (bool, error) {
 		// Loops that take a lock pass here with equal registers and stack.
 		if r, err := live.ReadThread(t.Index); err != nil {
 			return false, err
@@ -207,7 +208,7 @@ func repeatedLength(m io.ReaderAt, pc uint64) int {
 
 // ignoreFlags excludes from the comparison the flags that no later code reads. A thread that
 // arrives gets the recorded ones.
-func (p *place) ignoreFlags(m *Memory) {
+func (p *place) ignoreFlags(m *tracee.Memory) {
 	code := make([]byte, patch.FlagsReach)
 	if _, err := m.ReadAt(code, int64(p.pc)); err != nil || !patch.FlagsUnread(code, p.pc) {
 		return

@@ -3,6 +3,7 @@ package replay
 import (
 	"diagnose/image/x86"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // at returns the program's instruction whose copy in the page a thread at pc has executed last;
@@ -18,7 +19,7 @@ func (x *probe) at(pc uint64) *x86.Inst {
 
 // faulted implements placer. The program's handler gets the address of the faulting instruction
 // and returns to it. That must be in the program's own text, so the text is restored.
-func (b *breakpoints) faulted(t *Thread, regs *ptrace.Registers) error {
+func (b *breakpoints) faulted(t *tracee.Thread, regs *ptrace.Registers) error {
 	for tid, owner := range b.threads {
 		p := owner.place
 		if p == nil || p.probe == nil || !p.probe.original(regs) {
@@ -74,7 +75,7 @@ func (b *breakpoints) original(regs *ptrace.Registers) {
 // leaveProbe gives a place a debug register instead of its probe. The probe's memory stays mapped,
 // although it is no longer reached: to unmap it, a thread would have to run.
 func (b *breakpoints) leaveProbe(p *place) {
-	b.c.Mapped = append(b.c.Mapped, Span{Start: p.probe.page, End: p.probe.page + probePages*PageSize})
+	b.c.Mapped = append(b.c.Mapped, tracee.Span{Start: p.probe.page, End: p.probe.page + probePages*tracee.PageSize})
 	p.probe = nil
 }
 
@@ -93,7 +94,7 @@ func (b *breakpoints) compares(pc uint64) bool {
 
 func (b *breakpoints) probeAt(pc uint64) *probe {
 	for _, t := range b.threads {
-		if p := t.place; p != nil && p.probe != nil && pc >= p.probe.page && pc < p.probe.page+PageSize {
+		if p := t.place; p != nil && p.probe != nil && pc >= p.probe.page && pc < p.probe.page+tracee.PageSize {
 			return p.probe
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"diagnose/image/x86"
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // probe compares a thread's registers with a place's inside of the process. The instructions at pc
@@ -24,11 +25,11 @@ import (
 // program's memory only the five bytes at pc are overwritten.
 type probe struct {
 	patch.Window
-	process *Process
+	process *tracee.Process
 	pc      uint64 // of the place
 	page    uint64
 	// jumps are in the program's text; replaced are the bytes that they replaced.
-	jumps, replaced []Words
+	jumps, replaced []tracee.Words
 	// hit is the address after the int3. A thread that is not at the place after all continues
 	// there.
 	hit uint64
@@ -51,7 +52,7 @@ const (
 
 // setProbe installs a probe at the place, through a stopped thread. The error is patch.ErrImpossible if
 // none is possible.
-func (b *breakpoints) setProbe(t *Thread, p *place) (*probe, error) {
+func (b *breakpoints) setProbe(t *tracee.Thread, p *place) (*probe, error) {
 	w := b.inlinedWindow(t, p.pc)
 	if w == nil {
 		entries, text, base, known := b.entries(t, p.pc)
@@ -65,7 +66,7 @@ func (b *breakpoints) setProbe(t *Thread, p *place) (*probe, error) {
 	if err := b.c.breaks.giveWay(w); err != nil {
 		return nil, err
 	}
-	page, err := b.c.MapNear(t, w.Start, probePages*PageSize)
+	page, err := b.c.MapNear(t, w.Start, probePages*tracee.PageSize)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +83,7 @@ func (b *breakpoints) setProbe(t *Thread, p *place) (*probe, error) {
 
 // inlinedWindow returns the code that a probe's jump replaces where inlined has replaced the
 // program's code; nil: it has not, or another thread's probe is there.
-func (b *breakpoints) inlinedWindow(t *Thread, pc uint64) *patch.Window {
+func (b *breakpoints) inlinedWindow(t *tracee.Thread, pc uint64) *patch.Window {
 	in := b.c.tracing.inlined()
 	if in == nil {
 		return nil
@@ -126,7 +127,7 @@ func (x *probe) install(p *place, code []byte) error {
 		}
 		binary.LittleEndian.PutUint64(data[probeExpected+8*i:], value)
 	}
-	if _, err := x.process.Memory.WriteAt(data, int64(x.page+PageSize)); err != nil {
+	if _, err := x.process.Memory.WriteAt(data, int64(x.page+tracee.PageSize)); err != nil {
 		return err
 	}
 	if _, err := x.process.Memory.WriteAt(code, int64(x.page)); err != nil {
@@ -136,16 +137,16 @@ func (x *probe) install(p *place, code []byte) error {
 	if x.Hop != 0 {
 		from = x.Hop
 	}
-	x.jumps = []Words{{Addr: from, Data: binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(x.page-from-patch.JumpSize))}}
+	x.jumps = []tracee.Words{{Addr: from, Data: binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(x.page-from-patch.JumpSize))}}
 	if x.Hop != 0 {
-		x.jumps = append(x.jumps, Words{Addr: x.Start, Data: []byte{0xeb, byte(x.Hop - x.Start - patch.ShortJumpSize)}})
+		x.jumps = append(x.jumps, tracee.Words{Addr: x.Start, Data: []byte{0xeb, byte(x.Hop - x.Start - patch.ShortJumpSize)}})
 	}
 	for _, j := range x.jumps {
 		original := make([]byte, len(j.Data))
 		if _, err := x.process.Memory.ReadAt(original, int64(j.Addr)); err != nil {
 			return err
 		}
-		x.replaced = append(x.replaced, Words{Addr: j.Addr, Data: original})
+		x.replaced = append(x.replaced, tracee.Words{Addr: j.Addr, Data: original})
 	}
 	return x.putIn()
 }
@@ -155,7 +156,7 @@ const mostChecks = 64
 
 // compareMore handles a thread that the probe stopped, but whose memory differs from the place's:
 // from now on the probe compares a word that differs.
-func (x *probe) compareMore(t *Thread, p *place, regs *ptrace.Registers) error {
+func (x *probe) compareMore(t *tracee.Thread, p *place, regs *ptrace.Registers) error {
 	if len(x.checks) == mostChecks {
 		return nil
 	}
@@ -163,7 +164,7 @@ func (x *probe) compareMore(t *Thread, p *place, regs *ptrace.Registers) error {
 	if !found {
 		return nil
 	}
-	if _, err := x.process.Memory.WriteAt(binary.LittleEndian.AppendUint64(nil, c.value), int64(x.page+PageSize+probeWords+8*uint64(len(x.checks)))); err != nil {
+	if _, err := x.process.Memory.WriteAt(binary.LittleEndian.AppendUint64(nil, c.value), int64(x.page+tracee.PageSize+probeWords+8*uint64(len(x.checks)))); err != nil {
 		return err
 	}
 	x.checks = append(x.checks, c)
@@ -180,7 +181,7 @@ func (x *probe) compareMore(t *Thread, p *place, regs *ptrace.Registers) error {
 
 // differing finds a word of the place that differs from memory now. It begins with the data, where
 // a counter may be.
-func (p *place) differing(m *Memory) (check, bool) {
+func (p *place) differing(m *tracee.Memory) (check, bool) {
 	for i := len(p.known) - 1; i >= 0; i-- {
 		k := p.known[i]
 		have := make([]byte, len(k.Data))
@@ -196,7 +197,7 @@ func (p *place) differing(m *Memory) (check, bool) {
 
 // obstructed reports whether a probe would conflict with other threads' places or probes, or with
 // a moment.
-func (b *breakpoints) obstructed(t *Thread, w *patch.Window) bool {
+func (b *breakpoints) obstructed(t *tracee.Thread, w *patch.Window) bool {
 	if in := b.c.tracing.inlined(); in != nil && in.overlapsWindow(w) {
 		return true
 	}
@@ -213,7 +214,7 @@ func (b *breakpoints) obstructed(t *Thread, w *patch.Window) bool {
 }
 
 // demote makes a pc visible to a debug register.
-func (b *breakpoints) demote(t *Thread, pc uint64) error {
+func (b *breakpoints) demote(t *tracee.Thread, pc uint64) error {
 	if err := b.demoteProbes(t, pc); err != nil {
 		return err
 	}
@@ -222,7 +223,7 @@ func (b *breakpoints) demote(t *Thread, pc uint64) error {
 
 // demoteProbes replaces the probes that hide a pc by debug registers. Their threads wait in the
 // engine. The caller's thread runs, and the caller sets its registers.
-func (b *breakpoints) demoteProbes(t *Thread, pc uint64) error {
+func (b *breakpoints) demoteProbes(t *tracee.Thread, pc uint64) error {
 	for tid, other := range b.threads {
 		q := other.place
 		if q == nil || q.probe == nil || !q.probe.Hides(pc) {
@@ -243,7 +244,7 @@ func (b *breakpoints) demoteProbes(t *Thread, pc uint64) error {
 }
 
 // remove restores the program's text and unmaps the probe.
-func (x *probe) remove(t *Thread) error {
+func (x *probe) remove(t *tracee.Thread) error {
 	if err := x.takeOut(); err != nil {
 		return err
 	}
@@ -261,8 +262,8 @@ func (x *probe) takeOut() error {
 }
 
 // unmap unmaps the memory of the probe. The thread is stopped.
-func (x *probe) unmap(t *Thread) error {
-	if result, err := ptrace.SystemCall(t.TID, unix.SYS_MUNMAP, x.page, probePages*PageSize); err != nil || result != 0 {
+func (x *probe) unmap(t *tracee.Thread) error {
+	if result, err := ptrace.SystemCall(t.TID, unix.SYS_MUNMAP, x.page, probePages*tracee.PageSize); err != nil || result != 0 {
 		return fmt.Errorf("replay: the memory of a probe: %w", errors.Join(err, unix.Errno(-result)))
 	}
 	return nil
@@ -288,7 +289,7 @@ type assembler struct {
 func (a *assembler) data(offset int, code ...byte) {
 	a.Write(code)
 	at := a.page + uint64(a.Len()) + 4
-	a.word(a.page + PageSize + uint64(offset) - at)
+	a.word(a.page + tracee.PageSize + uint64(offset) - at)
 }
 
 func (a *assembler) word(v uint64) { a.Write(binary.LittleEndian.AppendUint32(nil, uint32(v))) }
@@ -422,10 +423,10 @@ func (a *assembler) relative(target uint64, end int) error {
 }
 
 // enter moves a thread from pc into the probe, after the comparison.
-func (x *probe) enter(t *Thread, regs *ptrace.Registers) error {
+func (x *probe) enter(t *tracee.Thread, regs *ptrace.Registers) error {
 	data := binary.LittleEndian.AppendUint64(nil, regs.Rax)
 	data = binary.LittleEndian.AppendUint64(data, flagWord(regs.Eflags))
-	if _, err := x.process.Memory.WriteAt(data, int64(x.page+PageSize)); err != nil {
+	if _, err := x.process.Memory.WriteAt(data, int64(x.page+tracee.PageSize)); err != nil {
 		return err
 	}
 	at := *regs
@@ -437,7 +438,7 @@ func (x *probe) enter(t *Thread, regs *ptrace.Registers) error {
 // at the place.
 func (x *probe) registersAtPlace(regs *ptrace.Registers) (at ptrace.Registers, err error) {
 	var data [probeFlags + 2]byte
-	if _, err := x.process.Memory.ReadAt(data[:], int64(x.page+PageSize)); err != nil {
+	if _, err := x.process.Memory.ReadAt(data[:], int64(x.page+tracee.PageSize)); err != nil {
 		return at, err
 	}
 	at = *regs

@@ -4,11 +4,12 @@ import (
 	"diagnose/agent"
 	"diagnose/image"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // begin handles a new thread that has not run yet. If the recording ended before its first event,
 // only the core says how far it gets, so its place must be set before it runs to that event.
-func (c *controller) begin(t *Thread) error {
+func (c *controller) begin(t *tracee.Thread) error {
 	if err := c.armWatches(t); err != nil {
 		return err
 	}

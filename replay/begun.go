@@ -5,10 +5,11 @@ import (
 
 	"diagnose/image/object"
 	"diagnose/replay/record"
+	"diagnose/replay/tracee"
 )
 
 // copyStart writes the dynamic linker's recorded data into the process.
-func copyStart(p *Process, rec *record.Recording) error {
+func copyStart(p *tracee.Process, rec *record.Recording) error {
 	pages, err := rec.StartPages()
 	if err != nil {
 		return &InputError{Err: err}
@@ -23,28 +24,28 @@ func copyStart(p *Process, rec *record.Recording) error {
 
 // compareStart checks that the process has the recorded mappings when its engine starts. From a
 // different start the replay cannot be the same.
-func compareStart(p *Process, m *record.Manifest) error {
+func compareStart(p *tracee.Process, m *record.Manifest) error {
 	if len(m.Start.Mappings) == 0 {
-		return Inputf("replay: the recording ended before its start was written down")
+		return tracee.Inputf("replay: the recording ended before its start was written down")
 	}
-	maps, err := ReadMaps(p.PID)
+	maps, err := tracee.ReadMaps(p.PID)
 	if err != nil {
 		return err
 	}
 	return compareMappings(m.Start.Mappings, maps)
 }
 
-func compareMappings(want []record.Mapping, got Mappings) error {
+func compareMappings(want []record.Mapping, got tracee.Mappings) error {
 	i := 0
 	for _, g := range got {
-		if Hidden(g.Start, g.Path) {
+		if tracee.Hidden(g.Start, g.Path) {
 			continue
 		}
-		for i < len(want) && Hidden(uint64(want[i].Start), string(want[i].Path)) {
+		for i < len(want) && tracee.Hidden(uint64(want[i].Start), string(want[i].Path)) {
 			i++
 		}
 		if i == len(want) {
-			return Inputf("replay: the process starts otherwise than it was recorded: it has %s, the recording nothing more", g)
+			return tracee.Inputf("replay: the process starts otherwise than it was recorded: it has %s, the recording nothing more", g)
 		}
 		w := &want[i]
 		if err := compareMapping(w, &g); err != nil {
@@ -53,14 +54,14 @@ func compareMappings(want []record.Mapping, got Mappings) error {
 		i++
 	}
 	for ; i < len(want); i++ {
-		if !Hidden(uint64(want[i].Start), string(want[i].Path)) {
-			return Inputf("replay: the process starts otherwise than it was recorded: %s is missing", describeMapping(&want[i]))
+		if !tracee.Hidden(uint64(want[i].Start), string(want[i].Path)) {
+			return tracee.Inputf("replay: the process starts otherwise than it was recorded: %s is missing", describeMapping(&want[i]))
 		}
 	}
 	return nil
 }
 
-func compareMapping(w *record.Mapping, g *Mapping) error {
+func compareMapping(w *record.Mapping, g *tracee.Mapping) error {
 	same := uint64(w.Start) == g.Start && uint64(w.End) == g.End && w.Permissions == g.Perms && uint64(w.Offset) == g.Offset && string(w.Path) == g.Path
 	if same && w.BuildID == "" {
 		return nil
@@ -68,28 +69,28 @@ func compareMapping(w *record.Mapping, g *Mapping) error {
 	if strings.HasPrefix(g.Path, "/") && (string(w.Path) == g.Path || same) && w.BuildID != "" {
 		// A file that an update replaced is reported before a mapping that it moved.
 		if id := object.BuildIDOf(g.Path); id != w.BuildID {
-			return Inputf("replay: %s is not the recorded file any more: its build-id is %s, the recording has %s", g.Path, orNone(id), w.BuildID)
+			return tracee.Inputf("replay: %s is not the recorded file any more: its build-id is %s, the recording has %s", g.Path, orNone(id), w.BuildID)
 		}
 	}
 	if same {
 		return nil
 	}
-	return Inputf("replay: the process starts otherwise than it was recorded: it has %s, the recording %s", g, describeMapping(w))
+	return tracee.Inputf("replay: the process starts otherwise than it was recorded: it has %s, the recording %s", g, describeMapping(w))
 }
 
 func describeMapping(m *record.Mapping) string {
-	return Mapping{Span: Span{Start: uint64(m.Start), End: uint64(m.End)}, Perms: m.Permissions, Offset: uint64(m.Offset), Path: string(m.Path)}.String()
+	return tracee.Mapping{Span: tracee.Span{Start: uint64(m.Start), End: uint64(m.End)}, Perms: m.Permissions, Offset: uint64(m.Offset), Path: string(m.Path)}.String()
 }
 
 // sameBuild accepts a copy of the recorded file, with the same build-id.
 func sameBuild(path, want string) error {
 	f, err := object.Open(path)
 	if err != nil {
-		return Inputf("replay: %w", err)
+		return tracee.Inputf("replay: %w", err)
 	}
 	defer f.Close()
 	if got := f.BuildID(); want == "" || got != want {
-		return Inputf("replay: %s is not the recorded file any more: its build-id is %s, the recording has %s", path, orNone(got), orNone(want))
+		return tracee.Inputf("replay: %s is not the recorded file any more: its build-id is %s, the recording has %s", path, orNone(got), orNone(want))
 	}
 	return nil
 }

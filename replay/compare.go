@@ -12,18 +12,19 @@ import (
 	"sync/atomic"
 
 	"diagnose/evidence"
+	"diagnose/replay/tracee"
 )
 
 // exclusion is memory that is not compared, with the reason.
 type exclusion struct {
-	Span
+	tracee.Span
 	what, why string
 	variables bool // of the library: they are compared, but do not count
 }
 
 // piece is memory that the core has, and its offset in the file.
 type piece struct {
-	Span
+	tracee.Span
 	offset int64
 }
 
@@ -36,14 +37,14 @@ func (p piece) without(list []exclusion, skipped func(i int, bytes uint64)) []pi
 	for i := first; i < len(list) && list[i].Start < p.End; i++ {
 		x := list[i]
 		if x.Start > at {
-			kept = append(kept, piece{Span{Start: at, End: x.Start}, p.offset + int64(at-p.Start)})
+			kept = append(kept, piece{tracee.Span{Start: at, End: x.Start}, p.offset + int64(at-p.Start)})
 		}
 		from := max(at, x.Start)
 		at = min(x.End, p.End)
 		skipped(i, at-from)
 	}
 	if at < p.End {
-		kept = append(kept, piece{Span{Start: at, End: p.End}, p.offset + int64(at-p.Start)})
+		kept = append(kept, piece{tracee.Span{Start: at, End: p.End}, p.offset + int64(at-p.Start)})
 	}
 	return kept
 }
@@ -64,7 +65,7 @@ func mergeExclusions(list []exclusion) []exclusion {
 
 // run is a range of bytes that differ; want and got are the first of them.
 type run struct {
-	Span
+	tracee.Span
 	want, got []byte
 	// unreadable says why the replay's bytes could not be read.
 	unreadable string
@@ -101,8 +102,8 @@ func compareMemory(ctx context.Context, core io.ReaderAt, pieces []piece, memory
 	var chunks []piece
 	for _, p := range pieces {
 		for p.Size() > compareChunk {
-			chunks = append(chunks, piece{Span{Start: p.Start, End: p.Start + compareChunk}, p.offset})
-			p = piece{Span{Start: p.Start + compareChunk, End: p.End}, p.offset + compareChunk}
+			chunks = append(chunks, piece{tracee.Span{Start: p.Start, End: p.Start + compareChunk}, p.offset})
+			p = piece{tracee.Span{Start: p.Start + compareChunk, End: p.End}, p.offset + compareChunk}
 		}
 		chunks = append(chunks, p)
 	}
@@ -146,7 +147,7 @@ func (c *comparer) work(ctx context.Context) {
 		n := int(p.Size())
 		if _, err := c.core.ReadAt(want[:n], p.offset); err != nil {
 			c.mu.Lock()
-			c.err = Inputf("replay: the recording's core at %#x: %w", p.offset, err)
+			c.err = tracee.Inputf("replay: the recording's core at %#x: %w", p.offset, err)
 			c.mu.Unlock()
 			return
 		}
@@ -168,7 +169,7 @@ func (c *comparer) compare(p piece, want, got []byte) {
 		end := min(len(want), at+page-int((p.Start+uint64(at))%page))
 		lost := uint64(end - at)
 		part.notReadable += lost
-		part.note(run{Span: Span{Start: p.Start + uint64(at), End: p.Start + uint64(end)}, unreadable: err.Error(),
+		part.note(run{Span: tracee.Span{Start: p.Start + uint64(at), End: p.Start + uint64(end)}, unreadable: err.Error(),
 			want: slices.Clone(want[at:min(end, at+shownBytes)])})
 		at = end
 	}
@@ -206,7 +207,7 @@ func (m *memoryComparison) add(addr uint64, want, got []byte) {
 			continue
 		}
 		shown := min(end, at+shownBytes)
-		m.note(run{Span: Span{Start: addr + uint64(at), End: addr + uint64(end)},
+		m.note(run{Span: tracee.Span{Start: addr + uint64(at), End: addr + uint64(end)},
 			want: slices.Clone(want[at:shown]), got: slices.Clone(got[at:shown])})
 		at = firstDifference(want, got, end)
 	}

@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"diagnose/evidence"
+	"diagnose/replay/tracee"
 )
 
 // fakeMemory is a range of memory with a hole.
 type fakeMemory struct {
 	start uint64
 	bytes []byte
-	hole  Span
+	hole  tracee.Span
 }
 
 func (m *fakeMemory) ReadMemory(addr evidence.Addr, p []byte) (int, error) {
@@ -45,17 +46,17 @@ func TestCompareMemory(t *testing.T) {
 	flip(200, 209)                     // separate: eight equal bytes between them
 	flip(compareChunk-1, compareChunk) // across a chunk
 	flip(size - 1)                     // the last byte
-	memory.hole = Span{Start: start + 2*compareChunk, End: start + 2*compareChunk + 2*4096}
+	memory.hole = tracee.Span{Start: start + 2*compareChunk, End: start + 2*compareChunk + 2*4096}
 
-	got, err := compareMemory(context.Background(), bytes.NewReader(core), []piece{{Span{Start: start, End: start + size}, 0}}, memory, nil)
+	got, err := compareMemory(context.Background(), bytes.NewReader(core), []piece{{tracee.Span{Start: start, End: start + size}, 0}}, memory, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var spans []Span
+	var spans []tracee.Span
 	for _, r := range got.runs {
-		spans = append(spans, Span{Start: r.Start - start, End: r.End - start})
+		spans = append(spans, tracee.Span{Start: r.Start - start, End: r.End - start})
 	}
-	want := []Span{{Start: 0, End: 1}, {Start: 100, End: 108}, {Start: 200, End: 201}, {Start: 209, End: 210}, {Start: compareChunk - 1, End: compareChunk + 1},
+	want := []tracee.Span{{Start: 0, End: 1}, {Start: 100, End: 108}, {Start: 200, End: 201}, {Start: 209, End: 210}, {Start: compareChunk - 1, End: compareChunk + 1},
 		{Start: 2 * compareChunk, End: 2*compareChunk + 2*4096}, {Start: size - 1, End: size}}
 	if !reflect.DeepEqual(spans, want) {
 		t.Errorf("runs %v, want %v", spans, want)
@@ -76,17 +77,17 @@ func TestCompareMemory(t *testing.T) {
 
 func TestCompareCutCore(t *testing.T) {
 	memory := &fakeMemory{start: 0x1000, bytes: make([]byte, 4096)}
-	_, err := compareMemory(context.Background(), bytes.NewReader(make([]byte, 100)), []piece{{Span{Start: 0x1000, End: 0x2000}, 0}}, memory, nil)
+	_, err := compareMemory(context.Background(), bytes.NewReader(make([]byte, 100)), []piece{{tracee.Span{Start: 0x1000, End: 0x2000}, 0}}, memory, nil)
 	if err == nil {
 		t.Error("a core that ends early was compared as if it did not")
 	}
 }
 
 func TestPieceWithout(t *testing.T) {
-	list := mergeExclusions([]exclusion{{Span: Span{Start: 50, End: 60}, what: "b"}, {Span: Span{Start: 0, End: 12}, what: "a"}, {Span: Span{Start: 55, End: 70}, what: "c"}, {Span: Span{Start: 95, End: 200}, what: "d"}, {Span: Span{Start: 300, End: 400}, what: "e"}})
+	list := mergeExclusions([]exclusion{{Span: tracee.Span{Start: 50, End: 60}, what: "b"}, {Span: tracee.Span{Start: 0, End: 12}, what: "a"}, {Span: tracee.Span{Start: 55, End: 70}, what: "c"}, {Span: tracee.Span{Start: 95, End: 200}, what: "d"}, {Span: tracee.Span{Start: 300, End: 400}, what: "e"}})
 	skipped := map[string]uint64{}
-	got := piece{Span{Start: 10, End: 100}, 1000}.without(list, func(i int, n uint64) { skipped[list[i].what] += n })
-	want := []piece{{Span{Start: 12, End: 50}, 1002}, {Span{Start: 70, End: 95}, 1060}}
+	got := piece{tracee.Span{Start: 10, End: 100}, 1000}.without(list, func(i int, n uint64) { skipped[list[i].what] += n })
+	want := []piece{{tracee.Span{Start: 12, End: 50}, 1002}, {tracee.Span{Start: 70, End: 95}, 1060}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

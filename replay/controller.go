@@ -8,6 +8,7 @@ import (
 	"diagnose/image/x86"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/tracee"
 )
 
 // placer stops threads at places that no event names, by breakpoints in the debug registers. The
@@ -15,33 +16,33 @@ import (
 type placer interface {
 	// arm is for DG_TRAP_ARM: the thread's next event, at this address of the image, is a
 	// preemption or a signal that arrived between two events.
-	arm(t *Thread, event uint64) error
+	arm(t *tracee.Thread, event uint64) error
 	// last is for DG_TRAP_LAST: the thread has done its last event and continues to its pc in the
 	// core. moveHold: it is there already.
-	last(t *Thread) (move, error)
+	last(t *tracee.Thread) (move, error)
 	// first does the same for a thread without any event, before it runs.
-	first(t *Thread, end *coreThread, regs *ptrace.Registers) (move, error)
+	first(t *tracee.Thread, end *coreThread, regs *ptrace.Registers) (move, error)
 	// trap is called at a SIGTRAP that is not from the engine.
-	trap(t *Thread, regs *ptrace.Registers) (move, error)
+	trap(t *tracee.Thread, regs *ptrace.Registers) (move, error)
 	// breakAt makes trap return moveArrived when the thread is at pc for the count-th time from
 	// now on. pc 0 cancels that.
-	breakAt(t *Thread, pc evidence.Addr, count uint64) error
+	breakAt(t *tracee.Thread, pc evidence.Addr, count uint64) error
 	// resumeAt also stops the thread at the pcs, and no longer at those of earlier calls.
 	// freeRegisters returns how many pcs that can be.
-	resumeAt(t *Thread, pcs ...uint64) error
-	freeRegisters(t *Thread) int
+	resumeAt(t *tracee.Thread, pcs ...uint64) error
+	freeRegisters(t *tracee.Thread) int
 	// steps is called before a thread resumes, by one instruction (on) or at full speed.
-	steps(t *Thread, on bool) error
+	steps(t *tracee.Thread, on bool) error
 	// moved returns the program's instruction that the placer has executed elsewhere, if pc is
 	// right after that copy; nil for any other pc. compares: the pc is after an instruction of the
 	// placer itself.
 	moved(pc uint64) *x86.Inst
 	compares(pc uint64) bool
 	// breaks reports whether the placer uses a debug register of the thread.
-	breaks(t *Thread) bool
+	breaks(t *tracee.Thread) bool
 	// faulted is for a fault of the program's instruction. If the placer has a copy of it
 	// elsewhere, the instruction is executed at its original address from then on.
-	faulted(t *Thread, regs *ptrace.Registers) error
+	faulted(t *tracee.Thread, regs *ptrace.Registers) error
 	// original changes the registers of a thread at or after such a copy to those that it would
 	// have in the program's text.
 	original(regs *ptrace.Registers)
@@ -71,7 +72,7 @@ const (
 
 // controller replays one process. It passes each stop to the part that handles it.
 type controller struct {
-	*Process
+	*tracee.Process
 	*recordings
 	*runner
 	*judge
@@ -97,7 +98,7 @@ type controller struct {
 
 func newController(ctx context.Context, rec *record.Recording, request parts, a *attempt) *controller {
 	c := &controller{ctx: ctx, request: request, attempt: a, result: &Result{Timing: a.timing},
-		Process:    &Process{Threads: map[int]*Thread{}, ImageOptions: request.Image, LibraryPath: string(rec.Manifest.Agent.Path)},
+		Process:    &tracee.Process{Threads: map[int]*tracee.Thread{}, ImageOptions: request.Image, LibraryPath: string(rec.Manifest.Agent.Path)},
 		recordings: &recordings{rec: rec}}
 	c.runner = &runner{process: c.Process}
 	c.placer = newPlacer(c)
@@ -118,7 +119,7 @@ func newController(ctx context.Context, rec *record.Recording, request parts, a 
 // end is why the replay is over.
 type end struct {
 	kind    EndKind
-	thread  *Thread
+	thread  *tracee.Thread
 	signal  int
 	status  int
 	failure error // a *DivergenceError or *StuckError

@@ -14,6 +14,7 @@ import (
 	"diagnose/image/unwind"
 	"diagnose/internal/wording"
 	"diagnose/replay/record"
+	"diagnose/replay/tracee"
 )
 
 // Reason says how a replay diverged from the recording.
@@ -187,7 +188,7 @@ func eventText(e *record.Event) string {
 }
 
 // diverged handles DG_TRAP_DIVERGED.
-func (j *judge) diverged(t *Thread) error {
+func (j *judge) diverged(t *tracee.Thread) error {
 	control, err := j.process.ReadControl()
 	if err != nil {
 		return err
@@ -200,7 +201,7 @@ func (j *judge) diverged(t *Thread) error {
 }
 
 // divergence returns the divergence that the engine has noted.
-func (j *judge) divergence(t *Thread, control *agent.RawControl) (*DivergenceError, error) {
+func (j *judge) divergence(t *tracee.Thread, control *agent.RawControl) (*DivergenceError, error) {
 	d := &control.Divergence
 	// The engine may have refused the log before it made its first thread.
 	if _, err := j.process.ReadThread(d.Thread); err == nil {
@@ -227,7 +228,7 @@ func (j *judge) divergence(t *Thread, control *agent.RawControl) (*DivergenceErr
 }
 
 // name stops all threads and finds names for the addresses of a divergence.
-func (j *judge) name(t *Thread, e *DivergenceError) error {
+func (j *judge) name(t *tracee.Thread, e *DivergenceError) error {
 	if err := j.process.StopAll(); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"diagnose/image/x86"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/tracee"
 )
 
 var le = binary.LittleEndian
@@ -90,10 +91,10 @@ func (f *free) planEdits(rec *record.Recording, request *parts) error {
 				return err
 			}
 		case e.OnHit && e.Kind != EditUndo && e.Kind != EditStore:
-			return Inputf("replay: %q cannot be done at a hit of a watch", e.Kind)
+			return tracee.Inputf("replay: %q cannot be done at a hit of a watch", e.Kind)
 		case e.OnHit:
 			if len(request.watching.Watches) == 0 {
-				return Inputf("replay: %q needs the watch whose hit it is about", e.Kind)
+				return tracee.Inputf("replay: %q needs the watch whose hit it is about", e.Kind)
 			}
 			do := undoHit
 			if e.Kind == EditStore {
@@ -166,7 +167,7 @@ func (e Edit) hook() (func(*Stopped) error, error) {
 	case EditUndo:
 		return undoStore, nil
 	}
-	return nil, Inputf("replay: no such edit: %q", e.Kind)
+	return nil, tracee.Inputf("replay: no such edit: %q", e.Kind)
 }
 
 // skipCall returns from a function at its first instruction.
@@ -196,7 +197,7 @@ func storeAll(s *Stopped, edits []Edit) error {
 // store writes a value into memory.
 func store(s *Stopped, addr evidence.Addr, value uint64, size int) error {
 	if size < 1 || size > 8 {
-		return Inputf("replay: a store of %d bytes at %v", size, s.Moment)
+		return tracee.Inputf("replay: a store of %d bytes at %v", size, s.Moment)
 	}
 	if _, err := s.c.Memory.WriteAt(le.AppendUint64(nil, value)[:size], int64(addr)); err != nil {
 		return fmt.Errorf("replay: store to %v at %v: %w", addr, s.Moment, err)
@@ -228,10 +229,10 @@ func pad(s *Stopped, by uint64) error {
 	case name == "posix_memalign":
 		size = &regs.Rdx
 	case name != "malloc" && name != "valloc" && !strings.HasPrefix(name, "_Znw") && !strings.HasPrefix(name, "_Zna"):
-		return Inputf("replay: %v is in %q, which is no function that allocates", s.Moment, symbol.Name)
+		return tracee.Inputf("replay: %v is in %q, which is no function that allocates", s.Moment, symbol.Name)
 	}
 	if *size+by < *size {
-		return Inputf("replay: an object of %d bytes cannot be padded by %d", *size, by)
+		return tracee.Inputf("replay: an object of %d bytes cannot be padded by %d", *size, by)
 	}
 	*size += by
 	regs.Orig_rax = ^uint64(0)
@@ -260,12 +261,12 @@ func undoStore(s *Stopped) error {
 }
 
 // storedBy returns which memory the instruction at rip writes.
-func storedBy(p *Process, regs *ptrace.Registers) (evidence.Addr, uint64, error) {
+func storedBy(p *tracee.Process, regs *ptrace.Registers) (evidence.Addr, uint64, error) {
 	inst := p.Instruction(regs.Rip)
 	if inst == nil {
 		return 0, 0, errors.New("it is no instruction")
 	}
-	general := GeneralRegisters(regs)
+	general := tracee.GeneralRegisters(regs)
 	for i := range inst.Operands {
 		o := &inst.Operands[i]
 		if !o.IsMemory || o.Repeated || o.Size == 0 || codeOf(o.Access)&evidence.CodeWrite == 0 {

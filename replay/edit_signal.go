@@ -12,6 +12,7 @@ import (
 	"diagnose/internal/wording"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/tracee"
 )
 
 // signalMove takes asynchronous signals out of their places in a thread's log, each with all
@@ -56,13 +57,13 @@ func (f *free) planDelay(rec *record.Recording, e *Edit) error {
 			break
 		}
 		if err != nil {
-			return Inputf("replay: %w", err)
+			return tracee.Inputf("replay: %w", err)
 		}
 		ordinal++
 		switch {
 		case ordinal < block.first || block.last != 0:
 		case ordinal == block.first && (event.Kind != record.KindSignal || len(event.Args) == 0 || event.Args[0] == signalFault):
-			return Inputf("replay: event %d of thread %d is no signal that a process sent", block.first, e.At.Thread)
+			return tracee.Inputf("replay: event %d of thread %d is no signal that a process sent", block.first, e.At.Thread)
 		case event.Kind == record.KindSignal:
 			depth++
 		case event.Kind == record.KindSignalEnd:
@@ -76,19 +77,19 @@ func (f *free) planDelay(rec *record.Recording, e *Edit) error {
 			block.last = ordinal
 		}
 		if e.Until == 0 || e.Until >= block.first && e.Until <= block.last || e.Until > ordinal {
-			return Inputf("replay: the signal that is event %d of thread %d cannot be raised after event %d", block.first, e.At.Thread, e.Until)
+			return tracee.Inputf("replay: the signal that is event %d of thread %d cannot be raised after event %d", block.first, e.At.Thread, e.Until)
 		}
 		return f.addMove(e, block)
 	}
 	switch {
 	case ordinal < block.first:
-		return Inputf("replay: thread %d has %d events, and no signal as its event %d", e.At.Thread, ordinal, block.first)
+		return tracee.Inputf("replay: thread %d has %d events, and no signal as its event %d", e.At.Thread, ordinal, block.first)
 	case block.last == 0 && e.Until != 0:
-		return Inputf("replay: the handler of event %d of thread %d did not return, so the signal cannot come later", block.first, e.At.Thread)
+		return tracee.Inputf("replay: the handler of event %d of thread %d did not return, so the signal cannot come later", block.first, e.At.Thread)
 	case block.last == 0:
 		block.last = ordinal
 	case e.Until != 0 && (e.Until <= block.last || e.Until > ordinal):
-		return Inputf("replay: the signal that is event %d of thread %d cannot come after event %d: its handler ends with event %d, and the thread has %d",
+		return tracee.Inputf("replay: the signal that is event %d of thread %d cannot come after event %d: its handler ends with event %d, and the thread has %d",
 			block.first, e.At.Thread, e.Until, block.last, ordinal)
 	}
 	return f.addMove(e, block)
@@ -102,10 +103,10 @@ func (f *free) addMove(e *Edit, block eventBlock) error {
 		f.move = m
 	}
 	if m.thread != e.At.Thread || m.until != e.Until || m.raised != e.Raised {
-		return Inputf("replay: signals can be delayed in one thread, and until one event")
+		return tracee.Inputf("replay: signals can be delayed in one thread, and until one event")
 	}
 	if n := len(m.blocks); n > 0 && m.blocks[n-1].last >= block.first {
-		return Inputf("replay: the signal that is event %d of thread %d comes before one that is delayed, or in its handler", block.first, m.thread)
+		return tracee.Inputf("replay: the signal that is event %d of thread %d comes before one that is delayed, or in its handler", block.first, m.thread)
 	}
 	m.blocks = append(m.blocks, block)
 	return nil
@@ -119,7 +120,7 @@ func (f *free) planMove(rec *record.Recording) error {
 	if f.schedule == nil {
 		var err error
 		if f.schedule, err = rec.Log.Schedule(); len(f.schedule) == 0 {
-			return Inputf("replay: %w", err)
+			return tracee.Inputf("replay: %w", err)
 		}
 	}
 	f.schedule = f.move.reschedule(f.schedule)
@@ -161,7 +162,7 @@ func (m *signalMove) reschedule(s record.Schedule) record.Schedule {
 func (m *signalMove) apply(s *stage) error {
 	r, ok := s.layout.Threads[m.thread]
 	if !ok {
-		return Inputf("replay: thread %d has no events", m.thread)
+		return tracee.Inputf("replay: thread %d has no events", m.thread)
 	}
 	start, end := int64(r.Start-record.ImageBase), int64(r.End-record.ImageBase)
 	b := make([]byte, end-start)
@@ -219,7 +220,7 @@ func offsetsOf(b []byte) ([]int, error) {
 func behindEvent(b []byte) error {
 	const header = 48 // sizeof(struct dg_event)
 	if len(b) < header+8 {
-		return Inputf("replay: a signal of %d bytes", len(b))
+		return tracee.Inputf("replay: a signal of %d bytes", len(b))
 	}
 	le.PutUint64(b[header:], signalEvent)
 	return nil
@@ -244,13 +245,13 @@ func whenRaised(b []byte) error {
 // the program has no handler for it or blocks it there.
 func (s *Stopped) Raise(e *record.Event) error {
 	if s.thread == nil || !s.c.free() {
-		return Inputf("replay: a signal can be raised in a thread of a free replay only")
+		return tracee.Inputf("replay: a signal can be raised in a thread of a free replay only")
 	}
 	if e.Kind != record.KindSignal || len(e.Payloads) == 0 || len(e.Payloads[0].Data) != len(ptrace.Siginfo{}) {
-		return Inputf("replay: event %d of thread %d is no signal", e.Ordinal, e.Thread)
+		return tracee.Inputf("replay: event %d of thread %d is no signal", e.Ordinal, e.Thread)
 	}
 	if s.c.attempt.free.able < ableToRaise {
-		return Inputf("replay: the library that recorded %s cannot raise signals: record it again", s.c.rec.Dir)
+		return tracee.Inputf("replay: the library that recorded %s cannot raise signals: record it again", s.c.rec.Dir)
 	}
 	signal := syscall.Signal(e.Object)
 	caught, err := catches(s.thread.TID, signal)
@@ -260,7 +261,7 @@ func (s *Stopped) Raise(e *record.Event) error {
 	if !caught {
 		return &ExperimentError{What: fmt.Sprintf("%s is blocked there, or has no handler", wording.Signal(int(signal))), Moment: s.Moment}
 	}
-	r := &PendingSignal{Signal: signal}
+	r := &tracee.PendingSignal{Signal: signal}
 	copy(r.Info[:], e.Payloads[0].Data)
 	s.thread.Raise, s.c.attempt.free.changed = r, true
 	return nil
@@ -268,12 +269,12 @@ func (s *Stopped) Raise(e *record.Event) error {
 
 // shorten writes the new end of the thread's events.
 func (m *signalMove) shorten(s *stage, end evidence.Addr) error {
-	header, err := ReadStruct[agent.RawReplayHeader](s.image, 0)
+	header, err := tracee.ReadStruct[agent.RawReplayHeader](s.image, 0)
 	if err != nil {
 		return fmt.Errorf("replay: image: %w", err)
 	}
 	at := int64(header.Table) - int64(record.ImageBase) + int64(m.thread)*int64(binary.Size(agent.RawReplayThread{}))
-	entry, err := ReadStruct[agent.RawReplayThread](s.image, uint64(at))
+	entry, err := tracee.ReadStruct[agent.RawReplayThread](s.image, uint64(at))
 	if err != nil {
 		return fmt.Errorf("replay: image: %w", err)
 	}

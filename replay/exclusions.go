@@ -6,14 +6,15 @@ import (
 
 	"diagnose/agent"
 	"diagnose/evidence"
+	"diagnose/replay/tracee"
 )
 
 // exclusions returns the memory that is not compared.
 func (v *verifier) exclusions() []exclusion {
-	list := []exclusion{{Span: Span{Start: agent.EngineBase, End: agent.EngineStacks}, what: "the engine's range", why: whyEngine}}
+	list := []exclusion{{Span: tracee.Span{Start: agent.EngineBase, End: agent.EngineStacks}, what: "the engine's range", why: whyEngine}}
 	for _, m := range v.maps {
 		switch {
-		case Hidden(m.Start, m.Path) && strings.HasPrefix(m.Path, "["):
+		case tracee.Hidden(m.Start, m.Path) && strings.HasPrefix(m.Path, "["):
 			list = append(list, exclusion{Span: m.Span, what: m.Path, why: "the kernel's"})
 		case v.ofAgent(m):
 			list = append(list, exclusion{Span: m.Span, what: v.library(), why: whyEngine, variables: true})
@@ -31,7 +32,7 @@ func (v *verifier) exclusions() []exclusion {
 
 // ofAgent reports whether a mapping has the library's writable data, where the
 // engine's variables are.
-func (v *verifier) ofAgent(m Mapping) bool {
+func (v *verifier) ofAgent(m tracee.Mapping) bool {
 	if m.Perms[1] != 'w' {
 		return false
 	}
@@ -51,7 +52,7 @@ func (v *verifier) sharedMemory() []exclusion {
 		// The kernel's names of shared memory (mm/shmem.c, ipc/shm.c), and shm_open(3)'s.
 		for _, name := range []string{"/dev/zero", "/SYSV", "/dev/shm/"} {
 			if strings.HasPrefix(m.Path, name) {
-				list = append(list, exclusion{Span: Span{Start: uint64(m.Start), End: uint64(m.End)}, what: "shared memory", why: "other processes write there, too"})
+				list = append(list, exclusion{Span: tracee.Span{Start: uint64(m.Start), End: uint64(m.End)}, what: "shared memory", why: "other processes write there, too"})
 			}
 		}
 	}
@@ -72,7 +73,7 @@ func (v *verifier) deadStacks() []exclusion {
 		if low == 0 || sp <= low || sp >= high {
 			continue // on a stack for handlers, or one that the program made
 		}
-		list = append(list, exclusion{Span: Span{Start: low, End: sp}, what: fmt.Sprintf("the stack of thread %d below its stack pointer", i), why: "the program does not use it"})
+		list = append(list, exclusion{Span: tracee.Span{Start: low, End: sp}, what: fmt.Sprintf("the stack of thread %d below its stack pointer", i), why: "the program does not use it"})
 	}
 	return list
 }
@@ -95,7 +96,7 @@ func (v *verifier) endedStacks() []exclusion {
 			continue // one that the program made, and may look at
 		}
 		used[low] = true
-		list = append(list, exclusion{Span: Span{Start: low, End: high}, what: "the stacks of threads that ended", why: "the program does not use them"})
+		list = append(list, exclusion{Span: tracee.Span{Start: low, End: high}, what: "the stacks of threads that ended", why: "the program does not use them"})
 	}
 	return list
 }

@@ -15,6 +15,7 @@ import (
 	"diagnose/internal/wording"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/tracee"
 )
 
 // ExperimentError says that a free replay cannot continue, for a reason outside the program.
@@ -87,7 +88,7 @@ func (f *free) plan(rec *record.Recording, request *parts) error {
 	}
 	recorded, err := rec.Log.Schedule()
 	if len(recorded) == 0 && err != nil {
-		return Inputf("replay: %w", err)
+		return tracee.Inputf("replay: %w", err)
 	}
 	// The image has all events before some are removed.
 	whole := slices.Clone(f.schedule)
@@ -131,14 +132,14 @@ func (f *free) prepare(s *stage) error {
 // writeRuns writes the whole order over the part that the logs have. It is the last part of the
 // image.
 func (f *free) writeRuns(s *stage) error {
-	header, err := ReadStruct[agent.RawReplayHeader](s.image, 0)
+	header, err := tracee.ReadStruct[agent.RawReplayHeader](s.image, 0)
 	if err != nil {
 		return fmt.Errorf("replay: image: %w", err)
 	}
 	at := int64(header.Runs) - int64(record.ImageBase)
 	order, err := f.schedule.WithPreemptions(s.preemptions)
 	if err != nil {
-		return Inputf("replay: %w", err)
+		return tracee.Inputf("replay: %w", err)
 	}
 	var runs []byte
 	for _, turn := range order {
@@ -170,7 +171,7 @@ func (f *free) hello(r *recordings, control *agent.RawControl, forked bool) erro
 		return nil
 	}
 	if f.able < ableToLeave {
-		return Inputf("replay: the library that recorded %s cannot leave its log: record it again", r.rec.Dir)
+		return tracee.Inputf("replay: the library that recorded %s cannot leave its log: record it again", r.rec.Dir)
 	}
 	control.Free, control.FreeFirst = agent.FreeMay, r.rec.Manifest.Outcome.Thread
 	control.FreeMost, control.FreeOrder = 2*r.stage().events+eventsOver, 0
@@ -181,7 +182,7 @@ func (f *free) hello(r *recordings, control *agent.RawControl, forked bool) erro
 }
 
 // freeTrapped answers the engine's requests that only a free replay has.
-func (c *controller) freeTrapped(t *Thread, s *SignalStop) error {
+func (c *controller) freeTrapped(t *tracee.Thread, s *tracee.SignalStop) error {
 	t.Index = uint32(s.Regs.Rdi)
 	switch s.Regs.Rax {
 	case agent.TrapLeft:
@@ -195,7 +196,7 @@ func (c *controller) freeTrapped(t *Thread, s *SignalStop) error {
 }
 
 // freeLeft: the process is free, and may have diverged from the recording.
-func (c *controller) freeLeft(t *Thread, s *SignalStop) error {
+func (c *controller) freeLeft(t *tracee.Thread, s *tracee.SignalStop) error {
 	control, err := c.ReadControl()
 	if err != nil {
 		return err
@@ -224,7 +225,7 @@ func (c *controller) freeLeft(t *Thread, s *SignalStop) error {
 
 // freeFinished: every thread waits, and the log has no more events. That is the recorded end,
 // unless something was changed: then the threads continue.
-func (c *controller) freeFinished(t *Thread, s *SignalStop) error {
+func (c *controller) freeFinished(t *tracee.Thread, s *tracee.SignalStop) error {
 	c.Identify(t)
 	if dead := c.FailedThread(); dead != nil {
 		return c.failed(dead, dead.Final.Signal)
@@ -237,7 +238,7 @@ func (c *controller) freeFinished(t *Thread, s *SignalStop) error {
 }
 
 // freeDiverged: the engine itself cannot continue.
-func (c *controller) freeDiverged(t *Thread) error {
+func (c *controller) freeDiverged(t *tracee.Thread) error {
 	control, err := c.ReadControl()
 	if err != nil {
 		return err
@@ -250,7 +251,7 @@ func (c *controller) freeDiverged(t *Thread) error {
 
 // freeFault handles an instruction that raised a signal. It returns false if the recording has
 // that signal.
-func (c *controller) freeFault(t *Thread, s *SignalStop) (bool, error) {
+func (c *controller) freeFault(t *tracee.Thread, s *tracee.SignalStop) (bool, error) {
 	control, err := c.ReadControl()
 	if err != nil {
 		return true, err

@@ -9,6 +9,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // Break is an instruction of the program at which a replay stops each thread that reaches it, each
@@ -29,7 +30,7 @@ var ErrBreakOver = errors.New("replay: the break is not needed any more")
 // breaks are the traps in the program's text for FreeRequest.Breaks. A trap serves all threads,
 // including new ones, whereas debug registers are few and belong to one thread.
 type breaks struct {
-	process    *Process
+	process    *tracee.Process
 	recordings *recordings
 	at         map[uint64][]Break
 	placed     map[uint64]bool
@@ -37,7 +38,7 @@ type breaks struct {
 	unbroken []evidence.Addr
 }
 
-func newBreaks(p *Process, r *recordings, list []Break) *breaks {
+func newBreaks(p *tracee.Process, r *recordings, list []Break) *breaks {
 	b := &breaks{process: p, recordings: r, at: map[uint64][]Break{}, placed: map[uint64]bool{}}
 	for _, x := range list {
 		b.at[uint64(x.PC)] = append(b.at[uint64(x.PC)], x)
@@ -106,8 +107,8 @@ func (b *breaks) remove() error {
 }
 
 // breakTrap handles the stop at a break.
-func (c *controller) breakTrap(t *Thread, s *SignalStop) (bool, error) {
-	if s.Signal != unix.SIGTRAP || s.Code != FromKernel {
+func (c *controller) breakTrap(t *tracee.Thread, s *tracee.SignalStop) (bool, error) {
+	if s.Signal != unix.SIGTRAP || s.Code != tracee.FromKernel {
 		return false, nil
 	}
 	pc := s.Regs.Rip - uint64(len(trapInstruction))
@@ -145,7 +146,7 @@ func (c *controller) breakTrap(t *Thread, s *SignalStop) (bool, error) {
 
 // callBreaks calls the breaks at a pc. Once one of them has moved the thread from there, the rest
 // are not called.
-func (c *controller) callBreaks(t *Thread, pc uint64) error {
+func (c *controller) callBreaks(t *tracee.Thread, pc uint64) error {
 	c.watch.pause()
 	defer c.watch.resume()
 	c.attempt.hooked = true
@@ -185,7 +186,7 @@ func (c *controller) callBreaks(t *Thread, pc uint64) error {
 // pass executes the instruction under a trap, and restores the trap. Other stops that the
 // instruction causes, by a fault or an access to a watched word, are handled when the threads
 // resume.
-func (b *breaks) pass(t *Thread, pc uint64) error {
+func (b *breaks) pass(t *tracee.Thread, pc uint64) error {
 	regs, err := ptrace.GetRegisters(t.TID)
 	if err != nil {
 		return err
@@ -205,7 +206,7 @@ func (b *breaks) pass(t *Thread, pc uint64) error {
 }
 
 // executeBreak executes one instruction. The stop is nil if it is only the step's.
-func (b *breaks) executeBreak(t *Thread) (*ptrace.Stop, error) {
+func (b *breaks) executeBreak(t *tracee.Thread) (*ptrace.Stop, error) {
 	if err := ptrace.Step(t.TID, 0); err != nil {
 		return nil, err
 	}
@@ -220,7 +221,7 @@ func (b *breaks) executeBreak(t *Thread) (*ptrace.Stop, error) {
 	if err != nil {
 		return nil, err
 	}
-	if SignalCode(&info) != TrapTrace {
+	if tracee.SignalCode(&info) != tracee.TrapTrace {
 		return &stop, nil
 	}
 	if b.process.WatchRegisters.Taken != 0 {

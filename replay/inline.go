@@ -11,6 +11,7 @@ import (
 	"diagnose/agent"
 	"diagnose/image/x86"
 	"diagnose/replay/patch"
+	"diagnose/replay/tracee"
 )
 
 // inlined runs code of ours at instructions of the program, inside of the process. Around each of
@@ -42,9 +43,9 @@ type inlineCode interface {
 	inline(a *inlineAssembler, s *inlineSite) error
 	// trapped handles a thread that was stopped by an int3 of that code, or by one that replaces
 	// the instruction.
-	trapped(t *Thread, s *SignalStop, site *inlineSite) error
+	trapped(t *tracee.Thread, s *tracee.SignalStop, site *inlineSite) error
 	// faulted handles a fault in our own code; false: the fault is not from it.
-	faulted(t *Thread, s *SignalStop) (bool, error)
+	faulted(t *tracee.Thread, s *tracee.SignalStop) (bool, error)
 }
 
 // inlineSite is an instruction at which our code runs.
@@ -59,18 +60,18 @@ type inlineWindow struct {
 	patch.Window
 	at    []uint64
 	sites []*inlineSite
-	jumps []Words
+	jumps []tracee.Words
 }
 
 // arena is memory of ours within reach of jumps from the program's text.
 type arena struct {
-	Span
+	tracee.Span
 	// placed are the copies of the program's instructions in it.
 	placed []placedCode
 }
 
 type placedCode struct {
-	Span
+	tracee.Span
 	inst *x86.Inst
 }
 
@@ -80,8 +81,8 @@ func newInlined(c *controller, code inlineCode) *inlined {
 
 // install puts the code at those sites whose objects are loaded, through a stopped thread, and
 // returns the other sites.
-func (in *inlined) install(t *Thread, sites []*inlineSite) (left []*inlineSite, err error) {
-	maps, err := ReadMaps(in.c.PID)
+func (in *inlined) install(t *tracee.Thread, sites []*inlineSite) (left []*inlineSite, err error) {
+	maps, err := tracee.ReadMaps(in.c.PID)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +106,7 @@ func (in *inlined) install(t *Thread, sites []*inlineSite) (left []*inlineSite, 
 }
 
 // installIn installs sites of one mapping, in ascending order.
-func (in *inlined) installIn(t *Thread, sites []*inlineSite) error {
+func (in *inlined) installIn(t *tracee.Thread, sites []*inlineSite) error {
 	windows := in.chooseWindows(sites)
 	if len(windows) > 0 {
 		if err := in.assemble(t, windows); err != nil {
@@ -203,12 +204,12 @@ const mostInline = 1536
 
 // assemble writes the code of windows into an arena. A window whose code is not possible has no
 // jumps.
-func (in *inlined) assemble(t *Thread, windows []*inlineWindow) error {
+func (in *inlined) assemble(t *tracee.Thread, windows []*inlineWindow) error {
 	count := 1
 	for _, w := range windows {
 		count += len(w.sites)
 	}
-	size := (uint64(count)*mostInline + PageSize - 1) &^ (PageSize - 1)
+	size := (uint64(count)*mostInline + tracee.PageSize - 1) &^ (tracee.PageSize - 1)
 	base, err := in.c.MapNear(t, windows[0].Start, size)
 	if errors.Is(err, patch.ErrImpossible) {
 		for _, w := range windows {
@@ -219,7 +220,7 @@ func (in *inlined) assemble(t *Thread, windows []*inlineWindow) error {
 	if err != nil {
 		return err
 	}
-	x := &arena{Span: Span{Start: base, End: base + size}}
+	x := &arena{Span: tracee.Span{Start: base, End: base + size}}
 	in.c.Mapped = append(in.c.Mapped, x.Span)
 	a := &inlineAssembler{assembler: assembler{page: base}, in: in, arena: x}
 	if err := in.code.shared(a); err != nil {
@@ -261,7 +262,7 @@ func (in *inlined) arenaAt(pc uint64) *arena {
 // patches yields the engine's patches to the program's text.
 func (s *stage) patches() iter.Seq[agent.RawSitePatch] {
 	return func(yield func(agent.RawSitePatch) bool) {
-		for at := 0; at+SiteSize <= len(s.sites); at += SiteSize {
+		for at := 0; at+tracee.SiteSize <= len(s.sites); at += tracee.SiteSize {
 			var p agent.RawSitePatch
 			if _, err := binary.Decode(s.sites[at:], binary.LittleEndian, &p); err == nil && !yield(p) {
 				return

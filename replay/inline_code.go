@@ -6,6 +6,7 @@ import (
 
 	"diagnose/image/x86"
 	"diagnose/replay/patch"
+	"diagnose/replay/tracee"
 )
 
 // inlineAssembler writes the code of an arena.
@@ -49,14 +50,14 @@ func (a *inlineAssembler) window(w *inlineWindow) (err error) {
 	from := w.Start
 	if w.Hop != 0 {
 		from = w.Hop
-		w.jumps = append(w.jumps, Words{Addr: w.Start, Data: []byte{0xeb, byte(w.Hop - w.Start - patch.ShortJumpSize)}})
+		w.jumps = append(w.jumps, tracee.Words{Addr: w.Start, Data: []byte{0xeb, byte(w.Hop - w.Start - patch.ShortJumpSize)}})
 	}
 	d := int64(start - from - patch.JumpSize)
 	if d != int64(int32(d)) {
 		w.jumps = nil
 		return patch.ErrImpossible
 	}
-	w.jumps = append(w.jumps, Words{Addr: from, Data: binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(d))})
+	w.jumps = append(w.jumps, tracee.Words{Addr: from, Data: binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(d))})
 	return nil
 }
 
@@ -82,7 +83,7 @@ func (a *inlineAssembler) program(inst *x86.Inst) error {
 	if err := a.move(inst); err != nil {
 		return err
 	}
-	a.arena.placed = append(a.arena.placed, placedCode{Span{Start: start, End: a.here()}, inst})
+	a.arena.placed = append(a.arena.placed, placedCode{tracee.Span{Start: start, End: a.here()}, inst})
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"diagnose/internal/wording"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // original sets the pc of a thread at a copied instruction in an arena to the instruction's
@@ -74,8 +75,8 @@ func (in *inlined) remove() error {
 }
 
 // stop handles a signal of a thread in our code. done: nothing is left to do.
-func (in *inlined) stop(t *Thread, s *SignalStop) (done bool, err error) {
-	if s.Signal == unix.SIGTRAP && s.Code == FromKernel {
+func (in *inlined) stop(t *tracee.Thread, s *tracee.SignalStop) (done bool, err error) {
+	if s.Signal == unix.SIGTRAP && s.Code == tracee.FromKernel {
 		site := in.traps[s.Regs.Rip]
 		if site == nil {
 			return false, nil
@@ -100,9 +101,9 @@ func (in *inlined) stop(t *Thread, s *SignalStop) (done bool, err error) {
 // stepOver makes a stopped thread execute a site's instruction at its own address. Of an
 // instruction that repeats it executes one repetition. stop is set if another stop occurred, which
 // must be handled.
-func (in *inlined) stepOver(t *Thread, site *inlineSite, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
+func (in *inlined) stepOver(t *tracee.Thread, site *inlineSite, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
 	err = in.inPlace(t, site, regs, func() error {
-		stop, err = in.until(t, ptrace.Step, TrapTrace)
+		stop, err = in.until(t, ptrace.Step, tracee.TrapTrace)
 		return err
 	})
 	if err != nil {
@@ -114,7 +115,7 @@ func (in *inlined) stepOver(t *Thread, site *inlineSite, regs *ptrace.Registers)
 // passed reads the registers of a thread that has stopped. If another stop occurred at an
 // instruction that a window hides, the window is removed: the thread continues there, perhaps
 // after a handler.
-func (in *inlined) passed(t *Thread, stop *ptrace.Stop, regs *ptrace.Registers) (err error) {
+func (in *inlined) passed(t *tracee.Thread, stop *ptrace.Stop, regs *ptrace.Registers) (err error) {
 	if stop != nil && stop.Kind == ptrace.Ended {
 		return nil
 	}
@@ -125,7 +126,7 @@ func (in *inlined) passed(t *Thread, stop *ptrace.Stop, regs *ptrace.Registers) 
 }
 
 // runOver is stepOver for an instruction that repeats, with all repetitions.
-func (in *inlined) runOver(t *Thread, site *inlineSite, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
+func (in *inlined) runOver(t *tracee.Thread, site *inlineSite, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
 	end := int64(site.inst.PC) + int64(site.inst.Len)
 	err = in.inPlace(t, site, regs, func() error {
 		own := make([]byte, 1)
@@ -135,7 +136,7 @@ func (in *inlined) runOver(t *Thread, site *inlineSite, regs *ptrace.Registers) 
 		if _, err := in.c.Memory.WriteAt([]byte{0xcc}, end); err != nil {
 			return err
 		}
-		if stop, err = in.until(t, ptrace.Cont, FromKernel); err != nil {
+		if stop, err = in.until(t, ptrace.Cont, tracee.FromKernel); err != nil {
 			return err
 		}
 		_, err := in.c.Memory.WriteAt(own, end)
@@ -155,8 +156,8 @@ func (in *inlined) runOver(t *Thread, site *inlineSite, regs *ptrace.Registers) 
 
 // inPlace moves a thread to a site's instruction and calls do while the program's text is restored
 // there. regs are the thread's registers.
-func (in *inlined) inPlace(t *Thread, site *inlineSite, regs *ptrace.Registers, do func() error) error {
-	jumps := []Words{{Addr: site.inst.PC, Data: []byte{0xcc}}}
+func (in *inlined) inPlace(t *tracee.Thread, site *inlineSite, regs *ptrace.Registers, do func() error) error {
+	jumps := []tracee.Words{{Addr: site.inst.PC, Data: []byte{0xcc}}}
 	if site.window != nil {
 		jumps = site.window.jumps
 	}
@@ -186,7 +187,7 @@ func (in *inlined) inPlace(t *Thread, site *inlineSite, regs *ptrace.Registers, 
 
 // until resumes a thread until a trap with this code. Signals that were sent to it are not
 // delivered to the program (controller.sent).
-func (in *inlined) until(t *Thread, on func(int, syscall.Signal) error, trap int32) (*ptrace.Stop, error) {
+func (in *inlined) until(t *tracee.Thread, on func(int, syscall.Signal) error, trap int32) (*ptrace.Stop, error) {
 	for {
 		if err := on(t.TID, 0); err != nil {
 			return nil, err
@@ -202,7 +203,7 @@ func (in *inlined) until(t *Thread, on func(int, syscall.Signal) error, trap int
 		if err != nil {
 			return nil, err
 		}
-		switch code := SignalCode(&info); {
+		switch code := tracee.SignalCode(&info); {
 		case stop.Signal == unix.SIGTRAP && code == trap:
 			return nil, nil
 		case code > 0 && IsFault(stop.Signal):
@@ -213,7 +214,7 @@ func (in *inlined) until(t *Thread, on func(int, syscall.Signal) error, trap int
 
 // goOn moves a thread from an instruction that a window hides to the instruction's copy in our
 // memory.
-func (in *inlined) goOn(t *Thread, regs *ptrace.Registers) error {
+func (in *inlined) goOn(t *tracee.Thread, regs *ptrace.Registers) error {
 	for _, w := range in.windows {
 		if !w.Hides(regs.Rip) {
 			continue

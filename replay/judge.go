@@ -6,12 +6,13 @@ import (
 
 	"diagnose/agent"
 	"diagnose/replay/record"
+	"diagnose/replay/tracee"
 )
 
 // judge decides how a replay ended: as recorded, elsewhere, or because no thread could continue.
 // It compares the process with the recorded end.
 type judge struct {
-	process    *Process
+	process    *tracee.Process
 	recordings *recordings
 	placer     placer
 	result     *Result
@@ -26,7 +27,7 @@ type judge struct {
 }
 
 // failed handles a process that a signal ends.
-func (j *judge) failed(t *Thread, signal int) error {
+func (j *judge) failed(t *tracee.Thread, signal int) error {
 	j.end = &end{kind: EndFailure, thread: t, signal: signal}
 	if j.result.Left != nil || j.recordings.asRecorded(t, signal) {
 		return nil
@@ -39,7 +40,7 @@ func (j *judge) failed(t *Thread, signal int) error {
 }
 
 // left notes where the process diverges from the recording. All threads are stopped.
-func (j *judge) left(t *Thread, e *DivergenceError) error {
+func (j *judge) left(t *tracee.Thread, e *DivergenceError) error {
 	if j.result.Left != nil {
 		return nil
 	}
@@ -48,7 +49,7 @@ func (j *judge) left(t *Thread, e *DivergenceError) error {
 }
 
 // wild ends the replay for a reason outside the program.
-func (j *judge) wild(t *Thread, what string) error {
+func (j *judge) wild(t *tracee.Thread, what string) error {
 	e := &ExperimentError{What: what}
 	j.end = &end{kind: EndStuck, thread: t, failure: e}
 	if err := j.process.StopAll(); err != nil {
@@ -59,7 +60,7 @@ func (j *judge) wild(t *Thread, what string) error {
 }
 
 // exitedFree handles the exit of a process that may diverge from the recording.
-func (j *judge) exitedFree(t *Thread, status int) error {
+func (j *judge) exitedFree(t *tracee.Thread, status int) error {
 	j.end = &end{kind: EndExit, thread: t, status: status}
 	switch o := &j.recordings.rec.Manifest.Outcome; o.Kind {
 	case record.OutcomeExit, record.OutcomePassed:
@@ -74,7 +75,7 @@ func (j *judge) exitedFree(t *Thread, status int) error {
 
 // stuckFree handles a process that may diverge from the recording, if no thread can continue or
 // they loop for ever.
-func (j *judge) stuckFree(t *Thread, why uint64) error {
+func (j *judge) stuckFree(t *tracee.Thread, why uint64) error {
 	if err := j.stuck(t, false); err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func (j *judge) stuckFree(t *Thread, why uint64) error {
 }
 
 // exited handles a process that is about to exit.
-func (j *judge) exited(t *Thread, s *SignalStop, free bool) error {
+func (j *judge) exited(t *tracee.Thread, s *tracee.SignalStop, free bool) error {
 	if err := j.process.Identify(t); err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func (j *judge) exited(t *Thread, s *SignalStop, free bool) error {
 }
 
 // finished handles a process whose threads all wait while no event is left.
-func (j *judge) finished(t *Thread) error {
+func (j *judge) finished(t *tracee.Thread) error {
 	j.process.Identify(t)
 	if !j.recordings.last() {
 		return fmt.Errorf("replay: the recording %s ended before it made the process that is asked for", j.recordings.stage().rec.Dir)
@@ -167,7 +168,7 @@ func (j *judge) finished(t *Thread) error {
 }
 
 // diverge ends the replay with a divergence.
-func (j *judge) diverge(t *Thread, e *DivergenceError) error {
+func (j *judge) diverge(t *tracee.Thread, e *DivergenceError) error {
 	j.end = &end{kind: EndDiverged, thread: t, failure: e}
 	return j.name(t, e)
 }

@@ -12,6 +12,7 @@ import (
 
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/tracee"
 )
 
 // loading guards a process from its exec until its engine starts (DG_TRAP_HELLO). Until then the
@@ -26,7 +27,7 @@ import (
 // The process has only one thread then, so the memory that a call's arguments point to does not
 // change during the check.
 type loading struct {
-	process  *Process
+	process  *tracee.Process
 	manifest *record.Manifest
 	// objects are the mappings of the recorded start, by path.
 	objects map[string]*record.Mapping
@@ -39,7 +40,7 @@ type loading struct {
 // fileID distinguishes files while they are open.
 type fileID struct{ device, inode uint64 }
 
-func newLoading(p *Process, m *record.Manifest) *loading {
+func newLoading(p *tracee.Process, m *record.Manifest) *loading {
 	l := &loading{process: p, manifest: m, objects: map[string]*record.Mapping{}, trusted: map[fileID]bool{}}
 	for i := range m.Start.Mappings {
 		x := &m.Start.Mappings[i]
@@ -55,14 +56,14 @@ func newLoading(p *Process, m *record.Manifest) *loading {
 func (l *loading) executed() error {
 	want := string(l.manifest.Program.Path)
 	if len(l.objects) == 0 {
-		return Inputf("replay: the recording ended before its start was written down")
+		return tracee.Inputf("replay: the recording ended before its start was written down")
 	}
 	if got, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", l.process.PID)); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	} else if got != want {
-		return Inputf("replay: what the recording says was executed is %s, not the recorded program %s", got, want)
+		return tracee.Inputf("replay: what the recording says was executed is %s, not the recorded program %s", got, want)
 	}
-	maps, err := ReadMaps(l.process.PID)
+	maps, err := tracee.ReadMaps(l.process.PID)
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func (l *loading) executed() error {
 }
 
 // allRecorded checks that the files mapped in a range are recorded ones.
-func (l *loading) allRecorded(maps Mappings, from, to uint64) error {
+func (l *loading) allRecorded(maps tracee.Mappings, from, to uint64) error {
 	for i := range maps {
 		if m := &maps[i]; m.Start < to && from < m.End && strings.HasPrefix(m.Path, "/") {
 			if err := l.recorded(m.Path, m.Path); err != nil {
@@ -86,7 +87,7 @@ func (l *loading) allRecorded(maps Mappings, from, to uint64) error {
 func (l *loading) recorded(path, open string) error {
 	var info unix.Stat_t
 	if err := unix.Stat(open, &info); err != nil {
-		return Inputf("replay: %s: %w", path, err)
+		return tracee.Inputf("replay: %s: %w", path, err)
 	}
 	id := fileID{info.Dev, info.Ino}
 	if l.trusted[id] {
@@ -104,7 +105,7 @@ func (l *loading) recorded(path, open string) error {
 		if err := sameBuild(open, x.BuildID); err != nil {
 			var input *InputError
 			errors.As(err, &input)
-			return Inputf("%s: %w", path, err)
+			return tracee.Inputf("%s: %w", path, err)
 		}
 	}
 	if err := sameContents(path, open, x.File); err != nil {
@@ -120,19 +121,19 @@ func sameContents(path, open string, recorded *record.File) error {
 	shared, err := record.SharedFile(path)
 	switch {
 	case err != nil:
-		return Inputf("replay: %w", err)
+		return tracee.Inputf("replay: %w", err)
 	case shared != record.SharedByAll:
 		return nil
 	case recorded == nil || recorded.SHA256 == "":
-		return Inputf("replay: all users may change %s or replace it, and the recording has no digest of it: "+
+		return tracee.Inputf("replay: all users may change %s or replace it, and the recording has no digest of it: "+
 			"change the permissions of the file or of its directories", path)
 	}
 	sum, err := record.FileSum(open)
 	if err != nil {
-		return Inputf("replay: %s: %w", path, err)
+		return tracee.Inputf("replay: %s: %w", path, err)
 	}
 	if sum != recorded.SHA256 {
-		return Inputf("replay: all users may change %s or replace it, and it has another digest than it had in the recording", path)
+		return tracee.Inputf("replay: all users may change %s or replace it, and it has another digest than it had in the recording", path)
 	}
 	return nil
 }
@@ -164,11 +165,11 @@ func (l *loading) refuse(format string, args ...any) error {
 	if len(names) > 0 {
 		text += "; its recorded environment has " + strings.Join(names, ", ")
 	}
-	return Inputf("replay: before the recorder starts in it, the program wants %s", text)
+	return tracee.Inputf("replay: before the recorder starts in it, the program wants %s", text)
 }
 
 // call checks a system call at its start, and reverts changes to it at its end.
-func (l *loading) call(t *Thread) error {
+func (l *loading) call(t *tracee.Thread) error {
 	call, err := ptrace.GetCall(t.TID)
 	switch {
 	case errors.Is(err, unix.EIO):
@@ -209,7 +210,7 @@ var harmless = []uint64{
 	unix.SYS_WRITE, unix.SYS_WRITEV, unix.SYS_PWRITE64,
 }
 
-func (l *loading) allowed(t *Thread, call *ptrace.Call) error {
+func (l *loading) allowed(t *tracee.Thread, call *ptrace.Call) error {
 	if call.Arch != archX8664 {
 		return l.refuse("to make a system call of another architecture")
 	}
@@ -227,7 +228,7 @@ func (l *loading) allowed(t *Thread, call *ptrace.Call) error {
 		if a[2]&unix.PROT_EXEC == 0 {
 			return nil
 		}
-		maps, err := ReadMaps(l.process.PID)
+		maps, err := tracee.ReadMaps(l.process.PID)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // openCall is a call of open(2) or openat(2).
@@ -44,7 +45,7 @@ type opening struct {
 // gets the null device, so that a process that had LD_DEBUG_OUTPUT in its environment has a
 // descriptor, as recorded. Anything but a file or directory does not exist for the process:
 // opening a device or a pipe has effects, and may block for ever.
-func (l *loading) opens(t *Thread, call openCall) error {
+func (l *loading) opens(t *tracee.Thread, call openCall) error {
 	regs, err := ptrace.GetRegisters(t.TID)
 	if err != nil {
 		return err
@@ -66,7 +67,7 @@ func (l *loading) opens(t *Thread, call openCall) error {
 }
 
 // redirect makes the call open the file that was found.
-func (o *opening) redirect(p *Process, regs *ptrace.Registers, call openCall) error {
+func (o *opening) redirect(p *tracee.Process, regs *ptrace.Registers, call openCall) error {
 	const redZone = 128 // System V ABI for AMD64, 3.2.2
 	name := append(fmt.Appendf(nil, "/proc/%d/fd/%d", os.Getpid(), o.file.Fd()), 0)
 	o.at = regs.Rsp - redZone - uint64(len(name))
@@ -84,7 +85,7 @@ func (o *opening) redirect(p *Process, regs *ptrace.Registers, call openCall) er
 }
 
 // ended reverts the changes to a call, and sets the result of a call that was not made.
-func (o *opening) ended(p *Process, t *Thread) error {
+func (o *opening) ended(p *tracee.Process, t *tracee.Thread) error {
 	if o == nil {
 		return nil
 	}

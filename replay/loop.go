@@ -12,6 +12,7 @@ import (
 	"diagnose/internal/wording"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/tracee"
 )
 
 // loop handles the process's stops until the replay is over.
@@ -54,7 +55,7 @@ func (c *controller) handle(stop ptrace.Stop) error {
 		return nil
 	}
 	if t == nil {
-		t = &Thread{TID: stop.TID}
+		t = &tracee.Thread{TID: stop.TID}
 		c.Threads[stop.TID] = t
 	}
 	t.Stopped = stop.Kind != ptrace.Ended
@@ -91,7 +92,7 @@ func (c *controller) handle(stop ptrace.Stop) error {
 	return c.cont(t, 0)
 }
 
-func (c *controller) event(t *Thread, stop ptrace.Stop) error {
+func (c *controller) event(t *tracee.Thread, stop ptrace.Stop) error {
 	switch stop.Event {
 	case unix.PTRACE_EVENT_FORK, unix.PTRACE_EVENT_VFORK:
 		return c.forked(t)
@@ -102,7 +103,7 @@ func (c *controller) event(t *Thread, stop ptrace.Stop) error {
 }
 
 // signalled handles a signal that is about to be delivered to a thread.
-func (c *controller) signalled(t *Thread, stop ptrace.Stop) error {
+func (c *controller) signalled(t *tracee.Thread, stop ptrace.Stop) error {
 	info, err := ptrace.GetSiginfo(t.TID)
 	if err != nil {
 		return err
@@ -111,7 +112,7 @@ func (c *controller) signalled(t *Thread, stop ptrace.Stop) error {
 	if err != nil {
 		return err
 	}
-	s := SignalStop{Signal: stop.Signal, Code: SignalCode(&info), Info: info, Regs: regs}
+	s := tracee.SignalStop{Signal: stop.Signal, Code: tracee.SignalCode(&info), Info: info, Regs: regs}
 	if c.tracing != nil && c.tracing.probes != nil {
 		if done, err := c.tracing.probes.in.stop(t, &s); done || err != nil {
 			return err
@@ -142,9 +143,9 @@ func (c *controller) signalled(t *Thread, stop ptrace.Stop) error {
 }
 
 // trapSignal handles a SIGTRAP that an instruction caused.
-func (c *controller) trapSignal(t *Thread, s *SignalStop) error {
+func (c *controller) trapSignal(t *tracee.Thread, s *tracee.SignalStop) error {
 	// After a system call the kernel gives the second code.
-	if c.stepper.stepping(t) && (s.Code == TrapTrace || s.Code == TrapBreakpoint) {
+	if c.stepper.stepping(t) && (s.Code == tracee.TrapTrace || s.Code == tracee.TrapBreakpoint) {
 		spent, err := c.stepper.stepped(t, &s.Regs)
 		if err != nil {
 			return err
@@ -191,7 +192,7 @@ func (c *controller) trapSignal(t *Thread, s *SignalStop) error {
 }
 
 // redirect sends a thread into the engine that is at an instruction which traps for the engine.
-func (c *controller) redirect(t *Thread, s *SignalStop) (bool, error) {
+func (c *controller) redirect(t *tracee.Thread, s *tracee.SignalStop) (bool, error) {
 	if c.Control == 0 {
 		return false, nil
 	}
@@ -204,14 +205,14 @@ func (c *controller) redirect(t *Thread, s *SignalStop) (bool, error) {
 }
 
 // moved carries out a move of the placer.
-func (c *controller) moved(t *Thread, m move, s *SignalStop) error {
+func (c *controller) moved(t *tracee.Thread, m move, s *tracee.SignalStop) error {
 	switch m.kind {
 	case moveHold:
 		return c.park(t, &s.Regs, 0)
 	case moveArrived:
 		return c.arrived(t)
 	case movePoint:
-		return c.parkFor(t, &Final{Regs: s.Regs}, agent.ParkedPoint)
+		return c.parkFor(t, &tracee.Final{Regs: s.Regs}, agent.ParkedPoint)
 	}
 	if m.info != nil {
 		if err := ptrace.SetSiginfo(t.TID, *m.info); err != nil {
@@ -224,7 +225,7 @@ func (c *controller) moved(t *Thread, m move, s *SignalStop) error {
 // sent handles signals that were sent to the program. The engine raises all signals of the log
 // itself, so none of these may reach the program. But a signal for whose frame the stack has no
 // room ends it, as in the recording.
-func (c *controller) sent(t *Thread, s *SignalStop) error {
+func (c *controller) sent(t *tracee.Thread, s *tracee.SignalStop) error {
 	if c.Control == 0 {
 		return c.cont(t, 0)
 	}
@@ -252,9 +253,9 @@ const siTKill = -6 // SI_TKILL
 
 // fault handles a signal that an instruction of the program raised. Either the log has it, or the
 // recording ended with it, or the replay diverged from the recording.
-func (c *controller) fault(t *Thread, s *SignalStop) error {
+func (c *controller) fault(t *tracee.Thread, s *tracee.SignalStop) error {
 	if c.Control == 0 {
-		return Inputf("replay: %s at %#x before the recorder started in the program", wording.Signal(int(s.Signal)), s.Regs.Rip)
+		return tracee.Inputf("replay: %s at %#x before the recorder started in the program", wording.Signal(int(s.Signal)), s.Regs.Rip)
 	}
 	if err := c.Identify(t); err != nil {
 		return err
@@ -272,7 +273,7 @@ func (c *controller) fault(t *Thread, s *SignalStop) error {
 		return c.cont(t, s.Signal)
 	}
 	if next == nil && (c.endsWith(t, s.Signal) || c.endsShort()) {
-		f := &Final{Regs: s.Regs}
+		f := &tracee.Final{Regs: s.Regs}
 		if c.endsWith(t, s.Signal) || record.Fatal(t.TID, s.Signal) {
 			f.Signal, f.Info = int(s.Signal), &s.Info
 		} // else its handler runs, of which the log has no events

@@ -7,6 +7,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/internal/procmaps"
 	"diagnose/replay/record"
+	"diagnose/replay/tracee"
 )
 
 const sampleMaps = `200000000000-20000000a000 rw-p 00000000 00:00 0
@@ -55,11 +56,11 @@ func TestCompareStart(t *testing.T) {
 	}
 }
 
-func mustParse(t *testing.T, text string) Mappings {
+func mustParse(t *testing.T, text string) tracee.Mappings {
 	t.Helper()
 	lines, err := procmaps.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return MappingsOf(lines)
+	return tracee.MappingsOf(lines)
 }

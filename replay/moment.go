@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"diagnose/evidence"
+	"diagnose/replay/tracee"
 )
 
 // MomentError says that a replay did not reach a Moment.
@@ -19,7 +20,7 @@ func (e *MomentError) Error() string {
 
 // hookQueue has the pending hooks, in the order of their events.
 type hookQueue struct {
-	process *Process
+	process *tracee.Process
 	placer  placer
 	list    []Hook
 	// armed: the event of the first hook has occurred.
@@ -28,7 +29,7 @@ type hookQueue struct {
 
 // momentEvent handles DG_TRAP_MOMENT: the thread has done the event of the next hook's Moment, or
 // the event after it.
-func (c *controller) momentEvent(t *Thread, s *SignalStop) error {
+func (c *controller) momentEvent(t *tracee.Thread, s *tracee.SignalStop) error {
 	if len(c.hooks.list) == 0 {
 		return c.answer(t, s, 1)
 	}
@@ -60,7 +61,7 @@ func (c *controller) momentEvent(t *Thread, s *SignalStop) error {
 }
 
 // next removes the first hook; a thread has reached the Moment to.
-func (q *hookQueue) next(t *Thread, to evidence.Moment) error {
+func (q *hookQueue) next(t *tracee.Thread, to evidence.Moment) error {
 	q.list, q.armed = q.list[1:], false
 	if len(q.list) == 0 {
 		return q.process.StopAt(0, ^uint64(0))
@@ -74,7 +75,7 @@ func (q *hookQueue) next(t *Thread, to evidence.Moment) error {
 
 // arm sets the breakpoint of the next Moment, whose event the thread has done. The thread is at
 // the Moment before, if that has the same event.
-func (q *hookQueue) arm(t *Thread, before evidence.Moment) error {
+func (q *hookQueue) arm(t *tracee.Thread, before evidence.Moment) error {
 	at := q.list[0].At
 	pc, count := at.PC, at.Count
 	if pc == before.PC && count > before.Count {
@@ -105,7 +106,7 @@ func (q *hookQueue) missed() *Hook {
 }
 
 // arrived handles a thread at the place of a hook.
-func (c *controller) arrived(t *Thread) error {
+func (c *controller) arrived(t *tracee.Thread) error {
 	if err := c.placer.breakAt(t, 0, 0); err != nil {
 		return err
 	}
@@ -138,7 +139,7 @@ func (c *controller) arrived(t *Thread) error {
 	return c.goOn()
 }
 
-func (c *controller) callHook(h Hook, t *Thread) error {
+func (c *controller) callHook(h Hook, t *tracee.Thread) error {
 	c.watch.pause()
 	defer c.watch.resume()
 	s, err := c.stopped(t)

@@ -15,18 +15,19 @@ import (
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/tracee"
 )
 
 // ownProcess uses the test's process as the replayed one, with a control in its memory.
-func ownProcess(t *testing.T) *Process {
+func ownProcess(t *testing.T) *tracee.Process {
 	t.Helper()
-	memory, err := OpenMemory(os.Getpid())
+	memory, err := tracee.OpenMemory(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { memory.Close() })
-	size := (uint64(unsafe.Sizeof(agent.RawControl{})) + PageSize - 1) / PageSize * PageSize
-	return &Process{PID: os.Getpid(), Memory: memory, Threads: map[int]*Thread{},
+	size := (uint64(unsafe.Sizeof(agent.RawControl{})) + tracee.PageSize - 1) / tracee.PageSize * tracee.PageSize
+	return &tracee.Process{PID: os.Getpid(), Memory: memory, Threads: map[int]*tracee.Thread{},
 		Control: ownPages(t, 0, size, unix.PROT_READ|unix.PROT_WRITE)}
 }
 
@@ -45,13 +46,13 @@ type fakePlacer struct {
 	free  int
 }
 
-func (f *fakePlacer) breakAt(_ *Thread, pc evidence.Addr, count uint64) error {
+func (f *fakePlacer) breakAt(_ *tracee.Thread, pc evidence.Addr, count uint64) error {
 	f.pc, f.count = pc, count
 	return nil
 }
 
-func (f *fakePlacer) resumeAt(_ *Thread, pcs ...uint64) error { f.pcs = pcs; return nil }
-func (f *fakePlacer) freeRegisters(*Thread) int               { return f.free }
+func (f *fakePlacer) resumeAt(_ *tracee.Thread, pcs ...uint64) error { f.pcs = pcs; return nil }
+func (f *fakePlacer) freeRegisters(*tracee.Thread) int               { return f.free }
 
 // A request asks for the parts of its mode and for no others.
 func TestRequestParts(t *testing.T) {
@@ -86,18 +87,18 @@ func TestHookQueue(t *testing.T) {
 	same := evidence.Moment{Thread: 1, Ordinal: 4, PC: 0x1000, Count: 3}
 	later := evidence.Moment{Thread: 2, Ordinal: 7}
 	q := &hookQueue{process: p, placer: placed, list: []Hook{{At: first}, {At: same}, {At: later}}}
-	if err := q.arm(&Thread{Index: 1}, evidence.Moment{}); err != nil || placed.pc != 0x1000 || placed.count != 1 || !q.armed {
+	if err := q.arm(&tracee.Thread{Index: 1}, evidence.Moment{}); err != nil || placed.pc != 0x1000 || placed.count != 1 || !q.armed {
 		t.Errorf("armed %v at %v, arrival %d, %v", q.armed, placed.pc, placed.count, err)
 	}
 	// The second Moment is two arrivals after the first one.
-	if err := q.next(&Thread{Index: 1}, first); err != nil || placed.pc != 0x1000 || placed.count != 2 || !q.armed {
+	if err := q.next(&tracee.Thread{Index: 1}, first); err != nil || placed.pc != 0x1000 || placed.count != 2 || !q.armed {
 		t.Errorf("armed %v at %v, arrival %d, %v", q.armed, placed.pc, placed.count, err)
 	}
 	for _, want := range []struct {
 		thread  uint32
 		ordinal uint64
 	}{{2, 7}, {0, ^uint64(0)}} {
-		if err := q.next(&Thread{Index: 1}, same); err != nil || q.armed {
+		if err := q.next(&tracee.Thread{Index: 1}, same); err != nil || q.armed {
 			t.Fatalf("armed %v, %v", q.armed, err)
 		}
 		control, err := p.ReadControl()
@@ -123,7 +124,7 @@ func TestMissedHook(t *testing.T) {
 // a probe.
 func TestBreaksInText(t *testing.T) {
 	p := ownProcess(t)
-	text := ownPages(t, 0, PageSize, unix.PROT_READ|unix.PROT_EXEC)
+	text := ownPages(t, 0, tracee.PageSize, unix.PROT_READ|unix.PROT_EXEC)
 	b := newBreaks(p, ownRecordings(record.Outcome{}), []Break{{PC: evidence.Addr(text + 8)}, {PC: evidence.Addr(text + 64)}, {PC: 8}})
 	have := func() [2]byte {
 		var page [128]byte
@@ -159,8 +160,8 @@ func TestBreaksInText(t *testing.T) {
 // its share do the rest at full speed.
 func TestStepperShares(t *testing.T) {
 	p := ownProcess(t)
-	p.MovedFrom, p.Library = func(uint64) *x86.Inst { return nil }, []Span{}
-	text := ownPages(t, 0, PageSize, unix.PROT_READ|unix.PROT_WRITE)
+	p.MovedFrom, p.Library = func(uint64) *x86.Inst { return nil }, []tracee.Span{}
+	text := ownPages(t, 0, tracee.PageSize, unix.PROT_READ|unix.PROT_WRITE)
 	store := []byte{0x48, 0x89, 0x07} // mov %rax, (%rdi)
 	if _, err := p.Memory.WriteAt(slices.Concat(store, store, store, store), int64(text)); err != nil {
 		t.Fatal(err)
@@ -168,7 +169,7 @@ func TestStepperShares(t *testing.T) {
 	var told []Stepped
 	placed := &fakePlacer{}
 	st := newStepper(&Stepping{Most: 100, Share: 3, On: func(s *Stepped) { told = append(told, *s) }}, p, placed)
-	th := &Thread{Index: 2}
+	th := &tracee.Thread{Index: 2}
 	st.threads[th] = &steps{to: 9, ordinal: 5, counts: map[uint64]uint64{}}
 	for i := range uint64(3) {
 		spent, err := st.stepped(th, &ptrace.Registers{Rip: text + 3*i, Rdi: 0x5000})
@@ -191,9 +192,9 @@ func TestStepperShares(t *testing.T) {
 // The recorded end decides whether a process ended as recorded.
 func TestJudgeOfTheEnd(t *testing.T) {
 	leave := func(o record.Outcome, status uint64, free bool) *judge {
-		j := &judge{process: &Process{}, recordings: ownRecordings(o), result: &Result{}}
+		j := &judge{process: &tracee.Process{}, recordings: ownRecordings(o), result: &Result{}}
 		// Naming a difference fails, because there is no process.
-		if err := j.exited(&Thread{Index: 1}, &SignalStop{Regs: ptrace.Registers{Rdi: status}}, free); err != nil {
+		if err := j.exited(&tracee.Thread{Index: 1}, &tracee.SignalStop{Regs: ptrace.Registers{Rdi: status}}, free); err != nil {
 			j.end = nil
 		}
 		return j
@@ -207,7 +208,7 @@ func TestJudgeOfTheEnd(t *testing.T) {
 		}
 	}
 	r := ownRecordings(record.Outcome{Kind: record.OutcomeSignal, Signal: int(unix.SIGABRT), Thread: 2})
-	two, one := &Thread{Index: 2}, &Thread{Index: 1}
+	two, one := &tracee.Thread{Index: 2}, &tracee.Thread{Index: 1}
 	if !r.endsWith(two, unix.SIGABRT) || r.endsWith(one, unix.SIGABRT) || r.endsWith(two, unix.SIGSEGV) {
 		t.Error("the recorded signal is SIGABRT of thread 2")
 	}

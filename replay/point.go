@@ -7,6 +7,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/tracee"
 )
 
 // point is an instruction at which a thread is preempted, and the number of arrivals still to
@@ -14,7 +15,7 @@ import (
 type point struct{ pc, left uint64 }
 
 // armPoint makes trap stop the thread at a preemption's instruction.
-func (b *breakpoints) armPoint(t *Thread, e *record.Event) error {
+func (b *breakpoints) armPoint(t *tracee.Thread, e *record.Event) error {
 	if len(e.Args) < 2 || e.Args[0] != agent.PointPC || e.Object == 0 || e.Args[1] == 0 {
 		return fmt.Errorf("replay: a preemption of class %v is looked for", e.Args)
 	}
@@ -27,7 +28,7 @@ func (b *breakpoints) armPoint(t *Thread, e *record.Event) error {
 }
 
 // reachedPoint handles a thread at the instruction.
-func (b *breakpoints) reachedPoint(t *Thread, x *broken, regs *ptrace.Registers) (move, error) {
+func (b *breakpoints) reachedPoint(t *tracee.Thread, x *broken, regs *ptrace.Registers) (move, error) {
 	x.point = point{}
 	if err := x.set(t.TID); err != nil {
 		return move{}, err
@@ -39,7 +40,7 @@ func (b *breakpoints) reachedPoint(t *Thread, x *broken, regs *ptrace.Registers)
 	return move{kind: movePoint}, nil
 }
 
-func (b *breakpoints) resumeAt(t *Thread, pcs ...uint64) error {
+func (b *breakpoints) resumeAt(t *tracee.Thread, pcs ...uint64) error {
 	x := b.of(t)
 	for _, pc := range pcs {
 		if err := b.demote(t, pc); err != nil {
@@ -50,8 +51,8 @@ func (b *breakpoints) resumeAt(t *Thread, pcs ...uint64) error {
 	return x.set(t.TID)
 }
 
-func (b *breakpoints) freeRegisters(t *Thread) int {
-	x, left := b.of(t), DebugRegisters
+func (b *breakpoints) freeRegisters(t *tracee.Thread) int {
+	x, left := b.of(t), tracee.DebugRegisters
 	for _, taken := range []bool{x.moment != 0, x.point.pc != 0, x.place != nil} {
 		if taken {
 			left--
@@ -76,7 +77,7 @@ func (s *stage) usePreemptions(given []record.Preemption, timing record.Timing, 
 	}
 	for _, p := range s.preemptions {
 		if err := p.Check(); err != nil {
-			return Inputf("replay: a preemption has %w", err)
+			return tracee.Inputf("replay: a preemption has %w", err)
 		}
 	}
 	if !part {

@@ -6,6 +6,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/image/x86"
+	"diagnose/replay/tracee"
 )
 
 // Offsets in a thread's own memory, to which %gs points while probes are installed.
@@ -397,7 +398,7 @@ func (p *probes) locksCode(a *inlineAssembler) {
 func (p *probes) tables() []byte {
 	b := make([]byte, blockOwn)
 	at := blockRanges
-	for _, x := range append(p.spans[:len(p.spans):len(p.spans)], Span{Start: ^uint64(0), End: ^uint64(0)}) {
+	for _, x := range append(p.spans[:len(p.spans):len(p.spans)], tracee.Span{Start: ^uint64(0), End: ^uint64(0)}) {
 		binary.LittleEndian.PutUint64(b[at:], x.Start)
 		binary.LittleEndian.PutUint64(b[at+8:], x.End)
 		at += 16

@@ -8,11 +8,12 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/replay/record"
+	"diagnose/replay/tracee"
 )
 
 // drain takes the entries of the ring. If t is not nil, it is stopped right after the last of
 // them.
-func (p *probes) drain(t *Thread) error {
+func (p *probes) drain(t *tracee.Thread) error {
 	if p.block == nil {
 		return nil
 	}
@@ -53,7 +54,7 @@ func (p *probes) stopAt() uint64 {
 }
 
 // taken makes hits of an entry.
-func (p *probes) taken(e []byte, t *Thread) error {
+func (p *probes) taken(e []byte, t *tracee.Thread) error {
 	word := func(at int) uint64 { return binary.LittleEndian.Uint64(e[at:]) }
 	x := p.all[uint32(word(entrySite))]
 	s := &sighting{thread: int(word(entrySite) >> 32), position: word(entryConsumed), held: word(entryHeld)}
@@ -95,7 +96,7 @@ func (p *probes) touched(addr, size uint64, f func(watch int, w *Watch) error) e
 }
 
 // hit takes an access to a watched word, with the word's values before and after.
-func (p *probes) hit(h Hit, before, after uint64, t *Thread) error {
+func (p *probes) hit(h Hit, before, after uint64, t *tracee.Thread) error {
 	if err := p.called(h.Position); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"diagnose/image/x86"
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // watchByProbes selects the back end that sees the accesses of known instructions.
@@ -27,7 +28,7 @@ func (tr *tracing) watchByProbes() error {
 
 // installProbes is called at a thread's request in the engine that reports loaded objects, or at
 // its first request.
-func (tr *tracing) installProbes(t *Thread, s *SignalStop) error {
+func (tr *tracing) installProbes(t *tracee.Thread, s *tracee.SignalStop) error {
 	if tr == nil || tr.probes == nil {
 		return nil
 	}
@@ -93,7 +94,7 @@ func (p *probes) original(regs *ptrace.Registers) {
 }
 
 // trapped implements inlineCode.
-func (p *probes) trapped(t *Thread, s *SignalStop, site *inlineSite) error {
+func (p *probes) trapped(t *tracee.Thread, s *tracee.SignalStop, site *inlineSite) error {
 	c := p.tr.c
 	behind := t
 	if site != p.each {
@@ -122,7 +123,7 @@ func (p *probes) trapped(t *Thread, s *SignalStop, site *inlineSite) error {
 }
 
 // faulted implements inlineCode.
-func (p *probes) faulted(t *Thread, s *SignalStop) (bool, error) {
+func (p *probes) faulted(t *tracee.Thread, s *tracee.SignalStop) (bool, error) {
 	if s.Signal != unix.SIGSEGV && s.Signal != unix.SIGBUS {
 		return false, nil
 	}
@@ -149,7 +150,7 @@ type touch struct {
 
 // step makes a thread execute a site's instruction, with all its repetitions, and makes hits of
 // its accesses. stop is any other stop that occurred.
-func (p *probes) step(t *Thread, regs *ptrace.Registers, site *inlineSite) (stop *ptrace.Stop, err error) {
+func (p *probes) step(t *tracee.Thread, regs *ptrace.Registers, site *inlineSite) (stop *ptrace.Stop, err error) {
 	x := p.all[site.number]
 	regs.Rip = x.inst.PC
 	for {
@@ -212,11 +213,11 @@ func (p *probes) about(x *probeSite, regs *ptrace.Registers) (map[int]touch, err
 func (p *probes) address(o *x86.Operand, regs *ptrace.Registers) (uint64, bool) {
 	own := *regs
 	own.Gs_base = 0
-	return OperandAddress(o, &own)
+	return tracee.OperandAddress(o, &own)
 }
 
 // stepped makes hits of the accesses.
-func (p *probes) stepped(t *Thread, x *probeSite, regs *ptrace.Registers, touches map[int]touch) error {
+func (p *probes) stepped(t *tracee.Thread, x *probeSite, regs *ptrace.Registers, touches map[int]touch) error {
 	tr := p.tr
 	s, err := tr.see(t, regs)
 	if err != nil {
@@ -246,7 +247,7 @@ func (p *probes) stepped(t *Thread, x *probeSite, regs *ptrace.Registers, touche
 
 // skip lets a string instruction repeat until its next repetition touches a watched word. done: it
 // ended without touching one.
-func (p *probes) skip(t *Thread, x *probeSite, regs *ptrace.Registers, site *inlineSite) (done bool, stop *ptrace.Stop, err error) {
+func (p *probes) skip(t *tracee.Thread, x *probeSite, regs *ptrace.Registers, site *inlineSite) (done bool, stop *ptrace.Stop, err error) {
 	next := p.next(x, regs)
 	left := regs.Rcx - next
 	regs.Rcx = next

@@ -16,6 +16,7 @@ import (
 	"diagnose/image/x86"
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // probes is the back end for any number of words. Code at the instructions that are known to
@@ -43,7 +44,7 @@ type probes struct {
 
 	// spans are the watched ranges. sorted lists the watches by address. onlyWrites: reads of all
 	// of them are left out.
-	spans      []Span
+	spans      []tracee.Span
 	sorted     []int
 	onlyWrites bool
 
@@ -99,17 +100,19 @@ func newProbes(tr *tracing) (*probes, error) {
 		if n := len(p.spans); n > 0 && p.spans[n-1].End >= low {
 			p.spans[n-1].End = max(p.spans[n-1].End, high)
 		} else {
-			p.spans = append(p.spans, Span{Start: low, End: high})
+			p.spans = append(p.spans, tracee.Span{Start: low, End: high})
 		}
 	}
 	p.in = newInlined(tr.c, p)
 	return p, p.readLog()
 }
 
-func (p *probes) hull() Span { return Span{Start: p.spans[0].Start, End: p.spans[len(p.spans)-1].End} }
+func (p *probes) hull() tracee.Span {
+	return tracee.Span{Start: p.spans[0].Start, End: p.spans[len(p.spans)-1].End}
+}
 
 func (p *probes) touches(addr, size uint64) bool {
-	return slices.ContainsFunc(p.spans, func(x Span) bool { return addr < x.End && addr+size > x.Start })
+	return slices.ContainsFunc(p.spans, func(x tracee.Span) bool { return addr < x.End && addr+size > x.Start })
 }
 
 func (p *probes) close() {
@@ -120,7 +123,7 @@ func (p *probes) close() {
 
 // install puts probes at the instructions whose objects are loaded. The thread is in a request of
 // the engine, so the others wait.
-func (p *probes) install(t *Thread) error {
+func (p *probes) install(t *tracee.Thread) error {
 	if p.block == nil {
 		if err := p.share(t); err != nil {
 			return err
@@ -129,7 +132,7 @@ func (p *probes) install(t *Thread) error {
 			p.tr.initial(i) // the dynamic linker may have changed it
 		}
 	}
-	maps, err := ReadMaps(p.tr.c.PID)
+	maps, err := tracee.ReadMaps(p.tr.c.PID)
 	if err != nil {
 		return err
 	}
@@ -158,7 +161,7 @@ func (x *probeSite) writes() bool {
 }
 
 // site returns how an instruction's accesses are seen; nil: they cannot be.
-func (p *probes) site(pc uint64, m *Mapping) *probeSite {
+func (p *probes) site(pc uint64, m *tracee.Mapping) *probeSite {
 	inst := p.tr.c.Instruction(pc)
 	if inst == nil || inst.Flow == x86.FlowTrap || inst.Flow == x86.FlowSyscall {
 		return nil
@@ -190,7 +193,7 @@ func (in *inlined) engines(pc, size uint64) bool {
 }
 
 // share maps the memory for entries in both processes.
-func (p *probes) share(t *Thread) error {
+func (p *probes) share(t *tracee.Thread) error {
 	c := p.tr.c
 	regs, err := ptrace.GetRegisters(t.TID)
 	if err != nil {
@@ -231,7 +234,7 @@ func (p *probes) word(offset int) *atomic.Uint64 {
 }
 
 // arm gives a stopped thread its own memory.
-func (p *probes) arm(t *Thread) error {
+func (p *probes) arm(t *tracee.Thread) error {
 	if p.block == nil {
 		return nil // no code is installed yet
 	}

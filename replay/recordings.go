@@ -6,6 +6,7 @@ import (
 	"diagnose/agent"
 	"diagnose/image"
 	"diagnose/replay/record"
+	"diagnose/replay/tracee"
 )
 
 // recordings are the recordings that are replayed: the requested one, after its ancestors by fork,
@@ -55,7 +56,7 @@ func (r *recordings) unbegun() []uint32 {
 }
 
 // endsWith reports whether the recorded process ended with this signal in the thread.
-func (r *recordings) endsWith(t *Thread, signal syscall.Signal) bool {
+func (r *recordings) endsWith(t *tracee.Thread, signal syscall.Signal) bool {
 	outcome := &r.stage().rec.Manifest.Outcome
 	return r.last() && outcome.Signal == int(signal) && (outcome.Thread == t.Index || outcome.Thread == 0)
 }
@@ -82,11 +83,11 @@ func (r *recordings) faultOutcome() bool {
 		return false
 	}
 	failing := r.core.FailingThread()
-	return failing != nil && failing.Signal != nil && failing.Signal.Code == FromKernel && IsFault(syscall.Signal(failing.Signal.Number))
+	return failing != nil && failing.Signal != nil && failing.Signal.Code == tracee.FromKernel && IsFault(syscall.Signal(failing.Signal.Number))
 }
 
 // asRecorded reports whether the recorded process ended with this signal.
-func (r *recordings) asRecorded(t *Thread, signal int) bool {
+func (r *recordings) asRecorded(t *tracee.Thread, signal int) bool {
 	o := &r.rec.Manifest.Outcome
 	return o.Kind == record.OutcomeSignal && o.Signal == signal && (o.Thread == 0 || o.Thread == t.Index)
 }
@@ -95,7 +96,7 @@ func (r *recordings) asRecorded(t *Thread, signal int) bool {
 func (r *recordings) checkPoints(control *agent.RawControl) error {
 	for _, s := range r.stages {
 		if len(s.preemptions) > 0 && control.PointAble != 1 {
-			return Inputf("replay: the library that recorded %s cannot preempt its threads: record it again", s.rec.Dir)
+			return tracee.Inputf("replay: the library that recorded %s cannot preempt its threads: record it again", s.rec.Dir)
 		}
 	}
 	return nil
@@ -103,7 +104,7 @@ func (r *recordings) checkPoints(control *agent.RawControl) error {
 
 // leftOver counts the events that the replay should have reached and has not. Futex calls may
 // remain, and notes belong to no call of the program.
-func (r *recordings) leftOver(p *Process, reordered bool) (uint64, error) {
+func (r *recordings) leftOver(p *tracee.Process, reordered bool) (uint64, error) {
 	control, err := p.ReadControl()
 	if err != nil || control.Consumed >= r.stage().events || reordered {
 		return 0, err
@@ -128,7 +129,7 @@ func (r *recordings) leftOver(p *Process, reordered bool) (uint64, error) {
 }
 
 // nextEvent returns the thread's next event in the log; nil if there is none.
-func (r *recordings) nextEvent(p *Process, t *Thread) (*record.Event, error) {
+func (r *recordings) nextEvent(p *tracee.Process, t *tracee.Thread) (*record.Event, error) {
 	known, err := p.ReadThread(t.Index)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay/record"
+	"diagnose/replay/tracee"
 )
 
 // Hook is a function to call at a point of a replay.
@@ -118,7 +119,7 @@ func (c *controller) prepare() error {
 		return err
 	}
 	if c.rec.Live() {
-		return Inputf("replay: %s is still being recorded; it can be replayed when its process has ended", c.rec.Dir)
+		return tracee.Inputf("replay: %s is still being recorded; it can be replayed when its process has ended", c.rec.Dir)
 	}
 	var err error
 	if c.stages, err = openStages(c.rec); err != nil {
@@ -129,7 +130,7 @@ func (c *controller) prepare() error {
 		c.core, err = image.OpenCore(path, c.request.Image)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return Inputf("replay: the recording's core: %w", err)
+		return tracee.Inputf("replay: the recording's core: %w", err)
 	}
 	if c.core == nil && c.request.verify {
 		return withoutCore(c.rec)
@@ -167,15 +168,15 @@ func (c *controller) prepare() error {
 // withoutCore returns the error for a recording that has no core to compare with.
 func withoutCore(rec *record.Recording) error {
 	if rec.Manifest.Outcome.Kind != record.OutcomeExec {
-		return Inputf("replay: %s has no core to compare with", rec.Dir)
+		return tracee.Inputf("replay: %s has no core to compare with", rec.Dir)
 	}
 	for _, c := range rec.Manifest.Children {
 		if c.Exec && c.PID == rec.Manifest.PID {
-			return Inputf("replay: %s ends where the process executed another program, and has no core to compare with; that program's recording is %s",
+			return tracee.Inputf("replay: %s ends where the process executed another program, and has no core to compare with; that program's recording is %s",
 				rec.Dir, filepath.Join(rec.Dir, filepath.FromSlash(c.Path)))
 		}
 	}
-	return Inputf("replay: %s ends where the process executed another program, and has no core to compare with", rec.Dir)
+	return tracee.Inputf("replay: %s ends where the process executed another program, and has no core to compare with", rec.Dir)
 }
 
 // serve runs the replay on the tracing thread.

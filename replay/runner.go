@@ -7,24 +7,25 @@ import (
 
 	"diagnose/agent"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // runner resumes stopped threads of the process: by one instruction or at full speed, with a
 // signal, or into the engine, where they wait.
 type runner struct {
-	process *Process
+	process *tracee.Process
 	placer  placer
 	// stepper steps the threads of a StepRequest; nil: nothing is stepped.
 	stepper *stepper
 }
 
 // cont lets a thread continue, by one instruction if it is stepped.
-func (r *runner) cont(t *Thread, signal syscall.Signal) error {
+func (r *runner) cont(t *tracee.Thread, signal syscall.Signal) error {
 	return r.contBy(t, signal, r.stepper.stepping(t))
 }
 
 // contBy lets a thread continue, by one instruction if steps is set.
-func (r *runner) contBy(t *Thread, signal syscall.Signal, steps bool) error {
+func (r *runner) contBy(t *tracee.Thread, signal syscall.Signal, steps bool) error {
 	if r.stepper != nil {
 		if err := r.placer.steps(t, steps); err != nil {
 			return err
@@ -47,12 +48,12 @@ func (r *runner) contBy(t *Thread, signal syscall.Signal, steps bool) error {
 }
 
 // park sends a thread that has reached its end into the engine; see parkFor.
-func (r *runner) park(t *Thread, regs *ptrace.Registers, signal int) error {
-	return r.parkFor(t, &Final{Regs: *regs, Signal: signal}, agent.ParkedEnd)
+func (r *runner) park(t *tracee.Thread, regs *ptrace.Registers, signal int) error {
+	return r.parkFor(t, &tracee.Final{Regs: *regs, Signal: signal}, agent.ParkedEnd)
 }
 
 // parkFor sends a thread into the engine, where it passes on the right to run and waits.
-func (r *runner) parkFor(t *Thread, f *Final, why uint64) error {
+func (r *runner) parkFor(t *tracee.Thread, f *tracee.Final, why uint64) error {
 	control, err := r.process.ReadControl()
 	if err != nil {
 		return err
@@ -84,7 +85,7 @@ func (r *runner) parkFor(t *Thread, f *Final, why uint64) error {
 }
 
 // unpark resumes a thread where it was parked.
-func (r *runner) unpark(t *Thread) error {
+func (r *runner) unpark(t *tracee.Thread) error {
 	if t.Final == nil {
 		return fmt.Errorf("replay: thread %d continues from a place that it never reached", t.Index)
 	}
@@ -104,7 +105,7 @@ func (r *runner) unpark(t *Thread) error {
 }
 
 // answer resumes a thread from its trap. The kernel has left rip after the int3.
-func (r *runner) answer(t *Thread, s *SignalStop, value uint64) error {
+func (r *runner) answer(t *tracee.Thread, s *tracee.SignalStop, value uint64) error {
 	regs := s.Regs
 	regs.Rax, regs.Orig_rax = value, ^uint64(0)
 	if err := ptrace.SetRegisters(t.TID, &regs); err != nil {
@@ -115,7 +116,7 @@ func (r *runner) answer(t *Thread, s *SignalStop, value uint64) error {
 
 // raised tells the engine that the signal with which a thread is resumed comes from the
 // controller.
-func (r *runner) raised(t *Thread) (syscall.Signal, error) {
+func (r *runner) raised(t *tracee.Thread) (syscall.Signal, error) {
 	raise := t.Raise
 	t.Raise = nil
 	control, err := r.process.ReadControl()

@@ -19,6 +19,7 @@ import (
 	"diagnose/image"
 	"diagnose/image/object"
 	"diagnose/replay/record"
+	"diagnose/replay/tracee"
 )
 
 // stage is one process of a replay: the requested one, or one from which it was forked and whose
@@ -53,11 +54,11 @@ func openStages(rec *record.Recording) ([]*stage, error) {
 			return stages, nil
 		}
 		if parent.Ordinal == 0 {
-			return stages, Inputf("replay: %s is of a fork's child, and not known at which event of its parent it began", oldest.Dir)
+			return stages, tracee.Inputf("replay: %s is of a fork's child, and not known at which event of its parent it began", oldest.Dir)
 		}
 		p, err := oldest.Parent()
 		if err != nil {
-			return stages, Inputf("replay: %s is of a fork's child, whose replay begins with its parent's: %w", oldest.Dir, err)
+			return stages, tracee.Inputf("replay: %s is of a fork's child, whose replay begins with its parent's: %w", oldest.Dir, err)
 		}
 		stages = append([]*stage{{rec: p, owned: true}}, stages...)
 	}
@@ -92,7 +93,7 @@ func (s *stage) prepare(core *image.Process, preemptions []record.Preemption, ti
 		return err
 	}
 	if s.layout, err = s.rec.Log.WriteImage(s.image, s.schedule, record.ImageOptions{Skipped: s.skippedAtEnd(core), Preemptions: s.preemptions}); err != nil {
-		return Inputf("replay: %w", err)
+		return tracee.Inputf("replay: %w", err)
 	}
 	s.events = s.layout.Events
 	if s.sites, err = s.readSites(); err != nil {
@@ -111,7 +112,7 @@ func (s *stage) readSchedule() error {
 	if s.schedule != nil {
 		summary, err := s.rec.Log.Summarize()
 		if err != nil {
-			return Inputf("replay: %w", err)
+			return tracee.Inputf("replay: %w", err)
 		}
 		s.addLimits(summary.Limits)
 		return nil
@@ -120,10 +121,10 @@ func (s *stage) readSchedule() error {
 	s.schedule = schedule
 	s.addLimits(limits)
 	if len(s.schedule) == 0 && err == nil {
-		return Inputf("replay: %s has no events", s.rec.Dir)
+		return tracee.Inputf("replay: %s has no events", s.rec.Dir)
 	}
 	if len(s.schedule) == 0 {
-		return Inputf("replay: %w", err)
+		return tracee.Inputf("replay: %w", err)
 	}
 	if err != nil {
 		s.limits = append(s.limits, err.Error())
@@ -177,7 +178,7 @@ func (s *stage) readSites() ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, Inputf("replay: %w", err)
+		return nil, tracee.Inputf("replay: %w", err)
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, mostSites+1))
@@ -185,7 +186,7 @@ func (s *stage) readSites() ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("replay: %w", err)
 	case len(b) > mostSites:
-		return nil, Inputf("replay: the recording's patch table is larger than %d MiB", mostSites>>20)
+		return nil, tracee.Inputf("replay: the recording's patch table is larger than %d MiB", mostSites>>20)
 	}
 	return b, nil
 }
@@ -194,7 +195,7 @@ func (s *stage) readSites() ([]byte, error) {
 func (s *stage) trapsAt(pc uint64) bool {
 	if s.traps == nil {
 		s.traps = map[uint64]bool{}
-		for at := 0; at+SiteSize <= len(s.sites); at += SiteSize {
+		for at := 0; at+tracee.SiteSize <= len(s.sites); at += tracee.SiteSize {
 			var p agent.RawSitePatch
 			if _, err := binary.Decode(s.sites[at:], binary.LittleEndian, &p); err == nil && p.Kind == agent.PatchTrap {
 				s.traps[p.At] = true
@@ -245,7 +246,7 @@ func (s *stage) orderHooks(hooks []Hook) ([]Hook, error) {
 	}
 	for _, h := range hooks {
 		if wanted[key{h.At.Thread, h.At.Ordinal}] == 0 {
-			return nil, Inputf("replay: the recording has no moment %v: thread %d has %d events", h.At, h.At.Thread, done[h.At.Thread])
+			return nil, tracee.Inputf("replay: the recording has no moment %v: thread %d has %d events", h.At, h.At.Thread, done[h.At.Thread])
 		}
 	}
 	sorted := slices.Clone(hooks)
@@ -283,10 +284,10 @@ func checkFiles(rec *record.Recording) error {
 	library := string(m.Agent.Path)
 	sum, err := librarySum(library)
 	if err != nil {
-		return Inputf("replay: the library that recorded: %w", err)
+		return tracee.Inputf("replay: the library that recorded: %w", err)
 	}
 	if sum != m.Agent.SHA256 {
-		return Inputf("replay: %s is not the library that recorded any more", library)
+		return tracee.Inputf("replay: %s is not the library that recorded any more", library)
 	}
 	return nil
 }
@@ -317,7 +318,7 @@ func checkFile(rec *record.Recording, path record.Text, id string, recorded *rec
 	err := unix.Stat(string(path), &info)
 	switch {
 	case err != nil:
-		err = Inputf("replay: %s, which was recorded: %w", path, err)
+		err = tracee.Inputf("replay: %s, which was recorded: %w", path, err)
 	case recorded.Size == 0 || info.Size != recorded.Size || info.Mtim.Nano() != recorded.MTimeNS:
 		err = sameBuild(string(path), id)
 	}
@@ -326,7 +327,7 @@ func checkFile(rec *record.Recording, path record.Text, id string, recorded *rec
 	}
 	for _, o := range rec.Manifest.Portable {
 		if o.Path == path {
-			return Inputf("%w; the recording has a copy to put there: %s", err, filepath.Join(rec.Dir, filepath.FromSlash(o.Stored)))
+			return tracee.Inputf("%w; the recording has a copy to put there: %s", err, filepath.Join(rec.Dir, filepath.FromSlash(o.Stored)))
 		}
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"diagnose/agent"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/tracee"
 )
 
 // start starts the oldest process of the replay as it was recorded, stopped before its first
@@ -38,21 +39,21 @@ func (c *controller) start() error {
 		l.Files[1], l.Files[2] = out.Fd(), out.Fd()
 	}
 	if _, err := hex.Decode(l.Random[:], []byte(m.Start.Random)); err != nil {
-		return Inputf("replay: the recording's random bytes: %w", err)
+		return tracee.Inputf("replay: the recording's random bytes: %w", err)
 	}
 	c.PID, err = l.Start()
 	var cannot *record.StartError
 	switch {
 	case errors.As(err, &cannot):
-		return Inputf("replay: in the directory %s: %w", m.Program.Directory, err)
+		return tracee.Inputf("replay: in the directory %s: %w", m.Program.Directory, err)
 	case err != nil:
 		return fmt.Errorf("replay: %w", err)
 	}
-	c.Threads[c.PID] = &Thread{TID: c.PID, Stopped: true}
+	c.Threads[c.PID] = &tracee.Thread{TID: c.PID, Stopped: true}
 	if c.stages[0].severalThreads() {
 		c.Pin()
 	}
-	if c.Memory, err = OpenMemory(c.PID); err != nil {
+	if c.Memory, err = tracee.OpenMemory(c.PID); err != nil {
 		return err
 	}
 	c.loading = newLoading(c.Process, c.stages[0].rec.Manifest)
@@ -61,14 +62,14 @@ func (c *controller) start() error {
 
 // hello answers DG_TRAP_HELLO, and DG_TRAP_FORKED in a child whose recording is replayed: it tells
 // the engine what to replay.
-func (c *controller) hello(s *SignalStop, forked bool) (answer uint64, err error) {
+func (c *controller) hello(s *tracee.SignalStop, forked bool) (answer uint64, err error) {
 	c.Control, c.TrapPC = s.Regs.Rdi, s.Regs.Rip-1
 	control, err := c.ReadControl()
 	if err != nil {
 		return 0, err
 	}
 	if control.Version != agent.RecordVersion {
-		return 0, Inputf("replay: the program's agent has version %d, this tool %d", control.Version, agent.RecordVersion)
+		return 0, tracee.Inputf("replay: the program's agent has version %d, this tool %d", control.Version, agent.RecordVersion)
 	}
 	stage := c.stage()
 	if !forked {
@@ -125,7 +126,7 @@ func setPath(field *[1024]byte, path string) error {
 }
 
 // forked handles the fork of the next stage's process. The parent is not needed any more.
-func (c *controller) forked(t *Thread) error {
+func (c *controller) forked(t *tracee.Thread) error {
 	message, err := ptrace.EventMessage(t.TID)
 	if err != nil {
 		return err
@@ -134,7 +135,7 @@ func (c *controller) forked(t *Thread) error {
 		return fmt.Errorf("replay: process %d made a process, which no replay does", c.PID)
 	}
 	child := int(message)
-	memory, err := OpenMemory(child)
+	memory, err := tracee.OpenMemory(child)
 	if err != nil {
 		return err
 	}
@@ -143,7 +144,7 @@ func (c *controller) forked(t *Thread) error {
 	c.PID, c.Memory, c.Control = child, memory, 0
 	c.step++
 	c.watch.look(child, 0)
-	c.Threads = map[int]*Thread{child: {TID: child}}
+	c.Threads = map[int]*tracee.Thread{child: {TID: child}}
 	held := c.early
 	c.early = nil
 	if err := unix.Kill(parent, unix.SIGKILL); err != nil {

@@ -8,6 +8,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image/x86"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // Stepping executes a part of a replay one instruction at a time and reports the memory that it
@@ -92,18 +93,18 @@ func (s *steps) count(pc uint64) uint64 {
 // stepper steps the threads of a replay.
 type stepper struct {
 	*Stepping
-	process *Process
+	process *tracee.Process
 	placer  placer
 	// threads are those that are stepped.
-	threads map[*Thread]*steps
+	threads map[*tracee.Thread]*steps
 	left    uint64
 	// cut: a thread has used its share between two events.
 	cut          bool
 	instructions map[uint64]*x86.Inst
 }
 
-func newStepper(asked *Stepping, p *Process, placer placer) *stepper {
-	return &stepper{Stepping: asked, process: p, placer: placer, threads: map[*Thread]*steps{}, left: asked.Most, instructions: map[uint64]*x86.Inst{}}
+func newStepper(asked *Stepping, p *tracee.Process, placer placer) *stepper {
+	return &stepper{Stepping: asked, process: p, placer: placer, threads: map[*tracee.Thread]*steps{}, left: asked.Most, instructions: map[uint64]*x86.Inst{}}
 }
 
 // hooks returns the hooks that begin the windows.
@@ -120,7 +121,7 @@ func (st *stepper) hooks() []Hook {
 
 // beginWindow starts stepping a thread that is in the engine and has done the event before its
 // window.
-func (st *stepper) beginWindow(t *Thread, w *StepWindow) error {
+func (st *stepper) beginWindow(t *tracee.Thread, w *StepWindow) error {
 	if st.threads[t] != nil {
 		return nil
 	}
@@ -147,7 +148,7 @@ func stackLow(r *agent.RawRThread) uint64 {
 }
 
 // noteEvent updates the state of a thread that leaves the library.
-func (st *stepper) noteEvent(t *Thread) error {
+func (st *stepper) noteEvent(t *tracee.Thread) error {
 	s := st.threads[t]
 	r, err := st.process.ReadThread(t.Index)
 	if err != nil {
@@ -169,7 +170,7 @@ func (st *stepper) noteEvent(t *Thread) error {
 }
 
 // stepping reports whether the thread is resumed by one instruction. A nil stepper steps none.
-func (st *stepper) stepping(t *Thread) bool {
+func (st *stepper) stepping(t *tracee.Thread) bool {
 	if st == nil || t.Final != nil {
 		return false
 	}
@@ -178,7 +179,7 @@ func (st *stepper) stepping(t *Thread) bool {
 }
 
 // stepsAgain reports whether the thread is stepped again from pc.
-func (st *stepper) stepsAgain(t *Thread, pc uint64) bool {
+func (st *stepper) stepsAgain(t *tracee.Thread, pc uint64) bool {
 	if st == nil {
 		return false
 	}
@@ -188,20 +189,20 @@ func (st *stepper) stepsAgain(t *Thread, pc uint64) bool {
 
 // runUpTo runs the thread at full speed up to one of the pcs. Without pcs it is not stepped again
 // until something else stops it.
-func (st *stepper) runUpTo(t *Thread, pcs ...uint64) error {
+func (st *stepper) runUpTo(t *tracee.Thread, pcs ...uint64) error {
 	st.threads[t].running, st.threads[t].breaks = true, pcs
 	return st.placer.resumeAt(t, pcs...)
 }
 
 // stepAgain makes the thread stepped again.
-func (st *stepper) stepAgain(t *Thread) error {
+func (st *stepper) stepAgain(t *tracee.Thread) error {
 	st.threads[t].running, st.threads[t].breaks = false, nil
 	return st.placer.resumeAt(t)
 }
 
 // stepped handles a thread that has executed an instruction and continues. spent: Most is reached,
 // and the replay is over.
-func (st *stepper) stepped(t *Thread, regs *ptrace.Registers) (spent bool, err error) {
+func (st *stepper) stepped(t *tracee.Thread, regs *ptrace.Registers) (spent bool, err error) {
 	if st.left--; st.left == 0 {
 		return true, nil
 	}
@@ -221,7 +222,7 @@ func (st *stepper) stepped(t *Thread, regs *ptrace.Registers) (spent bool, err e
 }
 
 // leaveRest runs a thread at full speed through the rest of a long step.
-func (st *stepper) leaveRest(t *Thread) error {
+func (st *stepper) leaveRest(t *tracee.Thread) error {
 	st.cut = true
 	st.deliver(st.threads[t], 0, 0)
 	delete(st.threads, t)
@@ -229,7 +230,7 @@ func (st *stepper) leaveRest(t *Thread) error {
 }
 
 // leaveLoop runs a thread at full speed through a loop whose iterations have become the same.
-func (st *stepper) leaveLoop(t *Thread) error {
+func (st *stepper) leaveLoop(t *tracee.Thread) error {
 	s := st.threads[t]
 	inst := st.instruction(s.last)
 	exits, ready := s.loop.next(s.last, inst, st.instruction, func() []Stepped { return s.pending }, func(a evidence.Addr) bool {
@@ -249,7 +250,7 @@ func (st *stepper) leaveLoop(t *Thread) error {
 // enterLibrary runs the thread at full speed to where it returns. In the entries of the engine
 // that address is known as soon as the frame is there; elsewhere the thread is at a function's
 // first instruction.
-func (st *stepper) enterLibrary(t *Thread, regs *ptrace.Registers) error {
+func (st *stepper) enterLibrary(t *tracee.Thread, regs *ptrace.Registers) error {
 	s := st.threads[t]
 	st.deliver(s, 0, 0)
 	s.loop = loop{}
@@ -266,7 +267,7 @@ func (st *stepper) enterLibrary(t *Thread, regs *ptrace.Registers) error {
 			return err
 		}
 		back := []uint64{binary.LittleEndian.Uint64(word[:])}
-		if maps, err := ReadMaps(st.process.PID); err != nil {
+		if maps, err := tracee.ReadMaps(st.process.PID); err != nil {
 			return err
 		} else if !maps.Executable(back[0]) {
 			s.within = true // it was not called, and is stepped to where it is left
@@ -283,7 +284,7 @@ func (st *stepper) enterLibrary(t *Thread, regs *ptrace.Registers) error {
 	if err != nil || r.Inside == 0 {
 		return err
 	}
-	f, err := ReadStruct[agent.RawFrame](st.process.Memory, r.Inside)
+	f, err := tracee.ReadStruct[agent.RawFrame](st.process.Memory, r.Inside)
 	if err != nil {
 		return err
 	}
@@ -291,7 +292,7 @@ func (st *stepper) enterLibrary(t *Thread, regs *ptrace.Registers) error {
 }
 
 // cameBack handles a thread that has reached an address where it is to be stepped again.
-func (st *stepper) cameBack(t *Thread, regs *ptrace.Registers) error {
+func (st *stepper) cameBack(t *tracee.Thread, regs *ptrace.Registers) error {
 	if len(st.Calls) > 0 {
 		return st.cameToCall(t, regs)
 	}
@@ -320,7 +321,7 @@ func (st *stepper) cameBack(t *Thread, regs *ptrace.Registers) error {
 }
 
 // observe notes the accesses of the next instruction.
-func (st *stepper) observe(t *Thread, regs *ptrace.Registers, arrives bool) {
+func (st *stepper) observe(t *tracee.Thread, regs *ptrace.Registers, arrives bool) {
 	s := st.threads[t]
 	inst := st.instruction(regs.Rip)
 	again := inst != nil && regs.Rip == s.last && repeatsItself(inst)
@@ -337,7 +338,7 @@ func (st *stepper) observe(t *Thread, regs *ptrace.Registers, arrives bool) {
 		if !o.IsMemory || o.Access == "" || o.Size == 0 {
 			continue
 		}
-		addr, known := OperandAddress(o, regs)
+		addr, known := tracee.OperandAddress(o, regs)
 		if !known {
 			continue
 		}
@@ -357,7 +358,7 @@ func (st *stepper) deliver(s *steps, next, count uint64) {
 }
 
 // parked drops the accesses of a preempted thread: it executes the instruction later.
-func (st *stepper) parked(t *Thread) {
+func (st *stepper) parked(t *tracee.Thread) {
 	if st == nil {
 		return
 	}
@@ -367,7 +368,7 @@ func (st *stepper) parked(t *Thread) {
 }
 
 // unparked handles a thread that continues after a preemption.
-func (st *stepper) unparked(t *Thread, regs *ptrace.Registers) error {
+func (st *stepper) unparked(t *tracee.Thread, regs *ptrace.Registers) error {
 	if st == nil || st.threads[t] == nil {
 		return nil
 	}

@@ -6,10 +6,11 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // awaitCalls runs the thread at full speed to the next call of a function of Calls.
-func (st *stepper) awaitCalls(t *Thread) error {
+func (st *stepper) awaitCalls(t *tracee.Thread) error {
 	calls := st.Calls
 	var entries []uint64
 	for _, f := range calls[:min(len(calls), st.placer.freeRegisters(t))] {
@@ -19,7 +20,7 @@ func (st *stepper) awaitCalls(t *Thread) error {
 }
 
 // cameToCall handles a thread at the start of one of the functions, or at its return address.
-func (st *stepper) cameToCall(t *Thread, regs *ptrace.Registers) error {
+func (st *stepper) cameToCall(t *tracee.Thread, regs *ptrace.Registers) error {
 	s := st.threads[t]
 	ordinal, called := s.ordinal, s.called
 	s.called = 0

@@ -1,12 +1,16 @@
 package replay
 
-import "diagnose/replay/ptrace"
+import (
+	"diagnose/replay/ptrace"
+
+	"diagnose/replay/tracee"
+)
 
 // steps implements placer. A thread that is stepped must execute the program's own instructions at
 // their own addresses, not a probe's copies. Otherwise a loop with a probe in it would not be
 // recognized, and accesses would be reported at addresses that no other replay has. So while a
 // thread is stepped, no probe is in the text, and a debug register finds its place.
-func (b *breakpoints) steps(t *Thread, on bool) error {
+func (b *breakpoints) steps(t *tracee.Thread, on bool) error {
 	if on != b.lifted {
 		if err := b.lift(on); err != nil {
 			return err
@@ -62,7 +66,7 @@ func (x *probe) putIn() error {
 }
 
 // reachedLifted handles a stepped thread at the pc of its place, whose probe is not in the text.
-func (b *breakpoints) reachedLifted(t *Thread, x *broken, regs *ptrace.Registers) (move, error) {
+func (b *breakpoints) reachedLifted(t *tracee.Thread, x *broken, regs *ptrace.Registers) (move, error) {
 	p := x.place
 	if !p.equal(regs, nil) {
 		return move{}, nil

@@ -9,6 +9,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // Stopped is the replayed process with all its threads stopped. It is valid only during the call
@@ -20,7 +21,7 @@ type Stopped struct {
 	Signal, Status int
 
 	c       *controller
-	thread  *Thread
+	thread  *tracee.Thread
 	process *image.Process
 }
 
@@ -76,7 +77,7 @@ func (s *Stopped) Registers() (image.Registers, error) {
 	if err != nil {
 		return r, err
 	}
-	for n, v := range GeneralRegisters(&regs) {
+	for n, v := range tracee.GeneralRegisters(&regs) {
 		r.Set(image.Register(n), v)
 	}
 	r.Set(image.RIP, regs.Rip)
@@ -146,7 +147,7 @@ func (s *Stopped) HandOver(wait func(pid int) error) error {
 }
 
 // stopped returns the Stopped for a call of a hook.
-func (c *controller) stopped(t *Thread) (*Stopped, error) {
+func (c *controller) stopped(t *tracee.Thread) (*Stopped, error) {
 	s := &Stopped{c: c, thread: t}
 	if c.end != nil {
 		s.Signal, s.Status = c.end.signal, c.end.status

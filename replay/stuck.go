@@ -9,6 +9,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay/record"
+	"diagnose/replay/tracee"
 )
 
 // StuckError says that a replay makes no progress, and what each thread waits for.
@@ -123,7 +124,7 @@ func (w *WaitingThread) text() string {
 }
 
 // stuck ends the replay because no thread continues.
-func (j *judge) stuck(t *Thread, computing bool) error {
+func (j *judge) stuck(t *tracee.Thread, computing bool) error {
 	e := &StuckError{Computing: computing, After: j.sleeping, Total: j.recordings.stage().events}
 	if computing {
 		e.After = j.computing
@@ -171,7 +172,7 @@ func (s *stage) due(run uint64) uint32 {
 }
 
 // waiting describes a thread. p is nil if there are no names.
-func (j *judge) waiting(t *Thread, p *image.Process) (WaitingThread, error) {
+func (j *judge) waiting(t *tracee.Thread, p *image.Process) (WaitingThread, error) {
 	w := WaitingThread{Thread: t.Index}
 	if p != nil {
 		w.Stack = stackOf(p, t.Index)

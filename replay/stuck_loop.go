@@ -10,6 +10,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image/x86"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // question is the watchdog's question about a thread that computes: whether it is in a loop that
@@ -28,7 +29,7 @@ const mostLoopBytes = 64 << 10
 // A thread that returns to an instruction with the same registers and the same memory will do so
 // for ever: the replay is deterministic, and no other thread runs. So one iteration proves it. Of
 // a loop that counts, only time can tell.
-func (c *controller) looked(t *Thread, q *question) error {
+func (c *controller) looked(t *tracee.Thread, q *question) error {
 	if may, err := c.mayLook(t); err != nil {
 		return err
 	} else if !may {
@@ -58,7 +59,7 @@ func (c *controller) looked(t *Thread, q *question) error {
 // mayLook reports whether a thread is the one that runs, outside of the engine, and can be stepped
 // without loss. With watches by debug registers, a single stop would report both a step and an
 // access.
-func (c *controller) mayLook(t *Thread) (bool, error) {
+func (c *controller) mayLook(t *tracee.Thread) (bool, error) {
 	if c.Control == 0 || c.free() || t.Final != nil || c.stepper.stepping(t) || c.tracing != nil && c.tracing.kernel == nil {
 		return false, nil
 	}
@@ -75,8 +76,8 @@ func (c *controller) mayLook(t *Thread) (bool, error) {
 
 // loopLook steps a thread and compares its states.
 type loopLook struct {
-	p            *Process
-	t            *Thread
+	p            *tracee.Process
+	t            *tracee.Thread
 	instructions map[uint64]*x86.Inst
 	// registers and vectors are those of the state that later ones are compared with. memory has
 	// the bytes then of the memory written since, read the addresses read since.
@@ -138,7 +139,7 @@ func (l *loopLook) same() (bool, error) {
 			return false, err
 		}
 	}
-	maps, err := ReadMaps(l.p.PID)
+	maps, err := tracee.ReadMaps(l.p.PID)
 	if err != nil {
 		return false, err
 	}
@@ -166,7 +167,7 @@ func (l *loopLook) observe(regs *ptrace.Registers) (bool, error) {
 		if !o.IsMemory || o.Access == "" {
 			continue
 		}
-		addr, known := OperandAddress(o, regs)
+		addr, known := tracee.OperandAddress(o, regs)
 		if !known || o.Size == 0 || len(l.memory) > mostLoopBytes {
 			return false, nil
 		}
@@ -222,7 +223,7 @@ func (l *loopLook) step() (other *ptrace.Stop, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if SignalCode(&info) != TrapTrace {
+	if tracee.SignalCode(&info) != tracee.TrapTrace {
 		return &stop, nil
 	}
 	return nil, nil

@@ -11,6 +11,7 @@ import (
 
 	"diagnose/image/x86"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // lookAtLoop steps through one of the loops of testdata/schedule/loops.c. Then it calls then with
@@ -41,14 +42,14 @@ func lookAtLoop(t *testing.T, exe, name string, most int, then func(l *loopLook,
 				return err
 			}
 		}
-		memory, err := OpenMemory(pid)
+		memory, err := tracee.OpenMemory(pid)
 		if err != nil {
 			return err
 		}
 		defer memory.Close()
-		p := &Process{PID: pid, Memory: memory, Library: []Span{}}
+		p := &tracee.Process{PID: pid, Memory: memory, Library: []tracee.Span{}}
 		p.MovedFrom = func(uint64) *x86.Inst { return nil }
-		l := &loopLook{p: p, t: &Thread{TID: pid, Stopped: true}, instructions: map[uint64]*x86.Inst{}}
+		l := &loopLook{p: p, t: &tracee.Thread{TID: pid, Stopped: true}, instructions: map[uint64]*x86.Inst{}}
 		endless, other, err := l.turns(most)
 		if err == nil {
 			then(l, endless, other)

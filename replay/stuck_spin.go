@@ -11,6 +11,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // Spun is memory that a thread reads again and again, and does not write.
@@ -39,7 +40,7 @@ const (
 // spins finds the memory that a thread waits for if it computes without an end. The thread is
 // stepped until it has returned to its place several times with the same accesses. nil: the
 // accesses differ each time, or are all to its own stack.
-func (j *judge) spins(t *Thread, p *image.Process) ([]Spun, error) {
+func (j *judge) spins(t *tracee.Thread, p *image.Process) ([]Spun, error) {
 	r, err := j.process.ReadThread(t.Index)
 	if err != nil || r.Inside != 0 || t.Final != nil || t.Deferred != nil {
 		return nil, err
@@ -80,11 +81,11 @@ type spinAccess struct {
 // turn returns the accesses outside of a thread's stack between two arrivals at an instruction, if
 // several iterations had the same ones. A repeated exchange counts as a read of the value found.
 // Constants are left out.
-func (j *judge) turn(t *Thread, beside func(uint64) bool) (map[spinAccess]bool, error) {
+func (j *judge) turn(t *tracee.Thread, beside func(uint64) bool) (map[spinAccess]bool, error) {
 	if err := j.placer.steps(t, true); err != nil {
 		return nil, err
 	}
-	maps, err := ReadMaps(j.process.PID)
+	maps, err := tracee.ReadMaps(j.process.PID)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +115,7 @@ func (j *judge) turn(t *Thread, beside func(uint64) bool) (map[spinAccess]bool, 
 			if !o.IsMemory || o.Access == "" || o.Size == 0 {
 				continue
 			}
-			addr, known := OperandAddress(o, &regs)
+			addr, known := tracee.OperandAddress(o, &regs)
 			if m := maps.Containing(addr); !known || !beside(addr) || m == nil || m.Perms[1] != 'w' && m.Perms[3] != 's' {
 				continue
 			}
@@ -130,7 +131,7 @@ func (j *judge) turn(t *Thread, beside func(uint64) bool) (map[spinAccess]bool, 
 
 // stepOnce executes one instruction of a stopped thread. ended: the thread stopped for another
 // reason.
-func stepOnce(t *Thread) (ended bool, err error) {
+func stepOnce(t *tracee.Thread) (ended bool, err error) {
 	const signals = 8 // that were pending
 	for range signals {
 		if err := ptrace.Step(t.TID, 0); err != nil {

@@ -4,6 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
+	"diagnose/replay/tracee"
 )
 
 // timeLeftArgument is the index of the argument through which the kernel returns how much time was
@@ -32,7 +33,7 @@ func (v *verifier) timesLeft() []exclusion {
 			continue
 		}
 		if at := [...]uint64{f.RDI, f.RSI, f.RDX, f.R10, f.R8}[argument]; at != 0 {
-			list = append(list, exclusion{Span: Span{Start: at, End: at + size}, what: "the time that sleeping threads had left", why: "the kernel wrote it when it stopped them"})
+			list = append(list, exclusion{Span: tracee.Span{Start: at, End: at + size}, what: "the time that sleeping threads had left", why: "the kernel wrote it when it stopped them"})
 		}
 	}
 	return list

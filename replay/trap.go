@@ -4,10 +4,11 @@ import (
 	"fmt"
 
 	"diagnose/agent"
+	"diagnose/replay/tracee"
 )
 
 // trapped answers a request of the engine.
-func (c *controller) trapped(t *Thread, s *SignalStop) error {
+func (c *controller) trapped(t *tracee.Thread, s *tracee.SignalStop) error {
 	what := s.Regs.Rax
 	switch what {
 	case agent.TrapHello, agent.TrapForked:

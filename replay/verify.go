@@ -14,6 +14,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // Comparison is the comparison of a replay's end with the recorded one.
@@ -104,11 +105,11 @@ type verifier struct {
 	// recorded are the core's threads by their index in the recording, replayed those of the
 	// process.
 	recorded map[uint32]*coreThread
-	replayed map[uint32]*Thread
+	replayed map[uint32]*tracee.Thread
 	// ending are threads that had done their last event but had not yet reported their end when
 	// the core was written.
 	ending []*agent.RawRThread
-	maps   Mappings
+	maps   tracee.Mappings
 }
 
 // coreThread is a thread of a core.
@@ -154,7 +155,7 @@ func coreThreads(core *image.Process) map[uint32]*coreThread {
 }
 
 func (v *verifier) findThreads() error {
-	v.replayed = map[uint32]*Thread{}
+	v.replayed = map[uint32]*tracee.Thread{}
 	for _, t := range v.c.SortedThreads() {
 		if t.Index == 0 {
 			continue
@@ -181,7 +182,7 @@ func (v *verifier) findThreads() error {
 		}
 	}
 	var err error
-	v.maps, err = ReadMaps(v.c.PID)
+	v.maps, err = tracee.ReadMaps(v.c.PID)
 	return err
 }
 
@@ -221,7 +222,7 @@ func (v *verifier) compareThreads() error {
 	return nil
 }
 
-func (v *verifier) compareThread(want *coreThread, t *Thread) error {
+func (v *verifier) compareThread(want *coreThread, t *tracee.Thread) error {
 	have, err := v.c.ProgramRegisters(t)
 	if err != nil {
 		return err
@@ -264,14 +265,14 @@ func (t *coreThread) program() ptrace.Registers {
 	regs.Rip, regs.Eflags = get(image.RIP), t.Registers.Flags
 	regs.Fs_base, regs.Gs_base = uint64(t.Registers.FSBase), uint64(t.Registers.GSBase)
 	if t.frame != nil {
-		regs = UnderFrame(regs, t.frame)
+		regs = tracee.UnderFrame(regs, t.frame)
 	}
 	return regs
 }
 
 // compareVectors compares xmm0 to xmm15. The engine does not use them, so a thread in it has the
 // program's values.
-func (v *verifier) compareVectors(want *coreThread, t *Thread) error {
+func (v *verifier) compareVectors(want *coreThread, t *tracee.Thread) error {
 	const first = 160 // FXSAVE's xmm0 (Intel SDM volume 1, table 10-2)
 	b, err := ptrace.GetRegset(t.TID, ptrace.RegsetFP)
 	if err != nil {
@@ -292,7 +293,7 @@ func (v *verifier) compareVectors(want *coreThread, t *Thread) error {
 
 // permissionSpan is contiguous memory with the same permissions.
 type permissionSpan struct {
-	Span
+	tracee.Span
 	perms string
 }
 
@@ -306,12 +307,12 @@ func (v *verifier) compareMappings() error {
 		if slices.ContainsFunc(fresh, func(x exclusion) bool { return x.Start == uint64(m.Start) }) {
 			continue
 		}
-		if !Hidden(uint64(m.Start), m.Path) && !strings.HasPrefix(m.Perms, "?") {
-			want = appendSpan(want, permissionSpan{Span{Start: uint64(m.Start), End: uint64(m.End)}, m.Perms})
+		if !tracee.Hidden(uint64(m.Start), m.Path) && !strings.HasPrefix(m.Perms, "?") {
+			want = appendSpan(want, permissionSpan{tracee.Span{Start: uint64(m.Start), End: uint64(m.End)}, m.Perms})
 		}
 	}
 	for _, m := range v.maps {
-		if !Hidden(m.Start, m.Path) && !slices.Contains(v.c.Mapped, m.Span) {
+		if !tracee.Hidden(m.Start, m.Path) && !slices.Contains(v.c.Mapped, m.Span) {
 			have = appendSpan(have, permissionSpan{m.Span, m.Perms[:3]})
 		}
 	}
@@ -359,7 +360,7 @@ func appendSpan(list []permissionSpan, s permissionSpan) []permissionSpan {
 func (v *verifier) compareMemory() error {
 	file, err := os.Open(v.c.core.CoreFile())
 	if err != nil {
-		return Inputf("replay: the recording's core: %w", err)
+		return tracee.Inputf("replay: the recording's core: %w", err)
 	}
 	defer file.Close()
 	pieces, err := corePieces(file)
@@ -425,16 +426,16 @@ func (v *verifier) library() string {
 func corePieces(file *os.File) ([]piece, error) {
 	f, err := elf.NewFile(file)
 	if err != nil {
-		return nil, Inputf("replay: the recording's core: %w", err)
+		return nil, tracee.Inputf("replay: the recording's core: %w", err)
 	}
 	var pieces []piece
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_LOAD && p.Filesz > 0 {
-			pieces = append(pieces, piece{Span{Start: p.Vaddr, End: p.Vaddr + p.Filesz}, int64(p.Off)})
+			pieces = append(pieces, piece{tracee.Span{Start: p.Vaddr, End: p.Vaddr + p.Filesz}, int64(p.Off)})
 		}
 	}
 	if len(pieces) == 0 {
-		return nil, Inputf("replay: the recording's core holds no memory")
+		return nil, tracee.Inputf("replay: the recording's core holds no memory")
 	}
 	return pieces, nil
 }

@@ -7,6 +7,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // A thread that creates another one is outside of the engine from after DG_EV_CREATE, or from
@@ -20,7 +21,7 @@ func (t *coreThread) clones() bool { return t.raw.Inside == 0 && t.raw.Cloning !
 
 // settleClone excludes from the comparison, for a thread that is creating another one, the
 // registers that the instruction and the stub change, if the replay has got as far.
-func (v *verifier) settleClone(want *coreThread, t *Thread, w *ptrace.Registers, have ptrace.Registers) error {
+func (v *verifier) settleClone(want *coreThread, t *tracee.Thread, w *ptrace.Registers, have ptrace.Registers) error {
 	if want.frame == nil && !want.clones() || want.failed {
 		return nil
 	}
@@ -70,7 +71,7 @@ func (v *verifier) startingIDs() []exclusion {
 				break
 			}
 			if want != have && have == uint32(t.TID) {
-				list = append(list, exclusion{Span: Span{Start: at, End: at + 4}, what: "the ids of threads that start", why: "the kernel gives others"})
+				list = append(list, exclusion{Span: tracee.Span{Start: at, End: at + 4}, what: "the ids of threads that start", why: "the kernel gives others"})
 			}
 		}
 	}
@@ -91,8 +92,8 @@ func (v *verifier) newStacks() []exclusion {
 	var list []exclusion
 	for i := range v.c.core.Mappings {
 		m := &v.c.core.Mappings[i]
-		s := Span{Start: uint64(m.Start), End: uint64(m.End)}
-		there := slices.ContainsFunc(v.maps, func(o Mapping) bool { return o.Start < s.End && s.Start < o.End })
+		s := tracee.Span{Start: uint64(m.Start), End: uint64(m.End)}
+		there := slices.ContainsFunc(v.maps, func(o tracee.Mapping) bool { return o.Start < s.End && s.Start < o.End })
 		if s.Start >= agent.EngineStacks && s.End <= agent.EngineEnd && !there {
 			list = append(list, exclusion{Span: s, what: "the stack of a thread that was about to be made", why: "its making is not in the log"})
 		}

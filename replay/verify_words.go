@@ -8,6 +8,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/replay/tracee"
 )
 
 // ended returns the threads that ended in the recording.
@@ -49,7 +50,7 @@ func (v *verifier) endedIDs() []exclusion {
 				break
 			}
 			if want == raw.TID && have == 0 || want == 0 && have == raw.TID {
-				list = append(list, exclusion{Span: Span{Start: at, End: at + 4}, what: "the ids of threads that ended", why: "the kernel clears them when it gets there"})
+				list = append(list, exclusion{Span: tracee.Span{Start: at, End: at + 4}, what: "the ids of threads that ended", why: "the kernel clears them when it gets there"})
 			}
 		}
 	}
@@ -84,7 +85,7 @@ func (v *verifier) linkerCount() []exclusion {
 			if len(found) > 0 || max(want, have)-min(want, have) > mostLost || min(want, have) == 0 {
 				return nil
 			}
-			found = append(found, exclusion{Span: Span{Start: at, End: at + 8}, what: "the dynamic linker's count of look-ups", why: "a statistic that threads write at the same time"})
+			found = append(found, exclusion{Span: tracee.Span{Start: at, End: at + 8}, what: "the dynamic linker's count of look-ups", why: "a statistic that threads write at the same time"})
 		}
 	}
 	return found
@@ -96,7 +97,7 @@ func (v *verifier) words(at uint64) (want, have uint32, ok bool) {
 	if err != nil {
 		return 0, 0, false
 	}
-	h, err := ReadStruct[uint32](v.c.Memory, at)
+	h, err := tracee.ReadStruct[uint32](v.c.Memory, at)
 	if err != nil {
 		return 0, 0, false
 	}

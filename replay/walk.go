@@ -11,6 +11,7 @@ import (
 	"diagnose/image"
 	"diagnose/image/x86"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // Walk follows one call of a function, an instruction at a time, at some 20 us each. The calls
@@ -36,7 +37,7 @@ type Walk struct {
 // walker is the state of a Walk.
 type walker struct {
 	*Walk
-	process *Process
+	process *tracee.Process
 	levels  []walkLevel
 	passed  int
 	// waits is the address to which the thread returns from a function that runs at full speed,
@@ -55,7 +56,7 @@ type walkLevel struct {
 
 // walkSpan is the code of an object.
 type walkSpan struct {
-	Span
+	tracee.Span
 	path string
 }
 
@@ -64,13 +65,13 @@ type WalkError struct{ Reason string }
 
 func (e *WalkError) Error() string { return "replay: the way through the function: " + e.Reason }
 
-func newWalker(asked *Walk, p *Process) *walker {
+func newWalker(asked *Walk, p *tracee.Process) *walker {
 	return &walker{Walk: asked, process: p, instructions: map[uint64]*x86.Inst{}, over: map[uint64]bool{}}
 }
 
 // walkOn handles a thread at the start of the walk, or after a function that ran at full speed.
 // more: the threads are to continue.
-func (c *controller) walkOn(t *Thread, w *walker) (more bool, err error) {
+func (c *controller) walkOn(t *tracee.Thread, w *walker) (more bool, err error) {
 	s, err := c.stopped(t)
 	if err != nil {
 		return false, err
@@ -107,7 +108,7 @@ func (c *controller) walkOn(t *Thread, w *walker) (more bool, err error) {
 
 // beginWalk notes the stack pointer after the function's return. Events during the walk do not
 // concern the hook.
-func (w *walker) beginWalk(t *Thread, regs *ptrace.Registers) error {
+func (w *walker) beginWalk(t *tracee.Thread, regs *ptrace.Registers) error {
 	inst := w.instruction(regs.Rip)
 	if inst == nil || inst.Flow != x86.FlowCall && inst.Flow != x86.FlowJump {
 		return &WalkError{fmt.Sprintf("the instruction at %v calls nothing", w.At)}
@@ -136,13 +137,13 @@ func (w *walker) instruction(pc uint64) *x86.Inst {
 
 // followOne executes an instruction. waits: the thread is to continue at full speed to
 // walker.waits.
-func (w *walker) followOne(t *Thread, s *Stopped, regs *ptrace.Registers) (waits bool, err error) {
+func (w *walker) followOne(t *tracee.Thread, s *Stopped, regs *ptrace.Registers) (waits bool, err error) {
 	at := &w.levels[len(w.levels)-1]
 	if regs.Rsp >= at.sp {
 		if len(w.levels) <= len(w.Into) {
 			return false, &WalkError{"it returned before the call that was looked for"}
 		}
-		if err := w.Done(s, ImageRegisters(regs)); err != nil {
+		if err := w.Done(s, tracee.ImageRegisters(regs)); err != nil {
 			return false, err
 		}
 		return false, ErrEnough
@@ -151,7 +152,7 @@ func (w *walker) followOne(t *Thread, s *Stopped, regs *ptrace.Registers) (waits
 		return false, &WalkError{fmt.Sprintf("it executed more than %d instructions", w.Most)}
 	}
 	level := len(w.levels) - 1
-	if err := w.On(s, level, ImageRegisters(regs)); err != nil {
+	if err := w.On(s, level, tracee.ImageRegisters(regs)); err != nil {
 		return false, err
 	}
 	index := at.index
@@ -224,7 +225,7 @@ func (w *walker) sameObject(a, b uint64) bool {
 	if known && also {
 		return x == y
 	}
-	maps, err := ReadMaps(w.process.PID)
+	maps, err := tracee.ReadMaps(w.process.PID)
 	if err != nil {
 		return false
 	}
@@ -240,7 +241,7 @@ func (w *walker) sameObject(a, b uint64) bool {
 }
 
 // executeOne makes a single step and reads the registers after it.
-func executeOne(t *Thread, regs *ptrace.Registers) error {
+func executeOne(t *tracee.Thread, regs *ptrace.Registers) error {
 	before := regs.Rip
 	stop, err := ptrace.StepQuietly(t.TID)
 	if err != nil {
@@ -269,7 +270,7 @@ func (s *Stopped) SetRegister(r image.Register, value uint64) error {
 	case image.RDX:
 		regs.Rdx = value
 	default:
-		return Inputf("replay: %v does not return a value", r)
+		return tracee.Inputf("replay: %v does not return a value", r)
 	}
 	regs.Orig_rax = ^uint64(0)
 	return ptrace.SetRegisters(s.thread.TID, &regs)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
+	"diagnose/replay/tracee"
 )
 
 const (
@@ -287,7 +288,7 @@ func processorTime(pid int) uint64 {
 }
 
 // woken handles the wake-up of the tracing thread by the watchdog.
-func (c *controller) woken(t *Thread) error {
+func (c *controller) woken(t *tracee.Thread) error {
 	why := c.watch.wake.Load()
 	switch why {
 	case wakeCancelled:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // tracing makes Hits of the accesses that a back end saw.
@@ -22,7 +23,7 @@ type tracing struct {
 	pending  *Hit
 	number   uint64
 	gathered gathered
-	buffer   [8*DebugRegisters + lockBytes*MostLocks]byte
+	buffer   [8*tracee.DebugRegisters + lockBytes*MostLocks]byte
 	// kernel is the back end that does not stop threads; nil if another is used.
 	kernel *kernelWatches
 	// probes is the back end that runs in the process; nil if another is used.
@@ -38,24 +39,24 @@ type tracing struct {
 func (p *parts) checkWatches() error {
 	o := &p.watching
 	if len(o.Locks) > MostLocks {
-		return Inputf("replay: %d locks to be looked at, %d can be", len(o.Locks), MostLocks)
+		return tracee.Inputf("replay: %d locks to be looked at, %d can be", len(o.Locks), MostLocks)
 	}
-	most := DebugRegisters
+	most := tracee.DebugRegisters
 	if len(p.Hooks) > 0 {
 		most--
 	}
 	switch {
 	case o.Backend == BackendProbe && len(o.Watches) > MostProbed:
-		return Inputf("replay: %d words to be watched by probes, %d can be", len(o.Watches), MostProbed)
+		return tracee.Inputf("replay: %d words to be watched by probes, %d can be", len(o.Watches), MostProbed)
 	case o.Backend != BackendProbe && len(o.Watches) > most:
 		return &RegisterError{Watches: len(o.Watches)}
 	}
 	for i, w := range o.Watches {
 		if w.Size != 1 && w.Size != 2 && w.Size != 4 && w.Size != 8 || uint64(w.Addr)%uint64(w.Size) != 0 {
-			return Inputf("replay: watch %d is of %d bytes at %v: a watch is of 1, 2, 4 or 8 bytes at a multiple of that", i, w.Size, w.Addr)
+			return tracee.Inputf("replay: watch %d is of %d bytes at %v: a watch is of 1, 2, 4 or 8 bytes at a multiple of that", i, w.Size, w.Addr)
 		}
 		if uint64(w.Addr) >= 1<<47 {
-			return Inputf("replay: watch %d is at %v, where no program has memory", i, w.Addr)
+			return tracee.Inputf("replay: watch %d is at %v, where no program has memory", i, w.Addr)
 		}
 	}
 	return nil
@@ -84,12 +85,12 @@ func (tr *tracing) start() error {
 	case asked.Backend != "" && asked.Backend != BackendBPF && asked.Backend != BackendPtrace:
 		return &UnsupportedError{asked.Backend, errors.ErrUnsupported}
 	case asked.Backend == BackendBPF && len(asked.Inspect) > 0:
-		return Inputf("replay: the back end %s cannot stop at accesses", BackendBPF)
+		return tracee.Inputf("replay: the back end %s cannot stop at accesses", BackendBPF)
 	case kernel:
 		k, err := newKernelWatches(tr)
 		if err == nil {
 			tr.kernel = k
-			tr.c.WatchRegisters = WatchRegisters{Kernel: len(tr.watches)}
+			tr.c.WatchRegisters = tracee.WatchRegisters{Kernel: len(tr.watches)}
 			tr.c.result.Backend = BackendBPF
 			tr.c.collecting.Go(tr.collect)
 			return nil
@@ -106,7 +107,7 @@ func (tr *tracing) start() error {
 // switches between the process and this thread, which cost half as much on one processor.
 func (tr *tracing) watchByStops() {
 	tr.c.Pin()
-	tr.c.WatchRegisters = NewWatchRegisters(tr.c.request.watching.Watches)
+	tr.c.WatchRegisters = tracee.NewWatchRegisters(tr.c.request.watching.Watches)
 	tr.c.result.Backend = BackendPtrace
 }
 
@@ -157,7 +158,7 @@ func (tr *tracing) collected(stands func(tid int) bool) error {
 }
 
 // armWatches arms the watches of a new thread, before its first instruction.
-func (c *controller) armWatches(t *Thread) error {
+func (c *controller) armWatches(t *tracee.Thread) error {
 	if len(c.request.watching.Watches) == 0 || !c.last() || t.Watched {
 		return nil
 	}
@@ -174,7 +175,7 @@ func (c *controller) armWatches(t *Thread) error {
 
 // arm traces the accesses of one more thread. first: if the back end cannot trace it and was not
 // requested by name, another one is used.
-func (tr *tracing) arm(t *Thread, first bool) error {
+func (tr *tracing) arm(t *tracee.Thread, first bool) error {
 	if p := tr.probes; p != nil {
 		return p.arm(t)
 	}
@@ -188,22 +189,22 @@ func (tr *tracing) arm(t *Thread, first bool) error {
 		tr.kernel = nil
 		tr.watchByStops()
 	}
-	return SetDebug(t.TID, &tr.c.WatchRegisters)
+	return tracee.SetDebug(t.TID, &tr.c.WatchRegisters)
 }
 
 // onlyWatch returns the value of DR6 after a trap of a debug register, if the thread uses only
 // one; otherwise 0.
-func (tr *tracing) onlyWatch(t *Thread, s *SignalStop) uint64 {
+func (tr *tracing) onlyWatch(t *tracee.Thread, s *tracee.SignalStop) uint64 {
 	taken := tr.c.WatchRegisters.Taken
-	if s.Code != TrapHardware || bits.OnesCount8(taken) != 1 || tr.c.placer.breaks(t) {
+	if s.Code != tracee.TrapHardware || bits.OnesCount8(taken) != 1 || tr.c.placer.breaks(t) {
 		return 0
 	}
 	return uint64(taken)
 }
 
 // watchTrap handles a SIGTRAP that may be from a watch. other: it may also have another cause.
-func (tr *tracing) watchTrap(t *Thread, s *SignalStop) (hit, other bool, err error) {
-	if tr.c.WatchRegisters.Taken == 0 || s.Code != TrapHardware && s.Code != TrapTrace && s.Code != TrapBreakpoint {
+func (tr *tracing) watchTrap(t *tracee.Thread, s *tracee.SignalStop) (hit, other bool, err error) {
+	if tr.c.WatchRegisters.Taken == 0 || s.Code != tracee.TrapHardware && s.Code != tracee.TrapTrace && s.Code != tracee.TrapBreakpoint {
 		return false, true, nil
 	}
 	status := tr.onlyWatch(t, s)
@@ -212,7 +213,7 @@ func (tr *tracing) watchTrap(t *Thread, s *SignalStop) (hit, other bool, err err
 			return false, true, err
 		}
 	}
-	const all = 1<<DebugRegisters - 1
+	const all = 1<<tracee.DebugRegisters - 1
 	hits := uint8(status) & tr.c.WatchRegisters.Taken
 	if hits == 0 {
 		return false, true, nil
@@ -222,7 +223,7 @@ func (tr *tracing) watchTrap(t *Thread, s *SignalStop) (hit, other bool, err err
 		return true, false, err
 	}
 	for i := range tr.watches {
-		see.watches |= hits >> RegisterOf(i) & 1 << i
+		see.watches |= hits >> tracee.RegisterOf(i) & 1 << i
 	}
-	return true, uint8(status)&all != hits || s.Code == TrapTrace, tr.take(see, t)
+	return true, uint8(status)&all != hits || s.Code == tracee.TrapTrace, tr.take(see, t)
 }

@@ -18,6 +18,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // UnsupportedError says that this machine lacks something that a back end needs.
@@ -81,7 +82,7 @@ func (k *kernelWatches) load() (err error) {
 	if k.code, err = ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Hash, KeySize: 8, ValueSize: 8, MaxEntries: mostKnownCode}); err != nil {
 		return err
 	}
-	if k.last, err = ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: DebugRegisters}); err != nil {
+	if k.last, err = ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: tracee.DebugRegisters}); err != nil {
 		return err
 	}
 	maps := senderMaps{ring: k.ring.FD(), lost: k.lost.FD(), code: k.code.FD(), last: k.last.FD()}
@@ -95,16 +96,16 @@ func (k *kernelWatches) load() (err error) {
 }
 
 // ownCode returns the mapping of the program's executable; empty if it is not known.
-func (k *kernelWatches) ownCode() Span {
+func (k *kernelWatches) ownCode() tracee.Span {
 	path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", k.tr.c.PID))
 	if err != nil {
-		return Span{}
+		return tracee.Span{}
 	}
-	maps, err := ReadMaps(k.tr.c.PID)
+	maps, err := tracee.ReadMaps(k.tr.c.PID)
 	if err != nil {
-		return Span{}
+		return tracee.Span{}
 	}
-	var own Span
+	var own tracee.Span
 	for i := range maps {
 		if maps[i].Path != path {
 			continue

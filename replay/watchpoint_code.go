@@ -10,6 +10,7 @@ import (
 	"diagnose/image/unwind"
 	"diagnose/image/x86"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // codeReader finds the instruction that made an access, the kind of access, and the caller on
@@ -17,7 +18,7 @@ import (
 // instruction (Intel SDM volume 3, 18.2.4).
 type codeReader struct {
 	runtimes map[uint64]bool // what runtime has found out
-	live     *Process
+	live     *tracee.Process
 	// process has the objects that were loaded when a pc was in none of the known ones; nil: no pc
 	// was looked up yet.
 	process  *image.Process
@@ -27,7 +28,7 @@ type codeReader struct {
 	nowhere map[uint64]bool
 	// repeats has, by thread, the pc of an instruction of which the last access was a repetition.
 	repeats map[uint32]uint64
-	entries Span
+	entries tracee.Span
 }
 
 // stretch is the code around a pc where a watchpoint trapped.
@@ -39,7 +40,7 @@ type stretch struct {
 	before []x86.Inst
 }
 
-func newCodeReader(p *Process) *codeReader {
+func newCodeReader(p *tracee.Process) *codeReader {
 	return &codeReader{live: p, pcs: map[uint64]*stretch{}, nowhere: map[uint64]bool{}, repeats: map[uint32]uint64{}}
 }
 
@@ -67,7 +68,7 @@ func (r *codeReader) onBehalf(s *sighting, h *Hit) {
 	switch {
 	case s.frame != nil:
 		h.By = evidence.ByCall
-		regs = UnderFrame(regs, s.frame)
+		regs = tracee.UnderFrame(regs, s.frame)
 		h.PC = evidence.Addr(regs.Rip)
 		if s.frame.Kind == agent.EntrySyscall || s.frame.Kind == agent.EntryInsn {
 			const syscall = 2
@@ -92,7 +93,7 @@ func (r *codeReader) entry(pc uint64) bool {
 		if err != nil {
 			return false
 		}
-		r.entries = Span{Start: control.TextLow, End: control.TextHigh}
+		r.entries = tracee.Span{Start: control.TextLow, End: control.TextHigh}
 	}
 	return pc >= r.entries.Start && pc < r.entries.End
 }
@@ -107,7 +108,7 @@ func (r *codeReader) caller(regs *ptrace.Registers, stack image.Memory, h *Hit) 
 	const mostFrames = 24
 	own, inAgent := evidence.Addr(0), ours(m)
 	var caller evidence.Addr
-	r.unwinder.Visit(stack, ImageRegisters(regs), mostFrames, func(f *unwind.Frame) bool {
+	r.unwinder.Visit(stack, tracee.ImageRegisters(regs), mostFrames, func(f *unwind.Frame) bool {
 		if f.Trust.Guess() {
 			return false // a guess is not reported
 		}

@@ -9,6 +9,7 @@ import (
 	"diagnose/image/x86"
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // instruction finds the instruction that accessed the watched word of a sighting; nil if it cannot
@@ -149,12 +150,12 @@ func (r *codeReader) endingAt(pc uint64) []x86.Inst {
 	const reach = patch.Reach + patch.Lead
 	text := make([]byte, reach)
 	base := pc - reach
-	if r.live.ReadCode(text[reach-LongestInstruction:], pc-LongestInstruction) < LongestInstruction {
+	if r.live.ReadCode(text[reach-tracee.LongestInstruction:], pc-tracee.LongestInstruction) < tracee.LongestInstruction {
 		return nil
 	}
 	if _, err := r.live.Memory.ReadAt(text, int64(base)); err != nil {
 		// The object's first code: the memory before it is not mapped.
-		page := pc &^ (PageSize - 1)
+		page := pc &^ (tracee.PageSize - 1)
 		if _, err := r.live.Memory.ReadAt(text[:pc-page], int64(page)); err != nil || pc == page {
 			return nil
 		}
@@ -164,7 +165,7 @@ func (r *codeReader) endingAt(pc uint64) []x86.Inst {
 	if found := patch.DecodeBefore(text, base, len(text)); len(found) > 0 {
 		list = append(list, found[len(found)-1])
 	}
-	for n := min(LongestInstruction, len(text)); n > 0; n-- {
+	for n := min(tracee.LongestInstruction, len(text)); n > 0; n-- {
 		inst, err := x86.Decode(text[len(text)-n:], pc-uint64(n))
 		if err == nil && inst.Len == n && (len(list) == 0 || list[0].PC != inst.PC) {
 			list = append(list, inst)
@@ -222,7 +223,7 @@ func addressOf(inst *x86.Inst, o *x86.Operand, regs *ptrace.Registers) (uint64, 
 	if o.Repeated && o.Memory.Index == x86.RegVector {
 		return 0, false
 	}
-	after := GeneralRegisters(regs)
+	after := tracee.GeneralRegisters(regs)
 	addr, known := o.Memory.Address(func(reg x86.Reg) (uint64, bool) {
 		if !reg.General() {
 			return 0, false
@@ -232,7 +233,7 @@ func addressOf(inst *x86.Inst, o *x86.Operand, regs *ptrace.Registers) (uint64, 
 		}
 		return valueBefore(inst, o, reg, regs)
 	})
-	return addr + SegmentBase(o, regs), known
+	return addr + tracee.SegmentBase(o, regs), known
 }
 
 const directionFlag = 0x400
@@ -252,7 +253,7 @@ func valueBefore(inst *x86.Inst, o *x86.Operand, reg x86.Reg, regs *ptrace.Regis
 		if regs.Eflags&directionFlag != 0 {
 			by = -by
 		}
-		return GeneralRegisters(regs)[reg] - by, true
+		return tracee.GeneralRegisters(regs)[reg] - by, true
 	}
 	return 0, false
 }

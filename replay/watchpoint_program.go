@@ -7,6 +7,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 
 	"diagnose/agent"
+	"diagnose/replay/tracee"
 )
 
 // Offsets in the record that the kernel's program sends for each access. It consists of words of 8
@@ -16,8 +17,8 @@ const (
 	sentAddress   = sentRegisters + ptRegs
 	sentThread    = sentAddress + 8 // the kernel's id
 	sentWords     = sentThread + 8
-	sentMissing   = sentWords + 8*DebugRegisters // not 0 if the word could not be read
-	sentHolder    = sentMissing + 8*DebugRegisters
+	sentMissing   = sentWords + 8*tracee.DebugRegisters // not 0 if the word could not be read
+	sentHolder    = sentMissing + 8*tracee.DebugRegisters
 	sentConsumed  = sentHolder + 8
 	sentSlot      = sentConsumed + 8 // the beginning of struct dg_rthread
 	sentPointer   = sentSlot + int(threadBytes)
@@ -72,7 +73,7 @@ const (
 )
 
 // newSender builds the program. own is the code of the program's executable.
-func newSender(watches []Watch, locks []LockWord, own Span, m senderMaps) asm.Instructions {
+func newSender(watches []Watch, locks []LockWord, own tracee.Span, m senderMaps) asm.Instructions {
 	s := &sender{}
 	s.add(
 		asm.Mov.Reg(asm.R6, asm.R1),
@@ -156,7 +157,7 @@ func (s *sender) read(offset, size int) {
 // kernel, which costs as much as eight accesses. So the word is not read if the tool knows the
 // code well enough to tell the value without reading.
 func (s *sender) words(watches []Watch, m senderMaps) {
-	for i := range DebugRegisters {
+	for i := range tracee.DebugRegisters {
 		s.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.R7, int16(sentWords+8*i), asm.R1, asm.DWord),
 			asm.Mov.Imm(asm.R1, 1), asm.StoreMem(asm.R7, int16(sentMissing+8*i), asm.R1, asm.DWord))
 	}

@@ -14,6 +14,7 @@ import (
 	"diagnose/agent"
 	"diagnose/image"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // sighting is an access as a back end saw it: the state of a thread right after an instruction
@@ -29,7 +30,7 @@ type sighting struct {
 	regs                      ptrace.Registers
 	// frame has the registers with which the thread entered the engine; nil outside of it.
 	frame *agent.RawFrame
-	words [DebugRegisters]uint64
+	words [tracee.DebugRegisters]uint64
 	// valid: the word could be read; bit per watch.
 	valid uint8
 	// thread is the kernel's id, set by back ends that do not stop it.
@@ -54,11 +55,11 @@ func (tr *tracing) word(watch int) (uint64, error) {
 }
 
 // see reads the state of a thread that a watch stopped.
-func (tr *tracing) see(t *Thread, regs *ptrace.Registers) (*sighting, error) {
+func (tr *tracing) see(t *tracee.Thread, regs *ptrace.Registers) (*sighting, error) {
 	s := &sighting{regs: *regs, stack: tr.c.Process, index: t.Index}
 	if tr.c.Control == 0 {
 		s.index = 1 // before the engine has started there is one thread, without an event
-	} else if err := tr.c.Identify(t); errors.Is(err, ErrNoThread) {
+	} else if err := tr.c.Identify(t); errors.Is(err, tracee.ErrNoThread) {
 		if err := tr.newcomer(s, t.TID); err != nil {
 			return nil, err
 		}
@@ -72,7 +73,7 @@ func (tr *tracing) see(t *Thread, regs *ptrace.Registers) (*sighting, error) {
 	if s.inside == 0 {
 		return s, nil
 	}
-	f, err := ReadStruct[agent.RawFrame](tr.c.Memory, s.inside)
+	f, err := tracee.ReadStruct[agent.RawFrame](tr.c.Memory, s.inside)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func (tr *tracing) look(s *sighting, known bool) error {
 	for i, w := range watches {
 		pieces = append(pieces, wanted{addr: uint64(w.Addr), size: uint64(w.Size), into: tr.buffer[8*i:]})
 	}
-	locks := tr.buffer[8*DebugRegisters:]
+	locks := tr.buffer[8*tracee.DebugRegisters:]
 	for i, l := range tr.c.request.watching.Locks {
 		pieces = append(pieces, wanted{addr: uint64(l.Addr), size: lockBytes, into: locks[lockBytes*i:]})
 	}
@@ -214,7 +215,7 @@ func (tr *tracing) identify(s *sighting) error {
 	if err := c.Identify(t); err == nil {
 		s.index = t.Index
 		return nil
-	} else if !errors.Is(err, ErrNoThread) {
+	} else if !errors.Is(err, tracee.ErrNoThread) {
 		return err
 	}
 	return tr.newcomer(s, s.thread)
@@ -223,7 +224,7 @@ func (tr *tracing) identify(s *sighting) error {
 // mapped returns a word's value before its first access: memory that has appeared since the last
 // look is zero, unless it is mapped from a file.
 func (tr *tracing) mapped(watch int, now uint64) uint64 {
-	maps, err := ReadMaps(tr.c.PID)
+	maps, err := tracee.ReadMaps(tr.c.PID)
 	if err != nil {
 		return now
 	}

@@ -6,10 +6,11 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image/x86"
+	"diagnose/replay/tracee"
 )
 
 // take makes hits of a sighting. t is nil if the thread has not been stopped.
-func (tr *tracing) take(s *sighting, t *Thread) error {
+func (tr *tracing) take(s *sighting, t *tracee.Thread) error {
 	if tr.c.placer.compares(s.regs.Rip) {
 		return nil // the comparison of a probe
 	}
@@ -21,7 +22,7 @@ func (tr *tracing) take(s *sighting, t *Thread) error {
 	return nil
 }
 
-func (tr *tracing) takeOne(s *sighting, watch int, t *Thread) error {
+func (tr *tracing) takeOne(s *sighting, watch int, t *tracee.Thread) error {
 	if s.watches&(1<<watch) == 0 {
 		return nil
 	}
@@ -89,7 +90,7 @@ func (tr *tracing) value(s *sighting, watch int, inst *x86.Inst) (uint64, error)
 }
 
 // emit numbers a hit. A system call's byte-by-byte copy is one hit.
-func (tr *tracing) emit(h Hit, t *Thread) error {
+func (tr *tracing) emit(h Hit, t *tracee.Thread) error {
 	if p := tr.pending; p != nil {
 		if h.By == evidence.ByCall && p.Watch == h.Watch && p.Thread == h.Thread && p.Ordinal == h.Ordinal && p.Kind == h.Kind && p.PC == h.PC {
 			p.New = h.New
@@ -130,7 +131,7 @@ func (tr *tracing) deliver(h *Hit) error {
 }
 
 // inspect stops all threads if an inspection of this hit was requested, and calls it.
-func (tr *tracing) inspect(h *Hit, t *Thread) error {
+func (tr *tracing) inspect(h *Hit, t *tracee.Thread) error {
 	look := tr.c.request.watching.Inspect[h.Number]
 	if look == nil || t == nil {
 		return nil
@@ -159,7 +160,7 @@ func (tr *tracing) inspect(h *Hit, t *Thread) error {
 
 // resume resumes a thread that a watch stopped. It also resumes the others, if an inspection
 // stopped them.
-func (c *controller) resume(t *Thread) error {
+func (c *controller) resume(t *tracee.Thread) error {
 	if !c.allStopped {
 		return c.cont(t, 0)
 	}

@@ -4,6 +4,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image/x86"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // toldValue is the value of a watched word as it follows from the instruction that accessed it and
@@ -107,7 +108,7 @@ func (a *accessed) register(o *x86.Operand) (uint64, bool) {
 	if !o.Reg.General() || o.Reg == x86.RSP || len(o.RegName) == 2 && o.RegName[1] == 'h' {
 		return 0, false
 	}
-	return GeneralRegisters(a.regs)[o.Reg], true
+	return tracee.GeneralRegisters(a.regs)[o.Reg], true
 }
 
 // moved returns the operand's value if it was moved from or to a register, or is a constant.
