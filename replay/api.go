@@ -3,6 +3,7 @@ package replay
 import (
 	"syscall"
 
+	"diagnose/replay/record"
 	"diagnose/replay/tracee"
 )
 
@@ -19,3 +20,7 @@ type Watch = tracee.Watch
 
 // IsFault reports whether a signal is one that instructions raise.
 func IsFault(s syscall.Signal) bool { return tracee.IsFault(s) }
+
+// Check reports whether the files that a recording needs are still the recorded ones; an
+// *InputError names the first that is not.
+func Check(rec *record.Recording) error { return checkFiles(rec) }

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"diagnose/agent"
-	"diagnose/image"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/tracee"
 )
@@ -52,15 +51,4 @@ func (c *controller) begin(t *tracee.Thread) error {
 		break
 	}
 	return c.cont(t, 0)
-}
-
-// threadAt finds a core's thread by its thread pointer, which its creator knows before the thread
-// has reported its id.
-func threadAt(core *image.Process, pointer uint64) *image.Thread {
-	for i := range core.Threads {
-		if t := &core.Threads[i]; pointer != 0 && uint64(t.Registers.FSBase) == pointer {
-			return t
-		}
-	}
-	return nil
 }

@@ -81,23 +81,3 @@ func compareMapping(w *record.Mapping, g *tracee.Mapping) error {
 func describeMapping(m *record.Mapping) string {
 	return tracee.Mapping{Span: tracee.Span{Start: uint64(m.Start), End: uint64(m.End)}, Perms: m.Permissions, Offset: uint64(m.Offset), Path: string(m.Path)}.String()
 }
-
-// sameBuild accepts a copy of the recorded file, with the same build-id.
-func sameBuild(path, want string) error {
-	f, err := object.Open(path)
-	if err != nil {
-		return tracee.Inputf("replay: %w", err)
-	}
-	defer f.Close()
-	if got := f.BuildID(); want == "" || got != want {
-		return tracee.Inputf("replay: %s is not the recorded file any more: its build-id is %s, the recording has %s", path, orNone(got), orNone(want))
-	}
-	return nil
-}
-
-func orNone(id string) string {
-	if id == "" {
-		return "none"
-	}
-	return id
-}

@@ -27,10 +27,7 @@ type placer interface {
 	// breakAt makes trap return moveArrived when the thread is at pc for the count-th time from
 	// now on. pc 0 cancels that.
 	breakAt(t *tracee.Thread, pc evidence.Addr, count uint64) error
-	// resumeAt also stops the thread at the pcs, and no longer at those of earlier calls.
-	// freeRegisters returns how many pcs that can be.
-	resumeAt(t *tracee.Thread, pcs ...uint64) error
-	freeRegisters(t *tracee.Thread) int
+	breakSetter
 	// steps is called before a thread resumes, by one instruction (on) or at full speed.
 	steps(t *tracee.Thread, on bool) error
 	// moved returns the program's instruction that the placer has executed elsewhere, if pc is

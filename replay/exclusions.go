@@ -36,19 +36,19 @@ func (v *verifier) ofAgent(m tracee.Mapping) bool {
 	if m.Perms[1] != 'w' {
 		return false
 	}
-	module := v.c.core.ModuleAt(evidence.Addr(m.Start))
-	return module != nil && module.Path == string(v.c.stage().rec.Manifest.Agent.Path)
+	module := v.core.ModuleAt(evidence.Addr(m.Start))
+	return module != nil && module.Path == string(v.stage.rec.Manifest.Agent.Path)
 }
 
 // sharedMemory returns the memory that other processes write, if the recording says that there
 // were any.
 func (v *verifier) sharedMemory() []exclusion {
-	if !v.c.stage().shared {
+	if !v.stage.shared {
 		return nil
 	}
 	var list []exclusion
-	for i := range v.c.core.Mappings {
-		m := &v.c.core.Mappings[i]
+	for i := range v.core.Mappings {
+		m := &v.core.Mappings[i]
 		// The kernel's names of shared memory (mm/shmem.c, ipc/shm.c), and shm_open(3)'s.
 		for _, name := range []string{"/dev/zero", "/SYSV", "/dev/shm/"} {
 			if strings.HasPrefix(m.Path, name) {
@@ -66,7 +66,7 @@ func (v *verifier) deadStacks() []exclusion {
 	for _, i := range sortedKeys(v.recorded) {
 		t := v.recorded[i]
 		low, high := t.raw.StackLow, t.raw.StackHigh
-		if m := v.c.core.MappingAt(evidence.Addr(t.program().Rsp)); i == 1 && m != nil && m.Path == "[stack]" {
+		if m := v.core.MappingAt(evidence.Addr(t.program().Rsp)); i == 1 && m != nil && m.Path == "[stack]" {
 			low, high = uint64(m.Start), uint64(m.End)
 		}
 		sp := t.program().Rsp - redZone

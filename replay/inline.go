@@ -2,13 +2,10 @@ package replay
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 
-	"diagnose/agent"
 	"diagnose/image/x86"
 	"diagnose/replay/patch"
 	"diagnose/replay/tracee"
@@ -257,16 +254,4 @@ func (in *inlined) arenaAt(pc uint64) *arena {
 		}
 	}
 	return nil
-}
-
-// patches yields the engine's patches to the program's text.
-func (s *stage) patches() iter.Seq[agent.RawSitePatch] {
-	return func(yield func(agent.RawSitePatch) bool) {
-		for at := 0; at+tracee.SiteSize <= len(s.sites); at += tracee.SiteSize {
-			var p agent.RawSitePatch
-			if _, err := binary.Decode(s.sites[at:], binary.LittleEndian, &p); err == nil && !yield(p) {
-				return
-			}
-		}
-	}
 }

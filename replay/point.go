@@ -61,39 +61,6 @@ func (b *breakpoints) freeRegisters(t *tracee.Thread) int {
 	return left
 }
 
-// usePreemptions takes the requested preemptions, or those that the recording has for this timing.
-// If only a part of the order is replayed, later ones are left out.
-func (s *stage) usePreemptions(given []record.Preemption, timing record.Timing, part bool) error {
-	s.preemptions = given
-	if s.preemptions == nil {
-		found, err := s.rec.Found()
-		if err != nil {
-			return &InputError{Err: err}
-		}
-		if found == nil || found.Timing != timing {
-			return nil
-		}
-		s.preemptions = found.Preemptions
-	}
-	for _, p := range s.preemptions {
-		if err := p.Check(); err != nil {
-			return tracee.Inputf("replay: a preemption has %w", err)
-		}
-	}
-	if !part {
-		return nil
-	}
-	counts := s.schedule.Events()
-	var kept []record.Preemption
-	for _, p := range s.preemptions {
-		if p.Ordinal <= counts[p.Thread] {
-			kept = append(kept, p)
-		}
-	}
-	s.preemptions = kept
-	return nil
-}
-
 // pointText describes a preemption's event.
 func pointText(e *record.Event) string {
 	if len(e.Args) > 1 && e.Args[0] == agent.PointPC {

@@ -159,9 +159,9 @@ func (c *controller) prepare() error {
 	}
 	if asked := c.request.step; asked != nil {
 		c.stepper = newStepper(asked, c.Process, c.placer)
-		hooks = slices.Concat(c.stepper.hooks(), hooks)
+		hooks = slices.Concat(stepHooks(c.stepper), hooks)
 	}
-	c.hooks.list, err = last.orderHooks(hooks)
+	c.hooks.list, err = orderHooks(last.schedule, hooks)
 	return err
 }
 
@@ -252,7 +252,7 @@ func (c *controller) finish() error {
 	if c.request.verify && c.end.failure == nil && c.end.kind != EndMoment {
 		started := time.Now()
 		var err error
-		if r.Comparison, err = verify(c); err != nil {
+		if r.Comparison, err = verify(c.ctx, c.Process, c.stage(), c.core); err != nil {
 			return err
 		}
 		r.Times.Verify = time.Since(started)

@@ -1,23 +1,17 @@
 package replay
 
 import (
-	"cmp"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
-	"path/filepath"
 	"slices"
-
-	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/image/object"
 	"diagnose/replay/record"
 	"diagnose/replay/tracee"
 )
@@ -219,120 +213,6 @@ func (s *stage) skippedAtEnd(core *image.Process) map[uint32]uint64 {
 	return skipped
 }
 
-// orderHooks sorts hooks by the order of their events.
-func (s *stage) orderHooks(hooks []Hook) ([]Hook, error) {
-	type key struct {
-		thread  uint32
-		ordinal uint64
-	}
-	wanted := map[key]uint64{}
-	for _, h := range hooks {
-		wanted[key{h.At.Thread, h.At.Ordinal}] = 0
-	}
-	if len(wanted) == 0 {
-		return nil, nil
-	}
-	done := map[uint32]uint64{}
-	position := uint64(0)
-	for _, run := range s.schedule {
-		first := done[run.Thread]
-		done[run.Thread] = first + uint64(run.Events)
-		for k := range wanted {
-			if k.thread == run.Thread && k.ordinal > first && k.ordinal <= first+uint64(run.Events) {
-				wanted[k] = position + k.ordinal - first
-			}
-		}
-		position += uint64(run.Events)
-	}
-	for _, h := range hooks {
-		if wanted[key{h.At.Thread, h.At.Ordinal}] == 0 {
-			return nil, tracee.Inputf("replay: the recording has no moment %v: thread %d has %d events", h.At, h.At.Thread, done[h.At.Thread])
-		}
-	}
-	sorted := slices.Clone(hooks)
-	slices.SortStableFunc(sorted, func(a, b Hook) int {
-		return cmp.Compare(wanted[key{a.At.Thread, a.At.Ordinal}], wanted[key{b.At.Thread, b.At.Ordinal}])
-	})
-	return sorted, nil
-}
-
-// Check reports whether the files that a recording needs are still the recorded ones; an
-// *InputError names the first that is not.
-func Check(rec *record.Recording) error { return checkFiles(rec) }
-
-// checkFiles checks that the program, its libraries and the agent are the recorded ones. A changed
-// file would cause a divergence without an apparent reason.
-func checkFiles(rec *record.Recording) error {
-	m := rec.Manifest
-	if err := checkFile(rec, m.Program.Path, m.Program.BuildID, &m.Program.File); err != nil {
-		return err
-	}
-	seen := map[record.Text]bool{m.Program.Path: true, m.Agent.Path: true}
-	for i := range m.Start.Mappings {
-		x := &m.Start.Mappings[i]
-		if seen[x.Path] || x.BuildID == "" || x.File == nil {
-			continue
-		}
-		seen[x.Path] = true
-		if err := checkFile(rec, x.Path, x.BuildID, x.File); err != nil {
-			return err
-		}
-	}
-	if m.Agent.SHA256 == "" {
-		return nil
-	}
-	library := string(m.Agent.Path)
-	sum, err := librarySum(library)
-	if err != nil {
-		return tracee.Inputf("replay: the library that recorded: %w", err)
-	}
-	if sum != m.Agent.SHA256 {
-		return tracee.Inputf("replay: %s is not the library that recorded any more", library)
-	}
-	return nil
-}
-
-// mostLibrary bounds the size of the recording library, which has some hundred kilobytes.
-const mostLibrary = 64 << 20
-
-// librarySum returns the digest of a file that a manifest names. That may be any file.
-func librarySum(path string) (string, error) {
-	f, size, err := object.OpenRegular(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	if size > mostLibrary {
-		return "", fmt.Errorf("%s has %d bytes", path, size)
-	}
-	h := sha256.New()
-	if _, err := io.Copy(h, io.LimitReader(f, mostLibrary)); err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// checkFile checks that a file of the process exists and is the recorded one.
-func checkFile(rec *record.Recording, path record.Text, id string, recorded *record.File) error {
-	var info unix.Stat_t
-	err := unix.Stat(string(path), &info)
-	switch {
-	case err != nil:
-		err = tracee.Inputf("replay: %s, which was recorded: %w", path, err)
-	case recorded.Size == 0 || info.Size != recorded.Size || info.Mtim.Nano() != recorded.MTimeNS:
-		err = sameBuild(string(path), id)
-	}
-	if err == nil {
-		return nil
-	}
-	for _, o := range rec.Manifest.Portable {
-		if o.Path == path {
-			return tracee.Inputf("%w; the recording has a copy to put there: %s", err, filepath.Join(rec.Dir, filepath.FromSlash(o.Stored)))
-		}
-	}
-	return err
-}
-
 // eventAt reads an event of the image, by its address in the process.
 func (s *stage) eventAt(addr uint64) (*record.Event, error) {
 	at := int64(addr) - int64(record.ImageBase)
@@ -354,4 +234,57 @@ func (s *stage) eventAt(addr uint64) (*record.Event, error) {
 	}
 	e, _, err := record.DecodeEvent(b)
 	return e, err
+}
+
+// patches yields the engine's patches to the program's text.
+func (s *stage) patches() iter.Seq[agent.RawSitePatch] {
+	return func(yield func(agent.RawSitePatch) bool) {
+		for at := 0; at+tracee.SiteSize <= len(s.sites); at += tracee.SiteSize {
+			var p agent.RawSitePatch
+			if _, err := binary.Decode(s.sites[at:], binary.LittleEndian, &p); err == nil && !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// usePreemptions takes the requested preemptions, or those that the recording has for this timing.
+// If only a part of the order is replayed, later ones are left out.
+func (s *stage) usePreemptions(given []record.Preemption, timing record.Timing, part bool) error {
+	s.preemptions = given
+	if s.preemptions == nil {
+		found, err := s.rec.Found()
+		if err != nil {
+			return &InputError{Err: err}
+		}
+		if found == nil || found.Timing != timing {
+			return nil
+		}
+		s.preemptions = found.Preemptions
+	}
+	for _, p := range s.preemptions {
+		if err := p.Check(); err != nil {
+			return tracee.Inputf("replay: a preemption has %w", err)
+		}
+	}
+	if !part {
+		return nil
+	}
+	counts := s.schedule.Events()
+	var kept []record.Preemption
+	for _, p := range s.preemptions {
+		if p.Ordinal <= counts[p.Thread] {
+			kept = append(kept, p)
+		}
+	}
+	s.preemptions = kept
+	return nil
+}
+
+// due returns the thread of a run.
+func (s *stage) due(run uint64) uint32 {
+	if run >= uint64(len(s.layout.Runs)) {
+		return 0
+	}
+	return s.layout.Runs[run].Thread
 }

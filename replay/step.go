@@ -90,11 +90,19 @@ func (s *steps) count(pc uint64) uint64 {
 	return 0
 }
 
+// breakSetter sets the breakpoints at which a thread is stepped again.
+type breakSetter interface {
+	// resumeAt also stops the thread at the pcs, and no longer at those of earlier calls.
+	// freeRegisters returns how many pcs that can be.
+	resumeAt(t *tracee.Thread, pcs ...uint64) error
+	freeRegisters(t *tracee.Thread) int
+}
+
 // stepper steps the threads of a replay.
 type stepper struct {
 	*Stepping
 	process *tracee.Process
-	placer  placer
+	breaks  breakSetter
 	// threads are those that are stepped.
 	threads map[*tracee.Thread]*steps
 	left    uint64
@@ -103,20 +111,20 @@ type stepper struct {
 	instructions map[uint64]*x86.Inst
 }
 
-func newStepper(asked *Stepping, p *tracee.Process, placer placer) *stepper {
-	return &stepper{Stepping: asked, process: p, placer: placer, threads: map[*tracee.Thread]*steps{}, left: asked.Most, instructions: map[uint64]*x86.Inst{}}
+func newStepper(asked *Stepping, p *tracee.Process, b breakSetter) *stepper {
+	return &stepper{Stepping: asked, process: p, breaks: b, threads: map[*tracee.Thread]*steps{}, left: asked.Most, instructions: map[uint64]*x86.Inst{}}
 }
 
-// hooks returns the hooks that begin the windows.
-func (st *stepper) hooks() []Hook {
-	var hooks []Hook
+// begins returns the events after which the threads are stepped, with no other place than the event.
+func (st *stepper) begins() map[evidence.Moment]*StepWindow {
+	begins := map[evidence.Moment]*StepWindow{}
 	for thread, w := range st.Windows {
 		// At each event, because the step before may not have been stepped to its end.
 		for ordinal := w.From; ordinal <= w.To && (ordinal == w.From || st.Share > 0); ordinal++ {
-			hooks = append(hooks, Hook{At: evidence.Moment{Thread: thread, Ordinal: ordinal}, step: &w})
+			begins[evidence.Moment{Thread: thread, Ordinal: ordinal}] = &w
 		}
 	}
-	return hooks
+	return begins
 }
 
 // beginWindow starts stepping a thread that is in the engine and has done the event before its
@@ -133,18 +141,8 @@ func (st *stepper) beginWindow(t *tracee.Thread, w *StepWindow) error {
 	if err != nil {
 		return err
 	}
-	st.threads[t] = &steps{to: w.To, low: stackLow(r), top: r.StackHigh}
+	st.threads[t] = &steps{to: w.To, low: tracee.StackLow(r), top: r.StackHigh}
 	return st.runUpTo(t, regs.Rip)
-}
-
-// stackLow returns the low end of a thread's stack. The first thread's stack grows as far as the
-// engine allows (dg_stack_low).
-func stackLow(r *agent.RawRThread) uint64 {
-	const most = 128 << 20
-	if r.StackLow == 0 && r.StackHigh > most {
-		return r.StackHigh - most
-	}
-	return r.StackLow
 }
 
 // noteEvent updates the state of a thread that leaves the library.
@@ -191,13 +189,13 @@ func (st *stepper) stepsAgain(t *tracee.Thread, pc uint64) bool {
 // until something else stops it.
 func (st *stepper) runUpTo(t *tracee.Thread, pcs ...uint64) error {
 	st.threads[t].running, st.threads[t].breaks = true, pcs
-	return st.placer.resumeAt(t, pcs...)
+	return st.breaks.resumeAt(t, pcs...)
 }
 
 // stepAgain makes the thread stepped again.
 func (st *stepper) stepAgain(t *tracee.Thread) error {
 	st.threads[t].running, st.threads[t].breaks = false, nil
-	return st.placer.resumeAt(t)
+	return st.breaks.resumeAt(t)
 }
 
 // stepped handles a thread that has executed an instruction and continues. spent: Most is reached,
@@ -226,7 +224,7 @@ func (st *stepper) leaveRest(t *tracee.Thread) error {
 	st.cut = true
 	st.deliver(st.threads[t], 0, 0)
 	delete(st.threads, t)
-	return st.placer.resumeAt(t)
+	return st.breaks.resumeAt(t)
 }
 
 // leaveLoop runs a thread at full speed through a loop whose iterations have become the same.
@@ -236,7 +234,7 @@ func (st *stepper) leaveLoop(t *tracee.Thread) error {
 	exits, ready := s.loop.next(s.last, inst, st.instruction, func() []Stepped { return s.pending }, func(a evidence.Addr) bool {
 		return uint64(a) < s.low || uint64(a) >= s.top
 	})
-	if !ready || st.placer.freeRegisters(t) < len(exits) {
+	if !ready || st.breaks.freeRegisters(t) < len(exits) {
 		return nil
 	}
 	for pc := range s.loop.body {

@@ -13,7 +13,7 @@ import (
 func (st *stepper) awaitCalls(t *tracee.Thread) error {
 	calls := st.Calls
 	var entries []uint64
-	for _, f := range calls[:min(len(calls), st.placer.freeRegisters(t))] {
+	for _, f := range calls[:min(len(calls), st.breaks.freeRegisters(t))] {
 		entries = append(entries, uint64(f))
 	}
 	return st.runUpTo(t, entries...)
@@ -28,7 +28,7 @@ func (st *stepper) cameToCall(t *tracee.Thread, regs *ptrace.Registers) error {
 		return err
 	}
 	if st.threads[t] == nil {
-		return st.placer.resumeAt(t)
+		return st.breaks.resumeAt(t)
 	}
 	if slices.Contains(st.Calls, evidence.Addr(regs.Rip)) {
 		var word [8]byte

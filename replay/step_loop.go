@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"maps"
 	"slices"
 
 	"diagnose/evidence"
@@ -42,7 +43,7 @@ func (l *loop) next(pc uint64, inst *x86.Inst, decode func(uint64) *x86.Inst, ac
 	}
 	if pc == l.head && l.now != nil {
 		l.since, l.turns = 0, 0
-		if sameKeys(l.body, l.now) && sameKeys(l.shared, l.other) {
+		if maps.Equal(l.body, l.now) && maps.Equal(l.shared, l.other) {
 			l.same++
 		} else {
 			l.same = 0
@@ -78,18 +79,6 @@ func (l *loop) next(pc uint64, inst *x86.Inst, decode func(uint64) *x86.Inst, ac
 		*l = loop{}
 	}
 	return nil, false
-}
-
-func sameKeys[K comparable](a, b map[K]bool) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for k := range a {
-		if !b[k] {
-			return false
-		}
-	}
-	return true
 }
 
 // exitsOf returns the addresses outside of the body that its code can reach next.

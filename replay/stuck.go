@@ -163,14 +163,6 @@ func (j *judge) stuck(t *tracee.Thread, computing bool) error {
 	return nil
 }
 
-// due returns the thread of a run.
-func (s *stage) due(run uint64) uint32 {
-	if run >= uint64(len(s.layout.Runs)) {
-		return 0
-	}
-	return s.layout.Runs[run].Thread
-}
-
 // waiting describes a thread. p is nil if there are no names.
 func (j *judge) waiting(t *tracee.Thread, p *image.Process) (WaitingThread, error) {
 	w := WaitingThread{Thread: t.Index}

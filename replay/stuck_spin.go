@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -45,7 +46,7 @@ func (j *judge) spins(t *tracee.Thread, p *image.Process) ([]Spun, error) {
 	if err != nil || r.Inside != 0 || t.Final != nil || t.Deferred != nil {
 		return nil, err
 	}
-	low := stackLow(r)
+	low := tracee.StackLow(r)
 	turn, err := j.turn(t, func(addr uint64) bool { return addr < low || addr >= r.StackHigh })
 	if err != nil {
 		return nil, err
@@ -85,7 +86,7 @@ func (j *judge) turn(t *tracee.Thread, beside func(uint64) bool) (map[spinAccess
 	if err := j.placer.steps(t, true); err != nil {
 		return nil, err
 	}
-	maps, err := tracee.ReadMaps(j.process.PID)
+	mapped, err := tracee.ReadMaps(j.process.PID)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func (j *judge) turn(t *tracee.Thread, beside func(uint64) bool) (map[spinAccess
 			return nil, err
 		}
 		if regs.Rip == start || start == 0 {
-			if same++; now == nil || !sameKeys(last, now) {
+			if same++; now == nil || !maps.Equal(last, now) {
 				same = 0
 			}
 			if same == spinTurns {
@@ -116,7 +117,7 @@ func (j *judge) turn(t *tracee.Thread, beside func(uint64) bool) (map[spinAccess
 				continue
 			}
 			addr, known := tracee.OperandAddress(o, &regs)
-			if m := maps.Containing(addr); !known || !beside(addr) || m == nil || m.Perms[1] != 'w' && m.Perms[3] != 's' {
+			if m := mapped.Containing(addr); !known || !beside(addr) || m == nil || m.Perms[1] != 'w' && m.Perms[3] != 's' {
 				continue
 			}
 			// An exchange that finds a lock taken stores the value that it found.

@@ -57,11 +57,11 @@ func TestStuckText(t *testing.T) {
 }
 
 func TestHookOrder(t *testing.T) {
-	s := &stage{schedule: record.Schedule{{Thread: 1, Events: 3}, {Thread: 2, Events: 2}, {Thread: 1, Events: 1}}}
+	s := record.Schedule{{Thread: 1, Events: 3}, {Thread: 2, Events: 2}, {Thread: 1, Events: 1}}
 	hook := func(thread uint32, ordinal uint64) Hook {
 		return Hook{At: evidence.Moment{Thread: thread, Ordinal: ordinal}}
 	}
-	sorted, err := s.orderHooks([]Hook{hook(1, 4), hook(2, 1), hook(1, 2), hook(2, 2)})
+	sorted, err := orderHooks(s, []Hook{hook(1, 4), hook(2, 1), hook(1, 2), hook(2, 2)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestHookOrder(t *testing.T) {
 			t.Errorf("hook %d is at %v, want %v", i, sorted[i].At, want[i].At)
 		}
 	}
-	if _, err := s.orderHooks([]Hook{hook(2, 3)}); err == nil || !strings.Contains(err.Error(), "thread 2 has 2 events") {
+	if _, err := orderHooks(s, []Hook{hook(2, 3)}); err == nil || !strings.Contains(err.Error(), "thread 2 has 2 events") {
 		t.Errorf("a moment that is not in the recording: %v", err)
 	}
 }

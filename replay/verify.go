@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"context"
 	"debug/elf"
 	"encoding/hex"
 	"fmt"
@@ -88,9 +89,9 @@ const shownDifferences = 50
 // section 3.2.2).
 const redZone = 128
 
-// verify compares the stopped process with the core.
-func verify(c *controller) (*Comparison, error) {
-	v := &verifier{c: c, result: &Comparison{}, recorded: coreThreads(c.core)}
+// verify compares the stopped process with the core at the end of a stage.
+func verify(ctx context.Context, p *tracee.Process, s *stage, core *image.Process) (*Comparison, error) {
+	v := &verifier{ctx: ctx, process: p, stage: s, core: core, result: &Comparison{}, recorded: coreThreads(core)}
 	for _, step := range []func() error{v.findThreads, v.compareThreads, v.compareMappings, v.compareMemory} {
 		if err := step(); err != nil {
 			return nil, err
@@ -100,8 +101,11 @@ func verify(c *controller) (*Comparison, error) {
 }
 
 type verifier struct {
-	c      *controller
-	result *Comparison
+	ctx     context.Context
+	process *tracee.Process
+	stage   *stage
+	core    *image.Process
+	result  *Comparison
 	// recorded are the core's threads by their index in the recording, replayed those of the
 	// process.
 	recorded map[uint32]*coreThread
@@ -112,55 +116,13 @@ type verifier struct {
 	maps   tracee.Mappings
 }
 
-// coreThread is a thread of a core.
-type coreThread struct {
-	*image.Thread
-	index  uint32
-	raw    *agent.RawRThread
-	frame  *agent.RawFrame // nil: it was not in the engine
-	failed bool
-}
-
-// coreThreads finds the engine's threads in a core by their kernel ids, which the engine has
-// stored.
-func coreThreads(core *image.Process) map[uint32]*coreThread {
-	found := map[uint32]*coreThread{}
-	control, err := image.Struct[agent.RawControl](core, agent.EngineControl)
-	if err != nil {
-		return found
-	}
-	byID := map[int]*image.Thread{}
-	for i := range core.Threads {
-		byID[core.Threads[i].Ref.TID] = &core.Threads[i]
-	}
-	for i := uint32(1); i <= min(control.Threads, agent.RThreads-1); i++ {
-		raw, err := image.Struct[agent.RawRThread](core, evidence.Addr(agent.RThreadAddress(i)))
-		if err != nil || raw.State == agent.RNone || raw.State == agent.REnded {
-			continue
-		}
-		t := &coreThread{Thread: byID[int(raw.RealTID)], index: i, raw: raw}
-		if raw.State == agent.RStarting && raw.RealTID == 0 {
-			t.Thread = threadAt(core, raw.ThreadPointer)
-		}
-		if t.Thread == nil {
-			continue
-		}
-		if raw.Inside != 0 {
-			t.frame, _ = image.Struct[agent.RawFrame](core, evidence.Addr(raw.Inside))
-		}
-		t.failed = core.Failing >= 0 && &core.Threads[core.Failing] == t.Thread
-		found[i] = t
-	}
-	return found
-}
-
 func (v *verifier) findThreads() error {
 	v.replayed = map[uint32]*tracee.Thread{}
-	for _, t := range v.c.SortedThreads() {
+	for _, t := range v.process.SortedThreads() {
 		if t.Index == 0 {
 			continue
 		}
-		r, err := v.c.ReadThread(t.Index)
+		r, err := v.process.ReadThread(t.Index)
 		if err != nil {
 			return err
 		}
@@ -182,7 +144,7 @@ func (v *verifier) findThreads() error {
 		}
 	}
 	var err error
-	v.maps, err = tracee.ReadMaps(v.c.PID)
+	v.maps, err = tracee.ReadMaps(v.process.PID)
 	return err
 }
 
@@ -223,7 +185,7 @@ func (v *verifier) compareThreads() error {
 }
 
 func (v *verifier) compareThread(want *coreThread, t *tracee.Thread) error {
-	have, err := v.c.ProgramRegisters(t)
+	have, err := v.process.ProgramRegisters(t)
 	if err != nil {
 		return err
 	}
@@ -248,26 +210,6 @@ func (v *verifier) compareThread(want *coreThread, t *tracee.Thread) error {
 		}
 	}
 	return v.compareVectors(want, t)
-}
-
-// preempted reports whether the thread was preempted at a point of its code and never continued,
-// because the process ended before. No event records that.
-func (t *coreThread) preempted() bool { return t.frame != nil && t.frame.Kind == agent.EntryPoint }
-
-// program returns the registers with which the program would have continued.
-func (t *coreThread) program() ptrace.Registers {
-	var regs ptrace.Registers
-	get := func(n image.Register) uint64 { x, _ := t.Registers.Get(n); return x }
-	regs.Rax, regs.Rbx, regs.Rcx, regs.Rdx = get(image.RAX), get(image.RBX), get(image.RCX), get(image.RDX)
-	regs.Rsi, regs.Rdi, regs.Rbp, regs.Rsp = get(image.RSI), get(image.RDI), get(image.RBP), get(image.RSP)
-	regs.R8, regs.R9, regs.R10, regs.R11 = get(image.R8), get(image.R9), get(image.R10), get(image.R11)
-	regs.R12, regs.R13, regs.R14, regs.R15 = get(image.R12), get(image.R13), get(image.R14), get(image.R15)
-	regs.Rip, regs.Eflags = get(image.RIP), t.Registers.Flags
-	regs.Fs_base, regs.Gs_base = uint64(t.Registers.FSBase), uint64(t.Registers.GSBase)
-	if t.frame != nil {
-		regs = tracee.UnderFrame(regs, t.frame)
-	}
-	return regs
 }
 
 // compareVectors compares xmm0 to xmm15. The engine does not use them, so a thread in it has the
@@ -302,8 +244,8 @@ type permissionSpan struct {
 func (v *verifier) compareMappings() error {
 	var want, have []permissionSpan
 	fresh := v.newStacks()
-	for i := range v.c.core.Mappings {
-		m := &v.c.core.Mappings[i]
+	for i := range v.core.Mappings {
+		m := &v.core.Mappings[i]
 		if slices.ContainsFunc(fresh, func(x exclusion) bool { return x.Start == uint64(m.Start) }) {
 			continue
 		}
@@ -312,7 +254,7 @@ func (v *verifier) compareMappings() error {
 		}
 	}
 	for _, m := range v.maps {
-		if !tracee.Hidden(m.Start, m.Path) && !slices.Contains(v.c.Mapped, m.Span) {
+		if !tracee.Hidden(m.Start, m.Path) && !slices.Contains(v.process.Mapped, m.Span) {
 			have = appendSpan(have, permissionSpan{m.Span, m.Perms[:3]})
 		}
 	}
@@ -358,7 +300,7 @@ func appendSpan(list []permissionSpan, s permissionSpan) []permissionSpan {
 
 // compareMemory compares every byte of the core, except for exclusions.
 func (v *verifier) compareMemory() error {
-	file, err := os.Open(v.c.core.CoreFile())
+	file, err := os.Open(v.core.CoreFile())
 	if err != nil {
 		return tracee.Inputf("replay: the recording's core: %w", err)
 	}
@@ -380,7 +322,7 @@ func (v *verifier) compareMemory() error {
 		})...)
 	}
 	v.tellExclusions(list, lost)
-	found, err := compareMemory(v.c.ctx, file, compared, v.c, v.savedInUse)
+	found, err := compareMemory(v.ctx, file, compared, v.process, v.savedInUse)
 	if err != nil {
 		return err
 	}
@@ -405,7 +347,7 @@ func (v *verifier) compareMemory() error {
 
 // compareVariables counts the differing bytes in the library's own variables.
 func (v *verifier) compareVariables(file *os.File, variables []piece) error {
-	found, err := compareMemory(v.c.ctx, file, variables, v.c, nil)
+	found, err := compareMemory(v.ctx, file, variables, v.process, nil)
 	if err != nil {
 		return err
 	}
@@ -419,7 +361,7 @@ func (v *verifier) compareVariables(file *os.File, variables []piece) error {
 
 // library names the library's variables.
 func (v *verifier) library() string {
-	return "the variables of " + filepath.Base(string(v.c.stage().rec.Manifest.Agent.Path))
+	return "the variables of " + filepath.Base(string(v.stage.rec.Manifest.Agent.Path))
 }
 
 // corePieces returns the memory that a core has.
@@ -456,7 +398,7 @@ func (v *verifier) place(addr uint64) string {
 	if name := agentWindow(addr); name != "" {
 		return name
 	}
-	return v.c.core.Place(evidence.Addr(addr)).Text
+	return v.core.Place(evidence.Addr(addr)).Text
 }
 
 // agentWindow names the windows of the agent's heap.

@@ -15,17 +15,13 @@ import (
 // DG_EV_FORK. A replay whose log does not have that event waits for it in the engine. rax then has
 // the child's id from the kernel.
 
-// clones reports whether a thread of the core is in the stub of a clone, where a replay does not
-// stop.
-func (t *coreThread) clones() bool { return t.raw.Inside == 0 && t.raw.Cloning != 0 }
-
 // settleClone excludes from the comparison, for a thread that is creating another one, the
 // registers that the instruction and the stub change, if the replay has got as far.
 func (v *verifier) settleClone(want *coreThread, t *tracee.Thread, w *ptrace.Registers, have ptrace.Registers) error {
 	if want.frame == nil && !want.clones() || want.failed {
 		return nil
 	}
-	r, err := v.c.ReadThread(t.Index)
+	r, err := v.process.ReadThread(t.Index)
 	if err != nil {
 		return err
 	}
@@ -45,11 +41,11 @@ func (v *verifier) settleClone(want *coreThread, t *tracee.Thread, w *ptrace.Reg
 // recorded process was about to create, or had created so shortly before its end that it had not
 // reported its id.
 func (v *verifier) starting(index uint32) bool {
-	want, err := image.Struct[agent.RawRThread](v.c.core, evidence.Addr(agent.RThreadAddress(index)))
+	want, err := image.Struct[agent.RawRThread](v.core, evidence.Addr(agent.RThreadAddress(index)))
 	if err != nil || want.State != agent.RStarting {
 		return false
 	}
-	have, err := v.c.ReadThread(index)
+	have, err := v.process.ReadThread(index)
 	return err == nil && have.Ordinal == 0
 }
 
@@ -57,11 +53,11 @@ func (v *verifier) starting(index uint32) bool {
 // become the recorded ids only after that event.
 func (v *verifier) startingIDs() []exclusion {
 	var list []exclusion
-	for _, t := range v.c.Threads {
+	for _, t := range v.process.Threads {
 		if t.Index == 0 {
 			continue
 		}
-		raw, err := v.c.ReadThread(t.Index)
+		raw, err := v.process.ReadThread(t.Index)
 		if err != nil || raw.Ordinal != 0 || raw.ThreadPointer == 0 {
 			continue
 		}
@@ -81,17 +77,17 @@ func (v *verifier) startingIDs() []exclusion {
 // newStacks returns the recorded stacks of a thread whose creator had not reached DG_EV_CREATE.
 // The engine maps the stack before that event in a recording, but after it in a replay.
 func (v *verifier) newStacks() []exclusion {
-	control, err := image.Struct[agent.RawControl](v.c.core, agent.EngineControl)
+	control, err := image.Struct[agent.RawControl](v.core, agent.EngineControl)
 	if err != nil {
 		return nil
 	}
 	next := control.Threads + 1
-	if raw, err := image.Struct[agent.RawRThread](v.c.core, evidence.Addr(agent.RThreadAddress(next))); err != nil || raw.Index != next || raw.State != agent.RStarting {
+	if raw, err := image.Struct[agent.RawRThread](v.core, evidence.Addr(agent.RThreadAddress(next))); err != nil || raw.Index != next || raw.State != agent.RStarting {
 		return nil
 	}
 	var list []exclusion
-	for i := range v.c.core.Mappings {
-		m := &v.c.core.Mappings[i]
+	for i := range v.core.Mappings {
+		m := &v.core.Mappings[i]
 		s := tracee.Span{Start: uint64(m.Start), End: uint64(m.End)}
 		there := slices.ContainsFunc(v.maps, func(o tracee.Mapping) bool { return o.Start < s.End && s.Start < o.End })
 		if s.Start >= agent.EngineStacks && s.End <= agent.EngineEnd && !there {

@@ -14,12 +14,12 @@ import (
 // ended returns the threads that ended in the recording.
 func (v *verifier) ended() []*agent.RawRThread {
 	list := slices.Clone(v.ending)
-	control, err := image.Struct[agent.RawControl](v.c.core, agent.EngineControl)
+	control, err := image.Struct[agent.RawControl](v.core, agent.EngineControl)
 	if err != nil {
 		return list
 	}
 	for i := uint32(1); i <= min(control.Threads, agent.RThreads-1); i++ {
-		if raw, err := image.Struct[agent.RawRThread](v.c.core, evidence.Addr(agent.RThreadAddress(i))); err == nil && raw.State == agent.REnded {
+		if raw, err := image.Struct[agent.RawRThread](v.core, evidence.Addr(agent.RThreadAddress(i))); err == nil && raw.State == agent.REnded {
 			list = append(list, raw)
 		}
 	}
@@ -29,7 +29,7 @@ func (v *verifier) ended() []*agent.RawRThread {
 // wasEnding reports whether a thread of the core, which ended in the replay, had done all its
 // events.
 func (v *verifier) wasEnding(t *coreThread) bool {
-	r, err := v.c.ReadThread(t.index)
+	r, err := v.process.ReadThread(t.index)
 	return err == nil && r.State == agent.REnded && r.Ordinal == t.raw.Ordinal && t.frame != nil
 }
 
@@ -64,7 +64,7 @@ func (v *verifier) endedIDs() []exclusion {
 func (v *verifier) linkerCount() []exclusion {
 	const mostLost = 16
 	var found []exclusion
-	for _, m := range v.c.core.Modules {
+	for _, m := range v.core.Modules {
 		if !strings.HasPrefix(filepath.Base(m.Path), "ld-linux") || m.Object == nil {
 			continue
 		}
@@ -93,11 +93,11 @@ func (v *verifier) linkerCount() []exclusion {
 
 // words returns the recorded and the replayed word at an address.
 func (v *verifier) words(at uint64) (want, have uint32, ok bool) {
-	w, err := image.Struct[uint32](v.c.core, evidence.Addr(at))
+	w, err := image.Struct[uint32](v.core, evidence.Addr(at))
 	if err != nil {
 		return 0, 0, false
 	}
-	h, err := tracee.ReadStruct[uint32](v.c.Memory, at)
+	h, err := tracee.ReadStruct[uint32](v.process.Memory, at)
 	if err != nil {
 		return 0, 0, false
 	}

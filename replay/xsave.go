@@ -21,10 +21,10 @@ func (v *verifier) savedInUse(addr uint64, want, got []byte) bool {
 		return false
 	}
 	var recorded, replayed [header - 8]byte
-	if n, err := v.c.core.ReadMemory(evidence.Addr(addr+8), recorded[:]); err != nil || n < len(recorded) {
+	if n, err := v.core.ReadMemory(evidence.Addr(addr+8), recorded[:]); err != nil || n < len(recorded) {
 		return false
 	}
-	if n, err := v.c.ReadMemory(evidence.Addr(addr+8), replayed[:]); err != nil || n < len(replayed) || recorded != replayed {
+	if n, err := v.process.ReadMemory(evidence.Addr(addr+8), replayed[:]); err != nil || n < len(replayed) || recorded != replayed {
 		return false
 	}
 	components := binary.LittleEndian.Uint64(recorded[:])

@@ -169,3 +169,13 @@ func SegmentBase(o *x86.Operand, regs *ptrace.Registers) uint64 {
 	}
 	return 0
 }
+
+// StackLow returns the low end of a thread's stack. The first thread's stack grows as far as the
+// engine allows (dg_stack_low).
+func StackLow(r *agent.RawRThread) uint64 {
+	const most = 128 << 20
+	if r.StackLow == 0 && r.StackHigh > most {
+		return r.StackHigh - most
+	}
+	return r.StackLow
+}
