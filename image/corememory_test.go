@@ -126,12 +126,12 @@ func TestInArena(t *testing.T) {
 			memory[base+evidence.Addr(8*i)] = v
 		}
 		memory[base+evidence.Addr(8*c.word)] = c.v
-		p := &Process{memory: memory, Mappings: []Mapping{{Start: base, End: base + 0x22000, Perms: "rw-"}}}
-		if got := p.inArena(c.addr); got != c.want {
+		mappings := Mappings{{Start: base, End: base + 0x22000, Perms: "rw-"}}
+		if got := inArena(memory, mappings, c.addr); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	if (&Process{memory: put{}}).inArena(base) {
+	if inArena(put{}, nil, base) {
 		t.Error("memory that cannot be read is an arena")
 	}
 }
@@ -140,20 +140,18 @@ func TestInBigChunk(t *testing.T) {
 	m := Mapping{Start: 0x10000, End: 0x16000, Perms: "rw-"}
 	first, second := addrRange{0x10000, 0x12000}, addrRange{0x12000, 0x15000}
 	sizes := put{0x10008: 0x2002, 0x12008: 0x3002, 0x15008: 0x1001}
-	p := &Process{memory: sizes, Mappings: []Mapping{m}}
 	for _, c := range []struct {
 		addr evidence.Addr
 		want addrRange
 	}{
 		{0x10010, first}, {0x11fff, first}, {0x12000, second}, {0x14fff, second}, {0x15000, addrRange{}},
 	} {
-		if got, ok := p.inBigChunk(&m, c.addr); got != c.want || ok != (c.want != addrRange{}) {
+		if got, ok := inBigChunk(sizes, &m, c.addr); got != c.want || ok != (c.want != addrRange{}) {
 			t.Errorf("%v: %v, %v; want %v", c.addr, got, ok, c.want)
 		}
 	}
 	for _, size := range []uint64{2, 0x2012, 0x7002} {
-		p := &Process{memory: put{0x10008: size}, Mappings: []Mapping{m}}
-		if got, ok := p.inBigChunk(&m, 0x10010); ok {
+		if got, ok := inBigChunk(put{0x10008: size}, &m, 0x10010); ok {
 			t.Errorf("a size of %#x made the block %v", size, got)
 		}
 	}
@@ -163,10 +161,9 @@ func TestInBigChunk(t *testing.T) {
 // pointer below. Addresses below all stack pointers count only if the whole
 // mapping is the stack.
 func TestStackAt(t *testing.T) {
-	p := &Process{Mappings: []Mapping{{Start: 0x10000, End: 0x20000, Perms: "rw-"}, {Start: 0x30000, End: 0x40000, Perms: "rw-"}}}
 	threads := []Thread{{}, {}, {}}
-	p.regions.once.Do(func() {})
-	p.regions.stacks = []threadStack{
+	r := &regions{mappings: Mappings{{Start: 0x10000, End: 0x20000, Perms: "rw-"}, {Start: 0x30000, End: 0x40000, Perms: "rw-"}}}
+	r.stacks = []threadStack{
 		{thread: &threads[0], mapping: 0, sp: 0x14000},
 		{thread: &threads[1], mapping: 0, sp: 0x18000},
 		{thread: &threads[2], mapping: 1, sp: 0x38000, whole: true},
@@ -175,13 +172,13 @@ func TestStackAt(t *testing.T) {
 		0x13000: nil, 0x14000 - redZone: &threads[0], 0x17000: &threads[0], 0x18000: &threads[1], 0x19000: &threads[1],
 		0x31000: &threads[2], 0x39000: &threads[2], 0x50000: nil,
 	} {
-		if s, ok := p.stackAt(addr); ok != (want != nil) || s.thread != want {
+		if s, ok := r.stackAt(addr); ok != (want != nil) || s.thread != want {
 			t.Errorf("%v: found %v", addr, ok)
 		}
 	}
-	p.regions.stacks[0], p.regions.stacks[1] = p.regions.stacks[1], p.regions.stacks[0]
+	r.stacks[0], r.stacks[1] = r.stacks[1], r.stacks[0]
 	for addr, want := range map[evidence.Addr]*Thread{0x17000: &threads[0], 0x19000: &threads[1]} {
-		if s, _ := p.stackAt(addr); s.thread != want {
+		if s, _ := r.stackAt(addr); s.thread != want {
 			t.Errorf("%v: another thread's with the stacks in the other order", addr)
 		}
 	}
@@ -189,9 +186,9 @@ func TestStackAt(t *testing.T) {
 
 func TestTLSBlocks(t *testing.T) {
 	const tcb, dtv = 0x7000, 0x8000
-	p := &Process{memory: put{tcb + tcbDTV: dtv, dtv - dtvEntry: 3, dtv + dtvEntry: 0x9000, dtv + 2*dtvEntry: dtvUnallocated, dtv + 3*dtvEntry: 0, dtv + 4*dtvEntry: 0xa000}}
+	l := &threadLocals{memory: put{tcb + tcbDTV: dtv, dtv - dtvEntry: 3, dtv + dtvEntry: 0x9000, dtv + 2*dtvEntry: dtvUnallocated, dtv + 3*dtvEntry: 0, dtv + 4*dtvEntry: 0xa000}}
 	for index, want := range []evidence.Addr{0, 0x9000, 0, 0, 0} {
-		if got, err := p.dynamicBlock(tcb, uint64(index)); got != want || (err == nil) != (want != 0) {
+		if got, err := l.dynamicBlock(tcb, uint64(index)); got != want || (err == nil) != (want != 0) {
 			t.Errorf("module %d: %v, %v; want %v", index, got, err, want)
 		}
 	}
@@ -202,7 +199,7 @@ func TestStaticBlock(t *testing.T) {
 		{0x3000, 0x10, 8, 0x10}, {0x3000, 0x11, 8, 0x18}, {0x3000, 0x10, 64, 64}, {0x3010, 0x20, 64, 0x30}, {0x3000, 4, 0, 4},
 	} {
 		m := &Module{image: &elfImage{tls: &programHeader{vaddr: c.vaddr, memsz: c.memsz, alignm: c.alignm}}}
-		got := (&Process{}).staticBlock(0x10000, m)
+		got := (&threadLocals{}).staticBlock(0x10000, m)
 		if got != evidence.Addr(0x10000-c.want) || c.alignm != 0 && (uint64(got)-c.vaddr)%c.alignm != 0 {
 			t.Errorf("%+v: %v, want %#x below the thread pointer", c, got, c.want)
 		}
@@ -216,13 +213,13 @@ func TestThreadLocalRefuses(t *testing.T) {
 	exe := &Module{Path: "/bin/x", image: &elfImage{tls: &programHeader{memsz: 8, alignm: 8}}}
 	var thread Thread
 	thread.Registers.FSBase = tcb
-	for name, p := range map[string]*Process{
-		"good":       {Exe: exe, memory: put{tcb: tcb}},
-		"not itself": {Exe: exe, memory: put{tcb: 1}},
-		"unreadable": {Exe: exe, memory: put{}},
-		"musl":       {Exe: exe, memory: put{tcb: tcb}, Modules: []*Module{{Path: "/lib/ld-musl-x86_64.so.1"}}},
+	for name, l := range map[string]*threadLocals{
+		"good":       {exe: exe, memory: put{tcb: tcb}},
+		"not itself": {exe: exe, memory: put{tcb: 1}},
+		"unreadable": {exe: exe, memory: put{}},
+		"musl":       {exe: exe, memory: put{tcb: tcb}, modules: []*Module{{Path: "/lib/ld-musl-x86_64.so.1"}}},
 	} {
-		if got, err := p.ThreadLocal(&thread, exe); (err == nil) != (name == "good") || err == nil && got != tcb-8 {
+		if got, err := l.block(&thread, exe); (err == nil) != (name == "good") || err == nil && got != tcb-8 {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}

@@ -52,7 +52,7 @@ int main(void) { return data[1] + constant[1] + (relocated[1] != 0); }`, "-fPIE"
 		page := addr &^ (pageSize - 1)
 		m := &coreMemory{core: &elfCore{dumpsWritten: c.written, loads: []programHeader{{vaddr: uint64(page), memsz: 2 * pageSize}}},
 			process: &Process{Mappings: []Mapping{{Start: page, End: page + 2*pageSize, Perms: c.perms, Path: exe, Offset: s.Offset - uint64(addr-page)}},
-				ranges: []moduleRange{{addrRange{0, 1 << 20}, module}}}}
+				byAddress: moduleRanges{{addrRange{0, 1 << 20}, module}}}}
 		want := make([]byte, 8)
 		if _, err := s.ReadAt(want, 0); err != nil {
 			t.Fatal(err)

@@ -63,11 +63,12 @@ func TestTooManyModules(t *testing.T) {
 		start := evidence.Addr(i+1) * pageSize
 		list[i] = Mapping{Start: start, End: start + pageSize, Perms: "r-x", Path: fmt.Sprintf("/%d", i)}
 	}
-	p := &Process{Mappings: list}
-	if got := len(groupMappings(emptyMemory{}, list, p)); got != mostModules {
+	l := &loader{memory: emptyMemory{}, mappings: list}
+	l.groupMappings()
+	if got := len(l.modules); got != mostModules {
 		t.Errorf("%d modules", got)
 	}
-	wantLimit(t, p, true, "more than")
+	wantLimit(t, &Process{Limits: l.limits}, true, "more than")
 }
 
 // TestOverlappingSegments: many objects claim the whole address space a hundred
@@ -82,12 +83,13 @@ func TestOverlappingSegments(t *testing.T) {
 	for i := range mostHeaders {
 		image.loads = append(image.loads, programHeader{vaddr: uint64(i) * pageSize, memsz: canonicalEnd / 2})
 	}
-	p := &Process{Mappings: list}
+	l := &loader{mappings: list}
 	for range 1000 {
-		p.Modules = append(p.Modules, &Module{image: image})
+		l.modules = append(l.modules, &Module{image: image})
 	}
 	total := 0
-	for _, m := range p.placeModules() {
+	l.placeModules()
+	for _, m := range l.modules {
 		total += cap(m.ranges)
 	}
 	if total < len(list)/2 || total > 10*len(list) {

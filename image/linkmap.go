@@ -25,20 +25,20 @@ type linkEntry struct {
 
 // linkMap walks the dynamic linker's list of loaded objects, in load order,
 // as far as memory goes: PT_DYNAMIC of the executable, DT_DEBUG, r_debug.
-func (p *Process) linkMap(exe *Module) []linkEntry {
+func linkMap(memory Memory, exe *Module) []linkEntry {
 	if exe == nil || exe.image == nil || exe.image.dynamic == 0 {
 		return nil
 	}
-	debug, ok := dynamicValue(p.memory, evidence.Addr(exe.Bias+exe.image.dynamic), uint64(elf.DT_DEBUG))
+	debug, ok := dynamicValue(memory, evidence.Addr(exe.Bias+exe.image.dynamic), uint64(elf.DT_DEBUG))
 	if !ok || debug == 0 {
 		return nil
 	}
 	const rMap = 8 // offset of r_map in struct r_debug
-	first, err := Uint64(p.memory, evidence.Addr(debug+rMap))
+	first, err := Uint64(memory, evidence.Addr(debug+rMap))
 	if err != nil {
 		return nil
 	}
-	return walkLinks(p.memory, evidence.Addr(first))
+	return walkLinks(memory, evidence.Addr(first))
 }
 
 // walkLinks follows l_next from a struct link_map.
@@ -79,18 +79,18 @@ func dynamicValue(m Memory, addr evidence.Addr, tag uint64) (uint64, bool) {
 	return 0, false
 }
 
-// orderModules fills loadOrder and the thread-local indices, which the dynamic
+// orderModules fills loadOrder, and the thread-local indices, which the dynamic
 // linker assigns in load order to objects with a PT_TLS segment.
-func (p *Process) orderModules() {
-	p.tls.nodes = map[*Module]evidence.Addr{}
+func (p *Process) orderModules(links []linkEntry) {
+	nodes := map[*Module]evidence.Addr{}
 	placed := map[*Module]bool{}
-	for _, e := range p.linkMap(p.Exe) {
+	for _, e := range links {
 		m := p.ModuleAt(e.dynamic)
 		if m == nil || placed[m] {
 			continue
 		}
 		placed[m] = true
-		p.tls.nodes[m] = e.node
+		nodes[m] = e.node
 		p.loadOrder = append(p.loadOrder, m)
 	}
 	if p.Exe != nil && !placed[p.Exe] {
@@ -109,4 +109,5 @@ func (p *Process) orderModules() {
 			p.loadOrder = append(p.loadOrder, m)
 		}
 	}
+	p.threadLocals = threadLocals{memory: p.memory, exe: p.Exe, modules: p.loadOrder, nodes: nodes}
 }

@@ -96,7 +96,8 @@ func openStopped(t *tracer, status *procStatus, opts Options) (*Process, error) 
 		return nil, fmt.Errorf("process %d ended before it could be stopped", t.pid)
 	}
 	pid := t.pid
-	p := &Process{options: opts, Failing: -1, stackLimit: stackLimitOf(pid)}
+	p := newProcess(opts)
+	p.stackLimit = stackLimitOf(pid)
 	p.Program = evidence.Program{Source: evidence.SourceLive, PID: pid, Command: status.name, Args: readCommandLine(pid)}
 	p.setTracees(t)
 	// Memory is read through a stopped thread, because the first may have

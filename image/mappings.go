@@ -43,8 +43,8 @@ func sortFiles(files []fileMapping) []fileMapping {
 // coreMappings joins the segments, which have permissions, with the files,
 // which have names. Both are in address order without overlaps. byDebugger says
 // that a debugger wrote the core.
-func coreMappings(loads []programHeader, files []fileMapping, byDebugger bool) []Mapping {
-	list := make([]Mapping, 0, len(loads)+8)
+func coreMappings(loads []programHeader, files []fileMapping, byDebugger bool) Mappings {
+	list := make(Mappings, 0, len(loads)+8)
 	next := 0 // the first file that ends past pos
 	pos := uint64(0)
 	fill := func(end uint64, perms string) {
@@ -86,25 +86,4 @@ func fileOffset(f fileMapping, addr uint64) uint64 {
 		return 0
 	}
 	return f.offset + (addr - f.start)
-}
-
-// permissionsFromObjects completes the mappings that a debugger's core only
-// names: gdb's gcore writes no segment for memory that was never written. The
-// permissions are those of the segments of the object with the same build-id.
-func (p *Process) permissionsFromObjects() {
-	for i := range p.Mappings {
-		m := &p.Mappings[i]
-		if m.Perms != unknownPerms {
-			continue
-		}
-		module := p.ModuleAt(m.Start)
-		if module == nil || module.Object == nil {
-			continue
-		}
-		for _, s := range module.Object.Segments() {
-			if link := module.LinkAddr(m.Start); link >= pageDown(s.Vaddr) && link < s.Vaddr+s.Memsz {
-				m.Perms = permsOf(s.Flags)
-			}
-		}
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/image/object"
 )
 
 // Types of auxiliary vector entries (linux/auxvec.h).
@@ -21,44 +22,65 @@ const (
 // mostModules bounds the objects; a mapping of a page is enough to name one.
 const mostModules = 1 << 14
 
+// loader finds the objects that a process had mapped, and opens their files.
+type loader struct {
+	process  *Process // the owner of the modules
+	memory   Memory
+	mappings Mappings
+	auxv     map[uint64]uint64
+	command  string // the kernel's short name of the program
+	source   *fileSource
+
+	modules []*Module
+	exe     *Module
+	opened  []*object.File
+	limits  []evidence.Limit
+}
+
 // loadModules finds the objects in the mappings, opens their files and puts
 // them in order. memory must already serve reads from the process's source.
 func (p *Process) loadModules(source *fileSource) {
-	p.Modules = groupMappings(p.memory, p.Mappings, p)
-	exe := p.findExe()
-	if len(p.Modules) == 0 {
-		exe = p.modulesFromLinkMap(source)
-	}
-	p.Exe = exe
-	p.openObjects(source)
-	p.Modules = p.placeModules()
-	p.addVDSO()
-	sort.Slice(p.Modules, func(i, j int) bool { return p.Modules[i].Start < p.Modules[j].Start })
-	p.indexModules()
-	p.orderModules()
+	l := &loader{process: p, memory: p.memory, mappings: p.Mappings, auxv: p.Auxv, command: p.Program.Command, source: source}
+	l.load()
+	p.Modules, p.Exe, p.opened = l.modules, l.exe, l.opened
+	p.Limits = append(p.Limits, l.limits...)
+	p.byAddress = indexModules(p.Modules)
+	p.orderModules(linkMap(p.memory, p.Exe))
 	if p.Exe != nil {
 		p.Program.Exe, p.Program.BuildID = p.Exe.Path, p.Exe.BuildID
 	}
 }
 
+func (l *loader) load() {
+	l.groupMappings()
+	l.exe = l.findExe()
+	if len(l.modules) == 0 {
+		l.exe = l.modulesFromLinkMap()
+	}
+	l.openObjects()
+	l.placeModules()
+	l.addVDSO()
+	sort.Slice(l.modules, func(i, j int) bool { return l.modules[i].Start < l.modules[j].Start })
+}
+
 // groupMappings makes a module of the mappings of one file that one ELF
 // header describes.
-func groupMappings(m Memory, mappings []Mapping, p *Process) []*Module {
+func (l *loader) groupMappings() {
 	var list []*Module
 	open := map[string]*Module{} // the module that a path's next mapping may belong to
-	for i := range mappings {
-		mapping := &mappings[i]
+	for i := range l.mappings {
+		mapping := &l.mappings[i]
 		if !mapping.file() || strings.HasPrefix(mapping.Path, "/dev/") {
 			continue
 		}
 		current := open[mapping.Path]
 		if current == nil || !current.claims(mapping) {
 			if len(list) == mostModules {
-				p.Limits = append(p.Limits, evidence.Limit{Severe: true,
+				l.limits = append(l.limits, evidence.Limit{Severe: true,
 					Text: fmt.Sprintf("the process maps more than %d objects; the others are left out", mostModules)})
 				break
 			}
-			next := newModule(m, mapping, p)
+			next := l.newModule(mapping)
 			if next == nil {
 				continue // a part that the program itself mapped
 			}
@@ -69,24 +91,24 @@ func groupMappings(m Memory, mappings []Mapping, p *Process) []*Module {
 	}
 	kept := list[:0]
 	for _, module := range list {
-		if module.mappedToRun(mappings) {
+		if module.mappedToRun(l.mappings) {
 			kept = append(kept, module)
 		}
 	}
-	return kept
+	l.modules = kept
 }
 
 // newModule begins a module at a mapping; nil when it holds no ELF header. If
 // the header cannot be read, an executable mapping is a module too.
-func newModule(m Memory, mapping *Mapping, p *Process) *Module {
-	module := &Module{Path: mapping.Path, process: p, fileStart: mapping.Start, fileOffset: mapping.Offset}
+func (l *loader) newModule(mapping *Mapping) *Module {
+	module := &Module{Path: mapping.Path, process: l.process, fileStart: mapping.Start, fileOffset: mapping.Offset}
 	if mapping.Offset != 0 {
 		if !mapping.Executable() {
 			return nil
 		}
 		return module
 	}
-	image, err := readELFImage(m, mapping.Start)
+	image, err := readELFImage(l.memory, mapping.Start)
 	if err != nil {
 		if _, unreadable := asMemoryError(err); unreadable {
 			return module
@@ -95,7 +117,7 @@ func newModule(m Memory, mapping *Mapping, p *Process) *Module {
 	}
 	if bias, ok := image.biasFor(uint64(mapping.Start), 0); ok {
 		module.image, module.Bias = image, bias
-		module.BuildID = image.buildID(m, bias)
+		module.BuildID = image.buildID(l.memory, bias)
 	}
 	return module
 }
@@ -112,12 +134,12 @@ func (m *Module) claims(mapping *Mapping) bool {
 
 // mappedToRun tells loaded objects from files that were mapped to be read,
 // as a symbolizer inside the process does with its own executable.
-func (m *Module) mappedToRun(mappings []Mapping) bool {
+func (m *Module) mappedToRun(mappings Mappings) bool {
 	if m.image != nil && !m.image.executable() {
 		return true
 	}
 	for _, r := range m.ranges {
-		i := sort.Search(len(mappings), func(i int) bool { return mappings[i].End > r.start })
+		i := mappings.behind(r.start)
 		if i < len(mappings) && (mappings[i].Executable() || mappings[i].Perms == unknownPerms) {
 			return true
 		}
@@ -127,12 +149,12 @@ func (m *Module) mappedToRun(mappings []Mapping) bool {
 
 // placeModules sets each module's bias and ranges. It drops modules with
 // neither headers nor a file.
-func (p *Process) placeModules() []*Module {
-	kept := p.Modules[:0]
+func (l *loader) placeModules() {
+	kept := l.modules[:0]
 	// Objects do not overlap, so all together they visit each mapping little
 	// more than once. Overlapping headers must not multiply that.
-	visits := 4 * len(p.Mappings)
-	for _, m := range p.Modules {
+	visits := 4 * len(l.mappings)
+	for _, m := range l.modules {
 		if m.image == nil && m.Object != nil {
 			image := imageOfFile(m.Object)
 			if bias, ok := image.biasFor(uint64(m.fileStart), m.fileOffset); ok {
@@ -142,24 +164,24 @@ func (p *Process) placeModules() []*Module {
 		if m.BuildID == "" && m.Object != nil {
 			m.BuildID = m.Object.BuildID()
 		}
-		visits = m.addUnnamedParts(p.Mappings, visits)
+		visits = m.addUnnamedParts(l.mappings, visits)
 		if len(m.ranges) > 0 {
 			m.Start, m.End = m.ranges[0].start, m.ranges[len(m.ranges)-1].end
 			kept = append(kept, m)
 		}
 	}
-	return kept
+	l.modules = kept
 }
 
 // addUnnamedParts adds the mappings without a name that the segments cover:
 // .bss, and everything when the core names no files. It visits at most that
 // many mappings, and returns how many visits remain.
-func (m *Module) addUnnamedParts(mappings []Mapping, visits int) int {
+func (m *Module) addUnnamedParts(mappings Mappings, visits int) int {
 	if m.image == nil {
 		return visits
 	}
 	for _, r := range m.image.ranges(m.Bias) {
-		i := sort.Search(len(mappings), func(i int) bool { return mappings[i].End > r.start })
+		i := mappings.behind(r.start)
 		for ; i < len(mappings) && mappings[i].Start < r.end && visits > 0; i++ {
 			visits--
 			if mappings[i].Path == "" {
@@ -195,22 +217,4 @@ func joinRanges(list []addrRange) []addrRange {
 		joined = append(joined, r)
 	}
 	return joined
-}
-
-// indexModules sorts the ranges for the binary search of ModuleAt.
-func (p *Process) indexModules() {
-	for _, m := range p.Modules {
-		for _, r := range m.ranges {
-			p.ranges = append(p.ranges, moduleRange{r, m})
-		}
-	}
-	sort.SliceStable(p.ranges, func(i, j int) bool { return p.ranges[i].start < p.ranges[j].start })
-	kept, last := p.ranges[:0], evidence.Addr(0)
-	for _, r := range p.ranges {
-		r.start = max(r.start, last)
-		if r.start < r.end {
-			kept, last = append(kept, r), r.end
-		}
-	}
-	p.ranges = kept
 }

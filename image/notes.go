@@ -2,8 +2,10 @@ package image
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"diagnose/evidence"
 )
@@ -239,4 +241,26 @@ func parseFileNote(b []byte) ([]fileMapping, error) {
 		}
 	}
 	return files, nil
+}
+
+// threadNumbers counts the threads from 1 in the order in which they were created, as
+// live processes and recordings do: a core has the failing thread first. The kernel
+// assigns ids in ascending order and wraps around to the lowest (kernel/pid.c,
+// alloc_pid); the process id is that of the first thread.
+func threadNumbers(notes *coreNotes) []int {
+	first := notes.pid
+	if !slices.ContainsFunc(notes.threads, func(t coreThread) bool { return t.tid == first }) {
+		first = 0 // the first thread ended, or its id is not known
+	}
+	order := make([]int, len(notes.threads))
+	for i := range order {
+		order[i] = i
+	}
+	began := func(i int) uint32 { return uint32(notes.threads[i].tid - first) } // wraps around below the first
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(began(a), began(b)) })
+	numbers := make([]int, len(order))
+	for n, i := range order {
+		numbers[i] = n + 1
+	}
+	return numbers
 }

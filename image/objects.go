@@ -11,22 +11,22 @@ import (
 
 // openObjects opens each module's file, several at a time: for a program with
 // hundreds of libraries this is most of the time of opening it.
-func (p *Process) openObjects(source *fileSource) {
+func (l *loader) openObjects() {
 	type result struct {
 		file   *object.File
 		limits []evidence.Limit
 		err    error
 	}
-	results := make([]result, len(p.Modules))
+	results := make([]result, len(l.modules))
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i, m := range p.Modules {
+	for i, m := range l.modules {
 		wait.Add(1)
 		slots <- struct{}{}
 		go func() {
 			defer wait.Done()
 			r := &results[i]
-			r.file, r.limits, r.err = source.open(m, m == p.Exe)
+			r.file, r.limits, r.err = l.source.open(m, m == l.exe)
 			<-slots
 		}()
 	}
@@ -34,19 +34,19 @@ func (p *Process) openObjects(source *fileSource) {
 	var absent []*Module
 	var reason error
 	for i, r := range results {
-		p.Limits = append(p.Limits, r.limits...)
+		l.limits = append(l.limits, r.limits...)
 		if r.file != nil {
-			p.opened = append(p.opened, r.file)
-			p.Modules[i].Object, p.Modules[i].File = r.file, r.file.Path()
+			l.opened = append(l.opened, r.file)
+			l.modules[i].Object, l.modules[i].File = r.file, r.file.Path()
 		} else if len(r.limits) == 0 {
-			absent, reason = append(absent, p.Modules[i]), r.err
+			absent, reason = append(absent, l.modules[i]), r.err
 		}
 	}
-	p.tellAbsent(absent, reason)
+	l.tellAbsent(absent, reason)
 }
 
 // tellAbsent adds one limit that names the objects without a file.
-func (p *Process) tellAbsent(absent []*Module, reason error) {
+func (l *loader) tellAbsent(absent []*Module, reason error) {
 	if len(absent) == 0 {
 		return
 	}
@@ -54,7 +54,7 @@ func (p *Process) tellAbsent(absent []*Module, reason error) {
 	names := ""
 	severe := false
 	for i, m := range absent {
-		severe = severe || m == p.Exe
+		severe = severe || m == l.exe
 		if i < named {
 			names += ", " + m.name()
 		}
@@ -69,7 +69,7 @@ func (p *Process) tellAbsent(absent []*Module, reason error) {
 	} else if reason != nil {
 		text += ": " + printable(reason.Error())
 	}
-	p.Limits = append(p.Limits, evidence.Limit{Subject: absent[0].Path, Text: text, Severe: severe})
+	l.limits = append(l.limits, evidence.Limit{Subject: absent[0].Path, Text: text, Severe: severe})
 }
 
 // open returns the first candidate that is the file the process had mapped. If

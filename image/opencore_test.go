@@ -520,7 +520,7 @@ func TestCountMissing(t *testing.T) {
 		{"a file", core, Mapping{Start: 0x10000, End: 0x12000, Perms: "rw-", Path: "/tmp/x"}, true},
 	} {
 		p := &Process{Mappings: []Mapping{c.mapping}}
-		p.countMissing(c.core)
+		(&coreReader{core: c.core, process: p}).countMissing()
 		if told := len(p.Limits) > 0; told != c.told {
 			t.Errorf("%s: limits %v", c.name, p.Limits)
 		}

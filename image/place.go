@@ -19,14 +19,19 @@ const (
 	stackGuardGap     = 256 * pageSize
 )
 
-// Place describes an address.
-func (p *Process) Place(addr evidence.Addr) evidence.Place {
-	place := evidence.Place{Addr: addr, Proof: evidence.FromCore}
-	m := p.MappingAt(addr)
+// placeDescription describes an address of a process.
+type placeDescription struct {
+	process *Process
+	place   evidence.Place
+}
+
+func (d *placeDescription) describe() {
+	place, addr := &d.place, d.place.Addr
+	m := d.process.MappingAt(addr)
 	switch {
 	case m != nil:
 		place.Permissions = m.Perms
-		p.mapped(&place, m)
+		d.mapped(m)
 	case addr == 0:
 		place.Class, place.Text = evidence.PlaceNearNull, "the null pointer"
 	case addr < nearNull:
@@ -36,28 +41,28 @@ func (p *Process) Place(addr evidence.Addr) evidence.Place {
 	case addr >= 1<<63:
 		place.Class, place.Text = evidence.PlaceKernel, "in the kernel's half of the address space"
 	default:
-		p.unmapped(&place)
+		d.unmapped()
 	}
-	return place
 }
 
 // mapped describes an address within a mapping.
-func (p *Process) mapped(place *evidence.Place, m *Mapping) {
+func (d *placeDescription) mapped(m *Mapping) {
+	place := &d.place
 	if m.Path == "[vdso]" || m.Path == "[vvar]" || m.Path == "[vsyscall]" {
 		place.Class, place.Text, place.Module = evidence.PlaceVDSO, "in the kernel's "+m.Path, m.Path
-		p.nameSymbol(place)
+		d.nameSymbol()
 		return
 	}
 	if uint64(m.Start) >= canonicalEnd {
 		place.Class, place.Text = evidence.PlaceKernel, "in the kernel's half of the address space (vsyscall page)"
 		return
 	}
-	if module := p.ModuleAt(place.Addr); module != nil {
-		p.inModule(place, m, module)
+	if module := d.process.ModuleAt(place.Addr); module != nil {
+		d.inModule(m, module)
 		return
 	}
 	if m.Perms == "---" {
-		p.inaccessible(place)
+		d.inaccessible()
 		return
 	}
 	if strings.HasPrefix(m.Path, "/dev/zero") { // the kernel's name for it (mm/shmem.c)
@@ -71,11 +76,12 @@ func (p *Process) mapped(place *evidence.Place, m *Mapping) {
 		place.Text = fmt.Sprintf("in the mapped file %s at offset %#x", printable(m.Path), offset)
 		return
 	}
-	p.anonymous(place, m)
+	d.anonymous(m)
 }
 
 // inModule describes an address of an object by its section and symbol.
-func (p *Process) inModule(place *evidence.Place, mapping *Mapping, m *Module) {
+func (d *placeDescription) inModule(mapping *Mapping, m *Module) {
+	place := &d.place
 	place.Module = m.Path
 	what := "data"
 	switch {
@@ -98,12 +104,13 @@ func (p *Process) inModule(place *evidence.Place, mapping *Mapping, m *Module) {
 		place.Section = printable(section.Name)
 		place.Text = fmt.Sprintf("in %s of %s (section %s)", what, m.name(), place.Section)
 	}
-	p.nameSymbol(place)
+	d.nameSymbol()
 }
 
 // nameSymbol adds the covering symbol to a place's text.
-func (p *Process) nameSymbol(place *evidence.Place) {
-	s, ok := p.SymbolAt(place.Addr)
+func (d *placeDescription) nameSymbol() {
+	place := &d.place
+	s, ok := d.process.SymbolAt(place.Addr)
 	if !ok || place.Addr < s.Addr {
 		return
 	}
@@ -143,28 +150,30 @@ func byteCount(n uint64) string {
 
 // inaccessible distinguishes the guard below a stack from other mappings
 // without permissions.
-func (p *Process) inaccessible(place *evidence.Place) {
-	i := p.mappingIndex(place.Addr)
-	for _, s := range p.memoryRegions().stacks {
-		if s.whole && p.guardBelow(s.mapping) == i {
+func (d *placeDescription) inaccessible() {
+	place := &d.place
+	i := d.process.Mappings.index(place.Addr)
+	for _, s := range d.process.memoryRegions().stacks {
+		if s.whole && d.process.Mappings.guardBelow(s.mapping) == i {
 			place.Class, place.TID = evidence.PlaceStackGuard, s.thread.Ref.TID
 			place.Text = fmt.Sprintf("in the guard below the stack of thread %d, %s below its end",
-				s.thread.Ref.Number, byteCount(uint64(p.Mappings[s.mapping].Start-place.Addr)))
+				s.thread.Ref.Number, byteCount(uint64(d.process.Mappings[s.mapping].Start-place.Addr)))
 			return
 		}
 	}
 	place.Class = evidence.PlaceInaccessible
 	place.Text = "in memory that is mapped without any permission"
-	if base := place.Addr &^ (arenaSize - 1); p.inArena(base) {
+	if base := place.Addr &^ (arenaSize - 1); inArena(d.process.memory, d.process.Mappings, base) {
 		place.Text = "in the unused rest of a malloc arena, which has no permission"
 	}
 }
 
 // anonymous describes memory without a file: stacks, heaps, the rest.
-func (p *Process) anonymous(place *evidence.Place, m *Mapping) {
-	heap := p.memoryRegions().heap
-	if s, ok := p.stackAt(place.Addr); ok {
-		p.onStack(place, s)
+func (d *placeDescription) anonymous(m *Mapping) {
+	place := &d.place
+	heap := d.process.memoryRegions().heap
+	if s, ok := d.process.memoryRegions().stackAt(place.Addr); ok {
+		d.onStack(s)
 		return
 	}
 	if m.Path == "[stack]" {
@@ -177,12 +186,12 @@ func (p *Process) anonymous(place *evidence.Place, m *Mapping) {
 		return
 	}
 	if m.Writable() {
-		if p.inArena(place.Addr) {
+		if inArena(d.process.memory, d.process.Mappings, place.Addr) {
 			place.Class, place.Proof = evidence.PlaceHeap, evidence.Inferred
 			place.Text = fmt.Sprintf("on the heap, in the malloc arena at %v", place.Addr&^(arenaSize-1))
 			return
 		}
-		if block, ok := p.inBigChunk(m, place.Addr); ok {
+		if block, ok := inBigChunk(d.process.memory, m, place.Addr); ok {
 			place.Class, place.Proof = evidence.PlaceHeap, evidence.Inferred
 			place.Text = fmt.Sprintf("on the heap, in a block of %#x bytes that malloc mapped for itself at %v",
 				uint64(block.end-block.start), block.start)
@@ -203,7 +212,8 @@ func (p *Process) anonymous(place *evidence.Place, m *Mapping) {
 	place.Text = fmt.Sprintf("in anonymous memory (%s) from %v to %v", m.Perms, m.Start, m.End)
 }
 
-func (p *Process) onStack(place *evidence.Place, s threadStack) {
+func (d *placeDescription) onStack(s threadStack) {
+	place := &d.place
 	place.Class, place.TID = evidence.PlaceStack, s.thread.Ref.TID
 	if s.sp == 0 {
 		place.Text = fmt.Sprintf("on the stack of thread %d, whose stack pointer is elsewhere", s.thread.Ref.Number)
@@ -219,23 +229,24 @@ func (p *Process) onStack(place *evidence.Place, s threadStack) {
 }
 
 // unmapped describes an address that no mapping holds by its neighbours.
-func (p *Process) unmapped(place *evidence.Place) {
-	if p.belowMainStack(place) {
+func (d *placeDescription) unmapped() {
+	place := &d.place
+	if d.belowMainStack() {
 		return
 	}
 	place.Class = evidence.PlaceUnmapped
 	text := "not mapped"
-	i := p.mappingBehind(place.Addr)
+	i := d.process.Mappings.behind(place.Addr)
 	if i > 0 {
-		m := &p.Mappings[i-1]
-		text += fmt.Sprintf(", %s past %s", byteCount(uint64(place.Addr-m.End)), p.describe(m))
+		m := &d.process.Mappings[i-1]
+		text += fmt.Sprintf(", %s past %s", byteCount(uint64(place.Addr-m.End)), d.mappingName(m))
 	}
-	if i < len(p.Mappings) && uint64(p.Mappings[i].Start) < canonicalEnd {
-		m := &p.Mappings[i]
-		text += fmt.Sprintf(", %s before %s", byteCount(uint64(m.Start-place.Addr)), p.describe(m))
+	if i < len(d.process.Mappings) && uint64(d.process.Mappings[i].Start) < canonicalEnd {
+		m := &d.process.Mappings[i]
+		text += fmt.Sprintf(", %s before %s", byteCount(uint64(m.Start-place.Addr)), d.mappingName(m))
 	}
 	place.Text = text
-	if uint64(place.Addr)%pageSize == 16 && p.nearMappings(place.Addr, i) {
+	if uint64(place.Addr)%pageSize == 16 && d.nearMappings(place.Addr, i) {
 		place.Class, place.Proof = evidence.PlaceFreedMapping, evidence.Inferred
 		place.Text = "probably a large block that was freed: 16 bytes into a page, where malloc's mapped blocks begin; " + text
 	}
@@ -243,18 +254,19 @@ func (p *Process) unmapped(place *evidence.Place) {
 
 // belowMainStack recognises the gap that the kernel keeps below the first
 // thread's stack. A stack that overflows reaches this gap.
-func (p *Process) belowMainStack(place *evidence.Place) bool {
-	for _, s := range p.memoryRegions().stacks {
+func (d *placeDescription) belowMainStack() bool {
+	place := &d.place
+	for _, s := range d.process.memoryRegions().stacks {
 		if !s.main {
 			continue
 		}
-		m := &p.Mappings[s.mapping]
-		limit, proof := p.stackLimit, evidence.FromCore
+		m := &d.process.Mappings[s.mapping]
+		limit, proof := d.process.stackLimit, evidence.FromCore
 		if limit == 0 || limit > largestStackLimit {
 			limit, proof = defaultStackLimit, evidence.Inferred
 		}
 		size := max(m.size(), limit)
-		nothingBetween := p.mappingBehind(place.Addr) == s.mapping
+		nothingBetween := d.process.Mappings.behind(place.Addr) == s.mapping
 		if !nothingBetween || uint64(m.End)-uint64(place.Addr) > size+stackGuardGap {
 			return false
 		}
@@ -269,17 +281,17 @@ func (p *Process) belowMainStack(place *evidence.Place) bool {
 
 // nearMappings reports whether the kernel could have placed a mapping at
 // addr: in its mmap area, which grows down from the libraries.
-func (p *Process) nearMappings(addr evidence.Addr, behind int) bool {
+func (d *placeDescription) nearMappings(addr evidence.Addr, behind int) bool {
 	const near = 1 << 32
 	const mmapArea = 0x7000_0000_0000 // TASK_UNMAPPED_BASE's neighbourhood with a top-down layout
-	if addr < mmapArea || behind == len(p.Mappings) {
+	if addr < mmapArea || behind == len(d.process.Mappings) {
 		return false
 	}
-	return p.Mappings[behind].Start-addr < near
+	return d.process.Mappings[behind].Start-addr < near
 }
 
-// describe names a mapping in a phrase.
-func (p *Process) describe(m *Mapping) string {
+// mappingName names a mapping in a phrase.
+func (d *placeDescription) mappingName(m *Mapping) string {
 	part := "data"
 	switch {
 	case m.Executable():
@@ -287,13 +299,13 @@ func (p *Process) describe(m *Mapping) string {
 	case !m.Writable():
 		part = "read-only data"
 	}
-	regions := p.memoryRegions()
+	regions := d.process.memoryRegions()
 	for _, s := range regions.stacks {
-		if &p.Mappings[s.mapping] == m && s.whole {
+		if &d.process.Mappings[s.mapping] == m && s.whole {
 			return fmt.Sprintf("the stack of thread %d", s.thread.Ref.Number)
 		}
 	}
-	switch module := p.ModuleAt(m.Start); {
+	switch module := d.process.ModuleAt(m.Start); {
 	case module != nil:
 		return module.name() + "'s " + part
 	case m.Start >= regions.heap.start && m.End <= regions.heap.end:

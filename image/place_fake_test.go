@@ -86,8 +86,8 @@ func TestGuardBelow(t *testing.T) {
 		"not known":      {Mapping{Start: 0x1000, End: 0x2000, Perms: unknownPerms}, -1},
 		"part of a file": {Mapping{Start: 0x1000, End: 0x2000, Perms: "---", Path: "/lib/x.so"}, -1},
 	} {
-		p := &Process{Mappings: []Mapping{c.below, {Start: 0x2000, End: 0x3000, Perms: "rw-"}}}
-		if got := p.guardBelow(1); got != c.want {
+		list := Mappings{c.below, {Start: 0x2000, End: 0x3000, Perms: "rw-"}}
+		if got := list.guardBelow(1); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
@@ -100,7 +100,7 @@ func TestHeapBehindExecutable(t *testing.T) {
 		start := 0x402000 + gap
 		p := &Process{memory: put{}, Mappings: []Mapping{{Start: 0x400000, End: 0x402000, Perms: "r-x", Path: "/bin/x"}, {Start: start, End: start + 0x1000, Perms: "rw-"}}}
 		p.Exe = &Module{Path: "/bin/x", Start: 0x400000, End: 0x402000}
-		if got := p.findHeap(); (got.start == start) != found {
+		if got := (&regions{process: p, mappings: p.Mappings}).findHeap(); (got.start == start) != found {
 			t.Errorf("%#x bytes behind the executable: %v, want found %v", uint64(gap), got, found)
 		}
 	}

@@ -1,7 +1,6 @@
 package image
 
 import (
-	"sort"
 	"sync"
 
 	"diagnose/evidence"
@@ -25,35 +24,6 @@ func (o *Options) progress(text string) {
 	}
 }
 
-// Mapping is a range of the address space with one permission and one source.
-type Mapping struct {
-	Start, End evidence.Addr
-	// Perms is "rwx" with dashes; "???" for a file that a core lists without
-	// its segment, "?--" if a debugger's core does not show whether the memory
-	// was readable.
-	Perms string
-	// Path is the mapped file or a name in brackets ("[stack]", "[heap]",
-	// "[vdso]"), Offset the file offset of Start. Cores name files only; the
-	// names in brackets are then derived.
-	Path   string
-	Offset uint64
-	// Missing is how many of its bytes neither the core nor the file holds.
-	Missing uint64
-}
-
-// Contains reports whether addr is in the mapping.
-func (m *Mapping) Contains(addr evidence.Addr) bool { return addr >= m.Start && addr < m.End }
-
-// Readable, Writable and Executable read Perms.
-func (m *Mapping) Readable() bool   { return len(m.Perms) > 0 && m.Perms[0] == 'r' }
-func (m *Mapping) Writable() bool   { return len(m.Perms) > 1 && m.Perms[1] == 'w' }
-func (m *Mapping) Executable() bool { return len(m.Perms) > 2 && m.Perms[2] == 'x' }
-
-func (m *Mapping) size() uint64 { return uint64(m.End - m.Start) }
-
-// file reports whether a file is mapped.
-func (m *Mapping) file() bool { return m.Path != "" && m.Path[0] != '[' }
-
 // Thread is a thread of the process.
 type Thread struct {
 	Ref       evidence.ThreadRef
@@ -73,7 +43,7 @@ type Process struct {
 	Threads []Thread
 	Failing int
 	// Mappings in address order, not overlapping.
-	Mappings []Mapping
+	Mappings Mappings
 	// Modules in address order. Exe is the main one, nil when unknown.
 	Modules []*Module
 	Exe     *Module
@@ -89,8 +59,7 @@ type Process struct {
 	// coreFile is where the bytes of the core are while the process is open.
 	coreFile string
 
-	// ranges are all modules' ranges in address order, without overlaps.
-	ranges []moduleRange
+	byAddress moduleRanges
 	// loadOrder is the dynamic linker's; Modules when it could not be read.
 	loadOrder []*Module
 	// opened are the files to close.
@@ -101,14 +70,16 @@ type Process struct {
 	mu    sync.Mutex
 	found []evidence.Limit // guarded by mu
 
-	names   nameCache
-	regions regionCache
-	tls     tlsCache
+	names        namer
+	threadLocals threadLocals
+
+	regionsOnce sync.Once
+	regions     *regions
 }
 
-type moduleRange struct {
-	addrRange
-	module *Module
+// newProcess makes a process of which nothing is known.
+func newProcess(opts Options) *Process {
+	return &Process{options: opts, Failing: -1, names: namer{mangled: opts.NoDemangle}}
 }
 
 // ReadMemory implements Memory.
@@ -118,16 +89,10 @@ func (p *Process) ReadMemory(addr evidence.Addr, b []byte) (int, error) {
 
 // MappingAt returns the mapping that holds addr; nil if none does.
 func (p *Process) MappingAt(addr evidence.Addr) *Mapping {
-	i := p.mappingBehind(addr)
-	if i == len(p.Mappings) || !p.Mappings[i].Contains(addr) {
-		return nil
+	if i := p.Mappings.index(addr); i >= 0 {
+		return &p.Mappings[i]
 	}
-	return &p.Mappings[i]
-}
-
-// mappingBehind returns the index of the first mapping that ends past addr.
-func (p *Process) mappingBehind(addr evidence.Addr) int {
-	return sort.Search(len(p.Mappings), func(i int) bool { return p.Mappings[i].End > addr })
+	return nil
 }
 
 // FailingThread returns the thread that failed; nil if none did.
@@ -139,12 +104,45 @@ func (p *Process) FailingThread() *Thread {
 }
 
 // ModuleAt returns the object mapped at addr; nil if none is.
-func (p *Process) ModuleAt(addr evidence.Addr) *Module {
-	i := sort.Search(len(p.ranges), func(i int) bool { return p.ranges[i].end > addr })
-	if i == len(p.ranges) || addr < p.ranges[i].start {
-		return nil
-	}
-	return p.ranges[i].module
+func (p *Process) ModuleAt(addr evidence.Addr) *Module { return p.byAddress.moduleAt(addr) }
+
+// SymbolAt returns the ELF symbol that covers addr.
+func (p *Process) SymbolAt(addr evidence.Addr) (Symbol, bool) {
+	return p.names.symbolAt(p.ModuleAt(addr), addr)
+}
+
+// SymbolNamed looks up an ELF symbol by its mangled name in all modules, in
+// load order. Thread-local symbols have no address and are not found.
+func (p *Process) SymbolNamed(name string) (Symbol, bool) {
+	return p.names.symbolNamed(p.loadOrder, name)
+}
+
+// Symbolize names a pc: the inline chain, innermost first, the physical
+// function last. There is always at least one site, if only with its pc. The
+// reasons for missing names are added to the process's limits, once per module.
+// The result is shared: it must not be changed.
+func (p *Process) Symbolize(pc evidence.Addr, how Lookup) []SymbolizedCall {
+	return p.names.callsAt(p.ModuleAt(how.Address(pc)), pc, how)
+}
+
+// ThreadLocal returns the address of a thread's copy of a module's thread-local
+// block, found through the dynamic thread vector (Drepper, "ELF Handling For
+// Thread-Local Storage", section 3).
+func (p *Process) ThreadLocal(t *Thread, m *Module) (evidence.Addr, error) {
+	return p.threadLocals.block(t, m)
+}
+
+// Place describes an address.
+func (p *Process) Place(addr evidence.Addr) evidence.Place {
+	d := placeDescription{process: p, place: evidence.Place{Addr: addr, Proof: evidence.FromCore}}
+	d.describe()
+	return d.place
+}
+
+// memoryRegions finds the purposes of the mappings without a file at the first call.
+func (p *Process) memoryRegions() *regions {
+	p.regionsOnce.Do(func() { p.regions = findRegions(p) })
+	return p.regions
 }
 
 // CoreFile returns a path by which this process can read the core, unpacked,

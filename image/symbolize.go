@@ -34,9 +34,11 @@ type SymbolizedCall struct {
 	Inlined bool
 }
 
-// nameCache keeps results: waiting threads are mostly in the same few
-// functions.
-type nameCache struct {
+// namer names code and data of modules. It keeps the results for code: waiting
+// threads are mostly in the same few functions.
+type namer struct {
+	mangled bool // names are left as they are in the files
+
 	mu    sync.Mutex
 	calls map[nameKey][]SymbolizedCall // guarded by mu
 }
@@ -49,38 +51,33 @@ type nameKey struct {
 // mostNames bounds the cache.
 const mostNames = 1 << 16
 
-// Symbolize names a pc: the inline chain, innermost first, the physical
-// function last. There is always at least one site, if only with its pc. The
-// reasons for missing names are added to the process's limits, once per module.
-// The result is shared: it must not be changed.
-func (p *Process) Symbolize(pc evidence.Addr, how Lookup) []SymbolizedCall {
+// callsAt names a pc of a module, nil if none holds it: see Process.Symbolize.
+func (n *namer) callsAt(m *Module, pc evidence.Addr, how Lookup) []SymbolizedCall {
 	key := nameKey{pc, how}
-	p.names.mu.Lock()
-	calls, ok := p.names.calls[key]
-	p.names.mu.Unlock()
+	n.mu.Lock()
+	calls, ok := n.calls[key]
+	n.mu.Unlock()
 	if ok {
 		return calls
 	}
-	calls = p.symbolize(pc, how)
-	p.names.mu.Lock()
-	defer p.names.mu.Unlock()
-	if p.names.calls == nil {
-		p.names.calls = map[nameKey][]SymbolizedCall{}
+	calls = n.symbolize(m, pc, how)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.calls == nil {
+		n.calls = map[nameKey][]SymbolizedCall{}
 	}
-	if len(p.names.calls) < mostNames {
-		p.names.calls[key] = calls
+	if len(n.calls) < mostNames {
+		n.calls[key] = calls
 	}
 	return calls
 }
 
-func (p *Process) symbolize(pc evidence.Addr, how Lookup) []SymbolizedCall {
-	lookup := how.Address(pc)
-	m := p.ModuleAt(lookup)
+func (n *namer) symbolize(m *Module, pc evidence.Addr, how Lookup) []SymbolizedCall {
 	if m == nil {
 		return []SymbolizedCall{{Site: evidence.Site{PC: pc}}}
 	}
 	base := evidence.Site{PC: pc, Module: m.Path, BuildID: m.BuildID, ModuleOffset: evidence.Addr(m.LinkAddr(pc))}
-	link := m.LinkAddr(lookup)
+	link := m.LinkAddr(how.Address(pc))
 	info, err := m.Debug()
 	m.tellDebug(info, err)
 	if info != nil {
@@ -89,10 +86,10 @@ func (p *Process) symbolize(pc evidence.Addr, how Lookup) []SymbolizedCall {
 			m.tellOnce("dwarf", fmt.Sprintf("the debug information of %s is damaged, so some names are missing: %v", m.name(), err))
 		}
 		if len(calls) > 0 {
-			return p.dwarfSites(base, calls)
+			return n.dwarfSites(base, calls)
 		}
 	}
-	site := p.symbolSite(base, m, link)
+	site := n.symbolSite(base, m, link)
 	if info != nil {
 		if position, ok := m.positionAt(info, link); ok {
 			site.File, site.Line, site.Column = printable(position.File), position.Line, position.Column
@@ -111,13 +108,13 @@ func (m *Module) positionAt(info *debuginfo.Info, link uint64) (position debugin
 	return position, ok && err == nil
 }
 
-func (p *Process) dwarfSites(base evidence.Site, calls []debuginfo.Call) []SymbolizedCall {
+func (n *namer) dwarfSites(base evidence.Site, calls []debuginfo.Call) []SymbolizedCall {
 	list := make([]SymbolizedCall, 0, len(calls))
 	for _, c := range calls {
 		site := base
 		site.File, site.Line, site.Column = printable(c.Position.File), c.Position.Line, c.Position.Column
 		if f := c.Function; f != nil {
-			site.Function, site.LinkageName = p.functionName(f.Name, f.Linkage), printable(f.Linkage)
+			site.Function, site.LinkageName = n.functionName(f.Name, f.Linkage), printable(f.Linkage)
 			if entry := f.Entry; !c.Inlined && uint64(base.ModuleOffset) >= entry {
 				site.FunctionOffset = uint64(base.ModuleOffset) - entry
 			}
@@ -127,11 +124,11 @@ func (p *Process) dwarfSites(base evidence.Site, calls []debuginfo.Call) []Symbo
 	return list
 }
 
-func (p *Process) functionName(name, linkage string) string {
+func (n *namer) functionName(name, linkage string) string {
 	switch {
-	case linkage == "" || p.options.NoDemangle && linkage == name:
+	case linkage == "" || n.mangled && linkage == name:
 		return printable(name)
-	case p.options.NoDemangle:
+	case n.mangled:
 		return printable(linkage)
 	}
 	return demangled(linkage)
@@ -139,14 +136,14 @@ func (p *Process) functionName(name, linkage string) string {
 
 // symbolName is an ELF symbol's name, demangled unless the options say
 // otherwise.
-func (p *Process) symbolName(name string) string {
-	if p.options.NoDemangle {
+func (n *namer) symbolName(name string) string {
+	if n.mangled {
 		return printable(name)
 	}
 	return demangled(name)
 }
 
-func (p *Process) symbolSite(site evidence.Site, m *Module, link uint64) evidence.Site {
+func (n *namer) symbolSite(site evidence.Site, m *Module, link uint64) evidence.Site {
 	if m.Object == nil {
 		return site
 	}
@@ -154,7 +151,7 @@ func (p *Process) symbolSite(site evidence.Site, m *Module, link uint64) evidenc
 	if !ok {
 		return site
 	}
-	site.Function = p.symbolName(s.Name)
+	site.Function = n.symbolName(s.Name)
 	if site.Function != s.Name {
 		site.LinkageName = printable(s.Name)
 	}

@@ -13,9 +13,8 @@ type Symbol struct {
 	Module *Module
 }
 
-// SymbolAt returns the ELF symbol that covers addr.
-func (p *Process) SymbolAt(addr evidence.Addr) (Symbol, bool) {
-	m := p.ModuleAt(addr)
+// symbolAt returns the ELF symbol of a module that covers addr; the module may be nil.
+func (n *namer) symbolAt(m *Module, addr evidence.Addr) (Symbol, bool) {
 	if m == nil || m.Object == nil {
 		return Symbol{}, false
 	}
@@ -24,23 +23,22 @@ func (p *Process) SymbolAt(addr evidence.Addr) (Symbol, bool) {
 	if !ok {
 		return Symbol{}, false
 	}
-	return p.symbol(m, s), true
+	return n.symbol(m, s), true
 }
 
-// SymbolNamed looks up an ELF symbol by its mangled name in all modules, in
-// load order. Thread-local symbols have no address and are not found.
-func (p *Process) SymbolNamed(name string) (Symbol, bool) {
-	for _, m := range p.loadOrder {
+// symbolNamed looks up an ELF symbol by its mangled name in the modules, in their order.
+func (n *namer) symbolNamed(modules []*Module, name string) (Symbol, bool) {
+	for _, m := range modules {
 		if m.Object == nil {
 			continue
 		}
 		if s, ok := m.Object.SymbolNamed(name); ok && s.Kind != object.SymbolTLS {
-			return p.symbol(m, s), true
+			return n.symbol(m, s), true
 		}
 	}
 	return Symbol{}, false
 }
 
-func (p *Process) symbol(m *Module, s object.Symbol) Symbol {
-	return Symbol{Name: p.symbolName(s.Name), Addr: m.Addr(s.Value), Size: s.Size, Module: m}
+func (n *namer) symbol(m *Module, s object.Symbol) Symbol {
+	return Symbol{Name: n.symbolName(s.Name), Addr: m.Addr(s.Value), Size: s.Size, Module: m}
 }

@@ -9,9 +9,12 @@ import (
 	"diagnose/evidence"
 )
 
-// tlsCache remembers where the dynamic linker keeps a module's index.
-type tlsCache struct {
-	nodes map[*Module]evidence.Addr // struct link_map of each module
+// threadLocals finds the thread-local storage of modules.
+type threadLocals struct {
+	memory  Memory
+	exe     *Module
+	modules []*Module                 // in load order
+	nodes   map[*Module]evidence.Addr // struct link_map of each module that the dynamic linker lists
 
 	once   sync.Once
 	offset uint64 // of l_tls_modid in struct link_map; 0 when not known
@@ -25,18 +28,16 @@ const (
 	dtvUnallocated = ^uint64(0)
 )
 
-// ThreadLocal returns the address of a thread's copy of a module's thread-local
-// block, found through the dynamic thread vector (Drepper, "ELF Handling For
-// Thread-Local Storage", section 3).
-func (p *Process) ThreadLocal(t *Thread, m *Module) (evidence.Addr, error) {
-	addr, err := p.threadLocal(t, m)
+// block returns the address of a thread's copy of a module's block: see Process.ThreadLocal.
+func (l *threadLocals) block(t *Thread, m *Module) (evidence.Addr, error) {
+	addr, err := l.findBlock(t, m)
 	if err != nil {
 		return 0, fmt.Errorf("thread-local storage of %s in thread %d: %w", m.name(), t.Ref.Number, err)
 	}
 	return addr, nil
 }
 
-func (p *Process) threadLocal(t *Thread, m *Module) (evidence.Addr, error) {
+func (l *threadLocals) findBlock(t *Thread, m *Module) (evidence.Addr, error) {
 	if m.image == nil || m.image.tls == nil {
 		return 0, fmt.Errorf("the object has none")
 	}
@@ -44,25 +45,25 @@ func (p *Process) threadLocal(t *Thread, m *Module) (evidence.Addr, error) {
 	if tcb == 0 {
 		return 0, fmt.Errorf("the thread has no thread pointer")
 	}
-	if p.usesMusl() {
+	if l.usesMusl() {
 		return 0, fmt.Errorf("only glibc's layout is known, not musl's")
 	}
-	if self, err := Uint64(p, tcb); err != nil || self != uint64(tcb) {
+	if self, err := Uint64(l.memory, tcb); err != nil || self != uint64(tcb) {
 		return 0, fmt.Errorf("no thread control block at %v", tcb) // psABI 3.4.6: %fs:0 holds its own address
 	}
-	if m == p.Exe {
-		return p.staticBlock(tcb, m), nil
+	if m == l.exe {
+		return l.staticBlock(tcb, m), nil
 	}
-	index, err := p.tlsIndex(m)
+	index, err := l.tlsIndex(m)
 	if err != nil {
 		return 0, err
 	}
-	return p.dynamicBlock(tcb, index)
+	return l.dynamicBlock(tcb, index)
 }
 
 // staticBlock is variant II: the executable's block ends at the thread
 // pointer, rounded to its alignment (Drepper, section 3.4.6).
-func (p *Process) staticBlock(tcb evidence.Addr, m *Module) evidence.Addr {
+func (l *threadLocals) staticBlock(tcb evidence.Addr, m *Module) evidence.Addr {
 	tls := m.image.tls
 	align := max(tls.alignm, 1)
 	size := tls.memsz
@@ -71,19 +72,19 @@ func (p *Process) staticBlock(tcb evidence.Addr, m *Module) evidence.Addr {
 	return tcb - evidence.Addr(offset)
 }
 
-func (p *Process) dynamicBlock(tcb evidence.Addr, index uint64) (evidence.Addr, error) {
-	dtv, err := Uint64(p, tcb+tcbDTV)
+func (l *threadLocals) dynamicBlock(tcb evidence.Addr, index uint64) (evidence.Addr, error) {
+	dtv, err := Uint64(l.memory, tcb+tcbDTV)
 	if err != nil {
 		return 0, fmt.Errorf("dtv: %w", err)
 	}
-	count, err := Uint64(p, evidence.Addr(dtv-dtvEntry))
+	count, err := Uint64(l.memory, evidence.Addr(dtv-dtvEntry))
 	if err != nil {
 		return 0, fmt.Errorf("dtv length: %w", err)
 	}
 	if index == 0 || index > count {
 		return 0, fmt.Errorf("index %d is outside the thread's %d entries: this thread has not used it yet", index, count)
 	}
-	block, err := Uint64(p, evidence.Addr(dtv+index*dtvEntry))
+	block, err := Uint64(l.memory, evidence.Addr(dtv+index*dtvEntry))
 	if err != nil {
 		return 0, fmt.Errorf("dtv entry %d: %w", index, err)
 	}
@@ -96,16 +97,16 @@ func (p *Process) dynamicBlock(tcb evidence.Addr, index uint64) (evidence.Addr, 
 // tlsIndex reads the dynamic linker's record, whose offset glibc publishes for
 // debuggers (nptl_db's _thread_db_link_map_l_tls_modid). Without that it takes
 // the order of loading.
-func (p *Process) tlsIndex(m *Module) (uint64, error) {
-	p.tls.once.Do(func() { p.tls.offset = p.tlsIndexOffset() })
-	node := p.tls.nodes[m]
-	if p.tls.offset == 0 || node == 0 {
+func (l *threadLocals) tlsIndex(m *Module) (uint64, error) {
+	l.once.Do(func() { l.offset = l.tlsIndexOffset() })
+	node := l.nodes[m]
+	if l.offset == 0 || node == 0 {
 		if m.TLSID == 0 {
 			return 0, fmt.Errorf("its index is not known: the dynamic linker's list does not name it")
 		}
 		return uint64(m.TLSID), nil
 	}
-	index, err := Uint64(p, node+evidence.Addr(p.tls.offset))
+	index, err := Uint64(l.memory, node+evidence.Addr(l.offset))
 	if err != nil {
 		return 0, fmt.Errorf("link_map at %v: %w", node, err)
 	}
@@ -115,9 +116,9 @@ func (p *Process) tlsIndex(m *Module) (uint64, error) {
 	return index, nil
 }
 
-func (p *Process) tlsIndexOffset() uint64 {
+func (l *threadLocals) tlsIndexOffset() uint64 {
 	const furthest = 4096 // struct link_map has about 1200 bytes
-	for _, m := range p.loadOrder {
+	for _, m := range l.modules {
 		if m.Object == nil {
 			continue
 		}
@@ -127,7 +128,7 @@ func (p *Process) tlsIndexOffset() uint64 {
 		}
 		// DB_STRUCT_FIELD: size in bits, number of elements, offset.
 		var b [12]byte
-		if _, err := p.ReadMemory(m.Addr(s.Value), b[:]); err != nil {
+		if _, err := l.memory.ReadMemory(m.Addr(s.Value), b[:]); err != nil {
 			return 0
 		}
 		le := binary.LittleEndian
@@ -138,8 +139,8 @@ func (p *Process) tlsIndexOffset() uint64 {
 	return 0
 }
 
-func (p *Process) usesMusl() bool {
-	for _, m := range p.Modules {
+func (l *threadLocals) usesMusl() bool {
+	for _, m := range l.modules {
 		if strings.HasPrefix(m.name(), "ld-musl") {
 			return true
 		}

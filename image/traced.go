@@ -40,7 +40,8 @@ func openTraced(traced Traced, opts Options) (*Process, error) {
 		return nil, fmt.Errorf("process %d: no thread of it is stopped", traced.PID)
 	}
 	pid := traced.PID
-	p := &Process{options: opts, Failing: traced.Failing, stackLimit: stackLimitOf(pid)}
+	p := newProcess(opts)
+	p.Failing, p.stackLimit = traced.Failing, stackLimitOf(pid)
 	p.Program = evidence.Program{Source: evidence.SourceLive, PID: pid, Args: readCommandLine(pid), Threads: len(traced.Threads)}
 	for i, t := range traced.Threads {
 		regs, err := parseUserRegs(t.General)

@@ -6,43 +6,43 @@ import (
 )
 
 // addVDSO reads the vDSO from memory, because it has no file.
-func (p *Process) addVDSO() {
+func (l *loader) addVDSO() {
 	const largest = 1 << 20
-	addr := evidence.Addr(p.Auxv[auxSysinfoEHDR])
-	i := p.mappingBehind(addr)
-	if addr == 0 || i == len(p.Mappings) || !p.Mappings[i].Contains(addr) || p.Mappings[i].file() {
+	addr := evidence.Addr(l.auxv[auxSysinfoEHDR])
+	i := l.mappings.index(addr)
+	if addr == 0 || i < 0 || l.mappings[i].file() {
 		return
 	}
-	mapping := &p.Mappings[i]
+	mapping := &l.mappings[i]
 	mapping.Path = "[vdso]"
-	p.nameVVAR(i)
+	l.nameVVAR(i)
 	data := make([]byte, min(uint64(mapping.End-addr), largest))
-	if _, err := p.memory.ReadMemory(addr, data); err != nil {
-		p.Limits = append(p.Limits, evidence.Limit{Subject: "[vdso]", Text: "the vDSO could not be read: " + err.Error()})
+	if _, err := l.memory.ReadMemory(addr, data); err != nil {
+		l.limits = append(l.limits, evidence.Limit{Subject: "[vdso]", Text: "the vDSO could not be read: " + err.Error()})
 		return
 	}
-	m := &Module{Path: "[vdso]", process: p, ranges: []addrRange{{mapping.Start, mapping.End}}, Start: mapping.Start, End: mapping.End}
-	image, err := readELFImage(p.memory, addr)
+	m := &Module{Path: "[vdso]", process: l.process, ranges: []addrRange{{mapping.Start, mapping.End}}, Start: mapping.Start, End: mapping.End}
+	image, err := readELFImage(l.memory, addr)
 	if err == nil {
 		m.image = image
 		m.Bias, _ = image.biasFor(uint64(addr), 0)
 		m.Object, err = object.FromBytes("[vdso]", data)
 	}
 	if err != nil {
-		p.Limits = append(p.Limits, evidence.Limit{Subject: "[vdso]", Text: "the vDSO is not usable: " + err.Error()})
+		l.limits = append(l.limits, evidence.Limit{Subject: "[vdso]", Text: "the vDSO is not usable: " + err.Error()})
 		return
 	}
 	m.BuildID = m.Object.BuildID()
-	p.opened = append(p.opened, m.Object)
-	p.Modules = append(p.Modules, m)
+	l.opened = append(l.opened, m.Object)
+	l.modules = append(l.modules, m)
 }
 
 // nameVVAR names the data pages that the kernel puts before the vDSO
 // (arch/x86/entry/vdso/vma.c).
-func (p *Process) nameVVAR(vdso int) {
+func (l *loader) nameVVAR(vdso int) {
 	for i := vdso - 1; i >= 0; i-- {
-		m := &p.Mappings[i]
-		if m.End != p.Mappings[i+1].Start || m.Path != "" || m.Perms != "r--" && m.Perms != maybeReadable {
+		m := &l.mappings[i]
+		if m.End != l.mappings[i+1].Start || m.Path != "" || m.Perms != "r--" && m.Perms != maybeReadable {
 			return
 		}
 		m.Path = "[vvar]"
