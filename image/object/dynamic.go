@@ -7,21 +7,21 @@ import (
 
 // dynamicTable finds the dynamic symbols by PT_DYNAMIC alone, as the loader
 // does, for objects whose section headers were stripped.
-func (f *File) dynamicTable() *symbolTable {
-	tags := f.dynamicTags()
+func (l *symbols) dynamicTable() *symbolTable {
+	tags := l.dynamicTags()
 	var hash hashTable
 	count := 0
-	if b := f.loadedOrNil(tags[elf.DT_GNU_HASH]); b != nil {
+	if b := l.loadedOrNil(tags[elf.DT_GNU_HASH]); b != nil {
 		if h, ok := newGNUHash(b).(gnuHash); ok {
 			hash, count = h, h.end()
 		}
 	}
-	if b := f.loadedOrNil(tags[elf.DT_HASH]); b != nil && hash == nil {
+	if b := l.loadedOrNil(tags[elf.DT_HASH]); b != nil && hash == nil {
 		if h, ok := newSysvHash(b).(sysvHash); ok {
 			hash, count = h, h.end()
 		}
 	}
-	symbols, names := f.loadedOrNil(tags[elf.DT_SYMTAB]), f.loadedOrNil(tags[elf.DT_STRTAB])
+	symbols, names := l.loadedOrNil(tags[elf.DT_SYMTAB]), l.loadedOrNil(tags[elf.DT_STRTAB])
 	count = min(count, len(symbols)/symbolSize)
 	if count == 0 || names == nil {
 		return nil
@@ -29,20 +29,20 @@ func (f *File) dynamicTable() *symbolTable {
 	names = names[:min(uint64(len(names)), tags[elf.DT_STRSZ])]
 	t := newSymbolTable(symbols[:count*symbolSize], names)
 	t.hash = hash
-	if b := f.loadedOrNil(tags[elf.DT_VERSYM]); len(b) >= 2*count {
+	if b := l.loadedOrNil(tags[elf.DT_VERSYM]); len(b) >= 2*count {
 		t.versions = b[:2*count]
 	}
 	return t
 }
 
 // dynamicTags returns the first value of each tag up to DT_NULL.
-func (f *File) dynamicTags() map[elf.DynTag]uint64 {
+func (l *symbols) dynamicTags() map[elf.DynTag]uint64 {
 	tags := make(map[elf.DynTag]uint64)
-	p, ok := f.Program(elf.PT_DYNAMIC)
+	p, ok := l.headers.Program(elf.PT_DYNAMIC)
 	if !ok {
 		return tags
 	}
-	b, ok := f.bytes(p.Offset, p.Filesz)
+	b, ok := l.headers.file.bytes(p.Offset, p.Filesz)
 	if !ok {
 		return tags
 	}
@@ -61,11 +61,11 @@ func (f *File) dynamicTags() map[elf.DynTag]uint64 {
 	return tags
 }
 
-func (f *File) loadedOrNil(vaddr uint64) []byte {
+func (l *symbols) loadedOrNil(vaddr uint64) []byte {
 	if vaddr == 0 {
 		return nil
 	}
-	b, err := f.loadedAt(vaddr)
+	b, err := l.headers.loadedAt(vaddr)
 	if err != nil {
 		return nil
 	}

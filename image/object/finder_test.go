@@ -345,7 +345,7 @@ func TestMiniDebugInfo(t *testing.T) {
 		if got := f.SymbolSource(); got != "minidebuginfo" {
 			t.Errorf("%v: symbols from %s", options, got)
 		}
-		if _, err := f.miniDebugInfo(); err != nil {
+		if _, err := f.symbols.miniDebugInfo(); err != nil {
 			t.Fatalf("%v: %v", options, err)
 		}
 		want, _ := open(t, whole).SymbolNamed("hidden_helper")

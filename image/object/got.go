@@ -20,12 +20,11 @@ type slot struct {
 	called bool // it is in .rela.plt: stubs jump through it
 }
 
-// findSlots reads the relocations. To a stub that pushes an index it assigns
+// findSlots reads the relocations of .rela.plt and .rela.dyn. To a stub that pushes an index it assigns
 // the word that the relocation of that index fills.
-func (t *linkage) findSlots(f *File) {
-	plt := f.relocations(".rela.plt")
+func (t *linkage) findSlots(plt, dyn []byte) {
 	t.addSlots(plt, true)
-	t.addSlots(f.relocations(".rela.dyn"), false)
+	t.addSlots(dyn, false)
 	slices.SortStableFunc(t.slots, func(a, b slot) int { return cmp.Compare(a.addr, b.addr) })
 	for i := range t.stubs {
 		e := &t.stubs[i]
@@ -47,18 +46,6 @@ func (t *linkage) addSlots(table []byte, called bool) {
 			})
 		}
 	}
-}
-
-func (f *File) relocations(section string) []byte {
-	s := f.Section(section)
-	if s == nil || s.Type != uint32(elf.SHT_RELA) {
-		return nil
-	}
-	b, err := s.Data()
-	if err != nil {
-		return nil
-	}
-	return b
 }
 
 // slotAt returns the slot with exactly this address.

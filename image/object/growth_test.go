@@ -21,31 +21,31 @@ func noise(size int) []byte {
 	return b[:size]
 }
 
-// packedSection makes a section whose header claims a size for contents.
-func packedSection(t *testing.T, contents []byte, claimed uint64) *Section {
+// packedSection makes a section whose header claims a size for the decompressed bytes.
+func packedSection(t *testing.T, plain []byte, claimed uint64) *Section {
 	t.Helper()
 	var stored bytes.Buffer
 	for _, n := range []uint64{uint64(elf.COMPRESS_ZLIB), claimed, 1} {
 		stored.Write(binary.LittleEndian.AppendUint64(nil, n))
 	}
 	level := zlib.BestSpeed
-	if len(contents) >= spillSize {
+	if len(plain) >= spillSize {
 		level = zlib.HuffmanOnly // for a test that ends soon
 	}
 	w, err := zlib.NewWriterLevel(&stored, level)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Write(contents); err != nil {
+	if _, err := w.Write(plain); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return storedSection(&File{path: "made"}, stored.Bytes())
+	return storedSection(&contents{path: "made"}, stored.Bytes())
 }
 
-func storedSection(f *File, stored []byte) *Section {
+func storedSection(f *contents, stored []byte) *Section {
 	f.data = stored
 	s := &Section{Name: ".debug_info", Type: uint32(elf.SHT_PROGBITS), Flags: uint64(elf.SHF_COMPRESSED), file: f, rawSize: uint64(len(stored))}
 	s.findPacking()
@@ -59,7 +59,7 @@ func TestPrefixThenRest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := noise(size)
 			s := packedSection(t, want, uint64(size))
-			defer s.file.Close()
+			defer s.file.close()
 			for _, n := range []int{0, 1, growStep - 1, growStep, growStep + 1, 2 << 20, 1} {
 				got, err := s.Prefix(uint64(n))
 				if err != nil || len(got) < n || cap(got) != len(got) || !bytes.HasPrefix(want, got) {
@@ -120,7 +120,7 @@ func TestPrefixOfDamage(t *testing.T) {
 			"checksum":     func(b []byte) []byte { b[len(b)-1] ^= 1; return b },
 			"cut checksum": func(b []byte) []byte { return b[:len(b)-1] },
 		} {
-			s := storedSection(&File{path: "made"}, change(bytes.Clone(whole)))
+			s := storedSection(&contents{path: "made"}, change(bytes.Clone(whole)))
 			got, err := s.Prefix(1 << 20)
 			if err != nil || len(got) < 1<<20 || !bytes.HasPrefix(want, got) {
 				t.Errorf("%s: prefix: %d bytes, error %v", name, len(got), err)
@@ -130,7 +130,7 @@ func TestPrefixOfDamage(t *testing.T) {
 					t.Errorf("%s: %d bytes of %d, error %v", name, len(got), n, err)
 				}
 			}
-			s.file.Close()
+			s.file.close()
 		}
 	}
 }
@@ -139,7 +139,7 @@ func TestPrefixOfDamage(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	want := noise(spillSize + 1)
 	s := packedSection(t, want, uint64(len(want)))
-	defer s.file.Close()
+	defer s.file.close()
 	early, err := s.Prefix(3 << 20)
 	if err != nil {
 		t.Fatal(err)
@@ -173,6 +173,6 @@ func TestPrefixOfLies(t *testing.T) {
 		if got, err := s.Data(); err == nil {
 			t.Errorf("%d claimed: %d bytes without an error", claimed, len(got))
 		}
-		s.file.Close()
+		s.file.close()
 	}
 }

@@ -30,27 +30,47 @@ type program struct {
 	memsz, align          uint64
 }
 
+// headers are the ELF, program and section headers of an object.
+type headers struct {
+	file     *contents
+	kind     uint16
+	programs []program
+	loads    []Segment
+	sections []Section
+	// hollow: a debug file whose loaded sections have headers but no bytes.
+	hollow bool
+	// damage describes parts that Open could not read and does not need.
+	damage error
+}
+
+// Type returns elf.ET_EXEC, elf.ET_DYN, ...
+func (h *headers) Type() uint16 { return h.kind }
+
+// Damage describes the headers that could not be read, such as a section table
+// past the end of a truncated file; nil for a sound object.
+func (h *headers) Damage() error { return h.damage }
+
 // parse reads the headers. It is an error only if the file is no x86-64 object
-// at all; other defects are stored in f.damage.
-func (f *File) parse() error {
-	h, ok := f.bytes(0, headerSize)
+// at all; other defects are stored in h.damage.
+func (h *headers) parse() error {
+	ident, ok := h.file.bytes(0, headerSize)
 	if !ok {
-		return f.formatError("", 0, "%d bytes are too few for an ELF header", len(f.data))
+		return h.file.formatError("", 0, "%d bytes are too few for an ELF header", len(h.file.data))
 	}
-	if err := f.checkIdent(h); err != nil {
+	if err := h.checkIdent(ident); err != nil {
 		return err
 	}
 	le := binary.LittleEndian
-	f.kind = le.Uint16(h[16:])
-	phoff, shoff := le.Uint64(h[32:]), le.Uint64(h[40:])
-	phnum, shnum := uint64(le.Uint16(h[56:])), uint64(le.Uint16(h[60:]))
-	names := uint32(le.Uint16(h[62:]))
-	if phnum > 0 && le.Uint16(h[54:]) != programSize {
-		return f.formatError("", 54, "program headers of %d bytes", le.Uint16(h[54:]))
+	h.kind = le.Uint16(ident[16:])
+	phoff, shoff := le.Uint64(ident[32:]), le.Uint64(ident[40:])
+	phnum, shnum := uint64(le.Uint16(ident[56:])), uint64(le.Uint16(ident[60:]))
+	names := uint32(le.Uint16(ident[62:]))
+	if phnum > 0 && le.Uint16(ident[54:]) != programSize {
+		return h.file.formatError("", 54, "program headers of %d bytes", le.Uint16(ident[54:]))
 	}
-	if shoff != 0 && le.Uint16(h[58:]) == sectionSize {
+	if shoff != 0 && le.Uint16(ident[58:]) == sectionSize {
 		// Section 0 extends the 16-bit counts (gABI, "ELF Header", e_shnum).
-		if first, ok := f.bytes(shoff, sectionSize); ok {
+		if first, ok := h.file.bytes(shoff, sectionSize); ok {
 			if shnum == 0 {
 				shnum = le.Uint64(first[32:])
 			}
@@ -61,95 +81,95 @@ func (f *File) parse() error {
 				phnum = uint64(le.Uint32(first[44:]))
 			}
 		}
-		f.parseSections(shoff, shnum, names)
+		h.parseSections(shoff, shnum, names)
 	} else if shoff != 0 {
-		f.damage = f.formatError("", 58, "section headers of %d bytes", le.Uint16(h[58:]))
+		h.damage = h.file.formatError("", 58, "section headers of %d bytes", le.Uint16(ident[58:]))
 	}
-	return f.parsePrograms(phoff, phnum)
+	return h.parsePrograms(phoff, phnum)
 }
 
-func (f *File) checkIdent(h []byte) error {
+func (h *headers) checkIdent(ident []byte) error {
 	switch {
-	case string(h[:4]) != elf.ELFMAG:
-		return f.formatError("", 0, "not an ELF object: it starts with %q", h[:4])
-	case h[elf.EI_CLASS] != byte(elf.ELFCLASS64) || h[elf.EI_DATA] != byte(elf.ELFDATA2LSB):
-		return f.formatError("", elf.EI_CLASS, "not a little-endian 64-bit object")
-	case h[elf.EI_VERSION] != byte(elf.EV_CURRENT):
-		return f.formatError("", elf.EI_VERSION, "ELF version %d", h[elf.EI_VERSION])
+	case string(ident[:4]) != elf.ELFMAG:
+		return h.file.formatError("", 0, "not an ELF object: it starts with %q", ident[:4])
+	case ident[elf.EI_CLASS] != byte(elf.ELFCLASS64) || ident[elf.EI_DATA] != byte(elf.ELFDATA2LSB):
+		return h.file.formatError("", elf.EI_CLASS, "not a little-endian 64-bit object")
+	case ident[elf.EI_VERSION] != byte(elf.EV_CURRENT):
+		return h.file.formatError("", elf.EI_VERSION, "ELF version %d", ident[elf.EI_VERSION])
 	}
-	if m := elf.Machine(binary.LittleEndian.Uint16(h[18:])); m != elf.EM_X86_64 {
-		return f.formatError("", 18, "an object for %v, not for x86-64", m)
+	if m := elf.Machine(binary.LittleEndian.Uint16(ident[18:])); m != elf.EM_X86_64 {
+		return h.file.formatError("", 18, "an object for %v, not for x86-64", m)
 	}
-	switch t := elf.Type(binary.LittleEndian.Uint16(h[16:])); t {
+	switch t := elf.Type(binary.LittleEndian.Uint16(ident[16:])); t {
 	case elf.ET_REL, elf.ET_EXEC, elf.ET_DYN:
 		return nil
 	case elf.ET_CORE:
-		return f.formatError("", 16, "a core file, not an object")
+		return h.file.formatError("", 16, "a core file, not an object")
 	default:
-		return f.formatError("", 16, "unknown object type %d", uint16(t))
+		return h.file.formatError("", 16, "unknown object type %d", uint16(t))
 	}
 }
 
-func (f *File) parsePrograms(offset, count uint64) error {
-	table, ok := f.bytes(offset, count*programSize)
+func (h *headers) parsePrograms(offset, count uint64) error {
+	table, ok := h.file.bytes(offset, count*programSize)
 	if !ok {
-		return f.formatError("", offset, "%d program headers reach past the end of the file at %#x", count, len(f.data))
+		return h.file.formatError("", offset, "%d program headers reach past the end of the file at %#x", count, len(h.file.data))
 	}
 	le := binary.LittleEndian
-	f.programs = make([]program, count)
-	for i := range f.programs {
+	h.programs = make([]program, count)
+	for i := range h.programs {
 		b := table[i*programSize:]
 		p := program{
 			kind: le.Uint32(b), flags: le.Uint32(b[4:]),
 			offset: le.Uint64(b[8:]), vaddr: le.Uint64(b[16:]),
 			filesz: le.Uint64(b[32:]), memsz: le.Uint64(b[40:]), align: le.Uint64(b[48:]),
 		}
-		f.programs[i] = p
+		h.programs[i] = p
 		if p.kind == uint32(elf.PT_LOAD) {
-			f.loads = append(f.loads, p.segment())
+			h.loads = append(h.loads, p.segment())
 		}
 	}
 	return nil
 }
 
-func (f *File) parseSections(offset, count uint64, names uint32) {
+func (h *headers) parseSections(offset, count uint64, names uint32) {
 	if count > maxSections {
-		f.damage = f.formatError("", offset, "%d section headers", count)
+		h.damage = h.file.formatError("", offset, "%d section headers", count)
 		return
 	}
-	table, ok := f.bytes(offset, count*sectionSize)
+	table, ok := h.file.bytes(offset, count*sectionSize)
 	if !ok {
-		f.damage = f.formatError("", offset, "%d section headers reach past the end of the file at %#x", count, len(f.data))
+		h.damage = h.file.formatError("", offset, "%d section headers reach past the end of the file at %#x", count, len(h.file.data))
 		return
 	}
 	le := binary.LittleEndian
-	f.sections = make([]Section, count)
-	for i := range f.sections {
+	h.sections = make([]Section, count)
+	for i := range h.sections {
 		b := table[i*sectionSize:]
-		s := &f.sections[i]
-		s.file, s.index = f, i
+		s := &h.sections[i]
+		s.file, s.table, s.index = h.file, h.sections, i
 		s.Type, s.Flags = le.Uint32(b[4:]), le.Uint64(b[8:])
 		s.Addr, s.Offset, s.Size = le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint64(b[32:])
 		s.rawSize, s.link, s.entrySize = s.Size, le.Uint32(b[40:]), le.Uint64(b[56:])
 		if s.Type == uint32(elf.SHT_NOBITS) && s.Flags&uint64(elf.SHF_EXECINSTR) != 0 {
-			f.hollow = true
+			h.hollow = true
 		}
 	}
-	f.nameSections(table, names)
+	h.nameSections(table, names)
 }
 
-func (f *File) nameSections(table []byte, names uint32) {
-	if int64(names) >= int64(len(f.sections)) {
-		f.damage = f.formatError("", 62, "section names are in section %d of %d", names, len(f.sections))
+func (h *headers) nameSections(table []byte, names uint32) {
+	if int64(names) >= int64(len(h.sections)) {
+		h.damage = h.file.formatError("", 62, "section names are in section %d of %d", names, len(h.sections))
 		return
 	}
-	strings, err := f.sections[names].stored()
+	strings, err := h.sections[names].stored()
 	if err != nil {
-		f.damage = err
+		h.damage = err
 		return
 	}
-	for i := range f.sections {
-		s := &f.sections[i]
+	for i := range h.sections {
+		s := &h.sections[i]
 		s.Name = sectionName(strings, binary.LittleEndian.Uint32(table[i*sectionSize:]))
 		s.findPacking()
 	}

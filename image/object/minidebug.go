@@ -6,23 +6,23 @@ import "debug/elf"
 // symbols that .dynsym lacks (Fedora, Features/MiniDebugInfo).
 const miniSection = ".gnu_debugdata"
 
-// findMiniSymbols unpacks MiniDebugInfo; nil if there is none or it is damaged.
-func (f *File) findMiniSymbols() *symbolTable {
-	mini, err := f.miniDebugInfo()
+// findMini unpacks MiniDebugInfo; nil if there is none or it is damaged.
+func (l *symbols) findMini() *symbolTable {
+	mini, err := l.miniDebugInfo()
 	if mini == nil || err != nil {
 		return nil
 	}
-	table := mini.own().static
+	table := mini.symbols.own().static
 	if table == nil {
 		return nil
 	}
-	table.separate, table.shift = true, f.shiftOf(mini)
+	table.separate, table.shift = true, l.shiftOf(&mini.headers)
 	return table
 }
 
 // miniDebugInfo returns the object inside .gnu_debugdata, nil without one.
-func (f *File) miniDebugInfo() (*File, error) {
-	s := f.Section(miniSection)
+func (l *symbols) miniDebugInfo() (*File, error) {
+	s := l.headers.Section(miniSection)
 	if s == nil || s.Type == uint32(elf.SHT_NOBITS) {
 		return nil, nil
 	}
@@ -31,14 +31,14 @@ func (f *File) miniDebugInfo() (*File, error) {
 		return nil, err
 	}
 	var data []byte
-	fault := f.guard(miniSection, func() {
+	fault := l.headers.file.guard(miniSection, func() {
 		data, err = decode(func() ([]byte, error) { return unxz(packed) })
 	})
 	if fault != nil {
 		return nil, fault
 	}
 	if err != nil {
-		return nil, &FormatError{File: f.path, Section: miniSection, Reason: "decompression failed", Err: err}
+		return nil, &FormatError{File: l.headers.file.path, Section: miniSection, Reason: "decompression failed", Err: err}
 	}
-	return FromBytes(f.path+"("+miniSection+")", data)
+	return FromBytes(l.headers.file.path+"("+miniSection+")", data)
 }

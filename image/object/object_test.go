@@ -243,8 +243,8 @@ func walk(f *File) {
 		f.ReadAddr(b[:], s.Vaddr+s.Filesz-8)
 		f.SymbolAt(s.Vaddr + s.Memsz/2)
 	}
-	own := f.own()
-	for _, t := range []*symbolTable{own.static, own.dynamic, f.mini()} {
+	own := f.symbols.own()
+	for _, t := range []*symbolTable{own.static, own.dynamic, f.symbols.mini()} {
 		if t == nil {
 			continue
 		}
@@ -256,8 +256,8 @@ func walk(f *File) {
 			}
 		}
 	}
-	for i := range min(len(f.links().stubs), 100) {
-		f.SymbolAt(f.links().stubs[i].addr)
+	for i := range min(len(f.symbols.links().stubs), 100) {
+		f.SymbolAt(f.symbols.links().stubs[i].addr)
 	}
 	f.SymbolNamed("read@plt")
 	f.SymbolNamed("main")

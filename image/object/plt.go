@@ -3,6 +3,7 @@ package object
 import (
 	"bytes"
 	"cmp"
+	"debug/elf"
 	"encoding/binary"
 	"slices"
 	"sort"
@@ -36,16 +37,16 @@ type linkage struct {
 	dynamic *symbolTable
 }
 
-func (f *File) findLinkage() *linkage {
-	t := &linkage{dynamic: f.own().dynamic}
+func (l *symbols) findLinkage() *linkage {
+	t := &linkage{dynamic: l.own().dynamic}
 	// Stubs that cannot be read because of a fault have no names.
-	_ = f.guard(".plt", func() {
+	_ = l.headers.file.guard(".plt", func() {
 		for _, name := range pltSections {
-			if s := f.Section(name); s != nil {
+			if s := l.headers.Section(name); s != nil {
 				t.stubs = append(t.stubs, s.pltStubs()...)
 			}
 		}
-		t.findSlots(f)
+		t.findSlots(l.relocations(".rela.plt"), l.relocations(".rela.dyn"))
 	})
 	t.byAddr = make([]int, len(t.stubs))
 	for i := range t.byAddr {
@@ -53,6 +54,18 @@ func (f *File) findLinkage() *linkage {
 	}
 	slices.SortFunc(t.byAddr, func(i, j int) int { return cmp.Compare(t.stubs[i].addr, t.stubs[j].addr) })
 	return t
+}
+
+func (l *symbols) relocations(section string) []byte {
+	s := l.headers.Section(section)
+	if s == nil || s.Type != uint32(elf.SHT_RELA) {
+		return nil
+	}
+	b, err := s.Data()
+	if err != nil {
+		return nil
+	}
+	return b
 }
 
 // pltStubs decodes a section of stubs, which are 16 bytes long, except in

@@ -18,8 +18,9 @@ type Section struct {
 	Type   uint32 // elf.SHT_*
 	Flags  uint64 // elf.SHF_*
 
-	file      *File
-	index     int // in the section table
+	file      *contents
+	table     []Section // the object's
+	index     int       // in the section table
 	link      uint32
 	entrySize uint64
 	rawSize   uint64 // in the file
@@ -122,58 +123,10 @@ func legacyPacking(b []byte) packing {
 	return packing{method: zlibPacked, size: binary.BigEndian.Uint64(b[4:]), start: 12}
 }
 
-// Section returns the first section with the name; nil if there is none.
-func (f *File) Section(name string) *Section {
-	for i := range f.sections {
-		if f.sections[i].Name == name {
-			return &f.sections[i]
-		}
-	}
-	return nil
-}
-
-// SectionAt returns the loaded section that covers a link-time address; nil
-// if none does.
-func (f *File) SectionAt(vaddr uint64) *Section {
-	for i := range f.sections {
-		s := &f.sections[i]
-		if s.Flags&uint64(elf.SHF_ALLOC) == 0 || vaddr < s.Addr || vaddr-s.Addr >= s.Size {
-			continue
-		}
-		// .tbss has an address but occupies no memory there.
-		if s.Type == uint32(elf.SHT_NOBITS) && s.Flags&uint64(elf.SHF_TLS) != 0 {
-			continue
-		}
-		return s
-	}
-	return nil
-}
-
-// sectionOfType returns the first section of a type that has contents here.
-func (f *File) sectionOfType(kind elf.SectionType) *Section {
-	for i := range f.sections {
-		if f.sections[i].Type == uint32(kind) {
-			return &f.sections[i]
-		}
-	}
-	return nil
-}
-
 // linked returns the section that s's sh_link names, nil if there is none.
 func (s *Section) linked() *Section {
-	if s.link == 0 || int64(s.link) >= int64(len(s.file.sections)) {
+	if s.link == 0 || int64(s.link) >= int64(len(s.table)) {
 		return nil
 	}
-	return &s.file.sections[s.link]
-}
-
-// FilledSection returns the first section with the name that is not empty;
-// nil if there is none.
-func (f *File) FilledSection(name string) *Section {
-	for i := range f.sections {
-		if f.sections[i].Name == name && f.sections[i].Size > 0 {
-			return &f.sections[i]
-		}
-	}
-	return nil
+	return &s.table[s.link]
 }

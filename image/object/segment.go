@@ -21,13 +21,13 @@ func (p *program) segment() Segment {
 
 // Segments returns the PT_LOAD segments in file order. The slice must not be
 // written to.
-func (f *File) Segments() []Segment { return f.loads }
+func (h *headers) Segments() []Segment { return h.loads }
 
 // Program returns the first program header of a type, such as
 // elf.PT_GNU_EH_FRAME or elf.PT_DYNAMIC.
-func (f *File) Program(kind elf.ProgType) (Segment, bool) {
-	for i := range f.programs {
-		if p := &f.programs[i]; p.kind == uint32(kind) {
+func (h *headers) Program(kind elf.ProgType) (Segment, bool) {
+	for i := range h.programs {
+		if p := &h.programs[i]; p.kind == uint32(kind) {
 			return p.segment(), true
 		}
 	}
@@ -35,23 +35,23 @@ func (f *File) Program(kind elf.ProgType) (Segment, bool) {
 }
 
 // TLS returns the PT_TLS segment.
-func (f *File) TLS() (Segment, bool) { return f.Program(elf.PT_TLS) }
+func (h *headers) TLS() (Segment, bool) { return h.Program(elf.PT_TLS) }
 
 // ReadAddr reads loaded file contents at a link-time address. Bytes beyond a
 // segment's file size, which the loader zeroes, are an error: the process
 // owns them. Writable segments are read as they were before relocation.
-func (f *File) ReadAddr(p []byte, vaddr uint64) (int, error) {
-	if f.hollow {
-		return 0, f.formatError("", 0, "address %#x: a debug file holds no loaded contents", vaddr)
+func (h *headers) ReadAddr(p []byte, vaddr uint64) (int, error) {
+	if h.hollow {
+		return 0, h.file.formatError("", 0, "address %#x: a debug file holds no loaded contents", vaddr)
 	}
 	done := 0
 	for done < len(p) {
-		b, err := f.loadedAt(vaddr + uint64(done))
+		b, err := h.loadedAt(vaddr + uint64(done))
 		if err != nil {
 			return done, err
 		}
 		n := 0
-		if err := f.guard("", func() { n = copy(p[done:], b) }); err != nil {
+		if err := h.file.guard("", func() { n = copy(p[done:], b) }); err != nil {
 			return done, err
 		}
 		done += n
@@ -61,26 +61,26 @@ func (f *File) ReadAddr(p []byte, vaddr uint64) (int, error) {
 
 // loadedAt returns the file's bytes from a link-time address to the end of its
 // segment's part of the file; never an empty slice without an error.
-func (f *File) loadedAt(vaddr uint64) ([]byte, error) {
-	for i := range f.loads {
-		s := &f.loads[i]
+func (h *headers) loadedAt(vaddr uint64) ([]byte, error) {
+	for i := range h.loads {
+		s := &h.loads[i]
 		into := vaddr - s.Vaddr
 		if vaddr < s.Vaddr || into >= s.Memsz {
 			continue
 		}
 		if into >= s.Filesz {
-			return nil, f.formatError("", s.Offset, "address %#x is zeroed by the loader, not in the file", vaddr)
+			return nil, h.file.formatError("", s.Offset, "address %#x is zeroed by the loader, not in the file", vaddr)
 		}
 		end := min(s.Filesz, s.Memsz)
-		if b, ok := f.bytes(s.Offset, end); ok {
+		if b, ok := h.file.bytes(s.Offset, end); ok {
 			return b[into:], nil
 		}
 		// A truncated file may still hold the start of the segment.
-		if n := uint64(len(f.data)); s.Offset < n && into < n-s.Offset {
-			return f.data[s.Offset+into:], nil
+		if n := uint64(len(h.file.data)); s.Offset < n && into < n-s.Offset {
+			return h.file.data[s.Offset+into:], nil
 		}
-		return nil, &FormatError{File: f.path, Offset: s.Offset, Err: io.ErrUnexpectedEOF,
+		return nil, &FormatError{File: h.file.path, Offset: s.Offset, Err: io.ErrUnexpectedEOF,
 			Reason: "the segment reaches past the end of the file"}
 	}
-	return nil, f.formatError("", 0, "address %#x is in no loaded segment", vaddr)
+	return nil, h.file.formatError("", 0, "address %#x is in no loaded segment", vaddr)
 }

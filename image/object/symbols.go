@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // ownSymbols are the tables that the object itself holds.
@@ -12,16 +13,35 @@ type ownSymbols struct {
 	static, dynamic *symbolTable // nil when absent
 }
 
-func (f *File) findSymbols() (own ownSymbols) {
+// symbols are all symbols of an object: its own, those of its MiniDebugInfo, those
+// made from relocations, and those of a separate debug file.
+type symbols struct {
+	headers  *headers
+	own      func() ownSymbols
+	links    func() *linkage
+	mini     func() *symbolTable
+	attached atomic.Pointer[[]*symbolTable]
+	attach   sync.Mutex
+}
+
+// find sets up the tables of an object, which are read on demand.
+func (l *symbols) find(h *headers) {
+	l.headers = h
+	l.own = sync.OnceValue(l.findOwn)
+	l.links = sync.OnceValue(l.findLinkage)
+	l.mini = sync.OnceValue(l.findMini)
+}
+
+func (l *symbols) findOwn() (own ownSymbols) {
 	// Tables that cannot be read because of a fault have no symbols.
-	_ = f.guard("", func() {
-		own.static = f.tableOf(elf.SHT_SYMTAB)
-		own.dynamic = f.tableOf(elf.SHT_DYNSYM)
+	_ = l.headers.file.guard("", func() {
+		own.static = l.tableOf(elf.SHT_SYMTAB)
+		own.dynamic = l.tableOf(elf.SHT_DYNSYM)
 		switch {
 		case own.dynamic != nil:
-			f.hashSections(own.dynamic)
-		case len(f.sections) == 0:
-			own.dynamic = f.dynamicTable()
+			l.hashSections(own.dynamic)
+		case len(l.headers.sections) == 0:
+			own.dynamic = l.dynamicTable()
 		}
 	})
 	return own
@@ -35,8 +55,8 @@ func newSymbolTable(symbols, names []byte) *symbolTable {
 
 // tableOf returns the symbol table in the first section of a type, nil if
 // there is none or it has no contents in this file.
-func (f *File) tableOf(kind elf.SectionType) *symbolTable {
-	s := f.sectionOfType(kind)
+func (l *symbols) tableOf(kind elf.SectionType) *symbolTable {
+	s := l.headers.sectionOfType(kind)
 	if s == nil || s.linked() == nil {
 		return nil
 	}
@@ -51,112 +71,91 @@ func (f *File) tableOf(kind elf.SectionType) *symbolTable {
 	return newSymbolTable(symbols, names)
 }
 
-func (f *File) hashSections(t *symbolTable) {
-	if s := f.sectionOfType(elf.SHT_GNU_HASH); s != nil {
+func (l *symbols) hashSections(t *symbolTable) {
+	if s := l.headers.sectionOfType(elf.SHT_GNU_HASH); s != nil {
 		if b, err := s.Data(); err == nil {
 			t.hash = newGNUHash(b)
 		}
 	}
-	if s := f.sectionOfType(elf.SHT_HASH); s != nil && t.hash == nil {
+	if s := l.headers.sectionOfType(elf.SHT_HASH); s != nil && t.hash == nil {
 		if b, err := s.Data(); err == nil {
 			t.hash = newSysvHash(b)
 		}
 	}
-	if s := f.sectionOfType(elf.SHT_GNU_VERSYM); s != nil {
+	if s := l.headers.sectionOfType(elf.SHT_GNU_VERSYM); s != nil {
 		t.versions, _ = s.Data()
 	}
 }
 
-// AddSymbols adds the symbols of f's separate debug file to f's own. debug
-// must stay open as long as f.
-func (f *File) AddSymbols(debug *File) {
-	if debug == nil || debug == f {
-		return
-	}
+// add adds the static symbols of the separate debug file.
+func (l *symbols) add(debug *symbols) {
 	static := debug.own().static
 	if static == nil {
 		return
 	}
 	table := newSymbolTable(static.symbols, static.names)
-	table.separate, table.shift = true, f.shiftOf(debug)
-	f.attach.Lock()
-	defer f.attach.Unlock()
-	tables := append([]*symbolTable{}, f.attachedTables()...)
+	table.separate, table.shift = true, l.shiftOf(debug.headers)
+	l.attach.Lock()
+	defer l.attach.Unlock()
+	tables := append([]*symbolTable{}, l.attachedTables()...)
 	tables = append(tables, table)
-	f.attached.Store(&tables)
+	l.attached.Store(&tables)
 }
 
 // shiftOf returns the distance to add to the addresses of a debug file made
 // before prelink(8) moved the object. Segments cannot tell it, because patchelf
 // inserts new ones in front.
-func (f *File) shiftOf(debug *File) uint64 {
-	moved, from := f.Section(".text"), debug.Section(".text")
+func (l *symbols) shiftOf(debug *headers) uint64 {
+	moved, from := l.headers.Section(".text"), debug.Section(".text")
 	if moved == nil || from == nil {
 		return 0
 	}
 	return moved.Addr - from.Addr
 }
 
-func (f *File) attachedTables() []*symbolTable {
-	if tables := f.attached.Load(); tables != nil {
+func (l *symbols) attachedTables() []*symbolTable {
+	if tables := l.attached.Load(); tables != nil {
 		return *tables
 	}
 	return nil
 }
 
-// SymbolAt returns the function or object symbol that covers the link-time
-// address: the innermost one whose [Value, Value+Size) holds it, else the
-// nearest preceding sizeless one in the same section, if no sized one starts
-// between. Among several with the same value it takes the name that is last
-// in byte order, whatever its binding, as gdb does: "write" before "__write";
-// but the object's own tables before separate ones.
-// Symbol tables are .symtab, .dynsym, those of AddSymbols, and, for an
-// address that these do not cover, that of .gnu_debugdata; and, made from the
-// relocations, PLT stubs ("read@plt") and their words of the global offset
-// table ("read@got.plt").
-// An address in a file truncated meanwhile has no symbol.
-func (f *File) SymbolAt(vaddr uint64) (s Symbol, ok bool) {
-	if f.guard("", func() { s, ok = f.symbolAt(vaddr) }) != nil {
-		return Symbol{}, false
-	}
-	return s, ok
-}
-
-func (f *File) symbolAt(vaddr uint64) (Symbol, bool) {
-	section := f.SectionAt(vaddr)
+// at looks up the symbol that covers an address: see File.SymbolAt.
+func (l *symbols) at(vaddr uint64) (Symbol, bool) {
+	section := l.headers.SectionAt(vaddr)
 	if section != nil {
-		if s, ok := f.linkageAt(section, vaddr); ok {
+		if s, ok := l.linkageAt(section, vaddr); ok {
 			return s, true
 		}
 	}
-	own := f.own()
+	own := l.own()
 	var best match
-	for _, t := range append([]*symbolTable{own.static, own.dynamic}, f.attachedTables()...) {
+	for _, t := range append([]*symbolTable{own.static, own.dynamic}, l.attachedTables()...) {
 		if t != nil {
 			best = best.merge(t.lookup(vaddr))
 		}
 	}
-	if !best.hasCover && own.static == nil && len(f.attachedTables()) == 0 {
-		if t := f.mini(); t != nil {
+	if !best.hasCover && own.static == nil && len(l.attachedTables()) == 0 {
+		if t := l.mini(); t != nil {
 			best = best.merge(t.lookup(vaddr))
 		}
 	}
 	switch {
 	case best.hasCover:
 		return best.table.symbol(&best.cover), true
-	case best.hasMark && f.SectionAt(best.mark.value+best.table.shift) == section:
+	case best.hasMark && l.headers.SectionAt(best.mark.value+best.table.shift) == section:
 		return best.table.symbol(&best.mark), true
 	}
 	return Symbol{}, false
 }
 
 // linkageAt names a PLT stub or a word of the global offset table.
-func (f *File) linkageAt(section *Section, vaddr uint64) (Symbol, bool) {
+func (l *symbols) linkageAt(section *Section, vaddr uint64) (Symbol, bool) {
 	switch {
 	case strings.HasPrefix(section.Name, ".plt"):
-		return f.links().stubAt(vaddr)
+		return l.links().stubAt(vaddr)
 	case strings.HasPrefix(section.Name, ".got"):
-		return f.links().wordAt(vaddr)
+		return l.links().wordAt(vaddr)
 	}
 	return Symbol{}, false
 }
@@ -202,44 +201,49 @@ func later(m, o match, a, b rawSymbol) match {
 	return m
 }
 
-// SymbolNamed returns the symbol with exactly this (mangled, unversioned)
-// name: of several the default version, and global before weak before local.
-// Tables are searched in the order .dynsym, .symtab, those of AddSymbols,
-// .gnu_debugdata. "read@plt" names a PLT stub.
-func (f *File) SymbolNamed(name string) (s Symbol, ok bool) {
-	if f.guard("", func() { s, ok = f.symbolNamed(name) }) != nil {
-		return Symbol{}, false
-	}
-	return s, ok
-}
-
-func (f *File) symbolNamed(name string) (Symbol, bool) {
+// named looks up a symbol by its name: see File.SymbolNamed.
+func (l *symbols) named(name string) (Symbol, bool) {
 	if strings.HasSuffix(name, "@plt") {
-		return f.links().stubNamed(name)
+		return l.links().stubNamed(name)
 	}
-	own := f.own()
-	for _, t := range append([]*symbolTable{own.dynamic, own.static}, f.attachedTables()...) {
+	own := l.own()
+	for _, t := range append([]*symbolTable{own.dynamic, own.static}, l.attachedTables()...) {
 		if s, ok := t.named(name); ok {
 			return s, true
 		}
 	}
-	if own.static == nil && len(f.attachedTables()) == 0 {
-		return f.mini().named(name)
+	if own.static == nil && len(l.attachedTables()) == 0 {
+		return l.mini().named(name)
 	}
 	return Symbol{}, false
 }
 
-// SymbolSource says where symbols come from: "symtab" (the object's own or
-// that of AddSymbols), "minidebuginfo", "dynsym", "none".
-func (f *File) SymbolSource() string {
-	own := f.own()
+// source says where symbols come from: see File.SymbolSource.
+func (l *symbols) source() string {
+	own := l.own()
 	switch {
-	case own.static != nil || len(f.attachedTables()) > 0:
+	case own.static != nil || len(l.attachedTables()) > 0:
 		return "symtab"
-	case f.Section(miniSection) != nil:
+	case l.headers.Section(miniSection) != nil:
 		return "minidebuginfo"
 	case own.dynamic != nil:
 		return "dynsym"
 	}
 	return "none"
+}
+
+func (l *symbols) threadLocalAt(offset uint64) (Symbol, bool) {
+	own := l.own()
+	for _, t := range append([]*symbolTable{own.static, own.dynamic}, l.attachedTables()...) {
+		if t == nil {
+			continue
+		}
+		for i := range t.count() {
+			raw := t.symbolAt(i)
+			if raw.symbolKind() == SymbolTLS && raw.defined() && offset >= raw.value && offset-raw.value < max(raw.size, 1) {
+				return t.symbol(&raw), true
+			}
+		}
+	}
+	return Symbol{}, false
 }

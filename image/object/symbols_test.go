@@ -17,7 +17,7 @@ import (
 func TestEverySymbolIsFound(t *testing.T) {
 	for _, path := range []string{systemLibc(t), build(t), withoutSections(t, systemLibc(t)), build(t, "-Wl,--hash-style=sysv")} {
 		f := open(t, path)
-		table := f.own().dynamic
+		table := f.symbols.own().dynamic
 		if table == nil || table.hash == nil {
 			t.Fatalf("%s: no dynamic symbols or no hash", path)
 		}
