@@ -35,7 +35,7 @@ func (h *Heap) Thread(n uint32) (Thread, error) {
 	if n == 0 || uint64(n) >= h.root.Threads.Used {
 		return Thread{}, fmt.Errorf("agent: there is no thread %d", n)
 	}
-	raw, err := readRaw[RawThread](h, fmt.Sprintf("thread %d", n), h.root.Threads.Start+uint64(n)*threadSize)
+	raw, err := readRaw[RawThread](h.source, fmt.Sprintf("thread %d", n), h.root.Threads.Start+uint64(n)*threadSize)
 	if err != nil {
 		return Thread{}, err
 	}
@@ -49,7 +49,7 @@ func (h *Heap) Site(n uint32) ([]evidence.Addr, error) {
 	if n == 0 || uint64(n) >= h.root.Sites.Used {
 		return nil, fmt.Errorf("agent: there is no site %d", n)
 	}
-	raw, err := readRaw[RawSite](h, fmt.Sprintf("site %d", n), h.root.Sites.Start+uint64(n)*siteSize)
+	raw, err := readRaw[RawSite](h.source, fmt.Sprintf("site %d", n), h.root.Sites.Start+uint64(n)*siteSize)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (h *Heap) Errors() (list []Error, more int, err error) {
 		return nil, 0, fmt.Errorf("agent: implausible address %#x of the errors", h.root.Errors)
 	}
 	for i := range kept {
-		raw, err := readRaw[RawError](h, fmt.Sprintf("error %d", i), h.root.Errors+uint64(i)*size)
+		raw, err := readRaw[RawError](h.source, fmt.Sprintf("error %d", i), h.root.Errors+uint64(i)*size)
 		if err != nil {
 			return list, count - i, err
 		}

@@ -28,7 +28,7 @@ func (h *Heap) Guards(o *Object) (before, behind Range, err error) {
 		before, behind = o.largeGuards()
 		return before, behind, nil
 	}
-	s, err := h.spanAt(o.Slot)
+	s, err := h.spans.spanAt(o.Slot)
 	if err != nil {
 		return before, behind, err
 	}
@@ -86,7 +86,7 @@ func (s *Span) canaryWord(secret uint64, i int) uint64 {
 // CanaryWordOf is what the canaries of an object have at addresses that are
 // multiples of 8. The error says why its span could not be read.
 func (h *Heap) CanaryWordOf(o *Object) (uint64, error) {
-	s, err := h.spanAt(o.Slot)
+	s, err := h.spans.spanAt(o.Slot)
 	if err != nil {
 		return 0, err
 	}
@@ -143,7 +143,7 @@ const (
 // the caller, who knows which end is the far one.
 func (h *Heap) Damage(o *Object, r Range, word uint64) (*evidence.Damage, error) {
 	got := make([]byte, r.Len())
-	if err := h.read("guarded bytes", uint64(r.Start), got); err != nil {
+	if err := h.source.read("guarded bytes", uint64(r.Start), got); err != nil {
 		return nil, err
 	}
 	want := make([]byte, len(got))
@@ -172,7 +172,7 @@ func (h *Heap) Damage(o *Object, r Range, word uint64) (*evidence.Damage, error)
 	// The object's own memory and its guards: the bytes before say nothing.
 	low := max(min(o.Slot, r.Start), d.Start&^15-maxBefore)
 	before := make([]byte, d.Start-low)
-	if _, err := h.memory.ReadMemory(low, before); err == nil {
+	if _, err := h.source.memory.ReadMemory(low, before); err == nil {
 		d.Before = hex.EncodeToString(before)
 	}
 	return d, nil

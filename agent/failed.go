@@ -19,7 +19,7 @@ type FailedAllocation struct {
 
 // LastFailure returns the last allocation that failed; ok is false if none did.
 func (h *Heap) LastFailure() (f FailedAllocation, ok bool, err error) {
-	r := &h.root
+	r := h.root
 	if r.Failures == 0 {
 		return FailedAllocation{}, false, nil
 	}
@@ -31,7 +31,7 @@ func (h *Heap) LastFailure() (f FailedAllocation, ok bool, err error) {
 	if th.Heap < 0 || uint64(th.Heap) >= r.Heaps.Used {
 		return f, true, fmt.Errorf("agent: thread %d has heap %d, and there are %d", r.FailedThread, th.Heap, r.Heaps.Used)
 	}
-	raw, err := readRaw[RawHeap](h, "a heap", r.Heaps.Start+uint64(th.Heap)*uint64(binary.Size(RawHeap{})))
+	raw, err := readRaw[RawHeap](h.source, "a heap", r.Heaps.Start+uint64(th.Heap)*uint64(binary.Size(RawHeap{})))
 	if err != nil {
 		return f, true, err
 	}

@@ -34,7 +34,7 @@ func (h *Heap) Quarantine(workers int, visit func(worker int, entries []Freed) e
 		raw, entries := make([]byte, entriesPerRun*freedSize), make([]Freed, entriesPerRun)
 		return func(r run) error {
 			p := raw[:r.n*freedSize]
-			if err := patience.read(h, "entries of a quarantine", r.addr, p); err != nil {
+			if err := patience.read(h.source, "entries of a quarantine", r.addr, p); err != nil {
 				return err
 			}
 			for i := range r.n {
@@ -59,7 +59,7 @@ func (h *Heap) eachRing(runs chan<- run) Gaps {
 				continue
 			}
 			capacity := uint64(r.Mask) + 1
-			if n > capacity || capacity&uint64(r.Mask) != 0 || capacity > room || !h.inMeta(r.Entries, capacity*freedSize) {
+			if n > capacity || capacity&uint64(r.Mask) != 0 || capacity > room || !h.root.inMeta(r.Entries, capacity*freedSize) {
 				gaps.Add(fmt.Errorf("agent: heap %d, class %d: implausible ring of %d entries at %#x, %d used", i, class, capacity, r.Entries, n))
 				continue
 			}

@@ -12,17 +12,17 @@ const GuardRange = 4096
 // origin, whose bytes all have their high bit set, is taken for a guard is an
 // accident of 2^-43 for each slot of the heap.
 func (h *Heap) GuardWord(value uint64) (o Object, offset int64, found bool, gaps Gaps) {
-	candidates := h.guardNumbers(value)
+	candidates := h.root.guardNumbers(value)
 	if len(candidates) == 0 {
 		return Object{}, 0, false, Gaps{}
 	}
-	gaps = h.eachSpan(func(s *Span) {
+	gaps = h.spans.each(func(s *Span) {
 		for _, c := range candidates {
 			i, ok := s.slotOfNumber(c.number)
 			if !ok || found {
 				continue
 			}
-			if candidate, err := h.objectAt(s, i); err == nil && candidate.State != Fresh {
+			if candidate, err := h.spans.objectAt(s, i); err == nil && candidate.State != Fresh {
 				o, offset, found = candidate, c.offset, true
 			}
 		}
@@ -38,7 +38,7 @@ type guardNumber struct {
 
 // guardNumbers inverts CanaryWord for all offsets. The guard does not say what
 // the high bits of the product's bytes were: all 256 possibilities are tried.
-func (h *Heap) guardNumbers(value uint64) (list []guardNumber) {
+func (r *heapRoot) guardNumbers(value uint64) (list []guardNumber) {
 	const upper = CanaryHigh &^ (1<<24 - 1) // bytes that an offset leaves alone but for a carry
 	if value&upper != upper {
 		return nil
@@ -48,13 +48,13 @@ func (h *Heap) guardNumbers(value uint64) (list []guardNumber) {
 		if word&CanaryHigh != CanaryHigh {
 			continue
 		}
-		low := (word ^ h.root.Options.Canary) &^ CanaryHigh
+		low := (word ^ r.Options.Canary) &^ CanaryHigh
 		for bits := range uint64(256) {
 			product := low
 			for i := range 8 {
 				product |= bits >> i & 1 << (8*i + 7)
 			}
-			if number := product * canaryInverse; h.isSlotNumber(number) {
+			if number := product * canaryInverse; r.isSlotNumber(number) {
 				list = append(list, guardNumber{number, offset})
 			}
 		}
@@ -66,8 +66,7 @@ func (h *Heap) guardNumbers(value uint64) (list []guardNumber) {
 const canaryInverse = 0xf1c990a994a4c737
 
 // isSlotNumber reports whether a slot can have this number.
-func (h *Heap) isSlotNumber(n uint64) bool {
-	r := &h.root
+func (r *heapRoot) isSlotNumber(n uint64) bool {
 	small, large := n-SlotNumber(r.Meta.Start), n-LargeNumber(r.Spans.Start)
 	return small < SlotNumber(r.Meta.Mapped) || large < r.Spans.Used
 }

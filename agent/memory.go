@@ -15,9 +15,12 @@ type Memory interface {
 	ReadMemory(addr evidence.Addr, p []byte) (int, error)
 }
 
+// source reads the agent's structures.
+type source struct{ memory Memory }
+
 // read fills p, and what names it in the error.
-func (h *Heap) read(what string, addr uint64, p []byte) error {
-	n, err := h.memory.ReadMemory(evidence.Addr(addr), p)
+func (s source) read(what string, addr uint64, p []byte) error {
+	n, err := s.memory.ReadMemory(evidence.Addr(addr), p)
 	if err != nil {
 		return fmt.Errorf("agent: %s at %#x: %w", what, addr, err)
 	}
@@ -28,10 +31,10 @@ func (h *Heap) read(what string, addr uint64, p []byte) error {
 }
 
 // readRaw fills one of the Raw types.
-func readRaw[T any](h *Heap, what string, addr uint64) (T, error) {
+func readRaw[T any](s source, what string, addr uint64) (T, error) {
 	var v T
 	p := make([]byte, binary.Size(&v))
-	if err := h.read(what, addr, p); err != nil {
+	if err := s.read(what, addr, p); err != nil {
 		return v, err
 	}
 	if _, err := binary.Decode(p, binary.LittleEndian, &v); err != nil {

@@ -15,12 +15,12 @@ const maxFailures = 1000
 
 var errGivenUp = errors.New("agent: given up after a thousand reads in a row that failed")
 
-// read is Heap.read while there is patience left.
-func (p *patience) read(h *Heap, what string, addr uint64, data []byte) error {
+// read is source.read while there is patience left.
+func (p *patience) read(s source, what string, addr uint64, data []byte) error {
 	if p.failed.Load() >= maxFailures {
 		return errGivenUp
 	}
-	err := h.read(what, addr, data)
+	err := s.read(what, addr, data)
 	if err != nil {
 		p.failed.Add(1)
 	} else if p.failed.Load() != 0 {

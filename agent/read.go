@@ -36,7 +36,7 @@ func (r *Reader) Slots(b *Batch, choose func(i int) Range, visit func(i int, at 
 	start, end := b.Memory()
 	next := 0
 	for at := start; at < end; {
-		n, readErr := r.heap.memory.ReadMemory(at, r.buffer[:end-at])
+		n, readErr := r.heap.source.memory.ReadMemory(at, r.buffer[:end-at])
 		if readErr == nil && n < int(end-at) {
 			readErr = fmt.Errorf("only %d of %d bytes could be read", n, end-at)
 		}
@@ -101,7 +101,7 @@ func (r *Reader) oneByOne(b *Batch, choose func(i int) Range, visit func(i int, 
 // to the next call.
 func (r *Reader) Read(part Range) ([]byte, error) {
 	p := r.buffer[:part.Len()]
-	return p, r.heap.read("slot", uint64(part.Start), p)
+	return p, r.heap.source.read("slot", uint64(part.Start), p)
 }
 
 // maxSpans bounds the spans that a reader keeps.
@@ -112,10 +112,10 @@ func (r *Reader) Lookup(addr evidence.Addr) (o Object, found bool, err error) {
 	if !r.heap.InObjects(addr) {
 		return Object{}, false, nil
 	}
-	unit := (uint64(addr) - r.heap.root.Objects.Start) >> UnitShift
+	unit := r.heap.root.unitOf(addr)
 	s, ok := r.spans[unit]
 	if !ok {
-		if s, err = r.heap.spanOf(unit); err != nil {
+		if s, err = r.heap.spans.spanOf(unit); err != nil {
 			return Object{}, false, err
 		}
 		if len(r.spans) >= maxSpans {
@@ -130,6 +130,6 @@ func (r *Reader) Lookup(addr evidence.Addr) (o Object, found bool, err error) {
 	if !ok {
 		return Object{}, false, nil
 	}
-	o, err = r.heap.objectAt(s, slot)
+	o, err = r.heap.spans.objectAt(s, slot)
 	return o, err == nil, err
 }

@@ -95,12 +95,12 @@ type job struct {
 func (h *Heap) Scan(workers int, visit func(worker int, b *Batch) error) Gaps {
 	var p patience
 	return parallel(workers, func(jobs chan<- job) Gaps {
-		return h.eachSpan(func(s *Span) { s.split(jobs) })
+		return h.spans.each(func(s *Span) { s.split(jobs) })
 	}, func(worker int) func(job) error {
 		words, raw := make([]uint64, BatchSlots), make([]byte, 8*BatchSlots)
 		return func(j job) error {
 			b := Batch{Span: j.span, First: j.first, words: words[:j.n]}
-			if err := h.words(&p, j.span, j.first, b.words, raw); err != nil {
+			if err := h.spans.words(&p, j.span, j.first, b.words, raw); err != nil {
 				return err
 			}
 			return visit(worker, &b)
@@ -144,68 +144,13 @@ func (s *Span) split(jobs chan<- job) {
 	}
 }
 
-// spansPerRead is how many records of the spans' window are read at once.
-const spansPerRead = 512
-
-// eachSpan hands out all spans in address order. A span's units are passed
-// over, so that no two spans overlap.
-func (h *Heap) eachSpan(visit func(*Span)) (gaps Gaps) {
-	raw := make([]byte, spansPerRead*spanSize)
-	used := h.root.Spans.Used
-	var patience patience
-	for unit := uint64(0); unit < used; {
-		n := min(spansPerRead, used-unit)
-		p := raw[:n*spanSize]
-		if err := patience.read(h, "records of spans", h.root.Spans.Start+unit*spanSize, p); err != nil {
-			gaps.Add(err)
-			if err == errGivenUp {
-				break
-			}
-			unit += n
-			continue
-		}
-		end := unit + n
-		for unit < end {
-			unit += h.spanIn(p[(unit+n-end)*spanSize:], unit, visit, &gaps)
-		}
-	}
-	return gaps
-}
-
-// spanIn hands out the span whose record p begins with, if there is one, and
-// returns by how many units to advance.
-func (h *Heap) spanIn(p []byte, unit uint64, visit func(*Span), gaps *Gaps) uint64 {
-	if p[0] == SpanNone || p[0] == SpanInterior {
-		return 1
-	}
-	s, err := h.span(unit, decodeSpan(p))
-	if err != nil {
-		gaps.Add(err)
-		return 1
-	}
-	visit(s)
-	return uint64(s.raw.Units)
-}
-
-// words reads the words of slots [first, first+len(words)) by way of raw.
-func (h *Heap) words(p *patience, s *Span, first int, words []uint64, raw []byte) error {
-	raw = raw[:8*len(words)]
-	if err := p.read(h, "words of slots", s.raw.Words+8*uint64(first), raw); err != nil {
-		return err
-	}
-	for i := range words {
-		words[i] = binary.LittleEndian.Uint64(raw[8*i:])
-	}
-	return nil
-}
-
 // eachHeap reads the heaps of all threads.
 func (h *Heap) eachHeap(visit func(i uint64, raw *RawHeap, gaps *Gaps)) (gaps Gaps) {
 	var patience patience
 	p := make([]byte, binary.Size(RawHeap{}))
 	for i := range h.root.Heaps.Used {
 		addr := h.root.Heaps.Start + i*uint64(len(p))
-		if err := patience.read(h, "a heap", addr, p); err != nil {
+		if err := patience.read(h.source, "a heap", addr, p); err != nil {
 			gaps.Add(err)
 			if err == errGivenUp {
 				break

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"diagnose/evidence"
 )
@@ -109,50 +108,4 @@ func decodeSpan(p []byte) RawSpan {
 		Magic: u64(32), Words: u64(40), Bitmap: u64(48), Object: u64(56), Size: u64(64), End: u64(72), Next: u64(80), Prev: u64(88),
 		FreeSite: u32(96), FreeThread: u32(100), Reserved: [3]uint64{u64(104), u64(112), u64(120)},
 	}
-}
-
-// span checks the record of a unit that should begin a span.
-func (h *Heap) span(unit uint64, raw RawSpan) (*Span, error) {
-	start := h.root.Objects.Start + unit<<UnitShift
-	s := &Span{Index: unit, Start: evidence.Addr(start), End: evidence.Addr(start + uint64(raw.Units)<<UnitShift), raw: raw}
-	if err := h.plausible(s); err != nil {
-		return nil, fmt.Errorf("agent: span of unit %d at %#x: %w", unit, start, err)
-	}
-	return s, nil
-}
-
-func (h *Heap) plausible(s *Span) error {
-	raw := &s.raw
-	if raw.Units == 0 || s.Index+uint64(raw.Units) > h.root.Spans.Used {
-		return fmt.Errorf("implausible length of %d units", raw.Units)
-	}
-	switch raw.Kind {
-	case SpanSmall:
-		words := uint64(raw.Slots)
-		length := uint64(raw.Units) << UnitShift
-		if raw.Slot < 16 || raw.Slot > SmallMax || raw.Slot%16 != 0 || raw.First < 16 || raw.First > 4096 || raw.First%16 != 0 ||
-			uint64(raw.First)+words*uint64(raw.Slot) > length || raw.Carved > raw.Slots {
-			return fmt.Errorf("%d of %d slots of %d bytes after %d bytes do not fit %#x bytes", raw.Carved, raw.Slots, raw.Slot, raw.First, length)
-		}
-		if !h.inMeta(raw.Words, 8*words) {
-			return fmt.Errorf("%d words at %#x are outside the metadata", words, raw.Words)
-		}
-	case SpanLarge, SpanFreed:
-		if raw.End > uint64(s.End) || raw.Object < uint64(s.Start) || raw.Object > raw.End || raw.Size > raw.End-raw.Object {
-			return fmt.Errorf("a large object of %d bytes at %#x does not fit up to %#x", raw.Size, raw.Object, raw.End)
-		}
-		// A large object's word is in the record itself.
-		if want := h.root.Spans.Start + s.Index*spanSize + spanWord; raw.Words != want {
-			return fmt.Errorf("the word of a large object is at %#x, expected at %#x", raw.Words, want)
-		}
-	default:
-		return fmt.Errorf("unknown kind %d", raw.Kind)
-	}
-	return nil
-}
-
-// inMeta reports whether a range is in the mapped metadata.
-func (h *Heap) inMeta(addr, size uint64) bool {
-	m := &h.root.Meta
-	return addr >= m.Start && addr%8 == 0 && size <= m.Mapped && addr-m.Start <= m.Mapped-size
 }

@@ -86,7 +86,7 @@ func (h *Heap) Summarize(workers int) *Totals {
 	slices.SortFunc(t.Sites, func(a, b SiteCount) int {
 		return cmp.Or(cmp.Compare(b.LiveBytes, a.LiveBytes), cmp.Compare(b.Live, a.Live), cmp.Compare(a.Call.Site, b.Call.Site))
 	})
-	for _, w := range h.windows()[:5] {
+	for _, w := range h.root.windows()[:5] {
 		t.MetadataBytes += w.raw.Mapped
 	}
 	t.Gaps.Join(h.eachHeap(func(_ uint64, raw *RawHeap, _ *Gaps) {
