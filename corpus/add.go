@@ -111,18 +111,6 @@ type stage struct {
 	root *os.Root
 }
 
-func (c *Corpus) newStage() (*stage, error) {
-	dir := filepath.Join(c.Dir, incomingName, c.owner.stage())
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, explain(err)
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	return &stage{dir, root}, nil
-}
-
 func (s *stage) discard() {
 	s.root.Close()
 	os.RemoveAll(s.dir)
@@ -314,17 +302,4 @@ func insert(ctx context.Context, tx *sql.Tx, e *Entry, files []file) error {
 		return err
 	}
 	return note(ctx, tx, e.ID, "added", e.Source)
-}
-
-// Scratch makes a directory for this process's work on the corpus. discard removes it, or
-// another process after this one has ended.
-func (c *Corpus) Scratch() (dir string, discard func(), err error) {
-	if c.owner == nil {
-		return "", nil, errors.New("corpus: it is open for reading")
-	}
-	s, err := c.newStage()
-	if err != nil {
-		return "", nil, fmt.Errorf("corpus: %w", err)
-	}
-	return s.dir, s.discard, nil
 }

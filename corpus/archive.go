@@ -112,15 +112,15 @@ func (c *Corpus) exportEntry(ctx context.Context, t *tar.Writer, e *Entry) error
 	return nil
 }
 
-func (c *Corpus) linesOf(ctx context.Context, digest string) ([]string, error) {
+func (d *diagnoses) linesOf(ctx context.Context, digest string) ([]string, error) {
 	if digest == "" {
 		return nil, nil
 	}
-	return c.Lines(ctx, digest)
+	return d.Lines(ctx, digest)
 }
 
-func (c *Corpus) filesOf(ctx context.Context, id string) ([]file, error) {
-	rows, err := c.db.QueryContext(ctx, "SELECT name, size, sha256 FROM files WHERE entry = ? ORDER BY name", id)
+func (l *entries) filesOf(ctx context.Context, id string) ([]file, error) {
+	rows, err := l.store.db.QueryContext(ctx, "SELECT name, size, sha256 FROM files WHERE entry = ? ORDER BY name", id)
 	if err != nil {
 		return nil, err
 	}
@@ -339,13 +339,13 @@ func (p *packed) entry(s *stage) (Entry, error) {
 }
 
 // adopt stores diagnoses of versions for which the corpus has none.
-func (c *Corpus) adopt(ctx context.Context, p *packed) error {
+func (d *diagnoses) adopt(ctx context.Context, p *packed) error {
 	id := identity(p.Entry.Kind, p.Files)
 	report, err := pack(p.Report)
 	if err != nil {
 		return err
 	}
-	return c.change(ctx, func(tx *sql.Tx) error {
+	return d.store.change(ctx, func(tx *sql.Tx) error {
 		for i := range p.Diagnoses {
 			var text []byte
 			if i == len(p.Diagnoses)-1 {

@@ -41,9 +41,16 @@ type Cluster struct {
 	Entries []Entry `json:"-"`
 }
 
+// clusters are failures that have one cause, and what users and summaries said of them.
+type clusters struct {
+	store     *store
+	entries   *entries
+	diagnoses *diagnoses
+}
+
 // Clusters groups the failures that have a diagnosis, the most frequent first.
-func (c *Corpus) Clusters(ctx context.Context) ([]Cluster, error) {
-	entries, err := c.List(ctx, Filter{Dropped: true})
+func (k *clusters) Clusters(ctx context.Context) ([]Cluster, error) {
+	entries, err := k.entries.List(ctx, Filter{Dropped: true})
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +70,7 @@ func (c *Corpus) Clusters(ctx context.Context) ([]Cluster, error) {
 	list := make([]Cluster, 0, len(groups))
 	for _, g := range groups {
 		g.describe()
-		if err := c.recall(ctx, g); err != nil {
+		if err := k.recall(ctx, g); err != nil {
 			return nil, fmt.Errorf("corpus: %w", err)
 		}
 		list = append(list, *g)
@@ -92,12 +99,12 @@ func (g *Cluster) describe() {
 }
 
 // recall sets the fields that the corpus stores for a cluster.
-func (c *Corpus) recall(ctx context.Context, g *Cluster) error {
+func (k *clusters) recall(ctx context.Context, g *Cluster) error {
 	var err error
-	if g.Lines, err = c.Lines(ctx, g.Digest); err != nil {
+	if g.Lines, err = k.diagnoses.Lines(ctx, g.Digest); err != nil {
 		return err
 	}
-	rows, err := c.db.QueryContext(ctx, "SELECT reported_at, fixed_at, note, returned_at FROM clusters WHERE digest = ?", g.Digest)
+	rows, err := k.store.db.QueryContext(ctx, "SELECT reported_at, fixed_at, note, returned_at FROM clusters WHERE digest = ?", g.Digest)
 	if err != nil {
 		return err
 	}
@@ -142,8 +149,8 @@ func (g *Cluster) BackSince(fixed time.Time) string {
 }
 
 // FindCluster returns the cluster whose digest begins with a prefix.
-func (c *Corpus) FindCluster(ctx context.Context, prefix string) (Cluster, error) {
-	list, err := c.Clusters(ctx)
+func (k *clusters) FindCluster(ctx context.Context, prefix string) (Cluster, error) {
+	list, err := k.Clusters(ctx)
 	if err != nil {
 		return Cluster{}, err
 	}
@@ -158,17 +165,17 @@ func (c *Corpus) FindCluster(ctx context.Context, prefix string) (Cluster, error
 }
 
 // Fixed marks a cluster as fixed at a time.
-func (c *Corpus) Fixed(ctx context.Context, digest string, at time.Time, text string) error {
-	return c.mark(ctx, digest, "fixed", text, "fixed_at = ?, returned_at = NULL, note = ?", at.UnixNano(), text)
+func (k *clusters) Fixed(ctx context.Context, digest string, at time.Time, text string) error {
+	return k.mark(ctx, digest, "fixed", text, "fixed_at = ?, returned_at = NULL, note = ?", at.UnixNano(), text)
 }
 
 // Reopened removes the mark.
-func (c *Corpus) Reopened(ctx context.Context, digest, text string) error {
-	return c.mark(ctx, digest, "reopened", text, "fixed_at = NULL, returned_at = NULL, note = ?", text)
+func (k *clusters) Reopened(ctx context.Context, digest, text string) error {
+	return k.mark(ctx, digest, "reopened", text, "fixed_at = NULL, returned_at = NULL, note = ?", text)
 }
 
-func (c *Corpus) mark(ctx context.Context, digest, what, detail, set string, args ...any) error {
-	return c.change(ctx, func(tx *sql.Tx) error {
+func (k *clusters) mark(ctx context.Context, digest, what, detail, set string, args ...any) error {
+	return k.store.change(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO clusters (digest) VALUES (?)", digest); err != nil {
 			return err
 		}
@@ -181,8 +188,8 @@ func (c *Corpus) mark(ctx context.Context, digest, what, detail, set string, arg
 
 // Reported notes that a summary had clusters as new, and others as back, at a time. Earlier
 // notes are not changed.
-func (c *Corpus) Reported(ctx context.Context, at time.Time, fresh, back []string) error {
-	return c.change(ctx, func(tx *sql.Tx) error {
+func (k *clusters) Reported(ctx context.Context, at time.Time, fresh, back []string) error {
+	return k.store.change(ctx, func(tx *sql.Tx) error {
 		for column, list := range map[string][]string{"reported_at": fresh, "returned_at": back} {
 			for _, digest := range list {
 				if _, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO clusters (digest) VALUES (?)", digest); err != nil {

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // The names in a corpus's directory.
@@ -41,8 +39,19 @@ type Corpus struct {
 	// Dir is its directory.
 	Dir string
 
-	db    *sql.DB
-	owner *owner // nil: opened for reading
+	*store
+	folders
+	entries
+	diagnoses
+	clusters
+	reported
+}
+
+func newCorpus(s *store) *Corpus {
+	c := &Corpus{Dir: s.dir, store: s, folders: folders{s}, entries: entries{s}, reported: reported{s}}
+	c.diagnoses = diagnoses{s, &c.entries}
+	c.clusters = clusters{s, &c.entries, &c.diagnoses}
+	return c
 }
 
 // Create opens a corpus for changes. It creates the corpus in a directory that is empty or does
@@ -155,7 +164,7 @@ func open(ctx context.Context, dir string, change bool) (*Corpus, error) {
 	if err != nil {
 		return nil, fmt.Errorf("corpus %s: %w", dir, err)
 	}
-	c := &Corpus{Dir: abs, db: db}
+	c := newCorpus(&store{dir: abs, db: db})
 	if err := c.begin(ctx, change); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("corpus %s: %w", dir, err)
@@ -188,117 +197,4 @@ func (c *Corpus) Close() error {
 		c.owner.close()
 	}
 	return err
-}
-
-// change runs f in a transaction. No other transaction writes meanwhile.
-func (c *Corpus) change(ctx context.Context, f func(*sql.Tx) error) error {
-	if c.owner == nil {
-		return errors.New("corpus: it is open for reading")
-	}
-	tx, err := c.db.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("corpus: %w", err)
-	}
-	defer tx.Rollback()
-	if err := f(tx); err != nil {
-		return err
-	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("corpus: %w", err)
-	}
-	return nil
-}
-
-// EntryDir returns the directory of an entry's files.
-func (c *Corpus) EntryDir(id string) string { return filepath.Join(c.Dir, entriesName, id) }
-
-// sweep removes the unfinished work of processes that have ended.
-func (c *Corpus) sweep(ctx context.Context) error {
-	if err := c.sweepIncoming(); err != nil {
-		return err
-	}
-	list, err := os.ReadDir(filepath.Join(c.Dir, entriesName))
-	if err != nil {
-		return err
-	}
-	known, err := column(ctx, c.db, "SELECT id FROM entries WHERE dropped_at IS NULL")
-	if err != nil {
-		return err
-	}
-	extra := false
-	for _, e := range list {
-		extra = extra || !known[e.Name()]
-	}
-	if !extra {
-		return nil
-	}
-	// An entry that is being added has its directory before its row.
-	return c.change(ctx, func(tx *sql.Tx) error {
-		known, err := column(ctx, tx, "SELECT id FROM entries WHERE dropped_at IS NULL")
-		for i := 0; err == nil && i < len(list); i++ {
-			if !known[list[i].Name()] {
-				err = os.RemoveAll(c.EntryDir(list[i].Name()))
-			}
-		}
-		return err
-	})
-}
-
-func (c *Corpus) sweepIncoming() error {
-	if err := sweepHidden(c.Dir); err != nil {
-		return err
-	}
-	for _, name := range []string{incomingName, ownersName} {
-		list, err := os.ReadDir(filepath.Join(c.Dir, name))
-		if err != nil {
-			return err
-		}
-		for _, e := range list {
-			who, _, _ := cutOwner(e.Name())
-			if alive(c.Dir, who) {
-				continue
-			}
-			if err := os.RemoveAll(filepath.Join(c.Dir, name, e.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// column returns the values of a query's only column.
-func column(ctx context.Context, db querier, query string, args ...any) (map[string]bool, error) {
-	rows, err := db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	set := map[string]bool{}
-	for rows.Next() {
-		var s string
-		if err := rows.Scan(&s); err != nil {
-			return nil, err
-		}
-		set[s] = true
-	}
-	return set, rows.Err()
-}
-
-// note writes a line of the history.
-func note(ctx context.Context, tx *sql.Tx, id, what, detail string) error {
-	_, err := tx.ExecContext(ctx, "INSERT INTO history (at, entry, what, detail) VALUES (?, ?, ?, ?)", time.Now().UnixNano(), id, what, detail)
-	return err
-}
-
-// syncDirectory syncs the names in a directory.
-func syncDirectory(name string) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := f.Sync(); err != nil && !errors.Is(err, unix.EINVAL) { // some file systems cannot sync directories
-		return err
-	}
-	return nil
 }

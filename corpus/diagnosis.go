@@ -23,11 +23,18 @@ const mostReport = 256 << 20
 // ErrTaken says that another process diagnoses an entry, has diagnosed it, or has removed it.
 var ErrTaken = errors.New("corpus: the entry is another process's, or gone")
 
+// diagnoses are the results for entries, their reports and signatures, and the claims of the
+// processes that make them.
+type diagnoses struct {
+	store   *store
+	entries *entries
+}
+
 // Claim claims an entry for a diagnosis, for as long as this process lives. It fails with
 // ErrTaken if another living process has claimed it, if it has a diagnosis of this version, or
 // if its files are gone.
-func (c *Corpus) Claim(ctx context.Context, id, version string) error {
-	return c.change(ctx, func(tx *sql.Tx) error {
+func (d *diagnoses) Claim(ctx context.Context, id, version string) error {
+	return d.store.change(ctx, func(tx *sql.Tx) error {
 		var free bool
 		err := tx.QueryRowContext(ctx, `SELECT dropped_at IS NULL AND NOT EXISTS (SELECT 1 FROM diagnoses WHERE entry = e.id AND version = ?)
 			FROM entries e WHERE id = ?`, version, id).Scan(&free)
@@ -42,25 +49,25 @@ func (c *Corpus) Claim(ctx context.Context, id, version string) error {
 		case errors.Is(err, sql.ErrNoRows):
 		case err != nil:
 			return err
-		case alive(c.Dir, owner):
+		case alive(d.store.dir, owner):
 			return ErrTaken
 		}
-		_, err = tx.ExecContext(ctx, "INSERT OR REPLACE INTO claims (entry, owner, at) VALUES (?, ?, ?)", id, c.owner.name, time.Now().UnixNano())
+		_, err = tx.ExecContext(ctx, "INSERT OR REPLACE INTO claims (entry, owner, at) VALUES (?, ?, ?)", id, d.store.owner.name, time.Now().UnixNano())
 		return err
 	})
 }
 
 // Release releases a claim.
-func (c *Corpus) Release(ctx context.Context, id string) error {
-	return c.change(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "DELETE FROM claims WHERE entry = ? AND owner = ?", id, c.owner.name)
+func (d *diagnoses) Release(ctx context.Context, id string) error {
+	return d.store.change(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "DELETE FROM claims WHERE entry = ? AND owner = ?", id, d.store.owner.name)
 		return err
 	})
 }
 
 // Claimed returns the entries that living processes have claimed.
-func (c *Corpus) Claimed(ctx context.Context) (map[string]bool, error) {
-	rows, err := c.db.QueryContext(ctx, "SELECT entry, owner FROM claims")
+func (d *diagnoses) Claimed(ctx context.Context) (map[string]bool, error) {
+	rows, err := d.store.db.QueryContext(ctx, "SELECT entry, owner FROM claims")
 	if err != nil {
 		return nil, fmt.Errorf("corpus: %w", err)
 	}
@@ -71,7 +78,7 @@ func (c *Corpus) Claimed(ctx context.Context) (map[string]bool, error) {
 		if err := rows.Scan(&entry, &owner); err != nil {
 			return nil, fmt.Errorf("corpus: %w", err)
 		}
-		if alive(c.Dir, owner) {
+		if alive(d.store.dir, owner) {
 			set[entry] = true
 		}
 	}
@@ -90,14 +97,14 @@ type Result struct {
 
 // Finish writes the result for an entry that this process had claimed, and ends the claim, both
 // or neither. It fails with ErrTaken if the entry is gone.
-func (c *Corpus) Finish(ctx context.Context, id string, r Result) error {
+func (d *diagnoses) Finish(ctx context.Context, id string, r Result) error {
 	report, err := pack(r.Report)
 	if err != nil {
 		return err
 	}
 	r.Stack, r.Cause = r.Signature.Stack, r.Signature.Cause
-	return c.change(ctx, func(tx *sql.Tx) error {
-		done, err := tx.ExecContext(ctx, "DELETE FROM claims WHERE entry = ? AND owner = ?", id, c.owner.name)
+	return d.store.change(ctx, func(tx *sql.Tx) error {
+		done, err := tx.ExecContext(ctx, "DELETE FROM claims WHERE entry = ? AND owner = ?", id, d.store.owner.name)
 		if err != nil {
 			return err
 		}
@@ -148,12 +155,12 @@ func insertSignature(ctx context.Context, tx *sql.Tx, s signature.Signature) err
 
 // Undiagnosed returns the entries that a version of diagnose has not seen, the newest failure
 // first, without the runs that passed.
-func (c *Corpus) Undiagnosed(ctx context.Context, version string) ([]Entry, error) {
-	done, err := column(ctx, c.db, "SELECT entry FROM diagnoses WHERE version = ?", version)
+func (d *diagnoses) Undiagnosed(ctx context.Context, version string) ([]Entry, error) {
+	done, err := column(ctx, d.store.db, "SELECT entry FROM diagnoses WHERE version = ?", version)
 	if err != nil {
 		return nil, fmt.Errorf("corpus: %w", err)
 	}
-	list, err := c.List(ctx, Filter{})
+	list, err := d.entries.List(ctx, Filter{})
 	if err != nil {
 		return nil, err
 	}
@@ -162,9 +169,9 @@ func (c *Corpus) Undiagnosed(ctx context.Context, version string) ([]Entry, erro
 
 // Forget removes a version's diagnoses without a report, so that they are tried again, and
 // returns how many there were.
-func (c *Corpus) Forget(ctx context.Context, version string) (int64, error) {
+func (d *diagnoses) Forget(ctx context.Context, version string) (int64, error) {
 	var n int64
-	err := c.change(ctx, func(tx *sql.Tx) error {
+	err := d.store.change(ctx, func(tx *sql.Tx) error {
 		done, err := tx.ExecContext(ctx, "DELETE FROM diagnoses WHERE version = ? AND status = ?", version, statusUndiagnosed)
 		if err == nil {
 			n, err = done.RowsAffected()
@@ -175,8 +182,8 @@ func (c *Corpus) Forget(ctx context.Context, version string) (int64, error) {
 }
 
 // Diagnoses returns all diagnoses of an entry, the earliest first.
-func (c *Corpus) Diagnoses(ctx context.Context, id string) ([]Diagnosis, error) {
-	rows, err := c.db.QueryContext(ctx, `SELECT version, status, reason, stack, cause, kind, proof, summary, started_at, took_ns, cpu_ns, rss_bytes
+func (d *diagnoses) Diagnoses(ctx context.Context, id string) ([]Diagnosis, error) {
+	rows, err := d.store.db.QueryContext(ctx, `SELECT version, status, reason, stack, cause, kind, proof, summary, started_at, took_ns, cpu_ns, rss_bytes
 		FROM diagnoses WHERE entry = ? ORDER BY id`, id)
 	if err != nil {
 		return nil, fmt.Errorf("corpus: %w", err)
@@ -198,9 +205,9 @@ func (c *Corpus) Diagnoses(ctx context.Context, id string) ([]Diagnosis, error) 
 
 // Report returns the JSON document of an entry's last diagnosis that has one. It fails with an
 // *InputError if there is none.
-func (c *Corpus) Report(ctx context.Context, id string) ([]byte, error) {
+func (d *diagnoses) Report(ctx context.Context, id string) ([]byte, error) {
 	var packed []byte
-	err := c.db.QueryRowContext(ctx, "SELECT report FROM diagnoses WHERE entry = ? AND report IS NOT NULL ORDER BY id DESC LIMIT 1", id).Scan(&packed)
+	err := d.store.db.QueryRowContext(ctx, "SELECT report FROM diagnoses WHERE entry = ? AND report IS NOT NULL ORDER BY id DESC LIMIT 1", id).Scan(&packed)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, inputf("the entry %s has no report", id)
 	}
@@ -241,9 +248,9 @@ func unpack(packed []byte) ([]byte, error) {
 }
 
 // Lines returns the lines of a signature.
-func (c *Corpus) Lines(ctx context.Context, digest string) ([]string, error) {
+func (d *diagnoses) Lines(ctx context.Context, digest string) ([]string, error) {
 	var lines string
-	err := c.db.QueryRowContext(ctx, "SELECT lines FROM signatures WHERE digest = ?", digest).Scan(&lines)
+	err := d.store.db.QueryRowContext(ctx, "SELECT lines FROM signatures WHERE digest = ?", digest).Scan(&lines)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, inputf("the corpus has no signature %q", digest)
 	}

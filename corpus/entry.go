@@ -125,10 +125,13 @@ func (f *Filter) takes(e *Entry) bool {
 	return false
 }
 
+// entries are the rows of the failures.
+type entries struct{ store *store }
+
 // List returns the entries that a filter selects, the newest failure first.
-func (c *Corpus) List(ctx context.Context, f Filter) ([]Entry, error) {
+func (l *entries) List(ctx context.Context, f Filter) ([]Entry, error) {
 	// A transaction would block writers while it lasts. A single statement also sees one state.
-	rows, err := c.db.QueryContext(ctx, `SELECT e.id, e.kind, e.program, e.build_id, e.outcome, e.ended, e.likeness, e.culprit, e.passed, e.failed_at, e.added_at, e.bytes, e.source, e.imported, e.dropped_at,
+	rows, err := l.store.db.QueryContext(ctx, `SELECT e.id, e.kind, e.program, e.build_id, e.outcome, e.ended, e.likeness, e.culprit, e.passed, e.failed_at, e.added_at, e.bytes, e.source, e.imported, e.dropped_at,
 		(SELECT group_concat(key || char(31) || value, char(30)) FROM labels WHERE entry = e.id),
 		d.version, d.status, d.reason, d.stack, d.cause, d.kind, d.proof, d.summary, d.started_at, d.took_ns, d.cpu_ns, d.rss_bytes
 		FROM entries e LEFT JOIN diagnoses d ON d.id = (SELECT max(id) FROM diagnoses WHERE entry = e.id)
@@ -193,8 +196,8 @@ func scanEntry(rows *sql.Rows) (Entry, error) {
 }
 
 // Find returns the entry whose name begins with a prefix.
-func (c *Corpus) Find(ctx context.Context, prefix string) (Entry, error) {
-	list, err := c.List(ctx, Filter{Dropped: true})
+func (l *entries) Find(ctx context.Context, prefix string) (Entry, error) {
+	list, err := l.List(ctx, Filter{Dropped: true})
 	if err != nil {
 		return Entry{}, err
 	}
@@ -223,8 +226,8 @@ type Event struct {
 }
 
 // History returns the events of an entry, or of a cluster, the earliest first.
-func (c *Corpus) History(ctx context.Context, id string) ([]Event, error) {
-	rows, err := c.db.QueryContext(ctx, "SELECT at, what, detail FROM history WHERE entry = ? ORDER BY id", id)
+func (l *entries) History(ctx context.Context, id string) ([]Event, error) {
+	rows, err := l.store.db.QueryContext(ctx, "SELECT at, what, detail FROM history WHERE entry = ? ORDER BY id", id)
 	if err != nil {
 		return nil, fmt.Errorf("corpus: %w", err)
 	}

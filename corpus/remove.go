@@ -104,9 +104,9 @@ func (c *Corpus) GC(ctx context.Context, opts GCOptions) ([]Entry, error) {
 }
 
 // Size returns the space of the corpus on the disk, in bytes, without the database.
-func (c *Corpus) Size(ctx context.Context) (int64, error) {
+func (l *entries) Size(ctx context.Context) (int64, error) {
 	var n sql.NullInt64
-	if err := c.db.QueryRowContext(ctx, "SELECT sum(bytes) FROM entries WHERE dropped_at IS NULL").Scan(&n); err != nil {
+	if err := l.store.db.QueryRowContext(ctx, "SELECT sum(bytes) FROM entries WHERE dropped_at IS NULL").Scan(&n); err != nil {
 		return 0, fmt.Errorf("corpus: %w", err)
 	}
 	return n.Int64, nil

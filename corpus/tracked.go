@@ -21,29 +21,32 @@ type Tracked struct {
 	Last, At time.Time
 }
 
+// reported is what bug trackers were told of clusters.
+type reported struct{ store *store }
+
 // ClaimTracked claims a cluster for a report to a tracker, for as long as this process lives,
 // and returns the earlier report. It fails with ErrTaken if another living process has claimed
 // it.
-func (c *Corpus) ClaimTracked(ctx context.Context, tracker, digest string) (Tracked, error) {
+func (r *reported) ClaimTracked(ctx context.Context, tracker, digest string) (Tracked, error) {
 	var t Tracked
-	err := c.change(ctx, func(tx *sql.Tx) error {
+	err := r.store.change(ctx, func(tx *sql.Tx) error {
 		var owner string
 		var last, at int64
 		err := tx.QueryRowContext(ctx, "SELECT owner, issue, url, attached, count, last, at FROM tracked WHERE tracker = ? AND digest = ?", tracker, digest).
 			Scan(&owner, &t.Issue, &t.URL, &t.Attached, &t.Count, &last, &at)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
-			_, err = tx.ExecContext(ctx, "INSERT INTO tracked (tracker, digest, owner) VALUES (?, ?, ?)", tracker, digest, c.owner.name)
+			_, err = tx.ExecContext(ctx, "INSERT INTO tracked (tracker, digest, owner) VALUES (?, ?, ?)", tracker, digest, r.store.owner.name)
 			return err
 		case err != nil:
 			return err
-		case owner != "" && owner != c.owner.name && alive(c.Dir, owner):
+		case owner != "" && owner != r.store.owner.name && alive(r.store.dir, owner):
 			return ErrTaken
 		}
 		if t.Issue != "" {
 			t.Last, t.At = time.Unix(0, last).UTC(), time.Unix(0, at).UTC()
 		}
-		_, err = tx.ExecContext(ctx, "UPDATE tracked SET owner = ? WHERE tracker = ? AND digest = ?", c.owner.name, tracker, digest)
+		_, err = tx.ExecContext(ctx, "UPDATE tracked SET owner = ? WHERE tracker = ? AND digest = ?", r.store.owner.name, tracker, digest)
 		return err
 	})
 	return t, err
@@ -51,14 +54,14 @@ func (c *Corpus) ClaimTracked(ctx context.Context, tracker, digest string) (Trac
 
 // FinishTracked stores the report to a tracker, with a word for the history, and releases the
 // claim. With nil it only releases the claim.
-func (c *Corpus) FinishTracked(ctx context.Context, tracker, digest, what string, t *Tracked) error {
-	return c.change(ctx, func(tx *sql.Tx) error {
+func (r *reported) FinishTracked(ctx context.Context, tracker, digest, what string, t *Tracked) error {
+	return r.store.change(ctx, func(tx *sql.Tx) error {
 		if t == nil {
-			_, err := tx.ExecContext(ctx, "UPDATE tracked SET owner = '' WHERE tracker = ? AND digest = ? AND owner = ?", tracker, digest, c.owner.name)
+			_, err := tx.ExecContext(ctx, "UPDATE tracked SET owner = '' WHERE tracker = ? AND digest = ? AND owner = ?", tracker, digest, r.store.owner.name)
 			return err
 		}
 		done, err := tx.ExecContext(ctx, "UPDATE tracked SET owner = '', issue = ?, url = ?, attached = ?, count = ?, last = ?, at = ? WHERE tracker = ? AND digest = ? AND owner = ?",
-			t.Issue, t.URL, t.Attached, t.Count, t.Last.UnixNano(), t.At.UnixNano(), tracker, digest, c.owner.name)
+			t.Issue, t.URL, t.Attached, t.Count, t.Last.UnixNano(), t.At.UnixNano(), tracker, digest, r.store.owner.name)
 		if err != nil {
 			return err
 		}
@@ -70,10 +73,10 @@ func (c *Corpus) FinishTracked(ctx context.Context, tracker, digest, what string
 }
 
 // Tracked returns the report of a cluster to a tracker. Its Issue is empty if there is none.
-func (c *Corpus) Tracked(ctx context.Context, tracker, digest string) (Tracked, error) {
+func (r *reported) Tracked(ctx context.Context, tracker, digest string) (Tracked, error) {
 	var t Tracked
 	var last, at int64
-	err := c.db.QueryRowContext(ctx, "SELECT issue, url, attached, count, last, at FROM tracked WHERE tracker = ? AND digest = ?", tracker, digest).
+	err := r.store.db.QueryRowContext(ctx, "SELECT issue, url, attached, count, last, at FROM tracked WHERE tracker = ? AND digest = ?", tracker, digest).
 		Scan(&t.Issue, &t.URL, &t.Attached, &t.Count, &last, &at)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && t.Issue == "" {
 		return Tracked{}, nil
