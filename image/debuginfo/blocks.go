@@ -27,28 +27,10 @@ type blockTree struct {
 	closed []int32
 }
 
-// blockTree returns the blocks of the function at die, cached.
-func (u *unit) blockTree(die uint64) (*blockTree, error) {
-	u.scopesMu.Lock()
-	tree := u.scopesOf[die]
-	u.scopesMu.Unlock()
-	if tree != nil {
-		return tree, nil
-	}
-	tree, err := u.buildBlocks(die)
-	if err != nil {
-		return nil, err
-	}
-	u.scopesMu.Lock()
-	u.scopesOf[die] = tree
-	u.scopesMu.Unlock()
-	return tree, nil
-}
-
 // buildBlocks walks a function. A lexical block without addresses is left out,
 // and its children become its parent's. An inlined call without addresses has
 // no code, and neither have its children.
-func (u *unit) buildBlocks(die uint64) (*blockTree, error) {
+func buildBlocks(u *unit, die uint64) (*blockTree, error) {
 	w, err := u.walk(die)
 	if err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ func (i *Info) FunctionAt(pc uint64) (*Function, error) {
 	if err != nil || !p.found {
 		return nil, err
 	}
-	return p.unit.function(p.function)
+	return p.unit.scopes.function(p.function)
 }
 
 // PositionAt returns the line-table row that covers pc.
@@ -85,7 +85,7 @@ func (i *Info) CallsAt(pc uint64) ([]Call, error) {
 	if err != nil || !p.found {
 		return nil, err
 	}
-	tree, err := p.unit.blockTree(p.function)
+	tree, err := p.unit.scopes.tree(p.function)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (i *Info) CallsAt(pc uint64) ([]Call, error) {
 			return nil, err
 		}
 		call.Inlined = e.tag() == dwarf.TagInlinedSubroutine
-		if call.Function, err = p.unit.function(e.off); err != nil {
+		if call.Function, err = p.unit.scopes.function(e.off); err != nil {
 			return nil, err
 		}
 		calls = append(calls, call)
@@ -131,27 +131,6 @@ func (e *entry) callPosition() Position {
 		p.File = name
 	}
 	return p
-}
-
-// function describes the subprogram or inlined call at a DIE, cached.
-func (u *unit) function(die uint64) (*Function, error) {
-	u.scopesMu.Lock()
-	f := u.functions[die]
-	u.scopesMu.Unlock()
-	if f != nil {
-		return f, nil
-	}
-	e, err := u.entryAt(die)
-	if err != nil {
-		return nil, err
-	}
-	if f, err = e.function(); err != nil {
-		return nil, err
-	}
-	u.scopesMu.Lock()
-	u.functions[die] = f
-	u.scopesMu.Unlock()
-	return f, nil
 }
 
 func (e *entry) function() (*Function, error) {

@@ -9,12 +9,15 @@ import (
 // operations that index .debug_addr are replaced by operations that contain the
 // address. References to types remain; Variable.BaseType resolves them.
 func (u *unit) portable(expr []byte) ([]byte, error) {
-	return u.rewrite(expr, 0)
+	return expressionRewriter{u}.rewrite(expr, 0)
 }
 
-func (u *unit) rewrite(expr []byte, nesting int) ([]byte, error) {
+// expressionRewriter makes expressions of a unit portable.
+type expressionRewriter struct{ unit *unit }
+
+func (w expressionRewriter) rewrite(expr []byte, nesting int) ([]byte, error) {
 	if nesting > 8 {
-		return nil, u.src.bad(u.section, u.offset, "location expressions nested too deeply")
+		return nil, w.unit.src.bad(w.unit.section, w.unit.offset, "location expressions nested too deeply")
 	}
 	r := reader{data: expr}
 	var out []byte // nil as long as nothing was replaced
@@ -25,22 +28,22 @@ func (u *unit) rewrite(expr []byte, nesting int) ([]byte, error) {
 		var err error
 		switch op {
 		case opAddrx, opGNUAddrIndex:
-			replaced, err = u.indexedOp(opAddr, r.uleb())
+			replaced, err = w.indexedOp(opAddr, r.uleb())
 		case opConstx, opGNUConstIndex:
-			replaced, err = u.indexedOp(opConst8u, r.uleb())
+			replaced, err = w.indexedOp(opConst8u, r.uleb())
 		case opEntryValue, opGNUEntryValue:
 			var inner []byte
-			if inner, err = u.rewrite(r.bytes(r.uleb()), nesting+1); err == nil {
+			if inner, err = w.rewrite(r.bytes(r.uleb()), nesting+1); err == nil {
 				replaced = append(binary.AppendUvarint([]byte{op}, uint64(len(inner))), inner...)
 			}
 		default:
-			err = u.skipOperands(&r, op)
+			err = w.skipOperands(&r, op)
 		}
 		if err != nil {
 			return nil, err
 		}
 		if r.bad {
-			return nil, u.src.bad(u.section, u.offset, "location expression is cut off")
+			return nil, w.unit.src.bad(w.unit.section, w.unit.offset, "location expression is cut off")
 		}
 		switch {
 		case replaced != nil && out == nil:
@@ -57,8 +60,8 @@ func (u *unit) rewrite(expr []byte, nesting int) ([]byte, error) {
 	return out, nil
 }
 
-func (u *unit) indexedOp(op byte, index uint64) ([]byte, error) {
-	addr, err := u.indexedAddr(index)
+func (w expressionRewriter) indexedOp(op byte, index uint64) ([]byte, error) {
+	addr, err := w.unit.indexedAddr(index)
 	if err != nil {
 		return nil, err
 	}
@@ -108,9 +111,9 @@ const (
 )
 
 // skipOperands skips an operation's operands (DWARF 5 section 7.7.1).
-func (u *unit) skipOperands(r *reader, op uint8) error {
+func (w expressionRewriter) skipOperands(r *reader, op uint8) error {
 	offset := uint64(4)
-	if u.wide {
+	if w.unit.wide {
 		offset = 8
 	}
 	switch op {
@@ -142,20 +145,20 @@ func (u *unit) skipOperands(r *reader, op uint8) error {
 		r.skip(1)
 		r.skipLEB()
 	default:
-		return u.skipPlain(r, op)
+		return w.skipPlain(r, op)
 	}
 	return nil
 }
 
 // skipPlain skips the operands of operations that ranges of codes cover.
-func (u *unit) skipPlain(r *reader, op uint8) error {
+func (w expressionRewriter) skipPlain(r *reader, op uint8) error {
 	switch {
 	case op >= opBreg0 && op <= opBreg31:
 		r.skipLEB()
 	case op == 0x06, op >= 0x12 && op <= 0x6f, op == 0x96, op == 0x97, op == opFormTLSAddress,
 		op == 0x9c, op == 0x9f, op == opGNUPushTLS, op == 0xf0:
 	default:
-		return u.src.unsupported(fmt.Sprintf("location expression with the unknown operation %#x", op))
+		return w.unit.src.unsupported(fmt.Sprintf("location expression with the unknown operation %#x", op))
 	}
 	return nil
 }

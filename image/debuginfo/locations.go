@@ -46,119 +46,107 @@ func locationList(v value, pc uint64) ([]byte, error) {
 	offset := v.number
 	if u.version < 5 {
 		if u.skeleton != nil {
-			return u.gnuSplitList(offset, pc)
+			return readLocations(u, secLoc, offset, base, func(l *listReader) ([]byte, error) { return l.gnuSplitLocation(pc) })
 		}
-		return u.oldList(offset, base, pc)
+		return readLocations(u, secLoc, offset, base, func(l *listReader) ([]byte, error) { return l.oldLocation(pc), nil })
 	}
 	if v.form == formLoclistx {
 		if offset, err = u.listOffset(secLoclists, u.root.loclistsBase, v.number); err != nil {
 			return nil, err
 		}
 	}
-	return u.newList(offset, base, pc)
+	return readLocations(u, secLoclists, offset, base, func(l *listReader) ([]byte, error) { return l.location(pc) })
 }
 
-func (u *unit) listReader(id sectionID, offset uint64) (reader, error) {
-	return u.src.reader(id, offset, "location list")
-}
-
-// oldList reads .debug_loc (DWARF 4 section 2.6.2).
-func (u *unit) oldList(offset, base, pc uint64) ([]byte, error) {
-	r, err := u.listReader(secLoc, offset)
+// readLocations looks an expression up in the location list at offset.
+func readLocations(u *unit, id sectionID, offset, base uint64, lookup func(*listReader) ([]byte, error)) ([]byte, error) {
+	l, err := newListReader(u, id, offset, base, "location list")
 	if err != nil {
 		return nil, err
 	}
+	expr, err := lookup(l)
+	if err == nil && l.bad {
+		return nil, u.src.bad(id, offset, "location list without an end")
+	}
+	return expr, err
+}
+
+// oldLocation reads .debug_loc (DWARF 4 section 2.6.2).
+func (l *listReader) oldLocation(pc uint64) []byte {
 	for range maxLocations {
-		low, high := r.u64(), r.u64()
-		if r.bad || low == 0 && high == 0 {
+		low, high := l.u64(), l.u64()
+		if l.bad || low == 0 && high == 0 {
 			break
 		}
 		if low == ^uint64(0) {
-			base = high
+			l.base = high
 			continue
 		}
-		expr := r.bytes(uint64(r.u16()))
-		if pc >= base+low && pc < base+high && !r.bad {
-			return expr, nil
+		expr := l.bytes(uint64(l.u16()))
+		if pc >= l.base+low && pc < l.base+high && !l.bad {
+			return expr
 		}
 	}
-	if r.bad {
-		return nil, u.src.bad(secLoc, offset, "location list without an end")
-	}
-	return nil, nil
+	return nil
 }
 
-// gnuSplitList reads .debug_loc.dwo of GNU's split DWARF 4, whose entries
+// gnuSplitLocation reads .debug_loc.dwo of GNU's split DWARF 4, whose entries
 // are an early form of DWARF 5's.
-func (u *unit) gnuSplitList(offset, pc uint64) ([]byte, error) {
-	r, err := u.listReader(secLoc, offset)
-	if err != nil {
-		return nil, err
-	}
-	base, err := u.base()
-	if err != nil {
-		return nil, err
-	}
+func (l *listReader) gnuSplitLocation(pc uint64) ([]byte, error) {
 	for range maxLocations {
-		kind := r.u8()
-		if r.bad || kind == 0 {
+		kind := l.u8()
+		if l.bad || kind == 0 {
 			break
 		}
 		var low, high uint64
+		var err error
 		switch kind {
 		case 1:
-			if base, err = u.indexedAddr(r.uleb()); err != nil {
+			if l.base, err = l.unit.indexedAddr(l.uleb()); err != nil {
 				return nil, err
 			}
 			continue
 		case 2, 3:
-			if low, err = u.indexedAddr(r.uleb()); err != nil {
+			if low, err = l.unit.indexedAddr(l.uleb()); err != nil {
 				return nil, err
 			}
 			high = low
 			if kind == 3 {
-				high += uint64(r.u32())
-			} else if high, err = u.indexedAddr(r.uleb()); err != nil {
+				high += uint64(l.u32())
+			} else if high, err = l.unit.indexedAddr(l.uleb()); err != nil {
 				return nil, err
 			}
 		case 4:
-			low, high = base+uint64(r.u32()), base+uint64(r.u32())
+			low, high = l.base+uint64(l.u32()), l.base+uint64(l.u32())
 		default:
-			return nil, u.src.bad(secLoc, uint64(r.pos-1), fmt.Sprintf("unknown location list entry %d", kind))
+			return nil, l.unit.src.bad(secLoc, uint64(l.pos-1), fmt.Sprintf("unknown location list entry %d", kind))
 		}
-		expr := r.bytes(uint64(r.u16()))
-		if pc >= low && pc < high && !r.bad {
+		expr := l.bytes(uint64(l.u16()))
+		if pc >= low && pc < high && !l.bad {
 			return expr, nil
 		}
-	}
-	if r.bad {
-		return nil, u.src.bad(secLoc, offset, "location list without an end")
 	}
 	return nil, nil
 }
 
-// newList reads .debug_loclists. The default entry is valid where no other is
+// location reads .debug_loclists. The default entry is valid where no other is
 // (DWARF 5 section 2.6.2).
-func (u *unit) newList(offset, base, pc uint64) ([]byte, error) {
-	r, err := u.listReader(secLoclists, offset)
-	if err != nil {
-		return nil, err
-	}
+func (l *listReader) location(pc uint64) ([]byte, error) {
 	var fallback []byte
 	for range maxLocations {
-		kind := r.u8()
+		kind := l.u8()
 		if kind == 0 {
 			break
 		}
-		low, high, pair, err := u.locationEntry(&r, kind, &base)
+		low, high, pair, err := l.locationEntry(kind)
 		if err != nil {
 			return nil, err
 		}
 		if !pair {
 			continue
 		}
-		expr := r.bytes(r.uleb())
-		if r.bad {
+		expr := l.bytes(l.uleb())
+		if l.bad {
 			break
 		}
 		if kind == lleDefault {
@@ -167,30 +155,27 @@ func (u *unit) newList(offset, base, pc uint64) ([]byte, error) {
 			return expr, nil
 		}
 	}
-	if r.bad {
-		return nil, u.src.bad(secLoclists, offset, "location list without an end")
-	}
 	return fallback, nil
 }
 
-func (u *unit) locationEntry(r *reader, kind uint8, base *uint64) (low, high uint64, pair bool, err error) {
+func (l *listReader) locationEntry(kind uint8) (low, high uint64, pair bool, err error) {
 	switch kind {
 	case rleBaseAddrx, rleStartxEndx, rleStartxLength, rleOffsetPair:
-		return u.rangeEntry(r, kind, base)
+		return l.rangeEntry(kind)
 	case lleDefault:
 		return 0, 0, true, nil
 	case lleBaseAddress:
-		return u.rangeEntry(r, rleBaseAddress, base)
+		return l.rangeEntry(rleBaseAddress)
 	case lleStartEnd:
-		return u.rangeEntry(r, rleStartEnd, base)
+		return l.rangeEntry(rleStartEnd)
 	case lleStartLength:
-		return u.rangeEntry(r, rleStartLength, base)
+		return l.rangeEntry(rleStartLength)
 	case lleViewPair:
-		r.skipLEB()
-		r.skipLEB()
+		l.skipLEB()
+		l.skipLEB()
 		return 0, 0, false, nil
 	}
-	return 0, 0, false, u.src.bad(secLoclists, uint64(r.pos-1), fmt.Sprintf("unknown location list entry %d", kind))
+	return 0, 0, false, l.unit.src.bad(secLoclists, uint64(l.pos-1), fmt.Sprintf("unknown location list entry %d", kind))
 }
 
 // frameBase returns the expression of the frame base of a function at pc.

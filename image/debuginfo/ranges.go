@@ -78,7 +78,11 @@ func rangeList(v value) ([][2]uint64, error) {
 			return nil, err
 		}
 	}
-	return u.newRanges(offset, base)
+	l, err := newListReader(u, secRnglists, offset, base, "range list")
+	if err != nil {
+		return nil, err
+	}
+	return l.ranges()
 }
 
 // listOffset looks up an index in the table of offsets that precedes the lists
@@ -132,25 +136,38 @@ func addRange(list [][2]uint64, low, high uint64) [][2]uint64 {
 	return append(list, [2]uint64{low, high})
 }
 
-func (u *unit) newRanges(offset, base uint64) ([][2]uint64, error) {
-	r, err := u.src.reader(secRnglists, offset, "range list")
+// listReader reads one range list or location list of a unit.
+type listReader struct {
+	reader
+	unit   *unit
+	offset uint64 // of the list, in its section
+	base   uint64 // of the entries that follow
+}
+
+func newListReader(u *unit, id sectionID, offset, base uint64, what string) (*listReader, error) {
+	r, err := u.src.reader(id, offset, what)
 	if err != nil {
 		return nil, err
 	}
+	return &listReader{r, u, offset, base}, nil
+}
+
+// ranges reads a list of .debug_rnglists.
+func (l *listReader) ranges() ([][2]uint64, error) {
 	var list [][2]uint64
 	for {
-		kind := r.u8()
-		if r.bad || len(list) > maxRanges {
-			return nil, u.src.bad(secRnglists, offset, "range list without an end")
+		kind := l.u8()
+		if l.bad || len(list) > maxRanges {
+			return nil, l.unit.src.bad(secRnglists, l.offset, "range list without an end")
 		}
 		if kind == rleEnd {
 			return list, nil
 		}
-		low, high, pair, err := u.rangeEntry(&r, kind, &base)
+		low, high, pair, err := l.rangeEntry(kind)
 		if err != nil {
 			return nil, err
 		}
-		if pair && !r.bad {
+		if pair && !l.bad {
 			list = addRange(list, low, high)
 		}
 	}
@@ -158,30 +175,30 @@ func (u *unit) newRanges(offset, base uint64) ([][2]uint64, error) {
 
 // rangeEntry reads one entry's operands; location lists share the codes up to
 // rleOffsetPair, and differ above it.
-func (u *unit) rangeEntry(r *reader, kind uint8, base *uint64) (low, high uint64, pair bool, err error) {
+func (l *listReader) rangeEntry(kind uint8) (low, high uint64, pair bool, err error) {
 	switch kind {
 	case rleBaseAddrx:
-		*base, err = u.indexedAddr(r.uleb())
+		l.base, err = l.unit.indexedAddr(l.uleb())
 		return 0, 0, false, err
 	case rleStartxEndx:
-		if low, err = u.indexedAddr(r.uleb()); err == nil {
-			high, err = u.indexedAddr(r.uleb())
+		if low, err = l.unit.indexedAddr(l.uleb()); err == nil {
+			high, err = l.unit.indexedAddr(l.uleb())
 		}
 	case rleStartxLength:
-		low, err = u.indexedAddr(r.uleb())
-		high = low + r.uleb()
+		low, err = l.unit.indexedAddr(l.uleb())
+		high = low + l.uleb()
 	case rleOffsetPair:
-		low, high = *base+r.uleb(), *base+r.uleb()
+		low, high = l.base+l.uleb(), l.base+l.uleb()
 	case rleBaseAddress:
-		*base = r.u64()
+		l.base = l.u64()
 		return 0, 0, false, nil
 	case rleStartEnd:
-		low, high = r.u64(), r.u64()
+		low, high = l.u64(), l.u64()
 	case rleStartLength:
-		low = r.u64()
-		high = low + r.uleb()
+		low = l.u64()
+		high = low + l.uleb()
 	default:
-		return 0, 0, false, u.src.bad(secRnglists, uint64(r.pos-1), fmt.Sprintf("unknown range list entry %d", kind))
+		return 0, 0, false, l.unit.src.bad(secRnglists, uint64(l.pos-1), fmt.Sprintf("unknown range list entry %d", kind))
 	}
 	return low, high, true, err
 }

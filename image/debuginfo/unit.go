@@ -39,9 +39,7 @@ type unit struct {
 	lines              func() (*lineTable, error)
 	types              func() (map[string][]uint64, error)
 	splitUnit          func() (*unit, error)
-	scopesMu           sync.Mutex
-	scopesOf           map[uint64]*blockTree
-	functions          map[uint64]*Function
+	scopes             scopes
 }
 
 // rootAttrs are the attributes of a unit's root DIE that others depend on.
@@ -127,8 +125,7 @@ func (s *source) readHeaderFields(h *reader, u *unit) (addrSize uint8) {
 
 func (u *unit) bind() {
 	u.data = sync.OnceValues(u.readData)
-	u.scopesOf = map[uint64]*blockTree{}
-	u.functions = map[uint64]*Function{}
+	u.scopes = scopes{unit: u, trees: map[uint64]*blockTree{}, functions: map[uint64]*Function{}}
 	u.abbrevs = sync.OnceValues(func() (*abbrevTable, error) {
 		return u.src.abbrevsAt(u.abbrevOffset, u.wide, u.version)
 	})
