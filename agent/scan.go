@@ -89,23 +89,47 @@ type job struct {
 	first, n int
 }
 
+// Visit judges a batch. worker is the number of the worker that calls it.
+type Visit func(worker int, b *Batch) error
+
 // Scan hands every slot that may have been handed out to visit, in batches.
 // So many workers (Workers) visit at once, each in its own order; visit is
 // told which one it is. An error of visit is counted and does not end the scan.
-func (h *Heap) Scan(workers int, visit func(worker int, b *Batch) error) Gaps {
+func (h *Heap) Scan(workers int, visit Visit) Gaps { return h.ScanFor(workers, visit)[0] }
+
+// ScanFor is one Scan for several judges: each batch is read once and handed to all
+// of them. The gaps are those of each judge: its own errors, and the places
+// that could not be walked for any of them.
+func (h *Heap) ScanFor(workers int, visits ...Visit) []Gaps {
 	var p patience
-	return parallel(workers, func(jobs chan<- job) Gaps {
+	n := Workers(workers)
+	own := make([][]Gaps, n) // by worker and judge
+	walk := parallel(n, func(jobs chan<- job) Gaps {
 		return h.spans.each(func(s *Span) { s.split(jobs) })
 	}, func(worker int) func(job) error {
 		words, raw := make([]uint64, BatchSlots), make([]byte, 8*BatchSlots)
+		own[worker] = make([]Gaps, len(visits))
 		return func(j job) error {
 			b := Batch{Span: j.span, First: j.first, words: words[:j.n]}
 			if err := h.spans.words(&p, j.span, j.first, b.words, raw); err != nil {
 				return err
 			}
-			return visit(worker, &b)
+			for i, visit := range visits {
+				if err := visit(worker, &b); err != nil {
+					own[worker][i].Add(err)
+				}
+			}
+			return nil
 		}
 	})
+	list := make([]Gaps, len(visits))
+	for i := range visits {
+		list[i].Join(walk)
+		for _, gaps := range own {
+			list[i].Join(gaps[i])
+		}
+	}
+	return list
 }
 
 // parallel runs produce, and workers on what it makes.

@@ -8,7 +8,7 @@ import (
 	"diagnose/evidence"
 )
 
-// HeapOptions are the options of CheckHeap. The zero value is useful.
+// HeapOptions are the options of a HeapCheck. The zero value is useful.
 type HeapOptions struct {
 	// Workers is the number of parallel workers; 0 is one per processor.
 	Workers int
@@ -16,7 +16,7 @@ type HeapOptions struct {
 	Limit int
 }
 
-// HeapResult is what CheckHeap found.
+// HeapResult is what a HeapCheck found.
 type HeapResult struct {
 	// Damages in address order, of the damaged objects with the lowest
 	// addresses; Further counts the other damaged objects.
@@ -29,25 +29,39 @@ type HeapResult struct {
 	Limits []evidence.Limit
 }
 
-// CheckHeap compares the canaries after all live objects, before live large
+// HeapCheck compares the canaries after all live objects, before live large
 // ones, and before the first slots of spans. It reads each once, and holds one
 // chunk per worker.
-func CheckHeap(h *agent.Heap, options HeapOptions) *HeapResult {
+type HeapCheck struct {
+	heap    *agent.Heap
+	workers []heapWorker
+}
+
+// NewHeapCheck begins a check of a heap. Each batch of one scan goes to Visit, and the
+// scan's gaps to Result.
+func NewHeapCheck(h *agent.Heap, options HeapOptions) *HeapCheck {
 	if options.Limit <= 0 {
 		options.Limit = 100
 	}
-	workers := make([]heapWorker, agent.Workers(options.Workers))
-	for i := range workers {
-		workers[i] = heapWorker{heap: h, reader: h.NewReader(), Tally: agent.Tally{Damaged: agent.Lowest{Limit: options.Limit}}}
+	c := &HeapCheck{heap: h, workers: make([]heapWorker, agent.Workers(options.Workers))}
+	for i := range c.workers {
+		c.workers[i] = heapWorker{heap: h, reader: h.NewReader(), Tally: agent.Tally{Damaged: agent.Lowest{Limit: options.Limit}}}
 	}
-	gaps := h.Scan(len(workers), func(i int, b *agent.Batch) error { return workers[i].visit(b) })
-	all := &workers[0].Tally
-	for i := range workers[1:] {
-		all.Join(&workers[i+1].Tally)
+	return c
+}
+
+// Visit checks a batch.
+func (c *HeapCheck) Visit(worker int, b *agent.Batch) error { return c.workers[worker].visit(b) }
+
+// Result describes the damaged objects. gaps are those of the scan.
+func (c *HeapCheck) Result(gaps agent.Gaps) *HeapResult {
+	all := &c.workers[0].Tally
+	for i := range c.workers[1:] {
+		all.Join(&c.workers[i+1].Tally)
 	}
 	result := &HeapResult{Checked: all.Checked, Unread: all.Unread}
 	for _, o := range all.Damaged.Objects() {
-		list, err := describe(h, &o)
+		list, err := describe(c.heap, &o)
 		if err != nil {
 			gaps.Add(err)
 		}
@@ -56,6 +70,12 @@ func CheckHeap(h *agent.Heap, options HeapOptions) *HeapResult {
 	result.Further = all.Damaged.Dropped
 	result.Limits = limits(gaps, result.Unread)
 	return result
+}
+
+// CheckHeap is a HeapCheck with a scan of its own.
+func CheckHeap(h *agent.Heap, options HeapOptions) *HeapResult {
+	c := NewHeapCheck(h, options)
+	return c.Result(h.Scan(len(c.workers), c.Visit))
 }
 
 func limits(gaps agent.Gaps, unread uint64) []evidence.Limit {

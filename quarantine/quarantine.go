@@ -13,7 +13,7 @@ import (
 	"diagnose/evidence"
 )
 
-// Options of Check. The zero value is useful.
+// Options of a check. The zero value is useful.
 type Options struct {
 	// Workers check at the same time; 0 is one a processor.
 	Workers int
@@ -37,7 +37,7 @@ type Damage struct {
 	Beyond *agent.Object
 }
 
-// Result is what Check found.
+// Result is what a check found.
 type Result struct {
 	// Damages in address order: those with the lowest addresses; Further counts
 	// the others.
@@ -50,27 +50,44 @@ type Result struct {
 	Limits []evidence.Limit
 }
 
-// Check compares the fill of all freed objects: of those in quarantine, which
+// HeapCheck compares the fill of all freed objects: of those in quarantine, which
 // their rings list, of those that wait for reuse, and of large ones. A slot
 // whose word says that it is in quarantine and that no ring lists is in the
 // middle of a call, and is not judged.
-func Check(h *agent.Heap, options Options) *Result {
+type HeapCheck struct {
+	heap    *agent.Heap
+	workers []worker
+	gaps    agent.Gaps // of the rings
+}
+
+// NewHeapCheck begins a check of a heap and checks what the rings list. Each batch
+// of one scan goes to Visit, and the scan's gaps to Result.
+func NewHeapCheck(h *agent.Heap, options Options) *HeapCheck {
 	if options.Limit <= 0 {
 		options.Limit = 100
 	}
-	workers := make([]worker, agent.Workers(options.Workers))
-	for i := range workers {
-		workers[i] = worker{heap: h, reader: h.NewReader(), Tally: agent.Tally{Damaged: agent.Lowest{Limit: options.Limit}}}
+	c := &HeapCheck{heap: h, workers: make([]worker, agent.Workers(options.Workers))}
+	for i := range c.workers {
+		c.workers[i] = worker{heap: h, reader: h.NewReader(), Tally: agent.Tally{Damaged: agent.Lowest{Limit: options.Limit}}}
 	}
-	gaps := h.Quarantine(len(workers), func(i int, entries []agent.Freed) error { return workers[i].entries(entries) })
-	gaps.Join(h.Scan(len(workers), func(i int, b *agent.Batch) error { return workers[i].batch(b) }))
-	all := &workers[0].Tally
-	for i := range workers[1:] {
-		all.Join(&workers[i+1].Tally)
+	c.gaps = h.Quarantine(len(c.workers), func(i int, entries []agent.Freed) error { return c.workers[i].entries(entries) })
+	return c
+}
+
+// Visit checks a batch.
+func (c *HeapCheck) Visit(worker int, b *agent.Batch) error { return c.workers[worker].batch(b) }
+
+// Result describes the damaged objects. scan are the gaps of the scan.
+func (c *HeapCheck) Result(scan agent.Gaps) *Result {
+	gaps := c.gaps
+	gaps.Join(scan)
+	all := &c.workers[0].Tally
+	for i := range c.workers[1:] {
+		all.Join(&c.workers[i+1].Tally)
 	}
 	result := &Result{Checked: all.Checked, Unread: all.Unread}
 	for _, o := range all.Damaged.Objects() {
-		d, err := describe(h, &o)
+		d, err := describe(c.heap, &o)
 		if err != nil {
 			gaps.Add(err)
 			continue
@@ -82,6 +99,12 @@ func Check(h *agent.Heap, options Options) *Result {
 	result.Further = all.Damaged.Dropped
 	result.Limits = limits(gaps, result.Unread)
 	return result
+}
+
+// Check is a HeapCheck with a scan of its own.
+func Check(h *agent.Heap, options Options) *Result {
+	c := NewHeapCheck(h, options)
+	return c.Result(h.Scan(len(c.workers), c.Visit))
 }
 
 func limits(gaps agent.Gaps, unread uint64) []evidence.Limit {

@@ -88,11 +88,10 @@ type collection struct {
 // of freed memory.
 func (c *collection) judgeHeap() error {
 	err := c.addRecorded()
-	guards := canary.CheckHeap(c.heap.Heap, canary.HeapOptions{Limit: keptDamages})
+	guards, fills := c.scan()
 	for i := range guards.Damages {
 		c.addGuard(&guards.Damages[i])
 	}
-	fills := quarantine.Check(c.heap.Heap, quarantine.Options{Limit: keptDamages})
 	for i := range fills.Damages {
 		c.addFill(&fills.Damages[i])
 	}
@@ -106,6 +105,15 @@ func (c *collection) judgeHeap() error {
 	c.damaged = uint64(len(damaged) + guards.Further + fills.Further)
 	c.limits = append(append(c.limits, guards.Limits...), fills.Limits...)
 	return err
+}
+
+// scan judges the canaries and the freed memory in one scan of the heap.
+func (c *collection) scan() (*canary.HeapResult, *quarantine.Result) {
+	heap := c.heap.Heap
+	guards := canary.NewHeapCheck(heap, canary.HeapOptions{Limit: keptDamages})
+	fills := quarantine.NewHeapCheck(heap, quarantine.Options{Limit: keptDamages})
+	gaps := heap.ScanFor(0, guards.Visit, fills.Visit)
+	return guards.Result(gaps[0]), fills.Result(gaps[1])
 }
 
 // addRecorded adds the errors that the agent found while the program ran.
