@@ -33,8 +33,8 @@ func New() *Heap {
 		{&r.Meta, agent.OffMeta}, {&r.Objects, agent.OffObjects}} {
 		*w.RawWindow = agent.RawWindow{Start: r.Base + w.offset}
 	}
-	h.add(&r.Threads, agent.RawThread{}) // number 0 is the unknown one
-	h.add(&r.Sites, agent.RawSite{})
+	h.appendRecord(&r.Threads, agent.RawThread{}) // number 0 is the unknown one
+	h.appendRecord(&r.Sites, agent.RawSite{})
 	r.Boundary = r.Objects.Start
 	r.Errors = r.Base + 4096
 	h.units(1) // as the agent: unit 0 is no object's
@@ -262,7 +262,7 @@ func (h *Heap) FreeLarge(object evidence.Addr, by agent.Call) {
 func (h *Heap) Site(pcs ...uint64) uint32 {
 	raw := agent.RawSite{Frames: uint32(len(pcs))}
 	copy(raw.PC[:], pcs)
-	return h.add(&h.Root.Sites, raw)
+	return h.appendRecord(&h.Root.Sites, raw)
 }
 
 // Thread adds a thread.
@@ -271,10 +271,10 @@ func (h *Heap) Thread(tid int, ended bool) uint32 {
 	if ended {
 		raw.State = agent.ThreadEnded
 	}
-	return h.add(&h.Root.Threads, raw)
+	return h.appendRecord(&h.Root.Threads, raw)
 }
 
-func (h *Heap) add(w *agent.RawWindow, raw any) (index uint32) {
+func (h *Heap) appendRecord(w *agent.RawWindow, raw any) (index uint32) {
 	index = uint32(w.Used)
 	h.put(w.Start+w.Used*uint64(binary.Size(raw)), raw)
 	w.Used++

@@ -64,7 +64,7 @@ func compare(l *launcher, p program, allocators []allocator, runs int) (*result,
 // rounds runs each allocator once a round on the same share of the work, glibc
 // in turn with them, after a run that is not counted.
 func (r *result) rounds(l *launcher, group []allocator, base allocator, share, rounds int) error {
-	expected, err := r.run(l, base, share)
+	expected, err := r.measure(l, base, share)
 	if err != nil {
 		return fmt.Errorf("under glibc: %w", err)
 	}
@@ -75,7 +75,7 @@ func (r *result) rounds(l *launcher, group []allocator, base allocator, share, r
 			if r.failed[a.name] != nil {
 				continue
 			}
-			s, err := r.run(l, a, share)
+			s, err := r.measure(l, a, share)
 			if err == nil && s.output != expected.output {
 				err = fmt.Errorf("its output differs")
 			}
@@ -102,12 +102,12 @@ func (r *result) rounds(l *launcher, group []allocator, base allocator, share, r
 	return nil
 }
 
-func (r *result) run(l *launcher, a allocator, share int) (sample, error) {
+func (r *result) measure(l *launcher, a allocator, share int) (sample, error) {
 	j, err := r.program.job(a, share)
 	if err != nil {
 		return sample{}, err
 	}
-	return l.run(j, a)
+	return l.launch(j, a)
 }
 
 // ratio is the median of the ratios to glibc within a round, and half the

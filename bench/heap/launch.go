@@ -48,8 +48,8 @@ type job struct {
 	serve func() (string, float64, error)
 }
 
-// run executes a job under an allocator.
-func (l *launcher) run(j job, a allocator) (sample, error) {
+// launch executes a job under an allocator.
+func (l *launcher) launch(j job, a allocator) (sample, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	argv := append([]string{}, j.env...)

@@ -23,11 +23,11 @@ func root(t *testing.T) *launcher {
 
 func TestLauncherMeasuresTheProgramAlone(t *testing.T) {
 	l := root(t)
-	idle, err := l.run(job{argv: []string{"sh", "-c", "exit 0"}}, allocator{})
+	idle, err := l.launch(job{argv: []string{"sh", "-c", "exit 0"}}, allocator{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	busy, err := l.run(job{argv: []string{"sh", "-c", "x=$VARIABLE; while [ ${#x} -lt 30000000 ]; do x=$x$x; done; echo ${#x}"},
+	busy, err := l.launch(job{argv: []string{"sh", "-c", "x=$VARIABLE; while [ ${#x} -lt 30000000 ]; do x=$x$x; done; echo ${#x}"},
 		env: []string{"VARIABLE=ab"}}, allocator{})
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestLauncherReportsFailures(t *testing.T) {
 		{[]string{"/nonexistent"}, allocator{}, "exit status 127"},
 		{[]string{"true"}, allocator{preload: "/nonexistent.so"}, "not loaded"},
 	} {
-		if _, err := l.run(job{argv: c.argv}, c.a); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := l.launch(job{argv: c.argv}, c.a); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, not %q", c.argv, err, c.want)
 		}
 	}
@@ -68,11 +68,11 @@ func TestOwnProgramsPrintTheSameAlways(t *testing.T) {
 	l := root(t)
 	dir := t.TempDir()
 	for _, p := range own(dir, 100) {
-		first, err := (&result{program: p}).run(l, allocator{name: glibc}, 1)
+		first, err := (&result{program: p}).measure(l, allocator{name: glibc}, 1)
 		if err != nil {
 			t.Fatalf("%s: %v", p, err)
 		}
-		second, err := (&result{program: p}).run(l, allocator{name: "perturbed", wrapper: []string{"env", "MALLOC_PERTURB_=77", "MALLOC_ARENA_MAX=1"}}, 1)
+		second, err := (&result{program: p}).measure(l, allocator{name: "perturbed", wrapper: []string{"env", "MALLOC_PERTURB_=77", "MALLOC_ARENA_MAX=1"}}, 1)
 		if err != nil {
 			t.Fatalf("%s: %v", p, err)
 		}

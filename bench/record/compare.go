@@ -84,7 +84,7 @@ func compare(l *launcher, p program, s settings) (*result, error) {
 // them, after a run that is not counted.
 func (r *result) rounds(l *launcher, group []way, share, rounds int) error {
 	native := way{name: "native", share: share}
-	if _, err := r.run(l, native, share); err != nil {
+	if _, err := r.measure(l, native, share); err != nil {
 		return err
 	}
 	turn := append([]way{native}, group...)
@@ -94,7 +94,7 @@ func (r *result) rounds(l *launcher, group []way, share, rounds int) error {
 			if r.failed[w.name] != nil {
 				continue
 			}
-			s, err := r.run(l, w, share)
+			s, err := r.measure(l, w, share)
 			if err != nil && w.name == native.name {
 				return err
 			}
@@ -118,12 +118,12 @@ func (r *result) rounds(l *launcher, group []way, share, rounds int) error {
 	return nil
 }
 
-func (r *result) run(l *launcher, w way, share int) (sample, error) {
+func (r *result) measure(l *launcher, w way, share int) (sample, error) {
 	j, err := r.program.job(w, share)
 	if err != nil {
 		return sample{}, err
 	}
-	s, err := l.run(j, w)
+	s, err := l.launch(j, w)
 	if err != nil {
 		return sample{}, fmt.Errorf("%s: %w", w.name, err)
 	}
@@ -146,7 +146,7 @@ func (r *result) replay(l *launcher, rounds int) error {
 	if err != nil {
 		return err
 	}
-	s, err := l.run(j, w)
+	s, err := l.launch(j, w)
 	if err != nil {
 		return fmt.Errorf("record --all: %w", err)
 	}
@@ -169,7 +169,7 @@ func (r *result) replay(l *launcher, rounds int) error {
 		}
 		again.wall /= s.requests
 		single := way{name: "one processor", wrapper: []string{"taskset", "-c", "0"}}
-		native, err := r.run(l, single, r.program.replayed)
+		native, err := r.measure(l, single, r.program.replayed)
 		if err != nil {
 			return err
 		}

@@ -42,19 +42,19 @@ func (l *launcher) first(j job, runs int) (string, error) {
 	var figures [7][]float64
 	for range runs {
 		// A cold file cache of the system must not be measured.
-		native, err := l.run(j, way{})
+		native, err := l.launch(j, way{})
 		if err != nil {
 			return "", err
 		}
 		if err := os.RemoveAll(filepath.Join(l.cache, "diagnose", "sites")); err != nil {
 			return "", err
 		}
-		cold, err := l.run(j, recorded)
+		cold, err := l.launch(j, recorded)
 		if err != nil {
 			return "", err
 		}
 		time.Sleep(100 * time.Millisecond) // data of written files may still be waiting to reach the disk
-		warm, err := l.run(j, recorded)
+		warm, err := l.launch(j, recorded)
 		if err != nil {
 			return "", err
 		}

@@ -79,7 +79,7 @@ func (l *launcher) rr() string {
 	return fmt.Sprintf("cannot run here: %v: %s", err, text)
 }
 
-func (l *launcher) run(j job, w way) (sample, error) {
+func (l *launcher) launch(j job, w way) (sample, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, l.cost, append(append([]string{}, w.wrapper...), j.argv...)...)

@@ -42,13 +42,13 @@ func main() {
 	flag.DurationVar(&s.alone, "alone", 3*time.Second, "time for running a program by itself, one run after the other, at least")
 	flag.StringVar(&s.dir, "work", "bench/work/schedule", "directory for programs")
 	flag.Parse()
-	if err := s.run(context.Background()); err != nil {
+	if err := s.measure(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "bench/schedule:", err)
 		os.Exit(1)
 	}
 }
 
-func (s *settings) run(ctx context.Context) error {
+func (s *settings) measure(ctx context.Context) error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
 	}

@@ -70,8 +70,8 @@ LEVEL = Warn
 	if err := os.WriteFile(g.settings(), []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g.run("migrate")
-	g.run("admin", "user", "create", "--username", giteaUser, "--password", "a-long-pass-word-1", "--email", "tester@example.org", "--admin", "--must-change-password=false")
+	g.runGitea("migrate")
+	g.runGitea("admin", "user", "create", "--username", giteaUser, "--password", "a-long-pass-word-1", "--email", "tester@example.org", "--admin", "--must-change-password=false")
 	g.admin = g.token("test", "all")
 	g.issues = g.token("diagnose", "write:issue")
 	t.Cleanup(g.stop)
@@ -89,7 +89,7 @@ func (g *giteaServer) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-func (g *giteaServer) run(args ...string) string {
+func (g *giteaServer) runGitea(args ...string) string {
 	g.t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd := g.command(args...)
@@ -102,7 +102,7 @@ func (g *giteaServer) run(args ...string) string {
 
 func (g *giteaServer) token(name, scopes string) string {
 	g.t.Helper()
-	text := g.run("admin", "user", "generate-access-token", "--username", giteaUser, "--token-name", name, "--scopes", scopes, "--raw")
+	text := g.runGitea("admin", "user", "generate-access-token", "--username", giteaUser, "--token-name", name, "--scopes", scopes, "--raw")
 	found := regexp.MustCompile(`(?m)^[0-9a-f]{40}$`).FindAllString(text, -1) // root gets a warning before or after it
 	if len(found) != 1 {
 		g.t.Fatalf("the token %s is %q", name, text)
@@ -326,7 +326,7 @@ func testGiteaLife(t *testing.T, g *giteaServer) {
 	g.stop()
 	n.fail("later")
 	n.aDayLater()
-	if k, _ := n.run(); k.Error == "" || len(k.Issues) != 0 {
+	if k, _ := n.runNight(); k.Error == "" || len(k.Issues) != 0 {
 		t.Errorf("a server that is down: %+v", k)
 	}
 	g.start()
@@ -434,7 +434,7 @@ func testGiteaNo(t *testing.T, g *giteaServer) {
 		"only reading":  {spec, g.token("reader", "read:issue"), "status 403"},
 	} {
 		n := newNights(t, c.spec, c.token)
-		if k, status := n.run(); status != exitNewCause || !strings.Contains(k.Error, c.says) || len(k.Issues) != 0 {
+		if k, status := n.runNight(); status != exitNewCause || !strings.Contains(k.Error, c.says) || len(k.Issues) != 0 {
 			t.Errorf("%s: status %d: %+v", name, status, k)
 		}
 		n.hides()

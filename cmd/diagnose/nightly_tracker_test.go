@@ -50,8 +50,8 @@ func (n *nights) fail(build string) {
 	}
 }
 
-// run runs a night. It returns what the tracker was told, and the exit status.
-func (n *nights) run(args ...string) (*nightly.Tracking, int) {
+// runNight runs a night. It returns what the tracker was told, and the exit status.
+func (n *nights) runNight(args ...string) (*nightly.Tracking, int) {
 	n.t.Helper()
 	var s nightly.Summary
 	text, status := n.runText(append(args, "--format", "json")...)
@@ -78,7 +78,7 @@ func (n *nights) runText(args ...string) (string, int) {
 // told runs a night that reports the one cause.
 func (n *nights) told(want tracker.Action, args ...string) nightly.Tracked {
 	n.t.Helper()
-	k, _ := n.run(args...)
+	k, _ := n.runNight(args...)
 	if len(k.Issues) != 1 || k.Issues[0].Action != want || k.Error != "" || k.Issues[0].Error != "" {
 		n.t.Fatalf("%+v, want one that is %s", k, want)
 	}
@@ -88,7 +88,7 @@ func (n *nights) told(want tracker.Action, args ...string) nightly.Tracked {
 // quiet runs a night that has nothing to report.
 func (n *nights) quiet() {
 	n.t.Helper()
-	if k, status := n.run(); len(k.Issues) != 0 || k.Error != "" || status != exitOK {
+	if k, status := n.runNight(); len(k.Issues) != 0 || k.Error != "" || status != exitOK {
 		n.t.Fatalf("status %d: %+v, want nothing", status, k)
 	}
 }
@@ -170,7 +170,7 @@ func testNightlyTracker(t *testing.T, s *trackertest.Server) {
 	if s.Changes() != 0 || len(s.Log) == 0 {
 		t.Errorf("a dry run sends %q", s.Log)
 	}
-	if k, status := n.run("--dry-run"); status != exitNewCause || !k.DryRun || len(k.Issues) != 1 || k.Issues[0].Issue != "" {
+	if k, status := n.runNight("--dry-run"); status != exitNewCause || !k.DryRun || len(k.Issues) != 1 || k.Issues[0].Issue != "" {
 		t.Errorf("after a dry run: status %d: %+v", status, k)
 	}
 
@@ -181,7 +181,7 @@ func testNightlyTracker(t *testing.T, s *trackertest.Server) {
 		fmt.Fprintf(w, `{"error": true, "message": "down: %[1]v", "errorMessages": ["down: %[1]v"]}`, r.Header)
 		return true
 	})
-	k, status := n.run()
+	k, status := n.runNight()
 	if status != exitNewCause || k.Error == "" || len(k.Issues) != 0 {
 		t.Errorf("down: status %d: %+v", status, k)
 	}

@@ -66,7 +66,7 @@ func TestFixtures(t *testing.T) {
 				}()
 				x := f.Crash(t, f.AllVariants()[0])
 				c := crash(t, driver.Request{Core: x.Core})
-				sentences.add(f.Name, c.Failure.Sentence)
+				sentences.addLine(f.Name, c.Failure.Sentence)
 			})
 		}
 	})
@@ -182,7 +182,7 @@ type golden struct {
 // volatile are the parts of a sentence that differ from run to run.
 var volatile = regexp.MustCompile(`0x[0-9a-f]{5,16}|process [0-9]+|[0-9]+ times|/\S*mapped-\S+`)
 
-func (g *golden) add(name, line string) {
+func (g *golden) addLine(name, line string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.lines[name] = volatile.ReplaceAllString(line, "...")

@@ -74,9 +74,9 @@ func scan(log *record.Log) (*found, error) {
 		}
 		switch stream := streamOf(e); {
 		case stream == evidence.StandardOutput:
-			out.add(newCall(e, position, threads[e.Thread], stream))
+			out.addCall(newCall(e, position, threads[e.Thread], stream))
 		case stream == evidence.StandardError:
-			errs.add(newCall(e, position, threads[e.Thread], stream))
+			errs.addCall(newCall(e, position, threads[e.Thread], stream))
 		case tells(e):
 			failed.addOnce(newCall(e, position, threads[e.Thread], ""))
 		}
@@ -146,7 +146,7 @@ type recent struct {
 	list          []call
 }
 
-func (r *recent) add(c call) {
+func (r *recent) addCall(c call) {
 	if r.list = append(r.list, c); len(r.list) > 2*r.most { // so that few are moved
 		r.trim()
 	}
@@ -170,7 +170,7 @@ func (r *recent) addOnce(c call) {
 			break
 		}
 	}
-	r.add(c)
+	r.addCall(c)
 }
 
 // probes are calls that ask whether something exists. Programs make many that fail as expected.

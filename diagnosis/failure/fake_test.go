@@ -20,7 +20,7 @@ type fake struct {
 	tls      evidence.Addr
 }
 
-func (f *fake) add(start evidence.Addr, perms string, content []byte, path string) {
+func (f *fake) addMapping(start evidence.Addr, perms string, content []byte, path string) {
 	end := start + evidence.Addr(len(content))
 	f.mappings = append(f.mappings, image.Mapping{Start: start, End: end, Perms: perms, Path: path})
 	sort.Slice(f.mappings, func(i, j int) bool { return f.mappings[i].Start < f.mappings[j].Start })
@@ -109,12 +109,12 @@ func newFake(code []byte) *fake {
 	copy(text, code)
 	// An indirect call whose return address is codeAt+0x105.
 	copy(text[0x103:], []byte{0xff, 0xd0})
-	f.add(codeAt, "r-x", text, "/bin/program")
-	f.add(constAt, "r--", make([]byte, 0x1000), "/bin/program")
-	f.add(dataAt, "rw-", make([]byte, 0x1000), "/bin/program")
-	f.add(guardAt, "---", make([]byte, 0x1000), "")
-	f.add(stackAt, "rw-", make([]byte, 0x2000), "")
-	f.add(maybeAt, "?--", make([]byte, 0x1000), "")
+	f.addMapping(codeAt, "r-x", text, "/bin/program")
+	f.addMapping(constAt, "r--", make([]byte, 0x1000), "/bin/program")
+	f.addMapping(dataAt, "rw-", make([]byte, 0x1000), "/bin/program")
+	f.addMapping(guardAt, "---", make([]byte, 0x1000), "")
+	f.addMapping(stackAt, "rw-", make([]byte, 0x2000), "")
+	f.addMapping(maybeAt, "?--", make([]byte, 0x1000), "")
 	return f
 }
 

@@ -56,7 +56,7 @@ func freedIn(mem image.Memory, mappings []image.Mapping, addr evidence.Addr) (Fr
 			continue
 		}
 		lists := freeLists{mem: mem, mappings: mappings, budget: maxFreeBlocks}
-		if b, ok := lists.find(at, layout, addr); ok {
+		if b, ok := lists.findBlock(at, layout, addr); ok {
 			return b, true
 		}
 	}
@@ -100,7 +100,7 @@ type freeLists struct {
 	budget   int
 }
 
-func (l *freeLists) find(at evidence.Addr, layout tcacheLayout, addr evidence.Addr) (FreedBlock, bool) {
+func (l *freeLists) findBlock(at evidence.Addr, layout tcacheLayout, addr evidence.Addr) (FreedBlock, bool) {
 	table := make([]byte, tcacheLists*(layout.countSize+8))
 	if _, err := l.mem.ReadMemory(at, table); err != nil {
 		return FreedBlock{}, false

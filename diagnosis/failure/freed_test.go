@@ -69,7 +69,7 @@ func TestFreedHostile(t *testing.T) {
 	}
 	put(0x1000, uint64(start+0x1000)) // a cycle, without safe linking
 	mem := &fake{}
-	mem.add(start, "rw-", memory, "")
+	mem.addMapping(start, "rw-", memory, "")
 	if b, ok := freedIn(mem, mem.mappings, start+0x1ff0); ok {
 		t.Errorf("found %+v", b)
 	}

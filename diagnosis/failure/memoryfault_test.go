@@ -71,7 +71,7 @@ func TestCulprit(t *testing.T) {
 func TestWildBesideVsyscall(t *testing.T) {
 	const page = 0xffffffffff600000
 	f := newFake(load)
-	f.add(page, "--x", make([]byte, 0x1000), "[vsyscall]")
+	f.addMapping(page, "--x", make([]byte, 0x1000), "[vsyscall]")
 	got := f.judge(segv(segvMapErr, page+0x2008), regs{image.RAX: page + 0x2000}).classify()
 	if got.Kind != evidence.WildPointer || got.Proof != evidence.Inferred {
 		t.Errorf("kind %s (%s)", got.Kind, got.Proof)

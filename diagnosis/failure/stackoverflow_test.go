@@ -23,7 +23,7 @@ func TestLeftStack(t *testing.T) {
 		{"below the red zone", func(*judge, *fake) {}, sp - redZone - 1, false},
 		{"guessed frame", func(j *judge, _ *fake) { j.stack.frames[0].Trust = evidence.TrustScan }, sp, false},
 		{"frame begins elsewhere", func(j *judge, _ *fake) { j.stack.frames[0].CFA = dataAt }, sp, false},
-		{"stack pointer on another mapping", func(_ *judge, f *fake) { f.add(sp, "r--", make([]byte, 0x1000), "") }, sp - 8, false},
+		{"stack pointer on another mapping", func(_ *judge, f *fake) { f.addMapping(sp, "r--", make([]byte, 0x1000), "") }, sp - 8, false},
 	}
 	for _, test := range tests {
 		f := newFake(store)

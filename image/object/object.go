@@ -65,7 +65,7 @@ func FromBytes(name string, data []byte) (*File, error) {
 func (f *File) read() error {
 	f.buildID = sync.OnceValue(f.findBuildID)
 	f.headers.file = &f.contents
-	f.symbols.find(&f.headers)
+	f.symbols.prepare(&f.headers)
 	var err error
 	if fault := f.guard("", func() { err = f.parse() }); fault != nil {
 		return fault
@@ -122,7 +122,7 @@ func (f *File) guarded(lookup func() (Symbol, bool)) (s Symbol, ok bool) {
 // must stay open as long as f.
 func (f *File) AddSymbols(debug *File) {
 	if debug != nil && debug != f {
-		f.symbols.add(&debug.symbols)
+		f.symbols.addDebug(&debug.symbols)
 	}
 }
 

@@ -24,8 +24,8 @@ type symbols struct {
 	attach   sync.Mutex
 }
 
-// find sets up the tables of an object, which are read on demand.
-func (l *symbols) find(h *headers) {
+// prepare sets up the tables of an object, which are read on demand.
+func (l *symbols) prepare(h *headers) {
 	l.headers = h
 	l.own = sync.OnceValue(l.findOwn)
 	l.links = sync.OnceValue(l.findLinkage)
@@ -87,8 +87,8 @@ func (l *symbols) hashSections(t *symbolTable) {
 	}
 }
 
-// add adds the static symbols of the separate debug file.
-func (l *symbols) add(debug *symbols) {
+// addDebug adds the static symbols of the separate debug file.
+func (l *symbols) addDebug(debug *symbols) {
 	static := debug.own().static
 	if static == nil {
 		return

@@ -26,7 +26,7 @@ func (c *check) influences(regs unix.PtraceRegs, base *state) (set regSet) {
 	if noisy[c.inst.Op] {
 		return readSet(&c.inst)
 	}
-	again := c.p.run(c.code, regs)
+	again := c.p.runCode(c.code, regs)
 	noise := differences(&regs, &regs, base, &again)
 	if noise != (difference{}) {
 		c.fail("two runs from the same state differ")
@@ -62,7 +62,7 @@ func (c *check) perturb(regs unix.PtraceRegs, base *state, which regSet, x uint6
 			*values[r] ^= x
 		}
 	}
-	s := c.p.run(c.code, p)
+	s := c.p.runCode(c.code, p)
 	if s.signal == unix.SIGTRAP {
 		c.written |= changed(&p, &s.regs)
 	}
@@ -178,7 +178,7 @@ func TestSyscallOnProcessor(t *testing.T) {
 	regs := p.regs
 	regs.Rax = unix.SYS_GETPID
 	code := []byte{0x0f, 0x05}
-	s := p.run(code, regs)
+	s := p.runCode(code, regs)
 	i, err := Decode(code, codeAt)
 	if err != nil {
 		t.Fatal(err)

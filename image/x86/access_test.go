@@ -223,7 +223,7 @@ func (l *layout) hasVectorIndex() bool {
 // tryAddress checks length and memory only.
 func (c *check) tryAddress() {
 	regs := c.start(0)
-	base := c.p.run(c.code, regs)
+	base := c.p.runCode(c.code, regs)
 	if base.signal == unix.SIGTRAP && c.length(&base) {
 		c.memory(regs)
 	}
@@ -258,7 +258,7 @@ func (c *check) tryZeros() {
 
 // try compares one run from regs.
 func (c *check) try(regs unix.PtraceRegs) {
-	base := c.p.run(c.code, regs)
+	base := c.p.runCode(c.code, regs)
 	if base.signal != unix.SIGTRAP {
 		c.r.skip("faults: "+unix.SignalName(base.signal), c.inst.Op)
 		return

@@ -161,8 +161,8 @@ func (p *processor) executes(code []byte) bool {
 	return false
 }
 
-// run executes one instruction from the starting state.
-func (p *processor) run(code []byte, regs unix.PtraceRegs) state {
+// runCode executes one instruction from the starting state.
+func (p *processor) runCode(code []byte, regs unix.PtraceRegs) state {
 	p.write(p.data, dataBase)
 	p.xstate(unix.PTRACE_SETREGSET, p.vector)
 	var s state

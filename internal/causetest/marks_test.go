@@ -153,7 +153,7 @@ func (c *Case) happens(log []marked, failed bool) bool {
 				return true
 			}
 		}
-		return failed && c.find(log, 0, 0) >= 0 && c.find(log, 1, 0) < 0
+		return failed && c.indexOfAccess(log, 0, 0) >= 0 && c.indexOfAccess(log, 1, 0) < 0
 	}
 	for i := range log {
 		if !c.is(log[i], 0) {
@@ -173,9 +173,9 @@ func (c *Case) happens(log []marked, failed bool) bool {
 	return false
 }
 
-// find is the index of the pattern's access of that number, from an index on; -1:
+// indexOfAccess is the index of the pattern's access of that number, from an index on; -1:
 // there is none.
-func (c *Case) find(log []marked, number, from int) int {
+func (c *Case) indexOfAccess(log []marked, number, from int) int {
 	i := slices.IndexFunc(log[from:], func(a marked) bool { return c.is(a, number) })
 	if i < 0 {
 		return i

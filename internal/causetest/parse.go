@@ -36,7 +36,7 @@ func Read(source string) (*Case, error) {
 		if d := directivePattern.FindStringSubmatch(line); d != nil {
 			err = c.directive(d[1], runKind(d[2]), d[3])
 		} else if d := markPattern.FindStringSubmatch(line); d != nil {
-			err = m.add(d[1], strings.Fields(d[2]), i+1)
+			err = m.addMark(d[1], strings.Fields(d[2]), i+1)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", source, i+1, err)
@@ -110,7 +110,7 @@ type marks struct {
 	accesses, hops map[int]int
 }
 
-func (m *marks) add(what string, numbers []string, line int) error {
+func (m *marks) addMark(what string, numbers []string, line int) error {
 	single := map[string]*int{"BUG": &m.bug, "OBJECT": &m.object}[what]
 	if len(numbers) == 0 {
 		if single == nil || *single != 0 {

@@ -204,7 +204,7 @@ func parseFixture(path, text string) (*Fixture, error) {
 
 // addMarks takes the marks of a fixture and of its libraries.
 func (r *resolver) addMarks(path, text string, list []directive) error {
-	if err := r.marks.add(r.file, text); err != nil {
+	if err := r.marks.addSource(r.file, text); err != nil {
 		return err
 	}
 	for _, d := range list {
@@ -215,7 +215,7 @@ func (r *resolver) addMarks(path, text string, list []directive) error {
 		if err != nil {
 			return err
 		}
-		if err := r.marks.add(d.value, string(library)); err != nil {
+		if err := r.marks.addSource(d.value, string(library)); err != nil {
 			return fmt.Errorf("%s: %w", d.value, err)
 		}
 	}

@@ -24,8 +24,8 @@ type marks map[string]Lines
 
 var markPattern = regexp.MustCompile(`(?:// |/\* )@([a-z][a-z0-9-]*)(?: \*/)?\s*$`)
 
-// add adds the marks of one source file.
-func (m marks) add(file, text string) error {
+// addSource adds the marks of one source file.
+func (m marks) addSource(file, text string) error {
 	for i, line := range strings.Split(text, "\n") {
 		found := markPattern.FindStringSubmatch(line)
 		if found == nil {

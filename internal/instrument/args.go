@@ -69,12 +69,12 @@ func parse(args []string) (*arguments, error) {
 			}
 			break
 		}
-		a.add(arg, value)
+		a.addArgument(arg, value)
 	}
 	return a, nil
 }
 
-func (a *arguments) add(arg, value string) {
+func (a *arguments) addArgument(arg, value string) {
 	name, list, _ := strings.Cut(arg, "=")
 	switch {
 	case arg == "-" || !strings.HasPrefix(arg, "-"):

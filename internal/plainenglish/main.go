@@ -87,7 +87,7 @@ func read(root string, under []string) ([]pkg, error) {
 		if packages[folder] == nil {
 			packages[folder] = &pkg{name: folder}
 		}
-		packages[folder].add(name, spans)
+		packages[folder].addSpans(name, spans)
 		return nil
 	})
 	if err != nil {
@@ -111,7 +111,7 @@ func selected(folder, file string, under []string) bool {
 	})
 }
 
-func (p *pkg) add(file string, spans []span) {
+func (p *pkg) addSpans(file string, spans []span) {
 	for _, s := range spans {
 		s.file = file
 		p.words += s.words()

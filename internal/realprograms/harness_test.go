@@ -99,8 +99,8 @@ func executable(command string) string {
 	return filepath.Base(path)
 }
 
-// run does the work plainly and under every setting, and compares.
-func (w work) run(t *testing.T) {
+// compareSettings does the work plainly and under every setting, and compares.
+func (w work) compareSettings(t *testing.T) {
 	t.Helper()
 	need(t, append([]string{"bash"}, w.needs...)...)
 	parent := t.TempDir()

@@ -123,7 +123,7 @@ print(string.format("%q %5.1f", "a\nb", 2.25), load("return 6 * 7")(), utf8.len(
 	} {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			w.run(t)
+			w.compareSettings(t)
 		})
 	}
 }
@@ -211,5 +211,5 @@ export TMPDIR=$PWD
 python3 -m test -v %s > log 2>&1 || echo "status $?"
 grep -aE '^[a-zA-Z_0-9]+ \(.*\) \.\.\. ' log | sort | uniq; grep -aE '^(FAILED|OK|All|Result:)' log
 rm -rf log tmp* build
-`, modules)}.run(t)
+`, modules)}.compareSettings(t)
 }

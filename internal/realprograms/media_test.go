@@ -34,7 +34,7 @@ convert nothing.png x.png || echo "status $?"
 	} {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			w.run(t)
+			w.compareSettings(t)
 		})
 	}
 }

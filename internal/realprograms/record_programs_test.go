@@ -117,7 +117,7 @@ kill -ABRT $(redis-cli -s redis.sock info server | tr -d '\r' | sed -n 's/^proce
 		{name: "apache2 (worker)", needs: []string{"apache2", "curl"}, env: apacheEnv(t), setup: apacheSetup, command: `apache2 -DFOREGROUND -f $PWD/apache.conf`, limits: shared, never: "the parent reports what its children wrote into shared memory", client: `apache_load
 for worker in $(cat /proc/$(cat pid)/task/*/children); do kill -ABRT $worker; break; done; sleep 0.3; kill -TERM $(cat pid)`, child: true},
 	} {
-		t.Run(p.name, p.run)
+		t.Run(p.name, p.compareRuns)
 	}
 	for mode, never := range map[string]string{
 		"delete": "",
@@ -128,12 +128,12 @@ for worker in $(cat /proc/$(cat pid)/task/*/children); do kill -ABRT $worker; br
 				t.Skip("libsqlite3-dev is not installed")
 			}
 			p := identity{name: "sqlite3 (4 threads, " + mode + ")", command: compiled(t, "sqlite.c", "-lsqlite3") + " " + mode, never: never}
-			p.run(t)
+			p.compareRuns(t)
 		})
 	}
 	t.Run("c++", func(t *testing.T) {
 		p := identity{name: "C++ threads", command: compiled(t, "threads.cc", "-std=c++17")}
-		p.run(t)
+		p.compareRuns(t)
 	})
 	t.Run("rust", func(t *testing.T) {
 		rustc, err := exec.LookPath("rustc")
@@ -150,13 +150,13 @@ for worker in $(cat /proc/$(cat pid)/task/*/children); do kill -ABRT $worker; br
 		} {
 			t.Run("rust-"+argument, func(t *testing.T) {
 				p := identity{name: strings.TrimSpace("Rust threads " + argument), command: program + " " + argument, never: never}
-				p.run(t)
+				p.compareRuns(t)
 			})
 		}
 	})
 	t.Run("daemon", func(t *testing.T) {
 		p := identity{name: "daemon", command: compiled(t, "daemon.c"), client: `within test -s daemon.pid; within eval '! grep -rq "\"running\"" --include=manifest.json $RECORDINGS'`, child: true}
-		p.run(t)
+		p.compareRuns(t)
 	})
 }
 

@@ -66,7 +66,7 @@ const (
 	replayLimit = time.Minute
 )
 
-func (p *identity) run(t *testing.T) {
+func (p *identity) compareRuns(t *testing.T) {
 	t.Parallel()
 	need(t, append([]string{"bash"}, p.needs...)...)
 	quick := os.Getenv("DIAGNOSE_IDENTITY") == ""

@@ -161,7 +161,7 @@ kill -QUIT $server; wait $server || echo "server: status $?"; grep 'on signal' l
 	} {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			w.run(t)
+			w.compareSettings(t)
 		})
 	}
 }

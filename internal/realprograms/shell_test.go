@@ -29,7 +29,7 @@ array=(); for i in {1..3000}; do array+=("$i" "element $i"); done; unset 'array[
 for ((i = 0; i < 2000; i++)); do x+=$i; ((${#x} < 500)) || x=${x:250}; done; echo "$x"
 eval 'printf -v padded "%08d" 42'; echo "$padded"; type -t f; alias | wc -l; compgen -c | sort -u | md5sum
 no_such_command || echo "status $?"
-`}.run(t)
+`}.compareSettings(t)
 }
 
 func TestTextTools(t *testing.T) {
@@ -116,7 +116,7 @@ pigz -d -c /bin/true || echo "status $?"
 	} {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			w.run(t)
+			w.compareSettings(t)
 		})
 	}
 }

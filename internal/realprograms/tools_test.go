@@ -81,7 +81,7 @@ rm key.pem cert.pem signature public.pem both.p12
 	} {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			w.run(t)
+			w.compareSettings(t)
 		})
 	}
 }

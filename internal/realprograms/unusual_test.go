@@ -59,7 +59,7 @@ $PROGRAM; (ulimit -s unlimited; exec $PROGRAM); (ulimit -s 256; exec $PROGRAM); 
 			work{
 				name: c.name, uses: []string{"program"}, script: script,
 				env: append([]string{"PROGRAM=" + program}, c.env...),
-			}.run(t)
+			}.compareSettings(t)
 		})
 	}
 }
@@ -74,7 +74,7 @@ func TestPlugins(t *testing.T) {
 	work{
 		name: "plugins", uses: []string{"program"}, script: "$PROGRAM $PLUGIN",
 		env: []string{"PROGRAM=" + program, "PLUGIN=" + plugin},
-	}.run(t)
+	}.compareSettings(t)
 }
 
 // TestGo runs a program whose C part uses the heap from Go's threads, with
@@ -87,7 +87,7 @@ func TestGo(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd, err, out)
 	}
-	work{name: "go", uses: []string{"program"}, script: "$PROGRAM", env: []string{"PROGRAM=" + program, "WITNESS_EXIT=no"}}.run(t)
+	work{name: "go", uses: []string{"program"}, script: "$PROGRAM", env: []string{"PROGRAM=" + program, "WITNESS_EXIT=no"}}.compareSettings(t)
 }
 
 func TestRust(t *testing.T) {
@@ -100,5 +100,5 @@ func TestRust(t *testing.T) {
 	if out, err := exec.Command(rustc, "-O", "-o", program, "testdata/work.rs").CombinedOutput(); err != nil {
 		t.Fatalf("rustc: %v\n%s", err, out)
 	}
-	work{name: "rust", uses: []string{"program"}, script: `$PROGRAM`, env: []string{"PROGRAM=" + program}}.run(t)
+	work{name: "rust", uses: []string{"program"}, script: `$PROGRAM`, env: []string{"PROGRAM=" + program}}.compareSettings(t)
 }

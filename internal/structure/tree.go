@@ -59,7 +59,7 @@ func readTree(dir string) (*tree, error) {
 		if err != nil {
 			return err
 		}
-		return t.add(p, filepath.ToSlash(folder))
+		return t.addFile(p, filepath.ToSlash(folder))
 	})
 	if err == nil && len(t.files) == 0 {
 		err = fmt.Errorf("%s has no Go files", dir)
@@ -67,7 +67,7 @@ func readTree(dir string) (*tree, error) {
 	return t, err
 }
 
-func (t *tree) add(file, folder string) error {
+func (t *tree) addFile(file, folder string) error {
 	set := token.NewFileSet()
 	f, err := parser.ParseFile(set, file, nil, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {

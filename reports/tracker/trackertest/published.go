@@ -62,7 +62,7 @@ func published(t testing.TB, kind string) *description {
 
 // held checks a request and its answer against the API.
 func (d *description) held(r *http.Request, body map[string]any, status int, answer any) error {
-	o := d.find(r.Method, r.URL.EscapedPath())
+	o := d.operationAt(r.Method, r.URL.EscapedPath())
 	if o == nil {
 		return fmt.Errorf("there is no %s %s", r.Method, r.URL.EscapedPath())
 	}
@@ -76,8 +76,8 @@ func (d *description) held(r *http.Request, body map[string]any, status int, ans
 	return nil
 }
 
-// find returns the operation of a request, nil if the API has none.
-func (d *description) find(method, path string) *operation {
+// operationAt returns the operation of a request, nil if the API has none.
+func (d *description) operationAt(method, path string) *operation {
 	for i := range d.Operations {
 		o := &d.Operations[i]
 		want, got := strings.Split(o.Path, "/"), strings.Split(path, "/")
