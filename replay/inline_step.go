@@ -154,6 +154,9 @@ func (in *inlined) runOver(t *tracee.Thread, site *inlineSite, regs *ptrace.Regi
 	return stop, nil
 }
 
+// resumeFlag is RF of EFLAGS: no debug register stops the thread at its next instruction.
+const resumeFlag = 0x10000
+
 // inPlace moves a thread to a site's instruction and calls do while the program's text is restored
 // there. regs are the thread's registers.
 func (in *inlined) inPlace(t *tracee.Thread, site *inlineSite, regs *ptrace.Registers, do func() error) error {
@@ -171,6 +174,9 @@ func (in *inlined) inPlace(t *tracee.Thread, site *inlineSite, regs *ptrace.Regi
 		}
 	}
 	regs.Rip, regs.Orig_rax = site.inst.PC, ^uint64(0)
+	// A debug register at the instruction has stopped the thread before the site did. It would
+	// stop it here again and again.
+	regs.Eflags |= resumeFlag
 	if err := ptrace.SetRegisters(t.TID, regs); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 // replay reaches the same end, byte by byte: with signals between them, faults,
 // jumps out of handlers, and many threads.
 func TestProbedReplays(t *testing.T) {
-	for _, name := range []string{"signals/frame", "signals/altstack", "signals/jump_out", "faults/abort_threads",
+	for _, name := range []string{"signals/frame", "signals/altstack", "signals/jump_out", "faults/abort_threads", "faults/abort_repeats",
 		"faults/in_handler", "faults/overflow", "threads/storm", "threads/families", "threads/cancel"} {
 		t.Run(name, func(t *testing.T) {
 			p, err := recordtest.Read(filepath.Join("..", "internal", "testdata", "record", name+".c"))
